@@ -1,0 +1,77 @@
+// Command grpo trains code-writing language models with GRPO on one machine. This package is flags,
+// signals, progress and exit codes; the work is in the packages beside it.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+)
+
+// Exit codes: 0 done, 1 the machine failed, 2 the input was wrong, 130 interrupted.
+const (
+	exitFailed      = 1
+	exitBadInput    = 2
+	exitInterrupted = 130
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	os.Exit(run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+}
+
+// run executes one command line and returns its exit code; tests call it in place of a process.
+func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	root := newRoot()
+	root.SetArgs(args)
+	root.SetIn(stdin)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return 0
+	}
+	fmt.Fprintf(stderr, "grpo: %s\n", strings.ReplaceAll(err.Error(), "\n", "; "))
+	switch {
+	case errors.Is(err, context.Canceled):
+		return exitInterrupted
+	case badinput.Is(err):
+		return exitBadInput
+	}
+	return exitFailed
+}
+
+// newRoot is the command tree. Each verb lives in a file of its own.
+func newRoot() *cobra.Command {
+	root := &cobra.Command{
+		Use:           "grpo",
+		Short:         "Train code-writing language models with GRPO on one machine",
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		Args:          badArgs(cobra.NoArgs),
+	}
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return badinput.Errorf("%w (see '%s --help')", err, cmd.CommandPath())
+	})
+	return root
+}
+
+// badArgs marks what a positional-argument check refuses as input errors.
+func badArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if err := check(cmd, args); err != nil {
+			return badinput.Errorf("%w (see '%s --help')", err, cmd.CommandPath())
+		}
+		return nil
+	}
+}

@@ -1,0 +1,76 @@
+// Package jsonl reads JSON Lines strictly: an unknown field, a wrong type or text after the value is
+// an input error that names the file and the line.
+package jsonl
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+)
+
+// Each decodes every non-blank line of r into a fresh T and calls fn with its 1-based line number.
+// name stands for r in messages. An error of fn that is an input error is prefixed with name:line.
+func Each[T any](r io.Reader, name string, fn func(line int, v T) error) error {
+	return each(r, name, true, fn)
+}
+
+// EachLoose is Each for records that others write: fields that T does not have are passed over.
+func EachLoose[T any](r io.Reader, name string, fn func(line int, v T) error) error {
+	return each(r, name, false, fn)
+}
+
+func each[T any](r io.Reader, name string, strict bool, fn func(line int, v T) error) error {
+	br := bufio.NewReaderSize(r, 1<<20)
+	for line := 1; ; line++ {
+		raw, err := br.ReadBytes('\n')
+		if err != nil && err != io.EOF {
+			return fmt.Errorf("%s:%d: %w", name, line, err)
+		}
+		if text := bytes.TrimSpace(raw); len(text) > 0 {
+			var v T
+			if err := decode(text, strict, &v); err != nil {
+				return badinput.Errorf("%s:%d: %w", name, line, err)
+			}
+			if ferr := fn(line, v); ferr != nil {
+				if badinput.Is(ferr) {
+					return fmt.Errorf("%s:%d: %w", name, line, ferr)
+				}
+				return ferr
+			}
+		}
+		if err == io.EOF {
+			return nil
+		}
+	}
+}
+
+func decode(text []byte, strict bool, v any) error {
+	d := json.NewDecoder(bytes.NewReader(text))
+	if strict {
+		d.DisallowUnknownFields()
+	}
+	if err := d.Decode(v); err != nil {
+		return explain(err)
+	}
+	if _, err := d.Token(); err != io.EOF {
+		return errors.New("more than one JSON value on the line")
+	}
+	return nil
+}
+
+// explain says in a user's words what encoding/json says in Go's.
+func explain(err error) error {
+	var kind *json.UnmarshalTypeError
+	if errors.As(err, &kind) {
+		return fmt.Errorf("field %q: found a JSON %s, expected %s", kind.Field, kind.Value, kind.Type)
+	}
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		return errors.New("the JSON value ends too early")
+	}
+	return err
+}
