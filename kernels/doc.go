@@ -1,0 +1,23 @@
+// Package kernels is the contract between the numbers and the machine: opaque memory, and one fused
+// operation for each step of a transformer, forward and backward. It knows neither models nor
+// adapters nor files; kernels/cpu implements it in C, kernels/kerneltest says what is right.
+//
+// # Reading the signatures
+//
+// Outputs come first, then inputs, then sizes. T is the number of rows (one row is one token of one
+// sequence), K the width of an input, N the width of an output, H the hidden size, V the vocabulary.
+// The shape of every operand stands beside it; rows lie one after the other.
+//
+// # The laws
+//
+//  1. Operations are queued. They run in the order of the calls, some time before Sync returns;
+//     Download is the only way to see a result and synchronises first. A wrong shape is a bug of the
+//     caller and panics at the call; a failing machine is reported by the next Sync.
+//  2. Activations are written (=), gradients of parameters are accumulated (+=).
+//  3. A row stands alone: what an operation writes for a row depends on that row and, in attention,
+//     on the earlier rows of its own sequence; not on the number of rows, their order, or the number
+//     of threads. Every reduction has one fixed order. Sums over rows (the gradients of parameters)
+//     run in the order of the rows.
+//  4. No operation allocates memory that the caller can see growing: scratch space is sized by the
+//     largest call so far.
+package kernels

@@ -1,0 +1,116 @@
+package kernels
+
+import "fmt"
+
+// DType is what a buffer or a matrix is made of.
+type DType uint8
+
+const (
+	F32  DType = iota // activations, parameters, gradients
+	I32               // token ids, positions, sequence starts
+	F64               // sums that leave the machine: losses, norms
+	BF16              // frozen weights, inside a Matrix only
+)
+
+// Size is the number of bytes of one element.
+func (d DType) Size() int {
+	switch d {
+	case F64:
+		return 8
+	case BF16:
+		return 2
+	}
+	return 4
+}
+
+func (d DType) String() string {
+	switch d {
+	case F32:
+		return "f32"
+	case I32:
+		return "i32"
+	case F64:
+		return "f64"
+	case BF16:
+		return "bf16"
+	}
+	return fmt.Sprintf("DType(%d)", uint8(d))
+}
+
+// Buffer is a run of elements in a backend's memory. Nobody above this layer looks inside.
+type Buffer interface {
+	DType() DType
+	Len() int
+	// Slice is the view of elements [from, to): the same memory, no copy.
+	Slice(from, to int) Buffer
+}
+
+// Matrix is a weight of N rows (outputs) and K columns (inputs) in whatever layout the backend's
+// kernels like best. It is written by Load or Pack and read by operations.
+type Matrix interface {
+	DType() DType // BF16 or F32
+	Rows() int
+	Cols() int
+	Bytes() int // what it takes, padding included
+}
+
+// HostRows are consecutive rows of a row-major matrix as a file holds them.
+type HostRows struct {
+	Encoding Encoding
+	Bytes    []byte // little endian, rows × cols elements
+}
+
+// Encoding is how a file spells a number.
+type Encoding uint8
+
+const (
+	EncodedBF16 Encoding = iota
+	EncodedF16
+	EncodedF32
+)
+
+// Size is the number of bytes of one number.
+func (e Encoding) Size() int {
+	if e == EncodedF32 {
+		return 4
+	}
+	return 2
+}
+
+// Memory moves numbers into, inside and out of a backend.
+type Memory interface {
+	// Alloc gives a zeroed buffer. It is freed with the backend's last reference to it.
+	Alloc(t DType, n int) (Buffer, error)
+	NewMatrix(t DType, rows, cols int) (Matrix, error)
+
+	// Upload copies src ([]float32, []int32 or []float64, as dst's type says) into the start of dst.
+	// src may be reused when the call returns.
+	Upload(dst Buffer, src any)
+	// Download waits for all queued work and copies the start of src into dst, a slice of src's type.
+	Download(dst any, src Buffer) error
+	Zero(dst Buffer)
+	// Copy copies len(src) elements into the start of dst.
+	Copy(dst, src Buffer)
+
+	// Load writes rows [row, row+n) of m from a file's bytes, where n is what src holds. A BF16 matrix
+	// takes BF16 only; an F32 matrix takes every encoding, exactly.
+	Load(m Matrix, row int, src HostRows)
+	// Pack writes rows [row, row+n) of an F32 matrix from the row-major buffer src of n × cols elements.
+	Pack(m Matrix, row int, src Buffer)
+	// Unpack writes all of m, row-major, into dst.
+	Unpack(dst Buffer, m Matrix)
+
+	// Sync waits until all queued operations have run and reports the first failure since the last one.
+	Sync() error
+	// Close waits and gives the workers back. No call may follow.
+	Close() error
+}
+
+// Cols is a window of N columns, starting at column From, of rows that are Stride elements apart.
+type Cols struct {
+	Buf             Buffer // F32
+	Stride, From, N int
+}
+
+// Whole is the window over all n columns of a row-major buffer.
+func Whole(b Buffer, n int) Cols { return Cols{Buf: b, Stride: n, N: n} }
