@@ -1,0 +1,71 @@
+package data
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// The normal form survives a round trip to the byte, big integers and angle brackets included.
+func TestRecordRoundTrip(t *testing.T) {
+	lines := []string{
+		`{"id":"a-1","source":"a","prompt":"Add.","kind":"stdin","tolerance":0.000001,"metadata":{"k":[1,2]},"tests":[{"stdin":"1 < 2\n","stdout":"3"},{"stdin":"","stdout":"","time_limit_ms":9}]}`,
+		`{"id":"b-1","source":"b","prompt":"f","starter_code":"def f(): ...","kind":"call","fn_name":"f","time_limit_ms":6000,"memory_limit_mb":256,"checker":"def check(i, o, e): return True","tests":[{"args":[],"returns":null},{"args":[123456789012345678901234567890,"x"],"returns":[1.0],"unwrap_ok":true}]}`,
+	}
+	for _, line := range lines {
+		var r Record
+		require.NoError(t, json.Unmarshal([]byte(line), &r))
+		var out bytes.Buffer
+		enc := json.NewEncoder(&out)
+		enc.SetEscapeHTML(false)
+		require.NoError(t, enc.Encode(r))
+		require.Equal(t, line, strings.TrimSpace(out.String()))
+	}
+}
+
+func TestTestIsOfOneKind(t *testing.T) {
+	for _, bad := range []string{
+		`{}`, `{"stdin":"1"}`, `{"stdout":"1"}`, `{"args":[1]}`, `{"returns":1}`,
+		`{"stdin":"1","stdout":"2","args":[]}`, `{"args":[],"returns":1,"stdout":""}`,
+		`{"stdin":"1","stdout":"2","unwrap_ok":true}`, `{"stdin":1,"stdout":"2"}`,
+	} {
+		var v Test
+		require.Error(t, json.Unmarshal([]byte(bad), &v), bad)
+	}
+	var v Test
+	require.NoError(t, json.Unmarshal([]byte(`{"args":[],"returns":0}`), &v))
+	require.Equal(t, Call, v.Kind())
+}
+
+func TestKindIsClosed(t *testing.T) {
+	_, err := json.Marshal(Kind(0))
+	require.Error(t, err)
+	var k Kind
+	require.ErrorContains(t, json.Unmarshal([]byte(`"shell"`), &k), `expected "stdin" or "call"`)
+}
+
+func TestProblemTests(t *testing.T) {
+	p := Problem{ID: "x"}
+	_, err := p.Tests(context.Background())
+	require.ErrorContains(t, err, "problem x")
+
+	p = p.WithTests(Test{Stdin: "1"}, Test{Stdin: "2"})
+	require.Equal(t, 2, p.NumTests)
+	got, err := p.Tests(context.Background())
+	require.NoError(t, err)
+	got[0].Stdin = "changed"
+	again, err := p.Tests(context.Background())
+	require.NoError(t, err)
+	require.Equal(t, "1", again[0].Stdin, "the caller's slice is its own")
+}
+
+func TestLimits(t *testing.T) {
+	l := Limits{TimeMS: 1500}.Or(Limits{TimeMS: 1, MemoryMB: 2})
+	require.Equal(t, 1500*time.Millisecond, l.Time())
+	require.Equal(t, int64(2<<20), l.Memory())
+}
