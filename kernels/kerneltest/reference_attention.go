@@ -1,0 +1,76 @@
+package kerneltest
+
+import (
+	"math"
+
+	"github.com/seed-7879b91d/grpo/kernels"
+)
+
+// eachQuery calls f for each query row of each sequence, with the first row of the sequence and the
+// head's places in the row: its query, its key, its value.
+func eachQuery(s kernels.Spans, h kernels.Heads, f func(t, first, head, q, k, v int)) {
+	starts := own[ints](s.Starts)
+	for i := range s.N {
+		for t := int(starts[i]); t < int(starts[i+1]); t++ {
+			for head := range h.Q {
+				kv := head / (h.Q / h.KV)
+				f(t, int(starts[i]), head, head*h.Dim, (h.Q+kv)*h.Dim, (h.Q+h.KV+kv)*h.Dim)
+			}
+		}
+	}
+}
+
+func (reference) Attention(out, lse, qkv kernels.Buffer, s kernels.Spans, h kernels.Heads, T int) {
+	kernels.CheckAttention(out, lse, qkv, s, h, T)
+	scale := 1 / math.Sqrt(float64(h.Dim))
+	eachQuery(s, h, func(t, first, head, q, k, v int) {
+		query := row(qkv, h.Width(), t)[q : q+h.Dim]
+		score := make([]float64, t-first+1)
+		top := math.Inf(-1)
+		for j := range score {
+			score[j] = scale * dot(query, row(qkv, h.Width(), first+j)[k:k+h.Dim])
+			top = max(top, score[j])
+		}
+		var sum float64
+		for _, s := range score {
+			sum += math.Exp(s - top)
+		}
+		logSum := top + math.Log(sum)
+		mean := make([]float64, h.Dim)
+		for j := range score {
+			p := math.Exp(score[j] - logSum)
+			for i, x := range row(qkv, h.Width(), first+j)[v : v+h.Dim] {
+				mean[i] += p * float64(x)
+			}
+		}
+		store(row(out, h.OutWidth(), t)[q:q+h.Dim], mean)
+		row(lse, h.Q, t)[head] = float32(logSum)
+	})
+}
+
+func (reference) AttentionGrad(dqkv, dout, qkv, out, lse kernels.Buffer, s kernels.Spans, h kernels.Heads, T int) {
+	kernels.CheckAttentionGrad(dqkv, dout, qkv, out, lse, s, h, T)
+	scale := 1 / math.Sqrt(float64(h.Dim))
+	sums := make([][]float64, T)
+	for t := range sums {
+		sums[t] = make([]float64, h.Width())
+	}
+	eachQuery(s, h, func(t, first, head, q, k, v int) {
+		query := row(qkv, h.Width(), t)[q : q+h.Dim]
+		dOut := row(dout, h.OutWidth(), t)[q : q+h.Dim]
+		mean := dot(dOut, row(out, h.OutWidth(), t)[q:q+h.Dim])
+		for j := first; j <= t; j++ {
+			key, value := row(qkv, h.Width(), j)[k:k+h.Dim], row(qkv, h.Width(), j)[v:v+h.Dim]
+			p := math.Exp(scale*dot(query, key) - float64(row(lse, h.Q, t)[head]))
+			dScore := scale * p * (dot(dOut, value) - mean)
+			for i := range h.Dim {
+				sums[t][q+i] += dScore * float64(key[i])
+				sums[j][k+i] += dScore * float64(query[i])
+				sums[j][v+i] += p * float64(dOut[i])
+			}
+		}
+	})
+	for t := range sums {
+		store(row(dqkv, h.Width(), t), sums[t])
+	}
+}

@@ -1,0 +1,175 @@
+package kerneltest
+
+import (
+	"math"
+
+	"github.com/seed-7879b91d/grpo/kernels"
+)
+
+func dot(a, b []float32) float64 {
+	var sum float64
+	for i := range a {
+		sum += float64(a[i]) * float64(b[i])
+	}
+	return sum
+}
+
+func (reference) Linear(out, x kernels.Cols, w kernels.Matrix, o kernels.LinearOpt, T int) {
+	kernels.CheckLinear(out, x, w, o, T)
+	m := ownMatrix(w)
+	for t := range T {
+		y, x := window(out, t), window(x, t)
+		for n := range y {
+			sum := float64(o.Alpha) * dot(x, m.row(n))
+			if o.Accumulate {
+				sum += float64(y[n])
+			}
+			if o.Bias != nil {
+				sum += float64(own[floats](o.Bias)[n])
+			}
+			y[n] = float32(sum)
+		}
+	}
+}
+
+func (reference) LinearGradX(dx, dy kernels.Cols, w kernels.Matrix, o kernels.LinearOpt, T int) {
+	kernels.CheckLinearGradX(dx, dy, w, o, T)
+	m := ownMatrix(w)
+	for t := range T {
+		dx, dy := window(dx, t), window(dy, t)
+		for k := range dx {
+			var sum float64
+			for n := range dy {
+				sum += float64(dy[n]) * float64(m.data[n*m.cols+k])
+			}
+			sum *= float64(o.Alpha)
+			if o.Accumulate {
+				sum += float64(dx[k])
+			}
+			dx[k] = float32(sum)
+		}
+	}
+}
+
+func (reference) LinearGradW(dw kernels.Buffer, dy, x kernels.Cols, alpha float32, T int) {
+	kernels.CheckLinearGradW(dw, dy, x, T)
+	for n := range dy.N {
+		dw := row(dw, x.N, n)
+		for k := range dw {
+			var sum float64
+			for t := range T {
+				sum += float64(window(dy, t)[n]) * float64(window(x, t)[k])
+			}
+			dw[k] = float32(float64(dw[k]) + float64(alpha)*sum)
+		}
+	}
+}
+
+func (reference) BiasGrad(db kernels.Buffer, dy kernels.Cols, T int) {
+	kernels.CheckBiasGrad(db, dy, T)
+	sum := make([]float64, dy.N)
+	for t := range T {
+		for n, d := range window(dy, t) {
+			sum[n] += float64(d)
+		}
+	}
+	addTo(own[floats](db), sum)
+}
+
+// addTo accumulates the gradient of a parameter.
+func addTo(dw []float32, sum []float64) {
+	for i, s := range sum {
+		dw[i] = float32(float64(dw[i]) + s)
+	}
+}
+
+// scores are the logits of a row of h, divided by the temperature, and the logarithm of the sum of
+// their exponentials.
+func scores(h []float32, m *matrix, invTemp float32) (z []float64, lse float64) {
+	z = make([]float64, m.rows)
+	top := math.Inf(-1)
+	for v := range z {
+		z[v] = float64(invTemp) * dot(h, m.row(v))
+		top = max(top, z[v])
+	}
+	var sum float64
+	for _, z := range z {
+		sum += math.Exp(z - top)
+	}
+	return z, top + math.Log(sum)
+}
+
+func (reference) LogProb(out kernels.LogProbOut, h kernels.Buffer, w kernels.Matrix, targets kernels.Buffer,
+	invTemp float32, T int) {
+	kernels.CheckLogProb(out, h, w, targets, T)
+	m := ownMatrix(w)
+	for t := range T {
+		var logp, entropy, lse float64
+		jacobian := make([]float64, m.cols)
+		if target := own[ints](targets)[t]; target >= 0 {
+			var z []float64
+			z, lse = scores(row(h, m.cols, t), m, invTemp)
+			logp = z[target] - lse
+			for v := range z {
+				p := math.Exp(z[v] - lse)
+				entropy -= p * (z[v] - lse)
+				share := -p
+				if v == int(target) {
+					share = 1 - p
+				}
+				for k, w := range m.row(v) {
+					jacobian[k] += float64(invTemp) * share * float64(w)
+				}
+			}
+		}
+		own[floats](out.LogP)[t] = float32(logp)
+		own[floats](out.Entropy)[t] = float32(entropy)
+		own[floats](out.LSE)[t] = float32(lse)
+		if out.Jacobian != nil {
+			store(row(out.Jacobian, m.cols, t), jacobian)
+		}
+	}
+}
+
+// store writes an activation.
+func store(dst []float32, src []float64) {
+	for i, s := range src {
+		dst[i] = float32(s)
+	}
+}
+
+func (reference) LogProbGradX(dh, dlogp, jacobian kernels.Buffer, H, T int) {
+	kernels.CheckLogProbGradX(dh, dlogp, jacobian, H, T)
+	for t := range T {
+		dh, d := row(dh, H, t), float64(own[floats](dlogp)[t])
+		for k, j := range row(jacobian, H, t) {
+			dh[k] = float32(d * float64(j))
+		}
+	}
+}
+
+func (reference) LogProbGradW(dw, dlogp, h kernels.Buffer, w kernels.Matrix, targets, lse kernels.Buffer,
+	invTemp float32, T int) {
+	kernels.CheckLogProbGradW(dw, dlogp, h, w, targets, lse, T)
+	m := ownMatrix(w)
+	sum := make([]float64, m.rows*m.cols)
+	for t := range T {
+		target := own[ints](targets)[t]
+		if target < 0 {
+			continue
+		}
+		h := row(h, m.cols, t)
+		z, _ := scores(h, m, invTemp)
+		for v := range z {
+			share := -math.Exp(z[v] - float64(own[floats](lse)[t]))
+			if v == int(target) {
+				share++
+			}
+			share *= float64(own[floats](dlogp)[t]) * float64(invTemp)
+			for k := range h {
+				sum[v*m.cols+k] += share * float64(h[k])
+			}
+		}
+	}
+	addTo(own[floats](dw), sum)
+}
