@@ -1,0 +1,190 @@
+package kerneltest
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/seed-7879b91d/grpo/kernels"
+)
+
+// deferred makes a backend behave like a device. Operations are checked at the call and run only when
+// somebody waits; buffers are handles, and what they stand for is poison until the queue has run.
+type deferred struct {
+	b      kernels.Backend
+	queue  []func()
+	closed bool
+}
+
+// NewDeferred wraps b. Its memory starts as NaN and impossible indices: the zeroes that Alloc promises
+// are queued like everything else, and the rows of a matrix stay poison until they are written.
+func NewDeferred(b kernels.Backend) kernels.Backend { return &deferred{b: b} }
+
+func (d *deferred) Name() string { return "deferred " + d.b.Name() }
+
+// later queues an operation.
+func (d *deferred) later(op func()) {
+	if d.closed {
+		panic("kerneltest: an operation on a closed backend")
+	}
+	d.queue = append(d.queue, op)
+}
+
+func (d *deferred) run() {
+	queue := d.queue
+	d.queue = nil
+	for _, op := range queue {
+		op()
+	}
+}
+
+// handle is elements [from, to) of a buffer that only its owner can reach.
+type handle struct {
+	owner    *deferred
+	whole    kernels.Buffer
+	from, to int
+}
+
+func (h *handle) DType() kernels.DType { return h.whole.DType() }
+func (h *handle) Len() int             { return h.to - h.from }
+
+func (h *handle) Slice(from, to int) kernels.Buffer {
+	kernels.CheckSlice(h.Len(), from, to)
+	return &handle{h.owner, h.whole, h.from + from, h.from + to}
+}
+
+// matrixHandle is a matrix that only its owner can reach.
+type matrixHandle struct {
+	owner *deferred
+	m     kernels.Matrix
+}
+
+func (h *matrixHandle) DType() kernels.DType { return h.m.DType() }
+func (h *matrixHandle) Rows() int            { return h.m.Rows() }
+func (h *matrixHandle) Cols() int            { return h.m.Cols() }
+func (h *matrixHandle) Bytes() int           { return h.m.Bytes() }
+
+// in is what a handle stands for; nil, where an operand may be missing, stays nil.
+func (d *deferred) in(b kernels.Buffer) kernels.Buffer {
+	if b == nil {
+		return nil
+	}
+	h, ok := b.(*handle)
+	if !ok || h.owner != d {
+		panic(fmt.Sprintf("kerneltest: %s was given a buffer (%T) of another backend", d.Name(), b))
+	}
+	return h.whole.Slice(h.from, h.to)
+}
+
+func (d *deferred) cols(c kernels.Cols) kernels.Cols {
+	c.Buf = d.in(c.Buf)
+	return c
+}
+
+func (d *deferred) matrix(m kernels.Matrix) kernels.Matrix {
+	h, ok := m.(*matrixHandle)
+	if !ok || h.owner != d {
+		panic(fmt.Sprintf("kerneltest: %s was given a matrix (%T) of another backend", d.Name(), m))
+	}
+	return h.m
+}
+
+var poison = math.Float32frombits(0x7fc00000)
+
+func (d *deferred) Alloc(t kernels.DType, n int) (kernels.Buffer, error) {
+	b, err := d.b.Alloc(t, n)
+	if err != nil {
+		return nil, err
+	}
+	switch t {
+	case kernels.F32:
+		d.b.Upload(b, slices.Repeat([]float32{poison}, n))
+	case kernels.I32:
+		d.b.Upload(b, slices.Repeat([]int32{math.MinInt32}, n))
+	case kernels.F64:
+		d.b.Upload(b, slices.Repeat([]float64{math.NaN()}, n))
+	}
+	d.later(func() { d.b.Zero(b) })
+	return &handle{d, b, 0, n}, nil
+}
+
+func (d *deferred) NewMatrix(t kernels.DType, rows, cols int) (kernels.Matrix, error) {
+	m, err := d.b.NewMatrix(t, rows, cols)
+	if err != nil {
+		return nil, err
+	}
+	word, encoding := binary.LittleEndian.AppendUint32(nil, math.Float32bits(poison)), kernels.EncodedF32
+	if t == kernels.BF16 {
+		word, encoding = word[2:], kernels.EncodedBF16
+	}
+	poisoned := kernels.HostRows{Encoding: encoding, Bytes: slices.Repeat(word, cols)}
+	for r := range rows {
+		d.b.Load(m, r, poisoned)
+	}
+	return &matrixHandle{d, m}, nil
+}
+
+func (d *deferred) Upload(dst kernels.Buffer, src any) {
+	kernels.CheckUpload(dst, src)
+	to := d.in(dst)
+	switch s := src.(type) {
+	case []float32:
+		src = slices.Clone(s)
+	case []int32:
+		src = slices.Clone(s)
+	case []float64:
+		src = slices.Clone(s)
+	}
+	d.later(func() { d.b.Upload(to, src) })
+}
+
+func (d *deferred) Download(dst any, src kernels.Buffer) error {
+	kernels.CheckDownload(dst, src)
+	from := d.in(src)
+	d.run()
+	return d.b.Download(dst, from)
+}
+
+func (d *deferred) Zero(dst kernels.Buffer) {
+	kernels.CheckZero(dst)
+	to := d.in(dst)
+	d.later(func() { d.b.Zero(to) })
+}
+
+func (d *deferred) Copy(dst, src kernels.Buffer) {
+	kernels.CheckCopy(dst, src)
+	to, from := d.in(dst), d.in(src)
+	d.later(func() { d.b.Copy(to, from) })
+}
+
+func (d *deferred) Load(m kernels.Matrix, row int, src kernels.HostRows) {
+	kernels.CheckLoad(m, row, src)
+	to := d.matrix(m)
+	src.Bytes = slices.Clone(src.Bytes)
+	d.later(func() { d.b.Load(to, row, src) })
+}
+
+func (d *deferred) Pack(m kernels.Matrix, row int, src kernels.Buffer) {
+	kernels.CheckPack(m, row, src)
+	to, from := d.matrix(m), d.in(src)
+	d.later(func() { d.b.Pack(to, row, from) })
+}
+
+func (d *deferred) Unpack(dst kernels.Buffer, m kernels.Matrix) {
+	kernels.CheckUnpack(dst, m)
+	to, from := d.in(dst), d.matrix(m)
+	d.later(func() { d.b.Unpack(to, from) })
+}
+
+func (d *deferred) Sync() error {
+	d.run()
+	return d.b.Sync()
+}
+
+func (d *deferred) Close() error {
+	err := d.Sync()
+	d.closed = true
+	return errors.Join(err, d.b.Close())
+}
