@@ -1,0 +1,171 @@
+package tensorfile
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+
+	"github.com/nlpodyssey/safetensors"
+	"golang.org/x/sys/unix"
+
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/kernels"
+)
+
+// Tensor is a tensor as its file holds it. Bytes are the mapping itself: they must not be written, and
+// not be read after Close.
+type Tensor struct {
+	Name, File string
+	Encoding   kernels.Encoding
+	Shape      []int
+	Bytes      []byte // little endian, row-major
+}
+
+// Len is the number of elements.
+func (t Tensor) Len() int { return len(t.Bytes) / t.Encoding.Size() }
+
+// File is one mapped safetensors file.
+type File struct {
+	path     string
+	data     []byte // the whole file
+	mapped   bool
+	size     int // of the header
+	entries  map[string]entry
+	names    []string
+	metadata map[string]string
+}
+
+// Open maps the file at path and checks its header.
+func Open(path string) (*File, error) {
+	data, err := mapFile(path)
+	if err != nil {
+		return nil, err
+	}
+	f, err := newFile(path, data)
+	if err != nil {
+		return nil, errors.Join(err, unmap(data))
+	}
+	f.mapped = true
+	return f, nil
+}
+
+// newFile is a file over bytes, wherever they come from.
+func newFile(path string, data []byte) (*File, error) {
+	h, err := parseHeader(path, data)
+	if err != nil {
+		return nil, err
+	}
+	f := &File{path: path, data: data, size: h.size, metadata: h.metadata, entries: make(map[string]entry, len(h.entries))}
+	for _, e := range h.entries {
+		f.entries[e.name] = e
+		f.names = append(f.names, e.name)
+	}
+	slices.Sort(f.names)
+	return f, nil
+}
+
+// Path is where the file was opened.
+func (f *File) Path() string { return f.path }
+
+// Names are the names of all tensors, sorted.
+func (f *File) Names() []string { return f.names }
+
+// Metadata are the free-form strings of the header; nil if there are none.
+func (f *File) Metadata() map[string]string { return f.metadata }
+
+// Has reports whether there is a tensor of that name.
+func (f *File) Has(name string) bool {
+	_, ok := f.entries[name]
+	return ok
+}
+
+// Tensor gives the tensor of that name. It is an input error if it is missing, is not encoded as
+// BF16, F16 or F32, or, where a shape is given, has another one.
+func (f *File) Tensor(name string, shape ...int) (Tensor, error) {
+	e, ok := f.entries[name]
+	if !ok {
+		return Tensor{}, badinput.Errorf("%s: tensor %q is missing", f.path, name)
+	}
+	enc, ok := encodings[e.dtype]
+	if !ok {
+		return Tensor{}, badinput.Errorf("%s: tensor %q is encoded as %s, expected BF16, F16 or F32", f.path, name, e.dtype)
+	}
+	if len(shape) > 0 && !slices.Equal(shape, e.shape) {
+		return Tensor{}, badinput.Errorf("%s: tensor %q has shape %v, expected %v", f.path, name, e.shape, shape)
+	}
+	return Tensor{Name: name, File: f.path, Encoding: enc, Shape: e.shape, Bytes: f.data[f.size+e.from : f.size+e.to : f.size+e.to]}, nil
+}
+
+// Release lets the pages of a tensor go: they take no memory until they are touched again.
+func (f *File) Release(name string) {
+	e, ok := f.entries[name]
+	if !ok || !f.mapped {
+		return
+	}
+	// Only whole pages: those at the edges hold neighbours too.
+	page := os.Getpagesize()
+	from := (f.size + e.from + page - 1) / page * page
+	to := (f.size + e.to) / page * page
+	if from < to {
+		// Advice that is not taken costs memory and nothing else.
+		_ = unix.Madvise(f.data[from:to], unix.MADV_DONTNEED)
+	}
+}
+
+// Close gives the mapping back.
+func (f *File) Close() error {
+	if !f.mapped {
+		return nil
+	}
+	f.mapped = false
+	return unmap(f.data)
+}
+
+var encodings = map[safetensors.DType]kernels.Encoding{
+	safetensors.BF16: kernels.EncodedBF16,
+	safetensors.F16:  kernels.EncodedF16,
+	safetensors.F32:  kernels.EncodedF32,
+}
+
+// mapFile maps the whole of a regular file for reading. A file without bytes gives none.
+func mapFile(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, badinput.Errorf("%s: there is no such file", path)
+	}
+	if err != nil {
+		return nil, badinput.Errorf("%w", err)
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, badinput.Errorf("%s: it is a %s, expected a file", path, kind(info.Mode()))
+	}
+	if info.Size() == 0 {
+		return nil, nil
+	}
+	data, err := unix.Mmap(int(f.Fd()), 0, int(info.Size()), unix.PROT_READ, unix.MAP_SHARED)
+	if err != nil {
+		return nil, fmt.Errorf("map %s: %w", path, err)
+	}
+	return data, nil
+}
+
+func kind(m fs.FileMode) string {
+	if m.IsDir() {
+		return "folder"
+	}
+	return "special file"
+}
+
+func unmap(data []byte) error {
+	if len(data) == 0 {
+		return nil
+	}
+	return unix.Munmap(data)
+}

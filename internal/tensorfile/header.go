@@ -1,0 +1,192 @@
+package tensorfile
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"math/bits"
+	"sort"
+
+	"github.com/nlpodyssey/safetensors"
+
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+)
+
+// maxHeader is the format's own limit.
+const maxHeader = 100_000_000
+
+// entry is what the header says about one tensor.
+type entry struct {
+	name     string
+	dtype    safetensors.DType
+	shape    []int
+	from, to int // in the data that follows the header
+}
+
+// header is a header that has been checked: entries lie one after the other and fill the data.
+type header struct {
+	entries  []entry // in the order of the data
+	metadata map[string]string
+	size     int // bytes before the data
+}
+
+// parseHeader reads and checks the header of the whole file in data.
+func parseHeader(path string, data []byte) (header, error) {
+	if len(data) < 8 {
+		return header{}, badinput.Errorf("%s: the file has %d bytes, a safetensors file has at least 8", path, len(data))
+	}
+	n := binary.LittleEndian.Uint64(data)
+	if n > maxHeader {
+		return header{}, badinput.Errorf("%s: the header claims %d bytes, at most %d are allowed: this is not a safetensors file, or it is damaged", path, n, maxHeader)
+	}
+	if n > uint64(len(data)-8) {
+		return header{}, badinput.Errorf("%s: the header claims %d bytes, the file holds %d after its first 8: the file is truncated", path, n, len(data)-8)
+	}
+	h := header{size: 8 + int(n)}
+	text := data[8:h.size]
+	if len(text) == 0 || text[0] != '{' {
+		return header{}, badinput.Errorf("%s: the header does not start with {: this is not a safetensors file, or it is damaged", path)
+	}
+	if err := scanJSON(text); err != nil {
+		return header{}, badinput.Errorf("%s: the header is not usable JSON: %w", path, err)
+	}
+	var m safetensors.Metadata
+	if err := json.Unmarshal(text, &m); err != nil {
+		return header{}, badinput.Errorf("%s: the header is not a safetensors header: %w", path, err)
+	}
+	h.metadata = m.Metadata()
+	var err error
+	if h.entries, err = placeEntries(m.Tensors(), len(data)-h.size); err != nil {
+		return header{}, badinput.Errorf("%s: %w", path, err)
+	}
+	return h, nil
+}
+
+// placeEntries puts tensors in the order of their data, and checks that each has the bytes that its
+// shape asks for and that together they fill size bytes without gap or overlap.
+func placeEntries(tensors map[string]*safetensors.TensorInfo, size int) ([]entry, error) {
+	names := make([]string, 0, len(tensors))
+	for name := range tensors {
+		names = append(names, name)
+	}
+	sort.Slice(names, func(i, j int) bool {
+		a, b := tensors[names[i]].DataOffsets, tensors[names[j]].DataOffsets
+		if a != b {
+			return a[0] < b[0] || a[0] == b[0] && a[1] < b[1]
+		}
+		return names[i] < names[j]
+	})
+	entries := make([]entry, 0, len(names))
+	at, before := uint64(0), "the header"
+	for _, name := range names {
+		t := tensors[name]
+		from, to := t.DataOffsets[0], t.DataOffsets[1]
+		switch {
+		case to < from:
+			return nil, fmt.Errorf("tensor %q: it ends at offset %d, before its start at %d", name, to, from)
+		case to > uint64(size):
+			return nil, fmt.Errorf("tensor %q: it ends at offset %d, the file holds %d bytes of data: the file is truncated or damaged", name, to, size)
+		case from < at:
+			return nil, fmt.Errorf("tensor %q: it starts at offset %d, inside %q which ends at %d", name, from, before, at)
+		case from > at:
+			return nil, fmt.Errorf("tensor %q: it starts at offset %d, expected %d where %q ends", name, from, at, before)
+		}
+		want, ok := byteLen(t.DType, t.Shape)
+		if !ok || want != to-from {
+			return nil, fmt.Errorf("tensor %q: it has %d bytes, which does not fit %s of shape %v", name, to-from, t.DType, t.Shape)
+		}
+		entries = append(entries, entry{name: name, dtype: t.DType, shape: ints(t.Shape), from: int(from), to: int(to)})
+		at, before = to, name
+	}
+	if at != uint64(size) {
+		return nil, fmt.Errorf("the tensors end at offset %d, the file holds %d bytes of data: it is damaged", at, size)
+	}
+	return entries, nil
+}
+
+// byteLen is the size of a tensor, and whether it and every dimension is a number that an int can hold.
+func byteLen(d safetensors.DType, shape []uint64) (uint64, bool) {
+	n := d.Size()
+	for _, s := range shape {
+		hi, lo := bits.Mul64(n, s)
+		if hi != 0 || lo > math.MaxInt || s > math.MaxInt {
+			return 0, false
+		}
+		n = lo
+	}
+	return n, true
+}
+
+func ints(shape []uint64) []int {
+	out := make([]int, len(shape))
+	for i, s := range shape {
+		out[i] = int(s)
+	}
+	return out
+}
+
+// No honest header nests deeper or lists more values in a row.
+const (
+	maxDepth = 8
+	maxList  = 64
+)
+
+// scanJSON reads one JSON value without building it, and refuses what would be lost or would swell
+// when it is built: a key given twice, deep nesting, long lists.
+func scanJSON(text []byte) error {
+	d := json.NewDecoder(bytes.NewReader(text))
+	if err := scanValue(d, 0); err != nil {
+		if err == io.EOF || errors.Is(err, io.ErrUnexpectedEOF) {
+			return errors.New("it ends too early")
+		}
+		return err
+	}
+	if _, err := d.Token(); err != io.EOF {
+		return errors.New("there is text after the JSON value")
+	}
+	return nil
+}
+
+func scanValue(d *json.Decoder, depth int) error {
+	t, err := d.Token()
+	if err != nil {
+		return err
+	}
+	if depth > maxDepth {
+		return fmt.Errorf("it nests deeper than %d levels", maxDepth)
+	}
+	switch t {
+	case json.Delim('{'):
+		seen := make(map[json.Token]bool)
+		for d.More() {
+			key, err := d.Token()
+			if err != nil {
+				return err
+			}
+			if seen[key] {
+				return fmt.Errorf("%q is there twice", key)
+			}
+			seen[key] = true
+			if err := scanValue(d, depth+1); err != nil {
+				return err
+			}
+		}
+	case json.Delim('['):
+		for n := 0; d.More(); n++ {
+			if n == maxList {
+				return fmt.Errorf("a list has more than %d values", maxList)
+			}
+			if err := scanValue(d, depth+1); err != nil {
+				return err
+			}
+		}
+	default:
+		return nil
+	}
+	_, err = d.Token() // the closing delimiter
+	return err
+}
