@@ -1,0 +1,48 @@
+package tokenizer
+
+import (
+	"unicode/utf8"
+
+	"github.com/sugarme/tokenizer/pretokenizer"
+)
+
+// tokenizer.json writes the bytes of a token as printable characters: most stand for themselves, a
+// space is Ġ, a newline Ċ. The table is the upstream library's.
+var (
+	charOf = pretokenizer.BytesChar // map[uint8]string
+	byteOf = func() (table [0x144]int16) {
+		for i := range table {
+			table[i] = -1
+		}
+		for b, c := range charOf {
+			r, _ := utf8.DecodeRuneInString(c)
+			table[r] = int16(b)
+		}
+		return table
+	}()
+)
+
+// fromAlphabet appends the bytes that s stands for; false where s has a character outside the
+// alphabet.
+func fromAlphabet(dst []byte, s string) ([]byte, bool) {
+	for _, r := range s {
+		if int(r) >= len(byteOf) || byteOf[r] < 0 {
+			return dst, false
+		}
+		dst = append(dst, byte(byteOf[r]))
+	}
+	return dst, true
+}
+
+// toAlphabet is the way back.
+func toAlphabet(s string) string {
+	out := make([]byte, 0, 2*len(s))
+	for i := range len(s) {
+		out = append(out, charOf[s[i]]...)
+	}
+	return string(out)
+}
+
+// inUTF8 reports whether byte b can occur in valid UTF-8. Only such bytes need a token: Encode
+// replaces what is not UTF-8 by U+FFFD.
+func inUTF8(b int) bool { return b != 0xC0 && b != 0xC1 && b < 0xF5 }

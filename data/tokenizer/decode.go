@@ -1,0 +1,47 @@
+package tokenizer
+
+// Decode gives the text of ids. With skipSpecial it leaves out control tokens such as <|im_end|>. Bytes
+// that are no characters become U+FFFD; an id that has no token (a model's embedding may have more rows
+// than there are tokens) stands for nothing.
+func (t *Tokenizer) Decode(ids []int, skipSpecial bool) string {
+	raw := make([]byte, 0, 4*len(ids))
+	for _, id := range ids {
+		raw = t.appendToken(raw, id, skipSpecial)
+	}
+	return validText(string(raw))
+}
+
+func (t *Tokenizer) appendToken(dst []byte, id int, skipSpecial bool) []byte {
+	if id < 0 || id >= len(t.tokens) || skipSpecial && t.flags[id].special {
+		return dst
+	}
+	return append(dst, t.tokens[id]...)
+}
+
+// Stream decodes tokens as they come and never gives out half a character. What Push and Flush return,
+// joined, is what Decode gives for all the tokens.
+type Stream struct {
+	t           *Tokenizer
+	skipSpecial bool
+	rest        []byte // the start of a character
+}
+
+// NewStream starts a text.
+func (t *Tokenizer) NewStream(skipSpecial bool) *Stream {
+	return &Stream{t: t, skipSpecial: skipSpecial}
+}
+
+// Push adds a token and returns the text that is complete with it.
+func (s *Stream) Push(id int) string {
+	s.rest = s.t.appendToken(s.rest, id, s.skipSpecial)
+	text, rest := appendText(nil, s.rest, false)
+	s.rest = append(s.rest[:0], rest...)
+	return string(text)
+}
+
+// Flush ends the text: an unfinished character becomes U+FFFD. The stream can be used anew.
+func (s *Stream) Flush() string {
+	text, _ := appendText(nil, s.rest, true)
+	s.rest = s.rest[:0]
+	return string(text)
+}

@@ -1,0 +1,92 @@
+package tokenizer
+
+import (
+	"slices"
+
+	"golang.org/x/text/unicode/norm"
+)
+
+// nfc is Unicode Normalization Form C. golang.org/x/text computes it for all but texts with more than
+// 30 combining marks on one letter, which it breaks up with U+034F to bound its memory.
+func nfc(s string) string {
+	if norm.NFC.QuickSpanString(s) == len(s) {
+		return s
+	}
+	if longRun(s) {
+		return plainNFC(s)
+	}
+	return norm.NFC.String(s)
+}
+
+// longRun reports whether s may have more than 30 combining marks in a row: a mark takes two bytes or
+// more, so 30 bytes of them are a safe sign.
+func longRun(s string) bool {
+	bytes := 0
+	for i := 0; i < len(s); {
+		p := norm.NFD.PropertiesString(s[i:])
+		if p.CCC() == 0 {
+			bytes = 0
+		} else if bytes += p.Size(); bytes > 30 {
+			return true
+		}
+		i += max(p.Size(), 1)
+	}
+	return false
+}
+
+// plainNFC is the definition step by step: decompose, put the marks in order, compose.
+func plainNFC(s string) string {
+	var text []rune
+	var class []uint8 // combining class of each rune; 0 is a letter that marks can sit on
+	for _, r := range s {
+		for _, d := range norm.NFD.String(string(r)) {
+			text = append(text, d)
+			class = append(class, norm.NFD.PropertiesString(string(d)).CCC())
+		}
+	}
+	orderMarks(text, class)
+	return string(composeMarks(text, class))
+}
+
+func orderMarks(text []rune, class []uint8) {
+	type mark struct {
+		r     rune
+		class uint8
+	}
+	for i := 0; i < len(text); i++ {
+		if class[i] == 0 {
+			continue
+		}
+		var run []mark
+		for j := i; j < len(text) && class[j] != 0; j++ {
+			run = append(run, mark{text[j], class[j]})
+		}
+		slices.SortStableFunc(run, func(a, b mark) int { return int(a.class) - int(b.class) })
+		for k, m := range run {
+			text[i+k], class[i+k] = m.r, m.class
+		}
+		i += len(run) - 1
+	}
+}
+
+// composeMarks joins each mark with the last letter, where Unicode has one character for the two and
+// no mark of the same class stands between.
+func composeMarks(text []rune, class []uint8) []rune {
+	out := make([]rune, 0, len(text))
+	letter := -1     // index in out
+	last := uint8(0) // class of the last rune of out
+	for i, r := range text {
+		if letter >= 0 && (letter == len(out)-1 || last < class[i]) {
+			if c := []rune(norm.NFC.String(string([]rune{out[letter], r}))); len(c) == 1 {
+				out[letter] = c[0]
+				continue
+			}
+		}
+		if class[i] == 0 {
+			letter = len(out)
+		}
+		last = class[i]
+		out = append(out, r)
+	}
+	return out
+}

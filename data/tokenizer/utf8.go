@@ -1,0 +1,41 @@
+package tokenizer
+
+import "unicode/utf8"
+
+// appendText appends src to dst with each maximal broken sequence replaced by one U+FFFD, as the
+// Unicode standard recommends and Rust, Python and browsers do. (Go's own replacement makes one of each
+// byte.) An unfinished character at the end is returned as rest, unless final.
+func appendText(dst, src []byte, final bool) (text, rest []byte) {
+	for i := 0; i < len(src); {
+		if r, n := utf8.DecodeRune(src[i:]); r != utf8.RuneError || n > 1 {
+			dst = append(dst, src[i:i+n]...)
+			i += n
+			continue
+		}
+		n := brokenLen(src[i:])
+		if i+n == len(src) && !utf8.FullRune(src[i:]) && !final {
+			return dst, src[i:]
+		}
+		dst = utf8.AppendRune(dst, utf8.RuneError)
+		i += n
+	}
+	return dst, nil
+}
+
+// brokenLen is the length of the longest start of p that could have become a character, at least 1.
+func brokenLen(p []byte) int {
+	n := 1
+	for n < len(p) && !utf8.FullRune(p[:n]) && !utf8.FullRune(p[:n+1]) {
+		n++
+	}
+	return n
+}
+
+// validText is s with what is not UTF-8 replaced.
+func validText(s string) string {
+	if utf8.ValidString(s) {
+		return s
+	}
+	text, _ := appendText(nil, []byte(s), true)
+	return string(text)
+}

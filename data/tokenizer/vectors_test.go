@@ -1,0 +1,59 @@
+package tokenizer
+
+import (
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"golang.org/x/text/unicode/norm"
+)
+
+type vector struct {
+	Text string
+	IDs  []int
+}
+
+// The vectors are what Hugging Face's tokenizer makes of texts with special tokens read as such.
+func TestQwen3Vectors(t *testing.T) {
+	tok := qwen3(t)
+	var vectors []vector
+	readTestJSON(t, filepath.Join(qwenDir, "vectors.json"), &vectors)
+	if len(vectors) == 0 {
+		t.Fatal("vectors.json is empty")
+	}
+	for _, v := range vectors {
+		if ids := tok.EncodeSpecial(v.Text); !slices.Equal(ids, v.IDs) {
+			t.Errorf("%q\n got %v\nwant %v", v.Text, ids, v.IDs)
+		}
+		if text := tok.Decode(v.IDs, false); norm.NFC.String(text) != norm.NFC.String(v.Text) {
+			t.Errorf("decoded %q\n  want %q", text, v.Text)
+		}
+		if !hasControl(tok, v.IDs) {
+			if ids := tok.EncodeSpecial(v.Text); !slices.Equal(tok.Encode(v.Text), ids) && !hasAdded(tok, ids) {
+				t.Errorf("%q: Encode and EncodeSpecial differ without a special token", v.Text)
+			}
+		}
+	}
+}
+
+func hasControl(tok *Tokenizer, ids []int) bool {
+	return slices.ContainsFunc(ids, func(id int) bool { return tok.flags[id].special })
+}
+
+func hasAdded(tok *Tokenizer, ids []int) bool {
+	return slices.ContainsFunc(ids, func(id int) bool { _, ok := tok.flags[id]; return ok })
+}
+
+func TestQwen3LoadsFast(t *testing.T) {
+	dir := referenceDir(t, "tokenizers/qwen3")
+	start := time.Now()
+	if _, err := Load(dir); err != nil {
+		t.Fatal(err)
+	}
+	if d := time.Since(start); d > 2*time.Second {
+		t.Errorf("loading took %v", d)
+	} else {
+		t.Logf("loaded in %v", d)
+	}
+}
