@@ -63,6 +63,7 @@ func newRoot() *cobra.Command {
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return badinput.Errorf("%w (see '%s --help')", err, cmd.CommandPath())
 	})
+	root.AddCommand(newTokenizeCmd())
 	return root
 }
 
