@@ -1,0 +1,63 @@
+package lora
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"math"
+
+	"github.com/seed-7879b91d/grpo/internal/tensorfile"
+)
+
+// Adapter is a layout with numbers.
+type Adapter struct {
+	*Layout
+	Values []float32 // [Layout.Len()]
+}
+
+// New is an adapter of zeros, which changes nothing and cannot learn; Init makes it ready to be trained.
+func New(l *Layout) *Adapter { return &Adapter{Layout: l, Values: make([]float32, l.Len())} }
+
+// Init starts a training: A is uniform in ±1/√in, B is zero, so that the correction is zero. Each number
+// depends on the seed, on the name of its tensor and on its index there, and on nothing else.
+func (a *Adapter) Init(seed uint64) {
+	clear(a.Values)
+	for _, e := range a.Entries() {
+		if e.Side == B {
+			continue
+		}
+		key := tensorKey(seed, e.Name)
+		bound := float32(1 / math.Sqrt(float64(e.Cols)))
+		for i, values := 0, a.Of(e); i < len(values); i++ {
+			values[i] = uniform(key, uint64(i)) * bound
+		}
+	}
+}
+
+// Of are the numbers of an entry, inside Values.
+func (a *Adapter) Of(e Entry) []float32 { return a.Values[e.Offset : e.Offset+e.Len()] }
+
+// Hash is the SHA-256 of all numbers, in the order of the slab and without its padding, in hexadecimal.
+func (a *Adapter) Hash() string {
+	h := sha256.New()
+	for _, e := range a.Entries() {
+		_ = tensorfile.WriteFloat32s(h, a.Of(e)) // a hash takes everything
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// tensorKey starts the sequence of draws that belongs to one tensor.
+func tensorKey(seed uint64, name string) uint64 {
+	sum := sha256.Sum256(binary.LittleEndian.AppendUint64([]byte(name+"\x00"), seed))
+	return binary.LittleEndian.Uint64(sum[:])
+}
+
+// uniform is draw i of the sequence, in (−1, 1), symmetric about zero: SplitMix64 with i as its counter.
+func uniform(key, i uint64) float32 {
+	z := key + (i+1)*0x9E3779B97F4A7C15
+	z = (z ^ z>>30) * 0xBF58476D1CE4E5B9
+	z = (z ^ z>>27) * 0x94D049BB133111EB
+	z ^= z >> 31
+	// The middle of one of 2²⁴ equal parts: an odd number over 2²⁴, exact in 32 bits.
+	return float32(int64(z>>40)*2+1-1<<24) / (1 << 24)
+}
