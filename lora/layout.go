@@ -47,27 +47,15 @@ func ParseTarget(name string) (Target, error) {
 	return 0, badinput.Errorf("target %q is not known; expected one of %q", name, targetNames)
 }
 
-// Config says what is adapted, and how richly. Its zero fields mean the defaults.
+// Config says what is adapted, and how richly.
 type Config struct {
-	Rank    int      // 32 if zero
-	Alpha   float64  // 32 if zero; the correction is scaled by Alpha/Rank
-	Targets []Target // all seven if empty; the order does not matter
+	Rank    int
+	Alpha   float64  // the correction is scaled by Alpha/Rank
+	Targets []Target // in any order
 }
 
-// withDefaults fills in what is zero and puts the targets in their order.
-func (c Config) withDefaults() Config {
-	if c.Rank == 0 {
-		c.Rank = 32
-	}
-	if c.Alpha == 0 {
-		c.Alpha = 32
-	}
-	if len(c.Targets) == 0 {
-		c.Targets = AllTargets()
-	}
-	c.Targets = slices.Sorted(slices.Values(c.Targets))
-	return c
-}
+// Defaults are rank 32, alpha 32 and all seven targets.
+func Defaults() Config { return Config{Rank: 32, Alpha: 32, Targets: AllTargets()} }
 
 // maxRank is more than any weight has use for, and keeps sizes far from overflow.
 const maxRank = 1 << 16
@@ -79,11 +67,14 @@ func (c Config) check() error {
 	if !(c.Alpha > 0) || math.IsInf(c.Alpha, 0) {
 		return badinput.Errorf("alpha is %v, expected a number above 0", c.Alpha)
 	}
+	if len(c.Targets) == 0 {
+		return badinput.Errorf("there are no targets, expected some of %q", targetNames)
+	}
 	for i, t := range c.Targets {
 		if t >= numTargets {
 			return badinput.Errorf("target %d is not known; expected one of %q", uint8(t), targetNames)
 		}
-		if i > 0 && c.Targets[i-1] == t {
+		if slices.Contains(c.Targets[:i], t) {
 			return badinput.Errorf("target %s is there twice", t)
 		}
 	}
@@ -149,7 +140,7 @@ func (e Entry) Len() int { return e.Rows * e.Cols }
 // gap, so that one product serves them all; their B matrices come next. Numbers between entries are
 // padding; they are zero and stay zero.
 type Layout struct {
-	Config  Config // with the defaults filled in
+	Config  Config // with the targets in their order
 	Dims    Dims
 	entries []Entry
 	index   [numTargets][2]int // of a target's A and B among the entries of a layer
@@ -160,13 +151,13 @@ const align = 16 // floats: a cache line
 
 // NewLayout places the adapters that c asks for in a model of these dimensions.
 func NewLayout(c Config, d Dims) (*Layout, error) {
-	c = c.withDefaults()
 	if err := c.check(); err != nil {
 		return nil, err
 	}
 	if err := d.check(); err != nil {
 		return nil, err
 	}
+	c.Targets = slices.Sorted(slices.Values(c.Targets))
 	l := &Layout{Config: c, Dims: d, entries: make([]Entry, 0, 2*d.Layers*len(c.Targets))}
 	for layer := range d.Layers {
 		for _, group := range bySharedInput {

@@ -1,0 +1,99 @@
+package lora
+
+import (
+	"bytes"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/seed-7879b91d/grpo/internal/atomicfile"
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/tensorfile"
+)
+
+const (
+	weightsName = "adapter_model.safetensors"
+	configName  = "adapter_config.json"
+)
+
+// Save writes the adapter into the folder dir in PEFT's format. base is the name or path of the model
+// that it belongs to. The same adapter gives the same bytes.
+func (a *Adapter) Save(dir, base string) error {
+	config, err := encodeConfig(a.Config, base)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	// The weights never stand beside another adapter's configuration, whenever we are stopped.
+	path := filepath.Join(dir, configName)
+	old, err := os.ReadFile(path)
+	if err == nil && !bytes.Equal(old, config) {
+		err = os.Remove(path)
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err := a.WriteTensors(filepath.Join(dir, weightsName), a.Values); err != nil {
+		return err
+	}
+	return atomicfile.WriteBytes(path, config)
+}
+
+// WriteTensors writes a slab of this layout, of weights or of gradients, as a safetensors file with the
+// adapter's tensor names.
+func (l *Layout) WriteTensors(path string, slab []float32) error {
+	sources := make([]tensorfile.Source, len(l.entries))
+	for i, e := range l.entries {
+		sources[i] = tensorfile.FromFloat32s(e.Name, slab[e.Offset:e.Offset+e.Len()], e.Rows, e.Cols)
+	}
+	return tensorfile.Write(path, sources, map[string]string{"format": "pt"})
+}
+
+// Load reads the PEFT adapter in the folder dir for a model of these dimensions. An adapter that does
+// not fit it, or that is more than plain LoRA, is an input error.
+func Load(dir string, d Dims) (*Adapter, error) {
+	config, err := readConfig(filepath.Join(dir, configName))
+	if err != nil {
+		return nil, err
+	}
+	l, err := NewLayout(config, d)
+	if err != nil {
+		return nil, err
+	}
+	f, err := tensorfile.Open(filepath.Join(dir, weightsName))
+	if err != nil {
+		return nil, err
+	}
+	a, err := l.read(f)
+	return a, errors.Join(err, f.Close())
+}
+
+// read fills an adapter from its file, once every tensor is known to fit.
+func (l *Layout) read(f *tensorfile.File) (*Adapter, error) {
+	tensors := make([]tensorfile.Tensor, len(l.entries))
+	known := make(map[string]bool, len(l.entries))
+	for i, e := range l.entries {
+		t, err := f.Tensor(e.Name, e.Rows, e.Cols)
+		if err != nil {
+			return nil, err
+		}
+		if err := tensorfile.CheckFinite(t); err != nil {
+			return nil, err
+		}
+		tensors[i], known[e.Name] = t, true
+	}
+	for _, name := range f.Names() {
+		if !known[name] {
+			return nil, badinput.Errorf("%s: tensor %q has no place: %s and the model ask for %v in layers 0 to %d",
+				f.Path(), name, configName, l.Config.Targets, l.Dims.Layers-1)
+		}
+	}
+	a := New(l)
+	for i, e := range l.entries {
+		tensorfile.Widen(a.Of(e), tensors[i].Encoding, tensors[i].Bytes)
+	}
+	return a, nil
+}
