@@ -1,0 +1,285 @@
+package hub
+
+import (
+	"context"
+	"crypto/sha1"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/seed-7879b91d/grpo/internal/atomicfile"
+)
+
+// Download returns where the file lies in the cache, and brings it there first where it must. A
+// transfer that breaks goes on where it stopped, also in a later process.
+func (s *Snapshot) Download(ctx context.Context, name string) (string, error) {
+	link := filepath.Join(s.Dir(), filepath.FromSlash(name))
+	if _, err := os.Stat(link); err == nil {
+		return link, nil
+	}
+	if s.client.Offline {
+		return "", s.missing(name)
+	}
+	d := download{client: s.client, snapshot: s, name: name}
+	if err := d.run(ctx, link); err != nil {
+		var t transient
+		if err = fmt.Errorf("download %s of %s: %w", name, s.repo, err); errors.As(err, &t) {
+			err = fmt.Errorf("%w; run again, and it goes on where it stopped", err)
+		}
+		return "", err
+	}
+	return link, nil
+}
+
+// download is one file on its way.
+type download struct {
+	client   *Client
+	snapshot *Snapshot
+	name     string
+
+	address string
+	etag    string // the name of the blob; for large files the SHA-256 of the content
+	size    int64  // -1 where the Hub does not say
+}
+
+func (d *download) run(ctx context.Context, link string) error {
+	if err := d.client.retry(ctx, func() (bool, error) { return false, d.head(ctx) }); err != nil {
+		return err
+	}
+	folder := d.client.folder(d.snapshot.repo)
+	blob := filepath.Join(folder, "blobs", d.etag)
+	for _, dir := range []string{filepath.Dir(blob), filepath.Dir(link)} {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return err
+		}
+	}
+	unlock, err := lock(ctx, filepath.Join(d.client.Cache, ".locks", filepath.Base(folder), d.etag+".lock"))
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if _, err := os.Stat(blob); err != nil { // else another process was faster, or another commit has it too
+		if err := d.fetch(ctx, blob); err != nil {
+			return err
+		}
+	}
+	return symlink(blob, link)
+}
+
+// head learns the hash and the size. The Hub announces them before it redirects to its storage, so
+// that redirect is not followed.
+func (d *download) head(ctx context.Context) error {
+	s := d.snapshot
+	prefix := ""
+	if s.repo.Type != Model {
+		prefix = string(s.repo.Type) + "s/"
+	}
+	var parts []string
+	for _, part := range strings.Split(d.name, "/") {
+		parts = append(parts, url.PathEscape(part))
+	}
+	d.address = fmt.Sprintf("%s/%s%s/resolve/%s/%s", d.client.Endpoint, prefix, s.repo.ID, s.Commit, strings.Join(parts, "/"))
+	resp, err := d.client.do(ctx, http.MethodHead, d.address, nil)
+	if err != nil {
+		return err
+	}
+	resp.Body.Close()
+	if resp.StatusCode < 300 || resp.StatusCode >= 400 {
+		if err := d.client.check(resp, s.repo, d.name); err != nil {
+			return err
+		}
+	}
+	etag := either(resp.Header.Get("X-Linked-Etag"), resp.Header.Get("ETag"))
+	d.etag = strings.Trim(strings.TrimPrefix(etag, "W/"), `"`)
+	if d.etag == "" || !filepath.IsLocal(d.etag) || strings.ContainsAny(d.etag, `/\`) {
+		return fmt.Errorf("the Hub at %s named no usable ETag (%q)", d.client.Endpoint, etag)
+	}
+	d.size = resp.ContentLength
+	if text := resp.Header.Get("X-Linked-Size"); text != "" {
+		if d.size, err = strconv.ParseInt(text, 10, 64); err != nil {
+			return fmt.Errorf("the Hub announced a size of %q", text)
+		}
+	} else if resp.StatusCode >= 300 {
+		d.size = -1
+	}
+	return nil
+}
+
+// fetch brings the content to blob.
+func (d *download) fetch(ctx context.Context, blob string) error {
+	part, err := os.OpenFile(blob+".incomplete", os.O_RDWR|os.O_CREATE, 0o644)
+	if err != nil {
+		return err
+	}
+	defer part.Close()
+	err = d.client.retry(ctx, func() (moved bool, err error) {
+		before, err := part.Seek(0, io.SeekEnd)
+		if err != nil {
+			return false, err
+		}
+		after := before
+		if before != d.size || before == 0 {
+			if after, err = d.transfer(ctx, part, before); err != nil {
+				return after > before, err
+			}
+		}
+		if err := d.verify(part, after); err != nil {
+			// What is there cannot be trusted: the next attempt starts over.
+			return false, errors.Join(err, part.Truncate(0))
+		}
+		return false, nil
+	})
+	if err != nil {
+		return err
+	}
+	if err := part.Sync(); err != nil {
+		return err
+	}
+	if err := os.Rename(part.Name(), blob); err != nil {
+		return err
+	}
+	return atomicfile.SyncDir(filepath.Dir(blob))
+}
+
+// transfer appends what is missing after offset, and returns how much is there then. A silent
+// connection counts as broken.
+func (d *download) transfer(ctx context.Context, part *os.File, offset int64) (int64, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	silence := time.AfterFunc(d.client.stall, func() { cancel(errStalled) })
+	defer silence.Stop()
+
+	header := http.Header{}
+	if offset > 0 {
+		header.Set("Range", fmt.Sprintf("bytes=%d-", offset))
+	}
+	resp, err := d.client.do(ctx, http.MethodGet, d.address, header)
+	if err != nil {
+		return offset, stalled(ctx, err)
+	}
+	defer resp.Body.Close()
+	switch {
+	case resp.StatusCode == http.StatusRequestedRangeNotSatisfiable:
+		return 0, transient{err: errors.Join(errors.New("the file on the Hub is shorter than what is here"), part.Truncate(0))}
+	case resp.StatusCode == http.StatusPartialContent && strings.HasPrefix(resp.Header.Get("Content-Range"), fmt.Sprintf("bytes %d-", offset)):
+	case resp.StatusCode == http.StatusOK: // the server does not resume
+		offset = 0
+	case resp.StatusCode < 300:
+		return offset, fmt.Errorf("asked for bytes from %d, the answer is %s with Content-Range %q", offset, resp.Status, resp.Header.Get("Content-Range"))
+	default:
+		return offset, d.client.check(resp, d.snapshot.repo, d.name)
+	}
+	if err := part.Truncate(offset); err != nil {
+		return offset, err
+	}
+	if _, err := part.Seek(offset, io.SeekStart); err != nil {
+		return offset, err
+	}
+	return d.copy(ctx, part, offset, resp.Body, silence)
+}
+
+// copy moves the body to the file. Errors of the file are ours and final, those of the body are not.
+func (d *download) copy(ctx context.Context, part *os.File, offset int64, body io.Reader, silence *time.Timer) (int64, error) {
+	buf := make([]byte, 1<<20)
+	for {
+		n, err := body.Read(buf)
+		if n > 0 {
+			silence.Reset(d.client.stall)
+			if _, err := part.Write(buf[:n]); err != nil {
+				return offset, err
+			}
+			offset += int64(n)
+			if d.client.Progress != nil {
+				d.client.Progress(d.name, offset, d.size)
+			}
+		}
+		if err == io.EOF {
+			return offset, nil
+		}
+		if err != nil {
+			return offset, stalled(ctx, transient{err: err})
+		}
+	}
+}
+
+var errStalled = errors.New("the transfer stalled")
+
+func stalled(ctx context.Context, err error) error {
+	if context.Cause(ctx) == errStalled {
+		return transient{err: errStalled}
+	}
+	return err
+}
+
+// verify compares what arrived with what the Hub announced. A 64-digit ETag is the SHA-256 of the
+// content, a 40-digit one git's name of the blob.
+func (d *download) verify(part *os.File, size int64) error {
+	if d.size >= 0 && size != d.size {
+		return transient{err: fmt.Errorf("truncated: %d bytes arrived, %d were announced", size, d.size)}
+	}
+	var h hash.Hash
+	switch len(d.etag) {
+	case 2 * sha256.Size:
+		h = sha256.New()
+	case 2 * sha1.Size:
+		h = sha1.New()
+		fmt.Fprintf(h, "blob %d\x00", size)
+	default:
+		return nil
+	}
+	if _, err := io.Copy(h, io.NewSectionReader(part, 0, size)); err != nil {
+		return err
+	}
+	if sum := hex.EncodeToString(h.Sum(nil)); sum != d.etag {
+		return transient{err: fmt.Errorf("damaged: the content hashes to %s, the Hub announced %s", sum, d.etag)}
+	}
+	return nil
+}
+
+// symlink points link to the blob by a relative path, so that the cache may be moved.
+func symlink(blob, link string) error {
+	target, err := filepath.Rel(filepath.Dir(link), blob)
+	if err != nil {
+		return err
+	}
+	if err := os.Symlink(target, link); err != nil && !errors.Is(err, os.ErrExist) {
+		return err
+	}
+	return nil
+}
+
+// lock keeps other processes from downloading the same blob; the kernel frees it when we die.
+func lock(ctx context.Context, name string) (unlock func(), err error) {
+	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+		return nil, err
+	}
+	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	for {
+		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		if err == nil {
+			return func() { f.Close() }, nil
+		}
+		if !errors.Is(err, syscall.EWOULDBLOCK) {
+			f.Close()
+			return nil, fmt.Errorf("lock %s: %w", name, err)
+		}
+		if err := sleep(ctx, 200*time.Millisecond); err != nil {
+			f.Close()
+			return nil, err
+		}
+	}
+}

@@ -1,0 +1,266 @@
+// Package hub downloads files of Hugging Face repositories into the standard cache
+// ($HF_HOME/hub/datasets--owner--name/{blobs,refs,snapshots}), shared with every other tool that
+// uses it. It knows nothing of what the files hold.
+//
+// It is written on net/http because the ready-made Go client does not do what large downloads over
+// real networks need: it starts over after a broken transfer, refuses the Hub's redirects to its
+// storage, never compares what arrived with the size and hash the Hub announced, and has neither
+// retries nor an offline mode.
+package hub
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"net/url"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/seed-7879b91d/grpo/internal/atomicfile"
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+)
+
+// Client talks to one Hub and keeps one cache.
+type Client struct {
+	// Endpoint is the Hub, without a slash at the end.
+	Endpoint string
+	// Token is sent to the Endpoint, and to no other host; "" sends none.
+	Token string
+	// Cache is the folder that holds the folders of the repositories.
+	Cache string
+	// Offline answers from the cache alone.
+	Offline bool
+	// Progress, where set, is told how much of a file has arrived. It is called often.
+	Progress func(file string, done, total int64)
+
+	stall time.Duration                                    // a transfer that is silent for so long is broken
+	sleep func(ctx context.Context, d time.Duration) error // between attempts
+	http  *http.Client
+}
+
+// New returns a client for the Hub at endpoint with the cache in the given folder.
+func New(endpoint, token, cache string) *Client {
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport.ResponseHeaderTimeout = 30 * time.Second
+	return &Client{
+		Endpoint: strings.TrimRight(endpoint, "/"), Token: token, Cache: cache,
+		stall: time.Minute, sleep: sleep,
+		http: &http.Client{Transport: transport, CheckRedirect: redirect},
+	}
+}
+
+// FromEnv returns a client as the environment describes it: HF_ENDPOINT, HF_TOKEN (or the file
+// HF_TOKEN_PATH, or $HF_HOME/token), HF_HUB_CACHE, HF_HOME, HF_HUB_OFFLINE.
+func FromEnv() (*Client, error) {
+	home := os.Getenv("HF_HOME")
+	if home == "" {
+		cache, err := os.UserCacheDir()
+		if err != nil {
+			return nil, badinput.Errorf("no place for downloads: %w; set HF_HOME to a folder", err)
+		}
+		home = filepath.Join(cache, "huggingface")
+	}
+	token := strings.TrimSpace(os.Getenv("HF_TOKEN"))
+	if token == "" {
+		text, err := os.ReadFile(either(os.Getenv("HF_TOKEN_PATH"), filepath.Join(home, "token")))
+		if err != nil && !os.IsNotExist(err) {
+			return nil, badinput.Errorf("read the token: %w; or set HF_TOKEN", err)
+		}
+		token = strings.TrimSpace(string(text))
+	}
+	c := New(either(os.Getenv("HF_ENDPOINT"), "https://huggingface.co"), token,
+		either(os.Getenv("HF_HUB_CACHE"), filepath.Join(home, "hub")))
+	switch strings.ToUpper(os.Getenv("HF_HUB_OFFLINE")) {
+	case "1", "ON", "YES", "TRUE":
+		c.Offline = true
+	}
+	return c, nil
+}
+
+func either(s, or string) string {
+	if s != "" {
+		return s
+	}
+	return or
+}
+
+// Type is what a repository holds.
+type Type string
+
+const (
+	Dataset Type = "dataset"
+	Model   Type = "model"
+)
+
+// Repo names a repository. An empty Revision means "main".
+type Repo struct {
+	Type     Type
+	ID       string // owner/name
+	Revision string
+}
+
+func (r Repo) String() string {
+	if r.Revision == "main" {
+		return r.ID
+	}
+	return r.ID + "@" + r.Revision
+}
+
+// Snapshot is a repository at one commit.
+type Snapshot struct {
+	// Commit is the full hash that the revision stood for.
+	Commit string
+	// Files are the paths of all its files, in order.
+	Files []string
+
+	client *Client
+	repo   Repo
+}
+
+// Dir is the folder in which the downloaded files of the snapshot lie under their own names.
+func (s *Snapshot) Dir() string {
+	return filepath.Join(s.client.folder(s.repo), "snapshots", s.Commit)
+}
+
+func (c *Client) folder(r Repo) string {
+	return filepath.Join(c.Cache, string(r.Type)+"s--"+strings.ReplaceAll(r.ID, "/", "--"))
+}
+
+var (
+	repoID     = regexp.MustCompile(`^[A-Za-z0-9][\w.-]*(/[A-Za-z0-9_][\w.-]*)?$`)
+	commitHash = regexp.MustCompile(`^[0-9a-f]{40}$`)
+)
+
+// Snapshot looks up what a repository holds. Offline it is what the cache last saw of the revision.
+func (c *Client) Snapshot(ctx context.Context, repo Repo) (*Snapshot, error) {
+	repo.Revision = either(repo.Revision, "main")
+	if !repoID.MatchString(repo.ID) || strings.Contains(repo.Revision, "..") {
+		return nil, badinput.Errorf("%q is not the name of a repository on the Hub (owner/name)", repo)
+	}
+	s := &Snapshot{client: c, repo: repo}
+	if c.Offline {
+		return s, s.fromCache()
+	}
+	return s, s.fromHub(ctx)
+}
+
+func (s *Snapshot) listingPath() string {
+	return filepath.Join(s.client.folder(s.repo), "listings", s.Commit+".json")
+}
+
+func (s *Snapshot) refPath() string {
+	return filepath.Join(s.client.folder(s.repo), "refs", filepath.FromSlash(s.repo.Revision))
+}
+
+// fromHub asks the Hub for the commit and the files, and notes both for offline use.
+func (s *Snapshot) fromHub(ctx context.Context) error {
+	c := s.client
+	address := fmt.Sprintf("%s/api/%ss/%s/revision/%s", c.Endpoint, s.repo.Type, s.repo.ID, url.PathEscape(s.repo.Revision))
+	var answer struct {
+		SHA      string `json:"sha"`
+		Siblings []struct {
+			Name string `json:"rfilename"`
+		} `json:"siblings"`
+	}
+	err := c.retry(ctx, func() (bool, error) {
+		resp, err := c.do(ctx, http.MethodGet, address, nil)
+		if err != nil {
+			return false, err
+		}
+		defer resp.Body.Close()
+		if err := c.check(resp, s.repo, ""); err != nil {
+			return false, err
+		}
+		text, err := io.ReadAll(io.LimitReader(resp.Body, 256<<20))
+		if err != nil {
+			return false, transient{err: err}
+		}
+		return false, json.Unmarshal(text, &answer)
+	})
+	if err != nil {
+		return fmt.Errorf("look up %s: %w", s.repo, err)
+	}
+	if !commitHash.MatchString(answer.SHA) {
+		return fmt.Errorf("look up %s: the Hub at %s answered without a commit", s.repo, c.Endpoint)
+	}
+	s.Commit = answer.SHA
+	for _, f := range answer.Siblings {
+		if !filepath.IsLocal(filepath.FromSlash(f.Name)) {
+			return fmt.Errorf("%s holds a file named %q, which would lie outside the cache", s.repo, f.Name)
+		}
+		s.Files = append(s.Files, path.Clean(f.Name))
+	}
+	slices.Sort(s.Files)
+	return s.note()
+}
+
+// note writes the listing, so that offline use knows what is missing, and points the revision to it.
+func (s *Snapshot) note() error {
+	listing, err := json.Marshal(s.Files)
+	if err != nil {
+		return err
+	}
+	if err := writeFile(s.listingPath(), listing); err != nil {
+		return err
+	}
+	if s.repo.Revision == s.Commit {
+		return nil
+	}
+	return writeFile(s.refPath(), []byte(s.Commit))
+}
+
+func writeFile(name string, text []byte) error {
+	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+		return err
+	}
+	return atomicfile.WriteBytes(name, text)
+}
+
+// fromCache finds the commit and the files that the cache knows. Without a listing, which other
+// tools do not write, the files are those that were downloaded.
+func (s *Snapshot) fromCache() error {
+	s.Commit = s.repo.Revision
+	if !commitHash.MatchString(s.Commit) {
+		text, err := os.ReadFile(s.refPath())
+		if err != nil {
+			return s.missing("")
+		}
+		s.Commit = strings.TrimSpace(string(text))
+	}
+	if !commitHash.MatchString(s.Commit) {
+		return badinput.Errorf("%s: found %q, expected a commit; remove the file and fetch again", s.refPath(), s.Commit)
+	}
+	if text, err := os.ReadFile(s.listingPath()); err == nil {
+		if err := json.Unmarshal(text, &s.Files); err != nil {
+			return badinput.Errorf("%s: %w; remove the file and fetch again", s.listingPath(), err)
+		}
+		return nil
+	}
+	err := fs.WalkDir(os.DirFS(s.Dir()), ".", func(name string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() {
+			s.Files = append(s.Files, name)
+		}
+		return err
+	})
+	if err != nil {
+		return s.missing("")
+	}
+	return nil
+}
+
+// missing says that the cache lacks a file, or with "" the whole repository.
+func (s *Snapshot) missing(file string) error {
+	what := s.repo.String()
+	if file != "" {
+		what = file + " of " + what
+	}
+	return badinput.Errorf("%s is not in the cache %s, and HF_HUB_OFFLINE forbids to download it; unset it once and fetch", what, s.client.Cache)
+}

@@ -1,0 +1,158 @@
+package hub
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+)
+
+// transient is a failure that another attempt may mend.
+type transient struct {
+	err   error
+	after time.Duration // how long the server asked to wait
+	dial  bool          // nobody could be reached at all
+}
+
+func (t transient) Error() string { return t.err.Error() }
+func (t transient) Unwrap() error { return t.err }
+
+const (
+	attempts     = 6                // in a row without a byte of progress
+	dialAttempts = 3                // of them, where there seems to be no network
+	longWait     = 10 * time.Minute // a server that asks for more is not waited for
+	shortWait    = time.Second      // before the second attempt; doubled from then on
+)
+
+// retry repeats try while it fails for a transient reason. try says whether it moved on, in which
+// case the count starts over: a long file over a bad line may break many times.
+func (c *Client) retry(ctx context.Context, try func() (moved bool, err error)) error {
+	for n := 1; ; n++ {
+		moved, err := try()
+		var t transient
+		switch {
+		case err == nil:
+			return nil
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case !errors.As(err, &t):
+			return err
+		case moved:
+			n = 0
+		case n == attempts || n == dialAttempts && t.dial:
+			return fmt.Errorf("%w (after %d attempts)", err, n)
+		case t.after > longWait:
+			return fmt.Errorf("%w (the server asks to wait %s)", err, t.after)
+		}
+		wait := t.after
+		if wait == 0 {
+			wait = shortWait << max(n-1, 0)
+			wait += rand.N(wait / 2)
+		}
+		if err := c.sleep(ctx, wait); err != nil {
+			return err
+		}
+	}
+}
+
+// do sends one request. The answer may be of any status.
+func (c *Client) do(ctx context.Context, method, address string, header http.Header) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, method, address, nil)
+	if err != nil {
+		return nil, badinput.Errorf("HF_ENDPOINT %s: %w", c.Endpoint, err)
+	}
+	for key, values := range header {
+		req.Header[key] = values
+	}
+	req.Header.Set("User-Agent", "grpo")
+	req.Header.Set("Accept-Encoding", "identity") // sizes and ranges are those of the file itself
+	if c.Token != "" {
+		req.Header.Set("Authorization", "Bearer "+c.Token)
+	}
+	resp, err := c.http.Do(req)
+	if err != nil {
+		var op *net.OpError
+		return nil, transient{
+			err:  fmt.Errorf("%w; HF_HUB_OFFLINE=1 uses what is in the cache", err),
+			dial: errors.As(err, &op) && op.Op == "dial",
+		}
+	}
+	return resp, nil
+}
+
+// redirect follows the Hub to its storage, but never carries the token to another host. A HEAD
+// request stays on the Hub, which alone announces hash and size.
+func redirect(req *http.Request, via []*http.Request) error {
+	if len(via) >= 10 {
+		return errors.New("more than 10 redirects")
+	}
+	if req.URL.Host != via[0].URL.Host || req.URL.Scheme != via[0].URL.Scheme {
+		if req.Method == http.MethodHead {
+			return http.ErrUseLastResponse
+		}
+		req.Header.Del("Authorization")
+	}
+	return nil
+}
+
+// check turns a status into an error that says what to do. file is "" for the repository itself.
+func (c *Client) check(resp *http.Response, repo Repo, file string) error {
+	page := fmt.Sprintf("%s/%s%s", c.Endpoint, map[Type]string{Dataset: "datasets/"}[repo.Type], repo.ID)
+	switch code := resp.StatusCode; {
+	case code < 300:
+		return nil
+	case code == http.StatusUnauthorized && c.Token == "":
+		return badinput.Errorf("the Hub wants to know who asks (401): set HF_TOKEN (make one at %s/settings/tokens), or check the name: %s", c.Endpoint, page)
+	case code == http.StatusUnauthorized:
+		return badinput.Errorf("the Hub refuses this HF_TOKEN (401): check it at %s/settings/tokens, and the name: %s", c.Endpoint, page)
+	case code == http.StatusForbidden:
+		return badinput.Errorf("the Hub refuses access (403): accept the terms at %s with the account of HF_TOKEN", page)
+	case code == http.StatusNotFound:
+		return notFound(resp.Header.Get("X-Error-Code"), page, repo, file)
+	case code == http.StatusTooManyRequests || code == http.StatusRequestTimeout || code >= 500:
+		return transient{err: fmt.Errorf("the Hub answered %s", resp.Status), after: retryAfter(resp.Header.Get("Retry-After"))}
+	default:
+		text, _ := io.ReadAll(io.LimitReader(resp.Body, 200))
+		return fmt.Errorf("the Hub answered %s: %s", resp.Status, strings.Join(strings.Fields(string(text)), " "))
+	}
+}
+
+func notFound(code, page string, repo Repo, file string) error {
+	switch {
+	case code == "RevisionNotFound":
+		return badinput.Errorf("%s has no revision %q (404)", page, repo.Revision)
+	case code == "EntryNotFound" || file != "":
+		return badinput.Errorf("%s has no file %q at %q (404)", page, file, repo.Revision)
+	}
+	return badinput.Errorf("there is no %s (404): check the name", page)
+}
+
+// retryAfter reads the header, which holds seconds or a date; 0 where it says nothing.
+func retryAfter(text string) time.Duration {
+	if seconds, err := strconv.ParseFloat(text, 64); err == nil && seconds > 0 && seconds < 1e9 {
+		return time.Duration(seconds * float64(time.Second))
+	}
+	if date, err := http.ParseTime(text); err == nil {
+		return max(time.Until(date), 0)
+	}
+	return 0
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-timer.C:
+		return nil
+	}
+}
