@@ -1,0 +1,173 @@
+package model
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/kernels"
+	"github.com/seed-7879b91d/grpo/lora"
+)
+
+// architectures are the values of config.json's "architectures" that this package can build.
+var architectures = []string{"Qwen3ForCausalLM"}
+
+// Config is what config.json says of a model's shape.
+type Config struct {
+	Architecture  string
+	Vocab         int
+	Hidden        int
+	Intermediate  int
+	Layers        int
+	Heads         kernels.Heads
+	Eps           float32
+	RopeTheta     float64
+	MaxPositions  int
+	TiedHead      bool // the output head is the embedding table
+	AttentionBias bool
+}
+
+// LoRADims are the shapes that an adapter of this model must fit.
+func (c Config) LoRADims() lora.Dims {
+	return lora.Dims{
+		Layers: c.Layers, Hidden: c.Hidden, Intermediate: c.Intermediate,
+		Q: c.Heads.Q * c.Heads.Dim, KV: c.Heads.KV * c.Heads.Dim,
+	}
+}
+
+// rawConfig is config.json as Hugging Face writes it; pointers tell what is absent.
+type rawConfig struct {
+	Architectures    []string        `json:"architectures"`
+	HiddenAct        string          `json:"hidden_act"`
+	Vocab            int             `json:"vocab_size"`
+	Hidden           int             `json:"hidden_size"`
+	Intermediate     int             `json:"intermediate_size"`
+	Layers           int             `json:"num_hidden_layers"`
+	QHeads           int             `json:"num_attention_heads"`
+	KVHeads          int             `json:"num_key_value_heads"`
+	HeadDim          *int            `json:"head_dim"`
+	Eps              float32         `json:"rms_norm_eps"`
+	RopeTheta        *float64        `json:"rope_theta"`
+	RopeParameters   json.RawMessage `json:"rope_parameters"`
+	RopeScaling      json.RawMessage `json:"rope_scaling"`
+	MaxPositions     int             `json:"max_position_embeddings"`
+	TiedHead         bool            `json:"tie_word_embeddings"`
+	AttentionBias    bool            `json:"attention_bias"`
+	UseSlidingWindow bool            `json:"use_sliding_window"`
+}
+
+// ReadConfig reads config.json of the model in dir.
+func ReadConfig(dir string) (Config, error) {
+	path := filepath.Join(dir, "config.json")
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return Config{}, badinput.Errorf("model %s: %w; expected a Hugging Face model directory", dir, err)
+	}
+	c, err := ParseConfig(text)
+	if err != nil {
+		return Config{}, badinput.Errorf("%s: %w", path, err)
+	}
+	return c, nil
+}
+
+// ParseConfig reads the text of a config.json.
+func ParseConfig(text []byte) (Config, error) {
+	var r rawConfig
+	if err := json.Unmarshal(text, &r); err != nil {
+		return Config{}, badinput.Errorf("not a model configuration: %w", err)
+	}
+	if len(r.Architectures) != 1 || !slices.Contains(architectures, r.Architectures[0]) {
+		return Config{}, badinput.Errorf("architectures: found %q, supported: %s", r.Architectures, strings.Join(architectures, ", "))
+	}
+	theta, err := r.theta()
+	if err != nil {
+		return Config{}, err
+	}
+	c := Config{
+		Architecture: r.Architectures[0],
+		Vocab:        r.Vocab, Hidden: r.Hidden, Intermediate: r.Intermediate, Layers: r.Layers,
+		Heads: kernels.Heads{Q: r.QHeads, KV: r.KVHeads},
+		Eps:   r.Eps, RopeTheta: theta, MaxPositions: r.MaxPositions,
+		TiedHead: r.TiedHead, AttentionBias: r.AttentionBias,
+	}
+	if r.HeadDim != nil {
+		c.Heads.Dim = *r.HeadDim
+	} else if r.QHeads > 0 {
+		c.Heads.Dim = r.Hidden / r.QHeads
+	}
+	return c, c.check(r)
+}
+
+// theta finds the base of the rotary embedding, in the old place or the new one, and refuses what
+// would change the angles.
+func (r rawConfig) theta() (float64, error) {
+	scaling := r.RopeScaling
+	theta := r.RopeTheta
+	if !isNull(r.RopeParameters) {
+		var p struct {
+			Theta *float64 `json:"rope_theta"`
+			Type  string   `json:"rope_type"`
+		}
+		if err := json.Unmarshal(r.RopeParameters, &p); err != nil {
+			return 0, badinput.Errorf("rope_parameters: %w", err)
+		}
+		if p.Type != "" && p.Type != "default" {
+			scaling = r.RopeParameters
+		}
+		if p.Theta != nil {
+			theta = p.Theta
+		}
+	}
+	if !isNull(scaling) {
+		return 0, badinput.Errorf("rope_scaling: found %s, expected null: scaled rotary embeddings are not supported", scaling)
+	}
+	if theta == nil {
+		return 0, badinput.Errorf("rope_theta: missing")
+	}
+	return *theta, nil
+}
+
+func isNull(m json.RawMessage) bool { return len(m) == 0 || string(m) == "null" }
+
+// The largest sizes that are taken for a model rather than for damage.
+const (
+	maxWidth  = 1 << 20
+	maxVocab  = 1 << 24
+	maxLayers = 1 << 12
+)
+
+// check names the first key whose value cannot be.
+func (c Config) check(r rawConfig) error {
+	for _, f := range []struct {
+		key   string
+		value int
+		max   int
+	}{
+		{"vocab_size", c.Vocab, maxVocab}, {"hidden_size", c.Hidden, maxWidth}, {"intermediate_size", c.Intermediate, maxWidth},
+		{"num_hidden_layers", c.Layers, maxLayers}, {"num_attention_heads", c.Heads.Q, maxLayers},
+		{"num_key_value_heads", c.Heads.KV, maxLayers}, {"head_dim", c.Heads.Dim, maxLayers},
+		{"max_position_embeddings", c.MaxPositions, 1 << 30},
+	} {
+		if f.value < 1 || f.value > f.max {
+			return badinput.Errorf("%s: found %d, expected 1 to %d", f.key, f.value, f.max)
+		}
+	}
+	switch {
+	case c.Heads.Q%c.Heads.KV != 0:
+		return badinput.Errorf("num_attention_heads: found %d, expected a multiple of num_key_value_heads %d", c.Heads.Q, c.Heads.KV)
+	case c.Heads.Dim%2 != 0:
+		return badinput.Errorf("head_dim: found %d, expected an even number", c.Heads.Dim)
+	case r.HiddenAct != "silu":
+		return badinput.Errorf("hidden_act: found %q, expected \"silu\"", r.HiddenAct)
+	case r.UseSlidingWindow:
+		return badinput.Errorf("use_sliding_window: found true, expected false: sliding windows are not supported")
+	case !(c.Eps > 0 && c.Eps < 1):
+		return badinput.Errorf("rms_norm_eps: found %g, expected a small positive number", c.Eps)
+	case !(c.RopeTheta > 1):
+		return badinput.Errorf("rope_theta: found %g, expected more than 1", c.RopeTheta)
+	}
+	return nil
+}

@@ -1,0 +1,121 @@
+package model
+
+import (
+	"encoding/json"
+	"math"
+
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+)
+
+// Datum is one sequence to learn from. Row i reads Tokens[i] and is asked for Targets[i]; all five
+// slices are equally long. A row with Mask false (a prompt, what a tool wrote) is read but teaches
+// nothing.
+type Datum struct {
+	Tokens      []int32
+	Targets     []int32
+	OldLogProbs []float32 // of the targets, as the sampler recorded them
+	Advantages  []float32
+	Mask        []bool
+}
+
+// Rows is the number of rows that the datum takes in a batch.
+func (d Datum) Rows() int { return len(d.Tokens) }
+
+// Trainable counts the rows that teach.
+func (d Datum) Trainable() int {
+	n := 0
+	for _, m := range d.Mask {
+		if m {
+			n++
+		}
+	}
+	return n
+}
+
+// Check reports what is wrong with the datum for a model of that vocabulary and length.
+func (d Datum) Check(c Config) error {
+	n := len(d.Tokens)
+	for _, f := range []struct {
+		name string
+		n    int
+	}{{"targets", len(d.Targets)}, {"log-probabilities", len(d.OldLogProbs)}, {"advantages", len(d.Advantages)}, {"mask", len(d.Mask)}} {
+		if f.n != n {
+			return badinput.Errorf("datum: %d %s for %d tokens", f.n, f.name, n)
+		}
+	}
+	if n == 0 {
+		return badinput.Errorf("datum: empty sequence; at least two tokens are needed to predict one")
+	}
+	if err := c.checkTokens(d.Tokens); err != nil {
+		return err
+	}
+	for i, m := range d.Mask {
+		if !m {
+			continue
+		}
+		if t := d.Targets[i]; t < 0 || int(t) >= c.Vocab {
+			return badinput.Errorf("datum: target %d at position %d, expected 0 to %d", t, i, c.Vocab-1)
+		}
+		if !finite(d.OldLogProbs[i]) || !finite(d.Advantages[i]) {
+			return badinput.Errorf("datum: log-probability %v and advantage %v at position %d, expected finite numbers", d.OldLogProbs[i], d.Advantages[i], i)
+		}
+	}
+	return nil
+}
+
+func finite(x float32) bool { return !math.IsNaN(float64(x)) && !math.IsInf(float64(x), 0) }
+
+// checkTokens reports the first token that the model does not have, and a sequence that is too long.
+func (c Config) checkTokens(tokens []int32) error {
+	if len(tokens) > c.MaxPositions {
+		return badinput.Errorf("sequence of %d tokens, expected at most %d positions", len(tokens), c.MaxPositions)
+	}
+	for i, t := range tokens {
+		if t < 0 || int(t) >= c.Vocab {
+			return badinput.Errorf("token %d at position %d, expected 0 to %d", t, i, c.Vocab-1)
+		}
+	}
+	return nil
+}
+
+// datumJSON is a datum as files hold it: logprobs[i] belongs to tokens[i+1]; the first ob_len tokens
+// were observed, not sampled.
+type datumJSON struct {
+	Tokens    []int32   `json:"tokens"`
+	ObLen     int       `json:"ob_len"`
+	LogProbs  []float32 `json:"logprobs"`
+	Advantage float32   `json:"advantage"`
+}
+
+// UnmarshalJSON reads {"tokens":[…], "ob_len":P, "logprobs":[…], "advantage":A}.
+func (d *Datum) UnmarshalJSON(text []byte) error {
+	var j datumJSON
+	if err := json.Unmarshal(text, &j); err != nil {
+		return err
+	}
+	n := len(j.Tokens) - 1
+	switch {
+	case n < 1:
+		return badinput.Errorf("tokens: found %d, expected at least 2", len(j.Tokens))
+	case len(j.LogProbs) != n:
+		return badinput.Errorf("logprobs: found %d for %d tokens, expected %d", len(j.LogProbs), len(j.Tokens), n)
+	case j.ObLen < 1 || j.ObLen > n:
+		return badinput.Errorf("ob_len: found %d, expected 1 to %d", j.ObLen, n)
+	}
+	*d = NewDatum(j.Tokens, j.ObLen, j.LogProbs, j.Advantage)
+	return nil
+}
+
+// NewDatum makes the datum of a prompt of obLen tokens and its completion: logprobs[i] belongs to
+// tokens[i+1], and every completion token has the same advantage.
+func NewDatum(tokens []int32, obLen int, logprobs []float32, advantage float32) Datum {
+	n := len(tokens) - 1
+	d := Datum{
+		Tokens: tokens[:n], Targets: tokens[1:], OldLogProbs: logprobs,
+		Advantages: make([]float32, n), Mask: make([]bool, n),
+	}
+	for i := obLen - 1; i < n; i++ {
+		d.Advantages[i], d.Mask[i] = advantage, true
+	}
+	return d
+}

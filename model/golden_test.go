@@ -1,0 +1,94 @@
+package model
+
+import (
+	"encoding/json"
+	"math"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7879b91d/grpo/kernels"
+	"github.com/seed-7879b91d/grpo/kernels/kerneltest"
+	"github.com/seed-7879b91d/grpo/lora"
+)
+
+// The golden cases are small Qwen3 models with float64 references; testdata/golden/README.md says
+// how they were made.
+var goldenCases = []string{"qwen3-tied", "qwen3-untied-sharded"}
+
+func goldenDir(name ...string) string {
+	return filepath.Join(append([]string{"testdata", "golden"}, name...)...)
+}
+
+func readJSON(t testing.TB, v any, path ...string) {
+	t.Helper()
+	text, err := os.ReadFile(goldenDir(path...))
+	require.NoError(t, err)
+	require.NoError(t, json.Unmarshal(text, v))
+}
+
+// backends are what every test of this package runs on.
+var backends = map[string]func() kernels.Backend{
+	"reference": kerneltest.NewReference,
+	"deferred":  func() kernels.Backend { return kerneltest.NewDeferred(kerneltest.NewReference()) },
+}
+
+func onBackends(t *testing.T, test func(t *testing.T, b kernels.Backend)) {
+	for name, open := range backends {
+		t.Run(name, func(t *testing.T) {
+			b := open()
+			defer func() { require.NoError(t, b.Close()) }()
+			test(t, b)
+		})
+	}
+}
+
+func openGolden(t testing.TB, b kernels.Backend, name, adapter string, o Options) *Policy {
+	t.Helper()
+	p, err := Open(b, goldenDir(name), false, o)
+	require.NoError(t, err)
+	if adapter != "" {
+		a, err := lora.Load(goldenDir(name, adapter), p.LoRADims())
+		require.NoError(t, err)
+		require.NoError(t, p.Attach(a))
+	}
+	return p
+}
+
+type goldenScore struct {
+	Tokens  []int32   `json:"tokens"`
+	Base    []float64 `json:"logprobs_base"`
+	Adapter []float64 `json:"logprobs_adapter"`
+}
+
+func TestScoresMatchTheFloat64Reference(t *testing.T) {
+	onBackends(t, func(t *testing.T, b kernels.Backend) {
+		for _, name := range goldenCases {
+			var want []goldenScore
+			readJSON(t, &want, name, "score.json")
+			var seqs [][]int32
+			for _, w := range want {
+				seqs = append(seqs, w.Tokens)
+			}
+			for _, adapter := range []string{"", "adapter"} {
+				got, err := openGolden(t, b, name, adapter, Options{}).Score(t.Context(), seqs, 1)
+				require.NoError(t, err)
+				worst := 0.0
+				for i, w := range want {
+					ref := w.Base
+					if adapter != "" {
+						ref = w.Adapter
+					}
+					require.Len(t, got[i], len(ref))
+					for k := range ref {
+						worst = max(worst, math.Abs(ref[k]-float64(got[i][k])))
+					}
+				}
+				t.Logf("%s %s: worst difference %.2g", name, adapter, worst)
+				require.Less(t, worst, 2e-4, "%s %s", name, adapter)
+			}
+		}
+	})
+}

@@ -1,0 +1,178 @@
+package model
+
+import (
+	"fmt"
+
+	"gorgonia.org/gorgonia"
+
+	"github.com/seed-7879b91d/grpo/kernels"
+)
+
+// Recompute says how much of the forward pass the backward pass computes a second time, to save memory.
+type Recompute uint8
+
+const (
+	// RecomputeCheap keeps the outputs of matrix products and attention, and computes norms,
+	// rotations and activations again: hardly any time.
+	RecomputeCheap Recompute = iota
+	// RecomputeBlocks keeps only what passes from one block to the next, and runs each block's inside
+	// a second time: a third more time for a fraction of the memory.
+	RecomputeBlocks
+)
+
+// schedule is a graph put in order: a list of steps over values, forward and then backward, in which
+// what was not kept is computed again where it is first needed.
+type schedule struct {
+	steps  []step
+	values []value
+
+	leaves     map[*gorgonia.Node]int // the value of each leaf
+	forward    map[*gorgonia.Node]int // the value that the forward pass gave each node
+	again      map[*gorgonia.Node]int // and the one computed again, or first met, in the backward pass
+	inBackward bool
+	recompute  Recompute
+	graph      *graph
+}
+
+// value is one thing that is computed, or a leaf.
+type value struct {
+	op     *op      // what computes it; nil for a leaf
+	leaf   *operand // where it is, if known beforehand: a leaf, or a place in the gradient slab
+	output bool     // read after the run
+}
+
+// step computes one value from others.
+type step struct {
+	out int
+	in  []int
+}
+
+// plan orders the graph.
+func (g *graph) plan(r Recompute) (s *schedule, err error) {
+	s = &schedule{
+		graph: g, recompute: r,
+		leaves: map[*gorgonia.Node]int{}, forward: map[*gorgonia.Node]int{}, again: map[*gorgonia.Node]int{},
+	}
+	outputs := gorgonia.Nodes{g.logp}
+	if g.loss != nil {
+		outputs = append(outputs, g.loss)
+	}
+	for _, n := range outputs {
+		v, err := s.need(n)
+		if err != nil {
+			return nil, err
+		}
+		s.values[v].output = true
+	}
+	s.inBackward = true
+	for _, p := range g.grads {
+		if err := s.paramGradient(p.node, p.dest); err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+// need gives the value of a node, putting what computes it at the end of the list if it is not there.
+func (s *schedule) need(n *gorgonia.Node) (int, error) {
+	if leaf, ok := s.graph.leaves[n]; ok {
+		v, ok := s.leaves[n]
+		if !ok {
+			v = s.add(value{leaf: leaf})
+			s.leaves[n] = v
+		}
+		return v, nil
+	}
+	if v, ok := s.forward[n]; ok && (!s.inBackward || s.kept(s.values[v].op)) {
+		return v, nil
+	}
+	if v, ok := s.again[n]; ok {
+		return v, nil
+	}
+	o, err := lower(n)
+	if err != nil {
+		return 0, err
+	}
+	v, err := s.compute(o, children(n), nil)
+	if s.inBackward {
+		s.again[n] = v
+	} else {
+		s.forward[n] = v
+	}
+	return v, err
+}
+
+// kept reports whether an output of the forward pass is still there in the backward pass.
+func (s *schedule) kept(o *op) bool {
+	if s.recompute == RecomputeBlocks {
+		return o.checkpoint
+	}
+	return o.keep
+}
+
+// compute puts an operation on the list, after what it needs.
+func (s *schedule) compute(o *op, in gorgonia.Nodes, dest *operand) (int, error) {
+	st := step{in: make([]int, len(in))}
+	for i, n := range in {
+		v, err := s.need(n)
+		if err != nil {
+			return 0, err
+		}
+		st.in[i] = v
+	}
+	st.out = s.add(value{op: o, leaf: dest})
+	s.steps = append(s.steps, st)
+	return st.out, nil
+}
+
+// paramGradient puts the gradient of a parameter on the list. It is accumulated in dest, so where
+// gorgonia sums the gradients of a weight that is used twice, both are simply added there.
+func (s *schedule) paramGradient(n *gorgonia.Node, dest kernels.Buffer) error {
+	o, ours := n.Op().(*op)
+	if !ours {
+		for _, term := range children(n) {
+			if err := s.paramGradient(term, dest); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if o.rows == 0 {
+		return fmt.Errorf("model: %s is no gradient of a parameter", o.name)
+	}
+	place := &operand{buf: dest, width: o.width}
+	for from, i := 0, 0; i < len(o.aux); i++ {
+		place.aux = append(place.aux, dest.Slice(from, from+o.aux[i]))
+		from += o.aux[i]
+	}
+	_, err := s.compute(o, children(n), place)
+	return err
+}
+
+func (s *schedule) add(v value) int {
+	s.values = append(s.values, v)
+	return len(s.values) - 1
+}
+
+// lower gives the operation of a node: ours, or our sum in place of gorgonia's.
+func lower(n *gorgonia.Node) (*op, error) {
+	switch o := n.Op().(type) {
+	case *op:
+		return o, nil
+	case gorgonia.BinaryOp:
+		if shape := n.Shape(); len(shape) == 2 && o.String() == "+ false" {
+			return sumOp(shape[1]), nil
+		}
+	}
+	return nil, fmt.Errorf("model: the graph holds an operation of gorgonia's own that has no kernel: %v", n)
+}
+
+// children are the inputs of a node, in order.
+func children(n *gorgonia.Node) gorgonia.Nodes {
+	it := n.Graph().From(n.ID())
+	var in gorgonia.Nodes
+	for it.Next() {
+		in = append(in, it.Node().(*gorgonia.Node))
+	}
+	return in
+}
