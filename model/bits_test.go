@@ -1,0 +1,92 @@
+package model
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7879b91d/grpo/kernels"
+)
+
+// A sequence alone, packed with others in any order, in any bucket: the same bits.
+func TestScoresDoNotDependOnThePacking(t *testing.T) {
+	onBackends(t, func(t *testing.T, b kernels.Backend) {
+		rng := rand.New(rand.NewPCG(1, 2))
+		p := openGolden(t, b, "qwen3-tied", "adapter", Options{MaxRows: 16})
+		var seqs [][]int32
+		for _, n := range []int{2, 3, 33, 17, 64, 40, 5, 31, 32, 70} {
+			s := make([]int32, n)
+			for i := range s {
+				s[i] = int32(rng.IntN(p.Vocab))
+			}
+			seqs = append(seqs, s)
+		}
+		want := make([][]float32, len(seqs))
+		for i, s := range seqs {
+			alone, err := p.Score(t.Context(), [][]int32{s}, 0.7)
+			require.NoError(t, err)
+			want[i] = alone[0]
+		}
+		for _, rows := range []int{64, 100, 400} {
+			p := openGolden(t, b, "qwen3-tied", "adapter", Options{MaxRows: rows})
+			order := rng.Perm(len(seqs))
+			shuffled := make([][]int32, len(seqs))
+			for i, k := range order {
+				shuffled[i] = seqs[k]
+			}
+			got, err := p.Score(t.Context(), shuffled, 0.7)
+			require.NoError(t, err)
+			for i, k := range order {
+				require.Equal(t, want[k], got[i], "sequence %d in batches of %d", k, rows)
+			}
+		}
+	})
+}
+
+// Gradients, kept or computed again, are the same bits; and so are those of a second run.
+func TestGradientsDoNotDependOnWhatIsKept(t *testing.T) {
+	onBackends(t, func(t *testing.T, b kernels.Backend) {
+		var train goldenTrain
+		readJSON(t, &train, "qwen3-tied", "train.json")
+		var want []float32
+		for _, recompute := range []Recompute{RecomputeCheap, RecomputeBlocks, RecomputeCheap} {
+			p := openGolden(t, b, "qwen3-tied", "train_init", Options{Recompute: recompute})
+			_, err := p.Accumulate(t.Context(), train.Datums, importanceSampling)
+			require.NoError(t, err)
+			grads, err := p.Gradients()
+			require.NoError(t, err)
+			if want == nil {
+				want = grads.Values
+			}
+			require.Equal(t, want, grads.Values)
+		}
+	})
+}
+
+// The memory that a schedule shares between values is never shared by two that are in use at once.
+func TestArenaBlocksInUseDoNotOverlap(t *testing.T) {
+	onBackends(t, func(t *testing.T, b kernels.Backend) {
+		p := openGolden(t, b, "qwen3-tied", "adapter", Options{})
+		require.NoError(t, p.grow(64))
+		g, err := (&builder{cfg: p.Config, weights: p.weights, adapter: p.adapter, inputs: &p.inputs}).build(true)
+		require.NoError(t, err)
+		for _, recompute := range []Recompute{RecomputeCheap, RecomputeBlocks} {
+			s, err := g.plan(recompute)
+			require.NoError(t, err)
+			l := s.place(64)
+			require.Positive(t, l.inPlace)
+			for i, x := range l.blocks {
+				for _, y := range l.blocks[:i] {
+					if x == nil || y == nil || x == y || x.last < y.first || y.last < x.first {
+						continue
+					}
+					require.True(t, x.offset+x.floats <= y.offset || y.offset+y.floats <= x.offset, "%+v and %+v", x, y)
+				}
+			}
+			for _, copied := range l.copies {
+				require.False(t, copied, "no step of this architecture should have to copy")
+			}
+		}
+	})
+}

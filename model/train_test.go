@@ -1,0 +1,116 @@
+package model
+
+import (
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7879b91d/grpo/internal/tensorfile"
+	"github.com/seed-7879b91d/grpo/kernels"
+	"github.com/seed-7879b91d/grpo/kernels/kerneltest"
+)
+
+type goldenTrain struct {
+	Adam struct {
+		LR, Beta1, Beta2, Eps float64
+		WeightDecay           float64 `json:"weight_decay"`
+	}
+	Datums []Datum
+	Steps  []struct {
+		Loss     float64
+		GradNorm float64 `json:"grad_norm"`
+	}
+}
+
+var importanceSampling = Objective{Loss: kernels.Loss{Kind: kernels.ImportanceSampling}, Reduction: Sum, Temperature: 1}
+
+// distance is ‖got − want‖ / ‖want‖.
+func distance(got, want []float32) float64 {
+	var diff, norm float64
+	for i := range want {
+		d := float64(got[i]) - float64(want[i])
+		diff += d * d
+		norm += float64(want[i]) * float64(want[i])
+	}
+	if norm == 0 {
+		return math.Sqrt(diff)
+	}
+	return math.Sqrt(diff / norm)
+}
+
+func TestGradientsMatchTheFloat64Reference(t *testing.T) {
+	onBackends(t, func(t *testing.T, b kernels.Backend) {
+		for _, name := range goldenCases {
+			for _, recompute := range []Recompute{RecomputeCheap, RecomputeBlocks} {
+				var train goldenTrain
+				readJSON(t, &train, name, "train.json")
+				p := openGolden(t, b, name, "train_init", Options{Recompute: recompute})
+				stats, err := p.Accumulate(t.Context(), train.Datums, importanceSampling)
+				require.NoError(t, err)
+				require.InEpsilon(t, train.Steps[0].Loss, stats.Loss, 1e-4)
+
+				file, err := tensorfile.Open(goldenDir(name, "grads_step1.safetensors"))
+				require.NoError(t, err)
+				defer file.Close()
+				grads, err := p.Gradients()
+				require.NoError(t, err)
+				worst := 0.0
+				for _, e := range grads.Entries() {
+					want, err := file.Tensor(e.Name, e.Rows, e.Cols)
+					require.NoError(t, err)
+					d := distance(grads.Of(e), tensorfile.Float32s(want))
+					worst = max(worst, d)
+					require.Less(t, d, 1e-3, e.Name)
+				}
+				t.Logf("%s: worst distance of a gradient %.2g, loss %v (reference %v)", name, worst, stats.Loss, train.Steps[0].Loss)
+			}
+		}
+	})
+}
+
+// Every base weight's gradient against a difference quotient in the direction of the gradient: the
+// loss must fall as fast as the gradient says.
+func TestFullGradientsPredictTheLoss(t *testing.T) {
+	b := kerneltest.NewReference()
+	defer b.Close()
+	for _, name := range goldenCases {
+		var train goldenTrain
+		readJSON(t, &train, name, "train.json")
+		p, err := Open(b, goldenDir(name), true, Options{})
+		require.NoError(t, err)
+		_, err = p.Accumulate(t.Context(), train.Datums, importanceSampling)
+		require.NoError(t, err)
+
+		start := make([]float32, p.weights.Params.Len())
+		grad := make([]float32, len(start))
+		require.NoError(t, b.Download(start, p.weights.Params))
+		require.NoError(t, b.Download(grad, p.weights.Grads))
+		loss := func(values []float32) float64 {
+			b.Upload(p.weights.Params, values)
+			p.Publish()
+			stats, err := p.Accumulate(t.Context(), train.Datums, importanceSampling)
+			require.NoError(t, err)
+			return stats.Loss
+		}
+		for _, slot := range p.weights.order {
+			from, n := p.weights.offsets[slot], p.weights.slots[slot].size()
+			norm := 0.0
+			for _, g := range grad[from : from+n] {
+				norm += float64(g) * float64(g)
+			}
+			norm = math.Sqrt(norm)
+			require.Greater(t, norm, 0.0, slot)
+			const step = 2e-3
+			move := func(sign float64) []float32 {
+				v := append([]float32(nil), start...)
+				for i := from; i < from+n; i++ {
+					v[i] += float32(sign * step * float64(grad[i]) / norm)
+				}
+				return v
+			}
+			slope := (loss(move(1)) - loss(move(-1))) / (2 * step)
+			require.InEpsilon(t, norm, slope, 1e-2, "%s: %s", name, slot)
+		}
+	}
+}
