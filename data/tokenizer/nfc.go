@@ -18,15 +18,15 @@ func nfc(s string) string {
 	return norm.NFC.String(s)
 }
 
-// longRun reports whether s may have more than 30 combining marks in a row: a mark takes two bytes or
-// more, so 30 bytes of them are a safe sign.
+// longRun reports whether s may have more than 30 combining marks in a row. A character is at most as
+// many marks as it has bytes, and the letter before brings three at most: 27 bytes are safe.
 func longRun(s string) bool {
 	bytes := 0
 	for i := 0; i < len(s); {
 		p := norm.NFD.PropertiesString(s[i:])
-		if p.CCC() == 0 {
+		if p.LeadCCC() == 0 {
 			bytes = 0
-		} else if bytes += p.Size(); bytes > 30 {
+		} else if bytes += p.Size(); bytes > 27 {
 			return true
 		}
 		i += max(p.Size(), 1)

@@ -1,0 +1,236 @@
+package dataset
+
+import (
+	"bufio"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash"
+	"hash/crc32"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"sync"
+
+	"github.com/seed-7879b91d/grpo/data"
+	"github.com/seed-7879b91d/grpo/internal/atomicfile"
+)
+
+// inFlight bounds the rows that are being normalised, in bytes of source text. A row costs about
+// eight times its size while it is decoded and encoded.
+const inFlight = 16 << 20
+
+// build makes the store of files in the folder dir: rows are read in order, normalised on all cores
+// and written in order, so that the result is the same whatever the number of cores.
+func build(ctx context.Context, dir string, files []File, opt Options) error {
+	w, err := newWriter(dir, files)
+	if err != nil {
+		return err
+	}
+	defer w.close()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+
+	type job struct {
+		row     *row
+		refusal error // of the reader
+		problem *normal
+		err     error
+		done    chan struct{}
+	}
+	work, ordered := make(chan *job), make(chan *job, 1024)
+	budget := newBudget(inFlight)
+	var workers sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		workers.Go(func() {
+			for j := range work {
+				if j.err = j.refusal; j.err == nil {
+					j.problem, j.err = normalise(j.row)
+				}
+				close(j.done)
+			}
+		})
+	}
+	go func() { // the reader
+		defer close(ordered)
+		defer close(work)
+		for _, f := range files {
+			err := readFile(ctx, f, func(r *row, refusal error) error {
+				j := &job{row: r, refusal: refusal, done: make(chan struct{})}
+				if err := budget.take(ctx, r.size); err != nil {
+					return err
+				}
+				ordered <- j // room for it: the writer drains this channel to the end
+				work <- j
+				return nil
+			})
+			if err != nil {
+				cancel(err)
+				return
+			}
+		}
+	}()
+	var done, total int64
+	for _, f := range files {
+		total += f.Bytes
+	}
+	for j := range ordered {
+		<-j.done
+		if err := w.add(j.row, j.problem, j.err); err != nil {
+			cancel(err)
+		}
+		budget.give(j.row.size)
+		if done += int64(j.row.size); opt.Progress != nil {
+			opt.Progress(min(done, total), total)
+		}
+		*j = job{}
+	}
+	workers.Wait()
+	if err := context.Cause(ctx); err != nil {
+		return err
+	}
+	return w.finish()
+}
+
+// budget is a counting semaphore over bytes. One row may exceed it, alone.
+type budget struct {
+	mu         sync.Mutex
+	free, size int
+	freed      chan struct{}
+}
+
+func newBudget(size int) *budget {
+	return &budget{free: size, size: size, freed: make(chan struct{}, 1)}
+}
+
+// take waits for n bytes. There is one taker.
+func (b *budget) take(ctx context.Context, n int) error {
+	n = min(n, b.size)
+	for {
+		b.mu.Lock()
+		if b.free >= n {
+			b.free -= n
+			b.mu.Unlock()
+			return nil
+		}
+		b.mu.Unlock()
+		select {
+		case <-b.freed:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+func (b *budget) give(n int) {
+	b.mu.Lock()
+	b.free += min(n, b.size)
+	b.mu.Unlock()
+	select {
+	case b.freed <- struct{}{}:
+	default:
+	}
+}
+
+// writer lays a store down: problems.jsonl, tests.jsonl, and at the end manifest.json.
+type writer struct {
+	dir            string
+	manifest       Manifest
+	index, payload *os.File
+	indexW, testsW *bufio.Writer
+	normal, indexH hash.Hash
+	seen           map[string]string // id to where
+	line           []byte
+}
+
+func newWriter(dir string, files []File) (*writer, error) {
+	w := &writer{
+		dir: dir, normal: sha256.New(), indexH: sha256.New(), seen: map[string]string{},
+		manifest: Manifest{Version: normalVersion, Files: files, Unread: map[string]int{}},
+	}
+	var err error
+	if w.index, err = os.Create(filepath.Join(dir, indexName)); err != nil {
+		return nil, err
+	}
+	if w.payload, err = os.Create(filepath.Join(dir, payloadName)); err != nil {
+		w.index.Close()
+		return nil, err
+	}
+	w.indexW = bufio.NewWriterSize(io.MultiWriter(w.index, w.indexH), 1<<18)
+	w.testsW = bufio.NewWriterSize(w.payload, 1<<20)
+	return w, nil
+}
+
+func (w *writer) close() {
+	w.index.Close()
+	w.payload.Close()
+}
+
+// add stores a problem, or counts the refusal that err is.
+func (w *writer) add(r *row, n *normal, err error) error {
+	for _, column := range r.others {
+		w.manifest.Unread[column]++
+	}
+	if err == nil {
+		if first, twice := w.seen[n.problem.ID]; twice {
+			err = refuse(Duplicate, "id %q is taken by %s", n.problem.ID, first)
+		}
+	}
+	var refused *Refused
+	if errors.As(err, &refused) {
+		refused.Where = r.where
+		w.manifest.Refused = append(w.manifest.Refused, *refused)
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", r.where, err)
+	}
+	w.seen[n.problem.ID] = r.where
+	w.line = append(appendLine(w.line[:0], n.light, n.tests), '\n')
+	w.normal.Write(w.line)
+	e := entry{
+		Problem: n.light, Offset: w.manifest.Payload, Length: int64(len(n.tests)),
+		Count: n.problem.NumTests, CRC: crc32.Checksum(n.tests, castagnoli),
+	}
+	line, err := encode(&e)
+	if err != nil {
+		return err
+	}
+	w.indexW.Write(append(line, '\n')) // bufio keeps the first error for Flush
+	w.testsW.Write(n.tests)
+	w.testsW.WriteByte('\n')
+	w.manifest.Payload += int64(len(n.tests)) + 1
+	w.manifest.Problems++
+	w.manifest.Tests += n.problem.NumTests
+	return nil
+}
+
+// finish writes the manifest: a store without one is no store.
+func (w *writer) finish() error {
+	for _, f := range []struct {
+		buffer *bufio.Writer
+		file   *os.File
+	}{{w.indexW, w.index}, {w.testsW, w.payload}} {
+		if err := f.buffer.Flush(); err != nil {
+			return fmt.Errorf("write %s: %w", f.file.Name(), err)
+		}
+		if err := f.file.Sync(); err != nil {
+			return fmt.Errorf("sync %s: %w", f.file.Name(), err)
+		}
+	}
+	w.manifest.SHA256, w.manifest.Index = sum(w.normal), sum(w.indexH)
+	text, err := json.MarshalIndent(&w.manifest, "", "  ")
+	if err != nil {
+		return err
+	}
+	return atomicfile.WriteBytes(filepath.Join(w.dir, manifestName), append(text, '\n'))
+}
+
+// problemOf decodes the light problem of an index entry.
+func problemOf(light []byte) (p data.Problem, err error) {
+	err = json.Unmarshal(light, &p)
+	return p, err
+}

@@ -1,0 +1,101 @@
+// Package dataset reads collections of programming problems: JSON Lines and Parquet files, folders
+// of them, and data sets on the Hub, in every record shape it knows. Each row becomes one
+// data.Problem in normal form or is refused with a reason; nothing in between.
+//
+// The normal form of a set is kept in a store on disk, made once for each content of the files: the
+// problems in an index that is loaded, the tests in a payload of which only offsets are. So a set
+// with gigabytes of tests costs the memory of its statements.
+//
+// The package does not know what the problems are used for: prompts, sampling and judging are others'.
+package dataset
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+
+	"github.com/seed-7879b91d/grpo/data"
+	"github.com/seed-7879b91d/grpo/data/hub"
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+)
+
+// Options say how to open a source. The zero value reads the train split of everything.
+type Options struct {
+	// Split is the part of a data set to use: "train" (also ""), "test" or "validation".
+	Split string
+	// Collections, where set, are the only ones to read: "taco", "lcbv5".
+	Collections []string
+	// Strict makes the first refused row an error. It suits a file that the user writes by hand.
+	Strict bool
+	// CacheDir holds the stores; "" means a folder of the user's cache.
+	CacheDir string
+	// Hub downloads; nil means as the environment says.
+	Hub *hub.Client
+	// Progress, where set, is told how many bytes of the files were read while a store is made.
+	Progress func(done, total int64)
+}
+
+// Open locates the files of a source, takes their fingerprints, and opens the store of what they
+// hold, which is made first where this content was never seen.
+func Open(ctx context.Context, source string, opt Options) (*Set, error) {
+	files, err := Locate(ctx, source, opt)
+	if err != nil {
+		return nil, err
+	}
+	root := opt.CacheDir
+	if root == "" {
+		cache, err := os.UserCacheDir()
+		if err != nil {
+			return nil, badinput.Errorf("no place for the normalised data set: %w; set XDG_CACHE_HOME to a folder", err)
+		}
+		root = filepath.Join(cache, "grpo", "datasets")
+	}
+	for i := range files {
+		if err := files[i].hash(ctx); err != nil {
+			return nil, err
+		}
+	}
+	set, err := openOrBuild(ctx, filepath.Join(root, storeKey(files)), files, opt)
+	if err != nil {
+		return nil, err
+	}
+	if refused := set.manifest.Refused; opt.Strict && len(refused) > 0 {
+		set.Close()
+		return nil, badinput.Errorf("%w (%d of %d rows refused; 'grpo data inspect' lists them)",
+			&refused[0], len(refused), len(refused)+set.manifest.Problems)
+	}
+	if len(set.problems) == 0 {
+		set.Close()
+		return nil, noProblems(source, set.manifest.Refused)
+	}
+	return set, nil
+}
+
+func noProblems(source string, refused []Refused) error {
+	if len(refused) == 0 {
+		return badinput.Errorf("data %s: no rows in it", source)
+	}
+	return badinput.Errorf("data %s: all %d rows were refused; the first: %w", source, len(refused), &refused[0])
+}
+
+// Set is an opened data set. Its methods may be called by several goroutines.
+type Set struct {
+	dir      string
+	manifest Manifest
+	problems []data.Problem
+	entries  []entry
+	payload  *os.File
+}
+
+// Problems are all problems of the set, in the order of the files. The slice is shared: not to be
+// changed. Their tests can be fetched until Close.
+func (s *Set) Problems() []data.Problem { return s.problems }
+
+// Manifest is the set's fingerprint and everything countable about how it was read.
+func (s *Set) Manifest() Manifest { return s.manifest }
+
+// Dir is the folder of the store.
+func (s *Set) Dir() string { return s.dir }
+
+// Close gives the payload file back.
+func (s *Set) Close() error { return s.payload.Close() }

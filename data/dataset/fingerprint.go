@@ -1,0 +1,132 @@
+package dataset
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"hash"
+	"io"
+	"os"
+	"regexp"
+	"strings"
+
+	"github.com/seed-7879b91d/grpo/data"
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+)
+
+// Manifest says what a set was made of and what came of it. It goes into the record of a run.
+type Manifest struct {
+	// Version is that of the normal form: a set made by another version is made anew.
+	Version int `json:"version"`
+	// SHA256 is the fingerprint of the set: the hash of its normal form, which is the file that
+	// 'grpo data convert' writes.
+	SHA256 string `json:"sha256"`
+	// Files are the source files with their own fingerprints.
+	Files    []File `json:"files"`
+	Problems int    `json:"problems"`
+	Tests    int    `json:"tests"`
+	// Refused lists the rows that fit no shape.
+	Refused []Refused `json:"refused,omitempty"`
+	// Unread counts the rows that had a value in a column that nothing reads.
+	Unread map[string]int `json:"unread_columns,omitempty"`
+	// Payload is the size of the stored tests in bytes.
+	Payload int64 `json:"payload_bytes"`
+	// Index is the SHA-256 of the stored problems, against damage.
+	Index string `json:"index_sha256"`
+}
+
+// normalVersion changes with every change of what a row is turned into.
+const normalVersion = 1
+
+// storeKey names the store of these files: by their content, and by what else shows in the result.
+func storeKey(files []File) string {
+	h := sha256.New()
+	fmt.Fprintf(h, "grpo normal form %d\n", normalVersion)
+	for _, f := range files {
+		fmt.Fprintf(h, "%q %q %s\n", f.Name, f.Collection, f.SHA256)
+	}
+	return sum(h)[:32]
+}
+
+func sum(h hash.Hash) string { return hex.EncodeToString(h.Sum(nil)) }
+
+// hash takes the fingerprint of the file. It is taken at every start: sizes and dates can lie.
+func (f *File) hash(ctx context.Context) error {
+	in, err := os.Open(f.Path)
+	if err != nil {
+		return badinput.Errorf("read %s: %w", f.Name, err)
+	}
+	defer in.Close()
+	h := sha256.New()
+	f.Bytes, err = io.CopyBuffer(h, readerFunc(func(p []byte) (int, error) {
+		if err := ctx.Err(); err != nil {
+			return 0, err
+		}
+		return in.Read(p)
+	}), make([]byte, 1<<20))
+	if err != nil {
+		return fmt.Errorf("read %s: %w", f.Name, err)
+	}
+	f.SHA256 = sum(h)
+	return nil
+}
+
+type readerFunc func([]byte) (int, error)
+
+func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
+
+var hexHash = regexp.MustCompile(`^[0-9a-f]{64}$`)
+
+// CheckHash refuses a set that is not the expected one. expected is the fingerprint of the set, or of
+// its source file where there is only one, as sha256sum and 'grpo data fingerprint' print it.
+func (m *Manifest) CheckHash(expected string) error {
+	want := strings.ToLower(strings.TrimPrefix(strings.TrimSpace(expected), "sha256:"))
+	if !hexHash.MatchString(want) {
+		return badinput.Errorf("expected_dataset_hash: found %q, expected 64 hexadecimal digits as 'grpo data fingerprint' prints them", expected)
+	}
+	if want == m.SHA256 || len(m.Files) == 1 && want == m.Files[0].SHA256 {
+		return nil
+	}
+	return badinput.Errorf("the data set has changed: its fingerprint is %s, expected_dataset_hash is %s; take the old data, or set expected_dataset_hash to the new value", m.SHA256, want)
+}
+
+// Drift says in one line how the set differs from the one a run was started with, or "" where it
+// does not. Files that moved but hold the same are no drift.
+func (m *Manifest) Drift(then Manifest) string {
+	if m.SHA256 == then.SHA256 {
+		return ""
+	}
+	changes := []string{}
+	if m.Version != then.Version {
+		changes = append(changes, fmt.Sprintf("the normal form is version %d, was %d", m.Version, then.Version))
+	}
+	old := map[string]string{}
+	for _, f := range then.Files {
+		old[f.Name] = f.SHA256
+	}
+	for _, f := range m.Files {
+		if was, ok := old[f.Name]; !ok {
+			changes = append(changes, f.Name+" is new")
+		} else if was != f.SHA256 {
+			changes = append(changes, f.Name+" has changed")
+		}
+		delete(old, f.Name)
+	}
+	for _, f := range then.Files {
+		if _, gone := old[f.Name]; gone {
+			changes = append(changes, f.Name+" is gone")
+		}
+	}
+	changes = append(changes, fmt.Sprintf("%d problems, were %d", m.Problems, then.Problems))
+	return fmt.Sprintf("the data set is not the one this run was started with: fingerprint %.12s…, was %.12s…; %s",
+		m.SHA256, then.SHA256, strings.Join(changes, ", "))
+}
+
+// Counts is how many problems and tests of one kind a source has.
+type Counts struct {
+	Source   string    `json:"source"`
+	Kind     data.Kind `json:"kind"`
+	Problems int       `json:"problems"`
+	Tests    int       `json:"tests"`
+}

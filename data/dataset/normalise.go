@@ -1,0 +1,203 @@
+package dataset
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/seed-7879b91d/grpo/data"
+)
+
+// The columns that are read, by their several names in order of preference.
+var (
+	statementColumns = []string{"prompt", "question", "problem"}
+	testColumns      = []string{"tests", "ground_truth"}
+	readColumns      = map[string]bool{
+		"prompt": true, "question": true, "problem": true, "tests": true, "ground_truth": true,
+		"id": true, "source": true, "starter_code": true, "kind": true, "fn_name": true,
+		"time_limit_ms": true, "memory_limit_mb": true, "tolerance": true, "checker": true,
+		"metadata": true,
+	}
+)
+
+// normal is a problem in normal form: what the store keeps.
+type normal struct {
+	problem data.Problem
+	light   []byte // the problem as JSON, without its tests
+	tests   []byte // the tests as a JSON array
+}
+
+// line is the whole problem as one line of the normal form, without the line feed.
+func (n *normal) line() []byte {
+	out := make([]byte, 0, len(n.light)+len(n.tests)+12)
+	return appendLine(out, n.light, n.tests)
+}
+
+func appendLine(out, light, tests []byte) []byte {
+	out = append(out, light[:len(light)-1]...)
+	out = append(out, `,"tests":`...)
+	out = append(out, tests...)
+	return append(out, '}')
+}
+
+// normalise turns a row into a problem, or says by a *Refused why it is none.
+func normalise(r *row) (*normal, error) {
+	if err := r.split(); err != nil {
+		return nil, err
+	}
+	p := data.Problem{}
+	meta, err := r.describe(&p)
+	if err != nil {
+		return nil, err
+	}
+	tests, err := r.readTests(&p, meta)
+	if err != nil {
+		return nil, err
+	}
+	p.NumTests = len(tests)
+	n := &normal{problem: p}
+	if n.tests, err = encode(tests); err != nil {
+		return nil, err
+	}
+	if n.light, err = encode(&p); err != nil {
+		return nil, err
+	}
+	if p.ID == "" {
+		// The name of a nameless problem is its content, so that it stays when rows move.
+		sum := sha256.Sum256(n.line())
+		n.problem.ID = p.Source + "-" + hex.EncodeToString(sum[:6])
+		n.light, err = encode(&n.problem)
+	}
+	return n, err
+}
+
+// rowMetadata is what the normaliser itself looks for in the metadata of a row or a test.
+type rowMetadata struct {
+	FuncName string `json:"func_name"`
+}
+
+// describe fills in everything but the tests.
+func (r *row) describe(p *data.Problem) (meta rowMetadata, err error) {
+	if p.Statement, err = r.statement(); err != nil {
+		return meta, err
+	}
+	texts := []struct {
+		name string
+		to   *string
+	}{
+		{"source", &p.Source}, {"starter_code", &p.StarterCode}, {"fn_name", &p.FuncName}, {"checker", &p.Checker},
+	}
+	for _, t := range texts {
+		if *t.to, err = r.textCell(t.name); err != nil {
+			return meta, err
+		}
+	}
+	if p.Source == "" {
+		p.Source = r.source
+	}
+	if p.ID, err = r.id(); err != nil {
+		return meta, err
+	}
+	if p.TimeMS, err = r.wholeCell("time_limit_ms"); err != nil {
+		return meta, err
+	}
+	if p.MemoryMB, err = r.wholeCell("memory_limit_mb"); err != nil {
+		return meta, err
+	}
+	if p.Tolerance, err = r.numberCell("tolerance"); err != nil {
+		return meta, err
+	}
+	p.Metadata, meta, err = r.metadata()
+	return meta, err
+}
+
+// statement is the first of the statement columns that holds text.
+func (r *row) statement() (string, error) {
+	for _, name := range statementColumns {
+		s, err := r.textCell(name)
+		if err != nil {
+			return "", err
+		}
+		if strings.TrimSpace(s) != "" {
+			return s, nil
+		}
+	}
+	return "", refuse(NoStatement, `expected text in "prompt", "question" or "problem"`)
+}
+
+// id is the row's own name: a string, or a whole number.
+func (r *row) id() (string, error) {
+	raw, ok := r.cells["id"].(json.RawMessage)
+	if !ok {
+		return r.textCell("id")
+	}
+	if text, ok := wholeNumber(raw); ok {
+		return text, nil
+	}
+	return "", refuse(BadField, `"id": found %s, expected a string`, kindOfJSON(raw))
+}
+
+// metadata is an object, an object inside a string, or absent.
+func (r *row) metadata() (json.RawMessage, rowMetadata, error) {
+	var meta rowMetadata
+	cell := r.cells["metadata"]
+	if s, ok := cell.(string); cell == nil || ok && strings.TrimSpace(s) == "" {
+		return nil, meta, nil
+	}
+	raw, err := jsonCell("metadata", cell)
+	if err != nil {
+		return nil, meta, err
+	}
+	switch raw[0] {
+	case 'n':
+		return nil, meta, nil
+	case '{':
+	default:
+		return nil, meta, refuse(BadField, `"metadata": found %s, expected an object`, kindOfJSON(raw))
+	}
+	if err := json.Unmarshal(raw, &meta); err != nil {
+		return nil, meta, refuse(BadField, `"metadata": %s`, explainJSON(err))
+	}
+	return raw, meta, nil
+}
+
+// checkKind holds the row's "kind", where it has one, against what its tests are.
+func (r *row) checkKind(found data.Kind) error {
+	s, err := r.textCell("kind")
+	if err != nil || s == "" {
+		return err
+	}
+	var said data.Kind
+	if err := said.UnmarshalText([]byte(s)); err != nil {
+		return refuse(BadField, `"kind": found %s, expected "stdin" or "call"`, clip(s))
+	}
+	if said != found {
+		return refuse(BadTests, `"kind" says %s, but the tests are of kind %s`, said, found)
+	}
+	return nil
+}
+
+// identifier reports whether Python would take s as the name of a function.
+func identifier(s string) bool {
+	for i, c := range s {
+		if c != '_' && !unicode.IsLetter(c) && (i == 0 || !unicode.IsDigit(c)) {
+			return false
+		}
+	}
+	return s != "" && utf8.ValidString(s)
+}
+
+// encode is json.Marshal that leaves <, > and & as they are.
+func encode(v any) ([]byte, error) {
+	var out bytes.Buffer
+	enc := json.NewEncoder(&out)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return nil, err
+	}
+	return bytes.TrimRight(out.Bytes(), "\n"), nil
+}

@@ -1,0 +1,167 @@
+package dataset
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"unicode/utf8"
+
+	"github.com/parquet-go/parquet-go"
+
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+)
+
+// readFile calls fn with every row of f, in order. A line that is no row comes with the refusal.
+func readFile(ctx context.Context, f File, fn func(*row, error) error) error {
+	in, err := os.Open(f.Path)
+	if err != nil {
+		return badinput.Errorf("read %s: %w", f.Name, err)
+	}
+	defer in.Close()
+	emit := func(r *row, refusal error) error {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		r.source = f.Collection
+		return fn(r, refusal)
+	}
+	if f.parquet() {
+		return readParquet(in, f.Name, emit)
+	}
+	return readLines(in, f.Name, emit)
+}
+
+// readLines reads JSON Lines. Blank lines are passed over, as editors leave them at the end. The
+// line is not parsed here: one reader feeds many parsers.
+func readLines(in io.Reader, name string, emit func(*row, error) error) error {
+	br := bufio.NewReaderSize(in, 1<<20)
+	for n := 1; ; n++ {
+		line, err := br.ReadBytes('\n')
+		if err != nil && err != io.EOF {
+			return fmt.Errorf("read %s: %w", name, err)
+		}
+		if text := bytes.TrimSpace(line); len(text) > 0 {
+			r := &row{where: fmt.Sprintf("%s:%d", name, n), line: text, size: len(text)}
+			if eerr := emit(r, nil); eerr != nil {
+				return eerr
+			}
+		}
+		if err == io.EOF {
+			return nil
+		}
+	}
+}
+
+// readParquet reads the columns that matter, one row group after the other, so that memory holds a
+// page of each column and no more.
+func readParquet(in *os.File, name string, emit func(*row, error) error) (err error) {
+	defer func() { // the library panics on some damaged files
+		if p := recover(); p != nil {
+			err = badinput.Errorf("%s: damaged Parquet file: %v", name, p)
+		}
+	}()
+	info, err := in.Stat()
+	if err != nil {
+		return err
+	}
+	file, err := parquet.OpenFile(in, info.Size(), parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true))
+	if err != nil {
+		return badinput.Errorf("%s: not a Parquet file, or a damaged one: %w", name, err)
+	}
+	wanted, others := parquet.Group{}, []string(nil)
+	for _, field := range file.Schema().Fields() {
+		if readColumns[field.Name()] {
+			wanted[field.Name()] = field
+		} else {
+			others = append(others, field.Name())
+		}
+	}
+	schema, n := parquet.NewSchema("row", wanted), 0
+	for _, group := range file.RowGroups() {
+		rows := parquet.NewGenericRowGroupReader[map[string]any](group, schema)
+		err := eachParquetRow(rows, func(values map[string]any) error {
+			n++
+			r, refusal := parquetRow(values)
+			r.where, r.others = fmt.Sprintf("%s row %d", name, n), others
+			return emit(r, refusal)
+		})
+		rows.Close()
+		if err != nil {
+			if errors.Is(err, errParquet) {
+				err = badinput.Errorf("%s: after row %d: %w", name, n, err)
+			}
+			return err
+		}
+	}
+	return nil
+}
+
+var errParquet = errors.New("damaged Parquet file")
+
+func eachParquetRow(rows *parquet.GenericReader[map[string]any], fn func(map[string]any) error) error {
+	for one := make([]map[string]any, 1); ; {
+		one[0] = map[string]any{}
+		n, err := rows.Read(one)
+		if n == 1 {
+			if err := fn(one[0]); err != nil {
+				return err
+			}
+		}
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("%w: %w", errParquet, err)
+		}
+	}
+}
+
+// parquetRow turns the values of a row into cells.
+func parquetRow(values map[string]any) (*row, error) {
+	r := &row{cells: make(map[string]any, len(values))}
+	for name, value := range values {
+		switch v := value.(type) {
+		case nil:
+		case string:
+			r.cells[name], r.size = v, r.size+len(v)
+		case []byte: // a text column that does not say it is one
+			r.cells[name], r.size = string(v), r.size+len(v)
+		default:
+			if !validText(v) {
+				return r, refuse(NotText, "%q holds bytes that are not UTF-8", name)
+			}
+			raw, err := encode(v)
+			if err != nil {
+				return r, refuse(BadField, "%q: %v", name, err)
+			}
+			r.cells[name], r.size = json.RawMessage(raw), r.size+len(raw)
+		}
+	}
+	return r, nil
+}
+
+// validText reports whether every string inside v is UTF-8.
+func validText(v any) bool {
+	switch v := v.(type) {
+	case string:
+		return utf8.ValidString(v)
+	case []any:
+		for _, e := range v {
+			if !validText(e) {
+				return false
+			}
+		}
+	case map[string]any:
+		for _, e := range v {
+			if !validText(e) {
+				return false
+			}
+		}
+	}
+	return true
+}

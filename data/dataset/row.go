@@ -1,0 +1,233 @@
+package dataset
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"unicode/utf8"
+)
+
+// row is one record as its file holds it. A cell is a string (a JSON string, unquoted) or a
+// json.RawMessage (any other JSON value); a null cell is left out.
+type row struct {
+	where  string // file:line, for messages
+	source string // the collection, unless the row names its own
+	line   []byte // of JSON Lines, until split has made the cells of it
+	cells  map[string]any
+	others []string // the columns that are not read
+	size   int      // bytes, about what the row costs in memory
+}
+
+// Reason says why a row was refused. The set is closed, so that refusals can be counted.
+type Reason string
+
+const (
+	NotJSON      Reason = "not JSON"
+	NotText      Reason = "not Unicode text"
+	NoStatement  Reason = "no statement"
+	NoTests      Reason = "no tests"
+	BadTests     Reason = "tests of no known shape"
+	MixedKinds   Reason = "tests of both kinds"
+	NoFunction   Reason = "no function name"
+	BadArguments Reason = "arguments unclear"
+	BadExpected  Reason = "expected value unclear"
+	BadField     Reason = "field of the wrong type"
+	Duplicate    Reason = "duplicate"
+)
+
+// Refused is a row that did not become a problem.
+type Refused struct {
+	// Where is the file and the line, or the row of a Parquet file, both from 1.
+	Where  string `json:"where"`
+	Reason Reason `json:"reason"`
+	// Detail names the field, what was found there and what was expected.
+	Detail string `json:"detail"`
+}
+
+func (r *Refused) Error() string { return fmt.Sprintf("%s: %s: %s", r.Where, r.Reason, r.Detail) }
+
+// refuse makes the error by which the normaliser turns a row down; the caller fills in Where.
+func refuse(reason Reason, format string, args ...any) error {
+	return &Refused{Reason: reason, Detail: fmt.Sprintf(format, args...)}
+}
+
+// split makes the cells of a line of JSON Lines.
+func (r *row) split() error {
+	if r.line == nil {
+		return nil
+	}
+	if err := checkText(r.line); err != nil {
+		return err
+	}
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(r.line, &fields); err != nil {
+		return refuse(NotJSON, "the line: %s", explainJSON(err))
+	}
+	r.line, r.cells = nil, make(map[string]any, len(fields))
+	for name, raw := range fields {
+		if !readColumns[name] {
+			r.others = append(r.others, name)
+			continue
+		}
+		switch raw[0] {
+		case 'n': // null
+		case '"':
+			var s string
+			if err := json.Unmarshal(raw, &s); err != nil {
+				return refuse(NotJSON, "%q: %v", name, err)
+			}
+			r.cells[name] = s
+		default:
+			r.cells[name] = raw
+		}
+	}
+	return nil
+}
+
+// jsonCell is a cell as JSON: collections often store a JSON value inside a string.
+func jsonCell(name string, cell any) (json.RawMessage, error) {
+	s, ok := cell.(string)
+	if !ok {
+		return cell.(json.RawMessage), nil
+	}
+	raw := []byte(s)
+	if err := checkText(raw); err != nil {
+		return nil, err
+	}
+	if !json.Valid(raw) {
+		var v any
+		err := json.Unmarshal(raw, &v)
+		return nil, refuse(NotJSON, "%q: %s", name, explainJSON(err))
+	}
+	return bytes.TrimSpace(raw), nil
+}
+
+// textCell is a cell that must be a string; absent and null give "".
+func (r *row) textCell(name string) (string, error) {
+	switch v := r.cells[name].(type) {
+	case nil:
+		return "", nil
+	case string:
+		if !utf8.ValidString(v) {
+			return "", refuse(NotText, "%q holds bytes that are not UTF-8", name)
+		}
+		return v, nil
+	default:
+		return "", refuse(BadField, "%q: found %s, expected a string", name, kindOfJSON(v.(json.RawMessage)))
+	}
+}
+
+// numberCell is a cell that must be a number of at least 0; absent and null give 0.
+func (r *row) numberCell(name string) (float64, error) {
+	switch v := r.cells[name].(type) {
+	case nil:
+		return 0, nil
+	case json.RawMessage:
+		if x, err := strconv.ParseFloat(string(v), 64); err == nil && x >= 0 {
+			return x, nil
+		}
+		return 0, refuse(BadField, "%q: found %s, expected a number of at least 0", name, clip(string(v)))
+	default:
+		return 0, refuse(BadField, "%q: found a string, expected a number of at least 0", name)
+	}
+}
+
+// wholeCell is numberCell for whole numbers.
+func (r *row) wholeCell(name string) (int64, error) {
+	x, err := r.numberCell(name)
+	if err == nil && (x != float64(int64(x)) || x > 1<<40) {
+		err = refuse(BadField, "%q: found %v, expected a whole number", name, x)
+	}
+	return int64(x), err
+}
+
+// checkText refuses JSON text whose strings would change silently on the way: encoding/json puts
+// U+FFFD in place of bytes that are not UTF-8 and of half a surrogate pair, and no answer could
+// ever print that.
+func checkText(raw []byte) error {
+	if !utf8.Valid(raw) {
+		return refuse(NotText, "bytes that are not UTF-8")
+	}
+	if !bytes.Contains(raw, []byte(`\ud`)) && !bytes.Contains(raw, []byte(`\uD`)) {
+		return nil
+	}
+	for i := 0; i < len(raw); i++ {
+		if raw[i] != '\\' {
+			continue
+		}
+		switch u := escaped(raw[i:]); {
+		case u >= 0xD800 && u < 0xDC00:
+			if low := escaped(raw[i+6:]); low < 0xDC00 || low > 0xDFFF {
+				return refuse(NotText, `\u%04x is half of a surrogate pair`, u)
+			}
+			i += 11
+		case u >= 0xDC00 && u < 0xE000:
+			return refuse(NotText, `\u%04x is half of a surrogate pair`, u)
+		default:
+			i++ // the escaped character, which may be a backslash
+		}
+	}
+	return nil
+}
+
+// escaped is the code unit of the \uXXXX that raw starts with, or -1.
+func escaped(raw []byte) int {
+	if len(raw) < 6 || raw[0] != '\\' || raw[1] != 'u' {
+		return -1
+	}
+	u, err := strconv.ParseUint(string(raw[2:6]), 16, 16)
+	if err != nil {
+		return -1
+	}
+	return int(u)
+}
+
+// explainJSON says where JSON text breaks. Python writes NaN and Infinity, which are not JSON.
+func explainJSON(err error) string {
+	var syntax *json.SyntaxError
+	if errors.As(err, &syntax) {
+		return fmt.Sprintf("%v (byte %d)", syntax, syntax.Offset)
+	}
+	var kind *json.UnmarshalTypeError
+	if errors.As(err, &kind) {
+		if kind.Field == "" {
+			return fmt.Sprintf("found a JSON %s, expected an object", kind.Value)
+		}
+		return fmt.Sprintf("%q: found a JSON %s, expected %s", kind.Field, kind.Value, kind.Type)
+	}
+	return err.Error()
+}
+
+// kindOfJSON names the type of a JSON value in a message.
+func kindOfJSON(raw json.RawMessage) string {
+	if len(raw) == 0 {
+		return "nothing"
+	}
+	switch raw[0] {
+	case '{':
+		return "an object"
+	case '[':
+		return "a list"
+	case '"':
+		return "a string"
+	case 't', 'f':
+		return "a boolean"
+	case 'n':
+		return "null"
+	}
+	return "a number"
+}
+
+// clip keeps messages on one line.
+func clip(s string) string {
+	if len(s) <= 40 {
+		return strconv.Quote(s)
+	}
+	cut := 37
+	for !utf8.RuneStart(s[cut]) {
+		cut--
+	}
+	return strconv.Quote(s[:cut] + "…")
+}

@@ -1,0 +1,345 @@
+package dataset
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+
+	"github.com/seed-7879b91d/grpo/data"
+)
+
+// looseTest is the union of the shapes in which collections write one test:
+//
+//	own tasks        {"stdin","stdout"} or {"args","returns","unwrap_ok"}
+//	PrimeIntellect   {"type":"stdin_stdout"|"function_call","fn_name","input","output"}
+//	LiveCodeBench    {"testtype":"stdin"|"functional","input","output"}
+//	Codeforces       {"input","output"}
+//
+// and TACO's {"inputs","outputs","fn_name"} is taken apart into such tests.
+type looseTest struct {
+	Stdin    *string            `json:"stdin"`
+	Stdout   *string            `json:"stdout"`
+	Args     *[]json.RawMessage `json:"args"`
+	Returns  json.RawMessage    `json:"returns"`
+	UnwrapOK bool               `json:"unwrap_ok"`
+
+	Type     string          `json:"type"`
+	TestType string          `json:"testtype"`
+	FnName   string          `json:"fn_name"`
+	Metadata json.RawMessage `json:"metadata"`
+	Input    json.RawMessage `json:"input"`
+	Output   json.RawMessage `json:"output"`
+
+	data.Limits
+}
+
+// columnTests is TACO's shape: the n-th test is the n-th input and the n-th output.
+type columnTests struct {
+	FnName  string            `json:"fn_name"`
+	Inputs  []json.RawMessage `json:"inputs"`
+	Outputs []json.RawMessage `json:"outputs"`
+}
+
+// readTests normalises the tests and settles the problem's kind and function name.
+func (r *row) readTests(p *data.Problem, meta rowMetadata) ([]data.Test, error) {
+	loose, err := r.looseTests()
+	if err != nil {
+		return nil, err
+	}
+	names := functionNames{row: p.FuncName, metadata: meta.FuncName}
+	tests := make([]data.Test, len(loose))
+	for i := range loose {
+		kind, err := loose[i].kind(names)
+		if err != nil {
+			return nil, inTest(i, err)
+		}
+		if i == 0 {
+			p.Kind = kind
+		}
+		if kind != p.Kind {
+			return nil, refuse(MixedKinds, "tests[%d] is of kind %s, tests[0] of kind %s", i, kind, p.Kind)
+		}
+		if tests[i], err = loose[i].normalise(kind); err != nil {
+			return nil, inTest(i, err)
+		}
+	}
+	if err := r.checkKind(p.Kind); err != nil {
+		return nil, err
+	}
+	p.FuncName, err = names.settle(p.Kind, loose)
+	return tests, err
+}
+
+// looseTests decodes the tests column, whichever of its shapes it has.
+func (r *row) looseTests() ([]looseTest, error) {
+	name, cell := "", any(nil)
+	for _, name = range testColumns {
+		if cell = r.cells[name]; cell != nil {
+			break
+		}
+	}
+	if s, ok := cell.(string); cell == nil || ok && s == "" {
+		return nil, refuse(NoTests, `expected "tests" or "ground_truth"`)
+	}
+	raw, err := jsonCell(name, cell)
+	if err != nil {
+		return nil, err
+	}
+	var tests []looseTest
+	switch raw[0] {
+	case '[':
+		err = decodeTests(raw, &tests)
+	case '{':
+		tests, err = decodeColumns(raw)
+	default:
+		return nil, refuse(BadTests, "%q: found %s, expected a list of tests", name, kindOfJSON(raw))
+	}
+	if err == nil && len(tests) == 0 {
+		err = refuse(NoTests, "%q is empty", name)
+	}
+	return tests, err
+}
+
+// decodeTests decodes a list of tests; where that fails it looks for the test at fault.
+func decodeTests(raw json.RawMessage, to *[]looseTest) error {
+	whole := json.Unmarshal(raw, to)
+	if whole == nil {
+		return nil
+	}
+	var each []json.RawMessage
+	if err := json.Unmarshal(raw, &each); err != nil {
+		return refuse(BadTests, "%s", explainJSON(err))
+	}
+	for i, one := range each {
+		var t looseTest
+		if err := json.Unmarshal(one, &t); err != nil {
+			return refuse(BadTests, "tests[%d]: %s", i, explainJSON(err))
+		}
+	}
+	return refuse(BadTests, "%s", explainJSON(whole))
+}
+
+// decodeColumns turns TACO's two columns into a list of tests.
+func decodeColumns(raw json.RawMessage) ([]looseTest, error) {
+	var c columnTests
+	if err := json.Unmarshal(raw, &c); err != nil {
+		return nil, refuse(BadTests, "%s", explainJSON(err))
+	}
+	if c.Inputs == nil || c.Outputs == nil {
+		return nil, refuse(BadTests, `found an object without "inputs" and "outputs", expected both, or a list of tests`)
+	}
+	if len(c.Inputs) != len(c.Outputs) {
+		return nil, refuse(BadTests, "%d inputs, but %d outputs", len(c.Inputs), len(c.Outputs))
+	}
+	kind := "stdin"
+	if c.FnName != "" {
+		kind = "function_call"
+	}
+	tests := make([]looseTest, len(c.Inputs))
+	for i := range tests {
+		tests[i] = looseTest{Type: kind, FnName: c.FnName, Input: c.Inputs[i], Output: c.Outputs[i]}
+	}
+	return tests, nil
+}
+
+// kind says what a test is: by its fields, by the type it declares, or, where it declares none, by
+// whether a function to call is known.
+func (t *looseTest) kind(names functionNames) (data.Kind, error) {
+	if t.own() {
+		return t.ownKind()
+	}
+	if t.Input == nil || t.Output == nil {
+		return 0, refuse(BadTests, `expected "stdin" and "stdout", or "args" and "returns", or "input" and "output"`)
+	}
+	declared := t.Type
+	if declared == "" {
+		declared = t.TestType
+	} else if t.TestType != "" && t.TestType != t.Type {
+		return 0, refuse(BadTests, `"type" says %s, but "testtype" says %s`, clip(t.Type), clip(t.TestType))
+	}
+	switch declared {
+	case "stdin", "stdin_stdout":
+		return data.Stdin, nil
+	case "functional", "function_call", "call":
+		return data.Call, nil
+	case "":
+	default:
+		return 0, refuse(BadTests, `found type %s, expected "stdin", "stdin_stdout", "functional" or "function_call"`, clip(declared))
+	}
+	switch {
+	case t.FnName != "" || names.row != "":
+		return data.Call, nil
+	case names.metadata != "":
+		return 0, refuse(BadTests, `the metadata names the function %s, but the test does not say whether to call it: expected "testtype"`, clip(names.metadata))
+	}
+	return data.Stdin, nil
+}
+
+// own reports whether the test has the shape of a user's own tasks. A Parquet table of tests has every
+// field in every row, so that a null says nothing by itself; only in "returns" it may be a value.
+func (t *looseTest) own() bool {
+	return t.Stdin != nil || t.Stdout != nil || t.Args != nil || t.Returns != nil && t.Input == nil
+}
+
+func (t *looseTest) ownKind() (data.Kind, error) {
+	stdin, call := t.Stdin != nil && t.Stdout != nil, t.Args != nil && t.Returns != nil
+	anyStdin, anyCall := t.Stdin != nil || t.Stdout != nil, t.Args != nil || present(t.Returns)
+	switch {
+	case present(t.Input) || present(t.Output):
+	case stdin && !anyCall && !t.UnwrapOK:
+		return data.Stdin, nil
+	case call && !anyStdin:
+		return data.Call, nil
+	}
+	return 0, refuse(BadTests, `expected exactly "stdin" and "stdout", or exactly "args" and "returns"`)
+}
+
+// normalise makes the typed test.
+func (t *looseTest) normalise(kind data.Kind) (out data.Test, err error) {
+	if t.TimeMS < 0 || t.MemoryMB < 0 {
+		return out, refuse(BadField, "found a negative limit, expected a number of at least 0")
+	}
+	out.Limits = t.Limits
+	if t.Stdin != nil {
+		out.Stdin, out.Stdout = *t.Stdin, *t.Stdout
+		return out, nil
+	}
+	if t.Args != nil {
+		out.Args, out.Returns, out.UnwrapOK = *t.Args, t.Returns, t.UnwrapOK
+		if out.UnwrapOK && !oneElement(out.Returns) {
+			return out, refuse(BadExpected, `"unwrap_ok": found %s in "returns", expected a list of one element`, clip(string(out.Returns)))
+		}
+		return out, nil
+	}
+	if kind == data.Stdin {
+		if out.Stdin, err = stdinText("input", t.Input); err == nil {
+			out.Stdout, err = stdinText("output", t.Output)
+		}
+		return out, err
+	}
+	if t.Input[0] == '"' {
+		out.Args, out.Returns, err = callText(t.Input, t.Output)
+		return out, err
+	}
+	if err := json.Unmarshal(t.Input, &out.Args); err != nil || out.Args == nil {
+		return out, refuse(BadArguments, `"input": found %s, expected a list of arguments`, kindOfJSON(t.Input))
+	}
+	// These collections wrap some expected values in a list and others not, and nothing tells them
+	// apart: a list of one element stands for the element as well.
+	out.Returns, out.UnwrapOK = t.Output, oneElement(t.Output)
+	return out, nil
+}
+
+// stdinText is the text of an input or output: a string, or a list of lines.
+func stdinText(name string, raw json.RawMessage) (string, error) {
+	if s, ok := lineText(raw); ok {
+		return s, nil
+	}
+	var lines []json.RawMessage
+	if json.Unmarshal(raw, &lines) != nil || lines == nil {
+		return "", refuse(BadTests, "%q: found %s, expected a string or a list of lines", name, kindOfJSON(raw))
+	}
+	texts := make([]string, len(lines))
+	for i, line := range lines {
+		s, ok := lineText(line)
+		if !ok {
+			return "", refuse(BadTests, "%q: line %d is %s, expected a string", name, i+1, kindOfJSON(line))
+		}
+		texts[i] = s
+	}
+	return strings.Join(texts, "\n"), nil
+}
+
+// lineText is a string, or a whole number as its digits.
+func lineText(raw json.RawMessage) (string, bool) {
+	if raw[0] != '"' {
+		return wholeNumber(raw)
+	}
+	var s string
+	err := json.Unmarshal(raw, &s)
+	return s, err == nil
+}
+
+// callText reads a call that is written as text: one JSON value on each line of the input, and one
+// JSON value as the output.
+func callText(input, output json.RawMessage) (args []json.RawMessage, returns json.RawMessage, err error) {
+	in, _ := lineText(input)
+	args = []json.RawMessage{}
+	if in = strings.TrimRight(in, "\n\r"); in != "" {
+		for i, line := range strings.Split(in, "\n") {
+			arg, err := jsonCell("input", line)
+			if err != nil {
+				return nil, nil, refuse(BadArguments, `"input": line %d: found %s, expected one JSON value`, i+1, clip(line))
+			}
+			args = append(args, arg)
+		}
+	}
+	var out string
+	if json.Unmarshal(output, &out) != nil {
+		return nil, nil, refuse(BadExpected, `"output": found %s, expected a string that holds one JSON value, as "input" is a string`, kindOfJSON(output))
+	}
+	if returns, err = jsonCell("output", out); err != nil {
+		return nil, nil, refuse(BadExpected, `"output": found %s, expected one JSON value`, clip(out))
+	}
+	return args, returns, nil
+}
+
+// functionNames are the names that the row as a whole gives.
+type functionNames struct{ row, metadata string }
+
+// settle picks the one name by which every test calls the answer.
+func (n functionNames) settle(kind data.Kind, tests []looseTest) (string, error) {
+	if kind == data.Stdin {
+		return "", nil
+	}
+	name := n.row
+	for i := range tests {
+		t := tests[i].function()
+		if t != "" && name != "" && t != name {
+			return "", refuse(NoFunction, "tests[%d] calls %s, others call %s", i, clip(t), clip(name))
+		}
+		if name == "" {
+			name = t
+		}
+	}
+	if name == "" {
+		name = n.metadata
+	}
+	if !identifier(name) {
+		return "", refuse(NoFunction, `found %s, expected the name of a Python function in "fn_name" or in the metadata's "func_name"`, clip(name))
+	}
+	return name, nil
+}
+
+// function is the name that the test itself gives, or "".
+func (t *looseTest) function() string {
+	var meta rowMetadata
+	if t.FnName == "" && present(t.Metadata) {
+		_ = json.Unmarshal(t.Metadata, &meta) // metadata of another shape names no function
+	}
+	return t.FnName + meta.FuncName
+}
+
+func present(raw json.RawMessage) bool { return raw != nil && raw[0] != 'n' }
+
+// inTest names the test that a refusal is about.
+func inTest(i int, err error) error {
+	if r, ok := err.(*Refused); ok {
+		return refuse(r.Reason, "tests[%d]: %s", i, r.Detail)
+	}
+	return err
+}
+
+func oneElement(raw json.RawMessage) bool {
+	var list []json.RawMessage
+	return raw[0] == '[' && json.Unmarshal(raw, &list) == nil && len(list) == 1
+}
+
+// wholeNumber gives the digits of a JSON number that has neither a fraction nor an exponent.
+func wholeNumber(raw json.RawMessage) (string, bool) {
+	digits := bytes.TrimPrefix(raw, []byte("-"))
+	if len(digits) == 0 || len(bytes.Trim(digits, "0123456789")) > 0 {
+		return "", false
+	}
+	return string(raw), true
+}

@@ -1,0 +1,214 @@
+package dataset
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/seed-7879b91d/grpo/data/hub"
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+)
+
+// File is one file of a data set.
+type File struct {
+	// Path is where the file lies.
+	Path string `json:"-"`
+	// Name is what messages and manifests call it.
+	Name string `json:"name"`
+	// Collection is the source of its rows: a folder of the data set, or the name of the file.
+	Collection string `json:"collection"`
+	Bytes      int64  `json:"bytes"`
+	SHA256     string `json:"sha256"`
+}
+
+func (f *File) parquet() bool { return strings.HasSuffix(f.Path, ".parquet") }
+
+var (
+	hubName = regexp.MustCompile(`^[A-Za-z0-9][\w.-]*/[\w.-]+(@[\w./-]+)?$`)
+	// splitName finds the split in "train-00000-of-00004.parquet", "data_test.jsonl", "test/0.parquet".
+	splitName = regexp.MustCompile(`(?:^|[-_.])(train|test|validation|valid|val|dev)(?:[-_.]|$)`)
+	shardName = regexp.MustCompile(`^(.*)-(\d{5})-of-(\d{5})(.*)$`)
+)
+
+// Locate says which files a source consists of: a JSON Lines or Parquet file, a folder of them, or a
+// data set on the Hub as owner/name or owner/name@revision, which is downloaded where it is not in
+// the cache. Only files of the split are taken where files are told apart by split.
+func Locate(ctx context.Context, source string, opt Options) ([]File, error) {
+	info, err := os.Stat(source)
+	switch {
+	case err == nil && info.IsDir():
+		return locateFolder(source, opt)
+	case err == nil:
+		if !readable(source) {
+			return nil, badinput.Errorf("data %s: found a file of another kind, expected .jsonl, .ndjson or .parquet", source)
+		}
+		stem := filepath.Base(source)
+		return []File{{Path: source, Name: source, Collection: strings.TrimSuffix(stem, filepath.Ext(stem))}}, nil
+	case !os.IsNotExist(err):
+		return nil, badinput.Errorf("data %s: %w", source, err)
+	case !hubName.MatchString(source):
+		return nil, badinput.Errorf("data %s: no such file, and not the name of a data set on the Hub (owner/name)", source)
+	}
+	return locateHub(ctx, source, opt)
+}
+
+func readable(name string) bool {
+	switch path.Ext(name) {
+	case ".jsonl", ".ndjson", ".parquet":
+		return true
+	}
+	return false
+}
+
+func locateFolder(dir string, opt Options) ([]File, error) {
+	var names []string
+	err := filepath.WalkDir(dir, func(p string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() && p != dir && strings.HasPrefix(d.Name(), ".") {
+			return filepath.SkipDir
+		}
+		if !d.IsDir() {
+			rel, _ := filepath.Rel(dir, p)
+			names = append(names, filepath.ToSlash(rel))
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, badinput.Errorf("data %s: %w", dir, err)
+	}
+	whole := filepath.Base(filepath.Clean(dir))
+	names, err = choose(dir, whole, names, opt)
+	if err != nil {
+		return nil, err
+	}
+	files := make([]File, len(names))
+	for i, name := range names {
+		p := filepath.Join(dir, filepath.FromSlash(name))
+		files[i] = File{Path: p, Name: p, Collection: collection(name, whole)}
+	}
+	return files, nil
+}
+
+func locateHub(ctx context.Context, source string, opt Options) ([]File, error) {
+	client := opt.Hub
+	if client == nil {
+		var err error
+		if client, err = hub.FromEnv(); err != nil {
+			return nil, err
+		}
+	}
+	id, revision, _ := strings.Cut(source, "@")
+	snapshot, err := client.Snapshot(ctx, hub.Repo{Type: hub.Dataset, ID: id, Revision: revision})
+	if err != nil {
+		return nil, err
+	}
+	names, err := choose(source, path.Base(id), snapshot.Files, opt)
+	if err != nil {
+		return nil, err
+	}
+	files := make([]File, len(names))
+	for i, name := range names {
+		p, err := snapshot.Download(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		files[i] = File{Path: p, Name: id + "/" + name, Collection: collection(name, path.Base(id))}
+	}
+	return files, nil
+}
+
+// choose picks the files of the wanted split and collections, in the order of their names, and
+// checks that no shard of a numbered series is missing.
+func choose(source, whole string, names []string, opt Options) ([]string, error) {
+	names = slices.DeleteFunc(slices.Clone(names), func(n string) bool { return !readable(n) })
+	slices.Sort(names)
+	if len(names) == 0 {
+		return nil, badinput.Errorf("data %s: no .jsonl, .ndjson or .parquet file in it", source)
+	}
+	wanted, splits := cmp.Or(opt.Split, "train"), map[string]bool{}
+	for _, n := range names {
+		splits[splitOf(n)] = true
+	}
+	if len(splits) > 1 || !splits[""] {
+		if names = slices.DeleteFunc(names, func(n string) bool { return splitOf(n) != wanted }); len(names) == 0 {
+			delete(splits, "")
+			return nil, badinput.Errorf("data %s: no split %q; it has %s", source, wanted, keys(splits))
+		}
+	}
+	if len(opt.Collections) > 0 {
+		have := map[string]bool{}
+		for _, n := range names {
+			have[collection(n, whole)] = true
+		}
+		for _, c := range opt.Collections {
+			if !have[c] {
+				return nil, badinput.Errorf("data %s: no collection %q in split %q; it has %s", source, c, wanted, keys(have))
+			}
+		}
+		names = slices.DeleteFunc(names, func(n string) bool {
+			return !slices.Contains(opt.Collections, collection(n, whole))
+		})
+	}
+	return names, checkShards(source, names)
+}
+
+// splitOf is the split that a file name or a folder of its path names, or "".
+func splitOf(name string) string {
+	parts := strings.Split(name, "/")
+	for i := len(parts) - 1; i >= 0; i-- {
+		if m := splitName.FindStringSubmatch(parts[i]); m != nil {
+			switch m[1] {
+			case "valid", "val", "dev":
+				return "validation"
+			}
+			return m[1]
+		}
+	}
+	return ""
+}
+
+// collection is the first folder of a path that is neither "data" nor a split, else whole.
+func collection(name, whole string) string {
+	for _, part := range strings.Split(path.Dir(name), "/") {
+		if part != "." && part != "data" && splitOf(part) == "" {
+			return part
+		}
+	}
+	return whole
+}
+
+// checkShards refuses an incomplete series: training on part of a data set must be a decision.
+func checkShards(source string, names []string) error {
+	for _, n := range names {
+		m := shardName.FindStringSubmatch(n)
+		if m == nil {
+			continue
+		}
+		var total int
+		fmt.Sscanf(m[3], "%d", &total)
+		for i := range total {
+			if shard := fmt.Sprintf("%s-%05d-of-%s%s", m[1], i, m[3], m[4]); !slices.Contains(names, shard) {
+				return badinput.Errorf("data %s: %s is missing, but %s is there; complete it with 'grpo data fetch'", source, shard, n)
+			}
+		}
+	}
+	return nil
+}
+
+func keys(set map[string]bool) string {
+	var list []string
+	for k := range set {
+		list = append(list, k)
+	}
+	slices.Sort(list)
+	return strings.Join(list, ", ")
+}

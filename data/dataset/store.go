@@ -1,0 +1,249 @@
+package dataset
+
+import (
+	"bufio"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/seed-7879b91d/grpo/data"
+	"github.com/seed-7879b91d/grpo/internal/atomicfile"
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+)
+
+// The files of a store.
+const (
+	manifestName = "manifest.json"
+	indexName    = "problems.jsonl"
+	payloadName  = "tests.jsonl"
+)
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// entry is a line of the index: a problem, and where its tests lie in the payload.
+type entry struct {
+	Problem json.RawMessage `json:"problem"`
+	Offset  int64           `json:"offset"`
+	Length  int64           `json:"length"`
+	Count   int             `json:"tests"`
+	CRC     uint32          `json:"crc32c"`
+}
+
+// openOrBuild opens the store in dir, and makes it where there is none or a damaged one.
+func openOrBuild(ctx context.Context, dir string, files []File, opt Options) (*Set, error) {
+	if set, err := OpenStore(dir); err == nil {
+		return set, nil
+	}
+	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
+		return nil, badinput.Errorf("no place for the normalised data set: %w; set XDG_CACHE_HOME to a folder that can be written", err)
+	}
+	scratch, err := os.MkdirTemp(filepath.Dir(dir), ".making-*")
+	if err != nil {
+		return nil, badinput.Errorf("no place for the normalised data set: %w; set XDG_CACHE_HOME to a folder that can be written", err)
+	}
+	defer os.RemoveAll(scratch)
+	if err := build(ctx, scratch, files, opt); err != nil {
+		return nil, err
+	}
+	if err := replace(scratch, dir); err != nil {
+		return nil, err
+	}
+	return OpenStore(dir)
+}
+
+// replace moves a finished store to its place. Where another process was faster, its store is as good.
+func replace(scratch, dir string) error {
+	if err := os.Chmod(scratch, 0o755); err != nil {
+		return err
+	}
+	if err := os.Rename(scratch, dir); err == nil {
+		return atomicfile.SyncDir(filepath.Dir(dir))
+	}
+	if set, err := OpenStore(dir); err == nil {
+		return set.Close()
+	}
+	if err := os.RemoveAll(dir); err != nil {
+		return err
+	}
+	return os.Rename(scratch, dir)
+}
+
+// OpenStore opens a store that Open or CopyTo made, without its source files.
+func OpenStore(dir string) (*Set, error) {
+	s := &Set{dir: dir}
+	text, err := os.ReadFile(filepath.Join(dir, manifestName))
+	if err != nil {
+		return nil, badinput.Errorf("%s is not a stored data set: %w", dir, err)
+	}
+	if err := json.Unmarshal(text, &s.manifest); err != nil {
+		return nil, badinput.Errorf("%s: %w", filepath.Join(dir, manifestName), err)
+	}
+	if s.manifest.Version != normalVersion {
+		return nil, badinput.Errorf("%s: the stored data set is of version %d, expected %d", dir, s.manifest.Version, normalVersion)
+	}
+	if s.payload, err = os.Open(filepath.Join(dir, payloadName)); err != nil {
+		return nil, badinput.Errorf("%s: damaged data set: %w", dir, err)
+	}
+	if err := s.load(); err != nil {
+		s.payload.Close()
+		return nil, badinput.Errorf("%s: damaged data set: %w", dir, err)
+	}
+	return s, nil
+}
+
+// load reads the index and checks it against the manifest.
+func (s *Set) load() error {
+	info, err := s.payload.Stat()
+	if err != nil {
+		return err
+	}
+	if info.Size() != s.manifest.Payload {
+		return fmt.Errorf("%s has %d bytes, expected %d", payloadName, info.Size(), s.manifest.Payload)
+	}
+	index, err := os.Open(filepath.Join(s.dir, indexName))
+	if err != nil {
+		return err
+	}
+	defer index.Close()
+	s.problems = make([]data.Problem, 0, s.manifest.Problems)
+	s.entries = make([]entry, 0, s.manifest.Problems)
+	h := sha256.New()
+	in := bufio.NewReaderSize(io.TeeReader(index, h), 1<<20)
+	for {
+		line, err := in.ReadBytes('\n')
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return err
+		}
+		if err := s.loadEntry(line); err != nil {
+			return fmt.Errorf("%s:%d: %w", indexName, len(s.problems)+1, err)
+		}
+	}
+	if got := sum(h); got != s.manifest.Index {
+		return fmt.Errorf("%s hashes to %s, expected %s", indexName, got, s.manifest.Index)
+	}
+	return nil
+}
+
+func (s *Set) loadEntry(line []byte) error {
+	var e entry
+	if err := json.Unmarshal(line, &e); err != nil {
+		return err
+	}
+	p, err := problemOf(e.Problem)
+	if err != nil {
+		return err
+	}
+	e.Problem = nil // the problem says it all
+	s.entries = append(s.entries, e)
+	s.problems = append(s.problems, p.WithLoader(e.Count, stored{s, len(s.entries) - 1}))
+	return nil
+}
+
+// stored fetches the tests of one problem from the payload.
+type stored struct {
+	set *Set
+	n   int
+}
+
+func (t stored) LoadTests(ctx context.Context) ([]data.Test, error) {
+	raw, err := t.set.readPayload(ctx, t.n, nil)
+	if err != nil {
+		return nil, err
+	}
+	tests := make([]data.Test, 0, t.set.entries[t.n].Count)
+	if err := json.Unmarshal(raw, &tests); err != nil {
+		return nil, fmt.Errorf("%s: %w", t.set.payload.Name(), err)
+	}
+	return tests, nil
+}
+
+// readPayload reads the tests of problem n as JSON, into buf where it is large enough.
+func (s *Set) readPayload(ctx context.Context, n int, buf []byte) ([]byte, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	e := s.entries[n]
+	if int64(cap(buf)) < e.Length {
+		buf = make([]byte, e.Length)
+	}
+	buf = buf[:e.Length]
+	if _, err := s.payload.ReadAt(buf, e.Offset); err != nil {
+		return nil, fmt.Errorf("read tests: %w", err)
+	}
+	if crc32.Checksum(buf, castagnoli) != e.CRC {
+		return nil, fmt.Errorf("%s is damaged at byte %d; remove the folder %s, and it is made anew", s.payload.Name(), e.Offset, s.dir)
+	}
+	return buf, nil
+}
+
+// WriteTo writes the normal form: one problem with its tests on each line, as a user would write own
+// tasks. Reading it back gives the same set, and its SHA-256 is the set's fingerprint.
+func (s *Set) WriteTo(w io.Writer) (written int64, err error) {
+	h := sha256.New()
+	out := io.MultiWriter(w, h)
+	var tests, line []byte
+	for i := range s.problems {
+		if tests, err = s.readPayload(context.Background(), i, tests); err != nil {
+			return written, err
+		}
+		light, err := encode(&s.problems[i])
+		if err != nil {
+			return written, err
+		}
+		line = append(appendLine(line[:0], light, tests), '\n')
+		n, err := out.Write(line)
+		written += int64(n)
+		if err != nil {
+			return written, err
+		}
+	}
+	if got := sum(h); got != s.manifest.SHA256 {
+		return written, fmt.Errorf("%s: the stored problems hash to %s, expected %s", s.dir, got, s.manifest.SHA256)
+	}
+	return written, nil
+}
+
+// CopyTo puts a copy of the store into the folder dir, for OpenStore. A run that keeps one can be
+// resumed whatever happens to the source. A folder that already holds this set is left as it is.
+func (s *Set) CopyTo(ctx context.Context, dir string) error {
+	if there, err := OpenStore(dir); err == nil {
+		defer there.Close()
+		if there.manifest.SHA256 == s.manifest.SHA256 {
+			return nil
+		}
+		return badinput.Errorf("%s holds another data set (%.12s…, not %.12s…); remove it, or use another run directory",
+			dir, there.manifest.SHA256, s.manifest.SHA256)
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	for _, name := range []string{indexName, payloadName, manifestName} { // the manifest last: it makes the store
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := copyFile(filepath.Join(s.dir, name), filepath.Join(dir, name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func copyFile(from, to string) error {
+	in, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	return atomicfile.Write(to, func(w io.Writer) error {
+		_, err := io.Copy(w, in)
+		return err
+	})
+}

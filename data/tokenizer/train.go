@@ -1,0 +1,252 @@
+package tokenizer
+
+import (
+	"container/heap"
+	"encoding/json"
+	"iter"
+	"slices"
+
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+
+	upstream "github.com/sugarme/tokenizer"
+)
+
+// TrainOptions says what tokenizer to make.
+type TrainOptions struct {
+	VocabSize int       // of all tokens, special ones included; at least 256 and those
+	Special   []Special // added after the ordinary tokens, in this order; IDs are given out here
+	EOS       string    // the special token that ends a text, or ""
+	Pad       string    // the special token that fills a batch for other programs, or ""
+	// ChatTemplate is written to tokenizer_config.json for programs that render Jinja.
+	ChatTemplate string
+}
+
+// minCount is how often a pair must occur to be merged: what occurs once is chance.
+const minCount = 2
+
+// Train learns a byte-level BPE tokenizer with Qwen's normalizer and split pattern. The same texts and
+// options give the same tokenizer, in whatever order the texts come.
+func Train(corpus iter.Seq[string], o TrainOptions) (*Trained, error) {
+	if err := o.check(); err != nil {
+		return nil, err
+	}
+	tr := newTrainer(corpus)
+	for tr.size() < o.VocabSize-len(o.Special) {
+		if !tr.mergeNext() {
+			return nil, badinput.Errorf("the corpus repeats enough for a vocabulary of %d tokens, not of %d: give more text or ask for fewer",
+				tr.size()+len(o.Special), o.VocabSize)
+		}
+	}
+	return tr.result(o), nil
+}
+
+func (o *TrainOptions) check() error {
+	if least := 256 + len(o.Special); o.VocabSize < least || o.VocabSize > maxIDs {
+		return badinput.Errorf("vocabulary size: found %d, expected %d (the bytes and the special tokens) to %d", o.VocabSize, least, maxIDs)
+	}
+	seen := map[string]bool{}
+	for _, s := range o.Special {
+		if text, _ := fromAlphabet(nil, s.Content); len(text) == 1 || s.Content == "" || seen[s.Content] {
+			return badinput.Errorf("special token %q: expected a text of its own, of two characters or more", s.Content)
+		}
+		seen[s.Content] = true
+	}
+	for _, name := range []string{o.EOS, o.Pad} {
+		if name != "" && !seen[name] {
+			return badinput.Errorf("end or padding token %q is not one of the special tokens", name)
+		}
+	}
+	return nil
+}
+
+// trainer holds the distinct pieces of the corpus as tokens so far, and the count of every adjacent
+// pair. A merge touches only the pieces that have the pair.
+type trainer struct {
+	texts []string    // the bytes of each token
+	pairs [][2]string // the merges so far
+	words []word      // the distinct pieces
+	stats map[uint64]*pairStat
+	queue pairQueue
+}
+
+type word struct {
+	symbols []int32
+	count   int
+}
+
+type pairStat struct {
+	count int
+	words []int32 // those that have the pair, and some that had it; a word may be there twice
+}
+
+func newTrainer(corpus iter.Seq[string]) *trainer {
+	counts := map[string]int{}
+	split, _ := newSplitter(qwenPattern)
+	for text := range corpus {
+		split(nfc(validText(text)), func(piece string) { counts[piece]++ })
+	}
+	tr := &trainer{stats: map[uint64]*pairStat{}}
+	byteID := tr.alphabet()
+	for piece, count := range counts {
+		w := word{count: count}
+		for i := range len(piece) {
+			w.symbols = append(w.symbols, byteID[piece[i]])
+		}
+		tr.words = append(tr.words, w)
+		for i := range len(w.symbols) - 1 {
+			tr.count(w.symbols[i], w.symbols[i+1], len(tr.words)-1, count)
+		}
+	}
+	for key, s := range tr.stats {
+		tr.queue = append(tr.queue, queued{key, s.count})
+	}
+	heap.Init(&tr.queue)
+	return tr
+}
+
+// alphabet gives the bytes the first 256 ids, in the order of the characters that stand for them.
+func (tr *trainer) alphabet() (byteID [256]int32) {
+	order := make([]byte, 256)
+	for i := range order {
+		order[i] = byte(i)
+	}
+	slices.SortFunc(order, func(a, b byte) int { return int([]rune(charOf[a])[0]) - int([]rune(charOf[b])[0]) })
+	for id, b := range order {
+		byteID[b] = int32(id)
+		tr.texts = append(tr.texts, string([]byte{b}))
+	}
+	return byteID
+}
+
+func (tr *trainer) size() int { return len(tr.texts) }
+
+// count changes the count of a pair by delta, which is negative where a word loses it.
+func (tr *trainer) count(left, right int32, word, delta int) {
+	key := pairKey(left, right)
+	s := tr.stats[key]
+	if s == nil {
+		s = &pairStat{}
+		tr.stats[key] = s
+	}
+	s.count += delta
+	if delta > 0 && (len(s.words) == 0 || s.words[len(s.words)-1] != int32(word)) {
+		s.words = append(s.words, int32(word))
+	}
+}
+
+// mergeNext makes a token of the most frequent pair, of equally frequent ones that with the lowest
+// ids. It reports false when no pair occurs minCount times.
+func (tr *trainer) mergeNext() bool {
+	for len(tr.queue) > 0 {
+		top := heap.Pop(&tr.queue).(queued)
+		s := tr.stats[top.key]
+		if s == nil {
+			continue
+		}
+		if s.count != top.count { // counted anew since it was queued
+			if s.count >= minCount && s.count < top.count {
+				heap.Push(&tr.queue, queued{top.key, s.count})
+			}
+			continue
+		}
+		if s.count < minCount {
+			return false
+		}
+		tr.merge(int32(top.key>>32), int32(uint32(top.key)), s)
+		return true
+	}
+	return false
+}
+
+func (tr *trainer) merge(left, right int32, s *pairStat) {
+	made := int32(len(tr.texts))
+	tr.texts = append(tr.texts, tr.texts[left]+tr.texts[right])
+	tr.pairs = append(tr.pairs, [2]string{toAlphabet(tr.texts[left]), toAlphabet(tr.texts[right])})
+	grown := map[uint64]bool{} // the pairs with the new token
+	for _, i := range s.words {
+		tr.mergeWord(int(i), left, right, made, grown)
+	}
+	delete(tr.stats, pairKey(left, right))
+	for key := range grown {
+		if s := tr.stats[key]; s.count >= minCount {
+			heap.Push(&tr.queue, queued{key, s.count})
+		}
+	}
+}
+
+// mergeWord replaces the pair in one word and counts the neighbours anew.
+func (tr *trainer) mergeWord(i int, left, right, made int32, grown map[uint64]bool) {
+	w := &tr.words[i]
+	in, out := w.symbols, w.symbols[:0]
+	for k := 0; k < len(in); k++ {
+		if k+1 == len(in) || in[k] != left || in[k+1] != right {
+			out = append(out, in[k])
+			continue
+		}
+		if len(out) > 0 {
+			before := out[len(out)-1]
+			tr.count(before, left, i, -w.count)
+			tr.count(before, made, i, w.count)
+			grown[pairKey(before, made)] = true
+		}
+		if k+2 < len(in) {
+			tr.count(right, in[k+2], i, -w.count)
+			tr.count(made, in[k+2], i, w.count)
+			grown[pairKey(made, in[k+2])] = true
+		}
+		out = append(out, made)
+		k++
+	}
+	w.symbols = out
+}
+
+// queued is a pair with its count when it was queued. Counts only fall afterwards, except for pairs
+// with a new token, which are queued when all of them are counted.
+type queued struct {
+	key   uint64
+	count int
+}
+
+type pairQueue []queued
+
+func (q pairQueue) Len() int { return len(q) }
+func (q pairQueue) Less(i, j int) bool {
+	if q[i].count != q[j].count {
+		return q[i].count > q[j].count
+	}
+	return q[i].key < q[j].key
+}
+func (q pairQueue) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
+func (q *pairQueue) Push(x any)   { *q = append(*q, x.(queued)) }
+func (q *pairQueue) Pop() any {
+	last := (*q)[len(*q)-1]
+	*q = (*q)[:len(*q)-1]
+	return last
+}
+
+// result puts the tokens into the form of tokenizer.json, with Qwen's parts around them.
+func (tr *trainer) result(o TrainOptions) *Trained {
+	no := false
+	byteLevel := part{Type: "ByteLevel", AddPrefixSpace: &no, TrimOffsets: &no, UseRegex: &no}
+	m := &model{Type: "BPE", Merges: tr.pairs}
+	for id, text := range tr.texts {
+		m.Vocab = append(m.Vocab, entry{toAlphabet(text), id})
+	}
+	f := &file{
+		Version:    "1.0",
+		Normalizer: &part{Type: "NFC"},
+		PreTokenizer: &part{Type: "Sequence", PreTokenizers: []part{
+			{Type: "Split", Pattern: &pattern{qwenPattern}, Behavior: "Isolated", Invert: &no},
+			byteLevel,
+		}},
+		PostProcessor: json.RawMessage(`null`),
+		Decoder:       &byteLevel,
+		Model:         m,
+	}
+	for i, s := range o.Special {
+		f.AddedTokens = append(f.AddedTokens, upstream.TokenConfig{
+			Id: int64(len(tr.texts) + i), Content: s.Content, Special: s.Control,
+		})
+	}
+	return &Trained{file: f, options: o}
+}
