@@ -1,0 +1,90 @@
+// Arguments of the kernels of memory and of products with matrices.
+#include <stdint.h>
+
+// The shape of packed weights: see matrix.h.
+enum { PANEL = 32 };
+
+// How deep one block of a right-hand side is: see gemm.h.
+enum { DEPTH = 256 };
+
+// What a matrix or a file is made of; the values of kernels.DType and kernels.Encoding.
+enum { GRPO_F32 = 0, GRPO_BF16 = 3 };
+enum { ENCODED_BF16 = 0, ENCODED_F16 = 1, ENCODED_F32 = 2 };
+
+typedef struct {
+	void *panels;
+	int32_t dtype;
+	int64_t rows, cols; // of the matrix
+} grpo_matrix;
+
+// Rows [row, row+count) from a file's bytes; a task is one panel, starting with the one row is in.
+typedef struct {
+	grpo_matrix m;
+	uintptr_t src; // bytes of count × cols elements, any alignment
+	int32_t encoding;
+	int64_t row, count;
+} grpo_load_rows;
+
+// The same from or to a row-major buffer of floats.
+typedef struct {
+	grpo_matrix m;
+	float *rows;
+	int64_t row, count;
+} grpo_pack_matrix;
+typedef grpo_pack_matrix grpo_unpack_matrix;
+
+// Rows of a product, cut into tiles of nearly equal height, at most MR.
+typedef struct {
+	float *packed;
+	const float *x;
+	int64_t stride, rows, inner;
+	int64_t tiles;
+} grpo_pack_rows;
+typedef grpo_pack_rows grpo_pack_cols;
+
+// Where the right-hand side of a product comes from.
+enum {
+	B_OUTPUTS, // a matrix [cols, inner]: the forward product
+	B_INPUTS,  // a matrix [inner, cols]: the product with its transpose
+	B_ROWS,    // a row-major buffer [inner, cols]
+};
+
+// out [rows, cols] = (accumulate ? out·row_scale : 0) + bias + alpha · a [rows, inner] · b [inner, cols].
+// A task is a block of row tiles times one panel of 32 columns; panels run fastest.
+typedef struct {
+	const float *a; // packed, row_tiles tiles
+	int64_t rows, row_tiles, block_tiles;
+	int64_t inner, cols;
+
+	int32_t b_kind;
+	grpo_matrix m;      // B_OUTPUTS, B_INPUTS
+	int64_t m_offset;   // B_OUTPUTS: the matrix's first row; B_INPUTS: likewise; a multiple of 32
+	const float *b;     // B_ROWS
+	int64_t b_stride;
+
+	float *out;
+	int64_t out_stride;
+	const float *bias;      // [cols] or NULL
+	const float *row_scale; // [rows] or NULL
+	float alpha;
+	int32_t accumulate;
+} grpo_gemm;
+
+// A task is one block of SUM_COLUMNS columns.
+enum { SUM_COLUMNS = 256 };
+typedef struct {
+	float *db;
+	const float *dy;
+	int64_t stride, rows, cols;
+} grpo_bias_grad;
+
+// The probes. A task is `rounds` turns of a loop of fused multiply-adds, or a read of `bytes` bytes.
+typedef struct {
+	int64_t rounds;
+	float *sink;
+} grpo_peak_fma;
+typedef struct {
+	const char *data;
+	int64_t bytes;
+	float *sink;
+} grpo_peak_read;

@@ -1,0 +1,106 @@
+package cpu
+
+// #cgo CFLAGS: -O3 -std=gnu11 -Wall -Wno-psabi
+// #include "kernels.h"
+import "C"
+
+import (
+	"fmt"
+	"runtime"
+	"unsafe"
+)
+
+// Options are what a user may choose; zero values choose well.
+type Options struct {
+	Threads int    // how many goroutines compute; 0: as many as Go runs at once
+	Variant string // "avx512", "avx2", "portable"; "": GRPO_CPU if set, or the fastest in a short probe
+}
+
+// Backend computes on this machine's processors.
+type Backend struct {
+	ops  *C.grpo_variant
+	pool *pool
+	args unsafe.Pointer // C memory of ARGS_BYTES: the arguments of the operation that runs
+	held []*memory      // what that operation uses, so that it is not freed under it; see hold
+
+	scratches []region // one for each worker
+	shares    [sharedSlots]region
+}
+
+// New starts the workers.
+func New(o Options) (*Backend, error) {
+	v, err := chooseVariant(o.Variant)
+	if err != nil {
+		return nil, err
+	}
+	if o.Threads < 0 {
+		return nil, fmt.Errorf("cpu: %d threads; expected 1 or more, or 0 for one per processor", o.Threads)
+	}
+	if o.Threads == 0 {
+		o.Threads = runtime.GOMAXPROCS(0)
+	}
+	b := &Backend{
+		ops:       v,
+		pool:      newPool(o.Threads),
+		args:      C.grpo_alloc(C.ARGS_BYTES),
+		held:      make([]*memory, 0, 32),
+		scratches: make([]region, o.Threads),
+	}
+	b.scratch(4096)
+	return b, nil
+}
+
+// Name is "cpu: avx512, 2 threads".
+func (b *Backend) Name() string {
+	return fmt.Sprintf("cpu: %s, %d threads", C.GoString(b.ops.name), b.Threads())
+}
+
+// Threads is how many goroutines share an operation, the caller's included.
+func (b *Backend) Threads() int { return len(b.scratches) }
+
+// Sync has nothing to wait for.
+func (b *Backend) Sync() error { return nil }
+
+// Close ends the workers and frees what they used. Buffers live as long as someone holds them.
+func (b *Backend) Close() error {
+	b.pool.close()
+	for i := range b.scratches {
+		b.scratches[i].free()
+	}
+	for i := range b.shares {
+		b.shares[i].free()
+	}
+	C.grpo_free(b.args, C.ARGS_BYTES)
+	b.args = nil
+	return nil
+}
+
+// args is the zeroed argument struct of the next operation. It lies in C memory, so that a kernel may be
+// handed pointers through it.
+func args[T any](b *Backend) *T {
+	a := (*T)(b.args)
+	var zero T
+	if unsafe.Sizeof(zero) > C.ARGS_BYTES {
+		panic("cpu: arguments do not fit into ARGS_BYTES")
+	}
+	*a = zero
+	return a
+}
+
+// run does tasks [0, tasks) of the kernel with the arguments that args gave, and waits.
+func (b *Backend) run(kernel *C.grpo_kernel, tasks, grain int) {
+	if tasks > 0 {
+		b.pool.run(b, kernel, tasks, max(grain, 1))
+	}
+}
+
+// release ends an operation: every launcher defers it.
+func (b *Backend) release() {
+	clear(b.held)
+	b.held = b.held[:0]
+}
+
+// grain cuts tasks into about eight runs for each worker, of at least least tasks.
+func (b *Backend) grain(tasks, least int) int {
+	return max(tasks/(8*b.Threads()), least, 1)
+}

@@ -1,0 +1,275 @@
+// The one product behind every operation on matrices: packed rows times 32 columns.
+//
+// A register tile is up to MR rows by NV vectors of columns. Its right-hand side is 32 columns wide and at
+// most DEPTH deep, widened or transposed once into the worker's scratch and swept by all row tiles of
+// the task, so it stays in the nearest cache; between two depths the sums wait in scratch, which keeps
+// their bits.
+
+enum { SUBTILES = PANEL / (NV * VL) };
+
+// Row tiles have nearly equal heights; tile i starts at this row.
+INLINE int64_t tile_start(int64_t rows, int64_t tiles, int64_t i)
+{
+	int64_t base = rows / tiles, rest = rows % tiles;
+	return i * base + min64(i, rest);
+}
+
+// The columns of vector v in subtile s: the low and high halves of bf16 words alternate, and the
+// widened panel is walked the same way.
+INLINE int column_of(int s, int v) { return (s * (NV / 2) + v / 2) * VL + (v & 1) * (PANEL / 2); }
+
+// How a finished sum is written.
+typedef struct {
+	float *out; // 32 columns
+	int64_t stride;
+	const float *bias, *row_scale;
+	float alpha;
+	int accumulate;
+} target;
+
+INLINE vf finish(vf sum, const target *t, int row, int column)
+{
+	vf base = splat(0);
+	if (t->accumulate)
+		base = load(t->out + row * t->stride + column);
+	if (t->row_scale)
+		base = base * t->row_scale[row];
+	if (t->bias) {
+		vf b = load(t->bias + column);
+		base = base + b;
+	}
+	return sum * t->alpha + base;
+}
+
+// sums [mr][32] waits between depths. b is floats b_stride apart, or bf16 words when wide is 0.
+INLINE void tile(const int mr, const int words, const float *a, const char *b, int64_t b_stride, int depth,
+                 float *sums, int first, int last, const target *t)
+{
+	for (int s = 0; s < SUBTILES; s++) {
+		vf acc[MR][NV];
+		UNROLL for (int i = 0; i < mr; i++)
+			UNROLL for (int v = 0; v < NV; v++)
+				acc[i][v] = first ? splat(0) : load(sums + i * PANEL + column_of(s, v));
+		const float *ak = a;
+		const char *bk = b;
+		for (int k = 0; k < depth; k++, ak += mr, bk += b_stride) {
+			vf bv[NV];
+			UNROLL for (int v = 0; v < NV; v += 2)
+			{
+				if (words) {
+					vi w = loadi(bk + 4 * column_of(s, v));
+					bv[v] = widen_low(w);
+					bv[v + 1] = widen_high(w);
+				} else {
+					bv[v] = load((const float *)bk + column_of(s, v));
+					bv[v + 1] = load((const float *)bk + column_of(s, v + 1));
+				}
+			}
+			UNROLL for (int i = 0; i < mr; i++)
+				UNROLL for (int v = 0; v < NV; v++) acc[i][v] += bv[v] * ak[i];
+		}
+		UNROLL for (int i = 0; i < mr; i++)
+			UNROLL for (int v = 0; v < NV; v++)
+			{
+				int c = column_of(s, v);
+				if (last)
+					store(t->out + i * t->stride + c, finish(acc[i][v], t, i, c));
+				else
+					store(sums + i * PANEL + c, acc[i][v]);
+			}
+	}
+}
+
+typedef void tile_function(const float *a, const char *b, int64_t b_stride, int depth, float *sums, int first,
+                           int last, const target *t);
+
+#define TILE(mr)                                                                                             \
+	static void tile_f32_##mr(const float *a, const char *b, int64_t b_stride, int depth, float *sums,      \
+	                          int first, int last, const target *t)                                         \
+	{                                                                                                        \
+		tile(mr, 0, a, b, b_stride, depth, sums, first, last, t);                                            \
+	}                                                                                                        \
+	static void tile_bf16_##mr(const float *a, const char *b, int64_t b_stride, int depth, float *sums,     \
+	                           int first, int last, const target *t)                                        \
+	{                                                                                                        \
+		tile(mr, 1, a, b, b_stride, depth, sums, first, last, t);                                            \
+	}
+TILE(1) TILE(2) TILE(3) TILE(4)
+#if MR >= 6
+TILE(5) TILE(6)
+#endif
+#if MR >= 14
+TILE(7) TILE(8) TILE(9) TILE(10) TILE(11) TILE(12) TILE(13) TILE(14)
+#endif
+#undef TILE
+
+#define BOTH(mr) {tile_f32_##mr, tile_bf16_##mr}
+static tile_function *const tile_functions[MR + 1][2] = {
+	{0}, BOTH(1), BOTH(2), BOTH(3), BOTH(4),
+#if MR >= 6
+	BOTH(5), BOTH(6),
+#endif
+#if MR >= 14
+	BOTH(7), BOTH(8), BOTH(9), BOTH(10), BOTH(11), BOTH(12), BOTH(13), BOTH(14),
+#endif
+};
+#undef BOTH
+
+// t[VL][VL] transposed by interleaving halves log2(VL) times.
+#if VL == 16
+#define ZIP_LOW(a, b) __builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23)
+#define ZIP_HIGH(a, b) __builtin_shufflevector(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31)
+#elif VL == 8
+#define ZIP_LOW(a, b) __builtin_shufflevector(a, b, 0, 8, 1, 9, 2, 10, 3, 11)
+#define ZIP_HIGH(a, b) __builtin_shufflevector(a, b, 4, 12, 5, 13, 6, 14, 7, 15)
+#else
+#define ZIP_LOW(a, b) __builtin_shufflevector(a, b, 0, 4, 1, 5)
+#define ZIP_HIGH(a, b) __builtin_shufflevector(a, b, 2, 6, 3, 7)
+#endif
+
+INLINE void transpose(vi r[VL])
+{
+	UNROLL for (int stage = 1; stage < VL; stage *= 2)
+	{
+		vi z[VL];
+		UNROLL for (int i = 0; i < VL / 2; i++)
+		{
+			z[2 * i] = ZIP_LOW(r[i], r[i + VL / 2]);
+			z[2 * i + 1] = ZIP_HIGH(r[i], r[i + VL / 2]);
+		}
+		UNROLL for (int i = 0; i < VL; i++) r[i] = z[i];
+	}
+}
+
+// Columns [k, k+depth) of a bf16 panel as floats, 32 to a row.
+static void widen_panel(float *block, const char *words, int64_t depth)
+{
+	for (int64_t k = 0; k < depth; k++)
+		UNROLL for (int c = 0; c < PANEL / 2; c += VL)
+		{
+			vi w = loadi(words + k * 2 * PANEL + 4 * c);
+			store(block + k * PANEL + c, widen_low(w));
+			store(block + k * PANEL + PANEL / 2 + c, widen_high(w));
+		}
+}
+
+// block[n][32] = rows n of one panel at its columns k … k+31, of which valid exist: 32 × 32 numbers turned.
+static void turn_panel(float *block, const grpo_matrix *m, int64_t panel, int64_t k, int valid)
+{
+	int size = m->dtype == GRPO_BF16 ? 2 : 4, column = PANEL * size;
+	const char *src = panel_at(m, panel) + k * column;
+	char padded[PANEL * PANEL * 4];
+	if (valid < PANEL) {
+		memcpy(padded, src, valid * column);
+		memset(padded + valid * column, 0, (PANEL - valid) * column);
+		src = padded;
+	}
+	int lanes_wide = column / 4; // 32-bit lanes in a column
+	for (int c = 0; c < lanes_wide; c += VL)
+		for (int k0 = 0; k0 < PANEL; k0 += VL) {
+			vi r[VL];
+			UNROLL for (int i = 0; i < VL; i++) r[i] = loadi(src + (k0 + i) * column + 4 * c);
+			transpose(r);
+			UNROLL for (int i = 0; i < VL; i++)
+			{
+				float *to = block + (c + i) * PANEL + k0;
+				if (size == 2) {
+					store(to, widen_low(r[i]));
+					store(to + PANEL / 2 * PANEL, widen_high(r[i]));
+				} else {
+					store(to, (vf)r[i]);
+				}
+			}
+		}
+}
+
+// The right-hand side of one panel of columns at depths [k, k+depth): where it is, and how far apart.
+static const char *right_side(const grpo_gemm *g, int64_t panel, int64_t k, int64_t depth, int single,
+                              float *block, int64_t *stride)
+{
+	int64_t c0 = panel * PANEL;
+	int valid = min64(g->cols - c0, PANEL);
+	*stride = PANEL * 4;
+	if (g->b_kind == B_OUTPUTS) {
+		const char *p = panel_at(&g->m, g->m_offset / PANEL + panel);
+		if (g->m.dtype != GRPO_BF16)
+			return p + k * PANEL * 4;
+		if (single) { // swept once: widened in the registers
+			*stride = PANEL * 2;
+			return p + k * PANEL * 2;
+		}
+		widen_panel(block, p + k * PANEL * 2, depth);
+	} else if (g->b_kind == B_INPUTS) {
+		for (int64_t n = 0; n < depth; n += PANEL)
+			turn_panel(block + n * PANEL, &g->m, (g->m_offset + k + n) / PANEL, c0, valid);
+	} else {
+		const float *src = g->b + k * g->b_stride + c0;
+		for (int64_t n = 0; n < depth; n++, src += g->b_stride) {
+			memcpy(block + n * PANEL, src, valid * 4);
+			memset(block + n * PANEL + valid, 0, (PANEL - valid) * 4);
+		}
+	}
+	return (const char *)block;
+}
+
+// A tile at the right edge, where fewer than 32 columns exist, goes through a padded copy.
+static void edge_tile(tile_function *f, int mr, int valid, const float *a, const char *b, int64_t b_stride, int depth,
+                      float *sums, int first, int last, const target *t)
+{
+	float copy[MR * PANEL] = {0}, bias[PANEL] = {0};
+	target c = *t;
+	c.out = copy;
+	c.stride = PANEL;
+	if (t->bias && last) {
+		memcpy(bias, t->bias, valid * 4);
+		c.bias = bias;
+	}
+	if (t->accumulate && last)
+		for (int i = 0; i < mr; i++) memcpy(copy + i * PANEL, t->out + i * t->stride, valid * 4);
+	f(a, b, b_stride, depth, sums, first, last, &c);
+	if (last)
+		for (int i = 0; i < mr; i++) memcpy(t->out + i * t->stride, copy + i * PANEL, valid * 4);
+}
+
+// All row tiles [tile0, tile1) times one panel of columns.
+static void gemm_panel(const grpo_gemm *g, float *scratch, int64_t tile0, int64_t tile1, int64_t panel)
+{
+	float *block = scratch, *sums = scratch + DEPTH * PANEL;
+	int valid = min64(g->cols - panel * PANEL, PANEL);
+	int single = tile1 - tile0 == 1, words = g->b_kind == B_OUTPUTS && g->m.dtype == GRPO_BF16 && single;
+	int64_t row0 = tile_start(g->rows, g->row_tiles, tile0);
+	for (int64_t k = 0; k < g->inner; k += DEPTH) {
+		int depth = min64(DEPTH, g->inner - k), first = k == 0, last = k + depth == g->inner;
+		int64_t stride;
+		const char *b = right_side(g, panel, k, depth, single, block, &stride);
+		for (int64_t i = tile0; i < tile1; i++) {
+			int64_t row = tile_start(g->rows, g->row_tiles, i);
+			int mr = tile_start(g->rows, g->row_tiles, i + 1) - row;
+			const float *a = g->a + row * g->inner + k * mr;
+			target t = {
+				.out = g->out + row * g->out_stride + panel * PANEL,
+				.stride = g->out_stride,
+				.bias = g->bias ? g->bias + panel * PANEL : NULL,
+				.row_scale = g->row_scale ? g->row_scale + row : NULL,
+				.alpha = g->alpha,
+				.accumulate = g->accumulate,
+			};
+			tile_function *f = tile_functions[mr][words];
+			float *s = sums + (row - row0) * PANEL;
+			if (valid == PANEL)
+				f(a, b, stride, depth, s, first, last, &t);
+			else
+				edge_tile(f, mr, valid, a, b, stride, depth, s, first, last, &t);
+		}
+	}
+}
+
+static void gemm(const void *args, void *scratch, int64_t from, int64_t to)
+{
+	const grpo_gemm *g = args;
+	int64_t panels = (g->cols + PANEL - 1) / PANEL;
+	for (int64_t t = from; t < to; t++) {
+		int64_t tile0 = t / panels * g->block_tiles;
+		gemm_panel(g, scratch, tile0, min64(tile0 + g->block_tiles, g->row_tiles), t % panels);
+	}
+}

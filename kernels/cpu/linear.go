@@ -1,0 +1,148 @@
+package cpu
+
+// #include "kernels.h"
+import "C"
+
+import (
+	"fmt"
+	"unsafe"
+
+	"github.com/seed-7879b91d/grpo/kernels"
+)
+
+// A product packs its left-hand side once for all panels of columns. packedBytes bounds that copy: more
+// rows go in several rounds. blockRows is how many rows sweep over one widened panel.
+const (
+	packedBytes = 16 << 20
+	blockRows   = 512
+)
+
+// Linear: out [T, N] = (accumulate ? out : 0) + alpha · x [T, K] · wᵀ + bias.
+func (b *Backend) Linear(out, x kernels.Cols, w kernels.Matrix, o kernels.LinearOpt, T int) {
+	checkWidths("Linear", out.N, w.Rows(), x.N, w.Cols())
+	if T == 0 {
+		return
+	}
+	defer b.release()
+	p := product{rows: T, inner: x.N, outStride: out.Stride, xStride: x.Stride, pack: b.ops.pack_rows}
+	p.x, p.out = b.cols("Linear: x", x, T), b.cols("Linear: out", out, T)
+	p.g = C.grpo_gemm{b_kind: C.B_OUTPUTS, m: b.matrix("Linear: w", w), cols: C.int64_t(out.N)}
+	if o.Bias != nil {
+		p.g.bias = b.f32("Linear: bias", o.Bias, out.N)
+	}
+	p.g.alpha, p.g.accumulate = C.float(o.Alpha), flag(o.Accumulate)
+	b.multiply(&p)
+}
+
+// LinearGradX: dx [T, K] = (accumulate ? dx : 0) + alpha · dy [T, N] · w.
+func (b *Backend) LinearGradX(dx, dy kernels.Cols, w kernels.Matrix, o kernels.LinearOpt, T int) {
+	checkWidths("LinearGradX", dy.N, w.Rows(), dx.N, w.Cols())
+	if o.Bias != nil {
+		panic("cpu: LinearGradX: a gradient has no bias")
+	}
+	if T == 0 {
+		return
+	}
+	defer b.release()
+	p := product{rows: T, inner: dy.N, outStride: dx.Stride, xStride: dy.Stride, pack: b.ops.pack_rows}
+	p.x, p.out = b.cols("LinearGradX: dy", dy, T), b.cols("LinearGradX: dx", dx, T)
+	p.g = C.grpo_gemm{b_kind: C.B_INPUTS, m: b.matrix("LinearGradX: w", w), cols: C.int64_t(dx.N)}
+	p.g.alpha, p.g.accumulate = C.float(o.Alpha), flag(o.Accumulate)
+	b.multiply(&p)
+}
+
+// LinearGradW: dw [N, K] += alpha · dyᵀ [N, T] · x [T, K].
+func (b *Backend) LinearGradW(dw kernels.Buffer, dy, x kernels.Cols, alpha float32, T int) {
+	N, K := dy.N, x.N
+	if T == 0 {
+		return
+	}
+	defer b.release()
+	p := product{rows: N, inner: T, outStride: K, xStride: dy.Stride, pack: b.ops.pack_cols}
+	p.x, p.out = b.cols("LinearGradW: dy", dy, T), b.f32("LinearGradW: dw", dw, N*K)
+	p.g = C.grpo_gemm{b_kind: C.B_ROWS, b: b.cols("LinearGradW: x", x, T), cols: C.int64_t(K)}
+	p.g.b_stride = C.int64_t(x.Stride)
+	p.g.alpha, p.g.accumulate = C.float(alpha), 1
+	b.multiply(&p)
+}
+
+// BiasGrad: db [N] += the sum of the rows of dy [T, N].
+func (b *Backend) BiasGrad(db kernels.Buffer, dy kernels.Cols, T int) {
+	if T == 0 {
+		return
+	}
+	defer b.release()
+	a := args[C.grpo_bias_grad](b)
+	a.dy, a.db = b.cols("BiasGrad: dy", dy, T), b.f32("BiasGrad: db", db, dy.N)
+	a.stride, a.rows, a.cols = C.int64_t(dy.Stride), C.int64_t(T), C.int64_t(dy.N)
+	b.run(b.ops.bias_grad, (dy.N+C.SUM_COLUMNS-1)/C.SUM_COLUMNS, 1)
+}
+
+// A product is out [rows, cols] from x, which pack_rows reads as [rows, inner] and pack_cols as
+// [inner, rows], and the right-hand side that g names.
+type product struct {
+	x, out             *C.float
+	xStride, outStride int
+	rows, inner        int
+	pack               *C.grpo_kernel
+	g                  C.grpo_gemm
+}
+
+// multiply does the product in rounds of as many rows as the packed copy may hold.
+func (b *Backend) multiply(p *product) {
+	round := max(packedBytes/(4*p.inner)/int(b.ops.tile)*int(b.ops.tile), int(b.ops.tile))
+	step := p.xStride
+	if p.pack == b.ops.pack_cols {
+		step = 1
+	}
+	for row := 0; row < p.rows; row += round {
+		rows := min(round, p.rows-row)
+		packed := b.packRows(p.pack, at(p.x, row*step), p.xStride, rows, p.inner)
+		p.g.out, p.g.out_stride = at(p.out, row*p.outStride), C.int64_t(p.outStride)
+		b.gemm(&p.g, packed, rows, p.inner)
+	}
+}
+
+// tiles is how many register tiles so many rows take.
+func (b *Backend) tiles(rows int) int { return (rows + int(b.ops.tile) - 1) / int(b.ops.tile) }
+
+// packRows copies rows of x into tiles.
+func (b *Backend) packRows(kernel *C.grpo_kernel, x *C.float, stride, rows, inner int) *C.float {
+	a := args[C.grpo_pack_rows](b)
+	a.packed = (*C.float)(b.shared(slotPacked, 4*rows*inner))
+	a.x, a.stride = x, C.int64_t(stride)
+	a.rows, a.inner, a.tiles = C.int64_t(rows), C.int64_t(inner), C.int64_t(b.tiles(rows))
+	packed := a.packed
+	b.run(kernel, b.tiles(rows), b.grain(b.tiles(rows), max(1, 8192/(inner*int(b.ops.tile)))))
+	return packed
+}
+
+// gemm runs g over packed rows, cut into enough tasks to keep all workers busy to the end.
+func (b *Backend) gemm(g *C.grpo_gemm, packed *C.float, rows, inner int) {
+	tiles, columns := b.tiles(rows), panels(int(g.cols))
+	enough := (8*b.Threads() + columns - 1) / columns // blocks of rows, for want of panels
+	block := min(max(tiles/enough, 1), blockRows/int(b.ops.tile))
+	b.scratch(4 * C.PANEL * (C.DEPTH + block*int(b.ops.tile)))
+	a := args[C.grpo_gemm](b)
+	*a = *g
+	a.a, a.rows, a.inner = packed, C.int64_t(rows), C.int64_t(inner)
+	a.row_tiles, a.block_tiles = C.int64_t(tiles), C.int64_t(block)
+	tasks := (tiles + block - 1) / block * columns
+	work := 2 * rows * inner * C.PANEL / ((tiles + block - 1) / block) // flops of one task
+	b.run(b.ops.gemm, tasks, min(b.grain(tasks, 1), 1+1<<20/work))
+}
+
+func at(p *C.float, i int) *C.float { return (*C.float)(unsafe.Add(unsafe.Pointer(p), 4*i)) }
+
+func flag(on bool) C.int32_t {
+	if on {
+		return 1
+	}
+	return 0
+}
+
+func checkWidths(op string, n, rows, k, cols int) {
+	if n != rows || k != cols {
+		panic(fmt.Sprintf("cpu: %s: a matrix of %d × %d between %d inputs and %d outputs", op, rows, cols, k, n))
+	}
+}

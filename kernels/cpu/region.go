@@ -1,0 +1,54 @@
+package cpu
+
+// #include "kernels.h"
+import "C"
+
+import (
+	"fmt"
+	"unsafe"
+)
+
+// A region is C memory that grows to the largest demand and is given back with the backend.
+type region struct {
+	p     unsafe.Pointer
+	bytes int
+}
+
+func (r *region) grow(bytes int) unsafe.Pointer {
+	if bytes > r.bytes {
+		r.free()
+		if r.p = C.grpo_alloc(C.size_t(bytes)); r.p == nil {
+			panic(fmt.Sprintf("cpu: no memory for %d bytes of scratch space", bytes))
+		}
+		r.bytes = bytes
+	}
+	return r.p
+}
+
+func (r *region) free() {
+	if r.p != nil {
+		C.grpo_free(r.p, C.size_t(r.bytes))
+		*r = region{}
+	}
+}
+
+// scratch gives each worker at least that many bytes of its own, which kernels get as their second
+// argument. What was in them is lost.
+func (b *Backend) scratch(bytes int) {
+	for i := range b.scratches {
+		b.scratches[i].grow(bytes)
+	}
+}
+
+// The shared regions, by what an operation keeps in them from one run to the next.
+const (
+	slotPacked  = iota // the left-hand side of a product
+	slotLogits         // logits of a vocabulary chunk
+	slotRows           // numbers for each row
+	slotBlocks         // keys and values of attention
+	slotPartial        // partial results to be combined in order
+	sharedSlots
+)
+
+// shared gives the region at least that many bytes. What was in it is lost when it grows.
+func (b *Backend) shared(slot, bytes int) unsafe.Pointer { return b.shares[slot].grow(bytes) }

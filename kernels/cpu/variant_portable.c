@@ -1,0 +1,17 @@
+// 128-bit vectors as every processor has them. Arm has 32 registers and fused multiply-adds, so there
+// it is fast and agrees with the wider variants to the bit; the first x86-64 has neither.
+#include "kernels.h"
+
+#include <string.h>
+
+#define VL 4
+#define MR 4
+#ifdef __aarch64__
+#define NV 4
+#else
+#define NV 2
+#endif
+#define VARIANT "portable"
+#include "variant.inc"
+
+const grpo_variant *grpo_portable(void) { return &variant; }

@@ -1,0 +1,113 @@
+// Vectors of VL floats and the few functions of one variable, in terms of the compiler's vector types.
+
+#define INLINE static inline __attribute__((always_inline, unused))
+#ifdef __clang__
+#define UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define UNROLL _Pragma("GCC unroll 32")
+#endif
+
+typedef float vf __attribute__((vector_size(4 * VL)));
+typedef int32_t vi __attribute__((vector_size(4 * VL)));
+typedef float vf_any __attribute__((vector_size(4 * VL), aligned(4), may_alias));
+typedef int32_t vi_any __attribute__((vector_size(4 * VL), aligned(1), may_alias));
+
+INLINE vf load(const float *p) { return *(const vf_any *)p; }
+INLINE void store(float *p, vf v) { *(vf_any *)p = v; }
+INLINE vi loadi(const void *p) { return *(const vi_any *)p; }
+INLINE vf splat(float x) { return x - (vf){0}; } // x − 0 is x, also for −0
+
+INLINE vf pick(vi mask, vf yes, vf no) { return (vf)(((vi)yes & mask) | ((vi)no & ~mask)); }
+INLINE vf vmax(vf a, vf b) { return pick((vi)(a > b), a, b); }
+INLINE vf vmin(vf a, vf b) { return pick((vi)(a < b), a, b); }
+
+INLINE int64_t min64(int64_t a, int64_t b) { return a < b ? a : b; }
+INLINE int64_t max64(int64_t a, int64_t b) { return a > b ? a : b; }
+
+// A sum or maximum along a row has 16 lanes in every variant: lane j takes elements j, j+16, ….
+enum { LANES = 16, LANE_VECTORS = LANES / VL };
+
+typedef struct {
+	vf v[LANE_VECTORS];
+} lanes;
+
+INLINE lanes lanes_of(float x)
+{
+	lanes l;
+	UNROLL for (int i = 0; i < LANE_VECTORS; i++) l.v[i] = splat(x);
+	return l;
+}
+
+// The one tree: halves are added to halves.
+INLINE float lanes_sum(const lanes *l)
+{
+	float t[LANES];
+	UNROLL for (int i = 0; i < LANE_VECTORS; i++) store(t + i * VL, l->v[i]);
+	UNROLL for (int half = LANES / 2; half; half /= 2)
+		for (int j = 0; j < half; j++) t[j] += t[j + half];
+	return t[0];
+}
+
+INLINE float lanes_max(const lanes *l)
+{
+	float t[LANES];
+	UNROLL for (int i = 0; i < LANE_VECTORS; i++) store(t + i * VL, l->v[i]);
+	UNROLL for (int half = LANES / 2; half; half /= 2)
+		for (int j = 0; j < half; j++) t[j] = t[j] > t[j + half] ? t[j] : t[j + half];
+	return t[0];
+}
+
+// e^x within 1.1 units in the last place. exp(0) is 1, exp(−∞) is 0, what would be subnormal is 0,
+// beyond the largest float is +∞, NaN stays.
+//
+// x = n·ln 2 + r with |r| ≤ ½ ln 2; ln 2 in two parts, the first short enough that n·LN2_HIGH is exact.
+INLINE vf vexp(vf x)
+{
+	const float round = 12582912.0f; // 1.5·2^23: adding it leaves the nearest integer in the low bits
+	const float ln2_high = 0.693359375f, ln2_low = -2.12194440e-4f;
+	vf clamped = vmin(vmax(x, splat(-88.0f)), splat(89.0f));
+	clamped = pick((vi)(x == x), clamped, x);
+	vf shifted = clamped * 1.44269504f + round;
+	vf n = shifted - round;
+	vf r = clamped - n * ln2_high;
+	r = r - n * ln2_low;
+	vf p = splat(1.0f / 5040);
+	p = p * r + 1.0f / 720;
+	p = p * r + 1.0f / 120;
+	p = p * r + 1.0f / 24;
+	p = p * r + 1.0f / 6;
+	p = p * r + 0.5f;
+	vf rr = r * r;
+	p = p * rr + r;
+	p = p + 1.0f;
+	vi e = (vi)shifted - 0x4b400000;
+	vi half = e >> 1; // 2^n in two factors: n may be 128, or −127
+	p = p * (vf)((half + 127) << 23);
+	p = p * (vf)((e - half + 127) << 23);
+	return pick((vi)(x < -87.3365f), splat(0), p);
+}
+
+// e^x of one number, with the bits that vexp gives it.
+INLINE float exp1(float x)
+{
+	vf v = vexp(splat(x));
+	return v[0];
+}
+
+// ln x for normal x > 0, to a few units in the last place of a double: what a float rounded from it
+// needs. x = 2^e·m with m in [√½, √2); ln m = 2·artanh((m−1)/(m+1)).
+static inline __attribute__((unused)) double log1(double x)
+{
+	int64_t bits;
+	memcpy(&bits, &x, 8);
+	int64_t e = ((bits - 0x3fe6a09e667f3bcd) >> 52);
+	bits -= e << 52;
+	double m;
+	memcpy(&m, &bits, 8);
+	double s = (m - 1) / (m + 1), q = s * s;
+	double p = 1.0 / 23;
+	for (int i = 21; i > 1; i -= 2) p = p * q + 1.0 / i;
+	double twice = 2 * s, tail = q * p;
+	double lnm = twice * tail + twice;
+	return (double)e * 0.69314718055994530942 + lnm;
+}
