@@ -1,0 +1,115 @@
+package grpo
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+const module = "github.com/seed-7879b91d/grpo"
+
+// layers is the house: what each room may import of the module, besides itself, what lies below it,
+// and internal/. Imports point down.
+var layers = map[string][]string{
+	"":                   {"sampler", "reward", "model", "lora", "optim", "kernels", "data", "configs"},
+	"cmd/grpo":           {"", "sampler", "reward", "model", "lora", "optim", "kernels", "kernels/cpu", "kernels/cuda", "data", "configs"},
+	"sampler":            {"model", "kernels", "data"},
+	"reward":             {"data"},
+	"model":              {"kernels", "lora"},
+	"lora":               {"kernels"},
+	"optim":              {"kernels"},
+	"kernels/cpu":        {"kernels"},
+	"kernels/cuda":       {"kernels"},
+	"kernels/kerneltest": {"kernels"},
+	"kernels":            {},
+	"data":               {},
+	"configs":            {},
+	"internal":           {"kernels"},
+}
+
+// homes are the rooms that a library may be used in.
+var homes = map[string][]string{
+	"github.com/schollz/progressbar":      {"cmd/grpo"},
+	"github.com/spf13":                    {"cmd/grpo"},
+	"gorgonia.org/gorgonia":               {"model"},
+	"gorgonia.org/tensor":                 {"model"},
+	"github.com/chewxy/hm":                {"model"},
+	"go4.org/unsafe/assume-no-moving-gc":  {"model"},
+	"gorgonia.org/cu":                     {"kernels/cuda"},
+	"github.com/nlpodyssey/safetensors":   {"internal"},
+	"github.com/sugarme/tokenizer":        {"data"},
+	"github.com/dlclark/regexp2":          {"data"},
+	"github.com/parquet-go/parquet-go":    {"data"},
+	"github.com/gomlx/go-huggingface":     {"data"},
+	"golang.org/x/text":                   {"data"},
+	"golang.org/x/sys":                    {"reward", "internal", "kernels/cpu", "kernels/cuda", "data"},
+	"golang.org/x/term":                   {"cmd/grpo"},
+	"gopkg.in/yaml.v3":                    {"configs"},
+	"github.com/goccy/go-yaml":            {"configs"},
+	"github.com/landlock-lsm/go-landlock": {"reward"},
+	"kernel.org/pub/linux/libs/security":  {"reward"},
+	"github.com/elastic/go-seccomp-bpf":   {"reward"},
+	"golang.org/x/net":                    {"reward"},
+	"github.com/ebitengine/purego":        {"kernels/cuda"},
+}
+
+// room is the layer that a package of the module belongs to; sub-packages live in their parent's,
+// unless they have one of their own.
+func room(pkg string) string {
+	path := strings.TrimPrefix(strings.TrimPrefix(pkg, module), "/")
+	for at := path; ; {
+		if _, ok := layers[at]; ok {
+			return at
+		}
+		cut := strings.LastIndexByte(at, '/')
+		if cut < 0 {
+			return path
+		}
+		at = at[:cut]
+	}
+}
+
+func TestImportsPointDown(t *testing.T) {
+	out, err := exec.Command("go", "list", "-json=ImportPath,Imports", "./...").Output()
+	require.NoError(t, err)
+	seen := 0
+	for dec := json.NewDecoder(bytes.NewReader(out)); ; seen++ {
+		var pkg struct {
+			ImportPath string
+			Imports    []string
+		}
+		if err := dec.Decode(&pkg); err == io.EOF {
+			break
+		} else {
+			require.NoError(t, err)
+		}
+		here := room(pkg.ImportPath)
+		allowed, known := layers[here]
+		require.True(t, known, "%s is in no room of the house", pkg.ImportPath)
+		for _, path := range pkg.Imports {
+			if strings.HasPrefix(path, module) {
+				there := room(path)
+				ok := there == here || there == "internal" || slices.Contains(allowed, there)
+				require.True(t, ok, "%s must not import %s", pkg.ImportPath, path)
+			} else if strings.Contains(strings.Split(path, "/")[0], ".") {
+				require.True(t, slices.Contains(homeOf(path), here), "%s is not at home in %s", path, pkg.ImportPath)
+			}
+		}
+	}
+	require.Greater(t, seen, 8)
+}
+
+func homeOf(path string) []string {
+	for prefix, rooms := range homes {
+		if path == prefix || strings.HasPrefix(path, prefix+"/") {
+			return rooms
+		}
+	}
+	return nil
+}
