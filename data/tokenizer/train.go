@@ -31,6 +31,9 @@ func Train(corpus iter.Seq[string], o TrainOptions) (*Trained, error) {
 		return nil, err
 	}
 	tr := newTrainer(corpus)
+	for _, s := range o.Special {
+		tr.known[s.Content] = true
+	}
 	for tr.size() < o.VocabSize-len(o.Special) {
 		if !tr.mergeNext() {
 			return nil, badinput.Errorf("the corpus repeats enough for a vocabulary of %d tokens, not of %d: give more text or ask for fewer",
@@ -62,9 +65,10 @@ func (o *TrainOptions) check() error {
 // trainer holds the distinct pieces of the corpus as tokens so far, and the count of every adjacent
 // pair. A merge touches only the pieces that have the pair.
 type trainer struct {
-	texts []string    // the bytes of each token
-	pairs [][2]string // the merges so far
-	words []word      // the distinct pieces
+	texts []string        // the bytes of each token
+	known map[string]bool // the texts of the merged and the special tokens
+	pairs [][2]string     // the merges so far
+	words []word          // the distinct pieces
 	stats map[uint64]*pairStat
 	queue pairQueue
 }
@@ -85,7 +89,7 @@ func newTrainer(corpus iter.Seq[string]) *trainer {
 	for text := range corpus {
 		split(nfc(validText(text)), func(piece string) { counts[piece]++ })
 	}
-	tr := &trainer{stats: map[uint64]*pairStat{}}
+	tr := &trainer{known: map[string]bool{}, stats: map[uint64]*pairStat{}}
 	byteID := tr.alphabet()
 	for piece, count := range counts {
 		w := word{count: count}
@@ -135,32 +139,29 @@ func (tr *trainer) count(left, right int32, word, delta int) {
 }
 
 // mergeNext makes a token of the most frequent pair, of equally frequent ones that with the lowest
-// ids. It reports false when no pair occurs minCount times.
+// ids. It reports false when no pair occurs minCount times. A pair that spells a token we have, learned
+// from another pair or special, stays apart.
 func (tr *trainer) mergeNext() bool {
 	for len(tr.queue) > 0 {
 		top := heap.Pop(&tr.queue).(queued)
+		left, right := int32(top.key>>32), int32(uint32(top.key))
 		s := tr.stats[top.key]
-		if s == nil {
-			continue
+		switch {
+		case s.count < minCount || tr.known[tr.texts[left]+tr.texts[right]]:
+		case s.count < top.count: // some were lost to other merges since it was queued
+			heap.Push(&tr.queue, queued{top.key, s.count})
+		default:
+			tr.merge(left, right, s)
+			return true
 		}
-		if s.count != top.count { // counted anew since it was queued
-			if s.count >= minCount && s.count < top.count {
-				heap.Push(&tr.queue, queued{top.key, s.count})
-			}
-			continue
-		}
-		if s.count < minCount {
-			return false
-		}
-		tr.merge(int32(top.key>>32), int32(uint32(top.key)), s)
-		return true
 	}
 	return false
 }
 
 func (tr *trainer) merge(left, right int32, s *pairStat) {
 	made := int32(len(tr.texts))
-	tr.texts = append(tr.texts, tr.texts[left]+tr.texts[right])
+	text := tr.texts[left] + tr.texts[right]
+	tr.texts, tr.known[text] = append(tr.texts, text), true
 	tr.pairs = append(tr.pairs, [2]string{toAlphabet(tr.texts[left]), toAlphabet(tr.texts[right])})
 	grown := map[uint64]bool{} // the pairs with the new token
 	for _, i := range s.words {
@@ -200,8 +201,8 @@ func (tr *trainer) mergeWord(i int, left, right, made int32, grown map[uint64]bo
 	w.symbols = out
 }
 
-// queued is a pair with its count when it was queued. Counts only fall afterwards, except for pairs
-// with a new token, which are queued when all of them are counted.
+// queued is a pair with its count when it was queued, which is once, after the merge that made its
+// newer token. Later merges only lower the count.
 type queued struct {
 	key   uint64
 	count int
