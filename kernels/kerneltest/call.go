@@ -1,0 +1,263 @@
+package kerneltest
+
+import (
+	"encoding/binary"
+	"hash/fnv"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/seed-7879b91d/grpo/kernels"
+)
+
+// opCase is one operation with fixed sizes and parameters. Its function draws operands from the call
+// and runs the operation on them; the call chooses the rows.
+type opCase struct {
+	name      string
+	tolerance float64
+	units     [][]int // rows that go together: single rows, or whole sequences
+	run       func(c *call)
+}
+
+// machine is a backend with the parameters that cases have uploaded.
+type machine struct {
+	kernels.Backend
+	params map[operand]any
+}
+
+// operand is the n-th operand of a case: it has numbers of its own.
+type operand struct {
+	name string
+	n    int
+}
+
+func newMachine(b kernels.Backend) *machine { return &machine{b, map[operand]any{}} }
+
+// call is one execution of a case on a machine over some of its units. Every operand is a function of
+// (case, operand, row), so that a row has the same numbers wherever it stands.
+type call struct {
+	*machine
+	t     *testing.T
+	name  string
+	n     int // operands drawn so far
+	units [][]int
+	rows  []int
+	T     int
+	outs  []func() output
+}
+
+func (m *machine) call(t *testing.T, c opCase, units [][]int) result {
+	t.Helper()
+	k := &call{machine: m, t: t, name: c.name, units: units, rows: slices.Concat(units...)}
+	k.T = len(k.rows)
+	c.run(k)
+	var r result
+	for _, read := range k.outs {
+		r = append(r, read())
+	}
+	return r
+}
+
+func seed(name string) uint64 {
+	h := fnv.New64a()
+	h.Write([]byte(name))
+	return h.Sum64()
+}
+
+// The ways in which numbers are drawn.
+func normal(r *rand.Rand) float32   { return float32(r.NormFloat64()) }
+func wide(r *rand.Rand) float32     { return float32(3 * r.NormFloat64()) }
+func positive(r *rand.Rand) float32 { return float32(0.1 + r.Float64()) }
+
+// draw gives the n numbers of a row of the next operand, or of a parameter (row −1).
+func (o operand) draw(row, n int, number func(*rand.Rand) float32) []float32 {
+	r := rand.New(rand.NewPCG(seed(o.name), uint64(o.n)<<32|uint64(row+1)))
+	x := make([]float32, n)
+	for i := range x {
+		x[i] = number(r)
+	}
+	return x
+}
+
+func (c *call) next() operand {
+	c.n++
+	return operand{c.name, c.n}
+}
+
+// f32 uploads numbers into a buffer of their own.
+func (m *machine) f32(x ...float32) kernels.Buffer {
+	b := m.zeros(kernels.F32, len(x))
+	m.Upload(b, x)
+	return b
+}
+
+func (m *machine) i32(x ...int32) kernels.Buffer {
+	b := m.zeros(kernels.I32, len(x))
+	m.Upload(b, x)
+	return b
+}
+
+func (m *machine) zeros(t kernels.DType, n int) kernels.Buffer {
+	b, err := m.Alloc(t, n)
+	if err != nil {
+		panic(err)
+	}
+	return b
+}
+
+func (m *machine) read(b kernels.Buffer) []float32 {
+	x := make([]float32, b.Len())
+	if err := m.Download(x, b); err != nil {
+		panic(err)
+	}
+	return x
+}
+
+func (m *machine) read64(b kernels.Buffer) []float64 {
+	x := make([]float64, b.Len())
+	if err := m.Download(x, b); err != nil {
+		panic(err)
+	}
+	return x
+}
+
+// param is a parameter of n numbers, the same in every call.
+func (c *call) param(n int) kernels.Buffer {
+	o := c.next()
+	if c.params[o] == nil {
+		c.params[o] = c.f32(o.draw(-1, n, normal)...)
+	}
+	return c.params[o].(kernels.Buffer)
+}
+
+// matrix is a weight, the same in every call.
+func (c *call) matrix(t kernels.DType, rows, cols int) kernels.Matrix {
+	o := c.next()
+	if c.params[o] == nil {
+		c.params[o] = c.load(t, rows, cols, o.draw(-1, rows*cols, normal))
+	}
+	return c.params[o].(kernels.Matrix)
+}
+
+// load makes a matrix of x, cut to its type.
+func (m *machine) load(t kernels.DType, rows, cols int, x []float32) kernels.Matrix {
+	w, err := m.NewMatrix(t, rows, cols)
+	if err != nil {
+		panic(err)
+	}
+	encoding := kernels.EncodedF32
+	if t == kernels.BF16 {
+		encoding = kernels.EncodedBF16
+	}
+	m.Load(w, 0, kernels.HostRows{Encoding: encoding, Bytes: encode(encoding, x)})
+	return w
+}
+
+// encode spells numbers as a file does; bf16 is cut, not rounded.
+func encode(e kernels.Encoding, x []float32) (b []byte) {
+	for _, x := range x {
+		if e == kernels.EncodedBF16 {
+			b = binary.LittleEndian.AppendUint16(b, uint16(math.Float32bits(x)>>16))
+		} else {
+			b = binary.LittleEndian.AppendUint32(b, math.Float32bits(x))
+		}
+	}
+	return b
+}
+
+// rowsOf are the numbers of the call's rows for one operand.
+func (c *call) rowsOf(o operand, width int, number func(*rand.Rand) float32) []float32 {
+	var x []float32
+	for _, r := range c.rows {
+		x = append(x, o.draw(r, width, number)...)
+	}
+	return x
+}
+
+// in is an input of width numbers a row.
+func (c *call) in(width int) kernels.Buffer { return c.inOf(width, normal) }
+
+func (c *call) inOf(width int, number func(*rand.Rand) float32) kernels.Buffer {
+	return c.f32(c.rowsOf(c.next(), width, number)...)
+}
+
+// ids are integers in [from, to), one a row.
+func (c *call) ids(from, to int) kernels.Buffer {
+	o := c.next()
+	x := make([]int32, c.T)
+	for t, r := range c.rows {
+		x[t] = int32(from + rand.New(rand.NewPCG(seed(o.name), uint64(o.n)<<32|uint64(r+1))).IntN(to-from))
+	}
+	return c.i32(x...)
+}
+
+// spans tell where the units of this call begin.
+func (c *call) spans() kernels.Spans {
+	starts := []int32{0}
+	for _, u := range c.units {
+		starts = append(starts, starts[len(starts)-1]+int32(len(u)))
+	}
+	return kernels.Spans{Starts: c.i32(starts...), N: len(c.units)}
+}
+
+// out is an output of width numbers a row; what it held before is poison.
+func (c *call) out(width int) kernels.Buffer {
+	return c.result(width, slices.Repeat([]float32{poison}, c.T*width))
+}
+
+// inout is an operand of rows that the operation changes.
+func (c *call) inout(width int, number func(*rand.Rand) float32) kernels.Buffer {
+	return c.result(width, c.rowsOf(c.next(), width, number))
+}
+
+// sum is the gradient of a parameter seen as rows of width numbers; it is not zero at the start.
+func (c *call) sum(width, n int) kernels.Buffer {
+	return c.result(width, c.next().draw(-1, n, normal))
+}
+
+func (c *call) result(width int, before []float32) kernels.Buffer {
+	b := c.f32(before...)
+	c.outs = append(c.outs, func() output { return output{width, c.read(b)} })
+	return b
+}
+
+// cols is an input window of rows that are longer than it; what stands beside it is poison.
+func (c *call) cols(width int) kernels.Cols {
+	return c.window(width, c.rowsOf(c.next(), width, normal))
+}
+
+// outCols is an output window; what stands beside it must stay as it was.
+func (c *call) outCols(width int, accumulate bool) kernels.Cols {
+	before := slices.Repeat([]float32{poison}, c.T*width)
+	if accumulate {
+		before = c.rowsOf(c.next(), width, normal)
+	}
+	w := c.window(width, before)
+	c.outs = append(c.outs, func() output {
+		o := output{width: width}
+		all := c.read(w.Buf)
+		for t := range c.T {
+			o.data = append(o.data, all[t*w.Stride+w.From:][:width]...)
+		}
+		for i, x := range all {
+			inside := i%w.Stride >= w.From && i%w.Stride < w.From+width
+			if !inside && math.Float32bits(x) != math.Float32bits(poison) {
+				c.t.Fatalf("%s: column %d beside the window [%d, %d) was written", c.Name(), i%w.Stride, w.From, w.From+width)
+			}
+		}
+		return o
+	})
+	return w
+}
+
+// window lays rows out with poison beside them; the places differ from call to call.
+func (c *call) window(width int, x []float32) kernels.Cols {
+	left, right := (c.T+c.n)%4, (c.T/2+c.n)%5
+	stride := left + width + right
+	all := slices.Repeat([]float32{poison}, c.T*stride)
+	for t := range c.T {
+		copy(all[t*stride+left:], x[t*width:(t+1)*width])
+	}
+	return kernels.Cols{Buf: c.f32(all...), Stride: stride, From: left, N: width}
+}

@@ -1,0 +1,200 @@
+package kerneltest
+
+import (
+	"fmt"
+
+	"github.com/seed-7879b91d/grpo/kernels"
+)
+
+// rounding is what a float32 sum of a few hundred random terms may be off by.
+const rounding = 5e-6
+
+// singles are n rows that have nothing to do with each other.
+func singles(n int) (units [][]int) {
+	for i := range n {
+		units = append(units, []int{i})
+	}
+	return units
+}
+
+// sequences are units of consecutive rows, of these lengths.
+func sequences(lengths ...int) (units [][]int) {
+	first := 0
+	for _, n := range lengths {
+		unit := make([]int, n)
+		for i := range unit {
+			unit[i] = first + i
+		}
+		units, first = append(units, unit), first+n
+	}
+	return units
+}
+
+// headShapes cover the ratios 1, 2 and 6 of query to key heads, and the sizes that models use.
+var headShapes = []kernels.Heads{
+	{Q: 1, KV: 1, Dim: 10}, {Q: 6, KV: 1, Dim: 16}, {Q: 3, KV: 3, Dim: 32},
+	{Q: 4, KV: 2, Dim: 64}, {Q: 2, KV: 1, Dim: 128},
+}
+
+// rowCases are the operations whose outputs belong to rows.
+func rowCases() (cases []opCase) {
+	add := func(name string, tolerance float64, run func(c *call)) {
+		cases = append(cases, opCase{name, tolerance, singles(100), run})
+	}
+	addLinear(add)
+	addPoint(add)
+	addHead(add)
+	addAttention(&cases)
+	return cases
+}
+
+type adder func(name string, tolerance float64, run func(c *call))
+
+var matrixTypes = []kernels.DType{kernels.BF16, kernels.F32}
+
+func addLinear(add adder) {
+	for _, s := range []struct{ n, k int }{{1, 1}, {7, 33}, {33, 7}, {100, 70}, {65, 257}, {40, 1100}, {200, 130}} {
+		for _, dtype := range matrixTypes {
+			for i, o := range []kernels.LinearOpt{{Alpha: 1}, {Alpha: -0.5, Accumulate: true}} {
+				name := fmt.Sprintf("%v/%dx%d/alpha=%v", dtype, s.n, s.k, o.Alpha)
+				add("Linear/"+name, rounding, func(c *call) {
+					o := o
+					if i == 1 {
+						o.Bias = c.param(s.n)
+					}
+					c.Linear(c.outCols(s.n, o.Accumulate), c.cols(s.k), c.matrix(dtype, s.n, s.k), o, c.T)
+				})
+				add("LinearGradX/"+name, rounding, func(c *call) {
+					c.LinearGradX(c.outCols(s.k, o.Accumulate), c.cols(s.n), c.matrix(dtype, s.n, s.k), o, c.T)
+				})
+			}
+		}
+	}
+}
+
+func addPoint(add adder) {
+	const eps = 0.3 // large, so that its place shows
+	for _, dtype := range matrixTypes {
+		add(fmt.Sprintf("Embed/%v", dtype), 0, func(c *call) {
+			c.Embed(c.out(37), c.matrix(dtype, 50, 37), c.ids(0, 50), c.T)
+		})
+	}
+	for _, h := range []int{1, 7, 33, 100, 256} {
+		add(fmt.Sprintf("RMSNorm/%d", h), rounding, func(c *call) {
+			c.RMSNorm(c.out(h), c.in(h), c.param(h), eps, h, c.T)
+		})
+		add(fmt.Sprintf("RMSNormGradX/%d", h), rounding, func(c *call) {
+			c.RMSNormGradX(c.out(h), c.in(h), c.in(h), c.param(h), eps, h, c.T)
+		})
+		add(fmt.Sprintf("SwiGLU/%d", h), rounding, func(c *call) {
+			c.SwiGLU(c.out(h), c.inOf(2*h, wide), h, c.T)
+		})
+		add(fmt.Sprintf("SwiGLUGrad/%d", h), rounding, func(c *call) {
+			c.SwiGLUGrad(c.out(2*h), c.in(h), c.inOf(2*h, wide), h, c.T)
+		})
+		add(fmt.Sprintf("Add/%d", h), 0, func(c *call) {
+			c.Add(c.out(h), c.in(h), c.in(h), h*c.T)
+		})
+	}
+	add("Add/in place", 0, func(c *call) {
+		x := c.inout(5, normal)
+		c.Add(x, x, c.in(5), 5*c.T)
+	})
+	add("RopeTable", 1e-7, func(c *call) {
+		c.RopeTable(c.out(64), c.ids(0, 40000), 5e6, 64, c.T)
+	})
+	for _, h := range headShapes {
+		add(fmt.Sprintf("QKNormRope/%v", h), rounding, func(c *call) {
+			c.QKNormRope(c.out(h.Width()), c.in(h.Width()), c.param(h.Dim), c.param(h.Dim), c.rope(h), eps, h, c.T)
+		})
+		add(fmt.Sprintf("QKNormRopeGradX/%v", h), rounding, func(c *call) {
+			c.QKNormRopeGradX(c.out(h.Width()), c.in(h.Width()), c.in(h.Width()), c.param(h.Dim), c.param(h.Dim),
+				c.rope(h), eps, h, c.T)
+		})
+	}
+	step := kernels.AdamStep{
+		LR: 0.1, Beta1: 0.9, Beta2: 0.95, Eps: 0.01, WeightDecay: 0.2, GradScale: 0.7,
+		Correction1: 0.19, Correction2: 0.0975,
+	}
+	add("Adam", rounding, func(c *call) {
+		c.Adam(c.inout(3, normal), c.inout(3, normal), c.inout(3, positive), c.in(3), step, 3*c.T)
+	})
+}
+
+// rope is a table for random positions.
+func (c *call) rope(h kernels.Heads) kernels.Buffer {
+	table := c.zeros(kernels.F32, c.T*h.Dim)
+	c.RopeTable(table, c.ids(0, 1000), 1e4, h.Dim, c.T)
+	return table
+}
+
+func addHead(add adder) {
+	for _, s := range []struct{ v, h int }{{1, 5}, {100, 33}, {331, 70}} {
+		for _, dtype := range matrixTypes {
+			// Logits of a few units: neither flat nor a single peak.
+			add(fmt.Sprintf("LogProb/%v/%dx%d", dtype, s.v, s.h), rounding, func(c *call) {
+				out := kernels.LogProbOut{LogP: c.out(1), Entropy: c.out(1), LSE: c.out(1), Jacobian: c.out(s.h)}
+				c.LogProb(out, c.in(s.h), c.matrix(dtype, s.v, s.h), c.ids(-s.v/4, s.v), 0.4, c.T)
+			})
+		}
+	}
+	add("LogProb/without gradient", rounding, func(c *call) {
+		out := kernels.LogProbOut{LogP: c.out(1), Entropy: c.out(1), LSE: c.out(1)}
+		c.LogProb(out, c.in(40), c.matrix(kernels.BF16, 600, 40), c.ids(0, 600), 0.3, c.T)
+	})
+	add("LogProbGradX", rounding, func(c *call) {
+		c.LogProbGradX(c.out(33), c.in(1), c.in(33), 33, c.T)
+	})
+}
+
+func addAttention(cases *[]opCase) {
+	units := sequences(1, 2, 31, 32, 33, 70, 5, 64)
+	for _, h := range headShapes {
+		*cases = append(*cases, opCase{fmt.Sprintf("Attention/%v", h), rounding, units, func(c *call) {
+			c.Attention(c.out(h.OutWidth()), c.out(h.Q), c.inOf(h.Width(), wide), c.spans(), h, c.T)
+		}}, opCase{fmt.Sprintf("AttentionGrad/%v", h), 4 * rounding, units, func(c *call) {
+			out, lse := c.zeros(kernels.F32, c.T*h.OutWidth()), c.zeros(kernels.F32, c.T*h.Q)
+			qkv, s := c.in(h.Width()), c.spans()
+			c.Attention(out, lse, qkv, s, h, c.T)
+			c.AttentionGrad(c.out(h.Width()), c.in(h.OutWidth()), qkv, out, lse, s, h, c.T)
+		}})
+	}
+}
+
+// sumCases are the operations that sum over rows.
+func sumCases() (cases []opCase) {
+	const eps = 0.3
+	add := func(name string, run func(c *call)) {
+		cases = append(cases, opCase{name, rounding, singles(100), run})
+	}
+	for _, s := range []struct{ n, k int }{{1, 1}, {7, 33}, {33, 100}, {130, 65}} {
+		add(fmt.Sprintf("LinearGradW/%dx%d", s.n, s.k), func(c *call) {
+			c.LinearGradW(c.sum(s.k, s.n*s.k), c.cols(s.n), c.cols(s.k), -0.5, c.T)
+		})
+		add(fmt.Sprintf("BiasGrad/%d", s.n), func(c *call) {
+			c.BiasGrad(c.sum(s.n, s.n), c.cols(s.n), c.T)
+		})
+		add(fmt.Sprintf("RMSNormGradW/%d", s.k), func(c *call) {
+			c.RMSNormGradW(c.sum(s.k, s.k), c.in(s.k), c.in(s.k), eps, s.k, c.T)
+		})
+		add(fmt.Sprintf("EmbedGrad/%dx%d", s.n, s.k), func(c *call) {
+			c.EmbedGrad(c.sum(s.k, s.n*s.k), c.in(s.k), c.ids(0, s.n), s.n, s.k, c.T)
+		})
+		for _, dtype := range matrixTypes {
+			add(fmt.Sprintf("LogProbGradW/%v/%dx%d", dtype, s.n, s.k), func(c *call) {
+				h, w, targets := c.in(s.k), c.matrix(dtype, s.n, s.k), c.ids(-s.n/4, s.n)
+				lse := c.zeros(kernels.F32, c.T)
+				out := kernels.LogProbOut{LogP: c.zeros(kernels.F32, c.T), Entropy: c.zeros(kernels.F32, c.T), LSE: lse}
+				c.LogProb(out, h, w, targets, 0.4, c.T)
+				c.LogProbGradW(c.sum(s.k, s.n*s.k), c.in(1), h, w, targets, lse, 0.4, c.T)
+			})
+		}
+	}
+	for _, h := range headShapes {
+		add(fmt.Sprintf("QKNormRopeGradW/%v", h), func(c *call) {
+			c.QKNormRopeGradW(c.sum(h.Dim, h.Dim), c.sum(h.Dim, h.Dim), c.in(h.Width()), c.in(h.Width()), c.rope(h),
+				eps, h, c.T)
+		})
+	}
+	return cases
+}

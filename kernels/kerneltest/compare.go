@@ -1,0 +1,79 @@
+package kerneltest
+
+import (
+	"math"
+	"testing"
+)
+
+// result is what the outputs of a call hold, one after the other.
+type result []output
+
+// output is one operand that an operation wrote: rows of width numbers, without what stands beside a
+// window.
+type output struct {
+	width int
+	data  []float32
+}
+
+// join appends the rows of results of the same case.
+func join(parts []result) (whole result) {
+	for _, part := range parts {
+		for i, o := range part {
+			if i == len(whole) {
+				whole = append(whole, output{width: o.width})
+			}
+			whole[i].data = append(whole[i].data, o.data...)
+		}
+	}
+	return whole
+}
+
+// near demands that every number of got is within tolerance of want, relative to the root mean square
+// of the output it belongs to: that is the magnitude of a sum of random terms, which a wrong or
+// missing term changes by much more than rounding does.
+func near(t *testing.T, what string, tolerance float64, want, got result) {
+	t.Helper()
+	for i := range want {
+		nearSlice(t, what, i, tolerance, want[i], got[i])
+	}
+}
+
+func nearSlice(t *testing.T, what string, operand int, tolerance float64, want, got output) {
+	t.Helper()
+	if len(want.data) != len(got.data) {
+		t.Fatalf("%s: output %d has %d numbers, expected %d", what, operand, len(got.data), len(want.data))
+	}
+	var squares float64
+	for _, w := range want.data {
+		squares += float64(w) * float64(w)
+	}
+	allowed := tolerance * math.Sqrt(squares/float64(max(1, len(want.data))))
+	worst, at := 0.0, -1
+	for i, w := range want.data {
+		off := math.Abs(float64(got.data[i]) - float64(w))
+		if !(off <= allowed) && !(off <= worst) {
+			worst, at = off, i
+		}
+	}
+	if at >= 0 {
+		t.Errorf("%s: output %d row %d column %d is %v, expected %v within %.2g",
+			what, operand, at/want.width, at%want.width, got.data[at], want.data[at], allowed)
+	}
+}
+
+// equal demands the same bits.
+func equal(t *testing.T, what string, want, got result) {
+	t.Helper()
+	for i := range want {
+		if len(want[i].data) != len(got[i].data) {
+			t.Fatalf("%s: output %d has %d numbers, expected %d", what, i, len(got[i].data), len(want[i].data))
+		}
+		for j, w := range want[i].data {
+			if g := got[i].data[j]; math.Float32bits(g) != math.Float32bits(w) {
+				t.Errorf("%s: output %d row %d column %d is %v (%08x), expected the bits of %v (%08x)", what, i,
+					j/want[i].width, j%want[i].width, g, math.Float32bits(g), w, math.Float32bits(w))
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,110 @@
+package kerneltest
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/seed-7879b91d/grpo/kernels"
+)
+
+// testLaws checks what the comparison with the reference, which allows for rounding, does not see.
+func testLaws(t *testing.T, m *machine) {
+	t.Run("sums are added once", func(t *testing.T) { testAddedOnce(t, m) })
+	t.Run("later rows change nothing", func(t *testing.T) { testCausal(t, m) })
+	t.Run("targets nobody asks for", func(t *testing.T) { testNoTarget(t, m) })
+	t.Run("sums of squares", func(t *testing.T) { testTinySquares(t, m) })
+}
+
+// testAddedOnce: accumulating is adding the finished sum, so that it costs one rounding, not one for
+// every term.
+func testAddedOnce(t *testing.T, m *machine) {
+	const N, K, T = 37, 90, 19
+	x, dy, before := m.f32(given("x", T*K)...), m.f32(given("dy", T*N)...), given("before", N*K+T*K)
+	w := m.load(kernels.BF16, N, K, given("w", N*K))
+	check := func(name string, n int, run func(out kernels.Buffer, accumulate bool)) {
+		fresh, added := m.zeros(kernels.F32, n), m.f32(before[:n]...)
+		run(fresh, false)
+		run(added, true)
+		got := m.read(added)
+		for i, sum := range m.read(fresh) {
+			allowed := 0x1p-23 * (math.Abs(float64(before[i])) + math.Abs(float64(sum)))
+			if want := float64(before[i]) + float64(sum); !(math.Abs(float64(got[i])-want) <= allowed) {
+				t.Errorf("%s: %v + %v is %v", name, before[i], sum, got[i])
+			}
+		}
+	}
+	check("Linear", T*N, func(out kernels.Buffer, accumulate bool) {
+		m.Linear(kernels.Whole(out, N), kernels.Whole(x, K), w, kernels.LinearOpt{Alpha: 1, Accumulate: accumulate}, T)
+	})
+	check("LinearGradX", T*K, func(out kernels.Buffer, accumulate bool) {
+		m.LinearGradX(kernels.Whole(out, K), kernels.Whole(dy, N), w, kernels.LinearOpt{Alpha: 1, Accumulate: accumulate}, T)
+	})
+	check("LinearGradW", N*K, func(out kernels.Buffer, _ bool) {
+		m.LinearGradW(out, kernels.Whole(dy, N), kernels.Whole(x, K), 1, T)
+	})
+}
+
+// testCausal: the first rows of a sequence are what they are without the rest.
+func testCausal(t *testing.T, m *machine) {
+	const T = 100
+	for _, h := range headShapes {
+		qkv := m.f32(given("qkv", T*h.Width())...)
+		run := func(rows int) result {
+			out, lse := m.zeros(kernels.F32, T*h.OutWidth()), m.zeros(kernels.F32, T*h.Q)
+			m.Attention(out, lse, qkv, kernels.Spans{Starts: m.i32(0, int32(rows)), N: 1}, h, rows)
+			return result{{h.OutWidth(), m.read(out)}, {h.Q, m.read(lse)}}
+		}
+		whole := run(T)
+		for _, rows := range []int{1, 2, 17, 31, 32, 33, 63, 64, 65, 99} {
+			part := run(rows)
+			for i := range part {
+				n := rows * part[i].width
+				equal(t, fmt.Sprintf("%v, %d rows", h, rows), result{{part[i].width, whole[i].data[:n]}}, result{{part[i].width, part[i].data[:n]}})
+			}
+		}
+	}
+}
+
+// testNoTarget: a negative target makes zeroes, even of rows that are not numbers.
+func testNoTarget(t *testing.T, m *machine) {
+	const V, H, T = 70, 9, 3
+	h := given("h", T*H)
+	for i := range H {
+		h[H+i] = poison
+	}
+	w := m.load(kernels.BF16, V, H, given("w", V*H))
+	outs := map[string]kernels.Buffer{}
+	for name, n := range map[string]int{"logp": T, "entropy": T, "lse": T, "jacobian": T * H} {
+		outs[name] = m.f32(slices.Repeat([]float32{poison}, n)...)
+	}
+	m.LogProb(kernels.LogProbOut{LogP: outs["logp"], Entropy: outs["entropy"], LSE: outs["lse"], Jacobian: outs["jacobian"]},
+		m.f32(h...), w, m.i32(5, -1, 69), 1, T)
+	for name, b := range outs {
+		x := m.read(b)
+		n := len(x) / T
+		for i, v := range x {
+			if asked := i/n != 1; asked == (v == 0) || v != v {
+				t.Errorf("%s of row %d is %v", name, i/n, v)
+			}
+		}
+	}
+	dw := m.zeros(kernels.F32, V*H)
+	m.LogProbGradW(dw, m.f32(1, 1, 1), m.f32(h...), w, m.i32(-1, -1, -7), outs["lse"], 1, T)
+	m.expect(t, "the weight's gradient of rows that nobody asks for", dw, make([]float32, V*H)...)
+}
+
+// testTinySquares: sums of squares neither overflow nor vanish where float32 would.
+func testTinySquares(t *testing.T, m *machine) {
+	for _, x := range []float32{1e-30, 1e30, 1 + 1.0/(1<<20)} {
+		for _, n := range []int{0, 1, 7, 33, 5000, 100003} {
+			out := m.zeros(kernels.F64, 1)
+			m.SumSquares(out, m.f32(slices.Repeat([]float32{x}, n)...), n)
+			want, got := float64(x)*float64(x)*float64(n), m.read64(out)[0]
+			if math.Abs(got-want) > 1e-11*want {
+				t.Errorf("%d times %v: %v, expected %v", n, x, got, want)
+			}
+		}
+	}
+}

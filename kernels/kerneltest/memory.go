@@ -1,0 +1,187 @@
+package kerneltest
+
+import (
+	"encoding/binary"
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/seed-7879b91d/grpo/kernels"
+)
+
+func testMemory(t *testing.T, m *machine) {
+	t.Run("buffers", func(t *testing.T) { testBuffers(t, m) })
+	t.Run("encodings", func(t *testing.T) { testEncodings(t, m) })
+	t.Run("matrices", func(t *testing.T) { testMatrices(t, m) })
+}
+
+func (m *machine) expect(t *testing.T, what string, b kernels.Buffer, want ...float32) {
+	t.Helper()
+	equal(t, what, result{{1, want}}, result{{1, m.read(b)}})
+}
+
+func testBuffers(t *testing.T, m *machine) {
+	b := m.zeros(kernels.F32, 5)
+	m.expect(t, "a new buffer", b, 0, 0, 0, 0, 0)
+
+	host := []float32{1, 2, 3}
+	m.Upload(b.Slice(1, 5), host)
+	host[0] = 99 // the source is the caller's again
+	m.expect(t, "uploaded into a slice", b, 0, 1, 2, 3, 0)
+
+	m.Copy(b.Slice(0, 2), b.Slice(2, 4))
+	m.expect(t, "copied between slices", b, 2, 3, 2, 3, 0)
+
+	view := b.Slice(1, 4).Slice(1, 2)
+	m.Zero(view)
+	m.expect(t, "zeroed a slice of a slice", b, 2, 3, 0, 3, 0)
+	if view.Len() != 1 || view.DType() != kernels.F32 {
+		t.Errorf("a slice of one number is %v [%d]", view.DType(), view.Len())
+	}
+
+	short := make([]float32, 2) // reads the start
+	if err := m.Download(short, b); err != nil || !slices.Equal(short, []float32{2, 3}) {
+		t.Errorf("download of the start gave %v, %v", short, err)
+	}
+
+	ids, got := m.i32(7, -1, math.MaxInt32), make([]int32, 3)
+	if err := m.Download(got, ids); err != nil || !slices.Equal(got, []int32{7, -1, math.MaxInt32}) {
+		t.Errorf("integers came back as %v, %v", got, err)
+	}
+	sums := m.zeros(kernels.F64, 3)
+	m.Upload(sums, []float64{math.Pi, -1e300})
+	if got := m.read64(sums); !slices.Equal(got, []float64{math.Pi, -1e300, 0}) {
+		t.Errorf("doubles came back as %v", got)
+	}
+	if empty := m.zeros(kernels.F32, 0); empty.Len() != 0 || empty.Slice(0, 0).Len() != 0 {
+		t.Error("an empty buffer has a length")
+	}
+}
+
+// testEncodings loads every half and every bf16 number that exists.
+func testEncodings(t *testing.T, m *machine) {
+	const cols = 256
+	bytes := make([]byte, 0, 2<<16)
+	for i := range 1 << 16 {
+		bytes = binary.LittleEndian.AppendUint16(bytes, uint16(i))
+	}
+	for _, c := range []struct {
+		name     string
+		dtype    kernels.DType
+		encoding kernels.Encoding
+	}{
+		{"bf16 in bf16", kernels.BF16, kernels.EncodedBF16},
+		{"bf16 in f32", kernels.F32, kernels.EncodedBF16},
+		{"f16 in f32", kernels.F32, kernels.EncodedF16},
+	} {
+		w, err := m.NewMatrix(c.dtype, 1<<16/cols, cols)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.Load(w, 0, kernels.HostRows{Encoding: c.encoding, Bytes: bytes})
+		back := m.zeros(kernels.F32, 1<<16)
+		m.Unpack(back, w)
+		for i, got := range m.read(back) {
+			want := decode(c.encoding, bytes[2*i:])
+			same := math.Float32bits(got) == math.Float32bits(want) || got != got && want != want
+			if !same {
+				t.Errorf("%s: %04x is %v, expected %v", c.name, i, got, want)
+				break
+			}
+		}
+	}
+}
+
+func testMatrices(t *testing.T, m *machine) {
+	for _, s := range []struct{ rows, cols int }{{1, 1}, {7, 33}, {33, 7}, {100, 70}} {
+		x := given("matrix", s.rows*s.cols)
+		for i := range x {
+			x[i] = math.Float32frombits(math.Float32bits(x[i]) &^ 0xffff) // the same in bf16
+		}
+		for _, dtype := range matrixTypes {
+			w := m.load(dtype, s.rows, s.cols, x)
+			if w.Rows() != s.rows || w.Cols() != s.cols || w.DType() != dtype {
+				t.Errorf("a matrix of %v [%d, %d] calls itself %v [%d, %d]", dtype, s.rows, s.cols, w.DType(), w.Rows(), w.Cols())
+			}
+			if w.Bytes() < s.rows*s.cols*dtype.Size() {
+				t.Errorf("%v [%d, %d] takes %d bytes", dtype, s.rows, s.cols, w.Bytes())
+			}
+			back := m.zeros(kernels.F32, s.rows*s.cols)
+			m.Unpack(back, w)
+			m.expect(t, "loaded at once", back, x...)
+
+			w, err := m.NewMatrix(dtype, s.rows, s.cols) // rows in pieces, the last ones first
+			if err != nil {
+				t.Fatal(err)
+			}
+			encoding := kernels.EncodedBF16
+			size := s.cols * encoding.Size()
+			bytes, half := encode(encoding, x), s.rows/2
+			m.Load(w, half, kernels.HostRows{Encoding: encoding, Bytes: bytes[half*size:]})
+			m.Load(w, 0, kernels.HostRows{Encoding: encoding, Bytes: bytes[:half*size]})
+			m.Unpack(back, w)
+			m.expect(t, "loaded in pieces", back, x...)
+		}
+		w, err := m.NewMatrix(kernels.F32, s.rows, s.cols)
+		if err != nil {
+			t.Fatal(err)
+		}
+		y, half := given("packed", s.rows*s.cols), s.rows/2
+		src, back := m.f32(y...), m.zeros(kernels.F32, s.rows*s.cols)
+		m.Pack(w, half, src.Slice(half*s.cols, s.rows*s.cols))
+		m.Pack(w, 0, src.Slice(0, half*s.cols))
+		m.Unpack(back, w)
+		m.expect(t, "packed in pieces", back, y...)
+	}
+}
+
+// testPanics makes the mistakes that a caller can make.
+func testPanics(t *testing.T, m *machine) {
+	x, ids := m.zeros(kernels.F32, 12), m.zeros(kernels.I32, 3)
+	w := m.load(kernels.BF16, 4, 3, make([]float32, 12))
+	stranger := floats(make([]float32, 12))
+	if _, own := m.Backend.(reference); own {
+		stranger = nil
+	}
+	one := kernels.LinearOpt{Alpha: 1}
+	for name, mistake := range map[string]func(){
+		"slice beyond the end":    func() { x.Slice(5, 13) },
+		"slice backwards":         func() { x.Slice(5, 4) },
+		"upload of another type":  func() { m.Upload(x, []int32{1}) },
+		"upload of no numbers":    func() { m.Upload(x, "numbers") },
+		"upload of too many":      func() { m.Upload(x, make([]float32, 13)) },
+		"download of too many":    func() { _ = m.Download(make([]float32, 13), x) },
+		"copy between types":      func() { m.Copy(ids, x) },
+		"half a row":              func() { m.Load(w, 0, kernels.HostRows{Bytes: make([]byte, 7)}) },
+		"rows beyond the matrix":  func() { m.Load(w, 4, kernels.HostRows{Bytes: make([]byte, 6)}) },
+		"f32 into bf16":           func() { m.Load(w, 0, kernels.HostRows{Encoding: kernels.EncodedF32, Bytes: make([]byte, 12)}) },
+		"pack into bf16":          func() { m.Pack(w, 0, x) },
+		"input of a wrong width":  func() { m.Linear(kernels.Whole(x, 4), kernels.Whole(x, 4), w, one, 1) },
+		"output of a wrong width": func() { m.Linear(kernels.Whole(x, 3), kernels.Whole(x, 3), w, one, 1) },
+		"too few rows":            func() { m.Linear(kernels.Whole(x, 4), kernels.Whole(x, 3), w, one, 4) },
+		"window beside the row": func() {
+			m.Linear(kernels.Cols{Buf: x, Stride: 6, From: 3, N: 4}, kernels.Whole(x, 3), w, one, 1)
+		},
+		"ids that are floats": func() { m.Embed(x, w, x, 3) },
+		"a missing buffer":    func() { m.RMSNorm(x, nil, x, 1, 3, 1) },
+		"odd heads": func() {
+			m.Attention(x, x, x, kernels.Spans{Starts: ids, N: 1}, kernels.Heads{Q: 1, KV: 1, Dim: 3}, 1)
+		},
+		"heads that do not divide": func() {
+			m.Attention(x, x, x, kernels.Spans{Starts: ids, N: 1}, kernels.Heads{Q: 3, KV: 2, Dim: 2}, 1)
+		},
+		"buffer of another backend": func() { m.Add(x, stranger, x, 12) },
+	} {
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("%s: no panic at the call", name)
+				}
+			}()
+			mistake()
+		}()
+	}
+	if err := m.Sync(); err != nil {
+		t.Errorf("after the mistakes: %v", err)
+	}
+}

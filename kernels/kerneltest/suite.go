@@ -1,0 +1,107 @@
+package kerneltest
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/seed-7879b91d/grpo/kernels"
+)
+
+// Run holds a backend against the contract: memory, every operation against the reference, gradients
+// against differences of the reference, and equality to the last bit for a row alone or packed, and
+// for 1, 2, 3 and 8 threads. open makes a backend that uses that many threads; it is called once for
+// each number.
+func Run(t *testing.T, open func(threads int) kernels.Backend) {
+	s := suite{reference: newMachine(NewReference())}
+	for _, threads := range []int{1, 2, 3, 8} {
+		m := newMachine(open(threads))
+		defer func() {
+			if err := m.Close(); err != nil {
+				t.Errorf("%s: close: %v", m.Name(), err)
+			}
+		}()
+		s.machines = append(s.machines, m)
+	}
+	t.Run("memory", func(t *testing.T) { testMemory(t, s.machines[1]) })
+	t.Run("panics", func(t *testing.T) { testPanics(t, s.machines[1]) })
+	t.Run("laws", func(t *testing.T) { testLaws(t, s.machines[1]) })
+	t.Run("loss", func(t *testing.T) { testLoss(t, s) })
+	t.Run("slopes", func(t *testing.T) { testSlopes(t, s) })
+	for _, c := range rowCases() {
+		t.Run(c.name, func(t *testing.T) { s.testRows(t, c) })
+	}
+	for _, c := range sumCases() {
+		t.Run(c.name, func(t *testing.T) { s.testSums(t, c) })
+	}
+}
+
+// suite is the backend under test, opened with several numbers of threads, and the reference.
+type suite struct {
+	reference *machine
+	machines  []*machine
+}
+
+// testRows checks an operation whose outputs belong to rows, or to the rows of whole sequences: each
+// unit alone against the reference, then random packings on every machine against the unit alone.
+func (s suite) testRows(t *testing.T, c opCase) {
+	units := c.units
+	want := s.reference.call(t, c, units)
+	alone := make([]result, len(units))
+	for u := range units {
+		alone[u] = s.machines[0].call(t, c, units[u:u+1])
+	}
+	near(t, "alone", c.tolerance, want, join(alone))
+
+	inOrder := make([]int, len(units))
+	for u := range inOrder {
+		inOrder[u] = u
+	}
+	random := rand.New(rand.NewPCG(seed(c.name), 1))
+	for _, m := range s.machines {
+		for _, packing := range append(packings(random, len(units)), inOrder) {
+			got := m.call(t, c, pick(units, packing))
+			equal(t, fmt.Sprintf("%s, packed as %v", m.Name(), packing), join(pick(alone, packing)), got)
+			if t.Failed() {
+				return
+			}
+		}
+	}
+	s.machines[0].call(t, c, nil) // no rows at all is no mistake
+}
+
+// packings deals n units into random batches of random sizes, twice over.
+func packings(random *rand.Rand, n int) (batches [][]int) {
+	for range 2 {
+		deck := random.Perm(n)
+		for len(deck) > 0 {
+			size := 1 + random.IntN(len(deck))
+			batches = append(batches, deck[:size])
+			deck = deck[size:]
+		}
+	}
+	return batches
+}
+
+func pick[E any](all []E, which []int) (picked []E) {
+	for _, i := range which {
+		picked = append(picked, all[i])
+	}
+	return picked
+}
+
+// testSums checks an operation that sums over rows, for several numbers of rows: against the
+// reference, and for equality over machines and repetitions.
+func (s suite) testSums(t *testing.T, c opCase) {
+	for _, rows := range []int{0, 1, 7, 33, 100} {
+		units := c.units[:rows]
+		want := s.reference.call(t, c, units)
+		first := s.machines[0].call(t, c, units)
+		near(t, fmt.Sprintf("%d rows", rows), c.tolerance, want, first)
+		for _, m := range s.machines {
+			for range 2 {
+				equal(t, fmt.Sprintf("%s, %d rows", m.Name(), rows), first, m.call(t, c, units))
+			}
+		}
+	}
+}
