@@ -158,7 +158,7 @@ func TestTrainAgainstDefinition(t *testing.T) {
 	} {
 		o := smallOptions()
 		if name == "runs" {
-			o.VocabSize = 256 + len(o.Special) + 12
+			o.VocabSize = 256 + len(o.Special) + 9
 		}
 		got := train(t, texts, o).file.Model.Merges
 		if want := naiveTrain(texts, len(got)); !slices.Equal(got, want) {
