@@ -3,7 +3,6 @@ package lora
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -153,7 +152,7 @@ func (c *Config) takeTargets(value json.RawMessage) error {
 	for _, name := range names {
 		t, err := ParseTarget(name)
 		if err != nil {
-			return fmt.Errorf("field \"target_modules\": %w", errors.Unwrap(err))
+			return fmt.Errorf("field \"target_modules\": %w", err)
 		}
 		c.Targets = append(c.Targets, t)
 	}

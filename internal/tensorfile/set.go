@@ -132,6 +132,14 @@ func parseIndex(text []byte) (map[string]string, error) {
 // Names are the names of all tensors, sorted.
 func (s *Set) Names() []string { return s.names }
 
+// Index is the path of the index of the shards; it is empty if one file holds everything.
+func (s *Set) Index() string {
+	if filepath.Base(s.root) == IndexName {
+		return s.root
+	}
+	return ""
+}
+
 // Files are the files of the set, sorted by path.
 func (s *Set) Files() []*File { return s.files }
 
