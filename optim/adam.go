@@ -1,0 +1,184 @@
+package optim
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/kernels"
+)
+
+// Config are the settings of Adam. WeightDecay above zero makes it AdamW: the decay is decoupled from
+// the gradient.
+type Config struct {
+	Beta1, Beta2 float64 // decay of the means of the gradient and of its square
+	Eps          float64 // added to the root, outside
+	WeightDecay  float64 // times the learning rate, taken off every parameter
+	ClipNorm     float64 // gradients of a larger norm are scaled down to it; 0: never
+}
+
+// Defaults are betas 0.9 and 0.95, eps 1e-12, no decay and no clipping.
+func Defaults() Config { return Config{Beta1: 0.9, Beta2: 0.95, Eps: 1e-12} }
+
+// check wants settings that stay what they are in single precision, in which they are used.
+func (c Config) check() error {
+	for _, b := range []struct {
+		key   string
+		value float64
+	}{{"adam_beta1", c.Beta1}, {"adam_beta2", c.Beta2}} {
+		if !(b.value >= 0 && float32(b.value) < 1) {
+			return badinput.Errorf("%s is %v, expected at least 0 and less than 1", b.key, b.value)
+		}
+	}
+	if !(float32(c.Eps) > 0) || math.IsInf(c.Eps, 0) {
+		return badinput.Errorf("adam_eps is %v, expected a small number above 0, such as 1e-12", c.Eps)
+	}
+	if !(c.WeightDecay >= 0) || math.IsInf(c.WeightDecay, 0) {
+		return badinput.Errorf("weight_decay is %v, expected 0 (off) or more", c.WeightDecay)
+	}
+	if !(c.ClipNorm >= 0) || math.IsInf(c.ClipNorm, 0) {
+		return badinput.Errorf("grad_clip_norm is %v, expected 0 (off) or more", c.ClipNorm)
+	}
+	return nil
+}
+
+// Adam holds the moments of one slab of parameters. It is not safe for concurrent use.
+type Adam struct {
+	b             kernels.Backend
+	cfg           Config
+	params, grads kernels.Buffer
+	m, v          kernels.Buffer // means of the gradient and of its square
+	locate        func(offset int) string
+	step          int // steps done
+
+	squares kernels.Buffer // F64 [1]
+	sum     []float64      // [1], the same on the host
+	sumAny  any            // sum again, boxed once: a step allocates nothing
+}
+
+// NewAdam prepares to improve params by grads, two F32 slabs of equal length. locate names the tensor
+// that holds the number at a slab offset, for messages.
+func NewAdam(b kernels.Backend, params, grads kernels.Buffer, cfg Config, locate func(offset int) string) (*Adam, error) {
+	if err := cfg.check(); err != nil {
+		return nil, err
+	}
+	n := params.Len()
+	if params.DType() != kernels.F32 || grads.DType() != kernels.F32 || grads.Len() != n {
+		return nil, fmt.Errorf("optim: parameters are %v [%d] and gradients %v [%d], expected f32 of equal length",
+			params.DType(), n, grads.DType(), grads.Len())
+	}
+	a := &Adam{b: b, cfg: cfg, params: params, grads: grads, locate: locate, sum: make([]float64, 1)}
+	a.sumAny = a.sum
+	var err error
+	if a.m, err = b.Alloc(kernels.F32, n); err != nil {
+		return nil, fmt.Errorf("optim: first moments: %w", err)
+	}
+	if a.v, err = b.Alloc(kernels.F32, n); err != nil {
+		return nil, fmt.Errorf("optim: second moments: %w", err)
+	}
+	if a.squares, err = b.Alloc(kernels.F64, 1); err != nil {
+		return nil, fmt.Errorf("optim: gradient norm: %w", err)
+	}
+	return a, nil
+}
+
+// Update says what a step did.
+type Update struct {
+	Step      int     // 1 for the first
+	GradNorm  float64 // of all gradients together, before clipping
+	ClipScale float64 // what they were multiplied with: 1 if they were not clipped
+}
+
+// NonFiniteError is a gradient that is infinite or not a number.
+type NonFiniteError struct {
+	Tensor string // that it belongs to
+	Index  int    // in the slab
+	Value  float32
+}
+
+func (e *NonFiniteError) Error() string {
+	return fmt.Sprintf("the gradient of %s is %v (element %d of all parameters); weights and moments are as they were before the step",
+		e.Tensor, e.Value, e.Index)
+}
+
+// Step improves the parameters once, at learning rate lr. If a gradient is not finite, the step does
+// not happen and the error is a *NonFiniteError. Step waits for the gradients; the improvement itself
+// is queued.
+func (a *Adam) Step(lr float64) (Update, error) {
+	if !(lr >= 0) || math.IsInf(lr, 0) {
+		return Update{}, badinput.Errorf("learning_rate is %v, expected a finite number of at least 0", lr)
+	}
+	n := a.params.Len()
+	a.b.SumSquares(a.squares, a.grads, n)
+	if err := a.b.Download(a.sumAny, a.squares); err != nil {
+		return Update{}, fmt.Errorf("optim: gradient norm: %w", err)
+	}
+	norm := math.Sqrt(a.sum[0])
+	if math.IsNaN(norm) || math.IsInf(norm, 0) {
+		return Update{}, a.findNonFinite()
+	}
+	u := Update{Step: a.step + 1, GradNorm: norm, ClipScale: 1}
+	if a.cfg.ClipNorm > 0 && norm > a.cfg.ClipNorm {
+		u.ClipScale = a.cfg.ClipNorm / norm
+	}
+	a.b.Adam(a.params, a.m, a.v, a.grads, a.cfg.kernelStep(lr, u), n)
+	a.step = u.Step
+	return u, nil
+}
+
+// kernelStep is the step as the kernel takes it. The corrections are those of the betas in single
+// precision, with which the moments decay.
+func (c Config) kernelStep(lr float64, u Update) kernels.AdamStep {
+	beta1, beta2 := float32(c.Beta1), float32(c.Beta2)
+	correction := func(beta float32) float32 {
+		return float32(1 - math.Pow(float64(beta), float64(u.Step)))
+	}
+	return kernels.AdamStep{
+		LR: float32(lr), Beta1: beta1, Beta2: beta2, Eps: float32(c.Eps), WeightDecay: float32(c.WeightDecay),
+		GradScale: float32(u.ClipScale), Correction1: correction(beta1), Correction2: correction(beta2),
+	}
+}
+
+// ZeroGrad zeroes the gradients.
+func (a *Adam) ZeroGrad() { a.b.Zero(a.grads) }
+
+// Steps is the number of steps done.
+func (a *Adam) Steps() int { return a.step }
+
+// chunk is how many numbers pass through the host at a time.
+const chunk = 1 << 20
+
+// findNonFinite looks for the gradient that made the norm what it is.
+func (a *Adam) findNonFinite() error {
+	var found *NonFiniteError
+	err := a.eachChunk(a.grads, func(from int, values []float32) error {
+		for i, x := range values {
+			if x-x != 0 && found == nil {
+				found = &NonFiniteError{Tensor: a.locate(from + i), Index: from + i, Value: x}
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("optim: look for the non-finite gradient: %w", err)
+	}
+	if found == nil {
+		return fmt.Errorf("optim: the norm of the gradients is %v, but every one of them is finite", math.Sqrt(a.sum[0]))
+	}
+	return found
+}
+
+// eachChunk brings a slab to the host in pieces.
+func (a *Adam) eachChunk(b kernels.Buffer, fn func(from int, values []float32) error) error {
+	host := make([]float32, min(chunk, b.Len()))
+	for from := 0; from < b.Len(); from += chunk {
+		to := min(from+chunk, b.Len())
+		if err := a.b.Download(host[:to-from], b.Slice(from, to)); err != nil {
+			return err
+		}
+		if err := fn(from, host[:to-from]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
