@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/maphash"
+	"strings"
 )
 
 // maxIDs bounds an id, so that a damaged file cannot ask for a table of any size. The largest
@@ -90,7 +91,7 @@ func (p *part) splitter(field string) (splitter, error) {
 		}
 		s, err := newSplitter(p.Pattern.Regex)
 		if err != nil {
-			return nil, fmt.Errorf("%s.pattern.Regex: %w", field, err)
+			return nil, fmt.Errorf("%s.pattern.Regex: %s", field, strings.ReplaceAll(err.Error(), "\n", " "))
 		}
 		return s, nil
 	case "Sequence":
