@@ -150,22 +150,18 @@ const chunk = 1 << 20
 
 // findNonFinite looks for the gradient that made the norm what it is.
 func (a *Adam) findNonFinite() error {
-	var found *NonFiniteError
 	err := a.eachChunk(a.grads, func(from int, values []float32) error {
 		for i, x := range values {
-			if x-x != 0 && found == nil {
-				found = &NonFiniteError{Tensor: a.locate(from + i), Index: from + i, Value: x}
+			if x-x != 0 {
+				return &NonFiniteError{Tensor: a.locate(from + i), Index: from + i, Value: x}
 			}
 		}
 		return nil
 	})
-	if err != nil {
-		return fmt.Errorf("optim: look for the non-finite gradient: %w", err)
+	if err == nil {
+		err = fmt.Errorf("optim: the norm of the gradients is %v, but every one of them is finite", math.Sqrt(a.sum[0]))
 	}
-	if found == nil {
-		return fmt.Errorf("optim: the norm of the gradients is %v, but every one of them is finite", math.Sqrt(a.sum[0]))
-	}
-	return found
+	return err
 }
 
 // eachChunk brings a slab to the host in pieces.

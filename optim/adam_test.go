@@ -1,0 +1,356 @@
+package optim
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/tensorfile"
+	"github.com/seed-7879b91d/grpo/kernels"
+	"github.com/seed-7879b91d/grpo/kernels/kerneltest"
+)
+
+// onEach runs a test on the plain backend and on the one that is as late and as opaque as a device.
+func onEach(t *testing.T, test func(t *testing.T, b kernels.Backend)) {
+	t.Run("plain", func(t *testing.T) { test(t, kerneltest.NewReference()) })
+	t.Run("deferred", func(t *testing.T) { test(t, kerneltest.NewDeferred(kerneltest.NewReference())) })
+}
+
+// problem is a slab that is being optimized.
+type problem struct {
+	*Adam
+	t testing.TB
+}
+
+func newProblem(t testing.TB, b kernels.Backend, start []float32, cfg Config) problem {
+	t.Helper()
+	params, err := b.Alloc(kernels.F32, len(start))
+	if err != nil {
+		t.Fatal(err)
+	}
+	grads, err := b.Alloc(kernels.F32, len(start))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.Upload(params, start)
+	a, err := NewAdam(b, params, grads, cfg, func(offset int) string { return fmt.Sprintf("tensor%d", offset/10) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return problem{a, t}
+}
+
+func (p problem) get(b kernels.Buffer) []float32 {
+	p.t.Helper()
+	out := make([]float32, b.Len())
+	if err := p.b.Download(out, b); err != nil {
+		p.t.Fatal(err)
+	}
+	return out
+}
+
+// step uploads gradients and steps.
+func (p problem) step(grads []float32, lr float64) Update {
+	p.t.Helper()
+	p.b.Upload(p.grads, grads)
+	u, err := p.Step(lr)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return u
+}
+
+// all is everything that a step changes.
+func (p problem) all() []float32 {
+	return slices.Concat(p.get(p.params), p.get(p.m), p.get(p.v))
+}
+
+func draws(seed uint64, n int) []float32 {
+	r := rand.New(rand.NewPCG(seed, 0))
+	out := make([]float32, n)
+	for i := range out {
+		out[i] = float32(r.NormFloat64())
+	}
+	return out
+}
+
+// textbook is Adam as the paper writes it, for all parameters, in double precision throughout.
+type textbook struct {
+	p, m, v []float64
+	b1, b2  float64 // powers of the betas
+}
+
+func (x *textbook) step(g []float32, lr float64, c Config) (norm float64) {
+	for _, y := range g {
+		norm = math.Hypot(norm, float64(y))
+	}
+	scale := 1.0
+	if c.ClipNorm > 0 {
+		scale = math.Min(1, c.ClipNorm/norm)
+	}
+	x.b1, x.b2 = x.b1*c.Beta1, x.b2*c.Beta2
+	for i := range x.p {
+		y := scale * float64(g[i])
+		x.m[i] = c.Beta1*x.m[i] + (1-c.Beta1)*y
+		x.v[i] = c.Beta2*x.v[i] + (1-c.Beta2)*y*y
+		mean, square := x.m[i]/(1-x.b1), x.v[i]/(1-x.b2)
+		x.p[i] = x.p[i]*(1-lr*c.WeightDecay) - lr*mean/(math.Sqrt(square)+c.Eps)
+	}
+	return norm
+}
+
+func TestAdamAgainstTextbook(t *testing.T) {
+	settings := map[string]Config{
+		"defaults":     Defaults(),
+		"torch":        {Beta1: 0.9, Beta2: 0.999, Eps: 1e-8},
+		"decay":        {Beta1: 0.9, Beta2: 0.95, Eps: 1e-12, WeightDecay: 0.1},
+		"clip":         {Beta1: 0.9, Beta2: 0.95, Eps: 1e-3, ClipNorm: 5},
+		"never clips":  {Beta1: 0.9, Beta2: 0.95, Eps: 1e-3, ClipNorm: 1e9},
+		"no memory":    {Eps: 0.5},
+		"all together": {Beta1: 0.5, Beta2: 0.7, Eps: 1e-2, WeightDecay: 0.5, ClipNorm: 1},
+	}
+	for name, cfg := range settings {
+		t.Run(name, func(t *testing.T) {
+			onEach(t, func(t *testing.T, b kernels.Backend) {
+				const n = 77
+				start := draws(1, n)
+				p := newProblem(t, b, start, cfg)
+				want := textbook{m: make([]float64, n), v: make([]float64, n), b1: 1, b2: 1}
+				for _, x := range start {
+					want.p = append(want.p, float64(x))
+				}
+				for step := 1; step <= 6; step++ {
+					g, lr := draws(uint64(10+step), n), 0.01*float64(step)
+					u := p.step(g, lr)
+					norm := want.step(g, lr, cfg)
+					if u.Step != step || p.Steps() != step || math.Abs(u.GradNorm/norm-1) > 1e-12 {
+						t.Fatalf("step %d: %+v, expected norm %v", step, u, norm)
+					}
+					if clip := math.Min(1, cfg.ClipNorm/norm); cfg.ClipNorm > 0 && math.Abs(u.ClipScale-clip) > 1e-12 || cfg.ClipNorm == 0 && u.ClipScale != 1 {
+						t.Fatalf("step %d: clipped by %v, expected %v", step, u.ClipScale, clip)
+					}
+					for i, got := range p.get(p.params) {
+						if math.Abs(float64(got)-want.p[i]) > 2e-6*(math.Abs(want.p[i])+lr) {
+							t.Fatalf("step %d: parameter %d is %v, expected %v", step, i, got, want.p[i])
+						}
+					}
+				}
+			})
+		})
+	}
+}
+
+// Two runs from the same start are equal to the last bit; another gradient makes a difference.
+func TestAdamRepeats(t *testing.T) {
+	onEach(t, func(t *testing.T, b kernels.Backend) {
+		run := func(last uint64) []float32 {
+			p := newProblem(t, b, draws(1, 1000), Config{Beta1: 0.9, Beta2: 0.95, Eps: 1e-12, WeightDecay: 0.01, ClipNorm: 3})
+			for _, seed := range []uint64{4, 5, last} {
+				p.step(draws(seed, 1000), 0.01)
+			}
+			return p.all()
+		}
+		if !slices.Equal(run(6), run(6)) {
+			t.Error("the same steps gave other numbers")
+		}
+		if slices.Equal(run(6), run(7)) {
+			t.Error("another gradient made no difference")
+		}
+	})
+}
+
+// A bowl of very different curvatures is descended.
+func TestAdamDescends(t *testing.T) {
+	onEach(t, func(t *testing.T, b kernels.Backend) {
+		curvature := []float32{1e-3, 1, 1e3, 30}
+		p := newProblem(t, b, []float32{1, -2, 3, -4}, Defaults())
+		loss := func() (sum float64) {
+			for i, x := range p.get(p.params) {
+				sum += float64(curvature[i]) * float64(x) * float64(x) / 2
+			}
+			return sum
+		}
+		before := loss()
+		schedule := Schedule{Shape: Cosine, Total: 300, Warmup: 10}
+		for step := 1; step <= 300; step++ {
+			g := p.get(p.params)
+			for i := range g {
+				g[i] *= curvature[i]
+			}
+			p.step(g, 0.1*schedule.Factor(step))
+		}
+		if after := loss(); after > 1e-4*before {
+			t.Errorf("the loss went from %v to %v", before, after)
+		}
+	})
+}
+
+// A gradient that is not finite is found wherever it stands, and the step does not happen.
+func TestNonFiniteGradient(t *testing.T) {
+	onEach(t, func(t *testing.T, b kernels.Backend) {
+		const n = chunk + 30 // the last ones come in a second piece
+		p := newProblem(t, b, make([]float32, n), Defaults())
+		p.step(draws(2, n), 0.1)
+		before := p.all()
+		for at, bad := range map[int]float64{0: math.NaN(), 17: math.Inf(1), chunk - 1: math.Inf(-1), n - 1: math.NaN()} {
+			g := draws(3, n)
+			g[at] = float32(bad)
+			p.b.Upload(p.grads, g)
+			u, err := p.Step(0.1)
+			var e *NonFiniteError
+			if !errors.As(err, &e) || u != (Update{}) {
+				t.Fatalf("%v at %d: got %+v, %v", bad, at, u, err)
+			}
+			if e.Index != at || e.Tensor != fmt.Sprintf("tensor%d", at/10) || float64(e.Value) != bad && bad == bad || !strings.Contains(err.Error(), e.Tensor+" is ") {
+				t.Errorf("%v at %d: got %+v: %v", bad, at, e, err)
+			}
+			if p.Steps() != 1 || !slices.Equal(p.all(), before) {
+				t.Fatalf("%v at %d changed something", bad, at)
+			}
+		}
+		if u := p.step(draws(3, n), 0.1); u.Step != 2 {
+			t.Errorf("the next good step is %+v", u)
+		}
+		// Large gradients are no cause: their squares are summed in double precision.
+		huge := make([]float32, n)
+		huge[5] = math.MaxFloat32
+		if u := p.step(huge, 0.1); u.GradNorm != math.MaxFloat32 {
+			t.Errorf("norm %v, expected %v", u.GradNorm, math.MaxFloat32)
+		}
+	})
+}
+
+// Step leaves the gradients; ZeroGrad zeroes them. What has no gradient does not move.
+func TestGradientsAreLeftUntilZeroed(t *testing.T) {
+	onEach(t, func(t *testing.T, b kernels.Backend) {
+		p := newProblem(t, b, draws(1, 20), Defaults())
+		p.step(draws(2, 20), 0.1)
+		if !slices.Equal(p.get(p.grads), draws(2, 20)) {
+			t.Error("the step changed the gradients")
+		}
+		p.ZeroGrad()
+		if !slices.Equal(p.get(p.grads), make([]float32, 20)) {
+			t.Error("the gradients are not zero")
+		}
+		q := newProblem(t, b, draws(1, 20), Defaults())
+		if u := q.step(make([]float32, 20), 0.1); u.GradNorm != 0 || !slices.Equal(q.get(q.params), draws(1, 20)) {
+			t.Errorf("a step without gradients did something: %+v", u)
+		}
+	})
+}
+
+func TestNewAdamRefuses(t *testing.T) {
+	b := kerneltest.NewReference()
+	four, err := b.Alloc(kernels.F32, 4)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for want, change := range map[string]func(*Config){
+		"adam_beta1 is 1, expected":         func(c *Config) { c.Beta1 = 1 },
+		"adam_beta1 is -0.1, expected":      func(c *Config) { c.Beta1 = -0.1 },
+		"adam_beta2 is 0.99999999999":       func(c *Config) { c.Beta2 = 0.99999999999 },
+		"adam_beta2 is NaN":                 func(c *Config) { c.Beta2 = math.NaN() },
+		"adam_eps is 0, expected":           func(c *Config) { c.Eps = 0 },
+		"adam_eps is 1e-60, expected":       func(c *Config) { c.Eps = 1e-60 },
+		"weight_decay is -1, expected":      func(c *Config) { c.WeightDecay = -1 },
+		"grad_clip_norm is -1, expected":    func(c *Config) { c.ClipNorm = -1 },
+		"grad_clip_norm is +Inf, expected ": func(c *Config) { c.ClipNorm = math.Inf(1) },
+	} {
+		cfg := Defaults()
+		change(&cfg)
+		if _, err := NewAdam(b, four, four, cfg, nil); err == nil || !badinput.Is(err) || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, expected %q", err, want)
+		}
+	}
+	if _, err := NewAdam(b, four, four.Slice(0, 3), Defaults(), nil); err == nil || !strings.Contains(err.Error(), "equal length") {
+		t.Errorf("got %v", err)
+	}
+	a, err := NewAdam(b, four, four, Defaults(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, lr := range []float64{-1, math.NaN(), math.Inf(1)} {
+		if _, err := a.Step(lr); err == nil || !badinput.Is(err) || a.Steps() != 0 {
+			t.Errorf("learning rate %v: %v", lr, err)
+		}
+	}
+}
+
+// Nothing is allocated by a step's own code.
+func TestStepAllocatesNothing(t *testing.T) {
+	p := newProblem(t, kerneltest.NewReference(), draws(1, 100), Config{Beta1: 0.9, Beta2: 0.95, Eps: 1e-12, ClipNorm: 1})
+	p.b.Upload(p.grads, draws(2, 100))
+	if n := testing.AllocsPerRun(20, func() {
+		if _, err := p.Step(0.01); err != nil {
+			t.Error(err)
+		}
+	}); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
+// The recorded gradients have the recorded norm, and the recorded settings are the defaults.
+func TestReferenceSettings(t *testing.T) {
+	root := os.Getenv("GRPO_REFERENCE")
+	if root == "" {
+		root = filepath.Join("..", "..", "shared")
+	}
+	for _, model := range []string{"qwen3-tied", "qwen3-untied-sharded"} {
+		dir := filepath.Join(root, "golden", model)
+		text, err := os.ReadFile(filepath.Join(dir, "train.json"))
+		if err != nil {
+			t.Skipf("no reference files: %v; set GRPO_REFERENCE to their folder", err)
+		}
+		var train struct {
+			Adam struct {
+				LR, Beta1, Beta2, Eps float64
+				WeightDecay           float64 `json:"weight_decay"`
+			}
+			Steps []struct {
+				GradNorm float64 `json:"grad_norm"`
+			}
+		}
+		if err := json.Unmarshal(text, &train); err != nil {
+			t.Fatal(err)
+		}
+		cfg := Config{Beta1: train.Adam.Beta1, Beta2: train.Adam.Beta2, Eps: train.Adam.Eps, WeightDecay: train.Adam.WeightDecay}
+		if cfg != Defaults() {
+			t.Errorf("%s: recorded settings %+v, defaults %+v", model, cfg, Defaults())
+		}
+		f, err := tensorfile.Open(filepath.Join(dir, "grads_step1.safetensors"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		var g []float32
+		for _, name := range f.Names() {
+			tensor, err := f.Tensor(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			g = append(g, tensorfile.Float32s(tensor)...)
+		}
+		p := newProblem(t, kerneltest.NewReference(), make([]float32, len(g)), cfg)
+		if u := p.step(g, train.Adam.LR); math.Abs(u.GradNorm/train.Steps[0].GradNorm-1) > 1e-6 {
+			t.Errorf("%s: norm %v, recorded %v", model, u.GradNorm, train.Steps[0].GradNorm)
+		}
+		// The first step of Adam is the learning rate against the sign of the gradient.
+		for i, x := range p.get(p.params) {
+			want := -train.Adam.LR * math.Copysign(1, float64(g[i]))
+			if g[i] == 0 {
+				want = 0
+			}
+			if math.Abs(float64(x)-want) > 1e-5*train.Adam.LR {
+				t.Fatalf("%s: gradient %v moved parameter %d by %v, expected %v", model, g[i], i, x, want)
+			}
+		}
+	}
+}

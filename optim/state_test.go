@@ -1,0 +1,113 @@
+package optim
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/tensorfile"
+	"github.com/seed-7879b91d/grpo/kernels"
+	"github.com/seed-7879b91d/grpo/kernels/kerneltest"
+)
+
+// A run that is saved and taken up again ends with the same bits as one that went through.
+func TestStateContinues(t *testing.T) {
+	onEach(t, func(t *testing.T, b kernels.Backend) {
+		const n = chunk + 5
+		path, again := filepath.Join(t.TempDir(), "state"), filepath.Join(t.TempDir(), "state")
+		through := newProblem(t, b, draws(1, n), Defaults())
+		through.step(draws(2, n), 0.1)
+		through.step(draws(3, n), 0.1)
+		if err := through.SaveState(path); err != nil {
+			t.Fatal(err)
+		}
+		resumed := newProblem(t, b, through.get(through.params), Defaults())
+		if err := resumed.LoadState(path); err != nil {
+			t.Fatal(err)
+		}
+		if resumed.Steps() != 2 {
+			t.Errorf("resumed at step %d, expected 2", resumed.Steps())
+		}
+		if err := resumed.SaveState(again); err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(read(t, path), read(t, again)) {
+			t.Error("the same state was saved as two different files")
+		}
+		if u1, u2 := through.step(draws(4, n), 0.1), resumed.step(draws(4, n), 0.1); u1 != u2 || !slices.Equal(through.all(), resumed.all()) {
+			t.Errorf("the runs part: %+v and %+v", u1, u2)
+		}
+	})
+}
+
+func TestLoadStateRefuses(t *testing.T) {
+	b := kerneltest.NewReference()
+	good := newProblem(t, b, draws(1, 40), Defaults())
+	good.step(draws(2, 40), 0.1)
+	dir := t.TempDir()
+	path := filepath.Join(dir, "state")
+	if err := good.SaveState(path); err != nil {
+		t.Fatal(err)
+	}
+	saved := read(t, path)
+	other := newProblem(t, b, draws(1, 41), Defaults())
+	if err := other.SaveState(filepath.Join(dir, "other")); err != nil {
+		t.Fatal(err)
+	}
+	foreign := filepath.Join(dir, "foreign")
+	if err := tensorfile.Write(foreign, []tensorfile.Source{tensorfile.FromFloat32s("m", make([]float32, 40), 40)}, nil); err != nil {
+		t.Fatal(err)
+	}
+	replace := func(name, old, new string) string {
+		if !bytes.Contains(saved, []byte(old)) {
+			t.Fatalf("%q is not in the file", old)
+		}
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, bytes.Replace(saved, []byte(old), []byte(new), 1), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	flipped := bytes.Clone(saved)
+	flipped[len(flipped)-1] ^= 1
+	if err := os.WriteFile(filepath.Join(dir, "flipped"), flipped, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "short"), saved[:len(saved)-4], 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ path, want string }{
+		{filepath.Join(dir, "none"), "there is no such file"},
+		{filepath.Join(dir, "other"), `tensor "m" has shape [41], expected [40]`},
+		{filepath.Join(dir, "flipped"), "the file is damaged"},
+		{filepath.Join(dir, "short"), "the file is truncated"},
+		{foreign, "this is not a saved optimizer state"},
+		{replace("step", `"step":"1"`, `"step":"2"`), "the file is damaged"},
+		{replace("nostep", `"step":"1"`, `"step":"x"`), `"step" is "x", expected a number`},
+		{replace("nov", `"v":`, `"w":`), `tensor "v" is missing`},
+	} {
+		p := newProblem(t, b, draws(1, 40), Defaults())
+		p.step(draws(5, 40), 0.1)
+		before := p.all()
+		err := p.LoadState(c.path)
+		if err == nil || !badinput.Is(err) || !strings.Contains(err.Error(), c.path+": ") || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("got %v, expected %q", err, c.want)
+		}
+		if p.Steps() != 1 || !slices.Equal(p.all(), before) {
+			t.Errorf("%s changed something", c.path)
+		}
+	}
+}
+
+func read(t *testing.T, path string) []byte {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
