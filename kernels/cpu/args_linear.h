@@ -5,7 +5,7 @@
 enum { PANEL = 32 };
 
 // How deep one block of a right-hand side is: see gemm.h.
-enum { DEPTH = 256 };
+enum { DEPTH = 192 };
 
 // What a matrix or a file is made of; the values of kernels.DType and kernels.Encoding.
 enum { GRPO_F32 = 0, GRPO_BF16 = 3 };

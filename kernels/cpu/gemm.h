@@ -5,6 +5,12 @@
 // the task, so it stays in the nearest cache; between two depths the sums wait in scratch, which keeps
 // their bits.
 
+#ifndef SOON
+#define SOON 3
+#endif
+#ifndef WORDS_AHEAD
+#define WORDS_AHEAD 96
+#endif
 enum { SUBTILES = PANEL / (NV * VL) };
 
 // Row tiles have nearly equal heights; tile i starts at this row.
@@ -41,35 +47,43 @@ INLINE vf finish(vf sum, const target *t, int row, int column)
 	return sum * t->alpha + base;
 }
 
-// sums [mr][32] waits between depths. b is floats b_stride apart, or bf16 words when wide is 0.
-INLINE void tile(const int mr, const int words, const float *a, const char *b, int64_t b_stride, int depth,
-                 float *sums, int first, int last, const target *t)
+// A tile reads its right-hand side as 32 floats a row, as words of bf16, or as 32 floats of which only the
+// first 16 matter: a low-rank adapter often has no more.
+enum { WIDE, WORDS, NARROW, TILE_KINDS };
+
+// sums [mr][32] waits between two depths; soon is what to ask the memory for meanwhile.
+INLINE void tile(const int mr, const int kind, const float *a, const char *b, int64_t b_stride, int depth,
+                 const char *soon, int64_t soon_stride, float *sums, int first, int last, const target *t)
 {
+	const int step = kind == NARROW ? 2 : 1; // odd vectors are columns 16 … 31
 	for (int s = 0; s < SUBTILES; s++) {
 		vf acc[MR][NV];
 		UNROLL for (int i = 0; i < mr; i++)
-			UNROLL for (int v = 0; v < NV; v++)
+			UNROLL for (int v = 0; v < NV; v += step)
 				acc[i][v] = first ? splat(0) : load(sums + i * PANEL + column_of(s, v));
 		const float *ak = a;
 		const char *bk = b;
-		for (int k = 0; k < depth; k++, ak += mr, bk += b_stride) {
+		const char *next = soon;
+		for (int k = 0; k < depth; k++, ak += mr, bk += b_stride, next += soon_stride) {
 			vf bv[NV];
+			__builtin_prefetch(next, 0, SOON);
 			UNROLL for (int v = 0; v < NV; v += 2)
 			{
-				if (words) {
+				if (kind == WORDS) {
 					vi w = loadi(bk + 4 * column_of(s, v));
 					bv[v] = widen_low(w);
 					bv[v + 1] = widen_high(w);
 				} else {
 					bv[v] = load((const float *)bk + column_of(s, v));
-					bv[v + 1] = load((const float *)bk + column_of(s, v + 1));
+					if (kind == WIDE)
+						bv[v + 1] = load((const float *)bk + column_of(s, v + 1));
 				}
 			}
 			UNROLL for (int i = 0; i < mr; i++)
-				UNROLL for (int v = 0; v < NV; v++) acc[i][v] += bv[v] * ak[i];
+				UNROLL for (int v = 0; v < NV; v += step) acc[i][v] += bv[v] * ak[i];
 		}
 		UNROLL for (int i = 0; i < mr; i++)
-			UNROLL for (int v = 0; v < NV; v++)
+			UNROLL for (int v = 0; v < NV; v += step)
 			{
 				int c = column_of(s, v);
 				if (last)
@@ -80,40 +94,26 @@ INLINE void tile(const int mr, const int words, const float *a, const char *b, i
 	}
 }
 
-typedef void tile_function(const float *a, const char *b, int64_t b_stride, int depth, float *sums, int first,
+typedef void tile_function(const float *a, const char *b, int64_t b_stride, int depth, const char *soon, int64_t soon_stride, float *sums, int first,
                            int last, const target *t);
 
-#define TILE(mr)                                                                                             \
-	static void tile_f32_##mr(const float *a, const char *b, int64_t b_stride, int depth, float *sums,      \
-	                          int first, int last, const target *t)                                         \
-	{                                                                                                        \
-		tile(mr, 0, a, b, b_stride, depth, sums, first, last, t);                                            \
-	}                                                                                                        \
-	static void tile_bf16_##mr(const float *a, const char *b, int64_t b_stride, int depth, float *sums,     \
-	                           int first, int last, const target *t)                                        \
-	{                                                                                                        \
-		tile(mr, 1, a, b, b_stride, depth, sums, first, last, t);                                            \
+#define TILE_OF(kind, mr)                                                                                     \
+	static void tile_##kind##_##mr(const float *a, const char *b, int64_t b_stride, int depth, const char *soon, \
+	                               int64_t soon_stride, float *sums, int first, int last, const target *t)        \
+	{                                                                                                         \
+		tile(mr, kind, a, b, b_stride, depth, soon, soon_stride, sums, first, last, t);                       \
 	}
-TILE(1) TILE(2) TILE(3) TILE(4)
-#if MR >= 6
-TILE(5) TILE(6)
+#define TILE(mr) TILE_OF(WIDE, mr) TILE_OF(WORDS, mr) TILE_OF(NARROW, mr)
+#define ENTRY(mr) {tile_WIDE_##mr, tile_WORDS_##mr, tile_NARROW_##mr},
+#if MR == 14
+#define HEIGHTS(F) F(1) F(2) F(3) F(4) F(5) F(6) F(7) F(8) F(9) F(10) F(11) F(12) F(13) F(14)
+#elif MR == 6
+#define HEIGHTS(F) F(1) F(2) F(3) F(4) F(5) F(6)
+#elif MR == 4
+#define HEIGHTS(F) F(1) F(2) F(3) F(4)
 #endif
-#if MR >= 14
-TILE(7) TILE(8) TILE(9) TILE(10) TILE(11) TILE(12) TILE(13) TILE(14)
-#endif
-#undef TILE
-
-#define BOTH(mr) {tile_f32_##mr, tile_bf16_##mr}
-static tile_function *const tile_functions[MR + 1][2] = {
-	{0}, BOTH(1), BOTH(2), BOTH(3), BOTH(4),
-#if MR >= 6
-	BOTH(5), BOTH(6),
-#endif
-#if MR >= 14
-	BOTH(7), BOTH(8), BOTH(9), BOTH(10), BOTH(11), BOTH(12), BOTH(13), BOTH(14),
-#endif
-};
-#undef BOTH
+HEIGHTS(TILE)
+static tile_function *const tile_functions[MR + 1][TILE_KINDS] = {{0}, HEIGHTS(ENTRY)};
 
 // t[VL][VL] transposed by interleaving halves log2(VL) times.
 #if VL == 16
@@ -183,6 +183,27 @@ static void turn_panel(float *block, const grpo_matrix *m, int64_t panel, int64_
 		}
 }
 
+// Asks for what turn_panel will read soon. It lies far from what is read now, where no hardware looks.
+INLINE void fetch_panel(const grpo_matrix *m, int64_t panel, int64_t k, int valid)
+{
+	int column = PANEL * (m->dtype == GRPO_BF16 ? 2 : 4);
+	const char *p = panel_at(m, panel) + k * column;
+	for (int i = 0; i < valid * column; i += 64) __builtin_prefetch(p + i);
+}
+
+// block[n][32] = 32 columns, of which valid exist, of the rows of a buffer.
+static void copy_rows(float *block, const float *src, int64_t stride, int64_t depth, int valid)
+{
+	for (int64_t n = 0; n < depth; n++, src += stride, block += PANEL) {
+		if (valid == PANEL) {
+			UNROLL for (int c = 0; c < PANEL; c += VL) store(block + c, load(src + c));
+		} else {
+			memcpy(block, src, valid * 4);
+			memset(block + valid, 0, (PANEL - valid) * 4);
+		}
+	}
+}
+
 // The right-hand side of one panel of columns at depths [k, k+depth): where it is, and how far apart.
 static const char *right_side(const grpo_gemm *g, int64_t panel, int64_t k, int64_t depth, int single,
                               float *block, int64_t *stride)
@@ -200,21 +221,21 @@ static const char *right_side(const grpo_gemm *g, int64_t panel, int64_t k, int6
 		}
 		widen_panel(block, p + k * PANEL * 2, depth);
 	} else if (g->b_kind == B_INPUTS) {
-		for (int64_t n = 0; n < depth; n += PANEL)
-			turn_panel(block + n * PANEL, &g->m, (g->m_offset + k + n) / PANEL, c0, valid);
+		for (int64_t n = 0; n < depth; n += PANEL) {
+			int64_t p = (g->m_offset + k + n) / PANEL;
+			fetch_panel(&g->m, p + 2, c0, valid);
+			turn_panel(block + n * PANEL, &g->m, p, c0, valid);
+		}
 	} else {
 		const float *src = g->b + k * g->b_stride + c0;
-		for (int64_t n = 0; n < depth; n++, src += g->b_stride) {
-			memcpy(block + n * PANEL, src, valid * 4);
-			memset(block + n * PANEL + valid, 0, (PANEL - valid) * 4);
-		}
+		copy_rows(block, src, g->b_stride, depth, valid);
 	}
 	return (const char *)block;
 }
 
 // A tile at the right edge, where fewer than 32 columns exist, goes through a padded copy.
 static void edge_tile(tile_function *f, int mr, int valid, const float *a, const char *b, int64_t b_stride, int depth,
-                      float *sums, int first, int last, const target *t)
+                      const char *soon, int64_t soon_stride, float *sums, int first, int last, const target *t)
 {
 	float copy[MR * PANEL] = {0}, bias[PANEL] = {0};
 	target c = *t;
@@ -226,7 +247,7 @@ static void edge_tile(tile_function *f, int mr, int valid, const float *a, const
 	}
 	if (t->accumulate && last)
 		for (int i = 0; i < mr; i++) memcpy(copy + i * PANEL, t->out + i * t->stride, valid * 4);
-	f(a, b, b_stride, depth, sums, first, last, &c);
+	f(a, b, b_stride, depth, soon, soon_stride, sums, first, last, &c);
 	if (last)
 		for (int i = 0; i < mr; i++) memcpy(t->out + i * t->stride, copy + i * PANEL, valid * 4);
 }
@@ -236,7 +257,8 @@ static void gemm_panel(const grpo_gemm *g, float *scratch, int64_t tile0, int64_
 {
 	float *block = scratch, *sums = scratch + DEPTH * PANEL;
 	int valid = min64(g->cols - panel * PANEL, PANEL);
-	int single = tile1 - tile0 == 1, words = g->b_kind == B_OUTPUTS && g->m.dtype == GRPO_BF16 && single;
+	int single = tile1 - tile0 == 1;
+	int kind = g->b_kind == B_OUTPUTS && g->m.dtype == GRPO_BF16 && single ? WORDS : valid <= PANEL / 2 ? NARROW : WIDE;
 	int64_t row0 = tile_start(g->rows, g->row_tiles, tile0);
 	for (int64_t k = 0; k < g->inner; k += DEPTH) {
 		int depth = min64(DEPTH, g->inner - k), first = k == 0, last = k + depth == g->inner;
@@ -254,12 +276,23 @@ static void gemm_panel(const grpo_gemm *g, float *scratch, int64_t tile0, int64_
 				.alpha = g->alpha,
 				.accumulate = g->accumulate,
 			};
-			tile_function *f = tile_functions[mr][words];
+			const char *soon = (const char *)(a + mr * g->inner); // the same depths of the next tile
+			int64_t soon_stride = 4 * mr;
+			if (single) {
+				soon = b + WORDS_AHEAD * stride;
+				soon_stride = stride;
+			} else if (i + 1 == tile1) {
+				if (g->b_kind == B_OUTPUTS) {
+					soon_stride = g->m.dtype == GRPO_BF16 ? 64 : 128;
+					soon = panel_at(&g->m, g->m_offset / PANEL + panel) + (k + depth) * soon_stride;
+				}
+			}
+			tile_function *f = tile_functions[mr][kind];
 			float *s = sums + (row - row0) * PANEL;
 			if (valid == PANEL)
-				f(a, b, stride, depth, s, first, last, &t);
+				f(a, b, stride, depth, soon, soon_stride, s, first, last, &t);
 			else
-				edge_tile(f, mr, valid, a, b, stride, depth, s, first, last, &t);
+				edge_tile(f, mr, valid, a, b, stride, depth, soon, soon_stride, s, first, last, &t);
 		}
 	}
 }

@@ -24,7 +24,8 @@ static void pack_rows(const void *args, void *scratch, int64_t from, int64_t to)
 	}
 }
 
-// Columns of x [inner, rows] into the same tiles: the left-hand side xᵀ.
+// Columns of x [inner, rows] into the same tiles: the left-hand side xᵀ. All but the last rows are read and
+// written VL wide, and what is too much the next corrects.
 static void pack_cols(const void *args, void *scratch, int64_t from, int64_t to)
 {
 	const grpo_pack_cols *p = args;
@@ -34,7 +35,9 @@ static void pack_cols(const void *args, void *scratch, int64_t from, int64_t to)
 		int mr = tile_start(p->rows, p->tiles, t + 1) - row;
 		float *dst = p->packed + row * p->inner;
 		const float *src = p->x + row;
-		for (int64_t k = 0; k < p->inner; k++)
+		int64_t k = 0;
+		for (; k < p->inner - VL; k++) store(dst + k * mr, load(src + k * p->stride));
+		for (; k < p->inner; k++)
 			for (int i = 0; i < mr; i++) dst[k * mr + i] = src[k * p->stride + i];
 	}
 }
