@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "args_linear.h"
+#include "args_point.h"
 #include "ops.h"
 
 enum { ARGS_BYTES = 512 };

@@ -8,4 +8,18 @@
 	OP(pack_rows)     \
 	OP(pack_cols)     \
 	OP(gemm)          \
-	OP(bias_grad)
+	OP(bias_grad) \
+	OP(embed) \
+	OP(embed_grad) \
+	OP(rms_norm) \
+	OP(rms_norm_grad_x) \
+	OP(rms_norm_grad_w) \
+	OP(inverse_rms) \
+	OP(qk_norm_rope) \
+	OP(qk_norm_rope_grad_x) \
+	OP(qk_norm_rope_grad_w) \
+	OP(swiglu) \
+	OP(swiglu_grad) \
+	OP(add) \
+	OP(sum_squares) \
+	OP(adam)

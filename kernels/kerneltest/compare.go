@@ -29,8 +29,8 @@ func join(parts []result) (whole result) {
 }
 
 // near demands that every number of got is within tolerance of want, relative to the root mean square
-// of the output it belongs to: that is the magnitude of a sum of random terms, which a wrong or
-// missing term changes by much more than rounding does.
+// of the output it belongs to, or to 1, the size of what it was made from: that is the magnitude of a
+// sum of random terms, which a wrong or missing term changes by much more than rounding does.
 func near(t *testing.T, what string, tolerance float64, want, got result) {
 	t.Helper()
 	for i := range want {
@@ -47,7 +47,7 @@ func nearSlice(t *testing.T, what string, operand int, tolerance float64, want, 
 	for _, w := range want.data {
 		squares += float64(w) * float64(w)
 	}
-	allowed := tolerance * math.Sqrt(squares/float64(max(1, len(want.data))))
+	allowed := tolerance * math.Sqrt(max(1, squares/float64(max(1, len(want.data)))))
 	worst, at := 0.0, -1
 	for i, w := range want.data {
 		off := math.Abs(float64(got.data[i]) - float64(w))

@@ -1,0 +1,90 @@
+// Arguments of the kernels that treat rows one by one, and of the optimizer. A task is one row unless
+// it says otherwise; included after args_linear.h.
+
+typedef struct {
+	float *out; // [rows, m.cols]
+	grpo_matrix m;
+	const int32_t *ids;
+} grpo_embed;
+
+// A task is one block of SUM_COLUMNS columns, and sees all rows in order.
+typedef struct {
+	float *d_table; // [·, cols]
+	const float *d_out;
+	const int32_t *ids;
+	int64_t rows, cols;
+} grpo_embed_grad;
+
+typedef struct {
+	float *out;
+	const float *dy; // gradients only
+	const float *x, *weight;
+	float eps;
+	int64_t cols;
+} grpo_rms_norm;
+typedef grpo_rms_norm grpo_rms_norm_grad_x;
+
+// out [rows, heads] = 1 / sqrt(mean(x²) + eps) of the first heads runs of cols numbers of each row.
+typedef struct {
+	float *out;
+	const float *x;
+	float eps;
+	int64_t stride, heads, cols;
+} grpo_inverse_rms;
+
+// A task is one block of SUM_COLUMNS columns.
+typedef struct {
+	float *dw;
+	const float *dy, *x;
+	const float *inverse; // [rows], from inverse_rms
+	int64_t rows, cols;
+} grpo_rms_norm_grad_w;
+
+typedef struct {
+	float *out;
+	const float *dy; // gradients only
+	const float *x, *qw, *kw, *rope;
+	float eps;
+	int64_t q_heads, kv_heads, dim;
+} grpo_qk_norm_rope;
+typedef grpo_qk_norm_rope grpo_qk_norm_rope_grad_x;
+
+// A task is one block of ROPE_COLUMNS pairs of columns, first those of the queries, then of the keys.
+enum { ROPE_COLUMNS = 16 };
+typedef struct {
+	float *dqw, *dkw;
+	const float *dy, *x, *rope;
+	const float *inverse; // [rows, q_heads + kv_heads], from inverse_rms
+	int64_t rows, q_heads, kv_heads, dim;
+} grpo_qk_norm_rope_grad_w;
+
+typedef struct {
+	float *out;
+	const float *dy; // gradients only
+	const float *x;  // [rows, 2·cols]
+	int64_t cols;
+} grpo_swiglu;
+typedef grpo_swiglu grpo_swiglu_grad;
+
+// The rest are long rows of n numbers; a task is RUN of them.
+enum { RUN = 8192 };
+typedef struct {
+	float *out;
+	const float *a, *b;
+	int64_t n;
+} grpo_add;
+
+typedef struct {
+	double *out; // one sum for each task
+	const float *x;
+	int64_t n;
+} grpo_sum_squares;
+
+typedef struct {
+	float *p, *m, *v;
+	const float *g;
+	int64_t n;
+	float rate, decay; // decay is rate · weight decay
+	float beta1, beta2, eps, scale;
+	float correction1, correction2;
+} grpo_adam;

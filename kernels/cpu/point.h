@@ -1,0 +1,218 @@
+// Kernels that treat rows one by one. Each passes over its row once; a second look finds it in the
+// nearest cache.
+
+static void embed(const void *args, void *scratch, int64_t from, int64_t to)
+{
+	const grpo_embed *a = args;
+	(void)scratch;
+	for (int64_t t = from; t < to; t++) {
+		const char *panel = panel_at(&a->m, a->ids[t] / PANEL);
+		int r = a->ids[t] % PANEL;
+		float *out = a->out + t * a->m.cols;
+		if (a->m.dtype == GRPO_BF16) {
+			const uint16_t *half = (const uint16_t *)panel + half_of_row(r);
+			for (int64_t k = 0; k < a->m.cols; k++) out[k] = float_of_bf16(half[k * PANEL]);
+		} else {
+			for (int64_t k = 0; k < a->m.cols; k++) out[k] = ((const float *)panel)[k * PANEL + r];
+		}
+	}
+}
+
+static void embed_grad(const void *args, void *scratch, int64_t from, int64_t to)
+{
+	const grpo_embed_grad *a = args;
+	(void)scratch;
+	int64_t c0 = from * SUM_COLUMNS, c1 = min64(to * SUM_COLUMNS, a->cols);
+	for (int64_t t = 0; t < a->rows; t++) {
+		float *dw = a->d_table + a->ids[t] * a->cols;
+		const float *d = a->d_out + t * a->cols;
+		for (int64_t c = c0; c < c1; c += VL) put(dw, c, c1, take(dw, c, c1) + take(d, c, c1));
+	}
+}
+
+static void rms_norm(const void *args, void *scratch, int64_t from, int64_t to)
+{
+	const grpo_rms_norm *a = args;
+	int64_t n = a->cols;
+	(void)scratch;
+	for (int64_t t = from; t < to; t++) {
+		const float *x = a->x + t * n;
+		float r = inverse_root(x, n, a->eps);
+		for (int64_t i = 0; i < n; i += VL) put(a->out + t * n, i, n, take(x, i, n) * r * take(a->weight, i, n));
+	}
+}
+
+// dx = r·(dy·w) − x·r³/n · Σ dy·w·x, the gradient of w·x·r with r = 1/sqrt(mean(x²) + eps).
+INLINE void norm_grad(float *dx, const float *dy, const float *x, const float *w, int64_t n, float eps)
+{
+	lanes sum = lanes_of(0);
+	for (int64_t i = 0; i < n; i += LANES)
+		UNROLL for (int v = 0; v < LANE_VECTORS; v++)
+		{
+			int64_t j = i + v * VL;
+			vf g = take(dy, j, n) * take(w, j, n);
+			sum.v[v] += g * take(x, j, n);
+		}
+	float r = inverse_root(x, n, eps), along = lanes_sum(&sum) * (r * r * r) / (float)n;
+	for (int64_t i = 0; i < n; i += VL) {
+		vf g = take(dy, i, n) * take(w, i, n);
+		put(dx, i, n, two_products_minus(g, splat(r), take(x, i, n), splat(along)));
+	}
+}
+
+static void rms_norm_grad_x(const void *args, void *scratch, int64_t from, int64_t to)
+{
+	const grpo_rms_norm_grad_x *a = args;
+	int64_t n = a->cols;
+	(void)scratch;
+	for (int64_t t = from; t < to; t++) norm_grad(a->out + t * n, a->dy + t * n, a->x + t * n, a->weight, n, a->eps);
+}
+
+static void inverse_rms(const void *args, void *scratch, int64_t from, int64_t to)
+{
+	const grpo_inverse_rms *a = args;
+	(void)scratch;
+	for (int64_t t = from; t < to; t++)
+		for (int64_t h = 0; h < a->heads; h++)
+			a->out[t * a->heads + h] = inverse_root(a->x + t * a->stride + h * a->cols, a->cols, a->eps);
+}
+
+static void rms_norm_grad_w(const void *args, void *scratch, int64_t from, int64_t to)
+{
+	const grpo_rms_norm_grad_w *a = args;
+	int64_t n = a->cols;
+	(void)scratch;
+	for (int64_t task = from; task < to; task++) {
+		int64_t c0 = task * SUM_COLUMNS, c1 = min64(c0 + SUM_COLUMNS, n);
+		float sum[SUM_COLUMNS] = {0};
+		for (int64_t t = 0; t < a->rows; t++)
+			for (int64_t c = c0; c < c1; c += VL) {
+				vf product = take(a->dy + t * n, c, c1) * take(a->x + t * n, c, c1);
+				store(sum + c - c0, load(sum + c - c0) + product * a->inverse[t]);
+			}
+		for (int64_t c = c0; c < c1; c += VL) put(a->dw, c, c1, take(a->dw, c, c1) + load(sum + c - c0));
+	}
+}
+
+// y = x turned by the angles of a row of the rope table; backward turns back. In place is fine.
+INLINE void turn(float *y, const float *x, const float *rope, int64_t half, int backward)
+{
+	for (int64_t i = 0; i < half; i += VL) {
+		vf a = take(x, i, half), b = take(x + half, i, half);
+		vf c = take(rope, i, half), s = take(rope + half, i, half);
+		if (backward)
+			s = -s;
+		put(y, i, half, two_products_minus(a, c, b, s));
+		put(y + half, i, half, two_products(b, c, a, s));
+	}
+}
+
+static void qk_norm_rope(const void *args, void *scratch, int64_t from, int64_t to)
+{
+	const grpo_qk_norm_rope *a = args;
+	int64_t n = a->dim, heads = a->q_heads + a->kv_heads, width = (heads + a->kv_heads) * n;
+	float *normed = scratch;
+	for (int64_t t = from; t < to; t++) {
+		const float *row = a->x + t * width;
+		float *out = a->out + t * width;
+		for (int64_t h = 0; h < heads; h++) {
+			const float *x = row + h * n, *w = h < a->q_heads ? a->qw : a->kw;
+			float r = inverse_root(x, n, a->eps);
+			for (int64_t i = 0; i < n; i += VL) put(normed, i, n, take(x, i, n) * r * take(w, i, n));
+			turn(out + h * n, normed, a->rope + t * n, n / 2, 0);
+		}
+		memcpy(out + heads * n, row + heads * n, 4 * a->kv_heads * n);
+	}
+}
+
+static void qk_norm_rope_grad_x(const void *args, void *scratch, int64_t from, int64_t to)
+{
+	const grpo_qk_norm_rope_grad_x *a = args;
+	int64_t n = a->dim, heads = a->q_heads + a->kv_heads, width = (heads + a->kv_heads) * n;
+	float *d_normed = scratch;
+	for (int64_t t = from; t < to; t++) {
+		const float *row = a->x + t * width, *dy = a->dy + t * width;
+		float *dx = a->out + t * width;
+		for (int64_t h = 0; h < heads; h++) {
+			turn(d_normed, dy + h * n, a->rope + t * n, n / 2, 1);
+			norm_grad(dx + h * n, d_normed, row + h * n, h < a->q_heads ? a->qw : a->kw, n, a->eps);
+		}
+		memcpy(dx + heads * n, dy + heads * n, 4 * a->kv_heads * n);
+	}
+}
+
+// Columns [i, i+ROPE_COLUMNS) of the first half and their partners in the second, over rows and then heads.
+INLINE void rope_grad_columns(const grpo_qk_norm_rope_grad_w *a, float *dw, int64_t head0, int64_t head1, int64_t i)
+{
+	int64_t n = a->dim, half = n / 2, heads = a->q_heads + a->kv_heads, width = (heads + a->kv_heads) * n;
+	for (int64_t end = min64(i + ROPE_COLUMNS, half); i < end; i += VL) {
+		vf low = splat(0), high = splat(0);
+		for (int64_t t = 0; t < a->rows; t++) {
+			vf c = take(a->rope + t * n, i, half), s = take(a->rope + t * n + half, i, half);
+			for (int64_t h = head0; h < head1; h++) {
+				const float *dy = a->dy + t * width + h * n, *x = a->x + t * width + h * n;
+				vf d0 = take(dy, i, half), d1 = take(dy + half, i, half);
+				float r = a->inverse[t * heads + h];
+				vf n0 = take(x, i, half) * r, n1 = take(x + half, i, half) * r;
+				low += two_products(d0, c, d1, s) * n0;
+				high += two_products_minus(d1, c, d0, s) * n1;
+			}
+		}
+		put(dw, i, half, take(dw, i, half) + low);
+		put(dw + half, i, half, take(dw + half, i, half) + high);
+	}
+}
+
+static void qk_norm_rope_grad_w(const void *args, void *scratch, int64_t from, int64_t to)
+{
+	const grpo_qk_norm_rope_grad_w *a = args;
+	int64_t blocks = (a->dim / 2 + ROPE_COLUMNS - 1) / ROPE_COLUMNS;
+	(void)scratch;
+	for (int64_t task = from; task < to; task++) {
+		int64_t i = task % blocks * ROPE_COLUMNS;
+		if (task < blocks)
+			rope_grad_columns(a, a->dqw, 0, a->q_heads, i);
+		else
+			rope_grad_columns(a, a->dkw, a->q_heads, a->q_heads + a->kv_heads, i);
+	}
+}
+
+static void swiglu(const void *args, void *scratch, int64_t from, int64_t to)
+{
+	const grpo_swiglu *a = args;
+	int64_t n = a->cols;
+	(void)scratch;
+	for (int64_t t = from; t < to; t++) {
+		const float *gate = a->x + t * 2 * n, *up = gate + n;
+		for (int64_t i = 0; i < n; i += VL) {
+			vf g = take(gate, i, n);
+			put(a->out + t * n, i, n, g / (vexp(-g) + 1.0f) * take(up, i, n));
+		}
+	}
+}
+
+static void swiglu_grad(const void *args, void *scratch, int64_t from, int64_t to)
+{
+	const grpo_swiglu_grad *a = args;
+	int64_t n = a->cols;
+	(void)scratch;
+	for (int64_t t = from; t < to; t++) {
+		const float *gate = a->x + t * 2 * n, *up = gate + n;
+		float *d_gate = a->out + t * 2 * n, *d_up = d_gate + n;
+		for (int64_t i = 0; i < n; i += VL) {
+			vf g = take(gate, i, n), d = take(a->dy + t * n, i, n);
+			vf sigmoid = 1.0f / (vexp(-g) + 1.0f), silu = g * sigmoid;
+			vf rest = 1.0f - sigmoid, slope = sigmoid + silu * rest;
+			put(d_gate, i, n, d * take(up, i, n) * slope);
+			put(d_up, i, n, d * silu);
+		}
+	}
+}
+
+static void add(const void *args, void *scratch, int64_t from, int64_t to)
+{
+	const grpo_add *a = args;
+	int64_t end = min64(to * RUN, a->n);
+	(void)scratch;
+	for (int64_t i = from * RUN; i < end; i += VL) put(a->out, i, end, take(a->a, i, end) + take(a->b, i, end));
+}

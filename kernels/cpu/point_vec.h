@@ -1,0 +1,75 @@
+// What kernels over rows of any length need: vectors that may hang over the end, and formulas that
+// must not depend on how a compiler fuses them.
+
+static __attribute__((noinline)) vf take_part(const float *p, int64_t n)
+{
+	float t[VL] = {0};
+	if (n > 0)
+		memcpy(t, p, 4 * n);
+	return load(t);
+}
+
+static __attribute__((noinline)) void put_part(float *p, int64_t n, vf v)
+{
+	float t[VL];
+	store(t, v);
+	if (n > 0)
+		memcpy(p, t, 4 * n);
+}
+
+// Elements i … i+VL−1 of p[n]; beyond the end there are zeroes.
+INLINE vf take(const float *p, int64_t i, int64_t n) { return i + VL <= n ? load(p + i) : take_part(p + i, n - i); }
+
+INLINE void put(float *p, int64_t i, int64_t n, vf v)
+{
+	if (i + VL <= n)
+		store(p + i, v);
+	else
+		put_part(p + i, n - i, v);
+}
+
+// a·b + c·d as a chain of two fused steps from zero.
+INLINE vf two_products(vf a, vf b, vf c, vf d)
+{
+	vf sum = splat(0) + a * b;
+	return sum + c * d;
+}
+
+INLINE vf two_products_minus(vf a, vf b, vf c, vf d)
+{
+	vf sum = splat(0) + a * b;
+	return sum - c * d;
+}
+
+// Correctly rounded, as every processor does it; the compiler's own would ask libm about errors.
+INLINE vf vsqrt(vf x)
+{
+	vf r;
+#if defined(__x86_64__) && VL == 4
+	__asm__("sqrtps %1, %0" : "=x"(r) : "x"(x));
+#elif defined(__x86_64__)
+	__asm__("vsqrtps %1, %0" : "=v"(r) : "v"(x));
+#elif defined(__aarch64__)
+	__asm__("fsqrt %0.4s, %1.4s" : "=w"(r) : "w"(x));
+#else
+	for (int i = 0; i < VL; i++) r[i] = __builtin_sqrtf(x[i]);
+#endif
+	return r;
+}
+
+// Σ a·b over a row, in 16 lanes.
+INLINE float row_dot(const float *a, const float *b, int64_t n)
+{
+	lanes sum = lanes_of(0);
+	for (int64_t i = 0; i < n; i += LANES)
+		UNROLL for (int v = 0; v < LANE_VECTORS; v++)
+			sum.v[v] += take(a, i + v * VL, n) * take(b, i + v * VL, n);
+	return lanes_sum(&sum);
+}
+
+// 1 / sqrt(mean(x²) + eps)
+INLINE float inverse_root(const float *x, int64_t n, float eps)
+{
+	vf root = vsqrt(splat(row_dot(x, x, n) / (float)n + eps));
+	return 1 / root[0];
+}

@@ -1,0 +1,100 @@
+package cpu
+
+// #cgo !amd64,!arm64 LDFLAGS: -lm
+// #include "kernels.h"
+import "C"
+
+import (
+	"math"
+	"unsafe"
+
+	"github.com/seed-7879b91d/grpo/kernels"
+)
+
+// Loss is plain Go in double precision: a batch has few rows.
+func (b *Backend) Loss(dlogp, stats kernels.Buffer, in kernels.LossIn, l kernels.Loss, T int) {
+	kernels.CheckLoss(dlogp, stats, in, l, T)
+	defer b.release()
+	floats := func(what string, x kernels.Buffer) []C.float { return unsafe.Slice(b.f32(what, x, T), T) }
+	var (
+		d         = floats("Loss: dlogp", dlogp)
+		logp, old = floats("Loss: logp", in.LogP), floats("Loss: old logp", in.OldLogP)
+		entropy   = floats("Loss: entropy", in.Entropy)
+		advantage = floats("Loss: advantage", in.Advantage)
+		weight    = floats("Loss: weight", in.Weight)
+		sum       = unsafe.Slice((*float64)(b.f64("Loss: stats", stats, kernels.NumStats)), kernels.NumStats)
+	)
+	clear(sum)
+	sum[kernels.StatRatioMin], sum[kernels.StatRatioMax] = math.Inf(1), math.Inf(-1)
+	for t, w := range weight {
+		if w == 0 {
+			d[t] = 0
+			continue
+		}
+		diff := float64(logp[t]) - float64(old[t])
+		ratio := math.Exp(diff)
+		loss, slope, clipped := lossOf(l, float64(logp[t]), ratio, float64(advantage[t]))
+		d[t] = C.float(float64(w) * slope)
+		sum[kernels.StatLoss] += float64(w) * loss
+		sum[kernels.StatRows]++
+		sum[kernels.StatRatio] += ratio
+		sum[kernels.StatRatioSq] += ratio * ratio
+		sum[kernels.StatRatioMin] = min(sum[kernels.StatRatioMin], ratio)
+		sum[kernels.StatRatioMax] = max(sum[kernels.StatRatioMax], ratio)
+		sum[kernels.StatKL1] -= diff
+		sum[kernels.StatKL2] += diff * diff / 2
+		sum[kernels.StatMaxDiff] = max(sum[kernels.StatMaxDiff], math.Abs(diff))
+		sum[kernels.StatEntropy] += float64(entropy[t])
+		if clipped {
+			sum[kernels.StatClipped]++
+		}
+	}
+}
+
+// lossOf is the loss of a row of weight one, its derivative by logp, and whether the clip range
+// changed that derivative.
+func lossOf(l kernels.Loss, logp, ratio, advantage float64) (loss, slope float64, clipped bool) {
+	clamped := max(float64(l.Low), min(ratio, float64(l.High)))
+	switch l.Kind {
+	case kernels.CrossEntropy:
+		return -advantage * logp, -advantage, false
+	case kernels.CISPO:
+		return -clamped * advantage * logp, -clamped * advantage, clamped != ratio && advantage != 0
+	case kernels.PPO:
+		if clamped*advantage < ratio*advantage {
+			return -clamped * advantage, 0, true
+		}
+	}
+	return -ratio * advantage, -ratio * advantage, false
+}
+
+// SumSquares folds the sums of fixed runs in their order.
+func (b *Backend) SumSquares(out, x kernels.Buffer, n int) {
+	kernels.CheckSumSquares(out, x, n)
+	defer b.release()
+	runs := blocksOf(n, C.RUN)
+	a := args[C.grpo_sum_squares](b)
+	a.out = (*C.double)(b.shared(slotPartial, 8*runs))
+	a.x, a.n = b.f32("SumSquares: x", x, n), C.int64_t(n)
+	partial := unsafe.Slice(a.out, runs)
+	b.run(b.ops.sum_squares, runs, b.grain(runs, 1))
+	var sum C.double
+	for _, p := range partial {
+		sum += p
+	}
+	*b.f64("SumSquares: out", out, 1) = sum
+}
+
+// Adam updates p, m and v in place.
+func (b *Backend) Adam(p, m, v, g kernels.Buffer, s kernels.AdamStep, n int) {
+	kernels.CheckAdam(p, m, v, g, n)
+	defer b.release()
+	a := args[C.grpo_adam](b)
+	a.p, a.m, a.v = b.f32("Adam: p", p, n), b.f32("Adam: m", m, n), b.f32("Adam: v", v, n)
+	a.g, a.n = b.f32("Adam: g", g, n), C.int64_t(n)
+	a.rate, a.decay = C.float(s.LR), C.float(s.LR*s.WeightDecay)
+	a.beta1, a.beta2, a.eps = C.float(s.Beta1), C.float(s.Beta2), C.float(s.Eps)
+	a.scale = C.float(s.GradScale)
+	a.correction1, a.correction2 = C.float(s.Correction1), C.float(s.Correction2)
+	b.run(b.ops.adam, blocksOf(n, C.RUN), 1)
+}
