@@ -65,6 +65,15 @@ func (d Datum) Check(c Config) error {
 
 func finite(x float32) bool { return !math.IsNaN(float64(x)) && !math.IsInf(float64(x), 0) }
 
+// CheckSequence reports why a sequence cannot be scored: it is empty, too long, or holds a token that
+// the model does not have.
+func (c Config) CheckSequence(tokens []int32) error {
+	if len(tokens) < 2 {
+		return badinput.Errorf("sequence of %d tokens, expected at least 2: the first is not predicted", len(tokens))
+	}
+	return c.checkTokens(tokens)
+}
+
 // checkTokens reports the first token that the model does not have, and a sequence that is too long.
 func (c Config) checkTokens(tokens []int32) error {
 	if len(tokens) > c.MaxPositions {

@@ -30,8 +30,8 @@ type paramGrad struct {
 
 // inputs are the leaves that change from batch to batch.
 type inputs struct {
-	tokens, positions, targets operand // I32
-	old, advantage, weight     operand // F32
+	tokens, positions, targets input // I32
+	old, advantage, weight     input // F32
 }
 
 // builder writes an architecture's graph. The first failure sticks, so that an architecture reads as
@@ -74,8 +74,8 @@ func (b *builder) leaf(name string, rows, width int, o *operand) *gorgonia.Node 
 }
 
 // inputRows is the leaf of a per-row input.
-func (b *builder) inputRows(name string, o *operand) *gorgonia.Node {
-	return b.leaf(name, anyRows, 1, o)
+func (b *builder) inputRows(name string, in *input) *gorgonia.Node {
+	return b.leaf(name, anyRows, 1, &in.operand)
 }
 
 // param is a leaf whose gradient is wanted in dest.

@@ -3,6 +3,7 @@ package model
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/tensorfile"
@@ -23,8 +24,9 @@ type Policy struct {
 	rows    int // the size of the input leaves and of every program
 
 	scorer, trainer *Program
-	logp            []float32 // host copy of a batch's results
-	stats           [kernels.NumStats]float64
+	logp            input                     // the log-probabilities of a batch, on the host
+	stats           [kernels.NumStats]float64 // its statistics
+	statsAny        any
 }
 
 // Options are the choices that do not change a result.
@@ -57,9 +59,9 @@ func Open(b kernels.Backend, dir string, trainable bool, o Options) (*Policy, er
 
 // Random makes a model of a shape that Shapes lists, with weights that mean nothing.
 func Random(b kernels.Backend, shape string, o Options) (*Policy, error) {
-	cfg, ok := shapes[shape]
-	if !ok {
-		return nil, badinput.Errorf("shape %q is not known; expected one of %q", shape, Shapes())
+	cfg, err := shapeNamed(shape)
+	if err != nil {
+		return nil, err
 	}
 	w, err := randomWeights(b, cfg, 1)
 	if err != nil {
@@ -72,7 +74,9 @@ func newPolicy(b kernels.Backend, cfg Config, w *Weights, o Options) *Policy {
 	if o.MaxRows == 0 {
 		o.MaxRows = defaultRows
 	}
-	return &Policy{Config: cfg, Options: o, b: b, weights: w}
+	p := &Policy{Config: cfg, Options: o, b: b, weights: w}
+	p.statsAny = p.stats[:]
+	return p
 }
 
 // Attach gives the policy an adapter, in place of any before.
@@ -122,10 +126,7 @@ func (p *Policy) Publish() {
 func (p *Policy) Score(ctx context.Context, sequences [][]int32, temperature float32) ([][]float32, error) {
 	longest := 0
 	for i, s := range sequences {
-		if len(s) < 2 {
-			return nil, badinput.Errorf("sequence %d: %d tokens, expected at least 2", i, len(s))
-		}
-		if err := p.checkTokens(s); err != nil {
+		if err := p.CheckSequence(s); err != nil {
 			return nil, fmt.Errorf("sequence %d: %w", i, err)
 		}
 		longest = max(longest, len(s)-1)
@@ -138,11 +139,12 @@ func (p *Policy) Score(ctx context.Context, sequences [][]int32, temperature flo
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		if err := p.run(p.scorer, batch, temperature, kernels.Loss{}); err != nil {
+		logp, err := p.run(p.scorer, batch, temperature, kernels.Loss{})
+		if err != nil {
 			return nil, err
 		}
 		for k, i := range batch.Sequences {
-			out[i] = append([]float32(nil), p.logp[batch.Starts[k]:batch.Starts[k+1]]...)
+			out[i] = slices.Clone(logp[batch.Starts[k]:batch.Starts[k+1]])
 		}
 	}
 	return out, nil
@@ -173,10 +175,10 @@ func (p *Policy) Accumulate(ctx context.Context, datums []Datum, o Objective) (S
 		if err := ctx.Err(); err != nil {
 			return stats, err
 		}
-		if err := p.run(p.trainer, batch, o.Temperature, o.Loss); err != nil {
+		if _, err := p.run(p.trainer, batch, o.Temperature, o.Loss); err != nil {
 			return stats, err
 		}
-		if err := p.b.Download(p.stats[:], p.trainer.stats); err != nil {
+		if err := p.b.Download(p.statsAny, p.trainer.stats); err != nil {
 			return stats, err
 		}
 		stats.add(&p.stats)
@@ -184,15 +186,15 @@ func (p *Policy) Accumulate(ctx context.Context, datums []Datum, o Objective) (S
 	return stats, nil
 }
 
-// run loads and runs one batch and brings its log-probabilities to the host.
-func (p *Policy) run(prog *Program, batch *Batch, temperature float32, loss kernels.Loss) error {
+// run loads and runs one batch and brings its log-probabilities to the host, until the next run.
+func (p *Policy) run(prog *Program, batch *Batch, temperature float32, loss kernels.Loss) ([]float32, error) {
 	if err := prog.Load(batch, temperature, loss); err != nil {
-		return err
+		return nil, err
 	}
 	if err := prog.RunAll(); err != nil {
-		return err
+		return nil, err
 	}
-	return p.b.Download(p.logp[:batch.Rows()], prog.logp.buf)
+	return p.logp.fetch(p.b, prog.logp.buf, batch.Rows())
 }
 
 // prepare compiles a program, and compiles it again when a sequence does not fit.
@@ -221,19 +223,15 @@ func (p *Policy) prepare(prog **Program, longest int, train bool) error {
 func (p *Policy) grow(rows int) error {
 	p.rows = alignUp(rows)
 	p.scorer, p.trainer = nil, nil
-	p.logp = make([]float32, p.rows)
-	for _, in := range []struct {
-		o     *operand
-		dtype kernels.DType
-	}{
-		{&p.inputs.tokens, kernels.I32}, {&p.inputs.positions, kernels.I32}, {&p.inputs.targets, kernels.I32},
-		{&p.inputs.old, kernels.F32}, {&p.inputs.advantage, kernels.F32}, {&p.inputs.weight, kernels.F32},
-	} {
-		buf, err := p.b.Alloc(in.dtype, p.rows)
-		if err != nil {
-			return fmt.Errorf("inputs of %d rows: %w", p.rows, err)
+	for _, in := range []*input{&p.inputs.tokens, &p.inputs.positions, &p.inputs.targets} {
+		if err := in.grow(p.b, kernels.I32, p.rows); err != nil {
+			return err
 		}
-		*in.o = operand{buf: buf, width: 1}
+	}
+	for _, in := range []*input{&p.inputs.old, &p.inputs.advantage, &p.inputs.weight, &p.logp} {
+		if err := in.grow(p.b, kernels.F32, p.rows); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -16,7 +16,7 @@ type Program struct {
 	x      execution
 	steps  []instruction
 	inputs *inputs
-	starts kernels.Buffer
+	starts input
 	arena  kernels.Buffer
 	logp   *operand
 	stats  kernels.Buffer // F64 [kernels.NumStats]; nil in a program that only scores
@@ -43,7 +43,7 @@ func compile(b kernels.Backend, g *graph, in *inputs, rows int, r Recompute) (*P
 	if p.arena, err = b.Alloc(kernels.F32, l.floats); err != nil {
 		return nil, fmt.Errorf("arena of %d rows: %w", rows, err)
 	}
-	if p.starts, err = b.Alloc(kernels.I32, rows+1); err != nil {
+	if err = p.starts.grow(b, kernels.I32, rows+1); err != nil {
 		return nil, err
 	}
 	if g.loss != nil {
@@ -86,18 +86,18 @@ func (p *Program) Load(b *Batch, temperature float32, loss kernels.Loss) error {
 	if b.Rows() > p.Rows || b.Rows() == 0 {
 		return fmt.Errorf("model: a batch of %d rows for a program of %d", b.Rows(), p.Rows)
 	}
-	be := p.x.b
-	be.Upload(p.inputs.tokens.buf, b.Tokens)
-	be.Upload(p.inputs.positions.buf, b.Positions)
-	be.Upload(p.inputs.targets.buf, b.Targets)
-	be.Upload(p.starts, b.Starts)
+	be, in := p.x.b, p.inputs
+	in.tokens.loadInts(be, b.Tokens)
+	in.positions.loadInts(be, b.Positions)
+	in.targets.loadInts(be, b.Targets)
+	p.starts.loadInts(be, b.Starts)
 	if p.stats != nil {
-		be.Upload(p.inputs.old.buf, b.OldLogProbs)
-		be.Upload(p.inputs.advantage.buf, b.Advantages)
-		be.Upload(p.inputs.weight.buf, b.Weights)
+		in.old.loadFloats(be, b.OldLogProbs)
+		in.advantage.loadFloats(be, b.Advantages)
+		in.weight.loadFloats(be, b.Weights)
 	}
 	p.x.T = b.Rows()
-	p.x.spans = kernels.Spans{Starts: p.starts, N: len(b.Starts) - 1}
+	p.x.spans = kernels.Spans{Starts: p.starts.buf, N: len(b.Starts) - 1}
 	p.x.invTemp = 1 / temperature
 	p.x.loss = loss
 	return nil

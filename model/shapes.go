@@ -3,7 +3,9 @@ package model
 import (
 	"maps"
 	"slices"
+	"strings"
 
+	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/kernels"
 )
 
@@ -19,3 +21,49 @@ var shapes = map[string]Config{
 
 // Shapes are the names that Random takes.
 func Shapes() []string { return slices.Sorted(maps.Keys(shapes)) }
+
+// Product is one weight matrix of a shape.
+type Product struct {
+	Name            string
+	Outputs, Inputs int
+}
+
+// Products are the matrices of one block and of the head of a shape.
+func Products(shape string) ([]Product, error) {
+	c, err := shapeNamed(shape)
+	if err != nil {
+		return nil, err
+	}
+	var all []Product
+	for _, s := range c.layerSlots(0) {
+		if !s.vector {
+			all = append(all, Product{strings.TrimPrefix(s.name, "layers.0."), s.rows(), s.cols})
+		}
+	}
+	return append(all, Product{"head", c.Vocab, c.Hidden}), nil
+}
+
+func shapeNamed(name string) (Config, error) {
+	c, ok := shapes[name]
+	if !ok {
+		return c, badinput.Errorf("shape %q is not known; expected one of %q", name, Shapes())
+	}
+	return c, nil
+}
+
+// Flops is the arithmetic of one token's training with frozen weights and an adapter of that rank:
+// forward, gradient to the activations, and nothing twice. Attention is that of a sequence of T.
+func (c Config) Flops(rank, T int) float64 {
+	block, adapter := 0, 0
+	for _, s := range c.layerSlots(0) {
+		if !s.vector {
+			block += s.size()
+			for _, p := range s.parts {
+				adapter += rank * (p.rows + s.cols)
+			}
+		}
+	}
+	attention := 2 * float64(T) * float64(c.Heads.OutWidth()) // causal: half of 4·T·width
+	perLayer := 4*float64(block) + 6*float64(adapter) + 3.5*attention
+	return float64(c.Layers)*perLayer + 4*float64(c.Vocab*c.Hidden)
+}

@@ -1,0 +1,110 @@
+// Package settings reads key=value words: every key must be known, and a wrong one is answered with
+// the nearest that is.
+package settings
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+)
+
+// Set maps each known key to what takes its value.
+type Set map[string]func(value string) error
+
+// Float takes a number.
+func Float(p *float64) func(string) error {
+	return func(value string) error {
+		v, err := strconv.ParseFloat(value, 64)
+		if err != nil {
+			return badinput.Errorf("found %q, expected a number", value)
+		}
+		*p = v
+		return nil
+	}
+}
+
+// Int takes a whole number.
+func Int(p *int) func(string) error {
+	return func(value string) error {
+		v, err := strconv.Atoi(value)
+		if err != nil {
+			return badinput.Errorf("found %q, expected a whole number", value)
+		}
+		*p = v
+		return nil
+	}
+}
+
+// String takes anything.
+func String(p *string) func(string) error {
+	return func(value string) error { *p = value; return nil }
+}
+
+// Apply gives each word to its key.
+func (s Set) Apply(words []string) error {
+	for _, word := range words {
+		key, value, ok := strings.Cut(word, "=")
+		if !ok {
+			return badinput.Errorf("%q: expected key=value", word)
+		}
+		take, known := s[key]
+		if !known {
+			return Unknown(key, s.keys())
+		}
+		if err := take(value); err != nil {
+			return badinput.Errorf("%s: %w", key, err)
+		}
+	}
+	return nil
+}
+
+func (s Set) keys() []string {
+	keys := make([]string, 0, len(s))
+	for k := range s {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// Unknown is the error for a key that is not among the known ones; it names the nearest.
+func Unknown(key string, known []string) error {
+	if near := Nearest(key, known); near != "" {
+		return badinput.Errorf("unknown key %q; did you mean %q?", key, near)
+	}
+	return badinput.Errorf("unknown key %q; expected one of %q", key, known)
+}
+
+// Nearest is the known word that takes the fewest edits to reach, or "" if none is near.
+func Nearest(word string, known []string) string {
+	best, at := "", len(word)/2+2
+	for _, k := range known {
+		if d := distance(word, k); d < at {
+			best, at = k, d
+		}
+	}
+	return best
+}
+
+// distance counts the insertions, deletions and replacements between two words.
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range a {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range b {
+			cost := diagonal
+			if a[i] != b[j] {
+				cost++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(cost, diagonal+1, row[j]+1)
+		}
+	}
+	return row[len(b)]
+}

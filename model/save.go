@@ -1,0 +1,111 @@
+package model
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/seed-7879b91d/grpo/internal/atomicfile"
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/tensorfile"
+	"github.com/seed-7879b91d/grpo/kernels"
+)
+
+// Save writes what was trained to dir: a PEFT adapter, or a model in f32 with the configuration and
+// the tokenizer of the model in base.
+func (p *Policy) Save(dir, base string) error {
+	if p.adapter != nil {
+		a, err := p.Adapter()
+		if err != nil {
+			return err
+		}
+		return a.Save(dir, base)
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return badinput.Errorf("output directory: %w", err)
+	}
+	sources, err := p.weights.tensors(p.b, p.weights.Params)
+	if err != nil {
+		return err
+	}
+	if err := tensorfile.WriteModel(dir, sources, map[string]string{"format": "pt"}); err != nil {
+		return err
+	}
+	return copyCompanions(dir, base)
+}
+
+// SaveGradients writes the gradients as safetensors, under the names of the tensors that they belong to.
+func (p *Policy) SaveGradients(path string) error {
+	if p.adapter == nil {
+		sources, err := p.weights.tensors(p.b, p.weights.Grads)
+		if err != nil {
+			return err
+		}
+		return tensorfile.Write(path, sources, nil)
+	}
+	grads, err := p.Gradients()
+	if err != nil {
+		return err
+	}
+	var sources []tensorfile.Source
+	for _, e := range grads.Entries() {
+		sources = append(sources, tensorfile.FromFloat32s(e.Name, grads.Of(e), e.Rows, e.Cols))
+	}
+	return tensorfile.Write(path, sources, nil)
+}
+
+// tensors cuts a slab of the whole model into the tensors of its files.
+func (w *Weights) tensors(b kernels.Backend, slab kernels.Buffer) ([]tensorfile.Source, error) {
+	host := make([]float32, slab.Len())
+	if err := b.Download(host, slab); err != nil {
+		return nil, err
+	}
+	var sources []tensorfile.Source
+	for _, name := range w.order {
+		s, at := w.slots[name], w.offsets[name]
+		for _, p := range s.parts {
+			n := p.rows * s.cols
+			sources = append(sources, tensorfile.FromFloat32s(p.tensor, host[at:at+n], s.shape(p)...))
+			at += n
+		}
+	}
+	return sources, nil
+}
+
+// companions are the files that make a directory of weights a model.
+var companions = []string{"generation_config.json", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json",
+	"vocab.json", "merges.txt", "added_tokens.json", "chat_template.jinja"}
+
+// copyCompanions copies config.json, with the weights' new type, and whatever else of the model is there.
+func copyCompanions(dir, base string) error {
+	text, err := os.ReadFile(filepath.Join(base, "config.json"))
+	if err != nil {
+		return err
+	}
+	var config map[string]any
+	if err := json.Unmarshal(text, &config); err != nil {
+		return fmt.Errorf("%s: %w", filepath.Join(base, "config.json"), err)
+	}
+	delete(config, "dtype")
+	config["torch_dtype"] = "float32"
+	if text, err = json.MarshalIndent(config, "", "  "); err != nil {
+		return err
+	}
+	if err := atomicfile.WriteBytes(filepath.Join(dir, "config.json"), append(text, '\n')); err != nil {
+		return err
+	}
+	for _, name := range companions {
+		text, err := os.ReadFile(filepath.Join(base, name))
+		if os.IsNotExist(err) {
+			continue
+		}
+		if err == nil {
+			err = atomicfile.WriteBytes(filepath.Join(dir, name), text)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
