@@ -4,10 +4,8 @@
 package data
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"time"
 )
@@ -112,61 +110,6 @@ func (t *Test) Kind() Kind {
 		return Call
 	}
 	return Stdin
-}
-
-// stdinTest and callTest are the two shapes of a test in JSON.
-type stdinTest struct {
-	Stdin  string `json:"stdin"`
-	Stdout string `json:"stdout"`
-	Limits
-}
-
-type callTest struct {
-	Args     []json.RawMessage `json:"args"`
-	Returns  json.RawMessage   `json:"returns"`
-	UnwrapOK bool              `json:"unwrap_ok,omitempty"`
-	Limits
-}
-
-// MarshalJSON writes {"stdin","stdout"} or {"args","returns"}, never a mixture.
-func (t Test) MarshalJSON() ([]byte, error) {
-	var v any = stdinTest{t.Stdin, t.Stdout, t.Limits}
-	if t.Kind() == Call {
-		v = callTest{t.Args, t.Returns, t.UnwrapOK, t.Limits}
-	}
-	// json.Marshal would turn every < and & of a test into six bytes.
-	var out bytes.Buffer
-	enc := json.NewEncoder(&out)
-	enc.SetEscapeHTML(false)
-	err := enc.Encode(v)
-	return out.Bytes(), err
-}
-
-// UnmarshalJSON reads what MarshalJSON writes. It fails where a test is of both kinds or of none.
-func (t *Test) UnmarshalJSON(text []byte) error {
-	var v struct {
-		Stdin    *string           `json:"stdin"`
-		Stdout   *string           `json:"stdout"`
-		Args     []json.RawMessage `json:"args"`
-		Returns  json.RawMessage   `json:"returns"`
-		UnwrapOK bool              `json:"unwrap_ok"`
-		Limits
-	}
-	if err := json.Unmarshal(text, &v); err != nil {
-		return err
-	}
-	stdin := v.Stdin != nil && v.Stdout != nil
-	call := v.Args != nil && v.Returns != nil
-	mixed := v.Stdin != nil || v.Stdout != nil
-	switch {
-	case stdin && v.Args == nil && v.Returns == nil && !v.UnwrapOK:
-		*t = Test{Stdin: *v.Stdin, Stdout: *v.Stdout, Limits: v.Limits}
-	case call && !mixed:
-		*t = Test{Args: v.Args, Returns: v.Returns, UnwrapOK: v.UnwrapOK, Limits: v.Limits}
-	default:
-		return errors.New(`a test has either "stdin" and "stdout", or "args" and "returns"`)
-	}
-	return nil
 }
 
 // Limits bound one run of an answer. Zero leaves the run's default in place.

@@ -69,3 +69,23 @@ func TestLimits(t *testing.T) {
 	require.Equal(t, 1500*time.Millisecond, l.Time())
 	require.Equal(t, int64(2<<20), l.Memory())
 }
+
+// The lists that the store keeps are what encoding/json makes of the tests one by one.
+func TestEncodeTestsEqualsJSON(t *testing.T) {
+	tests := []Test{
+		{Stdin: "a\u2028\x00\"\\\t\x7f</é😀", Limits: Limits{MemoryMB: 3}},
+		{Args: []json.RawMessage{json.RawMessage("[1, 2]")}, Returns: json.RawMessage("null"), UnwrapOK: true},
+	}
+	got, err := EncodeTests(tests)
+	require.NoError(t, err)
+	want, err := marshal(tests)
+	require.NoError(t, err)
+	require.Equal(t, string(want), string(got))
+
+	back, err := DecodeTests(got)
+	require.NoError(t, err)
+	tests[1].Args[0] = json.RawMessage("[1,2]") // compact
+	require.Equal(t, tests, back)
+	_, err = DecodeTests([]byte(`[{"stdin":"","stdout":""},{"stdin":""}]`))
+	require.ErrorContains(t, err, "tests[1]")
+}

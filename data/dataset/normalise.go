@@ -60,7 +60,7 @@ func normalise(r *row) (*normal, error) {
 	}
 	p.NumTests = len(tests)
 	n := &normal{problem: p}
-	if n.tests, err = encode(tests); err != nil {
+	if n.tests, err = data.EncodeTests(tests); err != nil {
 		return nil, err
 	}
 	if n.light, err = encode(&p); err != nil {
@@ -148,19 +148,15 @@ func (r *row) metadata() (json.RawMessage, rowMetadata, error) {
 	if s, ok := cell.(string); cell == nil || ok && strings.TrimSpace(s) == "" {
 		return nil, meta, nil
 	}
-	raw, err := jsonCell("metadata", cell)
+	raw, err := jsonCell(cell)
 	if err != nil {
 		return nil, meta, err
 	}
-	switch raw[0] {
-	case 'n':
+	if string(raw) == "null" {
 		return nil, meta, nil
-	case '{':
-	default:
-		return nil, meta, refuse(BadField, `"metadata": found %s, expected an object`, kindOfJSON(raw))
 	}
-	if err := json.Unmarshal(raw, &meta); err != nil {
-		return nil, meta, refuse(BadField, `"metadata": %s`, explainJSON(err))
+	if err := decode("metadata", raw, &meta, BadField); err != nil {
+		return nil, meta, err
 	}
 	return raw, meta, nil
 }

@@ -159,7 +159,7 @@ func TestRefusals(t *testing.T) {
 		{"functional output that is not JSON", `{"prompt":"x","metadata":{"func_name":"f"},"tests":[{"testtype":"functional","input":"1","output":"True"}]}`, BadExpected, `found "True"`},
 		{"functional output that is not text", `{"prompt":"x","metadata":{"func_name":"f"},"tests":[{"testtype":"functional","input":"1","output":[1]}]}`, BadExpected, "found a list"},
 		{"unwrap what is not wrapped", `{"prompt":"x","fn_name":"f","tests":[{"args":[],"returns":[1,2],"unwrap_ok":true}]}`, BadExpected, "one element"},
-		{"metadata", `{"prompt":"x","metadata":"[1]",` + stdin + `}`, BadField, `"metadata": found a list, expected an object`},
+		{"metadata", `{"prompt":"x","metadata":"[1]",` + stdin + `}`, BadField, `"metadata": found a JSON array, expected an object`},
 		{"starter code", `{"prompt":"x","starter_code":5,` + stdin + `}`, BadField, `"starter_code": found a number, expected a string`},
 		{"id", `{"id":[1],"prompt":"x",` + stdin + `}`, BadField, `"id"`},
 		{"limit", `{"prompt":"x","time_limit_ms":-5,` + stdin + `}`, BadField, `"time_limit_ms"`},
@@ -175,4 +175,23 @@ func TestRefusals(t *testing.T) {
 			require.Contains(t, refused.Detail, c.says)
 		})
 	}
+}
+
+// unquote agrees with encoding/json on everything that checkText lets pass.
+func FuzzUnquote(f *testing.F) {
+	for _, s := range []string{`""`, `"plain"`, `"\"\\\/\b\f\n\r\t"`, `"\u00e9\ud83d\ude00\u0000x"`, `"\\ud800"`, `"\ud800"`, `"é😀"`, `"\\\\\\u0041\u0041"`} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		raw := []byte(s)
+		var want string
+		if json.Unmarshal(raw, &want) != nil || len(raw) == 0 || raw[0] != '"' || raw[len(raw)-1] != '"' {
+			return
+		}
+		if checkText(raw) != nil {
+			require.Contains(t, want, "\ufffd", "what is refused would have changed")
+			return
+		}
+		require.Equal(t, want, unquote(raw))
+	})
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"unicode/utf16"
 	"unicode/utf8"
 )
 
@@ -53,6 +54,19 @@ func refuse(reason Reason, format string, args ...any) error {
 	return &Refused{Reason: reason, Detail: fmt.Sprintf(format, args...)}
 }
 
+// cell is a column of a line of JSON Lines.
+type cell struct{ value any }
+
+// UnmarshalJSON keeps a string unquoted and anything else as it is.
+func (c *cell) UnmarshalJSON(raw []byte) error {
+	if raw[0] == '"' {
+		c.value = unquote(raw)
+	} else {
+		c.value = json.RawMessage(bytes.Clone(raw))
+	}
+	return nil
+}
+
 // split makes the cells of a line of JSON Lines.
 func (r *row) split() error {
 	if r.line == nil {
@@ -61,47 +75,47 @@ func (r *row) split() error {
 	if err := checkText(r.line); err != nil {
 		return err
 	}
-	var fields map[string]json.RawMessage
+	var fields map[string]*cell // nil for null
 	if err := json.Unmarshal(r.line, &fields); err != nil {
 		return refuse(NotJSON, "the line: %s", explainJSON(err))
 	}
 	r.line, r.cells = nil, make(map[string]any, len(fields))
-	for name, raw := range fields {
-		if !readColumns[name] {
+	for name, c := range fields {
+		switch {
+		case !readColumns[name]:
 			r.others = append(r.others, name)
-			continue
-		}
-		switch raw[0] {
-		case 'n': // null
-		case '"':
-			var s string
-			if err := json.Unmarshal(raw, &s); err != nil {
-				return refuse(NotJSON, "%q: %v", name, err)
-			}
-			r.cells[name] = s
-		default:
-			r.cells[name] = raw
+		case c != nil:
+			r.cells[name] = c.value
 		}
 	}
 	return nil
 }
 
-// jsonCell is a cell as JSON: collections often store a JSON value inside a string.
-func jsonCell(name string, cell any) (json.RawMessage, error) {
-	s, ok := cell.(string)
+// jsonCell is a cell as JSON, not yet validated: collections often store a JSON value in a string.
+func jsonCell(value any) (json.RawMessage, error) {
+	s, ok := value.(string)
 	if !ok {
-		return cell.(json.RawMessage), nil
+		return value.(json.RawMessage), nil
 	}
-	raw := []byte(s)
-	if err := checkText(raw); err != nil {
-		return nil, err
+	raw := bytes.TrimSpace([]byte(s))
+	if len(raw) == 0 {
+		raw = []byte(" ") // no JSON value, but something to look at
 	}
-	if !json.Valid(raw) {
-		var v any
-		err := json.Unmarshal(raw, &v)
-		return nil, refuse(NotJSON, "%q: %s", name, explainJSON(err))
+	return raw, checkText(raw)
+}
+
+// decode is json.Unmarshal for the cell of that name. Text that is no JSON is refused as such, a
+// value that does not fit v for the given reason.
+func decode(name string, raw json.RawMessage, v any, reason Reason) error {
+	err := json.Unmarshal(raw, v)
+	if err == nil {
+		return nil
 	}
-	return bytes.TrimSpace(raw), nil
+	var syntax *json.SyntaxError
+	if errors.As(err, &syntax) {
+		reason = NotJSON
+	}
+	return refuse(reason, "%q: %s", name, explainJSON(err))
 }
 
 // textCell is a cell that must be a string; absent and null give "".
@@ -170,6 +184,46 @@ func checkText(raw []byte) error {
 		}
 	}
 	return nil
+}
+
+// unquote is the text of a JSON string that is known to be valid and to have passed checkText. It
+// runs over every byte of a data set twice, so it copies whole stretches between escapes.
+func unquote(raw []byte) string {
+	raw = raw[1 : len(raw)-1]
+	next := bytes.IndexByte(raw, '\\')
+	if next < 0 {
+		return string(raw)
+	}
+	out := make([]byte, 0, len(raw))
+	for ; next >= 0; next = bytes.IndexByte(raw, '\\') {
+		out = append(out, raw[:next]...)
+		raw = raw[next:]
+		switch raw[1] {
+		case 'b':
+			out = append(out, '\b')
+		case 'f':
+			out = append(out, '\f')
+		case 'n':
+			out = append(out, '\n')
+		case 'r':
+			out = append(out, '\r')
+		case 't':
+			out = append(out, '\t')
+		case 'u':
+			u := escaped(raw)
+			if utf16.IsSurrogate(rune(u)) {
+				raw = raw[6:]
+				out = utf8.AppendRune(out, utf16.DecodeRune(rune(u), rune(escaped(raw))))
+			} else {
+				out = utf8.AppendRune(out, rune(u))
+			}
+			raw = raw[4:]
+		default: // a quote, a backslash or a slash
+			out = append(out, raw[1])
+		}
+		raw = raw[2:]
+	}
+	return string(append(out, raw...))
 }
 
 // escaped is the code unit of the \uXXXX that raw starts with, or -1.

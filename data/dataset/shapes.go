@@ -81,18 +81,21 @@ func (r *row) looseTests() ([]looseTest, error) {
 	if s, ok := cell.(string); cell == nil || ok && s == "" {
 		return nil, refuse(NoTests, `expected "tests" or "ground_truth"`)
 	}
-	raw, err := jsonCell(name, cell)
+	raw, err := jsonCell(cell)
 	if err != nil {
 		return nil, err
 	}
 	var tests []looseTest
 	switch raw[0] {
 	case '[':
-		err = decodeTests(raw, &tests)
+		err = decodeTests(name, raw, &tests)
 	case '{':
-		tests, err = decodeColumns(raw)
+		tests, err = decodeColumns(name, raw)
 	default:
-		return nil, refuse(BadTests, "%q: found %s, expected a list of tests", name, kindOfJSON(raw))
+		var v any
+		if err = decode(name, raw, &v, BadTests); err == nil {
+			err = refuse(BadTests, "%q: found %s, expected a list of tests", name, kindOfJSON(raw))
+		}
 	}
 	if err == nil && len(tests) == 0 {
 		err = refuse(NoTests, "%q is empty", name)
@@ -101,14 +104,14 @@ func (r *row) looseTests() ([]looseTest, error) {
 }
 
 // decodeTests decodes a list of tests; where that fails it looks for the test at fault.
-func decodeTests(raw json.RawMessage, to *[]looseTest) error {
-	whole := json.Unmarshal(raw, to)
+func decodeTests(name string, raw json.RawMessage, to *[]looseTest) error {
+	whole := decode(name, raw, to, BadTests)
 	if whole == nil {
 		return nil
 	}
 	var each []json.RawMessage
-	if err := json.Unmarshal(raw, &each); err != nil {
-		return refuse(BadTests, "%s", explainJSON(err))
+	if err := decode(name, raw, &each, BadTests); err != nil {
+		return err
 	}
 	for i, one := range each {
 		var t looseTest
@@ -116,14 +119,14 @@ func decodeTests(raw json.RawMessage, to *[]looseTest) error {
 			return refuse(BadTests, "tests[%d]: %s", i, explainJSON(err))
 		}
 	}
-	return refuse(BadTests, "%s", explainJSON(whole))
+	return whole
 }
 
 // decodeColumns turns TACO's two columns into a list of tests.
-func decodeColumns(raw json.RawMessage) ([]looseTest, error) {
+func decodeColumns(name string, raw json.RawMessage) ([]looseTest, error) {
 	var c columnTests
-	if err := json.Unmarshal(raw, &c); err != nil {
-		return nil, refuse(BadTests, "%s", explainJSON(err))
+	if err := decode(name, raw, &c, BadTests); err != nil {
+		return nil, err
 	}
 	if c.Inputs == nil || c.Outputs == nil {
 		return nil, refuse(BadTests, `found an object without "inputs" and "outputs", expected both, or a list of tests`)
@@ -255,9 +258,7 @@ func lineText(raw json.RawMessage) (string, bool) {
 	if raw[0] != '"' {
 		return wholeNumber(raw)
 	}
-	var s string
-	err := json.Unmarshal(raw, &s)
-	return s, err == nil
+	return unquote(raw), true
 }
 
 // callText reads a call that is written as text: one JSON value on each line of the input, and one
@@ -267,18 +268,18 @@ func callText(input, output json.RawMessage) (args []json.RawMessage, returns js
 	args = []json.RawMessage{}
 	if in = strings.TrimRight(in, "\n\r"); in != "" {
 		for i, line := range strings.Split(in, "\n") {
-			arg, err := jsonCell("input", line)
-			if err != nil {
+			arg, err := jsonCell(line)
+			if err != nil || !json.Valid(arg) {
 				return nil, nil, refuse(BadArguments, `"input": line %d: found %s, expected one JSON value`, i+1, clip(line))
 			}
 			args = append(args, arg)
 		}
 	}
-	var out string
-	if json.Unmarshal(output, &out) != nil {
+	if output[0] != '"' {
 		return nil, nil, refuse(BadExpected, `"output": found %s, expected a string that holds one JSON value, as "input" is a string`, kindOfJSON(output))
 	}
-	if returns, err = jsonCell("output", out); err != nil {
+	out := unquote(output)
+	if returns, err = jsonCell(out); err != nil || !json.Valid(returns) {
 		return nil, nil, refuse(BadExpected, `"output": found %s, expected one JSON value`, clip(out))
 	}
 	return args, returns, nil

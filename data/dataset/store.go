@@ -158,8 +158,8 @@ func (t stored) LoadTests(ctx context.Context) ([]data.Test, error) {
 	if err != nil {
 		return nil, err
 	}
-	tests := make([]data.Test, 0, t.set.entries[t.n].Count)
-	if err := json.Unmarshal(raw, &tests); err != nil {
+	tests, err := data.DecodeTests(raw)
+	if err != nil {
 		return nil, fmt.Errorf("%s: %w", t.set.payload.Name(), err)
 	}
 	return tests, nil

@@ -1,0 +1,84 @@
+package data
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+)
+
+// wireTest is a test as JSON: {"stdin","stdout"} or {"args","returns"}, never a mixture.
+type wireTest struct {
+	Stdin    *string            `json:"stdin,omitempty"`
+	Stdout   *string            `json:"stdout,omitempty"`
+	Args     *[]json.RawMessage `json:"args,omitempty"`
+	Returns  json.RawMessage    `json:"returns,omitempty"`
+	UnwrapOK bool               `json:"unwrap_ok,omitempty"`
+	Limits
+}
+
+func (t *Test) wire() wireTest {
+	if t.Kind() == Call {
+		return wireTest{Args: &t.Args, Returns: t.Returns, UnwrapOK: t.UnwrapOK, Limits: t.Limits}
+	}
+	return wireTest{Stdin: &t.Stdin, Stdout: &t.Stdout, Limits: t.Limits}
+}
+
+func (v *wireTest) test() (Test, error) {
+	noStdin, noCall := v.Stdin == nil && v.Stdout == nil, v.Args == nil && v.Returns == nil && !v.UnwrapOK
+	switch {
+	case noCall && v.Stdin != nil && v.Stdout != nil:
+		return Test{Stdin: *v.Stdin, Stdout: *v.Stdout, Limits: v.Limits}, nil
+	case noStdin && v.Args != nil && v.Returns != nil:
+		return Test{Args: *v.Args, Returns: v.Returns, UnwrapOK: v.UnwrapOK, Limits: v.Limits}, nil
+	}
+	return Test{}, errors.New(`a test has either "stdin" and "stdout", or "args" and "returns"`)
+}
+
+// MarshalJSON writes {"stdin","stdout"} or {"args","returns"}.
+func (t Test) MarshalJSON() ([]byte, error) { return marshal(t.wire()) }
+
+// UnmarshalJSON reads what MarshalJSON writes. It fails where a test is of both kinds or of none.
+func (t *Test) UnmarshalJSON(text []byte) error {
+	var v wireTest
+	err := json.Unmarshal(text, &v)
+	if err == nil {
+		*t, err = v.test()
+	}
+	return err
+}
+
+// EncodeTests writes a list of tests as json.Marshal would, without reading every byte three times:
+// lists of tests reach hundreds of megabytes.
+func EncodeTests(tests []Test) ([]byte, error) {
+	list := make([]wireTest, len(tests))
+	for i := range tests {
+		list[i] = tests[i].wire()
+	}
+	return marshal(list)
+}
+
+// DecodeTests reads what EncodeTests writes.
+func DecodeTests(text []byte) ([]Test, error) {
+	var list []wireTest
+	if err := json.Unmarshal(text, &list); err != nil {
+		return nil, err
+	}
+	tests := make([]Test, len(list))
+	for i := range list {
+		var err error
+		if tests[i], err = list[i].test(); err != nil {
+			return nil, fmt.Errorf("tests[%d]: %w", i, err)
+		}
+	}
+	return tests, nil
+}
+
+// marshal is json.Marshal that leaves <, > and & as they are: it would make six bytes of each.
+func marshal(v any) ([]byte, error) {
+	var out bytes.Buffer
+	enc := json.NewEncoder(&out)
+	enc.SetEscapeHTML(false)
+	err := enc.Encode(v)
+	return bytes.TrimSuffix(out.Bytes(), []byte("\n")), err
+}

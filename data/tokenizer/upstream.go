@@ -1,0 +1,132 @@
+package tokenizer
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"unicode/utf8"
+
+	upstream "github.com/sugarme/tokenizer"
+	"github.com/sugarme/tokenizer/normalizer"
+)
+
+// Upstream gives the parts as a tokenizer of github.com/sugarme/tokenizer, for programs that are
+// written against that library. It encodes texts without special tokens, for which that library has no
+// interface that could be filled, to the ids of Encode; offsets are those in the normalized text.
+func (t *Tokenizer) Upstream() *upstream.Tokenizer {
+	u := upstream.NewTokenizer(upstreamModel{t})
+	if t.normalize != nil {
+		u.WithNormalizer(upstreamNormalizer{t})
+	}
+	u.WithPreTokenizer(upstreamSplitter{t})
+	u.WithDecoder(upstreamDecoder{t})
+	return u
+}
+
+var (
+	_ upstream.Model        = upstreamModel{}
+	_ upstream.PreTokenizer = upstreamSplitter{}
+	_ upstream.Decoder      = upstreamDecoder{}
+	_ normalizer.Normalizer = upstreamNormalizer{}
+)
+
+type upstreamNormalizer struct{ t *Tokenizer }
+
+func (n upstreamNormalizer) Normalize(text *normalizer.NormalizedString) (*normalizer.NormalizedString, error) {
+	return normalizer.NewNormalizedFrom(n.t.normalize(text.GetNormalized())), nil
+}
+
+// upstreamSplitter cuts the text and writes the pieces in the alphabet. Both at once: upstream's second
+// step would drop what is a token already.
+type upstreamSplitter struct{ t *Tokenizer }
+
+func (s upstreamSplitter) PreTokenize(text *upstream.PreTokenizedString) (*upstream.PreTokenizedString, error) {
+	return text.Split(func(_ int, part *normalizer.NormalizedString) []upstream.SplitIdx {
+		var pieces []upstream.SplitIdx
+		start := 0
+		s.t.split(part.GetNormalized(), func(piece string) {
+			slice := part.Slice(normalizer.NewRange(start, start+len(piece), normalizer.NormalizedTarget))
+			pieces = append(pieces, upstream.SplitIdx{Normalized: slice.Transform(alphabetChanges(piece), 0)})
+			start += len(piece)
+		})
+		return pieces
+	}), nil
+}
+
+// alphabetChanges says, byte by byte, which characters replace those of a piece: the first byte of a
+// character replaces it, the others are added.
+func alphabetChanges(piece string) []normalizer.ChangeMap {
+	changes := make([]normalizer.ChangeMap, len(piece))
+	for i := range len(piece) {
+		changes[i].RuneVal = charOf[piece[i]]
+		if !utf8.RuneStart(piece[i]) {
+			changes[i].Changes = 1
+		}
+	}
+	return changes
+}
+
+type upstreamModel struct{ t *Tokenizer }
+
+// Tokenize merges one piece, which is written in the alphabet.
+func (m upstreamModel) Tokenize(piece string) ([]upstream.Token, error) {
+	text, _ := fromAlphabet(nil, piece)
+	var tokens []upstream.Token
+	start := 0
+	for _, id := range m.t.bpe.appendPiece(nil, string(text)) {
+		value, _ := m.IdToToken(id)
+		tokens = append(tokens, upstream.NewToken(id, value, []int{start, start + len(value)}))
+		start += len(value)
+	}
+	return tokens, nil
+}
+
+func (m upstreamModel) TokenToId(token string) (int, bool) { return m.t.TokenID(token) }
+
+func (m upstreamModel) IdToToken(id int) (string, bool) {
+	text, ok := m.t.Token(id)
+	if _, added := m.t.flags[id]; added || !ok {
+		return text, ok
+	}
+	return toAlphabet(text), true
+}
+
+func (m upstreamModel) GetVocab() map[string]int {
+	vocab := make(map[string]int, m.GetVocabSize())
+	for id := range m.t.tokens {
+		if text, ok := m.IdToToken(id); ok {
+			vocab[text] = id
+		}
+	}
+	return vocab
+}
+
+func (m upstreamModel) GetVocabSize() int { return m.t.VocabSize() }
+
+// Save writes what was read as DIR/[PREFIX-]tokenizer.json.
+func (m upstreamModel) Save(dir string, prefix ...string) error {
+	data, err := marshal(m.t.data)
+	if err != nil {
+		return err
+	}
+	name := strings.Join(append(prefix, "tokenizer.json"), "-")
+	return os.WriteFile(filepath.Join(dir, name), data, 0o644)
+}
+
+type upstreamDecoder struct{ t *Tokenizer }
+
+func (d upstreamDecoder) Decode(tokens []string) string {
+	return validText(strings.Join(d.DecodeChain(tokens), ""))
+}
+
+// DecodeChain gives the bytes of each token.
+func (d upstreamDecoder) DecodeChain(tokens []string) []string {
+	texts := make([]string, len(tokens))
+	for i, token := range tokens {
+		texts[i] = token
+		if id, ok := d.t.TokenID(token); ok {
+			texts[i], _ = d.t.Token(id)
+		}
+	}
+	return texts
+}
