@@ -1,0 +1,58 @@
+package kernels
+
+// CacheBlock is how many positions of a sequence one block of a cache holds. Attention always works
+// through keys block by block, counted from the start of their sequence, so that a cached row and a
+// packed one are the same numbers.
+const CacheBlock = 32
+
+// Cache holds the keys and values of many sequences, in blocks that sequences may share. Which block
+// holds which positions is the caller's business.
+type Cache interface {
+	Layers() int
+	Blocks() int
+	Bytes() int
+}
+
+// Paged tells where the rows of a batch stand in a cache. Rows of one sequence are consecutive rows at
+// consecutive positions; a sequence is one run of them.
+type Paged struct {
+	Starts    Buffer // I32 [N+1]: run s is rows [Starts[s], Starts[s+1])
+	Positions Buffer // I32 [T]
+	Tables    Buffer // I32 [N, Stride]: block of positions [32·i, 32·i+32) of run s, at s·Stride + i
+	N, Stride int
+}
+
+// SampleOps generate: attention over a cache, and draws from the head's distribution.
+type SampleOps interface {
+	// NewCache makes room for blocks × CacheBlock positions in each of layers.
+	NewCache(h Heads, layers, blocks int) (Cache, error)
+	// CopyBlocks copies, in every layer, block from[i] to block to[i], for i < n.
+	CopyBlocks(c Cache, to, from Buffer, n int)
+	// PagedAttention writes the keys and values of qkv [T, h.Width()] to their places in a layer of the
+	// cache, then does what Attention does, each row over positions 0 to its own: out [T, h.OutWidth()].
+	// The numbers of a row are those of Attention, bit for bit.
+	PagedAttention(out, qkv Buffer, c Cache, layer int, p Paged, h Heads, T int)
+	// Gather: out [n, width] = the rows [n] of x.
+	Gather(out, x, rows Buffer, width, n int)
+	// Draw draws one token for each row of h [n, H] from the distribution that d describes over the
+	// logits h · wᵀ, w [V, H].
+	Draw(out DrawOut, h Buffer, w Matrix, d DrawIn, n int)
+}
+
+// DrawIn says how each row is drawn. Truncations apply in this order: top-k, top-p over what is left,
+// min-p over what is left; ties go to the smaller token.
+type DrawIn struct {
+	InvTemp Buffer // F32 [n]; 0: the most likely token, with its log-probability at temperature 1
+	Uniform Buffer // F64 [n] in [0, 1): which token of the cumulative distribution in ascending order of tokens
+	TopK    Buffer // I32 [n]; 0: all
+	TopP    Buffer // F32 [n]; 1: all
+	MinP    Buffer // F32 [n]; 0: all
+}
+
+// DrawOut is what Draw writes.
+type DrawOut struct {
+	Token Buffer // I32 [n]
+	// LogP is the log-probability under the distribution that was drawn from. Without truncation it is
+	// the LogP of LogProb for that token and temperature, bit for bit.
+	LogP Buffer // F32 [n]
+}
