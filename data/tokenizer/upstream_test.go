@@ -101,13 +101,13 @@ func TestUpstreamFaultByteLevelSplits(t *testing.T) {
 	}
 }
 
-// Trailing space belongs to no piece by itself: (?!\S) leaves one character for the next word.
-func TestUpstreamFaultTrailingSpace(t *testing.T) {
+// The last character of white space leads the next word, whether or not it is a blank.
+func TestUpstreamFaultWhiteSpace(t *testing.T) {
 	p := &pretokenizer.ByteLevel{}
 	var want []string
 	split, _ := newSplitter(gpt2Pattern)
-	split("a   b", func(piece string) { want = append(want, toAlphabet(piece)) })
-	if got := pieces(t, p, "a   b"); slices.Equal(got, want) {
+	split("a\t\tb", func(piece string) { want = append(want, toAlphabet(piece)) })
+	if got := pieces(t, p, "a\t\tb"); slices.Equal(got, want) {
 		t.Errorf("ByteLevel cuts by GPT-2's pattern now (%q): drop the scanner", got)
 	}
 }
@@ -129,47 +129,33 @@ func upstreamBPE(t *testing.T, tok *Tokenizer) *bpemodel.BPE {
 	return m
 }
 
+// Pairs of one rank are merged from the left: of nine blanks the odd one comes last.
 func TestUpstreamFaultMergeOrder(t *testing.T) {
-	// aa and aaaa are tokens: the pairs of equal rank must be merged from the left.
-	tok := train1(t, "aaaaaaaa aaaa aaaa aaaaaaaa", 260)
-	m := upstreamBPE(t, tok)
-	for n := 2; n < 200; n++ {
-		text := strings.Repeat("a", n)
-		tokens, err := m.Tokenize(text)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var got []int
-		for _, token := range tokens {
-			got = append(got, token.Id)
-		}
-		if !slices.Equal(got, tok.Encode(text)) {
-			return
-		}
-	}
-	t.Error("merges come in the right order now: drop the model")
-}
-
-func train1(t *testing.T, text string, size int) *Tokenizer {
-	t.Helper()
-	tok, err := train(t, []string{text}, TrainOptions{VocabSize: size}).Tokenizer()
+	tok := small(t)
+	blanks := strings.Repeat(" ", 9)
+	tokens, err := upstreamBPE(t, tok).Tokenize(toAlphabet(blanks))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return tok
+	var got []int
+	for _, token := range tokens {
+		got = append(got, token.Id)
+	}
+	if slices.Equal(got, tok.Encode(blanks)) {
+		t.Errorf("merges come in the right order now (%v): drop the model", got)
+	}
 }
 
 func TestUpstreamFaultAddedTokens(t *testing.T) {
 	tok := small(t)
 	u := tok.Upstream()
-	u.WithPreTokenizer(pretokenizer.NewSequence([]upstream.PreTokenizer{&pretokenizer.ByteLevel{}}))
 	var list []upstream.AddedToken
 	for _, s := range tok.SpecialTokens() {
 		list = append(list, upstream.NewAddedToken(s.Content, true))
 	}
 	u.AddSpecialTokens(list)
-	text := "a<|im_end|>b"
+	text := "a<|im_end|>b<|im_start|>c<|im_end|>"
 	if got, want := upstreamIDs(t, u, text), tok.EncodeSpecial(text); slices.Equal(got, want) {
-		t.Errorf("added tokens are found now (%v): drop the matcher", got)
+		t.Errorf("added tokens are found in every place now (%v): drop the matcher", got)
 	}
 }
