@@ -1,0 +1,44 @@
+# grpo: `make` tells what there is to do and what this machine has.
+
+GO ?= go
+.DEFAULT_GOAL := help
+.PHONY: help build test race fuzz bench fmt check
+
+help: ## this list
+	@echo "Targets"
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@echo
+	@echo "This machine"
+	@$(call found,$(GO),go (needed),install Go 1.26 or newer, $(GO) version)
+	@$(call found,gcc,C compiler (needed),apt-get install gcc, gcc --version)
+	@$(call found,clang-19,clang-19 (only to rebuild CUDA kernels),apt-get install clang-19, clang-19 --version)
+	@$(call found,python3,python3 (runs what models write),apt-get install python3, python3 --version)
+	@$(call found,nvidia-smi,GPU driver (optional),without it everything runs on the processor, nvidia-smi --query-gpu=name --format=csv,noheader)
+
+# found: a command, what it is, what to do without it, how it names its version
+define found
+	if command -v $(1) >/dev/null 2>&1; then printf "  ✓ %-40s %s\n" "$(2)" "$$($(4) 2>&1 | head -n 1)"; \
+	else printf "  ✗ %-40s %s\n" "$(2)" "$(3)"; fi
+endef
+
+build: ## the command, as bin/grpo
+	$(GO) build -o bin/grpo ./cmd/grpo
+
+test: ## all tests
+	$(GO) test ./...
+
+race: ## the race detector, on the packages without C
+	$(GO) test -race $$($(GO) list -f '{{if not .CgoFiles}}{{.ImportPath}}{{end}}' ./data/... ./lora/... ./optim/... ./internal/... ./kernels)
+
+fuzz: ## every fuzz target for FUZZTIME (10s) each
+	./.ci/fuzz $(or $(FUZZTIME),10s)
+
+bench: ## the hot paths beside the limits of this machine
+	$(GO) run ./cmd/grpo bench gemm
+	$(GO) run ./cmd/grpo bench train
+
+fmt: ## gofmt
+	gofmt -w .
+
+check: ## what continuous integration runs
+	./.ci/run
