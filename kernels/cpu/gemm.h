@@ -61,6 +61,9 @@ INLINE void tile(const int mr, const int kind, const float *a, const char *b, in
 		UNROLL for (int i = 0; i < mr; i++)
 			UNROLL for (int v = 0; v < NV; v += step)
 				acc[i][v] = first ? splat(0) : load(sums + i * PANEL + column_of(s, v));
+		if (last && t->accumulate && depth >= 64)
+			UNROLL for (int i = 0; i < mr; i++)
+				UNROLL for (int v = 0; v < NV; v += step) __builtin_prefetch(t->out + i * t->stride + column_of(s, v), 1);
 		const float *ak = a;
 		const char *bk = b;
 		const char *next = soon;

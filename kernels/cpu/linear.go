@@ -15,6 +15,7 @@ import (
 const (
 	packedBytes = 16 << 20
 	blockRows   = 512
+	shallow     = 64
 )
 
 // Linear: out [T, N] = (accumulate ? out : 0) + alpha · x [T, K] · wᵀ + bias.
@@ -122,6 +123,9 @@ func (b *Backend) gemm(g *C.grpo_gemm, packed *C.float, rows, inner int) {
 	tiles, columns := b.tiles(rows), panels(int(g.cols))
 	enough := (8*b.Threads() + columns - 1) / columns // blocks of rows, for want of panels
 	block := min(max(tiles/enough, 1), blockRows/int(b.ops.tile))
+	if inner <= shallow {
+		block = 1
+	}
 	b.scratch(4 * C.PANEL * (C.DEPTH + block*int(b.ops.tile)))
 	a := args[C.grpo_gemm](b)
 	*a = *g
