@@ -10,6 +10,7 @@ import (
 	"math"
 	"math/bits"
 	"sort"
+	"strconv"
 
 	"github.com/nlpodyssey/safetensors"
 
@@ -91,16 +92,16 @@ func placeEntries(tensors map[string]*safetensors.TensorInfo, size int) ([]entry
 		case to > uint64(size):
 			return nil, fmt.Errorf("tensor %q: it ends at offset %d, the file holds %d bytes of data: the file is truncated or damaged", name, to, size)
 		case from < at:
-			return nil, fmt.Errorf("tensor %q: it starts at offset %d, inside %q which ends at %d", name, from, before, at)
+			return nil, fmt.Errorf("tensor %q: it starts at offset %d, inside %s which ends at %d", name, from, before, at)
 		case from > at:
-			return nil, fmt.Errorf("tensor %q: it starts at offset %d, expected %d where %q ends", name, from, at, before)
+			return nil, fmt.Errorf("tensor %q: it starts at offset %d, expected %d where %s ends", name, from, at, before)
 		}
 		want, ok := byteLen(t.DType, t.Shape)
 		if !ok || want != to-from {
 			return nil, fmt.Errorf("tensor %q: it has %d bytes, which does not fit %s of shape %v", name, to-from, t.DType, t.Shape)
 		}
 		entries = append(entries, entry{name: name, dtype: t.DType, shape: ints(t.Shape), from: int(from), to: int(to)})
-		at, before = to, name
+		at, before = to, strconv.Quote(name)
 	}
 	if at != uint64(size) {
 		return nil, fmt.Errorf("the tensors end at offset %d, the file holds %d bytes of data: it is damaged", at, size)
