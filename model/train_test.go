@@ -9,6 +9,8 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/tensorfile"
 	"github.com/seed-7879b91d/grpo/kernels"
 	"github.com/seed-7879b91d/grpo/kernels/kerneltest"
+	"github.com/seed-7879b91d/grpo/lora"
+	"github.com/seed-7879b91d/grpo/optim"
 )
 
 type goldenTrain struct {
@@ -65,6 +67,44 @@ func TestGradientsMatchTheFloat64Reference(t *testing.T) {
 				}
 				t.Logf("%s: worst distance of a gradient %.2g, loss %v (reference %v)", name, worst, stats.Loss, train.Steps[0].Loss)
 			}
+		}
+	})
+}
+
+// A whole training: the losses and norms of every step, and where the adapter ends.
+func TestTrainingMatchesTheFloat64Reference(t *testing.T) {
+	onBackends(t, func(t *testing.T, b kernels.Backend) {
+		for _, name := range goldenCases {
+			var train goldenTrain
+			readJSON(t, &train, name, "train.json")
+			p := openGolden(t, b, name, "train_init", Options{})
+			start, err := p.Adapter()
+			require.NoError(t, err)
+			params, grads, locate := p.Slabs()
+			a := train.Adam
+			adam, err := optim.NewAdam(b, params, grads, optim.Config{Beta1: a.Beta1, Beta2: a.Beta2, Eps: a.Eps, WeightDecay: a.WeightDecay}, locate)
+			require.NoError(t, err)
+			for i, want := range train.Steps {
+				adam.ZeroGrad()
+				stats, err := p.Accumulate(t.Context(), train.Datums, importanceSampling)
+				require.NoError(t, err)
+				require.InEpsilon(t, want.Loss, stats.Loss, 1e-4, "step %d", i+1)
+				update, err := adam.Step(a.LR)
+				require.NoError(t, err)
+				require.InEpsilon(t, want.GradNorm, update.GradNorm, 1e-4, "step %d", i+1)
+				p.Publish()
+			}
+			end, err := p.Adapter()
+			require.NoError(t, err)
+			want, err := lora.Load(goldenDir(name, "train_final"), p.LoRADims())
+			require.NoError(t, err)
+			moved, expected := make([]float32, len(start.Values)), make([]float32, len(start.Values))
+			for i, v := range start.Values {
+				moved[i], expected[i] = end.Values[i]-v, want.Values[i]-v
+			}
+			d := distance(moved, expected)
+			t.Logf("%s: distance of the movement %.2g", name, d)
+			require.Less(t, d, 1e-2)
 		}
 	})
 }
