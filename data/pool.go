@@ -1,0 +1,229 @@
+package data
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"math/bits"
+
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+)
+
+// Pool deals problems: a fresh small subset every step, every problem once an epoch, in an order that
+// depends on the seed and the epoch alone. It has no hidden state: its Cursor says everything, so
+// that a resumed run is dealt what the uninterrupted one would have been.
+type Pool struct {
+	problems   []Problem
+	index      map[string]int // by id
+	seed       uint64
+	difficulty Difficulty
+
+	epoch    uint64
+	position int   // in order, of the next problem
+	order    []int // the permutation of the epoch
+	deferred []int // passed over at the wrap-around, because the subset held them already
+	streaks  map[int]int
+	skipped  []string // since the last Take began
+}
+
+// Difficulty says how to sample what teaches more often: problems that were always solved lately, or
+// never, are skipped most of the time. The zero value deals every problem every epoch.
+type Difficulty struct {
+	// Patience is the number of visits in a row that were solved by every completion, or by none,
+	// from which on a problem counts as too easy or too hard. 0 switches the sampling off.
+	Patience int `json:"patience"`
+	// Keep is the chance with which such a problem is dealt all the same, 0.01 to 1, so that nothing
+	// is lost for good.
+	Keep float64 `json:"keep"`
+}
+
+// Cursor is the state of a pool, for checkpoints.
+type Cursor struct {
+	Seed uint64 `json:"seed"`
+	// Pool is the fingerprint of the problems and their order.
+	Pool     string   `json:"pool"`
+	Epoch    uint64   `json:"epoch"`
+	Position int      `json:"position"`
+	Deferred []string `json:"deferred,omitempty"`
+	// Streaks has, for each problem whose last visits agreed, how many of them did: above 0 all
+	// completions solved it each time, below 0 none did.
+	Streaks map[string]int `json:"streaks,omitempty"`
+}
+
+// NewPool makes a pool at its beginning. The order of problems matters, the rest is the seed's.
+func NewPool(problems []Problem, seed uint64, difficulty Difficulty) (*Pool, error) {
+	if len(problems) == 0 {
+		return nil, badinput.Errorf("no problem is left to train on; loosen the filters or give more data")
+	}
+	if d := difficulty; d.Patience < 0 || d.Patience > 0 && !(d.Keep >= 0.01 && d.Keep <= 1) {
+		return nil, badinput.Errorf("difficulty sampling: found patience %d and keep %v, expected patience of at least 0 and keep from 0.01 to 1", d.Patience, d.Keep)
+	}
+	p := &Pool{problems: problems, index: make(map[string]int, len(problems)), seed: seed, difficulty: difficulty, streaks: map[int]int{}}
+	for i := range problems {
+		if _, twice := p.index[problems[i].ID]; twice {
+			return nil, badinput.Errorf("two problems have the id %q", problems[i].ID)
+		}
+		p.index[problems[i].ID] = i
+	}
+	p.order = permutation(seed, 0, len(problems))
+	return p, nil
+}
+
+// Len is the number of problems.
+func (p *Pool) Len() int { return len(p.problems) }
+
+// Epoch counts the permutations begun, from 0.
+func (p *Pool) Epoch() int { return int(p.epoch) }
+
+// Skipped are the problems that difficulty sampling passed over in the last Take, for the record.
+func (p *Pool) Skipped() []string { return p.skipped }
+
+// Take deals the next n problems. Where an epoch ends it goes on with the next; no problem comes
+// twice in one subset, unless n is more than there are. Which problems come follows from the seed and
+// from what was dealt and observed before, so a run replays it.
+func (p *Pool) Take(n int) []Problem {
+	p.skipped = nil
+	taken := make([]Problem, 0, n)
+	inSubset := make(map[int]bool, n)
+	deal := func(i int) {
+		taken = append(taken, p.problems[i])
+		inSubset[i] = true
+	}
+	for len(taken) < n && len(p.deferred) > 0 {
+		deal(p.deferred[0])
+		p.deferred = p.deferred[1:]
+	}
+	for len(taken) < n {
+		switch i := p.next(); {
+		case p.skip(i):
+			p.skipped = append(p.skipped, p.problems[i].ID)
+		case inSubset[i] && n <= len(p.problems):
+			p.deferred = append(p.deferred, i)
+		default:
+			deal(i)
+		}
+	}
+	return taken
+}
+
+// next is the next problem of the epoch, or the first of a new one.
+func (p *Pool) next() int {
+	if p.position == len(p.order) {
+		p.epoch, p.position = p.epoch+1, 0
+		p.order = permutation(p.seed, p.epoch, len(p.problems))
+	}
+	p.position++
+	return p.order[p.position-1]
+}
+
+// skip decides by lot whether problem i, if it taught nothing lately, is passed over this epoch.
+func (p *Pool) skip(i int) bool {
+	streak := p.streaks[i]
+	if p.difficulty.Patience == 0 || max(streak, -streak) < p.difficulty.Patience {
+		return false
+	}
+	lot := float64(draw(p.seed, streamSkip, p.epoch, uint64(i))>>11) / (1 << 53)
+	return lot >= p.difficulty.Keep
+}
+
+// Observe tells the pool how many of the completions of a problem were right.
+func (p *Pool) Observe(id string, solved, total int) {
+	i, known := p.index[id]
+	if !known || total == 0 {
+		return
+	}
+	switch streak := p.streaks[i]; {
+	case solved == total:
+		p.streaks[i] = max(streak, 0) + 1
+	case solved == 0:
+		p.streaks[i] = min(streak, 0) - 1
+	default:
+		delete(p.streaks, i)
+	}
+}
+
+// Cursor is where the pool stands.
+func (p *Pool) Cursor() Cursor {
+	c := Cursor{Seed: p.seed, Pool: p.fingerprint(), Epoch: p.epoch, Position: p.position}
+	for _, i := range p.deferred {
+		c.Deferred = append(c.Deferred, p.problems[i].ID)
+	}
+	for i, streak := range p.streaks {
+		if c.Streaks == nil {
+			c.Streaks = map[string]int{}
+		}
+		c.Streaks[p.problems[i].ID] = streak
+	}
+	return c
+}
+
+// Restore moves the pool to a cursor. drifted says that the problems are not those the cursor was
+// taken over: the run can go on, from the same place in a new order, but it is not a replay any more.
+func (p *Pool) Restore(c Cursor) (drifted bool, err error) {
+	if c.Seed != p.seed {
+		return false, badinput.Errorf("the checkpoint deals problems by seed %d, the run by seed %d; set seed=%d to resume", c.Seed, p.seed, c.Seed)
+	}
+	drifted = c.Pool != p.fingerprint()
+	if c.Position < 0 || c.Position > len(p.problems) && !drifted {
+		return drifted, badinput.Errorf("the checkpoint's data cursor is damaged: position %d of %d problems", c.Position, len(p.problems))
+	}
+	p.epoch, p.position = c.Epoch, min(c.Position, len(p.problems))
+	p.order = permutation(p.seed, p.epoch, len(p.problems))
+	p.deferred, p.streaks, p.skipped = nil, map[int]int{}, nil
+	for _, id := range c.Deferred {
+		if i, known := p.index[id]; known {
+			p.deferred = append(p.deferred, i)
+		}
+	}
+	for id, streak := range c.Streaks {
+		if i, known := p.index[id]; known {
+			p.streaks[i] = streak
+		}
+	}
+	return drifted, nil
+}
+
+// fingerprint is a hash of the ids in order.
+func (p *Pool) fingerprint() string {
+	h := sha256.New()
+	for i := range p.problems {
+		fmt.Fprintf(h, "%q\n", p.problems[i].ID)
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// permutation shuffles 0..n-1 by Fisher and Yates, with lots drawn by (seed, epoch, place).
+func permutation(seed, epoch uint64, n int) []int {
+	order := make([]int, n)
+	for i := range order {
+		order[i] = i
+	}
+	for i := n - 1; i > 0; i-- {
+		// The high word of a product maps 64 random bits onto 0..i; the bias is below n/2^64.
+		j, _ := bits.Mul64(draw(seed, streamShuffle, epoch, uint64(i)), uint64(i+1))
+		order[i], order[j] = order[j], order[i]
+	}
+	return order
+}
+
+// The purposes of draws, so that no two share their numbers.
+const (
+	streamShuffle = iota + 1
+	streamSkip
+)
+
+// draw is a counter-based generator: 64 bits that depend on its arguments alone, through the output
+// function of SplitMix64, on every platform the same.
+func draw(seed, stream, epoch, counter uint64) uint64 {
+	x := seed
+	for _, word := range [...]uint64{stream, epoch, counter} {
+		x = mix(x + 0x9e3779b97f4a7c15*(word+1))
+	}
+	return x
+}
+
+func mix(x uint64) uint64 {
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	return x ^ x>>31
+}
