@@ -302,3 +302,32 @@ func TestSaveFails(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// Stopped between its two files, Save leaves a folder that Load refuses, never a mixture.
+func TestSaveIsNeverMixed(t *testing.T) {
+	dir := t.TempDir()
+	first := random(t, Config{Rank: 8, Alpha: 16, Targets: []Target{Up}}, small, 5)
+	if err := first.Save(dir, "x"); err != nil {
+		t.Fatal(err)
+	}
+	// A folder in the place of the weights stops Save there.
+	if err := os.Remove(filepath.Join(dir, weightsName)); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll(filepath.Join(dir, weightsName, "x"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := first.Save(dir, "x"); err == nil {
+		t.Fatal("saved over a folder")
+	}
+	if _, err := os.Stat(filepath.Join(dir, configName)); err != nil {
+		t.Errorf("the same configuration is right before and after: %v", err)
+	}
+	other := random(t, Config{Rank: 8, Alpha: 32, Targets: []Target{Up}}, small, 5)
+	if err := other.Save(dir, "x"); err == nil {
+		t.Fatal("saved over a folder")
+	}
+	if _, err := os.Stat(filepath.Join(dir, configName)); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the old alpha stands beside new weights: %v", err)
+	}
+}
