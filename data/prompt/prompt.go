@@ -1,0 +1,113 @@
+// Package prompt words the question that a model is asked about a problem. It does not know how a
+// conversation becomes tokens: that is the renderer's.
+package prompt
+
+import (
+	_ "embed"
+	"os"
+	"strings"
+	"text/template"
+	"unicode/utf8"
+
+	"github.com/seed-7879b91d/grpo/data"
+	"github.com/seed-7879b91d/grpo/data/chat"
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+)
+
+// Builder makes conversations out of problems.
+type Builder struct {
+	name string
+	text *template.Template
+}
+
+// fields is what a template can use.
+type fields struct {
+	ID, Source  string
+	Statement   string
+	StarterCode string // "" where the problem has none
+	Kind        string // "stdin" or "call"
+	FuncName    string // of a call
+}
+
+var functions = template.FuncMap{
+	"trim":      strings.TrimSpace,
+	"trimRight": func(s string) string { return strings.TrimRight(s, " \t\r\n") },
+}
+
+//go:embed default.tmpl
+var defaultText string
+
+// Default is the builder with the project's own wording: one user message.
+func Default() *Builder {
+	b, err := parse("the default prompt template", defaultText)
+	if err != nil {
+		panic(err) // a test builds it
+	}
+	return b
+}
+
+// Load reads a template of Go's text/template. It may use .Statement, .StarterCode, .Kind ("stdin"
+// or "call"), .FuncName, .ID and .Source, and the functions trim and trimRight. Its text is the user
+// message, to the letter, except that one line feed at the end of the file is the editor's; a
+// template defined in it under the name "system" is the system message.
+func Load(path string) (*Builder, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, badinput.Errorf("prompt_template: %w", err)
+	}
+	if !utf8.Valid(text) {
+		return nil, badinput.Errorf("prompt_template %s: found bytes that are not UTF-8", path)
+	}
+	return parse("prompt_template "+path, string(text))
+}
+
+// parse also runs the template on a problem of each sort, so that its faults show before the run.
+func parse(name, text string) (*Builder, error) {
+	text = strings.TrimSuffix(text, "\n")
+	t, err := template.New("user").Funcs(functions).Parse(text)
+	if err != nil {
+		return nil, badinput.Errorf("%s: %w", name, err)
+	}
+	b := &Builder{name: name, text: t}
+	const mark = "the statement of the task"
+	for _, p := range []data.Problem{
+		{Statement: mark, Kind: data.Stdin},
+		{Statement: mark, Kind: data.Stdin, StarterCode: "x"},
+		{Statement: mark, Kind: data.Call, FuncName: "f"},
+		{Statement: mark, Kind: data.Call, FuncName: "f", StarterCode: "def f(): ..."},
+	} {
+		messages, err := b.Messages(&p)
+		if err != nil {
+			return nil, err
+		}
+		if !strings.Contains(messages[len(messages)-1].Content, mark) {
+			return nil, badinput.Errorf("%s: the user message leaves out the task; put {{.Statement}} where it belongs", name)
+		}
+	}
+	return b, nil
+}
+
+// Messages is the conversation that asks for an answer to p: the user message, after a system
+// message where the template has one.
+func (b *Builder) Messages(p *data.Problem) ([]chat.Message, error) {
+	f := fields{
+		ID: p.ID, Source: p.Source, Statement: p.Statement,
+		StarterCode: p.StarterCode, Kind: p.Kind.String(), FuncName: p.FuncName,
+	}
+	if strings.TrimSpace(f.StarterCode) == "" {
+		f.StarterCode = "" // some collections write a blank for none
+	}
+	var messages []chat.Message
+	for _, part := range []struct{ template, role string }{{"system", "system"}, {"user", "user"}} {
+		t := b.text.Lookup(part.template)
+		if t == nil {
+			continue
+		}
+		var out strings.Builder
+		if err := t.Execute(&out, f); err != nil {
+			return nil, badinput.Errorf("%s: %w", b.name, err)
+		}
+		messages = append(messages, chat.Message{Role: part.role, Content: out.String()})
+	}
+	return messages, nil
+}
