@@ -89,7 +89,7 @@ func newTrainer(corpus iter.Seq[string]) *trainer {
 	for text := range corpus {
 		split(nfc(validText(text)), func(piece string) { counts[piece]++ })
 	}
-	tr := &trainer{known: map[string]bool{}, stats: map[uint64]*pairStat{}}
+	tr := &trainer{known: map[string]bool{}, pairs: [][2]string{}, stats: map[uint64]*pairStat{}}
 	byteID := tr.alphabet()
 	for piece, count := range counts {
 		w := word{count: count}

@@ -1,0 +1,181 @@
+// Package chat writes conversations as the tokens that a model was trained on.
+//
+// A renderer lays out turns as the model's chat template does. The text between two special tokens is
+// tokenized as a whole, and a special token stands only where the template puts one: a user who writes
+// <|im_end|> gets the ordinary tokens that spell it, and so does a message that quotes <think>.
+//
+// The package knows nothing of problems, of how a question is put (see data), or of what a completion
+// means; it does not interpret Jinja.
+package chat
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/seed-7879b91d/grpo/data/tokenizer"
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+)
+
+// Message is one turn, with the JSON names that everybody uses.
+type Message struct {
+	Role    string `json:"role"` // system, user, assistant or tool
+	Content string `json:"content"`
+	// Reasoning is what an assistant thought, without the <think> tags. Where it is nil, thoughts may
+	// stand in Content between the tags.
+	Reasoning *string    `json:"reasoning_content,omitempty"`
+	ToolCalls []ToolCall `json:"tool_calls,omitempty"`
+}
+
+// ToolCall is a call that an assistant makes.
+type ToolCall struct {
+	Name string
+	// Arguments is a JSON object, or a JSON string that holds one and is written as it stands.
+	Arguments json.RawMessage
+}
+
+type function struct {
+	Name      string          `json:"name"`
+	Arguments json.RawMessage `json:"arguments"`
+}
+
+// UnmarshalJSON reads {"function":{"name":…,"arguments":…}}, or the inner object by itself.
+func (c *ToolCall) UnmarshalJSON(data []byte) error {
+	var v struct {
+		function
+		Function *function `json:"function"`
+	}
+	if err := json.Unmarshal(data, &v); err != nil {
+		return err
+	}
+	if v.Function != nil {
+		v.function = *v.Function
+	}
+	*c = ToolCall(v.function)
+	return nil
+}
+
+// MarshalJSON writes the longer form.
+func (c ToolCall) MarshalJSON() ([]byte, error) {
+	return json.Marshal(map[string]any{"type": "function", "function": function(c)})
+}
+
+// Tool is the JSON object that declares a function to the model.
+type Tool = json.RawMessage
+
+// Renderer turns messages into tokens. It does not change after New: goroutines may share one.
+type Renderer struct {
+	name   string
+	style  style
+	tok    *tokenizer.Tokenizer
+	tokens map[string]int // the special tokens of the template that the tokenizer has
+}
+
+// style is what tells the renderers of the Qwen family apart.
+type style struct {
+	// frames puts an assistant's last thoughts between <think> tags and drops earlier ones.
+	frames bool
+	// closed ends a prompt with empty thoughts, so that the model answers at once.
+	closed bool
+}
+
+var styles = map[string]style{
+	"qwen3_instruct":         {},
+	"qwen3":                  {frames: true},
+	"qwen3_disable_thinking": {frames: true, closed: true},
+}
+
+// Names lists the renderers.
+func Names() []string {
+	names := make([]string, 0, len(styles))
+	for name := range styles {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// The tokens of the templates. The first two every tokenizer must have; the others are text where a
+// tokenizer does not have them.
+const (
+	imStart      = "<|im_start|>"
+	imEnd        = "<|im_end|>"
+	think        = "<think>"
+	thinkEnd     = "</think>"
+	toolCall     = "<tool_call>"
+	toolCallEnd  = "</tool_call>"
+	response     = "<tool_response>"
+	responseEnd  = "</tool_response>"
+	roleUser     = "user"
+	roleSystem   = "system"
+	roleTool     = "tool"
+	roleAnswerer = "assistant"
+)
+
+// New makes the renderer of that name.
+func New(name string, tok *tokenizer.Tokenizer) (*Renderer, error) {
+	s, ok := styles[name]
+	if !ok {
+		return nil, badinput.Errorf("renderer: found %q, expected one of %s", name, strings.Join(Names(), ", "))
+	}
+	r := &Renderer{name: name, style: s, tok: tok, tokens: map[string]int{}}
+	for _, t := range tok.SpecialTokens() {
+		r.tokens[t.Content] = t.ID
+	}
+	for _, t := range []string{imStart, imEnd} {
+		if _, ok := r.tokens[t]; !ok {
+			return nil, badinput.Errorf("renderer %s: the tokenizer has no special token %s", name, t)
+		}
+	}
+	return r, nil
+}
+
+// ForModel chooses the renderer by the chat template that came with the tokenizer.
+func ForModel(tok *tokenizer.Tokenizer) (*Renderer, error) {
+	name, err := detect(tok.ChatTemplate())
+	if err != nil {
+		return nil, badinput.Errorf("%w; choose a renderer by name: %s", err, strings.Join(Names(), ", "))
+	}
+	return New(name, tok)
+}
+
+// detect knows the templates by their traits: copies differ in white space and small repairs.
+func detect(template string) (string, error) {
+	has := func(s string) bool { return strings.Contains(template, s) }
+	switch {
+	case template == "":
+		return "", fmt.Errorf("the model has no chat template")
+	case !has(imStart) || !has(imEnd):
+		return "", fmt.Errorf("the model's chat template is not of the Qwen family: it has no %s", imStart)
+	case has("<function="):
+		return "", fmt.Errorf("the model's chat template has another tool format: <function=…>")
+	case strings.Count(template, "You are ") > strings.Count(template, "You are provided with"):
+		return "", fmt.Errorf("the model's chat template adds a system prompt of its own")
+	case has("enable_thinking"):
+		return "qwen3", nil
+	case has(think):
+		return "", fmt.Errorf("the model's chat template always thinks")
+	}
+	return "qwen3_instruct", nil
+}
+
+// Name is the name that New was given.
+func (r *Renderer) Name() string { return r.name }
+
+// Stop lists the tokens that end an assistant's turn.
+func (r *Renderer) Stop() []int { return []int{r.tokens[imEnd]} }
+
+// Extends reports whether a conversation starts with the tokens of each of its beginnings. A renderer
+// that drops old thoughts rewrites the past. Adjacent tool messages count as one turn.
+func (r *Renderer) Extends() bool { return !r.style.frames }
+
+// Prompt renders messages and opens the assistant's turn.
+func (r *Renderer) Prompt(messages []Message, tools ...Tool) (tokens []int, text string, err error) {
+	return r.render(messages, tools, true)
+}
+
+// Conversation renders messages that are complete, such as a finished dialogue.
+func (r *Renderer) Conversation(messages []Message, tools ...Tool) (tokens []int, text string, err error) {
+	return r.render(messages, tools, false)
+}
