@@ -7,6 +7,7 @@
 
 #include "args_linear.h"
 #include "args_point.h"
+#include "args_attention.h"
 #include "ops.h"
 
 enum { ARGS_BYTES = 512 };

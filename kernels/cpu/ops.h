@@ -22,4 +22,7 @@
 	OP(swiglu_grad) \
 	OP(add) \
 	OP(sum_squares) \
-	OP(adam)
+	OP(adam) \
+	OP(attention_pack) \
+	OP(attention) \
+	OP(attention_grad)

@@ -151,6 +151,9 @@ func addAttention(cases *[]opCase) {
 	units := sequences(1, 2, 31, 32, 33, 70, 5, 64)
 	for _, h := range headShapes {
 		*cases = append(*cases, opCase{fmt.Sprintf("Attention/%v", h), rounding, units, func(c *call) {
+			c.Attention(c.out(h.OutWidth()), c.out(h.Q), c.in(h.Width()), c.spans(), h, c.T)
+		}}, opCase{fmt.Sprintf("Attention/peaked %v", h), 20 * rounding, units, func(c *call) {
+			// Scores of ±30: what they are off by, their exponentials are off by, relatively.
 			c.Attention(c.out(h.OutWidth()), c.out(h.Q), c.inOf(h.Width(), wide), c.spans(), h, c.T)
 		}}, opCase{fmt.Sprintf("AttentionGrad/%v", h), 4 * rounding, units, func(c *call) {
 			out, lse := c.zeros(kernels.F32, c.T*h.OutWidth()), c.zeros(kernels.F32, c.T*h.Q)

@@ -22,30 +22,41 @@ func eachQuery(s kernels.Spans, h kernels.Heads, f func(t, first, head, q, k, v 
 
 func (reference) Attention(out, lse, qkv kernels.Buffer, s kernels.Spans, h kernels.Heads, T int) {
 	kernels.CheckAttention(out, lse, qkv, s, h, T)
-	scale := 1 / math.Sqrt(float64(h.Dim))
 	eachQuery(s, h, func(t, first, head, q, k, v int) {
 		query := row(qkv, h.Width(), t)[q : q+h.Dim]
-		score := make([]float64, t-first+1)
-		top := math.Inf(-1)
-		for j := range score {
-			score[j] = scale * dot(query, row(qkv, h.Width(), first+j)[k:k+h.Dim])
-			top = max(top, score[j])
-		}
-		var sum float64
-		for _, s := range score {
-			sum += math.Exp(s - top)
-		}
-		logSum := top + math.Log(sum)
-		mean := make([]float64, h.Dim)
-		for j := range score {
-			p := math.Exp(score[j] - logSum)
-			for i, x := range row(qkv, h.Width(), first+j)[v : v+h.Dim] {
-				mean[i] += p * float64(x)
-			}
-		}
+		mean, logSum := attend(query, t-first+1, func(j int) (key, value []float32) {
+			from := row(qkv, h.Width(), first+j)
+			return from[k : k+h.Dim], from[v : v+h.Dim]
+		})
 		store(row(out, h.OutWidth(), t)[q:q+h.Dim], mean)
 		row(lse, h.Q, t)[head] = float32(logSum)
 	})
+}
+
+// attend is softmax(scale · query · keysᵀ) · values over positions 0 to n−1.
+func attend(query []float32, n int, at func(j int) (key, value []float32)) (mean []float64, logSum float64) {
+	scale := 1 / math.Sqrt(float64(len(query)))
+	score := make([]float64, n)
+	top := math.Inf(-1)
+	for j := range score {
+		key, _ := at(j)
+		score[j] = scale * dot(query, key)
+		top = max(top, score[j])
+	}
+	var sum float64
+	for _, s := range score {
+		sum += math.Exp(s - top)
+	}
+	logSum = top + math.Log(sum)
+	mean = make([]float64, len(query))
+	for j := range score {
+		p := math.Exp(score[j] - logSum)
+		_, value := at(j)
+		for i, x := range value {
+			mean[i] += p * float64(x)
+		}
+	}
+	return mean, logSum
 }
 
 func (reference) AttentionGrad(dqkv, dout, qkv, out, lse kernels.Buffer, s kernels.Spans, h kernels.Heads, T int) {

@@ -1,0 +1,185 @@
+// Causal attention with an online softmax over blocks of keys. A row's numbers depend on its query and
+// on the blocks up to its own position, one after the other; which other rows share its tile does not
+// matter, since what is masked adds exactly nothing.
+
+INLINE int64_t padded(int64_t dim) { return (dim + KEYS - 1) / KEYS * KEYS; }
+
+// turned [dim][columns] = rows [n][dim] at a stride; columns from n on are zero.
+static void turn_rows(float *turned, int columns, const float *rows, int64_t stride, int n, int64_t dim)
+{
+	for (int64_t k = 0; k < dim; k += VL)
+		for (int j = 0; j < columns; j += VL) {
+			vi r[VL];
+			UNROLL for (int i = 0; i < VL; i++)
+				r[i] = j + i < n ? (vi)take(rows + (j + i) * stride, k, dim) : (vi){0};
+			transpose(r);
+			UNROLL for (int i = 0; i < VL; i++)
+				if (k + i < dim)
+					store(turned + (k + i) * columns + j, (vf)r[i]);
+		}
+}
+
+// rows [n][dim] at a stride into to [all][padded dim]; the rest is zero.
+static void pad_rows(float *to, int all, const float *rows, int64_t stride, int n, int64_t dim)
+{
+	int64_t wide = padded(dim);
+	memset(to, 0, 4 * all * wide);
+	for (int i = 0; i < n; i++) memcpy(to + i * wide, rows + i * stride, 4 * dim);
+}
+
+// A task is one sequence's keys and values of one head, in blocks.
+static void attention_pack(const void *args, void *scratch, int64_t from, int64_t to)
+{
+	const grpo_attention_pack *a = args;
+	int64_t dim = a->dim, wide = padded(dim), width = (a->q_heads + 2 * a->kv_heads) * dim;
+	int64_t size = KEYS * (dim + wide) * (a->keys ? 2 : 1);
+	(void)scratch;
+	for (int64_t task = from; task < to; task++) {
+		const grpo_span *s = a->spans + task / a->kv_heads;
+		int64_t head = task % a->kv_heads;
+		for (int64_t j = 0; j < s->length; j += KEYS) {
+			int n = min64(KEYS, s->length - j);
+			const float *key = a->qkv + (s->first + j) * width + (a->q_heads + head) * dim;
+			const float *value = key + a->kv_heads * dim;
+			int64_t at = head * a->blocks + s->block + j / KEYS;
+			float *p = a->packed + at * size;
+			turn_rows(a->keys_turned[at] = p, KEYS, key, width, n, dim);
+			pad_rows(a->values[at] = p + KEYS * dim, KEYS, value, width, n, dim);
+			if (!a->keys)
+				continue;
+			p += KEYS * (dim + wide);
+			turn_rows(a->values_turned[at] = p, KEYS, value, width, n, dim);
+			pad_rows(a->keys[at] = p + KEYS * dim, KEYS, key, width, n, dim);
+		}
+	}
+}
+
+INLINE float score_scale(int64_t dim)
+{
+	vf root = vsqrt(splat((float)dim));
+	return 1 / root[0];
+}
+
+// One row of a tile: its query, scaled, and zeroes up to the padded size.
+INLINE void copy_scaled(float *to, const float *q, float scale, int64_t dim)
+{
+	for (int64_t k = 0; k < padded(dim); k += VL) store(to + k, take(q, k, dim) * scale);
+}
+
+// One query row: where it stands in its sequence, what it asks, and where the answer goes.
+typedef struct {
+	int64_t position;
+	const float *q;
+	float *out, *lse;
+} query;
+
+// The lanes that key numbers beyond limit occupy become `no`.
+INLINE vf mask_after(vf x, int first, int64_t limit, vf no)
+{
+	static const int32_t count[LANES] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+	vi number = loadi(count) + first;
+	return pick(number <= (int32_t)min64(limit, KEYS), x, no);
+}
+
+// The largest of VL numbers; the order does not matter.
+INLINE float vector_max(vf x)
+{
+	float t[VL];
+	store(t, x);
+	UNROLL for (int half = VL / 2; half; half /= 2)
+		UNROLL for (int j = 0; j < half; j++) t[j] = t[j] > t[j + half] ? t[j] : t[j + half];
+	return t[0];
+}
+
+// What a row carries from block to block.
+typedef struct {
+	float top[TILE_FORWARD];          // the largest score so far
+	float sum[TILE_FORWARD][LANES];   // of exponentials below it
+	float score[TILE_FORWARD * KEYS]; // of the block, then its exponentials
+} softmax_state;
+_Static_assert(sizeof(softmax_state) == 4 * SOFTMAX_FLOATS, "the launcher's idea of softmax_state");
+
+// Scores of row i become exponentials; its mean so far shrinks when a larger score appears.
+INLINE void soften(softmax_state *s, int i, float *mean, int64_t wide, int64_t limit)
+{
+	vf x[KEYS / VL];
+	float *score = s->score + i * KEYS;
+	if (limit < 0) {
+		memset(score, 0, 4 * KEYS);
+		return;
+	}
+	UNROLL for (int v = 0; v < KEYS / VL; v++) x[v] = load(score + v * VL);
+	if (limit < KEYS - 1)
+		UNROLL for (int v = 0; v < KEYS / VL; v++)
+			x[v] = mask_after(x[v], v * VL, limit, splat(-__builtin_inff()));
+	vf largest = x[0];
+	UNROLL for (int v = 1; v < KEYS / VL; v++) largest = vmax(x[v], largest);
+	float top = vector_max(largest);
+	if (top > s->top[i]) {
+		float shrink = exp1(s->top[i] - top);
+		s->top[i] = top;
+		UNROLL for (int v = 0; v < LANE_VECTORS; v++)
+			store(s->sum[i] + v * VL, load(s->sum[i] + v * VL) * shrink);
+		for (int64_t c = 0; c < wide; c += VL) store(mean + c, load(mean + c) * shrink);
+	}
+	lanes sum;
+	UNROLL for (int v = 0; v < LANE_VECTORS; v++) sum.v[v] = load(s->sum[i] + v * VL);
+	UNROLL for (int v = 0; v < KEYS / VL; v++)
+	{
+		vf p = vexp(x[v] - s->top[i]);
+		store(score + v * VL, p);
+		sum.v[v % LANE_VECTORS] += p;
+	}
+	UNROLL for (int v = 0; v < LANE_VECTORS; v++) store(s->sum[i] + v * VL, sum.v[v]);
+}
+
+// The answers of up to TILE_FORWARD query rows of one sequence and key-value head. keys[b] is block b turned,
+// [dim][KEYS], values[b] is [KEYS][padded dim]; positions up to the largest that is asked for must be there.
+static void attend(const query *rows, int n, float *const *keys, float *const *values, int64_t dim, float *scratch)
+{
+	int64_t wide = padded(dim), last = 0;
+	float scale = score_scale(dim);
+	softmax_state *s = (softmax_state *)scratch;
+	float *turned = scratch + SOFTMAX_FLOATS, *mean = turned + TILE_FORWARD * dim;
+	for (int i = 0; i < n; i++) {
+		s->top[i] = -__builtin_inff();
+		last = max64(last, rows[i].position);
+		copy_scaled(mean + i * wide, rows[i].q, scale, dim);
+	}
+	turn_rows(turned, TILE_FORWARD, mean, wide, n, dim);
+	memset(mean, 0, 4 * n * wide);
+	memset(s->sum, 0, sizeof s->sum);
+	for (int64_t b = 0; b * KEYS <= last; b++) {
+		product((small_product){.out = s->score, .out_stride = KEYS, .a = turned, .a_step = TILE_FORWARD,
+		                        .b = keys[b], .b_stride = KEYS, .depth = dim, .cols = KEYS, .fresh = 1}, n, 1);
+		for (int i = 0; i < n; i++) soften(s, i, mean + i * wide, wide, rows[i].position - b * KEYS);
+		product((small_product){.out = mean, .out_stride = wide, .a = s->score, .b = values[b], .b_stride = wide,
+		                        .depth = min64(KEYS, last + 1 - b * KEYS), .cols = wide}, n, 0);
+	}
+	for (int i = 0; i < n; i++) {
+		lanes l;
+		UNROLL for (int v = 0; v < LANE_VECTORS; v++) l.v[v] = load(s->sum[i] + v * VL);
+		float sum = lanes_sum(&l), inverse = 1 / sum;
+		*rows[i].lse = (float)(s->top[i] + log1(sum));
+		for (int64_t k = 0; k < dim; k += VL) put(rows[i].out, k, dim, take(mean + i * wide, k, dim) * inverse);
+	}
+}
+
+static void attention(const void *args, void *scratch, int64_t from, int64_t to)
+{
+	const grpo_attention *a = args;
+	int64_t group = a->q_heads / a->kv_heads, width = (a->q_heads + 2 * a->kv_heads) * a->dim;
+	for (int64_t task = from; task < to; task++) {
+		const grpo_span *s = a->spans + a->count - 1 - task / a->kv_heads; // long ones first
+		int64_t head = task % a->kv_heads, blocks = head * a->blocks + s->block;
+		int n = min64(TILE_FORWARD, s->length * group - s->start);
+		query rows[TILE_FORWARD];
+		for (int i = 0; i < n; i++) {
+			int64_t position = (s->start + i) / group, h = head * group + (s->start + i) % group;
+			int64_t t = s->first + position;
+			rows[i] = (query){position, a->qkv + t * width + h * a->dim, a->out + (t * a->q_heads + h) * a->dim,
+			                  a->lse + t * a->q_heads + h};
+		}
+		attend(rows, n, a->keys_turned + blocks, a->values + blocks, a->dim, scratch);
+	}
+}
