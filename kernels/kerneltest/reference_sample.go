@@ -1,0 +1,175 @@
+package kerneltest
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/seed-7879b91d/grpo/kernels"
+)
+
+// cache holds keys and values as rows (KV heads | KV heads) of positions, block after block.
+type cache struct {
+	heads  kernels.Heads
+	layers [][]float32
+	blocks int
+}
+
+func (c *cache) Layers() int { return len(c.layers) }
+func (c *cache) Blocks() int { return c.blocks }
+func (c *cache) Bytes() int  { return 4 * len(c.layers) * len(c.layers[0]) }
+
+func (c *cache) width() int { return 2 * c.heads.KV * c.heads.Dim }
+
+// at are the key and value heads of a position of a sequence with that table.
+func (c *cache) at(layer int, table []int32, position int) []float32 {
+	slot := int(table[position/kernels.CacheBlock])*kernels.CacheBlock + position%kernels.CacheBlock
+	return c.layers[layer][slot*c.width() : (slot+1)*c.width()]
+}
+
+func ownCache(k kernels.Cache) *cache {
+	c, ok := k.(*cache)
+	if !ok {
+		panic(fmt.Sprintf("kerneltest: the reference was given a %T, expected a cache of its own", k))
+	}
+	return c
+}
+
+func (reference) NewCache(h kernels.Heads, layers, blocks int) (kernels.Cache, error) {
+	kernels.CheckNewCache(h, layers, blocks)
+	c := &cache{heads: h, blocks: blocks}
+	for range layers {
+		c.layers = append(c.layers, make([]float32, blocks*kernels.CacheBlock*c.width()))
+	}
+	return c, nil
+}
+
+func (reference) CopyBlocks(k kernels.Cache, to, from kernels.Buffer, n int) {
+	kernels.CheckCopyBlocks(k, to, from, n)
+	c := ownCache(k)
+	size := kernels.CacheBlock * c.width()
+	for i := range n {
+		dst, src := int(own[ints](to)[i])*size, int(own[ints](from)[i])*size
+		for _, l := range c.layers {
+			copy(l[dst:dst+size], l[src:src+size])
+		}
+	}
+}
+
+// eachRow calls f for each row of each run, with its position and its run's table.
+func eachRow(p kernels.Paged, f func(t, position int, table []int32)) {
+	starts := own[ints](p.Starts)
+	for run := range p.N {
+		table := own[ints](p.Tables)[run*p.Stride : (run+1)*p.Stride]
+		for t := int(starts[run]); t < int(starts[run+1]); t++ {
+			f(t, int(own[ints](p.Positions)[t]), table)
+		}
+	}
+}
+
+func (reference) PagedAttention(out, qkv kernels.Buffer, k kernels.Cache, layer int, p kernels.Paged, h kernels.Heads, T int) {
+	kernels.CheckPagedAttention(out, qkv, k, layer, p, h, T)
+	c := ownCache(k)
+	eachRow(p, func(t, position int, table []int32) {
+		copy(c.at(layer, table, position), row(qkv, h.Width(), t)[h.Q*h.Dim:])
+	})
+	eachRow(p, func(t, position int, table []int32) {
+		for head := range h.Q {
+			key := head / (h.Q / h.KV) * h.Dim
+			value := h.KV*h.Dim + key
+			query := row(qkv, h.Width(), t)[head*h.Dim : (head+1)*h.Dim]
+			mean, _ := attend(query, position+1, func(j int) (k, v []float32) {
+				cached := c.at(layer, table, j)
+				return cached[key : key+h.Dim], cached[value : value+h.Dim]
+			})
+			store(row(out, h.OutWidth(), t)[head*h.Dim:(head+1)*h.Dim], mean)
+		}
+	})
+}
+
+func (reference) Gather(out, x, rows kernels.Buffer, width, n int) {
+	kernels.CheckGather(out, x, rows, width, n)
+	for i := range n {
+		copy(row(out, width, i), row(x, width, int(own[ints](rows)[i])))
+	}
+}
+
+func (reference) Draw(out kernels.DrawOut, h kernels.Buffer, w kernels.Matrix, d kernels.DrawIn, n int) {
+	kernels.CheckDraw(out, h, w, d, n)
+	m := ownMatrix(w)
+	for i := range n {
+		invTemp, u := own[floats](d.InvTemp)[i], own[doubles](d.Uniform)[i]
+		if invTemp == 0 {
+			z, lse := scores(row(h, m.cols, i), m, 1)
+			best := mostLikely(z)[0]
+			own[ints](out.Token)[i], own[floats](out.LogP)[i] = int32(best), float32(z[best]-lse)
+			continue
+		}
+		z, lse := scores(row(h, m.cols, i), m, invTemp)
+		kept := truncate(z, int(own[ints](d.TopK)[i]), float64(own[floats](d.TopP)[i]), float64(own[floats](d.MinP)[i]))
+		if len(kept) < len(z) {
+			lse = logSum(z, kept)
+		}
+		token, sum := kept[len(kept)-1], 0.0
+		for _, v := range kept {
+			if sum += math.Exp(z[v] - lse); sum > u {
+				token = v
+				break
+			}
+		}
+		own[ints](out.Token)[i], own[floats](out.LogP)[i] = int32(token), float32(z[token]-lse)
+	}
+}
+
+// mostLikely are the tokens from the most to the least likely.
+func mostLikely(z []float64) []int {
+	order := make([]int, len(z))
+	for v := range order {
+		order[v] = v
+	}
+	slices.SortStableFunc(order, func(a, b int) int {
+		switch {
+		case z[a] > z[b]:
+			return -1
+		case z[a] < z[b]:
+			return 1
+		}
+		return 0
+	})
+	return order
+}
+
+// truncate gives the tokens that may be drawn, in ascending order.
+func truncate(z []float64, topK int, topP, minP float64) []int {
+	kept := mostLikely(z)
+	if topK > 0 && topK < len(kept) {
+		kept = kept[:topK]
+	}
+	if topP < 1 {
+		lse, sum := logSum(z, kept), 0.0
+		for i, v := range kept {
+			if sum += math.Exp(z[v] - lse); sum >= topP {
+				kept = kept[:i+1]
+				break
+			}
+		}
+	}
+	if minP > 0 {
+		top := z[kept[0]]
+		kept = slices.DeleteFunc(slices.Clone(kept), func(v int) bool { return math.Exp(z[v]-top) < minP })
+	}
+	slices.Sort(kept)
+	return kept
+}
+
+// logSum is the logarithm of the sum of the exponentials of the kept scores.
+func logSum(z []float64, kept []int) float64 {
+	top, sum := math.Inf(-1), 0.0
+	for _, v := range kept {
+		top = max(top, z[v])
+	}
+	for _, v := range kept {
+		sum += math.Exp(z[v] - top)
+	}
+	return top + math.Log(sum)
+}
