@@ -69,7 +69,7 @@ func TestArenaBlocksInUseDoNotOverlap(t *testing.T) {
 	onBackends(t, func(t *testing.T, b kernels.Backend) {
 		p := openGolden(t, b, "qwen3-tied", "adapter", Options{})
 		require.NoError(t, p.grow(64))
-		g, err := (&builder{cfg: p.Config, weights: p.weights, adapter: p.adapter, inputs: &p.inputs}).build(true)
+		g, err := (&builder{cfg: p.Config, weights: p.weights, adapter: p.adapter, inputs: &p.inputs}).training()
 		require.NoError(t, err)
 		for _, recompute := range []Recompute{RecomputeCheap, RecomputeBlocks} {
 			s, err := g.plan(recompute)

@@ -13,8 +13,8 @@ import (
 type graph struct {
 	*gorgonia.ExprGraph
 	leaves map[*gorgonia.Node]*operand
-	logp   *gorgonia.Node
-	loss   *gorgonia.Node // nil in a graph that only scores
+	result *gorgonia.Node // log-probabilities, or the hidden rows that a decoder draws from
+	loss   *gorgonia.Node // nil in a graph that does not train
 
 	// grads are the gradients of the trainable leaves, from the last layer to the first: the order in
 	// which the backward pass meets them.
@@ -41,6 +41,7 @@ type builder struct {
 	weights *Weights
 	adapter *Adapter // nil: the bare model
 	inputs  *inputs
+	cache   kernels.Cache // of a decoder; else nil
 
 	graph      *graph
 	trainables []paramGrad
@@ -99,22 +100,37 @@ func (b *builder) weight(name string) *gorgonia.Node {
 	return b.leaf(name, s.rows(), s.cols, b.weights.operands[name])
 }
 
-// build writes the graph of the architecture; for training it adds the loss and has gorgonia derive
-// the gradients.
-func (b *builder) build(train bool) (*graph, error) {
+// scoring writes the graph of the log-probabilities of given targets.
+func (b *builder) scoring() (*graph, error) {
+	b.begin()
+	b.graph.result = b.head(qwen3(b), false)
+	return b.graph, b.err
+}
+
+// training is scoring with a loss, whose gradients gorgonia derives.
+func (b *builder) training() (*graph, error) {
+	b.begin()
+	b.graph.result = b.head(qwen3(b), true)
+	b.differentiate()
+	return b.graph, b.err
+}
+
+// decoding writes the graph of the hidden rows that tokens are drawn from.
+func (b *builder) decoding(rows *input) (*graph, error) {
+	b.begin()
+	b.graph.result = b.apply(gatherOp(b.cfg.Hidden), qwen3(b), b.inputRows("rows to draw from", rows))
+	return b.graph, b.err
+}
+
+func (b *builder) begin() {
 	b.graph = &graph{
 		ExprGraph: gorgonia.NewGraph(gorgonia.WithGraphName(b.cfg.Architecture)),
 		leaves:    map[*gorgonia.Node]*operand{},
 	}
-	b.graph.logp = b.head(qwen3(b), train)
-	if train {
-		b.differentiate()
-	}
-	return b.graph, b.err
 }
 
 func (b *builder) differentiate() {
-	b.graph.loss = b.apply(lossOp(), b.graph.logp,
+	b.graph.loss = b.apply(lossOp(), b.graph.result,
 		b.inputRows("old log-probabilities", &b.inputs.old),
 		b.inputRows("advantages", &b.inputs.advantage),
 		b.inputRows("weights", &b.inputs.weight))

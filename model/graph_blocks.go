@@ -56,8 +56,12 @@ func (b *builder) qkNormRope(slot string, qkv *gorgonia.Node) *gorgonia.Node {
 	return b.apply(qkNormRopeOp(slot, b.cfg.Heads, b.cfg.Eps, b.full()), qkv, b.weight(slot), b.rope)
 }
 
-func (b *builder) attention(what string, qkv *gorgonia.Node) *gorgonia.Node {
-	return b.apply(attentionOp(what, b.cfg.Heads), qkv)
+// attention is the one place where packed sequences and a decoder's cached ones differ.
+func (b *builder) attention(layer int, qkv *gorgonia.Node) *gorgonia.Node {
+	if b.cache != nil {
+		return b.apply(pagedAttentionOp(layer, b.cfg.Heads, b.cache), qkv)
+	}
+	return b.apply(attentionOp(at(layer, "attention"), b.cfg.Heads), qkv)
 }
 
 func (b *builder) swiGLU(what string, gateUp *gorgonia.Node) *gorgonia.Node {

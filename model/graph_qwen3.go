@@ -10,7 +10,7 @@ func qwen3(b *builder) *gorgonia.Node {
 		h := b.norm(at(l, "input_layernorm"), x)
 		h = b.linear(l, "qkv", h)
 		h = b.qkNormRope(at(l, "qk_norm"), h)
-		h = b.attention(at(l, "attention"), h)
+		h = b.attention(l, h)
 		h = b.linear(l, "o", h)
 		x = b.add(at(l, "attention"), x, h)
 

@@ -66,6 +66,9 @@ type execution struct {
 	spans   kernels.Spans
 	invTemp float32
 	loss    kernels.Loss
+
+	paged kernels.Paged // of a decoder
+	draws int           // rows that a decoder draws from
 }
 
 // The rest makes op a gorgonia.SDOp.

@@ -133,3 +133,24 @@ func runAdd(width int) func(*execution, *operand, []*operand) {
 		x.b.Add(out.buf, in[0].buf, in[1].buf, x.T*width)
 	}
 }
+
+// pagedAttentionOp: attention of a decoder's rows, whose keys and values join those in the cache. It
+// writes to the cache, so its name must tell the layer even where two layers are alike.
+func pagedAttentionOp(layer int, h kernels.Heads, c kernels.Cache) *op {
+	return &op{
+		name: fmt.Sprintf("paged attention of layer %d", layer), arity: 1, width: h.OutWidth(), inPlace: -1, keep: true,
+		run: func(x *execution, out *operand, in []*operand) {
+			x.b.(kernels.SampleOps).PagedAttention(out.buf, in[0].buf, c, layer, x.paged, h, x.T)
+		},
+	}
+}
+
+// gatherOp: the rows that a decoder draws from. Inputs x, row numbers.
+func gatherOp(width int) *op {
+	return &op{
+		name: "rows to draw from", arity: 2, width: width, inPlace: -1, keep: true,
+		run: func(x *execution, out *operand, in []*operand) {
+			x.b.(kernels.SampleOps).Gather(out.buf, in[0].buf, in[1].buf, width, x.draws)
+		},
+	}
+}

@@ -194,7 +194,7 @@ func (p *Policy) run(prog *Program, batch *Batch, temperature float32, loss kern
 	if err := prog.RunAll(); err != nil {
 		return nil, err
 	}
-	return p.logp.fetch(p.b, prog.logp.buf, batch.Rows())
+	return p.logp.fetch(p.b, prog.result.buf, batch.Rows())
 }
 
 // prepare compiles a program, and compiles it again when a sequence does not fit.
@@ -211,7 +211,11 @@ func (p *Policy) prepare(prog **Program, longest int, train bool) error {
 	if train && p.adapter == nil && !b.full() {
 		return badinput.Errorf("nothing to train: attach an adapter, or open the model with train=full")
 	}
-	g, err := b.build(train)
+	write := b.scoring
+	if train {
+		write = b.training
+	}
+	g, err := write()
 	if err != nil {
 		return err
 	}

@@ -18,8 +18,8 @@ type Program struct {
 	inputs *inputs
 	starts input
 	arena  kernels.Buffer
-	logp   *operand
-	stats  kernels.Buffer // F64 [kernels.NumStats]; nil in a program that only scores
+	result *operand
+	stats  kernels.Buffer // F64 [kernels.NumStats]; nil in a program that does not train
 }
 
 var _ gorgonia.VM = (*Program)(nil)
@@ -60,7 +60,7 @@ func compile(b kernels.Backend, g *graph, in *inputs, rows int, r Recompute) (*P
 			operands[v] = val.op.bind(p.arena, l.blocks[v], rows)
 		}
 	}
-	p.logp = operands[s.forward[g.logp]]
+	p.result = operands[s.forward[g.result]]
 	if g.loss != nil {
 		operands[s.forward[g.loss]].buf = p.stats
 	}

@@ -48,11 +48,7 @@ func (p *Policy) SaveGradients(path string) error {
 	if err != nil {
 		return err
 	}
-	var sources []tensorfile.Source
-	for _, e := range grads.Entries() {
-		sources = append(sources, tensorfile.FromFloat32s(e.Name, grads.Of(e), e.Rows, e.Cols))
-	}
-	return tensorfile.Write(path, sources, nil)
+	return grads.WriteTensors(path, grads.Values)
 }
 
 // tensors cuts a slab of the whole model into the tensors of its files.

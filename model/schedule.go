@@ -53,7 +53,7 @@ func (g *graph) plan(r Recompute) (s *schedule, err error) {
 		graph: g, recompute: r,
 		leaves: map[*gorgonia.Node]int{}, forward: map[*gorgonia.Node]int{}, again: map[*gorgonia.Node]int{},
 	}
-	outputs := gorgonia.Nodes{g.logp}
+	outputs := gorgonia.Nodes{g.result}
 	if g.loss != nil {
 		outputs = append(outputs, g.loss)
 	}

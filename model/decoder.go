@@ -1,0 +1,179 @@
+package model
+
+import (
+	"fmt"
+
+	"github.com/seed-7879b91d/grpo/kernels"
+)
+
+// Decoder runs the policy over rows: the next tokens of many sequences, whose earlier keys and values
+// lie in a cache. Prompts and single tokens are the same to it. Its arithmetic is that of the
+// policy's other programs, so a token's log-probability here is the one that Score gives, bit for bit.
+type Decoder struct {
+	DecoderSize
+
+	p     *Policy
+	cache kernels.Cache
+	prog  *Program
+	in    inputs
+	table input // I32 [Runs × TableStride]
+	pick  input // I32 [Rows]: the rows that are drawn from
+
+	invTemp, topP, minP input // F32 [Rows]
+	topK                input // I32 [Rows]
+	uniform             kernels.Buffer
+	uniforms            []float64
+	uniformsAny         any
+
+	token, logp kernels.Buffer
+	tokens      []int32
+	logps       []float32
+	tokensAny   any
+	logpsAny    any
+}
+
+// DecoderSize is how much a decoder has room for.
+type DecoderSize struct {
+	Blocks      int // of kernels.CacheBlock positions in the cache
+	Rows        int // of one run
+	Sequences   int // of one run
+	TableStride int // blocks of the longest sequence
+}
+
+// Rows is one run of a decoder. Runs[i] are consecutive rows of one sequence.
+type Rows struct {
+	Tokens, Positions []int32
+	Starts            []int32 // [sequences + 1]
+	Tables            []int32 // [sequences × TableStride]
+	Draws             []Draw
+}
+
+// Reset empties the rows and keeps their memory.
+func (r *Rows) Reset() {
+	r.Tokens, r.Positions, r.Tables, r.Draws = r.Tokens[:0], r.Positions[:0], r.Tables[:0], r.Draws[:0]
+	r.Starts = append(r.Starts[:0], 0)
+}
+
+// Draw asks for a token after a row; several draws may follow one row.
+type Draw struct {
+	Row     int
+	Uniform float64 // in [0, 1)
+	InvTemp float32 // 0: the most likely token
+	TopK    int32   // 0: all
+	TopP    float32 // 1: all
+	MinP    float32 // 0: all
+}
+
+// BlockBytes is the memory of one cache block of the model.
+func (c Config) BlockBytes() int {
+	return c.Layers * 2 * c.Heads.KV * c.Heads.Dim * kernels.CacheBlock * kernels.F32.Size()
+}
+
+// NewDecoder makes room and compiles the program. The decoder sees the adapter that is attached now,
+// as it is at each run.
+func (p *Policy) NewDecoder(size DecoderSize) (*Decoder, error) {
+	d := &Decoder{DecoderSize: size, p: p}
+	var err error
+	if d.cache, err = p.b.(kernels.SampleOps).NewCache(p.Heads, p.Layers, size.Blocks); err != nil {
+		return nil, fmt.Errorf("cache of %d blocks: %w", size.Blocks, err)
+	}
+	if err := d.allocate(); err != nil {
+		return nil, err
+	}
+	b := &builder{cfg: p.Config, weights: p.weights, adapter: p.adapter, inputs: &d.in, cache: d.cache}
+	g, err := b.decoding(&d.pick)
+	if err != nil {
+		return nil, err
+	}
+	d.prog, err = compile(p.b, g, &d.in, size.Rows, RecomputeCheap)
+	return d, err
+}
+
+func (d *Decoder) allocate() error {
+	b := d.p.b
+	for _, in := range []*input{&d.in.tokens, &d.in.positions, &d.pick, &d.topK} {
+		if err := in.grow(b, kernels.I32, d.Rows); err != nil {
+			return err
+		}
+	}
+	if err := d.table.grow(b, kernels.I32, d.Sequences*d.TableStride); err != nil {
+		return err
+	}
+	for _, in := range []*input{&d.invTemp, &d.topP, &d.minP} {
+		if err := in.grow(b, kernels.F32, d.Rows); err != nil {
+			return err
+		}
+	}
+	var err error
+	if d.uniform, err = b.Alloc(kernels.F64, d.Rows); err != nil {
+		return err
+	}
+	if d.token, err = b.Alloc(kernels.I32, d.Rows); err != nil {
+		return err
+	}
+	if d.logp, err = b.Alloc(kernels.F32, d.Rows); err != nil {
+		return err
+	}
+	d.uniforms, d.tokens, d.logps = make([]float64, d.Rows), make([]int32, d.Rows), make([]float32, d.Rows)
+	d.uniformsAny, d.tokensAny, d.logpsAny = d.uniforms, d.tokens, d.logps
+	return nil
+}
+
+// Run computes the rows and draws the tokens that are asked for. The results stand until the next run.
+func (d *Decoder) Run(r *Rows) (tokens []int32, logps []float32, err error) {
+	n, b := len(r.Draws), d.p.b
+	if len(r.Tokens) > d.DecoderSize.Rows || n > d.DecoderSize.Rows || len(r.Starts) > d.Sequences+1 {
+		return nil, nil, fmt.Errorf("model: %d rows of %d sequences with %d draws for a decoder of %+v", len(r.Tokens), len(r.Starts)-1, n, d.DecoderSize)
+	}
+	d.in.tokens.loadInts(b, r.Tokens)
+	d.in.positions.loadInts(b, r.Positions)
+	d.prog.starts.loadInts(b, r.Starts)
+	d.table.loadInts(b, r.Tables)
+	d.loadDraws(r.Draws)
+	x := &d.prog.x
+	x.T, x.draws = len(r.Tokens), n
+	x.paged = kernels.Paged{Starts: d.prog.starts.buf, Positions: d.in.positions.buf, Tables: d.table.buf, N: len(r.Starts) - 1, Stride: d.TableStride}
+	if err := d.prog.RunAll(); err != nil {
+		return nil, nil, err
+	}
+	if n == 0 {
+		return nil, nil, b.Sync()
+	}
+	b.(kernels.SampleOps).Draw(kernels.DrawOut{Token: d.token, LogP: d.logp}, d.prog.result.buf, d.p.weights.operands[d.p.headSlot()].mat,
+		kernels.DrawIn{InvTemp: d.invTemp.buf, Uniform: d.uniform, TopK: d.topK.buf, TopP: d.topP.buf, MinP: d.minP.buf}, n)
+	if err := b.Download(d.tokensAny, d.token); err != nil {
+		return nil, nil, err
+	}
+	if err := b.Download(d.logpsAny, d.logp); err != nil {
+		return nil, nil, err
+	}
+	return d.tokens[:n], d.logps[:n], nil
+}
+
+func (d *Decoder) loadDraws(draws []Draw) {
+	for i, w := range draws {
+		d.pick.ints[i], d.topK.ints[i] = int32(w.Row), w.TopK
+		d.invTemp.floats[i], d.topP.floats[i], d.minP.floats[i] = w.InvTemp, w.TopP, w.MinP
+		d.uniforms[i] = w.Uniform
+	}
+	b := d.p.b
+	for _, in := range []*input{&d.pick, &d.topK, &d.invTemp, &d.topP, &d.minP} {
+		b.Upload(in.buf, in.boxed)
+	}
+	b.Upload(d.uniform, d.uniformsAny)
+}
+
+// CopyBlocks copies cache blocks from[i] to to[i] before the next run.
+func (d *Decoder) CopyBlocks(to, from []int32) {
+	if len(to) == 0 {
+		return
+	}
+	// The row inputs are loaded anew by the next run; until then two of them carry the pairs.
+	b := d.p.b
+	for at := 0; at < len(to); at += d.DecoderSize.Rows {
+		n := min(d.DecoderSize.Rows, len(to)-at)
+		d.pick.loadInts(b, to[at:at+n])
+		d.topK.loadInts(b, from[at:at+n])
+		b.(kernels.SampleOps).CopyBlocks(d.cache, d.pick.buf, d.topK.buf, n)
+	}
+}
