@@ -63,7 +63,9 @@ func newRoot() *cobra.Command {
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return badinput.Errorf("%w (see '%s --help')", err, cmd.CommandPath())
 	})
+	root.AddCommand(newScoreCmd(), newReplayCmd(), newMergeCmd(), newBenchCmd())
 	root.AddCommand(newTokenizeCmd())
+	root.AddCommand(newDataCmd())
 	return root
 }
 

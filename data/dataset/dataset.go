@@ -21,12 +21,14 @@ import (
 
 // Options say how to open a source. The zero value reads the train split of everything.
 type Options struct {
-	// Split is the part of a data set to use: "train" (also ""), "test" or "validation".
+	// Split is the part of a data set to use: "train" (also ""), "test", "validation", or "all".
 	Split string
 	// Collections, where set, are the only ones to read: "taco", "lcbv5".
 	Collections []string
 	// Strict makes the first refused row an error. It suits a file that the user writes by hand.
 	Strict bool
+	// Empty allows a set without problems, for those who want to look at why.
+	Empty bool
 	// CacheDir holds the stores; "" means a folder of the user's cache.
 	CacheDir string
 	// Hub downloads; nil means as the environment says.
@@ -64,7 +66,7 @@ func Open(ctx context.Context, source string, opt Options) (*Set, error) {
 		return nil, badinput.Errorf("%w (%d of %d rows refused; 'grpo data inspect' lists them)",
 			&refused[0], len(refused), len(refused)+set.manifest.Problems)
 	}
-	if len(set.problems) == 0 {
+	if len(set.problems) == 0 && !opt.Empty {
 		set.Close()
 		return nil, noProblems(source, set.manifest.Refused)
 	}

@@ -214,6 +214,7 @@ func TestFolders(t *testing.T) {
 	}
 	require.Equal(t, []string{"lcbv5", "taco", "taco"}, sources(Options{}))
 	require.Equal(t, []string{"codeforces", "lcbv5"}, sources(Options{Split: "test"}))
+	require.Equal(t, []string{"codeforces", "lcbv5", "lcbv5", "taco", "taco"}, sources(Options{Split: "all"}))
 	require.Equal(t, []string{"lcbv5"}, sources(Options{Collections: []string{"lcbv5"}}))
 
 	for _, c := range []struct {

@@ -11,7 +11,6 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/seed-7879b91d/grpo/data"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 )
 
@@ -121,12 +120,4 @@ func (m *Manifest) Drift(then Manifest) string {
 	changes = append(changes, fmt.Sprintf("%d problems, were %d", m.Problems, then.Problems))
 	return fmt.Sprintf("the data set is not the one this run was started with: fingerprint %.12s…, was %.12s…; %s",
 		m.SHA256, then.SHA256, strings.Join(changes, ", "))
-}
-
-// Counts is how many problems and tests of one kind a source has.
-type Counts struct {
-	Source   string    `json:"source"`
-	Kind     data.Kind `json:"kind"`
-	Problems int       `json:"problems"`
-	Tests    int       `json:"tests"`
 }

@@ -138,7 +138,7 @@ func choose(source, whole string, names []string, opt Options) ([]string, error)
 	for _, n := range names {
 		splits[splitOf(n)] = true
 	}
-	if len(splits) > 1 || !splits[""] {
+	if wanted != "all" && (len(splits) > 1 || !splits[""]) {
 		if names = slices.DeleteFunc(names, func(n string) bool { return splitOf(n) != wanted }); len(names) == 0 {
 			delete(splits, "")
 			return nil, badinput.Errorf("data %s: no split %q; it has %s", source, wanted, keys(splits))
