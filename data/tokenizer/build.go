@@ -14,7 +14,7 @@ const maxIDs = 1 << 21
 // build checks every field that has a say in the ids, and refuses what it does not support: a part
 // that is passed over would give wrong tokens in silence.
 func (f *file) build() (*Tokenizer, error) {
-	t := &Tokenizer{data: f}
+	t := &Tokenizer{}
 	var err error
 	if t.normalize, err = f.Normalizer.normalizer("normalizer"); err != nil {
 		return nil, err
@@ -242,7 +242,7 @@ func (m *model) readMerges(b *bpe) error {
 
 // addTokens reads added_tokens.
 func (t *Tokenizer) addTokens(f *file) error {
-	t.added, t.flags = map[string]int{}, map[int]addedFlag{}
+	t.added, t.control = map[string]int{}, map[int]bool{}
 	t.raw, t.normal = &matcher{}, &matcher{}
 	for i, a := range f.AddedTokens {
 		at := fmt.Sprintf("added_tokens[%d]", i)
@@ -266,7 +266,7 @@ func (t *Tokenizer) addTokens(f *file) error {
 		}
 		t.tokens[id] = a.Content
 		t.added[a.Content] = id
-		t.flags[id] = addedFlag{a.Special}
+		t.control[id] = a.Special
 		if a.Normalized && t.normalize != nil {
 			t.normal.add(t.normalize(a.Content), id)
 		} else {
@@ -279,7 +279,7 @@ func (t *Tokenizer) addTokens(f *file) error {
 // checkMerges refuses a file whose ordinary merges make a control token: a user could then write one.
 func (t *Tokenizer) checkMerges() error {
 	for rank, id := range t.bpe.made {
-		if t.flags[int(id)].special {
+		if t.control[int(id)] {
 			return fmt.Errorf("model.merges[%d]: makes the special token %q", rank, t.tokens[id])
 		}
 	}

@@ -12,7 +12,7 @@ func (t *Tokenizer) Decode(ids []int, skipSpecial bool) string {
 }
 
 func (t *Tokenizer) appendToken(dst []byte, id int, skipSpecial bool) []byte {
-	if id < 0 || id >= len(t.tokens) || skipSpecial && t.flags[id].special {
+	if id < 0 || id >= len(t.tokens) || skipSpecial && t.control[id] {
 		return dst
 	}
 	return append(dst, t.tokens[id]...)

@@ -1,6 +1,7 @@
 package tokenizer
 
 import (
+	"math"
 	"strings"
 	"sync"
 	"unicode"
@@ -131,8 +132,6 @@ func run(s string, i int, class uint8, limit int) int {
 	return i
 }
 
-const unlimited = int(^uint(0) >> 1)
-
 // gpt2End finds the end of the match of gpt2Pattern at i.
 func gpt2End(s string, i int) int {
 	if j := contraction(s, i, false); j > 0 {
@@ -143,7 +142,7 @@ func gpt2End(s string, i int) int {
 		start++
 	}
 	if c, n := classAt(s, start); n > 0 && c < space {
-		return run(s, start, c, unlimited)
+		return run(s, start, c, math.MaxInt)
 	}
 	return spaceEnd(s, i, false)
 }
@@ -156,7 +155,7 @@ func modernEnd(s string, i, digits int) int {
 	c, n := classAt(s, i)
 	switch c {
 	case letter:
-		return run(s, i+n, letter, unlimited)
+		return run(s, i+n, letter, math.MaxInt)
 	case number:
 		return run(s, i+n, number, digits-1)
 	case newline:
@@ -165,13 +164,13 @@ func modernEnd(s string, i, digits int) int {
 	// A space or a sign leads the word that follows it; a blank also leads the signs that follow it.
 	next, _ := classAt(s, i+n)
 	if i+n < len(s) && next == letter {
-		return run(s, i+n, letter, unlimited)
+		return run(s, i+n, letter, math.MaxInt)
 	}
 	if c == space && !(s[i] == ' ' && i+n < len(s) && next == other) {
 		return spaceEnd(s, i, true)
 	}
-	j := run(s, i+n, other, unlimited)
-	return run(s, j, newline, unlimited)
+	j := run(s, i+n, other, math.MaxInt)
+	return run(s, j, newline, math.MaxInt)
 }
 
 // spaceEnd ends a piece of white space from i on: after the last newline of the run (where the pattern

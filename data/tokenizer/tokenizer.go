@@ -17,9 +17,7 @@
 // token at the start or the end (post_processor), no padding, no truncation, no cleaned-up spaces.
 package tokenizer
 
-import (
-	"slices"
-)
+import "slices"
 
 // Tokenizer encodes and decodes. It does not change after Load: any number of goroutines may use one.
 type Tokenizer struct {
@@ -27,19 +25,15 @@ type Tokenizer struct {
 	split     splitter
 	normalize func(string) string // nil: text is taken as it comes
 
-	tokens []string          // the bytes of each id; "" where no token has that id
-	added  map[string]int    // added tokens by content
-	flags  map[int]addedFlag // added tokens by id
-	raw    *matcher          // finds added tokens in the text as it comes
-	normal *matcher          // finds those that are looked for after normalization
+	tokens  []string       // the bytes of each id; "" where no token has that id
+	added   map[string]int // added tokens by content
+	control map[int]bool   // added tokens by id; true for control tokens
+	raw     *matcher       // finds added tokens in the text as it comes
+	normal  *matcher       // finds those that are looked for after normalization
 
 	eos          []int
 	chatTemplate string
-	data         *file // what was read, for Upstream
 }
-
-// addedFlag says how an added token is treated.
-type addedFlag struct{ special bool }
 
 // Special is a token that stands for no ordinary text.
 type Special struct {
@@ -79,7 +73,7 @@ func (t *Tokenizer) Token(id int) (string, bool) {
 func (t *Tokenizer) SpecialTokens() []Special {
 	list := make([]Special, 0, len(t.added))
 	for content, id := range t.added {
-		list = append(list, Special{ID: id, Content: content, Control: t.flags[id].special})
+		list = append(list, Special{ID: id, Content: content, Control: t.control[id]})
 	}
 	slices.SortFunc(list, func(a, b Special) int { return a.ID - b.ID })
 	return list

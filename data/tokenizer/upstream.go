@@ -1,8 +1,7 @@
 package tokenizer
 
 import (
-	"os"
-	"path/filepath"
+	"errors"
 	"strings"
 	"unicode/utf8"
 
@@ -85,7 +84,7 @@ func (m upstreamModel) TokenToId(token string) (int, bool) { return m.t.TokenID(
 
 func (m upstreamModel) IdToToken(id int) (string, bool) {
 	text, ok := m.t.Token(id)
-	if _, added := m.t.flags[id]; added || !ok {
+	if _, added := m.t.control[id]; added || !ok {
 		return text, ok
 	}
 	return toAlphabet(text), true
@@ -103,14 +102,9 @@ func (m upstreamModel) GetVocab() map[string]int {
 
 func (m upstreamModel) GetVocabSize() int { return m.t.VocabSize() }
 
-// Save writes what was read as DIR/[PREFIX-]tokenizer.json.
-func (m upstreamModel) Save(dir string, prefix ...string) error {
-	data, err := marshal(m.t.data)
-	if err != nil {
-		return err
-	}
-	name := strings.Join(append(prefix, "tokenizer.json"), "-")
-	return os.WriteFile(filepath.Join(dir, name), data, 0o644)
+// Save is no part of this: the tokenizer.json that was loaded is the model.
+func (m upstreamModel) Save(string, ...string) error {
+	return errors.New("not saved: keep the tokenizer.json that was loaded")
 }
 
 type upstreamDecoder struct{ t *Tokenizer }

@@ -29,31 +29,27 @@ func TestQwen3Vectors(t *testing.T) {
 		if text := tok.Decode(v.IDs, false); norm.NFC.String(text) != norm.NFC.String(v.Text) {
 			t.Errorf("decoded %q\n  want %q", text, v.Text)
 		}
-		if !hasControl(tok, v.IDs) {
-			if ids := tok.EncodeSpecial(v.Text); !slices.Equal(tok.Encode(v.Text), ids) && !hasAdded(tok, ids) {
-				t.Errorf("%q: Encode and EncodeSpecial differ without a special token", v.Text)
-			}
+		if plain := tok.Encode(v.Text); hasAdded(tok, plain) || !hasAdded(tok, v.IDs) && !slices.Equal(plain, v.IDs) {
+			t.Errorf("%q as user text: %v", v.Text, plain)
 		}
 	}
 }
 
-func hasControl(tok *Tokenizer, ids []int) bool {
-	return slices.ContainsFunc(ids, func(id int) bool { return tok.flags[id].special })
-}
-
 func hasAdded(tok *Tokenizer, ids []int) bool {
-	return slices.ContainsFunc(ids, func(id int) bool { _, ok := tok.flags[id]; return ok })
+	return slices.ContainsFunc(ids, func(id int) bool { _, ok := tok.control[id]; return ok })
 }
 
 func TestQwen3LoadsFast(t *testing.T) {
 	dir := referenceDir(t, "tokenizers/qwen3")
-	start := time.Now()
-	if _, err := Load(dir); err != nil {
-		t.Fatal(err)
+	best := time.Hour
+	for range 3 {
+		start := time.Now()
+		if _, err := Load(dir); err != nil {
+			t.Fatal(err)
+		}
+		best = min(best, time.Since(start))
 	}
-	if d := time.Since(start); d > 2*time.Second {
-		t.Errorf("loading took %v", d)
-	} else {
-		t.Logf("loaded in %v", d)
+	if best > time.Second {
+		t.Errorf("loading took %v, expected less than a second", best)
 	}
 }
