@@ -15,7 +15,7 @@ import (
 type splitter func(text string, emit func(piece string))
 
 // The patterns of the family. They are recognised by their text and matched by the scanners below;
-// any other pattern goes to the regexp engine, some fifty times slower.
+// any other pattern goes to the regexp engine, which is many times slower.
 const (
 	gpt2Pattern   = `'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+`
 	qwenPattern   = `(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`
