@@ -1,0 +1,53 @@
+package cpu
+
+import (
+	"testing"
+
+	"github.com/seed-7879b91d/grpo/kernels"
+)
+
+// Row operations of a small model over 512 rows, in bytes that must be read or written.
+func BenchmarkRows(b *testing.B) {
+	const T, H, N = 512, 1024, 3072
+	h := kernels.Heads{Q: 16, KV: 8, Dim: 128}
+	m, err := New(Options{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer m.Close()
+	buffer := func(n int) kernels.Buffer { return random(b, m, n) }
+	x, y, w, dw := buffer(T*H), buffer(T*H), buffer(H), buffer(H)
+	qkv, rotated, rope, qw, kw := buffer(T*h.Width()), buffer(T*h.Width()), buffer(T*h.Dim), buffer(h.Dim), buffer(h.Dim)
+	dqkv, dqw, dkw := buffer(T*h.Width()), buffer(h.Dim), buffer(h.Dim)
+	gateUp, dGateUp, mlp := buffer(T*2*N), buffer(T*2*N), buffer(T*N)
+	z := buffer(T * H)
+	ids, err := m.Alloc(kernels.I32, T)
+	if err != nil {
+		b.Fatal(err)
+	}
+	table, err := m.NewMatrix(kernels.BF16, 1000, H)
+	if err != nil {
+		b.Fatal(err)
+	}
+	dTable := buffer(1000 * H)
+	for _, op := range []struct {
+		name    string
+		numbers int // read or written
+		run     func()
+	}{
+		{"Embed", T * H * 3 / 2, func() { m.Embed(y, table, ids, T) }},
+		{"EmbedGrad", T * H * 3, func() { m.EmbedGrad(dTable, y, ids, 1000, H, T) }},
+		{"RMSNorm", T * H * 2, func() { m.RMSNorm(y, x, w, 1e-6, H, T) }},
+		{"RMSNormGradX", T * H * 3, func() { m.RMSNormGradX(z, y, x, w, 1e-6, H, T) }},
+		{"RMSNormGradW", T * H * 3, func() { m.RMSNormGradW(dw, y, x, 1e-6, H, T) }},
+		{"RopeTable", T * h.Dim, func() { m.RopeTable(rope, ids, 1e6, h.Dim, T) }},
+		{"QKNormRope", T * h.Width() * 2, func() { m.QKNormRope(rotated, qkv, qw, kw, rope, 1e-6, h, T) }},
+		{"QKNormRopeGradX", T * h.Width() * 3, func() { m.QKNormRopeGradX(dqkv, rotated, qkv, qw, kw, rope, 1e-6, h, T) }},
+		{"QKNormRopeGradW", T * (h.Q + h.KV) * h.Dim * 3, func() { m.QKNormRopeGradW(dqw, dkw, rotated, qkv, rope, 1e-6, h, T) }},
+		{"SwiGLU", T * N * 3, func() { m.SwiGLU(mlp, gateUp, N, T) }},
+		{"SwiGLUGrad", T * N * 5, func() { m.SwiGLUGrad(dGateUp, mlp, gateUp, N, T) }},
+		{"Add", T * H * 3, func() { m.Add(z, x, y, T*H) }},
+	} {
+		b.Run(op.name, func(b *testing.B) { rate(b, 4*float64(op.numbers)/1e9, "GB/s", op.run) })
+	}
+}
