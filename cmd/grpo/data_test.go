@@ -1,0 +1,148 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha1"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+const taskLines = `{"id":"add","prompt":"Add two numbers.","tests":[{"stdin":"1 2\n","stdout":"3\n"},{"stdin":"5 5\n","stdout":"10\n"}],"level":3}
+{"prompt":"Double.","fn_name":"twice","tests":[{"args":[2],"returns":4}]}
+{"prompt":"Nothing to check."}
+`
+
+// grpo runs a command line and returns its exit code and what it wrote.
+func runData(t *testing.T, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	var out, errOut bytes.Buffer
+	code = run(context.Background(), append([]string{"data"}, args...), strings.NewReader(""), &out, &errOut)
+	return code, out.String(), errOut.String()
+}
+
+// tasks writes taskLines to a file, with the caches in fresh folders.
+func tasks(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	t.Setenv("XDG_CACHE_HOME", filepath.Join(dir, "cache"))
+	t.Setenv("HF_HOME", filepath.Join(dir, "hf"))
+	for _, name := range []string{"HF_TOKEN", "HF_TOKEN_PATH", "HF_HUB_CACHE", "HF_ENDPOINT", "HF_HUB_OFFLINE"} {
+		t.Setenv(name, "")
+	}
+	path := filepath.Join(dir, "tasks.jsonl")
+	require.NoError(t, os.WriteFile(path, []byte(taskLines), 0o644))
+	return path
+}
+
+func TestDataInspect(t *testing.T) {
+	path := tasks(t)
+	code, out, errOut := runData(t, "inspect", path)
+	require.Zero(t, code, errOut)
+	for _, want := range []string{
+		"2 problems, 3 tests", "tasks   call   1         1", "tasks   stdin  1         2",
+		"refused rows: 1", "1 × no tests, first " + path + `:3: expected "tests" or "ground_truth"`,
+		"columns that are not read: level", "example: add", "──── user", "Add two numbers.",
+	} {
+		require.Contains(t, out, want)
+	}
+
+	code, out, errOut = runData(t, "inspect", path, "--json")
+	require.Zero(t, code, errOut)
+	var v struct {
+		Problems int
+		Refused  []struct{ Where string }
+		Summary  struct{ Groups []struct{ Kind string } }
+	}
+	require.NoError(t, json.Unmarshal([]byte(out), &v))
+	require.Equal(t, 2, v.Problems)
+	require.Equal(t, path+":3", v.Refused[0].Where)
+	require.Equal(t, "stdin", v.Summary.Groups[0].Kind)
+
+	template := filepath.Join(filepath.Dir(path), "p.tmpl")
+	require.NoError(t, os.WriteFile(template, []byte("Q: {{.Statement}}"), 0o644))
+	_, out, _ = runData(t, "inspect", path, "--template", template, "--problem", "add")
+	require.Contains(t, out, "──── user\nQ: Add two numbers.\n")
+
+	require.NoError(t, os.WriteFile(path, []byte("{}\n"), 0o644))
+	code, out, _ = runData(t, "inspect", path)
+	require.Zero(t, code, "inspect is there to show what is wrong")
+	require.Contains(t, out, "no statement")
+}
+
+// The fingerprint is the hash of the converted file, and converting that changes nothing.
+func TestDataConvertAndFingerprint(t *testing.T) {
+	path := tasks(t)
+	normal := filepath.Join(filepath.Dir(path), "normal.jsonl")
+	code, _, errOut := runData(t, "convert", path, "--out", normal)
+	require.Zero(t, code, errOut)
+	require.Contains(t, errOut, "2 problems written, 1 rows refused")
+	text, err := os.ReadFile(normal)
+	require.NoError(t, err)
+
+	code, out, errOut := runData(t, "convert", normal)
+	require.Zero(t, code, errOut)
+	require.Equal(t, string(text), out)
+
+	code, out, errOut = runData(t, "fingerprint", path)
+	require.Zero(t, code, errOut)
+	whole, file := sha256.Sum256(text), sha256.Sum256([]byte(taskLines))
+	require.Equal(t, fmt.Sprintf("%x  %s (2 problems, 3 tests)\n%x  %s\n", whole, path, file, path), out)
+}
+
+func TestDataRefusesBadInput(t *testing.T) {
+	path := tasks(t)
+	for _, args := range [][]string{
+		{"convert", path + ".none"}, {"fingerprint"}, {"inspect", path, "--nonsense"}, {"inspect", path, "--problem", "nobody"},
+		{"inspect", path, "--template", path + ".none"},
+	} {
+		code, _, errOut := runData(t, args...)
+		require.Equal(t, exitBadInput, code, "%v: %s", args, errOut)
+		require.Equal(t, 1, strings.Count(errOut, "\n"))
+	}
+}
+
+// A data set of the Hub: fetched once, then read without a network.
+func TestDataFromTheHub(t *testing.T) {
+	tasks(t)
+	const commit = "0123456789abcdef0123456789abcdef01234567"
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/api/datasets/us/tasks/revision/main":
+			fmt.Fprintf(w, `{"sha":%q,"siblings":[{"rfilename":"README.md"},{"rfilename":"easy/train-00000-of-00001.jsonl"},{"rfilename":"easy/test-00000-of-00001.jsonl"}]}`, commit)
+		case "/datasets/us/tasks/resolve/" + commit + "/easy/train-00000-of-00001.jsonl":
+			sum := sha1.Sum([]byte(fmt.Sprintf("blob %d\x00%s", len(taskLines), taskLines)))
+			w.Header().Set("ETag", `"`+hex.EncodeToString(sum[:])+`"`)
+			fmt.Fprint(w, taskLines)
+		default:
+			w.WriteHeader(http.StatusNotFound)
+		}
+	}))
+	defer server.Close()
+	t.Setenv("HF_ENDPOINT", server.URL)
+
+	code, out, errOut := runData(t, "fetch", "us/tasks", "--split", "train")
+	require.Zero(t, code, errOut)
+	require.Equal(t, filepath.Join(os.Getenv("HF_HOME"), "hub/datasets--us--tasks/snapshots", commit, "easy/train-00000-of-00001.jsonl")+"\n", out)
+
+	server.Close()
+	t.Setenv("HF_HUB_OFFLINE", "1")
+	code, out, errOut = runData(t, "inspect", "us/tasks")
+	require.Zero(t, code, errOut)
+	require.Contains(t, out, "easy    stdin  1         2")
+	require.Contains(t, out, "us/tasks/easy/train-00000-of-00001.jsonl:3")
+
+	code, _, errOut = runData(t, "inspect", "us/tasks", "--split", "test")
+	require.Equal(t, exitBadInput, code)
+	require.Contains(t, errOut, "HF_HUB_OFFLINE")
+}
