@@ -5,12 +5,10 @@
 // the task, so it stays in the nearest cache; between two depths the sums wait in scratch, which keeps
 // their bits.
 
-#ifndef SOON
-#define SOON 3
-#endif
-#ifndef WORDS_AHEAD
-#define WORDS_AHEAD 96
-#endif
+// How many words ahead of its reading a product of few rows asks for weights: enough to hide the latency
+// of memory, which the hardware's own guesses do not.
+enum { WORDS_AHEAD = 96 };
+
 enum { SUBTILES = PANEL / (NV * VL) };
 
 // Row tiles have nearly equal heights; tile i starts at this row.
@@ -51,25 +49,34 @@ INLINE vf finish(vf sum, const target *t, int row, int column)
 // first 16 matter: a low-rank adapter often has no more.
 enum { WIDE, WORDS, NARROW, TILE_KINDS };
 
-// sums [mr][32] waits between two depths; soon is what to ask the memory for meanwhile.
-INLINE void tile(const int mr, const int kind, const float *a, const char *b, int64_t b_stride, int depth,
-                 const char *soon, int64_t soon_stride, float *sums, int first, int last, const target *t)
+// What a tile reads: a packed [depth][mr], b in rows b_stride bytes apart. soon is what to ask the memory for
+// meanwhile, one line for each step.
+typedef struct {
+	const float *a;
+	const char *b, *soon;
+	int64_t b_stride, soon_stride;
+	int depth, first, last; // of the depths of one sum
+} reading;
+
+// sums [mr][32] waits between two depths.
+INLINE void tile(const int mr, const int kind, const reading *r, float *sums, const target *t)
 {
 	const int step = kind == NARROW ? 2 : 1; // odd vectors are columns 16 … 31
+	const int64_t b_stride = r->b_stride, soon_stride = r->soon_stride;
+	const int depth = r->depth, last = r->last;
 	for (int s = 0; s < SUBTILES; s++) {
 		vf acc[MR][NV];
 		UNROLL for (int i = 0; i < mr; i++)
 			UNROLL for (int v = 0; v < NV; v += step)
-				acc[i][v] = first ? splat(0) : load(sums + i * PANEL + column_of(s, v));
+				acc[i][v] = r->first ? splat(0) : load(sums + i * PANEL + column_of(s, v));
 		if (last && t->accumulate && depth >= 64)
 			UNROLL for (int i = 0; i < mr; i++)
 				UNROLL for (int v = 0; v < NV; v += step) __builtin_prefetch(t->out + i * t->stride + column_of(s, v), 1);
-		const float *ak = a;
-		const char *bk = b;
-		const char *next = soon;
-		for (int k = 0; k < depth; k++, ak += mr, bk += b_stride, next += soon_stride) {
+		const float *ak = r->a;
+		const char *bk = r->b, *soon = r->soon;
+		for (int k = 0; k < depth; k++, ak += mr, bk += b_stride, soon += soon_stride) {
 			vf bv[NV];
-			__builtin_prefetch(next, 0, SOON);
+			__builtin_prefetch(soon);
 			UNROLL for (int v = 0; v < NV; v += 2)
 			{
 				if (kind == WORDS) {
@@ -97,15 +104,10 @@ INLINE void tile(const int mr, const int kind, const float *a, const char *b, in
 	}
 }
 
-typedef void tile_function(const float *a, const char *b, int64_t b_stride, int depth, const char *soon, int64_t soon_stride, float *sums, int first,
-                           int last, const target *t);
+typedef void tile_function(const reading *r, float *sums, const target *t);
 
-#define TILE_OF(kind, mr)                                                                                     \
-	static void tile_##kind##_##mr(const float *a, const char *b, int64_t b_stride, int depth, const char *soon, \
-	                               int64_t soon_stride, float *sums, int first, int last, const target *t)        \
-	{                                                                                                         \
-		tile(mr, kind, a, b, b_stride, depth, soon, soon_stride, sums, first, last, t);                       \
-	}
+#define TILE_OF(kind, mr) \
+	static void tile_##kind##_##mr(const reading *r, float *sums, const target *t) { tile(mr, kind, r, sums, t); }
 #define TILE(mr) TILE_OF(WIDE, mr) TILE_OF(WORDS, mr) TILE_OF(NARROW, mr)
 #define ENTRY(mr) {tile_WIDE_##mr, tile_WORDS_##mr, tile_NARROW_##mr},
 #if MR == 14
@@ -237,26 +239,40 @@ static const char *right_side(const grpo_gemm *g, int64_t panel, int64_t k, int6
 }
 
 // A tile at the right edge, where fewer than 32 columns exist, goes through a padded copy.
-static void edge_tile(tile_function *f, int mr, int valid, const float *a, const char *b, int64_t b_stride, int depth,
-                      const char *soon, int64_t soon_stride, float *sums, int first, int last, const target *t)
+static void edge_tile(tile_function *f, int mr, int valid, const reading *r, float *sums, const target *t)
 {
 	float copy[MR * PANEL] = {0}, bias[PANEL] = {0};
 	target c = *t;
 	c.out = copy;
 	c.stride = PANEL;
-	if (t->bias && last) {
+	if (t->bias && r->last) {
 		memcpy(bias, t->bias, valid * 4);
 		c.bias = bias;
 	}
-	if (t->accumulate && last)
+	if (t->accumulate && r->last)
 		for (int i = 0; i < mr; i++) memcpy(copy + i * PANEL, t->out + i * t->stride, valid * 4);
-	f(a, b, b_stride, depth, soon, soon_stride, sums, first, last, &c);
-	if (last)
+	f(r, sums, &c);
+	if (r->last)
 		for (int i = 0; i < mr; i++) memcpy(t->out + i * t->stride, copy + i * PANEL, valid * 4);
 }
 
-// All row tiles [tile0, tile1) times one panel of columns.
-static void gemm_panel(const grpo_gemm *g, float *scratch, int64_t tile0, int64_t tile1, int64_t panel)
+// Chooses what a tile asks the memory for: words further on in the panel it reads, the same depths of the
+// next tile, or after the last tile the next depths of the panel.
+INLINE void look_ahead(reading *r, const grpo_gemm *g, int64_t panel, int64_t next_k, int mr, int single, int last_tile)
+{
+	r->soon = (const char *)(r->a + mr * g->inner);
+	r->soon_stride = 4 * mr;
+	if (single) {
+		r->soon = r->b + WORDS_AHEAD * r->b_stride;
+		r->soon_stride = r->b_stride;
+	} else if (last_tile && g->b_kind == B_OUTPUTS) {
+		r->soon_stride = g->m.dtype == GRPO_BF16 ? 2 * PANEL : 4 * PANEL;
+		r->soon = panel_at(&g->m, g->m_offset / PANEL + panel) + next_k * r->soon_stride;
+	}
+}
+
+// All row tiles [tile0, tile1) times one panel of columns, into out, where row tile0 meets the panel.
+static void gemm_panel(const grpo_gemm *g, float *scratch, int64_t tile0, int64_t tile1, int64_t panel, float *out)
 {
 	float *block = scratch, *sums = scratch + DEPTH * PANEL;
 	int valid = min64(g->cols - panel * PANEL, PANEL);
@@ -272,30 +288,21 @@ static void gemm_panel(const grpo_gemm *g, float *scratch, int64_t tile0, int64_
 			int mr = tile_start(g->rows, g->row_tiles, i + 1) - row;
 			const float *a = g->a + row * g->inner + k * mr;
 			target t = {
-				.out = g->out + row * g->out_stride + panel * PANEL,
+				.out = out + (row - row0) * g->out_stride,
 				.stride = g->out_stride,
 				.bias = g->bias ? g->bias + panel * PANEL : NULL,
 				.row_scale = g->row_scale ? g->row_scale + row : NULL,
 				.alpha = g->alpha,
 				.accumulate = g->accumulate,
 			};
-			const char *soon = (const char *)(a + mr * g->inner); // the same depths of the next tile
-			int64_t soon_stride = 4 * mr;
-			if (single) {
-				soon = b + WORDS_AHEAD * stride;
-				soon_stride = stride;
-			} else if (i + 1 == tile1) {
-				if (g->b_kind == B_OUTPUTS) {
-					soon_stride = g->m.dtype == GRPO_BF16 ? 64 : 128;
-					soon = panel_at(&g->m, g->m_offset / PANEL + panel) + (k + depth) * soon_stride;
-				}
-			}
+			reading r = {.a = a, .b = b, .b_stride = stride, .depth = depth, .first = first, .last = last};
+			look_ahead(&r, g, panel, k + depth, mr, single, i + 1 == tile1);
 			tile_function *f = tile_functions[mr][kind];
 			float *s = sums + (row - row0) * PANEL;
 			if (valid == PANEL)
-				f(a, b, stride, depth, soon, soon_stride, s, first, last, &t);
+				f(&r, s, &t);
 			else
-				edge_tile(f, mr, valid, a, b, stride, depth, soon, soon_stride, s, first, last, &t);
+				edge_tile(f, mr, valid, &r, s, &t);
 		}
 	}
 }
@@ -305,7 +312,8 @@ static void gemm(const void *args, void *scratch, int64_t from, int64_t to)
 	const grpo_gemm *g = args;
 	int64_t panels = (g->cols + PANEL - 1) / PANEL;
 	for (int64_t t = from; t < to; t++) {
-		int64_t tile0 = t / panels * g->block_tiles;
-		gemm_panel(g, scratch, tile0, min64(tile0 + g->block_tiles, g->row_tiles), t % panels);
+		int64_t tile0 = t / panels * g->block_tiles, panel = t % panels;
+		float *out = g->out + tile_start(g->rows, g->row_tiles, tile0) * g->out_stride + panel * PANEL;
+		gemm_panel(g, scratch, tile0, min64(tile0 + g->block_tiles, g->row_tiles), panel, out);
 	}
 }

@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "args_linear.h"
+#include "args_head.h"
 #include "args_point.h"
 #include "args_attention.h"
 #include "ops.h"

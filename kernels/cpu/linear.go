@@ -98,7 +98,7 @@ func (b *Backend) multiply(p *product) {
 	}
 	for row := 0; row < p.rows; row += round {
 		rows := min(round, p.rows-row)
-		packed := b.packRows(p.pack, at(p.x, row*step), p.xStride, rows, p.inner)
+		packed := b.pack(p.pack, slotPacked, at(p.x, row*step), p.xStride, rows, p.inner)
 		p.g.out, p.g.out_stride = at(p.out, row*p.outStride), C.int64_t(p.outStride)
 		b.gemm(&p.g, packed, rows, p.inner)
 	}
@@ -107,10 +107,10 @@ func (b *Backend) multiply(p *product) {
 // tiles is how many register tiles so many rows take.
 func (b *Backend) tiles(rows int) int { return (rows + int(b.ops.tile) - 1) / int(b.ops.tile) }
 
-// packRows copies rows of x into tiles.
-func (b *Backend) packRows(kernel *C.grpo_kernel, x *C.float, stride, rows, inner int) *C.float {
+// pack copies the left-hand side of a product into tiles, in a shared region.
+func (b *Backend) pack(kernel *C.grpo_kernel, slot int, x *C.float, stride, rows, inner int) *C.float {
 	a := args[C.grpo_pack_rows](b)
-	a.packed = (*C.float)(b.shared(slotPacked, 4*rows*inner))
+	a.packed = (*C.float)(b.shared(slot, 4*rows*inner))
 	a.x, a.stride = x, C.int64_t(stride)
 	a.rows, a.inner, a.tiles = C.int64_t(rows), C.int64_t(inner), C.int64_t(b.tiles(rows))
 	packed := a.packed
@@ -136,7 +136,10 @@ func (b *Backend) gemm(g *C.grpo_gemm, packed *C.float, rows, inner int) {
 	b.run(b.ops.gemm, tasks, min(b.grain(tasks, 1), 1+1<<20/work))
 }
 
-func at(p *C.float, i int) *C.float { return (*C.float)(unsafe.Add(unsafe.Pointer(p), 4*i)) }
+// at is the address of element i.
+func at[E any](p *E, i int) *E {
+	return (*E)(unsafe.Add(unsafe.Pointer(p), i*int(unsafe.Sizeof(*p))))
+}
 
 func flag(on bool) C.int32_t {
 	if on {

@@ -43,8 +43,11 @@ func (b *Backend) scratch(bytes int) {
 // The shared regions, by what an operation keeps in them from one run to the next.
 const (
 	slotPacked  = iota // the left-hand side of a product
+	slotIndex          // which rows the head is asked about
+	slotRows           // numbers of rows: those the head is asked about
 	slotLogits         // logits of a vocabulary chunk
-	slotRows           // numbers for each row
+	slotWeights        // and the left-hand side made of them
+	slotMean           // the mean of the head's rows under them
 	slotBlocks         // keys and values of attention
 	slotPartial        // partial results to be combined in order
 	sharedSlots

@@ -1,0 +1,79 @@
+// Arguments of the kernels of the output head; see head.h.
+#include <stdint.h>
+
+// The vocabulary goes in chunks, and rows in rounds. Both are part of the numbers: never of the machine.
+enum { HEAD_CHUNK = 1024, HEAD_ROWS = 1024 };
+
+// Rows of logits are this far apart, so that they do not all fall into one set of the cache.
+enum { LOGIT_STRIDE = HEAD_CHUNK + 32 };
+
+// What one chunk says about a row: the largest logit m, Σ exp(l − m), and Σ exp(l − m)·(l − m).
+typedef struct {
+	float max, sum, moment;
+} grpo_partial;
+
+// x [rows, width] gathered from the rows index of a larger one.
+typedef struct {
+	float *out;
+	const float *x;
+	const int32_t *index;
+	int64_t rows, width;
+} grpo_gather_rows;
+
+// Logits and partials. A task is a block of row tiles times a chunk, chunks running slowest.
+typedef struct {
+	grpo_gemm g; // the product; its out is unused
+	const int32_t *targets;
+	grpo_partial *partials; // [rows][chunks]
+	float *target_logits;   // [rows]
+	int64_t chunks;
+} grpo_head_chunks;
+
+// The same partials from logits that are there, [rows][LOGIT_STRIDE], of one chunk; and the weights
+// exp(l − running maximum), packed as the left-hand side of a product. A task is a row tile.
+typedef struct {
+	float *logits, *packed;
+	int64_t rows, tiles;
+	int64_t chunk, chunks, width; // width is HEAD_CHUNK, or less in the last
+	const int32_t *targets;
+	grpo_partial *partials;
+	float *target_logits;
+	float *running; // [rows] the largest logit so far
+	float *scale;   // [rows] by how much what was summed so far shrinks
+} grpo_head_weights;
+
+// Partials into results. Row i of these is row index[i] of the outputs.
+typedef struct {
+	int64_t rows, chunks;
+	const grpo_partial *partials;
+	const float *target_logits;
+	const int32_t *index;
+	float *logp, *entropy, *lse;
+	float *inverse_sum; // [rows]
+} grpo_head_combine;
+
+// jacobian = inv_temp · (w[target] − mean·inverse_sum). A task is a row.
+typedef struct {
+	int64_t rows, width;
+	grpo_matrix w;
+	const int32_t *targets, *index;
+	const float *mean, *inverse_sum;
+	float inv_temp;
+	float *jacobian;
+} grpo_head_jacobian;
+
+// Logits of one chunk into their gradients, in place. A task is a row.
+typedef struct {
+	float *logits;
+	int64_t chunk, width;
+	const int32_t *targets, *index;
+	const float *lse, *dlogp;
+	float inv_temp;
+} grpo_head_grad_logits;
+
+// out [rows, width] = scale [rows] · x. A task is a row.
+typedef struct {
+	float *out;
+	const float *x, *scale;
+	int64_t width;
+} grpo_scale_rows;

@@ -1,0 +1,214 @@
+package cpu
+
+// #include "kernels.h"
+import "C"
+
+import (
+	"fmt"
+	"unsafe"
+
+	"github.com/seed-7879b91d/grpo/kernels"
+)
+
+// scoreTiles is how many row tiles share one chunk of logits when nobody asks for a gradient.
+const scoreTiles = 8
+
+// LogProb scores targets under softmax(invTemp · h · wᵀ); with a Jacobian it costs two products instead of one.
+func (b *Backend) LogProb(out kernels.LogProbOut, h kernels.Buffer, w kernels.Matrix, targets kernels.Buffer, invTemp float32, T int) {
+	defer b.release()
+	V, H := w.Rows(), w.Cols()
+	logp, entropy := b.f32("LogProb: LogP", out.LogP, T), b.f32("LogProb: Entropy", out.Entropy, T)
+	lse := b.f32("LogProb: LSE", out.LSE, T)
+	var jacobian *C.float
+	if out.Jacobian != nil {
+		jacobian = b.f32("LogProb: Jacobian", out.Jacobian, T*H)
+	}
+	s := b.asked("LogProb", h, w, targets, invTemp, T)
+	for t, target := range view[int32](targets, kernels.I32, T, "LogProb: targets") {
+		if target < 0 {
+			*at(logp, t), *at(entropy, t), *at(lse, t) = 0, 0, 0
+			if jacobian != nil {
+				clear(unsafe.Slice(at(jacobian, t*H), H))
+			}
+		}
+	}
+	for s.next(b) {
+		p := b.partials(s.rows, chunks(V))
+		if jacobian == nil {
+			b.headChunks(&s, p)
+		} else {
+			b.headWeights(&s, p)
+		}
+		c := args[C.grpo_head_combine](b)
+		c.rows, c.chunks = C.int64_t(s.rows), C.int64_t(chunks(V))
+		c.partials, c.target_logits, c.inverse_sum = p.partials, p.targets, p.inverse
+		c.index, c.logp, c.entropy, c.lse = s.index, logp, entropy, lse
+		b.run(b.ops.head_combine, s.rows, 16)
+		if jacobian != nil {
+			b.headJacobian(&s, p, jacobian)
+		}
+	}
+}
+
+// LogProbGradX: dh [T, H] = dlogp [T] · jacobian.
+func (b *Backend) LogProbGradX(dh, dlogp, jacobian kernels.Buffer, H, T int) {
+	defer b.release()
+	a := args[C.grpo_scale_rows](b)
+	a.out, a.x = b.f32("LogProbGradX: dh", dh, T*H), b.f32("LogProbGradX: jacobian", jacobian, T*H)
+	a.scale, a.width = b.f32("LogProbGradX: dlogp", dlogp, T), C.int64_t(H)
+	b.run(b.ops.scale_rows, T, b.grain(T, 16))
+}
+
+// LogProbGradW: dw [V, H] += dlogp · invTemp · (onehot(target) − softmax) ⊗ h. The logits are computed once more.
+func (b *Backend) LogProbGradW(dw, dlogp, h kernels.Buffer, w kernels.Matrix, targets, lse kernels.Buffer, invTemp float32, T int) {
+	defer b.release()
+	V, H := w.Rows(), w.Cols()
+	out := b.f32("LogProbGradW: dw", dw, V*H)
+	dl, ls := b.f32("LogProbGradW: dlogp", dlogp, T), b.f32("LogProbGradW: lse", lse, T)
+	s := b.asked("LogProbGradW", h, w, targets, invTemp, T)
+	for s.next(b) {
+		for c := range chunks(V) {
+			logits, width := b.headLogits(&s, c)
+			a := args[C.grpo_head_grad_logits](b)
+			a.logits, a.chunk, a.width = logits, C.int64_t(c), C.int64_t(width)
+			a.targets, a.index, a.lse, a.dlogp, a.inv_temp = s.targets, s.index, ls, dl, s.invTemp
+			b.run(b.ops.head_grad_logits, s.rows, b.grain(s.rows, 4))
+
+			packed := b.pack(b.ops.pack_cols, slotWeights, logits, C.LOGIT_STRIDE, width, s.rows)
+			g := C.grpo_gemm{b_kind: C.B_ROWS, b: s.h, b_stride: C.int64_t(H), cols: C.int64_t(H), alpha: 1, accumulate: 1}
+			g.out, g.out_stride = at(out, c*C.HEAD_CHUNK*H), C.int64_t(H)
+			b.gemm(&g, packed, width, s.rows)
+		}
+	}
+}
+
+// asked are the rows that somebody asks about, taken in rounds of HEAD_ROWS.
+type asked struct {
+	all, allTargets *C.int32_t // every asked row and its target
+	count, done     int
+	from            *C.float // h of all rows
+	w               C.grpo_matrix
+	width           int
+	invTemp         C.float
+
+	// one round
+	rows           int
+	index, targets *C.int32_t // rows of them
+	h, packed      *C.float   // gathered, and as the left-hand side of a product
+}
+
+// asked lists the rows whose target is not negative.
+func (b *Backend) asked(op string, h kernels.Buffer, w kernels.Matrix, targets kernels.Buffer, invTemp float32, T int) asked {
+	lists := unsafe.Slice((*C.int32_t)(b.shared(slotIndex, 8*max(T, 1))), 2*T)
+	index, wanted := lists[:0:T], lists[T:T]
+	for t, target := range view[int32](targets, kernels.I32, T, "head: targets") {
+		if int(target) >= w.Rows() {
+			panic(fmt.Sprintf("cpu: %s: target %d of row %d, in a vocabulary of %d", op, target, t, w.Rows()))
+		}
+		if target >= 0 {
+			index, wanted = append(index, C.int32_t(t)), append(wanted, C.int32_t(target))
+		}
+	}
+	b.hold("head: targets", targets, kernels.I32, T)
+	return asked{
+		all: unsafe.SliceData(index), allTargets: unsafe.SliceData(wanted), count: len(index),
+		from: b.f32("head: h", h, T*w.Cols()), w: b.matrix("head: w", w), width: w.Cols(), invTemp: C.float(invTemp),
+	}
+}
+
+// next gathers and packs the next round of rows.
+func (s *asked) next(b *Backend) bool {
+	s.rows = min(s.count-s.done, C.HEAD_ROWS)
+	if s.rows == 0 {
+		return false
+	}
+	s.index, s.targets = at(s.all, s.done), at(s.allTargets, s.done)
+	s.done += s.rows
+	s.h = (*C.float)(b.shared(slotRows, 4*s.rows*s.width))
+	a := args[C.grpo_gather_rows](b)
+	a.out, a.x, a.index = s.h, s.from, s.index
+	a.rows, a.width = C.int64_t(s.rows), C.int64_t(s.width)
+	b.run(b.ops.gather_rows, s.rows, b.grain(s.rows, 16))
+	s.packed = b.pack(b.ops.pack_rows, slotPacked, s.h, s.width, s.rows, s.width)
+	return true
+}
+
+func chunks(V int) int { return (V + C.HEAD_CHUNK - 1) / C.HEAD_CHUNK }
+
+// partials are what a round of rows keeps until its last chunk is done.
+type partials struct {
+	partials                         *C.grpo_partial // [rows][chunks]
+	targets, inverse, running, scale *C.float        // [rows]
+}
+
+func (b *Backend) partials(rows, chunks int) partials {
+	n := rows * chunks * C.sizeof_grpo_partial
+	p := b.shared(slotPartial, n+4*4*rows)
+	r := (*C.float)(unsafe.Add(p, n))
+	return partials{(*C.grpo_partial)(p), r, at(r, rows), at(r, 2*rows), at(r, 3*rows)}
+}
+
+// headChunks computes the partials chunk by chunk, each on its own.
+func (b *Backend) headChunks(s *asked, p partials) {
+	tiles := b.tiles(s.rows)
+	block := min(tiles, scoreTiles)
+	rows := block * int(b.ops.tile)
+	b.scratch(4 * (C.PANEL*(C.DEPTH+rows) + C.LOGIT_STRIDE*rows))
+	a := args[C.grpo_head_chunks](b)
+	a.g = s.logits(C.int64_t(s.w.rows))
+	a.g.a, a.g.rows, a.g.inner = s.packed, C.int64_t(s.rows), C.int64_t(s.width)
+	a.g.row_tiles, a.g.block_tiles = C.int64_t(tiles), C.int64_t(block)
+	a.targets, a.partials, a.target_logits = s.targets, p.partials, p.targets
+	n := chunks(int(s.w.rows))
+	a.chunks = C.int64_t(n)
+	b.run(b.ops.head_chunks, n*((tiles+block-1)/block), 1)
+}
+
+// logits is the product h · wᵀ, scaled, over so many tokens of the vocabulary.
+func (s *asked) logits(tokens C.int64_t) C.grpo_gemm {
+	return C.grpo_gemm{b_kind: C.B_OUTPUTS, m: s.w, cols: tokens, alpha: s.invTemp, out_stride: C.LOGIT_STRIDE}
+}
+
+// headLogits computes one chunk of logits, [rows][LOGIT_STRIDE], all workers together.
+func (b *Backend) headLogits(s *asked, chunk int) (logits *C.float, width int) {
+	first := chunk * C.HEAD_CHUNK
+	width = min(C.HEAD_CHUNK, int(s.w.rows)-first)
+	g := s.logits(C.int64_t(width))
+	g.m_offset = C.int64_t(first)
+	g.out = (*C.float)(b.shared(slotLogits, 4*C.LOGIT_STRIDE*s.rows))
+	b.gemm(&g, s.packed, s.rows, s.width)
+	return g.out, width
+}
+
+// headWeights computes the partials in order of the chunks, and beside them the mean of the rows of w under
+// exp(logit − largest logit).
+func (b *Backend) headWeights(s *asked, p partials) {
+	tiles := b.tiles(s.rows)
+	mean := (*C.float)(b.shared(slotMean, 4*s.rows*s.width))
+	packed := (*C.float)(b.shared(slotWeights, 4*s.rows*C.HEAD_CHUNK))
+	for c := range chunks(int(s.w.rows)) {
+		logits, width := b.headLogits(s, c)
+		a := args[C.grpo_head_weights](b)
+		a.logits, a.packed, a.rows, a.tiles = logits, packed, C.int64_t(s.rows), C.int64_t(tiles)
+		a.chunk, a.chunks, a.width = C.int64_t(c), C.int64_t(chunks(int(s.w.rows))), C.int64_t(width)
+		a.targets, a.partials, a.target_logits = s.targets, p.partials, p.targets
+		a.running, a.scale = p.running, p.scale
+		b.run(b.ops.head_weights, tiles, 1)
+
+		g := C.grpo_gemm{b_kind: C.B_INPUTS, m: s.w, m_offset: C.int64_t(c * C.HEAD_CHUNK), cols: C.int64_t(s.width)}
+		g.out, g.out_stride, g.alpha = mean, C.int64_t(s.width), 1
+		if c > 0 {
+			g.accumulate, g.row_scale = 1, p.scale
+		}
+		b.gemm(&g, packed, s.rows, width)
+	}
+}
+
+func (b *Backend) headJacobian(s *asked, p partials, jacobian *C.float) {
+	a := args[C.grpo_head_jacobian](b)
+	a.rows, a.width, a.w = C.int64_t(s.rows), C.int64_t(s.width), s.w
+	a.targets, a.index, a.inverse_sum = s.targets, s.index, p.inverse
+	a.mean = (*C.float)(b.shared(slotMean, 0))
+	a.inv_temp, a.jacobian = s.invTemp, jacobian
+	b.run(b.ops.head_jacobian, s.rows, b.grain(s.rows, 4))
+}

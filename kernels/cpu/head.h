@@ -1,0 +1,166 @@
+// The output head: log-probabilities without logits as a whole.
+//
+// The vocabulary goes in chunks of HEAD_CHUNK. A chunk of logits of some rows is computed into scratch and
+// reduced at once to three numbers a row; these are combined in ascending order of the chunks. So it makes
+// no difference which worker did which chunk, or how many rows it did together.
+//
+// For the gradient the chunks are walked in order, all workers on one chunk: logits, then weights relative
+// to the largest logit so far, then their product with the chunk's rows of w, added to what the chunks
+// before gave, shrunk to the same maximum. The log-probability comes from the same partials either way.
+
+// Logits of one row and one chunk into a partial. The row is padded to whole vectors.
+INLINE grpo_partial reduce_logits(float *logits, int64_t width)
+{
+	const float none = -__builtin_inff();
+	for (; width % LANES; width++) logits[width] = none;
+	lanes top = lanes_of(none);
+	for (int64_t v = 0; v < width; v += LANES)
+		UNROLL for (int i = 0; i < LANE_VECTORS; i++) top.v[i] = vmax(load(logits + v + i * VL), top.v[i]);
+	float max = lanes_max(&top);
+	lanes sum = lanes_of(0), moment = lanes_of(0);
+	for (int64_t v = 0; v < width; v += LANES)
+		UNROLL for (int i = 0; i < LANE_VECTORS; i++)
+		{
+			vf d = load(logits + v + i * VL) - max;
+			vf e = vexp(d);
+			sum.v[i] += e;
+			moment.v[i] += e * vmax(d, splat(-200)); // 0·(−200), where 0·(−∞) would be no number
+		}
+	return (grpo_partial){max, lanes_sum(&sum), lanes_sum(&moment)};
+}
+
+// If the target of a row is in the chunk, its logit is kept.
+INLINE void keep_target(float *kept, const float *logits, int32_t target, int64_t first, int64_t width)
+{
+	if (target >= first && target < first + width)
+		*kept = logits[target - first];
+}
+
+static void head_chunks(const void *args, void *scratch, int64_t from, int64_t to)
+{
+	const grpo_head_chunks *h = args;
+	const grpo_gemm *g = &h->g;
+	int64_t blocks = (g->row_tiles + g->block_tiles - 1) / g->block_tiles;
+	float *logits = (float *)scratch + (DEPTH + g->block_tiles * MR) * PANEL;
+	for (int64_t t = from; t < to; t++) {
+		int64_t chunk = t / blocks, tile0 = t % blocks * g->block_tiles;
+		int64_t tile1 = min64(tile0 + g->block_tiles, g->row_tiles);
+		int64_t row0 = tile_start(g->rows, g->row_tiles, tile0), row1 = tile_start(g->rows, g->row_tiles, tile1);
+		int64_t first = chunk * HEAD_CHUNK, width = min64(HEAD_CHUNK, g->cols - first);
+		for (int64_t c = 0; c < width; c += PANEL)
+			gemm_panel(g, scratch, tile0, tile1, (first + c) / PANEL, logits + c);
+		for (int64_t row = row0; row < row1; row++) {
+			float *l = logits + (row - row0) * LOGIT_STRIDE;
+			keep_target(h->target_logits + row, l, h->targets[row], first, width);
+			h->partials[row * h->chunks + chunk] = reduce_logits(l, width);
+		}
+	}
+}
+
+// l becomes exp(l − max)·shrink, with max the chunk's own.
+INLINE void weigh_logits(float *logits, int64_t width, float max, float shrink)
+{
+	for (int64_t v = 0; v < width; v += VL) {
+		vf d = load(logits + v) - max;
+		store(logits + v, vexp(d) * shrink);
+	}
+}
+
+static void head_weights(const void *args, void *scratch, int64_t from, int64_t to)
+{
+	const grpo_head_weights *h = args;
+	(void)scratch;
+	for (int64_t t = from; t < to; t++) {
+		int64_t row0 = tile_start(h->rows, h->tiles, t), row1 = tile_start(h->rows, h->tiles, t + 1);
+		for (int64_t row = row0; row < row1; row++) {
+			float *l = h->logits + row * LOGIT_STRIDE;
+			keep_target(h->target_logits + row, l, h->targets[row], h->chunk * HEAD_CHUNK, h->width);
+			grpo_partial p = reduce_logits(l, h->width);
+			h->partials[row * h->chunks + h->chunk] = p;
+			float before = h->chunk ? h->running[row] : p.max, now = before > p.max ? before : p.max;
+			h->running[row] = now;
+			h->scale[row] = exp1(before - now);
+			weigh_logits(l, h->width, p.max, exp1(p.max - now));
+		}
+		pack_tile(h->packed + row0 * h->width, h->logits + row0 * LOGIT_STRIDE, LOGIT_STRIDE, row1 - row0, h->width);
+	}
+}
+
+// The entropy is log S − Σ exp(l − m)·(l − m) / S, with m the maximum and S the sum over all chunks; a chunk
+// knows both sums relative to its own maximum.
+static void head_combine(const void *args, void *scratch, int64_t from, int64_t to)
+{
+	const grpo_head_combine *h = args;
+	(void)scratch;
+	for (int64_t row = from; row < to; row++) {
+		const grpo_partial *p = h->partials + row * h->chunks;
+		float max = p[0].max;
+		for (int64_t c = 1; c < h->chunks; c++) max = p[c].max > max ? p[c].max : max;
+		double sum = 0, moment = 0;
+		for (int64_t c = 0; c < h->chunks; c++) {
+			float d = p[c].max - max;
+			double shrink = exp1(d), s = p[c].sum, m = p[c].moment;
+			if (shrink == 0)
+				continue;
+			m += s * d;
+			sum += s * shrink;
+			moment += m * shrink;
+		}
+		double log_sum = log1(sum), lse = max + log_sum;
+		int64_t i = h->index[row];
+		h->lse[i] = lse;
+		h->logp[i] = h->target_logits[row] - lse;
+		h->entropy[i] = log_sum - moment / sum;
+		h->inverse_sum[row] = 1 / sum;
+	}
+}
+
+static void head_jacobian(const void *args, void *scratch, int64_t from, int64_t to)
+{
+	const grpo_head_jacobian *h = args;
+	(void)scratch;
+	for (int64_t row = from; row < to; row++) {
+		int target = h->targets[row], r = target % PANEL;
+		const char *panel = panel_at(&h->w, target / PANEL);
+		const float *mean = h->mean + row * h->width;
+		float *out = h->jacobian + h->index[row] * h->width, inverse = h->inverse_sum[row];
+		for (int64_t k = 0; k < h->width; k++) {
+			float w = h->w.dtype == GRPO_BF16 ? float_of_bf16(((const uint16_t *)panel)[k * PANEL + half_of_row(r)])
+			                                  : ((const float *)panel)[k * PANEL + r];
+			out[k] = (w - mean[k] * inverse) * h->inv_temp;
+		}
+	}
+}
+
+static void head_grad_logits(const void *args, void *scratch, int64_t from, int64_t to)
+{
+	const grpo_head_grad_logits *h = args;
+	(void)scratch;
+	for (int64_t row = from; row < to; row++) {
+		float *l = h->logits + row * LOGIT_STRIDE, lse = h->lse[h->index[row]];
+		float scale = h->dlogp[h->index[row]] * h->inv_temp;
+		for (int64_t v = 0; v < h->width; v += VL) {
+			vf d = load(l + v) - lse;
+			store(l + v, vexp(d) * -scale);
+		}
+		int64_t target = h->targets[row] - h->chunk * HEAD_CHUNK;
+		if (target >= 0 && target < h->width)
+			l[target] += scale;
+	}
+}
+
+static void scale_rows(const void *args, void *scratch, int64_t from, int64_t to)
+{
+	const grpo_scale_rows *s = args;
+	(void)scratch;
+	for (int64_t row = from; row < to; row++)
+		for (int64_t k = 0; k < s->width; k++) s->out[row * s->width + k] = s->x[row * s->width + k] * s->scale[row];
+}
+
+static void gather_rows(const void *args, void *scratch, int64_t from, int64_t to)
+{
+	const grpo_gather_rows *g = args;
+	(void)scratch;
+	for (int64_t row = from; row < to; row++)
+		memcpy(g->out + row * g->width, g->x + g->index[row] * g->width, g->width * sizeof(float));
+}

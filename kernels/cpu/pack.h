@@ -1,0 +1,47 @@
+// The left-hand side of a product lies in tiles of up to MR rows, each [inner][height]: one step of the
+// reduction reads consecutive numbers.
+
+// height rows of x, stride apart, turned into one tile. Vectors are stored VL wide in ascending order, so that
+// what one writes too much the next corrects; the last ones are written exactly, since what follows may
+// belong to another worker.
+INLINE void pack_tile(float *tile, const float *x, int64_t stride, int height, int64_t inner)
+{
+	int64_t k = 0;
+	for (; k + 2 * VL <= inner; k += VL) {
+		vi r[VL];
+		UNROLL for (int i = 0; i < VL; i++) r[i] = i < height ? (vi)load(x + i * stride + k) : (vi){0};
+		transpose(r);
+		UNROLL for (int i = 0; i < VL; i++) store(tile + (k + i) * height, (vf)r[i]);
+	}
+	for (; k < inner; k++)
+		for (int i = 0; i < height; i++) tile[k * height + i] = x[i * stride + k];
+}
+
+// Rows of x [rows, inner]. A task is a tile.
+static void pack_rows(const void *args, void *scratch, int64_t from, int64_t to)
+{
+	const grpo_pack_rows *p = args;
+	(void)scratch;
+	for (int64_t t = from; t < to; t++) {
+		int64_t row = tile_start(p->rows, p->tiles, t);
+		int height = tile_start(p->rows, p->tiles, t + 1) - row;
+		pack_tile(p->packed + row * p->inner, p->x + row * p->stride, p->stride, height, p->inner);
+	}
+}
+
+// Columns of x [inner, rows]: the left-hand side xᵀ. All but the last rows are read and written VL wide.
+static void pack_cols(const void *args, void *scratch, int64_t from, int64_t to)
+{
+	const grpo_pack_cols *p = args;
+	(void)scratch;
+	for (int64_t t = from; t < to; t++) {
+		int64_t row = tile_start(p->rows, p->tiles, t);
+		int height = tile_start(p->rows, p->tiles, t + 1) - row;
+		float *tile = p->packed + row * p->inner;
+		const float *x = p->x + row;
+		int64_t k = 0;
+		for (; k < p->inner - VL; k++) store(tile + k * height, load(x + k * p->stride));
+		for (; k < p->inner; k++)
+			for (int i = 0; i < height; i++) tile[k * height + i] = x[k * p->stride + i];
+	}
+}
