@@ -141,7 +141,7 @@ func newConvertCmd() *cobra.Command {
 		Args:  badArgs(cobra.ExactArgs(1)),
 		RunE: withSet(&flags, false, func(cmd *cobra.Command, set *dataset.Set, _ string) error {
 			var err error
-			if fill := func(w io.Writer) error { _, err := set.WriteTo(w); return err }; path == "" {
+			if fill := func(w io.Writer) error { return set.WriteNormal(cmd.Context(), w) }; path == "" {
 				err = fill(cmd.OutOrStdout())
 			} else {
 				err = atomicfile.Write(path, fill)

@@ -143,7 +143,6 @@ type writer struct {
 	indexW, testsW *bufio.Writer
 	normal, indexH hash.Hash
 	seen           map[string]string // id to where
-	line           []byte
 }
 
 func newWriter(dir string, files []File) (*writer, error) {
@@ -189,8 +188,8 @@ func (w *writer) add(r *row, n *normal, err error) error {
 		return fmt.Errorf("%s: %w", r.where, err)
 	}
 	w.seen[n.problem.ID] = r.where
-	w.line = append(appendLine(w.line[:0], n.light, n.tests), '\n')
-	w.normal.Write(w.line)
+	n.writeTo(w.normal) // a hash takes everything
+	w.normal.Write([]byte{'\n'})
 	e := entry{
 		Problem: n.light, Offset: w.manifest.Payload, Length: int64(len(n.tests)),
 		Count: n.problem.NumTests, CRC: crc32.Checksum(n.tests, castagnoli),

@@ -97,8 +97,7 @@ func TestNormalFormReadsBack(t *testing.T) {
 	dir := t.TempDir()
 	set := open(t, write(t, dir, "mix.jsonl", allShapes()), Options{})
 	var out bytes.Buffer
-	_, err := set.WriteTo(&out)
-	require.NoError(t, err)
+	require.NoError(t, set.WriteNormal(ctx, &out))
 
 	again := open(t, write(t, dir, "other name.jsonl", out.String()), Options{Strict: true})
 	require.Equal(t, set.Manifest().SHA256, again.Manifest().SHA256)

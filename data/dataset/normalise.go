@@ -3,8 +3,8 @@ package dataset
 import (
 	"bytes"
 	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
+	"io"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -31,17 +31,14 @@ type normal struct {
 	tests   []byte // the tests as a JSON array
 }
 
-// line is the whole problem as one line of the normal form, without the line feed.
-func (n *normal) line() []byte {
-	out := make([]byte, 0, len(n.light)+len(n.tests)+12)
-	return appendLine(out, n.light, n.tests)
-}
-
-func appendLine(out, light, tests []byte) []byte {
-	out = append(out, light[:len(light)-1]...)
-	out = append(out, `,"tests":`...)
-	out = append(out, tests...)
-	return append(out, '}')
+// writeTo writes the whole problem as one line of the normal form, without the line feed.
+func (n *normal) writeTo(w io.Writer) error {
+	for _, part := range [][]byte{n.light[:len(n.light)-1], []byte(`,"tests":`), n.tests, []byte("}")} {
+		if _, err := w.Write(part); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // normalise turns a row into a problem, or says by a *Refused why it is none.
@@ -68,8 +65,9 @@ func normalise(r *row) (*normal, error) {
 	}
 	if p.ID == "" {
 		// The name of a nameless problem is its content, so that it stays when rows move.
-		sum := sha256.Sum256(n.line())
-		n.problem.ID = p.Source + "-" + hex.EncodeToString(sum[:6])
+		h := sha256.New()
+		n.writeTo(h) // a hash takes everything
+		n.problem.ID = p.Source + "-" + sum(h)[:12]
 		n.light, err = encode(&n.problem)
 	}
 	return n, err

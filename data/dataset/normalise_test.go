@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7879b91d/grpo/data"
 )
 
 // shapes has every record shape that is read, with its problem in normal form. The id of a nameless
@@ -88,13 +90,19 @@ func normaliseLine(line string) (*normal, error) {
 	return normalise(&row{source: "src", line: []byte(line)})
 }
 
+func lineOf(n *normal) string {
+	var b strings.Builder
+	n.writeTo(&b)
+	return b.String()
+}
+
 func TestShapes(t *testing.T) {
 	for _, c := range shapes {
 		t.Run(c.name, func(t *testing.T) {
 			n, err := normaliseLine(c.row)
 			require.NoError(t, err)
 			var got, want map[string]any
-			require.NoError(t, json.Unmarshal(n.line(), &got))
+			require.NoError(t, json.Unmarshal([]byte(lineOf(n)), &got))
 			require.NoError(t, json.Unmarshal([]byte(c.want), &want))
 			if want["id"] == nil {
 				require.Regexp(t, `^src-[0-9a-f]{12}$`, got["id"])
@@ -105,11 +113,11 @@ func TestShapes(t *testing.T) {
 				delete(got, "source")
 			}
 			require.Equal(t, want, got)
-			require.Contains(t, string(n.line()), c.want[strings.Index(c.want, `"tests":`):], "the tests keep their very digits")
+			require.Contains(t, lineOf(n), c.want[strings.Index(c.want, `"tests":`):], "the tests keep their very digits")
 
-			again, err := normaliseLine(string(n.line()))
+			again, err := normaliseLine(lineOf(n))
 			require.NoError(t, err)
-			require.Equal(t, string(n.line()), string(again.line()), "the normal form is its own normal form")
+			require.Equal(t, lineOf(n), string(lineOf(again)), "the normal form is its own normal form")
 		})
 	}
 }
@@ -193,5 +201,29 @@ func FuzzUnquote(f *testing.F) {
 			return
 		}
 		require.Equal(t, want, unquote(raw))
+	})
+}
+
+// Whatever a line holds, it is refused or becomes a problem whose normal form is its own.
+func FuzzNormalise(f *testing.F) {
+	for _, c := range shapes {
+		f.Add(c.row)
+	}
+	f.Add(`{"prompt":"x","fn_name":"f","tests":[{"input":"\"\\ud83d\\ude00\"","output":"1"}]}`)
+	f.Add(`{"prompt":"x","tests":"","ground_truth":"[{\"stdin\":\"\",\"stdout\":\"\",\"returns\":null}]"}`)
+	f.Fuzz(func(t *testing.T, line string) {
+		n, err := normaliseLine(line)
+		if err != nil {
+			var refused *Refused
+			require.True(t, errors.As(err, &refused), "%v", err)
+			return
+		}
+		tests, err := data.DecodeTests(n.tests)
+		require.NoError(t, err)
+		require.Len(t, tests, n.problem.NumTests)
+		require.Positive(t, len(tests))
+		again, err := normaliseLine(lineOf(n))
+		require.NoError(t, err)
+		require.Equal(t, lineOf(n), string(lineOf(again)))
 	})
 }

@@ -184,31 +184,34 @@ func (s *Set) readPayload(ctx context.Context, n int, buf []byte) ([]byte, error
 	return buf, nil
 }
 
-// WriteTo writes the normal form: one problem with its tests on each line, as a user would write own
-// tasks. Reading it back gives the same set, and its SHA-256 is the set's fingerprint.
-func (s *Set) WriteTo(w io.Writer) (written int64, err error) {
+// WriteNormal writes the normal form: one problem with its tests on each line, as a user would write
+// own tasks. Reading it back gives the same set, and its SHA-256 is the set's fingerprint.
+func (s *Set) WriteNormal(ctx context.Context, w io.Writer) error {
 	h := sha256.New()
-	out := io.MultiWriter(w, h)
-	var tests, line []byte
+	out := bufio.NewWriterSize(io.MultiWriter(w, h), 1<<20)
+	var n normal
+	var err error
 	for i := range s.problems {
-		if tests, err = s.readPayload(context.Background(), i, tests); err != nil {
-			return written, err
+		if n.tests, err = s.readPayload(ctx, i, n.tests); err != nil {
+			return err
 		}
-		light, err := encode(&s.problems[i])
-		if err != nil {
-			return written, err
+		if n.light, err = encode(&s.problems[i]); err != nil {
+			return err
 		}
-		line = append(appendLine(line[:0], light, tests), '\n')
-		n, err := out.Write(line)
-		written += int64(n)
-		if err != nil {
-			return written, err
+		if err := n.writeTo(out); err != nil {
+			return err
 		}
+		if err := out.WriteByte('\n'); err != nil {
+			return err
+		}
+	}
+	if err := out.Flush(); err != nil {
+		return err
 	}
 	if got := sum(h); got != s.manifest.SHA256 {
-		return written, fmt.Errorf("%s: the stored problems hash to %s, expected %s", s.dir, got, s.manifest.SHA256)
+		return fmt.Errorf("%s: the stored problems hash to %s, expected %s; remove the folder, and it is made anew", s.dir, got, s.manifest.SHA256)
 	}
-	return written, nil
+	return nil
 }
 
 // CopyTo puts a copy of the store into the folder dir, for OpenStore. A run that keeps one can be
