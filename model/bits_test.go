@@ -90,3 +90,55 @@ func TestArenaBlocksInUseDoNotOverlap(t *testing.T) {
 		}
 	})
 }
+
+// Scores and gradients with 1, 2, 3 and 8 threads: the same bits.
+func TestResultsDoNotDependOnTheThreads(t *testing.T) {
+	for _, name := range goldenCases {
+		var train goldenTrain
+		readJSON(t, &train, name, "train.json")
+		var wantScores [][]float32
+		var wantGrads []float32
+		for _, threads := range []int{1, 2, 3, 8} {
+			b := openCPU(threads)
+			p := openGolden(t, b, name, "train_init", Options{})
+			var seqs [][]int32
+			for _, d := range train.Datums {
+				seqs = append(seqs, d.Tokens)
+			}
+			scores, err := p.Score(t.Context(), seqs, 1.3)
+			require.NoError(t, err)
+			_, err = p.Accumulate(t.Context(), train.Datums, importanceSampling)
+			require.NoError(t, err)
+			grads, err := p.Gradients()
+			require.NoError(t, err)
+			if wantScores == nil {
+				wantScores, wantGrads = scores, grads.Values
+			}
+			require.Equal(t, wantScores, scores, "%d threads", threads)
+			require.Equal(t, wantGrads, grads.Values, "%d threads", threads)
+			require.NoError(t, b.Close())
+		}
+	}
+}
+
+// The trainer's log-probabilities, from which ratios are made, are the scorer's.
+func TestTrainerAndScorerAgreeToTheBit(t *testing.T) {
+	onBackends(t, func(t *testing.T, b kernels.Backend) {
+		var train goldenTrain
+		readJSON(t, &train, "qwen3-tied", "train.json")
+		p := openGolden(t, b, "qwen3-tied", "adapter", Options{})
+		for i, d := range train.Datums {
+			scores, err := p.Score(t.Context(), [][]int32{append(append([]int32(nil), d.Tokens...), d.Targets[len(d.Targets)-1])}, 0.7)
+			require.NoError(t, err)
+			train.Datums[i].OldLogProbs = scores[0]
+		}
+		o := importanceSampling
+		o.Temperature = 0.7
+		stats, err := p.Accumulate(t.Context(), train.Datums, o)
+		require.NoError(t, err)
+		require.Zero(t, stats.MaxDiff)
+		require.Equal(t, 1.0, stats.RatioMin)
+		require.Equal(t, 1.0, stats.RatioMax)
+		require.Equal(t, 1.0, stats.ESS)
+	})
+}

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-7879b91d/grpo/kernels"
+	"github.com/seed-7879b91d/grpo/kernels/cpu"
 	"github.com/seed-7879b91d/grpo/kernels/kerneltest"
 	"github.com/seed-7879b91d/grpo/lora"
 )
@@ -31,8 +32,17 @@ func readJSON(t testing.TB, v any, path ...string) {
 
 // backends are what every test of this package runs on.
 var backends = map[string]func() kernels.Backend{
-	"reference": kerneltest.NewReference,
-	"deferred":  func() kernels.Backend { return kerneltest.NewDeferred(kerneltest.NewReference()) },
+	"reference":    kerneltest.NewReference,
+	"cpu":          func() kernels.Backend { return openCPU(0) },
+	"cpu deferred": func() kernels.Backend { return kerneltest.NewDeferred(openCPU(0)) },
+}
+
+func openCPU(threads int) kernels.Backend {
+	b, err := cpu.New(cpu.Options{Threads: threads})
+	if err != nil {
+		panic(err)
+	}
+	return b
 }
 
 func onBackends(t *testing.T, test func(t *testing.T, b kernels.Backend)) {

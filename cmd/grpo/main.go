@@ -37,6 +37,8 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	root.SetIn(stdin)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
+	started := false
+	noteStart(root, &started)
 	err := root.ExecuteContext(ctx)
 	if err == nil {
 		return 0
@@ -45,10 +47,23 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	switch {
 	case errors.Is(err, context.Canceled):
 		return exitInterrupted
-	case badinput.Is(err):
+	case badinput.Is(err) || !started:
 		return exitBadInput
 	}
 	return exitFailed
+}
+
+// noteStart makes every verb say when it begins: an error before that is a mistake on the command line.
+func noteStart(cmd *cobra.Command, started *bool) {
+	if verb := cmd.RunE; verb != nil {
+		cmd.RunE = func(cmd *cobra.Command, args []string) error {
+			*started = true
+			return verb(cmd, args)
+		}
+	}
+	for _, sub := range cmd.Commands() {
+		noteStart(sub, started)
+	}
 }
 
 // newRoot is the command tree. Each verb lives in a file of its own.
@@ -59,6 +74,7 @@ func newRoot() *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		Args:          badArgs(cobra.NoArgs),
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return badinput.Errorf("%w (see '%s --help')", err, cmd.CommandPath())

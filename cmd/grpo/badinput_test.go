@@ -1,0 +1,151 @@
+package main
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func itoa(n int) string     { return strconv.Itoa(n) }
+func ftoa(x float64) string { return strconv.FormatFloat(x, 'g', -1, 64) }
+
+func rawBytes(raw []json.RawMessage) (lines [][]byte) {
+	for _, r := range raw {
+		lines = append(lines, r)
+	}
+	return lines
+}
+
+// spoiled is a copy of a golden model that edit has damaged.
+func spoiled(t *testing.T, name string, edit func(dir string)) string {
+	t.Helper()
+	dir := t.TempDir()
+	require.NoError(t, os.CopyFS(dir, os.DirFS(golden(name))))
+	edit(dir)
+	return dir
+}
+
+// rewrite replaces the content of a file by what fn makes of it.
+func rewrite(t *testing.T, path string, fn func([]byte) []byte) {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(path, fn(text), 0o644))
+}
+
+// Each mistake is one line that names the file and what is wrong there, with exit code 2.
+func TestBadModelsAreRefusedInOneLine(t *testing.T) {
+	weights := "model.safetensors"
+	for name, c := range map[string]struct {
+		model string
+		edit  func(dir string)
+		says  []string
+	}{
+		"no directory":     {"qwen3-tied", func(dir string) { os.RemoveAll(dir) }, []string{"config.json", "no such file"}},
+		"no weights":       {"qwen3-tied", func(dir string) { os.Remove(filepath.Join(dir, weights)) }, []string{"safetensors"}},
+		"absent shard":     {"qwen3-untied-sharded", func(dir string) { os.Remove(filepath.Join(dir, "model-00002-of-00003.safetensors")) }, []string{"model-00002-of-00003.safetensors"}},
+		"truncated":        {"qwen3-tied", func(dir string) { os.Truncate(filepath.Join(dir, weights), 200_000) }, []string{weights}},
+		"truncated header": {"qwen3-tied", func(dir string) { os.Truncate(filepath.Join(dir, weights), 100) }, []string{weights, "header"}},
+		"oversized header": {"qwen3-tied", func(dir string) {
+			rewrite(t, filepath.Join(dir, weights), func(b []byte) []byte { binary.LittleEndian.PutUint64(b, 1<<60); return b })
+		}, []string{weights, "header"}},
+		"missing tensor": {"qwen3-tied", func(dir string) {
+			rewrite(t, filepath.Join(dir, weights), func(b []byte) []byte {
+				return []byte(strings.Replace(string(b), "layers.1.mlp.up_proj", "layers.1.mlp.xx_proj", 1))
+			})
+		}, []string{"model.layers.1.mlp.up_proj.weight"}},
+		"wrong shape": {"qwen3-tied", func(dir string) {
+			rewrite(t, filepath.Join(dir, "config.json"), func(b []byte) []byte {
+				return []byte(strings.Replace(string(b), `"intermediate_size": 160`, `"intermediate_size": 192`, 1))
+			})
+		}, []string{weights, "mlp", "160", "192"}},
+		"NaN": {"qwen3-tied", func(dir string) {
+			rewrite(t, filepath.Join(dir, weights), func(b []byte) []byte { copy(b[len(b)-2:], []byte{0xc0, 0x7f}); return b })
+		}, []string{weights, "NaN"}},
+		"other architecture": {"qwen3-tied", func(dir string) {
+			rewrite(t, filepath.Join(dir, "config.json"), func(b []byte) []byte {
+				return []byte(strings.Replace(string(b), "Qwen3ForCausalLM", "GPT2LMHeadModel", 1))
+			})
+		}, []string{"config.json", "GPT2LMHeadModel", "Qwen3ForCausalLM"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			out, errs, code := grpo(t, `{"tokens":[1,2]}`, "score", "--model", spoiled(t, c.model, c.edit))
+			requireBadInput(t, out, errs, code, c.says...)
+		})
+	}
+}
+
+func requireBadInput(t *testing.T, out, errs string, code int, says ...string) {
+	t.Helper()
+	require.Equal(t, 2, code, errs)
+	require.Empty(t, out)
+	require.Equal(t, 1, strings.Count(errs, "\n"), errs)
+	require.True(t, strings.HasPrefix(errs, "grpo: "), errs)
+	for _, s := range says {
+		require.Contains(t, errs, s)
+	}
+}
+
+func TestBadSequencesAreRefusedInOneLine(t *testing.T) {
+	for in, says := range map[string][]string{
+		`{"tokens":[]}`:              {"standard input:1", "at least 2"},
+		`{"tokens":[7]}`:             {"standard input:1", "at least 2"},
+		"\n" + `{"tokens":[1,384]}`:  {"standard input:2", "token 384 at position 1", "0 to 383"},
+		`{"tokens":[1,-1]}`:          {"token -1 at position 1"},
+		`{"tokens":[1,2.5]}`:         {"standard input:1", "tokens"},
+		`{"tokens":[1,2],"x":1}`:     {"standard input:1", `unknown field "x"`},
+		`{"tokens":[1,2]`:            {"standard input:1", "ends too early"},
+		`{"tokens":[1,2]} {}`:        {"standard input:1", "more than one JSON value"},
+		`{"tokens":[99999999999,2]}`: {"standard input:1", "tokens"},
+	} {
+		out, errs, code := grpo(t, in, "score", "--model", golden("qwen3-tied"))
+		requireBadInput(t, out, errs, code, says...)
+	}
+}
+
+func TestBadFlagsAreRefusedInOneLine(t *testing.T) {
+	datums := filepath.Join(t.TempDir(), "d.jsonl")
+	require.NoError(t, os.WriteFile(datums, []byte(`{"tokens":[1,2],"ob_len":1,"logprobs":[-1],"advantage":1}`), 0o644))
+	replay := []string{"replay", "--model", golden("qwen3-tied"), "--datums", datums, "--out", t.TempDir()}
+	for line, says := range map[string][]string{
+		"score":                  {"model", "required"},
+		"score --model x --nope": {"unknown flag", "--help"},
+		"score --model x y":      {"unknown command", "y"},
+		"score --temperature 0 --model " + golden("qwen3-tied"): {"--temperature", "above 0"},
+		"bench train --shape huge":                              {"huge", "qwen3-0.6b"},
+		"nonsense":                                              {"nonsense"},
+		strings.Join(replay, " "):                               {"--adapter", "--rank"},
+		strings.Join(append(replay, "--rank", "4", "lerning_rate=1"), " "):                             {`"lerning_rate"`, `"learning_rate"`},
+		strings.Join(append(replay, "--rank", "4", "adam_beta2=1"), " "):                               {"adam_beta2", "less than 1"},
+		strings.Join(append(replay, "--rank", "4", "--loss", "dpo"), " "):                              {"--loss", "dpo", "importance_sampling"},
+		strings.Join(append(replay, "--rank", "4", "reduction=mean"), " "):                             {"reduction", "token_mean"},
+		strings.Join(append(replay, "--rank", "4", "--steps", "0"), " "):                               {"--steps"},
+		strings.Join(append(replay, "--rank", "4", "--targets", "q_proj,lm_head"), " "):                {"lm_head", "down_proj"},
+		strings.Join(append(replay, "--adapter", golden("qwen3-untied-sharded", "adapter")), " "):      {"adapter_model.safetensors"},
+		strings.Join(append(replay, "--rank", "4", "--adapter", golden("qwen3-tied", "adapter")), " "): {"one of them"},
+	} {
+		out, errs, code := grpo(t, "", strings.Fields(line)...)
+		requireBadInput(t, out, errs, code, says...)
+	}
+}
+
+func TestBadDatumsAreRefusedInOneLine(t *testing.T) {
+	for line, says := range map[string][]string{
+		`{"tokens":[1,2,3],"ob_len":1,"logprobs":[-1],"advantage":1}`:   {"d.jsonl:1", "logprobs", "expected 2"},
+		`{"tokens":[1,2,3],"ob_len":3,"logprobs":[-1,0],"advantage":1}`: {"d.jsonl:1", "ob_len"},
+		`{"tokens":[],"ob_len":1,"logprobs":[],"advantage":1}`:          {"d.jsonl:1", "tokens"},
+		`{"tokens":[1,999],"ob_len":1,"logprobs":[-1],"advantage":1}`:   {"d.jsonl", "999"},
+		"": {"d.jsonl", "no datums"},
+	} {
+		datums := filepath.Join(t.TempDir(), "d.jsonl")
+		require.NoError(t, os.WriteFile(datums, []byte(line), 0o644))
+		out, errs, code := grpo(t, "", "replay", "--model", golden("qwen3-tied"), "--datums", datums, "--out", t.TempDir(), "--rank", "4")
+		requireBadInput(t, out, errs, code, says...)
+	}
+}

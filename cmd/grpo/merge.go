@@ -1,0 +1,134 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/kernels"
+	"github.com/seed-7879b91d/grpo/lora"
+	"github.com/seed-7879b91d/grpo/model"
+)
+
+func newMergeCmd() *cobra.Command {
+	var flags policyFlags
+	var out string
+	cmd := &cobra.Command{
+		Use:   "merge --model DIR --adapter DIR --out DIR",
+		Short: "Write a model with an adapter merged into its weights",
+		Long: `Writes W + (alpha/rank)·B·A for every adapted weight, rounded once to the encoding of the model, then
+loads what it wrote and compares its log-probabilities with those of the model with the adapter. DIR
+appears only if they agree.`,
+		Example: `  grpo merge --model ~/Qwen3-0.6B --adapter runs/x/adapter --out ~/Qwen3-0.6B-coder`,
+		Args:    badArgs(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			report, err := merge(cmd.Context(), &flags, out)
+			if err == nil {
+				fmt.Fprintln(cmd.OutOrStdout(), report)
+			}
+			return err
+		},
+	}
+	flags.register(cmd)
+	cmd.Flags().StringVar(&out, "out", "", "`directory` to write; must be empty or not there yet")
+	must(cmd.MarkFlagRequired("adapter"))
+	must(cmd.MarkFlagRequired("out"))
+	return cmd
+}
+
+// merge writes beside its destination, checks, and only then puts the result in place.
+func merge(ctx context.Context, f *policyFlags, out string) (report string, err error) {
+	if entries, err := os.ReadDir(out); err == nil && len(entries) > 0 {
+		return "", badinput.Errorf("--out %s: not empty; expected a new directory", out)
+	}
+	var probe [][]int32
+	var adapted, base [][]float32
+	score := func(p *model.Policy, to *[][]float32) (err error) {
+		*to, err = p.Score(ctx, probe, 1)
+		return err
+	}
+	var adapter *lora.Adapter
+	err = f.withModel(false, func(_ kernels.Backend, p *model.Policy) error {
+		probe = probeSequences(p.Vocab, p.MaxPositions)
+		if err := score(p, &base); err != nil {
+			return err
+		}
+		if adapter, err = lora.Load(f.adapter, p.LoRADims()); err != nil {
+			return err
+		}
+		if err := p.Attach(adapter); err != nil {
+			return err
+		}
+		return score(p, &adapted)
+	})
+	if err != nil {
+		return "", err
+	}
+	unchecked := filepath.Clean(out) + ".unchecked"
+	if err := os.RemoveAll(unchecked); err != nil {
+		return "", err
+	}
+	defer os.RemoveAll(unchecked)
+	if err := lora.Merge(f.model, adapter, unchecked); err != nil {
+		return "", err
+	}
+	check := policyFlags{model: unchecked, threads: f.threads, rows: f.rows}
+	var merged [][]float32
+	if err := check.withModel(false, func(_ kernels.Backend, p *model.Policy) error { return score(p, &merged) }); err != nil {
+		return "", fmt.Errorf("reload the merged model: %w", err)
+	}
+	if err := compareMerged(base, adapted, merged); err != nil {
+		return "", err
+	}
+	if err := os.Remove(out); err != nil && !os.IsNotExist(err) {
+		return "", err
+	}
+	if err := os.Rename(unchecked, out); err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("%s: log-probabilities differ from the adapter's by %.2g on average; the adapter moved them by %.2g",
+		out, meanDifference(adapted, merged), meanDifference(adapted, base)), nil
+}
+
+// roundingNoise is what rounding every weight to 16 bits may do to a log-probability on average.
+const roundingNoise = 0.05
+
+// compareMerged wants the merged model to be the adapted one, up to the rounding of its weights: near
+// it, and nearer to it than to the base model, unless the adapter does less than the rounding.
+func compareMerged(base, adapted, merged [][]float32) error {
+	off, moved := meanDifference(adapted, merged), meanDifference(adapted, base)
+	if !(off <= roundingNoise && (off < moved/2 || moved < roundingNoise)) {
+		return fmt.Errorf("the merged model is not the adapted one: log-probabilities differ by %.3g on average, where the adapter moved them by %.3g; nothing was written", off, moved)
+	}
+	return nil
+}
+
+// probeSequences are tokens to compare models with.
+func probeSequences(vocab, positions int) [][]int32 {
+	rng := rand.New(rand.NewPCG(7, 11))
+	probe := make([][]int32, 4)
+	for i := range probe {
+		probe[i] = make([]int32, min(64, positions))
+		for k := range probe[i] {
+			probe[i][k] = rng.Int32N(int32(vocab))
+		}
+	}
+	return probe
+}
+
+func meanDifference(a, b [][]float32) float64 {
+	sum, n := 0.0, 0
+	for i := range a {
+		for k := range a[i] {
+			sum += math.Abs(float64(a[i][k]) - float64(b[i][k]))
+			n++
+		}
+	}
+	return sum / float64(n)
+}

@@ -1,0 +1,196 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7879b91d/grpo/internal/tensorfile"
+)
+
+// golden is a small model with float64 references; see the README beside it.
+func golden(name ...string) string {
+	return filepath.Join(append([]string{"..", "..", "model", "testdata", "golden"}, name...)...)
+}
+
+// grpo runs a command line and returns what a shell would see.
+func grpo(t *testing.T, stdin string, args ...string) (stdout, stderr string, code int) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	code = run(t.Context(), args, strings.NewReader(stdin), &out, &errs)
+	return out.String(), errs.String(), code
+}
+
+func readJSONFile(t *testing.T, v any, path string) {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.NoError(t, json.Unmarshal(text, v))
+}
+
+func TestScoreVerb(t *testing.T) {
+	for _, name := range []string{"qwen3-tied", "qwen3-untied-sharded"} {
+		var want []struct {
+			Tokens  []int32
+			Base    []float64 `json:"logprobs_base"`
+			Adapter []float64 `json:"logprobs_adapter"`
+		}
+		readJSONFile(t, &want, golden(name, "score.json"))
+		var in strings.Builder
+		for _, w := range want {
+			line, err := json.Marshal(map[string]any{"tokens": w.Tokens})
+			require.NoError(t, err)
+			in.Write(append(line, '\n'))
+		}
+		for _, adapter := range []bool{false, true} {
+			args := []string{"score", "--model", golden(name)}
+			if adapter {
+				args = append(args, "--adapter", golden(name, "adapter"))
+			}
+			out, errs, code := grpo(t, in.String(), args...)
+			require.Zero(t, code, errs)
+			dec := json.NewDecoder(strings.NewReader(out))
+			for _, w := range want {
+				var got struct{ LogProbs []float64 }
+				require.NoError(t, dec.Decode(&got))
+				ref := w.Base
+				if adapter {
+					ref = w.Adapter
+				}
+				require.Len(t, got.LogProbs, len(ref))
+				for i := range ref {
+					require.InDelta(t, ref[i], got.LogProbs[i], 2e-4)
+				}
+			}
+			other, _, _ := grpo(t, in.String(), append(args, "--threads", "3", "--max-rows", "48")...)
+			require.Equal(t, out, other, "threads and batches change no digit")
+		}
+	}
+}
+
+func TestReplayVerb(t *testing.T) {
+	for _, name := range []string{"qwen3-tied", "qwen3-untied-sharded"} {
+		var train struct {
+			Adam struct {
+				LR, Beta1, Beta2, Eps float64
+				WeightDecay           float64 `json:"weight_decay"`
+			}
+			Datums []json.RawMessage
+			Steps  []struct {
+				Loss     float64
+				GradNorm float64 `json:"grad_norm"`
+			}
+		}
+		readJSONFile(t, &train, golden(name, "train.json"))
+		dir := t.TempDir()
+		datums := filepath.Join(dir, "datums.jsonl")
+		require.NoError(t, os.WriteFile(datums, append(bytes.Join(rawBytes(train.Datums), []byte("\n")), '\n'), 0o644))
+		args := []string{"replay", "--model", golden(name), "--adapter", golden(name, "train_init"), "--datums", datums,
+			"--steps", itoa(len(train.Steps)), "--out", filepath.Join(dir, "out"), "--dump-grads", filepath.Join(dir, "grads.safetensors"),
+			"learning_rate=" + ftoa(train.Adam.LR), "adam_beta1=" + ftoa(train.Adam.Beta1), "adam_beta2=" + ftoa(train.Adam.Beta2),
+			"adam_eps=" + ftoa(train.Adam.Eps), "weight_decay=" + ftoa(train.Adam.WeightDecay)}
+		out, errs, code := grpo(t, "", args...)
+		require.Zero(t, code, errs)
+		dec := json.NewDecoder(strings.NewReader(out))
+		for i, want := range train.Steps {
+			var got struct {
+				Step     int
+				Loss     float64
+				GradNorm float64 `json:"grad_norm"`
+			}
+			require.NoError(t, dec.Decode(&got))
+			require.Equal(t, i+1, got.Step)
+			require.InEpsilon(t, want.Loss, got.Loss, 1e-4)
+			require.InEpsilon(t, want.GradNorm, got.GradNorm, 1e-4)
+		}
+		compareFiles(t, golden(name, "grads_step1.safetensors"), filepath.Join(dir, "grads.safetensors"), "", 1e-3)
+		compareFiles(t, golden(name, "train_final", "adapter_model.safetensors"), filepath.Join(dir, "out", "adapter_model.safetensors"),
+			golden(name, "train_init", "adapter_model.safetensors"), 1e-2)
+	}
+}
+
+// compareFiles wants every tensor of got within a relative distance of want, both after base is taken
+// off, if there is one.
+func compareFiles(t *testing.T, want, got, base string, within float64) {
+	t.Helper()
+	open := func(path string) *tensorfile.File {
+		f, err := tensorfile.Open(path)
+		require.NoError(t, err)
+		t.Cleanup(func() { f.Close() })
+		return f
+	}
+	w, g := open(want), open(got)
+	require.Equal(t, w.Names(), g.Names())
+	var diff, norm float64
+	for _, name := range w.Names() {
+		tw, err := w.Tensor(name)
+		require.NoError(t, err)
+		tg, err := g.Tensor(name, tw.Shape...)
+		require.NoError(t, err)
+		x, y := tensorfile.Float32s(tw), tensorfile.Float32s(tg)
+		start := make([]float32, len(x))
+		if base != "" {
+			tb, err := open(base).Tensor(name)
+			require.NoError(t, err)
+			start = tensorfile.Float32s(tb)
+		} else {
+			diff, norm = 0, 0
+		}
+		for i := range x {
+			d, n := float64(y[i])-float64(x[i]), float64(x[i])-float64(start[i])
+			diff, norm = diff+d*d, norm+n*n
+		}
+		if base == "" {
+			require.Less(t, math.Sqrt(diff), within*math.Sqrt(norm)+1e-12, name)
+		}
+	}
+	require.Less(t, math.Sqrt(diff), within*math.Sqrt(norm)+1e-12)
+}
+
+func TestReplayOfAWholeModel(t *testing.T) {
+	dir := t.TempDir()
+	datums := filepath.Join(dir, "datums.jsonl")
+	require.NoError(t, os.WriteFile(datums, []byte(`{"tokens":[5,9,300,17,2],"ob_len":2,"logprobs":[0,-5,-6,-6],"advantage":1}`), 0o644))
+	out, errs, code := grpo(t, "", "replay", "--model", golden("qwen3-tied"), "--datums", datums, "--steps", "20", "--loss", "cross_entropy",
+		"--out", filepath.Join(dir, "model"), "train=full", "learning_rate=1e-3")
+	require.Zero(t, code, errs)
+	var first, last struct{ Loss float64 }
+	lines := strings.Split(strings.TrimSpace(out), "\n")
+	require.Len(t, lines, 20)
+	require.NoError(t, json.Unmarshal([]byte(lines[0]), &first))
+	require.NoError(t, json.Unmarshal([]byte(lines[19]), &last))
+	require.Less(t, last.Loss, first.Loss/2, "a model learns five tokens by heart")
+
+	scores, errs, code := grpo(t, `{"tokens":[5,9,300,17,2]}`, "score", "--model", filepath.Join(dir, "model"))
+	require.Zero(t, code, errs)
+	var got struct{ LogProbs []float64 }
+	require.NoError(t, json.Unmarshal([]byte(scores), &got))
+	require.Less(t, -(got.LogProbs[1] + got.LogProbs[2] + got.LogProbs[3]), last.Loss, "what was saved is what was trained")
+}
+
+func TestMergeVerb(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "merged")
+	text, errs, code := grpo(t, "", "merge", "--model", golden("qwen3-untied-sharded"), "--adapter", golden("qwen3-untied-sharded", "adapter"), "--out", out)
+	require.Zero(t, code, errs)
+	require.Contains(t, text, "log-probabilities differ from the adapter's by")
+	entries, err := os.ReadDir(filepath.Dir(out))
+	require.NoError(t, err)
+	require.Len(t, entries, 1, "nothing but the merged model is left")
+	_, errs, code = grpo(t, "", "merge", "--model", golden("qwen3-tied"), "--adapter", golden("qwen3-tied", "adapter"), "--out", out)
+	require.Equal(t, 2, code)
+	require.Contains(t, errs, "not empty")
+}
+
+func TestCompareMergedRefusesTheWrongModel(t *testing.T) {
+	base, adapted := [][]float32{{-1, -2}}, [][]float32{{-1.5, -2.5}}
+	require.NoError(t, compareMerged(base, adapted, [][]float32{{-1.51, -2.49}}))
+	require.Error(t, compareMerged(base, adapted, base), "the adapter was lost")
+	require.Error(t, compareMerged(base, adapted, [][]float32{{-3, -4}}), "garbage")
+	require.Error(t, compareMerged(base, adapted, [][]float32{{float32(math.NaN()), -2.5}}))
+}

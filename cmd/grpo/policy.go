@@ -1,0 +1,86 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/kernels"
+	"github.com/seed-7879b91d/grpo/kernels/cpu"
+	"github.com/seed-7879b91d/grpo/lora"
+	"github.com/seed-7879b91d/grpo/model"
+)
+
+// policyFlags are the flags of every verb that opens a model.
+type policyFlags struct {
+	model, adapter string
+	threads        int
+	rows           int
+}
+
+func (f *policyFlags) register(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.model, "model", "", "Hugging Face model `directory`")
+	cmd.Flags().StringVar(&f.adapter, "adapter", "", "PEFT adapter `directory`")
+	f.registerSpeed(cmd)
+	must(cmd.MarkFlagRequired("model"))
+}
+
+// registerSpeed adds the flags that change no result.
+func (f *policyFlags) registerSpeed(cmd *cobra.Command) {
+	cmd.Flags().IntVar(&f.threads, "threads", 0, "worker `threads`; 0: one per core. Results do not depend on it")
+	cmd.Flags().IntVar(&f.rows, "max-rows", 0, "tokens in a batch; 0: 512. Results do not depend on it")
+}
+
+// backend opens the fastest machine there is.
+func (f *policyFlags) backend() (kernels.Backend, error) {
+	if f.threads < 0 {
+		return nil, badinput.Errorf("--threads: found %d, expected 0 or more", f.threads)
+	}
+	if f.rows < 0 {
+		return nil, badinput.Errorf("--max-rows: found %d, expected 0 or more", f.rows)
+	}
+	return cpu.New(cpu.Options{Threads: f.threads})
+}
+
+// options are what the flags say of batches and memory.
+func (f *policyFlags) options() model.Options { return model.Options{MaxRows: f.rows} }
+
+// withPolicy opens the backend and the model, with its adapter if there is one, for the time of fn.
+func (f *policyFlags) withPolicy(fn func(b kernels.Backend, p *model.Policy) error) error {
+	return f.withModel(false, func(b kernels.Backend, p *model.Policy) error {
+		if f.adapter != "" {
+			a, err := lora.Load(f.adapter, p.LoRADims())
+			if err != nil {
+				return err
+			}
+			if err := p.Attach(a); err != nil {
+				return fmt.Errorf("%s: %w", f.adapter, err)
+			}
+		}
+		return fn(b, p)
+	})
+}
+
+// withModel opens the backend and the bare model for the time of fn.
+func (f *policyFlags) withModel(trainable bool, fn func(b kernels.Backend, p *model.Policy) error) error {
+	b, err := f.backend()
+	if err != nil {
+		return err
+	}
+	p, err := model.Open(b, f.model, trainable, f.options())
+	if err == nil {
+		err = fn(b, p)
+	}
+	if cerr := b.Close(); err == nil {
+		err = cerr
+	}
+	return err
+}
+
+// must is for what can only fail by a mistake in this package.
+func must(err error) {
+	if err != nil {
+		panic(err)
+	}
+}

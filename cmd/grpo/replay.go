@@ -1,0 +1,219 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/jsonl"
+	"github.com/seed-7879b91d/grpo/internal/settings"
+	"github.com/seed-7879b91d/grpo/kernels"
+	"github.com/seed-7879b91d/grpo/lora"
+	"github.com/seed-7879b91d/grpo/model"
+	"github.com/seed-7879b91d/grpo/optim"
+)
+
+// replayFlags are what the verb replay understands.
+type replayFlags struct {
+	policyFlags
+	datums, out, dumpGrads string
+	steps                  int
+
+	rank    int
+	alpha   float64
+	targets []string
+	seed    uint64
+
+	lossName  string
+	learning  float64
+	adam      optim.Config
+	reduction string
+	temper    float64
+	clipLow   float64
+	clipHigh  float64
+	train     string
+}
+
+func newReplayCmd() *cobra.Command {
+	f := replayFlags{adam: optim.Defaults(), learning: 4e-5, reduction: string(model.Sum), temper: 1, clipLow: -1, clipHigh: -1, train: "lora"}
+	cmd := &cobra.Command{
+		Use:   "replay --model DIR (--adapter DIR | --rank R --seed S) --datums FILE --steps N --out DIR [key=value …]",
+		Short: "Train on recorded datums",
+		Long: `Takes N optimizer steps on the datums of a JSON Lines file, all of them in each step:
+  {"tokens":[…], "ob_len":P, "logprobs":[len(tokens)-1 numbers], "advantage":A}
+logprobs[i] belongs to tokens[i+1]; the first ob_len tokens were observed and teach nothing. Prints
+one line of JSON a step and writes a PEFT adapter to DIR (with train=full, a model).
+
+Keys: learning_rate (4e-5), adam_beta1 (0.9), adam_beta2 (0.95), adam_eps (1e-12), weight_decay (0),
+grad_clip_norm (0: off), reduction (sum, token_mean, sequence_mean), temperature (1), clip_low and
+clip_high (of --loss ppo and cispo), train (lora, full).`,
+		Example: `  grpo replay --model ~/Qwen3-0.6B --rank 16 --seed 1 --datums d.jsonl --steps 3 --out /tmp/adapter
+  grpo replay --model ~/Qwen3-0.6B --adapter /tmp/adapter --datums d.jsonl --steps 1 --out /tmp/next learning_rate=1e-4 adam_eps=1e-8`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := f.settings().Apply(args); err != nil {
+				return err
+			}
+			return f.run(cmd)
+		},
+	}
+	f.register(cmd)
+	fl := cmd.Flags()
+	fl.StringVar(&f.datums, "datums", "", "JSON Lines `file`")
+	fl.StringVar(&f.out, "out", "", "`directory` for the result")
+	fl.StringVar(&f.dumpGrads, "dump-grads", "", "safetensors `file` for the first step's gradients")
+	fl.IntVar(&f.steps, "steps", 1, "optimizer steps")
+	fl.IntVar(&f.rank, "rank", 0, "`rank` of a new adapter")
+	fl.Float64Var(&f.alpha, "alpha", lora.Defaults().Alpha, "`alpha` of a new adapter")
+	fl.StringSliceVar(&f.targets, "targets", nil, "`modules` of a new adapter: q_proj,…; all seven if not given")
+	fl.Uint64Var(&f.seed, "seed", 0, "`seed` of a new adapter")
+	fl.StringVar(&f.lossName, "loss", "importance_sampling", "importance_sampling, ppo, cispo or cross_entropy")
+	must(cmd.MarkFlagRequired("datums"))
+	must(cmd.MarkFlagRequired("out"))
+	return cmd
+}
+
+func (f *replayFlags) settings() settings.Set {
+	return settings.Set{
+		"learning_rate": settings.Float(&f.learning), "adam_beta1": settings.Float(&f.adam.Beta1), "adam_beta2": settings.Float(&f.adam.Beta2),
+		"adam_eps": settings.Float(&f.adam.Eps), "weight_decay": settings.Float(&f.adam.WeightDecay), "grad_clip_norm": settings.Float(&f.adam.ClipNorm),
+		"reduction": settings.String(&f.reduction), "temperature": settings.Float(&f.temper),
+		"clip_low": settings.Float(&f.clipLow), "clip_high": settings.Float(&f.clipHigh), "train": settings.String(&f.train),
+	}
+}
+
+// objective is what the flags ask to be minimised.
+func (f *replayFlags) objective() (o model.Objective, err error) {
+	if o.Loss, err = kernels.ParseLoss(f.lossName); err != nil {
+		return o, badinput.Errorf("--loss: %w", err)
+	}
+	if o.Reduction, err = model.ParseReduction(f.reduction); err != nil {
+		return o, badinput.Errorf("reduction: %w", err)
+	}
+	if !(f.temper > 0) {
+		return o, badinput.Errorf("temperature: found %v, expected a number above 0", f.temper)
+	}
+	o.Temperature = float32(f.temper)
+	if f.clipLow >= 0 {
+		o.Loss.Low = float32(f.clipLow)
+	}
+	if f.clipHigh >= 0 {
+		o.Loss.High = float32(f.clipHigh)
+	}
+	if o.Loss.Low > o.Loss.High {
+		return o, badinput.Errorf("clip_low is %v, expected at most clip_high, which is %v", o.Loss.Low, o.Loss.High)
+	}
+	return o, nil
+}
+
+func (f *replayFlags) run(cmd *cobra.Command) error {
+	objective, err := f.objective()
+	if err != nil {
+		return err
+	}
+	if f.steps < 1 {
+		return badinput.Errorf("--steps: found %d, expected 1 or more", f.steps)
+	}
+	if f.train != "lora" && f.train != "full" {
+		return badinput.Errorf("train: found %q, expected lora or full", f.train)
+	}
+	datums, err := readDatums(f.datums)
+	if err != nil {
+		return err
+	}
+	return f.withModel(f.train == "full", func(b kernels.Backend, p *model.Policy) error {
+		if f.train == "lora" {
+			if err := f.attach(p); err != nil {
+				return err
+			}
+		}
+		params, grads, locate := p.Slabs()
+		adam, err := optim.NewAdam(b, params, grads, f.adam, locate)
+		if err != nil {
+			return err
+		}
+		enc := json.NewEncoder(cmd.OutOrStdout())
+		for step := 1; step <= f.steps; step++ {
+			adam.ZeroGrad()
+			stats, err := p.Accumulate(cmd.Context(), datums, objective)
+			if err != nil {
+				return fmt.Errorf("%s: %w", f.datums, err)
+			}
+			if step == 1 && f.dumpGrads != "" {
+				if err := p.SaveGradients(f.dumpGrads); err != nil {
+					return err
+				}
+			}
+			update, err := adam.Step(f.learning)
+			if err != nil {
+				return fmt.Errorf("step %d: %w", step, err)
+			}
+			p.Publish()
+			if err := enc.Encode(replayLine{step, stats, update.GradNorm}); err != nil {
+				return fmt.Errorf("standard output: %w", err)
+			}
+		}
+		return p.Save(f.out, f.model)
+	})
+}
+
+// replayLine is what replay prints of a step.
+type replayLine struct {
+	Step int `json:"step"`
+	model.Stats
+	GradNorm float64 `json:"grad_norm"`
+}
+
+// attach gives the model the adapter of the flags, read or new.
+func (f *replayFlags) attach(p *model.Policy) error {
+	switch {
+	case f.adapter != "" && f.rank != 0:
+		return badinput.Errorf("--adapter and --rank: expected one of them")
+	case f.adapter == "" && f.rank == 0:
+		return badinput.Errorf("--adapter DIR or --rank R: expected one of them")
+	case f.adapter != "":
+		a, err := lora.Load(f.adapter, p.LoRADims())
+		if err != nil {
+			return err
+		}
+		return p.Attach(a)
+	}
+	c := lora.Config{Rank: f.rank, Alpha: f.alpha}
+	if len(f.targets) == 0 {
+		c.Targets = lora.AllTargets()
+	}
+	for _, name := range f.targets {
+		t, err := lora.ParseTarget(strings.TrimSpace(name))
+		if err != nil {
+			return err
+		}
+		c.Targets = append(c.Targets, t)
+	}
+	layout, err := lora.NewLayout(c, p.LoRADims())
+	if err != nil {
+		return err
+	}
+	a := lora.New(layout)
+	a.Init(f.seed)
+	return p.Attach(a)
+}
+
+func readDatums(path string) ([]model.Datum, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, badinput.Errorf("--datums: %w", err)
+	}
+	defer file.Close()
+	var datums []model.Datum
+	err = jsonl.Each(file, path, func(_ int, d model.Datum) error {
+		datums = append(datums, d)
+		return nil
+	})
+	if err == nil && len(datums) == 0 {
+		err = badinput.Errorf("%s: no datums", path)
+	}
+	return datums, err
+}

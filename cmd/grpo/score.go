@@ -1,0 +1,97 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/jsonl"
+	"github.com/seed-7879b91d/grpo/kernels"
+	"github.com/seed-7879b91d/grpo/model"
+)
+
+func newScoreCmd() *cobra.Command {
+	var flags policyFlags
+	var temperature float32
+	cmd := &cobra.Command{
+		Use:   "score --model DIR [--adapter DIR] [--temperature T]",
+		Short: "Log-probabilities of token sequences",
+		Long: `Reads JSON Lines {"tokens":[…]} from standard input and writes, in the same order, {"logprobs":[…]}:
+len(tokens)-1 natural logarithms, logprobs[i] = log p(tokens[i+1] | tokens[..i]), of the distribution
+that is sampled at the temperature. A sequence's numbers do not depend on the others.`,
+		Example: `  echo '{"tokens":[9707,11,1879,0]}' | grpo score --model ~/Qwen3-0.6B
+  grpo score --model ~/Qwen3-0.6B --adapter runs/x/adapter --temperature 0.7 < sequences.jsonl`,
+		Args: badArgs(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if !(temperature > 0) {
+				return badinput.Errorf("--temperature: found %v, expected a number above 0", temperature)
+			}
+			return flags.withPolicy(func(_ kernels.Backend, p *model.Policy) error {
+				s := scorer{p: p, temperature: temperature, out: bufio.NewWriter(cmd.OutOrStdout())}
+				return s.run(cmd.Context(), cmd.InOrStdin())
+			})
+		},
+	}
+	flags.register(cmd)
+	cmd.Flags().Float32Var(&temperature, "temperature", 1, "divides the logits")
+	return cmd
+}
+
+// tokenLine is a sequence as verbs read it.
+type tokenLine struct {
+	Tokens []int32 `json:"tokens"`
+}
+
+// scorer scores its input in groups of lines, so that short sequences share a batch and an endless
+// input needs no endless memory.
+type scorer struct {
+	p           *model.Policy
+	temperature float32
+	out         *bufio.Writer
+
+	pending [][]int32
+	tokens  int
+}
+
+// groupTokens is how much input is scored at a time.
+const groupTokens = 8192
+
+func (s *scorer) run(ctx context.Context, in io.Reader) error {
+	err := jsonl.Each(in, "standard input", func(line int, v tokenLine) error {
+		if err := s.p.CheckSequence(v.Tokens); err != nil {
+			return err
+		}
+		s.pending = append(s.pending, v.Tokens)
+		if s.tokens += len(v.Tokens); s.tokens < groupTokens {
+			return nil
+		}
+		return s.flush(ctx)
+	})
+	if err == nil {
+		err = s.flush(ctx)
+	}
+	if ferr := s.out.Flush(); err == nil && ferr != nil {
+		err = fmt.Errorf("standard output: %w", ferr)
+	}
+	return err
+}
+
+func (s *scorer) flush(ctx context.Context) error {
+	scores, err := s.p.Score(ctx, s.pending, s.temperature)
+	if err != nil {
+		return err
+	}
+	enc := json.NewEncoder(s.out)
+	for _, logprobs := range scores {
+		if err := enc.Encode(map[string][]float32{"logprobs": logprobs}); err != nil {
+			return fmt.Errorf("standard output: %w", err)
+		}
+	}
+	s.pending, s.tokens = nil, 0
+	return nil
+}

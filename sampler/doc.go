@@ -1,0 +1,22 @@
+// Package sampler turns prompts into completions: many sequences at a time over one paged cache of
+// keys and values. It knows tokens only; text, rewards and optimizers are elsewhere.
+//
+// # What decides a completion
+//
+// A completion depends on the policy, the prompt, the parameters of its request and its key (seed,
+// step, problem, sample), and on nothing else: not on what is sampled beside it, on the size of the
+// cache, on how prompts are cut into chunks, or on the number of threads. Each token is drawn with a
+// number that is a function of the key and the token's position; each row of the model stands alone.
+// So a completion can be drawn again, alone, and the log-probabilities that it records are those that
+// the trainer computes, bit for bit.
+//
+// # How a run goes
+//
+//	Request    a prompt, how many completions, how to draw
+//	group      a request in work: its prompt (the trunk) is computed once and shared by its samples
+//	sample     one completion in work: a table of cache blocks, its own after the trunk's
+//	iteration  one run of the decoder over some rows: next tokens first, then chunks of prompts
+//
+// Blocks are counted by reference and copied when a shared one is written to. When none is free, the
+// youngest sample gives its blocks up and is computed again later.
+package sampler

@@ -1,0 +1,95 @@
+package sampler
+
+import (
+	"math"
+
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/model"
+)
+
+// Request asks for N completions of a prompt.
+type Request struct {
+	Prompt []int32
+	N      int
+	Key    Key
+	Params Params
+}
+
+// Key says which random numbers the completions are drawn with.
+type Key struct {
+	Seed          uint64
+	Step, Problem int
+}
+
+// Params say how tokens are drawn and when a completion ends.
+type Params struct {
+	Temperature float32 // 0: always the most likely token, recorded with its log-probability at 1
+	TopK        int     // draw from the k most likely tokens; 0: all
+	TopP        float32 // then from the fewest that have this probability together; 1 (or 0): all
+	MinP        float32 // then from those with this share of the most likely one's probability; 0: all
+
+	MaxTokens int
+	// StopTokens end a completion, and belong to it.
+	StopTokens []int32
+	// Watch, if not nil, is called once for each completion; what it returns is called with every
+	// token and ends the completion by saying so. Stop strings are made of it.
+	Watch func() func(token int32) (stop bool)
+}
+
+// Truncated reports whether the distribution that is drawn from is not the model's own, so that an
+// importance ratio of its log-probabilities would be biased.
+func (p Params) Truncated() bool {
+	return p.Temperature > 0 && (p.TopK > 0 || p.TopP > 0 && p.TopP < 1 || p.MinP > 0)
+}
+
+// FinishReason is why a completion ended.
+type FinishReason string
+
+const (
+	Stop   FinishReason = "stop"   // by a stop token or a stop string
+	Length FinishReason = "length" // at MaxTokens
+)
+
+// Rollout is one completion.
+type Rollout struct {
+	Request, Sample int // which of the requests, and which of its samples
+	Tokens          []int32
+	LogProbs        []float32 // of each token, under the distribution that it was drawn from
+	Finish          FinishReason
+}
+
+// check reports what is wrong with a request for an engine of that size.
+func (r Request) check(c model.Config, maxLength int) error {
+	if len(r.Prompt) == 0 {
+		return badinput.Errorf("prompt: empty, expected at least one token")
+	}
+	p := r.Params
+	switch {
+	case r.N < 1:
+		return badinput.Errorf("n: found %d, expected 1 or more", r.N)
+	case p.MaxTokens < 1:
+		return badinput.Errorf("max_tokens: found %d, expected 1 or more", p.MaxTokens)
+	case !(p.Temperature >= 0) || math.IsInf(float64(p.Temperature), 0):
+		return badinput.Errorf("temperature: found %v, expected 0 (greedy) or more", p.Temperature)
+	case p.TopK < 0:
+		return badinput.Errorf("top_k: found %d, expected 0 (all) or more", p.TopK)
+	case !(p.TopP >= 0 && p.TopP <= 1):
+		return badinput.Errorf("top_p: found %v, expected 0 to 1", p.TopP)
+	case !(p.MinP >= 0 && p.MinP <= 1):
+		return badinput.Errorf("min_p: found %v, expected 0 to 1", p.MinP)
+	}
+	for i, t := range r.Prompt {
+		if t < 0 || int(t) >= c.Vocab {
+			return badinput.Errorf("prompt: token %d at position %d, expected 0 to %d", t, i, c.Vocab-1)
+		}
+	}
+	for _, t := range p.StopTokens {
+		if t < 0 || int(t) >= c.Vocab {
+			return badinput.Errorf("stop token %d is not in the vocabulary, expected 0 to %d", t, c.Vocab-1)
+		}
+	}
+	if n := len(r.Prompt) + p.MaxTokens; n > maxLength {
+		return badinput.Errorf("a prompt of %d tokens and max_tokens %d make %d, more than the %d that a sequence may have here", len(r.Prompt), p.MaxTokens, n, maxLength)
+	}
+	return nil
+}
