@@ -1,5 +1,13 @@
 // What the machine can do at best: independent fused multiply-adds, and a plain read of memory.
 
+#if VL == 16
+#define IN_REGISTER(x) "+v"(x)
+#elif defined(__x86_64__)
+#define IN_REGISTER(x) "+x"(x)
+#else
+#define IN_REGISTER(x) "+w"(x)
+#endif
+
 static void peak_fma(const void *args, void *scratch, int64_t from, int64_t to)
 {
 	const grpo_peak_fma *a = args;
@@ -12,7 +20,7 @@ static void peak_fma(const void *args, void *scratch, int64_t from, int64_t to)
 			UNROLL for (int i = 0; i < CHAINS; i++)
 			{
 				acc[i] = acc[i] * x + y;
-				__asm__("" : "+x"(acc[i])); // each a register of its own
+				__asm__("" : IN_REGISTER(acc[i])); // or the compiler sees that the chains are alike
 			}
 		}
 		vf s = splat(0);
