@@ -77,7 +77,8 @@ func (p *pool) run(b *Backend, kernel *C.grpo_kernel, tasks, grain int) {
 	p.await()
 }
 
-// await returns when no helper is active any more.
+// await returns when no helper is active any more. Being woken is no proof of that: a helper may be slow
+// to wake the caller of a job that has ended without it, and wake that of the next. So it looks again.
 func (p *pool) await() {
 	for start, n := time.Now(), 0; p.active.Load() != 0; n++ {
 		if n%64 == 63 && time.Since(start) > spinTime {
@@ -85,7 +86,6 @@ func (p *pool) await() {
 			if p.active.Load() != 0 || !p.waiting.CompareAndSwap(true, false) {
 				<-p.done
 			}
-			return
 		}
 	}
 }
