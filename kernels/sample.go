@@ -26,7 +26,8 @@ type Paged struct {
 type SampleOps interface {
 	// NewCache makes room for blocks × CacheBlock positions in each of layers.
 	NewCache(h Heads, layers, blocks int) (Cache, error)
-	// CopyBlocks copies, in every layer, block from[i] to block to[i], for i < n.
+	// CopyBlocks copies, in every layer, block from[i] to block to[i], for i = 0 … n−1 one after the
+	// other: a pair may read what an earlier one wrote, or write what it read.
 	CopyBlocks(c Cache, to, from Buffer, n int)
 	// PagedAttention writes the keys and values of qkv [T, h.Width()] to their places in a layer of the
 	// cache, then does what Attention does, each row over positions 0 to its own: out [T, h.OutWidth()].

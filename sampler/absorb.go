@@ -1,9 +1,5 @@
 package sampler
 
-import "github.com/seed-7879b91d/grpo/kernels"
-
-const blockTokens = kernels.CacheBlock
-
 // absorb hands the drawn tokens to their samples and ends those that are done.
 func (w *work) absorb(tokens []int32, logps []float32) {
 	for i, s := range w.drawn {

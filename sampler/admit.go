@@ -1,102 +1,105 @@
 package sampler
 
-import "github.com/seed-7879b91d/grpo/model"
+import (
+	"github.com/seed-7879b91d/grpo/kernels"
+	"github.com/seed-7879b91d/grpo/model"
+)
 
 // admit starts waiting samples, in order, while there are rows, places and free blocks. It takes
 // nothing from samples that run, so the first that does not fit ends it.
 func (w *work) admit() {
-	for i := 0; i < len(w.samples) && w.active < w.MaxSequences && w.room() > 0; {
-		s := w.samples[i]
+	for i, s := range w.samples {
 		if s.state != waiting {
-			i++
 			continue
 		}
-		g := s.group
-		if !g.ready() && !w.growTrunk(g) {
+		if w.active >= w.MaxSequences || w.room() == 0 {
 			return
 		}
-		if !g.ready() {
-			return // its prompt goes on in the next iteration
+		ok := false
+		if len(s.tokens) == 0 {
+			ok = w.start(i)
+		} else {
+			ok = w.resume(s)
 		}
-		if len(s.tokens) > 0 {
-			if !w.resume(s) {
-				return
-			}
-			i++
-			continue
-		}
-		if !w.start(i) {
+		if !ok {
 			return
 		}
 	}
 }
 
-// growTrunk computes the next chunk of a prompt, all but its last token. It reports false if there is
-// no room for it.
-func (w *work) growTrunk(g *group) bool {
-	n := min(len(g.request.Prompt)-1-g.cached, w.room())
-	if n == 0 || !w.extendTrunk(g, g.cached+n) {
-		return false
-	}
-	for p := g.cached; p < g.cached+n; p++ {
-		w.row(g.request.Prompt[p], p)
-	}
-	g.cached += n
-	// The last token joins the same run if it fits, so that a prompt is one run and not two.
-	if !g.ready() || w.room() == 0 {
-		w.endRun(g.trunk)
+// spare reports whether n blocks are free, after giving up idle prompts of later groups if need be.
+func (w *work) spare(n int, g *group) bool {
+	for len(w.blocks.free) < n {
+		if !w.dropIdleTrunk(g) {
+			return false
+		}
 	}
 	return true
 }
 
-// extendTrunk gives a prompt blocks for n positions, if they are free.
-func (w *work) extendTrunk(g *group, n int) bool {
-	missing := blocksFor(n) - len(g.trunk)
-	if missing > len(w.blocks.free) {
+// growTrunk adds rows of a prompt up to position end, as far as the budget goes, to the open run. It
+// reports false if the blocks for them are not free.
+func (w *work) growTrunk(g *group, end int) bool {
+	n := max(0, min(end-g.cached, w.room()))
+	missing := blocksFor(g.cached+n) - len(g.trunk)
+	if !w.spare(missing, g) {
 		return false
 	}
 	for range missing {
-		block, _ := w.blocks.take()
-		g.trunk = append(g.trunk, block)
+		g.trunk = append(g.trunk, w.blocks.take())
+	}
+	for range n {
+		w.row(g.request.Prompt[g.cached], g.cached)
+		g.cached++
 	}
 	return true
 }
 
-// start begins the completions of a group from sample i on, as many as there are places for: one row,
-// the last of the prompt, and a draw for each. It reports false if none could begin.
+// start begins the completions of a group from sample i on, as many as there are places for: what the
+// cache lacks of the prompt, its last token, and after that a draw for each. It reports false if none
+// could begin yet.
 func (w *work) start(i int) bool {
 	g := w.samples[i].group
 	last := len(g.request.Prompt) - 1
-	open := w.rowsOpen()
-	ok := w.room() > 0 && w.extendTrunk(g, last+1)
-	if !ok {
-		if open {
-			w.endRun(g.trunk)
-		}
+	g.cached = min(g.cached, last) // the last row is what draws follow, so it is computed again
+	if !w.growTrunk(g, last+1) {
 		return false
 	}
-	w.row(g.request.Prompt[last], last)
-	for ; i < len(w.samples) && w.samples[i].group == g && w.active < w.MaxSequences && len(w.rows.Draws) < w.decoder.Rows; i++ {
-		s := w.samples[i]
-		if s.state != waiting || len(s.tokens) > 0 {
-			continue
+	if g.cached > last {
+		for ; i < len(w.samples) && w.samples[i].group == g && w.fitsOneMore(); i++ {
+			if s := w.samples[i]; s.state == waiting && len(s.tokens) == 0 {
+				w.begin(s, len(g.trunk))
+				s.cached = last + 1
+				w.draw(s)
+			}
 		}
-		w.begin(s, len(g.trunk))
-		s.cached = last + 1
-		w.draw(s)
 	}
 	w.endRun(g.trunk)
-	return true
+	return g.running > 0
+}
+
+// fitsOneMore reports whether another sample may begin: it will need a block soon, as will each that
+// has just begun.
+func (w *work) fitsOneMore() bool {
+	return w.active < w.MaxSequences && len(w.rows.Draws) < w.decoder.Rows && (w.active == 0 || len(w.blocks.free) > w.begun)
 }
 
 // resume begins again with a completion that had to give up its blocks: on the full blocks of its
 // prompt, with everything after them computed again, chunk by chunk.
 func (w *work) resume(s *sample) bool {
-	if blocksFor(s.length())-s.fullTrunk() > len(w.blocks.free) {
+	shared := s.fullTrunk()
+	if s.group.cached < shared*kernels.CacheBlock {
+		grown := w.growTrunk(s.group, shared*kernels.CacheBlock)
+		w.endRun(s.trunk)
+		if !grown || s.group.cached < shared*kernels.CacheBlock || w.room() == 0 {
+			return false // the prompt goes on in the next iteration
+		}
+	}
+	if !w.spare(blocksFor(s.length())-shared, s.group) {
 		return false
 	}
-	w.begin(s, min(s.fullTrunk(), len(s.trunk)))
-	s.cached = min(len(s.table)*blockTokens, s.length()-1)
+	w.begin(s, shared)
+	s.cached = shared * kernels.CacheBlock
 	w.advance(s)
 	return true
 }
@@ -108,6 +111,7 @@ func (w *work) begin(s *sample, n int) {
 	s.state = running
 	s.group.running++
 	w.active++
+	w.begun++
 }
 
 // row adds a row to the run that is being written.
@@ -116,13 +120,11 @@ func (w *work) row(token int32, position int) {
 	w.rows.Positions = append(w.rows.Positions, int32(position))
 }
 
-// rowsOpen reports whether rows were added that no run has claimed yet.
-func (w *work) rowsOpen() bool {
-	return len(w.rows.Tokens) > int(w.rows.Starts[len(w.rows.Starts)-1])
-}
-
-// endRun makes the rows added since the last run one of the sequence with that table.
+// endRun makes the rows added since the last run, if any, one of the sequence with that table.
 func (w *work) endRun(table []int32) {
+	if len(w.rows.Tokens) == int(w.rows.Starts[len(w.rows.Starts)-1]) {
+		return
+	}
 	w.rows.Starts = append(w.rows.Starts, int32(len(w.rows.Tokens)))
 	w.rows.Tables = append(w.rows.Tables, table...)
 	for range w.decoder.TableStride - len(table) {

@@ -16,15 +16,12 @@ func newBlocks(n int) *blocks {
 	return b
 }
 
-// take gives out a free block; ok is false when there is none.
-func (b *blocks) take() (block int32, ok bool) {
-	if len(b.free) == 0 {
-		return 0, false
-	}
-	block = b.free[len(b.free)-1]
+// take gives out a free block; the caller knows that there is one.
+func (b *blocks) take() int32 {
+	block := b.free[len(b.free)-1]
 	b.free = b.free[:len(b.free)-1]
 	b.refs[block] = 1
-	return block, true
+	return block
 }
 
 // share adds a user to each block.

@@ -77,6 +77,9 @@ type Engine struct {
 	cfg     model.Config
 	decoder *model.Decoder
 	blocks  *blocks
+
+	// Preempted counts the times that a sample gave up its blocks and was computed again.
+	Preempted int
 }
 
 // New makes an engine for a policy, as NewPlan says.

@@ -15,9 +15,6 @@ type group struct {
 	open    int     // samples that are not finished
 }
 
-// ready reports whether only the last token of the prompt is missing: the one that samples start at.
-func (g *group) ready() bool { return g.cached >= len(g.request.Prompt)-1 }
-
 // sample is one completion in work.
 type sample struct {
 	*group

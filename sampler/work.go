@@ -16,6 +16,7 @@ type work struct {
 	samples  []*sample // all of them, in order
 	open     int
 	active   int // samples that run
+	begun    int // of them in this iteration
 	rollouts []Rollout
 
 	rows     model.Rows
@@ -49,6 +50,7 @@ func newWork(e *Engine, requests []Request, on Events) *work {
 func (w *work) compose() {
 	w.rows.Reset()
 	w.drawn, w.to, w.from = w.drawn[:0], w.to[:0], w.from[:0]
+	w.begun = 0
 	for _, s := range w.samples {
 		if s.state == running {
 			w.advance(s)
@@ -84,42 +86,45 @@ func (w *work) advance(s *sample) {
 	w.endRun(s.table)
 }
 
-// reserve makes the next n positions of a sample writable, at the cost of younger ones if need be. It
-// reports false if the sample itself had to give up.
+// reserve makes the next n positions of a running sample writable, at the cost of younger ones if need
+// be. It reports false if the sample itself had to give up.
 func (w *work) reserve(s *sample, n int) bool {
-	for b := s.cached / kernels.CacheBlock; b < blocksFor(s.cached+n); b++ {
-		if b < len(s.table) && !w.blocks.shared(s.table[b]) {
-			continue
-		}
-		block, ok := w.takeFor(s)
-		if !ok {
-			return false
-		}
-		if b < len(s.table) { // shared: copy on write
-			w.to, w.from = append(w.to, block), append(w.from, s.table[b])
-			w.blocks.drop(s.table[b : b+1])
-			s.table[b] = block
-		} else {
-			s.table = append(s.table, block)
+	first, end := s.cached/kernels.CacheBlock, blocksFor(s.cached+n)
+	missing := end - len(s.table)
+	for _, block := range s.table[min(first, len(s.table)):] {
+		if w.blocks.shared(block) {
+			missing++ // to be copied on write
 		}
 	}
-	return true
-}
-
-// takeFor finds a block for a running sample, evicting the youngest until there is one.
-func (w *work) takeFor(s *sample) (int32, bool) {
-	for {
-		if block, ok := w.blocks.take(); ok {
-			return block, true
-		}
+	for len(w.blocks.free) < missing {
 		if w.dropIdleTrunk(s.group) {
 			continue
 		}
 		victim := w.youngest()
 		w.evict(victim)
+		w.Preempted++
 		if victim == s {
-			return 0, false
+			return false
 		}
+	}
+	w.own(s, first, end)
+	return true
+}
+
+// own gives a sample blocks [first, end) for itself alone, from those that are free.
+func (w *work) own(s *sample, first, end int) {
+	for b := first; b < end; b++ {
+		if b < len(s.table) && !w.blocks.shared(s.table[b]) {
+			continue
+		}
+		block := w.blocks.take()
+		if b == len(s.table) {
+			s.table = append(s.table, block)
+			continue
+		}
+		w.to, w.from = append(w.to, block), append(w.from, s.table[b])
+		w.blocks.drop(s.table[b : b+1])
+		s.table[b] = block
 	}
 }
 
@@ -141,7 +146,8 @@ func (w *work) evict(s *sample) {
 	w.active--
 }
 
-// dropIdleTrunk gives up the last prompt that no running sample stands on, other than keep's.
+// dropIdleTrunk gives up the last prompt that no running sample stands on, other than keep's. While
+// samples are served, rows of such a prompt are not among those of the iteration.
 func (w *work) dropIdleTrunk(keep *group) bool {
 	for i := len(w.groups) - 1; i >= 0; i-- {
 		g := w.groups[i]

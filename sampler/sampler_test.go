@@ -1,0 +1,215 @@
+package sampler
+
+import (
+	"context"
+	"encoding/json"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7879b91d/grpo/kernels"
+	"github.com/seed-7879b91d/grpo/kernels/kerneltest"
+	"github.com/seed-7879b91d/grpo/lora"
+	"github.com/seed-7879b91d/grpo/model"
+)
+
+// golden is a small model with float64 references; see the README beside it.
+func golden(name ...string) string {
+	return filepath.Join(append([]string{"..", "model", "testdata", "golden"}, name...)...)
+}
+
+var backends = map[string]func() kernels.Backend{
+	"reference": kerneltest.NewReference,
+	"deferred":  func() kernels.Backend { return kerneltest.NewDeferred(kerneltest.NewReference()) },
+}
+
+func onBackends(t *testing.T, test func(t *testing.T, b kernels.Backend)) {
+	for name, open := range backends {
+		t.Run(name, func(t *testing.T) {
+			b := open()
+			defer func() { require.NoError(t, b.Close()) }()
+			test(t, b)
+		})
+	}
+}
+
+func open(t testing.TB, b kernels.Backend, name, adapter string) *model.Policy {
+	t.Helper()
+	p, err := model.Open(b, golden(name), false, model.Options{})
+	require.NoError(t, err)
+	if adapter != "" {
+		a, err := lora.Load(golden(name, adapter), p.LoRADims())
+		require.NoError(t, err)
+		require.NoError(t, p.Attach(a))
+	}
+	return p
+}
+
+func engine(t testing.TB, p *model.Policy, o Options) *Engine {
+	t.Helper()
+	e, err := New(p, o)
+	require.NoError(t, err)
+	return e
+}
+
+func sampleAll(t testing.TB, e *Engine, requests []Request) []Rollout {
+	t.Helper()
+	rollouts, err := e.Sample(t.Context(), requests, Events{})
+	require.NoError(t, err)
+	require.Equal(t, e.Blocks, e.FreeBlocks(), "every block is free again")
+	return rollouts
+}
+
+func TestGreedyMatchesTheFloat64Reference(t *testing.T) {
+	onBackends(t, func(t *testing.T, b kernels.Backend) {
+		for _, name := range []string{"qwen3-tied", "qwen3-untied-sharded"} {
+			var want []struct {
+				With       string
+				Prompt     []int32
+				Completion []int32
+				LogProbs   []float64
+				Margins    []float64
+			}
+			text, err := os.ReadFile(golden(name, "greedy.json"))
+			require.NoError(t, err)
+			require.NoError(t, json.Unmarshal(text, &want))
+			for _, w := range want {
+				adapter := ""
+				if w.With != "base" {
+					adapter = "adapter"
+				}
+				e := engine(t, open(t, b, name, adapter), Options{MaxLength: 128, MaxSequences: 4})
+				got := sampleAll(t, e, []Request{{Prompt: w.Prompt, N: 1, Params: Params{MaxTokens: len(w.Completion)}}})[0]
+				require.Equal(t, Length, got.Finish)
+				for i := range w.Completion {
+					if w.Margins[i] <= 1e-3 {
+						break // a tie to any reader; what follows depends on it
+					}
+					require.Equal(t, w.Completion[i], got.Tokens[i], "%s with %s, token %d", name, w.With, i)
+					require.InDelta(t, w.LogProbs[i], got.LogProbs[i], 2e-4)
+				}
+			}
+		}
+	})
+}
+
+// requests are prompts of all kinds of lengths, some asking for several completions.
+func requests(vocab int, temperature float32, n int) []Request {
+	rng := rand.New(rand.NewPCG(5, 6))
+	all := make([]Request, n)
+	for i := range all {
+		prompt := make([]int32, []int{1, 2, 5, 31, 32, 33, 40, 64, 70}[i%9])
+		for k := range prompt {
+			prompt[k] = int32(rng.IntN(vocab))
+		}
+		all[i] = Request{Prompt: prompt, N: 1 + i%4, Key: Key{Seed: 9, Step: 3, Problem: i},
+			Params: Params{Temperature: temperature, MaxTokens: 1 + 7*(i%7), StopTokens: []int32{int32(i % vocab), 7}}}
+	}
+	return all
+}
+
+// What the sampler records is what the trainer's kernels compute, bit for bit.
+func TestSamplerAndScorerAgreeToTheBit(t *testing.T) {
+	onBackends(t, func(t *testing.T, b kernels.Backend) {
+		for _, name := range []string{"qwen3-tied", "qwen3-untied-sharded"} {
+			p := open(t, b, name, "adapter")
+			e := engine(t, p, Options{MaxLength: 256, MaxSequences: 8, TokenBudget: 48})
+			for _, temperature := range []float32{0.7, 1, 1.3} {
+				asked := requests(p.Vocab, temperature, 9)
+				for _, r := range sampleAll(t, e, asked) {
+					prompt := asked[r.Request].Prompt
+					whole := append(append([]int32(nil), prompt...), r.Tokens...)
+					scores, err := p.Score(t.Context(), [][]int32{whole}, temperature)
+					require.NoError(t, err)
+					require.Equal(t, scores[0][len(prompt)-1:], r.LogProbs, "%s at %v, request %d", name, temperature, r.Request)
+				}
+			}
+		}
+	})
+}
+
+// The same request alone, beside others, in any chunks, with a cache so small that it must give way:
+// the same tokens and the same bits.
+func TestNothingAroundARequestChangesIt(t *testing.T) {
+	onBackends(t, func(t *testing.T, b kernels.Backend) {
+		p := open(t, b, "qwen3-tied", "adapter")
+		asked := requests(p.Vocab, 1, 16)
+		alone := engine(t, p, Options{MaxLength: 128, MaxSequences: 1, TokenBudget: 7})
+		var want []Rollout
+		for i, r := range asked {
+			got := sampleAll(t, alone, []Request{r})
+			for k := range got {
+				got[k].Request = i
+			}
+			want = append(want, got...)
+		}
+		tight := int64(p.BlockBytes()) * int64(blocksFor(128)+1)
+		for _, o := range []Options{
+			{MaxLength: 128, MaxSequences: 64},
+			{MaxLength: 128, MaxSequences: 5, TokenBudget: 16},
+			{MaxLength: 128, MaxSequences: 64, CacheBytes: tight},
+			{MaxLength: 128, MaxSequences: 3, TokenBudget: 33, CacheBytes: 2 * tight},
+		} {
+			e := engine(t, p, o)
+			require.Equal(t, want, sampleAll(t, e, asked), "%+v", o)
+			require.Equal(t, o.CacheBytes == tight, e.Preempted > 0, "%+v: %d times", o, e.Preempted)
+		}
+	})
+}
+
+func TestCancellationFreesEverything(t *testing.T) {
+	b := kerneltest.NewReference()
+	defer b.Close()
+	p := open(t, b, "qwen3-tied", "")
+	e := engine(t, p, Options{MaxLength: 128, MaxSequences: 6, TokenBudget: 32})
+	asked := requests(p.Vocab, 1, 12)
+	for after := range 20 {
+		ctx, cancel := context.WithCancel(t.Context())
+		seen := 0
+		_, err := e.Sample(ctx, asked, Events{Token: func(int, int, int32) {
+			if seen++; seen > 5*after {
+				cancel()
+			}
+		}})
+		cancel()
+		require.ErrorIs(t, err, context.Canceled)
+		require.Equal(t, e.Blocks, e.FreeBlocks())
+	}
+	sampleAll(t, e, asked)
+}
+
+func TestBadRequestsAreRefusedBeforeAnyWork(t *testing.T) {
+	b := kerneltest.NewReference()
+	defer b.Close()
+	p := open(t, b, "qwen3-tied", "")
+	e := engine(t, p, Options{MaxLength: 64})
+	good := func() Request {
+		return Request{Prompt: []int32{1, 2}, N: 1, Params: Params{MaxTokens: 4, Temperature: 1}}
+	}
+	for message, spoil := range map[string]func(*Request){
+		"prompt: empty, expected at least one token":                 func(r *Request) { r.Prompt = nil },
+		"n: found 0, expected 1 or more":                             func(r *Request) { r.N = 0 },
+		"max_tokens: found 0, expected 1 or more":                    func(r *Request) { r.Params.MaxTokens = 0 },
+		"temperature: found -1, expected 0 (greedy) or more":         func(r *Request) { r.Params.Temperature = -1 },
+		"top_k: found -1, expected 0 (all) or more":                  func(r *Request) { r.Params.TopK = -1 },
+		"top_p: found 1.5, expected 0 to 1":                          func(r *Request) { r.Params.TopP = 1.5 },
+		"min_p: found -0.5, expected 0 to 1":                         func(r *Request) { r.Params.MinP = -0.5 },
+		"prompt: token 384 at position 1, expected 0 to 383":         func(r *Request) { r.Prompt[1] = 384 },
+		"stop token 500 is not in the vocabulary, expected 0 to 383": func(r *Request) { r.Params.StopTokens = []int32{500} },
+		"a prompt of 2 tokens and max_tokens 63 make 65, more than the 64 that a sequence may have here": func(r *Request) {
+			r.Params.MaxTokens = 63
+		},
+	} {
+		bad := good()
+		spoil(&bad)
+		_, err := e.Sample(t.Context(), []Request{good(), bad}, Events{Token: func(int, int, int32) { t.Error("work was done") }})
+		require.EqualError(t, err, "request 1: "+message)
+	}
+	_, err := NewPlan(p.Config, Options{MaxLength: 1 << 20})
+	require.ErrorContains(t, err, "the model has 40960 positions")
+	_, err = NewPlan(p.Config, Options{MaxLength: 64, CacheBytes: 1000})
+	require.ErrorContains(t, err, "one sequence of 64 tokens needs 3")
+}
