@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"runtime/debug"
 	"sync"
 
 	"github.com/seed-7879b91d/grpo/data"
@@ -31,6 +32,7 @@ func build(ctx context.Context, dir string, files []File, opt Options) error {
 		return err
 	}
 	defer w.close()
+	defer limitMemory()()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 
@@ -93,6 +95,17 @@ func build(ctx context.Context, dir string, files []File, opt Options) error {
 		return err
 	}
 	return w.finish()
+}
+
+// limitMemory makes the collector work harder where reading a set would take more than half a
+// gigabyte: a page of a Parquet file may have hundreds of megabytes, and by default it would let them
+// double. The limit of the process, if it has a lower one, stays.
+func limitMemory() (restore func()) {
+	var now runtime.MemStats
+	runtime.ReadMemStats(&now)
+	before := debug.SetMemoryLimit(-1)
+	debug.SetMemoryLimit(min(before, int64(now.Sys-now.HeapReleased)+512<<20))
+	return func() { debug.SetMemoryLimit(before) }
 }
 
 // budget is a counting semaphore over bytes. One row may exceed it, alone.
