@@ -187,9 +187,7 @@ func (w *writer) add(r *row, n *normal, err error) error {
 		w.manifest.Unread[column]++
 	}
 	if err == nil {
-		if first, twice := w.seen[n.problem.ID]; twice {
-			err = refuse(Duplicate, "id %q is taken by %s", n.problem.ID, first)
-		}
+		err = unique(w.seen, n.problem.ID, r.where)
 	}
 	var refused *Refused
 	if errors.As(err, &refused) {
@@ -200,7 +198,6 @@ func (w *writer) add(r *row, n *normal, err error) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", r.where, err)
 	}
-	w.seen[n.problem.ID] = r.where
 	n.writeTo(w.normal) // a hash takes everything
 	w.normal.Write([]byte{'\n'})
 	e := entry{

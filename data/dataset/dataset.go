@@ -11,8 +11,11 @@ package dataset
 
 import (
 	"context"
+	"errors"
+	"io"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/seed-7879b91d/grpo/data"
 	"github.com/seed-7879b91d/grpo/data/hub"
@@ -78,6 +81,45 @@ func noProblems(source string, refused []Refused) error {
 		return badinput.Errorf("data %s: no rows in it", source)
 	}
 	return badinput.Errorf("data %s: all %d rows were refused; the first: %w", source, len(refused), &refused[0])
+}
+
+// Read reads a small set of JSON Lines from memory, such as one that is part of the program, without
+// a store: the tests stay in memory. The first row that is no problem is an error.
+func Read(ctx context.Context, name string, in io.Reader) ([]data.Problem, error) {
+	var problems []data.Problem
+	seen := map[string]string{}
+	err := readLines(in, name, func(r *row, _ error) error {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		stem := filepath.Base(name)
+		r.source = strings.TrimSuffix(stem, filepath.Ext(stem))
+		n, err := normalise(r)
+		if err == nil {
+			err = unique(seen, n.problem.ID, r.where)
+		}
+		var refused *Refused
+		if errors.As(err, &refused) {
+			refused.Where = r.where
+			return badinput.Errorf("%w", refused)
+		}
+		if err != nil {
+			return err
+		}
+		tests, err := data.DecodeTests(n.tests)
+		problems = append(problems, n.problem.WithTests(tests...))
+		return err
+	})
+	return problems, err
+}
+
+// unique refuses an id that another row has.
+func unique(seen map[string]string, id, where string) error {
+	if first, twice := seen[id]; twice {
+		return refuse(Duplicate, "id %q is taken by %s", id, first)
+	}
+	seen[id] = where
+	return nil
 }
 
 // Set is an opened data set. Its methods may be called by several goroutines.

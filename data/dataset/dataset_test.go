@@ -83,6 +83,28 @@ func TestOpenCountsAndRefuses(t *testing.T) {
 	require.Equal(t, m.Tests, tests)
 }
 
+// A set in memory holds the same problems as one in a store, and is strict.
+func TestRead(t *testing.T) {
+	text := shapes[0].row + "\n" + shapes[1].row + "\n"
+	got, err := Read(ctx, "mix.jsonl", strings.NewReader(text))
+	require.NoError(t, err)
+	set := open(t, write(t, t.TempDir(), "mix.jsonl", text), Options{})
+	require.Len(t, got, 2)
+	for i, p := range set.Problems() {
+		want, err := p.Tests(ctx)
+		require.NoError(t, err)
+		tests, err := got[i].Tests(ctx)
+		require.NoError(t, err)
+		require.Equal(t, want, tests)
+		require.Equal(t, p.WithLoader(0, nil), got[i].WithLoader(0, nil))
+	}
+	_, err = Read(ctx, "mix.jsonl", strings.NewReader(allShapes()))
+	require.True(t, badinput.Is(err))
+	require.ErrorContains(t, err, fmt.Sprintf("mix.jsonl:%d: no tests", len(shapes)+2))
+	_, err = Read(ctx, "mix.jsonl", strings.NewReader(text+text))
+	require.ErrorContains(t, err, "mix.jsonl:3: duplicate")
+}
+
 func TestStrictNamesTheRow(t *testing.T) {
 	path := write(t, t.TempDir(), "mix.jsonl", allShapes())
 	_, err := Open(ctx, path, Options{Strict: true, CacheDir: t.TempDir()})
