@@ -1,0 +1,42 @@
+package cpu
+
+import (
+	"runtime"
+	"testing"
+
+	"github.com/seed-7879b91d/grpo/kernels"
+	"github.com/seed-7879b91d/grpo/kernels/kerneltest"
+)
+
+var _ kernels.Backend = (*Backend)(nil)
+
+// The suite demands the same bits for every number of threads. Here each number has another variant, so
+// it demands them across vector widths too; the portable variant of an x86, which has no fused
+// multiply-add, stands for itself.
+func TestConformance(t *testing.T) {
+	all := Variants()
+	sets := [][]string{all}
+	if runtime.GOARCH == "amd64" && len(all) > 1 {
+		sets = [][]string{all[:len(all)-1], all[len(all)-1:]}
+	}
+	for _, same := range sets {
+		open := func(threads int) kernels.Backend {
+			b, err := New(Options{Threads: threads, Variant: same[threads%len(same)]})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return b
+		}
+		t.Run(same[0], func(t *testing.T) { kerneltest.Run(t, open) })
+	}
+}
+
+func TestConformanceDeferred(t *testing.T) {
+	kerneltest.Run(t, func(threads int) kernels.Backend {
+		b, err := New(Options{Threads: threads})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return kerneltest.NewDeferred(b)
+	})
+}
