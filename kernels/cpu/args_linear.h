@@ -42,6 +42,10 @@ typedef struct {
 } grpo_pack_rows;
 typedef grpo_pack_rows grpo_pack_cols;
 
+// How the left-hand side of a product lies: in tiles made by pack_rows or pack_cols; or, where it is swept only
+// a few times, as it is: rows of `inner` or columns of `rows` elements, a_stride apart.
+enum { A_PACKED, A_ROWS, A_COLS };
+
 // Where the right-hand side of a product comes from.
 enum {
 	B_OUTPUTS, // a matrix [cols, inner]: the forward product
@@ -52,9 +56,11 @@ enum {
 // out [rows, cols] = (accumulate ? out·row_scale : 0) + bias + alpha · a [rows, inner] · b [inner, cols].
 // A task is a block of row tiles times one panel of 32 columns; panels run fastest.
 typedef struct {
-	const float *a; // packed, row_tiles tiles
-	int64_t rows, row_tiles, block_tiles;
-	int64_t inner, cols;
+	int32_t a_kind;
+	const float *a;
+	int64_t a_stride;
+	int64_t rows, inner, cols;
+	int64_t row_tiles, block_tiles; // block_tiles of row_tiles go into one task
 
 	int32_t b_kind;
 	grpo_matrix m;      // B_OUTPUTS, B_INPUTS

@@ -5,9 +5,12 @@
 // the task, so it stays in the nearest cache; between two depths the sums wait in scratch, which keeps
 // their bits.
 
-// How many words ahead of its reading a product of few rows asks for weights: enough to hide the latency
-// of memory, which the hardware's own guesses do not.
-enum { WORDS_AHEAD = 96 };
+// How many steps ahead of its reading a product of few rows asks for weights: enough to hide the latency of
+// memory, which the hardware's own guesses do not.
+enum { STEPS_AHEAD = 96 };
+
+// The same for rows of a buffer. Less, for they may share a set of the cache.
+enum { ROWS_AHEAD = 16 };
 
 enum { SUBTILES = PANEL / (NV * VL) };
 
@@ -46,23 +49,30 @@ INLINE vf finish(vf sum, const target *t, int row, int column)
 }
 
 // A tile reads its right-hand side as 32 floats a row, as words of bf16, or as 32 floats of which only the
-// first 16 matter: a low-rank adapter often has no more.
-enum { WIDE, WORDS, NARROW, TILE_KINDS };
+// first 16 matter: a low-rank adapter often has no more. Its left-hand side is packed, so that the numbers of one
+// step are neighbours, or spread, one row here and one there.
+enum { WIDE, WORDS, NARROW, B_FORMS };
+enum { TOGETHER, SPREAD, A_FORMS };
 
-// What a tile reads: a packed [depth][mr], b in rows b_stride bytes apart. soon is what to ask the memory for
-// meanwhile, one line for each step.
+// A spread tile is lower: rows a multiple of 4096 bytes apart share one set of the nearest cache.
+enum { SPREAD_ROWS = MR < 8 ? MR : 8 };
+
+// What a tile reads: step k finds the numbers of a at a + k·a_step, a_apart from each other, and those of b at
+// b + k·b_step. soon is what to ask the memory for meanwhile, one line for each step.
 typedef struct {
 	const float *a;
 	const char *b, *soon;
-	int64_t b_stride, soon_stride;
+	int64_t a_step, a_apart; // in floats
+	int64_t b_step, soon_step; // in bytes
 	int depth, first, last; // of the depths of one sum
 } reading;
 
 // sums [mr][32] waits between two depths.
-INLINE void tile(const int mr, const int kind, const reading *r, float *sums, const target *t)
+INLINE void tile(const int mr, const int a_form, const int b_form, const reading *r, float *sums, const target *t)
 {
-	const int step = kind == NARROW ? 2 : 1; // odd vectors are columns 16 … 31
-	const int64_t b_stride = r->b_stride, soon_stride = r->soon_stride;
+	const int step = b_form == NARROW ? 2 : 1; // odd vectors are columns 16 … 31
+	const int64_t a_step = r->a_step, a_apart = a_form == SPREAD ? r->a_apart : 1;
+	const int64_t b_step = r->b_step, soon_step = r->soon_step;
 	const int depth = r->depth, last = r->last;
 	for (int s = 0; s < SUBTILES; s++) {
 		vf acc[MR][NV];
@@ -74,23 +84,23 @@ INLINE void tile(const int mr, const int kind, const reading *r, float *sums, co
 				UNROLL for (int v = 0; v < NV; v += step) __builtin_prefetch(t->out + i * t->stride + column_of(s, v), 1);
 		const float *ak = r->a;
 		const char *bk = r->b, *soon = r->soon;
-		for (int k = 0; k < depth; k++, ak += mr, bk += b_stride, soon += soon_stride) {
+		for (int k = 0; k < depth; k++, ak += a_step, bk += b_step, soon += soon_step) {
 			vf bv[NV];
 			__builtin_prefetch(soon);
 			UNROLL for (int v = 0; v < NV; v += 2)
 			{
-				if (kind == WORDS) {
+				if (b_form == WORDS) {
 					vi w = loadi(bk + 4 * column_of(s, v));
 					bv[v] = widen_low(w);
 					bv[v + 1] = widen_high(w);
 				} else {
 					bv[v] = load((const float *)bk + column_of(s, v));
-					if (kind == WIDE)
+					if (b_form == WIDE)
 						bv[v + 1] = load((const float *)bk + column_of(s, v + 1));
 				}
 			}
 			UNROLL for (int i = 0; i < mr; i++)
-				UNROLL for (int v = 0; v < NV; v += step) acc[i][v] += bv[v] * ak[i];
+				UNROLL for (int v = 0; v < NV; v += step) acc[i][v] += bv[v] * ak[i * a_apart];
 		}
 		UNROLL for (int i = 0; i < mr; i++)
 			UNROLL for (int v = 0; v < NV; v += step)
@@ -106,10 +116,14 @@ INLINE void tile(const int mr, const int kind, const reading *r, float *sums, co
 
 typedef void tile_function(const reading *r, float *sums, const target *t);
 
-#define TILE_OF(kind, mr) \
-	static void tile_##kind##_##mr(const reading *r, float *sums, const target *t) { tile(mr, kind, r, sums, t); }
-#define TILE(mr) TILE_OF(WIDE, mr) TILE_OF(WORDS, mr) TILE_OF(NARROW, mr)
-#define ENTRY(mr) {tile_WIDE_##mr, tile_WORDS_##mr, tile_NARROW_##mr},
+#define TILE_OF(a, b, mr) \
+	static void tile_##a##_##b##_##mr(const reading *r, float *sums, const target *t) { tile(mr, a, b, r, sums, t); }
+#define TILE(mr)                                                                          \
+	TILE_OF(TOGETHER, WIDE, mr) TILE_OF(TOGETHER, WORDS, mr) TILE_OF(TOGETHER, NARROW, mr) \
+	TILE_OF(SPREAD, WIDE, mr) TILE_OF(SPREAD, WORDS, mr) TILE_OF(SPREAD, NARROW, mr)
+#define ENTRY(mr)                                                           \
+	{{tile_TOGETHER_WIDE_##mr, tile_TOGETHER_WORDS_##mr, tile_TOGETHER_NARROW_##mr}, \
+	 {tile_SPREAD_WIDE_##mr, tile_SPREAD_WORDS_##mr, tile_SPREAD_NARROW_##mr}},
 #if MR == 14
 #define HEIGHTS(F) F(1) F(2) F(3) F(4) F(5) F(6) F(7) F(8) F(9) F(10) F(11) F(12) F(13) F(14)
 #elif MR == 6
@@ -118,7 +132,7 @@ typedef void tile_function(const reading *r, float *sums, const target *t);
 #define HEIGHTS(F) F(1) F(2) F(3) F(4)
 #endif
 HEIGHTS(TILE)
-static tile_function *const tile_functions[MR + 1][TILE_KINDS] = {{0}, HEIGHTS(ENTRY)};
+static tile_function *const tile_functions[MR + 1][A_FORMS][B_FORMS] = {{{0}}, HEIGHTS(ENTRY)};
 
 // t[VL][VL] transposed by interleaving halves log2(VL) times.
 #if VL == 16
@@ -164,14 +178,15 @@ static void turn_panel(float *block, const grpo_matrix *m, int64_t panel, int64_
 	int size = m->dtype == GRPO_BF16 ? 2 : 4, column = PANEL * size;
 	const char *src = panel_at(m, panel) + k * column;
 	char padded[PANEL * PANEL * 4];
-	if (valid < PANEL) {
+	int width = (valid + VL - 1) / VL * VL; // what is beyond is not looked at
+	if (valid < width) {
 		memcpy(padded, src, valid * column);
-		memset(padded + valid * column, 0, (PANEL - valid) * column);
+		memset(padded + valid * column, 0, (width - valid) * column);
 		src = padded;
 	}
 	int lanes_wide = column / 4; // 32-bit lanes in a column
 	for (int c = 0; c < lanes_wide; c += VL)
-		for (int k0 = 0; k0 < PANEL; k0 += VL) {
+		for (int k0 = 0; k0 < width; k0 += VL) {
 			vi r[VL];
 			UNROLL for (int i = 0; i < VL; i++) r[i] = loadi(src + (k0 + i) * column + 4 * c);
 			transpose(r);
@@ -196,10 +211,13 @@ INLINE void fetch_panel(const grpo_matrix *m, int64_t panel, int64_t k, int vali
 	for (int i = 0; i < valid * column; i += 64) __builtin_prefetch(p + i);
 }
 
+
 // block[n][32] = 32 columns, of which valid exist, of the rows of a buffer.
 static void copy_rows(float *block, const float *src, int64_t stride, int64_t depth, int valid)
 {
 	for (int64_t n = 0; n < depth; n++, src += stride, block += PANEL) {
+		__builtin_prefetch(src + ROWS_AHEAD * stride);
+		__builtin_prefetch(src + ROWS_AHEAD * stride + PANEL - 1);
 		if (valid == PANEL) {
 			UNROLL for (int c = 0; c < PANEL; c += VL) store(block + c, load(src + c));
 		} else {
@@ -211,17 +229,17 @@ static void copy_rows(float *block, const float *src, int64_t stride, int64_t de
 
 // The right-hand side of one panel of columns at depths [k, k+depth): where it is, and how far apart.
 static const char *right_side(const grpo_gemm *g, int64_t panel, int64_t k, int64_t depth, int single,
-                              float *block, int64_t *stride)
+                              float *block, int64_t *step)
 {
 	int64_t c0 = panel * PANEL;
 	int valid = min64(g->cols - c0, PANEL);
-	*stride = PANEL * 4;
+	*step = PANEL * 4;
 	if (g->b_kind == B_OUTPUTS) {
 		const char *p = panel_at(&g->m, g->m_offset / PANEL + panel);
 		if (g->m.dtype != GRPO_BF16)
 			return p + k * PANEL * 4;
 		if (single) { // swept once: widened in the registers
-			*stride = PANEL * 2;
+			*step = PANEL * 2;
 			return p + k * PANEL * 2;
 		}
 		widen_panel(block, p + k * PANEL * 2, depth);
@@ -256,18 +274,38 @@ static void edge_tile(tile_function *f, int mr, int valid, const reading *r, flo
 		for (int i = 0; i < mr; i++) memcpy(t->out + i * t->stride, copy + i * PANEL, valid * 4);
 }
 
+// The left-hand side of the tile of mr rows from row on, at depth k.
+INLINE void left_side(reading *r, const grpo_gemm *g, int64_t row, int mr, int64_t k)
+{
+	r->a_apart = 1;
+	if (g->a_kind == A_PACKED) {
+		r->a = g->a + row * g->inner + k * mr;
+		r->a_step = mr;
+	} else if (g->a_kind == A_COLS) {
+		r->a = g->a + k * g->a_stride + row;
+		r->a_step = g->a_stride;
+	} else {
+		r->a = g->a + row * g->a_stride + k;
+		r->a_step = 1;
+		r->a_apart = g->a_stride;
+	}
+}
+
 // Chooses what a tile asks the memory for: words further on in the panel it reads, the same depths of the
-// next tile, or after the last tile the next depths of the panel.
+// next tile, after the last tile the next depths of the panel; or further rows, when its left-hand side jumps.
 INLINE void look_ahead(reading *r, const grpo_gemm *g, int64_t panel, int64_t next_k, int mr, int single, int last_tile)
 {
 	r->soon = (const char *)(r->a + mr * g->inner);
-	r->soon_stride = 4 * mr;
+	r->soon_step = 4 * mr;
 	if (single) {
-		r->soon = r->b + WORDS_AHEAD * r->b_stride;
-		r->soon_stride = r->b_stride;
+		r->soon = r->b + STEPS_AHEAD * r->b_step;
+		r->soon_step = r->b_step;
+	} else if (g->a_kind == A_COLS) {
+		r->soon = (const char *)(r->a + ROWS_AHEAD * r->a_step);
+		r->soon_step = 4 * r->a_step;
 	} else if (last_tile && g->b_kind == B_OUTPUTS) {
-		r->soon_stride = g->m.dtype == GRPO_BF16 ? 2 * PANEL : 4 * PANEL;
-		r->soon = panel_at(&g->m, g->m_offset / PANEL + panel) + next_k * r->soon_stride;
+		r->soon_step = g->m.dtype == GRPO_BF16 ? 2 * PANEL : 4 * PANEL;
+		r->soon = panel_at(&g->m, g->m_offset / PANEL + panel) + next_k * r->soon_step;
 	}
 }
 
@@ -275,18 +313,18 @@ INLINE void look_ahead(reading *r, const grpo_gemm *g, int64_t panel, int64_t ne
 static void gemm_panel(const grpo_gemm *g, float *scratch, int64_t tile0, int64_t tile1, int64_t panel, float *out)
 {
 	float *block = scratch, *sums = scratch + DEPTH * PANEL;
-	int valid = min64(g->cols - panel * PANEL, PANEL);
-	int single = tile1 - tile0 == 1;
-	int kind = g->b_kind == B_OUTPUTS && g->m.dtype == GRPO_BF16 && single ? WORDS : valid <= PANEL / 2 ? NARROW : WIDE;
+	int valid = min64(g->cols - panel * PANEL, PANEL), single = tile1 - tile0 == 1;
+	int a_form = g->a_kind == A_ROWS ? SPREAD : TOGETHER, b_form = valid <= PANEL / 2 ? NARROW : WIDE;
+	if (g->b_kind == B_OUTPUTS && g->m.dtype == GRPO_BF16 && single)
+		b_form = WORDS;
 	int64_t row0 = tile_start(g->rows, g->row_tiles, tile0);
 	for (int64_t k = 0; k < g->inner; k += DEPTH) {
-		int depth = min64(DEPTH, g->inner - k), first = k == 0, last = k + depth == g->inner;
-		int64_t stride;
-		const char *b = right_side(g, panel, k, depth, single, block, &stride);
+		reading r = {.depth = min64(DEPTH, g->inner - k), .first = k == 0};
+		r.last = k + r.depth == g->inner;
+		r.b = right_side(g, panel, k, r.depth, single, block, &r.b_step);
 		for (int64_t i = tile0; i < tile1; i++) {
 			int64_t row = tile_start(g->rows, g->row_tiles, i);
 			int mr = tile_start(g->rows, g->row_tiles, i + 1) - row;
-			const float *a = g->a + row * g->inner + k * mr;
 			target t = {
 				.out = out + (row - row0) * g->out_stride,
 				.stride = g->out_stride,
@@ -295,9 +333,9 @@ static void gemm_panel(const grpo_gemm *g, float *scratch, int64_t tile0, int64_
 				.alpha = g->alpha,
 				.accumulate = g->accumulate,
 			};
-			reading r = {.a = a, .b = b, .b_stride = stride, .depth = depth, .first = first, .last = last};
-			look_ahead(&r, g, panel, k + depth, mr, single, i + 1 == tile1);
-			tile_function *f = tile_functions[mr][kind];
+			left_side(&r, g, row, mr, k);
+			look_ahead(&r, g, panel, k + r.depth, mr, single, i + 1 == tile1);
+			tile_function *f = tile_functions[mr][a_form][b_form];
 			float *s = sums + (row - row0) * PANEL;
 			if (valid == PANEL)
 				f(&r, s, &t);

@@ -77,7 +77,8 @@ func (b *Backend) LogProbGradW(dw, dlogp, h kernels.Buffer, w kernels.Matrix, ta
 			packed := b.pack(b.ops.pack_cols, slotWeights, logits, C.LOGIT_STRIDE, width, s.rows)
 			g := C.grpo_gemm{b_kind: C.B_ROWS, b: s.h, b_stride: C.int64_t(H), cols: C.int64_t(H), alpha: 1, accumulate: 1}
 			g.out, g.out_stride = at(out, c*C.HEAD_CHUNK*H), C.int64_t(H)
-			b.gemm(&g, packed, width, s.rows)
+			g.a, g.rows, g.inner = packed, C.int64_t(width), C.int64_t(s.rows)
+			b.gemm(&g)
 		}
 	}
 }
@@ -176,7 +177,8 @@ func (b *Backend) headLogits(s *asked, chunk int) (logits *C.float, width int) {
 	g := s.logits(C.int64_t(width))
 	g.m_offset = C.int64_t(first)
 	g.out = (*C.float)(b.shared(slotLogits, 4*C.LOGIT_STRIDE*s.rows))
-	b.gemm(&g, s.packed, s.rows, s.width)
+	g.a, g.rows, g.inner = s.packed, C.int64_t(s.rows), C.int64_t(s.width)
+	b.gemm(&g)
 	return g.out, width
 }
 
@@ -200,7 +202,8 @@ func (b *Backend) headWeights(s *asked, p partials) {
 		if c > 0 {
 			g.accumulate, g.row_scale = 1, p.scale
 		}
-		b.gemm(&g, packed, s.rows, width)
+		g.a, g.rows, g.inner = packed, C.int64_t(s.rows), C.int64_t(width)
+		b.gemm(&g)
 	}
 }
 

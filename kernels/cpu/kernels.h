@@ -20,6 +20,7 @@ typedef struct {
 	const char *name;
 	int32_t lanes;    // floats in a vector
 	int32_t tile;     // rows in a full register tile
+	int32_t spread_tile; // and in one whose left-hand side is not packed
 #define OP(name) grpo_kernel *name;
 	GRPO_OPS(OP)
 #undef OP

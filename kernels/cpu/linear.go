@@ -11,10 +11,13 @@ import (
 )
 
 // A product packs its left-hand side once for all panels of columns. packedBytes bounds that copy: more
-// rows go in several rounds. blockRows is how many rows sweep over one widened panel.
+// rows go in several rounds. blockRows is how many rows sweep over one widened panel. A right-hand side of
+// fewPanels is not worth the copy. Where the reduction is shallow the time goes into writing, so rows are
+// finished one tile after the other.
 const (
 	packedBytes = 16 << 20
 	blockRows   = 512
+	fewPanels   = 4
 	shallow     = 64
 )
 
@@ -89,18 +92,27 @@ type product struct {
 	g                  C.grpo_gemm
 }
 
-// multiply does the product in rounds of as many rows as the packed copy may hold.
+// multiply does the product: at once with the left-hand side where it is, if that is swept only a few times
+// or is only a few rows; else in rounds of as many rows as the packed copy may hold.
 func (b *Backend) multiply(p *product) {
-	round := max(packedBytes/(4*p.inner)/int(b.ops.tile)*int(b.ops.tile), int(b.ops.tile))
-	step := p.xStride
+	columns := panels(int(p.g.cols))
+	inPlace, step := C.int32_t(C.A_ROWS), p.xStride
 	if p.pack == b.ops.pack_cols {
-		step = 1
+		inPlace, step = C.A_COLS, 1
 	}
+	p.g.out, p.g.out_stride, p.g.inner = p.out, C.int64_t(p.outStride), C.int64_t(p.inner)
+	if columns <= fewPanels || p.rows <= int(b.ops.spread_tile) {
+		p.g.a_kind, p.g.a, p.g.a_stride = inPlace, p.x, C.int64_t(p.xStride)
+		p.g.rows = C.int64_t(p.rows)
+		b.gemm(&p.g)
+		return
+	}
+	round := max(packedBytes/(4*p.inner)/int(b.ops.tile)*int(b.ops.tile), int(b.ops.tile))
 	for row := 0; row < p.rows; row += round {
 		rows := min(round, p.rows-row)
-		packed := b.pack(p.pack, slotPacked, at(p.x, row*step), p.xStride, rows, p.inner)
-		p.g.out, p.g.out_stride = at(p.out, row*p.outStride), C.int64_t(p.outStride)
-		b.gemm(&p.g, packed, rows, p.inner)
+		p.g.a = b.pack(p.pack, slotPacked, at(p.x, row*step), p.xStride, rows, p.inner)
+		p.g.rows, p.g.out = C.int64_t(rows), at(p.out, row*p.outStride)
+		b.gemm(&p.g)
 	}
 }
 
@@ -118,22 +130,25 @@ func (b *Backend) pack(kernel *C.grpo_kernel, slot int, x *C.float, stride, rows
 	return packed
 }
 
-// gemm runs g over packed rows, cut into enough tasks to keep all workers busy to the end.
-func (b *Backend) gemm(g *C.grpo_gemm, packed *C.float, rows, inner int) {
-	tiles, columns := b.tiles(rows), panels(int(g.cols))
+// gemm runs g, cut into enough tasks to keep all workers busy to the end.
+func (b *Backend) gemm(g *C.grpo_gemm) {
+	rows, inner, height := int(g.rows), int(g.inner), int(b.ops.tile)
+	if g.a_kind == C.A_ROWS {
+		height = int(b.ops.spread_tile)
+	}
+	tiles, columns := (rows+height-1)/height, panels(int(g.cols))
 	enough := (8*b.Threads() + columns - 1) / columns // blocks of rows, for want of panels
-	block := min(max(tiles/enough, 1), blockRows/int(b.ops.tile))
-	if inner <= shallow {
+	block := min(max(tiles/enough, 1), blockRows/height)
+	if inner <= shallow && columns > fewPanels {
 		block = 1
 	}
-	b.scratch(4 * C.PANEL * (C.DEPTH + block*int(b.ops.tile)))
+	blocks := (tiles + block - 1) / block
+	b.scratch(4 * C.PANEL * (C.DEPTH + block*height))
 	a := args[C.grpo_gemm](b)
 	*a = *g
-	a.a, a.rows, a.inner = packed, C.int64_t(rows), C.int64_t(inner)
 	a.row_tiles, a.block_tiles = C.int64_t(tiles), C.int64_t(block)
-	tasks := (tiles + block - 1) / block * columns
-	work := 2 * rows * inner * C.PANEL / ((tiles + block - 1) / block) // flops of one task
-	b.run(b.ops.gemm, tasks, min(b.grain(tasks, 1), 1+1<<20/work))
+	work := 2 * rows / blocks * inner * C.PANEL // flops of one task
+	b.run(b.ops.gemm, blocks*columns, min(b.grain(blocks*columns, 1), 1+1<<20/work))
 }
 
 // at is the address of element i.
