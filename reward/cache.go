@@ -1,0 +1,77 @@
+package reward
+
+import (
+	"context"
+	"sync"
+)
+
+// flights runs the function of a key once for all who ask at the same time, and remembers values
+// that are worth keeping. It holds the last keep to 2×keep of them: what was not asked for while a
+// generation filled up goes with the generation before.
+type flights[K comparable, V any] struct {
+	keep int
+
+	mu         sync.Mutex
+	young, old map[K]V
+	flying     map[K]chan struct{}
+}
+
+func newFlights[K comparable, V any](keep int) *flights[K, V] {
+	return &flights[K, V]{keep: keep, young: map[K]V{}, flying: map[K]chan struct{}{}}
+}
+
+// do returns the remembered value, or what run makes. Only a value that run says to keep is
+// remembered; after any other, the next who waits runs anew.
+func (f *flights[K, V]) do(ctx context.Context, key K, run func() (v V, keep bool, err error)) (v V, cached bool, err error) {
+	for {
+		f.mu.Lock()
+		if v, ok := f.lookup(key); ok {
+			f.mu.Unlock()
+			return v, true, nil
+		}
+		landed, flying := f.flying[key]
+		if !flying {
+			break
+		}
+		f.mu.Unlock()
+		select {
+		case <-landed:
+		case <-ctx.Done():
+			return v, false, context.Cause(ctx)
+		}
+	}
+	landed := make(chan struct{})
+	f.flying[key] = landed
+	f.mu.Unlock()
+
+	keep := false
+	defer func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		if keep {
+			f.store(key, v)
+		}
+		delete(f.flying, key)
+		close(landed)
+	}()
+	v, keep, err = run()
+	return v, false, err
+}
+
+func (f *flights[K, V]) lookup(key K) (V, bool) {
+	if v, ok := f.young[key]; ok {
+		return v, true
+	}
+	v, ok := f.old[key]
+	if ok {
+		f.store(key, v)
+	}
+	return v, ok
+}
+
+func (f *flights[K, V]) store(key K, v V) {
+	if len(f.young) >= f.keep {
+		f.old, f.young = f.young, map[K]V{}
+	}
+	f.young[key] = v
+}

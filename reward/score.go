@@ -1,0 +1,90 @@
+package reward
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// Verdict is how a program fared. The set is closed; the empty verdict means that nothing was run.
+type Verdict string
+
+const (
+	// Accepted, and the ways to fail.
+	AC  Verdict = "AC"  // the right answer
+	WA  Verdict = "WA"  // a wrong answer, or none
+	TLE Verdict = "TLE" // the processor time limit, or endless waiting
+	MLE Verdict = "MLE" // the memory limit
+	OLE Verdict = "OLE" // more output than anyone asked for
+	RTE Verdict = "RTE" // an exception, a signal, or a non-zero exit
+	CE  Verdict = "CE"  // no Python
+	// INFRA is a failure of the machine and says nothing about the program.
+	INFRA Verdict = "INFRA"
+)
+
+// Exclusion is why a score is left out of its group: it takes no part in the mean and gets no
+// advantage.
+type Exclusion string
+
+const (
+	ExcludedInfra     Exclusion = "infra"     // the sandbox failed, again and again
+	ExcludedTruncated Exclusion = "truncated" // cut off at the length limit, and on_truncated is mask
+)
+
+// Score is what a completion earned, and how.
+type Score struct {
+	// Reward is the weighted sum of the components. It means nothing where Excluded is set.
+	Reward   float64   `json:"reward"`
+	Excluded Exclusion `json:"excluded,omitempty"`
+	// Components are all there is to know, whatever the weights.
+	Components Components `json:"components"`
+	// Verdict is AC, or that of the first test that failed. Passed of Total tests passed; those that
+	// were not run count as failed.
+	Verdict Verdict `json:"verdict"`
+	Passed  int     `json:"passed"`
+	Total   int     `json:"total"`
+	// Tests has one verdict for each test, in the order of the problem; empty where it was not run.
+	Tests []Verdict `json:"tests,omitempty"`
+	// CPU is the processor time of all runs together.
+	CPU time.Duration `json:"-"`
+	// Cached says that the verdicts are those of an equal program that ran before.
+	Cached bool `json:"cached,omitempty"`
+	// Note says what went wrong outside the program: in the sandbox, a checker, or a custom reward.
+	Note string `json:"note,omitempty"`
+}
+
+// MarshalJSON writes null for a reward that means nothing, and the processor time in milliseconds.
+func (s Score) MarshalJSON() ([]byte, error) {
+	type plain Score
+	reward := &s.Reward
+	if s.Excluded != "" {
+		reward = nil
+	}
+	return json.Marshal(struct {
+		Reward *float64 `json:"reward"`
+		plain
+		CPU float64 `json:"cpu_ms"`
+	}{reward, plain(s), milliseconds(s.CPU)})
+}
+
+func milliseconds(d time.Duration) float64 {
+	return float64(d.Round(10*time.Microsecond)) / float64(time.Millisecond)
+}
+
+// Components are the measured sides of a completion that rewards are made of.
+type Components struct {
+	Format   float64 `json:"format"`   // 0, or −1 where there is no program
+	Compile  float64 `json:"compile"`  // 1 where the program is Python, else 0
+	Fraction float64 `json:"fraction"` // the share of the tests that passed
+	Correct  float64 `json:"correct"`  // 1 where all tests passed, else 0
+	Length   float64 `json:"length"`   // the share of the length limit that was used
+	Custom   float64 `json:"custom"`   // what the reward file says
+}
+
+// Weights turn components into a reward.
+type Weights Components
+
+// Apply is the reward.
+func (w Weights) Apply(c Components) float64 {
+	return w.Format*c.Format + w.Compile*c.Compile + w.Fraction*c.Fraction +
+		w.Correct*c.Correct + w.Length*c.Length + w.Custom*c.Custom
+}

@@ -1,0 +1,104 @@
+package reward
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"slices"
+	"sync"
+
+	"github.com/seed-7879b91d/grpo/data"
+)
+
+// testSets fetches the tests of a problem once for all its completions that are being judged, and
+// forgets them with the last: the tests of one problem may be hundreds of megabytes.
+type testSets struct {
+	maxTests int
+
+	mu   sync.Mutex
+	open map[*data.Problem]*testSet
+}
+
+// testSet is what a program is judged by.
+type testSet struct {
+	problem *data.Problem
+	tests   []data.Test
+	order   []int             // indices of the tests that count, the small ones first
+	digest  [sha256.Size]byte // of all that decides about a program
+
+	users int
+	ready chan struct{}
+	err   error
+}
+
+func newTestSets(maxTests int) *testSets {
+	return &testSets{maxTests: maxTests, open: map[*data.Problem]*testSet{}}
+}
+
+// acquire returns the tests of p, to be given back with release.
+func (s *testSets) acquire(ctx context.Context, p *data.Problem) (*testSet, error) {
+	s.mu.Lock()
+	set, ok := s.open[p]
+	if !ok {
+		set = &testSet{problem: p, ready: make(chan struct{})}
+		s.open[p] = set
+	}
+	set.users++
+	s.mu.Unlock()
+	if !ok {
+		// Others wait for it too, so that it must not end with the first who asked.
+		set.err = set.load(context.WithoutCancel(ctx), s.maxTests)
+		close(set.ready)
+	}
+	select {
+	case <-set.ready:
+	case <-ctx.Done():
+		s.release(set)
+		return nil, context.Cause(ctx)
+	}
+	if set.err != nil {
+		s.release(set)
+		return nil, set.err
+	}
+	return set, nil
+}
+
+func (s *testSets) release(set *testSet) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if set.users--; set.users == 0 {
+		delete(s.open, set.problem)
+	}
+}
+
+func (s *testSet) load(ctx context.Context, maxTests int) (err error) {
+	if s.tests, err = s.problem.Tests(ctx); err != nil {
+		return err
+	}
+	hash := sha256.New()
+	s.order = make([]int, len(s.tests))
+	for i := range s.tests {
+		s.order[i] = i
+		encoded, err := s.tests[i].MarshalJSON() // one at a time: together they may be large
+		if err != nil {
+			return err
+		}
+		hash.Write(encoded)
+	}
+	hash.Sum(s.digest[:0])
+	size := func(i int) int { return inputSize(&s.tests[i]) }
+	slices.SortStableFunc(s.order, func(i, j int) int { return cmp.Compare(size(i), size(j)) })
+	if maxTests > 0 && len(s.order) > maxTests {
+		// The largest: small ones are often the examples of the statement.
+		s.order = s.order[len(s.order)-maxTests:]
+	}
+	return nil
+}
+
+func inputSize(t *data.Test) int {
+	n := len(t.Stdin)
+	for _, arg := range t.Args {
+		n += len(arg)
+	}
+	return n
+}

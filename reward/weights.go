@@ -1,0 +1,53 @@
+package reward
+
+import (
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+)
+
+// FormatCoef is the usual weight of the format: a completion without a program earns −0.1.
+const FormatCoef = 0.1
+
+// Modes are the rewards that have a name.
+var modes = map[string]Weights{
+	"binary":   {Format: FormatCoef, Correct: 1},
+	"fraction": {Format: FormatCoef, Fraction: 1},
+	"custom":   {Custom: 1},
+}
+
+// ModeWeights returns the weights of the reward with that name: "binary" pays for all tests passed,
+// "fraction" for the share of them, "custom" is the reward file's alone.
+func ModeWeights(name string) (Weights, error) {
+	w, ok := modes[name]
+	if !ok {
+		return w, badinput.Errorf("reward=%s: expected binary, fraction or custom", name)
+	}
+	return w, nil
+}
+
+// ParseWeights reads "correct=1,format=0.1,length=-0.05". What is not named weighs nothing.
+func ParseWeights(text string) (Weights, error) {
+	var w Weights
+	fields := map[string]*float64{
+		"format": &w.Format, "compile": &w.Compile, "fraction": &w.Fraction,
+		"correct": &w.Correct, "length": &w.Length, "custom": &w.Custom,
+	}
+	for _, item := range strings.Split(text, ",") {
+		name, value, _ := strings.Cut(item, "=")
+		name = strings.TrimSpace(name)
+		field, ok := fields[name]
+		if !ok {
+			return w, badinput.Errorf("reward_weights: component %q: expected format, compile, fraction, correct, length or custom, each once", name)
+		}
+		v, err := strconv.ParseFloat(strings.TrimSpace(value), 64)
+		if err != nil || math.IsNaN(v) || math.IsInf(v, 0) {
+			return w, badinput.Errorf("reward_weights: %q: expected a number, as in correct=1,format=0.1", strings.TrimSpace(item))
+		}
+		*field = v
+		delete(fields, name)
+	}
+	return w, nil
+}
