@@ -1,0 +1,116 @@
+package reward
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestSameValue(t *testing.T) {
+	tests := []struct {
+		got, want string
+		same      bool
+	}{
+		{`3`, `3`, true},
+		{`3`, `4`, false},
+		{`3`, `"3"`, false},
+		{`"3"`, `3`, false},
+		{`3`, `[3]`, false},
+		{`null`, `null`, true},
+		{`null`, `0`, false},
+		{`null`, `false`, false},
+		{`""`, `null`, false},
+		{`"a"`, `"a"`, true},
+		{`"\u00e9"`, `"é"`, true},
+		{`"a"`, `"A"`, false},
+
+		{`true`, `true`, true},
+		{`true`, `1`, true},
+		{`1`, `true`, true},
+		{`1.0`, `true`, true},
+		{`0`, `false`, true},
+		{`2`, `true`, false},
+		{`1.0`, `1`, true},
+		{`1`, `1.0`, true},
+		{`-0`, `0`, true},
+		{`-0.0`, `0`, true},
+		{`0.1`, `0.1`, true},
+		{`0.1`, `0.10000000000000001`, true}, // one float
+		{`0.1`, `0.1000000000000001`, false},
+		{`0.30000000000000004`, `0.3`, false},
+		{`100000000000000000000000000000000001`, `100000000000000000000000000000000001`, true},
+		{`100000000000000000000000000000000001`, `100000000000000000000000000000000000`, false},
+		{`9007199254740993`, `9007199254740992.0`, false},
+		{`9007199254740992`, `9007199254740992.0`, true},
+		{`100000000000000000`, `1e17`, true},
+		{`1e300`, `1`, false},
+		{`{"float":"nan"}`, `1`, false},
+		{`{"float":"inf"}`, `1e999`, true},
+		{`{"float":"-inf"}`, `-1e999`, true},
+		{`{"float":"-inf"}`, `1e999`, false},
+		{`{"float":"inf"}`, `{"float":"inf"}`, false},
+		{`{"float":"big"}`, `1`, false},
+
+		{`[]`, `[]`, true},
+		{`[1,[2,"x"]]`, `[1,[2,"x"]]`, true},
+		{`[1,2]`, `[2,1]`, false},
+		{`[1]`, `[1,1]`, false},
+		{`[]`, `{}`, false},
+		{`{"dict":[]}`, `{}`, true},
+		{`{"dict":[]}`, `[]`, false},
+		{`{"dict":[["a",1],["b",[2]]]}`, `{"b":[2],"a":1}`, true},
+		{`{"dict":[[1,"x"]]}`, `{"1":"x"}`, true},
+		{`{"dict":[["1","x"]]}`, `{"1":"x"}`, true},
+		{`{"dict":[[1.0,"x"]]}`, `{"1":"x"}`, false},
+		{`{"dict":[[1,"x"],["1","x"]]}`, `{"1":"x","2":"x"}`, false},
+		{`{"dict":[["a",1]]}`, `{"a":2}`, false},
+		{`{"dict":[["a",1]]}`, `{"b":1}`, false},
+		{`{"dict":[["a"]]}`, `{"a":1}`, false},
+		{`{"dict":[[["a"],1]]}`, `{"a":1}`, false},
+		{`{"dict":1}`, `{"dict":1}`, false},
+		{`{"dict":[["dict",1]]}`, `{"dict":1}`, true},
+		{`{"other":"set"}`, `{"other":"set"}`, false},
+		{`{"other":"AlwaysEqual"}`, `3`, false},
+
+		{``, `null`, false},
+		{`3 3`, `3`, false},
+		{`[3`, `[3]`, false},
+		{strings.Repeat("[", 1e6), `[]`, false},
+	}
+	for _, tt := range tests {
+		same, err := SameValue([]byte(tt.got), json.RawMessage(tt.want), 0)
+		require.NoError(t, err)
+		require.Equal(t, tt.same, same, "%.60s, wanted %s", tt.got, tt.want)
+	}
+	_, err := SameValue([]byte(`3`), json.RawMessage(`{`), 0)
+	require.ErrorContains(t, err, "expected value")
+
+	for tolerance, want := range map[float64]bool{0: false, 1e-9: false, 1e-6: true} {
+		same, err := SameValue([]byte(`[1.0000001,{"dict":[["a",2]]}]`), json.RawMessage(`[1,{"a":2.0000001}]`), tolerance)
+		require.NoError(t, err)
+		require.Equal(t, want, same)
+	}
+}
+
+func FuzzSameValue(f *testing.F) {
+	for _, s := range []string{`1`, `[1,{"dict":[[1,2]]}]`, `{"float":"nan"}`, `{"dict":[["a",null]]}`, `1e999`, `"\ud800"`, `-0.0`} {
+		f.Add([]byte(s), []byte(s))
+	}
+	f.Fuzz(func(t *testing.T, got, want []byte) {
+		same, err := SameValue(got, want, 0)
+		if same && err != nil {
+			t.Fatal("both the same and an error")
+		}
+		if close, _ := SameValue(got, want, 1e-6); same && !close {
+			t.Fatalf("%s and %s: equal but not close", got, want)
+		}
+		// JSON without objects is its own encoding, and every value but NaN equals itself.
+		if v, err := parseJSON(want); err == nil && !strings.Contains(string(want), "{") {
+			if same, err := SameValue(want, want, 0); !same || err != nil {
+				t.Fatalf("%s differs from itself (%v): %v", want, v, err)
+			}
+		}
+	})
+}
