@@ -1,0 +1,56 @@
+package cpu
+
+import (
+	"encoding/binary"
+	"hash/fnv"
+	"math"
+	"runtime"
+	"slices"
+	"testing"
+
+	"github.com/seed-7879b91d/grpo/kernels"
+)
+
+// The numbers of a product and of the head are the same on every machine with fused multiply-adds: x86 with
+// AVX2 or AVX-512, Arm, whatever the compiler. This is their fingerprint, taken once; a change of it is a
+// change of all numbers, and breaks the resumption of runs across versions.
+func TestTheSameBitsOnEveryMachine(t *testing.T) {
+	const want = 0x5d617f32862131a0
+	const T, V, H = 19, 1500, 300
+	state := uint32(1)
+	uniform := func(n int, scale float32) []float32 {
+		x := make([]float32, n)
+		for i := range x {
+			state = state*1664525 + 1013904223
+			x[i] = scale * (float32(state>>8)*0x1p-23 - 1)
+		}
+		return x
+	}
+	c := &headCase{T: T, V: V, H: H, h: uniform(T*H, 1), w: uniform(V*H, 0.3), dlogp: uniform(T, 1), invTemp: 0.8}
+	for i := range T {
+		c.targets = append(c.targets, int32(i*71%V))
+	}
+	y := uniform(T*V, 1)
+	w := slices.Clone(c.w) // a bf16 matrix rounds what it is given
+	for _, name := range Variants() {
+		if name == "portable" && runtime.GOARCH == "amd64" {
+			continue // it has no fused multiply-adds
+		}
+		o := Options{Threads: 2, Variant: name}
+		sum := fnv.New64a()
+		add := func(parts ...[]float32) {
+			for _, x := range parts {
+				for _, v := range x {
+					sum.Write(binary.LittleEndian.AppendUint32(nil, math.Float32bits(v)))
+				}
+			}
+		}
+		out, dx, dw := results(t, o, kernels.F32, c.h, y, w, T, V, H)
+		add(out, dx, dw)
+		r := c.run(t, open(t, o), kernels.BF16, 0, T, true)
+		add(r.logp, r.entropy, r.lse, r.jacobian, r.dw)
+		if got := sum.Sum64(); got != want {
+			t.Errorf("%s: fingerprint %#x, want %#x", name, got, uint64(want))
+		}
+	}
+}
