@@ -1,0 +1,205 @@
+package sandbox
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+)
+
+// Program is Python source written by someone who is not trusted.
+type Program struct {
+	Code string
+	// Call names the function that every input is passed to: a module-level function, or a method of
+	// class Solution where the code defines one. Empty means a program that reads standard input and
+	// prints its answer, run as __main__. A called program is not __main__, so its own test block
+	// stays quiet.
+	Call string
+}
+
+// Input is what one run is given. A program that is called gets Args, every other one gets Stdin.
+type Input struct {
+	Stdin []byte
+	Args  []json.RawMessage
+}
+
+// Limits bound one run. A zero field takes its default.
+type Limits struct {
+	// CPU is processor time, of all threads together. It alone decides whether a program that
+	// computes is too slow, so the verdict does not depend on how busy the machine is. Default 6 s.
+	CPU time.Duration
+	// Wall bounds the time spent running or asleep; waiting for a processor that others hold is not
+	// counted. It only ends programs that sleep. Default twice CPU and one second.
+	Wall time.Duration
+	// Memory is the resident memory of the program. Default 1 GiB.
+	Memory int64
+	// Output is the greatest size of standard output, and of every file written. Default 16 MiB.
+	Output int64
+}
+
+func (l Limits) withDefaults() Limits {
+	if l.CPU == 0 {
+		l.CPU = 6 * time.Second
+	}
+	if l.Wall == 0 {
+		l.Wall = 2*l.CPU + time.Second
+	}
+	if l.Memory == 0 {
+		l.Memory = 1 << 30
+	}
+	if l.Output == 0 {
+		l.Output = 16 << 20
+	}
+	return l
+}
+
+// Status says how a run ended, as the machine saw it. Whether the answer is right is not known here.
+// The set is closed: a failure of the machine is an *InfraError and never a Status.
+type Status uint8
+
+const (
+	// OK ended by itself with exit code 0. It may have printed or returned anything, or nothing.
+	OK Status = iota + 1
+	// RTE ended by itself with another exit code, or died of a signal that it caused.
+	RTE
+	// TLE passed its limit of processor time, or slept past its wall limit.
+	TLE
+	// MLE passed its memory limit.
+	MLE
+	// OLE printed more than it may.
+	OLE
+	// CE is not Python, or cannot be compiled within the limits.
+	CE
+)
+
+func (s Status) String() string {
+	switch s {
+	case OK:
+		return "OK"
+	case RTE:
+		return "RTE"
+	case TLE:
+		return "TLE"
+	case MLE:
+		return "MLE"
+	case OLE:
+		return "OLE"
+	case CE:
+		return "CE"
+	}
+	return fmt.Sprintf("Status(%d)", uint8(s))
+}
+
+// Result is what came out of one run. Everything but Stdout, Value and Stderr was measured outside
+// the process that ran the program and cannot be forged by it.
+type Result struct {
+	Status Status
+	// Stdout is what the program printed, byte for byte, up to the limit; of a run that was stopped,
+	// what it had printed until then.
+	Stdout []byte
+	// Value is what a called function returned, as JSON: tuples are arrays, keys of dicts are
+	// strings, integers have all their digits, and a subclass of a plain type is that type. It is nil
+	// when nothing was returned (the program left early) or when JSON cannot carry the value (a set,
+	// an object, an infinite float); Stderr then says which. The bytes come out of the process that
+	// ran the program: a program can choose them freely, which is worth exactly as much to it as
+	// returning that value.
+	Value json.RawMessage
+	// Stderr is the end of what the program wrote there, at most 4 KiB; the message of a CE.
+	Stderr string
+	// ExitCode is the exit code of a run that ended by itself, and Signal the signal that ended it.
+	ExitCode, Signal int
+	CPU, Wall        time.Duration
+	PeakMemory       int64
+}
+
+// InfraError is a failure of the machine, not of the program: a cell could not be built, or died
+// under a run for a reason that is not the program's. The pool has already tried again on fresh
+// cells when it reports one. It must never become a score.
+type InfraError struct {
+	Attempts int
+	Err      error
+}
+
+func (e *InfraError) Error() string {
+	return fmt.Sprintf("sandbox failed %d times in a row: %v", e.Attempts, e.Err)
+}
+
+func (e *InfraError) Unwrap() error { return e.Err }
+
+// Options say how a pool is built. The zero value is the strongest isolation that this machine
+// allows, as many slots as there are processors, and the python3 found on PATH.
+type Options struct {
+	// Slots is how many programs run at once. 0 takes SANDBOX_MAX_CONCURRENCY from the environment
+	// where it is set, else the number of processors.
+	Slots int
+	// Python is the interpreter, a path or a name on PATH; empty is python3. It is asked for
+	// sys.executable, so a shim will do.
+	Python string
+	// Strongest leaves out every rung above it; 0 leaves out none.
+	Strongest Rung
+	// Unsafe allows the lowest rung, which protects nothing, when no other can be had.
+	Unsafe bool
+	// Preload is trusted Python source that every cell runs once at its start. Programs see its names
+	// as if they were their own, and a called function may come from it.
+	Preload string
+}
+
+// Rung is how much stands between a program and this machine. A higher rung is stronger.
+type Rung uint8
+
+const (
+	// RungUnsafe is a plain process: it bounds time and output and protects nothing.
+	RungUnsafe Rung = iota + 1
+	// RungLandlock is an ordinary user on a machine that allows no namespaces: landlock and seccomp.
+	RungLandlock
+	// RungUID is root on such a machine: as RungLandlock, with a user of its own for every cell.
+	RungUID
+	// RungNamespaces is every namespace and a root of its own, memory bounded by watching it.
+	RungNamespaces
+	// RungFull is RungNamespaces with memory bounded by a control group.
+	RungFull
+)
+
+func (r Rung) String() string {
+	switch r {
+	case RungUnsafe:
+		return "unsafe"
+	case RungLandlock:
+		return "landlock"
+	case RungUID:
+		return "uid"
+	case RungNamespaces:
+		return "namespaces"
+	case RungFull:
+		return "full"
+	}
+	return fmt.Sprintf("Rung(%d)", uint8(r))
+}
+
+// Report says how programs are isolated in this pool, and how far that goes.
+type Report struct {
+	Rung Rung
+	// Claims were each put to the test by a live attack when the pool was opened.
+	Claims []Claim
+	// NotProtected says, in words for the user, what this rung leaves open.
+	NotProtected []string
+	// Passed tells why each stronger rung was left out.
+	Passed []Refusal
+	// Python is the interpreter's own path and version.
+	Python, Version string
+	Slots           int
+}
+
+// Claim is one thing that a program is kept from.
+type Claim struct {
+	// Name is the thing, such as "network" or "host files".
+	Name string
+	// Holds tells whether the attack failed, and Detail what the attacker saw.
+	Holds  bool
+	Detail string
+}
+
+// Refusal is a rung that this machine did not allow, and why.
+type Refusal struct {
+	Rung Rung
+	Why  string
+}
