@@ -10,6 +10,7 @@ type Backend interface {
 	AttentionOps
 	HeadOps
 	TrainOps
+	SampleOps
 }
 
 // LinearOps are products with a weight matrix w [N, K].

@@ -74,7 +74,7 @@ func (c Config) BlockBytes() int {
 func (p *Policy) NewDecoder(size DecoderSize) (*Decoder, error) {
 	d := &Decoder{DecoderSize: size, p: p}
 	var err error
-	if d.cache, err = p.b.(kernels.SampleOps).NewCache(p.Heads, p.Layers, size.Blocks); err != nil {
+	if d.cache, err = p.b.NewCache(p.Heads, p.Layers, size.Blocks); err != nil {
 		return nil, fmt.Errorf("cache of %d blocks: %w", size.Blocks, err)
 	}
 	if err := d.allocate(); err != nil {
@@ -139,7 +139,7 @@ func (d *Decoder) Run(r *Rows) (tokens []int32, logps []float32, err error) {
 	if n == 0 {
 		return nil, nil, b.Sync()
 	}
-	b.(kernels.SampleOps).Draw(kernels.DrawOut{Token: d.token, LogP: d.logp}, d.prog.result.buf, d.p.weights.operands[d.p.headSlot()].mat,
+	b.Draw(kernels.DrawOut{Token: d.token, LogP: d.logp}, d.prog.result.buf, d.p.weights.operands[d.p.headSlot()].mat,
 		kernels.DrawIn{InvTemp: d.invTemp.buf, Uniform: d.uniform, TopK: d.topK.buf, TopP: d.topP.buf, MinP: d.minP.buf}, n)
 	if err := b.Download(d.tokensAny, d.token); err != nil {
 		return nil, nil, err
@@ -174,6 +174,6 @@ func (d *Decoder) CopyBlocks(to, from []int32) {
 		n := min(d.DecoderSize.Rows, len(to)-at)
 		d.pick.loadInts(b, to[at:at+n])
 		d.topK.loadInts(b, from[at:at+n])
-		b.(kernels.SampleOps).CopyBlocks(d.cache, d.pick.buf, d.topK.buf, n)
+		b.CopyBlocks(d.cache, d.pick.buf, d.topK.buf, n)
 	}
 }

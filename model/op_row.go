@@ -140,7 +140,7 @@ func pagedAttentionOp(layer int, h kernels.Heads, c kernels.Cache) *op {
 	return &op{
 		name: fmt.Sprintf("paged attention of layer %d", layer), arity: 1, width: h.OutWidth(), inPlace: -1, keep: true,
 		run: func(x *execution, out *operand, in []*operand) {
-			x.b.(kernels.SampleOps).PagedAttention(out.buf, in[0].buf, c, layer, x.paged, h, x.T)
+			x.b.PagedAttention(out.buf, in[0].buf, c, layer, x.paged, h, x.T)
 		},
 	}
 }
@@ -150,7 +150,7 @@ func gatherOp(width int) *op {
 	return &op{
 		name: "rows to draw from", arity: 2, width: width, inPlace: -1, keep: true,
 		run: func(x *execution, out *operand, in []*operand) {
-			x.b.(kernels.SampleOps).Gather(out.buf, in[0].buf, in[1].buf, width, x.draws)
+			x.b.Gather(out.buf, in[0].buf, in[1].buf, width, x.draws)
 		},
 	}
 }

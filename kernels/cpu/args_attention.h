@@ -35,4 +35,4 @@ typedef grpo_attention grpo_attention_pack, grpo_attention_grad;
 enum { TILE_FORWARD = 32, TILE_BACKWARD = 64 };
 
 // What the softmax of a tile carries: see softmax_state.
-enum { SOFTMAX_FLOATS = TILE_FORWARD * (1 + 16 + KEYS) };
+enum { SOFTMAX_FLOATS = TILE_FORWARD * (2 + 16 + KEYS) };

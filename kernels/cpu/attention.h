@@ -91,43 +91,54 @@ INLINE float vector_max(vf x)
 	return t[0];
 }
 
-// What a row carries from block to block.
+// What the rows of a tile carry from block to block.
 typedef struct {
-	float top[TILE_FORWARD];          // the largest score so far
-	float sum[TILE_FORWARD][LANES];   // of exponentials below it
-	float score[TILE_FORWARD * KEYS]; // of the block, then its exponentials
+	float top[TILE_FORWARD];        // the largest score so far
+	float sum[TILE_FORWARD][LANES]; // of exponentials below it
+	float shrink[TILE_FORWARD];     // by how much the block has changed top, negative
+	float score[TILE_FORWARD][KEYS]; // of the block, then its exponentials
 } softmax_state;
 _Static_assert(sizeof(softmax_state) == 4 * SOFTMAX_FLOATS, "the launcher's idea of softmax_state");
 
-// Scores of row i become exponentials; its mean so far shrinks when a larger score appears.
-INLINE void soften(softmax_state *s, int i, float *mean, int64_t wide, int64_t limit)
+// The three steps go over all rows, so that rows do not wait for each other's branches.
+
+// Masks what lies beyond limit, and finds the new top.
+INLINE void raise_top(softmax_state *s, int i, int64_t limit)
 {
 	vf x[KEYS / VL];
-	float *score = s->score + i * KEYS;
-	if (limit < 0) {
-		memset(score, 0, 4 * KEYS);
-		return;
-	}
-	UNROLL for (int v = 0; v < KEYS / VL; v++) x[v] = load(score + v * VL);
+	UNROLL for (int v = 0; v < KEYS / VL; v++) x[v] = load(s->score[i] + v * VL);
 	if (limit < KEYS - 1)
 		UNROLL for (int v = 0; v < KEYS / VL; v++)
+		{
 			x[v] = mask_after(x[v], v * VL, limit, splat(-__builtin_inff()));
+			store(s->score[i] + v * VL, x[v]);
+		}
 	vf largest = x[0];
 	UNROLL for (int v = 1; v < KEYS / VL; v++) largest = vmax(x[v], largest);
-	float top = vector_max(largest);
-	if (top > s->top[i]) {
-		float shrink = exp1(s->top[i] - top);
-		s->top[i] = top;
-		UNROLL for (int v = 0; v < LANE_VECTORS; v++)
-			store(s->sum[i] + v * VL, load(s->sum[i] + v * VL) * shrink);
-		for (int64_t c = 0; c < wide; c += VL) store(mean + c, load(mean + c) * shrink);
-	}
+	float before = s->top[i], top = vector_max(largest);
+	s->top[i] = top > before ? top : before;
+	s->shrink[i] = before - s->top[i];
+}
+
+// Under a higher top, what was summed so far is smaller.
+INLINE void shrink_sums(softmax_state *s, int i, float *mean, int64_t wide)
+{
+	if (s->shrink[i] == 0)
+		return;
+	float shrink = exp1(s->shrink[i]);
+	UNROLL for (int v = 0; v < LANE_VECTORS; v++) store(s->sum[i] + v * VL, load(s->sum[i] + v * VL) * shrink);
+	for (int64_t c = 0; c < wide; c += VL) store(mean + c, load(mean + c) * shrink);
+}
+
+// Scores become exponentials, and their sum grows.
+INLINE void exponentials(softmax_state *s, int i)
+{
 	lanes sum;
 	UNROLL for (int v = 0; v < LANE_VECTORS; v++) sum.v[v] = load(s->sum[i] + v * VL);
 	UNROLL for (int v = 0; v < KEYS / VL; v++)
 	{
-		vf p = vexp(x[v] - s->top[i]);
-		store(score + v * VL, p);
+		vf p = vexp(load(s->score[i] + v * VL) - s->top[i]);
+		store(s->score[i] + v * VL, p);
 		sum.v[v % LANE_VECTORS] += p;
 	}
 	UNROLL for (int v = 0; v < LANE_VECTORS; v++) store(s->sum[i] + v * VL, sum.v[v]);
@@ -150,10 +161,12 @@ static void attend(const query *rows, int n, float *const *keys, float *const *v
 	memset(mean, 0, 4 * n * wide);
 	memset(s->sum, 0, sizeof s->sum);
 	for (int64_t b = 0; b * KEYS <= last; b++) {
-		product((small_product){.out = s->score, .out_stride = KEYS, .a = turned, .a_step = TILE_FORWARD,
+		product((small_product){.out = s->score[0], .out_stride = KEYS, .a = turned, .a_step = TILE_FORWARD,
 		                        .b = keys[b], .b_stride = KEYS, .depth = dim, .cols = KEYS, .fresh = 1}, n, 1);
-		for (int i = 0; i < n; i++) soften(s, i, mean + i * wide, wide, rows[i].position - b * KEYS);
-		product((small_product){.out = mean, .out_stride = wide, .a = s->score, .b = values[b], .b_stride = wide,
+		for (int i = 0; i < n; i++) raise_top(s, i, rows[i].position - b * KEYS);
+		for (int i = 0; i < n; i++) shrink_sums(s, i, mean + i * wide, wide);
+		for (int i = 0; i < n; i++) exponentials(s, i);
+		product((small_product){.out = mean, .out_stride = wide, .a = s->score[0], .b = values[b], .b_stride = wide,
 		                        .depth = min64(KEYS, last + 1 - b * KEYS), .cols = wide}, n, 0);
 	}
 	for (int i = 0; i < n; i++) {

@@ -86,6 +86,35 @@ static void head_weights(const void *args, void *scratch, int64_t from, int64_t 
 	}
 }
 
+// What all chunks together say about a row, relative to the largest logit.
+typedef struct {
+	float max;
+	double sum, moment, log_sum;
+} grpo_total;
+
+static grpo_total add_partials(const grpo_partial *p, int64_t chunks)
+{
+	grpo_total t = {.max = p[0].max};
+	for (int64_t c = 1; c < chunks; c++) t.max = p[c].max > t.max ? p[c].max : t.max;
+	for (int64_t c = 0; c < chunks; c++) {
+		float d = p[c].max - t.max;
+		double shrink = exp1(d), s = p[c].sum, m = p[c].moment;
+		if (shrink == 0)
+			continue;
+		m += s * d;
+		t.sum += s * shrink;
+		t.moment += m * shrink;
+	}
+	t.log_sum = log1(t.sum);
+	return t;
+}
+
+INLINE float log_probability(float logit, const grpo_total *t)
+{
+	double lse = t->max + t->log_sum;
+	return logit - lse;
+}
+
 // The entropy is log S − Σ exp(l − m)·(l − m) / S, with m the maximum and S the sum over all chunks; a chunk
 // knows both sums relative to its own maximum.
 static void head_combine(const void *args, void *scratch, int64_t from, int64_t to)
@@ -93,25 +122,12 @@ static void head_combine(const void *args, void *scratch, int64_t from, int64_t 
 	const grpo_head_combine *h = args;
 	(void)scratch;
 	for (int64_t row = from; row < to; row++) {
-		const grpo_partial *p = h->partials + row * h->chunks;
-		float max = p[0].max;
-		for (int64_t c = 1; c < h->chunks; c++) max = p[c].max > max ? p[c].max : max;
-		double sum = 0, moment = 0;
-		for (int64_t c = 0; c < h->chunks; c++) {
-			float d = p[c].max - max;
-			double shrink = exp1(d), s = p[c].sum, m = p[c].moment;
-			if (shrink == 0)
-				continue;
-			m += s * d;
-			sum += s * shrink;
-			moment += m * shrink;
-		}
-		double log_sum = log1(sum), lse = max + log_sum;
+		grpo_total t = add_partials(h->partials + row * h->chunks, h->chunks);
 		int64_t i = h->index[row];
-		h->lse[i] = lse;
-		h->logp[i] = h->target_logits[row] - lse;
-		h->entropy[i] = log_sum - moment / sum;
-		h->inverse_sum[row] = 1 / sum;
+		h->lse[i] = t.max + t.log_sum;
+		h->logp[i] = log_probability(h->target_logits[row], &t);
+		h->entropy[i] = t.log_sum - t.moment / t.sum;
+		h->inverse_sum[row] = 1 / t.sum;
 	}
 }
 

@@ -9,6 +9,7 @@
 #include "args_head.h"
 #include "args_point.h"
 #include "args_attention.h"
+#include "args_sample.h"
 #include "ops.h"
 
 enum { ARGS_BYTES = 512 };

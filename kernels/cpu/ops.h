@@ -32,4 +32,7 @@
 	OP(adam)                 \
 	OP(attention_pack)       \
 	OP(attention)            \
-	OP(attention_grad)
+	OP(attention_grad)       \
+	OP(paged_write)          \
+	OP(paged_attention)      \
+	OP(draw)

@@ -2,6 +2,7 @@
 #include "kernels.h"
 
 #if defined(__x86_64__)
+#include <stdlib.h>
 #include <string.h>
 
 #ifdef __clang__

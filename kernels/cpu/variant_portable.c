@@ -2,6 +2,7 @@
 // it is fast and agrees with the wider variants to the bit; the first x86-64 has neither.
 #include "kernels.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #define VL 4

@@ -27,6 +27,7 @@ func Run(t *testing.T, open func(threads int) kernels.Backend) {
 	t.Run("panics", func(t *testing.T) { testPanics(t, s.machines[1]) })
 	t.Run("laws", func(t *testing.T) { testLaws(t, s.machines[1]) })
 	t.Run("loss", func(t *testing.T) { testLoss(t, s) })
+	t.Run("sampling", func(t *testing.T) { testSampling(t, s) })
 	t.Run("slopes", func(t *testing.T) { testSlopes(t, s) })
 	for _, c := range rowCases() {
 		t.Run(c.name, func(t *testing.T) { s.testRows(t, c) })

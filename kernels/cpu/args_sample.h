@@ -1,0 +1,54 @@
+// Arguments of the kernels of sampling.
+#include <stdint.h>
+
+// Keys and values of one layer and block lie together, head by head: keys turned [dim][KEYS], then
+// values [KEYS][padded dim]. block_floats is the size of all heads of one.
+typedef struct {
+	float *data; // of the layer
+	int64_t block_floats;
+} grpo_cache_layer;
+
+// Rows of one run of a sequence, or a tile of their queries: rows [first, first+length) at positions
+// from position on; start is as in grpo_span. table are the blocks of the run's sequence.
+typedef struct {
+	int64_t first, length, position, start;
+	const int32_t *table;
+} grpo_run;
+
+// A task of paged_write is a (row, key-value head); of paged_attention a (tile, key-value head).
+typedef struct {
+	const float *qkv;
+	float *out;
+	int64_t q_heads, kv_heads, dim;
+	grpo_cache_layer cache;
+	const grpo_run *runs; // paged_write: of each row; paged_attention: tiles
+	int64_t count;
+	int64_t stride; // of the tables
+} grpo_paged;
+typedef grpo_paged grpo_paged_write, grpo_paged_attention;
+
+// A task is a row of logits [rows][stride], which are overwritten.
+typedef struct {
+	float *logits;
+	int64_t stride, vocabulary;
+	const float *inv_temp, *top_p, *min_p;
+	const int32_t *top_k;
+	const double *uniform;
+	int32_t *token;
+	float *logp;
+} grpo_draw;
+
+// A truncation keeps the tokens above a logit, and of those at it the ones up to a token.
+typedef struct {
+	float logit;
+	int64_t token;
+} grpo_cut;
+
+// What a truncation needs of scratch: counts and masses of logits by their upper 16 bits, and the tokens
+// of the one bucket in which the cut falls.
+enum { BUCKETS = 1 << 16 };
+typedef struct {
+	int64_t count[BUCKETS];
+	double mass[BUCKETS];
+	grpo_cut members[];
+} grpo_buckets;

@@ -1,0 +1,59 @@
+package cpu
+
+// #include "kernels.h"
+import "C"
+
+import (
+	"unsafe"
+
+	"github.com/seed-7879b91d/grpo/kernels"
+)
+
+// drawRows is how many rows of logits there are at a time.
+const drawRows = 64
+
+// Gather copies rows of x.
+func (b *Backend) Gather(out, x, rows kernels.Buffer, width, n int) {
+	kernels.CheckGather(out, x, rows, width, n)
+	defer b.release()
+	a := args[C.grpo_gather_rows](b)
+	a.out, a.x = b.f32("Gather: out", out, n*width), b.f32("Gather: x", x, 0)
+	a.index = b.i32("Gather: rows", rows, n)
+	a.rows, a.width = C.int64_t(n), C.int64_t(width)
+	b.run(b.ops.gather_rows, n, b.grain(n, 16))
+}
+
+// Draw computes the logits of some rows at a time and draws a token from each.
+func (b *Backend) Draw(out kernels.DrawOut, h kernels.Buffer, w kernels.Matrix, d kernels.DrawIn, n int) {
+	kernels.CheckDraw(out, h, w, d, n)
+	defer b.release()
+	V, H := w.Rows(), w.Cols()
+	token, logp := b.i32("Draw: token", out.Token, n), b.f32("Draw: logp", out.LogP, n)
+	hidden, m := b.f32("Draw: h", h, n*H), b.matrix("Draw: w", w)
+	invTemp, uniform := b.f32("Draw: inverse temperature", d.InvTemp, n), b.f64("Draw: uniform", d.Uniform, n)
+	topK := b.i32("Draw: top-k", d.TopK, n)
+	topP, minP := b.f32("Draw: top-p", d.TopP, n), b.f32("Draw: min-p", d.MinP, n)
+
+	stride := panels(V)*C.PANEL + C.PANEL
+	for row := 0; row < n; row += drawRows {
+		rows := min(drawRows, n-row)
+		logits := (*C.float)(b.shared(slotLogits, 4*rows*stride))
+		p := product{rows: rows, inner: H, x: at(hidden, row*H), xStride: H, out: logits, outStride: stride, pack: b.ops.pack_rows}
+		p.g = C.grpo_gemm{b_kind: C.B_OUTPUTS, m: m, cols: C.int64_t(V), alpha: 1}
+		b.multiply(&p)
+
+		truncated := 0 // what the largest truncation needs
+		for i := row; i < row+rows; i++ {
+			if *at(topK, i) > 0 || *at(topP, i) < 1 {
+				truncated = C.sizeof_grpo_buckets + V*C.sizeof_grpo_cut
+			}
+		}
+		b.scratch(C.sizeof_grpo_partial*(chunks(V)+16) + truncated)
+		a := args[C.grpo_draw](b)
+		a.logits, a.stride, a.vocabulary = logits, C.int64_t(stride), C.int64_t(V)
+		a.inv_temp, a.uniform, a.top_k = at(invTemp, row), (*C.double)(unsafe.Add(unsafe.Pointer(uniform), 8*row)), at(topK, row)
+		a.top_p, a.min_p = at(topP, row), at(minP, row)
+		a.token, a.logp = at(token, row), at(logp, row)
+		b.run(b.ops.draw, rows, 1)
+	}
+}

@@ -1,0 +1,154 @@
+// Drawing a token from a row of logits: by the inverse of the cumulative distribution, in ascending order of
+// the tokens. The sums are those of head.h, so the log-probability of the drawn token is LogProb's.
+
+INLINE int is_kept(float logit, int64_t token, const grpo_cut *c)
+{
+	return logit > c->logit || (logit == c->logit && token <= c->token);
+}
+
+// Order of floats as unsigned integers.
+INLINE uint32_t float_order(float x)
+{
+	uint32_t bits;
+	memcpy(&bits, &x, 4);
+	return bits & 0x80000000u ? ~bits : bits | 0x80000000u;
+}
+
+static int by_likelihood(const void *a, const void *b)
+{
+	const grpo_cut *x = a, *y = b;
+	if (x->logit != y->logit)
+		return x->logit > y->logit ? -1 : 1;
+	return x->token < y->token ? -1 : x->token > y->token;
+}
+
+// Cuts after the most likely tokens that number count, or that have the share of the mass of what is kept.
+static grpo_cut tighten(const float *l, int64_t n, float max, grpo_cut kept, int64_t count, double share, grpo_buckets *b)
+{
+	memset(b, 0, sizeof *b);
+	double total = 0, goal;
+	for (int64_t v = 0; v < n; v++)
+		if (is_kept(l[v], v, &kept)) {
+			uint32_t k = float_order(l[v]) >> 16;
+			b->count[k]++;
+			b->mass[k] += exp1(l[v] - max);
+		}
+	for (int k = BUCKETS - 1; k >= 0; k--) total += b->mass[k];
+	goal = share * total;
+	int64_t seen = 0;
+	double mass = 0;
+	int k = BUCKETS - 1;
+	for (; k >= 0 && seen + b->count[k] < count && mass + b->mass[k] < goal; k--) {
+		seen += b->count[k];
+		mass += b->mass[k];
+	}
+	if (k < 0)
+		return kept;
+	int64_t members = 0;
+	for (int64_t v = 0; v < n; v++)
+		if (float_order(l[v]) >> 16 == (uint32_t)k && is_kept(l[v], v, &kept))
+			b->members[members++] = (grpo_cut){l[v], v};
+	qsort(b->members, members, sizeof(grpo_cut), by_likelihood);
+	for (int64_t i = 0; i < members; i++) {
+		seen++;
+		mass += exp1(b->members[i].logit - max);
+		if (seen >= count || mass >= goal)
+			return b->members[i];
+	}
+	return kept;
+}
+
+// The token at which the cumulative sum of exp(logit − max) over what is kept passes the goal, starting at
+// sum; the last one of any weight if rounding keeps the sum below it. It looks at tokens [from, n).
+static int64_t walk(const float *l, int64_t from, int64_t n, float max, const grpo_cut *kept, double *sum, double goal)
+{
+	int64_t last = -1;
+	for (int64_t v = from; v < n; v += VL) {
+		float e[VL];
+		store(e, vexp(load(l + v) - max));
+		for (int64_t i = v; i < n && i < v + VL; i++) {
+			if (e[i - v] == 0 || !is_kept(l[i], i, kept))
+				continue;
+			last = i;
+			*sum += e[i - v];
+			if (*sum > goal)
+				return i;
+		}
+	}
+	return last;
+}
+
+// Chunks are skipped by their sums until the goal falls into one.
+static int64_t draw_from_all(const float *l, int64_t n, const grpo_partial *p, const grpo_total *t, double u)
+{
+	const grpo_cut all = {-__builtin_inff(), n};
+	double goal = u * t->sum, sum = 0;
+	int64_t last = 0;
+	for (int64_t c = 0; c * HEAD_CHUNK < n; c++) {
+		double shrink = exp1(p[c].max - t->max), part = p[c].sum * shrink;
+		int64_t from = c * HEAD_CHUNK, to = min64(from + HEAD_CHUNK, n);
+		if (part == 0)
+			continue;
+		if (sum + part > goal) {
+			double inside = 0, rest = (goal - sum) / shrink;
+			int64_t token = walk(l, from, to, p[c].max, &all, &inside, rest);
+			return token >= 0 ? token : last;
+		}
+		double none = 0;
+		sum += part;
+		if (c == (n - 1) / HEAD_CHUNK || sum >= goal) // only rounding can make this the end
+			last = walk(l, from, to, p[c].max, &all, &none, __builtin_inff());
+	}
+	return last;
+}
+
+static int64_t most_likely(const float *l, int64_t n, const grpo_partial *p, float max)
+{
+	for (int64_t c = 0; c * HEAD_CHUNK < n; c++)
+		if (p[c].max == max)
+			for (int64_t v = c * HEAD_CHUNK; v < n; v++)
+				if (l[v] == max)
+					return v;
+	return 0; // only where a logit is no number
+}
+
+static void draw(const void *args, void *scratch, int64_t from, int64_t to)
+{
+	const grpo_draw *d = args;
+	int64_t n = d->vocabulary, chunks = (n + HEAD_CHUNK - 1) / HEAD_CHUNK;
+	grpo_partial *p = scratch;
+	grpo_buckets *b = (grpo_buckets *)(p + (chunks + 15) / 16 * 16);
+	for (int64_t row = from; row < to; row++) {
+		float *l = d->logits + row * d->stride, inv = d->inv_temp[row];
+		int greedy = inv == 0;
+		if (!greedy)
+			for (int64_t v = 0; v < n; v += VL) store(l + v, load(l + v) * inv);
+		for (int64_t c = 0; c < chunks; c++)
+			p[c] = reduce_logits(l + c * HEAD_CHUNK, min64(HEAD_CHUNK, n - c * HEAD_CHUNK));
+		grpo_total t = add_partials(p, chunks);
+		int64_t token, top_k = d->top_k[row];
+		float top_p = d->top_p[row], min_p = d->min_p[row];
+		if (greedy) {
+			token = most_likely(l, n, p, t.max);
+		} else if ((top_k <= 0 || top_k >= n) && top_p >= 1 && min_p <= 0) {
+			token = draw_from_all(l, n, p, &t, d->uniform[row]);
+		} else {
+			grpo_cut kept = {-__builtin_inff(), n};
+			if (top_k > 0 && top_k < n)
+				kept = tighten(l, n, t.max, kept, top_k, 2, b);
+			if (top_p < 1)
+				kept = tighten(l, n, t.max, kept, n + 1, top_p, b);
+			if (min_p > 0)
+				for (int64_t v = 0; v < n; v++)
+					if (exp1(l[v] - t.max) < min_p)
+						l[v] = -__builtin_inff();
+			t.sum = 0;
+			walk(l, 0, n, t.max, &kept, &t.sum, __builtin_inff());
+			double sum = 0;
+			token = walk(l, 0, n, t.max, &kept, &sum, d->uniform[row] * t.sum);
+			t.log_sum = log1(t.sum);
+		}
+		d->token[row] = token;
+		d->logp[row] = log_probability(l[token], &t);
+	}
+}

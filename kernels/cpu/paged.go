@@ -1,0 +1,130 @@
+package cpu
+
+// #include "kernels.h"
+import "C"
+
+import (
+	"fmt"
+	"unsafe"
+
+	"github.com/seed-7879b91d/grpo/kernels"
+)
+
+// cache is a paged cache: layers one after the other, blocks one after the other in each.
+type cache struct {
+	mem            *memory
+	heads          kernels.Heads
+	layers, blocks int
+}
+
+func (c *cache) Layers() int { return c.layers }
+func (c *cache) Blocks() int { return c.blocks }
+func (c *cache) Bytes() int  { return 4 * c.layers * c.blocks * c.blockFloats() }
+
+// blockFloats is the size of one block of one layer.
+func (c *cache) blockFloats() int {
+	return c.heads.KV * kernels.CacheBlock * (c.heads.Dim + padded(c.heads.Dim))
+}
+
+// layer is the memory of one layer.
+func (c *cache) layer(l int) unsafe.Pointer {
+	return unsafe.Add(c.mem.p, 4*l*c.blocks*c.blockFloats())
+}
+
+// NewCache makes room for blocks of CacheBlock positions in each layer.
+func (b *Backend) NewCache(h kernels.Heads, layers, blocks int) (kernels.Cache, error) {
+	kernels.CheckNewCache(h, layers, blocks)
+	c := &cache{heads: h, layers: layers, blocks: blocks}
+	var err error
+	c.mem, err = allocate(c.Bytes())
+	return c, err
+}
+
+func (b *Backend) cacheOf(op string, k kernels.Cache) *cache {
+	c, ok := k.(*cache)
+	if !ok {
+		panic(fmt.Sprintf("cpu: %s: %T is not a cache of this backend", op, k))
+	}
+	b.keep(c.mem)
+	return c
+}
+
+// CopyBlocks copies whole blocks, pair after pair.
+func (b *Backend) CopyBlocks(k kernels.Cache, to, from kernels.Buffer, n int) {
+	kernels.CheckCopyBlocks(k, to, from, n)
+	defer b.release()
+	c := b.cacheOf("CopyBlocks", k)
+	dst := unsafe.Slice(b.i32("CopyBlocks: to", to, n), n)
+	src := unsafe.Slice(b.i32("CopyBlocks: from", from, n), n)
+	size := c.blockFloats()
+	for l := range c.layers {
+		data := unsafe.Slice((*float32)(c.layer(l)), c.blocks*size)
+		for i := range n {
+			copy(data[int(dst[i])*size:(int(dst[i])+1)*size], data[int(src[i])*size:])
+		}
+	}
+}
+
+// PagedAttention writes the rows' keys and values to the cache, and then reads them with all that were there.
+func (b *Backend) PagedAttention(out, qkv kernels.Buffer, k kernels.Cache, layer int, p kernels.Paged, h kernels.Heads, T int) {
+	kernels.CheckPagedAttention(out, qkv, k, layer, p, h, T)
+	if T == 0 {
+		return
+	}
+	defer b.release()
+	c := b.cacheOf("PagedAttention", k)
+	a := args[C.grpo_paged](b)
+	a.out, a.qkv = b.f32("PagedAttention: out", out, T*h.OutWidth()), b.f32("PagedAttention: qkv", qkv, T*h.Width())
+	a.q_heads, a.kv_heads, a.dim = C.int64_t(h.Q), C.int64_t(h.KV), C.int64_t(h.Dim)
+	a.cache = C.grpo_cache_layer{data: (*C.float)(c.layer(layer)), block_floats: C.int64_t(c.blockFloats())}
+	rows, tiles := b.planPaged(p, h, T, c.blocks)
+	a.runs, a.count, a.stride = unsafe.SliceData(rows), C.int64_t(T), C.int64_t(p.Stride)
+	b.run(b.ops.paged_write, T*h.KV, b.grain(T*h.KV, 8))
+
+	a.runs, a.count = unsafe.SliceData(tiles), C.int64_t(len(tiles))
+	const pointer = int(unsafe.Sizeof(uintptr(0)))
+	b.scratch(2*p.Stride*pointer + 4*(C.SOFTMAX_FLOATS+C.TILE_FORWARD*(h.Dim+padded(h.Dim))))
+	b.run(b.ops.paged_attention, len(tiles)*h.KV, 1)
+}
+
+// planPaged says of each row where it stands, and cuts the queries of each run into tiles.
+func (b *Backend) planPaged(p kernels.Paged, h kernels.Heads, T, blocks int) (rows, tiles []C.grpo_run) {
+	starts := unsafe.Slice(b.i32("PagedAttention: starts", p.Starts, p.N+1), p.N+1)
+	positions := unsafe.Slice(b.i32("PagedAttention: positions", p.Positions, T), T)
+	tables := b.i32("PagedAttention: tables", p.Tables, p.N*p.Stride)
+	if starts[0] != 0 || int(starts[p.N]) != T {
+		panic(fmt.Sprintf("cpu: PagedAttention: runs are rows [%d, %d), expected [0, %d)", starts[0], starts[p.N], T))
+	}
+	group := h.Q / h.KV
+	most := T + T*group/C.TILE_FORWARD + p.N
+	all := unsafe.Slice((*C.grpo_run)(b.shared(slotRows, most*C.sizeof_grpo_run)), most)
+	rows, tiles = all[:0:T], all[T:T]
+	for s := range p.N {
+		first, end := int(starts[s]), int(starts[s+1])
+		if first == end {
+			continue
+		}
+		run := C.grpo_run{first: C.int64_t(first), length: C.int64_t(end - first),
+			position: C.int64_t(positions[first]), table: at(tables, s*p.Stride)}
+		last := int(positions[first]) + end - first - 1
+		if int(positions[end-1]) != last || last >= p.Stride*kernels.CacheBlock {
+			panic(fmt.Sprintf("cpu: PagedAttention: run %d ends at position %d; expected %d, and room for %d", s, positions[end-1], last, p.Stride*kernels.CacheBlock))
+		}
+		for _, block := range unsafe.Slice(run.table, last/kernels.CacheBlock+1) {
+			if block < 0 || int(block) >= blocks {
+				panic(fmt.Sprintf("cpu: PagedAttention: block %d of run %d, in a cache of %d", block, s, blocks))
+			}
+		}
+		for t := first; t < end; t++ {
+			row := run
+			row.position = C.int64_t(positions[t])
+			rows = append(rows, row)
+		}
+		for start := 0; start < (end-first)*group; start += C.TILE_FORWARD {
+			tile := run
+			tile.start = C.int64_t(start)
+			tiles = append(tiles, tile)
+		}
+	}
+	return rows, tiles
+}

@@ -1,0 +1,158 @@
+package kerneltest
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/seed-7879b91d/grpo/kernels"
+)
+
+// testSampling checks the operations of a sampler: attention over a cache against attention over packed
+// rows, and draws against the reference's.
+func testSampling(t *testing.T, s suite) {
+	t.Run("paged attention is attention", func(t *testing.T) {
+		for _, m := range append(s.machines, s.reference) {
+			for _, h := range headShapes {
+				testPaged(t, m, h)
+			}
+		}
+	})
+	t.Run("draws", func(t *testing.T) {
+		for _, m := range s.machines {
+			testDraws(t, m, s.reference)
+		}
+	})
+	t.Run("a drawn token's log-probability", func(t *testing.T) {
+		for _, m := range append(s.machines, s.reference) {
+			testDrawnLogProb(t, m)
+		}
+	})
+}
+
+// testPaged runs three sequences through a cache in chunks, in blocks that lie anywhere, one of them on
+// copies of another's blocks, and wants the numbers of Attention to the bit.
+func testPaged(t *testing.T, m *machine, h kernels.Heads) {
+	t.Helper()
+	const T, layers, blocks, stride = 75, 2, 12, 4
+	qkv := given("qkv", T*h.Width())
+	want := m.zeros(kernels.F32, T*h.OutWidth())
+	m.Attention(want, m.zeros(kernels.F32, T*h.Q), m.f32(qkv...), kernels.Spans{Starts: m.i32(0, T), N: 1}, h, T)
+	expected := m.read(want)
+
+	c, err := m.NewCache(h, layers, blocks)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tables := [][]int32{{7, 2, 9, 0}, {1, 11, 4, 0}}
+	done := []int{0, 0}
+	random := rand.New(rand.NewPCG(1, uint64(h.Width())))
+	for done[0] < T || done[1] < T {
+		var rows []float32
+		var positions, starts, table []int32
+		var ran []int
+		starts = append(starts, 0)
+		for i := range tables {
+			n := min(1+random.IntN(20)*random.IntN(2), T-done[i])
+			for p := done[i]; p < done[i]+n; p++ {
+				rows = append(rows, qkv[p*h.Width():(p+1)*h.Width()]...)
+				positions = append(positions, int32(p))
+			}
+			starts, table, ran = append(starts, int32(len(positions))), append(table, tables[i]...), append(ran, n)
+		}
+		n := len(positions)
+		out := m.zeros(kernels.F32, n*h.OutWidth())
+		m.PagedAttention(out, m.f32(rows...), c, 1, kernels.Paged{Starts: m.i32(starts...), Positions: m.i32(positions...),
+			Tables: m.i32(table...), N: len(ran), Stride: stride}, h, n)
+		got := m.read(out)
+		for i := range tables {
+			equal(t, m.Name(), result{{h.OutWidth(), expected[done[i]*h.OutWidth() : (done[i]+ran[i])*h.OutWidth()]}},
+				result{{h.OutWidth(), got[:ran[i]*h.OutWidth()]}})
+			got = got[ran[i]*h.OutWidth():]
+			done[i] += ran[i]
+		}
+		// The second sequence moves to copies of its blocks, by way of one that is used twice.
+		m.CopyBlocks(c, m.i32(3, 5, 10, 3, 6), m.i32(tables[1][0], tables[1][1], 3, tables[1][2], 3), 5)
+		tables[1] = []int32{10, 5, 6, 0}
+		m.CopyBlocks(c, m.i32(1, 11, 4), m.i32(10, 5, 6), 3)
+		tables[1] = []int32{1, 11, 4, 0}
+	}
+}
+
+// drawing is how a row is drawn.
+type drawing struct {
+	invTemp, topP, minP float32
+	topK                int32
+}
+
+var drawings = []drawing{
+	{1, 1, 0, 0}, {0.7, 1, 0, 0}, {1.4, 1, 0, 0}, {0, 1, 0, 0}, {1, 1, 0, 1}, {1, 1, 0, 5}, {0.8, 1, 0, 40}, {1, 0.5, 0, 0},
+	{1.2, 0.95, 0, 0}, {1, 0.01, 0, 0}, {1, 1, 0.05, 0}, {1, 1, 1, 0}, {0.9, 0.8, 0.1, 30},
+}
+
+// draws makes the operands of n rows that all have the same state, and draws.
+func (m *machine) draws(h []float32, w kernels.Matrix, d drawing, uniforms []float64) (tokens []int32, logps []float32) {
+	n := len(uniforms)
+	token, logp, uniform := m.zeros(kernels.I32, n), m.zeros(kernels.F32, n), m.zeros(kernels.F64, n)
+	m.Upload(uniform, uniforms)
+	m.Draw(kernels.DrawOut{Token: token, LogP: logp}, m.f32(slices.Repeat(h, n)...), w, kernels.DrawIn{
+		InvTemp: m.f32(slices.Repeat([]float32{d.invTemp}, n)...), Uniform: uniform, TopK: m.i32(slices.Repeat([]int32{d.topK}, n)...),
+		TopP: m.f32(slices.Repeat([]float32{d.topP}, n)...), MinP: m.f32(slices.Repeat([]float32{d.minP}, n)...)}, n)
+	tokens = make([]int32, n)
+	if err := m.Download(tokens, token); err != nil {
+		panic(err)
+	}
+	return tokens, m.read(logp)
+}
+
+// testDraws wants the reference's tokens, except where a uniform falls within rounding of the border
+// between two; and log-probabilities that agree.
+func testDraws(t *testing.T, m, reference *machine) {
+	t.Helper()
+	const H = 24
+	for _, V := range []int{1, 33, 1024, 2500} {
+		h, weights := given("h", H), given("w", V*H)
+		for i := range weights {
+			weights[i] /= 4
+		}
+		uniforms := make([]float64, 41)
+		for i := range uniforms {
+			uniforms[i] = (float64(i) + 0.37) / float64(len(uniforms))
+		}
+		for _, d := range drawings {
+			wantTokens, wantLogps := reference.draws(h, reference.load(kernels.F32, V, H, weights), d, uniforms)
+			tokens, logps := m.draws(h, m.load(kernels.F32, V, H, weights), d, uniforms)
+			off := 0
+			for i := range tokens {
+				if tokens[i] != wantTokens[i] {
+					off++
+				} else if math.Abs(float64(logps[i]-wantLogps[i])) > 2e-5 {
+					t.Errorf("%s: V %d, %+v: log-probability %v of token %d, expected %v", m.Name(), V, d, logps[i], tokens[i], wantLogps[i])
+				}
+			}
+			if off > 0 {
+				t.Errorf("%s: V %d, %+v: %d of %d tokens differ: %v, expected %v", m.Name(), V, d, off, len(tokens), tokens, wantTokens)
+			}
+		}
+	}
+}
+
+// testDrawnLogProb: without truncation, what Draw records is what LogProb says, to the bit.
+func testDrawnLogProb(t *testing.T, m *machine) {
+	t.Helper()
+	const H, V = 40, 3000
+	w := m.load(kernels.BF16, V, H, given("w", V*H))
+	h := given("h", H)
+	for i := range h {
+		h[i] /= 4
+	}
+	for _, invTemp := range []float32{1 / 0.7, 1, 1 / 1.3} {
+		uniforms := []float64{0, 0.1, 0.5, 0.9, 0.999999, 1 - 0x1p-53}
+		tokens, logps := m.draws(h, w, drawing{invTemp, 1, 0, 0}, uniforms)
+		n := len(tokens)
+		out := kernels.LogProbOut{LogP: m.zeros(kernels.F32, n), Entropy: m.zeros(kernels.F32, n), LSE: m.zeros(kernels.F32, n)}
+		m.LogProb(out, m.f32(slices.Repeat(h, n)...), w, m.i32(tokens...), invTemp, n)
+		equal(t, m.Name(), result{{1, m.read(out.LogP)}}, result{{1, logps}})
+	}
+}
