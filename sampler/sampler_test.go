@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-7879b91d/grpo/kernels"
+	"github.com/seed-7879b91d/grpo/kernels/cpu"
 	"github.com/seed-7879b91d/grpo/kernels/kerneltest"
 	"github.com/seed-7879b91d/grpo/lora"
 	"github.com/seed-7879b91d/grpo/model"
@@ -22,8 +23,17 @@ func golden(name ...string) string {
 }
 
 var backends = map[string]func() kernels.Backend{
-	"reference": kerneltest.NewReference,
-	"deferred":  func() kernels.Backend { return kerneltest.NewDeferred(kerneltest.NewReference()) },
+	"reference":    kerneltest.NewReference,
+	"cpu":          func() kernels.Backend { return openCPU(0) },
+	"cpu deferred": func() kernels.Backend { return kerneltest.NewDeferred(openCPU(0)) },
+}
+
+func openCPU(threads int) kernels.Backend {
+	b, err := cpu.New(cpu.Options{Threads: threads})
+	if err != nil {
+		panic(err)
+	}
+	return b
 }
 
 func onBackends(t *testing.T, test func(t *testing.T, b kernels.Backend)) {
@@ -151,7 +161,7 @@ func TestNothingAroundARequestChangesIt(t *testing.T) {
 			{MaxLength: 128, MaxSequences: 64},
 			{MaxLength: 128, MaxSequences: 5, TokenBudget: 16},
 			{MaxLength: 128, MaxSequences: 64, CacheBytes: tight},
-			{MaxLength: 128, MaxSequences: 3, TokenBudget: 33, CacheBytes: 2 * tight},
+			{MaxLength: 128, MaxSequences: 3, TokenBudget: 33, CacheBytes: 4 * tight},
 		} {
 			e := engine(t, p, o)
 			require.Equal(t, want, sampleAll(t, e, asked), "%+v", o)
@@ -160,8 +170,23 @@ func TestNothingAroundARequestChangesIt(t *testing.T) {
 	})
 }
 
+// 1 thread or 8: the same tokens and the same bits.
+func TestThreadsChangeNothing(t *testing.T) {
+	var want []Rollout
+	for _, threads := range []int{1, 8, 3} {
+		b := openCPU(threads)
+		p := open(t, b, "qwen3-tied", "adapter")
+		got := sampleAll(t, engine(t, p, Options{MaxLength: 128}), requests(p.Vocab, 1.3, 64))
+		if want == nil {
+			want = got
+		}
+		require.Equal(t, want, got, "%d threads", threads)
+		require.NoError(t, b.Close())
+	}
+}
+
 func TestCancellationFreesEverything(t *testing.T) {
-	b := kerneltest.NewReference()
+	b := openCPU(0)
 	defer b.Close()
 	p := open(t, b, "qwen3-tied", "")
 	e := engine(t, p, Options{MaxLength: 128, MaxSequences: 6, TokenBudget: 32})
@@ -182,7 +207,7 @@ func TestCancellationFreesEverything(t *testing.T) {
 }
 
 func TestBadRequestsAreRefusedBeforeAnyWork(t *testing.T) {
-	b := kerneltest.NewReference()
+	b := openCPU(0)
 	defer b.Close()
 	p := open(t, b, "qwen3-tied", "")
 	e := engine(t, p, Options{MaxLength: 64})

@@ -44,9 +44,9 @@ typedef struct {
 	int64_t token;
 } grpo_cut;
 
-// What a truncation needs of scratch: counts and masses of logits by their upper 16 bits, and the tokens
-// of the one bucket in which the cut falls.
-enum { BUCKETS = 1 << 16 };
+// What a truncation needs of scratch: counts and masses of logits by their distance from the largest, and
+// the tokens of the one bucket in which the cut falls.
+enum { BUCKETS = 1 << 12 };
 typedef struct {
 	int64_t count[BUCKETS];
 	double mass[BUCKETS];

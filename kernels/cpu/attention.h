@@ -81,14 +81,32 @@ INLINE vf mask_after(vf x, int first, int64_t limit, vf no)
 	return pick(number <= (int32_t)min64(limit, KEYS), x, no);
 }
 
+// x with its lanes moved by n, round the end.
+#if VL == 16
+#define ROUND(x, n)                                                                                          \
+	__builtin_shufflevector(x, x, n, (n + 1) % 16, (n + 2) % 16, (n + 3) % 16, (n + 4) % 16, (n + 5) % 16, \
+	                        (n + 6) % 16, (n + 7) % 16, (n + 8) % 16, (n + 9) % 16, (n + 10) % 16,          \
+	                        (n + 11) % 16, (n + 12) % 16, (n + 13) % 16, (n + 14) % 16, (n + 15) % 16)
+#elif VL == 8
+#define ROUND(x, n)                                                                                     \
+	__builtin_shufflevector(x, x, n, (n + 1) % 8, (n + 2) % 8, (n + 3) % 8, (n + 4) % 8, (n + 5) % 8, \
+	                        (n + 6) % 8, (n + 7) % 8)
+#else
+#define ROUND(x, n) __builtin_shufflevector(x, x, n, (n + 1) % 4, (n + 2) % 4, (n + 3) % 4)
+#endif
+
 // The largest of VL numbers; the order does not matter.
 INLINE float vector_max(vf x)
 {
-	float t[VL];
-	store(t, x);
-	UNROLL for (int half = VL / 2; half; half /= 2)
-		UNROLL for (int j = 0; j < half; j++) t[j] = t[j] > t[j + half] ? t[j] : t[j + half];
-	return t[0];
+#if VL == 16
+	x = vmax(x, ROUND(x, 8));
+#endif
+#if VL >= 8
+	x = vmax(x, ROUND(x, 4));
+#endif
+	x = vmax(x, ROUND(x, 2));
+	x = vmax(x, ROUND(x, 1));
+	return x[0];
 }
 
 // What the rows of a tile carry from block to block.

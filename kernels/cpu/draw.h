@@ -6,12 +6,11 @@ INLINE int is_kept(float logit, int64_t token, const grpo_cut *c)
 	return logit > c->logit || (logit == c->logit && token <= c->token);
 }
 
-// Order of floats as unsigned integers.
-INLINE uint32_t float_order(float x)
+// Logits in buckets of 1/64 below the largest; the last takes all the rest.
+INLINE int bucket_of(float logit, float max)
 {
-	uint32_t bits;
-	memcpy(&bits, &x, 4);
-	return bits & 0x80000000u ? ~bits : bits | 0x80000000u;
+	float d = (max - logit) * 64;
+	return d < BUCKETS - 1 ? (int)d : BUCKETS - 1;
 }
 
 static int by_likelihood(const void *a, const void *b)
@@ -26,27 +25,26 @@ static int by_likelihood(const void *a, const void *b)
 static grpo_cut tighten(const float *l, int64_t n, float max, grpo_cut kept, int64_t count, double share, grpo_buckets *b)
 {
 	memset(b, 0, sizeof *b);
-	double total = 0, goal;
+	double total = 0, mass = 0;
 	for (int64_t v = 0; v < n; v++)
 		if (is_kept(l[v], v, &kept)) {
-			uint32_t k = float_order(l[v]) >> 16;
+			int k = bucket_of(l[v], max);
 			b->count[k]++;
 			b->mass[k] += exp1(l[v] - max);
 		}
-	for (int k = BUCKETS - 1; k >= 0; k--) total += b->mass[k];
-	goal = share * total;
+	for (int k = 0; k < BUCKETS; k++) total += b->mass[k];
+	double goal = share * total;
 	int64_t seen = 0;
-	double mass = 0;
-	int k = BUCKETS - 1;
-	for (; k >= 0 && seen + b->count[k] < count && mass + b->mass[k] < goal; k--) {
-		seen += b->count[k];
-		mass += b->mass[k];
+	int at = 0;
+	for (; at < BUCKETS && seen + b->count[at] < count && mass + b->mass[at] < goal; at++) {
+		seen += b->count[at];
+		mass += b->mass[at];
 	}
-	if (k < 0)
+	if (at == BUCKETS)
 		return kept;
 	int64_t members = 0;
 	for (int64_t v = 0; v < n; v++)
-		if (float_order(l[v]) >> 16 == (uint32_t)k && is_kept(l[v], v, &kept))
+		if (bucket_of(l[v], max) == at && is_kept(l[v], v, &kept))
 			b->members[members++] = (grpo_cut){l[v], v};
 	qsort(b->members, members, sizeof(grpo_cut), by_likelihood);
 	for (int64_t i = 0; i < members; i++) {

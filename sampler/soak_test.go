@@ -1,0 +1,73 @@
+package sampler
+
+import (
+	"context"
+	"math/rand/v2"
+	"os"
+	"runtime"
+	"strconv"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Many requests with random lengths, stops and cancellations end with every block free and steady
+// memory. GRPO_SOAK sets their number.
+func TestSoak(t *testing.T) {
+	n := 1000
+	if s := os.Getenv("GRPO_SOAK"); s != "" {
+		var err error
+		n, err = strconv.Atoi(s)
+		require.NoError(t, err)
+	}
+	b := openCPU(0)
+	defer b.Close()
+	p := open(t, b, "qwen3-tied", "adapter")
+	e := engine(t, p, Options{MaxLength: 96, MaxSequences: 12, TokenBudget: 64, CacheBytes: int64(p.BlockBytes()) * 20})
+	rng := rand.New(rand.NewPCG(3, 4))
+	finished, cancelled := 0, 0
+	var early, late runtime.MemStats
+	for done := 0; done < n; {
+		batch := make([]Request, 1+rng.IntN(30))
+		for i := range batch {
+			prompt := make([]int32, 1+rng.IntN(60))
+			for k := range prompt {
+				prompt[k] = int32(rng.IntN(p.Vocab))
+			}
+			batch[i] = Request{Prompt: prompt, N: 1 + rng.IntN(4), Key: Key{Problem: done + i},
+				Params: Params{Temperature: rng.Float32() * 2, TopK: rng.IntN(3) * 10, MaxTokens: 1 + rng.IntN(36),
+					StopTokens: []int32{int32(rng.IntN(p.Vocab)), int32(rng.IntN(p.Vocab))}}}
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		left := -1
+		if rng.IntN(4) == 0 {
+			left = rng.IntN(200)
+		}
+		_, err := e.Sample(ctx, batch, Events{
+			Token: func(int, int, int32) {
+				if left--; left == 0 {
+					cancel()
+				}
+			},
+			Done: func(Rollout) { finished++ },
+		})
+		cancel()
+		if err != nil {
+			require.ErrorIs(t, err, context.Canceled)
+			cancelled++
+		}
+		require.Equal(t, e.Blocks, e.FreeBlocks())
+		done += len(batch)
+		if early.Mallocs == 0 && done > n/4 {
+			runtime.GC()
+			runtime.ReadMemStats(&early)
+		}
+	}
+	runtime.GC()
+	runtime.ReadMemStats(&late)
+	t.Logf("%d completions, %d cancelled calls, %d pre-emptions; heap %d kB, at a quarter %d kB",
+		finished, cancelled, e.Preempted, late.HeapAlloc>>10, early.HeapAlloc>>10)
+	require.Positive(t, cancelled)
+	require.Positive(t, e.Preempted)
+	require.Less(t, float64(late.HeapAlloc), 1.2*float64(early.HeapAlloc)+1<<20)
+}
