@@ -24,6 +24,32 @@ INLINE vf vmin(vf a, vf b) { return pick((vi)(a < b), a, b); }
 INLINE int64_t min64(int64_t a, int64_t b) { return a < b ? a : b; }
 INLINE int64_t max64(int64_t a, int64_t b) { return a > b ? a : b; }
 
+// r[VL][VL] is transposed by interleaving halves, log2(VL) times.
+#if VL == 16
+#define ZIP_LOW(a, b) __builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23)
+#define ZIP_HIGH(a, b) __builtin_shufflevector(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31)
+#elif VL == 8
+#define ZIP_LOW(a, b) __builtin_shufflevector(a, b, 0, 8, 1, 9, 2, 10, 3, 11)
+#define ZIP_HIGH(a, b) __builtin_shufflevector(a, b, 4, 12, 5, 13, 6, 14, 7, 15)
+#else
+#define ZIP_LOW(a, b) __builtin_shufflevector(a, b, 0, 4, 1, 5)
+#define ZIP_HIGH(a, b) __builtin_shufflevector(a, b, 2, 6, 3, 7)
+#endif
+
+INLINE void transpose(vi r[VL])
+{
+	UNROLL for (int stage = 1; stage < VL; stage *= 2)
+	{
+		vi z[VL];
+		UNROLL for (int i = 0; i < VL / 2; i++)
+		{
+			z[2 * i] = ZIP_LOW(r[i], r[i + VL / 2]);
+			z[2 * i + 1] = ZIP_HIGH(r[i], r[i + VL / 2]);
+		}
+		UNROLL for (int i = 0; i < VL; i++) r[i] = z[i];
+	}
+}
+
 // A sum or maximum along a row has 16 lanes in every variant: lane j takes elements j, j+16, ….
 enum { LANES = 16, LANE_VECTORS = LANES / VL };
 
