@@ -50,7 +50,7 @@ static void turn_panel(float *block, const grpo_matrix *m, int64_t panel, int64_
 		}
 }
 
-// Asks for what turn_panel will read soon. It lies far from what is read now, where no hardware looks.
+// Asks for what turn_panel will read at the next depth. It lies far from what is read now, where no hardware looks.
 INLINE void fetch_panel(const grpo_matrix *m, int64_t panel, int64_t k, int valid)
 {
 	int column = PANEL * (m->dtype == GRPO_BF16 ? 2 : 4);
@@ -92,7 +92,7 @@ static const char *right_side(const grpo_gemm *g, int64_t panel, int64_t k, int6
 	} else if (g->b_kind == B_INPUTS) {
 		for (int64_t n = 0; n < depth; n += PANEL) {
 			int64_t p = (g->m_offset + k + n) / PANEL;
-			fetch_panel(&g->m, p + 2, c0, valid);
+			fetch_panel(&g->m, p + DEPTH / PANEL, c0, valid);
 			turn_panel(block + n * PANEL, &g->m, p, c0, valid);
 		}
 	} else {
