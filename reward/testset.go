@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/seed-7879b91d/grpo/data"
+	"github.com/seed-7879b91d/grpo/reward/sandbox"
 )
 
 // testSets fetches the tests of a problem once for all its completions that are being judged, and
@@ -23,6 +24,7 @@ type testSets struct {
 type testSet struct {
 	problem *data.Problem
 	tests   []data.Test
+	inputs  []sandbox.Input   // one for each test
 	order   []int             // indices of the tests that count, the small ones first
 	digest  [sha256.Size]byte // of all that decides about a program
 
@@ -76,7 +78,7 @@ func (s *testSet) load(ctx context.Context, maxTests int) (err error) {
 		return err
 	}
 	hash := sha256.New()
-	s.order = make([]int, len(s.tests))
+	s.order, s.inputs = make([]int, len(s.tests)), make([]sandbox.Input, len(s.tests))
 	for i := range s.tests {
 		s.order[i] = i
 		encoded, err := s.tests[i].MarshalJSON() // one at a time: together they may be large
@@ -84,9 +86,11 @@ func (s *testSet) load(ctx context.Context, maxTests int) (err error) {
 			return err
 		}
 		hash.Write(encoded)
+		s.inputs[i] = sandbox.Input{Stdin: []byte(s.tests[i].Stdin), Args: s.tests[i].Args}
+		s.tests[i].Stdin = "" // once is enough
 	}
 	hash.Sum(s.digest[:0])
-	size := func(i int) int { return inputSize(&s.tests[i]) }
+	size := func(i int) int { return inputSize(s.inputs[i]) }
 	slices.SortStableFunc(s.order, func(i, j int) int { return cmp.Compare(size(i), size(j)) })
 	if maxTests > 0 && len(s.order) > maxTests {
 		// The largest: small ones are often the examples of the statement.
@@ -95,9 +99,9 @@ func (s *testSet) load(ctx context.Context, maxTests int) (err error) {
 	return nil
 }
 
-func inputSize(t *data.Test) int {
-	n := len(t.Stdin)
-	for _, arg := range t.Args {
+func inputSize(in sandbox.Input) int {
+	n := len(in.Stdin)
+	for _, arg := range in.Args {
 		n += len(arg)
 	}
 	return n

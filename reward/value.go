@@ -12,22 +12,13 @@ import (
 	"strings"
 )
 
-// What a call returned comes as JSON with a few words added, since JSON has fewer kinds of value than
-// Python:
-//
-//	None, True, 12, 1.5, "text"   null, true, 12, 1.5, "text"; a number with neither point nor exponent is an int
-//	lists and tuples              [ … ]
-//	dicts                         {"dict": [[key, value], …]}
-//	nan, inf, -inf                {"float": "nan"}
-//	anything else                 {"other": "name of the type"}, which equals nothing
-
-// SameValue says whether a returned value, as the program's side wrote it, is the JSON value wanted,
-// as Python would compare the two after json.loads: numbers and truth values by their value, integers
-// exactly. Beyond that a tuple is a list at every depth, and a dict's integer key is the JSON text of
-// it. A tolerance above zero lets numbers differ as CloseOutput does.
+// SameValue says whether what a call returned is the JSON value wanted, as Python would compare the two
+// after json.loads: numbers and truth values by their value, integers exactly. A tuple is a list at
+// every depth, and the integer keys of a dict are the strings that JSON makes of them. A tolerance
+// above zero lets numbers differ as CloseOutput does.
 //
 // A returned value that cannot be read equals nothing; a wanted one is an error.
-func SameValue(got []byte, want json.RawMessage, tolerance float64) (bool, error) {
+func SameValue(got, want json.RawMessage, tolerance float64) (bool, error) {
 	w, err := parseJSON(want)
 	if err != nil {
 		return false, fmt.Errorf("expected value: %w", err)
@@ -55,28 +46,22 @@ func parseJSON(text []byte) (v any, err error) {
 type values struct{ tolerance float64 }
 
 func (c values) same(got, want any) bool {
-	g, ok := asNumber(got)
-	if !ok {
-		g, ok = taggedFloat(got)
-	}
-	if ok {
+	if g, ok := asNumber(got); ok {
 		w, ok := asNumber(want)
 		return ok && c.sameNumber(g, w)
 	}
 	switch g := got.(type) {
-	case nil:
-		return want == nil
-	case string:
-		return any(g) == want
 	case []any:
 		w, ok := want.([]any)
 		return ok && c.sameList(g, w)
 	case map[string]any:
 		w, ok := want.(map[string]any)
-		pairs, isDict := g["dict"].([]any)
-		return ok && isDict && c.sameDict(pairs, w)
+		return ok && c.sameDict(g, w)
+	case string:
+		w, ok := want.(string)
+		return ok && g == w
 	}
-	return false
+	return got == nil && want == nil
 }
 
 func (c values) sameList(got, want []any) bool {
@@ -91,35 +76,16 @@ func (c values) sameList(got, want []any) bool {
 	return true
 }
 
-func (c values) sameDict(pairs []any, want map[string]any) bool {
-	if len(pairs) != len(want) {
+func (c values) sameDict(got, want map[string]any) bool {
+	if len(got) != len(want) {
 		return false
 	}
-	seen := make(map[string]bool, len(pairs))
-	for _, p := range pairs {
-		pair, ok := p.([]any)
-		if !ok || len(pair) != 2 {
+	for key, w := range want {
+		if g, ok := got[key]; !ok || !c.same(g, w) {
 			return false
 		}
-		key, ok := dictKey(pair[0])
-		w, wanted := want[key]
-		if !ok || !wanted || seen[key] || !c.same(pair[1], w) {
-			return false
-		}
-		seen[key] = true
 	}
 	return true
-}
-
-// dictKey is the key as JSON can write it.
-func dictKey(key any) (string, bool) {
-	switch k := key.(type) {
-	case string:
-		return k, true
-	case json.Number:
-		return k.String(), isInt(k.String())
-	}
-	return "", false
 }
 
 // number is an int, whose digits are kept, or a float.
@@ -138,32 +104,16 @@ func asNumber(v any) (number, bool) {
 	return number{}, false
 }
 
-// taggedFloat reads the floats that JSON cannot write.
-func taggedFloat(v any) (number, bool) {
-	tagged, _ := v.(map[string]any)
-	switch tagged["float"] {
-	case "nan":
-		return number{float: math.NaN()}, true
-	case "inf":
-		return number{float: math.Inf(1)}, true
-	case "-inf":
-		return number{float: math.Inf(-1)}, true
-	}
-	return number{}, false
-}
-
 func parseNumber(text string) number {
 	switch {
 	case text == "-0":
 		return number{digits: "0"}
-	case isInt(text):
+	case !strings.ContainsAny(text, ".eE"):
 		return number{digits: text}
 	}
 	f, _ := strconv.ParseFloat(text, 64) // beyond the range is infinite, as in Python
 	return number{float: f}
 }
-
-func isInt(text string) bool { return !strings.ContainsAny(text, ".eE") }
 
 func (c values) sameNumber(got, want number) bool {
 	return sameNumber(got, want) || c.tolerance > 0 && isClose(got.nearest(), want.nearest(), c.tolerance)

@@ -46,33 +46,23 @@ func TestSameValue(t *testing.T) {
 		{`9007199254740992`, `9007199254740992.0`, true},
 		{`100000000000000000`, `1e17`, true},
 		{`1e300`, `1`, false},
-		{`{"float":"nan"}`, `1`, false},
-		{`{"float":"inf"}`, `1e999`, true},
-		{`{"float":"-inf"}`, `-1e999`, true},
-		{`{"float":"-inf"}`, `1e999`, false},
-		{`{"float":"inf"}`, `{"float":"inf"}`, false},
-		{`{"float":"big"}`, `1`, false},
+		{`1e999`, `1e999`, true},
+		{`1e999`, `1`, false},
+		{`NaN`, `1`, false},
+		{`Infinity`, `1e999`, false},
 
 		{`[]`, `[]`, true},
 		{`[1,[2,"x"]]`, `[1,[2,"x"]]`, true},
 		{`[1,2]`, `[2,1]`, false},
 		{`[1]`, `[1,1]`, false},
 		{`[]`, `{}`, false},
-		{`{"dict":[]}`, `{}`, true},
-		{`{"dict":[]}`, `[]`, false},
-		{`{"dict":[["a",1],["b",[2]]]}`, `{"b":[2],"a":1}`, true},
-		{`{"dict":[[1,"x"]]}`, `{"1":"x"}`, true},
-		{`{"dict":[["1","x"]]}`, `{"1":"x"}`, true},
-		{`{"dict":[[1.0,"x"]]}`, `{"1":"x"}`, false},
-		{`{"dict":[[1,"x"],["1","x"]]}`, `{"1":"x","2":"x"}`, false},
-		{`{"dict":[["a",1]]}`, `{"a":2}`, false},
-		{`{"dict":[["a",1]]}`, `{"b":1}`, false},
-		{`{"dict":[["a"]]}`, `{"a":1}`, false},
-		{`{"dict":[[["a"],1]]}`, `{"a":1}`, false},
-		{`{"dict":1}`, `{"dict":1}`, false},
-		{`{"dict":[["dict",1]]}`, `{"dict":1}`, true},
-		{`{"other":"set"}`, `{"other":"set"}`, false},
-		{`{"other":"AlwaysEqual"}`, `3`, false},
+		{`{}`, `{}`, true},
+		{`{}`, `[]`, false},
+		{`{}`, `null`, false},
+		{`{"a":1,"b":[2]}`, `{"b":[2],"a":true}`, true},
+		{`{"a":1}`, `{"a":2}`, false},
+		{`{"a":1}`, `{"b":1}`, false},
+		{`{"a":1,"b":1}`, `{"a":1}`, false},
 
 		{``, `null`, false},
 		{`3 3`, `3`, false},
@@ -80,7 +70,7 @@ func TestSameValue(t *testing.T) {
 		{strings.Repeat("[", 1e6), `[]`, false},
 	}
 	for _, tt := range tests {
-		same, err := SameValue([]byte(tt.got), json.RawMessage(tt.want), 0)
+		same, err := SameValue(json.RawMessage(tt.got), json.RawMessage(tt.want), 0)
 		require.NoError(t, err)
 		require.Equal(t, tt.same, same, "%.60s, wanted %s", tt.got, tt.want)
 	}
@@ -88,14 +78,14 @@ func TestSameValue(t *testing.T) {
 	require.ErrorContains(t, err, "expected value")
 
 	for tolerance, want := range map[float64]bool{0: false, 1e-9: false, 1e-6: true} {
-		same, err := SameValue([]byte(`[1.0000001,{"dict":[["a",2]]}]`), json.RawMessage(`[1,{"a":2.0000001}]`), tolerance)
+		same, err := SameValue(json.RawMessage(`[1.0000001,{"a":2}]`), json.RawMessage(`[1,{"a":2.0000001}]`), tolerance)
 		require.NoError(t, err)
 		require.Equal(t, want, same)
 	}
 }
 
 func FuzzSameValue(f *testing.F) {
-	for _, s := range []string{`1`, `[1,{"dict":[[1,2]]}]`, `{"float":"nan"}`, `{"dict":[["a",null]]}`, `1e999`, `"\ud800"`, `-0.0`} {
+	for _, s := range []string{`1`, `[1,{"a":null}]`, `1e999`, `"\ud800"`, `-0.0`} {
 		f.Add([]byte(s), []byte(s))
 	}
 	f.Fuzz(func(t *testing.T, got, want []byte) {
@@ -106,10 +96,9 @@ func FuzzSameValue(f *testing.F) {
 		if close, _ := SameValue(got, want, 1e-6); same && !close {
 			t.Fatalf("%s and %s: equal but not close", got, want)
 		}
-		// JSON without objects is its own encoding, and every value but NaN equals itself.
-		if v, err := parseJSON(want); err == nil && !strings.Contains(string(want), "{") {
+		if _, err := parseJSON(want); err == nil {
 			if same, err := SameValue(want, want, 0); !same || err != nil {
-				t.Fatalf("%s differs from itself (%v): %v", want, v, err)
+				t.Fatalf("%s differs from itself: %v", want, err)
 			}
 		}
 	})

@@ -1,0 +1,94 @@
+package reward
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/seed-7879b91d/grpo/data"
+	"github.com/seed-7879b91d/grpo/reward/sandbox"
+)
+
+// fake is a Runner whose programs are Go functions, by the text of the program.
+type fake struct {
+	programs map[string]func(in sandbox.Input) sandbox.Result
+	runs     atomic.Int64
+	slots    chan struct{} // where set, bounds the runs under way
+
+	mu     sync.Mutex
+	limits []sandbox.Limits
+	groups []string
+	broken int // runs that are still to fail
+}
+
+func (f *fake) Run(ctx context.Context, group string, prog sandbox.Program, inputs []sandbox.Input, l sandbox.Limits, each func(int, sandbox.Result) bool) error {
+	f.mu.Lock()
+	f.limits, f.groups = append(f.limits, l), append(f.groups, group)
+	broken := f.broken > 0
+	if broken {
+		f.broken--
+	}
+	f.mu.Unlock()
+	if broken {
+		return &sandbox.InfraError{Attempts: 3, Err: errors.New("the cell is gone")}
+	}
+	program := f.programs[prog.Code+prog.Call]
+	if program == nil {
+		program = func(sandbox.Input) sandbox.Result {
+			return sandbox.Result{Status: sandbox.CE, Stderr: "no such program"}
+		}
+	}
+	for i, in := range inputs {
+		if f.slots != nil {
+			select {
+			case f.slots <- struct{}{}:
+			case <-ctx.Done():
+			}
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		f.runs.Add(1)
+		r := program(in)
+		r.CPU = time.Millisecond
+		if f.slots != nil {
+			<-f.slots
+		}
+		if !each(i, r) {
+			break
+		}
+	}
+	return nil
+}
+
+func prints(text string) sandbox.Result {
+	return sandbox.Result{Status: sandbox.OK, Stdout: []byte(text)}
+}
+
+func returns(value string) sandbox.Result {
+	return sandbox.Result{Status: sandbox.OK, Value: json.RawMessage(value)}
+}
+
+func ends(s sandbox.Status) func(sandbox.Input) sandbox.Result {
+	return func(sandbox.Input) sandbox.Result { return sandbox.Result{Status: s} }
+}
+
+func echo(in sandbox.Input) sandbox.Result { return prints(string(in.Stdin)) }
+
+// fenced is a completion with the program.
+func fenced(code string) string { return "So:\n```python\n" + code + "\n```\n" }
+
+// echoProblem wants its input back, n times.
+func echoProblem(id string, n int) *data.Problem {
+	tests := make([]data.Test, n)
+	for i := range tests {
+		text := strings.Repeat("x", n-i) // the first is the largest
+		tests[i] = data.Test{Stdin: text, Stdout: text}
+	}
+	p := data.Problem{ID: id, Kind: data.Stdin}.WithTests(tests...)
+	return &p
+}

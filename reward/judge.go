@@ -1,0 +1,223 @@
+package reward
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"github.com/seed-7879b91d/grpo/data"
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/reward/sandbox"
+)
+
+// Truncation says what becomes of a completion that was cut off at the length limit.
+type Truncation string
+
+const (
+	GradeTruncated    Truncation = "grade"    // score it as any other
+	MaskTruncated     Truncation = "mask"     // leave it out of its group, unseen
+	PenaliseTruncated Truncation = "penalise" // score it as one without a program, unseen
+)
+
+// Rules are what a reward is made by.
+type Rules struct {
+	Weights     Weights
+	OnTruncated Truncation // "" is GradeTruncated
+	// Timeout is the processor time of one test whose problem sets none; 0 is 6 s.
+	Timeout time.Duration
+	// MaxTests, above zero, judges by that many tests of a problem: those with the largest inputs.
+	MaxTests int
+	// InfraLimit is how many of 256 completions the sandbox may fail before grading stops; 0 is 8.
+	InfraLimit int
+}
+
+// Judge is the Grader that runs programs on tests, and asks the reward file where there is one.
+type Judge struct {
+	rules   Rules
+	tester  tester
+	checker checker
+	custom  *custom // nil without a reward file
+	infra   infraWatch
+	graded  atomic.Int64
+	cached  atomic.Int64
+}
+
+// NewJudge makes a judge over runners. Submissions run in the first. Checkers run in trusted, which no
+// submission ever sees. customs, where it is not nil, runs compute_reward, and has it loaded.
+func NewJudge(rules Rules, submissions, trusted, customs Runner) *Judge {
+	rules.OnTruncated = cmp.Or(rules.OnTruncated, GradeTruncated)
+	rules.Timeout = cmp.Or(rules.Timeout, 6*time.Second)
+	rules.InfraLimit = cmp.Or(rules.InfraLimit, 8)
+	limits := sandbox.Limits{CPU: rules.Timeout}
+	j := &Judge{
+		rules:   rules,
+		checker: checker{runner: trusted, limits: limits},
+		infra:   infraWatch{limit: rules.InfraLimit},
+	}
+	if customs != nil {
+		j.custom = &custom{runner: customs, limits: limits}
+	}
+	patience := 1
+	if rules.Weights.Fraction != 0 {
+		patience = 3
+	}
+	j.tester = tester{
+		runner: submissions, checker: &j.checker, limits: limits, patience: patience,
+		sets: newTestSets(rules.MaxTests), seen: newFlights[[sha256.Size]byte, outcome](rememberedPrograms),
+	}
+	return j
+}
+
+// Check refuses rules that cannot be meant.
+func (r Rules) Check() error {
+	switch {
+	case r.OnTruncated != "" && r.OnTruncated != GradeTruncated && r.OnTruncated != MaskTruncated && r.OnTruncated != PenaliseTruncated:
+		return badinput.Errorf("on_truncated=%s: expected grade, mask or penalise", r.OnTruncated)
+	case r.Timeout < 0 || r.Timeout > time.Hour:
+		return badinput.Errorf("reward_timeout=%s: expected a time up to 1h", r.Timeout)
+	case r.MaxTests < 0:
+		return badinput.Errorf("max_tests=%d: expected 0 for all tests, or more", r.MaxTests)
+	case r.InfraLimit < 0:
+		return badinput.Errorf("infra_limit=%d: expected a count above 0", r.InfraLimit)
+	}
+	return nil
+}
+
+// Grade scores one completion.
+func (j *Judge) Grade(ctx context.Context, c Completion) (s Score, err error) {
+	if err := j.infra.stopped(); err != nil {
+		return s, err
+	}
+	j.graded.Add(1)
+	c.Group = cmp.Or(c.Group, c.Problem.ID)
+	s.Total = c.Problem.NumTests
+	if j.rules.MaxTests > 0 {
+		s.Total = min(s.Total, j.rules.MaxTests)
+	}
+	if c.MaxTokens > 0 {
+		s.Components.Length = float64(c.Tokens) / float64(c.MaxTokens)
+	}
+	if c.Truncated && j.rules.OnTruncated == MaskTruncated {
+		s.Excluded = ExcludedTruncated
+		return s, nil
+	}
+	if c.Truncated && j.rules.OnTruncated == PenaliseTruncated {
+		s.Components.Format = -1
+		s.Reward = j.rules.Weights.Apply(s.Components)
+		return s, nil
+	}
+	used, err := j.measure(ctx, c, &s)
+	if err != nil {
+		return Score{}, err
+	}
+	if used {
+		if err := j.infra.note(s); err != nil {
+			return Score{}, err
+		}
+	}
+	s.Reward = j.rules.Weights.Apply(s.Components)
+	return s, nil
+}
+
+// measure fills in the components, and says whether a sandbox was needed.
+func (j *Judge) measure(ctx context.Context, c Completion, s *Score) (used bool, err error) {
+	code, ok := c.Text, true
+	if !c.Bare {
+		code, ok = Extract(c.Text)
+	}
+	if !ok {
+		s.Components.Format = -1
+	} else if s.Total > 0 {
+		used = true
+		if err := j.test(ctx, c, code, s); err != nil {
+			return used, err
+		}
+	}
+	if j.custom == nil {
+		return used, nil
+	}
+	truth, err := groundTruth(ctx, c.Problem)
+	if err != nil {
+		return true, err
+	}
+	var note string
+	s.Components.Custom, note, err = j.custom.score(ctx, c.Group, c.Text, truth)
+	if broken := (*sandbox.InfraError)(nil); errors.As(err, &broken) {
+		s.Excluded, note, err = ExcludedInfra, broken.Error(), nil
+	}
+	s.Note = cmp.Or(s.Note, note)
+	return true, err
+}
+
+// test runs the program and fills in what the tests say about it.
+func (j *Judge) test(ctx context.Context, c Completion, code string, s *Score) error {
+	o, cached, err := j.tester.test(ctx, c.Group, c.Problem, code)
+	if err != nil {
+		return err
+	}
+	s.Verdict, s.Passed, s.Total, s.Tests, s.CPU, s.Note, s.Cached = o.verdict, o.passed, o.total, o.tests, o.cpu, o.note, cached
+	if cached {
+		j.cached.Add(1)
+	}
+	switch o.verdict {
+	case INFRA:
+		s.Excluded = ExcludedInfra
+		return nil
+	case AC:
+		s.Components.Correct = 1
+	}
+	if o.verdict != CE {
+		s.Components.Compile = 1
+	}
+	s.Components.Fraction = float64(o.passed) / float64(o.total)
+	return nil
+}
+
+// groundTruth is what compute_reward is told about the problem: its own ground_truth where its row had
+// one, else its tests as JSON.
+func groundTruth(ctx context.Context, p *data.Problem) (string, error) {
+	var meta struct {
+		GroundTruth *string `json:"ground_truth"`
+	}
+	if json.Unmarshal(p.Metadata, &meta) == nil && meta.GroundTruth != nil {
+		return *meta.GroundTruth, nil
+	}
+	tests, err := p.Tests(ctx)
+	if err != nil {
+		return "", err
+	}
+	text, err := data.EncodeTests(tests)
+	return string(text), err
+}
+
+// Stats count what a judge has seen.
+type Stats struct {
+	Graded int64 `json:"graded"`
+	Cached int64 `json:"cached"`
+	// Infra counts completions that were left out because the sandbox failed.
+	Infra int64 `json:"infra"`
+	// CheckerErrors and CustomErrors count answers on which the author's code failed; LastCustomError
+	// is the last such failure of the reward file.
+	CheckerErrors   int64  `json:"checker_errors"`
+	CustomErrors    int64  `json:"custom_errors"`
+	LastCustomError string `json:"last_custom_error,omitempty"`
+}
+
+// Stats are the counts so far.
+func (j *Judge) Stats() Stats {
+	s := Stats{
+		Graded: j.graded.Load(), Cached: j.cached.Load(),
+		Infra: j.infra.total(), CheckerErrors: j.checker.failed.Load(),
+	}
+	if j.custom != nil {
+		s.CustomErrors = j.custom.failed.Load()
+		if last := j.custom.last.Load(); last != nil {
+			s.LastCustomError = *last
+		}
+	}
+	return s
+}

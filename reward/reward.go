@@ -1,0 +1,118 @@
+// Package reward turns a completion into a score: it finds the program in the text, runs it on the
+// tests of its problem, compares the answers, and weighs what came out.
+//
+// A program is given inputs and gives back outputs; what it should have answered stays here. So a
+// program that looks around finds nothing to copy, and one that claims success has answered nothing.
+// A program that fails is a score. A machine that fails is not: the sample is left out of its group,
+// and when too many are, grading stops with an error.
+//
+// The package knows neither how programs are kept from doing harm (a Runner does), nor tokens, nor
+// advantages, nor what a group is for.
+package reward
+
+import (
+	"context"
+	"iter"
+
+	"github.com/seed-7879b91d/grpo/data"
+	"github.com/seed-7879b91d/grpo/reward/sandbox"
+)
+
+// Runner runs a program on inputs, in their order, and hands each result over until each returns
+// false. Groups get turns equally. A failure of the machine is an error that wraps a
+// *sandbox.InfraError, after the runner has tried again; it is never a result.
+type Runner interface {
+	Run(ctx context.Context, group string, prog sandbox.Program, inputs []sandbox.Input, l sandbox.Limits,
+		each func(i int, r sandbox.Result) (more bool)) error
+}
+
+// Completion is an answer of the model, to be scored.
+type Completion struct {
+	// Problem is what was asked. Completions of one problem should share the pointer: its tests are
+	// then fetched once for those that are judged together.
+	Problem *data.Problem
+	// Group names the completions that wait together for their turn in the sandbox; empty is the ID
+	// of the problem.
+	Group string
+	// Text is what the model wrote. Where Bare is set it is a program, without prose or fences.
+	Text string
+	Bare bool
+	// Truncated says that the model was cut off at the length limit.
+	Truncated bool
+	// Tokens of MaxTokens were used; both may be unknown, 0.
+	Tokens, MaxTokens int
+}
+
+// Grader scores completions. Many goroutines may call Grade at once. What is wrong with a completion
+// is a Score; an error ends the run.
+type Grader interface {
+	Grade(ctx context.Context, c Completion) (Score, error)
+}
+
+// Stream scores completions as they come in, up to ahead of them at a time, and yields the scores in
+// the order the completions came. It ends with the first error, and when the loop over it does.
+func Stream(ctx context.Context, g Grader, in <-chan Completion, ahead int) iter.Seq2[Score, error] {
+	type result struct {
+		score Score
+		err   error
+	}
+	return func(yield func(Score, error) bool) {
+		ctx, cancel := context.WithCancel(ctx)
+		pending := make(chan chan result, max(ahead, 1)-1)
+		go func() {
+			defer close(pending)
+			for {
+				done := make(chan result, 1)
+				select {
+				case c, ok := <-in:
+					if !ok {
+						return
+					}
+					select {
+					case pending <- done:
+					case <-ctx.Done():
+						return
+					}
+					go func() {
+						score, err := g.Grade(ctx, c)
+						done <- result{score, err}
+					}()
+				case <-ctx.Done():
+					return
+				}
+			}
+		}()
+		defer func() {
+			cancel()
+			for done := range pending { // wait for those under way
+				<-done
+			}
+		}()
+		for done := range pending {
+			r := <-done
+			if !yield(r.score, r.err) || r.err != nil {
+				return
+			}
+		}
+		if ctx.Err() != nil {
+			yield(Score{}, context.Cause(ctx))
+		}
+	}
+}
+
+// All scores completions together and returns the scores in their order.
+func All(ctx context.Context, g Grader, completions []Completion) ([]Score, error) {
+	in := make(chan Completion, len(completions))
+	for _, c := range completions {
+		in <- c
+	}
+	close(in)
+	scores := make([]Score, 0, len(completions))
+	for score, err := range Stream(ctx, g, in, len(completions)) {
+		if err != nil {
+			return nil, err
+		}
+		scores = append(scores, score)
+	}
+	return scores, nil
+}

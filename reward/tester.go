@@ -1,0 +1,234 @@
+package reward
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/seed-7879b91d/grpo/data"
+	"github.com/seed-7879b91d/grpo/reward/sandbox"
+)
+
+// tester finds the verdicts of programs.
+type tester struct {
+	runner  Runner
+	checker *checker
+	limits  sandbox.Limits
+	// patience is how many tests may use up a whole limit before the rest are given up as failed.
+	patience int
+	sets     *testSets
+	seen     *flights[[sha256.Size]byte, outcome]
+}
+
+// outcome is what the tests say about a program.
+type outcome struct {
+	verdict Verdict
+	passed  int
+	total   int // tests that count
+	tests   []Verdict
+	cpu     time.Duration
+	note    string
+}
+
+// rememberedPrograms bounds the cache of verdicts.
+const rememberedPrograms = 1 << 15
+
+// test runs a program on the tests of p, or remembers an equal one. A failure of the sandbox is the
+// verdict INFRA, which is not remembered.
+func (t *tester) test(ctx context.Context, group string, p *data.Problem, code string) (o outcome, cached bool, err error) {
+	set, err := t.sets.acquire(ctx, p)
+	if err != nil {
+		return o, false, err
+	}
+	defer t.sets.release(set)
+	return t.seen.do(ctx, t.key(set, code), func() (outcome, bool, error) {
+		r := run{tester: t, group: group, set: set, program: sandbox.Program{Code: code, Call: p.FuncName}}
+		err := r.all(ctx)
+		var broken *sandbox.InfraError
+		if errors.As(err, &broken) {
+			return outcome{verdict: INFRA, total: len(set.order), tests: r.tests, cpu: r.cpu, note: broken.Error()}, false, nil
+		}
+		return r.outcome(), err == nil, err
+	})
+}
+
+// key is a hash of all that the verdict depends on, but for what is the same in a tester throughout: the
+// interpreter and the limits that a problem leaves open.
+func (t *tester) key(set *testSet, code string) (key [sha256.Size]byte) {
+	p := set.problem
+	hash := sha256.New()
+	fmt.Fprintf(hash, "%q %q %d %d %g %q %x %q", p.Kind, p.FuncName, p.TimeMS, p.MemoryMB, p.Tolerance, p.Checker, set.digest, code)
+	hash.Sum(key[:0])
+	return key
+}
+
+// run is one program on its way through the tests.
+type run struct {
+	*tester
+	group     string
+	set       *testSet
+	program   sandbox.Program
+	tests     []Verdict
+	cpu       time.Duration
+	note      string
+	exhausted int
+	stopped   bool
+}
+
+// all runs the tests in the order of their size, so that what is given up is what costs most.
+func (r *run) all(ctx context.Context) error {
+	r.tests = make([]Verdict, len(r.set.tests))
+	for order := r.set.order; len(order) > 0 && !r.stopped; {
+		limits := r.limitsOf(order[0])
+		n := 1
+		for n < len(order) && r.set.problem.Checker == "" && r.limitsOf(order[n]) == limits {
+			n++
+		}
+		if err := r.batch(ctx, order[:n], limits); err != nil {
+			return err
+		}
+		order = order[n:]
+	}
+	return nil
+}
+
+// batch runs tests of equal limits. Where a checker decides there is one test only, so that no slot
+// is held while it thinks.
+func (r *run) batch(ctx context.Context, order []int, limits sandbox.Limits) error {
+	inputs := make([]sandbox.Input, len(order))
+	for i, test := range order {
+		inputs[i] = r.set.inputs[test]
+	}
+	var last sandbox.Result
+	var failed error
+	ran := 0
+	err := r.runner.Run(ctx, r.group, r.program, inputs, limits, func(i int, result sandbox.Result) bool {
+		ran++
+		r.cpu += result.CPU
+		if last = result; r.set.problem.Checker == "" {
+			r.tests[order[i]], failed = r.verdict(order[i], result)
+			r.count(r.tests[order[i]])
+		}
+		return !r.stopped && failed == nil
+	})
+	switch {
+	case failed != nil:
+		return failed
+	case err != nil:
+		return err
+	case ran < len(order) && !r.stopped:
+		return fmt.Errorf("problem %s: the sandbox ran %d of %d tests and said nothing", r.set.problem.ID, ran, len(order))
+	case r.set.problem.Checker != "":
+		r.tests[order[0]], err = r.checked(ctx, order[0], last)
+		r.count(r.tests[order[0]])
+	}
+	return err
+}
+
+// count stops the run when more of it would only cost.
+func (r *run) count(v Verdict) {
+	switch v {
+	case CE:
+		r.stopped = true
+	case TLE, MLE, OLE:
+		r.exhausted++
+		r.stopped = r.exhausted >= r.patience
+	}
+}
+
+// limitsOf are those of a test, else of its problem, else of the tester.
+func (r *run) limitsOf(test int) sandbox.Limits {
+	own := r.set.tests[test].Limits.Or(r.set.problem.Limits)
+	limits := r.limits
+	if own.TimeMS > 0 {
+		limits.CPU = own.Time()
+	}
+	if own.MemoryMB > 0 {
+		limits.Memory = own.Memory()
+	}
+	return limits
+}
+
+// ended is the verdict of a run that gave no answer to look at, and "" of one that did.
+func ended(s sandbox.Status) Verdict {
+	switch s {
+	case sandbox.OK:
+		return ""
+	case sandbox.TLE:
+		return TLE
+	case sandbox.MLE:
+		return MLE
+	case sandbox.OLE:
+		return OLE
+	case sandbox.CE:
+		return CE
+	}
+	return RTE
+}
+
+// verdict compares an answer.
+func (r *run) verdict(test int, result sandbox.Result) (Verdict, error) {
+	if v := ended(result.Status); v != "" {
+		return v, nil
+	}
+	right, err := right(&r.set.tests[test], result, r.set.problem.Tolerance)
+	if err != nil {
+		return "", fmt.Errorf("problem %s: %w", r.set.problem.ID, err)
+	}
+	return map[bool]Verdict{true: AC, false: WA}[right], nil
+}
+
+// right says whether the answer is the one wanted.
+func right(t *data.Test, result sandbox.Result, tolerance float64) (bool, error) {
+	switch {
+	case t.Kind() == data.Call && result.Value == nil:
+		return false, nil
+	case t.Kind() == data.Call:
+		same, err := SameValue(result.Value, t.Returns, tolerance)
+		if same || err != nil || !t.UnwrapOK {
+			return same, err
+		}
+		var list []json.RawMessage
+		if err := json.Unmarshal(t.Returns, &list); err != nil || len(list) != 1 {
+			return false, fmt.Errorf("expected value: unwrap_ok wants a list of one element, found %.40s", t.Returns)
+		}
+		return SameValue(result.Value, list[0], tolerance)
+	case tolerance > 0:
+		return CloseOutput(result.Stdout, t.Stdout, tolerance), nil
+	}
+	return SameOutput(result.Stdout, t.Stdout), nil
+}
+
+// checked asks the problem's own checker.
+func (r *run) checked(ctx context.Context, test int, result sandbox.Result) (Verdict, error) {
+	if v := ended(result.Status); v != "" {
+		return v, nil
+	}
+	t := &r.set.tests[test]
+	if t.Kind() == data.Call && result.Value == nil {
+		return WA, nil
+	}
+	right, note, err := r.checker.check(ctx, r.group, r.set.problem.Checker, t, r.set.inputs[test], result)
+	if note != "" {
+		r.note = note
+	}
+	return map[bool]Verdict{true: AC, false: WA}[right], err
+}
+
+// outcome sums up. The verdict is that of the first failure, in the order that the tests were given.
+func (r *run) outcome() outcome {
+	o := outcome{verdict: AC, total: len(r.set.order), tests: r.tests, cpu: r.cpu, note: r.note}
+	for _, test := range slices.Sorted(slices.Values(r.set.order)) {
+		switch v := r.tests[test]; {
+		case v == AC:
+			o.passed++
+		case v != "" && o.verdict == AC:
+			o.verdict = v
+		}
+	}
+	return o
+}
