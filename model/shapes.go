@@ -67,3 +67,28 @@ func (c Config) Flops(rank, T int) float64 {
 	perLayer := 4*float64(block) + 6*float64(adapter) + 3.5*attention
 	return float64(c.Layers)*perLayer + 4*float64(c.Vocab*c.Hidden)
 }
+
+// LeastTime is the time in seconds below which no machine of that arithmetic and memory can run rows
+// of sequences sequences through the frozen model: every product computed once, every weight and the
+// cache of context positions read once. Logits are of one row of each sequence.
+func (c Config) LeastTime(rows, context, sequences int, flops, bytesPerSecond float64) float64 {
+	weights := c.Vocab * c.Hidden
+	work := 2 * float64(weights) * float64(sequences)
+	for _, s := range c.layerSlots(0) {
+		if !s.vector {
+			weights += c.Layers * s.size()
+			work += 2 * float64(c.Layers*s.size()) * float64(rows)
+		}
+	}
+	perSequence := rows / sequences
+	attended := float64(context)
+	if perSequence > 1 {
+		attended = float64(perSequence) / 2 // causal
+	}
+	work += 4 * attended * float64(c.Layers*c.Heads.OutWidth()) * float64(rows)
+	cached := 0
+	if perSequence == 1 {
+		cached = sequences * context * c.BlockBytes() / kernels.CacheBlock
+	}
+	return max(work/flops, (2*float64(weights)+float64(cached))/bytesPerSecond)
+}

@@ -79,7 +79,7 @@ func newRoot() *cobra.Command {
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return badinput.Errorf("%w (see '%s --help')", err, cmd.CommandPath())
 	})
-	root.AddCommand(newScoreCmd(), newReplayCmd(), newMergeCmd(), newBenchCmd())
+	root.AddCommand(newScoreCmd(), newReplayCmd(), newMergeCmd(), newSampleCmd(), newBenchCmd())
 	root.AddCommand(newTokenizeCmd())
 	root.AddCommand(newDataCmd())
 	return root

@@ -1,0 +1,240 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed-7879b91d/grpo/data/chat"
+	"github.com/seed-7879b91d/grpo/data/tokenizer"
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/jsonl"
+	"github.com/seed-7879b91d/grpo/kernels"
+	"github.com/seed-7879b91d/grpo/model"
+	"github.com/seed-7879b91d/grpo/sampler"
+)
+
+// sampleFlags are what the verb sample understands.
+type sampleFlags struct {
+	policyFlags
+	prompt, messages, tokens string
+	renderer                 string
+	n                        int
+	seed                     uint64
+	params                   sampler.Params
+	stop                     []string
+	json                     bool
+	engine                   sampler.Options
+}
+
+func newSampleCmd() *cobra.Command {
+	var f sampleFlags
+	cmd := &cobra.Command{
+		Use:   "sample --model DIR [--adapter DIR] (--prompt TEXT | --messages FILE | --tokens FILE)",
+		Short: "Completions of prompts",
+		Long: `Draws completions in the chat format of the model and streams them to the terminal; with --json, writes
+one line per completion: {"prompt":i,"sample":j,"tokens":[…],"logprobs":[…],"text":"…","finish_reason":"stop|length"}.
+
+--messages reads JSON Lines {"messages":[{"role":"user","content":"…"}]}; --tokens reads JSON Lines
+{"tokens":[…]}, prompts as they are, and needs no tokenizer. A completion depends on the seed, on its
+prompt's place among the prompts and on its own number, not on what is sampled beside it.`,
+		Example: `  grpo sample --model ~/Qwen3-0.6B --prompt "Write a haiku in Python."
+  grpo sample --model ~/Qwen3-0.6B --adapter runs/x/adapter --messages chats.jsonl --n 4 --temperature 0.7 --json`,
+		Args: badArgs(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
+	}
+	f.register(cmd)
+	fl := cmd.Flags()
+	fl.StringVar(&f.prompt, "prompt", "", "`text` of one user message")
+	fl.StringVar(&f.messages, "messages", "", "JSON Lines `file` of conversations; - for standard input")
+	fl.StringVar(&f.tokens, "tokens", "", "JSON Lines `file` of token prompts; - for standard input")
+	fl.StringVar(&f.renderer, "renderer", "", "chat format: one of "+strings.Join(chat.Names(), ", ")+"; the model's own if not given")
+	fl.IntVar(&f.n, "n", 1, "completions per prompt")
+	fl.Uint64Var(&f.seed, "seed", 0, "seed of the draws")
+	fl.IntVar(&f.params.MaxTokens, "max-tokens", 512, "tokens of a completion at most")
+	fl.Float32Var(&f.params.Temperature, "temperature", 1, "0: always the most likely token")
+	fl.Float32Var(&f.params.TopP, "top-p", 1, "draw from the fewest tokens with this probability together")
+	fl.IntVar(&f.params.TopK, "top-k", 0, "draw from the k most likely tokens; 0: all")
+	fl.Float32Var(&f.params.MinP, "min-p", 0, "draw from tokens with this share of the most likely one's probability")
+	fl.StringArrayVar(&f.stop, "stop", nil, "`text` that ends a completion; may be given several times")
+	fl.BoolVar(&f.json, "json", false, "one line of JSON per completion")
+	fl.IntVar(&f.engine.MaxSequences, "max-sequences", 0, "completions at work at a time; 0: 64")
+	fl.Int64Var(&f.engine.CacheBytes, "cache-bytes", 0, "memory for keys and values; 0: as needed")
+	return cmd
+}
+
+func (f *sampleFlags) run(cmd *cobra.Command) error {
+	given := 0
+	for _, s := range []string{f.prompt, f.messages, f.tokens} {
+		if s != "" {
+			given++
+		}
+	}
+	if given != 1 {
+		return badinput.Errorf("--prompt, --messages, --tokens: expected exactly one of them")
+	}
+	prompts, voice, err := f.read(cmd.InOrStdin())
+	if err != nil {
+		return err
+	}
+	if f.params.StopTokens, err = f.stopTokens(voice); err != nil {
+		return err
+	}
+	if len(f.stop) > 0 {
+		if voice == nil {
+			return badinput.Errorf("--stop: needs a tokenizer, and %s has none", f.model)
+		}
+		f.params.Watch = sampler.StopStrings(f.stop, func() sampler.TextStream { return voice.NewStream(false) })
+	}
+	longest := 0
+	var requests []sampler.Request
+	for i, p := range prompts {
+		requests = append(requests, sampler.Request{Prompt: p, N: f.n, Key: sampler.Key{Seed: f.seed, Problem: i}, Params: f.params})
+		longest = max(longest, len(p))
+	}
+	return f.withPolicy(func(_ kernels.Backend, p *model.Policy) error {
+		o := f.engine
+		o.MaxLength = min(longest+max(f.params.MaxTokens, 1), p.MaxPositions)
+		if o.MaxSequences == 0 {
+			o.MaxSequences = min(64, len(requests)*max(f.n, 1))
+		}
+		e, err := sampler.New(p, o)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintln(cmd.ErrOrStderr(), e.Plan)
+		return f.sample(cmd.Context(), e, requests, voice, cmd.OutOrStdout())
+	})
+}
+
+// read gives the prompts as tokens, and the tokenizer where there is one.
+func (f *sampleFlags) read(stdin io.Reader) (prompts [][]int32, voice *tokenizer.Tokenizer, err error) {
+	if f.tokens != "" {
+		if _, err := os.Stat(filepath.Join(f.model, "tokenizer.json")); err == nil {
+			if voice, err = tokenizer.Load(f.model); err != nil {
+				return nil, nil, err
+			}
+		}
+		err = eachLine(f.tokens, stdin, func(_ int, v tokenLine) error {
+			prompts = append(prompts, v.Tokens)
+			return nil
+		})
+	} else {
+		prompts, voice, err = f.render(stdin)
+	}
+	if err == nil && len(prompts) == 0 {
+		err = badinput.Errorf("no prompts")
+	}
+	return prompts, voice, err
+}
+
+// render puts conversations into the chat format.
+func (f *sampleFlags) render(stdin io.Reader) (prompts [][]int32, voice *tokenizer.Tokenizer, err error) {
+	if voice, err = tokenizer.Load(f.model); err != nil {
+		return nil, nil, err
+	}
+	renderer, err := chat.ForModel(voice)
+	if f.renderer != "" {
+		renderer, err = chat.New(f.renderer, voice)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	add := func(messages []chat.Message) error {
+		ids, _, err := renderer.Prompt(messages)
+		prompt := make([]int32, len(ids))
+		for i, id := range ids {
+			prompt[i] = int32(id)
+		}
+		prompts = append(prompts, prompt)
+		return err
+	}
+	if f.prompt != "" {
+		return prompts, voice, add([]chat.Message{{Role: "user", Content: f.prompt}})
+	}
+	type conversation struct {
+		Messages []chat.Message `json:"messages"`
+	}
+	err = eachLine(f.messages, stdin, func(_ int, c conversation) error { return add(c.Messages) })
+	return prompts, voice, err
+}
+
+// eachLine reads JSON Lines from a file, or from standard input for "-".
+func eachLine[T any](path string, stdin io.Reader, fn func(line int, v T) error) error {
+	if path == "-" {
+		return jsonl.Each(stdin, "standard input", fn)
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return badinput.Errorf("%w", err)
+	}
+	defer file.Close()
+	return jsonl.Each(file, path, fn)
+}
+
+// stopTokens are all that the model's files and its tokenizer name.
+func (f *sampleFlags) stopTokens(voice *tokenizer.Tokenizer) ([]int32, error) {
+	stops, err := model.StopTokens(f.model)
+	if voice != nil {
+		for _, id := range voice.EOS() {
+			stops = append(stops, int32(id))
+		}
+	}
+	slices.Sort(stops)
+	return slices.Compact(stops), err
+}
+
+// sampleLine is a completion as --json prints it.
+type sampleLine struct {
+	Prompt   int                  `json:"prompt"`
+	Sample   int                  `json:"sample"`
+	Tokens   []int32              `json:"tokens"`
+	LogProbs []float32            `json:"logprobs"`
+	Text     string               `json:"text"`
+	Finish   sampler.FinishReason `json:"finish_reason"`
+}
+
+func (f *sampleFlags) sample(ctx context.Context, e *sampler.Engine, requests []sampler.Request, voice *tokenizer.Tokenizer, out io.Writer) error {
+	alone := len(requests) == 1 && f.n == 1 && !f.json && voice != nil
+	var on sampler.Events
+	if alone {
+		stream := voice.NewStream(true)
+		on.Token = func(_, _ int, token int32) { fmt.Fprint(out, stream.Push(int(token))) }
+		on.Done = func(sampler.Rollout) { fmt.Fprintln(out, stream.Flush()) }
+	} else if !f.json {
+		on.Done = func(r sampler.Rollout) {
+			fmt.Fprintf(out, "--- prompt %d, sample %d, %d tokens, %s\n%s\n", r.Request, r.Sample, len(r.Tokens), r.Finish, textOf(voice, r.Tokens))
+		}
+	}
+	rollouts, err := e.Sample(ctx, requests, on)
+	if err != nil || !f.json {
+		return err
+	}
+	enc := json.NewEncoder(out)
+	enc.SetEscapeHTML(false)
+	for _, r := range rollouts {
+		if err := enc.Encode(sampleLine{r.Request, r.Sample, r.Tokens, r.LogProbs, textOf(voice, r.Tokens), r.Finish}); err != nil {
+			return fmt.Errorf("standard output: %w", err)
+		}
+	}
+	return nil
+}
+
+// textOf is what tokens say, without control tokens; the tokens themselves where there is no tokenizer.
+func textOf(voice *tokenizer.Tokenizer, tokens []int32) string {
+	if voice == nil {
+		return ""
+	}
+	ids := make([]int, len(tokens))
+	for i, t := range tokens {
+		ids[i] = int(t)
+	}
+	return voice.Decode(ids, true)
+}

@@ -1,0 +1,47 @@
+package sampler
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// letters spells token n as the n-th letter.
+type letters struct{}
+
+func (letters) Push(token int) string { return string(rune('a' + token)) }
+
+func TestStopStringsMayStraddleTokens(t *testing.T) {
+	watch := StopStrings([]string{"bcd", ""}, func() TextStream { return letters{} })
+	for _, c := range []struct {
+		tokens []int32
+		at     int
+	}{{[]int32{0, 1, 2, 3, 4}, 3}, {[]int32{1, 2, 1, 2, 3}, 4}, {[]int32{1, 2, 2, 3}, -1}} {
+		stopped, w := -1, watch()
+		for i, token := range c.tokens {
+			if w(token) {
+				stopped = i
+				break
+			}
+		}
+		require.Equal(t, c.at, stopped, "%v", c.tokens)
+	}
+	require.Nil(t, StopStrings(nil, nil))
+}
+
+func TestStopStringsEndCompletions(t *testing.T) {
+	b := openCPU(0)
+	defer b.Close()
+	p := open(t, b, "qwen3-tied", "")
+	e := engine(t, p, Options{MaxLength: 64})
+	free := Request{Prompt: []int32{1, 2, 3}, N: 1, Params: Params{Temperature: 1, MaxTokens: 20}}
+	want := sampleAll(t, e, []Request{free})[0]
+	stopped := free
+	spell := func(token int32) string { return letters{}.Push(int(token)) }
+	stopped.Params.Watch = StopStrings([]string{spell(want.Tokens[4]) + spell(want.Tokens[5])}, func() TextStream { return letters{} })
+	got := sampleAll(t, e, []Request{stopped})[0]
+	require.Equal(t, Stop, got.Finish)
+	require.LessOrEqual(t, len(got.Tokens), 6)
+	require.Equal(t, want.Tokens[:len(got.Tokens)], got.Tokens, "what stops a completion changes nothing before")
+	require.Equal(t, want.LogProbs[:len(got.Tokens)], got.LogProbs)
+}
