@@ -20,11 +20,7 @@ func BenchmarkAttention(b *testing.B) {
 		{kernels.Heads{Q: 16, KV: 8, Dim: 128}, 16, 32},
 		{kernels.Heads{Q: 16, KV: 8, Dim: 64}, 2, 256},
 	} {
-		m, err := New(Options{})
-		if err != nil {
-			b.Fatal(err)
-		}
-		defer m.Close()
+		m := open(b, Options{})
 		T := c.n * c.rows
 		starts := make([]int32, c.n+1)
 		for i := range starts {
@@ -51,17 +47,7 @@ func BenchmarkAttention(b *testing.B) {
 
 // random is a buffer of n numbers around zero.
 func random(b *testing.B, m *Backend, n int) kernels.Buffer {
-	x := make([]float32, n)
-	r := rand.New(rand.NewPCG(1, uint64(n)))
-	for i := range x {
-		x[i] = float32(r.NormFloat64())
-	}
-	buf, err := m.Alloc(kernels.F32, n)
-	if err != nil {
-		b.Fatal(err)
-	}
-	m.Upload(buf, x)
-	return buf
+	return upload(b, m, normal(rand.New(rand.NewPCG(1, uint64(n))), n))
 }
 
 // rate runs op and reports how much of a unit it does in a second; nothing may be allocated.

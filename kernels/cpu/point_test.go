@@ -10,11 +10,7 @@ import (
 func BenchmarkRows(b *testing.B) {
 	const T, H, N = 512, 1024, 3072
 	h := kernels.Heads{Q: 16, KV: 8, Dim: 128}
-	m, err := New(Options{})
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer m.Close()
+	m := open(b, Options{})
 	buffer := func(n int) kernels.Buffer { return random(b, m, n) }
 	x, y, w, dw := buffer(T*H), buffer(T*H), buffer(H), buffer(H)
 	qkv, rotated, rope, qw, kw := buffer(T*h.Width()), buffer(T*h.Width()), buffer(T*h.Dim), buffer(h.Dim), buffer(h.Dim)

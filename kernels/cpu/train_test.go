@@ -9,11 +9,7 @@ import (
 // The optimizer over as many parameters as the adapter of a small model has, in bytes read or written.
 func BenchmarkTrain(b *testing.B) {
 	const n, T = 10 << 20, 4096
-	m, err := New(Options{})
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer m.Close()
+	m := open(b, Options{})
 	p, mean, square, g := random(b, m, n), random(b, m, n), random(b, m, n), random(b, m, n)
 	out, err := m.Alloc(kernels.F64, kernels.NumStats)
 	if err != nil {

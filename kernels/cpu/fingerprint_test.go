@@ -1,0 +1,105 @@
+package cpu
+
+import (
+	"encoding/binary"
+	"hash/fnv"
+	"math"
+	"runtime"
+	"testing"
+
+	"github.com/seed-7879b91d/grpo/kernels"
+)
+
+// The numbers of attention, of row operations and of the optimizer are the same on every machine with
+// fused multiply-adds, as those of products are. A change of these fingerprints is a change of all numbers.
+func TestTheSameRowsOnEveryMachine(t *testing.T) {
+	want := map[string]uint64{
+		"Adam":            0x47d4dee4de0a3513,
+		"Attention":       0x4f911d815d0af804,
+		"AttentionGrad":   0x2474435ee73ceb6f,
+		"QKNormRope":      0x5653576c50323834,
+		"QKNormRopeGradW": 0xf2505430df835bce,
+		"QKNormRopeGradX": 0x8b135f76a222d810,
+		"RMSNorm":         0x548abdf91051c8d,
+		"RMSNormGradW":    0x49bad0c723aa6d76,
+		"RMSNormGradX":    0x9de117e885552edc,
+		"SwiGLU":          0xb7394e5e30732d64,
+		"SwiGLUGrad":      0x89f0d043066b8192,
+	}
+	for _, name := range Variants() {
+		if name == "portable" && runtime.GOARCH == "amd64" {
+			continue // it has no fused multiply-adds
+		}
+		for op, got := range fingerprints(t, open(t, Options{Threads: 2, Variant: name})) {
+			if got != want[op] {
+				t.Errorf("%s: the fingerprint of %s is %#x, expected %#x", name, op, got, want[op])
+			}
+		}
+	}
+}
+
+// fingerprints runs each operation on numbers that need no library to be drawn, and hashes what it writes.
+func fingerprints(t *testing.T, m *Backend) map[string]uint64 {
+	const T, H, N = 75, 100, 60
+	const eps = 1e-6
+	h := kernels.Heads{Q: 4, KV: 2, Dim: 40}
+	state := uint32(7)
+	from := func(low float32, n int) kernels.Buffer { // in [low, low+4)
+		x := make([]float32, n)
+		for i := range x {
+			state = state*1664525 + 1013904223
+			x[i] = float32(state>>8)*0x1p-22 + low
+		}
+		return upload(t, m, x)
+	}
+	in := func(n int) kernels.Buffer { return from(-2, n) }
+	sums := map[string]uint64{}
+	note := func(op string, outs ...kernels.Buffer) {
+		hash := fnv.New64a()
+		for _, b := range outs {
+			for _, v := range download(t, m, b) {
+				hash.Write(binary.LittleEndian.AppendUint32(nil, math.Float32bits(v)))
+			}
+		}
+		sums[op] = hash.Sum64()
+	}
+	x, y, w, z := in(T*H), in(T*H), in(H), in(T*H)
+	m.RMSNorm(z, x, w, eps, H, T)
+	note("RMSNorm", z)
+	m.RMSNormGradX(z, y, x, w, eps, H, T)
+	note("RMSNormGradX", z)
+	m.RMSNormGradW(w, y, x, eps, H, T)
+	note("RMSNormGradW", w)
+
+	qkv, dout, rope, qw, kw, out := in(T*h.Width()), in(T*h.Width()), in(T*h.Dim), in(h.Dim), in(h.Dim), in(T*h.Width())
+	m.QKNormRope(out, qkv, qw, kw, rope, eps, h, T)
+	note("QKNormRope", out)
+	m.QKNormRopeGradX(out, dout, qkv, qw, kw, rope, eps, h, T)
+	note("QKNormRopeGradX", out)
+	m.QKNormRopeGradW(qw, kw, dout, qkv, rope, eps, h, T)
+	note("QKNormRopeGradW", qw, kw)
+
+	gateUp, mlp, dGateUp := in(T*2*N), in(T*N), in(T*2*N)
+	m.SwiGLUGrad(dGateUp, mlp, gateUp, N, T)
+	note("SwiGLUGrad", dGateUp)
+	m.SwiGLU(mlp, gateUp, N, T)
+	note("SwiGLU", mlp)
+
+	starts, err := m.Alloc(kernels.I32, 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.Upload(starts, []int32{0, 5, T})
+	s := kernels.Spans{Starts: starts, N: 2}
+	mean, lse := in(T*h.OutWidth()), in(T*h.Q)
+	m.Attention(mean, lse, qkv, s, h, T)
+	note("Attention", mean, lse)
+	m.AttentionGrad(out, dout, qkv, mean, lse, s, h, T)
+	note("AttentionGrad", out)
+
+	g, v := in(T*H), from(0, T*H)
+	m.Adam(x, y, v, g, kernels.AdamStep{LR: 0.01, Beta1: 0.9, Beta2: 0.95, Eps: 1e-8, WeightDecay: 0.1, GradScale: 0.5,
+		Correction1: 0.1, Correction2: 0.05}, T*H)
+	note("Adam", x, y, v)
+	return sums
+}
