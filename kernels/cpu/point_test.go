@@ -6,12 +6,17 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels"
 )
 
-// Row operations of a small model over 512 rows, in bytes that must be read or written.
-func BenchmarkRows(b *testing.B) {
+// rowOp is an operation over 512 rows of a small model.
+type rowOp struct {
+	name    string
+	numbers int // read or written
+	run     func()
+}
+
+func rowOps(t testing.TB, m *Backend) []rowOp {
 	const T, H, N = 512, 1024, 3072
 	h := kernels.Heads{Q: 16, KV: 8, Dim: 128}
-	m := open(b, Options{})
-	buffer := func(n int) kernels.Buffer { return random(b, m, n) }
+	buffer := func(n int) kernels.Buffer { return random(t, m, n) }
 	x, y, w, dw := buffer(T*H), buffer(T*H), buffer(H), buffer(H)
 	qkv, rotated, rope, qw, kw := buffer(T*h.Width()), buffer(T*h.Width()), buffer(T*h.Dim), buffer(h.Dim), buffer(h.Dim)
 	dqkv, dqw, dkw := buffer(T*h.Width()), buffer(h.Dim), buffer(h.Dim)
@@ -19,18 +24,14 @@ func BenchmarkRows(b *testing.B) {
 	z := buffer(T * H)
 	ids, err := m.Alloc(kernels.I32, T)
 	if err != nil {
-		b.Fatal(err)
+		t.Fatal(err)
 	}
 	table, err := m.NewMatrix(kernels.BF16, 1000, H)
 	if err != nil {
-		b.Fatal(err)
+		t.Fatal(err)
 	}
 	dTable := buffer(1000 * H)
-	for _, op := range []struct {
-		name    string
-		numbers int // read or written
-		run     func()
-	}{
+	return []rowOp{
 		{"Embed", T * H * 3 / 2, func() { m.Embed(y, table, ids, T) }},
 		{"EmbedGrad", T * H * 3, func() { m.EmbedGrad(dTable, y, ids, 1000, H, T) }},
 		{"RMSNorm", T * H * 2, func() { m.RMSNorm(y, x, w, 1e-6, H, T) }},
@@ -43,7 +44,25 @@ func BenchmarkRows(b *testing.B) {
 		{"SwiGLU", T * N * 3, func() { m.SwiGLU(mlp, gateUp, N, T) }},
 		{"SwiGLUGrad", T * N * 5, func() { m.SwiGLUGrad(dGateUp, mlp, gateUp, N, T) }},
 		{"Add", T * H * 3, func() { m.Add(z, x, y, T*H) }},
-	} {
+	}
+}
+
+func BenchmarkRows(b *testing.B) { benchmarkRows(b, rowOps(b, open(b, Options{}))) }
+
+func benchmarkRows(b *testing.B, ops []rowOp) {
+	for _, op := range ops {
 		b.Run(op.name, func(b *testing.B) { rate(b, 4*float64(op.numbers)/1e9, "GB/s", op.run) })
+	}
+}
+
+func TestNothingIsAllocated(t *testing.T) {
+	m := open(t, Options{})
+	forward, gradient, _ := attentionOps(t, m, kernels.Heads{Q: 4, KV: 2, Dim: 64}, 3, 50)
+	ops := append(rowOps(t, m), trainOps(t, m, 20000)...)
+	ops = append(ops, rowOp{"Attention", 0, forward}, rowOp{"AttentionGrad", 0, gradient})
+	for _, op := range ops {
+		if n := testing.AllocsPerRun(3, op.run); n != 0 {
+			t.Errorf("%s allocates %v times", op.name, n)
+		}
 	}
 }

@@ -6,20 +6,21 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels"
 )
 
-// The optimizer over as many parameters as the adapter of a small model has, in bytes read or written.
-func BenchmarkTrain(b *testing.B) {
-	const n, T = 10 << 20, 4096
-	m := open(b, Options{})
-	p, mean, square, g := random(b, m, n), random(b, m, n), random(b, m, n), random(b, m, n)
+// trainOps are the optimizer over n parameters and the loss over as many rows.
+func trainOps(t testing.TB, m *Backend, n int) []rowOp {
+	p, mean, square, g := random(t, m, n), random(t, m, n), random(t, m, n), random(t, m, n)
 	out, err := m.Alloc(kernels.F64, kernels.NumStats)
 	if err != nil {
-		b.Fatal(err)
+		t.Fatal(err)
 	}
 	step := kernels.AdamStep{LR: 1e-5, Beta1: 0.9, Beta2: 0.95, Eps: 1e-12, GradScale: 1, Correction1: 1, Correction2: 1}
-	rows := kernels.LossIn{LogP: p, Entropy: p, OldLogP: mean, Advantage: g, Weight: g}
-	b.Run("SumSquares", func(b *testing.B) { rate(b, 4*n/1e9, "GB/s", func() { m.SumSquares(out, g, n) }) })
-	b.Run("Adam", func(b *testing.B) { rate(b, 7*4*n/1e9, "GB/s", func() { m.Adam(p, mean, square, g, step, n) }) })
-	b.Run("Loss", func(b *testing.B) {
-		rate(b, T, "rows/s", func() { m.Loss(p, out, rows, kernels.Loss{Kind: kernels.PPO, Low: 0.8, High: 1.2}, T) })
-	})
+	rows, ppo := kernels.LossIn{LogP: p, Entropy: p, OldLogP: mean, Advantage: g, Weight: g}, kernels.Loss{Kind: kernels.PPO}
+	return []rowOp{
+		{"SumSquares", n, func() { m.SumSquares(out, g, n) }},
+		{"Adam", 7 * n, func() { m.Adam(p, mean, square, g, step, n) }},
+		{"Loss", 6 * 4096, func() { m.Loss(square, out, rows, ppo, 4096) }},
+	}
 }
+
+// As many parameters as the adapter of a small model has.
+func BenchmarkTrain(b *testing.B) { benchmarkRows(b, trainOps(b, open(b, Options{}), 10<<20)) }
