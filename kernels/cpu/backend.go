@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"runtime"
 	"unsafe"
+
+	"github.com/seed-7879b91d/grpo/internal/badinput"
 )
 
 // Options are what a user may choose; zero values choose well.
@@ -34,7 +36,7 @@ func New(o Options) (*Backend, error) {
 		return nil, err
 	}
 	if o.Threads < 0 {
-		return nil, fmt.Errorf("cpu: %d threads; expected 1 or more, or 0 for one per processor", o.Threads)
+		return nil, badinput.Errorf("%d threads; expected 1 or more, or 0 for one per processor", o.Threads)
 	}
 	if o.Threads == 0 {
 		o.Threads = runtime.GOMAXPROCS(0)

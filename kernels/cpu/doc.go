@@ -9,47 +9,41 @@
 // reduced index, starting from zero, in one float32. Vectors run across outputs, never along the
 // reduction, so neither tile sizes, nor the number of rows, nor threads, nor the width of the
 // hardware can change a bit. Sums along a row (norms, softmax) use 16 logical lanes, lane j taking
-// elements j, j+16, …, and one tree to fold them; see vec.h. All variants with fused multiply-adds
-// give the same bits.
+// elements j, j+16, …, and one tree to fold them; see vec.h. All machines with fused multiply-adds
+// give the same bits, x86 and Arm, gcc and clang; a test holds their fingerprint.
 //
-// What makes that hold in C: contraction of a*b+c is on (never -ffast-math), so an expression
-// carries at most one product per sum; a*b+c*d could be fused two ways. Tails take the vector path
-// through a small padded copy, never a scalar formula. No libm: exp and log are in vec.h.
+// What makes that hold in C: contraction of a*b+c is on (never -ffast-math), so an expression carries
+// at most one product per sum, since a*b+c*d could be fused two ways. No libm: exp and log are in
+// vec.h.
 //
 // # Adding an operation
 //
 // One operation, one name: foo.h holds the C kernel, foo.go its launcher.
 //
-//   - The header is compiled once per variant (variant_avx512.c, variant_avx2.c,
-//     variant_portable.c) as plain C with vector types; everything in it is static. VL is the number
-//     of float lanes. A kernel is
+// The header is compiled once per variant (variant_avx512.c, variant_avx2.c, variant_portable.c, all
+// through variant.inc) as plain C with vector types of VL floats; everything in it is static. A kernel
+// does tasks [from, to) of its launcher's numbering; which worker does a task never changes a result:
 //
-//     static void foo(const void *args, void *scratch, int64_t from, int64_t to)
+//	static void foo(const void *args, void *scratch, int64_t from, int64_t to)
 //
-//     and does tasks [from, to) of the launcher's numbering. Which worker does a task never changes
-//     its result.
+// Its arguments are a struct grpo_foo of at most ARGS_BYTES, declared in a header args_*.h that
+// kernels.h includes, so that Go sees it. OP(foo) in ops.h puts it into the table of every variant.
+// The launcher checks, the kernel assumes:
 //
-//   - Its arguments are a struct grpo_foo declared in args_*.h (included by kernels.h, so that Go sees
-//     it), of at most ARGS_BYTES.
+//	func (b *Backend) Foo(out, x kernels.Buffer, N, T int) {
+//		defer b.release()                   // ends the hold on the buffers
+//		a := args[C.grpo_foo](b)            // zeroed; one for all operations, so fill it just before run
+//		a.out = b.f32("Foo: out", out, T*N) // checks type and length, holds the memory
+//		a.x = b.f32("Foo: x", x, T*N)
+//		a.n = C.int64_t(N)
+//		b.run(b.ops.foo, T, b.grain(T, 1))  // T tasks, handed out in runs of grain; waits
+//	}
 //
-//   - OP(foo) in ops.h puts it in the table of every variant; variant.inc includes foo.h.
+// b.scratch(bytes), before b.run, gives each worker that much memory of its own, the kernel's second
+// argument. b.shared(slot, bytes) is memory that all workers see and that lasts from one run to the
+// next within an operation. Both grow to the largest call and are not cleared. Nothing else may be
+// allocated by a call.
 //
-//   - The launcher checks, the kernel assumes:
-//
-//     func (b *Backend) Foo(out, x kernels.Buffer, N, T int) {
-//     defer b.release()                           // ends the hold on the buffers
-//     a := args[C.grpo_foo](b)                    // zeroed, shared by all operations
-//     a.out = b.f32("Foo: out", out, T*N)         // checks type and length, holds the memory
-//     a.x = b.f32("Foo: x", x, T*N)
-//     a.n = C.int64_t(N)
-//     b.run(b.ops.foo, T, grain)                  // T tasks, handed out in runs of grain; waits
-//     }
-//
-//     b.scratch(bytes) before b.run gives each worker that much private memory (the kernel's second
-//     argument); b.shared(slot, bytes) is memory that all workers see and that survives from one run
-//     to the next within an operation. Both grow to the largest call and are not cleared. Nothing
-//     may be allocated per call otherwise.
-//
-// Traps: gcc does not keep an array of vector accumulators in registers unless the loops over it
-// carry UNROLL and constant bounds; rows 4096 bytes apart fall into one set of the first-level cache.
+// Traps: gcc keeps an array of vector accumulators in registers only if the loops over it carry UNROLL
+// and constant bounds; rows 4096 bytes apart fall into one set of the first-level cache.
 package cpu

@@ -6,6 +6,7 @@ import "C"
 import (
 	"fmt"
 	"runtime"
+	"sync/atomic"
 	"unsafe"
 
 	"github.com/seed-7879b91d/grpo/kernels"
@@ -16,13 +17,29 @@ type memory struct {
 	p unsafe.Pointer
 }
 
+// inUse is how much memory all backends hold; swept is the least of it since garbage was last collected.
+// Go does not see this memory, so it would not hurry to give back what nobody holds.
+var inUse, swept atomic.Int64
+
+// sweepAfter is by how much memory must have grown, beyond doubling, before garbage is collected for it.
+const sweepAfter = 256 << 20
+
 func allocate(bytes int) (*memory, error) {
+	now := inUse.Add(int64(bytes))
+	if now > 2*swept.Load()+sweepAfter {
+		runtime.GC()
+		swept.Store(now)
+	}
+	swept.Store(min(swept.Load(), now)) // what is dropped is given back a moment later
 	p := C.grpo_alloc(C.size_t(bytes))
 	if p == nil {
 		return nil, fmt.Errorf("cpu: the machine has no %d bytes of memory left", bytes)
 	}
 	m := &memory{p}
-	runtime.AddCleanup(m, func(p unsafe.Pointer) { C.grpo_free(p, C.size_t(bytes)) }, p)
+	runtime.AddCleanup(m, func(p unsafe.Pointer) {
+		C.grpo_free(p, C.size_t(bytes))
+		inUse.Add(-int64(bytes))
+	}, p)
 	return m, nil
 }
 

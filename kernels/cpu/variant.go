@@ -4,9 +4,10 @@ package cpu
 import "C"
 
 import (
-	"fmt"
 	"os"
 	"sync"
+
+	"github.com/seed-7879b91d/grpo/internal/badinput"
 )
 
 // variants are those that this machine can run, widest first.
@@ -42,7 +43,7 @@ func chooseVariant(name string) (*C.grpo_variant, error) {
 			return v, nil
 		}
 	}
-	return nil, fmt.Errorf("%s is %q; this machine runs %q", from, name, Variants())
+	return nil, badinput.Errorf("%s is %q; this machine runs one of %q", from, name, Variants())
 }
 
 // fastest is measured, not read from the processor's flags: on some machines wide vectors slow the clock
