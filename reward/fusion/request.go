@@ -1,0 +1,190 @@
+package fusion
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	_ "embed"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	mathrand "math/rand/v2"
+	"net/http"
+	"time"
+
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/reward/sandbox"
+)
+
+//go:embed wrapper.py
+var wrapper string
+
+//go:embed program.py
+var program []byte
+
+// request is what /run_code takes. encoding/json writes []byte in base64, as the server wants files.
+type request struct {
+	Code       string            `json:"code"`
+	Language   string            `json:"language"`
+	RunTimeout float64           `json:"run_timeout"`
+	Files      map[string][]byte `json:"files"`
+	FetchFiles []string          `json:"fetch_files"`
+}
+
+// response is what it answers.
+type response struct {
+	Status    string            `json:"status"`
+	Message   string            `json:"message"`
+	RunResult *runResult        `json:"run_result"`
+	Files     map[string][]byte `json:"files"`
+}
+
+type runResult struct {
+	Status     string  `json:"status"`
+	ReturnCode *int    `json:"return_code"`
+	Stderr     *string `json:"stderr"`
+}
+
+// config is what the wrapper reads, in the part of JSON that is Python too.
+type config struct {
+	Nonce  string  `json:"nonce"`
+	Frame  string  `json:"frame"`
+	Call   string  `json:"call"`
+	CPU    float64 `json:"cpu"`
+	Wall   float64 `json:"wall"`
+	Memory int64   `json:"memory"`
+	Output int64   `json:"output"`
+}
+
+// spare is the time that a server gets beside that of the program.
+const spare = 10 * time.Second
+
+func newRequest(prog sandbox.Program, in sandbox.Input, l sandbox.Limits) (request, string, error) {
+	random := make([]byte, 16)
+	if _, err := rand.Read(random); err != nil {
+		return request{}, "", err
+	}
+	nonce := hex.EncodeToString(random)
+	frame := "frame-" + nonce
+	settings, err := json.Marshal(config{
+		Nonce: nonce, Frame: frame, Call: prog.Call,
+		CPU: l.CPU.Seconds(), Wall: l.Wall.Seconds(), Memory: l.Memory, Output: l.Output,
+	})
+	if err != nil {
+		return request{}, "", err
+	}
+	input := append([]byte{}, in.Stdin...) // not nil, which would be no file
+	if prog.Call != "" {
+		if input, err = json.Marshal(append([]json.RawMessage{}, in.Args...)); err != nil {
+			return request{}, "", err
+		}
+	}
+	return request{
+		Code: "CONFIG = " + string(settings) + "\n" + wrapper, Language: "python",
+		RunTimeout: (l.Wall + spare).Seconds(),
+		Files:      map[string][]byte{"solution.py": []byte(prog.Code), "program.py": program, "input": input},
+		FetchFiles: []string{frame},
+	}, nonce, nil
+}
+
+// errTransient marks failures of the server that another attempt may not see.
+var errTransient = errors.New("the server failed")
+
+// errEnded is a wrapper that was killed, by its program or by a server short of memory. When that
+// happens again it was the program.
+var errEnded = fmt.Errorf("%w: the wrapper was killed", errTransient)
+
+// one runs a program on one input, as often as it takes.
+func (c *Client) one(ctx context.Context, prog sandbox.Program, in sandbox.Input, l sandbox.Limits) (sandbox.Result, error) {
+	select {
+	case c.turns <- struct{}{}:
+		defer func() { <-c.turns }()
+	case <-ctx.Done():
+		return sandbox.Result{}, context.Cause(ctx)
+	}
+	for attempt := 1; ; attempt++ {
+		result, err := c.attempt(ctx, prog, in, l)
+		switch {
+		case ctx.Err() != nil:
+			return sandbox.Result{}, context.Cause(ctx)
+		case err == nil || !errors.Is(err, errTransient):
+			return result, err
+		case attempt > 1 && errors.Is(err, errEnded):
+			return result, nil
+		case attempt == c.attempts:
+			return sandbox.Result{}, &sandbox.InfraError{Attempts: attempt, Err: err}
+		}
+		if err := sleep(ctx, c.wait(attempt)); err != nil {
+			return sandbox.Result{}, err
+		}
+	}
+}
+
+// wait doubles with each failure up to sixteen times the first, and is spread by half of it either way,
+// so that requests which failed together do not come back together.
+func (c *Client) wait(attempt int) time.Duration {
+	d := c.backoff << min(attempt-1, 4)
+	return d/2 + mathrand.N(d)
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func (c *Client) attempt(ctx context.Context, prog sandbox.Program, in sandbox.Input, l sandbox.Limits) (r sandbox.Result, err error) {
+	req, nonce, err := newRequest(prog, in, l)
+	if err != nil {
+		return r, err
+	}
+	body, err := json.Marshal(req)
+	if err != nil {
+		return r, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, l.Wall+3*spare)
+	defer cancel()
+	resp, err := c.post(ctx, body, l)
+	if err != nil {
+		return r, err
+	}
+	return resp.result(req.FetchFiles[0], nonce, prog, l)
+}
+
+// post makes the request. Failures of the server and of the way to it are transient.
+func (c *Client) post(ctx context.Context, body []byte, l sandbox.Limits) (resp response, err error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url, bytes.NewReader(body))
+	if err != nil {
+		return resp, err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	answer, err := c.http.Do(req)
+	if err != nil {
+		return resp, fmt.Errorf("%w: %w", errTransient, err)
+	}
+	defer answer.Body.Close()
+	// Output and value in base64, and a megabyte of each stream that the server may read itself.
+	text, err := io.ReadAll(io.LimitReader(answer.Body, 3*l.Output+(8<<20)))
+	switch code := answer.StatusCode; {
+	case err != nil:
+		return resp, fmt.Errorf("%w: %w", errTransient, err)
+	case code >= 500 || code == http.StatusTooManyRequests || code == http.StatusRequestTimeout:
+		return resp, fmt.Errorf("%w: %s: %.200s", errTransient, answer.Status, text)
+	case code != http.StatusOK:
+		return resp, badinput.Errorf("SANDBOX_URL=%s: the server answered %s: %.200s", c.url, answer.Status, text)
+	}
+	if err := json.Unmarshal(text, &resp); err != nil {
+		return resp, fmt.Errorf("%w: its answer is no JSON of the right form: %w", errTransient, err)
+	}
+	if resp.Status != "Success" && resp.Status != "Failed" {
+		return resp, fmt.Errorf("%w: %s: %.200s", errTransient, resp.Status, resp.Message)
+	}
+	return resp, nil
+}

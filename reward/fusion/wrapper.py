@@ -1,0 +1,88 @@
+"""Runs one program on one input inside a Sandbox Fusion request, and leaves a frame behind.
+
+CONFIG comes from the line before this file. The program runs in a process of its own with standard
+streams that are files; this process only limits it, waits, and writes down what happened: nothing of
+the program's is printed, because the server stops reading when much is. Standard library only.
+"""
+import json
+import math
+import os
+import resource
+import signal
+import subprocess
+import sys
+import threading
+
+ENVIRONMENT = {"PYTHONHASHSEED": "0", "PYTHONIOENCODING": "utf-8", "MALLOC_ARENA_MAX": "2", "OPENBLAS_NUM_THREADS": "1"}
+STACK = 512 << 20
+THREADS = 2 << 30  # address space for the stacks of threads
+TAIL = 4096
+SPOILED = 3
+
+
+def limit(kind, soft, hard):
+    """Lowers a limit, or raises it as far as the server allows."""
+    most = resource.getrlimit(kind)[1]
+    if most != resource.RLIM_INFINITY:
+        soft, hard = min(soft, most), min(hard, most)
+    resource.setrlimit(kind, (soft, hard))
+
+
+def limits():
+    cpu = math.ceil(CONFIG["cpu"])
+    limit(resource.RLIMIT_CPU, cpu, cpu + 1)
+    limit(resource.RLIMIT_FSIZE, CONFIG["output"] + 1, CONFIG["output"] + 1)
+    limit(resource.RLIMIT_DATA, CONFIG["memory"] + THREADS, CONFIG["memory"] + THREADS)
+    limit(resource.RLIMIT_CORE, 0, 0)
+    limit(resource.RLIMIT_STACK, STACK, STACK)
+
+
+def kill(pid):
+    try:
+        os.killpg(pid, signal.SIGKILL)
+    except OSError:
+        pass
+
+
+def run(out, value, err):
+    with open("input", "rb") as stdin:
+        process = subprocess.Popen(
+            [sys.executable, "-s", "-B", "program.py", CONFIG["call"], str(value.fileno())],
+            stdin=stdin, stdout=out, stderr=err, pass_fds=[value.fileno()], env=ENVIRONMENT,
+            preexec_fn=limits, start_new_session=True)
+    late = []
+    timer = threading.Timer(CONFIG["wall"], lambda: (late.append(1), kill(process.pid)))
+    timer.start()
+    _, status, usage = os.wait4(process.pid, 0)
+    timer.cancel()
+    kill(process.pid)
+    return {
+        "exit": os.WEXITSTATUS(status) if os.WIFEXITED(status) else 0,
+        "signal": os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0,
+        "cpu": usage.ru_utime + usage.ru_stime,
+        "memory": usage.ru_maxrss * 1024,
+        "late": len(late),
+    }
+
+
+def read(file, most, tail=False):
+    """Reads by descriptor: the name may not be there any more, or be another file's."""
+    size = os.fstat(file.fileno()).st_size
+    return os.pread(file.fileno(), most, max(0, size - most) if tail else 0)
+
+
+def main():
+    with open("stdout", "w+b") as out, open("value", "w+b") as value, open("stderr", "w+b") as err:
+        frame = run(out, value, err)
+        parts = [read(out, CONFIG["output"] + 1), read(value, CONFIG["output"] + 1), read(err, TAIL, True)]
+    frame["sizes"] = [len(part) for part in parts]
+    try:
+        if os.path.lexists(CONFIG["frame"]):
+            os.unlink(CONFIG["frame"])
+        with open(CONFIG["frame"], "xb") as file:
+            file.write(CONFIG["nonce"].encode() + b"\n" + json.dumps(frame).encode() + b"\n" + b"".join(parts))
+    except (FileNotFoundError, FileExistsError, PermissionError):
+        sys.exit(SPOILED)  # the program took the folder away; other errors are the machine's
+
+
+main()
