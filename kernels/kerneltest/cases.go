@@ -53,7 +53,7 @@ type adder func(name string, tolerance float64, run func(c *call))
 var matrixTypes = []kernels.DType{kernels.BF16, kernels.F32}
 
 func addLinear(add adder) {
-	for _, s := range []struct{ n, k int }{{1, 1}, {7, 33}, {33, 7}, {100, 70}, {65, 257}, {40, 1100}, {200, 130}} {
+	for _, s := range []struct{ n, k int }{{1, 1}, {7, 33}, {33, 7}, {100, 70}, {65, 257}, {9, 1100}, {150, 34}} {
 		for _, dtype := range matrixTypes {
 			for i, o := range []kernels.LinearOpt{{Alpha: 1}, {Alpha: -0.5, Accumulate: true}} {
 				name := fmt.Sprintf("%v/%dx%d/alpha=%v", dtype, s.n, s.k, o.Alpha)
@@ -129,7 +129,7 @@ func (c *call) rope(h kernels.Heads) kernels.Buffer {
 }
 
 func addHead(add adder) {
-	for _, s := range []struct{ v, h int }{{1, 5}, {100, 33}, {331, 70}} {
+	for _, s := range []struct{ v, h int }{{1, 5}, {100, 33}, {331, 40}} {
 		for _, dtype := range matrixTypes {
 			// Logits of a few units: neither flat nor a single peak.
 			add(fmt.Sprintf("LogProb/%v/%dx%d", dtype, s.v, s.h), rounding, func(c *call) {

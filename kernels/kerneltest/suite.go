@@ -71,15 +71,12 @@ func (s suite) testRows(t *testing.T, c opCase) {
 	s.machines[0].call(t, c, nil) // no rows at all is no mistake
 }
 
-// packings deals n units into random batches of random sizes, twice over.
+// packings deals n units into random batches of random sizes.
 func packings(random *rand.Rand, n int) (batches [][]int) {
-	for range 2 {
-		deck := random.Perm(n)
-		for len(deck) > 0 {
-			size := 1 + random.IntN(len(deck))
-			batches = append(batches, deck[:size])
-			deck = deck[size:]
-		}
+	for deck := random.Perm(n); len(deck) > 0; {
+		size := 1 + random.IntN(len(deck))
+		batches = append(batches, deck[:size])
+		deck = deck[size:]
 	}
 	return batches
 }
