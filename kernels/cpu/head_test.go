@@ -219,3 +219,27 @@ func BenchmarkLogProb(bench *testing.B) {
 		})
 	}
 }
+
+func TestLogProbAtTheEdges(t *testing.T) {
+	b := open(t, Options{Threads: 1})
+	nan, inf := float32(math.NaN()), float32(math.Inf(1))
+	for _, c := range []struct {
+		what          string
+		w             []float32 // logits: H is 1 and h is 1
+		logp, entropy float32
+	}{
+		{"a vocabulary of one token", []float32{3.25}, 0, 0},
+		{"a certain token", []float32{1000, -1000, 0}, 0, 0},
+		{"an excluded token", []float32{2, -inf}, 0, 0},
+		{"a logit that is no number", []float32{1, nan}, nan, nan},
+		{"an infinite logit", []float32{inf, 1}, nan, nan},
+	} {
+		h := &headCase{T: 1, V: len(c.w), H: 1, h: []float32{1}, w: c.w, targets: []int32{0}, invTemp: 1}
+		r := h.run(t, b, kernels.F32, 0, 1, false)
+		if !alike(r.logp[0], c.logp) || !alike(r.entropy[0], c.entropy) {
+			t.Errorf("%s: log-probability %g, entropy %g; want %g, %g", c.what, r.logp[0], r.entropy[0], c.logp, c.entropy)
+		}
+	}
+}
+
+func alike(a, b float32) bool { return a == b || a != a && b != b }

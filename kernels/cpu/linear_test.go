@@ -226,6 +226,7 @@ func BenchmarkLinear(bench *testing.B) {
 				dw = upload(bench, b, make([]float32, s.N*s.K))
 			}
 			X, Y := kernels.Whole(x, s.K), kernels.Whole(y, s.N)
+			peak := b.measureFMA()
 			bench.ReportAllocs()
 			for bench.Loop() {
 				switch s.op {
@@ -238,7 +239,10 @@ func BenchmarkLinear(bench *testing.B) {
 				}
 			}
 			seconds := bench.Elapsed().Seconds() / float64(bench.N)
-			bench.ReportMetric(2*float64(s.T)*float64(s.N)*float64(s.K)/seconds/1e9, "GFLOP/s")
+			peak = max(peak, b.measureFMA())
+			flops := 2 * float64(s.T) * float64(s.N) * float64(s.K) / seconds
+			bench.ReportMetric(flops/1e9, "GFLOP/s")
+			bench.ReportMetric(100*flops/peak, "%FMA")
 			bench.ReportMetric(float64(m.Bytes())/seconds/1e9, "GB/s")
 		})
 	}
