@@ -101,6 +101,16 @@ func (p *Policy) Slabs() (params, grads kernels.Buffer, locate func(int) string)
 	return p.weights.Params, p.weights.Grads, p.weights.locate
 }
 
+// SetAdapter gives the attached adapter other values; decoders and optimizers that use it go on.
+func (p *Policy) SetAdapter(a *lora.Adapter) error {
+	if p.adapter == nil || a.Len() != p.adapter.Len() || !slices.Equal(a.Entries(), p.adapter.Entries()) || a.Scale() != p.adapter.Scale() {
+		return badinput.Errorf("the adapter does not have the rank, scale and targets of the one in use")
+	}
+	p.b.Upload(p.adapter.Params, a.Values)
+	p.adapter.Publish(p.b)
+	return p.b.Sync()
+}
+
 // Adapter copies the adapter's parameters to the host.
 func (p *Policy) Adapter() (*lora.Adapter, error) {
 	host := lora.New(p.adapter.Layout)

@@ -108,12 +108,10 @@ func (a *Adam) Step(lr float64) (Update, error) {
 	if !(lr >= 0) || math.IsInf(lr, 0) {
 		return Update{}, badinput.Errorf("learning_rate is %v, expected a finite number of at least 0", lr)
 	}
-	n := a.params.Len()
-	a.b.SumSquares(a.squares, a.grads, n)
-	if err := a.b.Download(a.sumAny, a.squares); err != nil {
-		return Update{}, fmt.Errorf("optim: gradient norm: %w", err)
+	norm, err := a.GradNorm()
+	if err != nil {
+		return Update{}, err
 	}
-	norm := math.Sqrt(a.sum[0])
 	if math.IsNaN(norm) || math.IsInf(norm, 0) {
 		return Update{}, a.findNonFinite()
 	}
@@ -121,9 +119,18 @@ func (a *Adam) Step(lr float64) (Update, error) {
 	if a.cfg.ClipNorm > 0 && norm > a.cfg.ClipNorm {
 		u.ClipScale = a.cfg.ClipNorm / norm
 	}
-	a.b.Adam(a.params, a.m, a.v, a.grads, a.cfg.kernelStep(lr, u), n)
+	a.b.Adam(a.params, a.m, a.v, a.grads, a.cfg.kernelStep(lr, u), a.params.Len())
 	a.step = u.Step
 	return u, nil
+}
+
+// GradNorm waits for the gradients and gives the norm of all of them together.
+func (a *Adam) GradNorm() (float64, error) {
+	a.b.SumSquares(a.squares, a.grads, a.grads.Len())
+	if err := a.b.Download(a.sumAny, a.squares); err != nil {
+		return 0, fmt.Errorf("optim: gradient norm: %w", err)
+	}
+	return math.Sqrt(a.sum[0]), nil
 }
 
 // kernelStep is the step as the kernel takes it. The corrections are those of the betas in single

@@ -1,0 +1,255 @@
+package grpo
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/seed-7879b91d/grpo/data"
+	"github.com/seed-7879b91d/grpo/internal/atomicfile"
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/lora"
+	"github.com/seed-7879b91d/grpo/model"
+)
+
+// The parts of a checkpoint.
+const (
+	checkpointsDir = "checkpoints"
+	stateFile      = "state.json"
+	momentsFile    = "optimizer.safetensors"
+	adapterDir     = "adapter"
+	checkpointLog  = "checkpoints.jsonl"
+)
+
+// state is what a checkpoint knows besides the adapter and the moments. Draws depend on the seed and
+// on where they are made, so there is no generator to save.
+type state struct {
+	Version  int               `json:"version"`
+	Step     int               `json:"step"`
+	Seed     uint64            `json:"seed"`
+	Cursor   data.Cursor       `json:"cursor"`
+	Adviser  adviserState      `json:"adviser"`
+	Checksum map[string]string `json:"sha256"` // of every other file
+}
+
+const stateVersion = 1
+
+// adviserState is the adviser's memory in a form that files can hold.
+type adviserState struct {
+	AllBad     int     `json:"all_bad"`
+	AllGood    int     `json:"all_good"`
+	BestFormat float64 `json:"best_format"`
+	LastKL     float64 `json:"last_kl"`
+}
+
+// save writes a checkpoint of the last step, unless there is one already or nothing is recorded. It
+// appears whole or not at all.
+func (t *Trainer) save() error {
+	if t.record == nil {
+		return nil
+	}
+	if err := t.record.sync(); err != nil {
+		return err
+	}
+	dir := filepath.Join(t.record.Dir, checkpointsDir, fmt.Sprintf("step_%06d", t.step))
+	if _, err := os.Stat(filepath.Join(dir, stateFile)); err == nil {
+		return nil
+	}
+	partial := dir + ".partial"
+	if err := os.RemoveAll(partial); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(partial, 0o755); err != nil {
+		return err
+	}
+	if err := t.writeCheckpoint(partial); err != nil {
+		return errors.Join(fmt.Errorf("checkpoint %s: %w", dir, err), os.RemoveAll(partial))
+	}
+	if err := os.RemoveAll(dir); err != nil {
+		return err
+	}
+	if err := os.Rename(partial, dir); err != nil {
+		return err
+	}
+	if err := atomicfile.SyncDir(filepath.Dir(dir)); err != nil {
+		return err
+	}
+	if err := t.logCheckpoint(dir); err != nil {
+		return err
+	}
+	t.Watcher.Saved(dir)
+	return t.retain()
+}
+
+func (t *Trainer) writeCheckpoint(dir string) error {
+	if err := t.Policy.Save(filepath.Join(dir, adapterDir), t.BaseModel); err != nil {
+		return err
+	}
+	if err := t.Adam.SaveState(filepath.Join(dir, momentsFile)); err != nil {
+		return err
+	}
+	s := state{Version: stateVersion, Step: t.step, Seed: t.Seed, Cursor: t.Problems.Cursor(), Checksum: map[string]string{},
+		Adviser: adviserState{t.judge.allBad, t.judge.allGood, t.judge.bestFormat, t.judge.lastKL}}
+	err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		name, err := filepath.Rel(dir, path)
+		if err == nil {
+			s.Checksum[filepath.ToSlash(name)], err = checksum(path)
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	text, err := json.MarshalIndent(s, "", "  ")
+	if err != nil {
+		return err
+	}
+	return atomicfile.WriteBytes(filepath.Join(dir, stateFile), append(text, '\n'))
+}
+
+func checksum(path string) (string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	h := sha256.New()
+	if _, err := io.Copy(h, f); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
+}
+
+// logCheckpoint adds a line to checkpoints.jsonl, once for each checkpoint.
+func (t *Trainer) logCheckpoint(dir string) error {
+	path := filepath.Join(t.record.Dir, checkpointLog)
+	line, err := json.Marshal(map[string]any{"name": filepath.Base(dir), "batch": t.step, "epoch": t.Problems.Epoch(), "state_path": dir, "sampler_path": filepath.Join(dir, adapterDir)})
+	if err != nil {
+		return err
+	}
+	old, err := os.ReadFile(path)
+	if err != nil && !os.IsNotExist(err) {
+		return err
+	}
+	if strings.Contains(string(old), string(line)) {
+		return nil
+	}
+	return atomicfile.WriteBytes(path, append(append(old, line...), '\n'))
+}
+
+// Checkpoints are the checkpoints of a run directory, the last first.
+func Checkpoints(run string) ([]string, error) {
+	entries, err := os.ReadDir(filepath.Join(run, checkpointsDir))
+	if os.IsNotExist(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var all []string
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), "step_") && !strings.HasSuffix(e.Name(), ".partial") {
+			all = append(all, filepath.Join(run, checkpointsDir, e.Name()))
+		}
+	}
+	slices.Sort(all)
+	slices.Reverse(all)
+	return all, nil
+}
+
+// readState reads a checkpoint's state and verifies every file of it.
+func readState(dir string) (state, error) {
+	var s state
+	text, err := os.ReadFile(filepath.Join(dir, stateFile))
+	if err != nil {
+		return s, badinput.Errorf("checkpoint %s: %w", dir, err)
+	}
+	if err := json.Unmarshal(text, &s); err != nil {
+		return s, badinput.Errorf("checkpoint %s: %s: %w", dir, stateFile, err)
+	}
+	if s.Version != stateVersion {
+		return s, badinput.Errorf("checkpoint %s: version %d, expected %d", dir, s.Version, stateVersion)
+	}
+	for name, want := range s.Checksum {
+		got, err := checksum(filepath.Join(dir, name))
+		if err != nil {
+			return s, badinput.Errorf("checkpoint %s: %w", dir, err)
+		}
+		if got != want {
+			return s, badinput.Errorf("checkpoint %s: %s is damaged: its sha256 is %s, expected %s", dir, name, got, want)
+		}
+	}
+	return s, nil
+}
+
+// newestCheckpoint finds the last checkpoint of a run that is whole; damaged tells of those that are
+// not. There may be none.
+func newestCheckpoint(run string) (dir string, s state, damaged []error, err error) {
+	all, err := Checkpoints(run)
+	if err != nil {
+		return "", s, nil, err
+	}
+	for _, dir := range all {
+		if s, err := readState(dir); err == nil {
+			return dir, s, damaged, nil
+		} else {
+			damaged = append(damaged, err)
+		}
+	}
+	return "", state{}, damaged, nil
+}
+
+// restore puts the trainer where a checkpoint was.
+func (t *Trainer) restore(dir string, s state) error {
+	if err := restorePolicy(t.Policy, filepath.Join(dir, adapterDir)); err != nil {
+		return err
+	}
+	if err := t.Adam.LoadState(filepath.Join(dir, momentsFile)); err != nil {
+		return err
+	}
+	if _, err := t.Problems.Restore(s.Cursor); err != nil {
+		return err
+	}
+	if s.Seed != t.Seed {
+		return badinput.Errorf("checkpoint %s: seed %d, this run has %d", dir, s.Seed, t.Seed)
+	}
+	t.step = s.Step
+	t.judge = adviser{allBad: s.Adviser.AllBad, allGood: s.Adviser.AllGood, bestFormat: s.Adviser.BestFormat, lastKL: s.Adviser.LastKL}
+	return nil
+}
+
+// restorePolicy gives a policy the parameters of a saved adapter, in the slab that it has.
+func restorePolicy(p *model.Policy, dir string) error {
+	a, err := lora.Load(dir, p.LoRADims())
+	if err != nil {
+		return err
+	}
+	return p.SetAdapter(a)
+}
+
+// retain removes old checkpoints: the last KeepLast stay.
+func (t *Trainer) retain() error {
+	if t.KeepLast < 1 {
+		return nil
+	}
+	all, err := Checkpoints(t.record.Dir)
+	if err != nil {
+		return err
+	}
+	for _, dir := range all[min(t.KeepLast, len(all)):] {
+		if err := os.RemoveAll(dir); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,156 @@
+package grpo
+
+import (
+	"math"
+	"time"
+
+	"github.com/seed-7879b91d/grpo/model"
+	"github.com/seed-7879b91d/grpo/reward"
+	"github.com/seed-7879b91d/grpo/sampler"
+)
+
+// Metrics is what a step did. Everything in it follows from the run's configuration and its seed:
+// two runs of the same write the same. What a clock says is in Timing.
+type Metrics struct {
+	Step  int `json:"step"` // 1 for the first
+	Epoch int `json:"epoch"`
+
+	MeanReward  float64 `json:"mean_reward"`
+	MeanCorrect float64 `json:"mean_correct"`
+	// MeanFraction is the share of tests passed.
+	MeanFraction float64 `json:"mean_fraction"`
+	FormatRate   float64 `json:"format_rate"`
+
+	GroupsTotal   int     `json:"groups_total"`
+	GroupsSkipped int     `json:"groups_skipped"` // degenerate: nothing to learn
+	AllGood       float64 `json:"frac_all_good"`  // groups that were right throughout
+	AllBad        float64 `json:"frac_all_bad"`
+	Refilled      int     `json:"groups_refilled"` // drawn beyond the step's own
+	WastedTokens  int     `json:"wasted_tokens"`   // of completions that taught nothing
+	Datums        int     `json:"n_datums"`
+
+	Completions      int                    `json:"completions"`
+	CompletionTokens int                    `json:"completion_tokens"`
+	PromptTokens     int                    `json:"prompt_tokens"`
+	MeanLength       float64                `json:"completion_length_mean"`
+	MaxLength        int                    `json:"completion_length_max"`
+	MinLength        int                    `json:"completion_length_min"`
+	Truncated        float64                `json:"truncated_rate"`
+	Verdicts         map[reward.Verdict]int `json:"verdicts"`
+	RewardErrors     int                    `json:"reward_errors"` // completions that the machine failed to score
+
+	Updated bool `json:"updated"` // false where no group had anything to teach
+	model.Stats
+	GradNorm     float64 `json:"grad_norm"`
+	LearningRate float64 `json:"lr"`
+	// OnPolicy is max |log p − log q| between trainer and sampler at the first update of the step.
+	OnPolicy float64 `json:"max_logp_diff_on_policy"`
+}
+
+// Timing is where a step's time went.
+type Timing struct {
+	Step      int     `json:"step"`
+	Total     float64 `json:"total_s"`
+	Sample    float64 `json:"sample_s"`
+	Score     float64 `json:"score_s"` // after the last completion, while nothing else ran
+	Train     float64 `json:"train_s"`
+	TokensSec float64 `json:"sampled_tokens_per_s"`
+	TrainSec  float64 `json:"trained_tokens_per_s"`
+}
+
+// addGroup counts one group in.
+func (m *Metrics) addGroup(g *Group) {
+	m.GroupsTotal++
+	scored, correct := g.counts()
+	if g.Degenerate() {
+		m.GroupsSkipped++
+		for _, r := range g.Rollouts {
+			m.WastedTokens += len(r.Tokens)
+		}
+	}
+	if scored > 0 && correct == scored {
+		m.AllGood++
+	}
+	if correct == 0 {
+		m.AllBad++
+	}
+	m.PromptTokens += len(g.Prompt)
+	for i, r := range g.Rollouts {
+		m.addCompletion(r, g.Scores[i])
+	}
+}
+
+func (m *Metrics) addCompletion(r sampler.Rollout, s reward.Score) {
+	m.Completions++
+	n := len(r.Tokens)
+	m.CompletionTokens += n
+	m.MaxLength = max(m.MaxLength, n)
+	if m.Completions == 1 {
+		m.MinLength = n
+	}
+	m.MinLength = min(m.MinLength, n)
+	if r.Finish == sampler.Length {
+		m.Truncated++
+	}
+	if s.Excluded == reward.ExcludedInfra {
+		m.RewardErrors++
+	}
+	if s.Verdict != "" {
+		if m.Verdicts == nil {
+			m.Verdicts = map[reward.Verdict]int{}
+		}
+		m.Verdicts[s.Verdict]++
+	}
+	if s.Excluded != "" {
+		return
+	}
+	m.MeanReward += s.Reward
+	m.MeanCorrect += s.Components.Correct
+	m.MeanFraction += s.Components.Fraction
+	if s.Components.Format == 0 {
+		m.FormatRate++
+	}
+}
+
+// finish turns sums into means.
+func (m *Metrics) finish(excluded int) {
+	share := func(x *float64, n int) {
+		if n > 0 {
+			*x /= float64(n)
+		}
+	}
+	scored := m.Completions - excluded
+	share(&m.MeanReward, scored)
+	share(&m.MeanCorrect, scored)
+	share(&m.MeanFraction, scored)
+	share(&m.FormatRate, scored)
+	share(&m.AllGood, m.GroupsTotal)
+	share(&m.AllBad, m.GroupsTotal)
+	share(&m.Truncated, m.Completions)
+	m.MeanLength = float64(m.CompletionTokens) / math.Max(1, float64(m.Completions))
+}
+
+// stopwatch measures the phases of a step.
+type stopwatch struct{ last time.Time }
+
+func startWatch() *stopwatch { return &stopwatch{time.Now()} }
+
+// lap is the time since the last lap, in seconds.
+func (w *stopwatch) lap() float64 {
+	now := time.Now()
+	d := now.Sub(w.last)
+	w.last = now
+	return d.Seconds()
+}
+
+// finish adds up the phases.
+func (t *Timing) finish(m *Metrics) {
+	t.Step = m.Step
+	t.Total = t.Sample + t.Score + t.Train
+	if t.Sample > 0 {
+		t.TokensSec = float64(m.CompletionTokens) / t.Sample
+	}
+	if t.Train > 0 {
+		t.TrainSec = float64(m.Stats.Rows) / t.Train
+	}
+}
