@@ -3,23 +3,223 @@ package sandbox
 import (
 	"context"
 	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/seed-7879b91d/grpo/internal/badinput"
 )
 
 // Pool is a set of cells that run programs.
-type Pool struct{}
+type Pool struct {
+	kit    kit
+	queue  *queue
+	report Report
 
-// Open builds a pool with the strongest isolation that this machine allows, found by trying.
-func Open(ctx context.Context, o Options) (*Pool, error) { return nil, errors.ErrUnsupported }
+	closing context.Context
+	close   context.CancelFunc
+	once    sync.Once
+}
 
-// Run runs the program on the inputs in their order and hands every result to each, until each
-// returns false. It is safe for concurrent use; runs wait their turn, and groups get turns equally
-// however many runs each has waiting. The error is the context's, or an *InfraError.
-func (p *Pool) Run(ctx context.Context, group string, prog Program, inputs []Input, l Limits, each func(i int, r Result) (more bool)) error {
-	return errors.ErrUnsupported
+// kit makes the workers of one rung.
+type kit interface {
+	open(ctx context.Context, slot int) (worker, error)
+	close()
+}
+
+// worker runs one test at a time. After an error, or when it is not usable any more, it is closed
+// and another takes its place.
+type worker interface {
+	run(ctx context.Context, p Program, in Input, l Limits) (Result, error)
+	usable() bool
+	close()
+}
+
+// slot is the right to run one program, and the worker to do it with, once one is there.
+type slot struct {
+	number int
+	worker worker
+}
+
+// maxCode bounds the size of a program. No honest one comes near it.
+const maxCode = 4 << 20
+
+// attempts is how often a run that the machine fails is tried, on a fresh cell each time.
+const attempts = 4
+
+// Open builds a pool with the strongest isolation that this machine allows, found by trying: a rung
+// is taken when a cell can be made and every attack on it fails. What is wrong with the options, or
+// with a machine that allows no isolation at all, is an input error.
+func Open(ctx context.Context, o Options) (*Pool, error) {
+	slots, err := countSlots(o.Slots)
+	if err != nil {
+		return nil, err
+	}
+	py, err := findInterpreter(ctx, o.Python)
+	if err != nil {
+		return nil, err
+	}
+	var passed []Refusal
+	for rung := RungFull; rung >= RungUnsafe; rung-- {
+		if o.Strongest != 0 && rung > o.Strongest {
+			continue
+		}
+		if rung == RungUnsafe && !o.Unsafe {
+			break
+		}
+		p, err := openRung(ctx, rung, slots, py, o.Preload)
+		if err == nil {
+			p.report.Passed = passed
+			return p, nil
+		}
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		passed = append(passed, Refusal{rung, err.Error()})
+	}
+	return nil, refuse(passed)
+}
+
+func countSlots(n int) (int, error) {
+	if n > 0 {
+		return n, nil
+	}
+	const variable = "SANDBOX_MAX_CONCURRENCY"
+	text := os.Getenv(variable)
+	if n < 0 || text == "" {
+		return runtime.NumCPU(), nil
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 {
+		return 0, badinput.Errorf("environment variable %s is %q, expected a number of programs to run at once", variable, text)
+	}
+	return n, nil
+}
+
+func refuse(passed []Refusal) error {
+	text := "this machine can isolate no program:"
+	for _, r := range passed {
+		text += fmt.Sprintf(" %s: %s;", r.Rung, r.Why)
+	}
+	return badinput.Errorf("%s run on Linux 5.13 or later with user namespaces or landlock, or accept that programs "+
+		"can do whatever you can with sandbox=unsafe", text)
+}
+
+// openRung builds a pool on one rung and puts it to the test.
+func openRung(ctx context.Context, rung Rung, slots int, py *interpreter, preload string) (*Pool, error) {
+	k, err := newKit(rung, py, preload)
+	if err != nil {
+		return nil, err
+	}
+	p := &Pool{kit: k, report: Report{
+		Rung: rung, Python: py.Exe, Version: py.Version, Slots: slots, NotProtected: notProtected(rung),
+	}}
+	p.closing, p.close = context.WithCancel(context.Background())
+	p.queue = newQueue(slots)
+	if p.report.Claims, err = p.attack(ctx); err == nil && rung != RungUnsafe {
+		err = failed(p.report.Claims)
+	}
+	if err != nil {
+		p.Close()
+		return nil, err
+	}
+	return p, nil
 }
 
 // Isolation tells how programs are isolated in this pool.
-func (p *Pool) Isolation() Report { return Report{} }
+func (p *Pool) Isolation() Report { return p.report }
 
-// Close ends every cell and waits until they are gone. Runs in progress fail.
-func (p *Pool) Close() error { return nil }
+// ErrClosed is the error of runs on a pool that has been closed.
+var ErrClosed = errors.New("the sandbox pool is closed")
+
+// Run runs the program on the inputs in their order and hands every result to each, until each
+// returns false. It is safe for concurrent use; runs wait their turn, and groups get turns equally
+// however many runs each has waiting. The error is the context's, ErrClosed, or an *InfraError.
+func (p *Pool) Run(ctx context.Context, group string, prog Program, inputs []Input, l Limits, each func(i int, r Result) (more bool)) error {
+	l = l.withDefaults()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(p.closing, cancel)()
+	for i, in := range inputs {
+		r, err := p.runOne(ctx, group, prog, in, l)
+		if p.closing.Err() != nil {
+			return ErrClosed
+		}
+		if err != nil {
+			return err
+		}
+		if !each(i, r) {
+			return nil
+		}
+	}
+	return nil
+}
+
+func (p *Pool) runOne(ctx context.Context, group string, prog Program, in Input, l Limits) (Result, error) {
+	if len(prog.Code) > maxCode {
+		return Result{Status: CE, Stderr: fmt.Sprintf("the program has %d bytes; at most %d are compiled", len(prog.Code), maxCode)}, nil
+	}
+	s, err := p.queue.acquire(ctx, group)
+	if err != nil {
+		return Result{}, err
+	}
+	defer p.queue.release(s)
+	for attempt := 1; ; attempt++ {
+		r, err := p.try(ctx, s, prog, in, l)
+		if err == nil {
+			return r, nil
+		}
+		if ctx.Err() != nil {
+			return Result{}, ctx.Err()
+		}
+		if attempt == attempts {
+			return Result{}, &InfraError{Attempts: attempt, Err: err}
+		}
+		pause(ctx, 5*time.Millisecond<<(2*attempt)) // 20, 80, 320 ms: descriptors come back, disks are emptied
+	}
+}
+
+// try runs a test once, on the slot's worker or a new one. A worker that is not as it was before is
+// closed.
+func (p *Pool) try(ctx context.Context, s *slot, prog Program, in Input, l Limits) (r Result, err error) {
+	if s.worker == nil {
+		if s.worker, err = p.kit.open(ctx, s.number); err != nil {
+			s.worker = nil
+			return r, err
+		}
+	}
+	r, err = s.worker.run(ctx, prog, in, l)
+	if err != nil || !s.worker.usable() {
+		s.worker.close()
+		s.worker = nil
+	}
+	return r, err
+}
+
+func pause(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+	case <-t.C:
+	}
+}
+
+// Close ends every cell and waits until they are gone. Runs in progress fail with ErrClosed.
+func (p *Pool) Close() error {
+	p.once.Do(func() {
+		p.close()
+		for range p.report.Slots {
+			// Runs in progress notice, and give their slots back; nobody gets one from here on.
+			s, _ := p.queue.acquire(context.Background(), "")
+			if s.worker != nil {
+				s.worker.close()
+			}
+		}
+		p.kit.close()
+	})
+	return nil
+}

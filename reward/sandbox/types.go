@@ -192,10 +192,10 @@ type Report struct {
 // Claim is one thing that a program is kept from.
 type Claim struct {
 	// Name is the thing, such as "network" or "host files".
-	Name string
+	Name string `json:"name"`
 	// Holds tells whether the attack failed, and Detail what the attacker saw.
-	Holds  bool
-	Detail string
+	Holds  bool   `json:"holds"`
+	Detail string `json:"detail"`
 }
 
 // Refusal is a rung that this machine did not allow, and why.

@@ -1,0 +1,118 @@
+package sandbox
+
+import (
+	"bytes"
+	"context"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+)
+
+//go:embed attack.py
+var attackSource string
+
+// resourceAttacks take more than they were given, each of one thing.
+var resourceAttacks = []struct {
+	name, code string
+	limits     Limits
+	want       Status
+}{
+	{"processor time", "while True: pass", Limits{CPU: 50 * time.Millisecond}, TLE},
+	{"sleep", "import time; time.sleep(3600)", Limits{Wall: 50 * time.Millisecond}, TLE},
+	{"output", "while True: print('x' * 4096)", Limits{Output: 64 << 10}, OLE},
+	{"memory", "held = []\nwhile True: held.append(bytearray(1 << 20))", Limits{Memory: 64 << 20}, MLE},
+}
+
+// attack puts every claim to the test, and an honest program first: a cell in which nothing works
+// would repel all of them.
+func (p *Pool) attack(ctx context.Context) ([]Claim, error) {
+	r, err := p.runOne(ctx, "", Program{Code: "print(int(input()) + 1)"}, Input{Stdin: []byte("41\n")}, Limits{}.withDefaults())
+	if err != nil {
+		return nil, err
+	}
+	if r.Status != OK || string(r.Stdout) != "42\n" {
+		return nil, fmt.Errorf("an honest program ended with %s and printed %.40q: %s", r.Status, r.Stdout, lastLine(r.Stderr))
+	}
+	var names []string
+	for _, v := range pythonEnv {
+		name, _, _ := strings.Cut(v, "=")
+		names = append(names, name)
+	}
+	// The C library of the interpreter may set this one by itself.
+	names = append(names, "LC_CTYPE")
+	r, err = p.runOne(ctx, "", Program{Code: attackSource}, Input{Stdin: []byte(strings.Join(names, " "))}, Limits{}.withDefaults())
+	if err != nil {
+		return nil, err
+	}
+	claims, err := readClaims(r)
+	if err != nil {
+		return nil, err
+	}
+	for _, a := range resourceAttacks {
+		r, err := p.runOne(ctx, "", Program{Code: a.code}, Input{}, a.limits.withDefaults())
+		if err != nil {
+			return nil, fmt.Errorf("attack on %s: %w", a.name, err)
+		}
+		claims = append(claims, Claim{a.name, r.Status == a.want, fmt.Sprintf("ended with %s after %v", r.Status, r.Wall.Round(time.Millisecond))})
+	}
+	return claims, nil
+}
+
+func readClaims(r Result) ([]Claim, error) {
+	var claims []Claim
+	lines := json.NewDecoder(bytes.NewReader(r.Stdout))
+	for {
+		var c Claim
+		if err := lines.Decode(&c); err == io.EOF {
+			break
+		} else if err != nil {
+			return nil, fmt.Errorf("the attacks ended with %s: %s", r.Status, lastLine(r.Stderr))
+		}
+		claims = append(claims, c)
+	}
+	if r.Status != OK || len(claims) == 0 {
+		return nil, fmt.Errorf("the attacks ended with %s: %s", r.Status, lastLine(r.Stderr))
+	}
+	return claims, nil
+}
+
+// failed is the error of a rung on which an attack got somewhere.
+func failed(claims []Claim) error {
+	var all []error
+	for _, c := range claims {
+		if !c.Holds {
+			all = append(all, fmt.Errorf("an attack on %s: %s", c.Name, c.Detail))
+		}
+	}
+	return errors.Join(all...)
+}
+
+// notProtected says what a rung leaves open, strongest rung last to first: each has the gaps of those
+// above it.
+func notProtected(r Rung) []string {
+	gaps := []string{
+		"a flaw in the kernel itself: programs share it with everything else on this machine",
+		"side channels: a program can measure how busy the processor and its caches are",
+		"the version of the kernel and of Python, the number of processors, the time",
+	}
+	if r < RungFull {
+		gaps = append(gaps, "memory is watched every 10 ms rather than bounded by the kernel: a program can hold up to "+
+			"4 GiB for that long")
+	}
+	if r < RungNamespaces {
+		gaps = append(gaps, "names, sizes and dates of files of this machine, though not their contents",
+			"process ids of this machine, and whether one exists",
+			"programs that want to write a file: there is no scratch directory")
+	}
+	if r < RungUID {
+		gaps = append(gaps, "the number of threads, bounded only by address space")
+	}
+	if r == RungUnsafe {
+		return []string{"everything: a program can do whatever the user can who runs this"}
+	}
+	return gaps
+}

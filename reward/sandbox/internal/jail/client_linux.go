@@ -1,0 +1,105 @@
+//go:build linux && (amd64 || arm64)
+
+package jail
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Supervisor is the process that starts cells, as seen from the process that wants them.
+type Supervisor struct {
+	mu      sync.Mutex
+	command int
+	process *os.Process
+}
+
+// answerTimeout is how long the supervisor may take to make a process, far above what it needs.
+const answerTimeout = 10 * time.Second
+
+// StartSupervisor runs this binary once more, as a supervisor.
+func StartSupervisor() (*Supervisor, error) {
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("supervisor: %w", err)
+	}
+	theirs := os.NewFile(uintptr(pair[1]), "")
+	defer theirs.Close()
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		unix.Close(pair[0])
+		return nil, fmt.Errorf("supervisor: %w", err)
+	}
+	defer null.Close()
+	timeout := unix.NsecToTimeval(answerTimeout.Nanoseconds())
+	if err := unix.SetsockoptTimeval(pair[0], unix.SOL_SOCKET, unix.SO_RCVTIMEO, &timeout); err != nil {
+		unix.Close(pair[0])
+		return nil, fmt.Errorf("supervisor: %w", err)
+	}
+	process, err := os.StartProcess("/proc/self/exe", []string{supervisorName}, &os.ProcAttr{
+		Dir:   "/",
+		Env:   []string{},
+		Files: []*os.File{null, null, null, theirs},
+		Sys:   &syscall.SysProcAttr{Setsid: true}, // Ctrl-C is for the run, which then closes the pool
+	})
+	if err != nil {
+		unix.Close(pair[0])
+		return nil, fmt.Errorf("supervisor: %w", err)
+	}
+	return &Supervisor{command: pair[0], process: process}, nil
+}
+
+// Pid is the process id of the supervisor.
+func (s *Supervisor) Pid() int { return s.process.Pid }
+
+// ErrLost means that the supervisor has died or cannot be understood any more. Its cells are dead or
+// die when it is closed.
+var ErrLost = errors.New("the supervisor is lost")
+
+// StartCell starts a cell with a user of its own, where the configuration asks for one, and gives
+// back its process id and a descriptor of the process, which the caller closes.
+func (s *Supervisor) StartCell(hostID, control, source, config, stderr int) (pid, pidfd int, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	order := binary.NativeEndian.AppendUint32(nil, uint32(hostID))
+	rights := unix.UnixRights(control, source, config, stderr)
+	if err := unix.Sendmsg(s.command, order, rights, nil, unix.MSG_NOSIGNAL); err == unix.EPIPE {
+		return 0, -1, fmt.Errorf("%w: it has died", ErrLost)
+	} else if err != nil {
+		return 0, -1, fmt.Errorf("ask the supervisor for a cell: %w", err)
+	}
+	answer, oob := make([]byte, 4096), make([]byte, unix.CmsgSpace(4))
+	n, oobn, _, _, err := unix.Recvmsg(s.command, answer, oob, unix.MSG_CMSG_CLOEXEC)
+	for err == unix.EINTR {
+		n, oobn, _, _, err = unix.Recvmsg(s.command, answer, oob, unix.MSG_CMSG_CLOEXEC)
+	}
+	switch {
+	case err != nil:
+		return 0, -1, fmt.Errorf("%w: %w", ErrLost, err)
+	case n == 0:
+		return 0, -1, fmt.Errorf("%w: it has died", ErrLost)
+	case answer[0] == 'E':
+		return 0, -1, fmt.Errorf("make a cell: %s", answer[1:n])
+	}
+	parts, err := unix.ParseSocketControlMessage(oob[:oobn])
+	if err == nil && len(parts) == 1 {
+		if fds, err := unix.ParseUnixRights(&parts[0]); err == nil && len(fds) == 1 {
+			return int(binary.NativeEndian.Uint32(answer[1:5])), fds[0], nil
+		}
+	}
+	return 0, -1, fmt.Errorf("%w: no descriptor of the cell came along: %w", ErrLost, unix.EMFILE)
+}
+
+// Close ends the supervisor, with all cells that are still there, and waits until it is gone.
+func (s *Supervisor) Close() error {
+	s.process.Kill()
+	s.process.Wait()
+	return unix.Close(s.command)
+}

@@ -1,0 +1,10 @@
+// Package jail turns a process into a cell: it gives it namespaces and a root of its own, takes its
+// powers away, and then becomes the Python interpreter. It knows nothing of programs, tests or
+// limits of a single run; package sandbox talks to what runs in here.
+//
+// The binary re-executes itself, once as a supervisor and, from there, once per cell. The supervisor
+// exists because making a cell needs a real fork: it stays small, where the process that trains may
+// hold a hundred gigabytes whose page tables would be copied each time. Both roles are recognised by
+// argv[0] in an init function, so a program that imports this package has nothing to call, and the
+// packages of the program that are initialised later are not paid for in every cell.
+package jail

@@ -1,0 +1,123 @@
+//go:build linux && (amd64 || arm64)
+
+package jail
+
+import (
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// newNamespaces are the flags of clone that ask for a namespace, and those that ask for a process
+// related to others in an unusual way.
+const newNamespaces = unix.CLONE_NEWNS | unix.CLONE_NEWCGROUP | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC |
+	unix.CLONE_NEWUSER | unix.CLONE_NEWPID | unix.CLONE_NEWNET | unix.CLONE_PARENT | unix.CLONE_PTRACE
+
+// The few things about a descriptor that ioctl is for in a program; x/sys does not name them.
+const (
+	fioNonBlock    = 0x5421
+	fioKeepOnExec  = 0x5450
+	fioCloseOnExec = 0x5451
+)
+
+// zygoteFilter is what a cell lives under from before its interpreter starts: the calls of a
+// program, and the few more by which the zygote makes a process for each test.
+func zygoteFilter() filter {
+	f := filter{
+		load(offArch),
+		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, Jt: 1, K: auditArch},
+		verdict(deny),
+		load(offNumber),
+	}
+	f = append(f, unless(unix.BPF_JGE, foreignCalls, 1), verdict(deny))
+	for _, s := range spans(calls, zygoteCalls, archCalls, forkCalls) {
+		f = f.span(s[0], s[1])
+	}
+	f = f.on(unix.SYS_CLONE, arg(0), unless(unix.BPF_JSET, newNamespaces, 1), verdict(deny), verdict(allow))
+	f = f.on(unix.SYS_CLONE3, verdict(absent))
+	f = f.on(unix.SYS_PRCTL, oneOf(0, unix.PR_SET_SECCOMP, unix.PR_SET_PDEATHSIG, unix.PR_SET_DUMPABLE, unix.PR_SET_NAME)...)
+	f = f.on(unix.SYS_IOCTL, oneOf(1, unix.TCGETS, unix.TIOCGWINSZ, unix.TIOCINQ, fioNonBlock, fioCloseOnExec, fioKeepOnExec)...)
+	f = f.on(unix.SYS_FCNTL, oneOf(1, unix.F_DUPFD, unix.F_DUPFD_CLOEXEC, unix.F_GETFD, unix.F_SETFD, unix.F_GETFL,
+		unix.F_SETFL, unix.F_GETPIPE_SZ)...)
+	// A stream pair can be connected to nothing else; a datagram socket could name an address.
+	f = f.on(unix.SYS_SOCKETPAIR,
+		arg(0), unless(unix.BPF_JEQ, unix.AF_UNIX, 3),
+		arg(1), statement(unix.BPF_ALU|unix.BPF_AND|unix.BPF_K, 0xf),
+		unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, Jt: 1, K: unix.SOCK_STREAM},
+		verdict(deny), verdict(allow))
+	// Limits of other processes are not to be touched, even those of the same user.
+	f = f.on(unix.SYS_PRLIMIT64, oneOf(0, 0)...)
+	f = f.on(setLimitCall, verdict(allow))
+	return append(f, verdict(deny))
+}
+
+// testFilter is what the process of one test lives under in addition. It takes away what only the
+// zygote needs: making processes, becoming another program, and reaching any process but itself. Not
+// even itself may it kill with SIGKILL: who dies of that signal was killed by someone else, which
+// tells a failure of the machine from a trick. The process id of the test is not known here; pids
+// says where, in bytes, it has to be written.
+func testFilter() (f filter, pids []int) {
+	f = filter{load(offNumber)}
+	for _, number := range append(slices.Clone(forkCalls), unix.SYS_EXECVE, unix.SYS_RECVMSG, unix.SYS_SENDMSG,
+		unix.SYS_SETSID, unix.SYS_SECCOMP) {
+		f = f.on(number, verdict(deny))
+	}
+	f = f.on(unix.SYS_CLONE, arg(0), unless(unix.BPF_JSET, unix.CLONE_THREAD, 1), verdict(allow), verdict(deny))
+	f = f.on(unix.SYS_PRCTL, oneOf(0, unix.PR_SET_NAME)...)
+	// kill(pid, signal), tkill(tid, signal), tgkill(pid, tid, signal)
+	for _, call := range [][2]uint32{{unix.SYS_KILL, 1}, {unix.SYS_TKILL, 1}, {unix.SYS_TGKILL, 2}} {
+		f = f.on(call[0],
+			arg(call[1]), unless(unix.BPF_JEQ, uint32(unix.SIGKILL), 1), verdict(deny),
+			arg(0), unless(unix.BPF_JEQ, 0, 1), verdict(allow), verdict(deny))
+		pids = append(pids, (len(f)-3)*int(unsafe.Sizeof(unix.SockFilter{}))+4)
+	}
+	// The stack is a limit that programs raise for themselves, and for good reason. A lower limit of
+	// processor time would be a way to die of SIGKILL.
+	f = f.on(unix.SYS_PRLIMIT64,
+		arg(1), unless(unix.BPF_JEQ, unix.RLIMIT_STACK, 1), verdict(allow),
+		arg(2), unless(unix.BPF_JEQ, 0, 3),
+		argHigh(2), unless(unix.BPF_JEQ, 0, 1), verdict(allow),
+		verdict(deny))
+	f = f.on(setLimitCall, oneOf(0, unix.RLIMIT_STACK)...)
+	return append(f, verdict(allow)), pids
+}
+
+// TestFilter is the filter that the zygote puts over each test, as the kernel reads it, and the
+// places where the process id of the test has to be written first.
+func TestFilter() (program []byte, pids []int) {
+	f, pids := testFilter()
+	for _, i := range f {
+		program = binary.NativeEndian.AppendUint16(program, i.Code)
+		program = append(program, i.Jt, i.Jf)
+		program = binary.NativeEndian.AppendUint32(program, i.K)
+	}
+	return program, pids
+}
+
+// spans joins the numbers into ranges, in order.
+func spans(lists ...[]uint32) [][2]uint32 {
+	numbers := slices.Concat(lists...)
+	slices.Sort(numbers)
+	var out [][2]uint32
+	for _, n := range numbers {
+		if last := len(out) - 1; last >= 0 && n <= out[last][1]+1 {
+			out[last][1] = n
+		} else {
+			out = append(out, [2]uint32{n, n})
+		}
+	}
+	return out
+}
+
+// install puts the filter over the calling thread and all that it becomes.
+func (f filter) install() error {
+	prog := unix.SockFprog{Len: uint16(len(f)), Filter: &f[0]}
+	_, _, errno := unix.RawSyscall(unix.SYS_PRCTL, unix.PR_SET_SECCOMP, unix.SECCOMP_MODE_FILTER, uintptr(unsafe.Pointer(&prog)))
+	if errno != 0 {
+		return fmt.Errorf("seccomp filter: %w", errno)
+	}
+	return nil
+}

@@ -1,0 +1,148 @@
+//go:build linux && (amd64 || arm64)
+
+package jail
+
+import (
+	"encoding/binary"
+	"fmt"
+	"os"
+	"runtime"
+	"strconv"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// The names under which the binary runs in its other roles, as they also stand in a process list.
+const (
+	supervisorName = "grpo-sandbox-supervisor"
+	cellName       = "grpo-sandbox-cell"
+)
+
+func init() {
+	if len(os.Args) == 0 {
+		return
+	}
+	switch os.Args[0] {
+	case supervisorName:
+		os.Exit(supervise())
+	case cellName:
+		fmt.Fprintln(os.Stderr, enter())
+		os.Exit(1)
+	}
+}
+
+// commandFD is where the supervisor gets its orders.
+const commandFD = 3
+
+// supervise starts a cell for every order until the other end is closed, which the death of the
+// process that holds it does too. All cells die with the supervisor, or rather with the thread that
+// made them: this one, which is the first and lives as long as the process.
+func supervise() int {
+	runtime.LockOSThread()
+	unix.CloseOnExec(commandFD)
+	for {
+		hostID, fds, err := receiveOrder()
+		if err != nil {
+			return 1
+		}
+		if fds == nil {
+			return 0
+		}
+		process, pidfd, err := startCell(hostID, fds)
+		for _, fd := range fds {
+			unix.Close(fd)
+		}
+		if err := answerOrder(process, pidfd, err); err != nil {
+			return 1
+		}
+	}
+}
+
+// receiveOrder reads the user of the next cell and the four descriptors that it gets. No descriptors
+// and no error is the end.
+func receiveOrder() (hostID int, fds []int, err error) {
+	message, oob := make([]byte, 4), make([]byte, unix.CmsgSpace(4*4))
+	n, oobn, _, _, err := unix.Recvmsg(commandFD, message, oob, unix.MSG_CMSG_CLOEXEC)
+	for err == unix.EINTR {
+		n, oobn, _, _, err = unix.Recvmsg(commandFD, message, oob, unix.MSG_CMSG_CLOEXEC)
+	}
+	if err != nil || n == 0 {
+		return 0, nil, err
+	}
+	parts, err := unix.ParseSocketControlMessage(oob[:oobn])
+	if err != nil || len(parts) != 1 {
+		return 0, nil, fmt.Errorf("order without descriptors: %v", err)
+	}
+	fds, err = unix.ParseUnixRights(&parts[0])
+	return int(binary.NativeEndian.Uint32(message)), fds, err
+}
+
+func answerOrder(process *os.Process, pidfd int, failure error) error {
+	if failure != nil {
+		return unix.Sendmsg(commandFD, append([]byte{'E'}, failure.Error()...), nil, nil, 0)
+	}
+	go process.Wait()
+	defer unix.Close(pidfd)
+	answer := binary.NativeEndian.AppendUint32([]byte{'K'}, uint32(process.Pid))
+	return unix.Sendmsg(commandFD, answer, unix.UnixRights(pidfd), nil, 0)
+}
+
+// startCell starts this binary as a cell. fds are its control socket, source, configuration and
+// standard error; the rest of its descriptors and its environment are empty.
+func startCell(hostID int, fds []int) (*os.Process, int, error) {
+	c, err := readConfig(fds[2])
+	if err != nil {
+		return nil, -1, err
+	}
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		return nil, -1, err
+	}
+	defer null.Close()
+	// The files share their descriptors with fds, which the caller closes.
+	files := []*os.File{null, null}
+	for _, i := range []int{3, 0, 1, 2} {
+		dup, err := unix.FcntlInt(uintptr(fds[i]), unix.F_DUPFD_CLOEXEC, 3)
+		if err != nil {
+			return nil, -1, err
+		}
+		f := os.NewFile(uintptr(dup), "")
+		defer f.Close()
+		files = append(files, f)
+	}
+	pidfd := -1
+	attr := &syscall.SysProcAttr{PidFD: &pidfd, Pdeathsig: syscall.SIGKILL}
+	uid := hostID
+	if c.Namespaces {
+		uid = insideID
+		isolate(attr, c.OwnUser, hostID)
+	}
+	process, err := os.StartProcess("/proc/self/exe", []string{cellName, strconv.Itoa(uid)},
+		&os.ProcAttr{Files: files, Env: []string{}, Sys: attr})
+	if err != nil {
+		return nil, -1, err
+	}
+	if pidfd < 0 {
+		process.Kill()
+		process.Wait()
+		return nil, -1, fmt.Errorf("this kernel has no pidfd")
+	}
+	return process, pidfd, nil
+}
+
+// isolate asks for namespaces. Root enters them as root, because the interpreter may lie in a
+// directory that only root can enter, and leaves that user before the interpreter starts. Anyone
+// else has one user only and needs capabilities that survive the exec; they go the same way.
+func isolate(attr *syscall.SysProcAttr, ownUser bool, hostID int) {
+	attr.Cloneflags = namespaces
+	if ownUser {
+		ids := []syscall.SysProcIDMap{{ContainerID: 0, HostID: 0, Size: 1}, {ContainerID: insideID, HostID: hostID, Size: 1}}
+		attr.UidMappings, attr.GidMappings = ids, ids
+		attr.GidMappingsEnableSetgroups = true
+		return
+	}
+	attr.UidMappings = []syscall.SysProcIDMap{{ContainerID: insideID, HostID: os.Getuid(), Size: 1}}
+	attr.GidMappings = []syscall.SysProcIDMap{{ContainerID: insideID, HostID: os.Getgid(), Size: 1}}
+	attr.AmbientCaps = []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_SETPCAP}
+}

@@ -1,0 +1,175 @@
+package sandbox
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+)
+
+// interpreter is a Python as it describes itself.
+type interpreter struct {
+	Exe      string   `json:"exe"`
+	Version  string   `json:"version"`
+	Prefixes []string `json:"prefixes"`
+	// Libraries are the shared libraries that it has loaded once the modules written in C are
+	// imported; empty where the system does not tell.
+	Libraries []string `json:"libraries"`
+	CTypes    bool     `json:"ctypes"`
+}
+
+// selfDescription is run by the interpreter outside of any cell. The python3 on PATH can be a script
+// that only finds the real one, so sys.executable is what counts.
+const selfDescription = `
+import json, sys
+loaded = set()
+for name in ("ctypes", "hashlib", "decimal", "zlib", "bz2", "lzma", "socket", "select", "resource"):
+    try:
+        __import__(name)
+    except ImportError:
+        pass
+try:
+    with open("/proc/self/maps") as f:
+        loaded = {line.split(None, 5)[5].strip() for line in f if line.count("/")}
+except OSError:
+    pass
+print(json.dumps({
+    "exe": sys.executable, "version": "%d.%d.%d" % sys.version_info[:3], "ctypes": "ctypes" in sys.modules,
+    "prefixes": sorted({sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix}),
+    "libraries": sorted(p for p in loaded if ".so" in p)}))`
+
+// pythonFlags keep the user's own packages out and write no byte code.
+var pythonFlags = []string{"-s", "-B"}
+
+// pythonEnv is the whole environment of a program. The fixed hash seed makes the order of a set the
+// same in every run.
+var pythonEnv = []string{
+	"PYTHONHASHSEED=0", "PYTHONUTF8=1", "MALLOC_ARENA_MAX=2", "OPENBLAS_NUM_THREADS=1", "OMP_NUM_THREADS=1",
+	"HOME=/tmp", "PATH=/usr/bin:/bin", "TZ=UTC", "LC_ALL=C.UTF-8",
+}
+
+// findInterpreter asks the Python of that name or path what it is.
+func findInterpreter(ctx context.Context, name string) (*interpreter, error) {
+	if name == "" {
+		name = "python3"
+	}
+	path, err := exec.LookPath(name)
+	if err != nil {
+		return nil, badinput.Errorf("python %q: not found; install Python 3.8 or later, or name one with python=PATH", name)
+	}
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, path, append(slices.Clone(pythonFlags), "-c", selfDescription)...)
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		return nil, badinput.Errorf("python %s: asked for its version and got %v: %s", path, err, lastLine(stderr.String()))
+	}
+	py := new(interpreter)
+	if err := json.Unmarshal(out, py); err != nil {
+		return nil, badinput.Errorf("python %s: asked for its version and got %.80q", path, out)
+	}
+	if py.Exe == "" {
+		return nil, badinput.Errorf("python %s: does not know its own path (sys.executable is empty)", path)
+	}
+	return py, nil
+}
+
+// view is what a cell has to see of the file system so that the interpreter works: real files and
+// directories, and the symbolic links on the way to them.
+func (py *interpreter) view() (readable []string, links [][2]string) {
+	wanted := []string{"/lib", "/lib64", "/usr/lib", "/usr/lib64", "/etc/ld.so.cache", py.Exe}
+	for _, prefix := range py.Prefixes {
+		wanted = append(wanted, filepath.Join(prefix, "lib"), filepath.Join(prefix, "lib64"), filepath.Join(prefix, "pyvenv.cfg"))
+	}
+	wanted = append(wanted, py.Libraries...)
+	seenLinks := map[string]bool{}
+	for _, path := range wanted {
+		real, onTheWay := followLinks(path)
+		if real == "" {
+			continue
+		}
+		for _, link := range onTheWay {
+			if !seenLinks[link[0]] {
+				seenLinks[link[0]] = true
+				links = append(links, link)
+			}
+		}
+		readable = append(readable, real)
+	}
+	readable = withoutNested(readable)
+	// What lies below a directory that is shown comes with it.
+	links = slices.DeleteFunc(links, func(link [2]string) bool {
+		return slices.ContainsFunc(readable, func(dir string) bool { return strings.HasPrefix(link[0], dir+"/") })
+	})
+	return readable, links
+}
+
+// followLinks finds the real file behind a path, and the links it goes through. Only the last
+// component of each step and its directories are resolved, so that every link is repeated where it
+// is. A path that does not exist has no real file.
+func followLinks(path string) (real string, links [][2]string) {
+	path = filepath.Clean(path)
+	for range 40 {
+		link, target := firstLink(path)
+		if link == "" {
+			if _, err := os.Stat(path); err != nil {
+				return "", nil
+			}
+			return path, links
+		}
+		links = append(links, [2]string{link, target})
+		rest := strings.TrimPrefix(path, link)
+		if !filepath.IsAbs(target) {
+			target = filepath.Join(filepath.Dir(link), target)
+		}
+		path = filepath.Clean(target + rest)
+	}
+	return "", nil
+}
+
+// firstLink is the shortest part of an absolute path that is a symbolic link, and where it points.
+func firstLink(path string) (link, target string) {
+	for i := 1; i <= len(path); i++ {
+		if i < len(path) && path[i] != '/' {
+			continue
+		}
+		if target, err := os.Readlink(path[:i]); err == nil {
+			return path[:i], target
+		}
+	}
+	return "", ""
+}
+
+// withoutNested drops the paths that lie below others.
+func withoutNested(paths []string) []string {
+	slices.Sort(paths)
+	paths = slices.Compact(paths)
+	return slices.DeleteFunc(slices.Clone(paths), func(p string) bool {
+		return slices.ContainsFunc(paths, func(above string) bool {
+			return strings.HasPrefix(p, strings.TrimSuffix(above, "/")+"/")
+		})
+	})
+}
+
+func lastLine(s string) string {
+	s = strings.TrimSpace(s)
+	return s[strings.LastIndexByte(s, '\n')+1:]
+}
+
+// command is the command line that makes the interpreter read its program from a descriptor that it
+// shares with other processes, and so must not move the offset of.
+func (py *interpreter) command(fd int) []string {
+	load := fmt.Sprintf("import os, json; CONFIG = json.loads(os.pread(%d, os.fstat(%d).st_size, 0)); os.close(%d); "+
+		"exec(compile(CONFIG.pop('source'), 'cell.py', 'exec'))", fd, fd, fd)
+	return slices.Concat([]string{py.Exe}, pythonFlags, []string{"-c", load})
+}

@@ -1,0 +1,217 @@
+//go:build linux && (amd64 || arm64)
+
+package sandbox
+
+import (
+	"context"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/seed-7879b91d/grpo/reward/sandbox/internal/jail"
+)
+
+//go:embed zygote.py
+var zygoteSource string
+
+// A test may have this many threads; the zygote and the test itself are two more.
+const maxThreads = 64
+
+// The scratch directory of a cell.
+const (
+	scratchBytes = 32 << 20
+	scratchFiles = 1024
+)
+
+// cells makes the cells of one rung.
+type cells struct {
+	source, config int // what every cell is born with
+	ownUser        bool
+	groups         *memoryGroups // nil below RungFull
+
+	mu         sync.Mutex
+	supervisor *jail.Supervisor // nil after it has failed, until the next cell is wanted
+}
+
+// newKit prepares a rung. That it works is only known when a cell has been made.
+func newKit(rung Rung, py *interpreter, preload string) (kit, error) {
+	if rung == RungUnsafe {
+		return newProcesses(py, preload)
+	}
+	if !py.CTypes {
+		return nil, errors.New("the interpreter has no ctypes, which the system call filter of a test is installed with")
+	}
+	if rung == RungUID && os.Geteuid() != 0 {
+		return nil, errors.New("only root can give every cell a user of its own")
+	}
+	c := &cells{source: -1, config: -1, ownUser: os.Geteuid() == 0 && rung != RungLandlock}
+	var err error
+	if rung == RungFull {
+		if c.groups, err = findMemoryGroups(); err != nil {
+			return nil, fmt.Errorf("no control group can be made: %w", err)
+		}
+	}
+	if c.source, err = zygoteFile(rung, preload); err != nil {
+		return nil, err
+	}
+	if c.config, err = c.configFile(rung, py); err != nil {
+		c.close()
+		return nil, err
+	}
+	return c, nil
+}
+
+// zygoteFile holds the Python source of a cell and what it has to know.
+func zygoteFile(rung Rung, preload string) (int, error) {
+	filter, pids := jail.TestFilter()
+	scratch := ""
+	if rung >= RungNamespaces {
+		scratch = jail.Scratch
+	}
+	text, err := json.Marshal(map[string]any{
+		"source": programSource + zygoteSource, "preload": preload, "filter": filter, "pids": pids,
+		"scratch": scratch, "alone": rung >= RungNamespaces,
+	})
+	if err != nil {
+		return -1, err
+	}
+	return memoryFile("source", text)
+}
+
+func (c *cells) configFile(rung Rung, py *interpreter) (int, error) {
+	config := jail.Config{
+		Namespaces: rung >= RungNamespaces, OwnUser: c.ownUser,
+		Exe: py.Exe, Args: py.command(jail.SourceFD), Env: pythonEnv,
+		ScratchBytes: scratchBytes, ScratchFiles: scratchFiles,
+	}
+	config.Readable, config.Links = py.view()
+	if rung != RungLandlock {
+		config.Processes = maxThreads + 2
+	}
+	text, err := json.Marshal(config)
+	if err != nil {
+		return -1, err
+	}
+	return memoryFile("config", text)
+}
+
+// open makes a cell and waits until it is ready.
+func (c *cells) open(ctx context.Context, slot int) (worker, error) {
+	w, err := c.start(slot)
+	if err != nil {
+		return nil, err
+	}
+	if err := w.awaitReady(ctx); err != nil {
+		w.close()
+		return nil, fmt.Errorf("start a cell: %w", err)
+	}
+	return w, nil
+}
+
+func (c *cells) start(slot int) (*cell, error) {
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("start a cell: %w", err)
+	}
+	defer unix.Close(pair[1])
+	var complaints [2]int
+	if err := unix.Pipe2(complaints[:], unix.O_CLOEXEC|unix.O_NONBLOCK); err != nil {
+		unix.Close(pair[0])
+		return nil, fmt.Errorf("start a cell: %w", err)
+	}
+	defer unix.Close(complaints[1])
+	w := &cell{control: pair[0], stderr: complaints[0], pidfd: -1}
+	if err := unix.SetsockoptInt(w.control, unix.SOL_SOCKET, unix.SO_PASSCRED, 1); err != nil {
+		w.close()
+		return nil, fmt.Errorf("start a cell: %w", err)
+	}
+	if w.pid, w.pidfd, err = c.order(slot, pair[1], complaints[1]); err != nil {
+		w.close()
+		return nil, err
+	}
+	if c.groups != nil {
+		if err := c.enterGroup(w); err != nil {
+			w.close()
+			return nil, fmt.Errorf("control group: %w", err)
+		}
+	}
+	return w, nil
+}
+
+// groupsMade numbers the control groups of this process.
+var groupsMade atomic.Int64
+
+// enterGroup puts a cell under a memory group of its own, before it has been given any test.
+func (c *cells) enterGroup(w *cell) (err error) {
+	if w.group, err = c.groups.make(strconv.FormatInt(groupsMade.Add(1), 10)); err != nil {
+		return err
+	}
+	return w.group.add(w.pid)
+}
+
+// order has the supervisor start the process of a cell. A supervisor that failed is replaced; its
+// cells have died with it, and the runs on them are tried again.
+func (c *cells) order(slot, control, stderr int) (pid, pidfd int, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.supervisor == nil {
+		if c.supervisor, err = jail.StartSupervisor(); err != nil {
+			c.supervisor = nil
+			return 0, -1, err
+		}
+	}
+	pid, pidfd, err = c.supervisor.StartCell(ownUser(slot), control, c.source, c.config, stderr)
+	if errors.Is(err, jail.ErrLost) {
+		c.supervisor.Close()
+		c.supervisor = nil
+	}
+	return pid, pidfd, err
+}
+
+// ownUser is the user of a cell: an id that nobody has, or in a container that knows only few ids one
+// at their end.
+func ownUser(slot int) int {
+	const first, last = 0x70000000, 0x7fffffff
+	if id := first + os.Getpid()%(1<<16)<<8 + slot; id <= last && userExists(id) {
+		return id
+	}
+	return 64000 + (os.Getpid()+slot)%1000
+}
+
+// userExists tells whether an id means anything in the user namespace of this process.
+func userExists(id int) bool {
+	text, err := os.ReadFile("/proc/self/uid_map")
+	if err != nil {
+		return true
+	}
+	for line := range strings.Lines(string(text)) {
+		var inside, outside, count int
+		if _, err := fmt.Sscan(line, &inside, &outside, &count); err == nil && id >= inside && id-inside < count {
+			return true
+		}
+	}
+	return false
+}
+
+func (c *cells) close() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.supervisor != nil {
+		c.supervisor.Close()
+		c.supervisor = nil
+	}
+	for _, fd := range []*int{&c.source, &c.config} {
+		if *fd >= 0 {
+			unix.Close(*fd)
+			*fd = -1
+		}
+	}
+}

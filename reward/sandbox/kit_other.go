@@ -1,0 +1,16 @@
+//go:build !(linux && (amd64 || arm64))
+
+package sandbox
+
+import (
+	"fmt"
+	"runtime"
+)
+
+// newKit prepares a rung; here there is only the lowest.
+func newKit(rung Rung, py *interpreter, preload string) (kit, error) {
+	if rung == RungUnsafe {
+		return newProcesses(py, preload)
+	}
+	return nil, fmt.Errorf("not available on %s/%s", runtime.GOOS, runtime.GOARCH)
+}

@@ -1,0 +1,17 @@
+//go:build !unix
+
+package sandbox
+
+import (
+	"os"
+	"os/exec"
+)
+
+// platformEnv is what a program needs of the environment to start at all.
+func platformEnv() []string { return []string{"SYSTEMROOT=" + os.Getenv("SYSTEMROOT")} }
+
+// ownGroup would make the end of the command the end of its children too; here only the command ends.
+func ownGroup(cmd *exec.Cmd) { cmd.Cancel = func() error { return cmd.Process.Kill() } }
+
+// ended tells how a process ended and how much memory it held at most, which is not known here.
+func ended(s *os.ProcessState) (code, signal int, memory int64) { return s.ExitCode(), 0, 0 }

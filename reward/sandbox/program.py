@@ -1,0 +1,176 @@
+"""How one program is run inside its own process, as the interpreter itself would run it.
+
+Nothing here decides whether an answer is right, and nothing here is a secret: the program can read
+and change all of it, and gains no more by that than by printing something else.
+"""
+import atexit
+import json
+import linecache
+import os
+import random
+import sys
+import threading
+import time
+import traceback
+import types
+
+FILE_NAME = "solution.py"
+
+
+def preamble(preload):
+    """The names that programs may use without importing them, as the graders of the public
+    collections have it: the contents of the modules that people forget to import, and the modules."""
+    names = {}
+    for module in ("string", "re", "datetime", "collections", "heapq", "bisect", "copy", "math", "random",
+                   "statistics", "itertools", "functools", "operator", "io", "sys", "json", "typing"):
+        exec("from %s import *" % module, names)
+    import builtins
+    for name in dir(builtins):
+        names.pop(name, None)  # pow is the built-in one, not that of math
+    for module in ("string", "re", "datetime", "collections", "heapq", "bisect", "copy", "math", "random",
+                   "statistics", "itertools", "functools", "operator", "io", "sys", "json", "builtins", "typing",
+                   "array", "cmath", "contextlib", "dataclasses", "decimal", "enum", "fractions", "numbers",
+                   "queue", "threading", "time", "types"):
+        names[module] = __import__(module)
+    names.pop("__builtins__", None)
+    own = {"__name__": "preload", "__builtins__": builtins}
+    if preload:
+        own.update(names)
+        exec(compile(preload, "preload.py", "exec", dont_inherit=True), own)
+    return names, {k: v for k, v in own.items() if names.get(k) is not v and not k.startswith("__")}
+
+
+def run(code, source, call, args, result):
+    """Runs the program and ends the process. The value of a call is written to the descriptor
+    result."""
+    args = [json.loads(a) for a in args]
+    digits(50000)
+    module = types.ModuleType("solution" if call else "__main__")
+    names = module.__dict__
+    names.update(PREAMBLE)
+    names.update(PRELOADED)
+    names["__file__"] = FILE_NAME
+    sys.modules["__main__"] = sys.modules[module.__name__] = module
+    sys.argv = [FILE_NAME]
+    open_streams(names)
+    random.seed(0)
+    status = 0
+    try:
+        exec(code, names)
+        if call:
+            answer(find(names, call)(*args), result)
+    except SystemExit as exit:
+        status = exit_status(exit.code)
+    except BaseException:
+        status = 1
+        complain(source)
+    finally:
+        finish(status)
+
+
+def open_streams(names):
+    """Standard streams as the interpreter opens them: strict UTF-8, and the buffers below."""
+    for fd, name, mode, errors in ((0, "stdin", "r", "strict"), (1, "stdout", "w", "strict"),
+                                   (2, "stderr", "w", "backslashreplace")):
+        stream = open(fd, mode, encoding="utf-8", errors=errors, closefd=False, buffering=1 if fd == 2 else -1)
+        setattr(sys, name, stream)
+        setattr(sys, "__%s__" % name, stream)
+        names[name] = stream  # from sys import * has put the zygote's there
+
+
+def find(names, call):
+    """The function to call: a method of class Solution, or a function of the module. What only the
+    preamble defines is not the program's."""
+    solution = names.get("Solution")
+    if isinstance(solution, type) and hasattr(solution, call):
+        return getattr(solution(), call)
+    if call not in names or (names[call] is PREAMBLE.get(call) and call not in PRELOADED):
+        raise NameError("the program defines no function %r" % call)
+    return names[call]
+
+
+def plain(value):
+    """Numbers and arrays of numpy as Python's own; nothing else that JSON does not know."""
+    if type(value).__module__ == "numpy" and hasattr(value, "tolist"):
+        return value.tolist()
+    raise TypeError("JSON cannot carry a value of type %s" % type(value).__name__)
+
+
+def answer(value, result):
+    """Writes the value to the result file. A value that JSON cannot carry is no value."""
+    digits(0)
+    try:
+        text = json.dumps(value, default=plain, allow_nan=False).encode()
+    except (TypeError, ValueError, RecursionError) as problem:
+        print("the returned value is lost: %s" % problem, file=sys.stderr)
+        return
+    while text:
+        text = text[os.write(result, text):]
+
+
+def exit_status(code):
+    """What sys.exit(code) means to the caller of the process."""
+    if code is None:
+        return 0
+    if isinstance(code, int):
+        return int(code) & 0xFF
+    print(code, file=sys.stderr)
+    return 1
+
+
+def complain(source):
+    """Prints the traceback of the program, without the frames of this file."""
+    kind, value, trace = sys.exc_info()
+    while trace is not None and trace.tb_frame.f_code.co_filename == run.__code__.co_filename:
+        trace = trace.tb_next
+    try:
+        text = source.decode("utf-8", "replace")
+        linecache.cache[FILE_NAME] = len(text), None, text.splitlines(True), FILE_NAME
+        if sys.excepthook is sys.__excepthook__:
+            traceback.print_exception(kind, value, trace)
+        else:
+            sys.excepthook(kind, value, trace)
+    except BaseException:
+        pass
+
+
+def finish(status):
+    """Ends as the interpreter does: the other threads, what was registered for the exit, the
+    buffers. Only the tearing down of modules is left out."""
+    try:
+        threading._shutdown()
+        atexit._run_exitfuncs()
+    except BaseException:
+        pass
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except BaseException:
+            pass  # closed by the program; what counts is what was written
+    os._exit(status)
+
+
+def digits(n):
+    if hasattr(sys, "set_int_max_str_digits"):
+        sys.set_int_max_str_digits(n)
+
+
+def read_parts(data):
+    """The parts of a request: source, name of the function, and its arguments."""
+    parts, at = [], 0
+    while at < len(data):
+        n = int.from_bytes(data[at:at + 8], "little")
+        parts.append(data[at + 8:at + 8 + n])
+        at += 8 + n
+    return parts[0], parts[1].decode(), parts[2:]
+
+
+def compile_error(problem):
+    """The message of a program that cannot be compiled."""
+    return "".join(traceback.format_exception_only(type(problem), problem))[-4000:]
+
+
+sys.path[:] = [p for p in sys.path if p]  # the empty one is the current directory
+sys.setrecursionlimit(50000)
+digits(0)  # inputs may hold integers of any size
+PREAMBLE, PRELOADED = preamble(CONFIG["preload"])

@@ -1,0 +1,312 @@
+//go:build linux && (amd64 || arm64)
+
+package sandbox
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// groupSlack is what a memory group allows above the limit of the program: the zygote's own memory,
+	// the scratch directory and the files of the test. Whether the limit was passed is decided by the
+	// peak of the program alone, so the verdict is the same with and without a group.
+	groupSlack = 96 << 20
+	// memoryInterval is how often memory is looked at where no group bounds it.
+	memoryInterval = 10 * time.Millisecond
+	// leastAddressSpace is the smallest limit of address space that threads with large stacks can live
+	// in. It only bounds how far a program gets between two looks.
+	leastAddressSpace = 4 << 30
+	// busyFactor is how many times its wall limit a run may last on a machine that is busy elsewhere
+	// before that is called a failure of the machine.
+	busyFactor = 20
+)
+
+// watch is one test under way.
+type watch struct {
+	cell   *cell
+	limits Limits
+	files  *testFiles
+	start  time.Time
+	stderr tail
+	kills  int // of the memory group, before
+
+	pid        int // of the test, once it runs
+	started    bool
+	compileErr string
+	cpu        time.Duration
+	peakMemory int64
+	stopped    Status // why we killed the cell, if we did
+}
+
+// run runs one test. An error is a failure of the machine or the end of ctx, and the cell must be
+// closed.
+func (c *cell) run(ctx context.Context, p Program, in Input, l Limits) (r Result, err error) {
+	files, err := newTestFiles(p, in)
+	if err != nil {
+		return r, err
+	}
+	defer files.close()
+	w := &watch{cell: c, limits: l, files: files}
+	if c.group != nil {
+		if err := c.group.setLimit(l.Memory + groupSlack); err != nil {
+			return r, fmt.Errorf("memory limit: %w", err)
+		}
+		if w.kills, err = c.group.kills(); err != nil {
+			return r, fmt.Errorf("memory limit: %w", err)
+		}
+	}
+	defer context.AfterFunc(ctx, c.kill)()
+	w.start = time.Now()
+	if err := w.send(); err != nil {
+		return r, fmt.Errorf("send a test: %w", err)
+	}
+	d, err := w.follow()
+	if ctx.Err() != nil {
+		return r, ctx.Err()
+	}
+	if err != nil {
+		return r, err
+	}
+	return w.result(p, d)
+}
+
+// send gives the test to the zygote. The limits that the kernel itself enforces are a little above
+// those that are judged by, and coarser.
+func (w *watch) send() error {
+	seconds := int64((w.limits.CPU+time.Second-1)/time.Second) + 1
+	space := int64(0)
+	if w.cell.group == nil {
+		space = max(leastAddressSpace, 2*w.limits.Memory)
+	}
+	request := binary.NativeEndian.AppendUint64(nil, uint64(seconds))
+	request = binary.NativeEndian.AppendUint64(request, uint64(w.limits.Output+1))
+	request = binary.NativeEndian.AppendUint64(request, uint64(space))
+	return unix.Sendmsg(w.cell.control, request, unix.UnixRights(w.files.given()...), nil, unix.MSG_NOSIGNAL)
+}
+
+// follow waits for the end of the test, keeps the pipe of its errors empty and stops it at its
+// limits. Without a report and an error, the cell was killed: for a limit, or by the kernel for one.
+func (w *watch) follow() (*done, error) {
+	wall, cpu, memory := w.start.Add(w.limits.Wall), w.start.Add(w.limits.CPU), w.start.Add(memoryInterval)
+	fds := []unix.PollFd{{Fd: int32(w.cell.control), Events: unix.POLLIN}, {Fd: int32(w.files.tail), Events: unix.POLLIN}}
+	for {
+		until := wall
+		if w.pid != 0 && cpu.Before(until) {
+			until = cpu
+		}
+		if w.pid != 0 && w.cell.group == nil && memory.Before(until) {
+			until = memory
+		}
+		_, err := unix.Poll(fds, pollTimeout(until))
+		if err != nil && err != unix.EINTR {
+			return nil, fmt.Errorf("poll: %w", err)
+		}
+		if fds[1].Revents != 0 && err == nil {
+			w.stderr.drain(w.files.tail)
+		}
+		if fds[0].Revents != 0 && err == nil {
+			d, err := w.listen()
+			if d != nil || err != nil || w.stopped != 0 {
+				return d, err
+			}
+		}
+		now := time.Now()
+		if w.pid != 0 && !now.Before(cpu) {
+			cpu = w.checkCPU(now)
+		}
+		if w.pid != 0 && w.cell.group == nil && !now.Before(memory) {
+			memory = w.checkMemory(now)
+		}
+		if !now.Before(wall) {
+			if wall, err = w.checkWall(now); err != nil {
+				return nil, err
+			}
+		}
+		if w.stopped != 0 {
+			w.cell.kill()
+			w.cell.spent = true
+			pollOne(w.cell.pidfd, now.Add(10*time.Second)) // its files must not change any more
+			return nil, nil
+		}
+	}
+}
+
+// listen takes one message. Until the program itself starts the messages of its process can be
+// trusted; after that it has lost the socket, and only the zygote speaks.
+func (w *watch) listen() (*done, error) {
+	m, err := w.cell.receive()
+	if errors.Is(err, errCellDied) && w.groupKilled() {
+		w.stopped, w.cell.spent = MLE, true
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	switch m.kind {
+	case 'S':
+		w.started, w.pid = true, m.pid
+	case 'C':
+		w.compileErr = string(m.rest)
+	case 'D':
+		d, err := m.done()
+		w.stderr.drain(w.files.tail)
+		w.cell.spent = d.left
+		return &d, err
+	default:
+		return nil, fmt.Errorf("a cell failed: %s", m.rest)
+	}
+	return nil, nil
+}
+
+// checkCPU stops a test that has used up its processor time, and says when to look again: not before
+// it can have, were it alone; with several threads it can be over by then, which the final count
+// tells.
+func (w *watch) checkCPU(now time.Time) time.Time {
+	w.cpu = max(w.cpu, processCPU(w.pid))
+	if w.cpu > w.limits.CPU {
+		w.stopped = TLE
+	}
+	return now.Add(max(w.limits.CPU-w.cpu, 2*time.Millisecond))
+}
+
+func (w *watch) checkMemory(now time.Time) time.Time {
+	resident := residentMemory(w.pid)
+	w.peakMemory = max(w.peakMemory, resident)
+	if resident > w.limits.Memory {
+		w.stopped = MLE
+	}
+	return now.Add(memoryInterval)
+}
+
+// checkWall stops a test that has slept too long. The time that it was ready to run and others had
+// the processor is not its own.
+func (w *watch) checkWall(now time.Time) (time.Time, error) {
+	if w.pid != 0 {
+		w.checkCPU(now)
+	}
+	since := now.Sub(w.start)
+	awake := since - waitedForProcessor(w.pid)
+	if awake >= w.limits.Wall {
+		w.stopped = TLE
+	} else if since > busyFactor*w.limits.Wall {
+		return now, fmt.Errorf("the machine is too busy: a run of at most %v was ready to go on for %v and got no processor",
+			w.limits.Wall, since-awake)
+	}
+	return now.Add(max(w.limits.Wall-awake, 5*time.Millisecond)), nil
+}
+
+// groupKilled tells whether the kernel has killed a process of the cell for its memory.
+func (w *watch) groupKilled() bool {
+	if w.cell.group == nil {
+		return false
+	}
+	kills, err := w.cell.group.kills()
+	return err == nil && kills > w.kills
+}
+
+// result puts together what is known. A SIGKILL that no limit explains came from outside, since a
+// program cannot send itself one.
+func (w *watch) result(p Program, d *done) (r Result, err error) {
+	r.Wall = time.Since(w.start)
+	r.CPU, r.PeakMemory = w.cpu, w.peakMemory
+	var outSize int64
+	if r.Stdout, outSize, err = readMemoryFile(w.files.stdout, w.limits.Output); err != nil {
+		return r, fmt.Errorf("read the output: %w", err)
+	}
+	memory := w.stopped == MLE
+	if d != nil {
+		r.CPU, r.PeakMemory = d.cpu, d.peakMemory
+		r.ExitCode, r.Signal = max(d.wait.ExitStatus(), 0), signalOf(d.wait)
+		memory = d.peakMemory > w.limits.Memory || r.Signal == int(unix.SIGKILL) && w.groupKilled()
+		if r.Signal == int(unix.SIGKILL) && !memory && r.CPU <= w.limits.CPU {
+			return r, errors.New("a test was killed from outside its cell")
+		}
+	}
+	switch {
+	case w.compileErr != "" || !w.started:
+		r.Status = CE
+	case outSize > w.limits.Output:
+		r.Status = OLE
+	case memory:
+		r.Status = MLE
+	case w.stopped == TLE || r.CPU > w.limits.CPU:
+		r.Status = TLE
+	case r.ExitCode != 0 || r.Signal != 0:
+		r.Status = RTE
+	default:
+		r.Status = OK
+	}
+	r.Stderr = w.stderr.String()
+	if r.Status == CE {
+		r.Stderr = w.compileErr
+		if r.Stderr == "" {
+			r.Stderr = "the program cannot be compiled within the limits"
+		}
+	}
+	if p.Call != "" && r.Status == OK {
+		content, _, err := readMemoryFile(w.files.result, w.limits.Output)
+		if err != nil {
+			return r, fmt.Errorf("read the result: %w", err)
+		}
+		r.Value = checkValue(content)
+	}
+	return r, nil
+}
+
+func signalOf(w unix.WaitStatus) int {
+	if w.Signaled() {
+		return int(w.Signal())
+	}
+	return 0
+}
+
+// processCPU is the processor time of all threads of a process, to the nanosecond.
+func processCPU(pid int) time.Duration {
+	var t unix.Timespec
+	// The clock of another process is named by its id: the complement shifted by three, with 2 for the
+	// scheduler's own count.
+	if err := unix.ClockGettime(int32(^pid)<<3|2, &t); err != nil {
+		return 0
+	}
+	return time.Duration(t.Nano())
+}
+
+// residentMemory is what a process holds of physical memory, 0 when it has ended.
+func residentMemory(pid int) int64 {
+	fields := procFields(pid, "statm")
+	if len(fields) < 2 {
+		return 0
+	}
+	pages, _ := strconv.ParseInt(fields[1], 10, 64)
+	return pages * int64(os.Getpagesize())
+}
+
+// waitedForProcessor is how long the first thread of a process stood ready while others ran.
+func waitedForProcessor(pid int) time.Duration {
+	fields := procFields(pid, "schedstat")
+	if len(fields) < 2 {
+		return 0
+	}
+	ns, _ := strconv.ParseInt(fields[1], 10, 64)
+	return time.Duration(ns)
+}
+
+func procFields(pid int, file string) []string {
+	if pid == 0 {
+		return nil
+	}
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/%s", pid, file))
+	if err != nil {
+		return nil
+	}
+	return strings.Fields(string(text))
+}

@@ -1,0 +1,166 @@
+"""What runs inside a cell: a process that has everything imported and forks once per test.
+
+The zygote itself never runs, parses or even reads what a program brings along; its child does, under
+the limits and the second filter. The child learns nothing of the right answer, and the only things it
+can say are the bytes of its output file, of its result file, and how it ended. It follows program.py in
+one and the same module. Standard library only, Python 3.8 or later.
+"""
+import array
+import base64
+import ctypes
+import gc
+import resource
+import signal
+import socket
+import struct
+
+CONTROL = 3
+
+# One request: processor seconds, size of a file, address space (0 for no limit). The descriptors
+# that come with it are the request, standard input, output and error, and for a call the result.
+REQUEST = struct.Struct("=qqq")
+# One answer: wait status, processor time in microseconds, peak memory in KiB, and whether something
+# is left behind, so that the cell must not be used again.
+DONE = struct.Struct("=cIqqB")
+
+
+class Filter:
+    """The system call filter of a test, installed through the C library that Python runs on."""
+
+    class Program(ctypes.Structure):
+        _fields_ = [("length", ctypes.c_ushort), ("instructions", ctypes.c_void_p)]
+
+    def __init__(self, program, pids):
+        self.program = bytearray(program)
+        self.pids = pids
+        buffer = (ctypes.c_char * len(self.program)).from_buffer(self.program)
+        self.header = self.Program(len(self.program) // 8, ctypes.addressof(buffer))
+        self.buffer = buffer
+        self.prctl = ctypes.CDLL(None, use_errno=True).prctl
+        self.prctl.argtypes = [ctypes.c_int] + [ctypes.c_ulong] * 4
+
+    def call(self, option, first, second=0):
+        if self.prctl(option, first, second, 0, 0) != 0:
+            raise OSError(ctypes.get_errno(), "prctl %d" % option)
+
+    def not_dumpable(self):
+        self.call(4, 0)
+
+    def die_with_parent(self):
+        self.call(1, signal.SIGKILL)
+
+    def install(self):
+        for at in self.pids:
+            struct.pack_into("=I", self.program, at, os.getpid())
+        self.call(22, 2, ctypes.addressof(self.header))
+
+
+def read_request(fd):
+    data, size = b"", os.fstat(fd).st_size
+    while len(data) < size:
+        data += os.pread(fd, size - len(data), len(data))
+    return read_parts(data)
+
+
+def limit(kind, value, extra=0):
+    resource.setrlimit(kind, (value, value + extra))
+
+
+def say(kind, text=""):
+    os.write(CONTROL, kind + text.encode("utf-8", "replace")[-4000:])
+
+
+def test(request, fds):
+    """Runs in the child, from fork to exit."""
+    try:
+        os.setsid()
+        FILTER.die_with_parent()
+        cpu, size, space = REQUEST.unpack(request)
+        for source, target in zip(fds[1:4], (0, 1, 2)):
+            os.dup2(source, target)
+        limit(resource.RLIMIT_CPU, cpu, 1)
+        limit(resource.RLIMIT_FSIZE, size)
+        if space:
+            limit(resource.RLIMIT_AS, space)
+        signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        FILTER.install()
+        source, call, args = read_request(fds[0])
+        if call:
+            os.dup2(fds[4], CONTROL + 1)
+        os.closerange(CONTROL + 1 + bool(call), 256)
+        gc.enable()
+    except BaseException as problem:
+        say(b"X", "prepare a test: %r" % problem)
+        os._exit(255)
+    try:
+        code = compile(source, FILE_NAME, "exec", dont_inherit=True)
+    except BaseException as problem:
+        say(b"C", compile_error(problem))
+        os._exit(255)
+    say(b"S")
+    socket_object.detach()
+    if call:
+        os.dup2(CONTROL + 1, CONTROL)
+        os.close(CONTROL + 1)
+    else:
+        os.close(CONTROL)
+    run(code, source, call, args, CONTROL)
+
+
+def scratch_state():
+    return os.stat(CONFIG["scratch"]).st_mtime_ns if CONFIG["scratch"] else 0
+
+
+def sweep(clean):
+    """Ends whatever the test left running, and tells whether it left anything at all."""
+    left = False
+    if CONFIG["alone"]:
+        try:
+            os.kill(-1, signal.SIGKILL)
+            left = True
+        except ProcessLookupError:
+            pass
+        try:
+            while True:
+                os.waitpid(-1, 0)
+        except ChildProcessError:
+            pass
+    return left or scratch_state() != clean
+
+
+def serve():
+    clean = scratch_state()
+    space = socket.CMSG_SPACE(5 * 4)
+    socket_object.send(b"R")
+    while True:
+        request, ancillary, _, _ = socket_object.recvmsg(REQUEST.size, space)
+        if not request:
+            os._exit(0)
+        fds = array.array("i", ancillary[0][2])
+        try:
+            pid = os.fork()
+        except OSError as problem:
+            say(b"X", "fork: %s" % problem)
+            os._exit(1)
+        if pid == 0:
+            try:
+                test(request, fds)
+            finally:
+                os._exit(255)
+        for fd in fds:
+            os.close(fd)
+        _, status, usage = os.wait4(pid, 0)
+        cpu = round((usage.ru_utime + usage.ru_stime) * 1e6)
+        socket_object.send(DONE.pack(b"D", status, cpu, usage.ru_maxrss, sweep(clean)))
+
+
+threading.stack_size(64 << 20)  # the default would be that of the main thread, which is huge
+signal.signal(signal.SIGINT, signal.SIG_IGN)
+FILTER = Filter(base64.b64decode(CONFIG["filter"]), CONFIG["pids"])
+FILTER.not_dumpable()
+socket_object = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET, 0, fileno=CONTROL)
+gc.collect()
+gc.disable()
+gc.freeze()
+serve()
