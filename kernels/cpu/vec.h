@@ -120,10 +120,12 @@ INLINE float exp1(float x)
 	return v[0];
 }
 
-// ln x for normal x > 0, to a few units in the last place of a double: what a float rounded from it
+// ln x for normal x > 0 (or NaN), to a few units in the last place of a double: what a float rounded from it
 // needs. x = 2^e·m with m in [√½, √2); ln m = 2·artanh((m−1)/(m+1)).
 static inline __attribute__((unused)) double log1(double x)
 {
+	if (x != x)
+		return x;
 	int64_t bits;
 	memcpy(&bits, &x, 8);
 	int64_t e = ((bits - 0x3fe6a09e667f3bcd) >> 52);
