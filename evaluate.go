@@ -2,7 +2,6 @@ package grpo
 
 import (
 	"context"
-	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"

@@ -84,14 +84,14 @@ func (t *Trainer) sample(ctx context.Context, groups []*Group, requests []sample
 	order := make(chan sampler.Rollout, total)
 	scored := make(chan error, 1)
 	score := func() {
-		for s, err := range reward.Stream(ctx, t.Grader, finished, total) {
+		for graded, err := range reward.Stream(ctx, t.Grader, finished, total) {
 			if err != nil {
 				cancel()
 				scored <- err
 				return
 			}
 			r := <-order
-			groups[r.Request].Scores[r.Sample] = s
+			groups[r.Request].Scores[r.Sample] = graded.Score
 		}
 		scored <- nil
 	}
