@@ -12,15 +12,12 @@ func (t *Trainer) begin(dir string) error {
 	for _, d := range damaged {
 		t.Watcher.Skipped(fmt.Sprintf("%v; an older one is used", d))
 	}
+	from := -1 // a run that starts again evaluates again before its first step
 	if newest != "" {
 		if err := t.restore(newest, s); err != nil {
 			return err
 		}
-	}
-	// What was evaluated after the checkpoint of step 0 is done again, and so is its line.
-	from := t.step
-	if newest == "" {
-		from = -1
+		from = t.step
 	}
 	t.record, err = OpenRecord(dir, from)
 	return err
