@@ -44,6 +44,9 @@ type Judge struct {
 	infra   infraWatch
 	graded  atomic.Int64
 	cached  atomic.Int64
+
+	backend Backend
+	closers []interface{ Close() error }
 }
 
 // NewJudge makes a judge over runners. Submissions run in the first. Checkers run in trusted, which no
@@ -70,6 +73,18 @@ func NewJudge(rules Rules, submissions, trusted, customs Runner) *Judge {
 		sets: newTestSets(rules.MaxTests), seen: newFlights[[sha256.Size]byte, outcome](rememberedPrograms),
 	}
 	return j
+}
+
+// Backend says where programs run, for a judge that Open made.
+func (j *Judge) Backend() Backend { return j.backend }
+
+// Close ends the sandbox of a judge that Open made.
+func (j *Judge) Close() error {
+	var errs []error
+	for _, c := range j.closers {
+		errs = append(errs, c.Close())
+	}
+	return errors.Join(errs...)
 }
 
 // Check refuses rules that cannot be meant.

@@ -365,7 +365,7 @@ func TestStream(t *testing.T) {
 		var at []time.Duration
 		for s, err := range Stream(t.Context(), j, in, 8) {
 			require.NoError(t, err)
-			rewards, at = append(rewards, s.Reward), append(at, time.Since(start))
+			rewards, at = append(rewards, s.Score.Reward), append(at, time.Since(start))
 		}
 		require.Equal(t, []float64{1, 0, 1}, rewards)
 		require.Equal(t, []time.Duration{time.Hour, time.Hour, 2 * time.Hour}, at)

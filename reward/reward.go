@@ -49,14 +49,20 @@ type Grader interface {
 	Grade(ctx context.Context, c Completion) (Score, error)
 }
 
-// Stream scores completions as they come in, up to ahead of them at a time, and yields the scores in
-// the order the completions came. It ends with the first error, and when the loop over it does.
-func Stream(ctx context.Context, g Grader, in <-chan Completion, ahead int) iter.Seq2[Score, error] {
+// Graded is a completion with its score.
+type Graded struct {
+	Completion
+	Score Score
+}
+
+// Stream scores completions as they come in, up to ahead of them at a time, and yields them in the
+// order they came. It ends with the first error, and when the loop over it does.
+func Stream(ctx context.Context, g Grader, in <-chan Completion, ahead int) iter.Seq2[Graded, error] {
 	type result struct {
-		score Score
-		err   error
+		graded Graded
+		err    error
 	}
-	return func(yield func(Score, error) bool) {
+	return func(yield func(Graded, error) bool) {
 		ctx, cancel := context.WithCancel(ctx)
 		pending := make(chan chan result, max(ahead, 1)-1)
 		go func() {
@@ -75,7 +81,7 @@ func Stream(ctx context.Context, g Grader, in <-chan Completion, ahead int) iter
 					}
 					go func() {
 						score, err := g.Grade(ctx, c)
-						done <- result{score, err}
+						done <- result{Graded{c, score}, err}
 					}()
 				case <-ctx.Done():
 					return
@@ -90,12 +96,12 @@ func Stream(ctx context.Context, g Grader, in <-chan Completion, ahead int) iter
 		}()
 		for done := range pending {
 			r := <-done
-			if !yield(r.score, r.err) || r.err != nil {
+			if !yield(r.graded, r.err) || r.err != nil {
 				return
 			}
 		}
 		if ctx.Err() != nil {
-			yield(Score{}, context.Cause(ctx))
+			yield(Graded{}, context.Cause(ctx))
 		}
 	}
 }
@@ -108,11 +114,11 @@ func All(ctx context.Context, g Grader, completions []Completion) ([]Score, erro
 	}
 	close(in)
 	scores := make([]Score, 0, len(completions))
-	for score, err := range Stream(ctx, g, in, len(completions)) {
+	for graded, err := range Stream(ctx, g, in, len(completions)) {
 		if err != nil {
 			return nil, err
 		}
-		scores = append(scores, score)
+		scores = append(scores, graded.Score)
 	}
 	return scores, nil
 }

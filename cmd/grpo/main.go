@@ -82,6 +82,7 @@ func newRoot() *cobra.Command {
 	root.AddCommand(newScoreCmd(), newReplayCmd(), newMergeCmd(), newSampleCmd(), newBenchCmd())
 	root.AddCommand(newTokenizeCmd())
 	root.AddCommand(newDataCmd())
+	root.AddCommand(newRewardCmd(), newDoctorCmd())
 	return root
 }
 

@@ -1,0 +1,186 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os/exec"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed-7879b91d/grpo/data"
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/reward"
+	"github.com/seed-7879b91d/grpo/reward/sandbox"
+)
+
+func newBenchSandboxCmd() *cobra.Command {
+	var b benchSandbox
+	cmd := &cobra.Command{
+		Use:   "sandbox [--runs N] [--completions N] [--tests N]",
+		Short: "Runs of programs per second, beside the plain start of the interpreter",
+		Long: `Measures trivial programs in warm cells, one at a time and on all slots, and the judging of a whole step:
+completions that are all different, each with many tests. The plain start of the same interpreter,
+without any isolation, stands beside them.`,
+		Args: badArgs(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error { return b.run(cmd) },
+	}
+	b.flags.register(cmd)
+	cmd.Flags().IntVar(&b.runs, "runs", 2000, "trivial programs to run")
+	cmd.Flags().IntVar(&b.completions, "completions", 128, "completions of the step")
+	cmd.Flags().IntVar(&b.tests, "tests", 20, "tests of each completion")
+	return cmd
+}
+
+type benchSandbox struct {
+	flags                    sandboxFlags
+	runs, completions, tests int
+}
+
+// sandboxResult is what the benchmark found; durations are in milliseconds.
+type sandboxResult struct {
+	Bench       string  `json:"bench"`
+	Rung        string  `json:"rung"`
+	Python      string  `json:"python"`
+	Version     string  `json:"python_version"`
+	Slots       int     `json:"slots"`
+	PlainStart  float64 `json:"plain_start_ms"`
+	RunMedian   float64 `json:"run_ms"`
+	Run95       float64 `json:"run_p95_ms"`
+	RunsPerS    float64 `json:"runs_per_s"`
+	Completions int     `json:"completions"`
+	Tests       int     `json:"tests"`
+	StepSeconds float64 `json:"step_s"`
+}
+
+func (b *benchSandbox) run(cmd *cobra.Command) error {
+	if b.runs < 1 || b.completions < 1 || b.tests < 1 {
+		return badinput.Errorf("--runs, --completions and --tests: expected numbers above 0")
+	}
+	ctx, cfg := cmd.Context(), b.flags.cfg
+	pool, err := sandbox.Open(ctx, sandbox.Options{Slots: cfg.Slots, Python: cfg.Python, Unsafe: cfg.Sandbox == "unsafe"})
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	report := pool.Isolation()
+	r := sandboxResult{
+		Bench: "sandbox", Rung: report.Rung.String(), Python: report.Python, Version: report.Version,
+		Slots: report.Slots, Completions: b.completions, Tests: b.tests,
+	}
+	if err := r.measure(ctx, pool, b); err != nil {
+		return err
+	}
+	out := cmd.OutOrStdout()
+	fmt.Fprintf(out, "isolation %s, Python %s, %d slots\n", r.Rung, r.Version, r.Slots)
+	t := newTable(out, "what", "time", "a second", "beside a plain start")
+	row := func(name string, ms, each float64) {
+		t.row(name, fmt.Sprintf("%.2f ms", ms), fmt.Sprintf("%.0f", 1000/each), fmt.Sprintf("%.1f ×", r.PlainStart/each))
+	}
+	row("plain start: python -c pass", r.PlainStart, r.PlainStart)
+	row("trivial program, one slot, median", r.RunMedian, r.RunMedian)
+	row("trivial program, one slot, 95 %", r.Run95, r.Run95)
+	row(fmt.Sprintf("%d trivial programs, all slots", b.runs), 1000*float64(b.runs)/r.RunsPerS, 1000/r.RunsPerS)
+	row(fmt.Sprintf("a step: %d completions × %d tests", b.completions, b.tests), 1000*r.StepSeconds,
+		1000*r.StepSeconds/float64(b.completions*b.tests))
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	return printJSON(out, r)
+}
+
+func (r *sandboxResult) measure(ctx context.Context, pool *sandbox.Pool, b *benchSandbox) error {
+	took, err := timeRuns(21, func() error { return exec.CommandContext(ctx, r.Python, "-c", "pass").Run() })
+	if err != nil {
+		return fmt.Errorf("%s -c pass: %w", r.Python, err)
+	}
+	r.PlainStart = milliseconds(took)
+	if _, err := runTrivial(ctx, pool, 2*r.Slots, r.Slots); err != nil { // every cell is there and warm
+		return err
+	}
+	each, err := runTrivial(ctx, pool, max(b.runs/10, 1), 1)
+	if err != nil {
+		return err
+	}
+	slices.Sort(each)
+	r.RunMedian, r.Run95 = milliseconds(each[len(each)/2]), milliseconds(each[len(each)*95/100])
+	start := time.Now()
+	if _, err := runTrivial(ctx, pool, b.runs, 2*r.Slots); err != nil {
+		return err
+	}
+	r.RunsPerS = float64(b.runs) / time.Since(start).Seconds()
+	r.StepSeconds, err = judgeStep(ctx, pool, b.completions, b.tests)
+	return err
+}
+
+func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+
+// runTrivial runs the smallest program n times, so many at once, and returns how long each took.
+func runTrivial(ctx context.Context, pool *sandbox.Pool, n, atOnce int) ([]time.Duration, error) {
+	took := make([]time.Duration, n)
+	errs := make([]error, atOnce)
+	var wg sync.WaitGroup
+	for worker := range atOnce {
+		wg.Go(func() {
+			for i := worker; i < n && errs[worker] == nil; i += atOnce {
+				start := time.Now()
+				errs[worker] = trivial(ctx, pool)
+				took[i] = time.Since(start)
+			}
+		})
+	}
+	wg.Wait()
+	for _, err := range errs {
+		if err != nil {
+			return nil, err
+		}
+	}
+	return took, nil
+}
+
+func trivial(ctx context.Context, pool *sandbox.Pool) error {
+	var result sandbox.Result
+	err := pool.Run(ctx, "", sandbox.Program{Code: "pass"}, []sandbox.Input{{}}, sandbox.Limits{}, func(_ int, r sandbox.Result) bool {
+		result = r
+		return true
+	})
+	if err == nil && result.Status != sandbox.OK {
+		return fmt.Errorf("the program 'pass' ended with %s: %s", result.Status, result.Stderr)
+	}
+	return err
+}
+
+// judgeStep judges right programs, no two of them alike, and returns the seconds that took.
+func judgeStep(ctx context.Context, pool *sandbox.Pool, completions, tests int) (float64, error) {
+	weights, err := reward.ModeWeights("binary")
+	if err != nil {
+		return 0, err
+	}
+	judge := reward.NewJudge(reward.Rules{Weights: weights}, pool, nil, nil)
+	list := make([]data.Test, tests)
+	for i := range list {
+		list[i] = data.Test{Stdin: fmt.Sprintf("%d %d\n", i, 10*i), Stdout: fmt.Sprintln(11 * i)}
+	}
+	problem := data.Problem{ID: "sum", Kind: data.Stdin}.WithTests(list...)
+	step := make([]reward.Completion, completions)
+	for i := range step {
+		step[i] = reward.Completion{
+			Problem: &problem, Group: fmt.Sprint(i / 16),
+			Text: fmt.Sprintf("```python\n# %d\na, b = map(int, input().split())\nprint(a + b)\n```\n", i),
+		}
+	}
+	start := time.Now()
+	scores, err := reward.All(ctx, judge, step)
+	if err != nil {
+		return 0, err
+	}
+	took := time.Since(start).Seconds()
+	for _, s := range scores {
+		if s.Verdict != reward.AC {
+			return 0, fmt.Errorf("a right program was judged %s: %s", s.Verdict, s.Note)
+		}
+	}
+	return took, nil
+}

@@ -1,0 +1,267 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/reward/fusion"
+	"github.com/seed-7879b91d/grpo/reward/sandbox"
+)
+
+func newDoctorCmd() *cobra.Command {
+	var flags sandboxFlags
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "doctor",
+		Short: "Tell what this machine has, what it lacks, and what to do about it",
+		Long: `Builds a sandbox and attacks it: each claim stands beside the result of an attack that was made just now,
+and what is not protected stands below. Then the interpreter, processors, memory, GPU and disk.
+The exit code is 0 where nothing needed is missing.`,
+		Args: badArgs(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			findings := examine(cmd.Context(), &flags)
+			out := cmd.OutOrStdout()
+			if asJSON {
+				if err := printJSON(out, findings); err != nil {
+					return err
+				}
+			} else {
+				findings.write(out)
+			}
+			return findings.missing()
+		},
+	}
+	flags.register(cmd)
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	return cmd
+}
+
+// finding is one thing that was looked at.
+type finding struct {
+	Name string `json:"name"`
+	// OK tells that it is there, or that nobody needs it.
+	OK    bool   `json:"ok"`
+	Found string `json:"found"`
+	Do    string `json:"do,omitempty"` // what to do about it
+	// Claims, NotProtected and Stronger are a sandbox's: what was attacked, what is left open, and
+	// which isolation this machine does not allow.
+	Claims       []claim  `json:"claims,omitempty"`
+	NotProtected []string `json:"not_protected,omitempty"`
+	Stronger     []string `json:"stronger,omitempty"`
+}
+
+type claim struct {
+	Name  string `json:"name"`
+	Holds bool   `json:"holds"`
+	Saw   string `json:"attacker_saw"`
+}
+
+type findings []finding
+
+func examine(ctx context.Context, f *sandboxFlags) findings {
+	all := findings(examineSandbox(ctx, f))
+	if url := os.Getenv("SANDBOX_URL"); url != "" {
+		all = append(all, examineServer(ctx, url))
+	}
+	return append(all, examineCores(), examineMemory(), examineGPU(ctx), examineDisk())
+}
+
+// examineSandbox is about the cells and the interpreter in them.
+func examineSandbox(ctx context.Context, f *sandboxFlags) []finding {
+	pool, err := sandbox.Open(ctx, sandbox.Options{Slots: f.cfg.Slots, Python: f.cfg.Python, Unsafe: f.cfg.Sandbox == "unsafe"})
+	if err != nil {
+		return []finding{{
+			Name: "sandbox", Found: err.Error(),
+			Do: "install python3; allow user namespaces or landlock (in a container: another seccomp profile); or name a Sandbox Fusion server in SANDBOX_URL",
+		}}
+	}
+	defer pool.Close()
+	report := pool.Isolation()
+	cells := finding{
+		Name: "sandbox", OK: true, NotProtected: report.NotProtected,
+		Found: fmt.Sprintf("isolation %s, %d programs at once, a trivial one in %s", report.Rung, report.Slots, trivialTime(ctx, pool)),
+	}
+	for _, c := range report.Claims {
+		cells.OK = cells.OK && c.Holds
+		cells.Claims = append(cells.Claims, claim{c.Name, c.Holds, c.Detail})
+	}
+	for _, r := range report.Passed {
+		cells.Stronger = append(cells.Stronger, fmt.Sprintf("%s: %s", r.Rung, r.Why))
+	}
+	if !cells.OK {
+		cells.Do = "programs can get past what is marked ✗: use a machine with user namespaces or landlock, or a Sandbox Fusion server"
+	}
+	return []finding{cells, {Name: "interpreter", OK: true, Found: report.Python + ", Python " + report.Version}}
+}
+
+// trivialTime is how long the smallest program takes in a warm cell.
+func trivialTime(ctx context.Context, pool *sandbox.Pool) string {
+	took, err := timeRuns(11, func() error { return trivial(ctx, pool) })
+	if err != nil {
+		return "no time: " + err.Error()
+	}
+	return fmt.Sprintf("%.1f ms", milliseconds(took))
+}
+
+func examineServer(ctx context.Context, url string) finding {
+	f := finding{Name: "server", Found: url, Do: "start the server, or unset SANDBOX_URL to use the cells of this machine"}
+	client, err := fusion.New(fusion.Options{Attempts: 1})
+	if err == nil {
+		defer client.Close()
+		err = client.Ping(ctx)
+	}
+	if err != nil {
+		f.Found = url + ": " + err.Error()
+		return f
+	}
+	f.OK, f.Do, f.Found = true, "", client.URL()+" runs programs; how well it isolates them is its own affair"
+	return f
+}
+
+func examineCores() finding {
+	f := finding{Name: "processors", OK: true, Found: strconv.Itoa(runtime.NumCPU())}
+	if model := lineValue("/proc/cpuinfo", "model name"); model != "" {
+		f.Found += " × " + model
+	}
+	return f
+}
+
+func examineMemory() finding {
+	f := finding{Name: "memory", OK: true, Found: "unknown on this system"}
+	total, free := kilobytes("/proc/meminfo", "MemTotal"), kilobytes("/proc/meminfo", "MemAvailable")
+	if total > 0 {
+		f.Found = fmt.Sprintf("%s, %s available", gib(total<<10), gib(free<<10))
+	}
+	if total > 0 && free < 2<<20 {
+		f.Do = "the smallest Qwen3 needs 2 GiB: end what else is running"
+	}
+	return f
+}
+
+func examineGPU(ctx context.Context) finding {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, "nvidia-smi", "--query-gpu=name,memory.total,driver_version", "--format=csv,noheader").Output()
+	if text := strings.TrimSpace(string(out)); err == nil && text != "" {
+		return finding{Name: "GPU", OK: true, Found: strings.ReplaceAll(text, "\n", "; ")}
+	}
+	return finding{Name: "GPU", OK: true, Found: "none: everything runs on the processors", Do: "for models beyond 1 B parameters use a machine with an NVIDIA GPU and its driver"}
+}
+
+// enoughDisk holds a model of 4 B parameters and the checkpoints of a run.
+const enoughDisk = 20 << 30
+
+func examineDisk() finding {
+	f := finding{Name: "disk", OK: true}
+	var found []string
+	for _, dir := range []string{".", cacheDir(), os.TempDir()} {
+		var fs syscall.Statfs_t
+		for dir != "" && syscall.Statfs(dir, &fs) != nil {
+			if filepath.Dir(dir) == dir {
+				break
+			}
+			dir = filepath.Dir(dir) // not made yet
+		}
+		free := int64(fs.Bavail) * int64(fs.Bsize)
+		path, err := filepath.Abs(dir)
+		found = append(found, fmt.Sprintf("%s free in %s", gib(free), cmp.Or(path, dir)))
+		if err == nil && free < 1<<30 {
+			f.OK, f.Do = false, "make room in "+path
+		} else if free < enoughDisk && f.Do == "" {
+			f.Do = fmt.Sprintf("a model of 4 B parameters and its checkpoints want %s", gib(enoughDisk))
+		}
+	}
+	f.Found = strings.Join(found, ", ")
+	return f
+}
+
+// cacheDir is where models and data sets are kept.
+func cacheDir() string {
+	if dir := os.Getenv("HF_HOME"); dir != "" {
+		return dir
+	}
+	dir, err := os.UserCacheDir()
+	if err != nil {
+		return os.TempDir()
+	}
+	return dir
+}
+
+func gib(bytes int64) string { return fmt.Sprintf("%.1f GiB", float64(bytes)/(1<<30)) }
+
+func kilobytes(file, key string) int64 {
+	n, _ := strconv.ParseInt(strings.TrimSuffix(lineValue(file, key), " kB"), 10, 64) // 0 where nobody tells
+	return n
+}
+
+// lineValue finds "key : value" in a file of the kernel; "" where it is not.
+func lineValue(file, key string) string {
+	text, _ := os.ReadFile(file)
+	for line := range strings.Lines(string(text)) {
+		if k, v, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(k) == key {
+			return strings.TrimSpace(v)
+		}
+	}
+	return ""
+}
+
+// MarshalJSON writes an object, so that there is room for more.
+func (all findings) MarshalJSON() ([]byte, error) {
+	return json.Marshal(struct {
+		OK       bool      `json:"ok"`
+		Findings []finding `json:"findings"`
+	}{all.missing() == nil, all})
+}
+
+func (all findings) write(w io.Writer) {
+	for _, f := range all {
+		fmt.Fprintf(w, "%s %-12s %s\n", mark(f.OK), f.Name, f.Found)
+		for _, c := range f.Claims {
+			fmt.Fprintf(w, "    %s %-20s %s\n", mark(c.Holds), c.Name, c.Saw)
+		}
+		for _, text := range f.NotProtected {
+			fmt.Fprintf(w, "    - not protected: %s\n", text)
+		}
+		for _, text := range f.Stronger {
+			fmt.Fprintf(w, "    - not to be had here: %s\n", text)
+		}
+		if f.Do != "" {
+			fmt.Fprintf(w, "  → %s\n", f.Do)
+		}
+	}
+}
+
+func mark(ok bool) string {
+	if ok {
+		return "✓"
+	}
+	return "✗"
+}
+
+// missing names what is needed and not there.
+func (all findings) missing() error {
+	var names []string
+	for _, f := range all {
+		if !f.OK {
+			names = append(names, f.Name)
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	return badinput.Errorf("this machine lacks: %s", strings.Join(names, ", "))
+}

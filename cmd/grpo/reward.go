@@ -1,0 +1,242 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed-7879b91d/grpo/data"
+	"github.com/seed-7879b91d/grpo/data/dataset"
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/jsonl"
+	"github.com/seed-7879b91d/grpo/reward"
+)
+
+// sandboxFlags say where programs run.
+type sandboxFlags struct{ cfg reward.Config }
+
+func (f *sandboxFlags) register(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.cfg.Sandbox, "sandbox", "auto", "auto: a server where SANDBOX_URL is set, else cells; local: cells; unsafe: cells, or nothing at all where there can be none")
+	cmd.Flags().IntVar(&f.cfg.Slots, "sandbox-slots", 0, "programs at once (default: SANDBOX_MAX_CONCURRENCY, else one per processor)")
+	cmd.Flags().StringVar(&f.cfg.Python, "python", "", "the interpreter (default: python3)")
+}
+
+// rewardFlags say what a reward is made of.
+type rewardFlags struct {
+	sandboxFlags
+	timeout    float64
+	truncation string
+}
+
+func (f *rewardFlags) register(cmd *cobra.Command) {
+	f.sandboxFlags.register(cmd)
+	cmd.Flags().StringVar(&f.cfg.Reward, "reward", "", "binary: all tests passed; fraction: the share of them; custom: the reward file alone (default binary)")
+	cmd.Flags().StringVar(&f.cfg.Weights, "reward-weights", "", "weigh the components instead: format, compile, fraction, correct, length, custom, as in correct=1,format=0.1")
+	cmd.Flags().StringVar(&f.cfg.File, "reward-file", "", "Python file with compute_reward(completion: str, ground_truth: str) -> float")
+	cmd.Flags().Float64Var(&f.timeout, "reward-timeout", 6, "processor seconds of a test whose problem sets no limit")
+	cmd.Flags().IntVar(&f.cfg.MaxTests, "max-tests", 0, "judge by so many tests of a problem, the largest (default: all)")
+	cmd.Flags().StringVar(&f.truncation, "on-truncated", "grade", "what becomes of completions that were cut off: grade, mask or penalise")
+}
+
+// open makes the judge that the flags describe.
+func (f *rewardFlags) open(ctx context.Context) (*reward.Judge, error) {
+	if !(f.timeout > 0 && f.timeout <= 3600) {
+		return nil, badinput.Errorf("--reward-timeout: found %v, expected seconds above 0, up to 3600", f.timeout)
+	}
+	cfg := f.cfg
+	cfg.Timeout = time.Duration(f.timeout * float64(time.Second))
+	cfg.OnTruncated = reward.Truncation(f.truncation)
+	return reward.Open(ctx, cfg)
+}
+
+func newRewardCmd() *cobra.Command {
+	var flags rewardFlags
+	var source dataFlags
+	var problems, completions string
+	var program bool
+	cmd := &cobra.Command{
+		Use:   "reward --problems FILE --completions FILE [--program]",
+		Short: "Score completions by running their programs on the tests of their problems",
+		Long: `Reads JSON Lines {"problem":"id","completion":"…"} and writes for each, in the same order,
+{"problem","reward","format","correct","passed","total","verdict","tests":[…],"cpu_ms"}.
+
+Verdicts are AC, WA, TLE, MLE, OLE, RTE and CE; a test that was not run has the verdict "", and so has a
+completion without a program. INFRA is a failure of the sandbox: the reward is null then, never 0.
+"truncated":true on a line says that the completion was cut off.`,
+		Example: `  grpo reward --problems tasks.jsonl --completions answers.jsonl
+  grpo reward --problems tasks.jsonl --completions - --program --reward fraction < programs.jsonl`,
+		Args: badArgs(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if problems == "" || completions == "" {
+				return badinput.Errorf("--problems and --completions are needed (see '%s --help')", cmd.CommandPath())
+			}
+			in, name, err := openInput(cmd, completions)
+			if err != nil {
+				return err
+			}
+			defer in.Close()
+			return withSet(&source, false, func(cmd *cobra.Command, set *dataset.Set, _ string) error {
+				judge, err := flags.open(cmd.Context())
+				if err != nil {
+					return err
+				}
+				defer judge.Close()
+				s := rewarder{judge: judge, byID: byID(set.Problems()), source: problems, bare: program, custom: flags.cfg.File != ""}
+				return s.run(cmd.Context(), in, name, cmd.OutOrStdout(), cmd.ErrOrStderr())
+			})(cmd, []string{problems})
+		},
+	}
+	cmd.Flags().StringVar(&problems, "problems", "", "JSON Lines of tasks, or whatever 'grpo data' reads")
+	cmd.Flags().StringVar(&completions, "completions", "", "JSON Lines of completions; - is standard input")
+	cmd.Flags().BoolVar(&program, "program", false, "completions are programs, without prose or fences")
+	source.register(cmd, "all")
+	flags.register(cmd)
+	return cmd
+}
+
+// openInput opens a file, or standard input for "-".
+func openInput(cmd *cobra.Command, path string) (io.ReadCloser, string, error) {
+	if path == "-" {
+		return io.NopCloser(cmd.InOrStdin()), "standard input", nil
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, "", badinput.Errorf("--completions: %w", err)
+	}
+	return f, path, nil
+}
+
+func byID(problems []data.Problem) map[string]*data.Problem {
+	m := make(map[string]*data.Problem, len(problems))
+	for i := range problems {
+		m[problems[i].ID] = &problems[i]
+	}
+	return m
+}
+
+// rewarder scores lines as they come.
+type rewarder struct {
+	judge  *reward.Judge
+	byID   map[string]*data.Problem
+	source string
+	bare   bool // completions are programs
+	custom bool // there is a reward file
+}
+
+// completionLine is a completion as it is read.
+type completionLine struct {
+	Problem    *string `json:"problem"`
+	Completion *string `json:"completion"`
+	Truncated  bool    `json:"truncated"`
+}
+
+// scoreLine is a score as it is written.
+type scoreLine struct {
+	Problem  string           `json:"problem"`
+	Reward   *float64         `json:"reward"`
+	Format   float64          `json:"format"`
+	Correct  float64          `json:"correct"`
+	Passed   int              `json:"passed"`
+	Total    int              `json:"total"`
+	Verdict  reward.Verdict   `json:"verdict"`
+	Tests    []reward.Verdict `json:"tests"`
+	CPU      float64          `json:"cpu_ms"`
+	Custom   *float64         `json:"custom,omitempty"`
+	Excluded reward.Exclusion `json:"excluded,omitempty"`
+	Note     string           `json:"note,omitempty"`
+}
+
+// underWay is how many completions are judged at once: enough to keep every slot busy.
+const underWay = 64
+
+func (r *rewarder) run(ctx context.Context, in io.Reader, name string, out, errOut io.Writer) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	read := make(chan reward.Completion)
+	var readErr error
+	go func() {
+		defer close(read)
+		readErr = jsonl.EachLoose(in, name, func(_ int, v completionLine) error {
+			c, err := r.completion(v)
+			if err != nil {
+				return err
+			}
+			select {
+			case read <- c:
+				return nil
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			}
+		})
+	}()
+	enc := json.NewEncoder(out)
+	enc.SetEscapeHTML(false)
+	verdicts := map[reward.Verdict]int{}
+	for g, err := range reward.Stream(ctx, r.judge, read, underWay) {
+		if err != nil {
+			return err
+		}
+		verdicts[g.Score.Verdict]++
+		if err := enc.Encode(newScoreLine(g, r.custom)); err != nil {
+			return fmt.Errorf("standard output: %w", err)
+		}
+	}
+	if readErr != nil { // the channel was closed after it was set
+		return readErr
+	}
+	summarise(errOut, verdicts, r.judge)
+	return nil
+}
+
+func (r *rewarder) completion(v completionLine) (c reward.Completion, err error) {
+	if v.Problem == nil || v.Completion == nil {
+		return c, badinput.Errorf(`expected {"problem":"id","completion":"…"}`)
+	}
+	p, ok := r.byID[*v.Problem]
+	if !ok {
+		return c, badinput.Errorf("problem %q is not in %s, or was refused there; 'grpo data inspect %s' tells", *v.Problem, r.source, r.source)
+	}
+	return reward.Completion{Problem: p, Text: *v.Completion, Bare: r.bare, Truncated: v.Truncated}, nil
+}
+
+func newScoreLine(g reward.Graded, custom bool) scoreLine {
+	s := g.Score
+	line := scoreLine{
+		Problem: g.Problem.ID, Reward: &s.Reward, Format: s.Components.Format, Correct: s.Components.Correct,
+		Passed: s.Passed, Total: s.Total, Verdict: s.Verdict, Tests: append([]reward.Verdict{}, s.Tests...),
+		CPU: float64(s.CPU.Microseconds()) / 1000, Excluded: s.Excluded, Note: s.Note,
+	}
+	if s.Excluded != "" {
+		line.Reward = nil
+	}
+	if custom {
+		line.Custom = &s.Components.Custom
+	}
+	return line
+}
+
+// summarise counts the verdicts, and names what failed beside the programs.
+func summarise(w io.Writer, verdicts map[reward.Verdict]int, judge *reward.Judge) {
+	stats := judge.Stats()
+	fmt.Fprintf(w, "%d completions:", stats.Graded)
+	for _, v := range []reward.Verdict{reward.AC, reward.WA, reward.TLE, reward.MLE, reward.OLE, reward.RTE, reward.CE, reward.INFRA} {
+		if n := verdicts[v]; n > 0 {
+			fmt.Fprintf(w, " %d %s", n, v)
+		}
+	}
+	if n := verdicts[""]; n > 0 {
+		fmt.Fprintf(w, " %d not run", n)
+	}
+	fmt.Fprintln(w)
+	if stats.CheckerErrors > 0 {
+		fmt.Fprintf(w, "checkers failed on %d answers, which count as wrong; see the notes\n", stats.CheckerErrors)
+	}
+	if stats.CustomErrors > 0 {
+		fmt.Fprintf(w, "compute_reward failed %d times, which counts as 0; the last time: %s\n", stats.CustomErrors, stats.LastCustomError)
+	}
+}
