@@ -43,54 +43,74 @@ func ParseReduction(name string) (Reduction, error) {
 // batch with room. A longer datum gets a batch of its own. The weights make the sum over all batches
 // the reduction over the whole step.
 func Pack(datums []Datum, maxRows int, r Reduction) []*Batch {
+	return new(packer).pack(datums, maxRows, r)
+}
+
+// packer packs step after step into the same memory: its batches stand until it packs again.
+type packer struct {
+	pool    []*Batch
+	batches []*Batch
+	room    []int
+}
+
+func (k *packer) pack(datums []Datum, maxRows int, r Reduction) []*Batch {
 	tokens := 0
-	for _, d := range datums {
-		tokens += d.Trainable()
+	for i := range datums {
+		tokens += datums[i].Trainable()
 	}
-	weight := func(d Datum) float32 {
+	k.reset()
+	for i := range datums {
+		d, weight := &datums[i], float32(1)
 		switch r {
 		case TokenMean:
-			return float32(1 / float64(tokens))
+			weight = float32(1 / float64(tokens))
 		case SequenceMean:
-			return float32(1 / (float64(len(datums)) * float64(d.Trainable())))
+			weight = float32(1 / (float64(len(datums)) * float64(d.Trainable())))
 		}
-		return 1
+		k.batchFor(d.Rows(), maxRows).add(i, d, weight)
 	}
-	lengths := make([]int, len(datums))
-	for i, d := range datums {
-		lengths[i] = d.Rows()
-	}
-	var batches []*Batch
-	for _, members := range packLengths(lengths, maxRows) {
-		b := &Batch{Starts: []int32{0}}
-		for _, i := range members {
-			b.add(i, datums[i], weight(datums[i]))
-		}
-		batches = append(batches, b)
-	}
-	return batches
+	return k.batches
 }
 
-// packLengths tells which sequences share a batch.
-func packLengths(lengths []int, maxRows int) [][]int {
-	var batches [][]int
-	var room []int
-next:
-	for i, n := range lengths {
-		for b := range batches {
-			if n <= room[b] {
-				batches[b] = append(batches[b], i)
-				room[b] -= n
-				continue next
-			}
-		}
-		batches = append(batches, []int{i})
-		room = append(room, maxRows-n)
+// packToScore lays sequences into batches that ask for every token but the first of each.
+func (k *packer) packToScore(sequences [][]int32, maxRows int) []*Batch {
+	k.reset()
+	for i, s := range sequences {
+		n := len(s) - 1
+		b := k.batchFor(n, maxRows)
+		b.addSequence(i, s[:n])
+		b.Targets = append(b.Targets, s[1:]...)
 	}
-	return batches
+	return k.batches
 }
 
-func (b *Batch) add(i int, d Datum, weight float32) {
+func (k *packer) reset() { k.batches, k.room = k.batches[:0], k.room[:0] }
+
+// batchFor is the first batch with room for n rows, or a new one.
+func (k *packer) batchFor(n, maxRows int) *Batch {
+	for b := range k.batches {
+		if n <= k.room[b] {
+			k.room[b] -= n
+			return k.batches[b]
+		}
+	}
+	if len(k.batches) == len(k.pool) {
+		k.pool = append(k.pool, &Batch{})
+	}
+	b := k.pool[len(k.batches)]
+	b.reset()
+	k.batches, k.room = append(k.batches, b), append(k.room, maxRows-n)
+	return b
+}
+
+// reset empties a batch and keeps its memory.
+func (b *Batch) reset() {
+	b.Tokens, b.Positions, b.Targets = b.Tokens[:0], b.Positions[:0], b.Targets[:0]
+	b.OldLogProbs, b.Advantages, b.Weights = b.OldLogProbs[:0], b.Advantages[:0], b.Weights[:0]
+	b.Starts, b.Sequences = append(b.Starts[:0], 0), b.Sequences[:0]
+}
+
+func (b *Batch) add(i int, d *Datum, weight float32) {
 	b.addSequence(i, d.Tokens)
 	for k, teaches := range d.Mask {
 		target, old, advantage, w := int32(-1), float32(0), float32(0), float32(0)
@@ -111,23 +131,4 @@ func (b *Batch) addSequence(i int, tokens []int32) {
 	}
 	b.Starts = append(b.Starts, int32(len(b.Tokens)))
 	b.Sequences = append(b.Sequences, i)
-}
-
-// packToScore lays sequences into batches that ask for every token but the first of each.
-func packToScore(sequences [][]int32, maxRows int) []*Batch {
-	lengths := make([]int, len(sequences))
-	for i, s := range sequences {
-		lengths[i] = len(s) - 1
-	}
-	var batches []*Batch
-	for _, members := range packLengths(lengths, maxRows) {
-		b := &Batch{Starts: []int32{0}}
-		for _, i := range members {
-			s := sequences[i]
-			b.addSequence(i, s[:len(s)-1])
-			b.Targets = append(b.Targets, s[1:]...)
-		}
-		batches = append(batches, b)
-	}
-	return batches
 }

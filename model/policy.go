@@ -24,6 +24,7 @@ type Policy struct {
 	rows    int // the size of the input leaves and of every program
 
 	scorer, trainer *Program
+	packer          packer
 	logp            input                     // the log-probabilities of a batch, on the host
 	stats           [kernels.NumStats]float64 // its statistics
 	statsAny        any
@@ -145,7 +146,7 @@ func (p *Policy) Score(ctx context.Context, sequences [][]int32, temperature flo
 		return nil, err
 	}
 	out := make([][]float32, len(sequences))
-	for _, batch := range packToScore(sequences, p.rows) {
+	for _, batch := range p.packer.packToScore(sequences, p.rows) {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
@@ -181,7 +182,7 @@ func (p *Policy) Accumulate(ctx context.Context, datums []Datum, o Objective) (S
 	if err := p.prepare(&p.trainer, longest, true); err != nil {
 		return stats, err
 	}
-	for _, batch := range Pack(datums, p.rows, o.Reduction) {
+	for _, batch := range p.packer.pack(datums, p.rows, o.Reduction) {
 		if err := ctx.Err(); err != nil {
 			return stats, err
 		}

@@ -3,6 +3,7 @@ package model
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 
@@ -22,23 +23,40 @@ func (p *Policy) Save(dir, base string) error {
 		}
 		return a.Save(dir, base)
 	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return badinput.Errorf("output directory: %w", err)
-	}
-	sources, err := p.weights.tensors(p.b, p.weights.Params)
-	if err != nil {
-		return err
-	}
-	if err := tensorfile.WriteModel(dir, sources, map[string]string{"format": "pt"}); err != nil {
+	if err := p.saveWeights(dir, kernels.EncodedF32); err != nil {
 		return err
 	}
 	return copyCompanions(dir, base)
 }
 
+// SaveModel writes a model that is trained as a whole to dir: weights rounded once to bf16, and
+// config.json. There is no base to copy the rest from: a tokenizer is put beside it by who has one.
+func (p *Policy) SaveModel(dir string) error {
+	if p.weights.Params == nil {
+		return fmt.Errorf("model: only a model that is trained as a whole has weights to save")
+	}
+	if err := p.saveWeights(dir, kernels.EncodedBF16); err != nil {
+		return err
+	}
+	return p.Config.write(dir, "bfloat16")
+}
+
+// saveWeights writes the master weights.
+func (p *Policy) saveWeights(dir string, enc kernels.Encoding) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return badinput.Errorf("output directory: %w", err)
+	}
+	sources, err := p.weights.tensors(p.b, p.weights.Params, enc)
+	if err != nil {
+		return err
+	}
+	return tensorfile.WriteModel(dir, sources, map[string]string{"format": "pt"})
+}
+
 // SaveGradients writes the gradients as safetensors, under the names of the tensors that they belong to.
 func (p *Policy) SaveGradients(path string) error {
 	if p.adapter == nil {
-		sources, err := p.weights.tensors(p.b, p.weights.Grads)
+		sources, err := p.weights.tensors(p.b, p.weights.Grads, kernels.EncodedF32)
 		if err != nil {
 			return err
 		}
@@ -52,7 +70,7 @@ func (p *Policy) SaveGradients(path string) error {
 }
 
 // tensors cuts a slab of the whole model into the tensors of its files.
-func (w *Weights) tensors(b kernels.Backend, slab kernels.Buffer) ([]tensorfile.Source, error) {
+func (w *Weights) tensors(b kernels.Backend, slab kernels.Buffer, enc kernels.Encoding) ([]tensorfile.Source, error) {
 	host := make([]float32, slab.Len())
 	if err := b.Download(host, slab); err != nil {
 		return nil, err
@@ -62,11 +80,30 @@ func (w *Weights) tensors(b kernels.Backend, slab kernels.Buffer) ([]tensorfile.
 		s, at := w.slots[name], w.offsets[name]
 		for _, p := range s.parts {
 			n := p.rows * s.cols
-			sources = append(sources, tensorfile.FromFloat32s(p.tensor, host[at:at+n], s.shape(p)...))
+			sources = append(sources, rounded(tensorfile.FromFloat32s(p.tensor, host[at:at+n], s.shape(p)...), host[at:at+n], enc))
 			at += n
 		}
 	}
 	return sources, nil
+}
+
+// rounded is an f32 tensor of these values, in another encoding where one is asked for.
+func rounded(s tensorfile.Source, values []float32, enc kernels.Encoding) tensorfile.Source {
+	if enc == kernels.EncodedF32 {
+		return s
+	}
+	s.Encoding = enc
+	s.Write = func(w io.Writer) error {
+		wide := make([]float64, len(values))
+		for i, x := range values {
+			wide[i] = float64(x)
+		}
+		text := make([]byte, len(values)*enc.Size())
+		tensorfile.Narrow(text, enc, wide)
+		_, err := w.Write(text)
+		return err
+	}
+	return s
 }
 
 // companions are the files that make a directory of weights a model.
