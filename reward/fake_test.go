@@ -1,9 +1,13 @@
 package reward
 
 import (
+	"os"
+	"testing"
+
 	"context"
 	"encoding/json"
 	"errors"
+	"github.com/stretchr/testify/require"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -91,4 +95,9 @@ func echoProblem(id string, n int) *data.Problem {
 	}
 	p := data.Problem{ID: id, Kind: data.Stdin}.WithTests(tests...)
 	return &p
+}
+
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	require.NoError(t, os.WriteFile(path, []byte(text), 0o644))
 }
