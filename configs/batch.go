@@ -1,0 +1,105 @@
+package configs
+
+import (
+	"fmt"
+
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/settings"
+)
+
+// aliases are the other names of the two that make a batch: group_size counts problems, batch_size
+// completions.
+var aliases = map[string]string{"prompts_per_step": "group_size", "completions_per_prompt": "batch_size"}
+
+// batch collects what a layer says of a step's size, under either name; 0 is nothing.
+type batch struct {
+	prompts, each, groups, all int
+	where                      string
+}
+
+// take reads a setting if it is one of the four.
+func (b *batch) take(s setting) (known bool, err error) {
+	fields := map[string]*int{
+		"prompts_per_step": &b.prompts, "completions_per_prompt": &b.each, "group_size": &b.groups, "batch_size": &b.all,
+	}
+	p, known := fields[s.key]
+	switch {
+	case !known:
+		return false, nil
+	case s.value.isList:
+		return true, badinput.Errorf("found a list, expected a whole number")
+	}
+	if err := settings.Int(p)(s.value.text); err != nil {
+		return true, err
+	}
+	b.where = s.where
+	if *p < 1 || *p > maxBatch {
+		n := *p
+		*p = 0
+		return true, badinput.Errorf("found %d, expected 1 to %d", n, maxBatch)
+	}
+	return true, nil
+}
+
+// maxBatch is more than any machine has use for, and keeps products far from overflow.
+const maxBatch = 1 << 20
+
+// resolve gives c the prompts and completions that the layer means. What it does not say stays: the
+// number of completions of a prompt under the first names, of all under the others.
+func (b *batch) resolve(c *Config) error {
+	before := c.PromptsPerStep * c.CompletionsPerPrompt
+	if b.prompts > 0 && b.groups > 0 && b.prompts != b.groups {
+		return badinput.Errorf("prompts_per_step=%d and group_size=%d both count the problems of a step; keep one", b.prompts, b.groups)
+	}
+	prompts := max(b.prompts, b.groups)
+	all := b.all
+	if all == 0 && b.groups > 0 && b.prompts == 0 && b.each == 0 {
+		all = before // of the two old names only one is given
+	}
+	switch {
+	case all > 0 && b.each > 0 && prompts > 0 && prompts*b.each != all:
+		return badinput.Errorf("batch_size=%d contradicts %d problems with %d completions each, which make %d; leave batch_size out", all, prompts, b.each, prompts*b.each)
+	case all > 0 && b.each > 0:
+		if all%b.each != 0 {
+			return indivisible(all, b.each, "prompts of %d completions")
+		}
+		prompts = all / b.each
+	case all > 0:
+		if prompts == 0 {
+			prompts = c.PromptsPerStep
+		}
+		if all%prompts != 0 {
+			return indivisible(all, prompts, "%d prompts (group_size)")
+		}
+		b.each = all / prompts
+	}
+	if prompts > 0 {
+		c.PromptsPerStep = prompts
+	}
+	if b.each > 0 {
+		c.CompletionsPerPrompt = b.each
+	}
+	return nil
+}
+
+// indivisible names the nearest batch sizes that fit.
+func indivisible(all, parts int, what string) error {
+	below := all / parts * parts
+	fit := fmt.Sprintf("batch_size=%d or %d", below, below+parts)
+	if below == 0 {
+		fit = fmt.Sprintf("batch_size=%d", parts)
+	}
+	return badinput.Errorf("batch_size=%d: so many completions do not divide among "+what+"; type %s", all, parts, fit)
+}
+
+// Batch tells the size of a step as people say it: 8 prompts × 16 completions.
+func (c *Config) Batch() string {
+	return plural(c.PromptsPerStep, "prompt") + " × " + plural(c.CompletionsPerPrompt, "completion")
+}
+
+func plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}

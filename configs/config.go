@@ -1,0 +1,254 @@
+package configs
+
+// Config is everything that decides a run. The comment of a field is its help text, and a comment by
+// itself opens a section: Describe, Marshal and docs/config.md read them here. Where two fields hang
+// on each other, see follow.
+type Config struct {
+	// The version of this format.
+	Version int `json:"version"`
+
+	// Model
+
+	// A Hugging Face model directory, the name of a model on the Hub (owner/name or owner/name@revision),
+	// or tiny: the model that is part of the program.
+	Model string `json:"model"`
+	// A checkpoint of another run, or the directory of that run for its last good one, which this run goes
+	// on from in a directory of its own: weights, moments, data cursor and step.
+	InitFrom string `json:"init_from"`
+	// A PEFT adapter directory to start from, with a fresh optimizer. Its rank, alpha and targets must be
+	// the ones given here.
+	Adapter string `json:"adapter"`
+	// What is trained: an adapter, or all weights.
+	Train string `json:"train" enum:"lora full"`
+	// Rank of the adapter.
+	LoRARank int `json:"lora_rank"`
+	// The adapter's correction is scaled by lora_alpha / lora_rank.
+	LoRAAlpha float64 `json:"lora_alpha"`
+	// The linear weights that are adapted.
+	LoRATargets []string `json:"lora_targets" enum:"q_proj k_proj v_proj o_proj gate_proj up_proj down_proj"`
+
+	// Data
+
+	// Problems to train on: a JSON Lines or Parquet file, a folder of them, a data set on the Hub
+	// (owner/name or owner/name@revision), or tiny: the problems that are part of the program.
+	Data string `json:"data"`
+	// The part of the data to train on: train, test, validation or all.
+	DataSplit string `json:"data_split"`
+	// The only sources to train on, as 'grpo data inspect' lists them. Empty: all.
+	DataSources []string `json:"data_sources"`
+	// Held-out problems for evaluation, named as for data. Changing data empties it.
+	TestData string `json:"test_data"`
+	// The part of test_data to evaluate on.
+	TestSplit string `json:"test_split"`
+	// A file with the wording of the prompt, as a Go text/template. Empty: the project's own.
+	PromptTemplate string `json:"prompt_template"`
+	// How a conversation becomes tokens. auto: as the chat template among the model's files asks.
+	Renderer string `json:"renderer" enum:"auto qwen3_instruct qwen3 qwen3_disable_thinking"`
+	// Leave out problems whose statement has fewer characters. 0: none.
+	MinPromptChars int `json:"min_prompt_chars"`
+	// Leave out problems whose statement has more characters. 0: none.
+	MaxPromptChars int `json:"max_prompt_chars"`
+	// Cut a statement at max_prompt_chars in place of leaving its problem out.
+	TruncatePrompts bool `json:"truncate_prompts"`
+	// Leave out problems with fewer tests. 0: none.
+	MinProblemTests int `json:"min_problem_tests"`
+	// Leave out problems with more tests. 0: none. To run fewer of them, see max_tests.
+	MaxProblemTests int `json:"max_problem_tests"`
+	// A problem that all completions solved, or none did, on so many visits in a row is dealt less often
+	// from then on. 0: every problem is dealt once an epoch.
+	DifficultyPatience int `json:"difficulty_patience"`
+	// The chance with which such a problem is dealt all the same, from 0.01 to 1.
+	DifficultyKeep float64 `json:"difficulty_keep"`
+	// A file of strings, one a line, that no completion may contain; those that do are counted.
+	Blocklist string `json:"blocklist"`
+	// A completion with a blocked string scores 0, whatever its tests say.
+	RejectBlocklisted bool `json:"reject_blocklisted"`
+	// Keep a copy of the data in the run directory and read that, so that the run outlives its source.
+	CacheDataset bool `json:"cache_dataset"`
+	// The SHA-256 that the data must have, as 'grpo data fingerprint' prints it. Empty: any.
+	ExpectedDatasetHash string `json:"expected_dataset_hash"`
+
+	// Sampling
+
+	// Problems of a step. Also understood: group_size (problems) with batch_size (completions).
+	PromptsPerStep int `json:"prompts_per_step"`
+	// Completions of each problem, which are compared with each other.
+	CompletionsPerPrompt int `json:"completions_per_prompt"`
+	// The most tokens a completion may have.
+	MaxTokens int `json:"max_tokens"`
+	// Divides the logits; above 0.
+	Temperature float64 `json:"temperature"`
+	// Strings that end a completion, besides the model's own end of turn.
+	Stop []string `json:"stop"`
+
+	// Objective
+
+	// How rewards of a group become advantages: less their mean, or also divided by their standard
+	// deviation.
+	Advantage string `json:"advantage" enum:"mean std"`
+	// What is minimised, for the ratio r of the trainer's to the sampler's probability and advantage A:
+	// importance_sampling r·A, ppo the smaller of r·A and clipped r·A, cispo log p·A weighted by clipped
+	// r, cross_entropy log p·A.
+	Loss string `json:"loss" enum:"importance_sampling ppo cispo cross_entropy"`
+	// The least ratio of loss=ppo (0.8) and cispo (0).
+	ClipLow float64 `json:"clip_low"`
+	// The greatest ratio of loss=ppo (1.2) and cispo (4).
+	ClipHigh float64 `json:"clip_high"`
+	// How tokens add up: each as one, divided by the tokens of the step, or each sequence by its mean.
+	Reduction string `json:"reduction" enum:"sum token_mean sequence_mean"`
+	// Updates on the completions of one step.
+	NumIterations int `json:"num_iterations"`
+	// Sample further problems while groups of a step teach nothing, for a step of full weight.
+	Refill bool `json:"refill"`
+	// The most such rounds in a step.
+	MaxRefills int `json:"max_refills"`
+
+	// Optimizer
+
+	// The peak learning rate.
+	LearningRate float64 `json:"learning_rate"`
+	// How the learning rate goes on after the warm-up.
+	Schedule string `json:"schedule" enum:"constant linear cosine"`
+	// Steps of a linear rise to the peak. 0: none.
+	WarmupSteps int `json:"warmup_steps"`
+	// Steps that schedule=linear and cosine fall over, the warm-up included.
+	SchedulerTotalSteps int `json:"scheduler_total_steps"`
+	// Decay of Adam's mean of the gradient.
+	AdamBeta1 float64 `json:"adam_beta1"`
+	// Decay of Adam's mean of the squared gradient.
+	AdamBeta2 float64 `json:"adam_beta2"`
+	// Added to the root in Adam's denominator. With reduction=sum gradients are large: keep it tiny.
+	AdamEps float64 `json:"adam_eps"`
+	// Taken off every weight, times the learning rate. 0: off.
+	WeightDecay float64 `json:"weight_decay"`
+	// Gradients of a larger norm are scaled down to it. 0: off.
+	GradClipNorm float64 `json:"grad_clip_norm"`
+
+	// Reward
+
+	// What earns the reward: all tests passed, the share that passed, reward_file alone, or the mix that
+	// reward_weights names.
+	Reward string `json:"reward" enum:"correct fraction custom weights"`
+	// The mix of reward=weights, as in correct=1,format=0.1,length=-0.05; components are format, compile,
+	// fraction, correct, length and custom.
+	RewardWeights string `json:"reward_weights"`
+	// Taken off the reward of a completion without a program; of reward=correct and fraction.
+	FormatCoef float64 `json:"format_coef"`
+	// A Python file with compute_reward(completion: str, ground_truth: str) -> float.
+	RewardFile string `json:"reward_file"`
+	// Seconds of processor time for a test that sets no limit of its own.
+	RewardTimeout float64 `json:"reward_timeout"`
+	// Judge by so many tests of a problem, those with the largest inputs. 0: all.
+	MaxTests int `json:"max_tests"`
+	// What becomes of a completion that was cut off at max_tokens: scored as any other, left out of its
+	// group, or scored as one without a program.
+	OnTruncated string `json:"on_truncated" enum:"grade mask penalise"`
+	// How outputs are compared for problems that say nothing themselves: numbers equal, or close.
+	Comparator string `json:"comparator" enum:"exact tolerant"`
+	// What comparator=tolerant lets numbers differ by, absolute or relative, whichever allows more.
+	Tolerance float64 `json:"tolerance"`
+	// Where programs run. auto: the server of sandbox_url or SANDBOX_URL where there is one, else cells of
+	// this machine; local: cells; unsafe: cells, or plain processes where this machine can isolate nothing;
+	// fusion: a Sandbox Fusion server.
+	Sandbox string `json:"sandbox" enum:"auto local unsafe fusion"`
+	// Programs that run at once. 0: SANDBOX_MAX_CONCURRENCY, else one a core.
+	SandboxSlots int `json:"sandbox_slots"`
+	// Address of the Sandbox Fusion server. Empty: SANDBOX_URL.
+	SandboxURL string `json:"sandbox_url"`
+	// The Python interpreter for programs, a path or a name on PATH.
+	Python string `json:"python"`
+	// Of 256 completions in a row, how many the sandbox may fail to judge before the run stops.
+	InfraThreshold int `json:"infra_threshold"`
+
+	// Evaluation
+
+	// Steps between evaluations on test_data; there is one at both ends too. -1: never.
+	EvalEvery int `json:"eval_every"`
+	// Held-out problems of an evaluation, from the first on. 0: all.
+	EvalProblems int `json:"eval_problems"`
+	// Completions of each held-out problem at eval_temperature, beside the greedy one. 0: none.
+	EvalSamples int `json:"eval_samples"`
+	// The k of pass@k and best-of-k, at most eval_samples.
+	EvalK int `json:"eval_k"`
+	// Temperature of eval_samples.
+	EvalTemperature float64 `json:"eval_temperature"`
+	// Evaluate by drawing from the k most likely tokens. 0: all.
+	EvalTopK int `json:"eval_top_k"`
+	// Evaluate by drawing from the fewest tokens that have this probability together. 1: all.
+	EvalTopP float64 `json:"eval_top_p"`
+	// Evaluate without tokens below this share of the most likely one's probability. 0: with all.
+	EvalMinP float64 `json:"eval_min_p"`
+
+	// Run
+
+	// Where the run is kept. Empty: a new directory under runs, named by the time.
+	RunDir string `json:"run_dir"`
+	// Go on from a checkpoint: auto, the last good one of run_dir where there is one; never; or the
+	// directory of a run or checkpoint.
+	Resume string `json:"resume"`
+	// Steps of the run. -1: until it is stopped.
+	MaxSteps int `json:"max_steps"`
+	// Steps between checkpoints; there is one at the end too. -1: only that.
+	SaveEvery int `json:"save_every"`
+	// The last so many checkpoints are kept. 0: all.
+	KeepLast int `json:"keep_last"`
+	// So many checkpoints with the best held-out pass@1 are kept beside the last. 0: none.
+	KeepBest int `json:"keep_best"`
+	// Every draw of the run follows from it.
+	Seed uint64 `json:"seed"`
+	// Stop rather than go on when the sampler's and the trainer's probabilities differ, and allow nothing
+	// that could make two runs of one seed differ, such as a sandbox on another machine.
+	Deterministic bool `json:"deterministic"`
+
+	// Machine: none of these changes a result, except pipeline=full
+
+	// What computes. auto: the GPU where there is one.
+	Device string `json:"device" enum:"auto cpu"`
+	// Worker threads. 0: one a core.
+	Threads int `json:"threads"`
+	// What overlaps: nothing; scoring with sampling; or also sampling a step with training on the one
+	// before, the staleness corrected by the importance ratio.
+	Pipeline string `json:"pipeline" enum:"off score full"`
+	// Memory for keys and values, as in 8GiB. 0: what max_sequences take, and at most half of what is free.
+	CacheMemory Bytes `json:"cache_memory"`
+	// Completions sampled at a time. 0: 64.
+	MaxSequences int `json:"max_sequences"`
+	// Tokens of one iteration of the sampler, prompts included. 0: 512.
+	TokenBudget int `json:"token_budget"`
+	// Tokens of a training batch; a longer sequence makes room for itself. 0: 512.
+	MaxRows int `json:"max_rows"`
+	// What the backward pass computes again to save memory: cheap things, or the inside of every block.
+	Recompute string `json:"recompute" enum:"cheap blocks"`
+}
+
+// Defaults are the settings of the code-RL pipeline: the lowest layer, and the preset "defaults".
+func Defaults() Config {
+	return Config{
+		Version: version,
+
+		Model: "Qwen/Qwen3-4B-Instruct-2507", Train: "lora", LoRARank: 32, LoRAAlpha: 32,
+		LoRATargets: []string{"q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"},
+
+		Data: "agentica-org/DeepCoder-Preview-Dataset", DataSplit: "train", DataSources: []string{},
+		TestData: "agentica-org/DeepCoder-Preview-Dataset", TestSplit: "test", Renderer: "auto",
+		DifficultyKeep: 0.25,
+
+		PromptsPerStep: 8, CompletionsPerPrompt: 16, MaxTokens: 24576, Temperature: 1, Stop: []string{},
+
+		Advantage: "mean", Loss: "importance_sampling", Reduction: "sum", NumIterations: 1,
+
+		LearningRate: 4e-5, Schedule: "constant", AdamBeta1: 0.9, AdamBeta2: 0.95, AdamEps: 1e-12,
+
+		Reward: "correct", FormatCoef: 0.1, RewardTimeout: 6, OnTruncated: "grade", Comparator: "exact",
+		Sandbox: "auto", Python: "python3", InfraThreshold: 8,
+
+		EvalEvery: 10, EvalProblems: 128, EvalSamples: 4, EvalK: 4, EvalTemperature: 1, EvalTopP: 1,
+
+		Resume: "auto", MaxSteps: -1, SaveEvery: 10, KeepLast: 5, KeepBest: 1,
+
+		Device: "auto", Pipeline: "score", Recompute: "cheap",
+	}
+}
+
+// version is the format that this program reads and writes.
+const version = 1

@@ -1,0 +1,186 @@
+package configs
+
+import (
+	_ "embed"
+	"encoding"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/settings"
+)
+
+// Field describes one setting.
+type Field struct {
+	Key     string
+	Type    string   // in words
+	Default string   // as it is typed after key=
+	Help    string   // the comment of the field
+	Section string   // that it belongs to
+	Values  []string // the only ones allowed, where that is so
+}
+
+// Describe lists all settings in the order in which they are written.
+func Describe() []Field { return slices.Clone(fields()) }
+
+// source is where the help texts stand: beside what they explain, and nowhere else.
+//
+//go:embed config.go
+var source string
+
+// fields are those of Config, in order.
+var fields = sync.OnceValue(func() []Field {
+	comments := readComments()
+	defaults := Defaults()
+	t := reflect.TypeFor[Config]()
+	out := make([]Field, t.NumField())
+	for i := range out {
+		f := t.Field(i)
+		out[i] = comments[f.Name]
+		out[i].Key = f.Tag.Get("json")
+		out[i].Values = strings.Fields(f.Tag.Get("enum"))
+		out[i].Type = typeName(defaults.pointer(i))
+	}
+	for i := range out {
+		out[i].Default = defaults.text(i)
+	}
+	return out
+})
+
+// readComments gives the comment of every field of Config, by its Go name, with the section it is in.
+func readComments() map[string]Field {
+	files := token.NewFileSet()
+	file, err := parser.ParseFile(files, "config.go", source, parser.ParseComments)
+	if err != nil {
+		panic(err) // it was compiled
+	}
+	structure := file.Scope.Lookup("Config").Decl.(*ast.TypeSpec).Type.(*ast.StructType)
+	attached := map[*ast.CommentGroup]bool{}
+	for _, f := range structure.Fields.List {
+		attached[f.Doc] = true
+	}
+	sections := slices.DeleteFunc(slices.Clone(file.Comments), func(c *ast.CommentGroup) bool {
+		return attached[c] || c.Pos() < structure.Pos() || c.End() > structure.End()
+	})
+	out, section := map[string]Field{}, ""
+	for _, f := range structure.Fields.List {
+		for len(sections) > 0 && sections[0].Pos() < f.Pos() {
+			section, sections = oneLine(sections[0]), sections[1:]
+		}
+		out[f.Names[0].Name] = Field{Help: oneLine(f.Doc), Section: section}
+	}
+	return out
+}
+
+func oneLine(c *ast.CommentGroup) string { return strings.Join(strings.Fields(c.Text()), " ") }
+
+// keys are those of Config, in order.
+var keys = sync.OnceValue(func() []string {
+	out := make([]string, len(fields()))
+	for i, f := range fields() {
+		out[i] = f.Key
+	}
+	return out
+})
+
+// pointer is the address of field i.
+func (c *Config) pointer(i int) any { return reflect.ValueOf(c).Elem().Field(i).Addr().Interface() }
+
+func typeName(pointer any) string {
+	switch pointer.(type) {
+	case *string:
+		return "text"
+	case *int, *uint64:
+		return "whole number"
+	case *float64:
+		return "number"
+	case *bool:
+		return "true or false"
+	case *[]string:
+		return "list"
+	}
+	return "memory"
+}
+
+// value is what a file or a word gives to a key: text, or a list of texts.
+type value struct {
+	text   string
+	list   []string
+	isList bool
+}
+
+// set gives field i its value.
+func (c *Config) set(i int, v value) error {
+	if list, ok := c.pointer(i).(*[]string); ok {
+		if !v.isList {
+			return badinput.Errorf("found %q, expected a list, as in [a, b]", v.text)
+		}
+		*list = append([]string{}, v.list...) // never nil, so that equal lists are equal
+		return nil
+	}
+	if v.isList {
+		return badinput.Errorf("found a list, expected %s", article(fields()[i].Type))
+	}
+	switch p := c.pointer(i).(type) {
+	case *string:
+		*p = v.text
+	case *int:
+		return settings.Int(p)(v.text)
+	case *float64:
+		return settings.Float(p)(v.text)
+	case *uint64:
+		n, err := strconv.ParseUint(v.text, 10, 64)
+		if err != nil {
+			return badinput.Errorf("found %q, expected a whole number of at least 0", v.text)
+		}
+		*p = n
+	case *bool:
+		if v.text != "true" && v.text != "false" {
+			return badinput.Errorf("found %q, expected true or false", v.text)
+		}
+		*p = v.text == "true"
+	case encoding.TextUnmarshaler:
+		return p.UnmarshalText([]byte(v.text))
+	}
+	return nil
+}
+
+func article(kind string) string {
+	if kind == "number" || kind == "whole number" {
+		return "a " + kind
+	}
+	return kind
+}
+
+// text is field i as it is typed after key=.
+func (c *Config) text(i int) string {
+	switch p := c.pointer(i).(type) {
+	case *string:
+		return *p
+	case *int:
+		return strconv.Itoa(*p)
+	case *uint64:
+		return strconv.FormatUint(*p, 10)
+	case *bool:
+		return strconv.FormatBool(*p)
+	case *float64:
+		return formatNumber(*p)
+	case *[]string:
+		return formatList(*p)
+	case *Bytes:
+		return p.String()
+	}
+	panic("configs: a field of unknown type")
+}
+
+// formatNumber is the shortest text for v, with exponents as people write them: 4e-5.
+func formatNumber(v float64) string {
+	s := strconv.FormatFloat(v, 'g', -1, 64)
+	return strings.NewReplacer("e-0", "e-", "e+0", "e").Replace(s)
+}

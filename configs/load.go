@@ -1,0 +1,259 @@
+package configs
+
+import (
+	"errors"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/settings"
+)
+
+// Source says where a configuration comes from; each part changes the ones before it.
+type Source struct {
+	Preset    string   // its name; "" is none
+	File      string   // a path; "" is none
+	Overrides []string // key=value
+}
+
+// Load makes the configuration of a source: defaults, changed by the preset, changed by the file,
+// changed by the overrides. A file says extends: PRESET, or names every setting, unless a preset was
+// given beside it. The result is valid; every mistake that can be told is in the error, one a line.
+func Load(s Source) (*Config, error) {
+	l := loader{config: Defaults(), where: map[string]string{}}
+	base, file := s.Preset, (*layer)(nil)
+	if s.File != "" {
+		text, err := os.ReadFile(s.File)
+		if err != nil {
+			return nil, badinput.Errorf("config file: %w", err)
+		}
+		if file, err = parseLayer(s.File, text); err != nil {
+			return nil, err
+		}
+		if base, err = file.base(s.Preset); err != nil {
+			return nil, err
+		}
+	}
+	if base != "" {
+		if err := l.preset(base); err != nil {
+			return nil, err
+		}
+	}
+	words, err := parseWords(s.Overrides)
+	if err != nil {
+		return nil, err
+	}
+	for _, layer := range []*layer{file, words} {
+		if layer != nil {
+			if err := l.apply(layer); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if err := l.validate(); err != nil {
+		return nil, err
+	}
+	return &l.config, nil
+}
+
+// layer is a file, a preset, or the words of a command line.
+type layer struct {
+	name     string
+	extends  string
+	settings []setting
+}
+
+// parseLayer reads a file, and takes version and extends out of it.
+func parseLayer(name string, text []byte) (*layer, error) {
+	all, err := parseYAML(name, text)
+	if err != nil {
+		return nil, err
+	}
+	l := &layer{name: name, settings: all}
+	at := slices.IndexFunc(all, func(s setting) bool { return s.key == "version" })
+	if at < 0 {
+		return nil, badinput.Errorf("%s: the version of its format is missing; write version: %d at the top", name, version)
+	}
+	if v := all[at]; v.value.isList || v.value.text != "1" {
+		return nil, badinput.Errorf("%sversion: found %q, expected 1, the format that this program reads", v.where, v.value.text)
+	}
+	if at := slices.IndexFunc(all, func(s setting) bool { return s.key == "extends" }); at >= 0 {
+		if l.extends = all[at].value.text; l.extends == "" {
+			return nil, badinput.Errorf("%sextends: expected one of %q", all[at].where, Presets())
+		}
+		l.settings = slices.Delete(slices.Clone(all), at, at+1)
+	}
+	return l, nil
+}
+
+// base is the preset below a file: the one that it extends or the one of the command line.
+func (l *layer) base(preset string) (string, error) {
+	switch {
+	case l.extends == "" && preset == "":
+		return "", l.complete()
+	case l.extends != "" && preset != "" && l.extends != preset:
+		return "", badinput.Errorf("%s says extends: %s, the command line --preset %s; give one of them", l.name, l.extends, preset)
+	case l.extends != "":
+		return l.extends, nil
+	}
+	return preset, nil
+}
+
+// complete reports the settings that a file leaves out: there are no silent defaults.
+func (l *layer) complete() error {
+	var missing []string
+	for _, key := range keys() {
+		if !l.names(key) && !l.names(aliases[key]) {
+			missing = append(missing, key)
+		}
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	return badinput.Errorf("%s: names no %s; add them, or write extends: %s (or another preset) to take them from there",
+		l.name, strings.Join(missing, ", "), defaultsName)
+}
+
+func (l *layer) names(key string) bool {
+	return slices.ContainsFunc(l.settings, func(s setting) bool { return s.key == key })
+}
+
+// parseWords reads key=value. A list is given as a,b or, where its texts have commas, as ["a,b"].
+func parseWords(words []string) (*layer, error) {
+	l := &layer{}
+	var mistakes []error
+	for _, word := range words {
+		key, text, ok := strings.Cut(word, "=")
+		if !ok {
+			mistakes = append(mistakes, badinput.Errorf("%q: expected key=value", word))
+			continue
+		}
+		s := setting{key: key, value: value{text: text}}
+		if i := slices.Index(keys(), key); i >= 0 && fields()[i].Type == "list" {
+			v, err := parseList(text)
+			if err != nil {
+				mistakes = append(mistakes, badinput.Errorf("%s: %w", key, err))
+				continue
+			}
+			s.value = v
+		}
+		l.settings = append(l.settings, s)
+	}
+	return l, join(mistakes)
+}
+
+func parseList(text string) (value, error) {
+	v := value{isList: true}
+	if !strings.HasPrefix(text, "[") {
+		if text != "" {
+			v.list = strings.Split(text, ",")
+		}
+		return v, nil
+	}
+	parsed, err := parseYAML("list", []byte("list: "+text))
+	if err != nil || len(parsed) != 1 || !parsed[0].value.isList {
+		return v, badinput.Errorf(`found %q, expected a list, as in a,b or ["a", "b"]`, text)
+	}
+	return parsed[0].value, nil
+}
+
+// loader is a configuration on its way through the layers.
+type loader struct {
+	config Config
+	where  map[string]string // where the value of a key came from, if from a file
+}
+
+// preset applies the preset of that name, after the one that it extends.
+func (l *loader) preset(name string) error {
+	if name == defaultsName {
+		return nil
+	}
+	text, err := readPreset(name)
+	if err != nil {
+		return err
+	}
+	p, err := parseLayer("preset "+name, text)
+	if err != nil {
+		return err
+	}
+	base, err := p.base("")
+	if err == nil && base != "" {
+		err = l.preset(base)
+	}
+	if err != nil {
+		return err
+	}
+	return l.apply(p)
+}
+
+// apply changes the configuration by a layer.
+func (l *loader) apply(next *layer) error {
+	before := l.config
+	named := map[string]setting{}
+	var batch batch
+	var mistakes []error
+	for _, s := range next.settings {
+		if err := l.take(s, named, &batch); err != nil {
+			mistakes = append(mistakes, badinput.Errorf("%s%s: %w", s.where, s.key, err))
+		}
+	}
+	if err := batch.resolve(&l.config); err != nil {
+		mistakes = append(mistakes, badinput.Errorf("%s%w", batch.where, err))
+	}
+	if l.config.Batch() != before.Batch() {
+		l.where["prompts_per_step"], l.where["completions_per_prompt"] = batch.where, batch.where
+	}
+	l.config.follow(&before, func(key string) bool { _, ok := named[key]; return ok })
+	return join(mistakes)
+}
+
+// take gives one setting of a layer to its field.
+func (l *loader) take(s setting, named map[string]setting, b *batch) error {
+	if _, twice := named[s.key]; twice {
+		return badinput.Errorf("it is there twice; keep one")
+	}
+	named[s.key] = s
+	if instead, ok := elsewhere[s.key]; ok {
+		return badinput.Errorf("%s", instead)
+	}
+	if known, err := b.take(s); known {
+		return err
+	}
+	i := slices.Index(keys(), s.key)
+	if i < 0 {
+		return unknown(s.key)
+	}
+	l.where[s.key] = s.where
+	return l.config.set(i, s.value)
+}
+
+// elsewhere are keys that somebody may well try here, and what to do instead.
+var elsewhere = map[string]string{
+	"extends": "it stands in a file; on the command line type --preset NAME",
+	"quiet":   "it is a flag; type --quiet",
+	"json":    "it is a flag; type --json",
+	"top_k":   truncated + "eval_top_k",
+	"top_p":   truncated + "eval_top_p",
+	"min_p":   truncated + "eval_min_p",
+}
+
+const truncated = "training samples from the whole distribution, because the probabilities of a truncated one are not the model's " +
+	"and would bias the importance ratio; leave it out, or evaluate with "
+
+// unknown is the error for a key that is none, with the nearest that is.
+func unknown(key string) error {
+	known := append([]string{"batch_size", "group_size"}, keys()...)
+	if near := settings.Nearest(key, known); near != "" {
+		return badinput.Errorf("this key is not known; did you mean %s?", near)
+	}
+	return badinput.Errorf("this key is not known; 'grpo --print-config' lists all")
+}
+
+// join makes one input error of several, one a line.
+func join(mistakes []error) error {
+	if len(mistakes) == 0 {
+		return nil
+	}
+	return badinput.Errorf("%w", errors.Join(mistakes...))
+}

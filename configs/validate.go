@@ -1,0 +1,289 @@
+package configs
+
+import (
+	"fmt"
+	"math"
+	"reflect"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+)
+
+// Validate reports every setting that cannot be meant, and settings that contradict each other, one a
+// line and with what to type.
+func (c *Config) Validate() error {
+	var mistakes []error
+	for _, m := range c.mistakes() {
+		mistakes = append(mistakes, badinput.Errorf("%s", m.text))
+	}
+	return join(mistakes)
+}
+
+// validate is Validate with the places where the values come from.
+func (l *loader) validate() error {
+	var mistakes []error
+	for _, m := range l.config.mistakes() {
+		mistakes = append(mistakes, badinput.Errorf("%s%s", l.where[m.key], m.text))
+	}
+	return join(mistakes)
+}
+
+// mistake is what is wrong with the value of a key.
+type mistake struct{ key, text string }
+
+// checker collects mistakes. A key that has one already is not looked at again: the first is the cause.
+type checker struct {
+	c     *Config
+	found []mistake
+}
+
+func (c *Config) mistakes() []mistake {
+	k := &checker{c: c}
+	k.values()
+	k.numbers()
+	k.policyAndData()
+	k.objective()
+	k.reward()
+	k.run()
+	return k.found
+}
+
+// refuse adds a mistake unless ok.
+func (k *checker) refuse(bad bool, key, format string, args ...any) {
+	if bad && !slices.ContainsFunc(k.found, func(m mistake) bool { return m.key == key }) {
+		k.found = append(k.found, mistake{key, fmt.Sprintf(format, args...)})
+	}
+}
+
+// values checks that texts are texts and that choices are among the known ones.
+func (k *checker) values() {
+	for i, f := range fields() {
+		texts := []string{}
+		switch p := k.c.pointer(i).(type) {
+		case *string:
+			texts = append(texts, *p)
+		case *[]string:
+			texts = *p
+			for j, s := range texts {
+				k.refuse(slices.Contains(texts[:j], s), f.Key, "%s: %s is there twice; keep one", f.Key, s)
+				k.refuse(s == "", f.Key, "%s: found an empty text in the list; leave it out", f.Key)
+			}
+		}
+		for _, s := range texts {
+			k.refuse(!utf8.ValidString(s), f.Key, "%s: found bytes that are not UTF-8", f.Key)
+			if len(f.Values) > 0 && !slices.Contains(f.Values, s) {
+				k.refuse(true, f.Key, "%s: found %q, expected %s", f.Key, s, or(f.Values))
+			}
+		}
+	}
+}
+
+// or is "a, b or c".
+func or(words []string) string {
+	last := len(words) - 1
+	if last == 0 {
+		return words[0]
+	}
+	return strings.Join(words[:last], ", ") + " or " + words[last]
+}
+
+// numbers checks every number for its range.
+func (k *checker) numbers() {
+	c := k.c
+	k.refuse(c.Version != version, "version", "version: found %d, expected %d, the format that this program reads", c.Version, version)
+	for _, n := range []struct {
+		key   string
+		value int
+	}{
+		{"prompts_per_step", c.PromptsPerStep}, {"max_tokens", c.MaxTokens},
+		{"num_iterations", c.NumIterations}, {"infra_threshold", c.InfraThreshold},
+	} {
+		k.refuse(n.value < 1, n.key, "%s: found %d, expected 1 or more; %s", n.key, n.value, k.usual(n.key))
+	}
+	for _, n := range []struct {
+		key   string
+		value int
+	}{
+		{"min_prompt_chars", c.MinPromptChars}, {"max_prompt_chars", c.MaxPromptChars},
+		{"min_problem_tests", c.MinProblemTests}, {"max_problem_tests", c.MaxProblemTests},
+		{"difficulty_patience", c.DifficultyPatience}, {"max_refills", c.MaxRefills}, {"warmup_steps", c.WarmupSteps},
+		{"scheduler_total_steps", c.SchedulerTotalSteps}, {"max_tests", c.MaxTests}, {"sandbox_slots", c.SandboxSlots},
+		{"eval_problems", c.EvalProblems}, {"eval_samples", c.EvalSamples}, {"eval_k", c.EvalK}, {"eval_top_k", c.EvalTopK},
+		{"keep_last", c.KeepLast}, {"keep_best", c.KeepBest}, {"threads", c.Threads}, {"max_sequences", c.MaxSequences},
+		{"token_budget", c.TokenBudget}, {"max_rows", c.MaxRows}, {"cache_memory", int(c.CacheMemory)},
+	} {
+		k.refuse(n.value < 0, n.key, "%s: found %d, expected 0 or more; %s", n.key, n.value, k.usual(n.key))
+	}
+	for _, n := range []struct {
+		key, off string
+		value    int
+	}{
+		{"eval_every", "to switch evaluation off", c.EvalEvery},
+		{"save_every", "to save at the end only", c.SaveEvery},
+		{"max_steps", "to run until stopped", c.MaxSteps},
+	} {
+		k.refuse(n.value == 0 || n.value < -1, n.key, "%s: found %d, expected 1 or more; type %s=-1 %s", n.key, n.value, n.key, n.off)
+	}
+	k.realNumbers()
+}
+
+func (k *checker) realNumbers() {
+	c, huge := k.c, math.MaxFloat32
+	small := math.SmallestNonzeroFloat32
+	below1 := float64(math.Nextafter32(1, 0))
+	for _, n := range []struct {
+		key         string
+		value       float64
+		least, most float64
+		expected    string
+	}{
+		{"difficulty_keep", c.DifficultyKeep, 0.01, 1, "0.01 to 1"},
+		{"temperature", c.Temperature, small, huge, "a number above 0"},
+		{"clip_low", c.ClipLow, 0, huge, "0 or more"},
+		{"clip_high", c.ClipHigh, 0, huge, "0 or more"},
+		{"learning_rate", c.LearningRate, 0, huge, "0 or more"},
+		{"adam_beta1", c.AdamBeta1, 0, below1, "at least 0 and less than 1"},
+		{"adam_beta2", c.AdamBeta2, 0, below1, "at least 0 and less than 1"},
+		{"adam_eps", c.AdamEps, small, huge, "a small number above 0"},
+		{"weight_decay", c.WeightDecay, 0, huge, "0 (off) or more"},
+		{"grad_clip_norm", c.GradClipNorm, 0, huge, "0 (off) or more"},
+		{"format_coef", c.FormatCoef, 0, huge, "0 or more"},
+		{"reward_timeout", c.RewardTimeout, 0.001, 3600, "seconds, 0.001 to 3600"},
+		{"tolerance", c.Tolerance, 0, huge, "0 or more"},
+		{"eval_temperature", c.EvalTemperature, small, huge, "a number above 0; the greedy completion needs no setting"},
+		{"eval_top_p", c.EvalTopP, small, 1, "above 0 and up to 1"},
+		{"eval_min_p", c.EvalMinP, 0, 1, "0 to 1"},
+	} {
+		k.refuse(!(n.value >= n.least && n.value <= n.most), n.key,
+			"%s: found %s, expected %s; %s", n.key, formatNumber(n.value), n.expected, k.usual(n.key))
+	}
+}
+
+// usual says what to type for a key: its default.
+func (k *checker) usual(key string) string {
+	d := fields()[slices.Index(keys(), key)].Default
+	return "type " + key + "=" + d
+}
+
+var sha256Hex = regexp.MustCompile(`^[0-9a-fA-F]{64}$`)
+
+func (k *checker) policyAndData() {
+	c := k.c
+	k.refuse(c.Model == "", "model", "model: found nothing; type model=DIR, model=owner/name or model=tiny")
+	k.refuse(c.InitFrom != "" && c.Adapter != "", "adapter", "adapter: init_from=%s brings its own; leave one of them out", c.InitFrom)
+	if c.Train == "full" {
+		const leave = "%s: train=full has no adapter; leave it out, or type train=lora"
+		k.refuse(c.LoRARank != 0, "lora_rank", leave, "lora_rank")
+		k.refuse(c.LoRAAlpha != 0, "lora_alpha", leave, "lora_alpha")
+		k.refuse(len(c.LoRATargets) > 0, "lora_targets", leave, "lora_targets")
+		k.refuse(c.Adapter != "", "adapter", leave, "adapter")
+	} else {
+		k.refuse(c.LoRARank < 1 || c.LoRARank > 1<<16, "lora_rank", "lora_rank: found %d, expected 1 to %d; type lora_rank=32", c.LoRARank, 1<<16)
+		k.refuse(!(c.LoRAAlpha > 0 && c.LoRAAlpha <= math.MaxFloat32), "lora_alpha", "lora_alpha: found %s, expected a number above 0; type lora_alpha=32", formatNumber(c.LoRAAlpha))
+		k.refuse(len(c.LoRATargets) == 0, "lora_targets", "lora_targets: found none; leave it out to adapt all seven, or type lora_targets=q_proj,v_proj")
+	}
+	k.refuse(c.Data == "", "data", "data: found nothing; type data=FILE, data=owner/name or data=tiny")
+	k.refuse(c.DataSplit == "", "data_split", "data_split: found nothing; type data_split=train or data_split=all")
+	k.refuse(c.TestData != "" && c.TestSplit == "", "test_split", "test_split: found nothing; type test_split=test or test_split=all")
+	k.refuse(c.TestData != "" && c.TestData == c.Data && c.TestSplit == c.DataSplit, "test_data",
+		"test_data: these are the problems that are trained on; type test_split=test, or test_data= and eval_every=-1")
+	k.refuse(c.MaxPromptChars > 0 && c.MinPromptChars > c.MaxPromptChars, "min_prompt_chars",
+		"min_prompt_chars: %d is above max_prompt_chars, which is %d: no problem would be left", c.MinPromptChars, c.MaxPromptChars)
+	k.refuse(c.MaxProblemTests > 0 && c.MinProblemTests > c.MaxProblemTests, "min_problem_tests",
+		"min_problem_tests: %d is above max_problem_tests, which is %d: no problem would be left", c.MinProblemTests, c.MaxProblemTests)
+	k.refuse(c.TruncatePrompts && c.MaxPromptChars == 0, "truncate_prompts", "truncate_prompts: where to cut is not said; type max_prompt_chars=4000")
+	k.refuse(c.RejectBlocklisted && c.Blocklist == "", "reject_blocklisted", "reject_blocklisted: there is no list; type blocklist=FILE")
+	k.refuse(c.ExpectedDatasetHash != "" && !sha256Hex.MatchString(c.ExpectedDatasetHash), "expected_dataset_hash",
+		"expected_dataset_hash: found %q, expected the 64 hexadecimal digits that 'grpo data fingerprint' prints", c.ExpectedDatasetHash)
+}
+
+func (k *checker) objective() {
+	c := k.c
+	k.refuse(c.CompletionsPerPrompt < 2, "completions_per_prompt",
+		"completions_per_prompt: found %d, expected 2 or more: a completion is compared with others of its prompt; type completions_per_prompt=16", c.CompletionsPerPrompt)
+	k.refuse(c.PromptsPerStep > maxBatch, "prompts_per_step", "prompts_per_step: found %d, expected at most %d", c.PromptsPerStep, maxBatch)
+	k.refuse(c.CompletionsPerPrompt > maxBatch, "completions_per_prompt", "completions_per_prompt: found %d, expected at most %d", c.CompletionsPerPrompt, maxBatch)
+	if _, high := clipRange(c.Loss); high == 0 {
+		const leave = "%s: loss=%s clips nothing; leave it out, or type loss=ppo"
+		k.refuse(c.ClipLow != 0, "clip_low", leave, "clip_low", c.Loss)
+		k.refuse(c.ClipHigh != 0, "clip_high", leave, "clip_high", c.Loss)
+	} else {
+		k.refuse(c.ClipLow > 1, "clip_low", "clip_low: found %s, expected at most 1, the ratio of an unchanged policy", formatNumber(c.ClipLow))
+		k.refuse(c.ClipHigh < 1, "clip_high", "clip_high: found %s, expected at least 1, the ratio of an unchanged policy; it bounds the ratio itself, as in clip_high=1.2", formatNumber(c.ClipHigh))
+	}
+	k.refuse(c.Refill && c.MaxRefills == 0, "max_refills", "max_refills: refill=true allows no round; type max_refills=%d, or refill=false", usualRefills)
+	k.refuse(!c.Refill && c.MaxRefills > 0, "max_refills", "max_refills: there are none without refill=true")
+	if c.Schedule == "constant" {
+		k.refuse(c.SchedulerTotalSteps > 0, "scheduler_total_steps", "scheduler_total_steps: schedule=constant never falls; type schedule=linear or cosine, or leave it out")
+		return
+	}
+	k.refuse(c.SchedulerTotalSteps == 0, "schedule",
+		"schedule: %s needs to know how many steps it falls over; type scheduler_total_steps=%s", c.Schedule, k.steps())
+	k.refuse(c.SchedulerTotalSteps > 0 && c.WarmupSteps >= c.SchedulerTotalSteps, "warmup_steps",
+		"warmup_steps: found %d, expected less than scheduler_total_steps, which is %d", c.WarmupSteps, c.SchedulerTotalSteps)
+	k.refuse(c.SchedulerTotalSteps > 0 && c.MaxSteps > c.SchedulerTotalSteps, "max_steps",
+		"max_steps: %d steps go on after scheduler_total_steps, which is %d, where the learning rate is 0; type scheduler_total_steps=%d", c.MaxSteps, c.SchedulerTotalSteps, c.MaxSteps)
+}
+
+// steps is a length for a schedule: the run's, where it has one.
+func (k *checker) steps() string {
+	if k.c.MaxSteps > 0 {
+		return strconv.Itoa(k.c.MaxSteps)
+	}
+	return "100"
+}
+
+func (k *checker) reward() {
+	c := k.c
+	k.refuse(c.Reward == "weights" && c.RewardWeights == "", "reward_weights", "reward_weights: reward=weights needs them; type reward_weights=correct=1,format=0.1")
+	k.refuse(c.Reward != "weights" && c.RewardWeights != "", "reward_weights", "reward_weights: reward=%s does not use them; type reward=weights, or leave them out", c.Reward)
+	k.refuse(c.Reward == "custom" && c.RewardFile == "", "reward_file", "reward_file: reward=custom needs one; type reward_file=FILE, a Python file with compute_reward(completion, ground_truth)")
+	k.refuse(c.coefficient() && c.RewardFile != "", "reward_file",
+		"reward_file: reward=%s does not use it; type reward=custom, or a mix such as reward=weights reward_weights=correct=1,custom=0.5", c.Reward)
+	k.refuse(!c.coefficient() && c.FormatCoef != 0, "format_coef",
+		"format_coef: it is part of reward=correct and fraction; leave it out, or type reward=weights with format=%s among reward_weights", formatNumber(c.FormatCoef))
+	k.refuse(c.Comparator == "exact" && c.Tolerance != 0, "tolerance", "tolerance: comparator=exact has none; type comparator=tolerant")
+	k.refuse(c.Comparator == "tolerant" && c.Tolerance == 0, "tolerance", "tolerance: comparator=tolerant needs one; type tolerance=%s", formatNumber(usualTolerance))
+	k.refuse(c.SandboxURL != "" && !c.remote(), "sandbox_url", "sandbox_url: sandbox=%s runs programs here; type sandbox=fusion, or leave it out", c.Sandbox)
+	k.refuse(c.Python == "", "python", "python: found nothing; type python=python3")
+	k.refuse(c.Deterministic && c.Sandbox == "fusion", "deterministic",
+		"deterministic: with sandbox=fusion the verdicts are another machine's; type sandbox=local or deterministic=false")
+}
+
+func (k *checker) run() {
+	c := k.c
+	k.refuse(c.EvalEvery > 0 && c.TestData == "", "eval_every",
+		"eval_every: there is no test_data to evaluate on; type test_data=FILE, or eval_every=-1")
+	k.refuse(c.EvalK > c.EvalSamples, "eval_k", "eval_k: found %d, expected at most eval_samples, which is %d", c.EvalK, c.EvalSamples)
+	k.refuse(c.EvalSamples > 0 && c.EvalK == 0, "eval_k", "eval_k: found 0, expected 1 to eval_samples, which is %d", c.EvalSamples)
+	k.refuse(c.EvalEvery < 0 && c.KeepBest > 0, "keep_best", "keep_best: without evaluation no checkpoint is the best; type keep_best=0 or eval_every=10")
+	k.refuse(c.Resume == "", "resume", "resume: found nothing; type resume=auto, resume=never or resume=DIR")
+	k.refuse(c.InitFrom != "" && c.Resume != "auto" && c.Resume != "never", "init_from",
+		"init_from: resume=%s names another checkpoint to go on from; leave one of them out", c.Resume)
+}
+
+// Weights is the mix of components that the reward is, as reward_weights has it.
+func (c *Config) Weights() string {
+	switch c.Reward {
+	case "weights":
+		return c.RewardWeights
+	case "custom":
+		return "custom=1"
+	}
+	return fmt.Sprintf("%s=1,format=%s", c.Reward, formatNumber(c.FormatCoef))
+}
+
+// Changed lists the settings in which two configurations differ, as "key: before → after".
+func Changed(before, after *Config) []string {
+	var out []string
+	for i, f := range fields() {
+		if !reflect.DeepEqual(before.pointer(i), after.pointer(i)) {
+			out = append(out, fmt.Sprintf("%s: %s → %s", f.Key, quoteField(before, i), quoteField(after, i)))
+		}
+	}
+	return out
+}
