@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -174,7 +175,8 @@ func (j *Judge) test(ctx context.Context, c Completion, code string, s *Score) e
 	if err != nil {
 		return err
 	}
-	s.Verdict, s.Passed, s.Total, s.Tests, s.CPU, s.Note, s.Cached = o.verdict, o.passed, o.total, o.tests, o.cpu, o.note, cached
+	s.Verdict, s.Passed, s.Total, s.CPU, s.Note, s.Cached = o.verdict, o.passed, o.total, o.cpu, o.note, cached
+	s.Tests = slices.Clone(o.tests) // the others are remembered
 	if cached {
 		j.cached.Add(1)
 	}

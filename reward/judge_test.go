@@ -262,6 +262,14 @@ func TestCustomReward(t *testing.T) {
 	require.Equal(t, ExcludedInfra, grade(t, j, Completion{Problem: &p, Text: "42"}).Excluded)
 }
 
+func TestGroups(t *testing.T) {
+	f := newFake()
+	j := NewJudge(binary(t), f, nil, nil)
+	grade(t, j, Completion{Problem: echoProblem("p", 1), Text: fenced("echo")})
+	grade(t, j, Completion{Problem: echoProblem("p", 2), Group: "step 3, p", Text: fenced("echo")})
+	require.Equal(t, []string{"p", "step 3, p"}, f.groups)
+}
+
 func TestVerdictsAreRemembered(t *testing.T) {
 	f := newFake()
 	j := NewJudge(binary(t), f, nil, nil)
@@ -337,7 +345,15 @@ func TestTestsThatCannotBeFetched(t *testing.T) {
 	p := data.Problem{ID: "p", Kind: data.Stdin}.WithLoader(1, brokenLoader{})
 	_, err := NewJudge(binary(t), newFake(), nil, nil).Grade(t.Context(), Completion{Problem: &p, Text: fenced("echo")})
 	require.EqualError(t, err, "problem p: disk gone")
+
+	p = data.Problem{ID: "p", Kind: data.Stdin}.WithLoader(1, emptyLoader{})
+	_, err = NewJudge(binary(t), newFake(), nil, nil).Grade(t.Context(), Completion{Problem: &p, Text: fenced("echo")})
+	require.EqualError(t, err, "problem p: there are no tests to judge by")
 }
+
+type emptyLoader struct{}
+
+func (emptyLoader) LoadTests(context.Context) ([]data.Test, error) { return nil, nil }
 
 type brokenLoader struct{}
 

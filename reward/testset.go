@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/sha256"
+	"fmt"
 	"slices"
 	"sync"
 
@@ -76,6 +77,9 @@ func (s *testSets) release(set *testSet) {
 func (s *testSet) load(ctx context.Context, maxTests int) (err error) {
 	if s.tests, err = s.problem.Tests(ctx); err != nil {
 		return err
+	}
+	if len(s.tests) == 0 {
+		return fmt.Errorf("problem %s: there are no tests to judge by", s.problem.ID)
 	}
 	hash := sha256.New()
 	s.order, s.inputs = make([]int, len(s.tests)), make([]sandbox.Input, len(s.tests))

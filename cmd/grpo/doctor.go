@@ -137,6 +137,9 @@ func examineCores() finding {
 	if model := lineValue("/proc/cpuinfo", "model name"); model != "" {
 		f.Found += " × " + model
 	}
+	if n := runtime.GOMAXPROCS(0); n != runtime.NumCPU() {
+		f.Found += fmt.Sprintf(", of which this process may use %d", n)
+	}
 	return f
 }
 
