@@ -119,8 +119,10 @@ func openRung(ctx context.Context, rung Rung, slots int, py *interpreter, preloa
 	}}
 	p.closing, p.close = context.WithCancel(context.Background())
 	p.queue = newQueue(slots)
-	if p.report.Claims, err = p.attack(ctx); err == nil && rung != RungUnsafe {
-		err = failed(p.report.Claims)
+	if err = p.expectWork(ctx); err == nil && rung != RungUnsafe {
+		if p.report.Claims, err = p.attack(ctx); err == nil {
+			err = failed(p.report.Claims)
+		}
 	}
 	if err != nil {
 		p.Close()

@@ -20,7 +20,8 @@ import (
 var processSource string
 
 // processes is the lowest rung: a new interpreter for every test, as an ordinary process of the user
-// who runs this. It exists for machines that can do no better, and keeps nothing from anybody.
+// who runs this. It exists for machines that can do no better, and keeps nothing from anybody. Memory is
+// bounded by address space alone, so there is no MLE: a program that asks for more ends with RTE.
 type processes struct {
 	py     *interpreter
 	source string
@@ -71,7 +72,7 @@ func (p *process) run(ctx context.Context, prog Program, in Input, l Limits) (r 
 	defer stop()
 	seconds := int64((l.CPU+time.Second-1)/time.Second) + 1
 	args := slices.Concat(pythonFlags, []string{"-c", p.source, path("request"), path("result"), path("progress"),
-		strconv.FormatInt(seconds, 10), strconv.FormatInt(l.Output+1, 10)})
+		strconv.FormatInt(seconds, 10), strconv.FormatInt(l.Output+1, 10), strconv.FormatInt(addressSpace(l), 10)})
 	cmd := exec.CommandContext(ctx, p.py.Exe, args...)
 	cmd.Dir, cmd.Env, cmd.Stdin = dir, slices.Concat(pythonEnv, platformEnv()), stdin
 	out := &capped{limit: int(l.Output), full: cmd.Cancel}
@@ -92,7 +93,7 @@ func (p *process) run(ctx context.Context, prog Program, in Input, l Limits) (r 
 	}
 	r.Stdout, r.Stderr = out.Bytes(), stderr.tail.String()
 	r.CPU = cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
-	r.ExitCode, r.Signal, r.PeakMemory = ended(cmd.ProcessState)
+	r.ExitCode, r.Signal = ended(cmd.ProcessState)
 	progress, err := os.ReadFile(path("progress"))
 	if err != nil {
 		return r, err
@@ -103,8 +104,6 @@ func (p *process) run(ctx context.Context, prog Program, in Input, l Limits) (r 
 		r.Status, r.Stderr = CE, string(message)
 	case out.over:
 		r.Status = OLE
-	case r.PeakMemory > l.Memory:
-		r.Status = MLE
 	case r.CPU > l.CPU || errors.Is(context.Cause(ctx), errSlept):
 		r.Status = TLE
 	case r.ExitCode != 0 || r.Signal != 0:

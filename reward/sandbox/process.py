@@ -2,11 +2,12 @@
 is given the paths of the request, of the result and of the file that tells how far it got."""
 
 
-def main(request, result, progress, cpu, size):
+def main(request, result, progress, cpu, size, space):
     try:
         import resource
         resource.setrlimit(resource.RLIMIT_CPU, (int(cpu), int(cpu) + 1))
         resource.setrlimit(resource.RLIMIT_FSIZE, (int(size), int(size)))
+        resource.setrlimit(resource.RLIMIT_AS, (int(space), int(space)))
     except (ImportError, ValueError):
         pass  # not a Unix, or a lower limit is set already
     with open(request, "rb") as f:

@@ -13,5 +13,5 @@ func platformEnv() []string { return []string{"SYSTEMROOT=" + os.Getenv("SYSTEMR
 // ownGroup would make the end of the command the end of its children too; here only the command ends.
 func ownGroup(cmd *exec.Cmd) { cmd.Cancel = func() error { return cmd.Process.Kill() } }
 
-// ended tells how a process ended and how much memory it held at most, which is not known here.
-func ended(s *os.ProcessState) (code, signal int, memory int64) { return s.ExitCode(), 0, 0 }
+// ended tells how a process ended.
+func ended(s *os.ProcessState) (code, signal int) { return s.ExitCode(), 0 }

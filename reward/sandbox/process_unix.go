@@ -5,7 +5,6 @@ package sandbox
 import (
 	"os"
 	"os/exec"
-	"runtime"
 	"syscall"
 )
 
@@ -18,16 +17,10 @@ func ownGroup(cmd *exec.Cmd) {
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 }
 
-// ended tells how a process ended and how much memory it held at most.
-func ended(s *os.ProcessState) (code, signal int, memory int64) {
+// ended tells how a process ended.
+func ended(s *os.ProcessState) (code, signal int) {
 	if w, ok := s.Sys().(syscall.WaitStatus); ok && w.Signaled() {
-		signal = int(w.Signal())
+		return 0, int(w.Signal())
 	}
-	if usage, ok := s.SysUsage().(*syscall.Rusage); ok {
-		memory = int64(usage.Maxrss)
-		if runtime.GOOS != "darwin" && runtime.GOOS != "ios" {
-			memory <<= 10 // the others count in KiB
-		}
-	}
-	return max(s.ExitCode(), 0), signal, memory
+	return s.ExitCode(), 0
 }

@@ -15,6 +15,7 @@ import traceback
 import types
 
 FILE_NAME = "solution.py"
+leave = os._exit  # programs replace the one in os
 
 
 def preamble(preload):
@@ -45,20 +46,17 @@ def run(code, source, call, args, result):
     result."""
     args = [json.loads(a) for a in args]
     digits(50000)
-    module = types.ModuleType("solution" if call else "__main__")
-    names = module.__dict__
-    names.update(PREAMBLE)
-    names.update(PRELOADED)
-    names["__file__"] = FILE_NAME
-    sys.modules["__main__"] = sys.modules[module.__name__] = module
+    if call:
+        MODULE.__name__ = "solution"
+        sys.modules["solution"] = MODULE
+    sys.modules["__main__"] = MODULE
     sys.argv = [FILE_NAME]
-    open_streams(names)
     random.seed(0)
     status = 0
     try:
-        exec(code, names)
+        exec(code, MODULE.__dict__)
         if call:
-            answer(find(names, call)(*args), result)
+            answer(find(MODULE.__dict__, call)(*args), result)
     except SystemExit as exit:
         status = exit_status(exit.code)
     except BaseException:
@@ -69,13 +67,14 @@ def run(code, source, call, args, result):
 
 
 def open_streams(names):
-    """Standard streams as the interpreter opens them: strict UTF-8, and the buffers below."""
+    """Standard streams as the interpreter opens them: strict UTF-8, and the buffers below. They can be
+    opened before the files of a test are put under them, as long as nothing is read or written."""
     for fd, name, mode, errors in ((0, "stdin", "r", "strict"), (1, "stdout", "w", "strict"),
                                    (2, "stderr", "w", "backslashreplace")):
         stream = open(fd, mode, encoding="utf-8", errors=errors, closefd=False, buffering=1 if fd == 2 else -1)
         setattr(sys, name, stream)
         setattr(sys, "__%s__" % name, stream)
-        names[name] = stream  # from sys import * has put the zygote's there
+        names[name] = stream  # from sys import * has put the interpreter's there
 
 
 def find(names, call):
@@ -147,7 +146,7 @@ def finish(status):
             stream.flush()
         except BaseException:
             pass  # closed by the program; what counts is what was written
-    os._exit(status)
+    leave(status)
 
 
 def digits(n):
@@ -174,3 +173,9 @@ sys.path[:] = [p for p in sys.path if p]  # the empty one is the current directo
 sys.setrecursionlimit(50000)
 digits(0)  # inputs may hold integers of any size
 PREAMBLE, PRELOADED = preamble(CONFIG["preload"])
+# The module that the program will be. It is filled here, and not after a fork: to copy a dictionary
+# is to touch every object in it, and with it a page that has to be copied.
+MODULE = types.ModuleType("__main__")
+MODULE.__dict__.update(PREAMBLE, **PRELOADED)
+MODULE.__file__ = FILE_NAME
+open_streams(MODULE.__dict__)

@@ -22,9 +22,6 @@ const (
 	groupSlack = 96 << 20
 	// memoryInterval is how often memory is looked at where no group bounds it.
 	memoryInterval = 10 * time.Millisecond
-	// leastAddressSpace is the smallest limit of address space that threads with large stacks can live
-	// in. It only bounds how far a program gets between two looks.
-	leastAddressSpace = 4 << 30
 	// busyFactor is how many times its wall limit a run may last on a machine that is busy elsewhere
 	// before that is called a failure of the machine.
 	busyFactor = 20
@@ -85,7 +82,7 @@ func (w *watch) send() error {
 	seconds := int64((w.limits.CPU+time.Second-1)/time.Second) + 1
 	space := int64(0)
 	if w.cell.group == nil {
-		space = max(leastAddressSpace, 2*w.limits.Memory)
+		space = addressSpace(w.limits)
 	}
 	request := binary.NativeEndian.AppendUint64(nil, uint64(seconds))
 	request = binary.NativeEndian.AppendUint64(request, uint64(w.limits.Output+1))

@@ -26,6 +26,10 @@ func encodeRequest(p Program, in Input) []byte {
 	return b
 }
 
+// addressSpace bounds how far a program gets where memory is only watched. Threads with large stacks
+// cannot live in less than 4 GiB.
+func addressSpace(l Limits) int64 { return max(4<<30, 2*l.Memory) }
+
 // stderrTail is how much of standard error is kept.
 const stderrTail = 4 << 10
 

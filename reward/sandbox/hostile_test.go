@@ -1,0 +1,245 @@
+//go:build linux && (amd64 || arm64)
+
+package sandbox
+
+import (
+	"embed"
+	"encoding/json"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+//go:embed testdata
+var testdata embed.FS
+
+// testProgram is a file of testdata: Python, with what is expected of it in its first comments.
+type testProgram struct {
+	name, code string
+	want       []string // a status, or several where the kernel may choose
+	header     map[string]string
+}
+
+func readPrograms(t testing.TB, dir string) []testProgram {
+	t.Helper()
+	files, err := testdata.ReadDir("testdata/" + dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var programs []testProgram
+	for _, f := range files {
+		text, err := testdata.ReadFile("testdata/" + dir + "/" + f.Name())
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := testProgram{name: strings.TrimSuffix(f.Name(), ".py"), code: string(text), header: map[string]string{}}
+		for line := range strings.Lines(strings.TrimPrefix(p.code, "\ufeff")) {
+			key, value, ok := strings.Cut(strings.TrimPrefix(line, "# "), ": ")
+			if !ok || !strings.HasPrefix(line, "# ") {
+				break
+			}
+			p.header[key] = strings.TrimSpace(value)
+		}
+		p.want = strings.Fields(p.header["want"])
+		programs = append(programs, p)
+	}
+	return programs
+}
+
+// limits are tight, so that hundreds of attacks take seconds.
+func (p testProgram) limits(t testing.TB) Limits {
+	number := func(key string, otherwise int64) int64 {
+		if p.header[key] == "" {
+			return otherwise
+		}
+		n, err := strconv.ParseInt(p.header[key], 10, 64)
+		if err != nil {
+			t.Fatalf("%s: %s: %v", p.name, key, err)
+		}
+		return n
+	}
+	cpu := time.Duration(number("cpu", 150)) * time.Millisecond
+	return Limits{CPU: cpu, Wall: 3 * cpu, Memory: number("memory", 512) << 20, Output: number("output", 1<<20)}
+}
+
+// canary is what the attacks try to reach on this machine: a file that anyone may change, and
+// listeners that anyone may connect to.
+type canary struct {
+	path, content string
+	port          int
+	reached       chan string
+}
+
+func newCanary(t *testing.T) *canary {
+	t.Helper()
+	dir := t.TempDir()
+	for d := dir; d != os.TempDir() && d != "/"; d = filepath.Dir(d) {
+		if err := os.Chmod(d, 0o777); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c := &canary{path: filepath.Join(dir, "canary"), content: "sings", reached: make(chan string, 100)}
+	if err := os.WriteFile(c.path, []byte(c.content), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(c.path, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	for _, network := range []string{"tcp", "unix"} {
+		address := map[string]string{"tcp": "127.0.0.1:0", "unix": fmt.Sprintf("@grpo-canary-%d", os.Getpid())}[network]
+		l, err := net.Listen(network, address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { l.Close() })
+		if a, ok := l.Addr().(*net.TCPAddr); ok {
+			c.port = a.Port
+		}
+		go func() {
+			for conn, err := l.Accept(); err == nil; conn, err = l.Accept() {
+				conn.Close()
+				c.reached <- network
+			}
+		}()
+	}
+	return c
+}
+
+func (c *canary) check(t *testing.T) {
+	t.Helper()
+	if content, err := os.ReadFile(c.path); err != nil || string(content) != c.content {
+		t.Errorf("the file outside is now %q, %v", content, err)
+	}
+	if names, _ := os.ReadDir(filepath.Dir(c.path)); len(names) != 1 {
+		t.Errorf("the directory outside now holds %v", names)
+	}
+	select {
+	case network := <-c.reached:
+		t.Errorf("a %s listener outside was reached", network)
+	default:
+	}
+}
+
+// TestHostile runs every attack of testdata/hostile on every rung that this user can have: it must end
+// as it should, leave no process, reach nothing outside, and the next honest program must not notice.
+func TestHostile(t *testing.T) {
+	t.Setenv("CANARY", "canary")
+	for _, rung := range []Rung{RungFull, RungNamespaces, RungUID, RungLandlock} {
+		t.Run(rung.String(), func(t *testing.T) {
+			p := openPool(t, rung, 2)
+			c := newCanary(t)
+			programs := readPrograms(t, "hostile")
+			t.Run("all", func(t *testing.T) {
+				for _, prog := range programs {
+					t.Run(prog.name, func(t *testing.T) {
+						t.Parallel()
+						hostile(t, p, prog, c)
+					})
+				}
+			})
+			c.check(t)
+			expectHonest(t, p)
+			expectNoSurvivors(t, p)
+		})
+	}
+}
+
+func hostile(t *testing.T, p *Pool, prog testProgram, c *canary) {
+	in := Input{}
+	switch prog.header["stdin"] {
+	case "canary":
+		in.Stdin = []byte(c.path + "\n")
+	case "port":
+		in.Stdin = []byte(strconv.Itoa(c.port) + "\n")
+	}
+	if prog.header["call"] != "" {
+		in.Args = []json.RawMessage{json.RawMessage("1")}
+	}
+	r := runTest(t, p, Program{Code: prog.code, Call: prog.header["call"]}, in, prog.limits(t))
+	if !slices.Contains(prog.want, r.Status.String()) {
+		t.Errorf("ended with %v (exit code %d, signal %d, %v of processor, %v), want %v; it printed %.200q and said: %s",
+			r.Status, r.ExitCode, r.Signal, r.CPU, r.Wall, prog.want, r.Stdout, r.Stderr)
+	}
+	if want, ok := prog.header["stdout"]; ok {
+		var text string
+		if err := json.Unmarshal([]byte(want), &text); err != nil {
+			t.Fatal(err)
+		}
+		if string(r.Stdout) != text {
+			t.Errorf("printed %.400q, want %q; it said: %s", r.Stdout, text, r.Stderr)
+		}
+	}
+	if want, ok := prog.header["value"]; ok && string(r.Value) != want {
+		t.Errorf("returned %q, want %q", r.Value, want)
+	}
+	if want := prog.header["signal"]; want != "" && strconv.Itoa(r.Signal) != want {
+		t.Errorf("died of signal %d, want %s", r.Signal, want)
+	}
+	expectHonest(t, p)
+}
+
+// expectNoSurvivors looks for processes that belong to a session of a cell but are not its zygote.
+// Programs cannot leave their session.
+func expectNoSurvivors(t *testing.T, p *Pool) {
+	t.Helper()
+	p.queue.mu.Lock()
+	defer p.queue.mu.Unlock()
+	zygotes := map[int]bool{}
+	for _, s := range p.queue.free {
+		if c, ok := s.worker.(*cell); ok {
+			zygotes[c.pid] = true
+		}
+	}
+	children := childrenOf(p.kit.(*cells).supervisor.Pid())
+	for _, pid := range children {
+		if !zygotes[pid] {
+			t.Errorf("process %d is a cell that nobody holds", pid)
+		}
+		if left := childrenOf(pid); len(left) != 0 {
+			t.Errorf("processes %v have survived in a cell", left)
+		}
+	}
+	if len(children) != len(zygotes) {
+		t.Errorf("the supervisor has %d cells, the pool %d", len(children), len(zygotes))
+	}
+}
+
+// childrenOf are the processes that a process is the parent of, zombies included.
+func childrenOf(pid int) []int {
+	var found []int
+	entries, _ := os.ReadDir("/proc")
+	for _, e := range entries {
+		child, err := strconv.Atoi(e.Name())
+		if err != nil {
+			continue
+		}
+		text, err := os.ReadFile(filepath.Join("/proc", e.Name(), "stat"))
+		if err != nil {
+			continue
+		}
+		// "pid (name) state parent ..."; a name may hold anything
+		rest := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:]))
+		if len(rest) > 1 && rest[1] == strconv.Itoa(pid) {
+			found = append(found, child)
+		}
+	}
+	return found
+}
+
+// TestOrdinaryUser repeats the attacks, and what honest programs may do, without any power.
+func TestOrdinaryUser(t *testing.T) {
+	asOrdinaryUser(t, "^(TestHostile|TestHonest|TestRungs)$")
+}
+
+func becomeNobody(cmd *exec.Cmd) error {
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+	return nil
+}

@@ -1,0 +1,5 @@
+# call: solve
+# args: [1, 2]
+# value: null
+def solve(a, b):
+    pass

@@ -1,0 +1,3 @@
+# stdin: "3 4\n"
+# stdout: "7\n"
+print(sum(map(int, open(0).read().split())))

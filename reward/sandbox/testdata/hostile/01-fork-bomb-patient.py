@@ -1,0 +1,7 @@
+# want: TLE
+import os
+while True:
+    try:
+        os.fork()
+    except OSError:
+        pass

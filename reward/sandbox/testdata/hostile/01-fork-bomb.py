@@ -1,0 +1,4 @@
+# want: RTE
+import os
+while True:
+    os.fork()

@@ -1,0 +1,5 @@
+# want: RTE
+# output: 2000000
+for i in range(10**6):
+    with open("f%d" % i, "wb") as f:
+        f.write(bytes(1 << 20))

@@ -1,0 +1,5 @@
+# want: RTE
+import os
+while True:
+    os.mkdir("d")
+    os.chdir("d")

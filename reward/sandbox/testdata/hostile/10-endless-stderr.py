@@ -1,0 +1,4 @@
+# want: TLE
+import sys
+while True:
+    sys.stderr.write("x" * 1000)

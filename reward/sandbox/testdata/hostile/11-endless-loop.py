@@ -1,0 +1,3 @@
+# want: TLE
+while True:
+    pass

@@ -1,0 +1,4 @@
+# want: RTE TLE
+import os
+os.mkfifo("pipe")
+open("pipe").read()

@@ -1,0 +1,3 @@
+# want: RTE
+while True:
+    input()

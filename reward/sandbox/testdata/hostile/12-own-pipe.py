@@ -1,0 +1,4 @@
+# want: TLE
+import os
+r, w = os.pipe()
+os.read(r, 1)

@@ -1,0 +1,3 @@
+# want: TLE
+import time
+time.sleep(1000)

@@ -1,0 +1,6 @@
+# want: OK
+# call: solve
+# value: 
+import sys
+def solve(x):
+    sys.exit(0)

@@ -1,0 +1,4 @@
+# want: RTE
+# signal: 6
+import os
+os.abort()

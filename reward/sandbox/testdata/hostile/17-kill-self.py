@@ -1,0 +1,3 @@
+# want: RTE
+import os, signal
+os.kill(os.getpid(), signal.SIGKILL)

@@ -1,0 +1,3 @@
+# want: TLE
+import os, signal
+os.kill(os.getpid(), signal.SIGSTOP)

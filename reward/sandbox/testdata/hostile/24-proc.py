@@ -1,0 +1,11 @@
+# want: RTE
+# stdout: ""
+import os
+for name in ("environ", "cmdline", "mem", "maps", "status", "root", "cwd", "fd"):
+    for pid in ("self", "1", str(os.getppid())):
+        path = "/proc/%s/%s" % (pid, name)
+        try:
+            print(path, os.listdir(path) if os.path.isdir(path) else open(path, "rb").read(1))
+        except OSError:
+            pass
+open("/proc/self/environ")

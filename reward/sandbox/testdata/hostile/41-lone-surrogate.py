@@ -1,0 +1,2 @@
+# want: RTE
+print("\ud800")

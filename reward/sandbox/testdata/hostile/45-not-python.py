@@ -1,0 +1,2 @@
+# want: CE
+def f(:

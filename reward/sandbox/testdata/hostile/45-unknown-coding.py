@@ -1,0 +1,2 @@
+# want: CE
+# -*- coding: no-such-coding -*-
