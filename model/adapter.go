@@ -2,6 +2,8 @@ package model
 
 import (
 	"fmt"
+	"math"
+	"slices"
 
 	"github.com/seed-7879b91d/grpo/kernels"
 	"github.com/seed-7879b91d/grpo/lora"
@@ -13,6 +15,7 @@ type Adapter struct {
 	*lora.Layout
 	Params, Grads kernels.Buffer
 	branches      map[string]*branch // by slot; absent where nothing is adapted
+	scratch       kernels.Buffer     // of the largest matrix, for verify
 }
 
 // branch is what an adapter adds to one packed linear. The A matrices of its targets are one matrix.
@@ -42,6 +45,15 @@ func newAdapter(b kernels.Backend, cfg Config, host *lora.Adapter) (*Adapter, er
 				return nil, fmt.Errorf("adapter: %w", err)
 			}
 		}
+	}
+	largest := 0
+	for _, br := range a.branches {
+		for _, o := range append([]operand{br.a}, br.b...) {
+			largest = max(largest, o.mat.Rows()*o.mat.Cols())
+		}
+	}
+	if a.scratch, err = b.Alloc(kernels.F32, largest); err != nil {
+		return nil, err
 	}
 	b.Upload(a.Params, host.Values)
 	a.Publish(b)
@@ -84,6 +96,49 @@ func (a *Adapter) addBranch(b kernels.Backend, layer int, g group) error {
 	br.masterA, br.gradA = a.Params.Slice(start, start+size), a.Grads.Slice(start, start+size)
 	a.branches[at(layer, g.slot)] = br
 	return nil
+}
+
+// verify wants every matrix that the kernels read to hold its masters, number by number, and gives the
+// SHA-256 of all of them: the name of the policy that is sampled from.
+func (a *Adapter) verify(b kernels.Backend) (hash string, err error) {
+	host := lora.New(a.Layout)
+	if err := b.Download(host.Values, a.Params); err != nil {
+		return "", err
+	}
+	var read []float32
+	check := func(m kernels.Matrix, at lora.Entry) error {
+		n := m.Rows() * m.Cols()
+		read = slices.Grow(read[:0], n)[:n]
+		b.Unpack(a.scratch, m)
+		if err := b.Download(read, a.scratch); err != nil {
+			return err
+		}
+		for i, v := range host.Values[at.Offset : at.Offset+n] {
+			if math.Float32bits(v) != math.Float32bits(read[i]) {
+				return fmt.Errorf("%s was changed but not published: the sampler would read an older adapter", a.Locate(at.Offset+i))
+			}
+		}
+		return nil
+	}
+	for layer := range a.Dims.Layers {
+		for _, g := range groups {
+			first := true
+			for i, t := range slices.DeleteFunc(slices.Clone(g.targets), func(t lora.Target) bool { return !slices.Contains(a.Config.Targets, t) }) {
+				br := a.branches[at(layer, g.slot)]
+				ea, eb, _ := a.Pair(layer, t)
+				if first {
+					if err := check(br.a.mat, ea); err != nil {
+						return "", err
+					}
+					first = false
+				}
+				if err := check(br.b[i].mat, eb); err != nil {
+					return "", err
+				}
+			}
+		}
+	}
+	return host.Hash(), nil
 }
 
 // Publish shows the kernels the masters as they are now.

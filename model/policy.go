@@ -124,6 +124,10 @@ func (p *Policy) Gradients() (*lora.Adapter, error) {
 	return host, p.b.Download(host.Values, p.adapter.Grads)
 }
 
+// AdapterHash names the adapter that programs and decoders read, after checking that it is the one that
+// the optimizer has: the SHA-256 of its numbers.
+func (p *Policy) AdapterHash() (string, error) { return p.adapter.verify(p.b) }
+
 // Publish makes parameters that an optimizer has changed the ones that every later program reads.
 func (p *Policy) Publish() {
 	p.weights.Publish(p.b)
@@ -249,4 +253,26 @@ func (p *Policy) grow(rows int) error {
 		}
 	}
 	return nil
+}
+
+// WeightBytes is the memory of the base weights, WeightCount their number, and TrainableCount the
+// number of parameters that are trained.
+func (p *Policy) WeightBytes() int { return p.weights.Bytes() }
+
+func (p *Policy) WeightCount() int {
+	n := 0
+	for _, s := range p.weights.slots {
+		n += s.size()
+	}
+	return n
+}
+
+func (p *Policy) TrainableCount() int {
+	n := 0
+	if p.adapter != nil {
+		for _, e := range p.adapter.Entries() {
+			n += e.Len()
+		}
+	}
+	return n
 }
