@@ -20,4 +20,7 @@
 //     run in the order of the rows.
 //  4. No operation allocates memory that the caller can see growing: scratch space is sized by the
 //     largest call so far.
+//  5. A buffer may be longer than an operation needs, and there may be no rows at all. What an operation
+//     writes must not be what it reads, but where it says so. Everything it reads must be finite, keys
+//     and values of later positions included: what is masked adds 0·v.
 package kernels

@@ -81,6 +81,7 @@ func (e Encoding) Size() int {
 type Memory interface {
 	// Alloc gives a zeroed buffer. It is freed with the backend's last reference to it.
 	Alloc(t DType, n int) (Buffer, error)
+	// NewMatrix gives a matrix that holds anything until it is written.
 	NewMatrix(t DType, rows, cols int) (Matrix, error)
 
 	// Upload copies src ([]float32, []int32 or []float64, as dst's type says) into the start of dst.
