@@ -94,7 +94,7 @@ type Memory interface {
 	Copy(dst, src Buffer)
 
 	// Load writes rows [row, row+n) of m from a file's bytes, where n is what src holds. A BF16 matrix
-	// takes BF16 only; an F32 matrix takes every encoding, exactly.
+	// takes BF16 only; an F32 matrix takes every encoding, exactly. src may be reused when the call returns.
 	Load(m Matrix, row int, src HostRows)
 	// Pack writes rows [row, row+n) of an F32 matrix from the row-major buffer src of n × cols elements.
 	Pack(m Matrix, row int, src Buffer)
