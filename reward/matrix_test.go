@@ -3,16 +3,19 @@ package reward
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-7879b91d/grpo/data"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/reward/fusion"
+	"github.com/seed-7879b91d/grpo/reward/fusion/fusiontest"
 	"github.com/seed-7879b91d/grpo/reward/sandbox"
 )
 
@@ -208,23 +211,18 @@ def add(a, b):
 	"does not parse": {"def add(a, b) return a + b", CE},
 }
 
-func TestMatrix(t *testing.T) {
-	pool := localPool(t)
-	j := NewJudge(binary(t), pool, nil, nil)
-	type row struct {
-		name string
-		c    Completion
-		want Verdict
-	}
-	var rows []row
+// matrix is all of the above with their verdicts, but for those whose names skip matches.
+func matrix(skip string) (completions []Completion, want []Verdict, names []string) {
+	sum, call := sumProblem(), callProblem()
+	verdicts := map[string]Verdict{}
+	programs := map[string]Completion{}
 	add := func(name string, p *data.Problem, code string, want Verdict) {
 		if want == TLE { // no need to wait for long
 			short := *p
 			short.TimeMS, p = 300, &short
 		}
-		rows = append(rows, row{name, Completion{Problem: p, Group: p.ID, Text: fenced(code)}, want})
+		programs[name], verdicts[name] = Completion{Problem: p, Text: fenced(code)}, want
 	}
-	sum, call := sumProblem(), callProblem()
 	for name, code := range honest {
 		add("honest "+name, sum, code, AC)
 	}
@@ -237,21 +235,41 @@ func TestMatrix(t *testing.T) {
 	for name, h := range callHacks {
 		add("call hack "+name, call, h.code, h.want)
 	}
-	slices.SortFunc(rows, func(a, b row) int { return strings.Compare(a.name, b.name) })
-	completions := make([]Completion, len(rows))
-	for i := range rows {
-		completions[i] = rows[i].c
+	for _, name := range slices.Sorted(maps.Keys(programs)) {
+		if skipped, _ := regexp.MatchString(skip, name); skip == "" || !skipped {
+			completions, want, names = append(completions, programs[name]), append(want, verdicts[name]), append(names, name)
+		}
 	}
+	return completions, want, names
+}
+
+func checkMatrix(t *testing.T, j *Judge, skip string) {
+	t.Helper()
+	completions, want, names := matrix(skip)
 	scores, err := All(t.Context(), j, completions)
 	require.NoError(t, err)
 	for i, s := range scores {
-		if s.Verdict != rows[i].want {
-			t.Errorf("%s: %s %v, expected %s (%s)", rows[i].name, s.Verdict, s.Tests, rows[i].want, s.Note)
+		if s.Verdict != want[i] {
+			t.Errorf("%s: %s %v, expected %s (%s)", names[i], s.Verdict, s.Tests, want[i], s.Note)
 		}
-		if want := map[bool]float64{true: 1}[rows[i].want == AC]; s.Reward != want {
-			t.Errorf("%s: reward %g, expected %g", rows[i].name, s.Reward, want)
+		if pays := map[bool]float64{true: 1}[want[i] == AC]; s.Reward != pays {
+			t.Errorf("%s: reward %g, expected %g", names[i], s.Reward, pays)
 		}
 	}
+}
+
+func TestMatrix(t *testing.T) { checkMatrix(t, NewJudge(binary(t), localPool(t), nil, nil), "") }
+
+// A server without isolation lets a program look at the machine it runs on. It finds no right answer
+// there, and everything else is as it is in a cell. What package fusion tests itself is left out.
+func TestMatrixOnAServer(t *testing.T) {
+	server := fusiontest.NewServer(t)
+	rules := binary(t)
+	rules.MaxTests = 1 // an interpreter is started for each
+	client, err := fusion.New(fusion.Options{URL: server.URL, Concurrency: 2})
+	require.NoError(t, err)
+	checkMatrix(t, NewJudge(rules, client, nil, nil),
+		"^call hack|other processes|descriptors|test files|one for the other")
 }
 
 // What one run leaves behind does not reach the next.

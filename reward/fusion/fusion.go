@@ -71,7 +71,7 @@ func New(o Options) (*Client, error) {
 func (c *Client) URL() string { return c.url }
 
 // Run runs the program on the inputs in their order and hands each result to each, until each returns
-// false. Turns are taken for one input at a time. A server that fails again and again is a
+// false. Turns are taken for one input at a time, in the order they are asked for. A server that fails again and again is a
 // *sandbox.InfraError; one that refuses the request is an error that trying again would not mend.
 func (c *Client) Run(ctx context.Context, _ string, prog sandbox.Program, inputs []sandbox.Input, l sandbox.Limits,
 	each func(i int, r sandbox.Result) (more bool)) error {

@@ -14,8 +14,16 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/reward/fusion/fusiontest"
 	"github.com/seed-7879b91d/grpo/reward/sandbox"
 )
+
+func newClient(t *testing.T, s *fusiontest.Server, concurrency int) *Client {
+	t.Helper()
+	c, err := New(Options{URL: s.URL, Concurrency: concurrency, Backoff: time.Millisecond})
+	require.NoError(t, err)
+	return c
+}
 
 func runOne(t *testing.T, c *Client, prog sandbox.Program, in sandbox.Input, l sandbox.Limits) (r sandbox.Result) {
 	t.Helper()
@@ -40,7 +48,7 @@ func args(values ...string) (in sandbox.Input) {
 
 func TestPrograms(t *testing.T) {
 	t.Parallel()
-	c := newServer(t).client(t, 2)
+	c := newClient(t, fusiontest.NewServer(t), 2)
 	for _, tt := range []struct {
 		name, code, stdin string
 		limits            sandbox.Limits
@@ -76,7 +84,7 @@ func TestPrograms(t *testing.T) {
 
 func TestCalls(t *testing.T) {
 	t.Parallel()
-	c := newServer(t).client(t, 2)
+	c := newClient(t, fusiontest.NewServer(t), 2)
 	for _, tt := range []struct {
 		name, code string
 		status     sandbox.Status
@@ -115,10 +123,10 @@ func TestProgramsAgainstTheWrapper(t *testing.T) {
 		"kill":   "import os, signal\nos.kill(os.getppid(), signal.SIGKILL)\nwhile True: pass",
 		"folder": "import os, shutil\nprint(1)\nshutil.rmtree(os.getcwd())",
 	} {
-		s := newServer(t)
-		r := runOne(t, s.client(t, 1), sandbox.Program{Code: code}, sandbox.Input{}, sandbox.Limits{})
+		s := fusiontest.NewServer(t)
+		r := runOne(t, newClient(t, s, 1), sandbox.Program{Code: code}, sandbox.Input{}, sandbox.Limits{})
 		require.Equal(t, sandbox.RTE, r.Status, "%s: %+v", name, r)
-		require.EqualValues(t, 2, s.requests.Load(), name)
+		require.EqualValues(t, 2, s.Requests.Load(), name)
 	}
 	// A frame of its own is worth what it says, and the true one takes its place.
 	forged := `
@@ -126,8 +134,8 @@ import glob, os
 nonce = open("main.py").read().split('"nonce":"')[1][:32]
 open("frame-" + nonce, "w").write(nonce + '\n{"exit":0,"sizes":[2,0,0]}\n42')
 print(41)`
-	s := newServer(t)
-	r := runOne(t, s.client(t, 1), sandbox.Program{Code: forged}, sandbox.Input{}, sandbox.Limits{})
+	s := fusiontest.NewServer(t)
+	r := runOne(t, newClient(t, s, 1), sandbox.Program{Code: forged}, sandbox.Input{}, sandbox.Limits{})
 	require.Equal(t, sandbox.OK, r.Status)
 	require.Equal(t, "41\n", string(r.Stdout))
 }
@@ -135,22 +143,22 @@ print(41)`
 func TestServerFaults(t *testing.T) {
 	t.Parallel()
 	hello := sandbox.Program{Code: "print('hello')"}
-	for name, faults := range map[string][]fault{
-		"SandboxError": {sandboxError("no space left")}, "500": {status(500), status(503)}, "429": {status(429)},
-		"broken connection": {broken, broken}, "no JSON": {noJSON}, "wrapper not finished": {timedOut},
-		"wrapper killed": {killed}, "disk full": {diskFull, diskFull}, "all of them": {sandboxError("x"), status(502), broken, noJSON},
+	for name, faults := range map[string][]fusiontest.Fault{
+		"SandboxError": {fusiontest.SandboxError("no space left")}, "500": {fusiontest.Status(500), fusiontest.Status(503)}, "429": {fusiontest.Status(429)},
+		"broken connection": {fusiontest.Broken, fusiontest.Broken}, "no JSON": {fusiontest.NoJSON}, "wrapper not finished": {fusiontest.TimedOut},
+		"wrapper killed": {fusiontest.Killed}, "disk full": {fusiontest.DiskFull, fusiontest.DiskFull}, "all of them": {fusiontest.SandboxError("x"), fusiontest.Status(502), fusiontest.Broken, fusiontest.NoJSON},
 	} {
-		s := newServer(t, faults...)
-		r := runOne(t, s.client(t, 1), hello, sandbox.Input{}, sandbox.Limits{})
+		s := fusiontest.NewServer(t, faults...)
+		r := runOne(t, newClient(t, s, 1), hello, sandbox.Input{}, sandbox.Limits{})
 		require.Equal(t, "hello\n", string(r.Stdout), name)
-		require.EqualValues(t, len(faults)+1, s.requests.Load(), name)
+		require.EqualValues(t, len(faults)+1, s.Requests.Load(), name)
 	}
 }
 
 func TestServerThatKeepsFailing(t *testing.T) {
 	t.Parallel()
-	s := newServer(t, status(500), broken, sandboxError("full"), timedOut, sandboxError("still full"), nil)
-	err := s.client(t, 1).Run(t.Context(), "", sandbox.Program{}, []sandbox.Input{{}}, sandbox.Limits{}, func(int, sandbox.Result) bool {
+	s := fusiontest.NewServer(t, fusiontest.Status(500), fusiontest.Broken, fusiontest.SandboxError("full"), fusiontest.TimedOut, fusiontest.SandboxError("still full"), nil)
+	err := newClient(t, s, 1).Run(t.Context(), "", sandbox.Program{}, []sandbox.Input{{}}, sandbox.Limits{}, func(int, sandbox.Result) bool {
 		t.Error("a result of a server that failed")
 		return false
 	})
@@ -162,9 +170,9 @@ func TestServerThatKeepsFailing(t *testing.T) {
 
 func TestNoServer(t *testing.T) {
 	t.Parallel()
-	s := newServer(t)
+	s := fusiontest.NewServer(t)
 	s.Close()
-	err := s.client(t, 1).Ping(t.Context())
+	err := newClient(t, s, 1).Ping(t.Context())
 	var infra *sandbox.InfraError
 	require.ErrorAs(t, err, &infra)
 	require.ErrorContains(t, err, "connection refused")
@@ -173,27 +181,27 @@ func TestNoServer(t *testing.T) {
 // What trying again does not mend ends the run.
 func TestRefusals(t *testing.T) {
 	t.Parallel()
-	s := newServer(t)
+	s := fusiontest.NewServer(t)
 	c, err := New(Options{URL: s.URL + "/elsewhere"})
 	require.NoError(t, err)
 	err = c.Ping(t.Context())
 	require.True(t, badinput.Is(err), "%v", err)
 	require.ErrorContains(t, err, "the server answered 404")
-	require.EqualValues(t, 1, s.requests.Load())
+	require.EqualValues(t, 1, s.Requests.Load())
 
-	s = newServer(t, func(w http.ResponseWriter) {
-		answer(w, map[string]any{"status": "Success", "run_result": map[string]any{"status": "Finished", "return_code": 0}})
+	s = fusiontest.NewServer(t, func(w http.ResponseWriter) {
+		fusiontest.Answer(w, map[string]any{"status": "Success", "run_result": map[string]any{"status": "Finished", "return_code": 0}})
 	}, func(w http.ResponseWriter) {
-		answer(w, map[string]any{"status": "Success", "run_result": map[string]any{"status": "Finished", "return_code": 0}})
+		fusiontest.Answer(w, map[string]any{"status": "Success", "run_result": map[string]any{"status": "Finished", "return_code": 0}})
 	})
-	require.ErrorContains(t, s.client(t, 1).Ping(t.Context()), "is this a Sandbox Fusion server?")
-	require.NoError(t, s.client(t, 1).Ping(t.Context()))
+	require.ErrorContains(t, newClient(t, s, 1).Ping(t.Context()), "is this a Sandbox Fusion server?")
+	require.NoError(t, newClient(t, s, 1).Ping(t.Context()))
 }
 
 func TestConcurrency(t *testing.T) {
 	t.Parallel()
-	s := newServer(t)
-	c := s.client(t, 2)
+	s := fusiontest.NewServer(t)
+	c := newClient(t, s, 2)
 	var wg sync.WaitGroup
 	for i := range 6 {
 		wg.Go(func() {
@@ -210,18 +218,18 @@ func TestConcurrency(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	require.EqualValues(t, 12, s.requests.Load())
-	require.LessOrEqual(t, s.most.Load(), int64(2))
+	require.EqualValues(t, 12, s.Requests.Load())
+	require.LessOrEqual(t, s.Most.Load(), int64(2))
 }
 
 func TestCancel(t *testing.T) {
 	t.Parallel()
-	s := newServer(t)
+	s := fusiontest.NewServer(t)
 	ctx, cancel := context.WithCancelCause(t.Context())
 	stop := errors.New("enough")
 	time.AfterFunc(200*time.Millisecond, func() { cancel(stop) })
 	start := time.Now()
-	err := s.client(t, 1).Run(ctx, "", sandbox.Program{Code: "import time; time.sleep(60)"}, []sandbox.Input{{}}, sandbox.Limits{}, nil)
+	err := newClient(t, s, 1).Run(ctx, "", sandbox.Program{Code: "import time; time.sleep(60)"}, []sandbox.Input{{}}, sandbox.Limits{}, nil)
 	require.ErrorIs(t, err, stop)
 	require.Less(t, time.Since(start), 5*time.Second)
 }

@@ -1,4 +1,6 @@
-package fusion
+// Package fusiontest has a server that answers as Sandbox Fusion without isolation does, and fails as it
+// is told to. It runs the programs it is sent as the user who tests.
+package fusiontest
 
 import (
 	"bytes"
@@ -16,49 +18,43 @@ import (
 	"syscall"
 	"testing"
 	"time"
-
-	"github.com/stretchr/testify/require"
 )
 
-// server answers as a Sandbox Fusion server without isolation does, and fails as it is told to.
-type server struct {
+// Server is one that listens on a port of this machine.
+type Server struct {
 	*httptest.Server
 	python string
 
-	requests, under, most atomic.Int64
+	// Requests counts the requests, and Most is the greatest number of them at once.
+	Requests, Most atomic.Int64
+	under          atomic.Int64
 
 	mu     sync.Mutex
-	faults []fault // for the requests to come, one each; nil is none
+	faults []Fault // for the requests to come, one each; nil is none
 }
 
-type fault func(w http.ResponseWriter)
+// Fault answers a request in place of the server.
+type Fault func(w http.ResponseWriter)
 
-// newServer starts one, or skips the test where there is no Python.
-func newServer(t *testing.T, faults ...fault) *server {
+// NewServer starts one that has these faults first, or skips the test where there is no Python.
+func NewServer(t testing.TB, faults ...Fault) *Server {
 	t.Helper()
 	out, err := exec.Command("python3", "-c", "import sys; print(sys.executable)").Output()
 	if err != nil {
 		t.Skip("there is no python3 to run programs with")
 	}
-	s := &server{python: strings.TrimSpace(string(out)), faults: faults}
+	s := &Server{python: strings.TrimSpace(string(out)), faults: faults}
 	s.Server = httptest.NewServer(http.HandlerFunc(s.handle))
 	t.Cleanup(s.Close)
 	return s
 }
 
-func (s *server) client(t *testing.T, concurrency int) *Client {
-	t.Helper()
-	c, err := New(Options{URL: s.URL, Concurrency: concurrency, Backoff: time.Millisecond})
-	require.NoError(t, err)
-	return c
-}
-
-func (s *server) handle(w http.ResponseWriter, r *http.Request) {
-	s.requests.Add(1)
-	s.most.Store(max(s.most.Load(), s.under.Add(1)))
+func (s *Server) handle(w http.ResponseWriter, r *http.Request) {
+	s.Requests.Add(1)
 	defer s.under.Add(-1)
 	s.mu.Lock()
-	var f fault
+	s.Most.Store(max(s.Most.Load(), s.under.Add(1)))
+	var f Fault
 	if len(s.faults) > 0 {
 		f, s.faults = s.faults[0], s.faults[1:]
 	}
@@ -96,14 +92,14 @@ func (s *server) handle(w http.ResponseWriter, r *http.Request) {
 				err = os.WriteFile(filepath.Join(dir, name), raw, 0o644)
 			}
 			if err != nil {
-				sandboxError(err.Error())(w)
+				SandboxError(err.Error())(w)
 				return
 			}
 		}
 	}
 	main := filepath.Join(dir, "main.py")
 	if err := os.WriteFile(main, []byte(req.Code), 0o644); err != nil {
-		sandboxError(err.Error())(w)
+		SandboxError(err.Error())(w)
 		return
 	}
 	result := s.execute(r.Context(), dir, main, req.RunTimeout)
@@ -117,11 +113,11 @@ func (s *server) handle(w http.ResponseWriter, r *http.Request) {
 	if result["status"] != "Finished" || result["return_code"] != 0 {
 		status = "Failed"
 	}
-	answer(w, map[string]any{"status": status, "message": "", "compile_result": nil, "run_result": result, "executor_pod_name": nil, "files": files})
+	Answer(w, map[string]any{"status": status, "message": "", "compile_result": nil, "run_result": result, "executor_pod_name": nil, "files": files})
 }
 
 // execute runs the code; output that older servers cannot take is a time limit, as it is there.
-func (s *server) execute(ctx context.Context, dir, main string, timeout float64) map[string]any {
+func (s *Server) execute(ctx context.Context, dir, main string, timeout float64) map[string]any {
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(timeout*float64(time.Second)))
 	defer cancel()
 	cmd := exec.CommandContext(ctx, s.python, main)
@@ -145,23 +141,26 @@ func (s *server) execute(ctx context.Context, dir, main string, timeout float64)
 	return result
 }
 
-func answer(w http.ResponseWriter, v any) {
+// Answer writes an object.
+func Answer(w http.ResponseWriter, v any) {
 	w.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(w).Encode(v) // a client that left is no failure
 }
 
-func sandboxError(message string) fault {
+// SandboxError is the answer to a request that the server could not run.
+func SandboxError(message string) Fault {
 	return func(w http.ResponseWriter) {
-		answer(w, map[string]any{"status": "SandboxError", "message": message, "files": map[string]string{}})
+		Answer(w, map[string]any{"status": "SandboxError", "message": message, "files": map[string]string{}})
 	}
 }
 
-func status(code int) fault {
+// Status answers with that code.
+func Status(code int) Fault {
 	return func(w http.ResponseWriter) { http.Error(w, `{"detail":"Internal Server Error"}`, code) }
 }
 
-// broken ends the connection in the middle of an answer.
-func broken(w http.ResponseWriter) {
+// Broken ends the connection in the middle of an answer.
+func Broken(w http.ResponseWriter) {
 	conn, _, err := http.NewResponseController(w).Hijack()
 	if err == nil {
 		_, _ = conn.Write([]byte("HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n{\"status\":"))
@@ -169,20 +168,21 @@ func broken(w http.ResponseWriter) {
 	}
 }
 
-func noJSON(w http.ResponseWriter) { _, _ = w.Write([]byte("<html>")) }
+// NoJSON is somebody else's answer.
+func NoJSON(w http.ResponseWriter) { _, _ = w.Write([]byte("<html>")) }
 
-// timedOut is a server that ended the wrapper.
-func timedOut(w http.ResponseWriter) {
-	answer(w, map[string]any{"status": "Failed", "run_result": map[string]any{"status": "TimeLimitExceeded"}, "files": map[string]string{}})
+// TimedOut is a server that ended the wrapper.
+func TimedOut(w http.ResponseWriter) {
+	Answer(w, map[string]any{"status": "Failed", "run_result": map[string]any{"status": "TimeLimitExceeded"}, "files": map[string]string{}})
 }
 
-// killed is a wrapper that somebody else killed.
-func killed(w http.ResponseWriter) {
-	answer(w, map[string]any{"status": "Failed", "run_result": map[string]any{"status": "Finished", "return_code": -9}, "files": map[string]string{}})
+// Killed is a wrapper that somebody else killed.
+func Killed(w http.ResponseWriter) {
+	Answer(w, map[string]any{"status": "Failed", "run_result": map[string]any{"status": "Finished", "return_code": -9}, "files": map[string]string{}})
 }
 
-// diskFull is a wrapper that could not write its frame.
-func diskFull(w http.ResponseWriter) {
-	answer(w, map[string]any{"status": "Failed", "files": map[string]string{},
+// DiskFull is a wrapper that could not write its frame.
+func DiskFull(w http.ResponseWriter) {
+	Answer(w, map[string]any{"status": "Failed", "files": map[string]string{},
 		"run_result": map[string]any{"status": "Finished", "return_code": 1, "stderr": "OSError: [Errno 28] No space left on device"}})
 }
