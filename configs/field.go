@@ -181,6 +181,10 @@ func (c *Config) text(i int) string {
 
 // formatNumber is the shortest text for v, with exponents as people write them: 4e-5.
 func formatNumber(v float64) string {
-	s := strconv.FormatFloat(v, 'g', -1, 64)
+	format := byte('g')
+	if v != 0 && -0.001 < v && v < 0.001 {
+		format = 'e'
+	}
+	s := strconv.FormatFloat(v, format, -1, 64)
 	return strings.NewReplacer("e-0", "e-", "e+0", "e").Replace(s)
 }

@@ -80,7 +80,7 @@ func parseLayer(name string, text []byte) (*layer, error) {
 	}
 	if at := slices.IndexFunc(all, func(s setting) bool { return s.key == "extends" }); at >= 0 {
 		if l.extends = all[at].value.text; l.extends == "" {
-			return nil, badinput.Errorf("%sextends: expected one of %q", all[at].where, Presets())
+			return nil, badinput.Errorf("%sextends: expected %s", all[at].where, or(Presets()))
 		}
 		l.settings = slices.Delete(slices.Clone(all), at, at+1)
 	}

@@ -1,0 +1,168 @@
+package configs
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"os"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7879b91d/grpo/data/chat"
+	"github.com/seed-7879b91d/grpo/kernels"
+	"github.com/seed-7879b91d/grpo/lora"
+	"github.com/seed-7879b91d/grpo/model"
+	"github.com/seed-7879b91d/grpo/optim"
+)
+
+// Every field has a key, a help text, a section and a default that reads back.
+func TestDescribeCoversEveryField(t *testing.T) {
+	structure, seen := reflect.TypeFor[Config](), map[string]bool{}
+	described := Describe()
+	require.Len(t, described, structure.NumField())
+	defaults := Defaults()
+	for i, f := range described {
+		name := structure.Field(i).Name
+		require.Regexp(t, `^[a-z][a-z0-9_]*$`, f.Key, name)
+		require.Equal(t, strings.ToLower(name), strings.ReplaceAll(f.Key, "_", ""))
+		require.False(t, seen[f.Key], f.Key)
+		seen[f.Key] = true
+		require.Regexp(t, `^[A-Z-].*[.)]$`, f.Help, f.Key)
+		require.NotEqual(t, f.Section == "", f.Key != "version", f.Key)
+		require.NotEmpty(t, f.Type, f.Key)
+		c, err := Load(Source{Overrides: []string{f.Key + "=" + f.Default}})
+		require.NoError(t, err, f.Key)
+		require.Equal(t, &defaults, c, f.Key)
+	}
+}
+
+// A help text that names another key names one that exists.
+func TestHelpNamesKeysThatExist(t *testing.T) {
+	known := map[string]bool{"group_size": true, "batch_size": true, "compute_reward": true, "ground_truth": true}
+	for _, f := range Describe() {
+		known[f.Key] = true
+		for _, v := range f.Values {
+			known[v] = true
+		}
+	}
+	for _, f := range Describe() {
+		for _, word := range strings.FieldsFunc(f.Help, func(r rune) bool { return r != '_' && (r < 'a' || r > 'z') && (r < '0' || r > '9') }) {
+			if strings.Contains(strings.Trim(word, "_"), "_") {
+				require.True(t, known[word], "%s: %s", f.Key, word)
+			}
+		}
+	}
+}
+
+// Choices are those of the packages that obey them, and so are the usual clip ranges.
+func TestChoicesAreThoseOfThePackages(t *testing.T) {
+	values := map[string][]string{}
+	for _, f := range Describe() {
+		values[f.Key] = f.Values
+	}
+	for _, name := range values["loss"] {
+		l, err := kernels.ParseLoss(name)
+		require.NoError(t, err)
+		low, high := clipRange(name)
+		require.Equal(t, l, kernels.Loss{Kind: l.Kind, Low: float32(low), High: float32(high)})
+	}
+	for _, name := range values["reduction"] {
+		_, err := model.ParseReduction(name)
+		require.NoError(t, err)
+	}
+	for _, name := range values["schedule"] {
+		_, err := optim.ParseSchedule(name, 10, 0)
+		require.NoError(t, err)
+	}
+	d, adam, adapter := Defaults(), optim.Defaults(), lora.Defaults()
+	require.Equal(t, adam, optim.Config{Beta1: d.AdamBeta1, Beta2: d.AdamBeta2, Eps: d.AdamEps, WeightDecay: d.WeightDecay, ClipNorm: d.GradClipNorm})
+	require.Equal(t, []int{adapter.Rank, int(adapter.Alpha)}, []int{d.LoRARank, int(d.LoRAAlpha)})
+	require.Equal(t, values["lora_targets"], d.LoRATargets)
+	for i, target := range lora.AllTargets() {
+		require.Equal(t, values["lora_targets"][i], target.String())
+	}
+	require.ElementsMatch(t, values["renderer"], append(chat.Names(), "auto"))
+}
+
+var update = flag.Bool("update", false, "write docs/config.md anew")
+
+// docs/config.md says what Describe says. 'go test ./configs -update' writes it anew.
+func TestDocument(t *testing.T) {
+	const path = "../docs/config.md"
+	want := document()
+	if *update {
+		require.NoError(t, os.WriteFile(path, want, 0o644))
+	}
+	got, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, string(want), string(got), "stale: run 'go test ./configs -update'")
+}
+
+func document() []byte {
+	var out bytes.Buffer
+	fmt.Fprintf(&out, documentHead, strings.Join(Presets(), ", "))
+	section := ""
+	for _, f := range Describe() {
+		if f.Section == "" {
+			continue // version, which the head explains
+		}
+		if f.Section != section {
+			section = f.Section
+			fmt.Fprintf(&out, "\n## %s\n\n| key | default | |\n|---|---|---|\n", section)
+		}
+		fmt.Fprintf(&out, "| `%s` | %s | %s *%s* |\n", f.Key, code(f.Default), f.Help, kind(f))
+	}
+	return out.Bytes()
+}
+
+func code(text string) string {
+	if text == "" {
+		return ""
+	}
+	return "`" + text + "`"
+}
+
+func kind(f Field) string {
+	switch {
+	case f.Type == "list" && len(f.Values) > 0:
+		return "list of " + strings.Join(f.Values, ", ")
+	case len(f.Values) > 0:
+		return or(f.Values)
+	}
+	return f.Type
+}
+
+const documentHead = `# Settings
+
+A run is decided by the settings below. They come from four places, each changing the ones before:
+
+1. the defaults, those of the code-RL pipeline;
+2. a preset, ` + "`--preset NAME`" + `: %s;
+3. a file of your own, ` + "`--config-file FILE`" + `;
+4. words on the command line, ` + "`key=value`" + `; lists as ` + "`a,b`" + ` or ` + "`[\"a\", \"b\"]`" + `.
+
+` + "`--print-config`" + ` shows what came out, as a file that can be used again. A file starts from a preset or
+names every setting, so that nothing in it changes silently with a later version:
+
+` + "```yaml" + `
+version: 1
+extends: qwen3_0.6b
+data: my-tasks.jsonl
+test_data: my-held-out-tasks.jsonl
+learning_rate: 5e-5
+` + "```" + `
+
+A key that does not exist, a value out of range and settings that contradict each other end the
+program before anything else happens, with a line for each that says what to type.
+
+Some settings follow another when that is changed and they are not named: without an adapter
+(` + "`train=full`" + `) there is no rank, another ` + "`loss`" + ` brings its usual clip range, and other ` + "`data`" + ` needs its own
+` + "`test_data`" + `.
+
+The size of a step has two vocabularies. ` + "`prompts_per_step=8 completions_per_prompt=16`" + ` is the one used
+here. ` + "`batch_size=128 group_size=8`" + ` means the same: 128 completions for 8 prompts, which makes 16 each.
+Of the latter two, the one that is not named stays as it was.
+`
