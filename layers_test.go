@@ -17,7 +17,7 @@ const module = "github.com/seed-7879b91d/grpo"
 // layers is the house: what each room may import of the module, besides itself, what lies below it,
 // and internal/. Imports point down.
 var layers = map[string][]string{
-	"":                   {"sampler", "reward", "model", "lora", "optim", "kernels", "data", "configs"},
+	"":                   {"sampler", "reward", "model", "lora", "optim", "kernels", "data", "configs", "internal/tiny"},
 	"cmd/grpo":           {"", "sampler", "reward", "model", "lora", "optim", "kernels", "kernels/cpu", "kernels/cuda", "data", "configs"},
 	"sampler":            {"model", "kernels", "data"},
 	"reward":             {"data"},
@@ -31,6 +31,8 @@ var layers = map[string][]string{
 	"data":               {},
 	"configs":            {},
 	"internal":           {"kernels"},
+	"internal/tiny":      {"data"},
+	"internal/tiny/make": {"model", "optim", "kernels", "kernels/cpu", "data"},
 }
 
 // homes are the rooms that a library may be used in.

@@ -39,7 +39,7 @@ var defaultText string
 
 // Default is the builder with the project's own wording: one user message.
 func Default() *Builder {
-	b, err := parse("the default prompt template", defaultText)
+	b, err := Parse("the default prompt template", defaultText)
 	if err != nil {
 		panic(err) // a test builds it
 	}
@@ -58,11 +58,12 @@ func Load(path string) (*Builder, error) {
 	if !utf8.Valid(text) {
 		return nil, badinput.Errorf("prompt_template %s: found bytes that are not UTF-8", path)
 	}
-	return parse("prompt_template "+path, string(text))
+	return Parse("prompt_template "+path, string(text))
 }
 
-// parse also runs the template on a problem of each sort, so that its faults show before the run.
-func parse(name, text string) (*Builder, error) {
+// Parse reads a template as Load does, from memory; name stands for it in messages. It also runs the
+// template on a problem of each sort, so that its faults show before the run.
+func Parse(name, text string) (*Builder, error) {
 	text = strings.TrimSuffix(text, "\n")
 	t, err := template.New("user").Funcs(functions).Parse(text)
 	if err != nil {
