@@ -20,8 +20,8 @@ import (
 
 // Runner runs a program on inputs, in their order, and hands each result over until each returns
 // false. Turns are taken for one input at a time; cells of this machine deal them out evenly among
-// groups. A failure of the machine is an error that wraps a
-// *sandbox.InfraError, after the runner has tried again; it is never a result.
+// groups. A failure of the machine is an error that wraps a *sandbox.InfraError, after the runner has
+// tried again; it is never a result.
 type Runner interface {
 	Run(ctx context.Context, group string, prog sandbox.Program, inputs []sandbox.Input, l sandbox.Limits,
 		each func(i int, r sandbox.Result) (more bool)) error
