@@ -1,11 +1,7 @@
 package sandbox
 
 import (
-	"context"
-	"os"
 	"os/exec"
-	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 )
@@ -72,55 +68,5 @@ func expectHonest(t testing.TB, p *Pool) {
 	r := runTest(t, p, Program{Code: honest}, Input{Stdin: []byte("21\n")}, Limits{CPU: 2 * time.Second})
 	if r.Status != OK || string(r.Stdout) != "42\n" {
 		t.Errorf("the next honest program ended with %v, printed %q: %s", r.Status, r.Stdout, r.Stderr)
-	}
-}
-
-// asOrdinaryUser runs the named tests of this package once more as a user without powers.
-func asOrdinaryUser(t *testing.T, pattern string) {
-	t.Helper()
-	if os.Geteuid() != 0 {
-		t.Skip("this is an ordinary user already")
-	}
-	testPython(t)
-	dir, err := os.MkdirTemp("", "sandbox-test-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer os.RemoveAll(dir)
-	if err := os.Chmod(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	// The binary of the test lies where only we may go.
-	binary := filepath.Join(dir, "sandbox.test")
-	self, err := os.ReadFile("/proc/self/exe")
-	if err != nil {
-		t.Skip(err)
-	}
-	if err := os.WriteFile(binary, self, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	args := []string{"-test.run", pattern, "-test.v"}
-	if testing.Short() {
-		args = append(args, "-test.short")
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, binary, args...)
-	cmd.Dir = dir
-	cmd.Env = []string{"PATH=/usr/local/bin:/usr/bin:/bin", "HOME=/", "TMPDIR=/tmp", "CANARY=canary"}
-	if err := becomeNobody(cmd); err != nil {
-		t.Skip(err)
-	}
-	out, err := cmd.CombinedOutput()
-	for line := range strings.Lines(string(out)) {
-		if strings.Contains(line, "--- FAIL") || strings.Contains(line, "--- SKIP") || strings.Contains(line, "_test.go") || strings.Contains(line, "ms)") {
-			t.Log(strings.TrimRight(line, "\n"))
-		}
-	}
-	if err != nil {
-		t.Errorf("as an ordinary user: %v", err)
-	}
-	if !strings.Contains(string(out), "--- PASS") {
-		t.Errorf("as an ordinary user nothing was tested:\n%s", out)
 	}
 }

@@ -8,12 +8,10 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 )
@@ -232,14 +230,4 @@ func childrenOf(pid int) []int {
 		}
 	}
 	return found
-}
-
-// TestOrdinaryUser repeats the attacks, and what honest programs may do, without any power.
-func TestOrdinaryUser(t *testing.T) {
-	asOrdinaryUser(t, "^(TestHostile|TestHonest|TestRungs)$")
-}
-
-func becomeNobody(cmd *exec.Cmd) error {
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
-	return nil
 }

@@ -162,18 +162,21 @@ func (c *cells) enterGroup(w *cell) (err error) {
 func (c *cells) order(slot, control, stderr int) (pid, pidfd int, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.supervisor == nil {
-		if c.supervisor, err = jail.StartSupervisor(); err != nil {
-			c.supervisor = nil
-			return 0, -1, err
+	for range 2 {
+		if c.supervisor == nil {
+			if c.supervisor, err = jail.StartSupervisor(); err != nil {
+				c.supervisor = nil
+				return 0, -1, err
+			}
 		}
-	}
-	pid, pidfd, err = c.supervisor.StartCell(ownUser(slot), control, c.source, c.config, stderr)
-	if errors.Is(err, jail.ErrLost) {
+		pid, pidfd, err = c.supervisor.StartCell(ownUser(slot), control, c.source, c.config, stderr)
+		if !errors.Is(err, jail.ErrLost) {
+			return pid, pidfd, err
+		}
 		c.supervisor.Close()
 		c.supervisor = nil
 	}
-	return pid, pidfd, err
+	return 0, -1, err
 }
 
 // ownUser is the user of a cell: an id that nobody has, or in a container that knows only few ids one

@@ -119,7 +119,11 @@ func openRung(ctx context.Context, rung Rung, slots int, py *interpreter, preloa
 	}}
 	p.closing, p.close = context.WithCancel(context.Background())
 	p.queue = newQueue(slots)
-	if err = p.expectWork(ctx); err == nil && rung != RungUnsafe {
+	// The first cell is made without the patience that later ones get: what fails here is the rung.
+	first := p.queue.free[slots-1]
+	if first.worker, err = k.open(ctx, first.number); err != nil {
+		first.worker = nil
+	} else if err = p.expectWork(ctx); err == nil && rung != RungUnsafe {
 		if p.report.Claims, err = p.attack(ctx); err == nil {
 			err = failed(p.report.Claims)
 		}

@@ -5,7 +5,6 @@ import (
 	"context"
 	_ "embed"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -68,30 +67,35 @@ func (p *process) run(ctx context.Context, prog Program, in Input, l Limits) (r 
 	}
 	defer stdin.Close()
 
-	ctx, stop := context.WithTimeoutCause(ctx, l.Wall, errSlept)
+	wall, stop := context.WithTimeout(ctx, l.Wall)
 	defer stop()
 	seconds := int64((l.CPU+time.Second-1)/time.Second) + 1
 	args := slices.Concat(pythonFlags, []string{"-c", p.source, path("request"), path("result"), path("progress"),
 		strconv.FormatInt(seconds, 10), strconv.FormatInt(l.Output+1, 10), strconv.FormatInt(addressSpace(l), 10)})
-	cmd := exec.CommandContext(ctx, p.py.Exe, args...)
+	cmd := exec.CommandContext(wall, p.py.Exe, args...)
 	cmd.Dir, cmd.Env, cmd.Stdin = dir, slices.Concat(pythonEnv, platformEnv()), stdin
-	out := &capped{limit: int(l.Output), full: cmd.Cancel}
+	killGroup := ownGroup(cmd)
+	out := &capped{limit: int(l.Output), full: func() { killGroup() }}
 	var stderr tailWriter
 	cmd.Stdout, cmd.Stderr = out, &stderr
-	cmd.WaitDelay = time.Second // nobody waits for a pipe that a child of the program still holds
-	ownGroup(cmd)
-	out.full = func() error { return cmd.Cancel() }
+	cmd.WaitDelay = 100 * time.Millisecond // nobody waits for a pipe that a child of the program still holds
+	slept := false
+	cmd.Cancel = func() error {
+		slept = true
+		return killGroup()
+	}
 
 	start := time.Now()
 	err = cmd.Run()
 	r.Wall = time.Since(start)
-	if ctx.Err() != nil && !errors.Is(context.Cause(ctx), errSlept) {
+	killGroup()
+	if ctx.Err() != nil {
 		return r, ctx.Err()
 	}
 	if cmd.ProcessState == nil {
 		return r, err
 	}
-	r.Stdout, r.Stderr = out.Bytes(), stderr.tail.String()
+	r.Stdout, r.Stderr = out.kept.Bytes(), stderr.tail.String()
 	r.CPU = cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
 	r.ExitCode, r.Signal = ended(cmd.ProcessState)
 	progress, err := os.ReadFile(path("progress"))
@@ -104,7 +108,7 @@ func (p *process) run(ctx context.Context, prog Program, in Input, l Limits) (r 
 		r.Status, r.Stderr = CE, string(message)
 	case out.over:
 		r.Status = OLE
-	case r.CPU > l.CPU || errors.Is(context.Cause(ctx), errSlept):
+	case r.CPU > l.CPU || slept:
 		r.Status = TLE
 	case r.ExitCode != 0 || r.Signal != 0:
 		r.Status = RTE
@@ -121,22 +125,20 @@ func (p *process) run(ctx context.Context, prog Program, in Input, l Limits) (r 
 	return r, nil
 }
 
-var errSlept = errors.New("wall limit")
-
 // capped keeps what is written up to a limit, and ends the writer there.
 type capped struct {
-	bytes.Buffer
+	kept  bytes.Buffer
 	limit int
 	over  bool
-	full  func() error
+	full  func()
 }
 
 func (c *capped) Write(b []byte) (int, error) {
-	room := c.limit - c.Len()
+	room := c.limit - c.kept.Len()
 	if len(b) <= room {
-		return c.Buffer.Write(b)
+		return c.kept.Write(b)
 	}
-	c.Buffer.Write(b[:room])
+	c.kept.Write(b[:room])
 	c.over = true
 	c.full()
 	return room, io.ErrShortWrite

@@ -11,10 +11,16 @@ import (
 // platformEnv is what a program needs of the environment to start at all.
 func platformEnv() []string { return nil }
 
-// ownGroup makes the end of the command the end of its children too, unless they leave its group.
-func ownGroup(cmd *exec.Cmd) {
+// ownGroup puts the command into a process group of its own, and gives back how to kill all of it but
+// those that have left the group.
+func ownGroup(cmd *exec.Cmd) (kill func() error) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	return func() error {
+		if cmd.Process == nil {
+			return nil
+		}
+		return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+	}
 }
 
 // ended tells how a process ended.

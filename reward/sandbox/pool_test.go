@@ -1,0 +1,196 @@
+package sandbox
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+)
+
+// brokenKit makes workers that fail.
+type brokenKit struct{ opened, failures int }
+
+var errBroken = errors.New("broken")
+
+func (k *brokenKit) open(context.Context, int) (worker, error) {
+	k.opened++
+	return &brokenWorker{k}, nil
+}
+func (k *brokenKit) close() {}
+
+type brokenWorker struct{ kit *brokenKit }
+
+func (w *brokenWorker) usable() bool { return true }
+func (w *brokenWorker) close()       {}
+func (w *brokenWorker) run(context.Context, Program, Input, Limits) (Result, error) {
+	if w.kit.failures--; w.kit.failures >= 0 {
+		return Result{}, errBroken
+	}
+	return Result{Status: OK}, nil
+}
+
+func brokenPool(failures int) (*Pool, *brokenKit) {
+	k := &brokenKit{failures: failures}
+	p := &Pool{kit: k, queue: newQueue(1), report: Report{Slots: 1}}
+	p.closing, p.close = context.WithCancel(context.Background())
+	return p, k
+}
+
+// TestInfra: a failing machine is tried again on fresh cells, and then an error that is no status.
+func TestInfra(t *testing.T) {
+	p, k := brokenPool(attempts - 1)
+	if r := runTest(t, p, Program{}, Input{}, Limits{}); r.Status != OK || k.opened != attempts {
+		t.Errorf("after %d failures: %v on worker %d, want OK on worker %d", attempts-1, r.Status, k.opened, attempts)
+	}
+	p, _ = brokenPool(attempts)
+	err := p.Run(t.Context(), "g", Program{}, make([]Input, 2), Limits{}, func(int, Result) bool {
+		t.Error("a failure of the machine became a result")
+		return true
+	})
+	var infra *InfraError
+	if !errors.As(err, &infra) || infra.Attempts != attempts || !errors.Is(err, errBroken) {
+		t.Errorf("got %v, want an InfraError after %d attempts", err, attempts)
+	}
+}
+
+func TestRunStopsEarly(t *testing.T) {
+	p, _ := brokenPool(0)
+	var seen []int
+	err := p.Run(t.Context(), "g", Program{}, make([]Input, 5), Limits{}, func(i int, _ Result) bool {
+		seen = append(seen, i)
+		return i < 2
+	})
+	if err != nil || len(seen) != 3 {
+		t.Errorf("saw %v and %v, want 0 1 2", seen, err)
+	}
+}
+
+func TestCancel(t *testing.T) {
+	p := openPool(t, 0, 1)
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	start := time.Now()
+	err := p.Run(ctx, "g", Program{Code: "import time; time.sleep(100)"}, make([]Input, 1), Limits{}, func(int, Result) bool {
+		t.Error("a cancelled run has a result")
+		return true
+	})
+	if !errors.Is(err, context.DeadlineExceeded) || time.Since(start) > 5*time.Second {
+		t.Errorf("got %v after %v, want the end of the context at once", err, time.Since(start))
+	}
+	expectHonest(t, p)
+}
+
+func TestCloseEndsRuns(t *testing.T) {
+	p := openPool(t, 0, 1)
+	failed := make(chan error)
+	go func() {
+		failed <- p.Run(context.Background(), "g", Program{Code: "import time; time.sleep(100)"}, make([]Input, 1), Limits{},
+			func(int, Result) bool { return true })
+	}()
+	time.Sleep(50 * time.Millisecond)
+	p.Close()
+	if err := <-failed; !errors.Is(err, ErrClosed) {
+		t.Errorf("a run in progress got %v", err)
+	}
+	if err := p.Run(t.Context(), "g", Program{}, make([]Input, 1), Limits{}, nil); !errors.Is(err, ErrClosed) {
+		t.Errorf("a run on a closed pool got %v", err)
+	}
+}
+
+func TestPreload(t *testing.T) {
+	p, err := Open(t.Context(), Options{Slots: 1, Python: testPython(t), Unsafe: true, Preload: `
+import json
+calls = 0
+def compute_reward(completion: str, ground_truth: str) -> float:
+    global calls
+    calls += 1
+    return len(completion) / len(ground_truth) + calls
+`})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	for range 2 { // every call is the first
+		r := runTest(t, p, Program{Call: "compute_reward"}, Input{Args: []json.RawMessage{[]byte(`"ab"`), []byte(`"abcd"`)}}, Limits{})
+		if string(r.Value) != "1.5" {
+			t.Errorf("got %s %s (%v), want 1.5", r.Value, r.Stderr, r.Status)
+		}
+	}
+	if _, err := Open(t.Context(), Options{Slots: 1, Python: testPython(t), Preload: "1/0"}); err == nil || !strings.Contains(err.Error(), "division") {
+		t.Errorf("a preload that fails gives %v", err)
+	}
+}
+
+func TestHugeProgram(t *testing.T) {
+	p, _ := brokenPool(0)
+	if r := runTest(t, p, Program{Code: strings.Repeat("#", maxCode+1)}, Input{}, Limits{}); r.Status != CE {
+		t.Errorf("got %v, want CE", r.Status)
+	}
+}
+
+func TestNoIsolation(t *testing.T) {
+	_, err := Open(t.Context(), Options{Python: testPython(t), Strongest: RungUnsafe})
+	if !badinput.Is(err) || !strings.Contains(err.Error(), "sandbox=unsafe") {
+		t.Errorf("got %v, want an input error that says how to go on", err)
+	}
+	if _, err := Open(t.Context(), Options{Python: "/no/such/python"}); !badinput.Is(err) || !strings.Contains(err.Error(), "python=") {
+		t.Errorf("got %v, want an input error that says how to go on", err)
+	}
+	t.Setenv("SANDBOX_MAX_CONCURRENCY", "many")
+	if _, err := Open(t.Context(), Options{}); !badinput.Is(err) {
+		t.Errorf("got %v, want an input error", err)
+	}
+}
+
+// TestRungs: each rung is taken when what is above it is switched off, says what it does not protect,
+// and every claim that it makes has withstood an attack.
+func TestRungs(t *testing.T) {
+	for rung := RungUnsafe; rung <= RungFull; rung++ {
+		t.Run(rung.String(), func(t *testing.T) {
+			r := openPool(t, rung, 1).Isolation()
+			if len(r.NotProtected) == 0 || r.Version == "" || r.Python == "" || r.Slots != 1 || len(r.Passed) != 0 {
+				t.Errorf("incomplete report %+v", r)
+			}
+			if (len(r.Claims) == 0) != (rung == RungUnsafe) {
+				t.Errorf("%d claims", len(r.Claims))
+			}
+			for _, c := range r.Claims {
+				if !c.Holds {
+					t.Errorf("%s: %s", c.Name, c.Detail)
+				}
+			}
+		})
+	}
+}
+
+// TestUnsafe: the lowest rung tells the same endings apart, but for memory.
+func TestUnsafe(t *testing.T) {
+	p := openPool(t, RungUnsafe, 1)
+	for _, test := range []struct {
+		code string
+		want Status
+	}{
+		{"print(1)", OK},
+		{"1/0", RTE},
+		{"import os; os.abort()", RTE},
+		{"while True: pass", TLE},
+		{"import time; time.sleep(100)", TLE},
+		{"while True: print('x' * 1000)", OLE},
+		{"def f(:", CE},
+		{"x = bytearray(1 << 40)", RTE},
+		{"import os, time\nif os.fork() == 0: time.sleep(100)", OK},
+	} {
+		start := time.Now()
+		r := runTest(t, p, Program{Code: test.code}, Input{}, Limits{CPU: 300 * time.Millisecond, Wall: time.Second, Output: 10000})
+		if r.Status != test.want {
+			t.Errorf("%q ended with %v, want %v: %s", test.code, r.Status, test.want, r.Stderr)
+		}
+		if time.Since(start) > 10*time.Second {
+			t.Errorf("%q took %v", test.code, time.Since(start))
+		}
+	}
+}

@@ -1,0 +1,280 @@
+//go:build linux && (amd64 || arm64)
+
+package sandbox
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// full tells whether the long forms of the tests are wanted.
+var full = os.Getenv("GRPO_SANDBOX_FULL") != ""
+
+func size(short, long int) int {
+	if full {
+		return long
+	}
+	return short
+}
+
+// soakPrograms are run in turn, and what each must end with is known.
+var soakPrograms = []struct {
+	code   string
+	want   Status
+	stdout string // %d is twice the input
+}{
+	{"print(int(input()) * 2)", OK, "%d\n"},
+	{"n = int(input())\nprint(sum(2 for _ in range(n)))", OK, "%d\n"},
+	{"import sys\nsys.stdout.write(str(2 * int(sys.stdin.read())) + '\\n')", OK, "%d\n"},
+	{"print(int(input()) * 2)\n1/0", RTE, "%d\n"},
+	{"try:\n    open('left', 'w').write('x' * 100)\nexcept OSError:\n    pass\nprint(int(input()) * 2)", OK, "%d\n"},
+	{"try:\n    f = open('big', 'wb')\n    while f.write(bytes(1 << 20)): pass\nexcept OSError:\n    pass\nraise OSError", RTE, ""},
+	{"import os\nos._exit(0)", OK, ""},
+	{"def f(:", CE, ""},
+	{"import os, threading\nthreading.Thread(target=lambda: print(2 * int(input()))).start()", OK, "%d\n"},
+	{"import os\nos.abort()", RTE, ""},
+}
+
+var slowPrograms = []struct {
+	code string
+	want Status
+}{
+	{"while True: pass", TLE},
+	{"import time; time.sleep(100)", TLE},
+	{"while True: print('x' * 1000)", OLE},
+	{"x = []\nwhile True: x.append(bytearray(1 << 20))", MLE},
+}
+
+// TestSoak runs thousands of programs while cells and supervisors are killed and descriptors run out.
+// A failure of the machine may show as an error now and then, but never as a verdict, and nothing may
+// be left behind.
+func TestSoak(t *testing.T) {
+	p := openPool(t, 0, 2)
+	t.Setenv("TMPDIR", "/proc/no/room/left") // nothing of ours is on a disk
+	expectHonest(t, p)
+	limits := Limits{CPU: 300 * time.Millisecond, Wall: 1500 * time.Millisecond, Memory: 64 << 20, Output: 1 << 20}
+	before := resources(t)
+	const workers = 4
+	each := size(600, 20000) / workers
+	var runs, infra atomic.Int64
+	var wg sync.WaitGroup
+	faults, injected := make(chan bool, each*workers), make(chan int)
+	go func() { injected <- injectFaults(p, faults) }()
+	for w := range workers {
+		wg.Go(func() {
+			random := rand.New(rand.NewPCG(1, uint64(w)))
+			for range each {
+				err := soakOnce(t, p, random, limits)
+				var failed *InfraError
+				if errors.As(err, &failed) {
+					infra.Add(1)
+				} else if err != nil {
+					t.Error(err)
+				}
+				if runs.Add(1)%20 == 0 {
+					faults <- true
+				}
+			}
+		})
+	}
+	wg.Wait()
+	close(faults)
+	t.Logf("%d runs, %d faults, %d failures of the machine", runs.Load(), <-injected, infra.Load())
+	if infra.Load()*100 > runs.Load() {
+		t.Errorf("%d of %d runs failed with the machine", infra.Load(), runs.Load())
+	}
+	for range 4 {
+		expectHonest(t, p)
+	}
+	expectNoSurvivors(t, p)
+	after := resources(t)
+	if after.mounts != before.mounts {
+		t.Errorf("%d mounts, before %d", after.mounts, before.mounts)
+	}
+	if after.descriptors > before.descriptors+2*3 { // a second cell may be there now
+		t.Errorf("%d descriptors, before %d", after.descriptors, before.descriptors)
+	}
+	if after.heap > before.heap+16<<20 {
+		t.Errorf("%d MiB of heap, before %d", after.heap>>20, before.heap>>20)
+	}
+	supervisor := p.kit.(*cells).supervisor.Pid()
+	p.Close()
+	expectGone(t, append(childrenOf(supervisor), supervisor))
+	expectNoGroups(t, os.Getpid())
+}
+
+// soakOnce runs one program of the soak and checks its verdict.
+func soakOnce(t *testing.T, p *Pool, random *rand.Rand, limits Limits) error {
+	n := random.IntN(1000)
+	prog := soakPrograms[random.IntN(len(soakPrograms))]
+	if random.IntN(100) == 0 {
+		slow := slowPrograms[random.IntN(len(slowPrograms))]
+		prog.code, prog.want, prog.stdout = slow.code, slow.want, "anything"
+	}
+	in := []Input{{Stdin: []byte(strconv.Itoa(n))}}
+	return p.Run(t.Context(), strconv.Itoa(n%5), Program{Code: prog.code}, in, limits, func(_ int, r Result) bool {
+		want := prog.stdout
+		if strings.Contains(want, "%d") {
+			want = fmt.Sprintf(want, 2*n)
+		}
+		if r.Status != prog.want || want != "anything" && string(r.Stdout) != want {
+			t.Errorf("%q on %d ended with %v (signal %d, %v of processor, %v) and printed %.80q: %s",
+				prog.code, n, r.Status, r.Signal, r.CPU, r.Wall, r.Stdout, r.Stderr)
+		}
+		return true
+	})
+}
+
+// injectFaults kills a cell, a test or the supervisor, or uses up the descriptors, each time it is told.
+func injectFaults(p *Pool, when <-chan bool) (faults int) {
+	random := rand.New(rand.NewPCG(2, 2))
+	for range when {
+		time.Sleep(time.Duration(random.IntN(5000)) * time.Microsecond) // in the middle of something
+		faults++
+		k := p.kit.(*cells)
+		k.mu.Lock()
+		supervisor := 0
+		if k.supervisor != nil {
+			supervisor = k.supervisor.Pid()
+		}
+		k.mu.Unlock()
+		switch random.IntN(6) {
+		case 0:
+			if supervisor > 0 {
+				unix.Kill(supervisor, unix.SIGKILL)
+			}
+		case 1:
+			exhaustDescriptors(20 * time.Millisecond)
+		default:
+			if cells := childrenOf(supervisor); supervisor > 0 && len(cells) > 0 {
+				victim := cells[random.IntN(len(cells))]
+				if tests := childrenOf(victim); len(tests) > 0 && random.IntN(2) == 0 {
+					victim = tests[0] // the process of a test, killed from outside
+				}
+				unix.Kill(victim, unix.SIGKILL)
+			}
+		}
+	}
+	return faults
+}
+
+// exhaustDescriptors leaves this process no descriptor to open for a while.
+func exhaustDescriptors(d time.Duration) {
+	var was unix.Rlimit
+	if unix.Prlimit(0, unix.RLIMIT_NOFILE, nil, &was) != nil {
+		return
+	}
+	unix.Prlimit(0, unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: 3, Max: was.Max}, nil)
+	time.Sleep(d)
+	unix.Prlimit(0, unix.RLIMIT_NOFILE, &was, nil)
+}
+
+type held struct {
+	descriptors, mounts int
+	heap                uint64
+}
+
+func resources(t *testing.T) (h held) {
+	t.Helper()
+	fds, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Skip(err)
+	}
+	mounts, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		t.Skip(err)
+	}
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return held{len(fds), bytes.Count(mounts, []byte("\n")), m.HeapAlloc}
+}
+
+// expectGone waits until the processes have ended. Who reaps them is not for us to say.
+func expectGone(t *testing.T, pids []int) {
+	t.Helper()
+	for _, pid := range pids {
+		deadline := time.Now().Add(10 * time.Second)
+		for alive(pid) {
+			if time.Now().After(deadline) {
+				t.Errorf("process %d is still there", pid)
+				break
+			}
+			time.Sleep(5 * time.Millisecond)
+		}
+	}
+}
+
+func alive(pid int) bool {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	return err == nil && !strings.Contains(string(text), ") Z ") && !strings.Contains(string(text), ") X ")
+}
+
+// expectNoGroups looks for control groups that a process has left.
+func expectNoGroups(t *testing.T, pid int) {
+	t.Helper()
+	m, err := findMemoryGroups()
+	if err != nil {
+		return
+	}
+	if left, _ := filepath.Glob(filepath.Join(m.parent, fmt.Sprintf("%s%d-*", groupPrefix, pid))); len(left) > 0 {
+		t.Errorf("control groups are left: %v", left)
+	}
+}
+
+// TestKilled: when the process that holds the pool is killed in the middle of runs, all that it has
+// started ends with it, however busy it is.
+func TestKilled(t *testing.T) {
+	if os.Getenv("SANDBOX_TEST_VICTIM") != "" {
+		p := openPool(t, 0, 2)
+		for range 2 {
+			go p.Run(t.Context(), "g", Program{Code: "while True: pass"}, make([]Input, 1), Limits{CPU: time.Minute}, func(int, Result) bool { return true })
+		}
+		time.Sleep(200 * time.Millisecond)
+		fmt.Printf("supervisor %d\n", p.kit.(*cells).supervisor.Pid())
+		time.Sleep(time.Minute)
+		return
+	}
+	openPool(t, 0, 1).Close() // skips where there is nothing to test
+	cmd := exec.Command("/proc/self/exe", "-test.run", "^TestKilled$")
+	cmd.Env = append(os.Environ(), "SANDBOX_TEST_VICTIM=1")
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer cmd.Wait()
+	defer cmd.Process.Kill()
+	var supervisor int
+	if _, err := fmt.Fscanf(out, "supervisor %d\n", &supervisor); err != nil {
+		t.Fatal(err)
+	}
+	family := []int{supervisor}
+	for _, zygote := range childrenOf(supervisor) {
+		family = append(family, zygote)
+		family = append(family, childrenOf(zygote)...)
+	}
+	if len(family) != 5 {
+		t.Fatalf("a busy pool of two has the processes %v, want a supervisor, two zygotes and two tests", family)
+	}
+	cmd.Process.Kill()
+	cmd.Wait()
+	expectGone(t, family)
+	expectNoGroups(t, cmd.Process.Pid) // which sweeps
+}
