@@ -19,11 +19,13 @@ type adviser struct {
 	allBad, allGood int // steps in a row
 	bestFormat      float64
 	lastKL          float64
+	said            map[string]int // the step at which a rule last spoke
 }
 
 // The thresholds of the rules.
 const (
 	patience      = 3    // steps in a row before a rule about groups speaks
+	silence       = 10   // steps that a rule is quiet for after it spoke
 	klSpike       = 0.05 // kl_v2 between sampler and trainer
 	formatFall    = 0.2
 	mostTruncated = 0.5
@@ -34,7 +36,16 @@ const (
 
 // advise gives what the rules say of a step; nothing when all is well.
 func (a *adviser) advise(m Metrics, t Timing) (out []Advice) {
-	say := func(rule, finding, try string) { out = append(out, Advice{Rule: rule, Finding: finding, Try: try}) }
+	say := func(rule, finding, try string) {
+		if last, spoke := a.said[rule]; spoke && m.Step < last+silence {
+			return
+		}
+		if a.said == nil {
+			a.said = map[string]int{}
+		}
+		a.said[rule] = m.Step
+		out = append(out, Advice{Rule: rule, Finding: finding, Try: try})
+	}
 	if a.allBad = next(a.allBad, m.AllBad == 1); a.allBad >= patience {
 		say("all groups wrong", fmt.Sprintf("no completion was right in %d steps in a row", a.allBad),
 			"easier problems (max_prompt_chars), partial credit (reward=fraction), or more room (max_tokens)")
@@ -56,7 +67,7 @@ func (a *adviser) advise(m Metrics, t Timing) (out []Advice) {
 		say("time-outs", fmt.Sprintf("%d of %d programs ran out of time", n, m.Completions), "a larger reward_timeout, or easier problems")
 	}
 	if t.Total > 0 && t.Score/t.Total > slowSandbox {
-		say("sandbox is the bottleneck", fmt.Sprintf("%.0f %% of the step was spent waiting for scores", 100*t.Score/t.Total), "pipeline=score, more sandbox_slots, or fewer tests (max_tests)")
+		say("sandbox is the bottleneck", fmt.Sprintf("%.0f %% of the step was spent waiting for scores", 100*t.Score/t.Total), "more sandbox_slots, fewer tests (max_tests), or pipeline=score where it is off")
 	}
 	if n := m.RewardErrors; n > 0 {
 		share := float64(n) / float64(m.Completions)

@@ -12,9 +12,11 @@ import (
 
 // EvalRules are how held-out problems are tried.
 type EvalRules struct {
-	Problems int // the first so many; 0: all
-	K        int // completions at temperature 1 for pass@k; 0: greedy only
-	Sampling sampler.Params
+	Problems    int // the first so many; 0: all
+	Samples     int // completions at Temperature, for pass@k; 0: greedy only
+	K           int
+	Temperature float32
+	Sampling    sampler.Params
 }
 
 // Evaluation is how the policy does on held-out problems.
@@ -25,10 +27,12 @@ type Evaluation struct {
 	Greedy     float64    `json:"pass@1_greedy"`
 	GreedyCI   [2]float64 `json:"pass@1_greedy_ci"`
 	FormatRate float64    `json:"format_rate"`
-	// PassAt1 and PassAtK are the unbiased estimates from K completions at temperature 1.
+	// PassAt1 and PassAtK are the unbiased estimates from sampled completions, BestOfK the mean of the
+	// best reward among the first K.
 	K       int     `json:"k,omitempty"`
 	PassAt1 float64 `json:"pass@1,omitempty"`
 	PassAtK float64 `json:"pass@k,omitempty"`
+	BestOfK float64 `json:"best_of_k,omitempty"`
 
 	solved []bool // greedy, by problem
 	texts  []string
@@ -76,10 +80,11 @@ func (t *Trainer) Evaluate(ctx context.Context) (Evaluation, error) {
 		}
 	}
 	e.Greedy, e.GreedyCI = mean(right), bootstrap(right, t.Seed)
-	if e.K == 0 {
+	if t.Eval.Samples == 0 {
+		e.K = 0
 		return e, nil
 	}
-	sampled, err := t.attempt(ctx, problems, e.K, 1)
+	sampled, err := t.attempt(ctx, problems, t.Eval.Samples, t.Eval.Temperature)
 	if err != nil {
 		return e, err
 	}
@@ -87,6 +92,7 @@ func (t *Trainer) Evaluate(ctx context.Context) (Evaluation, error) {
 		n, correct := g.counts()
 		e.PassAt1 += passAtK(n, correct, 1) / float64(len(problems))
 		e.PassAtK += passAtK(n, correct, e.K) / float64(len(problems))
+		e.BestOfK += g.best(e.K) / float64(len(problems))
 	}
 	return e, nil
 }

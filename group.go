@@ -93,3 +93,17 @@ func (g *Group) counts() (scored, correct int) {
 	}
 	return scored, correct
 }
+
+// best is the best reward among the first k completions.
+func (g *Group) best(k int) float64 {
+	best := math.Inf(-1)
+	for _, s := range g.Scores[:min(k, len(g.Scores))] {
+		if s.Excluded == "" {
+			best = max(best, s.Reward)
+		}
+	}
+	if math.IsInf(best, -1) {
+		return 0
+	}
+	return best
+}

@@ -14,6 +14,8 @@ import (
 type Metrics struct {
 	Step  int `json:"step"` // 1 for the first
 	Epoch int `json:"epoch"`
+	// Adapter is the SHA-256 of the adapter that the step's completions were sampled from.
+	Adapter string `json:"adapter_sha256"`
 
 	MeanReward  float64 `json:"mean_reward"`
 	MeanCorrect float64 `json:"mean_correct"`

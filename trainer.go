@@ -72,6 +72,9 @@ type Trainer struct {
 	step        int     // steps done
 	judge       adviser
 	first, last *Evaluation
+
+	train         []data.Problem // what Problems deals
+	longestPrompt int
 }
 
 // Run trains to MaxSteps, evaluating and saving when due. A failed step is not saved: the last good
@@ -109,6 +112,9 @@ func (t *Trainer) Run(ctx context.Context) error {
 func (t *Trainer) Step(ctx context.Context) (m Metrics, timing Timing, err error) {
 	watch := startWatch()
 	m = Metrics{Step: t.step + 1, LearningRate: t.LearningRate * t.Schedule.Factor(t.step+1)}
+	if m.Adapter, err = t.Policy.AdapterHash(); err != nil {
+		return m, timing, err
+	}
 
 	// Problem -> Group. G completions each, every token with the log-probability it was drawn at, every
 	// completion with its score. A wrong program is a score; a broken sandbox is an error.

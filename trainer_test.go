@@ -108,7 +108,7 @@ func (s setup) trainer(t testing.TB) (*Trainer, *quiet) {
 	tr := &Trainer{
 		Rules: Rules{Seed: 11, PromptsPerStep: 2, CompletionsPerPrompt: 6, Sampling: sampler.Params{Temperature: 1, MaxTokens: 12},
 			Advantage: MeanAdvantage, Objective: model.Objective{Loss: kernels.Loss{Kind: kernels.ImportanceSampling}, Reduction: model.Sum, Temperature: 1},
-			Iterations: 1, LearningRate: 0.03, MaxSteps: s.steps, SaveEvery: 2, EvalEvery: 4, Eval: EvalRules{K: 2, Sampling: sampler.Params{MaxTokens: 12}},
+			Iterations: 1, LearningRate: 0.03, MaxSteps: s.steps, SaveEvery: 2, EvalEvery: 4, Eval: EvalRules{Samples: 2, K: 2, Temperature: 1, Sampling: sampler.Params{MaxTokens: 12}},
 			BaseModel: "golden"},
 		Parts: Parts{Policy: p, Engine: e, Adam: adam, Problems: pool, HeldOut: problems[:3], Wording: prompt.Default(),
 			Renderer: renderer, Tokenizer: voice, Grader: vowels{}, Watcher: q},

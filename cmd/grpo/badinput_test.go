@@ -75,7 +75,7 @@ func TestBadModelsAreRefusedInOneLine(t *testing.T) {
 		}, []string{"config.json", "GPT2LMHeadModel", "Qwen3ForCausalLM"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			out, errs, code := grpo(t, `{"tokens":[1,2]}`, "score", "--model", spoiled(t, c.model, c.edit))
+			out, errs, code := shell(t, `{"tokens":[1,2]}`, "score", "--model", spoiled(t, c.model, c.edit))
 			requireBadInput(t, out, errs, code, c.says...)
 		})
 	}
@@ -104,7 +104,7 @@ func TestBadSequencesAreRefusedInOneLine(t *testing.T) {
 		`{"tokens":[1,2]} {}`:        {"standard input:1", "more than one JSON value"},
 		`{"tokens":[99999999999,2]}`: {"standard input:1", "tokens"},
 	} {
-		out, errs, code := grpo(t, in, "score", "--model", golden("qwen3-tied"))
+		out, errs, code := shell(t, in, "score", "--model", golden("qwen3-tied"))
 		requireBadInput(t, out, errs, code, says...)
 	}
 }
@@ -130,7 +130,7 @@ func TestBadFlagsAreRefusedInOneLine(t *testing.T) {
 		strings.Join(append(replay, "--adapter", golden("qwen3-untied-sharded", "adapter")), " "):      {"adapter_model.safetensors"},
 		strings.Join(append(replay, "--rank", "4", "--adapter", golden("qwen3-tied", "adapter")), " "): {"one of them"},
 	} {
-		out, errs, code := grpo(t, "", strings.Fields(line)...)
+		out, errs, code := shell(t, "", strings.Fields(line)...)
 		requireBadInput(t, out, errs, code, says...)
 	}
 }
@@ -145,7 +145,7 @@ func TestBadDatumsAreRefusedInOneLine(t *testing.T) {
 	} {
 		datums := filepath.Join(t.TempDir(), "d.jsonl")
 		require.NoError(t, os.WriteFile(datums, []byte(line), 0o644))
-		out, errs, code := grpo(t, "", "replay", "--model", golden("qwen3-tied"), "--datums", datums, "--out", t.TempDir(), "--rank", "4")
+		out, errs, code := shell(t, "", "replay", "--model", golden("qwen3-tied"), "--datums", datums, "--out", t.TempDir(), "--rank", "4")
 		requireBadInput(t, out, errs, code, says...)
 	}
 }

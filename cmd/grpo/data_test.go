@@ -23,7 +23,7 @@ const taskLines = `{"id":"add","prompt":"Add two numbers.","tests":[{"stdin":"1 
 {"prompt":"Nothing to check."}
 `
 
-// grpo runs a command line and returns its exit code and what it wrote.
+// shell runs a command line and returns its exit code and what it wrote.
 func runData(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	var out, errOut bytes.Buffer

@@ -68,14 +68,16 @@ func noteStart(cmd *cobra.Command, started *bool) {
 
 // newRoot is the command tree. Each verb lives in a file of its own.
 func newRoot() *cobra.Command {
+	var train trainFlags
 	root := &cobra.Command{
-		Use:           "grpo",
+		Use:           "grpo [key=value …]",
 		Short:         "Train code-writing language models with GRPO on one machine",
 		SilenceUsage:  true,
 		SilenceErrors: true,
-		Args:          badArgs(cobra.NoArgs),
-		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Args:          trainArgs,
+		RunE:          train.run,
 	}
+	train.register(root)
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return badinput.Errorf("%w (see '%s --help')", err, cmd.CommandPath())
 	})

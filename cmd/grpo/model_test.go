@@ -19,8 +19,8 @@ func golden(name ...string) string {
 	return filepath.Join(append([]string{"..", "..", "model", "testdata", "golden"}, name...)...)
 }
 
-// grpo runs a command line and returns what a shell would see.
-func grpo(t *testing.T, stdin string, args ...string) (stdout, stderr string, code int) {
+// shell runs a command line and returns what a shell would see.
+func shell(t *testing.T, stdin string, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
 	var out, errs bytes.Buffer
 	code = run(t.Context(), args, strings.NewReader(stdin), &out, &errs)
@@ -53,7 +53,7 @@ func TestScoreVerb(t *testing.T) {
 			if adapter {
 				args = append(args, "--adapter", golden(name, "adapter"))
 			}
-			out, errs, code := grpo(t, in.String(), args...)
+			out, errs, code := shell(t, in.String(), args...)
 			require.Zero(t, code, errs)
 			dec := json.NewDecoder(strings.NewReader(out))
 			for _, w := range want {
@@ -68,7 +68,7 @@ func TestScoreVerb(t *testing.T) {
 					require.InDelta(t, ref[i], got.LogProbs[i], 2e-4)
 				}
 			}
-			other, _, _ := grpo(t, in.String(), append(args, "--threads", "3", "--max-rows", "48")...)
+			other, _, _ := shell(t, in.String(), append(args, "--threads", "3", "--max-rows", "48")...)
 			require.Equal(t, out, other, "threads and batches change no digit")
 		}
 	}
@@ -95,7 +95,7 @@ func TestReplayVerb(t *testing.T) {
 			"--steps", itoa(len(train.Steps)), "--out", filepath.Join(dir, "out"), "--dump-grads", filepath.Join(dir, "grads.safetensors"),
 			"learning_rate=" + ftoa(train.Adam.LR), "adam_beta1=" + ftoa(train.Adam.Beta1), "adam_beta2=" + ftoa(train.Adam.Beta2),
 			"adam_eps=" + ftoa(train.Adam.Eps), "weight_decay=" + ftoa(train.Adam.WeightDecay)}
-		out, errs, code := grpo(t, "", args...)
+		out, errs, code := shell(t, "", args...)
 		require.Zero(t, code, errs)
 		dec := json.NewDecoder(strings.NewReader(out))
 		for i, want := range train.Steps {
@@ -157,7 +157,7 @@ func TestReplayOfAWholeModel(t *testing.T) {
 	dir := t.TempDir()
 	datums := filepath.Join(dir, "datums.jsonl")
 	require.NoError(t, os.WriteFile(datums, []byte(`{"tokens":[5,9,300,17,2],"ob_len":2,"logprobs":[0,-5,-6,-6],"advantage":1}`), 0o644))
-	out, errs, code := grpo(t, "", "replay", "--model", golden("qwen3-tied"), "--datums", datums, "--steps", "20", "--loss", "cross_entropy",
+	out, errs, code := shell(t, "", "replay", "--model", golden("qwen3-tied"), "--datums", datums, "--steps", "20", "--loss", "cross_entropy",
 		"--out", filepath.Join(dir, "model"), "train=full", "learning_rate=1e-3")
 	require.Zero(t, code, errs)
 	var first, last struct{ Loss float64 }
@@ -167,7 +167,7 @@ func TestReplayOfAWholeModel(t *testing.T) {
 	require.NoError(t, json.Unmarshal([]byte(lines[19]), &last))
 	require.Less(t, last.Loss, first.Loss/2, "a model learns five tokens by heart")
 
-	scores, errs, code := grpo(t, `{"tokens":[5,9,300,17,2]}`, "score", "--model", filepath.Join(dir, "model"))
+	scores, errs, code := shell(t, `{"tokens":[5,9,300,17,2]}`, "score", "--model", filepath.Join(dir, "model"))
 	require.Zero(t, code, errs)
 	var got struct{ LogProbs []float64 }
 	require.NoError(t, json.Unmarshal([]byte(scores), &got))
@@ -176,13 +176,13 @@ func TestReplayOfAWholeModel(t *testing.T) {
 
 func TestMergeVerb(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "merged")
-	text, errs, code := grpo(t, "", "merge", "--model", golden("qwen3-untied-sharded"), "--adapter", golden("qwen3-untied-sharded", "adapter"), "--out", out)
+	text, errs, code := shell(t, "", "merge", "--model", golden("qwen3-untied-sharded"), "--adapter", golden("qwen3-untied-sharded", "adapter"), "--out", out)
 	require.Zero(t, code, errs)
 	require.Contains(t, text, "log-probabilities differ from the adapter's by")
 	entries, err := os.ReadDir(filepath.Dir(out))
 	require.NoError(t, err)
 	require.Len(t, entries, 1, "nothing but the merged model is left")
-	_, errs, code = grpo(t, "", "merge", "--model", golden("qwen3-tied"), "--adapter", golden("qwen3-tied", "adapter"), "--out", out)
+	_, errs, code = shell(t, "", "merge", "--model", golden("qwen3-tied"), "--adapter", golden("qwen3-tied", "adapter"), "--out", out)
 	require.Equal(t, 2, code)
 	require.Contains(t, errs, "not empty")
 }

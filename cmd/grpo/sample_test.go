@@ -37,7 +37,7 @@ func TestSampleVerbIsGreedyAtTemperatureZero(t *testing.T) {
 			}
 			prompt, err := json.Marshal(tokenLine{w.Prompt})
 			require.NoError(t, err)
-			out, errs, code := grpo(t, string(prompt), args...)
+			out, errs, code := shell(t, string(prompt), args...)
 			require.Zero(t, code, errs)
 			got := sampled(t, out)[0]
 			for i, token := range w.Completion {
@@ -55,19 +55,19 @@ func TestSampleVerbIsGreedyAtTemperatureZero(t *testing.T) {
 func TestSampleAndScoreVerbsAgree(t *testing.T) {
 	prompts := `{"tokens":[5,9,300]}` + "\n" + `{"tokens":[7]}` + "\n"
 	args := []string{"--model", golden("qwen3-tied"), "--adapter", golden("qwen3-tied", "adapter"), "--temperature", "0.7"}
-	out, errs, code := grpo(t, prompts, append([]string{"sample", "--tokens", "-", "--n", "3", "--max-tokens", "12", "--seed", "4", "--json"}, args...)...)
+	out, errs, code := shell(t, prompts, append([]string{"sample", "--tokens", "-", "--n", "3", "--max-tokens", "12", "--seed", "4", "--json"}, args...)...)
 	require.Zero(t, code, errs)
 	require.Contains(t, errs, "KV: ")
 	lines := sampled(t, out)
 	require.Len(t, lines, 6)
-	again, _, _ := grpo(t, prompts, append([]string{"sample", "--tokens", "-", "--n", "3", "--max-tokens", "12", "--seed", "4", "--json", "--threads", "5", "--max-sequences", "2"}, args...)...)
+	again, _, _ := shell(t, prompts, append([]string{"sample", "--tokens", "-", "--n", "3", "--max-tokens", "12", "--seed", "4", "--json", "--threads", "5", "--max-sequences", "2"}, args...)...)
 	require.Equal(t, out, again)
 	for i, l := range lines {
 		require.Equal(t, []int{i / 3, i % 3}, []int{l.Prompt, l.Sample})
 		prompt := [][]int32{{5, 9, 300}, {7}}[l.Prompt]
 		whole, err := json.Marshal(tokenLine{append(prompt, l.Tokens...)})
 		require.NoError(t, err)
-		scores, errs, code := grpo(t, string(whole), append([]string{"score"}, args...)...)
+		scores, errs, code := shell(t, string(whole), append([]string{"score"}, args...)...)
 		require.Zero(t, code, errs)
 		var got struct{ LogProbs []float32 }
 		require.NoError(t, json.Unmarshal([]byte(scores), &got))
@@ -83,12 +83,12 @@ func TestSampleVerbSpeaksTheModelsFormat(t *testing.T) {
 	messages := filepath.Join(t.TempDir(), "m.jsonl")
 	require.NoError(t, os.WriteFile(messages, []byte(`{"messages":[{"role":"user","content":"hi"}]}`), 0o644))
 	args := []string{"sample", "--model", dir, "--renderer", "qwen3_instruct", "--max-tokens", "8", "--seed", "1"}
-	out, errs, code := grpo(t, "", append(args, "--prompt", "hi", "--json")...)
+	out, errs, code := shell(t, "", append(args, "--prompt", "hi", "--json")...)
 	require.Zero(t, code, errs)
-	fromFile, errs, code := grpo(t, "", append(args, "--messages", messages, "--json")...)
+	fromFile, errs, code := shell(t, "", append(args, "--messages", messages, "--json")...)
 	require.Zero(t, code, errs)
 	require.Equal(t, out, fromFile)
-	text, errs, code := grpo(t, "", append(args, "--prompt", "hi")...)
+	text, errs, code := shell(t, "", append(args, "--prompt", "hi")...)
 	require.Zero(t, code, errs)
 	require.Equal(t, strings.ReplaceAll(sampled(t, out)[0].Text, "\ufffd", ""), strings.ReplaceAll(strings.TrimSuffix(text, "\n"), "\ufffd", ""), "streamed or at once")
 }
@@ -108,7 +108,7 @@ func TestBadSamplesAreRefusedInOneLine(t *testing.T) {
 		"--tokens - --max-tokens 99999999": {"40960"},
 		"--tokens - --stop x":              {"--stop", "tokenizer"},
 	} {
-		out, errs, code := grpo(t, `{"tokens":[1,2]}`, strings.Fields(base+line)...)
+		out, errs, code := shell(t, `{"tokens":[1,2]}`, strings.Fields(base+line)...)
 		require.Equal(t, 2, code, "%s: %s", line, errs)
 		require.Empty(t, out)
 		for _, s := range says {

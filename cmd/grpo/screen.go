@@ -1,0 +1,136 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/schollz/progressbar/v3"
+	"golang.org/x/term"
+
+	"github.com/seed-7879b91d/grpo"
+)
+
+// screen shows a run: bars while something goes on, and a line for each step that a tired person can
+// read. Where nobody looks (a pipe, a log) there are only lines.
+type screen struct {
+	out, errs   io.Writer
+	quiet, json bool
+	bar         *progressbar.ProgressBar
+	terminal    bool
+	rewards     []float64
+	start       time.Time
+}
+
+var _ grpo.Watcher = (*screen)(nil)
+
+func newScreen(out, errs io.Writer, quiet, json bool) *screen {
+	f, ok := errs.(*os.File)
+	return &screen{out: out, errs: errs, quiet: quiet, json: json, terminal: ok && term.IsTerminal(int(f.Fd())) && !quiet && !json, start: time.Now()}
+}
+
+// Phase begins a bar.
+func (s *screen) Phase(name string, units int) {
+	s.end()
+	if s.terminal {
+		s.bar = progressbar.NewOptions(units, progressbar.OptionSetWriter(s.errs), progressbar.OptionSetDescription(fmt.Sprintf("%-8s", name)),
+			progressbar.OptionSetWidth(30), progressbar.OptionShowCount(), progressbar.OptionShowIts(), progressbar.OptionClearOnFinish(), progressbar.OptionSetPredictTime(true))
+	}
+}
+
+// Advance moves the bar.
+func (s *screen) Advance(units int) {
+	if s.bar != nil {
+		_ = s.bar.Add(units) // a bar that cannot be drawn is no reason to stop
+	}
+}
+
+// end takes the bar off the screen.
+func (s *screen) end() {
+	if s.bar != nil {
+		_ = s.bar.Finish()
+		s.bar = nil
+	}
+}
+
+// StepDone prints the step.
+func (s *screen) StepDone(m grpo.Metrics, t grpo.Timing, advice []grpo.Advice) {
+	s.end()
+	s.rewards = append(s.rewards, m.MeanReward)
+	if s.json {
+		s.line(struct {
+			grpo.Metrics
+			Timing grpo.Timing   `json:"timing"`
+			Advice []grpo.Advice `json:"advice,omitempty"`
+		}{m, t, advice})
+		return
+	}
+	if !s.quiet {
+		update := fmt.Sprintf("max|Δlogp| %g", m.OnPolicy)
+		if !m.Updated {
+			update = "no update"
+		}
+		fmt.Fprintf(s.out, "step %3d  reward %.3f  correct %.3f  format %.2f  groups %d/%d  %s  %.1f s  %s\n", m.Step, m.MeanReward, m.MeanCorrect,
+			m.FormatRate, m.GroupsTotal-m.GroupsSkipped, m.GroupsTotal, update, t.Total, sparkline(s.rewards))
+	}
+	for _, a := range advice {
+		fmt.Fprintf(s.errs, "  ! %s: %s; try %s\n", a.Rule, a.Finding, a.Try)
+	}
+}
+
+// Evaluated prints an evaluation.
+func (s *screen) Evaluated(e grpo.Evaluation) {
+	s.end()
+	switch {
+	case s.json:
+		s.line(map[string]any{"evaluation": e})
+	case !s.quiet:
+		fmt.Fprintf(s.out, "held-out at step %d: pass@1 %.3f [%.3f, %.3f] greedy", e.Step, e.Greedy, e.GreedyCI[0], e.GreedyCI[1])
+		if e.K > 0 {
+			fmt.Fprintf(s.out, ", %.3f sampled, pass@%d %.3f", e.PassAt1, e.K, e.PassAtK)
+		}
+		fmt.Fprintln(s.out)
+	}
+}
+
+// Saved tells of a checkpoint.
+func (s *screen) Saved(dir string) {
+	if s.json {
+		s.line(map[string]any{"checkpoint": dir})
+	}
+}
+
+// Skipped tells of something that went wrong and was survived.
+func (s *screen) Skipped(why string) {
+	s.end()
+	fmt.Fprintln(s.errs, "  ! "+why)
+}
+
+func (s *screen) line(v any) {
+	if text, err := json.Marshal(v); err == nil {
+		fmt.Fprintln(s.out, string(text))
+	}
+}
+
+// sparkline draws the last of a series in one line.
+func sparkline(x []float64) string {
+	const width = 24
+	levels := []rune("▁▂▃▄▅▆▇█")
+	x = x[max(0, len(x)-width):]
+	low, high := x[0], x[0]
+	for _, v := range x {
+		low, high = min(low, v), max(high, v)
+	}
+	var b strings.Builder
+	for _, v := range x {
+		at := 0
+		if high > low {
+			at = int((v - low) / (high - low) * float64(len(levels)-1))
+		}
+		b.WriteRune(levels[at])
+	}
+	return b.String()
+}

@@ -1,0 +1,123 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed-7879b91d/grpo"
+	"github.com/seed-7879b91d/grpo/configs"
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/kernels/cpu"
+)
+
+// trainFlags are those of grpo without a verb: training.
+type trainFlags struct {
+	preset, file        string
+	printConfig, dryRun bool
+	quiet, json         bool
+}
+
+func (f *trainFlags) register(cmd *cobra.Command) {
+	fl := cmd.Flags()
+	fl.StringVar(&f.preset, "preset", "", "settings to start from: "+strings.Join(configs.Presets(), ", ")+" (default "+configs.DefaultPreset+")")
+	fl.StringVar(&f.file, "config-file", "", "YAML `file` of settings; it says extends: PRESET or names every one")
+	fl.BoolVar(&f.printConfig, "print-config", false, "print the resolved settings and stop")
+	fl.BoolVar(&f.dryRun, "dry-run", false, "open everything, show the plan and the first prompt, and stop")
+	fl.BoolVarP(&f.quiet, "quiet", "q", false, "no progress, only what must be said")
+	fl.BoolVar(&f.json, "json", false, "one line of JSON a step")
+}
+
+// trainArgs takes key=value words, and refuses what looks like a verb that does not exist.
+func trainArgs(cmd *cobra.Command, args []string) error {
+	for _, a := range args {
+		if !strings.Contains(a, "=") {
+			return badinput.Errorf("unknown command or setting %q; expected a verb or key=value (see '%s --help')", a, cmd.CommandPath())
+		}
+	}
+	return nil
+}
+
+func (f *trainFlags) run(cmd *cobra.Command, words []string) error {
+	if f.preset == "" && f.file == "" {
+		f.preset = configs.DefaultPreset
+	}
+	cfg, err := configs.Load(configs.Source{Preset: f.preset, File: f.file, Overrides: words})
+	if err != nil {
+		return err
+	}
+	if f.printConfig {
+		_, err := cmd.OutOrStdout().Write(cfg.Marshal())
+		return err
+	}
+	if cfg.RunDir == "" {
+		cfg.RunDir = filepath.Join("runs", time.Now().Format("2006_01_02-15_04_05"))
+	}
+	b, err := cpu.New(cpu.Options{Threads: cfg.Threads})
+	if err != nil {
+		return err
+	}
+	defer b.Close()
+	screen := newScreen(cmd.OutOrStdout(), cmd.ErrOrStderr(), f.quiet, f.json)
+	s, err := grpo.Init(cmd.Context(), cfg, b, screen)
+	if err != nil {
+		return err
+	}
+	err = f.train(cmd.Context(), s, screen, cmd.OutOrStdout())
+	return errors.Join(err, s.Finish())
+}
+
+func (f *trainFlags) train(ctx context.Context, s *grpo.Session, screen *screen, out io.Writer) error {
+	if !f.quiet && !f.json {
+		for _, line := range s.Plan() {
+			fmt.Fprintln(out, line)
+		}
+	}
+	if f.dryRun {
+		text, err := s.FirstPrompt()
+		fmt.Fprintf(out, "\nthe first prompt:\n%s\n", text)
+		return err
+	}
+	if err := s.Begin(); err != nil {
+		return err
+	}
+	err := s.Run(ctx)
+	screen.end()
+	if !f.quiet && !f.json {
+		printOutcome(out, s)
+	}
+	return err
+}
+
+// printOutcome is the end of a run: held-out results before and after, and what changed.
+func printOutcome(out io.Writer, s *grpo.Session) {
+	first, last := s.Evaluations()
+	if first != nil && last != nil && first != last {
+		fmt.Fprintln(out)
+		t := newTable(out, "held-out, "+fmt.Sprint(last.Problems)+" problems", fmt.Sprintf("before (step %d)", first.Step), fmt.Sprintf("after (step %d)", last.Step))
+		interval := func(e *grpo.Evaluation) string {
+			return fmt.Sprintf("%.3f [%.3f, %.3f]", e.Greedy, e.GreedyCI[0], e.GreedyCI[1])
+		}
+		t.row("pass@1, greedy", interval(first), interval(last))
+		if last.K > 0 {
+			t.row("pass@1, sampled", fmt.Sprintf("%.3f", first.PassAt1), fmt.Sprintf("%.3f", last.PassAt1))
+			t.row(fmt.Sprintf("pass@%d", last.K), fmt.Sprintf("%.3f", first.PassAtK), fmt.Sprintf("%.3f", last.PassAtK))
+		}
+		t.row("has a program", fmt.Sprintf("%.3f", first.FormatRate), fmt.Sprintf("%.3f", last.FormatRate))
+		t.Flush()
+		for _, flip := range s.Flips(2) {
+			fmt.Fprintf(out, "\n%s\n%s\n  before, wrong:\n%s\n  after, right:\n%s\n", flip.Problem.ID, indent(flip.Problem.Statement), indent(flip.Before), indent(flip.After))
+		}
+	}
+	fmt.Fprintf(out, "\nthe run is in %s\n", s.Config.RunDir)
+}
+
+func indent(text string) string {
+	return "    " + strings.ReplaceAll(strings.TrimSpace(text), "\n", "\n    ")
+}

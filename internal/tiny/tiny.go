@@ -1,0 +1,91 @@
+// Package tiny carries a small world inside the program: a language model of two million parameters
+// and several hundred programming problems that it can learn to solve on a processor within minutes.
+// Command make, beside it, made both. It knows nothing of training.
+package tiny
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/seed-7879b91d/grpo/data"
+	"github.com/seed-7879b91d/grpo/data/dataset"
+	"github.com/seed-7879b91d/grpo/data/prompt"
+	"github.com/seed-7879b91d/grpo/internal/atomicfile"
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+)
+
+//go:embed model train.jsonl heldout.jsonl prompt.tmpl
+var files embed.FS
+
+// Problems are those to train on and those to evaluate on. No problem is in both.
+func Problems() (train, heldOut []data.Problem, err error) {
+	if train, err = read("train.jsonl"); err != nil {
+		return nil, nil, err
+	}
+	heldOut, err = read("heldout.jsonl")
+	return train, heldOut, err
+}
+
+func read(name string) ([]data.Problem, error) {
+	text, err := files.ReadFile(name)
+	if err != nil {
+		return nil, err
+	}
+	return dataset.Read(context.Background(), name, bytes.NewReader(text))
+}
+
+// Wording is how the model is used to be asked.
+func Wording() (*prompt.Builder, error) {
+	text, err := files.ReadFile("prompt.tmpl")
+	if err != nil {
+		return nil, err
+	}
+	return prompt.Parse("the embedded prompt template", string(text))
+}
+
+// Fingerprint names the version of the model: it is another when any of its files is.
+func Fingerprint() string {
+	h := sha256.New()
+	for _, name := range modelFiles() {
+		text, _ := files.ReadFile(name) // it is there, or the program would not have been built
+		fmt.Fprintf(h, "%s %d\n", name, len(text))
+		h.Write(text)
+	}
+	return hex.EncodeToString(h.Sum(nil)[:8])
+}
+
+func modelFiles() (names []string) {
+	entries, _ := files.ReadDir("model")
+	for _, e := range entries {
+		names = append(names, "model/"+e.Name())
+	}
+	return names
+}
+
+// Extract writes the model to dir, which it makes if need be: a Hugging Face directory. A file that is
+// there already and as it should be is left alone.
+func Extract(dir string) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return badinput.Errorf("directory of the embedded model: %w", err)
+	}
+	for _, name := range modelFiles() {
+		text, err := files.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		path := filepath.Join(dir, filepath.Base(name))
+		if there, err := os.ReadFile(path); err == nil && bytes.Equal(there, text) {
+			continue
+		}
+		if err := atomicfile.WriteBytes(path, text); err != nil {
+			return badinput.Errorf("embedded model: %w", err)
+		}
+	}
+	return nil
+}
