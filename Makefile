@@ -2,11 +2,11 @@
 
 GO ?= go
 .DEFAULT_GOAL := help
-.PHONY: help build test race fuzz bench fmt check
+.PHONY: help build test race fuzz bench fmt check tiny-model
 
 help: ## this list
 	@echo "Targets"
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 	@echo
 	@echo "This machine"
 	@$(call found,$(GO),go (needed),install Go 1.26 or newer, $(GO) version)
@@ -28,7 +28,7 @@ test: ## all tests
 	$(GO) test ./...
 
 race: ## the race detector, on the packages without C
-	$(GO) test -race $$($(GO) list -f '{{if not .CgoFiles}}{{.ImportPath}}{{end}}' ./data/... ./lora/... ./optim/... ./internal/... ./kernels)
+	$(GO) test -race $$($(GO) list -f '{{if not .CgoFiles}}{{.ImportPath}}{{end}}' ./data/... ./lora/... ./optim/... ./configs/... ./internal/... ./reward ./reward/fusion ./kernels)
 
 fuzz: ## every fuzz target for FUZZTIME (10s) each
 	./.ci/fuzz $(or $(FUZZTIME),10s)
@@ -36,6 +36,9 @@ fuzz: ## every fuzz target for FUZZTIME (10s) each
 bench: ## the hot paths beside the limits of this machine
 	$(GO) run ./cmd/grpo bench gemm
 	$(GO) run ./cmd/grpo bench train
+
+tiny-model: ## the model and the problems of the default run, anew: ten minutes
+	$(GO) run ./internal/tiny/make
 
 fmt: ## gofmt
 	gofmt -w .

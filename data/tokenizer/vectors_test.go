@@ -40,6 +40,9 @@ func hasAdded(tok *Tokenizer, ids []int) bool {
 }
 
 func TestQwen3LoadsFast(t *testing.T) {
+	if underRace {
+		t.Skip("the race detector tells nothing about speed")
+	}
 	dir := referenceDir(t, "tokenizers/qwen3")
 	best := time.Hour
 	for range 3 {
