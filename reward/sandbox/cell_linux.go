@@ -88,22 +88,20 @@ func (c *cell) awaitReady(ctx context.Context) error {
 	return nil
 }
 
-// message is one word from the cell.
+// message is one word from the zygote. Nobody else in the cell has the socket.
 type message struct {
 	kind byte
 	rest []byte
-	// pid is the sender as the kernel knows it, in our process namespace.
-	pid int
 }
 
 var errCellDied = errors.New("the cell died")
 
 // receive reads one message. It never waits: poll has said that one is there.
 func (c *cell) receive() (message, error) {
-	buf, oob := make([]byte, 4096), make([]byte, unix.CmsgSpace(unix.SizeofUcred))
-	n, oobn, _, _, err := unix.Recvmsg(c.control, buf, oob, unix.MSG_CMSG_CLOEXEC|unix.MSG_DONTWAIT)
+	var buf [64]byte
+	n, err := unix.Read(c.control, buf[:])
 	for err == unix.EINTR {
-		n, oobn, _, _, err = unix.Recvmsg(c.control, buf, oob, unix.MSG_CMSG_CLOEXEC|unix.MSG_DONTWAIT)
+		n, err = unix.Read(c.control, buf[:])
 	}
 	if err == unix.ECONNRESET || err == nil && n == 0 {
 		pollOne(c.pidfd, time.Now().Add(time.Second)) // it has closed the socket; let it finish dying
@@ -115,15 +113,7 @@ func (c *cell) receive() (message, error) {
 	if err != nil {
 		return message{}, fmt.Errorf("read from a cell: %w", err)
 	}
-	m := message{kind: buf[0], rest: buf[1:n]}
-	parts, err := unix.ParseSocketControlMessage(oob[:oobn])
-	if err != nil || len(parts) == 0 {
-		return m, nil
-	}
-	if cred, err := unix.ParseUnixCredentials(&parts[0]); err == nil {
-		m.pid = int(cred.Pid)
-	}
-	return m, nil
+	return message{kind: buf[0], rest: buf[1:n]}, nil
 }
 
 // done is the zygote's report on a test that has ended.

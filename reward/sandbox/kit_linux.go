@@ -129,10 +129,6 @@ func (c *cells) start(slot int) (*cell, error) {
 	}
 	defer unix.Close(complaints[1])
 	w := &cell{control: pair[0], stderr: complaints[0], pidfd: -1}
-	if err := unix.SetsockoptInt(w.control, unix.SOL_SOCKET, unix.SO_PASSCRED, 1); err != nil {
-		w.close()
-		return nil, fmt.Errorf("start a cell: %w", err)
-	}
 	if w.pid, w.pidfd, err = c.order(slot, pair[1], complaints[1]); err != nil {
 		w.close()
 		return nil, err

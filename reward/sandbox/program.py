@@ -137,7 +137,8 @@ def finish(status):
     """Ends as the interpreter does: the other threads, what was registered for the exit, the
     buffers. Only the tearing down of modules is left out."""
     try:
-        threading._shutdown()
+        if threading.active_count() > 1:
+            threading._shutdown()
         atexit._run_exitfuncs()
     except BaseException:
         pass

@@ -66,7 +66,7 @@ func TestSoak(t *testing.T) {
 	p := openPool(t, 0, 2)
 	t.Setenv("TMPDIR", "/proc/no/room/left") // nothing of ours is on a disk
 	expectHonest(t, p)
-	limits := Limits{CPU: 300 * time.Millisecond, Wall: 1500 * time.Millisecond, Memory: 64 << 20, Output: 1 << 20}
+	limits := Limits{CPU: 200 * time.Millisecond, Wall: 600 * time.Millisecond, Memory: 64 << 20, Output: 1 << 20}
 	before := resources(t)
 	const workers = 4
 	each := size(600, 20000) / workers
@@ -112,8 +112,12 @@ func TestSoak(t *testing.T) {
 		t.Errorf("%d MiB of heap, before %d", after.heap>>20, before.heap>>20)
 	}
 	supervisor := p.kit.(*cells).supervisor.Pid()
+	if fds, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", supervisor)); err != nil || len(fds) > 16 {
+		t.Errorf("the supervisor has %d descriptors, %v", len(fds), err)
+	}
+	all := family(supervisor)
 	p.Close()
-	expectGone(t, append(childrenOf(supervisor), supervisor))
+	expectGone(t, all)
 	expectNoGroups(t, os.Getpid())
 }
 
@@ -236,6 +240,16 @@ func expectNoGroups(t *testing.T, pid int) {
 	}
 }
 
+// family is a supervisor with its zygotes and their tests.
+func family(supervisor int) []int {
+	all := []int{supervisor}
+	for _, zygote := range childrenOf(supervisor) {
+		all = append(all, zygote)
+		all = append(all, childrenOf(zygote)...)
+	}
+	return all
+}
+
 // TestKilled: when the process that holds the pool is killed in the middle of runs, all that it has
 // started ends with it, however busy it is.
 func TestKilled(t *testing.T) {
@@ -244,8 +258,11 @@ func TestKilled(t *testing.T) {
 		for range 2 {
 			go p.Run(t.Context(), "g", Program{Code: "while True: pass"}, make([]Input, 1), Limits{CPU: time.Minute}, func(int, Result) bool { return true })
 		}
-		time.Sleep(200 * time.Millisecond)
-		fmt.Printf("supervisor %d\n", p.kit.(*cells).supervisor.Pid())
+		supervisor := p.kit.(*cells).supervisor.Pid()
+		for deadline := time.Now().Add(20 * time.Second); len(family(supervisor)) < 5 && time.Now().Before(deadline); {
+			time.Sleep(5 * time.Millisecond)
+		}
+		fmt.Printf("supervisor %d\n", supervisor)
 		time.Sleep(time.Minute)
 		return
 	}
@@ -265,16 +282,12 @@ func TestKilled(t *testing.T) {
 	if _, err := fmt.Fscanf(out, "supervisor %d\n", &supervisor); err != nil {
 		t.Fatal(err)
 	}
-	family := []int{supervisor}
-	for _, zygote := range childrenOf(supervisor) {
-		family = append(family, zygote)
-		family = append(family, childrenOf(zygote)...)
-	}
-	if len(family) != 5 {
-		t.Fatalf("a busy pool of two has the processes %v, want a supervisor, two zygotes and two tests", family)
+	all := family(supervisor)
+	if len(all) != 5 {
+		t.Fatalf("a busy pool of two has the processes %v, want a supervisor, two zygotes and two tests", all)
 	}
 	cmd.Process.Kill()
 	cmd.Wait()
-	expectGone(t, family)
+	expectGone(t, all)
 	expectNoGroups(t, cmd.Process.Pid) // which sweeps
 }

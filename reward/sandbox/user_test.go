@@ -15,7 +15,11 @@ import (
 
 // TestOrdinaryUser repeats the attacks, and what honest programs may do, without any power.
 func TestOrdinaryUser(t *testing.T) {
-	asOrdinaryUser(t, "^(TestHostile|TestHonest|TestRungs|TestSoak|TestKilled)$")
+	tests := "TestHostile|TestHonest|TestRungs|TestKilled"
+	if full {
+		tests += "|TestSoak|TestStableVerdicts"
+	}
+	asOrdinaryUser(t, "^("+tests+")$")
 }
 
 // asOrdinaryUser runs the named tests of this package once more as a user without powers.
@@ -46,11 +50,11 @@ func asOrdinaryUser(t *testing.T, pattern string) {
 	if testing.Short() {
 		args = append(args, "-test.short")
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, binary, args...)
 	cmd.Dir = dir
-	cmd.Env = []string{"PATH=/usr/local/bin:/usr/bin:/bin", "HOME=/", "TMPDIR=/tmp", "CANARY=canary"}
+	cmd.Env = []string{"PATH=/usr/local/bin:/usr/bin:/bin", "HOME=/", "TMPDIR=/tmp", "GRPO_SANDBOX_FULL=" + os.Getenv("GRPO_SANDBOX_FULL")}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
 	out, err := cmd.CombinedOutput()
 	for line := range strings.Lines(string(out)) {

@@ -3,23 +3,21 @@
 package sandbox
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"os"
-	"strconv"
-	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
 )
 
 const (
-	// groupSlack is what a memory group allows above the limit of the program: the zygote's own memory,
-	// the scratch directory and the files of the test. Whether the limit was passed is decided by the
-	// peak of the program alone, so the verdict is the same with and without a group.
-	groupSlack = 96 << 20
+	// groupSlack is what a memory group allows for the zygote and the kernel's own needs, above the limit
+	// of the program and the files that it may write. Whether the limit was passed is decided by the peak
+	// of the program alone, so the verdict is the same with and without a group.
+	groupSlack = 48 << 20
 	// memoryInterval is how often memory is looked at where no group bounds it.
 	memoryInterval = 10 * time.Millisecond
 	// busyFactor is how many times its wall limit a run may last on a machine that is busy elsewhere
@@ -36,9 +34,7 @@ type watch struct {
 	stderr tail
 	kills  int // of the memory group, before
 
-	pid        int // of the test, once it runs
-	started    bool
-	compileErr string
+	pid        int // of the test, once somebody has asked
 	cpu        time.Duration
 	peakMemory int64
 	stopped    Status // why we killed the cell, if we did
@@ -54,7 +50,7 @@ func (c *cell) run(ctx context.Context, p Program, in Input, l Limits) (r Result
 	defer files.close()
 	w := &watch{cell: c, limits: l, files: files}
 	if c.group != nil {
-		if err := c.group.setLimit(l.Memory + groupSlack); err != nil {
+		if err := c.group.setLimit(l.Memory + 2*l.Output + scratchBytes + groupSlack); err != nil {
 			return r, fmt.Errorf("memory limit: %w", err)
 		}
 		if w.kills, err = c.group.kills(); err != nil {
@@ -95,32 +91,33 @@ func (w *watch) send() error {
 func (w *watch) follow() (*done, error) {
 	wall, cpu, memory := w.start.Add(w.limits.Wall), w.start.Add(w.limits.CPU), w.start.Add(memoryInterval)
 	fds := []unix.PollFd{{Fd: int32(w.cell.control), Events: unix.POLLIN}, {Fd: int32(w.files.tail), Events: unix.POLLIN}}
+	watched := w.cell.group == nil
 	for {
 		until := wall
-		if w.pid != 0 && cpu.Before(until) {
+		if cpu.Before(until) {
 			until = cpu
 		}
-		if w.pid != 0 && w.cell.group == nil && memory.Before(until) {
+		if watched && memory.Before(until) {
 			until = memory
 		}
 		_, err := unix.Poll(fds, pollTimeout(until))
-		if err != nil && err != unix.EINTR {
+		if err == unix.EINTR {
+			continue
+		}
+		if err != nil {
 			return nil, fmt.Errorf("poll: %w", err)
 		}
-		if fds[1].Revents != 0 && err == nil {
+		if fds[1].Revents != 0 {
 			w.stderr.drain(w.files.tail)
 		}
-		if fds[0].Revents != 0 && err == nil {
-			d, err := w.listen()
-			if d != nil || err != nil || w.stopped != 0 {
-				return d, err
-			}
+		if fds[0].Revents != 0 {
+			return w.listen()
 		}
 		now := time.Now()
-		if w.pid != 0 && !now.Before(cpu) {
+		if !now.Before(cpu) {
 			cpu = w.checkCPU(now)
 		}
-		if w.pid != 0 && w.cell.group == nil && !now.Before(memory) {
+		if watched && !now.Before(memory) {
 			memory = w.checkMemory(now)
 		}
 		if !now.Before(wall) {
@@ -137,8 +134,7 @@ func (w *watch) follow() (*done, error) {
 	}
 }
 
-// listen takes one message. Until the program itself starts the messages of its process can be
-// trusted; after that it has lost the socket, and only the zygote speaks.
+// listen takes the zygote's report.
 func (w *watch) listen() (*done, error) {
 	m, err := w.cell.receive()
 	if errors.Is(err, errCellDied) && w.groupKilled() {
@@ -148,27 +144,28 @@ func (w *watch) listen() (*done, error) {
 	if err != nil {
 		return nil, err
 	}
-	switch m.kind {
-	case 'S':
-		w.started, w.pid = true, m.pid
-	case 'C':
-		w.compileErr = string(m.rest)
-	case 'D':
-		d, err := m.done()
-		w.stderr.drain(w.files.tail)
-		w.cell.spent = d.left
-		return &d, err
-	default:
-		return nil, fmt.Errorf("a cell failed: %s", m.rest)
+	if m.kind != 'D' {
+		return nil, fmt.Errorf("a cell said %q", m.kind)
 	}
-	return nil, nil
+	d, err := m.done()
+	w.stderr.drain(w.files.tail)
+	w.cell.spent = d.left
+	return &d, err
+}
+
+// test is the process of the test, which is the only child of its zygote, or 0 when it has ended.
+func (w *watch) test() int {
+	if w.pid == 0 {
+		w.pid = onlyChild(w.cell.pid)
+	}
+	return w.pid
 }
 
 // checkCPU stops a test that has used up its processor time, and says when to look again: not before
 // it can have, were it alone; with several threads it can be over by then, which the final count
 // tells.
 func (w *watch) checkCPU(now time.Time) time.Time {
-	w.cpu = max(w.cpu, processCPU(w.pid))
+	w.cpu = max(w.cpu, processCPU(w.test()))
 	if w.cpu > w.limits.CPU {
 		w.stopped = TLE
 	}
@@ -176,7 +173,7 @@ func (w *watch) checkCPU(now time.Time) time.Time {
 }
 
 func (w *watch) checkMemory(now time.Time) time.Time {
-	resident := residentMemory(w.pid)
+	resident := residentMemory(w.test())
 	w.peakMemory = max(w.peakMemory, resident)
 	if resident > w.limits.Memory {
 		w.stopped = MLE
@@ -187,11 +184,9 @@ func (w *watch) checkMemory(now time.Time) time.Time {
 // checkWall stops a test that has slept too long. The time that it was ready to run and others had
 // the processor is not its own.
 func (w *watch) checkWall(now time.Time) (time.Time, error) {
-	if w.pid != 0 {
-		w.checkCPU(now)
-	}
+	w.checkCPU(now)
 	since := now.Sub(w.start)
-	awake := since - waitedForProcessor(w.pid)
+	awake := since - waitedForProcessor(w.test())
 	if awake >= w.limits.Wall {
 		w.stopped = TLE
 	} else if since > busyFactor*w.limits.Wall {
@@ -219,6 +214,13 @@ func (w *watch) result(p Program, d *done) (r Result, err error) {
 	if r.Stdout, outSize, err = readMemoryFile(w.files.stdout, w.limits.Output); err != nil {
 		return r, fmt.Errorf("read the output: %w", err)
 	}
+	progress, _, err := readMemoryFile(w.files.progress, 2*stderrTail)
+	if err != nil {
+		return r, fmt.Errorf("read the progress: %w", err)
+	}
+	if problem, ok := bytes.CutPrefix(progress, []byte("X")); ok {
+		return r, fmt.Errorf("a cell could not prepare a test: %s", problem)
+	}
 	memory := w.stopped == MLE
 	if d != nil {
 		r.CPU, r.PeakMemory = d.cpu, d.peakMemory
@@ -228,9 +230,13 @@ func (w *watch) result(p Program, d *done) (r Result, err error) {
 			return r, errors.New("a test was killed from outside its cell")
 		}
 	}
+	r.Stderr = w.stderr.String()
 	switch {
-	case w.compileErr != "" || !w.started:
+	case string(progress) != "S":
 		r.Status = CE
+		if r.Stderr = "the program cannot be compiled within the limits"; len(progress) > 0 {
+			r.Stderr = string(progress[1:])
+		}
 	case outSize > w.limits.Output:
 		r.Status = OLE
 	case memory:
@@ -241,13 +247,6 @@ func (w *watch) result(p Program, d *done) (r Result, err error) {
 		r.Status = RTE
 	default:
 		r.Status = OK
-	}
-	r.Stderr = w.stderr.String()
-	if r.Status == CE {
-		r.Stderr = w.compileErr
-		if r.Stderr == "" {
-			r.Stderr = "the program cannot be compiled within the limits"
-		}
 	}
 	if p.Call != "" && r.Status == OK {
 		content, _, err := readMemoryFile(w.files.result, w.limits.Output)
@@ -264,46 +263,4 @@ func signalOf(w unix.WaitStatus) int {
 		return int(w.Signal())
 	}
 	return 0
-}
-
-// processCPU is the processor time of all threads of a process, to the nanosecond.
-func processCPU(pid int) time.Duration {
-	var t unix.Timespec
-	// The clock of another process is named by its id: the complement shifted by three, with 2 for the
-	// scheduler's own count.
-	if err := unix.ClockGettime(int32(^pid)<<3|2, &t); err != nil {
-		return 0
-	}
-	return time.Duration(t.Nano())
-}
-
-// residentMemory is what a process holds of physical memory, 0 when it has ended.
-func residentMemory(pid int) int64 {
-	fields := procFields(pid, "statm")
-	if len(fields) < 2 {
-		return 0
-	}
-	pages, _ := strconv.ParseInt(fields[1], 10, 64)
-	return pages * int64(os.Getpagesize())
-}
-
-// waitedForProcessor is how long the first thread of a process stood ready while others ran.
-func waitedForProcessor(pid int) time.Duration {
-	fields := procFields(pid, "schedstat")
-	if len(fields) < 2 {
-		return 0
-	}
-	ns, _ := strconv.ParseInt(fields[1], 10, 64)
-	return time.Duration(ns)
-}
-
-func procFields(pid int, file string) []string {
-	if pid == 0 {
-		return nil
-	}
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/%s", pid, file))
-	if err != nil {
-		return nil
-	}
-	return strings.Fields(string(text))
 }

@@ -15,9 +15,11 @@ import socket
 import struct
 
 CONTROL = 3
+RESULT = CONTROL  # in the child, which has closed the other
 
 # One request: processor seconds, size of a file, address space (0 for no limit). The descriptors
-# that come with it are the request, standard input, output and error, and for a call the result.
+# that come with it are the request, progress, standard input, output and error, and for a call the
+# result.
 REQUEST = struct.Struct("=qqq")
 # One answer: wait status, processor time in microseconds, peak memory in KiB, and whether something
 # is left behind, so that the cell must not be used again.
@@ -72,44 +74,37 @@ def limit(kind, value, extra=0):
     resource.setrlimit(kind, (value, value + extra))
 
 
-def say(kind, text=""):
-    os.write(CONTROL, kind + text.encode("utf-8", "replace")[-4000:])
-
-
 def test(request, fds):
-    """Runs in the child, from fork to exit."""
+    """Runs in the child, from fork to exit. How far it gets is written to a file of its own that is
+    closed before the program starts: the socket belongs to the zygote alone."""
+    os.close(CONTROL)
+    program, progress = fds[0], fds[1]
     try:
         if not CONFIG["alone"]:
             FILTER.die_with_parent()
         cpu, size, space = REQUEST.unpack(request)
-        for source, target in zip(fds[1:4], (0, 1, 2)):
-            os.dup2(source, target)
+        for target in (0, 1, 2):
+            os.dup2(fds[2 + target], target)
         limit(resource.RLIMIT_CPU, cpu, 1)
         limit(resource.RLIMIT_FSIZE, size)
         if space:
             limit(resource.RLIMIT_AS, space)
         FILTER.install()
-        source, call, args = read_request(fds[0])
-        if call:
-            os.dup2(fds[4], CONTROL + 1)
-        os.closerange(CONTROL + 1 + bool(call), 256)
-        gc.enable()
+        source, call, args = read_request(program)
     except BaseException as problem:
-        say(b"X", "prepare a test: %r" % problem)
+        os.write(progress, b"X" + repr(problem).encode())
         leave(255)
     try:
         code = compile(source, FILE_NAME, "exec", dont_inherit=True)
     except BaseException as problem:
-        say(b"C", compile_error(problem))
+        os.write(progress, b"C" + compile_error(problem).encode("utf-8", "replace"))
         leave(255)
-    say(b"S")
-    socket_object.detach()
+    os.write(progress, b"S")
     if call:
-        os.dup2(CONTROL + 1, CONTROL)
-        os.close(CONTROL + 1)
-    else:
-        os.close(CONTROL)
-    run(code, source, call, args, CONTROL)
+        os.dup2(fds[5], RESULT)
+    os.closerange(RESULT + bool(call), 256)
+    gc.enable()
+    run(code, source, call, args, RESULT)
 
 
 def scratch_state():
@@ -135,17 +130,16 @@ def sweep(clean):
 
 def serve():
     clean = scratch_state()
-    space = socket.CMSG_SPACE(5 * 4)
-    socket_object.send(b"R")
+    space = socket.CMSG_SPACE(6 * 4)
+    control.send(b"R")
     while True:
-        request, ancillary, _, _ = socket_object.recvmsg(REQUEST.size, space)
+        request, ancillary, _, _ = control.recvmsg(REQUEST.size, space)
         if not request:
             leave(0)
         fds = array.array("i", ancillary[0][2])
         pid = fork()
         if pid < 0:
-            say(b"X", "fork: %s" % os.strerror(ctypes.get_errno()))
-            leave(1)
+            raise OSError(ctypes.get_errno(), "fork")
         if pid == 0:
             try:
                 test(request, fds)
@@ -155,14 +149,14 @@ def serve():
             os.close(fd)
         _, status, usage = os.wait4(pid, 0)
         cpu = round((usage.ru_utime + usage.ru_stime) * 1e6)
-        socket_object.send(DONE.pack(b"D", status, cpu, usage.ru_maxrss, sweep(clean)))
+        control.send(DONE.pack(b"D", status, cpu, usage.ru_maxrss, sweep(clean)))
 
 
 threading.stack_size(64 << 20)  # the default would be that of the main thread, which is huge
 signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
 FILTER = Filter(base64.b64decode(CONFIG["filter"]), CONFIG["pids"])
 FILTER.not_dumpable()
-socket_object = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET, 0, fileno=CONTROL)
+control = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET, 0, fileno=CONTROL)
 gc.collect()
 gc.disable()
 gc.freeze()
