@@ -13,12 +13,12 @@ import (
 // the size limit of files is the limit of its output. All are new for every test, for even the flags
 // of a shared descriptor would be something that one test leaves to the next.
 type testFiles struct {
-	request, progress, stdin, stdout, stderr, result int // what goes into the cell; result is -1 for no call
-	tail                                             int // our end of stderr
+	request, stdin, stdout, stderr, result int // what goes into the cell; result is -1 for no call
+	tail                                   int // our end of stderr
 }
 
 func newTestFiles(p Program, in Input) (f *testFiles, err error) {
-	f = &testFiles{-1, -1, -1, -1, -1, -1, -1}
+	f = &testFiles{-1, -1, -1, -1, -1, -1}
 	defer func() {
 		if err != nil {
 			f.close()
@@ -26,9 +26,6 @@ func newTestFiles(p Program, in Input) (f *testFiles, err error) {
 		}
 	}()
 	if f.request, err = memoryFile("request", encodeRequest(p, in)); err != nil {
-		return
-	}
-	if f.progress, err = memoryFile("progress", nil); err != nil {
 		return
 	}
 	if f.stdin, err = memoryFile("stdin", in.Stdin); err != nil {
@@ -52,7 +49,7 @@ func newTestFiles(p Program, in Input) (f *testFiles, err error) {
 
 // given are the descriptors that go into the cell.
 func (f *testFiles) given() []int {
-	fds := []int{f.request, f.progress, f.stdin, f.stdout, f.stderr}
+	fds := []int{f.request, f.stdin, f.stdout, f.stderr}
 	if f.result >= 0 {
 		fds = append(fds, f.result)
 	}
@@ -60,7 +57,7 @@ func (f *testFiles) given() []int {
 }
 
 func (f *testFiles) close() {
-	for _, fd := range []int{f.request, f.progress, f.stdin, f.stdout, f.stderr, f.result, f.tail} {
+	for _, fd := range []int{f.request, f.stdin, f.stdout, f.stderr, f.result, f.tail} {
 		if fd >= 0 {
 			unix.Close(fd)
 		}
@@ -84,7 +81,7 @@ func memoryFile(name string, content []byte) (int, error) {
 	return fd, nil
 }
 
-// readMemoryFile reads the first limit bytes, and tells the size.
+// readMemoryFile reads at most limit bytes, and tells the size of the file.
 func readMemoryFile(fd int, limit int64) (content []byte, size int64, err error) {
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {

@@ -102,10 +102,9 @@ func (p *process) run(ctx context.Context, prog Program, in Input, l Limits) (r 
 	if err != nil {
 		return r, err
 	}
-	message, compiling := bytes.CutPrefix(progress, []byte("C"))
 	switch {
-	case compiling || len(progress) == 0:
-		r.Status, r.Stderr = CE, string(message)
+	case len(progress) == 0 || progress[0] == compileError:
+		r.Status, r.Stderr = CE, string(progress[min(1, len(progress)):])
 	case out.over:
 		r.Status = OLE
 	case r.CPU > l.CPU || slept:

@@ -51,7 +51,6 @@ def run(code, source, call, args, result):
         sys.modules["solution"] = MODULE
     sys.modules["__main__"] = MODULE
     sys.argv = [FILE_NAME]
-    random.seed(0)
     status = 0
     try:
         exec(code, MODULE.__dict__)
@@ -137,7 +136,7 @@ def finish(status):
     """Ends as the interpreter does: the other threads, what was registered for the exit, the
     buffers. Only the tearing down of modules is left out."""
     try:
-        if threading.active_count() > 1:
+        if len(threading._active) > 1:
             threading._shutdown()
         atexit._run_exitfuncs()
     except BaseException:
@@ -157,7 +156,7 @@ def digits(n):
 
 def read_parts(data):
     """The parts of a request: source, name of the function, and its arguments."""
-    parts, at = [], 0
+    parts, at = [], 1  # the first byte marks a request that nobody has read
     while at < len(data):
         n = int.from_bytes(data[at:at + 8], "little")
         parts.append(data[at + 8:at + 8 + n])
@@ -173,6 +172,7 @@ def compile_error(problem):
 sys.path[:] = [p for p in sys.path if p]  # the empty one is the current directory
 sys.setrecursionlimit(50000)
 digits(0)  # inputs may hold integers of any size
+random.seed(0)  # the same numbers in every run
 PREAMBLE, PRELOADED = preamble(CONFIG["preload"])
 # The module that the program will be. It is filled here, and not after a fork: to copy a dictionary
 # is to touch every object in it, and with it a page that has to be copied.

@@ -3,7 +3,6 @@
 package sandbox
 
 import (
-	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -214,12 +213,12 @@ func (w *watch) result(p Program, d *done) (r Result, err error) {
 	if r.Stdout, outSize, err = readMemoryFile(w.files.stdout, w.limits.Output); err != nil {
 		return r, fmt.Errorf("read the output: %w", err)
 	}
-	progress, _, err := readMemoryFile(w.files.progress, 2*stderrTail)
+	progress, _, err := readMemoryFile(w.files.request, 2*stderrTail)
 	if err != nil {
 		return r, fmt.Errorf("read the progress: %w", err)
 	}
-	if problem, ok := bytes.CutPrefix(progress, []byte("X")); ok {
-		return r, fmt.Errorf("a cell could not prepare a test: %s", problem)
+	if len(progress) > 0 && (progress[0] == unread || progress[0] == unprepared) {
+		return r, fmt.Errorf("a cell could not prepare a test: %.200q", progress)
 	}
 	memory := w.stopped == MLE
 	if d != nil {
@@ -232,7 +231,7 @@ func (w *watch) result(p Program, d *done) (r Result, err error) {
 	}
 	r.Stderr = w.stderr.String()
 	switch {
-	case string(progress) != "S":
+	case len(progress) == 0 || progress[0] == compileError:
 		r.Status = CE
 		if r.Stderr = "the program cannot be compiled within the limits"; len(progress) > 0 {
 			r.Stderr = string(progress[1:])

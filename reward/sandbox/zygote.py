@@ -18,56 +18,57 @@ CONTROL = 3
 RESULT = CONTROL  # in the child, which has closed the other
 
 # One request: processor seconds, size of a file, address space (0 for no limit). The descriptors
-# that come with it are the request, progress, standard input, output and error, and for a call the
-# result.
+# that come with it are the request, standard input, output and error, and for a call the result.
 REQUEST = struct.Struct("=qqq")
 # One answer: wait status, processor time in microseconds, peak memory in KiB, and whether something
 # is left behind, so that the cell must not be used again.
 DONE = struct.Struct("=cIqqB")
 
 
-class Filter:
-    """The system call filter of a test, installed through the C library that Python runs on."""
+# The C library that Python runs on, called with the interpreter lock held: there are no other threads.
+# A child pays for every page that it touches first, so what it calls is made ready here.
+LIBC = ctypes.PyDLL(None)
+fork = LIBC.fork  # Python's own prepares for threads, which makes a test take half as long again
 
-    class Program(ctypes.Structure):
-        _fields_ = [("length", ctypes.c_ushort), ("instructions", ctypes.c_void_p)]
 
-    def __init__(self, program, pids):
-        self.program = bytearray(program)
-        self.pids = pids
-        buffer = (ctypes.c_char * len(self.program)).from_buffer(self.program)
-        self.header = self.Program(len(self.program) // 8, ctypes.addressof(buffer))
-        self.buffer = buffer
-        self.prctl = ctypes.CDLL(None, use_errno=True).prctl
-        self.prctl.argtypes = [ctypes.c_int] + [ctypes.c_ulong] * 4
+def prctl(option, first, second=0):
+    """A call of prctl, ready to be made."""
+    arguments = ctypes.c_int(option), ctypes.c_ulong(first), ctypes.c_ulong(second), ctypes.c_ulong(0), ctypes.c_ulong(0)
 
-    def call(self, option, first, second=0):
-        if self.prctl(option, first, second, 0, 0) != 0:
-            raise OSError(ctypes.get_errno(), "prctl %d" % option)
+    def call():
+        if LIBC.prctl(*arguments) != 0:
+            raise OSError("prctl %d failed" % option)
+    return call
 
-    def not_dumpable(self):
-        self.call(4, 0)
 
-    def die_with_parent(self):
-        self.call(1, signal.SIGKILL)
+class Program(ctypes.Structure):
+    """A system call filter as the kernel takes it."""
+    _fields_ = [("length", ctypes.c_ushort), ("instructions", ctypes.c_void_p)]
 
-    def install(self):
-        for at in self.pids:
-            struct.pack_into("=I", self.program, at, os.getpid())
-        self.call(22, 2, ctypes.addressof(self.header))
+
+FILTER = bytearray(base64.b64decode(CONFIG["filter"]))
+FILTER_BYTES = (ctypes.c_char * len(FILTER)).from_buffer(FILTER)
+FILTER_PIDS = [ctypes.c_uint32.from_buffer(FILTER, at) for at in CONFIG["pids"]]
+PROGRAM = Program(len(FILTER) // 8, ctypes.addressof(FILTER_BYTES))
+set_filter = prctl(22, 2, ctypes.addressof(PROGRAM))
+not_dumpable = prctl(4, 0)
+die_with_parent = prctl(1, signal.SIGKILL)
+
+
+def install_filter():
+    pid = os.getpid()
+    for place in FILTER_PIDS:
+        place.value = pid
+    set_filter()
 
 
 def read_request(fd):
+    """Takes the request out of its file, which from then on tells how far the test has come."""
     data, size = b"", os.fstat(fd).st_size
     while len(data) < size:
         data += os.pread(fd, size - len(data), len(data))
+    os.ftruncate(fd, 0)
     return read_parts(data)
-
-
-# fork of the C library, with the interpreter lock held. That of Python prepares for threads which here
-# do not exist, and touches so many pages by it that a test takes half as long again.
-fork = ctypes.PyDLL(None, use_errno=True).fork
-fork.argtypes = []
 
 
 def limit(kind, value, extra=0):
@@ -75,33 +76,32 @@ def limit(kind, value, extra=0):
 
 
 def test(request, fds):
-    """Runs in the child, from fork to exit. How far it gets is written to a file of its own that is
-    closed before the program starts: the socket belongs to the zygote alone."""
+    """Runs in the child, from fork to exit. How far it gets is written to the file of the request,
+    which is closed before the program starts; the socket belongs to the zygote alone."""
     os.close(CONTROL)
-    program, progress = fds[0], fds[1]
     try:
         if not CONFIG["alone"]:
-            FILTER.die_with_parent()
+            die_with_parent()
         cpu, size, space = REQUEST.unpack(request)
         for target in (0, 1, 2):
-            os.dup2(fds[2 + target], target)
+            os.dup2(fds[1 + target], target)
         limit(resource.RLIMIT_CPU, cpu, 1)
         limit(resource.RLIMIT_FSIZE, size)
         if space:
             limit(resource.RLIMIT_AS, space)
-        FILTER.install()
-        source, call, args = read_request(program)
+        install_filter()
+        source, call, args = read_request(fds[0])
     except BaseException as problem:
-        os.write(progress, b"X" + repr(problem).encode())
+        os.pwrite(fds[0], b"X" + repr(problem).encode(), 0)
         leave(255)
     try:
         code = compile(source, FILE_NAME, "exec", dont_inherit=True)
     except BaseException as problem:
-        os.write(progress, b"C" + compile_error(problem).encode("utf-8", "replace"))
+        os.pwrite(fds[0], b"C" + compile_error(problem).encode("utf-8", "replace"), 0)
         leave(255)
-    os.write(progress, b"S")
+    os.pwrite(fds[0], b"S", 0)
     if call:
-        os.dup2(fds[5], RESULT)
+        os.dup2(fds[4], RESULT)
     os.closerange(RESULT + bool(call), 256)
     gc.enable()
     run(code, source, call, args, RESULT)
@@ -130,7 +130,7 @@ def sweep(clean):
 
 def serve():
     clean = scratch_state()
-    space = socket.CMSG_SPACE(6 * 4)
+    space = socket.CMSG_SPACE(5 * 4)
     control.send(b"R")
     while True:
         request, ancillary, _, _ = control.recvmsg(REQUEST.size, space)
@@ -139,7 +139,7 @@ def serve():
         fds = array.array("i", ancillary[0][2])
         pid = fork()
         if pid < 0:
-            raise OSError(ctypes.get_errno(), "fork")
+            raise OSError("fork failed")
         if pid == 0:
             try:
                 test(request, fds)
@@ -154,8 +154,7 @@ def serve():
 
 threading.stack_size(64 << 20)  # the default would be that of the main thread, which is huge
 signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
-FILTER = Filter(base64.b64decode(CONFIG["filter"]), CONFIG["pids"])
-FILTER.not_dumpable()
+not_dumpable()
 control = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET, 0, fileno=CONTROL)
 gc.collect()
 gc.disable()
