@@ -5,7 +5,7 @@ package jail
 import (
 	"fmt"
 	"os"
-	"path/filepath"
+	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -47,7 +47,7 @@ func newRoot(c *Config, uid int) error {
 		}
 	}
 	for _, link := range c.Links {
-		if err := os.MkdirAll(filepath.Dir(link[0][1:]), 0o755); err != nil {
+		if err := makeParent(link[0][1:]); err != nil {
 			return err
 		}
 		if err := os.Symlink(link[1], link[0][1:]); err != nil {
@@ -109,7 +109,7 @@ func pickUp(path string, attributes uint64) (tree, error) {
 // put attaches the tree at its old path, below the current directory.
 func (t tree) put() error {
 	at := t.path[1:]
-	if err := os.MkdirAll(filepath.Dir(at), 0o755); err != nil {
+	if err := makeParent(at); err != nil {
 		return err
 	}
 	if t.dir {
@@ -127,4 +127,12 @@ func (t tree) put() error {
 		return fmt.Errorf("move_mount %s: %w", t.path, err)
 	}
 	return unix.Close(t.fd)
+}
+
+// makeParent makes the directory that a path will be in.
+func makeParent(path string) error {
+	if i := strings.LastIndexByte(path, '/'); i > 0 {
+		return os.MkdirAll(path[:i], 0o755)
+	}
+	return nil
 }
