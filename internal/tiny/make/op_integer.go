@@ -1,5 +1,7 @@
 package main
 
+import "fmt"
+
 // integerOps compute with one integer. Inputs are positive.
 var integerOps = []op{
 	{name: "plus", out: integer, says: list("{v} plus {k}", "the sum of {v} and {k}"),
@@ -49,10 +51,10 @@ var integerOps = []op{
 		eval: on(func(e env, n int) any { return e.k * (n / e.k) * (n/e.k + 1) / 2 })},
 	{name: "digit-sum", out: integer, says: list("the sum of the digits of {v}", "the digit sum of {v}"),
 		code: "sum(int(c) for c in str({v}))", wrong: list("sum(str({v}))", "sum(int(c) for c in {v})"),
-		eval: on(func(_ env, n int) any { return n/10 + n%10 })},
+		eval: on(func(_ env, n int) any { return n/100 + n/10%10 + n%10 })},
 	{name: "digits", out: integer, says: list("the number of digits of {v}", "how many digits {v} has"),
 		code: "len(str({v}))", wrong: list("len({v})", "str({v})"),
-		eval: on(func(_ env, n int) any { return 1 + min(1, n/10) })},
+		eval: on(func(_ env, n int) any { return len(fmt.Sprint(n)) })},
 	{name: "last-digit", out: integer, says: list("the last digit of {v}", "the units digit of {v}"),
 		code: "{v} % 10", wrong: list("{v} // 10", "str({v})[0]"),
 		eval: on(func(_ env, n int) any { return n % 10 })},

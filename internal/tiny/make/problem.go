@@ -18,12 +18,13 @@ type family struct {
 
 func (f family) String() string { return f.op.name + "/" + f.output.name }
 
-// families are all of them, in the order of the tables.
-func families() (all []family) {
-	for _, o := range ops {
+// byOp are all families, those of one op together, in the order of the tables.
+func byOp() [][]family {
+	all := make([][]family, len(ops))
+	for i, o := range ops {
 		for _, out := range outputs {
 			if slices.Contains(out.of, o.out) {
-				all = append(all, family{o, out})
+				all[i] = append(all[i], family{o, out})
 			}
 		}
 	}
@@ -160,12 +161,7 @@ const (
 
 // split holds back families: of each op at most one, and never the only one.
 func split(rng *rand.Rand) (train, heldOut []family) {
-	byOp := map[string][]family{}
-	for _, f := range families() {
-		byOp[f.op.name] = append(byOp[f.op.name], f)
-	}
-	for _, o := range ops {
-		of := byOp[o.name]
+	for _, of := range byOp() {
 		back := -1
 		if len(of) > 1 && rng.IntN(100) < heldOutFamilyPercent*len(of) {
 			back = rng.IntN(len(of))
