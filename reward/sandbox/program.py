@@ -4,6 +4,8 @@ Nothing here decides whether an answer is right, and nothing here is a secret: t
 and change all of it, and gains no more by that than by printing something else.
 """
 import atexit
+import gc
+import io
 import json
 import linecache
 import os
@@ -16,6 +18,7 @@ import types
 
 FILE_NAME = "solution.py"
 leave = os._exit  # programs replace the one in os
+IO_BASE = io.IOBase.__mro__[1]  # what all streams derive from, without the questions of an abstract class
 
 
 def preamble(preload):
@@ -133,15 +136,15 @@ def complain(source):
 
 
 def finish(status):
-    """Ends as the interpreter does: the other threads, what was registered for the exit, the
-    buffers. Only the tearing down of modules is left out."""
+    """Ends as the interpreter does: the other threads, what was registered for the exit, the buffers
+    of every file that the program has left open. Only the tearing down of modules is left out."""
     try:
         if len(threading._active) > 1:
             threading._shutdown()
         atexit._run_exitfuncs()
     except BaseException:
         pass
-    for stream in (sys.stdout, sys.stderr):
+    for stream in [sys.stdout, sys.stderr] + [o for o in gc.get_objects() if issubclass(type(o), IO_BASE)]:
         try:
             stream.flush()
         except BaseException:

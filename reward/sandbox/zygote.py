@@ -8,7 +8,6 @@ one and the same module. Standard library only, Python 3.8 or later.
 import array
 import base64
 import ctypes
-import gc
 import resource
 import signal
 import socket
