@@ -37,7 +37,7 @@ bench: ## the hot paths beside the limits of this machine
 	$(GO) run ./cmd/grpo bench gemm
 	$(GO) run ./cmd/grpo bench train
 
-tiny-model: ## the model and the problems of the default run, anew: ten minutes
+tiny-model: ## the model and the problems of the default run, anew: some minutes
 	$(GO) run ./internal/tiny/make
 
 fmt: ## gofmt

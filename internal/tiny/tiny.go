@@ -1,4 +1,4 @@
-// Package tiny carries a small world inside the program: a language model of two million parameters
+// Package tiny carries a small world inside the program: a language model of 1.7 million parameters
 // and several hundred programming problems that it can learn to solve on a processor within minutes.
 // Command make, beside it, made both. It knows nothing of training.
 package tiny

@@ -205,5 +205,7 @@ func problems(train, heldOut []family, rng *rand.Rand) (trainSet, heldOutSet []d
 	for _, i := range rng.Perm(len(train))[:instancesHeldOut] {
 		heldOutSet = add(heldOutSet, train[i])
 	}
+	// Whoever evaluates on the first so many should have some of everything.
+	rng.Shuffle(len(heldOutSet), func(i, j int) { heldOutSet[i], heldOutSet[j] = heldOutSet[j], heldOutSet[i] })
 	return trainSet, heldOutSet, taken
 }
