@@ -29,7 +29,7 @@ const (
 
 var shapeOfModel = model.Config{
 	Architecture: "Qwen3ForCausalLM", Vocab: vocabulary, Hidden: 192, Intermediate: 512, Layers: 4,
-	Heads: kernels.Heads{Q: 6, KV: 2, Dim: 32}, Eps: 1e-6, RopeTheta: 1e4, MaxPositions: 512, TiedHead: true,
+	Heads: kernels.Heads{Q: 6, KV: 2, Dim: 32}, Eps: 1e-6, RopeTheta: 1e4, MaxPositions: 2048, TiedHead: true,
 }
 
 var adam = optim.Config{Beta1: 0.9, Beta2: 0.95, Eps: 1e-8, WeightDecay: 0.05, ClipNorm: 1}
