@@ -68,18 +68,41 @@ func processCPU(pid int) time.Duration {
 
 // residentMemory is what a process holds of physical memory.
 func residentMemory(pid int) int64 {
-	pages := procField(pid, "statm", 1)
-	return pages * int64(os.Getpagesize())
+	return procField(fmt.Sprintf("/proc/%d/statm", pid), 1) * int64(os.Getpagesize())
 }
 
-// waitedForProcessor is how long the first thread of a process stood ready while others ran.
-func waitedForProcessor(pid int) time.Duration { return time.Duration(procField(pid, "schedstat", 1)) }
+// threads is what the threads of a process are doing.
+type threads struct {
+	alive bool
+	// runnable means that one of them runs, or would if it were given a processor.
+	runnable bool
+	// waited is how long one of them stood ready while others ran: the one that waited most. The kernel
+	// adds a wait when it is over.
+	waited time.Duration
+}
 
-func procField(pid int, file string, i int) int64 {
+func lookAtThreads(pid int) (t threads) {
 	if pid == 0 {
-		return 0
+		return t
 	}
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/%s", pid, file))
+	tasks, _ := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
+	for _, task := range tasks {
+		dir := fmt.Sprintf("/proc/%d/task/%s/", pid, task.Name())
+		stat, err := os.ReadFile(dir + "stat")
+		after := stat[bytes.LastIndexByte(stat, ')')+1:] // " state parent ..."
+		if err != nil || len(after) < 2 || after[1] == 'Z' || after[1] == 'X' {
+			continue
+		}
+		t.alive = true
+		t.runnable = t.runnable || after[1] == 'R'
+		t.waited = max(t.waited, time.Duration(procField(dir+"schedstat", 1)))
+	}
+	return t
+}
+
+// procField is a number in a file of numbers.
+func procField(path string, i int) int64 {
+	text, err := os.ReadFile(path)
 	if err != nil {
 		return 0
 	}

@@ -180,17 +180,18 @@ func (w *watch) checkMemory(now time.Time) time.Time {
 	return now.Add(memoryInterval)
 }
 
-// checkWall stops a test that has slept too long. The time that it was ready to run and others had
-// the processor is not its own.
+// checkWall stops a test that has slept too long. The time that it was ready to run while others had
+// the processor is not its own, and neither is the time before its process was made or after it ended.
 func (w *watch) checkWall(now time.Time) (time.Time, error) {
 	w.checkCPU(now)
-	since := now.Sub(w.start)
-	awake := since - waitedForProcessor(w.test())
-	if awake >= w.limits.Wall {
+	since, t := now.Sub(w.start), lookAtThreads(w.test())
+	awake := since - t.waited
+	switch late := since > busyFactor*w.limits.Wall; {
+	case late && (!t.alive || 2*t.waited > since):
+		return now, fmt.Errorf("the machine is too busy: a run of at most %v is not over after %v, and got no processor for most of it",
+			w.limits.Wall, since)
+	case late, t.alive && !t.runnable && awake >= w.limits.Wall:
 		w.stopped = TLE
-	} else if since > busyFactor*w.limits.Wall {
-		return now, fmt.Errorf("the machine is too busy: a run of at most %v was ready to go on for %v and got no processor",
-			w.limits.Wall, since-awake)
 	}
 	return now.Add(max(w.limits.Wall-awake, 5*time.Millisecond)), nil
 }

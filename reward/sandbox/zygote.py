@@ -23,7 +23,6 @@ REQUEST = struct.Struct("=qqq")
 # is left behind, so that the cell must not be used again.
 DONE = struct.Struct("=cIqqB")
 
-
 # The C library that Python runs on, called with the interpreter lock held: there are no other threads.
 # A child pays for every page that it touches first, so what it calls is made ready here.
 LIBC = ctypes.PyDLL(None)
