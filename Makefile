@@ -2,7 +2,7 @@
 
 GO ?= go
 .DEFAULT_GOAL := help
-.PHONY: help build test race fuzz bench fmt check tiny-model
+.PHONY: help build test race fuzz bench fmt check tiny-model smoke
 
 help: ## this list
 	@echo "Targets"
@@ -26,6 +26,9 @@ build: ## the command, as bin/grpo
 
 test: ## all tests
 	$(GO) test ./...
+
+smoke: ## a minute of training: held-out problems must be solved more often
+	GRPO_SMOKE=1 $(GO) test -count=1 -v -run TestSmoke ./cmd/grpo
 
 race: ## the race detector, on the packages without C
 	$(GO) test -race $$($(GO) list -f '{{if not .CgoFiles}}{{.ImportPath}}{{end}}' ./data/... ./lora/... ./optim/... ./configs/... ./internal/... ./reward ./reward/fusion ./kernels)

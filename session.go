@@ -34,11 +34,11 @@ type Session struct {
 
 // Init opens the model, the data, the sandbox and the sampler that a configuration names, on a
 // backend that the caller closes after Finish. Nothing is trained or recorded yet.
-func Init(ctx context.Context, cfg *configs.Config, b kernels.Backend, w Watcher) (s *Session, err error) {
+func Init(ctx context.Context, cfg *configs.Config, b kernels.Backend, w Watcher) (_ *Session, err error) {
 	if err := refuseWhatIsMissing(cfg); err != nil {
 		return nil, err
 	}
-	s = &Session{Config: cfg, backend: b, Trainer: &Trainer{}}
+	s := &Session{Config: cfg, backend: b, Trainer: &Trainer{}}
 	s.Watcher = w
 	defer func() {
 		if err != nil {

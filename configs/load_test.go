@@ -26,7 +26,7 @@ func TestLayers(t *testing.T) {
 	want := Defaults()
 	require.Equal(t, want.Temperature, c.Temperature)             // of the defaults
 	require.Equal(t, "tiny", c.Model)                             // of the preset below the preset
-	require.Equal(t, 8, c.MaxSteps)                               // of the preset
+	require.Equal(t, 15, c.MaxSteps)                              // of the preset
 	require.Equal(t, 4, c.LoRARank)                               // of the file
 	require.Equal(t, 1e-3, c.LearningRate)                        // of the words
 	require.Equal(t, []string{"q_proj", "v_proj"}, c.LoRATargets) //
