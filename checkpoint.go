@@ -1,6 +1,7 @@
 package grpo
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -58,7 +59,7 @@ func (t *Trainer) save() error {
 	if err := t.record.sync(); err != nil {
 		return err
 	}
-	dir := filepath.Join(t.record.Dir, checkpointsDir, fmt.Sprintf("step_%06d", t.step))
+	dir := filepath.Join(t.record.Dir, checkpointsDir, stepName(t.step))
 	if _, err := os.Stat(filepath.Join(dir, stateFile)); err == nil {
 		return nil
 	}
@@ -237,7 +238,7 @@ func restorePolicy(p *model.Policy, dir string) error {
 	return p.SetAdapter(a)
 }
 
-// retain removes old checkpoints: the last KeepLast stay.
+// retain removes old checkpoints: the last KeepLast stay, and those of the KeepBest evaluations.
 func (t *Trainer) retain() error {
 	if t.KeepLast < 1 {
 		return nil
@@ -246,10 +247,43 @@ func (t *Trainer) retain() error {
 	if err != nil {
 		return err
 	}
+	best, err := t.record.bestSteps(t.KeepBest)
+	if err != nil {
+		return err
+	}
 	for _, dir := range all[min(t.KeepLast, len(all)):] {
+		if slices.ContainsFunc(best, func(step int) bool { return filepath.Base(dir) == stepName(step) }) {
+			continue
+		}
 		if err := os.RemoveAll(dir); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+func stepName(step int) string { return fmt.Sprintf("step_%06d", step) }
+
+// bestSteps are the n evaluated steps with the best greedy pass@1, the earlier of equals first.
+func (r *Record) bestSteps(n int) ([]int, error) {
+	text, err := os.ReadFile(filepath.Join(r.Dir, metricsFile))
+	if err != nil {
+		return nil, err
+	}
+	var all []Evaluation
+	for line := range strings.Lines(string(text)) {
+		var l struct {
+			Kind string
+			Evaluation
+		}
+		if json.Unmarshal([]byte(line), &l) == nil && l.Kind == evaluationKind {
+			all = append(all, l.Evaluation)
+		}
+	}
+	slices.SortStableFunc(all, func(a, b Evaluation) int { return cmp.Compare(b.Greedy, a.Greedy) })
+	var steps []int
+	for _, e := range all[:min(n, len(all))] {
+		steps = append(steps, e.Step)
+	}
+	return steps, nil
 }

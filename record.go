@@ -108,11 +108,14 @@ func (r *Record) step(m Metrics, t Timing, advice []Advice) error {
 	return nil
 }
 
+// evaluationKind tells the lines of evaluations from those of steps.
+const evaluationKind = "evaluation"
+
 func (r *Record) evaluation(e Evaluation) error {
 	return r.line(metricsFile, struct {
 		Kind string `json:"kind"`
 		Evaluation
-	}{"evaluation", e})
+	}{evaluationKind, e})
 }
 
 // rolloutLine is one completion with what came of it.

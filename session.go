@@ -60,7 +60,7 @@ func refuseWhatIsMissing(cfg *configs.Config) error {
 		set bool
 	}{
 		{"train=full", cfg.Train == "full"}, {"pipeline=full", cfg.Pipeline == "full"}, {"init_from", cfg.InitFrom != ""},
-		{"cache_dataset", cfg.CacheDataset},
+		{"cache_dataset", cfg.CacheDataset}, {"resume=" + cfg.Resume, cfg.Resume != "auto" && cfg.Resume != "never"},
 	} {
 		if f.set {
 			return badinput.Errorf("%s: not supported by this version of the trainer; leave it at its default", f.key)
@@ -207,7 +207,7 @@ func (s *Session) setRules(context.Context) error {
 		Advantage:  AdvantageKind(cfg.Advantage),
 		Objective:  model.Objective{Loss: loss, Reduction: reduction, Temperature: float32(cfg.Temperature)},
 		Iterations: cfg.NumIterations, LearningRate: cfg.LearningRate, Schedule: schedule, ScoreWhenDone: cfg.Pipeline == "off",
-		MaxSteps: cfg.MaxSteps, SaveEvery: max(cfg.SaveEvery, 0), KeepLast: cfg.KeepLast, BaseModel: s.BaseModel, EvalEvery: cfg.EvalEvery,
+		MaxSteps: cfg.MaxSteps, SaveEvery: max(cfg.SaveEvery, 0), KeepLast: cfg.KeepLast, KeepBest: cfg.KeepBest, Deterministic: cfg.Deterministic, BaseModel: s.BaseModel, EvalEvery: cfg.EvalEvery,
 		Eval: EvalRules{Problems: cfg.EvalProblems, Samples: cfg.EvalSamples, K: cfg.EvalK, Temperature: float32(cfg.EvalTemperature), Sampling: eval},
 	}
 	if cfg.Refill {
@@ -275,6 +275,14 @@ func (s *Session) openJudge(ctx context.Context) (err error) {
 
 // Begin starts recording the run in its directory, or goes on from the last good checkpoint there.
 func (s *Session) Begin() error {
+	if s.Config.Resume == "never" {
+		if all, err := Checkpoints(s.Config.RunDir); err != nil || len(all) > 0 {
+			return errors.Join(err, badinput.Errorf("run_dir %s has %d checkpoints and resume=never; choose another run_dir, or resume=auto to go on", s.Config.RunDir, len(all)))
+		}
+	}
+	if s.Config.Deterministic && s.Judge.Backend().Kind == "fusion" {
+		return badinput.Errorf("deterministic: a sandbox on another machine may judge differently; set sandbox=local, or deterministic=false")
+	}
 	if err := s.writeManifest(); err != nil {
 		return err
 	}

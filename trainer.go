@@ -32,9 +32,12 @@ type Rules struct {
 	MaxSteps  int // −1: until interrupted
 	SaveEvery int // 0: at the end only
 	KeepLast  int // checkpoints; 0: all
-	BaseModel string
-	EvalEvery int // −1: never
-	Eval      EvalRules
+	KeepBest  int // checkpoints of the best evaluations, which stay besides
+	// Deterministic ends a run whose sampler and trainer disagree.
+	Deterministic bool
+	BaseModel     string
+	EvalEvery     int // −1: never
+	Eval          EvalRules
 }
 
 // Parts are what a trainer works with.
@@ -169,6 +172,9 @@ func (t *Trainer) update(ctx context.Context, datums []model.Datum, m *Metrics) 
 		t.Watcher.Advance(len(datums))
 		if i == 0 {
 			m.OnPolicy = stats.MaxDiff
+			if t.Deterministic && m.OnPolicy != 0 {
+				return fmt.Errorf("sampler and trainer disagree by %g about a log-probability: they do not run the same policy", m.OnPolicy)
+			}
 		}
 		u, err := t.Adam.Step(m.LearningRate)
 		var bad *optim.NonFiniteError

@@ -221,6 +221,29 @@ func TestADamagedCheckpointIsNamedAndTheOneBeforeUsed(t *testing.T) {
 	require.ErrorContains(t, damaged[0], "step_000004: optimizer.safetensors is damaged")
 }
 
+func TestTheLastAndTheBestCheckpointsStay(t *testing.T) {
+	dir := t.TempDir()
+	tr, q := setup{dir: dir, steps: 10, change: func(tr *Trainer) { tr.KeepLast, tr.KeepBest, tr.EvalEvery = 2, 1, 2 }}.trainer(t)
+	require.NoError(t, tr.Run(t.Context()))
+	best := q.evals[0]
+	for _, e := range q.evals {
+		if e.Greedy > best.Greedy {
+			best = e
+		}
+	}
+	all, err := Checkpoints(dir)
+	require.NoError(t, err)
+	var names []string
+	for _, c := range all {
+		names = append(names, filepath.Base(c))
+	}
+	require.Subset(t, names, []string{"step_000010", "step_000008"})
+	if best.Step > 0 {
+		require.Contains(t, names, stepName(best.Step))
+	}
+	require.LessOrEqual(t, len(names), 3)
+}
+
 func TestWhatTheMachineFailedToScoreIsLeftOut(t *testing.T) {
 	n := 0
 	tr, q := setup{steps: 1, change: func(tr *Trainer) {
