@@ -19,7 +19,9 @@ import (
 func newBenchSandboxCmd() *cobra.Command {
 	var b benchSandbox
 	cmd := &cobra.Command{
-		Use:   "sandbox [--runs N] [--completions N] [--tests N]",
+		Use: "sandbox [--runs N] [--completions N] [--tests N]",
+		Example: `  grpo bench sandbox
+  grpo bench sandbox --completions 64 --tests 10`,
 		Short: "Runs of programs per second, beside the plain start of the interpreter",
 		Long: `Measures trivial programs in warm cells, one at a time and on all slots, and the judging of a whole step:
 completions that are all different, each with many tests. The plain start of the same interpreter,

@@ -87,10 +87,11 @@ func progress(w io.Writer) func(name string, done, total int64) {
 func newFetchCmd() *cobra.Command {
 	var flags dataFlags
 	cmd := &cobra.Command{
-		Use:   "fetch SOURCE",
-		Short: "Download a data set of the Hub, and say where its files lie",
-		Long:  "Downloads what is not in the cache yet. A download that was broken off goes on where it stopped.",
-		Args:  badArgs(cobra.ExactArgs(1)),
+		Use:     "fetch SOURCE",
+		Example: `  grpo data fetch agentica-org/DeepCoder-Preview-Dataset`,
+		Short:   "Download a data set of the Hub, and say where its files lie",
+		Long:    "Downloads what is not in the cache yet. A download that was broken off goes on where it stopped.",
+		Args:    badArgs(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			opt, err := flags.options(cmd)
 			if err != nil {
@@ -113,8 +114,9 @@ func newFetchCmd() *cobra.Command {
 func newFingerprintCmd() *cobra.Command {
 	var flags dataFlags
 	cmd := &cobra.Command{
-		Use:   "fingerprint SOURCE",
-		Short: "Print the SHA-256 of a data set in normal form, and of each of its files",
+		Use:     "fingerprint SOURCE",
+		Example: `  grpo data fingerprint problems.jsonl`,
+		Short:   "Print the SHA-256 of a data set in normal form, and of each of its files",
 		Long: `The first line is the fingerprint of the set, for expected_dataset_hash: the SHA-256 of what
 'grpo data convert' writes. It does not depend on the format of the files.`,
 		Args: badArgs(cobra.ExactArgs(1)),
@@ -135,10 +137,11 @@ func newConvertCmd() *cobra.Command {
 	var flags dataFlags
 	var path string
 	cmd := &cobra.Command{
-		Use:   "convert SOURCE [--out FILE]",
-		Short: "Write a data set in normal form: JSON Lines, one problem with its tests on each",
-		Long:  "Rows that fit no known shape are left out and counted; 'grpo data inspect' lists them.",
-		Args:  badArgs(cobra.ExactArgs(1)),
+		Use:     "convert SOURCE [--out FILE]",
+		Example: `  grpo data convert problems.parquet --out problems.jsonl`,
+		Short:   "Write a data set in normal form: JSON Lines, one problem with its tests on each",
+		Long:    "Rows that fit no known shape are left out and counted; 'grpo data inspect' lists them.",
+		Args:    badArgs(cobra.ExactArgs(1)),
 		RunE: withSet(&flags, false, func(cmd *cobra.Command, set *dataset.Set, _ string) error {
 			var err error
 			if fill := func(w io.Writer) error { return set.WriteNormal(cmd.Context(), w) }; path == "" {
@@ -180,9 +183,10 @@ func newInspectCmd() *cobra.Command {
 	var template, example string
 	var all, asJSON bool
 	cmd := &cobra.Command{
-		Use:   "inspect SOURCE",
-		Short: "Count a data set by source and kind, list what was refused, show one prompt",
-		Args:  badArgs(cobra.ExactArgs(1)),
+		Use:     "inspect SOURCE",
+		Example: `  grpo data inspect problems.jsonl`,
+		Short:   "Count a data set by source and kind, list what was refused, show one prompt",
+		Args:    badArgs(cobra.ExactArgs(1)),
 		RunE: withSet(&flags, true, func(cmd *cobra.Command, set *dataset.Set, source string) error {
 			if asJSON {
 				return writeSummaryJSON(cmd.OutOrStdout(), set)

@@ -26,7 +26,9 @@ func newDoctorCmd() *cobra.Command {
 	var flags sandboxFlags
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use:   "doctor",
+		Use: "doctor",
+		Example: `  grpo doctor
+  grpo doctor --json`,
 		Short: "Tell what this machine has, what it lacks, and what to do about it",
 		Long: `Builds a sandbox and attacks it: each claim stands beside the result of an attack that was made just now,
 and what is not protected stands below. Then the interpreter, processors, memory, GPU and disk.

@@ -70,7 +70,10 @@ func noteStart(cmd *cobra.Command, started *bool) {
 func newRoot() *cobra.Command {
 	var train trainFlags
 	root := &cobra.Command{
-		Use:           "grpo [key=value …]",
+		Use: "grpo [key=value …]",
+		Example: `  grpo
+  grpo --preset tiny_smoke seed=7
+  grpo --config-file my.yaml learning_rate=1e-4 --dry-run`,
 		Short:         "Train code-writing language models with GRPO on one machine",
 		SilenceUsage:  true,
 		SilenceErrors: true,
