@@ -30,8 +30,8 @@ test: ## all tests
 smoke: ## a minute of training: held-out problems must be solved more often
 	GRPO_SMOKE=1 $(GO) test -count=1 -v -run TestSmoke ./cmd/grpo
 
-race: ## the race detector, on the packages without C
-	$(GO) test -race $$($(GO) list -f '{{if not .CgoFiles}}{{.ImportPath}}{{end}}' ./data/... ./lora/... ./optim/... ./configs/... ./internal/... ./reward ./reward/fusion ./kernels)
+race: ## the race detector, on the packages without C and the trainer
+	$(GO) test -race $$($(GO) list -f '{{if not .CgoFiles}}{{.ImportPath}}{{end}}' ./data/... ./lora/... ./optim/... ./configs/... ./internal/... ./reward ./reward/fusion ./kernels) .
 
 fuzz: ## every fuzz target for FUZZTIME (10s) each
 	./.ci/fuzz $(or $(FUZZTIME),10s)

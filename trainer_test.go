@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -251,10 +252,10 @@ func TestTheLastAndTheBestCheckpointsStay(t *testing.T) {
 }
 
 func TestWhatTheMachineFailedToScoreIsLeftOut(t *testing.T) {
-	n := 0
+	var n atomic.Int32 // completions are graded side by side
 	tr, q := setup{steps: 1, change: func(tr *Trainer) {
 		tr.EvalEvery, tr.ScoreWhenDone = -1, true
-		tr.Grader = vowels{broken: func(c reward.Completion) bool { n++; return n == 1 }}
+		tr.Grader = vowels{broken: func(c reward.Completion) bool { return n.Add(1) == 1 }}
 	}}.trainer(t)
 	m, _, err := tr.Step(t.Context())
 	require.NoError(t, err)
