@@ -102,16 +102,6 @@ func (p *Policy) Slabs() (params, grads kernels.Buffer, locate func(int) string)
 	return p.weights.Params, p.weights.Grads, p.weights.locate
 }
 
-// SetAdapter gives the attached adapter other values; decoders and optimizers that use it go on.
-func (p *Policy) SetAdapter(a *lora.Adapter) error {
-	if p.adapter == nil || a.Len() != p.adapter.Len() || !slices.Equal(a.Entries(), p.adapter.Entries()) || a.Scale() != p.adapter.Scale() {
-		return badinput.Errorf("the adapter does not have the rank, scale and targets of the one in use")
-	}
-	p.b.Upload(p.adapter.Params, a.Values)
-	p.adapter.Publish(p.b)
-	return p.b.Sync()
-}
-
 // Adapter copies the adapter's parameters to the host.
 func (p *Policy) Adapter() (*lora.Adapter, error) {
 	host := lora.New(p.adapter.Layout)
@@ -124,9 +114,14 @@ func (p *Policy) Gradients() (*lora.Adapter, error) {
 	return host, p.b.Download(host.Values, p.adapter.Grads)
 }
 
-// AdapterHash names the adapter that programs and decoders read, after checking that it is the one that
-// the optimizer has: the SHA-256 of its numbers.
-func (p *Policy) AdapterHash() (string, error) { return p.adapter.verify(p.b) }
+// Hash names the parameters that programs and decoders read, after checking that they are those that the
+// optimizer has: the SHA-256 of their numbers.
+func (p *Policy) Hash() (string, error) {
+	if p.adapter == nil {
+		return p.weights.verify(p.b)
+	}
+	return p.adapter.verify(p.b)
+}
 
 // Publish makes parameters that an optimizer has changed the ones that every later program reads.
 func (p *Policy) Publish() {
@@ -268,11 +263,15 @@ func (p *Policy) WeightCount() int {
 }
 
 func (p *Policy) TrainableCount() int {
-	n := 0
-	if p.adapter != nil {
-		for _, e := range p.adapter.Entries() {
-			n += e.Len()
+	if p.adapter == nil {
+		if p.weights.Params == nil {
+			return 0
 		}
+		return p.WeightCount()
+	}
+	n := 0
+	for _, e := range p.adapter.Entries() {
+		n += e.Len()
 	}
 	return n
 }

@@ -15,7 +15,7 @@ func TestAnUnpublishedAdapterIsFound(t *testing.T) {
 			p := openGolden(t, b, name, "adapter", Options{})
 			host, err := p.Adapter()
 			require.NoError(t, err)
-			hash, err := p.AdapterHash()
+			hash, err := p.Hash()
 			require.NoError(t, err)
 			require.Equal(t, host.Hash(), hash)
 
@@ -23,10 +23,10 @@ func TestAnUnpublishedAdapterIsFound(t *testing.T) {
 				host.Values[e.Offset+e.Len()-1]++
 				params, _, _ := p.Slabs()
 				b.Upload(params, host.Values)
-				_, err = p.AdapterHash()
+				_, err = p.Hash()
 				require.ErrorContains(t, err, e.Name)
 				p.Publish()
-				_, err = p.AdapterHash()
+				_, err = p.Hash()
 				require.NoError(t, err)
 			}
 		}

@@ -6,11 +6,13 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/seed-7879b91d/grpo/internal/atomicfile"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/tensorfile"
 	"github.com/seed-7879b91d/grpo/kernels"
+	"github.com/seed-7879b91d/grpo/lora"
 )
 
 // Save writes what was trained to dir: a PEFT adapter, or a model in f32 with the configuration and
@@ -27,6 +29,37 @@ func (p *Policy) Save(dir, base string) error {
 		return err
 	}
 	return copyCompanions(dir, base)
+}
+
+// Restore gives the parameters the values that Save wrote; decoders and optimizers that use them go on.
+func (p *Policy) Restore(dir string) error {
+	if p.adapter == nil {
+		return p.restoreWeights(dir)
+	}
+	a, err := lora.Load(dir, p.LoRADims())
+	if err != nil {
+		return err
+	}
+	if a.Len() != p.adapter.Len() || !slices.Equal(a.Entries(), p.adapter.Entries()) || a.Scale() != p.adapter.Scale() {
+		return badinput.Errorf("%s: the adapter does not have the rank, scale and targets of the one in use", dir)
+	}
+	p.b.Upload(p.adapter.Params, a.Values)
+	p.adapter.Publish(p.b)
+	return p.b.Sync()
+}
+
+// restoreWeights reads the values of a model that is trained as a whole.
+func (p *Policy) restoreWeights(dir string) error {
+	set, err := tensorfile.OpenModel(dir)
+	if err != nil {
+		return err
+	}
+	defer set.Close()
+	if err := p.weights.load(p.b, set); err != nil {
+		return err
+	}
+	p.weights.Publish(p.b)
+	return p.b.Sync()
 }
 
 // SaveModel writes a model that is trained as a whole to dir: weights rounded once to bf16, and

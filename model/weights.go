@@ -1,6 +1,9 @@
 package model
 
 import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -18,6 +21,7 @@ type Weights struct {
 
 	// The masters and gradients of a model that is trained as a whole; nil when frozen.
 	Params, Grads kernels.Buffer
+	scratch       kernels.Buffer // of the largest slot, for verify
 	offsets       map[string]int
 	order         []string
 }
@@ -36,8 +40,9 @@ func (w *Weights) within(slab kernels.Buffer, name string) kernels.Buffer {
 // newWeights lays out a model without values; trainable, with slabs.
 func newWeights(b kernels.Backend, cfg Config, trainable bool) (*Weights, error) {
 	w := &Weights{cfg: cfg, slots: map[string]slot{}, operands: map[string]*operand{}, offsets: map[string]int{}}
-	size := 0
+	size, largest := 0, 0
 	for _, s := range cfg.slots() {
+		largest = max(largest, s.size())
 		w.slots[s.name] = s
 		w.order = append(w.order, s.name)
 		w.offsets[s.name] = size
@@ -53,6 +58,9 @@ func newWeights(b kernels.Backend, cfg Config, trainable bool) (*Weights, error)
 	if w.Grads, err = b.Alloc(kernels.F32, size); err != nil {
 		return nil, fmt.Errorf("gradients: %w", err)
 	}
+	if w.scratch, err = b.Alloc(kernels.F32, largest); err != nil {
+		return nil, err
+	}
 	return w, nil
 }
 
@@ -63,18 +71,36 @@ func loadWeights(b kernels.Backend, cfg Config, set *tensorfile.Set, trainable b
 		return nil, err
 	}
 	for _, name := range w.order {
-		s := w.slots[name]
-		tensors := make([]tensorfile.Tensor, len(s.parts))
-		for i, p := range s.parts {
-			if tensors[i], err = set.Tensor(p.tensor, s.shape(p)...); err != nil {
-				return nil, err
-			}
-			if err := tensorfile.CheckFinite(tensors[i]); err != nil {
+		if s := w.slots[name]; s.vector || trainable {
+			if w.operands[name], err = w.floatOperand(b, s); err != nil {
 				return nil, err
 			}
 		}
-		if s.vector || trainable {
-			err = w.loadFloats(b, s, tensors)
+	}
+	if err := w.load(b, set); err != nil {
+		return nil, err
+	}
+	w.Publish(b)
+	return w, nil
+}
+
+// load fills the weights with the tensors of a model: f32 values where there is room for them, matrices
+// as the file has them elsewhere.
+func (w *Weights) load(b kernels.Backend, set *tensorfile.Set) error {
+	for _, name := range w.order {
+		s := w.slots[name]
+		tensors := make([]tensorfile.Tensor, len(s.parts))
+		var err error
+		for i, p := range s.parts {
+			if tensors[i], err = set.Tensor(p.tensor, s.shape(p)...); err != nil {
+				return err
+			}
+			if err := tensorfile.CheckFinite(tensors[i]); err != nil {
+				return err
+			}
+		}
+		if s.vector || w.Params != nil {
+			w.loadFloats(b, s, tensors)
 		} else {
 			err = w.loadMatrix(b, s, tensors)
 		}
@@ -82,16 +108,13 @@ func loadWeights(b kernels.Backend, cfg Config, set *tensorfile.Set, trainable b
 			err = b.Sync()
 		}
 		if err != nil {
-			return nil, fmt.Errorf("load %s: %w", name, err)
+			return fmt.Errorf("load %s: %w", name, err)
 		}
 		for _, p := range s.parts {
 			set.Release(p.tensor)
 		}
 	}
-	if trainable {
-		w.Publish(b)
-	}
-	return w, nil
+	return nil
 }
 
 // loadMatrix gives the kernels a frozen matrix as the file has it.
@@ -116,22 +139,16 @@ func (w *Weights) loadMatrix(b kernels.Backend, s slot, tensors []tensorfile.Ten
 }
 
 // loadFloats gives a slot f32 values: a vector, or the master of a trainable matrix.
-func (w *Weights) loadFloats(b kernels.Backend, s slot, tensors []tensorfile.Tensor) error {
+func (w *Weights) loadFloats(b kernels.Backend, s slot, tensors []tensorfile.Tensor) {
 	var values []float32
 	for _, t := range tensors {
 		values = append(values, tensorfile.Float32s(t)...)
 	}
-	o, err := w.floatOperand(b, s)
-	if err != nil {
-		return err
-	}
-	w.operands[s.name] = o
-	dst := o.buf
+	dst := w.operands[s.name].buf
 	if w.Params != nil {
 		dst = w.master(s.name)
 	}
 	b.Upload(dst, values)
-	return nil
 }
 
 // floatOperand makes the operand of a vector (in the slab, if there is one) or of an f32 matrix.
@@ -160,6 +177,37 @@ func (w *Weights) Publish(b kernels.Backend) {
 			b.Pack(m, 0, w.master(name))
 		}
 	}
+}
+
+// verify wants every matrix that the kernels read to hold its masters, number by number, and gives the
+// SHA-256 of all of them.
+func (w *Weights) verify(b kernels.Backend) (hash string, err error) {
+	if w.Params == nil {
+		return "", fmt.Errorf("model: frozen weights have no name; attach an adapter, or train them")
+	}
+	h := sha256.New()
+	masters, read := make([]float32, w.scratch.Len()), make([]float32, w.scratch.Len())
+	for _, name := range w.order {
+		n := w.slots[name].size()
+		if err := b.Download(masters[:n], w.master(name)); err != nil {
+			return "", err
+		}
+		if m := w.operands[name].mat; m != nil {
+			b.Unpack(w.scratch, m)
+			if err := b.Download(read[:n], w.scratch); err != nil {
+				return "", err
+			}
+			for i, v := range masters[:n] {
+				if math.Float32bits(v) != math.Float32bits(read[i]) {
+					return "", fmt.Errorf("%s was changed but not published: the sampler would read an older model", w.locate(w.offsets[name]+i))
+				}
+			}
+		}
+		if err := binary.Write(h, binary.LittleEndian, masters[:n]); err != nil {
+			return "", err
+		}
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
 // locate names the tensor at an offset of the slabs.

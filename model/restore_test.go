@@ -1,0 +1,98 @@
+package model
+
+import (
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7879b91d/grpo/kernels"
+	"github.com/seed-7879b91d/grpo/lora"
+	"github.com/seed-7879b91d/grpo/optim"
+)
+
+// improve takes a step on the golden datums.
+func improve(t *testing.T, b kernels.Backend, p *Policy) {
+	t.Helper()
+	var train goldenTrain
+	readJSON(t, &train, "qwen3-tied", "train.json")
+	params, grads, locate := p.Slabs()
+	adam, err := optim.NewAdam(b, params, grads, optim.Defaults(), locate)
+	require.NoError(t, err)
+	adam.ZeroGrad()
+	_, err = p.Accumulate(t.Context(), train.Datums, importanceSampling)
+	require.NoError(t, err)
+	_, err = adam.Step(1e-3)
+	require.NoError(t, err)
+	p.Publish()
+}
+
+// What was trained, saved and restored into a policy that had gone elsewhere is the same to the bit.
+func TestRestoreGivesBackWhatSaveWrote(t *testing.T) {
+	onBackends(t, func(t *testing.T, b kernels.Backend) {
+		base := goldenDir("qwen3-tied")
+		for name, open := range map[string]func() *Policy{
+			"adapter": func() *Policy { return openGolden(t, b, "qwen3-tied", "train_init", Options{}) },
+			"whole model": func() *Policy {
+				p, err := Open(b, base, true, Options{})
+				require.NoError(t, err)
+				require.Equal(t, p.WeightCount(), p.TrainableCount())
+				return p
+			},
+		} {
+			t.Run(name, func(t *testing.T) {
+				p := open()
+				start, err := p.Hash()
+				require.NoError(t, err)
+				improve(t, b, p)
+				want, err := p.Hash()
+				require.NoError(t, err)
+				require.NotEqual(t, start, want)
+				sequence := [][]int32{{5, 9, 11, 3, 2, 40}}
+				scores, err := p.Score(t.Context(), sequence, 1)
+				require.NoError(t, err)
+				dir := filepath.Join(t.TempDir(), "saved")
+				require.NoError(t, p.Save(dir, base))
+
+				improve(t, b, p)
+				require.NoError(t, p.Restore(dir))
+				got, err := p.Hash()
+				require.NoError(t, err)
+				require.Equal(t, want, got)
+				again, err := p.Score(t.Context(), sequence, 1)
+				require.NoError(t, err)
+				require.Equal(t, scores, again)
+			})
+		}
+	})
+}
+
+func TestAnAdapterOfAnotherShapeIsNotRestored(t *testing.T) {
+	b := openCPU(1)
+	defer b.Close()
+	p := openGolden(t, b, "qwen3-tied", "train_init", Options{})
+	c := lora.Defaults()
+	c.Rank = 3
+	layout, err := lora.NewLayout(c, p.LoRADims())
+	require.NoError(t, err)
+	other := lora.New(layout)
+	other.Init(1)
+	dir := t.TempDir()
+	require.NoError(t, other.Save(dir, "base"))
+	require.ErrorContains(t, p.Restore(dir), "does not have the rank, scale and targets of the one in use")
+}
+
+// A change of the masters that nobody published is found in a model that is trained as a whole, too.
+func TestUnpublishedWeightsAreFound(t *testing.T) {
+	onBackends(t, func(t *testing.T, b kernels.Backend) {
+		p, err := Open(b, goldenDir("qwen3-tied"), true, Options{})
+		require.NoError(t, err)
+		at := p.weights.offsets[p.headSlot()]
+		b.Upload(p.weights.Params.Slice(at, at+1), []float32{7})
+		_, err = p.Hash()
+		require.ErrorContains(t, err, "was changed but not published")
+		p.Publish()
+		_, err = p.Hash()
+		require.NoError(t, err)
+	})
+}
