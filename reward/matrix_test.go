@@ -167,7 +167,7 @@ for fd in range(3, 1000):
 print(sum(map(int, input().split())) if found else 'nothing')`, WA},
 	"environment": {`
 import os
-usual = {'PYTHONHASHSEED', 'PYTHONUTF8', 'PYTHONIOENCODING', 'MALLOC_ARENA_MAX', 'OPENBLAS_NUM_THREADS', 'OMP_NUM_THREADS', 'HOME', 'PATH', 'TZ', 'LC_ALL', 'LC_CTYPE'}
+usual = {'PYTHONHASHSEED', 'PYTHONUTF8', 'PYTHONIOENCODING', 'MALLOC_ARENA_MAX', 'OPENBLAS_NUM_THREADS', 'OMP_NUM_THREADS', 'HOME', 'TMPDIR', 'PATH', 'TZ', 'LC_ALL', 'LC_CTYPE'}
 found = set(os.environ) - usual
 print(sum(map(int, input().split())) if found else 'nothing')`, WA},
 }

@@ -7,11 +7,12 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/seed-7879b91d/grpo/reward/internal/program"
 	"github.com/seed-7879b91d/grpo/reward/sandbox"
 )
 
 // frame is what the wrapper leaves behind: the nonce on a line, this on a line, then standard output,
-// the value and the end of standard error, one after the other.
+// how far the program got with the value of a call, and the end of standard error, one after the other.
 type frame struct {
 	Exit   int     `json:"exit"`
 	Signal int     `json:"signal"`
@@ -81,25 +82,29 @@ const (
 	sigxfsz = 25
 )
 
+// messageBytes bounds the message of a program that cannot be compiled.
+const messageBytes = 4 << 10
+
 func (f frame) result(prog sandbox.Program, l sandbox.Limits) sandbox.Result {
 	r := sandbox.Result{
 		Stdout: f.stdout, Stderr: string(f.stderr), ExitCode: f.Exit, Signal: f.Signal,
 		CPU: time.Duration(f.CPU * float64(time.Second)), PeakMemory: f.Memory,
 	}
-	compiled := bytes.HasPrefix(f.value, []byte("R"))
-	if prog.Call != "" && compiled && json.Valid(f.value[1:]) {
-		r.Value = json.RawMessage(f.value[1:])
+	value, started := bytes.CutPrefix(f.value, []byte{program.Started})
+	if prog.Call != "" && started && json.Valid(value) {
+		r.Value = json.RawMessage(value)
 	}
+	problem, uncompiled := bytes.CutPrefix(f.value, []byte{program.CompileError})
 	outOfMemory := f.Exit != 0 && bytes.Contains(f.stderr, []byte("MemoryError"))
 	switch {
+	case uncompiled:
+		r.Status, r.Stderr = sandbox.CE, string(problem[:min(len(problem), messageBytes)])
 	case r.CPU > l.CPU || f.Late > 0 || f.Signal == sigxcpu:
 		r.Status = sandbox.TLE
 	case f.Memory > l.Memory || outOfMemory:
 		r.Status = sandbox.MLE
 	case int64(len(f.stdout)) > l.Output || int64(len(f.value)) > l.Output || f.Signal == sigxfsz:
 		r.Status = sandbox.OLE
-	case bytes.HasPrefix(f.value, []byte("C")):
-		r.Status = sandbox.CE
 	case f.Exit != 0 || f.Signal != 0:
 		r.Status = sandbox.RTE
 	default:

@@ -79,6 +79,9 @@ func TestPrograms(t *testing.T) {
 		if tt.status != sandbox.TLE {
 			require.Equal(t, tt.stdout, string(r.Stdout), tt.name)
 		}
+		if tt.status == sandbox.CE {
+			require.Contains(t, r.Stderr, "Error: ", tt.name)
+		}
 	}
 }
 
@@ -113,6 +116,9 @@ func TestCalls(t *testing.T) {
 		require.Equal(t, tt.status, r.Status, "%s: %+v", tt.name, r)
 		require.Equal(t, tt.value, string(r.Value), tt.name)
 	}
+	huge := "1" + strings.Repeat("0", 60000) // more digits than a program itself may convert
+	r := runOne(t, c, sandbox.Program{Code: "def f(a): return a + 1", Call: "f"}, args(huge), sandbox.Limits{})
+	require.Equal(t, huge[:60000]+"1", string(r.Value))
 }
 
 // Without isolation a program can end its wrapper or take its folder away. That is its own failure, and
@@ -264,9 +270,9 @@ func TestOptions(t *testing.T) {
 
 func FuzzFrame(f *testing.F) {
 	const nonce = "00112233445566778899aabbccddeeff"
-	f.Add([]byte(nonce+"\n{\"exit\":0,\"sizes\":[2,1,3]}\n42Rabc"), int64(100))
+	f.Add([]byte(nonce+"\n{\"exit\":0,\"sizes\":[2,1,3]}\n42Sabc"), int64(100))
 	f.Add([]byte(nonce+"\n{\"sizes\":[-1,0,0]}\n"), int64(0))
-	f.Add([]byte(nonce+"\n{\"cpu\":1e300,\"sizes\":[0,3,0]}\nR[}"), int64(1))
+	f.Add([]byte(nonce+"\n{\"cpu\":1e300,\"sizes\":[0,3,0]}\nS[}"), int64(1))
 	f.Fuzz(func(t *testing.T, text []byte, output int64) {
 		l := withDefaults(sandbox.Limits{Output: max(1, output)})
 		for _, call := range []string{"", "f"} {

@@ -12,17 +12,19 @@ import (
 	"io"
 	mathrand "math/rand/v2"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/reward/internal/program"
 	"github.com/seed-7879b91d/grpo/reward/sandbox"
 )
 
 //go:embed wrapper.py
 var wrapper string
 
-//go:embed program.py
-var program []byte
+//go:embed process.py
+var process string
 
 // request is what /run_code takes. encoding/json writes []byte in base64, as the server wants files.
 type request struct {
@@ -49,13 +51,13 @@ type runResult struct {
 
 // config is what the wrapper reads, in the part of JSON that is Python too.
 type config struct {
-	Nonce  string  `json:"nonce"`
-	Frame  string  `json:"frame"`
-	Call   string  `json:"call"`
-	CPU    float64 `json:"cpu"`
-	Wall   float64 `json:"wall"`
-	Memory int64   `json:"memory"`
-	Output int64   `json:"output"`
+	Nonce       string            `json:"nonce"`
+	Frame       string            `json:"frame"`
+	Environment map[string]string `json:"environment"`
+	CPU         float64           `json:"cpu"`
+	Wall        float64           `json:"wall"`
+	Memory      int64             `json:"memory"`
+	Output      int64             `json:"output"`
 }
 
 // spare is the time that a server gets beside that of the program.
@@ -68,23 +70,26 @@ func newRequest(prog sandbox.Program, in sandbox.Input, l sandbox.Limits) (reque
 	}
 	nonce := hex.EncodeToString(random)
 	frame := "frame-" + nonce
+	environment := map[string]string{}
+	for _, variable := range program.Environment {
+		name, value, _ := strings.Cut(variable, "=")
+		environment[name] = value
+	}
 	settings, err := json.Marshal(config{
-		Nonce: nonce, Frame: frame, Call: prog.Call,
+		Nonce: nonce, Frame: frame, Environment: environment,
 		CPU: l.CPU.Seconds(), Wall: l.Wall.Seconds(), Memory: l.Memory, Output: l.Output,
 	})
 	if err != nil {
 		return request{}, "", err
 	}
-	input := append([]byte{}, in.Stdin...) // not nil, which would be no file
-	if prog.Call != "" {
-		if input, err = json.Marshal(append([]json.RawMessage{}, in.Args...)); err != nil {
-			return request{}, "", err
-		}
-	}
 	return request{
 		Code: "CONFIG = " + string(settings) + "\n" + wrapper, Language: "python",
 		RunTimeout: (l.Wall + spare).Seconds(),
-		Files:      map[string][]byte{"solution.py": []byte(prog.Code), "program.py": program, "input": input},
+		Files: map[string][]byte{
+			"program.py": []byte("CONFIG = {\"preload\": \"\"}\n" + program.Source + process),
+			"request":    program.Request(prog.Code, prog.Call, in.Args),
+			"input":      append([]byte{}, in.Stdin...), // not nil, which would be no file
+		},
 		FetchFiles: []string{frame},
 	}, nonce, nil
 }

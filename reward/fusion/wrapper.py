@@ -13,7 +13,6 @@ import subprocess
 import sys
 import threading
 
-ENVIRONMENT = {"PYTHONHASHSEED": "0", "PYTHONIOENCODING": "utf-8", "MALLOC_ARENA_MAX": "2", "OPENBLAS_NUM_THREADS": "1"}
 STACK = 512 << 20
 THREADS = 2 << 30  # address space for the stacks of threads
 TAIL = 4096
@@ -45,10 +44,11 @@ def kill(pid):
 
 
 def run(out, value, err):
+    environment = dict(CONFIG["environment"], HOME=os.getcwd(), TMPDIR=os.getcwd())
     with open("input", "rb") as stdin:
         process = subprocess.Popen(
-            [sys.executable, "-s", "-B", "program.py", CONFIG["call"], str(value.fileno())],
-            stdin=stdin, stdout=out, stderr=err, pass_fds=[value.fileno()], env=ENVIRONMENT,
+            [sys.executable, "-s", "-B", "program.py", str(value.fileno())],
+            stdin=stdin, stdout=out, stderr=err, pass_fds=[value.fileno()], env=environment,
             preexec_fn=limits, start_new_session=True)
     late = []
     timer = threading.Timer(CONFIG["wall"], lambda: (late.append(1), kill(process.pid)))

@@ -6,6 +6,8 @@ import (
 	"fmt"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/seed-7879b91d/grpo/reward/internal/program"
 )
 
 // testFiles are the descriptors of one test. Input and output are files in memory: nothing has to be
@@ -25,7 +27,7 @@ func newTestFiles(p Program, in Input) (f *testFiles, err error) {
 			f, err = nil, fmt.Errorf("files of a test: %w", err)
 		}
 	}()
-	if f.request, err = memoryFile("request", encodeRequest(p, in)); err != nil {
+	if f.request, err = memoryFile("request", program.Request(p.Code, p.Call, in.Args)); err != nil {
 		return
 	}
 	if f.stdin, err = memoryFile("stdin", in.Stdin); err != nil {

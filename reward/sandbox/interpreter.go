@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/reward/internal/program"
 )
 
 // interpreter is a Python as it describes itself.
@@ -49,12 +50,8 @@ print(json.dumps({
 // pythonFlags keep the user's own packages out and write no byte code.
 var pythonFlags = []string{"-s", "-B"}
 
-// pythonEnv is the whole environment of a program. The fixed hash seed makes the order of a set the
-// same in every run.
-var pythonEnv = []string{
-	"PYTHONHASHSEED=0", "PYTHONUTF8=1", "MALLOC_ARENA_MAX=2", "OPENBLAS_NUM_THREADS=1", "OMP_NUM_THREADS=1",
-	"HOME=/tmp", "PATH=/usr/bin:/bin", "TZ=UTC", "LC_ALL=C.UTF-8",
-}
+// pythonEnv is the whole environment of a program.
+var pythonEnv = append(slices.Clone(program.Environment), "HOME=/tmp")
 
 // findInterpreter asks the Python of that name or path what it is.
 func findInterpreter(ctx context.Context, name string) (*interpreter, error) {

@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/seed-7879b91d/grpo/reward/internal/program"
 	"github.com/seed-7879b91d/grpo/reward/sandbox/internal/jail"
 )
 
@@ -77,7 +78,7 @@ func zygoteFile(rung Rung, preload string) (int, error) {
 		scratch = jail.Scratch
 	}
 	text, err := json.Marshal(map[string]any{
-		"source": programSource + zygoteSource, "preload": preload, "filter": filter, "pids": pids,
+		"source": program.Source + zygoteSource, "preload": preload, "filter": filter, "pids": pids,
 		"scratch": scratch, "alone": rung >= RungNamespaces,
 	})
 	if err != nil {

@@ -13,6 +13,8 @@ import (
 	"slices"
 	"strconv"
 	"time"
+
+	"github.com/seed-7879b91d/grpo/reward/internal/program"
 )
 
 //go:embed process.py
@@ -35,7 +37,7 @@ func newProcesses(py *interpreter, preload string) (kit, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &processes{py, fmt.Sprintf("import json; CONFIG = json.loads(%s)\n%s%s", quoted, programSource, processSource)}, nil
+	return &processes{py, fmt.Sprintf("import json; CONFIG = json.loads(%s)\n%s%s", quoted, program.Source, processSource)}, nil
 }
 
 func (k *processes) open(context.Context, int) (worker, error) { return (*process)(k), nil }
@@ -55,7 +57,7 @@ func (p *process) run(ctx context.Context, prog Program, in Input, l Limits) (r 
 	defer os.RemoveAll(dir)
 	path := func(name string) string { return filepath.Join(dir, name) }
 	for name, content := range map[string][]byte{
-		"request": encodeRequest(prog, in), "stdin": in.Stdin, "result": nil, "progress": nil,
+		"request": program.Request(prog.Code, prog.Call, in.Args), "stdin": in.Stdin, "result": nil, "progress": nil,
 	} {
 		if err := os.WriteFile(path(name), content, 0o600); err != nil {
 			return r, err
@@ -103,7 +105,7 @@ func (p *process) run(ctx context.Context, prog Program, in Input, l Limits) (r 
 		return r, err
 	}
 	switch {
-	case len(progress) == 0 || progress[0] == compileError:
+	case len(progress) == 0 || progress[0] == program.CompileError:
 		r.Status, r.Stderr = CE, string(progress[min(1, len(progress)):])
 	case out.over:
 		r.Status = OLE

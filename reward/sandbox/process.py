@@ -12,14 +12,10 @@ def main(request, result, progress, cpu, size, space):
         pass  # not a Unix, or a lower limit is set already
     with open(request, "rb") as f:
         source, call, args = read_parts(f.read())
-    with open(progress, "w", encoding="utf-8", errors="replace") as f:
-        try:
-            code = compile(source, FILE_NAME, "exec", dont_inherit=True)
-        except BaseException as problem:
-            f.write("C" + compile_error(problem))
-            return
-        f.write("S")
-    run(code, source, call, args, os.open(result, os.O_WRONLY | getattr(os, "O_BINARY", 0)))
+    result, progress = (os.open(path, os.O_WRONLY | getattr(os, "O_BINARY", 0)) for path in (result, progress))
+    code = compiled(source, progress)
+    os.close(progress)
+    run(code, source, call, args, result)
 
 
 main(*sys.argv[1:])

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/seed-7879b91d/grpo/reward/internal/program"
 )
 
 const (
@@ -218,7 +220,7 @@ func (w *watch) result(p Program, d *done) (r Result, err error) {
 	if err != nil {
 		return r, fmt.Errorf("read the progress: %w", err)
 	}
-	if len(progress) > 0 && (progress[0] == unread || progress[0] == unprepared) {
+	if len(progress) > 0 && (progress[0] == program.Unread || progress[0] == program.Unprepared) {
 		return r, fmt.Errorf("a cell could not prepare a test: %.200q", progress)
 	}
 	memory := w.stopped == MLE
@@ -232,7 +234,7 @@ func (w *watch) result(p Program, d *done) (r Result, err error) {
 	}
 	r.Stderr = w.stderr.String()
 	switch {
-	case len(progress) == 0 || progress[0] == compileError:
+	case len(progress) == 0 || progress[0] == program.CompileError:
 		r.Status = CE
 		if r.Stderr = "the program cannot be compiled within the limits"; len(progress) > 0 {
 			r.Stderr = string(progress[1:])

@@ -2,38 +2,8 @@ package sandbox
 
 import (
 	"bytes"
-	"encoding/binary"
 	"encoding/json"
 )
-
-// The first byte of a request file says how far a test has come. The rest is the request itself, or
-// after compileError and unprepared a message.
-const (
-	unread       = 'R'
-	started      = 'S'
-	compileError = 'C'
-	unprepared   = 'X'
-)
-
-// encodeRequest writes the parts of a request, each after its length: the program, the name of the
-// function, its arguments.
-func encodeRequest(p Program, in Input) []byte {
-	size := 17 + len(p.Code) + len(p.Call)
-	for _, a := range in.Args {
-		size += 8 + len(a)
-	}
-	b := append(make([]byte, 0, size), unread)
-	part := func(s string) {
-		b = binary.LittleEndian.AppendUint64(b, uint64(len(s)))
-		b = append(b, s...)
-	}
-	part(p.Code)
-	part(p.Call)
-	for _, a := range in.Args {
-		part(string(a))
-	}
-	return b
-}
 
 // addressSpace bounds how far a program gets where memory is only watched. Threads with large stacks
 // cannot live in less than 4 GiB.

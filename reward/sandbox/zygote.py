@@ -92,12 +92,7 @@ def test(request, fds):
     except BaseException as problem:
         os.pwrite(fds[0], b"X" + repr(problem).encode(), 0)
         leave(255)
-    try:
-        code = compile(source, FILE_NAME, "exec", dont_inherit=True)
-    except BaseException as problem:
-        os.pwrite(fds[0], b"C" + compile_error(problem).encode("utf-8", "replace"), 0)
-        leave(255)
-    os.pwrite(fds[0], b"S", 0)
+    code = compiled(source, fds[0])
     if call:
         os.dup2(fds[4], RESULT)
     os.closerange(RESULT + bool(call), 256)

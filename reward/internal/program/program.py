@@ -1,7 +1,8 @@
 """How one program is run inside its own process, as the interpreter itself would run it.
 
 Nothing here decides whether an answer is right, and nothing here is a secret: the program can read
-and change all of it, and gains no more by that than by printing something else.
+and change all of it, and gains no more by that than by printing something else. CONFIG, a dict with the
+trusted source to "preload", comes before this file, and after it what makes and limits the process.
 """
 import atexit
 import gc
@@ -42,6 +43,17 @@ def preamble(preload):
         own.update(names)
         exec(compile(preload, "preload.py", "exec", dont_inherit=True), own)
     return names, {k: v for k, v in own.items() if names.get(k) is not v and not k.startswith("__")}
+
+
+def compiled(source, progress):
+    """The code of the program. The descriptor progress is told that it starts, or why it cannot."""
+    try:
+        code = compile(source, FILE_NAME, "exec", dont_inherit=True)
+    except BaseException as problem:
+        os.write(progress, b"C" + compile_error(problem).encode("utf-8", "replace"))
+        leave(255)
+    os.write(progress, b"S")
+    return code
 
 
 def run(code, source, call, args, result):
