@@ -14,12 +14,25 @@ type Advice struct {
 	Fatal   bool   `json:"fatal,omitempty"` // going on would be a waste
 }
 
-// adviser judges steps by rules. It keeps the little history that the rules need.
+// adviser judges steps by rules. It keeps the little history that the rules need, which checkpoints save.
 type adviser struct {
-	allBad, allGood int // steps in a row
-	bestFormat      float64
-	lastKL          float64
-	said            map[string]int // the step at which a rule last spoke
+	AllBad     int            `json:"all_bad"` // steps in a row
+	AllGood    int            `json:"all_good"`
+	BestFormat float64        `json:"best_format"`
+	LastKL     float64        `json:"last_kl"`
+	Said       map[string]int `json:"said,omitempty"` // the step at which a rule last spoke
+
+	// What steps earned since the last evaluation, and the first evaluation that had steps before it.
+	Earned float64    `json:"earned,omitempty"`
+	Steps  int        `json:"steps,omitempty"`
+	Early  *milestone `json:"early,omitempty"`
+}
+
+// milestone is an evaluation beside the mean reward of the steps that led to it.
+type milestone struct {
+	Step   int     `json:"step"`
+	Reward float64 `json:"reward"`
+	Greedy float64 `json:"greedy"`
 }
 
 // The thresholds of the rules.
@@ -32,33 +45,31 @@ const (
 	mostTimeouts  = 0.5
 	slowSandbox   = 0.3 // share of a step spent waiting for scores
 	mostErrors    = 0.2 // share of completions that the machine failed to score
+	rewardRise    = 0.1 // of the mean reward, that held-out problems should show too
+	flatShare     = 0.2 // of that rise, which is no rise
 )
 
 // advise gives what the rules say of a step; nothing when all is well.
 func (a *adviser) advise(m Metrics, t Timing) (out []Advice) {
 	say := func(rule, finding, try string) {
-		if last, spoke := a.said[rule]; spoke && m.Step < last+silence {
-			return
+		if a.mayspeak(rule, m.Step) {
+			out = append(out, Advice{Rule: rule, Finding: finding, Try: try})
 		}
-		if a.said == nil {
-			a.said = map[string]int{}
-		}
-		a.said[rule] = m.Step
-		out = append(out, Advice{Rule: rule, Finding: finding, Try: try})
 	}
-	if a.allBad = next(a.allBad, m.AllBad == 1); a.allBad >= patience {
-		say("all groups wrong", fmt.Sprintf("no completion was right in %d steps in a row", a.allBad),
+	a.Earned, a.Steps = a.Earned+m.MeanReward, a.Steps+1
+	if a.AllBad = next(a.AllBad, m.AllBad == 1); a.AllBad >= patience {
+		say("all groups wrong", fmt.Sprintf("no completion was right in %d steps in a row", a.AllBad),
 			"easier problems (max_prompt_chars), partial credit (reward=fraction), or more room (max_tokens)")
 	}
-	if a.allGood = next(a.allGood, m.AllGood == 1); a.allGood >= patience {
-		say("all groups right", fmt.Sprintf("every completion was right in %d steps in a row", a.allGood), "evaluate, save, and go on with harder data")
+	if a.AllGood = next(a.AllGood, m.AllGood == 1); a.AllGood >= patience {
+		say("all groups right", fmt.Sprintf("every completion was right in %d steps in a row", a.AllGood), "evaluate, save, and go on with harder data")
 	}
-	if m.Updated && m.KL2 > klSpike && m.KL2 > 4*a.lastKL {
-		say("policy jumps", fmt.Sprintf("kl_v2 is %.3g, %.3g the step before", m.KL2, a.lastKL), fmt.Sprintf("learning_rate=%.2g, or a lower temperature", m.LearningRate/2))
+	if m.Updated && m.KL2 > klSpike && m.KL2 > 4*a.LastKL {
+		say("policy jumps", fmt.Sprintf("kl_v2 is %.3g, %.3g the step before", m.KL2, a.LastKL), fmt.Sprintf("learning_rate=%.2g, or a lower temperature", m.LearningRate/2))
 	}
-	a.lastKL = m.KL2
-	if a.bestFormat = max(a.bestFormat, m.FormatRate); m.FormatRate < a.bestFormat-formatFall {
-		say("format falls", fmt.Sprintf("%.0f %% of completions have a program, %.0f %% at best", 100*m.FormatRate, 100*a.bestFormat), "a larger format_coef, or a lower learning_rate")
+	a.LastKL = m.KL2
+	if a.BestFormat = max(a.BestFormat, m.FormatRate); m.FormatRate < a.BestFormat-formatFall {
+		say("format falls", fmt.Sprintf("%.0f %% of completions have a program, %.0f %% at best", 100*m.FormatRate, 100*a.BestFormat), "a larger format_coef, or a lower learning_rate")
 	}
 	if m.Truncated > mostTruncated {
 		say("truncation", fmt.Sprintf("%.0f %% of completions end at max_tokens", 100*m.Truncated), "a larger max_tokens")
@@ -75,6 +86,40 @@ func (a *adviser) advise(m Metrics, t Timing) (out []Advice) {
 			Finding: fmt.Sprintf("%d of %d completions could not be scored", n, m.Completions), Try: "fix the reward first: grpo doctor"})
 	}
 	return out
+}
+
+// mayspeak keeps a rule quiet for a while after it spoke.
+func (a *adviser) mayspeak(rule string, step int) bool {
+	if last, spoke := a.Said[rule]; spoke && step < last+silence {
+		return false
+	}
+	if a.Said == nil {
+		a.Said = map[string]int{}
+	}
+	a.Said[rule] = step
+	return true
+}
+
+// adviseOn gives what the rules say of an evaluation: a reward that rises while held-out problems do not
+// get better is earned by something else than skill.
+func (a *adviser) adviseOn(e Evaluation) []Advice {
+	if a.Steps == 0 {
+		return nil
+	}
+	now := milestone{Step: e.Step, Reward: a.Earned / float64(a.Steps), Greedy: e.Greedy}
+	a.Earned, a.Steps = 0, 0
+	if a.Early == nil {
+		a.Early = &now
+		return nil
+	}
+	rise, gain := now.Reward-a.Early.Reward, now.Greedy-a.Early.Greedy
+	const rule = "reward without skill"
+	if rise < rewardRise || gain > flatShare*rise || !a.mayspeak(rule, e.Step) {
+		return nil
+	}
+	return []Advice{{Rule: rule, Finding: fmt.Sprintf("mean reward went from %.3f to %.3f since step %d, held-out pass@1 from %.3f to %.3f",
+		a.Early.Reward, now.Reward, a.Early.Step, a.Early.Greedy, now.Greedy),
+		Try: "read the best completions in rollouts.jsonl for a trick; more or harder tests (max_tests=0), or an earlier checkpoint (resume=DIR)"}}
 }
 
 func next(n int, again bool) int {

@@ -10,7 +10,7 @@ func (t *Trainer) begin(dir string) error {
 		return err
 	}
 	for _, d := range damaged {
-		t.Watcher.Skipped(fmt.Sprintf("%v; an older one is used", d))
+		t.Watcher.Warn(fmt.Sprintf("%v; an older one is used", d))
 	}
 	from := -1 // a run that starts again evaluates again before its first step
 	if newest != "" {

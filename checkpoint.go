@@ -16,8 +16,6 @@ import (
 	"github.com/seed-7879b91d/grpo/data"
 	"github.com/seed-7879b91d/grpo/internal/atomicfile"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
-	"github.com/seed-7879b91d/grpo/lora"
-	"github.com/seed-7879b91d/grpo/model"
 )
 
 // The parts of a checkpoint.
@@ -25,30 +23,26 @@ const (
 	checkpointsDir = "checkpoints"
 	stateFile      = "state.json"
 	momentsFile    = "optimizer.safetensors"
-	adapterDir     = "adapter"
+	adapterDir     = "adapter" // what is trained, or
+	modelDirName   = "model"
+	aheadFile      = "ahead.json" // where steps are sampled ahead
 	checkpointLog  = "checkpoints.jsonl"
 )
 
 // state is what a checkpoint knows besides the adapter and the moments. Draws depend on the seed and
 // on where they are made, so there is no generator to save.
 type state struct {
-	Version  int               `json:"version"`
-	Step     int               `json:"step"`
-	Seed     uint64            `json:"seed"`
-	Cursor   data.Cursor       `json:"cursor"`
-	Adviser  adviserState      `json:"adviser"`
-	Checksum map[string]string `json:"sha256"` // of every other file
+	Version int `json:"version"`
+	Step    int `json:"step"`
+	// Evaluated is the first step that has no evaluation yet.
+	Evaluated int               `json:"evaluated"`
+	Seed      uint64            `json:"seed"`
+	Cursor    data.Cursor       `json:"cursor"`
+	Adviser   adviser           `json:"adviser"`
+	Checksum  map[string]string `json:"sha256"` // of every other file
 }
 
 const stateVersion = 1
-
-// adviserState is the adviser's memory in a form that files can hold.
-type adviserState struct {
-	AllBad     int     `json:"all_bad"`
-	AllGood    int     `json:"all_good"`
-	BestFormat float64 `json:"best_format"`
-	LastKL     float64 `json:"last_kl"`
-}
 
 // save writes a checkpoint of the last step, unless there is one already or nothing is recorded. It
 // appears whole or not at all.
@@ -89,15 +83,26 @@ func (t *Trainer) save() error {
 	return t.retain()
 }
 
+// trainedDir is the folder of a checkpoint that has what is trained.
+func (t *Trainer) trainedDir() string {
+	if t.Full {
+		return modelDirName
+	}
+	return adapterDir
+}
+
 func (t *Trainer) writeCheckpoint(dir string) error {
-	if err := t.Policy.Save(filepath.Join(dir, adapterDir), t.BaseModel); err != nil {
+	if err := t.Policy.Save(filepath.Join(dir, t.trainedDir()), t.BaseModel); err != nil {
 		return err
 	}
 	if err := t.Adam.SaveState(filepath.Join(dir, momentsFile)); err != nil {
 		return err
 	}
-	s := state{Version: stateVersion, Step: t.step, Seed: t.Seed, Cursor: t.Problems.Cursor(), Checksum: map[string]string{},
-		Adviser: adviserState{t.judge.allBad, t.judge.allGood, t.judge.bestFormat, t.judge.lastKL}}
+	if err := t.saveAhead(filepath.Join(dir, aheadFile)); err != nil {
+		return err
+	}
+	s := state{Version: stateVersion, Step: t.step, Evaluated: t.evaluated, Seed: t.Seed, Cursor: t.Problems.Cursor(), Checksum: map[string]string{},
+		Adviser: t.judge}
 	err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
@@ -134,7 +139,7 @@ func checksum(path string) (string, error) {
 // logCheckpoint adds a line to checkpoints.jsonl, once for each checkpoint.
 func (t *Trainer) logCheckpoint(dir string) error {
 	path := filepath.Join(t.record.Dir, checkpointLog)
-	line, err := json.Marshal(map[string]any{"name": filepath.Base(dir), "batch": t.step, "epoch": t.Problems.Epoch(), "state_path": dir, "sampler_path": filepath.Join(dir, adapterDir)})
+	line, err := json.Marshal(map[string]any{"name": filepath.Base(dir), "batch": t.step, "epoch": t.Problems.Epoch(), "state_path": dir, "sampler_path": filepath.Join(dir, t.trainedDir())})
 	if err != nil {
 		return err
 	}
@@ -212,30 +217,24 @@ func newestCheckpoint(run string) (dir string, s state, damaged []error, err err
 
 // restore puts the trainer where a checkpoint was.
 func (t *Trainer) restore(dir string, s state) error {
-	if err := restorePolicy(t.Policy, filepath.Join(dir, adapterDir)); err != nil {
+	if s.Seed != t.Seed {
+		return badinput.Errorf("checkpoint %s: its seed is %d, this run's is %d; type seed=%d", dir, s.Seed, t.Seed, s.Seed)
+	}
+	if err := t.Policy.Restore(filepath.Join(dir, t.trainedDir())); err != nil {
 		return err
 	}
 	if err := t.Adam.LoadState(filepath.Join(dir, momentsFile)); err != nil {
 		return err
 	}
-	if _, err := t.Problems.Restore(s.Cursor); err != nil {
-		return err
-	}
-	if s.Seed != t.Seed {
-		return badinput.Errorf("checkpoint %s: seed %d, this run has %d", dir, s.Seed, t.Seed)
-	}
-	t.step = s.Step
-	t.judge = adviser{allBad: s.Adviser.AllBad, allGood: s.Adviser.AllGood, bestFormat: s.Adviser.BestFormat, lastKL: s.Adviser.LastKL}
-	return nil
-}
-
-// restorePolicy gives a policy the parameters of a saved adapter, in the slab that it has.
-func restorePolicy(p *model.Policy, dir string) error {
-	a, err := lora.Load(dir, p.LoRADims())
+	drifted, err := t.Problems.Restore(s.Cursor)
 	if err != nil {
 		return err
 	}
-	return p.SetAdapter(a)
+	if drifted {
+		t.Watcher.Warn("the problems are not those that the checkpoint was made with: the run goes on at the same place among others, and is no replay any more")
+	}
+	t.step, t.evaluated, t.judge = s.Step, s.Evaluated, s.Adviser
+	return t.restoreAhead(filepath.Join(dir, aheadFile))
 }
 
 // retain removes old checkpoints: the last KeepLast stay, and those of the KeepBest evaluations.

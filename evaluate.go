@@ -2,6 +2,8 @@ package grpo
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -38,25 +40,27 @@ type Evaluation struct {
 	texts  []string
 }
 
-// evaluateIfDue evaluates at the start, every EvalEvery steps and at the end.
+// evaluateIfDue evaluates at the start, every EvalEvery steps and at the end, once.
 func (t *Trainer) evaluateIfDue(ctx context.Context) error {
-	if t.EvalEvery < 1 || len(t.HeldOut) == 0 || t.step%t.EvalEvery != 0 && t.step != t.MaxSteps {
+	due := t.step%max(t.EvalEvery, 1) == 0 || t.step == t.MaxSteps
+	if t.EvalEvery < 1 || len(t.HeldOut) == 0 || !due || t.step < t.evaluated {
 		return nil
 	}
 	e, err := t.Evaluate(ctx)
 	if err != nil {
-		return err
+		return fmt.Errorf("step %d: evaluate: %w", t.step, err)
 	}
+	advice := t.judge.adviseOn(e)
 	if t.record != nil {
-		if err := t.record.evaluation(e); err != nil {
-			return err
+		if err := errors.Join(t.record.evaluation(e), t.record.advice(e.Step, advice)); err != nil {
+			return fmt.Errorf("step %d: record: %w", t.step, err)
 		}
 	}
 	if t.first == nil {
 		t.first = &e
 	}
-	t.last = &e
-	t.Watcher.Evaluated(e)
+	t.last, t.evaluated = &e, t.step+1
+	t.Watcher.Evaluated(e, advice)
 	return nil
 }
 
@@ -113,7 +117,14 @@ func (t *Trainer) attempt(ctx context.Context, problems []data.Problem, n int, t
 		requests[i] = sampler.Request{Prompt: g.Prompt, N: n, Params: params, Key: sampler.Key{Seed: t.Seed, Step: evalStep, Problem: i}}
 	}
 	var timing Timing
-	return groups, t.sample(ctx, groups, requests, &timing)
+	s, err := t.sample(ctx, groups, requests, &timing)
+	if err != nil {
+		return nil, err
+	}
+	if err := t.await(ctx, s, &timing); err != nil {
+		return nil, errors.Join(err, s.abandon())
+	}
+	return groups, nil
 }
 
 // passAtK is the unbiased chance that one of k completions is right, when c of n were.

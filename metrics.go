@@ -14,8 +14,11 @@ import (
 type Metrics struct {
 	Step  int `json:"step"` // 1 for the first
 	Epoch int `json:"epoch"`
-	// Adapter is the SHA-256 of the adapter that the step's completions were sampled from.
-	Adapter string `json:"adapter_sha256"`
+	// Policy is the SHA-256 of the parameters that the step's completions were sampled with, and Trained
+	// of those after the step. Staleness is how many updates lie between the first and the step.
+	Policy    string `json:"policy_sha256"`
+	Trained   string `json:"trained_sha256"`
+	Staleness int    `json:"staleness"`
 
 	MeanReward  float64 `json:"mean_reward"`
 	MeanCorrect float64 `json:"mean_correct"`
@@ -40,12 +43,15 @@ type Metrics struct {
 	Truncated        float64                `json:"truncated_rate"`
 	Verdicts         map[reward.Verdict]int `json:"verdicts"`
 	RewardErrors     int                    `json:"reward_errors"` // completions that the machine failed to score
+	Excluded         int                    `json:"excluded"`      // completions left out of their groups, these among them
+	Blocked          int                    `json:"blocked"`       // completions with a blocked string
 
 	Updated bool `json:"updated"` // false where no group had anything to teach
 	model.Stats
 	GradNorm     float64 `json:"grad_norm"`
 	LearningRate float64 `json:"lr"`
-	// OnPolicy is max |log p − log q| between trainer and sampler at the first update of the step.
+	// OnPolicy is max |log p − log q| between trainer and sampler at the first update of the step: exactly 0
+	// where the staleness is.
 	OnPolicy float64 `json:"max_logp_diff_on_policy"`
 }
 
@@ -58,6 +64,11 @@ type Timing struct {
 	Train     float64 `json:"train_s"`
 	TokensSec float64 `json:"sampled_tokens_per_s"`
 	TrainSec  float64 `json:"trained_tokens_per_s"`
+}
+
+// addDraft says which policy a draft comes from, for an optimizer that has taken so many steps.
+func (m *Metrics) addDraft(d *draft, updates int) {
+	m.Policy, m.Staleness, m.Refilled = d.policy, updates-d.updates, d.refilled
 }
 
 // addGroup counts one group in.
@@ -103,7 +114,11 @@ func (m *Metrics) addCompletion(r sampler.Rollout, s reward.Score) {
 		}
 		m.Verdicts[s.Verdict]++
 	}
+	if s.Blocked != "" {
+		m.Blocked++
+	}
 	if s.Excluded != "" {
+		m.Excluded++
 		return
 	}
 	m.MeanReward += s.Reward
@@ -115,13 +130,13 @@ func (m *Metrics) addCompletion(r sampler.Rollout, s reward.Score) {
 }
 
 // finish turns sums into means.
-func (m *Metrics) finish(excluded int) {
+func (m *Metrics) finish() {
 	share := func(x *float64, n int) {
 		if n > 0 {
 			*x /= float64(n)
 		}
 	}
-	scored := m.Completions - excluded
+	scored := m.Completions - m.Excluded
 	share(&m.MeanReward, scored)
 	share(&m.MeanCorrect, scored)
 	share(&m.MeanFraction, scored)

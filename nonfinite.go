@@ -37,7 +37,7 @@ func (t *Trainer) reportNonFinite(ctx context.Context, datums []model.Datum, cau
 			return err
 		}
 	}
-	t.Watcher.Skipped(fmt.Sprintf("step %d: no update: %v; samples %v of the batch are the cause; saved to %s", t.step+1, cause, culprits, path))
+	t.Watcher.Warn(fmt.Sprintf("step %d: no update: %v; samples %v of the batch are the cause; saved to %s", t.step+1, cause, culprits, path))
 	return nil
 }
 

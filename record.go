@@ -90,18 +90,19 @@ func (r *Record) line(name string, v any) error {
 	return nil
 }
 
-func (r *Record) step(m Metrics, t Timing, advice []Advice) error {
+func (r *Record) step(m Metrics, t Timing) error {
 	if err := r.line(metricsFile, m); err != nil {
 		return err
 	}
-	if err := r.line(trainLogFile, t); err != nil {
-		return err
-	}
+	return r.line(trainLogFile, t)
+}
+
+func (r *Record) advice(step int, advice []Advice) error {
 	for _, a := range advice {
 		if err := r.line(runLogFile, struct {
 			Step int `json:"step"`
 			Advice
-		}{m.Step, a}); err != nil {
+		}{step, a}); err != nil {
 			return err
 		}
 	}

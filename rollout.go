@@ -10,33 +10,61 @@ import (
 	"github.com/seed-7879b91d/grpo/sampler"
 )
 
-// rollOut gives the groups of a step: P of them, and more while some teach nothing and refills are
-// left.
-func (t *Trainer) rollOut(ctx context.Context, m *Metrics, timing *Timing) ([]*Group, error) {
-	var all []*Group
+// draft is what a step will learn from: every completion is drawn, scores may still be coming in.
+type draft struct {
+	groups   []*Group
+	policy   string // the SHA-256 of the parameters that it was drawn with
+	updates  int    // how many updates these had behind them
+	refilled int    // groups beyond the step's own
+	scores   *scores
+}
+
+// draw gives the draft of a step: its P groups, and more while some teach nothing and refills are left. A
+// subset that is given takes the place of the pool's.
+func (t *Trainer) draw(ctx context.Context, step int, subset []data.Problem, timing *Timing) (*draft, error) {
+	d := &draft{updates: t.Adam.Steps()}
+	var err error
+	if d.policy, err = t.Policy.Hash(); err != nil {
+		return nil, err
+	}
 	for round := 0; ; round++ {
-		prompts, err := t.render(t.Problems.Take(t.PromptsPerStep))
+		problems := subset
+		if problems == nil {
+			problems = t.Problems.Take(t.PromptsPerStep)
+		}
+		groups, err := t.render(problems)
 		if err != nil {
 			return nil, err
 		}
-		if err := t.sample(ctx, prompts, t.requests(prompts, len(all)), timing); err != nil {
+		d.scores, err = t.sample(ctx, groups, t.requests(groups, step, len(d.groups)), timing)
+		if err != nil {
 			return nil, err
 		}
-		informative := 0
-		all = append(all, prompts...)
-		for _, g := range all {
-			g.setAdvantages(t.Advantage)
-			if !g.Degenerate() {
-				informative++
-			}
-		}
+		d.groups = append(d.groups, groups...)
 		if round > 0 {
-			m.Refilled += len(prompts)
+			d.refilled += len(groups)
 		}
-		if informative >= t.PromptsPerStep || round >= t.MaxRefills {
-			return all, nil
+		if subset != nil || round == t.MaxRefills {
+			return d, nil
+		}
+		if err := t.await(ctx, d.scores, timing); err != nil {
+			return nil, errors.Join(err, d.scores.abandon())
+		}
+		if d.informative(t.Advantage) >= t.PromptsPerStep {
+			return d, nil
 		}
 	}
+}
+
+// informative counts the groups that teach something.
+func (d *draft) informative(kind AdvantageKind) int {
+	n := 0
+	for _, g := range d.groups {
+		if g.setAdvantages(kind); !g.Degenerate() {
+			n++
+		}
+	}
+	return n
 }
 
 // render turns problems into groups that have nothing but a prompt.
@@ -60,73 +88,51 @@ func (t *Trainer) render(problems []data.Problem) ([]*Group, error) {
 }
 
 // requests asks for the completions of a step's groups, of which the first is number first.
-func (t *Trainer) requests(groups []*Group, first int) []sampler.Request {
+func (t *Trainer) requests(groups []*Group, step, first int) []sampler.Request {
 	requests := make([]sampler.Request, len(groups))
 	for i, g := range groups {
 		requests[i] = sampler.Request{Prompt: g.Prompt, N: t.CompletionsPerPrompt, Params: t.Sampling,
-			Key: sampler.Key{Seed: t.Seed, Step: t.step + 1, Problem: first + i}}
+			Key: sampler.Key{Seed: t.Seed, Step: step, Problem: first + i}}
 	}
 	return requests
 }
 
-// sample draws the completions and scores them, each as soon as it is there.
-func (t *Trainer) sample(ctx context.Context, groups []*Group, requests []sampler.Request, timing *Timing) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
+// sample draws the completions. Each is scored as soon as it is there, or, with ScoreWhenDone, once all
+// of them are; the scores that it gives come in meanwhile.
+func (t *Trainer) sample(ctx context.Context, groups []*Group, requests []sampler.Request, timing *Timing) (*scores, error) {
 	total := 0
 	for i, g := range groups {
 		n := requests[i].N
 		g.Rollouts, g.Texts, g.Scores = make([]sampler.Rollout, n), make([]string, n), make([]reward.Score, n)
 		total += n
 	}
-	// Completions go to the grader in the order in which they end; scores come back in that order.
-	finished := make(chan reward.Completion, total)
-	order := make(chan sampler.Rollout, total)
-	scored := make(chan error, 1)
-	score := func() {
-		for graded, err := range reward.Stream(ctx, t.Grader, finished, total) {
-			if err != nil {
-				cancel()
-				scored <- err
-				return
-			}
-			r := <-order
-			groups[r.Request].Scores[r.Sample] = graded.Score
-		}
-		scored <- nil
-	}
 	watch := startWatch()
 	t.Watcher.Phase("sample", total)
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	s := newScores(ctx, groups, total, cancel)
 	if !t.ScoreWhenDone {
-		go score()
+		go s.run(t.Grader)
 	}
 	_, err := t.Engine.Sample(ctx, requests, sampler.Events{Done: func(r sampler.Rollout) {
 		g := groups[r.Request]
 		g.Rollouts[r.Sample], g.Texts[r.Sample] = r, t.text(r.Tokens)
-		order <- r
-		finished <- reward.Completion{Problem: &g.Problem, Text: g.Texts[r.Sample], Truncated: r.Finish == sampler.Length,
-			Tokens: len(r.Tokens), MaxTokens: requests[r.Request].Params.MaxTokens}
+		s.add(r, reward.Completion{Problem: &g.Problem, Text: g.Texts[r.Sample], Truncated: r.Finish == sampler.Length,
+			Tokens: len(r.Tokens), MaxTokens: requests[r.Request].Params.MaxTokens})
 		t.Watcher.Advance(1)
 	}})
-	close(finished)
+	close(s.finished)
 	timing.Sample += watch.lap()
 	if t.ScoreWhenDone {
-		go score()
+		go s.run(t.Grader)
 	}
-	if err != nil {
-		cancel()
+	if err == nil {
+		return s, nil
 	}
-	serr := <-scored
-	timing.Score += watch.lap()
-	switch {
-	case err != nil && !errors.Is(err, context.Canceled):
-		return fmt.Errorf("sample: %w", err)
-	case serr != nil && !errors.Is(serr, context.Canceled): // which also ended the sampling
-		return fmt.Errorf("score: %w", serr)
-	case err != nil:
-		return err
+	if serr := s.abandon(); serr != nil {
+		return nil, fmt.Errorf("score: %w", serr) // which is what ended the sampling
 	}
-	return serr
+	return nil, fmt.Errorf("sample: %w", err)
 }
 
 // text is what a completion says, without control tokens.
@@ -136,4 +142,26 @@ func (t *Trainer) text(tokens []int32) string {
 		ids[i] = int(id)
 	}
 	return t.Tokenizer.Decode(ids, true)
+}
+
+// await waits for the scores that are missing yet. Called again after the context ended, it goes on.
+func (t *Trainer) await(ctx context.Context, s *scores, timing *Timing) error {
+	watch := startWatch()
+	defer func() { timing.Score += watch.lap() }()
+	if s.missing > 0 {
+		t.Watcher.Phase("score", s.missing)
+	}
+	for s.missing > 0 {
+		select {
+		case err := <-s.arrived:
+			if err != nil {
+				return fmt.Errorf("score: %w", err)
+			}
+			s.missing--
+			t.Watcher.Advance(1)
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return nil
 }

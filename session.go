@@ -352,11 +352,9 @@ type blocking struct {
 func (b blocking) Grade(ctx context.Context, c reward.Completion) (reward.Score, error) {
 	word, found := b.list.Find(c.Text)
 	if found && b.reject {
-		return reward.Score{Note: "blocked: " + word}, nil
+		return reward.Score{Blocked: word}, nil
 	}
 	s, err := b.Grader.Grade(ctx, c)
-	if found {
-		s.Note = "blocked: " + word
-	}
+	s.Blocked = word
 	return s, err
 }

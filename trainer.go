@@ -28,6 +28,9 @@ type Rules struct {
 	Schedule             optim.Schedule
 	MaxRefills           int  // rounds of P more prompts while a step has groups that teach nothing; 0: none
 	ScoreWhenDone        bool // score after the last completion instead of while others are sampled
+	// SampleAhead draws the completions of a step before the step before it is trained on, so that they
+	// are scored meanwhile: by a policy that is one update older than the one they teach.
+	SampleAhead bool
 
 	MaxSteps  int // −1: until interrupted
 	SaveEvery int // 0: at the end only
@@ -36,7 +39,8 @@ type Rules struct {
 	// Deterministic ends a run whose sampler and trainer disagree.
 	Deterministic bool
 	BaseModel     string
-	EvalEvery     int // −1: never
+	Full          bool // all weights are trained, not an adapter
+	EvalEvery     int  // −1: never
 	Eval          EvalRules
 }
 
@@ -54,25 +58,14 @@ type Parts struct {
 	Watcher   Watcher
 }
 
-// Watcher is told how a run goes on. Calls come from the goroutine that trains.
-type Watcher interface {
-	// Phase says that something of so many units begins: "sample" counts tokens, "score" completions,
-	// "train" and "evaluate" sequences.
-	Phase(name string, units int)
-	Advance(units int)
-	StepDone(m Metrics, t Timing, advice []Advice)
-	Evaluated(e Evaluation)
-	Saved(dir string)
-	// Skipped says why a step made no update although it had something to learn.
-	Skipped(why string)
-}
-
 // Trainer runs GRPO: it holds the policy, the problems and the optimizer, and takes steps.
 type Trainer struct {
 	Rules
 	Parts
 	record      *Record // nil: nothing is written
 	step        int     // steps done
+	evaluated   int     // the first step that has no evaluation yet
+	ahead       *draft  // of the next step, where it is sampled already
 	judge       adviser
 	first, last *Evaluation
 
@@ -80,90 +73,137 @@ type Trainer struct {
 	longestPrompt int
 }
 
-// Run trains to MaxSteps, evaluating and saving when due. A failed step is not saved: the last good
-// checkpoint stands.
+// Run trains to MaxSteps, evaluating and saving when due. What is interrupted is saved as of the last
+// whole step; a step that failed is not: the last good checkpoint stands.
 func (t *Trainer) Run(ctx context.Context) error {
-	if t.step == 0 {
-		if err := t.evaluateIfDue(ctx); err != nil {
-			return fmt.Errorf("before step 1: evaluate: %w", err)
-		}
+	err := t.run(ctx)
+	if err == nil || ctx.Err() != nil {
+		err = errors.Join(err, t.save())
 	}
-	for t.MaxSteps < 0 || t.step < t.MaxSteps {
+	return err
+}
+
+func (t *Trainer) run(ctx context.Context) error {
+	for {
+		if err := t.evaluateIfDue(ctx); err != nil {
+			return err
+		}
+		if t.SaveEvery > 0 && t.step > 0 && t.step%t.SaveEvery == 0 {
+			if err := t.save(); err != nil {
+				return err
+			}
+		}
+		if t.MaxSteps >= 0 && t.step >= t.MaxSteps {
+			return nil
+		}
 		m, timing, err := t.Step(ctx)
 		if err != nil {
-			if ctx.Err() != nil {
-				err = errors.Join(ctx.Err(), t.save())
-			}
 			return fmt.Errorf("step %d: %w", t.step+1, err)
 		}
 		if err := t.conclude(m, timing); err != nil {
-			return fmt.Errorf("step %d: record: %w", t.step, err)
-		}
-		if err := t.evaluateIfDue(ctx); err != nil {
-			return fmt.Errorf("step %d: evaluate: %w", t.step, err)
-		}
-		if t.SaveEvery > 0 && t.step%t.SaveEvery == 0 {
-			if err := t.save(); err != nil {
-				return fmt.Errorf("step %d: save: %w", t.step, err)
-			}
+			return fmt.Errorf("step %d: %w", t.step, err)
 		}
 	}
-	return t.save()
 }
 
-// Step is one GRPO update: each stanza turns one typed value into the next.
-func (t *Trainer) Step(ctx context.Context) (m Metrics, timing Timing, err error) {
+// Step is one GRPO update on problems of the pool.
+func (t *Trainer) Step(ctx context.Context) (Metrics, Timing, error) {
+	return t.stepOn(ctx, nil, t.Iterations)
+}
+
+// stepOn is one GRPO update: each stanza turns one typed value into the next. A step that fails leaves
+// the pool where it was.
+func (t *Trainer) stepOn(ctx context.Context, subset []data.Problem, iterations int) (m Metrics, timing Timing, err error) {
 	watch := startWatch()
 	m = Metrics{Step: t.step + 1, LearningRate: t.LearningRate * t.Schedule.Factor(t.step+1)}
-	if m.Adapter, err = t.Policy.AdapterHash(); err != nil {
-		return m, timing, err
-	}
+	undo := t.bookmark()
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, undo())
+		}
+	}()
 
 	// Problem -> Group. G completions each, every token with the log-probability it was drawn at, every
 	// completion with its score. A wrong program is a score; a broken sandbox is an error.
-	cursor := t.Problems.Cursor()
-	groups, err := t.rollOut(ctx, &m, &timing)
+	d, err := t.draft(ctx, subset, &timing)
 	if err != nil {
-		if _, rerr := t.Problems.Restore(cursor); rerr != nil {
-			err = errors.Join(err, rerr)
-		}
 		return m, timing, err
 	}
+	m.addDraft(d, t.Adam.Steps())
 
 	// Group -> Datum. A group that agrees with itself teaches nothing.
 	var datums []model.Datum
-	excluded := 0
-	for _, g := range groups {
+	for _, g := range d.groups {
+		g.setAdvantages(t.Advantage)
 		m.addGroup(g)
-		scored, correct := g.counts()
-		excluded += len(g.Scores) - scored
-		if scored > 0 {
+		if scored, correct := g.counts(); scored > 0 {
 			t.Problems.Observe(g.Problem.ID, correct, scored)
 		}
 		if !g.Degenerate() {
 			datums = append(datums, g.Datums()...)
 		}
 	}
-	m.finish(excluded)
+	m.finish()
 	m.Datums, m.Epoch = len(datums), t.Problems.Epoch()
 
 	// Datum -> Gradient -> Update. No contrast anywhere: no gradient, no update.
 	watch.lap()
 	if len(datums) > 0 {
-		if err := t.update(ctx, datums, &m); err != nil {
+		if err := t.update(ctx, datums, iterations, &m); err != nil {
 			return m, timing, err
 		}
+	}
+	if m.Trained, err = t.Policy.Hash(); err != nil {
+		return m, timing, err
 	}
 	timing.Train = watch.lap()
 	timing.finish(&m)
 	t.step++
-	return m, timing, t.recordGroups(groups)
+	return m, timing, t.recordGroups(d.groups)
+}
+
+// draft gives the draft of this step with all its scores, and where steps are sampled ahead, has the one
+// of the next step drawn before it waits for them.
+func (t *Trainer) draft(ctx context.Context, subset []data.Problem, timing *Timing) (d *draft, err error) {
+	early := t.ahead != nil && subset == nil
+	if early {
+		d = t.ahead
+	} else if d, err = t.draw(ctx, t.step+1, subset, timing); err != nil {
+		return nil, err
+	}
+	if subset == nil {
+		t.ahead = nil
+		if t.SampleAhead && t.step+1 != t.MaxSteps {
+			t.ahead, err = t.draw(ctx, t.step+2, nil, timing)
+		}
+	}
+	if err == nil {
+		err = t.await(ctx, d.scores, timing)
+	}
+	if err != nil && !early { // a draft that was there before is kept for the next try
+		err = errors.Join(err, d.scores.abandon())
+	}
+	return d, err
+}
+
+// bookmark remembers where the pool stands and what is sampled ahead; undo goes back there.
+func (t *Trainer) bookmark() (undo func() error) {
+	cursor, ahead := t.Problems.Cursor(), t.ahead
+	return func() error {
+		var err error
+		if t.ahead != nil && t.ahead != ahead {
+			err = t.ahead.scores.abandon()
+		}
+		t.ahead = ahead
+		_, rerr := t.Problems.Restore(cursor)
+		return errors.Join(err, rerr)
+	}
 }
 
 // update takes the optimizer's steps on the datums.
-func (t *Trainer) update(ctx context.Context, datums []model.Datum, m *Metrics) error {
-	t.Watcher.Phase("train", len(datums)*t.Iterations)
-	for i := range t.Iterations {
+func (t *Trainer) update(ctx context.Context, datums []model.Datum, iterations int, m *Metrics) error {
+	t.Watcher.Phase("train", len(datums)*iterations)
+	for i := range iterations {
 		t.Adam.ZeroGrad()
 		stats, err := t.Policy.Accumulate(ctx, datums, t.Objective)
 		if err != nil {
@@ -172,7 +212,7 @@ func (t *Trainer) update(ctx context.Context, datums []model.Datum, m *Metrics) 
 		t.Watcher.Advance(len(datums))
 		if i == 0 {
 			m.OnPolicy = stats.MaxDiff
-			if t.Deterministic && m.OnPolicy != 0 {
+			if t.Deterministic && m.Staleness == 0 && m.OnPolicy != 0 {
 				return fmt.Errorf("sampler and trainer disagree by %g about a log-probability: they do not run the same policy", m.OnPolicy)
 			}
 		}
@@ -186,6 +226,7 @@ func (t *Trainer) update(ctx context.Context, datums []model.Datum, m *Metrics) 
 		}
 		t.Policy.Publish()
 		m.Stats, m.GradNorm, m.Updated = stats, u.GradNorm, true
+		ctx = context.WithoutCancel(ctx) // a step that has begun to change the policy is ended
 	}
 	return nil
 }
@@ -194,8 +235,8 @@ func (t *Trainer) update(ctx context.Context, datums []model.Datum, m *Metrics) 
 func (t *Trainer) conclude(m Metrics, timing Timing) error {
 	advice := t.judge.advise(m, timing)
 	if t.record != nil {
-		if err := t.record.step(m, timing, advice); err != nil {
-			return err
+		if err := errors.Join(t.record.step(m, timing), t.record.advice(m.Step, advice)); err != nil {
+			return fmt.Errorf("record: %w", err)
 		}
 	}
 	t.Watcher.StepDone(m, timing, advice)

@@ -50,11 +50,11 @@ func (v vowels) Grade(_ context.Context, c reward.Completion) (reward.Score, err
 
 // quiet is a watcher that remembers.
 type quiet struct {
-	metrics []Metrics
-	evals   []Evaluation
-	advice  []Advice
-	skipped []string
-	onStep  func(Metrics)
+	metrics  []Metrics
+	evals    []Evaluation
+	advice   []Advice
+	warnings []string
+	onStep   func(Metrics)
 }
 
 func (q *quiet) Phase(string, int) {}
@@ -65,9 +65,9 @@ func (q *quiet) StepDone(m Metrics, _ Timing, a []Advice) {
 		q.onStep(m)
 	}
 }
-func (q *quiet) Evaluated(e Evaluation) { q.evals = append(q.evals, e) }
-func (q *quiet) Saved(string)           {}
-func (q *quiet) Skipped(why string)     { q.skipped = append(q.skipped, why) }
+func (q *quiet) Evaluated(e Evaluation, _ []Advice) { q.evals = append(q.evals, e) }
+func (q *quiet) Saved(string)                       {}
+func (q *quiet) Warn(what string)                   { q.warnings = append(q.warnings, what) }
 
 // setup is a run of the golden model with a small tokenizer.
 type setup struct {
@@ -261,7 +261,7 @@ func TestWhatTheMachineFailedToScoreIsLeftOut(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 1, m.RewardErrors)
 	require.Equal(t, 11, m.Datums)
-	require.Empty(t, q.skipped)
+	require.Empty(t, q.warnings)
 }
 
 func TestAdvantages(t *testing.T) {

@@ -72,6 +72,15 @@ func NewPool(problems []Problem, seed uint64, difficulty Difficulty) (*Pool, err
 // Len is the number of problems.
 func (p *Pool) Len() int { return len(p.problems) }
 
+// Problem is the problem of that id.
+func (p *Pool) Problem(id string) (Problem, bool) {
+	i, known := p.index[id]
+	if !known {
+		return Problem{}, false
+	}
+	return p.problems[i], true
+}
+
 // Epoch counts the permutations begun, from 0.
 func (p *Pool) Epoch() int { return int(p.epoch) }
 

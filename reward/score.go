@@ -48,6 +48,8 @@ type Score struct {
 	CPU time.Duration `json:"-"`
 	// Cached says that the verdicts are those of an equal program that ran before.
 	Cached bool `json:"cached,omitempty"`
+	// Blocked is the string of a block list that the completion has in it.
+	Blocked string `json:"blocked,omitempty"`
 	// Note says what went wrong outside the program: in the sandbox, a checker, or a custom reward.
 	Note string `json:"note,omitempty"`
 }

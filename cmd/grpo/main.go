@@ -84,7 +84,7 @@ func newRoot() *cobra.Command {
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return badinput.Errorf("%w (see '%s --help')", err, cmd.CommandPath())
 	})
-	root.AddCommand(newScoreCmd(), newReplayCmd(), newMergeCmd(), newSampleCmd(), newBenchCmd())
+	root.AddCommand(newScoreCmd(), newReplayCmd(), newMergeCmd(), newSampleCmd(), newEvalCmd(), newBenchCmd())
 	root.AddCommand(newTokenizeCmd())
 	root.AddCommand(newDataCmd())
 	root.AddCommand(newRewardCmd(), newDoctorCmd())

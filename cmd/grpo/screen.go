@@ -76,17 +76,25 @@ func (s *screen) StepDone(m grpo.Metrics, t grpo.Timing, advice []grpo.Advice) {
 		fmt.Fprintf(s.out, "step %3d  reward %.3f  correct %.3f  format %.2f  groups %d/%d  %s  %.1f s  %s\n", m.Step, m.MeanReward, m.MeanCorrect,
 			m.FormatRate, m.GroupsTotal-m.GroupsSkipped, m.GroupsTotal, update, t.Total, sparkline(s.rewards))
 	}
+	s.advise(advice)
+}
+
+func (s *screen) advise(advice []grpo.Advice) {
 	for _, a := range advice {
 		fmt.Fprintf(s.errs, "  ! %s: %s; try %s\n", a.Rule, a.Finding, a.Try)
 	}
 }
 
 // Evaluated prints an evaluation.
-func (s *screen) Evaluated(e grpo.Evaluation) {
+func (s *screen) Evaluated(e grpo.Evaluation, advice []grpo.Advice) {
 	s.end()
 	switch {
 	case s.json:
-		s.line(map[string]any{"evaluation": e})
+		s.line(struct {
+			Evaluation grpo.Evaluation `json:"evaluation"`
+			Advice     []grpo.Advice   `json:"advice,omitempty"`
+		}{e, advice})
+		return
 	case !s.quiet:
 		fmt.Fprintf(s.out, "held-out at step %d: pass@1 %.3f [%.3f, %.3f] greedy", e.Step, e.Greedy, e.GreedyCI[0], e.GreedyCI[1])
 		if e.K > 0 {
@@ -94,6 +102,7 @@ func (s *screen) Evaluated(e grpo.Evaluation) {
 		}
 		fmt.Fprintln(s.out)
 	}
+	s.advise(advice)
 }
 
 // Saved tells of a checkpoint.
@@ -103,10 +112,10 @@ func (s *screen) Saved(dir string) {
 	}
 }
 
-// Skipped tells of something that went wrong and was survived.
-func (s *screen) Skipped(why string) {
+// Warn tells of something that went wrong and was survived.
+func (s *screen) Warn(what string) {
 	s.end()
-	fmt.Fprintln(s.errs, "  ! "+why)
+	fmt.Fprintln(s.errs, "  ! "+what)
 }
 
 func (s *screen) line(v any) {

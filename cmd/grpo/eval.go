@@ -1,0 +1,267 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed-7879b91d/grpo"
+	"github.com/seed-7879b91d/grpo/configs"
+	"github.com/seed-7879b91d/grpo/internal/atomicfile"
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/kernels/cpu"
+)
+
+// evalFlags are what the verb eval understands.
+type evalFlags struct {
+	model, adapter, data, split   string
+	problems, samples, k, maxToks int
+	temperature                   float64
+	seed                          uint64
+	json                          bool
+	out                           string
+}
+
+func newEvalCmd() *cobra.Command {
+	var f evalFlags
+	cmd := &cobra.Command{
+		Use:   "eval [--model DIR|NAME] [--adapter DIR] [--data SOURCE] [key=value …]",
+		Short: "How a model does on problems: pass@1, pass@k, formats and verdicts",
+		Long: `Asks the model every problem as training does, once greedily and --samples times at the temperature, and
+judges the programs. Nothing is trained, and there is no run directory. The draws are those of an
+evaluation of a run with the same seed, so the numbers are, too.
+
+pass@1 (greedy) comes with a bootstrap interval of 95 %; pass@1 and pass@k of the samples are unbiased
+estimates, and best of k is the mean of the best reward among the first k. --out writes for each completion
+{"problem","sample","temperature","text","tokens","truncated","verdict","score","passed","total"}: the greedy
+one has the temperature 0, samples are numbered by their texts, the verdict is "" where nothing was run,
+and the score null where the machine failed. key=value are settings as those of a run, such as threads=2, eval_top_p=0.9 or sandbox=unsafe.`,
+		Example: `  grpo eval
+  grpo eval --adapter runs/x/checkpoints/step_000060/adapter --samples 8 --k 4
+  grpo eval --model ~/Qwen3-0.6B --data tasks.jsonl --problems 100 --samples 0 --max-tokens 2048 --json --out answers.jsonl`,
+		Args: trainArgs,
+		RunE: func(cmd *cobra.Command, words []string) error { return f.run(cmd, words) },
+	}
+	fl := cmd.Flags()
+	fl.StringVar(&f.model, "model", configs.DefaultPreset, "Hugging Face model directory, name on the Hub, or tiny, the one that is part of the program")
+	fl.StringVar(&f.adapter, "adapter", "", "PEFT adapter `directory`")
+	fl.StringVar(&f.data, "data", configs.DefaultPreset, "problems: what 'grpo data' reads, or tiny, those held out by the program")
+	fl.StringVar(&f.split, "split", "test", "part of the data: train, test, validation or all")
+	fl.IntVar(&f.problems, "problems", 0, "the first so many problems; 0: all")
+	fl.IntVar(&f.samples, "samples", 4, "completions of each problem at the temperature; 0: the greedy one only")
+	fl.IntVar(&f.k, "k", 0, "of pass@k and best of k; 0: as many as --samples")
+	fl.Float64Var(&f.temperature, "temperature", 1, "of the samples")
+	fl.IntVar(&f.maxToks, "max-tokens", 0, "tokens of a completion at most; 0: as in training")
+	fl.Uint64Var(&f.seed, "seed", 0, "seed of the draws")
+	fl.BoolVar(&f.json, "json", false, "one JSON object in place of the table")
+	fl.StringVar(&f.out, "out", "", "`file` for one line of JSON a completion")
+	return cmd
+}
+
+func (f *evalFlags) run(cmd *cobra.Command, words []string) error {
+	cfg, err := f.config(words)
+	if err != nil {
+		return err
+	}
+	if f.out != "" { // known before the hours that an evaluation may take
+		if info, err := os.Stat(filepath.Dir(f.out)); err != nil || !info.IsDir() {
+			return badinput.Errorf("--out %s: there is no directory %s; make it first", f.out, filepath.Dir(f.out))
+		}
+	}
+	b, err := cpu.New(cpu.Options{Threads: cfg.Threads})
+	if err != nil {
+		return err
+	}
+	defer b.Close()
+	notes := &evalNotes{screen: newScreen(cmd.OutOrStdout(), cmd.ErrOrStderr(), false, f.json), temperature: f.temperature}
+	s, err := grpo.Init(cmd.Context(), cfg, b, notes)
+	if err != nil {
+		return err
+	}
+	r, err := f.evaluate(cmd.Context(), s, notes)
+	if err = errors.Join(err, s.Finish()); err != nil {
+		return err
+	}
+	r.Backend = b.Name()
+	if f.json {
+		return printJSON(cmd.OutOrStdout(), r)
+	}
+	return r.print(cmd.OutOrStdout())
+}
+
+// evaluate tries the problems, and writes what came of each completion.
+func (f *evalFlags) evaluate(ctx context.Context, s *grpo.Session, notes *evalNotes) (*evalReport, error) {
+	notes.grader, s.Grader = s.Grader, notes
+	e, err := s.Evaluate(ctx)
+	notes.screen.end()
+	if err != nil {
+		return nil, err
+	}
+	notes.sort(s.HeldOut)
+	if f.out != "" {
+		if err := atomicfile.Write(f.out, notes.write); err != nil {
+			return nil, fmt.Errorf("--out: %w", err)
+		}
+	}
+	r := &evalReport{Model: f.model, Adapter: f.adapter, Data: f.data, Problems: e.Problems, Seed: f.seed, MaxTokens: s.Config.MaxTokens}
+	if f.data != configs.DefaultPreset {
+		r.Split = f.split
+	}
+	r.Greedy = greedyReport{PassAt1: e.Greedy, CI: e.GreedyCI, attemptReport: notes.greedy.report()}
+	if e.K > 0 {
+		r.Sampled = &sampledReport{Samples: f.samples, Temperature: f.temperature, K: e.K, PassAt1: e.PassAt1, PassAtK: e.PassAtK,
+			BestOfK: e.BestOfK, attemptReport: notes.sampled.report()}
+	}
+	return r, nil
+}
+
+// covered are the settings that flags of the verb give.
+var covered = map[string]string{
+	"model": "--model", "adapter": "--adapter", "data": "--data", "test_data": "--data", "data_split": "--split", "test_split": "--split",
+	"eval_problems": "--problems", "eval_samples": "--samples", "eval_k": "--k", "eval_temperature": "--temperature", "max_tokens": "--max-tokens", "seed": "--seed",
+}
+
+// config is a configuration that evaluates what the flags say. A session has problems to train on;
+// those of the program are there and cost nothing.
+func (f *evalFlags) config(words []string) (*configs.Config, error) {
+	for _, w := range words {
+		key, value, _ := strings.Cut(w, "=")
+		if flag, ok := covered[key]; ok {
+			return nil, badinput.Errorf("%s: it is a flag here; type %s %s", key, flag, value)
+		}
+	}
+	if err := f.check(); err != nil {
+		return nil, err
+	}
+	preset := "defaults"
+	if f.model == configs.DefaultPreset {
+		preset = configs.DefaultPreset
+	}
+	cfg, err := configs.Load(configs.Source{Preset: preset, Overrides: words})
+	if err != nil {
+		return nil, err
+	}
+	cfg.Model, cfg.Seed, cfg.Adapter = f.model, f.seed, f.adapter
+	cfg.Data, cfg.DataSplit, cfg.TestData, cfg.TestSplit = configs.DefaultPreset, "train", f.data, f.split
+	if f.data == cfg.Data {
+		cfg.TestSplit = "test"
+	}
+	cfg.EvalProblems, cfg.EvalSamples, cfg.EvalTemperature, cfg.EvalK = f.problems, f.samples, f.temperature, f.k
+	if f.k == 0 {
+		cfg.EvalK = f.samples
+	}
+	if f.maxToks > 0 {
+		cfg.MaxTokens = f.maxToks
+	}
+	if f.samples == 0 {
+		cfg.EvalTemperature = 1 // of nothing
+	}
+	cfg.LoRARank = 1 // of an adapter that changes nothing, where none is given
+	if f.adapter != "" {
+		f.adopt(cfg)
+	}
+	return cfg, cfg.Validate()
+}
+
+// check refuses numbers that cannot be meant, by the names that they have here.
+func (f *evalFlags) check() error {
+	for _, n := range []struct {
+		flag  string
+		value int
+	}{{"--problems", f.problems}, {"--samples", f.samples}, {"--k", f.k}, {"--max-tokens", f.maxToks}} {
+		if n.value < 0 {
+			return badinput.Errorf("%s: found %d, expected 0 or more", n.flag, n.value)
+		}
+	}
+	if f.k > f.samples {
+		return badinput.Errorf("--k: found %d, expected at most --samples, which is %d", f.k, f.samples)
+	}
+	if f.samples > 0 && !(f.temperature > 0) {
+		return badinput.Errorf("--temperature: found %v, expected a number above 0; a greedy completion of each problem is there anyway", f.temperature)
+	}
+	return nil
+}
+
+// adopt takes the shape of the adapter from its own file. What is wrong with the file is said by
+// those who load it.
+func (f *evalFlags) adopt(cfg *configs.Config) {
+	text, err := os.ReadFile(filepath.Join(f.adapter, "adapter_config.json"))
+	var shape struct {
+		Rank    int      `json:"r"`
+		Alpha   float64  `json:"lora_alpha"`
+		Targets []string `json:"target_modules"`
+	}
+	if err == nil && json.Unmarshal(text, &shape) == nil && shape.Rank > 0 && shape.Alpha > 0 && len(shape.Targets) > 0 {
+		cfg.LoRARank, cfg.LoRAAlpha, cfg.LoRATargets = shape.Rank, shape.Alpha, shape.Targets
+	}
+}
+
+// evalReport is what the verb found.
+type evalReport struct {
+	Model     string         `json:"model"`
+	Adapter   string         `json:"adapter,omitempty"`
+	Data      string         `json:"data"`
+	Split     string         `json:"split,omitempty"`
+	Problems  int            `json:"problems"`
+	Seed      uint64         `json:"seed"`
+	MaxTokens int            `json:"max_tokens"`
+	Backend   string         `json:"backend"`
+	Greedy    greedyReport   `json:"greedy"`
+	Sampled   *sampledReport `json:"sampled,omitempty"`
+}
+
+// greedyReport is about the most likely completion of each problem.
+type greedyReport struct {
+	PassAt1 float64    `json:"pass@1"`
+	CI      [2]float64 `json:"pass@1_ci"`
+	attemptReport
+}
+
+// sampledReport is about the completions at the temperature.
+type sampledReport struct {
+	Samples     int     `json:"samples"`
+	Temperature float64 `json:"temperature"`
+	K           int     `json:"k"`
+	PassAt1     float64 `json:"pass@1"`
+	PassAtK     float64 `json:"pass@k"`
+	BestOfK     float64 `json:"best_of_k"`
+	attemptReport
+}
+
+// print is the report as a table.
+func (r *evalReport) print(w io.Writer) error {
+	what := r.Model
+	if r.Adapter != "" {
+		what += " with " + r.Adapter
+	}
+	source := r.Data
+	if r.Split != "" {
+		source += " (" + r.Split + ")"
+	}
+	fmt.Fprintf(w, "%s on %d problems of %s, seed %d; %s\n\n", what, r.Problems, source, r.Seed, r.Backend)
+	header, rows := []string{"", "greedy"}, [][]string{{"pass@1", fmt.Sprintf("%.3f [%.3f, %.3f]", r.Greedy.PassAt1, r.Greedy.CI[0], r.Greedy.CI[1])}}
+	rows = append(rows, r.Greedy.rows()...)
+	if s := r.Sampled; s != nil {
+		header = append(header, fmt.Sprintf("%d samples at temperature %v", s.Samples, s.Temperature))
+		rows[0] = append(rows[0], fmt.Sprintf("%.3f", s.PassAt1))
+		for i, row := range s.rows() {
+			rows[i+1] = append(rows[i+1], row[1])
+		}
+		rows = append(rows[:1], append([][]string{
+			{fmt.Sprintf("pass@%d", s.K), "", fmt.Sprintf("%.3f", s.PassAtK)},
+			{fmt.Sprintf("best reward of %d", s.K), "", fmt.Sprintf("%.3f", s.BestOfK)},
+		}, rows[1:]...)...)
+	}
+	t := newTable(w, header...)
+	for _, row := range rows {
+		t.row(row...)
+	}
+	return t.Flush()
+}

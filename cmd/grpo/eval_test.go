@@ -1,0 +1,154 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7879b91d/grpo/configs"
+	"github.com/seed-7879b91d/grpo/internal/tiny"
+)
+
+// evaluate runs the verb and reads what it says, and its line for each completion.
+func evaluate(t *testing.T, args ...string) (r evalReport, lines []attemptLine, text string) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "out.jsonl")
+	out, errs, code := shell(t, "", append([]string{"eval", "--json", "--out", path}, args...)...)
+	require.Zero(t, code, errs)
+	require.Empty(t, errs)
+	require.NoError(t, json.Unmarshal([]byte(out), &r))
+	written, err := os.ReadFile(path)
+	require.NoError(t, err)
+	for line := range strings.Lines(string(written)) {
+		var l attemptLine
+		require.NoError(t, json.Unmarshal([]byte(line), &l))
+		lines = append(lines, l)
+	}
+	return r, lines, string(written)
+}
+
+// What the report says follows from the lines, and the lines from the seed.
+func TestEval(t *testing.T) {
+	needsCells(t)
+	args := []string{"--problems", "12", "--samples", "3", "--k", "2", "--seed", "5"}
+	r, lines, text := evaluate(t, args...)
+	require.Len(t, lines, 12*4)
+	_, held, err := tiny.Problems()
+	require.NoError(t, err)
+	right, correct, tokens, verdicts := 0.0, make([]float64, 12), [2]int{}, [2]map[string]int{{}, {}}
+	for i, l := range lines {
+		require.Equal(t, held[i/4].ID, l.Problem)
+		require.Equal(t, max(i%4-1, 0), l.Sample)
+		require.Equal(t, float64(min(i%4, 1)), l.Temperature)
+		kind := min(i%4, 1)
+		verdict := string(l.Verdict)
+		if verdict == "" {
+			verdict = notRun
+		}
+		verdicts[kind][verdict]++
+		tokens[kind] += l.Tokens
+		if l.Verdict == "AC" {
+			require.Equal(t, 1.0, *l.Score)
+			require.Equal(t, l.Total, l.Passed)
+			if kind == 0 {
+				right++
+			} else {
+				correct[i/4]++
+			}
+		}
+	}
+	require.InDelta(t, right/12, r.Greedy.PassAt1, 1e-12)
+	require.True(t, r.Greedy.CI[0] <= r.Greedy.PassAt1 && r.Greedy.PassAt1 <= r.Greedy.CI[1])
+	require.Equal(t, verdicts[0], r.Greedy.Verdicts)
+	require.Equal(t, verdicts[1], r.Sampled.Verdicts)
+	require.Equal(t, tokens, [2]int{r.Greedy.Tokens, r.Sampled.Tokens})
+	require.Positive(t, r.Greedy.TokensPerSec)
+	passAt1, passAt2 := 0.0, 0.0
+	for _, c := range correct {
+		passAt1 += c / 3 / 12
+		passAt2 += (1 - (3-c)*(2-c)/6) / 12 // both of the two wrong
+	}
+	require.Positive(t, passAt1)
+	require.InDelta(t, passAt1, r.Sampled.PassAt1, 1e-12)
+	require.InDelta(t, passAt2, r.Sampled.PassAtK, 1e-12)
+
+	again, _, sameText := evaluate(t, append(args, "threads=1", "max_sequences=3")...)
+	require.Equal(t, text, sameText)
+	require.Equal(t, r.Sampled.BestOfK, again.Sampled.BestOfK)
+	_, _, otherText := evaluate(t, append(args, "--seed", "6")...)
+	require.NotEqual(t, text, otherText)
+}
+
+func TestEvalPrintsATable(t *testing.T) {
+	needsCells(t)
+	out, errs, code := shell(t, "", "eval", "--problems", "3", "--samples", "2")
+	require.Zero(t, code, errs)
+	for _, want := range []string{"tiny on 3 problems of tiny", "greedy", "2 samples at temperature 1", "pass@1", "pass@2", "best reward of 2", "has a program", "verdicts", "tokens/s"} {
+		require.Contains(t, out, want)
+	}
+	out, errs, code = shell(t, "", "eval", "--problems", "3", "--samples", "0")
+	require.Zero(t, code, errs)
+	require.NotContains(t, out, "temperature")
+}
+
+// An adapter of any rank changes what the model says; one that was not trained changes nothing.
+func TestEvalOfAnAdapterAndAFileOfTasks(t *testing.T) {
+	needsCells(t)
+	run := filepath.Join(t.TempDir(), "run")
+	_, errs, code := shell(t, "", "--quiet", "max_steps=1", "eval_every=-1", "lora_rank=4", "lora_alpha=8", "learning_rate=0.05", "run_dir="+run, "prompts_per_step=4")
+	require.Zero(t, code, errs)
+	tasks := filepath.Join(t.TempDir(), "tasks.jsonl")
+	require.NoError(t, os.WriteFile(tasks, []byte(`{"prompt":"Read an integer x. Print x plus 1.","tests":[{"stdin":"2\n","stdout":"3\n"}]}`), 0o644))
+	base, lines, _ := evaluate(t, "--data", tasks, "--samples", "0", "--max-tokens", "24")
+	require.Equal(t, 1, base.Problems)
+	require.Equal(t, 1, lines[0].Total)
+	require.Nil(t, base.Sampled)
+	args := []string{"--problems", "12", "--samples", "0", "--max-tokens", "48"}
+	_, _, plain := evaluate(t, args...)
+	trained, _, text := evaluate(t, append(args, "--adapter", filepath.Join(run, "checkpoints", "step_000001", "adapter"))...)
+	require.NotEqual(t, plain, text)
+	require.Equal(t, 48, trained.MaxTokens)
+}
+
+func TestEvalRefuses(t *testing.T) {
+	needsCells(t)
+	dir := t.TempDir()
+	empty := filepath.Join(dir, "empty.jsonl")
+	require.NoError(t, os.WriteFile(empty, nil, 0o644))
+	split := filepath.Join(dir, "set")
+	require.NoError(t, os.Mkdir(split, 0o755))
+	require.NoError(t, os.WriteFile(filepath.Join(split, "train.jsonl"), []byte(taskLines), 0o644))
+	for line, says := range map[string][]string{
+		"--model /nowhere":       {`model "/nowhere"`, "no such directory", "owner/name"},
+		"--model " + dir:         {"config.json"},
+		"--data /nowhere.jsonl":  {"/nowhere.jsonl", "no such file"},
+		"--data " + empty:        {"empty.jsonl", "no rows"},
+		"--data " + split:        {`no split "test"`, "train"},
+		"--k 5":                  {"--k: found 5", "--samples, which is 4"},
+		"--samples -1":           {"--samples: found -1"},
+		"--temperature 0":        {"--temperature: found 0", "above 0"},
+		"--max-tokens 100000":    {"max_tokens is 100000", "positions"},
+		"--adapter /nowhere":     {"/nowhere", "PEFT adapter"},
+		"--out /nowhere/x.jsonl": {"--out", "no directory /nowhere"},
+		"eval_k=2":               {"eval_k", "type --k 2"},
+		"threds=2":               {"threds", "threads"},
+		"nonsense":               {"nonsense", "key=value"},
+		"--adapter " + golden("qwen3-tied", "adapter"): {"adapter_model.safetensors"},
+	} {
+		out, errs, code := shell(t, "", append([]string{"eval", "--problems", "2"}, strings.Fields(line)...)...)
+		requireBadInput(t, out, errs, code, says...)
+	}
+}
+
+// Every setting that a flag gives is refused by its key.
+func TestEvalCoversItsSettings(t *testing.T) {
+	known := configs.Defaults()
+	for key, flag := range covered {
+		require.Contains(t, string(known.Marshal()), "\n"+key+":", key)
+		require.NotNil(t, newEvalCmd().Flags().Lookup(strings.TrimPrefix(flag, "--")), flag)
+	}
+}

@@ -1,0 +1,215 @@
+package report
+
+import (
+	"math"
+	"strconv"
+	"strings"
+)
+
+// mostColumns bounds the points of a chart: more samples than that share a column.
+const mostColumns = 200
+
+// axis is what charts share along x. A column stands for one sample, or for a run of them.
+type axis struct {
+	spans [][2]int  // of samples, by column
+	at    []float64 // 0..1, by column
+
+	At, Label string // the same for the page's readout, in permille and in words
+	Ticks     []tick
+}
+
+// tick is a mark beside a chart.
+type tick struct {
+	At    string // percent
+	Label string
+}
+
+// stepsAxis puts the steps side by side, each in the middle of its own room, so that bars and lines
+// stand above each other.
+func stepsAxis(steps []int) *axis {
+	n := len(steps)
+	columns := min(n, mostColumns)
+	a := &axis{}
+	for i := range columns {
+		a.add([2]int{i * n / columns, (i + 1) * n / columns}, (float64(i)+0.5)/float64(columns), steps)
+	}
+	for _, i := range marks(n) {
+		a.Ticks = append(a.Ticks, tick{percentAt((float64(i) + 0.5) / float64(n)), grouped(int64(steps[i]))})
+	}
+	return a.finish()
+}
+
+// evalsAxis puts evaluations where their steps are.
+func evalsAxis(steps []int) *axis {
+	n := len(steps)
+	columns := min(n, mostColumns)
+	first, last := float64(steps[0]), float64(steps[n-1])
+	place := func(i int) float64 {
+		if first == last {
+			return 0.5
+		}
+		return 0.02 + 0.96*(float64(steps[i])-first)/(last-first)
+	}
+	a := &axis{}
+	for i := range columns {
+		span := [2]int{i * n / columns, (i + 1) * n / columns}
+		a.add(span, (place(span[0])+place(span[1]-1))/2, steps)
+	}
+	for _, i := range marks(n) {
+		a.Ticks = append(a.Ticks, tick{percentAt(place(i)), grouped(int64(steps[i]))})
+	}
+	return a.finish()
+}
+
+func (a *axis) add(span [2]int, at float64, steps []int) {
+	a.spans, a.at = append(a.spans, span), append(a.at, at)
+	label := strconv.Itoa(steps[span[0]])
+	if span[1]-span[0] > 1 {
+		label += "–" + strconv.Itoa(steps[span[1]-1])
+	}
+	a.Label += label + " "
+	a.At += permille(at) + " "
+}
+
+func (a *axis) finish() *axis {
+	a.Label, a.At = strings.TrimSpace(a.Label), strings.TrimSpace(a.At)
+	return a
+}
+
+// marks chooses up to five of n samples to name below a chart.
+func marks(n int) []int {
+	const most = 5
+	if n <= most {
+		all := make([]int, n)
+		for i := range all {
+			all[i] = i
+		}
+		return all
+	}
+	var some []int
+	for i := range most {
+		some = append(some, i*(n-1)/(most-1))
+	}
+	return some
+}
+
+// column is what a series has in one column: NaN where nothing is known.
+type column struct{ mean, low, high float64 }
+
+// columns gathers the samples of a series.
+func (a *axis) columns(values []float64) []column {
+	out := make([]column, len(a.spans))
+	for i, span := range a.spans {
+		sum, n, low, high := 0.0, 0.0, math.Inf(1), math.Inf(-1)
+		for _, v := range values[span[0]:span[1]] {
+			if v == v {
+				sum, n, low, high = sum+v, n+1, min(low, v), max(high, v)
+			}
+		}
+		out[i] = column{nan, nan, nan}
+		switch {
+		case n > 0 && low == high:
+			out[i] = column{low, low, high} // not a mean, which would round
+		case n > 0:
+			out[i] = column{sum / n, low, high}
+		}
+	}
+	return out
+}
+
+// smooth is the moving average that the eye would draw.
+func smooth(columns []column) []float64 {
+	reach := len(columns) / 20
+	out := make([]float64, len(columns))
+	for i := range columns {
+		sum, n := 0.0, 0.0
+		for _, c := range columns[max(0, i-reach):min(len(columns), i+reach+1)] {
+			if c.mean == c.mean {
+				sum, n = sum+c.mean, n+1
+			}
+		}
+		out[i] = sum / n
+	}
+	return out
+}
+
+// scale maps values to 0 (top) .. 1 (bottom), as pixels run.
+type scale struct {
+	low, high float64
+	log       bool
+	Ticks     []tick
+}
+
+func (s *scale) place(v float64) float64 {
+	low, high := s.low, s.high
+	if s.log {
+		v, low, high = math.Log10(v), math.Log10(low), math.Log10(high)
+	}
+	return min(max((high-v)/(high-low), -0.02), 1.02)
+}
+
+// linear gives a scale with round ticks that holds low and high.
+func linear(low, high float64) *scale {
+	if low > 0 && low < high*0.6 {
+		low = 0
+	}
+	if high < 0 && high > low*0.6 {
+		high = 0
+	}
+	if low == high {
+		low, high = low-math.Max(math.Abs(low), 1)/2, high+math.Max(math.Abs(high), 1)/2
+	}
+	if span := high - low; !(span > 1e-300 && span < 1e300) {
+		low, high = 0, 1 // beyond drawing
+	}
+	stride := roundUp((high - low) / 4)
+	s := &scale{low: math.Floor(low/stride+1e-9) * stride, high: math.Ceil(high/stride-1e-9) * stride}
+	for i := range int(math.Round((s.high-s.low)/stride)) + 1 {
+		v := s.low + float64(i)*stride
+		s.Ticks = append(s.Ticks, tick{percentAt(s.place(v)), tickLabel(v, stride)})
+	}
+	return s
+}
+
+// logarithmic gives a scale of whole decades that holds low and high, which are positive.
+func logarithmic(low, high float64) *scale {
+	from, to := math.Floor(math.Log10(low)), math.Ceil(math.Log10(high))
+	s := &scale{low: math.Pow(10, from), high: math.Pow(10, to), log: true}
+	every := math.Ceil((to - from) / 5)
+	for e := from; e <= to; e += every {
+		v := math.Pow(10, e)
+		s.Ticks = append(s.Ticks, tick{percentAt(s.place(v)), tickLabel(v, v)})
+	}
+	return s
+}
+
+// roundUp is the next of 1, 2, 5 times a power of ten.
+func roundUp(v float64) float64 {
+	ten := math.Pow(10, math.Floor(math.Log10(v)))
+	for _, m := range []float64{1, 2, 5} {
+		if v <= m*ten*(1+1e-9) {
+			return m * ten
+		}
+	}
+	return 10 * ten
+}
+
+// tickLabel writes a round number with the digits that its stride asks for.
+func tickLabel(v, stride float64) string {
+	switch a := math.Max(math.Abs(v), stride); {
+	case math.Abs(v) < stride/2:
+		return "0"
+	case a >= 1e9 || stride < 1e-4:
+		return tidy(strconv.FormatFloat(v, 'g', 3, 64))
+	case a >= 1e6:
+		return tidy(strconv.FormatFloat(v/1e6, 'g', 4, 64)) + "M"
+	case a >= 1e4:
+		return tidy(strconv.FormatFloat(v/1e3, 'g', 4, 64)) + "k"
+	}
+	return strconv.FormatFloat(v, 'f', max(0, int(-math.Floor(math.Log10(stride)+1e-9))), 64)
+}
+
+func permille(x float64) string { return strconv.Itoa(int(math.Round(1000 * x))) }
+
+// percentAt is a place for a style sheet.
+func percentAt(x float64) string { return strconv.FormatFloat(100*x, 'f', 1, 64) }

@@ -1,0 +1,200 @@
+package report
+
+import "math"
+
+// section is a part of the page: charts over the same axis, and what did not move.
+type section struct {
+	ID, Title, Lead string
+	Axis            *axis
+	Charts          []*chart
+	Still           []legend
+}
+
+// add draws plots into the section; those that nothing is known about are left out.
+func (s *section) add(plots ...plot) {
+	for _, p := range plots {
+		switch c := p.draw(s.Axis); {
+		case c == nil:
+		case c.Still:
+			s.Still = append(s.Still, c.Legend...)
+		default:
+			s.Charts = append(s.Charts, c)
+		}
+	}
+}
+
+// sections are the charts in the order in which one asks.
+func (r *run) sections() []section {
+	var out []section
+	if len(r.evals) > 0 {
+		out = append(out, r.heldOut())
+	}
+	if len(r.steps) > 0 {
+		steps := make([]int, len(r.steps))
+		for i, s := range r.steps {
+			steps[i] = s.Step
+		}
+		a := stepsAxis(steps)
+		for _, make := range []func(*axis) section{r.learning, r.completions, r.optimizer, r.time} {
+			if s := make(a); len(s.Charts)+len(s.Still) > 0 {
+				out = append(out, s)
+			}
+		}
+	}
+	return out
+}
+
+func (r *run) heldOut() section {
+	steps := make([]int, len(r.evals))
+	e := len(r.evals)
+	greedy, low, high, sampled, best := make([]float64, e), make([]float64, e), make([]float64, e), make([]float64, e), make([]float64, e)
+	k := 0
+	for i, e := range r.evals {
+		steps[i], greedy[i], low[i], high[i], sampled[i], best[i] = e.Step, e.Greedy, e.CI[0], e.CI[1], e.PassAt1, e.PassAtK
+		k = max(k, e.K)
+	}
+	s := section{ID: "held-out", Title: "Held-out problems", Axis: evalsAxis(steps)}
+	p := plot{title: "Share solved", note: "the band is the 95 % interval of pass@1, greedy", share: true, dots: true, series: []series{
+		{name: "pass@1, greedy", color: "c1", values: greedy, low: low, high: high, format: rate},
+		{name: "pass@1, sampled", color: "c2", values: sampled, format: rate},
+	}}
+	if k > 1 {
+		p.series = append(p.series, series{name: "pass@" + exact(float64(k)), color: "c3", values: best, format: rate})
+	}
+	s.add(p)
+	return s
+}
+
+// over is a quantity of every step.
+func (r *run) over(of func(s *step) float64) []float64 {
+	out := make([]float64, len(r.steps))
+	for i := range r.steps {
+		out[i] = of(&r.steps[i])
+	}
+	return out
+}
+
+func (r *run) learning(a *axis) section {
+	s := section{ID: "learning", Title: "Rewards", Axis: a}
+	s.add(
+		plot{title: "Mean reward", series: []series{{name: "reward", color: "c1", format: rate, values: r.over(func(s *step) float64 { return s.Reward })}}},
+		plot{title: "Shares of completions", note: "", share: true, series: []series{
+			{name: "right", color: "c1", format: rate, values: r.over(func(s *step) float64 { return s.Correct })},
+			{name: "tests passed", color: "c3", format: rate, values: r.over(func(s *step) float64 { return s.Fraction })},
+			{name: "has a program", color: "c2", format: rate, values: r.over(func(s *step) float64 { return s.Format })},
+		}},
+		plot{title: "Groups that taught nothing", note: "share of groups whose completions all earned the same", share: true, stacked: true, series: []series{
+			{name: "all right", color: "c1", format: rate, values: r.over(func(s *step) float64 { return s.AllGood })},
+			{name: "all wrong", color: "c2", format: rate, values: r.over(func(s *step) float64 { return s.AllBad })},
+			{name: "otherwise equal", color: "c7", format: rate, values: r.over(otherwiseEqual)},
+		}},
+		r.verdictMix(),
+	)
+	return s
+}
+
+// otherwiseEqual is the share of degenerate groups that are neither all right nor all wrong.
+func otherwiseEqual(s *step) float64 {
+	rest := s.Skipped/s.Groups - s.AllGood - s.AllBad
+	if rest < 1e-9 {
+		return 0
+	}
+	return rest
+}
+
+// verdictColors fixes order and color of the verdicts. What is not named here comes last, in gray.
+var verdictColors = []struct{ verdict, color string }{
+	{"AC", "c1"}, {"WA", "c2"}, {"RTE", "c4"}, {"CE", "c6"}, {"TLE", "c5"}, {"MLE", "c3"}, {"OLE", "c8"}, {"INFRA", "c9"},
+}
+
+func verdictColor(verdict string) string {
+	for _, v := range verdictColors {
+		if v.verdict == verdict {
+			return v.color
+		}
+	}
+	return "c7"
+}
+
+func (r *run) verdictMix() plot {
+	p := plot{title: "Verdicts", note: "share of completions", share: true, stacked: true}
+	for _, v := range verdictColors {
+		p.series = append(p.series, series{name: v.verdict, color: v.color, format: rate, values: r.over(func(s *step) float64 {
+			if s.Verdicts == nil {
+				return nan
+			}
+			return s.Verdicts[v.verdict] / s.Completions
+		})})
+	}
+	p.series = append(p.series, series{name: "not run", color: "c7", format: rate, values: r.over(func(s *step) float64 {
+		if s.Verdicts == nil {
+			return nan
+		}
+		ran := 0.0
+		for _, v := range verdictColors {
+			ran += s.Verdicts[v.verdict]
+		}
+		return math.Max(0, s.Completions-ran) / s.Completions
+	})})
+	return p
+}
+
+func (r *run) completions(a *axis) section {
+	s := section{ID: "completions", Title: "Lengths", Axis: a}
+	s.add(
+		plot{title: "Tokens of a completion", note: "the band runs from the shortest to the longest", series: []series{{name: "mean", color: "c1", format: number,
+			values: r.over(func(s *step) float64 { return s.MeanLength }),
+			low:    r.over(func(s *step) float64 { return s.MinLength }), high: r.over(func(s *step) float64 { return s.MaxLength })}}},
+		plot{title: "Cut off at max_tokens", note: "share of completions", reference: []float64{0}, series: []series{{name: "truncated", color: "c2", format: rate,
+			values: r.over(func(s *step) float64 { return s.Truncated })}}},
+	)
+	return s
+}
+
+func (r *run) optimizer(a *axis) section {
+	s := section{ID: "optimizer", Title: "Optimizer", Axis: a}
+	s.add(
+		plot{title: "Gradient norm", steep: true, series: []series{{name: "norm", color: "c1", format: number, values: r.over(func(s *step) float64 { return s.GradNorm })}}},
+		plot{title: "Entropy", note: "nats per token", reference: []float64{0}, series: []series{{name: "entropy", color: "c3", format: number, values: r.over(func(s *step) float64 { return s.Entropy })}}},
+		plot{title: "Learning rate", reference: []float64{0}, series: []series{{name: "learning rate", color: "c6", format: number, values: r.over(func(s *step) float64 { return s.Rate })}}},
+		plot{title: "KL between sampler and trainer", series: []series{
+			{name: "kl_v1", color: "c2", format: number, values: r.over(func(s *step) float64 { return s.KL1 })},
+			{name: "kl_v2", color: "c1", format: number, values: r.over(func(s *step) float64 { return s.KL2 })}}},
+		plot{title: "Importance ratio", note: "the band runs from the least to the greatest of a token", series: []series{{name: "importance ratio", color: "c1", format: number,
+			values: r.over(func(s *step) float64 { return s.RatioMean }),
+			low:    r.over(func(s *step) float64 { return s.RatioMin }), high: r.over(func(s *step) float64 { return s.RatioMax })}}},
+		plot{title: "max|Δlogp| on policy", note: "the promise is 0", reference: []float64{0}, series: []series{{name: "max|Δlogp| on policy", color: "c9", format: number,
+			values: r.over(func(s *step) float64 { return s.OnPolicy })}}},
+		plot{title: "max|Δlogp| at the last update of a step", series: []series{{name: "max|Δlogp| at the last update of a step", color: "c4", format: number,
+			values: r.over(func(s *step) float64 { return s.MaxDiff })}}},
+		plot{title: "Clipped tokens", note: "share", reference: []float64{0}, series: []series{{name: "clipped", color: "c5", format: rate, values: r.over(func(s *step) float64 { return s.Clipped })}}},
+		plot{title: "Effective sample size", note: "share of the tokens", reference: []float64{1}, series: []series{{name: "effective sample size", color: "c8", format: rate, values: r.over(func(s *step) float64 { return s.ESS })}}},
+	)
+	return s
+}
+
+func (r *run) time(a *axis) section {
+	s := section{ID: "time", Title: "Time", Axis: a}
+	s.add(
+		plot{title: "Seconds per step", stacked: true, series: []series{
+			{name: "sampling", color: "c1", format: number, values: r.over(func(s *step) float64 { return s.timing.Sample })},
+			{name: "waiting for scores", color: "c2", format: number, values: r.over(func(s *step) float64 { return s.timing.Score })},
+			{name: "training", color: "c3", format: number, values: r.over(func(s *step) float64 { return s.timing.Train })},
+			{name: "other", color: "c7", format: number, values: r.over(func(s *step) float64 { return s.timing.other() })},
+		}},
+		plot{title: "Tokens per second", note: "while that phase ran", steep: true, series: []series{
+			{name: "sampled", color: "c1", format: number, values: r.over(func(s *step) float64 { return s.timing.TokensSec })},
+			{name: "trained", color: "c3", format: number, values: r.over(func(s *step) float64 { return s.timing.TrainSec })},
+		}},
+	)
+	return s
+}
+
+// other is what the phases leave of a step.
+func (t *timing) other() float64 {
+	rest := t.Total - t.Sample - t.Score - t.Train
+	if rest < 1e-3*t.Total {
+		return 0
+	}
+	return rest
+}

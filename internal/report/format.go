@@ -1,0 +1,129 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// number writes a measured value with three digits, or whole where it is large.
+func number(v float64) string {
+	switch a := math.Abs(v); {
+	case v != v:
+		return "–"
+	case a >= 1000 && a < 1e9:
+		return grouped(int64(math.Round(v)))
+	default:
+		return tidy(strconv.FormatFloat(v, 'g', 3, 64))
+	}
+}
+
+// rate writes a share.
+func rate(v float64) string {
+	if v != v {
+		return "–"
+	}
+	return strconv.FormatFloat(v, 'f', 3, 64)
+}
+
+// percent writes a share for a sentence.
+func percent(v float64) string {
+	text := strconv.FormatFloat(100*v, 'f', 0, 64)
+	if v > 0 && v < 0.01 {
+		text = number(100 * v)
+	}
+	return text + "\u00a0%"
+}
+
+func signed(v float64) string {
+	if v > 0 {
+		return "+" + number(v)
+	}
+	return strings.Replace(number(v), "-", "−", 1)
+}
+
+// exact writes a value that never changed, with every digit.
+func exact(v float64) string { return tidy(strconv.FormatFloat(v, 'g', -1, 64)) }
+
+// tidy takes the padding out of an exponent: 1e-05 is 1e-5.
+func tidy(text string) string {
+	mantissa, exponent, ok := strings.Cut(text, "e")
+	if !ok {
+		return text
+	}
+	n, err := strconv.Atoi(exponent)
+	if err != nil {
+		return text
+	}
+	return mantissa + "e" + strconv.Itoa(n)
+}
+
+// grouped writes a whole number with commas.
+func grouped(n int64) string {
+	if n < 0 {
+		return "-" + grouped(-n)
+	}
+	text := strconv.FormatInt(n, 10)
+	for at := len(text) - 3; at > 0; at -= 3 {
+		text = text[:at] + "," + text[at:]
+	}
+	return text
+}
+
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return grouped(int64(n)) + " " + what + "s"
+}
+
+// duration writes seconds the way people say them.
+func duration(s float64) string {
+	switch {
+	case s < 9.95:
+		return number(s) + "\u00a0s"
+	case s < 90:
+		return strconv.FormatFloat(s, 'f', 0, 64) + "\u00a0s"
+	case s < 90*60:
+		return fmt.Sprintf("%d\u00a0min", int(math.Round(s/60)))
+	}
+	minutes := int(math.Round(s / 60))
+	return fmt.Sprintf("%s\u00a0h %d\u00a0min", grouped(int64(minutes/60)), minutes%60)
+}
+
+// cut shortens a text at a rune's edge and says by how much.
+func cut(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	for most > 0 && !utf8.RuneStart(text[most]) {
+		most--
+	}
+	return text[:most] + "\n… and " + count(len(text)-most, "byte") + " more"
+}
+
+// visible gives every character that would hide, or turn the text around it, a face. What is left is
+// legal in HTML and in XML.
+func visible(text string) string {
+	plain := func(r rune) bool { return r == '\n' || r == '\t' || unicode.IsPrint(r) }
+	if utf8.ValidString(text) && strings.IndexFunc(text, func(r rune) bool { return !plain(r) }) < 0 {
+		return text
+	}
+	var b strings.Builder
+	for _, r := range text {
+		switch {
+		case plain(r):
+			b.WriteRune(r)
+		case r < 0x20:
+			b.WriteRune('␀' + r) // the control pictures lie in the same order
+		case r == 0xa0 || r >= 0x2000 && r <= 0x200a:
+			b.WriteRune(' ')
+		default:
+			fmt.Fprintf(&b, "⟨%U⟩", r)
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,310 @@
+package report
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+)
+
+// run is a run directory as read: what is not there is empty, or NaN where zero would be a claim.
+type run struct {
+	name             string
+	config, manifest document
+	settings         settings
+	origin           origin
+	steps            []step
+	evals            []evaluation
+	advice           []advice
+	checkpoints      []checkpoint
+	samples          []sample // of the last step
+	unread           []string // files with lines that are not JSON
+}
+
+// document is a JSON file, shown as it stands.
+type document []byte
+
+// settings are the keys of config.json that the page speaks of.
+type settings struct {
+	Model    string  `json:"model"`
+	Data     string  `json:"data"`
+	TestData string  `json:"test_data"`
+	MaxSteps int     `json:"max_steps"`
+	Prompts  int     `json:"prompts_per_step"`
+	Samples  int     `json:"completions_per_prompt"`
+	EvalTemp float64 `json:"eval_temperature"`
+}
+
+// origin are the keys of manifest.json that the page speaks of.
+type origin struct {
+	Created  string `json:"created"`
+	Version  string `json:"version"`
+	Backend  string `json:"backend"`
+	Platform string `json:"platform"`
+	Problems int    `json:"problems"`
+	HeldOut  int    `json:"held_out"`
+}
+
+// step is a line of metrics.jsonl with its line of train_log.jsonl.
+type step struct {
+	Step         int     `json:"step"`
+	Reward       float64 `json:"mean_reward"`
+	Correct      float64 `json:"mean_correct"`
+	Fraction     float64 `json:"mean_fraction"`
+	Format       float64 `json:"format_rate"`
+	Groups       float64 `json:"groups_total"`
+	Skipped      float64 `json:"groups_skipped"`
+	AllGood      float64 `json:"frac_all_good"`
+	AllBad       float64 `json:"frac_all_bad"`
+	Wasted       float64 `json:"wasted_tokens"`
+	Completions  float64 `json:"completions"`
+	Tokens       float64 `json:"completion_tokens"`
+	MeanLength   float64 `json:"completion_length_mean"`
+	MaxLength    float64 `json:"completion_length_max"`
+	MinLength    float64 `json:"completion_length_min"`
+	Truncated    float64 `json:"truncated_rate"`
+	RewardErrors float64 `json:"reward_errors"`
+
+	Verdicts map[string]float64 `json:"verdicts"`
+
+	// These mean nothing where no update was made.
+	Updated   *bool   `json:"updated"`
+	Loss      float64 `json:"loss"`
+	RatioMean float64 `json:"ratio_mean"`
+	RatioMin  float64 `json:"ratio_min"`
+	RatioMax  float64 `json:"ratio_max"`
+	KL1       float64 `json:"kl_v1"`
+	KL2       float64 `json:"kl_v2"`
+	MaxDiff   float64 `json:"max_logp_diff"`
+	Entropy   float64 `json:"entropy"`
+	Clipped   float64 `json:"clip_fraction"`
+	ESS       float64 `json:"ess"`
+	GradNorm  float64 `json:"grad_norm"`
+	OnPolicy  float64 `json:"max_logp_diff_on_policy"`
+	Rate      float64 `json:"lr"`
+
+	timing timing
+}
+
+type timing struct {
+	Step      int     `json:"step"`
+	Total     float64 `json:"total_s"`
+	Sample    float64 `json:"sample_s"`
+	Score     float64 `json:"score_s"`
+	Train     float64 `json:"train_s"`
+	TokensSec float64 `json:"sampled_tokens_per_s"`
+	TrainSec  float64 `json:"trained_tokens_per_s"`
+}
+
+// evaluation is a line of metrics.jsonl whose kind says so.
+type evaluation struct {
+	Step     int        `json:"step"`
+	Problems int        `json:"problems"`
+	Greedy   float64    `json:"pass@1_greedy"`
+	CI       [2]float64 `json:"pass@1_greedy_ci"`
+	Format   float64    `json:"format_rate"`
+	K        int        `json:"k"`
+	PassAt1  float64    `json:"pass@1"`
+	PassAtK  float64    `json:"pass@k"`
+}
+
+func (e evaluation) hasInterval() bool { return e.CI[0] <= e.CI[1] } // false for NaN
+
+type advice struct {
+	Step    int    `json:"step"`
+	Rule    string `json:"rule"`
+	Finding string `json:"finding"`
+	Try     string `json:"try"`
+	Fatal   bool   `json:"fatal"`
+}
+
+type checkpoint struct {
+	Name  string `json:"name"`
+	Step  int    `json:"batch"`
+	Epoch int    `json:"epoch"`
+	Path  string `json:"state_path"`
+}
+
+var nan = math.NaN()
+
+// unknownStep has no number: a key that a line lacks, or has as null, stays unknown.
+func unknownStep() step {
+	return step{Reward: nan, Correct: nan, Fraction: nan, Format: nan, Groups: nan, Skipped: nan, AllGood: nan, AllBad: nan, Wasted: nan,
+		Completions: nan, Tokens: nan, MeanLength: nan, MaxLength: nan, MinLength: nan, Truncated: nan, RewardErrors: nan,
+		Loss: nan, RatioMean: nan, RatioMin: nan, RatioMax: nan, KL1: nan, KL2: nan, MaxDiff: nan, Entropy: nan, Clipped: nan,
+		ESS: nan, GradNorm: nan, OnPolicy: nan, Rate: nan, timing: unknownTiming()}
+}
+
+func unknownTiming() timing {
+	return timing{Total: nan, Sample: nan, Score: nan, Train: nan, TokensSec: nan, TrainSec: nan}
+}
+
+func unknownEvaluation() evaluation {
+	return evaluation{Greedy: nan, CI: [2]float64{nan, nan}, Format: nan, PassAt1: nan, PassAtK: nan}
+}
+
+// read takes in what there is of a run directory.
+func read(dir string) (*run, error) {
+	if info, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) || err == nil && !info.IsDir() {
+		return nil, badinput.Errorf("%s: expected a run directory, as a run's run_dir names it, and found none", dir)
+	} else if err != nil {
+		return nil, err
+	}
+	whole, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, err
+	}
+	r := &run{name: filepath.Base(whole)}
+	for _, load := range []func(dir string) error{r.readDocuments, r.readMetrics, r.readTimings, r.readLogs, r.readSamples} {
+		if err := load(dir); err != nil {
+			return nil, err
+		}
+	}
+	return r, nil
+}
+
+func (r *run) readDocuments(dir string) error {
+	for _, d := range []struct {
+		name string
+		text *document
+		into any
+	}{{"config.json", &r.config, &r.settings}, {"manifest.json", &r.manifest, &r.origin}} {
+		text, err := os.ReadFile(filepath.Join(dir, d.name))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if !understand(text, d.into) {
+			r.unread = append(r.unread, d.name)
+		}
+		*d.text = text
+	}
+	return nil
+}
+
+func (r *run) readMetrics(dir string) error {
+	return r.eachLine(dir, "metrics.jsonl", func(line []byte) bool {
+		var kind struct {
+			Kind string `json:"kind"`
+		}
+		if !understand(line, &kind) {
+			return false
+		}
+		switch kind.Kind {
+		case "":
+			s := unknownStep()
+			understand(line, &s)
+			r.steps = put(r.steps, s.settle(), func(s step) int { return s.Step })
+		case "evaluation":
+			e := unknownEvaluation()
+			understand(line, &e)
+			r.evals = put(r.evals, e, func(e evaluation) int { return e.Step })
+		}
+		return true
+	})
+}
+
+// settle makes unknown what a step without an update, or without a score, says nothing about.
+func (s step) settle() step {
+	if s.Updated != nil && !*s.Updated {
+		for _, x := range []*float64{&s.Loss, &s.RatioMean, &s.RatioMin, &s.RatioMax, &s.KL1, &s.KL2, &s.MaxDiff, &s.Entropy, &s.Clipped, &s.ESS, &s.GradNorm, &s.OnPolicy} {
+			*x = nan
+		}
+	}
+	if s.RewardErrors > 0 && s.RewardErrors == s.Completions {
+		s.Reward, s.Correct, s.Fraction, s.Format = nan, nan, nan, nan
+	}
+	return s
+}
+
+// put appends v; what an interrupted run wrote of the same or of later steps gives way.
+func put[T any](all []T, v T, at func(T) int) []T {
+	for len(all) > 0 && at(all[len(all)-1]) >= at(v) {
+		all = all[:len(all)-1]
+	}
+	return append(all, v)
+}
+
+func (r *run) readTimings(dir string) error {
+	index := make(map[int]int, len(r.steps))
+	for i, s := range r.steps {
+		index[s.Step] = i
+	}
+	return r.eachLine(dir, "train_log.jsonl", func(line []byte) bool {
+		t := unknownTiming()
+		ok := understand(line, &t)
+		if i, known := index[t.Step]; ok && known {
+			r.steps[i].timing = t
+		}
+		return ok
+	})
+}
+
+func (r *run) readLogs(dir string) error {
+	err := r.eachLine(dir, "run_log.jsonl", func(line []byte) bool {
+		var a advice
+		ok := understand(line, &a)
+		if ok && a.Rule != "" {
+			r.advice = append(r.advice, a)
+		}
+		return ok
+	})
+	if err != nil {
+		return err
+	}
+	return r.eachLine(dir, "checkpoints.jsonl", func(line []byte) bool {
+		var c checkpoint
+		ok := understand(line, &c)
+		if ok {
+			r.checkpoints = put(r.checkpoints, c, func(c checkpoint) int { return c.Step })
+		}
+		return ok
+	})
+}
+
+// eachLine calls fn with the whole lines of a file, if there is one. A last line without an end is
+// being written, or never will be. A file with lines that fn refuses is noted.
+func (r *run) eachLine(dir, name string, fn func(line []byte) bool) error {
+	f, err := os.Open(filepath.Join(dir, name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	refused := 0
+	for in := bufio.NewReaderSize(f, 1<<20); ; {
+		line, err := in.ReadBytes('\n')
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", f.Name(), err)
+		}
+		if line = bytes.TrimSpace(line); len(line) > 0 && !fn(line) {
+			refused++
+		}
+	}
+	if refused > 0 {
+		r.unread = append(r.unread, fmt.Sprintf("%s (%s)", name, count(refused, "line")))
+	}
+	return nil
+}
+
+// understand decodes what it can: a value of another type than expected leaves its field as it was.
+func understand(text []byte, v any) bool {
+	err := json.Unmarshal(text, v)
+	var kind *json.UnmarshalTypeError
+	return err == nil || errors.As(err, &kind)
+}

@@ -1,0 +1,107 @@
+// Package report writes a run down as one page that a person can read: report.html, which needs
+// nothing but itself.
+//
+// It does not know the trainer. It reads the files of a run directory by their documented keys, and
+// what is missing there (a run that just began, a line half written, a key that an older version did
+// not write) is missing on the page, and no reason to fail. A disk that fails is.
+package report
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"embed"
+	"encoding/base64"
+	"html/template"
+	"path/filepath"
+	"strconv"
+
+	"github.com/seed-7879b91d/grpo/internal/atomicfile"
+)
+
+// File is the name of the page in the run directory.
+const File = "report.html"
+
+//go:embed page.html page.css page.js
+var parts embed.FS
+
+var (
+	layout = template.Must(template.New("page.html").ParseFS(parts, "page.html", "page.css"))
+	script = part("page.js")
+)
+
+func part(name string) string {
+	text, err := parts.ReadFile(name)
+	if err != nil {
+		panic(err) // it is embedded
+	}
+	return string(text)
+}
+
+// scriptHash lets the browser run the page's own script and no other, whatever a completion says.
+func scriptHash() string {
+	sum := sha256.Sum256([]byte(script))
+	return "sha256-" + base64.StdEncoding.EncodeToString(sum[:])
+}
+
+// page is what the template shows.
+type page struct {
+	Name, Title, ScriptHash string
+	Script                  template.JS
+
+	Verdict     verdict
+	Facts       []fact
+	Outcomes    []outcome
+	BeforeAfter []before
+	HeldOut     int
+	Checks      []check
+	Sections    []section
+	Rules       []rule
+	SampleStep  int
+	Groups      []shown
+	Checkpoints []checkpoint
+	Config      string
+	Manifest    string
+	Unread      []string
+}
+
+// Write reads the run directory dir and replaces its report.html.
+func Write(dir string) error {
+	r, err := read(dir)
+	if err != nil {
+		return err
+	}
+	var b bytes.Buffer
+	if err := layout.Execute(&b, r.page()); err != nil {
+		return err
+	}
+	return atomicfile.WriteBytes(filepath.Join(dir, File), b.Bytes())
+}
+
+const (
+	mostCheckpoints = 10
+	mostDocument    = 24 << 10 // of config.json or manifest.json, in bytes
+)
+
+func (r *run) page() page {
+	p := page{
+		Name: visible(r.name), Script: template.JS(script), ScriptHash: scriptHash(),
+		Verdict: r.verdict(), Facts: r.facts(), Outcomes: r.outcomes(), BeforeAfter: r.beforeAfter(), Checks: r.checks(),
+		Sections: r.sections(), Rules: r.rules(), Groups: r.groups(), Unread: r.unread,
+		Config: visible(cut(string(r.config), mostDocument)), Manifest: visible(cut(string(r.manifest), mostDocument)),
+	}
+	p.Title = p.Name + ": " + r.progress() + " steps"
+	if n := len(r.evals); n > 0 {
+		p.HeldOut = r.evals[n-1].Problems
+	}
+	if len(r.samples) > 0 {
+		p.SampleStep = r.samples[0].Step
+	}
+	for _, c := range r.checkpoints[max(0, len(r.checkpoints)-mostCheckpoints):] {
+		c.Name, c.Path = visible(c.Name), visible(c.Path)
+		p.Checkpoints = append(p.Checkpoints, c)
+	}
+	return p
+}
+
+// Columns is the number of charts side by side.
+func (s section) Columns() string { return strconv.Itoa(min(len(s.Charts), 2)) }

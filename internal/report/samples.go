@@ -1,0 +1,191 @@
+package report
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+)
+
+// sample is a line of rollouts.jsonl: a completion with what came of it.
+type sample struct {
+	Step      int     `json:"step"`
+	Group     int     `json:"group"`
+	Sample    int     `json:"sample"`
+	Problem   string  `json:"problem"`
+	Text      string  `json:"text"`
+	Finish    string  `json:"finish_reason"`
+	Score     score   `json:"score"`
+	Advantage float64 `json:"advantage"`
+}
+
+type score struct {
+	Reward     *float64 `json:"reward"` // null where it means nothing
+	Excluded   string   `json:"excluded"`
+	Verdict    string   `json:"verdict"`
+	Passed     int      `json:"passed"`
+	Total      int      `json:"total"`
+	Note       string   `json:"note"`
+	Components struct {
+		Correct float64 `json:"correct"`
+	} `json:"components"`
+}
+
+// The most that is read of rollouts.jsonl, which can be larger than memory, and the most that is
+// shown of it.
+const (
+	mostRollouts = 32 << 20
+	mostGroups   = 4
+	mostText     = 3000 // of a completion, in bytes
+)
+
+// readSamples reads the last step's completions, from the end of the file backwards.
+func (r *run) readSamples(dir string) error {
+	f, err := os.Open(filepath.Join(dir, "rollouts.jsonl"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	for window := int64(1 << 20); ; window *= 4 {
+		size := min(window, info.Size(), mostRollouts)
+		text := make([]byte, size)
+		if _, err := f.ReadAt(text, info.Size()-size); err != nil {
+			return err
+		}
+		whole := size == info.Size()
+		samples, begun := lastStep(text, whole)
+		if begun || size == mostRollouts {
+			r.samples = samples
+			return nil
+		}
+	}
+}
+
+// lastStep gives the samples of the last step in the end of a file, in their order, and whether the
+// step's beginning is in it.
+func lastStep(text []byte, whole bool) (samples []sample, begun bool) {
+	text = text[:bytes.LastIndexByte(text, '\n')+1] // what has no end is half written
+	for len(text) > 0 {
+		start := bytes.LastIndexByte(text[:len(text)-1], '\n') + 1
+		if start == 0 && !whole {
+			break
+		}
+		s := sample{Advantage: nan}
+		if understand(text[start:], &s) {
+			if len(samples) > 0 && samples[0].Step != s.Step {
+				begun = true
+				break
+			}
+			samples = append(samples, s)
+		}
+		text = text[:start]
+	}
+	slices.Reverse(samples)
+	return samples, begun || whole
+}
+
+// shown is a group of the last step on the page.
+type shown struct {
+	Problem, Outcome string
+	Completions      []completion
+}
+
+// completion is a sample on the page.
+type completion struct {
+	Which, Verdict, Color, Reward, Tests, Advantage, Note, Text string
+}
+
+// groups chooses from the last step the groups whose rewards lie furthest apart, since those teach,
+// and gives the best and the worst completion of each.
+func (r *run) groups() []shown {
+	byGroup := map[int][]sample{}
+	for _, s := range r.samples {
+		byGroup[s.Group] = append(byGroup[s.Group], s)
+	}
+	type candidate struct {
+		group  int
+		spread float64
+	}
+	var chosen []candidate
+	for g, samples := range byGroup {
+		best, worst := extremes(samples)
+		chosen = append(chosen, candidate{g, value(best) - value(worst)})
+	}
+	slices.SortFunc(chosen, func(a, b candidate) int {
+		return cmp.Or(cmp.Compare(b.spread, a.spread), cmp.Compare(a.group, b.group))
+	})
+	chosen = chosen[:min(len(chosen), mostGroups)]
+	out := make([]shown, len(chosen))
+	for i, c := range chosen {
+		out[i] = showGroup(byGroup[c.group])
+	}
+	return out
+}
+
+// value orders samples: one without a reward is worth less than any.
+func value(s sample) float64 {
+	if s.Score.Reward == nil {
+		return -1e9
+	}
+	return *s.Score.Reward
+}
+
+func extremes(samples []sample) (best, worst sample) {
+	order := func(a, b sample) int { return cmp.Compare(value(a), value(b)) }
+	return slices.MaxFunc(samples, order), slices.MinFunc(samples, order)
+}
+
+func showGroup(samples []sample) shown {
+	right := 0
+	for _, s := range samples {
+		if s.Score.Components.Correct == 1 {
+			right++
+		}
+	}
+	g := shown{Problem: visible(samples[0].Problem), Outcome: strconv.Itoa(right) + " of " + strconv.Itoa(len(samples)) + " right"}
+	best, worst := extremes(samples)
+	if value(best) == value(worst) {
+		which := "the only one"
+		if len(samples) > 1 {
+			which = "one of " + strconv.Itoa(len(samples)) + ", equal in reward"
+		}
+		g.Completions = []completion{show(best, which)}
+		return g
+	}
+	g.Completions = []completion{show(best, "best"), show(worst, "worst")}
+	return g
+}
+
+func show(s sample, which string) completion {
+	c := completion{Which: which, Verdict: visible(s.Score.Verdict), Color: verdictColor(s.Score.Verdict), Reward: "none", Text: visible(cut(s.Text, mostText)), Note: visible(cut(s.Score.Note, 300))}
+	if c.Verdict == "" {
+		c.Verdict = "not run"
+	}
+	if s.Score.Reward != nil {
+		c.Reward = number(*s.Score.Reward)
+	}
+	if s.Score.Total > 0 {
+		c.Tests = strconv.Itoa(s.Score.Passed) + "/" + strconv.Itoa(s.Score.Total)
+	}
+	if s.Advantage == s.Advantage {
+		c.Advantage = signed(s.Advantage)
+	}
+	switch {
+	case s.Score.Excluded != "":
+		c.Note = "left out of its group: " + visible(s.Score.Excluded) + " " + c.Note
+	case s.Finish == "length":
+		c.Note = "cut off at max_tokens " + c.Note
+	}
+	return c
+}

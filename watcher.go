@@ -1,0 +1,24 @@
+package grpo
+
+// Watcher is told how a run goes on. Calls come from the goroutine that trains.
+type Watcher interface {
+	// Phase says that something of so many units begins: "sample" and "score" count completions, "train"
+	// sequences.
+	Phase(name string, units int)
+	Advance(units int)
+	StepDone(m Metrics, t Timing, advice []Advice)
+	Evaluated(e Evaluation, advice []Advice)
+	Saved(dir string)
+	// Warn tells of what went wrong and was survived.
+	Warn(what string)
+}
+
+// nobody watches.
+type nobody struct{}
+
+func (nobody) Phase(string, int)                  {}
+func (nobody) Advance(int)                        {}
+func (nobody) StepDone(Metrics, Timing, []Advice) {}
+func (nobody) Evaluated(Evaluation, []Advice)     {}
+func (nobody) Saved(string)                       {}
+func (nobody) Warn(string)                        {}
