@@ -235,6 +235,9 @@ func matrix(skip string) (completions []Completion, want []Verdict, names []stri
 	for name, h := range callHacks {
 		add("call hack "+name, call, h.code, h.want)
 	}
+	for name, a := range returned {
+		programs["returned "+name], verdicts["returned "+name] = a.completion(), a.want
+	}
 	for _, name := range slices.Sorted(maps.Keys(programs)) {
 		if skipped, _ := regexp.MatchString(skip, name); skip == "" || !skipped {
 			completions, want, names = append(completions, programs[name]), append(want, verdicts[name]), append(names, name)
@@ -269,7 +272,7 @@ func TestMatrixOnAServer(t *testing.T) {
 	client, err := fusion.New(fusion.Options{URL: server.URL, Concurrency: 2})
 	require.NoError(t, err)
 	checkMatrix(t, NewJudge(rules, client, nil, nil),
-		"^call hack|other processes|descriptors|test files|one for the other")
+		"^call hack|^returned|other processes|descriptors|test files|one for the other")
 }
 
 // What one run leaves behind does not reach the next.

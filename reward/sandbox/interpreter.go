@@ -84,7 +84,8 @@ func findInterpreter(ctx context.Context, name string) (*interpreter, error) {
 // view is what a cell has to see of the file system so that the interpreter works: real files and
 // directories, and the symbolic links on the way to them.
 func (py *interpreter) view() (readable []string, links [][2]string) {
-	wanted := []string{"/lib", "/lib64", "/usr/lib", "/usr/lib64", "/etc/ld.so.cache", py.Exe}
+	// Debian has links to the chosen version of a library, such as that of numpy, in /etc/alternatives.
+	wanted := []string{"/lib", "/lib64", "/usr/lib", "/usr/lib64", "/etc/ld.so.cache", "/etc/alternatives", py.Exe}
 	for _, prefix := range py.Prefixes {
 		wanted = append(wanted, filepath.Join(prefix, "lib"), filepath.Join(prefix, "lib64"), filepath.Join(prefix, "pyvenv.cfg"))
 	}
