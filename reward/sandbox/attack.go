@@ -10,6 +10,8 @@ import (
 	"io"
 	"strings"
 	"time"
+
+	"github.com/seed-7879b91d/grpo/reward/internal/program"
 )
 
 //go:embed attack.py
@@ -41,8 +43,8 @@ func (p *Pool) expectWork(ctx context.Context) error {
 // attack puts every claim to the test. The lowest rung makes none, and there the attacks would be
 // real ones.
 func (p *Pool) attack(ctx context.Context) ([]Claim, error) {
-	var names []string
-	for _, v := range pythonEnv {
+	names := []string{"HOME", "TMPDIR"}
+	for _, v := range program.Environment {
 		name, _, _ := strings.Cut(v, "=")
 		names = append(names, name)
 	}
@@ -110,7 +112,9 @@ func notProtected(r Rung) []string {
 	if r < RungNamespaces {
 		gaps = append(gaps, "names, sizes and dates of files of this machine, though not their contents",
 			"process ids of this machine, and whether one exists",
-			"programs that want to write a file: there is no scratch directory")
+			"the disk under TMPDIR: what a program writes to its scratch directory is watched every 10 ms rather than "+
+				"bounded by the kernel, and files that it has removed but holds open, up to 8 GiB, are not seen",
+			"programs that write to /tmp by that name: their scratch directory has another")
 	}
 	if r < RungUID {
 		gaps = append(gaps, "the number of threads, bounded only by address space")

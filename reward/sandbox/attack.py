@@ -49,7 +49,7 @@ def process_list():
 
 def host_files():
     seen = []
-    for path in ("/etc/passwd", "/etc/hostname", "/root", "/home", "/", "/var", os.path.expanduser("~") + "/../etc/shadow"):
+    for path in ("/etc/passwd", "/etc/hostname", "/root", "/home", "/", "..", "/var", os.path.expanduser("~") + "/../etc/shadow"):
         try:
             seen.append(path if os.path.isdir(path) and os.listdir(path) is not None else open(path).name)
         except OSError as denied:

@@ -20,6 +20,7 @@ type cell struct {
 	stderr  int // what the zygote itself complains about
 	pid     int
 	group   *memoryGroup // nil where memory is bounded by watching
+	scratch string       // a directory of this machine, or empty where the cell has a root of its own
 	spent   bool         // something was left behind, or the cell was killed
 
 	mu    sync.Mutex // guards pidfd against use after close
@@ -51,6 +52,9 @@ func (c *cell) close() {
 	defer c.mu.Unlock()
 	if c.group != nil {
 		c.group.remove()
+	}
+	if c.scratch != "" {
+		removeScratch(c.scratch)
 	}
 	unix.Close(c.control)
 	unix.Close(c.stderr)

@@ -56,10 +56,7 @@ const honest = `
 import os, random
 assert "left" not in globals()
 left = random.random()
-try:
-    assert os.listdir("/tmp") == []
-except PermissionError:
-    pass
+assert os.listdir() == []
 print(int(input()) * 2)
 `
 

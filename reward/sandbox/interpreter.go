@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
-	"github.com/seed-7879b91d/grpo/reward/internal/program"
 )
 
 // interpreter is a Python as it describes itself.
@@ -49,9 +48,6 @@ print(json.dumps({
 
 // pythonFlags keep the user's own packages out and write no byte code.
 var pythonFlags = []string{"-s", "-B"}
-
-// pythonEnv is the whole environment of a program.
-var pythonEnv = append(slices.Clone(program.Environment), "HOME=/tmp")
 
 // findInterpreter asks the Python of that name or path what it is.
 func findInterpreter(ctx context.Context, name string) (*interpreter, error) {

@@ -37,6 +37,7 @@ type cells struct {
 	source, config int // what every cell is born with
 	ownUser        bool
 	groups         *memoryGroups // nil below RungFull
+	room           *scratchRoom  // nil from RungNamespaces on
 
 	mu         sync.Mutex
 	supervisor *jail.Supervisor // nil after it has failed, until the next cell is wanted
@@ -60,7 +61,13 @@ func newKit(rung Rung, py *interpreter, preload string) (kit, error) {
 			return nil, fmt.Errorf("no control group can be made: %w", err)
 		}
 	}
+	if rung < RungNamespaces {
+		if c.room, err = newScratchRoom(); err != nil {
+			return nil, fmt.Errorf("no scratch directory: %w", err)
+		}
+	}
 	if c.source, err = zygoteFile(rung, preload); err != nil {
+		c.close()
 		return nil, err
 	}
 	if c.config, err = c.configFile(rung, py); err != nil {
@@ -73,13 +80,9 @@ func newKit(rung Rung, py *interpreter, preload string) (kit, error) {
 // zygoteFile holds the Python source of a cell and what it has to know.
 func zygoteFile(rung Rung, preload string) (int, error) {
 	filter, pids := jail.TestFilter()
-	scratch := ""
-	if rung >= RungNamespaces {
-		scratch = jail.Scratch
-	}
 	text, err := json.Marshal(map[string]any{
 		"source": program.Source + zygoteSource, "preload": preload, "filter": filter, "pids": pids,
-		"scratch": scratch, "alone": rung >= RungNamespaces,
+		"alone": rung >= RungNamespaces,
 	})
 	if err != nil {
 		return -1, err
@@ -90,7 +93,7 @@ func zygoteFile(rung Rung, preload string) (int, error) {
 func (c *cells) configFile(rung Rung, py *interpreter) (int, error) {
 	config := jail.Config{
 		Namespaces: rung >= RungNamespaces, OwnUser: c.ownUser,
-		Exe: py.Exe, Args: py.command(jail.SourceFD), Env: pythonEnv,
+		Exe: py.Exe, Args: py.command(jail.SourceFD), Env: program.Environment,
 		ScratchBytes: scratchBytes, ScratchFiles: scratchFiles,
 	}
 	config.Readable, config.Links = py.view()
@@ -130,7 +133,14 @@ func (c *cells) start(slot int) (*cell, error) {
 	}
 	defer unix.Close(complaints[1])
 	w := &cell{control: pair[0], stderr: complaints[0], pidfd: -1}
-	if w.pid, w.pidfd, err = c.order(slot, pair[1], complaints[1]); err != nil {
+	user := ownUser(slot)
+	if c.room != nil {
+		if w.scratch, err = c.room.make(user, c.ownUser); err != nil {
+			w.close()
+			return nil, fmt.Errorf("scratch directory: %w", err)
+		}
+	}
+	if w.pid, w.pidfd, err = c.order(user, w.scratch, pair[1], complaints[1]); err != nil {
 		w.close()
 		return nil, err
 	}
@@ -156,7 +166,7 @@ func (c *cells) enterGroup(w *cell) (err error) {
 
 // order has the supervisor start the process of a cell. A supervisor that failed is replaced; its
 // cells have died with it, and the runs on them are tried again.
-func (c *cells) order(slot, control, stderr int) (pid, pidfd int, err error) {
+func (c *cells) order(user int, scratch string, control, stderr int) (pid, pidfd int, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for range 2 {
@@ -166,7 +176,7 @@ func (c *cells) order(slot, control, stderr int) (pid, pidfd int, err error) {
 				return 0, -1, err
 			}
 		}
-		pid, pidfd, err = c.supervisor.StartCell(ownUser(slot), control, c.source, c.config, stderr)
+		pid, pidfd, err = c.supervisor.StartCell(user, scratch, control, c.source, c.config, stderr)
 		if !errors.Is(err, jail.ErrLost) {
 			return pid, pidfd, err
 		}
@@ -213,5 +223,9 @@ func (c *cells) close() {
 			unix.Close(*fd)
 			*fd = -1
 		}
+	}
+	if c.room != nil {
+		c.room.close()
+		c.room = nil
 	}
 }

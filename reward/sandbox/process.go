@@ -56,6 +56,10 @@ func (p *process) run(ctx context.Context, prog Program, in Input, l Limits) (r 
 	}
 	defer os.RemoveAll(dir)
 	path := func(name string) string { return filepath.Join(dir, name) }
+	scratch := path("scratch")
+	if err := os.Mkdir(scratch, 0o700); err != nil {
+		return r, err
+	}
 	for name, content := range map[string][]byte{
 		"request": program.Request(prog.Code, prog.Call, in.Args), "stdin": in.Stdin, "result": nil, "progress": nil,
 	} {
@@ -75,7 +79,8 @@ func (p *process) run(ctx context.Context, prog Program, in Input, l Limits) (r 
 	args := slices.Concat(pythonFlags, []string{"-c", p.source, path("request"), path("result"), path("progress"),
 		strconv.FormatInt(seconds, 10), strconv.FormatInt(l.Output+1, 10), strconv.FormatInt(addressSpace(l), 10)})
 	cmd := exec.CommandContext(wall, p.py.Exe, args...)
-	cmd.Dir, cmd.Env, cmd.Stdin = dir, slices.Concat(pythonEnv, platformEnv()), stdin
+	cmd.Dir, cmd.Stdin = scratch, stdin
+	cmd.Env = slices.Concat(program.Environment, []string{"HOME=" + scratch, "TMPDIR=" + scratch}, platformEnv())
 	killGroup := ownGroup(cmd)
 	out := &capped{limit: int(l.Output), full: func() { killGroup() }}
 	var stderr tailWriter

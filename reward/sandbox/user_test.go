@@ -15,7 +15,7 @@ import (
 
 // TestOrdinaryUser repeats the attacks, and what honest programs may do, without any power.
 func TestOrdinaryUser(t *testing.T) {
-	tests := "TestHostile|TestHonest|TestRungs|TestKilled"
+	tests := "TestHostile|TestHonest|TestRungs|TestScratch|TestKilled"
 	if full {
 		tests += "|TestSoak|TestStableVerdicts"
 	}

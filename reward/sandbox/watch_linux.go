@@ -21,6 +21,8 @@ const (
 	groupSlack = 48 << 20
 	// memoryInterval is how often memory is looked at where no group bounds it.
 	memoryInterval = 10 * time.Millisecond
+	// scratchFull is what a program reads on its standard error that has written too much.
+	scratchFull = "\nthe scratch directory is full\n"
 	// busyFactor is how many times its wall limit a run may last on a machine that is busy elsewhere
 	// before that is called a failure of the machine.
 	busyFactor = 20
@@ -120,6 +122,7 @@ func (w *watch) follow() (*done, error) {
 		}
 		if watched && !now.Before(memory) {
 			memory = w.checkMemory(now)
+			w.checkScratch()
 		}
 		if !now.Before(wall) {
 			if wall, err = w.checkWall(now); err != nil {
@@ -150,7 +153,9 @@ func (w *watch) listen() (*done, error) {
 	}
 	d, err := m.done()
 	w.stderr.drain(w.files.tail)
-	w.cell.spent = d.left
+	if w.cell.spent = d.left; d.left {
+		w.checkScratch() // it may have ended between two looks
+	}
 	return &d, err
 }
 
@@ -180,6 +185,14 @@ func (w *watch) checkMemory(now time.Time) time.Time {
 		w.stopped = MLE
 	}
 	return now.Add(memoryInterval)
+}
+
+// checkScratch stops a test that has written too much where no file system of its own bounds that.
+func (w *watch) checkScratch() {
+	if w.cell.scratch != "" && scratchOverflows(w.cell.scratch) {
+		w.stopped = RTE
+		w.stderr.add([]byte(scratchFull))
+	}
 }
 
 // checkWall stops a test that has slept too long. The time that it was ready to run while others had
@@ -245,7 +258,7 @@ func (w *watch) result(p Program, d *done) (r Result, err error) {
 		r.Status = MLE
 	case w.stopped == TLE || r.CPU > w.limits.CPU:
 		r.Status = TLE
-	case r.ExitCode != 0 || r.Signal != 0:
+	case w.stopped == RTE || r.ExitCode != 0 || r.Signal != 0:
 		r.Status = RTE
 	default:
 		r.Status = OK

@@ -63,12 +63,13 @@ func (s *Supervisor) Pid() int { return s.process.Pid }
 // die when it is closed.
 var ErrLost = errors.New("the supervisor is lost")
 
-// StartCell starts a cell with a user of its own, where the configuration asks for one, and gives
-// back its process id and a descriptor of the process, which the caller closes.
-func (s *Supervisor) StartCell(hostID, control, source, config, stderr int) (pid, pidfd int, err error) {
+// StartCell starts a cell with a user of its own, where the configuration asks for one, and with that
+// scratch directory, where it has no root of its own. It gives back its process id and a descriptor of
+// the process, which the caller closes.
+func (s *Supervisor) StartCell(hostID int, scratch string, control, source, config, stderr int) (pid, pidfd int, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	order := binary.NativeEndian.AppendUint32(nil, uint32(hostID))
+	order := append(binary.NativeEndian.AppendUint32(nil, uint32(hostID)), scratch...)
 	rights := unix.UnixRights(control, source, config, stderr)
 	if err := unix.Sendmsg(s.command, order, rights, nil, unix.MSG_NOSIGNAL); err == unix.EPIPE {
 		return 0, -1, fmt.Errorf("%w: it has died", ErrLost)

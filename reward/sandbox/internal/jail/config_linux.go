@@ -11,7 +11,7 @@ type Config struct {
 	Namespaces bool
 	// OwnUser gives every cell a user of its own, which only root can.
 	OwnUser bool
-	// Exe is the interpreter, started with Args and Env.
+	// Exe is the interpreter, started with Args and Env, to which HOME and TMPDIR are added.
 	Exe       string
 	Args, Env []string
 	// Readable are the files and directories that the cell sees, read-only and at the same place;
@@ -21,11 +21,12 @@ type Config struct {
 	// Processes bounds the processes and threads of a cell; 0 where the users of the machine are
 	// shared and the limit would count theirs.
 	Processes uint64
-	// ScratchBytes and ScratchFiles bound the scratch directory, which only a root of its own has.
+	// ScratchBytes and ScratchFiles bound the scratch directory of a root of its own.
 	ScratchBytes, ScratchFiles int
 }
 
-// Scratch is the one directory that a program may write to, on rungs that have one.
+// Scratch is the one directory that a program may write to where the cell has a root of its own.
+// Elsewhere it is a directory of the machine, which the cell is given.
 const Scratch = "/tmp"
 
 // insideID is the user and group of a program as it sees itself in a user namespace.

@@ -32,7 +32,7 @@ func enter() error {
 	if _, err := unix.Setsid(); err != nil {
 		return fmt.Errorf("setsid: %w", err)
 	}
-	scratch := ""
+	scratch := os.Args[2]
 	if c.Namespaces {
 		if err := unix.Sethostname([]byte("cell")); err != nil {
 			return fmt.Errorf("sethostname: %w", err)
@@ -50,27 +50,21 @@ func enter() error {
 	}
 	if abi := LandlockABI(); abi > 0 {
 		if err := landlock(abi, c.Readable, devices, scratch); errors.Is(err, unix.EACCES) {
-			return fmt.Errorf("%w (every user must be able to reach the interpreter)", err)
+			return fmt.Errorf("%w (every user must be able to reach it)", err)
 		} else if err != nil {
 			return err
 		}
 	} else if !c.Namespaces {
 		return fmt.Errorf("this kernel has no landlock")
 	}
-	if err := os.Chdir(workDir(scratch)); err != nil {
+	if err := os.Chdir(scratch); err != nil {
 		return err
 	}
 	if err := zygoteFilter().install(); err != nil {
 		return err
 	}
-	return fmt.Errorf("exec %s: %w", c.Exe, syscall.Exec(c.Exe, c.Args, c.Env))
-}
-
-func workDir(scratch string) string {
-	if scratch != "" {
-		return scratch
-	}
-	return "/"
+	env := append(c.Env, "HOME="+scratch, "TMPDIR="+scratch)
+	return fmt.Errorf("exec %s: %w", c.Exe, syscall.Exec(c.Exe, c.Args, env))
 }
 
 // readConfig reads the file that all cells share; the offset of its descriptor is shared too.

@@ -71,10 +71,8 @@ func landlock(abi int, readable, devices []string, scratch string) error {
 			return err
 		}
 	}
-	if scratch != "" {
-		if err := grant(scratch, fsScratch); err != nil {
-			return err
-		}
+	if err := grant(scratch, fsScratch); err != nil {
+		return err
 	}
 	if _, _, errno := unix.RawSyscall(unix.SYS_LANDLOCK_RESTRICT_SELF, ruleset, 0, 0); errno != 0 {
 		return fmt.Errorf("landlock: %w", errno)

@@ -42,14 +42,14 @@ func supervise() int {
 	runtime.LockOSThread()
 	unix.CloseOnExec(commandFD)
 	for {
-		hostID, fds, err := receiveOrder()
+		hostID, scratch, fds, err := receiveOrder()
 		if err != nil {
 			return 1
 		}
 		if fds == nil {
 			return 0
 		}
-		process, pidfd, err := startCell(hostID, fds)
+		process, pidfd, err := startCell(hostID, scratch, fds)
 		for _, fd := range fds {
 			unix.Close(fd)
 		}
@@ -59,23 +59,23 @@ func supervise() int {
 	}
 }
 
-// receiveOrder reads the user of the next cell and the four descriptors that it gets. No descriptors
-// and no error is the end.
-func receiveOrder() (hostID int, fds []int, err error) {
-	message, oob := make([]byte, 4), make([]byte, unix.CmsgSpace(4*4))
+// receiveOrder reads the user of the next cell, its scratch directory and the four descriptors that it
+// gets. No descriptors and no error is the end.
+func receiveOrder() (hostID int, scratch string, fds []int, err error) {
+	message, oob := make([]byte, 4+unix.PathMax), make([]byte, unix.CmsgSpace(4*4))
 	n, oobn, _, _, err := unix.Recvmsg(commandFD, message, oob, unix.MSG_CMSG_CLOEXEC)
 	for err == unix.EINTR {
 		n, oobn, _, _, err = unix.Recvmsg(commandFD, message, oob, unix.MSG_CMSG_CLOEXEC)
 	}
 	if err != nil || n == 0 {
-		return 0, nil, err
+		return 0, "", nil, err
 	}
 	parts, err := unix.ParseSocketControlMessage(oob[:oobn])
 	if err != nil || len(parts) != 1 {
-		return 0, nil, fmt.Errorf("order without descriptors: %v", err)
+		return 0, "", nil, fmt.Errorf("order without descriptors: %v", err)
 	}
 	fds, err = unix.ParseUnixRights(&parts[0])
-	return int(binary.NativeEndian.Uint32(message)), fds, err
+	return int(binary.NativeEndian.Uint32(message)), string(message[4:n]), fds, err
 }
 
 func answerOrder(process *os.Process, pidfd int, failure error) error {
@@ -90,7 +90,7 @@ func answerOrder(process *os.Process, pidfd int, failure error) error {
 
 // startCell starts this binary as a cell. fds are its control socket, source, configuration and
 // standard error; the rest of its descriptors and its environment are empty.
-func startCell(hostID int, fds []int) (*os.Process, int, error) {
+func startCell(hostID int, scratch string, fds []int) (*os.Process, int, error) {
 	c, err := readConfig(fds[2])
 	if err != nil {
 		return nil, -1, err
@@ -118,7 +118,7 @@ func startCell(hostID int, fds []int) (*os.Process, int, error) {
 		uid = insideID
 		isolate(attr, c.OwnUser, hostID)
 	}
-	process, err := os.StartProcess("/proc/self/exe", []string{cellName, strconv.Itoa(uid)},
+	process, err := os.StartProcess("/proc/self/exe", []string{cellName, strconv.Itoa(uid), scratch},
 		&os.ProcAttr{Files: files, Env: []string{}, Sys: attr})
 	if err != nil {
 		return nil, -1, err

@@ -1,4 +1,5 @@
 # want: RTE
+# cpu: 2000
 import os
 while True:
     os.mkdir("d")

@@ -1,3 +1,4 @@
 # want: RTE
+# cpu: 2000
 for i in range(10**6):
     open("f%d" % i, "w").close()

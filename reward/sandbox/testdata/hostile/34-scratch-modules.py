@@ -1,4 +1,4 @@
-# want: OK RTE
+# want: OK
 # stdout: ""
 import os
 for name in ("random.py", "sitecustomize.py", "solution.py", "json.py"):

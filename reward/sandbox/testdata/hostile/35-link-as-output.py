@@ -1,4 +1,4 @@
-# want: OK RTE
+# want: OK
 # stdout: ""
 import os
 os.close(1)

@@ -1,0 +1,143 @@
+//go:build linux && (amd64 || arm64)
+
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// scratchRoom is a directory of this machine with the scratch directories of cells that have no file
+// system of their own. It is locked as long as this process lives.
+type scratchRoom struct {
+	dir  string
+	lock *os.File
+	made atomic.Int64
+}
+
+const scratchPrefix = "grpo-scratch-"
+
+// newScratchRoom makes the directory, and removes those of processes that were killed before they could.
+func newScratchRoom() (*scratchRoom, error) {
+	sweepScratch(time.Minute)
+	base, err := filepath.Abs(os.TempDir())
+	if err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp(base, scratchPrefix)
+	if err != nil {
+		return nil, fmt.Errorf("%w; set TMPDIR to a directory that can be written to", err)
+	}
+	lock, err := lockDirectory(dir)
+	if err == nil {
+		// Cells go through, each to its own, and cannot list it.
+		err = os.Chmod(dir, 0o711)
+	}
+	if err != nil {
+		os.Remove(dir)
+		return nil, err
+	}
+	return &scratchRoom{dir: dir, lock: lock}, nil
+}
+
+// lockDirectory opens a directory that nobody else has locked.
+func lockDirectory(dir string) (*os.File, error) {
+	f, err := os.OpenFile(dir, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
+	if err != nil {
+		return nil, err
+	}
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		f.Close()
+		return nil, fmt.Errorf("lock %s: %w", dir, err)
+	}
+	return f, nil
+}
+
+// sweepScratch removes the rooms of this user that nobody has locked. A young one may be about to be.
+func sweepScratch(old time.Duration) {
+	rooms, _ := filepath.Glob(filepath.Join(os.TempDir(), scratchPrefix+"*"))
+	for _, dir := range rooms {
+		info, err := os.Lstat(dir)
+		if err != nil || time.Since(info.ModTime()) < old || int(info.Sys().(*syscall.Stat_t).Uid) != os.Geteuid() {
+			continue
+		}
+		if lock, err := lockDirectory(dir); err == nil {
+			removeScratch(dir)
+			lock.Close()
+		}
+	}
+}
+
+// make makes the scratch directory of a cell, which may belong to a user of its own.
+func (r *scratchRoom) make(user int, own bool) (string, error) {
+	dir := filepath.Join(r.dir, strconv.FormatInt(r.made.Add(1), 10))
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return "", err
+	}
+	if own {
+		if err := os.Chown(dir, user, user); err != nil {
+			os.Remove(dir)
+			return "", err
+		}
+	}
+	return dir, nil
+}
+
+func (r *scratchRoom) close() {
+	removeScratch(r.dir)
+	r.lock.Close()
+}
+
+// removeScratch removes a directory in which nobody writes any more.
+func removeScratch(dir string) {
+	if os.RemoveAll(dir) == nil {
+		return
+	}
+	// A program may have made a directory that its own user cannot read.
+	filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if d != nil && d.IsDir() && err == nil {
+			os.Chmod(path, 0o700)
+		}
+		return nil
+	})
+	os.RemoveAll(dir)
+}
+
+// scratchOverflows tells whether a scratch directory holds more than that of a root of its own could,
+// or cannot be looked at, which takes a program that is up to something.
+func scratchOverflows(dir string) bool {
+	files, bytes := 0, int64(0)
+	err := filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return ignoreGone(err)
+		}
+		info, err := d.Info()
+		if err != nil {
+			return ignoreGone(err)
+		}
+		files++
+		bytes += info.Sys().(*syscall.Stat_t).Blocks * 512
+		if files > scratchFiles || bytes > scratchBytes {
+			return fs.SkipAll
+		}
+		return nil
+	})
+	return err != nil || files > scratchFiles || bytes > scratchBytes
+}
+
+// ignoreGone forgets that a file was removed while somebody looked.
+func ignoreGone(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
