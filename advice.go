@@ -14,6 +14,8 @@ type Advice struct {
 	Fatal   bool   `json:"fatal,omitempty"` // going on would be a waste
 }
 
+func (a Advice) String() string { return fmt.Sprintf("! %s: %s; try %s", a.Rule, a.Finding, a.Try) }
+
 // adviser judges steps by rules. It keeps the little history that the rules need, which checkpoints save.
 type adviser struct {
 	AllBad     int            `json:"all_bad"` // steps in a row

@@ -1,24 +1,178 @@
 package grpo
 
-import "fmt"
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
 
-// begin starts recording in dir, or goes on with what is there: from the newest checkpoint that is
-// whole, with everything after it forgotten.
-func (t *Trainer) begin(dir string) error {
-	newest, s, damaged, err := newestCheckpoint(dir)
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+)
+
+// origin is where a run begins: at a checkpoint of its own, at one of another run, or anew.
+type origin struct {
+	checkpoint string // "": none
+	state      state
+	fork       bool // the checkpoint is another run's
+}
+
+// settle decides on the run directory, as far as the configuration leaves it open.
+func (s *Session) settle() error {
+	cfg := s.Config
+	if named := cfg.Resume; named != "auto" && named != "never" {
+		run := runOf(named)
+		if cfg.RunDir != "" && filepath.Clean(cfg.RunDir) != run {
+			return badinput.Errorf("resume=%s goes on in %s, and run_dir is %s; leave run_dir out, or type init_from=%s to go on in another directory",
+				named, run, cfg.RunDir, named)
+		}
+		cfg.RunDir = run
+	}
+	if cfg.RunDir == "" {
+		cfg.RunDir = filepath.Join("runs", time.Now().Format("2006_01_02-15_04_05"))
+	}
+	return nil
+}
+
+// runOf is the run directory that dir is, or that it is a checkpoint of.
+func runOf(dir string) string {
+	dir = filepath.Clean(dir)
+	if _, err := os.Stat(filepath.Join(dir, stateFile)); err == nil {
+		return filepath.Dir(filepath.Dir(dir))
+	}
+	return dir
+}
+
+// named reads the checkpoint that a setting names, itself or by its run.
+func (t *Trainer) named(key, dir string) (origin, error) {
+	if run := runOf(dir); run != filepath.Clean(dir) {
+		st, err := readState(dir)
+		return origin{checkpoint: dir, state: st}, err
+	}
+	newest, st, damaged, err := newestCheckpoint(dir)
+	if err != nil {
+		return origin{}, err
+	}
+	if newest == "" {
+		return origin{}, badinput.Errorf("%s=%s: %w", key, dir, errors.Join(append(damaged, fmt.Errorf("no checkpoint to go on from"))...))
+	}
+	t.warnOfDamage(damaged)
+	return origin{checkpoint: newest, state: st}, nil
+}
+
+// findOrigin finds where the run begins.
+func (s *Session) findOrigin() (o origin, err error) {
+	cfg := s.Config
+	if cfg.Resume != "auto" && cfg.Resume != "never" {
+		return s.named("resume", cfg.Resume)
+	}
+	all, err := Checkpoints(cfg.RunDir)
+	if err != nil {
+		return o, badinput.Errorf("run_dir: %w", err)
+	}
+	switch {
+	case len(all) > 0 && cfg.Resume == "never":
+		return o, badinput.Errorf("run_dir %s has %d checkpoints and resume=never; choose another run_dir, or resume=auto to go on", cfg.RunDir, len(all))
+	case len(all) > 0:
+		return s.named("run_dir", cfg.RunDir)
+	case cfg.InitFrom != "":
+		o, err = s.named("init_from", cfg.InitFrom)
+		o.fork = true
+	}
+	return o, err
+}
+
+// begin starts recording in dir at the origin: everything that was written after it is forgotten, and
+// checkpoints of later steps are set aside.
+func (t *Trainer) begin(dir string, o origin) (err error) {
+	if o.checkpoint != "" {
+		if err := t.restore(o.checkpoint, o.state); err != nil {
+			return err
+		}
+	}
+	recorded := -1 // up to this step; a run that starts anew evaluates before its first step
+	if o.checkpoint != "" && !o.fork {
+		recorded = t.step
+		if err := setAside(dir, t.step); err != nil {
+			return err
+		}
+	} else {
+		t.start, t.evaluated = t.step, t.step
+	}
+	if t.record, err = OpenRecord(dir, recorded); err != nil {
+		return err
+	}
+	t.first, err = t.record.firstEvaluation()
+	return err
+}
+
+// setAside moves the checkpoints of steps after step out of the way of those that the run will write.
+func setAside(run string, step int) error {
+	all, err := Checkpoints(run)
 	if err != nil {
 		return err
 	}
+	aside := ""
+	for _, dir := range all {
+		if filepath.Base(dir) <= stepName(step) {
+			continue
+		}
+		if aside == "" {
+			parent := filepath.Join(run, checkpointsDir, asideDir)
+			if err := os.MkdirAll(parent, 0o755); err != nil {
+				return err
+			}
+			if aside, err = os.MkdirTemp(parent, time.Now().Format("2006_01_02-15_04_05")+"-"); err != nil {
+				return err
+			}
+		}
+		if err := os.Rename(dir, filepath.Join(aside, filepath.Base(dir))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t *Trainer) warnOfDamage(damaged []error) {
 	for _, d := range damaged {
 		t.Watcher.Warn(fmt.Sprintf("%v; an older one is used", d))
 	}
-	from := -1 // a run that starts again evaluates again before its first step
-	if newest != "" {
-		if err := t.restore(newest, s); err != nil {
-			return err
-		}
-		from = t.step
+}
+
+// Begin starts recording the run in its directory: anew, or from the checkpoint that the configuration
+// names or that is there.
+func (s *Session) Begin(ctx context.Context) error {
+	if s.Config.Deterministic && s.Judge.Backend().Kind == "fusion" {
+		return badinput.Errorf("deterministic: a sandbox on another machine may judge differently; set sandbox=local, or deterministic=false")
 	}
-	t.record, err = OpenRecord(dir, from)
-	return err
+	o, err := s.findOrigin()
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(s.Config.RunDir, 0o755); err != nil {
+		return badinput.Errorf("run_dir: %w", err)
+	}
+	log, err := openLog(s.Config.RunDir, s.Watcher)
+	if err != nil {
+		return badinput.Errorf("run_dir: %w", err)
+	}
+	s.Watcher, s.closers = log, append(s.closers, log)
+	log.say("%s", s.describe(o))
+	if err := s.begin(s.Config.RunDir, o); err != nil {
+		return err
+	}
+	s.closers = append(s.closers, s.record)
+	return errors.Join(s.copySets(ctx), s.writeManifest(o))
+}
+
+// describe says how the run begins.
+func (s *Session) describe(o origin) string {
+	switch {
+	case o.checkpoint == "":
+		return "a new run in " + s.Config.RunDir
+	case o.fork:
+		return fmt.Sprintf("a new run in %s from %s, after step %d", s.Config.RunDir, o.checkpoint, o.state.Step)
+	}
+	return fmt.Sprintf("goes on from %s, after step %d", o.checkpoint, o.state.Step)
 }

@@ -25,8 +25,8 @@ const (
 	momentsFile    = "optimizer.safetensors"
 	adapterDir     = "adapter" // what is trained, or
 	modelDirName   = "model"
+	asideDir       = "set_aside"  // of checkpoints after the one that the run went on from
 	aheadFile      = "ahead.json" // where steps are sampled ahead
-	checkpointLog  = "checkpoints.jsonl"
 )
 
 // state is what a checkpoint knows besides the adapter and the moments. Draws depend on the seed and
@@ -36,6 +36,7 @@ type state struct {
 	Step    int `json:"step"`
 	// Evaluated is the first step that has no evaluation yet.
 	Evaluated int               `json:"evaluated"`
+	Start     int               `json:"start"`
 	Seed      uint64            `json:"seed"`
 	Cursor    data.Cursor       `json:"cursor"`
 	Adviser   adviser           `json:"adviser"`
@@ -50,10 +51,7 @@ func (t *Trainer) save() error {
 	if t.record == nil {
 		return nil
 	}
-	if err := t.record.sync(); err != nil {
-		return err
-	}
-	dir := filepath.Join(t.record.Dir, checkpointsDir, stepName(t.step))
+	dir := t.checkpointDir()
 	if _, err := os.Stat(filepath.Join(dir, stateFile)); err == nil {
 		return nil
 	}
@@ -67,7 +65,7 @@ func (t *Trainer) save() error {
 	if err := t.writeCheckpoint(partial); err != nil {
 		return errors.Join(fmt.Errorf("checkpoint %s: %w", dir, err), os.RemoveAll(partial))
 	}
-	if err := os.RemoveAll(dir); err != nil {
+	if err := t.logCheckpoint(dir); err != nil {
 		return err
 	}
 	if err := os.Rename(partial, dir); err != nil {
@@ -76,11 +74,13 @@ func (t *Trainer) save() error {
 	if err := atomicfile.SyncDir(filepath.Dir(dir)); err != nil {
 		return err
 	}
-	if err := t.logCheckpoint(dir); err != nil {
-		return err
-	}
 	t.Watcher.Saved(dir)
 	return t.retain()
+}
+
+// checkpointDir is the checkpoint of the last step.
+func (t *Trainer) checkpointDir() string {
+	return filepath.Join(t.record.Dir, checkpointsDir, stepName(t.step))
 }
 
 // trainedDir is the folder of a checkpoint that has what is trained.
@@ -101,7 +101,7 @@ func (t *Trainer) writeCheckpoint(dir string) error {
 	if err := t.saveAhead(filepath.Join(dir, aheadFile)); err != nil {
 		return err
 	}
-	s := state{Version: stateVersion, Step: t.step, Evaluated: t.evaluated, Seed: t.Seed, Cursor: t.Problems.Cursor(), Checksum: map[string]string{},
+	s := state{Version: stateVersion, Step: t.step, Start: t.start, Evaluated: t.evaluated, Seed: t.Seed, Cursor: t.Problems.Cursor(), Checksum: map[string]string{},
 		Adviser: t.judge}
 	err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
@@ -136,21 +136,15 @@ func checksum(path string) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// logCheckpoint adds a line to checkpoints.jsonl, once for each checkpoint.
+// logCheckpoint adds a line to checkpoints.jsonl. It comes before the checkpoint appears: should that
+// not happen, the run goes on from an earlier one, and drops the line.
 func (t *Trainer) logCheckpoint(dir string) error {
-	path := filepath.Join(t.record.Dir, checkpointLog)
-	line, err := json.Marshal(map[string]any{"name": filepath.Base(dir), "batch": t.step, "epoch": t.Problems.Epoch(), "state_path": dir, "sampler_path": filepath.Join(dir, t.trainedDir())})
+	err := t.record.line(checkpointLog, map[string]any{"name": filepath.Base(dir), "step": t.step, "batch": t.step, "epoch": t.Problems.Epoch(),
+		"state_path": dir, "sampler_path": filepath.Join(dir, t.trainedDir())})
 	if err != nil {
 		return err
 	}
-	old, err := os.ReadFile(path)
-	if err != nil && !os.IsNotExist(err) {
-		return err
-	}
-	if strings.Contains(string(old), string(line)) {
-		return nil
-	}
-	return atomicfile.WriteBytes(path, append(append(old, line...), '\n'))
+	return t.record.sync()
 }
 
 // Checkpoints are the checkpoints of a run directory, the last first.
@@ -233,7 +227,7 @@ func (t *Trainer) restore(dir string, s state) error {
 	if drifted {
 		t.Watcher.Warn("the problems are not those that the checkpoint was made with: the run goes on at the same place among others, and is no replay any more")
 	}
-	t.step, t.evaluated, t.judge = s.Step, s.Evaluated, s.Adviser
+	t.step, t.start, t.evaluated, t.judge = s.Step, s.Start, s.Evaluated, s.Adviser
 	return t.restoreAhead(filepath.Join(dir, aheadFile))
 }
 
@@ -265,19 +259,9 @@ func stepName(step int) string { return fmt.Sprintf("step_%06d", step) }
 
 // bestSteps are the n evaluated steps with the best greedy pass@1, the earlier of equals first.
 func (r *Record) bestSteps(n int) ([]int, error) {
-	text, err := os.ReadFile(filepath.Join(r.Dir, metricsFile))
+	all, err := r.evaluations()
 	if err != nil {
 		return nil, err
-	}
-	var all []Evaluation
-	for line := range strings.Lines(string(text)) {
-		var l struct {
-			Kind string
-			Evaluation
-		}
-		if json.Unmarshal([]byte(line), &l) == nil && l.Kind == evaluationKind {
-			all = append(all, l.Evaluation)
-		}
 	}
 	slices.SortStableFunc(all, func(a, b Evaluation) int { return cmp.Compare(b.Greedy, a.Greedy) })
 	var steps []int

@@ -40,9 +40,9 @@ type Evaluation struct {
 	texts  []string
 }
 
-// evaluateIfDue evaluates at the start, every EvalEvery steps and at the end, once.
+// evaluateIfDue evaluates at the start, every EvalEvery steps and at the end, each once.
 func (t *Trainer) evaluateIfDue(ctx context.Context) error {
-	due := t.step%max(t.EvalEvery, 1) == 0 || t.step == t.MaxSteps
+	due := t.step%max(t.EvalEvery, 1) == 0 || t.step == t.start || t.step == t.MaxSteps
 	if t.EvalEvery < 1 || len(t.HeldOut) == 0 || !due || t.step < t.evaluated {
 		return nil
 	}
@@ -99,6 +99,15 @@ func (t *Trainer) Evaluate(ctx context.Context) (Evaluation, error) {
 		e.BestOfK += g.best(e.K) / float64(len(problems))
 	}
 	return e, nil
+}
+
+// Summary is an evaluation in one line.
+func (e Evaluation) Summary() string {
+	sampled := ""
+	if e.K > 0 {
+		sampled = fmt.Sprintf(", %.3f sampled, pass@%d %.3f", e.PassAt1, e.K, e.PassAtK)
+	}
+	return fmt.Sprintf("held-out at step %d: pass@1 %.3f [%.3f, %.3f] greedy%s", e.Step, e.Greedy, e.GreedyCI[0], e.GreedyCI[1], sampled)
 }
 
 // evalStep keys the draws of evaluations, which must not be those of training.
@@ -178,8 +187,8 @@ type Flipped struct {
 // Flips compares two evaluations and gives up to n problems that flipped from wrong to right.
 func (t *Trainer) Flips(n int) []Flipped {
 	var flips []Flipped
-	if t.first == nil || t.last == nil || t.first == t.last {
-		return nil
+	if t.first == nil || t.last == nil || t.first == t.last || t.first.solved == nil {
+		return nil // or the first was before the run was resumed
 	}
 	for i := range t.first.solved {
 		if !t.first.solved[i] && t.last.solved[i] && len(flips) < n {

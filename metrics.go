@@ -1,6 +1,7 @@
 package grpo
 
 import (
+	"fmt"
 	"math"
 	"time"
 
@@ -145,6 +146,16 @@ func (m *Metrics) finish() {
 	share(&m.AllBad, m.GroupsTotal)
 	share(&m.Truncated, m.Completions)
 	m.MeanLength = float64(m.CompletionTokens) / math.Max(1, float64(m.Completions))
+}
+
+// Summary is a step in one line.
+func (m Metrics) Summary(t Timing) string {
+	update := fmt.Sprintf("max|Δlogp| %g", m.OnPolicy)
+	if !m.Updated {
+		update = "no update"
+	}
+	return fmt.Sprintf("step %3d  reward %.3f  correct %.3f  format %.2f  groups %d/%d  %s  %.1f s", m.Step, m.MeanReward, m.MeanCorrect,
+		m.FormatRate, m.GroupsTotal-m.GroupsSkipped, m.GroupsTotal, update, t.Total)
 }
 
 // stopwatch measures the phases of a step.

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/seed-7879b91d/grpo/internal/atomicfile"
 	"github.com/seed-7879b91d/grpo/reward"
@@ -20,9 +21,11 @@ const (
 	trainLogFile = "train_log.jsonl" // Timing
 	runLogFile   = "run_log.jsonl"   // Advice
 	rolloutsFile = "rollouts.jsonl"  // every completion
+
+	checkpointLog = "checkpoints.jsonl"
 )
 
-var logFiles = []string{metricsFile, trainLogFile, runLogFile, rolloutsFile}
+var logFiles = []string{metricsFile, trainLogFile, runLogFile, rolloutsFile, checkpointLog}
 
 // Record writes a run down. Every line carries its step, so that a resumed run can cut off what the
 // interrupted one wrote after its last checkpoint.
@@ -117,6 +120,34 @@ func (r *Record) evaluation(e Evaluation) error {
 		Kind string `json:"kind"`
 		Evaluation
 	}{evaluationKind, e})
+}
+
+// evaluations are those of the run so far.
+func (r *Record) evaluations() ([]Evaluation, error) {
+	text, err := os.ReadFile(filepath.Join(r.Dir, metricsFile))
+	if err != nil {
+		return nil, err
+	}
+	var all []Evaluation
+	for line := range strings.Lines(string(text)) {
+		var l struct {
+			Kind string
+			Evaluation
+		}
+		if json.Unmarshal([]byte(line), &l) == nil && l.Kind == evaluationKind {
+			all = append(all, l.Evaluation)
+		}
+	}
+	return all, nil
+}
+
+// firstEvaluation is that of the run's start, nil where there is none yet.
+func (r *Record) firstEvaluation() (*Evaluation, error) {
+	all, err := r.evaluations()
+	if err != nil || len(all) == 0 {
+		return nil, err
+	}
+	return &all[0], nil
 }
 
 // rolloutLine is one completion with what came of it.

@@ -1,24 +1,17 @@
 package grpo
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"time"
+	"slices"
 
 	"github.com/seed-7879b91d/grpo/configs"
 	"github.com/seed-7879b91d/grpo/data"
-	"github.com/seed-7879b91d/grpo/data/chat"
-	"github.com/seed-7879b91d/grpo/data/dataset"
-	"github.com/seed-7879b91d/grpo/data/tokenizer"
-	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/kernels"
-	"github.com/seed-7879b91d/grpo/lora"
-	"github.com/seed-7879b91d/grpo/model"
-	"github.com/seed-7879b91d/grpo/optim"
 	"github.com/seed-7879b91d/grpo/reward"
-	"github.com/seed-7879b91d/grpo/sampler"
 )
 
 // Session is a trainer with everything that it needs, opened from a configuration.
@@ -27,16 +20,18 @@ type Session struct {
 	Config *configs.Config
 	Judge  *reward.Judge
 
-	backend   kernels.Backend
-	closers   []io.Closer
-	manifests []dataset.Manifest
+	backend kernels.Backend
+	baseDir string // of the model
+	sets    []openedSet
+	closers []io.Closer
 }
 
 // Init opens the model, the data, the sandbox and the sampler that a configuration names, on a
-// backend that the caller closes after Finish. Nothing is trained or recorded yet.
+// backend that the caller closes after Finish. Nothing is trained or recorded yet. The watcher may be
+// nil.
 func Init(ctx context.Context, cfg *configs.Config, b kernels.Backend, w Watcher) (_ *Session, err error) {
-	if err := refuseWhatIsMissing(cfg); err != nil {
-		return nil, err
+	if w == nil {
+		w = nobody{}
 	}
 	s := &Session{Config: cfg, backend: b, Trainer: &Trainer{}}
 	s.Watcher = w
@@ -45,6 +40,9 @@ func Init(ctx context.Context, cfg *configs.Config, b kernels.Backend, w Watcher
 			err = errors.Join(err, s.Finish())
 		}
 	}()
+	if err := s.settle(); err != nil {
+		return nil, err
+	}
 	for _, open := range []func(context.Context) error{s.openModel, s.openText, s.openProblems, s.setRules, s.openSampler, s.openJudge} {
 		if err := open(ctx); err != nil {
 			return nil, err
@@ -53,251 +51,45 @@ func Init(ctx context.Context, cfg *configs.Config, b kernels.Backend, w Watcher
 	return s, nil
 }
 
-// refuseWhatIsMissing names settings that a configuration may hold but this version does not obey.
-func refuseWhatIsMissing(cfg *configs.Config) error {
-	for _, f := range []struct {
-		key string
-		set bool
-	}{
-		{"train=full", cfg.Train == "full"}, {"pipeline=full", cfg.Pipeline == "full"}, {"init_from", cfg.InitFrom != ""},
-		{"cache_dataset", cfg.CacheDataset}, {"resume=" + cfg.Resume, cfg.Resume != "auto" && cfg.Resume != "never"},
-	} {
-		if f.set {
-			return badinput.Errorf("%s: not supported by this version of the trainer; leave it at its default", f.key)
-		}
-	}
-	return nil
+// StepOptions are what one call of TrainStep does differently; the zero value changes nothing.
+type StepOptions struct {
+	NumIterations int // updates on the same completions; 0: as configured
 }
 
-// openModel opens the policy, its adapter and the optimizer.
-func (s *Session) openModel(ctx context.Context) error {
-	cfg := s.Config
-	dir, err := modelDir(ctx, cfg.Model)
+// TrainStep is one step on a subset of problems, or on the next of the pool where it is nil. The learning
+// rate follows the session's steps: its warm-up is over once, however many calls there are, and a
+// session that resumed goes on where it was.
+func (s *Session) TrainStep(ctx context.Context, subset []data.Problem, o StepOptions) (Metrics, error) {
+	m, timing, err := s.stepOn(ctx, subset, cmp.Or(o.NumIterations, s.Iterations))
 	if err != nil {
-		return err
+		return m, fmt.Errorf("step %d: %w", s.step+1, err)
 	}
-	s.BaseModel = dir
-	o := model.Options{MaxRows: cfg.MaxRows}
-	if cfg.Recompute == "blocks" {
-		o.Recompute = model.RecomputeBlocks
-	}
-	if s.Policy, err = model.Open(s.backend, dir, false, o); err != nil {
-		return err
-	}
-	a, err := s.newAdapter()
-	if err != nil {
-		return err
-	}
-	if err := s.Policy.Attach(a); err != nil {
-		return err
-	}
-	params, grads, locate := s.Policy.Slabs()
-	s.Adam, err = optim.NewAdam(s.backend, params, grads, optim.Config{Beta1: cfg.AdamBeta1, Beta2: cfg.AdamBeta2, Eps: cfg.AdamEps,
-		WeightDecay: cfg.WeightDecay, ClipNorm: cfg.GradClipNorm}, locate)
-	return err
+	return m, s.conclude(m, timing)
 }
 
-// newAdapter is the adapter that the run starts from.
-func (s *Session) newAdapter() (*lora.Adapter, error) {
-	cfg := s.Config
-	c := lora.Config{Rank: cfg.LoRARank, Alpha: cfg.LoRAAlpha}
-	for _, name := range cfg.LoRATargets {
-		t, err := lora.ParseTarget(name)
-		if err != nil {
-			return nil, err
-		}
-		c.Targets = append(c.Targets, t)
-	}
-	layout, err := lora.NewLayout(c, s.Policy.LoRADims())
-	if err != nil {
-		return nil, err
-	}
-	a := lora.New(layout)
-	if cfg.Adapter == "" {
-		a.Init(cfg.Seed)
-		return a, nil
-	}
-	given, err := lora.Load(cfg.Adapter, s.Policy.LoRADims())
-	if err != nil {
-		return nil, err
-	}
-	if given.Len() != a.Len() || given.Scale() != a.Scale() {
-		return nil, badinput.Errorf("adapter %s has rank %d, alpha %v and targets %v; the configuration says rank %d, alpha %v and targets %v",
-			cfg.Adapter, given.Config.Rank, given.Config.Alpha, given.Config.Targets, c.Rank, c.Alpha, layout.Config.Targets)
-	}
-	return given, nil
+// Sample draws n completions of each problem from the policy as it is, and scores them. At temperature 0
+// they are the most likely ones.
+func (s *Session) Sample(ctx context.Context, problems []data.Problem, n int, temperature float32) ([]*Group, error) {
+	return s.attempt(ctx, problems, n, temperature)
 }
 
-// openText opens the tokenizer, the chat format and the wording.
-func (s *Session) openText(context.Context) (err error) {
-	if s.Tokenizer, err = tokenizer.Load(s.BaseModel); err != nil {
-		return err
+// Save writes a checkpoint of the last step into the run directory and says where.
+func (s *Session) Save() (dir string, err error) {
+	if s.record == nil {
+		return "", fmt.Errorf("grpo: Save without Begin: there is no run directory yet")
 	}
-	if s.Config.Renderer == "auto" {
-		s.Renderer, err = chat.ForModel(s.Tokenizer)
-	} else {
-		s.Renderer, err = chat.New(s.Config.Renderer, s.Tokenizer)
-	}
-	if err != nil {
-		return err
-	}
-	s.Wording, err = wording(s.Config)
-	return err
-}
-
-// openProblems opens the problems to train on and those that are held out.
-func (s *Session) openProblems(ctx context.Context) error {
-	train, held, err := s.problems(ctx)
-	if err != nil {
-		return err
-	}
-	cfg := s.Config
-	kept, _, err := data.Filter{MinTests: cfg.MinProblemTests, MaxTests: cfg.MaxProblemTests, MinPromptChars: cfg.MinPromptChars,
-		MaxPromptChars: cfg.MaxPromptChars, TruncatePrompts: cfg.TruncatePrompts, Sources: cfg.DataSources}.Apply(train)
-	if err != nil {
-		return err
-	}
-	if cfg.Comparator == "tolerant" {
-		tolerate(kept, cfg.Tolerance)
-		tolerate(held, cfg.Tolerance)
-	}
-	s.HeldOut = held
-	s.Problems, err = data.NewPool(kept, cfg.Seed, data.Difficulty{Patience: cfg.DifficultyPatience, Keep: cfg.DifficultyKeep})
-	s.train = kept
-	return err
-}
-
-// tolerate lets numbers differ by so much, for problems that say nothing themselves.
-func tolerate(problems []data.Problem, tolerance float64) {
-	for i := range problems {
-		if problems[i].Tolerance == 0 {
-			problems[i].Tolerance = tolerance
-		}
-	}
-}
-
-// setRules turns the configuration into the rules of the trainer.
-func (s *Session) setRules(context.Context) error {
-	cfg := s.Config
-	loss, err := kernels.ParseLoss(cfg.Loss)
-	if err != nil {
-		return badinput.Errorf("loss: %w", err)
-	}
-	if loss.Kind == kernels.PPO || loss.Kind == kernels.CISPO {
-		loss.Low, loss.High = float32(cfg.ClipLow), float32(cfg.ClipHigh)
-	}
-	reduction, err := model.ParseReduction(cfg.Reduction)
-	if err != nil {
-		return badinput.Errorf("reduction: %w", err)
-	}
-	schedule, err := optim.ParseSchedule(cfg.Schedule, cfg.SchedulerTotalSteps, cfg.WarmupSteps)
-	if err != nil {
-		return err
-	}
-	stops, err := s.stopTokens()
-	if err != nil {
-		return err
-	}
-	sampling := sampler.Params{Temperature: float32(cfg.Temperature), MaxTokens: cfg.MaxTokens, StopTokens: stops,
-		Watch: sampler.StopStrings(cfg.Stop, func() sampler.TextStream { return s.Tokenizer.NewStream(false) })}
-	eval := sampling
-	eval.TopK, eval.TopP, eval.MinP = cfg.EvalTopK, float32(cfg.EvalTopP), float32(cfg.EvalMinP)
-	s.Rules = Rules{
-		Seed: cfg.Seed, PromptsPerStep: cfg.PromptsPerStep, CompletionsPerPrompt: cfg.CompletionsPerPrompt, Sampling: sampling,
-		Advantage:  AdvantageKind(cfg.Advantage),
-		Objective:  model.Objective{Loss: loss, Reduction: reduction, Temperature: float32(cfg.Temperature)},
-		Iterations: cfg.NumIterations, LearningRate: cfg.LearningRate, Schedule: schedule, ScoreWhenDone: cfg.Pipeline == "off",
-		MaxSteps: cfg.MaxSteps, SaveEvery: max(cfg.SaveEvery, 0), KeepLast: cfg.KeepLast, KeepBest: cfg.KeepBest, Deterministic: cfg.Deterministic, BaseModel: s.BaseModel, EvalEvery: cfg.EvalEvery,
-		Eval: EvalRules{Problems: cfg.EvalProblems, Samples: cfg.EvalSamples, K: cfg.EvalK, Temperature: float32(cfg.EvalTemperature), Sampling: eval},
-	}
-	if cfg.Refill {
-		s.MaxRefills = cfg.MaxRefills
-	}
-	return nil
-}
-
-// stopTokens are all tokens that the model's files and its chat format end a turn with.
-func (s *Session) stopTokens() ([]int32, error) {
-	stops, err := model.StopTokens(s.BaseModel)
-	for _, id := range append(s.Tokenizer.EOS(), s.Renderer.Stop()...) {
-		stops = append(stops, int32(id))
-	}
-	return stops, err
-}
-
-// openSampler makes room for the longest prompt that there is, with a completion of full length.
-func (s *Session) openSampler(context.Context) error {
-	longest := 0
-	for _, problems := range [][]data.Problem{s.train, s.HeldOut} {
-		groups, err := s.render(problems)
-		if err != nil {
-			return err
-		}
-		for _, g := range groups {
-			longest = max(longest, len(g.Prompt))
-		}
-	}
-	s.longestPrompt = longest
-	cfg := s.Config
-	length := longest + cfg.MaxTokens
-	if length > s.Policy.MaxPositions {
-		return badinput.Errorf("max_tokens is %d and the longest prompt has %d tokens: %d together, more than the model's %d positions; lower max_tokens or set max_prompt_chars",
-			cfg.MaxTokens, longest, length, s.Policy.MaxPositions)
-	}
-	var err error
-	s.Engine, err = sampler.New(s.Policy, sampler.Options{MaxSequences: cfg.MaxSequences, MaxLength: length, TokenBudget: cfg.TokenBudget, CacheBytes: int64(cfg.CacheMemory)})
-	return err
-}
-
-// openJudge opens the sandbox and what judges with it.
-func (s *Session) openJudge(ctx context.Context) (err error) {
-	cfg := s.Config
-	rc := reward.Config{Weights: cfg.Weights(), File: cfg.RewardFile, OnTruncated: reward.Truncation(cfg.OnTruncated),
-		Timeout: time.Duration(cfg.RewardTimeout * float64(time.Second)), MaxTests: cfg.MaxTests, InfraLimit: cfg.InfraThreshold,
-		Sandbox: cfg.Sandbox, URL: cfg.SandboxURL, Slots: cfg.SandboxSlots, Python: cfg.Python}
-	if cfg.Sandbox == "fusion" {
-		rc.Sandbox = "auto"
-	}
-	if s.Judge, err = reward.Open(ctx, rc); err != nil {
-		return err
-	}
-	s.Grader = s.Judge
-	s.closers = append(s.closers, s.Judge)
-	if cfg.Blocklist != "" {
-		list, err := data.LoadBlocklist(cfg.Blocklist)
-		if err != nil {
-			return err
-		}
-		s.Grader = blocking{s.Judge, list, cfg.RejectBlocklisted}
-	}
-	return nil
-}
-
-// Begin starts recording the run in its directory, or goes on from the last good checkpoint there.
-func (s *Session) Begin() error {
-	if s.Config.Resume == "never" {
-		if all, err := Checkpoints(s.Config.RunDir); err != nil || len(all) > 0 {
-			return errors.Join(err, badinput.Errorf("run_dir %s has %d checkpoints and resume=never; choose another run_dir, or resume=auto to go on", s.Config.RunDir, len(all)))
-		}
-	}
-	if s.Config.Deterministic && s.Judge.Backend().Kind == "fusion" {
-		return badinput.Errorf("deterministic: a sandbox on another machine may judge differently; set sandbox=local, or deterministic=false")
-	}
-	if err := s.writeManifest(); err != nil {
-		return err
-	}
-	if err := s.begin(s.Config.RunDir); err != nil {
-		return err
-	}
-	s.closers = append(s.closers, s.record)
-	return nil
+	return s.checkpointDir(), s.save()
 }
 
 // Finish gives back what Init opened, but for the backend.
 func (s *Session) Finish() error {
 	var errs []error
-	for i := len(s.closers) - 1; i >= 0; i-- {
-		errs = append(errs, s.closers[i].Close())
+	if s.ahead != nil {
+		errs = append(errs, s.ahead.scores.abandon())
+		s.ahead = nil
+	}
+	for _, c := range slices.Backward(s.closers) {
+		errs = append(errs, c.Close())
 	}
 	s.closers = nil
 	return errors.Join(errs...)
@@ -310,9 +102,12 @@ func (s *Session) Plan() []string {
 	if cfg.MaxSteps >= 0 {
 		steps = fmt.Sprintf("%d steps", cfg.MaxSteps)
 	}
+	trained := fmt.Sprintf("LoRA rank %d, %.2f M trained", cfg.LoRARank, float64(s.Policy.TrainableCount())/1e6)
+	if s.Full {
+		trained = "all of them trained"
+	}
 	return []string{
-		fmt.Sprintf("model: %s, %.1f M weights in %.2f GB; LoRA rank %d, %.2f M trainable", cfg.Model, float64(s.Policy.WeightCount())/1e6,
-			float64(s.Policy.WeightBytes())/1e9, cfg.LoRARank, float64(s.Policy.TrainableCount())/1e6),
+		fmt.Sprintf("model: %s, %.1f M weights in %.2f GB; %s", cfg.Model, float64(s.Policy.WeightCount())/1e6, float64(s.Policy.WeightBytes())/1e9, trained),
 		fmt.Sprintf("data: %d problems to train on, %d held out; prompts of up to %d tokens", s.Problems.Len(), len(s.HeldOut), s.longestPrompt),
 		fmt.Sprintf("step: %d prompts × %d completions of up to %d tokens, %s", cfg.PromptsPerStep, cfg.CompletionsPerPrompt, cfg.MaxTokens, steps),
 		s.Engine.Plan.String(),
@@ -340,21 +135,4 @@ func sandboxName(b reward.Backend) string {
 		return "Sandbox Fusion at " + b.URL
 	}
 	return fmt.Sprintf("%s, %d slots, Python %s", b.Rung, b.Slots, b.Version)
-}
-
-// blocking scores completions that contain a blocked string.
-type blocking struct {
-	reward.Grader
-	list   data.Blocklist
-	reject bool
-}
-
-func (b blocking) Grade(ctx context.Context, c reward.Completion) (reward.Score, error) {
-	word, found := b.list.Find(c.Text)
-	if found && b.reject {
-		return reward.Score{Blocked: word}, nil
-	}
-	s, err := b.Grader.Grade(ctx, c)
-	s.Blocked = word
-	return s, err
 }

@@ -2,23 +2,18 @@ package grpo
 
 import (
 	"context"
-	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
-	"runtime/debug"
 	"strings"
-	"time"
 
 	"github.com/seed-7879b91d/grpo/configs"
 	"github.com/seed-7879b91d/grpo/data"
 	"github.com/seed-7879b91d/grpo/data/dataset"
 	"github.com/seed-7879b91d/grpo/data/hub"
 	"github.com/seed-7879b91d/grpo/data/prompt"
-	"github.com/seed-7879b91d/grpo/internal/atomicfile"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/tiny"
-	"github.com/seed-7879b91d/grpo/reward"
 )
 
 // embedded names the model and the problems that are part of the program.
@@ -79,7 +74,7 @@ func (s *Session) problems(ctx context.Context) (train, held []data.Problem, err
 		}
 	}
 	if cfg.Data != embedded {
-		if train, err = s.openSet(ctx, cfg.Data, cfg.DataSplit, cfg.ExpectedDatasetHash); err != nil {
+		if train, err = s.openSet(ctx, "train", cfg.Data, cfg.DataSplit, cfg.ExpectedDatasetHash); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -88,70 +83,50 @@ func (s *Session) problems(ctx context.Context) (train, held []data.Problem, err
 	case "":
 		held = nil
 	default:
-		held, err = s.openSet(ctx, cfg.TestData, cfg.TestSplit, "")
+		held, err = s.openSet(ctx, "test", cfg.TestData, cfg.TestSplit, "")
 	}
 	return train, held, err
 }
 
-func (s *Session) openSet(ctx context.Context, source, split, hash string) ([]data.Problem, error) {
-	_, statErr := os.Stat(source)
-	set, err := dataset.Open(ctx, source, dataset.Options{Split: split, Strict: statErr == nil})
+// openedSet is a data set that the run reads.
+type openedSet struct {
+	*dataset.Set
+	copy string // where the run keeps its own, with cache_dataset
+}
+
+// openSet opens a data set: the run's own copy where it keeps one, else the source.
+func (s *Session) openSet(ctx context.Context, name, source, split, hash string) ([]data.Problem, error) {
+	o := openedSet{}
+	var err error
+	if s.Config.CacheDataset {
+		o.copy = filepath.Join(s.Config.RunDir, "data", name)
+	}
+	if _, statErr := os.Stat(o.copy); o.copy != "" && statErr == nil {
+		o.Set, err = dataset.OpenStore(o.copy)
+	} else {
+		_, statErr := os.Stat(source)
+		o.Set, err = dataset.Open(ctx, source, dataset.Options{Split: split, Strict: statErr == nil})
+	}
 	if err != nil {
 		return nil, err
 	}
-	s.closers = append(s.closers, set)
-	m := set.Manifest()
-	s.manifests = append(s.manifests, m)
-	if hash != "" {
+	s.sets, s.closers = append(s.sets, o), append(s.closers, o)
+	if m := o.Manifest(); hash != "" {
 		if err := m.CheckHash(hash); err != nil {
 			return nil, err
 		}
 	}
-	return set.Problems(), nil
+	return o.Problems(), nil
 }
 
-// manifest is what a run directory says of how the run came to be.
-type manifest struct {
-	Created    string             `json:"created"`
-	Version    string             `json:"version"`
-	Go         string             `json:"go"`
-	Platform   string             `json:"platform"`
-	Cores      int                `json:"cores"`
-	Backend    string             `json:"backend"`
-	Sandbox    reward.Backend     `json:"sandbox"`
-	Datasets   []dataset.Manifest `json:"datasets,omitempty"`
-	Problems   int                `json:"problems"`
-	HeldOut    int                `json:"held_out"`
-	KV         string             `json:"kv"`
-	Parameters int                `json:"trainable_parameters"`
-}
-
-// writeManifest writes the resolved configuration and the manifest, once for a run directory.
-func (s *Session) writeManifest() error {
-	dir := s.Config.RunDir
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return badinput.Errorf("run_dir: %w", err)
-	}
-	m := manifest{
-		Created: time.Now().UTC().Format(time.RFC3339), Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH,
-		Cores: runtime.NumCPU(), Backend: s.backend.Name(), Sandbox: s.Judge.Backend(), Datasets: s.manifests,
-		Problems: s.Problems.Len(), HeldOut: len(s.HeldOut), KV: s.Engine.Plan.String(), Parameters: s.Policy.TrainableCount(),
-	}
-	if info, ok := debug.ReadBuildInfo(); ok {
-		m.Version = info.Main.Version
-		for _, setting := range info.Settings {
-			if setting.Key == "vcs.revision" {
-				m.Version += " " + setting.Value
-			}
+// copySets gives the run its own copies of the data, where it keeps them.
+func (s *Session) copySets(ctx context.Context) error {
+	for _, o := range s.sets {
+		if o.copy == "" {
+			continue
 		}
-	}
-	for name, v := range map[string]any{"config.json": s.Config, "manifest.json": m} {
-		text, err := json.MarshalIndent(v, "", "  ")
-		if err != nil {
-			return err
-		}
-		if err := atomicfile.WriteBytes(filepath.Join(dir, name), append(text, '\n')); err != nil {
-			return err
+		if err := o.CopyTo(ctx, o.copy); err != nil {
+			return fmt.Errorf("cache_dataset: %w", err)
 		}
 	}
 	return nil

@@ -63,6 +63,7 @@ type Trainer struct {
 	Rules
 	Parts
 	record      *Record // nil: nothing is written
+	start       int     // the step that the run began after: above 0 in a fork
 	step        int     // steps done
 	evaluated   int     // the first step that has no evaluation yet
 	ahead       *draft  // of the next step, where it is sampled already
@@ -77,7 +78,7 @@ type Trainer struct {
 // whole step; a step that failed is not: the last good checkpoint stands.
 func (t *Trainer) Run(ctx context.Context) error {
 	err := t.run(ctx)
-	if err == nil || ctx.Err() != nil {
+	if err == nil || errors.Is(err, ctx.Err()) {
 		err = errors.Join(err, t.save())
 	}
 	return err
@@ -153,12 +154,13 @@ func (t *Trainer) stepOn(ctx context.Context, subset []data.Problem, iterations 
 			return m, timing, err
 		}
 	}
+	t.step++
+	undo = func() error { return nil } // from here on the step is done, even where it cannot be written down
 	if m.Trained, err = t.Policy.Hash(); err != nil {
 		return m, timing, err
 	}
 	timing.Train = watch.lap()
 	timing.finish(&m)
-	t.step++
 	return m, timing, t.recordGroups(d.groups)
 }
 

@@ -124,7 +124,12 @@ func (s setup) trainer(t testing.TB) (*Trainer, *quiet) {
 		s.change(tr)
 	}
 	if s.dir != "" {
-		require.NoError(t, tr.begin(s.dir))
+		o := origin{}
+		if all, err := Checkpoints(s.dir); err == nil && len(all) > 0 {
+			o, err = tr.named("run_dir", s.dir)
+			require.NoError(t, err)
+		}
+		require.NoError(t, tr.begin(s.dir, o))
 		t.Cleanup(func() { tr.record.Close() })
 	}
 	return tr, q

@@ -69,19 +69,14 @@ func (s *screen) StepDone(m grpo.Metrics, t grpo.Timing, advice []grpo.Advice) {
 		return
 	}
 	if !s.quiet {
-		update := fmt.Sprintf("max|Δlogp| %g", m.OnPolicy)
-		if !m.Updated {
-			update = "no update"
-		}
-		fmt.Fprintf(s.out, "step %3d  reward %.3f  correct %.3f  format %.2f  groups %d/%d  %s  %.1f s  %s\n", m.Step, m.MeanReward, m.MeanCorrect,
-			m.FormatRate, m.GroupsTotal-m.GroupsSkipped, m.GroupsTotal, update, t.Total, sparkline(s.rewards))
+		fmt.Fprintf(s.out, "%s  %s\n", m.Summary(t), sparkline(s.rewards))
 	}
 	s.advise(advice)
 }
 
 func (s *screen) advise(advice []grpo.Advice) {
 	for _, a := range advice {
-		fmt.Fprintf(s.errs, "  ! %s: %s; try %s\n", a.Rule, a.Finding, a.Try)
+		fmt.Fprintf(s.errs, "  %s\n", a)
 	}
 }
 
@@ -96,11 +91,7 @@ func (s *screen) Evaluated(e grpo.Evaluation, advice []grpo.Advice) {
 		}{e, advice})
 		return
 	case !s.quiet:
-		fmt.Fprintf(s.out, "held-out at step %d: pass@1 %.3f [%.3f, %.3f] greedy", e.Step, e.Greedy, e.GreedyCI[0], e.GreedyCI[1])
-		if e.K > 0 {
-			fmt.Fprintf(s.out, ", %.3f sampled, pass@%d %.3f", e.PassAt1, e.K, e.PassAtK)
-		}
-		fmt.Fprintln(s.out)
+		fmt.Fprintln(s.out, e.Summary())
 	}
 	s.advise(advice)
 }

@@ -5,9 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"path/filepath"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -56,9 +54,6 @@ func (f *trainFlags) run(cmd *cobra.Command, words []string) error {
 		_, err := cmd.OutOrStdout().Write(cfg.Marshal())
 		return err
 	}
-	if cfg.RunDir == "" {
-		cfg.RunDir = filepath.Join("runs", time.Now().Format("2006_01_02-15_04_05"))
-	}
 	b, err := cpu.New(cpu.Options{Threads: cfg.Threads})
 	if err != nil {
 		return err
@@ -84,7 +79,7 @@ func (f *trainFlags) train(ctx context.Context, s *grpo.Session, screen *screen,
 		fmt.Fprintf(out, "\nthe first prompt:\n%s\n", text)
 		return err
 	}
-	if err := s.Begin(); err != nil {
+	if err := s.Begin(ctx); err != nil {
 		return err
 	}
 	err := s.Run(ctx)
