@@ -91,9 +91,9 @@ func (t *Trainer) begin(dir string, o origin) (err error) {
 			return err
 		}
 	}
-	recorded := -1 // up to this step; a run that starts anew evaluates before its first step
+	var recorded map[string]int64
 	if o.checkpoint != "" && !o.fork {
-		recorded = t.step
+		recorded = o.state.Logs
 		if err := setAside(dir, t.step); err != nil {
 			return err
 		}
@@ -107,8 +107,18 @@ func (t *Trainer) begin(dir string, o origin) (err error) {
 	return err
 }
 
-// setAside moves the checkpoints of steps after step out of the way of those that the run will write.
+// setAside moves the checkpoints of steps after step out of the way of those that the run will write, and
+// removes what is left of unfinished ones.
 func setAside(run string, step int) error {
+	unfinished, err := filepath.Glob(filepath.Join(run, checkpointsDir, "*"+partialSuffix))
+	if err != nil {
+		return err
+	}
+	for _, dir := range unfinished {
+		if err := os.RemoveAll(dir); err != nil {
+			return err
+		}
+	}
 	all, err := Checkpoints(run)
 	if err != nil {
 		return err

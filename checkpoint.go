@@ -21,6 +21,7 @@ import (
 // The parts of a checkpoint.
 const (
 	checkpointsDir = "checkpoints"
+	partialSuffix  = ".partial" // of one that is not whole
 	stateFile      = "state.json"
 	momentsFile    = "optimizer.safetensors"
 	adapterDir     = "adapter" // what is trained, or
@@ -40,6 +41,7 @@ type state struct {
 	Seed      uint64            `json:"seed"`
 	Cursor    data.Cursor       `json:"cursor"`
 	Adviser   adviser           `json:"adviser"`
+	Logs      map[string]int64  `json:"logs"`   // how long the files of the record are
 	Checksum  map[string]string `json:"sha256"` // of every other file
 }
 
@@ -52,26 +54,30 @@ func (t *Trainer) save() error {
 		return nil
 	}
 	dir := t.checkpointDir()
-	if _, err := os.Stat(filepath.Join(dir, stateFile)); err == nil {
-		return nil
+	partial, old := dir+partialSuffix, dir+".old"+partialSuffix
+	replace := false
+	if text, err := os.ReadFile(filepath.Join(dir, stateFile)); err == nil {
+		var s state
+		if json.Unmarshal(text, &s) == nil && s.Evaluated == t.evaluated {
+			return nil
+		}
+		replace = true // it was made in the middle of the step's evaluation
 	}
-	partial := dir + ".partial"
-	if err := os.RemoveAll(partial); err != nil {
+	if err := errors.Join(os.RemoveAll(partial), os.MkdirAll(partial, 0o755)); err != nil {
 		return err
 	}
-	if err := os.MkdirAll(partial, 0o755); err != nil {
-		return err
-	}
-	if err := t.writeCheckpoint(partial); err != nil {
+	if err := errors.Join(t.logCheckpoint(dir), t.writeCheckpoint(partial)); err != nil {
 		return errors.Join(fmt.Errorf("checkpoint %s: %w", dir, err), os.RemoveAll(partial))
 	}
-	if err := t.logCheckpoint(dir); err != nil {
-		return err
+	if replace {
+		if err := os.Rename(dir, old); err != nil {
+			return err
+		}
 	}
 	if err := os.Rename(partial, dir); err != nil {
 		return err
 	}
-	if err := atomicfile.SyncDir(filepath.Dir(dir)); err != nil {
+	if err := errors.Join(atomicfile.SyncDir(filepath.Dir(dir)), os.RemoveAll(old)); err != nil {
 		return err
 	}
 	t.Watcher.Saved(dir)
@@ -103,7 +109,11 @@ func (t *Trainer) writeCheckpoint(dir string) error {
 	}
 	s := state{Version: stateVersion, Step: t.step, Start: t.start, Evaluated: t.evaluated, Seed: t.Seed, Cursor: t.Problems.Cursor(), Checksum: map[string]string{},
 		Adviser: t.judge}
-	err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+	var err error
+	if s.Logs, err = t.record.lengths(); err != nil {
+		return err
+	}
+	err = filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
 		}
@@ -158,7 +168,7 @@ func Checkpoints(run string) ([]string, error) {
 	}
 	var all []string
 	for _, e := range entries {
-		if strings.HasPrefix(e.Name(), "step_") && !strings.HasSuffix(e.Name(), ".partial") {
+		if strings.HasPrefix(e.Name(), "step_") && !strings.HasSuffix(e.Name(), partialSuffix) {
 			all = append(all, filepath.Join(run, checkpointsDir, e.Name()))
 		}
 	}

@@ -151,8 +151,11 @@ func (m *Metrics) finish() {
 // Summary is a step in one line.
 func (m Metrics) Summary(t Timing) string {
 	update := fmt.Sprintf("max|Δlogp| %g", m.OnPolicy)
-	if !m.Updated {
+	switch {
+	case !m.Updated:
 		update = "no update"
+	case m.Staleness > 0:
+		update = fmt.Sprintf("%d update old, max|Δlogp| %.2g", m.Staleness, m.OnPolicy)
 	}
 	return fmt.Sprintf("step %3d  reward %.3f  correct %.3f  format %.2f  groups %d/%d  %s  %.1f s", m.Step, m.MeanReward, m.MeanCorrect,
 		m.FormatRate, m.GroupsTotal-m.GroupsSkipped, m.GroupsTotal, update, t.Total)

@@ -1,16 +1,14 @@
 package grpo
 
 import (
-	"bufio"
-	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
 
-	"github.com/seed-7879b91d/grpo/internal/atomicfile"
+	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/reward"
 	"github.com/seed-7879b91d/grpo/sampler"
 )
@@ -27,59 +25,55 @@ const (
 
 var logFiles = []string{metricsFile, trainLogFile, runLogFile, rolloutsFile, checkpointLog}
 
-// Record writes a run down. Every line carries its step, so that a resumed run can cut off what the
-// interrupted one wrote after its last checkpoint.
+// Record writes a run down. Its files only grow: a checkpoint knows how long they were, so that a
+// resumed run can cut off what the interrupted one wrote after it.
 type Record struct {
 	Dir   string
 	files map[string]*os.File
 }
 
-// OpenRecord continues the record in dir after the given step: later lines are dropped, and so is a
-// line that was half written.
-func OpenRecord(dir string, step int) (*Record, error) {
+// OpenRecord continues the record in dir where its files had these lengths; nil begins a new one.
+func OpenRecord(dir string, lengths map[string]int64) (*Record, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
 	}
 	r := &Record{Dir: dir, files: map[string]*os.File{}}
 	for _, name := range logFiles {
-		path := filepath.Join(dir, name)
-		if err := cutAfter(path, step); err != nil {
-			return nil, fmt.Errorf("%s: %w", path, err)
+		f, err := os.OpenFile(filepath.Join(dir, name), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+		if err == nil {
+			r.files[name] = f
+			err = cut(f, lengths[name])
 		}
-		f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
 		if err != nil {
-			return nil, err
+			return nil, errors.Join(err, r.Close())
 		}
-		r.files[name] = f
 	}
 	return r, nil
 }
 
-// cutAfter drops the lines of later steps from a file.
-func cutAfter(path string, step int) error {
-	text, err := os.ReadFile(path)
-	if os.IsNotExist(err) {
-		return nil
-	}
+// cut shortens a file to a length that it had.
+func cut(f *os.File, length int64) error {
+	info, err := f.Stat()
 	if err != nil {
 		return err
 	}
-	var keep bytes.Buffer
-	in := bufio.NewReader(bytes.NewReader(text))
-	for {
-		line, err := in.ReadBytes('\n')
-		if err == io.EOF {
-			break // what has no end was half written
-		}
-		var at struct{ Step int }
-		if json.Unmarshal(line, &at) == nil && at.Step <= step {
-			keep.Write(line)
-		}
+	if info.Size() < length {
+		return badinput.Errorf("%s has %d bytes and had %d when the checkpoint was made: somebody shortened it; go on in another directory (init_from)", f.Name(), info.Size(), length)
 	}
-	if keep.Len() == len(text) {
-		return nil
+	return f.Truncate(length)
+}
+
+// lengths are those of the files now.
+func (r *Record) lengths() (map[string]int64, error) {
+	n := map[string]int64{}
+	for name, f := range r.files {
+		info, err := f.Stat()
+		if err != nil {
+			return nil, err
+		}
+		n[name] = info.Size()
 	}
-	return atomicfile.WriteBytes(path, keep.Bytes())
+	return n, nil
 }
 
 func (r *Record) line(name string, v any) error {
