@@ -94,41 +94,61 @@ func marks(n int) []int {
 }
 
 // column is what a series has in one column: NaN where nothing is known.
-type column struct{ mean, low, high float64 }
+type column struct {
+	mean, low, high float64
+	falls           bool // the highest came before the lowest
+}
 
 // columns gathers the samples of a series.
 func (a *axis) columns(values []float64) []column {
 	out := make([]column, len(a.spans))
 	for i, span := range a.spans {
-		sum, n, low, high := 0.0, 0.0, math.Inf(1), math.Inf(-1)
-		for _, v := range values[span[0]:span[1]] {
-			if v == v {
-				sum, n, low, high = sum+v, n+1, min(low, v), max(high, v)
-			}
-		}
-		out[i] = column{nan, nan, nan}
-		switch {
-		case n > 0 && low == high:
-			out[i] = column{low, low, high} // not a mean, which would round
-		case n > 0:
-			out[i] = column{sum / n, low, high}
-		}
+		out[i] = gather(values[span[0]:span[1]])
 	}
 	return out
 }
 
-// smooth is the moving average that the eye would draw.
+func gather(values []float64) column {
+	c := column{mean: nan, low: nan, high: nan}
+	sum, n := 0.0, 0.0
+	for _, v := range values {
+		if v != v {
+			continue
+		}
+		sum, n = sum+v, n+1
+		if !(v >= c.low) {
+			c.low, c.falls = v, true
+		}
+		if !(v <= c.high) {
+			c.high, c.falls = v, false
+		}
+	}
+	if n > 0 {
+		c.mean = sum / n
+	}
+	if c.low == c.high {
+		c.mean = c.low // a mean would round
+	}
+	return c
+}
+
+// smooth is the moving average that the eye would draw. Near the ends, where a window has more to one
+// side, a line is fitted through it, lest the average lag behind a slope.
 func smooth(columns []column) []float64 {
-	reach := len(columns) / 20
+	reach := len(columns) / 15
 	out := make([]float64, len(columns))
 	for i := range columns {
-		sum, n := 0.0, 0.0
-		for _, c := range columns[max(0, i-reach):min(len(columns), i+reach+1)] {
-			if c.mean == c.mean {
-				sum, n = sum+c.mean, n+1
+		var n, x, y, xx, xy float64 // sums over the window, x counted from i
+		for k := max(0, i-reach); k < min(len(columns), i+reach+1); k++ {
+			if v := columns[k].mean; v == v {
+				at := float64(k - i)
+				n, x, y, xx, xy = n+1, x+at, y+v, xx+at*at, xy+at*v
 			}
 		}
-		out[i] = sum / n
+		out[i] = y / n
+		if spread := n*xx - x*x; spread > 0 {
+			out[i] = (xx*y - x*xy) / spread
+		}
 	}
 	return out
 }
@@ -143,7 +163,7 @@ type scale struct {
 func (s *scale) place(v float64) float64 {
 	low, high := s.low, s.high
 	if s.log {
-		v, low, high = math.Log10(v), math.Log10(low), math.Log10(high)
+		v, low, high = math.Log10(math.Max(v, low)), math.Log10(low), math.Log10(high)
 	}
 	return min(max((high-v)/(high-low), -0.02), 1.02)
 }
@@ -162,7 +182,7 @@ func linear(low, high float64) *scale {
 	if span := high - low; !(span > 1e-300 && span < 1e300) {
 		low, high = 0, 1 // beyond drawing
 	}
-	stride := roundUp((high - low) / 4)
+	stride := roundUp((high - low) / 5)
 	s := &scale{low: math.Floor(low/stride+1e-9) * stride, high: math.Ceil(high/stride-1e-9) * stride}
 	for i := range int(math.Round((s.high-s.low)/stride)) + 1 {
 		v := s.low + float64(i)*stride
@@ -212,4 +232,6 @@ func tickLabel(v, stride float64) string {
 func permille(x float64) string { return strconv.Itoa(int(math.Round(1000 * x))) }
 
 // percentAt is a place for a style sheet.
-func percentAt(x float64) string { return strconv.FormatFloat(100*x, 'f', 1, 64) }
+func percentAt(x float64) string {
+	return strconv.FormatFloat(float64(int(math.Round(1000*x)))/10, 'f', 1, 64) // an int has no −0
+}

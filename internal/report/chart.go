@@ -21,7 +21,8 @@ type plot struct {
 	stacked     bool      // the series add up
 	share       bool      // the scale is 0..1
 	steep       bool      // logarithmic, where the values lie far apart
-	dots        bool      // few points, each of which counts
+	plain       bool      // no moving average: every value counts
+	dots        bool      // few values, shown one by one
 	reference   []float64 // values that the scale must hold
 }
 
@@ -34,6 +35,12 @@ type chart struct {
 	Legend              []legend
 	Still               bool // nothing moved: there is only a legend
 }
+
+// From so many columns on, a moving average says more than its values, and dots run together.
+const (
+	enoughForTrend = 30
+	tooManyForDots = 60
+)
 
 // shape is a path of one color; class says how it is drawn.
 type shape struct{ Class, Color, Path string }
@@ -112,29 +119,16 @@ func (p plot) lines(c *chart, a *axis, lines [][]column) {
 		}
 	}
 	for i, s := range p.series {
-		trend := len(a.at) >= 30 && !p.dots && !p.steadier(lines[i])
-		switch {
-		case trend:
+		if p.plain || len(a.at) < enoughForTrend {
+			c.add("line", s.color, extent(a.at, lines[i], y))
+		} else {
 			c.add("raw", s.color, extent(a.at, lines[i], y))
 			c.add("line", s.color, trace(a.at, smooth(lines[i]), y))
-		default:
-			c.add("line", s.color, extent(a.at, lines[i], y))
 		}
-		if p.dots || len(a.at) == 1 {
+		if p.dots && len(a.at) < tooManyForDots || len(a.at) == 1 {
 			c.add("dots", s.color, dots(a.at, lines[i], y))
 		}
 	}
-}
-
-// steadier tells a line that needs no trend beside it: it turns seldom.
-func (p plot) steadier(line []column) bool {
-	turns := 0
-	for i := 2; i < len(line); i++ {
-		if (line[i].mean-line[i-1].mean)*(line[i-1].mean-line[i-2].mean) < 0 || line[i].low != line[i].high {
-			turns++
-		}
-	}
-	return turns*8 < len(line)
 }
 
 func (p plot) scale(lines [][]column, bands [][2][]column) *scale {
@@ -235,13 +229,20 @@ func trace(at, values []float64, y *scale) string {
 	return b.String()
 }
 
-// extent is a line that visits the least and the most of every column, so that no spike is lost.
+// extent is a line that visits the least and the most of every column, in the order in which they
+// came, so that no spike is lost.
 func extent(at []float64, line []column, y *scale) string {
 	var places, values []float64
 	for i, c := range line {
-		places, values = append(places, at[i]), append(values, c.low)
-		if c.high != c.low && c.mean == c.mean {
-			places, values = append(places, at[i]), append(values, c.high)
+		ends := []float64{c.low, c.high}
+		switch {
+		case c.low == c.high || c.mean != c.mean:
+			ends = ends[:1]
+		case c.falls:
+			slices.Reverse(ends)
+		}
+		for _, v := range ends {
+			places, values = append(places, at[i]), append(values, v)
 		}
 	}
 	return trace(places, values, y)

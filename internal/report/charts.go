@@ -1,6 +1,9 @@
 package report
 
-import "math"
+import (
+	"fmt"
+	"math"
+)
 
 // section is a part of the page: charts over the same axis, and what did not move.
 type section struct {
@@ -44,6 +47,18 @@ func (r *run) sections() []section {
 	return out
 }
 
+// reading says how lines are to be read, where that is not plain.
+func (a *axis) reading() string {
+	lead := ""
+	if len(a.spans) >= enoughForTrend {
+		lead = "thin lines show what was measured, thick ones the moving average"
+	}
+	if n := a.spans[len(a.spans)-1][1]; n > len(a.spans) {
+		lead += fmt.Sprintf("; a point stands for about %d steps", (n+len(a.spans)/2)/len(a.spans))
+	}
+	return lead
+}
+
 func (r *run) heldOut() section {
 	steps := make([]int, len(r.evals))
 	e := len(r.evals)
@@ -54,7 +69,7 @@ func (r *run) heldOut() section {
 		k = max(k, e.K)
 	}
 	s := section{ID: "held-out", Title: "Held-out problems", Axis: evalsAxis(steps)}
-	p := plot{title: "Share solved", note: "the band is the 95 % interval of pass@1, greedy", share: true, dots: true, series: []series{
+	p := plot{title: "Share solved", note: "the band is the 95 % interval of pass@1, greedy", share: true, plain: true, dots: true, series: []series{
 		{name: "pass@1, greedy", color: "c1", values: greedy, low: low, high: high, format: rate},
 		{name: "pass@1, sampled", color: "c2", values: sampled, format: rate},
 	}}
@@ -75,10 +90,10 @@ func (r *run) over(of func(s *step) float64) []float64 {
 }
 
 func (r *run) learning(a *axis) section {
-	s := section{ID: "learning", Title: "Rewards", Axis: a}
+	s := section{ID: "learning", Title: "Rewards", Lead: a.reading(), Axis: a}
 	s.add(
 		plot{title: "Mean reward", series: []series{{name: "reward", color: "c1", format: rate, values: r.over(func(s *step) float64 { return s.Reward })}}},
-		plot{title: "Shares of completions", note: "", share: true, series: []series{
+		plot{title: "Shares of completions", share: true, series: []series{
 			{name: "right", color: "c1", format: rate, values: r.over(func(s *step) float64 { return s.Correct })},
 			{name: "tests passed", color: "c3", format: rate, values: r.over(func(s *step) float64 { return s.Fraction })},
 			{name: "has a program", color: "c2", format: rate, values: r.over(func(s *step) float64 { return s.Format })},
@@ -156,14 +171,14 @@ func (r *run) optimizer(a *axis) section {
 	s.add(
 		plot{title: "Gradient norm", steep: true, series: []series{{name: "norm", color: "c1", format: number, values: r.over(func(s *step) float64 { return s.GradNorm })}}},
 		plot{title: "Entropy", note: "nats per token", reference: []float64{0}, series: []series{{name: "entropy", color: "c3", format: number, values: r.over(func(s *step) float64 { return s.Entropy })}}},
-		plot{title: "Learning rate", reference: []float64{0}, series: []series{{name: "learning rate", color: "c6", format: number, values: r.over(func(s *step) float64 { return s.Rate })}}},
+		plot{title: "Learning rate", plain: true, reference: []float64{0}, series: []series{{name: "learning rate", color: "c6", format: number, values: r.over(func(s *step) float64 { return s.Rate })}}},
 		plot{title: "KL between sampler and trainer", series: []series{
 			{name: "kl_v1", color: "c2", format: number, values: r.over(func(s *step) float64 { return s.KL1 })},
 			{name: "kl_v2", color: "c1", format: number, values: r.over(func(s *step) float64 { return s.KL2 })}}},
 		plot{title: "Importance ratio", note: "the band runs from the least to the greatest of a token", series: []series{{name: "importance ratio", color: "c1", format: number,
 			values: r.over(func(s *step) float64 { return s.RatioMean }),
 			low:    r.over(func(s *step) float64 { return s.RatioMin }), high: r.over(func(s *step) float64 { return s.RatioMax })}}},
-		plot{title: "max|Δlogp| on policy", note: "the promise is 0", reference: []float64{0}, series: []series{{name: "max|Δlogp| on policy", color: "c9", format: number,
+		plot{title: "max|Δlogp| on policy", note: "the promise is 0", plain: true, reference: []float64{0}, series: []series{{name: "max|Δlogp| on policy", color: "c9", format: number,
 			values: r.over(func(s *step) float64 { return s.OnPolicy })}}},
 		plot{title: "max|Δlogp| at the last update of a step", series: []series{{name: "max|Δlogp| at the last update of a step", color: "c4", format: number,
 			values: r.over(func(s *step) float64 { return s.MaxDiff })}}},

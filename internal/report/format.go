@@ -14,7 +14,9 @@ func number(v float64) string {
 	switch a := math.Abs(v); {
 	case v != v:
 		return "–"
-	case a >= 1000 && a < 1e9:
+	case a >= 1e6 && a < 1e12:
+		return tidy(strconv.FormatFloat(v/1e6, 'g', max(3, int(math.Log10(a))-5), 64)) + "M"
+	case a >= 1000 && a < 1e6:
 		return grouped(int64(math.Round(v)))
 	default:
 		return tidy(strconv.FormatFloat(v, 'g', 3, 64))
@@ -42,7 +44,7 @@ func signed(v float64) string {
 	if v > 0 {
 		return "+" + number(v)
 	}
-	return strings.Replace(number(v), "-", "−", 1)
+	return number(v)
 }
 
 // exact writes a value that never changed, with every digit.

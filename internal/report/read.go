@@ -34,21 +34,17 @@ type document []byte
 
 // settings are the keys of config.json that the page speaks of.
 type settings struct {
-	Model    string  `json:"model"`
-	Data     string  `json:"data"`
-	TestData string  `json:"test_data"`
-	MaxSteps int     `json:"max_steps"`
-	Prompts  int     `json:"prompts_per_step"`
-	Samples  int     `json:"completions_per_prompt"`
-	EvalTemp float64 `json:"eval_temperature"`
+	Model    string `json:"model"`
+	Data     string `json:"data"`
+	MaxSteps int    `json:"max_steps"`
+	Prompts  int    `json:"prompts_per_step"`
+	Samples  int    `json:"completions_per_prompt"`
 }
 
 // origin are the keys of manifest.json that the page speaks of.
 type origin struct {
 	Created  string `json:"created"`
-	Version  string `json:"version"`
 	Backend  string `json:"backend"`
-	Platform string `json:"platform"`
 	Problems int    `json:"problems"`
 	HeldOut  int    `json:"held_out"`
 }
@@ -148,7 +144,7 @@ func unknownTiming() timing {
 }
 
 func unknownEvaluation() evaluation {
-	return evaluation{Greedy: nan, CI: [2]float64{nan, nan}, Format: nan, PassAt1: nan, PassAtK: nan}
+	return evaluation{Step: -1, Greedy: nan, CI: [2]float64{nan, nan}, Format: nan, PassAt1: nan, PassAtK: nan}
 }
 
 // read takes in what there is of a run directory.
@@ -203,11 +199,15 @@ func (r *run) readMetrics(dir string) error {
 		switch kind.Kind {
 		case "":
 			s := unknownStep()
-			understand(line, &s)
+			if understand(line, &s); s.Step < 1 {
+				return false
+			}
 			r.steps = put(r.steps, s.settle(), func(s step) int { return s.Step })
 		case "evaluation":
 			e := unknownEvaluation()
-			understand(line, &e)
+			if understand(line, &e); e.Step < 0 {
+				return false
+			}
 			r.evals = put(r.evals, e, func(e evaluation) int { return e.Step })
 		}
 		return true
@@ -263,8 +263,8 @@ func (r *run) readLogs(dir string) error {
 		return err
 	}
 	return r.eachLine(dir, "checkpoints.jsonl", func(line []byte) bool {
-		var c checkpoint
-		ok := understand(line, &c)
+		c := checkpoint{Step: -1}
+		ok := understand(line, &c) && c.Step >= 0
 		if ok {
 			r.checkpoints = put(r.checkpoints, c, func(c checkpoint) int { return c.Step })
 		}

@@ -66,15 +66,21 @@ type page struct {
 
 // Write reads the run directory dir and replaces its report.html.
 func Write(dir string) error {
-	r, err := read(dir)
+	text, err := render(dir)
 	if err != nil {
 		return err
 	}
-	var b bytes.Buffer
-	if err := layout.Execute(&b, r.page()); err != nil {
-		return err
+	return atomicfile.WriteBytes(filepath.Join(dir, File), text)
+}
+
+func render(dir string) ([]byte, error) {
+	r, err := read(dir)
+	if err != nil {
+		return nil, err
 	}
-	return atomicfile.WriteBytes(filepath.Join(dir, File), b.Bytes())
+	var b bytes.Buffer
+	err = layout.Execute(&b, r.page())
+	return b.Bytes(), err
 }
 
 const (

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -60,15 +61,19 @@ func (r *run) readSamples(dir string) error {
 	for window := int64(1 << 20); ; window *= 4 {
 		size := min(window, info.Size(), mostRollouts)
 		text := make([]byte, size)
-		if _, err := f.ReadAt(text, info.Size()-size); err != nil {
+		if _, err := f.ReadAt(text, info.Size()-size); err != nil && err != io.EOF {
 			return err
 		}
-		whole := size == info.Size()
-		samples, begun := lastStep(text, whole)
-		if begun || size == mostRollouts {
-			r.samples = samples
-			return nil
+		samples, begun := lastStep(text, size == info.Size())
+		if !begun && size < mostRollouts {
+			continue
 		}
+		if !begun && len(samples) > 0 { // the first group may be cut
+			first := samples[0].Group
+			samples = slices.DeleteFunc(samples, func(s sample) bool { return s.Group == first })
+		}
+		r.samples = samples
+		return nil
 	}
 }
 

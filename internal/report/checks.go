@@ -1,0 +1,153 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+)
+
+// check is a line that says whether something is in order.
+type check struct {
+	Tone string // good, bad or open
+	Text string
+}
+
+// checks are the promises and the losses of the run.
+func (r *run) checks() []check {
+	var out []check
+	for _, c := range []func() (check, bool){r.fatal, r.onPolicy, r.scored, r.taught, r.cutOff, r.updates} {
+		if line, says := c(); says {
+			out = append(out, line)
+		}
+	}
+	return out
+}
+
+func (r *run) fatal() (check, bool) {
+	for _, a := range r.advice {
+		if a.Fatal {
+			return check{"bad", fmt.Sprintf("The run was stopped at step %d: %s. Try: %s", a.Step, visible(a.Finding), visible(a.Try))}, true
+		}
+	}
+	return check{}, false
+}
+
+// onPolicy holds the run to its promise: what the trainer computes is what the sampler drew from.
+func (r *run) onPolicy() (check, bool) {
+	measured, broken, most, at := 0, 0, 0.0, 0
+	for _, s := range r.steps {
+		if s.OnPolicy != s.OnPolicy {
+			continue
+		}
+		measured++
+		if s.OnPolicy != 0 {
+			broken++
+		}
+		if a := math.Abs(s.OnPolicy); a > most {
+			most, at = a, s.Step
+		}
+	}
+	switch {
+	case measured == 0:
+		return check{}, false
+	case broken == 0:
+		return check{"good", fmt.Sprintf("max|Δlogp| on policy was exactly 0 at all %s: trainer and sampler agree to the bit", count(measured, "update"))}, true
+	}
+	return check{"bad", fmt.Sprintf("max|Δlogp| on policy, promised to be 0, was not at %d of %s: up to %s, at step %d", broken, count(measured, "update"), number(most), at)}, true
+}
+
+func (r *run) scored() (check, bool) {
+	all, failed := sum(r.over(func(s *step) float64 { return s.Completions })), sum(r.over(func(s *step) float64 { return s.RewardErrors }))
+	switch {
+	case all == 0:
+		return check{}, false
+	case failed == 0:
+		return check{"good", "The sandbox failed on none of " + count(int(all), "completion")}, true
+	}
+	return check{"bad", fmt.Sprintf("%s of %s could not be scored: the sandbox failed (grpo doctor)", grouped(int64(failed)), count(int(all), "completion"))}, true
+}
+
+func (r *run) taught() (check, bool) {
+	groups, skipped := sum(r.over(func(s *step) float64 { return s.Groups })), sum(r.over(func(s *step) float64 { return s.Skipped }))
+	if groups == 0 {
+		return check{}, false
+	}
+	c := check{"open", fmt.Sprintf("%s of %s taught nothing, %s", grouped(int64(skipped)), count(int(groups), "group"), percent(skipped/groups))}
+	if tokens, wasted := sum(r.over(func(s *step) float64 { return s.Tokens })), sum(r.over(func(s *step) float64 { return s.Wasted })); wasted > 0 && tokens > 0 {
+		c.Text += fmt.Sprintf("; %s of the sampled tokens were theirs", percent(wasted/tokens))
+	}
+	if skipped > groups/2 {
+		c.Tone = "bad"
+	}
+	return c, true
+}
+
+func (r *run) cutOff() (check, bool) {
+	all, cut := 0.0, 0.0
+	for _, s := range r.steps {
+		if s.Truncated == s.Truncated && s.Completions > 0 {
+			all, cut = all+s.Completions, cut+math.Round(s.Truncated*s.Completions)
+		}
+	}
+	switch {
+	case all == 0:
+		return check{}, false
+	case cut == 0:
+		return check{"good", "No completion was cut off at max_tokens"}, true
+	}
+	c := check{"open", fmt.Sprintf("%s of %s cut off at max_tokens, %s", grouped(int64(cut)), count(int(all), "completion"), percent(cut/all))}
+	if cut > all/4 {
+		c.Tone = "bad"
+	}
+	return c, true
+}
+
+func (r *run) updates() (check, bool) {
+	without := 0
+	for _, s := range r.steps {
+		if s.Updated != nil && !*s.Updated {
+			without++
+		}
+	}
+	if without == 0 {
+		return check{}, false
+	}
+	return check{"open", fmt.Sprintf("%d of %s changed nothing: no group had anything to teach, or the gradient was not finite", without, count(len(r.steps), "step"))}, true
+}
+
+// rule is an advice with the steps at which it was given.
+type rule struct {
+	Name, Finding, Try, When string
+	Fatal                    bool
+	times, first, last       int
+}
+
+const mostRules = 20
+
+// rules gathers the advice by rule, the latest first.
+func (r *run) rules() []rule {
+	var out []*rule
+	byName := map[string]*rule{}
+	for _, a := range r.advice {
+		x := byName[a.Rule]
+		if x == nil {
+			x = &rule{Name: visible(a.Rule), first: a.Step}
+			byName[a.Rule] = x
+			out = append(out, x)
+		}
+		x.times++
+		x.last, x.Fatal = a.Step, x.Fatal || a.Fatal
+		x.Finding, x.Try = visible(cut(a.Finding, 500)), visible(cut(a.Try, 500))
+	}
+	slices.SortStableFunc(out, func(a, b *rule) int { return cmp.Compare(b.last, a.last) })
+	rules := make([]rule, 0, mostRules)
+	for _, x := range out[:min(len(out), mostRules)] {
+		x.When = fmt.Sprintf("step %d", x.last)
+		if x.times > 1 {
+			x.When = fmt.Sprintf("%s times, steps %d to %d; the last", grouped(int64(x.times)), x.first, x.last)
+		}
+		rules = append(rules, *x)
+	}
+	return rules
+}

@@ -1,0 +1,218 @@
+package report
+
+import (
+	"encoding/xml"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestVerdict(t *testing.T) {
+	eval := func(step int, greedy, low, high float64) evaluation {
+		return evaluation{Step: step, Problems: 100, Greedy: greedy, CI: [2]float64{low, high}}
+	}
+	other := eval(9, 0.6, 0.5, 0.7)
+	other.Problems = 50
+	rewards := func(values ...float64) (steps []step) {
+		for i, v := range values {
+			s := unknownStep()
+			s.Step, s.Reward = i+1, v
+			steps = append(steps, s)
+		}
+		return steps
+	}
+	for _, c := range []struct {
+		run  run
+		want verdict
+	}{
+		{run{evals: []evaluation{eval(0, 0.3, 0.2, 0.4), eval(9, 0.6, 0.5, 0.7)}}, verdict{"good", "Held-out pass@1 rose from 0.300 to 0.600", "The 95 % intervals do not overlap."}},
+		{run{evals: []evaluation{eval(0, 0.3, 0.2, 0.4), eval(9, 0.4, 0.3, 0.5)}}, verdict{"open", "Held-out pass@1 rose from 0.300 to 0.400", "The 95 % intervals overlap: this may be chance."}},
+		{run{evals: []evaluation{eval(0, 0.6, 0.5, 0.7), eval(9, 0.3, 0.2, 0.4)}}, verdict{"bad", "Held-out pass@1 fell from 0.600 to 0.300", "The 95 % intervals do not overlap."}},
+		{run{evals: []evaluation{eval(0, 0.3, 0.2, 0.4), eval(9, 0.3, 0.2, 0.4)}}, verdict{"open", "Held-out pass@1 stayed at 0.300", ""}},
+		{run{evals: []evaluation{eval(0, 0.3, nan, nan), eval(9, 0.6, nan, nan)}}, verdict{"open", "Held-out pass@1 rose from 0.300 to 0.600", ""}},
+		{run{evals: []evaluation{eval(0, 0.3, 0.2, 0.4), eval(5, 0.8, 0.7, 0.9), eval(9, 0.6, 0.5, 0.7)}}, verdict{"good", "Held-out pass@1 rose from 0.300 to 0.600", "The 95 % intervals do not overlap. It was best at step 5, 0.800."}},
+		{run{evals: []evaluation{eval(0, 0.3, 0.2, 0.4), eval(5, nan, 0.7, 0.9), eval(9, 0.6, 0.5, 0.7)}}, verdict{"good", "Held-out pass@1 rose from 0.300 to 0.600", "The 95 % intervals do not overlap."}},
+		{run{evals: []evaluation{eval(0, 0.3, 0.2, 0.4), other}}, verdict{"open", "Held-out pass@1 was 0.300, and is now 0.600", "The two are of different problems, 100 and 50 of them: do not compare."}},
+		{run{steps: rewards(0.1, 0.2, 0.5, 0.7)}, verdict{"open", "Mean reward rose from 0.150 to 0.600, first 2 steps against last 2", "Without a second evaluation on held-out problems, nobody can say whether that is learning."}},
+	} {
+		require.Equal(t, c.want, c.run.verdict())
+	}
+}
+
+func TestBrokenPromiseIsSaid(t *testing.T) {
+	r := run{}
+	for i, diff := range []float64{0, 3e-6, nan, 1e-7, 0} {
+		s := unknownStep()
+		s.Step, s.OnPolicy = i+1, diff
+		r.steps = append(r.steps, s)
+	}
+	c, says := r.onPolicy()
+	require.True(t, says)
+	require.Equal(t, check{"bad", "max|Δlogp| on policy, promised to be 0, was not at 2 of 4 updates: up to 3e-6, at step 2"}, c)
+}
+
+func TestUnscoredCompletionsAreSaid(t *testing.T) {
+	s := unknownStep()
+	s.Step, s.Completions, s.RewardErrors, s.Reward = 1, 64, 64, 0
+	s = s.settle()
+	require.True(t, math.IsNaN(s.Reward), "a mean of nothing is not 0")
+	r := run{steps: []step{s}}
+	c, _ := r.scored()
+	require.Equal(t, check{"bad", "64 of 64 completions could not be scored: the sandbox failed (grpo doctor)"}, c)
+}
+
+func TestNumbers(t *testing.T) {
+	for v, want := range map[float64]string{0: "0", 0.001: "0.001", 0.00001: "1e-5", 16.162769848514195: "16.2", 999.4: "999", 34488.72: "34,489", 8409400: "8.41M", 123456789: "123M", -0.1: "-0.1", -5000: "-5,000", 1e15: "1e15"} {
+		require.Equal(t, want, number(v))
+	}
+	require.Equal(t, "–", number(nan))
+	require.Equal(t, "+0.637", signed(0.6371))
+	require.Equal(t, "0.3269230769230769", exact(0.3269230769230769))
+	for v, want := range map[float64]string{0.4: "0.4 s", 24.1: "24 s", 89: "89 s", 120: "2 min", 5399: "90 min", 5400: "1 h 30 min", 3600 * 1234: "1,234 h 0 min"} {
+		require.Equal(t, want, strings.ReplaceAll(duration(v), "\u00a0", " "))
+	}
+	for v, want := range map[float64]string{0: "0 %", 0.0004: "0.04 %", 0.376: "38 %", 1: "100 %"} {
+		require.Equal(t, want, strings.ReplaceAll(percent(v), "\u00a0", " "))
+	}
+	require.Equal(t, "añ\n… and 2 bytes more", cut("añbc", 3))
+	require.Equal(t, "a\n… and 4 bytes more", cut("añbc", 2))
+}
+
+func TestScales(t *testing.T) {
+	for _, c := range []struct {
+		scale *scale
+		want  string
+	}{
+		{linear(0, 1), "0 0.2 0.4 0.6 0.8 1.0"},
+		{linear(-0.1, 0.9), "-0.2 0 0.2 0.4 0.6 0.8 1.0"},
+		{linear(12, 52), "0 20 40 60"},
+		{linear(0.98, 1.02), "0.98 0.99 1.00 1.01 1.02"},
+		{linear(7, 7), "2 4 6 8 10 12"},
+		{linear(0, 41000), "0 10k 20k 30k 40k 50k"},
+		{linear(0, 3e-6), "0 1e-6 2e-6 3e-6"},
+		{linear(0, 2.4e6), "0 500k 1M 1.5M 2M 2.5M"},
+		{linear(0, 1e308), "0 0.2 0.4 0.6 0.8 1.0"},
+		{logarithmic(0.02, 60), "0.01 0.1 1 10 100"},
+	} {
+		var labels []string
+		for _, tick := range c.scale.Ticks {
+			labels = append(labels, tick.Label)
+		}
+		require.Equal(t, c.want, strings.Join(labels, " "))
+		require.Equal(t, "100.0", c.scale.Ticks[0].At)
+		require.Equal(t, "0.0", c.scale.Ticks[len(labels)-1].At)
+	}
+}
+
+func TestColumnsKeepExtremes(t *testing.T) {
+	steps, values := make([]int, 1003), make([]float64, 1003)
+	for i := range steps {
+		steps[i], values[i] = i+1, math.Sin(float64(i))
+	}
+	values[500] = nan
+	a := stepsAxis(steps)
+	columns := a.columns(values)
+	require.Len(t, columns, mostColumns)
+	seen := 0
+	for i, c := range columns {
+		var held []float64
+		for _, v := range values[a.spans[i][0]:a.spans[i][1]] {
+			seen++
+			if v == v {
+				held = append(held, v)
+			}
+		}
+		low, high := slices.Min(held), slices.Max(held)
+		require.Equal(t, low, c.low)
+		require.Equal(t, high, c.high)
+		require.InDelta(t, mean(held), c.mean, 1e-12)
+		require.Equal(t, slices.Index(held, high) < slices.Index(held, low), c.falls)
+	}
+	require.Equal(t, len(values), seen, "every value is in exactly one column")
+	require.True(t, math.IsNaN(gather([]float64{nan}).mean))
+
+	// A moving average of a straight line is the line, to its ends.
+	line := make([]column, 60)
+	for i := range line {
+		line[i] = column{mean: 3 + 2*float64(i)}
+	}
+	for i, v := range smooth(line) {
+		require.InDelta(t, 3+2*float64(i), v, 1e-9)
+	}
+}
+
+func TestLinesHaveGapsWhereNothingIsKnown(t *testing.T) {
+	y := linear(0, 1)
+	require.Equal(t, "M0 1000 250 0M750 500h0", trace([]float64{0, 0.25, 0.5, 0.75}, []float64{0, 1, nan, 0.5}, y))
+	known := func(v float64) column { return column{mean: v, low: v, high: v} }
+	unknown := known(nan)
+	require.Equal(t, "M0 0 500 500 500 1000 0 1000z", band([]float64{0, 0.5, 1}, []column{known(0), known(0), unknown}, []column{known(1), known(0.5), unknown}, y))
+	require.Equal(t, "M500 0h0", dots([]float64{0, 0.5}, []column{unknown, known(1)}, y))
+}
+
+// The last step is found from the end, however far away its beginning is.
+func TestLastStepOfALargeFile(t *testing.T) {
+	dir := t.TempDir()
+	var b strings.Builder
+	line := func(step, group, sample int, text string) {
+		fmt.Fprintf(&b, `{"step":%d,"group":%d,"sample":%d,"problem":"p","text":%q,"score":{"reward":1}}`+"\n", step, group, sample, text)
+	}
+	for i := range 20 {
+		line(1, i, 0, strings.Repeat("x", 100_000))
+	}
+	for i := range 30 {
+		line(2, i/10, i%10, strings.Repeat("y", 100_000))
+	}
+	b.WriteString(`{"step":3,"group":0,"sample":0,"text":"half wri`)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "rollouts.jsonl"), []byte(b.String()), 0o644))
+	var r run
+	require.NoError(t, r.readSamples(dir))
+	require.Len(t, r.samples, 30)
+	for i, s := range r.samples {
+		require.Equal(t, [3]int{2, i / 10, i % 10}, [3]int{s.Step, s.Group, s.Sample})
+	}
+
+	// Of a step that is larger than what is read, a group that is cut is left out.
+	b.Reset()
+	for i := range 50 {
+		line(2, i/10, i%10, strings.Repeat("z", 1<<20))
+	}
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "rollouts.jsonl"), []byte(b.String()), 0o644))
+	r = run{}
+	require.NoError(t, r.readSamples(dir))
+	require.Len(t, r.samples, 30)
+	require.Equal(t, 2, r.samples[0].Group)
+	require.Equal(t, 0, r.samples[0].Sample)
+}
+
+// Whatever the files say, there is a page, and it is well formed.
+func FuzzPage(f *testing.F) {
+	f.Add([]byte(smallMetrics), []byte(smallTimes), []byte(smallSamples), []byte(smallAdvice), []byte(smallConfig))
+	f.Add([]byte(`{"step":1,"grad_norm":1e308}`+"\n"+`{"step":2,"grad_norm":-1e308}`+"\n"), []byte("{}\n"), []byte("{}\n"), []byte("{}\n"), []byte("{}"))
+	dir := f.TempDir()
+	f.Fuzz(func(t *testing.T, metrics, times, samples, advice, config []byte) {
+		for name, text := range map[string][]byte{"metrics.jsonl": metrics, "train_log.jsonl": times, "rollouts.jsonl": samples, "run_log.jsonl": advice, "config.json": config} {
+			require.NoError(t, os.WriteFile(filepath.Join(dir, name), text, 0o644))
+		}
+		text, err := render(dir)
+		require.NoError(t, err)
+		page := string(text)
+		d := xml.NewDecoder(strings.NewReader(page))
+		for {
+			_, err := d.Token()
+			if err == io.EOF {
+				break
+			}
+			require.NoError(t, err)
+		}
+		require.NotContains(t, page, "ZgotmplZ")
+		require.Less(t, len(page), 500_000+10*len(metrics))
+	})
+}
