@@ -64,7 +64,11 @@ func (p testProgram) limits(t testing.TB) Limits {
 		}
 		return n
 	}
-	cpu := time.Duration(number("cpu", 100)) * time.Millisecond
+	usual := int64(100)
+	if !slices.Contains(p.want, "TLE") { // it is not the time that is to end it, however slow the machine
+		usual = 2000
+	}
+	cpu := time.Duration(number("cpu", usual)) * time.Millisecond
 	return Limits{CPU: cpu, Wall: 2 * cpu, Memory: number("memory", 512) << 20, Output: number("output", 1<<20)}
 }
 

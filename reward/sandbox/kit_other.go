@@ -7,6 +7,9 @@ import (
 	"runtime"
 )
 
+// lookAtThreads knows nothing here: a process counts as asleep all the time.
+func lookAtThreads(pid int) threads { return threads{alive: true} }
+
 // newKit prepares a rung; here there is only the lowest.
 func newKit(rung Rung, py *interpreter, preload string) (kit, error) {
 	if rung == RungUnsafe {

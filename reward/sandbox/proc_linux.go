@@ -71,16 +71,6 @@ func residentMemory(pid int) int64 {
 	return procField(fmt.Sprintf("/proc/%d/statm", pid), 1) * int64(os.Getpagesize())
 }
 
-// threads is what the threads of a process are doing.
-type threads struct {
-	alive bool
-	// runnable means that one of them runs, or would if it were given a processor.
-	runnable bool
-	// waited is how long one of them stood ready while others ran: the one that waited most. The kernel
-	// adds a wait when it is over.
-	waited time.Duration
-}
-
 func lookAtThreads(pid int) (t threads) {
 	if pid == 0 {
 		return t

@@ -1,7 +1,6 @@
 package sandbox
 
 import (
-	"bytes"
 	"context"
 	_ "embed"
 	"encoding/json"
@@ -50,71 +49,132 @@ func (p *process) usable() bool { return true }
 func (p *process) close()       {}
 
 func (p *process) run(ctx context.Context, prog Program, in Input, l Limits) (r Result, err error) {
-	dir, err := os.MkdirTemp("", "grpo-sandbox-")
+	files, err := newProcessFiles(prog, in)
 	if err != nil {
 		return r, err
 	}
-	defer os.RemoveAll(dir)
-	path := func(name string) string { return filepath.Join(dir, name) }
-	scratch := path("scratch")
-	if err := os.Mkdir(scratch, 0o700); err != nil {
-		return r, err
-	}
-	for name, content := range map[string][]byte{
-		"request": program.Request(prog.Code, prog.Call, in.Args), "stdin": in.Stdin, "result": nil, "progress": nil,
-	} {
-		if err := os.WriteFile(path(name), content, 0o600); err != nil {
-			return r, err
-		}
-	}
-	stdin, err := os.Open(path("stdin"))
-	if err != nil {
-		return r, err
-	}
-	defer stdin.Close()
-
-	wall, stop := context.WithTimeout(ctx, l.Wall)
-	defer stop()
+	defer files.remove()
 	seconds := int64((l.CPU+time.Second-1)/time.Second) + 1
-	args := slices.Concat(pythonFlags, []string{"-c", p.source, path("request"), path("result"), path("progress"),
-		strconv.FormatInt(seconds, 10), strconv.FormatInt(l.Output+1, 10), strconv.FormatInt(addressSpace(l), 10)})
-	cmd := exec.CommandContext(wall, p.py.Exe, args...)
-	cmd.Dir, cmd.Stdin = scratch, stdin
-	cmd.Env = slices.Concat(program.Environment, []string{"HOME=" + scratch, "TMPDIR=" + scratch}, platformEnv())
-	killGroup := ownGroup(cmd)
-	out := &capped{limit: int(l.Output), full: func() { killGroup() }}
+	cmd := exec.Command(p.py.Exe, slices.Concat(pythonFlags, []string{"-c", p.source,
+		files.path("request"), files.path("result"), files.path("progress"),
+		strconv.FormatInt(seconds, 10), strconv.FormatInt(l.Output+1, 10), strconv.FormatInt(addressSpace(l), 10)})...)
+	cmd.Dir = files.path("scratch")
+	cmd.Env = slices.Concat(program.Environment, []string{"HOME=" + cmd.Dir, "TMPDIR=" + cmd.Dir}, platformEnv())
 	var stderr tailWriter
-	cmd.Stdout, cmd.Stderr = out, &stderr
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = files.open["stdin"], files.open["stdout"], &stderr
 	cmd.WaitDelay = 100 * time.Millisecond // nobody waits for a pipe that a child of the program still holds
-	slept := false
-	cmd.Cancel = func() error {
-		slept = true
-		return killGroup()
-	}
+	killGroup := ownGroup(cmd)
 
 	start := time.Now()
-	err = cmd.Run()
-	r.Wall = time.Since(start)
-	killGroup()
-	if ctx.Err() != nil {
-		return r, ctx.Err()
-	}
-	if cmd.ProcessState == nil {
+	if err := cmd.Start(); err != nil {
 		return r, err
 	}
-	r.Stdout, r.Stderr = out.kept.Bytes(), stderr.tail.String()
-	r.CPU = cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
-	r.ExitCode, r.Signal = ended(cmd.ProcessState)
-	progress, err := os.ReadFile(path("progress"))
+	stopped, err := followProcess(ctx, cmd, killGroup, files.open["stdout"], l)
+	killGroup()
 	if err != nil {
 		return r, err
+	}
+	r.Wall, r.CPU = time.Since(start), cmd.ProcessState.UserTime()+cmd.ProcessState.SystemTime()
+	r.ExitCode, r.Signal = ended(cmd.ProcessState)
+	r.Stderr = stderr.tail.String()
+	return r, files.result(&r, stopped, prog, l)
+}
+
+// lookInterval is how often the time and the output of a process are looked at.
+const lookInterval = 20 * time.Millisecond
+
+// followProcess waits for the end of a test, and stops it when it sleeps too long or prints too much.
+func followProcess(ctx context.Context, cmd *exec.Cmd, kill func() error, stdout *os.File, l Limits) (stopped Status, err error) {
+	start, gone := time.Now(), make(chan struct{})
+	go func() {
+		cmd.Wait() // how it ended is in ProcessState
+		close(gone)
+	}()
+	for wall := start.Add(l.Wall); stopped == 0 && err == nil; {
+		select {
+		case <-gone:
+			return 0, nil
+		case <-ctx.Done():
+			err = ctx.Err()
+		case <-time.After(lookInterval):
+			if info, err := stdout.Stat(); err == nil && info.Size() > l.Output {
+				stopped = OLE
+			}
+		}
+		if now := time.Now(); now.After(wall) && err == nil {
+			var left time.Duration
+			if left, err = l.sleepLeft(now.Sub(start), lookAtThreads(cmd.Process.Pid)); left <= 0 {
+				stopped = TLE
+			}
+			wall = now.Add(left)
+		}
+	}
+	kill()
+	<-gone
+	return stopped, err
+}
+
+// processFiles are the files of a test in a folder of their own. They are read by descriptor: a program
+// can do with the names what it likes.
+type processFiles struct {
+	dir  string
+	open map[string]*os.File
+}
+
+func newProcessFiles(prog Program, in Input) (f *processFiles, err error) {
+	f = &processFiles{open: map[string]*os.File{}}
+	if f.dir, err = os.MkdirTemp("", "grpo-sandbox-"); err != nil {
+		return nil, err
+	}
+	err = os.Mkdir(f.path("scratch"), 0o700)
+	for name, content := range map[string][]byte{
+		"request": program.Request(prog.Code, prog.Call, in.Args), "stdin": in.Stdin, "stdout": nil, "result": nil, "progress": nil,
+	} {
+		if err == nil {
+			f.open[name], err = os.OpenFile(f.path(name), os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+		}
+		if err == nil {
+			_, err = f.open[name].WriteAt(content, 0)
+		}
+	}
+	if err != nil {
+		f.remove()
+		return nil, err
+	}
+	return f, nil
+}
+
+func (f *processFiles) path(name string) string { return filepath.Join(f.dir, name) }
+
+// read reads at most limit bytes, and tells the size of the file.
+func (f *processFiles) read(name string, limit int64) (content []byte, size int64, err error) {
+	info, err := f.open[name].Stat()
+	if err != nil {
+		return nil, 0, err
+	}
+	content, err = io.ReadAll(io.NewSectionReader(f.open[name], 0, min(info.Size(), limit)))
+	return content, info.Size(), err
+}
+
+// result puts together what is known.
+func (f *processFiles) result(r *Result, stopped Status, prog Program, l Limits) error {
+	progress, _, err := f.read("progress", 2*stderrTail)
+	if err != nil {
+		return err
+	}
+	if len(progress) == 0 && stopped == TLE {
+		return fmt.Errorf("the interpreter was not ready after %v", r.Wall) // compiling takes time, but does not sleep
+	}
+	var size int64
+	if r.Stdout, size, err = f.read("stdout", l.Output); err != nil {
+		return err
 	}
 	switch {
 	case len(progress) == 0 || progress[0] == program.CompileError:
 		r.Status, r.Stderr = CE, string(progress[min(1, len(progress)):])
-	case out.over:
+	case size > l.Output:
 		r.Status = OLE
-	case r.CPU > l.CPU || slept:
+	case r.CPU > l.CPU || stopped == TLE:
 		r.Status = TLE
 	case r.ExitCode != 0 || r.Signal != 0:
 		r.Status = RTE
@@ -122,32 +182,18 @@ func (p *process) run(ctx context.Context, prog Program, in Input, l Limits) (r 
 		r.Status = OK
 	}
 	if prog.Call != "" && r.Status == OK {
-		content, err := os.ReadFile(path("result"))
-		if err != nil {
-			return r, err
-		}
+		content, _, err := f.read("result", l.Output)
 		r.Value = checkValue(content)
+		return err
 	}
-	return r, nil
+	return nil
 }
 
-// capped keeps what is written up to a limit, and ends the writer there.
-type capped struct {
-	kept  bytes.Buffer
-	limit int
-	over  bool
-	full  func()
-}
-
-func (c *capped) Write(b []byte) (int, error) {
-	room := c.limit - c.kept.Len()
-	if len(b) <= room {
-		return c.kept.Write(b)
+func (f *processFiles) remove() {
+	for _, file := range f.open {
+		file.Close() // nil where it could not be opened
 	}
-	c.kept.Write(b[:room])
-	c.over = true
-	c.full()
-	return room, io.ErrShortWrite
+	os.RemoveAll(f.dir)
 }
 
 // tailWriter keeps the end of what is written.

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // TestScratchRoom: what a process that was killed has left is removed by the next, what another one
@@ -55,21 +57,30 @@ func TestScratchRoom(t *testing.T) {
 
 // TestScratchOverflows: the bounds are those of the file system that other rungs have.
 func TestScratchOverflows(t *testing.T) {
-	fill := func(files, size int) string {
+	fill := func(files int, bytes int64) string {
 		dir := t.TempDir()
 		for i := range files {
-			if err := os.WriteFile(filepath.Join(dir, strconv.Itoa(i)), make([]byte, size), 0o600); err != nil {
+			f, err := os.Create(filepath.Join(dir, strconv.Itoa(i)))
+			if err != nil {
 				t.Fatal(err)
+			}
+			defer f.Close()
+			if i > 0 || bytes == 0 {
+				continue
+			}
+			if err := unix.Fallocate(int(f.Fd()), 0, 0, bytes); err != nil {
+				t.Skipf("no file can be given blocks here: %v", err)
 			}
 		}
 		return dir
 	}
 	for _, test := range []struct {
-		files, size int
-		want        bool
-	}{{0, 0, false}, {scratchFiles - 1, 0, false}, {scratchFiles, 0, true}, {31, 1 << 20, false}, {33, 1 << 20, true}} {
-		if got := scratchOverflows(fill(test.files, test.size)); got != test.want {
-			t.Errorf("%d files of %d bytes overflow: %v", test.files, test.size, got)
+		files int
+		bytes int64
+		want  bool
+	}{{0, 0, false}, {scratchFiles - 1, 0, false}, {scratchFiles, 0, true}, {2, scratchBytes - 1<<20, false}, {2, scratchBytes + 1<<20, true}} {
+		if got := scratchOverflows(fill(test.files, test.bytes)); got != test.want {
+			t.Errorf("%d files of %d bytes overflow: %v", test.files, test.bytes, got)
 		}
 	}
 	if scratchOverflows(filepath.Join(t.TempDir(), "gone")) {

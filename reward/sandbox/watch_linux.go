@@ -23,9 +23,6 @@ const (
 	memoryInterval = 10 * time.Millisecond
 	// scratchFull is what a program reads on its standard error that has written too much.
 	scratchFull = "\nthe scratch directory is full\n"
-	// busyFactor is how many times its wall limit a run may last on a machine that is busy elsewhere
-	// before that is called a failure of the machine.
-	busyFactor = 20
 )
 
 // watch is one test under way.
@@ -195,20 +192,14 @@ func (w *watch) checkScratch() {
 	}
 }
 
-// checkWall stops a test that has slept too long. The time that it was ready to run while others had
-// the processor is not its own, and neither is the time before its process was made or after it ended.
+// checkWall stops a test that has slept too long, and says when to look again.
 func (w *watch) checkWall(now time.Time) (time.Time, error) {
 	w.checkCPU(now)
-	since, t := now.Sub(w.start), lookAtThreads(w.test())
-	awake := since - t.waited
-	switch late := since > busyFactor*w.limits.Wall; {
-	case late && (!t.alive || 2*t.waited > since):
-		return now, fmt.Errorf("the machine is too busy: a run of at most %v is not over after %v, and got no processor for most of it",
-			w.limits.Wall, since)
-	case late, t.alive && !t.runnable && awake >= w.limits.Wall:
+	left, err := w.limits.sleepLeft(now.Sub(w.start), lookAtThreads(w.test()))
+	if err == nil && left <= 0 {
 		w.stopped = TLE
 	}
-	return now.Add(max(w.limits.Wall-awake, 5*time.Millisecond)), nil
+	return now.Add(left), err
 }
 
 // groupKilled tells whether the kernel has killed a process of the cell for its memory.

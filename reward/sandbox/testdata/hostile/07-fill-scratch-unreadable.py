@@ -1,5 +1,4 @@
 # want: RTE
-# cpu: 2000
 # output: 2000000
 import os
 os.mkdir("d", 0o300)

@@ -1,5 +1,4 @@
 # want: RTE
-# cpu: 2000
 # output: 2000000
 for i in range(10**6):
     with open("f%d" % i, "wb") as f:

@@ -1,5 +1,4 @@
 # want: RTE
-# cpu: 2000
 import os
 while True:
     os.mkdir("d")

@@ -1,4 +1,3 @@
 # want: RTE
-# cpu: 2000
 for i in range(10**6):
     open("f%d" % i, "w").close()
