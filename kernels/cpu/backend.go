@@ -21,7 +21,7 @@ type Options struct {
 // Backend computes on this machine's processors.
 type Backend struct {
 	ops  *C.grpo_variant
-	pool *pool
+	pool pool
 	args unsafe.Pointer // C memory of ARGS_BYTES: the arguments of the operation that runs
 	held []*memory      // what that operation uses, so that it is not freed under it; see hold
 
@@ -41,9 +41,13 @@ func New(o Options) (*Backend, error) {
 	if o.Threads == 0 {
 		o.Threads = runtime.GOMAXPROCS(0)
 	}
+	p, err := newPool(o.Threads)
+	if err != nil {
+		return nil, err
+	}
 	b := &Backend{
 		ops:       v,
-		pool:      newPool(o.Threads),
+		pool:      p,
 		args:      C.grpo_alloc(C.ARGS_BYTES),
 		held:      make([]*memory, 0, 32),
 		scratches: make([]region, o.Threads),
@@ -89,10 +93,11 @@ func args[T any](b *Backend) *T {
 	return a
 }
 
-// run does tasks [0, tasks) of the kernel with the arguments that args gave, and waits.
+// run does tasks [0, tasks) of the kernel with the arguments that args gave, and waits. Tasks are handed out in
+// runs, long ones first, of at least grain.
 func (b *Backend) run(kernel *C.grpo_kernel, tasks, grain int) {
 	if tasks > 0 {
-		b.pool.run(b, kernel, tasks, max(grain, 1))
+		b.pool.run(kernel, b.args, tasks, max(grain, 1))
 	}
 }
 
@@ -100,9 +105,4 @@ func (b *Backend) run(kernel *C.grpo_kernel, tasks, grain int) {
 func (b *Backend) release() {
 	clear(b.held)
 	b.held = b.held[:0]
-}
-
-// grain cuts tasks into about eight runs for each worker, of at least least tasks.
-func (b *Backend) grain(tasks, least int) int {
-	return max(tasks/(8*b.Threads()), least, 1)
 }

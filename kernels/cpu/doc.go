@@ -1,5 +1,5 @@
 // Package cpu implements kernels.Backend on the processor: C kernels called through cgo, a pool of
-// goroutines that share the work, memory outside the Go heap. It knows nothing of models, adapters,
+// threads that share the work, memory outside the Go heap. It knows nothing of models, adapters,
 // files or graphs. A Backend is used by one goroutine at a time; its operations are finished when
 // they return, which is one legal reading of "queued".
 //
@@ -36,7 +36,7 @@
 //		a.out = b.f32("Foo: out", out, T*N) // checks type and length, holds the memory
 //		a.x = b.f32("Foo: x", x, T*N)
 //		a.n = C.int64_t(N)
-//		b.run(b.ops.foo, T, b.grain(T, 1))  // T tasks, handed out in runs of grain; waits
+//		b.run(b.ops.foo, T, 1)              // T tasks, handed out in runs of 1 or more; waits
 //	}
 //
 // b.scratch(bytes), before b.run, gives each worker that much memory of its own, the kernel's second

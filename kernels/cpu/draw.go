@@ -20,7 +20,7 @@ func (b *Backend) Gather(out, x, rows kernels.Buffer, width, n int) {
 	a.out, a.x = b.f32("Gather: out", out, n*width), b.f32("Gather: x", x, 0)
 	a.index = b.i32("Gather: rows", rows, n)
 	a.rows, a.width = C.int64_t(n), C.int64_t(width)
-	b.run(b.ops.gather_rows, n, b.grain(n, 16))
+	b.run(b.ops.gather_rows, n, 16)
 }
 
 // Draw computes the logits of some rows at a time and draws a token from each.

@@ -56,7 +56,7 @@ func (b *Backend) LogProbGradX(dh, dlogp, jacobian kernels.Buffer, H, T int) {
 	a := args[C.grpo_scale_rows](b)
 	a.out, a.x = b.f32("LogProbGradX: dh", dh, T*H), b.f32("LogProbGradX: jacobian", jacobian, T*H)
 	a.scale, a.width = b.f32("LogProbGradX: dlogp", dlogp, T), C.int64_t(H)
-	b.run(b.ops.scale_rows, T, b.grain(T, 16))
+	b.run(b.ops.scale_rows, T, 16)
 }
 
 // LogProbGradW: dw [V, H] += dlogp · invTemp · (onehot(target) − softmax) ⊗ h. The logits are computed once more.
@@ -72,7 +72,7 @@ func (b *Backend) LogProbGradW(dw, dlogp, h kernels.Buffer, w kernels.Matrix, ta
 			a := args[C.grpo_head_grad_logits](b)
 			a.logits, a.chunk, a.width = logits, C.int64_t(c), C.int64_t(width)
 			a.targets, a.index, a.lse, a.dlogp, a.inv_temp = s.targets, s.index, ls, dl, s.invTemp
-			b.run(b.ops.head_grad_logits, s.rows, b.grain(s.rows, 4))
+			b.run(b.ops.head_grad_logits, s.rows, 4)
 
 			packed := b.pack(b.ops.pack_cols, slotWeights, logits, C.LOGIT_STRIDE, width, s.rows)
 			g := C.grpo_gemm{b_kind: C.B_ROWS, b: s.h, b_stride: C.int64_t(H), cols: C.int64_t(H), alpha: 1, accumulate: 1}
@@ -129,7 +129,7 @@ func (s *asked) next(b *Backend) bool {
 	a := args[C.grpo_gather_rows](b)
 	a.out, a.x, a.index = s.h, s.from, s.index
 	a.rows, a.width = C.int64_t(s.rows), C.int64_t(s.width)
-	b.run(b.ops.gather_rows, s.rows, b.grain(s.rows, 16))
+	b.run(b.ops.gather_rows, s.rows, 16)
 	s.packed = b.pack(b.ops.pack_rows, slotPacked, s.h, s.width, s.rows, s.width)
 	return true
 }
@@ -213,5 +213,5 @@ func (b *Backend) headJacobian(s *asked, p partials, jacobian *C.float) {
 	a.targets, a.index, a.inverse_sum = s.targets, s.index, p.inverse
 	a.mean = (*C.float)(b.shared(slotMean, 0))
 	a.inv_temp, a.jacobian = s.invTemp, jacobian
-	b.run(b.ops.head_jacobian, s.rows, b.grain(s.rows, 4))
+	b.run(b.ops.head_jacobian, s.rows, 4)
 }

@@ -32,15 +32,23 @@ const grpo_variant *grpo_avx512(void);
 const grpo_variant *grpo_avx2(void);
 const grpo_variant *grpo_portable(void);
 
-// A job is one operation cut into tasks; workers draw runs of grain tasks until none is left.
-typedef struct {
-	grpo_kernel *kernel;
-	const void *args;
-	int64_t tasks, grain;
-	_Alignas(64) int64_t next;
-} grpo_job;
+// How long an idle worker watches for the next operation before it sleeps: longer than the gap between two
+// operations of a running program, shorter than anyone notices. And how long the caller may compute without a
+// breath in Go: see grpo_pool_work.
+enum { WATCH_MICROSECONDS = 20, BREATH_MICROSECONDS = 5000 };
 
-void grpo_work(grpo_job *job, void *scratch);
+// A pool is the caller and some threads that help it, one job at a time.
+typedef struct grpo_pool grpo_pool;
+
+grpo_pool *grpo_pool_open(int workers); // NULL where the system has no more threads or memory
+void grpo_pool_close(grpo_pool *p);
+void grpo_pool_scratch(grpo_pool *p, int worker, void *scratch);
+
+// A job is tasks [0, tasks) of a kernel; workers draw runs of at least grain of them until none is left. It starts,
+// and the caller then works until the answer is 0: all is done. Any other answer says that it should look
+// after Go for a moment and come back; the others work on.
+void grpo_pool_start(grpo_pool *p, grpo_kernel *kernel, const void *args, int64_t tasks, int64_t grain);
+int grpo_pool_work(grpo_pool *p);
 
 static inline void grpo_call(grpo_kernel *k, const void *args, void *scratch, int64_t from, int64_t to)
 {

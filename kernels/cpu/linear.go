@@ -126,7 +126,7 @@ func (b *Backend) pack(kernel *C.grpo_kernel, slot int, x *C.float, stride, rows
 	a.x, a.stride = x, C.int64_t(stride)
 	a.rows, a.inner, a.tiles = C.int64_t(rows), C.int64_t(inner), C.int64_t(b.tiles(rows))
 	packed := a.packed
-	b.run(kernel, b.tiles(rows), b.grain(b.tiles(rows), max(1, 8192/(inner*int(b.ops.tile)))))
+	b.run(kernel, b.tiles(rows), 8192/(inner*int(b.ops.tile)))
 	return packed
 }
 
@@ -148,7 +148,7 @@ func (b *Backend) gemm(g *C.grpo_gemm) {
 	*a = *g
 	a.row_tiles, a.block_tiles = C.int64_t(tiles), C.int64_t(block)
 	work := 2 * rows / blocks * inner * C.PANEL // flops of one task
-	b.run(b.ops.gemm, blocks*columns, min(b.grain(blocks*columns, 1), 1+1<<20/work))
+	b.run(b.ops.gemm, blocks*columns, 1+1<<16/work)
 }
 
 // at is the address of element i.

@@ -79,7 +79,7 @@ func (b *Backend) PagedAttention(out, qkv kernels.Buffer, k kernels.Cache, layer
 	a.cache = C.grpo_cache_layer{data: (*C.float)(c.layer(layer)), block_floats: C.int64_t(c.blockFloats())}
 	rows, tiles := b.planPaged(p, h, T, c.blocks)
 	a.runs, a.count, a.stride = unsafe.SliceData(rows), C.int64_t(T), C.int64_t(p.Stride)
-	b.run(b.ops.paged_write, T*h.KV, b.grain(T*h.KV, 8))
+	b.run(b.ops.paged_write, T*h.KV, 8)
 
 	a.runs, a.count = unsafe.SliceData(tiles), C.int64_t(len(tiles))
 	const pointer = int(unsafe.Sizeof(uintptr(0)))

@@ -12,7 +12,7 @@ import (
 )
 
 // rowGrain is how many rows of n numbers make a run that is worth handing out.
-func (b *Backend) rowGrain(rows, n int) int { return b.grain(rows, 1+8192/n) }
+func rowGrain(n int) int { return 1 + 8192/n }
 
 func (b *Backend) Embed(out kernels.Buffer, table kernels.Matrix, ids kernels.Buffer, T int) {
 	kernels.CheckEmbed(out, table, ids, T)
@@ -21,7 +21,7 @@ func (b *Backend) Embed(out kernels.Buffer, table kernels.Matrix, ids kernels.Bu
 	a := args[C.grpo_embed](b)
 	a.out, a.m, a.ids = b.f32("Embed: out", out, T*H), b.matrix("Embed: table", table), b.i32("Embed: ids", ids, T)
 	checkIDs("Embed", a.ids, V, T)
-	b.run(b.ops.embed, T, b.rowGrain(T, H))
+	b.run(b.ops.embed, T, rowGrain(H))
 }
 
 func (b *Backend) EmbedGrad(dTable, dOut, ids kernels.Buffer, V, H, T int) {
@@ -51,7 +51,7 @@ func (b *Backend) RMSNorm(out, x, weight kernels.Buffer, eps float32, H, T int) 
 	a := args[C.grpo_rms_norm](b)
 	a.out, a.x = b.f32("RMSNorm: out", out, T*H), b.f32("RMSNorm: x", x, T*H)
 	a.weight, a.eps, a.cols = b.f32("RMSNorm: weight", weight, H), C.float(eps), C.int64_t(H)
-	b.run(b.ops.rms_norm, T, b.rowGrain(T, H))
+	b.run(b.ops.rms_norm, T, rowGrain(H))
 }
 
 func (b *Backend) RMSNormGradX(dx, dy, x, weight kernels.Buffer, eps float32, H, T int) {
@@ -61,7 +61,7 @@ func (b *Backend) RMSNormGradX(dx, dy, x, weight kernels.Buffer, eps float32, H,
 	a.out, a.dy = b.f32("RMSNormGradX: dx", dx, T*H), b.f32("RMSNormGradX: dy", dy, T*H)
 	a.x, a.weight = b.f32("RMSNormGradX: x", x, T*H), b.f32("RMSNormGradX: weight", weight, H)
 	a.eps, a.cols = C.float(eps), C.int64_t(H)
-	b.run(b.ops.rms_norm_grad_x, T, b.rowGrain(T, H))
+	b.run(b.ops.rms_norm_grad_x, T, rowGrain(H))
 }
 
 func (b *Backend) RMSNormGradW(dw, dy, x kernels.Buffer, eps float32, H, T int) {
@@ -81,7 +81,7 @@ func (b *Backend) inverseRMS(x *C.float, eps float32, stride, heads, n, T int) *
 	a.out, a.x, a.eps = (*C.float)(b.shared(slotRows, 4*T*heads)), x, C.float(eps)
 	a.stride, a.heads, a.cols = C.int64_t(stride), C.int64_t(heads), C.int64_t(n)
 	out := a.out
-	b.run(b.ops.inverse_rms, T, b.rowGrain(T, stride))
+	b.run(b.ops.inverse_rms, T, rowGrain(stride))
 	return out
 }
 
@@ -109,7 +109,7 @@ func (b *Backend) QKNormRope(out, qkv, qw, kw, rope kernels.Buffer, eps float32,
 	a.qw, a.kw = b.f32("QKNormRope: qw", qw, h.Dim), b.f32("QKNormRope: kw", kw, h.Dim)
 	a.rope, a.eps = b.f32("QKNormRope: rope", rope, T*h.Dim), C.float(eps)
 	a.q_heads, a.kv_heads, a.dim = C.int64_t(h.Q), C.int64_t(h.KV), C.int64_t(h.Dim)
-	b.run(b.ops.qk_norm_rope, T, b.rowGrain(T, h.Width()))
+	b.run(b.ops.qk_norm_rope, T, rowGrain(h.Width()))
 }
 
 func (b *Backend) QKNormRopeGradX(dqkv, dout, qkv, qw, kw, rope kernels.Buffer, eps float32, h kernels.Heads, T int) {
@@ -122,7 +122,7 @@ func (b *Backend) QKNormRopeGradX(dqkv, dout, qkv, qw, kw, rope kernels.Buffer, 
 	a.qw, a.kw = b.f32("QKNormRopeGradX: qw", qw, h.Dim), b.f32("QKNormRopeGradX: kw", kw, h.Dim)
 	a.rope, a.eps = b.f32("QKNormRopeGradX: rope", rope, T*h.Dim), C.float(eps)
 	a.q_heads, a.kv_heads, a.dim = C.int64_t(h.Q), C.int64_t(h.KV), C.int64_t(h.Dim)
-	b.run(b.ops.qk_norm_rope_grad_x, T, b.rowGrain(T, h.Width()))
+	b.run(b.ops.qk_norm_rope_grad_x, T, rowGrain(h.Width()))
 }
 
 func (b *Backend) QKNormRopeGradW(dqw, dkw, dout, qkv, rope kernels.Buffer, eps float32, h kernels.Heads, T int) {
@@ -143,7 +143,7 @@ func (b *Backend) SwiGLU(out, gateUp kernels.Buffer, N, T int) {
 	defer b.release()
 	a := args[C.grpo_swiglu](b)
 	a.out, a.x, a.cols = b.f32("SwiGLU: out", out, T*N), b.f32("SwiGLU: gateUp", gateUp, 2*T*N), C.int64_t(N)
-	b.run(b.ops.swiglu, T, b.rowGrain(T, N))
+	b.run(b.ops.swiglu, T, rowGrain(N))
 }
 
 func (b *Backend) SwiGLUGrad(dGateUp, dout, gateUp kernels.Buffer, N, T int) {
@@ -152,7 +152,7 @@ func (b *Backend) SwiGLUGrad(dGateUp, dout, gateUp kernels.Buffer, N, T int) {
 	a := args[C.grpo_swiglu_grad](b)
 	a.out, a.dy = b.f32("SwiGLUGrad: dGateUp", dGateUp, 2*T*N), b.f32("SwiGLUGrad: dout", dout, T*N)
 	a.x, a.cols = b.f32("SwiGLUGrad: gateUp", gateUp, 2*T*N), C.int64_t(N)
-	b.run(b.ops.swiglu_grad, T, b.rowGrain(T, N))
+	b.run(b.ops.swiglu_grad, T, rowGrain(N))
 }
 
 func (b *Backend) Add(out, x, y kernels.Buffer, n int) {

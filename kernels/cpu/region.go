@@ -36,7 +36,7 @@ func (r *region) free() {
 // argument. What was in them is lost.
 func (b *Backend) scratch(bytes int) {
 	for i := range b.scratches {
-		b.scratches[i].grow(bytes)
+		C.grpo_pool_scratch(b.pool.c, C.int(i), b.scratches[i].grow(bytes))
 	}
 }
 

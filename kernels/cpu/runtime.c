@@ -11,17 +11,6 @@
 
 enum { LINE = 64, HUGE_PAGE = 2 << 20 };
 
-void grpo_work(grpo_job *job, void *scratch)
-{
-	for (;;) {
-		int64_t from = __atomic_fetch_add(&job->next, job->grain, __ATOMIC_RELAXED);
-		if (from >= job->tasks)
-			return;
-		int64_t to = from + job->grain < job->tasks ? from + job->grain : job->tasks;
-		job->kernel(job->args, scratch, from, to);
-	}
-}
-
 // A mapping starts on a huge page, so that all of it can be in huge pages.
 static void *map(size_t bytes)
 {

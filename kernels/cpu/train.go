@@ -77,7 +77,7 @@ func (b *Backend) SumSquares(out, x kernels.Buffer, n int) {
 	a.out = (*C.double)(b.shared(slotPartial, 8*runs))
 	a.x, a.n = b.f32("SumSquares: x", x, n), C.int64_t(n)
 	partial := unsafe.Slice(a.out, runs)
-	b.run(b.ops.sum_squares, runs, b.grain(runs, 1))
+	b.run(b.ops.sum_squares, runs, 1)
 	var sum C.double
 	for _, p := range partial {
 		sum += p
