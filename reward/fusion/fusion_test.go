@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -226,6 +227,32 @@ func TestConcurrency(t *testing.T) {
 	wg.Wait()
 	require.EqualValues(t, 12, s.Requests.Load())
 	require.LessOrEqual(t, s.Most.Load(), int64(2))
+}
+
+// A program that waits for a processor is not asleep. One that gets none at all is tried again.
+func TestBusyServer(t *testing.T) {
+	t.Parallel()
+	s := fusiontest.NewServer(t)
+	atOnce := 4 * runtime.NumCPU()
+	c, err := New(Options{URL: s.URL, Concurrency: atOnce, Attempts: 100, Backoff: time.Millisecond})
+	require.NoError(t, err)
+	code := "import time\nwhile time.process_time() < 0.3: pass\nprint('done')"
+	limits := sandbox.Limits{CPU: 2 * time.Second, Wall: 400 * time.Millisecond}
+	var wg sync.WaitGroup
+	for range atOnce {
+		wg.Go(func() {
+			err := c.Run(t.Context(), "", sandbox.Program{Code: code}, []sandbox.Input{{}}, limits, func(_ int, r sandbox.Result) bool {
+				if r.Status != sandbox.OK || string(r.Stdout) != "done\n" {
+					t.Errorf("ended with %v after %v of processor time: %s", r.Status, r.CPU, r.Stderr)
+				}
+				return true
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
 }
 
 func TestCancel(t *testing.T) {

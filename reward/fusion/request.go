@@ -56,12 +56,17 @@ type config struct {
 	Environment map[string]string `json:"environment"`
 	CPU         float64           `json:"cpu"`
 	Wall        float64           `json:"wall"`
+	Patience    float64           `json:"patience"`
 	Memory      int64             `json:"memory"`
 	Output      int64             `json:"output"`
 }
 
 // spare is the time that a server gets beside that of the program.
 const spare = 10 * time.Second
+
+// patience is how long a run may last on a server that is busy with others before that is called a
+// failure of the server.
+func patience(l sandbox.Limits) time.Duration { return 4 * l.Wall }
 
 func newRequest(prog sandbox.Program, in sandbox.Input, l sandbox.Limits) (request, string, error) {
 	random := make([]byte, 16)
@@ -77,14 +82,14 @@ func newRequest(prog sandbox.Program, in sandbox.Input, l sandbox.Limits) (reque
 	}
 	settings, err := json.Marshal(config{
 		Nonce: nonce, Frame: frame, Environment: environment,
-		CPU: l.CPU.Seconds(), Wall: l.Wall.Seconds(), Memory: l.Memory, Output: l.Output,
+		CPU: l.CPU.Seconds(), Wall: l.Wall.Seconds(), Patience: patience(l).Seconds(), Memory: l.Memory, Output: l.Output,
 	})
 	if err != nil {
 		return request{}, "", err
 	}
 	return request{
 		Code: "CONFIG = " + string(settings) + "\n" + wrapper, Language: "python",
-		RunTimeout: (l.Wall + spare).Seconds(),
+		RunTimeout: (patience(l) + spare).Seconds(),
 		Files: map[string][]byte{
 			"program.py": []byte("CONFIG = {\"preload\": \"\"}\n" + program.Source + process),
 			"request":    program.Request(prog.Code, prog.Call, in.Args),
@@ -154,7 +159,7 @@ func (c *Client) attempt(ctx context.Context, prog sandbox.Program, in sandbox.I
 	if err != nil {
 		return r, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, l.Wall+3*spare)
+	ctx, cancel := context.WithTimeout(ctx, patience(l)+3*spare)
 	defer cancel()
 	resp, err := c.post(ctx, body, l)
 	if err != nil {

@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 
 STACK = 512 << 20
 THREADS = 2 << 30  # address space for the stacks of threads
@@ -43,6 +44,34 @@ def kill(pid):
         pass
 
 
+def waiting(pid):
+    """Whether a process runs, or would if it were given a processor, and for how many seconds it has stood
+    ready while others ran. A system that does not tell has it asleep all the time."""
+    runnable, waited = False, 0
+    try:
+        for thread in os.listdir("/proc/%d/task" % pid):
+            with open("/proc/%d/task/%s/stat" % (pid, thread), "rb") as f:
+                runnable = runnable or f.read().rpartition(b")")[2].split()[0] == b"R"
+            with open("/proc/%d/task/%s/schedstat" % (pid, thread)) as f:
+                waited = max(waited, int(f.read().split()[1]))
+    except (OSError, IndexError, ValueError):
+        pass
+    return runnable, waited / 1e9
+
+
+def guard(pid, ended, late):
+    """Kills a program that sleeps too long. The time for which it was given no processor is not its own."""
+    start, left = time.monotonic(), CONFIG["wall"]
+    while not ended.wait(left):
+        since = time.monotonic() - start
+        runnable, waited = waiting(pid)
+        left = max(CONFIG["wall"] - (since - waited), 0.01)
+        if since > CONFIG["patience"] or not runnable and since - waited >= CONFIG["wall"]:
+            late.append("busy" if since > CONFIG["patience"] and 2 * waited > since else "asleep")
+            kill(pid)
+            return
+
+
 def run(out, value, err):
     environment = dict(CONFIG["environment"], HOME=os.getcwd(), TMPDIR=os.getcwd())
     with open("input", "rb") as stdin:
@@ -50,12 +79,15 @@ def run(out, value, err):
             [sys.executable, "-s", "-B", "program.py", str(value.fileno())],
             stdin=stdin, stdout=out, stderr=err, pass_fds=[value.fileno()], env=environment,
             preexec_fn=limits, start_new_session=True)
-    late = []
-    timer = threading.Timer(CONFIG["wall"], lambda: (late.append(1), kill(process.pid)))
-    timer.start()
+    ended, late = threading.Event(), []
+    guarding = threading.Thread(target=guard, args=(process.pid, ended, late))
+    guarding.start()
     _, status, usage = os.wait4(process.pid, 0)
-    timer.cancel()
+    ended.set()
+    guarding.join()
     kill(process.pid)
+    if "busy" in late:
+        raise TimeoutError("the program got no processor for most of %g seconds" % CONFIG["patience"])
     return {
         "exit": os.WEXITSTATUS(status) if os.WIFEXITED(status) else 0,
         "signal": os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0,
