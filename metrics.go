@@ -47,7 +47,8 @@ type Metrics struct {
 	Excluded         int                    `json:"excluded"`      // completions left out of their groups, these among them
 	Blocked          int                    `json:"blocked"`       // completions with a blocked string
 
-	Updated bool `json:"updated"` // false where no group had anything to teach
+	Updated    bool `json:"updated"`        // false where no group had anything to teach
+	Iterations int  `json:"num_iterations"` // updates that were to be made on the same completions
 	model.Stats
 	GradNorm     float64 `json:"grad_norm"`
 	LearningRate float64 `json:"lr"`

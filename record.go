@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/reward"
@@ -118,21 +117,21 @@ func (r *Record) evaluation(e Evaluation) error {
 
 // evaluations are those of the run so far.
 func (r *Record) evaluations() ([]Evaluation, error) {
-	text, err := os.ReadFile(filepath.Join(r.Dir, metricsFile))
-	if err != nil {
-		return nil, err
-	}
 	var all []Evaluation
-	for line := range strings.Lines(string(text)) {
+	err := eachLine(filepath.Join(r.Dir, metricsFile), func(line []byte) error {
 		var l struct {
-			Kind string
+			Kind string `json:"kind"`
 			Evaluation
 		}
-		if json.Unmarshal([]byte(line), &l) == nil && l.Kind == evaluationKind {
+		if err := json.Unmarshal(line, &l); err != nil {
+			return err
+		}
+		if l.Kind == evaluationKind {
 			all = append(all, l.Evaluation)
 		}
-	}
-	return all, nil
+		return nil
+	})
+	return all, err
 }
 
 // firstEvaluation is that of the run's start, nil where there is none yet.

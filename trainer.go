@@ -116,7 +116,7 @@ func (t *Trainer) Step(ctx context.Context) (Metrics, Timing, error) {
 // the pool where it was.
 func (t *Trainer) stepOn(ctx context.Context, subset []data.Problem, iterations int) (m Metrics, timing Timing, err error) {
 	watch := startWatch()
-	m = Metrics{Step: t.step + 1, LearningRate: t.LearningRate * t.Schedule.Factor(t.step+1)}
+	m = Metrics{Step: t.step + 1, Iterations: iterations, LearningRate: t.LearningRate * t.Schedule.Factor(t.step+1)}
 	undo := t.bookmark()
 	defer func() {
 		if err != nil {

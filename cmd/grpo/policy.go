@@ -20,10 +20,15 @@ type policyFlags struct {
 }
 
 func (f *policyFlags) register(cmd *cobra.Command) {
+	f.registerAll(cmd)
+	must(cmd.MarkFlagRequired("model"))
+}
+
+// registerAll is register for a verb that can do without a model.
+func (f *policyFlags) registerAll(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.model, "model", "", "Hugging Face model `directory`")
 	cmd.Flags().StringVar(&f.adapter, "adapter", "", "PEFT adapter `directory`")
 	f.registerSpeed(cmd)
-	must(cmd.MarkFlagRequired("model"))
 }
 
 // registerSpeed adds the flags that change no result.

@@ -2,12 +2,14 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/seed-7879b91d/grpo"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/jsonl"
 	"github.com/seed-7879b91d/grpo/internal/settings"
@@ -22,6 +24,9 @@ type replayFlags struct {
 	policyFlags
 	datums, out, dumpGrads string
 	steps                  int
+
+	recorded string // a run
+	step     int
 
 	rank    int
 	alpha   float64
@@ -41,9 +46,12 @@ type replayFlags struct {
 func newReplayCmd() *cobra.Command {
 	f := replayFlags{adam: optim.Defaults(), learning: 4e-5, reduction: string(model.Sum), temper: 1, clipLow: -1, clipHigh: -1, train: "lora"}
 	cmd := &cobra.Command{
-		Use:   "replay --model DIR (--adapter DIR | --rank R --seed S) --datums FILE --steps N --out DIR [key=value …]",
-		Short: "Train on recorded datums",
-		Long: `Takes N optimizer steps on the datums of a JSON Lines file, all of them in each step:
+		Use:   "replay (--run DIR --step N | --model DIR (--adapter DIR | --rank R --seed S) --datums FILE --steps N --out DIR [key=value …])",
+		Short: "Train on recorded datums, or take a step of a run again",
+		Long: `With --run, takes step N of a run again, from the checkpoint before it and with the completions in
+its rollouts.jsonl, and fails unless the policy comes out as it was recorded, to the last bit.
+
+With --datums, takes N optimizer steps on the datums of a JSON Lines file, all of them in each step:
   {"tokens":[…], "ob_len":P, "logprobs":[len(tokens)-1 numbers], "advantage":A}
 logprobs[i] belongs to tokens[i+1]; the first ob_len tokens were observed and teach nothing. Prints
 one line of JSON a step and writes a PEFT adapter to DIR (with train=full, a model).
@@ -52,15 +60,19 @@ Keys: learning_rate (4e-5), adam_beta1 (0.9), adam_beta2 (0.95), adam_eps (1e-12
 grad_clip_norm (0: off), reduction (sum, token_mean, sequence_mean), temperature (1), clip_low and
 clip_high (of --loss ppo and cispo), train (lora, full).`,
 		Example: `  grpo replay --model ~/Qwen3-0.6B --rank 16 --seed 1 --datums d.jsonl --steps 3 --out /tmp/adapter
+  grpo replay --run runs/today --step 20
   grpo replay --model ~/Qwen3-0.6B --adapter /tmp/adapter --datums d.jsonl --steps 1 --out /tmp/next learning_rate=1e-4 adam_eps=1e-8`,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if f.recorded != "" {
+				return f.repeat(cmd, args)
+			}
 			if err := f.settings().Apply(args); err != nil {
 				return err
 			}
 			return f.run(cmd)
 		},
 	}
-	f.register(cmd)
+	f.registerAll(cmd)
 	fl := cmd.Flags()
 	fl.StringVar(&f.datums, "datums", "", "JSON Lines `file`")
 	fl.StringVar(&f.out, "out", "", "`directory` for the result")
@@ -71,8 +83,12 @@ clip_high (of --loss ppo and cispo), train (lora, full).`,
 	fl.StringSliceVar(&f.targets, "targets", nil, "`modules` of a new adapter: q_proj,…; all seven if not given")
 	fl.Uint64Var(&f.seed, "seed", 0, "`seed` of a new adapter")
 	fl.StringVar(&f.lossName, "loss", "importance_sampling", "importance_sampling, ppo, cispo or cross_entropy")
-	must(cmd.MarkFlagRequired("datums"))
-	must(cmd.MarkFlagRequired("out"))
+	fl.StringVar(&f.recorded, "run", "", "`directory` of a run")
+	fl.IntVar(&f.step, "step", 0, "`step` of the run")
+	cmd.MarkFlagsOneRequired("run", "datums")
+	cmd.MarkFlagsMutuallyExclusive("run", "datums")
+	cmd.MarkFlagsRequiredTogether("run", "step")
+	cmd.MarkFlagsMutuallyExclusive("run", "model")
 	return cmd
 }
 
@@ -109,7 +125,30 @@ func (f *replayFlags) objective() (o model.Objective, err error) {
 	return o, nil
 }
 
+// repeat takes a recorded step of a run again.
+func (f *replayFlags) repeat(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return badinput.Errorf("%s: with --run the settings are the run's", args[0])
+	}
+	b, err := f.backend()
+	if err != nil {
+		return err
+	}
+	defer b.Close()
+	enc := json.NewEncoder(cmd.OutOrStdout())
+	s, err := grpo.Replay(cmd.Context(), f.recorded, f.step, b, func(m grpo.Metrics) {
+		err = errors.Join(err, enc.Encode(map[string]any{"step": m.Step, "n_datums": m.Datums, "loss": m.Loss, "grad_norm": m.GradNorm, "trained_sha256": m.Trained}))
+	})
+	if err != nil || f.out == "" {
+		return err
+	}
+	return s.Policy.Save(f.out, s.BaseModel)
+}
+
 func (f *replayFlags) run(cmd *cobra.Command) error {
+	if f.model == "" || f.out == "" {
+		return badinput.Errorf("--datums needs --model DIR and --out DIR")
+	}
 	objective, err := f.objective()
 	if err != nil {
 		return err

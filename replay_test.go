@@ -1,0 +1,71 @@
+package grpo
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7879b91d/grpo/kernels/cpu"
+)
+
+// replayed takes a step of a run again and gives the numbers of the steps that this took.
+func replayed(t *testing.T, run string, step int) (steps []int, s *Session, err error) {
+	t.Helper()
+	b, err := cpu.New(cpu.Options{Threads: 3})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, b.Close()) })
+	s, err = Replay(t.Context(), run, step, b, func(m Metrics) { steps = append(steps, m.Step) })
+	return steps, s, err
+}
+
+func TestRecordedStepsComeOutTheSame(t *testing.T) {
+	for _, kind := range [][]string{{"pipeline=score", "num_iterations=2"}, {"pipeline=full", "refill=true", "max_refills=1"}, {"train=full", "learning_rate=1e-5"}} {
+		dir := t.TempDir()
+		run(t, open(t, nil, append(kind, "run_dir="+dir, "max_steps=5", "save_every=2", "eval_every=-1")...))
+		for step, want := range map[int][]int{1: {1}, 2: {1, 2}, 3: {3}, 5: {5}} {
+			steps, s, err := replayed(t, dir, step)
+			require.NoError(t, err)
+			require.Equal(t, want, steps)
+			if step == 5 { // what it saves is the run's own last checkpoint
+				out := t.TempDir()
+				require.NoError(t, s.Policy.Save(out, s.BaseModel))
+				files, err := filepath.Glob(filepath.Join(out, "*.safetensors"))
+				require.NoError(t, err)
+				require.Len(t, files, 1)
+				got, err := os.ReadFile(files[0])
+				require.NoError(t, err)
+				want, err := os.ReadFile(filepath.Join(dir, checkpointsDir, stepName(5), s.trainedDir(), filepath.Base(files[0])))
+				require.NoError(t, err)
+				require.True(t, string(want) == string(got))
+			}
+		}
+	}
+}
+
+func TestAChangedRecordIsNoticed(t *testing.T) {
+	dir := t.TempDir()
+	run(t, open(t, nil, "run_dir="+dir, "max_steps=2", "eval_every=-1"))
+	_, _, err := replayed(t, dir, 3)
+	require.ErrorContains(t, err, "step 3 is not recorded; its metrics end with step 2")
+
+	path := filepath.Join(dir, rolloutsFile)
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	for changed, want := range map[string]string{
+		`"logprobs":[-0.`: "step 1: sampler and trainer disagree by",
+		`"advantage":-0.`: "step 1: the policy after has SHA-256",
+	} {
+		require.Contains(t, string(text), changed)
+		require.NoError(t, os.WriteFile(path, []byte(strings.Replace(string(text), changed, strings.Replace(changed, "-0.", "-1.", 1), 1)), 0o644))
+		_, _, err = replayed(t, dir, 1)
+		require.ErrorContains(t, err, want)
+	}
+
+	all := strings.SplitAfter(string(text), "\n")
+	require.NoError(t, os.WriteFile(path, []byte(strings.Join(append(all[:1], all[2:]...), "")), 0o644))
+	_, _, err = replayed(t, dir, 1)
+	require.ErrorContains(t, err, "rollouts.jsonl:2: sample 2 of group 0 of step 1 is not in its place")
+}
