@@ -76,10 +76,10 @@ func (a *axis) finish() *axis {
 	return a
 }
 
-// marks chooses up to five of n samples to name below a chart.
+// marks chooses a few of n samples to name below a chart.
 func marks(n int) []int {
 	const most = 5
-	if n <= most {
+	if n <= most+2 {
 		all := make([]int, n)
 		for i := range all {
 			all[i] = i
@@ -219,7 +219,7 @@ func tickLabel(v, stride float64) string {
 	switch a := math.Max(math.Abs(v), stride); {
 	case math.Abs(v) < stride/2:
 		return "0"
-	case a >= 1e9 || stride < 1e-4:
+	case a >= 1e9 || a < 1e-2 && stride < 1e-4:
 		return tidy(strconv.FormatFloat(v, 'g', 3, 64))
 	case a >= 1e6:
 		return tidy(strconv.FormatFloat(v/1e6, 'g', 4, 64)) + "M"

@@ -29,7 +29,7 @@ func (s *section) add(plots ...plot) {
 // sections are the charts in the order in which one asks.
 func (r *run) sections() []section {
 	var out []section
-	if len(r.evals) > 0 {
+	if len(r.evals) > 1 { // one has its place at the top
 		out = append(out, r.heldOut())
 	}
 	if len(r.steps) > 0 {
@@ -175,17 +175,26 @@ func (r *run) optimizer(a *axis) section {
 		plot{title: "KL between sampler and trainer", series: []series{
 			{name: "kl_v1", color: "c2", format: number, values: r.over(func(s *step) float64 { return s.KL1 })},
 			{name: "kl_v2", color: "c1", format: number, values: r.over(func(s *step) float64 { return s.KL2 })}}},
-		plot{title: "Importance ratio", note: "the band runs from the least to the greatest of a token", series: []series{{name: "importance ratio", color: "c1", format: number,
+		plot{title: "Importance ratio", note: "the band runs from the least to the greatest of a token", series: []series{{name: "importance ratio", color: "c1", format: fine,
 			values: r.over(func(s *step) float64 { return s.RatioMean }),
 			low:    r.over(func(s *step) float64 { return s.RatioMin }), high: r.over(func(s *step) float64 { return s.RatioMax })}}},
 		plot{title: "max|Δlogp| on policy", note: "the promise is 0", plain: true, reference: []float64{0}, series: []series{{name: "max|Δlogp| on policy", color: "c9", format: number,
-			values: r.over(func(s *step) float64 { return s.OnPolicy })}}},
+			values: r.over(onPolicy)}}},
 		plot{title: "max|Δlogp| at the last update of a step", series: []series{{name: "max|Δlogp| at the last update of a step", color: "c4", format: number,
 			values: r.over(func(s *step) float64 { return s.MaxDiff })}}},
 		plot{title: "Clipped tokens", note: "share", reference: []float64{0}, series: []series{{name: "clipped", color: "c5", format: rate, values: r.over(func(s *step) float64 { return s.Clipped })}}},
-		plot{title: "Effective sample size", note: "share of the tokens", reference: []float64{1}, series: []series{{name: "effective sample size", color: "c8", format: rate, values: r.over(func(s *step) float64 { return s.ESS })}}},
+		plot{title: "Effective sample size", note: "share of the tokens", reference: []float64{1}, series: []series{{name: "effective sample size", color: "c8", format: fine, values: r.over(func(s *step) float64 { return s.ESS })}}},
 	)
 	return s
+}
+
+// onPolicy is what is promised to be 0: a step that was sampled ahead of an update is off policy by
+// design.
+func onPolicy(s *step) float64 {
+	if s.Staleness > 0 {
+		return nan
+	}
+	return s.OnPolicy
 }
 
 func (r *run) time(a *axis) section {

@@ -16,7 +16,7 @@ type check struct {
 // checks are the promises and the losses of the run.
 func (r *run) checks() []check {
 	var out []check
-	for _, c := range []func() (check, bool){r.fatal, r.onPolicy, r.scored, r.taught, r.cutOff, r.updates} {
+	for _, c := range []func() (check, bool){r.fatal, r.kept, r.ahead, r.scored, r.blocked, r.taught, r.cutOff, r.updates} {
 		if line, says := c(); says {
 			out = append(out, line)
 		}
@@ -33,28 +33,48 @@ func (r *run) fatal() (check, bool) {
 	return check{}, false
 }
 
-// onPolicy holds the run to its promise: what the trainer computes is what the sampler drew from.
-func (r *run) onPolicy() (check, bool) {
+// kept holds the run to its promise: what the trainer computes is what the sampler drew from.
+func (r *run) kept() (check, bool) {
 	measured, broken, most, at := 0, 0, 0.0, 0
-	for _, s := range r.steps {
-		if s.OnPolicy != s.OnPolicy {
+	for i := range r.steps {
+		diff := onPolicy(&r.steps[i])
+		if diff != diff {
 			continue
 		}
 		measured++
-		if s.OnPolicy != 0 {
+		if diff != 0 {
 			broken++
 		}
-		if a := math.Abs(s.OnPolicy); a > most {
-			most, at = a, s.Step
+		if a := math.Abs(diff); a > most {
+			most, at = a, r.steps[i].Step
 		}
 	}
 	switch {
 	case measured == 0:
 		return check{}, false
 	case broken == 0:
-		return check{"good", fmt.Sprintf("max|Δlogp| on policy was exactly 0 at all %s: trainer and sampler agree to the bit", count(measured, "update"))}, true
+		return check{"good", fmt.Sprintf("max|Δlogp| on policy was exactly 0 at %s: trainer and sampler agree to the bit", every(measured, "update"))}, true
 	}
 	return check{"bad", fmt.Sprintf("max|Δlogp| on policy, promised to be 0, was not at %d of %s: up to %s, at step %d", broken, count(measured, "update"), number(most), at)}, true
+}
+
+// ahead tells of steps that were sampled before the update that precedes them was made.
+func (r *run) ahead() (check, bool) {
+	ahead, oldest, most := 0, 0.0, 0.0
+	for _, s := range r.steps {
+		if s.Staleness > 0 && s.OnPolicy == s.OnPolicy {
+			ahead, oldest, most = ahead+1, max(oldest, s.Staleness), max(most, s.OnPolicy)
+		}
+	}
+	if ahead == 0 {
+		return check{}, false
+	}
+	return check{"open", fmt.Sprintf("%s learned from completions sampled ahead, up to %s before; max|Δlogp| there was up to %s", count(ahead, "step"), count(int(oldest), "update"), number(most))}, true
+}
+
+func (r *run) blocked() (check, bool) {
+	blocked := sum(r.over(func(s *step) float64 { return s.Blocked }))
+	return check{"open", count(int(blocked), "completion") + " with a blocked string"}, blocked > 0
 }
 
 func (r *run) scored() (check, bool) {

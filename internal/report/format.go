@@ -31,6 +31,14 @@ func rate(v float64) string {
 	return strconv.FormatFloat(v, 'f', 3, 64)
 }
 
+// fine writes a value that stays near 1.
+func fine(v float64) string {
+	if v != v {
+		return "–"
+	}
+	return strconv.FormatFloat(v, 'f', 5, 64)
+}
+
 // percent writes a share for a sentence.
 func percent(v float64) string {
 	text := strconv.FormatFloat(100*v, 'f', 0, 64)
@@ -80,6 +88,13 @@ func count(n int, what string) string {
 		return "1 " + what
 	}
 	return grouped(int64(n)) + " " + what + "s"
+}
+
+func every(n int, what string) string {
+	if n == 1 {
+		return "the only " + what
+	}
+	return "all " + count(n, what)
 }
 
 // duration writes seconds the way people say them.

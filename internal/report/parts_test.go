@@ -40,7 +40,7 @@ func TestVerdict(t *testing.T) {
 		{run{evals: []evaluation{eval(0, 0.3, 0.2, 0.4), eval(5, 0.8, 0.7, 0.9), eval(9, 0.6, 0.5, 0.7)}}, verdict{"good", "Held-out pass@1 rose from 0.300 to 0.600", "The 95 % intervals do not overlap. It was best at step 5, 0.800."}},
 		{run{evals: []evaluation{eval(0, 0.3, 0.2, 0.4), eval(5, nan, 0.7, 0.9), eval(9, 0.6, 0.5, 0.7)}}, verdict{"good", "Held-out pass@1 rose from 0.300 to 0.600", "The 95 % intervals do not overlap."}},
 		{run{evals: []evaluation{eval(0, 0.3, 0.2, 0.4), other}}, verdict{"open", "Held-out pass@1 was 0.300, and is now 0.600", "The two are of different problems, 100 and 50 of them: do not compare."}},
-		{run{steps: rewards(0.1, 0.2, 0.5, 0.7)}, verdict{"open", "Mean reward rose from 0.150 to 0.600, first 2 steps against last 2", "Without a second evaluation on held-out problems, nobody can say whether that is learning."}},
+		{run{steps: rewards(0.1, 0.2, 0.5, 0.7)}, verdict{"open", "Mean reward rose from 0.150 to 0.600", "That is the last 2 steps against the first 2. Without a second evaluation on held-out problems, nobody can say whether that is learning."}},
 	} {
 		require.Equal(t, c.want, c.run.verdict())
 	}
@@ -53,9 +53,23 @@ func TestBrokenPromiseIsSaid(t *testing.T) {
 		s.Step, s.OnPolicy = i+1, diff
 		r.steps = append(r.steps, s)
 	}
-	c, says := r.onPolicy()
+	c, says := r.kept()
 	require.True(t, says)
 	require.Equal(t, check{"bad", "max|Δlogp| on policy, promised to be 0, was not at 2 of 4 updates: up to 3e-6, at step 2"}, c)
+}
+
+// A step that was sampled ahead of an update breaks no promise.
+func TestStepsSampledAheadAreNotOnPolicy(t *testing.T) {
+	r := run{}
+	for i, diff := range []float64{0, 0.1, 0.05} {
+		s := unknownStep()
+		s.Step, s.OnPolicy, s.Staleness = i+1, diff, min(float64(i), 1)
+		r.steps = append(r.steps, s)
+	}
+	require.Equal(t, []check{
+		{"good", "max|Δlogp| on policy was exactly 0 at the only update: trainer and sampler agree to the bit"},
+		{"open", "2 steps learned from completions sampled ahead, up to 1 update before; max|Δlogp| there was up to 0.1"},
+	}, r.checks())
 }
 
 func TestUnscoredCompletionsAreSaid(t *testing.T) {
@@ -96,6 +110,7 @@ func TestScales(t *testing.T) {
 		{linear(0.98, 1.02), "0.98 0.99 1.00 1.01 1.02"},
 		{linear(7, 7), "2 4 6 8 10 12"},
 		{linear(0, 41000), "0 10k 20k 30k 40k 50k"},
+		{linear(0.99986, 1), "0.99985 0.99990 0.99995 1.00000"},
 		{linear(0, 3e-6), "0 1e-6 2e-6 3e-6"},
 		{linear(0, 2.4e6), "0 500k 1M 1.5M 2M 2.5M"},
 		{linear(0, 1e308), "0 0.2 0.4 0.6 0.8 1.0"},
@@ -182,11 +197,11 @@ func TestLastStepOfALargeFile(t *testing.T) {
 	// Of a step that is larger than what is read, a group that is cut is left out.
 	b.Reset()
 	for i := range 50 {
-		line(2, i/10, i%10, strings.Repeat("z", 1<<20))
+		line(2, i/10, i%10, strings.Repeat("z", 100_000))
 	}
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "rollouts.jsonl"), []byte(b.String()), 0o644))
 	r = run{}
-	require.NoError(t, r.readSamples(dir))
+	require.NoError(t, r.readLastStep(filepath.Join(dir, "rollouts.jsonl"), 3_250_000))
 	require.Len(t, r.samples, 30)
 	require.Equal(t, 2, r.samples[0].Group)
 	require.Equal(t, 0, r.samples[0].Sample)

@@ -68,6 +68,8 @@ type step struct {
 	MinLength    float64 `json:"completion_length_min"`
 	Truncated    float64 `json:"truncated_rate"`
 	RewardErrors float64 `json:"reward_errors"`
+	Excluded     float64 `json:"excluded"`
+	Blocked      float64 `json:"blocked"`
 
 	Verdicts map[string]float64 `json:"verdicts"`
 
@@ -85,6 +87,7 @@ type step struct {
 	ESS       float64 `json:"ess"`
 	GradNorm  float64 `json:"grad_norm"`
 	OnPolicy  float64 `json:"max_logp_diff_on_policy"`
+	Staleness float64 `json:"staleness"`
 	Rate      float64 `json:"lr"`
 
 	timing timing
@@ -134,9 +137,9 @@ var nan = math.NaN()
 // unknownStep has no number: a key that a line lacks, or has as null, stays unknown.
 func unknownStep() step {
 	return step{Reward: nan, Correct: nan, Fraction: nan, Format: nan, Groups: nan, Skipped: nan, AllGood: nan, AllBad: nan, Wasted: nan,
-		Completions: nan, Tokens: nan, MeanLength: nan, MaxLength: nan, MinLength: nan, Truncated: nan, RewardErrors: nan,
+		Completions: nan, Tokens: nan, MeanLength: nan, MaxLength: nan, MinLength: nan, Truncated: nan, RewardErrors: nan, Excluded: nan, Blocked: nan,
 		Loss: nan, RatioMean: nan, RatioMin: nan, RatioMax: nan, KL1: nan, KL2: nan, MaxDiff: nan, Entropy: nan, Clipped: nan,
-		ESS: nan, GradNorm: nan, OnPolicy: nan, Rate: nan, timing: unknownTiming()}
+		ESS: nan, GradNorm: nan, OnPolicy: nan, Staleness: nan, Rate: nan, timing: unknownTiming()}
 }
 
 func unknownTiming() timing {
@@ -221,10 +224,21 @@ func (s step) settle() step {
 			*x = nan
 		}
 	}
-	if s.RewardErrors > 0 && s.RewardErrors == s.Completions {
+	if s.Completions > 0 && (s.RewardErrors == s.Completions || s.Excluded == s.Completions) {
 		s.Reward, s.Correct, s.Fraction, s.Format = nan, nan, nan, nan
 	}
 	return s
+}
+
+// settle makes the speed of a phase that did not run unknown.
+func (t timing) settle() timing {
+	if t.Sample == 0 {
+		t.TokensSec = nan
+	}
+	if t.Train == 0 {
+		t.TrainSec = nan
+	}
+	return t
 }
 
 // put appends v; what an interrupted run wrote of the same or of later steps gives way.
@@ -244,7 +258,7 @@ func (r *run) readTimings(dir string) error {
 		t := unknownTiming()
 		ok := understand(line, &t)
 		if i, known := index[t.Step]; ok && known {
-			r.steps[i].timing = t
+			r.steps[i].timing = t.settle()
 		}
 		return ok
 	})

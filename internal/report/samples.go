@@ -44,9 +44,13 @@ const (
 	mostText     = 3000 // of a completion, in bytes
 )
 
-// readSamples reads the last step's completions, from the end of the file backwards.
 func (r *run) readSamples(dir string) error {
-	f, err := os.Open(filepath.Join(dir, "rollouts.jsonl"))
+	return r.readLastStep(filepath.Join(dir, "rollouts.jsonl"), mostRollouts)
+}
+
+// readLastStep reads the last step's completions, from the end of the file backwards.
+func (r *run) readLastStep(path string, most int64) error {
+	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -59,13 +63,13 @@ func (r *run) readSamples(dir string) error {
 		return err
 	}
 	for window := int64(1 << 20); ; window *= 4 {
-		size := min(window, info.Size(), mostRollouts)
+		size := min(window, info.Size(), most)
 		text := make([]byte, size)
 		if _, err := f.ReadAt(text, info.Size()-size); err != nil && err != io.EOF {
 			return err
 		}
 		samples, begun := lastStep(text, size == info.Size())
-		if !begun && size < mostRollouts {
+		if !begun && size < most {
 			continue
 		}
 		if !begun && len(samples) > 0 { // the first group may be cut

@@ -3,6 +3,7 @@ package report
 import (
 	"cmp"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -27,10 +28,11 @@ func (r *run) verdict() verdict {
 	case len(r.steps) == 0:
 		return verdict{Tone: "open", Sentence: "Held-out pass@1 is " + rate(evals[0].Greedy) + " before the first step"}
 	}
-	v := verdict{Tone: "open", Sentence: r.rewardsSay(), Detail: "Without a second evaluation on held-out problems, nobody can say whether that is learning."}
+	v := r.rewardsSay()
 	if len(evals) == 1 {
-		v.Detail = "The only evaluation, at step " + strconv.Itoa(evals[0].Step) + ", found held-out pass@1 " + rate(evals[0].Greedy) + ". " + v.Detail
+		v.Detail += " The only evaluation, at step " + strconv.Itoa(evals[0].Step) + ", found held-out pass@1 " + rate(evals[0].Greedy) + "."
 	}
+	v.Detail = strings.TrimSpace(v.Detail + " Without a second evaluation on held-out problems, nobody can say whether that is learning.")
 	return v
 }
 
@@ -69,13 +71,13 @@ func compare(evals []evaluation) verdict {
 }
 
 // rewardsSay compares the rewards of the first tenth of the steps with those of the last.
-func (r *run) rewardsSay() string {
+func (r *run) rewardsSay() verdict {
 	rewards := slices.DeleteFunc(r.over(func(s *step) float64 { return s.Reward }), func(v float64) bool { return v != v })
 	if len(rewards) == 0 {
-		return count(len(r.steps), "step") + " done; no completion has been scored"
+		return verdict{Tone: "open", Sentence: count(len(r.steps), "step") + " done; no completion has been scored"}
 	}
 	if len(rewards) < 4 {
-		return "Mean reward is " + rate(rewards[len(rewards)-1]) + " after " + count(len(r.steps), "step")
+		return verdict{Tone: "open", Sentence: "Mean reward is " + rate(rewards[len(rewards)-1]) + " after " + count(len(r.steps), "step")}
 	}
 	n := max(len(rewards)/10, 2)
 	first, last := mean(rewards[:n]), mean(rewards[len(rewards)-n:])
@@ -86,7 +88,7 @@ func (r *run) rewardsSay() string {
 	case last < first:
 		word = "fell from " + rate(first) + " to"
 	}
-	return fmt.Sprintf("Mean reward %s %s, first %d steps against last %d", word, rate(last), n, n)
+	return verdict{"open", "Mean reward " + word + " " + rate(last), fmt.Sprintf("That is the last %d steps against the first %d.", n, n)}
 }
 
 func mean(x []float64) float64 {
@@ -115,7 +117,7 @@ func (r *run) facts() []fact {
 			out = append(out, fact{name, visible(value), visible(more)})
 		}
 	}
-	add("model", r.settings.Model, r.origin.Backend)
+	add("model", short(r.settings.Model), r.origin.Backend)
 	problems := ""
 	if r.origin.Problems > 0 {
 		problems = count(r.origin.Problems, "problem")
@@ -123,7 +125,7 @@ func (r *run) facts() []fact {
 			problems += ", " + grouped(int64(r.origin.HeldOut)) + " held out"
 		}
 	}
-	add("data", r.settings.Data, problems)
+	add("data", short(r.settings.Data), problems)
 	add("steps", r.progress(), r.shape())
 	if total := sum(r.over(func(s *step) float64 { return s.timing.Total })); total > 0 {
 		add("time in steps", duration(total), "evaluations not counted")
@@ -135,6 +137,14 @@ func (r *run) facts() []fact {
 		add("begun", t.UTC().Format("2006-01-02"), t.UTC().Format("15:04 UTC"))
 	}
 	return out
+}
+
+// short is the last part of a path; the whole one is in the configuration.
+func short(path string) string {
+	if filepath.IsAbs(path) {
+		return filepath.Base(path)
+	}
+	return path
 }
 
 func (r *run) progress() string {
