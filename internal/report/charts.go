@@ -201,10 +201,10 @@ func (r *run) time(a *axis) section {
 	s := section{ID: "time", Title: "Time", Axis: a}
 	s.add(
 		plot{title: "Seconds per step", stacked: true, series: []series{
-			{name: "sampling", color: "c1", format: number, values: r.over(func(s *step) float64 { return s.timing.Sample })},
-			{name: "waiting for scores", color: "c2", format: number, values: r.over(func(s *step) float64 { return s.timing.Score })},
-			{name: "training", color: "c3", format: number, values: r.over(func(s *step) float64 { return s.timing.Train })},
-			{name: "other", color: "c7", format: number, values: r.over(func(s *step) float64 { return s.timing.other() })},
+			{name: "sampling", color: "c1", format: seconds, values: r.over(func(s *step) float64 { return s.timing.Sample })},
+			{name: "waiting for scores", color: "c2", format: seconds, values: r.over(func(s *step) float64 { return s.timing.Score })},
+			{name: "training", color: "c3", format: seconds, values: r.over(func(s *step) float64 { return s.timing.Train })},
+			{name: "other", color: "c7", format: seconds, values: r.over(func(s *step) float64 { return s.timing.other() })},
 		}},
 		plot{title: "Tokens per second", note: "while that phase ran", steep: true, series: []series{
 			{name: "sampled", color: "c1", format: number, values: r.over(func(s *step) float64 { return s.timing.TokensSec })},

@@ -39,6 +39,14 @@ func fine(v float64) string {
 	return strconv.FormatFloat(v, 'f', 5, 64)
 }
 
+// seconds writes the time of a phase; what nobody would notice is none.
+func seconds(v float64) string {
+	if v < 0.0005 {
+		return "0"
+	}
+	return number(v)
+}
+
 // percent writes a share for a sentence.
 func percent(v float64) string {
 	text := strconv.FormatFloat(100*v, 'f', 0, 64)
