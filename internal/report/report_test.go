@@ -349,6 +349,9 @@ func tenThousand() map[string]string {
 }
 
 func TestTenThousandSteps(t *testing.T) {
+	if underRace {
+		t.Skip("a test of speed and size")
+	}
 	dir := t.TempDir()
 	for name, text := range tenThousand() {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644))
