@@ -83,7 +83,7 @@ func (p *process) run(ctx context.Context, prog Program, in Input, l Limits) (r 
 // lookInterval is how often the time and the output of a process are looked at.
 const lookInterval = 20 * time.Millisecond
 
-// followProcess waits for the end of a test, and stops it when it sleeps too long or prints too much.
+// followProcess waits for the end of a test, and stops it when it takes too long or prints too much.
 func followProcess(ctx context.Context, cmd *exec.Cmd, kill func() error, stdout *os.File, l Limits) (stopped Status, err error) {
 	start, gone := time.Now(), make(chan struct{})
 	go func() {
@@ -99,6 +99,8 @@ func followProcess(ctx context.Context, cmd *exec.Cmd, kill func() error, stdout
 		case <-time.After(lookInterval):
 			if info, err := stdout.Stat(); err == nil && info.Size() > l.Output {
 				stopped = OLE
+			} else if processCPU(cmd.Process.Pid) > l.CPU {
+				stopped = TLE
 			}
 		}
 		if now := time.Now(); now.After(wall) && err == nil {
@@ -162,7 +164,7 @@ func (f *processFiles) result(r *Result, stopped Status, prog Program, l Limits)
 	if err != nil {
 		return err
 	}
-	if len(progress) == 0 && stopped == TLE {
+	if len(progress) == 0 && stopped == TLE && r.CPU <= l.CPU {
 		return fmt.Errorf("the interpreter was not ready after %v", r.Wall) // compiling takes time, but does not sleep
 	}
 	var size int64
