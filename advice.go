@@ -22,7 +22,13 @@ type adviser struct {
 	AllGood    int            `json:"all_good"`
 	BestFormat float64        `json:"best_format"`
 	LastKL     float64        `json:"last_kl"`
+	Swings     int            `json:"swings"`         // steps in a row in which kl went the other way, and far
+	Rising     bool           `json:"rising"`         // where it went last
 	Said       map[string]int `json:"said,omitempty"` // the step at which a rule last spoke
+
+	// What hangs on the clock is not saved: two runs of the same would differ.
+	slow     int // steps in a row
+	saidSlow map[string]int
 
 	// What steps earned since the last evaluation, and the first evaluation that had steps before it.
 	Earned float64    `json:"earned,omitempty"`
@@ -41,7 +47,9 @@ type milestone struct {
 const (
 	patience      = 3    // steps in a row before a rule about groups speaks
 	silence       = 10   // steps that a rule is quiet for after it spoke
-	klSpike       = 0.05 // kl_v2 between sampler and trainer
+	klSpike       = 0.05 // kl_pre_post_v2, or kl_v2 where that is more
+	klSwing       = 4    // times more or less than the step before
+	klCalm        = 0.01 // below which nothing is wrong
 	formatFall    = 0.2
 	mostTruncated = 0.5
 	mostTimeouts  = 0.5
@@ -54,7 +62,7 @@ const (
 // advise gives what the rules say of a step; nothing when all is well.
 func (a *adviser) advise(m Metrics, t Timing) (out []Advice) {
 	say := func(rule, finding, try string) {
-		if a.mayspeak(rule, m.Step) {
+		if mayspeak(&a.Said, rule, m.Step) {
 			out = append(out, Advice{Rule: rule, Finding: finding, Try: try})
 		}
 	}
@@ -66,10 +74,17 @@ func (a *adviser) advise(m Metrics, t Timing) (out []Advice) {
 	if a.AllGood = next(a.AllGood, m.AllGood == 1); a.AllGood >= patience {
 		say("all groups right", fmt.Sprintf("every completion was right in %d steps in a row", a.AllGood), "evaluate, save, and go on with harder data")
 	}
-	if m.Updated && m.KL2 > klSpike && m.KL2 > 4*a.LastKL {
-		say("policy jumps", fmt.Sprintf("kl_v2 is %.3g, %.3g the step before", m.KL2, a.LastKL), fmt.Sprintf("learning_rate=%.2g, or a lower temperature", m.LearningRate/2))
+	if m.Updated {
+		kl := max(m.Stats.KL2, m.Shift.KL2)
+		calmer := fmt.Sprintf("learning_rate=%.2g, or a lower temperature", m.LearningRate/2)
+		if kl > klSpike && kl > klSwing*a.LastKL {
+			say("policy jumps", fmt.Sprintf("a step moved the policy by kl %.3g, the one before by %.3g", kl, a.LastKL), calmer)
+		}
+		if a.Swings = next(a.Swings, a.swings(kl)); a.Swings >= patience {
+			say("policy swings", fmt.Sprintf("kl went up and down %d times in a row, to %.3g now", a.Swings, kl), calmer)
+		}
+		a.LastKL = kl
 	}
-	a.LastKL = m.KL2
 	if a.BestFormat = max(a.BestFormat, m.FormatRate); m.FormatRate < a.BestFormat-formatFall {
 		say("format falls", fmt.Sprintf("%.0f %% of completions have a program, %.0f %% at best", 100*m.FormatRate, 100*a.BestFormat), "a larger format_coef, or a lower learning_rate")
 	}
@@ -79,8 +94,9 @@ func (a *adviser) advise(m Metrics, t Timing) (out []Advice) {
 	if n := m.Verdicts[reward.TLE]; m.Completions > 0 && float64(n) > mostTimeouts*float64(m.Completions) {
 		say("time-outs", fmt.Sprintf("%d of %d programs ran out of time", n, m.Completions), "a larger reward_timeout, or easier problems")
 	}
-	if t.Total > 0 && t.Score/t.Total > slowSandbox {
-		say("sandbox is the bottleneck", fmt.Sprintf("%.0f %% of the step was spent waiting for scores", 100*t.Score/t.Total), "more sandbox_slots, fewer tests (max_tests), or pipeline=score where it is off")
+	if a.slow = next(a.slow, t.Total > 0 && t.Score/t.Total > slowSandbox); a.slow >= patience && mayspeak(&a.saidSlow, "", m.Step) {
+		out = append(out, Advice{Rule: "sandbox is the bottleneck", Finding: fmt.Sprintf("%.0f %% of the step was spent waiting for scores", 100*t.Score/t.Total),
+			Try: "pipeline=full, more sandbox_slots where cores are idle, or fewer tests (max_tests)"})
 	}
 	if n := m.RewardErrors; n > 0 {
 		share := float64(n) / float64(m.Completions)
@@ -90,15 +106,26 @@ func (a *adviser) advise(m Metrics, t Timing) (out []Advice) {
 	return out
 }
 
-// mayspeak keeps a rule quiet for a while after it spoke.
-func (a *adviser) mayspeak(rule string, step int) bool {
-	if last, spoke := a.Said[rule]; spoke && step < last+silence {
+// swings tells whether kl went far, and the other way than the last time that it did.
+func (a *adviser) swings(kl float64) bool {
+	up, down := kl > klSwing*a.LastKL, kl*klSwing < a.LastKL
+	if !up && !down || max(kl, a.LastKL) < klCalm {
 		return false
 	}
-	if a.Said == nil {
-		a.Said = map[string]int{}
+	turned := up != a.Rising
+	a.Rising = up
+	return turned
+}
+
+// mayspeak keeps a rule quiet for a while after it spoke.
+func mayspeak(said *map[string]int, rule string, step int) bool {
+	if last, spoke := (*said)[rule]; spoke && step < last+silence {
+		return false
 	}
-	a.Said[rule] = step
+	if *said == nil {
+		*said = map[string]int{}
+	}
+	(*said)[rule] = step
 	return true
 }
 
@@ -116,7 +143,7 @@ func (a *adviser) adviseOn(e Evaluation) []Advice {
 	}
 	rise, gain := now.Reward-a.Early.Reward, now.Greedy-a.Early.Greedy
 	const rule = "reward without skill"
-	if rise < rewardRise || gain > flatShare*rise || !a.mayspeak(rule, e.Step) {
+	if rise < rewardRise || gain > flatShare*rise || !mayspeak(&a.Said, rule, e.Step) {
 		return nil
 	}
 	return []Advice{{Rule: rule, Finding: fmt.Sprintf("mean reward went from %.3f to %.3f since step %d, held-out pass@1 from %.3f to %.3f",

@@ -1,6 +1,7 @@
 package grpo
 
 import (
+	"encoding/json"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -20,7 +21,7 @@ func TestAdviceIsQuietWhenAllIsWell(t *testing.T) {
 	var a adviser
 	for step := range 30 {
 		m := Metrics{Step: step + 1, Completions: 64, AllBad: 0.25, AllGood: 0.25, FormatRate: 0.9, Truncated: 0.1, Updated: true}
-		m.KL2 = 0.01
+		m.Stats.KL2, m.Shift.KL2 = 0.01, 0.02
 		require.Empty(t, a.advise(m, Timing{Total: 10, Score: 1}))
 	}
 }
@@ -65,7 +66,7 @@ func TestFallingFormatAndJumpsAreSeen(t *testing.T) {
 	require.Equal(t, []string{"format falls"}, rules(a.advise(Metrics{Step: 2, FormatRate: 0.5}, Timing{})))
 
 	jump := Metrics{Step: 3, FormatRate: 0.9, Updated: true}
-	jump.KL2 = 0.2
+	jump.Shift.KL2 = 0.2
 	require.Equal(t, []string{"policy jumps"}, rules(a.advise(jump, Timing{})))
 }
 
@@ -75,4 +76,63 @@ func TestTooManyRewardErrorsStopTheRun(t *testing.T) {
 	require.True(t, advice[0].Fatal)
 	tr, _ := setup{steps: 1}.trainer(t)
 	require.ErrorContains(t, tr.conclude(Metrics{Step: 1, Completions: 10, RewardErrors: 3}, Timing{}), "3 of 10 completions could not be scored: fix the reward first")
+}
+
+func TestSwingsAreSeen(t *testing.T) {
+	var a adviser
+	var said []string
+	for step, kl := range []float64{0.01, 0.05, 0.01, 0.05, 0.01, 0.05} {
+		m := Metrics{Step: step + 1, Updated: true}
+		m.Shift.KL2 = kl
+		said = append(said, rules(a.advise(m, Timing{}))...)
+	}
+	require.Equal(t, []string{"policy swings"}, said)
+
+	a = adviser{}
+	for step, kl := range []float64{0.04, 0.009, 0.002, 0.0004, 0.002, 0.009, 0.001, 0.009, 0.001, 0.009} { // falling, then too small to matter
+		m := Metrics{Step: step + 1, Updated: true}
+		m.Shift.KL2 = kl
+		require.Empty(t, a.advise(m, Timing{}))
+	}
+}
+
+// A reward that rises while held-out problems stay where they were is earned by a trick.
+func TestRewardWithoutSkillIsSeen(t *testing.T) {
+	for _, c := range []struct {
+		rewards, greedy []float64
+		alarm           bool
+	}{
+		{[]float64{0.2, 0.3, 0.5}, []float64{0.30, 0.30, 0.31}, true},
+		{[]float64{0.2, 0.3, 0.5}, []float64{0.30, 0.35, 0.45}, false},   // held-out problems follow
+		{[]float64{0.2, 0.22, 0.25}, []float64{0.30, 0.30, 0.30}, false}, // nothing rises
+		{[]float64{0.2, 0.5, 0.6}, []float64{0.30, 0.20, 0.10}, true},
+	} {
+		var a adviser
+		require.Empty(t, a.adviseOn(Evaluation{Greedy: c.greedy[0]}), "no step was taken")
+		var said []string
+		for i, r := range c.rewards {
+			for k := range 10 {
+				a.advise(Metrics{Step: 10*i + k + 1, MeanReward: r}, Timing{})
+			}
+			said = append(said, rules(a.adviseOn(Evaluation{Step: 10 * (i + 1), Greedy: c.greedy[i]}))...)
+		}
+		require.Equal(t, c.alarm, len(said) > 0, "%+v: %v", c, said)
+	}
+}
+
+// What the adviser remembers survives a checkpoint, but for what hangs on the clock.
+func TestTheAdviserIsSaved(t *testing.T) {
+	a, slow := adviser{}, Timing{Total: 1, Score: 1}
+	for step := range 5 {
+		a.advise(Metrics{Step: step + 1, AllBad: 1, MeanReward: 0.1}, slow)
+	}
+	a.adviseOn(Evaluation{Step: 5, Greedy: 0.5})
+	text, err := json.Marshal(a)
+	require.NoError(t, err)
+	var b adviser
+	require.NoError(t, json.Unmarshal(text, &b))
+	require.NotZero(t, a.slow)
+	require.NotEmpty(t, a.saidSlow)
+	a.slow, a.saidSlow = 0, nil
+	require.Equal(t, a, b)
 }

@@ -55,10 +55,18 @@ func (t *Trainer) named(key, dir string) (origin, error) {
 		return origin{}, err
 	}
 	if newest == "" {
-		return origin{}, badinput.Errorf("%s=%s: %w", key, dir, errors.Join(append(damaged, fmt.Errorf("no checkpoint to go on from"))...))
+		return origin{}, badinput.Errorf("%s=%s: %w", key, dir, errors.Join(append(damaged, fmt.Errorf("no checkpoint to go on from; %s", elsewhere(key)))...))
 	}
 	t.warnOfDamage(damaged)
 	return origin{checkpoint: newest, state: st}, nil
+}
+
+// elsewhere is what to type where a setting names nothing that a run could go on from.
+func elsewhere(key string) string {
+	if key == "run_dir" {
+		return "choose another run_dir to begin anew"
+	}
+	return fmt.Sprintf("expected %s=DIR of a run, or of one of its %s", key, checkpointsDir)
 }
 
 // findOrigin finds where the run begins.
@@ -69,7 +77,7 @@ func (s *Session) findOrigin() (o origin, err error) {
 	}
 	all, err := Checkpoints(cfg.RunDir)
 	if err != nil {
-		return o, badinput.Errorf("run_dir: %w", err)
+		return o, badinput.Errorf("run_dir: %w; choose another one", err)
 	}
 	switch {
 	case len(all) > 0 && cfg.Resume == "never":
@@ -91,12 +99,12 @@ func (t *Trainer) begin(dir string, o origin) (err error) {
 			return err
 		}
 	}
+	if err := setAside(dir, t.step); err != nil {
+		return err
+	}
 	var recorded map[string]int64
 	if o.checkpoint != "" && !o.fork {
 		recorded = o.state.Logs
-		if err := setAside(dir, t.step); err != nil {
-			return err
-		}
 	} else {
 		t.start, t.evaluated = t.step, t.step
 	}
@@ -125,7 +133,7 @@ func setAside(run string, step int) error {
 	}
 	aside := ""
 	for _, dir := range all {
-		if filepath.Base(dir) <= stepName(step) {
+		if stepOf(dir) <= step {
 			continue
 		}
 		if aside == "" {
@@ -161,11 +169,11 @@ func (s *Session) Begin(ctx context.Context) error {
 		return err
 	}
 	if err := os.MkdirAll(s.Config.RunDir, 0o755); err != nil {
-		return badinput.Errorf("run_dir: %w", err)
+		return badinput.Errorf("run_dir: %w; choose another one", err)
 	}
 	log, err := openLog(s.Config.RunDir, s.Watcher)
 	if err != nil {
-		return badinput.Errorf("run_dir: %w", err)
+		return badinput.Errorf("run_dir: %w; choose another one", err)
 	}
 	s.Watcher, s.closers = log, append(s.closers, log)
 	log.say("%s", s.describe(o))

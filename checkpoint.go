@@ -1,6 +1,7 @@
 package grpo
 
 import (
+	"bytes"
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
@@ -11,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/seed-7879b91d/grpo/data"
@@ -21,7 +23,7 @@ import (
 // The parts of a checkpoint.
 const (
 	checkpointsDir = "checkpoints"
-	partialSuffix  = ".partial" // of one that is not whole
+	partialSuffix  = ".partial" // of one that is not whole, or not any more
 	stateFile      = "state.json"
 	momentsFile    = "optimizer.safetensors"
 	adapterDir     = "adapter" // what is trained, or
@@ -43,9 +45,10 @@ type state struct {
 	Adviser   adviser           `json:"adviser"`
 	Logs      map[string]int64  `json:"logs"`   // how long the files of the record are
 	Checksum  map[string]string `json:"sha256"` // of every other file
+	Seal      string            `json:"seal"`   // the SHA-256 of this file without it: damage can leave it valid JSON
 }
 
-const stateVersion = 1
+const stateVersion = 2
 
 // save writes a checkpoint of the last step, unless there is one already or nothing is recorded. It
 // appears whole or not at all.
@@ -54,34 +57,45 @@ func (t *Trainer) save() error {
 		return nil
 	}
 	dir := t.checkpointDir()
-	partial, old := dir+partialSuffix, dir+".old"+partialSuffix
-	replace := false
-	if text, err := os.ReadFile(filepath.Join(dir, stateFile)); err == nil {
-		var s state
-		if json.Unmarshal(text, &s) == nil && s.Evaluated == t.evaluated {
-			return nil
-		}
-		replace = true // it was made in the middle of the step's evaluation
+	s, err := parseState(dir)
+	switch {
+	case err == nil && s.Evaluated == t.evaluated:
+		return nil
+	case err == nil: // it was made in the middle of the step's evaluation; what is trained is the same
+		err = t.writeState(dir, s.Checksum)
+	default:
+		err = t.newCheckpoint(dir)
 	}
+	if err != nil {
+		return t.record.unwritten(fmt.Errorf("checkpoint %s: %w", dir, err))
+	}
+	t.Watcher.Saved(dir)
+	t.report()
+	return t.retain()
+}
+
+// newCheckpoint writes a checkpoint under another name first. There may be a damaged one in its place.
+func (t *Trainer) newCheckpoint(dir string) error {
+	partial := dir + partialSuffix
 	if err := errors.Join(os.RemoveAll(partial), os.MkdirAll(partial, 0o755)); err != nil {
 		return err
 	}
 	if err := errors.Join(t.logCheckpoint(dir), t.writeCheckpoint(partial)); err != nil {
-		return errors.Join(fmt.Errorf("checkpoint %s: %w", dir, err), os.RemoveAll(partial))
+		return errors.Join(err, os.RemoveAll(partial))
 	}
-	if replace {
-		if err := os.Rename(dir, old); err != nil {
-			return err
-		}
-	}
-	if err := os.Rename(partial, dir); err != nil {
+	if err := errors.Join(remove(dir), os.Rename(partial, dir)); err != nil {
 		return err
 	}
-	if err := errors.Join(atomicfile.SyncDir(filepath.Dir(dir)), os.RemoveAll(old)); err != nil {
+	return atomicfile.SyncDir(filepath.Dir(dir))
+}
+
+// remove removes a checkpoint, so that at no time a part of it looks like one.
+func remove(dir string) error {
+	old := dir + ".old" + partialSuffix
+	if err := os.Rename(dir, old); err != nil && !os.IsNotExist(err) {
 		return err
 	}
-	t.Watcher.Saved(dir)
-	return t.retain()
+	return os.RemoveAll(old)
 }
 
 // checkpointDir is the checkpoint of the last step.
@@ -107,30 +121,38 @@ func (t *Trainer) writeCheckpoint(dir string) error {
 	if err := t.saveAhead(filepath.Join(dir, aheadFile)); err != nil {
 		return err
 	}
-	s := state{Version: stateVersion, Step: t.step, Start: t.start, Evaluated: t.evaluated, Seed: t.Seed, Cursor: t.Problems.Cursor(), Checksum: map[string]string{},
-		Adviser: t.judge}
-	var err error
-	if s.Logs, err = t.record.lengths(); err != nil {
-		return err
-	}
-	err = filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+	sums := map[string]string{}
+	err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
 		}
 		name, err := filepath.Rel(dir, path)
 		if err == nil {
-			s.Checksum[filepath.ToSlash(name)], err = checksum(path)
+			sums[filepath.ToSlash(name)], err = checksum(path)
 		}
 		return err
 	})
 	if err != nil {
 		return err
 	}
+	return t.writeState(dir, sums)
+}
+
+// writeState writes the state of the last step beside files with these checksums.
+func (t *Trainer) writeState(dir string, sums map[string]string) error {
+	s := state{Version: stateVersion, Step: t.step, Start: t.start, Evaluated: t.evaluated, Seed: t.Seed, Cursor: t.Problems.Cursor(), Checksum: sums,
+		Adviser: t.judge}
+	var err error
+	if s.Logs, err = t.record.lengths(); err != nil {
+		return err
+	}
 	text, err := json.MarshalIndent(s, "", "  ")
 	if err != nil {
 		return err
 	}
-	return atomicfile.WriteBytes(filepath.Join(dir, stateFile), append(text, '\n'))
+	text = append(text, '\n')
+	text = bytes.Replace(text, []byte(`"seal": ""`), fmt.Appendf(nil, `"seal": "%x"`, sha256.Sum256(text)), 1)
+	return atomicfile.WriteBytes(filepath.Join(dir, stateFile), text)
 }
 
 func checksum(path string) (string, error) {
@@ -149,7 +171,7 @@ func checksum(path string) (string, error) {
 // logCheckpoint adds a line to checkpoints.jsonl. It comes before the checkpoint appears: should that
 // not happen, the run goes on from an earlier one, and drops the line.
 func (t *Trainer) logCheckpoint(dir string) error {
-	err := t.record.line(checkpointLog, map[string]any{"name": filepath.Base(dir), "step": t.step, "batch": t.step, "epoch": t.Problems.Epoch(),
+	err := t.record.append(checkpointLog, map[string]any{"name": filepath.Base(dir), "step": t.step, "batch": t.step, "epoch": t.Problems.Epoch(),
 		"state_path": dir, "sampler_path": filepath.Join(dir, t.trainedDir())})
 	if err != nil {
 		return err
@@ -168,27 +190,19 @@ func Checkpoints(run string) ([]string, error) {
 	}
 	var all []string
 	for _, e := range entries {
-		if strings.HasPrefix(e.Name(), "step_") && !strings.HasSuffix(e.Name(), partialSuffix) {
+		if stepOf(e.Name()) >= 0 {
 			all = append(all, filepath.Join(run, checkpointsDir, e.Name()))
 		}
 	}
-	slices.Sort(all)
-	slices.Reverse(all)
+	slices.SortFunc(all, func(a, b string) int { return cmp.Compare(stepOf(b), stepOf(a)) })
 	return all, nil
 }
 
 // readState reads a checkpoint's state and verifies every file of it.
 func readState(dir string) (state, error) {
-	var s state
-	text, err := os.ReadFile(filepath.Join(dir, stateFile))
+	s, err := parseState(dir)
 	if err != nil {
-		return s, badinput.Errorf("checkpoint %s: %w", dir, err)
-	}
-	if err := json.Unmarshal(text, &s); err != nil {
-		return s, badinput.Errorf("checkpoint %s: %s: %w", dir, stateFile, err)
-	}
-	if s.Version != stateVersion {
-		return s, badinput.Errorf("checkpoint %s: version %d, expected %d", dir, s.Version, stateVersion)
+		return s, err
 	}
 	for name, want := range s.Checksum {
 		got, err := checksum(filepath.Join(dir, name))
@@ -199,6 +213,26 @@ func readState(dir string) (state, error) {
 			return s, badinput.Errorf("checkpoint %s: %s is damaged: its sha256 is %s, expected %s", dir, name, got, want)
 		}
 	}
+	return s, nil
+}
+
+// parseState reads a checkpoint's state alone.
+func parseState(dir string) (s state, err error) {
+	text, err := os.ReadFile(filepath.Join(dir, stateFile))
+	if err != nil {
+		return s, badinput.Errorf("checkpoint %s: %w", dir, err)
+	}
+	if err := json.Unmarshal(text, &s); err != nil {
+		return s, badinput.Errorf("checkpoint %s: %s: %w", dir, stateFile, err)
+	}
+	if s.Version != stateVersion {
+		return s, badinput.Errorf("checkpoint %s: version %d, expected %d: another release of grpo wrote it; go on with that one", dir, s.Version, stateVersion)
+	}
+	rest := bytes.Replace(text, []byte(s.Seal), nil, 1)
+	if got := fmt.Sprintf("%x", sha256.Sum256(rest)); got != s.Seal {
+		return s, badinput.Errorf("checkpoint %s: %s is damaged: without its seal its sha256 is %s, the seal says %q", dir, stateFile, got, s.Seal)
+	}
+	s.Seal = ""
 	return s, nil
 }
 
@@ -224,11 +258,13 @@ func (t *Trainer) restore(dir string, s state) error {
 	if s.Seed != t.Seed {
 		return badinput.Errorf("checkpoint %s: its seed is %d, this run's is %d; type seed=%d", dir, s.Seed, t.Seed, s.Seed)
 	}
-	if err := t.Policy.Restore(filepath.Join(dir, t.trainedDir())); err != nil {
-		return err
+	err := t.Policy.Restore(filepath.Join(dir, t.trainedDir()))
+	if err == nil {
+		err = t.Adam.LoadState(filepath.Join(dir, momentsFile))
 	}
-	if err := t.Adam.LoadState(filepath.Join(dir, momentsFile)); err != nil {
-		return err
+	if err != nil {
+		return badinput.Errorf("checkpoint %s does not fit the model and what is trained of it: %w; give what the run began with, as its %s says, or another run_dir",
+			dir, err, configFile)
 	}
 	drifted, err := t.Problems.Restore(s.Cursor)
 	if err != nil {
@@ -258,7 +294,7 @@ func (t *Trainer) retain() error {
 		if slices.ContainsFunc(best, func(step int) bool { return filepath.Base(dir) == stepName(step) }) {
 			continue
 		}
-		if err := os.RemoveAll(dir); err != nil {
+		if err := remove(dir); err != nil {
 			return err
 		}
 	}
@@ -266,6 +302,16 @@ func (t *Trainer) retain() error {
 }
 
 func stepName(step int) string { return fmt.Sprintf("step_%06d", step) }
+
+// stepOf is the step that a checkpoint is called after, −1 for the name of anything else.
+func stepOf(dir string) int {
+	name := filepath.Base(dir)
+	step, err := strconv.Atoi(strings.TrimPrefix(name, "step_"))
+	if err != nil || name != stepName(step) {
+		return -1
+	}
+	return step
+}
 
 // bestSteps are the n evaluated steps with the best greedy pass@1, the earlier of equals first.
 func (r *Record) bestSteps(n int) ([]int, error) {

@@ -61,6 +61,7 @@ func (t *Trainer) evaluateIfDue(ctx context.Context) error {
 	}
 	t.last, t.evaluated = &e, t.step+1
 	t.Watcher.Evaluated(e, advice)
+	t.report()
 	return nil
 }
 

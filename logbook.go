@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"syscall"
 	"time"
 )
 
@@ -18,9 +19,17 @@ type logbook struct {
 	err error // the first
 }
 
+// openLog opens the log of a run, which is locked until it is closed: two at once would write over each
+// other.
 func openLog(dir string, w Watcher) (*logbook, error) {
 	f, err := os.OpenFile(filepath.Join(dir, logFile), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
-	return &logbook{Watcher: w, out: f}, err
+	if err != nil {
+		return nil, err
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); errors.Is(err, syscall.EWOULDBLOCK) {
+		return nil, errors.Join(fmt.Errorf("another process trains in %s", dir), f.Close())
+	} // a file system that knows no locks can do without
+	return &logbook{Watcher: w, out: f}, nil
 }
 
 func (l *logbook) say(format string, args ...any) {

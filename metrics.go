@@ -3,6 +3,8 @@ package grpo
 import (
 	"fmt"
 	"math"
+	"runtime"
+	"syscall"
 	"time"
 
 	"github.com/seed-7879b91d/grpo/model"
@@ -22,6 +24,7 @@ type Metrics struct {
 	Staleness int    `json:"staleness"`
 
 	MeanReward  float64 `json:"mean_reward"`
+	StdReward   float64 `json:"std_reward"` // over all completions
 	MeanCorrect float64 `json:"mean_correct"`
 	// MeanFraction is the share of tests passed.
 	MeanFraction float64 `json:"mean_fraction"`
@@ -35,21 +38,23 @@ type Metrics struct {
 	WastedTokens  int     `json:"wasted_tokens"`   // of completions that taught nothing
 	Datums        int     `json:"n_datums"`
 
-	Completions      int                    `json:"completions"`
-	CompletionTokens int                    `json:"completion_tokens"`
-	PromptTokens     int                    `json:"prompt_tokens"`
-	MeanLength       float64                `json:"completion_length_mean"`
-	MaxLength        int                    `json:"completion_length_max"`
-	MinLength        int                    `json:"completion_length_min"`
-	Truncated        float64                `json:"truncated_rate"`
-	Verdicts         map[reward.Verdict]int `json:"verdicts"`
-	RewardErrors     int                    `json:"reward_errors"` // completions that the machine failed to score
-	Excluded         int                    `json:"excluded"`      // completions left out of their groups, these among them
-	Blocked          int                    `json:"blocked"`       // completions with a blocked string
+	Completions      int                          `json:"completions"`
+	CompletionTokens int                          `json:"completion_tokens"`
+	PromptTokens     int                          `json:"prompt_tokens"`
+	MeanLength       float64                      `json:"completion_length_mean"`
+	MaxLength        int                          `json:"completion_length_max"`
+	MinLength        int                          `json:"completion_length_min"`
+	Truncated        float64                      `json:"truncated_rate"`
+	Finish           map[sampler.FinishReason]int `json:"finish_reasons"`
+	Verdicts         map[reward.Verdict]int       `json:"verdicts"`
+	RewardErrors     int                          `json:"reward_errors"` // completions that the machine failed to score
+	Excluded         int                          `json:"excluded"`      // completions left out of their groups, these among them
+	Blocked          int                          `json:"blocked"`       // completions with a blocked string
 
 	Updated    bool `json:"updated"`        // false where no group had anything to teach
 	Iterations int  `json:"num_iterations"` // updates that were to be made on the same completions
 	model.Stats
+	Shift
 	GradNorm     float64 `json:"grad_norm"`
 	LearningRate float64 `json:"lr"`
 	// OnPolicy is max |log p − log q| between trainer and sampler at the first update of the step: exactly 0
@@ -66,6 +71,7 @@ type Timing struct {
 	Train     float64 `json:"train_s"`
 	TokensSec float64 `json:"sampled_tokens_per_s"`
 	TrainSec  float64 `json:"trained_tokens_per_s"`
+	Memory    float64 `json:"peak_memory_gb"` // of this process since it started
 }
 
 // addDraft says which policy a draft comes from, for an optimizer that has taken so many steps.
@@ -104,6 +110,10 @@ func (m *Metrics) addCompletion(r sampler.Rollout, s reward.Score) {
 		m.MinLength = n
 	}
 	m.MinLength = min(m.MinLength, n)
+	if m.Finish == nil {
+		m.Finish = map[sampler.FinishReason]int{}
+	}
+	m.Finish[r.Finish]++
 	if r.Finish == sampler.Length {
 		m.Truncated++
 	}
@@ -124,6 +134,7 @@ func (m *Metrics) addCompletion(r sampler.Rollout, s reward.Score) {
 		return
 	}
 	m.MeanReward += s.Reward
+	m.StdReward += s.Reward * s.Reward // a sum of squares until finish
 	m.MeanCorrect += s.Components.Correct
 	m.MeanFraction += s.Components.Fraction
 	if s.Components.Format == 0 {
@@ -140,6 +151,8 @@ func (m *Metrics) finish() {
 	}
 	scored := m.Completions - m.Excluded
 	share(&m.MeanReward, scored)
+	share(&m.StdReward, scored)
+	m.StdReward = math.Sqrt(max(0, m.StdReward-m.MeanReward*m.MeanReward))
 	share(&m.MeanCorrect, scored)
 	share(&m.MeanFraction, scored)
 	share(&m.FormatRate, scored)
@@ -179,10 +192,24 @@ func (w *stopwatch) lap() float64 {
 func (t *Timing) finish(m *Metrics) {
 	t.Step = m.Step
 	t.Total = t.Sample + t.Score + t.Train
+	t.Memory = peakMemory()
 	if t.Sample > 0 {
 		t.TokensSec = float64(m.CompletionTokens) / t.Sample
 	}
 	if t.Train > 0 {
 		t.TrainSec = float64(m.Stats.Rows) / t.Train
 	}
+}
+
+// peakMemory is the most memory that the process had, in GB.
+func peakMemory() float64 {
+	var u syscall.Rusage
+	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
+		return 0
+	}
+	unit := 1024.0
+	if runtime.GOOS == "darwin" {
+		unit = 1
+	}
+	return float64(u.Maxrss) * unit / 1e9
 }

@@ -7,7 +7,9 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/seed-7879b91d/grpo/internal/atomicfile"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/report"
 	"github.com/seed-7879b91d/grpo/reward"
 	"github.com/seed-7879b91d/grpo/sampler"
 )
@@ -57,7 +59,7 @@ func cut(f *os.File, length int64) error {
 		return err
 	}
 	if info.Size() < length {
-		return badinput.Errorf("%s has %d bytes and had %d when the checkpoint was made: somebody shortened it; go on in another directory (init_from)", f.Name(), info.Size(), length)
+		return badinput.Errorf("%s has %d bytes and had %d when the checkpoint was made: somebody shortened it; type run_dir=DIR init_from=%s to go on in another directory", f.Name(), info.Size(), length, filepath.Dir(f.Name()))
 	}
 	return f.Truncate(length)
 }
@@ -75,15 +77,26 @@ func (r *Record) lengths() (map[string]int64, error) {
 	return n, nil
 }
 
-func (r *Record) line(name string, v any) error {
+func (r *Record) append(name string, v any) error {
 	text, err := json.Marshal(v)
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
-	if _, err := r.files[name].Write(append(text, '\n')); err != nil {
-		return fmt.Errorf("%s: %w", name, err)
+	_, err = r.files[name].Write(append(text, '\n'))
+	return err
+}
+
+// line is append for what is no part of a checkpoint.
+func (r *Record) line(name string, v any) error {
+	if err := r.append(name, v); err != nil {
+		return r.unwritten(err)
 	}
 	return nil
+}
+
+// unwritten says of a run that could not be written down that it can be gone on with.
+func (r *Record) unwritten(err error) error {
+	return fmt.Errorf("%w; what was saved before stands: mend that, then type run_dir=%s to go on", err, r.Dir)
 }
 
 func (r *Record) step(m Metrics, t Timing) error {
@@ -143,6 +156,16 @@ func (r *Record) firstEvaluation() (*Evaluation, error) {
 	return &all[0], nil
 }
 
+// report draws the run as a page. A run is not ended because it cannot be drawn.
+func (t *Trainer) report() {
+	if t.record == nil {
+		return
+	}
+	if err := report.Write(t.record.Dir); err != nil {
+		t.Watcher.Warn(fmt.Sprintf("%s: %v", report.File, err))
+	}
+}
+
 // rolloutLine is one completion with what came of it.
 type rolloutLine struct {
 	Step      int                  `json:"step"`
@@ -181,7 +204,7 @@ func (r *Record) sync() error {
 			return fmt.Errorf("%s: %w", name, err)
 		}
 	}
-	return nil
+	return atomicfile.SyncDir(r.Dir)
 }
 
 // Close ends the record.

@@ -188,9 +188,12 @@ func TestBlockedCompletionsAreCounted(t *testing.T) {
 	require.Equal(t, blocked, q.metrics[0].Blocked+q.metrics[1].Blocked)
 }
 
-func TestWhatHappenedIsLogged(t *testing.T) {
+func TestWhatHappenedIsLoggedAndDrawn(t *testing.T) {
 	dir := t.TempDir()
 	run(t, open(t, nil, "run_dir="+dir))
+	page, err := os.ReadFile(filepath.Join(dir, "report.html"))
+	require.NoError(t, err)
+	require.Contains(t, string(page), "2 steps")
 	text, err := os.ReadFile(filepath.Join(dir, logFile))
 	require.NoError(t, err)
 	for _, want := range []string{"a new run in " + dir, "held-out at step 0: pass@1", "step   1  reward", "saved " + filepath.Join(dir, checkpointsDir, stepName(2))} {

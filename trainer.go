@@ -81,6 +81,7 @@ func (t *Trainer) Run(ctx context.Context) error {
 	if err == nil || errors.Is(err, ctx.Err()) {
 		err = errors.Join(err, t.save())
 	}
+	t.report()
 	return err
 }
 
@@ -156,6 +157,11 @@ func (t *Trainer) stepOn(ctx context.Context, subset []data.Problem, iterations 
 	}
 	t.step++
 	undo = func() error { return nil } // from here on the step is done, even where it cannot be written down
+	if m.Updated {
+		if m.Shift, err = t.shift(context.WithoutCancel(ctx), datums); err != nil {
+			return m, timing, err
+		}
+	}
 	if m.Trained, err = t.Policy.Hash(); err != nil {
 		return m, timing, err
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -110,7 +111,7 @@ func printOutcome(out io.Writer, s *grpo.Session) {
 			fmt.Fprintf(out, "\n%s\n%s\n  before, wrong:\n%s\n  after, right:\n%s\n", flip.Problem.ID, indent(flip.Problem.Statement), indent(flip.Before), indent(flip.After))
 		}
 	}
-	fmt.Fprintf(out, "\nthe run is in %s\n", s.Config.RunDir)
+	fmt.Fprintf(out, "\nthe run is in %s; look at %s\n", s.Config.RunDir, filepath.Join(s.Config.RunDir, "report.html"))
 }
 
 func indent(text string) string {

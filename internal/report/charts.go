@@ -172,6 +172,9 @@ func (r *run) optimizer(a *axis) section {
 		plot{title: "Gradient norm", steep: true, series: []series{{name: "norm", color: "c1", format: number, values: r.over(func(s *step) float64 { return s.GradNorm })}}},
 		plot{title: "Entropy", note: "nats per token", reference: []float64{0}, series: []series{{name: "entropy", color: "c3", format: number, values: r.over(func(s *step) float64 { return s.Entropy })}}},
 		plot{title: "Learning rate", plain: true, reference: []float64{0}, series: []series{{name: "learning rate", color: "c6", format: number, values: r.over(func(s *step) float64 { return s.Rate })}}},
+		plot{title: "KL of a step", note: "between the policies before and after it", series: []series{
+			{name: "kl_pre_post_v1", color: "c2", format: number, values: r.over(func(s *step) float64 { return s.Shift1 })},
+			{name: "kl_pre_post_v2", color: "c1", format: number, values: r.over(func(s *step) float64 { return s.Shift2 })}}},
 		plot{title: "KL between sampler and trainer", series: []series{
 			{name: "kl_v1", color: "c2", format: number, values: r.over(func(s *step) float64 { return s.KL1 })},
 			{name: "kl_v2", color: "c1", format: number, values: r.over(func(s *step) float64 { return s.KL2 })}}},
