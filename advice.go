@@ -28,7 +28,7 @@ type adviser struct {
 
 	// What hangs on the clock is not saved: two runs of the same would differ.
 	slow     int // steps in a row
-	saidSlow map[string]int
+	saidSlow bool
 
 	// What steps earned since the last evaluation, and the first evaluation that had steps before it.
 	Earned float64    `json:"earned,omitempty"`
@@ -62,7 +62,7 @@ const (
 // advise gives what the rules say of a step; nothing when all is well.
 func (a *adviser) advise(m Metrics, t Timing) (out []Advice) {
 	say := func(rule, finding, try string) {
-		if mayspeak(&a.Said, rule, m.Step) {
+		if a.mayspeak(rule, m.Step) {
 			out = append(out, Advice{Rule: rule, Finding: finding, Try: try})
 		}
 	}
@@ -94,7 +94,8 @@ func (a *adviser) advise(m Metrics, t Timing) (out []Advice) {
 	if n := m.Verdicts[reward.TLE]; m.Completions > 0 && float64(n) > mostTimeouts*float64(m.Completions) {
 		say("time-outs", fmt.Sprintf("%d of %d programs ran out of time", n, m.Completions), "a larger reward_timeout, or easier problems")
 	}
-	if a.slow = next(a.slow, t.Total > 0 && t.Score/t.Total > slowSandbox); a.slow >= patience && mayspeak(&a.saidSlow, "", m.Step) {
+	if a.slow = next(a.slow, t.Total > 0 && t.Score/t.Total > slowSandbox); a.slow >= patience && !a.saidSlow {
+		a.saidSlow = true // a fact about the machine: once is enough
 		out = append(out, Advice{Rule: "sandbox is the bottleneck", Finding: fmt.Sprintf("%.0f %% of the step was spent waiting for scores", 100*t.Score/t.Total),
 			Try: "pipeline=full, more sandbox_slots where cores are idle, or fewer tests (max_tests)"})
 	}
@@ -118,14 +119,14 @@ func (a *adviser) swings(kl float64) bool {
 }
 
 // mayspeak keeps a rule quiet for a while after it spoke.
-func mayspeak(said *map[string]int, rule string, step int) bool {
-	if last, spoke := (*said)[rule]; spoke && step < last+silence {
+func (a *adviser) mayspeak(rule string, step int) bool {
+	if last, spoke := a.Said[rule]; spoke && step < last+silence {
 		return false
 	}
-	if *said == nil {
-		*said = map[string]int{}
+	if a.Said == nil {
+		a.Said = map[string]int{}
 	}
-	(*said)[rule] = step
+	a.Said[rule] = step
 	return true
 }
 
@@ -143,7 +144,7 @@ func (a *adviser) adviseOn(e Evaluation) []Advice {
 	}
 	rise, gain := now.Reward-a.Early.Reward, now.Greedy-a.Early.Greedy
 	const rule = "reward without skill"
-	if rise < rewardRise || gain > flatShare*rise || !mayspeak(&a.Said, rule, e.Step) {
+	if rise < rewardRise || gain > flatShare*rise || !a.mayspeak(rule, e.Step) {
 		return nil
 	}
 	return []Advice{{Rule: rule, Finding: fmt.Sprintf("mean reward went from %.3f to %.3f since step %d, held-out pass@1 from %.3f to %.3f",

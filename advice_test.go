@@ -132,7 +132,7 @@ func TestTheAdviserIsSaved(t *testing.T) {
 	var b adviser
 	require.NoError(t, json.Unmarshal(text, &b))
 	require.NotZero(t, a.slow)
-	require.NotEmpty(t, a.saidSlow)
-	a.slow, a.saidSlow = 0, nil
+	require.True(t, a.saidSlow)
+	a.slow, a.saidSlow = 0, false
 	require.Equal(t, a, b)
 }
