@@ -26,7 +26,10 @@ const (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
+	context.AfterFunc(ctx, func() {
+		stop() // from here on a signal does what it does to any program
+		fmt.Fprintln(os.Stderr, "\ngrpo: stopping; once more to stop without saving")
+	})
 	os.Exit(run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 
