@@ -2,8 +2,8 @@ package grpo
 
 import (
 	"encoding/json"
-	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
@@ -29,6 +29,7 @@ type manifest struct {
 	Origin     string             `json:"origin,omitempty"` // the checkpoint that a fork began at
 	Resumed    []string           `json:"resumed,omitempty"`
 	Version    string             `json:"version"`
+	Git        string             `json:"git,omitempty"` // of the directory that the run was started in
 	Go         string             `json:"go"`
 	Platform   string             `json:"platform"`
 	Cores      int                `json:"cores"`
@@ -47,7 +48,7 @@ type manifest struct {
 func (s *Session) writeManifest(o origin) error {
 	now := time.Now().UTC().Format(time.RFC3339)
 	m := manifest{
-		Created: now, Version: version(), Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH,
+		Created: now, Version: version(), Git: gitState(), Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH,
 		Cores: runtime.NumCPU(), Backend: s.backend.Name(), Sandbox: s.Judge.Backend(),
 		Problems: s.Problems.Len(), HeldOut: len(s.HeldOut), Seed: s.Seed, KV: s.Engine.Plan.String(), Parameters: s.Policy.TrainableCount(),
 	}
@@ -119,12 +120,22 @@ func version() string {
 	}
 	version := info.Main.Version
 	for _, setting := range info.Settings {
-		switch {
-		case setting.Key == "vcs.revision":
+		if setting.Key == "vcs.revision" {
 			version += " " + setting.Value
-		case setting.Key == "vcs.modified" && setting.Value == "true":
-			version += " with changes"
 		}
 	}
-	return fmt.Sprint(version)
+	return version
+}
+
+// gitState is the commit that is checked out here, and whether files differ from it; "" without git.
+func gitState() string {
+	commit, err := exec.Command("git", "rev-parse", "HEAD").Output()
+	if err != nil {
+		return ""
+	}
+	state := strings.TrimSpace(string(commit))
+	if changes, err := exec.Command("git", "status", "--porcelain").Output(); err == nil && len(changes) > 0 {
+		state += " with changes"
+	}
+	return state
 }

@@ -119,7 +119,7 @@ func (t *Trainer) sample(ctx context.Context, groups []*Group, requests []sample
 		g.Rollouts[r.Sample], g.Texts[r.Sample] = r, t.text(r.Tokens)
 		s.add(r, reward.Completion{Problem: &g.Problem, Text: g.Texts[r.Sample], Truncated: r.Finish == sampler.Length,
 			Tokens: len(r.Tokens), MaxTokens: requests[r.Request].Params.MaxTokens})
-		t.Watcher.Advance(1)
+		t.Watcher.Advance(1, len(r.Tokens))
 	}})
 	close(s.finished)
 	timing.Sample += watch.lap()
@@ -158,7 +158,7 @@ func (t *Trainer) await(ctx context.Context, s *scores, timing *Timing) error {
 				return fmt.Errorf("score: %w", err)
 			}
 			s.missing--
-			t.Watcher.Advance(1)
+			t.Watcher.Advance(1, 0)
 		case <-ctx.Done():
 			return ctx.Err()
 		}

@@ -211,13 +211,13 @@ func (t *Trainer) bookmark() (undo func() error) {
 // update takes the optimizer's steps on the datums.
 func (t *Trainer) update(ctx context.Context, datums []model.Datum, iterations int, m *Metrics) error {
 	t.Watcher.Phase("train", len(datums)*iterations)
+	t.Policy.Progress = t.Watcher.Advance
 	for i := range iterations {
 		t.Adam.ZeroGrad()
 		stats, err := t.Policy.Accumulate(ctx, datums, t.Objective)
 		if err != nil {
 			return fmt.Errorf("train: %w", err)
 		}
-		t.Watcher.Advance(len(datums))
 		if i == 0 {
 			m.OnPolicy = stats.MaxDiff
 			if t.Deterministic && m.Staleness == 0 && m.OnPolicy != 0 {

@@ -63,7 +63,7 @@ func (q *quiet) Phase(name string, _ int) {
 		q.onPhase(name)
 	}
 }
-func (q *quiet) Advance(int) {}
+func (q *quiet) Advance(int, int) {}
 func (q *quiet) StepDone(m Metrics, _ Timing, a []Advice) {
 	q.metrics, q.advice = append(q.metrics, m), append(q.advice, a...)
 	if q.onStep != nil {

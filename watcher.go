@@ -5,7 +5,8 @@ type Watcher interface {
 	// Phase says that something of so many units begins: "sample" and "score" count completions, "train"
 	// sequences.
 	Phase(name string, units int)
-	Advance(units int)
+	// Advance says that so many more units are done, with so many tokens in them.
+	Advance(units, tokens int)
 	StepDone(m Metrics, t Timing, advice []Advice)
 	Evaluated(e Evaluation, advice []Advice)
 	Saved(dir string)
@@ -17,7 +18,7 @@ type Watcher interface {
 type nobody struct{}
 
 func (nobody) Phase(string, int)                  {}
-func (nobody) Advance(int)                        {}
+func (nobody) Advance(int, int)                   {}
 func (nobody) StepDone(Metrics, Timing, []Advice) {}
 func (nobody) Evaluated(Evaluation, []Advice)     {}
 func (nobody) Saved(string)                       {}

@@ -16,6 +16,8 @@ import (
 type Policy struct {
 	Config
 	Options
+	// Progress, where set, is told of each batch that Accumulate is done with.
+	Progress func(sequences, tokens int)
 
 	b       kernels.Backend
 	weights *Weights
@@ -192,6 +194,9 @@ func (p *Policy) Accumulate(ctx context.Context, datums []Datum, o Objective) (S
 			return stats, err
 		}
 		stats.add(&p.stats)
+		if p.Progress != nil {
+			p.Progress(len(batch.Sequences), batch.Rows())
+		}
 	}
 	return stats, nil
 }

@@ -56,13 +56,13 @@ func (n *evalNotes) Phase(name string, units int) {
 }
 
 // Advance is told at the end of every completion: the last is the end of sampling.
-func (n *evalNotes) Advance(units int) {
+func (n *evalNotes) Advance(units, tokens int) {
 	n.mu.Lock()
 	if n.sampling {
 		n.current.end = time.Now()
 	}
 	n.mu.Unlock()
-	n.screen.Advance(units)
+	n.screen.Advance(units, tokens)
 }
 
 // Grade passes a completion on and notes its score.

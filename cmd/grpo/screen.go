@@ -22,30 +22,38 @@ type screen struct {
 	bar         *progressbar.ProgressBar
 	terminal    bool
 	rewards     []float64
-	start       time.Time
+
+	phase  string // what the bar is of
+	began  time.Time
+	tokens int // of the phase so far
 }
 
 var _ grpo.Watcher = (*screen)(nil)
 
 func newScreen(out, errs io.Writer, quiet, json bool) *screen {
 	f, ok := errs.(*os.File)
-	return &screen{out: out, errs: errs, quiet: quiet, json: json, terminal: ok && term.IsTerminal(int(f.Fd())) && !quiet && !json, start: time.Now()}
+	return &screen{out: out, errs: errs, quiet: quiet, json: json, terminal: ok && term.IsTerminal(int(f.Fd())) && !quiet && !json}
 }
 
 // Phase begins a bar.
 func (s *screen) Phase(name string, units int) {
 	s.end()
+	s.phase, s.began, s.tokens = name, time.Now(), 0
 	if s.terminal {
 		s.bar = progressbar.NewOptions(units, progressbar.OptionSetWriter(s.errs), progressbar.OptionSetDescription(fmt.Sprintf("%-8s", name)),
-			progressbar.OptionSetWidth(30), progressbar.OptionShowCount(), progressbar.OptionShowIts(), progressbar.OptionClearOnFinish(), progressbar.OptionSetPredictTime(true))
+			progressbar.OptionSetWidth(30), progressbar.OptionShowCount(), progressbar.OptionClearOnFinish(), progressbar.OptionSetPredictTime(true))
 	}
 }
 
 // Advance moves the bar.
-func (s *screen) Advance(units int) {
-	if s.bar != nil {
-		_ = s.bar.Add(units) // a bar that cannot be drawn is no reason to stop
+func (s *screen) Advance(units, tokens int) {
+	if s.bar == nil {
+		return
 	}
+	if s.tokens += tokens; s.tokens > 0 {
+		s.bar.Describe(fmt.Sprintf("%-8s %6.0f tokens/s", s.phase, float64(s.tokens)/time.Since(s.began).Seconds()))
+	}
+	_ = s.bar.Add(units) // a bar that cannot be drawn is no reason to stop
 }
 
 // end takes the bar off the screen.
