@@ -20,7 +20,7 @@ import (
 
 // arrangement are the settings under which scoring can run beside the model on two cores, where the
 // command line does not say otherwise.
-var arrangement = []string{"threads=1", "sandbox_slots=1", "max_tests=1", "max_sequences=1", "format_coef=0"}
+var arrangement = []string{"threads=1", "sandbox_slots=1", "max_tests=1", "max_sequences=1", "prompts_per_step=16", "completions_per_prompt=4", "format_coef=0"}
 
 func newBenchStepCmd() *cobra.Command {
 	var b benchStep
@@ -33,12 +33,14 @@ sampler, sandbox and trainer; nothing is written.
 
 Overlapping pays where the sandbox has processors of its own and sampling takes long enough to hide it.
 So, unless key=value say otherwise, the model computes on one core and the sandbox has one slot
-(threads=1 sandbox_slots=1), completions are sampled one at a time, which is bound by memory as the
-decoding of a large model is (max_sequences=1), a program has one test (max_tests=1), and groups in
-which everything is wrong teach nothing (format_coef=0), which leaves less training beside the sampling.
+(threads=1 sandbox_slots=1), and a program has one test (max_tests=1). The tiny model draws a batch of tokens
+nearly for free and spends its step on training; so completions are drawn one at a time, bound by memory
+as the decoding of a large model is (max_sequences=1), and groups are small and teach nothing where
+everything is wrong, as hard problems do (prompts_per_step=16 completions_per_prompt=4 format_coef=0).
 
 Every program works for some milliseconds of processor time before it begins, as many as it takes for scoring
-to be the --share of a step of pipeline=off. A pipeline is compared with the off of its own round. At best
+to be the --share of a step of pipeline=off. With --sleep it sleeps instead, as if the sandbox were on
+another machine: for one whose cores have other work. A pipeline is compared with the off of its own round. At best
 is what it would be if everything were hidden that its sampling and training can hide.`,
 		Example: `  grpo bench step
   grpo bench step --share 0.5 --steps 20
@@ -50,6 +52,7 @@ is what it would be if everything were hidden that its sampling and training can
 	cmd.Flags().IntVar(&b.steps, "steps", 8, "steps that count, after one to warm up and before one to end")
 	cmd.Flags().IntVar(&b.rounds, "rounds", 3, "runs of each pipeline, in turn")
 	cmd.Flags().Float64Var(&b.share, "share", 1./3, "of a step of pipeline=off that scoring takes; 0: leave the programs as they are")
+	cmd.Flags().BoolVar(&b.sleep, "sleep", false, "programs sleep in place of working")
 	cmd.Flags().BoolVar(&b.json, "json", false, "only the line of JSON")
 	return cmd
 }
@@ -60,7 +63,7 @@ type benchStep struct {
 	words         []string
 	steps, rounds int
 	share         float64
-	json          bool
+	sleep, json   bool
 	errs          io.Writer
 }
 
@@ -75,6 +78,7 @@ type stepResult struct {
 	Steps     int              `json:"steps"`
 	Rounds    int              `json:"rounds"`
 	WorkMS    float64          `json:"work_ms"`       // of every program, before it begins
+	Sleep     bool             `json:"sleep"`         // is what the work is
 	Share     float64          `json:"sandbox_share"` // of a step of pipeline=off
 	Pipelines []pipelineResult `json:"pipelines"`
 	// Equal says that pipeline=off and score ended with the same adapter, to the bit.
@@ -110,7 +114,7 @@ func (b *benchStep) run(cmd *cobra.Command, words []string) error {
 	if err := b.arrange(words); err != nil {
 		return err
 	}
-	r := &stepResult{Bench: "step", Load: loadAverage(), Preset: b.preset, Settings: b.words, Steps: b.steps, Rounds: b.rounds}
+	r := &stepResult{Bench: "step", Load: loadAverage(), Preset: b.preset, Settings: b.words, Steps: b.steps, Rounds: b.rounds, Sleep: b.sleep}
 	work, err := b.calibrate(func(work time.Duration) (*stepRun, error) { return b.measure(cmd.Context(), "off", work) })
 	if err != nil {
 		return err
@@ -220,7 +224,7 @@ func (b *benchStep) measure(ctx context.Context, pipeline string, work time.Dura
 		return nil, err
 	}
 	s.MaxSteps, s.EvalEvery, s.SaveEvery = b.steps+2, -1, 0
-	grader := &laden{Grader: s.Grader, work: work}
+	grader := &laden{Grader: s.Grader, work: work, sleep: b.sleep}
 	s.Grader = grader
 	log.last = time.Now()
 	err = s.Run(ctx)

@@ -18,18 +18,28 @@ import (
 type laden struct {
 	reward.Grader
 	work     time.Duration
+	sleep    bool         // in place of working
 	programs atomic.Int64 // that were run
 }
 
-const labour = `import time
+const (
+	labour = `import time
 labour = time.process_time() + %g
 while time.process_time() < labour: pass
 `
+	rest = `import time
+time.sleep(%g)
+`
+)
 
 func (l *laden) Grade(ctx context.Context, c reward.Completion) (reward.Score, error) {
 	code, ok := reward.Extract(c.Text)
 	if ok && l.work > 0 {
-		c.Text, c.Bare = fmt.Sprintf(labour, l.work.Seconds())+code, true
+		prelude := labour
+		if l.sleep {
+			prelude = rest
+		}
+		c.Text, c.Bare = fmt.Sprintf(prelude, l.work.Seconds())+code, true
 	}
 	s, err := l.Grader.Grade(ctx, c)
 	if ok && !s.Cached && s.Verdict != reward.CE {
@@ -102,7 +112,11 @@ func (off *pipelineResult) hidden(pipeline string) float64 {
 func (r *stepResult) print(w io.Writer) error {
 	fmt.Fprintf(w, "%s; sandbox: %s; load of the machine before: %.2f\n", r.Backend, r.Sandbox, r.Load)
 	fmt.Fprintf(w, "preset %s with %s\n", r.Preset, strings.Join(r.Settings, " "))
-	fmt.Fprintf(w, "every program works for %.2f ms first: scoring takes %.0f %% of a step of pipeline=off\n", r.WorkMS, 100*r.Share)
+	verb := "works"
+	if r.Sleep {
+		verb = "sleeps"
+	}
+	fmt.Fprintf(w, "every program %s for %.2f ms first: scoring takes %.0f %% of a step of pipeline=off\n", verb, r.WorkMS, 100*r.Share)
 	fmt.Fprintf(w, "medians of %d steps in each of %d rounds\n\n", r.Steps, r.Rounds)
 	t := newTable(w, "pipeline", "sample", "score", "train", "a step", "tokens/s", "model idle", "faster than off", "in each round", "at best")
 	for _, p := range r.Pipelines {

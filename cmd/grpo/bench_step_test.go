@@ -41,7 +41,7 @@ func TestBenchStep(t *testing.T) {
 func TestBenchStepArranges(t *testing.T) {
 	b := benchStep{}
 	require.NoError(t, b.arrange([]string{"threads=2", "seed=3"}))
-	require.Equal(t, []string{"sandbox_slots=1", "max_tests=1", "max_sequences=1", "format_coef=0", "threads=2", "seed=3"}, b.words)
+	require.Equal(t, []string{"sandbox_slots=1", "max_tests=1", "max_sequences=1", "prompts_per_step=16", "completions_per_prompt=4", "format_coef=0", "threads=2", "seed=3"}, b.words)
 }
 
 // In a world where 30 programs a step run on two slots, with 3 ms each beside their work, the share that was
@@ -111,6 +111,10 @@ func TestLadenProgramsWorkFirst(t *testing.T) {
 	require.True(t, strings.HasSuffix(e.seen[0].Text, "pass\nprint(1)\n"), e.seen[0].Text)
 	require.Equal(t, reward.Completion{Text: "no program"}, e.seen[1])
 	require.EqualValues(t, 1, l.programs.Load())
+	l.sleep = true
+	_, err := l.Grade(t.Context(), reward.Completion{Text: "```python\nprint(1)\n```"})
+	require.NoError(t, err)
+	require.Contains(t, e.seen[2].Text, "sleep(0.0015)\n")
 }
 
 func TestBenchStepRefuses(t *testing.T) {
