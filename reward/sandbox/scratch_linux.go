@@ -112,17 +112,21 @@ func removeScratch(dir string) {
 	os.RemoveAll(dir)
 }
 
-// scratchOverflows tells whether a scratch directory holds more than that of a root of its own could,
-// or cannot be looked at, which takes a program that is up to something.
-func scratchOverflows(dir string) bool {
+// scratchOverflows tells whether a scratch directory holds more than that of a root of its own could, or
+// what nobody can look at, which takes a program that is up to something. The error is a failure of the
+// machine.
+func scratchOverflows(dir string) (bool, error) {
 	files, bytes := 0, int64(0)
 	err := filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return ignoreGone(err)
+		var info fs.FileInfo
+		if err == nil {
+			info, err = d.Info()
 		}
-		info, err := d.Info()
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil // removed while we looked
+		}
 		if err != nil {
-			return ignoreGone(err)
+			return err
 		}
 		files++
 		bytes += info.Sys().(*syscall.Stat_t).Blocks * 512
@@ -131,13 +135,8 @@ func scratchOverflows(dir string) bool {
 		}
 		return nil
 	})
-	return err != nil || files > scratchFiles || bytes > scratchBytes
-}
-
-// ignoreGone forgets that a file was removed while somebody looked.
-func ignoreGone(err error) error {
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+	if errors.Is(err, fs.ErrPermission) || errors.Is(err, unix.ENAMETOOLONG) {
+		return true, nil
 	}
-	return err
+	return files > scratchFiles || bytes > scratchBytes, err
 }

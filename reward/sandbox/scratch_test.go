@@ -79,12 +79,12 @@ func TestScratchOverflows(t *testing.T) {
 		bytes int64
 		want  bool
 	}{{0, 0, false}, {scratchFiles - 1, 0, false}, {scratchFiles, 0, true}, {2, scratchBytes - 1<<20, false}, {2, scratchBytes + 1<<20, true}} {
-		if got := scratchOverflows(fill(test.files, test.bytes)); got != test.want {
-			t.Errorf("%d files of %d bytes overflow: %v", test.files, test.bytes, got)
+		if got, err := scratchOverflows(fill(test.files, test.bytes)); got != test.want || err != nil {
+			t.Errorf("%d files of %d bytes overflow: %v, %v", test.files, test.bytes, got, err)
 		}
 	}
-	if scratchOverflows(filepath.Join(t.TempDir(), "gone")) {
-		t.Error("a directory that is gone overflows")
+	if got, err := scratchOverflows(filepath.Join(t.TempDir(), "gone")); got || err != nil {
+		t.Errorf("a directory that is gone overflows: %v, %v", got, err)
 	}
 }
 

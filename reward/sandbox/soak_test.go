@@ -63,13 +63,20 @@ var slowPrograms = []struct {
 // A failure of the machine may show as an error now and then, but never as a verdict, and nothing may
 // be left behind.
 func TestSoak(t *testing.T) {
-	p := openPool(t, 0, 2)
+	t.Run("strongest", func(t *testing.T) { soak(t, 0, size(400, 20000)) })
+	for _, rung := range []Rung{RungUID, RungLandlock} { // whose scratch directories are the machine's
+		t.Run(rung.String(), func(t *testing.T) { soak(t, rung, size(200, 4000)) })
+	}
+}
+
+func soak(t *testing.T, rung Rung, n int) {
+	p := openPool(t, rung, 2)
 	t.Setenv("TMPDIR", "/proc/no/room/left") // nothing of ours is on a disk
 	expectHonest(t, p)
 	limits := Limits{CPU: 200 * time.Millisecond, Wall: 600 * time.Millisecond, Memory: 64 << 20, Output: 1 << 20}
 	before := resources(t)
 	const workers = 4
-	each := size(600, 20000) / workers
+	each := n / workers
 	var runs, infra atomic.Int64
 	var wg sync.WaitGroup
 	faults, injected := make(chan bool, each*workers), make(chan int)
@@ -115,10 +122,15 @@ func TestSoak(t *testing.T) {
 	if fds, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", supervisor)); err != nil || len(fds) > 16 {
 		t.Errorf("the supervisor has %d descriptors, %v", len(fds), err)
 	}
-	all := family(supervisor)
+	all, room := family(supervisor), p.kit.(*cells).room
 	p.Close()
 	expectGone(t, all)
 	expectNoGroups(t, os.Getpid())
+	if room != nil {
+		if _, err := os.Lstat(room.dir); err == nil {
+			t.Errorf("%s is still there", room.dir)
+		}
+	}
 }
 
 // soakOnce runs one program of the soak and checks its verdict.

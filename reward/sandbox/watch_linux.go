@@ -119,7 +119,9 @@ func (w *watch) follow() (*done, error) {
 		}
 		if watched && !now.Before(memory) {
 			memory = w.checkMemory(now)
-			w.checkScratch()
+			if err := w.checkScratch(); err != nil {
+				return nil, err
+			}
 		}
 		if !now.Before(wall) {
 			if wall, err = w.checkWall(now); err != nil {
@@ -150,8 +152,8 @@ func (w *watch) listen() (*done, error) {
 	}
 	d, err := m.done()
 	w.stderr.drain(w.files.tail)
-	if w.cell.spent = d.left; d.left {
-		w.checkScratch() // it may have ended between two looks
+	if w.cell.spent = d.left; d.left && err == nil {
+		err = w.checkScratch() // it may have ended between two looks
 	}
 	return &d, err
 }
@@ -185,11 +187,19 @@ func (w *watch) checkMemory(now time.Time) time.Time {
 }
 
 // checkScratch stops a test that has written too much where no file system of its own bounds that.
-func (w *watch) checkScratch() {
-	if w.cell.scratch != "" && scratchOverflows(w.cell.scratch) {
+func (w *watch) checkScratch() error {
+	if w.cell.scratch == "" {
+		return nil
+	}
+	full, err := scratchOverflows(w.cell.scratch)
+	if err != nil {
+		return fmt.Errorf("look at the scratch directory: %w", err)
+	}
+	if full {
 		w.stopped = RTE
 		w.stderr.add([]byte(scratchFull))
 	}
+	return nil
 }
 
 // checkWall stops a test that has slept too long, and says when to look again.
