@@ -200,7 +200,7 @@ type Config struct {
 	// that could make two runs of one seed differ, such as a sandbox on another machine.
 	Deterministic bool `json:"deterministic"`
 
-	// Machine: none of these changes a result, except pipeline=full
+	// Machine: none of these changes a result, except pipeline=full and, in last bits, max_rows
 
 	// What computes. auto: the GPU where there is one.
 	Device string `json:"device" enum:"auto cpu"`

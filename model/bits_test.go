@@ -64,6 +64,29 @@ func TestGradientsDoNotDependOnWhatIsKept(t *testing.T) {
 	})
 }
 
+// Gradients do not depend on what the policy saw before: not on the room that a long sequence once made.
+func TestGradientsDoNotDependOnTheHistory(t *testing.T) {
+	onBackends(t, func(t *testing.T, b kernels.Backend) {
+		var train goldenTrain
+		readJSON(t, &train, "qwen3-tied", "train.json")
+		gradients := func(p *Policy) []float32 {
+			_, slab, _ := p.Slabs()
+			b.Zero(slab)
+			stats, err := p.Accumulate(t.Context(), train.Datums, importanceSampling)
+			require.NoError(t, err)
+			grads, err := p.Gradients()
+			require.NoError(t, err)
+			return append(grads.Values, float32(stats.Loss), float32(stats.KL2))
+		}
+		p := openGolden(t, b, "qwen3-tied", "train_init", Options{MaxRows: 64})
+		want := gradients(p)
+		_, err := p.Score(t.Context(), [][]int32{make([]int32, 300)}, 1)
+		require.NoError(t, err)
+		require.Greater(t, p.rows, 64)
+		require.Equal(t, want, gradients(p))
+	})
+}
+
 // The memory that a schedule shares between values is never shared by two that are in use at once.
 func TestArenaBlocksInUseDoNotOverlap(t *testing.T) {
 	onBackends(t, func(t *testing.T, b kernels.Backend) {

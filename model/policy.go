@@ -32,9 +32,10 @@ type Policy struct {
 	statsAny        any
 }
 
-// Options are the choices that do not change a result.
+// Options are the choices of memory against time.
 type Options struct {
-	// MaxRows is the size of a batch in tokens; a longer sequence makes room for itself. 0: 512.
+	// MaxRows is the size of a batch in tokens; a longer sequence makes room for itself. 0: 512. Scores do
+	// not depend on it; gradients do in the last bits, as sums that are cut elsewhere.
 	MaxRows   int
 	Recompute Recompute
 }
@@ -147,7 +148,7 @@ func (p *Policy) Score(ctx context.Context, sequences [][]int32, temperature flo
 		return nil, err
 	}
 	out := make([][]float32, len(sequences))
-	for _, batch := range p.packer.packToScore(sequences, p.rows) {
+	for _, batch := range p.packer.packToScore(sequences, p.MaxRows) {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
@@ -183,7 +184,9 @@ func (p *Policy) Accumulate(ctx context.Context, datums []Datum, o Objective) (S
 	if err := p.prepare(&p.trainer, longest, true); err != nil {
 		return stats, err
 	}
-	for _, batch := range p.packer.pack(datums, p.rows, o.Reduction) {
+	// By MaxRows, not by the room that a longer sequence once made: a sum over batches keeps its order
+	// whatever was seen before, so that a resumed run adds up as one that was not interrupted.
+	for _, batch := range p.packer.pack(datums, p.MaxRows, o.Reduction) {
 		if err := ctx.Err(); err != nil {
 			return stats, err
 		}

@@ -34,7 +34,7 @@ func (f *policyFlags) registerAll(cmd *cobra.Command) {
 // registerSpeed adds the flags that change no result.
 func (f *policyFlags) registerSpeed(cmd *cobra.Command) {
 	cmd.Flags().IntVar(&f.threads, "threads", 0, "worker `threads`; 0: one per core. Results do not depend on it")
-	cmd.Flags().IntVar(&f.rows, "max-rows", 0, "tokens in a batch; 0: 512. Results do not depend on it")
+	cmd.Flags().IntVar(&f.rows, "max-rows", 0, "tokens in a batch; 0: 512. Scores do not depend on it, gradients in the last bits")
 }
 
 // backend opens the fastest machine there is.
