@@ -163,8 +163,10 @@ INLINE void exponentials(softmax_state *s, int i)
 }
 
 // The answers of up to TILE_FORWARD query rows of one sequence and key-value head. keys[b] is block b turned,
-// [dim][KEYS], values[b] is [KEYS][padded dim]; positions up to the largest that is asked for must be there.
-static void attend(const query *rows, int n, float *const *keys, float *const *values, int64_t dim, float *scratch)
+// [dim][KEYS], values[b] is [KEYS][padded dim]; positions up to the largest that is asked for must be there. next
+// are the keys that are likely to be read after that.
+static void attend(const query *rows, int n, float *const *keys, float *const *values, const float *next, int64_t dim,
+                   float *scratch)
 {
 	int64_t wide = padded(dim), last = 0;
 	float scale = score_scale(dim);
@@ -180,12 +182,14 @@ static void attend(const query *rows, int n, float *const *keys, float *const *v
 	memset(s->sum, 0, sizeof s->sum);
 	for (int64_t b = 0; b * KEYS <= last; b++) {
 		product((small_product){.out = s->score[0], .out_stride = KEYS, .a = turned, .a_step = TILE_FORWARD,
-		                        .b = keys[b], .b_stride = KEYS, .depth = dim, .cols = KEYS, .fresh = 1}, n, 1);
+		                        .b = keys[b], .b_stride = KEYS, .depth = dim, .cols = KEYS, .fresh = 1,
+		                        .soon = values[b]}, n, 1);
 		for (int i = 0; i < n; i++) raise_top(s, i, rows[i].position - b * KEYS);
 		for (int i = 0; i < n; i++) shrink_sums(s, i, mean + i * wide, wide);
 		for (int i = 0; i < n; i++) exponentials(s, i);
 		product((small_product){.out = mean, .out_stride = wide, .a = s->score[0], .b = values[b], .b_stride = wide,
-		                        .depth = min64(KEYS, last + 1 - b * KEYS), .cols = wide}, n, 0);
+		                        .depth = min64(KEYS, last + 1 - b * KEYS), .cols = wide,
+		                        .soon = (b + 1) * KEYS <= last ? keys[b + 1] : next}, n, 0);
 	}
 	for (int i = 0; i < n; i++) {
 		lanes l;
@@ -211,6 +215,6 @@ static void attention(const void *args, void *scratch, int64_t from, int64_t to)
 			rows[i] = (query){position, a->qkv + t * width + h * a->dim, a->out + (t * a->q_heads + h) * a->dim,
 			                  a->lse + t * a->q_heads + h};
 		}
-		attend(rows, n, a->keys_turned + blocks, a->values + blocks, a->dim, scratch);
+		attend(rows, n, a->keys_turned + blocks, a->values + blocks, a->keys_turned[blocks], a->dim, scratch);
 	}
 }

@@ -2,7 +2,8 @@
 // multiply-adds in ascending order; between calls the chain waits in memory.
 
 // out [rows][cols] = (fresh ? 0 : out) + a·b, for b [depth][cols]; cols is a multiple of KEYS. a is either
-// turned, a[k·a_step + i], or plain with rows of KEYS numbers, a[i·KEYS + k].
+// turned, a[k·a_step + i], or plain with rows of KEYS numbers, a[i·KEYS + k]. Meanwhile the memory is asked for what
+// will be read soon: as many bytes as b has.
 typedef struct {
 	float *out;
 	int64_t out_stride;
@@ -11,19 +12,22 @@ typedef struct {
 	const float *b;
 	int64_t b_stride, depth, cols;
 	int fresh;
+	const float *soon;
 } small_product;
 
 INLINE void product_tile(const int mr, const int turned, const small_product *p)
 {
 	int64_t a_step = turned ? p->a_step : 1, b_stride = p->b_stride, depth = p->depth;
+	const float *soon = p->soon;
 	for (int64_t c = 0; c < p->cols; c += NV * VL) {
 		vf acc[MR][NV];
 		UNROLL for (int i = 0; i < mr; i++)
 			UNROLL for (int v = 0; v < NV; v++)
 				acc[i][v] = p->fresh ? splat(0) : load(p->out + i * p->out_stride + c + v * VL);
 		const float *a = p->a, *b = p->b + c;
-		for (int64_t k = 0; k < depth; k++, a += a_step, b += b_stride) {
+		for (int64_t k = 0; k < depth; k++, a += a_step, b += b_stride, soon += NV * VL) {
 			vf bv[NV];
+			UNROLL for (int v = 0; v < NV * VL; v += 16) __builtin_prefetch(soon + v);
 			UNROLL for (int v = 0; v < NV; v++) bv[v] = load(b + v * VL);
 			UNROLL for (int i = 0; i < mr; i++)
 				UNROLL for (int v = 0; v < NV; v++) acc[i][v] += bv[v] * a[turned ? i : i * KEYS];
@@ -64,6 +68,8 @@ INLINE void product(small_product p, int64_t rows, int turned)
 	int64_t tiles = (rows + MR - 1) / MR;
 	float *out = p.out;
 	const float *a = p.a;
+	if (!p.soon)
+		p.soon = p.b; // asking for nothing new costs least
 	for (int64_t t = 0; t < tiles; t++) {
 		int64_t row = tile_start(rows, tiles, t), mr = tile_start(rows, tiles, t + 1) - row;
 		p.out = out + row * p.out_stride;

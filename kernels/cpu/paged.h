@@ -44,6 +44,7 @@ static void paged_attention(const void *args, void *scratch, int64_t from, int64
 			keys[b] = cached_keys(a, r->table[b], head);
 			values[b] = keys[b] + KEYS * a->dim;
 		}
-		attend(rows, n, keys, values, a->dim, rest);
+		const float *next = values[0] + KEYS * padded(a->dim); // of the next head
+		attend(rows, n, keys, values, next, a->dim, rest);
 	}
 }
