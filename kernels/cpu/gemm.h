@@ -2,7 +2,8 @@
 //
 // A task is some row tiles times 32 columns. The right-hand side is prepared once for each DEPTH of the reduction
 // and swept by all row tiles of the task, so that it stays in the nearest cache; between two depths the sums
-// wait in scratch, which keeps their bits.
+// wait in scratch, which keeps their bits. Weights that few tiles read as they are need no preparation, and the
+// second cache is near enough for them.
 
 // How many steps ahead of its reading a product of few rows asks for weights: enough to hide the latency of
 // memory, which the hardware's own guesses do not.
@@ -78,8 +79,9 @@ static void gemm_panel(const grpo_gemm *g, float *scratch, int64_t tile0, int64_
 	if (few && g->m.dtype == GRPO_BF16)
 		b_form = WORDS;
 	int64_t row0 = tile_start(g->rows, g->row_tiles, tile0);
-	for (int64_t k = 0; k < g->inner; k += DEPTH) {
-		reading r = {.depth = min64(DEPTH, g->inner - k), .first = k == 0};
+	int64_t depth = few ? FEW_DEPTH : DEPTH;
+	for (int64_t k = 0; k < g->inner; k += depth) {
+		reading r = {.depth = min64(depth, g->inner - k), .first = k == 0};
 		r.last = k + r.depth == g->inner;
 		r.b = right_side(g, panel, k, r.depth, few, block, &r.b_step);
 		for (int64_t i = tile0; i < tile1; i++) {

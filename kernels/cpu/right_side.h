@@ -1,8 +1,8 @@
 // The right-hand side of a product: 32 columns, at most DEPTH deep, as the register tiles read it.
 
 // Where at most so many tiles read it, weights stay words of bf16 and are widened in the registers: less to
-// read, and nothing to write first.
-enum { FEW_TILES = 4 };
+// read, and nothing to write first while the memory is waited for.
+enum { FEW_TILES = 9, FEW_DEPTH = 1024 };
 
 // How far ahead rows of a buffer are asked for. Not far, for they may share one set of the cache.
 enum { ROWS_AHEAD = 16 };
