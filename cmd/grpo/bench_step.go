@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"slices"
 	"strings"
@@ -162,12 +163,14 @@ func (b *benchStep) arrange(words []string) error {
 	return nil
 }
 
-// calibrate looks for the work of each program that makes scoring the wanted share of a step.
-func (b *benchStep) calibrate(off func(work time.Duration) (*stepRun, error)) (work time.Duration, err error) {
+// calibrate looks for the work of each program that makes scoring the wanted share of a step, and gives
+// what came nearest in a few tries.
+func (b *benchStep) calibrate(off func(work time.Duration) (*stepRun, error)) (nearest time.Duration, err error) {
 	if b.share == 0 {
 		return 0, nil
 	}
-	for range 4 {
+	miss, work := math.Inf(1), time.Duration(0)
+	for range 5 {
 		r, err := off(work)
 		if err != nil {
 			return 0, err
@@ -177,17 +180,20 @@ func (b *benchStep) calibrate(off func(work time.Duration) (*stepRun, error)) (w
 		}
 		compute := r.median(func(s stepTime) float64 { return s.total - s.score })
 		score := r.median(func(s stepTime) float64 { return s.score })
-		missing := b.share/(1-b.share)*compute - score // seconds a step
-		if missing < 0 && work == 0 || missing > -0.03*score && missing < 0.03*score {
-			return work, nil
+		found := score / (score + compute)
+		if math.Abs(found-b.share) < miss {
+			nearest, miss = work, math.Abs(found-b.share)
 		}
-		each := missing * float64(r.slots) / r.programs
-		work = max(work+time.Duration(each*float64(time.Second)), 0)
+		if miss < 0.01 || found > b.share && work == 0 {
+			break
+		}
+		missing := b.share/(1-b.share)*compute - score // seconds a step
+		work = max(work+time.Duration(missing*float64(r.slots)/r.programs*float64(time.Second)), 0)
 		if limit := r.timeout / 2; work > limit {
 			return 0, badinput.Errorf("--share %v takes %v of work in every program, more than half of reward_timeout; lower it, or raise reward_timeout", b.share, work)
 		}
 	}
-	return work, nil
+	return nearest, nil
 }
 
 // stepTime is where the time of a step went, in seconds, as a clock on the wall has it.
