@@ -42,7 +42,8 @@ pass@1 (greedy) comes with a bootstrap interval of 95 %; pass@1 and pass@k of th
 estimates, and best of k is the mean of the best reward among the first k. --out writes for each completion
 {"problem","sample","temperature","text","tokens","truncated","verdict","score","passed","total"}: the greedy
 one has the temperature 0, samples are numbered by their texts, the verdict is "" where nothing was run,
-and the score null where the machine failed. key=value are settings as those of a run, such as threads=2, eval_top_p=0.9 or sandbox=unsafe.`,
+and the score null where the machine failed. key=value are settings as those of a run, such as threads=2,
+eval_top_p=0.9 or sandbox=unsafe.`,
 		Example: `  grpo eval
   grpo eval --adapter runs/x/checkpoints/step_000060/adapter --samples 8 --k 4
   grpo eval --model ~/Qwen3-0.6B --data tasks.jsonl --problems 100 --samples 0 --max-tokens 2048 --json --out answers.jsonl`,
