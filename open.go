@@ -196,6 +196,9 @@ func (s *Session) openSampler(context.Context) error {
 			cfg.MaxTokens, longest, length, s.Policy.MaxPositions)
 	}
 	var err error
+	if s.activations, err = s.Policy.Prepare(length); err != nil {
+		return err
+	}
 	s.Engine, err = sampler.New(s.Policy, sampler.Options{MaxSequences: cfg.MaxSequences, MaxLength: length, TokenBudget: cfg.TokenBudget, CacheBytes: int64(cfg.CacheMemory)})
 	return err
 }

@@ -110,6 +110,7 @@ func (s *Session) Plan() []string {
 		fmt.Sprintf("model: %s, %.1f M weights in %.2f GB; %s", cfg.Model, float64(s.Policy.WeightCount())/1e6, float64(s.Policy.WeightBytes())/1e9, trained),
 		fmt.Sprintf("data: %d problems to train on, %d held out; prompts of up to %d tokens", s.Problems.Len(), len(s.HeldOut), s.longestPrompt),
 		fmt.Sprintf("step: %d prompts × %d completions of up to %d tokens, %s", cfg.PromptsPerStep, cfg.CompletionsPerPrompt, cfg.MaxTokens, steps),
+		fmt.Sprintf("training: %.2f GB for batches of %d tokens and sequences of up to %d", float64(s.activations)/1e9, s.Policy.MaxRows, s.longestPrompt+cfg.MaxTokens),
 		s.Engine.Plan.String(),
 		fmt.Sprintf("sandbox: %s", sandboxName(s.Judge.Backend())),
 	}

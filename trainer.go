@@ -72,6 +72,7 @@ type Trainer struct {
 
 	train         []data.Problem // what Problems deals
 	longestPrompt int
+	activations   int // bytes of training and scoring
 }
 
 // Run trains to MaxSteps, evaluating and saving when due. What is interrupted is saved as of the last

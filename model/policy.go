@@ -204,6 +204,18 @@ func (p *Policy) Accumulate(ctx context.Context, datums []Datum, o Objective) (S
 	return stats, nil
 }
 
+// Prepare makes room for training and scoring sequences of that many tokens, so that none is too long for
+// the memory later, and says how many bytes that takes.
+func (p *Policy) Prepare(length int) (bytes int, err error) {
+	if err := p.prepare(&p.scorer, length, false); err != nil {
+		return 0, err
+	}
+	if err := p.prepare(&p.trainer, length, true); err != nil {
+		return 0, err
+	}
+	return p.scorer.Bytes() + p.trainer.Bytes(), nil
+}
+
 // run loads and runs one batch and brings its log-probabilities to the host, until the next run.
 func (p *Policy) run(prog *Program, batch *Batch, temperature float32, loss kernels.Loss) ([]float32, error) {
 	if err := prog.Load(batch, temperature, loss); err != nil {
