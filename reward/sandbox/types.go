@@ -25,7 +25,8 @@ type Input struct {
 // Limits bound one run. A zero field takes its default.
 type Limits struct {
 	// CPU is processor time, of all threads together. It alone decides whether a program that
-	// computes is too slow, so the verdict does not depend on how busy the machine is. Default 6 s.
+	// computes is too slow, so the verdict does not depend on how busy the machine is, but for some
+	// tens of milliseconds of interrupts and pauses that the kernel charges to whoever runs. Default 6 s.
 	CPU time.Duration
 	// Wall bounds the time spent running or asleep; waiting for a processor that others hold is not
 	// counted. It only ends programs that sleep. Default twice CPU and one second.
