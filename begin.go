@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
+	"github.com/seed-7879b91d/grpo/internal/atomicfile"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 )
 
@@ -99,7 +101,7 @@ func (t *Trainer) begin(dir string, o origin) (err error) {
 			return err
 		}
 	}
-	if err := setAside(dir, t.step); err != nil {
+	if err := errors.Join(atomicfile.Sweep(dir), setAside(dir, t.step)); err != nil {
 		return err
 	}
 	var recorded map[string]int64
@@ -118,12 +120,15 @@ func (t *Trainer) begin(dir string, o origin) (err error) {
 // setAside moves the checkpoints of steps after step out of the way of those that the run will write, and
 // removes what is left of unfinished ones.
 func setAside(run string, step int) error {
-	unfinished, err := filepath.Glob(filepath.Join(run, checkpointsDir, "*"+partialSuffix))
-	if err != nil {
+	entries, err := os.ReadDir(filepath.Join(run, checkpointsDir))
+	if err != nil && !os.IsNotExist(err) {
 		return err
 	}
-	for _, dir := range unfinished {
-		if err := os.RemoveAll(dir); err != nil {
+	for _, e := range entries {
+		if !strings.HasSuffix(e.Name(), partialSuffix) {
+			continue
+		}
+		if err := os.RemoveAll(filepath.Join(run, checkpointsDir, e.Name())); err != nil {
 			return err
 		}
 	}

@@ -284,6 +284,30 @@ func TestDamagedCheckpoints(t *testing.T) {
 	require.Equal(t, before["metrics.jsonl"], remains(t, folder)["metrics.jsonl"])
 }
 
+// What processes left that were killed while they wrote is gone when the run goes on, and only that.
+func TestLeftoversAreSwept(t *testing.T) {
+	o := newOracle(t)
+	folder := filepath.Join(t.TempDir(), "[a-b]*")
+	run := filepath.Join(folder, "run")
+	own := write(t, filepath.Join(t.TempDir(), "notes"), "mine")
+	for _, words := range [][]string{{"max_steps=2"}, {"max_steps=4"}} { // anew, and resumed
+		require.NoError(t, os.MkdirAll(filepath.Join(run, "checkpoints", "step_000009.partial", "adapter"), 0o755))
+		require.NoError(t, os.MkdirAll(filepath.Join(run, "checkpoints", "step_000001.old.partial"), 0o755))
+		write(t, filepath.Join(run, ".config.json.1234.tmp"), "{")
+		require.NoError(t, os.CopyFS(filepath.Join(run, "checkpoints", "step_000002.mine"), os.DirFS(filepath.Dir(own))))
+		got, _ := o.finish(t, folder, words...)
+		require.Contains(t, got, "checkpoints/step_000002.mine/notes", "no name of a checkpoint")
+		for name := range got {
+			require.NotContains(t, name, "partial")
+			require.NotContains(t, name, ".tmp")
+		}
+		require.NoError(t, os.RemoveAll(filepath.Join(run, "checkpoints", "step_000002.mine")))
+	}
+	want, _ := o.finish(t, t.TempDir())
+	got := remains(t, folder)
+	requireSameEnd(t, want, got)
+}
+
 // A run that has no room ends in one line and goes on where there is some.
 func TestFullDisks(t *testing.T) {
 	if exec.Command("unshare", "-m", "mount", "-t", "tmpfs", "none", t.TempDir()).Run() != nil {

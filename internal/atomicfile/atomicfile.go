@@ -4,15 +4,35 @@ package atomicfile
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 )
+
+// temporary ends the names of files that are not whole yet.
+const temporary = ".tmp"
+
+// Sweep removes from dir, where there is one, what writers that were killed left there. Nobody may be
+// writing.
+func Sweep(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if os.IsNotExist(err) {
+		return nil
+	}
+	for _, e := range entries {
+		if name := e.Name(); strings.HasPrefix(name, ".") && strings.HasSuffix(name, temporary) {
+			err = errors.Join(err, os.Remove(filepath.Join(dir, name)))
+		}
+	}
+	return err
+}
 
 // Write replaces the file at path with what fill writes, or leaves it as it was.
 func Write(path string, fill func(io.Writer) error) (err error) {
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*"+temporary)
 	if err != nil {
 		return err
 	}
