@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/seed-7879b91d/grpo/data"
+	"github.com/seed-7879b91d/grpo/reward"
 	"github.com/seed-7879b91d/grpo/sampler"
 )
 
@@ -21,7 +22,8 @@ type EvalRules struct {
 	Sampling    sampler.Params
 }
 
-// Evaluation is how the policy does on held-out problems.
+// Evaluation is how the policy does on held-out problems. What was cut off is wrong; what the machine
+// failed to judge counts neither as right nor as wrong.
 type Evaluation struct {
 	Step     int `json:"step"`
 	Problems int `json:"problems"`
@@ -29,15 +31,27 @@ type Evaluation struct {
 	Greedy     float64    `json:"pass@1_greedy"`
 	GreedyCI   [2]float64 `json:"pass@1_greedy_ci"`
 	FormatRate float64    `json:"format_rate"`
-	// PassAt1 and PassAtK are the unbiased estimates from sampled completions, BestOfK the mean of the
-	// best reward among the first K.
-	K       int     `json:"k,omitempty"`
-	PassAt1 float64 `json:"pass@1,omitempty"`
-	PassAtK float64 `json:"pass@k,omitempty"`
-	BestOfK float64 `json:"best_of_k,omitempty"`
+	NotJudged  int        `json:"not_judged"` // of all completions
+	// Sampled is what sampled completions say; nil without eval_samples.
+	*Sampled
 
-	solved []bool // greedy, by problem
-	texts  []string
+	GreedyTry  Attempt `json:"-"`
+	SampledTry Attempt `json:"-"`
+}
+
+// Sampled are the unbiased estimates of pass@1 and pass@k from sampled completions, and the mean of the
+// best reward among the first k.
+type Sampled struct {
+	K       int     `json:"k"`
+	PassAt1 float64 `json:"pass@1"`
+	PassAtK float64 `json:"pass@k"`
+	BestOfK float64 `json:"best_of_k"`
+}
+
+// Attempt is so many completions of each problem.
+type Attempt struct {
+	Groups  []*Group
+	Seconds float64 // of sampling
 }
 
 // evaluateIfDue evaluates at the start, every EvalEvery steps and at the end, each once.
@@ -56,6 +70,7 @@ func (t *Trainer) evaluateIfDue(ctx context.Context) error {
 			return fmt.Errorf("step %d: record: %w", t.step, err)
 		}
 	}
+	e.SampledTry.Groups = nil // only the greedy ones are compared later
 	if t.first == nil {
 		t.first = &e
 	}
@@ -66,46 +81,53 @@ func (t *Trainer) evaluateIfDue(ctx context.Context) error {
 }
 
 // Evaluate tries the held-out problems with the policy as it is.
-func (t *Trainer) Evaluate(ctx context.Context) (Evaluation, error) {
+func (t *Trainer) Evaluate(ctx context.Context) (e Evaluation, err error) {
 	problems := t.HeldOut
 	if n := t.Eval.Problems; n > 0 && n < len(problems) {
 		problems = problems[:n]
 	}
-	e := Evaluation{Step: t.step, Problems: len(problems), K: t.Eval.K, solved: make([]bool, len(problems)), texts: make([]string, len(problems))}
-	greedy, err := t.attempt(ctx, problems, 1, 0)
-	if err != nil {
+	e = Evaluation{Step: t.step, Problems: len(problems)}
+	if e.GreedyTry, err = t.attempt(ctx, problems, 1, 0); err != nil {
 		return e, err
 	}
-	right := make([]float64, len(problems))
-	for i, g := range greedy {
-		right[i] = g.Scores[0].Components.Correct
-		e.solved[i], e.texts[i] = right[i] == 1, g.Texts[0]
-		if g.Scores[0].Components.Format == 0 {
-			e.FormatRate += 1 / float64(len(problems))
+	var right, format []float64
+	for _, g := range e.GreedyTry.Groups {
+		s := g.Scores[0]
+		if s.Excluded == reward.ExcludedInfra {
+			e.NotJudged++
+			continue
 		}
+		program := 0.0
+		if s.Excluded == "" && s.Components.Format == 0 {
+			program = 1
+		}
+		right, format = append(right, s.Components.Correct), append(format, program)
 	}
-	e.Greedy, e.GreedyCI = mean(right), bootstrap(right, t.Seed)
+	e.Greedy, e.GreedyCI, e.FormatRate = mean(right), bootstrap(right, t.Seed), mean(format)
 	if t.Eval.Samples == 0 {
-		e.K = 0
 		return e, nil
 	}
-	sampled, err := t.attempt(ctx, problems, t.Eval.Samples, t.Eval.Temperature)
-	if err != nil {
+	if e.SampledTry, err = t.attempt(ctx, problems, t.Eval.Samples, t.Eval.Temperature); err != nil {
 		return e, err
 	}
-	for _, g := range sampled {
-		n, correct := g.counts()
-		e.PassAt1 += passAtK(n, correct, 1) / float64(len(problems))
-		e.PassAtK += passAtK(n, correct, e.K) / float64(len(problems))
-		e.BestOfK += g.best(e.K) / float64(len(problems))
+	var pass1, passK, best []float64
+	for _, g := range e.SampledTry.Groups {
+		judged, correct := g.judged()
+		e.NotJudged += len(g.Scores) - judged
+		if judged == 0 {
+			continue
+		}
+		pass1, passK = append(pass1, passAtK(judged, correct, 1)), append(passK, passAtK(judged, correct, t.Eval.K))
+		best = append(best, g.best(t.Eval.K))
 	}
+	e.Sampled = &Sampled{K: t.Eval.K, PassAt1: mean(pass1), PassAtK: mean(passK), BestOfK: mean(best)}
 	return e, nil
 }
 
 // Summary is an evaluation in one line.
 func (e Evaluation) Summary() string {
 	sampled := ""
-	if e.K > 0 {
+	if e.Sampled != nil {
 		sampled = fmt.Sprintf(", %.3f sampled, pass@%d %.3f", e.PassAt1, e.K, e.PassAtK)
 	}
 	return fmt.Sprintf("held-out at step %d: pass@1 %.3f [%.3f, %.3f] greedy%s", e.Step, e.Greedy, e.GreedyCI[0], e.GreedyCI[1], sampled)
@@ -115,26 +137,26 @@ func (e Evaluation) Summary() string {
 const evalStep = -1
 
 // attempt gives scored completions of problems.
-func (t *Trainer) attempt(ctx context.Context, problems []data.Problem, n int, temperature float32) ([]*Group, error) {
-	groups, err := t.render(problems)
-	if err != nil {
-		return nil, err
+func (t *Trainer) attempt(ctx context.Context, problems []data.Problem, n int, temperature float32) (a Attempt, err error) {
+	if a.Groups, err = t.render(problems); err != nil {
+		return a, err
 	}
 	params := t.Eval.Sampling
 	params.Temperature = temperature
-	requests := make([]sampler.Request, len(groups))
-	for i, g := range groups {
+	requests := make([]sampler.Request, len(a.Groups))
+	for i, g := range a.Groups {
 		requests[i] = sampler.Request{Prompt: g.Prompt, N: n, Params: params, Key: sampler.Key{Seed: t.Seed, Step: evalStep, Problem: i}}
 	}
 	var timing Timing
-	s, err := t.sample(ctx, groups, requests, &timing)
+	s, err := t.sample(ctx, a.Groups, requests, &timing)
 	if err != nil {
-		return nil, err
+		return a, err
 	}
 	if err := t.await(ctx, s, &timing); err != nil {
-		return nil, errors.Join(err, s.abandon())
+		return a, errors.Join(err, s.abandon())
 	}
-	return groups, nil
+	a.Seconds = timing.Sample
+	return a, nil
 }
 
 // passAtK is the unbiased chance that one of k completions is right, when c of n were.
@@ -185,15 +207,17 @@ type Flipped struct {
 	Before, After string
 }
 
-// Flips compares two evaluations and gives up to n problems that flipped from wrong to right.
+// Flips compares two evaluations and gives up to n problems that flipped from wrong to right. There are
+// none after a resume, when the first evaluation is only a line in the record.
 func (t *Trainer) Flips(n int) []Flipped {
 	var flips []Flipped
-	if t.first == nil || t.last == nil || t.first == t.last || t.first.solved == nil {
-		return nil // or the first was before the run was resumed
+	if t.first == nil || t.last == nil {
+		return nil
 	}
-	for i := range t.first.solved {
-		if !t.first.solved[i] && t.last.solved[i] && len(flips) < n {
-			flips = append(flips, Flipped{t.HeldOut[i], t.first.texts[i], t.last.texts[i]})
+	after := t.last.GreedyTry.Groups
+	for i, g := range t.first.GreedyTry.Groups {
+		if g.Scores[0].Components.Correct == 0 && after[i].Scores[0].Components.Correct == 1 && len(flips) < n {
+			flips = append(flips, Flipped{g.Problem, g.Texts[0], after[i].Texts[0]})
 		}
 	}
 	return flips

@@ -94,6 +94,17 @@ func (g *Group) counts() (scored, correct int) {
 	return scored, correct
 }
 
+// judged is counts for an evaluation: a completion that was cut off is judged, and wrong.
+func (g *Group) judged() (judged, correct int) {
+	for _, s := range g.Scores {
+		if s.Excluded != reward.ExcludedInfra {
+			judged++
+			correct += int(s.Components.Correct)
+		}
+	}
+	return judged, correct
+}
+
 // best is the best reward among the first k completions.
 func (g *Group) best(k int) float64 {
 	best := math.Inf(-1)

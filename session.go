@@ -70,7 +70,8 @@ func (s *Session) TrainStep(ctx context.Context, subset []data.Problem, o StepOp
 // Sample draws n completions of each problem from the policy as it is, and scores them. At temperature 0
 // they are the most likely ones.
 func (s *Session) Sample(ctx context.Context, problems []data.Problem, n int, temperature float32) ([]*Group, error) {
-	return s.attempt(ctx, problems, n, temperature)
+	a, err := s.attempt(ctx, problems, n, temperature)
+	return a.Groups, err
 }
 
 // Save writes a checkpoint of the last step into the run directory and says where.

@@ -328,3 +328,34 @@ func TestMetricsCarryNoClock(t *testing.T) {
 		require.NotContains(t, string(text), word)
 	}
 }
+
+// What the machine failed to judge in an evaluation is neither right nor wrong; what was cut off is wrong.
+func TestAnEvaluationLeavesOutWhatWasNotJudged(t *testing.T) {
+	grade := func(s reward.Score) Evaluation {
+		tr, _ := setup{steps: 1, change: func(tr *Trainer) {
+			tr.Grader = byProblem{"p0": {Excluded: reward.ExcludedInfra, Verdict: reward.INFRA}, "p1": s, "p2": {Verdict: reward.AC, Reward: 1, Components: reward.Components{Correct: 1}}}
+		}}.trainer(t)
+		e, err := tr.Evaluate(t.Context())
+		require.NoError(t, err)
+		return e
+	}
+	e := grade(reward.Score{Verdict: reward.WA})
+	require.Equal(t, 0.5, e.Greedy)
+	require.Equal(t, 1.0, e.FormatRate)
+	require.Equal(t, 3, e.NotJudged, "one greedy and two sampled")
+	require.Equal(t, 0.5, e.PassAt1)
+	require.Equal(t, 0.5, e.BestOfK)
+
+	e = grade(reward.Score{Excluded: reward.ExcludedTruncated})
+	require.Equal(t, 0.5, e.Greedy)
+	require.Equal(t, 0.5, e.FormatRate)
+	require.Equal(t, 0.5, e.PassAtK)
+	require.Equal(t, 3, e.NotJudged)
+}
+
+// byProblem grades by the problem alone.
+type byProblem map[string]reward.Score
+
+func (b byProblem) Grade(_ context.Context, c reward.Completion) (reward.Score, error) {
+	return b[c.Problem.ID], nil
+}

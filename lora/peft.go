@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -64,7 +65,9 @@ var harmless = []string{
 // maxConfig is far above any honest adapter_config.json.
 const maxConfig = 1 << 20
 
-func readConfig(path string) (Config, error) {
+// ReadConfig reads what a PEFT adapter directory says of the adapter.
+func ReadConfig(dir string) (Config, error) {
+	path := filepath.Join(dir, configName)
 	info, err := os.Stat(path)
 	if err != nil {
 		return Config{}, badinput.Errorf("%w; expected a PEFT adapter directory", err)

@@ -55,7 +55,7 @@ func (l *Layout) WriteTensors(path string, slab []float32) error {
 // Load reads the PEFT adapter in the folder dir for a model of these dimensions. An adapter that does
 // not fit it, or that is more than plain LoRA, is an input error.
 func Load(dir string, d Dims) (*Adapter, error) {
-	config, err := readConfig(filepath.Join(dir, configName))
+	config, err := ReadConfig(dir)
 	if err != nil {
 		return nil, err
 	}

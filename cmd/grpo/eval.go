@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -17,6 +16,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/atomicfile"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/kernels/cpu"
+	"github.com/seed-7879b91d/grpo/lora"
 )
 
 // evalFlags are what the verb eval understands.
@@ -41,9 +41,8 @@ evaluation of a run with the same seed, so the numbers are, too.
 pass@1 (greedy) comes with a bootstrap interval of 95 %; pass@1 and pass@k of the samples are unbiased
 estimates, and best of k is the mean of the best reward among the first k. --out writes for each completion
 {"problem","sample","temperature","text","tokens","truncated","verdict","score","passed","total"}: the greedy
-one has the temperature 0, samples are numbered by their texts, the verdict is "" where nothing was run,
-and the score null where the machine failed. key=value are settings as those of a run, such as threads=2,
-eval_top_p=0.9 or sandbox=unsafe.`,
+one has the temperature 0, the verdict is "" where nothing was run, and the score null where the machine
+failed. key=value are settings as those of a run, such as threads=2, eval_top_p=0.9 or sandbox=unsafe.`,
 		Example: `  grpo eval
   grpo eval --adapter runs/x/checkpoints/step_000060/adapter --samples 8 --k 4
   grpo eval --model ~/Qwen3-0.6B --data tasks.jsonl --problems 100 --samples 0 --max-tokens 2048 --json --out answers.jsonl`,
@@ -81,12 +80,13 @@ func (f *evalFlags) run(cmd *cobra.Command, words []string) error {
 		return err
 	}
 	defer b.Close()
-	notes := &evalNotes{screen: newScreen(cmd.OutOrStdout(), cmd.ErrOrStderr(), false, f.json), temperature: f.temperature}
-	s, err := grpo.Init(cmd.Context(), cfg, b, notes)
+	screen := newScreen(cmd.OutOrStdout(), cmd.ErrOrStderr(), false, f.json)
+	s, err := grpo.Init(cmd.Context(), cfg, b, screen)
 	if err != nil {
 		return err
 	}
-	r, err := f.evaluate(cmd.Context(), s, notes)
+	r, err := f.evaluate(cmd.Context(), s)
+	screen.end()
 	if err = errors.Join(err, s.Finish()); err != nil {
 		return err
 	}
@@ -98,16 +98,13 @@ func (f *evalFlags) run(cmd *cobra.Command, words []string) error {
 }
 
 // evaluate tries the problems, and writes what came of each completion.
-func (f *evalFlags) evaluate(ctx context.Context, s *grpo.Session, notes *evalNotes) (*evalReport, error) {
-	notes.grader, s.Grader = s.Grader, notes
+func (f *evalFlags) evaluate(ctx context.Context, s *grpo.Session) (*evalReport, error) {
 	e, err := s.Evaluate(ctx)
-	notes.screen.end()
 	if err != nil {
 		return nil, err
 	}
-	notes.sort(s.HeldOut)
 	if f.out != "" {
-		if err := atomicfile.Write(f.out, notes.write); err != nil {
+		if err := atomicfile.Write(f.out, func(w io.Writer) error { return writeAttempts(w, e, f.temperature) }); err != nil {
 			return nil, fmt.Errorf("--out: %w", err)
 		}
 	}
@@ -115,10 +112,10 @@ func (f *evalFlags) evaluate(ctx context.Context, s *grpo.Session, notes *evalNo
 	if f.data != configs.DefaultPreset {
 		r.Split = f.split
 	}
-	r.Greedy = greedyReport{PassAt1: e.Greedy, CI: e.GreedyCI, attemptReport: notes.greedy.report()}
-	if e.K > 0 {
+	r.Greedy = greedyReport{PassAt1: e.Greedy, CI: e.GreedyCI, attemptReport: newAttemptReport(e.GreedyTry)}
+	if e.Sampled != nil {
 		r.Sampled = &sampledReport{Samples: f.samples, Temperature: f.temperature, K: e.K, PassAt1: e.PassAt1, PassAtK: e.PassAtK,
-			BestOfK: e.BestOfK, attemptReport: notes.sampled.report()}
+			BestOfK: e.BestOfK, attemptReport: newAttemptReport(e.SampledTry)}
 	}
 	return r, nil
 }
@@ -166,7 +163,14 @@ func (f *evalFlags) config(words []string) (*configs.Config, error) {
 	}
 	cfg.LoRARank = 1 // of an adapter that changes nothing, where none is given
 	if f.adapter != "" {
-		f.adopt(cfg)
+		shape, err := lora.ReadConfig(f.adapter)
+		if err != nil {
+			return nil, err
+		}
+		cfg.LoRARank, cfg.LoRAAlpha, cfg.LoRATargets = shape.Rank, shape.Alpha, nil
+		for _, t := range shape.Targets {
+			cfg.LoRATargets = append(cfg.LoRATargets, t.String())
+		}
 	}
 	return cfg, cfg.Validate()
 }
@@ -188,20 +192,6 @@ func (f *evalFlags) check() error {
 		return badinput.Errorf("--temperature: found %v, expected a number above 0; a greedy completion of each problem is there anyway", f.temperature)
 	}
 	return nil
-}
-
-// adopt takes the shape of the adapter from its own file. What is wrong with the file is said by
-// those who load it.
-func (f *evalFlags) adopt(cfg *configs.Config) {
-	text, err := os.ReadFile(filepath.Join(f.adapter, "adapter_config.json"))
-	var shape struct {
-		Rank    int      `json:"r"`
-		Alpha   float64  `json:"lora_alpha"`
-		Targets []string `json:"target_modules"`
-	}
-	if err == nil && json.Unmarshal(text, &shape) == nil && shape.Rank > 0 && shape.Alpha > 0 && len(shape.Targets) > 0 {
-		cfg.LoRARank, cfg.LoRAAlpha, cfg.LoRATargets = shape.Rank, shape.Alpha, shape.Targets
-	}
 }
 
 // evalReport is what the verb found.

@@ -101,7 +101,7 @@ func printOutcome(out io.Writer, s *grpo.Session) {
 			return fmt.Sprintf("%.3f [%.3f, %.3f]", e.Greedy, e.GreedyCI[0], e.GreedyCI[1])
 		}
 		t.row("pass@1, greedy", interval(first), interval(last))
-		if last.K > 0 {
+		if first.Sampled != nil && last.Sampled != nil {
 			t.row("pass@1, sampled", fmt.Sprintf("%.3f", first.PassAt1), fmt.Sprintf("%.3f", last.PassAt1))
 			t.row(fmt.Sprintf("pass@%d", last.K), fmt.Sprintf("%.3f", first.PassAtK), fmt.Sprintf("%.3f", last.PassAtK))
 		}

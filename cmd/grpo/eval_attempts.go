@@ -1,0 +1,115 @@
+package main
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/seed-7879b91d/grpo"
+	"github.com/seed-7879b91d/grpo/reward"
+	"github.com/seed-7879b91d/grpo/sampler"
+)
+
+// attemptLine is a completion as --out has it.
+type attemptLine struct {
+	Problem     string         `json:"problem"`
+	Sample      int            `json:"sample"`
+	Temperature float64        `json:"temperature"`
+	Text        string         `json:"text"`
+	Tokens      int            `json:"tokens"`
+	Truncated   bool           `json:"truncated"`
+	Verdict     reward.Verdict `json:"verdict"`
+	Score       *float64       `json:"score"`
+	Passed      int            `json:"passed"`
+	Total       int            `json:"total"`
+}
+
+// writeAttempts writes a line for each completion: for each problem the greedy one, then the samples.
+func writeAttempts(w io.Writer, e grpo.Evaluation, temperature float64) error {
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	for i, g := range e.GreedyTry.Groups {
+		if err := enc.Encode(newAttemptLine(g, 0, 0)); err != nil {
+			return err
+		}
+		if e.Sampled == nil {
+			continue
+		}
+		for k := range e.SampledTry.Groups[i].Rollouts {
+			if err := enc.Encode(newAttemptLine(e.SampledTry.Groups[i], k, temperature)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func newAttemptLine(g *grpo.Group, sample int, temperature float64) attemptLine {
+	r, s := g.Rollouts[sample], g.Scores[sample]
+	line := attemptLine{
+		Problem: g.Problem.ID, Sample: sample, Temperature: temperature, Text: g.Texts[sample], Tokens: len(r.Tokens),
+		Truncated: r.Finish == sampler.Length, Verdict: s.Verdict, Score: &s.Reward, Passed: s.Passed, Total: s.Total,
+	}
+	if s.Excluded != "" {
+		line.Score = nil
+	}
+	return line
+}
+
+// attemptReport is what can be counted about attempts.
+type attemptReport struct {
+	FormatRate   float64        `json:"format_rate"`
+	Truncated    float64        `json:"truncated_rate"`
+	Verdicts     map[string]int `json:"verdicts"`
+	NotScored    int            `json:"not_scored"` // the machine failed, or on_truncated=mask
+	Tokens       int            `json:"tokens"`
+	TokensPerSec float64        `json:"tokens_per_s"`
+}
+
+// notRun is the verdict of a completion without a program.
+const notRun = "not run"
+
+func newAttemptReport(a grpo.Attempt) attemptReport {
+	r, n := attemptReport{Verdicts: map[string]int{}}, 0
+	for _, g := range a.Groups {
+		for k, s := range g.Scores {
+			n++
+			if s.Excluded == "" && s.Components.Format == 0 {
+				r.FormatRate++
+			}
+			if g.Rollouts[k].Finish == sampler.Length {
+				r.Truncated++
+			}
+			if s.Excluded != "" {
+				r.NotScored++
+			}
+			r.Verdicts[cmp.Or(string(s.Verdict), notRun)]++
+			r.Tokens += len(g.Rollouts[k].Tokens)
+		}
+	}
+	r.FormatRate, r.Truncated = r.FormatRate/float64(max(n, 1)), r.Truncated/float64(max(n, 1))
+	if a.Seconds > 0 {
+		r.TokensPerSec = float64(r.Tokens) / a.Seconds
+	}
+	return r
+}
+
+// rows are the lines of a table about the attempts.
+func (r *attemptReport) rows() [][]string {
+	var counts []string
+	for _, v := range []reward.Verdict{reward.AC, reward.WA, reward.TLE, reward.MLE, reward.OLE, reward.RTE, reward.CE, reward.INFRA, notRun} {
+		if n := r.Verdicts[string(v)]; n > 0 {
+			counts = append(counts, fmt.Sprintf("%d %s", n, v))
+		}
+	}
+	return [][]string{
+		{"has a program", fmt.Sprintf("%.3f", r.FormatRate)},
+		{"cut off", fmt.Sprintf("%.3f", r.Truncated)},
+		{"verdicts", strings.Join(counts, ", ")},
+		{"not scored", fmt.Sprint(r.NotScored)},
+		{"tokens", fmt.Sprint(r.Tokens)},
+		{"tokens/s", fmt.Sprintf("%.0f", r.TokensPerSec)},
+	}
+}
