@@ -60,7 +60,7 @@ func (t *Trainer) save() error {
 	s, err := parseState(dir)
 	switch {
 	case err == nil && s.Evaluated == t.evaluated:
-		return nil
+		return t.retain() // which a process that was killed may have left undone
 	case err == nil: // it was made in the middle of the step's evaluation; what is trained is the same
 		err = t.writeState(dir, s.Checksum)
 	default:

@@ -304,8 +304,12 @@ func TestLeftoversAreSwept(t *testing.T) {
 		require.NoError(t, os.RemoveAll(filepath.Join(run, "checkpoints", "step_000002.mine")))
 	}
 	want, _ := o.finish(t, t.TempDir())
-	got := remains(t, folder)
-	requireSameEnd(t, want, got)
+	requireSameEnd(t, want, remains(t, folder))
+
+	// The last thing that a run does is to forget old checkpoints.
+	got, _ := o.finish(t, folder, "keep_last=1")
+	require.NotContains(t, got, "checkpoints/step_000002")
+	require.Contains(t, got, "checkpoints/step_000004")
 }
 
 // A run that has no room ends in one line and goes on where there is some.
