@@ -12,8 +12,8 @@ import (
 )
 
 // TestStableVerdicts: a program that needs half of its time gets the same verdict however many run at
-// once, also far more than there are processors. The wall limit is no longer than what it needs: waiting
-// for a processor must not count. Half is left because a kernel charges interrupts, and the pauses of a
+// once, also far more than there are processors. The wall limit is no longer than that: waiting for a
+// processor must not count. Half is left because a kernel charges interrupts, and the pauses of a
 // virtual machine, to whoever runs: 40 ms at once have been seen.
 func TestStableVerdicts(t *testing.T) {
 	const code = `
@@ -36,7 +36,7 @@ print("done")
 					inputs[i].Stdin = fmt.Append(nil, limit.Seconds())
 				}
 				go func() {
-					errs <- p.Run(t.Context(), strconv.Itoa(g), Program{Code: code}, inputs, Limits{CPU: limit, Wall: limit / 2}, func(_ int, r Result) bool {
+					errs <- p.Run(t.Context(), strconv.Itoa(g), Program{Code: code}, inputs, Limits{CPU: limit, Wall: limit}, func(_ int, r Result) bool {
 						if r.Status != OK || string(r.Stdout) != "done\n" {
 							t.Errorf("ended with %v after %v of processor time and %v: %s", r.Status, r.CPU, r.Wall, r.Stderr)
 						} else {
