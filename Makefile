@@ -2,7 +2,7 @@
 
 GO ?= go
 .DEFAULT_GOAL := help
-.PHONY: help build test race fuzz bench fmt check tiny-model smoke
+.PHONY: help build test race kills fuzz bench fmt check tiny-model smoke
 
 help: ## this list
 	@echo "Targets"
@@ -32,6 +32,9 @@ smoke: ## a minute of training: held-out problems must be solved more often
 
 race: ## the race detector, on the packages without C and the trainer
 	$(GO) test -race $$($(GO) list -f '{{if not .CgoFiles}}{{.ImportPath}}{{end}}' ./data/... ./lora/... ./optim/... ./configs/... ./internal/... ./reward ./reward/fusion ./kernels) .
+
+kills: ## runs that are killed at twenty moments and resumed, byte for byte
+	GRPO_KILLS=20 $(GO) test -count=1 -run TestRunsEndAlike -timeout 30m -v ./cmd/grpo
 
 fuzz: ## every fuzz target for FUZZTIME (10s) each
 	./.ci/fuzz $(or $(FUZZTIME),10s)

@@ -66,7 +66,7 @@ func (t *Trainer) evaluateIfDue(ctx context.Context) error {
 	}
 	advice := t.judge.adviseOn(e)
 	if t.record != nil {
-		if err := errors.Join(t.record.evaluation(e), t.record.advice(e.Step, advice)); err != nil {
+		if err := t.record.evaluation(e, advice); err != nil {
 			return fmt.Errorf("step %d: record: %w", t.step, err)
 		}
 	}

@@ -99,11 +99,14 @@ func (r *Record) unwritten(err error) error {
 	return fmt.Errorf("%w; what was saved before stands: mend that, then type run_dir=%s to go on", err, r.Dir)
 }
 
-func (r *Record) step(m Metrics, t Timing) error {
+func (r *Record) step(m Metrics, t Timing, advice []Advice) error {
 	if err := r.line(metricsFile, m); err != nil {
 		return err
 	}
-	return r.line(trainLogFile, t)
+	if err := r.line(trainLogFile, t); err != nil {
+		return err
+	}
+	return r.advice(m.Step, advice)
 }
 
 func (r *Record) advice(step int, advice []Advice) error {
@@ -121,11 +124,14 @@ func (r *Record) advice(step int, advice []Advice) error {
 // evaluationKind tells the lines of evaluations from those of steps.
 const evaluationKind = "evaluation"
 
-func (r *Record) evaluation(e Evaluation) error {
-	return r.line(metricsFile, struct {
+func (r *Record) evaluation(e Evaluation, advice []Advice) error {
+	if err := r.line(metricsFile, struct {
 		Kind string `json:"kind"`
 		Evaluation
-	}{evaluationKind, e})
+	}{evaluationKind, e}); err != nil {
+		return err
+	}
+	return r.advice(e.Step, advice)
 }
 
 // evaluations are those of the run so far.

@@ -75,16 +75,21 @@ type Trainer struct {
 	activations   int // bytes of training and scoring
 }
 
-// Run trains to MaxSteps, evaluating and saving when due. What is interrupted is saved as of the last
-// whole step; a step that failed is not: the last good checkpoint stands.
+// Run trains to MaxSteps, evaluating and saving when due. A run that is interrupted is saved as of its last
+// whole step and ends with the context's error; after a step that failed the last good checkpoint stands.
 func (t *Trainer) Run(ctx context.Context) error {
 	err := t.run(ctx)
 	if err == nil || errors.Is(err, ctx.Err()) {
-		err = errors.Join(err, t.save())
+		if serr := t.save(); serr != nil {
+			err = serr
+		}
 	}
 	t.report()
 	return err
 }
+
+// StepsDone is how many steps the policy has behind it.
+func (t *Trainer) StepsDone() int { return t.step }
 
 func (t *Trainer) run(ctx context.Context) error {
 	for {
@@ -244,7 +249,7 @@ func (t *Trainer) update(ctx context.Context, datums []model.Datum, iterations i
 func (t *Trainer) conclude(m Metrics, timing Timing) error {
 	advice := t.judge.advise(m, timing)
 	if t.record != nil {
-		if err := errors.Join(t.record.step(m, timing), t.record.advice(m.Step, advice)); err != nil {
+		if err := t.record.step(m, timing, advice); err != nil {
 			return fmt.Errorf("record: %w", err)
 		}
 	}

@@ -85,11 +85,20 @@ func (f *trainFlags) train(ctx context.Context, s *grpo.Session, screen *screen,
 	}
 	err := s.Run(ctx)
 	screen.end()
+	if errors.Is(err, context.Canceled) {
+		err = stopped(fmt.Sprintf("stopped after step %d and saved; the same with run_dir=%s goes on", s.StepsDone(), s.Config.RunDir))
+	}
 	if !f.quiet && !f.json {
 		printOutcome(out, s)
 	}
 	return err
 }
+
+// stopped is the end of a run that somebody interrupted.
+type stopped string
+
+func (s stopped) Error() string { return string(s) }
+func (s stopped) Unwrap() error { return context.Canceled }
 
 // printOutcome is the end of a run: held-out results before and after, and what changed.
 func printOutcome(out io.Writer, s *grpo.Session) {
