@@ -119,10 +119,13 @@ static void draw(const void *args, void *scratch, int64_t from, int64_t to)
 	for (int64_t row = from; row < to; row++) {
 		float *l = d->logits + row * d->stride, inv = d->inv_temp[row];
 		int greedy = inv == 0;
-		if (!greedy)
-			for (int64_t v = 0; v < n; v += VL) store(l + v, load(l + v) * inv);
-		for (int64_t c = 0; c < chunks; c++)
-			p[c] = reduce_logits(l + c * HEAD_CHUNK, min64(HEAD_CHUNK, n - c * HEAD_CHUNK));
+		for (int64_t c = 0; c < chunks; c++) {
+			float *chunk = l + c * HEAD_CHUNK;
+			int64_t width = min64(HEAD_CHUNK, n - c * HEAD_CHUNK);
+			if (!greedy && inv != 1)
+				for (int64_t v = 0; v < width; v += VL) store(chunk + v, load(chunk + v) * inv);
+			p[c] = reduce_logits(chunk, width);
+		}
 		grpo_total t = add_partials(p, chunks);
 		int64_t token, top_k = d->top_k[row];
 		float top_p = d->top_p[row], min_p = d->min_p[row];
