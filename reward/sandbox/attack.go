@@ -30,7 +30,7 @@ var resourceAttacks = []struct {
 
 // expectWork runs an honest program: a cell in which nothing works would repel every attack.
 func (p *Pool) expectWork(ctx context.Context) error {
-	r, err := p.runOne(ctx, "", Program{Code: "print(int(input()) + 1)"}, Input{Stdin: []byte("41\n")}, Limits{}.withDefaults())
+	r, err := p.runOne(ctx, "", Program{Code: "print(int(input()) + 1)"}, Input{Stdin: []byte("41\n")}, Limits{}.effective())
 	if err != nil {
 		return err
 	}
@@ -50,7 +50,7 @@ func (p *Pool) attack(ctx context.Context) ([]Claim, error) {
 	}
 	// The C library of the interpreter may set this one by itself.
 	names = append(names, "LC_CTYPE")
-	r, err := p.runOne(ctx, "", Program{Code: attackSource}, Input{Stdin: []byte(strings.Join(names, " "))}, Limits{}.withDefaults())
+	r, err := p.runOne(ctx, "", Program{Code: attackSource}, Input{Stdin: []byte(strings.Join(names, " "))}, Limits{}.effective())
 	if err != nil {
 		return nil, err
 	}
@@ -59,7 +59,7 @@ func (p *Pool) attack(ctx context.Context) ([]Claim, error) {
 		return nil, err
 	}
 	for _, a := range resourceAttacks {
-		r, err := p.runOne(ctx, "", Program{Code: a.code}, Input{}, a.limits.withDefaults())
+		r, err := p.runOne(ctx, "", Program{Code: a.code}, Input{}, a.limits.effective())
 		if err != nil {
 			return nil, fmt.Errorf("attack on %s: %w", a.name, err)
 		}

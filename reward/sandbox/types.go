@@ -25,8 +25,8 @@ type Input struct {
 // Limits bound one run. A zero field takes its default.
 type Limits struct {
 	// CPU is processor time, of all threads together. It alone decides whether a program that
-	// computes is too slow, so the verdict does not depend on how busy the machine is, but for some
-	// tens of milliseconds of interrupts and pauses that the kernel charges to whoever runs. Default 6 s.
+	// computes is too slow, so the verdict does not depend on how busy the machine is. Programs may
+	// exceed it by chargedPauses. Default 6 s.
 	CPU time.Duration
 	// Wall bounds the time spent running or asleep; waiting for a processor that others hold is not
 	// counted. It only ends programs that sleep. Default twice CPU and one second.
@@ -37,7 +37,12 @@ type Limits struct {
 	Output int64
 }
 
-func (l Limits) withDefaults() Limits {
+// chargedPauses is processor time that a program may not have used: a kernel charges interrupts, and the
+// pauses of a virtual machine, to whoever runs, and 40 ms at once have been seen.
+const chargedPauses = 60 * time.Millisecond
+
+// effective are the limits as a run is held to them.
+func (l Limits) effective() Limits {
 	if l.CPU == 0 {
 		l.CPU = 6 * time.Second
 	}
@@ -50,6 +55,7 @@ func (l Limits) withDefaults() Limits {
 	if l.Output == 0 {
 		l.Output = 16 << 20
 	}
+	l.CPU += chargedPauses
 	return l
 }
 
