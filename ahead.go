@@ -17,6 +17,7 @@ type savedDraft struct {
 	Policy   string       `json:"policy_sha256"`
 	Updates  int          `json:"updates"`
 	Refilled int          `json:"groups_refilled"`
+	Epoch    int          `json:"epoch"`
 	Groups   []savedGroup `json:"groups"`
 }
 
@@ -36,7 +37,7 @@ func (t *Trainer) saveAhead(path string) error {
 	if err := t.await(context.Background(), t.ahead.scores, &timing); err != nil {
 		return err
 	}
-	s := savedDraft{Policy: t.ahead.policy, Updates: t.ahead.updates, Refilled: t.ahead.refilled}
+	s := savedDraft{Policy: t.ahead.policy, Updates: t.ahead.updates, Refilled: t.ahead.refilled, Epoch: t.ahead.epoch}
 	for _, g := range t.ahead.groups {
 		s.Groups = append(s.Groups, savedGroup{g.Problem.ID, g.Prompt, g.Rollouts, g.Scores})
 	}
@@ -61,7 +62,7 @@ func (t *Trainer) restoreAhead(path string) error {
 	if err := json.Unmarshal(text, &s); err != nil {
 		return badinput.Errorf("%s: %w", path, err)
 	}
-	d := &draft{policy: s.Policy, updates: s.Updates, refilled: s.Refilled, scores: allThere()}
+	d := &draft{policy: s.Policy, updates: s.Updates, refilled: s.Refilled, epoch: s.Epoch, scores: allThere()}
 	for _, saved := range s.Groups {
 		problem, known := t.Problems.Problem(saved.Problem)
 		if !known {

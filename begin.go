@@ -25,6 +25,9 @@ func (s *Session) settle() error {
 	cfg := s.Config
 	if named := cfg.Resume; named != "auto" && named != "never" {
 		run := runOf(named)
+		if whole, err := filepath.Abs(filepath.Join(named, "..")); run != filepath.Clean(named) && (err != nil || filepath.Base(whole) != checkpointsDir) {
+			return badinput.Errorf("resume=%s is a checkpoint outside of a run; type init_from=%s to go on from it in a run of its own", named, named)
+		}
 		if cfg.RunDir != "" && filepath.Clean(cfg.RunDir) != run {
 			return badinput.Errorf("resume=%s goes on in %s, and run_dir is %s; leave run_dir out, or type init_from=%s to go on in another directory",
 				named, run, cfg.RunDir, named)
@@ -39,11 +42,10 @@ func (s *Session) settle() error {
 
 // runOf is the run directory that dir is, or that it is a checkpoint of.
 func runOf(dir string) string {
-	dir = filepath.Clean(dir)
 	if _, err := os.Stat(filepath.Join(dir, stateFile)); err == nil {
-		return filepath.Dir(filepath.Dir(dir))
+		return filepath.Join(dir, "..", "..")
 	}
-	return dir
+	return filepath.Clean(dir)
 }
 
 // named reads the checkpoint that a setting names, itself or by its run.
@@ -107,7 +109,10 @@ func (t *Trainer) begin(dir string, o origin) (err error) {
 	var recorded map[string]int64
 	if o.checkpoint != "" && !o.fork {
 		recorded = o.state.Logs
-	} else {
+		if err := t.restoreAhead(filepath.Join(o.checkpoint, aheadFile)); err != nil {
+			return err
+		}
+	} else { // a fork draws with its own settings: a draft of the other run, and its problems, are passed over
 		t.start, t.evaluated = t.step, t.step
 	}
 	if t.record, err = OpenRecord(dir, recorded); err != nil {
@@ -181,7 +186,8 @@ func (s *Session) Begin(ctx context.Context) error {
 		return badinput.Errorf("run_dir: %w; choose another one", err)
 	}
 	s.Watcher, s.closers = log, append(s.closers, log)
-	log.say("%s", s.describe(o))
+	s.began = s.describe(o)
+	log.say("%s", s.began)
 	if err := s.begin(s.Config.RunDir, o); err != nil {
 		return err
 	}
@@ -189,9 +195,14 @@ func (s *Session) Begin(ctx context.Context) error {
 	return errors.Join(s.copySets(ctx), s.writeManifest(o))
 }
 
+// Began says how the run began, once it did.
+func (s *Session) Began() string { return s.began }
+
 // describe says how the run begins.
 func (s *Session) describe(o origin) string {
 	switch {
+	case o.checkpoint != "" && s.MaxSteps >= 0 && o.state.Step >= s.MaxSteps:
+		return fmt.Sprintf("%s has all of its %d steps; type max_steps=N for more", o.checkpoint, s.MaxSteps)
 	case o.checkpoint == "":
 		return "a new run in " + s.Config.RunDir
 	case o.fork:

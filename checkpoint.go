@@ -187,12 +187,12 @@ func (t *Trainer) retain() error {
 	if err != nil {
 		return err
 	}
-	best, err := t.record.bestSteps(t.KeepBest)
+	best, err := t.record.bestSteps(t.KeepBest, all)
 	if err != nil {
 		return err
 	}
 	for _, dir := range all[min(t.KeepLast, len(all)):] {
-		if slices.ContainsFunc(best, func(step int) bool { return filepath.Base(dir) == stepName(step) }) {
+		if slices.Contains(best, stepOf(dir)) {
 			continue
 		}
 		if err := remove(dir); err != nil {
@@ -214,12 +214,16 @@ func stepOf(dir string) int {
 	return step
 }
 
-// bestSteps are the n evaluated steps with the best greedy pass@1, the earlier of equals first.
-func (r *Record) bestSteps(n int) ([]int, error) {
+// bestSteps are the n steps with the best greedy pass@1 among those that have a checkpoint, the earlier of
+// equals first.
+func (r *Record) bestSteps(n int, checkpoints []string) ([]int, error) {
 	all, err := r.evaluations()
 	if err != nil {
 		return nil, err
 	}
+	all = slices.DeleteFunc(all, func(e Evaluation) bool {
+		return !slices.ContainsFunc(checkpoints, func(dir string) bool { return stepOf(dir) == e.Step })
+	})
 	slices.SortStableFunc(all, func(a, b Evaluation) int { return cmp.Compare(b.Greedy, a.Greedy) })
 	var steps []int
 	for _, e := range all[:min(n, len(all))] {

@@ -15,7 +15,6 @@ import (
 
 // EvalRules are how held-out problems are tried.
 type EvalRules struct {
-	Problems    int // the first so many; 0: all
 	Samples     int // completions at Temperature, for pass@k; 0: greedy only
 	K           int
 	Temperature float32
@@ -83,9 +82,6 @@ func (t *Trainer) evaluateIfDue(ctx context.Context) error {
 // Evaluate tries the held-out problems with the policy as it is.
 func (t *Trainer) Evaluate(ctx context.Context) (e Evaluation, err error) {
 	problems := t.HeldOut
-	if n := t.Eval.Problems; n > 0 && n < len(problems) {
-		problems = problems[:n]
-	}
 	e = Evaluation{Step: t.step, Problems: len(problems)}
 	if e.GreedyTry, err = t.attempt(ctx, problems, 1, 0); err != nil {
 		return e, err
@@ -216,7 +212,7 @@ func (t *Trainer) Flips(n int) []Flipped {
 	}
 	after := t.last.GreedyTry.Groups
 	for i, g := range t.first.GreedyTry.Groups {
-		if g.Scores[0].Components.Correct == 0 && after[i].Scores[0].Components.Correct == 1 && len(flips) < n {
+		if g.Scores[0].Excluded == "" && g.Scores[0].Components.Correct == 0 && after[i].Scores[0].Components.Correct == 1 && len(flips) < n {
 			flips = append(flips, Flipped{g.Problem, g.Texts[0], after[i].Texts[0]})
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"time"
 
@@ -45,7 +46,7 @@ type manifest struct {
 
 // writeManifest writes the resolved configuration and the manifest. Of a run that goes on it first tells
 // what is not as it was.
-func (s *Session) writeManifest(o origin) error {
+func (s *Session) writeManifest(o origin) (err error) {
 	now := time.Now().UTC().Format(time.RFC3339)
 	m := manifest{
 		Created: now, Version: version(), Git: gitState(), Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH,
@@ -57,7 +58,9 @@ func (s *Session) writeManifest(o origin) error {
 	}
 	switch {
 	case o.fork:
-		m.Origin = o.checkpoint
+		if m.Origin, err = filepath.Abs(o.checkpoint); err != nil {
+			return err
+		}
 	case o.checkpoint != "":
 		before, err := s.compare(m)
 		if err != nil {
@@ -91,7 +94,10 @@ func (s *Session) compare(now manifest) (before manifest, err error) {
 	if err := readJSON(filepath.Join(s.Config.RunDir, configFile), &settings); err != nil {
 		return before, err
 	}
-	if changed := configs.Changed(&settings, s.Config); len(changed) > 0 {
+	changed := slices.DeleteFunc(configs.Changed(&settings, s.Config), func(c string) bool {
+		return strings.HasPrefix(c, "run_dir:") || strings.HasPrefix(c, "resume:") // say where, not what
+	})
+	if settings.Version != 0 && len(changed) > 0 {
 		s.Watcher.Warn("settings changed since the run began: " + strings.Join(changed, ", "))
 	}
 	return before, nil

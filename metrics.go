@@ -35,7 +35,7 @@ type Metrics struct {
 	AllGood       float64 `json:"frac_all_good"`  // groups that were right throughout
 	AllBad        float64 `json:"frac_all_bad"`
 	Refilled      int     `json:"groups_refilled"` // drawn beyond the step's own
-	WastedTokens  int     `json:"wasted_tokens"`   // of completions that taught nothing
+	WastedTokens  int     `json:"wasted_tokens"`   // of groups that were skipped
 	Datums        int     `json:"n_datums"`
 
 	Completions      int                          `json:"completions"`
@@ -76,7 +76,7 @@ type Timing struct {
 
 // addDraft says which policy a draft comes from, for an optimizer that has taken so many steps.
 func (m *Metrics) addDraft(d *draft, updates int) {
-	m.Policy, m.Staleness, m.Refilled = d.policy, updates-d.updates, d.refilled
+	m.Policy, m.Staleness, m.Refilled, m.Epoch = d.policy, updates-d.updates, d.refilled, d.epoch
 }
 
 // addGroup counts one group in.
@@ -92,7 +92,7 @@ func (m *Metrics) addGroup(g *Group) {
 	if scored > 0 && correct == scored {
 		m.AllGood++
 	}
-	if correct == 0 {
+	if scored > 0 && correct == 0 {
 		m.AllBad++
 	}
 	m.PromptTokens += len(g.Prompt)
@@ -188,16 +188,15 @@ func (w *stopwatch) lap() float64 {
 	return d.Seconds()
 }
 
-// finish adds up the phases.
-func (t *Timing) finish(m *Metrics) {
-	t.Step = m.Step
-	t.Total = t.Sample + t.Score + t.Train
+// finish fills in what follows from the phases.
+func (t *Timing) finish(m *Metrics, d *draft, took time.Duration) {
+	t.Step, t.Total = m.Step, took.Seconds()
 	t.Memory = peakMemory()
-	if t.Sample > 0 {
-		t.TokensSec = float64(m.CompletionTokens) / t.Sample
+	if d.seconds > 0 {
+		t.TokensSec = float64(m.CompletionTokens) / d.seconds
 	}
 	if t.Train > 0 {
-		t.TrainSec = float64(m.Stats.Rows) / t.Train
+		t.TrainSec = float64(m.Stats.Rows*m.Iterations) / t.Train
 	}
 }
 

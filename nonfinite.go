@@ -26,9 +26,9 @@ func (t *Trainer) reportNonFinite(ctx context.Context, datums []model.Datum, cau
 		}
 	}
 	t.Adam.ZeroGrad()
-	path := ""
+	saved := ""
 	if t.record != nil {
-		path = filepath.Join(t.record.Dir, fmt.Sprintf("non_finite_step_%06d.json", t.step+1))
+		path := filepath.Join(t.record.Dir, fmt.Sprintf("non_finite_step_%06d.json", t.step+1))
 		text, err := json.Marshal(datums)
 		if err != nil {
 			return err
@@ -36,8 +36,9 @@ func (t *Trainer) reportNonFinite(ctx context.Context, datums []model.Datum, cau
 		if err := atomicfile.WriteBytes(path, text); err != nil {
 			return err
 		}
+		saved = "; saved to " + path
 	}
-	t.Watcher.Warn(fmt.Sprintf("step %d: no update: %v; samples %v of the batch are the cause; saved to %s", t.step+1, cause, culprits, path))
+	t.Watcher.Warn(fmt.Sprintf("step %d: no update: %v; samples %v of the batch are the cause%s", t.step+1, cause, culprits, saved))
 	return nil
 }
 

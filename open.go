@@ -2,6 +2,8 @@ package grpo
 
 import (
 	"context"
+	"fmt"
+	"os"
 	"time"
 
 	"github.com/seed-7879b91d/grpo/data"
@@ -102,7 +104,7 @@ func (s *Session) openProblems(ctx context.Context) error {
 		return err
 	}
 	cfg := s.Config
-	kept, _, err := data.Filter{MinTests: cfg.MinProblemTests, MaxTests: cfg.MaxProblemTests, MinPromptChars: cfg.MinPromptChars,
+	kept, dropped, err := data.Filter{MinTests: cfg.MinProblemTests, MaxTests: cfg.MaxProblemTests, MinPromptChars: cfg.MinPromptChars,
 		MaxPromptChars: cfg.MaxPromptChars, TruncatePrompts: cfg.TruncatePrompts, Sources: cfg.DataSources}.Apply(train)
 	if err != nil {
 		return err
@@ -111,10 +113,37 @@ func (s *Session) openProblems(ctx context.Context) error {
 		tolerate(kept, cfg.Tolerance)
 		tolerate(held, cfg.Tolerance)
 	}
-	s.HeldOut = held
+	s.dropped = dropped
+	if err := s.holdOut(held, kept); err != nil {
+		return err
+	}
 	s.Problems, err = data.NewPool(kept, cfg.Seed, data.Difficulty{Patience: cfg.DifficultyPatience, Keep: cfg.DifficultyKeep})
 	s.train = kept
 	return err
+}
+
+// holdOut takes the problems to evaluate on: the first eval_problems that are not trained on.
+func (s *Session) holdOut(held, train []data.Problem) error {
+	trained := make(map[string]bool, len(train))
+	for i := range train {
+		trained[train[i].ID] = true
+	}
+	both := 0
+	for _, p := range held {
+		switch n := s.Config.EvalProblems; {
+		case trained[p.ID]:
+			both++
+		case n == 0 || len(s.HeldOut) < n:
+			s.HeldOut = append(s.HeldOut, p)
+		}
+	}
+	if both > 0 && len(s.HeldOut) == 0 {
+		return badinput.Errorf("test_data: all its problems are among those to train on; give others, or type test_data= eval_every=-1")
+	}
+	if both > 0 {
+		s.Watcher.Warn(fmt.Sprintf("%d problems of test_data are among those to train on, and are not evaluated", both))
+	}
+	return nil
 }
 
 // tolerate lets numbers differ by so much, for problems that say nothing themselves.
@@ -159,7 +188,7 @@ func (s *Session) setRules(context.Context) error {
 		Iterations: cfg.NumIterations, LearningRate: cfg.LearningRate, Schedule: schedule, ScoreWhenDone: cfg.Pipeline == "off",
 		SampleAhead: cfg.Pipeline == "full", MaxSteps: cfg.MaxSteps, SaveEvery: max(cfg.SaveEvery, 0), KeepLast: cfg.KeepLast, KeepBest: cfg.KeepBest,
 		Deterministic: cfg.Deterministic, BaseModel: s.baseDir, Full: s.Full, EvalEvery: cfg.EvalEvery,
-		Eval: EvalRules{Problems: cfg.EvalProblems, Samples: cfg.EvalSamples, K: cfg.EvalK, Temperature: float32(cfg.EvalTemperature), Sampling: eval},
+		Eval: EvalRules{Samples: cfg.EvalSamples, K: cfg.EvalK, Temperature: float32(cfg.EvalTemperature), Sampling: eval},
 	}
 	if cfg.Refill {
 		s.MaxRefills = cfg.MaxRefills
@@ -178,22 +207,24 @@ func (s *Session) stopTokens() ([]int32, error) {
 
 // openSampler makes room for the longest prompt that there is, with a completion of full length.
 func (s *Session) openSampler(context.Context) error {
-	longest := 0
-	for _, problems := range [][]data.Problem{s.train, s.HeldOut} {
+	longest, where := 0, ""
+	for set, problems := range map[string][]data.Problem{"data": s.train, "test_data": s.HeldOut} {
 		groups, err := s.render(problems)
 		if err != nil {
 			return err
 		}
 		for _, g := range groups {
-			longest = max(longest, len(g.Prompt))
+			if len(g.Prompt) > longest {
+				longest, where = len(g.Prompt), fmt.Sprintf("problem %s of %s", g.Problem.ID, set)
+			}
 		}
 	}
 	s.longestPrompt = longest
 	cfg := s.Config
 	length := longest + cfg.MaxTokens
 	if length > s.Policy.MaxPositions {
-		return badinput.Errorf("max_tokens is %d and the longest prompt has %d tokens: %d together, more than the model's %d positions; lower max_tokens or set max_prompt_chars",
-			cfg.MaxTokens, longest, length, s.Policy.MaxPositions)
+		return badinput.Errorf("max_tokens is %d and the longest prompt, %s, has %d tokens: %d together, more than the model's %d positions; lower max_tokens, or leave the problem out (max_prompt_chars is for data)",
+			cfg.MaxTokens, where, longest, length, s.Policy.MaxPositions)
 	}
 	var err error
 	if s.activations, err = s.Policy.Prepare(length); err != nil {
@@ -210,6 +241,9 @@ func (s *Session) openJudge(ctx context.Context) (err error) {
 		Timeout: time.Duration(cfg.RewardTimeout * float64(time.Second)), MaxTests: cfg.MaxTests, InfraLimit: cfg.InfraThreshold,
 		Sandbox: cfg.Sandbox, URL: cfg.SandboxURL, Slots: cfg.SandboxSlots, Python: cfg.Python}
 	if cfg.Sandbox == "fusion" {
+		if cfg.SandboxURL == "" && os.Getenv("SANDBOX_URL") == "" {
+			return badinput.Errorf("sandbox=fusion: no server is named; type sandbox_url=http://host:8080, or set SANDBOX_URL")
+		}
 		rc.Sandbox = "auto"
 	}
 	if s.Judge, err = reward.Open(ctx, rc); err != nil {

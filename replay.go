@@ -23,8 +23,8 @@ import (
 // out as the one that was recorded, to the last bit. Done is told of each step. The backend is the
 // caller's. The session that it gives has the policy as it was after the step.
 func Replay(ctx context.Context, run string, step int, b kernels.Backend, done func(Metrics)) (*Session, error) {
-	cfg := &configs.Config{}
-	if err := readJSON(filepath.Join(run, configFile), cfg); err != nil {
+	cfg, err := readConfig(run)
+	if err != nil {
 		return nil, err
 	}
 	recorded, err := readSteps(run)
@@ -56,6 +56,44 @@ func Replay(ctx context.Context, run string, step int, b kernels.Backend, done f
 		s.step++
 		done(m)
 	}
+	return s, nil
+}
+
+// readConfig reads the settings that a run had last.
+func readConfig(run string) (*configs.Config, error) {
+	cfg := &configs.Config{}
+	if err := readJSON(filepath.Join(run, configFile), cfg); err != nil {
+		return nil, err
+	}
+	if cfg.Version == 0 {
+		return nil, badinput.Errorf("%s is not the directory of a run: it has no %s", run, configFile)
+	}
+	return cfg, nil
+}
+
+// OpenRun opens a session with the settings of a run, as far as change leaves them, and the policy of its
+// last checkpoint, or of the one that dir names. Nothing of the run is written.
+func OpenRun(ctx context.Context, dir string, b kernels.Backend, w Watcher, change func(*configs.Config) error) (*Session, error) {
+	cfg, err := readConfig(runOf(dir))
+	if err != nil {
+		return nil, err
+	}
+	cfg.Resume, cfg.InitFrom = "never", ""
+	if err := change(cfg); err != nil {
+		return nil, err
+	}
+	s, err := Init(ctx, cfg, b, w)
+	if err != nil {
+		return nil, err
+	}
+	o, err := s.named("run", dir)
+	if err == nil {
+		err = s.Policy.Restore(filepath.Join(o.checkpoint, s.trainedDir()))
+	}
+	if err != nil {
+		return nil, errors.Join(err, s.Finish())
+	}
+	s.step = o.state.Step
 	return s, nil
 }
 

@@ -16,6 +16,8 @@ type draft struct {
 	policy   string // the SHA-256 of the parameters that it was drawn with
 	updates  int    // how many updates these had behind them
 	refilled int    // groups beyond the step's own
+	epoch    int
+	seconds  float64 // that drawing took; 0 for one from a checkpoint
 	scores   *scores
 }
 
@@ -23,6 +25,8 @@ type draft struct {
 // subset that is given takes the place of the pool's.
 func (t *Trainer) draw(ctx context.Context, step int, subset []data.Problem, timing *Timing) (*draft, error) {
 	d := &draft{updates: t.Adam.Steps()}
+	before := timing.Sample
+	defer func() { d.epoch, d.seconds = t.Problems.Epoch(), timing.Sample-before }()
 	var err error
 	if d.policy, err = t.Policy.Hash(); err != nil {
 		return nil, err
@@ -148,6 +152,9 @@ func (t *Trainer) text(tokens []int32) string {
 func (t *Trainer) await(ctx context.Context, s *scores, timing *Timing) error {
 	watch := startWatch()
 	defer func() { timing.Score += watch.lap() }()
+	if s.failed != nil {
+		return s.failed
+	}
 	if s.missing > 0 {
 		t.Watcher.Phase("score", s.missing)
 	}
@@ -155,7 +162,8 @@ func (t *Trainer) await(ctx context.Context, s *scores, timing *Timing) error {
 		select {
 		case err := <-s.arrived:
 			if err != nil {
-				return fmt.Errorf("score: %w", err)
+				s.failed = fmt.Errorf("score: %w", err)
+				return s.failed
 			}
 			s.missing--
 			t.Watcher.Advance(1, 0)

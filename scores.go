@@ -16,6 +16,7 @@ type scores struct {
 	order    chan sampler.Rollout // of the finished
 	arrived  chan error           // nil for each score, or why there are no more
 	missing  int
+	failed   error // why no more will come
 
 	ctx    context.Context
 	cancel context.CancelFunc

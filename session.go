@@ -23,6 +23,7 @@ type Session struct {
 	backend kernels.Backend
 	baseDir string // of the model
 	sets    []openedSet
+	began   string
 	closers []io.Closer
 }
 
@@ -62,13 +63,14 @@ type StepOptions struct {
 func (s *Session) TrainStep(ctx context.Context, subset []data.Problem, o StepOptions) (Metrics, error) {
 	m, timing, err := s.stepOn(ctx, subset, cmp.Or(o.NumIterations, s.Iterations))
 	if err != nil {
-		return m, fmt.Errorf("step %d: %w", s.step+1, err)
+		return m, fmt.Errorf("step %d: %w", m.Step, err)
 	}
 	return m, s.conclude(m, timing)
 }
 
-// Sample draws n completions of each problem from the policy as it is, and scores them. At temperature 0
-// they are the most likely ones.
+// Sample draws n completions of each problem from the policy as it is, and scores them, with the truncation
+// that evaluation has (eval_top_p and the like). At temperature 0 they are the most likely ones. The draws
+// follow from the seed and the place of the problem: asked again, the same policy answers the same.
 func (s *Session) Sample(ctx context.Context, problems []data.Problem, n int, temperature float32) ([]*Group, error) {
 	a, err := s.attempt(ctx, problems, n, temperature)
 	return a.Groups, err
@@ -103,13 +105,17 @@ func (s *Session) Plan() []string {
 	if cfg.MaxSteps >= 0 {
 		steps = fmt.Sprintf("%d steps", cfg.MaxSteps)
 	}
+	left := ""
+	if s.dropped != (data.Dropped{}) {
+		left = "; filters: " + s.dropped.String()
+	}
 	trained := fmt.Sprintf("LoRA rank %d, %.2f M trained", cfg.LoRARank, float64(s.Policy.TrainableCount())/1e6)
 	if s.Full {
 		trained = "all of them trained"
 	}
 	return []string{
 		fmt.Sprintf("model: %s, %.1f M weights in %.2f GB; %s", cfg.Model, float64(s.Policy.WeightCount())/1e6, float64(s.Policy.WeightBytes())/1e9, trained),
-		fmt.Sprintf("data: %d problems to train on, %d held out; prompts of up to %d tokens", s.Problems.Len(), len(s.HeldOut), s.longestPrompt),
+		fmt.Sprintf("data: %d problems to train on, %d held out; prompts of up to %d tokens%s", s.Problems.Len(), len(s.HeldOut), s.longestPrompt, left),
 		fmt.Sprintf("step: %d prompts × %d completions of up to %d tokens, %s", cfg.PromptsPerStep, cfg.CompletionsPerPrompt, cfg.MaxTokens, steps),
 		fmt.Sprintf("training: %.2f GB for batches of %d tokens and sequences of up to %d", float64(s.activations)/1e9, s.Policy.MaxRows, s.longestPrompt+cfg.MaxTokens),
 		s.Engine.Plan.String(),

@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/seed-7879b91d/grpo/data"
 	"github.com/seed-7879b91d/grpo/data/chat"
 	"github.com/seed-7879b91d/grpo/data/prompt"
 	"github.com/seed-7879b91d/grpo/data/tokenizer"
+	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/model"
 	"github.com/seed-7879b91d/grpo/optim"
 	"github.com/seed-7879b91d/grpo/reward"
@@ -71,6 +73,7 @@ type Trainer struct {
 	first, last *Evaluation
 
 	train         []data.Problem // what Problems deals
+	dropped       data.Dropped
 	longestPrompt int
 	activations   int // bytes of training and scoring
 }
@@ -106,10 +109,10 @@ func (t *Trainer) run(ctx context.Context) error {
 		}
 		m, timing, err := t.Step(ctx)
 		if err != nil {
-			return fmt.Errorf("step %d: %w", t.step+1, err)
+			return fmt.Errorf("step %d: %w", m.Step, err)
 		}
 		if err := t.conclude(m, timing); err != nil {
-			return fmt.Errorf("step %d: %w", t.step, err)
+			return fmt.Errorf("step %d: %w", m.Step, err)
 		}
 	}
 }
@@ -122,7 +125,7 @@ func (t *Trainer) Step(ctx context.Context) (Metrics, Timing, error) {
 // stepOn is one GRPO update: each stanza turns one typed value into the next. A step that fails leaves
 // the pool where it was.
 func (t *Trainer) stepOn(ctx context.Context, subset []data.Problem, iterations int) (m Metrics, timing Timing, err error) {
-	watch := startWatch()
+	watch, begun := startWatch(), time.Now()
 	m = Metrics{Step: t.step + 1, Iterations: iterations, LearningRate: t.LearningRate * t.Schedule.Factor(t.step+1)}
 	undo := t.bookmark()
 	defer func() {
@@ -152,7 +155,7 @@ func (t *Trainer) stepOn(ctx context.Context, subset []data.Problem, iterations 
 		}
 	}
 	m.finish()
-	m.Datums, m.Epoch = len(datums), t.Problems.Epoch()
+	m.Datums = len(datums)
 
 	// Datum -> Gradient -> Update. No contrast anywhere: no gradient, no update.
 	watch.lap()
@@ -167,12 +170,15 @@ func (t *Trainer) stepOn(ctx context.Context, subset []data.Problem, iterations 
 		if m.Shift, err = t.shift(context.WithoutCancel(ctx), datums); err != nil {
 			return m, timing, err
 		}
+		if !finite(m.Shift.KL2) || !finite(m.OnPolicy) {
+			return m, timing, badinput.Errorf("the update left log-probabilities that are not finite; lower learning_rate, which is %g now, and go on from the last checkpoint", m.LearningRate)
+		}
 	}
 	if m.Trained, err = t.Policy.Hash(); err != nil {
 		return m, timing, err
 	}
 	timing.Train = watch.lap()
-	timing.finish(&m)
+	timing.finish(&m, d, time.Since(begun))
 	return m, timing, t.recordGroups(d.groups)
 }
 

@@ -44,9 +44,9 @@ type Config struct {
 	PromptTemplate string `json:"prompt_template"`
 	// How a conversation becomes tokens. auto: as the chat template among the model's files asks.
 	Renderer string `json:"renderer" enum:"auto qwen3_instruct qwen3 qwen3_disable_thinking"`
-	// Leave out problems whose statement has fewer characters. 0: none.
+	// Leave out problems of data whose statement has fewer characters. 0: none.
 	MinPromptChars int `json:"min_prompt_chars"`
-	// Leave out problems whose statement has more characters. 0: none.
+	// Leave out problems of data whose statement has more characters. 0: none.
 	MaxPromptChars int `json:"max_prompt_chars"`
 	// Cut a statement at max_prompt_chars in place of leaving its problem out.
 	TruncatePrompts bool `json:"truncate_prompts"`
@@ -164,7 +164,7 @@ type Config struct {
 
 	// Steps between evaluations on test_data; there is one at both ends too. -1: never.
 	EvalEvery int `json:"eval_every"`
-	// Held-out problems of an evaluation, from the first on. 0: all.
+	// Held-out problems of an evaluation: the first so many that are not trained on. 0: all.
 	EvalProblems int `json:"eval_problems"`
 	// Completions of each held-out problem at eval_temperature, beside the greedy one. 0: none.
 	EvalSamples int `json:"eval_samples"`
@@ -197,12 +197,13 @@ type Config struct {
 	// Every draw of the run follows from it.
 	Seed uint64 `json:"seed"`
 	// Stop rather than go on when the sampler's and the trainer's probabilities differ, and allow nothing
-	// that could make two runs of one seed differ, such as a sandbox on another machine.
+	// that could make two runs of one seed differ, such as a sandbox on another machine. Completions that
+	// are older than the policy, as with pipeline=full, cannot be compared.
 	Deterministic bool `json:"deterministic"`
 
 	// Machine: none of these changes a result, except pipeline=full and, in last bits, max_rows
 
-	// What computes. auto: the GPU where there is one.
+	// What computes: the processor, under either name.
 	Device string `json:"device" enum:"auto cpu"`
 	// Worker threads. 0: one a core.
 	Threads int `json:"threads"`

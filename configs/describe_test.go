@@ -156,7 +156,7 @@ learning_rate: 5e-5
 ` + "```" + `
 
 A key that does not exist, a value out of range and settings that contradict each other end the
-program before anything else happens, with a line for each that says what to type.
+program before anything else happens, together, each with what to type.
 
 Some settings follow another when that is changed and they are not named: without an adapter
 (` + "`train=full`" + `) there is no rank, another ` + "`loss`" + ` brings its usual clip range, and other ` + "`data`" + ` needs its own

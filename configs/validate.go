@@ -197,6 +197,8 @@ func (k *checker) policyAndData() {
 		"min_problem_tests: %d is above max_problem_tests, which is %d: no problem would be left", c.MinProblemTests, c.MaxProblemTests)
 	k.refuse(c.TruncatePrompts && c.MaxPromptChars == 0, "truncate_prompts", "truncate_prompts: where to cut is not said; type max_prompt_chars=4000")
 	k.refuse(c.RejectBlocklisted && c.Blocklist == "", "reject_blocklisted", "reject_blocklisted: there is no list; type blocklist=FILE")
+	k.refuse(c.ExpectedDatasetHash != "" && c.Data == "tiny", "expected_dataset_hash", "expected_dataset_hash: data=tiny is part of the program, and always the same; leave it out")
+	k.refuse(c.CacheDataset && c.Data == "tiny" && c.TestData == "tiny", "cache_dataset", "cache_dataset: data=tiny is part of the program; leave it out")
 	k.refuse(c.ExpectedDatasetHash != "" && !sha256Hex.MatchString(c.ExpectedDatasetHash), "expected_dataset_hash",
 		"expected_dataset_hash: found %q, expected the 64 hexadecimal digits that 'grpo data fingerprint' prints", c.ExpectedDatasetHash)
 }

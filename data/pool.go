@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"math/bits"
+	"slices"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 )
@@ -107,7 +108,9 @@ func (p *Pool) Take(n int) []Problem {
 		case p.skip(i):
 			p.skipped = append(p.skipped, p.problems[i].ID)
 		case inSubset[i] && n <= len(p.problems):
-			p.deferred = append(p.deferred, i)
+			if !slices.Contains(p.deferred, i) {
+				p.deferred = append(p.deferred, i)
+			}
 		default:
 			deal(i)
 		}
@@ -181,7 +184,9 @@ func (p *Pool) Restore(c Cursor) (drifted bool, err error) {
 	p.deferred, p.streaks, p.skipped = nil, map[int]int{}, nil
 	for _, id := range c.Deferred {
 		if i, known := p.index[id]; known {
-			p.deferred = append(p.deferred, i)
+			if !slices.Contains(p.deferred, i) {
+				p.deferred = append(p.deferred, i)
+			}
 		}
 	}
 	for id, streak := range c.Streaks {

@@ -188,3 +188,25 @@ func TestNewPoolRefuses(t *testing.T) {
 		require.True(t, badinput.Is(err), "%v", err)
 	}
 }
+
+// A problem that is passed over because the subset has it comes once, however often the epochs wrap.
+func TestNoProblemComesTwiceInASubset(t *testing.T) {
+	var problems []Problem
+	for i := range 10 {
+		problems = append(problems, Problem{ID: fmt.Sprint("p", i)})
+	}
+	p, err := NewPool(problems, 3, Difficulty{Patience: 1, Keep: 0.05})
+	require.NoError(t, err)
+	for step := range 60 {
+		seen := map[string]bool{}
+		for _, problem := range p.Take(4) {
+			require.False(t, seen[problem.ID], "step %d: %s", step, problem.ID)
+			seen[problem.ID] = true
+			solved := 1
+			if problem.ID == "p8" || problem.ID == "p9" {
+				solved = 0
+			}
+			p.Observe(problem.ID, solved, 1+solved*(step%2)) // most agree with themselves
+		}
+	}
+}

@@ -15,12 +15,14 @@ import (
 	"github.com/seed-7879b91d/grpo/configs"
 	"github.com/seed-7879b91d/grpo/internal/atomicfile"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/kernels"
 	"github.com/seed-7879b91d/grpo/kernels/cpu"
 	"github.com/seed-7879b91d/grpo/lora"
 )
 
 // evalFlags are what the verb eval understands.
 type evalFlags struct {
+	recorded                      string // a run
 	model, adapter, data, split   string
 	problems, samples, k, maxToks int
 	temperature                   float64
@@ -32,11 +34,13 @@ type evalFlags struct {
 func newEvalCmd() *cobra.Command {
 	var f evalFlags
 	cmd := &cobra.Command{
-		Use:   "eval [--model DIR|NAME] [--adapter DIR] [--data SOURCE] [key=value …]",
+		Use:   "eval [--run DIR | --model DIR|NAME [--adapter DIR] [key=value …]] [--data SOURCE]",
 		Short: "How a model does on problems: pass@1, pass@k, formats and verdicts",
-		Long: `Asks the model every problem as training does, once greedily and --samples times at the temperature, and
-judges the programs. Nothing is trained, and there is no run directory. The draws are those of an
-evaluation of a run with the same seed, so the numbers are, too.
+		Long: `Asks the model every problem, once greedily and --samples times at the temperature, and judges the
+programs. Nothing is trained, and there is no run directory. With --run, the model is what a run trained,
+asked as that run asks: its settings, and the policy of its last checkpoint or of the one named. Without,
+the settings are the defaults and key=value. The draws are those of an evaluation of a run with the same
+seed, so the numbers are, too.
 
 pass@1 (greedy) comes with a bootstrap interval of 95 %; pass@1 and pass@k of the samples are unbiased
 estimates, and best of k is the mean of the best reward among the first k. --out writes for each completion
@@ -44,24 +48,28 @@ estimates, and best of k is the mean of the best reward among the first k. --out
 one has the temperature 0, the verdict is "" where nothing was run, and the score null where the machine
 failed. key=value are settings as those of a run, such as threads=2, eval_top_p=0.9 or sandbox=unsafe.`,
 		Example: `  grpo eval
-  grpo eval --adapter runs/x/checkpoints/step_000060/adapter --samples 8 --k 4
+  grpo eval --run runs/x --data tasks.jsonl --samples 8 --k 4
+  grpo eval --adapter runs/x/checkpoints/step_000060/adapter
   grpo eval --model ~/Qwen3-0.6B --data tasks.jsonl --problems 100 --samples 0 --max-tokens 2048 --json --out answers.jsonl`,
 		Args: trainArgs,
 		RunE: func(cmd *cobra.Command, words []string) error { return f.run(cmd, words) },
 	}
 	fl := cmd.Flags()
+	fl.StringVar(&f.recorded, "run", "", "`directory` of a run, or of one of its checkpoints")
 	fl.StringVar(&f.model, "model", configs.DefaultPreset, "Hugging Face model directory, name on the Hub, or tiny, the one that is part of the program")
 	fl.StringVar(&f.adapter, "adapter", "", "PEFT adapter `directory`")
-	fl.StringVar(&f.data, "data", configs.DefaultPreset, "problems: what 'grpo data' reads, or tiny, those held out by the program")
+	fl.StringVar(&f.data, "data", "", "problems: what 'grpo data' reads, or tiny, those held out by the program; if not given: tiny, with --run its test_data")
 	fl.StringVar(&f.split, "split", "test", "part of the data: train, test, validation or all")
 	fl.IntVar(&f.problems, "problems", 0, "the first so many problems; 0: all")
 	fl.IntVar(&f.samples, "samples", 4, "completions of each problem at the temperature; 0: the greedy one only")
 	fl.IntVar(&f.k, "k", 0, "of pass@k and best of k; 0: as many as --samples")
 	fl.Float64Var(&f.temperature, "temperature", 1, "of the samples")
-	fl.IntVar(&f.maxToks, "max-tokens", 0, "tokens of a completion at most; 0: as in training")
+	fl.IntVar(&f.maxToks, "max-tokens", 0, "tokens of a completion at most; 0: what the settings say")
 	fl.Uint64Var(&f.seed, "seed", 0, "seed of the draws")
 	fl.BoolVar(&f.json, "json", false, "one JSON object in place of the table")
 	fl.StringVar(&f.out, "out", "", "`file` for one line of JSON a completion")
+	cmd.MarkFlagsMutuallyExclusive("run", "model")
+	cmd.MarkFlagsMutuallyExclusive("run", "adapter")
 	return cmd
 }
 
@@ -69,6 +77,9 @@ func (f *evalFlags) run(cmd *cobra.Command, words []string) error {
 	cfg, err := f.config(words)
 	if err != nil {
 		return err
+	}
+	if f.recorded != "" && len(words) > 0 {
+		return badinput.Errorf("%s: with --run the settings are the run's", words[0])
 	}
 	if f.out != "" { // known before the hours that an evaluation may take
 		if info, err := os.Stat(filepath.Dir(f.out)); err != nil || !info.IsDir() {
@@ -81,7 +92,7 @@ func (f *evalFlags) run(cmd *cobra.Command, words []string) error {
 	}
 	defer b.Close()
 	screen := newScreen(cmd.OutOrStdout(), cmd.ErrOrStderr(), false, f.json)
-	s, err := grpo.Init(cmd.Context(), cfg, b, screen)
+	s, err := f.open(cmd.Context(), cfg, b, screen)
 	if err != nil {
 		return err
 	}
@@ -97,6 +108,18 @@ func (f *evalFlags) run(cmd *cobra.Command, words []string) error {
 	return r.print(cmd.OutOrStdout())
 }
 
+// open opens a session with these settings, or with those of a run.
+func (f *evalFlags) open(ctx context.Context, cfg *configs.Config, b kernels.Backend, screen *screen) (*grpo.Session, error) {
+	if f.recorded == "" {
+		return grpo.Init(ctx, cfg, b, screen)
+	}
+	return grpo.OpenRun(ctx, f.recorded, b, screen, func(c *configs.Config) error {
+		f.ask(c)
+		f.model = c.Model
+		return c.Validate()
+	})
+}
+
 // evaluate tries the problems, and writes what came of each completion.
 func (f *evalFlags) evaluate(ctx context.Context, s *grpo.Session) (*evalReport, error) {
 	e, err := s.Evaluate(ctx)
@@ -108,9 +131,9 @@ func (f *evalFlags) evaluate(ctx context.Context, s *grpo.Session) (*evalReport,
 			return nil, fmt.Errorf("--out: %w", err)
 		}
 	}
-	r := &evalReport{Model: f.model, Adapter: f.adapter, Data: f.data, Problems: e.Problems, Seed: f.seed, MaxTokens: s.Config.MaxTokens}
-	if f.data != configs.DefaultPreset {
-		r.Split = f.split
+	r := &evalReport{Model: f.model, Adapter: f.adapter, Data: s.Config.TestData, Problems: e.Problems, Seed: f.seed, MaxTokens: s.Config.MaxTokens}
+	if r.Data != configs.DefaultPreset {
+		r.Split = s.Config.TestSplit
 	}
 	r.Greedy = greedyReport{PassAt1: e.Greedy, CI: e.GreedyCI, attemptReport: newAttemptReport(e.GreedyTry)}
 	if e.Sampled != nil {
@@ -126,8 +149,7 @@ var covered = map[string]string{
 	"eval_problems": "--problems", "eval_samples": "--samples", "eval_k": "--k", "eval_temperature": "--temperature", "max_tokens": "--max-tokens", "seed": "--seed",
 }
 
-// config is a configuration that evaluates what the flags say. A session has problems to train on;
-// those of the program are there and cost nothing.
+// config is a configuration that evaluates what the flags say.
 func (f *evalFlags) config(words []string) (*configs.Config, error) {
 	for _, w := range words {
 		key, value, _ := strings.Cut(w, "=")
@@ -146,21 +168,8 @@ func (f *evalFlags) config(words []string) (*configs.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	cfg.Model, cfg.Seed, cfg.Adapter = f.model, f.seed, f.adapter
-	cfg.Data, cfg.DataSplit, cfg.TestData, cfg.TestSplit = configs.DefaultPreset, "train", f.data, f.split
-	if f.data == cfg.Data {
-		cfg.TestSplit = "test"
-	}
-	cfg.EvalProblems, cfg.EvalSamples, cfg.EvalTemperature, cfg.EvalK = f.problems, f.samples, f.temperature, f.k
-	if f.k == 0 {
-		cfg.EvalK = f.samples
-	}
-	if f.maxToks > 0 {
-		cfg.MaxTokens = f.maxToks
-	}
-	if f.samples == 0 {
-		cfg.EvalTemperature = 1 // of nothing
-	}
+	cfg.Model, cfg.Adapter = f.model, f.adapter
+	f.ask(cfg)
 	cfg.LoRARank = 1 // of an adapter that changes nothing, where none is given
 	if f.adapter != "" {
 		shape, err := lora.ReadConfig(f.adapter)
@@ -173,6 +182,32 @@ func (f *evalFlags) config(words []string) (*configs.Config, error) {
 		}
 	}
 	return cfg, cfg.Validate()
+}
+
+// ask sets what is asked, and how often. A session has problems to train on; those of the program are
+// there and cost nothing.
+func (f *evalFlags) ask(cfg *configs.Config) {
+	cfg.Seed = f.seed
+	switch {
+	case f.data != "":
+		cfg.TestData, cfg.TestSplit = f.data, f.split
+	case f.recorded == "":
+		cfg.TestData = configs.DefaultPreset
+	}
+	cfg.Data, cfg.DataSplit, cfg.ExpectedDatasetHash, cfg.CacheDataset, cfg.DataSources = configs.DefaultPreset, "train", "", false, []string{}
+	if cfg.TestData == cfg.Data {
+		cfg.TestSplit = "test"
+	}
+	cfg.EvalProblems, cfg.EvalSamples, cfg.EvalTemperature, cfg.EvalK = f.problems, f.samples, f.temperature, f.k
+	if f.k == 0 {
+		cfg.EvalK = f.samples
+	}
+	if f.maxToks > 0 {
+		cfg.MaxTokens = f.maxToks
+	}
+	if f.samples == 0 {
+		cfg.EvalTemperature = 1 // of nothing
+	}
 }
 
 // check refuses numbers that cannot be meant, by the names that they have here.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed-7879b91d/grpo"
 	"github.com/seed-7879b91d/grpo/configs"
 	"github.com/seed-7879b91d/grpo/internal/tiny"
 )
@@ -151,4 +152,27 @@ func TestEvalCoversItsSettings(t *testing.T) {
 		require.Contains(t, string(known.Marshal()), "\n"+key+":", key)
 		require.NotNil(t, newEvalCmd().Flags().Lookup(strings.TrimPrefix(flag, "--")), flag)
 	}
+}
+
+// A run is evaluated as it evaluated itself: the same settings, problems and draws.
+func TestEvalOfARun(t *testing.T) {
+	needsCells(t)
+	dir := filepath.Join(t.TempDir(), "run")
+	_, errs, code := shell(t, "", "--preset", "tiny_smoke", "--quiet", "run_dir="+dir, "max_steps=2", "prompts_per_step=2", "completions_per_prompt=4",
+		"eval_problems=8", "eval_samples=2", "eval_k=2", "save_every=1", "seed=3")
+	require.Zero(t, code, errs)
+	text, err := os.ReadFile(filepath.Join(dir, "metrics.jsonl"))
+	require.NoError(t, err)
+	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
+	var last grpo.Evaluation
+	require.NoError(t, json.Unmarshal([]byte(lines[len(lines)-1]), &last))
+	require.Equal(t, 2, last.Step)
+	r, _, _ := evaluate(t, "--run", dir, "--problems", "8", "--samples", "2", "--seed", "3")
+	require.Equal(t, last.Greedy, r.Greedy.PassAt1)
+	require.Equal(t, last.GreedyCI, r.Greedy.CI)
+	require.Equal(t, last.PassAtK, r.Sampled.PassAtK)
+	require.Equal(t, "tiny", r.Model)
+	require.Equal(t, "tiny", r.Data)
+	first, _, _ := evaluate(t, "--run", filepath.Join(dir, "checkpoints", "step_000001"), "--problems", "8", "--samples", "0", "--seed", "3", "--data", "tiny")
+	require.Equal(t, 8, first.Problems)
 }

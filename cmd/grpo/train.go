@@ -65,11 +65,12 @@ func (f *trainFlags) run(cmd *cobra.Command, words []string) error {
 	if err != nil {
 		return err
 	}
-	err = f.train(cmd.Context(), s, screen, cmd.OutOrStdout())
+	err = f.train(cmd, s, screen)
 	return errors.Join(err, s.Finish())
 }
 
-func (f *trainFlags) train(ctx context.Context, s *grpo.Session, screen *screen, out io.Writer) error {
+func (f *trainFlags) train(cmd *cobra.Command, s *grpo.Session, screen *screen) error {
+	ctx, out := cmd.Context(), cmd.OutOrStdout()
 	if !f.quiet && !f.json {
 		for _, line := range s.Plan() {
 			fmt.Fprintln(out, line)
@@ -82,6 +83,9 @@ func (f *trainFlags) train(ctx context.Context, s *grpo.Session, screen *screen,
 	}
 	if err := s.Begin(ctx); err != nil {
 		return err
+	}
+	if nothing := s.MaxSteps >= 0 && s.StepsDone() >= s.MaxSteps; nothing || !f.quiet && !f.json {
+		fmt.Fprintln(cmd.ErrOrStderr(), s.Began())
 	}
 	err := s.Run(ctx)
 	screen.end()
