@@ -40,8 +40,7 @@ fuzz: ## every fuzz target for FUZZTIME (10s) each
 	./.ci/fuzz $(or $(FUZZTIME),10s)
 
 bench: ## the hot paths beside the limits of this machine
-	$(GO) run ./cmd/grpo bench gemm
-	$(GO) run ./cmd/grpo bench train
+	for path in gemm train prefill decode "decode --batch 32" sandbox step; do $(GO) run ./cmd/grpo bench $$path || exit 1; done
 
 tiny-model: ## the model and the problems of the default run, anew: some minutes
 	$(GO) run ./internal/tiny/make
