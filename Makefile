@@ -34,7 +34,7 @@ race: ## the race detector, on the packages without C and the trainer
 	$(GO) test -race $$($(GO) list -f '{{if not .CgoFiles}}{{.ImportPath}}{{end}}' ./data/... ./lora/... ./optim/... ./configs/... ./internal/... ./reward ./reward/fusion ./kernels) .
 
 kills: ## runs that are killed at twenty moments and resumed, byte for byte
-	GRPO_KILLS=20 $(GO) test -count=1 -run TestRunsEndAlike -timeout 30m -v ./cmd/grpo
+	GRPO_KILLS=20 $(GO) test -count=1 -run 'TestRunsEndAlike|TestResumedRuns' -timeout 30m -v . ./cmd/grpo
 
 fuzz: ## every fuzz target for FUZZTIME (10s) each
 	./.ci/fuzz $(or $(FUZZTIME),10s)

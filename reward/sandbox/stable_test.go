@@ -23,7 +23,7 @@ while time.process_time() < 0.8 * limit:
 print("done")
 `
 	limit := time.Duration(size(100, 200)) * time.Millisecond
-	n := size(30, 1000)
+	n := size(16, 1000)
 	for _, slots := range []int{1, runtime.NumCPU(), 4 * runtime.NumCPU()} {
 		t.Run(fmt.Sprintf("slots=%d", slots), func(t *testing.T) {
 			p := openPool(t, 0, slots)
