@@ -24,7 +24,7 @@ var kinds = map[string]func(*Trainer){
 // A run that is interrupted at the beginning of any phase and resumed ends as one that never was. Here at
 // some phases, with GRPO_KILLS at each.
 func TestResumedRunsAreEqualToTheByte(t *testing.T) {
-	stride := 13
+	stride := 25
 	if os.Getenv("GRPO_KILLS") != "" {
 		stride = 1
 	}
