@@ -58,7 +58,7 @@ type StepOptions struct {
 }
 
 // TrainStep is one step on a subset of problems, or on the next of the pool where it is nil. The learning
-// rate follows the session's steps: its warm-up is over once, however many calls there are, and a
+// rate follows the steps taken so far: its warm-up is over once, however many calls there are, and a
 // session that resumed goes on where it was.
 func (s *Session) TrainStep(ctx context.Context, subset []data.Problem, o StepOptions) (Metrics, error) {
 	m, timing, err := s.stepOn(ctx, subset, cmp.Or(o.NumIterations, s.Iterations))
