@@ -27,6 +27,9 @@ func (s *Session) openModel(ctx context.Context) error {
 	}
 	s.baseDir = dir
 	o := model.Options{MaxRows: cfg.MaxRows}
+	if o.Precision, err = model.ParsePrecision(cfg.Precision); err != nil {
+		return badinput.Errorf("precision: %w", err)
+	}
 	if cfg.Recompute == "blocks" {
 		o.Recompute = model.RecomputeBlocks
 	}

@@ -26,6 +26,10 @@ type Config struct {
 	LoRAAlpha float64 `json:"lora_alpha"`
 	// The linear weights that are adapted.
 	LoRATargets []string `json:"lora_targets" enum:"q_proj k_proj v_proj o_proj gate_proj up_proj down_proj"`
+	// What numbers are rounded to before they are multiplied with a bf16 weight of the model, in sampling and training
+	// alike: f32, not at all; or bf16, which is twice as fast where the processor has instructions for it. Sums are
+	// f32 either way, and the sampler and the trainer agree to the bit.
+	Precision string `json:"precision" enum:"f32 bf16"`
 
 	// Data
 
@@ -247,7 +251,7 @@ func Defaults() Config {
 
 		Resume: "auto", MaxSteps: -1, SaveEvery: 10, KeepLast: 5, KeepBest: 1,
 
-		Device: "auto", Pipeline: "score", Recompute: "cheap",
+		Precision: "f32", Device: "auto", Pipeline: "score", Recompute: "cheap",
 	}
 }
 

@@ -263,6 +263,8 @@ func (k *checker) run() {
 	k.refuse(c.EvalK > c.EvalSamples, "eval_k", "eval_k: found %d, expected at most eval_samples, which is %d", c.EvalK, c.EvalSamples)
 	k.refuse(c.EvalSamples > 0 && c.EvalK == 0, "eval_k", "eval_k: found 0, expected 1 to eval_samples, which is %d", c.EvalSamples)
 	k.refuse(c.EvalEvery < 0 && c.KeepBest > 0, "keep_best", "keep_best: without evaluation no checkpoint is the best; type keep_best=0 or eval_every=10")
+	k.refuse(c.Train == "full" && c.Precision == "bf16", "precision",
+		"precision: bf16 is for frozen weights, and with train=full they are trained in f32; type precision=f32")
 	k.refuse(c.Resume == "", "resume", "resume: found nothing; type resume=auto, resume=never or resume=DIR")
 	k.refuse(c.InitFrom != "" && c.Resume != "auto" && c.Resume != "never", "init_from",
 		"init_from: resume=%s names another checkpoint to go on from; leave one of them out", c.Resume)

@@ -66,8 +66,8 @@ func CheckAlloc(t DType, n int) {
 // CheckNewMatrix checks Memory.NewMatrix.
 func CheckNewMatrix(t DType, rows, cols int) {
 	c := checker("NewMatrix")
-	if t != F32 && t != BF16 {
-		c.fail("%v matrices do not exist, expected bf16 or f32", t)
+	if t != F32 && t != BF16 && t != BF16Rounding {
+		c.fail("%v matrices do not exist, expected f32, bf16 or bf16, rounding", t)
 	}
 	c.size("rows", rows, 1)
 	c.size("cols", cols, 1)

@@ -10,6 +10,10 @@ const (
 	I32               // token ids, positions, sequence starts
 	F64               // sums that leave the machine: losses, norms
 	BF16              // frozen weights, inside a Matrix only
+
+	// BF16Rounding are the same weights, in a Matrix that has every number rounded to bf16, ties to even, before
+	// it is multiplied with one of them; what is subnormal may count as zero there. Sums are F32 all the same.
+	BF16Rounding
 )
 
 // Size is the number of bytes of one element.
@@ -17,7 +21,7 @@ func (d DType) Size() int {
 	switch d {
 	case F64:
 		return 8
-	case BF16:
+	case BF16, BF16Rounding:
 		return 2
 	}
 	return 4
@@ -33,6 +37,8 @@ func (d DType) String() string {
 		return "f64"
 	case BF16:
 		return "bf16"
+	case BF16Rounding:
+		return "bf16, rounding"
 	}
 	return fmt.Sprintf("DType(%d)", uint8(d))
 }
@@ -48,7 +54,7 @@ type Buffer interface {
 // Matrix is a weight of N rows (outputs) and K columns (inputs) in whatever layout the backend's
 // kernels like best. It is written by Load or Pack and read by operations.
 type Matrix interface {
-	DType() DType // BF16 or F32
+	DType() DType // BF16, BF16Rounding or F32
 	Rows() int
 	Cols() int
 	Bytes() int // what it takes, padding included
@@ -93,8 +99,8 @@ type Memory interface {
 	// Copy copies len(src) elements into the start of dst.
 	Copy(dst, src Buffer)
 
-	// Load writes rows [row, row+n) of m from a file's bytes, where n is what src holds. A BF16 matrix
-	// takes BF16 only; an F32 matrix takes every encoding, exactly. src may be reused when the call returns.
+	// Load writes rows [row, row+n) of m from a file's bytes, where n is what src holds. A matrix of
+	// bf16 takes bf16 only; an F32 matrix takes every encoding, exactly. src may be reused when the call returns.
 	Load(m Matrix, row int, src HostRows)
 	// Pack writes rows [row, row+n) of an F32 matrix from the row-major buffer src of n × cols elements.
 	Pack(m Matrix, row int, src Buffer)

@@ -7,13 +7,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-7879b91d/grpo/kernels"
+	"github.com/seed-7879b91d/grpo/kernels/cpu"
 )
 
 // A sequence alone, packed with others in any order, in any bucket: the same bits.
 func TestScoresDoNotDependOnThePacking(t *testing.T) {
-	onBackends(t, func(t *testing.T, b kernels.Backend) {
+	inEveryPrecision(t, func(t *testing.T, b kernels.Backend, precision Precision) {
 		rng := rand.New(rand.NewPCG(1, 2))
-		p := openGolden(t, b, "qwen3-tied", "adapter", Options{MaxRows: 16})
+		p := openGolden(t, b, "qwen3-tied", "adapter", Options{MaxRows: 16, Precision: precision})
 		var seqs [][]int32
 		for _, n := range []int{2, 3, 33, 17, 64, 40, 5, 31, 32, 70} {
 			s := make([]int32, n)
@@ -29,7 +30,7 @@ func TestScoresDoNotDependOnThePacking(t *testing.T) {
 			want[i] = alone[0]
 		}
 		for _, rows := range []int{64, 100, 400} {
-			p := openGolden(t, b, "qwen3-tied", "adapter", Options{MaxRows: rows})
+			p := openGolden(t, b, "qwen3-tied", "adapter", Options{MaxRows: rows, Precision: precision})
 			order := rng.Perm(len(seqs))
 			shuffled := make([][]int32, len(seqs))
 			for i, k := range order {
@@ -117,39 +118,45 @@ func TestArenaBlocksInUseDoNotOverlap(t *testing.T) {
 // Scores and gradients with 1, 2, 3 and 8 threads: the same bits.
 func TestResultsDoNotDependOnTheThreads(t *testing.T) {
 	for _, name := range goldenCases {
-		var train goldenTrain
-		readJSON(t, &train, name, "train.json")
-		var wantScores [][]float32
-		var wantGrads []float32
-		for _, threads := range []int{1, 2, 3, 8} {
-			b := openCPU(threads)
-			p := openGolden(t, b, name, "train_init", Options{})
-			var seqs [][]int32
-			for _, d := range train.Datums {
-				seqs = append(seqs, d.Tokens)
-			}
-			scores, err := p.Score(t.Context(), seqs, 1.3)
-			require.NoError(t, err)
-			_, err = p.Accumulate(t.Context(), train.Datums, importanceSampling)
-			require.NoError(t, err)
-			grads, err := p.Gradients()
-			require.NoError(t, err)
-			if wantScores == nil {
-				wantScores, wantGrads = scores, grads.Values
-			}
-			require.Equal(t, wantScores, scores, "%d threads", threads)
-			require.Equal(t, wantGrads, grads.Values, "%d threads", threads)
-			require.NoError(t, b.Close())
+		for word, precision := range map[string]Precision{"f32": F32, "bf16": BF16} {
+			t.Run(name+" "+word, func(t *testing.T) { testThreads(t, name, precision) })
 		}
+	}
+}
+
+func testThreads(t *testing.T, name string, precision Precision) {
+	var train goldenTrain
+	readJSON(t, &train, name, "train.json")
+	var wantScores [][]float32
+	var wantGrads []float32
+	for _, threads := range []int{1, 2, 3, 8} {
+		b := openCPU(cpu.Options{Threads: threads})
+		p := openGolden(t, b, name, "train_init", Options{Precision: precision})
+		var seqs [][]int32
+		for _, d := range train.Datums {
+			seqs = append(seqs, d.Tokens)
+		}
+		scores, err := p.Score(t.Context(), seqs, 1.3)
+		require.NoError(t, err)
+		_, err = p.Accumulate(t.Context(), train.Datums, importanceSampling)
+		require.NoError(t, err)
+		grads, err := p.Gradients()
+		require.NoError(t, err)
+		if wantScores == nil {
+			wantScores, wantGrads = scores, grads.Values
+		}
+		require.Equal(t, wantScores, scores, "%d threads", threads)
+		require.Equal(t, wantGrads, grads.Values, "%d threads", threads)
+		require.NoError(t, b.Close())
 	}
 }
 
 // The trainer's log-probabilities, from which ratios are made, are the scorer's.
 func TestTrainerAndScorerAgreeToTheBit(t *testing.T) {
-	onBackends(t, func(t *testing.T, b kernels.Backend) {
+	inEveryPrecision(t, func(t *testing.T, b kernels.Backend, precision Precision) {
 		var train goldenTrain
 		readJSON(t, &train, "qwen3-tied", "train.json")
-		p := openGolden(t, b, "qwen3-tied", "adapter", Options{})
+		p := openGolden(t, b, "qwen3-tied", "adapter", Options{Precision: precision})
 		for i, d := range train.Datums {
 			scores, err := p.Score(t.Context(), [][]int32{append(append([]int32(nil), d.Tokens...), d.Targets[len(d.Targets)-1])}, 0.7)
 			require.NoError(t, err)

@@ -33,12 +33,12 @@ func readJSON(t testing.TB, v any, path ...string) {
 // backends are what every test of this package runs on.
 var backends = map[string]func() kernels.Backend{
 	"reference":    kerneltest.NewReference,
-	"cpu":          func() kernels.Backend { return openCPU(0) },
-	"cpu deferred": func() kernels.Backend { return kerneltest.NewDeferred(openCPU(0)) },
+	"cpu":          func() kernels.Backend { return openCPU(cpu.Options{}) },
+	"cpu deferred": func() kernels.Backend { return kerneltest.NewDeferred(openCPU(cpu.Options{})) },
 }
 
-func openCPU(threads int) kernels.Backend {
-	b, err := cpu.New(cpu.Options{Threads: threads})
+func openCPU(o cpu.Options) kernels.Backend {
+	b, err := cpu.New(o)
 	if err != nil {
 		panic(err)
 	}
@@ -47,12 +47,21 @@ func openCPU(threads int) kernels.Backend {
 
 func onBackends(t *testing.T, test func(t *testing.T, b kernels.Backend)) {
 	for name, open := range backends {
-		t.Run(name, func(t *testing.T) {
-			b := open()
-			defer func() { require.NoError(t, b.Close()) }()
-			test(t, b)
-		})
+		t.Run(name, func(t *testing.T) { onBackend(t, open(), test) })
 	}
+}
+
+func onBackend(t *testing.T, b kernels.Backend, test func(t *testing.T, b kernels.Backend)) {
+	defer func() { require.NoError(t, b.Close()) }()
+	test(t, b)
+}
+
+// inEveryPrecision is onBackends for what also holds where numbers are rounded.
+func inEveryPrecision(t *testing.T, test func(t *testing.T, b kernels.Backend, p Precision)) {
+	onBackends(t, func(t *testing.T, b kernels.Backend) { test(t, b, F32) })
+	t.Run("cpu bf16", func(t *testing.T) {
+		onBackend(t, openCPU(cpu.Options{}), func(t *testing.T, b kernels.Backend) { test(t, b, BF16) })
+	})
 }
 
 func openGolden(t testing.TB, b kernels.Backend, name, adapter string, o Options) *Policy {

@@ -38,6 +38,7 @@ type Options struct {
 	// not depend on it; gradients do in the last bits, as sums that are cut elsewhere.
 	MaxRows   int
 	Recompute Recompute
+	Precision Precision
 }
 
 const defaultRows = 512
@@ -54,7 +55,7 @@ func Open(b kernels.Backend, dir string, trainable bool, o Options) (*Policy, er
 		return nil, err
 	}
 	defer set.Close()
-	w, err := loadWeights(b, cfg, set, trainable)
+	w, err := loadWeights(b, cfg, set, trainable, o.Precision)
 	if err != nil {
 		return nil, err
 	}
@@ -67,7 +68,7 @@ func Random(b kernels.Backend, shape string, o Options) (*Policy, error) {
 	if err != nil {
 		return nil, err
 	}
-	w, err := randomWeights(b, cfg, 1)
+	w, err := randomWeights(b, cfg, 1, o.Precision)
 	if err != nil {
 		return nil, err
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-7879b91d/grpo/kernels"
+	"github.com/seed-7879b91d/grpo/kernels/cpu"
 	"github.com/seed-7879b91d/grpo/lora"
 	"github.com/seed-7879b91d/grpo/optim"
 )
@@ -68,7 +69,7 @@ func TestRestoreGivesBackWhatSaveWrote(t *testing.T) {
 }
 
 func TestAnAdapterOfAnotherShapeIsNotRestored(t *testing.T) {
-	b := openCPU(1)
+	b := openCPU(cpu.Options{Threads: 1})
 	defer b.Close()
 	p := openGolden(t, b, "qwen3-tied", "train_init", Options{})
 	c := lora.Defaults()

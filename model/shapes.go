@@ -51,9 +51,15 @@ func shapeNamed(name string) (Config, error) {
 	return c, nil
 }
 
-// Flops is the arithmetic of one token's training with frozen weights and an adapter of that rank:
+// Work is an amount of arithmetic, in flops: products with the base weights, and everything else.
+type Work struct{ Products, Rest float64 }
+
+// Seconds is how long a machine takes that does so many flops of each kind a second.
+func (w Work) Seconds(products, rest float64) float64 { return w.Products/products + w.Rest/rest }
+
+// TrainingWork is the arithmetic of one token's training with frozen weights and an adapter of that rank:
 // forward, gradient to the activations, and nothing twice. Attention is that of a sequence of T.
-func (c Config) Flops(rank, T int) float64 {
+func (c Config) TrainingWork(rank, T int) Work {
 	block, adapter := 0, 0
 	for _, s := range c.layerSlots(0) {
 		if !s.vector {
@@ -64,20 +70,20 @@ func (c Config) Flops(rank, T int) float64 {
 		}
 	}
 	attention := 2 * float64(T) * float64(c.Heads.OutWidth()) // causal: half of 4·T·width
-	perLayer := 4*float64(block) + 6*float64(adapter) + 3.5*attention
-	return float64(c.Layers)*perLayer + 4*float64(c.Vocab*c.Hidden)
+	layers := float64(c.Layers)
+	return Work{4*layers*float64(block) + 4*float64(c.Vocab*c.Hidden), layers * (6*float64(adapter) + 3.5*attention)}
 }
 
-// LeastTime is the time in seconds below which no machine of that arithmetic and memory can run rows
-// of sequences sequences through the frozen model: every product computed once, every weight and the
-// cache of context positions read once. Logits are of one row of each sequence.
-func (c Config) LeastTime(rows, context, sequences int, flops, bytesPerSecond float64) float64 {
+// SamplingWork is the arithmetic of running rows of sequences sequences through the frozen model, every product
+// computed once, and the bytes that must be read for it: every weight, and the cache of context positions.
+// Logits are of one row of each sequence.
+func (c Config) SamplingWork(rows, context, sequences int) (work Work, bytes float64) {
 	weights := c.Vocab * c.Hidden
-	work := 2 * float64(weights) * float64(sequences)
+	work.Products = 2 * float64(weights) * float64(sequences)
 	for _, s := range c.layerSlots(0) {
 		if !s.vector {
 			weights += c.Layers * s.size()
-			work += 2 * float64(c.Layers*s.size()) * float64(rows)
+			work.Products += 2 * float64(c.Layers*s.size()) * float64(rows)
 		}
 	}
 	perSequence := rows / sequences
@@ -85,10 +91,10 @@ func (c Config) LeastTime(rows, context, sequences int, flops, bytesPerSecond fl
 	if perSequence > 1 {
 		attended = float64(perSequence) / 2 // causal
 	}
-	work += 4 * attended * float64(c.Layers*c.Heads.OutWidth()) * float64(rows)
+	work.Rest = 4 * attended * float64(c.Layers*c.Heads.OutWidth()) * float64(rows)
 	cached := 0
 	if perSequence == 1 {
 		cached = sequences * context * c.BlockBytes() / kernels.CacheBlock
 	}
-	return max(work/flops, (2*float64(weights)+float64(cached))/bytesPerSecond)
+	return work, 2*float64(weights) + float64(cached)
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/seed-7879b91d/grpo/internal/tensorfile"
 	"github.com/seed-7879b91d/grpo/kernels"
+	"github.com/seed-7879b91d/grpo/kernels/cpu"
 	"github.com/seed-7879b91d/grpo/lora"
 	"github.com/seed-7879b91d/grpo/optim"
 )
@@ -111,7 +112,7 @@ func TestTrainingMatchesTheFloat64Reference(t *testing.T) {
 // Every base weight's gradient against a difference quotient in the direction of the gradient: the
 // loss must fall as fast as the gradient says.
 func TestFullGradientsPredictTheLoss(t *testing.T) {
-	b := openCPU(0)
+	b := openCPU(cpu.Options{})
 	defer b.Close()
 	for _, name := range goldenCases {
 		var train goldenTrain

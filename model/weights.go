@@ -8,6 +8,7 @@ import (
 	"math"
 	"math/rand/v2"
 
+	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/tensorfile"
 	"github.com/seed-7879b91d/grpo/kernels"
 )
@@ -15,9 +16,10 @@ import (
 // Weights are the base weights in a backend's memory, by slot. Frozen, a matrix keeps the encoding of
 // its file; trainable, its f32 master lies in Params and the matrix is what the kernels read.
 type Weights struct {
-	cfg      Config
-	slots    map[string]slot
-	operands map[string]*operand
+	cfg       Config
+	precision Precision // of what is multiplied with frozen matrices
+	slots     map[string]slot
+	operands  map[string]*operand
 
 	// The masters and gradients of a model that is trained as a whole; nil when frozen.
 	Params, Grads kernels.Buffer
@@ -65,11 +67,15 @@ func newWeights(b kernels.Backend, cfg Config, trainable bool) (*Weights, error)
 }
 
 // loadWeights reads every tensor of the model; trainable, into f32 masters.
-func loadWeights(b kernels.Backend, cfg Config, set *tensorfile.Set, trainable bool) (*Weights, error) {
+func loadWeights(b kernels.Backend, cfg Config, set *tensorfile.Set, trainable bool, p Precision) (*Weights, error) {
+	if trainable && p != F32 {
+		return nil, badinput.Errorf("a precision of bf16 is for frozen weights: those that are trained are f32; take precision f32")
+	}
 	w, err := newWeights(b, cfg, trainable)
 	if err != nil {
 		return nil, err
 	}
+	w.precision = p
 	for _, name := range w.order {
 		if s := w.slots[name]; s.vector || trainable {
 			if w.operands[name], err = w.floatOperand(b, s); err != nil {
@@ -119,11 +125,14 @@ func (w *Weights) load(b kernels.Backend, set *tensorfile.Set) error {
 
 // loadMatrix gives the kernels a frozen matrix as the file has it.
 func (w *Weights) loadMatrix(b kernels.Backend, s slot, tensors []tensorfile.Tensor) error {
-	dtype := kernels.BF16
+	dtype := w.precision.Frozen()
 	for _, t := range tensors {
 		if t.Encoding != kernels.EncodedBF16 {
 			dtype = kernels.F32
 		}
+	}
+	if dtype == kernels.F32 && w.precision != F32 {
+		return badinput.Errorf("a precision of bf16 is for weights in bf16, and these are not; take precision f32")
 	}
 	m, err := b.NewMatrix(dtype, s.rows(), s.cols)
 	if err != nil {
@@ -241,7 +250,7 @@ const randomRows = 1024
 
 // randomWeights makes a model of that shape whose values mean nothing but are not zero, for
 // benchmarks: normal-like with standard deviation 0.02, norms of one.
-func randomWeights(b kernels.Backend, cfg Config, seed uint64) (*Weights, error) {
+func randomWeights(b kernels.Backend, cfg Config, seed uint64, p Precision) (*Weights, error) {
 	w, err := newWeights(b, cfg, false)
 	if err != nil {
 		return nil, err
@@ -263,7 +272,7 @@ func randomWeights(b kernels.Backend, cfg Config, seed uint64) (*Weights, error)
 			w.operands[name] = o
 			continue
 		}
-		m, err := b.NewMatrix(kernels.BF16, s.rows(), s.cols)
+		m, err := b.NewMatrix(p.Frozen(), s.rows(), s.cols)
 		if err != nil {
 			return nil, err
 		}

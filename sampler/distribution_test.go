@@ -8,13 +8,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed-7879b91d/grpo/kernels/cpu"
 	"github.com/seed-7879b91d/grpo/model"
 )
 
 // Over many draws from a fixed model, tokens come as often as they should, for each way to truncate.
 func TestDrawsFollowTheDistribution(t *testing.T) {
 	const draws = 200_000
-	b := openCPU(0)
+	b := openCPU(cpu.Options{})
 	defer b.Close()
 	p := open(t, b, "qwen3-tied", "adapter")
 	prompt := []int32{3, 141, 59}

@@ -24,12 +24,12 @@ func golden(name ...string) string {
 
 var backends = map[string]func() kernels.Backend{
 	"reference":    kerneltest.NewReference,
-	"cpu":          func() kernels.Backend { return openCPU(0) },
-	"cpu deferred": func() kernels.Backend { return kerneltest.NewDeferred(openCPU(0)) },
+	"cpu":          func() kernels.Backend { return openCPU(cpu.Options{}) },
+	"cpu deferred": func() kernels.Backend { return kerneltest.NewDeferred(openCPU(cpu.Options{})) },
 }
 
-func openCPU(threads int) kernels.Backend {
-	b, err := cpu.New(cpu.Options{Threads: threads})
+func openCPU(o cpu.Options) kernels.Backend {
+	b, err := cpu.New(o)
 	if err != nil {
 		panic(err)
 	}
@@ -38,17 +38,31 @@ func openCPU(threads int) kernels.Backend {
 
 func onBackends(t *testing.T, test func(t *testing.T, b kernels.Backend)) {
 	for name, open := range backends {
-		t.Run(name, func(t *testing.T) {
-			b := open()
-			defer func() { require.NoError(t, b.Close()) }()
-			test(t, b)
-		})
+		t.Run(name, func(t *testing.T) { onBackend(t, open(), test) })
 	}
+}
+
+func onBackend(t *testing.T, b kernels.Backend, test func(t *testing.T, b kernels.Backend)) {
+	defer func() { require.NoError(t, b.Close()) }()
+	test(t, b)
+}
+
+// inEveryPrecision is onBackends for what also holds where numbers are rounded.
+func inEveryPrecision(t *testing.T, test func(t *testing.T, b kernels.Backend, p model.Precision)) {
+	onBackends(t, func(t *testing.T, b kernels.Backend) { test(t, b, model.F32) })
+	t.Run("cpu bf16", func(t *testing.T) {
+		onBackend(t, openCPU(cpu.Options{}), func(t *testing.T, b kernels.Backend) { test(t, b, model.BF16) })
+	})
 }
 
 func open(t testing.TB, b kernels.Backend, name, adapter string) *model.Policy {
 	t.Helper()
-	p, err := model.Open(b, golden(name), false, model.Options{})
+	return openWith(t, b, name, adapter, model.F32)
+}
+
+func openWith(t testing.TB, b kernels.Backend, name, adapter string, precision model.Precision) *model.Policy {
+	t.Helper()
+	p, err := model.Open(b, golden(name), false, model.Options{Precision: precision})
 	require.NoError(t, err)
 	if adapter != "" {
 		a, err := lora.Load(golden(name, adapter), p.LoRADims())
@@ -123,9 +137,9 @@ func requests(vocab int, temperature float32, n int) []Request {
 
 // What the sampler records is what the trainer's kernels compute, bit for bit.
 func TestSamplerAndScorerAgreeToTheBit(t *testing.T) {
-	onBackends(t, func(t *testing.T, b kernels.Backend) {
+	inEveryPrecision(t, func(t *testing.T, b kernels.Backend, precision model.Precision) {
 		for _, name := range []string{"qwen3-tied", "qwen3-untied-sharded"} {
-			p := open(t, b, name, "adapter")
+			p := openWith(t, b, name, "adapter", precision)
 			e := engine(t, p, Options{MaxLength: 256, MaxSequences: 8, TokenBudget: 48})
 			for _, temperature := range []float32{0.7, 1, 1.3} {
 				asked := requests(p.Vocab, temperature, 9)
@@ -144,8 +158,8 @@ func TestSamplerAndScorerAgreeToTheBit(t *testing.T) {
 // The same request alone, beside others, in any chunks, with a cache so small that it must give way:
 // the same tokens and the same bits.
 func TestNothingAroundARequestChangesIt(t *testing.T) {
-	onBackends(t, func(t *testing.T, b kernels.Backend) {
-		p := open(t, b, "qwen3-tied", "adapter")
+	inEveryPrecision(t, func(t *testing.T, b kernels.Backend, precision model.Precision) {
+		p := openWith(t, b, "qwen3-tied", "adapter", precision)
 		asked := requests(p.Vocab, 1, 16)
 		alone := engine(t, p, Options{MaxLength: 128, MaxSequences: 1, TokenBudget: 7})
 		var want []Rollout
@@ -174,7 +188,7 @@ func TestNothingAroundARequestChangesIt(t *testing.T) {
 func TestThreadsChangeNothing(t *testing.T) {
 	var want []Rollout
 	for _, threads := range []int{1, 8, 3} {
-		b := openCPU(threads)
+		b := openCPU(cpu.Options{Threads: threads})
 		p := open(t, b, "qwen3-tied", "adapter")
 		got := sampleAll(t, engine(t, p, Options{MaxLength: 128}), requests(p.Vocab, 1.3, 64))
 		if want == nil {
@@ -186,7 +200,7 @@ func TestThreadsChangeNothing(t *testing.T) {
 }
 
 func TestCancellationFreesEverything(t *testing.T) {
-	b := openCPU(0)
+	b := openCPU(cpu.Options{})
 	defer b.Close()
 	p := open(t, b, "qwen3-tied", "")
 	e := engine(t, p, Options{MaxLength: 128, MaxSequences: 6, TokenBudget: 32})
@@ -207,7 +221,7 @@ func TestCancellationFreesEverything(t *testing.T) {
 }
 
 func TestBadRequestsAreRefusedBeforeAnyWork(t *testing.T) {
-	b := openCPU(0)
+	b := openCPU(cpu.Options{})
 	defer b.Close()
 	p := open(t, b, "qwen3-tied", "")
 	e := engine(t, p, Options{MaxLength: 64})

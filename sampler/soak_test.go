@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7879b91d/grpo/kernels/cpu"
 )
 
 // Many requests with random lengths, stops and cancellations end with every block free and steady
@@ -20,7 +22,7 @@ func TestSoak(t *testing.T) {
 		n, err = strconv.Atoi(s)
 		require.NoError(t, err)
 	}
-	b := openCPU(0)
+	b := openCPU(cpu.Options{})
 	defer b.Close()
 	p := open(t, b, "qwen3-tied", "adapter")
 	e := engine(t, p, Options{MaxLength: 96, MaxSequences: 12, TokenBudget: 64, CacheBytes: int64(p.BlockBytes()) * 20})

@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7879b91d/grpo/kernels/cpu"
 )
 
 // letters spells token n as the n-th letter.
@@ -30,7 +32,7 @@ func TestStopStringsMayStraddleTokens(t *testing.T) {
 }
 
 func TestStopStringsEndCompletions(t *testing.T) {
-	b := openCPU(0)
+	b := openCPU(cpu.Options{})
 	defer b.Close()
 	p := open(t, b, "qwen3-tied", "")
 	e := engine(t, p, Options{MaxLength: 64})

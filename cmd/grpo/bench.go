@@ -65,17 +65,25 @@ func timeRuns(runs int, run func() error) (time.Duration, error) {
 
 // limits are what the hardware allows, measured just now.
 type limits struct {
-	Flops float64 `json:"peak_flops"`
-	Bytes float64 `json:"peak_bytes_per_s"`
+	Flops    float64 `json:"peak_flops"`
+	Products float64 `json:"peak_product_flops"` // of products with bf16 weights
+	Bytes    float64 `json:"peak_bytes_per_s"`
 }
 
-func measureLimits(threads int) (limits, error) {
-	flops, bytes, err := cpu.MeasurePeak(threads)
-	return limits{flops, bytes}, err
+func (f *policyFlags) limits() (limits, error) {
+	peak, err := cpu.MeasurePeak(cpu.Options{Threads: f.threads})
+	if f.precision == "f32" {
+		peak.Products = peak.Flops
+	}
+	return limits(peak), err
 }
 
 func (l limits) String() string {
-	return fmt.Sprintf("limits here: %.0f GFLOP/s f32 FMA, %.1f GB/s read", l.Flops/1e9, l.Bytes/1e9)
+	products := ""
+	if l.Products != l.Flops {
+		products = fmt.Sprintf("%.0f GFLOP/s of bf16 pairs, ", l.Products/1e9)
+	}
+	return fmt.Sprintf("limits here: %s%.0f GFLOP/s f32 FMA, %.1f GB/s read", products, l.Flops/1e9, l.Bytes/1e9)
 }
 
 // table prints rows in columns, as they come.

@@ -39,7 +39,7 @@ func benchGemm(cmd *cobra.Command, f *benchFlags) error {
 	if err != nil {
 		return err
 	}
-	lim, err := measureLimits(f.threads)
+	lim, err := f.limits()
 	if err != nil {
 		return err
 	}
@@ -57,13 +57,13 @@ func benchGemm(cmd *cobra.Command, f *benchFlags) error {
 	}
 	for i := range results {
 		r := &results[i]
-		if err := r.measure(b, f.runs); err != nil {
+		if err := r.measure(b, f.options().Precision.Frozen(), f.runs); err != nil {
 			return err
 		}
-		r.ShareOfPeak = r.Forward / lim.Flops
+		r.ShareOfPeak = r.Forward / lim.Products
 		t.row(r.Name, fmt.Sprintf("%d × %d × %d", r.T, r.N, r.K),
 			fmt.Sprintf("%.0f GFLOP/s", r.Forward/1e9), fmt.Sprintf("%.0f %%", 100*r.ShareOfPeak),
-			fmt.Sprintf("%.0f GFLOP/s", r.Backward/1e9), fmt.Sprintf("%.0f %%", 100*r.Backward/lim.Flops))
+			fmt.Sprintf("%.0f GFLOP/s", r.Backward/1e9), fmt.Sprintf("%.0f %%", 100*r.Backward/lim.Products))
 	}
 	if err := t.Flush(); err != nil {
 		return err
@@ -71,7 +71,7 @@ func benchGemm(cmd *cobra.Command, f *benchFlags) error {
 	return printJSON(out, map[string]any{"bench": "gemm", "backend": b.Name(), "limits": lim, "products": results})
 }
 
-func (r *gemmResult) measure(b kernels.Backend, runs int) error {
+func (r *gemmResult) measure(b kernels.Backend, dtype kernels.DType, runs int) error {
 	x, err := randomBuffer(b, r.T*r.K)
 	if err != nil {
 		return err
@@ -80,7 +80,7 @@ func (r *gemmResult) measure(b kernels.Backend, runs int) error {
 	if err != nil {
 		return err
 	}
-	w, err := b.NewMatrix(kernels.BF16, r.N, r.K)
+	w, err := b.NewMatrix(dtype, r.N, r.K)
 	if err != nil {
 		return err
 	}

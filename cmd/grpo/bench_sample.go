@@ -72,7 +72,7 @@ func (f *sampleBench) run(cmd *cobra.Command, what string) error {
 	if f.batch < 1 || f.context < 1 {
 		return badinput.Errorf("--batch and --context: found %d and %d, expected 1 or more", f.batch, f.context)
 	}
-	lim, err := measureLimits(f.threads)
+	lim, err := f.limits()
 	if err != nil {
 		return err
 	}
@@ -111,7 +111,8 @@ func (f *sampleBench) run(cmd *cobra.Command, what string) error {
 	}
 	r := sampleResult{Bench: what, Backend: b.Name(), Shape: f.shape, Batch: f.batch, Context: f.context, Limits: lim,
 		StepMS: took.Seconds() * 1e3, TokensPerSec: float64(tokens) / took.Seconds(), PeakMemory: peakMemory()}
-	r.LimitPerSec = float64(tokens) / p.LeastTime(tokens, f.context, f.batch, lim.Flops, lim.Bytes)
+	work, bytes := p.SamplingWork(tokens, f.context, f.batch)
+	r.LimitPerSec = float64(tokens) / max(work.Seconds(lim.Products, lim.Flops), bytes/lim.Bytes)
 	out := cmd.OutOrStdout()
 	fmt.Fprintf(out, "%s; %s\n", r.Backend, lim)
 	t := newTable(out, "shape", "batch", "context", what, "a step", "limit", "share", "peak memory")

@@ -45,7 +45,7 @@ type trainResult struct {
 }
 
 func benchTrain(cmd *cobra.Command, f *benchFlags) error {
-	lim, err := measureLimits(f.threads)
+	lim, err := f.limits()
 	if err != nil {
 		return err
 	}
@@ -67,7 +67,7 @@ func benchTrain(cmd *cobra.Command, f *benchFlags) error {
 		return err
 	}
 	r := trainResult{Bench: "train", Backend: b.Name(), Shape: f.shape, Tokens: f.tokens, Rank: f.rank, Limits: lim,
-		TokensPerSec: float64(f.tokens) / took.Seconds(), LimitPerSec: lim.Flops / step.policy.Flops(f.rank, f.tokens),
+		TokensPerSec: float64(f.tokens) / took.Seconds(), LimitPerSec: 1 / step.policy.TrainingWork(f.rank, f.tokens).Seconds(lim.Products, lim.Flops),
 		UpdateSec: update.Seconds(), PeakMemory: peakMemory()}
 	if r.AllocsBytes, err = step.allocations(cmd.Context()); err != nil {
 		return err

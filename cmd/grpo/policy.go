@@ -15,6 +15,7 @@ import (
 // policyFlags are the flags of every verb that opens a model.
 type policyFlags struct {
 	model, adapter string
+	precision      string
 	threads        int
 	rows           int
 }
@@ -31,8 +32,9 @@ func (f *policyFlags) registerAll(cmd *cobra.Command) {
 	f.registerSpeed(cmd)
 }
 
-// registerSpeed adds the flags that change no result.
+// registerSpeed adds the flags of the machine.
 func (f *policyFlags) registerSpeed(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.precision, "precision", "f32", "what numbers are rounded to before they meet a bf16 weight: f32, not at all; or `bf16`, faster where the processor has instructions for it")
 	cmd.Flags().IntVar(&f.threads, "threads", 0, "worker `threads`; 0: one per core. Results do not depend on it")
 	cmd.Flags().IntVar(&f.rows, "max-rows", 0, "tokens in a batch; 0: 512. Scores do not depend on it, gradients in the last bits")
 }
@@ -42,6 +44,9 @@ func (f *policyFlags) backend() (kernels.Backend, error) {
 	if f.threads < 0 {
 		return nil, badinput.Errorf("--threads: found %d, expected 0 or more", f.threads)
 	}
+	if _, err := model.ParsePrecision(f.precision); err != nil {
+		return nil, badinput.Errorf("--precision: %w", err)
+	}
 	if f.rows < 0 {
 		return nil, badinput.Errorf("--max-rows: found %d, expected 0 or more", f.rows)
 	}
@@ -49,7 +54,10 @@ func (f *policyFlags) backend() (kernels.Backend, error) {
 }
 
 // options are what the flags say of batches and memory.
-func (f *policyFlags) options() model.Options { return model.Options{MaxRows: f.rows} }
+func (f *policyFlags) options() model.Options {
+	p, _ := model.ParsePrecision(f.precision) // backend has looked at it
+	return model.Options{MaxRows: f.rows, Precision: p}
+}
 
 // withPolicy opens the backend and the model, with its adapter if there is one, for the time of fn.
 func (f *policyFlags) withPolicy(fn func(b kernels.Backend, p *model.Policy) error) error {

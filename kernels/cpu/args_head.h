@@ -40,6 +40,7 @@ typedef struct {
 	float *target_logits;
 	float *running; // [rows] the largest logit so far
 	float *scale;   // [rows] by how much what was summed so far shrinks
+	int32_t form;   // in which the weights are packed
 } grpo_head_weights;
 
 // Partials into results. Row i of these is row index[i] of the outputs.

@@ -7,13 +7,14 @@ enum { PANEL = 32 };
 // How deep one block of a right-hand side is: see gemm.h.
 enum { DEPTH = 192 };
 
-// What a matrix or a file is made of; the values of kernels.DType and kernels.Encoding.
-enum { GRPO_F32 = 0, GRPO_BF16 = 3 };
+// What a matrix is made of, and a file: the values of kernels.Encoding.
+enum { GRPO_F32, GRPO_BF16 };
 enum { ENCODED_BF16 = 0, ENCODED_F16 = 1, ENCODED_F32 = 2 };
 
 typedef struct {
 	void *panels;
-	int32_t dtype;
+	int32_t dtype;  // GRPO_F32 or GRPO_BF16
+	int32_t rounds; // what is multiplied with it, to bf16
 	int64_t rows, cols; // of the matrix
 } grpo_matrix;
 
@@ -33,12 +34,21 @@ typedef struct {
 } grpo_pack_matrix;
 typedef grpo_pack_matrix grpo_unpack_matrix;
 
-// Rows of a product, cut into tiles of nearly equal height, at most MR.
+// What a number of the left-hand side becomes when it is packed.
+enum {
+	AS_IT_IS,
+	ROUNDED, // to bf16, and still a float
+	PAIRED,  // to bf16, and in one 32-bit lane with its successor
+};
+
+// Rows of a product, cut into tiles of nearly equal height, at most MR. `inner` numbers of each row are read;
+// pack_rows writes zeros after them up to `padded`, which is even where pairs are made.
 typedef struct {
 	float *packed;
 	const float *x;
-	int64_t stride, rows, inner;
+	int64_t stride, rows, inner, padded;
 	int64_t tiles;
+	int32_t form;
 } grpo_pack_rows;
 typedef grpo_pack_rows grpo_pack_cols;
 
@@ -57,9 +67,10 @@ enum {
 // A task is a block of row tiles times one panel of 32 columns; panels run fastest.
 typedef struct {
 	int32_t a_kind;
+	int32_t paired; // a is packed in pairs, and b, a bf16 matrix, is multiplied in pairs
 	const float *a;
 	int64_t a_stride;
-	int64_t rows, inner, cols;
+	int64_t rows, inner, cols; // inner is even where b is a bf16 matrix and B_OUTPUTS, or paired
 	int64_t row_tiles, block_tiles; // block_tiles of row_tiles go into one task
 
 	int32_t b_kind;
@@ -89,6 +100,7 @@ typedef struct {
 	int64_t rounds;
 	float *sink;
 } grpo_peak_fma;
+typedef grpo_peak_fma grpo_peak_pairs;
 typedef struct {
 	const char *data;
 	int64_t bytes;

@@ -20,10 +20,11 @@ type Options struct {
 
 // Backend computes on this machine's processors.
 type Backend struct {
-	ops  *C.grpo_variant
-	pool pool
-	args unsafe.Pointer // C memory of ARGS_BYTES: the arguments of the operation that runs
-	held []*memory      // what that operation uses, so that it is not freed under it; see hold
+	ops   *C.grpo_variant
+	pairs bool // bf16 numbers are multiplied with bf16 weights in pairs
+	pool  pool
+	args  unsafe.Pointer // C memory of ARGS_BYTES: the arguments of the operation that runs
+	held  []*memory      // what that operation uses, so that it is not freed under it; see hold
 
 	scratches []region // one for each worker
 	shares    [sharedSlots]region
@@ -47,6 +48,7 @@ func New(o Options) (*Backend, error) {
 	}
 	b := &Backend{
 		ops:       v,
+		pairs:     v.lanes == 16 && pairsPay(),
 		pool:      p,
 		args:      C.grpo_alloc(C.ARGS_BYTES),
 		held:      make([]*memory, 0, 32),

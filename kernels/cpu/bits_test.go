@@ -15,7 +15,7 @@ import (
 // AVX2 or AVX-512, Arm, whatever the compiler. This is their fingerprint, taken once; a change of it is a
 // change of all numbers, and breaks the resumption of runs across versions.
 func TestTheSameBitsOnEveryMachine(t *testing.T) {
-	const want = 0x5d617f32862131a0
+	want := map[kernels.DType]uint64{kernels.BF16: 0x5d617f32862131a0, kernels.BF16Rounding: 0xc8cc42e57611bf64}
 	const T, V, H = 19, 1500, 300
 	state := uint32(1)
 	uniform := func(n int, scale float32) []float32 {
@@ -36,21 +36,27 @@ func TestTheSameBitsOnEveryMachine(t *testing.T) {
 		if name == "portable" && runtime.GOARCH == "amd64" {
 			continue // it has no fused multiply-adds
 		}
-		o := Options{Threads: 2, Variant: name}
-		sum := fnv.New64a()
-		add := func(parts ...[]float32) {
-			for _, x := range parts {
-				for _, v := range x {
-					sum.Write(binary.LittleEndian.AppendUint32(nil, math.Float32bits(v)))
+		for dtype, want := range want {
+			o := Options{Threads: 2, Variant: name}
+			sum := fnv.New64a()
+			add := func(parts ...[]float32) {
+				for _, x := range parts {
+					for _, v := range x {
+						sum.Write(binary.LittleEndian.AppendUint32(nil, math.Float32bits(v)))
+					}
 				}
 			}
-		}
-		out, dx, dw := results(t, o, kernels.F32, c.h, y, w, T, V, H)
-		add(out, dx, dw)
-		r := c.run(t, open(t, o), kernels.BF16, 0, T, true)
-		add(r.logp, r.entropy, r.lse, r.jacobian, r.dw)
-		if got := sum.Sum64(); got != want {
-			t.Errorf("%s: fingerprint %#x, want %#x", name, got, uint64(want))
+			product := kernels.F32
+			if dtype == kernels.BF16Rounding {
+				product = dtype
+			}
+			out, dx, dw := results(t, o, product, c.h, y, slices.Clone(w), T, V, H)
+			add(out, dx, dw)
+			r := c.run(t, open(t, o), dtype, 0, T, true)
+			add(r.logp, r.entropy, r.lse, r.jacobian, r.dw)
+			if got := sum.Sum64(); got != want {
+				t.Errorf("%s, %v: fingerprint %#x, want %#x", name, dtype, got, want)
+			}
 		}
 	}
 }

@@ -7,7 +7,7 @@
 
 // How many steps ahead of its reading a product of few rows asks for weights: enough to hide the latency of
 // memory, which the hardware's own guesses do not.
-enum { STEPS_AHEAD = 96 };
+enum { STEPS_AHEAD = 48 };
 
 // Row tiles have nearly equal heights; tile i starts at this row.
 INLINE int64_t tile_start(int64_t rows, int64_t tiles, int64_t i)
@@ -34,19 +34,19 @@ static void edge_tile(tile_function *f, int mr, int valid, const reading *r, flo
 		for (int i = 0; i < mr; i++) memcpy(t->out + i * t->stride, copy + i * PANEL, valid * 4);
 }
 
-// The left-hand side of the tile of mr rows from row on, at depth k.
-INLINE void left_side(reading *r, const grpo_gemm *g, int64_t row, int mr, int64_t k)
+// The left-hand side of the tile of mr rows from row on, at depth k, for steps of one link or two.
+INLINE void left_side(reading *r, const grpo_gemm *g, int64_t row, int mr, int64_t k, int links)
 {
 	r->a_apart = 1;
 	if (g->a_kind == A_PACKED) {
-		r->a = g->a + row * g->inner + k * mr;
-		r->a_step = mr;
+		r->a = g->paired ? g->a + (row * g->inner + k * mr) / 2 : g->a + row * g->inner + k * mr;
+		r->a_step = links * mr;
 	} else if (g->a_kind == A_COLS) {
 		r->a = g->a + k * g->a_stride + row;
 		r->a_step = g->a_stride;
 	} else {
 		r->a = g->a + row * g->a_stride + k;
-		r->a_step = 1;
+		r->a_step = links;
 		r->a_apart = g->a_stride;
 	}
 }
@@ -55,8 +55,8 @@ INLINE void left_side(reading *r, const grpo_gemm *g, int64_t row, int mr, int64
 // next tile, after the last tile the next depths of the panel; or further rows, when its left-hand side jumps.
 INLINE void look_ahead(reading *r, const grpo_gemm *g, int64_t panel, int64_t next_k, int mr, int stream, int last_tile)
 {
-	r->soon = (const char *)(r->a + mr * g->inner);
-	r->soon_step = 4 * mr;
+	r->soon = (const char *)(r->a + mr * (g->paired ? g->inner / 2 : g->inner));
+	r->soon_step = 4 * r->a_step;
 	if (stream) {
 		r->soon = r->b + STEPS_AHEAD * r->b_step;
 		r->soon_step = r->b_step;
@@ -64,8 +64,9 @@ INLINE void look_ahead(reading *r, const grpo_gemm *g, int64_t panel, int64_t ne
 		r->soon = (const char *)(r->a + ROWS_AHEAD * r->a_step);
 		r->soon_step = 4 * r->a_step;
 	} else if (last_tile && g->b_kind == B_OUTPUTS) {
-		r->soon_step = g->m.dtype == GRPO_BF16 ? 2 * PANEL : 4 * PANEL;
-		r->soon = panel_at(&g->m, g->m_offset / PANEL + panel) + next_k * r->soon_step;
+		int column = g->m.dtype == GRPO_BF16 ? PAIR_BYTES / 2 : PANEL * 4;
+		r->soon_step = g->paired ? PAIR_BYTES : column;
+		r->soon = panel_at(&g->m, g->m_offset / PANEL + panel) + next_k * column;
 	}
 }
 
@@ -76,14 +77,16 @@ static void gemm_panel(const grpo_gemm *g, float *scratch, int64_t tile0, int64_
 	int valid = min64(g->cols - panel * PANEL, PANEL);
 	int few = g->b_kind == B_OUTPUTS && tile1 - tile0 <= FEW_TILES;
 	int a_form = g->a_kind == A_ROWS ? SPREAD : TOGETHER, b_form = valid <= PANEL / 2 ? NARROW : WIDE;
-	if (few && g->m.dtype == GRPO_BF16)
-		b_form = WORDS;
+	if (g->paired)
+		b_form = IN_PAIRS;
+	else if (few && g->m.dtype == GRPO_BF16)
+		b_form = WIDENED;
 	int64_t row0 = tile_start(g->rows, g->row_tiles, tile0);
-	int64_t depth = few ? FEW_DEPTH : DEPTH;
-	for (int64_t k = 0; k < g->inner; k += depth) {
-		reading r = {.depth = min64(depth, g->inner - k), .first = k == 0};
-		r.last = k + r.depth == g->inner;
-		r.b = right_side(g, panel, k, r.depth, few, block, &r.b_step);
+	int64_t most = few ? FEW_DEPTH : g->paired ? 2 * DEPTH : DEPTH;
+	for (int64_t k = 0; k < g->inner; k += most) {
+		int64_t depth = min64(most, g->inner - k);
+		reading r = {.first = k == 0, .last = k + depth == g->inner};
+		right_side(&r, g, panel, k, depth, few, block);
 		for (int64_t i = tile0; i < tile1; i++) {
 			int64_t row = tile_start(g->rows, g->row_tiles, i);
 			int mr = tile_start(g->rows, g->row_tiles, i + 1) - row;
@@ -95,8 +98,8 @@ static void gemm_panel(const grpo_gemm *g, float *scratch, int64_t tile0, int64_
 				.alpha = g->alpha,
 				.accumulate = g->accumulate,
 			};
-			left_side(&r, g, row, mr, k);
-			look_ahead(&r, g, panel, k + r.depth, mr, few && i == tile0, i + 1 == tile1);
+			left_side(&r, g, row, mr, k, b_form == WIDENED ? 2 : 1);
+			look_ahead(&r, g, panel, k + depth, mr, few && i == tile0, i + 1 == tile1);
 			tile_function *f = tile_functions[mr][a_form][b_form];
 			float *s = sums + (row - row0) * PANEL;
 			if (valid == PANEL)

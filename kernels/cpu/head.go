@@ -74,7 +74,7 @@ func (b *Backend) LogProbGradW(dw, dlogp, h kernels.Buffer, w kernels.Matrix, ta
 			a.targets, a.index, a.lse, a.dlogp, a.inv_temp = s.targets, s.index, ls, dl, s.invTemp
 			b.run(b.ops.head_grad_logits, s.rows, 4)
 
-			packed := b.pack(b.ops.pack_cols, slotWeights, logits, C.LOGIT_STRIDE, width, s.rows)
+			packed := b.pack(b.ops.pack_cols, leftHand{slot: slotWeights, x: logits, stride: C.LOGIT_STRIDE, rows: width, inner: s.rows})
 			g := C.grpo_gemm{b_kind: C.B_ROWS, b: s.h, b_stride: C.int64_t(H), cols: C.int64_t(H), alpha: 1, accumulate: 1}
 			g.out, g.out_stride = at(out, c*C.HEAD_CHUNK*H), C.int64_t(H)
 			g.a, g.rows, g.inner = packed, C.int64_t(width), C.int64_t(s.rows)
@@ -96,6 +96,7 @@ type asked struct {
 	rows           int
 	index, targets *C.int32_t // rows of them
 	h, packed      *C.float   // gathered, and as the left-hand side of a product
+	form           C.int32_t  // of packed
 }
 
 // asked lists the rows whose target is not negative.
@@ -130,7 +131,9 @@ func (s *asked) next(b *Backend) bool {
 	a.out, a.x, a.index = s.h, s.from, s.index
 	a.rows, a.width = C.int64_t(s.rows), C.int64_t(s.width)
 	b.run(b.ops.gather_rows, s.rows, 16)
-	s.packed = b.pack(b.ops.pack_rows, slotPacked, s.h, s.width, s.rows, s.width)
+	s.form = b.leftForm(&s.w)
+	s.packed = b.pack(b.ops.pack_rows, leftHand{slot: slotPacked, x: s.h, stride: s.width, rows: s.rows, inner: s.width,
+		padded: wholePairs(&s.w, s.width), form: s.form})
 	return true
 }
 
@@ -157,7 +160,6 @@ func (b *Backend) headChunks(s *asked, p partials) {
 	b.scratch(4 * (C.PANEL*(C.DEPTH+rows) + C.LOGIT_STRIDE*rows))
 	a := args[C.grpo_head_chunks](b)
 	a.g = s.logits(C.int64_t(s.w.rows))
-	a.g.a, a.g.rows, a.g.inner = s.packed, C.int64_t(s.rows), C.int64_t(s.width)
 	a.g.row_tiles, a.g.block_tiles = C.int64_t(tiles), C.int64_t(block)
 	a.targets, a.partials, a.target_logits = s.targets, p.partials, p.targets
 	n := chunks(int(s.w.rows))
@@ -167,7 +169,8 @@ func (b *Backend) headChunks(s *asked, p partials) {
 
 // logits is the product h · wᵀ, scaled, over so many tokens of the vocabulary.
 func (s *asked) logits(tokens C.int64_t) C.grpo_gemm {
-	return C.grpo_gemm{b_kind: C.B_OUTPUTS, m: s.w, cols: tokens, alpha: s.invTemp, out_stride: C.LOGIT_STRIDE}
+	return C.grpo_gemm{b_kind: C.B_OUTPUTS, m: s.w, cols: tokens, alpha: s.invTemp, out_stride: C.LOGIT_STRIDE,
+		a: s.packed, paired: flag(s.form == C.PAIRED), rows: C.int64_t(s.rows), inner: C.int64_t(wholePairs(&s.w, s.width))}
 }
 
 // headLogits computes one chunk of logits, [rows][LOGIT_STRIDE], all workers together.
@@ -177,7 +180,6 @@ func (b *Backend) headLogits(s *asked, chunk int) (logits *C.float, width int) {
 	g := s.logits(C.int64_t(width))
 	g.m_offset = C.int64_t(first)
 	g.out = (*C.float)(b.shared(slotLogits, 4*C.LOGIT_STRIDE*s.rows))
-	g.a, g.rows, g.inner = s.packed, C.int64_t(s.rows), C.int64_t(s.width)
 	b.gemm(&g)
 	return g.out, width
 }
@@ -194,7 +196,7 @@ func (b *Backend) headWeights(s *asked, p partials) {
 		a.logits, a.packed, a.rows, a.tiles = logits, packed, C.int64_t(s.rows), C.int64_t(tiles)
 		a.chunk, a.chunks, a.width = C.int64_t(c), C.int64_t(chunks(int(s.w.rows))), C.int64_t(width)
 		a.targets, a.partials, a.target_logits = s.targets, p.partials, p.targets
-		a.running, a.scale = p.running, p.scale
+		a.running, a.scale, a.form = p.running, p.scale, s.form
 		b.run(b.ops.head_weights, tiles, 1)
 
 		g := C.grpo_gemm{b_kind: C.B_INPUTS, m: s.w, m_offset: C.int64_t(c * C.HEAD_CHUNK), cols: C.int64_t(s.width)}
@@ -203,6 +205,9 @@ func (b *Backend) headWeights(s *asked, p partials) {
 			g.accumulate, g.row_scale = 1, p.scale
 		}
 		g.a, g.rows, g.inner = packed, C.int64_t(s.rows), C.int64_t(width)
+		if s.form == C.PAIRED {
+			g.paired, g.inner = 1, C.int64_t(even(width))
+		}
 		b.gemm(&g)
 	}
 }

@@ -82,7 +82,8 @@ static void head_weights(const void *args, void *scratch, int64_t from, int64_t 
 			h->scale[row] = exp1(before - now);
 			weigh_logits(l, h->width, p.max, exp1(p.max - now));
 		}
-		pack_tile(h->packed + row0 * h->width, h->logits + row0 * LOGIT_STRIDE, LOGIT_STRIDE, row1 - row0, h->width);
+		pack_tile(h->packed + row0 * packed_steps(h->width, h->form), h->logits + row0 * LOGIT_STRIDE, LOGIT_STRIDE,
+		          row1 - row0, h->width, h->form == PAIRED ? 2 * pairs_of(h->width) : h->width, h->form);
 	}
 }
 
@@ -140,11 +141,8 @@ static void head_jacobian(const void *args, void *scratch, int64_t from, int64_t
 		const char *panel = panel_at(&h->w, target / PANEL);
 		const float *mean = h->mean + row * h->width;
 		float *out = h->jacobian + h->index[row] * h->width, inverse = h->inverse_sum[row];
-		for (int64_t k = 0; k < h->width; k++) {
-			float w = h->w.dtype == GRPO_BF16 ? float_of_bf16(((const uint16_t *)panel)[k * PANEL + half_of_row(r)])
-			                                  : ((const float *)panel)[k * PANEL + r];
-			out[k] = (w - mean[k] * inverse) * h->inv_temp;
-		}
+		for (int64_t k = 0; k < h->width; k++)
+			out[k] = (weight_at(&h->w, panel, r, k) - mean[k] * inverse) * h->inv_temp;
 	}
 }
 

@@ -27,6 +27,9 @@ typedef struct {
 #undef OP
 } grpo_variant;
 
+// Whether the processor multiplies bf16 numbers in pairs, which the avx512 variant can use.
+int grpo_has_pairs(void);
+
 // Each is NULL where it was not compiled or the processor cannot run it.
 const grpo_variant *grpo_avx512(void);
 const grpo_variant *grpo_avx2(void);

@@ -93,40 +93,81 @@ type product struct {
 }
 
 // multiply does the product: at once with the left-hand side where it is, if that is swept only a few times
-// or is only a few rows; else in rounds of as many rows as the packed copy may hold.
+// or is only a few rows, and nothing is to be done to it; else in rounds of as many rows as the packed copy may hold.
 func (b *Backend) multiply(p *product) {
 	columns := panels(int(p.g.cols))
-	inPlace, step := C.int32_t(C.A_ROWS), p.xStride
+	inPlace, step, form := C.int32_t(C.A_ROWS), p.xStride, C.int32_t(C.AS_IT_IS)
 	if p.pack == b.ops.pack_cols {
 		inPlace, step = C.A_COLS, 1
 	}
-	p.g.out, p.g.out_stride, p.g.inner = p.out, C.int64_t(p.outStride), C.int64_t(p.inner)
-	if columns <= fewPanels || p.rows <= int(b.ops.spread_tile) {
+	inner := p.inner
+	if p.g.b_kind != C.B_ROWS {
+		form = b.leftForm(&p.g.m)
+	}
+	switch {
+	case form == C.PAIRED:
+		p.g.paired, inner = 1, even(inner)
+	case p.g.b_kind == C.B_OUTPUTS:
+		inner = wholePairs(&p.g.m, inner)
+	}
+	p.g.out, p.g.out_stride, p.g.inner = p.out, C.int64_t(p.outStride), C.int64_t(inner)
+	if (columns <= fewPanels || p.rows <= int(b.ops.spread_tile)) && form == C.AS_IT_IS && inner == p.inner {
 		p.g.a_kind, p.g.a, p.g.a_stride = inPlace, p.x, C.int64_t(p.xStride)
 		p.g.rows = C.int64_t(p.rows)
 		b.gemm(&p.g)
 		return
 	}
-	round := max(packedBytes/(4*p.inner)/int(b.ops.tile)*int(b.ops.tile), int(b.ops.tile))
+	round := max(packedBytes/(4*inner)/int(b.ops.tile)*int(b.ops.tile), int(b.ops.tile))
 	for row := 0; row < p.rows; row += round {
 		rows := min(round, p.rows-row)
-		p.g.a = b.pack(p.pack, slotPacked, at(p.x, row*step), p.xStride, rows, p.inner)
+		p.g.a = b.pack(p.pack, leftHand{slot: slotPacked, x: at(p.x, row*step), stride: p.xStride, rows: rows, inner: p.inner, padded: inner, form: form})
 		p.g.rows, p.g.out = C.int64_t(rows), at(p.out, row*p.outStride)
 		b.gemm(&p.g)
 	}
 }
 
+// leftForm is what becomes of the numbers that are multiplied with the matrix.
+func (b *Backend) leftForm(m *C.grpo_matrix) C.int32_t {
+	switch {
+	case m.rounds == 0:
+		return C.AS_IT_IS
+	case b.pairs:
+		return C.PAIRED
+	}
+	return C.ROUNDED
+}
+
+func even(n int) int { return (n + 1) &^ 1 }
+
+// wholePairs is how many inputs a product with the rows of the matrix has: pairs of columns are whole.
+func wholePairs(m *C.grpo_matrix, inputs int) int {
+	if m.dtype == C.GRPO_BF16 {
+		return even(inputs)
+	}
+	return inputs
+}
+
 // tiles is how many register tiles so many rows take.
 func (b *Backend) tiles(rows int) int { return (rows + int(b.ops.tile) - 1) / int(b.ops.tile) }
 
+// leftHand is what pack reads, and what it makes of it.
+type leftHand struct {
+	slot                        int
+	x                           *C.float
+	stride, rows, inner, padded int // padded: 0 is inner
+	form                        C.int32_t
+}
+
 // pack copies the left-hand side of a product into tiles, in a shared region.
-func (b *Backend) pack(kernel *C.grpo_kernel, slot int, x *C.float, stride, rows, inner int) *C.float {
+func (b *Backend) pack(kernel *C.grpo_kernel, l leftHand) *C.float {
+	l.padded = max(l.padded, l.inner)
 	a := args[C.grpo_pack_rows](b)
-	a.packed = (*C.float)(b.shared(slot, 4*rows*inner))
-	a.x, a.stride = x, C.int64_t(stride)
-	a.rows, a.inner, a.tiles = C.int64_t(rows), C.int64_t(inner), C.int64_t(b.tiles(rows))
+	a.packed = (*C.float)(b.shared(l.slot, 4*l.rows*l.padded))
+	a.x, a.stride, a.form = l.x, C.int64_t(l.stride), l.form
+	a.rows, a.inner, a.padded = C.int64_t(l.rows), C.int64_t(l.inner), C.int64_t(l.padded)
+	a.tiles = C.int64_t(b.tiles(l.rows))
 	packed := a.packed
-	b.run(kernel, b.tiles(rows), 8192/(inner*int(b.ops.tile)))
+	b.run(kernel, b.tiles(l.rows), 8192/(l.inner*int(b.ops.tile)))
 	return packed
 }
 

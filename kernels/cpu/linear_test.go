@@ -226,7 +226,7 @@ func BenchmarkLinear(bench *testing.B) {
 				dw = upload(bench, b, make([]float32, s.N*s.K))
 			}
 			X, Y := kernels.Whole(x, s.K), kernels.Whole(y, s.N)
-			peak := b.measureFMA()
+			peak := b.measureFMA(b.ops.peak_fma)
 			bench.ReportAllocs()
 			for bench.Loop() {
 				switch s.op {
@@ -239,7 +239,7 @@ func BenchmarkLinear(bench *testing.B) {
 				}
 			}
 			seconds := bench.Elapsed().Seconds() / float64(bench.N)
-			peak = max(peak, b.measureFMA())
+			peak = max(peak, b.measureFMA(b.ops.peak_fma))
 			flops := 2 * float64(s.T) * float64(s.N) * float64(s.K) / seconds
 			bench.ReportMetric(flops/1e9, "GFLOP/s")
 			bench.ReportMetric(100*flops/peak, "%FMA")
@@ -250,11 +250,12 @@ func BenchmarkLinear(bench *testing.B) {
 
 func BenchmarkPeak(bench *testing.B) {
 	for bench.Loop() {
-		flops, read, err := MeasurePeak(0)
+		peak, err := MeasurePeak(Options{})
 		if err != nil {
 			bench.Fatal(err)
 		}
-		bench.ReportMetric(flops/1e9, "GFLOP/s")
-		bench.ReportMetric(read/1e9, "GB/s")
+		bench.ReportMetric(peak.Flops/1e9, "GFLOP/s")
+		bench.ReportMetric(peak.Products/1e9, "GFLOP/s-bf16")
+		bench.ReportMetric(peak.Bytes/1e9, "GB/s")
 	}
 }

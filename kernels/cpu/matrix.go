@@ -21,15 +21,23 @@ type matrix struct {
 func (m *matrix) DType() kernels.DType { return m.t }
 func (m *matrix) Rows() int            { return m.rows }
 func (m *matrix) Cols() int            { return m.cols }
-func (m *matrix) Bytes() int           { return panels(m.rows) * C.PANEL * m.cols * m.t.Size() }
+
+// Bytes counts whole panels, and whole pairs of columns where there are pairs.
+func (m *matrix) Bytes() int {
+	cols := m.cols
+	if m.t != kernels.F32 {
+		cols = even(cols)
+	}
+	return panels(m.rows) * C.PANEL * cols * m.t.Size()
+}
 
 // panels is how many panels so many rows, or columns of a product, take.
 func panels(rows int) int { return (rows + C.PANEL - 1) / C.PANEL }
 
 // NewMatrix gives a matrix of zeros.
 func (b *Backend) NewMatrix(t kernels.DType, rows, cols int) (kernels.Matrix, error) {
-	if t != kernels.BF16 && t != kernels.F32 {
-		return nil, fmt.Errorf("cpu: a matrix of %v; expected bf16 or f32", t)
+	if t != kernels.BF16 && t != kernels.BF16Rounding && t != kernels.F32 {
+		return nil, fmt.Errorf("cpu: a matrix of %v; expected f32, bf16 or bf16, rounding", t)
 	}
 	if rows <= 0 || cols <= 0 {
 		return nil, fmt.Errorf("cpu: a matrix of %d × %d", rows, cols)
@@ -46,7 +54,14 @@ func (b *Backend) matrix(what string, m kernels.Matrix) C.grpo_matrix {
 		panic(fmt.Sprintf("cpu: %s: %T is not a matrix of this backend", what, m))
 	}
 	b.keep(c.mem)
-	return C.grpo_matrix{panels: c.mem.p, dtype: C.int32_t(c.t), rows: C.int64_t(c.rows), cols: C.int64_t(c.cols)}
+	x := C.grpo_matrix{panels: c.mem.p, dtype: C.GRPO_BF16, rows: C.int64_t(c.rows), cols: C.int64_t(c.cols)}
+	switch c.t {
+	case kernels.F32:
+		x.dtype = C.GRPO_F32
+	case kernels.BF16Rounding:
+		x.rounds = 1
+	}
+	return x
 }
 
 // Load writes rows of m from a file's bytes.
@@ -56,7 +71,7 @@ func (b *Backend) Load(m kernels.Matrix, row int, src kernels.HostRows) {
 	switch {
 	case n*width != len(src.Bytes):
 		panic(fmt.Sprintf("cpu: Load: %d bytes are not whole rows of %d", len(src.Bytes), width))
-	case m.DType() == kernels.BF16 && src.Encoding != kernels.EncodedBF16:
+	case m.DType() != kernels.F32 && src.Encoding != kernels.EncodedBF16:
 		panic("cpu: Load: a bf16 matrix takes bf16 only")
 	}
 	checkRows("Load", m, row, n)

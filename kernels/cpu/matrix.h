@@ -1,20 +1,22 @@
-// A matrix of weights lies in panels of 32 rows (outputs), zero padded. In panel p, column k is
-//   F32:  32 floats, rows 32p … 32p+31;
-//   BF16: one word of 64 bytes; its 32-bit lane i holds row 32p+i in the low half and row 32p+16+i in the
-//         high half, so that widening 32 numbers is one shift and one mask.
+// A matrix of weights lies in panels of 32 rows (outputs), zero padded. In panel p, rows 32p … 32p+31,
+//   F32:  column k is 32 floats;
+//   BF16: columns 2j and 2j+1 are 32 lanes of 32 bits, column 2j in the high half, 2j+1 (or zero) in the low
+//         half. To widen is a mask or a shift; and it is what the bf16 product of pairs wants, which adds
+//         the high half first: see pair.h.
+
+enum { PAIR_BYTES = PANEL * 4 };
+
+INLINE int64_t pairs_of(int64_t cols) { return (cols + 1) / 2; }
 
 INLINE int64_t panel_bytes(const grpo_matrix *m)
 {
-	return m->cols * PANEL * (m->dtype == GRPO_BF16 ? 2 : 4);
+	return m->dtype == GRPO_BF16 ? pairs_of(m->cols) * PAIR_BYTES : m->cols * PANEL * 4;
 }
 
 INLINE char *panel_at(const grpo_matrix *m, int64_t p) { return (char *)m->panels + p * panel_bytes(m); }
 
-// Where row r of a panel stands within a column's word of 16-bit halves.
-INLINE int half_of_row(int r) { return r < PANEL / 2 ? 2 * r : 2 * (r - PANEL / 2) + 1; }
-
-INLINE vf widen_low(vi w) { return (vf)(w << 16); }
-INLINE vf widen_high(vi w) { return (vf)(w & (int32_t)0xffff0000); }
+INLINE vf widen_first(vi pairs) { return (vf)(pairs & (int32_t)0xffff0000); }
+INLINE vf widen_second(vi pairs) { return (vf)(pairs << 16); }
 
 // Exactly, subnormals included.
 INLINE float float_of_half(uint16_t h)
@@ -38,6 +40,15 @@ INLINE float float_of_bf16(uint16_t h)
 	return x;
 }
 
+// Row r, column k of a panel.
+INLINE float weight_at(const grpo_matrix *m, const char *panel, int r, int64_t k)
+{
+	if (m->dtype != GRPO_BF16)
+		return ((const float *)panel)[k * PANEL + r];
+	uint32_t pair = ((const uint32_t *)panel)[k / 2 * PANEL + r];
+	return float_of_bf16(k % 2 ? pair : pair >> 16);
+}
+
 INLINE float decode(const char *src, int64_t i, int encoding)
 {
 	uint16_t h;
@@ -52,6 +63,21 @@ INLINE float decode(const char *src, int64_t i, int encoding)
 
 // Columns go in runs that stay in the first-level cache while each row is scattered into them.
 enum { SCATTER = 64 };
+
+INLINE void load_pair_run(uint32_t *panel, int r, const char *src, int64_t k0, int64_t k1)
+{
+	int64_t k = k0;
+	for (; k + 1 < k1; k += 2) {
+		uint32_t next_first;
+		memcpy(&next_first, src + 2 * k, 4);
+		panel[k / 2 * PANEL + r] = next_first << 16 | next_first >> 16;
+	}
+	if (k < k1) {
+		uint16_t last;
+		memcpy(&last, src + 2 * k, 2);
+		panel[k / 2 * PANEL + r] = (uint32_t)last << 16;
+	}
+}
 
 INLINE void load_row_run(float *panel, int r, const char *src, int64_t k0, int64_t k1, int encoding)
 {
@@ -73,8 +99,7 @@ static void load_rows(const void *args, void *scratch, int64_t from, int64_t to)
 				const char *src = (const char *)a->src + (row - a->row) * cols * size;
 				int r = row - p * PANEL;
 				if (a->m.dtype == GRPO_BF16) {
-					uint16_t *half = (uint16_t *)panel + half_of_row(r);
-					for (int64_t k = k0; k < k1; k++) memcpy(half + k * PANEL, src + 2 * k, 2);
+					load_pair_run((uint32_t *)panel, r, src, k0, k1);
 				} else if (a->encoding == ENCODED_F32) {
 					load_row_run((float *)panel, r, src, k0, k1, ENCODED_F32);
 				} else if (a->encoding == ENCODED_F16) {
@@ -115,10 +140,7 @@ static void unpack_matrix(const void *args, void *scratch, int64_t from, int64_t
 			for (int64_t row = p * PANEL; row < min64((p + 1) * PANEL, a->m.rows); row++) {
 				float *dst = a->rows + row * cols;
 				int r = row - p * PANEL;
-				for (int64_t k = k0; k < min64(k0 + SCATTER, cols); k++)
-					dst[k] = a->m.dtype == GRPO_BF16
-					             ? float_of_bf16(((const uint16_t *)panel)[k * PANEL + half_of_row(r)])
-					             : ((const float *)panel)[k * PANEL + r];
+				for (int64_t k = k0; k < min64(k0 + SCATTER, cols); k++) dst[k] = weight_at(&a->m, panel, r, k);
 			}
 	}
 }

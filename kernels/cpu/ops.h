@@ -1,6 +1,7 @@
 // Every kernel, once. The table of a variant and its type are made from this list.
 #define GRPO_OPS(OP)         \
 	OP(peak_fma)             \
+	OP(peak_pairs)           \
 	OP(peak_read)            \
 	OP(load_rows)            \
 	OP(pack_matrix)          \

@@ -1,20 +1,35 @@
-// The left-hand side of a product lies in tiles of up to MR rows, each [inner][height]: one step of the
-// reduction reads consecutive numbers.
+// The left-hand side of a product lies in tiles of up to MR rows, each [steps][height]: one step of the
+// reduction reads consecutive numbers, or pairs of them.
+
+INLINE int64_t packed_steps(int64_t inner, int form) { return form == PAIRED ? pairs_of(inner) : inner; }
 
 // height rows of x, stride apart, turned into one tile. Vectors are stored VL wide in ascending order, so that
 // what one writes too much the next corrects; the last ones are written exactly, since what follows may
 // belong to another worker.
-INLINE void pack_tile(float *tile, const float *x, int64_t stride, int height, int64_t inner)
+static void pack_tile(float *tile, const float *x, int64_t stride, int height, int64_t inner, int64_t padded, int form)
 {
-	int64_t k = 0;
-	for (; k + 2 * VL <= inner; k += VL) {
+	int64_t k = 0, tail = form == PAIRED ? 2 * VL : VL; // so many at least, that a lone row's vectors stay inside
+	for (; k + VL + tail <= inner; k += VL) {
 		vi r[VL];
 		UNROLL for (int i = 0; i < VL; i++) r[i] = i < height ? (vi)load(x + i * stride + k) : (vi){0};
 		transpose(r);
-		UNROLL for (int i = 0; i < VL; i++) store(tile + (k + i) * height, (vf)r[i]);
+		if (form != AS_IT_IS)
+			UNROLL for (int i = 0; i < VL; i++) r[i] = rounded(r[i]);
+		if (form == PAIRED)
+			UNROLL for (int i = 0; i < VL; i += 2) store(tile + (k + i) / 2 * height, (vf)paired(r[i], r[i + 1]));
+		else
+			UNROLL for (int i = 0; i < VL; i++) store(tile + (k + i) * height, (vf)r[i]);
 	}
-	for (; k < inner; k++)
-		for (int i = 0; i < height; i++) tile[k * height + i] = x[i * stride + k];
+	for (; k < padded; k++)
+		for (int i = 0; i < height; i++) {
+			float v = k < inner ? x[i * stride + k] : 0;
+			if (form != AS_IT_IS)
+				v = rounded1(v);
+			if (form == PAIRED)
+				put_half((uint32_t *)tile + k / 2 * height + i, k % 2, v);
+			else
+				tile[k * height + i] = v;
+		}
 }
 
 // Rows of x [rows, inner]. A task is a tile.
@@ -25,7 +40,8 @@ static void pack_rows(const void *args, void *scratch, int64_t from, int64_t to)
 	for (int64_t t = from; t < to; t++) {
 		int64_t row = tile_start(p->rows, p->tiles, t);
 		int height = tile_start(p->rows, p->tiles, t + 1) - row;
-		pack_tile(p->packed + row * p->inner, p->x + row * p->stride, p->stride, height, p->inner);
+		pack_tile(p->packed + row * packed_steps(p->padded, p->form), p->x + row * p->stride, p->stride, height,
+		          p->inner, p->padded, p->form);
 	}
 }
 

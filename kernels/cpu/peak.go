@@ -4,6 +4,7 @@ package cpu
 import "C"
 
 import (
+	"sync"
 	"time"
 	"unsafe"
 )
@@ -26,7 +27,17 @@ func fmaFlops(v *C.grpo_variant, rounds int) float64 {
 }
 
 // peakOf is the best rate of fused multiply-adds of one thread, in flops per second.
-func peakOf(v *C.grpo_variant) float64 {
+func peakOf(v *C.grpo_variant) float64 { return peakRate(v, v.peak_fma) }
+
+// pairsPay is whether the processor multiplies bf16 numbers faster in pairs than, as floats, one by one. Where it can
+// do both, the one takes twice or half the time of the other.
+var pairsPay = sync.OnceValue(func() bool {
+	v := C.grpo_avx512()
+	return v != nil && C.grpo_has_pairs() != 0 && 2*peakRate(v, v.peak_pairs) > 1.1*peakOf(v)
+})
+
+// peakRate is that of one of the two probes; a pair counts as one product.
+func peakRate(v *C.grpo_variant, probe *C.grpo_kernel) float64 {
 	var sink region
 	defer sink.free()
 	var a region
@@ -36,29 +47,40 @@ func peakOf(v *C.grpo_variant) float64 {
 	best := time.Hour
 	for range probeTries {
 		start := time.Now()
-		C.grpo_call(v.peak_fma, unsafe.Pointer(p), nil, 0, 1)
+		C.grpo_call(probe, unsafe.Pointer(p), nil, 0, 1)
 		best = min(best, time.Since(start))
 	}
 	return fmaFlops(v, probeRounds) / best.Seconds()
 }
 
-// MeasurePeak is what this many threads reach at best in a few tenths of a second: fused multiply-adds
-// of float32 (in flops per second) and reading of memory (in bytes per second).
-func MeasurePeak(threads int) (flops, bytesPerSecond float64, err error) {
-	b, err := New(Options{Threads: threads})
-	if err != nil {
-		return 0, 0, err
-	}
-	defer b.Close()
-	return b.measureFMA(), b.measureRead(), nil
+// Peak is what a machine reaches at best.
+type Peak struct {
+	Flops    float64 // fused multiply-adds of float32, two flops each, per second
+	Products float64 // the same of products of bf16 numbers with bf16 weights
+	Bytes    float64 // read from memory per second
 }
 
-func (b *Backend) measureFMA() float64 {
+// MeasurePeak takes a few tenths of a second.
+func MeasurePeak(o Options) (Peak, error) {
+	b, err := New(o)
+	if err != nil {
+		return Peak{}, err
+	}
+	defer b.Close()
+	p := Peak{Flops: b.measureFMA(b.ops.peak_fma), Bytes: b.measureRead()}
+	if p.Products = p.Flops; b.pairs {
+		p.Products = 2 * b.measureFMA(b.ops.peak_pairs)
+	}
+	return p, nil
+}
+
+// measureFMA counts a pair as one product.
+func (b *Backend) measureFMA(probe *C.grpo_kernel) float64 {
 	const rounds = 100_000
 	tasks := 16 * b.Threads()
 	a := args[C.grpo_peak_fma](b)
 	a.rounds, a.sink = rounds, (*C.float)(b.shared(slotPartial, 4*tasks))
-	return float64(tasks) * fmaFlops(b.ops, rounds) / b.bestOf(b.ops.peak_fma, tasks).Seconds()
+	return float64(tasks) * fmaFlops(b.ops, rounds) / b.bestOf(probe, tasks).Seconds()
 }
 
 func (b *Backend) measureRead() float64 {

@@ -29,6 +29,21 @@ static void peak_fma(const void *args, void *scratch, int64_t from, int64_t to)
 	}
 }
 
+static void peak_pairs(const void *args, void *scratch, int64_t from, int64_t to)
+{
+	const grpo_peak_pairs *a = args;
+	enum { CHAINS = VL == 16 ? 24 : 12 };
+	(void)scratch;
+	for (int64_t t = from; t < to; t++) {
+		vf acc[CHAINS], s = splat(0);
+		UNROLL for (int i = 0; i < CHAINS; i++) acc[i] = splat((float)i);
+		for (int64_t r = 0; r < a->rounds; r++)
+			UNROLL for (int i = 0; i < CHAINS; i++) acc[i] = add_pairs(acc[i], (vi)splat(1), (vi)splat(1));
+		UNROLL for (int i = 0; i < CHAINS; i++) s += acc[i];
+		a->sink[t] = s[0];
+	}
+}
+
 static void peak_read(const void *args, void *scratch, int64_t from, int64_t to)
 {
 	const grpo_peak_read *a = args;

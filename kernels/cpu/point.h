@@ -7,14 +7,8 @@ static void embed(const void *args, void *scratch, int64_t from, int64_t to)
 	(void)scratch;
 	for (int64_t t = from; t < to; t++) {
 		const char *panel = panel_at(&a->m, a->ids[t] / PANEL);
-		int r = a->ids[t] % PANEL;
 		float *out = a->out + t * a->m.cols;
-		if (a->m.dtype == GRPO_BF16) {
-			const uint16_t *half = (const uint16_t *)panel + half_of_row(r);
-			for (int64_t k = 0; k < a->m.cols; k++) out[k] = float_of_bf16(half[k * PANEL]);
-		} else {
-			for (int64_t k = 0; k < a->m.cols; k++) out[k] = ((const float *)panel)[k * PANEL + r];
-		}
+		for (int64_t k = 0; k < a->m.cols; k++) out[k] = weight_at(&a->m, panel, a->ids[t] % PANEL, k);
 	}
 }
 

@@ -3,8 +3,8 @@
 
 enum { SUBTILES = PANEL / (NV * VL) };
 
-// The columns of vector v in subtile s: the low and high halves of bf16 words alternate, and the
-// widened panel is walked the same way.
+// The columns of vector v in subtile s. Odd vectors are of the panel's second half, which is not there when there are
+// 16 columns or fewer.
 INLINE int column_of(int s, int v) { return (s * (NV / 2) + v / 2) * VL + (v & 1) * (PANEL / 2); }
 
 // How a finished sum is written.
@@ -30,23 +30,25 @@ INLINE vf finish(vf sum, const target *t, int row, int column)
 	return sum * t->alpha + base;
 }
 
-// A tile reads its right-hand side as 32 floats a row, as words of bf16, or as 32 floats of which only the
-// first 16 matter: a low-rank adapter often has no more. Its left-hand side is packed, so that the numbers of one
-// step are neighbours, or spread, one row here and one there.
-enum { WIDE, WORDS, NARROW, B_FORMS };
+// A tile reads its right-hand side as 32 floats a step, or as 32 floats of which only the first 16 matter (a low-rank
+// adapter often has no more), or as 32 pairs of bf16. These it widens, and a step is two links of the chain; or it
+// multiplies them with pairs. Its left-hand side is packed, so that the numbers of one step are neighbours, or spread,
+// one row here and one there.
+enum { WIDE, NARROW, WIDENED, IN_PAIRS, B_FORMS };
 enum { TOGETHER, SPREAD, A_FORMS };
 
 // A spread tile is lower: rows a multiple of 4096 bytes apart share one set of the nearest cache.
 enum { SPREAD_ROWS = MR < 8 ? MR : 8 };
 
-// What a tile reads: step k finds the numbers of a at a + k·a_step, a_apart from each other, and those of b at
-// b + k·b_step. soon is what to ask the memory for meanwhile, one line for each step.
+// What a tile reads: step i finds the numbers of a at a + i·a_step, a_apart from each other (and before the next step
+// those of its second link, if it has two), and those of b at b + i·b_step. soon is what to ask the memory for
+// meanwhile, one line for each step or, of pairs, two.
 typedef struct {
 	const float *a;
 	const char *b, *soon;
-	int64_t a_step, a_apart; // in floats
+	int64_t a_step, a_apart;   // in floats
 	int64_t b_step, soon_step; // in bytes
-	int depth, first, last; // of the depths of one sum
+	int steps, first, last;    // of the depths of one sum
 } reading;
 
 // In fewer steps than this, what the sums are added to would not arrive any earlier for being asked for.
@@ -55,37 +57,40 @@ enum { WORTH_ASKING = 64 };
 // sums [mr][32] waits between two depths.
 INLINE void tile(const int mr, const int a_form, const int b_form, const reading *r, float *sums, const target *t)
 {
-	const int step = b_form == NARROW ? 2 : 1; // odd vectors are columns 16 … 31
+	const int step = b_form == NARROW ? 2 : 1;
 	const int64_t a_step = r->a_step, a_apart = a_form == SPREAD ? r->a_apart : 1;
+	const int64_t a_link = a_form == SPREAD ? 1 : mr;
 	const int64_t b_step = r->b_step, soon_step = r->soon_step;
-	const int depth = r->depth, last = r->last;
+	const int steps = r->steps, last = r->last;
 	for (int s = 0; s < SUBTILES; s++) {
 		vf acc[MR][NV];
 		UNROLL for (int i = 0; i < mr; i++)
 			UNROLL for (int v = 0; v < NV; v += step)
 				acc[i][v] = r->first ? splat(0) : load(sums + i * PANEL + column_of(s, v));
-		if (last && t->accumulate && depth >= WORTH_ASKING)
+		if (last && t->accumulate && steps >= WORTH_ASKING)
 			UNROLL for (int i = 0; i < mr; i++)
 				UNROLL for (int v = 0; v < NV; v += step) __builtin_prefetch(t->out + i * t->stride + column_of(s, v), 1);
 		const float *ak = r->a;
 		const char *bk = r->b, *soon = r->soon;
-		for (int k = 0; k < depth; k++, ak += a_step, bk += b_step, soon += soon_step) {
-			vf bv[NV];
+		for (int k = 0; k < steps; k++, ak += a_step, bk += b_step, soon += soon_step) {
+			vi bv[NV];
 			__builtin_prefetch(soon);
-			UNROLL for (int v = 0; v < NV; v += 2)
-			{
-				if (b_form == WORDS) {
-					vi w = loadi(bk + 4 * column_of(s, v));
-					bv[v] = widen_low(w);
-					bv[v + 1] = widen_high(w);
-				} else {
-					bv[v] = load((const float *)bk + column_of(s, v));
-					if (b_form == WIDE)
-						bv[v + 1] = load((const float *)bk + column_of(s, v + 1));
-				}
-			}
+			if (b_form == WIDENED || b_form == IN_PAIRS)
+				__builtin_prefetch(soon + PAIR_BYTES / 2);
+			UNROLL for (int v = 0; v < NV; v += step) bv[v] = loadi(bk + 4 * column_of(s, v));
 			UNROLL for (int i = 0; i < mr; i++)
-				UNROLL for (int v = 0; v < NV; v += step) acc[i][v] += bv[v] * ak[i * a_apart];
+				UNROLL for (int v = 0; v < NV; v += step)
+				{
+					if (b_form == IN_PAIRS)
+						acc[i][v] = add_pairs(acc[i][v], bv[v], (vi)splat(ak[i * a_apart]));
+					else if (b_form == WIDENED)
+						acc[i][v] += widen_first(bv[v]) * ak[i * a_apart];
+					else
+						acc[i][v] += (vf)bv[v] * ak[i * a_apart];
+				}
+			if (b_form == WIDENED)
+				UNROLL for (int i = 0; i < mr; i++)
+					UNROLL for (int v = 0; v < NV; v += step) acc[i][v] += widen_second(bv[v]) * ak[i * a_apart + a_link];
 		}
 		UNROLL for (int i = 0; i < mr; i++)
 			UNROLL for (int v = 0; v < NV; v += step)
@@ -103,12 +108,12 @@ typedef void tile_function(const reading *r, float *sums, const target *t);
 
 #define TILE_OF(a, b, mr) \
 	static void tile_##a##_##b##_##mr(const reading *r, float *sums, const target *t) { tile(mr, a, b, r, sums, t); }
-#define TILE(mr)                                                                          \
-	TILE_OF(TOGETHER, WIDE, mr) TILE_OF(TOGETHER, WORDS, mr) TILE_OF(TOGETHER, NARROW, mr) \
-	TILE_OF(SPREAD, WIDE, mr) TILE_OF(SPREAD, WORDS, mr) TILE_OF(SPREAD, NARROW, mr)
-#define ENTRY(mr)                                                           \
-	{{tile_TOGETHER_WIDE_##mr, tile_TOGETHER_WORDS_##mr, tile_TOGETHER_NARROW_##mr}, \
-	 {tile_SPREAD_WIDE_##mr, tile_SPREAD_WORDS_##mr, tile_SPREAD_NARROW_##mr}},
+#define TILE(mr)                                                                             \
+	TILE_OF(TOGETHER, WIDE, mr) TILE_OF(TOGETHER, NARROW, mr) TILE_OF(TOGETHER, WIDENED, mr) \
+	TILE_OF(TOGETHER, IN_PAIRS, mr) TILE_OF(SPREAD, WIDE, mr) TILE_OF(SPREAD, NARROW, mr) TILE_OF(SPREAD, WIDENED, mr)
+#define ENTRY(mr)                                                                                                \
+	{{tile_TOGETHER_WIDE_##mr, tile_TOGETHER_NARROW_##mr, tile_TOGETHER_WIDENED_##mr, tile_TOGETHER_IN_PAIRS_##mr}, \
+	 {tile_SPREAD_WIDE_##mr, tile_SPREAD_NARROW_##mr, tile_SPREAD_WIDENED_##mr}},
 #if MR == 14
 #define HEIGHTS(F) F(1) F(2) F(3) F(4) F(5) F(6) F(7) F(8) F(9) F(10) F(11) F(12) F(13) F(14)
 #elif MR == 6

@@ -31,6 +31,9 @@ const grpo_variant *grpo_avx512(void)
 	           ? &variant
 	           : NULL;
 }
+
+int grpo_has_pairs(void) { return __builtin_cpu_supports("avx512bf16"); }
 #else
 const grpo_variant *grpo_avx512(void) { return NULL; }
+int grpo_has_pairs(void) { return 0; }
 #endif

@@ -9,6 +9,7 @@
 
 typedef float vf __attribute__((vector_size(4 * VL)));
 typedef int32_t vi __attribute__((vector_size(4 * VL)));
+typedef uint32_t vu __attribute__((vector_size(4 * VL)));
 typedef float vf_any __attribute__((vector_size(4 * VL), aligned(4), may_alias));
 typedef int32_t vi_any __attribute__((vector_size(4 * VL), aligned(1), may_alias));
 

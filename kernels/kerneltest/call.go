@@ -147,7 +147,7 @@ func (m *machine) load(t kernels.DType, rows, cols int, x []float32) kernels.Mat
 		panic(err)
 	}
 	encoding := kernels.EncodedF32
-	if t == kernels.BF16 {
+	if t != kernels.F32 {
 		encoding = kernels.EncodedBF16
 	}
 	m.Load(w, 0, kernels.HostRows{Encoding: encoding, Bytes: encode(encoding, x)})

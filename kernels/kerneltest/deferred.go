@@ -116,7 +116,7 @@ func (d *deferred) NewMatrix(t kernels.DType, rows, cols int) (kernels.Matrix, e
 		return nil, err
 	}
 	word, encoding := binary.LittleEndian.AppendUint32(nil, math.Float32bits(poison)), kernels.EncodedF32
-	if t == kernels.BF16 {
+	if t != kernels.F32 {
 		word, encoding = word[2:], kernels.EncodedBF16
 	}
 	poisoned := kernels.HostRows{Encoding: encoding, Bytes: slices.Repeat(word, cols)}

@@ -14,11 +14,24 @@ func dot(a, b []float32) float64 {
 	return sum
 }
 
+// factors are the numbers x as a product with m takes them.
+func (m *matrix) factors(x []float32) []float32 {
+	if m.t != kernels.BF16Rounding {
+		return x
+	}
+	rounded := make([]float32, len(x))
+	for i, x := range x {
+		bits := math.Float32bits(x)
+		rounded[i] = math.Float32frombits((bits + 0x7fff + bits>>16&1) &^ 0xffff)
+	}
+	return rounded
+}
+
 func (reference) Linear(out, x kernels.Cols, w kernels.Matrix, o kernels.LinearOpt, T int) {
 	kernels.CheckLinear(out, x, w, o, T)
 	m := ownMatrix(w)
 	for t := range T {
-		y, x := window(out, t), window(x, t)
+		y, x := window(out, t), m.factors(window(x, t))
 		for n := range y {
 			sum := float64(o.Alpha) * dot(x, m.row(n))
 			if o.Accumulate {
@@ -36,7 +49,7 @@ func (reference) LinearGradX(dx, dy kernels.Cols, w kernels.Matrix, o kernels.Li
 	kernels.CheckLinearGradX(dx, dy, w, o, T)
 	m := ownMatrix(w)
 	for t := range T {
-		dx, dy := window(dx, t), window(dy, t)
+		dx, dy := window(dx, t), m.factors(window(dy, t))
 		for k := range dx {
 			var sum float64
 			for n := range dy {
@@ -108,7 +121,7 @@ func (reference) LogProb(out kernels.LogProbOut, h kernels.Buffer, w kernels.Mat
 		jacobian := make([]float64, m.cols)
 		if target := own[ints](targets)[t]; target >= 0 {
 			var z []float64
-			z, lse = scores(row(h, m.cols, t), m, invTemp)
+			z, lse = scores(m.factors(row(h, m.cols, t)), m, invTemp)
 			logp = z[target] - lse
 			for v := range z {
 				p := math.Exp(z[v] - lse)
@@ -159,7 +172,7 @@ func (reference) LogProbGradW(dw, dlogp, h kernels.Buffer, w kernels.Matrix, tar
 			continue
 		}
 		h := row(h, m.cols, t)
-		z, _ := scores(h, m, invTemp)
+		z, _ := scores(m.factors(h), m, invTemp)
 		for v := range z {
 			share := -math.Exp(z[v] - float64(own[floats](lse)[t]))
 			if v == int(target) {

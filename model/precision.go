@@ -1,0 +1,34 @@
+package model
+
+import (
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/kernels"
+)
+
+// Precision is what every number is rounded to before it is multiplied with a frozen bf16 weight. The sampler and the
+// trainer of a policy have the same, so that they agree to the bit either way.
+type Precision uint8
+
+const (
+	F32  Precision = iota // nothing is rounded
+	BF16                  // as on most accelerators; twice as fast where the processor has instructions for it
+)
+
+// ParsePrecision understands f32 and bf16; nothing is f32.
+func ParsePrecision(s string) (Precision, error) {
+	switch s {
+	case "f32", "":
+		return F32, nil
+	case "bf16":
+		return BF16, nil
+	}
+	return 0, badinput.Errorf("found %q, expected f32 or bf16", s)
+}
+
+// Frozen is what a matrix of frozen bf16 weights is made of.
+func (p Precision) Frozen() kernels.DType {
+	if p == BF16 {
+		return kernels.BF16Rounding
+	}
+	return kernels.BF16
+}
