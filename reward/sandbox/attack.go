@@ -23,9 +23,9 @@ var resourceAttacks = []struct {
 	limits     Limits
 	want       Status
 }{
-	{"processor time", "while True: pass", Limits{CPU: 50 * time.Millisecond}, TLE},
+	{"processor time", "while True: pass", Limits{CPU: 10 * time.Millisecond}, TLE},
 	{"output", "while True: print('x' * 4096)", Limits{Output: 64 << 10}, OLE},
-	{"memory", "held = []\nwhile True: held.append(bytearray(1 << 20))", Limits{Memory: 64 << 20}, MLE},
+	{"memory", "held = []\nwhile True: held.append(bytearray(1 << 20))", Limits{Memory: 64 << 20, Output: 1 << 20}, MLE},
 }
 
 // expectWork runs an honest program: a cell in which nothing works would repel every attack.

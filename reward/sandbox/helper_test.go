@@ -1,10 +1,21 @@
 package sandbox
 
 import (
+	"flag"
+	"os"
 	"os/exec"
 	"testing"
 	"time"
 )
+
+// TestMain lets more tests run at once than there are processors: they wait for limits to pass.
+func TestMain(m *testing.M) {
+	os.Setenv("CANARY", "canary") // for programs to find
+	if err := flag.Set("test.parallel", "4"); err != nil {
+		panic(err)
+	}
+	m.Run()
+}
 
 // testPython is the interpreter of the tests: one that every user can reach, where there is one.
 func testPython(t testing.TB) string {

@@ -10,8 +10,10 @@ import (
 
 // TestHonest runs what honest programs do and other graders stumble over, on every rung.
 func TestHonest(t *testing.T) {
+	t.Parallel()
 	for _, rung := range []Rung{RungFull, RungNamespaces, RungUID, RungLandlock, RungUnsafe} {
 		t.Run(rung.String(), func(t *testing.T) {
+			t.Parallel()
 			p := openPool(t, rung, 2)
 			for _, prog := range readPrograms(t, "honest") {
 				t.Run(prog.name, func(t *testing.T) { honestProgram(t, p, prog) })

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
@@ -49,7 +50,10 @@ print(json.dumps({
 // pythonFlags keep the user's own packages out and write no byte code.
 var pythonFlags = []string{"-s", "-B"}
 
-// findInterpreter asks the Python of that name or path what it is.
+// described holds what interpreters have said, by their paths: they need a while for it.
+var described sync.Map
+
+// findInterpreter asks the Python of that name or path what it is, the first time.
 func findInterpreter(ctx context.Context, name string) (*interpreter, error) {
 	if name == "" {
 		name = "python3"
@@ -57,6 +61,9 @@ func findInterpreter(ctx context.Context, name string) (*interpreter, error) {
 	path, err := exec.LookPath(name)
 	if err != nil {
 		return nil, badinput.Errorf("python %q: not found; install Python 3.8 or later, or name one with python=PATH", name)
+	}
+	if py, ok := described.Load(path); ok {
+		return py.(*interpreter), nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
@@ -74,6 +81,7 @@ func findInterpreter(ctx context.Context, name string) (*interpreter, error) {
 	if py.Exe == "" {
 		return nil, badinput.Errorf("python %s: does not know its own path (sys.executable is empty)", path)
 	}
+	described.Store(path, py)
 	return py, nil
 }
 

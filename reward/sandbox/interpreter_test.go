@@ -69,6 +69,7 @@ func TestWithoutNested(t *testing.T) {
 // TestPathInterpreter: the python3 of PATH may be a script, and what it starts may lie in a directory
 // that only this user can enter. A cell of its own shows it all the same.
 func TestPathInterpreter(t *testing.T) {
+	t.Parallel()
 	path, err := exec.LookPath("python3")
 	if err != nil {
 		t.Skip("python3 is not installed")

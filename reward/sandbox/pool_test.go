@@ -42,6 +42,7 @@ func brokenPool(failures int) (*Pool, *brokenKit) {
 
 // TestInfra: a failing machine is tried again on fresh cells, and then an error that is no status.
 func TestInfra(t *testing.T) {
+	t.Parallel()
 	p, k := brokenPool(attempts - 1)
 	if r := runTest(t, p, Program{}, Input{}, Limits{}); r.Status != OK || k.opened != attempts {
 		t.Errorf("after %d failures: %v on worker %d, want OK on worker %d", attempts-1, r.Status, k.opened, attempts)
@@ -70,6 +71,7 @@ func TestRunStopsEarly(t *testing.T) {
 }
 
 func TestCancel(t *testing.T) {
+	t.Parallel()
 	p := openPool(t, 0, 1)
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
@@ -85,6 +87,7 @@ func TestCancel(t *testing.T) {
 }
 
 func TestCloseEndsRuns(t *testing.T) {
+	t.Parallel()
 	p := openPool(t, 0, 1)
 	failed := make(chan error)
 	go func() {
@@ -102,6 +105,7 @@ func TestCloseEndsRuns(t *testing.T) {
 }
 
 func TestPreload(t *testing.T) {
+	t.Parallel()
 	p, err := Open(t.Context(), Options{Slots: 1, Python: testPython(t), Unsafe: true, Preload: `
 import json
 calls = 0
@@ -149,8 +153,10 @@ func TestNoIsolation(t *testing.T) {
 // TestRungs: each rung is taken when what is above it is switched off, says what it does not protect,
 // and every claim that it makes has withstood an attack.
 func TestRungs(t *testing.T) {
+	t.Parallel()
 	for rung := RungUnsafe; rung <= RungFull; rung++ {
 		t.Run(rung.String(), func(t *testing.T) {
+			t.Parallel()
 			r := openPool(t, rung, 1).Isolation()
 			if len(r.NotProtected) == 0 || r.Version == "" || r.Python == "" || r.Slots != 1 || len(r.Passed) != 0 {
 				t.Errorf("incomplete report %+v", r)
@@ -169,6 +175,7 @@ func TestRungs(t *testing.T) {
 
 // TestUnsafe: the lowest rung tells the same endings apart, but for memory.
 func TestUnsafe(t *testing.T) {
+	t.Parallel()
 	p := openPool(t, RungUnsafe, 1)
 	for _, test := range []struct {
 		code string

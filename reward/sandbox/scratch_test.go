@@ -57,6 +57,7 @@ func TestScratchRoom(t *testing.T) {
 
 // TestScratchOverflows: the bounds are those of the file system that other rungs have.
 func TestScratchOverflows(t *testing.T) {
+	t.Parallel()
 	fill := func(files int, bytes int64) string {
 		dir := t.TempDir()
 		for i := range files {

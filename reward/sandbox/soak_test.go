@@ -265,6 +265,7 @@ func family(supervisor int) []int {
 // TestKilled: when the process that holds the pool is killed in the middle of runs, all that it has
 // started ends with it, however busy it is.
 func TestKilled(t *testing.T) {
+	t.Parallel()
 	if os.Getenv("SANDBOX_TEST_VICTIM") != "" {
 		p := openPool(t, 0, 2)
 		for range 2 {
