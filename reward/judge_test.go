@@ -15,8 +15,8 @@ import (
 	"github.com/seed-7879b91d/grpo/reward/sandbox"
 )
 
-func binary(t *testing.T) Rules {
-	w, err := ModeWeights("binary")
+func correct(t *testing.T) Rules {
+	w, err := ModeWeights("correct")
 	require.NoError(t, err)
 	return Rules{Weights: w}
 }
@@ -57,7 +57,7 @@ func grade(t *testing.T, g Grader, c Completion) Score {
 // The rewards that others train on: −0.1 without a program, 0 for a wrong one, 1 for a right one.
 func TestParity(t *testing.T) {
 	f := newFake()
-	j := NewJudge(binary(t), f, nil, nil)
+	j := NewJudge(correct(t), f, nil, nil)
 	p := echoProblem("p", 3)
 	for _, text := range []string{"", "no code", "```python\necho", fenced("  ")} {
 		s := grade(t, j, Completion{Problem: p, Text: text})
@@ -90,7 +90,7 @@ func TestVerdicts(t *testing.T) {
 		{"short", TLE, []Verdict{"", TLE, AC, AC}, 0.5},
 	} {
 		p := echoProblem("p", 4)
-		s := grade(t, NewJudge(binary(t), newFake(), nil, nil), Completion{Problem: p, Text: fenced(tt.code)})
+		s := grade(t, NewJudge(correct(t), newFake(), nil, nil), Completion{Problem: p, Text: fenced(tt.code)})
 		require.Equal(t, tt.verdict, s.Verdict, tt.code)
 		require.Equal(t, tt.binary, s.Tests, tt.code)
 		require.Equal(t, tt.verdict == AC, s.Reward == 1, tt.code)
@@ -127,7 +127,7 @@ func TestLimits(t *testing.T) {
 	f := newFake()
 	p := data.Problem{ID: "p", Kind: data.Stdin, Limits: data.Limits{TimeMS: 1500}}.WithTests(
 		data.Test{Limits: data.Limits{MemoryMB: 64}}, data.Test{}, data.Test{Limits: data.Limits{TimeMS: 2000}}, data.Test{Limits: data.Limits{TimeMS: 2000}})
-	rules := binary(t)
+	rules := correct(t)
 	require.Equal(t, AC, grade(t, NewJudge(rules, f, nil, nil), Completion{Problem: &p, Text: fenced("echo")}).Verdict)
 	require.Equal(t, []sandbox.Limits{
 		{CPU: 1500 * time.Millisecond, Memory: 64 << 20}, {CPU: 1500 * time.Millisecond}, {CPU: 2 * time.Second},
@@ -160,11 +160,11 @@ func TestCalls(t *testing.T) {
 		{"sum", wrapped, 0, AC}, {"list", wrapped, 0, AC}, {"print", wrapped, 0, WA},
 	} {
 		p := data.Problem{ID: "p", Kind: data.Call, FuncName: "f", Tolerance: tt.tolerance}.WithTests(tt.test)
-		require.Equal(t, tt.want, grade(t, NewJudge(binary(t), f, nil, nil), Completion{Problem: &p, Text: fenced(tt.code)}).Verdict, tt.code)
+		require.Equal(t, tt.want, grade(t, NewJudge(correct(t), f, nil, nil), Completion{Problem: &p, Text: fenced(tt.code)}).Verdict, tt.code)
 	}
 	wrapped.Returns = json.RawMessage("[3,4]")
 	p := data.Problem{ID: "p", Kind: data.Call, FuncName: "f"}.WithTests(wrapped)
-	_, err := NewJudge(binary(t), f, nil, nil).Grade(t.Context(), Completion{Problem: &p, Text: fenced("sum")})
+	_, err := NewJudge(correct(t), f, nil, nil).Grade(t.Context(), Completion{Problem: &p, Text: fenced("sum")})
 	require.ErrorContains(t, err, "problem p: expected value: unwrap_ok wants a list of one element")
 }
 
@@ -191,7 +191,7 @@ func TestCheckersRunApart(t *testing.T) {
 		{"fail ", "echo", WA, "checker: RTE ValueError: x"},
 	} {
 		p := data.Problem{ID: "p", Kind: data.Stdin, Checker: tt.checker}.WithTests(data.Test{Stdin: "xx", Stdout: "xx"})
-		j := NewJudge(binary(t), submissions, trusted, nil)
+		j := NewJudge(correct(t), submissions, trusted, nil)
 		s := grade(t, j, Completion{Problem: &p, Text: fenced(tt.code)})
 		require.Equal(t, tt.want, s.Verdict)
 		require.Equal(t, tt.note, s.Note)
@@ -199,13 +199,13 @@ func TestCheckersRunApart(t *testing.T) {
 	}
 	trusted.broken = 1
 	p := data.Problem{ID: "p", Kind: data.Stdin, Checker: "longer "}.WithTests(data.Test{Stdin: "xx", Stdout: "xx"})
-	require.Equal(t, ExcludedInfra, grade(t, NewJudge(binary(t), submissions, trusted, nil), Completion{Problem: &p, Text: fenced("echo")}).Excluded)
+	require.Equal(t, ExcludedInfra, grade(t, NewJudge(correct(t), submissions, trusted, nil), Completion{Problem: &p, Text: fenced("echo")}).Excluded)
 }
 
 func TestTruncated(t *testing.T) {
 	f := newFake()
 	c := Completion{Problem: echoProblem("p", 1), Text: fenced("echo"), Truncated: true, Tokens: 50, MaxTokens: 100}
-	rules := binary(t)
+	rules := correct(t)
 	s := grade(t, NewJudge(rules, f, nil, nil), c)
 	require.Equal(t, 1.0, s.Reward)
 	require.Equal(t, 0.5, s.Components.Length)
@@ -264,7 +264,7 @@ func TestCustomReward(t *testing.T) {
 
 func TestGroups(t *testing.T) {
 	f := newFake()
-	j := NewJudge(binary(t), f, nil, nil)
+	j := NewJudge(correct(t), f, nil, nil)
 	grade(t, j, Completion{Problem: echoProblem("p", 1), Text: fenced("echo")})
 	grade(t, j, Completion{Problem: echoProblem("p", 2), Group: "step 3, p", Text: fenced("echo")})
 	require.Equal(t, []string{"p", "step 3, p"}, f.groups)
@@ -272,7 +272,7 @@ func TestGroups(t *testing.T) {
 
 func TestVerdictsAreRemembered(t *testing.T) {
 	f := newFake()
-	j := NewJudge(binary(t), f, nil, nil)
+	j := NewJudge(correct(t), f, nil, nil)
 	p := echoProblem("p", 3)
 	first := grade(t, j, Completion{Problem: p, Text: fenced("wrong on xx")})
 	require.False(t, first.Cached)
@@ -301,7 +301,7 @@ func TestVerdictsAreRemembered(t *testing.T) {
 func TestInfra(t *testing.T) {
 	f := newFake()
 	f.broken = 1
-	rules := binary(t)
+	rules := correct(t)
 	rules.InfraLimit = 3
 	j := NewJudge(rules, f, nil, nil)
 	c := Completion{Problem: echoProblem("p", 2), Text: fenced("echo")}
@@ -343,11 +343,11 @@ func TestInfraFarApart(t *testing.T) {
 
 func TestTestsThatCannotBeFetched(t *testing.T) {
 	p := data.Problem{ID: "p", Kind: data.Stdin}.WithLoader(1, brokenLoader{})
-	_, err := NewJudge(binary(t), newFake(), nil, nil).Grade(t.Context(), Completion{Problem: &p, Text: fenced("echo")})
+	_, err := NewJudge(correct(t), newFake(), nil, nil).Grade(t.Context(), Completion{Problem: &p, Text: fenced("echo")})
 	require.EqualError(t, err, "problem p: disk gone")
 
 	p = data.Problem{ID: "p", Kind: data.Stdin}.WithLoader(1, emptyLoader{})
-	_, err = NewJudge(binary(t), newFake(), nil, nil).Grade(t.Context(), Completion{Problem: &p, Text: fenced("echo")})
+	_, err = NewJudge(correct(t), newFake(), nil, nil).Grade(t.Context(), Completion{Problem: &p, Text: fenced("echo")})
 	require.EqualError(t, err, "problem p: there are no tests to judge by")
 }
 
@@ -367,7 +367,7 @@ func TestStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake()
 		f.programs["sleep\n"] = func(in sandbox.Input) sandbox.Result { time.Sleep(time.Hour); return echo(in) }
-		j := NewJudge(binary(t), f, nil, nil)
+		j := NewJudge(correct(t), f, nil, nil)
 		in := make(chan Completion)
 		start := time.Now()
 		go func() {
@@ -411,7 +411,7 @@ func TestStreamBoundsWhatIsUnderWay(t *testing.T) {
 		}
 		close(in)
 		n := 0
-		for _, err := range Stream(t.Context(), NewJudge(binary(t), f, nil, nil), in, 4) {
+		for _, err := range Stream(t.Context(), NewJudge(correct(t), f, nil, nil), in, 4) {
 			require.NoError(t, err)
 			n++
 		}
@@ -427,7 +427,7 @@ func TestStreamCanBeCancelled(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		stop := errors.New("enough")
 		go func() { time.Sleep(time.Minute); cancel(stop) }()
-		_, err := All(ctx, NewJudge(binary(t), f, nil, nil), []Completion{{Problem: echoProblem("a", 1), Text: fenced("echo")}, {Problem: echoProblem("b", 1), Text: fenced("echo")}})
+		_, err := All(ctx, NewJudge(correct(t), f, nil, nil), []Completion{{Problem: echoProblem("a", 1), Text: fenced("echo")}, {Problem: echoProblem("b", 1), Text: fenced("echo")}})
 		require.ErrorIs(t, err, stop)
 	})
 }

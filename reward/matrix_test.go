@@ -261,13 +261,13 @@ func checkMatrix(t *testing.T, j *Judge, skip string) {
 	}
 }
 
-func TestMatrix(t *testing.T) { checkMatrix(t, NewJudge(binary(t), localPool(t), nil, nil), "") }
+func TestMatrix(t *testing.T) { checkMatrix(t, NewJudge(correct(t), localPool(t), nil, nil), "") }
 
 // A server without isolation lets a program look at the machine it runs on. It finds no right answer
 // there, and everything else is as it is in a cell. What package fusion tests itself is left out.
 func TestMatrixOnAServer(t *testing.T) {
 	server := fusiontest.NewServer(t)
-	rules := binary(t)
+	rules := correct(t)
 	rules.MaxTests = 1 // an interpreter is started for each
 	client, err := fusion.New(fusion.Options{URL: server.URL, Concurrency: 2})
 	require.NoError(t, err)
@@ -277,7 +277,7 @@ func TestMatrixOnAServer(t *testing.T) {
 
 // What one run leaves behind does not reach the next.
 func TestRunsAreStrangers(t *testing.T) {
-	j := NewJudge(binary(t), localPool(t), nil, nil)
+	j := NewJudge(correct(t), localPool(t), nil, nil)
 	code := `
 import builtins, os, random, sys
 marks = [hasattr(builtins, 'mark'), os.path.exists('/tmp/mark'), 'mark' in sys.modules, 'MARK' in os.environ]
@@ -298,7 +298,7 @@ def check(input, output, expected):
     a, b = map(int, output.split())
     return a + b == int(input) and a > 0 and b > 0`
 	p := data.Problem{ID: "split", Kind: data.Stdin, Checker: checker}.WithTests(data.Test{Stdin: "10\n", Stdout: "1 9\n"})
-	j := NewJudge(binary(t), pool, pool, nil)
+	j := NewJudge(correct(t), pool, pool, nil)
 	for code, want := range map[string]Verdict{
 		"print(3, int(input()) - 3)": AC, "print(0, int(input()))": WA, "print('no numbers')": WA, "print(1 / 0)": RTE,
 	} {
@@ -342,8 +342,10 @@ func TestOpenRefuses(t *testing.T) {
 		source  string
 		message string
 	}{
-		"no such mode":     {Config{Reward: "best"}, "", "reward=best: expected binary, fraction or custom"},
-		"two of one":       {Config{Reward: "binary", Weights: "correct=1"}, "", "expected one of the two"},
+		"no such mode":     {Config{Reward: "best"}, "", "reward=best: expected correct, fraction, custom or weights"},
+		"a former name":    {Config{Reward: "binary"}, "", "reward=binary is called correct; type correct"},
+		"no weights":       {Config{Reward: "weights"}, "", "reward_weights: reward=weights needs them, as in correct=1,format=0.1"},
+		"two of one":       {Config{Reward: "correct", Weights: "correct=1"}, "", "reward=correct does not use them; type weights, or leave them out"},
 		"no file":          {Config{Reward: "custom"}, "", "no reward_file= names a Python file"},
 		"missing file":     {Config{File: file + "x"}, "", "reward_file: open"},
 		"no such sandbox":  {Config{Sandbox: "docker"}, "", "sandbox=docker: expected auto, local or unsafe"},

@@ -16,11 +16,10 @@ import (
 // Config is the reward as a run is told it. The zero value pays for all tests passed, in the strongest
 // sandbox that this machine allows.
 type Config struct {
-	// Reward is binary (also ""), fraction or custom, and Weights, where set, weighs the components one by
-	// one: "correct=1,format=0.1".
+	// Reward is correct, fraction, custom, or weights: those of Weights, as in "correct=1,format=0.1". Empty
+	// is what the other fields say, and correct where they say nothing.
 	Reward, Weights string
-	// File is a Python file with compute_reward(completion: str, ground_truth: str) -> float. With
-	// neither Reward nor Weights given it alone makes the reward.
+	// File is a Python file with compute_reward(completion: str, ground_truth: str) -> float.
 	File        string
 	OnTruncated Truncation
 	Timeout     time.Duration
@@ -94,22 +93,35 @@ func (cfg Config) judge(ctx context.Context, rules Rules, options sandbox.Option
 // rules are the part of the configuration that the judge itself knows.
 func (cfg Config) rules() (r Rules, err error) {
 	r = Rules{OnTruncated: cfg.OnTruncated, Timeout: cfg.Timeout, MaxTests: cfg.MaxTests, InfraLimit: cfg.InfraLimit}
-	mode := cmp.Or(cfg.Reward, "binary")
-	if cfg.Reward == "" && cfg.File != "" {
-		mode = "custom"
-	}
-	if cfg.Weights != "" && cfg.Reward != "" {
-		return r, badinput.Errorf("reward=%s and reward_weights=%s: expected one of the two", cfg.Reward, cfg.Weights)
-	}
-	if cfg.Weights != "" {
+	switch mode := cfg.mode(); {
+	case mode == "binary":
+		err = badinput.Errorf("reward=binary is called correct; type correct")
+	case mode == "weights" && cfg.Weights == "":
+		err = badinput.Errorf("reward_weights: reward=weights needs them, as in correct=1,format=0.1")
+	case mode == "weights":
 		r.Weights, err = ParseWeights(cfg.Weights)
-	} else {
+	case cfg.Weights != "":
+		err = badinput.Errorf("reward_weights: reward=%s does not use them; type weights, or leave them out", mode)
+	default:
 		r.Weights, err = ModeWeights(mode)
 	}
 	if err == nil && r.Weights.Custom != 0 && cfg.File == "" {
 		err = badinput.Errorf("the custom reward has weight %g, but no reward_file= names a Python file with compute_reward(completion, ground_truth)", r.Weights.Custom)
 	}
 	return r, errors.Join(err, r.Check())
+}
+
+// mode is the name of the reward.
+func (cfg Config) mode() string {
+	switch {
+	case cfg.Reward != "":
+		return cfg.Reward
+	case cfg.Weights != "":
+		return "weights"
+	case cfg.File != "":
+		return "custom"
+	}
+	return "correct"
 }
 
 // pool are the options of local cells.

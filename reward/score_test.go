@@ -14,13 +14,13 @@ func TestModeWeights(t *testing.T) {
 	noCode := Components{Format: -1}
 	wrong := Components{Compile: 1, Fraction: 0.25}
 	right := Components{Compile: 1, Fraction: 1, Correct: 1}
-	for name, want := range map[string][3]float64{"binary": {-0.1, 0, 1}, "fraction": {-0.1, 0.25, 1}, "custom": {0, 0, 0}} {
+	for name, want := range map[string][3]float64{"correct": {-0.1, 0, 1}, "fraction": {-0.1, 0.25, 1}, "custom": {0, 0, 0}} {
 		w, err := ModeWeights(name)
 		require.NoError(t, err)
 		require.Equal(t, want, [3]float64{w.Apply(noCode), w.Apply(wrong), w.Apply(right)}, name)
 	}
 	_, err := ModeWeights("partial")
-	require.ErrorContains(t, err, "reward=partial: expected binary, fraction or custom")
+	require.ErrorContains(t, err, "reward=partial: expected correct, fraction, custom or weights")
 	require.True(t, badinput.Is(err))
 }
 

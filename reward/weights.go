@@ -13,17 +13,18 @@ const FormatCoef = 0.1
 
 // Modes are the rewards that have a name.
 var modes = map[string]Weights{
-	"binary":   {Format: FormatCoef, Correct: 1},
+	"correct":  {Format: FormatCoef, Correct: 1},
 	"fraction": {Format: FormatCoef, Fraction: 1},
 	"custom":   {Custom: 1},
+	"binary":   {Format: FormatCoef, Correct: 1}, // what correct was called; Config refuses it
 }
 
-// ModeWeights returns the weights of the reward with that name: "binary" pays for all tests passed,
+// ModeWeights returns the weights of the reward with that name: "correct" pays for all tests passed,
 // "fraction" for the share of them, "custom" is the reward file's alone.
 func ModeWeights(name string) (Weights, error) {
 	w, ok := modes[name]
 	if !ok {
-		return w, badinput.Errorf("reward=%s: expected binary, fraction or custom", name)
+		return w, badinput.Errorf("reward=%s: expected correct, fraction, custom or weights", name)
 	}
 	return w, nil
 }

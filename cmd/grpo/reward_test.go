@@ -131,7 +131,8 @@ func TestRewardRefuses(t *testing.T) {
 		"--completions: open":                                          {"--problems", path, "--completions", "/nowhere"},
 		`standard input:1: expected {"problem":"id","completion":"…"}`: {"--problems", path, "--completions", "-"},
 		"--reward-timeout: found 0":                                    {"--problems", path, "--completions", "-", "--reward-timeout", "0"},
-		"reward=most: expected binary":                                 {"--problems", path, "--completions", "-", "--reward", "most"},
+		"reward=most: expected correct":                                {"--problems", path, "--completions", "-", "--reward", "most"},
+		"reward=binary is called correct; type correct":                {"--problems", path, "--completions", "-", "--reward", "binary"},
 	} {
 		code, out, errOut := runVerb(t, `{"problem":"add"}`, append([]string{"reward"}, args...)...)
 		require.Equal(t, exitBadInput, code, message)
