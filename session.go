@@ -44,7 +44,7 @@ func Init(ctx context.Context, cfg *configs.Config, b kernels.Backend, w Watcher
 	if err := s.settle(); err != nil {
 		return nil, err
 	}
-	for _, open := range []func(context.Context) error{s.openModel, s.openText, s.openProblems, s.setRules, s.openSampler, s.openJudge} {
+	for _, open := range []func(context.Context) error{s.openModel, s.openText, s.openProblems, s.setRules, s.nameBase, s.openSampler, s.openJudge} {
 		if err := open(ctx); err != nil {
 			return nil, err
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-7879b91d/grpo/configs"
+	"github.com/seed-7879b91d/grpo/internal/tiny"
 	"github.com/seed-7879b91d/grpo/kernels/cpu"
 	"github.com/seed-7879b91d/grpo/reward"
 )
@@ -199,4 +200,33 @@ func TestWhatHappenedIsLoggedAndDrawn(t *testing.T) {
 	for _, want := range []string{"a new run in " + dir, "held-out at step 0: pass@1", "step   1  reward", "saved " + filepath.Join(dir, checkpointsDir, stepName(2))} {
 		require.Contains(t, string(text), want)
 	}
+}
+
+// An adapter of a model that was downloaded names it as others can find it; whatever else is saved says
+// where its other files are.
+func TestAnAdapterNamesItsBase(t *testing.T) {
+	const commit = "0123456789abcdef0123456789abcdef01234567"
+	home, local := t.TempDir(), filepath.Join(t.TempDir(), "mine")
+	repo := filepath.Join(home, "hub", "models--us--small")
+	snapshot := filepath.Join(repo, "snapshots", commit)
+	for _, dir := range []string{snapshot, local} {
+		require.NoError(t, tiny.Extract(dir))
+	}
+	require.NoError(t, os.Mkdir(filepath.Join(repo, "refs"), 0o755))
+	require.NoError(t, os.WriteFile(filepath.Join(repo, "refs", "v1"), []byte(commit), 0o644))
+	t.Setenv("HF_HOME", home)
+	t.Setenv("HF_HUB_CACHE", "")
+	t.Setenv("HF_HUB_OFFLINE", "1")
+	for _, c := range []struct{ words, want string }{{"model=us/small@v1", "us/small"}, {"model=" + local, local}} {
+		s, out := open(t, nil, c.words), t.TempDir()
+		require.NoError(t, s.Policy.Save(out, s.BaseModel))
+		text, err := os.ReadFile(filepath.Join(out, "adapter_config.json"))
+		require.NoError(t, err)
+		var config map[string]any
+		require.NoError(t, json.Unmarshal(text, &config))
+		require.Equal(t, c.want, config["base_model_name_or_path"])
+	}
+	s, out := open(t, nil, "model=us/small@v1", "train=full", "learning_rate=1e-5"), t.TempDir()
+	require.NoError(t, s.Policy.Save(out, s.BaseModel))
+	require.FileExists(t, filepath.Join(out, "config.json"))
 }

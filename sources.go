@@ -54,6 +54,15 @@ func modelDir(ctx context.Context, name string) (string, error) {
 	return snapshot.Dir(), nil
 }
 
+// nameBase has adapters name a base that was downloaded as the Hub does, and not after our copy of it.
+// What is trained as a whole takes its other files from the copy.
+func (s *Session) nameBase(context.Context) error {
+	if name := s.Config.Model; name != embedded && name != s.baseDir && !s.Full {
+		s.BaseModel, _, _ = strings.Cut(name, "@")
+	}
+	return nil
+}
+
 // wording is how problems are put into words.
 func wording(cfg *configs.Config) (*prompt.Builder, error) {
 	switch {
