@@ -44,7 +44,10 @@ func asOrdinaryUser(t *testing.T, pattern string) {
 	if err != nil {
 		t.Skip(err)
 	}
-	if err := os.WriteFile(binary, self, 0o755); err != nil {
+	syscall.ForkLock.RLock() // a child of another test that still has it open would keep it from being run
+	err = os.WriteFile(binary, self, 0o755)
+	syscall.ForkLock.RUnlock()
+	if err != nil {
 		t.Fatal(err)
 	}
 	args := []string{"-test.run", pattern, "-test.v"}
