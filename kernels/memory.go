@@ -104,6 +104,9 @@ type Memory interface {
 	Load(m Matrix, row int, src HostRows)
 	// Pack writes rows [row, row+n) of an F32 matrix from the row-major buffer src of n × cols elements.
 	Pack(m Matrix, row int, src Buffer)
+	// Settle says that m is complete: it is only read from now on, and a backend may keep it in less space. No number
+	// that is computed with it changes.
+	Settle(m Matrix) error
 	// Unpack writes all of m, row-major, into dst.
 	Unpack(dst Buffer, m Matrix)
 

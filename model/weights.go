@@ -144,7 +144,7 @@ func (w *Weights) loadMatrix(b kernels.Backend, s slot, tensors []tensorfile.Ten
 		row += s.parts[i].rows
 	}
 	w.operands[s.name] = s.leafOperand(nil, m)
-	return nil
+	return b.Settle(m)
 }
 
 // loadFloats gives a slot f32 values: a vector, or the master of a trainable matrix.
@@ -284,6 +284,9 @@ func randomWeights(b kernels.Backend, cfg Config, seed uint64, p Precision) (*We
 			if err := b.Sync(); err != nil {
 				return nil, err
 			}
+		}
+		if err := b.Settle(m); err != nil {
+			return nil, err
 		}
 	}
 	return w, nil

@@ -78,7 +78,7 @@ func merge(ctx context.Context, f *policyFlags, out string) (report string, err 
 	if err := lora.Merge(f.model, adapter, unchecked); err != nil {
 		return "", err
 	}
-	check := policyFlags{model: unchecked, threads: f.threads, rows: f.rows}
+	check := policyFlags{model: unchecked, precision: f.precision, threads: f.threads, rows: f.rows}
 	var merged [][]float32
 	if err := check.withModel(false, func(_ kernels.Backend, p *model.Policy) error { return score(p, &merged) }); err != nil {
 		return "", fmt.Errorf("reload the merged model: %w", err)

@@ -4,6 +4,9 @@
 // The shape of packed weights: see matrix.h.
 enum { PANEL = 32 };
 
+// Columns of a group of a settled matrix: see compact.h.
+enum { GROUP = 4 };
+
 // How deep one block of a right-hand side is: see gemm.h.
 enum { DEPTH = 192 };
 
@@ -11,12 +14,33 @@ enum { DEPTH = 192 };
 enum { GRPO_F32, GRPO_BF16 };
 enum { ENCODED_BF16 = 0, ENCODED_F16 = 1, ENCODED_F32 = 2 };
 
+// A weight of a settled matrix that does not fit into its group; see compact.h.
+typedef struct {
+	uint32_t group;
+	uint8_t row, column; // in the panel, in the group
+	uint16_t bits;
+} grpo_patch;
+
 typedef struct {
 	void *panels;
 	int32_t dtype;  // GRPO_F32 or GRPO_BF16
 	int32_t rounds; // what is multiplied with it, to bf16
 	int64_t rows, cols; // of the matrix
+
+	// Of a settled matrix, else NULL.
+	const grpo_patch *patches;
+	const int64_t *first_patch; // [panels]
+	const uint8_t *bases;       // [panels]
 } grpo_matrix;
+
+// From pairs to groups; a task is a panel. The window of each panel is chosen first.
+typedef struct {
+	grpo_matrix raw, settled;
+	uint8_t *bases;   // [panels]
+	int64_t *outside; // [panels] weights outside the window
+	grpo_patch *patches;
+} grpo_settle;
+typedef grpo_settle grpo_choose_window;
 
 // Rows [row, row+count) from a file's bytes; a task is one panel, starting with the one row is in.
 typedef struct {

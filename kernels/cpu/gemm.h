@@ -34,7 +34,7 @@ static void edge_tile(tile_function *f, int mr, int valid, const reading *r, flo
 		for (int i = 0; i < mr; i++) memcpy(t->out + i * t->stride, copy + i * PANEL, valid * 4);
 }
 
-// The left-hand side of the tile of mr rows from row on, at depth k, for steps of one link or two.
+// The left-hand side of the tile of mr rows from row on, at depth k, for steps of so many numbers of a row, or pairs.
 INLINE void left_side(reading *r, const grpo_gemm *g, int64_t row, int mr, int64_t k, int links)
 {
 	r->a_apart = 1;
@@ -52,8 +52,9 @@ INLINE void left_side(reading *r, const grpo_gemm *g, int64_t row, int mr, int64
 }
 
 // Chooses what a tile asks the memory for: words further on in the panel it reads, the same depths of the
-// next tile, after the last tile the next depths of the panel; or further rows, when its left-hand side jumps.
-INLINE void look_ahead(reading *r, const grpo_gemm *g, int64_t panel, int64_t next_k, int mr, int stream, int last_tile)
+// next tile, after the last tile the next depths of the panel, `columns` in a step; or further rows, when its left-hand
+// side jumps.
+INLINE void look_ahead(reading *r, const grpo_gemm *g, int64_t panel, int64_t next_k, int mr, int columns, int stream, int last_tile)
 {
 	r->soon = (const char *)(r->a + mr * (g->paired ? g->inner / 2 : g->inner));
 	r->soon_step = 4 * r->a_step;
@@ -64,9 +65,8 @@ INLINE void look_ahead(reading *r, const grpo_gemm *g, int64_t panel, int64_t ne
 		r->soon = (const char *)(r->a + ROWS_AHEAD * r->a_step);
 		r->soon_step = 4 * r->a_step;
 	} else if (last_tile && g->b_kind == B_OUTPUTS) {
-		int column = g->m.dtype == GRPO_BF16 ? PAIR_BYTES / 2 : PANEL * 4;
-		r->soon_step = g->paired ? PAIR_BYTES : column;
-		r->soon = panel_at(&g->m, g->m_offset / PANEL + panel) + next_k * column;
+		r->soon = column_at(&g->m, g->m_offset / PANEL + panel, next_k);
+		r->soon_step = (column_at(&g->m, 0, GROUP) - column_at(&g->m, 0, 0)) / GROUP * columns;
 	}
 }
 
@@ -75,18 +75,16 @@ static void gemm_panel(const grpo_gemm *g, float *scratch, int64_t tile0, int64_
 {
 	float *block = scratch, *sums = scratch + DEPTH * PANEL;
 	int valid = min64(g->cols - panel * PANEL, PANEL);
-	int few = g->b_kind == B_OUTPUTS && tile1 - tile0 <= FEW_TILES;
-	int a_form = g->a_kind == A_ROWS ? SPREAD : TOGETHER, b_form = valid <= PANEL / 2 ? NARROW : WIDE;
-	if (g->paired)
-		b_form = IN_PAIRS;
-	else if (few && g->m.dtype == GRPO_BF16)
-		b_form = WIDENED;
-	int64_t row0 = tile_start(g->rows, g->row_tiles, tile0);
-	int64_t most = few ? FEW_DEPTH : g->paired ? 2 * DEPTH : DEPTH;
+	int64_t row0 = tile_start(g->rows, g->row_tiles, tile0), height = tile_start(g->rows, g->row_tiles, tile0 + 1) - row0;
+	int a_form = g->a_kind == A_ROWS ? SPREAD : TOGETHER, b_form = right_form(g, tile1 - tile0, height, valid);
+	int64_t most = right_depth(g, tile1 - tile0, b_form);
+	// Columns of one step, and what is read from memory by the first tile, not by a preparation.
+	int columns = b_form == WIDENED || b_form == IN_PAIRS ? 2 : b_form == WIDE || b_form == NARROW ? 1 : GROUP;
+	int stream = g->b_kind == B_OUTPUTS && most == FEW_DEPTH;
 	for (int64_t k = 0; k < g->inner; k += most) {
 		int64_t depth = min64(most, g->inner - k);
 		reading r = {.first = k == 0, .last = k + depth == g->inner};
-		right_side(&r, g, panel, k, depth, few, block);
+		right_side(&r, g, b_form, panel, k, depth, block);
 		for (int64_t i = tile0; i < tile1; i++) {
 			int64_t row = tile_start(g->rows, g->row_tiles, i);
 			int mr = tile_start(g->rows, g->row_tiles, i + 1) - row;
@@ -98,8 +96,8 @@ static void gemm_panel(const grpo_gemm *g, float *scratch, int64_t tile0, int64_
 				.alpha = g->alpha,
 				.accumulate = g->accumulate,
 			};
-			left_side(&r, g, row, mr, k, b_form == WIDENED ? 2 : 1);
-			look_ahead(&r, g, panel, k + depth, mr, few && i == tile0, i + 1 == tile1);
+			left_side(&r, g, row, mr, k, g->paired ? columns / 2 : columns);
+			look_ahead(&r, g, panel, k + depth, mr, columns, stream && i == tile0, i + 1 == tile1);
 			tile_function *f = tile_functions[mr][a_form][b_form];
 			float *s = sums + (row - row0) * PANEL;
 			if (valid == PANEL)

@@ -137,12 +137,10 @@ static void head_jacobian(const void *args, void *scratch, int64_t from, int64_t
 	const grpo_head_jacobian *h = args;
 	(void)scratch;
 	for (int64_t row = from; row < to; row++) {
-		int target = h->targets[row], r = target % PANEL;
-		const char *panel = panel_at(&h->w, target / PANEL);
 		const float *mean = h->mean + row * h->width;
 		float *out = h->jacobian + h->index[row] * h->width, inverse = h->inverse_sum[row];
-		for (int64_t k = 0; k < h->width; k++)
-			out[k] = (weight_at(&h->w, panel, r, k) - mean[k] * inverse) * h->inv_temp;
+		read_row(out, &h->w, h->targets[row], 0, h->width);
+		for (int64_t k = 0; k < h->width; k++) out[k] = (out[k] - mean[k] * inverse) * h->inv_temp;
 	}
 }
 

@@ -16,20 +16,16 @@ type matrix struct {
 	mem        *memory
 	t          kernels.DType
 	rows, cols int
+
+	settled bool          // nothing is written any more
+	size    int           // of mem
+	packed  C.grpo_matrix // what mem then holds, if it is not panels; see settle.go
 }
 
 func (m *matrix) DType() kernels.DType { return m.t }
 func (m *matrix) Rows() int            { return m.rows }
 func (m *matrix) Cols() int            { return m.cols }
-
-// Bytes counts whole panels, and whole pairs of columns where there are pairs.
-func (m *matrix) Bytes() int {
-	cols := m.cols
-	if m.t != kernels.F32 {
-		cols = even(cols)
-	}
-	return panels(m.rows) * C.PANEL * cols * m.t.Size()
-}
+func (m *matrix) Bytes() int           { return m.size }
 
 // panels is how many panels so many rows, or columns of a product, take.
 func panels(rows int) int { return (rows + C.PANEL - 1) / C.PANEL }
@@ -42,9 +38,13 @@ func (b *Backend) NewMatrix(t kernels.DType, rows, cols int) (kernels.Matrix, er
 	if rows <= 0 || cols <= 0 {
 		return nil, fmt.Errorf("cpu: a matrix of %d × %d", rows, cols)
 	}
-	m := &matrix{t: t, rows: rows, cols: cols}
+	whole := cols
+	if t != kernels.F32 {
+		whole = even(cols) // columns lie in pairs
+	}
+	m := &matrix{t: t, rows: rows, cols: cols, size: panels(rows) * C.PANEL * whole * t.Size()}
 	var err error
-	m.mem, err = allocate(m.Bytes())
+	m.mem, err = allocate(m.size)
 	return m, err
 }
 
@@ -54,6 +54,9 @@ func (b *Backend) matrix(what string, m kernels.Matrix) C.grpo_matrix {
 		panic(fmt.Sprintf("cpu: %s: %T is not a matrix of this backend", what, m))
 	}
 	b.keep(c.mem)
+	if c.packed.panels != nil {
+		return c.packed
+	}
 	x := C.grpo_matrix{panels: c.mem.p, dtype: C.GRPO_BF16, rows: C.int64_t(c.rows), cols: C.int64_t(c.cols)}
 	switch c.t {
 	case kernels.F32:
@@ -75,6 +78,7 @@ func (b *Backend) Load(m kernels.Matrix, row int, src kernels.HostRows) {
 		panic("cpu: Load: a bf16 matrix takes bf16 only")
 	}
 	checkRows("Load", m, row, n)
+	checkOpen("Load", m)
 	if n == 0 {
 		return
 	}
@@ -99,6 +103,7 @@ func (b *Backend) Pack(m kernels.Matrix, row int, src kernels.Buffer) {
 		panic(fmt.Sprintf("cpu: Pack: a matrix of %v; expected f32", m.DType()))
 	}
 	checkRows("Pack", m, row, n)
+	checkOpen("Pack", m)
 	if n == 0 {
 		return
 	}
@@ -117,6 +122,12 @@ func (b *Backend) Unpack(dst kernels.Buffer, m kernels.Matrix) {
 	a.m = b.matrix("Unpack: m", m)
 	a.rows = b.f32("Unpack: dst", dst, m.Rows()*m.Cols())
 	b.run(b.ops.unpack_matrix, panels(m.Rows()), 1)
+}
+
+func checkOpen(op string, m kernels.Matrix) {
+	if m, ok := m.(*matrix); ok && m.settled {
+		panic(fmt.Sprintf("cpu: %s: the matrix has been settled", op))
+	}
 }
 
 func checkRows(op string, m kernels.Matrix, row, n int) {

@@ -14,7 +14,9 @@ import (
 
 // memory is a piece of C memory that lives as long as a buffer or matrix points to it.
 type memory struct {
-	p unsafe.Pointer
+	p       unsafe.Pointer
+	bytes   int
+	cleanup runtime.Cleanup
 }
 
 // inUse is how much memory all backends hold; swept is the least of it since garbage was last collected.
@@ -35,12 +37,21 @@ func allocate(bytes int) (*memory, error) {
 	if p == nil {
 		return nil, fmt.Errorf("cpu: the machine has no %d bytes of memory left", bytes)
 	}
-	m := &memory{p}
-	runtime.AddCleanup(m, func(p unsafe.Pointer) {
-		C.grpo_free(p, C.size_t(bytes))
-		inUse.Add(-int64(bytes))
-	}, p)
+	m := &memory{p: p, bytes: bytes}
+	m.cleanup = runtime.AddCleanup(m, func(p unsafe.Pointer) { giveBack(p, bytes) }, p)
 	return m, nil
+}
+
+func giveBack(p unsafe.Pointer, bytes int) {
+	C.grpo_free(p, C.size_t(bytes))
+	inUse.Add(-int64(bytes))
+}
+
+// free gives the memory back at once: nobody else may hold it.
+func (m *memory) free() {
+	m.cleanup.Stop()
+	giveBack(m.p, m.bytes)
+	m.p = nil
 }
 
 type buffer struct {

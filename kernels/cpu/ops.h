@@ -4,6 +4,8 @@
 	OP(peak_pairs)           \
 	OP(peak_read)            \
 	OP(load_rows)            \
+	OP(choose_window)        \
+	OP(settle)               \
 	OP(pack_matrix)          \
 	OP(unpack_matrix)        \
 	OP(pack_rows)            \

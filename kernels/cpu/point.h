@@ -6,9 +6,7 @@ static void embed(const void *args, void *scratch, int64_t from, int64_t to)
 	const grpo_embed *a = args;
 	(void)scratch;
 	for (int64_t t = from; t < to; t++) {
-		const char *panel = panel_at(&a->m, a->ids[t] / PANEL);
-		float *out = a->out + t * a->m.cols;
-		for (int64_t k = 0; k < a->m.cols; k++) out[k] = weight_at(&a->m, panel, a->ids[t] % PANEL, k);
+		read_row(a->out + t * a->m.cols, &a->m, a->ids[t], 0, a->m.cols);
 	}
 }
 

@@ -52,12 +52,12 @@ INLINE void store_zipped(float *to, vi even, vi odd)
 	store(to + VL, (vf)ZIP_HIGH(even, odd));
 }
 
-// The same from a panel of bf16; in pairs, block[n/2][32] has rows n and n+1 together.
-INLINE void turn_pairs(float *block, const grpo_matrix *m, int64_t panel, int64_t k, int valid, int in_pairs)
+// The same from pairs of bf16, of which count exist; in pairs, block[n/2][32] has rows n and n+1 together.
+INLINE void turn_pairs(float *block, const char *src, int count, int in_pairs)
 {
 	char padded[PANEL / 2 * PAIR_BYTES];
-	int count = pairs_of(valid), width = (count + VL - 1) / VL * VL;
-	const char *src = whole_vectors(padded, panel_at(m, panel) + k / 2 * PAIR_BYTES, count, width, PAIR_BYTES);
+	int width = (count + VL - 1) / VL * VL;
+	src = whole_vectors(padded, src, count, width, PAIR_BYTES);
 	for (int c = 0; c < PANEL; c += VL)
 		for (int j = 0; j < width; j += VL) {
 			vi r[VL];
@@ -79,20 +79,27 @@ INLINE void turn_pairs(float *block, const grpo_matrix *m, int64_t panel, int64_
 
 static void turn_panel(float *block, const grpo_matrix *m, int64_t panel, int64_t k, int valid, int in_pairs)
 {
-	if (m->dtype != GRPO_BF16)
+	if (m->dtype != GRPO_BF16) {
 		turn_floats(block, m, panel, k, valid);
-	else if (in_pairs)
-		turn_pairs(block, m, panel, k, valid, 1);
+		return;
+	}
+	char pairs[PANEL / 2 * PAIR_BYTES];
+	const char *src = pairs;
+	if (is_compact(m))
+		expand_pairs(pairs, m, panel, k / GROUP, (k + valid) / GROUP);
 	else
-		turn_pairs(block, m, panel, k, valid, 0);
+		src = panel_at(m, panel) + k / 2 * PAIR_BYTES;
+	if (in_pairs)
+		turn_pairs(block, src, pairs_of(valid), 1);
+	else
+		turn_pairs(block, src, pairs_of(valid), 0);
 }
 
 // Asks for what turn_panel will read at the next depth. It lies far from what is read now, where no hardware looks.
 INLINE void fetch_panel(const grpo_matrix *m, int64_t panel, int64_t k, int valid)
 {
-	int column = PANEL * (m->dtype == GRPO_BF16 ? 2 : 4);
-	const char *p = panel_at(m, panel) + k * column;
-	for (int i = 0; i < valid * column; i += 64) __builtin_prefetch(p + i);
+	const char *p = column_at(m, panel, k), *end = column_at(m, panel, k + valid);
+	for (; p < end; p += 64) __builtin_prefetch(p);
 }
 
 // block[n][32] = 32 columns, of which valid exist, of the rows of a buffer.
@@ -110,8 +117,57 @@ static void copy_rows(float *block, const float *src, int64_t stride, int64_t de
 	}
 }
 
+// As what a panel of columns is best read by so many tiles of that height at most.
+INLINE int right_form(const grpo_gemm *g, int64_t tiles, int height, int valid)
+{
+	if (g->b_kind == B_OUTPUTS && g->m.dtype == GRPO_BF16) {
+		if (is_compact(&g->m) && tiles == 1 && height <= GROUP_ROWS)
+			return g->paired ? GROUPS_IN_PAIRS : GROUPS_WIDENED;
+		if (!g->paired && tiles <= FEW_TILES)
+			return WIDENED;
+	}
+	return g->paired ? IN_PAIRS : valid <= PANEL / 2 ? NARROW : WIDE;
+}
+
+// How deep a block may be: what is prepared has to fit into scratch and the nearest cache, what is read as it lies is
+// only to be read once.
+INLINE int64_t right_depth(const grpo_gemm *g, int64_t tiles, int form)
+{
+	int prepared = is_compact(&g->m) && form != GROUPS_WIDENED && form != GROUPS_IN_PAIRS;
+	if (g->b_kind == B_OUTPUTS && !prepared && tiles <= FEW_TILES)
+		return FEW_DEPTH;
+	return form == IN_PAIRS || form == WIDENED ? 2 * DEPTH : DEPTH;
+}
+
+// Weights of a panel of outputs at depths [k, k+depth).
+INLINE void read_outputs(reading *r, const grpo_matrix *m, int form, int64_t panel, int64_t k, int64_t depth, float *block)
+{
+	r->b = column_at(m, panel, k);
+	if (form == GROUPS_WIDENED || form == GROUPS_IN_PAIRS) {
+		r->steps = depth / GROUP;
+		r->b_step = GROUP_BYTES;
+		r->base = m->bases[panel] * 0x00800080;
+		r->patch = patches_from(m, panel, k / GROUP);
+		r->group = k / GROUP;
+		return;
+	}
+	if (is_compact(m)) {
+		char *pairs = (char *)block;
+		if (form == WIDE || form == NARROW)
+			pairs += DEPTH / 2 * PAIR_BYTES; // above it, so that widening upwards does not run over it
+		expand_pairs(pairs, m, panel, k / GROUP, (k + depth) / GROUP);
+		r->b = pairs;
+	}
+	if (m->dtype == GRPO_BF16 && (form == WIDE || form == NARROW)) {
+		widen_panel(block, r->b, depth / 2);
+		r->b = (const char *)block;
+	} else if (m->dtype == GRPO_BF16) {
+		r->steps = depth / 2;
+	}
+}
+
 // The right-hand side of one panel of columns at depths [k, k+depth): where it is, how far apart, and in how many steps.
-static void right_side(reading *r, const grpo_gemm *g, int64_t panel, int64_t k, int64_t depth, int few, float *block)
+static void right_side(reading *r, const grpo_gemm *g, int form, int64_t panel, int64_t k, int64_t depth, float *block)
 {
 	int64_t c0 = panel * PANEL;
 	int valid = min64(g->cols - c0, PANEL);
@@ -119,15 +175,7 @@ static void right_side(reading *r, const grpo_gemm *g, int64_t panel, int64_t k,
 	r->b_step = PANEL * 4;
 	r->steps = g->paired ? depth / 2 : depth;
 	if (g->b_kind == B_OUTPUTS) {
-		const char *p = panel_at(&g->m, g->m_offset / PANEL + panel);
-		if (g->m.dtype != GRPO_BF16) {
-			r->b = p + k * PANEL * 4;
-		} else if (g->paired || few) {
-			r->b = p + k / 2 * PAIR_BYTES;
-			r->steps = depth / 2;
-		} else {
-			widen_panel(block, p + k / 2 * PAIR_BYTES, depth / 2);
-		}
+		read_outputs(r, &g->m, form, g->m_offset / PANEL + panel, k, depth, block);
 	} else if (g->b_kind == B_INPUTS) {
 		int row_floats = g->paired ? PANEL / 2 : PANEL;
 		for (int64_t n = 0; n < depth; n += PANEL) {

@@ -32,23 +32,30 @@ INLINE vf finish(vf sum, const target *t, int row, int column)
 
 // A tile reads its right-hand side as 32 floats a step, or as 32 floats of which only the first 16 matter (a low-rank
 // adapter often has no more), or as 32 pairs of bf16. These it widens, and a step is two links of the chain; or it
-// multiplies them with pairs. Its left-hand side is packed, so that the numbers of one step are neighbours, or spread,
-// one row here and one there.
-enum { WIDE, NARROW, WIDENED, IN_PAIRS, B_FORMS };
+// multiplies them with pairs. A group of a settled matrix is two pairs, which it unfolds for itself. Its left-hand
+// side is packed, so that the numbers of one step are neighbours, or spread, one row here and one there.
+enum { WIDE, NARROW, WIDENED, IN_PAIRS, GROUPS_WIDENED, GROUPS_IN_PAIRS, B_FORMS };
 enum { TOGETHER, SPREAD, A_FORMS };
+
+// Unfolding takes registers, so tiles that do it are lower too.
+enum { GROUP_ROWS = MR < 8 ? MR : 8 };
 
 // A spread tile is lower: rows a multiple of 4096 bytes apart share one set of the nearest cache.
 enum { SPREAD_ROWS = MR < 8 ? MR : 8 };
 
 // What a tile reads: step i finds the numbers of a at a + i·a_step, a_apart from each other (and before the next step
-// those of its second link, if it has two), and those of b at b + i·b_step. soon is what to ask the memory for
-// meanwhile, one line for each step or, of pairs, two.
+// those of its further links, if it has some), and those of b at b + i·b_step. soon is what to ask the memory for
+// meanwhile, one line for each step; of pairs two, of groups three.
 typedef struct {
 	const float *a;
 	const char *b, *soon;
 	int64_t a_step, a_apart;   // in floats
 	int64_t b_step, soon_step; // in bytes
 	int steps, first, last;    // of the depths of one sum
+	// Of groups: the exponents' base, the next patch, and the number of the first group.
+	int32_t base;
+	const grpo_patch *patch;
+	int64_t group;
 } reading;
 
 // In fewer steps than this, what the sums are added to would not arrive any earlier for being asked for.
@@ -62,6 +69,7 @@ INLINE void tile(const int mr, const int a_form, const int b_form, const reading
 	const int64_t a_link = a_form == SPREAD ? 1 : mr;
 	const int64_t b_step = r->b_step, soon_step = r->soon_step;
 	const int steps = r->steps, last = r->last;
+	const int groups = b_form == GROUPS_WIDENED || b_form == GROUPS_IN_PAIRS, pairs = b_form == WIDENED || b_form == IN_PAIRS;
 	for (int s = 0; s < SUBTILES; s++) {
 		vf acc[MR][NV];
 		UNROLL for (int i = 0; i < mr; i++)
@@ -72,25 +80,43 @@ INLINE void tile(const int mr, const int a_form, const int b_form, const reading
 				UNROLL for (int v = 0; v < NV; v += step) __builtin_prefetch(t->out + i * t->stride + column_of(s, v), 1);
 		const float *ak = r->a;
 		const char *bk = r->b, *soon = r->soon;
+		const grpo_patch *next = r->patch;
+		const vi base = (vi){0} + r->base;
 		for (int k = 0; k < steps; k++, ak += a_step, bk += b_step, soon += soon_step) {
-			vi bv[NV];
+			vi bv[2 * NV];
 			__builtin_prefetch(soon);
-			if (b_form == WIDENED || b_form == IN_PAIRS)
-				__builtin_prefetch(soon + PAIR_BYTES / 2);
-			UNROLL for (int v = 0; v < NV; v += step) bv[v] = loadi(bk + 4 * column_of(s, v));
-			UNROLL for (int i = 0; i < mr; i++)
-				UNROLL for (int v = 0; v < NV; v += step)
-				{
-					if (b_form == IN_PAIRS)
-						acc[i][v] = add_pairs(acc[i][v], bv[v], (vi)splat(ak[i * a_apart]));
-					else if (b_form == WIDENED)
-						acc[i][v] += widen_first(bv[v]) * ak[i * a_apart];
-					else
-						acc[i][v] += (vf)bv[v] * ak[i * a_apart];
-				}
-			if (b_form == WIDENED)
+			if (pairs || groups)
+				__builtin_prefetch(soon + 64);
+			if (groups)
+				__builtin_prefetch(soon + 128);
+			if (groups) {
+				int lane = column_of(s, 0);
+				expand(bv, bk, lane, base);
+				if (__builtin_expect(next->group == r->group + k, 0))
+					next = patch(bv, next, lane);
+			} else {
+				UNROLL for (int v = 0; v < NV; v += step) bv[v] = loadi(bk + 4 * column_of(s, v));
+			}
+			UNROLL for (int pair = 0; pair < 2; pair++)
+			{
+				if (pair && !groups)
+					break;
 				UNROLL for (int i = 0; i < mr; i++)
-					UNROLL for (int v = 0; v < NV; v += step) acc[i][v] += widen_second(bv[v]) * ak[i * a_apart + a_link];
+					UNROLL for (int v = 0; v < NV; v += step)
+					{
+						vi w = bv[pair * NV + v];
+						if (b_form == IN_PAIRS || b_form == GROUPS_IN_PAIRS)
+							acc[i][v] = add_pairs(acc[i][v], w, (vi)splat(ak[i * a_apart + pair * a_link]));
+						else if (pairs || groups)
+							acc[i][v] += widen_first(w) * ak[i * a_apart + 2 * pair * a_link];
+						else
+							acc[i][v] += (vf)w * ak[i * a_apart];
+					}
+				if (b_form == WIDENED || b_form == GROUPS_WIDENED)
+					UNROLL for (int i = 0; i < mr; i++)
+						UNROLL for (int v = 0; v < NV; v += step)
+							acc[i][v] += widen_second(bv[pair * NV + v]) * ak[i * a_apart + (2 * pair + 1) * a_link];
+			}
 		}
 		UNROLL for (int i = 0; i < mr; i++)
 			UNROLL for (int v = 0; v < NV; v += step)
@@ -111,15 +137,25 @@ typedef void tile_function(const reading *r, float *sums, const target *t);
 #define TILE(mr)                                                                             \
 	TILE_OF(TOGETHER, WIDE, mr) TILE_OF(TOGETHER, NARROW, mr) TILE_OF(TOGETHER, WIDENED, mr) \
 	TILE_OF(TOGETHER, IN_PAIRS, mr) TILE_OF(SPREAD, WIDE, mr) TILE_OF(SPREAD, NARROW, mr) TILE_OF(SPREAD, WIDENED, mr)
+#define LOW_TILE(mr)                                                                   \
+	TILE(mr) TILE_OF(TOGETHER, GROUPS_WIDENED, mr) TILE_OF(TOGETHER, GROUPS_IN_PAIRS, mr) \
+	TILE_OF(SPREAD, GROUPS_WIDENED, mr)
 #define ENTRY(mr)                                                                                                \
 	{{tile_TOGETHER_WIDE_##mr, tile_TOGETHER_NARROW_##mr, tile_TOGETHER_WIDENED_##mr, tile_TOGETHER_IN_PAIRS_##mr}, \
 	 {tile_SPREAD_WIDE_##mr, tile_SPREAD_NARROW_##mr, tile_SPREAD_WIDENED_##mr}},
+#define LOW_ENTRY(mr)                                                                                              \
+	{{tile_TOGETHER_WIDE_##mr, tile_TOGETHER_NARROW_##mr, tile_TOGETHER_WIDENED_##mr, tile_TOGETHER_IN_PAIRS_##mr, \
+	  tile_TOGETHER_GROUPS_WIDENED_##mr, tile_TOGETHER_GROUPS_IN_PAIRS_##mr},                                    \
+	 {tile_SPREAD_WIDE_##mr, tile_SPREAD_NARROW_##mr, tile_SPREAD_WIDENED_##mr, NULL, tile_SPREAD_GROUPS_WIDENED_##mr}},
 #if MR == 14
-#define HEIGHTS(F) F(1) F(2) F(3) F(4) F(5) F(6) F(7) F(8) F(9) F(10) F(11) F(12) F(13) F(14)
+#define LOW(F) F(1) F(2) F(3) F(4) F(5) F(6) F(7) F(8)
+#define HIGH(F) F(9) F(10) F(11) F(12) F(13) F(14)
 #elif MR == 6
-#define HEIGHTS(F) F(1) F(2) F(3) F(4) F(5) F(6)
+#define LOW(F) F(1) F(2) F(3) F(4) F(5) F(6)
+#define HIGH(F)
 #elif MR == 4
-#define HEIGHTS(F) F(1) F(2) F(3) F(4)
+#define LOW(F) F(1) F(2) F(3) F(4)
+#define HIGH(F)
 #endif
-HEIGHTS(TILE)
-static tile_function *const tile_functions[MR + 1][A_FORMS][B_FORMS] = {{{0}}, HEIGHTS(ENTRY)};
+LOW(LOW_TILE) HIGH(TILE)
+static tile_function *const tile_functions[MR + 1][A_FORMS][B_FORMS] = {{{0}}, LOW(LOW_ENTRY) HIGH(ENTRY)};

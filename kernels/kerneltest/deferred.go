@@ -172,6 +172,13 @@ func (d *deferred) Pack(m kernels.Matrix, row int, src kernels.Buffer) {
 	d.later(func() { d.b.Pack(to, row, from) })
 }
 
+// Settle runs what is queued, for what it says is about now.
+func (d *deferred) Settle(m kernels.Matrix) error {
+	w := d.matrix(m)
+	d.run()
+	return d.b.Settle(w)
+}
+
 func (d *deferred) Unpack(dst kernels.Buffer, m kernels.Matrix) {
 	kernels.CheckUnpack(dst, m)
 	to, from := d.in(dst), d.matrix(m)

@@ -156,6 +156,7 @@ func testPanics(t *testing.T, m *machine) {
 		"rows beyond the matrix":  func() { m.Load(w, 4, kernels.HostRows{Bytes: make([]byte, 6)}) },
 		"f32 into bf16":           func() { m.Load(w, 0, kernels.HostRows{Encoding: kernels.EncodedF32, Bytes: make([]byte, 12)}) },
 		"pack into bf16":          func() { m.Pack(w, 0, x) },
+		"a matrix of another":     func() { _ = m.Settle(nil) },
 		"input of a wrong width":  func() { m.Linear(kernels.Whole(x, 4), kernels.Whole(x, 4), w, one, 1) },
 		"output of a wrong width": func() { m.Linear(kernels.Whole(x, 3), kernels.Whole(x, 3), w, one, 1) },
 		"too few rows":            func() { m.Linear(kernels.Whole(x, 4), kernels.Whole(x, 3), w, one, 4) },

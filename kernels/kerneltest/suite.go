@@ -26,6 +26,9 @@ func Run(t *testing.T, open func(threads int) kernels.Backend) {
 	t.Run("memory", func(t *testing.T) { testMemory(t, s.machines[1]) })
 	t.Run("panics", func(t *testing.T) { testPanics(t, s.machines[1]) })
 	t.Run("laws", func(t *testing.T) { testLaws(t, s.machines[1]) })
+	for _, m := range s.machines[:2] {
+		t.Run("settled matrices of "+m.Name(), func(t *testing.T) { testSettle(t, m) })
+	}
 	t.Run("loss", func(t *testing.T) { testLoss(t, s) })
 	t.Run("sampling", func(t *testing.T) { testSampling(t, s) })
 	t.Run("slopes", func(t *testing.T) { testSlopes(t, s) })
