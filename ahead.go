@@ -70,7 +70,7 @@ func (t *Trainer) restoreAhead(path string) error {
 		}
 		g := &Group{Problem: problem, Prompt: saved.Prompt, Rollouts: saved.Rollouts, Scores: saved.Scores}
 		for _, r := range g.Rollouts {
-			g.Texts = append(g.Texts, t.text(r.Tokens))
+			g.Texts = append(g.Texts, t.Tokenizer.Text(r.Tokens))
 		}
 		d.groups = append(d.groups, g)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed-7879b91d/grpo/internal/atomicfile"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/jsonl"
 	"github.com/seed-7879b91d/grpo/internal/report"
 	"github.com/seed-7879b91d/grpo/reward"
 	"github.com/seed-7879b91d/grpo/sampler"
@@ -137,7 +138,7 @@ func (r *Record) evaluation(e Evaluation, advice []Advice) error {
 // evaluations are those of the run so far.
 func (r *Record) evaluations() ([]Evaluation, error) {
 	var all []Evaluation
-	err := eachLine(filepath.Join(r.Dir, metricsFile), func(line []byte) error {
+	err := jsonl.Whole(filepath.Join(r.Dir, metricsFile), func(line []byte) error {
 		var l struct {
 			Kind string `json:"kind"`
 			Evaluation

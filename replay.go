@@ -1,18 +1,15 @@
 package grpo
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"path/filepath"
 
 	"github.com/seed-7879b91d/grpo/configs"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/jsonl"
 	"github.com/seed-7879b91d/grpo/kernels"
 	"github.com/seed-7879b91d/grpo/model"
 	"github.com/seed-7879b91d/grpo/sampler"
@@ -169,7 +166,7 @@ func (s *Session) repeat(ctx context.Context, groups []*Group, recorded Metrics)
 // readSteps reads the metrics of every step of a run.
 func readSteps(run string) (map[int]Metrics, error) {
 	steps := map[int]Metrics{}
-	err := eachLine(filepath.Join(run, metricsFile), func(line []byte) error {
+	err := jsonl.Whole(filepath.Join(run, metricsFile), func(line []byte) error {
 		var l struct {
 			Kind string `json:"kind"`
 			Metrics
@@ -188,7 +185,7 @@ func readSteps(run string) (map[int]Metrics, error) {
 // readGroups reads the completions of steps from to to.
 func readGroups(run string, from, to int) (map[int][]*Group, error) {
 	groups := map[int][]*Group{}
-	err := eachLine(filepath.Join(run, rolloutsFile), func(line []byte) error {
+	err := jsonl.Whole(filepath.Join(run, rolloutsFile), func(line []byte) error {
 		var at struct{ Step int }
 		if err := json.Unmarshal(line, &at); err != nil || at.Step < from || at.Step > to {
 			return err
@@ -211,26 +208,4 @@ func readGroups(run string, from, to int) (map[int][]*Group, error) {
 		return nil
 	})
 	return groups, err
-}
-
-// eachLine calls fn with every whole line of a file.
-func eachLine(path string, fn func(line []byte) error) error {
-	f, err := os.Open(path)
-	if err != nil {
-		return badinput.Errorf("%w", err)
-	}
-	defer f.Close()
-	in := bufio.NewReaderSize(f, 1<<20)
-	for n := 1; ; n++ {
-		line, err := in.ReadBytes('\n')
-		if err == io.EOF {
-			return nil // what has no end was half written
-		}
-		if err == nil {
-			err = fn(bytes.TrimSpace(line))
-		}
-		if err != nil {
-			return badinput.Errorf("%s:%d: %w", path, n, err)
-		}
-	}
 }

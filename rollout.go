@@ -120,7 +120,7 @@ func (t *Trainer) sample(ctx context.Context, groups []*Group, requests []sample
 	}
 	_, err := t.Engine.Sample(ctx, requests, sampler.Events{Done: func(r sampler.Rollout) {
 		g := groups[r.Request]
-		g.Rollouts[r.Sample], g.Texts[r.Sample] = r, t.text(r.Tokens)
+		g.Rollouts[r.Sample], g.Texts[r.Sample] = r, t.Tokenizer.Text(r.Tokens)
 		s.add(r, reward.Completion{Problem: &g.Problem, Text: g.Texts[r.Sample], Truncated: r.Finish == sampler.Length,
 			Tokens: len(r.Tokens), MaxTokens: requests[r.Request].Params.MaxTokens})
 		t.Watcher.Advance(1, len(r.Tokens))
@@ -137,15 +137,6 @@ func (t *Trainer) sample(ctx context.Context, groups []*Group, requests []sample
 		return nil, fmt.Errorf("score: %w", serr) // which is what ended the sampling
 	}
 	return nil, fmt.Errorf("sample: %w", err)
-}
-
-// text is what a completion says, without control tokens.
-func (t *Trainer) text(tokens []int32) string {
-	ids := make([]int, len(tokens))
-	for i, id := range tokens {
-		ids[i] = int(id)
-	}
-	return t.Tokenizer.Decode(ids, true)
 }
 
 // await waits for the scores that are missing yet. Called again after the context ended, it goes on.

@@ -119,7 +119,7 @@ func (s *Session) Plan() []string {
 		fmt.Sprintf("step: %d prompts × %d completions of up to %d tokens, %s", cfg.PromptsPerStep, cfg.CompletionsPerPrompt, cfg.MaxTokens, steps),
 		fmt.Sprintf("training: %.2f GB for batches of %d tokens and sequences of up to %d", float64(s.activations)/1e9, s.Policy.MaxRows, s.longestPrompt+cfg.MaxTokens),
 		s.Engine.Plan.String(),
-		fmt.Sprintf("sandbox: %s", sandboxName(s.Judge.Backend())),
+		fmt.Sprintf("sandbox: %s", s.Judge.Backend()),
 	}
 }
 
@@ -136,11 +136,4 @@ func (s *Session) FirstPrompt() (string, error) {
 	}
 	_, text, err := s.Renderer.Prompt(messages)
 	return text, err
-}
-
-func sandboxName(b reward.Backend) string {
-	if b.Kind == "fusion" {
-		return "Sandbox Fusion at " + b.URL
-	}
-	return fmt.Sprintf("%s, %d slots, Python %s", b.Rung, b.Slots, b.Version)
 }

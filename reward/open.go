@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"sync"
 	"time"
@@ -47,6 +48,13 @@ type Backend struct {
 	Version      string   `json:"python_version,omitempty"`
 	Slots        int      `json:"slots,omitempty"`
 	NotProtected []string `json:"not_protected,omitempty"`
+}
+
+func (b Backend) String() string {
+	if b.Kind == "fusion" {
+		return "Sandbox Fusion at " + b.URL
+	}
+	return fmt.Sprintf("%s, %d slots, Python %s", b.Rung, b.Slots, b.Version)
 }
 
 // Open makes a judge with the sandbox it needs. Close gives that back.

@@ -75,9 +75,9 @@ completion without a program. INFRA is a failure of the sandbox: the reward is n
 			if problems == "" || completions == "" {
 				return badinput.Errorf("--problems and --completions are needed (see '%s --help')", cmd.CommandPath())
 			}
-			in, name, err := openInput(cmd, completions)
+			in, name, err := openInput(completions, cmd.InOrStdin())
 			if err != nil {
-				return err
+				return badinput.Errorf("--completions: %w", err)
 			}
 			defer in.Close()
 			return withSet(&source, false, func(cmd *cobra.Command, set *dataset.Set, _ string) error {
@@ -100,15 +100,25 @@ completion without a program. INFRA is a failure of the sandbox: the reward is n
 }
 
 // openInput opens a file, or standard input for "-".
-func openInput(cmd *cobra.Command, path string) (io.ReadCloser, string, error) {
+func openInput(path string, stdin io.Reader) (in io.ReadCloser, name string, err error) {
 	if path == "-" {
-		return io.NopCloser(cmd.InOrStdin()), "standard input", nil
+		return io.NopCloser(stdin), "standard input", nil
 	}
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, "", badinput.Errorf("--completions: %w", err)
+		return nil, "", badinput.Errorf("%w", err)
 	}
 	return f, path, nil
+}
+
+// eachInput reads JSON Lines from there.
+func eachInput[T any](path string, stdin io.Reader, fn func(line int, v T) error) error {
+	in, name, err := openInput(path, stdin)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	return jsonl.Each(in, name, fn)
 }
 
 func byID(problems []data.Problem) map[string]*data.Problem {

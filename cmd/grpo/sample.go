@@ -15,7 +15,6 @@ import (
 	"github.com/seed-7879b91d/grpo/data/chat"
 	"github.com/seed-7879b91d/grpo/data/tokenizer"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
-	"github.com/seed-7879b91d/grpo/internal/jsonl"
 	"github.com/seed-7879b91d/grpo/kernels"
 	"github.com/seed-7879b91d/grpo/model"
 	"github.com/seed-7879b91d/grpo/sampler"
@@ -122,7 +121,7 @@ func (f *sampleFlags) read(stdin io.Reader) (prompts [][]int32, voice *tokenizer
 				return nil, nil, err
 			}
 		}
-		err = eachLine(f.tokens, stdin, func(_ int, v tokenLine) error {
+		err = eachInput(f.tokens, stdin, func(_ int, v tokenLine) error {
 			prompts = append(prompts, v.Tokens)
 			return nil
 		})
@@ -162,21 +161,8 @@ func (f *sampleFlags) render(stdin io.Reader) (prompts [][]int32, voice *tokeniz
 	type conversation struct {
 		Messages []chat.Message `json:"messages"`
 	}
-	err = eachLine(f.messages, stdin, func(_ int, c conversation) error { return add(c.Messages) })
+	err = eachInput(f.messages, stdin, func(_ int, c conversation) error { return add(c.Messages) })
 	return prompts, voice, err
-}
-
-// eachLine reads JSON Lines from a file, or from standard input for "-".
-func eachLine[T any](path string, stdin io.Reader, fn func(line int, v T) error) error {
-	if path == "-" {
-		return jsonl.Each(stdin, "standard input", fn)
-	}
-	file, err := os.Open(path)
-	if err != nil {
-		return badinput.Errorf("%w", err)
-	}
-	defer file.Close()
-	return jsonl.Each(file, path, fn)
 }
 
 // stopTokens are all that the model's files and its tokenizer name.
@@ -203,6 +189,10 @@ type sampleLine struct {
 
 func (f *sampleFlags) sample(ctx context.Context, e *sampler.Engine, requests []sampler.Request, voice *tokenizer.Tokenizer, out io.Writer) error {
 	alone := len(requests) == 1 && f.n == 1 && !f.json && voice != nil
+	text := func([]int32) string { return "" } // without a tokenizer
+	if voice != nil {
+		text = voice.Text
+	}
 	var on sampler.Events
 	if alone {
 		stream := voice.NewStream(true)
@@ -210,7 +200,7 @@ func (f *sampleFlags) sample(ctx context.Context, e *sampler.Engine, requests []
 		on.Done = func(sampler.Rollout) { fmt.Fprintln(out, stream.Flush()) }
 	} else if !f.json {
 		on.Done = func(r sampler.Rollout) {
-			fmt.Fprintf(out, "--- prompt %d, sample %d, %d tokens, %s\n%s\n", r.Request, r.Sample, len(r.Tokens), r.Finish, textOf(voice, r.Tokens))
+			fmt.Fprintf(out, "--- prompt %d, sample %d, %d tokens, %s\n%s\n", r.Request, r.Sample, len(r.Tokens), r.Finish, text(r.Tokens))
 		}
 	}
 	rollouts, err := e.Sample(ctx, requests, on)
@@ -220,21 +210,9 @@ func (f *sampleFlags) sample(ctx context.Context, e *sampler.Engine, requests []
 	enc := json.NewEncoder(out)
 	enc.SetEscapeHTML(false)
 	for _, r := range rollouts {
-		if err := enc.Encode(sampleLine{r.Request, r.Sample, r.Tokens, r.LogProbs, textOf(voice, r.Tokens), r.Finish}); err != nil {
+		if err := enc.Encode(sampleLine{r.Request, r.Sample, r.Tokens, r.LogProbs, text(r.Tokens), r.Finish}); err != nil {
 			return fmt.Errorf("standard output: %w", err)
 		}
 	}
 	return nil
-}
-
-// textOf is what tokens say, without control tokens; the tokens themselves where there is no tokenizer.
-func textOf(voice *tokenizer.Tokenizer, tokens []int32) string {
-	if voice == nil {
-		return ""
-	}
-	ids := make([]int, len(tokens))
-	for i, t := range tokens {
-		ids[i] = int(t)
-	}
-	return voice.Decode(ids, true)
 }

@@ -11,6 +11,15 @@ func (t *Tokenizer) Decode(ids []int, skipSpecial bool) string {
 	return validText(string(raw))
 }
 
+// Text is what a model says with tokens, without control tokens.
+func (t *Tokenizer) Text(tokens []int32) string {
+	ids := make([]int, len(tokens))
+	for i, id := range tokens {
+		ids[i] = int(id)
+	}
+	return t.Decode(ids, true)
+}
+
 func (t *Tokenizer) appendToken(dst []byte, id int, skipSpecial bool) []byte {
 	if id < 0 || id >= len(t.tokens) || skipSpecial && t.control[id] {
 		return dst

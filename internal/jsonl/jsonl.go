@@ -1,5 +1,6 @@
-// Package jsonl reads JSON Lines strictly: an unknown field, a wrong type or text after the value is
-// an input error that names the file and the line.
+// Package jsonl reads JSON Lines. What others wrote is read strictly: an unknown field, a wrong type or
+// text after the value is an input error that names the file and the line. It does not know what a line
+// is about.
 package jsonl
 
 import (
@@ -9,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 )
@@ -45,6 +47,29 @@ func each[T any](r io.Reader, name string, strict bool, fn func(line int, v T) e
 		}
 		if err == io.EOF {
 			return nil
+		}
+	}
+}
+
+// Whole calls fn with every line of a file that a run writes, perhaps still: a last line without an end is
+// half written, and left out. An error of fn is an input error that names the file and the line.
+func Whole(path string, fn func(line []byte) error) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return badinput.Errorf("%w", err)
+	}
+	defer f.Close()
+	in := bufio.NewReaderSize(f, 1<<20)
+	for n := 1; ; n++ {
+		line, err := in.ReadBytes('\n')
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", path, err)
+		}
+		if err := fn(bytes.TrimSpace(line)); err != nil {
+			return badinput.Errorf("%s:%d: %w", path, n, err)
 		}
 	}
 }

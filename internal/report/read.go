@@ -1,18 +1,16 @@
 package report
 
 import (
-	"bufio"
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"math"
 	"os"
 	"path/filepath"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/jsonl"
 )
 
 // run is a run directory as read: what is not there is empty, or NaN where zero would be a claim.
@@ -194,7 +192,7 @@ func (r *run) readDocuments(dir string) error {
 }
 
 func (r *run) readMetrics(dir string) error {
-	return r.eachLine(dir, "metrics.jsonl", func(line []byte) bool {
+	return r.each(dir, "metrics.jsonl", func(line []byte) bool {
 		var kind struct {
 			Kind string `json:"kind"`
 		}
@@ -256,7 +254,7 @@ func (r *run) readTimings(dir string) error {
 	for i, s := range r.steps {
 		index[s.Step] = i
 	}
-	return r.eachLine(dir, "train_log.jsonl", func(line []byte) bool {
+	return r.each(dir, "train_log.jsonl", func(line []byte) bool {
 		t := unknownTiming()
 		ok := understand(line, &t)
 		if i, known := index[t.Step]; ok && known {
@@ -267,7 +265,7 @@ func (r *run) readTimings(dir string) error {
 }
 
 func (r *run) readLogs(dir string) error {
-	err := r.eachLine(dir, "run_log.jsonl", func(line []byte) bool {
+	err := r.each(dir, "run_log.jsonl", func(line []byte) bool {
 		var a advice
 		ok := understand(line, &a)
 		if ok && a.Rule != "" {
@@ -278,7 +276,7 @@ func (r *run) readLogs(dir string) error {
 	if err != nil {
 		return err
 	}
-	return r.eachLine(dir, "checkpoints.jsonl", func(line []byte) bool {
+	return r.each(dir, "checkpoints.jsonl", func(line []byte) bool {
 		c := checkpoint{Step: -1}
 		ok := understand(line, &c) && c.Step >= 0
 		if ok {
@@ -288,29 +286,18 @@ func (r *run) readLogs(dir string) error {
 	})
 }
 
-// eachLine calls fn with the whole lines of a file, if there is one. A last line without an end is
-// being written, or never will be. A file with lines that fn refuses is noted.
-func (r *run) eachLine(dir, name string, fn func(line []byte) bool) error {
-	f, err := os.Open(filepath.Join(dir, name))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	defer f.Close()
+// each calls fn with the whole lines of a file, if there is one. A file with lines that fn refuses is
+// noted.
+func (r *run) each(dir, name string, fn func(line []byte) bool) error {
 	refused := 0
-	for in := bufio.NewReaderSize(f, 1<<20); ; {
-		line, err := in.ReadBytes('\n')
-		if err == io.EOF {
-			break
-		}
-		if err != nil {
-			return fmt.Errorf("%s: %w", f.Name(), err)
-		}
-		if line = bytes.TrimSpace(line); len(line) > 0 && !fn(line) {
+	err := jsonl.Whole(filepath.Join(dir, name), func(line []byte) error {
+		if len(line) > 0 && !fn(line) {
 			refused++
 		}
+		return nil
+	})
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
 	}
 	if refused > 0 {
 		r.unread = append(r.unread, fmt.Sprintf("%s (%s)", name, count(refused, "line")))
