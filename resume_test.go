@@ -4,11 +4,13 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-7879b91d/grpo/configs"
+	"github.com/seed-7879b91d/grpo/reward"
 )
 
 // kinds are ways to run whose interruption differs.
@@ -83,6 +85,41 @@ func TestASampledAheadRunLearnsFromThePolicyBefore(t *testing.T) {
 		require.Zero(t, m.Staleness)
 		require.Equal(t, q.metrics[i].Trained, m.Policy)
 	}
+}
+
+// patient never ends before it is told to.
+type patient struct{ first, calls *atomic.Int32 }
+
+func (p patient) Grade(ctx context.Context, c reward.Completion) (reward.Score, error) {
+	if p.calls.Add(1) > p.first.Load() {
+		<-ctx.Done()
+		return reward.Score{}, ctx.Err()
+	}
+	return vowels{}.Grade(ctx, c)
+}
+
+// Who interrupts does not wait for the scores of a step that is sampled ahead: they are asked for again.
+func TestAnInterruptDoesNotWaitForScores(t *testing.T) {
+	ahead := func(tr *Trainer) { tr.SampleAhead, tr.EvalEvery = true, -1 }
+	whole := setup{dir: t.TempDir(), steps: 3, change: ahead}
+	tr, _ := whole.trainer(t)
+	require.NoError(t, tr.Run(t.Context()))
+
+	interrupted := setup{dir: t.TempDir(), steps: 3, change: ahead}
+	tr, q := interrupted.trainer(t)
+	p := patient{new(atomic.Int32), new(atomic.Int32)}
+	p.first.Store(int32(tr.PromptsPerStep * tr.CompletionsPerPrompt))
+	tr.Grader = p
+	ctx, cancel := context.WithCancel(t.Context())
+	q.onStep = func(Metrics) { cancel() }
+	require.ErrorIs(t, tr.Run(ctx), context.Canceled)
+	require.NotNil(t, tr.ahead)
+	require.NoError(t, tr.ahead.scores.abandon())
+
+	tr, _ = interrupted.trainer(t)
+	require.Equal(t, 1, tr.step)
+	require.NoError(t, tr.Run(t.Context()))
+	requireSame(t, files(t, whole.dir), files(t, interrupted.dir))
 }
 
 func TestGoingOnFromAnEarlierCheckpointSetsTheLaterAside(t *testing.T) {

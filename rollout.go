@@ -120,9 +120,8 @@ func (t *Trainer) sample(ctx context.Context, groups []*Group, requests []sample
 	}
 	_, err := t.Engine.Sample(ctx, requests, sampler.Events{Done: func(r sampler.Rollout) {
 		g := groups[r.Request]
-		g.Rollouts[r.Sample], g.Texts[r.Sample] = r, t.Tokenizer.Text(r.Tokens)
-		s.add(r, reward.Completion{Problem: &g.Problem, Text: g.Texts[r.Sample], Truncated: r.Finish == sampler.Length,
-			Tokens: len(r.Tokens), MaxTokens: requests[r.Request].Params.MaxTokens})
+		g.Rollouts[r.Sample] = r
+		s.add(r, t.completed(g, r, requests[r.Request].Params.MaxTokens))
 		t.Watcher.Advance(1, len(r.Tokens))
 	}})
 	close(s.finished)
@@ -137,6 +136,13 @@ func (t *Trainer) sample(ctx context.Context, groups []*Group, requests []sample
 		return nil, fmt.Errorf("score: %w", serr) // which is what ended the sampling
 	}
 	return nil, fmt.Errorf("sample: %w", err)
+}
+
+// completed puts a completion of a group into words, for the grader.
+func (t *Trainer) completed(g *Group, r sampler.Rollout, maxTokens int) reward.Completion {
+	g.Texts[r.Sample] = t.Tokenizer.Text(r.Tokens)
+	return reward.Completion{Problem: &g.Problem, Text: g.Texts[r.Sample], Truncated: r.Finish == sampler.Length,
+		Tokens: len(r.Tokens), MaxTokens: maxTokens}
 }
 
 // await waits for the scores that are missing yet. Called again after the context ended, it goes on.

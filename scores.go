@@ -70,10 +70,3 @@ func (s *scores) abandon() error {
 		}
 	}
 }
-
-// allThere are the scores of groups that have them.
-func allThere() *scores {
-	s := &scores{done: make(chan struct{}), cancel: func() {}}
-	close(s.done)
-	return s
-}
