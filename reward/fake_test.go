@@ -1,21 +1,31 @@
 package reward
 
 import (
-	"os"
-	"testing"
-
 	"context"
 	"encoding/json"
 	"errors"
-	"github.com/stretchr/testify/require"
+	"flag"
+	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"testing"
 	"time"
+
+	"github.com/stretchr/testify/require"
 
 	"github.com/seed-7879b91d/grpo/data"
 	"github.com/seed-7879b91d/grpo/reward/sandbox"
 )
+
+// TestMain lets more tests run at once than there are processors: they wait for limits to pass.
+func TestMain(m *testing.M) {
+	os.Unsetenv("SANDBOX_URL") // programs run here
+	if err := flag.Set("test.parallel", "4"); err != nil {
+		panic(err)
+	}
+	m.Run()
+}
 
 // fake is a Runner whose programs are Go functions, by the text of the program.
 type fake struct {

@@ -261,11 +261,15 @@ func checkMatrix(t *testing.T, j *Judge, skip string) {
 	}
 }
 
-func TestMatrix(t *testing.T) { checkMatrix(t, NewJudge(correct(t), localPool(t), nil, nil), "") }
+func TestMatrix(t *testing.T) {
+	t.Parallel()
+	checkMatrix(t, NewJudge(correct(t), localPool(t), nil, nil), "")
+}
 
 // A server without isolation lets a program look at the machine it runs on. It finds no right answer
 // there, and everything else is as it is in a cell. What package fusion tests itself is left out.
 func TestMatrixOnAServer(t *testing.T) {
+	t.Parallel()
 	server := fusiontest.NewServer(t)
 	rules := correct(t)
 	rules.MaxTests = 1 // an interpreter is started for each
@@ -277,6 +281,7 @@ func TestMatrixOnAServer(t *testing.T) {
 
 // What one run leaves behind does not reach the next.
 func TestRunsAreStrangers(t *testing.T) {
+	t.Parallel()
 	j := NewJudge(correct(t), localPool(t), nil, nil)
 	code := `
 import builtins, os, random, sys
@@ -292,6 +297,7 @@ print(sum(map(int, input().split())) if not any(marks) else marks)`
 }
 
 func TestCheckerInACell(t *testing.T) {
+	t.Parallel()
 	pool := localPool(t)
 	checker := `
 def check(input, output, expected):
@@ -308,8 +314,8 @@ def check(input, output, expected):
 }
 
 func TestOpen(t *testing.T) {
+	t.Parallel()
 	localPool(t).Close() // or skip
-	t.Setenv("SANDBOX_URL", "")
 	file := filepath.Join(t.TempDir(), "reward.py")
 	write(t, file, "import collections\ncalls = collections.Counter()\n\ndef compute_reward(completion: str, ground_truth: str) -> float:\n"+
 		"    if completion == 'raise': raise ValueError('no')\n    return len(completion) / len(ground_truth)\n")
@@ -334,8 +340,8 @@ func TestOpen(t *testing.T) {
 }
 
 func TestOpenRefuses(t *testing.T) {
+	t.Parallel()
 	localPool(t).Close() // or skip
-	t.Setenv("SANDBOX_URL", "")
 	file := filepath.Join(t.TempDir(), "reward.py")
 	for name, tt := range map[string]struct {
 		cfg     Config

@@ -110,6 +110,7 @@ var returnedByNumpy = map[string]answer{
 
 // TestNumpy runs with an interpreter that has numpy, where there is one.
 func TestNumpy(t *testing.T) {
+	t.Parallel()
 	python := pythonWithNumpy(t)
 	pool, err := sandbox.Open(t.Context(), sandbox.Options{Python: python})
 	if badinput.Is(err) {
