@@ -4,18 +4,16 @@
 // lie in a window of 16: four bits say which. The few weights outside the window are listed, and patched in when their
 // group is read. Decoding reads every weight for a single row, so what is not read is time won.
 //
-// A group is four columns of a panel, GROUP_BYTES long: three lines of 16 lanes of 32 bits. Lane i has rows i and 16+i of
-// the panel; a half has a column, the high one the first of a pair, as in pairs.
-//   line 0: of columns 0 and 1, sign and fraction: of row i where they are in a bf16, of row 16+i with the bytes
-//           of the half exchanged;
-//   line 1: the same of columns 2 and 3;
-//   line 2: in each half, from low to high, how far the exponents lie above the panel's base: row i and row 16+i of the
-//           first pair, and of the second.
+// A group is four columns of a panel, GROUP_BYTES long: of each lane the pair of columns 0 and 1, then that of columns 2
+// and 3. Lane i of the first 16 and lane 16+i make four pairs, and lie in three lines of 16 lanes of 32 bits:
+// three of the pairs as they are, but with the exponents counted from the panel's base; that leaves four bits of
+// each half free, in which lies the fourth pair: in the first line its exponents, in the second the upper four bits
+// of the fractions, in the third the signs and the lower three.
 
 enum { GROUP_BYTES = 3 * 64, WINDOW = 16 };
-#define SIGN_FRACTION ((int32_t)0x807f807f)
 #define EXPONENTS 0x7f807f80
 #define IN_WINDOW 0x07800780
+#define FREE 0x78007800
 
 // How many bytes ahead of its reading a panel is asked for.
 enum { EXPAND_AHEAD = 4096 };
@@ -24,8 +22,6 @@ enum { EXPAND_AHEAD = 4096 };
 #define NO_GROUP UINT32_MAX
 
 INLINE int is_compact(const grpo_matrix *m) { return m->patches != NULL; }
-
-INLINE vi exchanged(vi x) { return (x << 8 & (int32_t)0xff00ff00) | (x >> 8 & 0x00ff00ff); }
 
 INLINE vi exponent_base(const grpo_matrix *m, int64_t panel)
 {
@@ -36,11 +32,27 @@ INLINE vi exponent_base(const grpo_matrix *m, int64_t panel)
 // Lanes lane … lane+VL−1 of a group as pairs: the first pair of rows lane … and of rows 16+lane …, then the second.
 INLINE void expand(vi pairs[4], const char *group, int lane, vi base)
 {
-	vi first = loadi(group + 4 * lane), second = loadi(group + 64 + 4 * lane), e = loadi(group + 128 + 4 * lane);
-	pairs[0] = (first & SIGN_FRACTION) | ((e << 7 & IN_WINDOW) + base);
-	pairs[1] = (exchanged(first) & SIGN_FRACTION) | ((e << 3 & IN_WINDOW) + base);
-	pairs[2] = (second & SIGN_FRACTION) | ((e >> 1 & IN_WINDOW) + base);
-	pairs[3] = (exchanged(second) & SIGN_FRACTION) | ((e >> 5 & IN_WINDOW) + base);
+	vi fourth = base;
+	UNROLL for (int i = 0; i < 3; i++)
+	{
+		vi line = loadi(group + 64 * i + 4 * lane);
+		pairs[i] = (line & ~FREE) + base;
+		if (i == 0)
+			fourth += line >> 4 & 0x07800780;
+		else if (i == 1)
+			fourth |= line >> 8 & 0x00780078;
+		else
+			fourth |= (line >> 11 & 0x00070007) | (line << 1 & (int32_t)0x80008000);
+	}
+	pairs[3] = fourth;
+}
+
+// The other way, of pairs whose exponents have been counted from the base.
+INLINE void fold(char *group, int lane, const vi pairs[4])
+{
+	vi fourth = pairs[3];
+	vi free[3] = {fourth << 4 & FREE, fourth << 8 & FREE, (fourth << 11 & 0x38003800) | (fourth >> 1 & 0x40004000)};
+	UNROLL for (int i = 0; i < 3; i++) *(vi_any *)(group + 64 * i + 4 * lane) = pairs[i] | free[i];
 }
 
 // Where column k of a panel lies, of a settled matrix the group that begins with it.
@@ -99,17 +111,13 @@ static void expand_pairs(char *block, const grpo_matrix *m, int64_t panel, int64
 // Columns [k0, k1) of row r of a panel.
 static void expand_row(float *out, const grpo_matrix *m, int64_t panel, int r, int64_t k0, int64_t k1)
 {
-	const char *groups = panel_at(m, panel);
-	int lane = r % (PANEL / 2), high = r / (PANEL / 2);
+	int i = r % (PANEL / 2), lane = i / VL * VL, high = r / (PANEL / 2);
+	vi base = exponent_base(m, panel), w[4];
 	for (int64_t k = k0; k < k1; k++) {
-		int column = k % GROUP, half = column % 2 ? 0 : 16;
-		uint32_t line[3];
-		for (int i = 0; i < 3; i++) memcpy(line + i, groups + k / GROUP * GROUP_BYTES + 64 * i + 4 * lane, 4);
-		uint32_t s = line[column / 2] >> half & 0xffff;
-		if (high)
-			s = (s << 8 | s >> 8) & 0xffff;
-		uint32_t e = m->bases[panel] + (line[2] >> (half + 8 * (column / 2) + 4 * high) & 15);
-		out[k - k0] = float_of_bf16((s & 0x807f) | e << 7);
+		if (k == k0 || k % GROUP == 0)
+			expand(w, column_at(m, panel, k), lane, base);
+		uint32_t pair = w[k % GROUP / 2 * 2 + high][i - lane];
+		out[k - k0] = float_of_bf16(k % 2 ? pair : pair >> 16);
 	}
 	for (const grpo_patch *p = patches_from(m, panel, k0 / GROUP); p->group != NO_GROUP; p++) {
 		int64_t k = (int64_t)p->group * GROUP + p->column;
@@ -148,53 +156,38 @@ static void choose_window(const void *args, void *scratch, int64_t from, int64_t
 	}
 }
 
-// One weight into its group; and, if it is outside the window and means something, into the list.
-static void settle_one(uint32_t *lines, int column, int row, uint16_t bits, int base, int counts, uint32_t g, grpo_patch **next)
+// A pair with its exponents counted from the base, of lane i of the group's four; what is outside the window becomes 0 and,
+// if it is a weight and not padding, goes into the list.
+static uint32_t count_from(uint32_t base, uint32_t pair, int which, int lane, int rows, uint32_t group, grpo_patch **next)
 {
-	int lane = row % (PANEL / 2), high = row / (PANEL / 2), half = column % 2 ? 0 : 16;
-	int e = (bits >> 7 & 255) - base;
-	uint32_t s = bits & 0x807f;
-	if (e < 0 || e >= WINDOW) {
-		if (counts)
-			*(*next)++ = (grpo_patch){.group = g, .row = row, .column = column, .bits = bits};
-		e = 0;
+	uint32_t counted = 0;
+	int row = which % 2 * (PANEL / 2) + lane;
+	for (int second = 0; second < 2; second++) {
+		uint32_t bits = second ? pair & 0xffff : pair >> 16, e = (bits >> 7 & 255) - base;
+		if (e < WINDOW)
+			counted |= ((bits & 0x807f) | e << 7) << (second ? 0 : 16);
+		else if (row < rows)
+			*(*next)++ = (grpo_patch){.group = group, .row = row, .column = which / 2 * 2 + second, .bits = bits};
 	}
-	if (high)
-		s = (s << 8 | s >> 8) & 0xffff;
-	lines[16 * (column / 2) + lane] |= s << half;
-	lines[32 + lane] |= (uint32_t)e << (half + 8 * (column / 2) + 4 * high);
+	return counted;
 }
 
-static void settle_group(char *group, const char *raw, int base, int rows, uint32_t g, grpo_patch **next)
+INLINE void settle_group(char *group, const char *raw, vi base, int rows, uint32_t g, grpo_patch **next)
 {
-	uint32_t lines[GROUP_BYTES / 4] = {0};
-	for (int column = 0; column < GROUP; column++)
-		for (int r = 0; r < PANEL; r++) {
-			uint32_t pair;
-			memcpy(&pair, raw + column / 2 * PAIR_BYTES + 4 * r, 4);
-			settle_one(lines, column, r, column % 2 ? pair : pair >> 16, base, r < rows, g, next);
+	for (int lane = 0; lane < PANEL / 2; lane += VL) {
+		vi given[4], w[4], outside = {0};
+		UNROLL for (int i = 0; i < 4; i++)
+		{
+			given[i] = loadi(raw + i / 2 * PAIR_BYTES + i % 2 * (PAIR_BYTES / 2) + 4 * lane);
+			vi e = (given[i] & EXPONENTS) - base;
+			outside |= e & ~IN_WINDOW;
+			w[i] = (given[i] & ~EXPONENTS) | e;
 		}
-	memcpy(group, lines, GROUP_BYTES);
-}
-
-// The same for lanes whose exponents are all in the window; gives 0 and leaves the group to settle_group if they are not.
-INLINE int settle_lanes(char *group, const char *raw, int lane, vi base)
-{
-	vi w[4], e[4], outside = {0};
-	UNROLL for (int i = 0; i < 4; i++)
-	{
-		w[i] = loadi(raw + i / 2 * PAIR_BYTES + i % 2 * (PAIR_BYTES / 2) + 4 * lane);
-		e[i] = (w[i] & EXPONENTS) - base;
-		outside |= e[i] & ~IN_WINDOW;
-		w[i] &= SIGN_FRACTION;
+		for (int j = 0; j < VL; j++)
+			if (outside[j])
+				for (int i = 0; i < 4; i++) w[i][j] = count_from(base[0] >> 7 & 255, given[i][j], i, lane + j, rows, g, next);
+		fold(group, lane, w);
 	}
-	for (int i = 0; i < VL; i++)
-		if (outside[i])
-			return 0;
-	*(vi_any *)(group + 4 * lane) = w[0] | exchanged(w[1]);
-	*(vi_any *)(group + 64 + 4 * lane) = w[2] | exchanged(w[3]);
-	*(vi_any *)(group + 128 + 4 * lane) = e[0] >> 7 | e[1] >> 3 | e[2] << 1 | e[3] << 5;
-	return 1;
 }
 
 // Writes the groups and the patches. A task is a panel.
@@ -210,10 +203,7 @@ static void settle(const void *args, void *scratch, int64_t from, int64_t to)
 		grpo_patch *next = a->patches + a->settled.first_patch[p];
 		vi base = exponent_base(&a->settled, p);
 		for (int64_t g = 0; g < groups; g++, raw += GROUP / 2 * PAIR_BYTES, group += GROUP_BYTES) {
-			int inside = 1;
-			for (int lane = 0; lane < PANEL / 2 && inside; lane += VL) inside = settle_lanes(group, raw, lane, base);
-			if (!inside)
-				settle_group(group, raw, a->bases[p], rows, g, &next);
+			settle_group(group, raw, base, rows, g, &next);
 		}
 		next->group = NO_GROUP;
 	}

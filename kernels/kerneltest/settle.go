@@ -51,7 +51,7 @@ func settleWeights(rows, cols int) map[string][]float32 {
 	return map[string][]float32{
 		"normal": draw(normal),
 		"some tiny, some large": draw(func() float32 {
-			switch random.IntN(1500) {
+			switch random.IntN(4000) { // few enough that they are worth listing
 			case 0:
 				return normal() * 0x1p-40
 			case 1:
