@@ -147,15 +147,21 @@ func (c *Config) take(name string, value json.RawMessage) error {
 	return nil
 }
 
+// takeTargets reads names of linears, also with the paths of their modules, as PEFT writes them for small models. A linear
+// that is not adapted in every layer is found when its tensors are read: some are missing.
 func (c *Config) takeTargets(value json.RawMessage) error {
 	var names []string
 	if err := json.Unmarshal(value, &names); err != nil || len(names) == 0 {
 		return fmt.Errorf("field \"target_modules\" is %s, expected a list of some of %q", short(value), targetNames)
 	}
 	for _, name := range names {
-		t, err := ParseTarget(name)
+		dot := strings.LastIndexByte(name, '.')
+		t, err := ParseTarget(name[dot+1:])
 		if err != nil {
 			return fmt.Errorf("field \"target_modules\": %w", err)
+		}
+		if dot >= 0 && slices.Contains(c.Targets, t) {
+			continue // in another layer
 		}
 		c.Targets = append(c.Targets, t)
 	}

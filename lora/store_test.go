@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -117,26 +118,58 @@ func TestLoadWidensEveryEncoding(t *testing.T) {
 	}
 }
 
+// saved is the directory of a small adapter.
+func saved(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := random(t, Config{Rank: 4, Alpha: 8, Targets: []Target{Q, V}}, small, 2).Save(dir, "x"); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// edit is such a directory with other words in its configuration.
+func edit(t *testing.T, old, new string) string {
+	t.Helper()
+	dir := saved(t)
+	path := filepath.Join(dir, configName)
+	text := string(mustRead(t, path))
+	if !strings.Contains(text, old) {
+		t.Fatalf("%s does not hold %q", text, old)
+	}
+	if err := os.WriteFile(path, []byte(strings.Replace(text, old, new, 1)), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// PEFT spells out the modules of a small model one by one. One that is not there in every layer is missed.
+func TestTargetsMayBePaths(t *testing.T) {
+	paths := func(layers int) (s string) {
+		for i := range layers {
+			s += fmt.Sprintf(`"model.layers.%d.self_attn.q_proj", `, i)
+		}
+		return s
+	}
+	want, err := Load(saved(t), small)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := Load(edit(t, `"q_proj",`, paths(small.Layers)), small)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(got.Values, want.Values) || !slices.Equal(got.Config.Targets, want.Config.Targets) {
+		t.Errorf("targets %v by their paths are another adapter than %v", got.Config.Targets, want.Config.Targets)
+	}
+	larger := small
+	larger.Layers++
+	if _, err := Load(edit(t, `"q_proj",`, paths(small.Layers)), larger); err == nil || !strings.Contains(err.Error(), "is missing") {
+		t.Errorf("a layer without an adapter: %v", err)
+	}
+}
+
 func TestLoadRefuses(t *testing.T) {
-	saved := func(t *testing.T) string {
-		dir := t.TempDir()
-		if err := random(t, Config{Rank: 4, Alpha: 8, Targets: []Target{Q, V}}, small, 2).Save(dir, "x"); err != nil {
-			t.Fatal(err)
-		}
-		return dir
-	}
-	edit := func(t *testing.T, old, new string) string {
-		dir := saved(t)
-		path := filepath.Join(dir, configName)
-		text := string(mustRead(t, path))
-		if !strings.Contains(text, old) {
-			t.Fatalf("%s does not hold %q", text, old)
-		}
-		if err := os.WriteFile(path, []byte(strings.Replace(text, old, new, 1)), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return dir
-	}
 	check := func(name, dir string, d Dims, wants ...string) {
 		t.Run(name, func(t *testing.T) {
 			_, err := Load(dir, d)
