@@ -58,6 +58,9 @@ typedef struct {
 } grpo_pack_matrix;
 typedef grpo_pack_matrix grpo_unpack_matrix;
 
+// So many tiles at most are low where the matrix is settled: the first unfolds it for the others as it goes.
+enum { LOW_TILES = 4 };
+
 // What a number of the left-hand side becomes when it is packed.
 enum {
 	AS_IT_IS,

@@ -84,7 +84,13 @@ static __attribute__((noinline)) const grpo_patch *patch(vi pairs[4], const grpo
 	return p;
 }
 
-// Groups [from, to) of a panel as pairs, as an unsettled matrix has them.
+// Writes what expand gave as an unsettled matrix has it.
+INLINE void keep_pairs(char *block, const vi pairs[4], int lane)
+{
+	UNROLL for (int i = 0; i < 4; i++) *(vi_any *)(block + i / 2 * PAIR_BYTES + i % 2 * (PAIR_BYTES / 2) + 4 * lane) = pairs[i];
+}
+
+// Groups [from, to) of a panel as pairs.
 static void expand_pairs(char *block, const grpo_matrix *m, int64_t panel, int64_t from, int64_t to)
 {
 	const char *group = panel_at(m, panel) + from * GROUP_BYTES;
@@ -101,8 +107,7 @@ static void expand_pairs(char *block, const grpo_matrix *m, int64_t panel, int64
 			expand(w, group, lane, base);
 			if (__builtin_expect(p->group == g, 0))
 				next = patch(w, p, lane);
-			UNROLL for (int i = 0; i < 4; i++)
-				*(vi_any *)(block + i / 2 * PAIR_BYTES + i % 2 * (PAIR_BYTES / 2) + 4 * lane) = w[i];
+			keep_pairs(block, w, lane);
 		}
 		p = next;
 	}

@@ -78,7 +78,7 @@ func (b *Backend) LogProbGradW(dw, dlogp, h kernels.Buffer, w kernels.Matrix, ta
 			g := C.grpo_gemm{b_kind: C.B_ROWS, b: s.h, b_stride: C.int64_t(H), cols: C.int64_t(H), alpha: 1, accumulate: 1}
 			g.out, g.out_stride = at(out, c*C.HEAD_CHUNK*H), C.int64_t(H)
 			g.a, g.rows, g.inner = packed, C.int64_t(width), C.int64_t(s.rows)
-			b.gemm(&g)
+			b.gemm(&g, int(b.ops.tile))
 		}
 	}
 }
@@ -180,7 +180,7 @@ func (b *Backend) headLogits(s *asked, chunk int) (logits *C.float, width int) {
 	g := s.logits(C.int64_t(width))
 	g.m_offset = C.int64_t(first)
 	g.out = (*C.float)(b.shared(slotLogits, 4*C.LOGIT_STRIDE*s.rows))
-	b.gemm(&g)
+	b.gemm(&g, int(b.ops.tile))
 	return g.out, width
 }
 
@@ -208,7 +208,7 @@ func (b *Backend) headWeights(s *asked, p partials) {
 		if s.form == C.PAIRED {
 			g.paired, g.inner = 1, C.int64_t(even(width))
 		}
-		b.gemm(&g)
+		b.gemm(&g, int(b.ops.tile))
 	}
 }
 

@@ -114,15 +114,19 @@ func (b *Backend) multiply(p *product) {
 	if (columns <= fewPanels || p.rows <= int(b.ops.spread_tile)) && form == C.AS_IT_IS && inner == p.inner {
 		p.g.a_kind, p.g.a, p.g.a_stride = inPlace, p.x, C.int64_t(p.xStride)
 		p.g.rows = C.int64_t(p.rows)
-		b.gemm(&p.g)
+		b.gemm(&p.g, int(b.ops.tile))
 		return
 	}
-	round := max(packedBytes/(4*inner)/int(b.ops.tile)*int(b.ops.tile), int(b.ops.tile))
+	height := int(b.ops.tile)
+	if low := int(b.ops.low_tile); p.g.b_kind == C.B_OUTPUTS && p.g.m.patches != nil && p.rows <= C.LOW_TILES*low {
+		height = low
+	}
+	round := max(packedBytes/(4*inner)/height*height, height)
 	for row := 0; row < p.rows; row += round {
 		rows := min(round, p.rows-row)
-		p.g.a = b.pack(p.pack, leftHand{slot: slotPacked, x: at(p.x, row*step), stride: p.xStride, rows: rows, inner: p.inner, padded: inner, form: form})
+		p.g.a = b.pack(p.pack, leftHand{slot: slotPacked, x: at(p.x, row*step), stride: p.xStride, rows: rows, inner: p.inner, padded: inner, height: height, form: form})
 		p.g.rows, p.g.out = C.int64_t(rows), at(p.out, row*p.outStride)
-		b.gemm(&p.g)
+		b.gemm(&p.g, height)
 	}
 }
 
@@ -155,6 +159,7 @@ type leftHand struct {
 	slot                        int
 	x                           *C.float
 	stride, rows, inner, padded int // padded: 0 is inner
+	height                      int // of a tile; 0: full
 	form                        C.int32_t
 }
 
@@ -165,15 +170,19 @@ func (b *Backend) pack(kernel *C.grpo_kernel, l leftHand) *C.float {
 	a.packed = (*C.float)(b.shared(l.slot, 4*l.rows*l.padded))
 	a.x, a.stride, a.form = l.x, C.int64_t(l.stride), l.form
 	a.rows, a.inner, a.padded = C.int64_t(l.rows), C.int64_t(l.inner), C.int64_t(l.padded)
-	a.tiles = C.int64_t(b.tiles(l.rows))
+	tiles := b.tiles(l.rows)
+	if l.height > 0 {
+		tiles = (l.rows + l.height - 1) / l.height
+	}
+	a.tiles = C.int64_t(tiles)
 	packed := a.packed
-	b.run(kernel, b.tiles(l.rows), 8192/(l.inner*int(b.ops.tile)))
+	b.run(kernel, tiles, 8192/(l.inner*int(b.ops.tile)))
 	return packed
 }
 
-// gemm runs g, cut into enough tasks to keep all workers busy to the end.
-func (b *Backend) gemm(g *C.grpo_gemm) {
-	rows, inner, height := int(g.rows), int(g.inner), int(b.ops.tile)
+// gemm runs g in tiles of that height at most, cut into enough tasks to keep all workers busy to the end.
+func (b *Backend) gemm(g *C.grpo_gemm, height int) {
+	rows, inner := int(g.rows), int(g.inner)
 	if g.a_kind == C.A_ROWS {
 		height = int(b.ops.spread_tile)
 	}

@@ -121,7 +121,7 @@ static void copy_rows(float *block, const float *src, int64_t stride, int64_t de
 INLINE int right_form(const grpo_gemm *g, int64_t tiles, int height, int valid)
 {
 	if (g->b_kind == B_OUTPUTS && g->m.dtype == GRPO_BF16) {
-		if (is_compact(&g->m) && tiles == 1 && height <= GROUP_ROWS)
+		if (is_compact(&g->m) && tiles <= LOW_TILES && height <= GROUP_ROWS)
 			return g->paired ? GROUPS_IN_PAIRS : GROUPS_WIDENED;
 		if (!g->paired && tiles <= FEW_TILES)
 			return WIDENED;
@@ -133,10 +133,11 @@ INLINE int right_form(const grpo_gemm *g, int64_t tiles, int height, int valid)
 // only to be read once.
 INLINE int64_t right_depth(const grpo_gemm *g, int64_t tiles, int form)
 {
-	int prepared = is_compact(&g->m) && form != GROUPS_WIDENED && form != GROUPS_IN_PAIRS;
+	int groups = form == GROUPS_WIDENED || form == GROUPS_IN_PAIRS;
+	int prepared = is_compact(&g->m) && (!groups || tiles > 1);
 	if (g->b_kind == B_OUTPUTS && !prepared && tiles <= FEW_TILES)
 		return FEW_DEPTH;
-	return form == IN_PAIRS || form == WIDENED ? 2 * DEPTH : DEPTH;
+	return form == WIDE || form == NARROW ? DEPTH : 2 * DEPTH;
 }
 
 // Weights of a panel of outputs at depths [k, k+depth).

@@ -52,10 +52,11 @@ typedef struct {
 	int64_t a_step, a_apart;   // in floats
 	int64_t b_step, soon_step; // in bytes
 	int steps, first, last;    // of the depths of one sum
-	// Of groups: the exponents' base, the next patch, and the number of the first group.
+	// Of groups: the exponents' base, the next patch, the number of the first group; and where the pairs are kept, or NULL.
 	int32_t base;
 	const grpo_patch *patch;
 	int64_t group;
+	char *keep;
 } reading;
 
 // In fewer steps than this, what the sums are added to would not arrive any earlier for being asked for.
@@ -82,6 +83,7 @@ INLINE void tile(const int mr, const int a_form, const int b_form, const reading
 		const char *bk = r->b, *soon = r->soon;
 		const grpo_patch *next = r->patch;
 		const vi base = (vi){0} + r->base;
+		char *keep = r->keep;
 		for (int k = 0; k < steps; k++, ak += a_step, bk += b_step, soon += soon_step) {
 			vi bv[2 * NV];
 			__builtin_prefetch(soon);
@@ -94,6 +96,10 @@ INLINE void tile(const int mr, const int a_form, const int b_form, const reading
 				expand(bv, bk, lane, base);
 				if (__builtin_expect(next->group == r->group + k, 0))
 					next = patch(bv, next, lane);
+				if (keep) {
+					keep_pairs(keep, bv, lane);
+					keep += GROUP / 2 * PAIR_BYTES;
+				}
 			} else {
 				UNROLL for (int v = 0; v < NV; v += step) bv[v] = loadi(bk + 4 * column_of(s, v));
 			}
