@@ -75,14 +75,17 @@ func (c Config) TrainingWork(rank, T int) Work {
 }
 
 // SamplingWork is the arithmetic of running rows of sequences sequences through the frozen model, every product
-// computed once, and the bytes that must be read for it: every weight, and the cache of context positions.
-// Logits are of one row of each sequence.
-func (c Config) SamplingWork(rows, context, sequences int) (work Work, bytes float64) {
-	weights := c.Vocab * c.Hidden
-	work.Products = 2 * float64(weights) * float64(sequences)
+// computed once, and the bytes that must be read for it: every weight as it is kept, and the cache of context
+// positions. Logits are of one row of each sequence.
+func (p *Policy) SamplingWork(rows, context, sequences int) (work Work, bytes float64) {
+	c := p.Config
+	weights := p.WeightBytes()
+	if !c.TiedHead {
+		weights -= p.weights.operands["embed_tokens"].mat.Bytes() // of which only some rows are read
+	}
+	work.Products = 2 * float64(c.Vocab*c.Hidden) * float64(sequences)
 	for _, s := range c.layerSlots(0) {
 		if !s.vector {
-			weights += c.Layers * s.size()
 			work.Products += 2 * float64(c.Layers*s.size()) * float64(rows)
 		}
 	}
@@ -96,5 +99,5 @@ func (c Config) SamplingWork(rows, context, sequences int) (work Work, bytes flo
 	if perSequence == 1 {
 		cached = sequences * context * c.BlockBytes() / kernels.CacheBlock
 	}
-	return work, 2*float64(weights) + float64(cached)
+	return work, float64(weights + cached)
 }

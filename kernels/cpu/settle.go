@@ -16,10 +16,9 @@ const worthPatching = 512
 // Settle keeps a matrix of bf16 in three quarters of its space, without loss, where its exponents allow it: see
 // compact.h. What reads every weight for one row, as decoding does, is faster by what it need not read.
 func (b *Backend) Settle(m kernels.Matrix) error {
-	w, ok := m.(*matrix)
-	if !ok {
-		b.matrix("Settle: m", m) // says what is wrong with it
-	}
+	defer b.release()
+	raw := b.matrix("Settle: m", m)
+	w := m.(*matrix)
 	if w.settled {
 		return nil
 	}
@@ -27,50 +26,70 @@ func (b *Backend) Settle(m kernels.Matrix) error {
 	if w.t == kernels.F32 || w.cols%C.GROUP != 0 {
 		return nil
 	}
-	defer b.release()
-	n := panels(w.rows)
-	windows, err := allocate(n * (8 + 1))
+	windows, err := b.chooseWindows(raw)
 	if err != nil {
 		return err
 	}
-	defer windows.free()
-	outside := (*C.int64_t)(windows.p)
-	bases := (*C.uint8_t)(unsafe.Add(windows.p, 8*n))
-	a := args[C.grpo_choose_window](b)
-	a.raw, a.outside, a.bases = b.matrix("Settle: m", m), outside, bases
-	raw := a.raw
-	b.run(b.ops.choose_window, n, 1)
-
-	patches := 0
-	for _, outside := range unsafe.Slice(outside, n) {
-		patches += int(outside)
-	}
-	if patches*worthPatching > w.rows*w.cols {
+	defer windows.mem.free()
+	if windows.patches*worthPatching > w.rows*w.cols {
 		return nil
 	}
-	// The panels, where each one's patches begin, the patches with one more for each panel, the bases.
-	packed := w.Bytes() / 4 * 3
-	size := packed + 8*n + C.sizeof_grpo_patch*(patches+n) + n
+	return b.compact(w, raw, windows)
+}
+
+// windows are what the panels of a matrix are kept with.
+type windows struct {
+	mem     *memory
+	bases   []C.uint8_t // the lowest exponent of each panel's window
+	outside []C.int64_t // the weights of each that do not fit
+	patches int         // those of all
+}
+
+func (b *Backend) chooseWindows(raw C.grpo_matrix) (w windows, err error) {
+	n := panels(int(raw.rows))
+	if w.mem, err = allocate(9 * n); err != nil {
+		return w, err
+	}
+	w.outside = unsafe.Slice((*C.int64_t)(w.mem.p), n)
+	w.bases = unsafe.Slice((*C.uint8_t)(unsafe.Add(w.mem.p, 8*n)), n)
+	a := args[C.grpo_choose_window](b)
+	a.raw, a.outside, a.bases = raw, &w.outside[0], &w.bases[0]
+	b.run(b.ops.choose_window, n, 1)
+	for _, outside := range w.outside {
+		w.patches += int(outside)
+	}
+	return w, nil
+}
+
+// compact moves a matrix into memory of its new size: the panels, where the patches of each begin, the patches (and
+// one after the last of each panel), the bases.
+func (b *Backend) compact(w *matrix, raw C.grpo_matrix, from windows) error {
+	n := len(from.bases)
+	firstAt := w.size / 4 * 3
+	patchesAt := firstAt + 8*n
+	basesAt := patchesAt + C.sizeof_grpo_patch*(from.patches+n)
+	size := basesAt + n
 	mem, err := allocate(size)
 	if err != nil {
 		return err
 	}
-	first := unsafe.Add(mem.p, packed)
-	list := unsafe.Add(first, 8*n)
-	settledBases := unsafe.Add(list, C.sizeof_grpo_patch*(patches+n))
-	next := 0
-	for p, outside := range unsafe.Slice(outside, n) {
-		unsafe.Slice((*C.int64_t)(first), n)[p] = C.int64_t(next)
-		next += int(outside) + 1
+	first := unsafe.Slice((*C.int64_t)(unsafe.Add(mem.p, firstAt)), n)
+	patches := (*C.grpo_patch)(unsafe.Add(mem.p, patchesAt))
+	bases := unsafe.Slice((*C.uint8_t)(unsafe.Add(mem.p, basesAt)), n)
+	copy(bases, from.bases)
+	next := C.int64_t(0)
+	for p, outside := range from.outside {
+		first[p] = next
+		next += outside + 1
 	}
-	copy(unsafe.Slice((*byte)(settledBases), n), unsafe.Slice((*byte)(unsafe.Pointer(bases)), n))
 
-	w.packed = C.grpo_matrix{panels: mem.p, dtype: raw.dtype, rounds: raw.rounds, rows: raw.rows, cols: raw.cols,
-		patches: (*C.grpo_patch)(list), first_patch: (*C.int64_t)(first), bases: (*C.uint8_t)(settledBases)}
-	s := args[C.grpo_settle](b)
-	s.raw, s.settled, s.patches, s.bases = raw, w.packed, (*C.grpo_patch)(list), (*C.uint8_t)(settledBases)
+	a := args[C.grpo_settle](b)
+	a.raw, a.settled = raw, raw
+	a.settled.panels, a.settled.patches, a.settled.first_patch, a.settled.bases = mem.p, patches, &first[0], &bases[0]
+	a.patches, a.bases = patches, &bases[0]
+	settled := a.settled
 	b.run(b.ops.settle, n, 1)
 	w.mem.free()
-	w.mem, w.size = mem, size
+	w.mem, w.size, w.packed = mem, size, settled
 	return nil
 }
