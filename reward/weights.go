@@ -16,7 +16,6 @@ var modes = map[string]Weights{
 	"correct":  {Format: FormatCoef, Correct: 1},
 	"fraction": {Format: FormatCoef, Fraction: 1},
 	"custom":   {Custom: 1},
-	"binary":   {Format: FormatCoef, Correct: 1}, // what correct was called; Config refuses it
 }
 
 // ModeWeights returns the weights of the reward with that name: "correct" pays for all tests passed,

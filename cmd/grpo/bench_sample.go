@@ -49,7 +49,10 @@ func (f *sampleBench) registerSampling(cmd *cobra.Command, batch, context int) {
 	f.register(cmd)
 	cmd.Flags().IntVar(&f.batch, "batch", batch, "sequences")
 	cmd.Flags().IntVar(&f.context, "context", context, "tokens of each sequence")
-	for _, unused := range []string{"tokens", "rank", "max-rows"} {
+	must(cmd.Flags().Set("rank", "0"))
+	cmd.Flags().Lookup("rank").DefValue = "0"
+	cmd.Flags().Lookup("rank").Usage = "of the adapter; 0: none"
+	for _, unused := range []string{"tokens", "max-rows"} {
 		must(cmd.Flags().MarkHidden(unused))
 	}
 }
@@ -59,6 +62,7 @@ type sampleResult struct {
 	Bench        string  `json:"bench"`
 	Backend      string  `json:"backend"`
 	Shape        string  `json:"shape"`
+	Rank         int     `json:"rank"`
 	Batch        int     `json:"batch"`
 	Context      int     `json:"context"`
 	Limits       limits  `json:"limits"`
@@ -85,6 +89,11 @@ func (f *sampleBench) run(cmd *cobra.Command, what string) error {
 	if err != nil {
 		return err
 	}
+	if f.rank > 0 {
+		if err := attachRandom(p, f.rank); err != nil {
+			return err
+		}
+	}
 	const steps = 16 // of decoding in one timed run
 	rows := max(f.batch, f.context)
 	if what == "prefill" {
@@ -109,14 +118,14 @@ func (f *sampleBench) run(cmd *cobra.Command, what string) error {
 	if err != nil {
 		return err
 	}
-	r := sampleResult{Bench: what, Backend: b.Name(), Shape: f.shape, Batch: f.batch, Context: f.context, Limits: lim,
+	r := sampleResult{Bench: what, Backend: b.Name(), Shape: f.shape, Rank: f.rank, Batch: f.batch, Context: f.context, Limits: lim,
 		StepMS: took.Seconds() * 1e3, TokensPerSec: float64(tokens) / took.Seconds(), PeakMemory: peakMemory()}
 	work, bytes := p.SamplingWork(tokens, f.context, f.batch)
 	r.LimitPerSec = float64(tokens) / max(work.Seconds(lim.Products, lim.Flops), bytes/lim.Bytes)
 	out := cmd.OutOrStdout()
 	fmt.Fprintf(out, "%s; %s\n", r.Backend, lim)
-	t := newTable(out, "shape", "batch", "context", what, "a step", "limit", "share", "peak memory")
-	t.row(r.Shape, fmt.Sprint(r.Batch), fmt.Sprint(r.Context), fmt.Sprintf("%.1f tokens/s", r.TokensPerSec), fmt.Sprintf("%.2f ms", r.StepMS),
+	t := newTable(out, "shape", "rank", "batch", "context", what, "a step", "limit", "share", "peak memory")
+	t.row(r.Shape, fmt.Sprint(r.Rank), fmt.Sprint(r.Batch), fmt.Sprint(r.Context), fmt.Sprintf("%.1f tokens/s", r.TokensPerSec), fmt.Sprintf("%.2f ms", r.StepMS),
 		fmt.Sprintf("%.1f", r.LimitPerSec), fmt.Sprintf("%.0f %%", 100*r.TokensPerSec/r.LimitPerSec), fmt.Sprintf("%.2f GB", float64(r.PeakMemory)/1e9))
 	if err := t.Flush(); err != nil {
 		return err

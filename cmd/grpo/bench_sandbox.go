@@ -156,7 +156,7 @@ func trivial(ctx context.Context, pool *sandbox.Pool) error {
 
 // judgeStep judges right programs, no two of them alike, and returns the seconds that took.
 func judgeStep(ctx context.Context, pool *sandbox.Pool, completions, tests int) (float64, error) {
-	weights, err := reward.ModeWeights("binary")
+	weights, err := reward.ModeWeights("correct")
 	if err != nil {
 		return 0, err
 	}

@@ -235,7 +235,7 @@ func (b *benchStep) measure(ctx context.Context, pipeline string, work time.Dura
 	log.last = time.Now()
 	err = s.Run(ctx)
 	r := &stepRun{slots: max(s.Judge.Backend().Slots, 1), timeout: time.Duration(cfg.RewardTimeout * float64(time.Second)),
-		backend: back.Name(), sandbox: sandboxWords(s)}
+		backend: back.Name(), sandbox: s.Judge.Backend().String()}
 	if err == nil {
 		r.programs = float64(grader.programs.Load()) / float64(len(log.steps))
 		r.steps = log.steps[1 : len(log.steps)-1]

@@ -9,7 +9,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/seed-7879b91d/grpo"
 	"github.com/seed-7879b91d/grpo/reward"
 )
 
@@ -138,13 +137,4 @@ func (r *stepResult) print(w io.Writer) error {
 	}
 	fmt.Fprintf(w, "\noff and score ended with %s, %s; full learns from completions one update older, and ended with %s\n", same, off.Adapter[:12], full.Adapter[:12])
 	return nil
-}
-
-// sandboxWords say where programs run.
-func sandboxWords(s *grpo.Session) string {
-	b := s.Judge.Backend()
-	if b.Kind != "local" {
-		return b.Kind + " at " + b.URL
-	}
-	return fmt.Sprintf("%s, %d slots", b.Rung, b.Slots)
 }

@@ -98,23 +98,10 @@ func newTrainStep(b kernels.Backend, f *benchFlags) (*trainStep, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := lora.Defaults()
-	c.Rank = f.rank
-	layout, err := lora.NewLayout(c, p.LoRADims())
-	if err != nil {
+	if err := attachRandom(p, f.rank); err != nil {
 		return nil, err
 	}
-	adapter := lora.New(layout)
 	rng := rand.New(rand.NewPCG(3, 3))
-	for _, e := range layout.Entries() {
-		values := adapter.Of(e)
-		for i := range values {
-			values[i] = 0.02 * (2*rng.Float32() - 1)
-		}
-	}
-	if err := p.Attach(adapter); err != nil {
-		return nil, err
-	}
 	tokens := make([]int32, f.tokens+1)
 	for i := range tokens {
 		tokens[i] = rng.Int32N(int32(p.Vocab))
@@ -123,6 +110,25 @@ func newTrainStep(b kernels.Backend, f *benchFlags) (*trainStep, error) {
 	params, grads, locate := p.Slabs()
 	s.adam, err = optim.NewAdam(b, params, grads, optim.Defaults(), locate)
 	return s, err
+}
+
+// attachRandom gives the model an adapter whose values mean nothing.
+func attachRandom(p *model.Policy, rank int) error {
+	c := lora.Defaults()
+	c.Rank = rank
+	layout, err := lora.NewLayout(c, p.LoRADims())
+	if err != nil {
+		return err
+	}
+	adapter := lora.New(layout)
+	rng := rand.New(rand.NewPCG(4, 4))
+	for _, e := range layout.Entries() {
+		values := adapter.Of(e)
+		for i := range values {
+			values[i] = 0.02 * (2*rng.Float32() - 1)
+		}
+	}
+	return p.Attach(adapter)
 }
 
 // gradients is one forward and backward pass. The objective is the likelihood, as the ratio of a
