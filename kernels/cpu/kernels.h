@@ -21,8 +21,7 @@ typedef struct {
 	const char *name;
 	int32_t lanes;    // floats in a vector
 	int32_t tile;     // rows in a full register tile
-	int32_t spread_tile; // and in one whose left-hand side is not packed
-	int32_t low_tile;    // and in one that unfolds its right-hand side
+	int32_t low_tile; // and in a low one
 #define OP(name) grpo_kernel *name;
 	GRPO_OPS(OP)
 #undef OP

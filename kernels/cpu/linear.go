@@ -111,7 +111,7 @@ func (b *Backend) multiply(p *product) {
 		inner = wholePairs(&p.g.m, inner)
 	}
 	p.g.out, p.g.out_stride, p.g.inner = p.out, C.int64_t(p.outStride), C.int64_t(inner)
-	if (columns <= fewPanels || p.rows <= int(b.ops.spread_tile)) && form == C.AS_IT_IS && inner == p.inner {
+	if (columns <= fewPanels || p.rows <= int(b.ops.low_tile)) && form == C.AS_IT_IS && inner == p.inner {
 		p.g.a_kind, p.g.a, p.g.a_stride = inPlace, p.x, C.int64_t(p.xStride)
 		p.g.rows = C.int64_t(p.rows)
 		b.gemm(&p.g, int(b.ops.tile))
@@ -184,7 +184,7 @@ func (b *Backend) pack(kernel *C.grpo_kernel, l leftHand) *C.float {
 func (b *Backend) gemm(g *C.grpo_gemm, height int) {
 	rows, inner := int(g.rows), int(g.inner)
 	if g.a_kind == C.A_ROWS {
-		height = int(b.ops.spread_tile)
+		height = int(b.ops.low_tile)
 	}
 	tiles, columns := (rows+height-1)/height, panels(int(g.cols))
 	enough := (8*b.Threads() + columns - 1) / columns // blocks of rows, for want of panels

@@ -121,7 +121,7 @@ static void copy_rows(float *block, const float *src, int64_t stride, int64_t de
 INLINE int right_form(const grpo_gemm *g, int64_t tiles, int height, int valid)
 {
 	if (g->b_kind == B_OUTPUTS && g->m.dtype == GRPO_BF16) {
-		if (is_compact(&g->m) && tiles <= LOW_TILES && height <= GROUP_ROWS)
+		if (is_compact(&g->m) && tiles <= LOW_TILES && height <= LOW_ROWS)
 			return g->paired ? GROUPS_IN_PAIRS : GROUPS_WIDENED;
 		if (!g->paired && tiles <= FEW_TILES)
 			return WIDENED;

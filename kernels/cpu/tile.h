@@ -37,11 +37,9 @@ INLINE vf finish(vf sum, const target *t, int row, int column)
 enum { WIDE, NARROW, WIDENED, IN_PAIRS, GROUPS_WIDENED, GROUPS_IN_PAIRS, B_FORMS };
 enum { TOGETHER, SPREAD, A_FORMS };
 
-// Unfolding takes registers, so tiles that do it are lower too.
-enum { GROUP_ROWS = MR < 8 ? MR : 8 };
-
-// A spread tile is lower: rows a multiple of 4096 bytes apart share one set of the nearest cache.
-enum { SPREAD_ROWS = MR < 8 ? MR : 8 };
+// Some tiles are low: spread ones, for rows a multiple of 4096 bytes apart share one set of the nearest cache; and
+// those that unfold, which takes registers.
+enum { LOW_ROWS = MR < 8 ? MR : 8 };
 
 // What a tile reads: step i finds the numbers of a at a + i·a_step, a_apart from each other (and before the next step
 // those of its further links, if it has some), and those of b at b + i·b_step. soon is what to ask the memory for
@@ -140,18 +138,19 @@ typedef void tile_function(const reading *r, float *sums, const target *t);
 
 #define TILE_OF(a, b, mr) \
 	static void tile_##a##_##b##_##mr(const reading *r, float *sums, const target *t) { tile(mr, a, b, r, sums, t); }
+// Full tiles have their left-hand side together and their right-hand side prepared; low ones have every form.
 #define TILE(mr)                                                                             \
 	TILE_OF(TOGETHER, WIDE, mr) TILE_OF(TOGETHER, NARROW, mr) TILE_OF(TOGETHER, WIDENED, mr) \
-	TILE_OF(TOGETHER, IN_PAIRS, mr) TILE_OF(SPREAD, WIDE, mr) TILE_OF(SPREAD, NARROW, mr) TILE_OF(SPREAD, WIDENED, mr)
-#define LOW_TILE(mr)                                                                   \
+	TILE_OF(TOGETHER, IN_PAIRS, mr)
+#define LOW_TILE(mr)                                                                      \
 	TILE(mr) TILE_OF(TOGETHER, GROUPS_WIDENED, mr) TILE_OF(TOGETHER, GROUPS_IN_PAIRS, mr) \
+	TILE_OF(SPREAD, WIDE, mr) TILE_OF(SPREAD, NARROW, mr) TILE_OF(SPREAD, WIDENED, mr)    \
 	TILE_OF(SPREAD, GROUPS_WIDENED, mr)
-#define ENTRY(mr)                                                                                                \
-	{{tile_TOGETHER_WIDE_##mr, tile_TOGETHER_NARROW_##mr, tile_TOGETHER_WIDENED_##mr, tile_TOGETHER_IN_PAIRS_##mr}, \
-	 {tile_SPREAD_WIDE_##mr, tile_SPREAD_NARROW_##mr, tile_SPREAD_WIDENED_##mr}},
+#define ENTRY(mr) \
+	{{tile_TOGETHER_WIDE_##mr, tile_TOGETHER_NARROW_##mr, tile_TOGETHER_WIDENED_##mr, tile_TOGETHER_IN_PAIRS_##mr}},
 #define LOW_ENTRY(mr)                                                                                              \
 	{{tile_TOGETHER_WIDE_##mr, tile_TOGETHER_NARROW_##mr, tile_TOGETHER_WIDENED_##mr, tile_TOGETHER_IN_PAIRS_##mr, \
-	  tile_TOGETHER_GROUPS_WIDENED_##mr, tile_TOGETHER_GROUPS_IN_PAIRS_##mr},                                    \
+	  tile_TOGETHER_GROUPS_WIDENED_##mr, tile_TOGETHER_GROUPS_IN_PAIRS_##mr},                                      \
 	 {tile_SPREAD_WIDE_##mr, tile_SPREAD_NARROW_##mr, tile_SPREAD_WIDENED_##mr, NULL, tile_SPREAD_GROUPS_WIDENED_##mr}},
 #if MR == 14
 #define LOW(F) F(1) F(2) F(3) F(4) F(5) F(6) F(7) F(8)
