@@ -12,6 +12,10 @@
 // elements j, j+16, …, and one tree to fold them; see vec.h. All machines with fused multiply-adds
 // give the same bits, x86 and Arm, gcc and clang; a test holds their fingerprint.
 //
+// Where a matrix has its factors rounded to bf16, the chain is the same one over rounded numbers, and a processor that
+// multiplies bf16 in pairs takes two links of it at a time: see pair.h. How a matrix lies in memory, in pairs of
+// columns or folded into twelve bits a weight (compact.h), changes no number.
+//
 // What makes that hold in C: contraction of a*b+c is on (never -ffast-math), so an expression carries
 // at most one product per sum, since a*b+c*d could be fused two ways. No libm: exp and log are in
 // vec.h.
