@@ -209,6 +209,7 @@ func TestMistakes(t *testing.T) {
 		{"init_from=a resume=b", "init_from: resume=b names another checkpoint to go on from; leave one of them out"},
 		{"train=both", `train: found "both", expected lora or full`},
 		{"train=full lora_rank=8", "lora_rank: train=full has no adapter; leave it out, or type train=lora"},
+		{"train=full precision=bf16", "precision: bf16 is for frozen weights, and with train=full they are trained in f32; type precision=f32"},
 		{"train=full adapter=a", "adapter: train=full has no adapter; leave it out, or type train=lora"},
 		{"lora_rank=0", "lora_rank: found 0, expected 1 to 65536; type lora_rank=32"},
 		{"lora_targets=", "lora_targets: found none; leave it out to adapt all seven, or type lora_targets=q_proj,v_proj"},

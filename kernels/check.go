@@ -67,7 +67,7 @@ func CheckAlloc(t DType, n int) {
 func CheckNewMatrix(t DType, rows, cols int) {
 	c := checker("NewMatrix")
 	if t != F32 && t != BF16 && t != BF16Rounding {
-		c.fail("%v matrices do not exist, expected f32, bf16 or bf16, rounding", t)
+		c.fail("%v matrices do not exist, expected f32, bf16 or rounding bf16", t)
 	}
 	c.size("rows", rows, 1)
 	c.size("cols", cols, 1)

@@ -38,7 +38,7 @@ func (d DType) String() string {
 	case BF16:
 		return "bf16"
 	case BF16Rounding:
-		return "bf16, rounding"
+		return "rounding bf16"
 	}
 	return fmt.Sprintf("DType(%d)", uint8(d))
 }

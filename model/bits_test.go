@@ -132,11 +132,7 @@ func testThreads(t *testing.T, name string, precision Precision) {
 	for _, threads := range []int{1, 2, 3, 8} {
 		b := openCPU(cpu.Options{Threads: threads})
 		p := openGolden(t, b, name, "train_init", Options{Precision: precision})
-		var seqs [][]int32
-		for _, d := range train.Datums {
-			seqs = append(seqs, d.Tokens)
-		}
-		scores, err := p.Score(t.Context(), seqs, 1.3)
+		scores, err := p.Score(t.Context(), train.sequences(), 1.3)
 		require.NoError(t, err)
 		_, err = p.Accumulate(t.Context(), train.Datums, importanceSampling)
 		require.NoError(t, err)

@@ -14,7 +14,7 @@ const (
 	BF16                  // as on most accelerators; twice as fast where the processor has instructions for it
 )
 
-// ParsePrecision understands f32 and bf16; nothing is f32.
+// ParsePrecision understands f32 and bf16. Nothing is f32: runs of before there was a choice say nothing.
 func ParsePrecision(s string) (Precision, error) {
 	switch s {
 	case "f32", "":

@@ -15,15 +15,11 @@ func TestRoundingMovesScoresALittle(t *testing.T) {
 	for _, name := range goldenCases {
 		var train goldenTrain
 		readJSON(t, &train, name, "train.json")
-		var seqs [][]int32
-		for _, d := range train.Datums {
-			seqs = append(seqs, d.Tokens)
-		}
 		run := func(precision Precision) (scores [][]float32, grads []float32) {
 			b := openCPU(cpu.Options{})
 			defer func() { require.NoError(t, b.Close()) }()
 			p := openGolden(t, b, name, "train_init", Options{Precision: precision})
-			scores, err := p.Score(t.Context(), seqs, 1)
+			scores, err := p.Score(t.Context(), train.sequences(), 1)
 			require.NoError(t, err)
 			_, err = p.Accumulate(t.Context(), train.Datums, importanceSampling)
 			require.NoError(t, err)

@@ -25,6 +25,14 @@ type goldenTrain struct {
 	}
 }
 
+// sequences are the tokens of the datums.
+func (g *goldenTrain) sequences() (seqs [][]int32) {
+	for _, d := range g.Datums {
+		seqs = append(seqs, d.Tokens)
+	}
+	return seqs
+}
+
 var importanceSampling = Objective{Loss: kernels.Loss{Kind: kernels.ImportanceSampling}, Reduction: Sum, Temperature: 1}
 
 // distance is ‖got − want‖ / ‖want‖.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/binary"
 	"encoding/json"
 	"os"
@@ -90,6 +91,26 @@ func requireBadInput(t *testing.T, out, errs string, code int, says ...string) {
 	for _, s := range says {
 		require.Contains(t, errs, s)
 	}
+}
+
+// What cannot be rounded is not passed over.
+func TestBadPrecisionsAreRefusedInOneLine(t *testing.T) {
+	halves := spoiled(t, "qwen3-tied", func(dir string) {
+		rewrite(t, filepath.Join(dir, "model.safetensors"), func(b []byte) []byte {
+			return bytes.ReplaceAll(b, []byte(`"BF16"`), []byte(`"F16" `))
+		})
+	})
+	score := func(dir, precision string) (out, errs string, code int) {
+		return shell(t, `{"tokens":[1,2]}`, "score", "--model", dir, "--precision", precision)
+	}
+	out, errs, code := score(halves, "bf16")
+	requireBadInput(t, out, errs, code, "a precision of bf16 is for weights in bf16, and these are not; take precision f32")
+	out, errs, code = score(halves, "f32")
+	require.Zero(t, code, "%s%s", out, errs)
+	out, errs, code = score(golden("qwen3-tied"), "f16")
+	requireBadInput(t, out, errs, code, "--precision", `"f16"`, "f32 or bf16")
+	out, errs, code = shell(t, "", "replay", "--run", t.TempDir(), "--step", "1", "--precision", "bf16")
+	requireBadInput(t, out, errs, code, "precision", "run")
 }
 
 func TestBadSequencesAreRefusedInOneLine(t *testing.T) {

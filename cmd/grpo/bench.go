@@ -39,11 +39,15 @@ type benchFlags struct {
 	runs   int
 }
 
-func (f *benchFlags) register(cmd *cobra.Command) {
+func (f *benchFlags) register(cmd *cobra.Command, rank int) {
 	f.registerSpeed(cmd)
 	cmd.Flags().StringVar(&f.shape, "shape", "qwen3-0.6b", "one of "+strings.Join(model.Shapes(), ", "))
 	cmd.Flags().IntVar(&f.tokens, "tokens", 512, "rows of activations")
-	cmd.Flags().IntVar(&f.rank, "rank", 16, "of the adapter")
+	usage := "of the adapter"
+	if rank == 0 {
+		usage += "; 0: none"
+	}
+	cmd.Flags().IntVar(&f.rank, "rank", rank, usage)
 	cmd.Flags().IntVar(&f.runs, "runs", 5, "timed runs, after one to warm up")
 }
 
@@ -72,7 +76,7 @@ type limits struct {
 
 func (f *policyFlags) limits() (limits, error) {
 	peak, err := cpu.MeasurePeak(cpu.Options{Threads: f.threads})
-	if f.precision == "f32" {
+	if f.options().Precision == model.F32 {
 		peak.Products = peak.Flops
 	}
 	return limits(peak), err

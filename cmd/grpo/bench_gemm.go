@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/binary"
 	"fmt"
+	"math"
 	"math/rand/v2"
 
 	"github.com/spf13/cobra"
@@ -21,7 +22,7 @@ func newBenchGemmCmd() *cobra.Command {
 		Args: badArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error { return benchGemm(cmd, &flags) },
 	}
-	flags.register(cmd)
+	flags.register(cmd, 16)
 	return cmd
 }
 
@@ -121,13 +122,12 @@ func randomBuffer(b kernels.Backend, n int) (kernels.Buffer, error) {
 	return buf, nil
 }
 
-// randomWeights are n bf16 numbers in ±[0.0156, 0.0312).
+// randomWeights are n bf16 numbers as those of a model: normal, so that their exponents differ.
 func randomWeights(n int) []byte {
 	rng := rand.New(rand.NewPCG(2, 2))
 	out := make([]byte, 0, 2*n)
 	for range n {
-		r := rng.Uint32()
-		out = binary.LittleEndian.AppendUint16(out, uint16(r&0x8000|0x3c80|r&0x7f))
+		out = binary.LittleEndian.AppendUint16(out, uint16(math.Float32bits(float32(0.02*rng.NormFloat64()))>>16))
 	}
 	return out
 }

@@ -46,12 +46,9 @@ type sampleBench struct {
 }
 
 func (f *sampleBench) registerSampling(cmd *cobra.Command, batch, context int) {
-	f.register(cmd)
+	f.register(cmd, 0)
 	cmd.Flags().IntVar(&f.batch, "batch", batch, "sequences")
 	cmd.Flags().IntVar(&f.context, "context", context, "tokens of each sequence")
-	must(cmd.Flags().Set("rank", "0"))
-	cmd.Flags().Lookup("rank").DefValue = "0"
-	cmd.Flags().Lookup("rank").Usage = "of the adapter; 0: none"
 	for _, unused := range []string{"tokens", "max-rows"} {
 		must(cmd.Flags().MarkHidden(unused))
 	}

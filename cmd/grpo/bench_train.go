@@ -25,7 +25,7 @@ func newBenchTrainCmd() *cobra.Command {
 		Args: badArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error { return benchTrain(cmd, &flags) },
 	}
-	flags.register(cmd)
+	flags.register(cmd, 16)
 	return cmd
 }
 

@@ -89,6 +89,7 @@ clip_high (of --loss ppo and cispo), train (lora, full).`,
 	cmd.MarkFlagsMutuallyExclusive("run", "datums")
 	cmd.MarkFlagsRequiredTogether("run", "step")
 	cmd.MarkFlagsMutuallyExclusive("run", "model")
+	cmd.MarkFlagsMutuallyExclusive("run", "precision")
 	return cmd
 }
 

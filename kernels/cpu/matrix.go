@@ -33,7 +33,7 @@ func panels(rows int) int { return (rows + C.PANEL - 1) / C.PANEL }
 // NewMatrix gives a matrix of zeros.
 func (b *Backend) NewMatrix(t kernels.DType, rows, cols int) (kernels.Matrix, error) {
 	if t != kernels.BF16 && t != kernels.BF16Rounding && t != kernels.F32 {
-		return nil, fmt.Errorf("cpu: a matrix of %v; expected f32, bf16 or bf16, rounding", t)
+		return nil, fmt.Errorf("cpu: a matrix of %v; expected f32, bf16 or rounding bf16", t)
 	}
 	if rows <= 0 || cols <= 0 {
 		return nil, fmt.Errorf("cpu: a matrix of %d × %d", rows, cols)

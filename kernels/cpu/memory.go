@@ -73,7 +73,7 @@ func (b *buffer) Slice(from, to int) kernels.Buffer {
 
 // Alloc gives a zeroed buffer that starts on a cache line.
 func (b *Backend) Alloc(t kernels.DType, n int) (kernels.Buffer, error) {
-	if t == kernels.BF16 {
+	if t == kernels.BF16 || t == kernels.BF16Rounding {
 		return nil, fmt.Errorf("cpu: a buffer of %v: only a matrix can be that", t)
 	}
 	if n < 0 {
