@@ -16,8 +16,8 @@ type Advice struct {
 
 func (a Advice) String() string { return fmt.Sprintf("! %s: %s; try %s", a.Rule, a.Finding, a.Try) }
 
-// adviser judges steps by rules. It keeps the little history that the rules need, which checkpoints save.
-type adviser struct {
+// advisor judges steps by rules. It keeps the little history that the rules need, which checkpoints save.
+type advisor struct {
 	AllBad     int            `json:"all_bad"` // steps in a row
 	AllGood    int            `json:"all_good"`
 	BestFormat float64        `json:"best_format"`
@@ -60,7 +60,7 @@ const (
 )
 
 // advise gives what the rules say of a step; nothing when all is well.
-func (a *adviser) advise(m Metrics, t Timing) (out []Advice) {
+func (a *advisor) advise(m Metrics, t Timing) (out []Advice) {
 	say := func(rule, finding, try string) {
 		if a.mayspeak(rule, m.Step) {
 			out = append(out, Advice{Rule: rule, Finding: finding, Try: try})
@@ -75,7 +75,7 @@ func (a *adviser) advise(m Metrics, t Timing) (out []Advice) {
 		say("all groups right", fmt.Sprintf("every completion was right in %d steps in a row", a.AllGood), "evaluate, save, and go on with harder data")
 	}
 	if m.Updated {
-		kl := max(m.Stats.KL2, m.Shift.KL2)
+		kl := max(m.Stats.KL2, m.Drift.KL2)
 		calmer := fmt.Sprintf("learning_rate=%.2g, or a lower temperature", m.LearningRate/2)
 		if kl > klSpike && kl > klSwing*a.LastKL {
 			say("policy jumps", fmt.Sprintf("a step moved the policy by kl %.3g, the one before by %.3g", kl, a.LastKL), calmer)
@@ -108,7 +108,7 @@ func (a *adviser) advise(m Metrics, t Timing) (out []Advice) {
 }
 
 // swings tells whether kl went far, and the other way than the last time that it did.
-func (a *adviser) swings(kl float64) bool {
+func (a *advisor) swings(kl float64) bool {
 	up, down := kl > klSwing*a.LastKL, kl*klSwing < a.LastKL
 	if !up && !down || max(kl, a.LastKL) < klCalm {
 		return false
@@ -119,7 +119,7 @@ func (a *adviser) swings(kl float64) bool {
 }
 
 // mayspeak keeps a rule quiet for a while after it spoke.
-func (a *adviser) mayspeak(rule string, step int) bool {
+func (a *advisor) mayspeak(rule string, step int) bool {
 	if last, spoke := a.Said[rule]; spoke && step < last+silence {
 		return false
 	}
@@ -132,7 +132,7 @@ func (a *adviser) mayspeak(rule string, step int) bool {
 
 // adviseOn gives what the rules say of an evaluation: a reward that rises while held-out problems do not
 // get better is earned by something else than skill.
-func (a *adviser) adviseOn(e Evaluation) []Advice {
+func (a *advisor) adviseOn(e Evaluation) []Advice {
 	if a.Steps == 0 {
 		return nil
 	}

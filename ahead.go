@@ -4,16 +4,16 @@ import (
 	"context"
 	"encoding/json"
 	"os"
+	"slices"
 
 	"github.com/seed-7879b91d/grpo/internal/atomicfile"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
-	"github.com/seed-7879b91d/grpo/reward"
 	"github.com/seed-7879b91d/grpo/sampler"
 )
 
-// savedDraft is a draft in a checkpoint. The policy that it was drawn with is gone when the run resumes,
+// savedBatch is a rolloutBatch in a checkpoint. The policy that it was drawn with is gone when the run resumes,
 // so it cannot be drawn again. It can be scored again, so nobody who saves or interrupts waits for scores.
-type savedDraft struct {
+type savedBatch struct {
 	Policy   string       `json:"policy_sha256"`
 	Updates  int          `json:"updates"`
 	Refilled int          `json:"groups_refilled"`
@@ -27,14 +27,24 @@ type savedGroup struct {
 	Rollouts []sampler.Rollout `json:"rollouts"`
 }
 
-// saveAhead writes the draft of the next step, where there is one.
+// saveAhead writes the batch of the next step, where there is one.
 func (t *Trainer) saveAhead(path string) error {
-	if t.ahead == nil {
+	b := t.ahead
+	if b == nil {
 		return nil
 	}
-	s := savedDraft{Policy: t.ahead.policy, Updates: t.ahead.updates, Refilled: t.ahead.refilled, Epoch: t.ahead.epoch}
-	for _, g := range t.ahead.groups {
-		s.Groups = append(s.Groups, savedGroup{g.Problem.ID, g.Prompt, g.Rollouts})
+	s := savedBatch{Policy: b.policy, Updates: b.updates, Refilled: b.refilled, Epoch: b.epoch, Groups: make([]savedGroup, len(b.prompts))}
+	for i, p := range b.prompts {
+		s.Groups[i] = savedGroup{Problem: p.Problem.ID, Prompt: p.Tokens}
+	}
+	for _, round := range b.rounds {
+		for _, r := range round.rollouts {
+			g := &s.Groups[r.Group]
+			g.Rollouts = append(g.Rollouts, sampler.Rollout{Request: r.Group, Sample: r.Sample, Tokens: r.Tokens, LogProbs: r.LogProbs, Finish: r.Finish})
+		}
+	}
+	for _, g := range s.Groups {
+		slices.SortFunc(g.Rollouts, func(a, b sampler.Rollout) int { return a.Sample - b.Sample })
 	}
 	text, err := json.Marshal(s)
 	if err != nil {
@@ -43,49 +53,37 @@ func (t *Trainer) saveAhead(path string) error {
 	return atomicfile.WriteBytes(path, text)
 }
 
-// restoreAhead reads what saveAhead wrote, and has it scored.
-func (t *Trainer) restoreAhead(path string) error {
-	t.ahead = nil
+// restoreAhead reads what saveAhead wrote, if it did, and has it scored.
+func (t *Trainer) restoreAhead(path string) (*rolloutBatch, error) {
 	text, err := os.ReadFile(path)
 	if os.IsNotExist(err) {
-		return nil
+		return nil, nil
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
-	var s savedDraft
+	var s savedBatch
 	if err := json.Unmarshal(text, &s); err != nil {
-		return badinput.Errorf("%s: %w", path, err)
+		return nil, badinput.Errorf("%s: %w", path, err)
 	}
-	d := &draft{policy: s.Policy, updates: s.Updates, refilled: s.Refilled, epoch: s.Epoch}
-	for _, saved := range s.Groups {
-		problem, known := t.Problems.Problem(saved.Problem)
-		if !known {
-			return badinput.Errorf("%s: problem %s is not among those to train on; give the data that the run began with", path, saved.Problem)
-		}
-		d.groups = append(d.groups, &Group{Problem: problem, Prompt: saved.Prompt, Rollouts: saved.Rollouts})
-	}
-	d.scores = t.rescore(d.groups)
-	t.ahead = d
-	return nil
-}
-
-// rescore begins to score groups that have their completions.
-func (t *Trainer) rescore(groups []*Group) *scores {
+	b := &rolloutBatch{policy: s.Policy, updates: s.Updates, refilled: s.Refilled, epoch: s.Epoch}
 	total := 0
-	for _, g := range groups {
-		n := len(g.Rollouts)
-		g.Texts, g.Scores = make([]string, n), make([]reward.Score, n)
-		total += n
+	for i, g := range s.Groups {
+		problem, known := t.pool.Problem(g.Problem)
+		if !known {
+			return nil, badinput.Errorf("%s: problem %s is not among those to train on; give the data that the run began with", path, g.Problem)
+		}
+		b.prompts = append(b.prompts, Prompt{Index: i, Problem: problem, Tokens: g.Prompt})
+		total += len(g.Rollouts)
 	}
-	s := newScores(context.Background(), groups, total, func(error) {})
-	for i, g := range groups {
+	round := newGrading(context.Background(), t.judging.grader, total, false)
+	for i, g := range s.Groups {
 		for _, r := range g.Rollouts {
-			r.Request = i // among all groups of the step, refills and all
-			s.add(r, t.completed(g, r, t.Sampling.MaxTokens))
+			rollout := t.rollout(i, r)
+			round.add(rollout, completion(&b.prompts[i], rollout, t.cfg.MaxTokens))
 		}
 	}
-	close(s.finished)
-	go s.run(t.Grader)
-	return s
+	round.close()
+	b.rounds = []*grading{round}
+	return b, nil
 }

@@ -1,34 +1,29 @@
 package grpo
 
 import (
-	"bytes"
 	"cmp"
-	"crypto/sha256"
-	"encoding/hex"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/seed-7879b91d/grpo/data"
 	"github.com/seed-7879b91d/grpo/internal/atomicfile"
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/rundir"
+	"github.com/seed-7879b91d/grpo/optim"
 )
 
 // The parts of a checkpoint.
 const (
-	checkpointsDir = "checkpoints"
-	partialSuffix  = ".partial" // of one that is not whole, or not any more
-	stateFile      = "state.json"
-	momentsFile    = "optimizer.safetensors"
-	adapterDir     = "adapter" // what is trained, or
-	modelDirName   = "model"
-	asideDir       = "set_aside"  // of checkpoints after the one that the run went on from
-	aheadFile      = "ahead.json" // where steps are sampled ahead
+	stateFile    = "state.json"
+	momentsFile  = "optimizer.safetensors"
+	adapterDir   = "adapter" // what is trained, or
+	modelDirName = "model"
+	aheadFile    = "ahead.json" // where steps are sampled ahead
 )
 
 // state is what a checkpoint knows besides the adapter and the moments. Draws depend on the seed and
@@ -41,13 +36,24 @@ type state struct {
 	Start     int               `json:"start"`
 	Seed      uint64            `json:"seed"`
 	Cursor    data.Cursor       `json:"cursor"`
-	Adviser   adviser           `json:"adviser"`
+	Advisor   advisor           `json:"adviser"`
 	Logs      map[string]int64  `json:"logs"`   // how long the files of the record are
 	Checksum  map[string]string `json:"sha256"` // of every other file
-	Seal      string            `json:"seal"`   // the SHA-256 of this file without it: damage can leave it valid JSON
+	Seal      string            `json:"seal"`
 }
 
 const stateVersion = 2
+
+// Save writes a checkpoint of the last step into the run directory, and says where.
+func (t *Trainer) Save(ctx context.Context) (dir string, err error) {
+	if t.record == nil {
+		return "", fmt.Errorf("grpo: Save: this trainer is unrecorded and has no run directory")
+	}
+	if err := t.begin(ctx); err != nil {
+		return "", err
+	}
+	return t.record.Checkpoint(t.step), t.save()
+}
 
 // save writes a checkpoint of the last step, unless there is one already or nothing is recorded. It
 // appears whole or not at all.
@@ -55,7 +61,7 @@ func (t *Trainer) save() error {
 	if t.record == nil {
 		return nil
 	}
-	dir := t.checkpointDir()
+	dir := t.record.Checkpoint(t.step)
 	s, err := parseState(dir)
 	switch {
 	case err == nil && s.Evaluated == t.evaluated:
@@ -63,74 +69,37 @@ func (t *Trainer) save() error {
 	case err == nil: // it was made in the middle of the step's evaluation; what is trained is the same
 		err = t.writeState(dir, s.Checksum)
 	default:
-		err = t.newCheckpoint(dir)
+		err = t.record.Save(t.step, func(unfinished string) error {
+			return errors.Join(t.logCheckpoint(dir), t.writeCheckpoint(unfinished))
+		})
 	}
 	if err != nil {
 		return t.record.unwritten(fmt.Errorf("checkpoint %s: %w", dir, err))
 	}
-	t.Watcher.Saved(dir)
+	t.watcher.Saved(dir)
 	t.report()
 	return t.retain()
 }
 
-// newCheckpoint writes a checkpoint under another name first. There may be a damaged one in its place.
-func (t *Trainer) newCheckpoint(dir string) error {
-	partial := dir + partialSuffix
-	if err := errors.Join(os.RemoveAll(partial), os.MkdirAll(partial, 0o755)); err != nil {
-		return err
-	}
-	if err := errors.Join(t.logCheckpoint(dir), t.writeCheckpoint(partial)); err != nil {
-		return errors.Join(err, os.RemoveAll(partial))
-	}
-	if err := errors.Join(remove(dir), os.Rename(partial, dir)); err != nil {
-		return err
-	}
-	return atomicfile.SyncDir(filepath.Dir(dir))
-}
-
-// remove removes a checkpoint, so that at no time a part of it looks like one.
-func remove(dir string) error {
-	old := dir + ".old" + partialSuffix
-	if err := os.Rename(dir, old); err != nil && !os.IsNotExist(err) {
-		return err
-	}
-	return os.RemoveAll(old)
-}
-
-// checkpointDir is the checkpoint of the last step.
-func (t *Trainer) checkpointDir() string {
-	return filepath.Join(t.record.Dir, checkpointsDir, stepName(t.step))
-}
-
 // trainedDir is the folder of a checkpoint that has what is trained.
-func (t *Trainer) trainedDir() string {
-	if t.Full {
+func (p *policy) trainedDir() string {
+	if p.full {
 		return modelDirName
 	}
 	return adapterDir
 }
 
 func (t *Trainer) writeCheckpoint(dir string) error {
-	if err := t.Policy.Save(filepath.Join(dir, t.trainedDir()), t.BaseModel); err != nil {
+	if err := t.policy.Save(filepath.Join(dir, t.policy.trainedDir()), t.policy.base); err != nil {
 		return err
 	}
-	if err := t.Adam.SaveState(filepath.Join(dir, momentsFile)); err != nil {
+	if err := t.learner.adam.SaveState(filepath.Join(dir, momentsFile)); err != nil {
 		return err
 	}
 	if err := t.saveAhead(filepath.Join(dir, aheadFile)); err != nil {
 		return err
 	}
-	sums := map[string]string{}
-	err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
-			return err
-		}
-		name, err := filepath.Rel(dir, path)
-		if err == nil {
-			sums[filepath.ToSlash(name)], err = checksum(path)
-		}
-		return err
-	})
+	sums, err := rundir.Checksums(dir)
 	if err != nil {
 		return err
 	}
@@ -139,95 +108,113 @@ func (t *Trainer) writeCheckpoint(dir string) error {
 
 // writeState writes the state of the last step beside files with these checksums.
 func (t *Trainer) writeState(dir string, sums map[string]string) error {
-	s := state{Version: stateVersion, Step: t.step, Start: t.start, Evaluated: t.evaluated, Seed: t.Seed, Cursor: t.Problems.Cursor(), Checksum: sums,
-		Adviser: t.judge}
+	s := state{Version: stateVersion, Step: t.step, Start: t.start, Evaluated: t.evaluated, Seed: t.cfg.Seed, Cursor: t.pool.Cursor(), Checksum: sums,
+		Advisor: t.advisor}
 	var err error
-	if s.Logs, err = t.record.lengths(); err != nil {
+	if s.Logs, err = t.record.Lengths(); err != nil {
 		return err
 	}
-	text, err := json.MarshalIndent(s, "", "  ")
+	text, err := rundir.Seal(s)
 	if err != nil {
 		return err
 	}
-	text = append(text, '\n')
-	text = bytes.Replace(text, []byte(`"seal": ""`), fmt.Appendf(nil, `"seal": "%x"`, sha256.Sum256(text)), 1)
 	return atomicfile.WriteBytes(filepath.Join(dir, stateFile), text)
-}
-
-func checksum(path string) (string, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return "", err
-	}
-	defer f.Close()
-	h := sha256.New()
-	if _, err := io.Copy(h, f); err != nil {
-		return "", err
-	}
-	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
 // logCheckpoint adds a line to checkpoints.jsonl. It comes before the checkpoint appears: should that
 // not happen, the run goes on from an earlier one, and drops the line.
 func (t *Trainer) logCheckpoint(dir string) error {
-	err := t.record.append(checkpointLog, map[string]any{"name": filepath.Base(dir), "step": t.step, "batch": t.step, "epoch": t.Problems.Epoch(),
-		"state_path": dir, "sampler_path": filepath.Join(dir, t.trainedDir())})
+	err := t.record.Append(checkpointLog, map[string]any{"name": filepath.Base(dir), "step": t.step, "batch": t.step, "epoch": t.pool.Epoch(),
+		"state_path": dir, "sampler_path": filepath.Join(dir, t.policy.trainedDir())})
 	if err != nil {
 		return err
 	}
-	return t.record.sync()
+	return t.record.Sync()
 }
 
-// retain removes old checkpoints: the last KeepLast stay, and those of the KeepBest evaluations.
+// retain removes old checkpoints: the last keep_last stay, and those of the keep_best evaluations.
 func (t *Trainer) retain() error {
-	if t.KeepLast < 1 {
+	if t.cfg.KeepLast < 1 {
 		return nil
 	}
-	all, err := Checkpoints(t.record.Dir)
+	best, err := t.record.bestSteps(t.cfg.KeepBest)
 	if err != nil {
 		return err
 	}
-	best, err := t.record.bestSteps(t.KeepBest, all)
-	if err != nil {
-		return err
-	}
-	for _, dir := range all[min(t.KeepLast, len(all)):] {
-		if slices.Contains(best, stepOf(dir)) {
-			continue
-		}
-		if err := remove(dir); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func stepName(step int) string { return fmt.Sprintf("step_%06d", step) }
-
-// stepOf is the step that a checkpoint is called after, −1 for the name of anything else.
-func stepOf(dir string) int {
-	name := filepath.Base(dir)
-	step, err := strconv.Atoi(strings.TrimPrefix(name, "step_"))
-	if err != nil || name != stepName(step) {
-		return -1
-	}
-	return step
+	return t.record.Retain(t.cfg.KeepLast, func(step int) bool { return slices.Contains(best, step) })
 }
 
 // bestSteps are the n steps with the best greedy pass@1 among those that have a checkpoint, the earlier of
 // equals first.
-func (r *Record) bestSteps(n int, checkpoints []string) ([]int, error) {
+func (r *record) bestSteps(n int) ([]int, error) {
+	checkpoints, err := rundir.List(r.Path)
+	if err != nil {
+		return nil, err
+	}
 	all, err := r.evaluations()
 	if err != nil {
 		return nil, err
 	}
-	all = slices.DeleteFunc(all, func(e Evaluation) bool {
-		return !slices.ContainsFunc(checkpoints, func(dir string) bool { return stepOf(dir) == e.Step })
-	})
+	all = slices.DeleteFunc(all, func(e Evaluation) bool { return !slices.Contains(checkpoints, r.Checkpoint(e.Step)) })
 	slices.SortStableFunc(all, func(a, b Evaluation) int { return cmp.Compare(b.Greedy, a.Greedy) })
 	var steps []int
 	for _, e := range all[:min(n, len(all))] {
 		steps = append(steps, e.Step)
 	}
 	return steps, nil
+}
+
+// readState reads a checkpoint's state and verifies every file of it.
+func readState(dir string) (state, error) {
+	s, err := parseState(dir)
+	if err == nil {
+		if err = rundir.Verify(dir, s.Checksum); err != nil {
+			err = badinput.Errorf("checkpoint %s: %w", dir, err)
+		}
+	}
+	return s, err
+}
+
+// parseState reads a checkpoint's state alone.
+func parseState(dir string) (s state, err error) {
+	text, err := os.ReadFile(filepath.Join(dir, stateFile))
+	if err != nil {
+		return s, badinput.Errorf("checkpoint %s: %w", dir, err)
+	}
+	if err := json.Unmarshal(text, &s); err != nil {
+		return s, badinput.Errorf("checkpoint %s: %s: %w", dir, stateFile, err)
+	}
+	if s.Version != stateVersion {
+		return s, badinput.Errorf("checkpoint %s: version %d, expected %d: another release of grpo wrote it; go on with that one", dir, s.Version, stateVersion)
+	}
+	if err := rundir.CheckSeal(text, s.Seal); err != nil {
+		return s, badinput.Errorf("checkpoint %s: %s is damaged: %w", dir, stateFile, err)
+	}
+	s.Seal = ""
+	return s, nil
+}
+
+// newestCheckpoint finds the last checkpoint of a run that is whole; damaged tells of those that are
+// not. There may be none.
+func newestCheckpoint(run string) (dir string, s state, damaged []error, err error) {
+	all, err := rundir.List(run)
+	if err != nil {
+		return "", s, nil, err
+	}
+	for _, dir := range all {
+		if s, err := readState(dir); err == nil {
+			return dir, s, damaged, nil
+		} else {
+			damaged = append(damaged, err)
+		}
+	}
+	return "", state{}, damaged, nil
+}
+
+// restore gives a policy and its optimizer what a checkpoint has of them.
+func restore(checkpoint string, p *policy, adam *optim.Adam) error {
+	if err := p.Restore(filepath.Join(checkpoint, p.trainedDir())); err != nil {
+		return err
+	}
+	return adam.LoadState(filepath.Join(checkpoint, momentsFile))
 }

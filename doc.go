@@ -1,10 +1,38 @@
-// Package grpo is the trainer: it turns problems into prompts, prompts into rollouts, rollouts into
-// scores, scores into advantages, and those into an update of the policy. Init opens a session from a
-// configuration, Begin starts its record, Run or TrainStep takes steps.
+// Package grpo is the trainer. A step of GRPO (group relative policy optimisation) takes P problems, samples G
+// completions of each from the policy, has them scored, compares those of one problem with each other, and moves the
+// policy towards the better ones. Open opens a trainer from a configuration, Run takes steps, Step takes one.
 //
-// A step has P problems with G completions each; the completions of one problem are a group, and are
-// compared with each other alone. A group that agrees with itself is degenerate and teaches nothing. q is
-// the policy that sampled, p the one that is trained.
+// # The objective
+//
+// For the completions i = 1 … G of one problem with rewards R_i, q the policy that sampled and p the one that is
+// trained, the loss is a sum over every token t that the policy wrote itself:
+//
+//	A_i   = R_i − mean(R)                        advantage=mean, or / std(R) with advantage=std  (Advantages)
+//	r_t   = exp(log p(t) − log q(t))             the importance ratio                            (kernels.LossKind)
+//	loss  = −Σ w_t · r_t · A_i                   loss=importance_sampling, the default
+//	        −Σ w_t · min(r_t·A_i, clip(r_t)·A_i)                     loss=ppo
+//	        −Σ w_t · clip(r_t) · A_i · log p(t), clip(r_t) constant  loss=cispo
+//	clip(r) is r held in [clip_low, clip_high]
+//	w_t   = 1, 1/tokens of the step, or 1/tokens of its sequence / sequences, as reduction says      (model.Pack)
+//
+// The mask is where w_t is 0: tokens of the prompt, and whatever else the policy did not write (model.Datum.Mask).
+// log q(t) is what the sampler recorded when it drew the token. Sampler and trainer run the same kernels, so in the
+// first update of a step r_t is exactly 1; the greatest difference is measured in every step
+// (max_logp_diff_on_policy). A group whose completions all earned the same has no advantage and is left out.
+//
+// # What is left out on purpose
+//
+//  1. No penalty for distance from a reference model, and so no second model in memory. How far each step moves
+//     the policy is measured and shown (Drift).
+//  2. No value model: the group's mean is the baseline.
+//  3. No second forward pass for log q: the sampler's own numbers are used.
+//  4. No length normalisation within a group unless reduction asks for it, no entropy bonus.
+//
+// An own grader, advantage or loss is a function that Open is given: WithGrader, WithAdvantage, WithLoss.
+//
+// # Shapes
+//
+// P prompts of a step, G completions of a prompt, T tokens of a sequence. Slices say which they have: [G].
 //
 // The package does not know how anything is computed (kernels), judged (reward) or shown (cmd/grpo).
 package grpo

@@ -1,7 +1,9 @@
 package grpo
 
 import (
+	"cmp"
 	"math"
+	"slices"
 
 	"github.com/seed-7879b91d/grpo/data"
 	"github.com/seed-7879b91d/grpo/model"
@@ -9,108 +11,101 @@ import (
 	"github.com/seed-7879b91d/grpo/sampler"
 )
 
-// Group is the completions of one prompt with what they earned.
-type Group struct {
-	Problem    data.Problem
-	Prompt     []int32
-	Rollouts   []sampler.Rollout // [G]
-	Texts      []string          // [G] of the rollouts
-	Scores     []reward.Score    // [G]
-	Advantages []float64         // [G]; zero where the score is left out
+// Prompt is a problem as the model is asked it.
+type Prompt struct {
+	Index   int // among the prompts that are asked together
+	Problem data.Problem
+	Tokens  []int32 // [T]
 }
 
-// AdvantageKind is how rewards of a group become advantages.
-type AdvantageKind string
+// Rollout is one completion of a prompt. It says itself which: nothing hangs on where it stands.
+type Rollout struct {
+	Group, Sample int       // sample Sample of the prompt with index Group
+	Tokens        []int32   // [T]
+	LogProbs      []float32 // [T] of the tokens, as they were drawn
+	Finish        sampler.FinishReason
+	Text          string // of the tokens
+}
 
-const (
-	MeanAdvantage AdvantageKind = "mean" // R − mean(R)
-	StdAdvantage  AdvantageKind = "std"  // the same, divided by the standard deviation
-)
+// Scored is a rollout with what it earned.
+type Scored struct {
+	Rollout
+	Score reward.Score
+}
 
-// negligible is an advantage that teaches nothing.
-const negligible = 1e-8
+// Group is a prompt with its completions, which are compared with each other alone.
+type Group struct {
+	Prompt
+	Rollouts   []Scored  // [G], by sample
+	Advantages []float64 // [G]; zero where the score is left out. nil in an evaluation
+}
 
-// setAdvantages compares the completions of the group with each other. What was left out takes no
-// part in the mean.
-func (g *Group) setAdvantages(kind AdvantageKind) {
-	g.Advantages = make([]float64, len(g.Scores))
-	sum, n := 0.0, 0
-	for _, s := range g.Scores {
-		if s.Excluded == "" {
-			sum += s.Reward
-			n++
-		}
+// gather sorts scored rollouts into the groups of their prompts.
+func gather(prompts []Prompt, scored []Scored) []Group {
+	groups := make([]Group, len(prompts))
+	for i, p := range prompts {
+		groups[i].Prompt = p
 	}
-	if n == 0 {
-		return
+	for _, s := range scored {
+		groups[s.Group].Rollouts = append(groups[s.Group].Rollouts, s)
 	}
-	mean, squares := sum/float64(n), 0.0
-	for i, s := range g.Scores {
-		if s.Excluded == "" {
-			g.Advantages[i] = s.Reward - mean
-			squares += g.Advantages[i] * g.Advantages[i]
-		}
+	for _, g := range groups {
+		slices.SortFunc(g.Rollouts, func(a, b Scored) int { return cmp.Compare(a.Sample, b.Sample) })
 	}
-	if kind == StdAdvantage && !g.Degenerate() {
-		std := math.Sqrt(squares / float64(n))
-		for i := range g.Advantages {
-			g.Advantages[i] /= std
-		}
-	}
+	return groups
 }
 
 // Degenerate reports whether the group agrees with itself: it teaches nothing.
-func (g *Group) Degenerate() bool {
-	for _, a := range g.Advantages {
-		if math.Abs(a) >= negligible {
-			return false
-		}
-	}
-	return true
-}
+func (g *Group) Degenerate() bool { return degenerate(g.Advantages) }
 
-// Datums are the completions to learn from. The prompt is read but teaches nothing.
-func (g *Group) Datums() []model.Datum {
-	var datums []model.Datum
-	for i, r := range g.Rollouts {
-		if g.Scores[i].Excluded != "" {
+// datums are the completions to learn from: those of groups that disagree, less what was left out. The prompt
+// is read but teaches nothing.
+func datums(groups []Group) []model.Datum {
+	var all []model.Datum
+	for _, g := range groups {
+		if g.Degenerate() {
 			continue
 		}
-		tokens := append(append(make([]int32, 0, len(g.Prompt)+len(r.Tokens)), g.Prompt...), r.Tokens...)
-		logprobs := append(make([]float32, len(g.Prompt)-1, len(tokens)-1), r.LogProbs...)
-		datums = append(datums, model.NewDatum(tokens, len(g.Prompt), logprobs, float32(g.Advantages[i])))
+		for i, r := range g.Rollouts {
+			if r.Score.Excluded != "" {
+				continue
+			}
+			tokens := slices.Concat(g.Tokens, r.Tokens)
+			logprobs := append(make([]float32, len(g.Tokens)-1, len(tokens)-1), r.LogProbs...)
+			all = append(all, model.NewDatum(tokens, len(g.Tokens), logprobs, float32(g.Advantages[i])))
+		}
 	}
-	return datums
+	return all
 }
 
-// counts are what metrics want to know of a group.
-func (g *Group) counts() (scored, correct int) {
-	for _, s := range g.Scores {
-		if s.Excluded == "" {
+// scored counts the completions that were not left out, and those that passed all tests.
+func (g *Group) scored() (scored, correct int) {
+	for _, r := range g.Rollouts {
+		if r.Score.Excluded == "" {
 			scored++
-			correct += int(s.Components.Correct)
+			correct += int(r.Score.Components.Correct)
 		}
 	}
 	return scored, correct
 }
 
-// judged is counts for an evaluation: a completion that was cut off is judged, and wrong.
+// judged is scored for an evaluation: a completion that was cut off is judged, and wrong.
 func (g *Group) judged() (judged, correct int) {
-	for _, s := range g.Scores {
-		if s.Excluded != reward.ExcludedInfra {
+	for _, r := range g.Rollouts {
+		if r.Score.Excluded != reward.ExcludedInfra {
 			judged++
-			correct += int(s.Components.Correct)
+			correct += int(r.Score.Components.Correct)
 		}
 	}
 	return judged, correct
 }
 
-// best is the best reward among the first k completions.
+// best is the best reward among the first k completions, 0 where none has one.
 func (g *Group) best(k int) float64 {
 	best := math.Inf(-1)
-	for _, s := range g.Scores[:min(k, len(g.Scores))] {
-		if s.Excluded == "" {
-			best = max(best, s.Reward)
+	for _, r := range g.Rollouts[:min(k, len(g.Rollouts))] {
+		if r.Score.Excluded == "" {
+			best = max(best, r.Score.Reward)
 		}
 	}
 	if math.IsInf(best, -1) {

@@ -5,35 +5,35 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"syscall"
 	"time"
 )
 
 const logFile = "logs.log"
 
 // logbook is a watcher that writes down what it hears, for people, before it passes it on. Unlike the
-// other files of a run it is never cut: it tells what happened, interruptions included.
+// other files of a run its log is never cut: it tells what happened, interruptions included.
 type logbook struct {
 	Watcher
-	out *os.File
-	err error // the first
+	out   *os.File // nil until open
+	early []byte   // what was said before
+	err   error    // the first
 }
 
-// openLog opens the log of a run, which is locked until it is closed: two at once would write over each
-// other.
-func openLog(dir string, w Watcher) (*logbook, error) {
-	f, err := os.OpenFile(filepath.Join(dir, logFile), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
-	if err != nil {
-		return nil, err
+// open begins the log of the run in dir.
+func (l *logbook) open(dir string) (err error) {
+	if l.out, err = os.OpenFile(filepath.Join(dir, logFile), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644); err == nil {
+		_, l.err = l.out.Write(l.early)
 	}
-	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); errors.Is(err, syscall.EWOULDBLOCK) {
-		return nil, errors.Join(fmt.Errorf("another process trains in %s", dir), f.Close())
-	} // a file system that knows no locks can do without
-	return &logbook{Watcher: w, out: f}, nil
+	return err
 }
 
 func (l *logbook) say(format string, args ...any) {
-	_, err := fmt.Fprintf(l.out, time.Now().UTC().Format(time.RFC3339)+" "+format+"\n", args...)
+	line := fmt.Appendf(nil, time.Now().UTC().Format(time.RFC3339)+" "+format+"\n", args...)
+	if l.out == nil {
+		l.early = append(l.early, line...)
+		return
+	}
+	_, err := l.out.Write(line)
 	if l.err == nil {
 		l.err = err
 	}
@@ -68,4 +68,9 @@ func (l *logbook) Warn(what string) {
 }
 
 // Close ends the log and tells of lines that could not be written.
-func (l *logbook) Close() error { return errors.Join(l.err, l.out.Close()) }
+func (l *logbook) Close() error {
+	if l.out == nil {
+		return nil
+	}
+	return errors.Join(l.err, l.out.Close())
+}

@@ -1,8 +1,7 @@
 package grpo
 
 import (
-	"encoding/json"
-	"os"
+	"errors"
 	"os/exec"
 	"path/filepath"
 	"runtime"
@@ -13,8 +12,8 @@ import (
 
 	"github.com/seed-7879b91d/grpo/configs"
 	"github.com/seed-7879b91d/grpo/data/dataset"
-	"github.com/seed-7879b91d/grpo/internal/atomicfile"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/rundir"
 	"github.com/seed-7879b91d/grpo/reward"
 )
 
@@ -36,6 +35,7 @@ type manifest struct {
 	Cores      int                `json:"cores"`
 	Backend    string             `json:"backend"`
 	Sandbox    reward.Backend     `json:"sandbox"`
+	Own        []string           `json:"own,omitempty"` // parts that a Go program brought: grader, advantage, loss
 	Datasets   []dataset.Manifest `json:"datasets,omitempty"`
 	Problems   int                `json:"problems"`
 	HeldOut    int                `json:"held_out"`
@@ -46,14 +46,14 @@ type manifest struct {
 
 // writeManifest writes the resolved configuration and the manifest. Of a run that goes on it first tells
 // what is not as it was.
-func (s *Session) writeManifest(o origin) (err error) {
-	now := time.Now().UTC().Format(time.RFC3339)
+func (t *Trainer) writeManifest() (err error) {
+	now, o := time.Now().UTC().Format(time.RFC3339), t.origin
 	m := manifest{
 		Created: now, Version: version(), Git: gitState(), Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH,
-		Cores: runtime.NumCPU(), Backend: s.backend.Name(), Sandbox: s.Judge.Backend(),
-		Problems: s.Problems.Len(), HeldOut: len(s.HeldOut), Seed: s.Seed, KV: s.Engine.Plan.String(), Parameters: s.Policy.TrainableCount(),
+		Cores: runtime.NumCPU(), Backend: t.backend.Name(), Sandbox: t.judging.sandbox, Own: t.custom.names(),
+		Problems: t.pool.Len(), HeldOut: len(t.HeldOut()), Seed: t.cfg.Seed, KV: t.sampling.engine.Plan.String(), Parameters: t.policy.TrainableCount(),
 	}
-	for _, set := range s.sets {
+	for _, set := range t.problems.sets {
 		m.Datasets = append(m.Datasets, set.Manifest())
 	}
 	switch {
@@ -62,60 +62,39 @@ func (s *Session) writeManifest(o origin) (err error) {
 			return err
 		}
 	case o.checkpoint != "":
-		before, err := s.compare(m)
+		before, err := t.compareManifest(m)
 		if err != nil {
 			return err
 		}
 		m.Created, m.Origin, m.Resumed = before.Created, before.Origin, append(before.Resumed, now)
 	}
-	for name, v := range map[string]any{configFile: s.Config, manifestFile: m} {
-		text, err := json.MarshalIndent(v, "", "  ")
-		if err != nil {
-			return err
-		}
-		if err := atomicfile.WriteBytes(filepath.Join(s.Config.RunDir, name), append(text, '\n')); err != nil {
-			return badinput.Errorf("run_dir: %w", err)
-		}
+	if err := errors.Join(t.record.WriteJSON(configFile, t.cfg), t.record.WriteJSON(manifestFile, m)); err != nil {
+		return badinput.Errorf("run_dir: %w", err)
 	}
 	return nil
 }
 
-// compare reads the manifest and the settings that the run had before, and tells of what has changed.
-func (s *Session) compare(now manifest) (before manifest, err error) {
-	if err := readJSON(filepath.Join(s.Config.RunDir, manifestFile), &before); err != nil {
+// compareManifest reads the manifest and the settings that the run had before, and tells of what has changed.
+func (t *Trainer) compareManifest(now manifest) (before manifest, err error) {
+	if err := rundir.ReadJSON(filepath.Join(t.record.Path, manifestFile), &before); err != nil {
 		return before, err
 	}
 	for i := range min(len(before.Datasets), len(now.Datasets)) {
 		if drift := now.Datasets[i].Drift(before.Datasets[i]); drift != "" {
-			s.Watcher.Warn("the data changed since the run began: " + drift)
+			t.watcher.Warn("the data changed since the run began: " + drift)
 		}
 	}
 	var settings configs.Config
-	if err := readJSON(filepath.Join(s.Config.RunDir, configFile), &settings); err != nil {
+	if err := rundir.ReadJSON(filepath.Join(t.record.Path, configFile), &settings); err != nil {
 		return before, err
 	}
-	changed := slices.DeleteFunc(configs.Changed(&settings, s.Config), func(c string) bool {
+	changed := slices.DeleteFunc(configs.Changed(&settings, t.cfg), func(c string) bool {
 		return strings.HasPrefix(c, "run_dir:") || strings.HasPrefix(c, "resume:") // say where, not what
 	})
 	if settings.Version != 0 && len(changed) > 0 {
-		s.Watcher.Warn("settings changed since the run began: " + strings.Join(changed, ", "))
+		t.watcher.Warn("settings changed since the run began: " + strings.Join(changed, ", "))
 	}
 	return before, nil
-}
-
-// readJSON reads a file that may be missing: a run that was killed early, or made by hand.
-func readJSON(path string, v any) error {
-	text, err := os.ReadFile(path)
-	if os.IsNotExist(err) {
-		return nil
-	}
-	if err == nil {
-		err = json.Unmarshal(text, v)
-	}
-	if err != nil {
-		return badinput.Errorf("%s: %w; remove it to go on without", path, err)
-	}
-	return nil
 }
 
 // version is the program's, with the commit that it was built from.

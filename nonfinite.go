@@ -4,31 +4,24 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"path/filepath"
 
 	"github.com/seed-7879b91d/grpo/internal/atomicfile"
 	"github.com/seed-7879b91d/grpo/model"
 )
 
-// reportNonFinite looks for the samples whose gradient is not finite and saves the batch. The step's
-// update does not happen; weights and moments are as they were.
-func (t *Trainer) reportNonFinite(ctx context.Context, datums []model.Datum, cause error) error {
-	var culprits []int
-	for i := range datums {
-		t.Adam.ZeroGrad()
-		if _, err := t.Policy.Accumulate(ctx, datums[i:i+1], t.Objective); err != nil {
-			return err
-		}
-		if norm, err := t.Adam.GradNorm(); err != nil {
-			return err
-		} else if !finite(norm) {
-			culprits = append(culprits, i)
-		}
+// reportNonFinite tells of an update that did not happen, because its gradient was not finite: which samples are the
+// cause, and where the batch is saved. Weights and moments are as they were.
+func (t *Trainer) reportNonFinite(ctx context.Context, m Metrics, datums []model.Datum) error {
+	if m.nonFinite == nil {
+		return nil
 	}
-	t.Adam.ZeroGrad()
+	culprits, err := t.learner.culprits(ctx, datums)
+	if err != nil {
+		return err
+	}
 	saved := ""
 	if t.record != nil {
-		path := filepath.Join(t.record.Dir, fmt.Sprintf("non_finite_step_%06d.json", t.step+1))
+		path := t.record.File(fmt.Sprintf("non_finite_step_%06d.json", m.Step))
 		text, err := json.Marshal(datums)
 		if err != nil {
 			return err
@@ -38,8 +31,6 @@ func (t *Trainer) reportNonFinite(ctx context.Context, datums []model.Datum, cau
 		}
 		saved = "; saved to " + path
 	}
-	t.Watcher.Warn(fmt.Sprintf("step %d: no update: %v; samples %v of the batch are the cause%s", t.step+1, cause, culprits, saved))
+	t.watcher.Warn(fmt.Sprintf("step %d: no update: %v; samples %v of the batch are the cause%s", m.Step, m.nonFinite, culprits, saved))
 	return nil
 }
-
-func finite(x float64) bool { return x-x == 0 }

@@ -7,18 +7,13 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/seed-7879b91d/grpo/kernels/cpu"
 )
 
 // replayed takes a step of a run again and gives the numbers of the steps that this took.
-func replayed(t *testing.T, run string, step int) (steps []int, s *Session, err error) {
+func replayed(t *testing.T, run string, step int) (steps []int, after *Replayed, err error) {
 	t.Helper()
-	b, err := cpu.New(cpu.Options{Threads: 3})
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, b.Close()) })
-	s, err = Replay(t.Context(), run, step, b, func(m Metrics) { steps = append(steps, m.Step) })
-	return steps, s, err
+	after, err = Replay(t.Context(), run, step, backend(t, 3), func(m Metrics) { steps = append(steps, m.Step) })
+	return steps, after, err
 }
 
 func TestRecordedStepsComeOutTheSame(t *testing.T) {
@@ -26,18 +21,18 @@ func TestRecordedStepsComeOutTheSame(t *testing.T) {
 		dir := t.TempDir()
 		run(t, open(t, nil, append(kind, "run_dir="+dir, "max_steps=5", "save_every=2", "eval_every=-1")...))
 		for step, want := range map[int][]int{2: {1, 2}, 5: {5}} {
-			steps, s, err := replayed(t, dir, step)
+			steps, after, err := replayed(t, dir, step)
 			require.NoError(t, err)
 			require.Equal(t, want, steps)
 			if step == 5 { // what it saves is the run's own last checkpoint
 				out := t.TempDir()
-				require.NoError(t, s.Policy.Save(out, s.BaseModel))
+				require.NoError(t, after.Save(out))
 				files, err := filepath.Glob(filepath.Join(out, "*.safetensors"))
 				require.NoError(t, err)
 				require.Len(t, files, 1)
 				got, err := os.ReadFile(files[0])
 				require.NoError(t, err)
-				want, err := os.ReadFile(filepath.Join(dir, checkpointsDir, stepName(5), s.trainedDir(), filepath.Base(files[0])))
+				want, err := os.ReadFile(filepath.Join(checkpoint(dir, 5), after.policy.trainedDir(), filepath.Base(files[0])))
 				require.NoError(t, err)
 				require.True(t, string(want) == string(got))
 			}

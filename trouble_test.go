@@ -6,72 +6,79 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/seed-7879b91d/grpo/configs"
 	"github.com/seed-7879b91d/grpo/reward"
 )
-
-type failing struct{}
-
-func (failing) Grade(context.Context, reward.Completion) (reward.Score, error) {
-	return reward.Score{}, errors.New("the sandbox is gone")
-}
 
 // A grader that fails fails every step that needs it, also one that was sampled ahead; nobody waits for
 // scores that will not come.
 func TestABrokenGraderIsAnErrorEachTime(t *testing.T) {
-	for _, ahead := range []bool{false, true} {
-		tr, _ := setup{dir: t.TempDir(), steps: 5, change: func(tr *Trainer) { tr.SampleAhead, tr.EvalEvery = ahead, -1 }}.trainer(t)
-		m, timing, err := tr.Step(t.Context())
-		require.NoError(t, err)
-		require.NoError(t, tr.conclude(m, timing))
-		tr.Grader = failing{}
-		for range 3 {
-			if _, _, err = tr.Step(t.Context()); err != nil {
-				break // the step that was ahead has its scores
+	for _, pipeline := range []string{"score", "full", "off"} {
+		var gone atomic.Bool
+		grade := func(ctx context.Context, c reward.Completion) (reward.Score, error) {
+			if gone.Load() {
+				return reward.Score{}, errors.New("the sandbox is gone")
 			}
+			return vowels(ctx, c)
+		}
+		tr, _, err := setup{dir: t.TempDir(), words: []string{"max_steps=5", "eval_every=-1", "pipeline=" + pipeline},
+			options: []Option{WithGrader(reward.GraderFunc(grade))}}.tryOpen(t)
+		require.NoError(t, err)
+		_, err = tr.Step(t.Context(), nil, StepOptions{})
+		require.NoError(t, err)
+		cursor := tr.Pool().Cursor()
+		gone.Store(true)
+		for range 3 {
+			if _, err = tr.Step(t.Context(), nil, StepOptions{}); err != nil {
+				break // the step that was ahead may have its scores
+			}
+			cursor = tr.Pool().Cursor()
 		}
 		for range 2 {
 			require.ErrorContains(t, err, "score: the sandbox is gone")
-			_, _, err = tr.Step(t.Context())
+			require.Equal(t, cursor, tr.Pool().Cursor(), "the problems are not lost")
+			_, err = tr.Step(t.Context(), nil, StepOptions{})
 		}
-		if err := tr.save(); err != nil {
+		_, err = tr.Save(t.Context())
+		require.NoError(t, err)
+		if err := tr.Close(); err != nil { // where a step is sampled ahead
 			require.ErrorContains(t, err, "the sandbox is gone")
 		}
 	}
 }
 
+// A step that fails after it has begun to change the policy leaves one that belongs to no step: it is not trained
+// on, and not saved.
 func TestAnUpdateThatBreaksTheModelIsNamed(t *testing.T) {
-	tr, _ := setup{steps: 3, change: func(tr *Trainer) { tr.LearningRate, tr.EvalEvery = 1e30, -1 }}.trainer(t)
+	tr, _ := setup{dir: t.TempDir(), words: []string{"max_steps=3", "eval_every=-1", "learning_rate=1e30"}}.open(t)
 	require.ErrorContains(t, tr.Run(t.Context()), "step 1: the update left log-probabilities that are not finite; lower learning_rate")
+	_, err := tr.Save(t.Context())
+	require.ErrorContains(t, err, "half updated")
+	_, err = tr.Step(t.Context(), nil, StepOptions{})
+	require.ErrorContains(t, err, "half updated")
 }
 
 // A gradient that is not finite changes nothing, and its sample is named.
 func TestANonFiniteGradientIsSkipped(t *testing.T) {
 	dir := t.TempDir()
-	tr, q := setup{dir: dir, steps: 1, change: func(tr *Trainer) {
-		tr.EvalEvery, tr.Grader = -1, huge{}
-	}}.trainer(t)
-	before, err := tr.Policy.Hash()
+	huge := func(_ context.Context, c reward.Completion) (reward.Score, error) { // more than a float32 gradient can hold
+		return reward.Score{Reward: 1.6e38 * float64(len(c.Text)%3), Verdict: reward.WA}, nil
+	}
+	tr, l := setup{dir: dir, words: []string{"max_steps=1", "eval_every=-1"}, options: []Option{WithGrader(reward.GraderFunc(huge))}}.open(t)
+	before, err := tr.Policy().Hash()
 	require.NoError(t, err)
-	m, _, err := tr.Step(t.Context())
+	m, err := tr.Step(t.Context(), nil, StepOptions{})
 	require.NoError(t, err)
 	require.False(t, m.Updated)
 	require.Equal(t, before, m.Trained)
-	require.Zero(t, tr.Adam.Steps())
-	require.Len(t, q.warnings, 1)
-	require.Contains(t, q.warnings[0], "step 1: no update")
+	require.Zero(t, tr.learner.adam.Steps())
+	require.Len(t, l.warnings, 1)
+	require.Contains(t, l.warnings[0], "step 1: no update")
 	require.FileExists(t, filepath.Join(dir, "non_finite_step_000001.json"))
-}
-
-// huge pays so much for one completion that a float32 gradient cannot hold it.
-type huge struct{}
-
-func (huge) Grade(_ context.Context, c reward.Completion) (reward.Score, error) {
-	return reward.Score{Reward: 3e38 * float64(len(c.Text)%3), Verdict: reward.WA}, nil
 }
 
 func TestTrainingProblemsAreNotHeldOut(t *testing.T) {
@@ -87,10 +94,10 @@ func TestTrainingProblemsAreNotHeldOut(t *testing.T) {
 		return path
 	}
 	train, held := write("train.jsonl", "abc"), write("held.jsonl", "bcde")
-	q := &quiet{}
+	q := &listener{}
 	s := open(t, q, "run_dir="+filepath.Join(dir, "run"), "data="+train, "test_data="+held, "eval_problems=0")
-	require.Len(t, s.HeldOut, 2)
-	require.Equal(t, "d", s.HeldOut[0].ID)
+	require.Len(t, s.HeldOut(), 2)
+	require.Equal(t, "d", s.HeldOut()[0].ID)
 	require.Equal(t, []string{"2 problems of test_data are among those to train on, and are not evaluated"}, q.warnings)
 	_, err := tryOpen(t, q, "run_dir="+filepath.Join(dir, "run"), "data="+train, "test_data="+write("same.jsonl", "cb"))
 	require.ErrorContains(t, err, "test_data: all its problems are among those to train on")
@@ -100,35 +107,4 @@ func TestASandboxServerMustBeNamed(t *testing.T) {
 	t.Setenv("SANDBOX_URL", "")
 	_, err := tryOpen(t, nil, "run_dir="+t.TempDir(), "sandbox=fusion", "deterministic=false")
 	require.ErrorContains(t, err, "sandbox=fusion: no server is named; type sandbox_url=")
-}
-
-func TestACheckpointOutsideOfARunIsForkedOnly(t *testing.T) {
-	run, alone := t.TempDir(), filepath.Join(t.TempDir(), "copied")
-	tr, _ := setup{dir: run, steps: 2}.trainer(t)
-	require.NoError(t, tr.Run(t.Context()))
-	require.NoError(t, os.CopyFS(alone, os.DirFS(filepath.Join(run, checkpointsDir, stepName(2)))))
-	s := &Session{Config: &configs.Config{Resume: alone}, Trainer: &Trainer{}}
-	require.ErrorContains(t, s.settle(), "is a checkpoint outside of a run; type init_from="+alone)
-
-	t.Chdir(filepath.Join(run, checkpointsDir))
-	s.Config.Resume = stepName(2)
-	require.NoError(t, s.settle())
-	require.Equal(t, "..", s.Config.RunDir)
-}
-
-// Only an evaluation of a step that has a checkpoint can keep one.
-func TestTheBestIsAmongTheSaved(t *testing.T) {
-	dir := t.TempDir()
-	tr, q := setup{dir: dir, steps: 9, change: func(tr *Trainer) { tr.KeepLast, tr.KeepBest, tr.EvalEvery, tr.SaveEvery = 1, 1, 1, 3 }}.trainer(t)
-	require.NoError(t, tr.Run(t.Context()))
-	best := q.evals[3]
-	for _, step := range []int{6, 9} {
-		if q.evals[step].Greedy > best.Greedy {
-			best = q.evals[step]
-		}
-	}
-	all, err := Checkpoints(dir)
-	require.NoError(t, err)
-	require.Contains(t, all, filepath.Join(dir, checkpointsDir, stepName(best.Step)))
-	require.Contains(t, all, filepath.Join(dir, checkpointsDir, stepName(9)))
 }

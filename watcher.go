@@ -14,6 +14,13 @@ type Watcher interface {
 	Warn(what string)
 }
 
+func watcherOrNobody(w Watcher) Watcher {
+	if w == nil {
+		return nobody{}
+	}
+	return w
+}
+
 // nobody watches.
 type nobody struct{}
 

@@ -50,6 +50,12 @@ type Grader interface {
 	Grade(ctx context.Context, c Completion) (Score, error)
 }
 
+// GraderFunc is a function as a Grader.
+type GraderFunc func(ctx context.Context, c Completion) (Score, error)
+
+// Grade calls the function.
+func (f GraderFunc) Grade(ctx context.Context, c Completion) (Score, error) { return f(ctx, c) }
+
 // Graded is a completion with its score.
 type Graded struct {
 	Completion

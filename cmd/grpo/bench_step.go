@@ -17,6 +17,7 @@ import (
 	"github.com/seed-7879b91d/grpo/configs"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/kernels/cpu"
+	"github.com/seed-7879b91d/grpo/reward"
 )
 
 // arrangement are the settings under which scoring can run beside the model on two cores, where the
@@ -225,23 +226,25 @@ func (b *benchStep) measure(ctx context.Context, pipeline string, work time.Dura
 	}
 	defer back.Close()
 	log := &stepLog{screen: newScreen(io.Discard, b.errs, true, false)}
-	s, err := grpo.Init(ctx, cfg, back, log)
+	cfg.MaxSteps, cfg.EvalEvery, cfg.SaveEvery = b.steps+2, -1, -1
+	var grader *laden
+	t, err := grpo.Open(ctx, cfg, back, log, grpo.Unrecorded(), grpo.WrapGrader(func(g reward.Grader) reward.Grader {
+		grader = &laden{Grader: g, work: work, sleep: b.sleep}
+		return grader
+	}))
 	if err != nil {
 		return nil, err
 	}
-	s.MaxSteps, s.EvalEvery, s.SaveEvery = b.steps+2, -1, 0
-	grader := &laden{Grader: s.Grader, work: work, sleep: b.sleep}
-	s.Grader = grader
 	log.last = time.Now()
-	err = s.Run(ctx)
-	r := &stepRun{slots: max(s.Judge.Backend().Slots, 1), timeout: time.Duration(cfg.RewardTimeout * float64(time.Second)),
-		backend: back.Name(), sandbox: s.Judge.Backend().String()}
+	err = t.Run(ctx)
+	r := &stepRun{slots: max(t.Sandbox().Slots, 1), timeout: time.Duration(cfg.RewardTimeout * float64(time.Second)),
+		backend: back.Name(), sandbox: t.Sandbox().String()}
 	if err == nil {
 		r.programs = float64(grader.programs.Load()) / float64(len(log.steps))
 		r.steps = log.steps[1 : len(log.steps)-1]
-		r.adapter, err = s.Policy.Hash()
+		r.adapter, err = t.Policy().Hash()
 	}
-	return r, errors.Join(err, s.Finish())
+	return r, errors.Join(err, t.Close())
 }
 
 // stepLog is told how long each step took.

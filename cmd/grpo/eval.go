@@ -92,13 +92,13 @@ func (f *evalFlags) run(cmd *cobra.Command, words []string) error {
 	}
 	defer b.Close()
 	screen := newScreen(cmd.OutOrStdout(), cmd.ErrOrStderr(), false, f.json)
-	s, err := f.open(cmd.Context(), cfg, b, screen)
+	e, err := f.open(cmd.Context(), cfg, b, screen)
 	if err != nil {
 		return err
 	}
-	r, err := f.evaluate(cmd.Context(), s)
+	r, err := f.evaluate(cmd.Context(), e)
 	screen.end()
-	if err = errors.Join(err, s.Finish()); err != nil {
+	if err = errors.Join(err, e.Close()); err != nil {
 		return err
 	}
 	r.Backend = b.Name()
@@ -108,10 +108,10 @@ func (f *evalFlags) run(cmd *cobra.Command, words []string) error {
 	return r.print(cmd.OutOrStdout())
 }
 
-// open opens a session with these settings, or with those of a run.
-func (f *evalFlags) open(ctx context.Context, cfg *configs.Config, b kernels.Backend, screen *screen) (*grpo.Session, error) {
+// open opens an evaluator with these settings, or with those of a run.
+func (f *evalFlags) open(ctx context.Context, cfg *configs.Config, b kernels.Backend, screen *screen) (*grpo.Evaluator, error) {
 	if f.recorded == "" {
-		return grpo.Init(ctx, cfg, b, screen)
+		return grpo.OpenEvaluator(ctx, cfg, b, screen)
 	}
 	return grpo.OpenRun(ctx, f.recorded, b, screen, func(c *configs.Config) error {
 		f.ask(c)
@@ -121,8 +121,8 @@ func (f *evalFlags) open(ctx context.Context, cfg *configs.Config, b kernels.Bac
 }
 
 // evaluate tries the problems, and writes what came of each completion.
-func (f *evalFlags) evaluate(ctx context.Context, s *grpo.Session) (*evalReport, error) {
-	e, err := s.Evaluate(ctx)
+func (f *evalFlags) evaluate(ctx context.Context, evaluator *grpo.Evaluator) (*evalReport, error) {
+	e, err := evaluator.Evaluate(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -131,9 +131,10 @@ func (f *evalFlags) evaluate(ctx context.Context, s *grpo.Session) (*evalReport,
 			return nil, fmt.Errorf("--out: %w", err)
 		}
 	}
-	r := &evalReport{Model: f.model, Adapter: f.adapter, Data: s.Config.TestData, Problems: e.Problems, Seed: f.seed, MaxTokens: s.Config.MaxTokens}
+	cfg := evaluator.Settings()
+	r := &evalReport{Model: f.model, Adapter: f.adapter, Data: cfg.TestData, Problems: e.Problems, Seed: f.seed, MaxTokens: cfg.MaxTokens}
 	if r.Data != configs.DefaultPreset {
-		r.Split = s.Config.TestSplit
+		r.Split = cfg.TestSplit
 	}
 	r.Greedy = greedyReport{PassAt1: e.Greedy, CI: e.GreedyCI, attemptReport: newAttemptReport(e.GreedyTry)}
 	if e.Sampled != nil {

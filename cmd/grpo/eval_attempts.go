@@ -31,14 +31,14 @@ func writeAttempts(w io.Writer, e grpo.Evaluation, temperature float64) error {
 	enc := json.NewEncoder(w)
 	enc.SetEscapeHTML(false)
 	for i, g := range e.GreedyTry.Groups {
-		if err := enc.Encode(newAttemptLine(g, 0, 0)); err != nil {
+		if err := enc.Encode(newAttemptLine(g, g.Rollouts[0], 0)); err != nil {
 			return err
 		}
 		if e.Sampled == nil {
 			continue
 		}
-		for k := range e.SampledTry.Groups[i].Rollouts {
-			if err := enc.Encode(newAttemptLine(e.SampledTry.Groups[i], k, temperature)); err != nil {
+		for _, r := range e.SampledTry.Groups[i].Rollouts {
+			if err := enc.Encode(newAttemptLine(g, r, temperature)); err != nil {
 				return err
 			}
 		}
@@ -46,13 +46,12 @@ func writeAttempts(w io.Writer, e grpo.Evaluation, temperature float64) error {
 	return nil
 }
 
-func newAttemptLine(g *grpo.Group, sample int, temperature float64) attemptLine {
-	r, s := g.Rollouts[sample], g.Scores[sample]
+func newAttemptLine(g grpo.Group, r grpo.Scored, temperature float64) attemptLine {
 	line := attemptLine{
-		Problem: g.Problem.ID, Sample: sample, Temperature: temperature, Text: g.Texts[sample], Tokens: len(r.Tokens),
-		Truncated: r.Finish == sampler.Length, Verdict: s.Verdict, Score: &s.Reward, Passed: s.Passed, Total: s.Total,
+		Problem: g.Problem.ID, Sample: r.Sample, Temperature: temperature, Text: r.Text, Tokens: len(r.Tokens),
+		Truncated: r.Finish == sampler.Length, Verdict: r.Score.Verdict, Score: &r.Score.Reward, Passed: r.Score.Passed, Total: r.Score.Total,
 	}
-	if s.Excluded != "" {
+	if r.Score.Excluded != "" {
 		line.Score = nil
 	}
 	return line
@@ -71,27 +70,28 @@ type attemptReport struct {
 // notRun is the verdict of a completion without a program.
 const notRun = "not run"
 
-func newAttemptReport(a grpo.Attempt) attemptReport {
+func newAttemptReport(try grpo.Attempt) attemptReport {
 	r, n := attemptReport{Verdicts: map[string]int{}}, 0
-	for _, g := range a.Groups {
-		for k, s := range g.Scores {
+	for _, g := range try.Groups {
+		for _, a := range g.Rollouts {
+			s := a.Score
 			n++
 			if s.Excluded == "" && s.Components.Format == 0 {
 				r.FormatRate++
 			}
-			if g.Rollouts[k].Finish == sampler.Length {
+			if a.Finish == sampler.Length {
 				r.Truncated++
 			}
 			if s.Excluded != "" {
 				r.NotScored++
 			}
 			r.Verdicts[cmp.Or(string(s.Verdict), notRun)]++
-			r.Tokens += len(g.Rollouts[k].Tokens)
+			r.Tokens += len(a.Tokens)
 		}
 	}
 	r.FormatRate, r.Truncated = r.FormatRate/float64(max(n, 1)), r.Truncated/float64(max(n, 1))
-	if a.Seconds > 0 {
-		r.TokensPerSec = float64(r.Tokens) / a.Seconds
+	if try.Seconds > 0 {
+		r.TokensPerSec = float64(r.Tokens) / try.Seconds
 	}
 	return r
 }

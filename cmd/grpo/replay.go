@@ -137,13 +137,15 @@ func (f *replayFlags) repeat(cmd *cobra.Command, args []string) error {
 	}
 	defer b.Close()
 	enc := json.NewEncoder(cmd.OutOrStdout())
-	s, err := grpo.Replay(cmd.Context(), f.recorded, f.step, b, func(m grpo.Metrics) {
-		err = errors.Join(err, enc.Encode(map[string]any{"step": m.Step, "n_datums": m.Datums, "loss": m.Loss, "grad_norm": m.GradNorm, "trained_sha256": m.Trained}))
+	var unwritten error
+	after, err := grpo.Replay(cmd.Context(), f.recorded, f.step, b, func(m grpo.Metrics) {
+		unwritten = errors.Join(unwritten, enc.Encode(map[string]any{
+			"step": m.Step, "n_datums": m.Datums, "loss": m.Loss, "grad_norm": m.GradNorm, "trained_sha256": m.Trained}))
 	})
-	if err != nil || f.out == "" {
+	if err = errors.Join(err, unwritten); err != nil || f.out == "" {
 		return err
 	}
-	return s.Policy.Save(f.out, s.BaseModel)
+	return after.Save(f.out)
 }
 
 func (f *replayFlags) run(cmd *cobra.Command) error {

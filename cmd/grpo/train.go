@@ -61,39 +61,37 @@ func (f *trainFlags) run(cmd *cobra.Command, words []string) error {
 	}
 	defer b.Close()
 	screen := newScreen(cmd.OutOrStdout(), cmd.ErrOrStderr(), f.quiet, f.json)
-	s, err := grpo.Init(cmd.Context(), cfg, b, screen)
+	t, err := grpo.Open(cmd.Context(), cfg, b, screen)
 	if err != nil {
 		return err
 	}
-	err = f.train(cmd, s, screen)
-	return errors.Join(err, s.Finish())
+	err = f.train(cmd, t, screen)
+	return errors.Join(err, t.Close())
 }
 
-func (f *trainFlags) train(cmd *cobra.Command, s *grpo.Session, screen *screen) error {
-	ctx, out := cmd.Context(), cmd.OutOrStdout()
-	if !f.quiet && !f.json {
-		for _, line := range s.Plan() {
+func (f *trainFlags) train(cmd *cobra.Command, t *grpo.Trainer, screen *screen) error {
+	ctx, out, talk := cmd.Context(), cmd.OutOrStdout(), !f.quiet && !f.json
+	if talk {
+		for _, line := range t.Plan() {
 			fmt.Fprintln(out, line)
 		}
 	}
 	if f.dryRun {
-		text, err := s.FirstPrompt()
+		text, err := t.FirstPrompt()
 		fmt.Fprintf(out, "\nthe first prompt:\n%s\n", text)
 		return err
 	}
-	if err := s.Begin(ctx); err != nil {
-		return err
+	limit := t.Settings().MaxSteps
+	if nothing := limit >= 0 && t.StepsDone() >= limit; nothing || talk {
+		fmt.Fprintln(cmd.ErrOrStderr(), t.Origin())
 	}
-	if nothing := s.MaxSteps >= 0 && s.StepsDone() >= s.MaxSteps; nothing || !f.quiet && !f.json {
-		fmt.Fprintln(cmd.ErrOrStderr(), s.Began())
-	}
-	err := s.Run(ctx)
+	err := t.Run(ctx)
 	screen.end()
 	if errors.Is(err, context.Canceled) {
-		err = stopped(fmt.Sprintf("stopped after step %d and saved; the same with run_dir=%s goes on", s.StepsDone(), s.Config.RunDir))
+		err = stopped(fmt.Sprintf("stopped after step %d and saved; the same with run_dir=%s goes on", t.StepsDone(), t.RunDir()))
 	}
-	if !f.quiet && !f.json {
-		printOutcome(out, s)
+	if talk {
+		printOutcome(out, t)
 	}
 	return err
 }
@@ -105,8 +103,8 @@ func (s stopped) Error() string { return string(s) }
 func (s stopped) Unwrap() error { return context.Canceled }
 
 // printOutcome is the end of a run: held-out results before and after, and what changed.
-func printOutcome(out io.Writer, s *grpo.Session) {
-	first, last := s.Evaluations()
+func printOutcome(out io.Writer, trainer *grpo.Trainer) {
+	first, last := trainer.Evaluations()
 	if first != nil && last != nil && first != last {
 		fmt.Fprintln(out)
 		t := newTable(out, "held-out, "+fmt.Sprint(last.Problems)+" problems", fmt.Sprintf("before (step %d)", first.Step), fmt.Sprintf("after (step %d)", last.Step))
@@ -120,11 +118,12 @@ func printOutcome(out io.Writer, s *grpo.Session) {
 		}
 		t.row("has a program", fmt.Sprintf("%.3f", first.FormatRate), fmt.Sprintf("%.3f", last.FormatRate))
 		t.Flush()
-		for _, flip := range s.Flips(2) {
-			fmt.Fprintf(out, "\n%s\n%s\n  before, wrong:\n%s\n  after, right:\n%s\n", flip.Problem.ID, indent(flip.Problem.Statement), indent(flip.Before), indent(flip.After))
+		for _, flip := range trainer.Flips(2) {
+			fmt.Fprintf(out, "\n%s\n%s\n  before, wrong:\n%s\n  after, right:\n%s\n",
+				flip.Problem.ID, indent(flip.Problem.Statement), indent(flip.Before), indent(flip.After))
 		}
 	}
-	fmt.Fprintf(out, "\nthe run is in %s; look at %s\n", s.Config.RunDir, filepath.Join(s.Config.RunDir, "report.html"))
+	fmt.Fprintf(out, "\nthe run is in %s; look at %s\n", trainer.RunDir(), filepath.Join(trainer.RunDir(), "report.html"))
 }
 
 func indent(text string) string {

@@ -8,28 +8,28 @@ import (
 	"github.com/seed-7879b91d/grpo/model"
 )
 
-// Shift is how far a step moved the policy: between the one that sampled and the one after the step, on
+// Drift is how far a step moved the policy: between the one that sampled and the one after the step, on
 // one batch of what was sampled. In a step that is on policy the statistics of the loss cannot tell, for
 // they are taken before the first update.
-type Shift struct {
+type Drift struct {
 	KL1 float64 `json:"kl_pre_post_v1"` // mean of log q − log p
 	KL2 float64 `json:"kl_pre_post_v2"` // mean of its square, halved
 }
 
-// shift measures on every k-th datum, so that they fill about one batch.
-func (t *Trainer) shift(ctx context.Context, datums []model.Datum) (s Shift, err error) {
+// drift measures on every k-th datum, so that they fill about one batch.
+func (l *learner) drift(ctx context.Context, datums []model.Datum) (s Drift, err error) {
 	rows := 0
 	for _, d := range datums {
 		rows += d.Rows()
 	}
 	var some []model.Datum
 	var sequences [][]int32
-	for i := 0; i < len(datums); i += max(1, rows/t.Policy.MaxRows) {
+	for i := 0; i < len(datums); i += max(1, rows/l.policy.MaxRows) {
 		d := datums[i]
 		some = append(some, d)
 		sequences = append(sequences, append(slices.Clone(d.Tokens), d.Targets[len(d.Targets)-1]))
 	}
-	scores, err := t.Policy.Score(ctx, sequences, t.Objective.Temperature)
+	scores, err := l.policy.Score(ctx, sequences, l.objective.Temperature)
 	if err != nil {
 		return s, fmt.Errorf("score after the update: %w", err)
 	}

@@ -3,86 +3,29 @@ package grpo
 import (
 	"encoding/json"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/seed-7879b91d/grpo/configs"
+	"github.com/seed-7879b91d/grpo/internal/rundir"
 	"github.com/seed-7879b91d/grpo/internal/tiny"
-	"github.com/seed-7879b91d/grpo/kernels/cpu"
-	"github.com/seed-7879b91d/grpo/reward"
 )
-
-// open opens a session of the embedded model with the real sandbox, made small by overrides.
-func open(t *testing.T, q Watcher, overrides ...string) *Session {
-	t.Helper()
-	s, err := tryOpen(t, q, overrides...)
-	require.NoError(t, err)
-	return s
-}
-
-func tryOpen(t *testing.T, q Watcher, overrides ...string) (*Session, error) {
-	t.Helper()
-	if _, err := exec.LookPath("python3"); err != nil {
-		t.Skip("python3 is not on PATH, and programs are Python")
-	}
-	words := slices.Clone(overrides)
-	for _, small := range []string{"prompts_per_step=2", "completions_per_prompt=4", "max_tokens=48", "eval_problems=4", "eval_samples=0", "eval_k=0",
-		"max_steps=2", "save_every=1", "eval_every=2", "max_tests=2", "warmup_steps=0", "schedule=constant"} {
-		key, _, _ := strings.Cut(small, "=")
-		if !slices.ContainsFunc(overrides, func(o string) bool { return strings.HasPrefix(o, key+"=") }) {
-			words = append(words, small)
-		}
-	}
-	cfg, err := configs.Load(configs.Source{Preset: "tiny_smoke", Overrides: words})
-	require.NoError(t, err)
-	b, err := cpu.New(cpu.Options{})
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, b.Close()) })
-	s, err := Init(t.Context(), cfg, b, q)
-	if err == nil {
-		t.Cleanup(func() { require.NoError(t, s.Finish()) })
-	}
-	return s, err
-}
-
-func run(t *testing.T, s *Session) {
-	t.Helper()
-	require.NoError(t, s.Begin(t.Context()))
-	require.NoError(t, s.Run(t.Context()))
-	require.NoError(t, s.Finish())
-}
-
-// lines are the decoded lines of a file of a run.
-func lines(t *testing.T, path ...string) (all []map[string]any) {
-	t.Helper()
-	text, err := os.ReadFile(filepath.Join(path...))
-	require.NoError(t, err)
-	for line := range strings.Lines(string(text)) {
-		var v map[string]any
-		require.NoError(t, json.Unmarshal([]byte(line), &v), line)
-		all = append(all, v)
-	}
-	return all
-}
 
 func TestAModelIsTrainedAsAWholeAndResumed(t *testing.T) {
 	whole, parts := t.TempDir(), t.TempDir()
 	run(t, open(t, nil, "run_dir="+whole, "train=full", "learning_rate=1e-5"))
 	run(t, open(t, nil, "run_dir="+parts, "train=full", "learning_rate=1e-5", "max_steps=1"))
-	q := &quiet{}
+	q := &listener{}
 	run(t, open(t, q, "train=full", "learning_rate=1e-5", "resume="+parts))
 	require.Len(t, q.metrics, 1)
 	require.Contains(t, q.warnings[0], "max_steps: 1 → 2")
 
 	for _, name := range []string{"model/model.safetensors", "model/tokenizer.json", momentsFile} {
-		want, err := os.ReadFile(filepath.Join(whole, checkpointsDir, stepName(2), name))
+		want, err := os.ReadFile(filepath.Join(checkpoint(whole, 2), name))
 		require.NoError(t, err)
-		got, err := os.ReadFile(filepath.Join(parts, checkpointsDir, stepName(2), name))
+		got, err := os.ReadFile(filepath.Join(checkpoint(parts, 2), name))
 		require.NoError(t, err)
 		require.True(t, string(want) == string(got), name)
 	}
@@ -95,7 +38,7 @@ func TestAForkGoesOnInItsOwnDirectory(t *testing.T) {
 	run(t, open(t, nil, "run_dir="+parent))
 	before := lines(t, parent, metricsFile)
 
-	q := &quiet{}
+	q := &listener{}
 	s := open(t, q, "run_dir="+child, "init_from="+parent, "max_steps=3", "learning_rate=1e-5")
 	run(t, s)
 	require.Len(t, q.metrics, 1)
@@ -104,8 +47,8 @@ func TestAForkGoesOnInItsOwnDirectory(t *testing.T) {
 	require.Len(t, q.evals, 2, "at both ends")
 	require.Equal(t, before, lines(t, parent, metricsFile))
 	var m manifest
-	require.NoError(t, readJSON(filepath.Join(child, manifestFile), &m))
-	require.Equal(t, filepath.Join(parent, checkpointsDir, stepName(2)), m.Origin)
+	require.NoError(t, rundir.ReadJSON(filepath.Join(child, manifestFile), &m))
+	require.Equal(t, checkpoint(parent, 2), m.Origin)
 }
 
 // A run keeps a copy of its data, and goes on when the source is gone or has changed.
@@ -117,7 +60,7 @@ func TestARunOutlivesItsData(t *testing.T) {
 	with := []string{"run_dir=" + dir, "data=" + source, "cache_dataset=true", "eval_every=-1"}
 	run(t, open(t, nil, append(with, "max_steps=1")...))
 	require.NoError(t, os.Remove(source))
-	q := &quiet{}
+	q := &listener{}
 	run(t, open(t, q, with...))
 	require.Len(t, q.metrics, 1)
 	require.Len(t, q.warnings, 1, "%v", q.warnings)
@@ -129,53 +72,21 @@ func TestARunOutlivesItsData(t *testing.T) {
 	with = []string{"run_dir=" + dir, "data=" + source, "eval_every=-1"}
 	run(t, open(t, nil, append(with, "max_steps=1")...))
 	require.NoError(t, os.WriteFile(source, []byte(problems+strings.ReplaceAll(task, "%", "d")), 0o644))
-	q = &quiet{}
+	q = &listener{}
 	run(t, open(t, q, with...))
 	require.Len(t, q.warnings, 3, "%v", q.warnings)
 	require.Contains(t, q.warnings[0], "the problems are not those that the checkpoint was made with")
 	require.Contains(t, q.warnings[1], "the data changed since the run began")
 }
 
-// The steps of a session are its own, whoever calls for them: the warm-up is over once.
-func TestTrainStepTakesProblemsOfTheCaller(t *testing.T) {
-	s := open(t, nil, "run_dir="+t.TempDir(), "warmup_steps=2", "learning_rate=0.001")
-	require.NoError(t, s.Begin(t.Context()))
-	cursor := s.Problems.Cursor()
-	for i, rate := range []float64{0.0005, 0.001, 0.001} {
-		m, err := s.TrainStep(t.Context(), s.HeldOut[:3], StepOptions{NumIterations: 2})
-		require.NoError(t, err)
-		require.Equal(t, i+1, m.Step)
-		require.Equal(t, 3, m.GroupsTotal)
-		require.InDelta(t, rate, m.LearningRate, 1e-12)
-		require.Zero(t, m.OnPolicy)
-	}
-	require.LessOrEqual(t, s.Adam.Steps(), 6)
-	require.Equal(t, cursor, s.Problems.Cursor())
-	m, err := s.TrainStep(t.Context(), nil, StepOptions{})
-	require.NoError(t, err)
-	require.Equal(t, 2, m.GroupsTotal)
-	require.NotEqual(t, cursor, s.Problems.Cursor())
-
-	dir, err := s.Save()
-	require.NoError(t, err)
-	require.FileExists(t, filepath.Join(dir, stateFile))
-	groups, err := s.Sample(t.Context(), s.HeldOut[:2], 3, 0)
-	require.NoError(t, err)
-	require.Len(t, groups, 2)
-	for _, g := range groups {
-		require.Equal(t, g.Texts[0], g.Texts[2], "greedy")
-		require.NotEqual(t, reward.INFRA, g.Scores[0].Verdict)
-	}
-}
-
 func TestBlockedCompletionsAreCounted(t *testing.T) {
 	list := filepath.Join(t.TempDir(), "blocked.txt")
 	require.NoError(t, os.WriteFile(list, []byte("def \n"), 0o644))
-	q := &quiet{}
+	q := &listener{}
 	s := open(t, q, "run_dir="+t.TempDir(), "blocklist="+list, "reject_blocklisted=true", "eval_every=-1")
 	run(t, s)
 	blocked := 0
-	for _, r := range lines(t, s.Config.RunDir, rolloutsFile) {
+	for _, r := range lines(t, s.RunDir(), rolloutsFile) {
 		score := r["score"].(map[string]any)
 		if strings.Contains(r["text"].(string), "def ") {
 			require.Equal(t, "def ", score["blocked"])
@@ -197,7 +108,7 @@ func TestWhatHappenedIsLoggedAndDrawn(t *testing.T) {
 	require.Contains(t, string(page), "2 steps")
 	text, err := os.ReadFile(filepath.Join(dir, logFile))
 	require.NoError(t, err)
-	for _, want := range []string{"a new run in " + dir, "held-out at step 0: pass@1", "step   1  reward", "saved " + filepath.Join(dir, checkpointsDir, stepName(2))} {
+	for _, want := range []string{"a new run in " + dir, "held-out at step 0: pass@1", "step   1  reward", "saved " + checkpoint(dir, 2)} {
 		require.Contains(t, string(text), want)
 	}
 }
@@ -219,7 +130,7 @@ func TestAnAdapterNamesItsBase(t *testing.T) {
 	t.Setenv("HF_HUB_OFFLINE", "1")
 	for _, c := range []struct{ words, want string }{{"model=us/small@v1", "us/small"}, {"model=" + local, local}} {
 		s, out := open(t, nil, c.words), t.TempDir()
-		require.NoError(t, s.Policy.Save(out, s.BaseModel))
+		require.NoError(t, s.policy.Save(out, s.policy.base))
 		text, err := os.ReadFile(filepath.Join(out, "adapter_config.json"))
 		require.NoError(t, err)
 		var config map[string]any
@@ -227,6 +138,6 @@ func TestAnAdapterNamesItsBase(t *testing.T) {
 		require.Equal(t, c.want, config["base_model_name_or_path"])
 	}
 	s, out := open(t, nil, "model=us/small@v1", "train=full", "learning_rate=1e-5"), t.TempDir()
-	require.NoError(t, s.Policy.Save(out, s.BaseModel))
+	require.NoError(t, s.policy.Save(out, s.policy.base))
 	require.FileExists(t, filepath.Join(out, "config.json"))
 }

@@ -1,0 +1,86 @@
+package grpo
+
+import (
+	"fmt"
+	"math"
+)
+
+// AdvantageFunc turns the rewards of a group [G] into advantages [G].
+type AdvantageFunc func(rewards []float64) []float64
+
+// advantages are the settings that choose one.
+var advantages = map[string]AdvantageFunc{"mean": MeanAdvantages, "std": StdAdvantages}
+
+// MeanAdvantages are R − mean(R).
+func MeanAdvantages(rewards []float64) []float64 {
+	a := make([]float64, len(rewards))
+	sum := 0.0
+	for _, r := range rewards {
+		sum += r
+	}
+	mean := sum / float64(len(rewards))
+	for i, r := range rewards {
+		a[i] = r - mean
+	}
+	return a
+}
+
+// StdAdvantages are MeanAdvantages divided by the standard deviation of the rewards, where they differ.
+func StdAdvantages(rewards []float64) []float64 {
+	a := MeanAdvantages(rewards)
+	if degenerate(a) {
+		return a
+	}
+	squares := 0.0
+	for _, x := range a {
+		squares += x * x
+	}
+	std := math.Sqrt(squares / float64(len(a)))
+	for i := range a {
+		a[i] /= std
+	}
+	return a
+}
+
+// negligible is an advantage that teaches nothing.
+const negligible = 1e-8
+
+// degenerate tells whether no advantage among these teaches anything.
+func degenerate(advantages []float64) bool {
+	for _, a := range advantages {
+		if math.Abs(a) >= negligible {
+			return false
+		}
+	}
+	return true
+}
+
+// compare gives groups their advantages. A completion that was left out takes no part, and has 0.
+func compare(groups []Group, f AdvantageFunc) []Group {
+	for i := range groups {
+		groups[i].Advantages = groups[i].compare(f)
+	}
+	return groups
+}
+
+func (g *Group) compare(f AdvantageFunc) []float64 {
+	advantages := make([]float64, len(g.Rollouts))
+	var rewards []float64
+	var counted []int
+	for i, r := range g.Rollouts {
+		if r.Score.Excluded == "" {
+			rewards, counted = append(rewards, r.Score.Reward), append(counted, i)
+		}
+	}
+	if len(rewards) == 0 {
+		return advantages
+	}
+	a := f(rewards)
+	if len(a) != len(rewards) {
+		panic(fmt.Sprintf("grpo: an AdvantageFunc gave %d advantages for %d rewards, expected one for each", len(a), len(rewards)))
+	}
+	for k, i := range counted {
+		advantages[i] = a[k]
+	}
+	return advantages
+}

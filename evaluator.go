@@ -1,0 +1,196 @@
+package grpo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"slices"
+
+	"github.com/seed-7879b91d/grpo/configs"
+	"github.com/seed-7879b91d/grpo/data"
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/rundir"
+	"github.com/seed-7879b91d/grpo/kernels"
+	"github.com/seed-7879b91d/grpo/reward"
+	"github.com/seed-7879b91d/grpo/sampler"
+)
+
+// Evaluator asks a policy and has its answers scored. Nothing in it learns, and it opens no problems to train on.
+type Evaluator struct {
+	cfg      *configs.Config
+	watcher  Watcher
+	policy   *policy
+	problems *problems
+	sampling *sampling
+	judging  *judging
+	step     int // that the policy is of
+	closers  []io.Closer
+}
+
+// OpenEvaluator opens what a configuration says of a model and of evaluating it, on a backend that the caller
+// closes after Close. The watcher may be nil.
+func OpenEvaluator(ctx context.Context, cfg *configs.Config, b kernels.Backend, w Watcher, options ...Option) (*Evaluator, error) {
+	e := &Evaluator{cfg: cfg, watcher: watcherOrNobody(w)}
+	err := e.open(ctx, b, collect(options), openHeldOut)
+	if err != nil {
+		return nil, errors.Join(err, e.Close())
+	}
+	return e, nil
+}
+
+// OpenRun opens an evaluator with the settings of a run, as far as change leaves them, and the policy of its
+// last checkpoint, or of the one that dir names. Nothing of the run is written.
+func OpenRun(ctx context.Context, dir string, b kernels.Backend, w Watcher, change func(*configs.Config) error, options ...Option) (*Evaluator, error) {
+	cfg, err := readConfig(runOf(dir))
+	if err != nil {
+		return nil, err
+	}
+	if err := change(cfg); err != nil {
+		return nil, err
+	}
+	o, err := namedOrigin("run", dir, watcherOrNobody(w))
+	if err != nil {
+		return nil, err
+	}
+	e, err := OpenEvaluator(ctx, cfg, b, w, options...)
+	if err != nil {
+		return nil, err
+	}
+	e.step = o.state.Step
+	if err := e.policy.Restore(filepath.Join(o.checkpoint, e.policy.trainedDir())); err != nil {
+		return nil, errors.Join(err, e.Close())
+	}
+	return e, nil
+}
+
+// readConfig reads the settings that a run had last.
+func readConfig(run string) (*configs.Config, error) {
+	cfg := &configs.Config{}
+	if err := rundir.ReadJSON(filepath.Join(run, configFile), cfg); err != nil {
+		return nil, err
+	}
+	if cfg.Version == 0 {
+		return nil, badinput.Errorf("%s is not the directory of a run: it has no %s", run, configFile)
+	}
+	return cfg, nil
+}
+
+// open opens policy, problems, sampling and judging, in this order.
+func (e *Evaluator) open(ctx context.Context, b kernels.Backend, o custom, openProblems problemOpener) (err error) {
+	if e.policy, err = openPolicy(ctx, e.cfg, b); err != nil {
+		return err
+	}
+	if e.problems, err = openProblems(ctx, e.cfg, e.watcher); err != nil {
+		return err
+	}
+	e.closers = append(e.closers, e.problems)
+	if e.sampling, err = openSampling(e.cfg, e.policy, e.problems); err != nil {
+		return err
+	}
+	if e.judging, err = openJudging(ctx, e.cfg, o); err != nil {
+		return err
+	}
+	e.closers = append(e.closers, e.judging)
+	return nil
+}
+
+// Close gives back what was opened, but for the backend.
+func (e *Evaluator) Close() error {
+	var errs []error
+	for _, c := range slices.Backward(e.closers) {
+		errs = append(errs, c.Close())
+	}
+	e.closers = nil
+	return errors.Join(errs...)
+}
+
+// HeldOut are the problems that are evaluated.
+func (e *Evaluator) HeldOut() []data.Problem { return e.problems.heldOut }
+
+// Settings are those that it was opened with.
+func (e *Evaluator) Settings() *configs.Config { return e.cfg }
+
+// Sandbox is where programs run.
+func (e *Evaluator) Sandbox() reward.Backend { return e.judging.sandbox }
+
+// Sample draws n completions of each problem from the policy as it is, and scores them, with the truncation
+// that evaluation has (eval_top_p and the like). At temperature 0 they are the most likely ones. The draws
+// follow from the seed and the place of the problem: asked again, the same policy answers the same.
+func (e *Evaluator) Sample(ctx context.Context, problems []data.Problem, n int, temperature float32) ([]Group, error) {
+	a, err := e.attempt(ctx, problems, n, temperature)
+	return a.Groups, err
+}
+
+// evaluationStep keys the draws of evaluations, which must not be those of training.
+const evaluationStep = -1
+
+// attempt gives scored completions of problems.
+func (e *Evaluator) attempt(ctx context.Context, problems []data.Problem, n int, temperature float32) (a Attempt, err error) {
+	prompts, err := e.policy.prompts(problems, 0)
+	if err != nil {
+		return a, err
+	}
+	params := e.sampling.eval
+	params.Temperature = temperature
+	watch := startWatch()
+	g, err := e.sample(ctx, prompts, evaluationStep, n, params)
+	if err != nil {
+		return a, err
+	}
+	a.Seconds = watch.lap()
+	scored, err := e.wait(ctx, g)
+	if err != nil {
+		return a, errors.Join(err, g.abandon())
+	}
+	a.Groups = gather(prompts, scored)
+	return a, nil
+}
+
+// sample draws n completions of each prompt. What it gives has scores for them, or is getting them: each is
+// scored as soon as it is there, with pipeline=off once all of them are.
+func (e *Evaluator) sample(ctx context.Context, prompts []Prompt, step, n int, params sampler.Params) (*grading, error) {
+	requests := make([]sampler.Request, len(prompts))
+	for i, p := range prompts {
+		requests[i] = sampler.Request{Prompt: p.Tokens, N: n, Params: params, Key: sampler.Key{Seed: e.cfg.Seed, Step: step, Problem: p.Index}}
+	}
+	total := n * len(prompts)
+	e.watcher.Phase("sample", total)
+	g := newGrading(ctx, e.judging.grader, total, e.cfg.Pipeline == "off")
+	sampling, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	defer context.AfterFunc(g.ctx, func() { stop(context.Cause(g.ctx)) })() // nobody samples what will not be scored
+	_, err := e.sampling.engine.Sample(sampling, requests, sampler.Events{Done: func(r sampler.Rollout) {
+		p := &prompts[r.Request]
+		rollout := e.rollout(p.Index, r)
+		g.add(rollout, completion(p, rollout, params.MaxTokens))
+		e.watcher.Advance(1, len(r.Tokens))
+	}})
+	if err == nil {
+		g.close()
+		return g, nil
+	}
+	if gerr := g.abandon(); gerr != nil {
+		return nil, fmt.Errorf("score: %w", gerr) // which is what ended the sampling
+	}
+	return nil, fmt.Errorf("sample: %w", err)
+}
+
+// rollout is what the sampler drew, in words too.
+func (e *Evaluator) rollout(group int, r sampler.Rollout) Rollout {
+	return Rollout{Group: group, Sample: r.Sample, Tokens: r.Tokens, LogProbs: r.LogProbs, Finish: r.Finish, Text: e.policy.tokenizer.Text(r.Tokens)}
+}
+
+// completion is a rollout as a grader sees it.
+func completion(p *Prompt, r Rollout, maxTokens int) reward.Completion {
+	return reward.Completion{Problem: &p.Problem, Text: r.Text, Truncated: r.Finish == sampler.Length, Tokens: len(r.Tokens), MaxTokens: maxTokens}
+}
+
+// wait waits for the scores that are missing yet.
+func (e *Evaluator) wait(ctx context.Context, g *grading) ([]Scored, error) {
+	if n := g.missing(); n > 0 {
+		e.watcher.Phase("score", n)
+	}
+	return g.wait(ctx, func() { e.watcher.Advance(1, 0) })
+}

@@ -1,0 +1,142 @@
+package rundir
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/seed-7879b91d/grpo/internal/atomicfile"
+)
+
+const (
+	// Checkpoints is the folder of a run that has a folder step_000123 for each checkpoint.
+	Checkpoints = "checkpoints"
+	// Aside is the folder beside them of those that a run went back behind.
+	Aside = "set_aside"
+
+	partial = ".partial" // ends the name of a checkpoint that is not whole, or not any more
+)
+
+// Name is what the checkpoint of a step is called.
+func Name(step int) string { return fmt.Sprintf("step_%06d", step) }
+
+// StepOf is the step that a checkpoint is called after, −1 for the name of anything else.
+func StepOf(dir string) int {
+	name := filepath.Base(dir)
+	step, err := strconv.Atoi(strings.TrimPrefix(name, "step_"))
+	if err != nil || name != Name(step) {
+		return -1
+	}
+	return step
+}
+
+// List gives the checkpoints of the run in dir, the last first; none where there is no such directory.
+func List(dir string) ([]string, error) {
+	entries, err := os.ReadDir(filepath.Join(dir, Checkpoints))
+	if os.IsNotExist(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var all []string
+	for _, e := range entries {
+		if StepOf(e.Name()) >= 0 {
+			all = append(all, filepath.Join(dir, Checkpoints, e.Name()))
+		}
+	}
+	slices.SortFunc(all, func(a, b string) int { return cmp.Compare(StepOf(b), StepOf(a)) })
+	return all, nil
+}
+
+// Checkpoint is where the checkpoint of a step is, or will be.
+func (d *Dir) Checkpoint(step int) string { return filepath.Join(d.Path, Checkpoints, Name(step)) }
+
+// Save makes the checkpoint of a step of what write puts into an empty folder. It appears whole or not at
+// all, in place of a damaged one that may be there.
+func (d *Dir) Save(step int, write func(dir string) error) error {
+	dir := d.Checkpoint(step)
+	unfinished := dir + partial
+	if err := errors.Join(os.RemoveAll(unfinished), os.MkdirAll(unfinished, 0o755)); err != nil {
+		return err
+	}
+	if err := write(unfinished); err != nil {
+		return errors.Join(err, os.RemoveAll(unfinished))
+	}
+	if err := errors.Join(remove(dir), os.Rename(unfinished, dir)); err != nil {
+		return err
+	}
+	return atomicfile.SyncDir(filepath.Dir(dir))
+}
+
+// remove removes a checkpoint, so that at no time a part of it looks like one.
+func remove(dir string) error {
+	old := dir + ".old" + partial
+	if err := os.Rename(dir, old); err != nil && !os.IsNotExist(err) {
+		return err
+	}
+	return os.RemoveAll(old)
+}
+
+// Retain removes checkpoints: the last so many stay, and those of the steps that keep says.
+func (d *Dir) Retain(last int, keep func(step int) bool) error {
+	all, err := List(d.Path)
+	if err != nil {
+		return err
+	}
+	for _, dir := range all[min(last, len(all)):] {
+		if keep(StepOf(dir)) {
+			continue
+		}
+		if err := remove(dir); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sweep removes what is left of checkpoints that were being written or removed.
+func (d *Dir) sweep() error {
+	entries, err := os.ReadDir(filepath.Join(d.Path, Checkpoints))
+	if os.IsNotExist(err) {
+		return nil
+	}
+	for _, e := range entries {
+		if strings.HasSuffix(e.Name(), partial) {
+			err = errors.Join(err, os.RemoveAll(filepath.Join(d.Path, Checkpoints, e.Name())))
+		}
+	}
+	return err
+}
+
+// SetAside moves the checkpoints of later steps out of the way of those that the run will write.
+func (d *Dir) SetAside(step int) error {
+	all, err := List(d.Path)
+	if err != nil {
+		return err
+	}
+	all = slices.DeleteFunc(all, func(dir string) bool { return StepOf(dir) <= step })
+	if len(all) == 0 {
+		return nil
+	}
+	parent := filepath.Join(d.Path, Checkpoints, Aside)
+	if err := os.MkdirAll(parent, 0o755); err != nil {
+		return err
+	}
+	aside, err := os.MkdirTemp(parent, time.Now().Format("2006_01_02-15_04_05")+"-")
+	if err != nil {
+		return err
+	}
+	for _, dir := range all {
+		if err := os.Rename(dir, filepath.Join(aside, filepath.Base(dir))); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,81 @@
+package rundir
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+)
+
+// unsealed is the member of a state that its seal is written into.
+const unsealed = `"seal": ""`
+
+// Seal is a value as JSON with the SHA-256 of that text in its empty member "seal": damage can leave it
+// valid JSON.
+func Seal(v any) ([]byte, error) {
+	text, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		return nil, err
+	}
+	text = append(text, '\n')
+	if bytes.Count(text, []byte(unsealed)) != 1 {
+		return nil, fmt.Errorf("rundir: a sealed value needs one empty member %s", unsealed)
+	}
+	return bytes.Replace(text, []byte(unsealed), fmt.Appendf(nil, `"seal": "%x"`, sha256.Sum256(text)), 1), nil
+}
+
+// CheckSeal tells whether a text is as it was when it was given that seal.
+func CheckSeal(text []byte, seal string) error {
+	rest := bytes.Replace(text, []byte(seal), nil, 1)
+	if got := fmt.Sprintf("%x", sha256.Sum256(rest)); got != seal {
+		return fmt.Errorf("without its seal its sha256 is %s, the seal says %q", got, seal)
+	}
+	return nil
+}
+
+// Checksums are the SHA-256 of all files below dir, by their paths from there.
+func Checksums(dir string) (map[string]string, error) {
+	sums := map[string]string{}
+	err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		name, err := filepath.Rel(dir, path)
+		if err == nil {
+			sums[filepath.ToSlash(name)], err = checksum(path)
+		}
+		return err
+	})
+	return sums, err
+}
+
+// Verify compares files below dir with their checksums, and names the first that is missing or damaged.
+func Verify(dir string, sums map[string]string) error {
+	for name, want := range sums {
+		got, err := checksum(filepath.Join(dir, name))
+		if err != nil {
+			return err
+		}
+		if got != want {
+			return fmt.Errorf("%s is damaged: its sha256 is %s, expected %s", name, got, want)
+		}
+	}
+	return nil
+}
+
+func checksum(path string) (string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	h := sha256.New()
+	if _, err := io.Copy(h, f); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
+}

@@ -1,0 +1,71 @@
+package grpo
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7879b91d/grpo/configs"
+	"github.com/seed-7879b91d/grpo/internal/rundir"
+)
+
+func TestWhereARunBegins(t *testing.T) {
+	own, other, empty := t.TempDir(), t.TempDir(), t.TempDir()
+	for _, dir := range []string{own, other} {
+		tr, _ := setup{dir: dir, words: []string{"max_steps=2"}}.open(t)
+		require.NoError(t, tr.Run(t.Context()))
+	}
+	saved := checkpoint(own, 2)
+	for _, c := range []struct {
+		resume, runDir, initFrom string
+		from, in, err            string
+		fork                     bool
+	}{
+		{resume: "auto", runDir: own, from: saved, in: own},
+		{resume: "auto", runDir: empty, in: empty},
+		{resume: "never", runDir: empty, in: empty},
+		{resume: "never", runDir: own, err: "has 1 checkpoints and resume=never; choose another run_dir, or resume=auto"},
+		{resume: own, from: saved, in: own},
+		{resume: saved, from: saved, in: own},
+		{resume: saved, runDir: own + "/", from: saved, in: own + "/"},
+		{resume: own, runDir: empty, err: "leave run_dir out, or type init_from=" + own},
+		{resume: empty, err: "no checkpoint to go on from"},
+		{resume: "auto", runDir: empty, initFrom: own, from: saved, in: empty, fork: true},
+		{resume: "auto", runDir: empty, initFrom: saved, from: saved, in: empty, fork: true},
+		{resume: "auto", runDir: other, initFrom: own, from: checkpoint(other, 2), in: other},
+		{resume: "auto", runDir: empty, initFrom: empty, err: "init_from=" + empty},
+	} {
+		cfg := &configs.Config{Resume: c.resume, RunDir: c.runDir, InitFrom: c.initFrom}
+		err := settleRunDir(cfg)
+		var o origin
+		if err == nil {
+			o, err = findOrigin(cfg, nobody{})
+		}
+		if c.err != "" {
+			require.ErrorContains(t, err, c.err, "%+v", c)
+			continue
+		}
+		require.NoError(t, err, "%+v", c)
+		require.Equal(t, c.from, o.checkpoint, "%+v", c)
+		require.Equal(t, c.fork, o.fork, "%+v", c)
+		if c.runDir == "" {
+			require.Equal(t, c.in, cfg.RunDir)
+		}
+	}
+}
+
+func TestACheckpointOutsideOfARunIsForkedOnly(t *testing.T) {
+	dir, alone := t.TempDir(), filepath.Join(t.TempDir(), "copied")
+	tr, _ := setup{dir: dir, words: []string{"max_steps=2"}}.open(t)
+	require.NoError(t, tr.Run(t.Context()))
+	require.NoError(t, os.CopyFS(alone, os.DirFS(checkpoint(dir, 2))))
+	cfg := &configs.Config{Resume: alone}
+	require.ErrorContains(t, settleRunDir(cfg), "is a checkpoint outside of a run; type init_from="+alone)
+
+	t.Chdir(filepath.Join(dir, rundir.Checkpoints))
+	cfg.Resume = rundir.Name(2)
+	require.NoError(t, settleRunDir(cfg))
+	require.Equal(t, "..", cfg.RunDir)
+}

@@ -1,0 +1,160 @@
+package grpo
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/seed-7879b91d/grpo/configs"
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/rundir"
+)
+
+// origin is where a run begins: at a checkpoint of its own, at one of another run, or anew.
+type origin struct {
+	checkpoint string // "": none
+	state      state
+	fork       bool // the checkpoint is another run's
+}
+
+// openRecord decides on the run directory, claims it, and finds where the run begins.
+func (t *Trainer) openRecord() error {
+	if err := settleRunDir(t.cfg); err != nil {
+		return err
+	}
+	if !t.custom.unrecorded {
+		dir, err := rundir.Claim(t.cfg.RunDir)
+		if err != nil {
+			return badinput.Errorf("run_dir: %w; choose another one", err)
+		}
+		log := &logbook{Watcher: t.watcher}
+		t.record, t.watcher, t.closers = &record{Dir: dir, log: log}, log, append(t.closers, dir, log)
+	}
+	var err error
+	t.origin, err = findOrigin(t.cfg, t.watcher)
+	return err
+}
+
+// settleRunDir decides on the run directory, as far as the settings leave it open.
+func settleRunDir(cfg *configs.Config) error {
+	if named := cfg.Resume; named != "auto" && named != "never" {
+		run := runOf(named)
+		whole, err := filepath.Abs(filepath.Join(named, ".."))
+		if run != filepath.Clean(named) && (err != nil || filepath.Base(whole) != rundir.Checkpoints) {
+			return badinput.Errorf("resume=%s is a checkpoint outside of a run; type init_from=%s to go on from it in a run of its own", named, named)
+		}
+		if cfg.RunDir != "" && filepath.Clean(cfg.RunDir) != run {
+			return badinput.Errorf("resume=%s goes on in %s, and run_dir is %s; leave run_dir out, or type init_from=%s to go on in another directory",
+				named, run, cfg.RunDir, named)
+		}
+		cfg.RunDir = run
+	}
+	if cfg.RunDir == "" {
+		cfg.RunDir = filepath.Join("runs", time.Now().Format("2006_01_02-15_04_05"))
+	}
+	return nil
+}
+
+// runOf is the run directory that dir is, or that it is a checkpoint of.
+func runOf(dir string) string {
+	if _, err := os.Stat(filepath.Join(dir, stateFile)); err == nil {
+		return filepath.Join(dir, "..", "..")
+	}
+	return filepath.Clean(dir)
+}
+
+// findOrigin finds where the run begins.
+func findOrigin(cfg *configs.Config, w Watcher) (o origin, err error) {
+	if cfg.Resume != "auto" && cfg.Resume != "never" {
+		return namedOrigin("resume", cfg.Resume, w)
+	}
+	all, err := rundir.List(cfg.RunDir)
+	if err != nil {
+		return o, badinput.Errorf("run_dir: %w; choose another one", err)
+	}
+	switch {
+	case len(all) > 0 && cfg.Resume == "never":
+		return o, badinput.Errorf("run_dir %s has %d checkpoints and resume=never; choose another run_dir, or resume=auto to go on", cfg.RunDir, len(all))
+	case len(all) > 0:
+		return namedOrigin("run_dir", cfg.RunDir, w)
+	case cfg.InitFrom != "":
+		o, err = namedOrigin("init_from", cfg.InitFrom, w)
+		o.fork = true
+	}
+	return o, err
+}
+
+// namedOrigin reads the checkpoint that a setting names, itself or by its run.
+func namedOrigin(key, dir string, w Watcher) (origin, error) {
+	if run := runOf(dir); run != filepath.Clean(dir) {
+		st, err := readState(dir)
+		return origin{checkpoint: dir, state: st}, err
+	}
+	newest, st, damaged, err := newestCheckpoint(dir)
+	if err != nil {
+		return origin{}, err
+	}
+	if newest == "" {
+		nothing := fmt.Errorf("no checkpoint to go on from; %s", elsewhere(key))
+		return origin{}, badinput.Errorf("%s=%s: %w", key, dir, errors.Join(append(damaged, nothing)...))
+	}
+	for _, d := range damaged {
+		w.Warn(fmt.Sprintf("%v; an older one is used", d))
+	}
+	return origin{checkpoint: newest, state: st}, nil
+}
+
+// elsewhere is what to type where a setting names nothing that a run could go on from.
+func elsewhere(key string) string {
+	if key == "run_dir" {
+		return "choose another run_dir to begin anew"
+	}
+	return fmt.Sprintf("expected %s=DIR of a run, or of one of its %s", key, rundir.Checkpoints)
+}
+
+// resume puts the trainer where the run begins.
+func (t *Trainer) resume() error {
+	dir, s := t.origin.checkpoint, t.origin.state
+	if dir == "" {
+		return nil
+	}
+	if s.Seed != t.cfg.Seed {
+		return badinput.Errorf("checkpoint %s: its seed is %d, this run's is %d; type seed=%d", dir, s.Seed, t.cfg.Seed, s.Seed)
+	}
+	if err := restore(dir, t.policy, t.learner.adam); err != nil {
+		return badinput.Errorf("checkpoint %s does not fit the model and what is trained of it: %w; give what the run began with, as its %s says, or another run_dir",
+			dir, err, configFile)
+	}
+	drifted, err := t.pool.Restore(s.Cursor)
+	if err != nil {
+		return err
+	}
+	if drifted {
+		t.watcher.Warn("the problems are not those that the checkpoint was made with: the run goes on at the same place among others, and is no replay any more")
+	}
+	t.step, t.start, t.evaluated, t.advisor = s.Step, s.Start, s.Evaluated, s.Advisor
+	if t.origin.fork { // which draws with its own settings: what the other run sampled ahead is passed over
+		t.start, t.evaluated = t.step, t.step
+		return nil
+	}
+	t.ahead, err = t.restoreAhead(filepath.Join(dir, aheadFile))
+	return err
+}
+
+// Origin says how the run begins.
+func (t *Trainer) Origin() string {
+	o := t.origin
+	switch {
+	case o.checkpoint != "" && t.cfg.MaxSteps >= 0 && o.state.Step >= t.cfg.MaxSteps:
+		return fmt.Sprintf("%s has all of its %d steps; type max_steps=N for more", o.checkpoint, t.cfg.MaxSteps)
+	case o.checkpoint == "" && t.record == nil:
+		return "a new run that is not recorded"
+	case o.checkpoint == "":
+		return "a new run in " + t.cfg.RunDir
+	case o.fork:
+		return fmt.Sprintf("a new run in %s from %s, after step %d", t.cfg.RunDir, o.checkpoint, o.state.Step)
+	}
+	return fmt.Sprintf("goes on from %s, after step %d", o.checkpoint, o.state.Step)
+}

@@ -1,0 +1,63 @@
+package grpo
+
+import (
+	"runtime"
+	"syscall"
+	"time"
+)
+
+// Timing is where a step's time went.
+type Timing struct {
+	Step      int     `json:"step"`
+	Total     float64 `json:"total_s"`
+	Sample    float64 `json:"sample_s"`
+	Score     float64 `json:"score_s"` // after the last completion, while nothing else ran
+	Train     float64 `json:"train_s"`
+	TokensSec float64 `json:"sampled_tokens_per_s"`
+	TrainSec  float64 `json:"trained_tokens_per_s"`
+	Memory    float64 `json:"peak_memory_gb"` // of this process since it started
+}
+
+// timing is that of a step which took so long in all: what its batch was drawn in may lie in the step before.
+func timing(m Metrics, b *rolloutBatch, spent spent, train, total float64) Timing {
+	t := Timing{Step: m.Step, Total: total, Sample: spent.sample, Score: spent.score, Train: train, Memory: peakMemory()}
+	if b.seconds > 0 {
+		t.TokensSec = float64(m.CompletionTokens) / b.seconds
+	}
+	if train > 0 {
+		t.TrainSec = float64(m.Stats.Rows*m.Iterations) / train
+	}
+	return t
+}
+
+// stopwatch measures the phases of a step.
+type stopwatch struct{ began, last time.Time }
+
+func startWatch() *stopwatch {
+	now := time.Now()
+	return &stopwatch{now, now}
+}
+
+// lap is the time since the last lap, in seconds.
+func (w *stopwatch) lap() float64 {
+	now := time.Now()
+	d := now.Sub(w.last)
+	w.last = now
+	return d.Seconds()
+}
+
+// total is the time since the start, in seconds.
+func (w *stopwatch) total() float64 { return time.Since(w.began).Seconds() }
+
+// peakMemory is the most memory that the process had, in GB.
+func peakMemory() float64 {
+	var u syscall.Rusage
+	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
+		return 0
+	}
+	unit := 1024.0
+	if runtime.GOOS == "darwin" {
+		unit = 1
+	}
+	return float64(u.Maxrss) * unit / 1e9
+}
