@@ -154,23 +154,3 @@ func TestChiSquareSeesAWrongSampler(t *testing.T) {
 		require.Equal(t, right, statistic < chiSquareLimit(cells-1), fmt.Sprint(counts))
 	}
 }
-
-func TestUniformNumbersAreUniformAndTheirOwn(t *testing.T) {
-	seen := map[float64]bool{}
-	sum := 0.0
-	for step := range 10 {
-		for problem := range 10 {
-			for number := range 10 {
-				for position := range 20 {
-					u := uniform(Key{Seed: 1, Step: step, Problem: problem}, number, position)
-					require.True(t, u >= 0 && u < 1)
-					require.False(t, seen[u])
-					seen[u] = true
-					sum += u
-				}
-			}
-		}
-	}
-	require.InDelta(t, 0.5, sum/20_000, 0.01)
-	require.NotEqual(t, uniform(Key{Seed: 1}, 0, 0), uniform(Key{Seed: 2}, 0, 0))
-}
