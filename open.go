@@ -176,7 +176,7 @@ func (s *Session) setRules(context.Context) error {
 	if err != nil {
 		return err
 	}
-	stops, err := s.stopTokens()
+	stops, err := tokenizer.StopTokens(s.baseDir, s.Tokenizer, s.Renderer.Stop()...)
 	if err != nil {
 		return err
 	}
@@ -197,15 +197,6 @@ func (s *Session) setRules(context.Context) error {
 		s.MaxRefills = cfg.MaxRefills
 	}
 	return nil
-}
-
-// stopTokens are all tokens that the model's files and its chat format end a turn with.
-func (s *Session) stopTokens() ([]int32, error) {
-	stops, err := model.StopTokens(s.baseDir)
-	for _, id := range append(s.Tokenizer.EOS(), s.Renderer.Stop()...) {
-		stops = append(stops, int32(id))
-	}
-	return stops, err
 }
 
 // openSampler makes room for the longest prompt that there is, with a completion of full length.

@@ -79,14 +79,11 @@ func (t *Trainer) render(problems []data.Problem) ([]*Group, error) {
 		if err != nil {
 			return nil, fmt.Errorf("problem %s: prompt: %w", problems[i].ID, err)
 		}
-		ids, _, err := t.Renderer.Prompt(messages)
+		prompt, _, err := t.Renderer.Prompt(messages)
 		if err != nil {
 			return nil, fmt.Errorf("problem %s: render: %w", problems[i].ID, err)
 		}
-		groups[i] = &Group{Problem: problems[i], Prompt: make([]int32, len(ids))}
-		for k, id := range ids {
-			groups[i].Prompt[k] = int32(id)
-		}
+		groups[i] = &Group{Problem: problems[i], Prompt: prompt}
 	}
 	return groups, nil
 }

@@ -65,7 +65,7 @@ func TestQwen3ChatVectors(t *testing.T) {
 		Tools    []Tool
 		Prompt   bool `json:"add_generation_prompt"`
 		Text     string
-		IDs      []int
+		IDs      []int32
 	}
 	if err := json.Unmarshal(data, &vectors); err != nil || len(vectors) == 0 {
 		t.Fatalf("%d vectors: %v", len(vectors), err)
@@ -160,7 +160,7 @@ func randomMessages(r *rand.Rand, n int) []Message {
 	return messages
 }
 
-func mustRender(t *testing.T, render func([]Message, ...Tool) ([]int, string, error), messages []Message, tools []Tool) ([]int, string) {
+func mustRender(t *testing.T, render func([]Message, ...Tool) ([]int32, string, error), messages []Message, tools []Tool) ([]int32, string) {
 	t.Helper()
 	ids, text, err := render(messages, tools...)
 	if err != nil {
@@ -204,18 +204,18 @@ func TestExtension(t *testing.T) {
 	}
 }
 
-func hasPrefix(s, prefix []int) bool {
+func hasPrefix(s, prefix []int32) bool {
 	return len(s) >= len(prefix) && slices.Equal(s[:len(prefix)], prefix)
 }
 
 // Special tokens stand where the template puts them, whatever the messages say.
 func TestContentsBringNoSpecialTokens(t *testing.T) {
 	tok := small(t)
-	special := map[int]bool{}
+	special := map[int32]bool{}
 	for _, s := range tok.SpecialTokens() {
 		special[s.ID] = true
 	}
-	count := func(ids []int) (n int) {
+	count := func(ids []int32) (n int) {
 		for _, id := range ids {
 			if special[id] {
 				n++
@@ -246,7 +246,7 @@ func TestStop(t *testing.T) {
 	tok := small(t)
 	end, _ := tok.TokenID("<|im_end|>")
 	for _, name := range Names() {
-		if stop := renderer(t, name, tok).Stop(); !slices.Equal(stop, []int{end}) {
+		if stop := renderer(t, name, tok).Stop(); !slices.Equal(stop, []int32{end}) {
 			t.Errorf("%s stops at %v, expected %d", name, stop, end)
 		}
 	}

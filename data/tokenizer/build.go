@@ -242,7 +242,7 @@ func (m *model) readMerges(b *bpe) error {
 
 // addTokens reads added_tokens.
 func (t *Tokenizer) addTokens(f *file) error {
-	t.added, t.control = map[string]int{}, map[int]bool{}
+	t.added, t.control = map[string]int32{}, map[int32]bool{}
 	t.raw, t.normal = &matcher{}, &matcher{}
 	for i, a := range f.AddedTokens {
 		at := fmt.Sprintf("added_tokens[%d]", i)
@@ -252,13 +252,13 @@ func (t *Tokenizer) addTokens(f *file) error {
 			return fmt.Errorf("%s.content: missing or empty", at)
 		case a.Id < 0 || a.Id >= maxIDs:
 			return fmt.Errorf("%s.id: found %d, expected 0 to %d", at, a.Id, maxIDs-1)
-		case ok && id != int(a.Id):
+		case ok && int64(id) != a.Id:
 			return fmt.Errorf("%s: %q has id %d here and %d elsewhere", at, a.Content, a.Id, id)
 		case a.Lstrip || a.Rstrip || a.SingleWord:
 			return fmt.Errorf("%s: %q: expected lstrip, rstrip and single_word to be false", at, a.Content)
 		}
-		id = int(a.Id)
-		for len(t.tokens) <= id {
+		id = int32(a.Id)
+		for len(t.tokens) <= int(id) {
 			t.tokens = append(t.tokens, "")
 		}
 		if have := t.tokens[id]; have != "" && !ok {
@@ -279,7 +279,7 @@ func (t *Tokenizer) addTokens(f *file) error {
 // checkMerges refuses a file whose ordinary merges make a control token: a user could then write one.
 func (t *Tokenizer) checkMerges() error {
 	for rank, id := range t.bpe.made {
-		if t.control[int(id)] {
+		if t.control[id] {
 			return fmt.Errorf("model.merges[%d]: makes the special token %q", rank, t.tokens[id])
 		}
 	}

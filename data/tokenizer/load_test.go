@@ -170,13 +170,13 @@ func beside(t *testing.T, name, data string) (dir, path string) {
 func TestCompanions(t *testing.T) {
 	for _, tc := range []struct {
 		name, data, template string
-		eos                  []int
+		eos                  []int32
 	}{
-		{"tokenizer_config.json", `{"eos_token":"<|im_end|>","chat_template":"T"}`, "T", []int{381}},
-		{"tokenizer_config.json", `{"eos_token":{"content":"<|im_end|>"},"chat_template":[{"name":"tool","template":"U"},{"name":"default","template":"T"}]}`, "T", []int{381}},
+		{"tokenizer_config.json", `{"eos_token":"<|im_end|>","chat_template":"T"}`, "T", []int32{381}},
+		{"tokenizer_config.json", `{"eos_token":{"content":"<|im_end|>"},"chat_template":[{"name":"tool","template":"U"},{"name":"default","template":"T"}]}`, "T", []int32{381}},
 		{"tokenizer_config.json", `{"eos_token":null,"chat_template":null}`, "", nil},
-		{"generation_config.json", `{"eos_token_id":[381,379,381]}`, "", []int{381, 379}},
-		{"generation_config.json", `{"eos_token_id":379}`, "", []int{379}},
+		{"generation_config.json", `{"eos_token_id":[381,379,381]}`, "", []int32{381, 379}},
+		{"generation_config.json", `{"eos_token_id":379}`, "", []int32{379}},
 		{"generation_config.json", `{"eos_token_id":null}`, "", nil},
 		{"generation_config.json", `{}`, "", nil},
 		{"chat_template.jinja", "T\n", "T\n", nil},

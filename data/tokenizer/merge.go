@@ -3,6 +3,7 @@ package tokenizer
 import (
 	"hash/maphash"
 	"math"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -27,31 +28,25 @@ const (
 )
 
 // appendPiece appends the tokens of one piece.
-func (m *bpe) appendPiece(ids []int, piece string) []int {
+func (m *bpe) appendPiece(ids []int32, piece string) []int32 {
 	if len(piece) == 1 {
-		return append(ids, int(m.byteID[piece[0]]))
+		return append(ids, m.byteID[piece[0]])
 	}
 	if len(piece) > smallPiece {
 		if id, ok := m.whole(piece); ok {
-			return append(ids, int(id))
+			return append(ids, id)
 		}
 		return m.mergeLong(ids, piece)
 	}
 	slot := m.cache.slot(piece)
 	if e := slot.Load(); e != nil && e.piece == piece {
-		for _, id := range e.ids {
-			ids = append(ids, int(id))
-		}
-		return ids
+		return append(ids, e.ids...)
 	}
 	var symbols [smallPiece]int32
 	found := m.mergeSmall(symbols[:0], piece)
 	// The piece is a part of the caller's text, which the cache must not keep alive.
-	slot.Store(&cached{strings.Clone(piece), append([]int32(nil), found...)})
-	for _, id := range found {
-		ids = append(ids, int(id))
-	}
-	return ids
+	slot.Store(&cached{strings.Clone(piece), slices.Clone(found)})
+	return append(ids, found...)
 }
 
 // whole finds a piece that is a token by itself, where the file says that this goes before merging.
@@ -176,7 +171,7 @@ var longMerges = sync.Pool{New: func() any { return new(longMerge) }}
 
 // mergeLong merges a piece of any length in n log n: a heap of pairs by rank and place. A pair that has
 // changed since it was put there is known by its rank.
-func (m *bpe) mergeLong(ids []int, piece string) []int {
+func (m *bpe) mergeLong(ids []int32, piece string) []int32 {
 	w := longMerges.Get().(*longMerge)
 	defer longMerges.Put(w)
 	w.load(m, piece)
@@ -199,7 +194,7 @@ func (m *bpe) mergeLong(ids []int, piece string) []int {
 		}
 	}
 	for i := int32(0); int(i) < len(w.symbols); i = w.next[i] {
-		ids = append(ids, int(w.symbols[i]))
+		ids = append(ids, w.symbols[i])
 	}
 	return ids
 }

@@ -53,9 +53,9 @@ func TestStreamOfAnyTokens(t *testing.T) {
 	tok := small(t)
 	r := newRand(3)
 	for range 2000 {
-		ids := make([]int, r.IntN(12))
+		ids := make([]int32, r.IntN(12))
 		for i := range ids {
-			ids[i] = r.IntN(tok.VocabSize()+20) - 10
+			ids[i] = int32(r.IntN(tok.VocabSize()+20)) - 10
 		}
 		checkStream(t, tok, ids)
 	}
