@@ -67,7 +67,7 @@ func TestSoak(t *testing.T) {
 	}
 	runtime.GC()
 	runtime.ReadMemStats(&late)
-	t.Logf("%d completions, %d cancelled calls, %d pre-emptions; heap %d kB, at a quarter %d kB",
+	t.Logf("%d completions, %d cancelled calls, %d preemptions; heap %d kB, at a quarter %d kB",
 		finished, cancelled, e.Preempted, late.HeapAlloc>>10, early.HeapAlloc>>10)
 	require.Positive(t, cancelled)
 	require.Positive(t, e.Preempted)
