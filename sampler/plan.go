@@ -48,7 +48,8 @@ func (p Plan) String() string {
 func NewPlan(c model.Config, o Options) (Plan, error) {
 	o = o.withDefaults()
 	if o.MaxSequences < 1 || o.MaxLength < 2 || o.TokenBudget < 1 {
-		return Plan{}, badinput.Errorf("sampler: %d sequences of %d tokens, %d rows at a time: expected all of them above 0, and room for two tokens",
+		return Plan{}, badinput.Errorf(
+			"sampler: %d sequences of %d tokens, %d rows at a time: expected all of them above 0, and room for two tokens",
 			o.MaxSequences, o.MaxLength, o.TokenBudget)
 	}
 	if o.MaxLength > c.MaxPositions {
@@ -64,7 +65,8 @@ func NewPlan(c model.Config, o Options) (Plan, error) {
 		want = min(want, max(needed, int(free/2/size)))
 	}
 	if want < needed {
-		return Plan{}, badinput.Errorf("a cache of %d bytes has %d blocks of %d tokens; one sequence of %d tokens needs %d: expected at least %d bytes",
+		return Plan{}, badinput.Errorf(
+			"a cache of %d bytes has %d blocks of %d tokens; one sequence of %d tokens needs %d: expected at least %d bytes",
 			o.CacheBytes, want, kernels.CacheBlock, o.MaxLength, needed, int64(needed)*size)
 	}
 	return Plan{Options: o, Blocks: want, CacheBytes: int64(want) * size}, nil

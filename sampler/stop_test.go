@@ -39,7 +39,8 @@ func TestStopStringsEndCompletions(t *testing.T) {
 	free := Request{Prompt: []int32{1, 2, 3}, N: 1, Params: Params{Temperature: 1, MaxTokens: 20}}
 	want := sampleAll(t, e, []Request{free})[0]
 	stopped := free
-	stopped.Params.Watch = StopStrings([]string{letters{}.Push(want.Tokens[4]) + letters{}.Push(want.Tokens[5])}, func() TextStream { return letters{} })
+	two := letters{}.Push(want.Tokens[4]) + letters{}.Push(want.Tokens[5])
+	stopped.Params.Watch = StopStrings([]string{two}, func() TextStream { return letters{} })
 	got := sampleAll(t, e, []Request{stopped})[0]
 	require.Equal(t, Stop, got.Finish)
 	require.LessOrEqual(t, len(got.Tokens), 6)

@@ -86,8 +86,8 @@ func (p *part) splitter(field string) (splitter, error) {
 		if p.Pattern == nil || p.Pattern.Regex == "" {
 			return nil, fmt.Errorf("%s.pattern.Regex: missing; expected a regular expression", field)
 		}
-		if p.Behavior != "Isolated" || p.Invert != nil && *p.Invert {
-			return nil, fmt.Errorf("%s: found behavior %q, invert %t; expected Isolated, false", field, p.Behavior, p.Invert != nil && *p.Invert)
+		if invert := p.Invert != nil && *p.Invert; p.Behavior != "Isolated" || invert {
+			return nil, fmt.Errorf("%s: found behavior %q, invert %t; expected Isolated, false", field, p.Behavior, invert)
 		}
 		s, err := newSplitter(p.Pattern.Regex)
 		if err != nil {
