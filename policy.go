@@ -104,10 +104,7 @@ func (p *policy) openLanguage(cfg *configs.Config, dir string) (err error) {
 	if p.wording, err = wording(cfg); err != nil {
 		return err
 	}
-	p.stops, err = model.StopTokens(dir)
-	for _, id := range append(p.tokenizer.EOS(), p.renderer.Stop()...) {
-		p.stops = append(p.stops, int32(id))
-	}
+	p.stops, err = tokenizer.StopTokens(dir, p.tokenizer, p.renderer.Stop()...)
 	return err
 }
 
@@ -130,14 +127,11 @@ func (p *policy) prompts(problems []data.Problem, first int) ([]Prompt, error) {
 		if err != nil {
 			return nil, fmt.Errorf("problem %s: prompt: %w", problems[i].ID, err)
 		}
-		ids, _, err := p.renderer.Prompt(messages)
+		tokens, _, err := p.renderer.Prompt(messages)
 		if err != nil {
 			return nil, fmt.Errorf("problem %s: render: %w", problems[i].ID, err)
 		}
-		prompts[i] = Prompt{Index: first + i, Problem: problems[i], Tokens: make([]int32, len(ids))}
-		for k, id := range ids {
-			prompts[i].Tokens[k] = int32(id)
-		}
+		prompts[i] = Prompt{Index: first + i, Problem: problems[i], Tokens: tokens}
 	}
 	return prompts, nil
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/splitmix"
 )
 
 // Pool deals problems: a fresh small subset every step, every problem once an epoch, in an order that
@@ -226,18 +227,12 @@ const (
 	streamSkip
 )
 
-// draw is a counter-based generator: 64 bits that depend on its arguments alone, through the output
-// function of SplitMix64, on every platform the same.
+// draw is a counter-based generator: 64 bits that depend on its arguments alone, through SplitMix64,
+// on every platform the same.
 func draw(seed, stream, epoch, counter uint64) uint64 {
 	x := seed
 	for _, word := range [...]uint64{stream, epoch, counter} {
-		x = mix(x + 0x9e3779b97f4a7c15*(word+1))
+		x = splitmix.At(x, word)
 	}
 	return x
-}
-
-func mix(x uint64) uint64 {
-	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
-	x = (x ^ x>>27) * 0x94d049bb133111eb
-	return x ^ x>>31
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"math"
 
+	"github.com/seed-7879b91d/grpo/internal/splitmix"
 	"github.com/seed-7879b91d/grpo/internal/tensorfile"
 )
 
@@ -54,10 +55,7 @@ func tensorKey(seed uint64, name string) uint64 {
 
 // uniform is draw i of the sequence, in (−1, 1), symmetric about zero: SplitMix64 with i as its counter.
 func uniform(key, i uint64) float32 {
-	z := key + (i+1)*0x9E3779B97F4A7C15
-	z = (z ^ z>>30) * 0xBF58476D1CE4E5B9
-	z = (z ^ z>>27) * 0x94D049BB133111EB
-	z ^= z >> 31
+	z := splitmix.At(key, i)
 	// The middle of one of 2²⁴ equal parts: an odd number over 2²⁴, exact in 32 bits.
 	return float32(int64(z>>40)*2+1-1<<24) / (1 << 24)
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/seed-7879b91d/grpo/internal/atomicfile"
+	"github.com/seed-7879b91d/grpo/internal/splitmix"
 	"github.com/seed-7879b91d/grpo/kernels"
 )
 
@@ -74,18 +75,11 @@ func tensorKey(seed uint64, name string) uint64 {
 func normal(key, i uint64) float64 {
 	sum := 0
 	for half := range uint64(2) {
-		z := splitMix(key + (2*i+half+1)*0x9E3779B97F4A7C15)
+		z := splitmix.At(key, 2*i+half)
 		sum += int(z&0xFFFF) + int(z>>16&0xFFFF) + int(z>>32&0xFFFF) + int(z>>48)
 	}
 	const mean, spread = 8 * 65535 / 2, 53509.91 // spread: 65536·sqrt(8/12)
 	return float64(sum-mean) / spread
-}
-
-// splitMix is the finalizer of SplitMix64.
-func splitMix(z uint64) uint64 {
-	z = (z ^ z>>30) * 0xBF58476D1CE4E5B9
-	z = (z ^ z>>27) * 0x94D049BB133111EB
-	return z ^ z>>31
 }
 
 // write puts the configuration into dir as config.json, for weights of that type.

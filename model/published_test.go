@@ -32,20 +32,3 @@ func TestAnUnpublishedAdapterIsFound(t *testing.T) {
 		}
 	})
 }
-
-func TestStopTokensAreReadFromBothFiles(t *testing.T) {
-	for text, want := range map[string][]int32{
-		`{}`: nil, `{"eos_token_id":null}`: nil, `{"eos_token_id":5}`: {5}, `{"eos_token_id":[7,9]}`: {7, 9},
-	} {
-		got, err := parseStopTokens([]byte(text))
-		require.NoError(t, err)
-		require.Equal(t, want, got)
-	}
-	_, err := parseStopTokens([]byte(`{"eos_token_id":"x"}`))
-	require.EqualError(t, err, `eos_token_id: found "x", expected a token id or a list of them`)
-}
-
-func FuzzStopTokens(f *testing.F) {
-	f.Add([]byte(`{"eos_token_id":[1,2]}`))
-	f.Fuzz(func(t *testing.T, text []byte) { _, _ = parseStopTokens(text) })
-}

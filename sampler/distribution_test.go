@@ -51,18 +51,18 @@ func drawMany(t *testing.T, p *model.Policy, prompt []int32, params Params, n in
 	d, err := p.NewDecoder(model.DecoderSize{Blocks: 1, Rows: rows, Sequences: 1, TableStride: 1})
 	require.NoError(t, err)
 	counts := make([]int, p.Vocab)
-	w := work{Engine: &Engine{decoder: d}}
+	s := scheduler{Engine: &Engine{decoder: d}}
 	for from := 0; from < n; from += rows {
-		w.rows.Reset()
+		s.rows.Reset()
 		for i, token := range prompt {
-			w.row(token, i)
+			s.addRow(token, i)
 		}
 		g := &group{request: Request{Prompt: prompt, Key: Key{Seed: 77}, Params: params}}
 		for i := range rows {
-			w.draw(&sample{group: g, number: from + i})
+			s.addDraw(&sequence{group: g, sample: from + i})
 		}
-		w.endRun([]int32{0})
-		tokens, _, err := d.Run(&w.rows)
+		s.endRun([]int32{0})
+		tokens, _, err := d.Run(&s.rows)
 		require.NoError(t, err)
 		for _, v := range tokens {
 			counts[v]++
@@ -153,24 +153,4 @@ func TestChiSquareSeesAWrongSampler(t *testing.T) {
 		statistic, cells := chiSquare(counts[:], expected, 10_000)
 		require.Equal(t, right, statistic < chiSquareLimit(cells-1), fmt.Sprint(counts))
 	}
-}
-
-func TestUniformNumbersAreUniformAndTheirOwn(t *testing.T) {
-	seen := map[float64]bool{}
-	sum := 0.0
-	for step := range 10 {
-		for problem := range 10 {
-			for number := range 10 {
-				for position := range 20 {
-					u := uniform(Key{Seed: 1, Step: step, Problem: problem}, number, position)
-					require.True(t, u >= 0 && u < 1)
-					require.False(t, seen[u])
-					seen[u] = true
-					sum += u
-				}
-			}
-		}
-	}
-	require.InDelta(t, 0.5, sum/20_000, 0.01)
-	require.NotEqual(t, uniform(Key{Seed: 1}, 0, 0), uniform(Key{Seed: 2}, 0, 0))
 }

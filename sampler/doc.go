@@ -13,10 +13,13 @@
 // # How a run goes
 //
 //	Request    a prompt, how many completions, how to draw
-//	group      a request in work: its prompt (the trunk) is computed once and shared by its samples
-//	sample     one completion in work: a table of cache blocks, its own after the trunk's
-//	iteration  one run of the decoder over some rows: next tokens first, then chunks of prompts
+//	group      the sequences of one request, which share its prompt: a prefix that is prefilled once
+//	sequence   one completion in work: its tokens, and a block table that starts with the prefix's
+//	iteration  one run of the decoder over some rows: decode first, a row for each running sequence,
+//	           then chunks of prefill as far as the budget goes
+//	scheduler  one call of Sample: admits sequences, gives them blocks, accepts the tokens they draw
+//	Rollout    a finished completion
 //
-// Blocks are counted by reference and copied when a shared one is written to. When none is free, the
-// youngest sample gives its blocks up and is computed again later.
+// Blocks have reference counts and are copied when a shared one is written to. When none is free, the
+// youngest sequence is preempted: it gives its blocks up and is recomputed later.
 package sampler

@@ -89,7 +89,8 @@ func (r Request) check(c model.Config, maxLength int) error {
 		}
 	}
 	if n := len(r.Prompt) + p.MaxTokens; n > maxLength {
-		return badinput.Errorf("a prompt of %d tokens and max_tokens %d make %d, more than the %d that a sequence may have here", len(r.Prompt), p.MaxTokens, n, maxLength)
+		return badinput.Errorf("a prompt of %d tokens and max_tokens %d make %d, more than the %d that a sequence may have here",
+			len(r.Prompt), p.MaxTokens, n, maxLength)
 	}
 	return nil
 }

@@ -13,6 +13,21 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels/cpu"
 )
 
+// randomRequests are up to 30, of which the first has that number.
+func randomRequests(rng *rand.Rand, vocab, first int) []Request {
+	batch := make([]Request, 1+rng.IntN(30))
+	for i := range batch {
+		prompt := make([]int32, 1+rng.IntN(60))
+		for k := range prompt {
+			prompt[k] = int32(rng.IntN(vocab))
+		}
+		batch[i] = Request{Prompt: prompt, N: 1 + rng.IntN(4), Key: Key{Problem: first + i},
+			Params: Params{Temperature: rng.Float32() * 2, TopK: rng.IntN(3) * 10, MaxTokens: 1 + rng.IntN(36),
+				StopTokens: []int32{int32(rng.IntN(vocab)), int32(rng.IntN(vocab))}}}
+	}
+	return batch
+}
+
 // Many requests with random lengths, stops and cancellations end with every block free and steady
 // memory. GRPO_SOAK sets their number.
 func TestSoak(t *testing.T) {
@@ -30,16 +45,7 @@ func TestSoak(t *testing.T) {
 	finished, cancelled := 0, 0
 	var early, late runtime.MemStats
 	for done := 0; done < n; {
-		batch := make([]Request, 1+rng.IntN(30))
-		for i := range batch {
-			prompt := make([]int32, 1+rng.IntN(60))
-			for k := range prompt {
-				prompt[k] = int32(rng.IntN(p.Vocab))
-			}
-			batch[i] = Request{Prompt: prompt, N: 1 + rng.IntN(4), Key: Key{Problem: done + i},
-				Params: Params{Temperature: rng.Float32() * 2, TopK: rng.IntN(3) * 10, MaxTokens: 1 + rng.IntN(36),
-					StopTokens: []int32{int32(rng.IntN(p.Vocab)), int32(rng.IntN(p.Vocab))}}}
-		}
+		batch := randomRequests(rng, p.Vocab, done)
 		ctx, cancel := context.WithCancel(t.Context())
 		left := -1
 		if rng.IntN(4) == 0 {
@@ -67,7 +73,7 @@ func TestSoak(t *testing.T) {
 	}
 	runtime.GC()
 	runtime.ReadMemStats(&late)
-	t.Logf("%d completions, %d cancelled calls, %d pre-emptions; heap %d kB, at a quarter %d kB",
+	t.Logf("%d completions, %d cancelled calls, %d preemptions; heap %d kB, at a quarter %d kB",
 		finished, cancelled, e.Preempted, late.HeapAlloc>>10, early.HeapAlloc>>10)
 	require.Positive(t, cancelled)
 	require.Positive(t, e.Preempted)

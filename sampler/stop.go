@@ -4,7 +4,7 @@ import "strings"
 
 // TextStream turns tokens into text as they come.
 type TextStream interface {
-	Push(token int) string
+	Push(token int32) string
 }
 
 // StopStrings makes a Params.Watch that ends a completion when its text contains one of the strings.
@@ -20,7 +20,7 @@ func StopStrings(stops []string, open func() TextStream) func() func(token int32
 	return func() func(int32) bool {
 		stream, tail := open(), ""
 		return func(token int32) bool {
-			tail += stream.Push(int(token))
+			tail += stream.Push(token)
 			for _, s := range stops {
 				if s != "" && strings.Contains(tail, s) {
 					return true

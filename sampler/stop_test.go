@@ -11,7 +11,7 @@ import (
 // letters spells token n as the n-th letter.
 type letters struct{}
 
-func (letters) Push(token int) string { return string(rune('a' + token)) }
+func (letters) Push(token int32) string { return string('a' + token) }
 
 func TestStopStringsMayStraddleTokens(t *testing.T) {
 	watch := StopStrings([]string{"bcd", ""}, func() TextStream { return letters{} })
@@ -39,8 +39,8 @@ func TestStopStringsEndCompletions(t *testing.T) {
 	free := Request{Prompt: []int32{1, 2, 3}, N: 1, Params: Params{Temperature: 1, MaxTokens: 20}}
 	want := sampleAll(t, e, []Request{free})[0]
 	stopped := free
-	spell := func(token int32) string { return letters{}.Push(int(token)) }
-	stopped.Params.Watch = StopStrings([]string{spell(want.Tokens[4]) + spell(want.Tokens[5])}, func() TextStream { return letters{} })
+	two := letters{}.Push(want.Tokens[4]) + letters{}.Push(want.Tokens[5])
+	stopped.Params.Watch = StopStrings([]string{two}, func() TextStream { return letters{} })
 	got := sampleAll(t, e, []Request{stopped})[0]
 	require.Equal(t, Stop, got.Finish)
 	require.LessOrEqual(t, len(got.Tokens), 6)

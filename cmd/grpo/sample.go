@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -83,7 +82,7 @@ func (f *sampleFlags) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	if f.params.StopTokens, err = f.stopTokens(voice); err != nil {
+	if f.params.StopTokens, err = tokenizer.StopTokens(f.model, voice); err != nil {
 		return err
 	}
 	if len(f.stop) > 0 {
@@ -147,11 +146,7 @@ func (f *sampleFlags) render(stdin io.Reader) (prompts [][]int32, voice *tokeniz
 		return nil, nil, err
 	}
 	add := func(messages []chat.Message) error {
-		ids, _, err := renderer.Prompt(messages)
-		prompt := make([]int32, len(ids))
-		for i, id := range ids {
-			prompt[i] = int32(id)
-		}
+		prompt, _, err := renderer.Prompt(messages)
 		prompts = append(prompts, prompt)
 		return err
 	}
@@ -163,18 +158,6 @@ func (f *sampleFlags) render(stdin io.Reader) (prompts [][]int32, voice *tokeniz
 	}
 	err = eachInput(f.messages, stdin, func(_ int, c conversation) error { return add(c.Messages) })
 	return prompts, voice, err
-}
-
-// stopTokens are all that the model's files and its tokenizer name.
-func (f *sampleFlags) stopTokens(voice *tokenizer.Tokenizer) ([]int32, error) {
-	stops, err := model.StopTokens(f.model)
-	if voice != nil {
-		for _, id := range voice.EOS() {
-			stops = append(stops, int32(id))
-		}
-	}
-	slices.Sort(stops)
-	return slices.Compact(stops), err
 }
 
 // sampleLine is a completion as --json prints it.
@@ -196,7 +179,7 @@ func (f *sampleFlags) sample(ctx context.Context, e *sampler.Engine, requests []
 	var on sampler.Events
 	if alone {
 		stream := voice.NewStream(true)
-		on.Token = func(_, _ int, token int32) { fmt.Fprint(out, stream.Push(int(token))) }
+		on.Token = func(_, _ int, token int32) { fmt.Fprint(out, stream.Push(token)) }
 		on.Done = func(sampler.Rollout) { fmt.Fprintln(out, stream.Flush()) }
 	} else if !f.json {
 		on.Done = func(r sampler.Rollout) {

@@ -56,12 +56,12 @@ tokens, which is what a training run does with every prompt.`,
 	return cmd
 }
 
-func encodeLines(encode func(string) []int, in io.Reader, out *json.Encoder) error {
+func encodeLines(encode func(string) []int32, in io.Reader, out *json.Encoder) error {
 	type input struct {
 		Text *string `json:"text"`
 	}
 	type output struct {
-		IDs []int `json:"ids"`
+		IDs []int32 `json:"ids"`
 	}
 	return jsonl.EachLoose(in, "standard input", func(_ int, v input) error {
 		if v.Text == nil {
@@ -73,7 +73,7 @@ func encodeLines(encode func(string) []int, in io.Reader, out *json.Encoder) err
 
 func decodeLines(tok *tokenizer.Tokenizer, in io.Reader, out *json.Encoder) error {
 	type input struct {
-		IDs []int `json:"ids"`
+		IDs []int32 `json:"ids"`
 	}
 	type output struct {
 		Text string `json:"text"`

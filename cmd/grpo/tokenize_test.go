@@ -60,8 +60,8 @@ func TestTokenizeQwen3Vectors(t *testing.T) {
 		t.Skipf("no reference files at %s (set GRPO_REFERENCE to the folder that has tokenizers/qwen3)", dir)
 	}
 	var vectors []struct {
-		Text string `json:"text"`
-		IDs  []int  `json:"ids"`
+		Text string  `json:"text"`
+		IDs  []int32 `json:"ids"`
 	}
 	if err := json.Unmarshal(data, &vectors); err != nil {
 		t.Fatal(err)

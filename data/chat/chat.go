@@ -69,7 +69,7 @@ type Renderer struct {
 	name   string
 	style  style
 	tok    *tokenizer.Tokenizer
-	tokens map[string]int // the special tokens of the template that the tokenizer has
+	tokens map[string]int32 // the special tokens of the template that the tokenizer has
 }
 
 // style is what tells the renderers of the Qwen family apart.
@@ -119,7 +119,7 @@ func New(name string, tok *tokenizer.Tokenizer) (*Renderer, error) {
 	if !ok {
 		return nil, badinput.Errorf("renderer: found %q, expected one of %s", name, strings.Join(Names(), ", "))
 	}
-	r := &Renderer{name: name, style: s, tok: tok, tokens: map[string]int{}}
+	r := &Renderer{name: name, style: s, tok: tok, tokens: map[string]int32{}}
 	for _, t := range tok.SpecialTokens() {
 		r.tokens[t.Content] = t.ID
 	}
@@ -164,18 +164,18 @@ func detect(template string) (string, error) {
 func (r *Renderer) Name() string { return r.name }
 
 // Stop lists the tokens that end an assistant's turn.
-func (r *Renderer) Stop() []int { return []int{r.tokens[imEnd]} }
+func (r *Renderer) Stop() []int32 { return []int32{r.tokens[imEnd]} }
 
 // Extends reports whether a conversation starts with the tokens of each of its beginnings. A renderer
 // that drops old thoughts rewrites the past. Adjacent tool messages count as one turn.
 func (r *Renderer) Extends() bool { return !r.style.frames }
 
 // Prompt renders messages and opens the assistant's turn.
-func (r *Renderer) Prompt(messages []Message, tools ...Tool) (tokens []int, text string, err error) {
+func (r *Renderer) Prompt(messages []Message, tools ...Tool) (tokens []int32, text string, err error) {
 	return r.render(messages, tools, true)
 }
 
 // Conversation renders messages that are complete, such as a finished dialogue.
-func (r *Renderer) Conversation(messages []Message, tools ...Tool) (tokens []int, text string, err error) {
+func (r *Renderer) Conversation(messages []Message, tools ...Tool) (tokens []int32, text string, err error) {
 	return r.render(messages, tools, false)
 }

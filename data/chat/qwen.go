@@ -2,6 +2,7 @@ package chat
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
@@ -26,7 +27,7 @@ const (
 // writer lays out text and special tokens, and tokenizes each stretch of text as a whole.
 type writer struct {
 	r       *Renderer
-	ids     []int
+	ids     []int32
 	all     strings.Builder
 	pending int // where the text begins that has no ids yet
 }
@@ -68,7 +69,7 @@ func (w *writer) end() {
 	w.text("\n")
 }
 
-func (r *Renderer) render(messages []Message, tools []Tool, prompt bool) ([]int, string, error) {
+func (r *Renderer) render(messages []Message, tools []Tool, prompt bool) ([]int32, string, error) {
 	if len(messages) == 0 {
 		return nil, "", badinput.Errorf("conversation: no messages, expected one or more")
 	}
@@ -105,7 +106,7 @@ func (r *Renderer) render(messages []Message, tools []Tool, prompt bool) ([]int,
 		w.openAnswer()
 	}
 	w.flush()
-	return w.ids, w.all.String(), nil
+	return slices.Clip(w.ids), w.all.String(), nil // clipped: who appends gets a copy
 }
 
 // preamble writes the first system message, with the tools if there are any.

@@ -3,7 +3,6 @@ package tokenizer
 import (
 	"errors"
 	"fmt"
-	"hash/maphash"
 	"strings"
 )
 
@@ -86,8 +85,8 @@ func (p *part) splitter(field string) (splitter, error) {
 		if p.Pattern == nil || p.Pattern.Regex == "" {
 			return nil, fmt.Errorf("%s.pattern.Regex: missing; expected a regular expression", field)
 		}
-		if p.Behavior != "Isolated" || p.Invert != nil && *p.Invert {
-			return nil, fmt.Errorf("%s: found behavior %q, invert %t; expected Isolated, false", field, p.Behavior, p.Invert != nil && *p.Invert)
+		if invert := p.Invert != nil && *p.Invert; p.Behavior != "Isolated" || invert {
+			return nil, fmt.Errorf("%s: found behavior %q, invert %t; expected Isolated, false", field, p.Behavior, invert)
 		}
 		s, err := newSplitter(p.Pattern.Regex)
 		if err != nil {
@@ -134,115 +133,9 @@ func (p *part) sequence(field string) (splitter, error) {
 	return all, nil
 }
 
-// supported refuses the settings of other families.
-func (m *model) supported() error {
-	switch {
-	case m.Type != "BPE" && m.Type != "": // files of GPT-2's days have no type
-		return fmt.Errorf("model.type: found %q, expected BPE", m.Type)
-	case m.Dropout != nil && *m.Dropout != 0:
-		return fmt.Errorf("model.dropout: found %g, expected null", *m.Dropout)
-	case m.ContinuingSubwordPrefix != nil && *m.ContinuingSubwordPrefix != "":
-		return fmt.Errorf("model.continuing_subword_prefix: found %q, expected none", *m.ContinuingSubwordPrefix)
-	case m.EndOfWordSuffix != nil && *m.EndOfWordSuffix != "":
-		return fmt.Errorf("model.end_of_word_suffix: found %q, expected none", *m.EndOfWordSuffix)
-	case m.ByteFallback:
-		return errors.New("model.byte_fallback: found true, expected false")
-	case len(m.Vocab) == 0:
-		return errors.New("model.vocab: missing or empty")
-	case m.Merges == nil:
-		return errors.New("model.merges: missing")
-	}
-	return nil
-}
-
-// build makes the merge tables, and the bytes of each id.
-func (m *model) build() (*bpe, []string, error) {
-	b := &bpe{
-		vocab:        make(map[string]int32, len(m.Vocab)),
-		ignoreMerges: m.IgnoreMerges,
-	}
-	b.cache.seed = maphash.MakeSeed()
-	tokens, err := m.readVocab(b)
-	if err != nil {
-		return nil, nil, err
-	}
-	for c := range b.byteID {
-		id, ok := b.vocab[string([]byte{byte(c)})]
-		if !ok && inUTF8(c) {
-			return nil, nil, fmt.Errorf("model.vocab: no token for byte 0x%02X (%q): not a byte-level vocabulary", c, charOf[byte(c)])
-		}
-		b.byteID[c] = id
-	}
-	return b, tokens, m.readMerges(b)
-}
-
-func (m *model) readVocab(b *bpe) ([]string, error) {
-	var tokens []string
-	var buf []byte
-	for _, e := range m.Vocab {
-		if e.id < 0 || e.id >= maxIDs {
-			return nil, fmt.Errorf("model.vocab: %q: found id %d, expected 0 to %d", e.text, e.id, maxIDs-1)
-		}
-		if e.text == "" {
-			return nil, fmt.Errorf("model.vocab: an empty token has id %d", e.id)
-		}
-		var ok bool
-		// A token with other characters is not made of bytes: it stands for its text and is never merged.
-		if buf, ok = fromAlphabet(buf[:0], e.text); !ok {
-			buf = append(buf[:0], e.text...)
-		}
-		text := string(buf)
-		if ok {
-			if _, twice := b.vocab[text]; twice {
-				return nil, fmt.Errorf("model.vocab: %q stands there twice", e.text)
-			}
-			b.vocab[text] = int32(e.id)
-		}
-		for len(tokens) <= e.id {
-			tokens = append(tokens, "")
-		}
-		if tokens[e.id] != "" {
-			return nil, fmt.Errorf("model.vocab: %q and another token both have id %d", e.text, e.id)
-		}
-		tokens[e.id] = text
-	}
-	return tokens, nil
-}
-
-func (m *model) readMerges(b *bpe) error {
-	b.pairs = newPairTable(len(m.Merges))
-	b.made = make([]int32, len(m.Merges))
-	var buf []byte
-	find := func(text string) (int32, bool) {
-		var ok bool
-		if buf, ok = fromAlphabet(buf[:0], text); !ok {
-			return 0, false
-		}
-		id, ok := b.vocab[string(buf)]
-		return id, ok
-	}
-	for rank, pair := range m.Merges {
-		left, leftOK := find(pair[0])
-		right, rightOK := find(pair[1])
-		made, madeOK := find(pair[0] + pair[1])
-		switch {
-		case !leftOK:
-			return fmt.Errorf("model.merges[%d]: %q is not in model.vocab", rank, pair[0])
-		case !rightOK:
-			return fmt.Errorf("model.merges[%d]: %q is not in model.vocab", rank, pair[1])
-		case !madeOK:
-			return fmt.Errorf("model.merges[%d]: %q is not in model.vocab", rank, pair[0]+pair[1])
-		case !b.pairs.add(left, right, int32(rank)):
-			return fmt.Errorf("model.merges[%d]: %q and %q are merged twice", rank, pair[0], pair[1])
-		}
-		b.made[rank] = made
-	}
-	return nil
-}
-
 // addTokens reads added_tokens.
 func (t *Tokenizer) addTokens(f *file) error {
-	t.added, t.control = map[string]int{}, map[int]bool{}
+	t.added, t.control = map[string]int32{}, map[int32]bool{}
 	t.raw, t.normal = &matcher{}, &matcher{}
 	for i, a := range f.AddedTokens {
 		at := fmt.Sprintf("added_tokens[%d]", i)
@@ -252,13 +145,13 @@ func (t *Tokenizer) addTokens(f *file) error {
 			return fmt.Errorf("%s.content: missing or empty", at)
 		case a.Id < 0 || a.Id >= maxIDs:
 			return fmt.Errorf("%s.id: found %d, expected 0 to %d", at, a.Id, maxIDs-1)
-		case ok && id != int(a.Id):
+		case ok && int64(id) != a.Id:
 			return fmt.Errorf("%s: %q has id %d here and %d elsewhere", at, a.Content, a.Id, id)
 		case a.Lstrip || a.Rstrip || a.SingleWord:
 			return fmt.Errorf("%s: %q: expected lstrip, rstrip and single_word to be false", at, a.Content)
 		}
-		id = int(a.Id)
-		for len(t.tokens) <= id {
+		id = int32(a.Id)
+		for len(t.tokens) <= int(id) {
 			t.tokens = append(t.tokens, "")
 		}
 		if have := t.tokens[id]; have != "" && !ok {
@@ -279,7 +172,7 @@ func (t *Tokenizer) addTokens(f *file) error {
 // checkMerges refuses a file whose ordinary merges make a control token: a user could then write one.
 func (t *Tokenizer) checkMerges() error {
 	for rank, id := range t.bpe.made {
-		if t.control[int(id)] {
+		if t.control[id] {
 			return fmt.Errorf("model.merges[%d]: makes the special token %q", rank, t.tokens[id])
 		}
 	}

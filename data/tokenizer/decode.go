@@ -3,7 +3,7 @@ package tokenizer
 // Decode gives the text of ids. With skipSpecial it leaves out control tokens such as <|im_end|>. Bytes
 // that are no characters become U+FFFD; an id that has no token (a model's embedding may have more rows
 // than there are tokens) stands for nothing.
-func (t *Tokenizer) Decode(ids []int, skipSpecial bool) string {
+func (t *Tokenizer) Decode(ids []int32, skipSpecial bool) string {
 	raw := make([]byte, 0, 4*len(ids))
 	for _, id := range ids {
 		raw = t.appendToken(raw, id, skipSpecial)
@@ -11,17 +11,11 @@ func (t *Tokenizer) Decode(ids []int, skipSpecial bool) string {
 	return validText(string(raw))
 }
 
-// Text is what a model says with tokens, without control tokens.
-func (t *Tokenizer) Text(tokens []int32) string {
-	ids := make([]int, len(tokens))
-	for i, id := range tokens {
-		ids[i] = int(id)
-	}
-	return t.Decode(ids, true)
-}
+// Text is what a model says with ids, without control tokens.
+func (t *Tokenizer) Text(ids []int32) string { return t.Decode(ids, true) }
 
-func (t *Tokenizer) appendToken(dst []byte, id int, skipSpecial bool) []byte {
-	if id < 0 || id >= len(t.tokens) || skipSpecial && t.control[id] {
+func (t *Tokenizer) appendToken(dst []byte, id int32, skipSpecial bool) []byte {
+	if id < 0 || int(id) >= len(t.tokens) || skipSpecial && t.control[id] {
 		return dst
 	}
 	return append(dst, t.tokens[id]...)
@@ -41,7 +35,7 @@ func (t *Tokenizer) NewStream(skipSpecial bool) *Stream {
 }
 
 // Push adds a token and returns the text that is complete with it.
-func (s *Stream) Push(id int) string {
+func (s *Stream) Push(id int32) string {
 	s.rest = s.t.appendToken(s.rest, id, s.skipSpecial)
 	text, rest := appendText(nil, s.rest, false)
 	s.rest = append(s.rest[:0], rest...)

@@ -7,13 +7,13 @@ import (
 
 // Encode gives the tokens of a text in which every character is meant literally. What is not UTF-8 is
 // read as U+FFFD.
-func (t *Tokenizer) Encode(text string) []int {
-	return t.AppendText(make([]int, 0, len(text)/3+4), text)
+func (t *Tokenizer) Encode(text string) []int32 {
+	return t.AppendText(make([]int32, 0, len(text)/3+4), text)
 }
 
 // AppendText appends the tokens of a text to ids. A text between two special tokens goes in as a
 // whole: cut in two, it may have other tokens.
-func (t *Tokenizer) AppendText(ids []int, text string) []int {
+func (t *Tokenizer) AppendText(ids []int32, text string) []int32 {
 	text = validText(text)
 	if t.normalize != nil {
 		text = t.normalize(text)
@@ -21,17 +21,17 @@ func (t *Tokenizer) AppendText(ids []int, text string) []int {
 	return t.appendNormal(ids, text)
 }
 
-func (t *Tokenizer) appendNormal(ids []int, text string) []int {
+func (t *Tokenizer) appendNormal(ids []int32, text string) []int32 {
 	t.split(text, func(piece string) { ids = t.bpe.appendPiece(ids, piece) })
 	return ids
 }
 
 // EncodeSpecial reads the added tokens that are written in the text as such, control or not. These are
 // the ids of Hugging Face's tokenizer with add_special_tokens=False.
-func (t *Tokenizer) EncodeSpecial(text string) []int {
-	ids := make([]int, 0, len(text)/3+4)
+func (t *Tokenizer) EncodeSpecial(text string) []int32 {
+	ids := make([]int32, 0, len(text)/3+4)
 	plain := func(text string) { ids = t.appendNormal(ids, text) }
-	added := func(id int) { ids = append(ids, id) }
+	added := func(id int32) { ids = append(ids, id) }
 	t.raw.cut(validText(text), func(text string) {
 		if t.normalize != nil {
 			text = t.normalize(text)
@@ -48,17 +48,17 @@ type matcher struct {
 
 type added struct {
 	content string
-	id      int
+	id      int32
 }
 
-func (m *matcher) add(content string, id int) {
+func (m *matcher) add(content string, id int32) {
 	list := append(m.byFirst[content[0]], added{content, id})
 	slices.SortStableFunc(list, func(a, b added) int { return len(b.content) - len(a.content) })
 	m.byFirst[content[0]] = list
 }
 
 // cut hands the text between the matches to plain and the matches to found, in their order.
-func (m *matcher) cut(text string, plain func(string), found func(id int)) {
+func (m *matcher) cut(text string, plain func(string), found func(id int32)) {
 	start := 0
 	for i := 0; i < len(text); {
 		a, ok := m.match(text[i:])

@@ -18,7 +18,7 @@ import (
 type slow struct {
 	split splitter
 	ranks map[[2]string]int
-	ids   map[string]int
+	ids   map[string]int32
 }
 
 func newSlow(t testing.TB, dir, pattern string) *slow {
@@ -30,18 +30,18 @@ func newSlow(t testing.TB, dir, pattern string) *slow {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &slow{split: split, ranks: map[[2]string]int{}, ids: map[string]int{}}
+	s := &slow{split: split, ranks: map[[2]string]int{}, ids: map[string]int32{}}
 	for rank, pair := range f.Model.Merges {
 		s.ranks[pair] = rank
 	}
 	for _, e := range f.Model.Vocab {
-		s.ids[e.text] = e.id
+		s.ids[e.text] = int32(e.id)
 	}
 	return s
 }
 
-func (s *slow) encode(text string) []int {
-	ids := []int{}
+func (s *slow) encode(text string) []int32 {
+	ids := []int32{}
 	s.split(string(norm.NFC.Bytes(bytes.ToValidUTF8([]byte(text), []byte("\uFFFD")))), func(piece string) {
 		var symbols []string
 		for i := range len(piece) {
@@ -104,7 +104,7 @@ func FuzzEncode(f *testing.F) {
 	})
 }
 
-func checkStream(t *testing.T, tok *Tokenizer, ids []int) {
+func checkStream(t *testing.T, tok *Tokenizer, ids []int32) {
 	t.Helper()
 	var joined strings.Builder
 	stream := tok.NewStream(true)
@@ -138,10 +138,7 @@ func TestMergeSmallAndLongAgree(t *testing.T) {
 			piece[i] = "aert  _n"[r.IntN(8)]
 		}
 		var symbols [smallPiece]int32
-		var want []int
-		for _, id := range tok.bpe.mergeSmall(symbols[:0], string(piece)) {
-			want = append(want, int(id))
-		}
+		want := tok.bpe.mergeSmall(symbols[:0], string(piece))
 		if got := tok.bpe.mergeLong(nil, string(piece)); !slices.Equal(got, want) {
 			t.Fatalf("%q: long %v, small %v", piece, got, want)
 		}
@@ -170,7 +167,7 @@ func TestSpecialsAreCutOutBeforeNormalization(t *testing.T) {
 	end, _ := tok.TokenID("<|im_end|>")
 	// The mark after > must not become part of it, and the text around is normalized by itself.
 	got := tok.EncodeSpecial("e<|im_end|>\u0301e\u0301")
-	want := slices.Concat(tok.Encode("e"), []int{end}, tok.Encode("\u0301\u00e9"))
+	want := slices.Concat(tok.Encode("e"), []int32{end}, tok.Encode("\u0301\u00e9"))
 	if !slices.Equal(got, want) {
 		t.Errorf("got %v, expected %v", got, want)
 	}
@@ -184,7 +181,7 @@ func TestIgnoreMerges(t *testing.T) {
 	}
 	tok = small(t)
 	tok.bpe.vocab["qzj"], tok.bpe.ignoreMerges = 383, true
-	if ids := tok.Encode("qzj"); !slices.Equal(ids, []int{383}) {
+	if ids := tok.Encode("qzj"); !slices.Equal(ids, []int32{383}) {
 		t.Errorf("with ignore_merges: %v, expected [383]", ids)
 	}
 }
@@ -192,7 +189,7 @@ func TestIgnoreMerges(t *testing.T) {
 func TestEncodeFromManyGoroutines(t *testing.T) {
 	tok := small(t)
 	texts := append(slices.Clone(seeds), lines(corpus(t))...)
-	var want [][]int
+	var want [][]int32
 	for _, text := range texts {
 		want = append(want, small(t).Encode(text))
 	}
@@ -224,7 +221,7 @@ func TestTokenID(t *testing.T) {
 			t.Errorf("TokenID(%q) = %d, expected none", name, id)
 		}
 	}
-	for _, id := range []int{-1, tok.VocabSize(), math.MaxInt} {
+	for _, id := range []int32{-1, int32(tok.VocabSize()), math.MaxInt32} {
 		if text, ok := tok.Token(id); ok {
 			t.Errorf("Token(%d) = %q, expected none", id, text)
 		}

@@ -60,11 +60,10 @@ func explain(err error, size int) error {
 	return err
 }
 
-// companion is what the files beside tokenizer.json say.
+// companion is tokenizer_config.json, as far as this package reads it.
 type companion struct {
-	EOS        tokenName       `json:"eos_token"`
-	Template   namedTemplates  `json:"chat_template"`
-	EOSTokenID json.RawMessage `json:"eos_token_id"`
+	EOS      tokenName      `json:"eos_token"`
+	Template namedTemplates `json:"chat_template"`
 }
 
 // tokenName is "text" or {"content":"text", …}.
@@ -113,7 +112,7 @@ func (t *Tokenizer) readCompanions(dir string) error {
 		if !ok {
 			return badinput.Errorf("%s: eos_token: %q is no token of tokenizer.json", path, string(c.EOS))
 		}
-		t.addEOS(id)
+		t.eos = []int32{id}
 	}
 	template, err := os.ReadFile(filepath.Join(dir, "chat_template.jinja"))
 	if err == nil {
@@ -121,38 +120,9 @@ func (t *Tokenizer) readCompanions(dir string) error {
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	return t.readGenerationConfig(filepath.Join(dir, "generation_config.json"))
-}
-
-// readGenerationConfig adds eos_token_id, which is an id, a list of ids, or absent.
-func (t *Tokenizer) readGenerationConfig(path string) error {
-	var c companion
-	if err := readJSON(path, &c); err != nil {
-		return err
-	}
-	if c.EOSTokenID == nil || string(c.EOSTokenID) == "null" {
-		return nil
-	}
-	ids := make([]int, 1)
-	if json.Unmarshal(c.EOSTokenID, &ids[0]) != nil && json.Unmarshal(c.EOSTokenID, &ids) != nil {
-		return badinput.Errorf("%s: eos_token_id: found %s, expected an id or a list of ids", path, c.EOSTokenID)
-	}
-	for _, id := range ids {
-		if id < 0 || id >= maxIDs {
-			return badinput.Errorf("%s: eos_token_id: found %d, expected an id of the vocabulary", path, id)
-		}
-		t.addEOS(id)
-	}
-	return nil
-}
-
-func (t *Tokenizer) addEOS(id int) {
-	for _, have := range t.eos {
-		if have == id {
-			return
-		}
-	}
-	t.eos = append(t.eos, id)
+	ids, err := readEOSTokenID(filepath.Join(dir, "generation_config.json"))
+	t.eos = appendNew(t.eos, ids)
+	return err
 }
 
 // readJSON reads a file that may be absent.

@@ -3,8 +3,8 @@ package tokenizer
 import (
 	"hash/maphash"
 	"math"
+	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 )
 
@@ -27,31 +27,25 @@ const (
 )
 
 // appendPiece appends the tokens of one piece.
-func (m *bpe) appendPiece(ids []int, piece string) []int {
+func (m *bpe) appendPiece(ids []int32, piece string) []int32 {
 	if len(piece) == 1 {
-		return append(ids, int(m.byteID[piece[0]]))
+		return append(ids, m.byteID[piece[0]])
 	}
 	if len(piece) > smallPiece {
 		if id, ok := m.whole(piece); ok {
-			return append(ids, int(id))
+			return append(ids, id)
 		}
 		return m.mergeLong(ids, piece)
 	}
 	slot := m.cache.slot(piece)
 	if e := slot.Load(); e != nil && e.piece == piece {
-		for _, id := range e.ids {
-			ids = append(ids, int(id))
-		}
-		return ids
+		return append(ids, e.ids...)
 	}
 	var symbols [smallPiece]int32
 	found := m.mergeSmall(symbols[:0], piece)
 	// The piece is a part of the caller's text, which the cache must not keep alive.
-	slot.Store(&cached{strings.Clone(piece), append([]int32(nil), found...)})
-	for _, id := range found {
-		ids = append(ids, int(id))
-	}
-	return ids
+	slot.Store(&cached{strings.Clone(piece), slices.Clone(found)})
+	return append(ids, found...)
 }
 
 // whole finds a piece that is a token by itself, where the file says that this goes before merging.
@@ -162,105 +156,4 @@ func (t *pairTable) rank(left, right int32) int32 {
 		return s.rank - 1
 	}
 	return noRank
-}
-
-// longMerge is the scratch space of mergeLong.
-type longMerge struct {
-	symbols    []int32 // the token that starts at each byte
-	ranks      []int32 // of the pair that starts there; noRank inside a token
-	prev, next []int32 // the neighbours
-	heap       []uint64
-}
-
-var longMerges = sync.Pool{New: func() any { return new(longMerge) }}
-
-// mergeLong merges a piece of any length in n log n: a heap of pairs by rank and place. A pair that has
-// changed since it was put there is known by its rank.
-func (m *bpe) mergeLong(ids []int, piece string) []int {
-	w := longMerges.Get().(*longMerge)
-	defer longMerges.Put(w)
-	w.load(m, piece)
-	for len(w.heap) > 0 {
-		top := w.pop()
-		i, rank := int32(uint32(top)), int32(top>>32)
-		if w.ranks[i] != rank {
-			continue
-		}
-		j := w.next[i]
-		after := w.next[j]
-		w.symbols[i], w.ranks[j] = m.made[rank], noRank
-		w.next[i] = after
-		if int(after) < len(w.symbols) {
-			w.prev[after] = i
-		}
-		w.rankPair(m, i)
-		if before := w.prev[i]; before >= 0 {
-			w.rankPair(m, before)
-		}
-	}
-	for i := int32(0); int(i) < len(w.symbols); i = w.next[i] {
-		ids = append(ids, int(w.symbols[i]))
-	}
-	return ids
-}
-
-func (w *longMerge) load(m *bpe, piece string) {
-	w.symbols, w.ranks = w.symbols[:0], w.ranks[:0]
-	w.prev, w.next, w.heap = w.prev[:0], w.next[:0], w.heap[:0]
-	for i := range len(piece) {
-		w.symbols = append(w.symbols, m.byteID[piece[i]])
-		w.ranks = append(w.ranks, noRank)
-		w.prev = append(w.prev, int32(i-1))
-		w.next = append(w.next, int32(i+1))
-	}
-	for i := range len(piece) {
-		w.rankPair(m, int32(i))
-	}
-}
-
-// rankPair looks up the pair that starts at i and queues it if it can be merged.
-func (w *longMerge) rankPair(m *bpe, i int32) {
-	w.ranks[i] = noRank
-	if j := w.next[i]; int(j) < len(w.symbols) {
-		w.ranks[i] = m.pairs.rank(w.symbols[i], w.symbols[j])
-	}
-	if w.ranks[i] != noRank {
-		w.push(uint64(w.ranks[i])<<32 | uint64(uint32(i)))
-	}
-}
-
-func (w *longMerge) push(v uint64) {
-	w.heap = append(w.heap, v)
-	i := len(w.heap) - 1
-	for i > 0 && w.heap[(i-1)/2] > v {
-		w.heap[i] = w.heap[(i-1)/2]
-		i = (i - 1) / 2
-	}
-	w.heap[i] = v
-}
-
-func (w *longMerge) pop() uint64 {
-	top := w.heap[0]
-	n := len(w.heap) - 1
-	v := w.heap[n]
-	w.heap = w.heap[:n]
-	i := 0
-	for {
-		child := 2*i + 1
-		if child >= n {
-			break
-		}
-		if child+1 < n && w.heap[child+1] < w.heap[child] {
-			child++
-		}
-		if w.heap[child] >= v {
-			break
-		}
-		w.heap[i] = w.heap[child]
-		i = child
-	}
-	if n > 0 {
-		w.heap[i] = v
-	}
-	return top
 }

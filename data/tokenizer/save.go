@@ -73,7 +73,7 @@ func (t *Trained) Tokenizer() (*Tokenizer, error) {
 	}
 	tok.chatTemplate = t.options.ChatTemplate
 	if t.options.EOS != "" {
-		tok.eos = []int{tok.added[t.options.EOS]}
+		tok.eos = []int32{tok.added[t.options.EOS]}
 	}
 	return tok, nil
 }

@@ -25,19 +25,19 @@ type Tokenizer struct {
 	split     splitter
 	normalize func(string) string // nil: text is taken as it comes
 
-	tokens  []string       // the bytes of each id; "" where no token has that id
-	added   map[string]int // added tokens by content
-	control map[int]bool   // added tokens by id; true for control tokens
-	raw     *matcher       // finds added tokens in the text as it comes
-	normal  *matcher       // finds those that are looked for after normalization
+	tokens  []string         // the bytes of each id; "" where no token has that id
+	added   map[string]int32 // added tokens by content
+	control map[int32]bool   // added tokens by id; true for control tokens
+	raw     *matcher         // finds added tokens in the text as it comes
+	normal  *matcher         // finds those that are looked for after normalization
 
-	eos          []int
+	eos          []int32
 	chatTemplate string
 }
 
 // Special is a token that stands for no ordinary text.
 type Special struct {
-	ID      int
+	ID      int32
 	Content string
 	// Control tells tokens that structure a conversation (<|im_end|>), which Decode can leave out,
 	// from those that are part of what is said (<think>).
@@ -49,7 +49,7 @@ func (t *Tokenizer) VocabSize() int { return len(t.tokens) }
 
 // TokenID finds an added token by its content, or an ordinary one as tokenizer.json writes it, with
 // Ġ for a space.
-func (t *Tokenizer) TokenID(name string) (int, bool) {
+func (t *Tokenizer) TokenID(name string) (int32, bool) {
 	if id, ok := t.added[name]; ok {
 		return id, true
 	}
@@ -58,12 +58,12 @@ func (t *Tokenizer) TokenID(name string) (int, bool) {
 		return 0, false
 	}
 	id, ok := t.bpe.vocab[string(text)]
-	return int(id), ok
+	return id, ok
 }
 
 // Token gives the bytes of an id. They need not be whole characters.
-func (t *Tokenizer) Token(id int) (string, bool) {
-	if id < 0 || id >= len(t.tokens) || t.tokens[id] == "" {
+func (t *Tokenizer) Token(id int32) (string, bool) {
+	if id < 0 || int(id) >= len(t.tokens) || t.tokens[id] == "" {
 		return "", false
 	}
 	return t.tokens[id], true
@@ -75,13 +75,13 @@ func (t *Tokenizer) SpecialTokens() []Special {
 	for content, id := range t.added {
 		list = append(list, Special{ID: id, Content: content, Control: t.control[id]})
 	}
-	slices.SortFunc(list, func(a, b Special) int { return a.ID - b.ID })
+	slices.SortFunc(list, func(a, b Special) int { return int(a.ID - b.ID) })
 	return list
 }
 
 // EOS lists the ids that end a text: eos_token of tokenizer_config.json, then eos_token_id of
 // generation_config.json.
-func (t *Tokenizer) EOS() []int { return slices.Clone(t.eos) }
+func (t *Tokenizer) EOS() []int32 { return slices.Clone(t.eos) }
 
 // ChatTemplate is the model's Jinja chat template, or "".
 func (t *Tokenizer) ChatTemplate() string { return t.chatTemplate }

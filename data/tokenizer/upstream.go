@@ -73,18 +73,24 @@ func (m upstreamModel) Tokenize(piece string) ([]upstream.Token, error) {
 	var tokens []upstream.Token
 	start := 0
 	for _, id := range m.t.bpe.appendPiece(nil, string(text)) {
-		value, _ := m.IdToToken(id)
-		tokens = append(tokens, upstream.NewToken(id, value, []int{start, start + len(value)}))
+		value, _ := m.IdToToken(int(id))
+		tokens = append(tokens, upstream.NewToken(int(id), value, []int{start, start + len(value)}))
 		start += len(value)
 	}
 	return tokens, nil
 }
 
-func (m upstreamModel) TokenToId(token string) (int, bool) { return m.t.TokenID(token) }
+func (m upstreamModel) TokenToId(token string) (int, bool) {
+	id, ok := m.t.TokenID(token)
+	return int(id), ok
+}
 
 func (m upstreamModel) IdToToken(id int) (string, bool) {
-	text, ok := m.t.Token(id)
-	if _, added := m.t.control[id]; added || !ok {
+	if id < 0 || id >= m.GetVocabSize() {
+		return "", false
+	}
+	text, ok := m.t.Token(int32(id))
+	if _, added := m.t.control[int32(id)]; added || !ok {
 		return text, ok
 	}
 	return toAlphabet(text), true

@@ -11,7 +11,7 @@ import (
 
 type vector struct {
 	Text string
-	IDs  []int
+	IDs  []int32
 }
 
 // The vectors are what Hugging Face's tokenizer makes of texts with special tokens read as such.
@@ -35,8 +35,8 @@ func TestQwen3Vectors(t *testing.T) {
 	}
 }
 
-func hasAdded(tok *Tokenizer, ids []int) bool {
-	return slices.ContainsFunc(ids, func(id int) bool { _, ok := tok.control[id]; return ok })
+func hasAdded(tok *Tokenizer, ids []int32) bool {
+	return slices.ContainsFunc(ids, func(id int32) bool { _, ok := tok.control[id]; return ok })
 }
 
 func TestQwen3LoadsFast(t *testing.T) {

@@ -68,16 +68,12 @@ func (v *voice) datum(p problem, answer string) (model.Datum, error) {
 	if err != nil {
 		return model.Datum{}, err
 	}
-	ids, _, err := v.renderer.Prompt(messages)
+	tokens, _, err := v.renderer.Prompt(messages)
 	if err != nil {
 		return model.Datum{}, err
 	}
-	observed := len(ids)
-	ids = append(v.tok.AppendText(ids, answer), v.renderer.Stop()[0])
-	tokens := make([]int32, len(ids))
-	for i, id := range ids {
-		tokens[i] = int32(id)
-	}
+	observed := len(tokens)
+	tokens = append(v.tok.AppendText(tokens, answer), v.renderer.Stop()[0])
 	return model.NewDatum(tokens, observed, make([]float32, len(tokens)-1), 1), nil
 }
 

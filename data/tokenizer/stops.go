@@ -1,0 +1,73 @@
+package tokenizer
+
+import (
+	"encoding/json"
+	"path/filepath"
+	"slices"
+
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+)
+
+// StopTokens are the tokens that end a completion of the model in dir, each of them once: eos_token_id of
+// config.json and of generation_config.json, in ascending order, then what t names (EOS), then turnEnd, the
+// tokens that end a turn of the chat format. A file may be absent; t is nil where a model has no tokenizer.
+func StopTokens(dir string, t *Tokenizer, turnEnd ...int32) ([]int32, error) {
+	var stops []int32
+	for _, name := range []string{"config.json", "generation_config.json"} {
+		ids, err := readEOSTokenID(filepath.Join(dir, name))
+		if err != nil {
+			return nil, err
+		}
+		stops = appendNew(stops, ids)
+	}
+	slices.Sort(stops)
+	if t != nil {
+		stops = appendNew(stops, t.eos)
+	}
+	return appendNew(stops, turnEnd), nil
+}
+
+// readEOSTokenID gives eos_token_id of a JSON file, which may be absent.
+func readEOSTokenID(path string) ([]int32, error) {
+	var c struct {
+		EOSTokenID json.RawMessage `json:"eos_token_id"`
+	}
+	if err := readJSON(path, &c); err != nil {
+		return nil, err
+	}
+	ids, err := parseEOSTokenID(c.EOSTokenID)
+	if err != nil {
+		return nil, badinput.Errorf("%s: eos_token_id: %w", path, err)
+	}
+	return ids, nil
+}
+
+// parseEOSTokenID reads a token id, a list of them, or null.
+func parseEOSTokenID(text json.RawMessage) ([]int32, error) {
+	if len(text) == 0 {
+		return nil, nil
+	}
+	var ids []int32
+	if json.Unmarshal(text, &ids) != nil {
+		ids = make([]int32, 1)
+		if json.Unmarshal(text, &ids[0]) != nil {
+			return nil, badinput.Errorf("found %s, expected a token id or a list of them", text)
+		}
+	}
+	for _, id := range ids {
+		if id < 0 || id >= maxIDs {
+			return nil, badinput.Errorf("found %d, expected an id of the vocabulary", id)
+		}
+	}
+	return ids, nil
+}
+
+// appendNew appends the ids that the list does not have yet.
+func appendNew(list, ids []int32) []int32 {
+	for _, id := range ids {
+		if !slices.Contains(list, id) {
+			list = append(list, id)
+		}
+	}
+	return list
+}

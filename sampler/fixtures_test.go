@@ -1,0 +1,100 @@
+package sampler
+
+import (
+	"math/rand/v2"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7879b91d/grpo/kernels"
+	"github.com/seed-7879b91d/grpo/kernels/cpu"
+	"github.com/seed-7879b91d/grpo/kernels/kerneltest"
+	"github.com/seed-7879b91d/grpo/lora"
+	"github.com/seed-7879b91d/grpo/model"
+)
+
+// golden is a small model with float64 references; see the README beside it.
+func golden(name ...string) string {
+	return filepath.Join(append([]string{"..", "model", "testdata", "golden"}, name...)...)
+}
+
+var backends = map[string]func() kernels.Backend{
+	"reference":    kerneltest.NewReference,
+	"cpu":          func() kernels.Backend { return openCPU(cpu.Options{}) },
+	"cpu deferred": func() kernels.Backend { return kerneltest.NewDeferred(openCPU(cpu.Options{})) },
+}
+
+func openCPU(o cpu.Options) kernels.Backend {
+	b, err := cpu.New(o)
+	if err != nil {
+		panic(err)
+	}
+	return b
+}
+
+func onBackends(t *testing.T, test func(t *testing.T, b kernels.Backend)) {
+	for name, open := range backends {
+		t.Run(name, func(t *testing.T) { onBackend(t, open(), test) })
+	}
+}
+
+func onBackend(t *testing.T, b kernels.Backend, test func(t *testing.T, b kernels.Backend)) {
+	defer func() { require.NoError(t, b.Close()) }()
+	test(t, b)
+}
+
+// inEveryPrecision is onBackends for what also holds where numbers are rounded.
+func inEveryPrecision(t *testing.T, test func(t *testing.T, b kernels.Backend, p model.Precision)) {
+	onBackends(t, func(t *testing.T, b kernels.Backend) { test(t, b, model.F32) })
+	t.Run("cpu bf16", func(t *testing.T) {
+		onBackend(t, openCPU(cpu.Options{}), func(t *testing.T, b kernels.Backend) { test(t, b, model.BF16) })
+	})
+}
+
+func open(t testing.TB, b kernels.Backend, name, adapter string) *model.Policy {
+	t.Helper()
+	return openWith(t, b, name, adapter, model.F32)
+}
+
+func openWith(t testing.TB, b kernels.Backend, name, adapter string, precision model.Precision) *model.Policy {
+	t.Helper()
+	p, err := model.Open(b, golden(name), false, model.Options{Precision: precision})
+	require.NoError(t, err)
+	if adapter != "" {
+		a, err := lora.Load(golden(name, adapter), p.LoRADims())
+		require.NoError(t, err)
+		require.NoError(t, p.Attach(a))
+	}
+	return p
+}
+
+func engine(t testing.TB, p *model.Policy, o Options) *Engine {
+	t.Helper()
+	e, err := New(p, o)
+	require.NoError(t, err)
+	return e
+}
+
+func sampleAll(t testing.TB, e *Engine, requests []Request) []Rollout {
+	t.Helper()
+	rollouts, err := e.Sample(t.Context(), requests, Events{})
+	require.NoError(t, err)
+	require.Equal(t, e.Blocks, e.FreeBlocks(), "every block is free again")
+	return rollouts
+}
+
+// requests are prompts of all kinds of lengths, some asking for several completions.
+func requests(vocab int, temperature float32, n int) []Request {
+	rng := rand.New(rand.NewPCG(5, 6))
+	all := make([]Request, n)
+	for i := range all {
+		prompt := make([]int32, []int{1, 2, 5, 31, 32, 33, 40, 64, 70}[i%9])
+		for k := range prompt {
+			prompt[k] = int32(rng.IntN(vocab))
+		}
+		all[i] = Request{Prompt: prompt, N: 1 + i%4, Key: Key{Seed: 9, Step: 3, Problem: i},
+			Params: Params{Temperature: temperature, MaxTokens: 1 + 7*(i%7), StopTokens: []int32{int32(i % vocab), 7}}}
+	}
+	return all
+}

@@ -1,0 +1,69 @@
+package sampler
+
+import "github.com/seed-7879b91d/grpo/kernels"
+
+// allocate makes the next n positions of a running sequence writable, and preempts younger ones for their
+// blocks if need be. It reports false if the sequence itself was preempted.
+func (s *scheduler) allocate(q *sequence, n int) bool {
+	first, end := q.computed/kernels.CacheBlock, blocksFor(q.computed+n)
+	missing := end - len(q.table)
+	for _, block := range q.table[min(first, len(q.table)):] {
+		if s.blocks.shared(block) {
+			missing++ // to be copied on write
+		}
+	}
+	for len(s.blocks.free) < missing {
+		if s.evictIdlePrefix(q.group) {
+			continue
+		}
+		victim := s.youngest()
+		s.preempt(victim)
+		if victim == q {
+			return false
+		}
+	}
+	s.own(q, first, end)
+	return true
+}
+
+// own gives a sequence blocks [first, end) of its table for itself alone, from those that are free: new
+// ones at the end, copies of those that it shares.
+func (s *scheduler) own(q *sequence, first, end int) {
+	for b := first; b < end; b++ {
+		if b < len(q.table) && !s.blocks.shared(q.table[b]) {
+			continue
+		}
+		block := s.blocks.take()
+		if b == len(q.table) {
+			q.table = append(q.table, block)
+			continue
+		}
+		s.copyTo, s.copyFrom = append(s.copyTo, block), append(s.copyFrom, q.table[b])
+		s.blocks.release(q.table[b : b+1])
+		q.table[b] = block
+	}
+}
+
+// youngest is the last sequence that runs and has no rows in this iteration yet. Sequences are served in
+// order, so that is any one behind the sequence being served, or that one itself.
+func (s *scheduler) youngest() *sequence {
+	for i := len(s.sequences) - 1; ; i-- {
+		if s.sequences[i].state == running {
+			return s.sequences[i]
+		}
+	}
+}
+
+// preempt takes a sequence's blocks for others. It keeps its tokens, waits, and is recomputed.
+func (s *scheduler) preempt(q *sequence) {
+	s.release(q)
+	s.Preempted++
+}
+
+// release takes a running sequence's references to its blocks.
+func (s *scheduler) release(q *sequence) {
+	s.blocks.release(q.table)
+	q.table, q.computed, q.state = nil, 0, waiting
+	q.group.running--
+	s.running--
+}

@@ -1,0 +1,53 @@
+package sampler
+
+import "github.com/seed-7879b91d/grpo/kernels"
+
+// prefill adds rows of a group's prompt up to position end, as far as the budget goes, to the run of
+// rows that is being written. It reports false if the blocks for them are not free.
+func (s *scheduler) prefill(g *group, end int) bool {
+	n := max(0, min(end-g.prefilled, s.budget()))
+	missing := blocksFor(g.prefilled+n) - len(g.prefix)
+	if !s.makeRoom(missing, g) {
+		return false
+	}
+	for range missing {
+		g.prefix = append(g.prefix, s.blocks.take())
+	}
+	for range n {
+		s.addRow(g.request.Prompt[g.prefilled], g.prefilled)
+		g.prefilled++
+	}
+	return true
+}
+
+// fullPrefix is how many blocks the prompt fills: those that nobody writes to any more.
+func (g *group) fullPrefix() int { return len(g.request.Prompt) / kernels.CacheBlock }
+
+// makeRoom reports whether n blocks are free, after evicting idle prefixes other than keep's if need be.
+func (s *scheduler) makeRoom(n int, keep *group) bool {
+	for len(s.blocks.free) < n {
+		if !s.evictIdlePrefix(keep) {
+			return false
+		}
+	}
+	return true
+}
+
+// evictIdlePrefix drops the last prefix that no running sequence stands on, other than keep's. While
+// sequences are served, rows of such a prefix are not among those of the iteration.
+func (s *scheduler) evictIdlePrefix(keep *group) bool {
+	for i := len(s.groups) - 1; i >= 0; i-- {
+		g := s.groups[i]
+		if g != keep && g.running == 0 && len(g.prefix) > 0 {
+			s.dropPrefix(g)
+			return true
+		}
+	}
+	return false
+}
+
+// dropPrefix takes the group's own references to its prefix; sequences keep theirs.
+func (s *scheduler) dropPrefix(g *group) {
+	s.blocks.release(g.prefix)
+	g.prefix, g.prefilled = nil, 0
+}

@@ -1,0 +1,161 @@
+package sampler
+
+import (
+	"fmt"
+
+	"github.com/seed-7879b91d/grpo/kernels"
+	"github.com/seed-7879b91d/grpo/model"
+)
+
+// scheduler is one call of Sample: it decides what each iteration computes. Sequences are served in the
+// order of the requests: the first that is not finished always goes on, so that the whole always ends.
+type scheduler struct {
+	*Engine
+	on         Events
+	groups     []*group
+	sequences  []*sequence // of all groups, in order
+	unfinished int
+	running    int
+	admitted   int // those of the running that began in this iteration
+	rollouts   []Rollout
+
+	rows             model.Rows
+	drawn            []*sequence // who gets the token of each draw
+	copyTo, copyFrom []int32     // blocks to be copied before the iteration
+}
+
+func newScheduler(e *Engine, requests []Request, on Events) *scheduler {
+	s := &scheduler{Engine: e, on: on}
+	for i, r := range requests {
+		g := &group{index: i, request: r, stops: map[int32]bool{}, unfinished: r.N}
+		for _, t := range r.Params.StopTokens {
+			g.stops[t] = true
+		}
+		s.groups = append(s.groups, g)
+		for n := range r.N {
+			q := &sequence{group: g, sample: n, place: len(s.sequences)}
+			if r.Params.Watch != nil {
+				q.watch = r.Params.Watch()
+			}
+			s.sequences = append(s.sequences, q)
+		}
+	}
+	s.unfinished = len(s.sequences)
+	s.rollouts = make([]Rollout, len(s.sequences))
+	return s
+}
+
+// schedule decides the rows of the next iteration: those of the running sequences first, then, as far as
+// the budget goes, those of sequences that are admitted and of the prefixes that they need.
+func (s *scheduler) schedule() {
+	s.rows.Reset()
+	s.drawn, s.copyTo, s.copyFrom = s.drawn[:0], s.copyTo[:0], s.copyFrom[:0]
+	s.admitted = 0
+	for _, q := range s.sequences {
+		if q.state == running {
+			s.advance(q)
+		}
+	}
+	s.admit()
+	s.decoder.CopyBlocks(s.copyTo, s.copyFrom)
+	if len(s.rows.Tokens) == 0 {
+		panic(fmt.Sprintf("sampler: nothing to do for %d sequences with %d of %d blocks free", s.unfinished, len(s.blocks.free), s.Blocks))
+	}
+}
+
+// advance adds the rows of a running sequence: one to decode, or a chunk when it is recomputed.
+func (s *scheduler) advance(q *sequence) {
+	n := min(q.length()-q.computed, s.budget())
+	if n == 0 || !s.allocate(q, n) {
+		return
+	}
+	for p := q.computed; p < q.computed+n; p++ {
+		s.addRow(q.token(p), p)
+	}
+	if q.computed += n; q.computed == q.length() {
+		s.addDraw(q)
+	}
+	s.endRun(q.table)
+}
+
+// admit starts waiting sequences, in order, while there are rows, places and free blocks. It preempts
+// nothing, so the first that does not fit ends it.
+func (s *scheduler) admit() {
+	for i, q := range s.sequences {
+		if q.state != waiting {
+			continue
+		}
+		if s.running >= s.MaxSequences || s.budget() == 0 {
+			return
+		}
+		ok := false
+		if len(q.tokens) == 0 {
+			ok = s.start(i)
+		} else {
+			ok = s.resume(q)
+		}
+		if !ok {
+			return
+		}
+	}
+}
+
+// start admits sequences of one group, from number i among all on, as many as there are places for: what
+// the cache lacks of their prefix, its last token, and after that a draw for each. It reports false if
+// none could start yet.
+func (s *scheduler) start(i int) bool {
+	g := s.sequences[i].group
+	last := len(g.request.Prompt) - 1
+	g.prefilled = min(g.prefilled, last) // the last row is what draws follow, so it is computed again
+	if !s.prefill(g, last+1) {
+		return false
+	}
+	if g.prefilled > last {
+		for ; i < len(s.sequences) && s.sequences[i].group == g && s.canStart(); i++ {
+			if q := s.sequences[i]; q.state == waiting && len(q.tokens) == 0 {
+				s.fork(q, len(g.prefix))
+				q.computed = last + 1
+				s.addDraw(q)
+			}
+		}
+	}
+	s.endRun(g.prefix)
+	return g.running > 0
+}
+
+// canStart reports whether another sequence may start: it will need a block soon, as will each that has
+// just been admitted.
+func (s *scheduler) canStart() bool {
+	return s.running < s.MaxSequences && len(s.rows.Draws) < s.decoder.Rows &&
+		(s.running == 0 || len(s.blocks.free) > s.admitted)
+}
+
+// resume admits a sequence that was preempted: on the full blocks of its prefix, with everything after
+// them recomputed, chunk by chunk.
+func (s *scheduler) resume(q *sequence) bool {
+	shared := q.fullPrefix()
+	if q.prefilled < shared*kernels.CacheBlock {
+		grown := s.prefill(q.group, shared*kernels.CacheBlock)
+		s.endRun(q.prefix)
+		if !grown || q.prefilled < shared*kernels.CacheBlock || s.budget() == 0 {
+			return false // the prefix goes on in the next iteration
+		}
+	}
+	if !s.makeRoom(blocksFor(q.length())-shared, q.group) {
+		return false
+	}
+	s.fork(q, shared)
+	q.computed = shared * kernels.CacheBlock
+	s.advance(q)
+	return true
+}
+
+// fork lets a sequence run on the first n blocks of its prefix, which it shares.
+func (s *scheduler) fork(q *sequence, n int) {
+	q.table = append(q.table[:0], q.prefix[:n]...)
+	s.blocks.retain(q.table)
+	q.state = running
+	q.group.running++
+	s.running++
+	s.admitted++
+}
