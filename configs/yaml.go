@@ -52,7 +52,8 @@ func parseYAML(name string, text []byte) ([]setting, error) {
 	case *ast.MappingValueNode:
 		pairs = []*ast.MappingValueNode{body}
 	default:
-		return nil, badinput.Errorf("%s found %s, expected lines of key: value", position(name, body), strings.ToLower(body.Type().String()))
+		return nil, badinput.Errorf("%s found %s, expected lines of key: value",
+			position(name, body), strings.ToLower(body.Type().String()))
 	}
 	var out []setting
 	var mistakes []error
@@ -60,7 +61,8 @@ func parseYAML(name string, text []byte) ([]setting, error) {
 		s := setting{where: position(name, pair.Key) + " "}
 		key, ok := scalar(pair.Key)
 		if s.key = key; !ok {
-			mistakes = append(mistakes, badinput.Errorf("%sfound %s for a key, expected the name of a setting", s.where, strings.ToLower(pair.Key.Type().String())))
+			mistakes = append(mistakes, badinput.Errorf("%sfound %s for a key, expected the name of a setting",
+				s.where, strings.ToLower(pair.Key.Type().String())))
 			continue
 		}
 		if s.value, err = nodeValue(pair.Value); err != nil {

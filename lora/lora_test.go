@@ -151,7 +151,8 @@ func TestInit(t *testing.T) {
 	d := Dims{Layers: 2, Hidden: 400, Q: 300, KV: 100, Intermediate: 500}
 	all := New(mustLayout(t, Config{Rank: 16, Alpha: 16, Targets: AllTargets()}, d))
 	all.Init(7)
-	some := New(mustLayout(t, Config{Rank: 16, Alpha: 3, Targets: []Target{Down, K}}, Dims{Layers: 1, Hidden: 400, Q: 20, KV: 100, Intermediate: 500}))
+	some := New(mustLayout(t, Config{Rank: 16, Alpha: 3, Targets: []Target{Down, K}},
+		Dims{Layers: 1, Hidden: 400, Q: 20, KV: 100, Intermediate: 500}))
 	some.Init(7)
 
 	byName := make(map[string][]float32)
@@ -194,7 +195,8 @@ func TestInit(t *testing.T) {
 	if all.Hash() == before {
 		t.Error("another seed gave the same numbers")
 	}
-	if a0, a1 := byName["base_model.model.model.layers.0.self_attn.q_proj.lora_A.weight"], byName["base_model.model.model.layers.1.self_attn.q_proj.lora_A.weight"]; slices.Equal(a0, a1) {
+	if a0, a1 := byName["base_model.model.model.layers.0.self_attn.q_proj.lora_A.weight"],
+		byName["base_model.model.model.layers.1.self_attn.q_proj.lora_A.weight"]; slices.Equal(a0, a1) {
 		t.Error("two tensors start alike")
 	}
 }

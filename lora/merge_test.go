@@ -36,7 +36,8 @@ func writeBase(t testing.TB, bad float64) string {
 		}
 		tensorfile.Narrow(coded, enc, values)
 		shard := fmt.Sprintf("model-%05d-of-00002.safetensors", len(name)%2+1)
-		shards[shard] = append(shards[shard], tensorfile.FromTensor(tensorfile.Tensor{Name: name, Encoding: enc, Shape: shape, Bytes: coded}))
+		shards[shard] = append(shards[shard],
+			tensorfile.FromTensor(tensorfile.Tensor{Name: name, Encoding: enc, Shape: shape, Bytes: coded}))
 		weightMap = append(weightMap, fmt.Sprintf("%q: %q", name, shard))
 	}
 	add("model.embed_tokens.weight", kernels.EncodedBF16, 50, small.Hidden)
@@ -149,7 +150,8 @@ func TestMerge(t *testing.T) {
 	for _, f := range found {
 		names = append(names, f.Name())
 	}
-	if want := "LICENSE NOTICE config.json merges.txt model-00001-of-00002.safetensors model-00002-of-00002.safetensors model.safetensors.index.json tokenizer.json"; strings.Join(names, " ") != want {
+	if want := "LICENSE NOTICE config.json merges.txt model-00001-of-00002.safetensors model-00002-of-00002.safetensors " +
+		"model.safetensors.index.json tokenizer.json"; strings.Join(names, " ") != want {
 		t.Errorf("the merged folder holds %v, expected %v", names, want)
 	}
 	if text := mustRead(t, filepath.Join(out, "NOTICE")); string(text) != "do as you like" {
@@ -177,7 +179,9 @@ func checkMerged(t *testing.T, a *Adapter, ea, eb Entry, w, m tensorfile.Tensor)
 			func(r int) float32 { return a.Of(eb)[row*eb.Cols+r] }, func(r int) float32 { return a.Of(ea)[r*ea.Cols+col] })
 		x, _ := exact.Float64()
 		// Half the distance between neighbours, and what double precision itself leaves open.
-		half := math.Ldexp(1, max(math.Ilogb(x), -14)-map[kernels.Encoding]int{kernels.EncodedBF16: 8, kernels.EncodedF16: 11, kernels.EncodedF32: 24}[m.Encoding])
+		half := math.Ldexp(1,
+			max(math.Ilogb(x), -14)-map[kernels.Encoding]int{kernels.EncodedBF16: 8, kernels.EncodedF16: 11,
+				kernels.EncodedF32: 24}[m.Encoding])
 		if math.Abs(float64(is[i])-x) > half*(1+1e-6) {
 			t.Fatalf("%s[%d,%d]: %v + correction is %v, merged to %v", w.Name, row, col, was[i], x, is[i])
 		}

@@ -41,7 +41,8 @@ func TestSaveAndLoad(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !slices.Equal(a.Values, b.Values) || a.Config.Rank != b.Config.Rank || a.Config.Alpha != b.Config.Alpha || !slices.Equal(a.Config.Targets, b.Config.Targets) {
+		if !slices.Equal(a.Values, b.Values) || a.Config.Rank != b.Config.Rank || a.Config.Alpha != b.Config.Alpha ||
+			!slices.Equal(a.Config.Targets, b.Config.Targets) {
 			t.Errorf("%+v came back as %+v, or with other numbers", a.Config, b.Config)
 		}
 	}
@@ -103,7 +104,8 @@ func TestLoadWidensEveryEncoding(t *testing.T) {
 			}
 			tensorfile.Narrow(coded, enc, wide)
 			tensorfile.Widen(want.Of(e), enc, coded)
-			sources = append(sources, tensorfile.FromTensor(tensorfile.Tensor{Name: e.Name, Encoding: enc, Shape: []int{e.Rows, e.Cols}, Bytes: coded}))
+			sources = append(sources,
+				tensorfile.FromTensor(tensorfile.Tensor{Name: e.Name, Encoding: enc, Shape: []int{e.Rows, e.Cols}, Bytes: coded}))
 		}
 		if err := tensorfile.Write(filepath.Join(dir, weightsName), sources, nil); err != nil {
 			t.Fatal(err)

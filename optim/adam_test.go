@@ -134,7 +134,8 @@ func TestAdamAgainstTextbook(t *testing.T) {
 					if u.Step != step || p.Steps() != step || math.Abs(u.GradNorm/norm-1) > 1e-12 {
 						t.Fatalf("step %d: %+v, expected norm %v", step, u, norm)
 					}
-					if clip := math.Min(1, cfg.ClipNorm/norm); cfg.ClipNorm > 0 && math.Abs(u.ClipScale-clip) > 1e-12 || cfg.ClipNorm == 0 && u.ClipScale != 1 {
+					if clip := math.Min(1, cfg.ClipNorm/norm); cfg.ClipNorm > 0 && math.Abs(u.ClipScale-clip) > 1e-12 ||
+						cfg.ClipNorm == 0 && u.ClipScale != 1 {
 						t.Fatalf("step %d: clipped by %v, expected %v", step, u.ClipScale, clip)
 					}
 					for i, got := range p.get(p.params) {
@@ -209,7 +210,8 @@ func TestNonFiniteGradient(t *testing.T) {
 			if !errors.As(err, &e) || u != (Update{}) {
 				t.Fatalf("%v at %d: got %+v, %v", bad, at, u, err)
 			}
-			if e.Index != at || e.Tensor != fmt.Sprintf("tensor%d", at/10) || float64(e.Value) != bad && bad == bad || !strings.Contains(err.Error(), e.Tensor+" is ") {
+			if e.Index != at || e.Tensor != fmt.Sprintf("tensor%d", at/10) || float64(e.Value) != bad && bad == bad ||
+				!strings.Contains(err.Error(), e.Tensor+" is ") {
 				t.Errorf("%v at %d: got %+v: %v", bad, at, e, err)
 			}
 			if p.Steps() != 1 || !slices.Equal(p.all(), before) {

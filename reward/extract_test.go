@@ -80,7 +80,8 @@ func TestExtractIsLinear(t *testing.T) {
 
 func FuzzExtract(f *testing.F) {
 	for _, s := range []string{
-		"", "```python\nprint(1)\n```", "~~~\n'''\n~~~\n", "<think>```\n</think>", "```\n\"\"\"\n```\n\"\"\"\n```", "```py\nx```", "``` `\n\\\r\n",
+		"", "```python\nprint(1)\n```", "~~~\n'''\n~~~\n", "<think>```\n</think>", "```\n\"\"\"\n```\n\"\"\"\n```", "```py\nx```",
+		"``` `\n\\\r\n",
 	} {
 		f.Add(s)
 	}

@@ -39,7 +39,8 @@ type fake struct {
 	broken int // runs that are still to fail
 }
 
-func (f *fake) Run(ctx context.Context, group string, prog sandbox.Program, inputs []sandbox.Input, l sandbox.Limits, each func(int, sandbox.Result) bool) error {
+func (f *fake) Run(ctx context.Context, group string, prog sandbox.Program, inputs []sandbox.Input, l sandbox.Limits,
+	each func(int, sandbox.Result) bool) error {
 	f.mu.Lock()
 	f.limits, f.groups = append(f.limits, l), append(f.groups, group)
 	broken := f.broken > 0

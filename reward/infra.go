@@ -12,7 +12,8 @@ type InfraError struct {
 }
 
 func (e *InfraError) Error() string {
-	return fmt.Sprintf("the sandbox failed for %d of the last %d completions, at last with: %s; run 'grpo doctor' to see what is wrong with it",
+	return fmt.Sprintf(
+		"the sandbox failed for %d of the last %d completions, at last with: %s; run 'grpo doctor' to see what is wrong with it",
 		e.Failed, e.Of, e.Last)
 }
 

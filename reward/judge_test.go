@@ -43,7 +43,8 @@ func newFake() *fake {
 			}
 			return echo(in)
 		},
-		"crash\n": ends(sandbox.RTE), "slow\n": ends(sandbox.TLE), "big\n": ends(sandbox.MLE), "loud\n": ends(sandbox.OLE), "bad\n": ends(sandbox.CE),
+		"crash\n": ends(sandbox.RTE), "slow\n": ends(sandbox.TLE), "big\n": ends(sandbox.MLE), "loud\n": ends(sandbox.OLE),
+		"bad\n": ends(sandbox.CE),
 	}}
 }
 
@@ -126,7 +127,8 @@ func TestMaxTests(t *testing.T) {
 func TestLimits(t *testing.T) {
 	f := newFake()
 	p := data.Problem{ID: "p", Kind: data.Stdin, Limits: data.Limits{TimeMS: 1500}}.WithTests(
-		data.Test{Limits: data.Limits{MemoryMB: 64}}, data.Test{}, data.Test{Limits: data.Limits{TimeMS: 2000}}, data.Test{Limits: data.Limits{TimeMS: 2000}})
+		data.Test{Limits: data.Limits{MemoryMB: 64}}, data.Test{}, data.Test{Limits: data.Limits{TimeMS: 2000}},
+		data.Test{Limits: data.Limits{TimeMS: 2000}})
 	rules := correct(t)
 	require.Equal(t, AC, grade(t, NewJudge(rules, f, nil, nil), Completion{Problem: &p, Text: fenced("echo")}).Verdict)
 	require.Equal(t, []sandbox.Limits{
@@ -160,7 +162,8 @@ func TestCalls(t *testing.T) {
 		{"sum", wrapped, 0, AC}, {"list", wrapped, 0, AC}, {"print", wrapped, 0, WA},
 	} {
 		p := data.Problem{ID: "p", Kind: data.Call, FuncName: "f", Tolerance: tt.tolerance}.WithTests(tt.test)
-		require.Equal(t, tt.want, grade(t, NewJudge(correct(t), f, nil, nil), Completion{Problem: &p, Text: fenced(tt.code)}).Verdict, tt.code)
+		require.Equal(t, tt.want, grade(t, NewJudge(correct(t), f, nil, nil), Completion{Problem: &p, Text: fenced(tt.code)}).Verdict,
+			tt.code)
 	}
 	wrapped.Returns = json.RawMessage("[3,4]")
 	p := data.Problem{ID: "p", Kind: data.Call, FuncName: "f"}.WithTests(wrapped)
@@ -172,7 +175,8 @@ func TestCheckersRunApart(t *testing.T) {
 	submissions := newFake()
 	trusted := &fake{programs: map[string]func(sandbox.Input) sandbox.Result{
 		"longer check": func(in sandbox.Input) sandbox.Result {
-			require.Equal(t, []json.RawMessage{json.RawMessage(`"xx"`), json.RawMessage(`"xx"`), json.RawMessage(`"xx"`)}[:len(in.Args)], in.Args)
+			require.Equal(t, []json.RawMessage{json.RawMessage(`"xx"`), json.RawMessage(`"xx"`), json.RawMessage(`"xx"`)}[:len(in.Args)],
+				in.Args)
 			return returns("true")
 		},
 		"no check":   func(sandbox.Input) sandbox.Result { return returns("false") },
@@ -199,7 +203,8 @@ func TestCheckersRunApart(t *testing.T) {
 	}
 	trusted.broken = 1
 	p := data.Problem{ID: "p", Kind: data.Stdin, Checker: "longer "}.WithTests(data.Test{Stdin: "xx", Stdout: "xx"})
-	require.Equal(t, ExcludedInfra, grade(t, NewJudge(correct(t), submissions, trusted, nil), Completion{Problem: &p, Text: fenced("echo")}).Excluded)
+	require.Equal(t, ExcludedInfra,
+		grade(t, NewJudge(correct(t), submissions, trusted, nil), Completion{Problem: &p, Text: fenced("echo")}).Excluded)
 }
 
 func TestTruncated(t *testing.T) {
@@ -243,7 +248,8 @@ func TestCustomReward(t *testing.T) {
 		},
 	}}
 	j := NewJudge(Rules{Weights: Weights{Custom: 2}}, f, nil, file)
-	p := data.Problem{ID: "p", Kind: data.Stdin, Metadata: json.RawMessage(`{"ground_truth":"42"}`)}.WithTests(data.Test{Stdin: "1", Stdout: "1"})
+	p := data.Problem{ID: "p", Kind: data.Stdin,
+		Metadata: json.RawMessage(`{"ground_truth":"42"}`)}.WithTests(data.Test{Stdin: "1", Stdout: "1"})
 	require.Equal(t, 1.5, grade(t, j, Completion{Problem: &p, Text: "42"}).Reward)
 	require.Equal(t, -2.0, grade(t, j, Completion{Problem: &p, Text: "43"}).Reward)
 	require.Equal(t, 0.0, grade(t, j, Completion{Problem: &p, Text: "nothing"}).Reward)
@@ -321,7 +327,8 @@ func TestInfra(t *testing.T) {
 		var stop *InfraError
 		require.ErrorAs(t, err, &stop)
 		require.Equal(t, 4, stop.Failed)
-		require.ErrorContains(t, err, "for 4 of the last 5 completions, at last with: sandbox failed 3 times in a row: the cell is gone; run 'grpo doctor'")
+		require.ErrorContains(t, err,
+			"for 4 of the last 5 completions, at last with: sandbox failed 3 times in a row: the cell is gone; run 'grpo doctor'")
 	}
 	require.EqualValues(t, 4, j.Stats().Infra)
 }
@@ -427,7 +434,8 @@ func TestStreamCanBeCancelled(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		stop := errors.New("enough")
 		go func() { time.Sleep(time.Minute); cancel(stop) }()
-		_, err := All(ctx, NewJudge(correct(t), f, nil, nil), []Completion{{Problem: echoProblem("a", 1), Text: fenced("echo")}, {Problem: echoProblem("b", 1), Text: fenced("echo")}})
+		_, err := All(ctx, NewJudge(correct(t), f, nil, nil),
+			[]Completion{{Problem: echoProblem("a", 1), Text: fenced("echo")}, {Problem: echoProblem("b", 1), Text: fenced("echo")}})
 		require.ErrorIs(t, err, stop)
 	})
 }

@@ -56,31 +56,39 @@ func callProblem() *data.Problem {
 
 // honest programs were rejected by graders that others train on.
 var honest = map[string]string{
-	"plain":                "a, b = map(int, input().split())\nprint(a + b)",
-	"stdout.buffer":        "import sys\na, b = map(int, input().split())\nsys.stdout.buffer.write(b'%d\\n' % (a + b))",
-	"stdin.buffer":         "import sys\na, b = map(int, sys.stdin.buffer.read().split())\nprint(a + b)",
-	"stdin.buffer lines":   "import sys\ninput = sys.stdin.buffer.readline\na, b = map(int, input().split())\nassert input() == b''\nprint(a + b)",
-	"open(0)":              "a, b = map(int, open(0).read().split())\nprint(a + b)",
-	"os.read":              "import os\na, b = map(int, os.read(0, 1000).split())\nos.write(1, str(a + b).encode())",
-	"global":               "n = 0\ndef main():\n    global n\n    n = sum(map(int, input().split()))\nmain()\nprint(n)",
-	"main guard not last":  "def main():\n    global n\n    n = sum(map(int, input().split()))\nif __name__ == '__main__':\n    main()\nprint(n)",
+	"plain":         "a, b = map(int, input().split())\nprint(a + b)",
+	"stdout.buffer": "import sys\na, b = map(int, input().split())\nsys.stdout.buffer.write(b'%d\\n' % (a + b))",
+	"stdin.buffer":  "import sys\na, b = map(int, sys.stdin.buffer.read().split())\nprint(a + b)",
+	"stdin.buffer lines": "import sys\ninput = sys.stdin.buffer.readline\na, b = map(int, input().split())\nassert input() == b''\n" +
+		"print(a + b)",
+	"open(0)": "a, b = map(int, open(0).read().split())\nprint(a + b)",
+	"os.read": "import os\na, b = map(int, os.read(0, 1000).split())\nos.write(1, str(a + b).encode())",
+	"global":  "n = 0\ndef main():\n    global n\n    n = sum(map(int, input().split()))\nmain()\nprint(n)",
+	"main guard not last": "def main():\n    global n\n    n = sum(map(int, input().split()))\nif __name__ == '__main__':\n    main()\n" +
+		"print(n)",
 	"exit()":               "print(sum(map(int, input().split())))\nexit()\nprint('never')",
 	"quit() in a function": "def main():\n    print(sum(map(int, input().split())))\n    quit()\nmain()",
 	"sys.exit":             "import sys\nprint(sum(map(int, input().split())))\nsys.exit(0)",
 	"stdout.close()":       "import sys\nprint(sum(map(int, input().split())))\nsys.stdout.close()",
 	"os._exit after flush": "import os\nprint(sum(map(int, input().split())), flush=True)\nos._exit(0)",
-	"a thread":             "import threading\ndef main():\n    print(sum(map(int, input().split())))\nthreading.Thread(target=main).start()",
+	"a thread": "import threading\ndef main():\n    print(sum(map(int, input().split())))\n" +
+		"threading.Thread(target=main).start()",
 	"a thread with a stack": "import sys, threading\nsys.setrecursionlimit(1 << 20)\nthreading.stack_size(1 << 28)\n" +
-		"def f(n): return 0 if n == 0 else 1 + f(n - 1)\ndef main():\n    assert f(50000) == 50000\n    print(sum(map(int, input().split())))\n" +
+		"def f(n): return 0 if n == 0 else 1 + f(n - 1)\ndef main():\n    assert f(50000) == 50000\n" +
+		"    print(sum(map(int, input().split())))\n" +
 		"t = threading.Thread(target=main)\nt.start()\nt.join()",
-	"deep recursion":      "def f(n): return 0 if n == 0 else 1 + f(n - 1)\nassert f(40000) == 40000\nprint(sum(map(int, input().split())))",
-	"no imports":          "print(reduce(lambda a, b: a + b, map(int, input().split())))\nassert gcd(4, 6) == 2 and deque([1]) and defaultdict(int)[1] == 0",
-	"multi-line string":   "s = '''\nx\n  y\n'''\nassert s == chr(10) + 'x' + chr(10) + '  y' + chr(10)\nprint(sum(map(int, input().split())))",
-	"decimals":            "print(sum(map(float, input().split())))",
-	"spaces and blank":    "print()\nprint(' ', sum(map(int, input().split())), ' ')\nprint()",
-	"stderr":              "import sys\nprint('debug', file=sys.stderr)\nprint(sum(map(int, input().split())))",
-	"big numbers":         "x = int('7' * 5000)\nassert len(str(x)) == 5000\nprint(sum(map(int, input().split())))",
-	"reads to the end":    "import sys\nlines = [l for l in sys.stdin]\nprint(sum(map(int, lines[0].split())))\ntry:\n    input()\nexcept EOFError: pass",
+	"deep recursion": "def f(n): return 0 if n == 0 else 1 + f(n - 1)\nassert f(40000) == 40000\n" +
+		"print(sum(map(int, input().split())))",
+	"no imports": "print(reduce(lambda a, b: a + b, map(int, input().split())))\n" +
+		"assert gcd(4, 6) == 2 and deque([1]) and defaultdict(int)[1] == 0",
+	"multi-line string": "s = '''\nx\n  y\n'''\nassert s == chr(10) + 'x' + chr(10) + '  y' + chr(10)\n" +
+		"print(sum(map(int, input().split())))",
+	"decimals":         "print(sum(map(float, input().split())))",
+	"spaces and blank": "print()\nprint(' ', sum(map(int, input().split())), ' ')\nprint()",
+	"stderr":           "import sys\nprint('debug', file=sys.stderr)\nprint(sum(map(int, input().split())))",
+	"big numbers":      "x = int('7' * 5000)\nassert len(str(x)) == 5000\nprint(sum(map(int, input().split())))",
+	"reads to the end": "import sys\nlines = [l for l in sys.stdin]\nprint(sum(map(int, lines[0].split())))\ntry:\n    input()\n" +
+		"except EOFError: pass",
 	"class Solution here": "class Solution:\n    def add(self, a, b): return a + b\nprint(Solution().add(*map(int, input().split())))",
 	"from __future__":     "from __future__ import annotations\nprint(sum(map(int, input().split())))",
 	"atexit":              "import atexit\nn = sum(map(int, input().split()))\natexit.register(lambda: print(n))",
@@ -104,23 +112,30 @@ var hacks = map[string]struct {
 	code string
 	want Verdict
 }{
-	"os._exit":              {"import os\nos._exit(0)", WA},
-	"sys.exit":              {"import sys\nsys.exit(0)", WA},
-	"SystemExit":            {"raise SystemExit(0)", WA},
-	"ctypes exit":           {"import ctypes\nctypes.CDLL(None).exit(0)", WA},
-	"ctypes _exit":          {"import ctypes\nctypes.CDLL(None)._exit(0)", WA},
-	"atexit":                {"import atexit, os\natexit.register(lambda: os._exit(0))\nprint('x')", WA},
-	"patched sys.exit":      {"import sys\nsys.exit = lambda *a: None\nprint('x')", WA},
-	"patched any":           {"import builtins\nbuiltins.any = builtins.all = lambda *a: True\nprint('x')", WA},
-	"patched comparison":    {"import sys\nfor m in list(sys.modules.values()):\n    for n in ('get_stripped_lines', 'custom_compare_', 'same_output', 'compare'):\n        try: setattr(m, n, lambda *a: True)\n        except Exception: pass\nprint('x')", WA},
-	"patched json":          {"import json\njson.loads = json.dumps = lambda *a, **k: True\nprint('x')", WA},
-	"getvalue":              {"import sys\nclass S(str):\n    def __eq__(self, o): return True\n    def strip(self, *a): return self\nsys.stdout.getvalue = lambda: S('x')\nprint('x')", WA},
-	"stdout replaced":       {"import sys\nclass O:\n    def write(self, s): pass\n    def flush(self): pass\n    def __eq__(self, o): return True\nsys.stdout = O()\nprint(3)", WA},
-	"claims":                {"print('PASSED')\nprint('All tests passed')\nprint('{\"status\": \"Success\", \"passed\": true}')", WA},
-	"alarm switched off":    {"import signal\nsignal.alarm(0)\nwhile True:\n    try:\n        while True: pass\n    except BaseException: pass", TLE},
-	"limits ignored":        {"import signal\nfor s in (signal.SIGXCPU, signal.SIGALRM, signal.SIGTERM):\n    signal.signal(s, signal.SIG_IGN)\nwhile True: pass", TLE},
-	"sleep":                 {"import time\ntime.sleep(10 ** 6)", TLE},
-	"endless at the end":    {"import atexit\nprint(sum(map(int, input().split())))\ndef f():\n    while True: pass\natexit.register(f)", TLE},
+	"os._exit":         {"import os\nos._exit(0)", WA},
+	"sys.exit":         {"import sys\nsys.exit(0)", WA},
+	"SystemExit":       {"raise SystemExit(0)", WA},
+	"ctypes exit":      {"import ctypes\nctypes.CDLL(None).exit(0)", WA},
+	"ctypes _exit":     {"import ctypes\nctypes.CDLL(None)._exit(0)", WA},
+	"atexit":           {"import atexit, os\natexit.register(lambda: os._exit(0))\nprint('x')", WA},
+	"patched sys.exit": {"import sys\nsys.exit = lambda *a: None\nprint('x')", WA},
+	"patched any":      {"import builtins\nbuiltins.any = builtins.all = lambda *a: True\nprint('x')", WA},
+	"patched comparison": {"import sys\nfor m in list(sys.modules.values()):\n" +
+		"    for n in ('get_stripped_lines', 'custom_compare_', 'same_output', 'compare'):\n" +
+		"        try: setattr(m, n, lambda *a: True)\n        except Exception: pass\nprint('x')", WA},
+	"patched json": {"import json\njson.loads = json.dumps = lambda *a, **k: True\nprint('x')", WA},
+	"getvalue": {"import sys\nclass S(str):\n    def __eq__(self, o): return True\n    def strip(self, *a): return self\n" +
+		"sys.stdout.getvalue = lambda: S('x')\nprint('x')", WA},
+	"stdout replaced": {"import sys\nclass O:\n    def write(self, s): pass\n    def flush(self): pass\n" +
+		"    def __eq__(self, o): return True\nsys.stdout = O()\nprint(3)", WA},
+	"claims": {"print('PASSED')\nprint('All tests passed')\nprint('{\"status\": \"Success\", \"passed\": true}')", WA},
+	"alarm switched off": {"import signal\nsignal.alarm(0)\nwhile True:\n    try:\n        while True: pass\n" +
+		"    except BaseException: pass", TLE},
+	"limits ignored": {"import signal\nfor s in (signal.SIGXCPU, signal.SIGALRM, signal.SIGTERM):\n" +
+		"    signal.signal(s, signal.SIG_IGN)\nwhile True: pass", TLE},
+	"sleep": {"import time\ntime.sleep(10 ** 6)", TLE},
+	"endless at the end": {"import atexit\nprint(sum(map(int, input().split())))\ndef f():\n    while True: pass\natexit.register(f)",
+		TLE},
 	"correct but failing":   {"import sys\nprint(sum(map(int, input().split())))\nsys.stdout.flush()\nraise ValueError", RTE},
 	"closed streams":        {"import os\nfor fd in (0, 1, 2): os.close(fd)", WA},
 	"answers of both tests": {"print(3)\nprint(42)", WA},
@@ -176,11 +191,12 @@ var callHacks = map[string]struct {
 	code string
 	want Verdict
 }{
-	"module exit":       {"import sys\nsys.exit(0)", WA},
-	"function exit":     {"import sys\ndef add(a, b): sys.exit(0)", WA},
-	"os._exit":          {"import os\ndef add(a, b): os._exit(0)", WA},
-	"always equal":      {"class E:\n    def __eq__(self, o): return True\ndef add(a, b): return E()", WA},
-	"equal int":         {"class E(int):\n    def __eq__(self, o): return True\n    __hash__ = int.__hash__\ndef add(a, b): return E(7)", WA},
+	"module exit":   {"import sys\nsys.exit(0)", WA},
+	"function exit": {"import sys\ndef add(a, b): sys.exit(0)", WA},
+	"os._exit":      {"import os\ndef add(a, b): os._exit(0)", WA},
+	"always equal":  {"class E:\n    def __eq__(self, o): return True\ndef add(a, b): return E()", WA},
+	"equal int": {"class E(int):\n    def __eq__(self, o): return True\n    __hash__ = int.__hash__\ndef add(a, b): return E(7)",
+		WA},
 	"equal list":        {"class E(list):\n    def __eq__(self, o): return True\ndef add(a, b): return E([7])", WA},
 	"equal str":         {"class E(str):\n    def __eq__(self, o): return True\ndef add(a, b): return E('3')", WA},
 	"prints the answer": {"def add(a, b): print(a + b)", WA},
@@ -317,9 +333,11 @@ func TestOpen(t *testing.T) {
 	t.Parallel()
 	localPool(t).Close() // or skip
 	file := filepath.Join(t.TempDir(), "reward.py")
-	write(t, file, "import collections\ncalls = collections.Counter()\n\ndef compute_reward(completion: str, ground_truth: str) -> float:\n"+
-		"    if completion == 'raise': raise ValueError('no')\n    return len(completion) / len(ground_truth)\n")
-	p := data.Problem{ID: "p", Kind: data.Stdin, Metadata: json.RawMessage(`{"ground_truth":"1234"}`)}.WithTests(data.Test{Stdin: "", Stdout: "x"})
+	write(t, file,
+		"import collections\ncalls = collections.Counter()\n\ndef compute_reward(completion: str, ground_truth: str) -> float:\n"+
+			"    if completion == 'raise': raise ValueError('no')\n    return len(completion) / len(ground_truth)\n")
+	p := data.Problem{ID: "p", Kind: data.Stdin,
+		Metadata: json.RawMessage(`{"ground_truth":"1234"}`)}.WithTests(data.Test{Stdin: "", Stdout: "x"})
 
 	j, err := Open(t.Context(), Config{File: file})
 	require.NoError(t, err)
@@ -348,10 +366,11 @@ func TestOpenRefuses(t *testing.T) {
 		source  string
 		message string
 	}{
-		"no such mode":     {Config{Reward: "best"}, "", "reward=best: expected correct, fraction, custom or weights"},
-		"a former name":    {Config{Reward: "binary"}, "", "reward=binary is called correct; type correct"},
-		"no weights":       {Config{Reward: "weights"}, "", "reward_weights: reward=weights needs them, as in correct=1,format=0.1"},
-		"two of one":       {Config{Reward: "correct", Weights: "correct=1"}, "", "reward=correct does not use them; type weights, or leave them out"},
+		"no such mode":  {Config{Reward: "best"}, "", "reward=best: expected correct, fraction, custom or weights"},
+		"a former name": {Config{Reward: "binary"}, "", "reward=binary is called correct; type correct"},
+		"no weights":    {Config{Reward: "weights"}, "", "reward_weights: reward=weights needs them, as in correct=1,format=0.1"},
+		"two of one": {Config{Reward: "correct", Weights: "correct=1"}, "",
+			"reward=correct does not use them; type weights, or leave them out"},
 		"no file":          {Config{Reward: "custom"}, "", "no reward_file= names a Python file"},
 		"missing file":     {Config{File: file + "x"}, "", "reward_file: open"},
 		"no such sandbox":  {Config{Sandbox: "docker"}, "", "sandbox=docker: expected auto, local or unsafe"},

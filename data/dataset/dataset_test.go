@@ -196,7 +196,8 @@ func TestParquetNestedTests(t *testing.T) {
 		Tests  []parquetTest `parquet:"tests,list"`
 	}
 	path := filepath.Join(t.TempDir(), "n.parquet")
-	writeParquet(t, path, 10, record{"x", []parquetTest{{"1", "2", "stdin"}, {"3 &", "4", "stdin"}}}, record{"y", []parquetTest{{"\xff", "", ""}}})
+	writeParquet(t, path, 10, record{"x", []parquetTest{{"1", "2", "stdin"}, {"3 &", "4", "stdin"}}},
+		record{"y", []parquetTest{{"\xff", "", ""}}})
 	set := open(t, path, Options{})
 	got, err := set.Problems()[0].Tests(ctx)
 	require.NoError(t, err)
@@ -211,7 +212,8 @@ func TestDamagedParquet(t *testing.T) {
 	writeParquet(t, path, 10, parquetRecord{Problem: "x", Tests: &stdin})
 	whole, err := os.ReadFile(path)
 	require.NoError(t, err)
-	for name, text := range map[string][]byte{"cut": whole[:len(whole)/2], "zeros": append(append(append([]byte{}, whole[:8]...), make([]byte, 200)...), whole[208:]...), "text": []byte("hello")} {
+	for name, text := range map[string][]byte{"cut": whole[:len(whole)/2],
+		"zeros": append(append(append([]byte{}, whole[:8]...), make([]byte, 200)...), whole[208:]...), "text": []byte("hello")} {
 		_, err := Open(ctx, write(t, dir, name+".parquet", string(text)), Options{CacheDir: t.TempDir()})
 		require.True(t, badinput.Is(err), "%s: %v", name, err)
 		require.ErrorContains(t, err, name+".parquet")

@@ -209,7 +209,8 @@ func (s *Set) WriteNormal(ctx context.Context, w io.Writer) error {
 		return err
 	}
 	if got := sum(h); got != s.manifest.SHA256 {
-		return fmt.Errorf("%s: the stored problems hash to %s, expected %s; remove the folder, and it is made anew", s.dir, got, s.manifest.SHA256)
+		return fmt.Errorf("%s: the stored problems hash to %s, expected %s; remove the folder, and it is made anew",
+			s.dir, got, s.manifest.SHA256)
 	}
 	return nil
 }

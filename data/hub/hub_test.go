@@ -447,7 +447,8 @@ func TestFromEnv(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(home, "token"), []byte("from-file\n"), 0o600))
 	c, err := FromEnv()
 	require.NoError(t, err)
-	require.Equal(t, []any{"https://huggingface.co", "from-file", filepath.Join(home, "hub"), false}, []any{c.Endpoint, c.Token, c.Cache, c.Offline})
+	require.Equal(t, []any{"https://huggingface.co", "from-file", filepath.Join(home, "hub"), false}, []any{c.Endpoint, c.Token, c.Cache,
+		c.Offline})
 
 	t.Setenv("HF_TOKEN", "from-env")
 	t.Setenv("HF_ENDPOINT", "http://mirror/")

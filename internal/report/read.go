@@ -136,10 +136,15 @@ var nan = math.NaN()
 
 // unknownStep has no number: a key that a line lacks, or has as null, stays unknown.
 func unknownStep() step {
-	return step{Reward: nan, Correct: nan, Fraction: nan, Format: nan, Groups: nan, Skipped: nan, AllGood: nan, AllBad: nan, Wasted: nan,
-		Completions: nan, Tokens: nan, MeanLength: nan, MaxLength: nan, MinLength: nan, Truncated: nan, RewardErrors: nan, Excluded: nan, Blocked: nan,
-		Loss: nan, RatioMean: nan, RatioMin: nan, RatioMax: nan, KL1: nan, KL2: nan, Shift1: nan, Shift2: nan, MaxDiff: nan, Entropy: nan, Clipped: nan,
-		ESS: nan, GradNorm: nan, OnPolicy: nan, Staleness: nan, Rate: nan, timing: unknownTiming()}
+	return step{
+		Reward: nan, Correct: nan, Fraction: nan, Format: nan,
+		Groups: nan, Skipped: nan, AllGood: nan, AllBad: nan, Wasted: nan,
+		Completions: nan, Tokens: nan, MeanLength: nan, MaxLength: nan, MinLength: nan, Truncated: nan,
+		RewardErrors: nan, Excluded: nan, Blocked: nan,
+		Loss: nan, RatioMean: nan, RatioMin: nan, RatioMax: nan, KL1: nan, KL2: nan, Shift1: nan, Shift2: nan,
+		MaxDiff: nan, Entropy: nan, Clipped: nan, ESS: nan, GradNorm: nan, OnPolicy: nan,
+		Staleness: nan, Rate: nan, timing: unknownTiming(),
+	}
 }
 
 func unknownTiming() timing {
@@ -220,7 +225,8 @@ func (r *run) readMetrics(dir string) error {
 // settle makes unknown what a step without an update, or without a score, says nothing about.
 func (s step) settle() step {
 	if s.Updated != nil && !*s.Updated {
-		for _, x := range []*float64{&s.Loss, &s.RatioMean, &s.RatioMin, &s.RatioMax, &s.KL1, &s.KL2, &s.Shift1, &s.Shift2, &s.MaxDiff, &s.Entropy, &s.Clipped, &s.ESS, &s.GradNorm, &s.OnPolicy} {
+		for _, x := range []*float64{&s.Loss, &s.RatioMean, &s.RatioMin, &s.RatioMax, &s.KL1, &s.KL2, &s.Shift1, &s.Shift2, &s.MaxDiff,
+			&s.Entropy, &s.Clipped, &s.ESS, &s.GradNorm, &s.OnPolicy} {
 			*x = nan
 		}
 	}

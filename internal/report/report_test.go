@@ -46,8 +46,9 @@ const (
 )
 
 func small() map[string]string {
-	return map[string]string{"metrics.jsonl": smallMetrics, "train_log.jsonl": smallTimes, "run_log.jsonl": smallAdvice, "rollouts.jsonl": smallSamples,
-		"config.json": smallConfig, "manifest.json": smallManifest, "checkpoints.jsonl": smallCheckpoints}
+	return map[string]string{"metrics.jsonl": smallMetrics, "train_log.jsonl": smallTimes, "run_log.jsonl": smallAdvice,
+		"rollouts.jsonl": smallSamples,
+		"config.json":    smallConfig, "manifest.json": smallManifest, "checkpoints.jsonl": smallCheckpoints}
 }
 
 // write makes a run directory of the files and gives its page.
@@ -130,9 +131,12 @@ func TestPageSaysWhatTheFilesSay(t *testing.T) {
 	root := parse(t, write(t, small()))
 	require.Equal(t, []string{"Held-out pass@1 rose from 0.325 to 0.800"}, readAll(root.all("h1", "")))
 	require.Equal(t, []string{"The 95 % intervals do not overlap."}, readAll(root.all("p", "good")))
-	require.Equal(t, []string{"tiny cpu: avx512, 2 threads", "tiny 636 problems, 40 held out", "3 of 3 8 prompts × 8 completions each", "4.25 s evaluations not counted",
-		"4,316 tokens 192 completions", "2026-11-20 15:50 UTC"}, readAll(root.all("dd", "")))
-	require.Equal(t, []string{"before, step 0 [0.200, 0.475] 0.325", "after, step 3 [0.675, 0.900] 0.800"}, readAll(root.all("div", "outcome")))
+	require.Equal(t,
+		[]string{"tiny cpu: avx512, 2 threads", "tiny 636 problems, 40 held out", "3 of 3 8 prompts × 8 completions each",
+			"4.25 s evaluations not counted",
+			"4,316 tokens 192 completions", "2026-11-20 15:50 UTC"}, readAll(root.all("dd", "")))
+	require.Equal(t, []string{"before, step 0 [0.200, 0.475] 0.325", "after, step 3 [0.675, 0.900] 0.800"},
+		readAll(root.all("div", "outcome")))
 	require.Equal(t, "left:67.5%;width:22.5%", root.all("i", "interval")[1].attr("style"))
 	require.Equal(t, []string{"0.212", "0.562", "0.525", "0.900", "1.000", "1.000"}, readAll(root.all("table", "numbers")[0].all("td", "")))
 	require.Equal(t, []string{
@@ -201,11 +205,14 @@ func TestChartsHoldTheNumbersOfTheFiles(t *testing.T) {
 			}
 		}
 	}
-	require.Equal(t, []string{"column c1 M23 1000V750H310V1000zM690 1000V875H977V1000z", "column c2 M23 750V250H310V750z", "column c7 M23 250V0H310V250z"}, stacked)
+	require.Equal(t,
+		[]string{"column c1 M23 1000V750H310V1000zM690 1000V875H977V1000z", "column c2 M23 750V250H310V750z",
+			"column c7 M23 250V0H310V250z"}, stacked)
 
 	still := root.all("p", "still")
 	require.Len(t, still, 1)
-	require.Equal(t, []string{"learning rate 0.001", "kl_v1 0", "kl_v2 0", "importance ratio 1", "max|Δlogp| on policy 0"}, readAll(still[0].all("span", "")))
+	require.Equal(t, []string{"learning rate 0.001", "kl_v1 0", "kl_v2 0", "importance ratio 1", "max|Δlogp| on policy 0"},
+		readAll(still[0].all("span", "")))
 
 	// Readouts, places and labels belong together.
 	for _, s := range root.all("section", "") {
@@ -259,7 +266,8 @@ func TestPageNeedsNothingButItself(t *testing.T) {
 	scripts := root.all("script", "")
 	require.Len(t, scripts, 1)
 	require.Equal(t, script, scripts[0].Text)
-	require.Contains(t, page, `content="default-src 'none'; style-src 'unsafe-inline'; script-src '`+strings.ReplaceAll(scriptHash(), "+", "&#43;")+`'"`)
+	require.Contains(t, page,
+		`content="default-src 'none'; style-src 'unsafe-inline'; script-src '`+strings.ReplaceAll(scriptHash(), "+", "&#43;")+`'"`)
 }
 
 func TestWhatIsMissingIsLeftOut(t *testing.T) {
@@ -269,20 +277,29 @@ func TestWhatIsMissingIsLeftOut(t *testing.T) {
 		sentence string
 		says     string
 	}{
-		"an empty directory":     {nil, "No step is done yet", ""},
-		"a run that just began":  {map[string]string{"config.json": smallConfig, "manifest.json": smallManifest}, "No step is done yet", "0 of 3"},
-		"one evaluation":         {map[string]string{"metrics.jsonl": lines[0]}, "Held-out pass@1 is 0.325 before the first step", "so far, step 0"},
-		"a step, half written":   {map[string]string{"metrics.jsonl": lines[0] + lines[1][:70]}, "Held-out pass@1 is 0.325 before the first step", ""},
-		"a step":                 {map[string]string{"metrics.jsonl": lines[1]}, "Mean reward is 0.119 after 1 step", "nobody can say"},
-		"one evaluation, a step": {map[string]string{"metrics.jsonl": lines[0] + lines[1]}, "Mean reward is 0.119 after 1 step", "The only evaluation, at step 0, found held-out pass@1 0.325."},
-		"a damaged line":         {map[string]string{"metrics.jsonl": lines[1] + "{\"step\":\n" + "{}\n" + lines[2]}, "Mean reward is 0.338 after 2 steps", "metrics.jsonl (2 lines)"},
-		"another type":           {map[string]string{"metrics.jsonl": `{"step":1,"mean_reward":"high","verdicts":[],"entropy":0.5}` + "\n"}, "1 step done; no completion has been scored", "entropy 0.5"},
-		"an old evaluation":      {map[string]string{"metrics.jsonl": `{"kind":"evaluation","step":0,"pass@1_greedy":0.1}` + "\n" + `{"kind":"evaluation","step":9,"pass@1_greedy":0.3}` + "\n"}, "Held-out pass@1 rose from 0.100 to 0.300", "after, step 9"},
-		"a kind of the future":   {map[string]string{"metrics.jsonl": `{"kind":"weather","step":4}` + "\n" + lines[1]}, "Mean reward is 0.119 after 1 step", ""},
-		"damaged documents":      {map[string]string{"config.json": "{", "manifest.json": "[1]"}, "No step is done yet", "config.json"},
-		"times without steps":    {map[string]string{"train_log.jsonl": smallTimes}, "No step is done yet", ""},
-		"only completions":       {map[string]string{"rollouts.jsonl": smallSamples}, "No step is done yet", "max-print"},
-		"a resumed run":          {map[string]string{"metrics.jsonl": lines[1] + lines[2] + lines[3] + lines[2]}, "Mean reward is 0.338 after 2 steps", ""},
+		"an empty directory": {nil, "No step is done yet", ""},
+		"a run that just began": {map[string]string{"config.json": smallConfig, "manifest.json": smallManifest}, "No step is done yet",
+			"0 of 3"},
+		"one evaluation": {map[string]string{"metrics.jsonl": lines[0]},
+			"Held-out pass@1 is 0.325 before the first step", "so far, step 0"},
+		"a step, half written": {map[string]string{"metrics.jsonl": lines[0] + lines[1][:70]},
+			"Held-out pass@1 is 0.325 before the first step", ""},
+		"a step": {map[string]string{"metrics.jsonl": lines[1]}, "Mean reward is 0.119 after 1 step", "nobody can say"},
+		"one evaluation, a step": {map[string]string{"metrics.jsonl": lines[0] + lines[1]}, "Mean reward is 0.119 after 1 step",
+			"The only evaluation, at step 0, found held-out pass@1 0.325."},
+		"a damaged line": {map[string]string{"metrics.jsonl": lines[1] + "{\"step\":\n" + "{}\n" + lines[2]},
+			"Mean reward is 0.338 after 2 steps", "metrics.jsonl (2 lines)"},
+		"another type": {map[string]string{"metrics.jsonl": `{"step":1,"mean_reward":"high","verdicts":[],"entropy":0.5}` + "\n"},
+			"1 step done; no completion has been scored", "entropy 0.5"},
+		"an old evaluation": {map[string]string{"metrics.jsonl": `{"kind":"evaluation","step":0,"pass@1_greedy":0.1}` + "\n" +
+			`{"kind":"evaluation","step":9,"pass@1_greedy":0.3}` + "\n"}, "Held-out pass@1 rose from 0.100 to 0.300", "after, step 9"},
+		"a kind of the future": {map[string]string{"metrics.jsonl": `{"kind":"weather","step":4}` + "\n" + lines[1]},
+			"Mean reward is 0.119 after 1 step", ""},
+		"damaged documents":   {map[string]string{"config.json": "{", "manifest.json": "[1]"}, "No step is done yet", "config.json"},
+		"times without steps": {map[string]string{"train_log.jsonl": smallTimes}, "No step is done yet", ""},
+		"only completions":    {map[string]string{"rollouts.jsonl": smallSamples}, "No step is done yet", "max-print"},
+		"a resumed run": {map[string]string{"metrics.jsonl": lines[1] + lines[2] + lines[3] + lines[2]},
+			"Mean reward is 0.338 after 2 steps", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			page := write(t, c.files)
@@ -297,12 +314,15 @@ func TestWhatIsMissingIsLeftOut(t *testing.T) {
 }
 
 func TestHostileTextStaysText(t *testing.T) {
-	const hostile = "</pre></bdi></script><script>alert(1)</script><img onerror=alert(2)>{{.}}&amp;\"'`<!--]]>\x00\x1b[31m\u202egpj\u2066\ufffe\u0085"
-	const shown = "</pre></bdi></script><script>alert(1)</script><img onerror=alert(2)>{{.}}&amp;\"'`<!--]]>␀␛[31m⟨U+202E⟩gpj⟨U+2066⟩⟨U+FFFE⟩⟨U+0085⟩"
+	const hostile = "</pre></bdi></script><script>alert(1)</script><img " +
+		"onerror=alert(2)>{{.}}&amp;\"'`<!--]]>\x00\x1b[31m\u202egpj\u2066\ufffe\u0085"
+	const shown = "</pre></bdi></script><script>alert(1)</script><img " +
+		"onerror=alert(2)>{{.}}&amp;\"'`<!--]]>␀␛[31m⟨U+202E⟩gpj⟨U+2066⟩⟨U+FFFE⟩⟨U+0085⟩"
 	quoted := fmt.Sprintf("%q", hostile)
 	quoted = strings.NewReplacer(`\x00`, `\u0000`, `\x1b`, `\u001b`).Replace(quoted)
 	files := map[string]string{
-		"rollouts.jsonl":    fmt.Sprintf(`{"step":1,"group":0,"sample":0,"problem":%[1]s,"text":%[1]s,"score":{"reward":1,"verdict":%[1]s,"note":%[1]s},"advantage":1}`, quoted) + "\n",
+		"rollouts.jsonl": fmt.Sprintf(`{"step":1,"group":0,"sample":0,"problem":%[1]s,"text":%[1]s,"score":{"reward":1,`+
+			`"verdict":%[1]s,"note":%[1]s},"advantage":1}`, quoted) + "\n",
 		"run_log.jsonl":     fmt.Sprintf(`{"step":1,"rule":%[1]s,"finding":%[1]s,"try":%[1]s,"fatal":true}`, quoted) + "\n",
 		"config.json":       fmt.Sprintf(`{"model":%[1]s,"data":%[1]s}`, quoted),
 		"manifest.json":     fmt.Sprintf(`{"created":%[1]s,"backend":%[1]s}`, quoted),
@@ -330,22 +350,34 @@ func tenThousand() map[string]string {
 		if s == 7777 {
 			norm = 5
 		}
-		fmt.Fprintf(&metrics, `{"step":%d,"epoch":0,"adapter_sha256":"%064d","mean_reward":%[3]v,"mean_correct":%[3]v,"mean_fraction":%[3]v,"format_rate":%[3]v,"groups_total":8,"groups_skipped":%[4]d,`+
-			`"frac_all_good":%[3]v,"frac_all_bad":0.1,"wasted_tokens":3,"completions":64,"completion_tokens":1500,"completion_length_mean":%[5]v,"completion_length_max":%[6]v,"completion_length_min":%[3]v,`+
-			`"truncated_rate":%[3]v,"verdicts":{"AC":%[4]d,"WA":7,"TLE":5,"CE":3,"RTE":9,"MLE":2,"OLE":1,"INFRA":1},"reward_errors":0,"updated":true,"ratio_mean":%[3]v,"ratio_min":0.1,"ratio_max":%[5]v,`+
-			`"kl_v1":%[3]v,"kl_v2":%[3]v,"max_logp_diff":%[3]v,"entropy":%[3]v,"clip_fraction":%[3]v,"ess":%[3]v,"grad_norm":%[7]v,"lr":%[3]v,"max_logp_diff_on_policy":%[3]v}`+"\n",
+		fmt.Fprintf(&metrics,
+			`{"step":%d,"epoch":0,"adapter_sha256":"%064d","mean_reward":%[3]v,"mean_correct":%[3]v,"mean_fraction":%[3]v,`+
+				`"format_rate":%[3]v,"groups_total":8,"groups_skipped":%[4]d,`+
+				`"frac_all_good":%[3]v,"frac_all_bad":0.1,"wasted_tokens":3,"completions":64,"completion_tokens":1500,`+
+				`"completion_length_mean":%[5]v,"completion_length_max":%[6]v,"completion_length_min":%[3]v,`+
+				`"truncated_rate":%[3]v,"verdicts":{"AC":%[4]d,"WA":7,"TLE":5,"CE":3,"RTE":9,"MLE":2,"OLE":1,"INFRA":1},"reward_errors":0,`+
+				`"updated":true,"ratio_mean":%[3]v,"ratio_min":0.1,"ratio_max":%[5]v,`+
+				`"kl_v1":%[3]v,"kl_v2":%[3]v,"max_logp_diff":%[3]v,"entropy":%[3]v,"clip_fraction":%[3]v,"ess":%[3]v,"grad_norm":%[7]v,`+
+				`"lr":%[3]v,"max_logp_diff_on_policy":%[3]v}`+"\n",
 			s, s, x, s%8, 100*x, 300*x, norm)
-		fmt.Fprintf(&times, `{"step":%d,"total_s":%v,"sample_s":%v,"score_s":%v,"train_s":%v,"sampled_tokens_per_s":%v,"trained_tokens_per_s":%v}`+"\n", s, 4*x, x, x, x, 1e4*x, 1e3*x)
+		fmt.Fprintf(&times,
+			`{"step":%d,"total_s":%v,"sample_s":%v,"score_s":%v,"train_s":%v,"sampled_tokens_per_s":%v,"trained_tokens_per_s":%v}`+"\n", s,
+			4*x, x, x, x, 1e4*x, 1e3*x)
 		fmt.Fprintf(&log, `{"step":%d,"rule":"rule %d","finding":"%s","try":"less"}`+"\n", s, s%100, strings.Repeat("long ", 120))
 		if s%20 == 0 {
-			fmt.Fprintf(&metrics, `{"kind":"evaluation","step":%d,"problems":260,"pass@1_greedy":%v,"pass@1_greedy_ci":[%v,%v],"format_rate":1,"k":4,"pass@1":%v,"pass@k":%v}`+"\n", s, x, x-0.1, x+0.1, x, x)
+			fmt.Fprintf(&metrics,
+				`{"kind":"evaluation","step":%d,"problems":260,"pass@1_greedy":%v,"pass@1_greedy_ci":[%v,%v],"format_rate":1,"k":4,`+
+					`"pass@1":%v,"pass@k":%v}`+"\n", s, x, x-0.1, x+0.1, x, x)
 		}
 	}
 	for i := range 512 {
-		fmt.Fprintf(&samples, `{"step":%d,"group":%d,"sample":%d,"problem":"p","text":"%s","score":{"reward":%d,"verdict":"WA"},"advantage":0}`+"\n", steps, i/8, i%8, strings.Repeat("<code> ", 4000), i%2)
+		fmt.Fprintf(&samples,
+			`{"step":%d,"group":%d,"sample":%d,"problem":"p","text":"%s","score":{"reward":%d,"verdict":"WA"},"advantage":0}`+"\n", steps,
+			i/8, i%8, strings.Repeat("<code> ", 4000), i%2)
 	}
 	manifest := `{"datasets":["` + strings.Repeat("refused row, ", 50_000) + `"]}`
-	return map[string]string{"metrics.jsonl": metrics.String(), "train_log.jsonl": times.String(), "run_log.jsonl": log.String(), "rollouts.jsonl": samples.String(), "config.json": smallConfig, "manifest.json": manifest}
+	return map[string]string{"metrics.jsonl": metrics.String(), "train_log.jsonl": times.String(), "run_log.jsonl": log.String(),
+		"rollouts.jsonl": samples.String(), "config.json": smallConfig, "manifest.json": manifest}
 }
 
 func TestTenThousandSteps(t *testing.T) {

@@ -169,7 +169,8 @@ func TestWriteModel(t *testing.T) {
 		44: "model.safetensors",
 		43: "model-00001-of-00002.safetensors model-00002-of-00002.safetensors model.safetensors.index.json",
 		32: "model-00001-of-00002.safetensors model-00002-of-00002.safetensors model.safetensors.index.json",
-		13: "model-00001-of-00003.safetensors model-00002-of-00003.safetensors model-00003-of-00003.safetensors model.safetensors.index.json",
+		13: "model-00001-of-00003.safetensors model-00002-of-00003.safetensors model-00003-of-00003.safetensors " +
+			"model.safetensors.index.json",
 	} {
 		dir := t.TempDir()
 		if err := writeModel(dir, sources, map[string]string{"format": "pt"}, limit); err != nil {
@@ -221,14 +222,15 @@ func TestWriteIsBounded(t *testing.T) {
 	block := make([]byte, 1<<16)
 	var sources []Source
 	for i := range tensors {
-		sources = append(sources, Source{Name: fmt.Sprint(i), Encoding: kernels.EncodedBF16, Shape: []int{size / 2}, Write: func(w io.Writer) error {
-			for range size / len(block) {
-				if _, err := w.Write(block); err != nil {
-					return err
+		sources = append(sources,
+			Source{Name: fmt.Sprint(i), Encoding: kernels.EncodedBF16, Shape: []int{size / 2}, Write: func(w io.Writer) error {
+				for range size / len(block) {
+					if _, err := w.Write(block); err != nil {
+						return err
+					}
 				}
-			}
-			return nil
-		}})
+				return nil
+			}})
 	}
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)

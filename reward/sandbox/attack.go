@@ -63,7 +63,8 @@ func (p *Pool) attack(ctx context.Context) ([]Claim, error) {
 		if err != nil {
 			return nil, fmt.Errorf("attack on %s: %w", a.name, err)
 		}
-		claims = append(claims, Claim{a.name, r.Status == a.want, fmt.Sprintf("ended with %s after %v", r.Status, r.Wall.Round(time.Millisecond))})
+		claims = append(claims,
+			Claim{a.name, r.Status == a.want, fmt.Sprintf("ended with %s after %v", r.Status, r.Wall.Round(time.Millisecond))})
 	}
 	return claims, nil
 }

@@ -269,7 +269,8 @@ func TestKilled(t *testing.T) {
 	if os.Getenv("SANDBOX_TEST_VICTIM") != "" {
 		p := openPool(t, 0, 2)
 		for range 2 {
-			go p.Run(t.Context(), "g", Program{Code: "while True: pass"}, make([]Input, 1), Limits{CPU: 10 * time.Minute}, func(int, Result) bool { return true })
+			go p.Run(t.Context(), "g", Program{Code: "while True: pass"}, make([]Input, 1), Limits{CPU: 10 * time.Minute},
+				func(int, Result) bool { return true })
 		}
 		supervisor := p.kit.(*cells).supervisor.Pid()
 		for deadline := time.Now().Add(time.Minute); len(family(supervisor)) < 5 && time.Now().Before(deadline); {

@@ -113,7 +113,8 @@ func (s *Server) handle(w http.ResponseWriter, r *http.Request) {
 	if result["status"] != "Finished" || result["return_code"] != 0 {
 		status = "Failed"
 	}
-	Answer(w, map[string]any{"status": status, "message": "", "compile_result": nil, "run_result": result, "executor_pod_name": nil, "files": files})
+	Answer(w, map[string]any{"status": status, "message": "", "compile_result": nil, "run_result": result, "executor_pod_name": nil,
+		"files": files})
 }
 
 // execute runs the code; output that older servers cannot take is a time limit, as it is there.
@@ -178,7 +179,8 @@ func TimedOut(w http.ResponseWriter) {
 
 // Killed is a wrapper that somebody else killed.
 func Killed(w http.ResponseWriter) {
-	Answer(w, map[string]any{"status": "Failed", "run_result": map[string]any{"status": "Finished", "return_code": -9}, "files": map[string]string{}})
+	Answer(w, map[string]any{"status": "Failed", "run_result": map[string]any{"status": "Finished", "return_code": -9},
+		"files": map[string]string{}})
 }
 
 // DiskFull is a wrapper that could not write its frame.
