@@ -81,8 +81,8 @@ func (c *Client) do(ctx context.Context, method, address string, header http.Hea
 	if err != nil {
 		var op *net.OpError
 		return nil, transient{
-			err:  fmt.Errorf("%w; HF_HUB_OFFLINE=1 uses what is in the cache",
-			err), dial: errors.As(err, &op) && op.Op == "dial",
+			err: fmt.Errorf("%w; HF_HUB_OFFLINE=1 uses what is in the cache",
+				err), dial: errors.As(err, &op) && op.Op == "dial",
 		}
 	}
 	return resp, nil

@@ -41,8 +41,17 @@ func samples() []Source {
 
 // The file is, byte for byte, what the library's own writer makes of the same tensors.
 func TestWriteAgainstLibrary(t *testing.T) {
-	want := make(map[string]safetensors.TensorView)
 	sources := slices.DeleteFunc(samples(), func(s Source) bool { return len(s.Shape) == 0 }) // which the library refuses
+	want := views(t, sources)
+	for _, metadata := range []map[string]string{nil, {"format": "pt", "a\"": "é\n"}} {
+		againstLibrary(t, sources, want, metadata)
+	}
+}
+
+// views are tensors as the library has them.
+func views(t *testing.T, sources []Source) map[string]safetensors.TensorView {
+	t.Helper()
+	out := make(map[string]safetensors.TensorView)
 	for _, s := range sources {
 		var b bytes.Buffer
 		if err := s.Write(&b); err != nil {
@@ -60,46 +69,49 @@ func TestWriteAgainstLibrary(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want[s.Name] = view
+		out[s.Name] = view
 	}
-	for _, metadata := range []map[string]string{nil, {"format": "pt", "a\"": "é\n"}} {
-		path := filepath.Join(t.TempDir(), "m")
-		if err := Write(path, sources, metadata); err != nil {
-			t.Fatal(err)
+	return out
+}
+
+func againstLibrary(t *testing.T, sources []Source, want map[string]safetensors.TensorView, metadata map[string]string) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "m")
+	if err := Write(path, sources, metadata); err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	st, err := safetensors.Deserialize(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if st.Len() != len(want) {
+		t.Errorf("%d tensors, expected %d", st.Len(), len(want))
+	}
+	for name, w := range want {
+		got, ok := st.Tensor(name)
+		if !ok || got.DType() != w.DType() || !slices.Equal(got.Shape(), w.Shape()) || !bytes.Equal(got.Data(), w.Data()) {
+			t.Errorf("%q: found %v, %v %v", name, ok, got.DType(), got.Shape())
 		}
-		data, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		st, err := safetensors.Deserialize(data)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if st.Len() != len(want) {
-			t.Errorf("%d tensors, expected %d", st.Len(), len(want))
-		}
-		for name, w := range want {
-			got, ok := st.Tensor(name)
-			if !ok || got.DType() != w.DType() || !slices.Equal(got.Shape(), w.Shape()) || !bytes.Equal(got.Data(), w.Data()) {
-				t.Errorf("%q: found %v, %v %v", name, ok, got.DType(), got.Shape())
-			}
-		}
-		f, err := Open(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer f.Close()
-		if f.size%8 != 0 || fmt.Sprint(f.Metadata()) != fmt.Sprint(metadata) {
-			t.Errorf("the data start at %d, the metadata are %v", f.size, f.Metadata())
-		}
-		// The library orders data in the same way, but its header's keys by name alone.
-		reference, err := safetensors.Serialize(want, metadata)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if !bytes.HasSuffix(reference, data[f.size:]) || len(reference) != len(data) {
-			t.Error("the data lie in another order than the library's")
-		}
+	}
+	f, err := Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if f.size%8 != 0 || fmt.Sprint(f.Metadata()) != fmt.Sprint(metadata) {
+		t.Errorf("the data start at %d, the metadata are %v", f.size, f.Metadata())
+	}
+	// The library orders data in the same way, but its header's keys by name alone.
+	reference, err := safetensors.Serialize(want, metadata)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.HasSuffix(reference, data[f.size:]) || len(reference) != len(data) {
+		t.Error("the data lie in another order than the library's")
 	}
 }
 

@@ -20,16 +20,15 @@ const (
 
 // env is what tells one instance of a family from another.
 type env struct {
-	v, u       string // names of the variables; u is the second of a pair
-	f          string // of the function
-	k, l, m    int    // k < l; m belongs to the output
-	c, d       string // letters
-	word       string
-	label      string
-	yes, no    string
-	saying     int // which of the wordings of the op
-	frame      int // which of those of the whole
-	separation string
+	v, u    string // names of the variables; u is the second of a pair
+	f       string // of the function
+	k, l, m int    // k < l; m belongs to the output
+	c, d    string // letters
+	word    string
+	label   string
+	yes, no string
+	saying  int // which of the wordings of the op
+	frame   int // which of those of the whole
 }
 
 // draw makes an instance for an op.
