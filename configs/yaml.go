@@ -1,8 +1,6 @@
 package configs
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"regexp"
@@ -14,6 +12,7 @@ import (
 	"github.com/goccy/go-yaml/parser"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/jsonl"
 )
 
 // setting is a key with the value that a layer gives it.
@@ -144,11 +143,8 @@ func quote(text string) string {
 	case plain.MatchString(text) && lower != "null" && text[0] != '-' && text != "...":
 		return text
 	}
-	var out bytes.Buffer
-	enc := json.NewEncoder(&out)
-	enc.SetEscapeHTML(false)
-	_ = enc.Encode(text) // text has a JSON form, and a buffer takes everything
-	return strings.TrimSuffix(out.String(), "\n")
+	quoted, _ := jsonl.Marshal(text) // every text has a JSON form
+	return string(quoted)
 }
 
 // formatList writes a flow sequence.

@@ -1,14 +1,14 @@
 package data
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7879b91d/grpo/internal/jsonl"
 )
 
 // The normal form survives a round trip to the byte, big integers and angle brackets included.
@@ -23,11 +23,9 @@ func TestRecordRoundTrip(t *testing.T) {
 	for _, line := range lines {
 		var r Record
 		require.NoError(t, json.Unmarshal([]byte(line), &r))
-		var out bytes.Buffer
-		enc := json.NewEncoder(&out)
-		enc.SetEscapeHTML(false)
-		require.NoError(t, enc.Encode(r))
-		require.Equal(t, line, strings.TrimSpace(out.String()))
+		out, err := jsonl.Marshal(r)
+		require.NoError(t, err)
+		require.Equal(t, line, string(out))
 	}
 }
 
@@ -81,7 +79,7 @@ func TestEncodeTestsEqualsJSON(t *testing.T) {
 	}
 	got, err := EncodeTests(tests)
 	require.NoError(t, err)
-	want, err := marshal(tests)
+	want, err := jsonl.Marshal(tests)
 	require.NoError(t, err)
 	require.Equal(t, string(want), string(got))
 

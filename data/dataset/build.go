@@ -18,6 +18,7 @@ import (
 
 	"github.com/seed-7879b91d/grpo/data"
 	"github.com/seed-7879b91d/grpo/internal/atomicfile"
+	"github.com/seed-7879b91d/grpo/internal/jsonl"
 )
 
 // inFlight bounds the rows that are being normalised, in bytes of source text. A row costs about
@@ -222,7 +223,7 @@ func (w *writer) add(r *row, n *normal, err error) error {
 		Problem: n.light, Offset: w.manifest.Payload, Length: int64(len(n.tests)),
 		Count: n.problem.NumTests, CRC: crc32.Checksum(n.tests, castagnoli),
 	}
-	line, err := encode(&e)
+	line, err := jsonl.Marshal(&e)
 	if err != nil {
 		return err
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/seed-7879b91d/grpo/data"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/jsonl"
 )
 
 var ctx = context.Background()
@@ -127,7 +128,7 @@ func TestNormalFormReadsBack(t *testing.T) {
 	for line := range strings.Lines(out.String()) {
 		var r data.Record
 		require.NoError(t, json.Unmarshal([]byte(line), &r), "a line is a data.Record")
-		text, err := encode(r)
+		text, err := jsonl.Marshal(r)
 		require.NoError(t, err)
 		require.Equal(t, strings.TrimSpace(line), string(text))
 	}

@@ -24,28 +24,18 @@ func user(t *testing.T, b *Builder, p data.Problem) string {
 
 // The whole default prompt, letter by letter: what a model was trained on must not change unseen.
 func TestDefaultPrompt(t *testing.T) {
-	const head = "You are a careful programmer. Solve the task below in Python 3, " +
-		"correctly for every input that it allows and fast enough for the largest.\n\n### Task\n\nDouble {{it}}.\n\n### How to answer\n\n"
-	const tail = "\n\nPut all of the code into one block, after whatever you want to say about it:\n\n```python\n# your code\n```\n\n" +
-		"### Answer\n"
+	const head = "You are a careful programmer. Solve the task below in Python 3, correctly for every input that it allows and fast enough for the largest.\n\n### Task\n\nDouble {{it}}.\n\n### How to answer\n\n"
+	const tail = "\n\nPut all of the code into one block, after whatever you want to say about it:\n\n```python\n# your code\n```\n\n### Answer\n"
 	starter := "class Solution:\n    def twice(self, n: int) -> int:\n        "
 	code := "\n\n```python\nclass Solution:\n    def twice(self, n: int) -> int:\n```"
 	for _, c := range []struct {
 		p    data.Problem
 		want string
 	}{
-		{data.Problem{Kind: data.Stdin, StarterCode: " \n"},
-			"Write a complete program. It reads the input from standard input and prints the answer to standard output, " +
-				"and nothing besides."},
-		{data.Problem{Kind: data.Stdin, StarterCode: starter},
-			"Write a complete program. It reads the input from standard input and prints the answer to standard output, " +
-				"and nothing besides. Begin with this code:" + code},
-		{data.Problem{Kind: data.Call, FuncName: "twice"},
-			"Write a function named twice. It is called with arguments, and what it returns is checked; " +
-				"nothing is read from standard input."},
-		{data.Problem{Kind: data.Call, FuncName: "twice", StarterCode: starter},
-			"Complete the code below. Keep the names and the parameters as they are: " +
-				"your code is loaded, twice is called with arguments, and what it returns is checked." + code},
+		{data.Problem{Kind: data.Stdin, StarterCode: " \n"}, "Write a complete program. It reads the input from standard input and prints the answer to standard output, and nothing besides."},
+		{data.Problem{Kind: data.Stdin, StarterCode: starter}, "Write a complete program. It reads the input from standard input and prints the answer to standard output, and nothing besides. Begin with this code:" + code},
+		{data.Problem{Kind: data.Call, FuncName: "twice"}, "Write a function named twice. It is called with arguments, and what it returns is checked; nothing is read from standard input."},
+		{data.Problem{Kind: data.Call, FuncName: "twice", StarterCode: starter}, "Complete the code below. Keep the names and the parameters as they are: your code is loaded, twice is called with arguments, and what it returns is checked." + code},
 	} {
 		c.p.Statement = "\nDouble {{it}}.\n"
 		require.Equal(t, head+c.want+tail, user(t, Default(), c.p))
@@ -86,6 +76,5 @@ func TestBadTemplates(t *testing.T) {
 }
 
 func TestStatementsAreNotTemplates(t *testing.T) {
-	require.Equal(t, 1,
-		strings.Count(user(t, Default(), data.Problem{Kind: data.Stdin, Statement: "{{.ID}} <b> & \"q\""}), "{{.ID}} <b> & \"q\""))
+	require.Equal(t, 1, strings.Count(user(t, Default(), data.Problem{Kind: data.Stdin, Statement: "{{.ID}} <b> & \"q\""}), "{{.ID}} <b> & \"q\""))
 }

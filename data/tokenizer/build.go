@@ -87,8 +87,7 @@ func (p *part) splitter(field string) (splitter, error) {
 			return nil, fmt.Errorf("%s.pattern.Regex: missing; expected a regular expression", field)
 		}
 		if p.Behavior != "Isolated" || p.Invert != nil && *p.Invert {
-			return nil, fmt.Errorf("%s: found behavior %q, invert %t; expected Isolated, false",
-				field, p.Behavior, p.Invert != nil && *p.Invert)
+			return nil, fmt.Errorf("%s: found behavior %q, invert %t; expected Isolated, false", field, p.Behavior, p.Invert != nil && *p.Invert)
 		}
 		s, err := newSplitter(p.Pattern.Regex)
 		if err != nil {

@@ -73,23 +73,20 @@ var damaged = map[string]struct {
 		seq := f["pre_tokenizer"].(object)
 		seq["pretokenizers"] = seq["pretokenizers"].([]any)[:1]
 	}, "expected ByteLevel as the last"},
-	"byte level first": {func(f object) { slices.Reverse(f["pre_tokenizer"].(object)["pretokenizers"].([]any)) },
-		"ByteLevel must be the last"},
+	"byte level first": {func(f object) { slices.Reverse(f["pre_tokenizer"].(object)["pretokenizers"].([]any)) }, "ByteLevel must be the last"},
 	"other normalizer": {func(f object) { f["normalizer"] = object{"type": "NFKC"} }, `normalizer.type: found "NFKC"`},
 	"nested normalizer": {func(f object) {
 		f["normalizer"] = object{"type": "Sequence", "normalizers": []any{object{"type": "Lowercase"}}}
 	}, `normalizer.normalizers[0].type: found "Lowercase"`},
-	"other decoder": {func(f object) { f["decoder"] = object{"type": "WordPiece"} },
-		`decoder.type: expected ByteLevel, found "WordPiece"`},
-	"no decoder":     {func(f object) { f["decoder"] = nil }, "decoder.type: expected ByteLevel, found none"},
-	"added id taken": {func(f object) { addedOf(f, 0)["id"] = 5 }, "both have id 5"},
-	"added id elsewhere": {func(f object) { addedOf(f, 1)["content"] = "<|endoftext|>" },
-		`"<|endoftext|>" has id 380 here and 379 elsewhere`},
-	"added empty":   {func(f object) { addedOf(f, 0)["content"] = "" }, "added_tokens[0].content: missing"},
-	"added id huge": {func(f object) { addedOf(f, 0)["id"] = 1 << 40 }, "added_tokens[0].id: found"},
-	"added strips":  {func(f object) { addedOf(f, 2)["rstrip"] = true }, "added_tokens[2]:"},
-	"added a text":  {func(f object) { f["added_tokens"] = "x" }, "added_tokens: found a JSON string"},
-	"model a text":  {func(f object) { f["model"] = "x" }, "model: found a JSON string"},
+	"other decoder":      {func(f object) { f["decoder"] = object{"type": "WordPiece"} }, `decoder.type: expected ByteLevel, found "WordPiece"`},
+	"no decoder":         {func(f object) { f["decoder"] = nil }, "decoder.type: expected ByteLevel, found none"},
+	"added id taken":     {func(f object) { addedOf(f, 0)["id"] = 5 }, "both have id 5"},
+	"added id elsewhere": {func(f object) { addedOf(f, 1)["content"] = "<|endoftext|>" }, `"<|endoftext|>" has id 380 here and 379 elsewhere`},
+	"added empty":        {func(f object) { addedOf(f, 0)["content"] = "" }, "added_tokens[0].content: missing"},
+	"added id huge":      {func(f object) { addedOf(f, 0)["id"] = 1 << 40 }, "added_tokens[0].id: found"},
+	"added strips":       {func(f object) { addedOf(f, 2)["rstrip"] = true }, "added_tokens[2]:"},
+	"added a text":       {func(f object) { f["added_tokens"] = "x" }, "added_tokens: found a JSON string"},
+	"model a text":       {func(f object) { f["model"] = "x" }, "model: found a JSON string"},
 }
 
 func vocabOf(f object) object        { return f["model"].(object)["vocab"].(object) }
@@ -176,9 +173,7 @@ func TestCompanions(t *testing.T) {
 		eos                  []int
 	}{
 		{"tokenizer_config.json", `{"eos_token":"<|im_end|>","chat_template":"T"}`, "T", []int{381}},
-		{"tokenizer_config.json",
-			`{"eos_token":{"content":"<|im_end|>"},"chat_template":[{"name":"tool","template":"U"},{"name":"default","template":"T"}]}`,
-			"T", []int{381}},
+		{"tokenizer_config.json", `{"eos_token":{"content":"<|im_end|>"},"chat_template":[{"name":"tool","template":"U"},{"name":"default","template":"T"}]}`, "T", []int{381}},
 		{"tokenizer_config.json", `{"eos_token":null,"chat_template":null}`, "", nil},
 		{"generation_config.json", `{"eos_token_id":[381,379,381]}`, "", []int{381, 379}},
 		{"generation_config.json", `{"eos_token_id":379}`, "", []int{379}},

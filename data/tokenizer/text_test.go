@@ -112,11 +112,10 @@ func TestPlainNFC(t *testing.T) {
 // The normalizer of golang.org/x/text puts U+034F into a long run of marks; the form has none.
 func TestNFCOfManyMarks(t *testing.T) {
 	for text, want := range map[string]string{
-		"e" + strings.Repeat("\u0301", 40):             "\u00e9" + strings.Repeat("\u0301", 39),
-		"\u1fa7" + strings.Repeat("\u0344", 15):        "\u1fa7" + strings.Repeat("\u0308\u0301", 15),
-		"a" + strings.Repeat("\u0301\u0323", 20) + "b": "\u1ea1" + strings.Repeat("\u0323", 19) + strings.Repeat("\u0301", 20) + "b",
-		"\u0f40" + strings.Repeat("\u0f73", 20) + "e\u0301": "\u0f40" + strings.Repeat("\u0f71", 20) + strings.Repeat("\u0f72", 20) +
-			"\u00e9",
+		"e" + strings.Repeat("\u0301", 40):                  "\u00e9" + strings.Repeat("\u0301", 39),
+		"\u1fa7" + strings.Repeat("\u0344", 15):             "\u1fa7" + strings.Repeat("\u0308\u0301", 15),
+		"a" + strings.Repeat("\u0301\u0323", 20) + "b":      "\u1ea1" + strings.Repeat("\u0323", 19) + strings.Repeat("\u0301", 20) + "b",
+		"\u0f40" + strings.Repeat("\u0f73", 20) + "e\u0301": "\u0f40" + strings.Repeat("\u0f71", 20) + strings.Repeat("\u0f72", 20) + "\u00e9",
 	} {
 		if got := nfc(text); got != want {
 			t.Errorf("%+q:\n got %+q\nwant %+q", text, got, want)

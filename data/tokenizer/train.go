@@ -36,8 +36,7 @@ func Train(corpus iter.Seq[string], o TrainOptions) (*Trained, error) {
 	}
 	for tr.size() < o.VocabSize-len(o.Special) {
 		if !tr.mergeNext() {
-			return nil, badinput.Errorf(
-				"the corpus repeats enough for a vocabulary of %d tokens, not of %d: give more text or ask for fewer",
+			return nil, badinput.Errorf("the corpus repeats enough for a vocabulary of %d tokens, not of %d: give more text or ask for fewer",
 				tr.size()+len(o.Special), o.VocabSize)
 		}
 	}
@@ -46,8 +45,7 @@ func Train(corpus iter.Seq[string], o TrainOptions) (*Trained, error) {
 
 func (o *TrainOptions) check() error {
 	if least := 256 + len(o.Special); o.VocabSize < least || o.VocabSize > maxIDs {
-		return badinput.Errorf("vocabulary size: found %d, expected %d (the bytes and the special tokens) to %d",
-			o.VocabSize, least, maxIDs)
+		return badinput.Errorf("vocabulary size: found %d, expected %d (the bytes and the special tokens) to %d", o.VocabSize, least, maxIDs)
 	}
 	seen := map[string]bool{}
 	for _, s := range o.Special {

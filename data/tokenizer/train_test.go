@@ -190,8 +190,7 @@ func TestTrainedIsWhatLoadReads(t *testing.T) {
 	if got, want := fresh.EncodeSpecial(text), loaded.EncodeSpecial(text); !slices.Equal(got, want) {
 		t.Errorf("fresh and loaded give other ids")
 	}
-	if !slices.Equal(fresh.SpecialTokens(), loaded.SpecialTokens()) || !slices.Equal(fresh.EOS(), loaded.EOS()) ||
-		fresh.ChatTemplate() != loaded.ChatTemplate() {
+	if !slices.Equal(fresh.SpecialTokens(), loaded.SpecialTokens()) || !slices.Equal(fresh.EOS(), loaded.EOS()) || fresh.ChatTemplate() != loaded.ChatTemplate() {
 		t.Errorf("special tokens, end or template differ: %v %v", fresh.SpecialTokens(), loaded.SpecialTokens())
 	}
 	if id, _ := loaded.TokenID("<|im_end|>"); len(loaded.EOS()) != 1 || loaded.EOS()[0] != id {
