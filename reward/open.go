@@ -79,7 +79,7 @@ func Open(ctx context.Context, cfg Config) (*Judge, error) {
 	return j, nil
 }
 
-// judge adds the cells for what is trusted, with the reward file loaded where there is one.
+// judge adds the cells for trusted code: checkers, and the reward file, loaded where there is one.
 func (cfg Config) judge(ctx context.Context, rules Rules, options sandbox.Options, submissions closingRunner) (*Judge, error) {
 	var custom Runner
 	trusted := &lazyPool{options: options}

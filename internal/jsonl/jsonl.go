@@ -63,7 +63,7 @@ func each[T any](r io.Reader, name string, strict bool, fn func(line int, v T) e
 	}
 }
 
-// Whole calls fn with every line of a file that a run writes, perhaps still: a last line without an end is
+// Whole calls fn with every line of a file that may still be written to: a last line without a newline is
 // half written, and left out. An error of fn is an input error that names the file and the line.
 func Whole(path string, fn func(line []byte) error) error {
 	f, err := os.Open(path)

@@ -5,7 +5,7 @@ import (
 	"math"
 )
 
-// section is a part of the page: charts over the same axis, and what did not move.
+// section is a part of the page: charts over the same axis, and the series that did not move.
 type section struct {
 	ID, Title, Lead string
 	Axis            *axis
@@ -26,7 +26,7 @@ func (s *section) add(plots ...plot) {
 	}
 }
 
-// sections are the charts in the order in which one asks.
+// sections are the charts, what a reader asks first coming first.
 func (r *run) sections() []section {
 	var out []section
 	if len(r.evals) > 1 { // one has its place at the top
@@ -241,7 +241,7 @@ func (r *run) time(a *axis) section {
 	return s
 }
 
-// other is what the phases leave of a step.
+// other is the time of a step that belongs to none of its phases.
 func (t *timing) other() float64 {
 	rest := t.Total - t.Sample - t.Score - t.Train
 	if rest < 1e-3*t.Total {

@@ -13,7 +13,7 @@ type check struct {
 	Text string
 }
 
-// checks are the promises and the losses of the run.
+// checks say which promises of a run were kept, and where samples were lost.
 func (r *run) checks() []check {
 	var out []check
 	for _, c := range []func() (check, bool){r.fatal, r.kept, r.ahead, r.scored, r.blocked, r.taught, r.cutOff, r.updates} {

@@ -13,7 +13,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/jsonl"
 )
 
-// run is a run directory as read: what is not there is empty, or NaN where zero would be a claim.
+// run is a run directory as read: what is not there is empty, or NaN where zero would look measured.
 type run struct {
 	name             string
 	config, manifest document
@@ -247,7 +247,8 @@ func (t timing) settle() timing {
 	return t
 }
 
-// put appends v; what an interrupted run wrote of the same or of later steps gives way.
+// put appends v. Entries of the same step or of later ones give way: they were written before the run was
+// interrupted, and the resumed run did those steps again.
 func put[T any](all []T, v T, at func(T) int) []T {
 	for len(all) > 0 && at(all[len(all)-1]) >= at(v) {
 		all = all[:len(all)-1]

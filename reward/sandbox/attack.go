@@ -98,8 +98,7 @@ func failed(claims []Claim) error {
 	return errors.Join(all...)
 }
 
-// notProtected says what a rung leaves open, strongest rung last to first: each has the gaps of those
-// above it.
+// notProtected lists what a rung leaves open: its own gaps and those of every stronger rung.
 func notProtected(r Rung) []string {
 	gaps := []string{
 		"a flaw in the kernel itself: programs share it with everything else on this machine",
