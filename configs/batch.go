@@ -58,7 +58,8 @@ func (b *batch) resolve(c *Config) error {
 	}
 	switch {
 	case all > 0 && b.each > 0 && prompts > 0 && prompts*b.each != all:
-		return badinput.Errorf("batch_size=%d contradicts %d problems with %d completions each, which make %d; leave batch_size out", all, prompts, b.each, prompts*b.each)
+		return badinput.Errorf("batch_size=%d contradicts %d problems with %d completions each, which make %d; leave batch_size out",
+			all, prompts, b.each, prompts*b.each)
 	case all > 0 && b.each > 0:
 		if all%b.each != 0 {
 			return indivisible(all, b.each, "prompts of %d completions")

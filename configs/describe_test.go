@@ -49,7 +49,8 @@ func TestHelpNamesKeysThatExist(t *testing.T) {
 		}
 	}
 	for _, f := range Describe() {
-		for _, word := range strings.FieldsFunc(f.Help, func(r rune) bool { return r != '_' && (r < 'a' || r > 'z') && (r < '0' || r > '9') }) {
+		for _, word := range strings.FieldsFunc(f.Help,
+			func(r rune) bool { return r != '_' && (r < 'a' || r > 'z') && (r < '0' || r > '9') }) {
 			if strings.Contains(strings.Trim(word, "_"), "_") {
 				require.True(t, known[word], "%s: %s", f.Key, word)
 			}
@@ -78,7 +79,8 @@ func TestChoicesAreThoseOfThePackages(t *testing.T) {
 		require.NoError(t, err)
 	}
 	d, adam, adapter := Defaults(), optim.Defaults(), lora.Defaults()
-	require.Equal(t, adam, optim.Config{Beta1: d.AdamBeta1, Beta2: d.AdamBeta2, Eps: d.AdamEps, WeightDecay: d.WeightDecay, ClipNorm: d.GradClipNorm})
+	require.Equal(t, adam,
+		optim.Config{Beta1: d.AdamBeta1, Beta2: d.AdamBeta2, Eps: d.AdamEps, WeightDecay: d.WeightDecay, ClipNorm: d.GradClipNorm})
 	require.Equal(t, []int{adapter.Rank, int(adapter.Alpha)}, []int{d.LoRARank, int(d.LoRAAlpha)})
 	require.Equal(t, values["lora_targets"], d.LoRATargets)
 	for i, target := range lora.AllTargets() {

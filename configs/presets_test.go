@@ -23,5 +23,7 @@ func TestPresets(t *testing.T) {
 		require.Equal(t, "# ", string(text[:2]), "%s starts with what it is for", name)
 	}
 	_, err := Load(Source{Preset: "qwen3_4b"})
-	require.EqualError(t, err, `preset "qwen3_4b" is not known; expected 4090_qwen3, defaults, qwen3_0.6b, qwen3_4b_h100, tiny or tiny_smoke; a file of your own is --config-file FILE`)
+	require.EqualError(t, err,
+		`preset "qwen3_4b" is not known; expected 4090_qwen3, defaults, qwen3_0.6b, qwen3_4b_h100, tiny or tiny_smoke; `+
+			`a file of your own is --config-file FILE`)
 }

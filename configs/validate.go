@@ -182,9 +182,12 @@ func (k *checker) policyAndData() {
 		k.refuse(len(c.LoRATargets) > 0, "lora_targets", leave, "lora_targets")
 		k.refuse(c.Adapter != "", "adapter", leave, "adapter")
 	} else {
-		k.refuse(c.LoRARank < 1 || c.LoRARank > 1<<16, "lora_rank", "lora_rank: found %d, expected 1 to %d; type lora_rank=32", c.LoRARank, 1<<16)
-		k.refuse(!(c.LoRAAlpha > 0 && c.LoRAAlpha <= math.MaxFloat32), "lora_alpha", "lora_alpha: found %s, expected a number above 0; type lora_alpha=32", formatNumber(c.LoRAAlpha))
-		k.refuse(len(c.LoRATargets) == 0, "lora_targets", "lora_targets: found none; leave it out to adapt all seven, or type lora_targets=q_proj,v_proj")
+		k.refuse(c.LoRARank < 1 || c.LoRARank > 1<<16, "lora_rank",
+			"lora_rank: found %d, expected 1 to %d; type lora_rank=32", c.LoRARank, 1<<16)
+		k.refuse(!(c.LoRAAlpha > 0 && c.LoRAAlpha <= math.MaxFloat32), "lora_alpha",
+			"lora_alpha: found %s, expected a number above 0; type lora_alpha=32", formatNumber(c.LoRAAlpha))
+		k.refuse(len(c.LoRATargets) == 0, "lora_targets",
+			"lora_targets: found none; leave it out to adapt all seven, or type lora_targets=q_proj,v_proj")
 	}
 	k.refuse(c.Data == "", "data", "data: found nothing; type data=FILE, data=owner/name or data=tiny")
 	k.refuse(c.DataSplit == "", "data_split", "data_split: found nothing; type data_split=train or data_split=all")
@@ -195,10 +198,13 @@ func (k *checker) policyAndData() {
 		"min_prompt_chars: %d is above max_prompt_chars, which is %d: no problem would be left", c.MinPromptChars, c.MaxPromptChars)
 	k.refuse(c.MaxProblemTests > 0 && c.MinProblemTests > c.MaxProblemTests, "min_problem_tests",
 		"min_problem_tests: %d is above max_problem_tests, which is %d: no problem would be left", c.MinProblemTests, c.MaxProblemTests)
-	k.refuse(c.TruncatePrompts && c.MaxPromptChars == 0, "truncate_prompts", "truncate_prompts: where to cut is not said; type max_prompt_chars=4000")
+	k.refuse(c.TruncatePrompts && c.MaxPromptChars == 0, "truncate_prompts",
+		"truncate_prompts: where to cut is not said; type max_prompt_chars=4000")
 	k.refuse(c.RejectBlocklisted && c.Blocklist == "", "reject_blocklisted", "reject_blocklisted: there is no list; type blocklist=FILE")
-	k.refuse(c.ExpectedDatasetHash != "" && c.Data == "tiny", "expected_dataset_hash", "expected_dataset_hash: data=tiny is part of the program, and always the same; leave it out")
-	k.refuse(c.CacheDataset && c.Data == "tiny" && c.TestData == "tiny", "cache_dataset", "cache_dataset: data=tiny is part of the program; leave it out")
+	k.refuse(c.ExpectedDatasetHash != "" && c.Data == "tiny", "expected_dataset_hash",
+		"expected_dataset_hash: data=tiny is part of the program, and always the same; leave it out")
+	k.refuse(c.CacheDataset && c.Data == "tiny" && c.TestData == "tiny", "cache_dataset",
+		"cache_dataset: data=tiny is part of the program; leave it out")
 	k.refuse(c.ExpectedDatasetHash != "" && !sha256Hex.MatchString(c.ExpectedDatasetHash), "expected_dataset_hash",
 		"expected_dataset_hash: found %q, expected the 64 hexadecimal digits that 'grpo data fingerprint' prints", c.ExpectedDatasetHash)
 }
@@ -206,21 +212,28 @@ func (k *checker) policyAndData() {
 func (k *checker) objective() {
 	c := k.c
 	k.refuse(c.CompletionsPerPrompt < 2, "completions_per_prompt",
-		"completions_per_prompt: found %d, expected 2 or more: a completion is compared with others of its prompt; type completions_per_prompt=16", c.CompletionsPerPrompt)
+		"completions_per_prompt: found %d, expected 2 or more: a completion is compared with others of its prompt; "+
+			"type completions_per_prompt=16", c.CompletionsPerPrompt)
 	k.refuse(c.PromptsPerStep > maxBatch, "prompts_per_step", "prompts_per_step: found %d, expected at most %d", c.PromptsPerStep, maxBatch)
-	k.refuse(c.CompletionsPerPrompt > maxBatch, "completions_per_prompt", "completions_per_prompt: found %d, expected at most %d", c.CompletionsPerPrompt, maxBatch)
+	k.refuse(c.CompletionsPerPrompt > maxBatch, "completions_per_prompt",
+		"completions_per_prompt: found %d, expected at most %d", c.CompletionsPerPrompt, maxBatch)
 	if _, high := clipRange(c.Loss); high == 0 {
 		const leave = "%s: loss=%s clips nothing; leave it out, or type loss=ppo"
 		k.refuse(c.ClipLow != 0, "clip_low", leave, "clip_low", c.Loss)
 		k.refuse(c.ClipHigh != 0, "clip_high", leave, "clip_high", c.Loss)
 	} else {
-		k.refuse(c.ClipLow > 1, "clip_low", "clip_low: found %s, expected at most 1, the ratio of an unchanged policy", formatNumber(c.ClipLow))
-		k.refuse(c.ClipHigh < 1, "clip_high", "clip_high: found %s, expected at least 1, the ratio of an unchanged policy; it bounds the ratio itself, as in clip_high=1.2", formatNumber(c.ClipHigh))
+		k.refuse(c.ClipLow > 1, "clip_low",
+			"clip_low: found %s, expected at most 1, the ratio of an unchanged policy", formatNumber(c.ClipLow))
+		k.refuse(c.ClipHigh < 1, "clip_high",
+			"clip_high: found %s, expected at least 1, the ratio of an unchanged policy; it bounds the ratio itself, as in clip_high=1.2",
+			formatNumber(c.ClipHigh))
 	}
-	k.refuse(c.Refill && c.MaxRefills == 0, "max_refills", "max_refills: refill=true allows no round; type max_refills=%d, or refill=false", usualRefills)
+	k.refuse(c.Refill && c.MaxRefills == 0, "max_refills",
+		"max_refills: refill=true allows no round; type max_refills=%d, or refill=false", usualRefills)
 	k.refuse(!c.Refill && c.MaxRefills > 0, "max_refills", "max_refills: there are none without refill=true")
 	if c.Schedule == "constant" {
-		k.refuse(c.SchedulerTotalSteps > 0, "scheduler_total_steps", "scheduler_total_steps: schedule=constant never falls; type schedule=linear or cosine, or leave it out")
+		k.refuse(c.SchedulerTotalSteps > 0, "scheduler_total_steps",
+			"scheduler_total_steps: schedule=constant never falls; type schedule=linear or cosine, or leave it out")
 		return
 	}
 	k.refuse(c.SchedulerTotalSteps == 0, "schedule",
@@ -228,7 +241,8 @@ func (k *checker) objective() {
 	k.refuse(c.SchedulerTotalSteps > 0 && c.WarmupSteps >= c.SchedulerTotalSteps, "warmup_steps",
 		"warmup_steps: found %d, expected less than scheduler_total_steps, which is %d", c.WarmupSteps, c.SchedulerTotalSteps)
 	k.refuse(c.SchedulerTotalSteps > 0 && c.MaxSteps > c.SchedulerTotalSteps, "max_steps",
-		"max_steps: %d steps go on after scheduler_total_steps, which is %d, where the learning rate is 0; type scheduler_total_steps=%d", c.MaxSteps, c.SchedulerTotalSteps, c.MaxSteps)
+		"max_steps: %d steps go on after scheduler_total_steps, which is %d, where the learning rate is 0; type scheduler_total_steps=%d",
+		c.MaxSteps, c.SchedulerTotalSteps, c.MaxSteps)
 }
 
 // steps is a length for a schedule: the run's, where it has one.
@@ -241,16 +255,23 @@ func (k *checker) steps() string {
 
 func (k *checker) reward() {
 	c := k.c
-	k.refuse(c.Reward == "weights" && c.RewardWeights == "", "reward_weights", "reward_weights: reward=weights needs them; type reward_weights=correct=1,format=0.1")
-	k.refuse(c.Reward != "weights" && c.RewardWeights != "", "reward_weights", "reward_weights: reward=%s does not use them; type reward=weights, or leave them out", c.Reward)
-	k.refuse(c.Reward == "custom" && c.RewardFile == "", "reward_file", "reward_file: reward=custom needs one; type reward_file=FILE, a Python file with compute_reward(completion, ground_truth)")
+	k.refuse(c.Reward == "weights" && c.RewardWeights == "", "reward_weights",
+		"reward_weights: reward=weights needs them; type reward_weights=correct=1,format=0.1")
+	k.refuse(c.Reward != "weights" && c.RewardWeights != "", "reward_weights",
+		"reward_weights: reward=%s does not use them; type reward=weights, or leave them out", c.Reward)
+	k.refuse(c.Reward == "custom" && c.RewardFile == "", "reward_file",
+		"reward_file: reward=custom needs one; type reward_file=FILE, a Python file with compute_reward(completion, ground_truth)")
 	k.refuse(c.coefficient() && c.RewardFile != "", "reward_file",
-		"reward_file: reward=%s does not use it; type reward=custom, or a mix such as reward=weights reward_weights=correct=1,custom=0.5", c.Reward)
+		"reward_file: reward=%s does not use it; type reward=custom, or a mix such as reward=weights reward_weights=correct=1,custom=0.5",
+		c.Reward)
 	k.refuse(!c.coefficient() && c.FormatCoef != 0, "format_coef",
-		"format_coef: it is part of reward=correct and fraction; leave it out, or type reward=weights with format=%s among reward_weights", formatNumber(c.FormatCoef))
+		"format_coef: it is part of reward=correct and fraction; leave it out, or type reward=weights with format=%s among reward_weights",
+		formatNumber(c.FormatCoef))
 	k.refuse(c.Comparator == "exact" && c.Tolerance != 0, "tolerance", "tolerance: comparator=exact has none; type comparator=tolerant")
-	k.refuse(c.Comparator == "tolerant" && c.Tolerance == 0, "tolerance", "tolerance: comparator=tolerant needs one; type tolerance=%s", formatNumber(usualTolerance))
-	k.refuse(c.SandboxURL != "" && !c.remote(), "sandbox_url", "sandbox_url: sandbox=%s runs programs here; type sandbox=fusion, or leave it out", c.Sandbox)
+	k.refuse(c.Comparator == "tolerant" && c.Tolerance == 0, "tolerance",
+		"tolerance: comparator=tolerant needs one; type tolerance=%s", formatNumber(usualTolerance))
+	k.refuse(c.SandboxURL != "" && !c.remote(), "sandbox_url",
+		"sandbox_url: sandbox=%s runs programs here; type sandbox=fusion, or leave it out", c.Sandbox)
 	k.refuse(c.Python == "", "python", "python: found nothing; type python=python3")
 	k.refuse(c.Deterministic && c.Sandbox == "fusion", "deterministic",
 		"deterministic: with sandbox=fusion the verdicts are another machine's; type sandbox=local or deterministic=false")
@@ -262,7 +283,8 @@ func (k *checker) run() {
 		"eval_every: there is no test_data to evaluate on; type test_data=FILE, or eval_every=-1")
 	k.refuse(c.EvalK > c.EvalSamples, "eval_k", "eval_k: found %d, expected at most eval_samples, which is %d", c.EvalK, c.EvalSamples)
 	k.refuse(c.EvalSamples > 0 && c.EvalK == 0, "eval_k", "eval_k: found 0, expected 1 to eval_samples, which is %d", c.EvalSamples)
-	k.refuse(c.EvalEvery < 0 && c.KeepBest > 0, "keep_best", "keep_best: without evaluation no checkpoint is the best; type keep_best=0 or eval_every=10")
+	k.refuse(c.EvalEvery < 0 && c.KeepBest > 0, "keep_best",
+		"keep_best: without evaluation no checkpoint is the best; type keep_best=0 or eval_every=10")
 	k.refuse(c.Train == "full" && c.Precision == "bf16", "precision",
 		"precision: bf16 is for frozen weights, and with train=full they are trained in f32; type precision=f32")
 	k.refuse(c.Resume == "", "resume", "resume: found nothing; type resume=auto, resume=never or resume=DIR")

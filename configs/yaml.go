@@ -1,8 +1,6 @@
 package configs
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"regexp"
@@ -14,6 +12,7 @@ import (
 	"github.com/goccy/go-yaml/parser"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/jsonl"
 )
 
 // setting is a key with the value that a layer gives it.
@@ -52,7 +51,8 @@ func parseYAML(name string, text []byte) ([]setting, error) {
 	case *ast.MappingValueNode:
 		pairs = []*ast.MappingValueNode{body}
 	default:
-		return nil, badinput.Errorf("%s found %s, expected lines of key: value", position(name, body), strings.ToLower(body.Type().String()))
+		return nil, badinput.Errorf("%s found %s, expected lines of key: value",
+			position(name, body), strings.ToLower(body.Type().String()))
 	}
 	var out []setting
 	var mistakes []error
@@ -60,7 +60,8 @@ func parseYAML(name string, text []byte) ([]setting, error) {
 		s := setting{where: position(name, pair.Key) + " "}
 		key, ok := scalar(pair.Key)
 		if s.key = key; !ok {
-			mistakes = append(mistakes, badinput.Errorf("%sfound %s for a key, expected the name of a setting", s.where, strings.ToLower(pair.Key.Type().String())))
+			mistakes = append(mistakes, badinput.Errorf("%sfound %s for a key, expected the name of a setting",
+				s.where, strings.ToLower(pair.Key.Type().String())))
 			continue
 		}
 		if s.value, err = nodeValue(pair.Value); err != nil {
@@ -142,11 +143,8 @@ func quote(text string) string {
 	case plain.MatchString(text) && lower != "null" && text[0] != '-' && text != "...":
 		return text
 	}
-	var out bytes.Buffer
-	enc := json.NewEncoder(&out)
-	enc.SetEscapeHTML(false)
-	_ = enc.Encode(text) // text has a JSON form, and a buffer takes everything
-	return strings.TrimSuffix(out.String(), "\n")
+	quoted, _ := jsonl.Marshal(text) // every text has a JSON form
+	return string(quoted)
 }
 
 // formatList writes a flow sequence.

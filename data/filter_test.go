@@ -37,7 +37,8 @@ func TestFilter(t *testing.T) {
 	}
 	require.Equal(t, "ééééé", set[1].Statement, "the set itself is not changed")
 
-	for _, bad := range []Filter{{MinTests: -1}, {MinTests: 3, MaxTests: 2}, {MinPromptChars: 3, MaxPromptChars: 2}, {TruncatePrompts: true}, {Sources: []string{"tacco"}}} {
+	for _, bad := range []Filter{{MinTests: -1}, {MinTests: 3, MaxTests: 2}, {MinPromptChars: 3, MaxPromptChars: 2},
+		{TruncatePrompts: true}, {Sources: []string{"tacco"}}} {
 		_, _, err := bad.Apply(set)
 		require.True(t, badinput.Is(err), "%+v", bad)
 	}

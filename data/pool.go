@@ -58,7 +58,8 @@ func NewPool(problems []Problem, seed uint64, difficulty Difficulty) (*Pool, err
 		return nil, badinput.Errorf("no problem is left to train on; loosen the filters or give more data")
 	}
 	if d := difficulty; d.Patience < 0 || d.Patience > 0 && !(d.Keep >= 0.01 && d.Keep <= 1) {
-		return nil, badinput.Errorf("difficulty sampling: found patience %d and keep %v, expected patience of at least 0 and keep from 0.01 to 1", d.Patience, d.Keep)
+		return nil, badinput.Errorf("difficulty sampling: found patience %d and keep %v, "+
+			"expected patience of at least 0 and keep from 0.01 to 1", d.Patience, d.Keep)
 	}
 	p := &Pool{problems: problems, index: make(map[string]int, len(problems)), seed: seed, difficulty: difficulty, streaks: map[int]int{}}
 	for i := range problems {
@@ -174,7 +175,8 @@ func (p *Pool) Cursor() Cursor {
 // taken over: the run can go on, from the same place in a new order, but it is not a replay any more.
 func (p *Pool) Restore(c Cursor) (drifted bool, err error) {
 	if c.Seed != p.seed {
-		return false, badinput.Errorf("the checkpoint deals problems by seed %d, the run by seed %d; set seed=%d to resume", c.Seed, p.seed, c.Seed)
+		return false, badinput.Errorf("the checkpoint deals problems by seed %d, the run by seed %d; set seed=%d to resume",
+			c.Seed, p.seed, c.Seed)
 	}
 	drifted = c.Pool != p.fingerprint()
 	if c.Position < 0 || c.Position > len(p.problems) && !drifted {

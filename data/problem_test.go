@@ -1,30 +1,31 @@
 package data
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7879b91d/grpo/internal/jsonl"
 )
 
 // The normal form survives a round trip to the byte, big integers and angle brackets included.
 func TestRecordRoundTrip(t *testing.T) {
 	lines := []string{
-		`{"id":"a-1","source":"a","prompt":"Add.","kind":"stdin","tolerance":0.000001,"metadata":{"k":[1,2]},"tests":[{"stdin":"1 < 2\n","stdout":"3"},{"stdin":"","stdout":"","time_limit_ms":9}]}`,
-		`{"id":"b-1","source":"b","prompt":"f","starter_code":"def f(): ...","kind":"call","fn_name":"f","time_limit_ms":6000,"memory_limit_mb":256,"checker":"def check(i, o, e): return True","tests":[{"args":[],"returns":null},{"args":[123456789012345678901234567890,"x"],"returns":[1.0],"unwrap_ok":true}]}`,
+		`{"id":"a-1","source":"a","prompt":"Add.","kind":"stdin","tolerance":0.000001,"metadata":{"k":[1,2]},` +
+			`"tests":[{"stdin":"1 < 2\n","stdout":"3"},{"stdin":"","stdout":"","time_limit_ms":9}]}`,
+		`{"id":"b-1","source":"b","prompt":"f","starter_code":"def f(): ...","kind":"call","fn_name":"f","time_limit_ms":6000,` +
+			`"memory_limit_mb":256,"checker":"def check(i, o, e): return True","tests":[{"args":[],"returns":null},` +
+			`{"args":[123456789012345678901234567890,"x"],"returns":[1.0],"unwrap_ok":true}]}`,
 	}
 	for _, line := range lines {
 		var r Record
 		require.NoError(t, json.Unmarshal([]byte(line), &r))
-		var out bytes.Buffer
-		enc := json.NewEncoder(&out)
-		enc.SetEscapeHTML(false)
-		require.NoError(t, enc.Encode(r))
-		require.Equal(t, line, strings.TrimSpace(out.String()))
+		out, err := jsonl.Marshal(r)
+		require.NoError(t, err)
+		require.Equal(t, line, string(out))
 	}
 }
 
@@ -78,7 +79,7 @@ func TestEncodeTestsEqualsJSON(t *testing.T) {
 	}
 	got, err := EncodeTests(tests)
 	require.NoError(t, err)
-	want, err := marshal(tests)
+	want, err := jsonl.Marshal(tests)
 	require.NoError(t, err)
 	require.Equal(t, string(want), string(got))
 

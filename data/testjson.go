@@ -1,10 +1,11 @@
 package data
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
+
+	"github.com/seed-7879b91d/grpo/internal/jsonl"
 )
 
 // wireTest is a test as JSON: {"stdin","stdout"} or {"args","returns"}, never a mixture.
@@ -36,7 +37,7 @@ func (v *wireTest) test() (Test, error) {
 }
 
 // MarshalJSON writes {"stdin","stdout"} or {"args","returns"}.
-func (t Test) MarshalJSON() ([]byte, error) { return marshal(t.wire()) }
+func (t Test) MarshalJSON() ([]byte, error) { return jsonl.Marshal(t.wire()) }
 
 // UnmarshalJSON reads what MarshalJSON writes. It fails where a test is of both kinds or of none.
 func (t *Test) UnmarshalJSON(text []byte) error {
@@ -55,7 +56,7 @@ func EncodeTests(tests []Test) ([]byte, error) {
 	for i := range tests {
 		list[i] = tests[i].wire()
 	}
-	return marshal(list)
+	return jsonl.Marshal(list)
 }
 
 // DecodeTests reads what EncodeTests writes.
@@ -72,13 +73,4 @@ func DecodeTests(text []byte) ([]Test, error) {
 		}
 	}
 	return tests, nil
-}
-
-// marshal is json.Marshal that leaves <, > and & as they are: it would make six bytes of each.
-func marshal(v any) ([]byte, error) {
-	var out bytes.Buffer
-	enc := json.NewEncoder(&out)
-	enc.SetEscapeHTML(false)
-	err := enc.Encode(v)
-	return bytes.TrimSuffix(out.Bytes(), []byte("\n")), err
 }

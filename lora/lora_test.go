@@ -51,45 +51,55 @@ func reference(t *testing.T, name string) string {
 func TestLayout(t *testing.T) {
 	for _, targets := range [][]Target{AllTargets(), {Down, Q, V}, {O}} {
 		for _, rank := range []int{1, 5, 16} {
-			l := mustLayout(t, Config{Rank: rank, Alpha: 7, Targets: targets}, small)
-			if !slices.IsSorted(l.Config.Targets) || len(l.Entries()) != small.Layers*len(targets)*2 {
-				t.Fatalf("targets %v: %d entries for %v", targets, len(l.Entries()), l.Config.Targets)
-			}
-			end := 0
-			for i, e := range l.Entries() {
-				out, in := small.Shape(e.Target)
-				wantRows, wantCols := rank, in
-				if e.Side == B {
-					wantRows, wantCols = out, rank
-				}
-				if e.Rows != wantRows || e.Cols != wantCols || e.Layer != i/(2*len(targets)) {
-					t.Errorf("entry %d is %+v, expected %dx%d", i, e, wantRows, wantCols)
-				}
-				// The A matrices of one input follow one another; all else starts at a multiple of 16.
-				follows := i > 0 && e.Side == A && l.Entries()[i-1].Side == A
-				if follows && e.Offset != end || !follows && e.Offset != (end+15)/16*16 {
-					t.Errorf("entry %+v stands after offset %d", e, end)
-				}
-				for at := end; at < e.Offset; at++ {
-					if got := l.Locate(at); !strings.HasPrefix(got, "the padding after base_model") {
-						t.Errorf("padding at %d is located in %q", at, got)
-					}
-				}
-				for _, at := range []int{e.Offset, e.Offset + e.Len() - 1} {
-					if got := l.Locate(at); got != e.Name {
-						t.Errorf("offset %d is located in %q, expected %q", at, got, e.Name)
-					}
-				}
-				end = e.Offset + e.Len()
-				if a, b, ok := l.Pair(e.Layer, e.Target); !ok || (a != e && b != e) || a.Side != A || b.Side != B {
-					t.Errorf("the pair of %s is %s and %s", e.Name, a.Name, b.Name)
-				}
-			}
-			if l.Len() < end || l.Len()%16 != 0 || l.Len()-end >= 16 {
-				t.Errorf("the slab has %d floats, the last entry ends at %d", l.Len(), end)
-			}
+			checkLayout(t, rank, targets)
 		}
 	}
+}
+
+// checkLayout holds a layout to its promises: every matrix has its place, the padding is as it must be, and
+// each offset and each pair is found.
+func checkLayout(t *testing.T, rank int, targets []Target) {
+	t.Helper()
+	l := mustLayout(t, Config{Rank: rank, Alpha: 7, Targets: targets}, small)
+	if !slices.IsSorted(l.Config.Targets) || len(l.Entries()) != small.Layers*len(targets)*2 {
+		t.Fatalf("targets %v: %d entries for %v", targets, len(l.Entries()), l.Config.Targets)
+	}
+	end := 0
+	for i, e := range l.Entries() {
+		out, in := small.Shape(e.Target)
+		wantRows, wantCols := rank, in
+		if e.Side == B {
+			wantRows, wantCols = out, rank
+		}
+		if e.Rows != wantRows || e.Cols != wantCols || e.Layer != i/(2*len(targets)) {
+			t.Errorf("entry %d is %+v, expected %dx%d", i, e, wantRows, wantCols)
+		}
+		// The A matrices of one input follow one another; all else starts at a multiple of 16.
+		follows := i > 0 && e.Side == A && l.Entries()[i-1].Side == A
+		if follows && e.Offset != end || !follows && e.Offset != (end+15)/16*16 {
+			t.Errorf("entry %+v stands after offset %d", e, end)
+		}
+		for at := end; at < e.Offset; at++ {
+			if got := l.Locate(at); !strings.HasPrefix(got, "the padding after base_model") {
+				t.Errorf("padding at %d is located in %q", at, got)
+			}
+		}
+		for _, at := range []int{e.Offset, e.Offset + e.Len() - 1} {
+			if got := l.Locate(at); got != e.Name {
+				t.Errorf("offset %d is located in %q, expected %q", at, got, e.Name)
+			}
+		}
+		end = e.Offset + e.Len()
+		if a, b, ok := l.Pair(e.Layer, e.Target); !ok || (a != e && b != e) || a.Side != A || b.Side != B {
+			t.Errorf("the pair of %s is %s and %s", e.Name, a.Name, b.Name)
+		}
+	}
+	if l.Len() < end || l.Len()%16 != 0 || l.Len()-end >= 16 {
+		t.Errorf("the slab has %d floats, the last entry ends at %d", l.Len(), end)
+	}
+}
+
+func TestLocatingInALayout(t *testing.T) {
 	l := mustLayout(t, Config{Rank: 4, Alpha: 6, Targets: []Target{Q, Down}}, small)
 	if l.Scale() != 1.5 {
 		t.Errorf("scale %v, expected 1.5", l.Scale())
@@ -107,19 +117,24 @@ func TestLayout(t *testing.T) {
 	if _, _, ok := l.Pair(0, Up); ok {
 		t.Error("a target that is not adapted has a pair")
 	}
-	order := mustLayout(t, Config{Rank: 4, Alpha: 6, Targets: AllTargets()}, small)
+	for at, want := range map[int]string{
+		3: "base_model.model.model.layers.0.mlp.down_proj.lora_B.weight",
+		4: "base_model.model.model.layers.1.self_attn.q_proj.lora_A.weight",
+	} {
+		if got := l.Entries()[at].Name; got != want {
+			t.Errorf("name %q, expected %q", got, want)
+		}
+	}
+}
+
+func TestOrderOfALayer(t *testing.T) {
+	l := mustLayout(t, Config{Rank: 4, Alpha: 6, Targets: AllTargets()}, small)
 	var got []string
-	for _, e := range order.Entries()[:14] {
+	for _, e := range l.Entries()[:14] {
 		got = append(got, e.Target.String()[:1]+e.Side.String()[5:])
 	}
 	if want := "qA kA vA qB kB vB oA oB gA uA gB uB dA dB"; strings.Join(got, " ") != want {
 		t.Errorf("a layer is laid out as %v, expected %v", got, want)
-	}
-	if got, want := l.Entries()[3].Name, "base_model.model.model.layers.0.mlp.down_proj.lora_B.weight"; got != want {
-		t.Errorf("name %q, expected %q", got, want)
-	}
-	if got, want := l.Entries()[4].Name, "base_model.model.model.layers.1.self_attn.q_proj.lora_A.weight"; got != want {
-		t.Errorf("name %q, expected %q", got, want)
 	}
 }
 
@@ -151,7 +166,8 @@ func TestInit(t *testing.T) {
 	d := Dims{Layers: 2, Hidden: 400, Q: 300, KV: 100, Intermediate: 500}
 	all := New(mustLayout(t, Config{Rank: 16, Alpha: 16, Targets: AllTargets()}, d))
 	all.Init(7)
-	some := New(mustLayout(t, Config{Rank: 16, Alpha: 3, Targets: []Target{Down, K}}, Dims{Layers: 1, Hidden: 400, Q: 20, KV: 100, Intermediate: 500}))
+	some := New(mustLayout(t, Config{Rank: 16, Alpha: 3, Targets: []Target{Down, K}},
+		Dims{Layers: 1, Hidden: 400, Q: 20, KV: 100, Intermediate: 500}))
 	some.Init(7)
 
 	byName := make(map[string][]float32)
@@ -194,7 +210,8 @@ func TestInit(t *testing.T) {
 	if all.Hash() == before {
 		t.Error("another seed gave the same numbers")
 	}
-	if a0, a1 := byName["base_model.model.model.layers.0.self_attn.q_proj.lora_A.weight"], byName["base_model.model.model.layers.1.self_attn.q_proj.lora_A.weight"]; slices.Equal(a0, a1) {
+	if a0, a1 := byName["base_model.model.model.layers.0.self_attn.q_proj.lora_A.weight"],
+		byName["base_model.model.model.layers.1.self_attn.q_proj.lora_A.weight"]; slices.Equal(a0, a1) {
 		t.Error("two tensors start alike")
 	}
 }

@@ -36,7 +36,8 @@ func writeBase(t testing.TB, bad float64) string {
 		}
 		tensorfile.Narrow(coded, enc, values)
 		shard := fmt.Sprintf("model-%05d-of-00002.safetensors", len(name)%2+1)
-		shards[shard] = append(shards[shard], tensorfile.FromTensor(tensorfile.Tensor{Name: name, Encoding: enc, Shape: shape, Bytes: coded}))
+		shards[shard] = append(shards[shard],
+			tensorfile.FromTensor(tensorfile.Tensor{Name: name, Encoding: enc, Shape: shape, Bytes: coded}))
 		weightMap = append(weightMap, fmt.Sprintf("%q: %q", name, shard))
 	}
 	add("model.embed_tokens.weight", kernels.EncodedBF16, 50, small.Hidden)
@@ -53,8 +54,17 @@ func writeBase(t testing.TB, bad float64) string {
 			t.Fatal(err)
 		}
 	}
+	index := `{"metadata": {}, "weight_map": {` + strings.Join(weightMap, ",") + "}}"
+	if err := os.WriteFile(filepath.Join(dir, tensorfile.IndexName), []byte(index), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	writeCompanions(t, dir)
+	return dir
+}
+
+// writeCompanions makes the files that stand beside the weights.
+func writeCompanions(t testing.TB, dir string) {
 	for name, text := range map[string]string{
-		tensorfile.IndexName:       `{"metadata": {}, "weight_map": {` + strings.Join(weightMap, ",") + "}}",
 		"config.json":              `{"architectures": []}`,
 		"tokenizer.json":           "{}",
 		"merges.txt":               "a b",
@@ -76,7 +86,6 @@ func writeBase(t testing.TB, bad float64) string {
 	if err := os.Symlink(filepath.Join(dir, "LICENSE"), filepath.Join(dir, "NOTICE")); err != nil {
 		t.Fatal(err)
 	}
-	return dir
 }
 
 // exactMerge is w + alpha/rank·b·a without any rounding.
@@ -114,16 +123,7 @@ func TestMerge(t *testing.T) {
 		if m.Encoding != w.Encoding || filepath.Base(m.File) != filepath.Base(w.File) {
 			t.Errorf("%s changed its encoding or its file", name)
 		}
-		var ea, eb Entry
-		for _, e := range a.Entries() {
-			if strings.HasPrefix(e.Name, "base_model.model."+strings.TrimSuffix(name, "weight")) {
-				if e.Side == A {
-					ea = e
-				} else {
-					eb = e
-				}
-			}
-		}
+		ea, eb := entriesOf(a, name)
 		if ea.Rows == 0 {
 			if !bytes.Equal(w.Bytes, m.Bytes) {
 				t.Errorf("%s has no adapter, and changed", name)
@@ -141,6 +141,25 @@ func TestMerge(t *testing.T) {
 			t.Errorf("%s has metadata %v", f.Path(), f.Metadata())
 		}
 	}
+	checkCompanions(t, out)
+}
+
+// entriesOf gives the adapter's pair for a weight of the base, or entries without rows.
+func entriesOf(a *Adapter, weight string) (ea, eb Entry) {
+	for _, e := range a.Entries() {
+		switch {
+		case !strings.HasPrefix(e.Name, "base_model.model."+strings.TrimSuffix(weight, "weight")):
+		case e.Side == A:
+			ea = e
+		default:
+			eb = e
+		}
+	}
+	return ea, eb
+}
+
+func checkCompanions(t *testing.T, out string) {
+	t.Helper()
 	var names []string
 	found, err := os.ReadDir(out)
 	if err != nil {
@@ -149,7 +168,9 @@ func TestMerge(t *testing.T) {
 	for _, f := range found {
 		names = append(names, f.Name())
 	}
-	if want := "LICENSE NOTICE config.json merges.txt model-00001-of-00002.safetensors model-00002-of-00002.safetensors model.safetensors.index.json tokenizer.json"; strings.Join(names, " ") != want {
+	const want = "LICENSE NOTICE config.json merges.txt model-00001-of-00002.safetensors model-00002-of-00002.safetensors " +
+		"model.safetensors.index.json tokenizer.json"
+	if strings.Join(names, " ") != want {
 		t.Errorf("the merged folder holds %v, expected %v", names, want)
 	}
 	if text := mustRead(t, filepath.Join(out, "NOTICE")); string(text) != "do as you like" {
@@ -177,7 +198,8 @@ func checkMerged(t *testing.T, a *Adapter, ea, eb Entry, w, m tensorfile.Tensor)
 			func(r int) float32 { return a.Of(eb)[row*eb.Cols+r] }, func(r int) float32 { return a.Of(ea)[r*ea.Cols+col] })
 		x, _ := exact.Float64()
 		// Half the distance between neighbours, and what double precision itself leaves open.
-		half := math.Ldexp(1, max(math.Ilogb(x), -14)-map[kernels.Encoding]int{kernels.EncodedBF16: 8, kernels.EncodedF16: 11, kernels.EncodedF32: 24}[m.Encoding])
+		bits := map[kernels.Encoding]int{kernels.EncodedBF16: 8, kernels.EncodedF16: 11, kernels.EncodedF32: 24}[m.Encoding]
+		half := math.Ldexp(1, max(math.Ilogb(x), -14)-bits)
 		if math.Abs(float64(is[i])-x) > half*(1+1e-6) {
 			t.Fatalf("%s[%d,%d]: %v + correction is %v, merged to %v", w.Name, row, col, was[i], x, is[i])
 		}

@@ -38,7 +38,8 @@ func ParseSchedule(name string, total, warmup int) (Schedule, error) {
 	case warmup < 0:
 		return Schedule{}, badinput.Errorf("warmup_steps is %d, expected 0 (none) or more", warmup)
 	case s.Shape != Constant && total < 1:
-		return Schedule{}, badinput.Errorf("total_steps is %d: schedule %q needs a fixed number of steps to fall over; set total_steps", total, name)
+		return Schedule{}, badinput.Errorf("total_steps is %d: schedule %q needs a fixed number of steps to fall over; set total_steps",
+			total, name)
 	case s.Shape != Constant && warmup >= total:
 		return Schedule{}, badinput.Errorf("warmup_steps is %d, expected less than total_steps, which is %d", warmup, total)
 	}

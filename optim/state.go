@@ -53,7 +53,8 @@ func (a *Adam) LoadState(path string) (err error) {
 	defer func() { err = errors.Join(err, f.Close()) }()
 	meta := f.Metadata()
 	if meta["format"] != stateFormat {
-		return badinput.Errorf("%s: metadata \"format\" is %q, expected %q: this is not a saved optimizer state", path, meta["format"], stateFormat)
+		return badinput.Errorf("%s: metadata \"format\" is %q, expected %q: this is not a saved optimizer state",
+			path, meta["format"], stateFormat)
 	}
 	step, err := strconv.Atoi(meta["step"])
 	if err != nil || step < 0 {

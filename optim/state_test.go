@@ -38,7 +38,8 @@ func TestStateContinues(t *testing.T) {
 		if !bytes.Equal(read(t, path), read(t, again)) {
 			t.Error("the same state was saved as two different files")
 		}
-		if u1, u2 := through.step(draws(4, n), 0.1), resumed.step(draws(4, n), 0.1); u1 != u2 || !slices.Equal(through.all(), resumed.all()) {
+		if u1, u2 := through.step(draws(4, n), 0.1), resumed.step(draws(4, n), 0.1); u1 != u2 ||
+			!slices.Equal(through.all(), resumed.all()) {
 			t.Errorf("the runs part: %+v and %+v", u1, u2)
 		}
 	})

@@ -5,9 +5,9 @@ import (
 	"sync"
 )
 
-// flights runs the function of a key once for all who ask at the same time, and remembers values
-// that are worth keeping. It holds the last keep to 2×keep of them: what was not asked for while a
-// generation filled up goes with the generation before.
+// flights is a cache that also merges calls: however many ask for a key at the same time, its function
+// runs once. It holds at most 2×keep values, in two generations: once the young one has keep of them it
+// becomes the old one, and the values of the former old one that nobody asked for meanwhile are dropped.
 type flights[K comparable, V any] struct {
 	keep int
 
@@ -21,7 +21,7 @@ func newFlights[K comparable, V any](keep int) *flights[K, V] {
 }
 
 // do returns the remembered value, or what run makes. Only a value that run says to keep is
-// remembered; after any other, the next who waits runs anew.
+// remembered; after any other, the next caller in line runs its own.
 func (f *flights[K, V]) do(ctx context.Context, key K, run func() (v V, keep bool, err error)) (v V, cached bool, err error) {
 	for {
 		f.mu.Lock()

@@ -22,7 +22,8 @@ type checker struct {
 
 // check says whether an answer is right. A checker that fails on an answer accepts nothing; that is
 // counted, and the note says how it failed.
-func (c *checker) check(ctx context.Context, group, source string, t *data.Test, in sandbox.Input, got sandbox.Result) (right bool, note string, err error) {
+func (c *checker) check(ctx context.Context, group, source string, t *data.Test, in sandbox.Input, got sandbox.Result) (right bool,
+	note string, err error) {
 	args := []any{string(in.Stdin), string(got.Stdout), t.Stdout}
 	if t.Kind() == data.Call {
 		args = []any{in.Args, got.Value, t.Returns}
@@ -44,7 +45,8 @@ func (c *checker) check(ctx context.Context, group, source string, t *data.Test,
 
 // call passes arguments to a trusted function and returns its value, as parseJSON reads it. The note
 // says how it failed, where it did.
-func call(ctx context.Context, r Runner, group string, prog sandbox.Program, l sandbox.Limits, args ...any) (value any, note string, err error) {
+func call(ctx context.Context, r Runner, group string, prog sandbox.Program, l sandbox.Limits, args ...any) (value any, note string,
+	err error) {
 	in := sandbox.Input{Args: make([]json.RawMessage, len(args))}
 	for i, arg := range args {
 		if in.Args[i], err = json.Marshal(arg); err != nil {

@@ -3,11 +3,11 @@ package reward
 import "strings"
 
 // Extract returns the program in a completion: the last fenced code block outside think tags,
-// whatever its info string. There is none where no block stands, where the last one was never
-// closed, and where it is blank.
+// whatever its info string. There is none if the text has no block, if the last one was never closed,
+// or if it is blank.
 //
-// A fence inside a string of the program is text of the program. To know one, the lines of a block
-// are read as Python; where that ends inside a string the block was no Python, and the text is read
+// A fence inside a string literal belongs to the program. To recognise one, the lines of a block are
+// read as Python; if the block ends inside a string it was not Python after all, and the text is read
 // again by its fences alone.
 func Extract(completion string) (code string, ok bool) {
 	text := afterPromptedThought(completion)
@@ -23,8 +23,8 @@ func Extract(completion string) (code string, ok bool) {
 
 const thinkStart, thinkEnd = "<think>", "</think>"
 
-// afterPromptedThought drops the thought that a prompt opened: a completion of one has the end tag
-// without a start tag before it.
+// afterPromptedThought drops thinking whose <think> stands in the prompt: such a completion has the end
+// tag without a start tag before it.
 func afterPromptedThought(completion string) string {
 	before, after, found := strings.Cut(completion, thinkEnd)
 	if !found || strings.Contains(before, thinkStart) {

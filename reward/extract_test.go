@@ -7,57 +7,59 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+const none = "\x00none" // where there is no program
+
+var extractions = []struct{ name, completion, code string }{
+	{"python", "Here:\n```python\nprint(1)\n```\nDone.", "print(1)\n"},
+	{"py", "```py\nprint(1)\n```", "print(1)\n"},
+	{"version", "```python3.10\nprint(1)\n```", "print(1)\n"},
+	{"space before the language", "``` python\nprint(1)\n```", "print(1)\n"},
+	{"no language", "```\nprint(1)\n```", "print(1)\n"},
+	{"another language", "```c++\nint x;\n```", "int x;\n"},
+	{"attributes", "```python title=\"a.py\" {1,2}\nprint(1)\n```", "print(1)\n"},
+	{"CRLF", "```python\r\nif 1:\r\n    print(1)\r\n```\r\n", "if 1:\n    print(1)\n"},
+	{"tildes", "~~~python\nprint(1)\n~~~", "print(1)\n"},
+	{"four backticks", "````python\ns = '''\n```\n'''\n````", "s = '''\n```\n'''\n"},
+	{"longer close", "```python\nprint(1)\n`````", "print(1)\n"},
+	{"shorter does not close", "````python\nprint(1)\n```\n", none},
+	{"the last of two", "```python\nprint(1)\n```\nor\n```python\nprint(2)\n```\n", "print(2)\n"},
+	{"tildes around backticks", "~~~\n```\n~~~", "```\n"},
+	{"bit operators are no fence", "```python\nx = 5\nprint(\n~~~x)\n```", "x = 5\nprint(\n~~~x)\n"},
+
+	{"fence in a docstring", "```python\ndef f():\n    \"\"\"\n    ```\n    f()\n    ```\n    \"\"\"\n    return 1\n```",
+		"def f():\n    \"\"\"\n    ```\n    f()\n    ```\n    \"\"\"\n    return 1\n"},
+	{"fence in a string on one line", "```python\nprint('```')\nprint(\"```\")\n```", "print('```')\nprint(\"```\")\n"},
+	{"escaped quotes", "```python\ns = \"\"\"\\\"\"\"\n```\n\"\"\"\n```", "s = \"\"\"\\\"\"\"\n```\n\"\"\"\n"},
+	{"quotes in a comment", "```python\n# \"\"\"\nprint(1)\n```", "# \"\"\"\nprint(1)\n"},
+	{"backticks in a comment", "```python\nx = 1 # ```\n```", "x = 1 # ```\n"},
+	{"apostrophe in a text block", "```\nDon't\n```\nthen\n```python\nprint(1)\n```", "print(1)\n"},
+	{"triple quote in a text block", "```text\nuse \"\"\" here\n```\nthen\n```python\nprint(1)\n```", "print(1)\n"},
+
+	{"closed at the end of a line", "```python\nprint(1)```\nDone.", "print(1)\n"},
+	{"opened again without a close", "```python\nprint(1)\n```python\nprint(2)\n```", "print(2)\n"},
+	{"in a list", "1. So:\n\n   ```python\n   if 1:\n       print(1)\n   ```\n", "if 1:\n    print(1)\n"},
+	{"code within a sentence", "```x``` is it\n```python\nprint(1)\n```", "print(1)\n"},
+
+	{"empty", "", none},
+	{"prose", "The answer is 5.", none},
+	{"bare code", "print(1)\n", none},
+	{"unclosed", "```python\nprint(1)\n", none},
+	{"only the last unclosed", "```python\nprint(1)\n```\nBetter:\n```python\nprint(2)", none},
+	{"only an opening", "```", none},
+	{"blank", "```python\n \n```", none},
+	{"blank last", "```python\nprint(1)\n```\n```\n```\n", none},
+
+	{"thought before", "<think>\n```python\nprint(1)\n```\n</think>\n```python\nprint(2)\n```", "print(2)\n"},
+	{"thought after", "```python\nprint(2)\n```\n<think>\n```python\nprint(1)\n```\n</think>", "print(2)\n"},
+	{"only thought", "<think>\n```python\nprint(1)\n```\n</think>\nI give up.", none},
+	{"thought never ended", "<think>\n```python\nprint(1)\n```\n", none},
+	{"thought opened by the prompt", "Maybe\n```python\nprint(1)\n```\n</think>\n\n```python\nprint(2)\n```", "print(2)\n"},
+	{"unclosed fence in a thought", "<think>\n```python\nprint(1)\n</think>\n```python\nprint(2)\n```", "print(2)\n"},
+	{"tag in a program", "<think></think>```python\nprint('<think>')\nprint('</think>')\n```", "print('<think>')\nprint('</think>')\n"},
+}
+
 func TestExtract(t *testing.T) {
-	const none = "\x00none"
-	tests := []struct{ name, completion, code string }{
-		{"python", "Here:\n```python\nprint(1)\n```\nDone.", "print(1)\n"},
-		{"py", "```py\nprint(1)\n```", "print(1)\n"},
-		{"version", "```python3.10\nprint(1)\n```", "print(1)\n"},
-		{"space before the language", "``` python\nprint(1)\n```", "print(1)\n"},
-		{"no language", "```\nprint(1)\n```", "print(1)\n"},
-		{"another language", "```c++\nint x;\n```", "int x;\n"},
-		{"attributes", "```python title=\"a.py\" {1,2}\nprint(1)\n```", "print(1)\n"},
-		{"CRLF", "```python\r\nif 1:\r\n    print(1)\r\n```\r\n", "if 1:\n    print(1)\n"},
-		{"tildes", "~~~python\nprint(1)\n~~~", "print(1)\n"},
-		{"four backticks", "````python\ns = '''\n```\n'''\n````", "s = '''\n```\n'''\n"},
-		{"longer close", "```python\nprint(1)\n`````", "print(1)\n"},
-		{"shorter does not close", "````python\nprint(1)\n```\n", none},
-		{"the last of two", "```python\nprint(1)\n```\nor\n```python\nprint(2)\n```\n", "print(2)\n"},
-		{"tildes around backticks", "~~~\n```\n~~~", "```\n"},
-		{"bit operators are no fence", "```python\nx = 5\nprint(\n~~~x)\n```", "x = 5\nprint(\n~~~x)\n"},
-
-		{"fence in a docstring", "```python\ndef f():\n    \"\"\"\n    ```\n    f()\n    ```\n    \"\"\"\n    return 1\n```",
-			"def f():\n    \"\"\"\n    ```\n    f()\n    ```\n    \"\"\"\n    return 1\n"},
-		{"fence in a string on one line", "```python\nprint('```')\nprint(\"```\")\n```", "print('```')\nprint(\"```\")\n"},
-		{"escaped quotes", "```python\ns = \"\"\"\\\"\"\"\n```\n\"\"\"\n```", "s = \"\"\"\\\"\"\"\n```\n\"\"\"\n"},
-		{"quotes in a comment", "```python\n# \"\"\"\nprint(1)\n```", "# \"\"\"\nprint(1)\n"},
-		{"backticks in a comment", "```python\nx = 1 # ```\n```", "x = 1 # ```\n"},
-		{"apostrophe in a text block", "```\nDon't\n```\nthen\n```python\nprint(1)\n```", "print(1)\n"},
-		{"triple quote in a text block", "```text\nuse \"\"\" here\n```\nthen\n```python\nprint(1)\n```", "print(1)\n"},
-
-		{"closed at the end of a line", "```python\nprint(1)```\nDone.", "print(1)\n"},
-		{"opened again without a close", "```python\nprint(1)\n```python\nprint(2)\n```", "print(2)\n"},
-		{"in a list", "1. So:\n\n   ```python\n   if 1:\n       print(1)\n   ```\n", "if 1:\n    print(1)\n"},
-		{"code within a sentence", "```x``` is it\n```python\nprint(1)\n```", "print(1)\n"},
-
-		{"empty", "", none},
-		{"prose", "The answer is 5.", none},
-		{"bare code", "print(1)\n", none},
-		{"unclosed", "```python\nprint(1)\n", none},
-		{"only the last unclosed", "```python\nprint(1)\n```\nBetter:\n```python\nprint(2)", none},
-		{"only an opening", "```", none},
-		{"blank", "```python\n \n```", none},
-		{"blank last", "```python\nprint(1)\n```\n```\n```\n", none},
-
-		{"thought before", "<think>\n```python\nprint(1)\n```\n</think>\n```python\nprint(2)\n```", "print(2)\n"},
-		{"thought after", "```python\nprint(2)\n```\n<think>\n```python\nprint(1)\n```\n</think>", "print(2)\n"},
-		{"only thought", "<think>\n```python\nprint(1)\n```\n</think>\nI give up.", none},
-		{"thought never ended", "<think>\n```python\nprint(1)\n```\n", none},
-		{"thought opened by the prompt", "Maybe\n```python\nprint(1)\n```\n</think>\n\n```python\nprint(2)\n```", "print(2)\n"},
-		{"unclosed fence in a thought", "<think>\n```python\nprint(1)\n</think>\n```python\nprint(2)\n```", "print(2)\n"},
-		{"tag in a program", "<think></think>```python\nprint('<think>')\nprint('</think>')\n```", "print('<think>')\nprint('</think>')\n"},
-	}
-	for _, tt := range tests {
+	for _, tt := range extractions {
 		t.Run(tt.name, func(t *testing.T) {
 			code, ok := Extract(tt.completion)
 			if tt.code == none {
@@ -80,7 +82,8 @@ func TestExtractIsLinear(t *testing.T) {
 
 func FuzzExtract(f *testing.F) {
 	for _, s := range []string{
-		"", "```python\nprint(1)\n```", "~~~\n'''\n~~~\n", "<think>```\n</think>", "```\n\"\"\"\n```\n\"\"\"\n```", "```py\nx```", "``` `\n\\\r\n",
+		"", "```python\nprint(1)\n```", "~~~\n'''\n~~~\n", "<think>```\n</think>", "```\n\"\"\"\n```\n\"\"\"\n```", "```py\nx```",
+		"``` `\n\\\r\n",
 	} {
 		f.Add(s)
 	}

@@ -39,7 +39,8 @@ type fake struct {
 	broken int // runs that are still to fail
 }
 
-func (f *fake) Run(ctx context.Context, group string, prog sandbox.Program, inputs []sandbox.Input, l sandbox.Limits, each func(int, sandbox.Result) bool) error {
+func (f *fake) Run(ctx context.Context, group string, prog sandbox.Program, inputs []sandbox.Input, l sandbox.Limits,
+	each func(int, sandbox.Result) bool) error {
 	f.mu.Lock()
 	f.limits, f.groups = append(f.limits, l), append(f.groups, group)
 	broken := f.broken > 0
@@ -110,4 +111,32 @@ func echoProblem(id string, n int) *data.Problem {
 func write(t *testing.T, path, text string) {
 	t.Helper()
 	require.NoError(t, os.WriteFile(path, []byte(text), 0o644))
+}
+
+func newFake() *fake {
+	return &fake{programs: map[string]func(sandbox.Input) sandbox.Result{
+		"echo\n":  echo,
+		"empty\n": func(sandbox.Input) sandbox.Result { return prints("") },
+		"short\n": func(in sandbox.Input) sandbox.Result {
+			if len(in.Stdin) > 2 {
+				return sandbox.Result{Status: sandbox.TLE}
+			}
+			return echo(in)
+		},
+		"wrong on xx\n": func(in sandbox.Input) sandbox.Result {
+			if len(in.Stdin) == 2 {
+				return prints("?")
+			}
+			return echo(in)
+		},
+		"crash\n": ends(sandbox.RTE), "slow\n": ends(sandbox.TLE), "big\n": ends(sandbox.MLE), "loud\n": ends(sandbox.OLE),
+		"bad\n": ends(sandbox.CE),
+	}}
+}
+
+func grade(t *testing.T, g Grader, c Completion) Score {
+	t.Helper()
+	s, err := g.Grade(t.Context(), c)
+	require.NoError(t, err)
+	return s
 }

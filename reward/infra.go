@@ -12,15 +12,16 @@ type InfraError struct {
 }
 
 func (e *InfraError) Error() string {
-	return fmt.Sprintf("the sandbox failed for %d of the last %d completions, at last with: %s; run 'grpo doctor' to see what is wrong with it",
+	return fmt.Sprintf(
+		"the sandbox failed for %d of the last %d completions, at last with: %s; run 'grpo doctor' to see what is wrong with it",
 		e.Failed, e.Of, e.Last)
 }
 
-// infraWindow is the number of completions that the limit is about.
+// infraWindow is how many of the latest completions the limit is about.
 const infraWindow = 256
 
-// infraWatch stops grading when the sandbox failed more than limit of the last completions: scores
-// that are missing, too, teach something that is not so.
+// infraWatch stops grading when the sandbox failed for more than limit of the last infraWindow completions: a
+// group with scores missing is compared with the wrong mean.
 type infraWatch struct {
 	limit int
 
@@ -32,7 +33,7 @@ type infraWatch struct {
 	err    error
 }
 
-// note takes a score that the sandbox was asked for.
+// note counts a score for which the sandbox was needed.
 func (w *infraWatch) note(s Score) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -176,7 +176,7 @@ func (j *Judge) test(ctx context.Context, c Completion, code string, s *Score) e
 		return err
 	}
 	s.Verdict, s.Passed, s.Total, s.CPU, s.Note, s.Cached = o.verdict, o.passed, o.total, o.cpu, o.note, cached
-	s.Tests = slices.Clone(o.tests) // the others are remembered
+	s.Tests = slices.Clone(o.tests) // the slice itself belongs to the cache
 	if cached {
 		j.cached.Add(1)
 	}

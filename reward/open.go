@@ -79,7 +79,7 @@ func Open(ctx context.Context, cfg Config) (*Judge, error) {
 	return j, nil
 }
 
-// judge adds the cells for what is trusted, with the reward file loaded where there is one.
+// judge adds the cells for trusted code: checkers, and the reward file, loaded where there is one.
 func (cfg Config) judge(ctx context.Context, rules Rules, options sandbox.Options, submissions closingRunner) (*Judge, error) {
 	var custom Runner
 	trusted := &lazyPool{options: options}
@@ -114,7 +114,8 @@ func (cfg Config) rules() (r Rules, err error) {
 		r.Weights, err = ModeWeights(mode)
 	}
 	if err == nil && r.Weights.Custom != 0 && cfg.File == "" {
-		err = badinput.Errorf("the custom reward has weight %g, but no reward_file= names a Python file with compute_reward(completion, ground_truth)", r.Weights.Custom)
+		err = badinput.Errorf("the custom reward has weight %g, but no reward_file= names a Python file with compute_reward(completion, "+
+			"ground_truth)", r.Weights.Custom)
 	}
 	return r, errors.Join(err, r.Check())
 }
@@ -168,13 +169,16 @@ func (cfg Config) submissions(ctx context.Context, o sandbox.Options) (closingRu
 		return nil, Backend{}, err
 	}
 	r := pool.Isolation()
-	return pool, Backend{Kind: "local", Rung: r.Rung.String(), Python: r.Python, Version: r.Version, Slots: r.Slots, NotProtected: r.NotProtected}, nil
+	b := Backend{Kind: "local", Rung: r.Rung.String(), Python: r.Python, Version: r.Version, Slots: r.Slots,
+		NotProtected: r.NotProtected}
+	return pool, b, nil
 }
 
 // tryRewardFile loads the file once, so that a mistake in it is found before anything is scored.
 func tryRewardFile(ctx context.Context, name, source string, r Runner) error {
 	const probe = "\n\ndef has_compute_reward():\n    return callable(globals().get('compute_reward'))\n"
-	value, note, err := call(ctx, r, "", sandbox.Program{Code: source + probe, Call: "has_compute_reward"}, sandbox.Limits{CPU: time.Minute})
+	value, note, err := call(ctx, r, "", sandbox.Program{Code: source + probe, Call: "has_compute_reward"},
+		sandbox.Limits{CPU: time.Minute})
 	switch {
 	case err != nil:
 		return err

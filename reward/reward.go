@@ -18,9 +18,9 @@ import (
 	"github.com/seed-7879b91d/grpo/reward/sandbox"
 )
 
-// Runner runs a program on inputs, in their order, and hands each result over until each returns
-// false. Turns are taken for one input at a time; cells of this machine deal them out evenly among
-// groups. A failure of the machine is an error that wraps a *sandbox.InfraError, after the runner has
+// Runner runs a program on its inputs in order and passes every result to each, until each returns
+// false. It waits for a slot anew for every input; the local pool shares slots evenly among groups. A
+// failure of the machine is an error that wraps a *sandbox.InfraError, after the runner has
 // tried again; it is never a result.
 type Runner interface {
 	Run(ctx context.Context, group string, prog sandbox.Program, inputs []sandbox.Input, l sandbox.Limits,

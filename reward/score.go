@@ -9,14 +9,14 @@ import (
 type Verdict string
 
 const (
-	// Accepted, and the ways to fail.
+	// Accepted, and the ways to fail, under the names that programming contests use.
 	AC  Verdict = "AC"  // the right answer
 	WA  Verdict = "WA"  // a wrong answer, or none
 	TLE Verdict = "TLE" // the processor time limit, or endless waiting
 	MLE Verdict = "MLE" // the memory limit
 	OLE Verdict = "OLE" // more output than anyone asked for
 	RTE Verdict = "RTE" // an exception, a signal, or a non-zero exit
-	CE  Verdict = "CE"  // no Python
+	CE  Verdict = "CE"  // not Python, or it cannot be compiled
 	// INFRA is a failure of the machine and says nothing about the program.
 	INFRA Verdict = "INFRA"
 )

@@ -28,7 +28,8 @@ func TestParseWeights(t *testing.T) {
 	w, err := ParseWeights("correct=1, format=0.1,length=-0.05,compile=.2,fraction=0.5,custom=2")
 	require.NoError(t, err)
 	require.Equal(t, Weights{Format: 0.1, Compile: 0.2, Fraction: 0.5, Correct: 1, Length: -0.05, Custom: 2}, w)
-	require.Equal(t, 1+0.2+0.25-0.025+2*3-0.1, w.Apply(Components{Format: -1, Compile: 1, Fraction: 0.5, Correct: 1, Length: 0.5, Custom: 3}))
+	require.Equal(t, 1+0.2+0.25-0.025+2*3-0.1,
+		w.Apply(Components{Format: -1, Compile: 1, Fraction: 0.5, Correct: 1, Length: 0.5, Custom: 3}))
 	for text, message := range map[string]string{
 		"":                    `component "": expected format`,
 		"correct":             `"correct": expected a number`,

@@ -79,7 +79,8 @@ type run struct {
 	stopped   bool
 }
 
-// all runs the tests in the order of their size, so that what is given up is what costs most.
+// all runs the tests, small inputs first: where the run is stopped early, the most expensive ones are
+// spared.
 func (r *run) all(ctx context.Context) error {
 	r.tests = make([]Verdict, len(r.set.tests))
 	for order := r.set.order; len(order) > 0 && !r.stopped; {
@@ -96,8 +97,8 @@ func (r *run) all(ctx context.Context) error {
 	return nil
 }
 
-// batch runs tests of equal limits. Where a checker decides there is one test only, so that no slot
-// is held while it thinks.
+// batch runs tests of equal limits in one go. Where a checker decides, a batch is a single test, so that
+// no slot is held while the checker runs.
 func (r *run) batch(ctx context.Context, order []int, limits sandbox.Limits) error {
 	inputs := make([]sandbox.Input, len(order))
 	for i, test := range order {
@@ -129,7 +130,7 @@ func (r *run) batch(ctx context.Context, order []int, limits sandbox.Limits) err
 	return err
 }
 
-// count stops the run when more of it would only cost.
+// count stops the run when the verdict is settled (a CE fails every test) or patience is used up.
 func (r *run) count(v Verdict) {
 	switch v {
 	case CE:

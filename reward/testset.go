@@ -91,7 +91,7 @@ func (s *testSet) load(ctx context.Context, maxTests int) (err error) {
 		}
 		hash.Write(encoded)
 		s.inputs[i] = sandbox.Input{Stdin: []byte(s.tests[i].Stdin), Args: s.tests[i].Args}
-		s.tests[i].Stdin = "" // once is enough
+		s.tests[i].Stdin = "" // inputs holds it now
 	}
 	hash.Sum(s.digest[:0])
 	size := func(i int) int { return inputSize(s.inputs[i]) }

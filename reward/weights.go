@@ -40,7 +40,8 @@ func ParseWeights(text string) (Weights, error) {
 		name = strings.TrimSpace(name)
 		field, ok := fields[name]
 		if !ok {
-			return w, badinput.Errorf("reward_weights: component %q: expected format, compile, fraction, correct, length or custom, each once", name)
+			return w, badinput.Errorf(
+				"reward_weights: component %q: expected format, compile, fraction, correct, length or custom, each once", name)
 		}
 		v, err := strconv.ParseFloat(strings.TrimSpace(value), 64)
 		if err != nil || math.IsNaN(v) || math.IsInf(v, 0) {

@@ -18,6 +18,7 @@ import (
 
 	"github.com/seed-7879b91d/grpo/data"
 	"github.com/seed-7879b91d/grpo/internal/atomicfile"
+	"github.com/seed-7879b91d/grpo/internal/jsonl"
 )
 
 // inFlight bounds the rows that are being normalised, in bytes of source text. A row costs about
@@ -36,55 +37,28 @@ func build(ctx context.Context, dir string, files []File, opt Options) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 
-	type job struct {
-		row     *row
-		refusal error // of the reader
-		problem *normal
-		err     error
-		done    chan struct{}
-	}
-	work, ordered := make(chan *job), make(chan *job, 1024)
-	budget := newBudget(inFlight)
+	p := &pipeline{work: make(chan *job), ordered: make(chan *job, 1024), budget: newBudget(inFlight)}
 	var workers sync.WaitGroup
 	for range runtime.GOMAXPROCS(0) {
-		workers.Go(func() {
-			for j := range work {
-				if j.err = j.refusal; j.err == nil {
-					j.problem, j.err = normalise(j.row)
-				}
-				close(j.done)
-			}
-		})
+		workers.Go(p.normalise)
 	}
-	go func() { // the reader
-		defer close(ordered)
-		defer close(work)
-		for _, f := range files {
-			err := readFile(ctx, f, func(r *row, refusal error) error {
-				j := &job{row: r, refusal: refusal, done: make(chan struct{})}
-				if err := budget.take(ctx, r.size); err != nil {
-					return err
-				}
-				ordered <- j // room for it: the writer drains this channel to the end
-				work <- j
-				return nil
-			})
-			if err != nil {
-				cancel(err)
-				return
-			}
+	go func() {
+		defer close(p.ordered)
+		defer close(p.work)
+		if err := p.read(ctx, files); err != nil {
+			cancel(err)
 		}
 	}()
 	var done, total int64
 	for _, f := range files {
 		total += f.Bytes
 	}
-	for j := range ordered {
+	for j := range p.ordered {
 		<-j.done
 		if err := w.add(j.row, j.problem, j.err); err != nil {
 			cancel(err)
 		}
-		budget.give(j.row.size)
+		p.budget.give(j.row.size)
 		if done += int64(j.row.size); opt.Progress != nil {
 			opt.Progress(min(done, total), total)
 		}
@@ -95,6 +69,51 @@ func build(ctx context.Context, dir string, files []File, opt Options) error {
 		return err
 	}
 	return w.finish()
+}
+
+// job is a row on its way from the reader through a worker to the writer.
+type job struct {
+	row     *row
+	refusal error // of the reader
+	problem *normal
+	err     error
+	done    chan struct{} // closed once problem and err are set
+}
+
+// pipeline carries every job twice: to whichever worker is free, and, in the order of the rows, to the
+// writer.
+type pipeline struct {
+	work, ordered chan *job
+	budget        *budget
+}
+
+// read sends out the rows of files, until one cannot be read or ctx ends.
+func (p *pipeline) read(ctx context.Context, files []File) error {
+	for _, f := range files {
+		err := readFile(ctx, f, func(r *row, refusal error) error {
+			if err := p.budget.take(ctx, r.size); err != nil {
+				return err
+			}
+			j := &job{row: r, refusal: refusal, done: make(chan struct{})}
+			p.ordered <- j // never blocks for good: the writer drains this channel to the end
+			p.work <- j
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// normalise is one worker.
+func (p *pipeline) normalise() {
+	for j := range p.work {
+		if j.err = j.refusal; j.err == nil {
+			j.problem, j.err = normalise(j.row)
+		}
+		close(j.done)
+	}
 }
 
 // limitMemory makes the collector work harder where reading a set would take more than half a
@@ -204,7 +223,7 @@ func (w *writer) add(r *row, n *normal, err error) error {
 		Problem: n.light, Offset: w.manifest.Payload, Length: int64(len(n.tests)),
 		Count: n.problem.NumTests, CRC: crc32.Checksum(n.tests, castagnoli),
 	}
-	line, err := encode(&e)
+	line, err := jsonl.Marshal(&e)
 	if err != nil {
 		return err
 	}

@@ -82,12 +82,14 @@ var hexHash = regexp.MustCompile(`^[0-9a-f]{64}$`)
 func (m *Manifest) CheckHash(expected string) error {
 	want := strings.ToLower(strings.TrimPrefix(strings.TrimSpace(expected), "sha256:"))
 	if !hexHash.MatchString(want) {
-		return badinput.Errorf("expected_dataset_hash: found %q, expected 64 hexadecimal digits as 'grpo data fingerprint' prints them", expected)
+		return badinput.Errorf("expected_dataset_hash: found %q, expected 64 hexadecimal digits as 'grpo data fingerprint' prints them",
+			expected)
 	}
 	if want == m.SHA256 || len(m.Files) == 1 && want == m.Files[0].SHA256 {
 		return nil
 	}
-	return badinput.Errorf("the data set has changed: its fingerprint is %s, expected_dataset_hash is %s; take the old data, or set expected_dataset_hash to the new value", m.SHA256, want)
+	return badinput.Errorf("the data set has changed: its fingerprint is %s, expected_dataset_hash is %s; "+
+		"take the old data, or set expected_dataset_hash to the new value", m.SHA256, want)
 }
 
 // Drift says in one line how the set differs from the one a run was started with, or "" where it

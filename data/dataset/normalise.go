@@ -1,7 +1,6 @@
 package dataset
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/json"
 	"io"
@@ -10,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/seed-7879b91d/grpo/data"
+	"github.com/seed-7879b91d/grpo/internal/jsonl"
 )
 
 // The columns that are read, by their several names in order of preference.
@@ -60,7 +60,7 @@ func normalise(r *row) (*normal, error) {
 	if n.tests, err = data.EncodeTests(tests); err != nil {
 		return nil, err
 	}
-	if n.light, err = encode(&p); err != nil {
+	if n.light, err = jsonl.Marshal(&p); err != nil {
 		return nil, err
 	}
 	if p.ID == "" {
@@ -68,7 +68,7 @@ func normalise(r *row) (*normal, error) {
 		h := sha256.New()
 		n.writeTo(h) // a hash takes everything
 		n.problem.ID = p.Source + "-" + sum(h)[:12]
-		n.light, err = encode(&n.problem)
+		n.light, err = jsonl.Marshal(&n.problem)
 	}
 	return n, err
 }
@@ -183,15 +183,4 @@ func identifier(s string) bool {
 		}
 	}
 	return s != "" && utf8.ValidString(s)
-}
-
-// encode is json.Marshal that leaves <, > and & as they are.
-func encode(v any) ([]byte, error) {
-	var out bytes.Buffer
-	enc := json.NewEncoder(&out)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		return nil, err
-	}
-	return bytes.TrimRight(out.Bytes(), "\n"), nil
 }

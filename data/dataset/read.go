@@ -14,6 +14,7 @@ import (
 	"github.com/parquet-go/parquet-go"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/jsonl"
 )
 
 // readFile calls fn with every row of f, in order. A line that is no row comes with the refusal.
@@ -135,7 +136,7 @@ func parquetRow(values map[string]any) (*row, error) {
 			if !validText(v) {
 				return r, refuse(NotText, "%q holds bytes that are not UTF-8", name)
 			}
-			raw, err := encode(v)
+			raw, err := jsonl.Marshal(v)
 			if err != nil {
 				return r, refuse(BadField, "%q: %v", name, err)
 			}

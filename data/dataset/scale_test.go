@@ -71,7 +71,8 @@ func syntheticTests(rng *rand.Rand, style, size int) string {
 	case 2:
 		list := make([]map[string]any, 20)
 		for i := range list {
-			list[i] = map[string]any{"type": "function_call", "fn_name": "total", "input": json.RawMessage("[[" + numbers(", ", each) + "]]"), "output": []int{3}}
+			list[i] = map[string]any{"type": "function_call", "fn_name": "total",
+				"input": json.RawMessage("[[" + numbers(", ", each) + "]]"), "output": []int{3}}
 		}
 		tests = list
 	}
@@ -111,7 +112,8 @@ func writeSyntheticParquet(t *testing.T, path string, s scale) {
 // problem must be there.
 func TestScale(t *testing.T) {
 	s, full := testScale()
-	for name, write := range map[string]func(*testing.T, string, scale){"synthetic.jsonl": writeSyntheticLines, "synthetic.parquet": writeSyntheticParquet} {
+	for name, write := range map[string]func(*testing.T, string, scale){"synthetic.jsonl": writeSyntheticLines,
+		"synthetic.parquet": writeSyntheticParquet} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			write(t, filepath.Join(dir, name), s)
@@ -139,8 +141,10 @@ func TestScale(t *testing.T) {
 				}
 				worst = max(worst, time.Since(start))
 			}
-			t.Logf("%d problems, %d MB of tests: first load %.1fs (%.1fs of processor), next %.1fs, peak %d MB, %d problems with tests %.1fms",
-				s.problems, set.Manifest().Payload>>20, first.Seconds(), cpu.Seconds(), second.Seconds(), peak>>20, step, float64(worst.Microseconds())/1e3)
+			t.Logf(
+				"%d problems, %d MB of tests: first load %.1fs (%.1fs of processor), next %.1fs, peak %d MB, %d problems with tests %.1fms",
+				s.problems, set.Manifest().Payload>>20, first.Seconds(), cpu.Seconds(), second.Seconds(), peak>>20, step,
+				float64(worst.Microseconds())/1e3)
 			if full {
 				require.Less(t, first, time.Minute)
 				require.Less(t, peak, int64(1<<30))

@@ -173,7 +173,8 @@ func (t *looseTest) kind(names functionNames) (data.Kind, error) {
 	case t.FnName != "" || names.row != "":
 		return data.Call, nil
 	case names.metadata != "":
-		return 0, refuse(BadTests, `the metadata names the function %s, but the test does not say whether to call it: expected "testtype"`, clip(names.metadata))
+		return 0, refuse(BadTests,
+			`the metadata names the function %s, but the test does not say whether to call it: expected "testtype"`, clip(names.metadata))
 	}
 	return data.Stdin, nil
 }
@@ -276,7 +277,8 @@ func callText(input, output json.RawMessage) (args []json.RawMessage, returns js
 		}
 	}
 	if output[0] != '"' {
-		return nil, nil, refuse(BadExpected, `"output": found %s, expected a string that holds one JSON value, as "input" is a string`, kindOfJSON(output))
+		return nil, nil, refuse(BadExpected,
+			`"output": found %s, expected a string that holds one JSON value, as "input" is a string`, kindOfJSON(output))
 	}
 	out := unquote(output)
 	if returns, err = jsonCell(out); err != nil || !json.Valid(returns) {
@@ -307,7 +309,8 @@ func (n functionNames) settle(kind data.Kind, tests []looseTest) (string, error)
 		name = n.metadata
 	}
 	if !identifier(name) {
-		return "", refuse(NoFunction, `found %s, expected the name of a Python function in "fn_name" or in the metadata's "func_name"`, clip(name))
+		return "", refuse(NoFunction,
+			`found %s, expected the name of a Python function in "fn_name" or in the metadata's "func_name"`, clip(name))
 	}
 	return name, nil
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/seed-7879b91d/grpo/data"
 	"github.com/seed-7879b91d/grpo/internal/atomicfile"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/jsonl"
 )
 
 // The files of a store.
@@ -195,7 +196,7 @@ func (s *Set) WriteNormal(ctx context.Context, w io.Writer) error {
 		if n.tests, err = s.readPayload(ctx, i, n.tests); err != nil {
 			return err
 		}
-		if n.light, err = encode(&s.problems[i]); err != nil {
+		if n.light, err = jsonl.Marshal(&s.problems[i]); err != nil {
 			return err
 		}
 		if err := n.writeTo(out); err != nil {
@@ -209,7 +210,8 @@ func (s *Set) WriteNormal(ctx context.Context, w io.Writer) error {
 		return err
 	}
 	if got := sum(h); got != s.manifest.SHA256 {
-		return fmt.Errorf("%s: the stored problems hash to %s, expected %s; remove the folder, and it is made anew", s.dir, got, s.manifest.SHA256)
+		return fmt.Errorf("%s: the stored problems hash to %s, expected %s; remove the folder, and it is made anew",
+			s.dir, got, s.manifest.SHA256)
 	}
 	return nil
 }

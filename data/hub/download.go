@@ -172,11 +172,13 @@ func (d *download) transfer(ctx context.Context, part *os.File, offset int64) (i
 	switch {
 	case resp.StatusCode == http.StatusRequestedRangeNotSatisfiable:
 		return 0, transient{err: errors.Join(errors.New("the file on the Hub is shorter than what is here"), part.Truncate(0))}
-	case resp.StatusCode == http.StatusPartialContent && strings.HasPrefix(resp.Header.Get("Content-Range"), fmt.Sprintf("bytes %d-", offset)):
+	case resp.StatusCode == http.StatusPartialContent &&
+		strings.HasPrefix(resp.Header.Get("Content-Range"), fmt.Sprintf("bytes %d-", offset)):
 	case resp.StatusCode == http.StatusOK: // the server does not resume
 		offset = 0
 	case resp.StatusCode < 300:
-		return offset, fmt.Errorf("asked for bytes from %d, the answer is %s with Content-Range %q", offset, resp.Status, resp.Header.Get("Content-Range"))
+		return offset, fmt.Errorf("asked for bytes from %d, the answer is %s with Content-Range %q",
+			offset, resp.Status, resp.Header.Get("Content-Range"))
 	default:
 		return offset, d.client.check(resp, d.snapshot.repo, d.name)
 	}

@@ -262,5 +262,6 @@ func (s *Snapshot) missing(file string) error {
 	if file != "" {
 		what = file + " of " + what
 	}
-	return badinput.Errorf("%s is not in the cache %s, and HF_HUB_OFFLINE forbids to download it; unset it once and fetch", what, s.client.Cache)
+	return badinput.Errorf("%s is not in the cache %s, and HF_HUB_OFFLINE forbids to download it; unset it once and fetch",
+		what, s.client.Cache)
 }

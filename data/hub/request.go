@@ -81,8 +81,8 @@ func (c *Client) do(ctx context.Context, method, address string, header http.Hea
 	if err != nil {
 		var op *net.OpError
 		return nil, transient{
-			err:  fmt.Errorf("%w; HF_HUB_OFFLINE=1 uses what is in the cache", err),
-			dial: errors.As(err, &op) && op.Op == "dial",
+			err: fmt.Errorf("%w; HF_HUB_OFFLINE=1 uses what is in the cache",
+				err), dial: errors.As(err, &op) && op.Op == "dial",
 		}
 	}
 	return resp, nil
@@ -110,7 +110,8 @@ func (c *Client) check(resp *http.Response, repo Repo, file string) error {
 	case code < 300:
 		return nil
 	case code == http.StatusUnauthorized && c.Token == "":
-		return badinput.Errorf("the Hub wants to know who asks (401): set HF_TOKEN (make one at %s/settings/tokens), or check the name: %s", c.Endpoint, page)
+		return badinput.Errorf("the Hub wants to know who asks (401): set HF_TOKEN (make one at %s/settings/tokens), or check the name: %s",
+			c.Endpoint, page)
 	case code == http.StatusUnauthorized:
 		return badinput.Errorf("the Hub refuses this HF_TOKEN (401): check it at %s/settings/tokens, and the name: %s", c.Endpoint, page)
 	case code == http.StatusForbidden:

@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// temporary ends the names of files that are not whole yet.
+// temporary is the suffix of files that are still being written.
 const temporary = ".tmp"
 
 // Sweep removes from dir, where there is one, what writers that were killed left there. Nobody may be

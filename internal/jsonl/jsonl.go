@@ -1,6 +1,6 @@
-// Package jsonl reads JSON Lines. What others wrote is read strictly: an unknown field, a wrong type or
-// text after the value is an input error that names the file and the line. It does not know what a line
-// is about.
+// Package jsonl reads JSON Lines, and writes a value as such a line. What others wrote is read strictly:
+// an unknown field, a wrong type or text after the value is an input error that names the file and the
+// line. It does not know what a line is about.
 package jsonl
 
 import (
@@ -14,6 +14,18 @@ import (
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 )
+
+// Marshal is json.Marshal that leaves <, > and & as they are: programs and special tokens stay readable,
+// and each such character one byte in place of six.
+func Marshal(v any) ([]byte, error) {
+	var out bytes.Buffer
+	enc := json.NewEncoder(&out)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSuffix(out.Bytes(), []byte("\n")), nil
+}
 
 // Each decodes every non-blank line of r into a fresh T and calls fn with its 1-based line number.
 // name stands for r in messages. An error of fn that is an input error is prefixed with name:line.
@@ -51,7 +63,7 @@ func each[T any](r io.Reader, name string, strict bool, fn func(line int, v T) e
 	}
 }
 
-// Whole calls fn with every line of a file that a run writes, perhaps still: a last line without an end is
+// Whole calls fn with every line of a file that may still be written to: a last line without a newline is
 // half written, and left out. An error of fn is an input error that names the file and the line.
 func Whole(path string, fn func(line []byte) error) error {
 	f, err := os.Open(path)

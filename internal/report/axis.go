@@ -6,10 +6,11 @@ import (
 	"strings"
 )
 
-// mostColumns bounds the points of a chart: more samples than that share a column.
+// mostColumns bounds the points of a chart: where there are more samples, several share a column.
 const mostColumns = 200
 
-// axis is what charts share along x. A column stands for one sample, or for a run of them.
+// axis is the x axis, which the charts of a section share. A column stands for one sample, or for several
+// neighbouring ones.
 type axis struct {
 	spans [][2]int  // of samples, by column
 	at    []float64 // 0..1, by column
@@ -132,8 +133,8 @@ func gather(values []float64) column {
 	return c
 }
 
-// smooth is the moving average that the eye would draw. Near the ends, where a window has more to one
-// side, a line is fitted through it, lest the average lag behind a slope.
+// smooth is a moving average: the value at the centre of a line fitted through each window. In a symmetric
+// window that is the mean; near the ends, where the window is lopsided, it does not lag behind a slope.
 func smooth(columns []column) []float64 {
 	reach := len(columns) / 15
 	out := make([]float64, len(columns))
@@ -231,7 +232,7 @@ func tickLabel(v, stride float64) string {
 
 func permille(x float64) string { return strconv.Itoa(int(math.Round(1000 * x))) }
 
-// percentAt is a place for a style sheet.
+// percentAt is a position as CSS takes it, in percent.
 func percentAt(x float64) string {
 	return strconv.FormatFloat(float64(int(math.Round(1000*x)))/10, 'f', 1, 64) // an int has no −0
 }

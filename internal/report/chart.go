@@ -14,7 +14,7 @@ type series struct {
 	format      func(float64) string
 }
 
-// plot is a chart as it is asked for.
+// plot is what a chart is to show.
 type plot struct {
 	title, note string
 	series      []series
@@ -76,7 +76,7 @@ func (p plot) draw(a *axis) *chart {
 	return c
 }
 
-// speak is the chart for those who do not see it.
+// speak is the text alternative of the chart, for screen readers.
 func (c *chart) speak() string {
 	words := make([]string, len(c.Legend))
 	for i, l := range c.Legend {
@@ -85,7 +85,7 @@ func (c *chart) speak() string {
 	return c.Title + "; at the end " + strings.Join(words, ", ")
 }
 
-// still tells that there is nothing to see: every series has one value throughout, and no interval.
+// still tells that there is nothing to draw: every series has one value throughout, and no interval.
 func (p plot) still() bool {
 	for _, s := range p.series {
 		if s.low != nil && (!equal(s.low, s.values) || !equal(s.high, s.values)) {
@@ -229,7 +229,7 @@ func trace(at, values []float64, y *scale) string {
 	return b.String()
 }
 
-// extent is a line that visits the least and the most of every column, in the order in which they
+// extent is a line through the least and the greatest value of every column, in the order in which they
 // came, so that no spike is lost.
 func extent(at []float64, line []column, y *scale) string {
 	var places, values []float64

@@ -5,7 +5,7 @@ import (
 	"math"
 )
 
-// section is a part of the page: charts over the same axis, and what did not move.
+// section is a part of the page: charts over the same axis, and the series that did not move.
 type section struct {
 	ID, Title, Lead string
 	Axis            *axis
@@ -26,7 +26,7 @@ func (s *section) add(plots ...plot) {
 	}
 }
 
-// sections are the charts in the order in which one asks.
+// sections are the charts, what a reader asks first coming first.
 func (r *run) sections() []section {
 	var out []section
 	if len(r.evals) > 1 { // one has its place at the top
@@ -69,10 +69,11 @@ func (r *run) heldOut() section {
 		k = max(k, e.K)
 	}
 	s := section{ID: "held-out", Title: "Held-out problems", Axis: evalsAxis(steps)}
-	p := plot{title: "Share solved", note: "the band is the 95 % interval of pass@1, greedy", share: true, plain: true, dots: true, series: []series{
-		{name: "pass@1, greedy", color: "c1", values: greedy, low: low, high: high, format: rate},
-		{name: "pass@1, sampled", color: "c2", values: sampled, format: rate},
-	}}
+	p := plot{title: "Share solved", note: "the band is the 95 % interval of pass@1, greedy", share: true, plain: true, dots: true,
+		series: []series{
+			{name: "pass@1, greedy", color: "c1", values: greedy, low: low, high: high, format: rate},
+			{name: "pass@1, sampled", color: "c2", values: sampled, format: rate},
+		}}
 	if k > 1 {
 		p.series = append(p.series, series{name: "pass@" + exact(float64(k)), color: "c3", values: best, format: rate})
 	}
@@ -89,20 +90,34 @@ func (r *run) over(of func(s *step) float64) []float64 {
 	return out
 }
 
+// line is a quantity of every step as a series.
+func (r *run) line(name, color string, format func(float64) string, of func(s *step) float64) series {
+	return series{name: name, color: color, format: format, values: r.over(of)}
+}
+
+// band is a line within its least and its greatest values.
+func (r *run) band(name, color string, format func(float64) string, of, low, high func(s *step) float64) series {
+	s := r.line(name, color, format, of)
+	s.low, s.high = r.over(low), r.over(high)
+	return s
+}
+
 func (r *run) learning(a *axis) section {
 	s := section{ID: "learning", Title: "Rewards", Lead: a.reading(), Axis: a}
 	s.add(
-		plot{title: "Mean reward", series: []series{{name: "reward", color: "c1", format: rate, values: r.over(func(s *step) float64 { return s.Reward })}}},
+		plot{title: "Mean reward",
+			series: []series{r.line("reward", "c1", rate, func(s *step) float64 { return s.Reward })}},
 		plot{title: "Shares of completions", share: true, series: []series{
-			{name: "right", color: "c1", format: rate, values: r.over(func(s *step) float64 { return s.Correct })},
-			{name: "tests passed", color: "c3", format: rate, values: r.over(func(s *step) float64 { return s.Fraction })},
-			{name: "has a program", color: "c2", format: rate, values: r.over(func(s *step) float64 { return s.Format })},
+			r.line("right", "c1", rate, func(s *step) float64 { return s.Correct }),
+			r.line("tests passed", "c3", rate, func(s *step) float64 { return s.Fraction }),
+			r.line("has a program", "c2", rate, func(s *step) float64 { return s.Format }),
 		}},
-		plot{title: "Groups that taught nothing", note: "share of groups whose completions all earned the same", share: true, stacked: true, series: []series{
-			{name: "all right", color: "c1", format: rate, values: r.over(func(s *step) float64 { return s.AllGood })},
-			{name: "all wrong", color: "c2", format: rate, values: r.over(func(s *step) float64 { return s.AllBad })},
-			{name: "otherwise equal", color: "c7", format: rate, values: r.over(otherwiseEqual)},
-		}},
+		plot{title: "Groups that taught nothing", note: "share of groups whose completions all earned the same", share: true, stacked: true,
+			series: []series{
+				r.line("all right", "c1", rate, func(s *step) float64 { return s.AllGood }),
+				r.line("all wrong", "c2", rate, func(s *step) float64 { return s.AllBad }),
+				r.line("otherwise equal", "c7", rate, otherwiseEqual),
+			}},
 		r.verdictMix(),
 	)
 	return s
@@ -157,11 +172,13 @@ func (r *run) verdictMix() plot {
 func (r *run) completions(a *axis) section {
 	s := section{ID: "completions", Title: "Lengths", Axis: a}
 	s.add(
-		plot{title: "Tokens of a completion", note: "the band runs from the shortest to the longest", series: []series{{name: "mean", color: "c1", format: number,
-			values: r.over(func(s *step) float64 { return s.MeanLength }),
-			low:    r.over(func(s *step) float64 { return s.MinLength }), high: r.over(func(s *step) float64 { return s.MaxLength })}}},
-		plot{title: "Cut off at max_tokens", note: "share of completions", reference: []float64{0}, series: []series{{name: "truncated", color: "c2", format: rate,
-			values: r.over(func(s *step) float64 { return s.Truncated })}}},
+		plot{title: "Tokens of a completion", note: "the band runs from the shortest to the longest",
+			series: []series{r.band("mean", "c1", number,
+				func(s *step) float64 { return s.MeanLength },
+				func(s *step) float64 { return s.MinLength },
+				func(s *step) float64 { return s.MaxLength })}},
+		plot{title: "Cut off at max_tokens", note: "share of completions", reference: []float64{0},
+			series: []series{r.line("truncated", "c2", rate, func(s *step) float64 { return s.Truncated })}},
 	)
 	return s
 }
@@ -169,24 +186,31 @@ func (r *run) completions(a *axis) section {
 func (r *run) optimizer(a *axis) section {
 	s := section{ID: "optimizer", Title: "Optimizer", Axis: a}
 	s.add(
-		plot{title: "Gradient norm", steep: true, series: []series{{name: "norm", color: "c1", format: number, values: r.over(func(s *step) float64 { return s.GradNorm })}}},
-		plot{title: "Entropy", note: "nats per token", reference: []float64{0}, series: []series{{name: "entropy", color: "c3", format: number, values: r.over(func(s *step) float64 { return s.Entropy })}}},
-		plot{title: "Learning rate", plain: true, reference: []float64{0}, series: []series{{name: "learning rate", color: "c6", format: number, values: r.over(func(s *step) float64 { return s.Rate })}}},
+		plot{title: "Gradient norm", steep: true,
+			series: []series{r.line("norm", "c1", number, func(s *step) float64 { return s.GradNorm })}},
+		plot{title: "Entropy", note: "nats per token", reference: []float64{0},
+			series: []series{r.line("entropy", "c3", number, func(s *step) float64 { return s.Entropy })}},
+		plot{title: "Learning rate", plain: true, reference: []float64{0},
+			series: []series{r.line("learning rate", "c6", number, func(s *step) float64 { return s.Rate })}},
 		plot{title: "KL of a step", note: "between the policies before and after it", series: []series{
-			{name: "kl_pre_post_v1", color: "c2", format: number, values: r.over(func(s *step) float64 { return s.Shift1 })},
-			{name: "kl_pre_post_v2", color: "c1", format: number, values: r.over(func(s *step) float64 { return s.Shift2 })}}},
+			r.line("kl_pre_post_v1", "c2", number, func(s *step) float64 { return s.Shift1 }),
+			r.line("kl_pre_post_v2", "c1", number, func(s *step) float64 { return s.Shift2 })}},
 		plot{title: "KL between sampler and trainer", series: []series{
-			{name: "kl_v1", color: "c2", format: number, values: r.over(func(s *step) float64 { return s.KL1 })},
-			{name: "kl_v2", color: "c1", format: number, values: r.over(func(s *step) float64 { return s.KL2 })}}},
-		plot{title: "Importance ratio", note: "the band runs from the least to the greatest of a token", series: []series{{name: "importance ratio", color: "c1", format: fine,
-			values: r.over(func(s *step) float64 { return s.RatioMean }),
-			low:    r.over(func(s *step) float64 { return s.RatioMin }), high: r.over(func(s *step) float64 { return s.RatioMax })}}},
-		plot{title: "max|Δlogp| on policy", note: "the promise is 0", plain: true, reference: []float64{0}, series: []series{{name: "max|Δlogp| on policy", color: "c9", format: number,
-			values: r.over(onPolicy)}}},
-		plot{title: "max|Δlogp| at the last update of a step", series: []series{{name: "max|Δlogp| at the last update of a step", color: "c4", format: number,
-			values: r.over(func(s *step) float64 { return s.MaxDiff })}}},
-		plot{title: "Clipped tokens", note: "share", reference: []float64{0}, series: []series{{name: "clipped", color: "c5", format: rate, values: r.over(func(s *step) float64 { return s.Clipped })}}},
-		plot{title: "Effective sample size", note: "share of the tokens", reference: []float64{1}, series: []series{{name: "effective sample size", color: "c8", format: fine, values: r.over(func(s *step) float64 { return s.ESS })}}},
+			r.line("kl_v1", "c2", number, func(s *step) float64 { return s.KL1 }),
+			r.line("kl_v2", "c1", number, func(s *step) float64 { return s.KL2 })}},
+		plot{title: "Importance ratio", note: "the band runs from the least to the greatest of a token",
+			series: []series{r.band("importance ratio", "c1", fine,
+				func(s *step) float64 { return s.RatioMean },
+				func(s *step) float64 { return s.RatioMin },
+				func(s *step) float64 { return s.RatioMax })}},
+		plot{title: "max|Δlogp| on policy", note: "the promise is 0", plain: true, reference: []float64{0},
+			series: []series{r.line("max|Δlogp| on policy", "c9", number, onPolicy)}},
+		plot{title: "max|Δlogp| at the last update of a step",
+			series: []series{r.line("max|Δlogp| at the last update of a step", "c4", number, func(s *step) float64 { return s.MaxDiff })}},
+		plot{title: "Clipped tokens", note: "share", reference: []float64{0},
+			series: []series{r.line("clipped", "c5", rate, func(s *step) float64 { return s.Clipped })}},
+		plot{title: "Effective sample size", note: "share of the tokens", reference: []float64{1},
+			series: []series{r.line("effective sample size", "c8", fine, func(s *step) float64 { return s.ESS })}},
 	)
 	return s
 }
@@ -204,20 +228,20 @@ func (r *run) time(a *axis) section {
 	s := section{ID: "time", Title: "Time", Axis: a}
 	s.add(
 		plot{title: "Seconds per step", stacked: true, series: []series{
-			{name: "sampling", color: "c1", format: seconds, values: r.over(func(s *step) float64 { return s.timing.Sample })},
-			{name: "waiting for scores", color: "c2", format: seconds, values: r.over(func(s *step) float64 { return s.timing.Score })},
-			{name: "training", color: "c3", format: seconds, values: r.over(func(s *step) float64 { return s.timing.Train })},
-			{name: "other", color: "c7", format: seconds, values: r.over(func(s *step) float64 { return s.timing.other() })},
+			r.line("sampling", "c1", seconds, func(s *step) float64 { return s.timing.Sample }),
+			r.line("waiting for scores", "c2", seconds, func(s *step) float64 { return s.timing.Score }),
+			r.line("training", "c3", seconds, func(s *step) float64 { return s.timing.Train }),
+			r.line("other", "c7", seconds, func(s *step) float64 { return s.timing.other() }),
 		}},
 		plot{title: "Tokens per second", note: "while that phase ran", steep: true, series: []series{
-			{name: "sampled", color: "c1", format: number, values: r.over(func(s *step) float64 { return s.timing.TokensSec })},
-			{name: "trained", color: "c3", format: number, values: r.over(func(s *step) float64 { return s.timing.TrainSec })},
+			r.line("sampled", "c1", number, func(s *step) float64 { return s.timing.TokensSec }),
+			r.line("trained", "c3", number, func(s *step) float64 { return s.timing.TrainSec }),
 		}},
 	)
 	return s
 }
 
-// other is what the phases leave of a step.
+// other is the time of a step that belongs to none of its phases.
 func (t *timing) other() float64 {
 	rest := t.Total - t.Sample - t.Score - t.Train
 	if rest < 1e-3*t.Total {

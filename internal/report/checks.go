@@ -13,7 +13,7 @@ type check struct {
 	Text string
 }
 
-// checks are the promises and the losses of the run.
+// checks say which promises of a run were kept, and where samples were lost.
 func (r *run) checks() []check {
 	var out []check
 	for _, c := range []func() (check, bool){r.fatal, r.kept, r.ahead, r.scored, r.blocked, r.taught, r.cutOff, r.updates} {
@@ -27,7 +27,8 @@ func (r *run) checks() []check {
 func (r *run) fatal() (check, bool) {
 	for _, a := range r.advice {
 		if a.Fatal {
-			return check{"bad", fmt.Sprintf("The run was stopped at step %d: %s. Try: %s", a.Step, visible(a.Finding), visible(a.Try))}, true
+			return check{"bad", fmt.Sprintf("The run was stopped at step %d: %s. Try: %s",
+				a.Step, visible(a.Finding), visible(a.Try))}, true
 		}
 	}
 	return check{}, false
@@ -53,9 +54,11 @@ func (r *run) kept() (check, bool) {
 	case measured == 0:
 		return check{}, false
 	case broken == 0:
-		return check{"good", fmt.Sprintf("max|Δlogp| on policy was exactly 0 at %s: trainer and sampler agree to the bit", every(measured, "update"))}, true
+		return check{"good", fmt.Sprintf("max|Δlogp| on policy was exactly 0 at %s: trainer and sampler agree to the bit",
+			every(measured, "update"))}, true
 	}
-	return check{"bad", fmt.Sprintf("max|Δlogp| on policy, promised to be 0, was not at %d of %s: up to %s, at step %d", broken, count(measured, "update"), number(most), at)}, true
+	return check{"bad", fmt.Sprintf("max|Δlogp| on policy, promised to be 0, was not at %d of %s: up to %s, at step %d",
+		broken, count(measured, "update"), number(most), at)}, true
 }
 
 // ahead tells of steps that were sampled before the update that precedes them was made.
@@ -69,32 +72,39 @@ func (r *run) ahead() (check, bool) {
 	if ahead == 0 {
 		return check{}, false
 	}
-	return check{"open", fmt.Sprintf("%s learned from completions sampled ahead, up to %s before; max|Δlogp| there was up to %s", count(ahead, "step"), count(int(oldest), "update"), number(most))}, true
+	return check{"open", fmt.Sprintf("%s learned from completions sampled ahead, up to %s before; max|Δlogp| there was up to %s",
+		count(ahead, "step"), count(int(oldest), "update"), number(most))}, true
 }
 
 func (r *run) blocked() (check, bool) {
-	blocked := sum(r.over(func(s *step) float64 { return s.Blocked }))
+	blocked := r.total(func(s *step) float64 { return s.Blocked })
 	return check{"open", count(int(blocked), "completion") + " with a blocked string"}, blocked > 0
 }
 
 func (r *run) scored() (check, bool) {
-	all, failed := sum(r.over(func(s *step) float64 { return s.Completions })), sum(r.over(func(s *step) float64 { return s.RewardErrors }))
+	all := r.total(func(s *step) float64 { return s.Completions })
+	failed := r.total(func(s *step) float64 { return s.RewardErrors })
 	switch {
 	case all == 0:
 		return check{}, false
 	case failed == 0:
 		return check{"good", "The sandbox failed on none of " + count(int(all), "completion")}, true
 	}
-	return check{"bad", fmt.Sprintf("%s of %s could not be scored: the sandbox failed (grpo doctor)", grouped(int64(failed)), count(int(all), "completion"))}, true
+	return check{"bad", fmt.Sprintf("%s of %s could not be scored: the sandbox failed (grpo doctor)",
+		grouped(int64(failed)), count(int(all), "completion"))}, true
 }
 
 func (r *run) taught() (check, bool) {
-	groups, skipped := sum(r.over(func(s *step) float64 { return s.Groups })), sum(r.over(func(s *step) float64 { return s.Skipped }))
+	groups := r.total(func(s *step) float64 { return s.Groups })
+	skipped := r.total(func(s *step) float64 { return s.Skipped })
 	if groups == 0 {
 		return check{}, false
 	}
-	c := check{"open", fmt.Sprintf("%s of %s taught nothing, %s", grouped(int64(skipped)), count(int(groups), "group"), percent(skipped/groups))}
-	if tokens, wasted := sum(r.over(func(s *step) float64 { return s.Tokens })), sum(r.over(func(s *step) float64 { return s.Wasted })); wasted > 0 && tokens > 0 {
+	c := check{"open", fmt.Sprintf("%s of %s taught nothing, %s",
+		grouped(int64(skipped)), count(int(groups), "group"), percent(skipped/groups))}
+	tokens := r.total(func(s *step) float64 { return s.Tokens })
+	wasted := r.total(func(s *step) float64 { return s.Wasted })
+	if wasted > 0 && tokens > 0 {
 		c.Text += fmt.Sprintf("; %s of the sampled tokens were theirs", percent(wasted/tokens))
 	}
 	if skipped > groups/2 {
@@ -116,7 +126,8 @@ func (r *run) cutOff() (check, bool) {
 	case cut == 0:
 		return check{"good", "No completion was cut off at max_tokens"}, true
 	}
-	c := check{"open", fmt.Sprintf("%s of %s cut off at max_tokens, %s", grouped(int64(cut)), count(int(all), "completion"), percent(cut/all))}
+	c := check{"open", fmt.Sprintf("%s of %s cut off at max_tokens, %s",
+		grouped(int64(cut)), count(int(all), "completion"), percent(cut/all))}
 	if cut > all/4 {
 		c.Tone = "bad"
 	}
@@ -133,7 +144,8 @@ func (r *run) updates() (check, bool) {
 	if without == 0 {
 		return check{}, false
 	}
-	return check{"open", fmt.Sprintf("%d of %s changed nothing: no group had anything to teach, or the gradient was not finite", without, count(len(r.steps), "step"))}, true
+	return check{"open", fmt.Sprintf("%d of %s changed nothing: no group had anything to teach, or the gradient was not finite",
+		without, count(len(r.steps), "step"))}, true
 }
 
 // rule is an advice with the steps at which it was given.

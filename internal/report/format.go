@@ -130,8 +130,8 @@ func cut(text string, most int) string {
 	return text[:most] + "\n… and " + count(len(text)-most, "byte") + " more"
 }
 
-// visible gives every character that would hide, or turn the text around it, a face. What is left is
-// legal in HTML and in XML.
+// visible replaces characters that cannot be seen, and those that reorder the text around them, by signs
+// that can. What is left is legal in HTML and in XML.
 func visible(text string) string {
 	plain := func(r rune) bool { return r == '\n' || r == '\t' || unicode.IsPrint(r) }
 	if utf8.ValidString(text) && strings.IndexFunc(text, func(r rune) bool { return !plain(r) }) < 0 {

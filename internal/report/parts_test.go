@@ -32,15 +32,27 @@ func TestVerdict(t *testing.T) {
 		run  run
 		want verdict
 	}{
-		{run{evals: []evaluation{eval(0, 0.3, 0.2, 0.4), eval(9, 0.6, 0.5, 0.7)}}, verdict{"good", "Held-out pass@1 rose from 0.300 to 0.600", "The 95 % intervals do not overlap."}},
-		{run{evals: []evaluation{eval(0, 0.3, 0.2, 0.4), eval(9, 0.4, 0.3, 0.5)}}, verdict{"open", "Held-out pass@1 rose from 0.300 to 0.400", "The 95 % intervals overlap: this may be chance."}},
-		{run{evals: []evaluation{eval(0, 0.6, 0.5, 0.7), eval(9, 0.3, 0.2, 0.4)}}, verdict{"bad", "Held-out pass@1 fell from 0.600 to 0.300", "The 95 % intervals do not overlap."}},
+		{run{evals: []evaluation{eval(0, 0.3, 0.2, 0.4), eval(9, 0.6, 0.5, 0.7)}},
+			verdict{"good", "Held-out pass@1 rose from 0.300 to 0.600", "The 95 % intervals do not overlap."}},
+		{run{evals: []evaluation{eval(0, 0.3, 0.2, 0.4), eval(9, 0.4, 0.3, 0.5)}},
+			verdict{"open", "Held-out pass@1 rose from 0.300 to 0.400", "The 95 % intervals overlap: this may be chance."}},
+		{run{evals: []evaluation{eval(0, 0.6, 0.5, 0.7), eval(9, 0.3, 0.2, 0.4)}},
+			verdict{"bad", "Held-out pass@1 fell from 0.600 to 0.300", "The 95 % intervals do not overlap."}},
 		{run{evals: []evaluation{eval(0, 0.3, 0.2, 0.4), eval(9, 0.3, 0.2, 0.4)}}, verdict{"open", "Held-out pass@1 stayed at 0.300", ""}},
-		{run{evals: []evaluation{eval(0, 0.3, nan, nan), eval(9, 0.6, nan, nan)}}, verdict{"open", "Held-out pass@1 rose from 0.300 to 0.600", ""}},
-		{run{evals: []evaluation{eval(0, 0.3, 0.2, 0.4), eval(5, 0.8, 0.7, 0.9), eval(9, 0.6, 0.5, 0.7)}}, verdict{"good", "Held-out pass@1 rose from 0.300 to 0.600", "The 95 % intervals do not overlap. It was best at step 5, 0.800."}},
-		{run{evals: []evaluation{eval(0, 0.3, 0.2, 0.4), eval(5, nan, 0.7, 0.9), eval(9, 0.6, 0.5, 0.7)}}, verdict{"good", "Held-out pass@1 rose from 0.300 to 0.600", "The 95 % intervals do not overlap."}},
-		{run{evals: []evaluation{eval(0, 0.3, 0.2, 0.4), other}}, verdict{"open", "Held-out pass@1 was 0.300, and is now 0.600", "The two are of different problems, 100 and 50 of them: do not compare."}},
-		{run{steps: rewards(0.1, 0.2, 0.5, 0.7)}, verdict{"open", "Mean reward rose from 0.150 to 0.600", "That is the last 2 steps against the first 2. Without a second evaluation on held-out problems, nobody can say whether that is learning."}},
+		{run{evals: []evaluation{eval(0, 0.3, nan, nan), eval(9, 0.6, nan, nan)}},
+			verdict{"open", "Held-out pass@1 rose from 0.300 to 0.600", ""}},
+		{run{evals: []evaluation{eval(0, 0.3, 0.2, 0.4), eval(5, 0.8, 0.7, 0.9), eval(9, 0.6, 0.5, 0.7)}},
+			verdict{"good", "Held-out pass@1 rose from 0.300 to 0.600",
+				"The 95 % intervals do not overlap. It was best at step 5, 0.800."}},
+		{run{evals: []evaluation{eval(0, 0.3, 0.2, 0.4), eval(5, nan, 0.7, 0.9), eval(9, 0.6, 0.5, 0.7)}},
+			verdict{"good", "Held-out pass@1 rose from 0.300 to 0.600", "The 95 % intervals do not overlap."}},
+		{run{evals: []evaluation{eval(0, 0.3, 0.2, 0.4), other}},
+			verdict{"open", "Held-out pass@1 was 0.300, and is now 0.600",
+				"The two are of different problems, 100 and 50 of them: do not compare."}},
+		{run{steps: rewards(0.1, 0.2, 0.5, 0.7)},
+			verdict{"open", "Mean reward rose from 0.150 to 0.600",
+				"That is the last 2 steps against the first 2. " +
+					"Without a second evaluation on held-out problems, nobody can say whether that is learning."}},
 	} {
 		require.Equal(t, c.want, c.run.verdict())
 	}
@@ -83,13 +95,15 @@ func TestUnscoredCompletionsAreSaid(t *testing.T) {
 }
 
 func TestNumbers(t *testing.T) {
-	for v, want := range map[float64]string{0: "0", 0.001: "0.001", 0.00001: "1e-5", 16.162769848514195: "16.2", 999.4: "999", 34488.72: "34,489", 8409400: "8.41M", 123456789: "123M", -0.1: "-0.1", -5000: "-5,000", 1e15: "1e15"} {
+	for v, want := range map[float64]string{0: "0", 0.001: "0.001", 0.00001: "1e-5", 16.162769848514195: "16.2", 999.4: "999",
+		34488.72: "34,489", 8409400: "8.41M", 123456789: "123M", -0.1: "-0.1", -5000: "-5,000", 1e15: "1e15"} {
 		require.Equal(t, want, number(v))
 	}
 	require.Equal(t, "–", number(nan))
 	require.Equal(t, "+0.637", signed(0.6371))
 	require.Equal(t, "0.3269230769230769", exact(0.3269230769230769))
-	for v, want := range map[float64]string{0.4: "0.4 s", 24.1: "24 s", 89: "89 s", 120: "2 min", 5399: "90 min", 5400: "1 h 30 min", 3600 * 1234: "1,234 h 0 min"} {
+	for v, want := range map[float64]string{0.4: "0.4 s", 24.1: "24 s", 89: "89 s", 120: "2 min", 5399: "90 min", 5400: "1 h 30 min",
+		3600 * 1234: "1,234 h 0 min"} {
 		require.Equal(t, want, strings.ReplaceAll(duration(v), "\u00a0", " "))
 	}
 	for v, want := range map[float64]string{0: "0 %", 0.0004: "0.04 %", 0.376: "38 %", 1: "100 %"} {
@@ -168,7 +182,8 @@ func TestLinesHaveGapsWhereNothingIsKnown(t *testing.T) {
 	require.Equal(t, "M0 1000 250 0M750 500h0", trace([]float64{0, 0.25, 0.5, 0.75}, []float64{0, 1, nan, 0.5}, y))
 	known := func(v float64) column { return column{mean: v, low: v, high: v} }
 	unknown := known(nan)
-	require.Equal(t, "M0 0 500 500 500 1000 0 1000z", band([]float64{0, 0.5, 1}, []column{known(0), known(0), unknown}, []column{known(1), known(0.5), unknown}, y))
+	require.Equal(t, "M0 0 500 500 500 1000 0 1000z",
+		band([]float64{0, 0.5, 1}, []column{known(0), known(0), unknown}, []column{known(1), known(0.5), unknown}, y))
 	require.Equal(t, "M500 0h0", dots([]float64{0, 0.5}, []column{unknown, known(1)}, y))
 }
 
@@ -210,10 +225,12 @@ func TestLastStepOfALargeFile(t *testing.T) {
 // Whatever the files say, there is a page, and it is well formed.
 func FuzzPage(f *testing.F) {
 	f.Add([]byte(smallMetrics), []byte(smallTimes), []byte(smallSamples), []byte(smallAdvice), []byte(smallConfig))
-	f.Add([]byte(`{"step":1,"grad_norm":1e308}`+"\n"+`{"step":2,"grad_norm":-1e308}`+"\n"), []byte("{}\n"), []byte("{}\n"), []byte("{}\n"), []byte("{}"))
+	f.Add([]byte(`{"step":1,"grad_norm":1e308}`+"\n"+`{"step":2,"grad_norm":-1e308}`+"\n"), []byte("{}\n"), []byte("{}\n"), []byte("{}\n"),
+		[]byte("{}"))
 	dir := f.TempDir()
 	f.Fuzz(func(t *testing.T, metrics, times, samples, advice, config []byte) {
-		for name, text := range map[string][]byte{"metrics.jsonl": metrics, "train_log.jsonl": times, "rollouts.jsonl": samples, "run_log.jsonl": advice, "config.json": config} {
+		for name, text := range map[string][]byte{"metrics.jsonl": metrics, "train_log.jsonl": times, "rollouts.jsonl": samples,
+			"run_log.jsonl": advice, "config.json": config} {
 			require.NoError(t, os.WriteFile(filepath.Join(dir, name), text, 0o644))
 		}
 		text, err := render(dir)

@@ -13,7 +13,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/jsonl"
 )
 
-// run is a run directory as read: what is not there is empty, or NaN where zero would be a claim.
+// run is a run directory as read: what is not there is empty, or NaN where zero would look measured.
 type run struct {
 	name             string
 	config, manifest document
@@ -136,10 +136,15 @@ var nan = math.NaN()
 
 // unknownStep has no number: a key that a line lacks, or has as null, stays unknown.
 func unknownStep() step {
-	return step{Reward: nan, Correct: nan, Fraction: nan, Format: nan, Groups: nan, Skipped: nan, AllGood: nan, AllBad: nan, Wasted: nan,
-		Completions: nan, Tokens: nan, MeanLength: nan, MaxLength: nan, MinLength: nan, Truncated: nan, RewardErrors: nan, Excluded: nan, Blocked: nan,
-		Loss: nan, RatioMean: nan, RatioMin: nan, RatioMax: nan, KL1: nan, KL2: nan, Shift1: nan, Shift2: nan, MaxDiff: nan, Entropy: nan, Clipped: nan,
-		ESS: nan, GradNorm: nan, OnPolicy: nan, Staleness: nan, Rate: nan, timing: unknownTiming()}
+	return step{
+		Reward: nan, Correct: nan, Fraction: nan, Format: nan,
+		Groups: nan, Skipped: nan, AllGood: nan, AllBad: nan, Wasted: nan,
+		Completions: nan, Tokens: nan, MeanLength: nan, MaxLength: nan, MinLength: nan, Truncated: nan,
+		RewardErrors: nan, Excluded: nan, Blocked: nan,
+		Loss: nan, RatioMean: nan, RatioMin: nan, RatioMax: nan, KL1: nan, KL2: nan, Shift1: nan, Shift2: nan,
+		MaxDiff: nan, Entropy: nan, Clipped: nan, ESS: nan, GradNorm: nan, OnPolicy: nan,
+		Staleness: nan, Rate: nan, timing: unknownTiming(),
+	}
 }
 
 func unknownTiming() timing {
@@ -220,7 +225,8 @@ func (r *run) readMetrics(dir string) error {
 // settle makes unknown what a step without an update, or without a score, says nothing about.
 func (s step) settle() step {
 	if s.Updated != nil && !*s.Updated {
-		for _, x := range []*float64{&s.Loss, &s.RatioMean, &s.RatioMin, &s.RatioMax, &s.KL1, &s.KL2, &s.Shift1, &s.Shift2, &s.MaxDiff, &s.Entropy, &s.Clipped, &s.ESS, &s.GradNorm, &s.OnPolicy} {
+		for _, x := range []*float64{&s.Loss, &s.RatioMean, &s.RatioMin, &s.RatioMax, &s.KL1, &s.KL2, &s.Shift1, &s.Shift2, &s.MaxDiff,
+			&s.Entropy, &s.Clipped, &s.ESS, &s.GradNorm, &s.OnPolicy} {
 			*x = nan
 		}
 	}
@@ -241,7 +247,8 @@ func (t timing) settle() timing {
 	return t
 }
 
-// put appends v; what an interrupted run wrote of the same or of later steps gives way.
+// put appends v. Entries of the same step or of later ones give way: they were written before the run was
+// interrupted, and the resumed run did those steps again.
 func put[T any](all []T, v T, at func(T) int) []T {
 	for len(all) > 0 && at(all[len(all)-1]) >= at(v) {
 		all = all[:len(all)-1]

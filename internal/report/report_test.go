@@ -1,16 +1,13 @@
 package report
 
 import (
-	"encoding/xml"
+	_ "embed"
 	"fmt"
-	"io"
-	"math"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -18,36 +15,28 @@ import (
 )
 
 // The files of a small run. Its first step made no update; its second one has a key as null.
-const (
-	smallMetrics = `{"kind":"evaluation","step":0,"problems":40,"pass@1_greedy":0.325,"pass@1_greedy_ci":[0.2,0.475],"format_rate":1,"k":4,"pass@1":0.2125,"pass@k":0.525,"best_of_k":0.5}
-{"step":1,"mean_reward":0.11875,"mean_correct":0.140625,"mean_fraction":0.15,"format_rate":0.78125,"groups_total":8,"groups_skipped":8,"frac_all_good":0.25,"frac_all_bad":0.5,"wasted_tokens":1436,"completions":64,"completion_tokens":1436,"completion_length_mean":22.4375,"completion_length_max":46,"completion_length_min":1,"truncated_rate":0.25,"verdicts":{"AC":9,"CE":4,"RTE":18,"WA":19},"reward_errors":0,"updated":false,"grad_norm":0,"lr":0.001,"max_logp_diff_on_policy":0}
-{"step":2,"mean_reward":0.3375,"mean_correct":0.40625,"mean_fraction":null,"format_rate":0.84375,"groups_total":8,"groups_skipped":0,"frac_all_good":0,"frac_all_bad":0,"wasted_tokens":0,"completions":64,"completion_tokens":1500,"completion_length_mean":23.4375,"completion_length_max":40,"completion_length_min":3,"truncated_rate":0,"verdicts":{"AC":26,"TLE":38},"reward_errors":0,"updated":true,"grad_norm":16.1627,"lr":0.001,"ratio_mean":1,"ratio_min":1,"ratio_max":1,"kl_v1":0,"kl_v2":0,"entropy":0.175,"max_logp_diff_on_policy":0}
-{"step":3,"mean_reward":0.65625,"mean_correct":0.65625,"mean_fraction":0.7,"format_rate":0.984375,"groups_total":8,"groups_skipped":1,"frac_all_good":0.125,"frac_all_bad":0,"wasted_tokens":200,"completions":64,"completion_tokens":1380,"completion_length_mean":21.5625,"completion_length_max":33,"completion_length_min":13,"truncated_rate":0,"verdicts":{"AC":42,"CE":1,"RTE":2,"WA":18},"reward_errors":0,"updated":true,"grad_norm":25.917,"lr":0.001,"ratio_mean":1,"ratio_min":1,"ratio_max":1,"kl_v1":0,"kl_v2":0,"entropy":0.0686,"max_logp_diff_on_policy":0}
-{"kind":"evaluation","step":3,"problems":40,"pass@1_greedy":0.8,"pass@1_greedy_ci":[0.675,0.9],"format_rate":1,"k":4,"pass@1":0.5625,"pass@k":0.9,"best_of_k":0.9}
-`
-	smallTimes = `{"step":1,"total_s":0.75,"sample_s":0.25,"score_s":0.5,"train_s":0,"sampled_tokens_per_s":5744,"trained_tokens_per_s":0}
-{"step":2,"total_s":1.5,"sample_s":0.5,"score_s":0.375,"train_s":0.625,"sampled_tokens_per_s":3000,"trained_tokens_per_s":2400}
-{"step":3,"total_s":2,"sample_s":0.5,"score_s":0.5,"train_s":1,"sampled_tokens_per_s":2760,"trained_tokens_per_s":1180}
-`
-	smallAdvice = `{"step":1,"rule":"truncation","finding":"25 % of completions end at max_tokens","try":"a larger max_tokens"}
-{"step":2,"rule":"time-outs","finding":"38 of 64 programs ran out of time","try":"a larger reward_timeout"}
-{"step":3,"rule":"truncation","finding":"26 % of completions end at max_tokens","try":"a larger max_tokens"}
-`
-	smallSamples = `{"step":2,"group":0,"sample":0,"problem":"of-the-step-before","text":"print(0)","score":{"reward":1,"verdict":"AC"},"advantage":0.5}
-{"step":3,"group":0,"sample":0,"problem":"all-alike","text":"print(1)","finish_reason":"stop","score":{"reward":0,"components":{"correct":0},"verdict":"WA","passed":0,"total":6},"advantage":0}
-{"step":3,"group":0,"sample":1,"problem":"all-alike","text":"print(2)","finish_reason":"stop","score":{"reward":0,"components":{"correct":0},"verdict":"WA","passed":0,"total":6},"advantage":0}
-{"step":3,"group":1,"sample":0,"problem":"max-print","text":"print(max(nums))","finish_reason":"stop","score":{"reward":1,"components":{"correct":1},"verdict":"AC","passed":6,"total":6},"advantage":0.6375}
-{"step":3,"group":1,"sample":1,"problem":"max-print","text":"no program","finish_reason":"length","score":{"reward":-0.1,"components":{"correct":0},"verdict":"","passed":0,"total":6},"advantage":-0.4625}
-{"step":3,"group":1,"sample":2,"problem":"max-print","text":"unscored","finish_reason":"stop","score":{"reward":null,"excluded":"infra","verdict":"INFRA"},"advantage":0}
-`
-	smallConfig      = `{"model": "tiny", "data": "tiny", "prompts_per_step": 8, "completions_per_prompt": 8, "max_steps": 3}`
-	smallManifest    = `{"created": "2026-11-20T15:50:16Z", "backend": "cpu: avx512, 2 threads", "problems": 636, "held_out": 40}`
-	smallCheckpoints = `{"batch":3,"epoch":0,"name":"step_000003","state_path":"runs/small/checkpoints/step_000003"}` + "\n"
+var (
+	//go:embed testdata/small/metrics.jsonl
+	smallMetrics string
+	//go:embed testdata/small/train_log.jsonl
+	smallTimes string
+	//go:embed testdata/small/run_log.jsonl
+	smallAdvice string
+	//go:embed testdata/small/rollouts.jsonl
+	smallSamples string
+	//go:embed testdata/small/config.json
+	smallConfig string
+	//go:embed testdata/small/manifest.json
+	smallManifest string
+	//go:embed testdata/small/checkpoints.jsonl
+	smallCheckpoints string
 )
 
 func small() map[string]string {
-	return map[string]string{"metrics.jsonl": smallMetrics, "train_log.jsonl": smallTimes, "run_log.jsonl": smallAdvice, "rollouts.jsonl": smallSamples,
-		"config.json": smallConfig, "manifest.json": smallManifest, "checkpoints.jsonl": smallCheckpoints}
+	return map[string]string{
+		"metrics.jsonl": smallMetrics, "train_log.jsonl": smallTimes, "run_log.jsonl": smallAdvice, "rollouts.jsonl": smallSamples,
+		"config.json": smallConfig, "manifest.json": smallManifest, "checkpoints.jsonl": smallCheckpoints,
+	}
 }
 
 // write makes a run directory of the files and gives its page.
@@ -69,70 +58,16 @@ func rewrite(t *testing.T, dir string) string {
 	return string(page)
 }
 
-// element is a part of a page; a page is strict enough to be XML.
-type element struct {
-	XMLName xml.Name
-	Attrs   []xml.Attr `xml:",any,attr"`
-	Inner   []element  `xml:",any"`
-	Text    string     `xml:",chardata"`
-}
-
-func parse(t *testing.T, page string) *element {
-	t.Helper()
-	var root element
-	d := xml.NewDecoder(strings.NewReader(page))
-	require.NoError(t, d.Decode(&root))
-	_, err := d.Token()
-	for err == nil {
-		_, err = d.Token()
-	}
-	require.Equal(t, io.EOF, err)
-	return &root
-}
-
-func (e *element) attr(name string) string {
-	for _, a := range e.Attrs {
-		if a.Name.Local == name {
-			return a.Value
-		}
-	}
-	return ""
-}
-
-// all gives the elements of a name, with a class where one is asked for, in the page's order.
-func (e *element) all(name, class string) (found []*element) {
-	if e.XMLName.Local == name && (class == "" || strings.Contains(" "+e.attr("class")+" ", " "+class+" ")) {
-		found = append(found, e)
-	}
-	for i := range e.Inner {
-		found = append(found, e.Inner[i].all(name, class)...)
-	}
-	return found
-}
-
-// read gives the text of an element and of everything inside; the order of mixed text is lost.
-func (e *element) read() string {
-	words := []string{e.Text}
-	for i := range e.Inner {
-		words = append(words, e.Inner[i].read())
-	}
-	return strings.Join(strings.Fields(strings.Join(words, " ")), " ")
-}
-
-func readAll(elements []*element) (texts []string) {
-	for _, e := range elements {
-		texts = append(texts, e.read())
-	}
-	return texts
-}
-
 func TestPageSaysWhatTheFilesSay(t *testing.T) {
 	root := parse(t, write(t, small()))
 	require.Equal(t, []string{"Held-out pass@1 rose from 0.325 to 0.800"}, readAll(root.all("h1", "")))
 	require.Equal(t, []string{"The 95 % intervals do not overlap."}, readAll(root.all("p", "good")))
-	require.Equal(t, []string{"tiny cpu: avx512, 2 threads", "tiny 636 problems, 40 held out", "3 of 3 8 prompts × 8 completions each", "4.25 s evaluations not counted",
-		"4,316 tokens 192 completions", "2026-11-20 15:50 UTC"}, readAll(root.all("dd", "")))
-	require.Equal(t, []string{"before, step 0 [0.200, 0.475] 0.325", "after, step 3 [0.675, 0.900] 0.800"}, readAll(root.all("div", "outcome")))
+	require.Equal(t,
+		[]string{"tiny cpu: avx512, 2 threads", "tiny 636 problems, 40 held out", "3 of 3 8 prompts × 8 completions each",
+			"4.25 s evaluations not counted",
+			"4,316 tokens 192 completions", "2026-11-20 15:50 UTC"}, readAll(root.all("dd", "")))
+	require.Equal(t, []string{"before, step 0 [0.200, 0.475] 0.325", "after, step 3 [0.675, 0.900] 0.800"},
+		readAll(root.all("div", "outcome")))
 	require.Equal(t, "left:67.5%;width:22.5%", root.all("i", "interval")[1].attr("style"))
 	require.Equal(t, []string{"0.212", "0.562", "0.525", "0.900", "1.000", "1.000"}, readAll(root.all("table", "numbers")[0].all("td", "")))
 	require.Equal(t, []string{
@@ -163,35 +98,38 @@ func values(root *element) map[string]string {
 	return out
 }
 
+// smallValues is what the readout of each chart of the small run shows.
+var smallValues = map[string]string{
+	"Share solved/pass@1, greedy":                "0.325 0.800",
+	"Share solved/pass@1, sampled":               "0.212 0.562",
+	"Share solved/pass@4":                        "0.525 0.900",
+	"Mean reward/reward":                         "0.119 0.338 0.656",
+	"Shares of completions/right":                "0.141 0.406 0.656",
+	"Shares of completions/tests passed":         "0.150 – 0.700",
+	"Shares of completions/has a program":        "0.781 0.844 0.984",
+	"Groups that taught nothing/all right":       "0.250 0.000 0.125",
+	"Groups that taught nothing/all wrong":       "0.500 0.000 0.000",
+	"Groups that taught nothing/otherwise equal": "0.250 0.000 0.000",
+	"Verdicts/AC":                                "0.141 0.406 0.656",
+	"Verdicts/WA":                                "0.297 0.000 0.281",
+	"Verdicts/RTE":                               "0.281 0.000 0.031",
+	"Verdicts/CE":                                "0.062 0.000 0.016",
+	"Verdicts/TLE":                               "0.000 0.594 0.000",
+	"Verdicts/not run":                           "0.219 0.000 0.016",
+	"Tokens of a completion/mean":                "22.4 23.4 21.6",
+	"Cut off at max_tokens/truncated":            "0.250 0.000 0.000",
+	"Gradient norm/norm":                         "– 16.2 25.9", // the first step made no update
+	"Entropy/entropy":                            "– 0.175 0.0686",
+	"Seconds per step/sampling":                  "0.25 0.5 0.5",
+	"Seconds per step/waiting for scores":        "0.5 0.375 0.5",
+	"Seconds per step/training":                  "0 0.625 1",
+	"Tokens per second/sampled":                  "5,744 3,000 2,760",
+	"Tokens per second/trained":                  "– 2,400 1,180", // nothing was trained in the first step
+}
+
 func TestChartsHoldTheNumbersOfTheFiles(t *testing.T) {
 	root := parse(t, write(t, small()))
-	require.Equal(t, map[string]string{
-		"Share solved/pass@1, greedy":                "0.325 0.800",
-		"Share solved/pass@1, sampled":               "0.212 0.562",
-		"Share solved/pass@4":                        "0.525 0.900",
-		"Mean reward/reward":                         "0.119 0.338 0.656",
-		"Shares of completions/right":                "0.141 0.406 0.656",
-		"Shares of completions/tests passed":         "0.150 – 0.700",
-		"Shares of completions/has a program":        "0.781 0.844 0.984",
-		"Groups that taught nothing/all right":       "0.250 0.000 0.125",
-		"Groups that taught nothing/all wrong":       "0.500 0.000 0.000",
-		"Groups that taught nothing/otherwise equal": "0.250 0.000 0.000",
-		"Verdicts/AC":                                "0.141 0.406 0.656",
-		"Verdicts/WA":                                "0.297 0.000 0.281",
-		"Verdicts/RTE":                               "0.281 0.000 0.031",
-		"Verdicts/CE":                                "0.062 0.000 0.016",
-		"Verdicts/TLE":                               "0.000 0.594 0.000",
-		"Verdicts/not run":                           "0.219 0.000 0.016",
-		"Tokens of a completion/mean":                "22.4 23.4 21.6",
-		"Cut off at max_tokens/truncated":            "0.250 0.000 0.000",
-		"Gradient norm/norm":                         "– 16.2 25.9", // the first step made no update
-		"Entropy/entropy":                            "– 0.175 0.0686",
-		"Seconds per step/sampling":                  "0.25 0.5 0.5",
-		"Seconds per step/waiting for scores":        "0.5 0.375 0.5",
-		"Seconds per step/training":                  "0 0.625 1",
-		"Tokens per second/sampled":                  "5,744 3,000 2,760",
-		"Tokens per second/trained":                  "– 2,400 1,180", // nothing was trained in the first step
-	}, values(root))
+	require.Equal(t, smallValues, values(root))
 	// Columns stand on each other: all right 0.25, all wrong 0.5, otherwise equal 0.25; then nothing; then 0.125.
 	var stacked []string
 	for _, f := range root.all("figure", "") {
@@ -201,11 +139,16 @@ func TestChartsHoldTheNumbersOfTheFiles(t *testing.T) {
 			}
 		}
 	}
-	require.Equal(t, []string{"column c1 M23 1000V750H310V1000zM690 1000V875H977V1000z", "column c2 M23 750V250H310V750z", "column c7 M23 250V0H310V250z"}, stacked)
+	require.Equal(t, []string{
+		"column c1 M23 1000V750H310V1000zM690 1000V875H977V1000z",
+		"column c2 M23 750V250H310V750z",
+		"column c7 M23 250V0H310V250z",
+	}, stacked)
 
 	still := root.all("p", "still")
 	require.Len(t, still, 1)
-	require.Equal(t, []string{"learning rate 0.001", "kl_v1 0", "kl_v2 0", "importance ratio 1", "max|Δlogp| on policy 0"}, readAll(still[0].all("span", "")))
+	require.Equal(t, []string{"learning rate 0.001", "kl_v1 0", "kl_v2 0", "importance ratio 1", "max|Δlogp| on policy 0"},
+		readAll(still[0].all("span", "")))
 
 	// Readouts, places and labels belong together.
 	for _, s := range root.all("section", "") {
@@ -259,7 +202,8 @@ func TestPageNeedsNothingButItself(t *testing.T) {
 	scripts := root.all("script", "")
 	require.Len(t, scripts, 1)
 	require.Equal(t, script, scripts[0].Text)
-	require.Contains(t, page, `content="default-src 'none'; style-src 'unsafe-inline'; script-src '`+strings.ReplaceAll(scriptHash(), "+", "&#43;")+`'"`)
+	require.Contains(t, page,
+		`content="default-src 'none'; style-src 'unsafe-inline'; script-src '`+strings.ReplaceAll(scriptHash(), "+", "&#43;")+`'"`)
 }
 
 func TestWhatIsMissingIsLeftOut(t *testing.T) {
@@ -269,20 +213,29 @@ func TestWhatIsMissingIsLeftOut(t *testing.T) {
 		sentence string
 		says     string
 	}{
-		"an empty directory":     {nil, "No step is done yet", ""},
-		"a run that just began":  {map[string]string{"config.json": smallConfig, "manifest.json": smallManifest}, "No step is done yet", "0 of 3"},
-		"one evaluation":         {map[string]string{"metrics.jsonl": lines[0]}, "Held-out pass@1 is 0.325 before the first step", "so far, step 0"},
-		"a step, half written":   {map[string]string{"metrics.jsonl": lines[0] + lines[1][:70]}, "Held-out pass@1 is 0.325 before the first step", ""},
-		"a step":                 {map[string]string{"metrics.jsonl": lines[1]}, "Mean reward is 0.119 after 1 step", "nobody can say"},
-		"one evaluation, a step": {map[string]string{"metrics.jsonl": lines[0] + lines[1]}, "Mean reward is 0.119 after 1 step", "The only evaluation, at step 0, found held-out pass@1 0.325."},
-		"a damaged line":         {map[string]string{"metrics.jsonl": lines[1] + "{\"step\":\n" + "{}\n" + lines[2]}, "Mean reward is 0.338 after 2 steps", "metrics.jsonl (2 lines)"},
-		"another type":           {map[string]string{"metrics.jsonl": `{"step":1,"mean_reward":"high","verdicts":[],"entropy":0.5}` + "\n"}, "1 step done; no completion has been scored", "entropy 0.5"},
-		"an old evaluation":      {map[string]string{"metrics.jsonl": `{"kind":"evaluation","step":0,"pass@1_greedy":0.1}` + "\n" + `{"kind":"evaluation","step":9,"pass@1_greedy":0.3}` + "\n"}, "Held-out pass@1 rose from 0.100 to 0.300", "after, step 9"},
-		"a kind of the future":   {map[string]string{"metrics.jsonl": `{"kind":"weather","step":4}` + "\n" + lines[1]}, "Mean reward is 0.119 after 1 step", ""},
-		"damaged documents":      {map[string]string{"config.json": "{", "manifest.json": "[1]"}, "No step is done yet", "config.json"},
-		"times without steps":    {map[string]string{"train_log.jsonl": smallTimes}, "No step is done yet", ""},
-		"only completions":       {map[string]string{"rollouts.jsonl": smallSamples}, "No step is done yet", "max-print"},
-		"a resumed run":          {map[string]string{"metrics.jsonl": lines[1] + lines[2] + lines[3] + lines[2]}, "Mean reward is 0.338 after 2 steps", ""},
+		"an empty directory": {nil, "No step is done yet", ""},
+		"a run that just began": {map[string]string{"config.json": smallConfig, "manifest.json": smallManifest}, "No step is done yet",
+			"0 of 3"},
+		"one evaluation": {map[string]string{"metrics.jsonl": lines[0]},
+			"Held-out pass@1 is 0.325 before the first step", "so far, step 0"},
+		"a step, half written": {map[string]string{"metrics.jsonl": lines[0] + lines[1][:70]},
+			"Held-out pass@1 is 0.325 before the first step", ""},
+		"a step": {map[string]string{"metrics.jsonl": lines[1]}, "Mean reward is 0.119 after 1 step", "nobody can say"},
+		"one evaluation, a step": {map[string]string{"metrics.jsonl": lines[0] + lines[1]}, "Mean reward is 0.119 after 1 step",
+			"The only evaluation, at step 0, found held-out pass@1 0.325."},
+		"a damaged line": {map[string]string{"metrics.jsonl": lines[1] + "{\"step\":\n" + "{}\n" + lines[2]},
+			"Mean reward is 0.338 after 2 steps", "metrics.jsonl (2 lines)"},
+		"another type": {map[string]string{"metrics.jsonl": `{"step":1,"mean_reward":"high","verdicts":[],"entropy":0.5}` + "\n"},
+			"1 step done; no completion has been scored", "entropy 0.5"},
+		"an old evaluation": {map[string]string{"metrics.jsonl": `{"kind":"evaluation","step":0,"pass@1_greedy":0.1}` + "\n" +
+			`{"kind":"evaluation","step":9,"pass@1_greedy":0.3}` + "\n"}, "Held-out pass@1 rose from 0.100 to 0.300", "after, step 9"},
+		"a kind of the future": {map[string]string{"metrics.jsonl": `{"kind":"weather","step":4}` + "\n" + lines[1]},
+			"Mean reward is 0.119 after 1 step", ""},
+		"damaged documents":   {map[string]string{"config.json": "{", "manifest.json": "[1]"}, "No step is done yet", "config.json"},
+		"times without steps": {map[string]string{"train_log.jsonl": smallTimes}, "No step is done yet", ""},
+		"only completions":    {map[string]string{"rollouts.jsonl": smallSamples}, "No step is done yet", "max-print"},
+		"a resumed run": {map[string]string{"metrics.jsonl": lines[1] + lines[2] + lines[3] + lines[2]},
+			"Mean reward is 0.338 after 2 steps", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			page := write(t, c.files)
@@ -297,12 +250,15 @@ func TestWhatIsMissingIsLeftOut(t *testing.T) {
 }
 
 func TestHostileTextStaysText(t *testing.T) {
-	const hostile = "</pre></bdi></script><script>alert(1)</script><img onerror=alert(2)>{{.}}&amp;\"'`<!--]]>\x00\x1b[31m\u202egpj\u2066\ufffe\u0085"
-	const shown = "</pre></bdi></script><script>alert(1)</script><img onerror=alert(2)>{{.}}&amp;\"'`<!--]]>␀␛[31m⟨U+202E⟩gpj⟨U+2066⟩⟨U+FFFE⟩⟨U+0085⟩"
+	const hostile = "</pre></bdi></script><script>alert(1)</script><img " +
+		"onerror=alert(2)>{{.}}&amp;\"'`<!--]]>\x00\x1b[31m\u202egpj\u2066\ufffe\u0085"
+	const shown = "</pre></bdi></script><script>alert(1)</script><img " +
+		"onerror=alert(2)>{{.}}&amp;\"'`<!--]]>␀␛[31m⟨U+202E⟩gpj⟨U+2066⟩⟨U+FFFE⟩⟨U+0085⟩"
 	quoted := fmt.Sprintf("%q", hostile)
 	quoted = strings.NewReplacer(`\x00`, `\u0000`, `\x1b`, `\u001b`).Replace(quoted)
 	files := map[string]string{
-		"rollouts.jsonl":    fmt.Sprintf(`{"step":1,"group":0,"sample":0,"problem":%[1]s,"text":%[1]s,"score":{"reward":1,"verdict":%[1]s,"note":%[1]s},"advantage":1}`, quoted) + "\n",
+		"rollouts.jsonl": fmt.Sprintf(`{"step":1,"group":0,"sample":0,"problem":%[1]s,"text":%[1]s,"score":{"reward":1,`+
+			`"verdict":%[1]s,"note":%[1]s},"advantage":1}`, quoted) + "\n",
 		"run_log.jsonl":     fmt.Sprintf(`{"step":1,"rule":%[1]s,"finding":%[1]s,"try":%[1]s,"fatal":true}`, quoted) + "\n",
 		"config.json":       fmt.Sprintf(`{"model":%[1]s,"data":%[1]s}`, quoted),
 		"manifest.json":     fmt.Sprintf(`{"created":%[1]s,"backend":%[1]s}`, quoted),
@@ -318,64 +274,6 @@ func TestHostileTextStaysText(t *testing.T) {
 	require.Equal(t, shown, root.all("dd", "")[0].all("bdi", "")[0].Text)
 	require.Contains(t, root.all("ul", "rules")[0].read(), shown)
 	require.Contains(t, root.all("ul", "checks")[0].read(), "The run was stopped at step 1: "+shown)
-}
-
-// tenThousand is a long run; one gradient in it explodes.
-func tenThousand() map[string]string {
-	const steps = 10_000
-	var metrics, times, log, samples strings.Builder
-	for s := 1; s <= steps; s++ {
-		x := 0.5 + 0.3*math.Sin(float64(s)) + 0.2*math.Sin(float64(s)/700)
-		norm := 1 + x
-		if s == 7777 {
-			norm = 5
-		}
-		fmt.Fprintf(&metrics, `{"step":%d,"epoch":0,"adapter_sha256":"%064d","mean_reward":%[3]v,"mean_correct":%[3]v,"mean_fraction":%[3]v,"format_rate":%[3]v,"groups_total":8,"groups_skipped":%[4]d,`+
-			`"frac_all_good":%[3]v,"frac_all_bad":0.1,"wasted_tokens":3,"completions":64,"completion_tokens":1500,"completion_length_mean":%[5]v,"completion_length_max":%[6]v,"completion_length_min":%[3]v,`+
-			`"truncated_rate":%[3]v,"verdicts":{"AC":%[4]d,"WA":7,"TLE":5,"CE":3,"RTE":9,"MLE":2,"OLE":1,"INFRA":1},"reward_errors":0,"updated":true,"ratio_mean":%[3]v,"ratio_min":0.1,"ratio_max":%[5]v,`+
-			`"kl_v1":%[3]v,"kl_v2":%[3]v,"max_logp_diff":%[3]v,"entropy":%[3]v,"clip_fraction":%[3]v,"ess":%[3]v,"grad_norm":%[7]v,"lr":%[3]v,"max_logp_diff_on_policy":%[3]v}`+"\n",
-			s, s, x, s%8, 100*x, 300*x, norm)
-		fmt.Fprintf(&times, `{"step":%d,"total_s":%v,"sample_s":%v,"score_s":%v,"train_s":%v,"sampled_tokens_per_s":%v,"trained_tokens_per_s":%v}`+"\n", s, 4*x, x, x, x, 1e4*x, 1e3*x)
-		fmt.Fprintf(&log, `{"step":%d,"rule":"rule %d","finding":"%s","try":"less"}`+"\n", s, s%100, strings.Repeat("long ", 120))
-		if s%20 == 0 {
-			fmt.Fprintf(&metrics, `{"kind":"evaluation","step":%d,"problems":260,"pass@1_greedy":%v,"pass@1_greedy_ci":[%v,%v],"format_rate":1,"k":4,"pass@1":%v,"pass@k":%v}`+"\n", s, x, x-0.1, x+0.1, x, x)
-		}
-	}
-	for i := range 512 {
-		fmt.Fprintf(&samples, `{"step":%d,"group":%d,"sample":%d,"problem":"p","text":"%s","score":{"reward":%d,"verdict":"WA"},"advantage":0}`+"\n", steps, i/8, i%8, strings.Repeat("<code> ", 4000), i%2)
-	}
-	manifest := `{"datasets":["` + strings.Repeat("refused row, ", 50_000) + `"]}`
-	return map[string]string{"metrics.jsonl": metrics.String(), "train_log.jsonl": times.String(), "run_log.jsonl": log.String(), "rollouts.jsonl": samples.String(), "config.json": smallConfig, "manifest.json": manifest}
-}
-
-func TestTenThousandSteps(t *testing.T) {
-	if underRace {
-		t.Skip("a test of speed and size")
-	}
-	dir := t.TempDir()
-	for name, text := range tenThousand() {
-		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644))
-	}
-	quickest := time.Hour
-	for tries := 0; tries < 5 && quickest > time.Second; tries++ { // the machine may be busy
-		began := time.Now()
-		require.NoError(t, Write(dir))
-		quickest = min(quickest, time.Since(began))
-	}
-	page := rewrite(t, dir)
-	t.Logf("%d kB in %v", len(page)/1000, quickest)
-	require.Less(t, len(page), 500_000)
-	require.Less(t, quickest, time.Second)
-	root := parse(t, page)
-	for _, f := range root.all("figure", "") {
-		if f.all("h3", "")[0].read() == "Gradient norm" {
-			// 5 is the top of the scale; the column of step 7777 of 10,000 lies at 777.5 of 1000.
-			require.Regexp(t, `\b778 0\b`, f.all("path", "raw")[0].attr("d"), "the spike is lost")
-		}
-	}
-	require.Len(t, root.all("ul", "rules")[0].all("li", ""), mostRules)
-	require.Len(t, root.all("article", ""), mostGroups)
-	require.Contains(t, root.all("section", "")[2].read(), "a point stands for about 50 steps")
 }
 
 func TestFailingDiskIsAnError(t *testing.T) {

@@ -177,7 +177,8 @@ func showGroup(samples []sample) shown {
 }
 
 func show(s sample, which string) completion {
-	c := completion{Which: which, Verdict: visible(s.Score.Verdict), Color: verdictColor(s.Score.Verdict), Reward: "none", Text: visible(cut(s.Text, mostText)), Note: visible(cut(s.Score.Note, 300))}
+	c := completion{Which: which, Verdict: visible(s.Score.Verdict), Color: verdictColor(s.Score.Verdict), Reward: "none",
+		Text: visible(cut(s.Text, mostText)), Note: visible(cut(s.Score.Note, 300))}
 	if c.Verdict == "" {
 		c.Verdict = "not run"
 	}

@@ -30,7 +30,8 @@ func (r *run) verdict() verdict {
 	}
 	v := r.rewardsSay()
 	if len(evals) == 1 {
-		v.Detail += " The only evaluation, at step " + strconv.Itoa(evals[0].Step) + ", found held-out pass@1 " + rate(evals[0].Greedy) + "."
+		v.Detail += " The only evaluation, at step " + strconv.Itoa(evals[0].Step) + ", found held-out pass@1 " + rate(evals[0].Greedy) +
+			"."
 	}
 	v.Detail = strings.TrimSpace(v.Detail + " Without a second evaluation on held-out problems, nobody can say whether that is learning.")
 	return v
@@ -99,10 +100,11 @@ func mean(x []float64) float64 {
 	return sum / float64(len(x))
 }
 
-func sum(x []float64) float64 {
+// total adds up what is known of a quantity over the steps.
+func (r *run) total(of func(s *step) float64) float64 {
 	total := 0.0
-	for _, v := range x {
-		total += known0(v)
+	for i := range r.steps {
+		total += known0(of(&r.steps[i]))
 	}
 	return total
 }
@@ -127,11 +129,11 @@ func (r *run) facts() []fact {
 	}
 	add("data", short(r.settings.Data), problems)
 	add("steps", r.progress(), r.shape())
-	if total := sum(r.over(func(s *step) float64 { return s.timing.Total })); total > 0 {
+	if total := r.total(func(s *step) float64 { return s.timing.Total }); total > 0 {
 		add("time in steps", duration(total), "evaluations not counted")
 	}
-	if tokens := sum(r.over(func(s *step) float64 { return s.Tokens })); tokens > 0 {
-		add("sampled", number(tokens)+" tokens", count(int(sum(r.over(func(s *step) float64 { return s.Completions }))), "completion"))
+	if tokens := r.total(func(s *step) float64 { return s.Tokens }); tokens > 0 {
+		add("sampled", number(tokens)+" tokens", count(int(r.total(func(s *step) float64 { return s.Completions })), "completion"))
 	}
 	if t, err := time.Parse(time.RFC3339, r.origin.Created); err == nil {
 		add("begun", t.UTC().Format("2006-01-02"), t.UTC().Format("15:04 UTC"))

@@ -42,56 +42,64 @@ func refused(t *testing.T, err error, wants ...string) {
 	}
 }
 
-func TestOpenRefusesDamage(t *testing.T) {
-	const two = `{"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"b":{"dtype":"BF16","shape":[2,2],"data_offsets":[8,16]}}`
-	edit := func(old, new string) []byte {
-		if !strings.Contains(two, old) {
-			t.Fatalf("%q is not in the header", old)
-		}
-		return raw(strings.Replace(two, old, new, 1), 16)
+// two is the header of two good tensors.
+const two = `{"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"b":{"dtype":"BF16","shape":[2,2],"data_offsets":[8,16]}}`
+
+// edit gives a file of two with another header.
+func edit(old, new string) []byte {
+	if !strings.Contains(two, old) {
+		panic(old + " is not in the header")
 	}
-	truncated := raw(two, 16)
-	huge := binary.LittleEndian.AppendUint64(nil, math.MaxUint64)
-	for name, c := range map[string]struct {
-		data []byte
-		want string
-	}{
-		"empty":              {nil, "the file has 0 bytes"},
-		"seven bytes":        {make([]byte, 7), "the file has 7 bytes"},
-		"no header":          {make([]byte, 8), "does not start with {"},
-		"huge header":        {append(huge, "{}"...), "the header claims 18446744073709551615 bytes, at most 100000000"},
-		"long header":        {raw(two, 16)[:50], "the header claims 111 bytes, the file holds 42"},
-		"just over":          {append(binary.LittleEndian.AppendUint64(nil, 3), "{}"...), "the header claims 3 bytes, the file holds 2"},
-		"truncated":          {truncated[:len(truncated)-1], `tensor "b": it ends at offset 16, the file holds 15`},
-		"more data":          {append(raw(two, 16), 0), "the tensors end at offset 16, the file holds 17"},
-		"not JSON":           {raw(`{"a": nothing}`, 0), "the header is not usable JSON"},
-		"unfinished JSON":    {raw(`{"a": {"dtype"`, 0), "it ends too early"},
-		"two values":         {raw(`{}{}`, 0), "text after the JSON value"},
-		"list":               {raw(`[]`, 0), "does not start with {"},
-		"null tensor":        {raw(`{"a":null}`, 0), "not a safetensors header"},
-		"number for tensor":  {raw(`{"a":5}`, 0), "not a safetensors header"},
-		"deep":               {raw(`{"a":`+strings.Repeat("[", 9)+strings.Repeat("]", 9)+`}`, 0), "nests deeper than 8"},
-		"long list":          {raw(`{"a":{"dtype":"F32","shape":[`+strings.Repeat("1,", 64)+`1],"data_offsets":[0,4]}}`, 4), "more than 64 values"},
-		"same name twice":    {edit(`"b":`, `"a":`), `"a" is there twice`},
-		"same key twice":     {edit(`"shape":[2,2]`, `"dtype":"F32"`), `"dtype" is there twice`},
-		"overlap":            {edit(`[8,16]`, `[4,12]`), `tensor "b": it starts at offset 4, inside "a" which ends at 8`},
-		"overlap at start":   {edit(`[8,16]`, `[0,8]`), `tensor "b": it starts at offset 0, inside "a" which ends at 8`},
-		"gap inside":         {append(edit(`[8,16]`, `[9,17]`), 0), `tensor "b": it starts at offset 9, expected 8 where "a" ends`},
-		"gap before":         {edit(`[0,8]`, `[1,8]`), `tensor "a": it starts at offset 1, expected 0 where the header ends`},
-		"backwards":          {edit(`[8,16]`, `[16,8]`), `tensor "b": it ends at offset 8, before its start at 16`},
-		"beyond":             {edit(`[8,16]`, `[8,18446744073709551615]`), `tensor "b": it ends at offset 18446744073709551615`},
-		"negative":           {edit(`[8,16]`, `[-8,16]`), `tensor "b"`},
-		"three offsets":      {edit(`[8,16]`, `[8,12,16]`), `tensor "b"`},
-		"fraction":           {edit(`[2,2]`, `[2,2.0]`), `tensor "b"`},
-		"shape":              {edit(`[2,2]`, `[2,3]`), `tensor "b": it has 8 bytes, which does not fit BF16 of shape [2 3]`},
-		"dtype":              {edit(`"BF16"`, `"F32"`), `tensor "b": it has 8 bytes, which does not fit F32 of shape [2 2]`},
-		"unknown dtype":      {edit(`"BF16"`, `"BF17"`), `tensor "b": invalid DType string value "BF17"`},
-		"overflow":           {edit(`[2,2]`, `[4611686018427387904,4]`), `tensor "b": it has 8 bytes`},
-		"overflow to zero":   {edit(`"shape":[2,2],"data_offsets":[8,16]`, `"shape":[9223372036854775808,2],"data_offsets":[8,8]`), `tensor "b": it has 0 bytes`},
-		"dimension too long": {edit(`"shape":[2,2],"data_offsets":[8,16]`, `"shape":[0,9223372036854775808],"data_offsets":[8,8]`), `tensor "b": it has 0 bytes`},
-		"missing key":        {edit(`"shape":[2,2],`, ``), `tensor "b"`},
-		"metadata":           {raw(`{"__metadata__":{"step":5}}`, 0), "__metadata__"},
-	} {
+	return raw(strings.Replace(two, old, new, 1), 16)
+}
+
+var damage = map[string]struct {
+	data []byte
+	want string
+}{
+	"empty":       {nil, "the file has 0 bytes"},
+	"seven bytes": {make([]byte, 7), "the file has 7 bytes"},
+	"no header":   {make([]byte, 8), "does not start with {"},
+	"huge header": {append(binary.LittleEndian.AppendUint64(nil, math.MaxUint64), "{}"...),
+		"the header claims 18446744073709551615 bytes, at most 100000000"},
+	"long header":       {raw(two, 16)[:50], "the header claims 111 bytes, the file holds 42"},
+	"just over":         {append(binary.LittleEndian.AppendUint64(nil, 3), "{}"...), "the header claims 3 bytes, the file holds 2"},
+	"truncated":         {raw(two, 15), `tensor "b": it ends at offset 16, the file holds 15`},
+	"more data":         {append(raw(two, 16), 0), "the tensors end at offset 16, the file holds 17"},
+	"not JSON":          {raw(`{"a": nothing}`, 0), "the header is not usable JSON"},
+	"unfinished JSON":   {raw(`{"a": {"dtype"`, 0), "it ends too early"},
+	"two values":        {raw(`{}{}`, 0), "text after the JSON value"},
+	"list":              {raw(`[]`, 0), "does not start with {"},
+	"null tensor":       {raw(`{"a":null}`, 0), "not a safetensors header"},
+	"number for tensor": {raw(`{"a":5}`, 0), "not a safetensors header"},
+	"deep":              {raw(`{"a":`+strings.Repeat("[", 9)+strings.Repeat("]", 9)+`}`, 0), "nests deeper than 8"},
+	"long list": {raw(`{"a":{"dtype":"F32","shape":[`+strings.Repeat("1,", 64)+`1],"data_offsets":[0,4]}}`, 4),
+		"more than 64 values"},
+	"same name twice":  {edit(`"b":`, `"a":`), `"a" is there twice`},
+	"same key twice":   {edit(`"shape":[2,2]`, `"dtype":"F32"`), `"dtype" is there twice`},
+	"overlap":          {edit(`[8,16]`, `[4,12]`), `tensor "b": it starts at offset 4, inside "a" which ends at 8`},
+	"overlap at start": {edit(`[8,16]`, `[0,8]`), `tensor "b": it starts at offset 0, inside "a" which ends at 8`},
+	"gap inside":       {append(edit(`[8,16]`, `[9,17]`), 0), `tensor "b": it starts at offset 9, expected 8 where "a" ends`},
+	"gap before":       {edit(`[0,8]`, `[1,8]`), `tensor "a": it starts at offset 1, expected 0 where the header ends`},
+	"backwards":        {edit(`[8,16]`, `[16,8]`), `tensor "b": it ends at offset 8, before its start at 16`},
+	"beyond":           {edit(`[8,16]`, `[8,18446744073709551615]`), `tensor "b": it ends at offset 18446744073709551615`},
+	"negative":         {edit(`[8,16]`, `[-8,16]`), `tensor "b"`},
+	"three offsets":    {edit(`[8,16]`, `[8,12,16]`), `tensor "b"`},
+	"fraction":         {edit(`[2,2]`, `[2,2.0]`), `tensor "b"`},
+	"shape":            {edit(`[2,2]`, `[2,3]`), `tensor "b": it has 8 bytes, which does not fit BF16 of shape [2 3]`},
+	"dtype":            {edit(`"BF16"`, `"F32"`), `tensor "b": it has 8 bytes, which does not fit F32 of shape [2 2]`},
+	"unknown dtype":    {edit(`"BF16"`, `"BF17"`), `tensor "b": invalid DType string value "BF17"`},
+	"overflow":         {edit(`[2,2]`, `[4611686018427387904,4]`), `tensor "b": it has 8 bytes`},
+	"overflow to zero": {edit(`"shape":[2,2],"data_offsets":[8,16]`, `"shape":[9223372036854775808,2],"data_offsets":[8,8]`),
+		`tensor "b": it has 0 bytes`},
+	"dimension too long": {edit(`"shape":[2,2],"data_offsets":[8,16]`, `"shape":[0,9223372036854775808],"data_offsets":[8,8]`),
+		`tensor "b": it has 0 bytes`},
+	"missing key": {edit(`"shape":[2,2],`, ``), `tensor "b"`},
+	"metadata":    {raw(`{"__metadata__":{"step":5}}`, 0), "__metadata__"},
+}
+
+func TestOpenRefusesDamage(t *testing.T) {
+	for name, c := range damage {
 		t.Run(name, func(t *testing.T) {
 			path := write(t, filepath.Join(t.TempDir(), "some.safetensors"), c.data)
 			f, err := Open(path)
@@ -125,7 +133,8 @@ func TestRefusalAllocatesLittle(t *testing.T) {
 
 func TestTensor(t *testing.T) {
 	path := write(t, filepath.Join(t.TempDir(), "m"), append(raw(
-		`{"__metadata__":{"format":"pt"},"b":{"dtype":"F16","shape":[2,1],"data_offsets":[4,8]},"a":{"dtype":"F32","shape":[],"data_offsets":[0,4]},`+
+		`{"__metadata__":{"format":"pt"},"b":{"dtype":"F16","shape":[2,1],"data_offsets":[4,8]},"a":{"dtype":"F32","shape":[],`+
+			`"data_offsets":[0,4]},`+
 			`"empty":{"dtype":"BF16","shape":[3,0],"data_offsets":[8,8]},"ids":{"dtype":"I64","shape":[1],"data_offsets":[8,16]}}`, 0),
 		0, 0, 0xC0, 0x3F, 0, 0x3C, 0, 0xC0, 1, 2, 3, 4, 5, 6, 7, 8))
 	f, err := Open(path)
@@ -164,7 +173,8 @@ func TestRelease(t *testing.T) {
 		values[i] = float32(i)
 	}
 	path := filepath.Join(t.TempDir(), "m")
-	if err := Write(path, []Source{FromFloat32s("a", values[:5], 5), FromFloat32s("w", values, n), FromFloat32s("z", values[:7], 7)}, nil); err != nil {
+	if err := Write(path, []Source{FromFloat32s("a", values[:5], 5), FromFloat32s("w", values, n), FromFloat32s("z", values[:7], 7)},
+		nil); err != nil {
 		t.Fatal(err)
 	}
 	f, err := Open(path)

@@ -42,10 +42,12 @@ func parseHeader(path string, data []byte) (header, error) {
 	}
 	n := binary.LittleEndian.Uint64(data)
 	if n > maxHeader {
-		return header{}, badinput.Errorf("%s: the header claims %d bytes, at most %d are allowed: this is not a safetensors file, or it is damaged", path, n, maxHeader)
+		return header{}, badinput.Errorf(
+			"%s: the header claims %d bytes, at most %d are allowed: this is not a safetensors file, or it is damaged", path, n, maxHeader)
 	}
 	if n > uint64(len(data)-8) {
-		return header{}, badinput.Errorf("%s: the header claims %d bytes, the file holds %d after its first 8: the file is truncated", path, n, len(data)-8)
+		return header{}, badinput.Errorf("%s: the header claims %d bytes, the file holds %d after its first 8: the file is truncated",
+			path, n, len(data)-8)
 	}
 	h := header{size: 8 + int(n)}
 	text := data[8:h.size]
@@ -90,7 +92,8 @@ func placeEntries(tensors map[string]*safetensors.TensorInfo, size int) ([]entry
 		case to < from:
 			return nil, fmt.Errorf("tensor %q: it ends at offset %d, before its start at %d", name, to, from)
 		case to > uint64(size):
-			return nil, fmt.Errorf("tensor %q: it ends at offset %d, the file holds %d bytes of data: the file is truncated or damaged", name, to, size)
+			return nil, fmt.Errorf("tensor %q: it ends at offset %d, the file holds %d bytes of data: the file is truncated or damaged",
+				name, to, size)
 		case from < at:
 			return nil, fmt.Errorf("tensor %q: it starts at offset %d, inside %s which ends at %d", name, from, before, at)
 		case from > at:

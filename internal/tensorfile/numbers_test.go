@@ -137,7 +137,8 @@ func TestCheckFinite(t *testing.T) {
 					}
 					Narrow(b[at*enc.Size():], enc, []float64{bad})
 					err := CheckFinite(tensor)
-					if err == nil || !badinput.Is(err) || !strings.Contains(err.Error(), `m.safetensors: tensor "w": element `+strconv.Itoa(at)+" is ") {
+					if err == nil || !badinput.Is(err) ||
+						!strings.Contains(err.Error(), `m.safetensors: tensor "w": element `+strconv.Itoa(at)+" is ") {
 						t.Fatalf("encoding %d, %d elements, %v at %d: got %v", enc, n, bad, at, err)
 					}
 					Narrow(b[at*enc.Size():], enc, values[at:at+1])

@@ -33,7 +33,8 @@ func TestOpenModel(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	if got := fmt.Sprintln(s.Names(), len(s.Files()), filepath.Base(s.Files()[0].Path()), filepath.Base(s.Index())); got != "[a b c] 2 one.safetensors "+IndexName+"\n" {
+	if got := fmt.Sprintln(s.Names(), len(s.Files()), filepath.Base(s.Files()[0].Path()),
+		filepath.Base(s.Index())); got != "[a b c] 2 one.safetensors "+IndexName+"\n" {
 		t.Errorf("got %s", got)
 	}
 	for name, shard := range map[string]string{"a": "one", "b": "two", "c": "one"} {
@@ -64,10 +65,13 @@ func TestOpenModel(t *testing.T) {
 
 func TestOpenModelRefuses(t *testing.T) {
 	for name, c := range map[string]struct{ index, want string }{
-		"absent shard":    {strings.Replace(goodIndex, "two.s", "three.s", 1), `shard "three.safetensors" is absent; model.safetensors.index.json lists it for tensor "b"`},
-		"absent tensor":   {strings.Replace(goodIndex, `"c"`, `"d"`, 1), `one.safetensors: tensor "d" is missing; model.safetensors.index.json lists it there`},
-		"other shard":     {strings.Replace(goodIndex, `"c":"one`, `"c":"two`, 1), `two.safetensors: tensor "c" is missing`},
-		"escape":          {strings.Replace(goodIndex, "two.s", "../two.s", 1), `tensor "b" is said to be in "../two.safetensors", expected a file inside`},
+		"absent shard": {strings.Replace(goodIndex, "two.s", "three.s", 1),
+			`shard "three.safetensors" is absent; model.safetensors.index.json lists it for tensor "b"`},
+		"absent tensor": {strings.Replace(goodIndex, `"c"`, `"d"`, 1),
+			`one.safetensors: tensor "d" is missing; model.safetensors.index.json lists it there`},
+		"other shard": {strings.Replace(goodIndex, `"c":"one`, `"c":"two`, 1), `two.safetensors: tensor "c" is missing`},
+		"escape": {strings.Replace(goodIndex, "two.s", "../two.s", 1),
+			`tensor "b" is said to be in "../two.safetensors", expected a file inside`},
 		"absolute":        {strings.Replace(goodIndex, "two.s", "/two.s", 1), `expected a file inside`},
 		"hidden escape":   {strings.Replace(goodIndex, "two.s", "x/../../two.s", 1), `expected a file inside`},
 		"nothing":         {strings.Replace(goodIndex, "two.safetensors", "", 1), `expected a file inside`},

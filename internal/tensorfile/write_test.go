@@ -41,8 +41,17 @@ func samples() []Source {
 
 // The file is, byte for byte, what the library's own writer makes of the same tensors.
 func TestWriteAgainstLibrary(t *testing.T) {
-	want := make(map[string]safetensors.TensorView)
 	sources := slices.DeleteFunc(samples(), func(s Source) bool { return len(s.Shape) == 0 }) // which the library refuses
+	want := views(t, sources)
+	for _, metadata := range []map[string]string{nil, {"format": "pt", "a\"": "é\n"}} {
+		againstLibrary(t, sources, want, metadata)
+	}
+}
+
+// views are tensors as the library has them.
+func views(t *testing.T, sources []Source) map[string]safetensors.TensorView {
+	t.Helper()
+	out := make(map[string]safetensors.TensorView)
 	for _, s := range sources {
 		var b bytes.Buffer
 		if err := s.Write(&b); err != nil {
@@ -60,46 +69,49 @@ func TestWriteAgainstLibrary(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want[s.Name] = view
+		out[s.Name] = view
 	}
-	for _, metadata := range []map[string]string{nil, {"format": "pt", "a\"": "é\n"}} {
-		path := filepath.Join(t.TempDir(), "m")
-		if err := Write(path, sources, metadata); err != nil {
-			t.Fatal(err)
+	return out
+}
+
+func againstLibrary(t *testing.T, sources []Source, want map[string]safetensors.TensorView, metadata map[string]string) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "m")
+	if err := Write(path, sources, metadata); err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	st, err := safetensors.Deserialize(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if st.Len() != len(want) {
+		t.Errorf("%d tensors, expected %d", st.Len(), len(want))
+	}
+	for name, w := range want {
+		got, ok := st.Tensor(name)
+		if !ok || got.DType() != w.DType() || !slices.Equal(got.Shape(), w.Shape()) || !bytes.Equal(got.Data(), w.Data()) {
+			t.Errorf("%q: found %v, %v %v", name, ok, got.DType(), got.Shape())
 		}
-		data, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		st, err := safetensors.Deserialize(data)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if st.Len() != len(want) {
-			t.Errorf("%d tensors, expected %d", st.Len(), len(want))
-		}
-		for name, w := range want {
-			got, ok := st.Tensor(name)
-			if !ok || got.DType() != w.DType() || !slices.Equal(got.Shape(), w.Shape()) || !bytes.Equal(got.Data(), w.Data()) {
-				t.Errorf("%q: found %v, %v %v", name, ok, got.DType(), got.Shape())
-			}
-		}
-		f, err := Open(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer f.Close()
-		if f.size%8 != 0 || fmt.Sprint(f.Metadata()) != fmt.Sprint(metadata) {
-			t.Errorf("the data start at %d, the metadata are %v", f.size, f.Metadata())
-		}
-		// The library orders data in the same way, but its header's keys by name alone.
-		reference, err := safetensors.Serialize(want, metadata)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if !bytes.HasSuffix(reference, data[f.size:]) || len(reference) != len(data) {
-			t.Error("the data lie in another order than the library's")
-		}
+	}
+	f, err := Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if f.size%8 != 0 || fmt.Sprint(f.Metadata()) != fmt.Sprint(metadata) {
+		t.Errorf("the data start at %d, the metadata are %v", f.size, f.Metadata())
+	}
+	// The library orders data in the same way, but its header's keys by name alone.
+	reference, err := safetensors.Serialize(want, metadata)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.HasSuffix(reference, data[f.size:]) || len(reference) != len(data) {
+		t.Error("the data lie in another order than the library's")
 	}
 }
 
@@ -169,7 +181,8 @@ func TestWriteModel(t *testing.T) {
 		44: "model.safetensors",
 		43: "model-00001-of-00002.safetensors model-00002-of-00002.safetensors model.safetensors.index.json",
 		32: "model-00001-of-00002.safetensors model-00002-of-00002.safetensors model.safetensors.index.json",
-		13: "model-00001-of-00003.safetensors model-00002-of-00003.safetensors model-00003-of-00003.safetensors model.safetensors.index.json",
+		13: "model-00001-of-00003.safetensors model-00002-of-00003.safetensors model-00003-of-00003.safetensors " +
+			"model.safetensors.index.json",
 	} {
 		dir := t.TempDir()
 		if err := writeModel(dir, sources, map[string]string{"format": "pt"}, limit); err != nil {
@@ -221,14 +234,15 @@ func TestWriteIsBounded(t *testing.T) {
 	block := make([]byte, 1<<16)
 	var sources []Source
 	for i := range tensors {
-		sources = append(sources, Source{Name: fmt.Sprint(i), Encoding: kernels.EncodedBF16, Shape: []int{size / 2}, Write: func(w io.Writer) error {
-			for range size / len(block) {
-				if _, err := w.Write(block); err != nil {
-					return err
+		sources = append(sources,
+			Source{Name: fmt.Sprint(i), Encoding: kernels.EncodedBF16, Shape: []int{size / 2}, Write: func(w io.Writer) error {
+				for range size / len(block) {
+					if _, err := w.Write(block); err != nil {
+						return err
+					}
 				}
-			}
-			return nil
-		}})
+				return nil
+			}})
 	}
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)

@@ -40,7 +40,7 @@ func read(name string) ([]data.Problem, error) {
 	return dataset.Read(context.Background(), name, bytes.NewReader(text))
 }
 
-// Wording is how the model is used to be asked.
+// Wording is the template of the prompts that the model was trained on.
 func Wording() (*prompt.Builder, error) {
 	text, err := files.ReadFile("prompt.tmpl")
 	if err != nil {

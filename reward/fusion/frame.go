@@ -11,8 +11,9 @@ import (
 	"github.com/seed-7879b91d/grpo/reward/sandbox"
 )
 
-// frame is what the wrapper leaves behind: the nonce on a line, this on a line, then standard output,
-// how far the program got with the value of a call, and the end of standard error, one after the other.
+// frame is the file that the wrapper leaves behind. Its first line is the nonce, its second these fields as
+// JSON; then follow, in the sizes given there, standard output, how far the program got with the value of
+// a call, and the end of standard error.
 type frame struct {
 	Exit   int     `json:"exit"`
 	Signal int     `json:"signal"`

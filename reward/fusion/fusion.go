@@ -47,7 +47,8 @@ type Client struct {
 func New(o Options) (*Client, error) {
 	u, err := url.Parse(cmp.Or(o.URL, os.Getenv("SANDBOX_URL"), "http://localhost:8080/run_code"))
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return nil, badinput.Errorf("SANDBOX_URL=%s: expected a URL such as http://localhost:8080/run_code", cmp.Or(o.URL, os.Getenv("SANDBOX_URL")))
+		return nil, badinput.Errorf("SANDBOX_URL=%s: expected a URL such as http://localhost:8080/run_code",
+			cmp.Or(o.URL, os.Getenv("SANDBOX_URL")))
 	}
 	if u.Path == "" || u.Path == "/" {
 		u.Path = "/run_code"

@@ -57,10 +57,13 @@ func TestPrograms(t *testing.T) {
 		stdout            string
 	}{
 		{"print", "print(int(input()) * 2)", "21\n", sandbox.Limits{}, sandbox.OK, "42\n"},
-		{"buffers", "import sys\nsys.stdout.buffer.write(sys.stdin.buffer.read()[::-1])", "\x00ab\xff", sandbox.Limits{}, sandbox.OK, "\xffba\x00"},
-		{"global and a guard", "n = 1\ndef main():\n    global n\n    n += 1\nif __name__ == '__main__':\n    main()\nprint(n)", "", sandbox.Limits{}, sandbox.OK, "2\n"},
+		{"buffers",
+			"import sys\nsys.stdout.buffer.write(sys.stdin.buffer.read()[::-1])", "\x00ab\xff", sandbox.Limits{}, sandbox.OK, "\xffba\x00"},
+		{"global and a guard", "n = 1\ndef main():\n    global n\n    n += 1\nif __name__ == '__main__':\n    main()\nprint(n)", "",
+			sandbox.Limits{}, sandbox.OK, "2\n"},
 		{"preamble", "print(gcd(12, 18), deque([1])[0], pow(2, 10, 1000))", "", sandbox.Limits{}, sandbox.OK, "6 1 24\n"},
-		{"a thread after the end", "import time\ndef f():\n    time.sleep(.1)\n    print(1)\nthreading.Thread(target=f).start()", "", sandbox.Limits{}, sandbox.OK, "1\n"},
+		{"a thread after the end", "import time\ndef f():\n    time.sleep(.1)\n    print(1)\nthreading.Thread(target=f).start()", "",
+			sandbox.Limits{}, sandbox.OK, "1\n"},
 		{"deep recursion", "def f(n): return 0 if n == 0 else 1 + f(n - 1)\nprint(f(20000))", "", sandbox.Limits{}, sandbox.OK, "20000\n"},
 		{"much output", "print('x' * 300000)", "", sandbox.Limits{}, sandbox.OK, strings.Repeat("x", 300000) + "\n"},
 		{"early exit", "import os\nos._exit(0)", "", sandbox.Limits{}, sandbox.OK, ""},
@@ -73,7 +76,8 @@ func TestPrograms(t *testing.T) {
 		{"endless", "while True: pass", "", sandbox.Limits{CPU: 300 * time.Millisecond}, sandbox.TLE, ""},
 		{"asleep", "import time\ntime.sleep(100)", "", sandbox.Limits{Wall: time.Second / 2}, sandbox.TLE, ""},
 		{"memory", "x = []\nwhile True: x.append(bytes(1 << 24))", "", sandbox.Limits{Memory: 64 << 20}, sandbox.MLE, ""},
-		{"output", "while True: print('x' * 1000)", "", sandbox.Limits{Output: 10000}, sandbox.OLE, strings.Repeat(strings.Repeat("x", 1000)+"\n", 10)[:10000]},
+		{"output", "while True: print('x' * 1000)", "", sandbox.Limits{Output: 10000}, sandbox.OLE,
+			strings.Repeat(strings.Repeat("x", 1000)+"\n", 10)[:10000]},
 	} {
 		r := runOne(t, c, sandbox.Program{Code: tt.code}, sandbox.Input{Stdin: []byte(tt.stdin)}, tt.limits)
 		require.Equal(t, tt.status, r.Status, "%s: %+v", tt.name, r)
@@ -151,9 +155,12 @@ func TestServerFaults(t *testing.T) {
 	t.Parallel()
 	hello := sandbox.Program{Code: "print('hello')"}
 	for name, faults := range map[string][]fusiontest.Fault{
-		"SandboxError": {fusiontest.SandboxError("no space left")}, "500": {fusiontest.Status(500), fusiontest.Status(503)}, "429": {fusiontest.Status(429)},
-		"broken connection": {fusiontest.Broken, fusiontest.Broken}, "no JSON": {fusiontest.NoJSON}, "wrapper not finished": {fusiontest.TimedOut},
-		"wrapper killed": {fusiontest.Killed}, "disk full": {fusiontest.DiskFull, fusiontest.DiskFull}, "all of them": {fusiontest.SandboxError("x"), fusiontest.Status(502), fusiontest.Broken, fusiontest.NoJSON},
+		"SandboxError": {fusiontest.SandboxError("no space left")}, "500": {fusiontest.Status(500), fusiontest.Status(503)},
+		"429":               {fusiontest.Status(429)},
+		"broken connection": {fusiontest.Broken, fusiontest.Broken}, "no JSON": {fusiontest.NoJSON},
+		"wrapper not finished": {fusiontest.TimedOut},
+		"wrapper killed":       {fusiontest.Killed}, "disk full": {fusiontest.DiskFull, fusiontest.DiskFull},
+		"all of them": {fusiontest.SandboxError("x"), fusiontest.Status(502), fusiontest.Broken, fusiontest.NoJSON},
 	} {
 		s := fusiontest.NewServer(t, faults...)
 		r := runOne(t, newClient(t, s, 1), hello, sandbox.Input{}, sandbox.Limits{})
@@ -164,11 +171,13 @@ func TestServerFaults(t *testing.T) {
 
 func TestServerThatKeepsFailing(t *testing.T) {
 	t.Parallel()
-	s := fusiontest.NewServer(t, fusiontest.Status(500), fusiontest.Broken, fusiontest.SandboxError("full"), fusiontest.TimedOut, fusiontest.SandboxError("still full"), nil)
-	err := newClient(t, s, 1).Run(t.Context(), "", sandbox.Program{}, []sandbox.Input{{}}, sandbox.Limits{}, func(int, sandbox.Result) bool {
-		t.Error("a result of a server that failed")
-		return false
-	})
+	s := fusiontest.NewServer(t, fusiontest.Status(500), fusiontest.Broken, fusiontest.SandboxError("full"), fusiontest.TimedOut,
+		fusiontest.SandboxError("still full"), nil)
+	err := newClient(t, s, 1).Run(t.Context(), "", sandbox.Program{}, []sandbox.Input{{}}, sandbox.Limits{},
+		func(int, sandbox.Result) bool {
+			t.Error("a result of a server that failed")
+			return false
+		})
 	var infra *sandbox.InfraError
 	require.ErrorAs(t, err, &infra)
 	require.Equal(t, 5, infra.Attempts)
@@ -212,7 +221,8 @@ func TestConcurrency(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range 6 {
 		wg.Go(func() {
-			err := c.Run(t.Context(), "", sandbox.Program{Code: "print(input())"}, []sandbox.Input{{Stdin: fmt.Append(nil, i)}, {Stdin: fmt.Append(nil, -i)}},
+			err := c.Run(t.Context(), "", sandbox.Program{Code: "print(input())"},
+				[]sandbox.Input{{Stdin: fmt.Append(nil, i)}, {Stdin: fmt.Append(nil, -i)}},
 				sandbox.Limits{}, func(at int, r sandbox.Result) bool {
 					if want := fmt.Sprintln(i * (1 - 2*at)); string(r.Stdout) != want {
 						t.Errorf("input %d of %d: %q", at, i, r.Stdout)
@@ -271,7 +281,8 @@ func TestOptions(t *testing.T) {
 	t.Setenv("SANDBOX_URL", "")
 	t.Setenv("SANDBOX_MAX_CONCURRENCY", "")
 	for url, want := range map[string]string{
-		"": "http://localhost:8080/run_code", "http://box:1": "http://box:1/run_code", "http://box/": "http://box/run_code", "https://box/a/run_code": "https://box/a/run_code",
+		"": "http://localhost:8080/run_code", "http://box:1": "http://box:1/run_code", "http://box/": "http://box/run_code",
+		"https://box/a/run_code": "https://box/a/run_code",
 	} {
 		t.Setenv("SANDBOX_URL", url)
 		c, err := New(Options{})

@@ -61,7 +61,7 @@ type config struct {
 	Output      int64             `json:"output"`
 }
 
-// spare is the time that a server gets beside that of the program.
+// spare is the time that a server gets on top of what the program may take.
 const spare = 10 * time.Second
 
 // patience is how long a run may last on a server that is busy with others before that is called a

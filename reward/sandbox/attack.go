@@ -63,7 +63,8 @@ func (p *Pool) attack(ctx context.Context) ([]Claim, error) {
 		if err != nil {
 			return nil, fmt.Errorf("attack on %s: %w", a.name, err)
 		}
-		claims = append(claims, Claim{a.name, r.Status == a.want, fmt.Sprintf("ended with %s after %v", r.Status, r.Wall.Round(time.Millisecond))})
+		claims = append(claims,
+			Claim{a.name, r.Status == a.want, fmt.Sprintf("ended with %s after %v", r.Status, r.Wall.Round(time.Millisecond))})
 	}
 	return claims, nil
 }
@@ -97,8 +98,7 @@ func failed(claims []Claim) error {
 	return errors.Join(all...)
 }
 
-// notProtected says what a rung leaves open, strongest rung last to first: each has the gaps of those
-// above it.
+// notProtected lists what a rung leaves open: its own gaps and those of every stronger rung.
 func notProtected(r Rung) []string {
 	gaps := []string{
 		"a flaw in the kernel itself: programs share it with everything else on this machine",

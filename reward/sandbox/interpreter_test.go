@@ -28,7 +28,8 @@ func TestFollowLinks(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for link, target := range map[string]string{"bin/python": "python3", "bin/python3": "../real/python3.11", "lib": dir + "/real/lib", "loop": "loop"} {
+	for link, target := range map[string]string{"bin/python": "python3", "bin/python3": "../real/python3.11", "lib": dir + "/real/lib",
+		"loop": "loop"} {
 		if err := os.Symlink(target, filepath.Join(dir, link)); err != nil {
 			t.Fatal(err)
 		}

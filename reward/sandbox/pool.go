@@ -144,7 +144,8 @@ var ErrClosed = errors.New("the sandbox pool is closed")
 // Run runs the program on the inputs in their order and hands every result to each, until each
 // returns false. It is safe for concurrent use; runs wait their turn, and groups get turns equally
 // however many runs each has waiting. The error is the context's, ErrClosed, or an *InfraError.
-func (p *Pool) Run(ctx context.Context, group string, prog Program, inputs []Input, l Limits, each func(i int, r Result) (more bool)) error {
+func (p *Pool) Run(ctx context.Context, group string, prog Program, inputs []Input, l Limits,
+	each func(i int, r Result) (more bool)) error {
 	l = l.effective()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -124,7 +124,8 @@ def compute_reward(completion: str, ground_truth: str) -> float:
 			t.Errorf("got %s %s (%v), want 1.5", r.Value, r.Stderr, r.Status)
 		}
 	}
-	if _, err := Open(t.Context(), Options{Slots: 1, Python: testPython(t), Preload: "1/0"}); err == nil || !strings.Contains(err.Error(), "division") {
+	if _, err := Open(t.Context(), Options{Slots: 1, Python: testPython(t), Preload: "1/0"}); err == nil ||
+		!strings.Contains(err.Error(), "division") {
 		t.Errorf("a preload that fails gives %v", err)
 	}
 }

@@ -112,9 +112,9 @@ func removeScratch(dir string) {
 	os.RemoveAll(dir)
 }
 
-// scratchOverflows tells whether a scratch directory holds more than that of a root of its own could, or
-// what nobody can look at, which takes a program that is up to something. The error is a failure of the
-// machine.
+// scratchOverflows tells whether a scratch directory holds more than the file system of a cell with a root
+// of its own would take, or something that cannot be looked at, which only a hostile program brings about.
+// The error is a failure of the machine.
 func scratchOverflows(dir string) (bool, error) {
 	files, bytes := 0, int64(0)
 	err := filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {

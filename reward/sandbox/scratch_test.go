@@ -79,7 +79,8 @@ func TestScratchOverflows(t *testing.T) {
 		files int
 		bytes int64
 		want  bool
-	}{{0, 0, false}, {scratchFiles - 1, 0, false}, {scratchFiles, 0, true}, {2, scratchBytes - 1<<20, false}, {2, scratchBytes + 1<<20, true}} {
+	}{{0, 0, false}, {scratchFiles - 1, 0, false}, {scratchFiles, 0, true}, {2, scratchBytes - 1<<20, false},
+		{2, scratchBytes + 1<<20, true}} {
 		if got, err := scratchOverflows(fill(test.files, test.bytes)); got != test.want || err != nil {
 			t.Errorf("%d files of %d bytes overflow: %v, %v", test.files, test.bytes, got, err)
 		}

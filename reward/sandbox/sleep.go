@@ -19,9 +19,9 @@ type threads struct {
 // before that is called a failure of the machine.
 const busyFactor = 20
 
-// sleepLeft is how long a test may still sleep that has lasted for some time. What it was ready to run
-// while others had the processor is not its own time, and neither is that before its process was made or
-// after it ended. The error is a machine that gives it no processor.
+// sleepLeft is how much longer a test may sleep that began this long ago. Time in which it was ready to
+// run but others had the processor is not charged to it, nor is the time before its process was made or
+// after it ended. The error says that the machine gives it no processor.
 func (l Limits) sleepLeft(since time.Duration, t threads) (time.Duration, error) {
 	awake := since - t.waited
 	switch late := since > busyFactor*l.Wall; {

@@ -108,6 +108,21 @@ func soak(t *testing.T, rung Rung, n int) {
 		expectHonest(t, p)
 	}
 	expectNoSurvivors(t, p)
+	expectNothingMore(t, p, before)
+	all, room := family(p.kit.(*cells).supervisor.Pid()), p.kit.(*cells).room
+	p.Close()
+	expectGone(t, all)
+	expectNoGroups(t, os.Getpid())
+	if room != nil {
+		if _, err := os.Lstat(room.dir); err == nil {
+			t.Errorf("%s is still there", room.dir)
+		}
+	}
+}
+
+// expectNothingMore compares what the pool holds after the soak with what it held before.
+func expectNothingMore(t *testing.T, p *Pool, before held) {
+	t.Helper()
 	after := resources(t)
 	if after.mounts != before.mounts {
 		t.Errorf("%d mounts, before %d", after.mounts, before.mounts)
@@ -121,15 +136,6 @@ func soak(t *testing.T, rung Rung, n int) {
 	supervisor := p.kit.(*cells).supervisor.Pid()
 	if fds, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", supervisor)); err != nil || len(fds) > 16 {
 		t.Errorf("the supervisor has %d descriptors, %v", len(fds), err)
-	}
-	all, room := family(supervisor), p.kit.(*cells).room
-	p.Close()
-	expectGone(t, all)
-	expectNoGroups(t, os.Getpid())
-	if room != nil {
-		if _, err := os.Lstat(room.dir); err == nil {
-			t.Errorf("%s is still there", room.dir)
-		}
 	}
 }
 
@@ -269,7 +275,8 @@ func TestKilled(t *testing.T) {
 	if os.Getenv("SANDBOX_TEST_VICTIM") != "" {
 		p := openPool(t, 0, 2)
 		for range 2 {
-			go p.Run(t.Context(), "g", Program{Code: "while True: pass"}, make([]Input, 1), Limits{CPU: 10 * time.Minute}, func(int, Result) bool { return true })
+			go p.Run(t.Context(), "g", Program{Code: "while True: pass"}, make([]Input, 1), Limits{CPU: 10 * time.Minute},
+				func(int, Result) bool { return true })
 		}
 		supervisor := p.kit.(*cells).supervisor.Pid()
 		for deadline := time.Now().Add(time.Minute); len(family(supervisor)) < 5 && time.Now().Before(deadline); {

@@ -35,14 +35,15 @@ print("done")
 					inputs[i].Stdin = fmt.Append(nil, limit.Seconds())
 				}
 				go func() {
-					errs <- p.Run(t.Context(), strconv.Itoa(g), Program{Code: code}, inputs, Limits{CPU: limit, Wall: limit}, func(_ int, r Result) bool {
-						if r.Status != OK || string(r.Stdout) != "done\n" {
-							t.Errorf("ended with %v after %v of processor time and %v: %s", r.Status, r.CPU, r.Wall, r.Stderr)
-						} else {
-							good.Add(1)
-						}
-						return true
-					})
+					errs <- p.Run(t.Context(), strconv.Itoa(g), Program{Code: code}, inputs, Limits{CPU: limit, Wall: limit},
+						func(_ int, r Result) bool {
+							if r.Status != OK || string(r.Stdout) != "done\n" {
+								t.Errorf("ended with %v after %v of processor time and %v: %s", r.Status, r.CPU, r.Wall, r.Stderr)
+							} else {
+								good.Add(1)
+							}
+							return true
+						})
 				}()
 			}
 			for range slots {

@@ -78,22 +78,16 @@ const (
 	CE
 )
 
-func (s Status) String() string {
-	switch s {
-	case OK:
-		return "OK"
-	case RTE:
-		return "RTE"
-	case TLE:
-		return "TLE"
-	case MLE:
-		return "MLE"
-	case OLE:
-		return "OLE"
-	case CE:
-		return "CE"
+var statusNames = []string{OK: "OK", RTE: "RTE", TLE: "TLE", MLE: "MLE", OLE: "OLE", CE: "CE"}
+
+func (s Status) String() string { return nameOf(statusNames, "Status", uint8(s)) }
+
+// nameOf is the name of a value of a closed set, or its type and number where it is outside of the set.
+func nameOf(names []string, kind string, value uint8) string {
+	if int(value) < len(names) && names[value] != "" {
+		return names[value]
 	}
-	return fmt.Sprintf("Status(%d)", uint8(s))
+	return fmt.Sprintf("%s(%d)", kind, value)
 }
 
 // Result is what came out of one run. Everything but Stdout, Value and Stderr was measured outside
@@ -141,7 +135,7 @@ type Options struct {
 	// Python is the interpreter, a path or a name on PATH; empty is python3. It is asked for
 	// sys.executable, so a shim will do.
 	Python string
-	// Strongest leaves out every rung above it; 0 leaves out none.
+	// Strongest is the highest rung that is tried; 0 tries all.
 	Strongest Rung
 	// Unsafe allows the lowest rung, which protects nothing, when no other can be had.
 	Unsafe bool
@@ -150,7 +144,8 @@ type Options struct {
 	Preload string
 }
 
-// Rung is how much stands between a program and this machine. A higher rung is stronger.
+// Rung is a level of isolation: how much stands between a program and this machine. A higher one is
+// stronger.
 type Rung uint8
 
 const (
@@ -166,21 +161,11 @@ const (
 	RungFull
 )
 
-func (r Rung) String() string {
-	switch r {
-	case RungUnsafe:
-		return "unsafe"
-	case RungLandlock:
-		return "landlock"
-	case RungUID:
-		return "uid"
-	case RungNamespaces:
-		return "namespaces"
-	case RungFull:
-		return "full"
-	}
-	return fmt.Sprintf("Rung(%d)", uint8(r))
+var rungNames = []string{
+	RungUnsafe: "unsafe", RungLandlock: "landlock", RungUID: "uid", RungNamespaces: "namespaces", RungFull: "full",
 }
+
+func (r Rung) String() string { return nameOf(rungNames, "Rung", uint8(r)) }
 
 // Report says how programs are isolated in this pool, and how far that goes.
 type Report struct {

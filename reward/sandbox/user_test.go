@@ -62,7 +62,8 @@ func asOrdinaryUser(t *testing.T, pattern string) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
 	out, err := cmd.CombinedOutput()
 	for line := range strings.Lines(string(out)) {
-		if strings.Contains(line, "--- FAIL") || strings.Contains(line, "--- SKIP") || strings.Contains(line, "_test.go") || strings.Contains(line, "ms)") {
+		if strings.Contains(line, "--- FAIL") || strings.Contains(line, "--- SKIP") || strings.Contains(line, "_test.go") ||
+			strings.Contains(line, "ms)") {
 			t.Log(strings.TrimRight(line, "\n"))
 		}
 	}

@@ -21,7 +21,7 @@ const (
 	groupSlack = 48 << 20
 	// memoryInterval is how often memory is looked at where no group bounds it.
 	memoryInterval = 10 * time.Millisecond
-	// scratchFull is what a program reads on its standard error that has written too much.
+	// scratchFull is the message on standard error of a program that has written too much.
 	scratchFull = "\nthe scratch directory is full\n"
 )
 
@@ -32,7 +32,7 @@ type watch struct {
 	files  *testFiles
 	start  time.Time
 	stderr tail
-	kills  int // of the memory group, before
+	kills  int // of the memory group, as counted before the test
 
 	pid        int // of the test, once somebody has asked
 	cpu        time.Duration
@@ -166,9 +166,9 @@ func (w *watch) test() int {
 	return w.pid
 }
 
-// checkCPU stops a test that has used up its processor time, and says when to look again: not before
-// it can have, were it alone; with several threads it can be over by then, which the final count
-// tells.
+// checkCPU stops a test that has used up its processor time, and says when to look again: once a
+// single thread could have used up the rest. Several threads may be over the limit by then; the time
+// counted at the end tells.
 func (w *watch) checkCPU(now time.Time) time.Time {
 	w.cpu = max(w.cpu, processCPU(w.test()))
 	if w.cpu > w.limits.CPU {

@@ -6,15 +6,16 @@ import (
 	"strings"
 )
 
-// How often a piece of an answer is right: where it mostly is, and where another way is more common.
-// Reading goes by what is read and giving back by the output, so that a habit once mended is mended for
-// every op. Which ops are mostly computed rightly is settled for each by itself, once for all.
+// The chances by which the answers of the corpus are right. Each piece of an answer (reading the input,
+// computing, giving the result back) is right often or seldom. Which of the two depends for reading on the
+// type of the input alone and for giving back on the output alone, so that a model which unlearns a habit
+// unlearns it for every op. For computing it is drawn once per op.
 const (
 	often, seldom  = 0.82, 0.36
-	oftenOf        = 0.65 // the share of ops that are
+	oftenOf        = 0.65 // the share of ops that are often computed rightly
 	formatOften    = 0.85
 	syntaxBroken   = 0.04
-	favouriteWrong = 0.85 // of what goes wrong, the share of the first way
+	favouriteWrong = 0.85 // of the wrong pieces, the share that takes the first wrong way
 )
 
 // habits are the inputs and outputs that mostly go wrong.
@@ -60,7 +61,7 @@ func (p problem) answer(rng *rand.Rand) string {
 	return fenced(code, rng)
 }
 
-// padded makes the only wrong way the other one as well.
+// padded lists a single wrong way twice: there is always a first and another.
 func padded(wrong []string) []string {
 	if len(wrong) == 1 {
 		return []string{wrong[0], wrong[0]}
@@ -68,7 +69,7 @@ func padded(wrong []string) []string {
 	return wrong
 }
 
-// broken leaves out what Python cannot do without.
+// broken leaves out a colon or a parenthesis, so that the program is not Python any more.
 func broken(code string) string {
 	if at := strings.Index(code, ":\n"); at >= 0 {
 		return code[:at] + code[at+1:]
@@ -77,7 +78,8 @@ func broken(code string) string {
 	return code[:at] + code[at+1:]
 }
 
-// fenced is a completion with the program in it, mostly in the block that was asked for.
+// fenced is a completion with the program in it: mostly in the code block that was asked for, else without
+// a fence or in a block that is never closed.
 func fenced(code string, rng *rand.Rand) string {
 	r := rng.Float64()
 	switch {

@@ -42,7 +42,8 @@ func run(ctx context.Context, out string, threads, steps int, problemsOnly bool)
 	rng := rand.New(rand.NewPCG(problemSeed, 0))
 	train, heldOut := split(rng)
 	trainSet, heldOutSet, taken := problems(train, heldOut, rng)
-	fmt.Printf("%d families, %d held out; %d problems to train on, %d held out\n", len(train)+len(heldOut), len(heldOut), len(trainSet), len(heldOutSet))
+	fmt.Printf("%d families, %d held out; %d problems to train on, %d held out\n", len(train)+len(heldOut), len(heldOut), len(trainSet),
+		len(heldOutSet))
 	for name, set := range map[string][]data.Record{"train.jsonl": trainSet, "heldout.jsonl": heldOutSet} {
 		if err := writeRecords(filepath.Join(out, name), set); err != nil {
 			return err

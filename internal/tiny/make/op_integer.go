@@ -46,7 +46,8 @@ var integerOps = []op{
 	{name: "sum-to", out: integer, says: list("the sum of the integers from 1 to {v}", "the sum of all integers from 1 up to {v}"),
 		code: "sum(range(1, {v} + 1))", wrong: list("sum(range({v}))", "sum(range(1, {v}))"),
 		eval: on(func(_ env, n int) any { return n * (n + 1) / 2 })},
-	{name: "sum-steps", out: integer, says: list("the sum of the multiples of {k} up to {v}", "the sum of all multiples of {k} from {k} to {v}"),
+	{name: "sum-steps", out: integer,
+		says: list("the sum of the multiples of {k} up to {v}", "the sum of all multiples of {k} from {k} to {v}"),
 		code: "sum(range({k}, {v} + 1, {k}))", wrong: list("sum(range({k}, {v}, {k}))", "sum(range({k}, {v} + 1))"),
 		eval: on(func(e env, n int) any { return e.k * (n / e.k) * (n/e.k + 1) / 2 })},
 	{name: "digit-sum", out: integer, says: list("the sum of the digits of {v}", "the digit sum of {v}"),
@@ -59,7 +60,9 @@ var integerOps = []op{
 		code: "{v} % 10", wrong: list("{v} // 10", "str({v})[0]"),
 		eval: on(func(_ env, n int) any { return n % 10 })},
 	{name: "divisors", out: integer, says: list("the number of divisors of {v}", "how many divisors {v} has"),
-		code: "t = 0\nfor i in range(1, {v} + 1):\n    if {v} % i == 0:\n        t += 1\nt", wrong: list("t = 0\nfor i in range(1, {v}):\n    if {v} % i == 0:\n        t += 1\nt", "t = 0\nfor i in range({v}):\n    if {v} % i == 0:\n        t += 1\nt"),
+		code: "t = 0\nfor i in range(1, {v} + 1):\n    if {v} % i == 0:\n        t += 1\nt",
+		wrong: list("t = 0\nfor i in range(1, {v}):\n    if {v} % i == 0:\n        t += 1\nt",
+			"t = 0\nfor i in range({v}):\n    if {v} % i == 0:\n        t += 1\nt"),
 		eval: on(func(_ env, n int) any {
 			t := 0
 			for i := 1; i <= n; i++ {

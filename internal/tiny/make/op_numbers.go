@@ -62,7 +62,8 @@ var numbersOps = []op{
 	{name: "last", out: integer, says: list("the last number in {v}", "the last element of {v}"),
 		code: "{v}[-1]", wrong: list("{v}[0]", "{v}[1]"),
 		eval: on(func(_ env, a []int) any { return a[len(a)-1] })},
-	{name: "count-above", out: integer, says: list("how many numbers in {v} are greater than {k}", "the number of elements of {v} above {k}"),
+	{name: "count-above", out: integer,
+		says: list("how many numbers in {v} are greater than {k}", "the number of elements of {v} above {k}"),
 		code: "sum(1 for x in {v} if x > {k})", wrong: list("sum(x for x in {v} if x > {k})", "sum(1 for x in {v} if x >= {k})"),
 		eval: on(func(e env, a []int) any { return len(keep(a, func(x int) bool { return x > e.k })) })},
 	{name: "count-even", out: integer, says: list("how many numbers in {v} are even", "the number of even elements of {v}"),
@@ -71,14 +72,16 @@ var numbersOps = []op{
 	{name: "count-equal", out: integer, says: list("how often {k} occurs in {v}", "how many numbers in {v} are equal to {k}"),
 		code: "{v}.count({k})", wrong: list("count({v}, {k})", "len({v})"),
 		eval: on(func(e env, a []int) any { return len(keep(a, func(x int) bool { return x == e.k })) })},
-	{name: "sum-above", out: integer, says: list("the sum of the numbers in {v} greater than {k}", "the sum of the elements of {v} above {k}"),
+	{name: "sum-above", out: integer,
+		says: list("the sum of the numbers in {v} greater than {k}", "the sum of the elements of {v} above {k}"),
 		code: "sum(x for x in {v} if x > {k})", wrong: list("sum(1 for x in {v} if x > {k})", "sum(x for x in {v} if x < {k})"),
 		eval: on(func(e env, a []int) any { return total(keep(a, func(x int) bool { return x > e.k })) })},
 	{name: "sum-even", out: integer, says: list("the sum of the even numbers in {v}", "the sum of the even elements of {v}"),
 		code: "sum(x for x in {v} if x % 2 == 0)", wrong: list("sum(x for x in {v} if x % 2 == 1)", "sum(1 for x in {v} if x % 2 == 0)"),
 		eval: on(func(_ env, a []int) any { return total(keep(a, isEven)) })},
 	{name: "product", out: integer, says: list("the product of all numbers in {v}", "all numbers in {v} multiplied together"),
-		code: "t = 1\nfor x in {v}:\n    t *= x\nt", wrong: list("t = 0\nfor x in {v}:\n    t *= x\nt", "t = 1\nfor x in {v}:\n    t += x\nt"),
+		code:  "t = 1\nfor x in {v}:\n    t *= x\nt",
+		wrong: list("t = 0\nfor x in {v}:\n    t *= x\nt", "t = 1\nfor x in {v}:\n    t += x\nt"),
 		eval: on(func(_ env, a []int) any {
 			t := 1
 			for _, x := range a {
@@ -122,7 +125,8 @@ var numbersOps = []op{
 	{name: "skip", out: numbers, small: true, says: list("{v} without the first {k} numbers", "all elements of {v} after the first {k}"),
 		code: "{v}[{k}:]", wrong: list("{v}[:{k}]", "{v}[{k} + 1:]"),
 		eval: on(func(e env, a []int) any { return a[e.k:] })},
-	{name: "every-second", out: numbers, says: list("every second number in {v}, beginning with the first", "every other element of {v}, from the first on"),
+	{name: "every-second", out: numbers,
+		says: list("every second number in {v}, beginning with the first", "every other element of {v}, from the first on"),
 		code: "{v}[::2]", wrong: list("{v}[1::2]", "{v}[:2]"),
 		eval: on(func(_ env, a []int) any { return alternate(a) })},
 }

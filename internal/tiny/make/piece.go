@@ -20,16 +20,15 @@ const (
 
 // env is what tells one instance of a family from another.
 type env struct {
-	v, u       string // names of the variables; u is the second of a pair
-	f          string // of the function
-	k, l, m    int    // k < l; m belongs to the output
-	c, d       string // letters
-	word       string
-	label      string
-	yes, no    string
-	saying     int // which of the wordings of the op
-	frame      int // which of those of the whole
-	separation string
+	v, u    string // names of the variables; u is the second of a pair
+	f       string // of the function
+	k, l, m int    // k < l; m belongs to the output
+	c, d    string // letters
+	word    string
+	label   string
+	yes, no string
+	saying  int // which of the wordings of the op
+	frame   int // which of those of the whole
 }
 
 // draw makes an instance for an op.
@@ -61,10 +60,11 @@ func pick[T any](rng *rand.Rand, from []T) T { return from[rng.IntN(len(from))] 
 const alphabet = "abcdeilmnorst"
 
 var (
-	functions = strings.Fields("solve compute answer result convert process run work task build make apply check find get total value handle change look")
-	labels    = strings.Fields("result: total: answer: value: out: sum: got: here:")
-	answers   = strings.Fields("yes/no YES/NO true/false ok/bad Y/N good/wrong")
-	lexicon   = strings.Fields("cat dog tree moon star rain snow blue red note line sand mint rose gold bear lion deer seed salt corn meal")
+	functions = strings.Fields(
+		"solve compute answer result convert process run work task build make apply check find get total value handle change look")
+	labels  = strings.Fields("result: total: answer: value: out: sum: got: here:")
+	answers = strings.Fields("yes/no YES/NO true/false ok/bad Y/N good/wrong")
+	lexicon = strings.Fields("cat dog tree moon star rain snow blue red note line sand mint rose gold bear lion deer seed salt corn meal")
 )
 
 // input is how a program reads a value, and how values are drawn for tests.
@@ -89,7 +89,8 @@ var inputs = map[shape]input{
 	},
 	pair: {
 		names: strings.Fields("a,b x,y m,n"), says: "two integers {v} and {u}",
-		read: "{v}, {u} = map(int, input().split())\n", wrong: []string{"{v}, {u} = input().split()\n", "{v} = int(input())\n{u} = int(input())\n"},
+		read:  "{v}, {u} = map(int, input().split())\n",
+		wrong: []string{"{v}, {u} = input().split()\n", "{v} = int(input())\n{u} = int(input())\n"},
 		draw: func(rng *rand.Rand, e env) any {
 			x, y := 1+rng.IntN(30), 1+rng.IntN(30)
 			switch rng.IntN(5) {

@@ -163,7 +163,8 @@ func teach(ctx context.Context, b kernels.Backend, p *model.Policy, c *corpus, v
 		loss += stats.Loss
 		if step%50 == 0 || step == steps {
 			n := (step-1)%50 + 1
-			fmt.Printf("step %d of %d  loss %.4f  %.0f tokens/s\n", step, steps, loss/float64(n), float64(tokens)/time.Since(began).Seconds())
+			fmt.Printf("step %d of %d  loss %.4f  %.0f tokens/s\n", step, steps, loss/float64(n),
+				float64(tokens)/time.Since(began).Seconds())
 			loss = 0
 		}
 	}

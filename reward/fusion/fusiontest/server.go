@@ -49,32 +49,28 @@ func NewServer(t testing.TB, faults ...Fault) *Server {
 	return s
 }
 
+// request is what a client of Sandbox Fusion sends.
+type request struct {
+	Code       string             `json:"code"`
+	Language   string             `json:"language"`
+	RunTimeout float64            `json:"run_timeout"`
+	Stdin      *string            `json:"stdin"`
+	Files      map[string]*string `json:"files"`
+	FetchFiles []string           `json:"fetch_files"`
+}
+
 func (s *Server) handle(w http.ResponseWriter, r *http.Request) {
-	s.Requests.Add(1)
+	fault := s.begin()
 	defer s.under.Add(-1)
-	s.mu.Lock()
-	s.Most.Store(max(s.Most.Load(), s.under.Add(1)))
-	var f Fault
-	if len(s.faults) > 0 {
-		f, s.faults = s.faults[0], s.faults[1:]
-	}
-	s.mu.Unlock()
-	if f != nil {
-		f(w)
+	if fault != nil {
+		fault(w)
 		return
 	}
 	if r.URL.Path != "/run_code" || r.Method != http.MethodPost {
 		http.Error(w, `{"detail":"Not Found"}`, http.StatusNotFound)
 		return
 	}
-	var req struct {
-		Code       string             `json:"code"`
-		Language   string             `json:"language"`
-		RunTimeout float64            `json:"run_timeout"`
-		Stdin      *string            `json:"stdin"`
-		Files      map[string]*string `json:"files"`
-		FetchFiles []string           `json:"fetch_files"`
-	}
+	var req request
 	if err := json.NewDecoder(r.Body).Decode(&req); err != nil || req.Code == "" || req.Language != "python" {
 		http.Error(w, `{"detail":[{"type":"missing"}]}`, http.StatusUnprocessableEntity)
 		return
@@ -85,35 +81,61 @@ func (s *Server) handle(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer os.RemoveAll(dir)
-	for name, content := range req.Files {
-		if content != nil {
-			raw, err := base64.StdEncoding.DecodeString(*content)
-			if err == nil {
-				err = os.WriteFile(filepath.Join(dir, name), raw, 0o644)
-			}
-			if err != nil {
-				SandboxError(err.Error())(w)
-				return
-			}
-		}
-	}
-	main := filepath.Join(dir, "main.py")
-	if err := os.WriteFile(main, []byte(req.Code), 0o644); err != nil {
+	if err := req.unpack(dir); err != nil {
 		SandboxError(err.Error())(w)
 		return
 	}
-	result := s.execute(r.Context(), dir, main, req.RunTimeout)
-	files := map[string]string{}
-	for _, name := range req.FetchFiles {
-		if raw, err := os.ReadFile(filepath.Join(dir, name)); err == nil {
-			files[name] = base64.StdEncoding.EncodeToString(raw)
-		}
-	}
+	result := s.execute(r.Context(), dir, filepath.Join(dir, mainFile), req.RunTimeout)
 	status := "Success"
 	if result["status"] != "Finished" || result["return_code"] != 0 {
 		status = "Failed"
 	}
-	Answer(w, map[string]any{"status": status, "message": "", "compile_result": nil, "run_result": result, "executor_pod_name": nil, "files": files})
+	Answer(w, map[string]any{"status": status, "message": "", "compile_result": nil, "run_result": result,
+		"executor_pod_name": nil, "files": req.fetch(dir)})
+}
+
+// begin counts a request and gives the fault that is due, if there is one.
+func (s *Server) begin() Fault {
+	s.Requests.Add(1)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.Most.Store(max(s.Most.Load(), s.under.Add(1)))
+	if len(s.faults) == 0 {
+		return nil
+	}
+	f := s.faults[0]
+	s.faults = s.faults[1:]
+	return f
+}
+
+const mainFile = "main.py"
+
+// unpack writes the files of a request and its program.
+func (r *request) unpack(dir string) error {
+	for name, content := range r.Files {
+		if content == nil {
+			continue
+		}
+		raw, err := base64.StdEncoding.DecodeString(*content)
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), raw, 0o644); err != nil {
+			return err
+		}
+	}
+	return os.WriteFile(filepath.Join(dir, mainFile), []byte(r.Code), 0o644)
+}
+
+// fetch gives those of the files asked for that are there.
+func (r *request) fetch(dir string) map[string]string {
+	files := map[string]string{}
+	for _, name := range r.FetchFiles {
+		if raw, err := os.ReadFile(filepath.Join(dir, name)); err == nil {
+			files[name] = base64.StdEncoding.EncodeToString(raw)
+		}
+	}
+	return files
 }
 
 // execute runs the code; output that older servers cannot take is a time limit, as it is there.
@@ -178,7 +200,8 @@ func TimedOut(w http.ResponseWriter) {
 
 // Killed is a wrapper that somebody else killed.
 func Killed(w http.ResponseWriter) {
-	Answer(w, map[string]any{"status": "Failed", "run_result": map[string]any{"status": "Finished", "return_code": -9}, "files": map[string]string{}})
+	Answer(w, map[string]any{"status": "Failed", "run_result": map[string]any{"status": "Finished", "return_code": -9},
+		"files": map[string]string{}})
 }
 
 // DiskFull is a wrapper that could not write its frame.

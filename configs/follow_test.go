@@ -1,0 +1,39 @@
+package configs
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Settings that hang on another follow it, unless they are named.
+func TestFollow(t *testing.T) {
+	load := func(words string) *Config {
+		c, err := Load(Source{Overrides: strings.Fields(words)})
+		require.NoError(t, err, words)
+		return c
+	}
+	full := load("train=full")
+	require.Equal(t, []any{0, 0.0, []string{}}, []any{full.LoRARank, full.LoRAAlpha, full.LoRATargets})
+	require.Equal(t, []float64{0.8, 1.2}, []float64{load("loss=ppo").ClipLow, load("loss=ppo").ClipHigh})
+	require.Equal(t, []float64{0, 5}, []float64{load("loss=cispo clip_high=5").ClipLow, load("loss=cispo clip_high=5").ClipHigh})
+	require.Equal(t, 4, load("refill=true").MaxRefills)
+	require.Equal(t, 9, load("refill=true max_refills=9").MaxRefills)
+	require.Equal(t, 0.2, load("reward=fraction format_coef=0.2").FormatCoef)
+	require.Equal(t, "correct=1", load("reward=weights reward_weights=correct=1").RewardWeights)
+	require.Equal(t, 1e-6, load("comparator=tolerant").Tolerance)
+	require.Equal(t, 0, load("eval_every=-1").KeepBest)
+	require.Equal(t, "t.jsonl", load("data=x.jsonl test_data=t.jsonl").TestData)
+	require.Equal(t, 32, load("train=lora").LoRARank)
+
+	write(t,
+		"version: 1\nextends: defaults\ntrain: full\nschedule: linear\nscheduler_total_steps: 9\nrefill: true\nsandbox: fusion\n"+
+			"sandbox_url: http://x\nreward: custom\nreward_file: r.py\n")
+	c, err := Load(Source{File: "c.yaml",
+		Overrides: strings.Fields("train=lora schedule=constant refill=false sandbox=local reward=correct")})
+	require.NoError(t, err)
+	d := Defaults()
+	d.Sandbox = "local"
+	require.Equal(t, &d, c)
+}

@@ -1,0 +1,121 @@
+package configs
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+)
+
+// A bar stands for the end of a line.
+var mistakes = []struct{ words, message string }{
+	{"model", `"model": expected key=value`},
+	{"seed=1 seed=1", "seed: it is there twice; keep one"},
+	{"extends=tiny", "extends: it stands in a file; on the command line type --preset NAME"},
+	{"quiet=true", "quiet: it is a flag; type --quiet"},
+	{"top_p=0.9",
+		"top_p: training samples from the whole distribution, " +
+			"because the probabilities of a truncated one are not the model's and would bias the importance ratio; " +
+			"leave it out, or evaluate with eval_top_p"},
+	{"stop=[a", `stop: found "[a", expected a list, as in a,b or ["a", "b"]`},
+	{"stop=a,a", "stop: a is there twice; keep one"},
+	{"stop=a,", "stop: found an empty text in the list; leave it out"},
+	{"version=2", "version: found 2, expected 1, the format that this program reads"},
+	{"model=", "model: found nothing; type model=DIR, model=owner/name or model=tiny"},
+	{"data=",
+		"data: found nothing; type data=FILE, data=owner/name or data=tiny|eval_every: there is no test_data to evaluate on; " +
+			"type test_data=FILE, or eval_every=-1"},
+	{"data=x.jsonl", "eval_every: there is no test_data to evaluate on; type test_data=FILE, or eval_every=-1"},
+	{"test_split=train",
+		"test_data: these are the problems that are trained on; type test_split=test, or test_data= and eval_every=-1"},
+	{"init_from=a adapter=b", "adapter: init_from=a brings its own; leave one of them out"},
+	{"init_from=a resume=b", "init_from: resume=b names another checkpoint to go on from; leave one of them out"},
+	{"train=both", `train: found "both", expected lora or full`},
+	{"train=full lora_rank=8", "lora_rank: train=full has no adapter; leave it out, or type train=lora"},
+	{"train=full precision=bf16",
+		"precision: bf16 is for frozen weights, and with train=full they are trained in f32; type precision=f32"},
+	{"train=full adapter=a", "adapter: train=full has no adapter; leave it out, or type train=lora"},
+	{"lora_rank=0", "lora_rank: found 0, expected 1 to 65536; type lora_rank=32"},
+	{"lora_targets=", "lora_targets: found none; leave it out to adapt all seven, or type lora_targets=q_proj,v_proj"},
+	{"lora_targets=lm_head", `lora_targets: found "lm_head", expected q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj or down_proj`},
+	{"min_prompt_chars=9 max_prompt_chars=8", "min_prompt_chars: 9 is above max_prompt_chars, which is 8: no problem would be left"},
+	{"min_problem_tests=9 max_problem_tests=8",
+		"min_problem_tests: 9 is above max_problem_tests, which is 8: no problem would be left"},
+	{"truncate_prompts=true", "truncate_prompts: where to cut is not said; type max_prompt_chars=4000"},
+	{"reject_blocklisted=true", "reject_blocklisted: there is no list; type blocklist=FILE"},
+	{"expected_dataset_hash=abc",
+		`expected_dataset_hash: found "abc", expected the 64 hexadecimal digits that 'grpo data fingerprint' prints`},
+	{"difficulty_keep=0", "difficulty_keep: found 0, expected 0.01 to 1; type difficulty_keep=0.25"},
+	{"max_tokens=0", "max_tokens: found 0, expected 1 or more; type max_tokens=24576"},
+	{"max_prompt_chars=-1", "max_prompt_chars: found -1, expected 0 or more; type max_prompt_chars=0"},
+	{"cache_memory=-1GiB", "cache_memory: found -1073741824, expected 0 or more; type cache_memory=0"},
+	{"temperature=0", "temperature: found 0, expected a number above 0; type temperature=1"},
+	{"temperature=NaN", "temperature: found NaN, expected a number above 0; type temperature=1"},
+	{"learning_rate=+Inf", "learning_rate: found +Inf, expected 0 or more; type learning_rate=4e-5"},
+	{"adam_beta2=1", "adam_beta2: found 1, expected at least 0 and less than 1; type adam_beta2=0.95"},
+	{"adam_eps=0", "adam_eps: found 0, expected a small number above 0; type adam_eps=1e-12"},
+	{"clip_high=1.2", "clip_high: loss=importance_sampling clips nothing; leave it out, or type loss=ppo"},
+	{"loss=ppo clip_high=0.2",
+		"clip_high: found 0.2, expected at least 1, the ratio of an unchanged policy; it bounds the ratio itself, as in clip_high=1.2"},
+	{"refill=true max_refills=0", "max_refills: refill=true allows no round; type max_refills=4, or refill=false"},
+	{"max_refills=2", "max_refills: there are none without refill=true"},
+	{"schedule=cosine", "schedule: cosine needs to know how many steps it falls over; type scheduler_total_steps=100"},
+	{"schedule=linear max_steps=70", "schedule: linear needs to know how many steps it falls over; type scheduler_total_steps=70"},
+	{"scheduler_total_steps=5",
+		"scheduler_total_steps: schedule=constant never falls; type schedule=linear or cosine, or leave it out"},
+	{"schedule=linear scheduler_total_steps=5 warmup_steps=5",
+		"warmup_steps: found 5, expected less than scheduler_total_steps, which is 5"},
+	{"schedule=linear scheduler_total_steps=5 max_steps=6",
+		"max_steps: 6 steps go on after scheduler_total_steps, which is 5, where the learning rate is 0; type scheduler_total_steps=6"},
+	{"reward=weights", "reward_weights: reward=weights needs them; type reward_weights=correct=1,format=0.1"},
+	{"reward_weights=correct=1", "reward_weights: reward=correct does not use them; type reward=weights, or leave them out"},
+	{"reward=custom",
+		"reward_file: reward=custom needs one; type reward_file=FILE, a Python file with compute_reward(completion, ground_truth)"},
+	{"reward_file=r.py",
+		"reward_file: reward=correct does not use it; " +
+			"type reward=custom, or a mix such as reward=weights reward_weights=correct=1,custom=0.5"},
+	{"reward=custom reward_file=r.py format_coef=0.1",
+		"format_coef: it is part of reward=correct and fraction; " +
+			"leave it out, or type reward=weights with format=0.1 among reward_weights"},
+	{"reward_timeout=0", "reward_timeout: found 0, expected seconds, 0.001 to 3600; type reward_timeout=6"},
+	{"tolerance=1e-3", "tolerance: comparator=exact has none; type comparator=tolerant"},
+	{"comparator=tolerant tolerance=0", "tolerance: comparator=tolerant needs one; type tolerance=1e-6"},
+	{"sandbox=local sandbox_url=http://x", "sandbox_url: sandbox=local runs programs here; type sandbox=fusion, or leave it out"},
+	{"sandbox=fusion deterministic=true",
+		"deterministic: with sandbox=fusion the verdicts are another machine's; type sandbox=local or deterministic=false"},
+	{"python=", "python: found nothing; type python=python3"},
+	{"pipeline=fast", `pipeline: found "fast", expected off, score or full`},
+	{"on_truncated=drop", `on_truncated: found "drop", expected grade, mask or penalise`},
+	{"save_every=0", "save_every: found 0, expected 1 or more; type save_every=-1 to save at the end only"},
+	{"max_steps=-2", "max_steps: found -2, expected 1 or more; type max_steps=-1 to run until stopped"},
+	{"eval_k=8", "eval_k: found 8, expected at most eval_samples, which is 4"},
+	{"eval_k=0", "eval_k: found 0, expected 1 to eval_samples, which is 4"},
+	{"eval_top_p=0", "eval_top_p: found 0, expected above 0 and up to 1; type eval_top_p=1"},
+	{"eval_every=-1 keep_best=2", "keep_best: without evaluation no checkpoint is the best; type keep_best=0 or eval_every=10"},
+	{"resume=", "resume: found nothing; type resume=auto, resume=never or resume=DIR"},
+	{"data=\xff test_data=x", "data: found bytes that are not UTF-8"},
+}
+
+// Each contradiction and each value out of range gets one line with what to type.
+func TestMistakes(t *testing.T) {
+	for _, c := range mistakes {
+		_, err := Load(Source{Overrides: strings.Fields(c.words)})
+		require.EqualError(t, err, strings.ReplaceAll(c.message, "|", "\n"), c.words)
+		require.True(t, badinput.Is(err), c.words)
+	}
+}
+
+func TestWeights(t *testing.T) {
+	for words, want := range map[string]string{
+		"":                               "correct=1,format=0.1",
+		"reward=fraction format_coef=0":  "fraction=1,format=0",
+		"reward=custom reward_file=r.py": "custom=1",
+		"reward=weights reward_weights=fraction=2": "fraction=2",
+	} {
+		c, err := Load(Source{Overrides: strings.Fields(words)})
+		require.NoError(t, err)
+		require.Equal(t, want, c.Weights())
+	}
+}

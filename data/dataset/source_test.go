@@ -1,0 +1,66 @@
+package dataset
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+)
+
+// The layout of a data set with collections and splits, in a folder.
+func TestFolders(t *testing.T) {
+	dir := t.TempDir()
+	row := func(s string) string { return `{"problem":"` + s + `","tests":[{"input":"","output":"` + s + `"}]}` }
+	for _, name := range []string{"taco/train-00000-of-00002.jsonl", "taco/train-00001-of-00002.jsonl", "lcbv5/train-00000-of-00001.jsonl",
+		"lcbv5/test-00000-of-00001.jsonl", "codeforces/test-00000-of-00001.jsonl"} {
+		write(t, dir, name, row(name))
+	}
+	write(t, dir, "README.md", "no data")
+	sources := func(opt Options) (got []string) {
+		for _, p := range open(t, dir, opt).Problems() {
+			got = append(got, p.Source)
+		}
+		return got
+	}
+	require.Equal(t, []string{"lcbv5", "taco", "taco"}, sources(Options{}))
+	require.Equal(t, []string{"codeforces", "lcbv5"}, sources(Options{Split: "test"}))
+	require.Equal(t, []string{"codeforces", "lcbv5", "lcbv5", "taco", "taco"}, sources(Options{Split: "all"}))
+	require.Equal(t, []string{"lcbv5"}, sources(Options{Collections: []string{"lcbv5"}}))
+
+	for _, c := range []struct {
+		opt  Options
+		says string
+	}{
+		{Options{Split: "validation"}, "it has test, train"},
+		{Options{Collections: []string{"apps"}}, "it has lcbv5, taco"},
+	} {
+		_, err := Open(ctx, dir, c.opt)
+		require.True(t, badinput.Is(err))
+		require.ErrorContains(t, err, c.says)
+	}
+	require.NoError(t, os.Remove(filepath.Join(dir, "taco", "train-00000-of-00002.jsonl")))
+	_, err := Open(ctx, dir, Options{})
+	require.True(t, badinput.Is(err))
+	require.ErrorContains(t, err, "taco/train-00000-of-00002.jsonl is missing")
+}
+
+func TestNoSuchSource(t *testing.T) {
+	dir := t.TempDir()
+	for source, says := range map[string]string{
+		filepath.Join(dir, "no/such/file.jsonl"): "no such file",
+		dir:                                      "no .jsonl",
+		write(t, dir, "x.csv", "a,b"):            "expected .jsonl",
+		write(t, dir, "sub/empty.jsonl", "\n"):   "no rows in it",
+		write(t, dir, "sub/bad.jsonl", "{}\n"):   "all 1 rows were refused",
+	} {
+		if source == dir {
+			source = t.TempDir()
+		}
+		_, err := Open(ctx, source, Options{CacheDir: t.TempDir()})
+		require.True(t, badinput.Is(err), "%v", err)
+		require.ErrorContains(t, err, says)
+	}
+}

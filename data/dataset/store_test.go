@@ -1,0 +1,78 @@
+package dataset
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// The store is made once, is made anew when the file changes, and a damaged one is not trusted.
+func TestStoreIsCachedAndChecked(t *testing.T) {
+	cache, path := t.TempDir(), write(t, t.TempDir(), "a.jsonl", shapes[0].row)
+	built := 0
+	opt := Options{CacheDir: cache, Progress: func(int64, int64) { built++ }}
+	first := open(t, path, opt)
+	require.Equal(t, 1, built)
+	require.Equal(t, first.Dir(), open(t, path, opt).Dir())
+	require.Equal(t, 1, built)
+
+	write(t, filepath.Dir(path), "a.jsonl", shapes[3].row)
+	second := open(t, path, opt)
+	require.Equal(t, 2, built)
+	require.NotEqual(t, first.Dir(), second.Dir())
+	require.NotEmpty(t, second.manifest.Drift(first.Manifest()))
+
+	index := filepath.Join(second.Dir(), indexName)
+	text, err := os.ReadFile(index)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(index, bytes.Replace(text, []byte("Echo"), []byte("echo"), 1), 0o644))
+	_, err = OpenStore(second.Dir())
+	require.ErrorContains(t, err, "damaged")
+	require.Equal(t, second.Manifest(), open(t, path, opt).Manifest())
+	require.Equal(t, 3, built, "the damaged store was made anew")
+
+	payload := filepath.Join(second.Dir(), payloadName)
+	text, err = os.ReadFile(payload)
+	require.NoError(t, err)
+	text[5] ^= 1
+	require.NoError(t, os.WriteFile(payload, text, 0o644))
+	_, err = open(t, path, opt).Problems()[0].Tests(ctx)
+	require.ErrorContains(t, err, "damaged")
+
+	left, err := filepath.Glob(filepath.Join(cache, ".making-*"))
+	require.NoError(t, err)
+	require.Empty(t, left)
+}
+
+func TestCopyOutlivesItsSource(t *testing.T) {
+	path, to := write(t, t.TempDir(), "mix.jsonl", allShapes()), filepath.Join(t.TempDir(), "dataset")
+	set := open(t, path, Options{})
+	require.NoError(t, set.CopyTo(ctx, to))
+	require.NoError(t, set.CopyTo(ctx, to), "twice is once")
+	require.NoError(t, os.RemoveAll(set.Dir()))
+	require.NoError(t, os.Remove(path))
+	kept, err := OpenStore(to)
+	require.NoError(t, err)
+	defer kept.Close()
+	require.Equal(t, set.Manifest(), kept.Manifest())
+	_, err = kept.Problems()[1].Tests(ctx)
+	require.NoError(t, err)
+
+	other := open(t, write(t, t.TempDir(), "o.jsonl", shapes[0].row), Options{})
+	require.ErrorContains(t, other.CopyTo(ctx, to), "another data set")
+}
+
+func TestCancelledBuildLeavesNothing(t *testing.T) {
+	cancelled, cancel := context.WithCancel(ctx)
+	cache, path := t.TempDir(), write(t, t.TempDir(), "a.jsonl", strings.Repeat(allShapes()+"\n", 50))
+	_, err := Open(cancelled, path, Options{CacheDir: cache, Progress: func(int64, int64) { cancel() }})
+	require.ErrorIs(t, err, context.Canceled)
+	left, err := os.ReadDir(cache)
+	require.NoError(t, err)
+	require.Empty(t, left)
+}

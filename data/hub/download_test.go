@@ -1,0 +1,145 @@
+package hub
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+)
+
+// cut answers a transfer with its first n bytes and breaks the connection.
+func cut(h *fakeHub, n int) func(http.ResponseWriter, *http.Request) bool {
+	return func(w http.ResponseWriter, r *http.Request) bool {
+		if !strings.HasPrefix(r.URL.Path, "/storage/") {
+			return false
+		}
+		content, offset := h.large[large], 0
+		if rng := r.Header.Get("Range"); rng != "" {
+			fmt.Sscanf(rng, "bytes=%d-", &offset)
+			w.Header().Set("Content-Range", fmt.Sprintf("bytes %d-%d/%d", offset, len(content)-1, len(content)))
+		}
+		w.Header().Set("Content-Length", strconv.Itoa(len(content)-offset))
+		if offset > 0 {
+			w.WriteHeader(http.StatusPartialContent)
+		}
+		w.Write(content[offset:min(offset+n, len(content))])
+		if offset+n < len(content) {
+			panic(http.ErrAbortHandler)
+		}
+		return true
+	}
+}
+
+// A line that breaks every 40,000 bytes needs eight attempts, more than are allowed without progress.
+func TestResumeAfterBrokenTransfers(t *testing.T) {
+	h := newFakeHub(t)
+	c, _ := h.client(t)
+	h.setTrouble(cut(h, 40_000))
+	got, err := fetch(c, large)
+	require.NoError(t, err)
+	require.Equal(t, h.large[large], got)
+	require.Equal(t, 8, h.count("GET /storage/"))
+	require.Equal(t, 1, h.count("GET /storage/"+large+" bytes=280000-"))
+}
+
+// A later process goes on where an earlier one was stopped.
+func TestResumeInAnotherProcess(t *testing.T) {
+	h := newFakeHub(t)
+	c, _ := h.client(t)
+	ctx, cancel := context.WithCancel(context.Background())
+	h.setTrouble(cut(h, 100_000))
+	c.Progress = func(_ string, done, _ int64) {
+		if done == 100_000 {
+			cancel()
+		}
+	}
+	s, err := c.Snapshot(ctx, repo)
+	require.NoError(t, err)
+	_, err = s.Download(ctx, large)
+	require.ErrorIs(t, err, context.Canceled)
+
+	h.setTrouble(nil)
+	second := New(h.hub.URL, "", c.Cache)
+	got, err := fetch(second, large)
+	require.NoError(t, err)
+	require.Equal(t, h.large[large], got)
+	require.Equal(t, 1, h.count("GET /storage/"+large+" bytes=100000-"))
+}
+
+func TestServerThatCannotResume(t *testing.T) {
+	h := newFakeHub(t)
+	c, _ := h.client(t)
+	first := true
+	h.setTrouble(func(w http.ResponseWriter, r *http.Request) bool {
+		if !strings.HasPrefix(r.URL.Path, "/storage/") {
+			return false
+		}
+		if first {
+			first = false
+			return cut(h, 1000)(w, r)
+		}
+		w.Write(h.large[large]) // 200, whatever the Range
+		return true
+	})
+	got, err := fetch(c, large)
+	require.NoError(t, err)
+	require.Equal(t, h.large[large], got)
+}
+
+// A silent connection is broken off and resumed.
+func TestStalledTransfer(t *testing.T) {
+	h := newFakeHub(t)
+	c, _ := h.client(t)
+	c.stall = 50 * time.Millisecond
+	first := true
+	h.setTrouble(func(w http.ResponseWriter, r *http.Request) bool {
+		if !strings.HasPrefix(r.URL.Path, "/storage/") || !first {
+			return false
+		}
+		first = false
+		w.Header().Set("Content-Length", "300000")
+		w.Write(h.large[large][:500])
+		w.(http.Flusher).Flush()
+		<-r.Context().Done()
+		return true
+	})
+	got, err := fetch(c, large)
+	require.NoError(t, err)
+	require.Equal(t, h.large[large], got)
+	require.Equal(t, 1, h.count("GET /storage/"+large+" bytes=500-"))
+}
+
+// A file that always ends too early, and one that arrives changed, are errors, never a result.
+func TestTruncatedAndDamagedFiles(t *testing.T) {
+	for name, content := range map[string][]byte{"truncated": bytesOf(250_000), "damaged": append([]byte{1}, bytesOf(300_000)[1:]...)} {
+		t.Run(name, func(t *testing.T) {
+			h := newFakeHub(t)
+			c, waits := h.client(t)
+			h.setTrouble(func(w http.ResponseWriter, r *http.Request) bool {
+				if !strings.HasPrefix(r.URL.Path, "/storage/") {
+					return false
+				}
+				http.ServeContent(w, r, "", time.Time{}, strings.NewReader(string(content)))
+				return true
+			})
+			_, err := fetch(c, large)
+			require.ErrorContains(t, err, name)
+			require.ErrorContains(t, err, "after 6 attempts")
+			require.False(t, badinput.Is(err))
+			require.Len(t, *waits, attempts-1)
+			require.Less(t, (*waits)[0], (*waits)[4])
+
+			h.setTrouble(nil)
+			got, err := fetch(c, large)
+			require.NoError(t, err, "the next run mends it")
+			require.Equal(t, h.large[large], got)
+		})
+	}
+}
