@@ -1,0 +1,105 @@
+package main
+
+import (
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed-7879b91d/grpo/data/chat"
+	"github.com/seed-7879b91d/grpo/data/tokenizer"
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/model"
+)
+
+// promptFlags say what a model is asked.
+type promptFlags struct {
+	prompt, messages, tokens string
+	renderer                 string
+}
+
+// conversation is a line of --messages.
+type conversation struct {
+	Messages []chat.Message `json:"messages"`
+}
+
+func (f *promptFlags) register(cmd *cobra.Command) {
+	fl := cmd.Flags()
+	fl.StringVar(&f.prompt, "prompt", "", "`text` of one user message")
+	fl.StringVar(&f.messages, "messages", "", "JSON Lines `file` of conversations; - for standard input")
+	fl.StringVar(&f.tokens, "tokens", "", "JSON Lines `file` of token prompts; - for standard input")
+	fl.StringVar(&f.renderer, "renderer", "", "chat format: one of "+strings.Join(chat.Names(), ", ")+"; the model's own if not given")
+}
+
+// open gives the prompts as tokens, and the tokenizer of the model where there is one.
+func (f *promptFlags) open(dir string, stdin io.Reader) (prompts [][]int32, voice *tokenizer.Tokenizer, err error) {
+	given := 0
+	for _, s := range []string{f.prompt, f.messages, f.tokens} {
+		if s != "" {
+			given++
+		}
+	}
+	if given != 1 {
+		return nil, nil, badinput.Errorf("--prompt, --messages, --tokens: expected exactly one of them")
+	}
+	if f.tokens != "" {
+		if _, err := os.Stat(filepath.Join(dir, "tokenizer.json")); err == nil {
+			if voice, err = tokenizer.Load(dir); err != nil {
+				return nil, nil, err
+			}
+		}
+		err = eachInput(f.tokens, stdin, func(_ int, v tokenLine) error {
+			prompts = append(prompts, v.Tokens)
+			return nil
+		})
+	} else {
+		prompts, voice, err = f.render(dir, stdin)
+	}
+	if err == nil && len(prompts) == 0 {
+		err = badinput.Errorf("no prompts")
+	}
+	return prompts, voice, err
+}
+
+// render puts conversations into the chat format.
+func (f *promptFlags) render(dir string, stdin io.Reader) (prompts [][]int32, voice *tokenizer.Tokenizer, err error) {
+	if voice, err = tokenizer.Load(dir); err != nil {
+		return nil, nil, err
+	}
+	renderer, err := chat.ForModel(voice)
+	if f.renderer != "" {
+		renderer, err = chat.New(f.renderer, voice)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	add := func(messages []chat.Message) error {
+		ids, _, err := renderer.Prompt(messages)
+		prompt := make([]int32, len(ids))
+		for i, id := range ids {
+			prompt[i] = int32(id)
+		}
+		prompts = append(prompts, prompt)
+		return err
+	}
+	if f.prompt != "" {
+		return prompts, voice, add([]chat.Message{{Role: "user", Content: f.prompt}})
+	}
+	err = eachInput(f.messages, stdin, func(_ int, c conversation) error { return add(c.Messages) })
+	return prompts, voice, err
+}
+
+// stopTokens are all that the model's files and its tokenizer name.
+func stopTokens(dir string, voice *tokenizer.Tokenizer) ([]int32, error) {
+	stops, err := model.StopTokens(dir)
+	if voice != nil {
+		for _, id := range voice.EOS() {
+			stops = append(stops, int32(id))
+		}
+	}
+	slices.Sort(stops)
+	return slices.Compact(stops), err
+}
