@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"strings"
@@ -22,7 +23,8 @@ medians.`,
 		Args: badArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newBenchGemmCmd(), newBenchTrainCmd(), newBenchSandboxCmd(), newBenchDecodeCmd(), newBenchPrefillCmd(), newBenchStepCmd())
+	cmd.AddCommand(newBenchGemmCmd(), newBenchTrainCmd(), newBenchSandboxCmd(), newBenchDecodeCmd(), newBenchPrefillCmd(),
+		newBenchStepCmd())
 	return cmd
 }
 
@@ -69,72 +71,66 @@ func (f *benchFlags) registerSampling(cmd *cobra.Command, batch, context int) {
 	}
 }
 
-// run measures with what the flags say, and prints the result.
-func (f *benchFlags) run(measure func(*cobra.Command) (bench.Result, error)) func(*cobra.Command, []string) error {
-	return func(cmd *cobra.Command, _ []string) error {
+// command makes a verb that measures what the flags say, and prints the result.
+func (f *benchFlags) command(cmd cobra.Command, measure func(context.Context) (bench.Result, error)) *cobra.Command {
+	cmd.Args = badArgs(cobra.NoArgs)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if err := f.check(); err != nil {
 			return err
 		}
 		f.Open, f.Threads, f.Options = openBackend, f.threads, f.options()
-		r, err := measure(cmd)
+		r, err := measure(cmd.Context())
 		if err != nil {
 			return err
 		}
 		return printResult(cmd.OutOrStdout(), r)
 	}
+	return &cmd
 }
 
 func newBenchGemmCmd() *cobra.Command {
 	var f benchFlags
-	cmd := &cobra.Command{
+	cmd := f.command(cobra.Command{
 		Use:   "gemm [--shape S] [--tokens N]",
 		Short: "Products of activations with bf16 weights: 2048³, and the linears of a shape",
 		Example: `  grpo bench gemm
   grpo bench gemm --shape qwen3-4b --tokens 1 --threads 1`,
-		Args: badArgs(cobra.NoArgs),
-		RunE: f.run(func(*cobra.Command) (bench.Result, error) { return bench.Gemm(&f.Model) }),
-	}
+	}, func(context.Context) (bench.Result, error) { return bench.Gemm(&f.Model) })
 	f.register(cmd, 16)
 	return cmd
 }
 
 func newBenchTrainCmd() *cobra.Command {
 	var f benchFlags
-	cmd := &cobra.Command{
+	cmd := f.command(cobra.Command{
 		Use:   "train [--shape S] [--tokens N] [--rank R]",
 		Short: "Forward and backward pass of one sequence with a LoRA adapter, and Adam's update",
 		Example: `  grpo bench train
   grpo bench train --shape qwen3-4b --tokens 256 --rank 32`,
-		Args: badArgs(cobra.NoArgs),
-		RunE: f.run(func(cmd *cobra.Command) (bench.Result, error) { return bench.Train(cmd.Context(), &f.Model) }),
-	}
+	}, func(ctx context.Context) (bench.Result, error) { return bench.Train(ctx, &f.Model) })
 	f.register(cmd, 16)
 	return cmd
 }
 
 func newBenchDecodeCmd() *cobra.Command {
 	var f benchFlags
-	cmd := &cobra.Command{
+	cmd := f.command(cobra.Command{
 		Use:   "decode [--shape S] [--batch B] [--context C]",
 		Short: "Next tokens of B sequences that have C tokens in the cache",
 		Example: `  grpo bench decode
   grpo bench decode --batch 32 --context 512`,
-		Args: badArgs(cobra.NoArgs),
-		RunE: f.run(func(*cobra.Command) (bench.Result, error) { return bench.Decode(&f.Sampling) }),
-	}
+	}, func(context.Context) (bench.Result, error) { return bench.Decode(&f.Sampling) })
 	f.registerSampling(cmd, 1, 32)
 	return cmd
 }
 
 func newBenchPrefillCmd() *cobra.Command {
 	var f benchFlags
-	cmd := &cobra.Command{
+	cmd := f.command(cobra.Command{
 		Use:     "prefill [--shape S] [--batch B] [--context C]",
 		Short:   "Prompts of C tokens of B sequences, and the first token of each",
 		Example: `  grpo bench prefill --context 512`,
-		Args:    badArgs(cobra.NoArgs),
-		RunE:    f.run(func(*cobra.Command) (bench.Result, error) { return bench.Prefill(&f.Sampling) }),
-	}
+	}, func(context.Context) (bench.Result, error) { return bench.Prefill(&f.Sampling) })
 	f.registerSampling(cmd, 1, 512)
 	return cmd
 }

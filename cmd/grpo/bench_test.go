@@ -70,3 +70,25 @@ func TestBenchSandbox(t *testing.T) {
 		require.Positive(t, v)
 	}
 }
+
+// Each benchmark of a model prints a table, and last what it measured, in the words that others read.
+func TestBenchesOfAModel(t *testing.T) {
+	for line, rates := range map[string][]string{
+		"gemm --tokens 8":                       {},
+		"train --tokens 16 --rank 4":            {"tokens_per_s", "limit_tokens_per_s", "update_s"},
+		"decode --batch 2 --context 8 --rank 4": {"tokens_per_s", "limit_tokens_per_s", "step_ms"},
+		"prefill --context 16 --precision bf16": {"tokens_per_s", "limit_tokens_per_s", "step_ms"},
+	} {
+		words := strings.Fields(line)
+		out, errs, code := shell(t, "", append([]string{"bench", words[0], "--shape", "tiny", "--runs", "1"}, words[1:]...)...)
+		require.Zero(t, code, errs)
+		require.Contains(t, out, "; limits here: ")
+		var r map[string]any
+		lastLine(t, out, &r)
+		require.Equal(t, words[0], r["bench"])
+		require.Positive(t, r["limits"].(map[string]any)["peak_flops"])
+		for _, name := range rates {
+			require.Positive(t, r[name], name)
+		}
+	}
+}
