@@ -42,25 +42,31 @@ func (f *promptFlags) open(dir string, stdin io.Reader) (prompts [][]int32, voic
 			given++
 		}
 	}
-	if given != 1 {
-		return nil, nil, badinput.Errorf("--prompt, --messages, --tokens: expected exactly one of them")
-	}
-	if f.tokens != "" {
-		if _, err := os.Stat(filepath.Join(dir, "tokenizer.json")); err == nil {
-			if voice, err = tokenizer.Load(dir); err != nil {
-				return nil, nil, err
-			}
-		}
-		err = eachInput(f.tokens, stdin, func(_ int, v tokenLine) error {
-			prompts = append(prompts, v.Tokens)
-			return nil
-		})
-	} else {
+	switch {
+	case given != 1:
+		err = badinput.Errorf("--prompt, --messages, --tokens: expected exactly one of them")
+	case f.tokens != "":
+		prompts, voice, err = f.read(dir, stdin)
+	default:
 		prompts, voice, err = f.render(dir, stdin)
 	}
 	if err == nil && len(prompts) == 0 {
 		err = badinput.Errorf("no prompts")
 	}
+	return prompts, voice, err
+}
+
+// read takes prompts that are tokens already. The model can do without a tokenizer.
+func (f *promptFlags) read(dir string, stdin io.Reader) (prompts [][]int32, voice *tokenizer.Tokenizer, err error) {
+	if _, err := os.Stat(filepath.Join(dir, "tokenizer.json")); err == nil {
+		if voice, err = tokenizer.Load(dir); err != nil {
+			return nil, nil, err
+		}
+	}
+	err = eachInput(f.tokens, stdin, func(_ int, v tokenLine) error {
+		prompts = append(prompts, v.Tokens)
+		return nil
+	})
 	return prompts, voice, err
 }
 
@@ -86,9 +92,10 @@ func (f *promptFlags) render(dir string, stdin io.Reader) (prompts [][]int32, vo
 		return err
 	}
 	if f.prompt != "" {
-		return prompts, voice, add([]chat.Message{{Role: "user", Content: f.prompt}})
+		err = add([]chat.Message{{Role: "user", Content: f.prompt}})
+	} else {
+		err = eachInput(f.messages, stdin, func(_ int, c conversation) error { return add(c.Messages) })
 	}
-	err = eachInput(f.messages, stdin, func(_ int, c conversation) error { return add(c.Messages) })
 	return prompts, voice, err
 }
 

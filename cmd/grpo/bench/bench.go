@@ -1,6 +1,6 @@
 // Package bench measures the hot paths of the trainer beside the limits that the hardware sets, which it
-// measures in the same run. It needs no files: models have random weights, which are not zero, of a named shape. Rates are
-// medians. A benchmark returns what it found; the verb prints it, as a table and as a line of JSON.
+// measures in the same run. It needs no files: models have random weights of a named shape. Rates are
+// medians. A benchmark returns what it found and prints nothing; it does not know of flags.
 package bench
 
 import (

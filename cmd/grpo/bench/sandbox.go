@@ -39,8 +39,8 @@ type SandboxResult struct {
 	runs int
 }
 
-// Run measures one program at a time, all slots, and a step of completions that are all different. The plain start of
-// the same interpreter, without any isolation, stands beside them.
+// Run measures one program at a time, all slots, and a step of completions that are all different. The plain
+// start of the same interpreter, without any isolation, stands beside them.
 func (b *Sandbox) Run(ctx context.Context) (*SandboxResult, error) {
 	if b.Runs < 1 || b.Completions < 1 || b.Tests < 1 {
 		return nil, badinput.Errorf("--runs, --completions and --tests: expected numbers above 0")
