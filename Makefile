@@ -1,8 +1,9 @@
 # grpo: `make` tells what there is to do and what this machine has.
 
 GO ?= go
+STATICCHECK ?= honnef.co/go/tools/cmd/staticcheck@v0.8.2
 .DEFAULT_GOAL := help
-.PHONY: help build test race kills fuzz bench fmt check tiny-model smoke
+.PHONY: help build test race kills fuzz bench fmt lint check tiny-model smoke
 
 help: ## this list
 	@echo "Targets"
@@ -47,6 +48,11 @@ tiny-model: ## the model and the problems of the default run, anew: some minutes
 
 fmt: ## gofmt
 	gofmt -w .
+
+lint: ## gofmt, go vet and staticcheck, which have nothing to say
+	@unformatted=$$(gofmt -l .); [ -z "$$unformatted" ] || { echo "gofmt would change:"; echo "$$unformatted"; exit 1; }
+	$(GO) vet ./...
+	$(GO) run $(STATICCHECK) ./...
 
 check: ## what continuous integration runs
 	./.ci/run

@@ -1,18 +1,15 @@
 package main
 
 import (
-	"encoding/json"
+	"context"
 	"fmt"
 	"io"
-	"os"
-	"slices"
 	"strings"
-	"text/tabwriter"
-	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/seed-7879b91d/grpo/kernels/cpu"
+	"github.com/seed-7879b91d/grpo/cmd/grpo/bench"
+	"github.com/seed-7879b91d/grpo/configs"
 	"github.com/seed-7879b91d/grpo/model"
 )
 
@@ -26,95 +23,194 @@ medians.`,
 		Args: badArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newBenchGemmCmd(), newBenchTrainCmd(), newBenchSandboxCmd(), newBenchDecodeCmd(), newBenchPrefillCmd(), newBenchStepCmd())
+	cmd.AddCommand(newBenchGemmCmd(), newBenchTrainCmd(), newBenchSandboxCmd(), newBenchDecodeCmd(), newBenchPrefillCmd(),
+		newBenchStepCmd())
 	return cmd
 }
 
-// benchFlags are what all benchmarks understand.
+// printResult prints the table of a benchmark, and the line for programs last.
+func printResult(w io.Writer, r bench.Result) error {
+	report := r.Report()
+	fmt.Fprint(w, report.Above)
+	t := newTable(w, report.Header...)
+	for _, row := range report.Rows {
+		t.row(row...)
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	fmt.Fprint(w, report.Below)
+	return printJSON(w, r)
+}
+
+// benchFlags are what the benchmarks of a model understand.
 type benchFlags struct {
 	policyFlags
-	shape  string
-	tokens int
-	rank   int
-	runs   int
+	bench.Sampling
 }
 
 func (f *benchFlags) register(cmd *cobra.Command, rank int) {
 	f.registerSpeed(cmd)
-	cmd.Flags().StringVar(&f.shape, "shape", "qwen3-0.6b", "one of "+strings.Join(model.Shapes(), ", "))
-	cmd.Flags().IntVar(&f.tokens, "tokens", 512, "rows of activations")
+	cmd.Flags().StringVar(&f.Shape, "shape", "qwen3-0.6b", "one of "+strings.Join(model.Shapes(), ", "))
+	cmd.Flags().IntVar(&f.Tokens, "tokens", 512, "rows of activations")
 	usage := "of the adapter"
 	if rank == 0 {
 		usage += "; 0: none"
 	}
-	cmd.Flags().IntVar(&f.rank, "rank", rank, usage)
-	cmd.Flags().IntVar(&f.runs, "runs", 5, "timed runs, after one to warm up")
+	cmd.Flags().IntVar(&f.Rank, "rank", rank, usage)
+	cmd.Flags().IntVar(&f.Runs, "runs", 5, "timed runs, after one to warm up")
 }
 
-// timeRuns is the median duration of run, after one that is not counted.
-func timeRuns(runs int, run func() error) (time.Duration, error) {
-	took := make([]time.Duration, 0, runs)
-	for i := range runs + 1 {
-		start := time.Now()
-		if err := run(); err != nil {
-			return 0, err
+// registerSampling is register for the benchmarks of the sampler.
+func (f *benchFlags) registerSampling(cmd *cobra.Command, batch, context int) {
+	f.register(cmd, 0)
+	cmd.Flags().IntVar(&f.Batch, "batch", batch, "sequences")
+	cmd.Flags().IntVar(&f.Context, "context", context, "tokens of each sequence")
+	for _, unused := range []string{"tokens", "max-rows"} {
+		must(cmd.Flags().MarkHidden(unused))
+	}
+}
+
+// command makes a verb that measures what the flags say, and prints the result.
+func (f *benchFlags) command(cmd cobra.Command, measure func(context.Context) (bench.Result, error)) *cobra.Command {
+	cmd.Args = badArgs(cobra.NoArgs)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if err := f.check(); err != nil {
+			return err
 		}
-		if i > 0 {
-			took = append(took, time.Since(start))
+		f.Open, f.Threads, f.Options = openBackend, f.threads, f.options()
+		r, err := measure(cmd.Context())
+		if err != nil {
+			return err
 		}
+		return printResult(cmd.OutOrStdout(), r)
 	}
-	slices.Sort(took)
-	return took[len(took)/2], nil
+	return &cmd
 }
 
-// limits are what the hardware allows, measured just now.
-type limits struct {
-	Flops    float64 `json:"peak_flops"`
-	Products float64 `json:"peak_product_flops"` // of products with bf16 weights
-	Bytes    float64 `json:"peak_bytes_per_s"`
+func newBenchGemmCmd() *cobra.Command {
+	var f benchFlags
+	cmd := f.command(cobra.Command{
+		Use:   "gemm [--shape S] [--tokens N]",
+		Short: "Products of activations with bf16 weights: 2048³, and the linears of a shape",
+		Example: `  grpo bench gemm
+  grpo bench gemm --shape qwen3-4b --tokens 1 --threads 1`,
+	}, func(context.Context) (bench.Result, error) { return bench.Gemm(&f.Model) })
+	f.register(cmd, 16)
+	return cmd
 }
 
-func (f *policyFlags) limits() (limits, error) {
-	peak, err := cpu.MeasurePeak(cpu.Options{Threads: f.threads})
-	if f.options().Precision == model.F32 {
-		peak.Products = peak.Flops
-	}
-	return limits(peak), err
+func newBenchTrainCmd() *cobra.Command {
+	var f benchFlags
+	cmd := f.command(cobra.Command{
+		Use:   "train [--shape S] [--tokens N] [--rank R]",
+		Short: "Forward and backward pass of one sequence with a LoRA adapter, and Adam's update",
+		Example: `  grpo bench train
+  grpo bench train --shape qwen3-4b --tokens 256 --rank 32`,
+	}, func(ctx context.Context) (bench.Result, error) { return bench.Train(ctx, &f.Model) })
+	f.register(cmd, 16)
+	return cmd
 }
 
-func (l limits) String() string {
-	products := ""
-	if l.Products != l.Flops {
-		products = fmt.Sprintf("%.0f GFLOP/s of bf16 pairs, ", l.Products/1e9)
-	}
-	return fmt.Sprintf("limits here: %s%.0f GFLOP/s f32 FMA, %.1f GB/s read", products, l.Flops/1e9, l.Bytes/1e9)
+func newBenchDecodeCmd() *cobra.Command {
+	var f benchFlags
+	cmd := f.command(cobra.Command{
+		Use:   "decode [--shape S] [--batch B] [--context C]",
+		Short: "Next tokens of B sequences that have C tokens in the cache",
+		Example: `  grpo bench decode
+  grpo bench decode --batch 32 --context 512`,
+	}, func(context.Context) (bench.Result, error) { return bench.Decode(&f.Sampling) })
+	f.registerSampling(cmd, 1, 32)
+	return cmd
 }
 
-// table prints rows in columns, as they come.
-type table struct{ *tabwriter.Writer }
-
-func newTable(w io.Writer, header ...string) table {
-	t := table{tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)}
-	t.row(header...)
-	return t
+func newBenchPrefillCmd() *cobra.Command {
+	var f benchFlags
+	cmd := f.command(cobra.Command{
+		Use:     "prefill [--shape S] [--batch B] [--context C]",
+		Short:   "Prompts of C tokens of B sequences, and the first token of each",
+		Example: `  grpo bench prefill --context 512`,
+	}, func(context.Context) (bench.Result, error) { return bench.Prefill(&f.Sampling) })
+	f.registerSampling(cmd, 1, 512)
+	return cmd
 }
 
-func (t table) row(cells ...string) { fmt.Fprintln(t, strings.Join(cells, "\t")) }
-
-// printJSON writes the machine's line, the last of a benchmark.
-func printJSON(w io.Writer, v any) error { return json.NewEncoder(w).Encode(v) }
-
-// peakMemory is the largest resident size that this process had, in bytes; 0 where nobody tells.
-func peakMemory() int64 {
-	text, err := os.ReadFile("/proc/self/status")
-	if err != nil {
-		return 0
+func newBenchSandboxCmd() *cobra.Command {
+	var flags sandboxFlags
+	var b bench.Sandbox
+	cmd := &cobra.Command{
+		Use: "sandbox [--runs N] [--completions N] [--tests N]",
+		Example: `  grpo bench sandbox
+  grpo bench sandbox --completions 64 --tests 10`,
+		Short: "Runs of programs per second, beside the plain start of the interpreter",
+		Long: `Measures trivial programs in warm cells, one at a time and on all slots, and the judging of a whole step:
+completions that are all different, each with many tests. The plain start of the same interpreter,
+without any isolation, stands beside them.`,
+		Args: badArgs(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			b.Options = flags.cells()
+			r, err := b.Run(cmd.Context())
+			if err != nil {
+				return err
+			}
+			return printResult(cmd.OutOrStdout(), r)
+		},
 	}
-	for line := range strings.Lines(string(text)) {
-		var kib int64
-		if n, _ := fmt.Sscanf(line, "VmHWM: %d kB", &kib); n == 1 {
-			return kib << 10
-		}
+	flags.register(cmd)
+	cmd.Flags().IntVar(&b.Runs, "runs", 2000, "trivial programs to run")
+	cmd.Flags().IntVar(&b.Completions, "completions", 128, "completions of the step")
+	cmd.Flags().IntVar(&b.Tests, "tests", 20, "tests of each completion")
+	return cmd
+}
+
+func newBenchStepCmd() *cobra.Command {
+	b := bench.Step{Open: openBackend}
+	var onlyJSON bool
+	cmd := &cobra.Command{
+		Use:   "step [--preset P] [--steps N] [--rounds N] [--share S] [key=value …]",
+		Short: "Whole training steps, with nothing, scoring, or also sampling overlapped",
+		Long: `Takes the same training steps with each pipeline, on fresh sessions of one seed, and shows where their
+time goes, in medians: sampling, waiting for scores while nothing else runs, training. It is the real
+sampler, sandbox and trainer; nothing is written.
+
+Overlapping pays where the sandbox has processors of its own and sampling takes long enough to hide it.
+So, unless key=value say otherwise, the model computes on one core and the sandbox has one slot
+(threads=1 sandbox_slots=1), and a program has one test (max_tests=1). The tiny model draws a batch of tokens
+nearly for free and spends its step on training; so completions are drawn one at a time, bound by memory
+as the decoding of a large model is (max_sequences=1), and groups are small and teach nothing where
+everything is wrong, as hard problems do (prompts_per_step=16 completions_per_prompt=4 format_coef=0).
+
+Every program works for some milliseconds of processor time before it begins, as many as it takes for scoring
+to be the --share of a step of pipeline=off. With --sleep it sleeps instead, as if the sandbox were on
+another machine: for one whose cores have other work. A pipeline is compared with the off of its own round. At best
+is what it would be if everything were hidden that its sampling and training can hide.`,
+		Example: `  grpo bench step
+  grpo bench step --share 0.5 --steps 20
+  grpo bench step --preset tiny --share 0 max_sequences=16 sandbox_slots=2`,
+		Args: trainArgs,
+		RunE: func(cmd *cobra.Command, words []string) error {
+			b.Words, b.Watch = words, newScreen(io.Discard, cmd.ErrOrStderr(), true, false)
+			r, err := b.Run(cmd.Context())
+			if err != nil {
+				return err
+			}
+			if onlyJSON {
+				err = printJSON(cmd.OutOrStdout(), r)
+			} else {
+				err = printResult(cmd.OutOrStdout(), r)
+			}
+			if err != nil {
+				return err
+			}
+			return r.Check()
+		},
 	}
-	return 0
+	fl := cmd.Flags()
+	fl.StringVar(&b.Preset, "preset", configs.DefaultPreset, "settings to start from: "+strings.Join(configs.Presets(), ", "))
+	fl.IntVar(&b.Steps, "steps", 8, "steps that count, after one to warm up and before one to end")
+	fl.IntVar(&b.Rounds, "rounds", 3, "runs of each pipeline, in turn")
+	fl.Float64Var(&b.Share, "share", 1./3, "of a step of pipeline=off that scoring takes; 0: leave the programs as they are")
+	fl.BoolVar(&b.Sleep, "sleep", false, "programs sleep in place of working")
+	fl.BoolVar(&onlyJSON, "json", false, "only the line of JSON")
+	return cmd
 }

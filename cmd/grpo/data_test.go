@@ -1,8 +1,6 @@
 package main
 
 import (
-	"bytes"
-	"context"
 	"crypto/sha1"
 	"crypto/sha256"
 	"encoding/hex"
@@ -18,18 +16,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-const taskLines = `{"id":"add","prompt":"Add two numbers.","tests":[{"stdin":"1 2\n","stdout":"3\n"},{"stdin":"5 5\n","stdout":"10\n"}],"level":3}
+const taskLines = `{"id":"add","prompt":"Add two numbers.","level":3,` +
+	`"tests":[{"stdin":"1 2\n","stdout":"3\n"},{"stdin":"5 5\n","stdout":"10\n"}]}
 {"prompt":"Double.","fn_name":"twice","tests":[{"args":[2],"returns":4}]}
 {"prompt":"Nothing to check."}
 `
-
-// shell runs a command line and returns its exit code and what it wrote.
-func runData(t *testing.T, args ...string) (code int, stdout, stderr string) {
-	t.Helper()
-	var out, errOut bytes.Buffer
-	code = run(context.Background(), append([]string{"data"}, args...), strings.NewReader(""), &out, &errOut)
-	return code, out.String(), errOut.String()
-}
 
 // tasks writes taskLines to a file, with the caches in fresh folders.
 func tasks(t *testing.T) string {
@@ -47,7 +38,7 @@ func tasks(t *testing.T) string {
 
 func TestDataInspect(t *testing.T) {
 	path := tasks(t)
-	code, out, errOut := runData(t, "inspect", path)
+	out, errOut, code := shell(t, "", "data", "inspect", path)
 	require.Zero(t, code, errOut)
 	for _, want := range []string{
 		"2 problems, 3 tests", "tasks   call   1         1", "tasks   stdin  1         2",
@@ -57,7 +48,7 @@ func TestDataInspect(t *testing.T) {
 		require.Contains(t, out, want)
 	}
 
-	code, out, errOut = runData(t, "inspect", path, "--json")
+	out, errOut, code = shell(t, "", "data", "inspect", path, "--json")
 	require.Zero(t, code, errOut)
 	var v struct {
 		Problems int
@@ -71,11 +62,11 @@ func TestDataInspect(t *testing.T) {
 
 	template := filepath.Join(filepath.Dir(path), "p.tmpl")
 	require.NoError(t, os.WriteFile(template, []byte("Q: {{.Statement}}"), 0o644))
-	_, out, _ = runData(t, "inspect", path, "--template", template, "--problem", "add")
+	out, _, _ = shell(t, "", "data", "inspect", path, "--template", template, "--problem", "add")
 	require.Contains(t, out, "──── user\nQ: Add two numbers.\n")
 
 	require.NoError(t, os.WriteFile(path, []byte("{}\n"), 0o644))
-	code, out, _ = runData(t, "inspect", path)
+	out, _, code = shell(t, "", "data", "inspect", path)
 	require.Zero(t, code, "inspect is there to show what is wrong")
 	require.Contains(t, out, "no statement")
 }
@@ -84,17 +75,17 @@ func TestDataInspect(t *testing.T) {
 func TestDataConvertAndFingerprint(t *testing.T) {
 	path := tasks(t)
 	normal := filepath.Join(filepath.Dir(path), "normal.jsonl")
-	code, _, errOut := runData(t, "convert", path, "--out", normal)
+	_, errOut, code := shell(t, "", "data", "convert", path, "--out", normal)
 	require.Zero(t, code, errOut)
 	require.Contains(t, errOut, "2 problems written, 1 rows refused")
 	text, err := os.ReadFile(normal)
 	require.NoError(t, err)
 
-	code, out, errOut := runData(t, "convert", normal)
+	out, errOut, code := shell(t, "", "data", "convert", normal)
 	require.Zero(t, code, errOut)
 	require.Equal(t, string(text), out)
 
-	code, out, errOut = runData(t, "fingerprint", path)
+	out, errOut, code = shell(t, "", "data", "fingerprint", path)
 	require.Zero(t, code, errOut)
 	whole, file := sha256.Sum256(text), sha256.Sum256([]byte(taskLines))
 	require.Equal(t, fmt.Sprintf("%x  %s (2 problems, 3 tests)\n%x  %s\n", whole, path, file, path), out)
@@ -106,7 +97,7 @@ func TestDataRefusesBadInput(t *testing.T) {
 		{"convert", path + ".none"}, {"fingerprint"}, {"inspect", path, "--nonsense"}, {"inspect", path, "--problem", "nobody"},
 		{"inspect", path, "--template", path + ".none"},
 	} {
-		code, _, errOut := runData(t, args...)
+		_, errOut, code := shell(t, "", append([]string{"data"}, args...)...)
 		require.Equal(t, exitBadInput, code, "%v: %s", args, errOut)
 		require.Equal(t, 1, strings.Count(errOut, "\n"))
 	}
@@ -119,7 +110,8 @@ func TestDataFromTheHub(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case "/api/datasets/us/tasks/revision/main":
-			fmt.Fprintf(w, `{"sha":%q,"siblings":[{"rfilename":"README.md"},{"rfilename":"easy/train-00000-of-00001.jsonl"},{"rfilename":"easy/test-00000-of-00001.jsonl"}]}`, commit)
+			fmt.Fprintf(w, `{"sha":%q,"siblings":[{"rfilename":"README.md"},`, commit)
+			fmt.Fprint(w, `{"rfilename":"easy/train-00000-of-00001.jsonl"},{"rfilename":"easy/test-00000-of-00001.jsonl"}]}`)
 		case "/datasets/us/tasks/resolve/" + commit + "/easy/train-00000-of-00001.jsonl":
 			sum := sha1.Sum([]byte(fmt.Sprintf("blob %d\x00%s", len(taskLines), taskLines)))
 			w.Header().Set("ETag", `"`+hex.EncodeToString(sum[:])+`"`)
@@ -131,18 +123,19 @@ func TestDataFromTheHub(t *testing.T) {
 	defer server.Close()
 	t.Setenv("HF_ENDPOINT", server.URL)
 
-	code, out, errOut := runData(t, "fetch", "us/tasks", "--split", "train")
+	out, errOut, code := shell(t, "", "data", "fetch", "us/tasks", "--split", "train")
 	require.Zero(t, code, errOut)
-	require.Equal(t, filepath.Join(os.Getenv("HF_HOME"), "hub/datasets--us--tasks/snapshots", commit, "easy/train-00000-of-00001.jsonl")+"\n", out)
+	snapshot := filepath.Join(os.Getenv("HF_HOME"), "hub/datasets--us--tasks/snapshots", commit)
+	require.Equal(t, filepath.Join(snapshot, "easy/train-00000-of-00001.jsonl")+"\n", out)
 
 	server.Close()
 	t.Setenv("HF_HUB_OFFLINE", "1")
-	code, out, errOut = runData(t, "inspect", "us/tasks")
+	out, errOut, code = shell(t, "", "data", "inspect", "us/tasks")
 	require.Zero(t, code, errOut)
 	require.Contains(t, out, "easy    stdin  1         2")
 	require.Contains(t, out, "us/tasks/easy/train-00000-of-00001.jsonl:3")
 
-	code, _, errOut = runData(t, "inspect", "us/tasks", "--split", "test")
+	_, errOut, code = shell(t, "", "data", "inspect", "us/tasks", "--split", "test")
 	require.Equal(t, exitBadInput, code)
 	require.Contains(t, errOut, "HF_HUB_OFFLINE")
 }

@@ -16,7 +16,6 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/atomicfile"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/kernels"
-	"github.com/seed-7879b91d/grpo/kernels/cpu"
 	"github.com/seed-7879b91d/grpo/lora"
 )
 
@@ -86,7 +85,7 @@ func (f *evalFlags) run(cmd *cobra.Command, words []string) error {
 			return badinput.Errorf("--out %s: there is no directory %s; make it first", f.out, filepath.Dir(f.out))
 		}
 	}
-	b, err := cpu.New(cpu.Options{Threads: cfg.Threads})
+	b, err := openBackend(cfg.Threads)
 	if err != nil {
 		return err
 	}

@@ -88,7 +88,8 @@ func TestEvalPrintsATable(t *testing.T) {
 	needsCells(t)
 	out, errs, code := shell(t, "", "eval", "--problems", "3", "--samples", "2")
 	require.Zero(t, code, errs)
-	for _, want := range []string{"tiny on 3 problems of tiny", "greedy", "2 samples at temperature 1", "pass@1", "pass@2", "best reward of 2", "has a program", "verdicts", "tokens/s"} {
+	for _, want := range []string{"tiny on 3 problems of tiny", "greedy", "2 samples at temperature 1", "pass@1", "pass@2",
+		"best reward of 2", "has a program", "verdicts", "tokens/s"} {
 		require.Contains(t, out, want)
 	}
 	out, errs, code = shell(t, "", "eval", "--problems", "3", "--samples", "0")
@@ -100,10 +101,11 @@ func TestEvalPrintsATable(t *testing.T) {
 func TestEvalOfAnAdapterAndAFileOfTasks(t *testing.T) {
 	needsCells(t)
 	run := filepath.Join(t.TempDir(), "run")
-	_, errs, code := shell(t, "", "--quiet", "max_steps=1", "eval_every=-1", "lora_rank=4", "lora_alpha=8", "learning_rate=0.05", "run_dir="+run, "prompts_per_step=4")
+	_, errs, code := shell(t, "", "--quiet", "run_dir="+run, "max_steps=1", "eval_every=-1", "prompts_per_step=4",
+		"lora_rank=4", "lora_alpha=8", "learning_rate=0.05")
 	require.Zero(t, code, errs)
 	tasks := filepath.Join(t.TempDir(), "tasks.jsonl")
-	require.NoError(t, os.WriteFile(tasks, []byte(`{"prompt":"Read an integer x. Print x plus 1.","tests":[{"stdin":"2\n","stdout":"3\n"}]}`), 0o644))
+	write(t, tasks, `{"prompt":"Read an integer x. Print x plus 1.","tests":[{"stdin":"2\n","stdout":"3\n"}]}`)
 	base, lines, _ := evaluate(t, "--data", tasks, "--samples", "0", "--max-tokens", "24")
 	require.Equal(t, 1, base.Problems)
 	require.Equal(t, 1, lines[0].Total)
@@ -158,8 +160,8 @@ func TestEvalCoversItsSettings(t *testing.T) {
 func TestEvalOfARun(t *testing.T) {
 	needsCells(t)
 	dir := filepath.Join(t.TempDir(), "run")
-	_, errs, code := shell(t, "", "--preset", "tiny_smoke", "--quiet", "run_dir="+dir, "max_steps=2", "prompts_per_step=2", "completions_per_prompt=4",
-		"eval_problems=8", "eval_samples=2", "eval_k=2", "save_every=1", "seed=3")
+	_, errs, code := shell(t, "", "--preset", "tiny_smoke", "--quiet", "run_dir="+dir, "max_steps=2", "prompts_per_step=2",
+		"completions_per_prompt=4", "eval_problems=8", "eval_samples=2", "eval_k=2", "save_every=1", "seed=3")
 	require.Zero(t, code, errs)
 	text, err := os.ReadFile(filepath.Join(dir, "metrics.jsonl"))
 	require.NoError(t, err)
@@ -173,6 +175,7 @@ func TestEvalOfARun(t *testing.T) {
 	require.Equal(t, last.PassAtK, r.Sampled.PassAtK)
 	require.Equal(t, "tiny", r.Model)
 	require.Equal(t, "tiny", r.Data)
-	first, _, _ := evaluate(t, "--run", filepath.Join(dir, "checkpoints", "step_000001"), "--problems", "8", "--samples", "0", "--seed", "3", "--data", "tiny")
+	earlier := filepath.Join(dir, "checkpoints", "step_000001")
+	first, _, _ := evaluate(t, "--run", earlier, "--problems", "8", "--samples", "0", "--seed", "3", "--data", "tiny")
 	require.Equal(t, 8, first.Problems)
 }

@@ -1,5 +1,9 @@
-// Command grpo trains code-writing language models with GRPO on one machine. This package is flags,
-// signals, progress and exit codes; the work is in the packages beside it.
+// Command grpo trains code-writing language models with GRPO on one machine.
+//
+// Each verb has a file: its flags and its help, what it asks of the packages of the module, and how it
+// prints the answer. What verbs share is in main.go (signals, exit codes, errors), policy.go (a backend
+// and a model), source.go (data sets), cells.go (sandboxes and rewards), prompts.go (conversations),
+// input.go and output.go (lines of JSON, tables) and screen.go (progress). Benchmarks are in the package bench.
 package main
 
 import (
@@ -87,10 +91,8 @@ func newRoot() *cobra.Command {
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return badinput.Errorf("%w (see '%s --help')", err, cmd.CommandPath())
 	})
-	root.AddCommand(newScoreCmd(), newReplayCmd(), newMergeCmd(), newSampleCmd(), newEvalCmd(), newBenchCmd())
-	root.AddCommand(newTokenizeCmd())
-	root.AddCommand(newDataCmd())
-	root.AddCommand(newRewardCmd(), newDoctorCmd())
+	root.AddCommand(newScoreCmd(), newReplayCmd(), newMergeCmd(), newSampleCmd(), newEvalCmd(), newBenchCmd(),
+		newTokenizeCmd(), newDataCmd(), newRewardCmd(), newDoctorCmd())
 	return root
 }
 
@@ -101,5 +103,12 @@ func badArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
 			return badinput.Errorf("%w (see '%s --help')", err, cmd.CommandPath())
 		}
 		return nil
+	}
+}
+
+// must is for what can only fail by a mistake in this package.
+func must(err error) {
+	if err != nil {
+		panic(err)
 	}
 }

@@ -104,7 +104,8 @@ const roundingNoise = 0.05
 func compareMerged(base, adapted, merged [][]float32) error {
 	off, moved := meanDifference(adapted, merged), meanDifference(adapted, base)
 	if !(off <= roundingNoise && (off < moved/2 || moved < roundingNoise)) {
-		return fmt.Errorf("the merged model is not the adapted one: log-probabilities differ by %.3g on average, where the adapter moved them by %.3g; nothing was written", off, moved)
+		return fmt.Errorf("the merged model is not the adapted one: log-probabilities differ by %.3g on average, "+
+			"where the adapter moved them by %.3g; nothing was written", off, moved)
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -13,26 +14,6 @@ import (
 
 	"github.com/seed-7879b91d/grpo/internal/tensorfile"
 )
-
-// golden is a small model with float64 references; see the README beside it.
-func golden(name ...string) string {
-	return filepath.Join(append([]string{"..", "..", "model", "testdata", "golden"}, name...)...)
-}
-
-// shell runs a command line and returns what a shell would see.
-func shell(t *testing.T, stdin string, args ...string) (stdout, stderr string, code int) {
-	t.Helper()
-	var out, errs bytes.Buffer
-	code = run(t.Context(), args, strings.NewReader(stdin), &out, &errs)
-	return out.String(), errs.String(), code
-}
-
-func readJSONFile(t *testing.T, v any, path string) {
-	t.Helper()
-	text, err := os.ReadFile(path)
-	require.NoError(t, err)
-	require.NoError(t, json.Unmarshal(text, v))
-}
 
 func TestScoreVerb(t *testing.T) {
 	for _, name := range []string{"qwen3-tied", "qwen3-untied-sharded"} {
@@ -90,11 +71,15 @@ func TestReplayVerb(t *testing.T) {
 		readJSONFile(t, &train, golden(name, "train.json"))
 		dir := t.TempDir()
 		datums := filepath.Join(dir, "datums.jsonl")
-		require.NoError(t, os.WriteFile(datums, append(bytes.Join(rawBytes(train.Datums), []byte("\n")), '\n'), 0o644))
+		var lines bytes.Buffer
+		for _, datum := range train.Datums {
+			fmt.Fprintf(&lines, "%s\n", datum)
+		}
+		write(t, datums, lines.String())
 		args := []string{"replay", "--model", golden(name), "--adapter", golden(name, "train_init"), "--datums", datums,
-			"--steps", itoa(len(train.Steps)), "--out", filepath.Join(dir, "out"), "--dump-grads", filepath.Join(dir, "grads.safetensors"),
-			"learning_rate=" + ftoa(train.Adam.LR), "adam_beta1=" + ftoa(train.Adam.Beta1), "adam_beta2=" + ftoa(train.Adam.Beta2),
-			"adam_eps=" + ftoa(train.Adam.Eps), "weight_decay=" + ftoa(train.Adam.WeightDecay)}
+			"--steps", fmt.Sprint(len(train.Steps)), "--out", filepath.Join(dir, "out"), "--dump-grads", filepath.Join(dir, "grads.safetensors"),
+			"learning_rate=" + fmt.Sprint(train.Adam.LR), "adam_beta1=" + fmt.Sprint(train.Adam.Beta1), "adam_beta2=" + fmt.Sprint(train.Adam.Beta2),
+			"adam_eps=" + fmt.Sprint(train.Adam.Eps), "weight_decay=" + fmt.Sprint(train.Adam.WeightDecay)}
 		out, errs, code := shell(t, "", args...)
 		require.Zero(t, code, errs)
 		dec := json.NewDecoder(strings.NewReader(out))
@@ -176,7 +161,8 @@ func TestReplayOfAWholeModel(t *testing.T) {
 
 func TestMergeVerb(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "merged")
-	text, errs, code := shell(t, "", "merge", "--model", golden("qwen3-untied-sharded"), "--adapter", golden("qwen3-untied-sharded", "adapter"), "--out", out)
+	name := "qwen3-untied-sharded"
+	text, errs, code := shell(t, "", "merge", "--model", golden(name), "--adapter", golden(name, "adapter"), "--out", out)
 	require.Zero(t, code, errs)
 	require.Contains(t, text, "log-probabilities differ from the adapter's by")
 	entries, err := os.ReadDir(filepath.Dir(out))

@@ -34,28 +34,42 @@ func (f *policyFlags) registerAll(cmd *cobra.Command) {
 
 // registerSpeed adds the flags of the machine.
 func (f *policyFlags) registerSpeed(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.precision, "precision", "f32", "what numbers are rounded to before they meet a bf16 weight: f32, not at all; or `bf16`, faster where the processor has instructions for it")
+	cmd.Flags().StringVar(&f.precision, "precision", "f32", "what numbers are rounded to before they meet a bf16 weight: "+
+		"f32, not at all; or `bf16`, faster where the processor has instructions for it")
 	cmd.Flags().IntVar(&f.threads, "threads", 0, "worker `threads`; 0: one per core. Results do not depend on it")
 	cmd.Flags().IntVar(&f.rows, "max-rows", 0, "tokens in a batch; 0: 512. Scores do not depend on it, gradients in the last bits")
 }
 
-// backend opens the fastest machine there is.
+// openBackend opens the fastest machine there is, with so many threads; 0: one per core.
+func openBackend(threads int) (kernels.Backend, error) {
+	return cpu.New(cpu.Options{Threads: threads})
+}
+
+// backend opens the one that the flags ask for.
 func (f *policyFlags) backend() (kernels.Backend, error) {
+	if err := f.check(); err != nil {
+		return nil, err
+	}
+	return openBackend(f.threads)
+}
+
+// check refuses what the flags of the machine cannot mean.
+func (f *policyFlags) check() error {
 	if f.threads < 0 {
-		return nil, badinput.Errorf("--threads: found %d, expected 0 or more", f.threads)
+		return badinput.Errorf("--threads: found %d, expected 0 or more", f.threads)
 	}
 	if _, err := model.ParsePrecision(f.precision); err != nil {
-		return nil, badinput.Errorf("--precision: %w", err)
+		return badinput.Errorf("--precision: %w", err)
 	}
 	if f.rows < 0 {
-		return nil, badinput.Errorf("--max-rows: found %d, expected 0 or more", f.rows)
+		return badinput.Errorf("--max-rows: found %d, expected 0 or more", f.rows)
 	}
-	return cpu.New(cpu.Options{Threads: f.threads})
+	return nil
 }
 
 // options are what the flags say of batches and memory.
 func (f *policyFlags) options() model.Options {
-	p, _ := model.ParsePrecision(f.precision) // backend has looked at it
+	p, _ := model.ParsePrecision(f.precision) // check has looked at it
 	return model.Options{MaxRows: f.rows, Precision: p}
 }
 
@@ -89,11 +103,4 @@ func (f *policyFlags) withModel(trainable bool, fn func(b kernels.Backend, p *mo
 		err = cerr
 	}
 	return err
-}
-
-// must is for what can only fail by a mistake in this package.
-func must(err error) {
-	if err != nil {
-		panic(err)
-	}
 }

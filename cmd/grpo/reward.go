@@ -2,11 +2,8 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
-	"os"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -16,43 +13,6 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/jsonl"
 	"github.com/seed-7879b91d/grpo/reward"
 )
-
-// sandboxFlags say where programs run.
-type sandboxFlags struct{ cfg reward.Config }
-
-func (f *sandboxFlags) register(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.cfg.Sandbox, "sandbox", "auto", "auto: a server where SANDBOX_URL is set, else cells; local: cells; unsafe: cells, or nothing at all where there can be none")
-	cmd.Flags().IntVar(&f.cfg.Slots, "sandbox-slots", 0, "programs at once (default: SANDBOX_MAX_CONCURRENCY, else one per processor)")
-	cmd.Flags().StringVar(&f.cfg.Python, "python", "", "the interpreter (default: python3)")
-}
-
-// rewardFlags say what a reward is made of.
-type rewardFlags struct {
-	sandboxFlags
-	timeout    float64
-	truncation string
-}
-
-func (f *rewardFlags) register(cmd *cobra.Command) {
-	f.sandboxFlags.register(cmd)
-	cmd.Flags().StringVar(&f.cfg.Reward, "reward", "", "correct: all tests passed; fraction: the share of them; custom: the reward file alone; weights: the mix that --reward-weights names (default correct, or what the other flags say)")
-	cmd.Flags().StringVar(&f.cfg.Weights, "reward-weights", "", "weights of the components format, compile, fraction, correct, length and custom, as in correct=1,format=0.1")
-	cmd.Flags().StringVar(&f.cfg.File, "reward-file", "", "Python file with compute_reward(completion: str, ground_truth: str) -> float")
-	cmd.Flags().Float64Var(&f.timeout, "reward-timeout", 6, "processor seconds of a test whose problem sets no limit")
-	cmd.Flags().IntVar(&f.cfg.MaxTests, "max-tests", 0, "judge by so many tests of a problem, the largest (default: all)")
-	cmd.Flags().StringVar(&f.truncation, "on-truncated", "grade", "what becomes of completions that were cut off: grade, mask or penalise")
-}
-
-// open makes the judge that the flags describe.
-func (f *rewardFlags) open(ctx context.Context) (*reward.Judge, error) {
-	if !(f.timeout > 0 && f.timeout <= 3600) {
-		return nil, badinput.Errorf("--reward-timeout: found %v, expected seconds above 0, up to 3600", f.timeout)
-	}
-	cfg := f.cfg
-	cfg.Timeout = time.Duration(f.timeout * float64(time.Second))
-	cfg.OnTruncated = reward.Truncation(f.truncation)
-	return reward.Open(ctx, cfg)
-}
 
 func newRewardCmd() *cobra.Command {
 	var flags rewardFlags
@@ -97,28 +57,6 @@ completion without a program. INFRA is a failure of the sandbox: the reward is n
 	source.register(cmd, "all")
 	flags.register(cmd)
 	return cmd
-}
-
-// openInput opens a file, or standard input for "-".
-func openInput(path string, stdin io.Reader) (in io.ReadCloser, name string, err error) {
-	if path == "-" {
-		return io.NopCloser(stdin), "standard input", nil
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, "", badinput.Errorf("%w", err)
-	}
-	return f, path, nil
-}
-
-// eachInput reads JSON Lines from there.
-func eachInput[T any](path string, stdin io.Reader, fn func(line int, v T) error) error {
-	in, name, err := openInput(path, stdin)
-	if err != nil {
-		return err
-	}
-	defer in.Close()
-	return jsonl.Each(in, name, fn)
 }
 
 func byID(problems []data.Problem) map[string]*data.Problem {
@@ -184,16 +122,15 @@ func (r *rewarder) run(ctx context.Context, in io.Reader, name string, out, errO
 			}
 		})
 	}()
-	enc := json.NewEncoder(out)
-	enc.SetEscapeHTML(false)
+	lines := newJSONLines(out)
 	verdicts := map[reward.Verdict]int{}
 	for g, err := range reward.Stream(ctx, r.judge, read, underWay) {
 		if err != nil {
 			return err
 		}
 		verdicts[g.Score.Verdict]++
-		if err := enc.Encode(newScoreLine(g, r.custom)); err != nil {
-			return fmt.Errorf("standard output: %w", err)
+		if err := lines.write(newScoreLine(g, r.custom)); err != nil {
+			return err
 		}
 	}
 	if readErr != nil { // the channel was closed after it was set

@@ -1,45 +1,15 @@
 package main
 
 import (
-	"bytes"
-	"context"
 	"encoding/json"
 	"fmt"
-	"net/http"
-	"net/http/httptest"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/seed-7879b91d/grpo/internal/badinput"
-	"github.com/seed-7879b91d/grpo/reward/sandbox"
 )
-
-// needsCells skips a test where no program can be run.
-func needsCells(t *testing.T) {
-	t.Helper()
-	if _, err := exec.LookPath("python3"); err != nil {
-		t.Skip("there is no python3 to run programs with")
-	}
-	pool, err := sandbox.Open(t.Context(), sandbox.Options{Slots: 1})
-	if badinput.Is(err) {
-		t.Skip(err)
-	}
-	require.NoError(t, err)
-	pool.Close()
-}
-
-// runVerb runs a command line with standard input.
-func runVerb(t *testing.T, stdin string, args ...string) (code int, stdout, stderr string) {
-	t.Helper()
-	var out, errOut bytes.Buffer
-	code = run(context.Background(), args, strings.NewReader(stdin), &out, &errOut)
-	return code, out.String(), errOut.String()
-}
 
 // namedTasks writes problems that completions can name.
 func namedTasks(t *testing.T) string {
@@ -78,7 +48,7 @@ func TestReward(t *testing.T) {
 		[2]string{"add", fenced("import os\nos._exit(0)")},
 		[2]string{"add", fenced("print(")},
 	)
-	code, out, errOut := runVerb(t, "", "reward", "--problems", path, "--completions", completions)
+	out, errOut, code := shell(t, "", "reward", "--problems", path, "--completions", completions)
 	require.Zero(t, code, errOut)
 	want := []string{
 		`{"problem":"add","reward":-0.1,"format":-1,"correct":0,"passed":0,"total":2,"verdict":"","tests":[]}`,
@@ -91,7 +61,8 @@ func TestReward(t *testing.T) {
 	require.Equal(t, want, withoutTime(t, out))
 	require.Contains(t, errOut, "6 completions: 2 AC 2 WA 1 CE 1 not run\n")
 
-	code, out, errOut = runVerb(t, `{"problem":"add","completion":"print(3)","step":7}`+"\n", "reward", "--problems", path, "--completions", "-", "--program", "--reward", "fraction")
+	out, errOut, code = shell(t, `{"problem":"add","completion":"print(3)","step":7}`+"\n",
+		"reward", "--problems", path, "--completions", "-", "--program", "--reward", "fraction")
 	require.Zero(t, code, errOut)
 	require.Contains(t, out, `"reward":0.5,`)
 }
@@ -114,7 +85,7 @@ func TestRewardFile(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "length.py")
 	require.NoError(t, os.WriteFile(file, []byte("def compute_reward(completion, ground_truth):\n    return 1 / len(completion)\n"), 0o644))
 	completions := completionsFor(t, [2]string{"add", "12"}, [2]string{"add", ""})
-	code, out, errOut := runVerb(t, "", "reward", "--problems", path, "--completions", completions, "--reward-file", file)
+	out, errOut, code := shell(t, "", "reward", "--problems", path, "--completions", completions, "--reward-file", file)
 	require.Zero(t, code, errOut)
 	require.Contains(t, out, `{"problem":"add","reward":0.5,"format":-1,`)
 	require.Contains(t, out, `"custom":0.5}`)
@@ -134,69 +105,16 @@ func TestRewardRefuses(t *testing.T) {
 		"reward=most: expected correct":                                {"--problems", path, "--completions", "-", "--reward", "most"},
 		"reward=binary is called correct; type correct":                {"--problems", path, "--completions", "-", "--reward", "binary"},
 	} {
-		code, out, errOut := runVerb(t, `{"problem":"add"}`, append([]string{"reward"}, args...)...)
+		out, errOut, code := shell(t, `{"problem":"add"}`, append([]string{"reward"}, args...)...)
 		require.Equal(t, exitBadInput, code, message)
 		require.Empty(t, out)
 		require.Contains(t, errOut, message)
 		require.Equal(t, 1, strings.Count(errOut, "\n"))
 	}
 	// What comes before a bad line is scored.
-	code, out, errOut := runVerb(t, `{"problem":"add","completion":""}`+"\n"+`{"problem":"sub","completion":""}`, "reward", "--problems", path, "--completions", "-")
+	out, errOut, code := shell(t, `{"problem":"add","completion":""}`+"\n"+`{"problem":"sub","completion":""}`,
+		"reward", "--problems", path, "--completions", "-")
 	require.Equal(t, exitBadInput, code)
 	require.Contains(t, out, `"reward":-0.1`)
 	require.Contains(t, errOut, `standard input:2: problem "sub" is not in `+path)
-}
-
-func TestDoctor(t *testing.T) {
-	needsCells(t)
-	t.Setenv("SANDBOX_URL", "")
-	code, out, errOut := runVerb(t, "", "doctor")
-	require.Zero(t, code, errOut)
-	for _, want := range []string{"✓ sandbox", "isolation ", "✓ network", "not protected:", "✓ interpreter", "✓ processors", "✓ memory", "GPU", "✓ disk", "free in"} {
-		require.Contains(t, out, want)
-	}
-	code, out, errOut = runVerb(t, "", "doctor", "--json")
-	require.Zero(t, code, errOut)
-	var report struct {
-		OK       bool
-		Findings []finding
-	}
-	require.NoError(t, json.Unmarshal([]byte(out), &report))
-	require.True(t, report.OK)
-	require.Equal(t, "sandbox", report.Findings[0].Name)
-	require.Greater(t, len(report.Findings[0].Claims), 5)
-	for _, c := range report.Findings[0].Claims {
-		require.True(t, c.Holds, c)
-		require.NotEmpty(t, c.Saw)
-	}
-}
-
-// What is missing is named, with what to do about it.
-func TestDoctorFindsWhatIsMissing(t *testing.T) {
-	server := httptest.NewServer(http.NotFoundHandler())
-	defer server.Close()
-	t.Setenv("SANDBOX_URL", server.URL)
-	code, out, errOut := runVerb(t, "", "doctor", "--python", "no-such-python")
-	require.Equal(t, exitBadInput, code)
-	require.Contains(t, out, "✗ sandbox      python \"no-such-python\": not found")
-	require.Contains(t, out, "→ install python3")
-	require.Contains(t, out, "✗ server")
-	require.Contains(t, out, "the server answered 404")
-	require.Contains(t, out, "→ start the server, or unset SANDBOX_URL")
-	require.Contains(t, errOut, "this machine lacks: sandbox, server")
-}
-
-func TestBenchSandbox(t *testing.T) {
-	needsCells(t)
-	code, out, errOut := runVerb(t, "", "bench", "sandbox", "--runs", "20", "--completions", "3", "--tests", "2", "--sandbox-slots", "2")
-	require.Zero(t, code, errOut)
-	lines := strings.Split(strings.TrimSpace(out), "\n")
-	require.Contains(t, out, "a step: 3 completions × 2 tests")
-	var r sandboxResult
-	require.NoError(t, json.Unmarshal([]byte(lines[len(lines)-1]), &r))
-	require.Equal(t, "sandbox", r.Bench)
-	require.Equal(t, 2, r.Slots)
-	for _, v := range []float64{r.PlainStart, r.RunMedian, r.Run95, r.RunsPerS, r.StepSeconds} {
-		require.Positive(t, v)
-	}
 }

@@ -2,16 +2,11 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
-	"strings"
 
 	"github.com/spf13/cobra"
 
-	"github.com/seed-7879b91d/grpo/data/chat"
 	"github.com/seed-7879b91d/grpo/data/tokenizer"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/kernels"
@@ -22,14 +17,13 @@ import (
 // sampleFlags are what the verb sample understands.
 type sampleFlags struct {
 	policyFlags
-	prompt, messages, tokens string
-	renderer                 string
-	n                        int
-	seed                     uint64
-	params                   sampler.Params
-	stop                     []string
-	json                     bool
-	engine                   sampler.Options
+	promptFlags
+	n      int
+	seed   uint64
+	params sampler.Params
+	stop   []string
+	json   bool
+	engine sampler.Options
 }
 
 func newSampleCmd() *cobra.Command {
@@ -48,12 +42,9 @@ prompt's place among the prompts and on its own number, not on what is sampled b
 		Args: badArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
 	}
-	f.register(cmd)
+	f.policyFlags.register(cmd)
+	f.promptFlags.register(cmd)
 	fl := cmd.Flags()
-	fl.StringVar(&f.prompt, "prompt", "", "`text` of one user message")
-	fl.StringVar(&f.messages, "messages", "", "JSON Lines `file` of conversations; - for standard input")
-	fl.StringVar(&f.tokens, "tokens", "", "JSON Lines `file` of token prompts; - for standard input")
-	fl.StringVar(&f.renderer, "renderer", "", "chat format: one of "+strings.Join(chat.Names(), ", ")+"; the model's own if not given")
 	fl.IntVar(&f.n, "n", 1, "completions per prompt")
 	fl.Uint64Var(&f.seed, "seed", 0, "seed of the draws")
 	fl.IntVar(&f.params.MaxTokens, "max-tokens", 512, "tokens of a completion at most")
@@ -69,27 +60,18 @@ prompt's place among the prompts and on its own number, not on what is sampled b
 }
 
 func (f *sampleFlags) run(cmd *cobra.Command) error {
-	given := 0
-	for _, s := range []string{f.prompt, f.messages, f.tokens} {
-		if s != "" {
-			given++
-		}
-	}
-	if given != 1 {
-		return badinput.Errorf("--prompt, --messages, --tokens: expected exactly one of them")
-	}
-	prompts, voice, err := f.read(cmd.InOrStdin())
+	prompts, tok, err := f.promptFlags.open(f.model, cmd.InOrStdin())
 	if err != nil {
 		return err
 	}
-	if f.params.StopTokens, err = tokenizer.StopTokens(f.model, voice); err != nil {
+	if f.params.StopTokens, err = tokenizer.StopTokens(f.model, tok); err != nil {
 		return err
 	}
 	if len(f.stop) > 0 {
-		if voice == nil {
+		if tok == nil {
 			return badinput.Errorf("--stop: needs a tokenizer, and %s has none", f.model)
 		}
-		f.params.Watch = sampler.StopStrings(f.stop, func() sampler.TextStream { return voice.NewStream(false) })
+		f.params.Watch = sampler.StopStrings(f.stop, func() sampler.TextStream { return tok.NewStream(false) })
 	}
 	longest := 0
 	var requests []sampler.Request
@@ -108,56 +90,8 @@ func (f *sampleFlags) run(cmd *cobra.Command) error {
 			return err
 		}
 		fmt.Fprintln(cmd.ErrOrStderr(), e.Plan)
-		return f.sample(cmd.Context(), e, requests, voice, cmd.OutOrStdout())
+		return f.sample(cmd.Context(), e, requests, tok, cmd.OutOrStdout())
 	})
-}
-
-// read gives the prompts as tokens, and the tokenizer where there is one.
-func (f *sampleFlags) read(stdin io.Reader) (prompts [][]int32, voice *tokenizer.Tokenizer, err error) {
-	if f.tokens != "" {
-		if _, err := os.Stat(filepath.Join(f.model, "tokenizer.json")); err == nil {
-			if voice, err = tokenizer.Load(f.model); err != nil {
-				return nil, nil, err
-			}
-		}
-		err = eachInput(f.tokens, stdin, func(_ int, v tokenLine) error {
-			prompts = append(prompts, v.Tokens)
-			return nil
-		})
-	} else {
-		prompts, voice, err = f.render(stdin)
-	}
-	if err == nil && len(prompts) == 0 {
-		err = badinput.Errorf("no prompts")
-	}
-	return prompts, voice, err
-}
-
-// render puts conversations into the chat format.
-func (f *sampleFlags) render(stdin io.Reader) (prompts [][]int32, voice *tokenizer.Tokenizer, err error) {
-	if voice, err = tokenizer.Load(f.model); err != nil {
-		return nil, nil, err
-	}
-	renderer, err := chat.ForModel(voice)
-	if f.renderer != "" {
-		renderer, err = chat.New(f.renderer, voice)
-	}
-	if err != nil {
-		return nil, nil, err
-	}
-	add := func(messages []chat.Message) error {
-		prompt, _, err := renderer.Prompt(messages)
-		prompts = append(prompts, prompt)
-		return err
-	}
-	if f.prompt != "" {
-		return prompts, voice, add([]chat.Message{{Role: "user", Content: f.prompt}})
-	}
-	type conversation struct {
-		Messages []chat.Message `json:"messages"`
-	}
-	err = eachInput(f.messages, stdin, func(_ int, c conversation) error { return add(c.Messages) })
-	return prompts, voice, err
 }
 
 // sampleLine is a completion as --json prints it.
@@ -170,15 +104,18 @@ type sampleLine struct {
 	Finish   sampler.FinishReason `json:"finish_reason"`
 }
 
-func (f *sampleFlags) sample(ctx context.Context, e *sampler.Engine, requests []sampler.Request, voice *tokenizer.Tokenizer, out io.Writer) error {
-	alone := len(requests) == 1 && f.n == 1 && !f.json && voice != nil
+// sample prints completions: as they are drawn where there is one, at once, or as lines of JSON.
+func (f *sampleFlags) sample(
+	ctx context.Context, e *sampler.Engine, requests []sampler.Request, tok *tokenizer.Tokenizer, out io.Writer,
+) error {
+	alone := len(requests) == 1 && f.n == 1 && !f.json && tok != nil
 	text := func([]int32) string { return "" } // without a tokenizer
-	if voice != nil {
-		text = voice.Text
+	if tok != nil {
+		text = tok.Text
 	}
 	var on sampler.Events
 	if alone {
-		stream := voice.NewStream(true)
+		stream := tok.NewStream(true)
 		on.Token = func(_, _ int, token int32) { fmt.Fprint(out, stream.Push(token)) }
 		on.Done = func(sampler.Rollout) { fmt.Fprintln(out, stream.Flush()) }
 	} else if !f.json {
@@ -190,11 +127,10 @@ func (f *sampleFlags) sample(ctx context.Context, e *sampler.Engine, requests []
 	if err != nil || !f.json {
 		return err
 	}
-	enc := json.NewEncoder(out)
-	enc.SetEscapeHTML(false)
+	lines := newJSONLines(out)
 	for _, r := range rollouts {
-		if err := enc.Encode(sampleLine{r.Request, r.Sample, r.Tokens, r.LogProbs, text(r.Tokens), r.Finish}); err != nil {
-			return fmt.Errorf("standard output: %w", err)
+		if err := lines.write(sampleLine{r.Request, r.Sample, r.Tokens, r.LogProbs, text(r.Tokens), r.Finish}); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -31,7 +31,8 @@ func TestSampleVerbIsGreedyAtTemperatureZero(t *testing.T) {
 		}
 		readJSONFile(t, &want, golden(name, "greedy.json"))
 		for _, w := range want {
-			args := []string{"sample", "--model", golden(name), "--tokens", "-", "--temperature", "0", "--max-tokens", itoa(len(w.Completion)), "--json"}
+			args := []string{"sample", "--model", golden(name), "--tokens", "-", "--temperature", "0", "--json",
+				"--max-tokens", fmt.Sprint(len(w.Completion))}
 			if w.With != "base" {
 				args = append(args, "--adapter", golden(name, "adapter"))
 			}
@@ -55,12 +56,13 @@ func TestSampleVerbIsGreedyAtTemperatureZero(t *testing.T) {
 func TestSampleAndScoreVerbsAgree(t *testing.T) {
 	prompts := `{"tokens":[5,9,300]}` + "\n" + `{"tokens":[7]}` + "\n"
 	args := []string{"--model", golden("qwen3-tied"), "--adapter", golden("qwen3-tied", "adapter"), "--temperature", "0.7"}
-	out, errs, code := shell(t, prompts, append([]string{"sample", "--tokens", "-", "--n", "3", "--max-tokens", "12", "--seed", "4", "--json"}, args...)...)
+	sample := append([]string{"sample", "--tokens", "-", "--n", "3", "--max-tokens", "12", "--seed", "4", "--json"}, args...)
+	out, errs, code := shell(t, prompts, sample...)
 	require.Zero(t, code, errs)
 	require.Contains(t, errs, "KV: ")
 	lines := sampled(t, out)
 	require.Len(t, lines, 6)
-	again, _, _ := shell(t, prompts, append([]string{"sample", "--tokens", "-", "--n", "3", "--max-tokens", "12", "--seed", "4", "--json", "--threads", "5", "--max-sequences", "2"}, args...)...)
+	again, _, _ := shell(t, prompts, append(sample, "--threads", "5", "--max-sequences", "2")...)
 	require.Equal(t, out, again)
 	for i, l := range lines {
 		require.Equal(t, []int{i / 3, i % 3}, []int{l.Prompt, l.Sample})
@@ -90,7 +92,8 @@ func TestSampleVerbSpeaksTheModelsFormat(t *testing.T) {
 	require.Equal(t, out, fromFile)
 	text, errs, code := shell(t, "", append(args, "--prompt", "hi")...)
 	require.Zero(t, code, errs)
-	require.Equal(t, strings.ReplaceAll(sampled(t, out)[0].Text, "\ufffd", ""), strings.ReplaceAll(strings.TrimSuffix(text, "\n"), "\ufffd", ""), "streamed or at once")
+	legible := func(text string) string { return strings.ReplaceAll(text, "\ufffd", "") }
+	require.Equal(t, legible(sampled(t, out)[0].Text), legible(strings.TrimSuffix(text, "\n")), "streamed or at once")
 }
 
 func TestBadSamplesAreRefusedInOneLine(t *testing.T) {

@@ -3,7 +3,6 @@ package main
 import (
 	"bufio"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 
@@ -40,11 +39,6 @@ that is sampled at the temperature. A sequence's numbers do not depend on the ot
 	flags.register(cmd)
 	cmd.Flags().Float32Var(&temperature, "temperature", 1, "divides the logits")
 	return cmd
-}
-
-// tokenLine is a sequence as verbs read it.
-type tokenLine struct {
-	Tokens []int32 `json:"tokens"`
 }
 
 // scorer scores its input in groups of lines, so that short sequences share a batch and an endless
@@ -86,10 +80,10 @@ func (s *scorer) flush(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	enc := json.NewEncoder(s.out)
+	lines := newJSONLines(s.out)
 	for _, logprobs := range scores {
-		if err := enc.Encode(map[string][]float32{"logprobs": logprobs}); err != nil {
-			return fmt.Errorf("standard output: %w", err)
+		if err := lines.write(map[string][]float32{"logprobs": logprobs}); err != nil {
+			return err
 		}
 	}
 	s.pending, s.tokens = nil, 0

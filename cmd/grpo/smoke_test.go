@@ -46,7 +46,8 @@ func TestSmoke(t *testing.T) {
 	first, last := evaluations[0], evaluations[1]
 	t.Logf("held-out pass@1: %.3f %v, then %.3f %v", first.Greedy, first.GreedyCI, last.Greedy, last.GreedyCI)
 	require.Greater(t, last.Greedy, first.Greedy+0.15)
-	for _, name := range []string{"config.json", "manifest.json", "metrics.jsonl", "train_log.jsonl", "rollouts.jsonl", "checkpoints/step_000015/state.json"} {
+	for _, name := range []string{"config.json", "manifest.json", "metrics.jsonl", "train_log.jsonl", "rollouts.jsonl",
+		"checkpoints/step_000015/state.json"} {
 		require.FileExists(t, filepath.Join(dir, name))
 	}
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"io"
 
 	"github.com/spf13/cobra"
@@ -38,8 +37,7 @@ tokens, which is what a training run does with every prompt.`,
 			if err != nil {
 				return err
 			}
-			out := json.NewEncoder(cmd.OutOrStdout())
-			out.SetEscapeHTML(false)
+			out := newJSONLines(cmd.OutOrStdout())
 			if decode {
 				return decodeLines(tok, cmd.InOrStdin(), out)
 			}
@@ -56,7 +54,7 @@ tokens, which is what a training run does with every prompt.`,
 	return cmd
 }
 
-func encodeLines(encode func(string) []int32, in io.Reader, out *json.Encoder) error {
+func encodeLines(encode func(string) []int32, in io.Reader, out jsonLines) error {
 	type input struct {
 		Text *string `json:"text"`
 	}
@@ -67,11 +65,11 @@ func encodeLines(encode func(string) []int32, in io.Reader, out *json.Encoder) e
 		if v.Text == nil {
 			return badinput.Errorf(`field "text" is missing; expected {"text":"…"} (to read ids, add --decode)`)
 		}
-		return out.Encode(output{encode(*v.Text)})
+		return out.write(output{encode(*v.Text)})
 	})
 }
 
-func decodeLines(tok *tokenizer.Tokenizer, in io.Reader, out *json.Encoder) error {
+func decodeLines(tok *tokenizer.Tokenizer, in io.Reader, out jsonLines) error {
 	type input struct {
 		IDs []int32 `json:"ids"`
 	}
@@ -87,6 +85,6 @@ func decodeLines(tok *tokenizer.Tokenizer, in io.Reader, out *json.Encoder) erro
 				return badinput.Errorf(`field "ids"[%d]: no token has id %d; expected 0 to %d`, i, id, tok.VocabSize()-1)
 			}
 		}
-		return out.Encode(output{tok.Decode(v.IDs, false)})
+		return out.write(output{tok.Decode(v.IDs, false)})
 	})
 }

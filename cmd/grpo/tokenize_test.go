@@ -2,12 +2,13 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/stretchr/testify/require"
 )
 
 const smallTokenizer = "../../data/tokenizer/testdata/small"
@@ -15,11 +16,9 @@ const smallTokenizer = "../../data/tokenizer/testdata/small"
 // tokenizeLines runs the verb on lines and wants it to succeed.
 func tokenizeLines(t *testing.T, stdin string, args ...string) string {
 	t.Helper()
-	var stdout, stderr bytes.Buffer
-	if code := run(context.Background(), append([]string{"tokenize"}, args...), strings.NewReader(stdin), &stdout, &stderr); code != 0 {
-		t.Fatalf("exit code %d: %s", code, stderr.String())
-	}
-	return stdout.String()
+	out, errs, code := shell(t, stdin, append([]string{"tokenize"}, args...)...)
+	require.Zero(t, code, errs)
+	return out
 }
 
 func TestTokenizeThereAndBack(t *testing.T) {
@@ -94,9 +93,7 @@ func TestTokenizeRefuses(t *testing.T) {
 		{append(small, "--decode"), `{"ids":[1,384]}`, `standard input:1: field "ids"[1]: no token has id 384; expected 0 to 383`},
 		{append(small, "--decode"), `{"ids":[-1]}`, "no token has id -1"},
 	} {
-		var stdout, stderr bytes.Buffer
-		code := run(context.Background(), append([]string{"tokenize"}, tc.args...), strings.NewReader(tc.stdin), &stdout, &stderr)
-		msg := stderr.String()
+		_, msg, code := shell(t, tc.stdin, append([]string{"tokenize"}, tc.args...)...)
 		if code != exitBadInput || !strings.Contains(msg, tc.want) || strings.Count(msg, "\n") != 1 {
 			t.Errorf("%v %q: exit code %d, %q; expected %d and %q", tc.args, tc.stdin, code, msg, exitBadInput, tc.want)
 		}

@@ -13,7 +13,6 @@ import (
 	"github.com/seed-7879b91d/grpo"
 	"github.com/seed-7879b91d/grpo/configs"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
-	"github.com/seed-7879b91d/grpo/kernels/cpu"
 )
 
 // trainFlags are those of grpo without a verb: training.
@@ -55,7 +54,7 @@ func (f *trainFlags) run(cmd *cobra.Command, words []string) error {
 		_, err := cmd.OutOrStdout().Write(cfg.Marshal())
 		return err
 	}
-	b, err := cpu.New(cpu.Options{Threads: cfg.Threads})
+	b, err := openBackend(cfg.Threads)
 	if err != nil {
 		return err
 	}

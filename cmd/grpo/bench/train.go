@@ -1,4 +1,4 @@
-package main
+package bench
 
 import (
 	"context"
@@ -7,30 +7,14 @@ import (
 	"runtime"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"github.com/seed-7879b91d/grpo/kernels"
 	"github.com/seed-7879b91d/grpo/lora"
 	"github.com/seed-7879b91d/grpo/model"
 	"github.com/seed-7879b91d/grpo/optim"
 )
 
-func newBenchTrainCmd() *cobra.Command {
-	var flags benchFlags
-	cmd := &cobra.Command{
-		Use:   "train [--shape S] [--tokens N] [--rank R]",
-		Short: "Forward and backward pass of one sequence with a LoRA adapter, and Adam's update",
-		Example: `  grpo bench train
-  grpo bench train --shape qwen3-4b --tokens 256 --rank 32`,
-		Args: badArgs(cobra.NoArgs),
-		RunE: func(cmd *cobra.Command, _ []string) error { return benchTrain(cmd, &flags) },
-	}
-	flags.register(cmd, 16)
-	return cmd
-}
-
-// trainResult is what bench train prints.
-type trainResult struct {
+// TrainResult is a forward and backward pass of one sequence with a LoRA adapter, and Adam's update.
+type TrainResult struct {
 	Bench        string  `json:"bench"`
 	Backend      string  `json:"backend"`
 	Shape        string  `json:"shape"`
@@ -44,44 +28,44 @@ type trainResult struct {
 	PeakMemory   int64   `json:"peak_resident_bytes"`
 }
 
-func benchTrain(cmd *cobra.Command, f *benchFlags) error {
-	lim, err := f.limits()
+// Train measures training without a sampler.
+func Train(ctx context.Context, m *Model) (*TrainResult, error) {
+	lim, b, err := m.begin()
 	if err != nil {
-		return err
-	}
-	b, err := f.backend()
-	if err != nil {
-		return err
+		return nil, err
 	}
 	defer b.Close()
-	step, err := newTrainStep(b, f)
+	step, err := newTrainStep(b, m)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	took, err := timeRuns(f.runs, func() error { return step.gradients(cmd.Context()) })
+	took, err := timeRuns(m.Runs, func() error { return step.gradients(ctx) })
 	if err != nil {
-		return err
+		return nil, err
 	}
-	update, err := timeRuns(f.runs, step.update)
+	update, err := timeRuns(m.Runs, step.update)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	r := trainResult{Bench: "train", Backend: b.Name(), Shape: f.shape, Tokens: f.tokens, Rank: f.rank, Limits: lim,
-		TokensPerSec: float64(f.tokens) / took.Seconds(), LimitPerSec: 1 / step.policy.TrainingWork(f.rank, f.tokens).Seconds(lim.Products, lim.Flops),
-		UpdateSec: update.Seconds(), PeakMemory: peakMemory()}
-	if r.AllocsBytes, err = step.allocations(cmd.Context()); err != nil {
-		return err
+	r := &TrainResult{
+		Bench: "train", Backend: b.Name(), Shape: m.Shape, Tokens: m.Tokens, Rank: m.Rank, Limits: lim,
+		TokensPerSec: float64(m.Tokens) / took.Seconds(),
+		LimitPerSec:  1 / step.policy.TrainingWork(m.Rank, m.Tokens).Seconds(lim.Products, lim.Flops),
+		UpdateSec:    update.Seconds(), PeakMemory: peakMemory(),
 	}
-	out := cmd.OutOrStdout()
-	fmt.Fprintf(out, "%s; %s\n", r.Backend, lim)
-	t := newTable(out, "shape", "tokens", "rank", "forward+backward", "limit", "share", "update", "peak memory", "allocated a step")
-	t.row(r.Shape, fmt.Sprint(r.Tokens), fmt.Sprint(r.Rank), fmt.Sprintf("%.1f tokens/s", r.TokensPerSec), fmt.Sprintf("%.1f", r.LimitPerSec),
-		fmt.Sprintf("%.0f %%", 100*r.TokensPerSec/r.LimitPerSec), update.Round(time.Millisecond/10).String(),
-		fmt.Sprintf("%.2f GB", float64(r.PeakMemory)/1e9), fmt.Sprintf("%.0f B", r.AllocsBytes))
-	if err := t.Flush(); err != nil {
-		return err
-	}
-	return printJSON(out, r)
+	r.AllocsBytes, err = step.allocations(ctx)
+	return r, err
+}
+
+// Report is the result for people.
+func (r *TrainResult) Report() Report {
+	update := time.Duration(r.UpdateSec * float64(time.Second))
+	t := Report{Above: r.Limits.above(r.Backend), Header: []string{
+		"shape", "tokens", "rank", "forward+backward", "limit", "share", "update", "peak memory", "allocated a step"}}
+	t.row(r.Shape, fmt.Sprint(r.Tokens), fmt.Sprint(r.Rank), perSecond(r.TokensPerSec), fmt.Sprintf("%.1f", r.LimitPerSec),
+		percent(r.TokensPerSec/r.LimitPerSec), update.Round(time.Millisecond/10).String(),
+		gigabytes(r.PeakMemory), fmt.Sprintf("%.0f B", r.AllocsBytes))
+	return t
 }
 
 // trainStep is a random model with a random adapter and one random sequence to learn.
@@ -91,22 +75,22 @@ type trainStep struct {
 	datums []model.Datum
 }
 
-func newTrainStep(b kernels.Backend, f *benchFlags) (*trainStep, error) {
-	o := f.options()
-	o.MaxRows = max(o.MaxRows, f.tokens)
-	p, err := model.Random(b, f.shape, o)
+func newTrainStep(b kernels.Backend, m *Model) (*trainStep, error) {
+	o := m.Options
+	o.MaxRows = max(o.MaxRows, m.Tokens)
+	p, err := model.Random(b, m.Shape, o)
 	if err != nil {
 		return nil, err
 	}
-	if err := attachRandom(p, f.rank); err != nil {
+	if err := attachRandom(p, m.Rank); err != nil {
 		return nil, err
 	}
 	rng := rand.New(rand.NewPCG(3, 3))
-	tokens := make([]int32, f.tokens+1)
+	tokens := make([]int32, m.Tokens+1)
 	for i := range tokens {
 		tokens[i] = rng.Int32N(int32(p.Vocab))
 	}
-	s := &trainStep{policy: p, datums: []model.Datum{model.NewDatum(tokens, 1, make([]float32, f.tokens), 1)}}
+	s := &trainStep{policy: p, datums: []model.Datum{model.NewDatum(tokens, 1, make([]float32, m.Tokens), 1)}}
 	params, grads, locate := p.Slabs()
 	s.adam, err = optim.NewAdam(b, params, grads, optim.Defaults(), locate)
 	return s, err

@@ -1,4 +1,4 @@
-package main
+package bench
 
 import (
 	"encoding/binary"
@@ -6,28 +6,20 @@ import (
 	"math"
 	"math/rand/v2"
 
-	"github.com/spf13/cobra"
-
 	"github.com/seed-7879b91d/grpo/kernels"
 	"github.com/seed-7879b91d/grpo/model"
 )
 
-func newBenchGemmCmd() *cobra.Command {
-	var flags benchFlags
-	cmd := &cobra.Command{
-		Use:   "gemm [--shape S] [--tokens N]",
-		Short: "Products of activations with bf16 weights: 2048³, and the linears of a shape",
-		Example: `  grpo bench gemm
-  grpo bench gemm --shape qwen3-4b --tokens 1 --threads 1`,
-		Args: badArgs(cobra.NoArgs),
-		RunE: func(cmd *cobra.Command, _ []string) error { return benchGemm(cmd, &flags) },
-	}
-	flags.register(cmd, 16)
-	return cmd
+// GemmResult is products of activations with bf16 weights: 2048³, and the linears of a shape.
+type GemmResult struct {
+	Backend  string    `json:"backend"`
+	Bench    string    `json:"bench"`
+	Limits   limits    `json:"limits"`
+	Products []product `json:"products"`
 }
 
-// gemmResult is one product, forward and towards its input.
-type gemmResult struct {
+// product is one of them, forward and towards its input.
+type product struct {
 	Name        string  `json:"name"`
 	T, N, K     int     `json:"-"`
 	Forward     float64 `json:"forward_flops"`
@@ -35,44 +27,43 @@ type gemmResult struct {
 	ShareOfPeak float64 `json:"forward_share"`
 }
 
-func benchGemm(cmd *cobra.Command, f *benchFlags) error {
-	products, err := model.Products(f.shape)
+// Gemm measures products of a backend. Rank is of no interest to it.
+func Gemm(m *Model) (*GemmResult, error) {
+	linears, err := model.Products(m.Shape)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	lim, err := f.limits()
+	lim, b, err := m.begin()
 	if err != nil {
-		return err
-	}
-	b, err := f.backend()
-	if err != nil {
-		return err
+		return nil, err
 	}
 	defer b.Close()
-	out := cmd.OutOrStdout()
-	fmt.Fprintf(out, "%s; %s\n", b.Name(), lim)
-	t := newTable(out, "product", "rows × outputs × inputs", "forward", "of peak", "to input", "of peak")
-	results := []gemmResult{{Name: "square", T: 2048, N: 2048, K: 2048}}
-	for _, p := range products {
-		results = append(results, gemmResult{Name: p.Name, T: f.tokens, N: p.Outputs, K: p.Inputs})
+	r := &GemmResult{Backend: b.Name(), Bench: "gemm", Limits: lim, Products: []product{{Name: "square", T: 2048, N: 2048, K: 2048}}}
+	for _, p := range linears {
+		r.Products = append(r.Products, product{Name: p.Name, T: m.Tokens, N: p.Outputs, K: p.Inputs})
 	}
-	for i := range results {
-		r := &results[i]
-		if err := r.measure(b, f.options().Precision.Frozen(), f.runs); err != nil {
-			return err
+	for i := range r.Products {
+		p := &r.Products[i]
+		if err := p.measure(b, m.Options.Precision.Frozen(), m.Runs); err != nil {
+			return nil, err
 		}
-		r.ShareOfPeak = r.Forward / lim.Products
-		t.row(r.Name, fmt.Sprintf("%d × %d × %d", r.T, r.N, r.K),
-			fmt.Sprintf("%.0f GFLOP/s", r.Forward/1e9), fmt.Sprintf("%.0f %%", 100*r.ShareOfPeak),
-			fmt.Sprintf("%.0f GFLOP/s", r.Backward/1e9), fmt.Sprintf("%.0f %%", 100*r.Backward/lim.Products))
+		p.ShareOfPeak = p.Forward / lim.Products
 	}
-	if err := t.Flush(); err != nil {
-		return err
-	}
-	return printJSON(out, map[string]any{"bench": "gemm", "backend": b.Name(), "limits": lim, "products": results})
+	return r, nil
 }
 
-func (r *gemmResult) measure(b kernels.Backend, dtype kernels.DType, runs int) error {
+// Report is the result for people.
+func (r *GemmResult) Report() Report {
+	t := Report{Above: r.Limits.above(r.Backend),
+		Header: []string{"product", "rows × outputs × inputs", "forward", "of peak", "to input", "of peak"}}
+	for _, p := range r.Products {
+		t.row(p.Name, fmt.Sprintf("%d × %d × %d", p.T, p.N, p.K), gflops(p.Forward), percent(p.ShareOfPeak),
+			gflops(p.Backward), percent(p.Backward/r.Limits.Products))
+	}
+	return t
+}
+
+func (r *product) measure(b kernels.Backend, dtype kernels.DType, runs int) error {
 	x, err := randomBuffer(b, r.T*r.K)
 	if err != nil {
 		return err

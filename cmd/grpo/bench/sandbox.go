@@ -1,4 +1,4 @@
-package main
+package bench
 
 import (
 	"context"
@@ -8,41 +8,21 @@ import (
 	"sync"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"github.com/seed-7879b91d/grpo/data"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/reward"
 	"github.com/seed-7879b91d/grpo/reward/sandbox"
 )
 
-func newBenchSandboxCmd() *cobra.Command {
-	var b benchSandbox
-	cmd := &cobra.Command{
-		Use: "sandbox [--runs N] [--completions N] [--tests N]",
-		Example: `  grpo bench sandbox
-  grpo bench sandbox --completions 64 --tests 10`,
-		Short: "Runs of programs per second, beside the plain start of the interpreter",
-		Long: `Measures trivial programs in warm cells, one at a time and on all slots, and the judging of a whole step:
-completions that are all different, each with many tests. The plain start of the same interpreter,
-without any isolation, stands beside them.`,
-		Args: badArgs(cobra.NoArgs),
-		RunE: func(cmd *cobra.Command, _ []string) error { return b.run(cmd) },
-	}
-	b.flags.register(cmd)
-	cmd.Flags().IntVar(&b.runs, "runs", 2000, "trivial programs to run")
-	cmd.Flags().IntVar(&b.completions, "completions", 128, "completions of the step")
-	cmd.Flags().IntVar(&b.tests, "tests", 20, "tests of each completion")
-	return cmd
+// Sandbox measures trivial programs in warm cells, and the judging of a whole step.
+type Sandbox struct {
+	Options            sandbox.Options
+	Runs               int // of trivial programs
+	Completions, Tests int // of the step, and of each completion
 }
 
-type benchSandbox struct {
-	flags                    sandboxFlags
-	runs, completions, tests int
-}
-
-// sandboxResult is what the benchmark found; durations are in milliseconds.
-type sandboxResult struct {
+// SandboxResult is what the benchmark found; durations are in milliseconds.
+type SandboxResult struct {
 	Bench       string  `json:"bench"`
 	Rung        string  `json:"rung"`
 	Python      string  `json:"python"`
@@ -55,45 +35,48 @@ type sandboxResult struct {
 	Completions int     `json:"completions"`
 	Tests       int     `json:"tests"`
 	StepSeconds float64 `json:"step_s"`
+
+	runs int
 }
 
-func (b *benchSandbox) run(cmd *cobra.Command) error {
-	if b.runs < 1 || b.completions < 1 || b.tests < 1 {
-		return badinput.Errorf("--runs, --completions and --tests: expected numbers above 0")
+// Run measures one program at a time, all slots, and a step of completions that are all different. The plain
+// start of the same interpreter, without any isolation, stands beside them.
+func (b *Sandbox) Run(ctx context.Context) (*SandboxResult, error) {
+	if b.Runs < 1 || b.Completions < 1 || b.Tests < 1 {
+		return nil, badinput.Errorf("--runs, --completions and --tests: expected numbers above 0")
 	}
-	ctx, cfg := cmd.Context(), b.flags.cfg
-	pool, err := sandbox.Open(ctx, sandbox.Options{Slots: cfg.Slots, Python: cfg.Python, Unsafe: cfg.Sandbox == "unsafe"})
+	pool, err := sandbox.Open(ctx, b.Options)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer pool.Close()
 	report := pool.Isolation()
-	r := sandboxResult{
+	r := &SandboxResult{
 		Bench: "sandbox", Rung: report.Rung.String(), Python: report.Python, Version: report.Version,
-		Slots: report.Slots, Completions: b.completions, Tests: b.tests,
+		Slots: report.Slots, Completions: b.Completions, Tests: b.Tests, runs: b.Runs,
 	}
-	if err := r.measure(ctx, pool, b); err != nil {
-		return err
+	return r, r.measure(ctx, pool)
+}
+
+// Report is the result for people.
+func (r *SandboxResult) Report() Report {
+	t := Report{
+		Above:  fmt.Sprintf("isolation %s, Python %s, %d slots\n", r.Rung, r.Version, r.Slots),
+		Header: []string{"what", "time", "a second", "beside a plain start"},
 	}
-	out := cmd.OutOrStdout()
-	fmt.Fprintf(out, "isolation %s, Python %s, %d slots\n", r.Rung, r.Version, r.Slots)
-	t := newTable(out, "what", "time", "a second", "beside a plain start")
 	row := func(name string, ms, each float64) {
 		t.row(name, fmt.Sprintf("%.2f ms", ms), fmt.Sprintf("%.0f", 1000/each), fmt.Sprintf("%.1f ×", r.PlainStart/each))
 	}
 	row("plain start: python -c pass", r.PlainStart, r.PlainStart)
 	row("trivial program, one slot, median", r.RunMedian, r.RunMedian)
 	row("trivial program, one slot, 95 %", r.Run95, r.Run95)
-	row(fmt.Sprintf("%d trivial programs, all slots", b.runs), 1000*float64(b.runs)/r.RunsPerS, 1000/r.RunsPerS)
-	row(fmt.Sprintf("a step: %d completions × %d tests", b.completions, b.tests), 1000*r.StepSeconds,
-		1000*r.StepSeconds/float64(b.completions*b.tests))
-	if err := t.Flush(); err != nil {
-		return err
-	}
-	return printJSON(out, r)
+	row(fmt.Sprintf("%d trivial programs, all slots", r.runs), 1000*float64(r.runs)/r.RunsPerS, 1000/r.RunsPerS)
+	row(fmt.Sprintf("a step: %d completions × %d tests", r.Completions, r.Tests), 1000*r.StepSeconds,
+		1000*r.StepSeconds/float64(r.Completions*r.Tests))
+	return t
 }
 
-func (r *sandboxResult) measure(ctx context.Context, pool *sandbox.Pool, b *benchSandbox) error {
+func (r *SandboxResult) measure(ctx context.Context, pool *sandbox.Pool) error {
 	took, err := timeRuns(21, func() error { return exec.CommandContext(ctx, r.Python, "-c", "pass").Run() })
 	if err != nil {
 		return fmt.Errorf("%s -c pass: %w", r.Python, err)
@@ -102,22 +85,26 @@ func (r *sandboxResult) measure(ctx context.Context, pool *sandbox.Pool, b *benc
 	if _, err := runTrivial(ctx, pool, 2*r.Slots, r.Slots); err != nil { // every cell is there and warm
 		return err
 	}
-	each, err := runTrivial(ctx, pool, max(b.runs/10, 1), 1)
+	each, err := runTrivial(ctx, pool, max(r.runs/10, 1), 1)
 	if err != nil {
 		return err
 	}
 	slices.Sort(each)
 	r.RunMedian, r.Run95 = milliseconds(each[len(each)/2]), milliseconds(each[len(each)*95/100])
 	start := time.Now()
-	if _, err := runTrivial(ctx, pool, b.runs, 2*r.Slots); err != nil {
+	if _, err := runTrivial(ctx, pool, r.runs, 2*r.Slots); err != nil {
 		return err
 	}
-	r.RunsPerS = float64(b.runs) / time.Since(start).Seconds()
-	r.StepSeconds, err = judgeStep(ctx, pool, b.completions, b.tests)
+	r.RunsPerS = float64(r.runs) / time.Since(start).Seconds()
+	r.StepSeconds, err = judgeStep(ctx, pool, r.Completions, r.Tests)
 	return err
 }
 
-func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+// Trivial is how long the smallest program takes in a warm cell: the median, in milliseconds.
+func Trivial(ctx context.Context, pool *sandbox.Pool) (float64, error) {
+	took, err := timeRuns(11, func() error { return trivial(ctx, pool) })
+	return milliseconds(took), err
+}
 
 // runTrivial runs the smallest program n times, so many at once, and returns how long each took.
 func runTrivial(ctx context.Context, pool *sandbox.Pool, n, atOnce int) ([]time.Duration, error) {

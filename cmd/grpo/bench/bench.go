@@ -1,0 +1,113 @@
+// Package bench measures the hot paths of the trainer beside the limits that the hardware sets, which it
+// measures in the same run. It needs no files: models have random weights of a named shape. Rates are
+// medians. A benchmark returns what it found and prints nothing; it does not know of flags.
+package bench
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/seed-7879b91d/grpo/kernels"
+	"github.com/seed-7879b91d/grpo/kernels/cpu"
+	"github.com/seed-7879b91d/grpo/model"
+)
+
+// Opener opens a backend with so many threads; 0: one per core.
+type Opener func(threads int) (kernels.Backend, error)
+
+// Model is what the benchmarks of a model alone share.
+type Model struct {
+	Open    Opener
+	Threads int
+	Options model.Options
+
+	Shape  string // one of model.Shapes
+	Tokens int    // rows of activations
+	Rank   int    // of the adapter; 0: none
+	Runs   int    // timed, after one to warm up
+}
+
+// Result is what a benchmark found. As JSON it is the line for programs.
+type Result interface{ Report() Report }
+
+// Report is a result for people: a table, and the text around it.
+type Report struct {
+	Above  string
+	Header []string
+	Rows   [][]string
+	Below  string
+}
+
+// row adds a line to the table.
+func (r *Report) row(cells ...string) { r.Rows = append(r.Rows, cells) }
+
+// limits are what the hardware allows, measured just now.
+type limits struct {
+	Flops    float64 `json:"peak_flops"`
+	Products float64 `json:"peak_product_flops"` // of products with bf16 weights
+	Bytes    float64 `json:"peak_bytes_per_s"`
+}
+
+// begin measures the limits of the machine, while nothing else runs, and opens the backend.
+func (m *Model) begin() (limits, kernels.Backend, error) {
+	peak, err := cpu.MeasurePeak(cpu.Options{Threads: m.Threads})
+	if err != nil {
+		return limits{}, nil, err
+	}
+	if m.Options.Precision == model.F32 {
+		peak.Products = peak.Flops
+	}
+	b, err := m.Open(m.Threads)
+	return limits(peak), b, err
+}
+
+// above is the line above a table: on what, and what its limits are.
+func (l limits) above(backend string) string {
+	products := ""
+	if l.Products != l.Flops {
+		products = fmt.Sprintf("%.0f GFLOP/s of bf16 pairs, ", l.Products/1e9)
+	}
+	return fmt.Sprintf("%s; limits here: %s%.0f GFLOP/s f32 FMA, %.1f GB/s read\n", backend, products, l.Flops/1e9, l.Bytes/1e9)
+}
+
+// timeRuns is the median duration of run, after one that is not counted.
+func timeRuns(runs int, run func() error) (time.Duration, error) {
+	took := make([]time.Duration, 0, runs)
+	for i := range runs + 1 {
+		start := time.Now()
+		if err := run(); err != nil {
+			return 0, err
+		}
+		if i > 0 {
+			took = append(took, time.Since(start))
+		}
+	}
+	slices.Sort(took)
+	return took[len(took)/2], nil
+}
+
+// peakMemory is the largest resident size that this process had, in bytes; 0 where nobody tells.
+func peakMemory() int64 {
+	text, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		return 0
+	}
+	for line := range strings.Lines(string(text)) {
+		var kib int64
+		if n, _ := fmt.Sscanf(line, "VmHWM: %d kB", &kib); n == 1 {
+			return kib << 10
+		}
+	}
+	return 0
+}
+
+// How numbers stand in tables.
+func gflops(x float64) string    { return fmt.Sprintf("%.0f GFLOP/s", x/1e9) }
+func percent(x float64) string   { return fmt.Sprintf("%.0f %%", 100*x) }
+func gigabytes(n int64) string   { return fmt.Sprintf("%.2f GB", float64(n)/1e9) }
+func perSecond(x float64) string { return fmt.Sprintf("%.1f tokens/s", x) }
+
+func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }

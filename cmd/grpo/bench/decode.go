@@ -1,0 +1,164 @@
+package bench
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/kernels"
+	"github.com/seed-7879b91d/grpo/model"
+)
+
+// Sampling measures the sampler's decoder: sequences of so many tokens.
+type Sampling struct {
+	Model
+	Batch, Context int
+}
+
+// SamplingResult is what it does in a second.
+type SamplingResult struct {
+	Bench        string  `json:"bench"`
+	Backend      string  `json:"backend"`
+	Shape        string  `json:"shape"`
+	Rank         int     `json:"rank"`
+	Batch        int     `json:"batch"`
+	Context      int     `json:"context"`
+	Limits       limits  `json:"limits"`
+	StepMS       float64 `json:"step_ms"`
+	TokensPerSec float64 `json:"tokens_per_s"`
+	LimitPerSec  float64 `json:"limit_tokens_per_s"`
+	PeakMemory   int64   `json:"peak_resident_bytes"`
+}
+
+// decodeSteps are taken in one timed run of decoding.
+const decodeSteps = 16
+
+// Decode measures the next tokens of sequences whose context is in the cache.
+func Decode(m *Sampling) (*SamplingResult, error) {
+	return m.run("decode", m.Batch, max(m.Batch, m.Context), func(s *sequences) (time.Duration, error) {
+		if err := s.prefill(1); err != nil {
+			return 0, err
+		}
+		s.spread()
+		took, err := timeRuns(m.Runs, func() error { return s.decode(decodeSteps) })
+		return took / decodeSteps, err
+	})
+}
+
+// Prefill measures prompts, and the first token of each.
+func Prefill(m *Sampling) (*SamplingResult, error) {
+	tokens := m.Batch * m.Context
+	return m.run("prefill", tokens, tokens, func(s *sequences) (time.Duration, error) {
+		return timeRuns(m.Runs, func() error { return s.prefill(m.Batch) })
+	})
+}
+
+// run measures a step of so many tokens, on a decoder of so many rows.
+func (m *Sampling) run(name string, tokens, rows int, step func(*sequences) (time.Duration, error)) (*SamplingResult, error) {
+	if m.Batch < 1 || m.Context < 1 {
+		return nil, badinput.Errorf("--batch and --context: found %d and %d, expected 1 or more", m.Batch, m.Context)
+	}
+	lim, b, err := m.begin()
+	if err != nil {
+		return nil, err
+	}
+	defer b.Close()
+	p, err := model.Random(b, m.Shape, m.Options)
+	if err != nil {
+		return nil, err
+	}
+	if m.Rank > 0 {
+		if err := attachRandom(p, m.Rank); err != nil {
+			return nil, err
+		}
+	}
+	s, err := newSequences(p, rows, m.Batch, m.Context, decodeSteps*(m.Runs+1))
+	if err != nil {
+		return nil, err
+	}
+	took, err := step(s)
+	if err != nil {
+		return nil, err
+	}
+	work, bytes := p.SamplingWork(tokens, m.Context, m.Batch)
+	return &SamplingResult{
+		Bench: name, Backend: b.Name(), Shape: m.Shape, Rank: m.Rank, Batch: m.Batch, Context: m.Context, Limits: lim,
+		StepMS: took.Seconds() * 1e3, TokensPerSec: float64(tokens) / took.Seconds(),
+		LimitPerSec: float64(tokens) / max(work.Seconds(lim.Products, lim.Flops), bytes/lim.Bytes), PeakMemory: peakMemory(),
+	}, nil
+}
+
+// Report is the result for people.
+func (r *SamplingResult) Report() Report {
+	t := Report{Above: r.Limits.above(r.Backend), Header: []string{
+		"shape", "rank", "batch", "context", r.Bench, "a step", "limit", "share", "peak memory"}}
+	t.row(r.Shape, fmt.Sprint(r.Rank), fmt.Sprint(r.Batch), fmt.Sprint(r.Context), perSecond(r.TokensPerSec),
+		fmt.Sprintf("%.2f ms", r.StepMS), fmt.Sprintf("%.1f", r.LimitPerSec), percent(r.TokensPerSec/r.LimitPerSec), gigabytes(r.PeakMemory))
+	return t
+}
+
+// sequences are equally long and lie one after the other in a decoder's cache.
+type sequences struct {
+	d                      *model.Decoder
+	batch, length, context int
+	vocab                  int
+	rows                   model.Rows
+}
+
+// newSequences makes a decoder of that many rows a run, with room for more tokens after the context.
+func newSequences(p *model.Policy, rows, batch, context, more int) (*sequences, error) {
+	stride := (context+more)/kernels.CacheBlock + 1
+	d, err := p.NewDecoder(model.DecoderSize{Blocks: batch * stride, Rows: rows, Sequences: batch, TableStride: stride})
+	return &sequences{d: d, batch: batch, context: context, vocab: p.Vocab}, err
+}
+
+// table is the blocks of a sequence.
+func (s *sequences) table(i int) []int32 {
+	t := make([]int32, s.d.TableStride)
+	for k := range t {
+		t[k] = int32(i*s.d.TableStride + k)
+	}
+	return t
+}
+
+// run adds rows [from, to) of random tokens to each of n sequences, and draws a token after each.
+func (s *sequences) run(n, from, to int) error {
+	rng := rand.New(rand.NewPCG(uint64(from), 9))
+	s.rows.Reset()
+	for i := range n {
+		for p := from; p < to; p++ {
+			s.rows.Tokens = append(s.rows.Tokens, rng.Int32N(int32(s.vocab)))
+			s.rows.Positions = append(s.rows.Positions, int32(p))
+		}
+		s.rows.Starts = append(s.rows.Starts, int32(len(s.rows.Tokens)))
+		s.rows.Tables = append(s.rows.Tables, s.table(i)...)
+		s.rows.Draws = append(s.rows.Draws, model.Draw{Row: len(s.rows.Tokens) - 1, Uniform: rng.Float64(), InvTemp: 1, TopP: 1})
+	}
+	_, _, err := s.d.Run(&s.rows)
+	return err
+}
+
+func (s *sequences) prefill(n int) error {
+	s.length = s.context
+	return s.run(n, 0, s.context)
+}
+
+// spread gives every sequence the context of the first.
+func (s *sequences) spread() {
+	var to, from []int32
+	for i := 1; i < s.batch; i++ {
+		to, from = append(to, s.table(i)...), append(from, s.table(0)...)
+	}
+	s.d.CopyBlocks(to, from)
+}
+
+func (s *sequences) decode(steps int) error {
+	for range steps {
+		if err := s.run(s.batch, s.length, s.length+1); err != nil {
+			return err
+		}
+		s.length++
+	}
+	return nil
+}

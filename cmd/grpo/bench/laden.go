@@ -1,0 +1,45 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/seed-7879b91d/grpo/reward"
+)
+
+// laden is a grader whose programs work for a while before they begin: in the sandbox, as part of
+// themselves.
+type laden struct {
+	reward.Grader
+	work     time.Duration
+	sleep    bool         // in place of working
+	programs atomic.Int64 // that were run
+}
+
+const (
+	labour = `import time
+labour = time.process_time() + %g
+while time.process_time() < labour: pass
+`
+	rest = `import time
+time.sleep(%g)
+`
+)
+
+func (l *laden) Grade(ctx context.Context, c reward.Completion) (reward.Score, error) {
+	code, ok := reward.Extract(c.Text)
+	if ok && l.work > 0 {
+		prelude := labour
+		if l.sleep {
+			prelude = rest
+		}
+		c.Text, c.Bare = fmt.Sprintf(prelude, l.work.Seconds())+code, true
+	}
+	s, err := l.Grader.Grade(ctx, c)
+	if ok && !s.Cached && s.Verdict != reward.CE {
+		l.programs.Add(1)
+	}
+	return s, err
+}

@@ -1,0 +1,38 @@
+package bench
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7879b91d/grpo/reward"
+)
+
+// echo is a grader that remembers what it was given.
+type echo struct{ seen []reward.Completion }
+
+func (e *echo) Grade(_ context.Context, c reward.Completion) (reward.Score, error) {
+	e.seen = append(e.seen, c)
+	return reward.Score{Verdict: reward.AC}, nil
+}
+
+func TestLadenProgramsWorkFirst(t *testing.T) {
+	var e echo
+	l := laden{Grader: &e, work: 1500 * time.Microsecond}
+	for _, text := range []string{"```python\nprint(1)\n```", "no program"} {
+		_, err := l.Grade(t.Context(), reward.Completion{Text: text})
+		require.NoError(t, err)
+	}
+	require.True(t, e.seen[0].Bare)
+	require.Contains(t, e.seen[0].Text, "+ 0.0015\n")
+	require.True(t, strings.HasSuffix(e.seen[0].Text, "pass\nprint(1)\n"), e.seen[0].Text)
+	require.Equal(t, reward.Completion{Text: "no program"}, e.seen[1])
+	require.EqualValues(t, 1, l.programs.Load())
+	l.sleep = true
+	_, err := l.Grade(t.Context(), reward.Completion{Text: "```python\nprint(1)\n```"})
+	require.NoError(t, err)
+	require.Contains(t, e.seen[2].Text, "sleep(0.0015)\n")
+}

@@ -1,0 +1,126 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/seed-7879b91d/grpo"
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+)
+
+// arrangement are the settings under which scoring can run beside the model on two cores, where the
+// command line does not say otherwise.
+var arrangement = []string{"threads=1", "sandbox_slots=1", "max_tests=1", "max_sequences=1",
+	"prompts_per_step=16", "completions_per_prompt=4", "format_coef=0"}
+
+// Step compares pipelines: whole training steps, with nothing, scoring, or also sampling overlapped.
+type Step struct {
+	Open  Opener
+	Watch grpo.Watcher // of every run
+
+	Preset        string
+	Words         []string // settings, as key=value
+	Steps, Rounds int
+	Share         float64 // of a step of pipeline=off that scoring takes; 0: leave the programs as they are
+	Sleep         bool    // is what programs do in place of working
+}
+
+// Run takes the same steps with each pipeline, on fresh sessions of one seed. It is the real sampler,
+// sandbox and trainer; nothing is written.
+func (b *Step) Run(ctx context.Context) (*StepResult, error) {
+	if b.Steps < 1 || b.Rounds < 1 {
+		return nil, badinput.Errorf("--steps and --rounds: expected 1 or more, found %d and %d", b.Steps, b.Rounds)
+	}
+	if !(b.Share >= 0 && b.Share <= 0.9) {
+		return nil, badinput.Errorf("--share: found %v, expected 0 to 0.9", b.Share)
+	}
+	if err := b.arrange(); err != nil {
+		return nil, err
+	}
+	r := &StepResult{
+		Bench: "step", Load: loadAverage(), Preset: b.Preset, Settings: b.Words, Steps: b.Steps, Rounds: b.Rounds, Sleep: b.Sleep,
+	}
+	work, err := b.calibrate(func(work time.Duration) (*stepRun, error) { return b.measure(ctx, "off", work) })
+	if err != nil {
+		return nil, err
+	}
+	r.WorkMS = milliseconds(work)
+	runs := map[string][]*stepRun{}
+	for range b.Rounds {
+		for _, p := range pipelines {
+			one, err := b.measure(ctx, p, work)
+			if err != nil {
+				return nil, fmt.Errorf("pipeline=%s: %w", p, err)
+			}
+			runs[p] = append(runs[p], one)
+		}
+	}
+	r.compare(runs)
+	return r, nil
+}
+
+// arrange adds the settings that the command line leaves to the benchmark.
+func (b *Step) arrange() error {
+	given := map[string]bool{}
+	for _, w := range b.Words {
+		key, _, _ := strings.Cut(w, "=")
+		given[key] = true
+	}
+	if given["pipeline"] {
+		return badinput.Errorf("pipeline: the benchmark compares all of them; leave it out")
+	}
+	left := slices.DeleteFunc(slices.Clone(arrangement), func(setting string) bool {
+		key, _, _ := strings.Cut(setting, "=")
+		return given[key]
+	})
+	b.Words = append(left, b.Words...)
+	return nil
+}
+
+// calibrate looks for the work of each program that makes scoring the wanted share of a step, and gives
+// what came nearest in a few tries.
+func (b *Step) calibrate(off func(work time.Duration) (*stepRun, error)) (nearest time.Duration, err error) {
+	if b.Share == 0 {
+		return 0, nil
+	}
+	miss, work := math.Inf(1), time.Duration(0)
+	for range 5 {
+		r, err := off(work)
+		if err != nil {
+			return 0, err
+		}
+		if r.programs == 0 {
+			return 0, badinput.Errorf("no completion had a program: there is nothing to run in the sandbox; " +
+				"choose a model that writes some")
+		}
+		compute := r.median(func(s stepTime) float64 { return s.total - s.score })
+		score := r.median(func(s stepTime) float64 { return s.score })
+		found := score / (score + compute)
+		if math.Abs(found-b.Share) < miss {
+			nearest, miss = work, math.Abs(found-b.Share)
+		}
+		if miss < 0.01 || found > b.Share && work == 0 {
+			break
+		}
+		missing := b.Share/(1-b.Share)*compute - score // seconds a step
+		work = max(work+time.Duration(missing*float64(r.slots)/r.programs*float64(time.Second)), 0)
+		if limit := r.timeout / 2; work > limit {
+			return 0, badinput.Errorf("--share %v takes %v of work in every program, more than half of reward_timeout; "+
+				"lower it, or raise reward_timeout", b.Share, work)
+		}
+	}
+	return nearest, nil
+}
+
+// loadAverage is how many processes wanted to run in the last minute; 0 where nobody tells.
+func loadAverage() (load float64) {
+	if text, err := os.ReadFile("/proc/loadavg"); err == nil {
+		_, _ = fmt.Sscan(string(text), &load)
+	}
+	return load
+}

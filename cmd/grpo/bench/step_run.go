@@ -1,0 +1,76 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/seed-7879b91d/grpo"
+	"github.com/seed-7879b91d/grpo/configs"
+	"github.com/seed-7879b91d/grpo/reward"
+)
+
+// stepTime is where the time of a step went, in seconds, as a clock on the wall has it.
+type stepTime struct {
+	sample, score, train, total float64
+	tokens                      int
+}
+
+// stepRun is a run with one pipeline.
+type stepRun struct {
+	steps            []stepTime
+	programs         float64 // that worked, in a step
+	slots            int
+	timeout          time.Duration
+	adapter          string
+	backend, sandbox string
+}
+
+// measure takes the steps with a pipeline, by a trainer of its own. The first step warms up; the last
+// one of a run that samples ahead samples nothing.
+func (b *Step) measure(ctx context.Context, pipeline string, work time.Duration) (*stepRun, error) {
+	cfg, err := configs.Load(configs.Source{Preset: b.Preset, Overrides: append(slices.Clone(b.Words), "pipeline="+pipeline)})
+	if err != nil {
+		return nil, err
+	}
+	back, err := b.Open(cfg.Threads)
+	if err != nil {
+		return nil, err
+	}
+	defer back.Close()
+	cfg.MaxSteps, cfg.EvalEvery, cfg.SaveEvery = b.Steps+2, -1, -1
+	log := &stepLog{Watcher: b.Watch}
+	var grader *laden
+	t, err := grpo.Open(ctx, cfg, back, log, grpo.Unrecorded(), grpo.WrapGrader(func(g reward.Grader) reward.Grader {
+		grader = &laden{Grader: g, work: work, sleep: b.Sleep}
+		return grader
+	}))
+	if err != nil {
+		return nil, err
+	}
+	log.last = time.Now()
+	err = t.Run(ctx)
+	r := &stepRun{slots: max(t.Sandbox().Slots, 1), timeout: time.Duration(cfg.RewardTimeout * float64(time.Second)),
+		backend: back.Name(), sandbox: t.Sandbox().String()}
+	if err == nil {
+		r.programs = float64(grader.programs.Load()) / float64(len(log.steps))
+		r.steps = log.steps[1 : len(log.steps)-1]
+		r.adapter, err = t.Policy().Hash()
+	}
+	return r, errors.Join(err, t.Close())
+}
+
+// stepLog is told how long each step took.
+type stepLog struct {
+	grpo.Watcher
+	last  time.Time
+	steps []stepTime
+}
+
+// StepDone notes the step.
+func (l *stepLog) StepDone(m grpo.Metrics, t grpo.Timing, _ []grpo.Advice) {
+	now := time.Now()
+	l.steps = append(l.steps, stepTime{t.Sample, t.Score, t.Train, now.Sub(l.last).Seconds(), m.CompletionTokens})
+	l.last = now
+}

@@ -1,0 +1,94 @@
+package main
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7879b91d/grpo/cmd/grpo/bench"
+)
+
+// lastLine reads the line that a benchmark prints for programs.
+func lastLine(t *testing.T, out string, v any) {
+	t.Helper()
+	lines := strings.Split(strings.TrimSpace(out), "\n")
+	require.NoError(t, json.Unmarshal([]byte(lines[len(lines)-1]), v))
+}
+
+func TestBenchStep(t *testing.T) {
+	needsCells(t)
+	out, errs, code := shell(t, "", "bench", "step", "--steps", "1", "--rounds", "1", "--share", "0",
+		"prompts_per_step=2", "completions_per_prompt=4")
+	require.Zero(t, code, errs)
+	for _, want := range []string{"threads=1", "every program works for", "faster than off", "the same adapter"} {
+		require.Contains(t, out, want)
+	}
+	var r bench.StepResult
+	lastLine(t, out, &r)
+	require.Equal(t, "step", r.Bench)
+	require.True(t, r.Equal)
+	require.Zero(t, r.WorkMS)
+	require.Len(t, r.Pipelines, 3)
+	for i, p := range r.Pipelines {
+		require.Equal(t, []string{"off", "score", "full"}[i], p.Pipeline)
+		for _, v := range []float64{p.Sample, p.Train, p.Total, p.Tokens, p.Speedup} {
+			require.Positive(t, v, p.Pipeline)
+		}
+		require.GreaterOrEqual(t, p.AtBest, 1.0)
+	}
+	require.Equal(t, r.Pipelines[0].Adapter, r.Pipelines[1].Adapter)
+	require.NotEqual(t, r.Pipelines[0].Adapter, r.Pipelines[2].Adapter,
+		"a policy that is one update older draws other completions")
+}
+
+func TestBenchStepRefuses(t *testing.T) {
+	for line, says := range map[string][]string{
+		"--steps 0":       {"--steps"},
+		"--share 2":       {"--share", "0 to 0.9"},
+		"--preset huge":   {"huge", "tiny"},
+		"pipeline=off":    {"pipeline", "leave it out"},
+		"lerning_rate=1":  {"lerning_rate", "learning_rate"},
+		"model=/nowhere/": {"/nowhere/"},
+	} {
+		out, errs, code := shell(t, "", append([]string{"bench", "step"}, strings.Fields(line)...)...)
+		requireBadInput(t, out, errs, code, says...)
+	}
+}
+
+func TestBenchSandbox(t *testing.T) {
+	needsCells(t)
+	out, errs, code := shell(t, "", "bench", "sandbox", "--runs", "20", "--completions", "3", "--tests", "2", "--sandbox-slots", "2")
+	require.Zero(t, code, errs)
+	require.Contains(t, out, "a step: 3 completions × 2 tests")
+	var r bench.SandboxResult
+	lastLine(t, out, &r)
+	require.Equal(t, "sandbox", r.Bench)
+	require.Equal(t, 2, r.Slots)
+	for _, v := range []float64{r.PlainStart, r.RunMedian, r.Run95, r.RunsPerS, r.StepSeconds} {
+		require.Positive(t, v)
+	}
+}
+
+// Each benchmark of a model prints a table, and last what it measured, in the words that others read.
+func TestBenchesOfAModel(t *testing.T) {
+	for line, rates := range map[string][]string{
+		"gemm --tokens 8":                       {},
+		"train --tokens 16 --rank 4":            {"tokens_per_s", "limit_tokens_per_s", "update_s"},
+		"decode --batch 2 --context 8 --rank 4": {"tokens_per_s", "limit_tokens_per_s", "step_ms"},
+		"prefill --context 16 --precision bf16": {"tokens_per_s", "limit_tokens_per_s", "step_ms"},
+	} {
+		words := strings.Fields(line)
+		out, errs, code := shell(t, "", append([]string{"bench", words[0], "--shape", "tiny", "--runs", "1"}, words[1:]...)...)
+		require.Zero(t, code, errs)
+		require.Contains(t, out, "; limits here: ")
+		var r map[string]any
+		lastLine(t, out, &r)
+		require.Equal(t, words[0], r["bench"])
+		require.Positive(t, r["limits"].(map[string]any)["peak_flops"])
+		for _, name := range rates {
+			require.Positive(t, r[name], name)
+		}
+	}
+}

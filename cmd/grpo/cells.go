@@ -1,0 +1,57 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/reward"
+	"github.com/seed-7879b91d/grpo/reward/sandbox"
+)
+
+// sandboxFlags say where programs run.
+type sandboxFlags struct{ cfg reward.Config }
+
+func (f *sandboxFlags) register(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.cfg.Sandbox, "sandbox", "auto", "auto: a server where SANDBOX_URL is set, else cells; "+
+		"local: cells; unsafe: cells, or nothing at all where there can be none")
+	cmd.Flags().IntVar(&f.cfg.Slots, "sandbox-slots", 0, "programs at once (default: SANDBOX_MAX_CONCURRENCY, else one per processor)")
+	cmd.Flags().StringVar(&f.cfg.Python, "python", "", "the interpreter (default: python3)")
+}
+
+// cells are the local sandbox that the flags describe.
+func (f *sandboxFlags) cells() sandbox.Options {
+	return sandbox.Options{Slots: f.cfg.Slots, Python: f.cfg.Python, Unsafe: f.cfg.Sandbox == "unsafe"}
+}
+
+// rewardFlags say what a reward is made of.
+type rewardFlags struct {
+	sandboxFlags
+	timeout    float64
+	truncation string
+}
+
+func (f *rewardFlags) register(cmd *cobra.Command) {
+	f.sandboxFlags.register(cmd)
+	cmd.Flags().StringVar(&f.cfg.Reward, "reward", "", "correct: all tests passed; fraction: the share of them; "+
+		"custom: the reward file alone; weights: the mix that --reward-weights names (default correct, or what the other flags say)")
+	cmd.Flags().StringVar(&f.cfg.Weights, "reward-weights", "", "weights of the components format, compile, fraction, correct, "+
+		"length and custom, as in correct=1,format=0.1")
+	cmd.Flags().StringVar(&f.cfg.File, "reward-file", "", "Python file with compute_reward(completion: str, ground_truth: str) -> float")
+	cmd.Flags().Float64Var(&f.timeout, "reward-timeout", 6, "processor seconds of a test whose problem sets no limit")
+	cmd.Flags().IntVar(&f.cfg.MaxTests, "max-tests", 0, "judge by so many tests of a problem, the largest (default: all)")
+	cmd.Flags().StringVar(&f.truncation, "on-truncated", "grade", "what becomes of completions that were cut off: grade, mask or penalise")
+}
+
+// open makes the judge that the flags describe.
+func (f *rewardFlags) open(ctx context.Context) (*reward.Judge, error) {
+	if !(f.timeout > 0 && f.timeout <= 3600) {
+		return nil, badinput.Errorf("--reward-timeout: found %v, expected seconds above 0, up to 3600", f.timeout)
+	}
+	cfg := f.cfg
+	cfg.Timeout = time.Duration(f.timeout * float64(time.Second))
+	cfg.OnTruncated = reward.Truncation(f.truncation)
+	return reward.Open(ctx, cfg)
+}

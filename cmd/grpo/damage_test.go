@@ -1,0 +1,124 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// damage is done to a file of a checkpoint.
+type damage struct{ file, how string }
+
+// damages are of every kind, to every file of a checkpoint.
+func damages() (all []damage) {
+	files := []string{"ahead.json", "adapter/adapter_config.json", "adapter/adapter_model.safetensors", "optimizer.safetensors", "state.json"}
+	for _, how := range []string{"short", "flipped", "gone"} {
+		for _, file := range files {
+			all = append(all, damage{file, how})
+		}
+	}
+	return append(all, damage{"state.json", "emptied"})
+}
+
+// do damages the file in a checkpoint.
+func (d damage) do(t *testing.T, checkpoint string) {
+	path := filepath.Join(checkpoint, d.file)
+	if d.how == "gone" {
+		require.NoError(t, os.Remove(path))
+		return
+	}
+	rewrite(t, path, func(text []byte) []byte {
+		switch d.how {
+		case "emptied":
+			return nil
+		case "short":
+			return text[:len(text)-1]
+		}
+		at := len(text) / 2
+		if d.file == "state.json" {
+			at = bytes.Index(text, []byte(`"step": `)) + len(`"step": `) // which leaves it valid JSON
+		}
+		text[at] ^= 1
+		return text
+	})
+}
+
+// Every file of a checkpoint can be cut short, have a bit that is not as it was, or be gone: that is
+// told, and the last checkpoint that is whole is gone on from.
+func TestDamagedCheckpoints(t *testing.T) {
+	o := newOracle(t)
+	folder := t.TempDir()
+	all := damages()
+	with := []string{"pipeline=full", "max_steps=3", "save_every=1"}
+	want, _ := o.finish(t, folder, with...)
+	checkpoint := func(step int) string {
+		return filepath.Join(folder, "run", "checkpoints", fmt.Sprintf("step_%06d", step))
+	}
+	require.NoError(t, os.RemoveAll(checkpoint(3)))
+	for i := range all[1:] {
+		require.NoError(t, os.CopyFS(checkpoint(i+3), os.DirFS(checkpoint(2))))
+	}
+	for i, d := range all {
+		d.do(t, checkpoint(i+2))
+	}
+	got, says := o.finish(t, folder, with...)
+	for i, d := range all {
+		at := strings.Index(says, checkpoint(i+2))
+		require.GreaterOrEqual(t, at, 0, "%v\n%s", d, says)
+		line, _, _ := strings.Cut(says[at:], "\n")
+		require.Contains(t, line, d.file)
+		require.Contains(t, line, "an older one is used")
+	}
+	require.Equal(t, len(all), strings.Count(says, "an older one is used"), says)
+	aside, err := filepath.Glob(filepath.Join(folder, "run", "checkpoints", "set_aside", "*", "step_*"))
+	require.NoError(t, err)
+	require.Len(t, aside, len(all))
+	requireSameEnd(t, want, got)
+
+	// Nothing is left to go on from.
+	require.NoError(t, os.RemoveAll(filepath.Join(folder, "run", "checkpoints", "set_aside")))
+	before := remains(t, folder)
+	for step := 1; step <= 3; step++ {
+		require.NoError(t, os.Truncate(filepath.Join(checkpoint(step), "optimizer.safetensors"), 10))
+	}
+	out, errs, code := shell(t, "", o.words(append(with, "run_dir="+filepath.Join(folder, "run"))...)...)
+	requireBadInput(t, out, errs, code, checkpoint(1), checkpoint(2), checkpoint(3),
+		"no checkpoint to go on from; choose another run_dir")
+	require.Equal(t, before["metrics.jsonl"], remains(t, folder)["metrics.jsonl"])
+}
+
+// What processes left that were killed while they wrote is gone when the run goes on, and only that.
+func TestLeftoversAreSwept(t *testing.T) {
+	o := newOracle(t)
+	folder := filepath.Join(t.TempDir(), "[a-b]*")
+	run := filepath.Join(folder, "run")
+	own := write(t, filepath.Join(t.TempDir(), "notes"), "mine")
+	for _, words := range [][]string{{"max_steps=2"}, {"max_steps=4"}} { // anew, and resumed
+		require.NoError(t, os.MkdirAll(filepath.Join(run, "checkpoints", "step_000009.partial", "adapter"), 0o755))
+		require.NoError(t, os.MkdirAll(filepath.Join(run, "checkpoints", "step_000001.old.partial"), 0o755))
+		write(t, filepath.Join(run, ".config.json.1234.tmp"), "{")
+		require.NoError(t, os.CopyFS(filepath.Join(run, "checkpoints", "step_000002.mine"), os.DirFS(filepath.Dir(own))))
+		got, _ := o.finish(t, folder, words...)
+		require.Contains(t, got, "checkpoints/step_000002.mine/notes", "no name of a checkpoint")
+		for name := range got {
+			require.NotContains(t, name, "partial")
+			require.NotContains(t, name, ".tmp")
+		}
+		require.NoError(t, os.RemoveAll(filepath.Join(run, "checkpoints", "step_000002.mine")))
+	}
+	want, _ := o.finish(t, t.TempDir())
+	requireSameEnd(t, want, remains(t, folder))
+
+	// The last thing that a run does is to forget old checkpoints.
+	got, _ := o.finish(t, folder, "keep_last=1", "keep_best=0")
+	names := slices.Collect(maps.Keys(got))
+	require.NotContains(t, names, "checkpoints/step_000002")
+	require.Contains(t, names, "checkpoints/step_000004")
+}

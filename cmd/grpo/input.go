@@ -1,0 +1,36 @@
+package main
+
+import (
+	"io"
+	"os"
+
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/jsonl"
+)
+
+// tokenLine is a sequence as verbs read it.
+type tokenLine struct {
+	Tokens []int32 `json:"tokens"`
+}
+
+// openInput opens a file, or standard input for "-".
+func openInput(path string, stdin io.Reader) (in io.ReadCloser, name string, err error) {
+	if path == "-" {
+		return io.NopCloser(stdin), "standard input", nil
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, "", badinput.Errorf("%w", err)
+	}
+	return f, path, nil
+}
+
+// eachInput reads JSON Lines from there.
+func eachInput[T any](path string, stdin io.Reader, fn func(line int, v T) error) error {
+	in, name, err := openInput(path, stdin)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	return jsonl.Each(in, name, fn)
+}

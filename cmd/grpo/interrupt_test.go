@@ -1,0 +1,100 @@
+package main
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// phases are moments of a run, as its sandbox sees them.
+var phases = map[string]struct {
+	words   []string
+	request int           // that comes in this phase
+	later   time.Duration // than it
+	signal  syscall.Signal
+}{
+	"evaluates": {[]string{"eval_problems=40"}, 1, 0, syscall.SIGINT},
+	"samples":   {[]string{"eval_every=-1", "prompts_per_step=8", "completions_per_prompt=8"}, 1, 0, syscall.SIGTERM},
+	"trains":    {[]string{"eval_every=-1", "num_iterations=20", "pipeline=off"}, 3, 100 * time.Millisecond, syscall.SIGINT},
+}
+
+func await(t *testing.T, reached <-chan bool) {
+	t.Helper()
+	select {
+	case <-reached:
+	case <-time.After(time.Minute):
+		require.Fail(t, "the run asks for no verdict")
+	}
+}
+
+// A run that is asked to stop saves what it has, says so, and goes on as if nothing had been.
+func TestStoppedRunsGoOn(t *testing.T) {
+	for name, phase := range phases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := newOracle(t)
+			words := o.words(append(phase.words, "max_steps=2", "save_every=-1")...)
+			want := finish(t, t.TempDir(), words...)
+
+			folder := t.TempDir()
+			var requests atomic.Int64
+			reached := make(chan bool, 1)
+			o.asked = func() {
+				if requests.Add(1) == int64(phase.request) {
+					reached <- true
+				}
+			}
+			p := start(t, folder, words...)
+			await(t, reached)
+			time.Sleep(phase.later)
+			require.NoError(t, p.Process.Signal(phase.signal))
+			code, says := p.end(t)
+			require.Equal(t, exitInterrupted, code, says)
+			require.Contains(t, says, "grpo: stopping; once more to stop without saving")
+			require.Contains(t, says, "goes on\n")
+			saved, err := filepath.Glob(filepath.Join(folder, "run", "checkpoints", "step_*", "state.json"))
+			require.NoError(t, err)
+			require.Len(t, saved, 1)
+			requireSameEnd(t, want, finish(t, folder, words...))
+		})
+	}
+}
+
+// Who does not want to wait for the end of the step asks twice.
+func TestASecondInterruptEndsAtOnce(t *testing.T) {
+	o := newOracle(t)
+	words := o.words("eval_every=-1", "num_iterations=2000", "pipeline=off", "max_steps=1")
+	reached := make(chan bool, 1)
+	o.asked = func() {
+		select {
+		case reached <- true:
+		default:
+		}
+	}
+	p := start(t, t.TempDir(), words...)
+	await(t, reached)
+	time.Sleep(300 * time.Millisecond) // it trains by now, for many seconds
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	require.NoError(t, p.Process.Signal(syscall.SIGINT))
+	for said := false; !said; time.Sleep(time.Millisecond) {
+		require.NoError(t, ctx.Err())
+		text, err := os.ReadFile(p.errs)
+		require.NoError(t, err)
+		said = strings.Contains(string(text), "once more")
+	}
+	_, alive := look(p.Process.Pid)
+	require.True(t, alive, "it ends its step first")
+	began := time.Now()
+	require.NoError(t, p.Process.Signal(syscall.SIGINT))
+	_, says := p.end(t)
+	require.Less(t, time.Since(began), time.Second, says)
+	require.Equal(t, syscall.SIGINT, p.ProcessState.Sys().(syscall.WaitStatus).Signal())
+}

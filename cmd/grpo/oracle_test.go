@@ -1,0 +1,86 @@
+package main
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// oracle answers as a sandbox server does, but from the programs' looks and at once: trouble needs runs,
+// and no Python.
+type oracle struct {
+	*httptest.Server
+	asked func() // by a request, before the answer
+}
+
+func newOracle(t *testing.T) *oracle {
+	o := &oracle{asked: func() {}}
+	o.Server = httptest.NewServer(http.HandlerFunc(o.answer))
+	t.Cleanup(o.Close)
+	return o
+}
+
+func (o *oracle) answer(w http.ResponseWriter, r *http.Request) {
+	var req struct {
+		Files      map[string][]byte `json:"files"`
+		FetchFiles []string          `json:"fetch_files"`
+	}
+	if err := json.NewDecoder(r.Body).Decode(&req); err != nil || len(req.FetchFiles) != 1 {
+		http.Error(w, "not understood", http.StatusBadRequest)
+		return
+	}
+	stdout := "42\n" // to the program that asks whether anybody is there
+	if program := req.Files["request"]; !bytes.Contains(program, []byte("6 * 7")) {
+		o.asked()
+		stdout = []string{"YES\n", "NO\n", "1\n"}[sha256.Sum256(append(program, req.Files["input"]...))[0]%3]
+	}
+	name := req.FetchFiles[0]
+	frame := fmt.Appendf(nil, "%s\n{\"sizes\":[%d,0,0]}\n%s", strings.TrimPrefix(name, "frame-"), len(stdout), stdout)
+	json.NewEncoder(w).Encode(map[string]any{"status": "Success", "files": map[string][]byte{name: frame},
+		"run_result": map[string]any{"status": "Finished", "return_code": 0}})
+}
+
+// words are a run of four steps that this server judges.
+func (o *oracle) words(others ...string) []string {
+	words := set(small, "max_steps=4", "max_tokens=16", "eval_problems=2", "eval_every=2", "save_every=2", "keep_last=0",
+		"sandbox=fusion", "sandbox_url="+o.URL, "deterministic=false")
+	return set(words, others...)
+}
+
+// finish runs to the end in this process, in a folder of its own or a given one.
+func (o *oracle) finish(t *testing.T, folder string, others ...string) (files map[string]string, says string) {
+	t.Helper()
+	_, says, code := shell(t, "", o.words(append(others, "run_dir="+filepath.Join(folder, "run"))...)...)
+	require.Zero(t, code, says)
+	return remains(t, folder), says
+}
+
+// requireSameEnd compares what two runs did, and where it led, whatever else they saved on the way.
+func requireSameEnd(t *testing.T, want, got map[string]string) {
+	t.Helper()
+	last := ""
+	for name := range want {
+		if strings.HasSuffix(name, "/state.json") {
+			last = max(last, filepath.Dir(name))
+		}
+	}
+	end := func(files map[string]string) map[string]string {
+		kept := map[string]string{}
+		for name, text := range files {
+			if name == "metrics.jsonl" || name == "rollouts.jsonl" || strings.HasPrefix(name, last+"/") {
+				kept[name] = text
+			}
+		}
+		return kept
+	}
+	require.Contains(t, end(want), last+"/adapter/adapter_model.safetensors")
+	requireSameRun(t, end(want), end(got))
+}

@@ -1,0 +1,137 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// asCommand makes the test binary the command, for tests that need a process to kill.
+const asCommand = "GRPO_AS_COMMAND"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asCommand) != "" {
+		main()
+	}
+	os.Exit(m.Run())
+}
+
+// process is a trainer of its own.
+type process struct {
+	*exec.Cmd
+	errs string // the file with its standard error
+}
+
+// start starts a run in the directory "run" of a folder.
+func start(t *testing.T, folder string, words ...string) *process {
+	t.Helper()
+	exe, err := os.Executable()
+	require.NoError(t, err)
+	return startCommand(t, folder, exec.Command(exe, append(words, "run_dir=run")...))
+}
+
+// startCommand starts a command line that leads to the test binary.
+func startCommand(t *testing.T, folder string, cmd *exec.Cmd) *process {
+	t.Helper()
+	errs, err := os.CreateTemp(t.TempDir(), "stderr")
+	require.NoError(t, err)
+	defer errs.Close()
+	p := &process{Cmd: cmd, errs: errs.Name()}
+	p.Dir, p.Stderr = folder, errs
+	p.Env = append(os.Environ(), asCommand+"=1", "SANDBOX_URL=")
+	require.NoError(t, p.Start())
+	t.Cleanup(func() { p.Process.Kill(); p.Wait() })
+	return p
+}
+
+// end waits for the end and gives the exit code and what was said.
+func (p *process) end(t *testing.T) (code int, says string) {
+	t.Helper()
+	err := p.Wait()
+	if err != nil {
+		require.IsType(t, &exec.ExitError{}, err)
+	}
+	text, err := os.ReadFile(p.errs)
+	require.NoError(t, err)
+	return p.ProcessState.ExitCode(), string(text)
+}
+
+// kill ends the process between two of its instructions, and sees that what it started ends, too. It
+// gives the number of the processes that there were.
+func (p *process) kill(t *testing.T) int {
+	t.Helper()
+	require.NoError(t, p.Process.Signal(syscall.SIGSTOP)) // what stands still has no new children
+	family := descendants(t, p.Process.Pid)
+	require.NoError(t, p.Process.Kill())
+	p.Wait()
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		left := slices.DeleteFunc(slices.Clone(family), func(r relative) bool { return !r.alive() })
+		if len(left) == 0 {
+			return len(family)
+		}
+		require.True(t, time.Now().Before(deadline), "alive after their trainer was killed: %v", left)
+	}
+}
+
+// relative is a process, which its number alone does not name for long.
+type relative struct {
+	pid    int
+	parent int
+	born   string
+}
+
+// look reads what /proc says of a process.
+func look(pid int) (r relative, alive bool) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return r, false
+	}
+	words := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:])) // from the third on
+	parent, err := strconv.Atoi(words[1])
+	return relative{pid, parent, words[19]}, err == nil && words[0] != "Z"
+}
+
+func (r relative) alive() bool {
+	now, alive := look(r.pid)
+	return alive && now.born == r.born
+}
+
+// descendants are the processes that a process has started, and those that these have, and so on.
+func descendants(t *testing.T, pid int) (family []relative) {
+	t.Helper()
+	entries, err := os.ReadDir("/proc")
+	require.NoError(t, err)
+	children := map[int][]relative{}
+	for _, e := range entries {
+		if pid, err := strconv.Atoi(e.Name()); err == nil {
+			if r, alive := look(pid); alive {
+				children[r.parent] = append(children[r.parent], r)
+			}
+		}
+	}
+	family = slices.Clone(children[pid])
+	for i := 0; i < len(family); i++ {
+		family = append(family, children[family[i].pid]...)
+	}
+	return family
+}
+
+// waitFor waits until something is so; false says that the process ended before.
+func (p *process) waitFor(so func() bool) bool {
+	for !so() {
+		if _, alive := look(p.Process.Pid); !alive {
+			return false
+		}
+		time.Sleep(300 * time.Microsecond)
+	}
+	return true
+}

@@ -1,0 +1,94 @@
+package main
+
+import (
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed-7879b91d/grpo/data/chat"
+	"github.com/seed-7879b91d/grpo/data/tokenizer"
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+)
+
+// promptFlags say what a model is asked.
+type promptFlags struct {
+	prompt, messages, tokens string
+	renderer                 string
+}
+
+// conversation is a line of --messages.
+type conversation struct {
+	Messages []chat.Message `json:"messages"`
+}
+
+func (f *promptFlags) register(cmd *cobra.Command) {
+	fl := cmd.Flags()
+	fl.StringVar(&f.prompt, "prompt", "", "`text` of one user message")
+	fl.StringVar(&f.messages, "messages", "", "JSON Lines `file` of conversations; - for standard input")
+	fl.StringVar(&f.tokens, "tokens", "", "JSON Lines `file` of token prompts; - for standard input")
+	fl.StringVar(&f.renderer, "renderer", "", "chat format: one of "+strings.Join(chat.Names(), ", ")+"; the model's own if not given")
+}
+
+// open gives the prompts as tokens, and the tokenizer of the model where there is one.
+func (f *promptFlags) open(dir string, stdin io.Reader) (prompts [][]int32, tok *tokenizer.Tokenizer, err error) {
+	given := 0
+	for _, s := range []string{f.prompt, f.messages, f.tokens} {
+		if s != "" {
+			given++
+		}
+	}
+	switch {
+	case given != 1:
+		err = badinput.Errorf("--prompt, --messages, --tokens: expected exactly one of them")
+	case f.tokens != "":
+		prompts, tok, err = f.read(dir, stdin)
+	default:
+		prompts, tok, err = f.render(dir, stdin)
+	}
+	if err == nil && len(prompts) == 0 {
+		err = badinput.Errorf("no prompts")
+	}
+	return prompts, tok, err
+}
+
+// read takes prompts that are tokens already. The model can do without a tokenizer.
+func (f *promptFlags) read(dir string, stdin io.Reader) (prompts [][]int32, tok *tokenizer.Tokenizer, err error) {
+	if _, err := os.Stat(filepath.Join(dir, "tokenizer.json")); err == nil {
+		if tok, err = tokenizer.Load(dir); err != nil {
+			return nil, nil, err
+		}
+	}
+	err = eachInput(f.tokens, stdin, func(_ int, v tokenLine) error {
+		prompts = append(prompts, v.Tokens)
+		return nil
+	})
+	return prompts, tok, err
+}
+
+// render puts conversations into the chat format.
+func (f *promptFlags) render(dir string, stdin io.Reader) (prompts [][]int32, tok *tokenizer.Tokenizer, err error) {
+	if tok, err = tokenizer.Load(dir); err != nil {
+		return nil, nil, err
+	}
+	renderer, err := chat.ForModel(tok)
+	if f.renderer != "" {
+		renderer, err = chat.New(f.renderer, tok)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	add := func(messages []chat.Message) error {
+		prompt, _, err := renderer.Prompt(messages)
+		prompts = append(prompts, prompt)
+		return err
+	}
+	if f.prompt != "" {
+		err = add([]chat.Message{{Role: "user", Content: f.prompt}})
+	} else {
+		err = eachInput(f.messages, stdin, func(_ int, c conversation) error { return add(c.Messages) })
+	}
+	return prompts, tok, err
+}

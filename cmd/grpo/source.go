@@ -1,0 +1,75 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/schollz/progressbar/v3"
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/seed-7879b91d/grpo/data/dataset"
+	"github.com/seed-7879b91d/grpo/data/hub"
+)
+
+// dataFlags are the flags that all verbs on data sets share.
+type dataFlags struct {
+	split       string
+	collections []string
+	cacheDir    string
+}
+
+func (f *dataFlags) register(cmd *cobra.Command, split string) {
+	cmd.Flags().StringVar(&f.split, "split", split, "train, test, validation, or all")
+	cmd.Flags().StringSliceVar(&f.collections, "collection", nil, "read these collections only, such as taco,lcbv5")
+	cmd.Flags().StringVar(&f.cacheDir, "cache-dir", "", "where normalised data sets are kept (default: in the user's cache)")
+}
+
+// options are the flags as the packages know them, with progress shown on standard error.
+func (f *dataFlags) options(cmd *cobra.Command) (dataset.Options, error) {
+	client, err := hub.FromEnv()
+	if err != nil {
+		return dataset.Options{}, err
+	}
+	opt := dataset.Options{Split: f.split, Collections: f.collections, CacheDir: f.cacheDir, Hub: client}
+	if errOut, ok := cmd.ErrOrStderr().(*os.File); ok && term.IsTerminal(int(errOut.Fd())) {
+		client.Progress = progress(errOut)
+		reading := progress(errOut)
+		opt.Progress = func(done, total int64) { reading("reading", done, total) }
+	}
+	return opt, nil
+}
+
+// progress draws one bar after the other, a new one whenever the name changes.
+func progress(w io.Writer) func(name string, done, total int64) {
+	var bar *progressbar.ProgressBar
+	var current string
+	return func(name string, done, total int64) {
+		if name != current {
+			current = name
+			bar = progressbar.NewOptions64(total,
+				progressbar.OptionSetWriter(w), progressbar.OptionSetDescription(name),
+				progressbar.OptionShowBytes(true), progressbar.OptionThrottle(1e8),
+				progressbar.OptionOnCompletion(func() { fmt.Fprintln(w) }))
+		}
+		_ = bar.Set64(done) // a bar that cannot be drawn is no reason to stop
+	}
+}
+
+// withSet opens the set that a verb's argument names, and closes it afterwards.
+func withSet(flags *dataFlags, empty bool, use func(*cobra.Command, *dataset.Set, string) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		opt, err := flags.options(cmd)
+		if err != nil {
+			return err
+		}
+		opt.Empty = empty
+		set, err := dataset.Open(cmd.Context(), args[0], opt)
+		if err != nil {
+			return err
+		}
+		defer set.Close()
+		return use(cmd, set, args[0])
+	}
+}
