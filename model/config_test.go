@@ -41,7 +41,8 @@ func TestConfigIsRead(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 16, c.Heads.Dim, "hidden size over heads")
 
-	c, err = ParseConfig(edited(t, map[string]any{"rope_theta": nil, "rope_parameters": map[string]any{"rope_type": "default", "rope_theta": 1e4}}))
+	moved := map[string]any{"rope_type": "default", "rope_theta": 1e4}
+	c, err = ParseConfig(edited(t, map[string]any{"rope_theta": nil, "rope_parameters": moved}))
 	require.NoError(t, err)
 	require.Equal(t, 1e4, c.RopeTheta)
 }

@@ -8,7 +8,7 @@ import (
 )
 
 // Decoder runs the policy over rows: the next tokens of many sequences, whose earlier keys and values
-// lie in a cache. Prompts and single tokens are the same to it. Its arithmetic is that of the
+// lie in a paged cache. Prefill and decoding are the same to it: rows. Its arithmetic is that of the
 // policy's other programs, so a token's log-probability here is the one that Score gives, bit for bit.
 type Decoder struct {
 	DecoderSize

@@ -90,7 +90,8 @@ func TestTrainingMatchesTheFloat64Reference(t *testing.T) {
 			require.NoError(t, err)
 			params, grads, locate := p.Slabs()
 			a := train.Adam
-			adam, err := optim.NewAdam(b, params, grads, optim.Config{Beta1: a.Beta1, Beta2: a.Beta2, Eps: a.Eps, WeightDecay: a.WeightDecay}, locate)
+			c := optim.Config{Beta1: a.Beta1, Beta2: a.Beta2, Eps: a.Eps, WeightDecay: a.WeightDecay}
+			adam, err := optim.NewAdam(b, params, grads, c, locate)
 			require.NoError(t, err)
 			for i, want := range train.Steps {
 				adam.ZeroGrad()
