@@ -2,65 +2,60 @@ package model
 
 import (
 	"fmt"
-	"math"
 	"slices"
 
+	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/kernels"
 	"github.com/seed-7879b91d/grpo/lora"
+	"github.com/seed-7879b91d/grpo/model/internal/ops"
+	"github.com/seed-7879b91d/grpo/model/internal/program"
 )
 
-// Adapter is a LoRA adapter in a backend's memory: f32 masters and gradients in two slabs of the
+// adapter is a LoRA adapter in a backend's memory: f32 masters and gradients in two slabs of the
 // layout's order, and the matrices that the kernels read.
-type Adapter struct {
+type adapter struct {
 	*lora.Layout
-	Params, Grads kernels.Buffer
+	b             kernels.Backend
+	params, grads kernels.Buffer
 	branches      map[string]*branch // by slot; absent where nothing is adapted
-	scratch       kernels.Buffer     // of the largest matrix, for verify
+	copies        copies
 }
 
 // branch is what an adapter adds to one packed linear. The A matrices of its targets are one matrix.
 type branch struct {
-	windows []window // of the linear's output, one per target
-	a       operand
-	b       []operand
-	masterA kernels.Buffer
-	masterB []kernels.Buffer
+	windows []ops.Window // of the linear's output, one per target
+	a       program.Operand
+	b       []program.Operand
 	gradA   kernels.Buffer
 	gradB   []kernels.Buffer
 }
 
 // newAdapter brings an adapter to the backend.
-func newAdapter(b kernels.Backend, cfg Config, host *lora.Adapter) (*Adapter, error) {
-	a := &Adapter{Layout: host.Layout, branches: map[string]*branch{}}
+func newAdapter(b kernels.Backend, host *lora.Adapter) (*adapter, error) {
+	a := &adapter{Layout: host.Layout, b: b, branches: map[string]*branch{}}
 	var err error
-	if a.Params, err = b.Alloc(kernels.F32, host.Len()); err != nil {
+	if a.params, err = b.Alloc(kernels.F32, host.Len()); err != nil {
 		return nil, fmt.Errorf("adapter: %w", err)
 	}
-	if a.Grads, err = b.Alloc(kernels.F32, host.Len()); err != nil {
+	if a.grads, err = b.Alloc(kernels.F32, host.Len()); err != nil {
 		return nil, fmt.Errorf("adapter gradients: %w", err)
 	}
-	for layer := range cfg.Layers {
+	for layer := range a.Dims.Layers {
 		for _, g := range groups {
-			if err := a.addBranch(b, layer, g); err != nil {
+			if err := a.addBranch(layer, g); err != nil {
 				return nil, fmt.Errorf("adapter: %w", err)
 			}
 		}
 	}
-	largest := 0
-	for _, br := range a.branches {
-		for _, o := range append([]operand{br.a}, br.b...) {
-			largest = max(largest, o.mat.Rows()*o.mat.Cols())
-		}
-	}
-	if a.scratch, err = b.Alloc(kernels.F32, largest); err != nil {
+	if err := a.copies.allocate(b); err != nil {
 		return nil, err
 	}
-	b.Upload(a.Params, host.Values)
-	a.Publish(b)
+	b.Upload(a.params, host.Values)
+	a.publish()
 	return a, b.Sync()
 }
 
-func (a *Adapter) addBranch(b kernels.Backend, layer int, g group) error {
+func (a *adapter) addBranch(layer int, g group) error {
 	br := &branch{}
 	from, start, size, in := 0, -1, 0, 0
 	for _, t := range g.targets {
@@ -74,79 +69,95 @@ func (a *Adapter) addBranch(b kernels.Backend, layer int, g group) error {
 				return fmt.Errorf("%s is not beside the A matrix before it", ea.Name)
 			}
 			size += ea.Len()
-			m, err := b.NewMatrix(kernels.F32, eb.Rows, eb.Cols)
+			o, grad, err := a.matrix(eb.Offset, eb.Rows, eb.Cols)
 			if err != nil {
 				return err
 			}
-			br.windows = append(br.windows, window{from, out})
-			br.b = append(br.b, operand{mat: m, width: eb.Cols})
-			br.masterB = append(br.masterB, a.Params.Slice(eb.Offset, eb.Offset+eb.Len()))
-			br.gradB = append(br.gradB, a.Grads.Slice(eb.Offset, eb.Offset+eb.Len()))
+			br.windows = append(br.windows, ops.Window{From: from, N: out})
+			br.b, br.gradB = append(br.b, o), append(br.gradB, grad)
 		}
 		from += out
 	}
 	if len(br.windows) == 0 {
 		return nil
 	}
-	m, err := b.NewMatrix(kernels.F32, size/in, in)
-	if err != nil {
-		return err
-	}
-	br.a = operand{mat: m, width: in}
-	br.masterA, br.gradA = a.Params.Slice(start, start+size), a.Grads.Slice(start, start+size)
+	var err error
+	br.a, br.gradA, err = a.matrix(start, size/in, in)
 	a.branches[at(layer, g.slot)] = br
-	return nil
+	return err
 }
 
-// verify wants every matrix that the kernels read to hold its masters, number by number, and gives the
-// SHA-256 of all of them: the name of the policy that is sampled from.
-func (a *Adapter) verify(b kernels.Backend) (hash string, err error) {
-	host := lora.New(a.Layout)
-	if err := b.Download(host.Values, a.Params); err != nil {
+// matrix makes the copy of a matrix that lies at an offset of the slabs, and finds its gradient.
+func (a *adapter) matrix(offset, rows, cols int) (o program.Operand, grad kernels.Buffer, err error) {
+	m, err := a.b.NewMatrix(kernels.F32, rows, cols)
+	if err != nil {
+		return o, nil, err
+	}
+	to := offset + rows*cols
+	a.copies.add(m, a.params.Slice(offset, to), offset)
+	return program.Operand{Mat: m, Width: cols}, a.grads.Slice(offset, to), nil
+}
+
+func (a *adapter) slabs() (params, grads kernels.Buffer) { return a.params, a.grads }
+func (a *adapter) locate(offset int) string              { return a.Locate(offset) }
+func (a *adapter) publish()                              { a.copies.publish(a.b) }
+
+func (a *adapter) count() int {
+	n := 0
+	for _, e := range a.Entries() {
+		n += e.Len()
+	}
+	return n
+}
+
+// host copies one of the slabs to the host.
+func (a *adapter) host(slab kernels.Buffer) (*lora.Adapter, error) {
+	h := lora.New(a.Layout)
+	return h, a.b.Download(h.Values, slab)
+}
+
+func (a *adapter) verify() (hash string, err error) {
+	host, err := a.host(a.params)
+	if err != nil {
 		return "", err
 	}
-	var read []float32
-	check := func(m kernels.Matrix, at lora.Entry) error {
-		n := m.Rows() * m.Cols()
-		read = slices.Grow(read[:0], n)[:n]
-		b.Unpack(a.scratch, m)
-		if err := b.Download(read, a.scratch); err != nil {
-			return err
+	for _, c := range a.copies.all {
+		i, err := a.copies.stale(a.b, c.mat, host.Values[c.offset:c.offset+c.master.Len()])
+		if err != nil {
+			return "", err
 		}
-		for i, v := range host.Values[at.Offset : at.Offset+n] {
-			if math.Float32bits(v) != math.Float32bits(read[i]) {
-				return fmt.Errorf("%s was changed but not published: the sampler would read an older adapter", a.Locate(at.Offset+i))
-			}
-		}
-		return nil
-	}
-	for layer := range a.Dims.Layers {
-		for _, g := range groups {
-			first := true
-			for i, t := range slices.DeleteFunc(slices.Clone(g.targets), func(t lora.Target) bool { return !slices.Contains(a.Config.Targets, t) }) {
-				br := a.branches[at(layer, g.slot)]
-				ea, eb, _ := a.Pair(layer, t)
-				if first {
-					if err := check(br.a.mat, ea); err != nil {
-						return "", err
-					}
-					first = false
-				}
-				if err := check(br.b[i].mat, eb); err != nil {
-					return "", err
-				}
-			}
+		if i >= 0 {
+			return "", unpublished(a.Locate(c.offset+i), "adapter")
 		}
 	}
 	return host.Hash(), nil
 }
 
-// Publish shows the kernels the masters as they are now.
-func (a *Adapter) Publish(b kernels.Backend) {
-	for _, br := range a.branches {
-		b.Pack(br.a.mat, 0, br.masterA)
-		for i := range br.b {
-			b.Pack(br.b[i].mat, 0, br.masterB[i])
-		}
+func (a *adapter) save(dir, base string) error {
+	host, err := a.host(a.params)
+	if err != nil {
+		return err
 	}
+	return host.Save(dir, base)
+}
+
+func (a *adapter) restore(dir string) error {
+	saved, err := lora.Load(dir, a.Dims)
+	if err != nil {
+		return err
+	}
+	if saved.Len() != a.Len() || !slices.Equal(saved.Entries(), a.Entries()) || saved.Scale() != a.Scale() {
+		return badinput.Errorf("%s: the adapter does not have the rank, scale and targets of the one in use", dir)
+	}
+	a.b.Upload(a.params, saved.Values)
+	a.publish()
+	return a.b.Sync()
+}
+
+func (a *adapter) saveGradients(path string) error {
+	grads, err := a.host(a.grads)
+	if err != nil {
+		return err
+	}
+	return grads.WriteTensors(path, grads.Values)
 }

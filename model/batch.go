@@ -1,8 +1,6 @@
 package model
 
-import (
-	"fmt"
-)
+import "fmt"
 
 // Batch is several sequences packed into rows, one after the other.
 type Batch struct {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/seed-7879b91d/grpo/kernels"
 	"github.com/seed-7879b91d/grpo/kernels/cpu"
+	"github.com/seed-7879b91d/grpo/model/internal/program"
 )
 
 // A sequence alone, packed with others in any order, in any bucket: the same bits.
@@ -93,22 +94,22 @@ func TestArenaBlocksInUseDoNotOverlap(t *testing.T) {
 	onBackends(t, func(t *testing.T, b kernels.Backend) {
 		p := openGolden(t, b, "qwen3-tied", "adapter", Options{})
 		require.NoError(t, p.grow(64))
-		g, err := (&builder{cfg: p.Config, weights: p.weights, adapter: p.adapter, inputs: &p.inputs}).training()
+		g, err := p.builder(&p.inputs).training()
 		require.NoError(t, err)
 		for _, recompute := range []Recompute{RecomputeCheap, RecomputeBlocks} {
-			s, err := g.plan(recompute)
+			s, err := program.NewSchedule(g, recompute)
 			require.NoError(t, err)
-			l := s.place(64)
-			require.Positive(t, l.inPlace)
-			for i, x := range l.blocks {
-				for _, y := range l.blocks[:i] {
-					if x == nil || y == nil || x == y || x.last < y.first || y.last < x.first {
+			l := s.Place(64)
+			require.Positive(t, l.InPlace)
+			for i, x := range l.Blocks {
+				for _, y := range l.Blocks[:i] {
+					if x == nil || y == nil || x == y || x.Last < y.First || y.Last < x.First {
 						continue
 					}
-					require.True(t, x.offset+x.floats <= y.offset || y.offset+y.floats <= x.offset, "%+v and %+v", x, y)
+					require.True(t, x.Offset+x.Floats <= y.Offset || y.Offset+y.Floats <= x.Offset, "%+v and %+v", x, y)
 				}
 			}
-			for _, copied := range l.copies {
+			for _, copied := range l.Copies {
 				require.False(t, copied, "no step of this architecture should have to copy")
 			}
 		}

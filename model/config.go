@@ -4,16 +4,11 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
-	"slices"
-	"strings"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/kernels"
 	"github.com/seed-7879b91d/grpo/lora"
 )
-
-// architectures are the values of config.json's "architectures" that this package can build.
-var architectures = []string{"Qwen3ForCausalLM"}
 
 // Config is what config.json says of a model's shape.
 type Config struct {
@@ -38,27 +33,6 @@ func (c Config) LoRADims() lora.Dims {
 	}
 }
 
-// rawConfig is config.json as Hugging Face writes it; pointers tell what is absent.
-type rawConfig struct {
-	Architectures    []string        `json:"architectures"`
-	HiddenAct        string          `json:"hidden_act"`
-	Vocab            int             `json:"vocab_size"`
-	Hidden           int             `json:"hidden_size"`
-	Intermediate     int             `json:"intermediate_size"`
-	Layers           int             `json:"num_hidden_layers"`
-	QHeads           int             `json:"num_attention_heads"`
-	KVHeads          int             `json:"num_key_value_heads"`
-	HeadDim          *int            `json:"head_dim"`
-	Eps              float32         `json:"rms_norm_eps"`
-	RopeTheta        *float64        `json:"rope_theta"`
-	RopeParameters   json.RawMessage `json:"rope_parameters"`
-	RopeScaling      json.RawMessage `json:"rope_scaling"`
-	MaxPositions     int             `json:"max_position_embeddings"`
-	TiedHead         bool            `json:"tie_word_embeddings"`
-	AttentionBias    bool            `json:"attention_bias"`
-	UseSlidingWindow bool            `json:"use_sliding_window"`
-}
-
 // ReadConfig reads config.json of the model in dir.
 func ReadConfig(dir string) (Config, error) {
 	path := filepath.Join(dir, "config.json")
@@ -76,11 +50,52 @@ func ReadConfig(dir string) (Config, error) {
 // ParseConfig reads the text of a config.json.
 func ParseConfig(text []byte) (Config, error) {
 	var r rawConfig
-	if err := json.Unmarshal(text, &r); err != nil {
-		return Config{}, badinput.Errorf("not a model configuration: %w", err)
+	if err := unmarshal(text, &r); err != nil {
+		return Config{}, err
 	}
-	if len(r.Architectures) != 1 || !slices.Contains(architectures, r.Architectures[0]) {
-		return Config{}, badinput.Errorf("architectures: found %q, supported: %s", r.Architectures, strings.Join(architectures, ", "))
+	if err := checkArchitectures(r.Architectures); err != nil {
+		return Config{}, err
+	}
+	c, err := architectureNamed(r.Architectures[0]).read(text)
+	if err != nil {
+		return Config{}, err
+	}
+	return c, c.check()
+}
+
+func unmarshal(text []byte, v any) error {
+	if err := json.Unmarshal(text, v); err != nil {
+		return badinput.Errorf("not a model configuration: %w", err)
+	}
+	return nil
+}
+
+// rawConfig are the keys of config.json that every decoder has; pointers tell what is absent.
+type rawConfig struct {
+	Architectures  []string        `json:"architectures"`
+	Vocab          int             `json:"vocab_size"`
+	Hidden         int             `json:"hidden_size"`
+	Intermediate   int             `json:"intermediate_size"`
+	Layers         int             `json:"num_hidden_layers"`
+	QHeads         int             `json:"num_attention_heads"`
+	KVHeads        int             `json:"num_key_value_heads"`
+	HeadDim        *int            `json:"head_dim"`
+	Eps            float32         `json:"rms_norm_eps"`
+	RopeTheta      *float64        `json:"rope_theta"`
+	RopeParameters json.RawMessage `json:"rope_parameters"`
+	RopeScaling    json.RawMessage `json:"rope_scaling"`
+	MaxPositions   int             `json:"max_position_embeddings"`
+	TiedHead       bool            `json:"tie_word_embeddings"`
+}
+
+// readDecoder reads the keys that every decoder has, and into own those of one architecture.
+func readDecoder(text []byte, own any) (Config, error) {
+	var r rawConfig
+	if err := unmarshal(text, &r); err != nil {
+		return Config{}, err
+	}
+	if err := unmarshal(text, own); err != nil {
+		return Config{}, err
 	}
 	theta, err := r.theta()
 	if err != nil {
@@ -90,15 +105,14 @@ func ParseConfig(text []byte) (Config, error) {
 		Architecture: r.Architectures[0],
 		Vocab:        r.Vocab, Hidden: r.Hidden, Intermediate: r.Intermediate, Layers: r.Layers,
 		Heads: kernels.Heads{Q: r.QHeads, KV: r.KVHeads},
-		Eps:   r.Eps, RopeTheta: theta, MaxPositions: r.MaxPositions,
-		TiedHead: r.TiedHead, AttentionBias: r.AttentionBias,
+		Eps:   r.Eps, RopeTheta: theta, MaxPositions: r.MaxPositions, TiedHead: r.TiedHead,
 	}
 	if r.HeadDim != nil {
 		c.Heads.Dim = *r.HeadDim
 	} else if r.QHeads > 0 {
 		c.Heads.Dim = r.Hidden / r.QHeads
 	}
-	return c, c.check(r)
+	return c, nil
 }
 
 // theta finds the base of the rotary embedding, in the old place or the new one, and refuses what
@@ -140,7 +154,10 @@ const (
 )
 
 // check names the first key whose value cannot be.
-func (c Config) check(r rawConfig) error {
+func (c Config) check() error {
+	if err := checkArchitectures([]string{c.Architecture}); err != nil {
+		return err
+	}
 	for _, f := range []struct {
 		key   string
 		value int
@@ -160,10 +177,6 @@ func (c Config) check(r rawConfig) error {
 		return badinput.Errorf("num_attention_heads: found %d, expected a multiple of num_key_value_heads %d", c.Heads.Q, c.Heads.KV)
 	case c.Heads.Dim%2 != 0:
 		return badinput.Errorf("head_dim: found %d, expected an even number", c.Heads.Dim)
-	case r.HiddenAct != "silu":
-		return badinput.Errorf("hidden_act: found %q, expected \"silu\"", r.HiddenAct)
-	case r.UseSlidingWindow:
-		return badinput.Errorf("use_sliding_window: found true, expected false: sliding windows are not supported")
 	case !(c.Eps > 0 && c.Eps < 1):
 		return badinput.Errorf("rms_norm_eps: found %g, expected a small positive number", c.Eps)
 	case !(c.RopeTheta > 1):

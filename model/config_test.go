@@ -41,12 +41,15 @@ func TestConfigIsRead(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 16, c.Heads.Dim, "hidden size over heads")
 
-	c, err = ParseConfig(edited(t, map[string]any{"rope_theta": nil, "rope_parameters": map[string]any{"rope_type": "default", "rope_theta": 1e4}}))
+	moved := map[string]any{"rope_type": "default", "rope_theta": 1e4}
+	c, err = ParseConfig(edited(t, map[string]any{"rope_theta": nil, "rope_parameters": moved}))
 	require.NoError(t, err)
 	require.Equal(t, 1e4, c.RopeTheta)
 }
 
 func TestBadConfigsAreRefusedByName(t *testing.T) {
+	const scaled = ", expected null: scaled rotary embeddings are not supported"
+	llama3 := map[string]any{"rope_parameters": map[string]any{"rope_type": "llama3"}}
 	for message, changes := range map[string]map[string]any{
 		`architectures: found ["LlamaForCausalLM"], supported: Qwen3ForCausalLM`:     {"architectures": []string{"LlamaForCausalLM"}},
 		`architectures: found [], supported: Qwen3ForCausalLM`:                       {"architectures": nil},
@@ -56,10 +59,10 @@ func TestBadConfigsAreRefusedByName(t *testing.T) {
 		`head_dim: found 33, expected an even number`:                                {"head_dim": 33},
 		`hidden_act: found "gelu", expected "silu"`:                                  {"hidden_act": "gelu"},
 		`rope_theta: missing`: {"rope_theta": nil},
-		`rms_norm_eps: found 0, expected a small positive number`:                                               {"rms_norm_eps": 0},
-		`use_sliding_window: found true, expected false: sliding windows are not supported`:                     {"use_sliding_window": true},
-		`rope_scaling: found {"type":"yarn"}, expected null: scaled rotary embeddings are not supported`:        {"rope_scaling": map[string]any{"type": "yarn"}},
-		`rope_scaling: found {"rope_type":"llama3"}, expected null: scaled rotary embeddings are not supported`: {"rope_parameters": map[string]any{"rope_type": "llama3"}},
+		`rms_norm_eps: found 0, expected a small positive number`:                           {"rms_norm_eps": 0},
+		`use_sliding_window: found true, expected false: sliding windows are not supported`: {"use_sliding_window": true},
+		`rope_scaling: found {"type":"yarn"}` + scaled:                                      {"rope_scaling": map[string]any{"type": "yarn"}},
+		`rope_scaling: found {"rope_type":"llama3"}` + scaled:                               llama3,
 	} {
 		_, err := ParseConfig(edited(t, changes))
 		require.EqualError(t, err, message)

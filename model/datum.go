@@ -57,7 +57,8 @@ func (d Datum) Check(c Config) error {
 			return badinput.Errorf("datum: target %d at position %d, expected 0 to %d", t, i, c.Vocab-1)
 		}
 		if !finite(d.OldLogProbs[i]) || !finite(d.Advantages[i]) {
-			return badinput.Errorf("datum: log-probability %v and advantage %v at position %d, expected finite numbers", d.OldLogProbs[i], d.Advantages[i], i)
+			return badinput.Errorf("datum: log-probability %v and advantage %v at position %d, expected finite numbers",
+				d.OldLogProbs[i], d.Advantages[i], i)
 		}
 	}
 	return nil

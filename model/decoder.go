@@ -4,17 +4,18 @@ import (
 	"fmt"
 
 	"github.com/seed-7879b91d/grpo/kernels"
+	"github.com/seed-7879b91d/grpo/model/internal/program"
 )
 
 // Decoder runs the policy over rows: the next tokens of many sequences, whose earlier keys and values
-// lie in a cache. Prompts and single tokens are the same to it. Its arithmetic is that of the
+// lie in a paged cache. Prefill and decoding are the same to it: rows. Its arithmetic is that of the
 // policy's other programs, so a token's log-probability here is the one that Score gives, bit for bit.
 type Decoder struct {
 	DecoderSize
 
 	p     *Policy
 	cache kernels.Cache
-	prog  *Program
+	prog  *program.Program
 	in    inputs
 	table input // I32 [Runs × TableStride]
 	pick  input // I32 [Rows]: the rows that are drawn from
@@ -80,12 +81,13 @@ func (p *Policy) NewDecoder(size DecoderSize) (*Decoder, error) {
 	if err := d.allocate(); err != nil {
 		return nil, err
 	}
-	b := &builder{cfg: p.Config, weights: p.weights, adapter: p.adapter, inputs: &d.in, cache: d.cache}
+	b := p.builder(&d.in)
+	b.cache = d.cache
 	g, err := b.decoding(&d.pick)
 	if err != nil {
 		return nil, err
 	}
-	d.prog, err = compile(p.b, g, &d.in, size.Rows, RecomputeCheap)
+	d.prog, err = program.Compile(p.b, g, size.Rows, RecomputeCheap)
 	return d, err
 }
 
@@ -95,6 +97,9 @@ func (d *Decoder) allocate() error {
 		if err := in.grow(b, kernels.I32, d.Rows); err != nil {
 			return err
 		}
+	}
+	if err := d.in.starts.grow(b, kernels.I32, d.Rows+1); err != nil {
+		return err
 	}
 	if err := d.table.grow(b, kernels.I32, d.Sequences*d.TableStride); err != nil {
 		return err
@@ -123,24 +128,26 @@ func (d *Decoder) allocate() error {
 func (d *Decoder) Run(r *Rows) (tokens []int32, logps []float32, err error) {
 	n, b := len(r.Draws), d.p.b
 	if len(r.Tokens) > d.DecoderSize.Rows || n > d.DecoderSize.Rows || len(r.Starts) > d.Sequences+1 {
-		return nil, nil, fmt.Errorf("model: %d rows of %d sequences with %d draws for a decoder of %+v", len(r.Tokens), len(r.Starts)-1, n, d.DecoderSize)
+		return nil, nil, fmt.Errorf("model: %d rows of %d sequences with %d draws for a decoder of %+v",
+			len(r.Tokens), len(r.Starts)-1, n, d.DecoderSize)
 	}
 	d.in.tokens.loadInts(b, r.Tokens)
 	d.in.positions.loadInts(b, r.Positions)
-	d.prog.starts.loadInts(b, r.Starts)
+	d.in.starts.loadInts(b, r.Starts)
 	d.table.loadInts(b, r.Tables)
 	d.loadDraws(r.Draws)
-	x := &d.prog.x
-	x.T, x.draws = len(r.Tokens), n
-	x.paged = kernels.Paged{Starts: d.prog.starts.buf, Positions: d.in.positions.buf, Tables: d.table.buf, N: len(r.Starts) - 1, Stride: d.TableStride}
+	d.in.run.Draws = n
+	d.in.run.Paged = kernels.Paged{
+		Starts: d.in.starts.Buf, Positions: d.in.positions.Buf, Tables: d.table.Buf, N: len(r.Starts) - 1, Stride: d.TableStride,
+	}
+	d.prog.T = len(r.Tokens)
 	if err := d.prog.RunAll(); err != nil {
 		return nil, nil, err
 	}
 	if n == 0 {
 		return nil, nil, b.Sync()
 	}
-	b.Draw(kernels.DrawOut{Token: d.token, LogP: d.logp}, d.prog.result.buf, d.p.weights.operands[d.p.headSlot()].mat,
-		kernels.DrawIn{InvTemp: d.invTemp.buf, Uniform: d.uniform, TopK: d.topK.buf, TopP: d.topP.buf, MinP: d.minP.buf}, n)
+	d.draw(n)
 	if err := b.Download(d.tokensAny, d.token); err != nil {
 		return nil, nil, err
 	}
@@ -148,6 +155,14 @@ func (d *Decoder) Run(r *Rows) (tokens []int32, logps []float32, err error) {
 		return nil, nil, err
 	}
 	return d.tokens[:n], d.logps[:n], nil
+}
+
+// draw issues the draws of the last run.
+func (d *Decoder) draw(n int) {
+	head := d.p.weights.operands[d.p.headSlot()].Mat
+	d.p.b.Draw(kernels.DrawOut{Token: d.token, LogP: d.logp}, d.prog.Outputs[outResult].Buf, head, kernels.DrawIn{
+		InvTemp: d.invTemp.Buf, Uniform: d.uniform, TopK: d.topK.Buf, TopP: d.topP.Buf, MinP: d.minP.Buf,
+	}, n)
 }
 
 func (d *Decoder) loadDraws(draws []Draw) {
@@ -158,7 +173,7 @@ func (d *Decoder) loadDraws(draws []Draw) {
 	}
 	b := d.p.b
 	for _, in := range []*input{&d.pick, &d.topK, &d.invTemp, &d.topP, &d.minP} {
-		b.Upload(in.buf, in.boxed)
+		b.Upload(in.Buf, in.boxed)
 	}
 	b.Upload(d.uniform, d.uniformsAny)
 }
@@ -174,6 +189,6 @@ func (d *Decoder) CopyBlocks(to, from []int32) {
 		n := min(d.DecoderSize.Rows, len(to)-at)
 		d.pick.loadInts(b, to[at:at+n])
 		d.topK.loadInts(b, from[at:at+n])
-		b.CopyBlocks(d.cache, d.pick.buf, d.topK.buf, n)
+		b.CopyBlocks(d.cache, d.pick.Buf, d.topK.Buf, n)
 	}
 }

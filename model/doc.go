@@ -7,13 +7,21 @@
 //
 //	Datum    one sequence: tokens, targets, and what a loss needs per token
 //	Batch    several datums packed into rows (Pack)
-//	Graph    the architecture over symbolic rows (graph_qwen3.go), differentiated by gorgonia.Grad
-//	Program  the graph compiled for up to so many rows: backend calls over one arena (compile.go)
-//	Policy   weights, adapter and gradients, and the programs that use them
+//	graph    the architecture over symbolic rows (arch_*.go), differentiated by gorgonia.Grad
+//	program  the graph compiled for up to so many rows: backend calls over one arena (internal/program)
+//	Policy   weights, what of them is trained, and the programs that use both
+//
+// A Decoder is another program of the same architecture, whose attention reads a cache of keys and values:
+// prefill and decoding are the same to it.
 //
 // # Shapes
 //
 // T is the number of rows of a batch, H the hidden size, V the vocabulary, r the adapter's rank.
 // Every value of the graph is a matrix of T rows, so that a program compiled for many rows serves
 // every smaller batch.
+//
+// # Another architecture
+//
+// An architecture is a value in a file arch_*.go and a line in the table of architecture.go. What it computes
+// that no other does is an operation in internal/ops and a method of the builder in graph_blocks.go.
 package model

@@ -4,29 +4,31 @@ import (
 	"fmt"
 
 	"gorgonia.org/gorgonia"
+
+	"github.com/seed-7879b91d/grpo/model/internal/ops"
 )
 
-// The parts that architectures are made of. Each names the weights it reads as slots.go does.
+// The parts that architectures are made of. Each names the slots whose weights it reads.
 
 func (b *builder) embed() *gorgonia.Node {
-	o := embedOp(b.cfg.Vocab, b.cfg.Hidden, b.full())
+	o := ops.Embed(b.cfg.Vocab, b.cfg.Hidden, b.full())
 	return b.apply(o, b.inputRows("tokens", &b.inputs.tokens), b.weight("embed_tokens"))
 }
 
 func (b *builder) norm(slot string, x *gorgonia.Node) *gorgonia.Node {
-	return b.apply(rmsNormOp(slot, b.cfg.Hidden, b.cfg.Eps, b.full()), x, b.weight(slot))
+	return b.apply(ops.RMSNorm(slot, b.cfg.Hidden, b.cfg.Eps, b.full()), x, b.weight(slot))
 }
 
 // linear is a packed weight, its bias where the model has one, and what an adapter adds.
 func (b *builder) linear(layer int, name string, x *gorgonia.Node) *gorgonia.Node {
 	s := b.weights.slots[at(layer, name)]
-	l := linearOp{what: s.name, n: s.rows(), k: s.cols, alpha: 1, trainable: b.full()}
+	l := ops.Linear{What: s.name, N: s.rows(), K: s.cols, Alpha: 1, Trainable: b.full()}
 	in := gorgonia.Nodes{x, b.weight(s.name)}
 	if bias := s.name + "_bias"; b.weights.has(bias) {
-		l.bias = true
+		l.Bias = true
 		in = append(in, b.weight(bias))
 	}
-	y := b.apply(l.op(), in...)
+	y := b.apply(l.Op(), in...)
 	if b.adapter == nil {
 		return y
 	}
@@ -39,45 +41,45 @@ func (b *builder) loraBranch(s slot, br *branch, x, y *gorgonia.Node) *gorgonia.
 		return y
 	}
 	rank := b.adapter.Config.Rank
-	down := linearOp{what: s.name + " lora down", n: rank * len(br.windows), k: s.cols, alpha: b.adapter.Scale(), trainable: true}
-	z := b.apply(down.op(), x, b.param(s.name+".lora_A", down.n, down.k, &br.a, br.gradA))
+	down := ops.Linear{What: s.name + " lora down", N: rank * len(br.windows), K: s.cols, Alpha: b.adapter.Scale(), Trainable: true}
+	z := b.apply(down.Op(), x, b.param(s.name+".lora_A", down.N, down.K, &br.a, br.gradA))
 	in := gorgonia.Nodes{y, z}
 	for i, w := range br.windows {
-		in = append(in, b.param(fmt.Sprintf("%s.lora_B.%d", s.name, i), w.n, rank, &br.b[i], br.gradB[i]))
+		in = append(in, b.param(fmt.Sprintf("%s.lora_B.%d", s.name, i), w.N, rank, &br.b[i], br.gradB[i]))
 	}
-	up := loraUpOp{what: s.name, width: s.rows(), rank: rank, windows: br.windows}
-	return b.apply(up.op(), in...)
+	up := ops.LoRAUp{What: s.name, Width: s.rows(), Rank: rank, Windows: br.windows}
+	return b.apply(up.Op(), in...)
 }
 
 func (b *builder) qkNormRope(slot string, qkv *gorgonia.Node) *gorgonia.Node {
 	if b.rope == nil {
-		b.rope = b.apply(ropeTableOp(b.cfg.RopeTheta, b.cfg.Heads.Dim), b.inputRows("positions", &b.inputs.positions))
+		b.rope = b.apply(ops.RopeTable(b.cfg.RopeTheta, b.cfg.Heads.Dim), b.inputRows("positions", &b.inputs.positions))
 	}
-	return b.apply(qkNormRopeOp(slot, b.cfg.Heads, b.cfg.Eps, b.full()), qkv, b.weight(slot), b.rope)
+	return b.apply(ops.QKNormRope(slot, b.cfg.Heads, b.cfg.Eps, b.full()), qkv, b.weight(slot), b.rope)
 }
 
 // attention is the one place where packed sequences and a decoder's cached ones differ.
 func (b *builder) attention(layer int, qkv *gorgonia.Node) *gorgonia.Node {
 	if b.cache != nil {
-		return b.apply(pagedAttentionOp(layer, b.cfg.Heads, b.cache), qkv)
+		return b.apply(ops.PagedAttention(&b.inputs.run, layer, b.cfg.Heads, b.cache), qkv)
 	}
-	return b.apply(attentionOp(at(layer, "attention"), b.cfg.Heads), qkv)
+	return b.apply(ops.Attention(&b.inputs.run, at(layer, "attention"), b.cfg.Heads), qkv)
 }
 
 func (b *builder) swiGLU(what string, gateUp *gorgonia.Node) *gorgonia.Node {
-	return b.apply(swiGLUOp(what, b.cfg.Intermediate), gateUp)
+	return b.apply(ops.SwiGLU(what, b.cfg.Intermediate), gateUp)
 }
 
 func (b *builder) add(what string, x, branch *gorgonia.Node) *gorgonia.Node {
-	return b.apply(addOp(what, b.cfg.Hidden, false), x, branch)
+	return b.apply(ops.Add(what, b.cfg.Hidden, false), x, branch)
 }
 
 // addBlock is add where a block ends: the one value of a block that is always kept.
 func (b *builder) addBlock(what string, x, branch *gorgonia.Node) *gorgonia.Node {
-	return b.apply(addOp(what, b.cfg.Hidden, true), x, branch)
+	return b.apply(ops.Add(what, b.cfg.Hidden, true), x, branch)
 }
 
 func (b *builder) head(hidden *gorgonia.Node, gradients bool) *gorgonia.Node {
-	o := headOp(b.cfg.Vocab, b.cfg.Hidden, gradients, b.full())
+	o := ops.LogProb(&b.inputs.run, b.cfg.Vocab, b.cfg.Hidden, gradients, b.full())
 	return b.apply(o, hidden, b.weight(b.cfg.headSlot()), b.inputRows("targets", &b.inputs.targets))
 }

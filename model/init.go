@@ -4,61 +4,45 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/json"
-	"math"
+	"maps"
 	"path/filepath"
-	"strings"
 
 	"github.com/seed-7879b91d/grpo/internal/atomicfile"
 	"github.com/seed-7879b91d/grpo/internal/splitmix"
 	"github.com/seed-7879b91d/grpo/kernels"
 )
 
-// initialSpread is the standard deviation of the matrices of a new model.
+// initialSpread is the usual standard deviation of the matrices of a new model.
 const initialSpread = 0.02
 
-// New makes a model of that configuration to be trained as a whole from the start: matrices normal with
-// standard deviation 0.02, the two of each layer that write to the residual stream 1/sqrt(2·layers) of
-// that, norms one, biases zero. A tensor's values depend on the seed, its name and its shape alone.
+// New makes a model of that configuration to be trained as a whole from the start, with the first values that
+// its architecture prescribes. A tensor's values depend on the seed, its name and its shape alone.
 func New(b kernels.Backend, cfg Config, seed uint64, o Options) (*Policy, error) {
-	if err := cfg.check(rawConfig{HiddenAct: "silu"}); err != nil {
+	if err := cfg.check(); err != nil {
 		return nil, err
 	}
-	w, err := newWeights(b, cfg, true)
+	m, err := newMasters(b, cfg)
 	if err != nil {
 		return nil, err
 	}
-	for _, name := range w.order {
-		s := w.slots[name]
-		if w.operands[name], err = w.floatOperand(b, s); err != nil {
-			return nil, err
-		}
-		b.Upload(w.master(name), s.initial(cfg.Layers, seed))
+	for _, s := range m.order {
+		b.Upload(m.master(s), s.initial(cfg, seed))
 		if err := b.Sync(); err != nil {
 			return nil, err
 		}
 	}
-	w.Publish(b)
-	return newPolicy(b, cfg, w, o), b.Sync()
+	m.publish()
+	return newPolicy(b, cfg, m.weights, m, o), b.Sync()
 }
 
 // initial are the first values of a slot.
-func (s slot) initial(layers int, seed uint64) []float32 {
+func (s slot) initial(c Config, seed uint64) []float32 {
+	mean, spread := c.arch().initial(c, s)
 	values := make([]float32, 0, s.size())
 	for _, p := range s.parts {
-		spread := initialSpread
-		if strings.HasSuffix(p.tensor, "o_proj.weight") || strings.HasSuffix(p.tensor, "down_proj.weight") {
-			spread /= math.Sqrt(float64(2 * layers))
-		}
 		key := tensorKey(seed, p.tensor)
 		for i := range p.rows * s.cols {
-			switch {
-			case !s.vector:
-				values = append(values, float32(spread*normal(key, uint64(i))))
-			case s.cols == 1: // a bias
-				values = append(values, 0)
-			default:
-				values = append(values, 1)
-			}
+			values = append(values, float32(mean+spread*normal(key, uint64(i))))
 		}
 	}
 	return values
@@ -84,14 +68,15 @@ func normal(key, i uint64) float64 {
 
 // write puts the configuration into dir as config.json, for weights of that type.
 func (c Config) write(dir, dtype string) error {
-	text, err := json.MarshalIndent(map[string]any{
-		"architectures": []string{c.Architecture}, "model_type": "qwen3", "hidden_act": "silu",
+	keys := map[string]any{
+		"architectures": []string{c.Architecture}, "torch_dtype": dtype, "use_cache": true,
 		"vocab_size": c.Vocab, "hidden_size": c.Hidden, "intermediate_size": c.Intermediate, "num_hidden_layers": c.Layers,
 		"num_attention_heads": c.Heads.Q, "num_key_value_heads": c.Heads.KV, "head_dim": c.Heads.Dim,
 		"rms_norm_eps": c.Eps, "rope_theta": c.RopeTheta, "rope_scaling": nil, "max_position_embeddings": c.MaxPositions,
-		"tie_word_embeddings": c.TiedHead, "attention_bias": c.AttentionBias, "attention_dropout": 0,
-		"use_sliding_window": false, "initializer_range": initialSpread, "use_cache": true, "torch_dtype": dtype,
-	}, "", "  ")
+		"tie_word_embeddings": c.TiedHead,
+	}
+	maps.Copy(keys, c.arch().keys(c))
+	text, err := json.MarshalIndent(keys, "", "  ")
 	if err != nil {
 		return err
 	}

@@ -92,4 +92,9 @@ func TestNewModelRefusesWhatCannotBe(t *testing.T) {
 	bad.Heads.KV = 3
 	_, err := New(kerneltest.NewReference(), bad, 1, Options{})
 	require.ErrorContains(t, err, "num_key_value_heads")
+
+	bad = small
+	bad.Architecture = "GPT2LMHeadModel"
+	_, err = New(kerneltest.NewReference(), bad, 1, Options{})
+	require.EqualError(t, err, `architectures: found ["GPT2LMHeadModel"], supported: Qwen3ForCausalLM`)
 }

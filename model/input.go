@@ -4,12 +4,52 @@ import (
 	"fmt"
 
 	"github.com/seed-7879b91d/grpo/kernels"
+	"github.com/seed-7879b91d/grpo/model/internal/ops"
+	"github.com/seed-7879b91d/grpo/model/internal/program"
 )
+
+// inputs are what changes from batch to batch.
+type inputs struct {
+	tokens, positions, targets input // I32 [T]
+	old, advantage, weight     input // F32 [T]
+	starts                     input // I32 [sequences + 1]
+	run                        ops.Run
+}
+
+// grow makes room for batches of rows tokens.
+func (in *inputs) grow(b kernels.Backend, rows int) error {
+	for _, i := range []*input{&in.tokens, &in.positions, &in.targets} {
+		if err := i.grow(b, kernels.I32, rows); err != nil {
+			return err
+		}
+	}
+	for _, i := range []*input{&in.old, &in.advantage, &in.weight} {
+		if err := i.grow(b, kernels.F32, rows); err != nil {
+			return err
+		}
+	}
+	return in.starts.grow(b, kernels.I32, rows+1)
+}
+
+// load makes batch the one of the next run.
+func (in *inputs) load(b kernels.Backend, batch *Batch, temperature float32) {
+	in.tokens.loadInts(b, batch.Tokens)
+	in.positions.loadInts(b, batch.Positions)
+	in.targets.loadInts(b, batch.Targets)
+	in.starts.loadInts(b, batch.Starts)
+	if len(batch.Weights) > 0 { // one to train on
+		in.old.loadFloats(b, batch.OldLogProbs)
+		in.advantage.loadFloats(b, batch.Advantages)
+		in.weight.loadFloats(b, batch.Weights)
+	}
+	in.run.Spans = kernels.Spans{Starts: in.starts.Buf, N: len(batch.Starts) - 1}
+	in.run.InvTemp = 1 / temperature
+}
 
 // input is a leaf with one number per row, and its host copy. The copy has the size of the leaf and is
 // boxed once, so that loading a batch allocates nothing; rows beyond the batch are never read.
 type input struct {
-	operand
+	program.Operand
 	ints   []int32
 	floats []float32
 	boxed  any
@@ -21,7 +61,7 @@ func (in *input) grow(b kernels.Backend, t kernels.DType, rows int) error {
 	if err != nil {
 		return fmt.Errorf("inputs of %d rows: %w", rows, err)
 	}
-	in.operand = operand{buf: buf, width: 1}
+	in.Operand = program.Operand{Buf: buf, Width: 1}
 	if t == kernels.I32 {
 		in.ints = make([]int32, rows)
 		in.boxed = in.ints
@@ -34,12 +74,12 @@ func (in *input) grow(b kernels.Backend, t kernels.DType, rows int) error {
 
 func (in *input) loadInts(b kernels.Backend, src []int32) {
 	copy(in.ints, src)
-	b.Upload(in.buf, in.boxed)
+	b.Upload(in.Buf, in.boxed)
 }
 
 func (in *input) loadFloats(b kernels.Backend, src []float32) {
 	copy(in.floats, src)
-	b.Upload(in.buf, in.boxed)
+	b.Upload(in.Buf, in.boxed)
 }
 
 // fetch brings the start of a buffer of floats to the host copy and returns n of them.

@@ -88,8 +88,8 @@ func TestUnpublishedWeightsAreFound(t *testing.T) {
 	onBackends(t, func(t *testing.T, b kernels.Backend) {
 		p, err := Open(b, goldenDir("qwen3-tied"), true, Options{})
 		require.NoError(t, err)
-		at := p.weights.offsets[p.headSlot()]
-		b.Upload(p.weights.Params.Slice(at, at+1), []float32{7})
+		m := p.trained.(*masters)
+		b.Upload(m.master(m.slots[p.headSlot()]), []float32{7})
 		_, err = p.Hash()
 		require.ErrorContains(t, err, "was changed but not published")
 		p.Publish()

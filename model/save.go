@@ -6,115 +6,61 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
 
 	"github.com/seed-7879b91d/grpo/internal/atomicfile"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/tensorfile"
 	"github.com/seed-7879b91d/grpo/kernels"
-	"github.com/seed-7879b91d/grpo/lora"
 )
 
 // Save writes what was trained to dir: a PEFT adapter, or a model in f32 with the configuration and
 // the tokenizer of the model in base.
-func (p *Policy) Save(dir, base string) error {
-	if p.adapter != nil {
-		a, err := p.Adapter()
-		if err != nil {
-			return err
-		}
-		return a.Save(dir, base)
-	}
-	if err := p.saveWeights(dir, kernels.EncodedF32); err != nil {
-		return err
-	}
-	return copyCompanions(dir, base)
-}
+func (p *Policy) Save(dir, base string) error { return p.trained.save(dir, base) }
 
 // Restore gives the parameters the values that Save wrote; decoders and optimizers that use them go on.
-func (p *Policy) Restore(dir string) error {
-	if p.adapter == nil {
-		return p.restoreWeights(dir)
-	}
-	a, err := lora.Load(dir, p.LoRADims())
-	if err != nil {
-		return err
-	}
-	if a.Len() != p.adapter.Len() || !slices.Equal(a.Entries(), p.adapter.Entries()) || a.Scale() != p.adapter.Scale() {
-		return badinput.Errorf("%s: the adapter does not have the rank, scale and targets of the one in use", dir)
-	}
-	p.b.Upload(p.adapter.Params, a.Values)
-	p.adapter.Publish(p.b)
-	return p.b.Sync()
-}
+func (p *Policy) Restore(dir string) error { return p.trained.restore(dir) }
 
-// restoreWeights reads the values of a model that is trained as a whole.
-func (p *Policy) restoreWeights(dir string) error {
-	set, err := tensorfile.OpenModel(dir)
-	if err != nil {
-		return err
-	}
-	defer set.Close()
-	if err := p.weights.load(p.b, set); err != nil {
-		return err
-	}
-	p.weights.Publish(p.b)
-	return p.b.Sync()
-}
+// SaveGradients writes the gradients as safetensors, under the names of the tensors that they belong to.
+func (p *Policy) SaveGradients(path string) error { return p.trained.saveGradients(path) }
 
 // SaveModel writes a model that is trained as a whole to dir: weights rounded once to bf16, and
 // config.json. There is no base to copy the rest from: a tokenizer is put beside it by who has one.
 func (p *Policy) SaveModel(dir string) error {
-	if p.weights.Params == nil {
+	m, ok := p.trained.(*masters)
+	if !ok {
 		return fmt.Errorf("model: only a model that is trained as a whole has weights to save")
 	}
-	if err := p.saveWeights(dir, kernels.EncodedBF16); err != nil {
+	if err := m.write(dir, kernels.EncodedBF16); err != nil {
 		return err
 	}
 	return p.Config.write(dir, "bfloat16")
 }
 
-// saveWeights writes the master weights.
-func (p *Policy) saveWeights(dir string, enc kernels.Encoding) error {
+// write puts the values into dir as the tensors of a model.
+func (m *masters) write(dir string, enc kernels.Encoding) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return badinput.Errorf("output directory: %w", err)
 	}
-	sources, err := p.weights.tensors(p.b, p.weights.Params, enc)
+	sources, err := m.sources(m.params, enc)
 	if err != nil {
 		return err
 	}
 	return tensorfile.WriteModel(dir, sources, map[string]string{"format": "pt"})
 }
 
-// SaveGradients writes the gradients as safetensors, under the names of the tensors that they belong to.
-func (p *Policy) SaveGradients(path string) error {
-	if p.adapter == nil {
-		sources, err := p.weights.tensors(p.b, p.weights.Grads, kernels.EncodedF32)
-		if err != nil {
-			return err
-		}
-		return tensorfile.Write(path, sources, nil)
-	}
-	grads, err := p.Gradients()
-	if err != nil {
-		return err
-	}
-	return grads.WriteTensors(path, grads.Values)
-}
-
-// tensors cuts a slab of the whole model into the tensors of its files.
-func (w *Weights) tensors(b kernels.Backend, slab kernels.Buffer, enc kernels.Encoding) ([]tensorfile.Source, error) {
+// sources cuts one of the slabs into the tensors of the model's files.
+func (m *masters) sources(slab kernels.Buffer, enc kernels.Encoding) ([]tensorfile.Source, error) {
 	host := make([]float32, slab.Len())
-	if err := b.Download(host, slab); err != nil {
+	if err := m.b.Download(host, slab); err != nil {
 		return nil, err
 	}
 	var sources []tensorfile.Source
-	for _, name := range w.order {
-		s, at := w.slots[name], w.offsets[name]
+	for _, s := range m.order {
+		at := m.offsets[s.name]
 		for _, p := range s.parts {
-			n := p.rows * s.cols
-			sources = append(sources, rounded(tensorfile.FromFloat32s(p.tensor, host[at:at+n], s.shape(p)...), host[at:at+n], enc))
-			at += n
+			values := host[at : at+p.rows*s.cols]
+			sources = append(sources, rounded(tensorfile.FromFloat32s(p.tensor, values, s.shape(p)...), values, enc))
+			at += len(values)
 		}
 	}
 	return sources, nil

@@ -35,10 +35,8 @@ func Products(shape string) ([]Product, error) {
 		return nil, err
 	}
 	var all []Product
-	for _, s := range c.layerSlots(0) {
-		if !s.vector {
-			all = append(all, Product{strings.TrimPrefix(s.name, "layers.0."), s.rows(), s.cols})
-		}
+	for _, s := range c.blockMatrices() {
+		all = append(all, Product{strings.TrimPrefix(s.name, "layers.0."), s.rows(), s.cols})
 	}
 	return append(all, Product{"head", c.Vocab, c.Hidden}), nil
 }
@@ -61,12 +59,10 @@ func (w Work) Seconds(products, rest float64) float64 { return w.Products/produc
 // forward, gradient to the activations, and nothing twice. Attention is that of a sequence of T.
 func (c Config) TrainingWork(rank, T int) Work {
 	block, adapter := 0, 0
-	for _, s := range c.layerSlots(0) {
-		if !s.vector {
-			block += s.size()
-			for _, p := range s.parts {
-				adapter += rank * (p.rows + s.cols)
-			}
+	for _, s := range c.blockMatrices() {
+		block += s.size()
+		for _, p := range s.parts {
+			adapter += rank * (p.rows + s.cols)
 		}
 	}
 	attention := 2 * float64(T) * float64(c.Heads.OutWidth()) // causal: half of 4·T·width
@@ -81,13 +77,11 @@ func (p *Policy) SamplingWork(rows, context, sequences int) (work Work, bytes fl
 	c := p.Config
 	weights := p.WeightBytes()
 	if !c.TiedHead {
-		weights -= p.weights.operands["embed_tokens"].mat.Bytes() // of which only some rows are read
+		weights -= p.weights.operands["embed_tokens"].Mat.Bytes() // of which only some rows are read
 	}
 	work.Products = 2 * float64(c.Vocab*c.Hidden) * float64(sequences)
-	for _, s := range c.layerSlots(0) {
-		if !s.vector {
-			work.Products += 2 * float64(c.Layers*s.size()) * float64(rows)
-		}
+	for _, s := range c.blockMatrices() {
+		work.Products += 2 * float64(c.Layers*s.size()) * float64(rows)
 	}
 	perSequence := rows / sequences
 	attended := float64(context)

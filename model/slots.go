@@ -2,9 +2,12 @@ package model
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/seed-7879b91d/grpo/kernels"
 	"github.com/seed-7879b91d/grpo/lora"
+	"github.com/seed-7879b91d/grpo/model/internal/program"
 )
 
 // slot is one weight as the graph uses it: q, k and v are a single matrix there, gate and up another.
@@ -31,25 +34,70 @@ func (s slot) rows() int {
 
 func (s slot) size() int { return s.rows() * s.cols }
 
+// bias tells the biases among the vectors: one number a row.
+func (s slot) bias() bool { return s.vector && s.cols == 1 }
+
+// is reports whether the slot is the one of that name in its layer.
+func (s slot) is(what string) bool { return strings.HasSuffix(s.name, "."+what) }
+
 // shape is the shape of a part in the file.
 func (s slot) shape(p part) []int {
 	switch {
 	case !s.vector:
 		return []int{p.rows, s.cols}
-	case s.cols == 1: // a bias
+	case s.bias():
 		return []int{p.rows}
 	}
 	return []int{s.cols} // a norm
 }
 
+// operand describes an allocated weight to the graph.
+func (s slot) operand(buf kernels.Buffer, mat kernels.Matrix) *program.Operand {
+	o := &program.Operand{Buf: buf, Mat: mat, Width: s.cols}
+	if s.vector && len(s.parts) > 1 && !s.bias() {
+		for i := range s.parts {
+			o.Aux = append(o.Aux, buf.Slice(i*s.cols, (i+1)*s.cols))
+		}
+	}
+	return o
+}
+
 // at names a slot of a layer.
 func at(layer int, what string) string { return fmt.Sprintf("layers.%d.%s", layer, what) }
 
-// slots lists every weight of the model, in the order of the forward pass.
+// The slots of a layer, from the names of their modules there.
+
+func normSlot(layer int, name string, cols int, modules ...string) slot {
+	parts := make([]part, len(modules))
+	for i, m := range modules {
+		parts[i] = part{m, 1}
+	}
+	return slot{name: at(layer, name), vector: true, cols: cols, parts: tensors(layer, ".weight", parts)}
+}
+
+func linearSlot(layer int, name string, cols int, parts ...part) slot {
+	return slot{name: at(layer, name), cols: cols, parts: tensors(layer, ".weight", parts)}
+}
+
+func biasSlot(layer int, name string, parts ...part) slot {
+	return slot{name: at(layer, name), vector: true, cols: 1, parts: tensors(layer, ".bias", parts)}
+}
+
+// tensors gives modules of a layer the names that they have in the model's files.
+func tensors(layer int, kind string, modules []part) []part {
+	named := make([]part, len(modules))
+	for i, m := range modules {
+		named[i] = part{fmt.Sprintf("model.layers.%d.%s%s", layer, m.tensor, kind), m.rows}
+	}
+	return named
+}
+
+// slots lists every weight of the model, in the order of the forward pass: between the embedding and the
+// head, which all decoders call the same, the blocks of its architecture.
 func (c Config) slots() []slot {
 	all := []slot{{name: "embed_tokens", cols: c.Hidden, parts: []part{{"model.embed_tokens.weight", c.Vocab}}}}
 	for l := range c.Layers {
-		all = append(all, c.layerSlots(l)...)
+		all = append(all, c.arch().block(c, l)...)
 	}
 	all = append(all, slot{name: "norm", vector: true, cols: c.Hidden, parts: []part{{"model.norm.weight", 1}}})
 	if !c.TiedHead {
@@ -66,35 +114,9 @@ func (c Config) headSlot() string {
 	return "lm_head"
 }
 
-func (c Config) layerSlots(l int) []slot {
-	h := c.Heads
-	tensor := func(what string) string { return fmt.Sprintf("model.layers.%d.%s", l, what) }
-	norm := func(what string) slot {
-		return slot{name: at(l, what), vector: true, cols: c.Hidden, parts: []part{{tensor(what + ".weight"), 1}}}
-	}
-	qkv := []part{{"self_attn.q_proj", h.Q * h.Dim}, {"self_attn.k_proj", h.KV * h.Dim}, {"self_attn.v_proj", h.KV * h.Dim}}
-	linear := func(name string, cols int, suffix string, parts ...part) slot {
-		s := slot{name: at(l, name), vector: suffix == ".bias", cols: cols}
-		for _, p := range parts {
-			s.parts = append(s.parts, part{tensor(p.tensor + suffix), p.rows})
-		}
-		return s
-	}
-	o := part{"self_attn.o_proj", c.Hidden}
-	all := []slot{norm("input_layernorm"), linear("qkv", c.Hidden, ".weight", qkv...)}
-	if c.AttentionBias {
-		all = append(all, linear("qkv_bias", 1, ".bias", qkv...))
-	}
-	all = append(all,
-		slot{name: at(l, "qk_norm"), vector: true, cols: h.Dim, parts: []part{{tensor("self_attn.q_norm.weight"), 1}, {tensor("self_attn.k_norm.weight"), 1}}},
-		linear("o", h.OutWidth(), ".weight", o))
-	if c.AttentionBias {
-		all = append(all, linear("o_bias", 1, ".bias", o))
-	}
-	return append(all,
-		norm("post_attention_layernorm"),
-		linear("gate_up", c.Hidden, ".weight", part{"mlp.gate_proj", c.Intermediate}, part{"mlp.up_proj", c.Intermediate}),
-		linear("down", c.Intermediate, ".weight", part{"mlp.down_proj", c.Hidden}))
+// blockMatrices are the matrices of one block.
+func (c Config) blockMatrices() []slot {
+	return slices.DeleteFunc(c.arch().block(c, 0), func(s slot) bool { return s.vector })
 }
 
 // group is a packed linear and the adapter targets that share its input.
@@ -108,15 +130,4 @@ var groups = []group{
 	{"o", []lora.Target{lora.O}},
 	{"gate_up", []lora.Target{lora.Gate, lora.Up}},
 	{"down", []lora.Target{lora.Down}},
-}
-
-// leafOperand describes an allocated weight to the graph.
-func (s slot) leafOperand(buf kernels.Buffer, mat kernels.Matrix) *operand {
-	o := &operand{buf: buf, mat: mat, width: s.cols}
-	if s.vector && len(s.parts) > 1 && s.cols > 1 {
-		for i := range s.parts {
-			o.aux = append(o.aux, buf.Slice(i*s.cols, (i+1)*s.cols))
-		}
-	}
-	return o
 }

@@ -90,7 +90,8 @@ func TestTrainingMatchesTheFloat64Reference(t *testing.T) {
 			require.NoError(t, err)
 			params, grads, locate := p.Slabs()
 			a := train.Adam
-			adam, err := optim.NewAdam(b, params, grads, optim.Config{Beta1: a.Beta1, Beta2: a.Beta2, Eps: a.Eps, WeightDecay: a.WeightDecay}, locate)
+			c := optim.Config{Beta1: a.Beta1, Beta2: a.Beta2, Eps: a.Eps, WeightDecay: a.WeightDecay}
+			adam, err := optim.NewAdam(b, params, grads, c, locate)
 			require.NoError(t, err)
 			for i, want := range train.Steps {
 				adam.ZeroGrad()
@@ -130,25 +131,25 @@ func TestFullGradientsPredictTheLoss(t *testing.T) {
 		_, err = p.Accumulate(t.Context(), train.Datums, importanceSampling)
 		require.NoError(t, err)
 
-		start := make([]float32, p.weights.Params.Len())
-		grad := make([]float32, len(start))
-		require.NoError(t, b.Download(start, p.weights.Params))
-		require.NoError(t, b.Download(grad, p.weights.Grads))
+		params, grads, _ := p.Slabs()
+		start, grad := make([]float32, params.Len()), make([]float32, grads.Len())
+		require.NoError(t, b.Download(start, params))
+		require.NoError(t, b.Download(grad, grads))
 		loss := func(values []float32) float64 {
-			b.Upload(p.weights.Params, values)
+			b.Upload(params, values)
 			p.Publish()
 			stats, err := p.Accumulate(t.Context(), train.Datums, importanceSampling)
 			require.NoError(t, err)
 			return stats.Loss
 		}
 		for _, slot := range p.weights.order {
-			from, n := p.weights.offsets[slot], p.weights.slots[slot].size()
+			from, n := p.trained.(*masters).offsets[slot.name], slot.size()
 			norm := 0.0
 			for _, g := range grad[from : from+n] {
 				norm += float64(g) * float64(g)
 			}
 			norm = math.Sqrt(norm)
-			require.Greater(t, norm, 0.0, slot)
+			require.Greater(t, norm, 0.0, slot.name)
 			const step = 2e-3
 			move := func(sign float64) []float32 {
 				v := append([]float32(nil), start...)
@@ -158,7 +159,7 @@ func TestFullGradientsPredictTheLoss(t *testing.T) {
 				return v
 			}
 			slope := (loss(move(1)) - loss(move(-1))) / (2 * step)
-			require.InEpsilon(t, norm, slope, 1e-2, "%s: %s", name, slot)
+			require.InEpsilon(t, norm, slope, 1e-2, "%s: %s", name, slot.name)
 		}
 	}
 }

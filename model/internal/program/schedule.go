@@ -1,4 +1,4 @@
-package model
+package program
 
 import (
 	"fmt"
@@ -8,7 +8,8 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels"
 )
 
-// Recompute says how much of the forward pass the backward pass computes a second time, to save memory.
+// Recompute says how much of the forward pass the backward pass computes a second time, to save memory:
+// activation checkpointing.
 type Recompute uint8
 
 const (
@@ -20,9 +21,9 @@ const (
 	RecomputeBlocks
 )
 
-// schedule is a graph put in order: a list of steps over values, forward and then backward, in which
-// what was not kept is computed again where it is first needed.
-type schedule struct {
+// Schedule is a graph put in order: a list of steps over values, forward and then backward, in which
+// what was not kept is computed again where it is first needed. It does not depend on the number of rows.
+type Schedule struct {
 	steps  []step
 	values []value
 
@@ -31,13 +32,13 @@ type schedule struct {
 	again      map[*gorgonia.Node]int // and the one computed again, or first met, in the backward pass
 	inBackward bool
 	recompute  Recompute
-	graph      *graph
+	graph      *Graph
 }
 
 // value is one thing that is computed, or a leaf.
 type value struct {
-	op     *op      // what computes it; nil for a leaf
-	leaf   *operand // where it is, if known beforehand: a leaf, or a place in the gradient slab
+	op     *Op      // what computes it; nil for a leaf
+	leaf   *Operand // where it is, if known beforehand: a leaf, or a place in the gradient slab
 	output bool     // read after the run
 }
 
@@ -47,17 +48,13 @@ type step struct {
 	in  []int
 }
 
-// plan orders the graph.
-func (g *graph) plan(r Recompute) (s *schedule, err error) {
-	s = &schedule{
+// NewSchedule puts a graph in order.
+func NewSchedule(g *Graph, r Recompute) (*Schedule, error) {
+	s := &Schedule{
 		graph: g, recompute: r,
 		leaves: map[*gorgonia.Node]int{}, forward: map[*gorgonia.Node]int{}, again: map[*gorgonia.Node]int{},
 	}
-	outputs := gorgonia.Nodes{g.result}
-	if g.loss != nil {
-		outputs = append(outputs, g.loss)
-	}
-	for _, n := range outputs {
+	for _, n := range g.Outputs {
 		v, err := s.need(n)
 		if err != nil {
 			return nil, err
@@ -65,8 +62,8 @@ func (g *graph) plan(r Recompute) (s *schedule, err error) {
 		s.values[v].output = true
 	}
 	s.inBackward = true
-	for _, p := range g.grads {
-		if err := s.paramGradient(p.node, p.dest); err != nil {
+	for _, p := range g.Grads {
+		if err := s.paramGradient(p.Node, p.Dest); err != nil {
 			return nil, err
 		}
 	}
@@ -74,8 +71,8 @@ func (g *graph) plan(r Recompute) (s *schedule, err error) {
 }
 
 // need gives the value of a node, putting what computes it at the end of the list if it is not there.
-func (s *schedule) need(n *gorgonia.Node) (int, error) {
-	if leaf, ok := s.graph.leaves[n]; ok {
+func (s *Schedule) need(n *gorgonia.Node) (int, error) {
+	if leaf, ok := s.graph.Leaves[n]; ok {
 		v, ok := s.leaves[n]
 		if !ok {
 			v = s.add(value{leaf: leaf})
@@ -103,15 +100,15 @@ func (s *schedule) need(n *gorgonia.Node) (int, error) {
 }
 
 // kept reports whether an output of the forward pass is still there in the backward pass.
-func (s *schedule) kept(o *op) bool {
+func (s *Schedule) kept(o *Op) bool {
 	if s.recompute == RecomputeBlocks {
-		return o.checkpoint
+		return o.Checkpoint
 	}
-	return o.keep
+	return o.Keep
 }
 
 // compute puts an operation on the list, after what it needs.
-func (s *schedule) compute(o *op, in gorgonia.Nodes, dest *operand) (int, error) {
+func (s *Schedule) compute(o *Op, in gorgonia.Nodes, dest *Operand) (int, error) {
 	st := step{in: make([]int, len(in))}
 	for i, n := range in {
 		v, err := s.need(n)
@@ -127,8 +124,8 @@ func (s *schedule) compute(o *op, in gorgonia.Nodes, dest *operand) (int, error)
 
 // paramGradient puts the gradient of a parameter on the list. It is accumulated in dest, so where
 // gorgonia sums the gradients of a weight that is used twice, both are simply added there.
-func (s *schedule) paramGradient(n *gorgonia.Node, dest kernels.Buffer) error {
-	o, ours := n.Op().(*op)
+func (s *Schedule) paramGradient(n *gorgonia.Node, dest kernels.Buffer) error {
+	o, ours := n.Op().(*Op)
 	if !ours {
 		for _, term := range children(n) {
 			if err := s.paramGradient(term, dest); err != nil {
@@ -137,31 +134,31 @@ func (s *schedule) paramGradient(n *gorgonia.Node, dest kernels.Buffer) error {
 		}
 		return nil
 	}
-	if o.rows == 0 {
-		return fmt.Errorf("model: %s is no gradient of a parameter", o.name)
+	if o.Rows == 0 {
+		return fmt.Errorf("model: %s is no gradient of a parameter", o.Name)
 	}
-	place := &operand{buf: dest, width: o.width}
-	for from, i := 0, 0; i < len(o.aux); i++ {
-		place.aux = append(place.aux, dest.Slice(from, from+o.aux[i]))
-		from += o.aux[i]
+	place := &Operand{Buf: dest, Width: o.Width}
+	for from, i := 0, 0; i < len(o.Aux); i++ {
+		place.Aux = append(place.Aux, dest.Slice(from, from+o.Aux[i]))
+		from += o.Aux[i]
 	}
 	_, err := s.compute(o, children(n), place)
 	return err
 }
 
-func (s *schedule) add(v value) int {
+func (s *Schedule) add(v value) int {
 	s.values = append(s.values, v)
 	return len(s.values) - 1
 }
 
 // lower gives the operation of a node: ours, or our sum in place of gorgonia's.
-func lower(n *gorgonia.Node) (*op, error) {
+func lower(n *gorgonia.Node) (*Op, error) {
 	switch o := n.Op().(type) {
-	case *op:
+	case *Op:
 		return o, nil
 	case gorgonia.BinaryOp:
 		if shape := n.Shape(); len(shape) == 2 && o.String() == "+ false" {
-			return sumOp(shape[1]), nil
+			return sum(shape[1]), nil
 		}
 	}
 	return nil, fmt.Errorf("model: the graph holds an operation of gorgonia's own that has no kernel: %v", n)

@@ -1,0 +1,71 @@
+package ops
+
+import (
+	"fmt"
+
+	"gorgonia.org/gorgonia"
+
+	"github.com/seed-7879b91d/grpo/kernels"
+	"github.com/seed-7879b91d/grpo/model/internal/program"
+)
+
+// RopeTable: the angles of every row, shared by all layers. Input positions.
+func RopeTable(theta float64, dim int) *program.Op {
+	return &program.Op{
+		Name: fmt.Sprintf("rope table %g", theta), Inputs: 1, Width: dim, WRT: []bool{false}, Keep: true, Checkpoint: true,
+		Run: func(x *program.Execution, out *program.Operand, in []*program.Operand) {
+			x.B.RopeTable(out.Buf, in[0].Buf, theta, dim, x.T)
+		},
+	}
+}
+
+// QKNormRope: inputs qkv, the two head norms' weights [2, Dim] as planes, rope table.
+func QKNormRope(what string, h kernels.Heads, eps float32, trainable bool) *program.Op {
+	return &program.Op{
+		Name: "qk-norm+rope " + what, Inputs: 3, Width: h.Width(), WRT: []bool{true, trainable, false},
+		Run: func(x *program.Execution, out *program.Operand, in []*program.Operand) {
+			x.B.QKNormRope(out.Buf, in[0].Buf, in[1].Aux[0], in[1].Aux[1], in[2].Buf, eps, h, x.T)
+		},
+		Diff: func(in gorgonia.Nodes, _, dout *gorgonia.Node) (gorgonia.Nodes, error) {
+			gx := &program.Op{Name: "qk-norm+rope " + what + ", gradient to qkv", Inputs: 4, Width: h.Width(),
+				Run: func(x *program.Execution, out *program.Operand, in []*program.Operand) {
+					x.B.QKNormRopeGradX(out.Buf, in[0].Buf, in[1].Buf, in[2].Aux[0], in[2].Aux[1], in[3].Buf, eps, h, x.T)
+				}}
+			gw := &program.Op{
+				Name: "qk-norm+rope " + what + ", gradient to weights", Inputs: 3, Rows: 2, Width: h.Dim, Aux: []int{h.Dim, h.Dim},
+				Run: func(x *program.Execution, out *program.Operand, in []*program.Operand) {
+					x.B.QKNormRopeGradW(out.Aux[0], out.Aux[1], in[0].Buf, in[1].Buf, in[2].Buf, eps, h, x.T)
+				}}
+			return gradients(by(gx, dout, in[0], in[1], in[2]), byIf(trainable, gw, dout, in[0], in[2]), nil)
+		},
+	}
+}
+
+// Attention: causal attention inside each sequence of a packed batch. Input qkv; beside its output
+// it keeps the log of each softmax's sum.
+func Attention(run *Run, what string, h kernels.Heads) *program.Op {
+	return &program.Op{
+		Name: "attention " + what, Inputs: 1, Width: h.OutWidth(), WRT: []bool{true}, Aux: []int{h.Q}, Keep: true,
+		Run: func(x *program.Execution, out *program.Operand, in []*program.Operand) {
+			x.B.Attention(out.Buf, out.Aux[0], in[0].Buf, run.Spans, h, x.T)
+		},
+		Diff: func(in gorgonia.Nodes, out, dout *gorgonia.Node) (gorgonia.Nodes, error) {
+			g := &program.Op{Name: "attention " + what + ", gradient to qkv", Inputs: 3, Width: h.Width(),
+				Run: func(x *program.Execution, out *program.Operand, in []*program.Operand) {
+					x.B.AttentionGrad(out.Buf, in[0].Buf, in[1].Buf, in[2].Buf, in[2].Aux[0], run.Spans, h, x.T)
+				}}
+			return gradients(by(g, dout, in[0], out))
+		},
+	}
+}
+
+// PagedAttention: attention of a decoder's rows, whose keys and values join those in the cache. It
+// writes to the cache, so its name must tell the layer even where two layers are alike.
+func PagedAttention(run *Run, layer int, h kernels.Heads, c kernels.Cache) *program.Op {
+	return &program.Op{
+		Name: fmt.Sprintf("paged attention of layer %d", layer), Inputs: 1, Width: h.OutWidth(), Keep: true,
+		Run: func(x *program.Execution, out *program.Operand, in []*program.Operand) {
+			x.B.PagedAttention(out.Buf, in[0].Buf, c, layer, run.Paged, h, x.T)
+		},
+	}
+}

@@ -1,0 +1,121 @@
+package ops
+
+import (
+	"fmt"
+
+	"gorgonia.org/gorgonia"
+
+	"github.com/seed-7879b91d/grpo/kernels"
+	"github.com/seed-7879b91d/grpo/model/internal/program"
+)
+
+// Linear: out [T, N] = Alpha · x [T, K] · wᵀ + bias. Inputs x, w and, where there is one, bias.
+type Linear struct {
+	What      string // which matrix, for people
+	N, K      int
+	Alpha     float32
+	Bias      bool
+	Trainable bool
+}
+
+// Op is the product.
+func (l Linear) Op() *program.Op {
+	o := &program.Op{
+		Name: fmt.Sprintf("linear %s [%d,%d] ×%g", l.What, l.N, l.K, l.Alpha), Inputs: 2, Width: l.N,
+		WRT: []bool{true, l.Trainable}, Keep: true,
+		Run: func(x *program.Execution, out *program.Operand, in []*program.Operand) {
+			opt := kernels.LinearOpt{Alpha: l.Alpha}
+			if l.Bias {
+				opt.Bias = in[2].Buf
+			}
+			x.B.Linear(out.Cols(), in[0].Cols(), in[1].Mat, opt, x.T)
+		},
+		Diff: func(in gorgonia.Nodes, _, dout *gorgonia.Node) (gorgonia.Nodes, error) {
+			terms := []gradient{by(l.gradX(), dout, in[1]), byIf(l.Trainable, l.gradW(), dout, in[0])}
+			if l.Bias {
+				terms = append(terms, byIf(l.Trainable, l.gradBias(), dout))
+			}
+			return gradients(terms...)
+		},
+	}
+	if l.Bias {
+		o.Inputs, o.WRT = 3, append(o.WRT, l.Trainable)
+	}
+	return o
+}
+
+func (l Linear) gradX() *program.Op {
+	return &program.Op{Name: fmt.Sprintf("linear %s [%d,%d] ×%g, gradient to x", l.What, l.N, l.K, l.Alpha), Inputs: 2, Width: l.K,
+		Run: func(x *program.Execution, out *program.Operand, in []*program.Operand) {
+			x.B.LinearGradX(out.Cols(), in[0].Cols(), in[1].Mat, kernels.LinearOpt{Alpha: l.Alpha}, x.T)
+		}}
+}
+
+func (l Linear) gradW() *program.Op {
+	return &program.Op{Name: fmt.Sprintf("linear %s ×%g, gradient to w", l.What, l.Alpha), Inputs: 2, Rows: l.N, Width: l.K,
+		Run: func(x *program.Execution, out *program.Operand, in []*program.Operand) {
+			x.B.LinearGradW(out.Buf, in[0].Cols(), in[1].Cols(), l.Alpha, x.T)
+		}}
+}
+
+func (l Linear) gradBias() *program.Op {
+	return &program.Op{Name: fmt.Sprintf("linear %s, gradient to bias", l.What), Inputs: 1, Rows: 1, Width: l.N,
+		Run: func(x *program.Execution, out *program.Operand, in []*program.Operand) {
+			x.B.BiasGrad(out.Buf, in[0].Cols(), x.T)
+		}}
+}
+
+// LoRAUp adds what an adapter has to say to the output of a packed linear:
+// out = base, and in each window += z[its rank columns] · Bᵀ. Inputs base, z, and one B per window.
+type LoRAUp struct {
+	What    string
+	Width   int
+	Rank    int
+	Windows []Window
+}
+
+// Window is the part of a packed output that belongs to one target.
+type Window struct{ From, N int }
+
+// Op is the addition.
+func (l LoRAUp) Op() *program.Op {
+	o := &program.Op{
+		Name: "lora up " + l.What, Inputs: 2 + len(l.Windows), Width: l.Width,
+		WRT: make([]bool, 2+len(l.Windows)), InPlace: 1, Mutates: true, Keep: true,
+		Run: func(x *program.Execution, out *program.Operand, in []*program.Operand) {
+			opt := kernels.LinearOpt{Alpha: 1, Accumulate: true}
+			for i, w := range l.Windows {
+				x.B.Linear(out.Window(w.From, w.N), in[1].Window(i*l.Rank, l.Rank), in[2+i].Mat, opt, x.T)
+			}
+		},
+		Diff: func(in gorgonia.Nodes, _, dout *gorgonia.Node) (gorgonia.Nodes, error) {
+			terms := []gradient{same(dout), by(l.gradZ(), append(gorgonia.Nodes{dout}, in[2:]...)...)}
+			for i := range l.Windows {
+				terms = append(terms, by(l.gradB(i), dout, in[1]))
+			}
+			return gradients(terms...)
+		},
+	}
+	for i := range o.WRT {
+		o.WRT[i] = true
+	}
+	return o
+}
+
+func (l LoRAUp) gradZ() *program.Op {
+	return &program.Op{
+		Name: "lora up " + l.What + ", gradient to z", Inputs: 1 + len(l.Windows), Width: l.Rank * len(l.Windows),
+		Run: func(x *program.Execution, out *program.Operand, in []*program.Operand) {
+			for i, w := range l.Windows {
+				x.B.LinearGradX(out.Window(i*l.Rank, l.Rank), in[0].Window(w.From, w.N), in[1+i].Mat, kernels.LinearOpt{Alpha: 1}, x.T)
+			}
+		}}
+}
+
+func (l LoRAUp) gradB(i int) *program.Op {
+	w := l.Windows[i]
+	return &program.Op{Name: fmt.Sprintf("lora up %s, gradient to B %d", l.What, i), Inputs: 2, Rows: w.N, Width: l.Rank,
+		Run: func(x *program.Execution, out *program.Operand, in []*program.Operand) {
+			x.B.LinearGradW(out.Buf, in[0].Window(w.From, w.N), in[1].Window(i*l.Rank, l.Rank), 1, x.T)
+		}}
+}

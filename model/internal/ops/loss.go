@@ -1,0 +1,41 @@
+package ops
+
+import (
+	"gorgonia.org/gorgonia"
+
+	"github.com/seed-7879b91d/grpo/kernels"
+	"github.com/seed-7879b91d/grpo/model/internal/program"
+)
+
+// OwnLoss computes a loss on the host, after the kernel and in place of it: it reads logp [T], writes
+// dlogp [T], and corrects what the kernel said in stats F64 [kernels.NumStats].
+type OwnLoss func(dlogp, stats, logp kernels.Buffer) error
+
+// Loss: the scalar that is differentiated. Inputs logp, old, advantage, weight. One kernel computes
+// the loss with its statistics and, beside them, its gradient; the gradient's own operation only
+// hands that out.
+func Loss(run *Run) *program.Op {
+	return &program.Op{
+		Name: "loss", Inputs: 4, Sums: kernels.NumStats, WRT: []bool{true, false, false, false}, Aux: []int{1},
+		Keep: true, Checkpoint: true,
+		Run: func(x *program.Execution, out *program.Operand, in []*program.Operand) {
+			x.B.Loss(out.Aux[0], out.Buf, kernels.LossIn{
+				LogP: in[0].Buf, Entropy: in[0].Aux[headEntropy],
+				OldLogP: in[1].Buf, Advantage: in[2].Buf, Weight: in[3].Buf,
+			}, run.Loss, x.T)
+		},
+		Host: func(_ *program.Execution, out *program.Operand, in []*program.Operand) error {
+			if run.OwnLoss == nil {
+				return nil
+			}
+			return run.OwnLoss(out.Aux[0], out.Buf, in[0].Buf)
+		},
+		Diff: func(_ gorgonia.Nodes, out, _ *gorgonia.Node) (gorgonia.Nodes, error) {
+			g := &program.Op{Name: "loss, gradient to logp", Inputs: 1, Width: 1,
+				Run: func(x *program.Execution, out *program.Operand, in []*program.Operand) {
+					x.B.Copy(out.Buf, in[0].Aux[0])
+				}}
+			return gradients(by(g, out), nil, nil, nil)
+		},
+	}
+}

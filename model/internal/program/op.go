@@ -1,0 +1,140 @@
+package program
+
+import (
+	"errors"
+	"fmt"
+	"hash"
+	"hash/fnv"
+
+	"github.com/chewxy/hm"
+	"gorgonia.org/gorgonia"
+	"gorgonia.org/tensor"
+
+	"github.com/seed-7879b91d/grpo/kernels"
+)
+
+// Op is one fused operation as gorgonia sees it: a name, the width of its rows, and how to
+// differentiate it; and as a Program sees it: a call of the backend. One Go type serves them all, so
+// that an operation is one function that returns an Op.
+type Op struct {
+	Name   string // says everything that tells two operations apart: gorgonia merges equal ones
+	Inputs int    // how many
+	Rows   int    // rows of the output where it is a parameter's gradient; 0: the rows of the batch
+	Width  int    // columns of the output; 0 for a scalar
+	Sums   int    // of a scalar: how many F64 numbers it writes
+
+	// WRT tells which inputs a gradient flows to; Diff gives those gradients (nil elsewhere).
+	WRT  []bool
+	Diff func(in gorgonia.Nodes, out, dout *gorgonia.Node) (gorgonia.Nodes, error)
+
+	// Run issues the backend calls. Outputs that are parameter gradients are accumulated, all others
+	// written.
+	Run func(x *Execution, out *Operand, in []*Operand)
+	// Host, where set, follows Run on the host: it may wait for the backend, read what Run wrote and write
+	// something else. A device that replays the list of calls must stop there.
+	Host func(x *Execution, out *Operand, in []*Operand) error
+
+	// Aux are widths of planes of T rows that Run keeps beside the output for the gradient's sake. In
+	// the gradient of a packed parameter they divide the output itself.
+	Aux []int
+	// InPlace is the input, counted from 1, whose memory the output takes over when nobody needs it
+	// afterwards; 0: none. Where somebody does, the program copies it first if Mutates, and else only gives
+	// the output memory of its own.
+	InPlace int
+	Mutates bool
+	// Keep marks an output that costs a matrix product or attention: the backward pass would rather
+	// find it than compute it again. Checkpoint marks the few that even a pass short of memory keeps.
+	Keep, Checkpoint bool
+}
+
+// Execution is what an operation is run with: the backend, and the rows of the batch.
+type Execution struct {
+	B kernels.Backend
+	T int
+}
+
+// Operand is where a value lies while a program runs: a Buffer or a Matrix. A vector that is packed of
+// several has a plane for each.
+type Operand struct {
+	Buf   kernels.Buffer   // room for the largest batch × Width; F64 [Sums] of a scalar
+	Aux   []kernels.Buffer // the planes of Op.Aux
+	Width int
+	Mat   kernels.Matrix
+}
+
+// Cols is the whole of a value as a window.
+func (o *Operand) Cols() kernels.Cols { return kernels.Whole(o.Buf, o.Width) }
+
+// Window is n columns of a value.
+func (o *Operand) Window(from, n int) kernels.Cols {
+	return kernels.Cols{Buf: o.Buf, Stride: o.Width, From: from, N: n}
+}
+
+// AnyRows stands for the rows of a batch in gorgonia's shapes; a program serves every number of them.
+const AnyRows = 2
+
+// sum stands in for the node with which gorgonia sums the gradients of a value that has two consumers.
+func sum(width int) *Op {
+	return &Op{Name: "sum of gradients", Inputs: 2, Width: width, InPlace: 1,
+		Run: func(x *Execution, out *Operand, in []*Operand) { x.B.Add(out.Buf, in[0].Buf, in[1].Buf, x.T*width) }}
+}
+
+// The rest makes Op a gorgonia.SDOp, an operation that can be differentiated.
+
+var _ gorgonia.SDOp = (*Op)(nil)
+
+func (o *Op) Arity() int           { return o.Inputs }
+func (o *Op) ReturnsPtr() bool     { return false }
+func (o *Op) CallsExtern() bool    { return true }
+func (o *Op) OverwritesInput() int { return -1 }
+func (o *Op) String() string       { return o.Name }
+
+// Type takes anything and gives rows of f32: widths are the business of those who build the graph, and
+// inputs may be weights of any encoding.
+func (o *Op) Type() hm.Type {
+	types := make([]hm.Type, o.Inputs+1)
+	for i := range o.Inputs {
+		types[i] = hm.TypeVariable('c' + rune(i))
+	}
+	types[o.Inputs] = rowsType(o.Width)
+	return hm.NewFnType(types...)
+}
+
+func rowsType(width int) hm.Type {
+	if width == 0 {
+		return tensor.Float32
+	}
+	return gorgonia.TensorType{Dims: 2, Of: tensor.Float32}
+}
+
+// InferShape: AnyRows × Width, but for scalars and for the gradients of parameters.
+func (o *Op) InferShape(...gorgonia.DimSizer) (tensor.Shape, error) {
+	if o.Width == 0 {
+		return tensor.ScalarShape(), nil
+	}
+	if o.Rows > 0 {
+		return tensor.Shape{o.Rows, o.Width}, nil
+	}
+	return tensor.Shape{AnyRows, o.Width}, nil
+}
+
+func (o *Op) Do(...gorgonia.Value) (gorgonia.Value, error) {
+	return nil, errors.New("model: operations run in a Program, not in a gorgonia machine")
+}
+
+func (o *Op) WriteHash(h hash.Hash) { fmt.Fprintf(h, "%s/%d", o.Name, o.Width) }
+
+func (o *Op) Hashcode() uint32 {
+	h := fnv.New32a()
+	o.WriteHash(h)
+	return h.Sum32()
+}
+
+func (o *Op) DiffWRT(int) []bool { return o.WRT }
+
+func (o *Op) SymDiff(in gorgonia.Nodes, out, dout *gorgonia.Node) (gorgonia.Nodes, error) {
+	if o.Diff == nil {
+		return nil, fmt.Errorf("%s has no gradient", o.Name)
+	}
+	return o.Diff(in, out, dout)
+}

@@ -1,0 +1,80 @@
+package model
+
+import (
+	"github.com/seed-7879b91d/grpo/kernels"
+)
+
+// LossFunc is a loss that the backend does not know. It is called once for each sequence of a batch that
+// has a row that counts, in the batch's order, on the host between the forward and the backward pass. The
+// loss of the step is the sum of what it returns. It must depend on the sequence alone if the result is not
+// to depend on the packing.
+type LossFunc func(s *LossSequence) (loss float64)
+
+// LossSequence is what a loss may know of a sequence: one element for each row whose mask is set, in the
+// order of the sequence. The slices are valid during the call only.
+type LossSequence struct {
+	Index     int       // of the datum in the list that Accumulate was given
+	LogP      []float32 // of the targets, by the model as it is now
+	Old       []float32 // as the sampler recorded them
+	Advantage []float32
+	// Weight makes a sum over all rows of a step the reduction that is asked for: 1 under Sum, 1 over the
+	// rows of the step under TokenMean, 1 over the sequences of the step and over the rows of this one
+	// under SequenceMean. A loss that ignores it is not reduced.
+	Weight []float32
+
+	Grad []float32 // to be written: the derivative of the loss by each LogP; zero before
+
+	rows []int32 // of the batch
+}
+
+// loadLoss makes the objective's loss the one of the next run.
+func (p *Policy) loadLoss(o Objective, batch *Batch) {
+	run := &p.inputs.run
+	run.Loss, run.OwnLoss = o.Loss, nil
+	if o.Custom != nil {
+		run.Loss = kernels.Loss{Kind: kernels.ImportanceSampling}
+		run.OwnLoss = func(dlogp, stats, logp kernels.Buffer) error {
+			return p.customLoss(o.Custom, batch, dlogp, stats, logp)
+		}
+	}
+}
+
+// customLoss computes a caller's loss over a batch in place of the kernel's.
+func (p *Policy) customLoss(f LossFunc, batch *Batch, dlogp, stats, logp kernels.Buffer) error {
+	values, err := p.logp.fetch(p.b, logp, batch.Rows())
+	if err != nil {
+		return err
+	}
+	var s LossSequence
+	loss, grad := 0.0, make([]float32, batch.Rows())
+	for k := range batch.Sequences {
+		s.read(batch, k, values)
+		if len(s.rows) == 0 {
+			continue
+		}
+		loss += f(&s)
+		for i, row := range s.rows {
+			grad[row] = s.Grad[i]
+		}
+	}
+	p.b.Upload(dlogp, grad)
+	p.b.Upload(stats.Slice(kernels.StatLoss, kernels.StatLoss+1), []float64{loss})
+	return nil
+}
+
+// read takes the rows that count of sequence k.
+func (s *LossSequence) read(b *Batch, k int, logp []float32) {
+	s.Index = b.Sequences[k]
+	s.rows, s.LogP, s.Old, s.Advantage, s.Weight = s.rows[:0], s.LogP[:0], s.Old[:0], s.Advantage[:0], s.Weight[:0]
+	for row := b.Starts[k]; row < b.Starts[k+1]; row++ {
+		if b.Targets[row] < 0 {
+			continue
+		}
+		s.rows = append(s.rows, row)
+		s.LogP = append(s.LogP, logp[row])
+		s.Old = append(s.Old, b.OldLogProbs[row])
+		s.Advantage = append(s.Advantage, b.Advantages[row])
+		s.Weight = append(s.Weight, b.Weights[row])
+	}
+	s.Grad = make([]float32, len(s.rows))
+}

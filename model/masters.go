@@ -1,0 +1,152 @@
+package model
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/tensorfile"
+	"github.com/seed-7879b91d/grpo/kernels"
+	"github.com/seed-7879b91d/grpo/model/internal/program"
+)
+
+// masters are the f32 values of a model that is trained as a whole, and their gradients: two slabs of all
+// slots in the order of the forward pass. The kernels read vectors there, and matrices from copies.
+type masters struct {
+	*weights
+	copies        copies
+	params, grads kernels.Buffer
+	offsets       map[string]int
+}
+
+// newMasters makes room for a model that is trained as a whole.
+func newMasters(b kernels.Backend, cfg Config) (*masters, error) {
+	m := &masters{weights: newWeights(b, cfg, F32), offsets: map[string]int{}}
+	size := 0
+	for _, s := range m.order {
+		m.offsets[s.name] = size
+		size += program.AlignUp(s.size())
+	}
+	var err error
+	if m.params, err = b.Alloc(kernels.F32, size); err != nil {
+		return nil, fmt.Errorf("master weights: %w", err)
+	}
+	if m.grads, err = b.Alloc(kernels.F32, size); err != nil {
+		return nil, fmt.Errorf("gradients: %w", err)
+	}
+	for _, s := range m.order {
+		if s.vector {
+			m.operands[s.name] = s.operand(m.master(s), nil)
+			continue
+		}
+		mat, err := m.addMatrix(s, kernels.F32)
+		if err != nil {
+			return nil, err
+		}
+		m.copies.add(mat, m.master(s), m.offsets[s.name])
+	}
+	return m, m.copies.allocate(b)
+}
+
+// loadMasters reads every tensor of a model, to train it as a whole.
+func loadMasters(b kernels.Backend, cfg Config, set *tensorfile.Set, p Precision) (*masters, error) {
+	if p != F32 {
+		return nil, badinput.Errorf("a precision of bf16 is for frozen weights: those that are trained are f32; take precision f32")
+	}
+	m, err := newMasters(b, cfg)
+	if err != nil {
+		return nil, err
+	}
+	return m, m.fill(set)
+}
+
+// fill gives all weights the values of a model's files.
+func (m *masters) fill(set *tensorfile.Set) error {
+	err := m.load(set, func(s slot, tensors []tensorfile.Tensor) error {
+		m.b.Upload(m.master(s), floats(tensors))
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	m.publish()
+	return nil
+}
+
+// master and grad are a slot's places in the slabs.
+func (m *masters) master(s slot) kernels.Buffer { return m.within(m.params, s) }
+func (m *masters) grad(s slot) kernels.Buffer   { return m.within(m.grads, s) }
+
+func (m *masters) within(slab kernels.Buffer, s slot) kernels.Buffer {
+	at := m.offsets[s.name]
+	return slab.Slice(at, at+s.size())
+}
+
+func (m *masters) slabs() (params, grads kernels.Buffer) { return m.params, m.grads }
+
+func (m *masters) locate(offset int) string {
+	for _, s := range m.order {
+		at := m.offsets[s.name]
+		for _, p := range s.parts {
+			if at += p.rows * s.cols; offset < at {
+				return p.tensor
+			}
+		}
+	}
+	return "padding"
+}
+
+func (m *masters) publish() { m.copies.publish(m.b) }
+
+func (m *masters) verify() (hash string, err error) {
+	h := sha256.New()
+	var values []float32
+	for _, s := range m.order {
+		values = slices.Grow(values[:0], s.size())[:s.size()]
+		if err := m.b.Download(values, m.master(s)); err != nil {
+			return "", err
+		}
+		if mat := m.operands[s.name].Mat; mat != nil {
+			i, err := m.copies.stale(m.b, mat, values)
+			if err != nil {
+				return "", err
+			}
+			if i >= 0 {
+				return "", unpublished(m.locate(m.offsets[s.name]+i), "model")
+			}
+		}
+		if err := tensorfile.WriteFloat32s(h, values); err != nil {
+			return "", err
+		}
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
+}
+
+func (m *masters) save(dir, base string) error {
+	if err := m.write(dir, kernels.EncodedF32); err != nil {
+		return err
+	}
+	return copyCompanions(dir, base)
+}
+
+func (m *masters) restore(dir string) error {
+	set, err := tensorfile.OpenModel(dir)
+	if err != nil {
+		return err
+	}
+	defer set.Close()
+	if err := m.fill(set); err != nil {
+		return err
+	}
+	return m.b.Sync()
+}
+
+func (m *masters) saveGradients(path string) error {
+	sources, err := m.sources(m.grads, kernels.EncodedF32)
+	if err != nil {
+		return err
+	}
+	return tensorfile.Write(path, sources, nil)
+}

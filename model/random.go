@@ -1,0 +1,77 @@
+package model
+
+import (
+	"math"
+	"math/rand/v2"
+
+	"github.com/seed-7879b91d/grpo/kernels"
+)
+
+// randomRows is how many rows of a random matrix are drawn at a time.
+const randomRows = 1024
+
+// randomWeights makes a model of that shape whose values mean nothing but are not zero, for
+// benchmarks: normal-like with standard deviation 0.02, norms of one.
+func randomWeights(b kernels.Backend, cfg Config, seed uint64, p Precision) (*weights, error) {
+	w := newWeights(b, cfg, p)
+	rng := rand.New(rand.NewPCG(seed, 0x6770726f))
+	for _, s := range w.order {
+		var err error
+		if s.vector {
+			ones := make([]float32, s.size())
+			for i := range ones {
+				ones[i] = 1
+			}
+			err = w.addVector(s, ones)
+		} else {
+			err = w.drawMatrix(s, rng)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return w, nil
+}
+
+// drawMatrix fills a matrix with bf16 numbers, some rows at a time.
+func (w *weights) drawMatrix(s slot, rng *rand.Rand) error {
+	m, err := w.addMatrix(s, w.precision.Frozen())
+	if err != nil {
+		return err
+	}
+	var rows []byte
+	for row := 0; row < s.rows(); row += randomRows {
+		n := min(randomRows, s.rows()-row)
+		rows = randomBF16(rng, rows[:0], n*s.cols)
+		w.b.Load(m, row, kernels.HostRows{Encoding: kernels.EncodedBF16, Bytes: rows})
+		if err := w.b.Sync(); err != nil {
+			return err
+		}
+	}
+	return w.b.Settle(m)
+}
+
+// randomBF16 appends n numbers: the sum of four bytes of a random word, centred and scaled, is close
+// enough to normal.
+func randomBF16(rng *rand.Rand, out []byte, n int) []byte {
+	for i := 0; i < n; i += 2 {
+		r := rng.Uint64()
+		for half := range min(2, n-i) {
+			x := uint32(r >> (32 * half))
+			v := normalBF16[x&255+x>>8&255+x>>16&255+x>>24]
+			out = append(out, byte(v), byte(v>>8))
+		}
+	}
+	return out
+}
+
+// normalBF16 turns a sum of four bytes into the upper half of a float32: standard deviation 0.02, and
+// never zero.
+var normalBF16 = func() (table [4*255 + 1]uint16) {
+	const spread = 147.8 // of the sum of four bytes
+	for sum := range table {
+		x := float32((float64(sum) - 509.75) * 0.02 / spread)
+		table[sum] = uint16(math.Float32bits(x) >> 16)
+	}
+	return table
+}()

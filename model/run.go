@@ -1,0 +1,134 @@
+package model
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/seed-7879b91d/grpo/kernels"
+	"github.com/seed-7879b91d/grpo/model/internal/program"
+)
+
+// Score gives log p(s[i+1] | s[..i]) for every token but the first of each sequence, of the
+// distribution at that temperature.
+func (p *Policy) Score(ctx context.Context, sequences [][]int32, temperature float32) ([][]float32, error) {
+	longest := 0
+	for i, s := range sequences {
+		if err := p.CheckSequence(s); err != nil {
+			return nil, fmt.Errorf("sequence %d: %w", i, err)
+		}
+		longest = max(longest, len(s)-1)
+	}
+	if err := p.prepare(&p.scorer, longest, (*builder).scoring); err != nil {
+		return nil, err
+	}
+	out := make([][]float32, len(sequences))
+	for _, batch := range p.packer.packToScore(sequences, p.MaxRows) {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		if err := p.run(p.scorer, batch, temperature); err != nil {
+			return nil, err
+		}
+		logp, err := p.logp.fetch(p.b, p.scorer.Outputs[outResult].Buf, batch.Rows())
+		if err != nil {
+			return nil, err
+		}
+		for k, i := range batch.Sequences {
+			out[i] = slices.Clone(logp[batch.Starts[k]:batch.Starts[k+1]])
+		}
+	}
+	return out, nil
+}
+
+// Objective is what a step minimises.
+type Objective struct {
+	Loss        kernels.Loss
+	Reduction   Reduction
+	Temperature float32 // that the data were sampled at
+	// Custom, where set, takes the place of Loss. The statistics but for the loss itself are then those of
+	// importance sampling.
+	Custom LossFunc
+}
+
+// Accumulate adds the gradient of the objective over the datums to the gradient slab and reports what
+// it saw. The gradients are zeroed by the optimizer, not here.
+func (p *Policy) Accumulate(ctx context.Context, datums []Datum, o Objective) (Stats, error) {
+	var stats Stats
+	longest := 0
+	for i, d := range datums {
+		if err := d.Check(p.Config); err != nil {
+			return stats, fmt.Errorf("datum %d: %w", i, err)
+		}
+		longest = max(longest, d.Rows())
+	}
+	if err := p.prepare(&p.trainer, longest, (*builder).training); err != nil {
+		return stats, err
+	}
+	// By MaxRows, not by the room that a longer sequence once made: a sum over batches keeps its order
+	// whatever was seen before, so that a resumed run adds up as one that was not interrupted.
+	for _, batch := range p.packer.pack(datums, p.MaxRows, o.Reduction) {
+		if err := ctx.Err(); err != nil {
+			return stats, err
+		}
+		p.loadLoss(o, batch)
+		if err := p.run(p.trainer, batch, o.Temperature); err != nil {
+			return stats, err
+		}
+		if err := p.b.Download(p.statsAny, p.trainer.Outputs[outLoss].Buf); err != nil {
+			return stats, err
+		}
+		stats.add(&p.stats)
+		if p.Progress != nil {
+			p.Progress(len(batch.Sequences), batch.Rows())
+		}
+	}
+	return stats, nil
+}
+
+// Prepare makes room for training and scoring sequences of that many tokens, so that none is too long for
+// the memory later, and says how many bytes that takes.
+func (p *Policy) Prepare(length int) (bytes int, err error) {
+	if err := p.prepare(&p.scorer, length, (*builder).scoring); err != nil {
+		return 0, err
+	}
+	if err := p.prepare(&p.trainer, length, (*builder).training); err != nil {
+		return 0, err
+	}
+	return p.scorer.Bytes() + p.trainer.Bytes(), nil
+}
+
+// run loads one batch and issues everything that is to be computed for it.
+func (p *Policy) run(prog *program.Program, batch *Batch, temperature float32) error {
+	p.inputs.load(p.b, batch, temperature)
+	prog.T = batch.Rows()
+	return prog.RunAll()
+}
+
+// prepare compiles the program of a graph, and compiles it again when a sequence does not fit.
+func (p *Policy) prepare(prog **program.Program, longest int, write func(*builder) (*program.Graph, error)) error {
+	if need := max(longest, p.MaxRows); need > p.rows {
+		if err := p.grow(need); err != nil {
+			return err
+		}
+	}
+	if *prog != nil {
+		return nil
+	}
+	g, err := write(p.builder(&p.inputs))
+	if err != nil {
+		return err
+	}
+	*prog, err = program.Compile(p.b, g, p.rows, p.Recompute)
+	return err
+}
+
+// grow makes room for batches of rows tokens; programs of the old size are gone.
+func (p *Policy) grow(rows int) error {
+	p.rows = program.AlignUp(rows)
+	p.scorer, p.trainer = nil, nil
+	if err := p.inputs.grow(p.b, p.rows); err != nil {
+		return err
+	}
+	return p.logp.grow(p.b, kernels.F32, p.rows)
+}

@@ -1,0 +1,53 @@
+package model
+
+import (
+	"errors"
+
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/kernels"
+)
+
+// trainable is what a policy trains: an adapter, the masters of all its weights, or nothing.
+type trainable interface {
+	// slabs are the parameters and their gradients; locate names the tensor at an offset.
+	slabs() (params, grads kernels.Buffer)
+	locate(offset int) string
+	// count is the number of parameters, without padding.
+	count() int
+
+	// publish shows the kernels the parameters as they are now.
+	publish()
+	// verify wants what the kernels read to be the parameters, number by number, and gives the SHA-256 of
+	// all of them: the name of the policy that is sampled from.
+	verify() (hash string, err error)
+
+	// save writes the parameters to dir, for the model in base; restore reads them again.
+	save(dir, base string) error
+	restore(dir string) error
+	saveGradients(path string) error
+}
+
+var (
+	_ trainable = (*adapter)(nil)
+	_ trainable = (*masters)(nil)
+	_ trainable = nothing{}
+)
+
+// nothing is what a policy of frozen weights trains.
+type nothing struct{}
+
+func errNothing() error {
+	return badinput.Errorf("nothing to train: attach an adapter, or open the model with train=full")
+}
+
+func (nothing) slabs() (params, grads kernels.Buffer) { return nil, nil }
+func (nothing) locate(int) string                     { return "no parameter" }
+func (nothing) count() int                            { return 0 }
+func (nothing) publish()                              {}
+func (nothing) save(string, string) error             { return errNothing() }
+func (nothing) restore(string) error                  { return errNothing() }
+func (nothing) saveGradients(string) error            { return errNothing() }
+
+func (nothing) verify() (string, error) {
+	return "", errors.New("model: frozen weights have no name; attach an adapter, or train them")
+}

@@ -1,0 +1,49 @@
+package model
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/kernels/cpu"
+)
+
+// A policy that trains nothing, or no adapter, says so wherever it is asked.
+func TestWhatIsNotTrainedIsRefused(t *testing.T) {
+	b := openCPU(cpu.Options{Threads: 1})
+	defer b.Close()
+	dir := t.TempDir()
+	var train goldenTrain
+	readJSON(t, &train, "qwen3-tied", "train.json")
+
+	frozen := openGolden(t, b, "qwen3-tied", "", Options{})
+	params, grads, _ := frozen.Slabs()
+	require.Nil(t, params)
+	require.Nil(t, grads)
+	require.Zero(t, frozen.TrainableCount())
+	frozen.Publish()
+	_, err := frozen.Hash()
+	require.EqualError(t, err, "model: frozen weights have no name; attach an adapter, or train them")
+	_, accumulate := frozen.Accumulate(t.Context(), train.Datums, importanceSampling)
+	_, prepare := frozen.Prepare(10)
+	for _, err := range []error{
+		accumulate, prepare, frozen.Save(dir, goldenDir("qwen3-tied")), frozen.Restore(dir), frozen.SaveGradients(dir + "/g"),
+	} {
+		require.EqualError(t, err, "nothing to train: attach an adapter, or open the model with train=full")
+		require.True(t, badinput.Is(err))
+	}
+	require.EqualError(t, frozen.SaveModel(dir), "model: only a model that is trained as a whole has weights to save")
+
+	whole, err := Open(b, goldenDir("qwen3-tied"), true, Options{})
+	require.NoError(t, err)
+	for _, p := range []*Policy{frozen, whole} {
+		_, err := p.Adapter()
+		require.EqualError(t, err, "model: no adapter is attached")
+		_, err = p.Gradients()
+		require.EqualError(t, err, "model: no adapter is attached")
+	}
+	adapter, err := openGolden(t, b, "qwen3-tied", "adapter", Options{}).Adapter()
+	require.NoError(t, err)
+	require.EqualError(t, whole.Attach(adapter), "an adapter cannot be attached to a model that is trained as a whole")
+}
