@@ -144,7 +144,7 @@ func (w *Weights) loadMatrix(b kernels.Backend, s slot, tensors []tensorfile.Ten
 		row += s.parts[i].rows
 	}
 	w.operands[s.name] = s.leafOperand(nil, m)
-	return b.Settle(m)
+	return b.Compress(m)
 }
 
 // loadFloats gives a slot f32 values: a vector, or the master of a trainable matrix.
@@ -285,7 +285,7 @@ func randomWeights(b kernels.Backend, cfg Config, seed uint64, p Precision) (*We
 				return nil, err
 			}
 		}
-		if err := b.Settle(m); err != nil {
+		if err := b.Compress(m); err != nil {
 			return nil, err
 		}
 	}

@@ -34,11 +34,11 @@
 // kernels.h includes, so that Go sees it. OP(foo) in ops.h puts it into the table of every variant.
 // The launcher checks, the kernel assumes:
 //
-//	func (b *Backend) Foo(out, x kernels.Buffer, N, T int) {
+//	func (b *backend) Foo(out, x kernels.Buffer, N, T int) {
 //		defer b.release()                   // ends the hold on the buffers
 //		a := args[C.grpo_foo](b)            // zeroed; one for all operations, so fill it just before run
-//		a.out = b.f32("Foo: out", out, T*N) // checks type and length, holds the memory
-//		a.x = b.f32("Foo: x", x, T*N)
+//		a.out = b.f32(out) // checks type and length, holds the memory
+//		a.x = b.f32(x)
 //		a.n = C.int64_t(N)
 //		b.run(b.ops.foo, T, 1)              // T tasks, handed out in runs of 1 or more; waits
 //	}

@@ -39,7 +39,7 @@ func TestTheSameRowsOnEveryMachine(t *testing.T) {
 }
 
 // fingerprints runs each operation on numbers that need no library to be drawn, and hashes what it writes.
-func fingerprints(t *testing.T, m *Backend) map[string]uint64 {
+func fingerprints(t *testing.T, m kernels.Backend) map[string]uint64 {
 	const T, H, N = 75, 100, 60
 	const eps = 1e-6
 	h := kernels.Heads{Q: 4, KV: 2, Dim: 40}

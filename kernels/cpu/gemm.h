@@ -80,16 +80,16 @@ static void gemm_panel(const grpo_gemm *g, float *scratch, int64_t tile0, int64_
 	int64_t most = right_depth(g, tile1 - tile0, b_form);
 	// Columns of one step, and what is read from memory by the first tile, not by a preparation.
 	int columns = b_form == WIDENED || b_form == IN_PAIRS ? 2 : b_form == WIDE || b_form == NARROW ? 1 : GROUP;
-	int groups = columns == GROUP, stream = groups || (g->b_kind == B_OUTPUTS && most == FEW_DEPTH);
+	int compressed = columns == GROUP, stream = compressed || (g->b_kind == B_OUTPUTS && most == FEW_DEPTH);
 	for (int64_t k = 0; k < g->inner; k += most) {
 		int64_t depth = min64(most, g->inner - k);
 		reading r = {.first = k == 0, .last = k + depth == g->inner};
 		right_side(&r, g, b_form, panel, k, depth, block);
-		if (groups && tile1 - tile0 > 1)
+		if (compressed && tile1 - tile0 > 1)
 			r.keep = (char *)block;
 		int form = b_form, step = columns;
 		for (int64_t i = tile0; i < tile1; i++) {
-			if (groups && i == tile0 + 1) { // what the first tile has kept
+			if (compressed && i == tile0 + 1) { // what the first tile has kept
 				form = g->paired ? IN_PAIRS : WIDENED;
 				step = 2;
 				r.b = (const char *)block;

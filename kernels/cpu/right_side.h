@@ -85,8 +85,8 @@ static void turn_panel(float *block, const grpo_matrix *m, int64_t panel, int64_
 	}
 	char pairs[PANEL / 2 * PAIR_BYTES];
 	const char *src = pairs;
-	if (is_compact(m))
-		expand_pairs(pairs, m, panel, k / GROUP, (k + valid) / GROUP);
+	if (is_compressed(m))
+		decompress_pairs(pairs, m, panel, k / GROUP, (k + valid) / GROUP);
 	else
 		src = panel_at(m, panel) + k / 2 * PAIR_BYTES;
 	if (in_pairs)
@@ -121,8 +121,8 @@ static void copy_rows(float *block, const float *src, int64_t stride, int64_t de
 INLINE int right_form(const grpo_gemm *g, int64_t tiles, int height, int valid)
 {
 	if (g->b_kind == B_OUTPUTS && g->m.dtype == GRPO_BF16) {
-		if (is_compact(&g->m) && tiles <= LOW_TILES && height <= LOW_ROWS)
-			return g->paired ? GROUPS_IN_PAIRS : GROUPS_WIDENED;
+		if (is_compressed(&g->m) && tiles <= LOW_TILES && height <= LOW_ROWS)
+			return g->paired ? COMPRESSED_IN_PAIRS : COMPRESSED_WIDENED;
 		if (!g->paired && tiles <= FEW_TILES)
 			return WIDENED;
 	}
@@ -133,8 +133,8 @@ INLINE int right_form(const grpo_gemm *g, int64_t tiles, int height, int valid)
 // only to be read once.
 INLINE int64_t right_depth(const grpo_gemm *g, int64_t tiles, int form)
 {
-	int groups = form == GROUPS_WIDENED || form == GROUPS_IN_PAIRS;
-	int prepared = is_compact(&g->m) && (!groups || tiles > 1);
+	int compressed = form == COMPRESSED_WIDENED || form == COMPRESSED_IN_PAIRS;
+	int prepared = is_compressed(&g->m) && (!compressed || tiles > 1);
 	if (g->b_kind == B_OUTPUTS && !prepared && tiles <= FEW_TILES)
 		return FEW_DEPTH;
 	return form == WIDE || form == NARROW ? DEPTH : 2 * DEPTH;
@@ -144,7 +144,7 @@ INLINE int64_t right_depth(const grpo_gemm *g, int64_t tiles, int form)
 INLINE void read_outputs(reading *r, const grpo_matrix *m, int form, int64_t panel, int64_t k, int64_t depth, float *block)
 {
 	r->b = column_at(m, panel, k);
-	if (form == GROUPS_WIDENED || form == GROUPS_IN_PAIRS) {
+	if (form == COMPRESSED_WIDENED || form == COMPRESSED_IN_PAIRS) {
 		r->steps = depth / GROUP;
 		r->b_step = GROUP_BYTES;
 		r->base = m->bases[panel] * 0x00800080;
@@ -152,11 +152,11 @@ INLINE void read_outputs(reading *r, const grpo_matrix *m, int form, int64_t pan
 		r->group = k / GROUP;
 		return;
 	}
-	if (is_compact(m)) {
+	if (is_compressed(m)) {
 		char *pairs = (char *)block;
 		if (form == WIDE || form == NARROW)
 			pairs += DEPTH / 2 * PAIR_BYTES; // above it, so that widening upwards does not run over it
-		expand_pairs(pairs, m, panel, k / GROUP, (k + depth) / GROUP);
+		decompress_pairs(pairs, m, panel, k / GROUP, (k + depth) / GROUP);
 		r->b = pairs;
 	}
 	if (m->dtype == GRPO_BF16 && (form == WIDE || form == NARROW)) {

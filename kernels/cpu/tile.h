@@ -32,9 +32,9 @@ INLINE vf finish(vf sum, const target *t, int row, int column)
 
 // A tile reads its right-hand side as 32 floats a step, or as 32 floats of which only the first 16 matter (a low-rank
 // adapter often has no more), or as 32 pairs of bf16. These it widens, and a step is two links of the chain; or it
-// multiplies them with pairs. A group of a settled matrix is two pairs, which it unfolds for itself. Its left-hand
+// multiplies them with pairs. A group of a compressed matrix is two pairs, which it unfolds for itself. Its left-hand
 // side is packed, so that the numbers of one step are neighbours, or spread, one row here and one there.
-enum { WIDE, NARROW, WIDENED, IN_PAIRS, GROUPS_WIDENED, GROUPS_IN_PAIRS, B_FORMS };
+enum { WIDE, NARROW, WIDENED, IN_PAIRS, COMPRESSED_WIDENED, COMPRESSED_IN_PAIRS, B_FORMS };
 enum { TOGETHER, SPREAD, A_FORMS };
 
 // Some tiles are low: spread ones, for rows a multiple of 4096 bytes apart share one set of the nearest cache; and
@@ -68,7 +68,7 @@ INLINE void tile(const int mr, const int a_form, const int b_form, const reading
 	const int64_t a_link = a_form == SPREAD ? 1 : mr;
 	const int64_t b_step = r->b_step, soon_step = r->soon_step;
 	const int steps = r->steps, last = r->last;
-	const int groups = b_form == GROUPS_WIDENED || b_form == GROUPS_IN_PAIRS, pairs = b_form == WIDENED || b_form == IN_PAIRS;
+	const int compressed = b_form == COMPRESSED_WIDENED || b_form == COMPRESSED_IN_PAIRS, pairs = b_form == WIDENED || b_form == IN_PAIRS;
 	for (int s = 0; s < SUBTILES; s++) {
 		vf acc[MR][NV];
 		UNROLL for (int i = 0; i < mr; i++)
@@ -85,17 +85,17 @@ INLINE void tile(const int mr, const int a_form, const int b_form, const reading
 		for (int k = 0; k < steps; k++, ak += a_step, bk += b_step, soon += soon_step) {
 			vi bv[2 * NV];
 			__builtin_prefetch(soon);
-			if (pairs || groups)
+			if (pairs || compressed)
 				__builtin_prefetch(soon + 64);
-			if (groups)
+			if (compressed)
 				__builtin_prefetch(soon + 128);
-			if (groups) {
+			if (compressed) {
 				int lane = column_of(s, 0);
-				expand(bv, bk, lane, base);
+				decompress(bv, bk, lane, base);
 				if (__builtin_expect(next->group == r->group + k, 0))
 					next = patch(bv, next, lane);
 				if (keep) {
-					keep_pairs(keep, bv, lane);
+					store_pairs(keep, bv, lane);
 					keep += GROUP / 2 * PAIR_BYTES;
 				}
 			} else {
@@ -103,20 +103,20 @@ INLINE void tile(const int mr, const int a_form, const int b_form, const reading
 			}
 			UNROLL for (int pair = 0; pair < 2; pair++)
 			{
-				if (pair && !groups)
+				if (pair && !compressed)
 					break;
 				UNROLL for (int i = 0; i < mr; i++)
 					UNROLL for (int v = 0; v < NV; v += step)
 					{
 						vi w = bv[pair * NV + v];
-						if (b_form == IN_PAIRS || b_form == GROUPS_IN_PAIRS)
+						if (b_form == IN_PAIRS || b_form == COMPRESSED_IN_PAIRS)
 							acc[i][v] = add_pairs(acc[i][v], w, (vi)splat(ak[i * a_apart + pair * a_link]));
-						else if (pairs || groups)
+						else if (pairs || compressed)
 							acc[i][v] += widen_first(w) * ak[i * a_apart + 2 * pair * a_link];
 						else
 							acc[i][v] += (vf)w * ak[i * a_apart];
 					}
-				if (b_form == WIDENED || b_form == GROUPS_WIDENED)
+				if (b_form == WIDENED || b_form == COMPRESSED_WIDENED)
 					UNROLL for (int i = 0; i < mr; i++)
 						UNROLL for (int v = 0; v < NV; v += step)
 							acc[i][v] += widen_second(bv[pair * NV + v]) * ak[i * a_apart + (2 * pair + 1) * a_link];
@@ -143,15 +143,15 @@ typedef void tile_function(const reading *r, float *sums, const target *t);
 	TILE_OF(TOGETHER, WIDE, mr) TILE_OF(TOGETHER, NARROW, mr) TILE_OF(TOGETHER, WIDENED, mr) \
 	TILE_OF(TOGETHER, IN_PAIRS, mr)
 #define LOW_TILE(mr)                                                                      \
-	TILE(mr) TILE_OF(TOGETHER, GROUPS_WIDENED, mr) TILE_OF(TOGETHER, GROUPS_IN_PAIRS, mr) \
+	TILE(mr) TILE_OF(TOGETHER, COMPRESSED_WIDENED, mr) TILE_OF(TOGETHER, COMPRESSED_IN_PAIRS, mr) \
 	TILE_OF(SPREAD, WIDE, mr) TILE_OF(SPREAD, NARROW, mr) TILE_OF(SPREAD, WIDENED, mr)    \
-	TILE_OF(SPREAD, GROUPS_WIDENED, mr)
+	TILE_OF(SPREAD, COMPRESSED_WIDENED, mr)
 #define ENTRY(mr) \
 	{{tile_TOGETHER_WIDE_##mr, tile_TOGETHER_NARROW_##mr, tile_TOGETHER_WIDENED_##mr, tile_TOGETHER_IN_PAIRS_##mr}},
 #define LOW_ENTRY(mr)                                                                                              \
 	{{tile_TOGETHER_WIDE_##mr, tile_TOGETHER_NARROW_##mr, tile_TOGETHER_WIDENED_##mr, tile_TOGETHER_IN_PAIRS_##mr, \
-	  tile_TOGETHER_GROUPS_WIDENED_##mr, tile_TOGETHER_GROUPS_IN_PAIRS_##mr},                                      \
-	 {tile_SPREAD_WIDE_##mr, tile_SPREAD_NARROW_##mr, tile_SPREAD_WIDENED_##mr, NULL, tile_SPREAD_GROUPS_WIDENED_##mr}},
+	  tile_TOGETHER_COMPRESSED_WIDENED_##mr, tile_TOGETHER_COMPRESSED_IN_PAIRS_##mr},                                      \
+	 {tile_SPREAD_WIDE_##mr, tile_SPREAD_NARROW_##mr, tile_SPREAD_WIDENED_##mr, NULL, tile_SPREAD_COMPRESSED_WIDENED_##mr}},
 #if MR == 14
 #define LOW(F) F(1) F(2) F(3) F(4) F(5) F(6) F(7) F(8)
 #define HIGH(F) F(9) F(10) F(11) F(12) F(13) F(14)
