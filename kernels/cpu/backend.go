@@ -104,8 +104,8 @@ func args[T any](b *backend) *T {
 	return a
 }
 
-// run does tasks [0, tasks) of the kernel with the arguments that args gave, and waits. Tasks are handed out in
-// runs, long ones first, of at least grain.
+// run does tasks [0, tasks) of the kernel with the arguments that args gave, and waits. Threads claim ranges of them,
+// long ones first, of at least grain.
 func (b *backend) run(kernel *C.grpo_kernel, tasks, grain int) {
 	if tasks > 0 {
 		b.pool.run(kernel, b.args, tasks, max(grain, 1))

@@ -98,9 +98,7 @@ static void decompress_pairs(char *block, const grpo_matrix *m, int64_t panel, i
 	vi base = exponent_base(m, panel);
 	for (int64_t g = from; g < to; g++, group += GROUP_BYTES, block += GROUP / 2 * PAIR_BYTES) {
 		const grpo_patch *next = p;
-		__builtin_prefetch(group + DECOMPRESS_AHEAD);
-		__builtin_prefetch(group + DECOMPRESS_AHEAD + 64);
-		__builtin_prefetch(group + DECOMPRESS_AHEAD + 128);
+		prefetch_lines(group + DECOMPRESS_AHEAD, GROUP_BYTES / 64);
 		UNROLL for (int lane = 0; lane < PANEL / 2; lane += VL)
 		{
 			vi w[4];

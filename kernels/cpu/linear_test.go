@@ -12,12 +12,7 @@ import (
 
 func open(t testing.TB, o Options) kernels.Backend {
 	t.Helper()
-	b, err := New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { b.Close() })
-	return b
+	return kernels.Checked(openBare(t, o))
 }
 
 // openBare opens a backend without its checks, to look inside.

@@ -16,7 +16,7 @@ typedef struct {
 	int accumulate;
 } target;
 
-INLINE vf finish(vf sum, const target *t, int row, int column)
+INLINE vf epilogue(vf sum, const target *t, int row, int column)
 {
 	vf base = splat(0);
 	if (t->accumulate)
@@ -60,6 +60,18 @@ typedef struct {
 // In fewer steps than this, what the sums are added to would not arrive any earlier for being asked for.
 enum { WORTH_ASKING = 64 };
 
+// Decompresses the lanes of a group that a subtile reads, patches them, and stores them at keep unless it is NULL; gives
+// the next patch.
+INLINE const grpo_patch *read_group(vi *pairs, const char *group, int lane, vi base, const grpo_patch *p, int64_t number, char *keep)
+{
+	decompress(pairs, group, lane, base);
+	if (__builtin_expect(p->group == number, 0))
+		p = patch(pairs, p, lane);
+	if (keep)
+		store_pairs(keep, pairs, lane);
+	return p;
+}
+
 // sums [mr][32] waits between two depths.
 INLINE void tile(const int mr, const int a_form, const int b_form, const reading *r, float *sums, const target *t)
 {
@@ -80,24 +92,13 @@ INLINE void tile(const int mr, const int a_form, const int b_form, const reading
 		const float *ak = r->a;
 		const char *bk = r->b, *soon = r->soon;
 		const grpo_patch *next = r->patch;
-		const vi base = (vi){0} + r->base;
 		char *keep = r->keep;
 		for (int k = 0; k < steps; k++, ak += a_step, bk += b_step, soon += soon_step) {
 			vi bv[2 * NV];
-			__builtin_prefetch(soon);
-			if (pairs || compressed)
-				__builtin_prefetch(soon + 64);
-			if (compressed)
-				__builtin_prefetch(soon + 128);
+			prefetch_lines(soon, compressed ? 3 : pairs ? 2 : 1);
 			if (compressed) {
-				int lane = column_of(s, 0);
-				decompress(bv, bk, lane, base);
-				if (__builtin_expect(next->group == r->group + k, 0))
-					next = patch(bv, next, lane);
-				if (keep) {
-					store_pairs(keep, bv, lane);
-					keep += GROUP / 2 * PAIR_BYTES;
-				}
+				next = read_group(bv, bk, column_of(s, 0), (vi){0} + r->base, next, r->group + k, keep);
+				keep += keep ? GROUP / 2 * PAIR_BYTES : 0;
 			} else {
 				UNROLL for (int v = 0; v < NV; v += step) bv[v] = loadi(bk + 4 * column_of(s, v));
 			}
@@ -127,7 +128,7 @@ INLINE void tile(const int mr, const int a_form, const int b_form, const reading
 			{
 				int c = column_of(s, v);
 				if (last)
-					store(t->out + i * t->stride + c, finish(acc[i][v], t, i, c));
+					store(t->out + i * t->stride + c, epilogue(acc[i][v], t, i, c));
 				else
 					store(sums + i * PANEL + c, acc[i][v]);
 			}
