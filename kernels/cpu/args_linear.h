@@ -4,7 +4,7 @@
 // The shape of packed weights: see matrix.h.
 enum { PANEL = 32 };
 
-// Columns of a group of a compressed matrix: see compress.h.
+// Columns of a group, the unit of compression: see compress.h.
 enum { GROUP = 4 };
 
 // How deep one block of a right-hand side is: see gemm.h.
@@ -14,7 +14,7 @@ enum { DEPTH = 192 };
 enum { GRPO_F32, GRPO_BF16 };
 enum { ENCODED_BF16 = 0, ENCODED_F16 = 1, ENCODED_F32 = 2 };
 
-// A weight of a compressed matrix that does not fit into its group; see compress.h.
+// A weight that a compressed group cannot express; see compress.h.
 typedef struct {
 	uint32_t group;
 	uint8_t row, column; // in the panel, in the group
@@ -33,7 +33,7 @@ typedef struct {
 	const uint8_t *bases;       // [panels]
 } grpo_matrix;
 
-// From pairs to groups; a task is a panel. The window of each panel is chosen first.
+// Compression; a task is a panel. The window of each panel is chosen first.
 typedef struct {
 	grpo_matrix raw, compressed;
 	uint8_t *bases;   // [panels]
@@ -58,7 +58,7 @@ typedef struct {
 } grpo_pack_matrix;
 typedef grpo_pack_matrix grpo_unpack_matrix;
 
-// So many tiles at most are low where the matrix is compressed: the first unfolds it for the others as it goes.
+// So many tiles at most are low where the matrix is compressed: the first decompresses it for the others as it goes.
 enum { LOW_TILES = 4 };
 
 // What a number of the left-hand side becomes when it is packed.
@@ -79,7 +79,7 @@ typedef struct {
 } grpo_pack_rows;
 typedef grpo_pack_rows grpo_pack_cols;
 
-// How the left-hand side of a product lies: in tiles made by pack_rows or pack_cols; or, where it is swept only
+// The layout of a product's left-hand side: packed by pack_rows or pack_cols; or, where it is read only
 // a few times, as it is: rows of `inner` or columns of `rows` elements, a_stride apart.
 enum { A_PACKED, A_ROWS, A_COLS };
 
@@ -122,7 +122,7 @@ typedef struct {
 	int64_t stride, rows, cols;
 } grpo_bias_grad;
 
-// The probes. A task is `rounds` turns of a loop of fused multiply-adds, or a read of `bytes` bytes.
+// The probes. A task is `rounds` iterations of a loop of fused multiply-adds, or a read of `bytes` bytes.
 typedef struct {
 	int64_t rounds;
 	float *sink;

@@ -99,9 +99,9 @@ func (b *backend) packAttention(a *C.grpo_attention, h kernels.Heads, p attentio
 	const pointer = int(unsafe.Sizeof(uintptr(0)))
 	memory := b.shared(slotBlocks, blocks*(4*floats+tables*pointer))
 	table := func(i int) **C.float { return (**C.float)(unsafe.Add(memory, blocks*(4*floats+i*pointer))) }
-	a.packed, a.keys_turned, a.values = (*C.float)(memory), table(0), table(1)
+	a.packed, a.keys_transposed, a.values = (*C.float)(memory), table(0), table(1)
 	if both {
-		a.values_turned, a.keys = table(2), table(3)
+		a.values_transposed, a.keys = table(2), table(3)
 	}
 	b.run(b.ops.attention_pack, int(a.count)*h.KV, 1)
 }

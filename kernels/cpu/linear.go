@@ -10,7 +10,7 @@ import (
 )
 
 // A product packs its left-hand side once for all panels of columns. packedBytes bounds that copy: more
-// rows go in several rounds. blockRows is how many rows sweep over one widened panel. A right-hand side of
+// rows go in several rounds. blockRows is how many rows share one converted panel. A right-hand side of
 // fewPanels is not worth the copy. Where the reduction is shallow the time goes into writing, so rows are
 // finished one tile after the other.
 const (
@@ -86,8 +86,8 @@ type product struct {
 	g                  C.grpo_gemm
 }
 
-// multiply does the product: at once with the left-hand side where it is, if that is swept only a few times
-// or is only a few rows, and nothing is to be done to it; else in rounds of as many rows as the packed copy may hold.
+// multiply does the product: at once with the left-hand side where it is, if that is read only a few times
+// or is only a few rows, and needs no conversion; else in rounds of as many rows as the packed copy may hold.
 func (b *backend) multiply(p *product) {
 	columns := panels(int(p.g.cols))
 	inPlace, step, form := C.int32_t(C.A_ROWS), p.xStride, C.int32_t(C.AS_IT_IS)

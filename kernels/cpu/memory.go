@@ -19,8 +19,8 @@ type memory struct {
 	cleanup runtime.Cleanup
 }
 
-// inUse is how much memory all backends hold; swept is the least of it since garbage was last collected.
-// Go does not see this memory, so it would not hurry to give back what nobody holds.
+// inUse is how much memory all backends hold; swept is the least of it since Go's collector was last run for it.
+// The collector does not see this memory, so what nobody holds would not make it run.
 var inUse, swept atomic.Int64
 
 // sweepAfter is by how much memory must have grown, beyond doubling, before garbage is collected for it.
@@ -32,7 +32,7 @@ func allocate(bytes int) (*memory, error) {
 		runtime.GC()
 		swept.Store(now)
 	}
-	swept.Store(min(swept.Load(), now)) // what is dropped is given back a moment later
+	swept.Store(min(swept.Load(), now)) // cleanups run some time after a collection
 	p := C.grpo_alloc(C.size_t(bytes))
 	if p == nil {
 		return nil, fmt.Errorf("cpu: the machine has no %d bytes of memory left", bytes)

@@ -7,7 +7,7 @@
 //
 //   generation  Written by the caller alone. Odd while a job is open to helpers, even between jobs, so +1 opens and +1
 //               closes one. The job's plain fields (kernel, args, tasks, grain, the workers' scratch) are written while it
-//               is even and no helper is active; opening the job publishes them to a helper that reads the odd value.
+//               is even, when no helper looks at them; opening the job publishes them to a helper that reads the odd value.
 //   next        The first task that nobody has claimed. Claims are relaxed compare-and-swaps: atomicity alone makes the
 //               ranges disjoint, and the fields they refer to are ordered by generation and active. Which thread runs
 //               which task is left to chance, and never changes a result.

@@ -1,5 +1,5 @@
-// The register tile: up to MR rows by NV vectors of columns, one fused multiply-add for each number of a step.
-// Whatever its height, each sum is the same chain.
+// The micro-kernel: a register tile of up to MR rows by NV vectors of columns, whose sums stay in registers over the
+// steps of the reduction. Whatever its height, each sum is the same chain of fused multiply-adds.
 
 enum { SUBTILES = PANEL / (NV * VL) };
 
@@ -7,7 +7,7 @@ enum { SUBTILES = PANEL / (NV * VL) };
 // 16 columns or fewer.
 INLINE int column_of(int s, int v) { return (s * (NV / 2) + v / 2) * VL + (v & 1) * (PANEL / 2); }
 
-// How a finished sum is written.
+// The epilogue: how a finished sum is written.
 typedef struct {
 	float *out; // 32 columns
 	int64_t stride;
@@ -31,19 +31,19 @@ INLINE vf epilogue(vf sum, const target *t, int row, int column)
 }
 
 // A tile reads its right-hand side as 32 floats a step, or as 32 floats of which only the first 16 matter (a low-rank
-// adapter often has no more), or as 32 pairs of bf16. These it widens, and a step is two links of the chain; or it
-// multiplies them with pairs. A group of a compressed matrix is two pairs, which it unfolds for itself. Its left-hand
+// adapter often has no more), or as 32 pairs of bf16. These it widens, and a step is two multiply-adds of the
+// chain; or it multiplies them with pairs. A group of a compressed matrix is two pairs, which it decompresses itself. Its left-hand
 // side is packed, so that the numbers of one step are neighbours, or spread, one row here and one there.
 enum { WIDE, NARROW, WIDENED, IN_PAIRS, COMPRESSED_WIDENED, COMPRESSED_IN_PAIRS, B_FORMS };
 enum { TOGETHER, SPREAD, A_FORMS };
 
-// Some tiles are low: spread ones, for rows a multiple of 4096 bytes apart share one set of the nearest cache; and
-// those that unfold, which takes registers.
+// Some tiles are low: spread ones, for rows a multiple of 4096 bytes apart share one set of the first-level cache;
+// and those that decompress, which takes registers.
 enum { LOW_ROWS = MR < 8 ? MR : 8 };
 
 // What a tile reads: step i finds the numbers of a at a + i·a_step, a_apart from each other (and before the next step
-// those of its further links, if it has some), and those of b at b + i·b_step. soon is what to ask the memory for
-// meanwhile, one line for each step; of pairs two, of groups three.
+// those of its further columns, if it has some), and those of b at b + i·b_step. soon is what to prefetch
+// meanwhile, one cache line for each step; of pairs two, of groups three.
 typedef struct {
 	const float *a;
 	const char *b, *soon;
@@ -57,8 +57,8 @@ typedef struct {
 	char *keep;
 } reading;
 
-// In fewer steps than this, what the sums are added to would not arrive any earlier for being asked for.
-enum { WORTH_ASKING = 64 };
+// In fewer steps than this, a prefetch of what the sums are added to would come too late to help.
+enum { PREFETCH_STEPS = 64 };
 
 // Decompresses the lanes of a group that a subtile reads, patches them, and stores them at keep unless it is NULL; gives
 // the next patch.
@@ -86,7 +86,7 @@ INLINE void tile(const int mr, const int a_form, const int b_form, const reading
 		UNROLL for (int i = 0; i < mr; i++)
 			UNROLL for (int v = 0; v < NV; v += step)
 				acc[i][v] = r->first ? splat(0) : load(sums + i * PANEL + column_of(s, v));
-		if (last && t->accumulate && steps >= WORTH_ASKING)
+		if (last && t->accumulate && steps >= PREFETCH_STEPS)
 			UNROLL for (int i = 0; i < mr; i++)
 				UNROLL for (int v = 0; v < NV; v += step) __builtin_prefetch(t->out + i * t->stride + column_of(s, v), 1);
 		const float *ak = r->a;
@@ -139,7 +139,7 @@ typedef void tile_function(const reading *r, float *sums, const target *t);
 
 #define TILE_OF(a, b, mr) \
 	static void tile_##a##_##b##_##mr(const reading *r, float *sums, const target *t) { tile(mr, a, b, r, sums, t); }
-// Full tiles have their left-hand side together and their right-hand side prepared; low ones have every form.
+// Full tiles have their left-hand side packed and their right-hand side converted; low ones have every form.
 #define TILE(mr)                                                                             \
 	TILE_OF(TOGETHER, WIDE, mr) TILE_OF(TOGETHER, NARROW, mr) TILE_OF(TOGETHER, WIDENED, mr) \
 	TILE_OF(TOGETHER, IN_PAIRS, mr)
