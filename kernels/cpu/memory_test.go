@@ -48,4 +48,4 @@ func TestArgumentsStartEmpty(t *testing.T) {
 	}
 }
 
-type matrixArgs struct{ rows, cols int64 }
+type matrixArgs [2]int64
