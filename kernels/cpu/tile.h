@@ -60,16 +60,18 @@ typedef struct {
 // In fewer steps than this, a prefetch of what the sums are added to would come too late to help.
 enum { PREFETCH_STEPS = 64 };
 
-// Decompresses the lanes of a group that a subtile reads, patches them, and stores them at keep unless it is NULL; gives
-// the next patch.
-INLINE const grpo_patch *read_group(vi *pairs, const char *group, int lane, vi base, const grpo_patch *p, int64_t number, char *keep)
+// Writes the sums of subtile s: to the output, or back to sums [mr][32] before the last depth.
+INLINE void write_sums(vf acc[MR][NV], const int mr, const int step, const int s, const int last, float *sums, const target *t)
 {
-	decompress(pairs, group, lane, base);
-	if (__builtin_expect(p->group == number, 0))
-		p = patch(pairs, p, lane);
-	if (keep)
-		store_pairs(keep, pairs, lane);
-	return p;
+	UNROLL for (int i = 0; i < mr; i++)
+		UNROLL for (int v = 0; v < NV; v += step)
+		{
+			int c = column_of(s, v);
+			if (last)
+				store(t->out + i * t->stride + c, epilogue(acc[i][v], t, i, c));
+			else
+				store(sums + i * PANEL + c, acc[i][v]);
+		}
 }
 
 // sums [mr][32] waits between two depths.
@@ -92,13 +94,20 @@ INLINE void tile(const int mr, const int a_form, const int b_form, const reading
 		const float *ak = r->a;
 		const char *bk = r->b, *soon = r->soon;
 		const grpo_patch *next = r->patch;
+		const vi base = (vi){0} + r->base;
 		char *keep = r->keep;
 		for (int k = 0; k < steps; k++, ak += a_step, bk += b_step, soon += soon_step) {
 			vi bv[2 * NV];
 			prefetch_lines(soon, compressed ? 3 : pairs ? 2 : 1);
 			if (compressed) {
-				next = read_group(bv, bk, column_of(s, 0), (vi){0} + r->base, next, r->group + k, keep);
-				keep += keep ? GROUP / 2 * PAIR_BYTES : 0;
+				int lane = column_of(s, 0);
+				decompress(bv, bk, lane, base);
+				if (__builtin_expect(next->group == r->group + k, 0))
+					next = patch(bv, next, lane);
+				if (keep) {
+					store_pairs(keep, bv, lane);
+					keep += GROUP / 2 * PAIR_BYTES;
+				}
 			} else {
 				UNROLL for (int v = 0; v < NV; v += step) bv[v] = loadi(bk + 4 * column_of(s, v));
 			}
@@ -123,15 +132,7 @@ INLINE void tile(const int mr, const int a_form, const int b_form, const reading
 							acc[i][v] += widen_second(bv[pair * NV + v]) * ak[i * a_apart + (2 * pair + 1) * a_link];
 			}
 		}
-		UNROLL for (int i = 0; i < mr; i++)
-			UNROLL for (int v = 0; v < NV; v += step)
-			{
-				int c = column_of(s, v);
-				if (last)
-					store(t->out + i * t->stride + c, epilogue(acc[i][v], t, i, c));
-				else
-					store(sums + i * PANEL + c, acc[i][v]);
-			}
+		write_sums(acc, mr, step, s, last, sums, t);
 	}
 }
 
