@@ -1,6 +1,7 @@
 // Package kernels is the contract between the numbers and the machine: opaque memory, and one fused
 // operation for each step of a transformer, forward and backward. It knows neither models nor
-// adapters nor files; kernels/cpu implements it in C, kernels/kerneltest says what is right.
+// adapters nor files; kernels/cpu implements it in C, kernels/kerneltest says what is right. Checked
+// holds the callers of every backend to it.
 //
 // # Reading the signatures
 //
@@ -12,7 +13,8 @@
 //
 //  1. Operations are queued. They run in the order of the calls, some time before Sync returns;
 //     Download is the only way to see a result and synchronises first. A wrong shape is a bug of the
-//     caller and panics at the call; a failing machine is reported by the next Sync.
+//     caller and panics at the call, in the words of Checked; a failing machine is reported by the
+//     next Sync.
 //  2. Activations are written (=), gradients of parameters are accumulated (+=).
 //  3. A row stands alone: what an operation writes for a row depends on that row and, in attention,
 //     on the earlier rows of its own sequence; not on the number of rows, their order, or the number

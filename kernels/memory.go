@@ -47,7 +47,7 @@ func (d DType) String() string {
 type Buffer interface {
 	DType() DType
 	Len() int
-	// Slice is the view of elements [from, to): the same memory, no copy.
+	// Slice is the view of elements [from, to): the same memory, no copy. It begins with CheckSlice.
 	Slice(from, to int) Buffer
 }
 
@@ -57,7 +57,8 @@ type Matrix interface {
 	DType() DType // BF16, BF16Rounding or F32
 	Rows() int
 	Cols() int
-	Bytes() int // what it takes, padding included
+	Bytes() int       // what it takes, padding included
+	Compressed() bool // whether Compress has declared it complete: it is only read from then on
 }
 
 // HostRows are consecutive rows of a row-major matrix as a file holds them.
@@ -104,9 +105,9 @@ type Memory interface {
 	Load(m Matrix, row int, src HostRows)
 	// Pack writes rows [row, row+n) of an F32 matrix from the row-major buffer src of n × cols elements.
 	Pack(m Matrix, row int, src Buffer)
-	// Settle says that m is complete: it is only read from now on, and a backend may keep it in less space. No number
-	// that is computed with it changes.
-	Settle(m Matrix) error
+	// Compress says that m is complete: it is only read from now on, and a backend may keep it in less space, without
+	// loss. No number that is computed with it changes.
+	Compress(m Matrix) error
 	// Unpack writes all of m, row-major, into dst.
 	Unpack(dst Buffer, m Matrix)
 

@@ -8,6 +8,7 @@ const CacheBlock = 32
 // Cache holds the keys and values of many sequences, in blocks that sequences may share. Which block
 // holds which positions is the caller's business.
 type Cache interface {
+	Heads() Heads // that NewCache was given
 	Layers() int
 	Blocks() int
 	Bytes() int

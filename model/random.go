@@ -48,7 +48,7 @@ func (w *weights) drawMatrix(s slot, rng *rand.Rand) error {
 			return err
 		}
 	}
-	return w.b.Settle(m)
+	return w.b.Compress(m)
 }
 
 // randomBF16 appends n numbers: the sum of four bytes of a random word, centred and scaled, is close

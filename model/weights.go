@@ -119,7 +119,7 @@ func (w *weights) loadMatrix(s slot, tensors []tensorfile.Tensor) error {
 		w.b.Load(m, row, kernels.HostRows{Encoding: t.Encoding, Bytes: t.Bytes})
 		row += s.parts[i].rows
 	}
-	return w.b.Settle(m)
+	return w.b.Compress(m)
 }
 
 // bytes is the memory that the matrices take.

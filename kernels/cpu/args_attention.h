@@ -16,9 +16,9 @@ typedef struct {
 	const grpo_span *spans;
 	int64_t count; // of spans
 
-	// [kv_heads][blocks] pointers to what attention_pack made: keys turned [dim][KEYS] and values
-	// [KEYS][padded dim]; for gradients also values turned, and keys.
-	float **keys_turned, **values, **values_turned, **keys;
+	// [kv_heads][blocks] pointers to what attention_pack made: keys transposed [dim][KEYS] and
+	// values [KEYS][padded dim]; for gradients also values transposed, and keys.
+	float **keys_transposed, **values, **values_transposed, **keys;
 	int64_t blocks;
 	float *packed;
 

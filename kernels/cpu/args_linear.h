@@ -4,7 +4,7 @@
 // The shape of packed weights: see matrix.h.
 enum { PANEL = 32 };
 
-// Columns of a group of a settled matrix: see compact.h.
+// Columns of a group, the unit of compression: see compress.h.
 enum { GROUP = 4 };
 
 // How deep one block of a right-hand side is: see gemm.h.
@@ -14,7 +14,7 @@ enum { DEPTH = 192 };
 enum { GRPO_F32, GRPO_BF16 };
 enum { ENCODED_BF16 = 0, ENCODED_F16 = 1, ENCODED_F32 = 2 };
 
-// A weight of a settled matrix that does not fit into its group; see compact.h.
+// A weight that a compressed group cannot express; see compress.h.
 typedef struct {
 	uint32_t group;
 	uint8_t row, column; // in the panel, in the group
@@ -27,20 +27,20 @@ typedef struct {
 	int32_t rounds; // what is multiplied with it, to bf16
 	int64_t rows, cols; // of the matrix
 
-	// Of a settled matrix, else NULL.
+	// Of a compressed matrix, else NULL.
 	const grpo_patch *patches;
 	const int64_t *first_patch; // [panels]
 	const uint8_t *bases;       // [panels]
 } grpo_matrix;
 
-// From pairs to groups; a task is a panel. The window of each panel is chosen first.
+// Compression; a task is a panel. The window of each panel is chosen first.
 typedef struct {
-	grpo_matrix raw, settled;
+	grpo_matrix raw, compressed;
 	uint8_t *bases;   // [panels]
 	int64_t *outside; // [panels] weights outside the window
 	grpo_patch *patches;
-} grpo_settle;
-typedef grpo_settle grpo_choose_window;
+} grpo_compress;
+typedef grpo_compress grpo_choose_window;
 
 // Rows [row, row+count) from a file's bytes; a task is one panel, starting with the one row is in.
 typedef struct {
@@ -58,7 +58,7 @@ typedef struct {
 } grpo_pack_matrix;
 typedef grpo_pack_matrix grpo_unpack_matrix;
 
-// So many tiles at most are low where the matrix is settled: the first unfolds it for the others as it goes.
+// So many tiles at most are low where the matrix is compressed: the first decompresses it for the others as it goes.
 enum { LOW_TILES = 4 };
 
 // What a number of the left-hand side becomes when it is packed.
@@ -79,7 +79,7 @@ typedef struct {
 } grpo_pack_rows;
 typedef grpo_pack_rows grpo_pack_cols;
 
-// How the left-hand side of a product lies: in tiles made by pack_rows or pack_cols; or, where it is swept only
+// The layout of a product's left-hand side: packed by pack_rows or pack_cols; or, where it is read only
 // a few times, as it is: rows of `inner` or columns of `rows` elements, a_stride apart.
 enum { A_PACKED, A_ROWS, A_COLS };
 
@@ -122,7 +122,7 @@ typedef struct {
 	int64_t stride, rows, cols;
 } grpo_bias_grad;
 
-// The probes. A task is `rounds` turns of a loop of fused multiply-adds, or a read of `bytes` bytes.
+// The probes. A task is `rounds` iterations of a loop of fused multiply-adds, or a read of `bytes` bytes.
 typedef struct {
 	int64_t rounds;
 	float *sink;

@@ -1,8 +1,8 @@
 // Arguments of the kernels of sampling.
 #include <stdint.h>
 
-// Keys and values of one layer and block lie together, head by head: keys turned [dim][KEYS], then
-// values [KEYS][padded dim]. block_floats is the size of all heads of one.
+// Keys and values of one layer and block lie together, head by head: keys transposed [dim][KEYS],
+// then values [KEYS][padded dim]. block_floats is the size of all heads of one.
 typedef struct {
 	float *data; // of the layer
 	int64_t block_floats;

@@ -11,12 +11,11 @@ import (
 )
 
 // Attention: first every sequence's keys and values are laid out in blocks, then tiles of queries read them.
-func (b *Backend) Attention(out, lse, qkv kernels.Buffer, s kernels.Spans, h kernels.Heads, T int) {
-	kernels.CheckAttention(out, lse, qkv, s, h, T)
+func (b *backend) Attention(out, lse, qkv kernels.Buffer, s kernels.Spans, h kernels.Heads, T int) {
 	defer b.release()
 	a := args[C.grpo_attention](b)
-	a.out, a.lse = b.f32("Attention: out", out, T*h.OutWidth()), b.f32("Attention: lse", lse, T*h.Q)
-	a.qkv = b.f32("Attention: qkv", qkv, T*h.Width())
+	a.out, a.lse = b.f32(out), b.f32(lse)
+	a.qkv = b.f32(qkv)
 	plan := b.planAttention(a, s, h, T)
 	b.packAttention(a, h, plan, false)
 
@@ -27,13 +26,12 @@ func (b *Backend) Attention(out, lse, qkv kernels.Buffer, s kernels.Spans, h ker
 }
 
 // AttentionGrad: a task has a sequence's key-value head to itself, from its first query to its last.
-func (b *Backend) AttentionGrad(dqkv, dout, qkv, out, lse kernels.Buffer, s kernels.Spans, h kernels.Heads, T int) {
-	kernels.CheckAttentionGrad(dqkv, dout, qkv, out, lse, s, h, T)
+func (b *backend) AttentionGrad(dqkv, dout, qkv, out, lse kernels.Buffer, s kernels.Spans, h kernels.Heads, T int) {
 	defer b.release()
 	a := args[C.grpo_attention](b)
-	a.dqkv, a.dout = b.f32("AttentionGrad: dqkv", dqkv, T*h.Width()), b.f32("AttentionGrad: dout", dout, T*h.OutWidth())
-	a.out, a.lse = b.f32("AttentionGrad: out", out, T*h.OutWidth()), b.f32("AttentionGrad: lse", lse, T*h.Q)
-	a.qkv = b.f32("AttentionGrad: qkv", qkv, T*h.Width())
+	a.dqkv, a.dout = b.f32(dqkv), b.f32(dout)
+	a.out, a.lse = b.f32(out), b.f32(lse)
+	a.qkv = b.f32(qkv)
 	plan := b.planAttention(a, s, h, T)
 	b.packAttention(a, h, plan, true)
 
@@ -55,8 +53,8 @@ type attentionPlan struct {
 }
 
 // planAttention reads where sequences start and gives the kernels their shape and the sequences.
-func (b *Backend) planAttention(a *C.grpo_attention, s kernels.Spans, h kernels.Heads, T int) attentionPlan {
-	starts := unsafe.Slice(b.i32("Attention: starts", s.Starts, s.N+1), s.N+1)
+func (b *backend) planAttention(a *C.grpo_attention, s kernels.Spans, h kernels.Heads, T int) attentionPlan {
+	starts := unsafe.Slice(b.i32(s.Starts), s.N+1)
 	var p attentionPlan
 	group := h.Q / h.KV
 	for i := range s.N {
@@ -91,7 +89,7 @@ func (b *Backend) planAttention(a *C.grpo_attention, s kernels.Spans, h kernels.
 }
 
 // packAttention lays keys and values out; gradients want each of them both ways.
-func (b *Backend) packAttention(a *C.grpo_attention, h kernels.Heads, p attentionPlan, both bool) {
+func (b *backend) packAttention(a *C.grpo_attention, h kernels.Heads, p attentionPlan, both bool) {
 	tables, wide := 2, padded(h.Dim)
 	if both {
 		tables = 4
@@ -101,9 +99,9 @@ func (b *Backend) packAttention(a *C.grpo_attention, h kernels.Heads, p attentio
 	const pointer = int(unsafe.Sizeof(uintptr(0)))
 	memory := b.shared(slotBlocks, blocks*(4*floats+tables*pointer))
 	table := func(i int) **C.float { return (**C.float)(unsafe.Add(memory, blocks*(4*floats+i*pointer))) }
-	a.packed, a.keys_turned, a.values = (*C.float)(memory), table(0), table(1)
+	a.packed, a.keys_transposed, a.values = (*C.float)(memory), table(0), table(1)
 	if both {
-		a.values_turned, a.keys = table(2), table(3)
+		a.values_transposed, a.keys = table(2), table(3)
 	}
 	b.run(b.ops.attention_pack, int(a.count)*h.KV, 1)
 }

@@ -4,8 +4,8 @@
 
 INLINE int64_t padded(int64_t dim) { return (dim + KEYS - 1) / KEYS * KEYS; }
 
-// turned [dim][columns] = rows [n][dim] at a stride; columns from n on are zero.
-static void turn_rows(float *turned, int columns, const float *rows, int64_t stride, int n, int64_t dim)
+// transposed [dim][columns] = rows [n][dim] at a stride; columns from n on are zero.
+static void transpose_rows(float *transposed, int columns, const float *rows, int64_t stride, int n, int64_t dim)
 {
 	for (int64_t k = 0; k < dim; k += VL)
 		for (int j = 0; j < columns; j += VL) {
@@ -15,7 +15,7 @@ static void turn_rows(float *turned, int columns, const float *rows, int64_t str
 			transpose(r);
 			UNROLL for (int i = 0; i < VL; i++)
 				if (k + i < dim)
-					store(turned + (k + i) * columns + j, (vf)r[i]);
+					store(transposed + (k + i) * columns + j, (vf)r[i]);
 		}
 }
 
@@ -43,12 +43,12 @@ static void attention_pack(const void *args, void *scratch, int64_t from, int64_
 			const float *value = key + a->kv_heads * dim;
 			int64_t at = head * a->blocks + s->block + j / KEYS;
 			float *p = a->packed + at * size;
-			turn_rows(a->keys_turned[at] = p, KEYS, key, width, n, dim);
+			transpose_rows(a->keys_transposed[at] = p, KEYS, key, width, n, dim);
 			pad_rows(a->values[at] = p + KEYS * dim, KEYS, value, width, n, dim);
 			if (!a->keys)
 				continue;
 			p += KEYS * (dim + wide);
-			turn_rows(a->values_turned[at] = p, KEYS, value, width, n, dim);
+			transpose_rows(a->values_transposed[at] = p, KEYS, value, width, n, dim);
 			pad_rows(a->keys[at] = p + KEYS * dim, KEYS, key, width, n, dim);
 		}
 	}
@@ -66,7 +66,7 @@ INLINE void copy_scaled(float *to, const float *q, float scale, int64_t dim)
 	for (int64_t k = 0; k < padded(dim); k += VL) store(to + k, take(q, k, dim) * scale);
 }
 
-// One query row: where it stands in its sequence, what it asks, and where the answer goes.
+// One query row: its position in the sequence, the query, and where the outputs go.
 typedef struct {
 	int64_t position;
 	const float *q;
@@ -111,17 +111,17 @@ INLINE float vector_max(vf x)
 
 // What the rows of a tile carry from block to block.
 typedef struct {
-	float top[TILE_FORWARD];        // the largest score so far
+	float max[TILE_FORWARD];        // the running maximum of the scores
 	float sum[TILE_FORWARD][LANES]; // of exponentials below it
-	float shrink[TILE_FORWARD];     // by how much the block has changed top, negative
+	float shrink[TILE_FORWARD];     // the maximum before the block minus that after it
 	float score[TILE_FORWARD][KEYS]; // of the block, then its exponentials
 } softmax_state;
 _Static_assert(sizeof(softmax_state) == 4 * SOFTMAX_FLOATS, "the launcher's idea of softmax_state");
 
-// The three steps go over all rows, so that rows do not wait for each other's branches.
+// Each of the three steps is a loop over all rows, so that their branches and chains overlap.
 
-// Masks what lies beyond limit, and finds the new top.
-INLINE void raise_top(softmax_state *s, int i, int64_t limit)
+// Masks scores beyond limit, and updates the running maximum.
+INLINE void update_max(softmax_state *s, int i, int64_t limit)
 {
 	vf x[KEYS / VL];
 	UNROLL for (int v = 0; v < KEYS / VL; v++) x[v] = load(s->score[i] + v * VL);
@@ -133,13 +133,13 @@ INLINE void raise_top(softmax_state *s, int i, int64_t limit)
 		}
 	vf largest = x[0];
 	UNROLL for (int v = 1; v < KEYS / VL; v++) largest = vmax(x[v], largest);
-	float before = s->top[i], top = vector_max(largest);
-	s->top[i] = top > before ? top : before;
-	s->shrink[i] = before - s->top[i];
+	float before = s->max[i], max = vector_max(largest);
+	s->max[i] = max > before ? max : before;
+	s->shrink[i] = before - s->max[i];
 }
 
-// Under a higher top, what was summed so far is smaller.
-INLINE void shrink_sums(softmax_state *s, int i, float *mean, int64_t wide)
+// Rescales the sums to a maximum that has grown.
+INLINE void rescale_sums(softmax_state *s, int i, float *mean, int64_t wide)
 {
 	if (s->shrink[i] == 0)
 		return;
@@ -155,37 +155,37 @@ INLINE void exponentials(softmax_state *s, int i)
 	UNROLL for (int v = 0; v < LANE_VECTORS; v++) sum.v[v] = load(s->sum[i] + v * VL);
 	UNROLL for (int v = 0; v < KEYS / VL; v++)
 	{
-		vf p = vexp(load(s->score[i] + v * VL) - s->top[i]);
+		vf p = vexp(load(s->score[i] + v * VL) - s->max[i]);
 		store(s->score[i] + v * VL, p);
 		sum.v[v % LANE_VECTORS] += p;
 	}
 	UNROLL for (int v = 0; v < LANE_VECTORS; v++) store(s->sum[i] + v * VL, sum.v[v]);
 }
 
-// The answers of up to TILE_FORWARD query rows of one sequence and key-value head. keys[b] is block b turned,
-// [dim][KEYS], values[b] is [KEYS][padded dim]; positions up to the largest that is asked for must be there. next
-// are the keys that are likely to be read after that.
+// Attention of up to TILE_FORWARD query rows of one sequence and key-value head. keys[b] is block b transposed,
+// [dim][KEYS], values[b] is [KEYS][padded dim]; positions up to the largest of a query must be there. next
+// are the keys that are likely to be read after that, for a prefetch.
 static void attend(const query *rows, int n, float *const *keys, float *const *values, const float *next, int64_t dim,
                    float *scratch)
 {
 	int64_t wide = padded(dim), last = 0;
 	float scale = score_scale(dim);
 	softmax_state *s = (softmax_state *)scratch;
-	float *turned = scratch + SOFTMAX_FLOATS, *mean = turned + TILE_FORWARD * dim;
+	float *transposed = scratch + SOFTMAX_FLOATS, *mean = transposed + TILE_FORWARD * dim;
 	for (int i = 0; i < n; i++) {
-		s->top[i] = -__builtin_inff();
+		s->max[i] = -__builtin_inff();
 		last = max64(last, rows[i].position);
 		copy_scaled(mean + i * wide, rows[i].q, scale, dim);
 	}
-	turn_rows(turned, TILE_FORWARD, mean, wide, n, dim);
+	transpose_rows(transposed, TILE_FORWARD, mean, wide, n, dim);
 	memset(mean, 0, 4 * n * wide);
 	memset(s->sum, 0, sizeof s->sum);
 	for (int64_t b = 0; b * KEYS <= last; b++) {
-		product((small_product){.out = s->score[0], .out_stride = KEYS, .a = turned, .a_step = TILE_FORWARD,
+		product((small_product){.out = s->score[0], .out_stride = KEYS, .a = transposed, .a_step = TILE_FORWARD,
 		                        .b = keys[b], .b_stride = KEYS, .depth = dim, .cols = KEYS, .fresh = 1,
 		                        .soon = values[b]}, n, 1);
-		for (int i = 0; i < n; i++) raise_top(s, i, rows[i].position - b * KEYS);
-		for (int i = 0; i < n; i++) shrink_sums(s, i, mean + i * wide, wide);
+		for (int i = 0; i < n; i++) update_max(s, i, rows[i].position - b * KEYS);
+		for (int i = 0; i < n; i++) rescale_sums(s, i, mean + i * wide, wide);
 		for (int i = 0; i < n; i++) exponentials(s, i);
 		product((small_product){.out = mean, .out_stride = wide, .a = s->score[0], .b = values[b], .b_stride = wide,
 		                        .depth = min64(KEYS, last + 1 - b * KEYS), .cols = wide,
@@ -195,7 +195,7 @@ static void attend(const query *rows, int n, float *const *keys, float *const *v
 		lanes l;
 		UNROLL for (int v = 0; v < LANE_VECTORS; v++) l.v[v] = load(s->sum[i] + v * VL);
 		float sum = lanes_sum(&l), inverse = 1 / sum;
-		*rows[i].lse = (float)(s->top[i] + log1(sum));
+		*rows[i].lse = (float)(s->max[i] + log1(sum));
 		for (int64_t k = 0; k < dim; k += VL) put(rows[i].out, k, dim, take(mean + i * wide, k, dim) * inverse);
 	}
 }
@@ -215,6 +215,6 @@ static void attention(const void *args, void *scratch, int64_t from, int64_t to)
 			rows[i] = (query){position, a->qkv + t * width + h * a->dim, a->out + (t * a->q_heads + h) * a->dim,
 			                  a->lse + t * a->q_heads + h};
 		}
-		attend(rows, n, a->keys_turned + blocks, a->values + blocks, a->keys_turned[blocks], a->dim, scratch);
+		attend(rows, n, a->keys_transposed + blocks, a->values + blocks, a->keys_transposed[blocks], a->dim, scratch);
 	}
 }

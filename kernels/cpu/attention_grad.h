@@ -4,11 +4,11 @@
 
 // What a tile of queries needs, by row, and what the sequence's keys and values have got so far.
 typedef struct {
-	float *q_turned, *q;   // scaled, [dim][TILE_BACKWARD] and [TILE_BACKWARD][padded dim]
-	float *dout_turned, *dout;
+	float *q_transposed, *q;   // scaled, [dim][TILE_BACKWARD] and [TILE_BACKWARD][padded dim]
+	float *dout_transposed, *dout;
 	float *dq;             // [TILE_BACKWARD][padded dim], not scaled
 	float *p, *dp;         // [TILE_BACKWARD][KEYS]
-	float *lse, *along;    // of a row: log Σ exp, and dout·out
+	float *lse, *delta;    // of a row: log Σ exp, and dout·out
 	int64_t *position;
 	float *dk, *dv;        // [blocks of the sequence · KEYS][padded dim]
 } grad_space;
@@ -20,12 +20,12 @@ static grad_space grad_layout(float *scratch, int64_t dim, int64_t blocks)
 	grad_space g;
 	g.position = (int64_t *)scratch;
 	g.lse = scratch + 2 * R;
-	g.along = g.lse + R;
-	g.p = g.along + R;
+	g.delta = g.lse + R;
+	g.p = g.delta + R;
 	g.dp = g.p + R * KEYS;
-	g.q_turned = g.dp + R * KEYS;
-	g.dout_turned = g.q_turned + R * dim;
-	g.q = g.dout_turned + R * dim;
+	g.q_transposed = g.dp + R * KEYS;
+	g.dout_transposed = g.q_transposed + R * dim;
+	g.q = g.dout_transposed + R * dim;
 	g.dout = g.q + R * wide;
 	g.dq = g.dout + R * wide;
 	g.dk = g.dq + R * wide;
@@ -40,13 +40,13 @@ INLINE void gather_query(const grpo_attention_grad *a, grad_space *g, int i, int
 	int64_t at = (t * a->q_heads + h) * dim;
 	const float *q = a->qkv + t * width + h * dim, *dout = a->dout + at;
 	g->lse[i] = a->lse[t * a->q_heads + h];
-	g->along[i] = row_dot(dout, a->out + at, dim);
+	g->delta[i] = row_dot(dout, a->out + at, dim);
 	copy_scaled(g->q + i * wide, q, scale, dim);
 	copy_scaled(g->dout + i * wide, dout, 1, dim);
 }
 
 // Scores become probabilities, and the gradients of probabilities those of scores.
-INLINE void soften_grad(grad_space *g, int i, int64_t limit)
+INLINE void softmax_grad(grad_space *g, int i, int64_t limit)
 {
 	float *p = g->p + i * KEYS, *dp = g->dp + i * KEYS;
 	if (limit < 0) {
@@ -56,7 +56,7 @@ INLINE void soften_grad(grad_space *g, int i, int64_t limit)
 	}
 	UNROLL for (int v = 0; v < KEYS; v += VL)
 	{
-		vf share = vexp(load(p + v) - g->lse[i]), slope = load(dp + v) - g->along[i];
+		vf share = vexp(load(p + v) - g->lse[i]), slope = load(dp + v) - g->delta[i];
 		share = mask_after(share, v, limit, splat(0));
 		slope = mask_after(slope, v, limit, splat(0));
 		store(p + v, share);
@@ -70,11 +70,11 @@ static void grad_block(grad_space *g, int n, int64_t depth, const grpo_attention
 	enum { R = TILE_BACKWARD };
 	int64_t dim = a->dim, wide = padded(dim);
 	float *dk = g->dk + block * KEYS * wide, *dv = g->dv + block * KEYS * wide;
-	product((small_product){.out = g->p, .out_stride = KEYS, .a = g->q_turned, .a_step = R, .b = a->keys_turned[at],
+	product((small_product){.out = g->p, .out_stride = KEYS, .a = g->q_transposed, .a_step = R, .b = a->keys_transposed[at],
 	                        .b_stride = KEYS, .depth = dim, .cols = KEYS, .fresh = 1}, n, 1);
-	product((small_product){.out = g->dp, .out_stride = KEYS, .a = g->dout_turned, .a_step = R, .b = a->values_turned[at],
+	product((small_product){.out = g->dp, .out_stride = KEYS, .a = g->dout_transposed, .a_step = R, .b = a->values_transposed[at],
 	                        .b_stride = KEYS, .depth = dim, .cols = KEYS, .fresh = 1}, n, 1);
-	for (int i = 0; i < n; i++) soften_grad(g, i, g->position[i] - block * KEYS);
+	for (int i = 0; i < n; i++) softmax_grad(g, i, g->position[i] - block * KEYS);
 	product((small_product){.out = g->dq, .out_stride = wide, .a = g->dp, .b = a->keys[at], .b_stride = wide,
 	                        .depth = depth, .cols = wide}, n, 0);
 	product((small_product){.out = dv, .out_stride = wide, .a = g->p, .a_step = KEYS, .b = g->dout, .b_stride = wide,
@@ -96,8 +96,8 @@ static void grad_sequence(const grpo_attention_grad *a, const grpo_span *s, int6
 			g.position[i] = (start + i) / group;
 			gather_query(a, &g, i, s->first + g.position[i], head * group + (start + i) % group, scale);
 		}
-		turn_rows(g.q_turned, TILE_BACKWARD, g.q, wide, n, dim);
-		turn_rows(g.dout_turned, TILE_BACKWARD, g.dout, wide, n, dim);
+		transpose_rows(g.q_transposed, TILE_BACKWARD, g.q, wide, n, dim);
+		transpose_rows(g.dout_transposed, TILE_BACKWARD, g.dout, wide, n, dim);
 		memset(g.dq, 0, 4 * n * wide);
 		int64_t last = g.position[n - 1];
 		for (int64_t b = 0; b * KEYS <= last; b++)

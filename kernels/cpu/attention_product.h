@@ -2,7 +2,7 @@
 // multiply-adds in ascending order; between calls the chain waits in memory.
 
 // out [rows][cols] = (fresh ? 0 : out) + a·b, for b [depth][cols]; cols is a multiple of KEYS. a is either
-// turned, a[k·a_step + i], or plain with rows of KEYS numbers, a[i·KEYS + k]. Meanwhile the memory is asked for what
+// transposed, a[k·a_step + i], or plain with rows of KEYS numbers, a[i·KEYS + k]. Meanwhile it prefetches what
 // will be read soon: as many bytes as b has.
 typedef struct {
 	float *out;
@@ -15,9 +15,9 @@ typedef struct {
 	const float *soon;
 } small_product;
 
-INLINE void product_tile(const int mr, const int turned, const small_product *p)
+INLINE void product_tile(const int mr, const int transposed, const small_product *p)
 {
-	int64_t a_step = turned ? p->a_step : 1, b_stride = p->b_stride, depth = p->depth;
+	int64_t a_step = transposed ? p->a_step : 1, b_stride = p->b_stride, depth = p->depth;
 	const float *soon = p->soon;
 	for (int64_t c = 0; c < p->cols; c += NV * VL) {
 		vf acc[MR][NV];
@@ -30,7 +30,7 @@ INLINE void product_tile(const int mr, const int turned, const small_product *p)
 			UNROLL for (int v = 0; v < NV * VL; v += 16) __builtin_prefetch(soon + v);
 			UNROLL for (int v = 0; v < NV; v++) bv[v] = load(b + v * VL);
 			UNROLL for (int i = 0; i < mr; i++)
-				UNROLL for (int v = 0; v < NV; v++) acc[i][v] += bv[v] * a[turned ? i : i * KEYS];
+				UNROLL for (int v = 0; v < NV; v++) acc[i][v] += bv[v] * a[transposed ? i : i * KEYS];
 		}
 		UNROLL for (int i = 0; i < mr; i++)
 			UNROLL for (int v = 0; v < NV; v++) store(p->out + i * p->out_stride + c + v * VL, acc[i][v]);
@@ -41,7 +41,7 @@ typedef void product_function(const small_product *p);
 
 #define PRODUCT(mr)                                                                           \
 	static void product_plain_##mr(const small_product *p) { product_tile(mr, 0, p); }        \
-	static void product_turned_##mr(const small_product *p) { product_tile(mr, 1, p); }
+	static void product_transposed_##mr(const small_product *p) { product_tile(mr, 1, p); }
 PRODUCT(1) PRODUCT(2) PRODUCT(3) PRODUCT(4)
 #if MR >= 6
 PRODUCT(5) PRODUCT(6)
@@ -51,7 +51,7 @@ PRODUCT(7) PRODUCT(8) PRODUCT(9) PRODUCT(10) PRODUCT(11) PRODUCT(12) PRODUCT(13)
 #endif
 #undef PRODUCT
 
-#define BOTH(mr) {product_plain_##mr, product_turned_##mr}
+#define BOTH(mr) {product_plain_##mr, product_transposed_##mr}
 static product_function *const product_functions[MR + 1][2] = {
 	{0}, BOTH(1), BOTH(2), BOTH(3), BOTH(4),
 #if MR >= 6
@@ -63,17 +63,17 @@ static product_function *const product_functions[MR + 1][2] = {
 };
 #undef BOTH
 
-INLINE void product(small_product p, int64_t rows, int turned)
+INLINE void product(small_product p, int64_t rows, int transposed)
 {
 	int64_t tiles = (rows + MR - 1) / MR;
 	float *out = p.out;
 	const float *a = p.a;
 	if (!p.soon)
-		p.soon = p.b; // asking for nothing new costs least
+		p.soon = p.b; // a prefetch of what is there costs least
 	for (int64_t t = 0; t < tiles; t++) {
 		int64_t row = tile_start(rows, tiles, t), mr = tile_start(rows, tiles, t + 1) - row;
 		p.out = out + row * p.out_stride;
-		p.a = a + (turned ? row : row * KEYS);
-		product_functions[mr][turned](&p);
+		p.a = a + (transposed ? row : row * KEYS);
+		product_functions[mr][transposed](&p);
 	}
 }

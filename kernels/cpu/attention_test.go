@@ -10,7 +10,7 @@ import (
 
 // attentionOps are attention and its gradient over n sequences of so many rows, with the flops of the
 // causal half.
-func attentionOps(t testing.TB, m *Backend, h kernels.Heads, n, rows int) (forward, gradient func(), flops float64) {
+func attentionOps(t testing.TB, m kernels.Backend, h kernels.Heads, n, rows int) (forward, gradient func(), flops float64) {
 	T := n * rows
 	starts := make([]int32, n+1)
 	for i := range starts {
@@ -47,7 +47,7 @@ func BenchmarkAttention(b *testing.B) {
 }
 
 // random is a buffer of n numbers around zero.
-func random(t testing.TB, m *Backend, n int) kernels.Buffer {
+func random(t testing.TB, m kernels.Backend, n int) kernels.Buffer {
 	return upload(t, m, normal(rand.New(rand.NewPCG(1, uint64(n))), n))
 }
 

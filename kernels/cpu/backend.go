@@ -10,28 +10,37 @@ import (
 	"unsafe"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/kernels"
 )
 
 // Options are what a user may choose; zero values choose well.
 type Options struct {
-	Threads int    // how many goroutines compute; 0: as many as Go runs at once
+	Threads int    // how many threads compute, the caller's included; 0: as many as Go runs at once
 	Variant string // "avx512", "avx2", "portable"; "": GRPO_CPU if set, or the fastest in a short probe
 }
 
-// Backend computes on this machine's processors.
-type Backend struct {
+// backend computes on this machine's processors. It takes for granted what kernels.Checked checks.
+type backend struct {
 	ops   *C.grpo_variant
 	pairs bool // bf16 numbers are multiplied with bf16 weights in pairs
 	pool  pool
 	args  unsafe.Pointer // C memory of ARGS_BYTES: the arguments of the operation that runs
-	held  []*memory      // what that operation uses, so that it is not freed under it; see hold
+	held  []*memory      // what that operation uses, so that it is not freed under it; see keep
 
 	scratches []region // one for each worker
 	shares    [sharedSlots]region
 }
 
-// New starts the workers.
-func New(o Options) (*Backend, error) {
+// New starts the workers and gives a checked backend.
+func New(o Options) (kernels.Backend, error) {
+	b, err := newBackend(o)
+	if err != nil {
+		return nil, err
+	}
+	return kernels.Checked(b), nil
+}
+
+func newBackend(o Options) (*backend, error) {
 	v, err := chooseVariant(o.Variant)
 	if err != nil {
 		return nil, err
@@ -46,7 +55,7 @@ func New(o Options) (*Backend, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &Backend{
+	b := &backend{
 		ops:       v,
 		pairs:     v.lanes == 16 && pairsPay(),
 		pool:      p,
@@ -59,18 +68,18 @@ func New(o Options) (*Backend, error) {
 }
 
 // Name is "cpu: avx512, 2 threads".
-func (b *Backend) Name() string {
-	return fmt.Sprintf("cpu: %s, %d threads", C.GoString(b.ops.name), b.Threads())
+func (b *backend) Name() string {
+	return fmt.Sprintf("cpu: %s, %d threads", C.GoString(b.ops.name), b.threads())
 }
 
-// Threads is how many goroutines share an operation, the caller's included.
-func (b *Backend) Threads() int { return len(b.scratches) }
+// threads is how many threads share an operation, the caller's included.
+func (b *backend) threads() int { return len(b.scratches) }
 
 // Sync has nothing to wait for.
-func (b *Backend) Sync() error { return nil }
+func (b *backend) Sync() error { return nil }
 
 // Close ends the workers and frees what they used. Buffers live as long as someone holds them.
-func (b *Backend) Close() error {
+func (b *backend) Close() error {
 	b.pool.close()
 	for i := range b.scratches {
 		b.scratches[i].free()
@@ -85,7 +94,7 @@ func (b *Backend) Close() error {
 
 // args is the zeroed argument struct of the next operation. It lies in C memory, so that a kernel may be
 // handed pointers through it.
-func args[T any](b *Backend) *T {
+func args[T any](b *backend) *T {
 	a := (*T)(b.args)
 	var zero T
 	if unsafe.Sizeof(zero) > C.ARGS_BYTES {
@@ -95,16 +104,16 @@ func args[T any](b *Backend) *T {
 	return a
 }
 
-// run does tasks [0, tasks) of the kernel with the arguments that args gave, and waits. Tasks are handed out in
-// runs, long ones first, of at least grain.
-func (b *Backend) run(kernel *C.grpo_kernel, tasks, grain int) {
+// run does tasks [0, tasks) of the kernel with the arguments that args gave, and waits. Threads claim ranges of them,
+// long ones first, of at least grain.
+func (b *backend) run(kernel *C.grpo_kernel, tasks, grain int) {
 	if tasks > 0 {
 		b.pool.run(kernel, b.args, tasks, max(grain, 1))
 	}
 }
 
 // release ends an operation: every launcher defers it.
-func (b *Backend) release() {
+func (b *backend) release() {
 	clear(b.held)
 	b.held = b.held[:0]
 }

@@ -1,9 +1,7 @@
 package cpu
 
 import (
-	"encoding/binary"
 	"hash/fnv"
-	"math"
 	"runtime"
 	"slices"
 	"testing"
@@ -17,14 +15,9 @@ import (
 func TestTheSameBitsOnEveryMachine(t *testing.T) {
 	want := map[kernels.DType]uint64{kernels.BF16: 0x5d617f32862131a0, kernels.BF16Rounding: 0xc8cc42e57611bf64}
 	const T, V, H = 19, 1500, 300
-	state := uint32(1)
+	random := lcg(1)
 	uniform := func(n int, scale float32) []float32 {
-		x := make([]float32, n)
-		for i := range x {
-			state = state*1664525 + 1013904223
-			x[i] = scale * (float32(state>>8)*0x1p-23 - 1)
-		}
-		return x
+		return random.draw(n, func(bits float32) float32 { return scale * (bits*0x1p-23 - 1) })
 	}
 	c := &headCase{T: T, V: V, H: H, h: uniform(T*H, 1), w: uniform(V*H, 0.3), dlogp: uniform(T, 1), invTemp: 0.8}
 	for i := range T {
@@ -41,9 +34,7 @@ func TestTheSameBitsOnEveryMachine(t *testing.T) {
 			sum := fnv.New64a()
 			add := func(parts ...[]float32) {
 				for _, x := range parts {
-					for _, v := range x {
-						sum.Write(binary.LittleEndian.AppendUint32(nil, math.Float32bits(v)))
-					}
+					sum.Write(bytesOf(x))
 				}
 			}
 			product := kernels.F32

@@ -8,7 +8,7 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels/kerneltest"
 )
 
-var _ kernels.Backend = (*Backend)(nil)
+var _ kernels.Backend = (*backend)(nil)
 
 // The suite demands the same bits for every number of threads. Here each number has another variant, so
 // it demands them across vector widths too; the portable variant of an x86, which has no fused

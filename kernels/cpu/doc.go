@@ -1,7 +1,9 @@
 // Package cpu implements kernels.Backend on the processor: C kernels called through cgo, a pool of
 // threads that share the work, memory outside the Go heap. It knows nothing of models, adapters,
-// files or graphs. A Backend is used by one goroutine at a time; its operations are finished when
-// they return, which is one legal reading of "queued".
+// files or graphs. A backend is used by one goroutine at a time; its operations are finished when
+// they return, which is one legal reading of "queued". New gives it behind kernels.Checked, so nothing
+// here checks shapes again; what operands hold (token ids, sequence starts, blocks of a cache) is
+// checked where a wrong number would make C read outside of them, but for Gather.
 //
 // # The numbers
 //
@@ -9,42 +11,47 @@
 // reduced index, starting from zero, in one float32. Vectors run across outputs, never along the
 // reduction, so neither tile sizes, nor the number of rows, nor threads, nor the width of the
 // hardware can change a bit. Sums along a row (norms, softmax) use 16 logical lanes, lane j taking
-// elements j, j+16, …, and one tree to fold them; see vec.h. All machines with fused multiply-adds
-// give the same bits, x86 and Arm, gcc and clang; a test holds their fingerprint.
+// elements j, j+16, …, and one reduction tree; see vec.h. The kernels are written so that all
+// machines with fused multiply-adds give the same bits; tests compare the fingerprints of each variant
+// that the machine can run with recorded ones. The portable variant on x86 has no fused multiply-adds,
+// and other bits. RopeTable and Loss are Go in double precision: their bits are those of Go's math
+// package on the machine's architecture.
 //
-// Where a matrix has its factors rounded to bf16, the chain is the same one over rounded numbers, and a processor that
-// multiplies bf16 in pairs takes two links of it at a time: see pair.h. How a matrix lies in memory, in pairs of
-// columns or folded into twelve bits a weight (compact.h), changes no number.
+// Where a matrix has its factors rounded to bf16, the chain is the same one over rounded numbers, and a
+// processor that multiplies bf16 in pairs does two multiply-adds of it in one instruction: see pair.h.
+// How a matrix lies in memory, in pairs of columns or compressed to twelve bits a weight (compress.h),
+// changes no number.
 //
 // What makes that hold in C: contraction of a*b+c is on (never -ffast-math), so an expression carries
-// at most one product per sum, since a*b+c*d could be fused two ways. No libm: exp and log are in
-// vec.h.
+// at most one product per sum, since a*b+c*d could be fused two ways. No kernel calls libm: exp and log
+// are in vec.h, and the square root is an instruction on amd64 and arm64.
 //
 // # Adding an operation
 //
-// One operation, one name: foo.h holds the C kernel, foo.go its launcher.
+// One operation, one name in the contract, in its launcher and in its kernel. Launchers stand in the Go
+// file of their group, kernels in headers.
 //
-// The header is compiled once per variant (variant_avx512.c, variant_avx2.c, variant_portable.c, all
-// through variant.inc) as plain C with vector types of VL floats; everything in it is static. A kernel
-// does tasks [from, to) of its launcher's numbering; which worker does a task never changes a result:
+// The headers are compiled once per variant (variant_avx512.c, variant_avx2.c, variant_portable.c, all
+// through variant.inc) as plain C with vector types of VL floats; everything in them is static. A kernel
+// does tasks [from, to) of its launcher's numbering; which thread does a task never changes a result:
 //
 //	static void foo(const void *args, void *scratch, int64_t from, int64_t to)
 //
 // Its arguments are a struct grpo_foo of at most ARGS_BYTES, declared in a header args_*.h that
 // kernels.h includes, so that Go sees it. OP(foo) in ops.h puts it into the table of every variant.
-// The launcher checks, the kernel assumes:
+// kernels.Checked checks, the launcher and the kernel assume:
 //
-//	func (b *Backend) Foo(out, x kernels.Buffer, N, T int) {
-//		defer b.release()                   // ends the hold on the buffers
-//		a := args[C.grpo_foo](b)            // zeroed; one for all operations, so fill it just before run
-//		a.out = b.f32("Foo: out", out, T*N) // checks type and length, holds the memory
-//		a.x = b.f32("Foo: x", x, T*N)
+//	func (b *backend) Foo(out, x kernels.Buffer, N, T int) {
+//		defer b.release()      // ends the hold on the buffers
+//		a := args[C.grpo_foo](b) // zeroed; one for all operations, so fill it just before run
+//		a.out = b.f32(out)     // the address; holds the memory
+//		a.x = b.f32(x)
 //		a.n = C.int64_t(N)
-//		b.run(b.ops.foo, T, 1)              // T tasks, handed out in runs of 1 or more; waits
+//		b.run(b.ops.foo, T, 1) // T tasks, claimed in ranges of 1 or more; waits
 //	}
 //
-// b.scratch(bytes), before b.run, gives each worker that much memory of its own, the kernel's second
-// argument. b.shared(slot, bytes) is memory that all workers see and that lasts from one run to the
+// b.scratch(bytes), before b.run, gives each thread that much memory of its own, the kernel's second
+// argument. b.shared(slot, bytes) is memory that all threads see and that lasts from one run to the
 // next within an operation. Both grow to the largest call and are not cleared. Nothing else may be
 // allocated by a call.
 //

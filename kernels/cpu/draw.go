@@ -13,26 +13,24 @@ import (
 const drawRows = 64
 
 // Gather copies rows of x.
-func (b *Backend) Gather(out, x, rows kernels.Buffer, width, n int) {
-	kernels.CheckGather(out, x, rows, width, n)
+func (b *backend) Gather(out, x, rows kernels.Buffer, width, n int) {
 	defer b.release()
 	a := args[C.grpo_gather_rows](b)
-	a.out, a.x = b.f32("Gather: out", out, n*width), b.f32("Gather: x", x, 0)
-	a.index = b.i32("Gather: rows", rows, n)
+	a.out, a.x = b.f32(out), b.f32(x)
+	a.index = b.i32(rows)
 	a.rows, a.width = C.int64_t(n), C.int64_t(width)
 	b.run(b.ops.gather_rows, n, 16)
 }
 
 // Draw computes the logits of some rows at a time and draws a token from each.
-func (b *Backend) Draw(out kernels.DrawOut, h kernels.Buffer, w kernels.Matrix, d kernels.DrawIn, n int) {
-	kernels.CheckDraw(out, h, w, d, n)
+func (b *backend) Draw(out kernels.DrawOut, h kernels.Buffer, w kernels.Matrix, d kernels.DrawIn, n int) {
 	defer b.release()
 	V, H := w.Rows(), w.Cols()
-	token, logp := b.i32("Draw: token", out.Token, n), b.f32("Draw: logp", out.LogP, n)
-	hidden, m := b.f32("Draw: h", h, n*H), b.matrix("Draw: w", w)
-	invTemp, uniform := b.f32("Draw: inverse temperature", d.InvTemp, n), b.f64("Draw: uniform", d.Uniform, n)
-	topK := b.i32("Draw: top-k", d.TopK, n)
-	topP, minP := b.f32("Draw: top-p", d.TopP, n), b.f32("Draw: min-p", d.MinP, n)
+	token, logp := b.i32(out.Token), b.f32(out.LogP)
+	hidden, m := b.f32(h), b.matrix(w)
+	invTemp, uniform := b.f32(d.InvTemp), b.f64(d.Uniform)
+	topK := b.i32(d.TopK)
+	topP, minP := b.f32(d.TopP), b.f32(d.MinP)
 
 	stride := panels(V)*C.PANEL + C.PANEL
 	for row := 0; row < n; row += drawRows {

@@ -1,5 +1,5 @@
-// Drawing a token from a row of logits: by the inverse of the cumulative distribution, in ascending order of
-// the tokens. The sums are those of head.h, so the log-probability of the drawn token is LogProb's.
+// Drawing a token from a row of logits: by inverse transform sampling, with the cumulative distribution in ascending
+// order of the tokens. The sums are those of head.h, so the log-probability of the drawn token is LogProb's.
 
 INLINE int is_kept(float logit, int64_t token, const grpo_cut *c)
 {

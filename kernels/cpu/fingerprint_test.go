@@ -39,27 +39,20 @@ func TestTheSameRowsOnEveryMachine(t *testing.T) {
 }
 
 // fingerprints runs each operation on numbers that need no library to be drawn, and hashes what it writes.
-func fingerprints(t *testing.T, m *Backend) map[string]uint64 {
+func fingerprints(t *testing.T, m kernels.Backend) map[string]uint64 {
 	const T, H, N = 75, 100, 60
 	const eps = 1e-6
 	h := kernels.Heads{Q: 4, KV: 2, Dim: 40}
-	state := uint32(7)
+	random := lcg(7)
 	from := func(low float32, n int) kernels.Buffer { // in [low, low+4)
-		x := make([]float32, n)
-		for i := range x {
-			state = state*1664525 + 1013904223
-			x[i] = float32(state>>8)*0x1p-22 + low
-		}
-		return upload(t, m, x)
+		return upload(t, m, random.draw(n, func(bits float32) float32 { return bits*0x1p-22 + low }))
 	}
 	in := func(n int) kernels.Buffer { return from(-2, n) }
 	sums := map[string]uint64{}
 	note := func(op string, outs ...kernels.Buffer) {
 		hash := fnv.New64a()
 		for _, b := range outs {
-			for _, v := range download(t, m, b) {
-				hash.Write(binary.LittleEndian.AppendUint32(nil, math.Float32bits(v)))
-			}
+			hash.Write(bytesOf(download(t, m, b)))
 		}
 		sums[op] = hash.Sum64()
 	}
@@ -102,4 +95,24 @@ func fingerprints(t *testing.T, m *Backend) map[string]uint64 {
 		Correction1: 0.1, Correction2: 0.05}, T*H)
 	note("Adam", x, y, v)
 	return sums
+}
+
+// lcg is a linear congruential generator: its numbers are the same whatever the library.
+type lcg uint32
+
+// draw maps the upper 24 bits of n states to numbers.
+func (g *lcg) draw(n int, number func(bits float32) float32) []float32 {
+	x := make([]float32, n)
+	for i := range x {
+		*g = *g*1664525 + 1013904223
+		x[i] = number(float32(*g >> 8))
+	}
+	return x
+}
+
+func bytesOf(x []float32) (b []byte) {
+	for _, v := range x {
+		b = binary.LittleEndian.AppendUint32(b, math.Float32bits(v))
+	}
+	return b
 }

@@ -1,12 +1,12 @@
-// The one product behind every operation on matrices.
+// The matrix product (GEMM) behind every operation on matrices: packing, cache blocking, and a micro-kernel (tile.h).
 //
-// A task is some row tiles times 32 columns. The right-hand side is prepared once for each DEPTH of the reduction
-// and swept by all row tiles of the task, so that it stays in the nearest cache; between two depths the sums
-// wait in scratch, which keeps their bits. Weights that few tiles read as they are need no preparation, and the
-// second cache is near enough for them.
+// A task is some row tiles times one panel of 32 columns. The right-hand side is converted once for each block of DEPTH
+// steps of the reduction and read by all row tiles of the task, so that it stays in the first-level cache; between two
+// blocks the sums are kept in scratch, in float32, which changes no bit. Weights that few tiles read are not converted
+// first, and their blocks are deeper, for the second-level cache.
 
-// How many steps ahead of its reading a product of few rows asks for weights: enough to hide the latency of
-// memory, which the hardware's own guesses do not.
+// How many steps ahead a product of few rows prefetches weights: enough to hide the latency of memory, which the
+// hardware's prefetchers do not.
 enum { STEPS_AHEAD = 48 };
 
 // Row tiles have nearly equal heights; tile i starts at this row.
@@ -16,7 +16,7 @@ INLINE int64_t tile_start(int64_t rows, int64_t tiles, int64_t i)
 	return i * base + min64(i, rest);
 }
 
-// A tile at the right edge, where fewer than 32 columns exist, goes through a padded copy.
+// A tile at the right edge, where fewer than 32 columns exist, works on a padded copy.
 static void edge_tile(tile_function *f, int mr, int valid, const reading *r, float *sums, const target *t)
 {
 	float copy[MR * PANEL] = {0}, bias[PANEL] = {0};
@@ -51,10 +51,9 @@ INLINE void left_side(reading *r, const grpo_gemm *g, int64_t row, int mr, int64
 	}
 }
 
-// Chooses what a tile asks the memory for: words further on in the panel it reads, the same depths of the
-// next tile, after the last tile the next depths of the panel, `columns` in a step; or further rows, when its left-hand
-// side jumps.
-INLINE void look_ahead(reading *r, const grpo_gemm *g, int64_t panel, int64_t next_k, int mr, int columns, int stream, int last_tile)
+// Chooses what a tile prefetches: words further on in the panel that it reads; or the same depths of the next tile, after
+// the last tile the next depths of the panel, `columns` in a step; or further rows, where its left-hand side is strided.
+INLINE void choose_prefetch(reading *r, const grpo_gemm *g, int64_t panel, int64_t next_k, int mr, int columns, int stream, int last_tile)
 {
 	r->soon = (const char *)(r->a + mr * (g->paired ? g->inner / 2 : g->inner));
 	r->soon_step = 4 * r->a_step;
@@ -78,18 +77,18 @@ static void gemm_panel(const grpo_gemm *g, float *scratch, int64_t tile0, int64_
 	int64_t row0 = tile_start(g->rows, g->row_tiles, tile0), height = tile_start(g->rows, g->row_tiles, tile0 + 1) - row0;
 	int a_form = g->a_kind == A_ROWS ? SPREAD : TOGETHER, b_form = right_form(g, tile1 - tile0, height, valid);
 	int64_t most = right_depth(g, tile1 - tile0, b_form);
-	// Columns of one step, and what is read from memory by the first tile, not by a preparation.
+	// Columns of one step; and whether the first tile, not a conversion, reads the weights from memory.
 	int columns = b_form == WIDENED || b_form == IN_PAIRS ? 2 : b_form == WIDE || b_form == NARROW ? 1 : GROUP;
-	int groups = columns == GROUP, stream = groups || (g->b_kind == B_OUTPUTS && most == FEW_DEPTH);
+	int compressed = columns == GROUP, stream = compressed || (g->b_kind == B_OUTPUTS && most == FEW_DEPTH);
 	for (int64_t k = 0; k < g->inner; k += most) {
 		int64_t depth = min64(most, g->inner - k);
 		reading r = {.first = k == 0, .last = k + depth == g->inner};
 		right_side(&r, g, b_form, panel, k, depth, block);
-		if (groups && tile1 - tile0 > 1)
+		if (compressed && tile1 - tile0 > 1)
 			r.keep = (char *)block;
 		int form = b_form, step = columns;
 		for (int64_t i = tile0; i < tile1; i++) {
-			if (groups && i == tile0 + 1) { // what the first tile has kept
+			if (compressed && i == tile0 + 1) { // what the first tile has kept
 				form = g->paired ? IN_PAIRS : WIDENED;
 				step = 2;
 				r.b = (const char *)block;
@@ -107,7 +106,7 @@ static void gemm_panel(const grpo_gemm *g, float *scratch, int64_t tile0, int64_
 				.accumulate = g->accumulate,
 			};
 			left_side(&r, g, row, mr, k, g->paired ? step / 2 : step);
-			look_ahead(&r, g, panel, k + depth, mr, step, stream && i == tile0, i + 1 == tile1);
+			choose_prefetch(&r, g, panel, k + depth, mr, step, stream && i == tile0, i + 1 == tile1);
 			tile_function *f = tile_functions[mr][a_form][form];
 			float *s = sums + (row - row0) * PANEL;
 			if (valid == PANEL)

@@ -14,17 +14,17 @@ import (
 const scoreTiles = 8
 
 // LogProb scores targets under softmax(invTemp · h · wᵀ); with a Jacobian it costs two products instead of one.
-func (b *Backend) LogProb(out kernels.LogProbOut, h kernels.Buffer, w kernels.Matrix, targets kernels.Buffer, invTemp float32, T int) {
+func (b *backend) LogProb(out kernels.LogProbOut, h kernels.Buffer, w kernels.Matrix, targets kernels.Buffer, invTemp float32, T int) {
 	defer b.release()
 	V, H := w.Rows(), w.Cols()
-	logp, entropy := b.f32("LogProb: LogP", out.LogP, T), b.f32("LogProb: Entropy", out.Entropy, T)
-	lse := b.f32("LogProb: LSE", out.LSE, T)
+	logp, entropy := b.f32(out.LogP), b.f32(out.Entropy)
+	lse := b.f32(out.LSE)
 	var jacobian *C.float
 	if out.Jacobian != nil {
-		jacobian = b.f32("LogProb: Jacobian", out.Jacobian, T*H)
+		jacobian = b.f32(out.Jacobian)
 	}
 	s := b.asked("LogProb", h, w, targets, invTemp, T)
-	for t, target := range view[int32](targets, kernels.I32, T, "LogProb: targets") {
+	for t, target := range unsafe.Slice(b.i32(targets), T) {
 		if target < 0 {
 			*at(logp, t), *at(entropy, t), *at(lse, t) = 0, 0, 0
 			if jacobian != nil {
@@ -51,20 +51,20 @@ func (b *Backend) LogProb(out kernels.LogProbOut, h kernels.Buffer, w kernels.Ma
 }
 
 // LogProbGradX: dh [T, H] = dlogp [T] · jacobian.
-func (b *Backend) LogProbGradX(dh, dlogp, jacobian kernels.Buffer, H, T int) {
+func (b *backend) LogProbGradX(dh, dlogp, jacobian kernels.Buffer, H, T int) {
 	defer b.release()
 	a := args[C.grpo_scale_rows](b)
-	a.out, a.x = b.f32("LogProbGradX: dh", dh, T*H), b.f32("LogProbGradX: jacobian", jacobian, T*H)
-	a.scale, a.width = b.f32("LogProbGradX: dlogp", dlogp, T), C.int64_t(H)
+	a.out, a.x = b.f32(dh), b.f32(jacobian)
+	a.scale, a.width = b.f32(dlogp), C.int64_t(H)
 	b.run(b.ops.scale_rows, T, 16)
 }
 
 // LogProbGradW: dw [V, H] += dlogp · invTemp · (onehot(target) − softmax) ⊗ h. The logits are computed once more.
-func (b *Backend) LogProbGradW(dw, dlogp, h kernels.Buffer, w kernels.Matrix, targets, lse kernels.Buffer, invTemp float32, T int) {
+func (b *backend) LogProbGradW(dw, dlogp, h kernels.Buffer, w kernels.Matrix, targets, lse kernels.Buffer, invTemp float32, T int) {
 	defer b.release()
 	V, H := w.Rows(), w.Cols()
-	out := b.f32("LogProbGradW: dw", dw, V*H)
-	dl, ls := b.f32("LogProbGradW: dlogp", dlogp, T), b.f32("LogProbGradW: lse", lse, T)
+	out := b.f32(dw)
+	dl, ls := b.f32(dlogp), b.f32(lse)
 	s := b.asked("LogProbGradW", h, w, targets, invTemp, T)
 	for s.next(b) {
 		for c := range chunks(V) {
@@ -100,26 +100,25 @@ type asked struct {
 }
 
 // asked lists the rows whose target is not negative.
-func (b *Backend) asked(op string, h kernels.Buffer, w kernels.Matrix, targets kernels.Buffer, invTemp float32, T int) asked {
+func (b *backend) asked(op string, h kernels.Buffer, w kernels.Matrix, targets kernels.Buffer, invTemp float32, T int) asked {
 	lists := unsafe.Slice((*C.int32_t)(b.shared(slotIndex, 8*max(T, 1))), 2*T)
 	index, wanted := lists[:0:T], lists[T:T]
-	for t, target := range view[int32](targets, kernels.I32, T, "head: targets") {
+	for t, target := range unsafe.Slice(b.i32(targets), T) {
 		if int(target) >= w.Rows() {
 			panic(fmt.Sprintf("cpu: %s: target %d of row %d, in a vocabulary of %d", op, target, t, w.Rows()))
 		}
 		if target >= 0 {
-			index, wanted = append(index, C.int32_t(t)), append(wanted, C.int32_t(target))
+			index, wanted = append(index, C.int32_t(t)), append(wanted, target)
 		}
 	}
-	b.hold("head: targets", targets, kernels.I32, T)
 	return asked{
 		all: unsafe.SliceData(index), allTargets: unsafe.SliceData(wanted), count: len(index),
-		from: b.f32("head: h", h, T*w.Cols()), w: b.matrix("head: w", w), width: w.Cols(), invTemp: C.float(invTemp),
+		from: b.f32(h), w: b.matrix(w), width: w.Cols(), invTemp: C.float(invTemp),
 	}
 }
 
 // next gathers and packs the next round of rows.
-func (s *asked) next(b *Backend) bool {
+func (s *asked) next(b *backend) bool {
 	s.rows = min(s.count-s.done, C.HEAD_ROWS)
 	if s.rows == 0 {
 		return false
@@ -145,7 +144,7 @@ type partials struct {
 	targets, inverse, running, scale *C.float        // [rows]
 }
 
-func (b *Backend) partials(rows, chunks int) partials {
+func (b *backend) partials(rows, chunks int) partials {
 	n := rows * chunks * C.sizeof_grpo_partial
 	p := b.shared(slotPartial, n+4*4*rows)
 	r := (*C.float)(unsafe.Add(p, n))
@@ -153,7 +152,7 @@ func (b *Backend) partials(rows, chunks int) partials {
 }
 
 // headChunks computes the partials chunk by chunk, each on its own.
-func (b *Backend) headChunks(s *asked, p partials) {
+func (b *backend) headChunks(s *asked, p partials) {
 	tiles := b.tiles(s.rows)
 	block := min(tiles, scoreTiles)
 	rows := block * int(b.ops.tile)
@@ -174,7 +173,7 @@ func (s *asked) logits(tokens C.int64_t) C.grpo_gemm {
 }
 
 // headLogits computes one chunk of logits, [rows][LOGIT_STRIDE], all workers together.
-func (b *Backend) headLogits(s *asked, chunk int) (logits *C.float, width int) {
+func (b *backend) headLogits(s *asked, chunk int) (logits *C.float, width int) {
 	first := chunk * C.HEAD_CHUNK
 	width = min(C.HEAD_CHUNK, int(s.w.rows)-first)
 	g := s.logits(C.int64_t(width))
@@ -186,7 +185,7 @@ func (b *Backend) headLogits(s *asked, chunk int) (logits *C.float, width int) {
 
 // headWeights computes the partials in order of the chunks, and beside them the mean of the rows of w under
 // exp(logit − largest logit).
-func (b *Backend) headWeights(s *asked, p partials) {
+func (b *backend) headWeights(s *asked, p partials) {
 	tiles := b.tiles(s.rows)
 	mean := (*C.float)(b.shared(slotMean, 4*s.rows*s.width))
 	packed := (*C.float)(b.shared(slotWeights, 4*s.rows*C.HEAD_CHUNK))
@@ -212,7 +211,7 @@ func (b *Backend) headWeights(s *asked, p partials) {
 	}
 }
 
-func (b *Backend) headJacobian(s *asked, p partials, jacobian *C.float) {
+func (b *backend) headJacobian(s *asked, p partials, jacobian *C.float) {
 	a := args[C.grpo_head_jacobian](b)
 	a.rows, a.width, a.w = C.int64_t(s.rows), C.int64_t(s.width), s.w
 	a.targets, a.index, a.inverse_sum = s.targets, s.index, p.inverse

@@ -81,7 +81,7 @@ func (c *headCase) solve() {
 // headResult is what a backend makes of rows [from, to) of a case.
 type headResult struct{ logp, entropy, lse, jacobian, dw []float32 }
 
-func (c *headCase) run(t testing.TB, b *Backend, d kernels.DType, from, to int, gradient bool) headResult {
+func (c *headCase) run(t testing.TB, b kernels.Backend, d kernels.DType, from, to int, gradient bool) headResult {
 	m := weights(t, b, d, c.w, c.V, c.H)
 	T := to - from
 	zeros := func(n int) kernels.Buffer { return upload(t, b, make([]float32, n)) }

@@ -35,21 +35,20 @@ const grpo_variant *grpo_avx512(void);
 const grpo_variant *grpo_avx2(void);
 const grpo_variant *grpo_portable(void);
 
-// How long an idle worker watches for the next operation before it sleeps: longer than the gap between two
-// operations of a running program, shorter than anyone notices. And how long the caller may compute without a
-// breath in Go: see grpo_pool_work.
-enum { WATCH_MICROSECONDS = 20, BREATH_MICROSECONDS = 5000 };
+// How long an idle worker spins before it sleeps: longer than the gap between two operations of a running program,
+// shorter than anyone notices. And how long the caller may stay in C: see grpo_pool_work.
+enum { SPIN_MICROSECONDS = 20, YIELD_MICROSECONDS = 5000 };
 
-// A pool is the caller and some threads that help it, one job at a time.
+// A pool is the caller and the helper threads, which do one job at a time: see pool.c.
 typedef struct grpo_pool grpo_pool;
 
 grpo_pool *grpo_pool_open(int workers); // NULL where the system has no more threads or memory
 void grpo_pool_close(grpo_pool *p);
 void grpo_pool_scratch(grpo_pool *p, int worker, void *scratch);
 
-// A job is tasks [0, tasks) of a kernel; workers draw runs of at least grain of them until none is left. It starts,
-// and the caller then works until the answer is 0: all is done. Any other answer says that it should look
-// after Go for a moment and come back; the others work on.
+// A job is tasks [0, tasks) of a kernel; workers claim ranges of at least grain of them until none is left. After
+// grpo_pool_start the caller calls grpo_pool_work until it returns 0: all is done. Where it returns 1, the caller has
+// been in C for long and should yield to Go's scheduler before the next call; the helpers work on.
 void grpo_pool_start(grpo_pool *p, grpo_kernel *kernel, const void *args, int64_t tasks, int64_t grain);
 int grpo_pool_work(grpo_pool *p);
 

@@ -4,14 +4,13 @@ package cpu
 import "C"
 
 import (
-	"fmt"
 	"unsafe"
 
 	"github.com/seed-7879b91d/grpo/kernels"
 )
 
 // A product packs its left-hand side once for all panels of columns. packedBytes bounds that copy: more
-// rows go in several rounds. blockRows is how many rows sweep over one widened panel. A right-hand side of
+// rows go in several rounds. blockRows is how many rows share one converted panel. A right-hand side of
 // fewPanels is not worth the copy. Where the reduction is shallow the time goes into writing, so rows are
 // finished one tile after the other.
 const (
@@ -22,62 +21,57 @@ const (
 )
 
 // Linear: out [T, N] = (accumulate ? out : 0) + alpha · x [T, K] · wᵀ + bias.
-func (b *Backend) Linear(out, x kernels.Cols, w kernels.Matrix, o kernels.LinearOpt, T int) {
-	checkWidths("Linear", out.N, w.Rows(), x.N, w.Cols())
+func (b *backend) Linear(out, x kernels.Cols, w kernels.Matrix, o kernels.LinearOpt, T int) {
 	if T == 0 {
 		return
 	}
 	defer b.release()
 	p := product{rows: T, inner: x.N, outStride: out.Stride, xStride: x.Stride, pack: b.ops.pack_rows}
-	p.x, p.out = b.cols("Linear: x", x, T), b.cols("Linear: out", out, T)
-	p.g = C.grpo_gemm{b_kind: C.B_OUTPUTS, m: b.matrix("Linear: w", w), cols: C.int64_t(out.N)}
+	p.x, p.out = b.cols(x), b.cols(out)
+	p.g = C.grpo_gemm{b_kind: C.B_OUTPUTS, m: b.matrix(w), cols: C.int64_t(out.N)}
 	if o.Bias != nil {
-		p.g.bias = b.f32("Linear: bias", o.Bias, out.N)
+		p.g.bias = b.f32(o.Bias)
 	}
 	p.g.alpha, p.g.accumulate = C.float(o.Alpha), flag(o.Accumulate)
 	b.multiply(&p)
 }
 
 // LinearGradX: dx [T, K] = (accumulate ? dx : 0) + alpha · dy [T, N] · w.
-func (b *Backend) LinearGradX(dx, dy kernels.Cols, w kernels.Matrix, o kernels.LinearOpt, T int) {
-	checkWidths("LinearGradX", dy.N, w.Rows(), dx.N, w.Cols())
-	if o.Bias != nil {
-		panic("cpu: LinearGradX: a gradient has no bias")
-	}
+func (b *backend) LinearGradX(dx, dy kernels.Cols, w kernels.Matrix, o kernels.LinearOpt, T int) {
 	if T == 0 {
 		return
 	}
 	defer b.release()
 	p := product{rows: T, inner: dy.N, outStride: dx.Stride, xStride: dy.Stride, pack: b.ops.pack_rows}
-	p.x, p.out = b.cols("LinearGradX: dy", dy, T), b.cols("LinearGradX: dx", dx, T)
-	p.g = C.grpo_gemm{b_kind: C.B_INPUTS, m: b.matrix("LinearGradX: w", w), cols: C.int64_t(dx.N)}
+	p.x, p.out = b.cols(dy), b.cols(dx)
+	p.g = C.grpo_gemm{b_kind: C.B_INPUTS, m: b.matrix(w), cols: C.int64_t(dx.N)}
 	p.g.alpha, p.g.accumulate = C.float(o.Alpha), flag(o.Accumulate)
 	b.multiply(&p)
 }
 
 // LinearGradW: dw [N, K] += alpha · dyᵀ [N, T] · x [T, K].
-func (b *Backend) LinearGradW(dw kernels.Buffer, dy, x kernels.Cols, alpha float32, T int) {
+func (b *backend) LinearGradW(dw kernels.Buffer, dy, x kernels.Cols, alpha float32, T int) {
 	N, K := dy.N, x.N
 	if T == 0 {
 		return
 	}
 	defer b.release()
 	p := product{rows: N, inner: T, outStride: K, xStride: dy.Stride, pack: b.ops.pack_cols}
-	p.x, p.out = b.cols("LinearGradW: dy", dy, T), b.f32("LinearGradW: dw", dw, N*K)
-	p.g = C.grpo_gemm{b_kind: C.B_ROWS, b: b.cols("LinearGradW: x", x, T), cols: C.int64_t(K)}
+	p.x, p.out = b.cols(dy), b.f32(dw)
+	p.g = C.grpo_gemm{b_kind: C.B_ROWS, b: b.cols(x), cols: C.int64_t(K)}
 	p.g.b_stride = C.int64_t(x.Stride)
 	p.g.alpha, p.g.accumulate = C.float(alpha), 1
 	b.multiply(&p)
 }
 
 // BiasGrad: db [N] += the sum of the rows of dy [T, N].
-func (b *Backend) BiasGrad(db kernels.Buffer, dy kernels.Cols, T int) {
+func (b *backend) BiasGrad(db kernels.Buffer, dy kernels.Cols, T int) {
 	if T == 0 {
 		return
 	}
 	defer b.release()
 	a := args[C.grpo_bias_grad](b)
-	a.dy, a.db = b.cols("BiasGrad: dy", dy, T), b.f32("BiasGrad: db", db, dy.N)
+	a.dy, a.db = b.cols(dy), b.f32(db)
 	a.stride, a.rows, a.cols = C.int64_t(dy.Stride), C.int64_t(T), C.int64_t(dy.N)
 	b.run(b.ops.bias_grad, (dy.N+C.SUM_COLUMNS-1)/C.SUM_COLUMNS, 1)
 }
@@ -92,9 +86,9 @@ type product struct {
 	g                  C.grpo_gemm
 }
 
-// multiply does the product: at once with the left-hand side where it is, if that is swept only a few times
-// or is only a few rows, and nothing is to be done to it; else in rounds of as many rows as the packed copy may hold.
-func (b *Backend) multiply(p *product) {
+// multiply does the product: at once with the left-hand side where it is, if that is read only a few times
+// or is only a few rows, and needs no conversion; else in rounds of as many rows as the packed copy may hold.
+func (b *backend) multiply(p *product) {
 	columns := panels(int(p.g.cols))
 	inPlace, step, form := C.int32_t(C.A_ROWS), p.xStride, C.int32_t(C.AS_IT_IS)
 	if p.pack == b.ops.pack_cols {
@@ -124,14 +118,15 @@ func (b *Backend) multiply(p *product) {
 	round := max(packedBytes/(4*inner)/height*height, height)
 	for row := 0; row < p.rows; row += round {
 		rows := min(round, p.rows-row)
-		p.g.a = b.pack(p.pack, leftHand{slot: slotPacked, x: at(p.x, row*step), stride: p.xStride, rows: rows, inner: p.inner, padded: inner, height: height, form: form})
+		p.g.a = b.pack(p.pack, leftHand{slot: slotPacked, x: at(p.x, row*step), stride: p.xStride, rows: rows,
+			inner: p.inner, padded: inner, height: height, form: form})
 		p.g.rows, p.g.out = C.int64_t(rows), at(p.out, row*p.outStride)
 		b.gemm(&p.g, height)
 	}
 }
 
 // leftForm is what becomes of the numbers that are multiplied with the matrix.
-func (b *Backend) leftForm(m *C.grpo_matrix) C.int32_t {
+func (b *backend) leftForm(m *C.grpo_matrix) C.int32_t {
 	switch {
 	case m.rounds == 0:
 		return C.AS_IT_IS
@@ -152,7 +147,7 @@ func wholePairs(m *C.grpo_matrix, inputs int) int {
 }
 
 // tiles is how many register tiles so many rows take.
-func (b *Backend) tiles(rows int) int { return (rows + int(b.ops.tile) - 1) / int(b.ops.tile) }
+func (b *backend) tiles(rows int) int { return (rows + int(b.ops.tile) - 1) / int(b.ops.tile) }
 
 // leftHand is what pack reads, and what it makes of it.
 type leftHand struct {
@@ -164,7 +159,7 @@ type leftHand struct {
 }
 
 // pack copies the left-hand side of a product into tiles, in a shared region.
-func (b *Backend) pack(kernel *C.grpo_kernel, l leftHand) *C.float {
+func (b *backend) pack(kernel *C.grpo_kernel, l leftHand) *C.float {
 	l.padded = max(l.padded, l.inner)
 	a := args[C.grpo_pack_rows](b)
 	a.packed = (*C.float)(b.shared(l.slot, 4*l.rows*l.padded))
@@ -181,13 +176,13 @@ func (b *Backend) pack(kernel *C.grpo_kernel, l leftHand) *C.float {
 }
 
 // gemm runs g in tiles of that height at most, cut into enough tasks to keep all workers busy to the end.
-func (b *Backend) gemm(g *C.grpo_gemm, height int) {
+func (b *backend) gemm(g *C.grpo_gemm, height int) {
 	rows, inner := int(g.rows), int(g.inner)
 	if g.a_kind == C.A_ROWS {
 		height = int(b.ops.low_tile)
 	}
 	tiles, columns := (rows+height-1)/height, panels(int(g.cols))
-	enough := (8*b.Threads() + columns - 1) / columns // blocks of rows, for want of panels
+	enough := (8*b.threads() + columns - 1) / columns // blocks of rows, for want of panels
 	block := min(max(tiles/enough, 1), blockRows/height)
 	if inner <= shallow && columns > fewPanels {
 		block = 1
@@ -211,10 +206,4 @@ func flag(on bool) C.int32_t {
 		return 1
 	}
 	return 0
-}
-
-func checkWidths(op string, n, rows, k, cols int) {
-	if n != rows || k != cols {
-		panic(fmt.Sprintf("cpu: %s: a matrix of %d × %d between %d inputs and %d outputs", op, rows, cols, k, n))
-	}
 }

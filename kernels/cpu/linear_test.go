@@ -10,9 +10,15 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels"
 )
 
-func open(t testing.TB, o Options) *Backend {
+func open(t testing.TB, o Options) kernels.Backend {
 	t.Helper()
-	b, err := New(o)
+	return kernels.Checked(openBare(t, o))
+}
+
+// openBare opens a backend without its checks, to look inside.
+func openBare(t testing.TB, o Options) *backend {
+	t.Helper()
+	b, err := newBackend(o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -28,7 +34,7 @@ func normal(r *rand.Rand, n int) []float32 {
 	return x
 }
 
-func upload(t testing.TB, b *Backend, x []float32) kernels.Buffer {
+func upload(t testing.TB, b kernels.Backend, x []float32) kernels.Buffer {
 	t.Helper()
 	buf, err := b.Alloc(kernels.F32, len(x))
 	if err != nil {
@@ -38,7 +44,7 @@ func upload(t testing.TB, b *Backend, x []float32) kernels.Buffer {
 	return buf
 }
 
-func download(t testing.TB, b *Backend, buf kernels.Buffer) []float32 {
+func download(t testing.TB, b kernels.Backend, buf kernels.Buffer) []float32 {
 	t.Helper()
 	x := make([]float32, buf.Len())
 	if err := b.Download(x, buf); err != nil {
@@ -48,7 +54,7 @@ func download(t testing.TB, b *Backend, buf kernels.Buffer) []float32 {
 }
 
 // weights rounds w to the dtype in place and gives the matrix.
-func weights(t testing.TB, b *Backend, d kernels.DType, w []float32, rows, cols int) kernels.Matrix {
+func weights(t testing.TB, b kernels.Backend, d kernels.DType, w []float32, rows, cols int) kernels.Matrix {
 	t.Helper()
 	m, err := b.NewMatrix(d, rows, cols)
 	if err != nil {
@@ -97,7 +103,9 @@ func TestLinearAgainstFloat64(t *testing.T) {
 	for _, name := range Variants() {
 		b := open(t, Options{Threads: 2, Variant: name})
 		for _, d := range dtypes {
-			for _, s := range [][3]int{{1, 1, 1}, {1, 33, 300}, {2, 64, 17}, {7, 31, 257}, {15, 95, 64}, {29, 40, 513}, {40, 130, 16}, {33, 16, 100}} {
+			for _, s := range [][3]int{
+				{1, 1, 1}, {1, 33, 300}, {2, 64, 17}, {7, 31, 257}, {15, 95, 64}, {29, 40, 513}, {40, 130, 16}, {33, 16, 100},
+			} {
 				t.Run(fmt.Sprint(name, d, s), func(t *testing.T) { linearCase(t, b, d, s[0], s[1], s[2]) })
 			}
 		}
@@ -105,7 +113,7 @@ func TestLinearAgainstFloat64(t *testing.T) {
 }
 
 // linearCase checks the four operations with windows into wider rows, on top of what is there.
-func linearCase(t *testing.T, b *Backend, d kernels.DType, T, N, K int) {
+func linearCase(t *testing.T, b kernels.Backend, d kernels.DType, T, N, K int) {
 	r := rand.New(rand.NewPCG(1, uint64(T*N*K)))
 	w, bias := normal(r, N*K), normal(r, N)
 	m := weights(t, b, d, w, N, K)
@@ -208,12 +216,13 @@ func BenchmarkLinear(bench *testing.B) {
 	}{
 		{"forward", 2048, 2048, 2048}, {"forward", 512, 3072, 1024}, {"gradx", 512, 3072, 1024}, {"gradw", 512, 3072, 1024},
 		{"forward", 512, 1024, 3072}, {"gradx", 512, 1024, 3072},
-		{"forward", 512, 16, 1024}, {"forward", 512, 1024, 16}, {"gradx", 512, 3072, 16}, {"gradw", 512, 16, 1024}, {"gradw", 512, 1024, 16},
-		{"forward", 1, 65536, 2048}, {"forward", 2, 65536, 2048}, {"forward", 4, 65536, 2048}, {"forward", 8, 65536, 2048}, {"forward", 32, 65536, 2048},
-		{"forward", 1, 3072, 1024},
+		{"forward", 512, 16, 1024}, {"forward", 512, 1024, 16}, {"gradx", 512, 3072, 16},
+		{"gradw", 512, 16, 1024}, {"gradw", 512, 1024, 16},
+		{"forward", 1, 65536, 2048}, {"forward", 2, 65536, 2048}, {"forward", 4, 65536, 2048}, {"forward", 8, 65536, 2048},
+		{"forward", 32, 65536, 2048}, {"forward", 1, 3072, 1024},
 	} {
 		bench.Run(fmt.Sprintf("%s/T=%d/N=%d/K=%d", s.op, s.T, s.N, s.K), func(bench *testing.B) {
-			b := open(bench, Options{})
+			b := openBare(bench, Options{})
 			r := rand.New(rand.NewPCG(3, 3))
 			d := kernels.BF16
 			if s.N == 16 || s.K == 16 {

@@ -17,27 +17,22 @@ type matrix struct {
 	t          kernels.DType
 	rows, cols int
 
-	settled bool          // nothing is written any more
-	size    int           // of mem
-	packed  C.grpo_matrix // what mem then holds, if it is not panels; see settle.go
+	size       int           // of mem
+	compressed bool          // Compress was called: it is only read
+	layout     C.grpo_matrix // of mem, where compression has changed it; see compress.go
 }
 
 func (m *matrix) DType() kernels.DType { return m.t }
 func (m *matrix) Rows() int            { return m.rows }
 func (m *matrix) Cols() int            { return m.cols }
 func (m *matrix) Bytes() int           { return m.size }
+func (m *matrix) Compressed() bool     { return m.compressed }
 
 // panels is how many panels so many rows, or columns of a product, take.
 func panels(rows int) int { return (rows + C.PANEL - 1) / C.PANEL }
 
 // NewMatrix gives a matrix of zeros.
-func (b *Backend) NewMatrix(t kernels.DType, rows, cols int) (kernels.Matrix, error) {
-	if t != kernels.BF16 && t != kernels.BF16Rounding && t != kernels.F32 {
-		return nil, fmt.Errorf("cpu: a matrix of %v; expected f32, bf16 or rounding bf16", t)
-	}
-	if rows <= 0 || cols <= 0 {
-		return nil, fmt.Errorf("cpu: a matrix of %d × %d", rows, cols)
-	}
+func (b *backend) NewMatrix(t kernels.DType, rows, cols int) (kernels.Matrix, error) {
 	whole := cols
 	if t != kernels.F32 {
 		whole = even(cols) // columns lie in pairs
@@ -48,14 +43,15 @@ func (b *Backend) NewMatrix(t kernels.DType, rows, cols int) (kernels.Matrix, er
 	return m, err
 }
 
-func (b *Backend) matrix(what string, m kernels.Matrix) C.grpo_matrix {
+// matrix describes one for the kernels, and keeps it alive until release.
+func (b *backend) matrix(m kernels.Matrix) C.grpo_matrix {
 	c, ok := m.(*matrix)
 	if !ok {
-		panic(fmt.Sprintf("cpu: %s: %T is not a matrix of this backend", what, m))
+		panic(fmt.Sprintf("cpu: %T is not a matrix of this backend", m))
 	}
 	b.keep(c.mem)
-	if c.packed.panels != nil {
-		return c.packed
+	if c.layout.panels != nil {
+		return c.layout
 	}
 	x := C.grpo_matrix{panels: c.mem.p, dtype: C.GRPO_BF16, rows: C.int64_t(c.rows), cols: C.int64_t(c.cols)}
 	switch c.t {
@@ -68,23 +64,14 @@ func (b *Backend) matrix(what string, m kernels.Matrix) C.grpo_matrix {
 }
 
 // Load writes rows of m from a file's bytes.
-func (b *Backend) Load(m kernels.Matrix, row int, src kernels.HostRows) {
-	width := m.Cols() * src.Encoding.Size()
-	n := len(src.Bytes) / width
-	switch {
-	case n*width != len(src.Bytes):
-		panic(fmt.Sprintf("cpu: Load: %d bytes are not whole rows of %d", len(src.Bytes), width))
-	case m.DType() != kernels.F32 && src.Encoding != kernels.EncodedBF16:
-		panic("cpu: Load: a bf16 matrix takes bf16 only")
-	}
-	checkRows("Load", m, row, n)
-	checkOpen("Load", m)
+func (b *backend) Load(m kernels.Matrix, row int, src kernels.HostRows) {
+	n := len(src.Bytes) / (m.Cols() * src.Encoding.Size())
 	if n == 0 {
 		return
 	}
 	defer b.release()
 	a := args[C.grpo_load_rows](b)
-	a.m = b.matrix("Load: m", m)
+	a.m = b.matrix(m)
 	// A number and not a pointer, for the bytes may be Go's, or a mapped file's. They stay where they are.
 	a.src = C.uintptr_t(uintptr(unsafe.Pointer(&src.Bytes[0])))
 	a.encoding = C.int32_t(src.Encoding)
@@ -94,44 +81,24 @@ func (b *Backend) Load(m kernels.Matrix, row int, src kernels.HostRows) {
 }
 
 // Pack writes rows of an F32 matrix from a row-major buffer.
-func (b *Backend) Pack(m kernels.Matrix, row int, src kernels.Buffer) {
+func (b *backend) Pack(m kernels.Matrix, row int, src kernels.Buffer) {
 	n := src.Len() / m.Cols()
-	switch {
-	case n*m.Cols() != src.Len():
-		panic(fmt.Sprintf("cpu: Pack: %d elements are not whole rows of %d", src.Len(), m.Cols()))
-	case m.DType() != kernels.F32:
-		panic(fmt.Sprintf("cpu: Pack: a matrix of %v; expected f32", m.DType()))
-	}
-	checkRows("Pack", m, row, n)
-	checkOpen("Pack", m)
 	if n == 0 {
 		return
 	}
 	defer b.release()
 	a := args[C.grpo_pack_matrix](b)
-	a.m = b.matrix("Pack: m", m)
-	a.rows = b.f32("Pack: src", src, src.Len())
+	a.m = b.matrix(m)
+	a.rows = b.f32(src)
 	a.row, a.count = C.int64_t(row), C.int64_t(n)
 	b.run(b.ops.pack_matrix, panels(row+n)-row/C.PANEL, 1)
 }
 
 // Unpack writes all of m, row-major, into dst.
-func (b *Backend) Unpack(dst kernels.Buffer, m kernels.Matrix) {
+func (b *backend) Unpack(dst kernels.Buffer, m kernels.Matrix) {
 	defer b.release()
 	a := args[C.grpo_unpack_matrix](b)
-	a.m = b.matrix("Unpack: m", m)
-	a.rows = b.f32("Unpack: dst", dst, m.Rows()*m.Cols())
+	a.m = b.matrix(m)
+	a.rows = b.f32(dst)
 	b.run(b.ops.unpack_matrix, panels(m.Rows()), 1)
-}
-
-func checkOpen(op string, m kernels.Matrix) {
-	if m, ok := m.(*matrix); ok && m.settled {
-		panic(fmt.Sprintf("cpu: %s: the matrix has been settled", op))
-	}
-}
-
-func checkRows(op string, m kernels.Matrix, row, n int) {
-	if row < 0 || row+n > m.Rows() {
-		panic(fmt.Sprintf("cpu: %s: rows [%d, %d) of a matrix of %d", op, row, row+n, m.Rows()))
-	}
 }

@@ -11,7 +11,7 @@ INLINE int64_t pairs_of(int64_t cols) { return (cols + 1) / 2; }
 INLINE int64_t panel_bytes(const grpo_matrix *m)
 {
 	int64_t bytes = m->dtype == GRPO_BF16 ? pairs_of(m->cols) * PAIR_BYTES : m->cols * PANEL * 4;
-	return m->patches ? bytes / 4 * 3 : bytes; // see compact.h
+	return m->patches ? bytes / 4 * 3 : bytes; // see compress.h
 }
 
 INLINE char *panel_at(const grpo_matrix *m, int64_t p) { return (char *)m->panels + p * panel_bytes(m); }

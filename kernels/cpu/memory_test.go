@@ -38,7 +38,7 @@ func TestDroppedBuffersAreFreed(t *testing.T) {
 
 // The argument structs lie in C memory and are zeroed for each operation.
 func TestArgumentsStartEmpty(t *testing.T) {
-	b := open(t, Options{Threads: 1})
+	b := openBare(t, Options{Threads: 1})
 	raw := unsafe.Slice((*byte)(b.args), 512)
 	for i := range raw {
 		raw[i] = 0xff
@@ -48,4 +48,4 @@ func TestArgumentsStartEmpty(t *testing.T) {
 	}
 }
 
-type matrixArgs struct{ rows, cols int64 }
+type matrixArgs [2]int64

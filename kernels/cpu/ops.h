@@ -5,7 +5,7 @@
 	OP(peak_read)            \
 	OP(load_rows)            \
 	OP(choose_window)        \
-	OP(settle)               \
+	OP(compress)             \
 	OP(pack_matrix)          \
 	OP(unpack_matrix)        \
 	OP(pack_rows)            \

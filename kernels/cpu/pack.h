@@ -3,7 +3,7 @@
 
 INLINE int64_t packed_steps(int64_t inner, int form) { return form == PAIRED ? pairs_of(inner) : inner; }
 
-// height rows of x, stride apart, turned into one tile. Vectors are stored VL wide in ascending order, so that
+// height rows of x, stride apart, transposed into one tile. Vectors are stored VL wide in ascending order, so that
 // what one writes too much the next corrects; the last ones are written exactly, since what follows may
 // belong to another worker.
 static void pack_tile(float *tile, const float *x, int64_t stride, int height, int64_t inner, int64_t padded, int form)

@@ -17,9 +17,10 @@ type cache struct {
 	layers, blocks int
 }
 
-func (c *cache) Layers() int { return c.layers }
-func (c *cache) Blocks() int { return c.blocks }
-func (c *cache) Bytes() int  { return 4 * c.layers * c.blocks * c.blockFloats() }
+func (c *cache) Heads() kernels.Heads { return c.heads }
+func (c *cache) Layers() int          { return c.layers }
+func (c *cache) Blocks() int          { return c.blocks }
+func (c *cache) Bytes() int           { return 4 * c.layers * c.blocks * c.blockFloats() }
 
 // blockFloats is the size of one block of one layer.
 func (c *cache) blockFloats() int {
@@ -32,30 +33,28 @@ func (c *cache) layer(l int) unsafe.Pointer {
 }
 
 // NewCache makes room for blocks of CacheBlock positions in each layer.
-func (b *Backend) NewCache(h kernels.Heads, layers, blocks int) (kernels.Cache, error) {
-	kernels.CheckNewCache(h, layers, blocks)
+func (b *backend) NewCache(h kernels.Heads, layers, blocks int) (kernels.Cache, error) {
 	c := &cache{heads: h, layers: layers, blocks: blocks}
 	var err error
 	c.mem, err = allocate(c.Bytes())
 	return c, err
 }
 
-func (b *Backend) cacheOf(op string, k kernels.Cache) *cache {
+func (b *backend) cache(k kernels.Cache) *cache {
 	c, ok := k.(*cache)
 	if !ok {
-		panic(fmt.Sprintf("cpu: %s: %T is not a cache of this backend", op, k))
+		panic(fmt.Sprintf("cpu: %T is not a cache of this backend", k))
 	}
 	b.keep(c.mem)
 	return c
 }
 
 // CopyBlocks copies whole blocks, pair after pair.
-func (b *Backend) CopyBlocks(k kernels.Cache, to, from kernels.Buffer, n int) {
-	kernels.CheckCopyBlocks(k, to, from, n)
+func (b *backend) CopyBlocks(k kernels.Cache, to, from kernels.Buffer, n int) {
 	defer b.release()
-	c := b.cacheOf("CopyBlocks", k)
-	dst := unsafe.Slice(b.i32("CopyBlocks: to", to, n), n)
-	src := unsafe.Slice(b.i32("CopyBlocks: from", from, n), n)
+	c := b.cache(k)
+	dst := unsafe.Slice(b.i32(to), n)
+	src := unsafe.Slice(b.i32(from), n)
 	size := c.blockFloats()
 	for l := range c.layers {
 		data := unsafe.Slice((*float32)(c.layer(l)), c.blocks*size)
@@ -66,15 +65,14 @@ func (b *Backend) CopyBlocks(k kernels.Cache, to, from kernels.Buffer, n int) {
 }
 
 // PagedAttention writes the rows' keys and values to the cache, and then reads them with all that were there.
-func (b *Backend) PagedAttention(out, qkv kernels.Buffer, k kernels.Cache, layer int, p kernels.Paged, h kernels.Heads, T int) {
-	kernels.CheckPagedAttention(out, qkv, k, layer, p, h, T)
+func (b *backend) PagedAttention(out, qkv kernels.Buffer, k kernels.Cache, layer int, p kernels.Paged, h kernels.Heads, T int) {
 	if T == 0 {
 		return
 	}
 	defer b.release()
-	c := b.cacheOf("PagedAttention", k)
+	c := b.cache(k)
 	a := args[C.grpo_paged](b)
-	a.out, a.qkv = b.f32("PagedAttention: out", out, T*h.OutWidth()), b.f32("PagedAttention: qkv", qkv, T*h.Width())
+	a.out, a.qkv = b.f32(out), b.f32(qkv)
 	a.q_heads, a.kv_heads, a.dim = C.int64_t(h.Q), C.int64_t(h.KV), C.int64_t(h.Dim)
 	a.cache = C.grpo_cache_layer{data: (*C.float)(c.layer(layer)), block_floats: C.int64_t(c.blockFloats())}
 	rows, tiles := b.planPaged(p, h, T, c.blocks)
@@ -88,10 +86,10 @@ func (b *Backend) PagedAttention(out, qkv kernels.Buffer, k kernels.Cache, layer
 }
 
 // planPaged says of each row where it stands, and cuts the queries of each run into tiles.
-func (b *Backend) planPaged(p kernels.Paged, h kernels.Heads, T, blocks int) (rows, tiles []C.grpo_run) {
-	starts := unsafe.Slice(b.i32("PagedAttention: starts", p.Starts, p.N+1), p.N+1)
-	positions := unsafe.Slice(b.i32("PagedAttention: positions", p.Positions, T), T)
-	tables := b.i32("PagedAttention: tables", p.Tables, p.N*p.Stride)
+func (b *backend) planPaged(p kernels.Paged, h kernels.Heads, T, blocks int) (rows, tiles []C.grpo_run) {
+	starts := unsafe.Slice(b.i32(p.Starts), p.N+1)
+	positions := unsafe.Slice(b.i32(p.Positions), T)
+	tables := b.i32(p.Tables)
 	if starts[0] != 0 || int(starts[p.N]) != T {
 		panic(fmt.Sprintf("cpu: PagedAttention: runs are rows [%d, %d), expected [0, %d)", starts[0], starts[p.N], T))
 	}
@@ -108,7 +106,8 @@ func (b *Backend) planPaged(p kernels.Paged, h kernels.Heads, T, blocks int) (ro
 			position: C.int64_t(positions[first]), table: at(tables, s*p.Stride)}
 		last := int(positions[first]) + end - first - 1
 		if int(positions[end-1]) != last || last >= p.Stride*kernels.CacheBlock {
-			panic(fmt.Sprintf("cpu: PagedAttention: run %d ends at position %d; expected %d, and room for %d", s, positions[end-1], last, p.Stride*kernels.CacheBlock))
+			panic(fmt.Sprintf("cpu: PagedAttention: run %d ends at position %d; expected %d, and room for %d",
+				s, positions[end-1], last, p.Stride*kernels.CacheBlock))
 		}
 		for _, block := range unsafe.Slice(run.table, last/kernels.CacheBlock+1) {
 			if block < 0 || int(block) >= blocks {

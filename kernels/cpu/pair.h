@@ -1,7 +1,7 @@
 // Products of bf16 numbers in pairs.
 //
 // The sum of a product with rounded activations is the same chain as without, each product of two bf16 numbers
-// being exact in a float. Processors with AVX512_BF16 have an instruction for two links of the chain: it
+// being exact in a float. Processors with AVX512_BF16 have an instruction for two steps of the chain: it
 // adds the product of the high halves and then that of the low halves, each sum rounded to the nearest. So it
 // changes no bit, except that what is subnormal counts as zero.
 

@@ -62,7 +62,7 @@ type Peak struct {
 
 // MeasurePeak takes a few tenths of a second.
 func MeasurePeak(o Options) (Peak, error) {
-	b, err := New(o)
+	b, err := newBackend(o)
 	if err != nil {
 		return Peak{}, err
 	}
@@ -75,15 +75,15 @@ func MeasurePeak(o Options) (Peak, error) {
 }
 
 // measureFMA counts a pair as one product.
-func (b *Backend) measureFMA(probe *C.grpo_kernel) float64 {
+func (b *backend) measureFMA(probe *C.grpo_kernel) float64 {
 	const rounds = 100_000
-	tasks := 16 * b.Threads()
+	tasks := 16 * b.threads()
 	a := args[C.grpo_peak_fma](b)
 	a.rounds, a.sink = rounds, (*C.float)(b.shared(slotPartial, 4*tasks))
 	return float64(tasks) * fmaFlops(b.ops, rounds) / b.bestOf(probe, tasks).Seconds()
 }
 
-func (b *Backend) measureRead() float64 {
+func (b *backend) measureRead() float64 {
 	var data region
 	defer data.free()
 	p := data.grow(readBytes)
@@ -97,7 +97,7 @@ func (b *Backend) measureRead() float64 {
 	return readBytes / b.bestOf(b.ops.peak_read, tasks).Seconds()
 }
 
-func (b *Backend) bestOf(kernel *C.grpo_kernel, tasks int) time.Duration {
+func (b *backend) bestOf(kernel *C.grpo_kernel, tasks int) time.Duration {
 	best := time.Hour
 	for range probeTries {
 		start := time.Now()

@@ -1,5 +1,5 @@
-// Kernels that treat rows one by one. Each passes over its row once; a second look finds it in the
-// nearest cache.
+// Kernels that treat rows one by one. Each passes over its row once; a second pass finds it in the
+// first-level cache.
 
 static void embed(const void *args, void *scratch, int64_t from, int64_t to)
 {
@@ -86,8 +86,8 @@ static void rms_norm_grad_w(const void *args, void *scratch, int64_t from, int64
 	}
 }
 
-// y = x turned by the angles of a row of the rope table; backward turns back. In place is fine.
-INLINE void turn(float *y, const float *x, const float *rope, int64_t half, int backward)
+// y = x rotated by the angles of a row of the rope table; backward rotates back. In place is fine.
+INLINE void rotate(float *y, const float *x, const float *rope, int64_t half, int backward)
 {
 	for (int64_t i = 0; i < half; i += VL) {
 		vf a = take(x, i, half), b = take(x + half, i, half);
@@ -111,7 +111,7 @@ static void qk_norm_rope(const void *args, void *scratch, int64_t from, int64_t 
 			const float *x = row + h * n, *w = h < a->q_heads ? a->qw : a->kw;
 			float r = inverse_root(x, n, a->eps);
 			for (int64_t i = 0; i < n; i += VL) put(normed, i, n, take(x, i, n) * r * take(w, i, n));
-			turn(out + h * n, normed, a->rope + t * n, n / 2, 0);
+			rotate(out + h * n, normed, a->rope + t * n, n / 2, 0);
 		}
 		memcpy(out + heads * n, row + heads * n, 4 * a->kv_heads * n);
 	}
@@ -126,7 +126,7 @@ static void qk_norm_rope_grad_x(const void *args, void *scratch, int64_t from, i
 		const float *row = a->x + t * width, *dy = a->dy + t * width;
 		float *dx = a->out + t * width;
 		for (int64_t h = 0; h < heads; h++) {
-			turn(d_normed, dy + h * n, a->rope + t * n, n / 2, 1);
+			rotate(d_normed, dy + h * n, a->rope + t * n, n / 2, 1);
 			norm_grad(dx + h * n, d_normed, row + h * n, h < a->q_heads ? a->qw : a->kw, n, a->eps);
 		}
 		memcpy(dx + heads * n, dy + heads * n, 4 * a->kv_heads * n);

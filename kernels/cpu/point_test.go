@@ -13,7 +13,7 @@ type rowOp struct {
 	run     func()
 }
 
-func rowOps(t testing.TB, m *Backend) []rowOp {
+func rowOps(t testing.TB, m kernels.Backend) []rowOp {
 	const T, H, N = 512, 1024, 3072
 	h := kernels.Heads{Q: 16, KV: 8, Dim: 128}
 	buffer := func(n int) kernels.Buffer { return random(t, m, n) }

@@ -41,7 +41,7 @@ INLINE vf two_products_minus(vf a, vf b, vf c, vf d)
 	return sum - c * d;
 }
 
-// Correctly rounded, as every processor does it; the compiler's own would ask libm about errors.
+// Correctly rounded, as every processor does it; the compiler's own sqrt calls libm to set errno.
 INLINE vf vsqrt(vf x)
 {
 	vf r;

@@ -1,8 +1,30 @@
-// The workers: threads of C, not of Go. A goroutine that computes in C holds one of Go's processors; where all
-// are held, Go's monitor wakes every few microseconds to see which it can take back, and steals a tenth of the
-// time of the cores. So only the caller is a goroutine.
+// A fork-join thread pool: one caller submits a job at a time and works on it, the helper threads join in.
 //
-// Tasks are drawn from one counter, so who does what is left to chance, and never changes a result.
+// The helpers are C threads. Were they goroutines in cgo calls, each would hold a P of Go's scheduler; with all Ps held,
+// Go's sysmon thread polls every few microseconds for one to retake, which costs a tenth of the cores' time.
+//
+// The protocol. All atomics are sequentially consistent, except the task counter.
+//
+//   generation  Written by the caller alone. Odd while a job is open to helpers, even between jobs, so +1 opens and +1
+//               closes one. The job's plain fields (kernel, args, tasks, grain, the workers' scratch) are written while it
+//               is even, when no helper looks at them; opening the job publishes them to a helper that reads the odd value.
+//   next        The first task that nobody has claimed. Claims are relaxed compare-and-swaps: atomicity alone makes the
+//               ranges disjoint, and the fields they refer to are ordered by generation and active. Which thread runs
+//               which task is left to chance, and never changes a result.
+//   active      How many helpers are between entering and leaving. A helper enters with active++ and then reads generation
+//               again; the caller closes with generation++ and then reads active. In the total order of these four
+//               accesses one side comes first: either the helper sees the job closed and touches nothing, or the caller
+//               sees the helper and waits for it. The caller's read of active == 0 synchronises with each helper's
+//               active--, so it sees all that they wrote. A helper that has not entered is never waited for.
+//   asleep      One for each helper. It sets asleep and then reads generation, both under the lock, before it waits on its
+//               condition variable; the caller changes generation and then reads asleep. Again one side sees the other: the
+//               helper does not wait, or the caller signals. It signals under the lock, which the helper holds from its
+//               read of generation until it waits, so the signal cannot fall in between: no wake-up is lost.
+//   waiting     The same between a caller that waits for the last helper (sets waiting, then reads active, under the lock)
+//               and that helper (active--, then reads waiting, and signals under the lock).
+//
+// generation wraps after 2^31 jobs; a helper would have to be preempted for all of them between two of its lines to
+// mistake one job for another. Both sides spin for a moment before they sleep: see SPIN_MICROSECONDS.
 #define _GNU_SOURCE
 #include "kernels.h"
 
@@ -16,25 +38,24 @@ typedef struct {
 	grpo_pool *pool;
 	void *scratch;
 	pthread_t thread;
-	pthread_cond_t wake;
+	pthread_cond_t wake; // generation has changed
 	atomic_int asleep;
 } worker;
 
-// turn counts up twice for each job: odd while it is open to helpers. A helper that has entered (active) is
-// waited for; one that comes late just goes back. So nobody waits for a sleeper.
+// What many threads write lies on cache lines of its own.
 struct grpo_pool {
 	grpo_kernel *kernel;
 	const void *args;
 	int64_t tasks, grain;
 	_Alignas(64) atomic_llong next;
-	_Alignas(64) atomic_uint turn;
+	_Alignas(64) atomic_uint generation;
 	_Alignas(64) atomic_int active;
-	atomic_int waiting, closed; // the caller sleeps until active is 0; helpers shall end
+	atomic_int waiting, closed; // closed: helpers end
 
-	int64_t breath; // when the caller was last in Go
-	pthread_mutex_t lock; // of all sleep
-	pthread_cond_t done;
-	int workers; // the first is the caller
+	int64_t last_yield;   // when the caller was last in Go
+	pthread_mutex_t lock; // of both kinds of condition variables
+	pthread_cond_t done;  // active has become 0
+	int workers;          // the first is the caller
 	worker all[];
 };
 
@@ -54,25 +75,26 @@ static void relax(void)
 #endif
 }
 
-// Waits a little for what is likely to happen soon.
-#define WATCH_WHILE(condition) \
-	for (int64_t end = now() + 1000 * WATCH_MICROSECONDS; (condition) && now() < end;) relax()
+// Spins while the condition holds, for a limited time.
+#define SPIN_WHILE(condition) \
+	for (int64_t end = now() + 1000 * SPIN_MICROSECONDS; (condition) && now() < end;) relax()
 
-// Draws a run of tasks: a share of what is left, so that runs are long at first and all workers end together.
-static int draw(grpo_pool *p, int64_t *from, int64_t *to)
+// Claims a range of tasks: a share of what is left, so that ranges are long at first and all workers end together
+// (guided self-scheduling).
+static int claim(grpo_pool *p, int64_t *from, int64_t *to)
 {
 	long long next = atomic_load_explicit(&p->next, memory_order_relaxed);
-	int64_t run;
+	int64_t count;
 	do {
 		int64_t left = p->tasks - next;
 		if (left <= 0)
 			return 0;
-		run = left / (4 * p->workers);
-		run = run > p->grain ? run : p->grain < left ? p->grain : left;
-	} while (!atomic_compare_exchange_weak_explicit(&p->next, &next, next + run, memory_order_relaxed,
+		count = left / (4 * p->workers);
+		count = count > p->grain ? count : p->grain < left ? p->grain : left;
+	} while (!atomic_compare_exchange_weak_explicit(&p->next, &next, next + count, memory_order_relaxed,
 	                                                memory_order_relaxed));
 	*from = next;
-	*to = next + run;
+	*to = next + count;
 	return 1;
 }
 
@@ -82,21 +104,21 @@ static void *help(void *arg)
 	grpo_pool *p = w->pool;
 	unsigned seen = 0;
 	while (!atomic_load(&p->closed)) {
-		WATCH_WHILE(atomic_load(&p->turn) == seen);
-		if (atomic_load(&p->turn) == seen) {
+		SPIN_WHILE(atomic_load(&p->generation) == seen);
+		if (atomic_load(&p->generation) == seen) {
 			pthread_mutex_lock(&p->lock);
 			atomic_store(&w->asleep, 1);
-			while (atomic_load(&p->turn) == seen) pthread_cond_wait(&w->wake, &p->lock);
+			while (atomic_load(&p->generation) == seen) pthread_cond_wait(&w->wake, &p->lock);
 			atomic_store(&w->asleep, 0);
 			pthread_mutex_unlock(&p->lock);
 		}
-		seen = atomic_load(&p->turn);
+		seen = atomic_load(&p->generation);
 		if (seen % 2 == 0)
-			continue;
+			continue; // that job is over
 		atomic_fetch_add(&p->active, 1);
 		int64_t from, to;
-		if (atomic_load(&p->turn) == seen)
-			while (draw(p, &from, &to)) p->kernel(p->args, w->scratch, from, to);
+		if (atomic_load(&p->generation) == seen)
+			while (claim(p, &from, &to)) p->kernel(p->args, w->scratch, from, to);
 		if (atomic_fetch_sub(&p->active, 1) == 1 && atomic_load(&p->waiting)) {
 			pthread_mutex_lock(&p->lock);
 			pthread_cond_signal(&p->done);
@@ -106,7 +128,8 @@ static void *help(void *arg)
 	return NULL;
 }
 
-static void rouse(grpo_pool *p, int workers)
+// Wakes the helpers among the first so many workers, as far as they sleep.
+static void wake(grpo_pool *p, int workers)
 {
 	for (int i = 1; i < workers; i++)
 		if (atomic_load(&p->all[i].asleep)) {
@@ -123,11 +146,11 @@ void grpo_pool_start(grpo_pool *p, grpo_kernel *kernel, const void *args, int64_
 	p->tasks = tasks;
 	p->grain = grain;
 	atomic_store(&p->next, 0);
-	int64_t runs = (tasks + grain - 1) / grain;
-	if (p->workers == 1 || runs == 1)
-		return; // the turn stays even: nobody needs to help
-	atomic_fetch_add(&p->turn, 1);
-	rouse(p, runs < p->workers ? runs : p->workers);
+	int64_t claims = (tasks + grain - 1) / grain;
+	if (p->workers == 1 || claims == 1)
+		return; // generation stays even: the caller is enough
+	atomic_fetch_add(&p->generation, 1);
+	wake(p, claims < p->workers ? claims : p->workers);
 }
 
 int grpo_pool_work(grpo_pool *p)
@@ -135,18 +158,18 @@ int grpo_pool_work(grpo_pool *p)
 	int64_t from, to;
 	for (;;) {
 		int64_t t = now();
-		if (t - p->breath > 1000 * BREATH_MICROSECONDS) {
-			p->breath = t;
+		if (t - p->last_yield > 1000 * YIELD_MICROSECONDS) {
+			p->last_yield = t;
 			return 1;
 		}
-		if (!draw(p, &from, &to))
+		if (!claim(p, &from, &to))
 			break;
 		p->kernel(p->args, p->all[0].scratch, from, to);
 	}
-	if (atomic_load(&p->turn) % 2 == 0)
+	if (atomic_load(&p->generation) % 2 == 0)
 		return 0;
-	atomic_fetch_add(&p->turn, 1);
-	WATCH_WHILE(atomic_load(&p->active));
+	atomic_fetch_add(&p->generation, 1);
+	SPIN_WHILE(atomic_load(&p->active));
 	if (atomic_load(&p->active)) {
 		pthread_mutex_lock(&p->lock);
 		atomic_store(&p->waiting, 1);
@@ -159,7 +182,7 @@ int grpo_pool_work(grpo_pool *p)
 
 void grpo_pool_scratch(grpo_pool *p, int worker, void *scratch) { p->all[worker].scratch = scratch; }
 
-// Signals are Go's business, except those that say that a kernel has failed.
+// Signals go to Go's threads, except the synchronous ones of a fault in a kernel.
 static void block_signals(sigset_t *before)
 {
 	sigset_t most;
@@ -174,8 +197,8 @@ static void block_signals(sigset_t *before)
 static void end(grpo_pool *p, int started)
 {
 	atomic_store(&p->closed, 1);
-	atomic_fetch_add(&p->turn, 2);
-	rouse(p, started);
+	atomic_fetch_add(&p->generation, 2); // a change, and still even
+	wake(p, started);
 	for (int i = 1; i < started; i++) pthread_join(p->all[i].thread, NULL);
 	grpo_free(p, sizeof *p + p->workers * sizeof(worker));
 }

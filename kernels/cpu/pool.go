@@ -10,10 +10,10 @@ import (
 	"unsafe"
 )
 
-// watchTime is how long an idle worker stays awake.
-const watchTime = C.WATCH_MICROSECONDS * time.Microsecond
+// spinTime is how long an idle helper spins before it sleeps.
+const spinTime = C.SPIN_MICROSECONDS * time.Microsecond
 
-// A pool is the caller of run and the threads that help it; see pool.c.
+// A pool is the goroutine that calls run and the C threads that help it; see pool.c.
 type pool struct{ c *C.grpo_pool }
 
 func newPool(workers int) (pool, error) {
@@ -24,8 +24,8 @@ func newPool(workers int) (pool, error) {
 	return pool{c}, nil
 }
 
-// run does the tasks and waits. A goroutine that is 10 ms on a processor without a pause, as Go sees it, wakes
-// the monitor that then looks every few microseconds for more of its kind; so it pauses in time.
+// run does the tasks and waits. Go's scheduler marks a goroutine for preemption after 10 ms, and its monitor then polls
+// every few microseconds for more of them; so the caller yields before that.
 func (p pool) run(kernel *C.grpo_kernel, args unsafe.Pointer, tasks, grain int) {
 	C.grpo_pool_start(p.c, kernel, args, C.int64_t(tasks), C.int64_t(grain))
 	for C.grpo_pool_work(p.c) != 0 {

@@ -29,7 +29,7 @@ func TestEveryTaskIsDoneOnce(t *testing.T) {
 				want[i]++
 			}
 			if r.IntN(50) == 0 {
-				time.Sleep(3 * watchTime)
+				time.Sleep(3 * spinTime)
 			}
 		}
 		same(t, fmt.Sprint(threads, " threads"), download(t, b, sums), want)

@@ -34,7 +34,7 @@ func (r *region) free() {
 
 // scratch gives each worker at least that many bytes of its own, which kernels get as their second
 // argument. What was in them is lost.
-func (b *Backend) scratch(bytes int) {
+func (b *backend) scratch(bytes int) {
 	for i := range b.scratches {
 		C.grpo_pool_scratch(b.pool.c, C.int(i), b.scratches[i].grow(bytes))
 	}
@@ -54,4 +54,4 @@ const (
 )
 
 // shared gives the region at least that many bytes. What was in it is lost when it grows.
-func (b *Backend) shared(slot, bytes int) unsafe.Pointer { return b.shares[slot].grow(bytes) }
+func (b *backend) shared(slot, bytes int) unsafe.Pointer { return b.shares[slot].grow(bytes) }

@@ -1,10 +1,10 @@
 // The right-hand side of a product: 32 columns, at most DEPTH deep, as the register tiles read it.
 
 // Where at most so many tiles read it, weights stay pairs of bf16 and are widened in the registers: less to
-// read, and nothing to write first while the memory is waited for.
+// read, and no conversion first, which would wait for the memory.
 enum { FEW_TILES = 9, FEW_DEPTH = 1024 };
 
-// How far ahead rows of a buffer are asked for. Not far, for they may share one set of the cache.
+// How many rows of a buffer ahead are prefetched. Few, for they may share one set of the cache.
 enum { ROWS_AHEAD = 16 };
 
 // So many pairs of a bf16 panel as floats, 32 to a column.
@@ -19,7 +19,7 @@ static void widen_panel(float *block, const char *pairs, int64_t count)
 		}
 }
 
-// A panel of which fewer columns exist than vectors are wide is turned from a padded copy. Gives where it lies;
+// A panel of which fewer columns exist than vectors are wide is transposed from a padded copy. Gives its address;
 // the columns beyond are not looked at.
 INLINE const char *whole_vectors(char *padded, const char *src, int count, int width, int bytes)
 {
@@ -30,8 +30,8 @@ INLINE const char *whole_vectors(char *padded, const char *src, int count, int w
 	return padded;
 }
 
-// block[n][32] = rows n of one panel of floats at its columns k … k+31, of which valid exist: 32 × 32 numbers turned.
-static void turn_floats(float *block, const grpo_matrix *m, int64_t panel, int64_t k, int valid)
+// block[n][32] = rows n of one panel of floats at its columns k … k+31, of which valid exist: 32 × 32 numbers transposed.
+static void transpose_floats(float *block, const grpo_matrix *m, int64_t panel, int64_t k, int valid)
 {
 	enum { COLUMN = PANEL * 4 };
 	char padded[PANEL * COLUMN];
@@ -53,7 +53,7 @@ INLINE void store_zipped(float *to, vi even, vi odd)
 }
 
 // The same from pairs of bf16, of which count exist; in pairs, block[n/2][32] has rows n and n+1 together.
-INLINE void turn_pairs(float *block, const char *src, int count, int in_pairs)
+INLINE void transpose_pairs(float *block, const char *src, int count, int in_pairs)
 {
 	char padded[PANEL / 2 * PAIR_BYTES];
 	int width = (count + VL - 1) / VL * VL;
@@ -77,25 +77,25 @@ INLINE void turn_pairs(float *block, const char *src, int count, int in_pairs)
 		}
 }
 
-static void turn_panel(float *block, const grpo_matrix *m, int64_t panel, int64_t k, int valid, int in_pairs)
+static void transpose_panel(float *block, const grpo_matrix *m, int64_t panel, int64_t k, int valid, int in_pairs)
 {
 	if (m->dtype != GRPO_BF16) {
-		turn_floats(block, m, panel, k, valid);
+		transpose_floats(block, m, panel, k, valid);
 		return;
 	}
 	char pairs[PANEL / 2 * PAIR_BYTES];
 	const char *src = pairs;
-	if (is_compact(m))
-		expand_pairs(pairs, m, panel, k / GROUP, (k + valid) / GROUP);
+	if (is_compressed(m))
+		decompress_pairs(pairs, m, panel, k / GROUP, (k + valid) / GROUP);
 	else
 		src = panel_at(m, panel) + k / 2 * PAIR_BYTES;
 	if (in_pairs)
-		turn_pairs(block, src, pairs_of(valid), 1);
+		transpose_pairs(block, src, pairs_of(valid), 1);
 	else
-		turn_pairs(block, src, pairs_of(valid), 0);
+		transpose_pairs(block, src, pairs_of(valid), 0);
 }
 
-// Asks for what turn_panel will read at the next depth. It lies far from what is read now, where no hardware looks.
+// Prefetches what transpose_panel will read at the next depth: too far from what is read now for the hardware.
 INLINE void fetch_panel(const grpo_matrix *m, int64_t panel, int64_t k, int valid)
 {
 	const char *p = column_at(m, panel, k), *end = column_at(m, panel, k + valid);
@@ -117,25 +117,25 @@ static void copy_rows(float *block, const float *src, int64_t stride, int64_t de
 	}
 }
 
-// As what a panel of columns is best read by so many tiles of that height at most.
+// In which form so many tiles of that height at most read a panel of columns fastest.
 INLINE int right_form(const grpo_gemm *g, int64_t tiles, int height, int valid)
 {
 	if (g->b_kind == B_OUTPUTS && g->m.dtype == GRPO_BF16) {
-		if (is_compact(&g->m) && tiles <= LOW_TILES && height <= LOW_ROWS)
-			return g->paired ? GROUPS_IN_PAIRS : GROUPS_WIDENED;
+		if (is_compressed(&g->m) && tiles <= LOW_TILES && height <= LOW_ROWS)
+			return g->paired ? COMPRESSED_IN_PAIRS : COMPRESSED_WIDENED;
 		if (!g->paired && tiles <= FEW_TILES)
 			return WIDENED;
 	}
 	return g->paired ? IN_PAIRS : valid <= PANEL / 2 ? NARROW : WIDE;
 }
 
-// How deep a block may be: what is prepared has to fit into scratch and the nearest cache, what is read as it lies is
+// How deep a block may be: what is converted has to fit into scratch and the first-level cache, what is read in place is
 // only to be read once.
 INLINE int64_t right_depth(const grpo_gemm *g, int64_t tiles, int form)
 {
-	int groups = form == GROUPS_WIDENED || form == GROUPS_IN_PAIRS;
-	int prepared = is_compact(&g->m) && (!groups || tiles > 1);
-	if (g->b_kind == B_OUTPUTS && !prepared && tiles <= FEW_TILES)
+	int compressed = form == COMPRESSED_WIDENED || form == COMPRESSED_IN_PAIRS;
+	int converted = is_compressed(&g->m) && (!compressed || tiles > 1);
+	if (g->b_kind == B_OUTPUTS && !converted && tiles <= FEW_TILES)
 		return FEW_DEPTH;
 	return form == WIDE || form == NARROW ? DEPTH : 2 * DEPTH;
 }
@@ -144,7 +144,7 @@ INLINE int64_t right_depth(const grpo_gemm *g, int64_t tiles, int form)
 INLINE void read_outputs(reading *r, const grpo_matrix *m, int form, int64_t panel, int64_t k, int64_t depth, float *block)
 {
 	r->b = column_at(m, panel, k);
-	if (form == GROUPS_WIDENED || form == GROUPS_IN_PAIRS) {
+	if (form == COMPRESSED_WIDENED || form == COMPRESSED_IN_PAIRS) {
 		r->steps = depth / GROUP;
 		r->b_step = GROUP_BYTES;
 		r->base = m->bases[panel] * 0x00800080;
@@ -152,11 +152,11 @@ INLINE void read_outputs(reading *r, const grpo_matrix *m, int form, int64_t pan
 		r->group = k / GROUP;
 		return;
 	}
-	if (is_compact(m)) {
+	if (is_compressed(m)) {
 		char *pairs = (char *)block;
 		if (form == WIDE || form == NARROW)
 			pairs += DEPTH / 2 * PAIR_BYTES; // above it, so that widening upwards does not run over it
-		expand_pairs(pairs, m, panel, k / GROUP, (k + depth) / GROUP);
+		decompress_pairs(pairs, m, panel, k / GROUP, (k + depth) / GROUP);
 		r->b = pairs;
 	}
 	if (m->dtype == GRPO_BF16 && (form == WIDE || form == NARROW)) {
@@ -182,7 +182,7 @@ static void right_side(reading *r, const grpo_gemm *g, int form, int64_t panel, 
 		for (int64_t n = 0; n < depth; n += PANEL) {
 			int64_t p = (g->m_offset + k + n) / PANEL;
 			fetch_panel(&g->m, p + DEPTH / PANEL, c0, valid);
-			turn_panel(block + n * row_floats, &g->m, p, c0, valid, g->paired);
+			transpose_panel(block + n * row_floats, &g->m, p, c0, valid, g->paired);
 		}
 	} else {
 		copy_rows(block, g->b + k * g->b_stride + c0, g->b_stride, depth, valid);

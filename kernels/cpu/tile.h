@@ -1,5 +1,5 @@
-// The register tile: up to MR rows by NV vectors of columns, one fused multiply-add for each number of a step.
-// Whatever its height, each sum is the same chain.
+// The micro-kernel: a register tile of up to MR rows by NV vectors of columns, whose sums stay in registers over the
+// steps of the reduction. Whatever its height, each sum is the same chain of fused multiply-adds.
 
 enum { SUBTILES = PANEL / (NV * VL) };
 
@@ -7,7 +7,7 @@ enum { SUBTILES = PANEL / (NV * VL) };
 // 16 columns or fewer.
 INLINE int column_of(int s, int v) { return (s * (NV / 2) + v / 2) * VL + (v & 1) * (PANEL / 2); }
 
-// How a finished sum is written.
+// The epilogue: how a finished sum is written.
 typedef struct {
 	float *out; // 32 columns
 	int64_t stride;
@@ -16,7 +16,7 @@ typedef struct {
 	int accumulate;
 } target;
 
-INLINE vf finish(vf sum, const target *t, int row, int column)
+INLINE vf epilogue(vf sum, const target *t, int row, int column)
 {
 	vf base = splat(0);
 	if (t->accumulate)
@@ -31,19 +31,19 @@ INLINE vf finish(vf sum, const target *t, int row, int column)
 }
 
 // A tile reads its right-hand side as 32 floats a step, or as 32 floats of which only the first 16 matter (a low-rank
-// adapter often has no more), or as 32 pairs of bf16. These it widens, and a step is two links of the chain; or it
-// multiplies them with pairs. A group of a settled matrix is two pairs, which it unfolds for itself. Its left-hand
+// adapter often has no more), or as 32 pairs of bf16. These it widens, and a step is two multiply-adds of the
+// chain; or it multiplies them with pairs. A group of a compressed matrix is two pairs, which it decompresses itself. Its left-hand
 // side is packed, so that the numbers of one step are neighbours, or spread, one row here and one there.
-enum { WIDE, NARROW, WIDENED, IN_PAIRS, GROUPS_WIDENED, GROUPS_IN_PAIRS, B_FORMS };
+enum { WIDE, NARROW, WIDENED, IN_PAIRS, COMPRESSED_WIDENED, COMPRESSED_IN_PAIRS, B_FORMS };
 enum { TOGETHER, SPREAD, A_FORMS };
 
-// Some tiles are low: spread ones, for rows a multiple of 4096 bytes apart share one set of the nearest cache; and
-// those that unfold, which takes registers.
+// Some tiles are low: spread ones, for rows a multiple of 4096 bytes apart share one set of the first-level cache;
+// and those that decompress, which takes registers.
 enum { LOW_ROWS = MR < 8 ? MR : 8 };
 
 // What a tile reads: step i finds the numbers of a at a + i·a_step, a_apart from each other (and before the next step
-// those of its further links, if it has some), and those of b at b + i·b_step. soon is what to ask the memory for
-// meanwhile, one line for each step; of pairs two, of groups three.
+// those of its further columns, if it has some), and those of b at b + i·b_step. soon is what to prefetch
+// meanwhile, one cache line for each step; of pairs two, of groups three.
 typedef struct {
 	const float *a;
 	const char *b, *soon;
@@ -57,8 +57,22 @@ typedef struct {
 	char *keep;
 } reading;
 
-// In fewer steps than this, what the sums are added to would not arrive any earlier for being asked for.
-enum { WORTH_ASKING = 64 };
+// In fewer steps than this, a prefetch of what the sums are added to would come too late to help.
+enum { PREFETCH_STEPS = 64 };
+
+// Writes the sums of subtile s: to the output, or back to sums [mr][32] before the last depth.
+INLINE void write_sums(vf acc[MR][NV], const int mr, const int step, const int s, const int last, float *sums, const target *t)
+{
+	UNROLL for (int i = 0; i < mr; i++)
+		UNROLL for (int v = 0; v < NV; v += step)
+		{
+			int c = column_of(s, v);
+			if (last)
+				store(t->out + i * t->stride + c, epilogue(acc[i][v], t, i, c));
+			else
+				store(sums + i * PANEL + c, acc[i][v]);
+		}
+}
 
 // sums [mr][32] waits between two depths.
 INLINE void tile(const int mr, const int a_form, const int b_form, const reading *r, float *sums, const target *t)
@@ -68,13 +82,13 @@ INLINE void tile(const int mr, const int a_form, const int b_form, const reading
 	const int64_t a_link = a_form == SPREAD ? 1 : mr;
 	const int64_t b_step = r->b_step, soon_step = r->soon_step;
 	const int steps = r->steps, last = r->last;
-	const int groups = b_form == GROUPS_WIDENED || b_form == GROUPS_IN_PAIRS, pairs = b_form == WIDENED || b_form == IN_PAIRS;
+	const int compressed = b_form == COMPRESSED_WIDENED || b_form == COMPRESSED_IN_PAIRS, pairs = b_form == WIDENED || b_form == IN_PAIRS;
 	for (int s = 0; s < SUBTILES; s++) {
 		vf acc[MR][NV];
 		UNROLL for (int i = 0; i < mr; i++)
 			UNROLL for (int v = 0; v < NV; v += step)
 				acc[i][v] = r->first ? splat(0) : load(sums + i * PANEL + column_of(s, v));
-		if (last && t->accumulate && steps >= WORTH_ASKING)
+		if (last && t->accumulate && steps >= PREFETCH_STEPS)
 			UNROLL for (int i = 0; i < mr; i++)
 				UNROLL for (int v = 0; v < NV; v += step) __builtin_prefetch(t->out + i * t->stride + column_of(s, v), 1);
 		const float *ak = r->a;
@@ -84,18 +98,14 @@ INLINE void tile(const int mr, const int a_form, const int b_form, const reading
 		char *keep = r->keep;
 		for (int k = 0; k < steps; k++, ak += a_step, bk += b_step, soon += soon_step) {
 			vi bv[2 * NV];
-			__builtin_prefetch(soon);
-			if (pairs || groups)
-				__builtin_prefetch(soon + 64);
-			if (groups)
-				__builtin_prefetch(soon + 128);
-			if (groups) {
+			prefetch_lines(soon, compressed ? 3 : pairs ? 2 : 1);
+			if (compressed) {
 				int lane = column_of(s, 0);
-				expand(bv, bk, lane, base);
+				decompress(bv, bk, lane, base);
 				if (__builtin_expect(next->group == r->group + k, 0))
 					next = patch(bv, next, lane);
 				if (keep) {
-					keep_pairs(keep, bv, lane);
+					store_pairs(keep, bv, lane);
 					keep += GROUP / 2 * PAIR_BYTES;
 				}
 			} else {
@@ -103,34 +113,26 @@ INLINE void tile(const int mr, const int a_form, const int b_form, const reading
 			}
 			UNROLL for (int pair = 0; pair < 2; pair++)
 			{
-				if (pair && !groups)
+				if (pair && !compressed)
 					break;
 				UNROLL for (int i = 0; i < mr; i++)
 					UNROLL for (int v = 0; v < NV; v += step)
 					{
 						vi w = bv[pair * NV + v];
-						if (b_form == IN_PAIRS || b_form == GROUPS_IN_PAIRS)
+						if (b_form == IN_PAIRS || b_form == COMPRESSED_IN_PAIRS)
 							acc[i][v] = add_pairs(acc[i][v], w, (vi)splat(ak[i * a_apart + pair * a_link]));
-						else if (pairs || groups)
+						else if (pairs || compressed)
 							acc[i][v] += widen_first(w) * ak[i * a_apart + 2 * pair * a_link];
 						else
 							acc[i][v] += (vf)w * ak[i * a_apart];
 					}
-				if (b_form == WIDENED || b_form == GROUPS_WIDENED)
+				if (b_form == WIDENED || b_form == COMPRESSED_WIDENED)
 					UNROLL for (int i = 0; i < mr; i++)
 						UNROLL for (int v = 0; v < NV; v += step)
 							acc[i][v] += widen_second(bv[pair * NV + v]) * ak[i * a_apart + (2 * pair + 1) * a_link];
 			}
 		}
-		UNROLL for (int i = 0; i < mr; i++)
-			UNROLL for (int v = 0; v < NV; v += step)
-			{
-				int c = column_of(s, v);
-				if (last)
-					store(t->out + i * t->stride + c, finish(acc[i][v], t, i, c));
-				else
-					store(sums + i * PANEL + c, acc[i][v]);
-			}
+		write_sums(acc, mr, step, s, last, sums, t);
 	}
 }
 
@@ -138,20 +140,20 @@ typedef void tile_function(const reading *r, float *sums, const target *t);
 
 #define TILE_OF(a, b, mr) \
 	static void tile_##a##_##b##_##mr(const reading *r, float *sums, const target *t) { tile(mr, a, b, r, sums, t); }
-// Full tiles have their left-hand side together and their right-hand side prepared; low ones have every form.
+// Full tiles have their left-hand side packed and their right-hand side converted; low ones have every form.
 #define TILE(mr)                                                                             \
 	TILE_OF(TOGETHER, WIDE, mr) TILE_OF(TOGETHER, NARROW, mr) TILE_OF(TOGETHER, WIDENED, mr) \
 	TILE_OF(TOGETHER, IN_PAIRS, mr)
 #define LOW_TILE(mr)                                                                      \
-	TILE(mr) TILE_OF(TOGETHER, GROUPS_WIDENED, mr) TILE_OF(TOGETHER, GROUPS_IN_PAIRS, mr) \
+	TILE(mr) TILE_OF(TOGETHER, COMPRESSED_WIDENED, mr) TILE_OF(TOGETHER, COMPRESSED_IN_PAIRS, mr) \
 	TILE_OF(SPREAD, WIDE, mr) TILE_OF(SPREAD, NARROW, mr) TILE_OF(SPREAD, WIDENED, mr)    \
-	TILE_OF(SPREAD, GROUPS_WIDENED, mr)
+	TILE_OF(SPREAD, COMPRESSED_WIDENED, mr)
 #define ENTRY(mr) \
 	{{tile_TOGETHER_WIDE_##mr, tile_TOGETHER_NARROW_##mr, tile_TOGETHER_WIDENED_##mr, tile_TOGETHER_IN_PAIRS_##mr}},
 #define LOW_ENTRY(mr)                                                                                              \
 	{{tile_TOGETHER_WIDE_##mr, tile_TOGETHER_NARROW_##mr, tile_TOGETHER_WIDENED_##mr, tile_TOGETHER_IN_PAIRS_##mr, \
-	  tile_TOGETHER_GROUPS_WIDENED_##mr, tile_TOGETHER_GROUPS_IN_PAIRS_##mr},                                      \
-	 {tile_SPREAD_WIDE_##mr, tile_SPREAD_NARROW_##mr, tile_SPREAD_WIDENED_##mr, NULL, tile_SPREAD_GROUPS_WIDENED_##mr}},
+	  tile_TOGETHER_COMPRESSED_WIDENED_##mr, tile_TOGETHER_COMPRESSED_IN_PAIRS_##mr},                                      \
+	 {tile_SPREAD_WIDE_##mr, tile_SPREAD_NARROW_##mr, tile_SPREAD_WIDENED_##mr, NULL, tile_SPREAD_COMPRESSED_WIDENED_##mr}},
 #if MR == 14
 #define LOW(F) F(1) F(2) F(3) F(4) F(5) F(6) F(7) F(8)
 #define HIGH(F) F(9) F(10) F(11) F(12) F(13) F(14)

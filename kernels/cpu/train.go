@@ -12,17 +12,16 @@ import (
 )
 
 // Loss is plain Go in double precision: a batch has few rows.
-func (b *Backend) Loss(dlogp, stats kernels.Buffer, in kernels.LossIn, l kernels.Loss, T int) {
-	kernels.CheckLoss(dlogp, stats, in, l, T)
+func (b *backend) Loss(dlogp, stats kernels.Buffer, in kernels.LossIn, l kernels.Loss, T int) {
 	defer b.release()
-	floats := func(what string, x kernels.Buffer) []C.float { return unsafe.Slice(b.f32(what, x, T), T) }
+	floats := func(x kernels.Buffer) []C.float { return unsafe.Slice(b.f32(x), T) }
 	var (
-		d         = floats("Loss: dlogp", dlogp)
-		logp, old = floats("Loss: logp", in.LogP), floats("Loss: old logp", in.OldLogP)
-		entropy   = floats("Loss: entropy", in.Entropy)
-		advantage = floats("Loss: advantage", in.Advantage)
-		weight    = floats("Loss: weight", in.Weight)
-		sum       = unsafe.Slice((*float64)(b.f64("Loss: stats", stats, kernels.NumStats)), kernels.NumStats)
+		d         = floats(dlogp)
+		logp, old = floats(in.LogP), floats(in.OldLogP)
+		entropy   = floats(in.Entropy)
+		advantage = floats(in.Advantage)
+		weight    = floats(in.Weight)
+		sum       = unsafe.Slice((*float64)(b.f64(stats)), kernels.NumStats)
 	)
 	clear(sum)
 	sum[kernels.StatRatioMin], sum[kernels.StatRatioMax] = math.Inf(1), math.Inf(-1)
@@ -69,29 +68,27 @@ func lossOf(l kernels.Loss, logp, ratio, advantage float64) (loss, slope float64
 }
 
 // SumSquares folds the sums of fixed runs in their order.
-func (b *Backend) SumSquares(out, x kernels.Buffer, n int) {
-	kernels.CheckSumSquares(out, x, n)
+func (b *backend) SumSquares(out, x kernels.Buffer, n int) {
 	defer b.release()
 	runs := blocksOf(n, C.RUN)
 	a := args[C.grpo_sum_squares](b)
 	a.out = (*C.double)(b.shared(slotPartial, 8*runs))
-	a.x, a.n = b.f32("SumSquares: x", x, n), C.int64_t(n)
+	a.x, a.n = b.f32(x), C.int64_t(n)
 	partial := unsafe.Slice(a.out, runs)
 	b.run(b.ops.sum_squares, runs, 1)
 	var sum C.double
 	for _, p := range partial {
 		sum += p
 	}
-	*b.f64("SumSquares: out", out, 1) = sum
+	*b.f64(out) = sum
 }
 
 // Adam updates p, m and v in place.
-func (b *Backend) Adam(p, m, v, g kernels.Buffer, s kernels.AdamStep, n int) {
-	kernels.CheckAdam(p, m, v, g, n)
+func (b *backend) Adam(p, m, v, g kernels.Buffer, s kernels.AdamStep, n int) {
 	defer b.release()
 	a := args[C.grpo_adam](b)
-	a.p, a.m, a.v = b.f32("Adam: p", p, n), b.f32("Adam: m", m, n), b.f32("Adam: v", v, n)
-	a.g, a.n = b.f32("Adam: g", g, n), C.int64_t(n)
+	a.p, a.m, a.v = b.f32(p), b.f32(m), b.f32(v)
+	a.g, a.n = b.f32(g), C.int64_t(n)
 	a.rate, a.decay = C.float(s.LR), C.float(s.LR*s.WeightDecay)
 	a.beta1, a.beta2, a.eps = C.float(s.Beta1), C.float(s.Beta2), C.float(s.Eps)
 	a.scale = C.float(s.GradScale)

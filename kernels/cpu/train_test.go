@@ -7,7 +7,7 @@ import (
 )
 
 // trainOps are the optimizer over n parameters and the loss over as many rows.
-func trainOps(t testing.TB, m *Backend, n int) []rowOp {
+func trainOps(t testing.TB, m kernels.Backend, n int) []rowOp {
 	p, mean, square, g := random(t, m, n), random(t, m, n), random(t, m, n), random(t, m, n)
 	out, err := m.Alloc(kernels.F64, kernels.NumStats)
 	if err != nil {

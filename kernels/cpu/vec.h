@@ -22,6 +22,16 @@ INLINE vf pick(vi mask, vf yes, vf no) { return (vf)(((vi)yes & mask) | ((vi)no 
 INLINE vf vmax(vf a, vf b) { return pick((vi)(a > b), a, b); }
 INLINE vf vmin(vf a, vf b) { return pick((vi)(a < b), a, b); }
 
+// Asks the memory for one to three cache lines.
+INLINE void prefetch_lines(const char *p, const int lines)
+{
+	__builtin_prefetch(p);
+	if (lines > 1)
+		__builtin_prefetch(p + 64);
+	if (lines > 2)
+		__builtin_prefetch(p + 128);
+}
+
 INLINE int64_t min64(int64_t a, int64_t b) { return a < b ? a : b; }
 INLINE int64_t max64(int64_t a, int64_t b) { return a > b ? a : b; }
 

@@ -10,27 +10,21 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels"
 )
 
-// deferred makes a backend behave like a device. Operations are checked at the call and run only when
-// somebody waits; buffers are handles, and what they stand for is poison until the queue has run.
+// deferred makes a backend behave like a device. Operations run only when somebody waits; buffers are handles,
+// and what they stand for is poison until the queue has run.
 type deferred struct {
-	b      kernels.Backend
-	queue  []func()
-	closed bool
+	b     kernels.Backend
+	queue []func()
 }
 
 // NewDeferred wraps b. Its memory starts as NaN and impossible indices: the zeroes that Alloc promises
 // are queued like everything else, and the rows of a matrix stay poison until they are written.
-func NewDeferred(b kernels.Backend) kernels.Backend { return &deferred{b: b} }
+func NewDeferred(b kernels.Backend) kernels.Backend { return kernels.Checked(&deferred{b: b}) }
 
 func (d *deferred) Name() string { return "deferred " + d.b.Name() }
 
 // later queues an operation.
-func (d *deferred) later(op func()) {
-	if d.closed {
-		panic("kerneltest: an operation on a closed backend")
-	}
-	d.queue = append(d.queue, op)
-}
+func (d *deferred) later(op func()) { d.queue = append(d.queue, op) }
 
 func (d *deferred) run() {
 	queue := d.queue
@@ -65,6 +59,7 @@ func (h *matrixHandle) DType() kernels.DType { return h.m.DType() }
 func (h *matrixHandle) Rows() int            { return h.m.Rows() }
 func (h *matrixHandle) Cols() int            { return h.m.Cols() }
 func (h *matrixHandle) Bytes() int           { return h.m.Bytes() }
+func (h *matrixHandle) Compressed() bool     { return h.m.Compressed() }
 
 // in is what a handle stands for; nil, where an operand may be missing, stays nil.
 func (d *deferred) in(b kernels.Buffer) kernels.Buffer {
@@ -127,7 +122,6 @@ func (d *deferred) NewMatrix(t kernels.DType, rows, cols int) (kernels.Matrix, e
 }
 
 func (d *deferred) Upload(dst kernels.Buffer, src any) {
-	kernels.CheckUpload(dst, src)
 	to := d.in(dst)
 	switch s := src.(type) {
 	case []float32:
@@ -141,46 +135,40 @@ func (d *deferred) Upload(dst kernels.Buffer, src any) {
 }
 
 func (d *deferred) Download(dst any, src kernels.Buffer) error {
-	kernels.CheckDownload(dst, src)
 	from := d.in(src)
 	d.run()
 	return d.b.Download(dst, from)
 }
 
 func (d *deferred) Zero(dst kernels.Buffer) {
-	kernels.CheckZero(dst)
 	to := d.in(dst)
 	d.later(func() { d.b.Zero(to) })
 }
 
 func (d *deferred) Copy(dst, src kernels.Buffer) {
-	kernels.CheckCopy(dst, src)
 	to, from := d.in(dst), d.in(src)
 	d.later(func() { d.b.Copy(to, from) })
 }
 
 func (d *deferred) Load(m kernels.Matrix, row int, src kernels.HostRows) {
-	kernels.CheckLoad(m, row, src)
 	to := d.matrix(m)
 	src.Bytes = slices.Clone(src.Bytes)
 	d.later(func() { d.b.Load(to, row, src) })
 }
 
 func (d *deferred) Pack(m kernels.Matrix, row int, src kernels.Buffer) {
-	kernels.CheckPack(m, row, src)
 	to, from := d.matrix(m), d.in(src)
 	d.later(func() { d.b.Pack(to, row, from) })
 }
 
-// Settle runs what is queued, for what it says is about now.
-func (d *deferred) Settle(m kernels.Matrix) error {
+// Compress runs what is queued first, since the matrix must be complete.
+func (d *deferred) Compress(m kernels.Matrix) error {
 	w := d.matrix(m)
 	d.run()
-	return d.b.Settle(w)
+	return d.b.Compress(w)
 }
 
 func (d *deferred) Unpack(dst kernels.Buffer, m kernels.Matrix) {
-	kernels.CheckUnpack(dst, m)
 	to, from := d.in(dst), d.matrix(m)
 	d.later(func() { d.b.Unpack(to, from) })
 }
@@ -190,8 +178,4 @@ func (d *deferred) Sync() error {
 	return d.b.Sync()
 }
 
-func (d *deferred) Close() error {
-	err := d.Sync()
-	d.closed = true
-	return errors.Join(err, d.b.Close())
-}
+func (d *deferred) Close() error { return errors.Join(d.Sync(), d.b.Close()) }

@@ -26,26 +26,22 @@ func (d *deferred) NewCache(h kernels.Heads, layers, blocks int) (kernels.Cache,
 }
 
 func (d *deferred) CopyBlocks(c kernels.Cache, to, from kernels.Buffer, n int) {
-	kernels.CheckCopyBlocks(c, to, from, n)
 	c, to, from = d.cache(c), d.in(to), d.in(from)
 	d.later(func() { d.b.CopyBlocks(c, to, from, n) })
 }
 
 func (d *deferred) PagedAttention(out, qkv kernels.Buffer, c kernels.Cache, layer int, p kernels.Paged, h kernels.Heads, T int) {
-	kernels.CheckPagedAttention(out, qkv, c, layer, p, h, T)
 	out, qkv, c = d.in(out), d.in(qkv), d.cache(c)
 	p.Starts, p.Positions, p.Tables = d.in(p.Starts), d.in(p.Positions), d.in(p.Tables)
 	d.later(func() { d.b.PagedAttention(out, qkv, c, layer, p, h, T) })
 }
 
 func (d *deferred) Gather(out, x, rows kernels.Buffer, width, n int) {
-	kernels.CheckGather(out, x, rows, width, n)
 	out, x, rows = d.in(out), d.in(x), d.in(rows)
 	d.later(func() { d.b.Gather(out, x, rows, width, n) })
 }
 
 func (d *deferred) Draw(out kernels.DrawOut, h kernels.Buffer, w kernels.Matrix, in kernels.DrawIn, n int) {
-	kernels.CheckDraw(out, h, w, in, n)
 	out.Token, out.LogP = d.in(out.Token), d.in(out.LogP)
 	h, w = d.in(h), d.matrix(w)
 	in.InvTemp, in.Uniform, in.TopK = d.in(in.InvTemp), d.in(in.Uniform), d.in(in.TopK)

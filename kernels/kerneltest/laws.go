@@ -61,7 +61,8 @@ func testCausal(t *testing.T, m *machine) {
 			part := run(rows)
 			for i := range part {
 				n := rows * part[i].width
-				equal(t, fmt.Sprintf("%v, %d rows", h, rows), result{{part[i].width, whole[i].data[:n]}}, result{{part[i].width, part[i].data[:n]}})
+				equal(t, fmt.Sprintf("%v, %d rows", h, rows),
+					result{{part[i].width, whole[i].data[:n]}}, result{{part[i].width, part[i].data[:n]}})
 			}
 		}
 	}

@@ -13,7 +13,7 @@ import (
 type reference struct{}
 
 // NewReference is the backend that reads like the formulas.
-func NewReference() kernels.Backend { return reference{} }
+func NewReference() kernels.Backend { return kernels.Checked(reference{}) }
 
 func (reference) Name() string { return "reference: plain Go, double precision inside, 1 thread" }
 
@@ -70,12 +70,14 @@ type matrix struct {
 	t          kernels.DType
 	rows, cols int
 	data       []float32
+	compressed bool
 }
 
 func (m *matrix) DType() kernels.DType { return m.t }
 func (m *matrix) Rows() int            { return m.rows }
 func (m *matrix) Cols() int            { return m.cols }
 func (m *matrix) Bytes() int           { return 4 * len(m.data) }
+func (m *matrix) Compressed() bool     { return m.compressed }
 func (m *matrix) row(r int) []float32  { return m.data[r*m.cols : (r+1)*m.cols] }
 
 func ownMatrix(w kernels.Matrix) *matrix {
@@ -87,7 +89,6 @@ func ownMatrix(w kernels.Matrix) *matrix {
 }
 
 func (reference) Alloc(t kernels.DType, n int) (kernels.Buffer, error) {
-	kernels.CheckAlloc(t, n)
 	switch t {
 	case kernels.I32:
 		return make(ints, n), nil
@@ -98,12 +99,10 @@ func (reference) Alloc(t kernels.DType, n int) (kernels.Buffer, error) {
 }
 
 func (reference) NewMatrix(t kernels.DType, rows, cols int) (kernels.Matrix, error) {
-	kernels.CheckNewMatrix(t, rows, cols)
-	return &matrix{t, rows, cols, make([]float32, rows*cols)}, nil
+	return &matrix{t: t, rows: rows, cols: cols, data: make([]float32, rows*cols)}, nil
 }
 
 func (reference) Upload(dst kernels.Buffer, src any) {
-	kernels.CheckUpload(dst, src)
 	switch s := src.(type) {
 	case []float32:
 		copy(own[floats](dst), s)
@@ -115,7 +114,6 @@ func (reference) Upload(dst kernels.Buffer, src any) {
 }
 
 func (reference) Download(dst any, src kernels.Buffer) error {
-	kernels.CheckDownload(dst, src)
 	switch d := dst.(type) {
 	case []float32:
 		copy(d, own[floats](src))
@@ -128,7 +126,6 @@ func (reference) Download(dst any, src kernels.Buffer) error {
 }
 
 func (reference) Zero(dst kernels.Buffer) {
-	kernels.CheckZero(dst)
 	switch d := dst.(type) {
 	case floats:
 		clear(d)
@@ -140,7 +137,6 @@ func (reference) Zero(dst kernels.Buffer) {
 }
 
 func (reference) Copy(dst, src kernels.Buffer) {
-	kernels.CheckCopy(dst, src)
 	switch s := src.(type) {
 	case floats:
 		copy(own[floats](dst), s)
@@ -152,7 +148,6 @@ func (reference) Copy(dst, src kernels.Buffer) {
 }
 
 func (reference) Load(w kernels.Matrix, first int, src kernels.HostRows) {
-	kernels.CheckLoad(w, first, src)
 	m := ownMatrix(w)
 	size := src.Encoding.Size()
 	for i := 0; i*size < len(src.Bytes); i++ {
@@ -190,17 +185,19 @@ func decode(e kernels.Encoding, b []byte) float32 {
 }
 
 func (reference) Pack(w kernels.Matrix, first int, src kernels.Buffer) {
-	kernels.CheckPack(w, first, src)
 	m := ownMatrix(w)
 	copy(m.data[first*m.cols:], own[floats](src))
 }
 
 func (reference) Unpack(dst kernels.Buffer, w kernels.Matrix) {
-	kernels.CheckUnpack(dst, w)
 	copy(own[floats](dst), ownMatrix(w).data)
+}
+
+// Compress has nothing to gain.
+func (reference) Compress(m kernels.Matrix) error {
+	ownMatrix(m).compressed = true
+	return nil
 }
 
 func (reference) Sync() error  { return nil }
 func (reference) Close() error { return nil }
-
-func (reference) Settle(m kernels.Matrix) error { ownMatrix(m); return nil }

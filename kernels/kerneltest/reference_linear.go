@@ -28,7 +28,6 @@ func (m *matrix) factors(x []float32) []float32 {
 }
 
 func (reference) Linear(out, x kernels.Cols, w kernels.Matrix, o kernels.LinearOpt, T int) {
-	kernels.CheckLinear(out, x, w, o, T)
 	m := ownMatrix(w)
 	for t := range T {
 		y, x := window(out, t), m.factors(window(x, t))
@@ -46,7 +45,6 @@ func (reference) Linear(out, x kernels.Cols, w kernels.Matrix, o kernels.LinearO
 }
 
 func (reference) LinearGradX(dx, dy kernels.Cols, w kernels.Matrix, o kernels.LinearOpt, T int) {
-	kernels.CheckLinearGradX(dx, dy, w, o, T)
 	m := ownMatrix(w)
 	for t := range T {
 		dx, dy := window(dx, t), m.factors(window(dy, t))
@@ -65,7 +63,6 @@ func (reference) LinearGradX(dx, dy kernels.Cols, w kernels.Matrix, o kernels.Li
 }
 
 func (reference) LinearGradW(dw kernels.Buffer, dy, x kernels.Cols, alpha float32, T int) {
-	kernels.CheckLinearGradW(dw, dy, x, T)
 	for n := range dy.N {
 		dw := row(dw, x.N, n)
 		for k := range dw {
@@ -79,7 +76,6 @@ func (reference) LinearGradW(dw kernels.Buffer, dy, x kernels.Cols, alpha float3
 }
 
 func (reference) BiasGrad(db kernels.Buffer, dy kernels.Cols, T int) {
-	kernels.CheckBiasGrad(db, dy, T)
 	sum := make([]float64, dy.N)
 	for t := range T {
 		for n, d := range window(dy, t) {
@@ -114,7 +110,6 @@ func scores(h []float32, m *matrix, invTemp float32) (z []float64, lse float64) 
 
 func (reference) LogProb(out kernels.LogProbOut, h kernels.Buffer, w kernels.Matrix, targets kernels.Buffer,
 	invTemp float32, T int) {
-	kernels.CheckLogProb(out, h, w, targets, T)
 	m := ownMatrix(w)
 	for t := range T {
 		var logp, entropy, lse float64
@@ -152,7 +147,6 @@ func store(dst []float32, src []float64) {
 }
 
 func (reference) LogProbGradX(dh, dlogp, jacobian kernels.Buffer, H, T int) {
-	kernels.CheckLogProbGradX(dh, dlogp, jacobian, H, T)
 	for t := range T {
 		dh, d := row(dh, H, t), float64(own[floats](dlogp)[t])
 		for k, j := range row(jacobian, H, t) {
@@ -163,7 +157,6 @@ func (reference) LogProbGradX(dh, dlogp, jacobian kernels.Buffer, H, T int) {
 
 func (reference) LogProbGradW(dw, dlogp, h kernels.Buffer, w kernels.Matrix, targets, lse kernels.Buffer,
 	invTemp float32, T int) {
-	kernels.CheckLogProbGradW(dw, dlogp, h, w, targets, lse, T)
 	m := ownMatrix(w)
 	sum := make([]float64, m.rows*m.cols)
 	for t := range T {

@@ -7,7 +7,6 @@ import (
 )
 
 func (reference) Embed(out kernels.Buffer, table kernels.Matrix, ids kernels.Buffer, T int) {
-	kernels.CheckEmbed(out, table, ids, T)
 	m := ownMatrix(table)
 	for t := range T {
 		copy(row(out, m.cols, t), m.row(int(own[ints](ids)[t])))
@@ -15,7 +14,6 @@ func (reference) Embed(out kernels.Buffer, table kernels.Matrix, ids kernels.Buf
 }
 
 func (reference) EmbedGrad(dTable, dOut, ids kernels.Buffer, V, H, T int) {
-	kernels.CheckEmbedGrad(dTable, dOut, ids, V, H, T)
 	for t := range T {
 		dw := row(dTable, H, int(own[ints](ids)[t]))
 		for i, d := range row(dOut, H, t) {
@@ -44,7 +42,6 @@ func normGrad(dy []float64, x, w []float32, eps float32) []float64 {
 }
 
 func (reference) RMSNorm(out, x, weight kernels.Buffer, eps float32, H, T int) {
-	kernels.CheckRMSNorm(out, x, weight, H, T)
 	for t := range T {
 		out, x := row(out, H, t), row(x, H, t)
 		r := inverseRMS(x, eps)
@@ -55,7 +52,6 @@ func (reference) RMSNorm(out, x, weight kernels.Buffer, eps float32, H, T int) {
 }
 
 func (reference) RMSNormGradX(dx, dy, x, weight kernels.Buffer, eps float32, H, T int) {
-	kernels.CheckRMSNormGradX(dx, dy, x, weight, H, T)
 	for t := range T {
 		store(row(dx, H, t), normGrad(widen(row(dy, H, t)), row(x, H, t), own[floats](weight), eps))
 	}
@@ -70,7 +66,6 @@ func widen(x []float32) []float64 {
 }
 
 func (reference) RMSNormGradW(dw, dy, x kernels.Buffer, eps float32, H, T int) {
-	kernels.CheckRMSNormGradW(dw, dy, x, H, T)
 	sum := make([]float64, H)
 	for t := range T {
 		dy, x := row(dy, H, t), row(x, H, t)
@@ -83,7 +78,6 @@ func (reference) RMSNormGradW(dw, dy, x kernels.Buffer, eps float32, H, T int) {
 }
 
 func (reference) RopeTable(out, positions kernels.Buffer, theta float64, dim, T int) {
-	kernels.CheckRopeTable(out, positions, dim, T)
 	for t := range T {
 		out := row(out, dim, t)
 		for i := range dim / 2 {
@@ -122,7 +116,6 @@ func eachHead(h kernels.Heads, qw, kw []float32, f func(from, to int, weight []f
 }
 
 func (reference) QKNormRope(out, qkv, qw, kw, rope kernels.Buffer, eps float32, h kernels.Heads, T int) {
-	kernels.CheckQKNormRope(out, qkv, qw, kw, rope, h, T)
 	for t := range T {
 		out, qkv, rope := row(out, h.Width(), t), row(qkv, h.Width(), t), row(rope, h.Dim, t)
 		eachHead(h, own[floats](qw), own[floats](kw), func(from, to int, w []float32) {
@@ -141,7 +134,6 @@ func (reference) QKNormRope(out, qkv, qw, kw, rope kernels.Buffer, eps float32, 
 }
 
 func (reference) QKNormRopeGradX(dqkv, dout, qkv, qw, kw, rope kernels.Buffer, eps float32, h kernels.Heads, T int) {
-	kernels.CheckQKNormRopeGradX(dqkv, dout, qkv, qw, kw, rope, h, T)
 	for t := range T {
 		dx, dy := row(dqkv, h.Width(), t), row(dout, h.Width(), t)
 		x, rope := row(qkv, h.Width(), t), row(rope, h.Dim, t)
@@ -157,7 +149,6 @@ func (reference) QKNormRopeGradX(dqkv, dout, qkv, qw, kw, rope kernels.Buffer, e
 }
 
 func (reference) QKNormRopeGradW(dqw, dkw, dout, qkv, rope kernels.Buffer, eps float32, h kernels.Heads, T int) {
-	kernels.CheckQKNormRopeGradW(dqw, dkw, dout, qkv, rope, h, T)
 	sumQ, sumK := make([]float64, h.Dim), make([]float64, h.Dim)
 	for t := range T {
 		dy, qkv, rope := row(dout, h.Width(), t), row(qkv, h.Width(), t), row(rope, h.Dim, t)
@@ -181,7 +172,6 @@ func (reference) QKNormRopeGradW(dqw, dkw, dout, qkv, rope kernels.Buffer, eps f
 func sigmoid(x float64) float64 { return 1 / (1 + math.Exp(-x)) }
 
 func (reference) SwiGLU(out, gateUp kernels.Buffer, N, T int) {
-	kernels.CheckSwiGLU(out, gateUp, N, T)
 	for t := range T {
 		out, gateUp := row(out, N, t), row(gateUp, 2*N, t)
 		for i := range out {
@@ -192,7 +182,6 @@ func (reference) SwiGLU(out, gateUp kernels.Buffer, N, T int) {
 }
 
 func (reference) SwiGLUGrad(dGateUp, dout, gateUp kernels.Buffer, N, T int) {
-	kernels.CheckSwiGLUGrad(dGateUp, dout, gateUp, N, T)
 	for t := range T {
 		dx, dy, x := row(dGateUp, 2*N, t), row(dout, N, t), row(gateUp, 2*N, t)
 		for i := range dy {
@@ -205,7 +194,6 @@ func (reference) SwiGLUGrad(dGateUp, dout, gateUp kernels.Buffer, N, T int) {
 }
 
 func (reference) Add(out, a, b kernels.Buffer, n int) {
-	kernels.CheckAdd(out, a, b, n)
 	for i := range n {
 		own[floats](out)[i] = own[floats](a)[i] + own[floats](b)[i]
 	}

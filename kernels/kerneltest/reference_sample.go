@@ -15,9 +15,10 @@ type cache struct {
 	blocks int
 }
 
-func (c *cache) Layers() int { return len(c.layers) }
-func (c *cache) Blocks() int { return c.blocks }
-func (c *cache) Bytes() int  { return 4 * len(c.layers) * len(c.layers[0]) }
+func (c *cache) Heads() kernels.Heads { return c.heads }
+func (c *cache) Layers() int          { return len(c.layers) }
+func (c *cache) Blocks() int          { return c.blocks }
+func (c *cache) Bytes() int           { return 4 * len(c.layers) * len(c.layers[0]) }
 
 func (c *cache) width() int { return 2 * c.heads.KV * c.heads.Dim }
 
@@ -36,7 +37,6 @@ func ownCache(k kernels.Cache) *cache {
 }
 
 func (reference) NewCache(h kernels.Heads, layers, blocks int) (kernels.Cache, error) {
-	kernels.CheckNewCache(h, layers, blocks)
 	c := &cache{heads: h, blocks: blocks}
 	for range layers {
 		c.layers = append(c.layers, make([]float32, blocks*kernels.CacheBlock*c.width()))
@@ -45,7 +45,6 @@ func (reference) NewCache(h kernels.Heads, layers, blocks int) (kernels.Cache, e
 }
 
 func (reference) CopyBlocks(k kernels.Cache, to, from kernels.Buffer, n int) {
-	kernels.CheckCopyBlocks(k, to, from, n)
 	c := ownCache(k)
 	size := kernels.CacheBlock * c.width()
 	for i := range n {
@@ -68,7 +67,6 @@ func eachRow(p kernels.Paged, f func(t, position int, table []int32)) {
 }
 
 func (reference) PagedAttention(out, qkv kernels.Buffer, k kernels.Cache, layer int, p kernels.Paged, h kernels.Heads, T int) {
-	kernels.CheckPagedAttention(out, qkv, k, layer, p, h, T)
 	c := ownCache(k)
 	eachRow(p, func(t, position int, table []int32) {
 		copy(c.at(layer, table, position), row(qkv, h.Width(), t)[h.Q*h.Dim:])
@@ -88,14 +86,12 @@ func (reference) PagedAttention(out, qkv kernels.Buffer, k kernels.Cache, layer 
 }
 
 func (reference) Gather(out, x, rows kernels.Buffer, width, n int) {
-	kernels.CheckGather(out, x, rows, width, n)
 	for i := range n {
 		copy(row(out, width, i), row(x, width, int(own[ints](rows)[i])))
 	}
 }
 
 func (reference) Draw(out kernels.DrawOut, h kernels.Buffer, w kernels.Matrix, d kernels.DrawIn, n int) {
-	kernels.CheckDraw(out, h, w, d, n)
 	m := ownMatrix(w)
 	for i := range n {
 		invTemp, u := own[floats](d.InvTemp)[i], own[doubles](d.Uniform)[i]

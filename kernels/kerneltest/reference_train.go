@@ -7,7 +7,6 @@ import (
 )
 
 func (reference) Loss(dlogp, stats kernels.Buffer, in kernels.LossIn, l kernels.Loss, T int) {
-	kernels.CheckLoss(dlogp, stats, in, l, T)
 	var sum [kernels.NumStats]float64
 	sum[kernels.StatRatioMin], sum[kernels.StatRatioMax] = math.Inf(1), math.Inf(-1)
 	for t := range T {
@@ -56,13 +55,11 @@ func objective(l kernels.Loss, logp, ratio, advantage float64) (loss, slope floa
 }
 
 func (reference) SumSquares(out, x kernels.Buffer, n int) {
-	kernels.CheckSumSquares(out, x, n)
 	v := own[floats](x)[:n]
 	own[doubles](out)[0] = dot(v, v)
 }
 
 func (reference) Adam(p, m, v, g kernels.Buffer, a kernels.AdamStep, n int) {
-	kernels.CheckAdam(p, m, v, g, n)
 	var (
 		P, M, V, G   = own[floats](p), own[floats](m), own[floats](v), own[floats](g)
 		beta1, beta2 = float64(a.Beta1), float64(a.Beta2)

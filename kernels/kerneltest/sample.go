@@ -128,7 +128,8 @@ func testDraws(t *testing.T, m, reference *machine) {
 				if tokens[i] != wantTokens[i] {
 					off++
 				} else if math.Abs(float64(logps[i]-wantLogps[i])) > 2e-5 {
-					t.Errorf("%s: V %d, %+v: log-probability %v of token %d, expected %v", m.Name(), V, d, logps[i], tokens[i], wantLogps[i])
+					t.Errorf("%s: V %d, %+v: log-probability %v of token %d, expected %v",
+						m.Name(), V, d, logps[i], tokens[i], wantLogps[i])
 				}
 			}
 			if off > 0 {

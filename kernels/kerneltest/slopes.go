@@ -3,6 +3,7 @@ package kerneltest
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/seed-7879b91d/grpo/kernels"
@@ -74,7 +75,7 @@ func (m *machine) difference(c slope, x, dy []float32, i int) float64 {
 func given(name string, n int) []float32 { return operand{name, 0}.draw(0, n, normal) }
 
 func slopes() []slope {
-	return append(append(linearSlopes(), pointSlopes()...), rowSlopes()...)
+	return slices.Concat(linearSlopes(), normSlopes(), ropeSlopes(), rowSlopes())
 }
 
 func linearSlopes() []slope {
@@ -124,24 +125,14 @@ func linearSlopes() []slope {
 	}
 }
 
-func pointSlopes() []slope {
+// normSlopes are the norm and the gate of a block.
+func normSlopes() []slope {
 	const H, T = 9, 3
 	const eps = 0.3
-	h := kernels.Heads{Q: 2, KV: 1, Dim: 6}
-	x, w, qkv, w2 := given("x", T*H), given("w", H), given("qkv", T*h.Width()), given("w2", 2*h.Dim)
+	x, w := given("x", T*H), given("w", H)
 	norm := func(m *machine, x, w []float32) kernels.Buffer {
 		y := m.zeros(kernels.F32, T*H)
 		m.RMSNorm(y, m.f32(x...), m.f32(w...), eps, H, T)
-		return y
-	}
-	rope := func(m *machine) kernels.Buffer {
-		table := m.zeros(kernels.F32, T*h.Dim)
-		m.RopeTable(table, m.i32(0, 5, 900), 1e4, h.Dim, T)
-		return table
-	}
-	qkRope := func(m *machine, qkv, w []float32) kernels.Buffer {
-		y := m.zeros(kernels.F32, T*h.Width())
-		m.QKNormRope(y, m.f32(qkv...), m.f32(w[:h.Dim]...), m.f32(w[h.Dim:]...), rope(m), eps, h, T)
 		return y
 	}
 	return []slope{
@@ -159,22 +150,6 @@ func pointSlopes() []slope {
 				m.RMSNormGradW(dw, m.f32(dy...), m.f32(x...), eps, H, T)
 				return dw
 			}},
-		{"QKNormRopeGradX", T * h.Width(),
-			func(m *machine, qkv []float32) kernels.Buffer { return qkRope(m, qkv, w2) },
-			func(m *machine, qkv, dy []float32) kernels.Buffer {
-				dx := m.zeros(kernels.F32, T*h.Width())
-				m.QKNormRopeGradX(dx, m.f32(dy...), m.f32(qkv...), m.f32(w2[:h.Dim]...), m.f32(w2[h.Dim:]...), rope(m),
-					eps, h, T)
-				return dx
-			}},
-		{"QKNormRopeGradW", 2 * h.Dim,
-			func(m *machine, w []float32) kernels.Buffer { return qkRope(m, qkv, w) },
-			func(m *machine, w, dy []float32) kernels.Buffer {
-				dw := m.zeros(kernels.F32, 2*h.Dim)
-				m.QKNormRopeGradW(dw.Slice(0, h.Dim), dw.Slice(h.Dim, 2*h.Dim), m.f32(dy...), m.f32(qkv...), rope(m),
-					eps, h, T)
-				return dw
-			}},
 		{"SwiGLUGrad", T * 2 * H,
 			func(m *machine, x []float32) kernels.Buffer {
 				y := m.zeros(kernels.F32, T*H)
@@ -185,6 +160,42 @@ func pointSlopes() []slope {
 				dx := m.zeros(kernels.F32, T*2*H)
 				m.SwiGLUGrad(dx, m.f32(dy...), m.f32(x...), H, T)
 				return dx
+			}},
+	}
+}
+
+// ropeSlopes are those of the norm and rotation of queries and keys.
+func ropeSlopes() []slope {
+	const T = 3
+	const eps = 0.3
+	h := kernels.Heads{Q: 2, KV: 1, Dim: 6}
+	qkv, w := given("qkv", T*h.Width()), given("w2", 2*h.Dim)
+	rope := func(m *machine) kernels.Buffer {
+		table := m.zeros(kernels.F32, T*h.Dim)
+		m.RopeTable(table, m.i32(0, 5, 900), 1e4, h.Dim, T)
+		return table
+	}
+	qkRope := func(m *machine, qkv, w []float32) kernels.Buffer {
+		y := m.zeros(kernels.F32, T*h.Width())
+		m.QKNormRope(y, m.f32(qkv...), m.f32(w[:h.Dim]...), m.f32(w[h.Dim:]...), rope(m), eps, h, T)
+		return y
+	}
+	return []slope{
+		{"QKNormRopeGradX", T * h.Width(),
+			func(m *machine, qkv []float32) kernels.Buffer { return qkRope(m, qkv, w) },
+			func(m *machine, qkv, dy []float32) kernels.Buffer {
+				dx := m.zeros(kernels.F32, T*h.Width())
+				m.QKNormRopeGradX(dx, m.f32(dy...), m.f32(qkv...), m.f32(w[:h.Dim]...), m.f32(w[h.Dim:]...), rope(m),
+					eps, h, T)
+				return dx
+			}},
+		{"QKNormRopeGradW", 2 * h.Dim,
+			func(m *machine, w []float32) kernels.Buffer { return qkRope(m, qkv, w) },
+			func(m *machine, w, dy []float32) kernels.Buffer {
+				dw := m.zeros(kernels.F32, 2*h.Dim)
+				m.QKNormRopeGradW(dw.Slice(0, h.Dim), dw.Slice(h.Dim, 2*h.Dim), m.f32(dy...), m.f32(qkv...), rope(m),
+					eps, h, T)
+				return dw
 			}},
 	}
 }

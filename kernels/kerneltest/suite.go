@@ -6,12 +6,13 @@ import (
 	"testing"
 
 	"github.com/seed-7879b91d/grpo/kernels"
+	"github.com/seed-7879b91d/grpo/kernels/kerneltest/misuse"
 )
 
-// Run holds a backend against the contract: memory, every operation against the reference, gradients
-// against differences of the reference, and equality to the last bit for a row alone or packed, and
-// for 1, 2, 3 and 8 threads. open makes a backend that uses that many threads; it is called once for
-// each number.
+// Run holds a backend against the contract: memory, wrong calls, every operation against the reference,
+// gradients against differences of the reference, and equality to the last bit for a row alone or
+// packed, and for 1, 2, 3 and 8 threads. open makes a backend that uses that many threads; it is called
+// once for each number.
 func Run(t *testing.T, open func(threads int) kernels.Backend) {
 	s := suite{reference: newMachine(NewReference())}
 	for _, threads := range []int{1, 2, 3, 8} {
@@ -20,14 +21,15 @@ func Run(t *testing.T, open func(threads int) kernels.Backend) {
 			if err := m.Close(); err != nil {
 				t.Errorf("%s: close: %v", m.Name(), err)
 			}
+			misuse.Refused(t, "kernels: Sync: the backend is closed", func() { _ = m.Sync() })
 		}()
 		s.machines = append(s.machines, m)
 	}
 	t.Run("memory", func(t *testing.T) { testMemory(t, s.machines[1]) })
-	t.Run("panics", func(t *testing.T) { testPanics(t, s.machines[1]) })
+	t.Run("wrong calls", func(t *testing.T) { misuse.Test(t, s.machines[1].Backend) })
 	t.Run("laws", func(t *testing.T) { testLaws(t, s.machines[1]) })
 	for _, m := range s.machines[:2] {
-		t.Run("settled matrices of "+m.Name(), func(t *testing.T) { testSettle(t, m) })
+		t.Run("compressed matrices of "+m.Name(), func(t *testing.T) { testCompress(t, m) })
 	}
 	t.Run("loss", func(t *testing.T) { testLoss(t, s) })
 	t.Run("sampling", func(t *testing.T) { testSampling(t, s) })

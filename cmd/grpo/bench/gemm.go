@@ -77,7 +77,7 @@ func (r *product) measure(b kernels.Backend, dtype kernels.DType, runs int) erro
 		return err
 	}
 	b.Load(w, 0, kernels.HostRows{Encoding: kernels.EncodedBF16, Bytes: randomWeights(r.N * r.K)})
-	if err := b.Settle(w); err != nil {
+	if err := b.Compress(w); err != nil {
 		return err
 	}
 	flops := 2 * float64(r.T) * float64(r.N) * float64(r.K)

@@ -1,0 +1,99 @@
+package kernels
+
+import "fmt"
+
+// Checked gives a backend that checks every call and then hands it on to b: shapes, types, sizes, and that nothing
+// follows Close. So a mistake of the caller panics at the call, in the same words, whatever runs below and whenever
+// it runs; and b may take for granted what is checked here. Constructors of backends give checked ones.
+//
+// A buffer may be longer than the operation needs. What a buffer holds (token ids, positions, sequence starts) is not
+// known at the call, and whether an operand is b's own is for b to say.
+func Checked(b Backend) Backend {
+	if _, done := b.(*checked); done {
+		return b
+	}
+	return &checked{b: b}
+}
+
+// checked names its backend instead of embedding it: an operation that is new in the contract must be checked here
+// before anything compiles.
+type checked struct {
+	b      Backend
+	closed bool
+}
+
+func (k *checked) Name() string { return k.b.Name() }
+
+// call begins the checks of an operation.
+func (k *checked) call(op string) checker {
+	c := checker(op)
+	if k.closed {
+		c.fail("the backend is closed")
+	}
+	return c
+}
+
+// checker is the name of the operation that is being checked.
+type checker string
+
+func (c checker) fail(format string, args ...any) {
+	panic(fmt.Sprintf("kernels: %s: ", string(c)) + fmt.Sprintf(format, args...))
+}
+
+func (c checker) size(name string, n, least int) {
+	if n < least {
+		c.fail("%s is %d, expected at least %d", name, n, least)
+	}
+}
+
+// rows checks the number of rows, and the width of one.
+func (c checker) rows(T int, name string, width int) {
+	c.size("T", T, 0)
+	c.size(name, width, 1)
+}
+
+func (c checker) buffer(name string, b Buffer, t DType, n int) {
+	if b == nil {
+		c.fail("%s is nil, expected %v [%d]", name, t, n)
+	}
+	if b.DType() != t || b.Len() < n {
+		c.fail("%s is %v [%d], expected %v [%d]", name, b.DType(), b.Len(), t, n)
+	}
+}
+
+func (c checker) f32(name string, b Buffer, n int) { c.buffer(name, b, F32, n) }
+func (c checker) i32(name string, b Buffer, n int) { c.buffer(name, b, I32, n) }
+func (c checker) f64(name string, b Buffer, n int) { c.buffer(name, b, F64, n) }
+
+// cols checks a window of n columns over T rows.
+func (c checker) cols(name string, w Cols, n, T int) {
+	if w.N != n || w.From < 0 || w.From+w.N > w.Stride {
+		c.fail("%s is columns [%d, %d) of %d, expected %d columns inside the row",
+			name, w.From, w.From+w.N, w.Stride, n)
+	}
+	least := 0
+	if T > 0 {
+		least = (T-1)*w.Stride + w.From + w.N
+	}
+	c.f32(name, w.Buf, least)
+}
+
+func (c checker) matrix(name string, m Matrix) {
+	if m == nil {
+		c.fail("%s is nil", name)
+	}
+}
+
+func (c checker) heads(h Heads) {
+	if h.Q < 1 || h.KV < 1 || h.Q%h.KV != 0 || h.Dim < 2 || h.Dim%2 != 0 {
+		c.fail("heads are %d queries over %d keys of %d, expected a multiple of the keys and an even size",
+			h.Q, h.KV, h.Dim)
+	}
+}
+
+func (c checker) spans(s Spans, h Heads, T int) {
+	c.size("T", T, 0)
+	c.heads(h)
+	c.size("the number of sequences", s.N, 0)
+	c.i32("starts", s.Starts, s.N+1)
+}

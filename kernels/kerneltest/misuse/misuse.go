@@ -1,0 +1,159 @@
+// Package misuse makes the mistakes that a caller of a kernels.Backend can make: every operand of every operation
+// missing, too short or of another type, every size below its least, and what only one operation refuses. All
+// backends must panic at the call, with the same words.
+package misuse
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/seed-7879b91d/grpo/kernels"
+)
+
+// Test makes all mistakes on b. No operation of the contract may be missing here.
+func Test(t *testing.T, b kernels.Backend) {
+	tested := map[string]bool{"Name": true, "Sync": true, "Close": true}
+	for op, run := range calls {
+		tested[op] = true
+		testOperands(t, b, op, run)
+	}
+	for _, m := range mistakes(memory{b}) {
+		Refused(t, "kernels: "+m.words, m.call)
+		op, _, _ := strings.Cut(m.words, ":")
+		tested[op] = true
+	}
+	for op := range reflect.TypeFor[kernels.Backend]().Methods() {
+		if !tested[op.Name] {
+			t.Errorf("no wrong call of %s is tested", op.Name)
+		}
+	}
+	testForeign(t, memory{b})
+	if err := b.Sync(); err != nil {
+		t.Errorf("after the mistakes: %v", err)
+	}
+}
+
+// testOperands runs one operation with one operand wrong after the other, and then with none.
+func testOperands(t *testing.T, b kernels.Backend, op string, run func(c *call)) {
+	for turn := 0; ; turn++ {
+		c := &call{memory: memory{b}, turn: turn}
+		said := wordsOf(func() { run(c) })
+		if c.words == "" {
+			if said != "" {
+				t.Errorf("a right call of %s panicked with %q", op, said)
+			}
+			return
+		}
+		if want := fmt.Sprintf("kernels: %s: %s", op, c.words); said != want {
+			t.Errorf("panicked with %q, expected %q", said, want)
+		}
+	}
+}
+
+// wordsOf is what a call panics with.
+func wordsOf(run func()) (words string) {
+	defer func() {
+		if r := recover(); r != nil {
+			words = fmt.Sprint(r)
+		}
+	}()
+	run()
+	return ""
+}
+
+// Refused wants a call to panic with these words.
+func Refused(t *testing.T, want string, run func()) {
+	t.Helper()
+	if said := wordsOf(run); said != want {
+		t.Errorf("panicked with %q, expected %q", said, want)
+	}
+}
+
+// call makes the operands of one call, of which the mistake whose turn it is makes one wrong.
+type call struct {
+	memory
+	turn  int    // mistakes until then
+	words string // of the panic; "" if all operands are right
+}
+
+// mistake gives its words if it is its turn.
+func (c *call) mistake(format string, args ...any) bool {
+	c.turn--
+	if c.turn == -1 {
+		c.words = fmt.Sprintf(format, args...)
+	}
+	return c.turn == -1
+}
+
+func (c *call) size(name string, n, least int) int {
+	if c.mistake("%s is %d, expected at least %d", name, least-1, least) {
+		return least - 1
+	}
+	return n
+}
+
+func (c *call) buffer(name string, t kernels.DType, least, n int) kernels.Buffer {
+	if c.mistake("%s is nil, expected %v [%d]", name, t, least) {
+		return nil
+	}
+	return c.optional(name, t, least, n)
+}
+
+// optional is a buffer that may be nil.
+func (c *call) optional(name string, t kernels.DType, least, n int) kernels.Buffer {
+	other := kernels.F32
+	if t == kernels.F32 {
+		other = kernels.I32
+	}
+	if c.mistake("%s is %v [%d], expected %v [%d]", name, other, n, t, least) {
+		return c.zeros(other, n)
+	}
+	if least > 0 && c.mistake("%s is %v [%d], expected %v [%d]", name, t, least-1, t, least) {
+		return c.zeros(t, least-1)
+	}
+	return c.zeros(t, n)
+}
+
+func (c *call) floats(name string, n int) kernels.Buffer { return c.buffer(name, kernels.F32, n, n) }
+
+func (c *call) doubles(name string, n int) kernels.Buffer { return c.buffer(name, kernels.F64, n, n) }
+
+func (c *call) ints(name string, values ...int32) kernels.Buffer {
+	b := c.buffer(name, kernels.I32, len(values), len(values))
+	if c.words == "" {
+		c.Upload(b, values)
+	}
+	return b
+}
+
+// cols is a window of n columns over T rows.
+func (c *call) cols(name string, n int) kernels.Cols {
+	w := kernels.Cols{Stride: n + 1, From: 1, N: n}
+	if c.mistake("%s is columns [2, %d) of %d, expected %d columns inside the row", name, n+2, n+1, n) {
+		w.From = 2
+	}
+	w.Buf = c.floats(name, T*(n+1))
+	return w
+}
+
+func (c *call) weight(name string, t kernels.DType) kernels.Matrix {
+	if c.mistake("%s is nil", name) {
+		return nil
+	}
+	return c.matrix(t)
+}
+
+func (c *call) heads() kernels.Heads {
+	for _, h := range []kernels.Heads{{Q: 0, KV: 1, Dim: 2}, {Q: 1, KV: 0, Dim: 2}, {Q: 3, KV: 2, Dim: 2}, {Q: 1, KV: 1, Dim: 3}} {
+		if c.mistake("heads are %d queries over %d keys of %d, expected a multiple of the keys and an even size", h.Q, h.KV, h.Dim) {
+			return h
+		}
+	}
+	return heads
+}
+
+func (c *call) spans() kernels.Spans {
+	return kernels.Spans{Starts: c.ints("starts", 0, T), N: c.size("the number of sequences", 1, 0)}
+}
