@@ -72,7 +72,8 @@ func (a *advisor) advise(m Metrics, t Timing) (out []Advice) {
 			"easier problems (max_prompt_chars), partial credit (reward=fraction), or more room (max_tokens)")
 	}
 	if a.AllGood = next(a.AllGood, m.AllGood == 1); a.AllGood >= patience {
-		say("all groups right", fmt.Sprintf("every completion was right in %d steps in a row", a.AllGood), "evaluate, save, and go on with harder data")
+		say("all groups right", fmt.Sprintf("every completion was right in %d steps in a row", a.AllGood),
+			"evaluate, save, and go on with harder data")
 	}
 	if m.Updated {
 		kl := max(m.Stats.KL2, m.Drift.KL2)
@@ -86,7 +87,8 @@ func (a *advisor) advise(m Metrics, t Timing) (out []Advice) {
 		a.LastKL = kl
 	}
 	if a.BestFormat = max(a.BestFormat, m.FormatRate); m.FormatRate < a.BestFormat-formatFall {
-		say("format falls", fmt.Sprintf("%.0f %% of completions have a program, %.0f %% at best", 100*m.FormatRate, 100*a.BestFormat), "a larger format_coef, or a lower learning_rate")
+		say("format falls", fmt.Sprintf("%.0f %% of completions have a program, %.0f %% at best", 100*m.FormatRate, 100*a.BestFormat),
+			"a larger format_coef, or a lower learning_rate")
 	}
 	if m.Truncated > mostTruncated {
 		say("truncation", fmt.Sprintf("%.0f %% of completions end at max_tokens", 100*m.Truncated), "a larger max_tokens")
@@ -96,8 +98,9 @@ func (a *advisor) advise(m Metrics, t Timing) (out []Advice) {
 	}
 	if a.slow = next(a.slow, t.Total > 0 && t.Score/t.Total > slowSandbox); a.slow >= patience && !a.saidSlow {
 		a.saidSlow = true // a fact about the machine: once is enough
-		out = append(out, Advice{Rule: "sandbox is the bottleneck", Finding: fmt.Sprintf("%.0f %% of the step was spent waiting for scores", 100*t.Score/t.Total),
-			Try: "pipeline=full, more sandbox_slots where cores are idle, or fewer tests (max_tests)"})
+		out = append(out, Advice{Rule: "sandbox is the bottleneck",
+			Finding: fmt.Sprintf("%.0f %% of the step was spent waiting for scores", 100*t.Score/t.Total),
+			Try:     "pipeline=full, more sandbox_slots where cores are idle, or fewer tests (max_tests)"})
 	}
 	if n := m.RewardErrors; n > 0 {
 		share := float64(n) / float64(m.Completions)
@@ -149,7 +152,8 @@ func (a *advisor) adviseOn(e Evaluation) []Advice {
 	}
 	return []Advice{{Rule: rule, Finding: fmt.Sprintf("mean reward went from %.3f to %.3f since step %d, held-out pass@1 from %.3f to %.3f",
 		a.Early.Reward, now.Reward, a.Early.Step, a.Early.Greedy, now.Greedy),
-		Try: "read the best completions in rollouts.jsonl for a trick; more or harder tests (max_tests=0), or an earlier checkpoint (resume=DIR)"}}
+		Try: "read the best completions in rollouts.jsonl for a trick; " +
+			"more or harder tests (max_tests=0), or an earlier checkpoint (resume=DIR)"}}
 }
 
 func next(n int, again bool) int {

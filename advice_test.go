@@ -21,13 +21,15 @@ func rules(advice []Advice) (names []string) {
 func TestAdviceIsQuietWhenAllIsWell(t *testing.T) {
 	var a advisor
 	for step := range 30 {
-		m := Metrics{Step: step + 1, CompletionStats: CompletionStats{Completions: 64, Truncated: 0.1}, GroupStats: GroupStats{AllBad: 0.25, AllGood: 0.25}, RewardStats: RewardStats{FormatRate: 0.9}, Update: Update{Updated: true}}
+		m := Metrics{Step: step + 1, CompletionStats: CompletionStats{Completions: 64, Truncated: 0.1},
+			GroupStats: GroupStats{AllBad: 0.25, AllGood: 0.25}, RewardStats: RewardStats{FormatRate: 0.9}, Update: Update{Updated: true}}
 		m.Stats.KL2, m.Drift.KL2 = 0.01, 0.02
 		require.Empty(t, a.advise(m, Timing{Total: 10, Score: 1}))
 	}
 }
 
 func TestEachRuleSpeaksOnItsEvidence(t *testing.T) {
+	verdicts := map[reward.Verdict]int{reward.TLE: 6}
 	for rule, c := range map[string]struct {
 		m Metrics
 		t Timing
@@ -35,7 +37,7 @@ func TestEachRuleSpeaksOnItsEvidence(t *testing.T) {
 		"all groups wrong":          {m: Metrics{GroupStats: GroupStats{AllBad: 1}}},
 		"all groups right":          {m: Metrics{GroupStats: GroupStats{AllGood: 1}}},
 		"truncation":                {m: Metrics{CompletionStats: CompletionStats{Truncated: 0.6}}},
-		"time-outs":                 {m: Metrics{CompletionStats: CompletionStats{Completions: 10, Verdicts: map[reward.Verdict]int{reward.TLE: 6}}}},
+		"time-outs":                 {m: Metrics{CompletionStats: CompletionStats{Completions: 10, Verdicts: verdicts}}},
 		"sandbox is the bottleneck": {t: Timing{Total: 10, Score: 4}},
 		"reward errors":             {m: Metrics{CompletionStats: CompletionStats{Completions: 10, RewardErrors: 1}}},
 	} {
@@ -94,7 +96,8 @@ func TestSwingsAreSeen(t *testing.T) {
 	require.Equal(t, []string{"policy swings"}, said)
 
 	a = advisor{}
-	for step, kl := range []float64{0.04, 0.009, 0.002, 0.0004, 0.002, 0.009, 0.001, 0.009, 0.001, 0.009} { // falling, then too small to matter
+	// Falling, then too small to matter.
+	for step, kl := range []float64{0.04, 0.009, 0.002, 0.0004, 0.002, 0.009, 0.001, 0.009, 0.001, 0.009} {
 		m := Metrics{Step: step + 1, Update: Update{Updated: true}}
 		m.Drift.KL2 = kl
 		require.Empty(t, a.advise(m, Timing{}))

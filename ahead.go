@@ -8,6 +8,7 @@ import (
 
 	"github.com/seed-7879b91d/grpo/internal/atomicfile"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/reward"
 	"github.com/seed-7879b91d/grpo/sampler"
 )
 
@@ -38,9 +39,10 @@ func (t *Trainer) saveAhead(path string) error {
 		s.Groups[i] = savedGroup{Problem: p.Problem.ID, Prompt: p.Tokens}
 	}
 	for _, round := range b.rounds {
-		for _, r := range round.rollouts {
+		for _, r := range round.Items() {
 			g := &s.Groups[r.Group]
-			g.Rollouts = append(g.Rollouts, sampler.Rollout{Request: r.Group, Sample: r.Sample, Tokens: r.Tokens, LogProbs: r.LogProbs, Finish: r.Finish})
+			g.Rollouts = append(g.Rollouts, sampler.Rollout{Request: r.Group, Sample: r.Sample, Tokens: r.Tokens,
+				LogProbs: r.LogProbs, Finish: r.Finish})
 		}
 	}
 	for _, g := range s.Groups {
@@ -76,14 +78,14 @@ func (t *Trainer) restoreAhead(path string) (*rolloutBatch, error) {
 		b.prompts = append(b.prompts, Prompt{Index: i, Problem: problem, Tokens: g.Prompt})
 		total += len(g.Rollouts)
 	}
-	round := newGrading(context.Background(), t.judging.grader, total, false)
+	round := reward.NewBatch[Rollout](context.Background(), t.judging.grader, total, false)
 	for i, g := range s.Groups {
 		for _, r := range g.Rollouts {
 			rollout := t.rollout(i, r)
-			round.add(rollout, completion(&b.prompts[i], rollout, t.cfg.MaxTokens))
+			round.Add(rollout, completion(&b.prompts[i], rollout, t.cfg.MaxTokens))
 		}
 	}
-	round.close()
+	round.Close()
 	b.rounds = []*grading{round}
 	return b, nil
 }

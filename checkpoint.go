@@ -108,8 +108,8 @@ func (t *Trainer) writeCheckpoint(dir string) error {
 
 // writeState writes the state of the last step beside files with these checksums.
 func (t *Trainer) writeState(dir string, sums map[string]string) error {
-	s := state{Version: stateVersion, Step: t.step, Start: t.start, Evaluated: t.evaluated, Seed: t.cfg.Seed, Cursor: t.pool.Cursor(), Checksum: sums,
-		Advisor: t.advisor}
+	s := state{Version: stateVersion, Step: t.step, Start: t.start, Evaluated: t.evaluated, Seed: t.cfg.Seed, Cursor: t.pool.Cursor(),
+		Advisor: t.advisor, Checksum: sums}
 	var err error
 	if s.Logs, err = t.record.Lengths(); err != nil {
 		return err
@@ -124,7 +124,8 @@ func (t *Trainer) writeState(dir string, sums map[string]string) error {
 // logCheckpoint adds a line to checkpoints.jsonl. It comes before the checkpoint appears: should that
 // not happen, the run goes on from an earlier one, and drops the line.
 func (t *Trainer) logCheckpoint(dir string) error {
-	err := t.record.Append(checkpointLog, map[string]any{"name": filepath.Base(dir), "step": t.step, "batch": t.step, "epoch": t.pool.Epoch(),
+	err := t.record.Append(checkpointLog, map[string]any{
+		"name": filepath.Base(dir), "step": t.step, "batch": t.step, "epoch": t.pool.Epoch(),
 		"state_path": dir, "sampler_path": filepath.Join(dir, t.policy.trainedDir())})
 	if err != nil {
 		return err
@@ -185,7 +186,8 @@ func parseState(dir string) (s state, err error) {
 		return s, badinput.Errorf("checkpoint %s: %s: %w", dir, stateFile, err)
 	}
 	if s.Version != stateVersion {
-		return s, badinput.Errorf("checkpoint %s: version %d, expected %d: another release of grpo wrote it; go on with that one", dir, s.Version, stateVersion)
+		return s, badinput.Errorf("checkpoint %s: version %d, expected %d: another release of grpo wrote it; go on with that one",
+			dir, s.Version, stateVersion)
 	}
 	if err := rundir.CheckSeal(text, s.Seal); err != nil {
 		return s, badinput.Errorf("checkpoint %s: %s is damaged: %w", dir, stateFile, err)

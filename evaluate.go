@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/seed-7879b91d/grpo/data"
+	"github.com/seed-7879b91d/grpo/internal/stats"
 	"github.com/seed-7879b91d/grpo/reward"
 )
 
@@ -98,7 +99,7 @@ func (e *Evaluation) countGreedy(seed uint64) {
 		}
 		right, format = append(right, s.Components.Correct), append(format, program)
 	}
-	e.Greedy, e.GreedyCI, e.FormatRate = mean(right), bootstrap(right, seed), mean(format)
+	e.Greedy, e.GreedyCI, e.FormatRate = stats.Mean(right), stats.Bootstrap(right, seed), stats.Mean(format)
 }
 
 // countSampled counts the completions at eval_temperature.
@@ -110,10 +111,10 @@ func (e *Evaluation) countSampled(k int) {
 		if judged == 0 {
 			continue
 		}
-		pass1, passK = append(pass1, passAtK(judged, correct, 1)), append(passK, passAtK(judged, correct, k))
+		pass1, passK = append(pass1, stats.PassAtK(judged, correct, 1)), append(passK, stats.PassAtK(judged, correct, k))
 		best = append(best, g.best(k))
 	}
-	e.Sampled = &Sampled{K: k, PassAt1: mean(pass1), PassAtK: mean(passK), BestOfK: mean(best)}
+	e.Sampled = &Sampled{K: k, PassAt1: stats.Mean(pass1), PassAtK: stats.Mean(passK), BestOfK: stats.Mean(best)}
 }
 
 // Summary is an evaluation in one line.

@@ -10,13 +10,6 @@ import (
 	"github.com/seed-7879b91d/grpo/reward"
 )
 
-func TestPassAtK(t *testing.T) {
-	require.InDelta(t, 0.3, passAtK(10, 3, 1), 1e-12)
-	require.InDelta(t, 1-(7.0/10)*(6.0/9), passAtK(10, 3, 2), 1e-12)
-	require.Equal(t, 1.0, passAtK(4, 2, 3))
-	require.Zero(t, passAtK(4, 0, 4))
-}
-
 // What the machine failed to judge in an evaluation is neither right nor wrong; what was cut off is wrong.
 func TestAnEvaluationLeavesOutWhatWasNotJudged(t *testing.T) {
 	grade := func(s reward.Score) Evaluation {

@@ -12,6 +12,7 @@ import (
 	"github.com/seed-7879b91d/grpo/data"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/rundir"
+	"github.com/seed-7879b91d/grpo/internal/sources"
 	"github.com/seed-7879b91d/grpo/kernels"
 	"github.com/seed-7879b91d/grpo/reward"
 	"github.com/seed-7879b91d/grpo/sampler"
@@ -22,7 +23,7 @@ type Evaluator struct {
 	cfg      *configs.Config
 	watcher  Watcher
 	policy   *policy
-	problems *problems
+	problems *sources.Problems
 	sampling *sampling
 	judging  *judging
 	step     int // that the policy is of
@@ -33,7 +34,7 @@ type Evaluator struct {
 // closes after Close. The watcher may be nil.
 func OpenEvaluator(ctx context.Context, cfg *configs.Config, b kernels.Backend, w Watcher, options ...Option) (*Evaluator, error) {
 	e := &Evaluator{cfg: cfg, watcher: watcherOrNobody(w)}
-	err := e.open(ctx, b, collect(options), openHeldOut)
+	err := e.open(ctx, b, collect(options), sources.OpenHeldOut)
 	if err != nil {
 		return nil, errors.Join(err, e.Close())
 	}
@@ -42,7 +43,8 @@ func OpenEvaluator(ctx context.Context, cfg *configs.Config, b kernels.Backend, 
 
 // OpenRun opens an evaluator with the settings of a run, as far as change leaves them, and the policy of its
 // last checkpoint, or of the one that dir names. Nothing of the run is written.
-func OpenRun(ctx context.Context, dir string, b kernels.Backend, w Watcher, change func(*configs.Config) error, options ...Option) (*Evaluator, error) {
+func OpenRun(ctx context.Context, dir string, b kernels.Backend, w Watcher, change func(*configs.Config) error,
+	options ...Option) (*Evaluator, error) {
 	cfg, err := readConfig(runOf(dir))
 	if err != nil {
 		return nil, err
@@ -78,11 +80,11 @@ func readConfig(run string) (*configs.Config, error) {
 }
 
 // open opens policy, problems, sampling and judging, in this order.
-func (e *Evaluator) open(ctx context.Context, b kernels.Backend, o custom, openProblems problemOpener) (err error) {
+func (e *Evaluator) open(ctx context.Context, b kernels.Backend, o custom, openProblems sources.Opener) (err error) {
 	if e.policy, err = openPolicy(ctx, e.cfg, b); err != nil {
 		return err
 	}
-	if e.problems, err = openProblems(ctx, e.cfg, e.watcher); err != nil {
+	if e.problems, err = openProblems(ctx, e.cfg, e.watcher.Warn); err != nil {
 		return err
 	}
 	e.closers = append(e.closers, e.problems)
@@ -107,7 +109,7 @@ func (e *Evaluator) Close() error {
 }
 
 // HeldOut are the problems that are evaluated.
-func (e *Evaluator) HeldOut() []data.Problem { return e.problems.heldOut }
+func (e *Evaluator) HeldOut() []data.Problem { return e.problems.HeldOut }
 
 // Settings are those that it was opened with.
 func (e *Evaluator) Settings() *configs.Config { return e.cfg }
@@ -142,36 +144,40 @@ func (e *Evaluator) attempt(ctx context.Context, problems []data.Problem, n int,
 	a.Seconds = watch.lap()
 	scored, err := e.wait(ctx, g)
 	if err != nil {
-		return a, errors.Join(err, g.abandon())
+		return a, errors.Join(err, g.Abandon())
 	}
 	a.Groups = gather(prompts, scored)
 	return a, nil
 }
+
+// grading is rollouts on their way to their scores.
+type grading = reward.Batch[Rollout]
 
 // sample draws n completions of each prompt. What it gives has scores for them, or is getting them: each is
 // scored as soon as it is there, with pipeline=off once all of them are.
 func (e *Evaluator) sample(ctx context.Context, prompts []Prompt, step, n int, params sampler.Params) (*grading, error) {
 	requests := make([]sampler.Request, len(prompts))
 	for i, p := range prompts {
-		requests[i] = sampler.Request{Prompt: p.Tokens, N: n, Params: params, Key: sampler.Key{Seed: e.cfg.Seed, Step: step, Problem: p.Index}}
+		requests[i] = sampler.Request{Prompt: p.Tokens, N: n, Params: params,
+			Key: sampler.Key{Seed: e.cfg.Seed, Step: step, Problem: p.Index}}
 	}
 	total := n * len(prompts)
 	e.watcher.Phase("sample", total)
-	g := newGrading(ctx, e.judging.grader, total, e.cfg.Pipeline == "off")
+	g := reward.NewBatch[Rollout](ctx, e.judging.grader, total, e.cfg.Pipeline == "off")
 	sampling, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	defer context.AfterFunc(g.ctx, func() { stop(context.Cause(g.ctx)) })() // nobody samples what will not be scored
+	defer g.Broken(stop)() // nobody samples what will not be scored
 	_, err := e.sampling.engine.Sample(sampling, requests, sampler.Events{Done: func(r sampler.Rollout) {
 		p := &prompts[r.Request]
 		rollout := e.rollout(p.Index, r)
-		g.add(rollout, completion(p, rollout, params.MaxTokens))
+		g.Add(rollout, completion(p, rollout, params.MaxTokens))
 		e.watcher.Advance(1, len(r.Tokens))
 	}})
 	if err == nil {
-		g.close()
+		g.Close()
 		return g, nil
 	}
-	if gerr := g.abandon(); gerr != nil {
+	if gerr := g.Abandon(); gerr != nil {
 		return nil, fmt.Errorf("score: %w", gerr) // which is what ended the sampling
 	}
 	return nil, fmt.Errorf("sample: %w", err)
@@ -179,18 +185,28 @@ func (e *Evaluator) sample(ctx context.Context, prompts []Prompt, step, n int, p
 
 // rollout is what the sampler drew, in words too.
 func (e *Evaluator) rollout(group int, r sampler.Rollout) Rollout {
-	return Rollout{Group: group, Sample: r.Sample, Tokens: r.Tokens, LogProbs: r.LogProbs, Finish: r.Finish, Text: e.policy.tokenizer.Text(r.Tokens)}
+	return Rollout{Group: group, Sample: r.Sample, Tokens: r.Tokens, LogProbs: r.LogProbs, Finish: r.Finish,
+		Text: e.policy.tokenizer.Text(r.Tokens)}
 }
 
 // completion is a rollout as a grader sees it.
 func completion(p *Prompt, r Rollout, maxTokens int) reward.Completion {
-	return reward.Completion{Problem: &p.Problem, Text: r.Text, Truncated: r.Finish == sampler.Length, Tokens: len(r.Tokens), MaxTokens: maxTokens}
+	return reward.Completion{Problem: &p.Problem, Text: r.Text, Truncated: r.Finish == sampler.Length,
+		Tokens: len(r.Tokens), MaxTokens: maxTokens}
 }
 
 // wait waits for the scores that are missing yet.
 func (e *Evaluator) wait(ctx context.Context, g *grading) ([]Scored, error) {
-	if n := g.missing(); n > 0 {
+	if n := g.Missing(); n > 0 {
 		e.watcher.Phase("score", n)
 	}
-	return g.wait(ctx, func() { e.watcher.Advance(1, 0) })
+	marked, err := g.Wait(ctx, func() { e.watcher.Advance(1, 0) })
+	if err != nil && ctx.Err() == nil {
+		err = fmt.Errorf("score: %w", err)
+	}
+	scored := make([]Scored, len(marked))
+	for i, m := range marked {
+		scored[i] = Scored{m.Item, m.Score}
+	}
+	return scored, err
 }

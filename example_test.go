@@ -40,7 +40,8 @@ func with(settings []string, use func(ctx context.Context, t *grpo.Trainer) erro
 }
 
 // small makes a step of the embedded model short.
-var small = []string{"prompts_per_step=2", "completions_per_prompt=4", "max_tokens=16", "schedule=constant", "warmup_steps=0", "eval_every=-1"}
+var small = []string{"prompts_per_step=2", "completions_per_prompt=4", "max_tokens=16",
+	"schedule=constant", "warmup_steps=0", "eval_every=-1"}
 
 // lines pays for completions of several lines; it is an own grader, so neither Python nor a sandbox is needed.
 func lines(_ context.Context, c reward.Completion) (reward.Score, error) {

@@ -90,8 +90,9 @@ func (s setup) tryOpen(t testing.TB) (*Trainer, *listener, error) {
 		b = kerneltest.NewDeferred(b)
 	}
 	dir := goldenModel(t)
-	words := []string{"model=" + dir, "data=" + filepath.Join(dir, "p.jsonl"), "test_data=" + filepath.Join(dir, "h.jsonl"), "seed=11", "lora_rank=8",
-		"prompts_per_step=2", "completions_per_prompt=6", "max_tokens=12", "max_sequences=16", "learning_rate=0.03", "renderer=qwen3_instruct",
+	words := []string{"model=" + dir, "data=" + filepath.Join(dir, "p.jsonl"), "test_data=" + filepath.Join(dir, "h.jsonl"),
+		"seed=11", "lora_rank=8", "prompts_per_step=2", "completions_per_prompt=6", "max_tokens=12", "max_sequences=16",
+		"learning_rate=0.03", "renderer=qwen3_instruct",
 		"save_every=2", "eval_every=4", "eval_samples=2", "eval_k=2", "eval_temperature=1"}
 	options := slices.Concat([]Option{WithGrader(reward.GraderFunc(vowels))}, s.options)
 	if s.dir == "" {
@@ -147,7 +148,8 @@ var golden = sync.OnceValues(func() (string, error) {
 	for prefix, n := range map[string]int{"p": 6, "h": 3} {
 		var text strings.Builder
 		for i := range n {
-			fmt.Fprintf(&text, `{"id":"%s%d","prompt":"%s","tests":[{"input":"","output":"a\n"}]}`+"\n", prefix, i, strings.Repeat("say aeiou ", i+1))
+			fmt.Fprintf(&text, `{"id":"%s%d","prompt":"%s","tests":[{"input":"","output":"a\n"}]}`+"\n",
+				prefix, i, strings.Repeat("say aeiou ", i+1))
 		}
 		err = errors.Join(err, os.WriteFile(filepath.Join(dir, prefix+".jsonl"), []byte(text.String()), 0o644))
 	}

@@ -40,7 +40,7 @@ type source struct {
 // TestHouseRules holds what keeps the code readable: a function fits a screen, a file a sitting.
 func TestHouseRules(t *testing.T) {
 	packages := map[string]int{}
-	files := sources(t)
+	files := handwritten(t)
 	require.Greater(t, len(files), 100)
 	for _, f := range files {
 		n := len(f.lines)
@@ -74,7 +74,7 @@ func wanted(t *testing.T, ok bool, format string, args ...any) {
 }
 
 // sources are the hand-written files of the module; hidden folders and test data are passed over.
-func sources(t *testing.T) (files []source) {
+func handwritten(t *testing.T) (files []source) {
 	t.Helper()
 	require.NoError(t, filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
 		if err != nil {

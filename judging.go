@@ -35,7 +35,7 @@ func openJudging(ctx context.Context, cfg *configs.Config, own custom) (*judging
 		if err != nil {
 			return nil, errors.Join(err, j.Close())
 		}
-		j.grader = blocking{j.grader, list, cfg.RejectBlocklisted}
+		j.grader = reward.Blocking(j.grader, list, cfg.RejectBlocklisted)
 	}
 	if own.wrap != nil {
 		j.grader = own.wrap(j.grader)
@@ -74,21 +74,4 @@ func (j *judging) Close() error {
 		return nil
 	}
 	return j.judge.Close()
-}
-
-// blocking scores completions that contain a blocked string.
-type blocking struct {
-	reward.Grader
-	list   data.Blocklist
-	reject bool
-}
-
-func (b blocking) Grade(ctx context.Context, c reward.Completion) (reward.Score, error) {
-	word, found := b.list.Find(c.Text)
-	if found && b.reject {
-		return reward.Score{Blocked: word}, nil
-	}
-	s, err := b.Grader.Grade(ctx, c)
-	s.Blocked = word
-	return s, err
 }

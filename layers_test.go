@@ -17,7 +17,7 @@ const module = "github.com/seed-7879b91d/grpo"
 // layers is the house: what each room may import of the module, besides itself and the cellar. Imports
 // point down.
 var layers = map[string][]string{
-	"":                   slices.Concat(belowTrainer, []string{"internal/report", "internal/rundir", "internal/tiny"}),
+	"":                   slices.Concat(belowTrainer, []string{"internal/report", "internal/rundir", "internal/sources", "internal/tiny"}),
 	"cmd/grpo":           slices.Concat(belowCommands, []string{"cmd/grpo/bench"}),
 	"cmd/grpo/bench":     belowCommands,
 	"sampler":            {"model", "kernels", "data"},
@@ -40,6 +40,9 @@ var layers = map[string][]string{
 	"internal/tensorfile": {"kernels"},
 	"internal/report":     {},
 	"internal/rundir":     {},
+	"internal/sources":    {"configs", "data", "internal/tiny"},
+	"internal/stats":      {},
+	"internal/version":    {},
 	"internal/tiny":       {"data"},
 	"internal/tiny/make":  {"model", "optim", "kernels", "kernels/cpu", "data"},
 }
@@ -51,7 +54,8 @@ var (
 )
 
 // cellar is what every room may import: it knows nothing of models.
-var cellar = []string{"internal/atomicfile", "internal/badinput", "internal/jsonl", "internal/settings", "internal/splitmix"}
+var cellar = []string{"internal/atomicfile", "internal/badinput", "internal/jsonl", "internal/settings", "internal/splitmix",
+	"internal/stats", "internal/version"}
 
 // homes are the rooms that a library may be used in.
 var homes = map[string][]string{

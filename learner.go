@@ -61,6 +61,7 @@ type Update struct {
 	// where the completions are of the current policy.
 	OnPolicy float64 `json:"max_logp_diff_on_policy"`
 
+	trained   string                // the SHA-256 of the parameters that came out
 	nonFinite *optim.NonFiniteError // why there was no update after all
 }
 

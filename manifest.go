@@ -2,10 +2,8 @@ package grpo
 
 import (
 	"errors"
-	"os/exec"
 	"path/filepath"
 	"runtime"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
@@ -14,6 +12,7 @@ import (
 	"github.com/seed-7879b91d/grpo/data/dataset"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/rundir"
+	"github.com/seed-7879b91d/grpo/internal/version"
 	"github.com/seed-7879b91d/grpo/reward"
 )
 
@@ -49,11 +48,12 @@ type manifest struct {
 func (t *Trainer) writeManifest() (err error) {
 	now, o := time.Now().UTC().Format(time.RFC3339), t.origin
 	m := manifest{
-		Created: now, Version: version(), Git: gitState(), Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH,
+		Created: now, Version: version.Program(), Git: version.Checkout(), Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH,
 		Cores: runtime.NumCPU(), Backend: t.backend.Name(), Sandbox: t.judging.sandbox, Own: t.custom.names(),
-		Problems: t.pool.Len(), HeldOut: len(t.HeldOut()), Seed: t.cfg.Seed, KV: t.sampling.engine.Plan.String(), Parameters: t.policy.TrainableCount(),
+		Problems: t.pool.Len(), HeldOut: len(t.HeldOut()), Seed: t.cfg.Seed, KV: t.sampling.engine.Plan.String(),
+		Parameters: t.policy.TrainableCount(),
 	}
-	for _, set := range t.problems.sets {
+	for _, set := range t.problems.Sets {
 		m.Datasets = append(m.Datasets, set.Manifest())
 	}
 	switch {
@@ -95,32 +95,4 @@ func (t *Trainer) compareManifest(now manifest) (before manifest, err error) {
 		t.watcher.Warn("settings changed since the run began: " + strings.Join(changed, ", "))
 	}
 	return before, nil
-}
-
-// version is the program's, with the commit that it was built from.
-func version() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return ""
-	}
-	version := info.Main.Version
-	for _, setting := range info.Settings {
-		if setting.Key == "vcs.revision" {
-			version += " " + setting.Value
-		}
-	}
-	return version
-}
-
-// gitState is the commit that is checked out here, and whether files differ from it; "" without git.
-func gitState() string {
-	commit, err := exec.Command("git", "rev-parse", "HEAD").Output()
-	if err != nil {
-		return ""
-	}
-	state := strings.TrimSpace(string(commit))
-	if changes, err := exec.Command("git", "status", "--porcelain").Output(); err == nil && len(changes) > 0 {
-		state += " with changes"
-	}
-	return state
 }

@@ -67,10 +67,11 @@ type CompletionStats struct {
 	Blocked          int                          `json:"blocked"`       // completions with a blocked string
 }
 
-// measure counts what a step has sampled and is about to learn from.
-func measure(m Metrics, b *rolloutBatch, updates int, groups []Group, datums []model.Datum) Metrics {
-	m.Provenance = Provenance{Epoch: b.epoch, Policy: b.policy, Staleness: updates - b.updates}
-	m.RewardStats, m.GroupStats, m.CompletionStats = rewardStats(groups), groupStats(groups), completionStats(groups)
+// metrics are those of a step that is done.
+func metrics(p plan, b *rolloutBatch, groups []Group, datums []model.Datum, u Update) Metrics {
+	m := Metrics{Step: p.step, RewardStats: rewardStats(groups), GroupStats: groupStats(groups),
+		CompletionStats: completionStats(groups), Update: u}
+	m.Provenance = Provenance{Epoch: b.epoch, Policy: b.policy, Trained: u.trained, Staleness: p.updates - b.updates}
 	m.Refilled, m.Datums = b.refilled, len(datums)
 	return m
 }

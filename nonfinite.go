@@ -7,12 +7,13 @@ import (
 
 	"github.com/seed-7879b91d/grpo/internal/atomicfile"
 	"github.com/seed-7879b91d/grpo/model"
+	"github.com/seed-7879b91d/grpo/optim"
 )
 
 // reportNonFinite tells of an update that did not happen, because its gradient was not finite: which samples are the
 // cause, and where the batch is saved. Weights and moments are as they were.
-func (t *Trainer) reportNonFinite(ctx context.Context, m Metrics, datums []model.Datum) error {
-	if m.nonFinite == nil {
+func (t *Trainer) reportNonFinite(ctx context.Context, step int, cause *optim.NonFiniteError, datums []model.Datum) error {
+	if cause == nil {
 		return nil
 	}
 	culprits, err := t.learner.culprits(ctx, datums)
@@ -21,7 +22,7 @@ func (t *Trainer) reportNonFinite(ctx context.Context, m Metrics, datums []model
 	}
 	saved := ""
 	if t.record != nil {
-		path := t.record.File(fmt.Sprintf("non_finite_step_%06d.json", m.Step))
+		path := t.record.File(fmt.Sprintf("non_finite_step_%06d.json", step))
 		text, err := json.Marshal(datums)
 		if err != nil {
 			return err
@@ -31,6 +32,6 @@ func (t *Trainer) reportNonFinite(ctx context.Context, m Metrics, datums []model
 		}
 		saved = "; saved to " + path
 	}
-	t.watcher.Warn(fmt.Sprintf("step %d: no update: %v; samples %v of the batch are the cause%s", m.Step, m.nonFinite, culprits, saved))
+	t.watcher.Warn(fmt.Sprintf("step %d: no update: %v; samples %v of the batch are the cause%s", step, cause, culprits, saved))
 	return nil
 }

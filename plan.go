@@ -14,17 +14,20 @@ func (t *Trainer) Plan() []string {
 		steps = fmt.Sprintf("%d steps", cfg.MaxSteps)
 	}
 	left := ""
-	if t.problems.dropped != (data.Dropped{}) {
-		left = "; filters: " + t.problems.dropped.String()
+	if t.problems.Dropped != (data.Dropped{}) {
+		left = "; filters: " + t.problems.Dropped.String()
 	}
 	trained := fmt.Sprintf("LoRA rank %d, %.2f M trained", cfg.LoRARank, float64(t.policy.TrainableCount())/1e6)
 	if t.policy.full {
 		trained = "all of them trained"
 	}
 	return []string{
-		fmt.Sprintf("model: %s, %.1f M weights in %.2f GB; %s", cfg.Model, float64(t.policy.WeightCount())/1e6, float64(t.policy.WeightBytes())/1e9, trained),
-		fmt.Sprintf("data: %d problems to train on, %d held out; prompts of up to %d tokens%s", t.pool.Len(), len(t.HeldOut()), t.sampling.longestPrompt, left),
-		fmt.Sprintf("step: %d prompts × %d completions of up to %d tokens, %s", cfg.PromptsPerStep, cfg.CompletionsPerPrompt, cfg.MaxTokens, steps),
+		fmt.Sprintf("model: %s, %.1f M weights in %.2f GB; %s",
+			cfg.Model, float64(t.policy.WeightCount())/1e6, float64(t.policy.WeightBytes())/1e9, trained),
+		fmt.Sprintf("data: %d problems to train on, %d held out; prompts of up to %d tokens%s",
+			t.pool.Len(), len(t.HeldOut()), t.sampling.longestPrompt, left),
+		fmt.Sprintf("step: %d prompts × %d completions of up to %d tokens, %s",
+			cfg.PromptsPerStep, cfg.CompletionsPerPrompt, cfg.MaxTokens, steps),
 		fmt.Sprintf("training: %.2f GB for batches of %d tokens and sequences of up to %d",
 			float64(t.sampling.activations)/1e9, t.policy.MaxRows, t.sampling.longestPrompt+cfg.MaxTokens),
 		t.sampling.engine.Plan.String(),

@@ -11,7 +11,7 @@ import (
 	"github.com/seed-7879b91d/grpo/data/prompt"
 	"github.com/seed-7879b91d/grpo/data/tokenizer"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
-	"github.com/seed-7879b91d/grpo/internal/tiny"
+	"github.com/seed-7879b91d/grpo/internal/sources"
 	"github.com/seed-7879b91d/grpo/kernels"
 	"github.com/seed-7879b91d/grpo/lora"
 	"github.com/seed-7879b91d/grpo/model"
@@ -30,7 +30,7 @@ type policy struct {
 
 // openPolicy opens the model of a run with its adapter, and the language.
 func openPolicy(ctx context.Context, cfg *configs.Config, b kernels.Backend) (*policy, error) {
-	dir, err := modelDir(ctx, cfg.Model)
+	dir, err := sources.ModelDir(ctx, cfg.Model)
 	if err != nil {
 		return nil, err
 	}
@@ -51,7 +51,7 @@ func openPolicy(ctx context.Context, cfg *configs.Config, b kernels.Backend) (*p
 		}
 		// Adapters name a base that was downloaded as the Hub does, and not after our copy of it. What is
 		// trained as a whole takes its other files from the copy.
-		if cfg.Model != embedded && cfg.Model != dir {
+		if cfg.Model != sources.Embedded && cfg.Model != dir {
 			p.base, _, _ = strings.Cut(cfg.Model, "@")
 		}
 	}
@@ -60,14 +60,11 @@ func openPolicy(ctx context.Context, cfg *configs.Config, b kernels.Backend) (*p
 
 // adapt gives the model the adapter that the run starts from.
 func (p *policy) adapt(cfg *configs.Config) error {
-	c := lora.Config{Rank: cfg.LoRARank, Alpha: cfg.LoRAAlpha}
-	for _, name := range cfg.LoRATargets {
-		t, err := lora.ParseTarget(name)
-		if err != nil {
-			return err
-		}
-		c.Targets = append(c.Targets, t)
+	targets, err := lora.ParseTargets(cfg.LoRATargets)
+	if err != nil {
+		return err
 	}
+	c := lora.Config{Rank: cfg.LoRARank, Alpha: cfg.LoRAAlpha, Targets: targets}
 	layout, err := lora.NewLayout(c, p.LoRADims())
 	if err != nil {
 		return err
@@ -101,22 +98,11 @@ func (p *policy) openLanguage(cfg *configs.Config, dir string) (err error) {
 	if err != nil {
 		return err
 	}
-	if p.wording, err = wording(cfg); err != nil {
+	if p.wording, err = sources.Wording(cfg); err != nil {
 		return err
 	}
 	p.stops, err = tokenizer.StopTokens(dir, p.tokenizer, p.renderer.Stop()...)
 	return err
-}
-
-// wording is how problems are put into words.
-func wording(cfg *configs.Config) (*prompt.Builder, error) {
-	switch {
-	case cfg.PromptTemplate != "":
-		return prompt.Load(cfg.PromptTemplate)
-	case cfg.Model == embedded:
-		return tiny.Wording()
-	}
-	return prompt.Default(), nil
 }
 
 // prompts puts problems into words and tokens, as the prompts from index first on.

@@ -50,11 +50,11 @@ func (t *Trainer) begin(ctx context.Context) error {
 	if err := t.record.Begin(logFiles, lengths); err != nil {
 		return badinput.Errorf("run_dir: %w; choose another one", err)
 	}
-	if err := t.record.log.open(t.record.Path); err != nil {
+	if err := t.record.log.Open(t.record.File(logFile)); err != nil {
 		return badinput.Errorf("run_dir: %w; choose another one", err)
 	}
-	t.record.log.say("%s", t.Origin())
-	if err := errors.Join(t.record.SetAside(t.step), t.problems.keep(ctx), t.writeManifest()); err != nil {
+	t.record.log.Say("%s", t.Origin())
+	if err := errors.Join(t.record.SetAside(t.step), t.problems.Keep(ctx), t.writeManifest()); err != nil {
 		return err
 	}
 	first, err := t.record.firstEvaluation()
@@ -156,19 +156,20 @@ func (r *record) evaluation(e Evaluation, advice []Advice) error {
 
 // evaluations are those of the run so far.
 func (r *record) evaluations() ([]Evaluation, error) {
-	var all []Evaluation
-	err := jsonl.Whole(filepath.Join(r.Path, metricsFile), func(line []byte) error {
-		var l struct {
-			Kind string `json:"kind"`
-			Evaluation
-		}
-		if err := json.Unmarshal(line, &l); err != nil {
+	return readMetrics[Evaluation](r.Path, evaluationKind)
+}
+
+// readMetrics reads the lines of that kind of the metrics of a run; those of steps have none.
+func readMetrics[T any](run, kind string) (all []T, err error) {
+	err = jsonl.Whole(filepath.Join(run, metricsFile), func(line []byte) error {
+		var is struct{ Kind string }
+		if err := json.Unmarshal(line, &is); err != nil || is.Kind != kind {
 			return err
 		}
-		if l.Kind == evaluationKind {
-			all = append(all, l.Evaluation)
-		}
-		return nil
+		var v T
+		err := json.Unmarshal(line, &v)
+		all = append(all, v)
+		return err
 	})
 	return all, err
 }

@@ -30,12 +30,16 @@ func Replay(ctx context.Context, run string, step int, b kernels.Backend, done f
 	if err != nil {
 		return nil, err
 	}
-	recorded, err := readSteps(run)
+	metrics, err := readMetrics[Metrics](run, "")
 	if err != nil {
 		return nil, err
 	}
+	recorded, last := map[int]Metrics{}, 0
+	for _, m := range metrics {
+		recorded[m.Step], last = m, max(last, m.Step)
+	}
 	if recorded[step].Step != step || step < 1 {
-		return nil, badinput.Errorf("run %s: step %d is not recorded; its metrics end with step %d", run, step, last(recorded))
+		return nil, badinput.Errorf("run %s: step %d is not recorded; its metrics end with step %d", run, step, last)
 	}
 	var m manifest
 	if err := rundir.ReadJSON(filepath.Join(run, manifestFile), &m); err != nil {
@@ -69,14 +73,6 @@ func Replay(ctx context.Context, run string, step int, b kernels.Backend, done f
 		done(again)
 	}
 	return &Replayed{p}, nil
-}
-
-// last is the number of the last recorded step.
-func last(recorded map[int]Metrics) (step int) {
-	for n := range recorded {
-		step = max(step, n)
-	}
-	return step
 }
 
 // goBefore restores the last checkpoint of a run that was made before a step, the one that a fork began
@@ -124,25 +120,6 @@ func (l *learner) repeat(ctx context.Context, groups []Group, recorded Metrics) 
 		return m, err
 	}
 	return m, compare("after", recorded.Trained)
-}
-
-// readSteps reads the metrics of every step of a run.
-func readSteps(run string) (map[int]Metrics, error) {
-	steps := map[int]Metrics{}
-	err := jsonl.Whole(filepath.Join(run, metricsFile), func(line []byte) error {
-		var l struct {
-			Kind string `json:"kind"`
-			Metrics
-		}
-		if err := json.Unmarshal(line, &l); err != nil {
-			return err
-		}
-		if l.Kind == "" {
-			steps[l.Step] = l.Metrics
-		}
-		return nil
-	})
-	return steps, err
 }
 
 // readGroups reads the completions of steps from to to.

@@ -17,7 +17,9 @@ func replayed(t *testing.T, run string, step int) (steps []int, after *Replayed,
 }
 
 func TestRecordedStepsComeOutTheSame(t *testing.T) {
-	for _, kind := range [][]string{{"pipeline=score", "num_iterations=2"}, {"pipeline=full", "refill=true", "max_refills=1"}, {"train=full", "learning_rate=1e-5"}} {
+	for _, kind := range [][]string{
+		{"pipeline=score", "num_iterations=2"}, {"pipeline=full", "refill=true", "max_refills=1"}, {"train=full", "learning_rate=1e-5"},
+	} {
 		dir := t.TempDir()
 		run(t, open(t, nil, append(kind, "run_dir="+dir, "max_steps=5", "save_every=2", "eval_every=-1")...))
 		for step, want := range map[int][]int{2: {1, 2}, 5: {5}} {
@@ -54,7 +56,8 @@ func TestAChangedRecordIsNoticed(t *testing.T) {
 		`"advantage":-0.`: "step 1: the policy after has SHA-256",
 	} {
 		require.Contains(t, string(text), changed)
-		require.NoError(t, os.WriteFile(path, []byte(strings.Replace(string(text), changed, strings.Replace(changed, "-0.", "-1.", 1), 1)), 0o644))
+		other := strings.Replace(string(text), changed, strings.Replace(changed, "-0.", "-1.", 1), 1)
+		require.NoError(t, os.WriteFile(path, []byte(other), 0o644))
 		_, _, err = replayed(t, dir, 1)
 		require.ErrorContains(t, err, want)
 	}

@@ -43,11 +43,12 @@ func settleRunDir(cfg *configs.Config) error {
 		run := runOf(named)
 		whole, err := filepath.Abs(filepath.Join(named, ".."))
 		if run != filepath.Clean(named) && (err != nil || filepath.Base(whole) != rundir.Checkpoints) {
-			return badinput.Errorf("resume=%s is a checkpoint outside of a run; type init_from=%s to go on from it in a run of its own", named, named)
+			return badinput.Errorf("resume=%s is a checkpoint outside of a run; type init_from=%s to go on from it in a run of its own",
+				named, named)
 		}
 		if cfg.RunDir != "" && filepath.Clean(cfg.RunDir) != run {
-			return badinput.Errorf("resume=%s goes on in %s, and run_dir is %s; leave run_dir out, or type init_from=%s to go on in another directory",
-				named, run, cfg.RunDir, named)
+			return badinput.Errorf("resume=%s goes on in %s, and run_dir is %s; leave run_dir out, "+
+				"or type init_from=%s to go on in another directory", named, run, cfg.RunDir, named)
 		}
 		cfg.RunDir = run
 	}
@@ -76,7 +77,8 @@ func findOrigin(cfg *configs.Config, w Watcher) (o origin, err error) {
 	}
 	switch {
 	case len(all) > 0 && cfg.Resume == "never":
-		return o, badinput.Errorf("run_dir %s has %d checkpoints and resume=never; choose another run_dir, or resume=auto to go on", cfg.RunDir, len(all))
+		return o, badinput.Errorf("run_dir %s has %d checkpoints and resume=never; choose another run_dir, or resume=auto to go on",
+			cfg.RunDir, len(all))
 	case len(all) > 0:
 		return namedOrigin("run_dir", cfg.RunDir, w)
 	case cfg.InitFrom != "":
@@ -124,15 +126,16 @@ func (t *Trainer) resume() error {
 		return badinput.Errorf("checkpoint %s: its seed is %d, this run's is %d; type seed=%d", dir, s.Seed, t.cfg.Seed, s.Seed)
 	}
 	if err := restore(dir, t.policy, t.learner.adam); err != nil {
-		return badinput.Errorf("checkpoint %s does not fit the model and what is trained of it: %w; give what the run began with, as its %s says, or another run_dir",
-			dir, err, configFile)
+		return badinput.Errorf("checkpoint %s does not fit the model and what is trained of it: %w; "+
+			"give what the run began with, as its %s says, or another run_dir", dir, err, configFile)
 	}
 	drifted, err := t.pool.Restore(s.Cursor)
 	if err != nil {
 		return err
 	}
 	if drifted {
-		t.watcher.Warn("the problems are not those that the checkpoint was made with: the run goes on at the same place among others, and is no replay any more")
+		t.watcher.Warn("the problems are not those that the checkpoint was made with: " +
+			"the run goes on at the same place among others, and is no replay any more")
 	}
 	t.step, t.start, t.evaluated, t.advisor = s.Step, s.Start, s.Evaluated, s.Advisor
 	if t.origin.fork { // which draws with its own settings: what the other run sampled ahead is passed over

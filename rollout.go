@@ -10,8 +10,8 @@ import (
 // rolloutBatch is what a step learns from: its rollouts, whose scores may still be coming in.
 type rolloutBatch struct {
 	prompts  []Prompt
-	scored   []Scored // all of them once wait has returned
 	rounds   []*grading
+	early    bool   // drawn during the step before
 	policy   string // the SHA-256 of the parameters that it was drawn with
 	updates  int    // how many updates these had behind them
 	refilled int    // prompts beyond the step's own
@@ -19,64 +19,58 @@ type rolloutBatch struct {
 	seconds  float64 // that drawing took; 0 for one from a checkpoint
 }
 
-// spent is where time went before a step trained, in seconds.
-type spent struct{ sample, score float64 }
+// spent is where the time of a step went, in seconds.
+type spent struct{ sample, score, train float64 }
 
-func (s spent) and(more spent) spent { return spent{s.sample + more.sample, s.score + more.score} }
-
-// rollouts gives the batch of this step with all its scores. With pipeline=full it was drawn during the step
-// before, and that of the next step is drawn here, before the scores are waited for.
-func (t *Trainer) rollouts(ctx context.Context, subset []data.Problem) (b *rolloutBatch, all spent, err error) {
-	early := t.ahead != nil && subset == nil
-	if early {
-		b = t.ahead
-	} else if b, all, err = t.draw(ctx, t.step+1, subset); err != nil {
-		return nil, all, err
+// rollouts gives the batch of this step. With pipeline=full it was drawn during the step before, and that of the
+// next step is drawn here, before anybody waits for scores.
+func (t *Trainer) rollouts(ctx context.Context, subset []data.Problem) (b *rolloutBatch, s spent, err error) {
+	if subset != nil {
+		return t.draw(ctx, t.step+1, subset)
 	}
-	if subset == nil {
-		t.ahead = nil
-		if t.cfg.Pipeline == "full" && t.step+1 != t.cfg.MaxSteps {
-			var ahead spent
-			t.ahead, ahead, err = t.draw(ctx, t.step+2, nil)
-			all = all.and(ahead)
+	if b, t.ahead = t.ahead, nil; b != nil {
+		b.early = true
+	} else if b, s, err = t.draw(ctx, t.step+1, nil); err != nil {
+		return nil, s, err
+	}
+	if t.cfg.Pipeline == "full" && t.step+1 != t.cfg.MaxSteps {
+		var next spent
+		if t.ahead, next, err = t.draw(ctx, t.step+2, nil); err != nil {
+			return nil, s, t.giveUp(b, err)
 		}
+		s.sample, s.score = s.sample+next.sample, s.score+next.score
 	}
-	if err == nil {
-		var wait spent
-		wait, err = t.waitFor(ctx, b)
-		all = all.and(wait)
-	}
-	if err != nil && !early { // a batch that was there before is kept for the next try
-		err = errors.Join(err, b.abandon())
-	}
-	return b, all, err
+	return b, s, nil
 }
 
 // draw samples the batch of a step, on a subset or on the next problems of the pool: P of them, and with refill=true
 // as many again while too few of their groups teach something.
-func (t *Trainer) draw(ctx context.Context, step int, subset []data.Problem) (b *rolloutBatch, all spent, err error) {
+func (t *Trainer) draw(ctx context.Context, step int, subset []data.Problem) (b *rolloutBatch, s spent, err error) {
 	b = &rolloutBatch{updates: t.learner.adam.Steps()}
 	if b.policy, err = t.policy.Hash(); err != nil {
-		return nil, all, err
+		return nil, s, err
 	}
+	watch := startWatch()
 	for enough := false; !enough; {
 		problems := subset
 		if problems == nil {
 			problems = t.pool.Take(t.cfg.PromptsPerStep)
 		}
-		err := t.drawRound(ctx, step, problems, b)
-		if enough = subset != nil || !t.cfg.Refill || len(b.rounds) > t.cfg.MaxRefills; err == nil && !enough {
-			var wait spent
-			wait, err = t.waitFor(ctx, b)
-			all = all.and(wait)
-			enough = err == nil && t.teaching(b) >= t.cfg.PromptsPerStep
+		if err := t.drawRound(ctx, step, problems, b); err != nil {
+			return nil, s, t.giveUp(b, err)
 		}
-		if err != nil {
-			return nil, all, errors.Join(err, b.abandon())
+		watch.lap()
+		if enough = subset != nil || !t.cfg.Refill || len(b.rounds) > t.cfg.MaxRefills; !enough {
+			scored, err := t.scored(ctx, b)
+			if err != nil {
+				return nil, s, err
+			}
+			enough = t.teaching(b.prompts, scored) >= t.cfg.PromptsPerStep
+			s.score += watch.lap()
 		}
 	}
-	b.epoch = t.pool.Epoch()
-	return b, all.and(spent{sample: b.seconds}), nil
+	b.epoch, s.sample = t.pool.Epoch(), b.seconds
+	return b, s, nil
 }
 
 // drawRound adds the rollouts of further problems to a batch.
@@ -99,8 +93,8 @@ func (t *Trainer) drawRound(ctx context.Context, step int, problems []data.Probl
 }
 
 // teaching counts the groups that teach something.
-func (t *Trainer) teaching(b *rolloutBatch) (n int) {
-	for _, g := range compare(gather(b.prompts, b.scored), t.advantage) {
+func (t *Trainer) teaching(prompts []Prompt, scored []Scored) (n int) {
+	for _, g := range compare(gather(prompts, scored), t.advantage) {
 		if !g.Degenerate() {
 			n++
 		}
@@ -108,26 +102,31 @@ func (t *Trainer) teaching(b *rolloutBatch) (n int) {
 	return n
 }
 
-// waitFor waits until a batch has all its scores.
-func (t *Trainer) waitFor(ctx context.Context, b *rolloutBatch) (spent, error) {
-	watch := startWatch()
-	var scored []Scored
+// scored waits until a batch has all its scores.
+func (t *Trainer) scored(ctx context.Context, b *rolloutBatch) (scored []Scored, err error) {
 	for _, g := range b.rounds {
 		round, err := t.wait(ctx, g)
 		if err != nil {
-			return spent{score: watch.lap()}, err
+			return nil, t.giveUp(b, err)
 		}
 		scored = append(scored, round...)
 	}
-	b.scored = scored
-	return spent{score: watch.lap()}, nil
+	return scored, nil
+}
+
+// giveUp gives up a batch because of an error. One that was drawn during the step before is kept for the next try.
+func (t *Trainer) giveUp(b *rolloutBatch, err error) error {
+	if b.early {
+		return err
+	}
+	return errors.Join(err, b.abandon())
 }
 
 // abandon gives up the scores that are missing, and says what went wrong with the grader before.
 func (b *rolloutBatch) abandon() error {
 	var errs []error
 	for _, g := range b.rounds {
-		errs = append(errs, g.abandon())
+		errs = append(errs, g.Abandon())
 	}
 	return errors.Join(errs...)
 }

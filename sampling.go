@@ -6,6 +6,7 @@ import (
 	"github.com/seed-7879b91d/grpo/configs"
 	"github.com/seed-7879b91d/grpo/data"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/sources"
 	"github.com/seed-7879b91d/grpo/sampler"
 )
 
@@ -18,7 +19,7 @@ type sampling struct {
 }
 
 // openSampling makes room for the longest prompt that there is, with a completion of full length.
-func openSampling(cfg *configs.Config, p *policy, problems *problems) (*sampling, error) {
+func openSampling(cfg *configs.Config, p *policy, problems *sources.Problems) (*sampling, error) {
 	train := sampler.Params{Temperature: float32(cfg.Temperature), MaxTokens: cfg.MaxTokens, StopTokens: p.stops,
 		Watch: sampler.StopStrings(cfg.Stop, func() sampler.TextStream { return p.tokenizer.NewStream(false) })}
 	eval := train
@@ -30,11 +31,11 @@ func openSampling(cfg *configs.Config, p *policy, problems *problems) (*sampling
 	}
 	length := s.longestPrompt + cfg.MaxTokens
 	if length > p.MaxPositions {
-		return nil, badinput.Errorf("max_tokens is %d and the longest prompt, %s, has %d tokens: %d together, more than the model's %d positions; "+
-			"lower max_tokens, or leave the problem out (max_prompt_chars is for data)",
+		return nil, badinput.Errorf("max_tokens is %d and the longest prompt, %s, has %d tokens: %d together, "+
+			"more than the model's %d positions; lower max_tokens, or leave the problem out (max_prompt_chars is for data)",
 			cfg.MaxTokens, where, s.longestPrompt, length, p.MaxPositions)
 	}
-	if len(problems.train) > 0 {
+	if len(problems.Train) > 0 {
 		if s.activations, err = p.Prepare(length); err != nil {
 			return nil, err
 		}
@@ -45,11 +46,11 @@ func openSampling(cfg *configs.Config, p *policy, problems *problems) (*sampling
 }
 
 // findLongest finds the longest prompt, and says which it is.
-func (s *sampling) findLongest(p *policy, problems *problems) (where string, err error) {
+func (s *sampling) findLongest(p *policy, problems *sources.Problems) (where string, err error) {
 	for _, set := range []struct {
 		name     string
 		problems []data.Problem
-	}{{"data", problems.train}, {"test_data", problems.heldOut}} {
+	}{{"data", problems.Train}, {"test_data", problems.HeldOut}} {
 		prompts, err := p.prompts(set.problems, 0)
 		if err != nil {
 			return "", err

@@ -16,6 +16,14 @@ type StepOptions struct {
 	Iterations int // updates on the same completions; 0: as configured
 }
 
+// plan is what is settled about a step before it begins.
+type plan struct {
+	step       int // 1 for the first
+	iterations int // updates on the same completions
+	rate       float64
+	updates    int // that the policy has behind it
+}
+
 // Step is one update by GRPO, on a subset of problems, or on the next of the pool where it is nil: each stanza turns
 // one typed value into the next. Where there is a run directory the step is recorded. One that fails leaves the
 // pool where it was.
@@ -23,82 +31,95 @@ func (t *Trainer) Step(ctx context.Context, subset []data.Problem, o StepOptions
 	if err := t.begin(ctx); err != nil {
 		return m, err
 	}
-	watch := startWatch()
-	m.Step = t.step + 1
-	defer t.undoOnFailure(&err, m.Step)()
+	watch, plan := startWatch(), t.plan(o)
+	defer t.undoOnFailure(plan, &err)()
 
-	// Problems -> prompts -> rollouts -> scored. G completions of each problem, every token with the log-probability
-	// that it was drawn at. A wrong program is a score; a broken sandbox is an error.
+	// Problems -> prompts -> rollouts. G completions of each problem, every token with the log-probability that it
+	// was drawn at. They are being scored already.
 	batch, spent, err := t.rollouts(ctx, subset)
 	if err != nil {
 		return m, err
 	}
+	// Rollouts -> scored. A wrong program is a score; a broken sandbox is an error.
+	watch.lap()
+	scored, err := t.scored(ctx, batch)
+	if err != nil {
+		return m, err
+	}
+	spent.score += watch.lap()
 	// Scored -> groups. Completions of one problem are compared with each other: rewards become advantages.
-	groups, err := t.groups(batch)
+	groups, err := t.groups(plan, batch.prompts, scored)
 	if err != nil {
 		return m, err
 	}
 	// Groups -> datums. One for each completion, masked where the policy did not write. A group that agrees with
 	// itself teaches nothing.
 	datums := datums(groups)
-	m = measure(m, batch, t.learner.adam.Steps(), groups, datums)
-
 	// Datums -> gradients -> update. No contrast anywhere: no gradient, no update.
 	watch.lap()
-	t.watcher.Phase("train", len(datums)*cmp.Or(o.Iterations, t.cfg.NumIterations))
-	rate := t.learner.learningRate(m.Step)
-	m.Update, err = t.learner.update(ctx, datums, cmp.Or(o.Iterations, t.cfg.NumIterations), rate, m.Staleness > 0)
+	update, err := t.update(ctx, datums, plan, plan.updates-batch.updates)
 	if err != nil {
 		return m, err
 	}
-	if err := t.reportNonFinite(ctx, m, datums); err != nil {
-		return m, err
-	}
-	// Update -> metrics. What moved, how far, and the name of what came out.
-	if m, err = t.inspect(ctx, m, datums); err != nil {
-		return m, err
-	}
+	spent.train = watch.lap()
+	// Update -> metrics, on record.
 	t.step++
-	return m, t.conclude(m, timing(m, batch, spent, watch.lap(), watch.total()), groups)
+	m = metrics(plan, batch, groups, datums, update)
+	return m, t.conclude(m, timing(m, batch, spent, watch.total()), groups)
+}
+
+// plan settles the next step.
+func (t *Trainer) plan(o StepOptions) plan {
+	return plan{step: t.step + 1, iterations: cmp.Or(o.Iterations, t.cfg.NumIterations), rate: t.learner.learningRate(t.step + 1),
+		updates: t.learner.adam.Steps()}
 }
 
 // groups compares the completions of each problem, and lets the pool and the caller see what came of it.
-func (t *Trainer) groups(b *rolloutBatch) ([]Group, error) {
-	groups := compare(gather(b.prompts, b.scored), t.advantage)
+func (t *Trainer) groups(p plan, prompts []Prompt, scored []Scored) ([]Group, error) {
+	groups := compare(gather(prompts, scored), t.advantage)
 	for _, g := range groups {
 		if scored, correct := g.scored(); scored > 0 {
 			t.pool.Observe(g.Problem.ID, correct, scored)
 		}
 	}
-	return groups, t.onGroups(t.step+1, groups)
+	return groups, t.onGroups(p.step, groups)
 }
 
-// inspect measures how far an update moved the policy and names the parameters that came out.
-func (t *Trainer) inspect(ctx context.Context, m Metrics, datums []model.Datum) (_ Metrics, err error) {
-	if m.Updated {
-		if m.Drift, err = t.learner.drift(context.WithoutCancel(ctx), datums); err != nil {
-			return m, err
+// update improves the policy, measures how far that moved it, and names the parameters that came out. The datums are
+// so many updates old.
+func (t *Trainer) update(ctx context.Context, datums []model.Datum, p plan, staleness int) (Update, error) {
+	t.watcher.Phase("train", len(datums)*p.iterations)
+	u, err := t.learner.update(ctx, datums, p.iterations, p.rate, staleness > 0)
+	if err != nil {
+		return u, err
+	}
+	if err := t.reportNonFinite(ctx, p.step, u.nonFinite, datums); err != nil {
+		return u, err
+	}
+	if u.Updated {
+		if u.Drift, err = t.learner.drift(context.WithoutCancel(ctx), datums); err != nil {
+			return u, err
 		}
-		if !finite(m.Drift.KL2) || !finite(m.OnPolicy) {
-			return m, badinput.Errorf("the update left log-probabilities that are not finite; "+
-				"lower learning_rate, which is %g now, and go on from the last checkpoint", m.LearningRate)
+		if !finite(u.Drift.KL2) || !finite(u.OnPolicy) {
+			return u, badinput.Errorf("the update left log-probabilities that are not finite; "+
+				"lower learning_rate, which is %g now, and go on from the last checkpoint", u.LearningRate)
 		}
 	}
-	m.Trained, err = t.policy.Hash()
-	return m, err
+	u.trained, err = t.policy.Hash()
+	return u, err
 }
 
-// undoOnFailure gives what puts the pool and the step that was sampled ahead back where they are now, should the
+// undoOnFailure gives what puts the pool and the batch that was sampled ahead back where they are now, should the
 // step fail before it is done. A policy that it had begun to change by then is of no step any more: nothing is
 // trained on it or saved of it.
-func (t *Trainer) undoOnFailure(err *error, step int) func() {
-	cursor, ahead, updates := t.pool.Cursor(), t.ahead, t.learner.adam.Steps()
+func (t *Trainer) undoOnFailure(p plan, err *error) func() {
+	cursor, ahead := t.pool.Cursor(), t.ahead
 	return func() {
 		if *err == nil {
 			return
 		}
-		*err = fmt.Errorf("step %d: %w", step, *err)
-		if t.step >= step {
+		*err = fmt.Errorf("step %d: %w", p.step, *err)
+		if t.step == p.step {
 			return // the step is done, even where it cannot be written down
 		}
 		if t.ahead != nil && t.ahead != ahead {
@@ -107,7 +128,7 @@ func (t *Trainer) undoOnFailure(err *error, step int) func() {
 		t.ahead = ahead
 		_, rerr := t.pool.Restore(cursor)
 		*err = errors.Join(*err, rerr)
-		if t.learner.adam.Steps() != updates {
+		if t.learner.adam.Steps() != p.updates {
 			t.broken = *err
 		}
 	}

@@ -18,14 +18,14 @@ type Timing struct {
 	Memory    float64 `json:"peak_memory_gb"` // of this process since it started
 }
 
-// timing is that of a step which took so long in all: what its batch was drawn in may lie in the step before.
-func timing(m Metrics, b *rolloutBatch, spent spent, train, total float64) Timing {
-	t := Timing{Step: m.Step, Total: total, Sample: spent.sample, Score: spent.score, Train: train, Memory: peakMemory()}
+// timing is that of a step which took so long in all. Its batch may have been drawn during the step before.
+func timing(m Metrics, b *rolloutBatch, s spent, total float64) Timing {
+	t := Timing{Step: m.Step, Total: total, Sample: s.sample, Score: s.score, Train: s.train, Memory: peakMemory()}
 	if b.seconds > 0 {
 		t.TokensSec = float64(m.CompletionTokens) / b.seconds
 	}
-	if train > 0 {
-		t.TrainSec = float64(m.Stats.Rows*m.Iterations) / train
+	if s.train > 0 {
+		t.TrainSec = float64(m.Stats.Rows*m.Iterations) / s.train
 	}
 	return t
 }

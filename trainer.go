@@ -8,6 +8,7 @@ import (
 	"github.com/seed-7879b91d/grpo/configs"
 	"github.com/seed-7879b91d/grpo/data"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/sources"
 	"github.com/seed-7879b91d/grpo/kernels"
 	"github.com/seed-7879b91d/grpo/model"
 )
@@ -49,13 +50,13 @@ func (t *Trainer) open(ctx context.Context) (err error) {
 	if err := t.openRecord(); err != nil {
 		return err
 	}
-	if err := t.Evaluator.open(ctx, t.backend, t.custom, openProblems); err != nil {
+	if err := t.Evaluator.open(ctx, t.backend, t.custom, sources.OpenAll); err != nil {
 		return err
 	}
 	if t.cfg.Deterministic && t.judging.sandbox.Kind == "fusion" {
 		return badinput.Errorf("deterministic: a sandbox on another machine may judge differently; set sandbox=local, or deterministic=false")
 	}
-	t.pool, err = data.NewPool(t.problems.train, t.cfg.Seed, data.Difficulty{Patience: t.cfg.DifficultyPatience, Keep: t.cfg.DifficultyKeep})
+	t.pool, err = data.NewPool(t.problems.Train, t.cfg.Seed, data.Difficulty{Patience: t.cfg.DifficultyPatience, Keep: t.cfg.DifficultyKeep})
 	if err != nil {
 		return err
 	}

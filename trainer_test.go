@@ -14,7 +14,8 @@ import (
 )
 
 func TestRewardRisesAndTheFirstUpdateIsOnPolicy(t *testing.T) {
-	tr, l := setup{words: []string{"max_steps=30", "eval_every=-1", "prompts_per_step=4", "completions_per_prompt=16", "learning_rate=0.01"}}.open(t)
+	words := []string{"max_steps=30", "eval_every=-1", "prompts_per_step=4", "completions_per_prompt=16", "learning_rate=0.01"}
+	tr, l := setup{words: words}.open(t)
 	require.NoError(t, tr.Run(t.Context()))
 	require.Len(t, l.metrics, 30)
 	early, late := 0.0, 0.0

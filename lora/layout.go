@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 	"sort"
+	"strings"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 )
@@ -45,6 +46,19 @@ func ParseTarget(name string) (Target, error) {
 		return Target(i), nil
 	}
 	return 0, badinput.Errorf("target %q is not known; expected one of %q", name, targetNames)
+}
+
+// ParseTargets finds the targets of these names.
+func ParseTargets(names []string) ([]Target, error) {
+	var targets []Target
+	for _, name := range names {
+		t, err := ParseTarget(strings.TrimSpace(name))
+		if err != nil {
+			return nil, err
+		}
+		targets = append(targets, t)
+	}
+	return targets, nil
 }
 
 // Config says what is adapted, and how richly.

@@ -55,9 +55,11 @@ failed. key=value are settings as those of a run, such as threads=2, eval_top_p=
 	}
 	fl := cmd.Flags()
 	fl.StringVar(&f.recorded, "run", "", "`directory` of a run, or of one of its checkpoints")
-	fl.StringVar(&f.model, "model", configs.DefaultPreset, "Hugging Face model directory, name on the Hub, or tiny, the one that is part of the program")
+	fl.StringVar(&f.model, "model", configs.DefaultPreset,
+		"Hugging Face model directory, name on the Hub, or tiny, the one that is part of the program")
 	fl.StringVar(&f.adapter, "adapter", "", "PEFT adapter `directory`")
-	fl.StringVar(&f.data, "data", "", "problems: what 'grpo data' reads, or tiny, those held out by the program; if not given: tiny, with --run its test_data")
+	fl.StringVar(&f.data, "data", "",
+		"problems: what 'grpo data' reads, or tiny, those held out by the program; if not given: tiny, with --run its test_data")
 	fl.StringVar(&f.split, "split", "test", "part of the data: train, test, validation or all")
 	fl.IntVar(&f.problems, "problems", 0, "the first so many problems; 0: all")
 	fl.IntVar(&f.samples, "samples", 4, "completions of each problem at the temperature; 0: the greedy one only")
@@ -146,7 +148,8 @@ func (f *evalFlags) evaluate(ctx context.Context, evaluator *grpo.Evaluator) (*e
 // covered are the settings that flags of the verb give.
 var covered = map[string]string{
 	"model": "--model", "adapter": "--adapter", "data": "--data", "test_data": "--data", "data_split": "--split", "test_split": "--split",
-	"eval_problems": "--problems", "eval_samples": "--samples", "eval_k": "--k", "eval_temperature": "--temperature", "max_tokens": "--max-tokens", "seed": "--seed",
+	"eval_problems": "--problems", "eval_samples": "--samples", "eval_k": "--k",
+	"eval_temperature": "--temperature", "max_tokens": "--max-tokens", "seed": "--seed",
 }
 
 // config is a configuration that evaluates what the flags say.
@@ -194,7 +197,8 @@ func (f *evalFlags) ask(cfg *configs.Config) {
 	case f.recorded == "":
 		cfg.TestData = configs.DefaultPreset
 	}
-	cfg.Data, cfg.DataSplit, cfg.ExpectedDatasetHash, cfg.CacheDataset, cfg.DataSources = configs.DefaultPreset, "train", "", false, []string{}
+	cfg.Data, cfg.DataSplit, cfg.ExpectedDatasetHash, cfg.CacheDataset = configs.DefaultPreset, "train", "", false
+	cfg.DataSources = []string{}
 	if cfg.TestData == cfg.Data {
 		cfg.TestSplit = "test"
 	}
@@ -224,7 +228,8 @@ func (f *evalFlags) check() error {
 		return badinput.Errorf("--k: found %d, expected at most --samples, which is %d", f.k, f.samples)
 	}
 	if f.samples > 0 && !(f.temperature > 0) {
-		return badinput.Errorf("--temperature: found %v, expected a number above 0; a greedy completion of each problem is there anyway", f.temperature)
+		return badinput.Errorf("--temperature: found %v, expected a number above 0; a greedy completion of each problem is there anyway",
+			f.temperature)
 	}
 	return nil
 }
@@ -272,7 +277,8 @@ func (r *evalReport) print(w io.Writer) error {
 		source += " (" + r.Split + ")"
 	}
 	fmt.Fprintf(w, "%s on %d problems of %s, seed %d; %s\n\n", what, r.Problems, source, r.Seed, r.Backend)
-	header, rows := []string{"", "greedy"}, [][]string{{"pass@1", fmt.Sprintf("%.3f [%.3f, %.3f]", r.Greedy.PassAt1, r.Greedy.CI[0], r.Greedy.CI[1])}}
+	greedy := fmt.Sprintf("%.3f [%.3f, %.3f]", r.Greedy.PassAt1, r.Greedy.CI[0], r.Greedy.CI[1])
+	header, rows := []string{"", "greedy"}, [][]string{{"pass@1", greedy}}
 	rows = append(rows, r.Greedy.rows()...)
 	if s := r.Sampled; s != nil {
 		header = append(header, fmt.Sprintf("%d samples at temperature %v", s.Samples, s.Temperature))

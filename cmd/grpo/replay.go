@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -96,7 +95,8 @@ clip_high (of --loss ppo and cispo), train (lora, full).`,
 func (f *replayFlags) settings() settings.Set {
 	return settings.Set{
 		"learning_rate": settings.Float(&f.learning), "adam_beta1": settings.Float(&f.adam.Beta1), "adam_beta2": settings.Float(&f.adam.Beta2),
-		"adam_eps": settings.Float(&f.adam.Eps), "weight_decay": settings.Float(&f.adam.WeightDecay), "grad_clip_norm": settings.Float(&f.adam.ClipNorm),
+		"adam_eps": settings.Float(&f.adam.Eps), "weight_decay": settings.Float(&f.adam.WeightDecay),
+		"grad_clip_norm": settings.Float(&f.adam.ClipNorm),
 		"reduction": settings.String(&f.reduction), "temperature": settings.Float(&f.temper),
 		"clip_low": settings.Float(&f.clipLow), "clip_high": settings.Float(&f.clipHigh), "train": settings.String(&f.train),
 	}
@@ -223,16 +223,12 @@ func (f *replayFlags) attach(p *model.Policy) error {
 		}
 		return p.Attach(a)
 	}
-	c := lora.Config{Rank: f.rank, Alpha: f.alpha}
-	if len(f.targets) == 0 {
-		c.Targets = lora.AllTargets()
-	}
-	for _, name := range f.targets {
-		t, err := lora.ParseTarget(strings.TrimSpace(name))
-		if err != nil {
+	c := lora.Config{Rank: f.rank, Alpha: f.alpha, Targets: lora.AllTargets()}
+	if len(f.targets) > 0 {
+		var err error
+		if c.Targets, err = lora.ParseTargets(f.targets); err != nil {
 			return err
 		}
-		c.Targets = append(c.Targets, t)
 	}
 	layout, err := lora.NewLayout(c, p.LoRADims())
 	if err != nil {

@@ -24,7 +24,8 @@ type trainFlags struct {
 
 func (f *trainFlags) register(cmd *cobra.Command) {
 	fl := cmd.Flags()
-	fl.StringVar(&f.preset, "preset", "", "settings to start from: "+strings.Join(configs.Presets(), ", ")+" (default "+configs.DefaultPreset+")")
+	fl.StringVar(&f.preset, "preset", "",
+		"settings to start from: "+strings.Join(configs.Presets(), ", ")+" (default "+configs.DefaultPreset+")")
 	fl.StringVar(&f.file, "config-file", "", "YAML `file` of settings; it says extends: PRESET or names every one")
 	fl.BoolVar(&f.printConfig, "print-config", false, "print the resolved settings and stop")
 	fl.BoolVar(&f.dryRun, "dry-run", false, "open everything, show the plan and the first prompt, and stop")
@@ -106,7 +107,8 @@ func printOutcome(out io.Writer, trainer *grpo.Trainer) {
 	first, last := trainer.Evaluations()
 	if first != nil && last != nil && first != last {
 		fmt.Fprintln(out)
-		t := newTable(out, "held-out, "+fmt.Sprint(last.Problems)+" problems", fmt.Sprintf("before (step %d)", first.Step), fmt.Sprintf("after (step %d)", last.Step))
+		t := newTable(out, fmt.Sprintf("held-out, %d problems", last.Problems), fmt.Sprintf("before (step %d)", first.Step),
+			fmt.Sprintf("after (step %d)", last.Step))
 		interval := func(e *grpo.Evaluation) string {
 			return fmt.Sprintf("%.3f [%.3f, %.3f]", e.Greedy, e.GreedyCI[0], e.GreedyCI[1])
 		}

@@ -1,4 +1,4 @@
-package grpo
+package sources
 
 import (
 	"context"
@@ -14,21 +14,21 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/tiny"
 )
 
-// problems are what a run trains and evaluates on.
-type problems struct {
-	train   []data.Problem // none for an evaluation alone
-	heldOut []data.Problem
-	dropped data.Dropped // by the filters, of those to train on
-	sets    []openedSet
+// Problems are what a run trains and evaluates on.
+type Problems struct {
+	Train   []data.Problem // none for an evaluation alone
+	HeldOut []data.Problem
+	Dropped data.Dropped // by the filters, of those to train on
+	Sets    []Set
 }
 
-// problemOpener opens the problems that a configuration names; a data set that was opened is among those it
+// An Opener opens the problems that a configuration names; a data set that was opened is among those it
 // gives even with an error.
-type problemOpener func(ctx context.Context, cfg *configs.Config, w Watcher) (*problems, error)
+type Opener func(ctx context.Context, cfg *configs.Config, warn func(string)) (*Problems, error)
 
-// openHeldOut opens the problems to evaluate on, and no others.
-func openHeldOut(ctx context.Context, cfg *configs.Config, _ Watcher) (*problems, error) {
-	p := &problems{}
+// OpenHeldOut opens the problems to evaluate on, and no others.
+func OpenHeldOut(ctx context.Context, cfg *configs.Config, _ func(string)) (*Problems, error) {
+	p := &Problems{}
 	held, err := p.read(ctx, cfg, "test", cfg.TestData, cfg.TestSplit, "")
 	if err != nil {
 		return nil, errors.Join(err, p.Close())
@@ -38,16 +38,16 @@ func openHeldOut(ctx context.Context, cfg *configs.Config, _ Watcher) (*problems
 	return p, nil
 }
 
-// openProblems opens the problems to train on and those that are held out.
-func openProblems(ctx context.Context, cfg *configs.Config, w Watcher) (*problems, error) {
-	p := &problems{}
-	if err := p.open(ctx, cfg, w); err != nil {
+// OpenAll opens the problems to train on and those that are held out.
+func OpenAll(ctx context.Context, cfg *configs.Config, warn func(string)) (*Problems, error) {
+	p := &Problems{}
+	if err := p.open(ctx, cfg, warn); err != nil {
 		return nil, errors.Join(err, p.Close())
 	}
 	return p, nil
 }
 
-func (p *problems) open(ctx context.Context, cfg *configs.Config, w Watcher) error {
+func (p *Problems) open(ctx context.Context, cfg *configs.Config, warn func(string)) error {
 	train, err := p.read(ctx, cfg, "train", cfg.Data, cfg.DataSplit, cfg.ExpectedDatasetHash)
 	if err != nil {
 		return err
@@ -58,34 +58,34 @@ func (p *problems) open(ctx context.Context, cfg *configs.Config, w Watcher) err
 	}
 	filter := data.Filter{MinTests: cfg.MinProblemTests, MaxTests: cfg.MaxProblemTests, MinPromptChars: cfg.MinPromptChars,
 		MaxPromptChars: cfg.MaxPromptChars, TruncatePrompts: cfg.TruncatePrompts, Sources: cfg.DataSources}
-	if p.train, p.dropped, err = filter.Apply(train); err != nil {
+	if p.Train, p.Dropped, err = filter.Apply(train); err != nil {
 		return err
 	}
-	tolerate(cfg, p.train)
+	tolerate(cfg, p.Train)
 	tolerate(cfg, held)
 	both := p.holdOut(cfg, held)
-	if both > 0 && len(p.heldOut) == 0 {
+	if both > 0 && len(p.HeldOut) == 0 {
 		return badinput.Errorf("test_data: all its problems are among those to train on; give others, or type test_data= eval_every=-1")
 	}
 	if both > 0 {
-		w.Warn(fmt.Sprintf("%d problems of test_data are among those to train on, and are not evaluated", both))
+		warn(fmt.Sprintf("%d problems of test_data are among those to train on, and are not evaluated", both))
 	}
 	return nil
 }
 
 // holdOut takes the problems to evaluate on, the first eval_problems that are not trained on, and says how many
 // are.
-func (p *problems) holdOut(cfg *configs.Config, held []data.Problem) (both int) {
-	trained := make(map[string]bool, len(p.train))
-	for i := range p.train {
-		trained[p.train[i].ID] = true
+func (p *Problems) holdOut(cfg *configs.Config, held []data.Problem) (both int) {
+	trained := make(map[string]bool, len(p.Train))
+	for i := range p.Train {
+		trained[p.Train[i].ID] = true
 	}
 	for _, problem := range held {
 		switch n := cfg.EvalProblems; {
 		case trained[problem.ID]:
 			both++
-		case n == 0 || len(p.heldOut) < n:
-			p.heldOut = append(p.heldOut, problem)
+		case n == 0 || len(p.HeldOut) < n:
+			p.HeldOut = append(p.HeldOut, problem)
 		}
 	}
 	return both
@@ -103,26 +103,26 @@ func tolerate(cfg *configs.Config, problems []data.Problem) {
 	}
 }
 
-// openedSet is a data set that the run reads.
-type openedSet struct {
+// Set is a data set that the run reads.
+type Set struct {
 	*dataset.Set
 	copy string // where the run keeps its own, with cache_dataset
 }
 
 // read gives the problems of a source: the embedded ones, those of the run's own copy where it keeps one, else
 // those of the data set that the source names.
-func (p *problems) read(ctx context.Context, cfg *configs.Config, name, source, split, hash string) ([]data.Problem, error) {
+func (p *Problems) read(ctx context.Context, cfg *configs.Config, name, source, split, hash string) ([]data.Problem, error) {
 	switch source {
 	case "":
 		return nil, nil
-	case embedded:
+	case Embedded:
 		train, held, err := tiny.Problems()
 		if name == "test" {
 			return held, err
 		}
 		return train, err
 	}
-	o := openedSet{}
+	o := Set{}
 	var err error
 	if cfg.CacheDataset {
 		o.copy = filepath.Join(cfg.RunDir, "data", name)
@@ -136,7 +136,7 @@ func (p *problems) read(ctx context.Context, cfg *configs.Config, name, source, 
 	if err != nil {
 		return nil, err
 	}
-	p.sets = append(p.sets, o)
+	p.Sets = append(p.Sets, o)
 	if m := o.Manifest(); hash != "" {
 		if err := m.CheckHash(hash); err != nil {
 			return nil, err
@@ -145,9 +145,9 @@ func (p *problems) read(ctx context.Context, cfg *configs.Config, name, source, 
 	return o.Problems(), nil
 }
 
-// keep gives the run its own copies of the data, where it keeps them.
-func (p *problems) keep(ctx context.Context) error {
-	for _, o := range p.sets {
+// Keep gives the run its own copies of the data, where it keeps them.
+func (p *Problems) Keep(ctx context.Context) error {
+	for _, o := range p.Sets {
 		if o.copy == "" {
 			continue
 		}
@@ -159,9 +159,9 @@ func (p *problems) keep(ctx context.Context) error {
 }
 
 // Close closes the data sets.
-func (p *problems) Close() error {
+func (p *Problems) Close() error {
 	var errs []error
-	for _, o := range p.sets {
+	for _, o := range p.Sets {
 		errs = append(errs, o.Close())
 	}
 	return errors.Join(errs...)

@@ -1,4 +1,5 @@
-package grpo
+// Package stats has the estimates that evaluations are summed up in.
+package stats
 
 import (
 	"math"
@@ -6,8 +7,8 @@ import (
 	"slices"
 )
 
-// passAtK is the unbiased chance that one of k completions is right, when c of n were.
-func passAtK(n, c, k int) float64 {
+// PassAtK is the unbiased chance that one of k completions is right, when c of n were.
+func PassAtK(n, c, k int) float64 {
 	if n < k || k < 1 {
 		k = max(min(n, k), 1)
 	}
@@ -21,7 +22,8 @@ func passAtK(n, c, k int) float64 {
 	return 1 - miss
 }
 
-func mean(x []float64) float64 {
+// Mean is the mean, 0 of nothing.
+func Mean(x []float64) float64 {
 	sum := 0.0
 	for _, v := range x {
 		sum += v
@@ -29,8 +31,8 @@ func mean(x []float64) float64 {
 	return sum / math.Max(1, float64(len(x)))
 }
 
-// bootstrap is the interval that the mean falls into in 95 of 100 resamplings.
-func bootstrap(x []float64, seed uint64) [2]float64 {
+// Bootstrap is the interval that the mean falls into in 95 of 100 resamplings.
+func Bootstrap(x []float64, seed uint64) [2]float64 {
 	if len(x) == 0 {
 		return [2]float64{}
 	}

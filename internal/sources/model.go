@@ -1,9 +1,10 @@
-package grpo
+package sources
 
 import (
 	"context"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/seed-7879b91d/grpo/data/hub"
@@ -11,17 +12,20 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/tiny"
 )
 
-// embedded names the model and the problems that are part of the program.
-const embedded = "tiny"
+// Embedded names the model and the problems that are part of the program.
+const Embedded = "tiny"
 
-// modelDir finds a model: the embedded one, a directory, or one on the Hub, which is downloaded.
-func modelDir(ctx context.Context, name string) (string, error) {
-	if name == embedded {
+// modelFiles are the endings of the files of a model that are read.
+var modelFiles = []string{".json", ".safetensors", ".jinja", ".txt"}
+
+// ModelDir finds a model: the embedded one, a directory, or one on the Hub, which is downloaded.
+func ModelDir(ctx context.Context, name string) (string, error) {
+	if name == Embedded {
 		cache, err := os.UserCacheDir()
 		if err != nil {
 			cache = os.TempDir()
 		}
-		dir := filepath.Join(cache, "grpo", embedded+"-"+tiny.Fingerprint())
+		dir := filepath.Join(cache, "grpo", Embedded+"-"+tiny.Fingerprint())
 		return dir, tiny.Extract(dir)
 	}
 	if info, err := os.Stat(name); err == nil && info.IsDir() {
@@ -40,10 +44,11 @@ func modelDir(ctx context.Context, name string) (string, error) {
 		return "", err
 	}
 	for _, file := range snapshot.Files {
-		if strings.HasSuffix(file, ".json") || strings.HasSuffix(file, ".safetensors") || strings.HasSuffix(file, ".jinja") || strings.HasSuffix(file, ".txt") {
-			if _, err := snapshot.Download(ctx, file); err != nil {
-				return "", err
-			}
+		if !slices.Contains(modelFiles, filepath.Ext(file)) {
+			continue
+		}
+		if _, err := snapshot.Download(ctx, file); err != nil {
+			return "", err
 		}
 	}
 	return snapshot.Dir(), nil

@@ -1,0 +1,45 @@
+package rundir
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"time"
+)
+
+// Journal is a file of dated lines for people. Unlike the logs of a run it is never cut: it tells what happened,
+// interruptions included. What is said before it is open is written when it is.
+type Journal struct {
+	out   *os.File // nil until open
+	early []byte
+	err   error // the first
+}
+
+// Open opens the file.
+func (j *Journal) Open(path string) (err error) {
+	if j.out, err = os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644); err == nil {
+		_, j.err = j.out.Write(j.early)
+	}
+	return err
+}
+
+// Say adds a line.
+func (j *Journal) Say(format string, args ...any) {
+	line := fmt.Appendf(nil, time.Now().UTC().Format(time.RFC3339)+" "+format+"\n", args...)
+	if j.out == nil {
+		j.early = append(j.early, line...)
+		return
+	}
+	_, err := j.out.Write(line)
+	if j.err == nil {
+		j.err = err
+	}
+}
+
+// Close closes the file and tells of lines that could not be written.
+func (j *Journal) Close() error {
+	if j.out == nil {
+		return nil
+	}
+	return errors.Join(j.err, j.out.Close())
+}

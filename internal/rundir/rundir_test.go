@@ -1,0 +1,153 @@
+package rundir
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// begun is a directory that is being written, with one log.
+func begun(t *testing.T, path string, length int64) *Dir {
+	t.Helper()
+	d, err := Claim(path)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, d.Close()) })
+	require.NoError(t, d.Begin([]string{"log.jsonl"}, map[string]int64{"log.jsonl": length}))
+	return d
+}
+
+func saveFile(text string) func(string) error {
+	return func(dir string) error { return os.WriteFile(filepath.Join(dir, "file"), []byte(text), 0o644) }
+}
+
+func TestClaimingWritesNothingAndKeepsOthersOut(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "run")
+	d, err := Claim(path)
+	require.NoError(t, err)
+	require.NoDirExists(t, path)
+	require.NoError(t, d.Begin(nil, nil))
+	_, err = Claim(path)
+	require.ErrorContains(t, err, "another process trains in "+path)
+	require.NoError(t, d.Close())
+	d, err = Claim(path)
+	require.NoError(t, err)
+	require.NoError(t, d.Close())
+}
+
+func TestLogsAreCutToWhatTheyWere(t *testing.T) {
+	path := t.TempDir()
+	d := begun(t, path, 0)
+	require.NoError(t, d.Append("log.jsonl", map[string]int{"a": 1}))
+	lengths, err := d.Lengths()
+	require.NoError(t, err)
+	require.NoError(t, d.Append("log.jsonl", "later"))
+	require.NoError(t, d.Sync())
+	require.NoError(t, d.Close())
+
+	require.NoError(t, begun(t, path, lengths["log.jsonl"]).Close())
+	text, err := os.ReadFile(filepath.Join(path, "log.jsonl"))
+	require.NoError(t, err)
+	require.Equal(t, "{\"a\":1}\n", string(text))
+
+	d, err = Claim(path)
+	require.NoError(t, err)
+	defer d.Close()
+	require.ErrorContains(t, d.Begin([]string{"log.jsonl"}, map[string]int64{"log.jsonl": 100}), "somebody shortened it")
+}
+
+func TestACheckpointIsWholeOrNotThere(t *testing.T) {
+	d := begun(t, t.TempDir(), 0)
+	failed := errors.New("disk full")
+	require.ErrorIs(t, d.Save(3, func(dir string) error { return errors.Join(saveFile("half")(dir), failed) }), failed)
+	all, err := List(d.Path)
+	require.NoError(t, err)
+	require.Empty(t, all)
+	entries, err := os.ReadDir(filepath.Join(d.Path, Checkpoints))
+	require.NoError(t, err)
+	require.Empty(t, entries)
+
+	require.NoError(t, d.Save(3, saveFile("damaged")))
+	require.NoError(t, d.Save(3, saveFile("whole")))
+	text, err := os.ReadFile(filepath.Join(d.Checkpoint(3), "file"))
+	require.NoError(t, err)
+	require.Equal(t, "whole", string(text))
+}
+
+func TestCheckpointsAreListedRetainedAndSetAside(t *testing.T) {
+	d := begun(t, t.TempDir(), 0)
+	for step := range 6 {
+		require.NoError(t, d.Save(step, saveFile("x")))
+	}
+	for _, name := range []string{"step_7", "step_000009.partial", "other"} {
+		require.NoError(t, os.Mkdir(filepath.Join(d.Path, Checkpoints, name), 0o755))
+	}
+	require.NoError(t, d.Retain(2, func(step int) bool { return step == 1 }))
+	all, err := List(d.Path)
+	require.NoError(t, err)
+	require.Equal(t, []string{d.Checkpoint(5), d.Checkpoint(4), d.Checkpoint(1)}, all)
+
+	require.NoError(t, d.SetAside(4))
+	all, err = List(d.Path)
+	require.NoError(t, err)
+	require.Equal(t, []string{d.Checkpoint(4), d.Checkpoint(1)}, all)
+	aside, err := filepath.Glob(filepath.Join(d.Path, Checkpoints, Aside, "*", Name(5)))
+	require.NoError(t, err)
+	require.Len(t, aside, 1)
+
+	require.NoError(t, d.Close())
+	begun(t, d.Path, 0)
+	require.NoDirExists(t, filepath.Join(d.Path, Checkpoints, "step_000009.partial"))
+	require.DirExists(t, filepath.Join(d.Path, Checkpoints, "other"))
+}
+
+func TestSealsAndChecksumsNoticeDamage(t *testing.T) {
+	type sealed struct {
+		N    int    `json:"n"`
+		Seal string `json:"seal"`
+	}
+	text, err := Seal(sealed{N: 12})
+	require.NoError(t, err)
+	var s sealed
+	require.NoError(t, json.Unmarshal(text, &s))
+	require.NoError(t, CheckSeal(text, s.Seal))
+	for i, b := range text {
+		other := append([]byte{}, text...)
+		if other[i] = b ^ 1; json.Unmarshal(other, &s) == nil {
+			require.Error(t, CheckSeal(other, s.Seal), "%s", other)
+		}
+	}
+	_, err = Seal(struct{}{})
+	require.ErrorContains(t, err, "one empty member")
+
+	dir := t.TempDir()
+	require.NoError(t, os.Mkdir(filepath.Join(dir, "sub"), 0o755))
+	require.NoError(t, saveFile("x")(filepath.Join(dir, "sub")))
+	sums, err := Checksums(dir)
+	require.NoError(t, err)
+	require.NoError(t, Verify(dir, sums))
+	require.NoError(t, saveFile("y")(filepath.Join(dir, "sub")))
+	require.ErrorContains(t, Verify(dir, sums), "sub/file is damaged")
+	require.NoError(t, os.Remove(filepath.Join(dir, "sub", "file")))
+	require.Error(t, Verify(dir, sums))
+}
+
+func TestAJournalKeepsWhatWasSaidEarly(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "log")
+	for _, word := range []string{"first", "second"} {
+		var j Journal
+		j.Say("%s early", word)
+		require.NoError(t, j.Open(path))
+		j.Say("%s late", word)
+		require.NoError(t, j.Close())
+	}
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Regexp(t, `(?s)first early\n.*first late\n.*second early\n.*second late\n$`, string(text))
+	var silent Journal
+	silent.Say("nobody reads this")
+	require.NoError(t, silent.Close())
+}

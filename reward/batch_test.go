@@ -1,0 +1,90 @@
+package reward
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// scoreByText pays a point for each character, and counts its calls.
+func scoreByText(calls *atomic.Int32) Grader {
+	return GraderFunc(func(_ context.Context, c Completion) (Score, error) {
+		calls.Add(1)
+		if c.Text == "broken" {
+			return Score{}, errors.New("no sandbox")
+		}
+		return Score{Reward: float64(len(c.Text))}, nil
+	})
+}
+
+func TestABatchKnowsItsItems(t *testing.T) {
+	for _, late := range []bool{false, true} {
+		var calls atomic.Int32
+		b := NewBatch[string](t.Context(), scoreByText(&calls), 3, late)
+		for _, text := range []string{"a", "bb", "ccc"} {
+			b.Add(text, Completion{Text: text})
+		}
+		if late {
+			require.Zero(t, calls.Load())
+		}
+		b.Close()
+		require.Equal(t, 3, b.Missing())
+		heard := 0
+		for range 2 { // asked again it answers the same
+			marked, err := b.Wait(t.Context(), func() { heard++ })
+			require.NoError(t, err)
+			require.Len(t, marked, 3)
+			for _, m := range marked {
+				require.Equal(t, float64(len(m.Item)), m.Score.Reward)
+			}
+		}
+		require.Equal(t, 3, heard)
+		require.NoError(t, b.Abandon())
+	}
+}
+
+func TestABrokenBatchSaysSoEachTime(t *testing.T) {
+	var calls atomic.Int32
+	b := NewBatch[int](t.Context(), scoreByText(&calls), 2, false)
+	told := make(chan error, 1)
+	defer b.Broken(func(cause error) { told <- cause })()
+	b.Add(0, Completion{Text: "broken"})
+	require.ErrorContains(t, <-told, "no sandbox")
+	for range 2 {
+		_, err := b.Wait(t.Context(), func() {})
+		require.ErrorContains(t, err, "no sandbox")
+	}
+	require.ErrorContains(t, b.Abandon(), "no sandbox")
+}
+
+func TestWhoStopsWaitingMayGoOn(t *testing.T) {
+	release := make(chan struct{})
+	b := NewBatch[int](t.Context(), GraderFunc(func(ctx context.Context, _ Completion) (Score, error) {
+		select {
+		case <-release:
+			return Score{Reward: 1}, nil
+		case <-ctx.Done():
+			return Score{}, ctx.Err()
+		}
+	}), 1, false)
+	b.Add(7, Completion{})
+	b.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := b.Wait(ctx, func() {})
+	require.ErrorIs(t, err, context.Canceled)
+	close(release)
+	marked, err := b.Wait(t.Context(), func() {})
+	require.NoError(t, err)
+	require.Equal(t, []Marked[int]{{7, Score{Reward: 1}}}, marked)
+
+	stuck := NewBatch[int](t.Context(), GraderFunc(func(ctx context.Context, _ Completion) (Score, error) {
+		<-ctx.Done()
+		return Score{}, ctx.Err()
+	}), 1, false)
+	stuck.Add(0, Completion{})
+	require.NoError(t, stuck.Abandon(), "giving up is no fault of the grader")
+}

@@ -1,0 +1,28 @@
+package reward
+
+import (
+	"context"
+
+	"github.com/seed-7879b91d/grpo/data"
+)
+
+// Blocking is a grader that names the blocked string of a completion that has one. With reject such a completion
+// scores 0, whatever its tests would say.
+func Blocking(g Grader, list data.Blocklist, reject bool) Grader { return blocking{g, list, reject} }
+
+type blocking struct {
+	Grader
+	list   data.Blocklist
+	reject bool
+}
+
+// Grade looks for a blocked string before it has the completion graded.
+func (b blocking) Grade(ctx context.Context, c Completion) (Score, error) {
+	word, found := b.list.Find(c.Text)
+	if found && b.reject {
+		return Score{Blocked: word}, nil
+	}
+	s, err := b.Grader.Grade(ctx, c)
+	s.Blocked = word
+	return s, err
+}
