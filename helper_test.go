@@ -50,6 +50,7 @@ type listener struct {
 	onPhase  func(name string)
 }
 
+func (l *listener) Begun(string) {}
 func (l *listener) Phase(name string, _ int) {
 	if l.onPhase != nil {
 		l.onPhase(name)

@@ -10,6 +10,11 @@ type logbook struct {
 	rundir.Journal
 }
 
+func (l *logbook) Begun(how string) {
+	l.Say("%s", how)
+	l.Watcher.Begun(how)
+}
+
 func (l *logbook) StepDone(m Metrics, t Timing, advice []Advice) {
 	l.Say("%s", m.Summary(t))
 	l.sayAll(advice)

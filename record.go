@@ -48,19 +48,21 @@ func (t *Trainer) begin(ctx context.Context) error {
 		lengths = t.origin.state.Logs
 	}
 	if err := t.record.Begin(logFiles, lengths); err != nil {
-		return badinput.Errorf("run_dir: %w; choose another one", err)
+		return err
 	}
 	if err := t.record.log.Open(t.record.File(logFile)); err != nil {
 		return badinput.Errorf("run_dir: %w; choose another one", err)
 	}
-	t.record.log.Say("%s", t.Origin())
-	if err := errors.Join(t.record.SetAside(t.step), t.problems.Keep(ctx), t.writeManifest()); err != nil {
+	err := errors.Join(t.record.SetAside(t.step), t.problems.Keep(ctx), t.writeManifest())
+	if err == nil {
+		t.first, err = t.record.firstEvaluation()
+	}
+	if err != nil {
 		return err
 	}
-	first, err := t.record.firstEvaluation()
-	t.first = first
 	t.record.begun = true
-	return err
+	t.watcher.Begun(t.Origin())
+	return nil
 }
 
 // append adds a line to a log, and says of one that could not be written that the run can be gone on with.

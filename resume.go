@@ -27,7 +27,7 @@ func (t *Trainer) openRecord() error {
 	if !t.custom.unrecorded {
 		dir, err := rundir.Claim(t.cfg.RunDir)
 		if err != nil {
-			return badinput.Errorf("run_dir: %w; choose another one", err)
+			return err
 		}
 		log := &logbook{Watcher: t.watcher}
 		t.record, t.watcher, t.closers = &record{Dir: dir, log: log}, log, append(t.closers, dir, log)

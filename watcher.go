@@ -2,6 +2,8 @@ package grpo
 
 // Watcher is told how a run goes on. Calls come from the goroutine that trains.
 type Watcher interface {
+	// Begun says how a run that is recorded begins, once its directory is ready.
+	Begun(how string)
 	// Phase says that something of so many units begins: "sample" and "score" count completions, "train"
 	// sequences.
 	Phase(name string, units int)
@@ -24,6 +26,7 @@ func watcherOrNobody(w Watcher) Watcher {
 // nobody watches.
 type nobody struct{}
 
+func (nobody) Begun(string)                       {}
 func (nobody) Phase(string, int)                  {}
 func (nobody) Advance(int, int)                   {}
 func (nobody) StepDone(Metrics, Timing, []Advice) {}

@@ -97,7 +97,7 @@ func (f *replayFlags) settings() settings.Set {
 		"learning_rate": settings.Float(&f.learning), "adam_beta1": settings.Float(&f.adam.Beta1), "adam_beta2": settings.Float(&f.adam.Beta2),
 		"adam_eps": settings.Float(&f.adam.Eps), "weight_decay": settings.Float(&f.adam.WeightDecay),
 		"grad_clip_norm": settings.Float(&f.adam.ClipNorm),
-		"reduction": settings.String(&f.reduction), "temperature": settings.Float(&f.temper),
+		"reduction":      settings.String(&f.reduction), "temperature": settings.Float(&f.temper),
 		"clip_low": settings.Float(&f.clipLow), "clip_high": settings.Float(&f.clipHigh), "train": settings.String(&f.train),
 	}
 }

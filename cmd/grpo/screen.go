@@ -35,6 +35,13 @@ func newScreen(out, errs io.Writer, quiet, json bool) *screen {
 	return &screen{out: out, errs: errs, quiet: quiet, json: json, terminal: ok && term.IsTerminal(int(f.Fd())) && !quiet && !json}
 }
 
+// Begun tells how the run begins.
+func (s *screen) Begun(how string) {
+	if !s.quiet && !s.json {
+		fmt.Fprintln(s.errs, how)
+	}
+}
+
 // Phase begins a bar.
 func (s *screen) Phase(name string, units int) {
 	s.end()

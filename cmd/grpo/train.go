@@ -82,11 +82,12 @@ func (f *trainFlags) train(cmd *cobra.Command, t *grpo.Trainer, screen *screen) 
 		return err
 	}
 	limit := t.Settings().MaxSteps
-	if nothing := limit >= 0 && t.StepsDone() >= limit; nothing || talk {
-		fmt.Fprintln(cmd.ErrOrStderr(), t.Origin())
-	}
+	nothing := limit >= 0 && t.StepsDone() >= limit
 	err := t.Run(ctx)
 	screen.end()
+	if err == nil && nothing && !talk { // which a script wants to know, too
+		fmt.Fprintln(cmd.ErrOrStderr(), t.Origin())
+	}
 	if errors.Is(err, context.Canceled) {
 		err = stopped(fmt.Sprintf("stopped after step %d and saved; the same with run_dir=%s goes on", t.StepsDone(), t.RunDir()))
 	}

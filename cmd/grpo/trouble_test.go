@@ -72,7 +72,7 @@ type misfit struct {
 
 // held has another process train in the run.
 func held(t *testing.T, run string) (mend func()) {
-	f, err := os.Open(filepath.Join(run, "logs.log"))
+	f, err := os.Open(run)
 	require.NoError(t, err)
 	require.NoError(t, syscall.Flock(int(f.Fd()), syscall.LOCK_EX))
 	return func() { f.Close() }

@@ -24,10 +24,13 @@ type Dir struct {
 func Claim(path string) (*Dir, error) {
 	d := &Dir{Path: path, logs: map[string]*os.File{}}
 	if err := d.claim(); err != nil && !os.IsNotExist(err) {
-		return nil, err
+		return nil, elsewhere(err)
 	}
 	return d, nil
 }
+
+// elsewhere says of a directory that cannot be used that another one may.
+func elsewhere(err error) error { return badinput.Errorf("run_dir: %w; choose another one", err) }
 
 // claim locks the directory until Close, or until the process ends in whatever way.
 func (d *Dir) claim() error {
@@ -50,10 +53,10 @@ func (d *Dir) claim() error {
 // begun anew.
 func (d *Dir) Begin(logs []string, lengths map[string]int64) error {
 	if err := os.MkdirAll(d.Path, 0o755); err != nil {
-		return err
+		return elsewhere(err)
 	}
 	if err := d.claim(); err != nil {
-		return err
+		return elsewhere(err)
 	}
 	if err := errors.Join(atomicfile.Sweep(d.Path), d.sweep()); err != nil {
 		return err
@@ -61,7 +64,7 @@ func (d *Dir) Begin(logs []string, lengths map[string]int64) error {
 	for _, name := range logs {
 		f, err := os.OpenFile(d.File(name), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
 		if err != nil {
-			return err
+			return elsewhere(err)
 		}
 		d.logs[name] = f
 		if err := cut(f, lengths[name]); err != nil {
