@@ -80,24 +80,22 @@ func datums(groups []Group) []model.Datum {
 
 // scored counts the completions that were not left out, and those that passed all tests.
 func (g *Group) scored() (scored, correct int) {
-	for _, r := range g.Rollouts {
-		if r.Score.Excluded == "" {
-			scored++
-			correct += int(r.Score.Components.Correct)
-		}
-	}
-	return scored, correct
+	return g.count(func(s reward.Score) bool { return s.Excluded == "" })
 }
 
 // judged is scored for an evaluation: a completion that was cut off is judged, and wrong.
 func (g *Group) judged() (judged, correct int) {
+	return g.count(func(s reward.Score) bool { return s.Excluded != reward.ExcludedInfra })
+}
+
+func (g *Group) count(counts func(reward.Score) bool) (n, correct int) {
 	for _, r := range g.Rollouts {
-		if r.Score.Excluded != reward.ExcludedInfra {
-			judged++
+		if counts(r.Score) {
+			n++
 			correct += int(r.Score.Components.Correct)
 		}
 	}
-	return judged, correct
+	return n, correct
 }
 
 // best is the best reward among the first k completions, 0 where none has one.

@@ -33,18 +33,21 @@ var layers = map[string][]string{
 	"configs":            {},
 
 	"internal/atomicfile": {},
-	"internal/badinput":   {},
-	"internal/jsonl":      {},
-	"internal/settings":   {},
-	"internal/splitmix":   {},
-	"internal/tensorfile": {"kernels"},
-	"internal/report":     {},
-	"internal/rundir":     {},
-	"internal/sources":    {"configs", "data", "internal/tiny"},
-	"internal/stats":      {},
-	"internal/version":    {},
-	"internal/tiny":       {"data"},
-	"internal/tiny/make":  {"model", "optim", "kernels", "kernels/cpu", "data"},
+	// of tests
+	"internal/backendtest": {"kernels", "kernels/cpu", "kernels/kerneltest"},
+	"internal/badinput":    {},
+	"internal/jsonl":       {},
+	"internal/settings":    {},
+	"internal/splitmix":    {},
+	"internal/tensorfile":  {"kernels"},
+	"internal/report":      {},
+	"internal/meter":       {},
+	"internal/rundir":      {},
+	"internal/sources":     {"configs", "data", "internal/tiny"},
+	"internal/stats":       {},
+	"internal/version":     {},
+	"internal/tiny":        {"data"},
+	"internal/tiny/make":   {"model", "optim", "kernels", "kernels/cpu", "data"},
 }
 
 // belowTrainer and belowCommands are what the trainer and the commands stand on. Only commands choose a backend.
@@ -55,7 +58,7 @@ var (
 
 // cellar is what every room may import: it knows nothing of models.
 var cellar = []string{"internal/atomicfile", "internal/badinput", "internal/jsonl", "internal/settings", "internal/splitmix",
-	"internal/stats", "internal/version"}
+	"internal/meter", "internal/stats", "internal/version"}
 
 // homes are the rooms that a library may be used in.
 var homes = map[string][]string{

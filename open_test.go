@@ -15,10 +15,11 @@ import (
 
 func TestAModelIsTrainedAsAWholeAndResumed(t *testing.T) {
 	whole, parts := t.TempDir(), t.TempDir()
-	run(t, open(t, nil, "run_dir="+whole, "train=full", "learning_rate=1e-5"))
-	run(t, open(t, nil, "run_dir="+parts, "train=full", "learning_rate=1e-5", "max_steps=1"))
+	words := []string{"train=full", "learning_rate=1e-5", "eval_every=-1"}
+	run(t, open(t, nil, append(words, "run_dir="+whole)...))
+	run(t, open(t, nil, append(words, "run_dir="+parts, "max_steps=1")...))
 	q := &listener{}
-	run(t, open(t, q, "train=full", "learning_rate=1e-5", "resume="+parts))
+	run(t, open(t, q, append(words, "resume="+parts)...))
 	require.Len(t, q.metrics, 1)
 	require.Contains(t, q.warnings[0], "max_steps: 1 → 2")
 

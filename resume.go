@@ -152,8 +152,6 @@ func (t *Trainer) Origin() string {
 	switch {
 	case o.checkpoint != "" && t.cfg.MaxSteps >= 0 && o.state.Step >= t.cfg.MaxSteps:
 		return fmt.Sprintf("%s has all of its %d steps; type max_steps=N for more", o.checkpoint, t.cfg.MaxSteps)
-	case o.checkpoint == "" && t.record == nil:
-		return "a new run that is not recorded"
 	case o.checkpoint == "":
 		return "a new run in " + t.cfg.RunDir
 	case o.fork:

@@ -25,9 +25,9 @@ var kinds = map[string][]string{
 // A run that is interrupted at the beginning of any phase and resumed ends as one that never was. Here at
 // some phases, with GRPO_KILLS at each.
 func TestResumedRunsAreEqualToTheByte(t *testing.T) {
-	stride := 25
+	stride, again := 40, 9
 	if os.Getenv("GRPO_KILLS") != "" {
-		stride = 1
+		stride, again = 1, 5
 	}
 	for name, words := range kinds {
 		t.Run(name, func(t *testing.T) {
@@ -41,7 +41,7 @@ func TestResumedRunsAreEqualToTheByte(t *testing.T) {
 
 			for stop := 1; stop <= phases; stop += stride {
 				interrupted := setup{dir: t.TempDir(), words: words}
-				for from := stop; ; from += 5 { // interrupted again and again
+				for from := stop; ; from += again { // interrupted again and again
 					tr, l := interrupted.open(t)
 					ctx, cancel := context.WithCancel(t.Context())
 					left := from

@@ -35,7 +35,7 @@ func TestRewardRisesAndTheFirstUpdateIsOnPolicy(t *testing.T) {
 func TestRunsAreEqualToTheByte(t *testing.T) {
 	var want map[string]string
 	for _, s := range []setup{{threads: 1}, {threads: 4}, {deferred: true}, {threads: 2, words: []string{"pipeline=off"}}} {
-		s.dir, s.words = t.TempDir(), append(s.words, "max_steps=5")
+		s.dir, s.words = t.TempDir(), append(s.words, "max_steps=3")
 		tr, _ := s.open(t)
 		require.NoError(t, tr.Run(t.Context()))
 		got := files(t, s.dir)
@@ -50,7 +50,7 @@ func TestRunsAreEqualToTheByte(t *testing.T) {
 func TestRoundedRunsAreEqualToTheByte(t *testing.T) {
 	run := func(threads int, precision string) map[string]string {
 		// deterministic, or the run would go on where the two differ
-		s := setup{threads: threads, dir: t.TempDir(), words: []string{"max_steps=5", "deterministic=true", "precision=" + precision}}
+		s := setup{threads: threads, dir: t.TempDir(), words: []string{"max_steps=3", "deterministic=true", "precision=" + precision}}
 		tr, _ := s.open(t)
 		require.NoError(t, tr.Run(t.Context()))
 		return files(t, s.dir)

@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed-7879b91d/grpo/internal/backendtest"
 	"github.com/seed-7879b91d/grpo/kernels/cpu"
 	"github.com/seed-7879b91d/grpo/optim"
 )
@@ -13,7 +14,7 @@ import (
 func trainingStep(t testing.TB) func() {
 	var train goldenTrain
 	readJSON(t, &train, "qwen3-tied", "train.json")
-	b := openCPU(cpu.Options{Threads: 1})
+	b := backendtest.CPU(t, cpu.Options{Threads: 1})
 	t.Cleanup(func() { b.Close() })
 	p := openGolden(t, b, "qwen3-tied", "train_init", Options{MaxRows: 48})
 	params, grads, locate := p.Slabs()

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed-7879b91d/grpo/internal/backendtest"
 	"github.com/seed-7879b91d/grpo/kernels"
 	"github.com/seed-7879b91d/grpo/kernels/cpu"
 	"github.com/seed-7879b91d/grpo/model/internal/program"
@@ -48,7 +49,7 @@ func TestScoresDoNotDependOnThePacking(t *testing.T) {
 
 // Gradients, kept or computed again, are the same bits; and so are those of a second run.
 func TestGradientsDoNotDependOnWhatIsKept(t *testing.T) {
-	onBackends(t, func(t *testing.T, b kernels.Backend) {
+	backendtest.OnAll(t, func(t *testing.T, b kernels.Backend) {
 		var train goldenTrain
 		readJSON(t, &train, "qwen3-tied", "train.json")
 		var want []float32
@@ -68,7 +69,7 @@ func TestGradientsDoNotDependOnWhatIsKept(t *testing.T) {
 
 // Gradients do not depend on what the policy saw before: not on the room that a long sequence once made.
 func TestGradientsDoNotDependOnTheHistory(t *testing.T) {
-	onBackends(t, func(t *testing.T, b kernels.Backend) {
+	backendtest.OnAll(t, func(t *testing.T, b kernels.Backend) {
 		var train goldenTrain
 		readJSON(t, &train, "qwen3-tied", "train.json")
 		gradients := func(p *Policy) []float32 {
@@ -91,7 +92,7 @@ func TestGradientsDoNotDependOnTheHistory(t *testing.T) {
 
 // The memory that a schedule shares between values is never shared by two that are in use at once.
 func TestArenaBlocksInUseDoNotOverlap(t *testing.T) {
-	onBackends(t, func(t *testing.T, b kernels.Backend) {
+	backendtest.OnAll(t, func(t *testing.T, b kernels.Backend) {
 		p := openGolden(t, b, "qwen3-tied", "adapter", Options{})
 		require.NoError(t, p.grow(64))
 		g, err := p.builder(&p.inputs).training()
@@ -131,7 +132,7 @@ func testThreads(t *testing.T, name string, precision Precision) {
 	var wantScores [][]float32
 	var wantGrads []float32
 	for _, threads := range []int{1, 2, 3, 8} {
-		b := openCPU(cpu.Options{Threads: threads})
+		b := backendtest.CPU(t, cpu.Options{Threads: threads})
 		p := openGolden(t, b, name, "train_init", Options{Precision: precision})
 		scores, err := p.Score(t.Context(), train.sequences(), 1.3)
 		require.NoError(t, err)

@@ -9,9 +9,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed-7879b91d/grpo/internal/backendtest"
 	"github.com/seed-7879b91d/grpo/kernels"
 	"github.com/seed-7879b91d/grpo/kernels/cpu"
-	"github.com/seed-7879b91d/grpo/kernels/kerneltest"
 	"github.com/seed-7879b91d/grpo/lora"
 )
 
@@ -30,37 +30,11 @@ func readJSON(t testing.TB, v any, path ...string) {
 	require.NoError(t, json.Unmarshal(text, v))
 }
 
-// backends are what every test of this package runs on.
-var backends = map[string]func() kernels.Backend{
-	"reference":    kerneltest.NewReference,
-	"cpu":          func() kernels.Backend { return openCPU(cpu.Options{}) },
-	"cpu deferred": func() kernels.Backend { return kerneltest.NewDeferred(openCPU(cpu.Options{})) },
-}
-
-func openCPU(o cpu.Options) kernels.Backend {
-	b, err := cpu.New(o)
-	if err != nil {
-		panic(err)
-	}
-	return b
-}
-
-func onBackends(t *testing.T, test func(t *testing.T, b kernels.Backend)) {
-	for name, open := range backends {
-		t.Run(name, func(t *testing.T) { onBackend(t, open(), test) })
-	}
-}
-
-func onBackend(t *testing.T, b kernels.Backend, test func(t *testing.T, b kernels.Backend)) {
-	defer func() { require.NoError(t, b.Close()) }()
-	test(t, b)
-}
-
 // inEveryPrecision is onBackends for what also holds where numbers are rounded.
 func inEveryPrecision(t *testing.T, test func(t *testing.T, b kernels.Backend, p Precision)) {
-	onBackends(t, func(t *testing.T, b kernels.Backend) { test(t, b, F32) })
+	backendtest.OnAll(t, func(t *testing.T, b kernels.Backend) { test(t, b, F32) })
 	t.Run("cpu bf16", func(t *testing.T) {
-		onBackend(t, openCPU(cpu.Options{}), func(t *testing.T, b kernels.Backend) { test(t, b, BF16) })
+		backendtest.On(t, backendtest.CPU(t, cpu.Options{}), func(t *testing.T, b kernels.Backend) { test(t, b, BF16) })
 	})
 }
 
@@ -83,7 +57,7 @@ type goldenScore struct {
 }
 
 func TestScoresMatchTheFloat64Reference(t *testing.T) {
-	onBackends(t, func(t *testing.T, b kernels.Backend) {
+	backendtest.OnAll(t, func(t *testing.T, b kernels.Backend) {
 		for _, name := range goldenCases {
 			var want []goldenScore
 			readJSON(t, &want, name, "score.json")

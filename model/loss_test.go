@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed-7879b91d/grpo/internal/backendtest"
 	"github.com/seed-7879b91d/grpo/kernels"
 	"github.com/seed-7879b91d/grpo/kernels/cpu"
 	"github.com/seed-7879b91d/grpo/optim"
@@ -60,7 +61,7 @@ func accumulated(t *testing.T, b kernels.Backend, r Recompute, datums []Datum, o
 func TestACustomLossEqualsTheKernels(t *testing.T) {
 	var train goldenTrain
 	readJSON(t, &train, "qwen3-tied", "train.json")
-	onBackends(t, func(t *testing.T, b kernels.Backend) {
+	backendtest.OnAll(t, func(t *testing.T, b kernels.Backend) {
 		for _, c := range []struct {
 			kind      kernels.LossKind
 			custom    LossFunc
@@ -99,7 +100,7 @@ func onPolicy(t *testing.T, p *Policy, datums []Datum) {
 func TestALossOfWholeSequences(t *testing.T) {
 	var train goldenTrain
 	readJSON(t, &train, "qwen3-tied", "train.json")
-	onBackends(t, func(t *testing.T, b kernels.Backend) {
+	backendtest.OnAll(t, func(t *testing.T, b kernels.Backend) {
 		onPolicy(t, openGolden(t, b, "qwen3-tied", "train_init", Options{}), train.Datums)
 		o := Objective{Reduction: SequenceMean, Temperature: 1}
 		want, _ := accumulated(t, b, RecomputeBlocks, train.Datums, o)
@@ -114,7 +115,7 @@ func TestALossOfWholeSequences(t *testing.T) {
 func TestACustomLossSeesEverySequence(t *testing.T) {
 	var train goldenTrain
 	readJSON(t, &train, "qwen3-tied", "train.json")
-	b := openCPU(cpu.Options{Threads: 1})
+	b := backendtest.CPU(t, cpu.Options{Threads: 1})
 	defer b.Close()
 	p := openGolden(t, b, "qwen3-tied", "train_init", Options{MaxRows: 64})
 	scored := append([]Datum(nil), train.Datums...)

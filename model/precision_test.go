@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed-7879b91d/grpo/internal/backendtest"
 	"github.com/seed-7879b91d/grpo/kernels/cpu"
 )
 
@@ -16,7 +17,7 @@ func TestRoundingMovesScoresALittle(t *testing.T) {
 		var train goldenTrain
 		readJSON(t, &train, name, "train.json")
 		run := func(precision Precision) (scores [][]float32, grads []float32) {
-			b := openCPU(cpu.Options{})
+			b := backendtest.CPU(t, cpu.Options{})
 			defer func() { require.NoError(t, b.Close()) }()
 			p := openGolden(t, b, name, "train_init", Options{Precision: precision})
 			scores, err := p.Score(t.Context(), train.sequences(), 1)

@@ -5,12 +5,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed-7879b91d/grpo/internal/backendtest"
 	"github.com/seed-7879b91d/grpo/kernels"
 )
 
 // A change of the masters that nobody published is found, and named.
 func TestAnUnpublishedAdapterIsFound(t *testing.T) {
-	onBackends(t, func(t *testing.T, b kernels.Backend) {
+	backendtest.OnAll(t, func(t *testing.T, b kernels.Backend) {
 		for _, name := range goldenCases {
 			p := openGolden(t, b, name, "adapter", Options{})
 			host, err := p.Adapter()

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed-7879b91d/grpo/internal/backendtest"
 	"github.com/seed-7879b91d/grpo/kernels"
 	"github.com/seed-7879b91d/grpo/kernels/cpu"
 	"github.com/seed-7879b91d/grpo/lora"
@@ -30,7 +31,7 @@ func improve(t *testing.T, b kernels.Backend, p *Policy) {
 
 // What was trained, saved and restored into a policy that had gone elsewhere is the same to the bit.
 func TestRestoreGivesBackWhatSaveWrote(t *testing.T) {
-	onBackends(t, func(t *testing.T, b kernels.Backend) {
+	backendtest.OnAll(t, func(t *testing.T, b kernels.Backend) {
 		base := goldenDir("qwen3-tied")
 		for name, open := range map[string]func() *Policy{
 			"adapter": func() *Policy { return openGolden(t, b, "qwen3-tied", "train_init", Options{}) },
@@ -69,7 +70,7 @@ func TestRestoreGivesBackWhatSaveWrote(t *testing.T) {
 }
 
 func TestAnAdapterOfAnotherShapeIsNotRestored(t *testing.T) {
-	b := openCPU(cpu.Options{Threads: 1})
+	b := backendtest.CPU(t, cpu.Options{Threads: 1})
 	defer b.Close()
 	p := openGolden(t, b, "qwen3-tied", "train_init", Options{})
 	c := lora.Defaults()
@@ -85,7 +86,7 @@ func TestAnAdapterOfAnotherShapeIsNotRestored(t *testing.T) {
 
 // A change of the masters that nobody published is found in a model that is trained as a whole, too.
 func TestUnpublishedWeightsAreFound(t *testing.T) {
-	onBackends(t, func(t *testing.T, b kernels.Backend) {
+	backendtest.OnAll(t, func(t *testing.T, b kernels.Backend) {
 		p, err := Open(b, goldenDir("qwen3-tied"), true, Options{})
 		require.NoError(t, err)
 		m := p.trained.(*masters)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed-7879b91d/grpo/internal/backendtest"
 	"github.com/seed-7879b91d/grpo/internal/tensorfile"
 	"github.com/seed-7879b91d/grpo/kernels"
 	"github.com/seed-7879b91d/grpo/kernels/cpu"
@@ -50,7 +51,7 @@ func distance(got, want []float32) float64 {
 }
 
 func TestGradientsMatchTheFloat64Reference(t *testing.T) {
-	onBackends(t, func(t *testing.T, b kernels.Backend) {
+	backendtest.OnAll(t, func(t *testing.T, b kernels.Backend) {
 		for _, name := range goldenCases {
 			for _, recompute := range []Recompute{RecomputeCheap, RecomputeBlocks} {
 				var train goldenTrain
@@ -81,7 +82,7 @@ func TestGradientsMatchTheFloat64Reference(t *testing.T) {
 
 // A whole training: the losses and norms of every step, and where the adapter ends.
 func TestTrainingMatchesTheFloat64Reference(t *testing.T) {
-	onBackends(t, func(t *testing.T, b kernels.Backend) {
+	backendtest.OnAll(t, func(t *testing.T, b kernels.Backend) {
 		for _, name := range goldenCases {
 			var train goldenTrain
 			readJSON(t, &train, name, "train.json")
@@ -121,7 +122,7 @@ func TestTrainingMatchesTheFloat64Reference(t *testing.T) {
 // Every base weight's gradient against a difference quotient in the direction of the gradient: the
 // loss must fall as fast as the gradient says.
 func TestFullGradientsPredictTheLoss(t *testing.T) {
-	b := openCPU(cpu.Options{})
+	b := backendtest.CPU(t, cpu.Options{})
 	defer b.Close()
 	for _, name := range goldenCases {
 		var train goldenTrain

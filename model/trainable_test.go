@@ -5,13 +5,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed-7879b91d/grpo/internal/backendtest"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/kernels/cpu"
 )
 
 // A policy that trains nothing, or no adapter, says so wherever it is asked.
 func TestWhatIsNotTrainedIsRefused(t *testing.T) {
-	b := openCPU(cpu.Options{Threads: 1})
+	b := backendtest.CPU(t, cpu.Options{Threads: 1})
 	defer b.Close()
 	dir := t.TempDir()
 	var train goldenTrain

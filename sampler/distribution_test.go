@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed-7879b91d/grpo/internal/backendtest"
 	"github.com/seed-7879b91d/grpo/kernels/cpu"
 	"github.com/seed-7879b91d/grpo/model"
 )
@@ -15,7 +16,7 @@ import (
 // Over many draws from a fixed model, tokens come as often as they should, for each way to truncate.
 func TestDrawsFollowTheDistribution(t *testing.T) {
 	const draws = 200_000
-	b := openCPU(cpu.Options{})
+	b := backendtest.CPU(t, cpu.Options{})
 	defer b.Close()
 	p := open(t, b, "qwen3-tied", "adapter")
 	prompt := []int32{3, 141, 59}

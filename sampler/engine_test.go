@@ -8,13 +8,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed-7879b91d/grpo/internal/backendtest"
 	"github.com/seed-7879b91d/grpo/kernels"
 	"github.com/seed-7879b91d/grpo/kernels/cpu"
 	"github.com/seed-7879b91d/grpo/model"
 )
 
 func TestGreedyMatchesTheFloat64Reference(t *testing.T) {
-	onBackends(t, func(t *testing.T, b kernels.Backend) {
+	backendtest.OnAll(t, func(t *testing.T, b kernels.Backend) {
 		for _, name := range []string{"qwen3-tied", "qwen3-untied-sharded"} {
 			var want []struct {
 				With       string
@@ -99,7 +100,7 @@ func TestNothingAroundARequestChangesIt(t *testing.T) {
 func TestThreadsChangeNothing(t *testing.T) {
 	var want []Rollout
 	for _, threads := range []int{1, 8, 3} {
-		b := openCPU(cpu.Options{Threads: threads})
+		b := backendtest.CPU(t, cpu.Options{Threads: threads})
 		p := open(t, b, "qwen3-tied", "adapter")
 		got := sampleAll(t, engine(t, p, Options{MaxLength: 128}), requests(p.Vocab, 1.3, 64))
 		if want == nil {
@@ -111,7 +112,7 @@ func TestThreadsChangeNothing(t *testing.T) {
 }
 
 func TestCancellationFreesEverything(t *testing.T) {
-	b := openCPU(cpu.Options{})
+	b := backendtest.CPU(t, cpu.Options{})
 	defer b.Close()
 	p := open(t, b, "qwen3-tied", "")
 	e := engine(t, p, Options{MaxLength: 128, MaxSequences: 6, TokenBudget: 32})
@@ -132,7 +133,7 @@ func TestCancellationFreesEverything(t *testing.T) {
 }
 
 func TestBadRequestsAreRefusedBeforeAnyWork(t *testing.T) {
-	b := openCPU(cpu.Options{})
+	b := backendtest.CPU(t, cpu.Options{})
 	defer b.Close()
 	p := open(t, b, "qwen3-tied", "")
 	e := engine(t, p, Options{MaxLength: 64})

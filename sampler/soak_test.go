@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed-7879b91d/grpo/internal/backendtest"
 	"github.com/seed-7879b91d/grpo/kernels/cpu"
 )
 
@@ -37,7 +38,7 @@ func TestSoak(t *testing.T) {
 		n, err = strconv.Atoi(s)
 		require.NoError(t, err)
 	}
-	b := openCPU(cpu.Options{})
+	b := backendtest.CPU(t, cpu.Options{})
 	defer b.Close()
 	p := open(t, b, "qwen3-tied", "adapter")
 	e := engine(t, p, Options{MaxLength: 96, MaxSequences: 12, TokenBudget: 64, CacheBytes: int64(p.BlockBytes()) * 20})

@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed-7879b91d/grpo/internal/backendtest"
 	"github.com/seed-7879b91d/grpo/kernels/cpu"
 )
 
@@ -32,7 +33,7 @@ func TestStopStringsMayStraddleTokens(t *testing.T) {
 }
 
 func TestStopStringsEndCompletions(t *testing.T) {
-	b := openCPU(cpu.Options{})
+	b := backendtest.CPU(t, cpu.Options{})
 	defer b.Close()
 	p := open(t, b, "qwen3-tied", "")
 	e := engine(t, p, Options{MaxLength: 64})

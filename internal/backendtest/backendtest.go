@@ -1,0 +1,41 @@
+// Package backendtest runs a test on every backend that a machine without a device has.
+package backendtest
+
+import (
+	"testing"
+
+	"github.com/seed-7879b91d/grpo/kernels"
+	"github.com/seed-7879b91d/grpo/kernels/cpu"
+	"github.com/seed-7879b91d/grpo/kernels/kerneltest"
+)
+
+// OnAll runs the test on the reference, on the processor, and on a backend that is as opaque and as late as a device.
+func OnAll(t *testing.T, test func(t *testing.T, b kernels.Backend)) {
+	for name, open := range map[string]func(*testing.T) kernels.Backend{
+		"reference":    func(*testing.T) kernels.Backend { return kerneltest.NewReference() },
+		"cpu":          func(t *testing.T) kernels.Backend { return CPU(t, cpu.Options{}) },
+		"cpu deferred": func(t *testing.T) kernels.Backend { return kerneltest.NewDeferred(CPU(t, cpu.Options{})) },
+	} {
+		t.Run(name, func(t *testing.T) { On(t, open(t), test) })
+	}
+}
+
+// On runs the test on a backend and closes that.
+func On(t *testing.T, b kernels.Backend, test func(t *testing.T, b kernels.Backend)) {
+	defer func() {
+		if err := b.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	test(t, b)
+}
+
+// CPU opens a backend on the processor, which the caller closes.
+func CPU(t testing.TB, o cpu.Options) kernels.Backend {
+	t.Helper()
+	b, err := cpu.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
