@@ -163,7 +163,7 @@ func TestMetricsCarryNoClock(t *testing.T) {
 // The steps of a trainer are its own, whoever calls for them: the warm-up is over once.
 func TestStepsOnProblemsOfTheCaller(t *testing.T) {
 	dir := t.TempDir()
-	tr, _ := setup{dir: dir, words: []string{"warmup_steps=2", "learning_rate=0.03"}}.open(t)
+	tr, _ := setup{dir: dir, words: []string{"warmup_steps=2", "learning_rate=0.001"}}.open(t)
 	cursor := tr.Pool().Cursor()
 	for i, rate := range []float64{0.0005, 0.001, 0.001} {
 		m, err := tr.Step(t.Context(), tr.HeldOut()[:3], StepOptions{Iterations: 2})
