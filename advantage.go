@@ -56,14 +56,18 @@ func degenerate(advantages []float64) bool {
 }
 
 // compare gives groups their advantages. A completion that was left out takes no part, and has 0.
-func compare(groups []Group, f AdvantageFunc) []Group {
+func compare(groups []Group, f AdvantageFunc) ([]Group, error) {
 	for i := range groups {
-		groups[i].Advantages = groups[i].compare(f)
+		g := &groups[i]
+		var err error
+		if g.Advantages, err = g.compare(f); err != nil {
+			return nil, fmt.Errorf("problem %s: %w", g.Problem.ID, err)
+		}
 	}
-	return groups
+	return groups, nil
 }
 
-func (g *Group) compare(f AdvantageFunc) []float64 {
+func (g *Group) compare(f AdvantageFunc) ([]float64, error) {
 	advantages := make([]float64, len(g.Rollouts))
 	var rewards []float64
 	var counted []int
@@ -73,14 +77,17 @@ func (g *Group) compare(f AdvantageFunc) []float64 {
 		}
 	}
 	if len(rewards) == 0 {
-		return advantages
+		return advantages, nil
 	}
 	a := f(rewards)
 	if len(a) != len(rewards) {
-		panic(fmt.Sprintf("grpo: an AdvantageFunc gave %d advantages for %d rewards, expected one for each", len(a), len(rewards)))
+		return nil, fmt.Errorf("%d advantages for %d rewards, expected one for each", len(a), len(rewards))
 	}
 	for k, i := range counted {
+		if !finite(a[k]) {
+			return nil, fmt.Errorf("an advantage of %v for a reward of %v, expected a number", a[k], rewards[k])
+		}
 		advantages[i] = a[k]
 	}
-	return advantages
+	return advantages, nil
 }

@@ -69,23 +69,27 @@ func (t *Trainer) restoreAhead(path string) (*rolloutBatch, error) {
 		return nil, badinput.Errorf("%s: %w", path, err)
 	}
 	b := &rolloutBatch{policy: s.Policy, updates: s.Updates, refilled: s.Refilled, epoch: s.Epoch}
-	total := 0
+	var rollouts []Rollout
 	for i, g := range s.Groups {
 		problem, known := t.pool.Problem(g.Problem)
 		if !known {
 			return nil, badinput.Errorf("%s: problem %s is not among those to train on; give the data that the run began with", path, g.Problem)
 		}
 		b.prompts = append(b.prompts, Prompt{Index: i, Problem: problem, Tokens: g.Prompt})
-		total += len(g.Rollouts)
-	}
-	round := reward.NewBatch[Rollout](context.Background(), t.judging.grader, total, false)
-	for i, g := range s.Groups {
 		for _, r := range g.Rollouts {
-			rollout := t.rollout(i, r)
-			round.Add(rollout, completion(&b.prompts[i], rollout, t.cfg.MaxTokens))
+			rollouts = append(rollouts, t.rollout(i, r))
 		}
 	}
-	round.Close()
-	b.rounds = []*grading{round}
+	b.rounds = []*grading{t.score(b.prompts, rollouts)}
 	return b, nil
+}
+
+// score has rollouts scored that are there already.
+func (t *Trainer) score(prompts []Prompt, rollouts []Rollout) *grading {
+	g := reward.NewBatch[Rollout](context.Background(), t.judging.grader, len(rollouts), false)
+	for _, r := range rollouts {
+		g.Add(r, completion(&prompts[r.Group], r, t.cfg.MaxTokens))
+	}
+	g.Close()
+	return g
 }

@@ -58,7 +58,7 @@ func (t *Trainer) Save(ctx context.Context) (dir string, err error) {
 // save writes a checkpoint of the last step, unless there is one already or nothing is recorded. It
 // appears whole or not at all.
 func (t *Trainer) save() error {
-	if t.record == nil {
+	if t.record == nil || t.broken != nil { // whose policy is of no step
 		return nil
 	}
 	dir := t.record.Checkpoint(t.step)

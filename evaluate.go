@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/seed-7879b91d/grpo/data"
 	"github.com/seed-7879b91d/grpo/internal/stats"
 	"github.com/seed-7879b91d/grpo/reward"
 )
@@ -124,27 +123,4 @@ func (e Evaluation) Summary() string {
 		sampled = fmt.Sprintf(", %.3f sampled, pass@%d %.3f", e.PassAt1, e.K, e.PassAtK)
 	}
 	return fmt.Sprintf("held-out at step %d: pass@1 %.3f [%.3f, %.3f] greedy%s", e.Step, e.Greedy, e.GreedyCI[0], e.GreedyCI[1], sampled)
-}
-
-// Flipped is a problem that the policy got wrong before and right after.
-type Flipped struct {
-	Problem       data.Problem
-	Before, After string
-}
-
-// Flips compares two evaluations and gives up to n problems that flipped from wrong to right. There are
-// none after a resume, when the first evaluation is only a line in the record.
-func (t *Trainer) Flips(n int) []Flipped {
-	var flips []Flipped
-	if t.first == nil || t.last == nil {
-		return nil
-	}
-	after := t.last.GreedyTry.Groups
-	for i, g := range t.first.GreedyTry.Groups {
-		was, is := g.Rollouts[0], after[i].Rollouts[0]
-		if was.Score.Excluded == "" && was.Score.Components.Correct == 0 && is.Score.Components.Correct == 1 && len(flips) < n {
-			flips = append(flips, Flipped{g.Problem, was.Text, is.Text})
-		}
-	}
-	return flips
 }

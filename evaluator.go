@@ -29,12 +29,16 @@ type Evaluator struct {
 	judging  *judging
 	step     int // that the policy is of
 	closers  []io.Closer
+	closed   bool
 }
 
+var errClosed = errors.New("grpo: used after Close")
+
 // OpenEvaluator opens what a configuration says of a model and of evaluating it, on a backend that the caller
-// closes after Close. The watcher may be nil.
+// closes after Close. The watcher may be nil. Of the options it knows WithGrader and WrapGrader.
 func OpenEvaluator(ctx context.Context, cfg *configs.Config, b kernels.Backend, w Watcher, options ...Option) (*Evaluator, error) {
-	e := &Evaluator{cfg: cfg, watcher: watcherOrNobody(w)}
+	settings := *cfg
+	e := &Evaluator{cfg: &settings, watcher: watcherOrNobody(w)}
 	err := e.open(ctx, b, collect(options), sources.OpenHeldOut)
 	if err != nil {
 		return nil, errors.Join(err, e.Close())
@@ -43,15 +47,17 @@ func OpenEvaluator(ctx context.Context, cfg *configs.Config, b kernels.Backend, 
 }
 
 // OpenRun opens an evaluator with the settings of a run, as far as change leaves them, and the policy of its
-// last checkpoint, or of the one that dir names. Nothing of the run is written.
+// last checkpoint, or of the one that dir names. Nothing of the run is written. change may be nil.
 func OpenRun(ctx context.Context, dir string, b kernels.Backend, w Watcher, change func(*configs.Config) error,
 	options ...Option) (*Evaluator, error) {
 	cfg, err := readConfig(runOf(dir))
 	if err != nil {
 		return nil, err
 	}
-	if err := change(cfg); err != nil {
-		return nil, err
+	if change != nil {
+		if err := change(cfg); err != nil {
+			return nil, err
+		}
 	}
 	o, err := namedOrigin("run", dir, watcherOrNobody(w))
 	if err != nil {
@@ -105,7 +111,7 @@ func (e *Evaluator) Close() error {
 	for _, c := range slices.Backward(e.closers) {
 		errs = append(errs, c.Close())
 	}
-	e.closers = nil
+	e.closers, e.closed = nil, true
 	return errors.Join(errs...)
 }
 
@@ -131,6 +137,12 @@ const evaluationStep = -1
 
 // attempt gives scored completions of problems.
 func (e *Evaluator) attempt(ctx context.Context, problems []data.Problem, n int, temperature float32) (a Attempt, err error) {
+	if e.closed {
+		return a, errClosed
+	}
+	if n < 1 {
+		return a, badinput.Errorf("%d completions of each problem, expected 1 or more", n)
+	}
 	prompts, err := e.policy.prompts(problems, 0)
 	if err != nil {
 		return a, err

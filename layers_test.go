@@ -26,7 +26,6 @@ var layers = map[string][]string{
 	"lora":               {"kernels", "internal/tensorfile"},
 	"optim":              {"kernels", "internal/tensorfile"},
 	"kernels/cpu":        {"kernels"},
-	"kernels/cuda":       {"kernels"},
 	"kernels/kerneltest": {"kernels"},
 	"kernels":            {},
 	"data":               {},
@@ -53,7 +52,7 @@ var layers = map[string][]string{
 // belowTrainer and belowCommands are what the trainer and the commands stand on. Only commands choose a backend.
 var (
 	belowTrainer  = []string{"sampler", "reward", "model", "lora", "optim", "kernels", "data", "configs"}
-	belowCommands = slices.Concat(belowTrainer, []string{"", "kernels/cpu", "kernels/cuda"})
+	belowCommands = slices.Concat(belowTrainer, []string{"", "kernels/cpu"})
 )
 
 // cellar is what every room may import: it knows nothing of models.
@@ -67,13 +66,12 @@ var homes = map[string][]string{
 	"gorgonia.org/gorgonia":             {"model"},
 	"gorgonia.org/tensor":               {"model"},
 	"github.com/chewxy/hm":              {"model"},
-	"gorgonia.org/cu":                   {"kernels/cuda"},
 	"github.com/nlpodyssey/safetensors": {"internal/tensorfile"},
 	"github.com/sugarme/tokenizer":      {"data"},
 	"github.com/dlclark/regexp2":        {"data"},
 	"github.com/parquet-go/parquet-go":  {"data"},
 	"golang.org/x/text":                 {"data"},
-	"golang.org/x/sys":                  {"reward", "internal/tensorfile", "internal/rundir", "kernels/cpu", "kernels/cuda", "data"},
+	"golang.org/x/sys":                  {"reward", "internal/tensorfile", "kernels/cpu", "data"},
 	"golang.org/x/term":                 {"cmd/grpo"},
 	"github.com/goccy/go-yaml":          {"configs"},
 }

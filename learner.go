@@ -85,6 +85,9 @@ func (l *learner) update(ctx context.Context, datums []model.Datum, iterations i
 				return u, fmt.Errorf("sampler and trainer disagree by %g about a log-probability: they do not run the same policy", u.OnPolicy)
 			}
 		}
+		if l.objective.Custom != nil && !finite(stats.Loss) {
+			return u, fmt.Errorf("train: the program's own loss is %v, expected a number", stats.Loss)
+		}
 		done, err := l.adam.Step(rate)
 		if errors.As(err, &u.nonFinite) {
 			return u, nil

@@ -35,10 +35,14 @@ func WithLoss(f model.LossFunc) Option { return func(c *custom) { c.loss = f } }
 // WithGroups shows every group of a step with its rewards and advantages, before the policy learns from them. An
 // error ends the step.
 func WithGroups(f func(step int, groups []Group) error) Option {
-	return func(c *custom) { c.groups = f }
+	return func(c *custom) {
+		if f != nil {
+			c.groups = f
+		}
+	}
 }
 
-// Unrecorded trains without a run directory: nothing is written but what Save is told to.
+// Unrecorded trains without a run directory: nothing is written, and run_dir and resume are not used.
 func Unrecorded() Option { return func(c *custom) { c.unrecorded = true } }
 
 func collect(options []Option) custom {

@@ -2,10 +2,8 @@ package grpo
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"path/filepath"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/jsonl"
@@ -37,10 +35,14 @@ type record struct {
 // begin starts recording, with the first thing that is to be recorded: what was written after the checkpoint
 // that the run goes on from is forgotten, and checkpoints of later steps are set aside.
 func (t *Trainer) begin(ctx context.Context) error {
-	if t.broken != nil {
-		return fmt.Errorf("the policy was left half updated: %w", t.broken)
-	}
-	if t.record == nil || t.record.begun {
+	switch {
+	case t.closed:
+		return errClosed
+	case t.broken != nil:
+		return fmt.Errorf("a step was left half done, go on from the last checkpoint: %w", t.broken)
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case t.record == nil || t.record.begun:
 		return nil
 	}
 	var lengths map[string]int64
@@ -53,12 +55,15 @@ func (t *Trainer) begin(ctx context.Context) error {
 	if err := t.record.log.Open(t.record.File(logFile)); err != nil {
 		return badinput.Errorf("run_dir: %w; choose another one", err)
 	}
-	err := errors.Join(t.record.SetAside(t.step), t.problems.Keep(ctx), t.writeManifest())
-	if err == nil {
-		t.first, err = t.record.firstEvaluation()
+	if err := errors.Join(t.record.SetAside(t.step), t.problems.Keep(ctx), t.writeManifest()); err != nil {
+		return err
 	}
+	before, err := t.record.evaluations()
 	if err != nil {
 		return err
+	}
+	if len(before) > 0 {
+		t.first, t.last = &before[0], &before[len(before)-1]
 	}
 	t.record.begun = true
 	t.watcher.Begun(t.Origin())
@@ -81,7 +86,8 @@ func (r *record) unwritten(err error) error {
 func (t *Trainer) conclude(m Metrics, timing Timing, groups []Group) error {
 	advice := t.advisor.advise(m, timing)
 	if err := t.record.step(m, timing, groups, advice); err != nil {
-		return fmt.Errorf("record: %w", err)
+		t.broken = fmt.Errorf("record: %w", err) // half of a step is on record
+		return t.broken
 	}
 	t.watcher.StepDone(m, timing, advice)
 	for _, a := range advice {
@@ -158,31 +164,7 @@ func (r *record) evaluation(e Evaluation, advice []Advice) error {
 
 // evaluations are those of the run so far.
 func (r *record) evaluations() ([]Evaluation, error) {
-	return readMetrics[Evaluation](r.Path, evaluationKind)
-}
-
-// readMetrics reads the lines of that kind of the metrics of a run; those of steps have none.
-func readMetrics[T any](run, kind string) (all []T, err error) {
-	err = jsonl.Whole(filepath.Join(run, metricsFile), func(line []byte) error {
-		var is struct{ Kind string }
-		if err := json.Unmarshal(line, &is); err != nil || is.Kind != kind {
-			return err
-		}
-		var v T
-		err := json.Unmarshal(line, &v)
-		all = append(all, v)
-		return err
-	})
-	return all, err
-}
-
-// firstEvaluation is that of the run's start, nil where there is none yet.
-func (r *record) firstEvaluation() (*Evaluation, error) {
-	all, err := r.evaluations()
-	if err != nil || len(all) == 0 {
-		return nil, err
-	}
-	return &all[0], nil
+	return jsonl.OfKind[Evaluation](r.File(metricsFile), evaluationKind)
 }
 
 // report draws the run as a page. A run is not ended because it cannot be drawn.

@@ -30,7 +30,7 @@ func Replay(ctx context.Context, run string, step int, b kernels.Backend, done f
 	if err != nil {
 		return nil, err
 	}
-	metrics, err := readMetrics[Metrics](run, "")
+	metrics, err := jsonl.OfKind[Metrics](filepath.Join(run, metricsFile), "")
 	if err != nil {
 		return nil, err
 	}
@@ -70,7 +70,9 @@ func Replay(ctx context.Context, run string, step int, b kernels.Backend, done f
 		if err != nil {
 			return nil, fmt.Errorf("step %d: %w", n, err)
 		}
-		done(again)
+		if done != nil {
+			done(again)
+		}
 	}
 	return &Replayed{p}, nil
 }
@@ -85,13 +87,16 @@ func goBefore(run string, step int, origin string, p *policy, l *learner) (int, 
 	if origin != "" {
 		all = append(all, origin)
 	}
+	var bad error // of the last one
 	for _, dir := range all {
-		if st, err := readState(dir); err == nil && st.Step < step {
+		st, err := readState(dir)
+		if err == nil && st.Step < step {
 			return st.Step, restore(dir, p, l.adam)
 		}
+		bad = err
 	}
 	if origin != "" {
-		return 0, badinput.Errorf("run %s is a fork of %s, which is not there any more", run, origin)
+		return 0, badinput.Errorf("run %s is a fork of %s, which cannot be read any more: %w", run, origin, bad)
 	}
 	return 0, nil
 }

@@ -21,18 +21,23 @@ type origin struct {
 
 // openRecord decides on the run directory, claims it, and finds where the run begins.
 func (t *Trainer) openRecord() error {
+	if t.custom.unrecorded { // there is no run to go on with; another one may be forked
+		var err error
+		if t.cfg.RunDir = ""; t.cfg.InitFrom != "" {
+			t.origin, err = namedOrigin("init_from", t.cfg.InitFrom, t.watcher)
+			t.origin.fork = true
+		}
+		return err
+	}
 	if err := settleRunDir(t.cfg); err != nil {
 		return err
 	}
-	if !t.custom.unrecorded {
-		dir, err := rundir.Claim(t.cfg.RunDir)
-		if err != nil {
-			return err
-		}
-		log := &logbook{Watcher: t.watcher}
-		t.record, t.watcher, t.closers = &record{Dir: dir, log: log}, log, append(t.closers, dir, log)
+	dir, err := rundir.Claim(t.cfg.RunDir)
+	if err != nil {
+		return err
 	}
-	var err error
+	log := &logbook{Watcher: t.watcher}
+	t.record, t.watcher, t.closers = &record{Dir: dir, log: log}, log, append(t.closers, dir, log)
 	t.origin, err = findOrigin(t.cfg, t.watcher)
 	return err
 }

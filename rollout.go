@@ -31,6 +31,7 @@ func (t *Trainer) rollouts(ctx context.Context, subset []data.Problem) (b *rollo
 	}
 	if b, t.ahead = t.ahead, nil; b != nil {
 		b.early = true
+		t.scoreAgain(b)
 	} else if b, s, err = t.draw(ctx, t.step+1, nil); err != nil {
 		return nil, s, err
 	}
@@ -66,7 +67,11 @@ func (t *Trainer) draw(ctx context.Context, step int, subset []data.Problem) (b 
 			if err != nil {
 				return nil, s, err
 			}
-			enough = t.teaching(b.prompts, scored) >= t.cfg.PromptsPerStep
+			n, err := t.teaching(b.prompts, scored)
+			if err != nil {
+				return nil, s, err
+			}
+			enough = n >= t.cfg.PromptsPerStep
 			s.score += watch.Lap()
 		}
 	}
@@ -94,13 +99,14 @@ func (t *Trainer) drawRound(ctx context.Context, step int, problems []data.Probl
 }
 
 // teaching counts the groups that teach something.
-func (t *Trainer) teaching(prompts []Prompt, scored []Scored) (n int) {
-	for _, g := range compare(gather(prompts, scored), t.advantage) {
+func (t *Trainer) teaching(prompts []Prompt, scored []Scored) (n int, err error) {
+	groups, err := compare(gather(prompts, scored), t.advantage)
+	for _, g := range groups {
 		if !g.Degenerate() {
 			n++
 		}
 	}
-	return n
+	return n, err
 }
 
 // scored waits until a batch has all its scores.
@@ -113,6 +119,15 @@ func (t *Trainer) scored(ctx context.Context, b *rolloutBatch) (scored []Scored,
 		scored = append(scored, round...)
 	}
 	return scored, nil
+}
+
+// scoreAgain has rollouts scored whose grader failed the last time.
+func (t *Trainer) scoreAgain(b *rolloutBatch) {
+	for i, g := range b.rounds {
+		if g.Failed() {
+			b.rounds[i] = t.score(b.prompts, g.Items())
+		}
+	}
 }
 
 // giveUp gives up a batch because of an error. One that was drawn during the step before is kept for the next try.

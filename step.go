@@ -29,6 +29,10 @@ type plan struct {
 // one typed value into the next. Where there is a run directory the step is recorded. One that fails leaves the
 // pool where it was.
 func (t *Trainer) Step(ctx context.Context, subset []data.Problem, o StepOptions) (m Metrics, err error) {
+	if o.Iterations < 0 || subset != nil && len(subset) == 0 {
+		return m, badinput.Errorf("a step of %d problems and %d iterations; expected a subset with problems or nil, "+
+			"and iterations of 0 (as configured) or more", len(subset), o.Iterations)
+	}
 	if err := t.begin(ctx); err != nil {
 		return m, err
 	}
@@ -77,7 +81,10 @@ func (t *Trainer) plan(o StepOptions) plan {
 
 // groups compares the completions of each problem, and lets the pool and the caller see what came of it.
 func (t *Trainer) groups(p plan, prompts []Prompt, scored []Scored) ([]Group, error) {
-	groups := compare(gather(prompts, scored), t.advantage)
+	groups, err := compare(gather(prompts, scored), t.advantage)
+	if err != nil {
+		return nil, err
+	}
 	for _, g := range groups {
 		if scored, correct := g.scored(); scored > 0 {
 			t.pool.Observe(g.Problem.ID, correct, scored)
@@ -94,11 +101,14 @@ func (t *Trainer) update(ctx context.Context, datums []model.Datum, p plan, stal
 	if err != nil {
 		return u, err
 	}
+	if u.Updated {
+		ctx = context.WithoutCancel(ctx) // a step that has begun to change the policy is ended
+	}
 	if err := t.reportNonFinite(ctx, p.step, u.nonFinite, datums); err != nil {
 		return u, err
 	}
 	if u.Updated {
-		if u.Drift, err = t.learner.drift(context.WithoutCancel(ctx), datums); err != nil {
+		if u.Drift, err = t.learner.drift(ctx, datums); err != nil {
 			return u, err
 		}
 		if !finite(u.Drift.KL2) || !finite(u.OnPolicy) {

@@ -118,7 +118,9 @@ func TestAdvantages(t *testing.T) {
 	require.True(t, degenerate(StdAdvantages([]float64{0.3, 0.3, 0.3})))
 
 	g := Group{Rollouts: []Scored{{Score: reward.Score{Reward: 1}}, {Score: reward.Score{Reward: 5, Excluded: reward.ExcludedInfra}}, {}}}
-	require.Equal(t, []float64{0.5, 0, -0.5}, compare([]Group{g}, MeanAdvantages)[0].Advantages)
+	groups, err := compare([]Group{g}, MeanAdvantages)
+	require.NoError(t, err)
+	require.Equal(t, []float64{0.5, 0, -0.5}, groups[0].Advantages)
 }
 
 // A group is what its rollouts say, in whatever order they come.

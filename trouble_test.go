@@ -3,14 +3,19 @@ package grpo
 import (
 	"context"
 	"errors"
+	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed-7879b91d/grpo/data"
+	"github.com/seed-7879b91d/grpo/internal/rundir"
+	"github.com/seed-7879b91d/grpo/model"
 	"github.com/seed-7879b91d/grpo/reward"
 )
 
@@ -57,9 +62,91 @@ func TestAnUpdateThatBreaksTheModelIsNamed(t *testing.T) {
 	tr, _ := setup{dir: t.TempDir(), words: []string{"max_steps=3", "eval_every=-1", "learning_rate=1e30"}}.open(t)
 	require.ErrorContains(t, tr.Run(t.Context()), "step 1: the update left log-probabilities that are not finite; lower learning_rate")
 	_, err := tr.Save(t.Context())
-	require.ErrorContains(t, err, "half updated")
+	require.ErrorContains(t, err, "half done")
 	_, err = tr.Step(t.Context(), nil, StepOptions{})
-	require.ErrorContains(t, err, "half updated")
+	require.ErrorContains(t, err, "half done")
+}
+
+// An interrupt saves the last whole step, and never a policy that a step has half changed.
+func TestAHalfUpdatedPolicyIsNotSaved(t *testing.T) {
+	dir := t.TempDir()
+	ctx, cancel := context.WithCancel(t.Context())
+	calls := 0
+	breaks := func(s *model.LossSequence) float64 {
+		if calls++; calls > 2*6 { // in the second iteration
+			cancel()
+			return math.NaN()
+		}
+		for i := range s.Grad {
+			s.Grad[i] = -s.Advantage[i]
+		}
+		return 0
+	}
+	words := []string{"max_steps=3", "eval_every=-1", "num_iterations=2"}
+	tr, _ := setup{dir: dir, words: words, options: []Option{WithLoss(breaks)}}.open(t)
+	require.ErrorContains(t, tr.Run(ctx), "the program's own loss is NaN")
+	all, err := rundir.List(dir)
+	require.NoError(t, err)
+	require.Empty(t, all)
+}
+
+// The scores of a step that was sampled ahead are asked for again when the grader works again.
+func TestABrokenGraderMayRecover(t *testing.T) {
+	var failures, calls atomic.Int32
+	grade := func(ctx context.Context, c reward.Completion) (reward.Score, error) {
+		if calls.Add(1) > 2*6 && failures.Add(1) == 1 {
+			return reward.Score{}, errors.New("the sandbox is gone")
+		}
+		return vowels(ctx, c)
+	}
+	s := setup{words: []string{"max_steps=4", "eval_every=-1", "pipeline=full"}, options: []Option{WithGrader(reward.GraderFunc(grade))}}
+	tr, _ := s.open(t)
+	failed := 0
+	for tr.StepsDone() < 4 {
+		if _, err := tr.Step(t.Context(), nil, StepOptions{}); err != nil {
+			require.ErrorContains(t, err, "the sandbox is gone")
+			require.Equal(t, 1, strings.Count(err.Error(), "gone"), "said once")
+			failed++
+		}
+	}
+	require.Equal(t, 1, failed)
+}
+
+func TestWhatCannotBeMeantIsRefused(t *testing.T) {
+	tr, _ := setup{}.open(t)
+	_, err := tr.Step(t.Context(), []data.Problem{}, StepOptions{})
+	require.ErrorContains(t, err, "a step of 0 problems")
+	_, err = tr.Step(t.Context(), nil, StepOptions{Iterations: -1})
+	require.ErrorContains(t, err, "-1 iterations")
+	_, err = tr.Sample(t.Context(), tr.HeldOut(), -1, 1)
+	require.ErrorContains(t, err, "-1 completions")
+	for says, f := range map[string]AdvantageFunc{
+		"0 advantages for 6 rewards": func([]float64) []float64 { return nil },
+		"an advantage of NaN":        func(r []float64) []float64 { return slices.Repeat([]float64{math.NaN()}, len(r)) },
+	} {
+		tr, _ := setup{options: []Option{WithAdvantage(f), WithGroups(nil)}}.open(t)
+		cursor := tr.Pool().Cursor()
+		_, err := tr.Step(t.Context(), nil, StepOptions{})
+		require.ErrorContains(t, err, says)
+		require.Equal(t, cursor, tr.Pool().Cursor())
+	}
+	require.NoError(t, tr.Close())
+	_, err = tr.Step(t.Context(), nil, StepOptions{})
+	require.ErrorIs(t, err, errClosed)
+	_, err = tr.Evaluate(t.Context())
+	require.ErrorIs(t, err, errClosed)
+}
+
+// A directory that another process has filled since it was looked at is left alone.
+func TestARunThatAppearsMeanwhileIsLeftAlone(t *testing.T) {
+	s := setup{dir: filepath.Join(t.TempDir(), "run"), words: []string{"max_steps=1", "eval_every=-1"}}
+	late, _ := s.open(t)
+	tr, _ := s.open(t)
+	run(t, tr)
+	before := files(t, s.dir)
+	_, err := late.Step(t.Context(), nil, StepOptions{})
+	require.ErrorContains(t, err, "another process has trained in "+s.dir+" meanwhile")
+	requireSame(t, before, files(t, s.dir))
 }
 
 // A gradient that is not finite changes nothing, and its sample is named.

@@ -20,6 +20,7 @@ type Batch[Item any] struct {
 	cancel context.CancelCauseFunc
 	scored chan Marked[Item] // has room for all of them
 	done   []Marked[Item]
+	failed error // what Wait has said of the grader
 }
 
 // Marked is an item with its score.
@@ -87,7 +88,8 @@ func (b *Batch[Item]) Wait(ctx context.Context, each func()) ([]Marked[Item], er
 			b.done = append(b.done, s)
 			each()
 		case <-b.ctx.Done():
-			return nil, context.Cause(b.ctx)
+			b.failed = context.Cause(b.ctx)
+			return nil, b.failed
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}
@@ -96,11 +98,14 @@ func (b *Batch[Item]) Wait(ctx context.Context, each func()) ([]Marked[Item], er
 	return b.done, nil
 }
 
-// Abandon gives up the scores that are missing, and says what went wrong with the grader before.
+// Failed tells whether Wait failed because of the grader. A batch that failed stays so.
+func (b *Batch[Item]) Failed() bool { return b.failed != nil }
+
+// Abandon gives up the scores that are missing, and says what went wrong with the grader before, unless Wait has.
 func (b *Batch[Item]) Abandon() error {
 	b.cancel(errAbandoned)
 	b.running.Wait()
-	if cause := context.Cause(b.ctx); cause != errAbandoned && !errors.Is(cause, context.Canceled) {
+	if cause := context.Cause(b.ctx); b.failed == nil && cause != errAbandoned && !errors.Is(cause, context.Canceled) {
 		return cause
 	}
 	return nil

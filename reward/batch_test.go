@@ -57,6 +57,12 @@ func TestABrokenBatchSaysSoEachTime(t *testing.T) {
 		_, err := b.Wait(t.Context(), func() {})
 		require.ErrorContains(t, err, "no sandbox")
 	}
+	require.True(t, b.Failed())
+	require.NoError(t, b.Abandon(), "it was said")
+
+	b = NewBatch[int](t.Context(), scoreByText(&calls), 1, false)
+	b.Add(0, Completion{Text: "broken"})
+	<-b.ctx.Done()
 	require.ErrorContains(t, b.Abandon(), "no sandbox")
 }
 

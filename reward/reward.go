@@ -45,7 +45,7 @@ type Completion struct {
 }
 
 // Grader scores completions. Many goroutines may call Grade at once. What is wrong with a completion
-// is a Score; an error ends the run.
+// is a Score; an error ends the run. Grade returns soon after its context ends: whoever gives up waits for it.
 type Grader interface {
 	Grade(ctx context.Context, c Completion) (Score, error)
 }

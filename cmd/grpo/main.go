@@ -52,7 +52,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	}
 	fmt.Fprintf(stderr, "grpo: %s\n", strings.ReplaceAll(err.Error(), "\n", "; "))
 	switch {
-	case errors.Is(err, context.Canceled):
+	case errors.Is(err, context.Canceled), ctx.Err() != nil:
 		return exitInterrupted
 	case badinput.Is(err) || !started:
 		return exitBadInput

@@ -12,6 +12,7 @@ import (
 
 	"github.com/seed-7879b91d/grpo"
 	"github.com/seed-7879b91d/grpo/configs"
+	"github.com/seed-7879b91d/grpo/data"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 )
 
@@ -120,9 +121,9 @@ func printOutcome(out io.Writer, trainer *grpo.Trainer) {
 		}
 		t.row("has a program", fmt.Sprintf("%.3f", first.FormatRate), fmt.Sprintf("%.3f", last.FormatRate))
 		t.Flush()
-		for _, flip := range trainer.Flips(2) {
+		for _, flip := range flips(first, last, 2) {
 			fmt.Fprintf(out, "\n%s\n%s\n  before, wrong:\n%s\n  after, right:\n%s\n",
-				flip.Problem.ID, indent(flip.Problem.Statement), indent(flip.Before), indent(flip.After))
+				flip.problem.ID, indent(flip.problem.Statement), indent(flip.before), indent(flip.after))
 		}
 	}
 	fmt.Fprintf(out, "\nthe run is in %s; look at %s\n", trainer.RunDir(), filepath.Join(trainer.RunDir(), "report.html"))
@@ -130,4 +131,24 @@ func printOutcome(out io.Writer, trainer *grpo.Trainer) {
 
 func indent(text string) string {
 	return "    " + strings.ReplaceAll(strings.TrimSpace(text), "\n", "\n    ")
+}
+
+// flip is a problem that the policy got wrong before and right after.
+type flip struct {
+	problem       *data.Problem
+	before, after string
+}
+
+// flips gives up to n problems that flipped from wrong to right between two evaluations of the same problems. There are
+// none after a resume, when an evaluation is only a line in the record.
+func flips(first, last *grpo.Evaluation, n int) (flips []flip) {
+	was, is := first.GreedyTry.Groups, last.GreedyTry.Groups
+	for i := range min(len(was), len(is)) {
+		before, after := was[i].Rollouts[0], is[i].Rollouts[0]
+		wrong := before.Score.Excluded == "" && before.Score.Components.Correct == 0
+		if wrong && after.Score.Components.Correct == 1 && len(flips) < n {
+			flips = append(flips, flip{&was[i].Problem, before.Text, after.Text})
+		}
+	}
+	return flips
 }

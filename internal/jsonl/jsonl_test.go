@@ -68,3 +68,16 @@ func TestWholeLeavesOutAHalfWrittenLine(t *testing.T) {
 	}))
 	require.Equal(t, []string{"one", "", "two"}, lines)
 }
+
+func TestLinesOfAKind(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x.jsonl")
+	text := "{\"n\":1}\n{\"kind\":\"a\",\"n\":2}\n{\"n\":3}\n{\"kind\":\"a\",\"n\":4" // the last is half written
+	require.NoError(t, os.WriteFile(path, []byte(text), 0o644))
+	type line struct{ N int }
+	plain, err := OfKind[line](path, "")
+	require.NoError(t, err)
+	require.Equal(t, []line{{1}, {3}}, plain)
+	named, err := OfKind[line](path, "a")
+	require.NoError(t, err)
+	require.Equal(t, []line{{2}}, named)
+}

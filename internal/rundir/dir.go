@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"syscall"
 
 	"github.com/seed-7879b91d/grpo/internal/atomicfile"
@@ -52,16 +53,23 @@ func (d *Dir) claim() error {
 // logs, each cut to the length that it had at the checkpoint that the run goes on from; one without a length is
 // begun anew.
 func (d *Dir) Begin(logs []string, lengths map[string]int64) error {
+	unseen := d.lock == nil
 	if err := os.MkdirAll(d.Path, 0o755); err != nil {
 		return elsewhere(err)
 	}
 	if err := d.claim(); err != nil {
 		return elsewhere(err)
 	}
+	if unseen && d.trained(logs) {
+		return elsewhere(fmt.Errorf("another process has trained in %s meanwhile", d.Path))
+	}
 	if err := errors.Join(atomicfile.Sweep(d.Path), d.sweep()); err != nil {
 		return err
 	}
 	for _, name := range logs {
+		if f := d.logs[name]; f != nil { // of a try that failed
+			f.Close()
+		}
 		f, err := os.OpenFile(d.File(name), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
 		if err != nil {
 			return elsewhere(err)
@@ -72,6 +80,17 @@ func (d *Dir) Begin(logs []string, lengths map[string]int64) error {
 		}
 	}
 	return nil
+}
+
+// trained tells whether there are logs or checkpoints of a run.
+func (d *Dir) trained(logs []string) bool {
+	if all, err := List(d.Path); err != nil || len(all) > 0 {
+		return true
+	}
+	return slices.ContainsFunc(logs, func(name string) bool {
+		info, err := os.Stat(d.File(name))
+		return err == nil && info.Size() > 0
+	})
 }
 
 // cut shortens a log to a length that it had.

@@ -15,10 +15,14 @@ type Journal struct {
 	err   error // the first
 }
 
-// Open opens the file.
+// Open opens the file, if it is not open yet.
 func (j *Journal) Open(path string) (err error) {
+	if j.out != nil {
+		return nil
+	}
 	if j.out, err = os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644); err == nil {
 		_, j.err = j.out.Write(j.early)
+		j.early = nil
 	}
 	return err
 }
