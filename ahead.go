@@ -78,7 +78,7 @@ func (t *Trainer) restoreAhead(path string) (*rolloutBatch, error) {
 		b.prompts = append(b.prompts, Prompt{Index: i, Problem: problem, Tokens: g.Prompt})
 		total += len(g.Rollouts)
 	}
-	round := reward.NewBatch[Rollout](context.Background(), t.judging.grader, total, false)
+	round := reward.NewBatch[Rollout](context.Background(), t.judging.Grader, total, false)
 	for i, g := range s.Groups {
 		for _, r := range g.Rollouts {
 			rollout := t.rollout(i, r)

@@ -58,6 +58,9 @@ func (t *Trainer) Step(ctx context.Context, subset []data.Problem, o StepOptions
 	// Datums -> gradients -> update. No contrast anywhere: no gradient, no update.
 	watch.lap()
 	update, err := t.update(ctx, datums, plan, plan.updates-batch.updates)
+	if err == nil {
+		err = t.reportNonFinite(ctx, plan.step, update.nonFinite, datums, groups)
+	}
 	if err != nil {
 		return m, err
 	}
@@ -65,7 +68,9 @@ func (t *Trainer) Step(ctx context.Context, subset []data.Problem, o StepOptions
 	// Update -> metrics, on record.
 	t.step++
 	m = metrics(plan, batch, groups, datums, update)
-	return m, t.conclude(m, timing(m, batch, spent, watch.total()), groups)
+	took := timing(m, batch, spent, watch.total())
+	took.RewardFile = t.judging.CustomSeconds()
+	return m, t.conclude(m, took, groups)
 }
 
 // plan settles the next step.
@@ -91,9 +96,6 @@ func (t *Trainer) update(ctx context.Context, datums []model.Datum, p plan, stal
 	t.watcher.Phase("train", len(datums)*p.iterations)
 	u, err := t.learner.update(ctx, datums, p.iterations, p.rate, staleness > 0)
 	if err != nil {
-		return u, err
-	}
-	if err := t.reportNonFinite(ctx, p.step, u.nonFinite, datums); err != nil {
 		return u, err
 	}
 	if u.Updated {
