@@ -18,7 +18,7 @@ const module = "github.com/seed-7879b91d/grpo"
 // point down.
 var layers = map[string][]string{
 	"": slices.Concat(belowTrainer, []string{
-		"internal/judging", "internal/report", "internal/rundir", "internal/sources", "internal/tiny"}),
+		"internal/judging", "internal/process", "internal/report", "internal/rundir", "internal/sources", "internal/tiny"}),
 	"cmd/grpo":           slices.Concat(belowCommands, []string{"cmd/grpo/bench"}),
 	"cmd/grpo/bench":     belowCommands,
 	"sampler":            {"model", "kernels", "data"},
@@ -40,6 +40,7 @@ var layers = map[string][]string{
 	"internal/settings":   {},
 	"internal/splitmix":   {},
 	"internal/tensorfile": {"kernels"},
+	"internal/process":    {},
 	"internal/report":     {},
 	"internal/rundir":     {},
 	"internal/sources":    {"configs", "data", "internal/tiny"},

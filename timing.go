@@ -1,9 +1,9 @@
 package grpo
 
 import (
-	"runtime"
-	"syscall"
 	"time"
+
+	"github.com/seed-7879b91d/grpo/internal/process"
 )
 
 // Timing is where a step's time went.
@@ -22,7 +22,7 @@ type Timing struct {
 
 // timing is that of a step which took so long in all. Its batch may have been drawn during the step before.
 func timing(m Metrics, b *rolloutBatch, s spent, total float64) Timing {
-	t := Timing{Step: m.Step, Total: total, Sample: s.sample, Score: s.score, Train: s.train, Memory: peakMemory()}
+	t := Timing{Step: m.Step, Total: total, Sample: s.sample, Score: s.score, Train: s.train, Memory: process.PeakMemory()}
 	if b.seconds > 0 {
 		t.TokensSec = float64(m.CompletionTokens) / b.seconds
 	}
@@ -50,16 +50,3 @@ func (w *stopwatch) lap() float64 {
 
 // total is the time since the start, in seconds.
 func (w *stopwatch) total() float64 { return time.Since(w.began).Seconds() }
-
-// peakMemory is the most memory that the process had, in GB.
-func peakMemory() float64 {
-	var u syscall.Rusage
-	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
-		return 0
-	}
-	unit := 1024.0
-	if runtime.GOOS == "darwin" {
-		unit = 1
-	}
-	return float64(u.Maxrss) * unit / 1e9
-}

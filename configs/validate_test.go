@@ -52,7 +52,7 @@ var mistakes = []struct{ words, message string }{
 	{"max_prompt_chars=-1", "max_prompt_chars: found -1, expected 0 or more; type max_prompt_chars=0"},
 	{"cache_memory=-1GiB", "cache_memory: found -1073741824, expected 0 or more; type cache_memory=0"},
 	{"temperature=0", "temperature: found 0, expected a number of at least 1e-06; type temperature=1"},
-	{"temperature=NaN", "temperature: found NaN, expected a number above 0; type temperature=1"},
+	{"temperature=NaN", "temperature: found NaN, expected a number of at least 1e-06; type temperature=1"},
 	{"learning_rate=+Inf", "learning_rate: found +Inf, expected 0 or more; type learning_rate=4e-5"},
 	{"adam_beta2=1", "adam_beta2: found 1, expected at least 0 and less than 1; type adam_beta2=0.95"},
 	{"adam_eps=0", "adam_eps: found 0, expected a small number above 0; type adam_eps=1e-12"},
