@@ -20,6 +20,7 @@ func (a Advice) String() string { return fmt.Sprintf("! %s: %s; try %s", a.Rule,
 type advisor struct {
 	AllBad     int            `json:"all_bad"` // steps in a row
 	AllGood    int            `json:"all_good"`
+	Idle       int            `json:"idle,omitempty"` // without a group that differs
 	BestFormat float64        `json:"best_format"`
 	LastKL     float64        `json:"last_kl"`
 	Swings     int            `json:"swings"`         // steps in a row in which kl went the other way, and far
@@ -75,6 +76,11 @@ func (a *advisor) advise(m Metrics, t Timing) (out []Advice) {
 		say("all groups right", fmt.Sprintf("every completion was right in %d steps in a row", a.AllGood),
 			"evaluate, save, and go on with harder data")
 	}
+	if a.Idle = next(a.Idle, m.GroupsTotal > 0 && m.GroupsSkipped == m.GroupsTotal); a.Idle >= patience &&
+		a.AllBad < patience && a.AllGood < patience {
+		say("no group differs", fmt.Sprintf("in %d steps in a row all completions of every problem earned the same: nothing was learned", a.Idle),
+			"more completions_per_prompt, a higher temperature, or a reward that tells answers apart (reward=fraction)")
+	}
 	if m.Updated {
 		kl := max(m.Stats.KL2, m.Drift.KL2)
 		calmer := fmt.Sprintf("learning_rate=%.2g, or a lower temperature", m.LearningRate/2)
@@ -104,8 +110,14 @@ func (a *advisor) advise(m Metrics, t Timing) (out []Advice) {
 	}
 	if n := m.RewardErrors; n > 0 {
 		share := float64(n) / float64(m.Completions)
-		out = append(out, Advice{Rule: "reward errors", Fatal: share > mostErrors,
-			Finding: fmt.Sprintf("%d of %d completions could not be scored", n, m.Completions), Try: "fix the reward first: grpo doctor"})
+		finding, try := fmt.Sprintf("%d of %d completions could not be scored", n, m.Completions), "fix the reward first: grpo doctor"
+		if m.unscored != "" {
+			finding += "; the first: " + m.unscored
+		}
+		if m.FileErrors > 0 {
+			try = "mend the reward file: grpo reward --reward-file tries it on completions of your own"
+		}
+		out = append(out, Advice{Rule: "reward errors", Fatal: share > mostErrors, Finding: finding, Try: try})
 	}
 	return out
 }

@@ -86,7 +86,7 @@ func (t *Trainer) restoreAhead(path string) (*rolloutBatch, error) {
 
 // score has rollouts scored that are there already.
 func (t *Trainer) score(prompts []Prompt, rollouts []Rollout) *grading {
-	g := reward.NewBatch[Rollout](context.Background(), t.judging.grader, len(rollouts), false)
+	g := reward.NewBatch[Rollout](context.Background(), t.judging.Grader, len(rollouts), false)
 	for _, r := range rollouts {
 		g.Add(r, completion(&prompts[r.Group], r, t.cfg.MaxTokens))
 	}

@@ -93,7 +93,7 @@ func (e *Evaluation) countGreedy(seed uint64) {
 			continue
 		}
 		program := 0.0
-		if s.Excluded == "" && s.Components.Format == 0 {
+		if s.Excluded != reward.ExcludedTruncated && s.Components.Format == 0 {
 			program = 1
 		}
 		right, format = append(right, s.Components.Correct), append(format, program)

@@ -11,6 +11,7 @@ import (
 	"github.com/seed-7879b91d/grpo/configs"
 	"github.com/seed-7879b91d/grpo/data"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/judging"
 	"github.com/seed-7879b91d/grpo/internal/meter"
 	"github.com/seed-7879b91d/grpo/internal/rundir"
 	"github.com/seed-7879b91d/grpo/internal/sources"
@@ -26,7 +27,7 @@ type Evaluator struct {
 	policy   *policy
 	problems *sources.Problems
 	sampling *sampling
-	judging  *judging
+	judging  *judging.Judging
 	step     int // that the policy is of
 	closers  []io.Closer
 	closed   bool
@@ -86,23 +87,22 @@ func readConfig(run string) (*configs.Config, error) {
 	return cfg, nil
 }
 
-// open opens policy, problems, sampling and judging, in this order.
+// open opens problems, judging, policy and sampling, in this order: what the user can have wrong is found before a
+// model is loaded.
 func (e *Evaluator) open(ctx context.Context, b kernels.Backend, o custom, openProblems sources.Opener) (err error) {
-	if e.policy, err = openPolicy(ctx, e.cfg, b); err != nil {
-		return err
-	}
 	if e.problems, err = openProblems(ctx, e.cfg, e.watcher.Warn); err != nil {
 		return err
 	}
 	e.closers = append(e.closers, e.problems)
-	if e.sampling, err = openSampling(e.cfg, e.policy, e.problems); err != nil {
-		return err
-	}
-	if e.judging, err = openJudging(ctx, e.cfg, o); err != nil {
+	if e.judging, err = judging.Open(ctx, e.cfg, o.grader, o.wrap, e.problems, e.watcher.Warn); err != nil {
 		return err
 	}
 	e.closers = append(e.closers, e.judging)
-	return nil
+	if e.policy, err = openPolicy(ctx, e.cfg, b); err != nil {
+		return err
+	}
+	e.sampling, err = openSampling(e.cfg, e.policy, e.problems)
+	return err
 }
 
 // Close gives back what was opened, but for the backend.
@@ -122,7 +122,7 @@ func (e *Evaluator) HeldOut() []data.Problem { return e.problems.HeldOut }
 func (e *Evaluator) Settings() *configs.Config { return e.cfg }
 
 // Sandbox is where programs run.
-func (e *Evaluator) Sandbox() reward.Backend { return e.judging.sandbox }
+func (e *Evaluator) Sandbox() reward.Backend { return e.judging.Sandbox }
 
 // Sample draws n completions of each problem from the policy as it is, and scores them, with the truncation
 // that evaluation has (eval_top_p and the like). At temperature 0 they are the most likely ones. The draws
@@ -176,7 +176,7 @@ func (e *Evaluator) sample(ctx context.Context, prompts []Prompt, step, n int, p
 	}
 	total := n * len(prompts)
 	e.watcher.Phase("sample", total)
-	g := reward.NewBatch[Rollout](ctx, e.judging.grader, total, e.cfg.Pipeline == "off")
+	g := reward.NewBatch[Rollout](ctx, e.judging.Grader, total, e.cfg.Pipeline == "off")
 	sampling, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	defer g.Broken(stop)() // nobody samples what will not be scored
@@ -214,6 +214,9 @@ func (e *Evaluator) wait(ctx context.Context, g *grading) ([]Scored, error) {
 		e.watcher.Phase("score", n)
 	}
 	marked, err := g.Wait(ctx, func() { e.watcher.Advance(1, 0) })
+	for _, w := range e.judging.Warnings() {
+		e.watcher.Warn(w)
+	}
 	if err != nil && ctx.Err() == nil {
 		err = fmt.Errorf("score: %w", err)
 	}

@@ -2,6 +2,7 @@ package grpo
 
 import (
 	"cmp"
+	"iter"
 	"math"
 	"slices"
 
@@ -62,20 +63,27 @@ func (g *Group) Degenerate() bool { return degenerate(g.Advantages) }
 // is read but teaches nothing.
 func datums(groups []Group) []model.Datum {
 	var all []model.Datum
-	for _, g := range groups {
-		if g.Degenerate() {
-			continue
-		}
-		for i, r := range g.Rollouts {
-			if r.Score.Excluded != "" {
-				continue
-			}
-			tokens := slices.Concat(g.Tokens, r.Tokens)
-			logprobs := append(make([]float32, len(g.Tokens)-1, len(tokens)-1), r.LogProbs...)
-			all = append(all, model.NewDatum(tokens, len(g.Tokens), logprobs, float32(g.Advantages[i])))
-		}
+	for g, i := range taught(groups) {
+		r := g.Rollouts[i]
+		tokens := slices.Concat(g.Tokens, r.Tokens)
+		logprobs := append(make([]float32, len(g.Tokens)-1, len(tokens)-1), r.LogProbs...)
+		all = append(all, model.NewDatum(tokens, len(g.Tokens), logprobs, float32(g.Advantages[i])))
 	}
 	return all
+}
+
+// taught are the completions to learn from: a group, and the index in it.
+func taught(groups []Group) iter.Seq2[*Group, int] {
+	return func(yield func(*Group, int) bool) {
+		for k := range groups {
+			g := &groups[k]
+			for i, r := range g.Rollouts {
+				if r.Score.Excluded == "" && !g.Degenerate() && !yield(g, i) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // scored counts the completions that were not left out, and those that passed all tests.

@@ -146,11 +146,12 @@ var golden = sync.OnceValues(func() (string, error) {
 		whole, aerr := filepath.Abs(from)
 		err = errors.Join(err, aerr, os.Symlink(whole, filepath.Join(dir, filepath.Base(from))))
 	}
+	verbs := map[string]string{"p": "say", "h": "ask"} // for ids only name
 	for prefix, n := range map[string]int{"p": 6, "h": 3} {
 		var text strings.Builder
 		for i := range n {
 			fmt.Fprintf(&text, `{"id":"%s%d","prompt":"%s","tests":[{"input":"","output":"a\n"}]}`+"\n",
-				prefix, i, strings.Repeat("say aeiou ", i+1))
+				prefix, i, strings.Repeat(verbs[prefix]+" aeiou ", i+1))
 		}
 		err = errors.Join(err, os.WriteFile(filepath.Join(dir, prefix+".jsonl"), []byte(text.String()), 0o644))
 	}

@@ -17,7 +17,8 @@ const module = "github.com/seed-7879b91d/grpo"
 // layers is the house: what each room may import of the module, besides itself and the cellar. Imports
 // point down.
 var layers = map[string][]string{
-	"":                   slices.Concat(belowTrainer, []string{"internal/report", "internal/rundir", "internal/sources", "internal/tiny"}),
+	"": slices.Concat(belowTrainer, []string{
+		"internal/judging", "internal/report", "internal/rundir", "internal/sources", "internal/tiny"}),
 	"cmd/grpo":           slices.Concat(belowCommands, []string{"cmd/grpo/bench"}),
 	"cmd/grpo/bench":     belowCommands,
 	"sampler":            {"model", "kernels", "data"},
@@ -36,6 +37,7 @@ var layers = map[string][]string{
 	"internal/backendtest": {"kernels", "kernels/cpu", "kernels/kerneltest"},
 	"internal/badinput":    {},
 	"internal/jsonl":       {},
+	"internal/judging":     {"configs", "data", "internal/sources", "reward"},
 	"internal/settings":    {},
 	"internal/splitmix":    {},
 	"internal/tensorfile":  {"kernels"},

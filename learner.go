@@ -43,7 +43,11 @@ func openLearner(cfg *configs.Config, b kernels.Backend, p *policy, own model.Lo
 	params, grads, locate := p.Slabs()
 	l.adam, err = optim.NewAdam(b, params, grads, optim.Config{Beta1: cfg.AdamBeta1, Beta2: cfg.AdamBeta2, Eps: cfg.AdamEps,
 		WeightDecay: cfg.WeightDecay, ClipNorm: cfg.GradClipNorm}, locate)
-	return l, err
+	if err != nil {
+		return nil, err
+	}
+	l.adam.Spare(p.Spared())
+	return l, nil
 }
 
 // learningRate is that of a step.

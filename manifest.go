@@ -49,7 +49,7 @@ func (t *Trainer) writeManifest() (err error) {
 	now, o := time.Now().UTC().Format(time.RFC3339), t.origin
 	m := manifest{
 		Created: now, Version: version.Program(), Git: version.Checkout(), Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH,
-		Cores: runtime.NumCPU(), Backend: t.backend.Name(), Sandbox: t.judging.sandbox, Own: t.custom.names(),
+		Cores: runtime.NumCPU(), Backend: t.backend.Name(), Sandbox: t.judging.Sandbox, Own: t.custom.names(),
 		Problems: t.pool.Len(), HeldOut: len(t.HeldOut()), Seed: t.cfg.Seed, KV: t.sampling.engine.Plan.String(),
 		Parameters: t.policy.TrainableCount(),
 	}

@@ -1,6 +1,7 @@
 package grpo
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 
@@ -62,9 +63,13 @@ type CompletionStats struct {
 	Truncated        float64                      `json:"truncated_rate"`
 	Finish           map[sampler.FinishReason]int `json:"finish_reasons"`
 	Verdicts         map[reward.Verdict]int       `json:"verdicts"`
-	RewardErrors     int                          `json:"reward_errors"` // completions that the machine failed to score
+	RewardErrors     int                          `json:"reward_errors"` // completions that nobody could score
 	Excluded         int                          `json:"excluded"`      // completions left out of their groups, these among them
 	Blocked          int                          `json:"blocked"`       // completions with a blocked string
+
+	FileErrors int `json:"reward_file_errors,omitempty"` // completions that the reward file failed on
+
+	unscored string // why the first of them could not be scored
 }
 
 // metrics are those of a step that is done.
@@ -148,8 +153,12 @@ func (s *CompletionStats) add(r Scored) {
 	if r.Score.Excluded != "" {
 		s.Excluded++
 	}
-	if r.Score.Excluded == reward.ExcludedInfra {
+	if r.Score.Excluded.Failed() {
 		s.RewardErrors++
+		s.unscored = cmp.Or(s.unscored, r.Score.Note)
+	}
+	if r.Score.Excluded == reward.ExcludedCustom {
+		s.FileErrors++
 	}
 	if r.Score.Verdict != "" {
 		if s.Verdicts == nil {
@@ -178,6 +187,12 @@ func (m Metrics) Summary(t Timing) string {
 		update = "no update"
 	case m.Staleness > 0:
 		update = fmt.Sprintf("%d update old, max|Δlogp| %.2g", m.Staleness, m.OnPolicy)
+	}
+	if m.RewardErrors > 0 {
+		update = fmt.Sprintf("%d not scored  %s", m.RewardErrors, update)
+	}
+	if t.RewardFile > 0 {
+		update += fmt.Sprintf("  reward file %.2g s a call", t.RewardFile)
 	}
 	return fmt.Sprintf("step %3d  reward %.3f  correct %.3f  format %.2f  groups %d/%d  %s  %.1f s", m.Step, m.MeanReward, m.MeanCorrect,
 		m.FormatRate, m.GroupsTotal-m.GroupsSkipped, m.GroupsTotal, update, t.Total)

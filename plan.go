@@ -14,8 +14,11 @@ func (t *Trainer) Plan() []string {
 		steps = fmt.Sprintf("%d steps", cfg.MaxSteps)
 	}
 	left := ""
+	if n := t.problems.Near; n > 0 {
+		left = fmt.Sprintf("; %d of these nearly the same as one to train on", n)
+	}
 	if t.problems.Dropped != (data.Dropped{}) {
-		left = "; filters: " + t.problems.Dropped.String()
+		left += "; filters: " + t.problems.Dropped.String()
 	}
 	trained := fmt.Sprintf("LoRA rank %d, %.2f M trained", cfg.LoRARank, float64(t.policy.TrainableCount())/1e6)
 	if t.policy.full {

@@ -21,7 +21,7 @@ type rolloutBatch struct {
 }
 
 // spent is where the time of a step went, in seconds.
-type spent struct{ sample, score, train float64 }
+type spent struct{ sample, score, train, rewardFile float64 }
 
 // rollouts gives the batch of this step. With pipeline=full it was drawn during the step before, and that of the
 // next step is drawn here, before anybody waits for scores.

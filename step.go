@@ -62,7 +62,7 @@ func (t *Trainer) Step(ctx context.Context, subset []data.Problem, o StepOptions
 	datums := datums(groups)
 	// Datums -> gradients -> update. No contrast anywhere: no gradient, no update.
 	watch.Lap()
-	update, err := t.update(ctx, datums, plan, plan.updates-batch.updates)
+	update, err := t.update(ctx, groups, datums, plan, plan.updates-batch.updates)
 	if err != nil {
 		return m, err
 	}
@@ -70,6 +70,7 @@ func (t *Trainer) Step(ctx context.Context, subset []data.Problem, o StepOptions
 	// Update -> metrics, on record.
 	t.step++
 	m = metrics(plan, batch, groups, datums, update)
+	spent.rewardFile = t.judging.CustomSeconds()
 	return m, t.conclude(m, timing(m, batch, spent, watch.Total()), groups)
 }
 
@@ -95,7 +96,7 @@ func (t *Trainer) groups(p plan, prompts []Prompt, scored []Scored) ([]Group, er
 
 // update improves the policy, measures how far that moved it, and names the parameters that came out. The datums are
 // so many updates old.
-func (t *Trainer) update(ctx context.Context, datums []model.Datum, p plan, staleness int) (Update, error) {
+func (t *Trainer) update(ctx context.Context, groups []Group, datums []model.Datum, p plan, staleness int) (Update, error) {
 	t.watcher.Phase("train", len(datums)*p.iterations)
 	u, err := t.learner.update(ctx, datums, p.iterations, p.rate, staleness > 0)
 	if err != nil {
@@ -104,7 +105,7 @@ func (t *Trainer) update(ctx context.Context, datums []model.Datum, p plan, stal
 	if u.Updated {
 		ctx = context.WithoutCancel(ctx) // a step that has begun to change the policy is ended
 	}
-	if err := t.reportNonFinite(ctx, p.step, u.nonFinite, datums); err != nil {
+	if err := t.reportNonFinite(ctx, p.step, u.nonFinite, datums, groups); err != nil {
 		return u, err
 	}
 	if u.Updated {

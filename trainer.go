@@ -53,7 +53,7 @@ func (t *Trainer) open(ctx context.Context) (err error) {
 	if err := t.Evaluator.open(ctx, t.backend, t.custom, sources.OpenAll); err != nil {
 		return err
 	}
-	if t.cfg.Deterministic && t.judging.sandbox.Kind == "fusion" {
+	if t.cfg.Deterministic && t.judging.Sandbox.Kind == "fusion" {
 		return badinput.Errorf("deterministic: a sandbox on another machine may judge differently; set sandbox=local, or deterministic=false")
 	}
 	t.pool, err = data.NewPool(t.problems.Train, t.cfg.Seed, data.Difficulty{Patience: t.cfg.DifficultyPatience, Keep: t.cfg.DifficultyKeep})

@@ -3,6 +3,7 @@ package grpo
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -153,7 +154,7 @@ func TestARunThatAppearsMeanwhileIsLeftAlone(t *testing.T) {
 func TestANonFiniteGradientIsSkipped(t *testing.T) {
 	dir := t.TempDir()
 	huge := func(_ context.Context, c reward.Completion) (reward.Score, error) { // more than a float32 gradient can hold
-		return reward.Score{Reward: 1.6e38 * float64(len(c.Text)%3), Verdict: reward.WA}, nil
+		return reward.Score{Reward: 1.6e38 * float64(len(c.Text)%3-1), Verdict: reward.WA}, nil
 	}
 	tr, l := setup{dir: dir, words: []string{"max_steps=1", "eval_every=-1"}, options: []Option{WithGrader(reward.GraderFunc(huge))}}.open(t)
 	before, err := tr.Policy().Hash()
@@ -164,18 +165,18 @@ func TestANonFiniteGradientIsSkipped(t *testing.T) {
 	require.Equal(t, before, m.Trained)
 	require.Zero(t, tr.learner.adam.Steps())
 	require.Len(t, l.warnings, 1)
-	require.Contains(t, l.warnings[0], "step 1: no update")
+	require.Regexp(t, `^step 1: no update: the gradient of \S+ is \S+ .* the cause: sample \d of problem p\d`, l.warnings[0])
 	require.FileExists(t, filepath.Join(dir, "non_finite_step_000001.json"))
 }
 
 func TestTrainingProblemsAreNotHeldOut(t *testing.T) {
 	dir := t.TempDir()
-	task := `{"id":"%","prompt":"Write a program that reads a number and prints it.","tests":[{"input":"1\n","output":"1\n"}]}` + "\n"
-	write := func(name, ids string) string {
+	task := `{"id":"%","prompt":"Write a program that reads a number and prints it $ times.","tests":[{"input":"1\n","output":"1\n"}]}` + "\n"
+	write := func(name, tasks string) string {
 		path := filepath.Join(dir, name)
 		var text strings.Builder
-		for id := range strings.SplitSeq(ids, "") {
-			text.WriteString(strings.ReplaceAll(task, "%", id))
+		for i, what := range strings.Split(tasks, "") {
+			text.WriteString(strings.NewReplacer("%", fmt.Sprint(i), "$", what).Replace(task)) // ids only name
 		}
 		require.NoError(t, os.WriteFile(path, []byte(text.String()), 0o644))
 		return path
@@ -184,10 +185,18 @@ func TestTrainingProblemsAreNotHeldOut(t *testing.T) {
 	q := &listener{}
 	s := open(t, q, "run_dir="+filepath.Join(dir, "run"), "data="+train, "test_data="+held, "eval_problems=0")
 	require.Len(t, s.HeldOut(), 2)
-	require.Equal(t, "d", s.HeldOut()[0].ID)
-	require.Equal(t, []string{"2 problems of test_data are among those to train on, and are not evaluated"}, q.warnings)
+	require.Contains(t, s.HeldOut()[0].Statement, "prints it d times")
+	require.Equal(t, []string{"2 problems of test_data are among those to train on (0 is 1 there), and are not evaluated"}, q.warnings)
 	_, err := tryOpen(t, q, "run_dir="+filepath.Join(dir, "run"), "data="+train, "test_data="+write("same.jsonl", "cb"))
-	require.ErrorContains(t, err, "test_data: all its problems are among those to train on")
+	require.ErrorContains(t, err, "test_data: all its problems are among those to train on (0 is 2 there)")
+
+	q.warnings = nil // of those that differ in how they are written, one is told
+	near := open(t, q, "run_dir="+filepath.Join(dir, "run"), "data="+train, "test_data="+write("near.jsonl", "xC"), "eval_problems=0")
+	require.Len(t, near.HeldOut(), 2)
+	require.Equal(t, []string{"1 held-out problems are nearly the same as one to train on (1 is 100 % of 2): what they show may be memory"},
+		q.warnings)
+	require.Contains(t, near.Plan()[1], "2 held out; prompts of up to")
+	require.Contains(t, near.Plan()[1], "; 1 of these nearly the same as one to train on")
 }
 
 func TestASandboxServerMustBeNamed(t *testing.T) {

@@ -123,7 +123,8 @@ type Config struct {
 	AdamBeta2 float64 `json:"adam_beta2"`
 	// Added to the root in Adam's denominator. With reduction=sum gradients are large: keep it tiny.
 	AdamEps float64 `json:"adam_eps"`
-	// Taken off every weight, times the learning rate. 0: off.
+	// Taken off every weight, times the learning rate. With train=full norms, biases and the embedding are
+	// left alone. 0: off.
 	WeightDecay float64 `json:"weight_decay"`
 	// Gradients of a larger norm are scaled down to it. 0: off.
 	GradClipNorm float64 `json:"grad_clip_norm"`
@@ -139,6 +140,7 @@ type Config struct {
 	// Taken off the reward of a completion without a program; of reward=correct and fraction.
 	FormatCoef float64 `json:"format_coef"`
 	// A Python file with compute_reward(completion: str, ground_truth: str) -> float.
+	// It is tried before the first step; a completion that it fails on is left out of its group.
 	RewardFile string `json:"reward_file"`
 	// Seconds of processor time for a test that sets no limit of its own.
 	RewardTimeout float64 `json:"reward_timeout"`
@@ -161,7 +163,7 @@ type Config struct {
 	SandboxURL string `json:"sandbox_url"`
 	// The Python interpreter for programs, a path or a name on PATH.
 	Python string `json:"python"`
-	// Of 256 completions in a row, how many the sandbox may fail to judge before the run stops.
+	// Of 256 completions in a row, how many the sandbox may fail to judge, or the reward file, before the run stops.
 	InfraThreshold int `json:"infra_threshold"`
 
 	// Evaluation

@@ -133,7 +133,7 @@ func (k *checker) numbers() {
 
 func (k *checker) realNumbers() {
 	c, huge := k.c, math.MaxFloat32
-	small := math.SmallestNonzeroFloat32
+	const small, coldest = math.SmallestNonzeroFloat32, 1e-6 // below which logits that are divided leave single precision
 	below1 := float64(math.Nextafter32(1, 0))
 	for _, n := range []struct {
 		key         string
@@ -142,7 +142,7 @@ func (k *checker) realNumbers() {
 		expected    string
 	}{
 		{"difficulty_keep", c.DifficultyKeep, 0.01, 1, "0.01 to 1"},
-		{"temperature", c.Temperature, small, huge, "a number above 0"},
+		{"temperature", c.Temperature, coldest, huge, "a number of at least 1e-06"},
 		{"clip_low", c.ClipLow, 0, huge, "0 or more"},
 		{"clip_high", c.ClipHigh, 0, huge, "0 or more"},
 		{"learning_rate", c.LearningRate, 0, huge, "0 or more"},
@@ -154,7 +154,7 @@ func (k *checker) realNumbers() {
 		{"format_coef", c.FormatCoef, 0, huge, "0 or more"},
 		{"reward_timeout", c.RewardTimeout, 0.001, 3600, "seconds, 0.001 to 3600"},
 		{"tolerance", c.Tolerance, 0, huge, "0 or more"},
-		{"eval_temperature", c.EvalTemperature, small, huge, "a number above 0; the greedy completion needs no setting"},
+		{"eval_temperature", c.EvalTemperature, coldest, huge, "a number of at least 1e-06; the greedy completion needs no setting"},
 		{"eval_top_p", c.EvalTopP, small, 1, "above 0 and up to 1"},
 		{"eval_min_p", c.EvalMinP, 0, 1, "0 to 1"},
 	} {

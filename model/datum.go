@@ -1,10 +1,13 @@
 package model
 
 import (
+	"bytes"
 	"encoding/json"
+	"fmt"
 	"math"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/jsonl"
 )
 
 // Datum is one sequence to learn from. Row i reads Tokens[i] and is asked for Targets[i]; all five
@@ -91,17 +94,19 @@ func (c Config) checkTokens(tokens []int32) error {
 // datumJSON is a datum as files hold it: logprobs[i] belongs to tokens[i+1]; the first ob_len tokens
 // were observed, not sampled.
 type datumJSON struct {
-	Tokens    []int32   `json:"tokens"`
-	ObLen     int       `json:"ob_len"`
-	LogProbs  []float32 `json:"logprobs"`
-	Advantage float32   `json:"advantage"`
+	Tokens    jsonl.List[int32]   `json:"tokens"`
+	ObLen     int                 `json:"ob_len"`
+	LogProbs  jsonl.List[float32] `json:"logprobs"`
+	Advantage *float32            `json:"advantage"`
 }
 
-// UnmarshalJSON reads {"tokens":[…], "ob_len":P, "logprobs":[…], "advantage":A}.
+// UnmarshalJSON reads {"tokens":[…], "ob_len":P, "logprobs":[…], "advantage":A}, and nothing else.
 func (d *Datum) UnmarshalJSON(text []byte) error {
 	var j datumJSON
-	if err := json.Unmarshal(text, &j); err != nil {
-		return err
+	strict := json.NewDecoder(bytes.NewReader(text))
+	strict.DisallowUnknownFields()
+	if err := strict.Decode(&j); err != nil {
+		return fmt.Errorf("datum: %w", err)
 	}
 	n := len(j.Tokens) - 1
 	switch {
@@ -111,8 +116,10 @@ func (d *Datum) UnmarshalJSON(text []byte) error {
 		return badinput.Errorf("logprobs: found %d for %d tokens, expected %d", len(j.LogProbs), len(j.Tokens), n)
 	case j.ObLen < 1 || j.ObLen > n:
 		return badinput.Errorf("ob_len: found %d, expected 1 to %d", j.ObLen, n)
+	case j.Advantage == nil:
+		return badinput.Errorf("advantage: found none, expected a number")
 	}
-	*d = NewDatum(j.Tokens, j.ObLen, j.LogProbs, j.Advantage)
+	*d = NewDatum(j.Tokens, j.ObLen, j.LogProbs, *j.Advantage)
 	return nil
 }
 

@@ -123,6 +123,27 @@ func (p *Policy) Slabs() (params, grads kernels.Buffer, locate func(int) string)
 	return params, grads, p.trained.locate
 }
 
+// Spared are the ranges [from, to) of the slabs that no weight decay should shrink: norms, biases and the embedding of a
+// model that is trained as a whole. An adapter has none.
+func (p *Policy) Spared() (ranges [][2]int) {
+	m, whole := p.trained.(*masters)
+	if !whole {
+		return nil
+	}
+	for _, s := range m.order {
+		from := m.offsets[s.name]
+		to := from + program.AlignUp(s.size())
+		switch n := len(ranges); {
+		case !s.vector && s.name != embedding:
+		case n > 0 && ranges[n-1][1] == from:
+			ranges[n-1][1] = to
+		default:
+			ranges = append(ranges, [2]int{from, to})
+		}
+	}
+	return ranges
+}
+
 var errNoAdapter = errors.New("model: no adapter is attached")
 
 // Adapter copies the adapter's parameters to the host. Without an adapter it is an error.

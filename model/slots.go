@@ -92,10 +92,13 @@ func tensors(layer int, kind string, modules []part) []part {
 	return named
 }
 
+// embedding is the slot of the embedding, which a tied head reads too.
+const embedding = "embed_tokens"
+
 // slots lists every weight of the model, in the order of the forward pass: between the embedding and the
 // head, which all decoders call the same, the blocks of its architecture.
 func (c Config) slots() []slot {
-	all := []slot{{name: "embed_tokens", cols: c.Hidden, parts: []part{{"model.embed_tokens.weight", c.Vocab}}}}
+	all := []slot{{name: embedding, cols: c.Hidden, parts: []part{{"model.embed_tokens.weight", c.Vocab}}}}
 	for l := range c.Layers {
 		all = append(all, c.arch().block(c, l)...)
 	}
@@ -109,7 +112,7 @@ func (c Config) slots() []slot {
 // headSlot is the name of the slot that the output head reads.
 func (c Config) headSlot() string {
 	if c.TiedHead {
-		return "embed_tokens"
+		return embedding
 	}
 	return "lm_head"
 }

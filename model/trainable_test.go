@@ -1,6 +1,8 @@
 package model
 
 import (
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -47,4 +49,29 @@ func TestWhatIsNotTrainedIsRefused(t *testing.T) {
 	adapter, err := openGolden(t, b, "qwen3-tied", "adapter", Options{}).Adapter()
 	require.NoError(t, err)
 	require.EqualError(t, whole.Attach(adapter), "an adapter cannot be attached to a model that is trained as a whole")
+}
+
+// Norms, biases and the embedding have sizes of their own, which weight decay must not shrink.
+func TestNormsAndTheEmbeddingAreSpared(t *testing.T) {
+	b := backendtest.CPU(t, cpu.Options{Threads: 1})
+	defer b.Close()
+	for _, name := range []string{"qwen3-tied", "qwen3-untied-sharded"} {
+		p, err := Open(b, goldenDir(name), true, Options{})
+		require.NoError(t, err)
+		params, _, locate := p.Slabs()
+		ranges, spared := p.Spared(), 0
+		for at := range params.Len() {
+			tensor := locate(at)
+			if tensor == "padding" {
+				continue
+			}
+			in := slices.ContainsFunc(ranges, func(r [2]int) bool { return at >= r[0] && at < r[1] })
+			require.Equal(t, strings.Contains(tensor, "norm") || strings.Contains(tensor, "embed") || strings.HasSuffix(tensor, ".bias"), in, tensor)
+			if in {
+				spared++
+			}
+		}
+		require.NotZero(t, spared)
+	}
+	require.Empty(t, openGolden(t, b, "qwen3-tied", "adapter", Options{}).Spared())
 }

@@ -3,6 +3,7 @@ package optim
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/kernels"
@@ -13,7 +14,7 @@ import (
 type Config struct {
 	Beta1, Beta2 float64 // decay of the means of the gradient and of its square
 	Eps          float64 // added to the root, outside
-	WeightDecay  float64 // times the learning rate, taken off every parameter
+	WeightDecay  float64 // times the learning rate, taken off every parameter that is not spared
 	ClipNorm     float64 // gradients of a larger norm are scaled down to it; 0: never
 }
 
@@ -49,6 +50,7 @@ type Adam struct {
 	params, grads kernels.Buffer
 	m, v          kernels.Buffer // means of the gradient and of its square
 	locate        func(offset int) string
+	spared        [][2]int
 	step          int // steps done
 
 	squares kernels.Buffer // F64 [1]
@@ -119,9 +121,36 @@ func (a *Adam) Step(lr float64) (Update, error) {
 	if a.cfg.ClipNorm > 0 && norm > a.cfg.ClipNorm {
 		u.ClipScale = a.cfg.ClipNorm / norm
 	}
-	a.b.Adam(a.params, a.m, a.v, a.grads, a.cfg.kernelStep(lr, u), a.params.Len())
+	a.improve(a.cfg.kernelStep(lr, u))
 	a.step = u.Step
 	return u, nil
+}
+
+// Spare keeps ranges [from, to) of the slab, in order, from decaying: what has a size of its own, as the scales of norms
+// have.
+func (a *Adam) Spare(ranges [][2]int) { a.spared = ranges }
+
+// improve queues the improvement, of the whole slab at once where nothing of it is spared.
+func (a *Adam) improve(s kernels.AdamStep) {
+	n := a.params.Len()
+	if s.WeightDecay == 0 || len(a.spared) == 0 {
+		a.b.Adam(a.params, a.m, a.v, a.grads, s, n)
+		return
+	}
+	spared, at := s, 0
+	spared.WeightDecay = 0
+	for _, r := range append(slices.Clip(a.spared), [2]int{n, n}) {
+		a.part(s, at, r[0])
+		a.part(spared, r[0], r[1])
+		at = r[1]
+	}
+}
+
+// part improves the parameters from and up to offsets.
+func (a *Adam) part(s kernels.AdamStep, from, to int) {
+	if to > from {
+		a.b.Adam(a.params.Slice(from, to), a.m.Slice(from, to), a.v.Slice(from, to), a.grads.Slice(from, to), s, to-from)
+	}
 }
 
 // GradNorm waits for the gradients and gives the norm of all of them together.

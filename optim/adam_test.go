@@ -224,3 +224,31 @@ func TestReferenceSettings(t *testing.T) {
 		}
 	}
 }
+
+// What is spared is improved as ever, and does not decay.
+func TestSparedParametersDoNotDecay(t *testing.T) {
+	onEach(t, func(t *testing.T, b kernels.Backend) {
+		const n = 40
+		decaying := Defaults()
+		decaying.WeightDecay = 0.5
+		step := func(cfg Config, spared [][2]int) []float32 {
+			p := newProblem(t, b, draws(1, n), cfg)
+			p.Spare(spared)
+			for range 3 {
+				p.step(draws(2, n), 0.1)
+			}
+			return p.all()[:n]
+		}
+		with, without := step(decaying, nil), step(Defaults(), nil)
+		got := step(decaying, [][2]int{{0, 5}, {20, 23}, {37, n}})
+		for i := range n {
+			want := with[i]
+			if i < 5 || i >= 20 && i < 23 || i >= 37 {
+				want = without[i]
+			}
+			if got[i] != want {
+				t.Fatalf("parameter %d is %v, expected %v", i, got[i], want)
+			}
+		}
+	})
+}

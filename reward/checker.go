@@ -28,48 +28,55 @@ func (c *checker) check(ctx context.Context, group, source string, t *data.Test,
 	if t.Kind() == data.Call {
 		args = []any{in.Args, got.Value, t.Returns}
 	}
-	value, note, err := call(ctx, c.runner, group, sandbox.Program{Code: source, Call: "check"}, c.limits, args...)
+	a, err := call(ctx, c.runner, group, sandbox.Program{Code: source, Call: "check"}, c.limits, args...)
 	if err != nil {
 		return false, "", err
 	}
-	answer, ok := asNumber(value)
-	if note == "" && !ok {
-		note = fmt.Sprintf("it returned %v, expected True or False", value)
+	verdict, ok := asNumber(a.value)
+	if a.note == "" && !ok {
+		a.note = fmt.Sprintf("it returned %v, expected True or False", a.value)
 	}
-	if note != "" {
+	if a.note != "" {
 		c.failed.Add(1)
-		return false, "checker: " + note, nil
+		return false, "checker: " + a.note, nil
 	}
-	return answer.nearest() != 0, "", nil
+	return verdict.nearest() != 0, "", nil
 }
 
-// call passes arguments to a trusted function and returns its value, as parseJSON reads it. The note
-// says how it failed, where it did.
-func call(ctx context.Context, r Runner, group string, prog sandbox.Program, l sandbox.Limits, args ...any) (value any, note string,
-	err error) {
+// reply is what came of calling a trusted function: its value, as parseJSON reads it, or a note that says how it
+// failed.
+type reply struct {
+	value any
+	note  string
+	sandbox.Result
+}
+
+// call passes arguments to a trusted function.
+func call(ctx context.Context, r Runner, group string, prog sandbox.Program, l sandbox.Limits, args ...any) (a reply, err error) {
 	in := sandbox.Input{Args: make([]json.RawMessage, len(args))}
 	for i, arg := range args {
 		if in.Args[i], err = json.Marshal(arg); err != nil {
-			return nil, "", err
+			return a, err
 		}
 	}
-	var result sandbox.Result
 	err = r.Run(ctx, group, prog, []sandbox.Input{in}, l, func(_ int, got sandbox.Result) bool {
-		result = got
+		a.Result = got
 		return true
 	})
+	if err != nil {
+		return a, err
+	}
 	switch {
-	case err != nil:
-		return nil, "", err
-	case result.Status != sandbox.OK:
-		return nil, strings.TrimSpace(result.Status.String() + " " + lastLine(result.Stderr)), nil
-	case result.Value == nil:
-		return nil, strings.TrimSpace("no value " + lastLine(result.Stderr)), nil
+	case a.Status != sandbox.OK:
+		a.note = strings.TrimSpace(a.Status.String() + " " + lastLine(a.Stderr))
+	case a.Value == nil:
+		a.note = strings.TrimSpace("no value " + lastLine(a.Stderr))
+	default:
+		if a.value, err = parseJSON(a.Value); err != nil {
+			a.note = "its value cannot be read: " + err.Error()
+		}
 	}
-	if value, err = parseJSON(result.Value); err != nil {
-		return nil, "its value cannot be read: " + err.Error(), nil
-	}
-	return value, "", nil
+	return a, nil
 }
 
 // lastLine is where Python names an exception.

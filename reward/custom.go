@@ -4,35 +4,122 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"sync/atomic"
+	"strings"
+	"sync"
+	"time"
 
+	"github.com/seed-7879b91d/grpo/data"
+	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/reward/sandbox"
 )
 
 // custom asks the user's compute_reward(completion, ground_truth) -> float, which its runner keeps
-// loaded. What fails scores 0.0 and is counted, so that it can be shown: it is the file's fault or the
+// loaded. What fails has no reward and is counted, so that it can be shown: it is the file's fault or the
 // completion's, and nobody but the author can tell.
 type custom struct {
 	runner Runner
 	limits sandbox.Limits
-	failed atomic.Int64
-	last   atomic.Pointer[string]
+	file   string // for messages
+
+	mu     sync.Mutex
+	calls  int64
+	wall   time.Duration // of all calls
+	failed int64
+	last   string // failure
+	fresh  int64  // failures since the last warnings, and the first of them
+	first  string
+	heard  []string // the first lines of what the file wrote to standard error
+	told   int      // of heard
 }
 
+// mostHeard bounds the lines of standard error that are passed on.
+const mostHeard = 5
+
 func (c *custom) score(ctx context.Context, group, completion, groundTruth string) (reward float64, note string, err error) {
-	value, note, err := call(ctx, c.runner, group, sandbox.Program{Call: "compute_reward"}, c.limits, completion, groundTruth)
+	a, err := call(ctx, c.runner, group, sandbox.Program{Call: "compute_reward"}, c.limits, completion, groundTruth)
 	if err != nil {
 		return 0, "", err
 	}
-	n, ok := asNumber(value)
-	if note == "" && (!ok || math.IsInf(n.nearest(), 0)) {
-		note = fmt.Sprintf("compute_reward returned %v, expected a finite number", value)
+	n, ok := asNumber(a.value)
+	if a.note == "" && (!ok || math.IsInf(n.nearest(), 0)) {
+		a.note = fmt.Sprintf("compute_reward returned %.60s, expected a finite number", a.Value)
 	}
-	if note != "" {
-		note = "reward file: " + note
-		c.failed.Add(1)
-		c.last.Store(&note)
-		return 0, note, nil
+	c.note(a)
+	if a.note != "" {
+		return 0, "reward file: " + a.note, nil
 	}
 	return n.nearest(), "", nil
+}
+
+// note counts a call.
+func (c *custom) note(a reply) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.calls++
+	c.wall += a.Wall
+	if a.note == "" {
+		for line := range strings.Lines(a.Stderr) {
+			if line = strings.TrimSpace(line); line != "" && len(c.heard) < mostHeard {
+				c.heard = append(c.heard, line)
+			}
+		}
+		return
+	}
+	if c.failed++; c.fresh == 0 {
+		c.first = a.note
+	}
+	c.fresh++
+	c.last = "reward file: " + a.note
+}
+
+// tell adds to the counts of a judge.
+func (c *custom) tell(s *Stats) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if s.CustomErrors, s.LastCustomError = c.failed, c.last; c.calls > 0 {
+		s.CustomSeconds = c.wall.Seconds() / float64(c.calls)
+	}
+}
+
+// Warnings say what the reward file did since they were last asked for that its author should know: on how many
+// completions it failed, and what it wrote to standard error.
+func (j *Judge) Warnings() (w []string) {
+	c := j.custom
+	if c == nil {
+		return nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.fresh > 0 {
+		w = append(w, fmt.Sprintf("reward_file=%s failed on %d completions; the first time: %s", c.file, c.fresh, c.first))
+	}
+	for _, line := range c.heard[c.told:] {
+		w = append(w, fmt.Sprintf("reward_file=%s writes to standard error: %.200s", c.file, line))
+	}
+	c.fresh, c.told = 0, len(c.heard)
+	return w
+}
+
+// smallCompletion is what a reward file is tried on.
+const smallCompletion = "```python\nprint(42)\n```\n"
+
+// Try asks the reward file, where there is one, about a small completion of the problem, so that a mistake in it is
+// found before anything is scored.
+func (j *Judge) Try(ctx context.Context, p *data.Problem) error {
+	if j.custom == nil {
+		return nil
+	}
+	truth, err := groundTruth(ctx, p)
+	if err != nil {
+		return err
+	}
+	_, note, err := j.custom.score(ctx, p.ID, smallCompletion, truth)
+	if err != nil {
+		return fmt.Errorf("reward_file=%s: %w", j.custom.file, err)
+	}
+	if note != "" {
+		return badinput.Errorf("reward_file=%s fails on a small completion of problem %s: %s", j.custom.file, p.ID,
+			strings.TrimPrefix(note, "reward file: "))
+	}
+	return nil
 }

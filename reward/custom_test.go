@@ -70,9 +70,9 @@ func TestCustomReward(t *testing.T) {
 		Metadata: json.RawMessage(`{"ground_truth":"42"}`)}.WithTests(data.Test{Stdin: "1", Stdout: "1"})
 	require.Equal(t, 1.5, grade(t, j, Completion{Problem: &p, Text: "42"}).Reward)
 	require.Equal(t, -2.0, grade(t, j, Completion{Problem: &p, Text: "43"}).Reward)
-	require.Equal(t, 0.0, grade(t, j, Completion{Problem: &p, Text: "nothing"}).Reward)
+	require.Equal(t, ExcludedCustom, grade(t, j, Completion{Problem: &p, Text: "nothing"}).Excluded)
 	s := grade(t, j, Completion{Problem: &p, Text: "fail"})
-	require.Equal(t, 0.0, s.Reward)
+	require.Equal(t, ExcludedCustom, s.Excluded, "left out, and no zero")
 	require.Equal(t, "reward file: RTE KeyError: 'x'", s.Note)
 	require.Equal(t, Stats{Graded: 4, CustomErrors: 2, LastCustomError: s.Note}, j.Stats())
 

@@ -3,6 +3,8 @@ package reward
 import (
 	"fmt"
 	"sync"
+
+	"github.com/seed-7879b91d/grpo/internal/badinput"
 )
 
 // InfraError ends a run whose sandbox fails too often to go on.
@@ -20,10 +22,22 @@ func (e *InfraError) Error() string {
 // infraWindow is how many of the latest completions the limit is about.
 const infraWindow = 256
 
-// infraWatch stops grading when the sandbox failed for more than limit of the last infraWindow completions: a
-// group with scores missing is compared with the wrong mean.
+// FileError ends a run whose reward file fails too often to go on.
+type FileError struct {
+	Failed, Of, Limit int
+	Last              string
+}
+
+func (e *FileError) Error() string {
+	return fmt.Sprintf("the reward file failed on %d of the last %d completions, at last with: %s; "+
+		"mend it, or set infra_threshold above %d to leave out as many", e.Failed, e.Of, e.Last, e.Limit)
+}
+
+// infraWatch stops grading when the sandbox, or the reward file, failed for more than limit of the last infraWindow
+// completions: a group with scores missing is compared with the wrong mean.
 type infraWatch struct {
 	limit int
+	file  bool // that is watched: the reward file
 
 	mu     sync.Mutex
 	failed [infraWindow]bool
@@ -33,8 +47,8 @@ type infraWatch struct {
 	err    error
 }
 
-// note counts a score for which the sandbox was needed.
-func (w *infraWatch) note(s Score) error {
+// note counts a completion, and the failure of what is watched where there was one.
+func (w *infraWatch) note(failed bool, why string) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	at := w.seen % infraWindow
@@ -42,13 +56,17 @@ func (w *infraWatch) note(s Score) error {
 	if w.failed[at] {
 		w.within--
 	}
-	if w.failed[at] = s.Excluded == ExcludedInfra; !w.failed[at] {
+	if w.failed[at] = failed; !failed {
 		return w.err
 	}
 	w.within++
 	w.all++
 	if w.within > w.limit && w.err == nil {
-		w.err = &InfraError{Failed: w.within, Of: int(min(w.seen, infraWindow)), Last: s.Note}
+		of := int(min(w.seen, infraWindow))
+		w.err = &InfraError{Failed: w.within, Of: of, Last: why}
+		if w.file {
+			w.err = badinput.Errorf("%w", &FileError{Failed: w.within, Of: of, Limit: w.limit, Last: why})
+		}
 	}
 	return w.err
 }

@@ -43,14 +43,10 @@ func TestInfra(t *testing.T) {
 func TestInfraFarApart(t *testing.T) {
 	w := infraWatch{limit: 1}
 	for i := range 40 * infraWindow {
-		s := Score{}
-		if i%infraWindow == 0 {
-			s.Excluded = ExcludedInfra
-		}
-		require.NoError(t, w.note(s))
+		require.NoError(t, w.note(i%infraWindow == 0, "x"))
 	}
-	require.NoError(t, w.note(Score{Excluded: ExcludedInfra}), "the one before left the window")
-	require.Error(t, w.note(Score{Excluded: ExcludedInfra}))
+	require.NoError(t, w.note(true, "x"), "the one before left the window")
+	require.Error(t, w.note(true, "x"))
 	require.Error(t, w.stopped())
 }
 

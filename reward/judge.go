@@ -43,6 +43,7 @@ type Judge struct {
 	checker checker
 	custom  *custom // nil without a reward file
 	infra   infraWatch
+	files   infraWatch // of the reward file
 	graded  atomic.Int64
 	cached  atomic.Int64
 
@@ -61,6 +62,7 @@ func NewJudge(rules Rules, submissions, trusted, customs Runner) *Judge {
 		rules:   rules,
 		checker: checker{runner: trusted, limits: limits},
 		infra:   infraWatch{limit: rules.InfraLimit},
+		files:   infraWatch{limit: rules.InfraLimit, file: true},
 	}
 	if customs != nil {
 		j.custom = &custom{runner: customs, limits: limits}
@@ -105,7 +107,7 @@ func (r Rules) Check() error {
 
 // Grade scores one completion.
 func (j *Judge) Grade(ctx context.Context, c Completion) (s Score, err error) {
-	if err := j.infra.stopped(); err != nil {
+	if err := cmp.Or(j.infra.stopped(), j.files.stopped()); err != nil {
 		return s, err
 	}
 	j.graded.Add(1)
@@ -131,7 +133,7 @@ func (j *Judge) Grade(ctx context.Context, c Completion) (s Score, err error) {
 		return Score{}, err
 	}
 	if used {
-		if err := j.infra.note(s); err != nil {
+		if err := j.infra.note(s.Excluded == ExcludedInfra, s.Note); err != nil {
 			return Score{}, err
 		}
 	}
@@ -160,13 +162,26 @@ func (j *Judge) measure(ctx context.Context, c Completion, s *Score) (used bool,
 	if err != nil {
 		return true, err
 	}
-	var note string
-	s.Components.Custom, note, err = j.custom.score(ctx, c.Group, c.Text, truth)
+	return true, j.ask(ctx, c, truth, s)
+}
+
+// ask has the reward file say what it says of a completion. Where it fails, and the reward depends on it, the
+// completion has none.
+func (j *Judge) ask(ctx context.Context, c Completion, truth string, s *Score) error {
+	value, note, err := j.custom.score(ctx, c.Group, c.Text, truth)
 	if broken := (*sandbox.InfraError)(nil); errors.As(err, &broken) {
-		s.Excluded, note, err = ExcludedInfra, broken.Error(), nil
+		s.Excluded, s.Note = ExcludedInfra, cmp.Or(s.Note, broken.Error())
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	s.Components.Custom = value
+	if note != "" && s.Excluded == "" && j.rules.Weights.Custom != 0 {
+		s.Excluded, s.Note = ExcludedCustom, note
 	}
 	s.Note = cmp.Or(s.Note, note)
-	return true, err
+	return j.files.note(s.Excluded == ExcludedCustom, note)
 }
 
 // test runs the program and fills in what the tests say about it.
@@ -222,6 +237,8 @@ type Stats struct {
 	CheckerErrors   int64  `json:"checker_errors"`
 	CustomErrors    int64  `json:"custom_errors"`
 	LastCustomError string `json:"last_custom_error,omitempty"`
+	// CustomSeconds is how long a call of the reward file took, on average.
+	CustomSeconds float64 `json:"custom_seconds,omitempty"`
 }
 
 // Stats are the counts so far.
@@ -231,10 +248,7 @@ func (j *Judge) Stats() Stats {
 		Infra: j.infra.total(), CheckerErrors: j.checker.failed.Load(),
 	}
 	if j.custom != nil {
-		s.CustomErrors = j.custom.failed.Load()
-		if last := j.custom.last.Load(); last != nil {
-			s.LastCustomError = *last
-		}
+		j.custom.tell(&s)
 	}
 	return s
 }

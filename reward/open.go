@@ -94,6 +94,9 @@ func (cfg Config) judge(ctx context.Context, rules Rules, options sandbox.Option
 		trusted.options.Preload, custom = string(source), trusted
 	}
 	j := NewJudge(rules, submissions, trusted, custom)
+	if j.custom != nil {
+		j.custom.file = cfg.File
+	}
 	j.closers = []interface{ Close() error }{submissions, trusted}
 	return j, nil
 }
@@ -177,14 +180,14 @@ func (cfg Config) submissions(ctx context.Context, o sandbox.Options) (closingRu
 // tryRewardFile loads the file once, so that a mistake in it is found before anything is scored.
 func tryRewardFile(ctx context.Context, name, source string, r Runner) error {
 	const probe = "\n\ndef has_compute_reward():\n    return callable(globals().get('compute_reward'))\n"
-	value, note, err := call(ctx, r, "", sandbox.Program{Code: source + probe, Call: "has_compute_reward"},
+	a, err := call(ctx, r, "", sandbox.Program{Code: source + probe, Call: "has_compute_reward"},
 		sandbox.Limits{CPU: time.Minute})
 	switch {
 	case err != nil:
 		return err
-	case note != "":
-		return badinput.Errorf("reward_file=%s cannot be loaded in the sandbox: %s", name, note)
-	case value != true:
+	case a.note != "":
+		return badinput.Errorf("reward_file=%s cannot be loaded in the sandbox: %s", name, a.note)
+	case a.value != true:
 		return badinput.Errorf("reward_file=%s: found no function compute_reward(completion, ground_truth)", name)
 	}
 	return nil

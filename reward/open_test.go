@@ -28,7 +28,7 @@ func TestOpen(t *testing.T) {
 	require.NotEmpty(t, j.Backend().Rung)
 	require.Equal(t, 0.5, grade(t, j, Completion{Problem: &p, Text: "12"}).Reward)
 	s := grade(t, j, Completion{Problem: &p, Text: "raise"})
-	require.Equal(t, 0.0, s.Reward)
+	require.Equal(t, ExcludedCustom, s.Excluded)
 	require.Equal(t, "reward file: RTE ValueError: no", s.Note)
 	require.NoError(t, j.Close())
 

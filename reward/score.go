@@ -28,7 +28,14 @@ type Exclusion string
 const (
 	ExcludedInfra     Exclusion = "infra"     // the sandbox failed, again and again
 	ExcludedTruncated Exclusion = "truncated" // cut off at the length limit, and on_truncated is mask
+	// ExcludedCustom is a completion on which the reward file failed, and ExcludedReward one whose reward is no number
+	// that others could be compared with.
+	ExcludedCustom Exclusion = "reward_file"
+	ExcludedReward Exclusion = "reward"
 )
+
+// Failed tells completions that should have a reward and have none from those that were left out on purpose.
+func (e Exclusion) Failed() bool { return e != "" && e != ExcludedTruncated }
 
 // Score is what a completion earned, and how.
 type Score struct {

@@ -58,6 +58,17 @@ type Rollout struct {
 	Finish          FinishReason
 }
 
+// coldest is the least temperature above 0: logits that are divided by less leave single precision.
+const coldest = 1e-6
+
+// CheckTemperature refuses a temperature that nothing can be drawn at.
+func CheckTemperature(t float32) error {
+	if t == 0 || t >= coldest && t <= math.MaxFloat32 {
+		return nil
+	}
+	return badinput.Errorf("temperature: found %v, expected 0 (greedy), or at least %v", t, coldest)
+}
+
 // check reports what is wrong with a request for an engine of that size.
 func (r Request) check(c model.Config, maxLength int) error {
 	if len(r.Prompt) == 0 {
@@ -69,14 +80,15 @@ func (r Request) check(c model.Config, maxLength int) error {
 		return badinput.Errorf("n: found %d, expected 1 or more", r.N)
 	case p.MaxTokens < 1:
 		return badinput.Errorf("max_tokens: found %d, expected 1 or more", p.MaxTokens)
-	case !(p.Temperature >= 0) || math.IsInf(float64(p.Temperature), 0):
-		return badinput.Errorf("temperature: found %v, expected 0 (greedy) or more", p.Temperature)
 	case p.TopK < 0:
 		return badinput.Errorf("top_k: found %d, expected 0 (all) or more", p.TopK)
 	case !(p.TopP >= 0 && p.TopP <= 1):
 		return badinput.Errorf("top_p: found %v, expected 0 to 1", p.TopP)
 	case !(p.MinP >= 0 && p.MinP <= 1):
 		return badinput.Errorf("min_p: found %v, expected 0 to 1", p.MinP)
+	}
+	if err := CheckTemperature(p.Temperature); err != nil {
+		return err
 	}
 	for i, t := range r.Prompt {
 		if t < 0 || int(t) >= c.Vocab {

@@ -84,6 +84,7 @@ func TestBadSequencesAreRefusedInOneLine(t *testing.T) {
 		`{"tokens":[1,2]`:            {"standard input:1", "ends too early"},
 		`{"tokens":[1,2]} {}`:        {"standard input:1", "more than one JSON value"},
 		`{"tokens":[99999999999,2]}`: {"standard input:1", "tokens"},
+		`{"tokens":[1,null,2]}`:      {"standard input:1", `"tokens"`, "found a JSON null"},
 	} {
 		out, errs, code := shell(t, in, "score", "--model", golden("qwen3-tied"))
 		requireBadInput(t, out, errs, code, says...)
@@ -99,9 +100,12 @@ func TestBadFlagsAreRefusedInOneLine(t *testing.T) {
 		"score --model x --nope": {"unknown flag", "--help"},
 		"score --model x y":      {"unknown command", "y"},
 		"score --temperature 0 --model " + golden("qwen3-tied"): {"--temperature", "above 0"},
-		"bench train --shape huge":                              {"huge", "qwen3-0.6b"},
-		"nonsense":                                              {"nonsense"},
-		strings.Join(replay, " "):                               {"--adapter", "--rank"},
+		"score --temperature 1e-45 --model " + golden("qwen3-tied"): {
+			"temperature: found 1e-45, expected 0 (greedy), or at least 1e-06",
+		},
+		"bench train --shape huge": {"huge", "qwen3-0.6b"},
+		"nonsense":                 {"nonsense"},
+		strings.Join(replay, " "):  {"--adapter", "--rank"},
 		strings.Join(append(replay, "--rank", "4", "lerning_rate=1"), " "):                             {`"lerning_rate"`, `"learning_rate"`},
 		strings.Join(append(replay, "--rank", "4", "adam_beta2=1"), " "):                               {"adam_beta2", "less than 1"},
 		strings.Join(append(replay, "--rank", "4", "--loss", "dpo"), " "):                              {"--loss", "dpo", "importance_sampling"},
@@ -122,7 +126,16 @@ func TestBadDatumsAreRefusedInOneLine(t *testing.T) {
 		`{"tokens":[1,2,3],"ob_len":3,"logprobs":[-1,0],"advantage":1}`: {"d.jsonl:1", "ob_len"},
 		`{"tokens":[],"ob_len":1,"logprobs":[],"advantage":1}`:          {"d.jsonl:1", "tokens"},
 		`{"tokens":[1,999],"ob_len":1,"logprobs":[-1],"advantage":1}`:   {"d.jsonl", "999"},
-		"": {"d.jsonl", "no datums"},
+		`{"tokens":[1,2],"ob_len":1,"logprobs":[-1]}`:                   {"d.jsonl:1", "advantage: found none"},
+		`{"tokens":[1,2],"ob_len":1,"logprobs":[-1],"advantage":null}`:  {"d.jsonl:1", "advantage: found none"},
+		`{"tokens":[1,2],"ob_len":1,"logprobs":[-1],"advantages":1}`:    {"d.jsonl:1", `unknown field "advantages"`},
+		`{"tokens":[1,2],"ob_len":1,"logprobs":[null],"advantage":1}`:   {"d.jsonl:1", `"logprobs"`, "found a JSON null"},
+		`{"tokens":[1,null],"ob_len":1,"logprobs":[-1],"advantage":1}`:  {"d.jsonl:1", `"tokens"`, "found a JSON null"},
+		`{"tokens":[1,2],"ob_len":1,"logprobs":["-1"],"advantage":1}`:   {"d.jsonl:1", `"logprobs"`, "found a JSON string"},
+		`{"tokens":[1,2],"ob_len":1,"logprobs":[-1],"advantage":"1"}`:   {"d.jsonl:1", `"advantage"`, "found a JSON string"},
+		`{"tokens":[1,2],"ob_len":1,"logprobs":[-1e99],"advantage":1}`:  {"d.jsonl:1", `"logprobs"`, "number -1e99"},
+		`null`: {"d.jsonl:1", "tokens"},
+		"":     {"d.jsonl", "no datums"},
 	} {
 		datums := filepath.Join(t.TempDir(), "d.jsonl")
 		require.NoError(t, os.WriteFile(datums, []byte(line), 0o644))

@@ -25,7 +25,7 @@ docs/tasks.md describes the format of your own tasks.`,
 		Args: badArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newInspectCmd(), newFingerprintCmd(), newFetchCmd(), newConvertCmd())
+	cmd.AddCommand(newInspectCmd(), newFingerprintCmd(), newFetchCmd(), newConvertCmd(), newOverlapCmd())
 	return cmd
 }
 

@@ -139,3 +139,14 @@ func TestDataFromTheHub(t *testing.T) {
 	require.Equal(t, exitBadInput, code)
 	require.Contains(t, errOut, "HF_HUB_OFFLINE")
 }
+
+// Ids only name: what is asked tells whether a problem is in both sets.
+func TestOverlap(t *testing.T) {
+	task := `{"id":"%d","prompt":"Print %s.","tests":[{"stdin":"","stdout":"1"}]}` + "\n"
+	dir := t.TempDir()
+	train := write(t, filepath.Join(dir, "train.jsonl"), fmt.Sprintf(task, 0, "a")+fmt.Sprintf(task, 1, "b")+fmt.Sprintf(task, 2, "c"))
+	held := write(t, filepath.Join(dir, "held.jsonl"), fmt.Sprintf(task, 0, " b")+fmt.Sprintf(task, 1, "C")+fmt.Sprintf(task, 2, "d"))
+	out, errs, code := shell(t, "", "data", "overlap", train, held)
+	require.Zero(t, code, errs)
+	require.Equal(t, "0 is 1\n1 is 100 % of 2\nof 3 problems 1 are among the 3 of the other set, and 1 nearly\n", out)
+}

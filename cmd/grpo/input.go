@@ -10,7 +10,7 @@ import (
 
 // tokenLine is a sequence as verbs read it.
 type tokenLine struct {
-	Tokens []int32 `json:"tokens"`
+	Tokens jsonl.List[int32] `json:"tokens"`
 }
 
 // openInput opens a file, or standard input for "-".

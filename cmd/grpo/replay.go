@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,6 +17,7 @@ import (
 	"github.com/seed-7879b91d/grpo/lora"
 	"github.com/seed-7879b91d/grpo/model"
 	"github.com/seed-7879b91d/grpo/optim"
+	"github.com/seed-7879b91d/grpo/sampler"
 )
 
 // replayFlags are what the verb replay understands.
@@ -110,8 +112,8 @@ func (f *replayFlags) objective() (o model.Objective, err error) {
 	if o.Reduction, err = model.ParseReduction(f.reduction); err != nil {
 		return o, badinput.Errorf("reduction: %w", err)
 	}
-	if !(f.temper > 0) {
-		return o, badinput.Errorf("temperature: found %v, expected a number above 0", f.temper)
+	if err := sampler.CheckTemperature(float32(f.temper)); err != nil || f.temper == 0 {
+		return o, cmp.Or(err, badinput.Errorf("temperature: found 0, expected a number above 0"))
 	}
 	o.Temperature = float32(f.temper)
 	if f.clipLow >= 0 {
@@ -177,6 +179,7 @@ func (f *replayFlags) run(cmd *cobra.Command) error {
 		if err != nil {
 			return err
 		}
+		adam.Spare(p.Spared())
 		enc := json.NewEncoder(cmd.OutOrStdout())
 		for step := 1; step <= f.steps; step++ {
 			adam.ZeroGrad()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -26,7 +27,7 @@ func newRewardCmd() *cobra.Command {
 {"problem","reward","format","correct","passed","total","verdict","tests":[…],"cpu_ms"}.
 
 Verdicts are AC, WA, TLE, MLE, OLE, RTE and CE; a test that was not run has the verdict "", and so has a
-completion without a program. INFRA is a failure of the sandbox: the reward is null then, never 0.
+completion without a program. INFRA is a failure of the sandbox: the reward is null then, never 0; so it is where the reward file fails.
 "truncated":true on a line says that the completion was cut off.`,
 		Example: `  grpo reward --problems tasks.jsonl --completions answers.jsonl
   grpo reward --problems tasks.jsonl --completions - --program --reward fraction < programs.jsonl`,
@@ -40,13 +41,17 @@ completion without a program. INFRA is a failure of the sandbox: the reward is n
 				return badinput.Errorf("--completions: %w", err)
 			}
 			defer in.Close()
-			return withSet(&source, false, func(cmd *cobra.Command, set *dataset.Set, _ string) error {
+			return withSet(&source, false, func(cmd *cobra.Command, set *dataset.Set, source string) error {
 				judge, err := flags.open(cmd.Context())
 				if err != nil {
 					return err
 				}
 				defer judge.Close()
-				s := rewarder{judge: judge, byID: byID(set.Problems()), source: problems, bare: program, custom: flags.cfg.File != ""}
+				problems, err := usable(cmd, judge, set.Problems())
+				if err != nil {
+					return err
+				}
+				s := rewarder{judge: judge, byID: byID(problems), source: source, bare: program, custom: flags.cfg.File != ""}
 				return s.run(cmd.Context(), in, name, cmd.OutOrStdout(), cmd.ErrOrStderr())
 			})(cmd, []string{problems})
 		},
@@ -57,6 +62,23 @@ completion without a program. INFRA is a failure of the sandbox: the reward is n
 	source.register(cmd, "all")
 	flags.register(cmd)
 	return cmd
+}
+
+// usable tries the judge, and gives the problems whose checker can be used.
+func usable(cmd *cobra.Command, judge *reward.Judge, problems []data.Problem) ([]data.Problem, error) {
+	faults, err := judge.CheckerFaults(cmd.Context(), problems)
+	if err != nil {
+		return nil, err
+	}
+	kept := slices.Clone(problems)
+	for _, f := range slices.Backward(faults) {
+		fmt.Fprintf(cmd.ErrOrStderr(), "problem %s is refused: its checker cannot be used: %s\n", problems[f.Index].ID, f.Why)
+		kept = slices.Delete(kept, f.Index, f.Index+1)
+	}
+	if len(kept) == 0 {
+		return nil, badinput.Errorf("--problems: none has a checker that can be used")
+	}
+	return kept, judge.Try(cmd.Context(), &kept[0])
 }
 
 func byID(problems []data.Problem) map[string]*data.Problem {
@@ -161,7 +183,7 @@ func newScoreLine(g reward.Graded, custom bool) scoreLine {
 	if s.Excluded != "" {
 		line.Reward = nil
 	}
-	if custom {
+	if custom && s.Excluded != reward.ExcludedCustom {
 		line.Custom = &s.Components.Custom
 	}
 	return line
@@ -183,7 +205,7 @@ func summarise(w io.Writer, verdicts map[reward.Verdict]int, judge *reward.Judge
 	if stats.CheckerErrors > 0 {
 		fmt.Fprintf(w, "checkers failed on %d answers, which count as wrong; see the notes\n", stats.CheckerErrors)
 	}
-	if stats.CustomErrors > 0 {
-		fmt.Fprintf(w, "compute_reward failed %d times, which counts as 0; the last time: %s\n", stats.CustomErrors, stats.LastCustomError)
+	for _, warning := range judge.Warnings() {
+		fmt.Fprintln(w, warning)
 	}
 }

@@ -89,8 +89,26 @@ func TestRewardFile(t *testing.T) {
 	require.Zero(t, code, errOut)
 	require.Contains(t, out, `{"problem":"add","reward":0.5,"format":-1,`)
 	require.Contains(t, out, `"custom":0.5}`)
-	require.Contains(t, out, `"custom":0,"note":"reward file: RTE ZeroDivisionError: division by zero"}`)
-	require.Contains(t, errOut, "compute_reward failed 1 times, which counts as 0; the last time: reward file: RTE ZeroDivisionError")
+	require.Contains(t, out, `{"problem":"add","reward":null,"format":-1,`)
+	require.Contains(t, out, `,"excluded":"reward_file","note":"reward file: RTE ZeroDivisionError: division by zero"}`)
+	require.Contains(t, errOut, "reward_file="+file+" failed on 1 completions; the first time: RTE ZeroDivisionError")
+	require.NoError(t, os.WriteFile(file, []byte("def compute_reward(completion, ground_truth):\n    return 'good'\n"), 0o644))
+	out, errOut, code = shell(t, "", "reward", "--problems", path, "--completions", completions, "--reward-file", file)
+	requireBadInput(t, out, errOut, code, "reward_file="+file+" fails on a small completion of problem add", `returned "good"`)
+}
+
+// A problem whose checker cannot be used is refused, and the others are scored.
+func TestACheckerThatCannotBeUsedIsRefused(t *testing.T) {
+	needsCells(t)
+	t.Setenv("SANDBOX_URL", "")
+	path := write(t, filepath.Join(t.TempDir(), "p.jsonl"), `{"id":"good","prompt":"a","tests":[{"stdin":"","stdout":"1"}]}`+"\n"+
+		`{"id":"bad","prompt":"b","checker":"def chekc(i, o, e): pass","tests":[{"stdin":"","stdout":"1"}]}`+"\n")
+	_, errOut, code := shell(t, "", "reward", "--problems", path, "--completions", completionsFor(t, [2]string{"good", "x"}))
+	require.Zero(t, code, errOut)
+	require.Contains(t, errOut, "problem bad is refused: its checker cannot be used: found no function check(input, output, expected)")
+	_, errOut, code = shell(t, "", "reward", "--problems", path, "--completions", completionsFor(t, [2]string{"bad", "x"}))
+	require.Equal(t, exitBadInput, code)
+	require.Contains(t, errOut, `problem "bad" is not in`)
 }
 
 func TestRewardRefuses(t *testing.T) {

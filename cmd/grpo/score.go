@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -12,6 +13,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/jsonl"
 	"github.com/seed-7879b91d/grpo/kernels"
 	"github.com/seed-7879b91d/grpo/model"
+	"github.com/seed-7879b91d/grpo/sampler"
 )
 
 func newScoreCmd() *cobra.Command {
@@ -27,8 +29,8 @@ that is sampled at the temperature. A sequence's numbers do not depend on the ot
   grpo score --model ~/Qwen3-0.6B --adapter runs/x/adapter --temperature 0.7 < sequences.jsonl`,
 		Args: badArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if !(temperature > 0) {
-				return badinput.Errorf("--temperature: found %v, expected a number above 0", temperature)
+			if err := sampler.CheckTemperature(temperature); err != nil || temperature == 0 {
+				return cmp.Or(err, badinput.Errorf("--temperature: found 0, expected a number above 0"))
 			}
 			return flags.withPolicy(func(_ kernels.Backend, p *model.Policy) error {
 				s := scorer{p: p, temperature: temperature, out: bufio.NewWriter(cmd.OutOrStdout())}

@@ -71,7 +71,7 @@ func encodeLines(encode func(string) []int32, in io.Reader, out jsonLines) error
 
 func decodeLines(tok *tokenizer.Tokenizer, in io.Reader, out jsonLines) error {
 	type input struct {
-		IDs []int32 `json:"ids"`
+		IDs jsonl.List[int32] `json:"ids"`
 	}
 	type output struct {
 		Text string `json:"text"`

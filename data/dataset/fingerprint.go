@@ -27,7 +27,7 @@ type Manifest struct {
 	Tests    int    `json:"tests"`
 	// Refused lists the rows that fit no shape.
 	Refused []Refused `json:"refused,omitempty"`
-	// Unread counts the rows that had a value in a column that nothing reads.
+	// Unread counts the rows that had a value in a column that nothing reads, or in such a key of a test, "tests[].key".
 	Unread map[string]int `json:"unread_columns,omitempty"`
 	// Payload is the size of the stored tests in bytes.
 	Payload int64 `json:"payload_bytes"`
@@ -38,10 +38,13 @@ type Manifest struct {
 // normalVersion changes with every change of what a row is turned into.
 const normalVersion = 1
 
+// countVersion changes with every change of what is counted beside that.
+const countVersion = 2
+
 // storeKey names the store of these files: by their content, and by what else shows in the result.
 func storeKey(files []File) string {
 	h := sha256.New()
-	fmt.Fprintf(h, "grpo normal form %d\n", normalVersion)
+	fmt.Fprintf(h, "grpo normal form %d, counts %d\n", normalVersion, countVersion)
 	for _, f := range files {
 		fmt.Fprintf(h, "%q %q %s\n", f.Name, f.Collection, f.SHA256)
 	}

@@ -88,7 +88,9 @@ func (r *row) looseTests() ([]looseTest, error) {
 	var tests []looseTest
 	switch raw[0] {
 	case '[':
-		err = decodeTests(name, raw, &tests)
+		var unread []string
+		unread, err = decodeTests(name, raw, &tests)
+		r.others = append(r.others, unread...)
 	case '{':
 		tests, err = decodeColumns(name, raw)
 	default:
@@ -101,25 +103,6 @@ func (r *row) looseTests() ([]looseTest, error) {
 		err = refuse(NoTests, "%q is empty", name)
 	}
 	return tests, err
-}
-
-// decodeTests decodes a list of tests; where that fails it looks for the test at fault.
-func decodeTests(name string, raw json.RawMessage, to *[]looseTest) error {
-	whole := decode(name, raw, to, BadTests)
-	if whole == nil {
-		return nil
-	}
-	var each []json.RawMessage
-	if err := decode(name, raw, &each, BadTests); err != nil {
-		return err
-	}
-	for i, one := range each {
-		var t looseTest
-		if err := json.Unmarshal(one, &t); err != nil {
-			return refuse(BadTests, "tests[%d]: %s", i, explainJSON(err))
-		}
-	}
-	return whole
 }
 
 // decodeColumns turns TACO's two columns into a list of tests.

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"reflect"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 )
@@ -25,6 +26,25 @@ func Marshal(v any) ([]byte, error) {
 		return nil, err
 	}
 	return bytes.TrimSuffix(out.Bytes(), []byte("\n")), nil
+}
+
+// List is a list without holes: encoding/json would read a null in it as a zero.
+type List[T any] []T
+
+// UnmarshalJSON refuses a null.
+func (l *List[T]) UnmarshalJSON(text []byte) error {
+	var list []*T
+	if err := json.Unmarshal(text, &list); err != nil || list == nil {
+		return err
+	}
+	*l = make(List[T], len(list))
+	for i, v := range list {
+		if v == nil {
+			return &json.UnmarshalTypeError{Value: "null", Type: reflect.TypeFor[T]()}
+		}
+		(*l)[i] = *v
+	}
+	return nil
 }
 
 // Each decodes every non-blank line of r into a fresh T and calls fn with its 1-based line number.

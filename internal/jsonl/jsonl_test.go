@@ -81,3 +81,34 @@ func TestLinesOfAKind(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []line{{2}}, named)
 }
+
+// A null in a list is no zero.
+func TestListsHaveNoHoles(t *testing.T) {
+	type record struct {
+		Numbers List[float32] `json:"numbers"`
+	}
+	read := func(text string) (got []float32, err error) {
+		err = Each(strings.NewReader("\n"+text), "in", func(_ int, r record) error {
+			got = r.Numbers
+			return nil
+		})
+		return got, err
+	}
+	got, err := read(`{"numbers":[1,-2.5]}`)
+	require.NoError(t, err)
+	require.Equal(t, []float32{1, -2.5}, got)
+	got, err = read(`{"numbers":null}`)
+	require.NoError(t, err)
+	require.Nil(t, got)
+	for text, message := range map[string]string{
+		`{"numbers":[1,null]}`:  `in:2: field "numbers": found a JSON null, expected float32`,
+		`{"numbers":["1"]}`:     `in:2: field "numbers": found a JSON string, expected float32`,
+		`{"numbers":[1e99]}`:    `in:2: field "numbers": found a JSON number 1e99, expected float32`,
+		`{"numbers":[NaN]}`:     "in:2: invalid character 'N'",
+		`{"numbers":{"a":"b"}}`: `in:2: field "numbers": found a JSON object`,
+	} {
+		_, err := read(text)
+		require.ErrorContains(t, err, message)
+		require.True(t, badinput.Is(err))
+	}
+}

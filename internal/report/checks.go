@@ -90,8 +90,11 @@ func (r *run) scored() (check, bool) {
 	case failed == 0:
 		return check{"good", "The sandbox failed on none of " + count(int(all), "completion")}, true
 	}
-	return check{"bad", fmt.Sprintf("%s of %s could not be scored: the sandbox failed (grpo doctor)",
-		grouped(int64(failed)), count(int(all), "completion"))}, true
+	why := "the sandbox failed (grpo doctor), or the reward was no number"
+	if file := r.total(func(s *step) float64 { return s.FileErrors }); file > 0 {
+		why = fmt.Sprintf("the reward file failed on %s of them (their notes in rollouts.jsonl say how)", grouped(int64(file)))
+	}
+	return check{"bad", fmt.Sprintf("%s of %s could not be scored: %s", grouped(int64(failed)), count(int(all), "completion"), why)}, true
 }
 
 func (r *run) taught() (check, bool) {
@@ -144,7 +147,11 @@ func (r *run) updates() (check, bool) {
 	if without == 0 {
 		return check{}, false
 	}
-	return check{"open", fmt.Sprintf("%d of %s changed nothing: no group had anything to teach, or the gradient was not finite",
+	tone := "open"
+	if 2*without > len(r.steps) {
+		tone = "bad"
+	}
+	return check{tone, fmt.Sprintf("%d of %s changed nothing: no group had anything to teach, or the gradient was not finite",
 		without, count(len(r.steps), "step"))}, true
 }
 

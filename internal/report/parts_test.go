@@ -91,7 +91,12 @@ func TestUnscoredCompletionsAreSaid(t *testing.T) {
 	require.True(t, math.IsNaN(s.Reward), "a mean of nothing is not 0")
 	r := run{steps: []step{s}}
 	c, _ := r.scored()
-	require.Equal(t, check{"bad", "64 of 64 completions could not be scored: the sandbox failed (grpo doctor)"}, c)
+	require.Equal(t, check{"bad", "64 of 64 completions could not be scored: " +
+		"the sandbox failed (grpo doctor), or the reward was no number"}, c)
+	r.steps[0].FileErrors = 60
+	c, _ = r.scored()
+	require.Equal(t, check{"bad", "64 of 64 completions could not be scored: the reward file failed on 60 of them " +
+		"(their notes in rollouts.jsonl say how)"}, c)
 }
 
 func TestNumbers(t *testing.T) {

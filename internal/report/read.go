@@ -68,6 +68,7 @@ type step struct {
 	RewardErrors float64 `json:"reward_errors"`
 	Excluded     float64 `json:"excluded"`
 	Blocked      float64 `json:"blocked"`
+	FileErrors   float64 `json:"reward_file_errors"`
 
 	Verdicts map[string]float64 `json:"verdicts"`
 

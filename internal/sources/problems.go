@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/seed-7879b91d/grpo/configs"
 	"github.com/seed-7879b91d/grpo/data"
 	"github.com/seed-7879b91d/grpo/data/dataset"
+	"github.com/seed-7879b91d/grpo/data/overlap"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/tiny"
 )
@@ -19,6 +21,7 @@ type Problems struct {
 	Train   []data.Problem // none for an evaluation alone
 	HeldOut []data.Problem
 	Dropped data.Dropped // by the filters, of those to train on
+	Near    int          // of those held out: nearly the same as one to train on
 	Sets    []Set
 }
 
@@ -34,7 +37,7 @@ func OpenHeldOut(ctx context.Context, cfg *configs.Config, _ func(string)) (*Pro
 		return nil, errors.Join(err, p.Close())
 	}
 	tolerate(cfg, held)
-	p.holdOut(cfg, held)
+	p.HeldOut = held[:atMost(cfg.EvalProblems, len(held))]
 	return p, nil
 }
 
@@ -63,32 +66,61 @@ func (p *Problems) open(ctx context.Context, cfg *configs.Config, warn func(stri
 	}
 	tolerate(cfg, p.Train)
 	tolerate(cfg, held)
-	both := p.holdOut(cfg, held)
+	return p.holdOut(cfg, kept(train, p.Train), held, warn)
+}
+
+// kept are the problems that passed a filter as they were before it, which may have cut their statements.
+func kept(all, passed []data.Problem) []data.Problem {
+	in := make(map[string]bool, len(passed))
+	for i := range passed {
+		in[passed[i].ID] = true
+	}
+	return slices.DeleteFunc(slices.Clone(all), func(p data.Problem) bool { return !in[p.ID] })
+}
+
+// holdOut takes the problems to evaluate on: the first eval_problems that are not trained on, whatever they are called,
+// with a word about those that nearly are.
+func (p *Problems) holdOut(cfg *configs.Config, trained, held []data.Problem, warn func(string)) error {
+	if len(held) == 0 {
+		return nil
+	}
+	found := overlap.Find(trained, held)
+	both, sameAs, nearTo := 0, "", ""
+	for i, problem := range held {
+		switch near := found.Near[i]; {
+		case found.Same[i] >= 0:
+			if both++; both == 1 {
+				sameAs = fmt.Sprintf("%s is %s there", problem.ID, trained[found.Same[i]].ID)
+			}
+			continue
+		case cfg.EvalProblems > 0 && len(p.HeldOut) == cfg.EvalProblems:
+			continue
+		case near >= 0:
+			if p.Near++; p.Near == 1 {
+				nearTo = fmt.Sprintf("%s is %.0f %% of %s", problem.ID, 100*found.Like[i], trained[near].ID)
+			}
+		}
+		p.HeldOut = append(p.HeldOut, problem)
+	}
 	if both > 0 && len(p.HeldOut) == 0 {
-		return badinput.Errorf("test_data: all its problems are among those to train on; give others, or type test_data= eval_every=-1")
+		return badinput.Errorf("test_data: all its problems are among those to train on (%s); "+
+			"give others, or type test_data= eval_every=-1", sameAs)
 	}
 	if both > 0 {
-		warn(fmt.Sprintf("%d problems of test_data are among those to train on, and are not evaluated", both))
+		warn(fmt.Sprintf("%d problems of test_data are among those to train on (%s), and are not evaluated", both, sameAs))
+	}
+	if p.Near > 0 {
+		warn(fmt.Sprintf("%d held-out problems are nearly the same as one to train on (%s): what they show may be memory", p.Near, nearTo))
 	}
 	return nil
 }
 
-// holdOut takes the problems to evaluate on, the first eval_problems that are not trained on, and says how many
-// are.
-func (p *Problems) holdOut(cfg *configs.Config, held []data.Problem) (both int) {
-	trained := make(map[string]bool, len(p.Train))
-	for i := range p.Train {
-		trained[p.Train[i].ID] = true
+// atMost is the number n, where it is not 0 for all, of so many.
+func atMost(n, all int) int {
+	if n == 0 {
+		return all
 	}
-	for _, problem := range held {
-		switch n := cfg.EvalProblems; {
-		case trained[problem.ID]:
-			both++
-		case n == 0 || len(p.HeldOut) < n:
-			p.HeldOut = append(p.HeldOut, problem)
-		}
-	}
-	return both
+	return min(n, all)
 }
 
 // tolerate lets numbers differ by the tolerance of the settings, for problems that say nothing themselves.

@@ -1,0 +1,77 @@
+package dataset
+
+import (
+	"bytes"
+	"encoding/json"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/seed-7879b91d/grpo/data"
+)
+
+// testKeys are the fields of a test, in small letters: encoding/json passes over the case.
+var testKeys = func() map[string]bool {
+	keys := map[string]bool{}
+	for _, t := range []reflect.Type{reflect.TypeFor[looseTest](), reflect.TypeFor[data.Limits]()} {
+		for i := range t.NumField() {
+			key, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
+			keys[key] = true
+		}
+	}
+	return keys
+}()
+
+// decodeTests decodes a list of tests, and names the keys of theirs that are not read; where that fails it looks for the
+// test at fault.
+func decodeTests(name string, raw json.RawMessage, to *[]looseTest) (unread []string, err error) {
+	strict := json.NewDecoder(bytes.NewReader(raw))
+	strict.DisallowUnknownFields()
+	if strict.Decode(to) == nil && strict.InputOffset() == int64(len(raw)) {
+		return nil, nil
+	}
+	*to = nil
+	whole := decode(name, raw, to, BadTests)
+	if whole == nil {
+		return unreadKeys(raw), nil
+	}
+	var each []json.RawMessage
+	if err := decode(name, raw, &each, BadTests); err != nil {
+		return nil, err
+	}
+	for i, one := range each {
+		var t looseTest
+		if err := json.Unmarshal(one, &t); err != nil {
+			return nil, refuse(BadTests, "tests[%d]: %s", i, explainJSON(err))
+		}
+	}
+	return nil, whole
+}
+
+// unreadKeys names what tests have beside the fields of a test, as "tests[].key" and each once. A null is as good as
+// leaving a field out. raw is a list of tests that has been decoded before.
+func unreadKeys(raw json.RawMessage) []string {
+	var each []map[string]isThere
+	if json.Unmarshal(raw, &each) != nil {
+		return nil
+	}
+	unread := map[string]bool{}
+	for _, test := range each {
+		for key, there := range test {
+			if bool(there) && !testKeys[strings.ToLower(key)] {
+				unread["tests[]."+key] = true
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(unread))
+}
+
+// isThere is whether a value is no null; the value itself is passed over.
+type isThere bool
+
+// UnmarshalJSON looks at the first letter.
+func (t *isThere) UnmarshalJSON(raw []byte) error {
+	*t = raw[0] != 'n'
+	return nil
+}

@@ -1,0 +1,72 @@
+package overlap
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7879b91d/grpo/data"
+)
+
+func problem(id, statement string) data.Problem {
+	return data.Problem{ID: id, Statement: statement, Kind: data.Stdin}
+}
+
+// drawn is a statement of n words that is like no other.
+func drawn(r *rand.Rand, n int) string {
+	words := make([]string, n)
+	for i := range words {
+		words[i] = fmt.Sprintf("w%d", r.IntN(5000))
+	}
+	return strings.Join(words, " ")
+}
+
+func TestIdsOnlyName(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	long := drawn(r, 80)
+	changed := strings.Fields(long)
+	changed[40] = "other"
+	half := strings.Join(append(strings.Fields(long)[:40:40], strings.Fields(drawn(r, 40))...), " ")
+	other := problem("o", "Add.")
+	other.FuncName = "add"
+	others := []data.Problem{problem("0", "Print a + b."), problem("1", long), other}
+	set := []data.Problem{
+		problem("0", "Print a - b, then c."), // the same id
+		problem("x", " Print a\n+ b."),       // the same task
+		problem("y", strings.Join(changed, " ")), problem("z", half), problem("u", "print  A + B!"), problem("v", "Add."),
+	}
+	got := Find(others, set)
+	require.Equal(t, []int{-1, 0, -1, -1, -1, -1}, got.Same)
+	require.Equal(t, []int{-1, 0, 1, -1, 0, -1}, got.Near)
+	require.InDelta(t, 1-8.0/73, got.Like[2], 1e-9)
+}
+
+// Phrases that everybody uses make no two problems alike, and two large sets take seconds.
+func TestLargeSetsAreComparedInSeconds(t *testing.T) {
+	const n = 25_000
+	phrase := strings.Repeat("the first line of the input has one integer and the next line has others ", 2)
+	r := rand.New(rand.NewPCG(3, 4))
+	sets := [2][]data.Problem{}
+	for s := range sets {
+		for i := range []int{n, n / 10}[s] {
+			sets[s] = append(sets[s], problem(fmt.Sprint(i), drawn(r, 150)+" "+phrase))
+		}
+	}
+	sets[1][77].Statement = sets[0][4711].Statement + " And one sentence more."
+	began := time.Now()
+	got := Find(sets[0], sets[1])
+	require.Less(t, time.Since(began), 60*time.Second)
+	t.Logf("%d and %d problems: %v", n, n/10, time.Since(began))
+	for i, near := range got.Near {
+		want := -1
+		if i == 77 {
+			want = 4711
+		}
+		require.Equal(t, want, near)
+		require.Equal(t, -1, got.Same[i])
+	}
+}

@@ -1,0 +1,147 @@
+// Package judging opens what a configuration says of judging: the sandbox, the reward and what stands around it, with
+// the problems held against it. It does not know who asks for the scores.
+package judging
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/seed-7879b91d/grpo/configs"
+	"github.com/seed-7879b91d/grpo/data"
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/sources"
+	"github.com/seed-7879b91d/grpo/reward"
+)
+
+// Judging is what turns completions into scores.
+type Judging struct {
+	Grader  reward.Grader
+	Sandbox reward.Backend // that programs run in
+	judge   *reward.Judge  // nil where the grader is the caller's own
+}
+
+// ownGrader is what a manifest calls a grader that the caller brought.
+const ownGrader = "own"
+
+// Open opens the sandbox and what judges with it, tries the reward file, and looks at the checkers of the problems:
+// those that cannot be used are refused where the file is the user's own, else left out with a word. With an own grader
+// there is neither sandbox nor Python. wrap, where it is not nil, puts something around the grader.
+func Open(ctx context.Context, cfg *configs.Config, own reward.Grader, wrap func(reward.Grader) reward.Grader, p *sources.Problems,
+	warn func(string)) (*Judging, error) {
+	j := &Judging{Grader: own, Sandbox: reward.Backend{Kind: ownGrader}}
+	if own == nil {
+		if err := j.openSandbox(ctx, cfg); err != nil {
+			return nil, err
+		}
+		if err := j.try(ctx, cfg, p, warn); err != nil {
+			return nil, errors.Join(err, j.Close())
+		}
+	}
+	if cfg.Blocklist != "" {
+		list, err := data.LoadBlocklist(cfg.Blocklist)
+		if err != nil {
+			return nil, errors.Join(err, j.Close())
+		}
+		j.Grader = reward.Blocking(j.Grader, list, cfg.RejectBlocklisted)
+	}
+	if wrap != nil {
+		j.Grader = wrap(j.Grader)
+	}
+	j.Grader = reward.Finite(j.Grader)
+	return j, nil
+}
+
+func (j *Judging) openSandbox(ctx context.Context, cfg *configs.Config) (err error) {
+	rc := reward.Config{Weights: cfg.Weights(), File: cfg.RewardFile, OnTruncated: reward.Truncation(cfg.OnTruncated),
+		Timeout: time.Duration(cfg.RewardTimeout * float64(time.Second)), MaxTests: cfg.MaxTests, InfraLimit: cfg.InfraThreshold,
+		Sandbox: cfg.Sandbox, URL: cfg.SandboxURL, Slots: cfg.SandboxSlots, Python: cfg.Python}
+	if cfg.Sandbox == "fusion" {
+		if cfg.SandboxURL == "" && os.Getenv("SANDBOX_URL") == "" {
+			return badinput.Errorf("sandbox=fusion: no server is named; type sandbox_url=http://host:8080, or set SANDBOX_URL")
+		}
+		rc.Sandbox = "auto"
+	}
+	if j.judge, err = reward.Open(ctx, rc); err != nil {
+		return err
+	}
+	j.Grader, j.Sandbox = j.judge, j.judge.Backend()
+	return nil
+}
+
+// try holds the problems and the reward file against each other.
+func (j *Judging) try(ctx context.Context, cfg *configs.Config, p *sources.Problems, warn func(string)) error {
+	for _, set := range []struct {
+		key, source string
+		problems    *[]data.Problem
+	}{{"data", cfg.Data, &p.Train}, {"test_data", cfg.TestData, &p.HeldOut}} {
+		faults, err := j.judge.CheckerFaults(ctx, *set.problems)
+		if err != nil {
+			return err
+		}
+		if len(faults) == 0 {
+			continue
+		}
+		first := fmt.Sprintf("the checker of problem %s: %s", (*set.problems)[faults[0].Index].ID, faults[0].Why)
+		if _, err := os.Stat(set.source); err == nil || len(faults) == len(*set.problems) {
+			return badinput.Errorf("%s=%s: %s; %d of %d problems have a checker that cannot be used: mend them or take them out",
+				set.key, set.source, first, len(faults), len(*set.problems))
+		}
+		warn(fmt.Sprintf("%s=%s: %d problems are left out, for their checker cannot be used; the first: %s",
+			set.key, set.source, len(faults), first))
+		*set.problems = without(*set.problems, faults)
+	}
+	for _, problems := range [][]data.Problem{p.Train, p.HeldOut} {
+		if len(problems) > 0 {
+			return j.judge.Try(ctx, &problems[0])
+		}
+	}
+	return nil
+}
+
+// without gives the problems but for those at fault.
+func without(problems []data.Problem, faults []reward.CheckerFault) []data.Problem {
+	kept := make([]data.Problem, 0, len(problems)-len(faults))
+	for i, p := range problems {
+		if len(faults) > 0 && faults[0].Index == i {
+			faults = faults[1:]
+			continue
+		}
+		kept = append(kept, p)
+	}
+	return kept
+}
+
+// Warnings are what a person should know of the reward file since they were last asked for.
+func (j *Judging) Warnings() []string {
+	if j.judge == nil {
+		return nil
+	}
+	return j.judge.Warnings()
+}
+
+// CustomSeconds is how long a call of the reward file took, on average; 0 without one.
+func (j *Judging) CustomSeconds() float64 {
+	if j.judge == nil {
+		return 0
+	}
+	return j.judge.Stats().CustomSeconds
+}
+
+// String says where programs run, for people.
+func (j *Judging) String() string {
+	if j.judge == nil {
+		return "none: the grader is the program's own"
+	}
+	return j.Sandbox.String()
+}
+
+// Close gives the sandbox back.
+func (j *Judging) Close() error {
+	if j.judge == nil {
+		return nil
+	}
+	return j.judge.Close()
+}
