@@ -11,6 +11,7 @@ import (
 	"github.com/seed-7879b91d/grpo/configs"
 	"github.com/seed-7879b91d/grpo/data"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/footprint"
 	"github.com/seed-7879b91d/grpo/internal/rundir"
 	"github.com/seed-7879b91d/grpo/internal/sources"
 	"github.com/seed-7879b91d/grpo/kernels"
@@ -26,7 +27,8 @@ type Evaluator struct {
 	problems *sources.Problems
 	sampling *sampling
 	judging  *judging
-	step     int // that the policy is of
+	learns   bool // it is a trainer's
+	step     int  // that the policy is of
 	closers  []io.Closer
 }
 
@@ -34,7 +36,7 @@ type Evaluator struct {
 // closes after Close. The watcher may be nil.
 func OpenEvaluator(ctx context.Context, cfg *configs.Config, b kernels.Backend, w Watcher, options ...Option) (*Evaluator, error) {
 	e := &Evaluator{cfg: cfg, watcher: watcherOrNobody(w)}
-	err := e.open(ctx, b, collect(options), sources.OpenHeldOut)
+	err := e.open(ctx, b, collect(options))
 	if err != nil {
 		return nil, errors.Join(err, e.Close())
 	}
@@ -79,16 +81,31 @@ func readConfig(run string) (*configs.Config, error) {
 	return cfg, nil
 }
 
-// open opens policy, problems, sampling and judging, in this order.
-func (e *Evaluator) open(ctx context.Context, b kernels.Backend, o custom, openProblems sources.Opener) (err error) {
-	if e.policy, err = openPolicy(ctx, e.cfg, b); err != nil {
+// open opens policy, problems, sampling and judging. What cannot fit into the memory ends it before the weights are
+// loaded, and where that does not hang on the prompts, before the problems are.
+func (e *Evaluator) open(ctx context.Context, b kernels.Backend, o custom) (err error) {
+	if e.policy, err = openLanguage(ctx, e.cfg); err != nil {
 		return err
+	}
+	run := footprint.Run{Config: e.cfg, Backend: b, Dir: e.policy.Dir, Learns: e.learns, Cells: o.grader == nil && e.cfg.Sandbox != "fusion"}
+	if _, err = footprint.Of(run); err != nil {
+		return err
+	}
+	openProblems := sources.OpenHeldOut
+	if e.learns {
+		openProblems = sources.OpenAll
 	}
 	if e.problems, err = openProblems(ctx, e.cfg, e.watcher.Warn); err != nil {
 		return err
 	}
 	e.closers = append(e.closers, e.problems)
-	if e.sampling, err = openSampling(e.cfg, e.policy, e.problems); err != nil {
+	if e.sampling, err = planSampling(run, e.policy, e.problems); err != nil {
+		return err
+	}
+	if err = e.policy.load(e.cfg, b); err != nil {
+		return err
+	}
+	if err = e.sampling.open(e.policy, e.learns); err != nil {
 		return err
 	}
 	if e.judging, err = openJudging(ctx, e.cfg, o); err != nil {
@@ -186,7 +203,7 @@ func (e *Evaluator) sample(ctx context.Context, prompts []Prompt, step, n int, p
 // rollout is what the sampler drew, in words too.
 func (e *Evaluator) rollout(group int, r sampler.Rollout) Rollout {
 	return Rollout{Group: group, Sample: r.Sample, Tokens: r.Tokens, LogProbs: r.LogProbs, Finish: r.Finish,
-		Text: e.policy.tokenizer.Text(r.Tokens)}
+		Text: e.policy.Tokenizer.Text(r.Tokens)}
 }
 
 // completion is a rollout as a grader sees it.
