@@ -13,10 +13,10 @@ import (
 // What no machine has the memory for is refused at once, with what to type.
 func TestARunThatCannotFitIsRefused(t *testing.T) {
 	before := time.Now()
-	_, _, err := setup{words: []string{"max_rows=4000000000"}}.tryOpen(t)
+	_, _, err := setup{words: []string{"max_rows=2000000000"}}.tryOpen(t)
 	require.Less(t, time.Since(before), 5*time.Second)
 	require.True(t, badinput.Is(err))
-	require.ErrorContains(t, err, "max_rows=4000000000: this run needs ")
+	require.ErrorContains(t, err, "max_rows=2000000000: this run needs ")
 	require.ErrorContains(t, err, "; the largest that fits is max_rows=")
 }
 

@@ -1,5 +1,7 @@
 package kernels
 
+import "unsafe"
+
 // Ledger is a backend that holds nothing and computes nothing: it adds up what another one would have to hold. Whatever
 // is opened on a ledger makes the allocations that it would make on the other, so a plan of memory cannot forget one.
 // Operations panic: there are no numbers to work on.
@@ -42,6 +44,16 @@ func (l *Ledger) Take() int {
 	n := l.bytes
 	l.bytes = 0
 	return n
+}
+
+// Host makes a slice on the host that goes with memory of the backend; on a ledger it is noted and nil.
+func Host[T int32 | float32 | float64](b Backend, n int) []T {
+	if l, ok := b.(*Ledger); ok {
+		var zero T
+		l.bytes += n * int(unsafe.Sizeof(zero))
+		return nil
+	}
+	return make([]T, n)
 }
 
 // WorkSize is the backend's, or 0 where it says nothing.

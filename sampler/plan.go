@@ -55,6 +55,14 @@ func (p Plan) String() string {
 		float64(p.CacheBytes)/(1<<30), p.MaxSequences, p.MaxLength, p.Blocks/blocksFor(p.MaxLength))
 }
 
+// Decoder is the size of the decoder that the engine has.
+func (p Plan) Decoder() model.DecoderSize {
+	return model.DecoderSize{
+		Blocks: p.Blocks, Rows: max(p.TokenBudget, p.MaxSequences),
+		Sequences: 2 * p.MaxSequences, TableStride: blocksFor(p.MaxLength),
+	}
+}
+
 // NewPlan computes the sizes of an engine for a model, and refuses a cache that cannot hold one
 // sequence.
 func NewPlan(c model.Config, o Options) (Plan, error) {

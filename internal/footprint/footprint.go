@@ -178,8 +178,11 @@ func (r Run) sampler(p *Plan, l *kernels.Ledger, policy *model.Policy, length in
 	case p.known:
 		o.Free = max(p.room.Bytes-int64(p.Total()), 1)
 	}
-	e, err := sampler.New(policy, o)
+	e, err := sampler.NewPlan(policy.Config, o)
 	if err != nil {
+		return err
+	}
+	if _, err := policy.NewDecoder(e.Decoder()); err != nil {
 		return err
 	}
 	p.add("cache", int(e.CacheBytes))
