@@ -90,7 +90,7 @@ func (p *policy) trainedDir() string {
 }
 
 func (t *Trainer) writeCheckpoint(dir string) error {
-	if err := t.policy.Save(filepath.Join(dir, t.policy.trainedDir()), t.policy.base); err != nil {
+	if err := t.policy.Save(filepath.Join(dir, t.policy.trainedDir()), t.policy.Base); err != nil {
 		return err
 	}
 	if err := t.learner.adam.SaveState(filepath.Join(dir, momentsFile)); err != nil {

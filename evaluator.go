@@ -11,6 +11,7 @@ import (
 	"github.com/seed-7879b91d/grpo/configs"
 	"github.com/seed-7879b91d/grpo/data"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/footprint"
 	"github.com/seed-7879b91d/grpo/internal/judging"
 	"github.com/seed-7879b91d/grpo/internal/meter"
 	"github.com/seed-7879b91d/grpo/internal/rundir"
@@ -28,7 +29,8 @@ type Evaluator struct {
 	problems *sources.Problems
 	sampling *sampling
 	judging  *judging.Judging
-	step     int // that the policy is of
+	learns   bool // it is a trainer's
+	step     int  // that the policy is of
 	closers  []io.Closer
 	closed   bool
 }
@@ -40,7 +42,7 @@ var errClosed = errors.New("grpo: used after Close")
 func OpenEvaluator(ctx context.Context, cfg *configs.Config, b kernels.Backend, w Watcher, options ...Option) (*Evaluator, error) {
 	settings := *cfg
 	e := &Evaluator{cfg: &settings, watcher: watcherOrNobody(w)}
-	err := e.open(ctx, b, collect(options), sources.OpenHeldOut)
+	err := e.open(ctx, b, collect(options))
 	if err != nil {
 		return nil, errors.Join(err, e.Close())
 	}
@@ -87,9 +89,20 @@ func readConfig(run string) (*configs.Config, error) {
 	return cfg, nil
 }
 
-// open opens problems, judging, policy and sampling, in this order: what the user can have wrong is found before a
-// model is loaded.
-func (e *Evaluator) open(ctx context.Context, b kernels.Backend, o custom, openProblems sources.Opener) (err error) {
+// open opens policy, problems, judging and sampling. What the user can have wrong is found before a model is loaded, and
+// so is what cannot fit into the memory; where that does not hang on the prompts, before the problems are opened.
+func (e *Evaluator) open(ctx context.Context, b kernels.Backend, o custom) (err error) {
+	if e.policy, err = openLanguage(ctx, e.cfg); err != nil {
+		return err
+	}
+	run := footprint.Run{Config: e.cfg, Backend: b, Dir: e.policy.Dir, Learns: e.learns, Cells: o.grader == nil && e.cfg.Sandbox != "fusion"}
+	if _, err = footprint.Of(run); err != nil {
+		return err
+	}
+	openProblems := sources.OpenHeldOut
+	if e.learns {
+		openProblems = sources.OpenAll
+	}
 	if e.problems, err = openProblems(ctx, e.cfg, e.watcher.Warn); err != nil {
 		return err
 	}
@@ -98,11 +111,13 @@ func (e *Evaluator) open(ctx context.Context, b kernels.Backend, o custom, openP
 		return err
 	}
 	e.closers = append(e.closers, e.judging)
-	if e.policy, err = openPolicy(ctx, e.cfg, b); err != nil {
+	if e.sampling, err = planSampling(run, e.policy, e.problems); err != nil {
 		return err
 	}
-	e.sampling, err = openSampling(e.cfg, e.policy, e.problems)
-	return err
+	if err = e.policy.load(e.cfg, b); err != nil {
+		return err
+	}
+	return e.sampling.open(e.policy, e.learns)
 }
 
 // Close gives back what was opened, but for the backend.
@@ -199,7 +214,7 @@ func (e *Evaluator) sample(ctx context.Context, prompts []Prompt, step, n int, p
 // rollout is what the sampler drew, in words too.
 func (e *Evaluator) rollout(group int, r sampler.Rollout) Rollout {
 	return Rollout{Group: group, Sample: r.Sample, Tokens: r.Tokens, LogProbs: r.LogProbs, Finish: r.Finish,
-		Text: e.policy.tokenizer.Text(r.Tokens)}
+		Text: e.policy.Tokenizer.Text(r.Tokens)}
 }
 
 // completion is a rollout as a grader sees it.

@@ -17,8 +17,7 @@ const module = "github.com/seed-7879b91d/grpo"
 // layers is the house: what each room may import of the module, besides itself and the cellar. Imports
 // point down.
 var layers = map[string][]string{
-	"": slices.Concat(belowTrainer, []string{
-		"internal/judging", "internal/report", "internal/rundir", "internal/sources", "internal/tiny"}),
+	"":                   slices.Concat(belowTrainer, roomsOfTrainer),
 	"cmd/grpo":           slices.Concat(belowCommands, []string{"cmd/grpo/bench"}),
 	"cmd/grpo/bench":     belowCommands,
 	"sampler":            {"model", "kernels", "data"},
@@ -36,7 +35,9 @@ var layers = map[string][]string{
 	// of tests
 	"internal/backendtest": {"kernels", "kernels/cpu", "kernels/kerneltest"},
 	"internal/badinput":    {},
+	"internal/footprint":   belowTrainer,
 	"internal/jsonl":       {},
+	"internal/memory":      {},
 	"internal/judging":     {"configs", "data", "internal/sources", "reward"},
 	"internal/settings":    {},
 	"internal/splitmix":    {},
@@ -51,6 +52,10 @@ var layers = map[string][]string{
 	"internal/tiny/make":   {"model", "optim", "kernels", "kernels/cpu", "data"},
 }
 
+// roomsOfTrainer are the trainer's own.
+var roomsOfTrainer = []string{"internal/footprint", "internal/judging", "internal/report", "internal/rundir", "internal/sources",
+	"internal/tiny"}
+
 // belowTrainer and belowCommands are what the trainer and the commands stand on. Only commands choose a backend.
 var (
 	belowTrainer  = []string{"sampler", "reward", "model", "lora", "optim", "kernels", "data", "configs"}
@@ -58,7 +63,7 @@ var (
 )
 
 // cellar is what every room may import: it knows nothing of models.
-var cellar = []string{"internal/atomicfile", "internal/badinput", "internal/jsonl", "internal/settings", "internal/splitmix",
+var cellar = []string{"internal/atomicfile", "internal/badinput", "internal/jsonl", "internal/memory", "internal/settings", "internal/splitmix",
 	"internal/meter", "internal/stats", "internal/version"}
 
 // homes are the rooms that a library may be used in.

@@ -131,7 +131,7 @@ func TestAnAdapterNamesItsBase(t *testing.T) {
 	t.Setenv("HF_HUB_OFFLINE", "1")
 	for _, c := range []struct{ words, want string }{{"model=us/small@v1", "us/small"}, {"model=" + local, local}} {
 		s, out := open(t, nil, c.words), t.TempDir()
-		require.NoError(t, s.policy.Save(out, s.policy.base))
+		require.NoError(t, s.policy.Save(out, s.policy.Base))
 		text, err := os.ReadFile(filepath.Join(out, "adapter_config.json"))
 		require.NoError(t, err)
 		var config map[string]any
@@ -139,6 +139,6 @@ func TestAnAdapterNamesItsBase(t *testing.T) {
 		require.Equal(t, c.want, config["base_model_name_or_path"])
 	}
 	s, out := open(t, nil, "model=us/small@v1", "train=full", "learning_rate=1e-5"), t.TempDir()
-	require.NoError(t, s.policy.Save(out, s.policy.base))
+	require.NoError(t, s.policy.Save(out, s.policy.Base))
 	require.FileExists(t, filepath.Join(out, "config.json"))
 }

@@ -31,8 +31,8 @@ func (t *Trainer) Plan() []string {
 			t.pool.Len(), len(t.HeldOut()), t.sampling.longestPrompt, left),
 		fmt.Sprintf("step: %d prompts × %d completions of up to %d tokens, %s",
 			cfg.PromptsPerStep, cfg.CompletionsPerPrompt, cfg.MaxTokens, steps),
-		fmt.Sprintf("training: %.2f GB for batches of %d tokens and sequences of up to %d",
-			float64(t.sampling.activations)/1e9, t.policy.MaxRows, t.sampling.longestPrompt+cfg.MaxTokens),
+		fmt.Sprintf("training: batches of %d tokens, sequences of up to %d", t.policy.MaxRows, t.sampling.longestPrompt+cfg.MaxTokens),
+		fmt.Sprintf("memory: %s", t.sampling.memory),
 		t.sampling.engine.Plan.String(),
 		fmt.Sprintf("sandbox: %s", t.judging),
 	}
@@ -45,5 +45,6 @@ func (t *Trainer) FirstPrompt() (string, error) {
 	if _, err := t.pool.Restore(cursor); err != nil {
 		return "", err
 	}
-	return t.policy.text(&first[0])
+	_, text, err := t.policy.Prompt(&first[0])
+	return text, err
 }

@@ -19,7 +19,7 @@ type Replayed struct {
 }
 
 // Save writes what was trained to dir: an adapter, or a model.
-func (r *Replayed) Save(dir string) error { return r.policy.Save(dir, r.policy.base) }
+func (r *Replayed) Save(dir string) error { return r.policy.Save(dir, r.policy.Base) }
 
 // Replay takes a recorded step of a run again: from the last checkpoint before it, with the completions
 // that were recorded, through every step between. It ends with an error where a policy does not come

@@ -3,9 +3,9 @@ package grpo
 import (
 	"fmt"
 
-	"github.com/seed-7879b91d/grpo/configs"
 	"github.com/seed-7879b91d/grpo/data"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/footprint"
 	"github.com/seed-7879b91d/grpo/internal/sources"
 	"github.com/seed-7879b91d/grpo/sampler"
 )
@@ -15,13 +15,14 @@ type sampling struct {
 	engine        *sampler.Engine
 	train, eval   sampler.Params
 	longestPrompt int // tokens
-	activations   int // bytes of training and scoring
+	memory        *footprint.Plan
 }
 
-// openSampling makes room for the longest prompt that there is, with a completion of full length.
-func openSampling(cfg *configs.Config, p *policy, problems *sources.Problems) (*sampling, error) {
-	train := sampler.Params{Temperature: float32(cfg.Temperature), MaxTokens: cfg.MaxTokens, StopTokens: p.stops,
-		Watch: sampler.StopStrings(cfg.Stop, func() sampler.TextStream { return p.tokenizer.NewStream(false) })}
+// planSampling finds the longest prompt that there is, and wants room for it with a completion of full length.
+func planSampling(run footprint.Run, p *policy, problems *sources.Problems) (*sampling, error) {
+	cfg := run.Config
+	train := sampler.Params{Temperature: float32(cfg.Temperature), MaxTokens: cfg.MaxTokens, StopTokens: p.Stops,
+		Watch: sampler.StopStrings(cfg.Stop, func() sampler.TextStream { return p.Tokenizer.NewStream(false) })}
 	eval := train
 	eval.TopK, eval.TopP, eval.MinP = cfg.EvalTopK, float32(cfg.EvalTopP), float32(cfg.EvalMinP)
 	s := &sampling{train: train, eval: eval}
@@ -30,19 +31,25 @@ func openSampling(cfg *configs.Config, p *policy, problems *sources.Problems) (*
 		return nil, err
 	}
 	length := s.longestPrompt + cfg.MaxTokens
-	if length > p.MaxPositions {
+	if most := p.shape.MaxPositions; length > most {
 		return nil, badinput.Errorf("max_tokens is %d and the longest prompt, %s, has %d tokens: %d together, "+
 			"more than the model's %d positions; lower max_tokens, or leave the problem out (max_prompt_chars is for data)",
-			cfg.MaxTokens, where, s.longestPrompt, length, p.MaxPositions)
+			cfg.MaxTokens, where, s.longestPrompt, length, most)
 	}
-	if len(problems.Train) > 0 {
-		if s.activations, err = p.Prepare(length); err != nil {
-			return nil, err
+	run.Prompt = s.longestPrompt
+	s.memory, err = footprint.Of(run)
+	return s, err
+}
+
+// open makes the room that is planned.
+func (s *sampling) open(p *policy, learns bool) (err error) {
+	if learns {
+		if _, _, err = p.Prepare(s.memory.Sampler.MaxLength); err != nil {
+			return err
 		}
 	}
-	s.engine, err = sampler.New(p.Policy, sampler.Options{MaxSequences: cfg.MaxSequences, MaxLength: length, TokenBudget: cfg.TokenBudget,
-		CacheBytes: int64(cfg.CacheMemory)})
-	return s, err
+	s.engine, err = sampler.New(p.Policy, s.memory.Sampler)
+	return err
 }
 
 // findLongest finds the longest prompt, and says which it is.

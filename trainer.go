@@ -8,7 +8,6 @@ import (
 	"github.com/seed-7879b91d/grpo/configs"
 	"github.com/seed-7879b91d/grpo/data"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
-	"github.com/seed-7879b91d/grpo/internal/sources"
 	"github.com/seed-7879b91d/grpo/kernels"
 	"github.com/seed-7879b91d/grpo/model"
 )
@@ -39,7 +38,7 @@ type Trainer struct {
 // first step; run_dir= empty is a new directory under runs, named by the time. The watcher may be nil.
 func Open(ctx context.Context, cfg *configs.Config, b kernels.Backend, w Watcher, options ...Option) (*Trainer, error) {
 	settings := *cfg // a run directory is filled in
-	t := &Trainer{Evaluator: Evaluator{cfg: &settings, watcher: watcherOrNobody(w)}, backend: b, custom: collect(options)}
+	t := &Trainer{Evaluator: Evaluator{cfg: &settings, watcher: watcherOrNobody(w), learns: true}, backend: b, custom: collect(options)}
 	if err := t.open(ctx); err != nil {
 		return nil, errors.Join(err, t.Close())
 	}
@@ -50,7 +49,7 @@ func (t *Trainer) open(ctx context.Context) (err error) {
 	if err := t.openRecord(); err != nil {
 		return err
 	}
-	if err := t.Evaluator.open(ctx, t.backend, t.custom, sources.OpenAll); err != nil {
+	if err := t.Evaluator.open(ctx, t.backend, t.custom); err != nil {
 		return err
 	}
 	if t.cfg.Deterministic && t.judging.Sandbox.Kind == "fusion" {

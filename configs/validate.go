@@ -119,6 +119,12 @@ func (k *checker) numbers() {
 		k.refuse(n.value < 0, n.key, "%s: found %d, expected 0 or more; %s", n.key, n.value, k.usual(n.key))
 	}
 	for _, n := range []struct {
+		key   string
+		value int
+	}{{"max_sequences", c.MaxSequences}, {"token_budget", c.TokenBudget}, {"max_rows", c.MaxRows}} {
+		k.refuse(n.value > math.MaxInt32, n.key, "%s: found %d, expected at most %d; %s", n.key, n.value, math.MaxInt32, k.usual(n.key))
+	}
+	for _, n := range []struct {
 		key, off string
 		value    int
 	}{

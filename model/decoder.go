@@ -119,7 +119,7 @@ func (d *Decoder) allocate() error {
 	if d.logp, err = b.Alloc(kernels.F32, d.Rows); err != nil {
 		return err
 	}
-	d.uniforms, d.tokens, d.logps = make([]float64, d.Rows), make([]int32, d.Rows), make([]float32, d.Rows)
+	d.uniforms, d.tokens, d.logps = kernels.Host[float64](b, d.Rows), kernels.Host[int32](b, d.Rows), kernels.Host[float32](b, d.Rows)
 	d.uniformsAny, d.tokensAny, d.logpsAny = d.uniforms, d.tokens, d.logps
 	return nil
 }

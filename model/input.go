@@ -63,10 +63,10 @@ func (in *input) grow(b kernels.Backend, t kernels.DType, rows int) error {
 	}
 	in.Operand = program.Operand{Buf: buf, Width: 1}
 	if t == kernels.I32 {
-		in.ints = make([]int32, rows)
+		in.ints = kernels.Host[int32](b, rows)
 		in.boxed = in.ints
 	} else {
-		in.floats = make([]float32, rows)
+		in.floats = kernels.Host[float32](b, rows)
 		in.boxed = in.floats
 	}
 	return nil

@@ -87,15 +87,15 @@ func (p *Policy) Accumulate(ctx context.Context, datums []Datum, o Objective) (S
 }
 
 // Prepare makes room for training and scoring sequences of that many tokens, so that none is too long for
-// the memory later, and says how many bytes that takes.
-func (p *Policy) Prepare(length int) (bytes int, err error) {
+// the memory later, and says how many bytes the activations of each take.
+func (p *Policy) Prepare(length int) (training, scoring int, err error) {
 	if err := p.prepare(&p.scorer, length, (*builder).scoring); err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	if err := p.prepare(&p.trainer, length, (*builder).training); err != nil {
-		return 0, err
+		return 0, 0, err
 	}
-	return p.scorer.Bytes() + p.trainer.Bytes(), nil
+	return p.trainer.Bytes(), p.scorer.Bytes(), nil
 }
 
 // run loads one batch and issues everything that is to be computed for it.

@@ -29,7 +29,7 @@ func TestWhatIsNotTrainedIsRefused(t *testing.T) {
 	_, err := frozen.Hash()
 	require.EqualError(t, err, "model: frozen weights have no name; attach an adapter, or train them")
 	_, accumulate := frozen.Accumulate(t.Context(), train.Datums, importanceSampling)
-	_, prepare := frozen.Prepare(10)
+	_, _, prepare := frozen.Prepare(10)
 	for _, err := range []error{
 		accumulate, prepare, frozen.Save(dir, goldenDir("qwen3-tied")), frozen.Restore(dir), frozen.SaveGradients(dir + "/g"),
 	} {

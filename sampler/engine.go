@@ -26,10 +26,7 @@ func New(p *model.Policy, o Options) (*Engine, error) {
 		return nil, err
 	}
 	e := &Engine{Plan: plan, cfg: p.Config, blocks: newBlockPool(plan.Blocks)}
-	e.decoder, err = p.NewDecoder(model.DecoderSize{
-		Blocks: plan.Blocks, Rows: max(plan.TokenBudget, plan.MaxSequences),
-		Sequences: 2 * plan.MaxSequences, TableStride: blocksFor(plan.MaxLength),
-	})
+	e.decoder, err = p.NewDecoder(plan.Decoder())
 	return e, err
 }
 

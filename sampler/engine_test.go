@@ -163,4 +163,6 @@ func TestBadRequestsAreRefusedBeforeAnyWork(t *testing.T) {
 	require.ErrorContains(t, err, "the model has 40960 positions")
 	_, err = NewPlan(p.Config, Options{MaxLength: 64, CacheBytes: 1000})
 	require.ErrorContains(t, err, "one sequence of 64 tokens needs 3")
+	_, err = NewPlan(p.Config, Options{MaxLength: 64, CacheBytes: 1 << 60})
+	require.ErrorContains(t, err, "this process may take ")
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/memory"
 	"github.com/seed-7879b91d/grpo/kernels"
 	"github.com/seed-7879b91d/grpo/model"
 )
@@ -16,6 +17,8 @@ type Options struct {
 	// CacheBytes is the memory for keys and values; 0: what MaxSequences of MaxLength take, but no
 	// more than half of what is free.
 	CacheBytes int64
+	// Free is what is free, for a plan that is made before other things are allocated; 0: what is free now.
+	Free int64
 }
 
 func (o Options) withDefaults() Options {
@@ -31,6 +34,15 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
+// free is what a cache of no given size may take half of, if somebody knows.
+func (o Options) free() (bytes int64, known bool) {
+	if o.Free != 0 {
+		return o.Free, true
+	}
+	room, known := memory.Free()
+	return room.Bytes, known
+}
+
 // Plan is what an engine will hold, known before it starts.
 type Plan struct {
 	Options
@@ -41,6 +53,14 @@ type Plan struct {
 func (p Plan) String() string {
 	return fmt.Sprintf("KV: %.2f GiB, %d sequences of %d tokens, %d at once at full length",
 		float64(p.CacheBytes)/(1<<30), p.MaxSequences, p.MaxLength, p.Blocks/blocksFor(p.MaxLength))
+}
+
+// Decoder is the size of the decoder that the engine has.
+func (p Plan) Decoder() model.DecoderSize {
+	return model.DecoderSize{
+		Blocks: p.Blocks, Rows: max(p.TokenBudget, p.MaxSequences),
+		Sequences: 2 * p.MaxSequences, TableStride: blocksFor(p.MaxLength),
+	}
 }
 
 // NewPlan computes the sizes of an engine for a model, and refuses a cache that cannot hold one
@@ -59,9 +79,14 @@ func NewPlan(c model.Config, o Options) (Plan, error) {
 	needed := blocksFor(o.MaxLength) + 1
 	size := int64(c.BlockBytes())
 	want := o.MaxSequences * needed
-	if o.CacheBytes > 0 {
+	free, known := o.free()
+	switch {
+	case o.CacheBytes > 0 && known && o.CacheBytes > free:
+		return Plan{}, badinput.Errorf("a cache of %s: this process may take %s of memory yet; expected less than that",
+			memory.GB(o.CacheBytes), memory.GB(free))
+	case o.CacheBytes > 0:
 		want = int(o.CacheBytes / size)
-	} else if free := freeMemory(); free > 0 {
+	case known:
 		want = min(want, max(needed, int(free/2/size)))
 	}
 	if want < needed {

@@ -23,8 +23,9 @@ func newMergeCmd() *cobra.Command {
 		Use:   "merge --model DIR --adapter DIR --out DIR",
 		Short: "Write a model with an adapter merged into its weights",
 		Long: `Writes W + (alpha/rank)·B·A for every adapted weight, rounded once to the encoding of the model, then
-loads what it wrote and compares its log-probabilities with those of the model with the adapter. DIR
-appears only if they agree.`,
+compares what it wrote with that, number by number: every weight within the rounding of its encoding. An
+adapter that is smaller than this rounding, so that nearly all of it would be lost, is refused. Then it loads the
+model and compares log-probabilities. DIR appears only if all agree.`,
 		Example: `  grpo merge --model ~/Qwen3-0.6B --adapter runs/x/adapter --out ~/Qwen3-0.6B-coder`,
 		Args:    badArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -78,6 +79,10 @@ func merge(ctx context.Context, f *policyFlags, out string) (report string, err 
 	if err := lora.Merge(f.model, adapter, unchecked); err != nil {
 		return "", err
 	}
+	kept, err := lora.CheckMerge(f.model, adapter, unchecked)
+	if err != nil {
+		return "", fmt.Errorf("the merged model is not the adapted one, and nothing was written: %w", err)
+	}
 	check := policyFlags{model: unchecked, precision: f.precision, threads: f.threads, rows: f.rows}
 	var merged [][]float32
 	if err := check.withModel(false, func(_ kernels.Backend, p *model.Policy) error { return score(p, &merged) }); err != nil {
@@ -92,11 +97,13 @@ func merge(ctx context.Context, f *policyFlags, out string) (report string, err 
 	if err := os.Rename(unchecked, out); err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("%s: log-probabilities differ from the adapter's by %.2g on average; the adapter moved them by %.2g",
-		out, meanDifference(adapted, merged), meanDifference(adapted, base)), nil
+	return fmt.Sprintf("%s: %.1f %% of the adapter is in the rounded weights; "+
+		"log-probabilities differ from the adapter's by %.2g on average; the adapter moved them by %.2g",
+		out, 100*kept, meanDifference(adapted, merged), meanDifference(adapted, base)), nil
 }
 
-// roundingNoise is what rounding every weight to 16 bits may do to a log-probability on average.
+// roundingNoise is what rounding every weight to 16 bits may do to a log-probability on average. It is no bound: the
+// weights are known to be right by then, and this finds a model that computes something else.
 const roundingNoise = 0.05
 
 // compareMerged wants the merged model to be the adapted one, up to the rounding of its weights: near

@@ -33,11 +33,7 @@ func panels(rows int) int { return (rows + C.PANEL - 1) / C.PANEL }
 
 // NewMatrix gives a matrix of zeros.
 func (b *backend) NewMatrix(t kernels.DType, rows, cols int) (kernels.Matrix, error) {
-	whole := cols
-	if t != kernels.F32 {
-		whole = even(cols) // columns lie in pairs
-	}
-	m := &matrix{t: t, rows: rows, cols: cols, size: panels(rows) * C.PANEL * whole * t.Size()}
+	m := &matrix{t: t, rows: rows, cols: cols, size: matrixSize(t, rows, cols)}
 	var err error
 	m.mem, err = allocate(m.size)
 	return m, err

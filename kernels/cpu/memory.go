@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"unsafe"
 
+	free "github.com/seed-7879b91d/grpo/internal/memory"
 	"github.com/seed-7879b91d/grpo/kernels"
 )
 
@@ -33,13 +34,31 @@ func allocate(bytes int) (*memory, error) {
 		swept.Store(now)
 	}
 	swept.Store(min(swept.Load(), now)) // cleanups run some time after a collection
+	if err := roomFor(bytes); err != nil {
+		inUse.Add(-int64(bytes))
+		return nil, err
+	}
 	p := C.grpo_alloc(C.size_t(bytes))
 	if p == nil {
+		inUse.Add(-int64(bytes))
 		return nil, fmt.Errorf("cpu: the machine has no %d bytes of memory left", bytes)
 	}
 	m := &memory{p: p, bytes: bytes}
 	m.cleanup = runtime.AddCleanup(m, func(p unsafe.Pointer) { giveBack(p, bytes) }, p)
 	return m, nil
+}
+
+// roomFor refuses what is not there. The pages of an allocation are touched at once, and where they are missing the
+// kernel ends the process, or another one, without a word.
+func roomFor(bytes int) error {
+	const small = 32 << 20
+	if bytes < small {
+		return nil
+	}
+	if room, known := free.Free(); known && int64(bytes) > room.Bytes {
+		return fmt.Errorf("cpu: no room for %s, as this process may take %s", free.GB(bytes), room)
+	}
+	return nil
 }
 
 func giveBack(p unsafe.Pointer, bytes int) {

@@ -11,6 +11,22 @@
 
 enum { LINE = 64, HUGE_PAGE = 2 << 20 };
 
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23 // since Linux 5.14
+#endif
+
+// A mapping is an empty promise until its pages are written: touched now, it is missing now, and not hours into a run.
+static void touch(char *p, size_t bytes)
+{
+	enum { PAGE = 4096 };
+#ifdef __linux__
+	if (!madvise(p, bytes, MADV_POPULATE_WRITE))
+		return;
+#endif
+	for (size_t at = 0; at < bytes; at += PAGE)
+		((volatile char *)p)[at] = 0;
+}
+
 // A mapping starts on a huge page, so that all of it can be in huge pages.
 static void *map(size_t bytes)
 {
@@ -25,6 +41,7 @@ static void *map(size_t bytes)
 #ifdef MADV_HUGEPAGE
 	madvise(p + before, bytes, MADV_HUGEPAGE);
 #endif
+	touch(p + before, bytes);
 	return p + before;
 }
 

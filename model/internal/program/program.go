@@ -40,7 +40,7 @@ func Compile(b kernels.Backend, g *Graph, rows int, r Recompute) (*Program, erro
 	l := s.Place(rows)
 	p := &Program{Rows: rows, b: b}
 	if p.arena, err = b.Alloc(kernels.F32, l.Floats); err != nil {
-		return nil, fmt.Errorf("arena of %d rows: %w", rows, err)
+		return nil, fmt.Errorf("activations of %d rows: %w; a smaller max_rows takes less", rows, err)
 	}
 	operands, err := s.bind(b, p.arena, l, rows)
 	if err != nil {

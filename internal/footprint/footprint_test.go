@@ -1,0 +1,159 @@
+package footprint
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7879b91d/grpo/configs"
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/memory"
+	"github.com/seed-7879b91d/grpo/internal/tiny"
+	"github.com/seed-7879b91d/grpo/kernels"
+	"github.com/seed-7879b91d/grpo/kernels/cpu"
+	"github.com/seed-7879b91d/grpo/lora"
+	"github.com/seed-7879b91d/grpo/model"
+	"github.com/seed-7879b91d/grpo/optim"
+	"github.com/seed-7879b91d/grpo/sampler"
+)
+
+// counting is a backend that remembers what was allocated.
+type counting struct {
+	kernels.Backend
+	buffers  int
+	matrices []kernels.Matrix
+}
+
+func (c *counting) Alloc(t kernels.DType, n int) (kernels.Buffer, error) {
+	c.buffers += n * t.Size()
+	return c.Backend.Alloc(t, n)
+}
+
+func (c *counting) NewMatrix(t kernels.DType, rows, cols int) (kernels.Matrix, error) {
+	m, err := c.Backend.NewMatrix(t, rows, cols)
+	c.matrices = append(c.matrices, m)
+	return m, err
+}
+
+func (c *counting) NewCache(h kernels.Heads, layers, blocks int) (kernels.Cache, error) {
+	k, err := c.Backend.NewCache(h, layers, blocks)
+	c.buffers += k.Bytes()
+	return k, err
+}
+
+// take is what is held since the last call.
+func (c *counting) take() int {
+	n := c.buffers
+	for _, m := range c.matrices {
+		n += m.Bytes()
+	}
+	c.buffers, c.matrices = 0, nil
+	return n
+}
+
+func run(t *testing.T, words ...string) Run {
+	t.Helper()
+	b, err := cpu.New(cpu.Options{Threads: 2})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, b.Close()) })
+	cfg, err := configs.Load(configs.Source{Preset: "tiny_smoke", Overrides: words})
+	require.NoError(t, err)
+	dir := t.TempDir()
+	require.NoError(t, tiny.Extract(dir))
+	return Run{Config: cfg, Backend: b, Dir: dir, Prompt: 54, Learns: true, Cells: true}
+}
+
+// What is planned is what a run then allocates.
+func TestThePlanIsWhatIsAllocated(t *testing.T) {
+	for _, words := range [][]string{
+		nil, {"max_rows=2000", "lora_rank=4", "max_sequences=7"}, {"train=full", "recompute=blocks"},
+		{"precision=bf16", "lora_targets=q_proj,down_proj"},
+	} {
+		t.Run(strings.Join(words, " "), func(t *testing.T) {
+			r := run(t, words...)
+			p, err := Of(r)
+			require.NoError(t, err)
+			c := &counting{Backend: r.Backend}
+			near := func(name string, got, planned int) {
+				t.Helper()
+				require.InEpsilon(t, got, planned, 0.02, name)
+			}
+
+			o, err := ModelOptions(r.Config)
+			require.NoError(t, err)
+			policy, err := model.Open(c, r.Dir, r.Train == "full", o)
+			require.NoError(t, err)
+			near("weights", c.take(), p.Of("weights"))
+			if r.Train == "lora" {
+				layout, err := AdapterLayout(r.Config, policy.LoRADims())
+				require.NoError(t, err)
+				a := lora.New(layout)
+				require.NoError(t, policy.Attach(a))
+				near("adapter", c.take()+4*len(a.Values), p.Of("adapter"))
+			}
+			params, grads, locate := policy.Slabs()
+			_, err = optim.NewAdam(c, params, grads, optim.Defaults(), locate)
+			require.NoError(t, err)
+			near("moments", c.take(), p.Of("moments"))
+			training, scoring, err := policy.Prepare(r.Prompt + r.MaxTokens)
+			require.NoError(t, err)
+			require.Equal(t, []int{training, scoring}, []int{p.Of("activations"), p.Of("scorer")})
+			require.LessOrEqual(t, c.take()-training-scoring, p.Of("batches"))
+			e, err := sampler.New(policy, p.Sampler)
+			require.NoError(t, err)
+			require.Equal(t, p.Of("cache"), int(e.CacheBytes))
+			near("sampler", c.take(), p.Of("cache")+p.Of("sampler"))
+		})
+	}
+}
+
+func TestWhatDoesNotFitIsRefusedByName(t *testing.T) {
+	room := memory.Room{Bytes: 2e9, Limit: "the machine's memory"}
+	for _, c := range []struct {
+		words []string
+		says  string
+	}{
+		{[]string{"max_rows=480000"}, "max_rows=480000: this run needs 23."},
+		{[]string{"cache_memory=5GiB"}, "the largest that fits is cache_memory="},
+		{[]string{"lora_rank=30000"}, "the largest that fits is lora_rank="},
+		{[]string{"token_budget=3000000"}, "the largest that fits is token_budget="},
+		{[]string{"max_rows=60000", "train=full"}, "the largest that fits is max_rows="},
+		{[]string{"max_rows=480000", "lora_rank=30000"}, "no single setting is to blame"},
+	} {
+		r := run(t, c.words...)
+		p, err := r.plan(room, true)
+		require.NoError(t, err)
+		require.False(t, p.fits(), p)
+		before := time.Now()
+		err = r.refuse(p)
+		require.Less(t, time.Since(before), 5*time.Second)
+		require.True(t, badinput.Is(err))
+		require.ErrorContains(t, err, c.says)
+		require.ErrorContains(t, err, "this process has 2.00 GB of the machine's memory")
+		require.NotContains(t, err.Error(), "\n")
+
+		// The value that is named fits, and uses what there is.
+		_, word, ok := strings.Cut(err.Error(), "the largest that fits is ")
+		if !ok {
+			continue
+		}
+		fixed := run(t, append(c.words[1:], word)...)
+		p, err = fixed.plan(room, true)
+		require.NoError(t, err)
+		require.True(t, p.fits(), word)
+		require.Greater(t, float64(p.needs()), 0.9*float64(room.Bytes), word)
+	}
+}
+
+// A cache of no given size takes half of what is left, and is never the reason why a run is refused.
+func TestACacheFitsIntoWhatIsLeft(t *testing.T) {
+	r := run(t, "max_sequences=100000")
+	for _, bytes := range []int64{4e8, 1e9, 4e9} {
+		p, err := r.plan(memory.Room{Bytes: bytes, Limit: "the machine's memory"}, true)
+		require.NoError(t, err)
+		rest := p.Total() - p.Of("cache") - p.Of("sampler")
+		require.InDelta(t, float64(bytes-int64(rest))/2, p.Of("cache"), 1e6)
+	}
+}

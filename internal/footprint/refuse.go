@@ -1,0 +1,114 @@
+package footprint
+
+import (
+	"fmt"
+
+	"github.com/seed-7879b91d/grpo/configs"
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/memory"
+)
+
+// knob is a setting that memory hangs on.
+type knob struct {
+	key   string
+	value int // that is in force
+	least int
+	set   func(c *configs.Config, v int)
+	text  func(v int) string
+}
+
+// knobs are those that a run has, with the values in force. The cheapest to turn comes first.
+func (r Run) knobs(p *Plan) []knob {
+	plain := func(v int) string { return fmt.Sprint(v) }
+	rows := r.MaxRows
+	if rows == 0 {
+		rows = 512
+	}
+	budget := r.TokenBudget
+	if budget == 0 {
+		budget = 512
+	}
+	all := []knob{
+		{"max_rows", rows, 1, func(c *configs.Config, v int) { c.MaxRows = v }, plain},
+		{"token_budget", budget, 1, func(c *configs.Config, v int) { c.TokenBudget = v }, plain},
+		{"max_sequences", r.MaxSequences, 1, func(c *configs.Config, v int) { c.MaxSequences = v }, plain},
+		{"max_tokens", r.MaxTokens, 1, func(c *configs.Config, v int) { c.MaxTokens = v }, plain},
+		{"lora_rank", r.LoRARank, 1, func(c *configs.Config, v int) { c.LoRARank = v }, plain},
+	}
+	if r.CacheMemory > 0 {
+		const mib = 1 << 20
+		all = append(all, knob{"cache_memory", int(r.CacheMemory) / mib, (p.least + mib - 1) / mib,
+			func(c *configs.Config, v int) { c.CacheMemory = configs.Bytes(v) * mib }, func(v int) string { return fmt.Sprintf("%dMiB", v) }})
+	}
+	return all
+}
+
+// with is the plan with another value of a knob; nil where there is none.
+func (r Run) with(p *Plan, k knob, v int) *Plan {
+	c := *r.Config
+	k.set(&c, v)
+	r.Config = &c
+	again, err := r.plan(p.room, p.known)
+	if err != nil {
+		return nil
+	}
+	return again
+}
+
+// refuse says by how much a run is too large, and which setting makes it fit: the one that takes the most memory of
+// those that alone are enough, with its largest value.
+func (r Run) refuse(p *Plan) error {
+	short := fmt.Sprintf("this run needs %s of memory, and this process has %s", memory.GB(p.needs()), p.room)
+	best, found, saved := knob{}, (*Plan)(nil), 0
+	for _, k := range r.knobs(p) {
+		if k.value <= k.least {
+			continue
+		}
+		if low := r.with(p, k, k.least); low != nil && low.fits() && p.needs()-low.needs() > saved {
+			best, found, saved = k, low, p.needs()-low.needs()
+		}
+	}
+	if found != nil {
+		v := r.largest(p, best, found)
+		return badinput.Errorf("%s=%s: %s; the largest that fits is %s=%s", best.key, best.text(best.value), short, best.key, best.text(v))
+	}
+	if r.Recompute != "blocks" && r.Learns {
+		blocks := knob{set: func(c *configs.Config, _ int) { c.Recompute = "blocks" }}
+		if again := r.with(p, blocks, 0); again != nil && again.fits() {
+			return badinput.Errorf("recompute=%s: %s; type recompute=blocks", r.Recompute, short)
+		}
+	}
+	return badinput.Errorf("model=%s: %s, and no single setting is to blame: %s; take a smaller model, "+
+		"or lower max_tokens, max_rows and lora_rank together", r.Model, short, p)
+}
+
+// largest is the largest value of a knob that fits, to three digits: memory is nearly a line in it.
+func (r Run) largest(p *Plan, k knob, low *Plan) int {
+	fits, tooLarge := k.least, k.value
+	need, most := float64(low.needs()), float64(p.needs())
+	for range 6 {
+		share := (p.limit() - need) / (most - need)
+		v := rounded(fits + int(share*float64(tooLarge-fits)))
+		if v <= fits || v >= tooLarge {
+			break
+		}
+		again := r.with(p, k, v)
+		if again != nil && again.fits() {
+			return v
+		}
+		if again == nil {
+			break
+		}
+		tooLarge, most = v, float64(again.needs())
+	}
+	return fits
+}
+
+// rounded is n with three digits and zeroes.
+func rounded(n int) int {
+	unit := 1
+	for n/unit >= 1000 {
+		unit *= 10
+	}
+	return n / unit * unit
+}

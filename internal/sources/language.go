@@ -1,0 +1,66 @@
+package sources
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/seed-7879b91d/grpo/configs"
+	"github.com/seed-7879b91d/grpo/data"
+	"github.com/seed-7879b91d/grpo/data/chat"
+	"github.com/seed-7879b91d/grpo/data/prompt"
+	"github.com/seed-7879b91d/grpo/data/tokenizer"
+)
+
+// Language is what a model is spoken to in, read from its directory without its weights.
+type Language struct {
+	Dir       string // of the model
+	Base      string // what names the model in what is saved
+	Tokenizer *tokenizer.Tokenizer
+	Stops     []int32 // tokens that end a completion
+
+	renderer *chat.Renderer
+	wording  *prompt.Builder
+}
+
+// OpenLanguage finds the model of a configuration, and opens its tokenizer, the chat format and the wording.
+func OpenLanguage(ctx context.Context, cfg *configs.Config) (*Language, error) {
+	dir, err := ModelDir(ctx, cfg.Model)
+	if err != nil {
+		return nil, err
+	}
+	l := &Language{Dir: dir, Base: dir}
+	// Adapters name a base that was downloaded as the Hub does, and not after our copy of it. What is
+	// trained as a whole takes its other files from the copy.
+	if cfg.Train != "full" && cfg.Model != Embedded && cfg.Model != dir {
+		l.Base, _, _ = strings.Cut(cfg.Model, "@")
+	}
+	if l.Tokenizer, err = tokenizer.Load(dir); err != nil {
+		return nil, err
+	}
+	if cfg.Renderer == "auto" {
+		l.renderer, err = chat.ForModel(l.Tokenizer)
+	} else {
+		l.renderer, err = chat.New(cfg.Renderer, l.Tokenizer)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if l.wording, err = Wording(cfg); err != nil {
+		return nil, err
+	}
+	l.Stops, err = tokenizer.StopTokens(dir, l.Tokenizer, l.renderer.Stop()...)
+	return l, err
+}
+
+// Prompt puts a problem into words and tokens.
+func (l *Language) Prompt(problem *data.Problem) (tokens []int32, text string, err error) {
+	messages, err := l.wording.Messages(problem)
+	if err != nil {
+		return nil, "", fmt.Errorf("problem %s: prompt: %w", problem.ID, err)
+	}
+	if tokens, text, err = l.renderer.Prompt(messages); err != nil {
+		return nil, "", fmt.Errorf("problem %s: render: %w", problem.ID, err)
+	}
+	return tokens, text, nil
+}

@@ -1,0 +1,68 @@
+package cpu
+
+// #include "kernels.h"
+import "C"
+
+import (
+	"unsafe"
+
+	"github.com/seed-7879b91d/grpo/kernels"
+)
+
+var _ kernels.Sizer = (*backend)(nil)
+
+// matrixSize is the memory of a matrix that is not compressed.
+func matrixSize(t kernels.DType, rows, cols int) int {
+	if t != kernels.F32 {
+		cols = even(cols) // columns lie in pairs
+	}
+	return panels(rows) * C.PANEL * cols * t.Size()
+}
+
+// MatrixSize is the memory of a matrix as it is written, and with three quarters of its numbers' bytes left.
+func (b *backend) MatrixSize(t kernels.DType, rows, cols int) (written, kept int) {
+	written = matrixSize(t, rows, cols)
+	if t == kernels.F32 || cols%C.GROUP != 0 {
+		return written, written
+	}
+	n := panels(rows)
+	return written, written/4*3 + n*(8+1+C.sizeof_grpo_patch)
+}
+
+// CacheSize is the memory of a cache.
+func (b *backend) CacheSize(h kernels.Heads, layers, blocks int) int {
+	return (&cache{heads: h, layers: layers, blocks: blocks}).Bytes()
+}
+
+// WorkSize is the most that the shared regions and those of the workers get to, which every operation lets grow to what
+// it needs. Each region is listed with the operation that needs it most.
+func (b *backend) WorkSize(w kernels.Work) int {
+	const pointer = int(unsafe.Sizeof(uintptr(0)))
+	wide, group := padded(w.Dim), w.Q/w.KV
+	inner := max(2*w.Intermediate, w.Width(), w.Hidden)
+	asked := min(w.Rows, C.HEAD_ROWS)
+	sequences := max(w.Rows/max(w.Longest, 1), 1)
+
+	packed := max(min(packedBytes, 4*w.Rows*inner), 4*asked*w.Hidden)
+	if w.Whole { // the gradients of weights have rows of their own
+		packed = packedBytes
+	}
+	spans := (2*sequences + w.Rows*group/C.TILE_FORWARD + w.Rows) * C.sizeof_grpo_span
+	rows := max(spans, 4*asked*w.Hidden)
+	logits := max(4*C.LOGIT_STRIDE*asked, 4*min(drawRows, w.Rows)*(panels(w.Vocab)+1)*C.PANEL)
+	partial := asked * (chunks(w.Vocab)*C.sizeof_grpo_partial + 4*4)
+	shared := packed + 8*w.Rows + rows + logits + partial
+
+	tables := 2
+	own := 4 * max(C.PANEL*(C.DEPTH+blockRows), C.SOFTMAX_FLOATS+C.TILE_FORWARD*(w.Dim+wide),
+		C.PANEL*(C.DEPTH+scoreTiles*int(b.ops.tile))+C.LOGIT_STRIDE*scoreTiles*int(b.ops.tile))
+	if w.Gradients {
+		tables = 4
+		shared += 4*asked*w.Hidden + 4*asked*C.HEAD_CHUNK // the mean under the softmax, and its weights
+		tile := C.TILE_BACKWARD * (4 + 2*C.KEYS + 2*w.Dim + 3*wide)
+		own = max(own, 4*(tile+2*padded(w.Longest)*wide))
+	}
+	blocks := (blocksOf(w.Rows, C.KEYS) + sequences) * w.KV
+	shared += blocks * (4*C.KEYS*(w.Dim+wide)*tables/2 + tables*pointer)
+	return shared + b.threads()*own
+}

@@ -1,0 +1,106 @@
+package cpu
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7879b91d/grpo/kernels"
+	"github.com/seed-7879b91d/grpo/lora"
+	"github.com/seed-7879b91d/grpo/model"
+)
+
+// regionBytes is what the regions of a backend have grown to.
+func (b *backend) regionBytes() (bytes int) {
+	for _, r := range append(b.scratches, b.shares[:]...) {
+		bytes += r.bytes
+	}
+	return bytes
+}
+
+// Training, scoring and sampling keep no more for themselves than was said before, and not much less.
+func TestWorkSizeIsWhatOperationsKeep(t *testing.T) {
+	for _, length := range []int{64, 700, 1500} {
+		b, err := newBackend(Options{Threads: 2})
+		require.NoError(t, err)
+		defer b.Close()
+		p, err := model.Random(kernels.Checked(b), "tiny", model.Options{MaxRows: 1000})
+		require.NoError(t, err)
+		layout, err := lora.NewLayout(lora.Config{Rank: 8, Alpha: 8, Targets: lora.AllTargets()}, p.LoRADims())
+		require.NoError(t, err)
+		a := lora.New(layout)
+		a.Init(1)
+		require.NoError(t, p.Attach(a))
+		planned := b.WorkSize(p.Work(length, true))
+
+		var datums []model.Datum
+		for range 1000/length + 1 {
+			d := model.Datum{Tokens: make([]int32, length), Targets: make([]int32, length), OldLogProbs: make([]float32, length),
+				Advantages: make([]float32, length), Mask: make([]bool, length)}
+			for i := range length {
+				d.Tokens[i], d.Targets[i], d.Mask[i], d.Advantages[i] = int32(i%2048), int32((i+1)%2048), true, 1
+			}
+			datums = append(datums, d)
+		}
+		_, err = p.Accumulate(t.Context(), datums, model.Objective{Reduction: model.Sum, Temperature: 1})
+		require.NoError(t, err)
+		tokens := append([]int32{1}, datums[0].Tokens...)
+		_, err = p.Score(t.Context(), [][]int32{tokens}, 1)
+		require.NoError(t, err)
+		require.LessOrEqual(t, b.regionBytes(), planned, length)
+		require.Greater(t, b.regionBytes(), planned/2, length)
+	}
+}
+
+// What is allocated is there, and what cannot be is refused.
+func TestMemoryIsTouchedAtOnce(t *testing.T) {
+	resident := func() (pages int) {
+		text, err := os.ReadFile("/proc/self/statm")
+		if err != nil {
+			t.Skip("this system does not tell what is resident")
+		}
+		_, err = fmt.Sscanf(string(text), "%d %d", new(int), &pages)
+		require.NoError(t, err)
+		return pages
+	}
+	b, err := newBackend(Options{Threads: 1})
+	require.NoError(t, err)
+	defer b.Close()
+	before := resident()
+	const floats = 16 << 20
+	x, err := b.Alloc(kernels.F32, floats)
+	require.NoError(t, err)
+	require.GreaterOrEqual(t, (resident()-before)*os.Getpagesize(), 4*floats*9/10)
+	runtime.KeepAlive(x)
+	_, err = b.Alloc(kernels.F32, 1<<50)
+	require.ErrorContains(t, err, "no room for 4503599.63 GB, as this process may take ")
+}
+
+// A matrix of weights of one size takes what was said.
+func TestMatrixSize(t *testing.T) {
+	b, err := newBackend(Options{Threads: 1})
+	require.NoError(t, err)
+	defer b.Close()
+	l := kernels.NewLedger(b)
+	for _, dtype := range []kernels.DType{kernels.F32, kernels.BF16} {
+		for _, shape := range [][2]int{{1, 1}, {100, 64}, {1000, 192}, {65, 51}} {
+			m, err := b.NewMatrix(dtype, shape[0], shape[1])
+			require.NoError(t, err)
+			planned, err := l.NewMatrix(dtype, shape[0], shape[1])
+			require.NoError(t, err)
+			require.Equal(t, m.Bytes(), planned.Bytes())
+			require.NoError(t, b.Compress(m)) // of zeroes
+			require.NoError(t, l.Compress(planned))
+			require.Equal(t, m.Bytes(), planned.Bytes(), "%v %v", dtype, shape)
+		}
+	}
+	c, err := b.NewCache(kernels.Heads{Q: 4, KV: 2, Dim: 48}, 3, 5)
+	require.NoError(t, err)
+	l.Take()
+	noted, err := l.NewCache(c.Heads(), 3, 5)
+	require.NoError(t, err)
+	require.Equal(t, []int{c.Bytes(), c.Bytes()}, []int{noted.Bytes(), l.Take()})
+}

@@ -1,0 +1,104 @@
+package lora
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+)
+
+// changed is an adapter with numbers of another, as change gives them.
+func changed(a *Adapter, change func(e Entry, values []float32)) *Adapter {
+	b := New(a.Layout)
+	copy(b.Values, a.Values)
+	for _, e := range a.Entries() {
+		change(e, b.Of(e))
+	}
+	return b
+}
+
+// scaled multiplies the B matrices of an adapter.
+func scaled(a *Adapter, by float32) *Adapter {
+	return changed(a, func(e Entry, values []float32) {
+		if e.Side == B {
+			for i := range values {
+				values[i] *= by
+			}
+		}
+	})
+}
+
+// swapped gives the layers of an adapter in the opposite order, those of one side only.
+func swapped(a *Adapter, side Side) *Adapter {
+	return changed(a, func(e Entry, values []float32) {
+		if e.Side == side {
+			ea, eb, _ := a.Pair(a.Dims.Layers-1-e.Layer, e.Target)
+			copy(values, a.Of([2]Entry{ea, eb}[side]))
+		}
+	})
+}
+
+// Whatever the size of an adapter, its own merge passes, and that of another one does not.
+func TestCheckMergeKnowsTheAdapter(t *testing.T) {
+	base := writeBase(t, 0)
+	whole := random(t, Config{Rank: 5, Alpha: 7, Targets: AllTargets()}, small, 11)
+	for _, size := range []float32{1, 1e-2, 1e-4} {
+		a := scaled(whole, size)
+		if size == 1 && a.Values[0] == 0 {
+			t.Fatal("an adapter of nothing")
+		}
+		for name, merged := range map[string]*Adapter{
+			"": a, "lost": New(a.Layout), "sign": scaled(a, -1), "half": scaled(a, 0.5),
+			"layers of A": swapped(a, A), "layers of B": swapped(a, B), "layers": swapped(swapped(a, A), B),
+		} {
+			out := filepath.Join(t.TempDir(), "merged")
+			if err := Merge(base, merged, out); err != nil {
+				t.Fatal(err)
+			}
+			kept, err := CheckMerge(base, a, out)
+			switch {
+			case name == "" && (err != nil || kept < leastKept || kept > 1.1):
+				t.Errorf("size %g: the merge keeps %v of its adapter, %v", size, kept, err)
+			case name != "" && (err == nil || !strings.Contains(err.Error(), "in the merged model")):
+				t.Errorf("size %g, %s: %v", size, name, err)
+			}
+		}
+	}
+}
+
+// An adapter that is less than the rounding of every weight is not merged.
+func TestCheckMergeRefusesWhatIsRoundedAway(t *testing.T) {
+	base, out := writeBase(t, 0), filepath.Join(t.TempDir(), "merged")
+	a := scaled(random(t, Config{Rank: 5, Alpha: 7, Targets: []Target{Q}}, small, 11), 1e-30)
+	if err := Merge(base, a, out); err != nil {
+		t.Fatal(err)
+	}
+	_, err := CheckMerge(base, a, out)
+	if !badinput.Is(err) || !strings.Contains(err.Error(), "only 0 % of what the adapter changes is left") {
+		t.Errorf("%v", err)
+	}
+	if kept, err := CheckMerge(base, New(a.Layout), out); err != nil || kept != 1 {
+		t.Errorf("an adapter of zeroes: %v, %v", kept, err)
+	}
+}
+
+// Weights that nobody adapts are the same to the bit.
+func TestCheckMergeSeesOtherWeights(t *testing.T) {
+	base, out := writeBase(t, 0), filepath.Join(t.TempDir(), "merged")
+	a := random(t, Config{Rank: 5, Alpha: 7, Targets: []Target{Q}}, small, 11)
+	if err := Merge(base, a, out); err != nil {
+		t.Fatal(err)
+	}
+	more := random(t, Config{Rank: 5, Alpha: 7, Targets: []Target{Q, O}}, small, 11)
+	if err := os.RemoveAll(out); err != nil {
+		t.Fatal(err)
+	}
+	if err := Merge(base, more, out); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := CheckMerge(base, a, out); err == nil {
+		t.Error("a weight without an adapter was changed, and nobody saw it")
+	}
+}

@@ -1,0 +1,34 @@
+package grpo
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+)
+
+// What no machine has the memory for is refused at once, with what to type.
+func TestARunThatCannotFitIsRefused(t *testing.T) {
+	before := time.Now()
+	_, _, err := setup{words: []string{"max_rows=2000000000"}}.tryOpen(t)
+	require.Less(t, time.Since(before), 5*time.Second)
+	require.True(t, badinput.Is(err))
+	require.ErrorContains(t, err, "max_rows=2000000000: this run needs ")
+	require.ErrorContains(t, err, "; the largest that fits is max_rows=")
+}
+
+// The plan says what the memory is for, and a run holds what its plan says.
+func TestThePlanSaysWhatTheMemoryIsFor(t *testing.T) {
+	tr, _ := setup{}.open(t)
+	text := strings.Join(tr.Plan(), "\n")
+	for _, name := range []string{"weights ", "adapter ", "moments ", "activations ", "scorer ", "cache ", "sampler ", "report ", "free: "} {
+		require.Contains(t, text, name)
+	}
+	require.NotContains(t, text, "sandbox 0", "an own grader needs none")
+	planned := tr.sampling.memory
+	require.InEpsilon(t, tr.policy.WeightBytes(), planned.Of("weights"), 0.02)
+	require.Equal(t, tr.sampling.engine.CacheBytes, planned.Sampler.CacheBytes)
+}

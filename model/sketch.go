@@ -1,0 +1,56 @@
+package model
+
+import (
+	"github.com/seed-7879b91d/grpo/internal/tensorfile"
+	"github.com/seed-7879b91d/grpo/kernels"
+)
+
+// Sketch is Open on a ledger, with the same allocations, and not one weight is read: a policy to plan memory with. Its
+// adapter may have no numbers. It cannot be run.
+func Sketch(l *kernels.Ledger, dir string, trainable bool, o Options) (*Policy, error) {
+	cfg, err := ReadConfig(dir)
+	if err != nil {
+		return nil, err
+	}
+	if trainable {
+		m, err := newMasters(l, cfg)
+		if err != nil {
+			return nil, err
+		}
+		return newPolicy(l, cfg, m.weights, m, o), nil
+	}
+	set, err := tensorfile.OpenModel(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer set.Close()
+	w := newWeights(l, cfg, o.Precision)
+	for _, s := range w.order {
+		if err := w.sketch(s, set); err != nil {
+			return nil, err
+		}
+	}
+	return newPolicy(l, cfg, w, nothing{}, o), nil
+}
+
+// sketch makes the operand of a weight from the names and encodings of its tensors.
+func (w *weights) sketch(s slot, set *tensorfile.Set) error {
+	if s.vector {
+		return w.addVector(s, nil)
+	}
+	tensors := make([]tensorfile.Tensor, len(s.parts))
+	for i, p := range s.parts {
+		var err error
+		if tensors[i], err = set.Tensor(p.tensor, s.shape(p)...); err != nil {
+			return err
+		}
+	}
+	return w.loadMatrix(s, tensors)
+}
+
+// Work says how large the operations of the policy's programs get, for sequences of up to longest tokens.
+func (p *Policy) Work(longest int, train bool) kernels.Work {
+	_, whole := p.trained.(*masters)
+	return kernels.Work{Heads: p.Heads, Hidden: p.Hidden, Intermediate: p.Intermediate, Vocab: p.Vocab,
+		Rows: max(p.MaxRows, longest), Longest: longest, Gradients: train, Whole: train && whole}
+}
