@@ -63,8 +63,8 @@ var (
 )
 
 // cellar is what every room may import: it knows nothing of models.
-var cellar = []string{"internal/atomicfile", "internal/badinput", "internal/jsonl", "internal/memory", "internal/settings", "internal/splitmix",
-	"internal/meter", "internal/stats", "internal/version"}
+var cellar = []string{"internal/atomicfile", "internal/badinput", "internal/jsonl", "internal/memory", "internal/settings",
+	"internal/splitmix", "internal/meter", "internal/stats", "internal/version"}
 
 // homes are the rooms that a library may be used in.
 var homes = map[string][]string{
