@@ -34,6 +34,7 @@ var layers = map[string][]string{
 
 	"internal/atomicfile": {},
 	"internal/badinput":   {},
+	"internal/disk":       {},
 	"internal/jsonl":      {},
 	"internal/settings":   {},
 	"internal/splitmix":   {},
@@ -54,7 +55,7 @@ var (
 )
 
 // cellar is what every room may import: it knows nothing of models.
-var cellar = []string{"internal/atomicfile", "internal/badinput", "internal/jsonl", "internal/settings", "internal/splitmix",
+var cellar = []string{"internal/atomicfile", "internal/badinput", "internal/disk", "internal/jsonl", "internal/settings", "internal/splitmix",
 	"internal/stats", "internal/version"}
 
 // homes are the rooms that a library may be used in.

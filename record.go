@@ -35,7 +35,7 @@ type record struct {
 }
 
 // begin starts recording, with the first thing that is to be recorded: what was written after the checkpoint
-// that the run goes on from is forgotten, and checkpoints of later steps are set aside.
+// that the run goes on from is set aside, checkpoints of later steps with it.
 func (t *Trainer) begin(ctx context.Context) error {
 	if t.broken != nil {
 		return fmt.Errorf("the policy was left half updated: %w", t.broken)
@@ -43,17 +43,21 @@ func (t *Trainer) begin(ctx context.Context) error {
 	if t.record == nil || t.record.begun {
 		return nil
 	}
-	var lengths map[string]int64
+	from := rundir.Point{Step: t.step}
 	if t.origin.checkpoint != "" && !t.origin.fork {
-		lengths = t.origin.state.Logs
+		from.Logs = t.origin.state.Logs
 	}
-	if err := t.record.Begin(logFiles, lengths); err != nil {
+	aside, err := t.record.Begin(logFiles, from)
+	if err != nil {
 		return err
 	}
 	if err := t.record.log.Open(t.record.File(logFile)); err != nil {
 		return badinput.Errorf("run_dir: %w; choose another one", err)
 	}
-	err := errors.Join(t.record.SetAside(t.step), t.problems.Keep(ctx), t.writeManifest())
+	if aside != "" {
+		t.watcher.Warn(fmt.Sprintf("what the run had after step %d is set aside in %s", t.step, aside))
+	}
+	err = errors.Join(t.problems.Keep(ctx), t.writeManifest())
 	if err == nil {
 		t.first, err = t.record.firstEvaluation()
 	}
