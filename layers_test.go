@@ -34,6 +34,7 @@ var layers = map[string][]string{
 
 	"internal/atomicfile": {},
 	"internal/badinput":   {},
+	"internal/clock":      {},
 	"internal/disk":       {},
 	"internal/jsonl":      {},
 	"internal/settings":   {},
@@ -55,8 +56,8 @@ var (
 )
 
 // cellar is what every room may import: it knows nothing of models.
-var cellar = []string{"internal/atomicfile", "internal/badinput", "internal/disk", "internal/jsonl", "internal/settings", "internal/splitmix",
-	"internal/stats", "internal/version"}
+var cellar = []string{"internal/atomicfile", "internal/badinput", "internal/clock", "internal/disk", "internal/jsonl", "internal/settings",
+	"internal/splitmix", "internal/stats", "internal/version"}
 
 // homes are the rooms that a library may be used in.
 var homes = map[string][]string{

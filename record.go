@@ -2,7 +2,6 @@ package grpo
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -11,6 +10,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/jsonl"
 	"github.com/seed-7879b91d/grpo/internal/report"
 	"github.com/seed-7879b91d/grpo/internal/rundir"
+	"github.com/seed-7879b91d/grpo/internal/stats"
 	"github.com/seed-7879b91d/grpo/reward"
 	"github.com/seed-7879b91d/grpo/sampler"
 )
@@ -22,10 +22,12 @@ const (
 	runLogFile   = "run_log.jsonl"   // Advice
 	rolloutsFile = "rollouts.jsonl"  // every completion
 
+	judgedFile = "evaluations.jsonl" // stats.Judged: which problems each evaluation found right
+
 	checkpointLog = "checkpoints.jsonl"
 )
 
-var logFiles = []string{metricsFile, trainLogFile, runLogFile, rolloutsFile, checkpointLog}
+var logFiles = []string{metricsFile, trainLogFile, runLogFile, rolloutsFile, judgedFile, checkpointLog}
 
 // record writes a run down in its directory. A nil record writes nothing.
 type record struct {
@@ -157,27 +159,15 @@ func (r *record) evaluation(e Evaluation, advice []Advice) error {
 	}{evaluationKind, e}); err != nil {
 		return err
 	}
+	if err := r.append(judgedFile, e.Judged); err != nil {
+		return err
+	}
 	return r.advice(e.Step, advice)
 }
 
 // evaluations are those of the run so far.
 func (r *record) evaluations() ([]Evaluation, error) {
-	return readMetrics[Evaluation](r.Path, evaluationKind)
-}
-
-// readMetrics reads the lines of that kind of the metrics of a run; those of steps have none.
-func readMetrics[T any](run, kind string) (all []T, err error) {
-	err = jsonl.Whole(filepath.Join(run, metricsFile), func(line []byte) error {
-		var is struct{ Kind string }
-		if err := json.Unmarshal(line, &is); err != nil || is.Kind != kind {
-			return err
-		}
-		var v T
-		err := json.Unmarshal(line, &v)
-		all = append(all, v)
-		return err
-	})
-	return all, err
+	return jsonl.OfKind[Evaluation](filepath.Join(r.Path, metricsFile), evaluationKind)
 }
 
 // firstEvaluation is that of the run's start, nil where there is none yet.
@@ -186,7 +176,11 @@ func (r *record) firstEvaluation() (*Evaluation, error) {
 	if err != nil || len(all) == 0 {
 		return nil, err
 	}
-	return &all[0], nil
+	judged, err := jsonl.OfKind[stats.Judged](filepath.Join(r.Path, judgedFile), "")
+	if len(judged) > 0 && judged[0].Step == all[0].Step {
+		all[0].Judged = judged[0]
+	}
+	return &all[0], err
 }
 
 // report draws the run as a page. A run is not ended because it cannot be drawn.

@@ -30,7 +30,7 @@ func Replay(ctx context.Context, run string, step int, b kernels.Backend, done f
 	if err != nil {
 		return nil, err
 	}
-	metrics, err := readMetrics[Metrics](run, "")
+	metrics, err := jsonl.OfKind[Metrics](filepath.Join(run, metricsFile), "")
 	if err != nil {
 		return nil, err
 	}

@@ -116,10 +116,13 @@ func printOutcome(out io.Writer, trainer *grpo.Trainer) {
 		t.row("pass@1, greedy", interval(first), interval(last))
 		if first.Sampled != nil && last.Sampled != nil {
 			t.row("pass@1, sampled", fmt.Sprintf("%.3f", first.PassAt1), fmt.Sprintf("%.3f", last.PassAt1))
-			t.row(fmt.Sprintf("pass@%d", last.K), fmt.Sprintf("%.3f", first.PassAtK), fmt.Sprintf("%.3f", last.PassAtK))
+			t.row(fmt.Sprintf("pass@%d", last.K), first.AtK(first.Problems), last.AtK(last.Problems))
 		}
 		t.row("has a program", fmt.Sprintf("%.3f", first.FormatRate), fmt.Sprintf("%.3f", last.FormatRate))
 		t.Flush()
+		if last.Change != nil {
+			fmt.Fprintf(out, "\npass@1, greedy, changed by %s\n", last.Change)
+		}
 		for _, flip := range trainer.Flips(2) {
 			fmt.Fprintf(out, "\n%s\n%s\n  before, wrong:\n%s\n  after, right:\n%s\n",
 				flip.Problem.ID, indent(flip.Problem.Statement), indent(flip.Before), indent(flip.After))

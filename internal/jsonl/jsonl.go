@@ -86,6 +86,21 @@ func Whole(path string, fn func(line []byte) error) error {
 	}
 }
 
+// OfKind reads the lines of a file, in the way of Whole, whose member "kind" is kind; "" are those without one.
+func OfKind[T any](path, kind string) (all []T, err error) {
+	err = Whole(path, func(line []byte) error {
+		var is struct{ Kind string }
+		if err := json.Unmarshal(line, &is); err != nil || is.Kind != kind {
+			return err
+		}
+		var v T
+		err := json.Unmarshal(line, &v)
+		all = append(all, v)
+		return err
+	})
+	return all, err
+}
+
 func decode(text []byte, strict bool, v any) error {
 	d := json.NewDecoder(bytes.NewReader(text))
 	if strict {

@@ -68,3 +68,15 @@ func TestWholeLeavesOutAHalfWrittenLine(t *testing.T) {
 	}))
 	require.Equal(t, []string{"one", "", "two"}, lines)
 }
+
+func TestLinesOfAKind(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "f")
+	text := `{"name":"a"}` + "\n" + `{"kind":"other","name":"b"}` + "\n" + `{"name":"c"}` + "\n" + `{"na`
+	require.NoError(t, os.WriteFile(path, []byte(text), 0o644))
+	all, err := OfKind[record](path, "")
+	require.NoError(t, err)
+	require.Equal(t, []record{{Name: "a"}, {Name: "c"}}, all)
+	all, err = OfKind[record](path, "other")
+	require.NoError(t, err)
+	require.Equal(t, []record{{Name: "b"}}, all)
+}
