@@ -5,8 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"os/signal"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -55,6 +58,11 @@ func (f *trainFlags) run(cmd *cobra.Command, words []string) error {
 		_, err := cmd.OutOrStdout().Write(cfg.Marshal())
 		return err
 	}
+	// A reader of the output that goes away, as tee may, is told of at the end, and is no reason to lose what is not
+	// saved: with a handler, writing fails in place of the process. What runs programs does not inherit it.
+	gone := make(chan os.Signal, 1)
+	signal.Notify(gone, syscall.SIGPIPE)
+	defer signal.Stop(gone)
 	b, err := openBackend(cfg.Threads)
 	if err != nil {
 		return err
