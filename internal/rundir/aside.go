@@ -14,6 +14,9 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/disk"
 )
 
+// afterStep begins the name of ends of logs without checkpoints.
+const afterStep = "after_"
+
 // Point is where a run goes on: after a step, when the logs had these lengths. One without a length was empty.
 type Point struct {
 	Step int
@@ -25,8 +28,7 @@ type Point struct {
 // there is nothing to keep.
 //
 // Ends alone are kept under the name of the point. The same steps done again write the same first log; so of the ends
-// of one point that begin alike the longest is kept, and a run that is killed again and again keeps no more than it
-// has done.
+// of one point that begin alike the longest is kept, until the run has done it all again: see dropDone.
 func (d *Dir) setAside(logs []string, p Point) (string, error) {
 	later, err := List(d.Path)
 	if err != nil {
@@ -41,7 +43,7 @@ func (d *Dir) setAside(logs []string, p Point) (string, error) {
 	if err := disk.MkdirAll(parent); err != nil {
 		return "", err
 	}
-	aside := filepath.Join(parent, "after_"+Name(p.Step))
+	aside := filepath.Join(parent, afterStep+Name(p.Step))
 	if len(later) == 0 {
 		kept, err := os.ReadFile(filepath.Join(aside, logs[0]))
 		switch {
@@ -69,6 +71,42 @@ func (d *Dir) setAside(logs []string, p Point) (string, error) {
 		}
 	}
 	return aside, errors.Join(disk.SyncFolder(aside), disk.SyncFolder(filepath.Join(d.Path, Checkpoints)))
+}
+
+// dropDone removes ends of logs that the run has written again since, line by line as they were.
+func (d *Dir) dropDone() error {
+	parent := filepath.Join(d.Path, Checkpoints, Aside)
+	entries, err := os.ReadDir(parent)
+	if errors.Is(err, os.ErrNotExist) || err == nil && d.first == "" {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	now, err := os.ReadFile(d.File(d.first))
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if !strings.HasPrefix(e.Name(), afterStep) || strings.HasSuffix(e.Name(), partial) {
+			continue
+		}
+		aside := filepath.Join(parent, e.Name())
+		kept, err := os.ReadFile(filepath.Join(aside, d.first))
+		if errors.Is(err, os.ErrNotExist) {
+			continue
+		}
+		if err == nil && bytes.Contains(now, kept[:bytes.LastIndexByte(kept, '\n')+1]) {
+			err = remove(aside)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if left, err := os.ReadDir(parent); err != nil || len(left) > 0 {
+		return err
+	}
+	return disk.Remove(parent)
 }
 
 // dated is a name in parent that nothing has.

@@ -87,7 +87,10 @@ func (d *Dir) Save(step int, write func(dir string) error) error {
 	if err := errors.Join(disk.SyncFolder(unfinished), remove(dir), disk.Rename(unfinished, dir)); err != nil {
 		return err
 	}
-	return disk.SyncFolder(filepath.Dir(dir))
+	if err := disk.SyncFolder(filepath.Dir(dir)); err != nil {
+		return err
+	}
+	return d.dropDone()
 }
 
 // remove removes a folder, so that at no time a part of it looks like the whole: its name goes first, for good.

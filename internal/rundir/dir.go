@@ -18,6 +18,8 @@ type Dir struct {
 	Path string
 	lock *os.File // the directory itself; nil while there is none
 	logs map[string]*disk.File
+
+	first string // of the logs
 }
 
 // Claim takes a directory for this process, so that no other one writes into it. Nothing is written yet, and
@@ -69,6 +71,7 @@ func (d *Dir) Begin(logs []string, p Point) (aside string, err error) {
 		return "", err
 	}
 	for _, name := range logs {
+		d.first = logs[0]
 		f, err := disk.Append(d.File(name))
 		if err != nil {
 			return "", elsewhere(err)
