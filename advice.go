@@ -3,6 +3,7 @@ package grpo
 import (
 	"fmt"
 
+	"github.com/seed-7879b91d/grpo/internal/report"
 	"github.com/seed-7879b91d/grpo/reward"
 )
 
@@ -46,18 +47,18 @@ type milestone struct {
 
 // The thresholds of the rules.
 const (
-	patience      = 3    // steps in a row before a rule about groups speaks
-	silence       = 10   // steps that a rule is quiet for after it spoke
-	klSpike       = 0.05 // kl_pre_post_v2, or kl_v2 where that is more
-	klSwing       = 4    // times more or less than the step before
-	klCalm        = 0.01 // below which nothing is wrong
+	patience      = 3              // steps in a row before a rule about groups speaks
+	silence       = report.Silence // steps that a rule is quiet for after it spoke
+	klSpike       = 0.05           // kl_pre_post_v2, or kl_v2 where that is more
+	klSwing       = 4              // times more or less than the step before
+	klCalm        = 0.01           // below which nothing is wrong
 	formatFall    = 0.2
 	mostTruncated = 0.5
 	mostTimeouts  = 0.5
-	slowSandbox   = 0.3 // share of a step spent waiting for scores
-	mostErrors    = 0.2 // share of completions that the machine failed to score
-	rewardRise    = 0.1 // of the mean reward, that held-out problems should show too
-	flatShare     = 0.2 // of that rise, which is no rise
+	slowSandbox   = report.SlowShare // share of a step spent waiting for scores
+	mostErrors    = 0.2              // share of completions that the machine failed to score
+	rewardRise    = 0.1              // of the mean reward, that held-out problems should show too
+	flatShare     = 0.2              // of that rise, which is no rise
 )
 
 // advise gives what the rules say of a step; nothing when all is well.
@@ -104,7 +105,7 @@ func (a *advisor) advise(m Metrics, t Timing) (out []Advice) {
 	}
 	if a.slow = next(a.slow, t.Total > 0 && t.Score/t.Total > slowSandbox); a.slow >= patience && !a.saidSlow {
 		a.saidSlow = true // a fact about the machine: once is enough
-		out = append(out, Advice{Rule: "sandbox is the bottleneck",
+		out = append(out, Advice{Rule: report.SlowSandbox,
 			Finding: fmt.Sprintf("%.0f %% of the step was spent waiting for scores", 100*t.Score/t.Total),
 			Try:     "pipeline=full, more sandbox_slots where cores are idle, or fewer tests (max_tests)"})
 	}
@@ -158,7 +159,7 @@ func (a *advisor) adviseOn(e Evaluation) []Advice {
 		return nil
 	}
 	rise, gain := now.Reward-a.Early.Reward, now.Greedy-a.Early.Greedy
-	const rule = "reward without skill"
+	const rule = report.NoSkill
 	if rise < rewardRise || gain > flatShare*rise || !a.mayspeak(rule, e.Step) {
 		return nil
 	}

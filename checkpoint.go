@@ -124,13 +124,9 @@ func (t *Trainer) writeState(dir string, sums map[string]string) error {
 // logCheckpoint adds a line to checkpoints.jsonl. It comes before the checkpoint appears: should that
 // not happen, the run goes on from an earlier one, and drops the line.
 func (t *Trainer) logCheckpoint(dir string) error {
-	err := t.record.Append(checkpointLog, map[string]any{
+	return t.record.Append(checkpointLog, map[string]any{
 		"name": filepath.Base(dir), "step": t.step, "batch": t.step, "epoch": t.pool.Epoch(),
 		"state_path": dir, "sampler_path": filepath.Join(dir, t.policy.trainedDir())})
-	if err != nil {
-		return err
-	}
-	return t.record.Sync()
 }
 
 // retain removes old checkpoints: the last keep_last stay, and those of the keep_best evaluations.
@@ -196,21 +192,24 @@ func parseState(dir string) (s state, err error) {
 	return s, nil
 }
 
-// newestCheckpoint finds the last checkpoint of a run that is whole; damaged tells of those that are
-// not. There may be none.
-func newestCheckpoint(run string) (dir string, s state, damaged []error, err error) {
-	all, err := rundir.List(run)
-	if err != nil {
-		return "", s, nil, err
-	}
-	for _, dir := range all {
-		if s, err := readState(dir); err == nil {
-			return dir, s, damaged, nil
-		} else {
-			damaged = append(damaged, err)
+// newestCheckpoint finds the last checkpoint of a run that is whole, and that its logs fit where the run itself goes
+// on; damaged tells of those that are not. There may be none.
+func newestCheckpoint(run string, goesOn bool) (dir string, s state, damaged []error, err error) {
+	dir, damaged, err = rundir.Newest(run, func(dir string) (err error) {
+		if s, err = readState(dir); err == nil && goesOn {
+			err = s.fits(dir, run)
 		}
+		return err
+	})
+	return dir, s, damaged, err
+}
+
+// fits tells whether the logs of a run have what they had when its checkpoint was made.
+func (s state) fits(dir, run string) error {
+	if err := rundir.Fits(run, rundir.Point{Logs: s.Logs}); err != nil {
+		return badinput.Errorf("checkpoint %s: %w; type run_dir=DIR init_from=%s to go on from it in another directory", dir, err, dir)
 	}
-	return "", state{}, damaged, nil
+	return nil
 }
 
 // restore gives a policy and its optimizer what a checkpoint has of them.

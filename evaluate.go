@@ -13,7 +13,7 @@ import (
 type Evaluation struct {
 	Step     int `json:"step"`
 	Problems int `json:"problems"`
-	// Greedy is pass@1 of the most likely completion, with a bootstrap interval of 95 %.
+	// Greedy is pass@1 of the most likely completion, with an interval of 95 % (stats.Interval).
 	Greedy     float64    `json:"pass@1_greedy"`
 	GreedyCI   [2]float64 `json:"pass@1_greedy_ci"`
 	FormatRate float64    `json:"format_rate"`
@@ -21,18 +21,14 @@ type Evaluation struct {
 	// Sampled is what sampled completions say; nil without eval_samples.
 	*Sampled
 
-	GreedyTry  Attempt `json:"-"`
-	SampledTry Attempt `json:"-"`
+	Judged     stats.Judged  `json:"-"` // the greedy completions by problem
+	Change     *stats.Change `json:"-"` // since the first evaluation of the run; nil where this is it
+	GreedyTry  Attempt       `json:"-"`
+	SampledTry Attempt       `json:"-"`
 }
 
-// Sampled are the unbiased estimates of pass@1 and pass@k from sampled completions, and the mean of the
-// best reward among the first k.
-type Sampled struct {
-	K       int     `json:"k"`
-	PassAt1 float64 `json:"pass@1"`
-	PassAtK float64 `json:"pass@k"`
-	BestOfK float64 `json:"best_of_k"`
-}
+// Sampled is what sampled completions say.
+type Sampled = stats.Sampled
 
 // Attempt is so many completions of each problem.
 type Attempt struct {
@@ -50,6 +46,9 @@ func (t *Trainer) evaluateIfDue(ctx context.Context) error {
 	e, err := t.Evaluate(ctx)
 	if err != nil {
 		return fmt.Errorf("evaluate: %w", err)
+	}
+	if t.first != nil {
+		e.Change = stats.Compare(t.first.Judged, e.Judged)
 	}
 	advice := t.advisor.adviseOn(e)
 	if err := t.record.evaluation(e, advice); err != nil {
@@ -97,30 +96,43 @@ func (e *Evaluation) countGreedy(seed uint64) {
 			program = 1
 		}
 		right, format = append(right, s.Components.Correct), append(format, program)
+		e.Judged.Problems = append(e.Judged.Problems, g.Problem.ID)
 	}
-	e.Greedy, e.GreedyCI, e.FormatRate = stats.Mean(right), stats.Bootstrap(right, seed), stats.Mean(format)
+	e.Judged.Step, e.Judged.Correct = e.Step, right
+	e.Greedy, e.GreedyCI, e.FormatRate = stats.Mean(right), stats.Interval(right, seed), stats.Mean(format)
 }
 
 // countSampled counts the completions at eval_temperature.
 func (e *Evaluation) countSampled(k int) {
 	var pass1, passK, best []float64
+	short := 0
 	for _, g := range e.SampledTry.Groups {
 		judged, correct := g.judged()
 		e.NotJudged += len(g.Rollouts) - judged
-		if judged == 0 {
+		if judged > 0 {
+			pass1 = append(pass1, stats.PassAtK(judged, correct, 1))
+		}
+		if judged < k {
+			short++
 			continue
 		}
-		pass1, passK = append(pass1, stats.PassAtK(judged, correct, 1)), append(passK, stats.PassAtK(judged, correct, k))
-		best = append(best, g.best(k))
+		passK, best = append(passK, stats.PassAtK(judged, correct, k)), append(best, g.best(k))
 	}
-	e.Sampled = &Sampled{K: k, PassAt1: stats.Mean(pass1), PassAtK: stats.Mean(passK), BestOfK: stats.Mean(best)}
+	e.Sampled = &Sampled{K: k, PassAt1: stats.Mean(pass1), PassAtK: stats.Mean(passK), BestOfK: stats.Mean(best), LeftOut: short}
 }
 
 // Summary is an evaluation in one line.
 func (e Evaluation) Summary() string {
-	sampled := ""
+	sampled, worth := "", ""
 	if e.Sampled != nil {
-		sampled = fmt.Sprintf(", %.3f sampled, pass@%d %.3f", e.PassAt1, e.K, e.PassAtK)
+		sampled = fmt.Sprintf(", %.3f sampled, pass@%d %s", e.PassAt1, e.K, e.AtK(e.Problems))
 	}
-	return fmt.Sprintf("held-out at step %d: pass@1 %.3f [%.3f, %.3f] greedy%s", e.Step, e.Greedy, e.GreedyCI[0], e.GreedyCI[1], sampled)
+	switch {
+	case e.Change != nil:
+		worth = "; " + e.Change.String()
+	case len(e.Judged.Problems) < stats.Few:
+		worth = fmt.Sprintf("; %d problems are too few to say", len(e.Judged.Problems))
+	}
+	return fmt.Sprintf("held-out at step %d: pass@1 %.3f [%.3f, %.3f] greedy%s%s",
+		e.Step, e.Greedy, e.GreedyCI[0], e.GreedyCI[1], sampled, worth)
 }

@@ -2,11 +2,14 @@ package grpo
 
 import (
 	"context"
+	"encoding/json"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-7879b91d/grpo/configs"
+	"github.com/seed-7879b91d/grpo/internal/stats"
 	"github.com/seed-7879b91d/grpo/reward"
 )
 
@@ -27,12 +30,62 @@ func TestAnEvaluationLeavesOutWhatWasNotJudged(t *testing.T) {
 	require.Equal(t, 3, e.NotJudged, "one greedy and two sampled")
 	require.Equal(t, 0.5, e.PassAt1)
 	require.Equal(t, 0.5, e.BestOfK)
+	require.Equal(t, 1, e.LeftOut)
+	require.Equal(t, "0.500 (without 1 of 3 problems)", e.AtK(e.Problems))
+	require.Equal(t, stats.Judged{Problems: []string{"h1", "h2"}, Correct: []float64{0, 1}}, e.Judged)
+	require.Contains(t, e.Summary(), "; 2 problems are too few to say")
 
 	e = grade(reward.Score{Excluded: reward.ExcludedTruncated})
 	require.Equal(t, 0.5, e.Greedy)
 	require.Equal(t, 0.5, e.FormatRate)
 	require.Equal(t, 0.5, e.PassAtK)
 	require.Equal(t, 3, e.NotJudged)
+}
+
+// pass@k is never of fewer than k, and a sandbox that failed proves nothing.
+func TestPassAtKIsOfK(t *testing.T) {
+	var asked atomic.Int32
+	failing := func(fails func(n int32) bool) Evaluation {
+		asked.Store(0)
+		grade := func(ctx context.Context, c reward.Completion) (reward.Score, error) {
+			if fails(asked.Add(1)) {
+				return reward.Score{Excluded: reward.ExcludedInfra, Verdict: reward.INFRA}, nil
+			}
+			return reward.Score{Verdict: reward.AC, Reward: 1, Components: reward.Components{Correct: 1}}, nil
+		}
+		tr, _ := setup{options: []Option{WithGrader(reward.GraderFunc(grade))}}.open(t)
+		e, err := tr.Evaluate(t.Context())
+		require.NoError(t, err)
+		return e
+	}
+	e := failing(func(n int32) bool { return n == 4 }) // one of the sampled ones
+	require.Equal(t, Sampled{K: 2, PassAt1: 1, PassAtK: 1, BestOfK: 1, LeftOut: 1}, *e.Sampled)
+	require.Equal(t, 1.0, e.GreedyCI[1])
+	require.InDelta(t, 0.438, e.GreedyCI[0], 1e-3, "three of three problems do not prove that all are right")
+
+	e = failing(func(int32) bool { return true })
+	require.Equal(t, [2]float64{0, 1}, e.GreedyCI)
+	require.Equal(t, "unknown", e.AtK(e.Problems))
+	text, err := json.Marshal(failing(func(int32) bool { return false }))
+	require.NoError(t, err)
+	require.NotContains(t, string(text), "left_out", "nothing is said where nothing is left out")
+}
+
+// A run tells of each evaluation by how much it differs from the first, problem by problem, also after it was
+// interrupted.
+func TestEvaluationsAreComparedWithTheFirst(t *testing.T) {
+	s := setup{dir: t.TempDir(), words: []string{"max_steps=4", "eval_every=2"}}
+	tr, l := s.open(t)
+	run(t, tr)
+	require.Nil(t, l.evals[0].Change)
+	want := l.evals[2].Change
+	require.Equal(t, stats.Compare(l.evals[0].Judged, l.evals[2].Judged), want)
+	require.Contains(t, l.evals[2].Summary(), "; "+want.String())
+
+	s.words = append(s.words, "resume="+checkpoint(s.dir, 2))
+	tr, l = s.open(t)
+	require.NoError(t, tr.Run(t.Context()))
+	require.Equal(t, want, l.evals[len(l.evals)-1].Change)
 }
 
 // An evaluator has no optimizer and reads no problems to train on; it finds what the run's own evaluation found.

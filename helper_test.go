@@ -170,7 +170,7 @@ func TestMain(m *testing.M) {
 func files(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	out := map[string]string{}
-	newest, s, damaged, err := newestCheckpoint(dir)
+	newest, s, damaged, err := newestCheckpoint(dir, true)
 	require.NoError(t, err)
 	require.Empty(t, damaged)
 	for _, name := range []string{adapterDir + "/adapter_model.safetensors", momentsFile, aheadFile} {

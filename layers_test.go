@@ -36,6 +36,7 @@ var layers = map[string][]string{
 	"internal/backendtest": {"kernels", "kernels/cpu", "kernels/kerneltest"},
 	"internal/badinput":    {},
 	"internal/footprint":   belowTrainer,
+	"internal/disk":        {},
 	"internal/jsonl":       {},
 	"internal/memory":      {},
 	"internal/judging":     {"configs", "data", "internal/sources", "reward"},
@@ -63,7 +64,7 @@ var (
 )
 
 // cellar is what every room may import: it knows nothing of models.
-var cellar = []string{"internal/atomicfile", "internal/badinput", "internal/jsonl", "internal/memory", "internal/settings",
+var cellar = []string{"internal/atomicfile", "internal/badinput", "internal/disk", "internal/jsonl", "internal/memory", "internal/settings",
 	"internal/splitmix", "internal/meter", "internal/stats", "internal/version"}
 
 // homes are the rooms that a library may be used in.

@@ -9,6 +9,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/jsonl"
 	"github.com/seed-7879b91d/grpo/internal/report"
 	"github.com/seed-7879b91d/grpo/internal/rundir"
+	"github.com/seed-7879b91d/grpo/internal/stats"
 	"github.com/seed-7879b91d/grpo/reward"
 	"github.com/seed-7879b91d/grpo/sampler"
 )
@@ -20,10 +21,12 @@ const (
 	runLogFile   = "run_log.jsonl"   // Advice
 	rolloutsFile = "rollouts.jsonl"  // every completion
 
+	judgedFile = "evaluations.jsonl" // stats.Judged: which problems each evaluation found right
+
 	checkpointLog = "checkpoints.jsonl"
 )
 
-var logFiles = []string{metricsFile, trainLogFile, runLogFile, rolloutsFile, checkpointLog}
+var logFiles = []string{metricsFile, trainLogFile, runLogFile, rolloutsFile, judgedFile, checkpointLog}
 
 // record writes a run down in its directory. A nil record writes nothing.
 type record struct {
@@ -33,7 +36,7 @@ type record struct {
 }
 
 // begin starts recording, with the first thing that is to be recorded: what was written after the checkpoint
-// that the run goes on from is forgotten, and checkpoints of later steps are set aside.
+// that the run goes on from is set aside, checkpoints of later steps with it.
 func (t *Trainer) begin(ctx context.Context) error {
 	switch {
 	case t.closed:
@@ -45,17 +48,21 @@ func (t *Trainer) begin(ctx context.Context) error {
 	case t.record == nil || t.record.begun:
 		return nil
 	}
-	var lengths map[string]int64
+	from := rundir.Point{Step: t.step}
 	if t.origin.checkpoint != "" && !t.origin.fork {
-		lengths = t.origin.state.Logs
+		from.Logs = t.origin.state.Logs
 	}
-	if err := t.record.Begin(logFiles, lengths); err != nil {
+	aside, err := t.record.Begin(logFiles, from)
+	if err != nil {
 		return err
 	}
 	if err := t.record.log.Open(t.record.File(logFile)); err != nil {
 		return badinput.Errorf("run_dir: %w; choose another one", err)
 	}
-	if err := errors.Join(t.record.SetAside(t.step), t.problems.Keep(ctx), t.writeManifest()); err != nil {
+	if aside != "" {
+		t.watcher.Warn(fmt.Sprintf("what the run had after step %d is set aside in %s", t.step, aside))
+	}
+	if err := errors.Join(t.problems.Keep(ctx), t.writeManifest()); err != nil {
 		return err
 	}
 	before, err := t.record.evaluations()
@@ -159,12 +166,23 @@ func (r *record) evaluation(e Evaluation, advice []Advice) error {
 	}{evaluationKind, e}); err != nil {
 		return err
 	}
+	if err := r.append(judgedFile, e.Judged); err != nil {
+		return err
+	}
 	return r.advice(e.Step, advice)
 }
 
 // evaluations are those of the run so far.
 func (r *record) evaluations() ([]Evaluation, error) {
-	return jsonl.OfKind[Evaluation](r.File(metricsFile), evaluationKind)
+	all, err := jsonl.OfKind[Evaluation](r.File(metricsFile), evaluationKind)
+	if err != nil || len(all) == 0 {
+		return all, err
+	}
+	judged, err := jsonl.OfKind[stats.Judged](r.File(judgedFile), "")
+	if len(judged) > 0 && judged[0].Step == all[0].Step {
+		all[0].Judged = judged[0]
+	}
+	return all, err
 }
 
 // report draws the run as a page. A run is not ended because it cannot be drawn.

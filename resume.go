@@ -97,9 +97,12 @@ func findOrigin(cfg *configs.Config, w Watcher) (o origin, err error) {
 func namedOrigin(key, dir string, w Watcher) (origin, error) {
 	if run := runOf(dir); run != filepath.Clean(dir) {
 		st, err := readState(dir)
+		if err == nil && key == "resume" {
+			err = st.fits(dir, run)
+		}
 		return origin{checkpoint: dir, state: st}, err
 	}
-	newest, st, damaged, err := newestCheckpoint(dir)
+	newest, st, damaged, err := newestCheckpoint(dir, key == "resume" || key == "run_dir")
 	if err != nil {
 		return origin{}, err
 	}
@@ -108,7 +111,7 @@ func namedOrigin(key, dir string, w Watcher) (origin, error) {
 		return origin{}, badinput.Errorf("%s=%s: %w", key, dir, errors.Join(append(damaged, nothing)...))
 	}
 	for _, d := range damaged {
-		w.Warn(fmt.Sprintf("%v; an older one is used", d))
+		w.Warn(fmt.Sprintf("%v; an older one is used, %s", d, newest))
 	}
 	return origin{checkpoint: newest, state: st}, nil
 }

@@ -135,6 +135,13 @@ func TestGoingOnFromAnEarlierCheckpointSetsTheLaterAside(t *testing.T) {
 	aside, err := filepath.Glob(filepath.Join(dir, rundir.Checkpoints, rundir.Aside, "*", "step_*"))
 	require.NoError(t, err)
 	require.Len(t, aside, 2)
+	for _, name := range []string{metricsFile, rolloutsFile} {
+		end, err := os.ReadFile(filepath.Join(filepath.Dir(aside[0]), name))
+		require.NoError(t, err)
+		now, err := os.ReadFile(filepath.Join(dir, name))
+		require.NoError(t, err)
+		require.Equal(t, want[name], string(now)+string(end), "nothing of %s is lost", name)
+	}
 	require.NoError(t, tr.Run(t.Context()))
 	requireSame(t, want, files(t, dir))
 }
@@ -167,6 +174,32 @@ func TestADamagedCheckpointIsReplaced(t *testing.T) {
 	require.ErrorContains(t, err, "step_000004")
 	require.ErrorContains(t, err, "step_000002")
 	require.ErrorContains(t, err, "no checkpoint to go on from")
+}
+
+// A log that is shorter than a checkpoint says is named, and a checkpoint that it has enough for is used.
+func TestAShortLogFallsBackToACheckpointThatFits(t *testing.T) {
+	s := setup{dir: t.TempDir(), words: []string{"max_steps=4"}}
+	tr, _ := s.open(t)
+	run(t, tr)
+	want := files(t, s.dir)
+	log := filepath.Join(s.dir, rolloutsFile)
+	require.NoError(t, os.Truncate(log, int64(len(want[rolloutsFile])-1)))
+	named := setup{dir: s.dir, words: []string{"max_steps=4", "resume=" + checkpoint(s.dir, 4)}}
+	_, _, err := named.tryOpen(t)
+	require.ErrorContains(t, err, "rollouts.jsonl has ")
+	tr, l := s.open(t)
+	require.Equal(t, 2, tr.StepsDone())
+	require.Len(t, l.warnings, 1)
+	require.Contains(t, l.warnings[0], "checkpoint "+checkpoint(s.dir, 4)+": "+log+" has ")
+	require.Contains(t, l.warnings[0], "an older one is used, "+checkpoint(s.dir, 2))
+	run(t, tr)
+	require.Contains(t, l.warnings[1], "what the run had after step 2 is set aside in ")
+	requireSame(t, want, files(t, s.dir))
+
+	require.NoError(t, os.Remove(log))
+	_, _, err = s.tryOpen(t)
+	require.ErrorContains(t, err, "no checkpoint to go on from")
+	require.ErrorContains(t, err, "type run_dir=DIR init_from="+checkpoint(s.dir, 2))
 }
 
 // Whoever opens a run has it for himself, from the start.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed-7879b91d/grpo/internal/atomicfile"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/disk"
 	"github.com/seed-7879b91d/grpo/internal/tensorfile"
 )
 
@@ -24,14 +25,14 @@ func (a *Adapter) Save(dir, base string) error {
 	if err != nil {
 		return err
 	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	if err := disk.MkdirAll(dir); err != nil {
 		return err
 	}
 	// The weights never stand beside another adapter's configuration, whenever we are stopped.
 	path := filepath.Join(dir, configName)
 	old, err := os.ReadFile(path)
 	if err == nil && !bytes.Equal(old, config) {
-		err = os.Remove(path)
+		err = disk.Remove(path)
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err

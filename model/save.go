@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed-7879b91d/grpo/internal/atomicfile"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/disk"
 	"github.com/seed-7879b91d/grpo/internal/tensorfile"
 	"github.com/seed-7879b91d/grpo/kernels"
 )
@@ -38,7 +39,7 @@ func (p *Policy) SaveModel(dir string) error {
 
 // write puts the values into dir as the tensors of a model.
 func (m *masters) write(dir string, enc kernels.Encoding) error {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	if err := disk.MkdirAll(dir); err != nil {
 		return badinput.Errorf("output directory: %w", err)
 	}
 	sources, err := m.sources(m.params, enc)

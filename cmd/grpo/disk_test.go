@@ -32,7 +32,7 @@ func TestFullDisks(t *testing.T) {
 	}{
 		"no room for a checkpoint": {"size=4500k", exitFailed, "checkpoint run/checkpoints/step_000004: "},
 		"no room for metrics":      {"size=12k", exitFailed, "metrics.jsonl"},
-		"no room for completions":  {"size=16k", exitFailed, "rollouts.jsonl"},
+		"no room for completions":  {"size=20k", exitFailed, "rollouts.jsonl"},
 		"no room at all":           {"size=4k", exitBadInput, "run_dir: "},
 		"not to be written to":     {"ro", exitBadInput, "run_dir: "},
 	} {

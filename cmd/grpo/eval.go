@@ -15,6 +15,7 @@ import (
 	"github.com/seed-7879b91d/grpo/configs"
 	"github.com/seed-7879b91d/grpo/internal/atomicfile"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/stats"
 	"github.com/seed-7879b91d/grpo/kernels"
 	"github.com/seed-7879b91d/grpo/lora"
 )
@@ -139,8 +140,8 @@ func (f *evalFlags) evaluate(ctx context.Context, evaluator *grpo.Evaluator) (*e
 	}
 	r.Greedy = greedyReport{PassAt1: e.Greedy, CI: e.GreedyCI, attemptReport: newAttemptReport(e.GreedyTry)}
 	if e.Sampled != nil {
-		r.Sampled = &sampledReport{Samples: f.samples, Temperature: f.temperature, K: e.K, PassAt1: e.PassAt1, PassAtK: e.PassAtK,
-			BestOfK: e.BestOfK, attemptReport: newAttemptReport(e.SampledTry)}
+		r.Sampled = &sampledReport{Samples: f.samples, Temperature: f.temperature, Sampled: *e.Sampled,
+			attemptReport: newAttemptReport(e.SampledTry)}
 	}
 	return r, nil
 }
@@ -259,10 +260,7 @@ type greedyReport struct {
 type sampledReport struct {
 	Samples     int     `json:"samples"`
 	Temperature float64 `json:"temperature"`
-	K           int     `json:"k"`
-	PassAt1     float64 `json:"pass@1"`
-	PassAtK     float64 `json:"pass@k"`
-	BestOfK     float64 `json:"best_of_k"`
+	stats.Sampled
 	attemptReport
 }
 
@@ -287,13 +285,17 @@ func (r *evalReport) print(w io.Writer) error {
 			rows[i+1] = append(rows[i+1], row[1])
 		}
 		rows = append(rows[:1], append([][]string{
-			{fmt.Sprintf("pass@%d", s.K), "", fmt.Sprintf("%.3f", s.PassAtK)},
-			{fmt.Sprintf("best reward of %d", s.K), "", fmt.Sprintf("%.3f", s.BestOfK)},
+			{fmt.Sprintf("pass@%d", s.K), "", s.AtK(r.Problems)},
+			{fmt.Sprintf("best reward of %d", s.K), "", s.Best(r.Problems)},
 		}, rows[1:]...)...)
 	}
 	t := newTable(w, header...)
 	for _, row := range rows {
 		t.row(row...)
 	}
-	return t.Flush()
+	if err := t.Flush(); err != nil || r.Problems >= stats.Few {
+		return err
+	}
+	_, err := fmt.Fprintf(w, "\n%d problems are too few to say\n", r.Problems)
+	return err
 }

@@ -42,11 +42,15 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	root := newRoot()
 	root.SetArgs(args)
 	root.SetIn(stdin)
-	root.SetOut(stdout)
+	out := &checkedOutput{Writer: stdout}
+	root.SetOut(out)
 	root.SetErr(stderr)
 	started := false
 	noteStart(root, &started)
 	err := root.ExecuteContext(ctx)
+	if err == nil && out.err != nil {
+		started, err = true, fmt.Errorf("standard output: %w", out.err)
+	}
 	if err == nil {
 		return 0
 	}

@@ -8,6 +8,21 @@ import (
 	"text/tabwriter"
 )
 
+// checkedOutput remembers that something could not be written. What a verb prints is its work: it fails then, however
+// it prints.
+type checkedOutput struct {
+	io.Writer
+	err error // the first
+}
+
+func (c *checkedOutput) Write(p []byte) (int, error) {
+	n, err := c.Writer.Write(p)
+	if c.err == nil {
+		c.err = err
+	}
+	return n, err
+}
+
 // table prints rows in columns, as they come.
 type table struct{ *tabwriter.Writer }
 

@@ -5,8 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"os/signal"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -56,6 +59,11 @@ func (f *trainFlags) run(cmd *cobra.Command, words []string) error {
 		_, err := cmd.OutOrStdout().Write(cfg.Marshal())
 		return err
 	}
+	// A reader of the output that goes away, as tee may, is told of at the end, and is no reason to lose what is not
+	// saved: with a handler, writing fails in place of the process. What runs programs does not inherit it.
+	gone := make(chan os.Signal, 1)
+	signal.Notify(gone, syscall.SIGPIPE)
+	defer signal.Stop(gone)
 	b, err := openBackend(cfg.Threads)
 	if err != nil {
 		return err
@@ -117,10 +125,13 @@ func printOutcome(out io.Writer, trainer *grpo.Trainer) {
 		t.row("pass@1, greedy", interval(first), interval(last))
 		if first.Sampled != nil && last.Sampled != nil {
 			t.row("pass@1, sampled", fmt.Sprintf("%.3f", first.PassAt1), fmt.Sprintf("%.3f", last.PassAt1))
-			t.row(fmt.Sprintf("pass@%d", last.K), fmt.Sprintf("%.3f", first.PassAtK), fmt.Sprintf("%.3f", last.PassAtK))
+			t.row(fmt.Sprintf("pass@%d", last.K), first.AtK(first.Problems), last.AtK(last.Problems))
 		}
 		t.row("has a program", fmt.Sprintf("%.3f", first.FormatRate), fmt.Sprintf("%.3f", last.FormatRate))
 		t.Flush()
+		if last.Change != nil {
+			fmt.Fprintf(out, "\npass@1, greedy, changed by %s\n", last.Change)
+		}
 		for _, flip := range flips(first, last, 2) {
 			fmt.Fprintf(out, "\n%s\n%s\n  before, wrong:\n%s\n  after, right:\n%s\n",
 				flip.problem.ID, indent(flip.problem.Statement), indent(flip.before), indent(flip.after))

@@ -80,11 +80,20 @@ func held(t *testing.T, run string) (mend func()) {
 
 // halved cuts a file of the run short.
 func halved(name string) func(*testing.T, string) func() {
+	return shortened(name, func(n int) int { return n / 2 })
+}
+
+// emptied leaves nothing of a file of the run.
+func emptied(name string) func(*testing.T, string) func() {
+	return shortened(name, func(int) int { return 0 })
+}
+
+func shortened(name string, to func(n int) int) func(*testing.T, string) func() {
 	return func(t *testing.T, run string) func() {
 		path := filepath.Join(run, name)
 		was, err := os.ReadFile(path)
 		require.NoError(t, err)
-		write(t, path, string(was[:len(was)/2]))
+		write(t, path, string(was[:to(len(was))]))
 		return func() { write(t, path, string(was)) }
 	}
 }
@@ -102,7 +111,7 @@ func misfits(run, narrow string) map[string]misfit {
 			[]string{"step_000009", "no checkpoint to go on from"}},
 		"settings damaged":   {halved("config.json"), nil, []string{"config.json", "remove it to go on without"}},
 		"manifest damaged":   {halved("manifest.json"), nil, []string{"manifest.json", "remove it to go on without"}},
-		"metrics shortened":  {halved("metrics.jsonl"), nil, []string{"metrics.jsonl", "somebody shortened it", "init_from=" + run}},
+		"metrics shortened":  {emptied("metrics.jsonl"), nil, []string{"metrics.jsonl", "somebody shortened it", "init_from=" + checkpoint}},
 		"trained in already": {held, nil, []string{"run_dir", "another process trains in " + run}},
 	}
 }

@@ -10,6 +10,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/seed-7879b91d/grpo/internal/disk"
 )
 
 // temporary is the suffix of files that are still being written.
@@ -24,7 +26,7 @@ func Sweep(dir string) error {
 	}
 	for _, e := range entries {
 		if name := e.Name(); strings.HasPrefix(name, ".") && strings.HasSuffix(name, temporary) {
-			err = errors.Join(err, os.Remove(filepath.Join(dir, name)))
+			err = errors.Join(err, disk.Remove(filepath.Join(dir, name)))
 		}
 	}
 	return err
@@ -32,14 +34,14 @@ func Sweep(dir string) error {
 
 // Write replaces the file at path with what fill writes, or leaves it as it was.
 func Write(path string, fill func(io.Writer) error) (err error) {
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*"+temporary)
+	f, err := disk.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*"+temporary)
 	if err != nil {
 		return err
 	}
 	defer func() {
 		if err != nil {
 			f.Close()
-			os.Remove(f.Name())
+			disk.Remove(f.Name())
 		}
 	}()
 	w := bufio.NewWriterSize(f, 1<<20)
@@ -49,7 +51,7 @@ func Write(path string, fill func(io.Writer) error) (err error) {
 	if err = w.Flush(); err != nil {
 		return fmt.Errorf("write %s: %w", path, err)
 	}
-	if err = f.Chmod(0o644); err != nil {
+	if err = f.Readable(); err != nil {
 		return err
 	}
 	if err = f.Sync(); err != nil {
@@ -58,7 +60,7 @@ func Write(path string, fill func(io.Writer) error) (err error) {
 	if err = f.Close(); err != nil {
 		return err
 	}
-	if err = os.Rename(f.Name(), path); err != nil {
+	if err = disk.Rename(f.Name(), path); err != nil {
 		return err
 	}
 	return SyncDir(filepath.Dir(path))
@@ -73,11 +75,4 @@ func WriteBytes(path string, data []byte) error {
 }
 
 // SyncDir makes renames inside dir survive a power cut.
-func SyncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	return d.Sync()
-}
+func SyncDir(dir string) error { return disk.SyncFolder(dir) }

@@ -1,10 +1,8 @@
 package report
 
 import (
-	"cmp"
 	"fmt"
 	"math"
-	"slices"
 )
 
 // check is a line that says whether something is in order.
@@ -26,7 +24,7 @@ func (r *run) checks() []check {
 
 func (r *run) fatal() (check, bool) {
 	for _, a := range r.advice {
-		if a.Fatal {
+		if a.Fatal && r.holds(a) {
 			return check{"bad", fmt.Sprintf("The run was stopped at step %d: %s. Try: %s",
 				a.Step, visible(a.Finding), visible(a.Try))}, true
 		}
@@ -153,40 +151,4 @@ func (r *run) updates() (check, bool) {
 	}
 	return check{tone, fmt.Sprintf("%d of %s changed nothing: no group had anything to teach, or the gradient was not finite",
 		without, count(len(r.steps), "step"))}, true
-}
-
-// rule is an advice with the steps at which it was given.
-type rule struct {
-	Name, Finding, Try, When string
-	Fatal                    bool
-	times, first, last       int
-}
-
-const mostRules = 20
-
-// rules gathers the advice by rule, the latest first.
-func (r *run) rules() []rule {
-	var out []*rule
-	byName := map[string]*rule{}
-	for _, a := range r.advice {
-		x := byName[a.Rule]
-		if x == nil {
-			x = &rule{Name: visible(a.Rule), first: a.Step}
-			byName[a.Rule] = x
-			out = append(out, x)
-		}
-		x.times++
-		x.last, x.Fatal = a.Step, x.Fatal || a.Fatal
-		x.Finding, x.Try = visible(cut(a.Finding, 500)), visible(cut(a.Try, 500))
-	}
-	slices.SortStableFunc(out, func(a, b *rule) int { return cmp.Compare(b.last, a.last) })
-	rules := make([]rule, 0, mostRules)
-	for _, x := range out[:min(len(out), mostRules)] {
-		x.When = fmt.Sprintf("step %d", x.last)
-		if x.times > 1 {
-			x.When = fmt.Sprintf("%s times, steps %d to %d; the last", grouped(int64(x.times)), x.first, x.last)
-		}
-		rules = append(rules, *x)
-	}
-	return rules
 }

@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7879b91d/grpo/internal/stats"
 )
 
 func TestVerdict(t *testing.T) {
@@ -35,7 +37,7 @@ func TestVerdict(t *testing.T) {
 		{run{evals: []evaluation{eval(0, 0.3, 0.2, 0.4), eval(9, 0.6, 0.5, 0.7)}},
 			verdict{"good", "Held-out pass@1 rose from 0.300 to 0.600", "The 95 % intervals do not overlap."}},
 		{run{evals: []evaluation{eval(0, 0.3, 0.2, 0.4), eval(9, 0.4, 0.3, 0.5)}},
-			verdict{"open", "Held-out pass@1 rose from 0.300 to 0.400", "The 95 % intervals overlap: this may be chance."}},
+			verdict{"open", "Held-out pass@1 rose from 0.300 to 0.400, which may be chance", "The 95 % intervals overlap: this may be chance."}},
 		{run{evals: []evaluation{eval(0, 0.6, 0.5, 0.7), eval(9, 0.3, 0.2, 0.4)}},
 			verdict{"bad", "Held-out pass@1 fell from 0.600 to 0.300", "The 95 % intervals do not overlap."}},
 		{run{evals: []evaluation{eval(0, 0.3, 0.2, 0.4), eval(9, 0.3, 0.2, 0.4)}}, verdict{"open", "Held-out pass@1 stayed at 0.300", ""}},
@@ -56,6 +58,76 @@ func TestVerdict(t *testing.T) {
 	} {
 		require.Equal(t, c.want, c.run.verdict())
 	}
+}
+
+// The headline claims no more than pairs of problems show.
+func TestHeadlineOfPairs(t *testing.T) {
+	said := func(n, before, after int) verdict { // the first so many of n problems are right
+		r := run{judged: map[int]stats.Judged{}}
+		for step, right := range map[int]int{0: before, 9: after} {
+			j := stats.Judged{Step: step}
+			for i := range n {
+				j.Problems, j.Correct = append(j.Problems, fmt.Sprint(i)), append(j.Correct, 0)
+				if i < right {
+					j.Correct[i] = 1
+				}
+			}
+			r.judged[step] = j
+		}
+		for _, step := range []int{0, 9} {
+			greedy := stats.Mean(r.judged[step].Correct)
+			r.evals = append(r.evals, evaluation{Step: step, Problems: n, Greedy: greedy, CI: [2]float64{greedy, greedy}}.settle())
+		}
+		return r.verdict()
+	}
+	v := said(100, 40, 50)
+	require.Equal(t, "good", v.Tone, "although the intervals of the two overlap")
+	require.Equal(t, "Held-out pass@1 rose from 0.400 to 0.500", v.Sentence)
+	require.Regexp(t, `^Problem by problem it changed by \+0\.100, 95 % interval \[\+0\.0\d\d, \+0\.1\d\d\]: more than chance\.$`, v.Detail)
+	v = said(100, 50, 40)
+	require.Equal(t, "bad", v.Tone)
+	v = said(100, 40, 41)
+	require.Equal(t, "open", v.Tone)
+	require.Equal(t, "Held-out pass@1 rose from 0.400 to 0.410, which may be chance", v.Sentence)
+	v = said(19, 0, 19)
+	require.Equal(t, "open", v.Tone)
+	require.Equal(t, "Held-out pass@1 was 0.000, and is now 1.000, of too few problems to say", v.Sentence)
+	require.Contains(t, v.Detail, "19 problems are too few to say")
+	v = said(100, 0, 0)
+	require.Equal(t, "Held-out pass@1 stayed at 0.000", v.Sentence)
+	require.Contains(t, v.Detail, "95 % interval [-0.037, +0.037]: may be chance")
+}
+
+// An advice that later steps do not confirm is on the page, but not among those that hold.
+func TestOldAdviceDoesNotHold(t *testing.T) {
+	r := run{}
+	for i := range 30 {
+		s := unknownStep()
+		s.Step, s.timing.Total, s.timing.Score = i+1, 10, 1
+		r.steps = append(r.steps, s)
+	}
+	for _, a := range []advice{{Step: 3, Rule: "truncation"}, {Step: 5, Rule: "reward errors", Fatal: true}, {Step: 10, Rule: NoSkill},
+		{Step: 12, Rule: SlowSandbox}, {Step: 20, Rule: "time-outs"}, {Step: 21, Rule: "format falls"}} {
+		r.advice = append(r.advice, a)
+	}
+	names := func(rules []rule) (all []string) {
+		for _, x := range rules {
+			all = append(all, x.Name)
+		}
+		return all
+	}
+	now, once := r.rules()
+	require.Equal(t, []string{"format falls", NoSkill}, names(now))
+	require.Equal(t, []string{"time-outs", SlowSandbox, "reward errors", "truncation"}, names(once))
+	_, says := r.fatal()
+	require.False(t, says, "a run that went on was not stopped")
+
+	r.evals = []evaluation{{Step: 20}}
+	for i := range r.steps {
+		r.steps[i].timing.Score = 4
+	}
+	now, _ = r.rules()
+	require.Equal(t, []string{"format falls", SlowSandbox}, names(now))
 }
 
 func TestBrokenPromiseIsSaid(t *testing.T) {

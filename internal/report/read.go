@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/jsonl"
+	"github.com/seed-7879b91d/grpo/internal/stats"
 )
 
 // run is a run directory as read: what is not there is empty, or NaN where zero would look measured.
@@ -21,6 +22,7 @@ type run struct {
 	origin           origin
 	steps            []step
 	evals            []evaluation
+	judged           map[int]stats.Judged // by the evaluation's step: which problems were right
 	advice           []advice
 	checkpoints      []checkpoint
 	samples          []sample // of the last step
@@ -114,6 +116,19 @@ type evaluation struct {
 	K        int        `json:"k"`
 	PassAt1  float64    `json:"pass@1"`
 	PassAtK  float64    `json:"pass@k"`
+	LeftOut  int        `json:"k_left_out"`
+}
+
+// settle makes unknown what no problem says anything about, and widens an interval that is a point: no number of
+// problems is proof.
+func (e evaluation) settle() evaluation {
+	if e.Problems > 0 && e.LeftOut >= e.Problems {
+		e.PassAtK = nan
+	}
+	if e.CI[0] == e.CI[1] && e.Problems > 0 && e.Greedy >= 0 && e.Greedy <= 1 {
+		e.CI = stats.Wilson(e.Greedy, e.Problems)
+	}
+	return e
 }
 
 func (e evaluation) hasInterval() bool { return e.CI[0] <= e.CI[1] } // false for NaN
@@ -168,7 +183,7 @@ func read(dir string) (*run, error) {
 		return nil, err
 	}
 	r := &run{name: filepath.Base(whole)}
-	for _, load := range []func(dir string) error{r.readDocuments, r.readMetrics, r.readTimings, r.readLogs, r.readSamples} {
+	for _, load := range []func(dir string) error{r.readDocuments, r.readMetrics, r.readJudged, r.readTimings, r.readLogs, r.readSamples} {
 		if err := load(dir); err != nil {
 			return nil, err
 		}
@@ -217,7 +232,7 @@ func (r *run) readMetrics(dir string) error {
 			if understand(line, &e); e.Step < 0 {
 				return false
 			}
-			r.evals = put(r.evals, e, func(e evaluation) int { return e.Step })
+			r.evals = put(r.evals, e.settle(), func(e evaluation) int { return e.Step })
 		}
 		return true
 	})
@@ -255,6 +270,16 @@ func put[T any](all []T, v T, at func(T) int) []T {
 		all = all[:len(all)-1]
 	}
 	return append(all, v)
+}
+
+func (r *run) readJudged(dir string) error {
+	r.judged = map[int]stats.Judged{}
+	return r.each(dir, "evaluations.jsonl", func(line []byte) bool {
+		var j stats.Judged
+		ok := understand(line, &j)
+		r.judged[j.Step] = j
+		return ok
+	})
 }
 
 func (r *run) readTimings(dir string) error {

@@ -55,7 +55,8 @@ type page struct {
 	HeldOut     int
 	Checks      []check
 	Sections    []section
-	Rules       []rule
+	Rules       []rule // that hold
+	Once        []rule // that do not any more
 	SampleStep  int
 	Groups      []shown
 	Checkpoints []checkpoint
@@ -92,9 +93,10 @@ func (r *run) page() page {
 	p := page{
 		Name: visible(r.name), Script: template.JS(script), ScriptHash: scriptHash(),
 		Verdict: r.verdict(), Facts: r.facts(), Outcomes: r.outcomes(), BeforeAfter: r.beforeAfter(), Checks: r.checks(),
-		Sections: r.sections(), Rules: r.rules(), Groups: r.groups(), Unread: r.unread,
+		Sections: r.sections(), Groups: r.groups(), Unread: r.unread,
 		Config: visible(cut(string(r.config), mostDocument)), Manifest: visible(cut(string(r.manifest), mostDocument)),
 	}
+	p.Rules, p.Once = r.rules()
 	p.Title = p.Name + ": " + r.progress() + " steps"
 	if n := len(r.evals); n > 0 {
 		p.HeldOut = r.evals[n-1].Problems

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/seed-7879b91d/grpo/internal/stats"
 )
 
 // verdict says in a sentence how the run went, and what the sentence rests on.
@@ -22,7 +24,7 @@ func (r *run) verdict() verdict {
 	evals := slices.DeleteFunc(slices.Clone(r.evals), func(e evaluation) bool { return e.Greedy != e.Greedy })
 	switch {
 	case len(evals) > 1:
-		return compare(evals)
+		return r.compare(evals)
 	case len(r.steps) == 0 && len(evals) == 0:
 		return verdict{Tone: "open", Sentence: "No step is done yet"}
 	case len(r.steps) == 0:
@@ -38,30 +40,45 @@ func (r *run) verdict() verdict {
 }
 
 // compare sets the last evaluation against the first.
-func compare(evals []evaluation) verdict {
+func (r *run) compare(evals []evaluation) verdict {
 	first, last := evals[0], evals[len(evals)-1]
-	v := verdict{Tone: "open", Sentence: "Held-out pass@1 stayed at " + rate(last.Greedy)}
+	pairs := stats.Compare(r.judged[first.Step], r.judged[last.Step])
 	change := last.Greedy - first.Greedy
+	few := last.Problems > 0 && last.Problems < stats.Few || pairs != nil && pairs.Problems < stats.Few
+	v := verdict{Tone: "open", Sentence: "Held-out pass@1 was " + rate(first.Greedy) + ", and is now " + rate(last.Greedy)}
 	switch {
 	case first.Problems != last.Problems:
-		v.Sentence = "Held-out pass@1 was " + rate(first.Greedy) + ", and is now " + rate(last.Greedy)
 		v.Detail = fmt.Sprintf("The two are of different problems, %d and %d of them: do not compare.", first.Problems, last.Problems)
 		return v
+	case few:
+		v.Sentence += ", of too few problems to say"
 	case change > 0:
 		v.Sentence = "Held-out pass@1 rose from " + rate(first.Greedy) + " to " + rate(last.Greedy)
 	case change < 0:
 		v.Sentence = "Held-out pass@1 fell from " + rate(first.Greedy) + " to " + rate(last.Greedy)
+	default:
+		v.Sentence = "Held-out pass@1 stayed at " + rate(last.Greedy)
 	}
-	if first.hasInterval() && last.hasInterval() && change != 0 {
-		if first.CI[1] < last.CI[0] || last.CI[1] < first.CI[0] {
-			v.Detail = "The 95 % intervals do not overlap."
-			v.Tone = "good"
-			if change < 0 {
-				v.Tone = "bad"
-			}
-		} else {
-			v.Detail = "The 95 % intervals overlap: this may be chance."
-		}
+	sure := false
+	switch {
+	case pairs != nil:
+		sure = pairs.Sure()
+		v.Detail = fmt.Sprintf("Problem by problem it changed by %+.3f, 95 %% interval [%+.3f, %+.3f]: %s.",
+			pairs.Mean, pairs.CI[0], pairs.CI[1], pairs.Verdict())
+	case few:
+		v.Detail = fmt.Sprintf("%d problems are too few to say.", last.Problems)
+	case !first.hasInterval() || !last.hasInterval() || change == 0:
+	case first.CI[1] < last.CI[0] || last.CI[1] < first.CI[0]:
+		sure, v.Detail = true, "The 95 % intervals do not overlap."
+	default:
+		v.Detail = "The 95 % intervals overlap: this may be chance."
+	}
+	if sure && change > 0 {
+		v.Tone = "good"
+	} else if sure && change < 0 {
+		v.Tone = "bad"
+	} else if change != 0 && !few && v.Detail != "" {
+		v.Sentence += ", which may be chance"
 	}
 	best := slices.MaxFunc(evals, func(a, b evaluation) int { return cmp.Compare(a.Greedy, b.Greedy) })
 	if best.Greedy > last.Greedy && best.Step != first.Step {

@@ -9,15 +9,14 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
-	"github.com/seed-7879b91d/grpo/internal/atomicfile"
+	"github.com/seed-7879b91d/grpo/internal/disk"
 )
 
 const (
 	// Checkpoints is the folder of a run that has a folder step_000123 for each checkpoint.
 	Checkpoints = "checkpoints"
-	// Aside is the folder beside them of those that a run went back behind.
+	// Aside is the folder beside them of what a run went back behind: checkpoints, and the ends of its logs.
 	Aside = "set_aside"
 
 	partial = ".partial" // ends the name of a checkpoint that is not whole, or not any more
@@ -55,6 +54,22 @@ func List(dir string) ([]string, error) {
 	return all, nil
 }
 
+// Newest gives the last checkpoint of a run that read takes, "" where there is none; refused tells of later ones.
+func Newest(dir string, read func(dir string) error) (newest string, refused []error, err error) {
+	all, err := List(dir)
+	if err != nil {
+		return "", nil, err
+	}
+	for _, dir := range all {
+		if err := read(dir); err == nil {
+			return dir, refused, nil
+		} else {
+			refused = append(refused, err)
+		}
+	}
+	return "", refused, nil
+}
+
 // Checkpoint is where the checkpoint of a step is, or will be.
 func (d *Dir) Checkpoint(step int) string { return filepath.Join(d.Path, Checkpoints, Name(step)) }
 
@@ -63,25 +78,30 @@ func (d *Dir) Checkpoint(step int) string { return filepath.Join(d.Path, Checkpo
 func (d *Dir) Save(step int, write func(dir string) error) error {
 	dir := d.Checkpoint(step)
 	unfinished := dir + partial
-	if err := errors.Join(os.RemoveAll(unfinished), os.MkdirAll(unfinished, 0o755)); err != nil {
+	if err := errors.Join(disk.RemoveAll(unfinished), disk.MkdirAll(unfinished)); err != nil {
 		return err
 	}
 	if err := write(unfinished); err != nil {
-		return errors.Join(err, os.RemoveAll(unfinished))
+		return errors.Join(err, disk.RemoveAll(unfinished))
 	}
-	if err := errors.Join(remove(dir), os.Rename(unfinished, dir)); err != nil {
+	if err := errors.Join(disk.SyncFolder(unfinished), remove(dir), disk.Rename(unfinished, dir)); err != nil {
 		return err
 	}
-	return atomicfile.SyncDir(filepath.Dir(dir))
+	if err := disk.SyncFolder(filepath.Dir(dir)); err != nil {
+		return err
+	}
+	return d.dropDone()
 }
 
-// remove removes a checkpoint, so that at no time a part of it looks like one.
+// remove removes a folder, so that at no time a part of it looks like the whole: its name goes first, for good.
 func remove(dir string) error {
 	old := dir + ".old" + partial
-	if err := os.Rename(dir, old); err != nil && !os.IsNotExist(err) {
+	if err := disk.Rename(dir, old); os.IsNotExist(err) {
+		return nil
+	} else if err != nil {
 		return err
 	}
-	return os.RemoveAll(old)
+	return errors.Join(disk.SyncFolder(filepath.Dir(dir)), disk.RemoveAll(old))
 }
 
 // Retain removes checkpoints: the last so many stay, and those of the steps that keep says.
@@ -95,46 +115,6 @@ func (d *Dir) Retain(last int, keep func(step int) bool) error {
 			continue
 		}
 		if err := remove(dir); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// sweep removes what is left of checkpoints that were being written or removed.
-func (d *Dir) sweep() error {
-	entries, err := os.ReadDir(filepath.Join(d.Path, Checkpoints))
-	if os.IsNotExist(err) {
-		return nil
-	}
-	for _, e := range entries {
-		if strings.HasSuffix(e.Name(), partial) {
-			err = errors.Join(err, os.RemoveAll(filepath.Join(d.Path, Checkpoints, e.Name())))
-		}
-	}
-	return err
-}
-
-// SetAside moves the checkpoints of later steps out of the way of those that the run will write.
-func (d *Dir) SetAside(step int) error {
-	all, err := List(d.Path)
-	if err != nil {
-		return err
-	}
-	all = slices.DeleteFunc(all, func(dir string) bool { return StepOf(dir) <= step })
-	if len(all) == 0 {
-		return nil
-	}
-	parent := filepath.Join(d.Path, Checkpoints, Aside)
-	if err := os.MkdirAll(parent, 0o755); err != nil {
-		return err
-	}
-	aside, err := os.MkdirTemp(parent, time.Now().Format("2006_01_02-15_04_05")+"-")
-	if err != nil {
-		return err
-	}
-	for _, dir := range all {
-		if err := os.Rename(dir, filepath.Join(aside, filepath.Base(dir))); err != nil {
 			return err
 		}
 	}

@@ -11,19 +11,22 @@ import (
 
 	"github.com/seed-7879b91d/grpo/internal/atomicfile"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/disk"
 )
 
 // Dir is the directory of a run, claimed by this process.
 type Dir struct {
 	Path string
 	lock *os.File // the directory itself; nil while there is none
-	logs map[string]*os.File
+	logs map[string]*disk.File
+
+	first string // of the logs
 }
 
 // Claim takes a directory for this process, so that no other one writes into it. Nothing is written yet, and
 // the directory need not exist.
 func Claim(path string) (*Dir, error) {
-	d := &Dir{Path: path, logs: map[string]*os.File{}}
+	d := &Dir{Path: path, logs: map[string]*disk.File{}}
 	if err := d.claim(); err != nil && !os.IsNotExist(err) {
 		return nil, elsewhere(err)
 	}
@@ -49,37 +52,44 @@ func (d *Dir) claim() error {
 	return nil
 }
 
-// Begin makes the directory where there is none, removes what a killed writer left half done, and opens the
-// logs, each cut to the length that it had at the checkpoint that the run goes on from; one without a length is
-// begun anew.
-func (d *Dir) Begin(logs []string, lengths map[string]int64) error {
+// Begin makes the directory where there is none, removes what a killed writer left half done, and opens the logs at
+// the point that the run goes on from. What they have beyond it, and later checkpoints, is set aside first, in a folder
+// that it names; "" where there is nothing to keep.
+func (d *Dir) Begin(logs []string, p Point) (aside string, err error) {
 	unseen := d.lock == nil
-	if err := os.MkdirAll(d.Path, 0o755); err != nil {
-		return elsewhere(err)
+	if err := disk.MkdirAll(d.Path); err != nil {
+		return "", elsewhere(err)
 	}
 	if err := d.claim(); err != nil {
-		return elsewhere(err)
+		return "", elsewhere(err)
 	}
 	if unseen && d.trained(logs) {
-		return elsewhere(fmt.Errorf("another process has trained in %s meanwhile", d.Path))
+		return "", elsewhere(fmt.Errorf("another process has trained in %s meanwhile", d.Path))
+	}
+	if err := Fits(d.Path, p); err != nil {
+		return "", badinput.Errorf("%w; type run_dir=DIR init_from=%s to go on in another directory", err, d.Path)
 	}
 	if err := errors.Join(atomicfile.Sweep(d.Path), d.sweep()); err != nil {
-		return err
+		return "", err
+	}
+	if aside, err = d.setAside(logs, p); err != nil {
+		return "", err
 	}
 	for _, name := range logs {
 		if f := d.logs[name]; f != nil { // of a try that failed
 			f.Close()
 		}
-		f, err := os.OpenFile(d.File(name), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+		d.first = logs[0]
+		f, err := disk.Append(d.File(name))
 		if err != nil {
-			return elsewhere(err)
+			return "", elsewhere(err)
 		}
 		d.logs[name] = f
-		if err := cut(f, lengths[name]); err != nil {
-			return err
+		if err := f.Cut(p.Logs[name]); err != nil {
+			return "", err
 		}
 	}
-	return nil
+	return aside, nil
 }
 
 // trained tells whether there are logs or checkpoints of a run.
@@ -91,19 +101,6 @@ func (d *Dir) trained(logs []string) bool {
 		info, err := os.Stat(d.File(name))
 		return err == nil && info.Size() > 0
 	})
-}
-
-// cut shortens a log to a length that it had.
-func cut(f *os.File, length int64) error {
-	info, err := f.Stat()
-	if err != nil {
-		return err
-	}
-	if info.Size() < length {
-		return badinput.Errorf("%s has %d bytes and had %d when the checkpoint was made: somebody shortened it; "+
-			"type run_dir=DIR init_from=%s to go on in another directory", f.Name(), info.Size(), length, filepath.Dir(f.Name()))
-	}
-	return f.Truncate(length)
 }
 
 // File is where a file of the directory is.
@@ -119,27 +116,19 @@ func (d *Dir) Append(log string, v any) error {
 	return err
 }
 
-// Sync makes the logs survive a power cut as they are now.
-func (d *Dir) Sync() error {
-	for name, f := range d.logs {
-		if err := f.Sync(); err != nil {
-			return fmt.Errorf("%s: %w", name, err)
-		}
-	}
-	return atomicfile.SyncDir(d.Path)
-}
-
-// Lengths are those of the logs now.
+// Lengths are those of the logs now. So much of them survives a power cut: whoever writes a length down may rely on it.
 func (d *Dir) Lengths() (map[string]int64, error) {
 	n := map[string]int64{}
 	for name, f := range d.logs {
-		info, err := f.Stat()
-		if err != nil {
+		if err := f.Sync(); err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		var err error
+		if n[name], err = f.Size(); err != nil {
 			return nil, err
 		}
-		n[name] = info.Size()
 	}
-	return n, nil
+	return n, disk.SyncFolder(d.Path)
 }
 
 // WriteJSON replaces a file of the directory by a value as indented JSON.

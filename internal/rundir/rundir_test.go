@@ -16,7 +16,8 @@ func begun(t *testing.T, path string, length int64) *Dir {
 	d, err := Claim(path)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, d.Close()) })
-	require.NoError(t, d.Begin([]string{"log.jsonl"}, map[string]int64{"log.jsonl": length}))
+	_, err = d.Begin([]string{"log.jsonl"}, Point{Logs: map[string]int64{"log.jsonl": length}})
+	require.NoError(t, err)
 	return d
 }
 
@@ -29,7 +30,8 @@ func TestClaimingWritesNothingAndKeepsOthersOut(t *testing.T) {
 	d, err := Claim(path)
 	require.NoError(t, err)
 	require.NoDirExists(t, path)
-	require.NoError(t, d.Begin(nil, nil))
+	_, err = d.Begin(nil, Point{})
+	require.NoError(t, err)
 	_, err = Claim(path)
 	require.ErrorContains(t, err, "another process trains in "+path)
 	require.NoError(t, d.Close())
@@ -45,7 +47,6 @@ func TestLogsAreCutToWhatTheyWere(t *testing.T) {
 	lengths, err := d.Lengths()
 	require.NoError(t, err)
 	require.NoError(t, d.Append("log.jsonl", "later"))
-	require.NoError(t, d.Sync())
 	require.NoError(t, d.Close())
 
 	require.NoError(t, begun(t, path, lengths["log.jsonl"]).Close())
@@ -56,7 +57,8 @@ func TestLogsAreCutToWhatTheyWere(t *testing.T) {
 	d, err = Claim(path)
 	require.NoError(t, err)
 	defer d.Close()
-	require.ErrorContains(t, d.Begin([]string{"log.jsonl"}, map[string]int64{"log.jsonl": 100}), "somebody shortened it")
+	_, err = d.Begin([]string{"log.jsonl"}, Point{Logs: map[string]int64{"log.jsonl": 100}})
+	require.ErrorContains(t, err, "somebody shortened it")
 }
 
 func TestACheckpointIsWholeOrNotThere(t *testing.T) {
@@ -90,18 +92,73 @@ func TestCheckpointsAreListedRetainedAndSetAside(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []string{d.Checkpoint(5), d.Checkpoint(4), d.Checkpoint(1)}, all)
 
-	require.NoError(t, d.SetAside(4))
+	require.NoError(t, d.Close())
+	d, err = Claim(d.Path)
+	require.NoError(t, err)
+	where, err := d.Begin([]string{"log.jsonl"}, Point{Step: 4})
+	require.NoError(t, err)
 	all, err = List(d.Path)
 	require.NoError(t, err)
 	require.Equal(t, []string{d.Checkpoint(4), d.Checkpoint(1)}, all)
-	aside, err := filepath.Glob(filepath.Join(d.Path, Checkpoints, Aside, "*", Name(5)))
-	require.NoError(t, err)
-	require.Len(t, aside, 1)
-
+	require.DirExists(t, filepath.Join(where, Name(5)))
 	require.NoError(t, d.Close())
-	begun(t, d.Path, 0)
 	require.NoDirExists(t, filepath.Join(d.Path, Checkpoints, "step_000009.partial"))
 	require.DirExists(t, filepath.Join(d.Path, Checkpoints, "other"))
+}
+
+// What a run wrote after the point that it goes on from is kept once, however often it is killed, and nothing that is
+// not there again is lost.
+func TestEndsOfLogsAreSetAside(t *testing.T) {
+	path := t.TempDir()
+	logs := []string{"metrics", "other"}
+	goOn := func(p Point, then ...string) string {
+		d, err := Claim(path)
+		require.NoError(t, err)
+		where, err := d.Begin(logs, p)
+		require.NoError(t, err)
+		for _, text := range then {
+			for _, log := range logs {
+				_, err := d.logs[log].Write([]byte(text))
+				require.NoError(t, err)
+			}
+		}
+		require.NoError(t, d.Close())
+		return where
+	}
+	read := func(where, log string) string {
+		text, err := os.ReadFile(filepath.Join(where, log))
+		require.NoError(t, err)
+		return string(text)
+	}
+	require.Empty(t, goOn(Point{}, "a\n", "half of b"))
+	p := Point{Step: 1, Logs: map[string]int64{"metrics": 2, "other": 2}}
+	require.Empty(t, goOn(p, "b\n", "c\n"), "less than a line is no work")
+	first := goOn(p, "b\n")
+	require.Equal(t, filepath.Join(path, Checkpoints, Aside, "after_step_000001"), first)
+	require.Equal(t, first, goOn(p, "b\n", "c\n", "d\n"))
+	require.Equal(t, "b\nc\n", read(first, "other"), "the longer one stays")
+	require.Equal(t, first, goOn(p, "x\n"))
+	require.Equal(t, "b\nc\nd\n", read(first, "other"), "and a longer one takes its place")
+	other := goOn(p)
+	require.NotEqual(t, first, other)
+	require.Equal(t, "x\n", read(other, "metrics"), "other steps have a place of their own")
+	require.Empty(t, goOn(p, "b\n", "c\n", "d\n"))
+
+	d, err := Claim(path)
+	require.NoError(t, err)
+	_, err = d.Begin(logs, p)
+	require.NoError(t, err)
+	require.NoError(t, d.Save(1, saveFile("x")))
+	require.DirExists(t, first, "nothing of it is done again")
+	_, err = d.logs["metrics"].Write([]byte("b\nc\nd\ne\n"))
+	require.NoError(t, err)
+	require.NoError(t, d.Save(2, saveFile("x")))
+	require.NoDirExists(t, first, "all of it is")
+	require.DirExists(t, other)
+	require.NoError(t, d.Close())
+	require.NoError(t, os.RemoveAll(filepath.Join(path, Checkpoints)))
+	require.Equal(t, filepath.Join(path, Checkpoints, Aside, "after_step_000000"), goOn(Point{}), "before the first checkpoint")
+	require.Equal(t, "", read(path, "metrics"))
 }
 
 func TestSealsAndChecksumsNoticeDamage(t *testing.T) {

@@ -7,10 +7,14 @@ import (
 	"slices"
 )
 
-// PassAtK is the unbiased chance that one of k completions is right, when c of n were.
+// Few is how many problems an evaluation should have before anything is said about it.
+const Few = 20
+
+// PassAtK is the unbiased chance that one of k completions is right, when c of n were. Of fewer than k completions
+// nobody can say: it is not a number then.
 func PassAtK(n, c, k int) float64 {
 	if n < k || k < 1 {
-		k = max(min(n, k), 1)
+		return math.NaN()
 	}
 	miss := 1.0
 	for i := range k {
@@ -29,6 +33,26 @@ func Mean(x []float64) float64 {
 		sum += v
 	}
 	return sum / math.Max(1, float64(len(x)))
+}
+
+// Interval is that of 95 % for the mean of shares: Bootstrap, or Wilson where all are the same, of which every
+// resampling is the same too.
+func Interval(x []float64, seed uint64) [2]float64 {
+	if ci := Bootstrap(x, seed); ci[0] < ci[1] {
+		return ci
+	}
+	return Wilson(Mean(x), len(x))
+}
+
+// Wilson is the interval of 95 % for a share that was found in n cases: everything where there was none.
+func Wilson(share float64, n int) [2]float64 {
+	if n == 0 {
+		return [2]float64{0, 1}
+	}
+	const z = 1.959963984540054
+	m := float64(n)
+	middle, half := share+z*z/(2*m), z*math.Sqrt(share*(1-share)/m+z*z/(4*m*m))
+	return [2]float64{max(0, (middle-half)/(1+z*z/m)), min(1, (middle+half)/(1+z*z/m))}
 }
 
 // Bootstrap is the interval that the mean falls into in 95 of 100 resamplings.

@@ -1,0 +1,48 @@
+package disk
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// What is done to files is told in the order in which it was done, and folders that are made are synced.
+func TestTheObserverHearsEverything(t *testing.T) {
+	dir := t.TempDir()
+	at := func(parts ...string) string { return filepath.Join(append([]string{dir}, parts...)...) }
+	var heard []Op
+	Observer = func(op Op) { heard = append(heard, op) }
+	defer func() { Observer = nil }()
+	require.NoError(t, MkdirAll(at("a", "b")))
+	require.NoError(t, MkdirAll(at("a", "b")))
+	f, err := Append(at("a", "b", "log"))
+	require.NoError(t, err)
+	_, err = f.Write([]byte("text"))
+	require.NoError(t, err)
+	require.NoError(t, f.Cut(2))
+	require.NoError(t, f.Sync())
+	size, err := f.Size()
+	require.NoError(t, err)
+	require.EqualValues(t, 2, size)
+	require.NoError(t, f.Close())
+	require.NoError(t, Rename(at("a", "b", "log"), at("a", "b", "old")))
+	require.NoError(t, RemoveAll(at("a", "b")))
+	require.NoError(t, RemoveAll(at("a", "b")), "there is none any more")
+	require.Error(t, Remove(at("a", "b")))
+	require.Equal(t, []Op{
+		{Kind: MadeFolder, Path: at("a")}, {Kind: SyncedFolder, Path: dir},
+		{Kind: MadeFolder, Path: at("a", "b")}, {Kind: SyncedFolder, Path: at("a")},
+		{Kind: MadeFile, Path: at("a", "b", "log")}, {Kind: Wrote, Path: at("a", "b", "log"), Text: []byte("text")},
+		{Kind: Cut, Path: at("a", "b", "log"), Size: 2}, {Kind: Synced, Path: at("a", "b", "log")},
+		{Kind: Renamed, Path: at("a", "b", "log"), To: at("a", "b", "old")},
+		{Kind: Removed, Path: at("a", "b", "old")}, {Kind: Removed, Path: at("a", "b")},
+	}, heard)
+	require.NoError(t, os.WriteFile(at("file"), nil, 0o644))
+	require.NoError(t, os.Symlink(dir, at("a", "link")))
+	require.NoError(t, RemoveAll(at("a")))
+	require.FileExists(t, at("file"), "a link is not followed")
+	require.Error(t, MkdirAll(at("file")))
+	require.Error(t, MkdirAll(at("file", "below")))
+}

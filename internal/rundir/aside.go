@@ -1,0 +1,215 @@
+package rundir
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/seed-7879b91d/grpo/internal/disk"
+)
+
+// afterStep begins the name of ends of logs without checkpoints.
+const afterStep = "after_"
+
+// Point is where a run goes on: after a step, when the logs had these lengths. One without a length was empty.
+type Point struct {
+	Step int
+	Logs map[string]int64
+}
+
+// setAside keeps what the run has beyond a point, before the logs are cut and steps are done again: checkpoints of
+// later steps, and the ends of the logs, where the first log has a whole line there. It gives the folder, "" where
+// there is nothing to keep.
+//
+// Ends alone are kept under the name of the point. The same steps done again write the same first log; so of the ends
+// of one point that begin alike the longest is kept, until the run has done it all again: see dropDone.
+func (d *Dir) setAside(logs []string, p Point) (string, error) {
+	later, err := List(d.Path)
+	if err != nil {
+		return "", err
+	}
+	later = slices.DeleteFunc(later, func(dir string) bool { return StepOf(dir) <= p.Step })
+	end, err := d.end(logs, p)
+	if err != nil || len(later) == 0 && !bytes.ContainsRune(end, '\n') {
+		return "", err
+	}
+	parent := filepath.Join(d.Path, Checkpoints, Aside)
+	if err := disk.MkdirAll(parent); err != nil {
+		return "", err
+	}
+	aside := filepath.Join(parent, afterStep+Name(p.Step))
+	if len(later) == 0 {
+		kept, err := os.ReadFile(filepath.Join(aside, logs[0]))
+		switch {
+		case err == nil && bytes.HasPrefix(kept, end):
+			return aside, nil
+		case err == nil && bytes.HasPrefix(end, kept):
+			err = remove(aside)
+		case err == nil:
+			aside = dated(parent) // what was done there is something else
+		case errors.Is(err, os.ErrNotExist):
+			err = remove(aside)
+		}
+		if err != nil {
+			return "", err
+		}
+	} else {
+		aside = dated(parent)
+	}
+	if err := d.keepEnds(aside, logs, p); err != nil {
+		return "", fmt.Errorf("no room to set aside what the run has after step %d: %w", p.Step, err)
+	}
+	for _, dir := range later {
+		if err := disk.Rename(dir, filepath.Join(aside, filepath.Base(dir))); err != nil {
+			return "", err
+		}
+	}
+	return aside, errors.Join(disk.SyncFolder(aside), disk.SyncFolder(filepath.Join(d.Path, Checkpoints)))
+}
+
+// dropDone removes ends of logs that the run has written again since, line by line as they were.
+func (d *Dir) dropDone() error {
+	parent := filepath.Join(d.Path, Checkpoints, Aside)
+	entries, err := os.ReadDir(parent)
+	if errors.Is(err, os.ErrNotExist) || err == nil && d.first == "" {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	now, err := os.ReadFile(d.File(d.first))
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if !strings.HasPrefix(e.Name(), afterStep) || strings.HasSuffix(e.Name(), partial) {
+			continue
+		}
+		aside := filepath.Join(parent, e.Name())
+		kept, err := os.ReadFile(filepath.Join(aside, d.first))
+		if errors.Is(err, os.ErrNotExist) {
+			continue
+		}
+		if err == nil && bytes.Contains(now, kept[:bytes.LastIndexByte(kept, '\n')+1]) {
+			err = remove(aside)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if left, err := os.ReadDir(parent); err != nil || len(left) > 0 {
+		return err
+	}
+	return disk.Remove(parent)
+}
+
+// dated is a name in parent that nothing has.
+func dated(parent string) string {
+	now := time.Now().Format("2006_01_02-15_04_05")
+	name := filepath.Join(parent, now)
+	for n := 2; ; n++ {
+		if _, err := os.Lstat(name); err != nil {
+			return name
+		}
+		name = filepath.Join(parent, fmt.Sprintf("%s-%d", now, n))
+	}
+}
+
+// end is what the first log has beyond a point.
+func (d *Dir) end(logs []string, p Point) ([]byte, error) {
+	if len(logs) == 0 {
+		return nil, nil
+	}
+	f, err := os.Open(d.File(logs[0]))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	if _, err := f.Seek(p.Logs[logs[0]], io.SeekStart); err != nil {
+		return nil, err
+	}
+	return io.ReadAll(f)
+}
+
+// keepEnds copies the ends of the logs into a new folder, which appears whole or not at all.
+func (d *Dir) keepEnds(aside string, logs []string, p Point) error {
+	unfinished := aside + partial
+	if err := errors.Join(disk.RemoveAll(unfinished), disk.MkdirAll(unfinished)); err != nil {
+		return err
+	}
+	for _, name := range logs {
+		if err := copyEnd(d.File(name), filepath.Join(unfinished, name), p.Logs[name]); err != nil {
+			return errors.Join(err, disk.RemoveAll(unfinished))
+		}
+	}
+	return errors.Join(disk.SyncFolder(unfinished), disk.Rename(unfinished, aside), disk.SyncFolder(filepath.Dir(aside)))
+}
+
+// copyEnd copies what a file has from a place on.
+func copyEnd(from, to string, at int64) error {
+	in, err := os.Open(from)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	if _, err := in.Seek(at, io.SeekStart); err != nil {
+		return err
+	}
+	out, err := disk.Append(to)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, in)
+	return errors.Join(err, out.Sync(), out.Close())
+}
+
+// Fits tells whether the logs of the run in dir are as long as they were at a point. A log is shorter after a power
+// cut on a disk that does not keep what it was told to sync, or where somebody shortened it.
+func Fits(dir string, p Point) error {
+	for name, had := range p.Logs {
+		info, err := os.Stat(filepath.Join(dir, name))
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+		has := int64(0)
+		if err == nil {
+			has = info.Size()
+		}
+		if has < had {
+			return fmt.Errorf("%s has %d bytes and had %d when the checkpoint was made: somebody shortened it, or the power was cut",
+				filepath.Join(dir, name), has, had)
+		}
+	}
+	return nil
+}
+
+// sweep removes what is left of checkpoints, and of what was set aside, that were being written or removed.
+func (d *Dir) sweep() error {
+	for _, dir := range []string{filepath.Join(d.Path, Checkpoints), filepath.Join(d.Path, Checkpoints, Aside)} {
+		entries, err := os.ReadDir(dir)
+		if os.IsNotExist(err) {
+			continue
+		}
+		for _, e := range entries {
+			if strings.HasSuffix(e.Name(), partial) {
+				err = errors.Join(err, disk.RemoveAll(filepath.Join(dir, e.Name())))
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

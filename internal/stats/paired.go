@@ -1,0 +1,76 @@
+package stats
+
+import (
+	"fmt"
+	"math"
+)
+
+// Judged is which problems an evaluation found right: a line of evaluations.jsonl.
+type Judged struct {
+	Step     int       `json:"step"`
+	Problems []string  `json:"problems"` // those that were judged
+	Correct  []float64 `json:"correct"`
+}
+
+// Change is by how much more of the same problems were right later.
+type Change struct {
+	Since    int // the step
+	Problems int // that both evaluations judged
+	Mean     float64
+	CI       [2]float64 // of 95 %, from resampling the problems
+}
+
+// Compare sets two evaluations against each other, problem by problem. There is nothing to say where they have no
+// problem in common.
+func Compare(before, after Judged) *Change {
+	was := make(map[string]float64, len(before.Problems))
+	for i, id := range before.Problems[:min(len(before.Problems), len(before.Correct))] {
+		was[id] = before.Correct[i]
+	}
+	var gains []float64
+	for i, id := range after.Problems[:min(len(after.Problems), len(after.Correct))] {
+		if old, both := was[id]; both {
+			gains = append(gains, after.Correct[i]-old)
+		}
+	}
+	if len(gains) == 0 {
+		return nil
+	}
+	return &Change{Since: before.Step, Problems: len(gains), Mean: Mean(gains), CI: gainInterval(gains)}
+}
+
+// gainInterval is the interval of 95 % for a mean gain. Where all gains are the same, every resampling is too: what
+// may hide in so few problems is Wilson's to say then.
+func gainInterval(gains []float64) [2]float64 {
+	if ci := Bootstrap(gains, 0); ci[0] < ci[1] {
+		return ci
+	}
+	gain, n := Mean(gains), len(gains)
+	ci := Wilson(min(1, math.Abs(gain)), n)
+	switch {
+	case gain == 0:
+		return [2]float64{-ci[1], ci[1]}
+	case gain < 0:
+		return [2]float64{-ci[1], -ci[0]}
+	}
+	return ci
+}
+
+// String is the change in words that can be relied on.
+func (c *Change) String() string {
+	return fmt.Sprintf("%+.3f [%+.3f, %+.3f] since step %d, %s", c.Mean, c.CI[0], c.CI[1], c.Since, c.Verdict())
+}
+
+// Verdict is what the change is worth.
+func (c *Change) Verdict() string {
+	switch {
+	case c.Problems < Few:
+		return fmt.Sprintf("%d problems are too few to say", c.Problems)
+	case c.Sure():
+		return "more than chance"
+	}
+	return "may be chance"
+}
+
+// Sure tells whether so many problems changed that chance is no explanation.
+func (c *Change) Sure() bool { return c.Problems >= Few && (c.CI[0] > 0 || c.CI[1] < 0) }

@@ -1,0 +1,29 @@
+package stats
+
+import "fmt"
+
+// Sampled are the unbiased estimates of pass@1 and pass@k from sampled completions, and the mean of the best reward
+// among the first k. Of a problem with fewer than k that were judged only pass@1 is known.
+type Sampled struct {
+	K       int     `json:"k"`
+	PassAt1 float64 `json:"pass@1"`
+	PassAtK float64 `json:"pass@k"`
+	BestOfK float64 `json:"best_of_k"`
+	LeftOut int     `json:"k_left_out,omitempty"` // problems that pass@k and best of k are not about
+}
+
+// AtK is pass@k, of so many problems, in words that say what it is not about.
+func (s *Sampled) AtK(problems int) string { return s.known(s.PassAtK, problems) }
+
+// Best is best of k in such words.
+func (s *Sampled) Best(problems int) string { return s.known(s.BestOfK, problems) }
+
+func (s *Sampled) known(value float64, problems int) string {
+	switch {
+	case s.LeftOut == 0:
+		return fmt.Sprintf("%.3f", value)
+	case s.LeftOut >= problems:
+		return "unknown"
+	}
+	return fmt.Sprintf("%.3f (without %d of %d problems)", value, s.LeftOut, problems)
+}

@@ -1,0 +1,276 @@
+package grpo
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7879b91d/grpo/internal/disk"
+)
+
+// node is a file or a folder as a disk has it: what it holds, and what of that is there for good.
+type node struct {
+	names map[string]*node // of a folder
+	text  []byte
+	kept  []byte // the text when it was last synced
+	least int    // how short the text was since
+}
+
+// change is names of folders that come and go together.
+type change struct {
+	gone, come       *node // folders
+	goneName, asName string
+	moved            *node
+}
+
+func (c change) apply(names func(*node) map[string]*node) {
+	if c.gone != nil && names(c.gone)[c.goneName] == c.moved {
+		delete(names(c.gone), c.goneName)
+	}
+	if c.come != nil {
+		names(c.come)[c.asName] = c.moved
+	}
+}
+
+// cutDisk knows what is on a disk, and what may be after a power cut: texts as they were synced or as far as they
+// came, names as their folder was synced, and of later changes of names the first few, in their order.
+type cutDisk struct {
+	root    string
+	top     *node
+	kept    map[*node]map[string]*node // names that are there for good
+	pending []change
+}
+
+func newCutDisk(root string) *cutDisk {
+	top := &node{names: map[string]*node{}}
+	return &cutDisk{root: root, top: top, kept: map[*node]map[string]*node{top: {}}}
+}
+
+func (d *cutDisk) parts(path string) []string {
+	rel, err := filepath.Rel(d.root, path)
+	if err != nil || rel == "." {
+		return nil
+	}
+	return strings.Split(rel, string(filepath.Separator))
+}
+
+func (d *cutDisk) at(path string) *node {
+	n := d.top
+	for _, name := range d.parts(path) {
+		n = n.names[name]
+	}
+	return n
+}
+
+func (d *cutDisk) rename(c change) {
+	c.apply(func(n *node) map[string]*node { return n.names })
+	d.pending = append(d.pending, c)
+}
+
+// do repeats what was done to the disk.
+func (d *cutDisk) do(op disk.Op) {
+	folder, name := filepath.Dir(op.Path), filepath.Base(op.Path)
+	switch op.Kind {
+	case disk.MadeFolder, disk.MadeFile:
+		n := &node{}
+		if op.Kind == disk.MadeFolder {
+			n.names, d.kept[n] = map[string]*node{}, map[string]*node{}
+		}
+		d.rename(change{come: d.at(folder), asName: name, moved: n})
+	case disk.Wrote:
+		n := d.at(op.Path)
+		n.text = append(slices.Clone(n.text), op.Text...)
+	case disk.Cut:
+		n := d.at(op.Path)
+		n.text = slices.Clone(n.text[:op.Size])
+		n.least = min(n.least, len(n.text))
+	case disk.Synced:
+		n := d.at(op.Path)
+		n.kept, n.least = n.text, len(n.text)
+	case disk.SyncedFolder:
+		folder := d.at(op.Path)
+		var later []change
+		for _, c := range d.pending {
+			if c.gone == folder || c.come == folder {
+				c.apply(func(n *node) map[string]*node { return d.kept[n] })
+			} else {
+				later = append(later, c)
+			}
+		}
+		d.pending = later
+	case disk.Renamed:
+		to := d.at(filepath.Dir(op.To))
+		d.rename(change{gone: d.at(folder), goneName: name, come: to, asName: filepath.Base(op.To), moved: d.at(op.Path)})
+	case disk.Removed:
+		d.rename(change{gone: d.at(folder), goneName: name, moved: d.at(op.Path)})
+	}
+}
+
+// luck is what a power cut takes: of changed names the first so many stay, of a text that was not synced what text says.
+type luck struct {
+	names func(pending int) int
+	text  func(n *node) []byte
+}
+
+func asKept(n *node) []byte    { return n.kept }
+func asWritten(n *node) []byte { return n.text }
+
+// lucks are the extremes, and what lies between.
+func lucks(lots *rand.Rand) []luck {
+	none, all := func(int) int { return 0 }, func(n int) int { return n }
+	some := func(n int) int { return lots.IntN(n + 1) }
+	return []luck{
+		{none, asKept}, {all, asKept}, {none, asWritten}, {all, asWritten}, {some, asKept},
+		{some, func(n *node) []byte { // a part of it, and then nothing where something was
+			text := slices.Clone(n.text)
+			clear(text[n.least+lots.IntN(len(text)-n.least+1):])
+			return text
+		}},
+	}
+}
+
+// left writes what a power cut leaves into a folder, and tells what that is.
+func (d *cutDisk) left(l luck, to string) string {
+	kept := map[*node]map[string]*node{}
+	for n, names := range d.kept {
+		kept[n] = map[string]*node{}
+		for name, in := range names {
+			kept[n][name] = in
+		}
+	}
+	for _, c := range d.pending[:l.names(len(d.pending))] {
+		c.apply(func(n *node) map[string]*node { return kept[n] })
+	}
+	var tells bytes.Buffer
+	var write func(n *node, path string)
+	write = func(n *node, path string) {
+		if n.names == nil {
+			text := n.kept
+			if !bytes.Equal(n.text, n.kept) {
+				text = l.text(n)
+			}
+			fmt.Fprintf(&tells, "%s %d %q\n", strings.TrimPrefix(path, to), len(text), text)
+			if err := os.WriteFile(path, text, 0o644); err != nil {
+				panic(err)
+			}
+			return
+		}
+		fmt.Fprintln(&tells, strings.TrimPrefix(path, to))
+		if err := os.MkdirAll(path, 0o755); err != nil {
+			panic(err)
+		}
+		for _, name := range sortedNames(kept[n]) {
+			write(kept[n][name], filepath.Join(path, name))
+		}
+	}
+	write(d.top, to)
+	return tells.String()
+}
+
+func sortedNames(names map[string]*node) []string {
+	var all []string
+	for name := range names {
+		all = append(all, name)
+	}
+	slices.Sort(all)
+	return all
+}
+
+// recorded does something, and gives what it did to the disk below root.
+func recorded(t *testing.T, root string, do func()) (ops []disk.Op) {
+	t.Helper()
+	var guard sync.Mutex
+	disk.Observer = func(op disk.Op) {
+		guard.Lock()
+		defer guard.Unlock()
+		if strings.HasPrefix(op.Path, root) && !strings.Contains(op.Path, "report.html") { // which nobody reads back
+			ops = append(ops, op)
+		}
+	}
+	defer func() { disk.Observer = nil }()
+	do()
+	return ops
+}
+
+// A run whose machine loses its power goes on, and ends as one that was never cut, to the byte. The power is cut
+// between any two things that a run does to its disk which begins, saves, is stopped in the middle of an evaluation,
+// goes on, is killed after it went on from a checkpoint, and ends. Here at some of them, with GRPO_KILLS at each.
+func TestThePowerIsCut(t *testing.T) {
+	words := []string{"max_steps=4", "eval_every=2", "eval_samples=0", "eval_k=0", "max_tokens=6", "keep_last=1"}
+	whole := setup{dir: filepath.Join(t.TempDir(), "run"), words: words}
+	tr, _ := whole.open(t)
+	run(t, tr)
+	want := files(t, whole.dir)
+
+	root := t.TempDir()
+	s := setup{dir: filepath.Join(root, "runs", "run"), words: words}
+	session := func(stop func(l *listener, cancel func())) {
+		tr, l := s.open(t)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		stop(l, cancel)
+		_ = tr.Run(ctx)
+		require.NoError(t, tr.Close())
+	}
+	ops := recorded(t, root, func() {
+		session(func(l *listener, cancel func()) { // in the evaluation after the second step, which is saved before it
+			stepped := false
+			l.onStep = func(m Metrics) { stepped = m.Step == 2 }
+			l.onPhase = func(string) {
+				if stepped {
+					cancel()
+				}
+			}
+		})
+		tr, l := s.open(t)
+		l.onStep = func(m Metrics) { panic("killed") }
+		require.Panics(t, func() { _ = tr.Run(t.Context()) })
+		require.NoError(t, tr.Close())
+		session(func(*listener, func()) {})
+	})
+	requireSame(t, want, files(t, s.dir))
+
+	everyCut(t, root, ops, func(left, when string) {
+		again := setup{dir: filepath.Join(left, "runs", "run"), words: words}
+		tr, _, err := again.tryOpen(t)
+		require.NoError(t, err, when)
+		require.NoError(t, tr.Run(t.Context()), when)
+		require.NoError(t, tr.Close())
+		requireSame(t, want, files(t, again.dir))
+	})
+}
+
+// everyCut calls then with a folder that has what a power cut left, for each that leaves something else.
+func everyCut(t *testing.T, root string, ops []disk.Op, then func(left, when string)) {
+	t.Helper()
+	stride := 29
+	if os.Getenv("GRPO_KILLS") != "" {
+		stride = 1
+	}
+	seed := rand.Uint64()
+	lots, seen, d := rand.New(rand.NewPCG(seed, 0)), map[string]bool{}, newCutDisk(root)
+	for i, op := range ops {
+		if d.do(op); i%stride != 0 && i < len(ops)-1 {
+			continue
+		}
+		for which, l := range lucks(lots) {
+			folder := t.TempDir()
+			if left := d.left(l, folder); seen[left] {
+				continue
+			} else {
+				seen[left] = true
+			}
+			then(folder, fmt.Sprintf("seed %d, after %d things, the last %v of %s, luck %d", seed, i+1, op.Kind, op.Path, which))
+		}
+	}
+	t.Logf("seed %d: %d things done to the disk, %d states of it after a power cut", seed, len(ops), len(seen))
+}
