@@ -17,7 +17,7 @@ const module = "github.com/seed-7879b91d/grpo"
 // layers is the house: what each room may import of the module, besides itself and the cellar. Imports
 // point down.
 var layers = map[string][]string{
-	"":                   slices.Concat(belowTrainer, []string{"internal/report", "internal/rundir", "internal/sources", "internal/tiny"}),
+	"":                   slices.Concat(belowTrainer, []string{"internal/provenance", "internal/report", "internal/rundir", "internal/sources", "internal/tiny"}),
 	"cmd/grpo":           slices.Concat(belowCommands, []string{"cmd/grpo/bench"}),
 	"cmd/grpo/bench":     belowCommands,
 	"sampler":            {"model", "kernels", "data"},
@@ -38,6 +38,7 @@ var layers = map[string][]string{
 	"internal/settings":   {},
 	"internal/splitmix":   {},
 	"internal/tensorfile": {"kernels"},
+	"internal/provenance": {"configs", "data", "reward", "internal/rundir", "internal/sources", "internal/tiny"},
 	"internal/report":     {},
 	"internal/rundir":     {},
 	"internal/sources":    {"configs", "data", "internal/tiny"},

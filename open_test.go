@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed-7879b91d/grpo/internal/provenance"
 	"github.com/seed-7879b91d/grpo/internal/rundir"
 	"github.com/seed-7879b91d/grpo/internal/tiny"
 )
@@ -47,7 +48,7 @@ func TestAForkGoesOnInItsOwnDirectory(t *testing.T) {
 	require.Len(t, q.evals, 2, "at both ends")
 	require.Equal(t, before, lines(t, parent, metricsFile))
 	var m manifest
-	require.NoError(t, rundir.ReadJSON(filepath.Join(child, manifestFile), &m))
+	require.NoError(t, rundir.ReadJSON(filepath.Join(child, provenance.ManifestFile), &m))
 	require.Equal(t, checkpoint(parent, 2), m.Origin)
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/seed-7879b91d/grpo/data/prompt"
 	"github.com/seed-7879b91d/grpo/data/tokenizer"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/provenance"
 	"github.com/seed-7879b91d/grpo/internal/sources"
 	"github.com/seed-7879b91d/grpo/kernels"
 	"github.com/seed-7879b91d/grpo/lora"
@@ -20,6 +21,8 @@ import (
 // policy is a model and the language that it is spoken to in.
 type policy struct {
 	*model.Policy
+	dir       string // of the model
+	print     provenance.Part
 	base      string // what names the base in what is saved
 	full      bool   // all weights are trained, not an adapter
 	tokenizer *tokenizer.Tokenizer
@@ -34,7 +37,10 @@ func openPolicy(ctx context.Context, cfg *configs.Config, b kernels.Backend) (*p
 	if err != nil {
 		return nil, err
 	}
-	p := &policy{base: dir, full: cfg.Train == "full"}
+	p := &policy{dir: dir, base: dir, full: cfg.Train == "full"}
+	if p.print, err = provenance.OfModel(dir); err != nil {
+		return nil, err
+	}
 	o := model.Options{MaxRows: cfg.MaxRows}
 	if o.Precision, err = model.ParsePrecision(cfg.Precision); err != nil {
 		return nil, badinput.Errorf("precision: %w", err)

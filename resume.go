@@ -3,12 +3,15 @@ package grpo
 import (
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/seed-7879b91d/grpo/configs"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/provenance"
+	"github.com/seed-7879b91d/grpo/internal/report"
 	"github.com/seed-7879b91d/grpo/internal/rundir"
 )
 
@@ -17,30 +20,74 @@ type origin struct {
 	checkpoint string // "": none
 	state      state
 	fork       bool // the checkpoint is another run's
+	run        *provenance.Run
+	before     *configs.Config // that the run had; nil: nobody knows
 }
 
 // openRecord decides on the run directory, claims it, and finds where the run begins.
 func (t *Trainer) openRecord() error {
+	named := t.cfg.RunDir != "" || t.cfg.Resume != "auto" && t.cfg.Resume != "never"
 	if err := settleRunDir(t.cfg); err != nil {
 		return err
 	}
 	if !t.custom.unrecorded {
-		dir, err := rundir.Claim(t.cfg.RunDir)
-		if err != nil {
+		if err := t.claim(named); err != nil {
 			return err
 		}
-		log := &logbook{Watcher: t.watcher}
-		t.record, t.watcher, t.closers = &record{Dir: dir, log: log}, log, append(t.closers, dir, log)
 	}
 	var err error
-	t.origin, err = findOrigin(t.cfg, t.watcher)
+	if t.origin, err = findOrigin(t.cfg, t.watcher); err != nil {
+		return err
+	}
+	if t.cfg.Adapter != "" {
+		if _, err := provenance.OfAdapter(t.cfg.Adapter); err != nil {
+			return err
+		}
+	}
+	return t.origin.checkSettings(t.cfg)
+}
+
+// claim takes the run directory; one that nobody named gets a name that nobody has.
+func (t *Trainer) claim(named bool) error {
+	claim := rundir.Reserve
+	if named {
+		claim = rundir.Claim
+	}
+	dir, err := claim(t.cfg.RunDir)
+	if err != nil {
+		return err
+	}
+	t.cfg.RunDir = dir.Path
+	log := &logbook{Watcher: t.watcher}
+	t.record, t.watcher, t.closers = &record{Dir: dir, log: log}, log, append(t.closers, dir, log)
+	others, err := provenance.CheckPlace(dir.Path, append(slices.Clone(logFiles), logFile, report.File))
+	if len(others) > 0 {
+		t.watcher.Warn(fmt.Sprintf("run_dir %s holds other files and no run yet: %s", dir.Path, strings.Join(others, ", ")))
+	}
 	return err
+}
+
+// checkSettings refuses to go on with a run as another one.
+func (o *origin) checkSettings(cfg *configs.Config) (err error) {
+	if o.checkpoint == "" || o.fork {
+		return nil
+	}
+	if o.run, err = provenance.Read(cfg.RunDir); err != nil || !o.run.Known() {
+		return err
+	}
+	if o.before, _, err = o.run.Last(); cfg.Resume == o.checkpoint {
+		o.before, _, err = o.run.At(o.state.Step)
+	}
+	if err != nil {
+		return err
+	}
+	return provenance.CheckSettings(cfg.RunDir, o.before, cfg)
 }
 
 // settleRunDir decides on the run directory, as far as the settings leave it open.
 func settleRunDir(cfg *configs.Config) error {
 	if named := cfg.Resume; named != "auto" && named != "never" {
-		run := runOf(named)
+		run := rundir.RunOf(named)
 		whole, err := filepath.Abs(filepath.Join(named, ".."))
 		if run != filepath.Clean(named) && (err != nil || filepath.Base(whole) != rundir.Checkpoints) {
 			return badinput.Errorf("resume=%s is a checkpoint outside of a run; type init_from=%s to go on from it in a run of its own",
@@ -56,14 +103,6 @@ func settleRunDir(cfg *configs.Config) error {
 		cfg.RunDir = filepath.Join("runs", time.Now().Format("2006_01_02-15_04_05"))
 	}
 	return nil
-}
-
-// runOf is the run directory that dir is, or that it is a checkpoint of.
-func runOf(dir string) string {
-	if _, err := os.Stat(filepath.Join(dir, stateFile)); err == nil {
-		return filepath.Join(dir, "..", "..")
-	}
-	return filepath.Clean(dir)
 }
 
 // findOrigin finds where the run begins.
@@ -90,7 +129,7 @@ func findOrigin(cfg *configs.Config, w Watcher) (o origin, err error) {
 
 // namedOrigin reads the checkpoint that a setting names, itself or by its run.
 func namedOrigin(key, dir string, w Watcher) (origin, error) {
-	if run := runOf(dir); run != filepath.Clean(dir) {
+	if run := rundir.RunOf(dir); run != filepath.Clean(dir) {
 		st, err := readState(dir)
 		return origin{checkpoint: dir, state: st}, err
 	}
@@ -122,12 +161,15 @@ func (t *Trainer) resume() error {
 	if dir == "" {
 		return nil
 	}
+	if (t.origin.fork || t.cfg.Allowed("seed")) && s.Cursor.Seed == s.Seed {
+		s.Seed, s.Cursor.Seed = t.cfg.Seed, t.cfg.Seed
+	}
 	if s.Seed != t.cfg.Seed {
 		return badinput.Errorf("checkpoint %s: its seed is %d, this run's is %d; type seed=%d", dir, s.Seed, t.cfg.Seed, s.Seed)
 	}
 	if err := restore(dir, t.policy, t.learner.adam); err != nil {
 		return badinput.Errorf("checkpoint %s does not fit the model and what is trained of it: %w; "+
-			"give what the run began with, as its %s says, or another run_dir", dir, err, configFile)
+			"give what the run began with, as its %s says, or another run_dir", dir, err, provenance.ConfigFile)
 	}
 	drifted, err := t.pool.Restore(s.Cursor)
 	if err != nil {

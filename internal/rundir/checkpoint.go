@@ -20,6 +20,9 @@ const (
 	// Aside is the folder beside them of those that a run went back behind.
 	Aside = "set_aside"
 
+	// StateFile is in every checkpoint.
+	StateFile = "state.json"
+
 	partial = ".partial" // ends the name of a checkpoint that is not whole, or not any more
 )
 
@@ -34,6 +37,14 @@ func StepOf(dir string) int {
 		return -1
 	}
 	return step
+}
+
+// RunOf is the run directory that dir is, or that it is a checkpoint of.
+func RunOf(dir string) string {
+	if _, err := os.Stat(filepath.Join(dir, StateFile)); err == nil {
+		return filepath.Join(dir, "..", "..")
+	}
+	return filepath.Clean(dir)
 }
 
 // List gives the checkpoints of the run in dir, the last first; none where there is no such directory.
