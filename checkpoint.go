@@ -112,7 +112,7 @@ func (t *Trainer) writeCheckpoint(dir string) error {
 // writeState writes the state of the last step beside files with these checksums.
 func (t *Trainer) writeState(dir string, sums map[string]string) error {
 	s := state{Version: stateVersion, Step: t.step, Start: t.start, Evaluated: t.evaluated, Seed: t.cfg.Seed, Cursor: t.pool.Cursor(),
-		Advisor: t.advisor, Checksum: sums, Parts: t.parts.Sampled()}
+		Advisor: t.advisor, Checksum: sums, Parts: t.parts}
 	var err error
 	if s.Logs, err = t.record.Lengths(); err != nil {
 		return err

@@ -10,6 +10,7 @@ import (
 
 	"github.com/seed-7879b91d/grpo/configs"
 	"github.com/seed-7879b91d/grpo/data"
+	"github.com/seed-7879b91d/grpo/internal/clock"
 	"github.com/seed-7879b91d/grpo/internal/provenance"
 	"github.com/seed-7879b91d/grpo/internal/sources"
 	"github.com/seed-7879b91d/grpo/kernels"
@@ -126,12 +127,12 @@ func (e *Evaluator) attempt(ctx context.Context, problems []data.Problem, n int,
 	}
 	params := e.sampling.eval
 	params.Temperature = temperature
-	watch := startWatch()
+	watch := clock.Start()
 	g, err := e.sample(ctx, prompts, evaluationStep, n, params)
 	if err != nil {
 		return a, err
 	}
-	a.Seconds = watch.lap()
+	a.Seconds = watch.Lap()
 	scored, err := e.wait(ctx, g)
 	if err != nil {
 		return a, errors.Join(err, g.Abandon())

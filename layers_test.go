@@ -17,7 +17,8 @@ const module = "github.com/seed-7879b91d/grpo"
 // layers is the house: what each room may import of the module, besides itself and the cellar. Imports
 // point down.
 var layers = map[string][]string{
-	"":                   slices.Concat(belowTrainer, []string{"internal/provenance", "internal/report", "internal/rundir", "internal/sources", "internal/tiny"}),
+	"": slices.Concat(belowTrainer, []string{"internal/provenance", "internal/report", "internal/rundir", "internal/sources",
+		"internal/tiny"}),
 	"cmd/grpo":           slices.Concat(belowCommands, []string{"cmd/grpo/bench"}),
 	"cmd/grpo/bench":     belowCommands,
 	"sampler":            {"model", "kernels", "data"},
@@ -34,6 +35,7 @@ var layers = map[string][]string{
 
 	"internal/atomicfile": {},
 	"internal/badinput":   {},
+	"internal/clock":      {},
 	"internal/jsonl":      {},
 	"internal/settings":   {},
 	"internal/splitmix":   {},
@@ -55,8 +57,8 @@ var (
 )
 
 // cellar is what every room may import: it knows nothing of models.
-var cellar = []string{"internal/atomicfile", "internal/badinput", "internal/jsonl", "internal/settings", "internal/splitmix",
-	"internal/stats", "internal/version"}
+var cellar = []string{"internal/atomicfile", "internal/badinput", "internal/clock", "internal/jsonl", "internal/settings",
+	"internal/splitmix", "internal/stats", "internal/version"}
 
 // homes are the rooms that a library may be used in.
 var homes = map[string][]string{

@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/seed-7879b91d/grpo/configs"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
@@ -20,14 +19,13 @@ type origin struct {
 	checkpoint string // "": none
 	state      state
 	fork       bool // the checkpoint is another run's
-	run        *provenance.Run
-	before     *configs.Config // that the run had; nil: nobody knows
+	past       provenance.Past
 }
 
 // openRecord decides on the run directory, claims it, and finds where the run begins.
 func (t *Trainer) openRecord() error {
 	named := t.cfg.RunDir != "" || t.cfg.Resume != "auto" && t.cfg.Resume != "never"
-	if err := settleRunDir(t.cfg); err != nil {
+	if err := provenance.SettleRunDir(t.cfg); err != nil {
 		return err
 	}
 	if !t.custom.unrecorded {
@@ -44,7 +42,8 @@ func (t *Trainer) openRecord() error {
 			return err
 		}
 	}
-	return t.origin.checkSettings(t.cfg)
+	t.origin.past = provenance.Past{Checkpoint: t.origin.checkpoint, Fork: t.origin.fork}
+	return t.origin.past.Check(t.cfg, t.origin.state.Step)
 }
 
 // claim takes the run directory; one that nobody named gets a name that nobody has.
@@ -65,44 +64,6 @@ func (t *Trainer) claim(named bool) error {
 		t.watcher.Warn(fmt.Sprintf("run_dir %s holds other files and no run yet: %s", dir.Path, strings.Join(others, ", ")))
 	}
 	return err
-}
-
-// checkSettings refuses to go on with a run as another one.
-func (o *origin) checkSettings(cfg *configs.Config) (err error) {
-	if o.checkpoint == "" || o.fork {
-		return nil
-	}
-	if o.run, err = provenance.Read(cfg.RunDir); err != nil || !o.run.Known() {
-		return err
-	}
-	if o.before, _, err = o.run.Last(); cfg.Resume == o.checkpoint {
-		o.before, _, err = o.run.At(o.state.Step)
-	}
-	if err != nil {
-		return err
-	}
-	return provenance.CheckSettings(cfg.RunDir, o.before, cfg)
-}
-
-// settleRunDir decides on the run directory, as far as the settings leave it open.
-func settleRunDir(cfg *configs.Config) error {
-	if named := cfg.Resume; named != "auto" && named != "never" {
-		run := rundir.RunOf(named)
-		whole, err := filepath.Abs(filepath.Join(named, ".."))
-		if run != filepath.Clean(named) && (err != nil || filepath.Base(whole) != rundir.Checkpoints) {
-			return badinput.Errorf("resume=%s is a checkpoint outside of a run; type init_from=%s to go on from it in a run of its own",
-				named, named)
-		}
-		if cfg.RunDir != "" && filepath.Clean(cfg.RunDir) != run {
-			return badinput.Errorf("resume=%s goes on in %s, and run_dir is %s; leave run_dir out, "+
-				"or type init_from=%s to go on in another directory", named, run, cfg.RunDir, named)
-		}
-		cfg.RunDir = run
-	}
-	if cfg.RunDir == "" {
-		cfg.RunDir = filepath.Join("runs", time.Now().Format("2006_01_02-15_04_05"))
-	}
-	return nil
 }
 
 // findOrigin finds where the run begins.

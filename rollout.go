@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/seed-7879b91d/grpo/data"
+	"github.com/seed-7879b91d/grpo/internal/clock"
 )
 
 // rolloutBatch is what a step learns from: its rollouts, whose scores may still be coming in.
@@ -50,7 +51,7 @@ func (t *Trainer) draw(ctx context.Context, step int, subset []data.Problem) (b 
 	if b.policy, err = t.policy.Hash(); err != nil {
 		return nil, s, err
 	}
-	watch := startWatch()
+	watch := clock.Start()
 	for enough := false; !enough; {
 		problems := subset
 		if problems == nil {
@@ -59,14 +60,14 @@ func (t *Trainer) draw(ctx context.Context, step int, subset []data.Problem) (b 
 		if err := t.drawRound(ctx, step, problems, b); err != nil {
 			return nil, s, t.giveUp(b, err)
 		}
-		watch.lap()
+		watch.Lap()
 		if enough = subset != nil || !t.cfg.Refill || len(b.rounds) > t.cfg.MaxRefills; !enough {
 			scored, err := t.scored(ctx, b)
 			if err != nil {
 				return nil, s, err
 			}
 			enough = t.teaching(b.prompts, scored) >= t.cfg.PromptsPerStep
-			s.score += watch.lap()
+			s.score += watch.Lap()
 		}
 	}
 	b.epoch, s.sample = t.pool.Epoch(), b.seconds
@@ -79,12 +80,12 @@ func (t *Trainer) drawRound(ctx context.Context, step int, problems []data.Probl
 	if err != nil {
 		return err
 	}
-	watch := startWatch()
+	watch := clock.Start()
 	g, err := t.sample(ctx, prompts, step, t.cfg.CompletionsPerPrompt, t.sampling.train)
 	if err != nil {
 		return err
 	}
-	b.seconds += watch.lap()
+	b.seconds += watch.Lap()
 	if len(b.rounds) > 0 {
 		b.refilled += len(prompts)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/seed-7879b91d/grpo/data"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/clock"
 	"github.com/seed-7879b91d/grpo/model"
 )
 
@@ -31,7 +32,7 @@ func (t *Trainer) Step(ctx context.Context, subset []data.Problem, o StepOptions
 	if err := t.begin(ctx); err != nil {
 		return m, err
 	}
-	watch, plan := startWatch(), t.plan(o)
+	watch, plan := clock.Start(), t.plan(o)
 	defer t.undoOnFailure(plan, &err)()
 
 	// Problems -> prompts -> rollouts. G completions of each problem, every token with the log-probability that it
@@ -41,12 +42,12 @@ func (t *Trainer) Step(ctx context.Context, subset []data.Problem, o StepOptions
 		return m, err
 	}
 	// Rollouts -> scored. A wrong program is a score; a broken sandbox is an error.
-	watch.lap()
+	watch.Lap()
 	scored, err := t.scored(ctx, batch)
 	if err != nil {
 		return m, err
 	}
-	spent.score += watch.lap()
+	spent.score += watch.Lap()
 	// Scored -> groups. Completions of one problem are compared with each other: rewards become advantages.
 	groups, err := t.groups(plan, batch.prompts, scored)
 	if err != nil {
@@ -56,16 +57,16 @@ func (t *Trainer) Step(ctx context.Context, subset []data.Problem, o StepOptions
 	// itself teaches nothing.
 	datums := datums(groups)
 	// Datums -> gradients -> update. No contrast anywhere: no gradient, no update.
-	watch.lap()
+	watch.Lap()
 	update, err := t.update(ctx, datums, plan, plan.updates-batch.updates)
 	if err != nil {
 		return m, err
 	}
-	spent.train = watch.lap()
+	spent.train = watch.Lap()
 	// Update -> metrics, on record.
 	t.step++
 	m = metrics(plan, batch, groups, datums, update)
-	return m, t.conclude(m, timing(m, batch, spent, watch.total()), groups)
+	return m, t.conclude(m, timing(m, batch, spent, watch.Total()), groups)
 }
 
 // plan settles the next step.

@@ -1,10 +1,6 @@
 package grpo
 
-import (
-	"runtime"
-	"syscall"
-	"time"
-)
+import "github.com/seed-7879b91d/grpo/internal/clock"
 
 // Timing is where a step's time went.
 type Timing struct {
@@ -20,7 +16,7 @@ type Timing struct {
 
 // timing is that of a step which took so long in all. Its batch may have been drawn during the step before.
 func timing(m Metrics, b *rolloutBatch, s spent, total float64) Timing {
-	t := Timing{Step: m.Step, Total: total, Sample: s.sample, Score: s.score, Train: s.train, Memory: peakMemory()}
+	t := Timing{Step: m.Step, Total: total, Sample: s.sample, Score: s.score, Train: s.train, Memory: clock.PeakMemory()}
 	if b.seconds > 0 {
 		t.TokensSec = float64(m.CompletionTokens) / b.seconds
 	}
@@ -28,36 +24,4 @@ func timing(m Metrics, b *rolloutBatch, s spent, total float64) Timing {
 		t.TrainSec = float64(m.Stats.Rows*m.Iterations) / s.train
 	}
 	return t
-}
-
-// stopwatch measures the phases of a step.
-type stopwatch struct{ began, last time.Time }
-
-func startWatch() *stopwatch {
-	now := time.Now()
-	return &stopwatch{now, now}
-}
-
-// lap is the time since the last lap, in seconds.
-func (w *stopwatch) lap() float64 {
-	now := time.Now()
-	d := now.Sub(w.last)
-	w.last = now
-	return d.Seconds()
-}
-
-// total is the time since the start, in seconds.
-func (w *stopwatch) total() float64 { return time.Since(w.began).Seconds() }
-
-// peakMemory is the most memory that the process had, in GB.
-func peakMemory() float64 {
-	var u syscall.Rusage
-	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
-		return 0
-	}
-	unit := 1024.0
-	if runtime.GOOS == "darwin" {
-		unit = 1
-	}
-	return float64(u.Maxrss) * unit / 1e9
 }

@@ -26,9 +26,8 @@ type Trainer struct {
 	custom    custom
 
 	record      *record // nil: nothing is written
-	manifest    manifest
-	parts       provenance.Parts     // what the run is made of
-	weights     *provenance.Weighing // nil: not begun, or done
+	ledger      *provenance.Ledger
+	parts       provenance.Parts // what the run is made of
 	origin      origin
 	start       int // the step that the run began after: above 0 in a fork
 	evaluated   int // the first step that has no evaluation yet
@@ -111,8 +110,10 @@ func (t *Trainer) run(ctx context.Context) error {
 		if _, err := t.Step(ctx, nil, StepOptions{}); err != nil {
 			return err
 		}
-		if err := t.weigh(); err != nil {
-			return err
+		if t.ledger != nil {
+			if err := t.ledger.Weighed(); err != nil {
+				return err
+			}
 		}
 	}
 }

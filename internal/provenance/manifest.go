@@ -136,8 +136,8 @@ func Changes(before, now *configs.Config) []configs.Change {
 	return slices.DeleteFunc(configs.Changed(before, now), func(c configs.Change) bool { return slices.Contains(places, c.Key) })
 }
 
-// List is "key: before → after, …".
-func List(changes []configs.Change) string {
+// list is "key: before → after, …".
+func list(changes []configs.Change) string {
 	text := make([]string, len(changes))
 	for i, c := range changes {
 		text[i] = c.String()
@@ -178,8 +178,8 @@ func (r *Run) Since(now *configs.Config) (map[string]json.RawMessage, error) {
 	return changed, nil
 }
 
-// Write puts the manifest into the directory, and the configuration of a run that begins, or that has none.
-func Write(d *rundir.Dir, m *Manifest, first *configs.Config) error {
+// write puts the manifest into the directory, and the configuration of a run that begins, or that has none.
+func write(d *rundir.Dir, m *Manifest, first *configs.Config) error {
 	if first != nil {
 		if err := d.WriteJSON(ConfigFile, first); err != nil {
 			return badinput.Errorf("run_dir: %w", err)

@@ -138,13 +138,10 @@ func find(dir string, names []string) (paths []string, err error) {
 	return paths, nil
 }
 
-// Sampled are the fingerprints that are there at once.
-func (now Parts) Sampled() Parts {
+// with is a copy with another part.
+func (now Parts) with(key string, p Part) Parts {
 	all := maps.Clone(now)
-	for key, p := range all {
-		p.Full = ""
-		all[key] = p
-	}
+	all[key] = p
 	return all
 }
 

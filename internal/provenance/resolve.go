@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/seed-7879b91d/grpo/configs"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
@@ -94,6 +95,27 @@ func (r *Run) settingsOf(dir string) (cfg *configs.Config, err error) {
 
 func isCheckpoint(dir string) bool { return rundir.RunOf(dir) != filepath.Clean(dir) }
 
+// SettleRunDir decides on the run directory, as far as the settings leave it open.
+func SettleRunDir(cfg *configs.Config) error {
+	if named := cfg.Resume; named != "auto" && named != "never" {
+		run := rundir.RunOf(named)
+		whole, err := filepath.Abs(filepath.Join(named, ".."))
+		if run != filepath.Clean(named) && (err != nil || filepath.Base(whole) != rundir.Checkpoints) {
+			return badinput.Errorf("resume=%s is a checkpoint outside of a run; type init_from=%s to go on from it in a run of its own",
+				named, named)
+		}
+		if cfg.RunDir != "" && filepath.Clean(cfg.RunDir) != run {
+			return badinput.Errorf("resume=%s goes on in %s, and run_dir is %s; leave run_dir out, "+
+				"or type init_from=%s to go on in another directory", named, run, cfg.RunDir, named)
+		}
+		cfg.RunDir = run
+	}
+	if cfg.RunDir == "" {
+		cfg.RunDir = filepath.Join("runs", time.Now().Format("2006_01_02-15_04_05"))
+	}
+	return nil
+}
+
 // CheckSettings refuses a run that would go on as another one.
 func CheckSettings(run string, before, now *configs.Config) error {
 	var said, keys []string
@@ -109,7 +131,8 @@ func CheckSettings(run string, before, now *configs.Config) error {
 		return nil
 	}
 	return badinput.Errorf("run %s goes on with what it was begun with, and this is another: %s; leave it out, "+
-		"or type init_from=%s run_dir=DIR for a run of its own, or allow_change=%s to change this one", run, strings.Join(said, ", "), run, strings.Join(keys, ","))
+		"or type init_from=%s run_dir=DIR for a run of its own, or allow_change=%s to change this one",
+		run, strings.Join(said, ", "), run, strings.Join(keys, ","))
 }
 
 // CheckParts refuses a run that would go on with files that are not what they were, and gives the differences that
@@ -128,5 +151,6 @@ func CheckParts(run string, before, now Parts, cfg *configs.Config) (allowed []s
 		return allowed, nil
 	}
 	return nil, badinput.Errorf("run %s goes on with what it was begun with, and this is another: %s; bring it back, "+
-		"or type init_from=%s run_dir=DIR for a run of its own, or allow_change=%s to go on with it", run, strings.Join(said, ", "), run, strings.Join(keys, ","))
+		"or type init_from=%s run_dir=DIR for a run of its own, or allow_change=%s to go on with it",
+		run, strings.Join(said, ", "), run, strings.Join(keys, ","))
 }
