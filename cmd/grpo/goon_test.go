@@ -63,6 +63,12 @@ func TestANamedRunBringsItsSettings(t *testing.T) {
 	out, errs, code := shell(t, "", "--preset", "tiny_smoke", "--quiet", "run_dir="+run, "data=nowhere.jsonl", "eval_every=-1")
 	requireBadInput(t, out, errs, code, "data: tiny → nowhere.jsonl")
 
+	narrow := narrowed(t)
+	_, errs, code = shell(t, "", "--quiet", "run_dir="+run, "model="+narrow, "allow_change=model,prompt_template")
+	require.Equal(t, 2, code, errs)
+	require.Contains(t, errs, "does not fit the model")
+	require.Contains(t, errs, "as its config.json says")
+
 	require.NoError(t, os.Remove(filepath.Join(run, "config.json")))
 	out, errs, code = shell(t, "", "--quiet", "run_dir="+run)
 	requireBadInput(t, out, errs, code, "has no config.json that says what was trained; give the settings by --preset or --config-file")

@@ -97,8 +97,6 @@ func misfits(run, narrow string) map[string]misfit {
 	checkpoint := filepath.Join(run, "checkpoints", "step_000004")
 	return map[string]misfit{
 		"another model": {nil, []string{"model=" + narrow}, []string{"model: tiny → " + narrow, "allow_change=model "}},
-		"a model that does not fit": {nil, []string{"model=" + narrow, "allow_change=model"},
-			[]string{checkpoint, "layer", "config.json says"}},
 		"other problems": {nil, []string{"data=" + narrow, "eval_every=-1"}, []string{"data: tiny → ", "test_data: tiny → ",
 			"allow_change=data,test_data "}},
 		"another loss":       {nil, []string{"loss=ppo"}, []string{"loss: importance_sampling → ppo", "init_from=" + run}},

@@ -1,7 +1,6 @@
 package provenance
 
 import (
-	"errors"
 	"fmt"
 	"path/filepath"
 	"runtime"
@@ -117,8 +116,8 @@ func (p *Past) tell(cfg *configs.Config, m Manifest, start Start, tell func(stri
 }
 
 // Weighed adds the fingerprint of all the weights to the manifest when it is there. Weights that turn out to be others
-// than before are an error.
-func (l *Ledger) Weighed() error {
+// than before are an error; a fingerprint that could not be taken or written is told of, and costs no run.
+func (l *Ledger) Weighed(tell func(string)) error {
 	if l.weighing == nil {
 		return nil
 	}
@@ -127,7 +126,8 @@ func (l *Ledger) Weighed() error {
 		return nil
 	}
 	if l.weighing = nil; err != nil {
-		return fmt.Errorf("fingerprint of the weights: %w", err)
+		tell(fmt.Sprintf("fingerprint of the weights: %v", err))
+		return nil
 	}
 	starts := l.Manifest.Starts
 	last := &starts[len(starts)-1]
@@ -135,15 +135,21 @@ func (l *Ledger) Weighed() error {
 	weights.Full = full
 	last.Parts = last.Parts.with("model", weights)
 	if n := len(starts); n > 1 && !l.fork {
-		_, err = CheckParts(l.dir.Path, starts[n-2].Parts, last.Parts, l.cfg)
+		_, err = CheckParts(l.dir.Path, starts[n-2].Parts, Parts{"model": weights}, l.cfg)
 	}
-	return errors.Join(err, write(l.dir, &l.Manifest, nil))
+	if werr := write(l.dir, &l.Manifest, nil); werr != nil {
+		tell(fmt.Sprintf("fingerprint of the weights: %v", werr))
+	}
+	return err
 }
 
-// Close gives up the fingerprint that is not there yet.
+// Close gives up a fingerprint that is not there yet.
 func (l *Ledger) Close() error {
 	if l.weighing == nil {
 		return nil
+	}
+	if _, done, _ := l.weighing.Done(); done {
+		return l.Weighed(func(string) {})
 	}
 	return l.weighing.Close()
 }

@@ -140,8 +140,12 @@ func find(dir string, names []string) (paths []string, err error) {
 
 // with is a copy with another part.
 func (now Parts) with(key string, p Part) Parts {
-	all := maps.Clone(now)
-	all[key] = p
+	all := Parts{key: p}
+	for k, other := range now {
+		if k != key {
+			all[k] = other
+		}
+	}
 	return all
 }
 
