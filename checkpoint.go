@@ -13,13 +13,14 @@ import (
 	"github.com/seed-7879b91d/grpo/data"
 	"github.com/seed-7879b91d/grpo/internal/atomicfile"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/provenance"
 	"github.com/seed-7879b91d/grpo/internal/rundir"
 	"github.com/seed-7879b91d/grpo/optim"
 )
 
 // The parts of a checkpoint.
 const (
-	stateFile    = "state.json"
+	stateFile    = rundir.StateFile
 	momentsFile  = "optimizer.safetensors"
 	adapterDir   = "adapter" // what is trained, or
 	modelDirName = "model"
@@ -39,10 +40,12 @@ type state struct {
 	Advisor   advisor           `json:"adviser"`
 	Logs      map[string]int64  `json:"logs"`   // how long the files of the record are
 	Checksum  map[string]string `json:"sha256"` // of every other file
+	Parts     provenance.Parts  `json:"parts,omitempty"`
 	Seal      string            `json:"seal"`
 }
 
-const stateVersion = 2
+// Checkpoints of version 2 do not know what the run is made of.
+const stateVersion, oldestState = 3, 2
 
 // Save writes a checkpoint of the last step into the run directory, and says where.
 func (t *Trainer) Save(ctx context.Context) (dir string, err error) {
@@ -109,7 +112,7 @@ func (t *Trainer) writeCheckpoint(dir string) error {
 // writeState writes the state of the last step beside files with these checksums.
 func (t *Trainer) writeState(dir string, sums map[string]string) error {
 	s := state{Version: stateVersion, Step: t.step, Start: t.start, Evaluated: t.evaluated, Seed: t.cfg.Seed, Cursor: t.pool.Cursor(),
-		Advisor: t.advisor, Checksum: sums}
+		Advisor: t.advisor, Checksum: sums, Parts: t.parts}
 	var err error
 	if s.Logs, err = t.record.Lengths(); err != nil {
 		return err
@@ -181,7 +184,7 @@ func parseState(dir string) (s state, err error) {
 	if err := json.Unmarshal(text, &s); err != nil {
 		return s, badinput.Errorf("checkpoint %s: %s: %w", dir, stateFile, err)
 	}
-	if s.Version != stateVersion {
+	if s.Version < oldestState || s.Version > stateVersion {
 		return s, badinput.Errorf("checkpoint %s: version %d, expected %d: another release of grpo wrote it; go on with that one",
 			dir, s.Version, stateVersion)
 	}

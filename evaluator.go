@@ -14,7 +14,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/footprint"
 	"github.com/seed-7879b91d/grpo/internal/judging"
 	"github.com/seed-7879b91d/grpo/internal/meter"
-	"github.com/seed-7879b91d/grpo/internal/rundir"
+	"github.com/seed-7879b91d/grpo/internal/provenance"
 	"github.com/seed-7879b91d/grpo/internal/sources"
 	"github.com/seed-7879b91d/grpo/kernels"
 	"github.com/seed-7879b91d/grpo/reward"
@@ -50,10 +50,10 @@ func OpenEvaluator(ctx context.Context, cfg *configs.Config, b kernels.Backend, 
 }
 
 // OpenRun opens an evaluator with the settings of a run, as far as change leaves them, and the policy of its
-// last checkpoint, or of the one that dir names. Nothing of the run is written. change may be nil.
+// last checkpoint, or with those of the checkpoint that dir names. Nothing of the run is written. change may be nil.
 func OpenRun(ctx context.Context, dir string, b kernels.Backend, w Watcher, change func(*configs.Config) error,
 	options ...Option) (*Evaluator, error) {
-	cfg, err := readConfig(runOf(dir))
+	cfg, err := provenance.SettingsOf(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -71,22 +71,13 @@ func OpenRun(ctx context.Context, dir string, b kernels.Backend, w Watcher, chan
 		return nil, err
 	}
 	e.step = o.state.Step
+	if what, differs := (provenance.Parts{"model": e.policy.print}).Differences(o.state.Parts)["model"]; differs {
+		e.watcher.Warn("the weights are not those that the run was trained on: " + what)
+	}
 	if err := e.policy.Restore(filepath.Join(o.checkpoint, e.policy.trainedDir())); err != nil {
 		return nil, errors.Join(err, e.Close())
 	}
 	return e, nil
-}
-
-// readConfig reads the settings that a run had last.
-func readConfig(run string) (*configs.Config, error) {
-	cfg := &configs.Config{}
-	if err := rundir.ReadJSON(filepath.Join(run, configFile), cfg); err != nil {
-		return nil, err
-	}
-	if cfg.Version == 0 {
-		return nil, badinput.Errorf("%s is not the directory of a run: it has no %s", run, configFile)
-	}
-	return cfg, nil
 }
 
 // open opens policy, problems, judging and sampling. What the user can have wrong is found before a model is loaded, and

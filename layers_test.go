@@ -38,6 +38,7 @@ var layers = map[string][]string{
 	"internal/footprint":   belowTrainer,
 	"internal/disk":        {},
 	"internal/jsonl":       {},
+	"internal/provenance":  {"configs", "data", "reward", "internal/rundir", "internal/sources", "internal/tiny"},
 	"internal/memory":      {},
 	"internal/judging":     {"configs", "data", "internal/sources", "reward"},
 	"internal/settings":    {},
@@ -54,7 +55,7 @@ var layers = map[string][]string{
 }
 
 // roomsOfTrainer are the trainer's own.
-var roomsOfTrainer = []string{"internal/footprint", "internal/judging", "internal/report", "internal/rundir", "internal/sources",
+var roomsOfTrainer = []string{"internal/footprint", "internal/judging", "internal/provenance", "internal/report", "internal/rundir", "internal/sources",
 	"internal/tiny"}
 
 // belowTrainer and belowCommands are what the trainer and the commands stand on. Only commands choose a backend.

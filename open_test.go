@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed-7879b91d/grpo/internal/provenance"
 	"github.com/seed-7879b91d/grpo/internal/rundir"
 	"github.com/seed-7879b91d/grpo/internal/tiny"
 )
@@ -48,7 +49,7 @@ func TestAForkGoesOnInItsOwnDirectory(t *testing.T) {
 	require.Len(t, q.evals, 2, "at both ends")
 	require.Equal(t, before, lines(t, parent, metricsFile))
 	var m manifest
-	require.NoError(t, rundir.ReadJSON(filepath.Join(child, manifestFile), &m))
+	require.NoError(t, rundir.ReadJSON(filepath.Join(child, provenance.ManifestFile), &m))
 	require.Equal(t, checkpoint(parent, 2), m.Origin)
 }
 
@@ -73,11 +74,15 @@ func TestARunOutlivesItsData(t *testing.T) {
 	with = []string{"run_dir=" + dir, "data=" + source, "eval_every=-1"}
 	run(t, open(t, nil, append(with, "max_steps=1")...))
 	require.NoError(t, os.WriteFile(source, []byte(problems+strings.ReplaceAll(task, "%", "d")), 0o644))
+	_, err := tryOpen(t, nil, with...)
+	require.ErrorContains(t, err, "data: has the SHA-256")
+	require.ErrorContains(t, err, "allow_change=data to go on")
 	q = &listener{}
-	run(t, open(t, q, with...))
-	require.Len(t, q.warnings, 3, "%v", q.warnings)
-	require.Contains(t, q.warnings[0], "the problems are not those that the checkpoint was made with")
-	require.Contains(t, q.warnings[1], "the data changed since the run began")
+	run(t, open(t, q, append(with, "allow_change=data")...))
+	require.Len(t, q.warnings, 4, "%v", q.warnings)
+	require.Contains(t, q.warnings[0], "changed since the run began, as allowed: data")
+	require.Contains(t, q.warnings[1], "the problems are not those that the checkpoint was made with")
+	require.Contains(t, q.warnings[2], "the data changed since the run began")
 }
 
 func TestBlockedCompletionsAreCounted(t *testing.T) {

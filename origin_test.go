@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-7879b91d/grpo/configs"
+	"github.com/seed-7879b91d/grpo/internal/provenance"
 	"github.com/seed-7879b91d/grpo/internal/rundir"
 )
 
@@ -38,7 +39,7 @@ func TestWhereARunBegins(t *testing.T) {
 		{resume: "auto", runDir: empty, initFrom: empty, err: "init_from=" + empty},
 	} {
 		cfg := &configs.Config{Resume: c.resume, RunDir: c.runDir, InitFrom: c.initFrom}
-		err := settleRunDir(cfg)
+		err := provenance.SettleRunDir(cfg)
 		var o origin
 		if err == nil {
 			o, err = findOrigin(cfg, nobody{})
@@ -62,10 +63,10 @@ func TestACheckpointOutsideOfARunIsForkedOnly(t *testing.T) {
 	require.NoError(t, tr.Run(t.Context()))
 	require.NoError(t, os.CopyFS(alone, os.DirFS(checkpoint(dir, 2))))
 	cfg := &configs.Config{Resume: alone}
-	require.ErrorContains(t, settleRunDir(cfg), "is a checkpoint outside of a run; type init_from="+alone)
+	require.ErrorContains(t, provenance.SettleRunDir(cfg), "is a checkpoint outside of a run; type init_from="+alone)
 
 	t.Chdir(filepath.Join(dir, rundir.Checkpoints))
 	cfg.Resume = rundir.Name(2)
-	require.NoError(t, settleRunDir(cfg))
+	require.NoError(t, provenance.SettleRunDir(cfg))
 	require.Equal(t, "..", cfg.RunDir)
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/seed-7879b91d/grpo/data"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/footprint"
+	"github.com/seed-7879b91d/grpo/internal/provenance"
 	"github.com/seed-7879b91d/grpo/internal/sources"
 	"github.com/seed-7879b91d/grpo/kernels"
 	"github.com/seed-7879b91d/grpo/lora"
@@ -18,7 +19,8 @@ type policy struct {
 	*model.Policy
 	*sources.Language
 	shape model.Config // known before the model is loaded
-	full  bool         // all weights are trained, not an adapter
+	print provenance.Part
+	full  bool // all weights are trained, not an adapter
 }
 
 // openPolicy opens the model of a run with its adapter, and the language.
@@ -68,6 +70,9 @@ func (p *policy) adapt(cfg *configs.Config) error {
 func openLanguage(ctx context.Context, cfg *configs.Config) (p *policy, err error) {
 	p = &policy{full: cfg.Train == "full"}
 	if p.Language, err = sources.OpenLanguage(ctx, cfg); err != nil {
+		return nil, err
+	}
+	if p.print, err = provenance.OfModel(p.Dir); err != nil {
 		return nil, err
 	}
 	p.shape, err = model.ReadConfig(p.Dir)

@@ -3,12 +3,15 @@ package grpo
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/jsonl"
+	"github.com/seed-7879b91d/grpo/internal/provenance"
 	"github.com/seed-7879b91d/grpo/internal/rundir"
 	"github.com/seed-7879b91d/grpo/kernels"
 )
@@ -22,15 +25,63 @@ type Replayed struct {
 func (r *Replayed) Save(dir string) error { return r.policy.Save(dir, r.policy.Base) }
 
 // Replay takes a recorded step of a run again: from the last checkpoint before it, with the completions
-// that were recorded, through every step between. It ends with an error where a policy does not come
-// out as the one that was recorded, to the last bit. Done is told of each step. The backend is the
-// caller's. A run that was trained with an own loss needs it here too.
+// that were recorded, through every step between, each with the settings that were in force. It ends with an
+// error where a policy does not come out as the one that was recorded, to the last bit. Done is told of each
+// step. The backend is the caller's. A run that was trained with an own loss needs it here too.
 func Replay(ctx context.Context, run string, step int, b kernels.Backend, done func(Metrics), options ...Option) (*Replayed, error) {
-	cfg, err := readConfig(run)
+	r := &replay{backend: b, own: collect(options), dir: run}
+	recorded, err := r.read(step)
 	if err != nil {
 		return nil, err
 	}
-	metrics, err := jsonl.OfKind[Metrics](filepath.Join(run, metricsFile), "")
+	from, checkpoint, err := checkpointBefore(run, step, r.past.Manifest.Origin)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.open(ctx, from+1); err != nil {
+		return nil, err
+	}
+	if checkpoint != "" {
+		if err := restore(checkpoint, r.policy, r.learner.adam); err != nil {
+			return nil, err
+		}
+	}
+	groups, err := readGroups(run, from+1, step)
+	if err != nil {
+		return nil, err
+	}
+	for n := from + 1; n <= step; n++ {
+		if err := r.goOn(ctx, n); err != nil {
+			return nil, err
+		}
+		again, err := r.learner.repeat(ctx, groups[n], recorded[n])
+		if err != nil {
+			return nil, fmt.Errorf("step %d: %w", n, err)
+		}
+		if done != nil {
+			done(again)
+		}
+	}
+	return &Replayed{r.policy}, nil
+}
+
+// replay is a run on its way through its steps for the second time.
+type replay struct {
+	backend kernels.Backend
+	own     custom
+	dir     string
+	past    *provenance.Run
+	start   provenance.Start // whose settings are in force
+	policy  *policy
+	learner *learner
+}
+
+// read reads what the run says of itself and of its steps.
+func (r *replay) read(step int) (recorded map[int]Metrics, err error) {
+	if r.past, err = provenance.Read(r.dir); err != nil {
+		return nil, err
+	}
+	metrics, err := jsonl.OfKind[Metrics](filepath.Join(r.dir, metricsFile), "")
 	if err != nil {
 		return nil, err
 	}
@@ -39,50 +90,63 @@ func Replay(ctx context.Context, run string, step int, b kernels.Backend, done f
 		recorded[m.Step], last = m, max(last, m.Step)
 	}
 	if recorded[step].Step != step || step < 1 {
-		return nil, badinput.Errorf("run %s: step %d is not recorded; its metrics end with step %d", run, step, last)
+		return nil, badinput.Errorf("run %s: step %d is not recorded; its metrics end with step %d", r.dir, step, last)
 	}
-	var m manifest
-	if err := rundir.ReadJSON(filepath.Join(run, manifestFile), &m); err != nil {
-		return nil, err
+	if slices.Contains(r.past.Manifest.Own, "loss") && r.own.loss == nil {
+		return nil, badinput.Errorf("run %s was trained with a loss of the program that trained it: replay it there, with WithLoss", r.dir)
 	}
-	own := collect(options)
-	if slices.Contains(m.Own, "loss") && own.loss == nil {
-		return nil, badinput.Errorf("run %s was trained with a loss of the program that trained it: replay it there, with WithLoss", run)
-	}
-	p, err := openPolicy(ctx, cfg, b)
-	if err != nil {
-		return nil, err
-	}
-	l, err := openLearner(cfg, b, p, own.loss)
-	if err != nil {
-		return nil, err
-	}
-	from, err := goBefore(run, step, m.Origin, p, l)
-	if err != nil {
-		return nil, err
-	}
-	groups, err := readGroups(run, from+1, step)
-	if err != nil {
-		return nil, err
-	}
-	for n := from + 1; n <= step; n++ {
-		again, err := l.repeat(ctx, groups[n], recorded[n])
-		if err != nil {
-			return nil, fmt.Errorf("step %d: %w", n, err)
-		}
-		if done != nil {
-			done(again)
-		}
-	}
-	return &Replayed{p}, nil
+	return recorded, nil
 }
 
-// goBefore restores the last checkpoint of a run that was made before a step, the one that a fork began
-// at, or else stays at the beginning. It gives the step of the policy.
-func goBefore(run string, step int, origin string, p *policy, l *learner) (int, error) {
+// open opens what a step was trained with, and refuses what is not that.
+func (r *replay) open(ctx context.Context, step int) error {
+	cfg, start, err := r.past.At(step)
+	if err != nil {
+		return err
+	}
+	if start.Order != "" && start.Order != r.backend.Order() {
+		return badinput.Errorf("step %d of run %s was trained on a backend that takes sums in another order (%s; %s takes them %s): "+
+			"its bits cannot come out here", step, r.dir, start.Order, r.backend.Name(), r.backend.Order())
+	}
+	r.start = start
+	if r.policy, err = openPolicy(ctx, cfg, r.backend); err != nil {
+		return err
+	}
+	if what := (provenance.Parts{"model": r.policy.print}).Differences(start.Parts)["model"]; what != "" {
+		return badinput.Errorf("step %d of run %s was trained on something else: %s; bring it back", step, r.dir, what)
+	}
+	r.learner, err = openLearner(cfg, r.backend, r.policy, r.own.loss)
+	return err
+}
+
+// goOn opens everything again where other settings are in force from a step on, and goes on with the same policy.
+func (r *replay) goOn(ctx context.Context, step int) (err error) {
+	_, start, err := r.past.At(step)
+	if err != nil || start.Same(r.start) {
+		return err
+	}
+	dir, err := os.MkdirTemp("", "grpo-replay-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	if err := errors.Join(r.policy.Save(filepath.Join(dir, r.policy.trainedDir()), r.policy.Base),
+		r.learner.adam.SaveState(filepath.Join(dir, momentsFile))); err != nil {
+		return err
+	}
+	r.policy, r.learner = nil, nil // so that there is one at a time
+	if err := r.open(ctx, step); err != nil {
+		return err
+	}
+	return restore(dir, r.policy, r.learner.adam)
+}
+
+// checkpointBefore finds the last checkpoint of a run that was made before a step, or the one that a fork began
+// at. There is none at the beginning.
+func checkpointBefore(run string, step int, origin string) (after int, dir string, err error) {
 	all, err := rundir.List(run)
 	if err != nil {
-		return 0, err
+		return 0, "", err
 	}
 	if origin != "" {
 		all = append(all, origin)
@@ -91,14 +155,14 @@ func goBefore(run string, step int, origin string, p *policy, l *learner) (int, 
 	for _, dir := range all {
 		st, err := readState(dir)
 		if err == nil && st.Step < step {
-			return st.Step, restore(dir, p, l.adam)
+			return st.Step, dir, nil
 		}
 		bad = err
 	}
 	if origin != "" {
-		return 0, badinput.Errorf("run %s is a fork of %s, which cannot be read any more: %w", run, origin, bad)
+		return 0, "", badinput.Errorf("run %s is a fork of %s, which cannot be read any more: %w", run, origin, bad)
 	}
-	return 0, nil
+	return 0, "", nil
 }
 
 // repeat takes a step with recorded completions and compares policies.

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7879b91d/grpo/kernels"
 )
 
 // replayed takes a step of a run again and gives the numbers of the steps that this took.
@@ -67,3 +69,24 @@ func TestAChangedRecordIsNoticed(t *testing.T) {
 	_, _, err = replayed(t, dir, 1)
 	require.ErrorContains(t, err, "rollouts.jsonl:2: sample 2 of group 0 of step 1 is not in its place")
 }
+
+// A run whose settings changed on its way is replayed with those that were in force at each step.
+func TestStepsAreReplayedWithTheirOwnSettings(t *testing.T) {
+	dir := t.TempDir()
+	for _, words := range [][]string{{"max_steps=2"}, {"max_steps=4", "reduction=token_mean", "allow_change=reduction", "adam_beta1=0.5"}} {
+		tr, _ := setup{dir: dir, words: append(words, "eval_every=-1", "keep_best=0")}.open(t)
+		run(t, tr)
+	}
+	require.NoError(t, os.RemoveAll(checkpoint(dir, 2)))
+	steps, _, err := replayed(t, dir, 4)
+	require.NoError(t, err)
+	require.Equal(t, []int{1, 2, 3, 4}, steps)
+
+	_, err = Replay(t.Context(), dir, 1, otherOrder{backend(t, 1)}, func(Metrics) {})
+	require.ErrorContains(t, err, "takes sums in another order (f32 in series, bf16 by pairs; cpu")
+}
+
+// otherOrder is a backend that says it sums in another way.
+type otherOrder struct{ kernels.Backend }
+
+func (otherOrder) Order() string { return "as they come" }

@@ -3,12 +3,14 @@ package grpo
 import (
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
-	"time"
+	"slices"
+	"strings"
 
 	"github.com/seed-7879b91d/grpo/configs"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/provenance"
+	"github.com/seed-7879b91d/grpo/internal/report"
 	"github.com/seed-7879b91d/grpo/internal/rundir"
 )
 
@@ -17,58 +19,56 @@ type origin struct {
 	checkpoint string // "": none
 	state      state
 	fork       bool // the checkpoint is another run's
+	past       provenance.Past
 }
 
 // openRecord decides on the run directory, claims it, and finds where the run begins.
 func (t *Trainer) openRecord() error {
 	if t.custom.unrecorded { // there is no run to go on with; another one may be forked
-		var err error
-		if t.cfg.RunDir = ""; t.cfg.InitFrom != "" {
-			t.origin, err = namedOrigin("init_from", t.cfg.InitFrom, t.watcher)
-			t.origin.fork = true
+		if t.cfg.RunDir, t.cfg.Resume = "", "auto"; t.cfg.InitFrom == "" {
+			return nil
 		}
+	}
+	named := t.cfg.RunDir != "" || t.cfg.Resume != "auto" && t.cfg.Resume != "never"
+	if !t.custom.unrecorded {
+		if err := provenance.SettleRunDir(t.cfg); err != nil {
+			return err
+		}
+		if err := t.claim(named); err != nil {
+			return err
+		}
+	}
+	var err error
+	if t.origin, err = findOrigin(t.cfg, t.watcher); err != nil {
 		return err
 	}
-	if err := settleRunDir(t.cfg); err != nil {
-		return err
+	if t.cfg.Adapter != "" {
+		if _, err := provenance.OfAdapter(t.cfg.Adapter); err != nil {
+			return err
+		}
 	}
-	dir, err := rundir.Claim(t.cfg.RunDir)
+	t.origin.past = provenance.Past{Checkpoint: t.origin.checkpoint, Fork: t.origin.fork}
+	return t.origin.past.Check(t.cfg, t.origin.state.Step)
+}
+
+// claim takes the run directory; one that nobody named gets a name that nobody has.
+func (t *Trainer) claim(named bool) error {
+	claim := rundir.Reserve
+	if named {
+		claim = rundir.Claim
+	}
+	dir, err := claim(t.cfg.RunDir)
 	if err != nil {
 		return err
 	}
+	t.cfg.RunDir = dir.Path
 	log := &logbook{Watcher: t.watcher}
 	t.record, t.watcher, t.closers = &record{Dir: dir, log: log}, log, append(t.closers, dir, log)
-	t.origin, err = findOrigin(t.cfg, t.watcher)
+	others, err := provenance.CheckPlace(dir.Path, append(slices.Clone(logFiles), logFile, report.File))
+	if len(others) > 0 {
+		t.watcher.Warn(fmt.Sprintf("run_dir %s holds other files and no run yet: %s", dir.Path, strings.Join(others, ", ")))
+	}
 	return err
-}
-
-// settleRunDir decides on the run directory, as far as the settings leave it open.
-func settleRunDir(cfg *configs.Config) error {
-	if named := cfg.Resume; named != "auto" && named != "never" {
-		run := runOf(named)
-		whole, err := filepath.Abs(filepath.Join(named, ".."))
-		if run != filepath.Clean(named) && (err != nil || filepath.Base(whole) != rundir.Checkpoints) {
-			return badinput.Errorf("resume=%s is a checkpoint outside of a run; type init_from=%s to go on from it in a run of its own",
-				named, named)
-		}
-		if cfg.RunDir != "" && filepath.Clean(cfg.RunDir) != run {
-			return badinput.Errorf("resume=%s goes on in %s, and run_dir is %s; leave run_dir out, "+
-				"or type init_from=%s to go on in another directory", named, run, cfg.RunDir, named)
-		}
-		cfg.RunDir = run
-	}
-	if cfg.RunDir == "" {
-		cfg.RunDir = filepath.Join("runs", time.Now().Format("2006_01_02-15_04_05"))
-	}
-	return nil
-}
-
-// runOf is the run directory that dir is, or that it is a checkpoint of.
-func runOf(dir string) string {
-	if _, err := os.Stat(filepath.Join(dir, stateFile)); err == nil {
-		return filepath.Join(dir, "..", "..")
-	}
-	return filepath.Clean(dir)
 }
 
 // findOrigin finds where the run begins.
@@ -95,7 +95,7 @@ func findOrigin(cfg *configs.Config, w Watcher) (o origin, err error) {
 
 // namedOrigin reads the checkpoint that a setting names, itself or by its run.
 func namedOrigin(key, dir string, w Watcher) (origin, error) {
-	if run := runOf(dir); run != filepath.Clean(dir) {
+	if run := rundir.RunOf(dir); run != filepath.Clean(dir) {
 		st, err := readState(dir)
 		if err == nil && key == "resume" {
 			err = st.fits(dir, run)
@@ -130,12 +130,15 @@ func (t *Trainer) resume() error {
 	if dir == "" {
 		return nil
 	}
+	if (t.origin.fork || t.cfg.Allowed("seed")) && s.Cursor.Seed == s.Seed {
+		s.Seed, s.Cursor.Seed = t.cfg.Seed, t.cfg.Seed
+	}
 	if s.Seed != t.cfg.Seed {
 		return badinput.Errorf("checkpoint %s: its seed is %d, this run's is %d; type seed=%d", dir, s.Seed, t.cfg.Seed, s.Seed)
 	}
 	if err := restore(dir, t.policy, t.learner.adam); err != nil {
 		return badinput.Errorf("checkpoint %s does not fit the model and what is trained of it: %w; "+
-			"give what the run began with, as its %s says, or another run_dir", dir, err, configFile)
+			"give what the run began with, as its %s says, or another run_dir", dir, err, provenance.ConfigFile)
 	}
 	drifted, err := t.pool.Restore(s.Cursor)
 	if err != nil {

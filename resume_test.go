@@ -202,6 +202,30 @@ func TestAShortLogFallsBackToACheckpointThatFits(t *testing.T) {
 	require.ErrorContains(t, err, "type run_dir=DIR init_from="+checkpoint(s.dir, 2))
 }
 
+// A run that nobody named is in a directory of its own, also where two begin in one second; one that never began
+// leaves nothing.
+func TestRunsWithoutANameHaveTheirOwn(t *testing.T) {
+	data := goldenModel(t)
+	t.Chdir(t.TempDir())
+	words := []string{"run_dir=", "max_steps=1", "eval_every=-1", "model=" + data}
+	var dirs []string
+	for range 2 {
+		tr, _ := setup{dir: "any", words: words}.open(t)
+		require.NotContains(t, dirs, tr.RunDir())
+		dirs = append(dirs, tr.RunDir())
+		require.DirExists(t, tr.RunDir())
+		if len(dirs) == 2 {
+			run(t, tr)
+			continue
+		}
+		t.Cleanup(func() {
+			require.NoDirExists(t, dirs[0])
+			require.FileExists(t, filepath.Join(dirs[1], metricsFile))
+		})
+		t.Cleanup(func() { require.NoError(t, tr.Close()) })
+	}
+}
+
 // Whoever opens a run has it for himself, from the start.
 func TestTwoProcessesDoNotShareARun(t *testing.T) {
 	s := setup{dir: t.TempDir(), words: []string{"max_steps=1"}}

@@ -8,6 +8,7 @@ import (
 	"github.com/seed-7879b91d/grpo/configs"
 	"github.com/seed-7879b91d/grpo/data"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/provenance"
 	"github.com/seed-7879b91d/grpo/kernels"
 	"github.com/seed-7879b91d/grpo/model"
 )
@@ -24,6 +25,8 @@ type Trainer struct {
 	custom    custom
 
 	record      *record // nil: nothing is written
+	ledger      *provenance.Ledger
+	parts       provenance.Parts // what the run is made of
 	origin      origin
 	start       int // the step that the run began after: above 0 in a fork
 	evaluated   int // the first step that has no evaluation yet
@@ -34,8 +37,9 @@ type Trainer struct {
 }
 
 // Open opens what a configuration names: model, problems, sampler, sandbox and optimizer, on a backend that the
-// caller closes after Close. A run that goes on is put where its checkpoint was. Nothing is written before the
-// first step; run_dir= empty is a new directory under runs, named by the time. The watcher may be nil.
+// caller closes after Close. A run that goes on is put where its checkpoint was; see Resolve for its settings. Nothing
+// is written before the first step, but that run_dir= empty makes a new directory under runs, named by the time, which
+// Close removes if it is empty still. The watcher may be nil.
 func Open(ctx context.Context, cfg *configs.Config, b kernels.Backend, w Watcher, options ...Option) (*Trainer, error) {
 	settings := *cfg // a run directory is filled in
 	t := &Trainer{Evaluator: Evaluator{cfg: &settings, watcher: watcherOrNobody(w), learns: true}, backend: b, custom: collect(options)}
@@ -50,6 +54,9 @@ func (t *Trainer) open(ctx context.Context) (err error) {
 		return err
 	}
 	if err := t.Evaluator.open(ctx, t.backend, t.custom); err != nil {
+		return err
+	}
+	if err := t.checkParts(); err != nil {
 		return err
 	}
 	if t.cfg.Deterministic && t.judging.Sandbox.Kind == "fusion" {
@@ -101,6 +108,11 @@ func (t *Trainer) run(ctx context.Context) error {
 		}
 		if _, err := t.Step(ctx, nil, StepOptions{}); err != nil {
 			return err
+		}
+		if t.ledger != nil {
+			if err := t.ledger.Weighed(t.watcher.Warn); err != nil {
+				return err
+			}
 		}
 	}
 }

@@ -192,6 +192,10 @@ type Config struct {
 	// Go on from a checkpoint: auto, the last good one of run_dir where there is one; never; or the
 	// directory of a run or checkpoint.
 	Resume string `json:"resume"`
+	// Settings that may be others than those of the run that is gone on with, by name, or files that may hold
+	// something else. What is not named here must be as it was: a run that changes its model, its problems, its
+	// loss or its reward halfway is neither the one nor the other.
+	AllowChange []string `json:"allow_change"`
 	// Steps of the run. -1: until it is stopped.
 	MaxSteps int `json:"max_steps"`
 	// Steps between checkpoints; there is one at the end too. -1: only that.
@@ -251,7 +255,7 @@ func Defaults() Config {
 
 		EvalEvery: 10, EvalProblems: 128, EvalSamples: 4, EvalK: 4, EvalTemperature: 1, EvalTopP: 1,
 
-		Resume: "auto", MaxSteps: -1, SaveEvery: 10, KeepLast: 5, KeepBest: 1,
+		Resume: "auto", AllowChange: []string{}, MaxSteps: -1, SaveEvery: 10, KeepLast: 5, KeepBest: 1,
 
 		Precision: "f32", Device: "auto", Pipeline: "score", Recompute: "cheap",
 	}

@@ -14,6 +14,7 @@ import (
 type Source struct {
 	Preset    string   // its name; "" is none
 	File      string   // a path; "" is none
+	Base      *Config  // settings to start from, such as those of a run, in place of a preset and a file; nil is none
 	Overrides []string // key=value
 }
 
@@ -23,6 +24,12 @@ type Source struct {
 func Load(s Source) (*Config, error) {
 	l := loader{config: Defaults(), where: map[string]string{}}
 	base, file := s.Preset, (*layer)(nil)
+	if s.Base != nil {
+		if s.Preset != "" || s.File != "" {
+			return nil, badinput.Errorf("settings start from a preset, a file, or those of a run; give one of them")
+		}
+		l.config = *s.Base
+	}
 	if s.File != "" {
 		text, err := os.ReadFile(s.File)
 		if err != nil {
@@ -117,6 +124,16 @@ func (l *layer) complete() error {
 
 func (l *layer) names(key string) bool {
 	return slices.ContainsFunc(l.settings, func(s setting) bool { return s.key == key })
+}
+
+// Word is what the words of a command line give to a key, "" where they do not name it.
+func Word(words []string, key string) string {
+	for _, word := range words {
+		if name, value, _ := strings.Cut(word, "="); name == key {
+			return value
+		}
+	}
+	return ""
 }
 
 // parseWords reads key=value. A list is given as a,b or, where its texts have commas, as ["a,b"].

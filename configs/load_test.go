@@ -47,6 +47,21 @@ func TestLayers(t *testing.T) {
 	require.Equal(t, "tiny", below.Model)
 }
 
+// The settings of a run are a base like a preset, and words change them and what follows from them.
+func TestSettingsOfARunAreABase(t *testing.T) {
+	base, err := Load(Source{Preset: "tiny_smoke", Overrides: []string{"max_steps=7", "lora_targets=q_proj"}})
+	require.NoError(t, err)
+	kept := *base
+	c, err := Load(Source{Base: base, Overrides: []string{"learning_rate=1e-3", "lora_targets=v_proj", "loss=ppo"}})
+	require.NoError(t, err)
+	require.Equal(t, &kept, base, "it is not changed")
+	want := kept
+	want.LearningRate, want.LoRATargets, want.Loss, want.ClipLow, want.ClipHigh = 1e-3, []string{"v_proj"}, "ppo", 0.8, 1.2
+	require.Equal(t, &want, c)
+	_, err = Load(Source{Base: base, Preset: "tiny"})
+	require.ErrorContains(t, err, "give one of them")
+}
+
 // Each faulty file gets one line that says where, what and what instead.
 func TestFaultyFiles(t *testing.T) {
 	const head = "version: 1\nextends: tiny\n"

@@ -56,7 +56,15 @@ func TestMarshal(t *testing.T) {
 func TestChanged(t *testing.T) {
 	before, after := Defaults(), Defaults()
 	after.LearningRate, after.Stop, after.RunDir = 1e-4, []string{"x y"}, "a"
-	require.Equal(t, []string{`stop: [] → ["x y"]`, "learning_rate: 4e-5 → 1e-4", `run_dir: "" → a`}, Changed(&before, &after))
+	var got []string
+	for _, c := range Changed(&before, &after) {
+		require.False(t, c.Guarded)
+		got = append(got, c.String())
+	}
+	require.Equal(t, []string{`stop: [] → ["x y"]`, "learning_rate: 4e-5 → 1e-4", `run_dir: "" → a`}, got)
+	after = before
+	after.Loss = "ppo"
+	require.True(t, Changed(&before, &after)[0].Guarded)
 }
 
 // Any text that a word can carry survives being written.

@@ -3,7 +3,6 @@ package configs
 import (
 	"fmt"
 	"math"
-	"reflect"
 	"regexp"
 	"slices"
 	"strconv"
@@ -294,6 +293,9 @@ func (k *checker) run() {
 	k.refuse(c.Train == "full" && c.Precision == "bf16", "precision",
 		"precision: bf16 is for frozen weights, and with train=full they are trained in f32; type precision=f32")
 	k.refuse(c.Resume == "", "resume", "resume: found nothing; type resume=auto, resume=never or resume=DIR")
+	for _, key := range c.AllowChange {
+		k.refuse(!slices.Contains(guarded, key), "allow_change", "allow_change: found %q, expected %s", key, or(guarded))
+	}
 	k.refuse(c.InitFrom != "" && c.Resume != "auto" && c.Resume != "never", "init_from",
 		"init_from: resume=%s names another checkpoint to go on from; leave one of them out", c.Resume)
 }
@@ -307,15 +309,4 @@ func (c *Config) Weights() string {
 		return "custom=1"
 	}
 	return fmt.Sprintf("%s=1,format=%s", c.Reward, formatNumber(c.FormatCoef))
-}
-
-// Changed lists the settings in which two configurations differ, as "key: before → after".
-func Changed(before, after *Config) []string {
-	var out []string
-	for i, f := range fields() {
-		if !reflect.DeepEqual(before.pointer(i), after.pointer(i)) {
-			out = append(out, fmt.Sprintf("%s: %s → %s", f.Key, quoteField(before, i), quoteField(after, i)))
-		}
-	}
-	return out
 }

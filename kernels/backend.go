@@ -4,6 +4,9 @@ package kernels
 type Backend interface {
 	// Name says what this is and what it chose, for people: "cpu: avx512, 2 threads".
 	Name() string
+	// Order names the order in which sums are taken, and how they are rounded: backends with the same name for it
+	// give the same bits.
+	Order() string
 	Memory
 	LinearOps
 	PointOps

@@ -24,6 +24,8 @@ type checked struct {
 
 func (k *checked) Name() string { return k.b.Name() }
 
+func (k *checked) Order() string { return k.b.Order() }
+
 // call begins the checks of an operation.
 func (k *checked) call(op string) checker {
 	c := checker(op)

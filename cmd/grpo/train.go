@@ -29,7 +29,8 @@ type trainFlags struct {
 func (f *trainFlags) register(cmd *cobra.Command) {
 	fl := cmd.Flags()
 	fl.StringVar(&f.preset, "preset", "",
-		"settings to start from: "+strings.Join(configs.Presets(), ", ")+" (default "+configs.DefaultPreset+")")
+		"settings to start from: "+strings.Join(configs.Presets(), ", ")+" (default "+configs.DefaultPreset+
+			", or those of the run that run_dir, resume or init_from names)")
 	fl.StringVar(&f.file, "config-file", "", "YAML `file` of settings; it says extends: PRESET or names every one")
 	fl.BoolVar(&f.printConfig, "print-config", false, "print the resolved settings and stop")
 	fl.BoolVar(&f.dryRun, "dry-run", false, "open everything, show the plan and the first prompt, and stop")
@@ -48,10 +49,7 @@ func trainArgs(cmd *cobra.Command, args []string) error {
 }
 
 func (f *trainFlags) run(cmd *cobra.Command, words []string) error {
-	if f.preset == "" && f.file == "" {
-		f.preset = configs.DefaultPreset
-	}
-	cfg, err := configs.Load(configs.Source{Preset: f.preset, File: f.file, Overrides: words})
+	cfg, err := grpo.Resolve(configs.Source{Preset: f.preset, File: f.file, Overrides: words})
 	if err != nil {
 		return err
 	}

@@ -44,6 +44,9 @@ func TestMistakesAreToldBeforeAnythingIsDone(t *testing.T) {
 		{"sandbox=local sandbox_url= python=nonexistent", []string{`"nonexistent": not found`, "python=PATH"}},
 		{"run_dir=" + file, []string{"run_dir", "not a directory", "choose another"}},
 		{"run_dir=" + file + "/run", []string{"run_dir", "not a directory", "choose another"}},
+		{"run_dir=" + other, []string{"run_dir=" + other, "holds a config.json that is no run's"}},
+		{"run_dir=" + dir + "/run adapter=" + dir + "/none", []string{"adapter=" + dir + "/none", "no such file", "PEFT adapter"}},
+		{"run_dir=" + dir + "/run adapter=" + dir + "/empty", []string{"adapter=" + dir + "/empty", "found no adapter_config.json"}},
 		{"run_dir=/proc/run", []string{"run_dir", "choose another"}},
 		{"resume=" + dir + "/none", []string{"resume=" + dir + "/none", "no checkpoint to go on from; expected resume=DIR of a run"}},
 		{"resume=" + dir + "/empty", []string{"no checkpoint to go on from"}},
@@ -102,9 +105,15 @@ func shortened(name string, to func(n int) int) func(*testing.T, string) func() 
 func misfits(run, narrow string) map[string]misfit {
 	checkpoint := filepath.Join(run, "checkpoints", "step_000004")
 	return map[string]misfit{
-		"another model":      {nil, []string{"model=" + narrow}, []string{checkpoint, "layer", "config.json says"}},
+		"another model": {nil, []string{"model=" + narrow}, []string{"model: tiny → " + narrow, "allow_change=model "}},
+		"other problems": {nil, []string{"data=" + narrow, "eval_every=-1"}, []string{"data: tiny → ", "test_data: tiny → ",
+			"allow_change=data,test_data "}},
+		"another loss":       {nil, []string{"loss=ppo"}, []string{"loss: importance_sampling → ppo", "init_from=" + run}},
+		"another reward":     {nil, []string{"reward=fraction", "advantage=std"}, []string{"advantage: mean → std, reward: correct → fraction"}},
+		"a fork of another":  {nil, []string{"init_from=" + run + "2"}, []string{"init_from=" + run + "2", "has a run already"}},
+		"in a checkpoint":    {nil, []string{"run_dir=" + checkpoint}, []string{"is a checkpoint of a run; type resume=" + checkpoint}},
 		"another rank":       {nil, []string{"lora_rank=8"}, []string{checkpoint, "rank", "config.json says", "another run_dir"}},
-		"another seed":       {nil, []string{"seed=7"}, []string{checkpoint, "seed is 0, this run's is 7; type seed=0"}},
+		"another seed":       {nil, []string{"seed=7"}, []string{"seed: 0 → 7", "allow_change=seed "}},
 		"trained as a whole": {nil, []string{"train=full"}, []string{checkpoint, "what is trained", "config.json says"}},
 		"never resumed":      {nil, []string{"resume=never"}, []string{"2 checkpoints", "resume=auto to go on"}},
 		"a checkpoint that is not there": {nil, []string{"run_dir=", "resume=" + filepath.Join(run, "checkpoints", "step_000009")},

@@ -64,6 +64,7 @@ func Open(ctx context.Context, source string, opt Options) (*Set, error) {
 	if err != nil {
 		return nil, err
 	}
+	set.commit = files[0].commit
 	if refused := set.manifest.Refused; opt.Strict && len(refused) > 0 {
 		set.Close()
 		return nil, badinput.Errorf("%w (%d of %d rows refused; 'grpo data inspect' lists them)",
@@ -129,6 +130,7 @@ type Set struct {
 	problems []data.Problem
 	entries  []entry
 	payload  *os.File
+	commit   string
 }
 
 // Problems are all problems of the set, in the order of the files. The slice is shared: not to be
@@ -137,6 +139,9 @@ func (s *Set) Problems() []data.Problem { return s.problems }
 
 // Manifest is the set's fingerprint and everything countable about how it was read.
 func (s *Set) Manifest() Manifest { return s.manifest }
+
+// Commit is that of the Hub that the set was opened at, "" of one that is not from there.
+func (s *Set) Commit() string { return s.commit }
 
 // Dir is the folder of the store.
 func (s *Set) Dir() string { return s.dir }

@@ -26,6 +26,8 @@ type File struct {
 	Collection string `json:"collection"`
 	Bytes      int64  `json:"bytes"`
 	SHA256     string `json:"sha256"`
+	// commit is that of the Hub that the file was downloaded at.
+	commit string
 }
 
 func (f *File) parquet() bool { return strings.HasSuffix(f.Path, ".parquet") }
@@ -121,7 +123,7 @@ func locateHub(ctx context.Context, source string, opt Options) ([]File, error) 
 		if err != nil {
 			return nil, err
 		}
-		files[i] = File{Path: p, Name: id + "/" + name, Collection: collection(name, path.Base(id))}
+		files[i] = File{Path: p, Name: id + "/" + name, Collection: collection(name, path.Base(id)), commit: snapshot.Commit}
 	}
 	return files, nil
 }

@@ -3,7 +3,9 @@
 package prompt
 
 import (
+	"crypto/sha256"
 	_ "embed"
+	"fmt"
 	"os"
 	"strings"
 	"text/template"
@@ -16,9 +18,13 @@ import (
 
 // Builder makes conversations out of problems.
 type Builder struct {
-	name string
-	text *template.Template
+	name   string
+	source string
+	text   *template.Template
 }
+
+// Fingerprint is the SHA-256 of the wording.
+func (b *Builder) Fingerprint() string { return fmt.Sprintf("%x", sha256.Sum256([]byte(b.source))) }
 
 // fields is what a template can use.
 type fields struct {
@@ -69,7 +75,7 @@ func Parse(name, text string) (*Builder, error) {
 	if err != nil {
 		return nil, badinput.Errorf("%s: %w", name, err)
 	}
-	b := &Builder{name: name, text: t}
+	b := &Builder{name: name, source: text, text: t}
 	const mark = "the statement of the task"
 	for _, p := range []data.Problem{
 		{Statement: mark, Kind: data.Stdin},

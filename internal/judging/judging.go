@@ -23,15 +23,15 @@ type Judging struct {
 	judge   *reward.Judge  // nil where the grader is the caller's own
 }
 
-// ownGrader is what a manifest calls a grader that the caller brought.
-const ownGrader = "own"
+// Own is what a manifest calls a grader that the caller brought.
+const Own = "own"
 
 // Open opens the sandbox and what judges with it, tries the reward file, and looks at the checkers of the problems:
 // those that cannot be used are refused where the file is the user's own, else left out with a word. With an own grader
 // there is neither sandbox nor Python. wrap, where it is not nil, puts something around the grader.
 func Open(ctx context.Context, cfg *configs.Config, own reward.Grader, wrap func(reward.Grader) reward.Grader, p *sources.Problems,
 	warn func(string)) (*Judging, error) {
-	j := &Judging{Grader: own, Sandbox: reward.Backend{Kind: ownGrader}}
+	j := &Judging{Grader: own, Sandbox: reward.Backend{Kind: Own}}
 	if own == nil {
 		if err := j.openSandbox(ctx, cfg); err != nil {
 			return nil, err

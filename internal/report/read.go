@@ -47,6 +47,9 @@ type origin struct {
 	Backend  string `json:"backend"`
 	Problems int    `json:"problems"`
 	HeldOut  int    `json:"held_out"`
+	Starts   []struct {
+		Settings json.RawMessage `json:"settings"` // that are not as in config.json
+	} `json:"starts"`
 }
 
 // step is a line of metrics.jsonl with its line of train_log.jsonl.
@@ -208,6 +211,11 @@ func (r *run) readDocuments(dir string) error {
 			r.unread = append(r.unread, d.name)
 		}
 		*d.text = text
+	}
+	if n := len(r.origin.Starts); n > 0 && len(r.origin.Starts[n-1].Settings) > 0 {
+		if !understand(r.origin.Starts[n-1].Settings, &r.settings) {
+			r.unread = append(r.unread, "manifest.json")
+		}
 	}
 	return nil
 }

@@ -216,6 +216,8 @@ func TestWhatIsMissingIsLeftOut(t *testing.T) {
 		"an empty directory": {nil, "No step is done yet", ""},
 		"a run that just began": {map[string]string{"config.json": smallConfig, "manifest.json": smallManifest}, "No step is done yet",
 			"0 of 3"},
+		"a run that goes on with other settings": {map[string]string{"config.json": smallConfig,
+			"manifest.json": `{"starts":[{"after":0},{"after":3,"settings":{"max_steps":9}}]}`}, "No step is done yet", "0 of 9"},
 		"one evaluation": {map[string]string{"metrics.jsonl": lines[0]},
 			"Held-out pass@1 is 0.325 before the first step", "so far, step 0"},
 		"a step, half written": {map[string]string{"metrics.jsonl": lines[0] + lines[1][:70]},

@@ -19,6 +19,9 @@ const (
 	// Aside is the folder beside them of what a run went back behind: checkpoints, and the ends of its logs.
 	Aside = "set_aside"
 
+	// StateFile is in every checkpoint.
+	StateFile = "state.json"
+
 	partial = ".partial" // ends the name of a checkpoint that is not whole, or not any more
 )
 
@@ -33,6 +36,14 @@ func StepOf(dir string) int {
 		return -1
 	}
 	return step
+}
+
+// RunOf is the run directory that dir is, or that it is a checkpoint of.
+func RunOf(dir string) string {
+	if _, err := os.Stat(filepath.Join(dir, StateFile)); err == nil {
+		return filepath.Join(dir, "..", "..")
+	}
+	return filepath.Clean(dir)
 }
 
 // List gives the checkpoints of the run in dir, the last first; none where there is no such directory.

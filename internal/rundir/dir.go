@@ -21,14 +21,19 @@ type Dir struct {
 	logs map[string]*disk.File
 
 	first string // of the logs
+
+	reserved bool // an empty directory goes away again
 }
 
-// Claim takes a directory for this process, so that no other one writes into it. Nothing is written yet, and
-// the directory need not exist.
+// Claim takes a directory for this process, so that no other one writes into it, and sees that it can be written
+// to. Nothing is written yet, and the directory need not exist.
 func Claim(path string) (*Dir, error) {
 	d := &Dir{Path: path, logs: map[string]*disk.File{}}
 	if err := d.claim(); err != nil && !os.IsNotExist(err) {
 		return nil, elsewhere(err)
+	}
+	if err := d.probe(); err != nil {
+		return nil, errors.Join(elsewhere(err), d.Close())
 	}
 	return d, nil
 }
@@ -162,6 +167,9 @@ func (d *Dir) Close() error {
 		errs = append(errs, f.Close())
 	}
 	clear(d.logs)
+	if d.reserved {
+		_ = os.Remove(d.Path) // which fails where a run was begun, as it should
+	}
 	if d.lock != nil {
 		errs = append(errs, d.lock.Close())
 		d.lock = nil

@@ -40,6 +40,50 @@ func TestClaimingWritesNothingAndKeepsOthersOut(t *testing.T) {
 	require.NoError(t, d.Close())
 }
 
+// Two runs that begin in one second have two directories, and a run that is only looked at leaves none.
+func TestReservedDirectoriesAreTwo(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "runs", "now")
+	first, err := Reserve(name)
+	require.NoError(t, err)
+	second, err := Reserve(name)
+	require.NoError(t, err)
+	require.Equal(t, []string{name, name + "-2"}, []string{first.Path, second.Path})
+	_, err = second.Begin([]string{"log.jsonl"}, Point{})
+	require.NoError(t, err)
+	require.NoError(t, errors.Join(first.Close(), second.Close()))
+	require.NoDirExists(t, first.Path)
+	require.DirExists(t, second.Path)
+}
+
+func TestWhereNothingCanBeWrittenIsNoticedAtOnce(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, saveFile("x")(dir))
+	_, err := Claim(filepath.Join(dir, "file", "run"))
+	require.ErrorContains(t, err, "not a directory")
+	d, err := Claim(filepath.Join(dir, "a", "b"))
+	require.NoError(t, err)
+	require.NoError(t, d.Close())
+	require.Equal(t, []string{"file"}, Others(dir, nil), "the probe leaves nothing")
+	_, err = Claim("/proc/run")
+	require.ErrorContains(t, err, "run_dir: ")
+}
+
+func TestWhatIsNoRunIsLeftAlone(t *testing.T) {
+	dir := t.TempDir()
+	others, err := CheckForeign(dir, nil, []string{"config.json"})
+	require.NoError(t, err)
+	require.Empty(t, others)
+	require.NoError(t, saveFile("x")(dir))
+	others, err = CheckForeign(dir, nil, []string{"config.json"})
+	require.NoError(t, err)
+	require.Equal(t, []string{"file"}, others)
+	_, err = CheckForeign(dir, nil, []string{"file"})
+	require.ErrorContains(t, err, "holds a file that is no run's")
+	require.NoError(t, os.WriteFile(filepath.Join(dir, StateFile), nil, 0o644))
+	_, err = CheckForeign(dir, nil, nil)
+	require.ErrorContains(t, err, "type resume="+dir)
+}
+
 func TestLogsAreCutToWhatTheyWere(t *testing.T) {
 	path := t.TempDir()
 	d := begun(t, path, 0)

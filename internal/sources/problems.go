@@ -138,6 +138,7 @@ func tolerate(cfg *configs.Config, problems []data.Problem) {
 // Set is a data set that the run reads.
 type Set struct {
 	*dataset.Set
+	Key  string // the setting that names it: data or test_data
 	copy string // where the run keeps its own, with cache_dataset
 }
 
@@ -154,7 +155,10 @@ func (p *Problems) read(ctx context.Context, cfg *configs.Config, name, source, 
 		}
 		return train, err
 	}
-	o := Set{}
+	o := Set{Key: "data"}
+	if name == "test" {
+		o.Key = "test_data"
+	}
 	var err error
 	if cfg.CacheDataset {
 		o.copy = filepath.Join(cfg.RunDir, "data", name)

@@ -60,6 +60,16 @@ func Fingerprint() string {
 	return hex.EncodeToString(h.Sum(nil)[:8])
 }
 
+// ProblemsFingerprint is the SHA-256 of the problems to train on, or of those that are held out.
+func ProblemsFingerprint(heldOut bool) string {
+	name := "train.jsonl"
+	if heldOut {
+		name = "heldout.jsonl"
+	}
+	text, _ := files.ReadFile(name)
+	return fmt.Sprintf("%x", sha256.Sum256(text))
+}
+
 func modelFiles() (names []string) {
 	entries, _ := files.ReadDir("model")
 	for _, e := range entries {

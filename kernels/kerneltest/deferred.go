@@ -23,6 +23,8 @@ func NewDeferred(b kernels.Backend) kernels.Backend { return kernels.Checked(&de
 
 func (d *deferred) Name() string { return "deferred " + d.b.Name() }
 
+func (d *deferred) Order() string { return d.b.Order() }
+
 // later queues an operation.
 func (d *deferred) later(op func()) { d.queue = append(d.queue, op) }
 

@@ -15,6 +15,8 @@ type reference struct{}
 // NewReference is the backend that reads like the formulas.
 func NewReference() kernels.Backend { return kernels.Checked(reference{}) }
 
+func (reference) Order() string { return "double precision" }
+
 func (reference) Name() string { return "reference: plain Go, double precision inside, 1 thread" }
 
 // The reference's buffers are Go slices.

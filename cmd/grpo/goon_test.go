@@ -1,0 +1,135 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7879b91d/grpo/internal/provenance"
+	"github.com/seed-7879b91d/grpo/internal/rundir"
+	"github.com/seed-7879b91d/grpo/internal/tiny"
+)
+
+// A run that is named alone goes on with its own settings; what is typed beside it is changed, and what it began with
+// is kept.
+func TestANamedRunBringsItsSettings(t *testing.T) {
+	o := newOracle(t)
+	folder, child := t.TempDir(), filepath.Join(t.TempDir(), "child")
+	run := filepath.Join(folder, "run")
+	whole, _ := o.finish(t, t.TempDir())
+	o.finish(t, folder, "max_steps=2")
+	first, err := os.ReadFile(filepath.Join(run, "config.json"))
+	require.NoError(t, err)
+
+	say := func(words ...string) string {
+		t.Helper()
+		out, errs, code := shell(t, "", words...)
+		require.Zero(t, code, errs)
+		return out + errs
+	}
+	require.Contains(t, say("--print-config", "run_dir="+run), "\nmax_steps: 2\n")
+	require.Contains(t, say("--quiet", "run_dir="+run), "has all of its 2 steps")
+	says := say("--quiet", "run_dir="+run, "max_steps=4", "grad_clip_norm=1e9")
+	require.Contains(t, says, "settings changed since the run began: grad_clip_norm: 0 → 1e9, max_steps: 2 → 4")
+	got := remains(t, folder)
+	require.Equal(t, whole["rollouts.jsonl"], got["rollouts.jsonl"], "which problems and which model there were")
+	now, err := os.ReadFile(filepath.Join(run, "config.json"))
+	require.NoError(t, err)
+	require.Equal(t, string(first), string(now))
+
+	require.Contains(t, say("--print-config", "run_dir="+run), "\nmax_steps: 4\n", "the settings that it had last")
+	saved := filepath.Join(run, "checkpoints", "step_000002")
+	require.Contains(t, say("--print-config", "resume="+saved), "\nmax_steps: 2\n", "those that it was made with")
+	past, err := provenance.Read(run)
+	require.NoError(t, err)
+	for step, clip := range map[int]float64{2: 0, 3: 1e9} {
+		cfg, _, err := past.At(step)
+		require.NoError(t, err)
+		require.Equal(t, clip, cfg.GradClipNorm)
+	}
+
+	says = say("--quiet", "init_from="+run, "run_dir="+child, "max_steps=5", "loss=ppo", "seed=7")
+	require.NotContains(t, says, "!")
+	cfg, err := provenance.SettingsOf(child)
+	require.NoError(t, err)
+	require.Equal(t, []any{"tiny", "ppo", uint64(7), 2, 16, run},
+		[]any{cfg.Model, cfg.Loss, cfg.Seed, cfg.PromptsPerStep, cfg.MaxTokens, cfg.InitFrom})
+	require.Contains(t, say("--quiet", "run_dir="+child), "has all of its 5 steps")
+	out, errs, code := shell(t, "", "--preset", "tiny_smoke", "--quiet", "run_dir="+run, "data=nowhere.jsonl", "eval_every=-1")
+	requireBadInput(t, out, errs, code, "data: tiny → nowhere.jsonl")
+
+	narrow := narrowed(t)
+	_, errs, code = shell(t, "", "--quiet", "run_dir="+run, "model="+narrow, "allow_change=model,prompt_template")
+	require.Equal(t, 2, code, errs)
+	require.Contains(t, errs, "does not fit the model")
+	require.Contains(t, errs, "as its config.json says")
+
+	require.NoError(t, os.Remove(filepath.Join(run, "config.json")))
+	out, errs, code = shell(t, "", "--quiet", "run_dir="+run)
+	requireBadInput(t, out, errs, code, "has no config.json that says what was trained; give the settings by --preset or --config-file")
+}
+
+// Files that a run is made of are known again.
+func TestChangedFilesAreNoticed(t *testing.T) {
+	o := newOracle(t)
+	folder, files := t.TempDir(), t.TempDir()
+	run, model := filepath.Join(folder, "run"), filepath.Join(files, "model")
+	require.NoError(t, tiny.Extract(model))
+	wording := write(t, filepath.Join(files, "wording"), "Do this:\n{{.Statement}}")
+	blocked := write(t, filepath.Join(files, "blocked"), "import os\n")
+	o.finish(t, folder, "model="+model, "prompt_template="+wording, "blocklist="+blocked, "max_steps=2")
+	weights := filepath.Join(model, "model.safetensors")
+	flip := func(text []byte) []byte { text = slices.Clone(text); text[len(text)-1] ^= 1; return text }
+	for key, path := range map[string]string{"model": weights, "prompt_template": wording, "blocklist": blocked} {
+		was, err := os.ReadFile(path)
+		require.NoError(t, err)
+		if key == "model" {
+			rewrite(t, path, flip)
+		} else {
+			rewrite(t, path, func(text []byte) []byte { return append([]byte("x"), text...) })
+		}
+		out, errs, code := shell(t, "", "--dry-run", "run_dir="+run, "max_steps=3")
+		require.Equal(t, 2, code, errs)
+		require.Empty(t, out)
+		require.Contains(t, errs, key+": ")
+		require.Contains(t, errs, "allow_change="+key+" to go on with it")
+		_, errs, code = shell(t, "", "--dry-run", "run_dir="+run, "max_steps=3", "allow_change="+key)
+		require.Zero(t, code, errs)
+		if key == "model" {
+			out, errs, code = shell(t, "", "replay", "--run", run, "--step", "2")
+			requireBadInput(t, out, errs, code, "trained on something else: model: model.safetensors has")
+		}
+		require.NoError(t, os.WriteFile(path, was, 0o644))
+	}
+	_, errs, code := shell(t, "", "--quiet", "run_dir="+run, "max_steps=3")
+	require.Zero(t, code, errs)
+
+	// A checkpoint of an older release says nothing of them, and is gone on from.
+	for _, dir := range []string{"step_000002", "step_000003"} {
+		rewrite(t, filepath.Join(run, "checkpoints", dir, "state.json"), older(t))
+	}
+	rewrite(t, blocked, func(text []byte) []byte { return append(text, 'y', '\n') })
+	_, errs, code = shell(t, "", "--quiet", "run_dir="+run, "max_steps=4")
+	require.Zero(t, code, errs)
+}
+
+// older makes a state one of version 2.
+func older(t *testing.T) func([]byte) []byte {
+	return func(text []byte) []byte {
+		var s map[string]any
+		d := json.NewDecoder(bytes.NewReader(text))
+		d.UseNumber()
+		require.NoError(t, d.Decode(&s))
+		require.Contains(t, s, "parts")
+		delete(s, "parts")
+		s["version"], s["seal"] = 2, ""
+		text, err := rundir.Seal(s)
+		require.NoError(t, err)
+		return text
+	}
+}

@@ -1,0 +1,41 @@
+package configs
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+)
+
+// guarded are the settings that make a run what it is: one that goes on must have those that it began with,
+// unless allow_change names them.
+var guarded = []string{"model", "adapter", "data", "data_split", "data_sources", "test_data", "test_split", "prompt_template", "renderer",
+	"blocklist", "reject_blocklisted", "advantage", "loss", "clip_low", "clip_high", "reduction",
+	"reward", "reward_weights", "format_coef", "reward_file", "seed"}
+
+// Change is a setting in which two configurations differ.
+type Change struct {
+	Key           string
+	Before, After string // as YAML
+	Guarded       bool   // a run that goes on may not change it unasked
+}
+
+// String is "key: before → after".
+func (c Change) String() string { return fmt.Sprintf("%s: %s → %s", c.Key, c.Before, c.After) }
+
+// Changed lists the settings in which two configurations differ.
+func Changed(before, after *Config) (changes []Change) {
+	for i, f := range fields() {
+		if !reflect.DeepEqual(before.pointer(i), after.pointer(i)) {
+			changes = append(changes, Change{f.Key, quoteField(before, i), quoteField(after, i), slices.Contains(guarded, f.Key)})
+		}
+	}
+	return changes
+}
+
+// Setting is the value of a key that is known, for writing it down.
+func (c *Config) Setting(key string) any {
+	return reflect.ValueOf(c.pointer(slices.Index(keys(), key))).Elem().Interface()
+}
+
+// Allowed tells whether allow_change names a key.
+func (c *Config) Allowed(key string) bool { return slices.Contains(c.AllowChange, key) }

@@ -1,0 +1,155 @@
+package provenance
+
+import (
+	"fmt"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/seed-7879b91d/grpo/configs"
+	"github.com/seed-7879b91d/grpo/internal/rundir"
+	"github.com/seed-7879b91d/grpo/internal/version"
+)
+
+// Past is what a run goes on from. The zero value is of a run that begins anew.
+type Past struct {
+	Checkpoint string // "": none
+	Fork       bool   // the checkpoint is another run's
+	run        *Run
+	before     *configs.Config // the settings until now; nil: nobody knows
+}
+
+// Check reads what a run says of its past, and refuses to go on with it as another one. made is the step that the
+// checkpoint was made after.
+func (p *Past) Check(cfg *configs.Config, made int) (err error) {
+	if p.Checkpoint == "" || p.Fork {
+		return nil
+	}
+	if p.run, err = Read(cfg.RunDir); err != nil || !p.run.Known() {
+		return err
+	}
+	if p.before, _, err = p.run.Last(); cfg.Resume == p.Checkpoint {
+		p.before, _, err = p.run.At(made)
+	}
+	if err != nil {
+		return err
+	}
+	return CheckSettings(cfg.RunDir, p.before, cfg)
+}
+
+// CheckParts refuses to go on with files that are not what they were, and tells of those that may differ: the allowed
+// ones, and all of a fork.
+func (p *Past) CheckParts(cfg *configs.Config, before, now Parts, tell func(string)) error {
+	if p.Fork {
+		for _, what := range now.Differences(before) {
+			tell("not as in the run that this one is a fork of: " + what)
+		}
+		return nil
+	}
+	allowed, err := CheckParts(cfg.RunDir, before, now, cfg)
+	if len(allowed) > 0 {
+		tell("changed since the run began, as allowed: " + strings.Join(allowed, ", "))
+	}
+	return err
+}
+
+// Ledger keeps the manifest of a run that is trained.
+type Ledger struct {
+	Manifest Manifest
+	dir      *rundir.Dir
+	cfg      *configs.Config
+	fork     bool
+	weighing *Weighing // nil: done
+}
+
+// Open writes down how a run came to be, and begins to take the fingerprint of all the weights of the model in a
+// directory. m is what this package does not know. tell is told what is not as it was.
+func Open(d *rundir.Dir, cfg *configs.Config, past Past, m Manifest, start Start, model string, tell func(string)) (*Ledger, error) {
+	now, first := time.Now().UTC().Format(time.RFC3339), cfg
+	m.Created, m.Version, m.Git, m.Go = now, version.Program(), version.Checkout(), runtime.Version()
+	m.Platform, m.Cores, start.Time = runtime.GOOS+"/"+runtime.GOARCH, runtime.NumCPU(), now
+	var err error
+	switch {
+	case past.Fork:
+		if m.Origin, err = filepath.Abs(past.Checkpoint); err != nil {
+			return nil, err
+		}
+	case past.Checkpoint != "":
+		before := past.run.Manifest
+		past.tell(cfg, m, start, tell)
+		m.Created, m.Origin, m.Resumed = before.Created, before.Origin, append(before.Resumed, now)
+		if past.run.Known() { // what it began with stays as it is
+			first, m.Starts = nil, before.Starts
+			if start.Settings, err = past.run.Since(cfg); err != nil {
+				return nil, err
+			}
+		}
+	}
+	m.Starts = append(m.Starts, start)
+	l := &Ledger{Manifest: m, dir: d, cfg: cfg, fork: past.Fork}
+	if err := write(d, &l.Manifest, first); err != nil {
+		return nil, err
+	}
+	l.weighing = Weigh(model)
+	return l, nil
+}
+
+// tell tells what has changed since the run last began to train.
+func (p *Past) tell(cfg *configs.Config, m Manifest, start Start, tell func(string)) {
+	before := p.run.Manifest
+	for i := range min(len(before.Datasets), len(m.Datasets)) {
+		if drift := m.Datasets[i].Drift(before.Datasets[i]); drift != "" {
+			tell("the data changed since the run began: " + drift)
+		}
+	}
+	if n := len(before.Starts); n > 0 && before.Starts[n-1].Order != start.Order {
+		tell(fmt.Sprintf("this backend takes sums in another order than that of the run before (%s, before %s): last bits will differ",
+			start.Order, before.Starts[n-1].Order))
+	}
+	if p.before == nil {
+		return
+	}
+	if changed := Changes(p.before, cfg); len(changed) > 0 {
+		tell("settings changed since the run began: " + list(changed))
+	}
+}
+
+// Weighed adds the fingerprint of all the weights to the manifest when it is there. Weights that turn out to be others
+// than before are an error; a fingerprint that could not be taken or written is told of, and costs no run.
+func (l *Ledger) Weighed(tell func(string)) error {
+	if l.weighing == nil {
+		return nil
+	}
+	full, done, err := l.weighing.Done()
+	if !done {
+		return nil
+	}
+	if l.weighing = nil; err != nil {
+		tell(fmt.Sprintf("fingerprint of the weights: %v", err))
+		return nil
+	}
+	starts := l.Manifest.Starts
+	last := &starts[len(starts)-1]
+	weights := last.Parts["model"]
+	weights.Full = full
+	last.Parts = last.Parts.with("model", weights)
+	if n := len(starts); n > 1 && !l.fork {
+		_, err = CheckParts(l.dir.Path, starts[n-2].Parts, Parts{"model": weights}, l.cfg)
+	}
+	if werr := write(l.dir, &l.Manifest, nil); werr != nil {
+		tell(fmt.Sprintf("fingerprint of the weights: %v", werr))
+	}
+	return err
+}
+
+// Close gives up a fingerprint that is not there yet.
+func (l *Ledger) Close() error {
+	if l.weighing == nil {
+		return nil
+	}
+	if _, done, _ := l.weighing.Done(); done {
+		return l.Weighed(func(string) {})
+	}
+	return l.weighing.Close()
+}

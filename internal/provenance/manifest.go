@@ -1,0 +1,199 @@
+package provenance
+
+import (
+	"bytes"
+	"encoding/json"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/seed-7879b91d/grpo/configs"
+	"github.com/seed-7879b91d/grpo/data/dataset"
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/rundir"
+	"github.com/seed-7879b91d/grpo/reward"
+)
+
+// The files of a run directory that say how the run came to be.
+const (
+	ConfigFile   = "config.json" // the settings that it began with; it stays as it was
+	ManifestFile = "manifest.json"
+)
+
+// Manifest is what a run directory says of how the run came to be, besides the settings.
+type Manifest struct {
+	Created    string             `json:"created"`
+	Origin     string             `json:"origin,omitempty"` // the checkpoint that a fork began at
+	Resumed    []string           `json:"resumed,omitempty"`
+	Version    string             `json:"version"`
+	Git        string             `json:"git,omitempty"` // of the directory that the run was started in
+	Go         string             `json:"go"`
+	Platform   string             `json:"platform"`
+	Cores      int                `json:"cores"`
+	Backend    string             `json:"backend"`
+	Sandbox    reward.Backend     `json:"sandbox"`
+	Own        []string           `json:"own,omitempty"` // parts that a Go program brought: grader, advantage, loss
+	Datasets   []dataset.Manifest `json:"datasets,omitempty"`
+	Problems   int                `json:"problems"`
+	HeldOut    int                `json:"held_out"`
+	Seed       uint64             `json:"seed"`
+	KV         string             `json:"kv"`
+	Parameters int                `json:"trainable_parameters"`
+	Starts     []Start            `json:"starts,omitempty"` // the first and every time that the run went on
+}
+
+// Start is a process that began to train: its settings, and what it trains with and on. They are in force after the
+// step that it began at.
+type Start struct {
+	After int    `json:"after"`
+	Time  string `json:"time"`
+	Order string `json:"order"` // of the backend's sums
+	Parts Parts  `json:"parts"`
+	// Settings are those that are not as the run began.
+	Settings map[string]json.RawMessage `json:"settings,omitempty"`
+}
+
+// Run is what a run directory says of its past.
+type Run struct {
+	Dir      string
+	Manifest Manifest
+	first    []byte // the text of its configuration; nil where there is none
+}
+
+// Read reads what a directory says; one that holds no run says nothing.
+func Read(dir string) (*Run, error) {
+	r := &Run{Dir: dir}
+	if err := rundir.ReadJSON(filepath.Join(dir, ManifestFile), &r.Manifest); err != nil {
+		return nil, err
+	}
+	var first json.RawMessage
+	if err := rundir.ReadJSON(filepath.Join(dir, ConfigFile), &first); err != nil || first == nil {
+		return r, err
+	}
+	r.first = first
+	_, known, err := r.settings(nil)
+	if !known {
+		r.first = nil
+	}
+	return r, err
+}
+
+// settings are those that the run began with, with changes. What an older release did not know is as it was then: the
+// default. known tells whether there are any; the configuration of a model has the same name.
+func (r *Run) settings(changes map[string]json.RawMessage) (cfg *configs.Config, known bool, err error) {
+	d := configs.Defaults()
+	d.Version = 0
+	text, err := json.Marshal(changes)
+	if err == nil && r.first != nil {
+		if err = json.Unmarshal(r.first, &d); err == nil && changes != nil {
+			err = json.Unmarshal(text, &d)
+		}
+	}
+	if err != nil {
+		return nil, false, badinput.Errorf("%s: %w; remove it to go on without", filepath.Join(r.Dir, ConfigFile), err)
+	}
+	return &d, d.Version != 0, nil
+}
+
+// Known tells whether the settings of the run are.
+func (r *Run) Known() bool { return r.first != nil }
+
+// Last are the settings that the run had last.
+func (r *Run) Last() (*configs.Config, Start, error) {
+	if n := len(r.Manifest.Starts); n > 0 {
+		return r.of(r.Manifest.Starts[n-1])
+	}
+	return r.of(Start{})
+}
+
+// At are the settings that were in force when a step was made. Who goes back makes the steps after anew, and what
+// counts is who made them last.
+func (r *Run) At(step int) (*configs.Config, Start, error) {
+	for _, s := range slices.Backward(r.Manifest.Starts) {
+		if s.After < step {
+			return r.of(s)
+		}
+	}
+	if len(r.Manifest.Starts) > 0 {
+		return r.of(r.Manifest.Starts[0])
+	}
+	return r.of(Start{})
+}
+
+func (r *Run) of(s Start) (*configs.Config, Start, error) {
+	if !r.Known() {
+		return nil, s, badinput.Errorf("%s is not the directory of a run: it has no %s of one", r.Dir, ConfigFile)
+	}
+	cfg, _, err := r.settings(s.Settings)
+	return cfg, s, err
+}
+
+// places are the settings that say where, or that are for once.
+var places = []string{"run_dir", "resume", "init_from", "allow_change"}
+
+// Changes lists in what settings differ that say what a run is, and not where.
+func Changes(before, now *configs.Config) []configs.Change {
+	return slices.DeleteFunc(configs.Changed(before, now), func(c configs.Change) bool { return slices.Contains(places, c.Key) })
+}
+
+// list is "key: before → after, …".
+func list(changes []configs.Change) string {
+	text := make([]string, len(changes))
+	for i, c := range changes {
+		text[i] = c.String()
+	}
+	return strings.Join(text, ", ")
+}
+
+// CheckPlace sees that a run can be put where it is to be, and names other files that are there, unless there is a run.
+// own are files of a run besides those that this package knows.
+func CheckPlace(dir string, own []string) (others []string, err error) {
+	r, err := Read(dir)
+	if err != nil {
+		return nil, err
+	}
+	own = append(own, ManifestFile, rundir.Checkpoints, "data")
+	if r.Known() {
+		own = append(own, ConfigFile)
+	}
+	others, err = rundir.CheckForeign(dir, own, []string{ConfigFile})
+	if err == nil && (r.Known() || r.Manifest.Created != "") {
+		others = nil // people keep notes beside their runs
+	}
+	return others, err
+}
+
+// Since gives a start of the run the settings that are not as it began with.
+func (r *Run) Since(now *configs.Config) (map[string]json.RawMessage, error) {
+	first, _, err := r.settings(nil)
+	if err != nil {
+		return nil, err
+	}
+	changed := map[string]json.RawMessage{}
+	for _, c := range Changes(first, now) {
+		if changed[c.Key], err = json.Marshal(now.Setting(c.Key)); err != nil {
+			return nil, err
+		}
+	}
+	return changed, nil
+}
+
+// write puts the manifest into the directory, and the configuration of a run that begins, or that has none.
+func write(d *rundir.Dir, m *Manifest, first *configs.Config) error {
+	if first != nil {
+		if err := d.WriteJSON(ConfigFile, first); err != nil {
+			return badinput.Errorf("run_dir: %w", err)
+		}
+	}
+	if err := d.WriteJSON(ManifestFile, m); err != nil {
+		return badinput.Errorf("run_dir: %w", err)
+	}
+	return nil
+}
+
+// Same tells whether two starts train alike.
+func (s Start) Same(other Start) bool {
+	a, _ := json.Marshal(s.Settings) // what was read as JSON can be written as such
+	b, _ := json.Marshal(other.Settings)
+	return bytes.Equal(a, b) && s.Order == other.Order && len(s.Parts.Differences(other.Parts)) == 0
+}

@@ -1,0 +1,197 @@
+package provenance
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/seed-7879b91d/grpo/configs"
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/sources"
+	"github.com/seed-7879b91d/grpo/internal/tiny"
+)
+
+// Part is the fingerprint of something that a setting names.
+type Part struct {
+	// SHA256 is that of the content; of weights it covers their headers and a sample of their data.
+	SHA256 string `json:"sha256"`
+	// Full is that of all the bytes of weights. It takes a while and comes later, if at all.
+	Full string `json:"sha256_full,omitempty"`
+	// Commit is that of what was downloaded from the Hub.
+	Commit string `json:"commit,omitempty"`
+	// Files are the parts of a directory.
+	Files map[string]string `json:"files,omitempty"`
+}
+
+// Parts are what a run is made of, by the settings that name them.
+type Parts map[string]Part
+
+// Of takes the fingerprints of everything that a configuration names but the model. Without a judge the files of
+// the reward are nobody's.
+func Of(cfg *configs.Config, problems *sources.Problems, judged bool) (Parts, error) {
+	parts := Parts{}
+	for key, source := range map[string]string{"data": cfg.Data, "test_data": cfg.TestData} {
+		if source == sources.Embedded {
+			parts[key] = Part{SHA256: tiny.ProblemsFingerprint(key == "test_data")}
+		}
+	}
+	for _, set := range problems.Sets {
+		m := set.Manifest()
+		parts[set.Key] = Part{SHA256: m.SHA256, Commit: set.Commit()}
+	}
+	wording, err := sources.Wording(cfg)
+	if err != nil {
+		return nil, err
+	}
+	parts["prompt_template"] = Part{SHA256: wording.Fingerprint()}
+	files := map[string]string{"blocklist": cfg.Blocklist}
+	if judged {
+		files["reward_file"] = cfg.RewardFile
+	}
+	for key, path := range files {
+		if path == "" {
+			continue
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return nil, badinput.Errorf("%s: %w", key, err)
+		}
+		parts[key] = Part{SHA256: fmt.Sprintf("%x", sha256.Sum256(text))}
+	}
+	if cfg.Adapter != "" {
+		if parts["adapter"], err = OfAdapter(cfg.Adapter); err != nil {
+			return nil, err
+		}
+	}
+	return parts, nil
+}
+
+// The files of directories that decide what comes out.
+var (
+	modelFiles = []string{"config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json", "chat_template.jinja",
+		"model.safetensors.index.json", "*.safetensors"}
+	adapterFiles = []string{"adapter_config.json", "adapter_model.safetensors"}
+)
+
+// commitFolder is where the cache of the Hub keeps the files of a commit.
+var commitFolder = regexp.MustCompile(`/snapshots/([0-9a-f]{40})$`)
+
+// OfModel takes the fingerprint of the model in dir.
+func OfModel(dir string) (Part, error) {
+	p, err := ofDir(dir, modelFiles)
+	if found := commitFolder.FindStringSubmatch(filepath.ToSlash(dir)); found != nil {
+		p.Commit = found[1]
+	}
+	return p, err
+}
+
+// OfAdapter takes the fingerprint of the adapter in dir. An adapter that is not there is noticed.
+func OfAdapter(dir string) (Part, error) {
+	p, err := ofDir(dir, adapterFiles)
+	if err == nil && len(p.Files) < len(adapterFiles) {
+		err = badinput.Errorf("found no %s", strings.Join(adapterFiles, " with "))
+	}
+	if err != nil {
+		err = badinput.Errorf("adapter=%s: %w; expected the directory of a PEFT adapter", dir, err)
+	}
+	return p, err
+}
+
+// ofDir takes the fingerprint of the files of a directory with these names; some may be missing.
+func ofDir(dir string, names []string) (Part, error) {
+	p := Part{Files: map[string]string{}}
+	paths, err := find(dir, names)
+	if err != nil {
+		return p, err
+	}
+	for _, path := range paths {
+		if p.Files[filepath.Base(path)], err = sample(path); err != nil {
+			return p, badinput.Errorf("fingerprint of %s: %w", path, err)
+		}
+	}
+	h := sha256.New()
+	for _, name := range slices.Sorted(maps.Keys(p.Files)) {
+		fmt.Fprintf(h, "%s %s\n", p.Files[name], name)
+	}
+	p.SHA256 = hex.EncodeToString(h.Sum(nil))
+	return p, nil
+}
+
+// find gives the files of a directory that match, by name and in order.
+func find(dir string, names []string) (paths []string, err error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, badinput.Errorf("%w", err)
+	}
+	for _, e := range entries {
+		wanted := slices.ContainsFunc(names, func(name string) bool { ok, _ := filepath.Match(name, e.Name()); return ok })
+		if wanted && !strings.HasPrefix(e.Name(), ".") {
+			paths = append(paths, filepath.Join(dir, e.Name()))
+		}
+	}
+	return paths, nil
+}
+
+// with is a copy with another part.
+func (now Parts) with(key string, p Part) Parts {
+	all := Parts{key: p}
+	for k, other := range now {
+		if k != key {
+			all[k] = other
+		}
+	}
+	return all
+}
+
+// Differences says of each part that is not as it was which it is and how, by its key. A part that one side does
+// not know is not compared.
+func (now Parts) Differences(before Parts) map[string]string {
+	all := map[string]string{}
+	for key, is := range now {
+		was, known := before[key]
+		switch {
+		case !known:
+		case is.SHA256 != was.SHA256:
+			what := ""
+			if files := changed(was.Files, is.Files); len(files) > 0 {
+				what = strings.Join(files, " and ") + " "
+			}
+			all[key] = fmt.Sprintf("%s: %shas the SHA-256 %.12s…, had %.12s…%s", key, what, is.SHA256, was.SHA256, pin(was, is))
+		case key == "model" && is.Commit != was.Commit && is.Commit != "" && was.Commit != "":
+			all[key] = fmt.Sprintf("%s: commit %.12s of the Hub, was %.12s%s", key, is.Commit, was.Commit, pin(was, is))
+		case is.Full != was.Full && is.Full != "" && was.Full != "":
+			all[key] = fmt.Sprintf("%s: its weights have the SHA-256 %.12s…, had %.12s…", key, is.Full, was.Full)
+		}
+	}
+	return all
+}
+
+// pin says how to get the commit of the Hub that was used before.
+func pin(was, is Part) string {
+	if was.Commit == "" || was.Commit == is.Commit {
+		return ""
+	}
+	return fmt.Sprintf(" (the one before is NAME@%s)", was.Commit)
+}
+
+// changed names the files that are not in both as they are in one.
+func changed(a, b map[string]string) (names []string) {
+	for name := range a {
+		if a[name] != b[name] {
+			names = append(names, name)
+		}
+	}
+	for name := range b {
+		if _, there := a[name]; !there {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}

@@ -1,0 +1,156 @@
+package provenance
+
+import (
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/seed-7879b91d/grpo/configs"
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/rundir"
+)
+
+// Resolve is configs.Load, but where neither a preset nor a file is given, words that name a run are changes of that
+// run's own settings: of the run that resume or run_dir goes on with, or of the one that init_from forks. Words that
+// name none change the default preset.
+func Resolve(s configs.Source) (*configs.Config, error) {
+	if s.Preset != "" || s.File != "" || s.Base != nil {
+		return configs.Load(s)
+	}
+	var err error
+	if s.Base, err = namedRun(s.Overrides); err != nil {
+		return nil, err
+	}
+	if s.Base == nil {
+		s.Preset = configs.DefaultPreset
+	}
+	return configs.Load(s)
+}
+
+// namedRun gives the settings of the run that words name, nil where they name none.
+func namedRun(words []string) (*configs.Config, error) {
+	resume, dir := configs.Word(words, "resume"), configs.Word(words, "run_dir")
+	if resume != "" && resume != "auto" && resume != "never" {
+		cfg, err := settingsOf("resume", resume)
+		if cfg != nil {
+			cfg.InitFrom = ""
+		}
+		return cfg, err
+	}
+	if dir != "" {
+		if cfg, err := settingsOf("run_dir", dir); cfg != nil || err != nil {
+			return cfg, err
+		}
+	}
+	if from := configs.Word(words, "init_from"); from != "" {
+		cfg, err := settingsOf("init_from", from)
+		if cfg != nil {
+			cfg.InitFrom, cfg.Adapter = "", "" // which the checkpoint takes the place of
+		}
+		return cfg, err
+	}
+	return nil, nil
+}
+
+// settingsOf reads the settings of the run that a setting names, or those that a checkpoint of it was made with.
+func settingsOf(key, dir string) (*configs.Config, error) {
+	r, err := Read(rundir.RunOf(dir))
+	if err != nil {
+		return nil, badinput.Errorf("%s=%s: %w", key, dir, err)
+	}
+	if !r.Known() {
+		saved, err := rundir.List(r.Dir)
+		if err == nil && (isCheckpoint(dir) || len(saved) > 0) {
+			return nil, badinput.Errorf("%s=%s: it has no %s that says what was trained; give the settings by --preset or --config-file",
+				key, dir, ConfigFile)
+		}
+		return nil, nil // Open tells what is wrong with it, if anything is
+	}
+	cfg, err := r.settingsOf(dir)
+	if err == nil {
+		cfg.RunDir, cfg.Resume, cfg.AllowChange = "", "auto", []string{}
+	}
+	return cfg, err
+}
+
+// SettingsOf are the settings that a run had last, or those that a checkpoint of it was made with.
+func SettingsOf(dir string) (*configs.Config, error) {
+	r, err := Read(rundir.RunOf(dir))
+	if err != nil {
+		return nil, err
+	}
+	return r.settingsOf(dir)
+}
+
+func (r *Run) settingsOf(dir string) (cfg *configs.Config, err error) {
+	if isCheckpoint(dir) {
+		cfg, _, err = r.At(rundir.StepOf(dir))
+	} else {
+		cfg, _, err = r.Last()
+	}
+	return cfg, err
+}
+
+func isCheckpoint(dir string) bool { return rundir.RunOf(dir) != filepath.Clean(dir) }
+
+// SettleRunDir decides on the run directory, as far as the settings leave it open.
+func SettleRunDir(cfg *configs.Config) error {
+	if named := cfg.Resume; named != "auto" && named != "never" {
+		run := rundir.RunOf(named)
+		whole, err := filepath.Abs(filepath.Join(named, ".."))
+		if run != filepath.Clean(named) && (err != nil || filepath.Base(whole) != rundir.Checkpoints) {
+			return badinput.Errorf("resume=%s is a checkpoint outside of a run; type init_from=%s to go on from it in a run of its own",
+				named, named)
+		}
+		if cfg.RunDir != "" && filepath.Clean(cfg.RunDir) != run {
+			return badinput.Errorf("resume=%s goes on in %s, and run_dir is %s; leave run_dir out, "+
+				"or type init_from=%s to go on in another directory", named, run, cfg.RunDir, named)
+		}
+		cfg.RunDir = run
+	}
+	if cfg.RunDir == "" {
+		cfg.RunDir = filepath.Join("runs", time.Now().Format("2006_01_02-15_04_05"))
+	}
+	return nil
+}
+
+// CheckSettings refuses a run that would go on as another one.
+func CheckSettings(run string, before, now *configs.Config) error {
+	var said, keys []string
+	for _, c := range Changes(before, now) {
+		if c.Guarded && !now.Allowed(c.Key) {
+			said, keys = append(said, c.String()), append(keys, c.Key)
+		}
+	}
+	if from := now.InitFrom; from != "" && from != before.InitFrom {
+		return badinput.Errorf("init_from=%s: run_dir %s has a run already that did not begin there; choose another run_dir", from, run)
+	}
+	if len(said) == 0 {
+		return nil
+	}
+	return badinput.Errorf("run %s goes on with what it was begun with, and this is another: %s; leave it out, "+
+		"or type init_from=%s run_dir=DIR for a run of its own, or allow_change=%s to change this one",
+		run, strings.Join(said, ", "), run, strings.Join(keys, ","))
+}
+
+// CheckParts refuses a run that would go on with files that are not what they were, and gives the differences that
+// the settings allow.
+func CheckParts(run string, before, now Parts, cfg *configs.Config) (allowed []string, err error) {
+	var said, keys []string
+	all := now.Differences(before)
+	for _, key := range slices.Sorted(maps.Keys(all)) {
+		if cfg.Allowed(key) {
+			allowed = append(allowed, all[key])
+		} else {
+			said, keys = append(said, all[key]), append(keys, key)
+		}
+	}
+	if len(said) == 0 {
+		return allowed, nil
+	}
+	return nil, badinput.Errorf("run %s goes on with what it was begun with, and this is another: %s; bring it back, "+
+		"or type init_from=%s run_dir=DIR for a run of its own, or allow_change=%s to go on with it",
+		run, strings.Join(said, ", "), run, strings.Join(keys, ","))
+}
