@@ -12,9 +12,7 @@ help: ## this list
 	@echo "This machine"
 	@$(call found,$(GO),go (needed),install Go 1.26 or newer, $(GO) version)
 	@$(call found,gcc,C compiler (needed),apt-get install gcc, gcc --version)
-	@$(call found,clang-19,clang-19 (only to rebuild CUDA kernels),apt-get install clang-19, clang-19 --version)
 	@$(call found,python3,python3 (runs what models write),apt-get install python3, python3 --version)
-	@$(call found,nvidia-smi,GPU driver (optional),without it everything runs on the processor, nvidia-smi --query-gpu=name --format=csv,noheader)
 
 # found: a command, what it is, what to do without it, how it names its version
 define found

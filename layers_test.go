@@ -47,6 +47,7 @@ var layers = map[string][]string{
 	"internal/report":      {},
 	"internal/meter":       {},
 	"internal/rundir":      {},
+	"internal/rollouts":    {"reward", "sampler"},
 	"internal/sources":     {"configs", "data", "internal/tiny"},
 	"internal/stats":       {},
 	"internal/version":     {},
@@ -55,8 +56,8 @@ var layers = map[string][]string{
 }
 
 // roomsOfTrainer are the trainer's own.
-var roomsOfTrainer = []string{"internal/footprint", "internal/judging", "internal/provenance", "internal/report", "internal/rundir", "internal/sources",
-	"internal/tiny"}
+var roomsOfTrainer = []string{"internal/footprint", "internal/judging", "internal/provenance", "internal/report", "internal/rollouts",
+	"internal/rundir", "internal/sources", "internal/tiny"}
 
 // belowTrainer and belowCommands are what the trainer and the commands stand on. Only commands choose a backend.
 var (

@@ -72,6 +72,11 @@ func openLanguage(ctx context.Context, cfg *configs.Config) (p *policy, err erro
 	if p.Language, err = sources.OpenLanguage(ctx, cfg); err != nil {
 		return nil, err
 	}
+	if cfg.Adapter != "" { // known before the model is loaded
+		if _, err = lora.ReadConfig(cfg.Adapter); err != nil {
+			return nil, badinput.Errorf("adapter: %w", err)
+		}
+	}
 	if p.print, err = provenance.OfModel(p.Dir); err != nil {
 		return nil, err
 	}

@@ -8,10 +8,9 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/jsonl"
 	"github.com/seed-7879b91d/grpo/internal/report"
+	"github.com/seed-7879b91d/grpo/internal/rollouts"
 	"github.com/seed-7879b91d/grpo/internal/rundir"
 	"github.com/seed-7879b91d/grpo/internal/stats"
-	"github.com/seed-7879b91d/grpo/reward"
-	"github.com/seed-7879b91d/grpo/sampler"
 )
 
 // The files of a run directory that grow line by line.
@@ -111,8 +110,9 @@ func (r *record) step(m Metrics, t Timing, groups []Group, advice []Advice) erro
 	}
 	for _, g := range groups {
 		for k, s := range g.Rollouts {
-			if err := r.append(rolloutsFile, rolloutLine{m.Step, s.Group, s.Sample, g.Problem.ID, g.Prompt.Tokens, s.Tokens, s.LogProbs,
-				s.Text, s.Finish, s.Score, g.Advantages[k]}); err != nil {
+			if err := r.append(rolloutsFile, rollouts.Line{Step: m.Step, Group: s.Group, Sample: s.Sample, Problem: g.Problem.ID,
+				Prompt: g.Prompt.Tokens, Tokens: s.Tokens, LogProbs: s.LogProbs, Text: s.Text, Finish: s.Finish, Score: s.Score,
+				Advantage: g.Advantages[k]}); err != nil {
 				return err
 			}
 		}
@@ -124,21 +124,6 @@ func (r *record) step(m Metrics, t Timing, groups []Group, advice []Advice) erro
 		return err
 	}
 	return r.advice(m.Step, advice)
-}
-
-// rolloutLine is one completion with what came of it.
-type rolloutLine struct {
-	Step      int                  `json:"step"`
-	Group     int                  `json:"group"`
-	Sample    int                  `json:"sample"`
-	Problem   string               `json:"problem"`
-	Prompt    []int32              `json:"prompt"`
-	Tokens    []int32              `json:"tokens"`
-	LogProbs  []float32            `json:"logprobs"`
-	Text      string               `json:"text"`
-	Finish    sampler.FinishReason `json:"finish_reason"`
-	Score     reward.Score         `json:"score"`
-	Advantage float64              `json:"advantage"`
 }
 
 func (r *record) advice(step int, advice []Advice) error {

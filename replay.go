@@ -2,7 +2,6 @@ package grpo
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -12,6 +11,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/jsonl"
 	"github.com/seed-7879b91d/grpo/internal/provenance"
+	"github.com/seed-7879b91d/grpo/internal/rollouts"
 	"github.com/seed-7879b91d/grpo/internal/rundir"
 	"github.com/seed-7879b91d/grpo/kernels"
 )
@@ -46,7 +46,7 @@ func Replay(ctx context.Context, run string, step int, b kernels.Backend, done f
 			return nil, err
 		}
 	}
-	groups, err := readGroups(run, from+1, step)
+	lines, err := rollouts.Read(filepath.Join(run, rolloutsFile), from+1, step)
 	if err != nil {
 		return nil, err
 	}
@@ -54,7 +54,7 @@ func Replay(ctx context.Context, run string, step int, b kernels.Backend, done f
 		if err := r.goOn(ctx, n); err != nil {
 			return nil, err
 		}
-		again, err := r.learner.repeat(ctx, groups[n], recorded[n])
+		again, err := r.learner.repeat(ctx, recordedGroups(lines[n]), recorded[n])
 		if err != nil {
 			return nil, fmt.Errorf("step %d: %w", n, err)
 		}
@@ -191,30 +191,16 @@ func (l *learner) repeat(ctx context.Context, groups []Group, recorded Metrics) 
 	return m, compare("after", recorded.Trained)
 }
 
-// readGroups reads the completions of steps from to to.
-func readGroups(run string, from, to int) (map[int][]Group, error) {
-	groups := map[int][]Group{}
-	err := jsonl.Whole(filepath.Join(run, rolloutsFile), func(line []byte) error {
-		var at struct{ Step int }
-		if err := json.Unmarshal(line, &at); err != nil || at.Step < from || at.Step > to {
-			return err
+// recordedGroups are the groups of a step as they were recorded.
+func recordedGroups(lines [][]rollouts.Line) []Group {
+	groups := make([]Group, len(lines))
+	for i, samples := range lines {
+		g := &groups[i]
+		g.Prompt = Prompt{Index: i, Tokens: samples[0].Prompt}
+		for _, l := range samples {
+			rollout := Rollout{Group: i, Sample: l.Sample, Tokens: l.Tokens, LogProbs: l.LogProbs, Finish: l.Finish, Text: l.Text}
+			g.Rollouts, g.Advantages = append(g.Rollouts, Scored{rollout, l.Score}), append(g.Advantages, l.Advantage)
 		}
-		var r rolloutLine
-		if err := json.Unmarshal(line, &r); err != nil {
-			return err
-		}
-		all := groups[r.Step]
-		if r.Group == len(all) {
-			all = append(all, Group{Prompt: Prompt{Index: r.Group, Tokens: r.Prompt}})
-			groups[r.Step] = all
-		}
-		if r.Group != len(all)-1 || r.Sample != len(all[r.Group].Rollouts) {
-			return badinput.Errorf("sample %d of group %d of step %d is not in its place", r.Sample, r.Group, r.Step)
-		}
-		g := &all[r.Group]
-		rollout := Rollout{Group: r.Group, Sample: r.Sample, Tokens: r.Tokens, LogProbs: r.LogProbs, Finish: r.Finish, Text: r.Text}
-		g.Rollouts, g.Advantages = append(g.Rollouts, Scored{rollout, r.Score}), append(g.Advantages, r.Advantage)
-		return nil
-	})
-	return groups, err
+	}
+	return groups
 }

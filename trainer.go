@@ -9,6 +9,7 @@ import (
 	"github.com/seed-7879b91d/grpo/data"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/provenance"
+	"github.com/seed-7879b91d/grpo/internal/sources"
 	"github.com/seed-7879b91d/grpo/kernels"
 	"github.com/seed-7879b91d/grpo/model"
 )
@@ -129,6 +130,10 @@ func (t *Trainer) Close() error {
 
 // StepsDone is how many steps the policy has behind it.
 func (t *Trainer) StepsDone() int { return t.step }
+
+// ModelDir is the directory of a model by the names that the setting model takes: tiny, which is part of the program, a
+// directory, or a name on the Hub, from where it is downloaded.
+func ModelDir(ctx context.Context, name string) (string, error) { return sources.ModelDir(ctx, name) }
 
 // Pool deals the problems to train on.
 func (t *Trainer) Pool() *data.Pool { return t.pool }

@@ -1,5 +1,7 @@
 package grpo
 
+import "cmp"
+
 // Watcher is told how a run goes on. Calls come from the goroutine that trains.
 type Watcher interface {
 	// Begun says how a run that is recorded begins, once its directory is ready.
@@ -16,12 +18,7 @@ type Watcher interface {
 	Warn(what string)
 }
 
-func watcherOrNobody(w Watcher) Watcher {
-	if w == nil {
-		return nobody{}
-	}
-	return w
-}
+func watcherOrNobody(w Watcher) Watcher { return cmp.Or[Watcher](w, nobody{}) }
 
 // nobody watches.
 type nobody struct{}

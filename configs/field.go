@@ -80,6 +80,15 @@ func readComments() map[string]Field {
 
 func oneLine(c *ast.CommentGroup) string { return strings.Join(strings.Fields(c.Text()), " ") }
 
+// Key is the setting that somebody means who writes it with dashes or capitals; "" where there is none.
+func Key(name string) string {
+	name = strings.ReplaceAll(strings.ToLower(name), "-", "_")
+	if slices.Contains(keys(), name) || slices.Contains([]string{"batch_size", "group_size"}, name) {
+		return name
+	}
+	return ""
+}
+
 // keys are those of Config, in order.
 var keys = sync.OnceValue(func() []string {
 	out := make([]string, len(fields()))

@@ -48,17 +48,15 @@ func Load(s Source) (*Config, error) {
 		}
 	}
 	words, err := parseWords(s.Overrides)
-	if err != nil {
-		return nil, err
-	}
+	mistakes := []error{err}
 	for _, layer := range []*layer{file, words} {
 		if layer != nil {
-			if err := l.apply(layer); err != nil {
-				return nil, err
-			}
+			mistakes = append(mistakes, l.apply(layer))
 		}
 	}
-	if err := l.validate(); err != nil {
+	// What could not be read has the value that it had before, and the rest is judged beside that.
+	mistakes = append(mistakes, l.validate())
+	if err := join(mistakes); err != nil {
 		return nil, err
 	}
 	return &l.config, nil
@@ -250,6 +248,8 @@ var elsewhere = map[string]string{
 	"extends": "it stands in a file; on the command line type --preset NAME",
 	"quiet":   "it is a flag; type --quiet",
 	"json":    "it is a flag; type --json",
+	"beta":    noReference,
+	"kl_coef": noReference,
 	"top_k":   truncated + "eval_top_k",
 	"top_p":   truncated + "eval_top_p",
 	"min_p":   truncated + "eval_min_p",
@@ -257,6 +257,9 @@ var elsewhere = map[string]string{
 
 const truncated = "training samples from the whole distribution, because the probabilities of a truncated one are not the model's " +
 	"and would bias the importance ratio; leave it out, or evaluate with "
+
+const noReference = "there is no penalty for leaving a reference model, and no such model in memory; leave it out, " +
+	"and keep the policy near where it began with a lower learning_rate"
 
 // unknown is the error for a key that is none, with the nearest that is.
 func unknown(key string) error {
@@ -269,8 +272,9 @@ func unknown(key string) error {
 
 // join makes one input error of several, one a line.
 func join(mistakes []error) error {
-	if len(mistakes) == 0 {
+	err := errors.Join(mistakes...)
+	if err == nil {
 		return nil
 	}
-	return badinput.Errorf("%w", errors.Join(mistakes...))
+	return badinput.Errorf("%w", err)
 }

@@ -32,7 +32,13 @@ func Presets() []string {
 	return names
 }
 
+// formerly are names that presets had once, and files may extend.
+var formerly = map[string]string{"4090_qwen3": "qwen3_1.7b", "qwen3_4b_h100": "qwen3_4b"}
+
 func readPreset(name string) ([]byte, error) {
+	if now, ok := formerly[name]; ok {
+		name = now
+	}
 	known := Presets()
 	if !slices.Contains(known, name) {
 		return nil, badinput.Errorf("preset %q is not known; expected %s; a file of your own is --config-file FILE", name, or(known))

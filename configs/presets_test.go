@@ -8,7 +8,7 @@ import (
 
 // Every preset is valid, and says what it is for.
 func TestPresets(t *testing.T) {
-	require.Subset(t, Presets(), []string{DefaultPreset, defaultsName, "tiny_smoke", "qwen3_0.6b", "qwen3_4b_h100", "4090_qwen3"})
+	require.Subset(t, Presets(), []string{DefaultPreset, defaultsName, "tiny_smoke", "qwen3_0.6b", "qwen3_1.7b", "qwen3_4b"})
 	for _, name := range Presets() {
 		c, err := Load(Source{Preset: name})
 		require.NoError(t, err, name)
@@ -22,8 +22,20 @@ func TestPresets(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, "# ", string(text[:2]), "%s starts with what it is for", name)
 	}
-	_, err := Load(Source{Preset: "qwen3_4b"})
+	_, err := Load(Source{Preset: "qwen3_8b"})
 	require.EqualError(t, err,
-		`preset "qwen3_4b" is not known; expected 4090_qwen3, defaults, qwen3_0.6b, qwen3_4b_h100, tiny or tiny_smoke; `+
+		`preset "qwen3_8b" is not known; expected defaults, qwen3_0.6b, qwen3_1.7b, qwen3_4b, tiny or tiny_smoke; `+
 			`a file of your own is --config-file FILE`)
+}
+
+// Presets that had the names of graphics cards are found by those, too.
+func TestOldNamesOfPresets(t *testing.T) {
+	for old, now := range map[string]string{"4090_qwen3": "qwen3_1.7b", "qwen3_4b_h100": "qwen3_4b"} {
+		want, err := Load(Source{Preset: now})
+		require.NoError(t, err)
+		got, err := Load(Source{Preset: old})
+		require.NoError(t, err)
+		require.Equal(t, want, got)
+		require.NotContains(t, Presets(), old)
+	}
 }

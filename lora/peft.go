@@ -65,12 +65,25 @@ var harmless = []string{
 // maxConfig is far above any honest adapter_config.json.
 const maxConfig = 1 << 20
 
+// below names the last adapter in a folder that is none, such as that of a training run.
+func below(dir string) string {
+	var found []string
+	for _, where := range []string{"adapter", filepath.Join("checkpoints", "*", "adapter")} {
+		paths, _ := filepath.Glob(filepath.Join(dir, where, configName))
+		found = append(found, paths...)
+	}
+	if len(found) == 0 {
+		return ""
+	}
+	return ", such as " + filepath.Dir(found[len(found)-1])
+}
+
 // ReadConfig reads what a PEFT adapter directory says of the adapter.
 func ReadConfig(dir string) (Config, error) {
 	path := filepath.Join(dir, configName)
 	info, err := os.Stat(path)
 	if err != nil {
-		return Config{}, badinput.Errorf("%w; expected a PEFT adapter directory", err)
+		return Config{}, badinput.Errorf("%w; expected a PEFT adapter directory%s", err, below(dir))
 	}
 	if info.Size() > maxConfig {
 		return Config{}, badinput.Errorf("%s: it has %d bytes, at most %d are allowed", path, info.Size(), maxConfig)

@@ -25,7 +25,7 @@ func newDoctorCmd() *cobra.Command {
   grpo doctor --json`,
 		Short: "Tell what this machine has, what it lacks, and what to do about it",
 		Long: `Builds a sandbox and attacks it: each claim stands beside the result of an attack that was made just now,
-and what is not protected stands below. Then the interpreter, processors, memory, GPU and disk.
+and what is not protected stands below. Then the interpreter, processors, memory and disk.
 The exit code is 0 where nothing needed is missing.`,
 		Args: badArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -73,7 +73,7 @@ func examine(ctx context.Context, f *sandboxFlags) findings {
 	if url := os.Getenv("SANDBOX_URL"); url != "" {
 		all = append(all, examineServer(ctx, url))
 	}
-	return append(all, examineCores(), examineMemory(), examineGPU(ctx), examineDisk())
+	return append(all, examineCores(), examineMemory(), examineDisk())
 }
 
 // examineSandbox is about the cells and the interpreter in them.

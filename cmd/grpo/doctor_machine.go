@@ -2,16 +2,15 @@ package main
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
-	"time"
+
+	"github.com/seed-7879b91d/grpo/internal/memory"
 )
 
 func examineCores() finding {
@@ -27,27 +26,13 @@ func examineCores() finding {
 
 func examineMemory() finding {
 	f := finding{Name: "memory", OK: true, Found: "unknown on this system"}
-	total, free := kilobytes("/proc/meminfo", "MemTotal"), kilobytes("/proc/meminfo", "MemAvailable")
-	if total > 0 {
-		f.Found = fmt.Sprintf("%s, %s available", gib(total<<10), gib(free<<10))
-	}
-	if total > 0 && free < 2<<20 {
-		f.Do = "the smallest Qwen3 needs 2 GiB: end what else is running"
+	if room, known := memory.Free(); known {
+		f.Found = "free for this process: " + room.String()
+		if room.Bytes < 2<<30 {
+			f.Do = "the smallest Qwen3 needs 2 GiB: end what else is running, or raise the limit"
+		}
 	}
 	return f
-}
-
-func examineGPU(ctx context.Context) finding {
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
-	defer cancel()
-	out, err := exec.CommandContext(ctx, "nvidia-smi", "--query-gpu=name,memory.total,driver_version", "--format=csv,noheader").Output()
-	if text := strings.TrimSpace(string(out)); err == nil && text != "" {
-		return finding{Name: "GPU", OK: true, Found: strings.ReplaceAll(text, "\n", "; ")}
-	}
-	return finding{
-		Name: "GPU", OK: true, Found: "none: everything runs on the processors",
-		Do: "for models beyond 1 B parameters use a machine with an NVIDIA GPU and its driver",
-	}
 }
 
 // enoughDisk holds a model of 4 B parameters and the checkpoints of a run.
@@ -90,11 +75,6 @@ func cacheDir() string {
 }
 
 func gib(bytes int64) string { return fmt.Sprintf("%.1f GiB", float64(bytes)/(1<<30)) }
-
-func kilobytes(file, key string) int64 {
-	n, _ := strconv.ParseInt(strings.TrimSuffix(lineValue(file, key), " kB"), 10, 64) // 0 where nobody tells
-	return n
-}
 
 // lineValue finds "key : value" in a file of the kernel; "" where it is not.
 func lineValue(file, key string) string {

@@ -19,6 +19,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/version"
+	"github.com/seed-7879b91d/grpo/kernels/cpu"
 )
 
 // Exit codes: 0 done, 1 the machine failed, 2 the input was wrong, 130 interrupted.
@@ -90,11 +92,10 @@ func newRoot() *cobra.Command {
 		SilenceErrors: true,
 		Args:          trainArgs,
 		RunE:          train.run,
+		Version:       version.Line(cpu.Variants()),
 	}
 	train.register(root)
-	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return badinput.Errorf("%w (see '%s --help')", err, cmd.CommandPath())
-	})
+	root.SetFlagErrorFunc(badFlag)
 	root.AddCommand(newScoreCmd(), newReplayCmd(), newMergeCmd(), newSampleCmd(), newEvalCmd(), newBenchCmd(),
 		newTokenizeCmd(), newDataCmd(), newRewardCmd(), newDoctorCmd())
 	return root

@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/seed-7879b91d/grpo"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/kernels"
 	"github.com/seed-7879b91d/grpo/kernels/cpu"
@@ -27,9 +28,19 @@ func (f *policyFlags) register(cmd *cobra.Command) {
 
 // registerAll is register for a verb that can do without a model.
 func (f *policyFlags) registerAll(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.model, "model", "", "Hugging Face model `directory`")
+	cmd.Flags().StringVar(&f.model, "model", "",
+		"Hugging Face model `directory`, a name on the Hub, or tiny, the one that is part of the program")
 	cmd.Flags().StringVar(&f.adapter, "adapter", "", "PEFT adapter `directory`")
 	f.registerSpeed(cmd)
+	run := cmd.RunE
+	cmd.RunE = func(cmd *cobra.Command, args []string) (err error) {
+		if f.model != "" {
+			if f.model, err = grpo.ModelDir(cmd.Context(), f.model); err != nil {
+				return err
+			}
+		}
+		return run(cmd, args)
+	}
 }
 
 // registerSpeed adds the flags of the machine.

@@ -32,8 +32,9 @@ func (f *promptFlags) register(cmd *cobra.Command) {
 	fl.StringVar(&f.renderer, "renderer", "", "chat format: one of "+strings.Join(chat.Names(), ", ")+"; the model's own if not given")
 }
 
-// open gives the prompts as tokens, and the tokenizer of the model where there is one.
-func (f *promptFlags) open(dir string, stdin io.Reader) (prompts [][]int32, tok *tokenizer.Tokenizer, err error) {
+// open gives the prompts as tokens, the tokenizer of the model where there is one, and the tokens that end a turn of the
+// chat format where the prompts are in one.
+func (f *promptFlags) open(dir string, stdin io.Reader) (prompts [][]int32, tok *tokenizer.Tokenizer, turnEnd []int32, err error) {
 	given := 0
 	for _, s := range []string{f.prompt, f.messages, f.tokens} {
 		if s != "" {
@@ -46,12 +47,12 @@ func (f *promptFlags) open(dir string, stdin io.Reader) (prompts [][]int32, tok 
 	case f.tokens != "":
 		prompts, tok, err = f.read(dir, stdin)
 	default:
-		prompts, tok, err = f.render(dir, stdin)
+		prompts, tok, turnEnd, err = f.render(dir, stdin)
 	}
 	if err == nil && len(prompts) == 0 {
 		err = badinput.Errorf("no prompts")
 	}
-	return prompts, tok, err
+	return prompts, tok, turnEnd, err
 }
 
 // read takes prompts that are tokens already. The model can do without a tokenizer.
@@ -69,16 +70,16 @@ func (f *promptFlags) read(dir string, stdin io.Reader) (prompts [][]int32, tok 
 }
 
 // render puts conversations into the chat format.
-func (f *promptFlags) render(dir string, stdin io.Reader) (prompts [][]int32, tok *tokenizer.Tokenizer, err error) {
+func (f *promptFlags) render(dir string, stdin io.Reader) (prompts [][]int32, tok *tokenizer.Tokenizer, turnEnd []int32, err error) {
 	if tok, err = tokenizer.Load(dir); err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	renderer, err := chat.ForModel(tok)
 	if f.renderer != "" {
 		renderer, err = chat.New(f.renderer, tok)
 	}
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	add := func(messages []chat.Message) error {
 		prompt, _, err := renderer.Prompt(messages)
@@ -90,5 +91,5 @@ func (f *promptFlags) render(dir string, stdin io.Reader) (prompts [][]int32, to
 	} else {
 		err = eachInput(f.messages, stdin, func(_ int, c conversation) error { return add(c.Messages) })
 	}
-	return prompts, tok, err
+	return prompts, tok, renderer.Stop(), err
 }

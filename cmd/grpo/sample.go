@@ -60,11 +60,11 @@ prompt's place among the prompts and on its own number, not on what is sampled b
 }
 
 func (f *sampleFlags) run(cmd *cobra.Command) error {
-	prompts, tok, err := f.promptFlags.open(f.model, cmd.InOrStdin())
+	prompts, tok, turnEnd, err := f.promptFlags.open(f.model, cmd.InOrStdin())
 	if err != nil {
 		return err
 	}
-	if f.params.StopTokens, err = tokenizer.StopTokens(f.model, tok); err != nil {
+	if f.params.StopTokens, err = tokenizer.StopTokens(f.model, tok, turnEnd...); err != nil {
 		return err
 	}
 	if len(f.stop) > 0 {

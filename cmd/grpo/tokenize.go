@@ -5,6 +5,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/seed-7879b91d/grpo"
+	"github.com/seed-7879b91d/grpo/configs"
 	"github.com/seed-7879b91d/grpo/data/tokenizer"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/jsonl"
@@ -33,6 +35,12 @@ tokens, which is what a training run does with every prompt.`,
 			case decode && plain:
 				return badinput.Errorf("--plain is about encoding: leave it out, or leave out --decode")
 			}
+			if path == configs.DefaultPreset { // the model that is part of the program
+				var err error
+				if path, err = grpo.ModelDir(cmd.Context(), path); err != nil {
+					return err
+				}
+			}
 			tok, err := tokenizer.Load(path)
 			if err != nil {
 				return err
@@ -48,7 +56,7 @@ tokens, which is what a training run does with every prompt.`,
 			return encodeLines(encode, cmd.InOrStdin(), out)
 		},
 	}
-	cmd.Flags().StringVar(&path, "tokenizer", "", "tokenizer.json, or the folder that holds it")
+	cmd.Flags().StringVar(&path, "tokenizer", "", "tokenizer.json, the folder that holds it, or tiny, the model that is part of the program")
 	cmd.Flags().BoolVar(&decode, "decode", false, "read ids and write texts")
 	cmd.Flags().BoolVar(&plain, "plain", false, "take special tokens in the text for ordinary characters")
 	return cmd

@@ -40,12 +40,30 @@ func (f *trainFlags) register(cmd *cobra.Command) {
 
 // trainArgs takes key=value words, and refuses what looks like a verb that does not exist.
 func trainArgs(cmd *cobra.Command, args []string) error {
+	var mistakes []error
 	for _, a := range args {
-		if !strings.Contains(a, "=") {
-			return badinput.Errorf("unknown command or setting %q; expected a verb or key=value (see '%s --help')", a, cmd.CommandPath())
+		switch {
+		case strings.Contains(a, "="):
+		case a == "train" || a == "run":
+			mistakes = append(mistakes, badinput.Errorf("%s: training has no verb; leave the word out and type grpo [key=value …]", a))
+		case configs.Key(a) != "":
+			mistakes = append(mistakes, badinput.Errorf("%s: a setting has a value; type %s=VALUE", a, configs.Key(a)))
+		default:
+			mistakes = append(mistakes,
+				badinput.Errorf("unknown command or setting %q; expected a verb or key=value (see '%s --help')", a, cmd.CommandPath()))
 		}
 	}
-	return nil
+	return errors.Join(mistakes...)
+}
+
+// badFlag explains a flag that is none. Settings are often typed as flags.
+func badFlag(cmd *cobra.Command, err error) error {
+	if _, name, ok := strings.Cut(err.Error(), "unknown flag: --"); ok && cmd.Flags().Lookup("preset") != nil {
+		if key := configs.Key(name); key != "" {
+			return badinput.Errorf("--%s: it is a setting, and no flag; type %s=VALUE", name, key)
+		}
+	}
+	return badinput.Errorf("%w (see '%s --help')", err, cmd.CommandPath())
 }
 
 func (f *trainFlags) run(cmd *cobra.Command, words []string) error {

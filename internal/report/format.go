@@ -1,6 +1,8 @@
 package report
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"strconv"
@@ -151,4 +153,11 @@ func visible(text string) string {
 		}
 	}
 	return b.String()
+}
+
+// understand decodes what it can: a value of another type than expected leaves its field as it was.
+func understand(text []byte, v any) bool {
+	err := json.Unmarshal(text, v)
+	var kind *json.UnmarshalTypeError
+	return err == nil || errors.As(err, &kind)
 }
