@@ -42,7 +42,7 @@ var layers = map[string][]string{
 	"internal/tensorfile": {"kernels"},
 	"internal/report":     {},
 	"internal/rundir":     {},
-	"internal/sources":    {"configs", "data", "internal/tiny"},
+	"internal/sources":    {"model", "configs", "data", "internal/tiny"},
 	"internal/stats":      {},
 	"internal/version":    {},
 	"internal/tiny":       {"data"},

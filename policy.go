@@ -17,8 +17,7 @@ import (
 type policy struct {
 	*model.Policy
 	*sources.Language
-	shape model.Config // known before the model is loaded
-	full  bool         // all weights are trained, not an adapter
+	full bool // all weights are trained, not an adapter
 }
 
 // openPolicy opens the model of a run with its adapter, and the language.
@@ -75,8 +74,7 @@ func openLanguage(ctx context.Context, cfg *configs.Config) (p *policy, err erro
 			return nil, badinput.Errorf("adapter: %w", err)
 		}
 	}
-	p.shape, err = model.ReadConfig(p.Dir)
-	return p, err
+	return p, nil
 }
 
 // prompts puts problems into words and tokens, as the prompts from index first on.
