@@ -48,7 +48,7 @@ var layers = map[string][]string{
 	"internal/meter":       {},
 	"internal/rundir":      {},
 	"internal/rollouts":    {"reward", "sampler"},
-	"internal/sources":     {"configs", "data", "internal/tiny"},
+	"internal/sources":     {"model", "configs", "data", "internal/tiny"},
 	"internal/stats":       {},
 	"internal/version":     {},
 	"internal/tiny":        {"data"},

@@ -18,7 +18,6 @@ import (
 type policy struct {
 	*model.Policy
 	*sources.Language
-	shape model.Config // known before the model is loaded
 	print provenance.Part
 	full  bool // all weights are trained, not an adapter
 }
@@ -77,10 +76,7 @@ func openLanguage(ctx context.Context, cfg *configs.Config) (p *policy, err erro
 			return nil, badinput.Errorf("adapter: %w", err)
 		}
 	}
-	if p.print, err = provenance.OfModel(p.Dir); err != nil {
-		return nil, err
-	}
-	p.shape, err = model.ReadConfig(p.Dir)
+	p.print, err = provenance.OfModel(p.Dir)
 	return p, err
 }
 

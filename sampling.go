@@ -31,7 +31,7 @@ func planSampling(run footprint.Run, p *policy, problems *sources.Problems) (*sa
 		return nil, err
 	}
 	length := s.longestPrompt + cfg.MaxTokens
-	if most := p.shape.MaxPositions; length > most {
+	if most := p.Shape.MaxPositions; length > most {
 		return nil, badinput.Errorf("max_tokens is %d and the longest prompt, %s, has %d tokens: %d together, "+
 			"more than the model's %d positions; lower max_tokens, or leave the problem out (max_prompt_chars is for data)",
 			cfg.MaxTokens, where, s.longestPrompt, length, most)

@@ -144,7 +144,7 @@ func TestBadRequestsAreRefusedBeforeAnyWork(t *testing.T) {
 		"prompt: empty, expected at least one token":                 func(r *Request) { r.Prompt = nil },
 		"n: found 0, expected 1 or more":                             func(r *Request) { r.N = 0 },
 		"max_tokens: found 0, expected 1 or more":                    func(r *Request) { r.Params.MaxTokens = 0 },
-		"temperature: found -1, expected 0 (greedy) or more":         func(r *Request) { r.Params.Temperature = -1 },
+		"temperature: found -1, expected 0 (greedy), or at least 1e-06":         func(r *Request) { r.Params.Temperature = -1 },
 		"top_k: found -1, expected 0 (all) or more":                  func(r *Request) { r.Params.TopK = -1 },
 		"top_p: found 1.5, expected 0 to 1":                          func(r *Request) { r.Params.TopP = 1.5 },
 		"min_p: found -0.5, expected 0 to 1":                         func(r *Request) { r.Params.MinP = -0.5 },

@@ -19,7 +19,7 @@ func TestBadModelsAreRefusedInOneLine(t *testing.T) {
 		edit  func(dir string)
 		says  []string
 	}{
-		"no directory":     {"qwen3-tied", func(dir string) { os.RemoveAll(dir) }, []string{"config.json", "no such file"}},
+		"no directory":     {"qwen3-tied", func(dir string) { os.RemoveAll(dir) }, []string{"no such directory", "owner/name"}},
 		"no weights":       {"qwen3-tied", func(dir string) { os.Remove(filepath.Join(dir, weights)) }, []string{"safetensors"}},
 		"absent shard":     {"qwen3-untied-sharded", func(dir string) { os.Remove(filepath.Join(dir, shard)) }, []string{shard}},
 		"truncated":        {"qwen3-tied", func(dir string) { os.Truncate(filepath.Join(dir, weights), 200_000) }, []string{weights}},

@@ -28,8 +28,7 @@ func (f *policyFlags) register(cmd *cobra.Command) {
 
 // registerAll is register for a verb that can do without a model.
 func (f *policyFlags) registerAll(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.model, "model", "",
-		"Hugging Face model `directory`, a name on the Hub, or tiny, the one that is part of the program")
+	cmd.Flags().StringVar(&f.model, "model", "", "Hugging Face model `directory`, a name on the Hub, or tiny: the program's own")
 	cmd.Flags().StringVar(&f.adapter, "adapter", "", "PEFT adapter `directory`")
 	f.registerSpeed(cmd)
 	run := cmd.RunE

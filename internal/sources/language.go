@@ -10,12 +10,14 @@ import (
 	"github.com/seed-7879b91d/grpo/data/chat"
 	"github.com/seed-7879b91d/grpo/data/prompt"
 	"github.com/seed-7879b91d/grpo/data/tokenizer"
+	"github.com/seed-7879b91d/grpo/model"
 )
 
 // Language is what a model is spoken to in, read from its directory without its weights.
 type Language struct {
 	Dir       string // of the model
 	Base      string // what names the model in what is saved
+	Shape     model.Config
 	Tokenizer *tokenizer.Tokenizer
 	Stops     []int32 // tokens that end a completion
 
@@ -34,6 +36,9 @@ func OpenLanguage(ctx context.Context, cfg *configs.Config) (*Language, error) {
 	// trained as a whole takes its other files from the copy.
 	if cfg.Train != "full" && cfg.Model != Embedded && cfg.Model != dir {
 		l.Base, _, _ = strings.Cut(cfg.Model, "@")
+	}
+	if l.Shape, err = model.ReadConfig(dir); err != nil {
+		return nil, err
 	}
 	if l.Tokenizer, err = tokenizer.Load(dir); err != nil {
 		return nil, err
