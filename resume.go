@@ -12,6 +12,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/provenance"
 	"github.com/seed-7879b91d/grpo/internal/report"
 	"github.com/seed-7879b91d/grpo/internal/rundir"
+	"github.com/seed-7879b91d/grpo/lora"
 )
 
 // origin is where a run begins: at a checkpoint of its own, at one of another run, or anew.
@@ -43,8 +44,8 @@ func (t *Trainer) openRecord() error {
 		return err
 	}
 	if t.cfg.Adapter != "" {
-		if _, err := provenance.OfAdapter(t.cfg.Adapter); err != nil {
-			return err
+		if _, err := lora.ReadConfig(t.cfg.Adapter); err != nil {
+			return badinput.Errorf("adapter: %w", err)
 		}
 	}
 	t.origin.past = provenance.Past{Checkpoint: t.origin.checkpoint, Fork: t.origin.fork}
