@@ -106,10 +106,8 @@ func TestOldAdviceDoesNotHold(t *testing.T) {
 		s.Step, s.timing.Total, s.timing.Score = i+1, 10, 1
 		r.steps = append(r.steps, s)
 	}
-	for _, a := range []advice{{Step: 3, Rule: "truncation"}, {Step: 5, Rule: "reward errors", Fatal: true}, {Step: 10, Rule: NoSkill},
-		{Step: 12, Rule: SlowSandbox}, {Step: 20, Rule: "time-outs"}, {Step: 21, Rule: "format falls"}} {
-		r.advice = append(r.advice, a)
-	}
+	r.advice = []advice{{Step: 3, Rule: "truncation"}, {Step: 5, Rule: "reward errors", Fatal: true}, {Step: 10, Rule: NoSkill},
+		{Step: 12, Rule: SlowSandbox}, {Step: 20, Rule: "time-outs"}, {Step: 21, Rule: "format falls"}}
 	names := func(rules []rule) (all []string) {
 		for _, x := range rules {
 			all = append(all, x.Name)
