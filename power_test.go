@@ -252,7 +252,7 @@ func TestThePowerIsCut(t *testing.T) {
 // everyCut calls then with a folder that has what a power cut left, for each that leaves something else.
 func everyCut(t *testing.T, root string, ops []disk.Op, then func(left, when string)) {
 	t.Helper()
-	stride := 83
+	stride := 29
 	if os.Getenv("GRPO_KILLS") != "" {
 		stride = 1
 	}

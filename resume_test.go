@@ -25,7 +25,7 @@ var kinds = map[string][]string{
 // A run that is interrupted at the beginning of any phase and resumed ends as one that never was. Here at
 // some phases, with GRPO_KILLS at each.
 func TestResumedRunsAreEqualToTheByte(t *testing.T) {
-	stride, again := 40, 9
+	stride, again := 25, 5
 	if os.Getenv("GRPO_KILLS") != "" {
 		stride, again = 1, 5
 	}
