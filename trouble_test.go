@@ -36,18 +36,22 @@ func TestABrokenGraderIsAnErrorEachTime(t *testing.T) {
 		require.NoError(t, err)
 		_, err = tr.Step(t.Context(), nil, StepOptions{})
 		require.NoError(t, err)
-		cursor := tr.Pool().Cursor()
 		gone.Store(true)
-		for range 3 {
-			if _, err = tr.Step(t.Context(), nil, StepOptions{}); err != nil {
-				break // the step that was ahead may have its scores
+		whole := 0
+		for errs := 0; errs < 3; {
+			cursor := tr.Pool().Cursor()
+			if _, err = tr.Step(t.Context(), nil, StepOptions{}); err == nil {
+				whole++
+				continue
 			}
-			cursor = tr.Pool().Cursor()
-		}
-		for range 2 {
+			errs++
 			require.ErrorContains(t, err, "score: the sandbox is gone")
 			require.Equal(t, cursor, tr.Pool().Cursor(), "the problems are not lost")
-			_, err = tr.Step(t.Context(), nil, StepOptions{})
+		}
+		if pipeline == "full" {
+			require.LessOrEqual(t, whole, 1, "the step that was sampled ahead may have its scores")
+		} else {
+			require.Zero(t, whole)
 		}
 		_, err = tr.Save(t.Context())
 		require.NoError(t, err)
