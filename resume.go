@@ -105,7 +105,7 @@ func namedOrigin(key, dir string, w Watcher) (origin, error) {
 	}
 	newest, st, damaged, err := newestCheckpoint(dir, key == "resume" || key == "run_dir")
 	if err != nil {
-		return origin{}, err
+		return origin{}, badinput.Errorf("%s=%s: %w", key, dir, err)
 	}
 	if newest == "" {
 		nothing := fmt.Errorf("no checkpoint to go on from; %s", elsewhere(key))

@@ -148,7 +148,7 @@ func (d *Dir) WriteJSON(name string, v any) error {
 // ReadJSON reads a file that may be missing: of a run that was killed early, or made by hand.
 func ReadJSON(path string, v any) error {
 	text, err := os.ReadFile(path)
-	if os.IsNotExist(err) {
+	if os.IsNotExist(err) || errors.Is(err, syscall.ENOTDIR) { // whoever uses the directory says that it is none
 		return nil
 	}
 	if err == nil {
