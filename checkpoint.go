@@ -11,6 +11,7 @@ import (
 	"slices"
 
 	"github.com/seed-7879b91d/grpo/data"
+	"github.com/seed-7879b91d/grpo/internal/advice"
 	"github.com/seed-7879b91d/grpo/internal/atomicfile"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/provenance"
@@ -37,7 +38,7 @@ type state struct {
 	Start     int               `json:"start"`
 	Seed      uint64            `json:"seed"`
 	Cursor    data.Cursor       `json:"cursor"`
-	Advisor   advisor           `json:"adviser"`
+	Advisor   advice.Advisor    `json:"adviser"`
 	Logs      map[string]int64  `json:"logs"`   // how long the files of the record are
 	Checksum  map[string]string `json:"sha256"` // of every other file
 	Parts     provenance.Parts  `json:"parts,omitempty"`

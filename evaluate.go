@@ -50,7 +50,7 @@ func (t *Trainer) evaluateIfDue(ctx context.Context) error {
 	if t.first != nil {
 		e.Change = stats.Compare(t.first.Judged, e.Judged)
 	}
-	advice := t.advisor.adviseOn(e)
+	advice := t.advisor.OnEvaluation(e.Step, e.Greedy)
 	if err := t.record.evaluation(e, advice); err != nil {
 		return fmt.Errorf("record: %w", err)
 	}

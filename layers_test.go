@@ -31,6 +31,7 @@ var layers = map[string][]string{
 	"data":               {},
 	"configs":            {},
 
+	"internal/advice":     {"internal/report"},
 	"internal/atomicfile": {},
 	// of tests
 	"internal/backendtest": {"kernels", "kernels/cpu", "kernels/kerneltest"},
@@ -56,8 +57,8 @@ var layers = map[string][]string{
 }
 
 // roomsOfTrainer are the trainer's own.
-var roomsOfTrainer = []string{"internal/footprint", "internal/judging", "internal/provenance", "internal/report", "internal/rollouts",
-	"internal/rundir", "internal/sources", "internal/tiny"}
+var roomsOfTrainer = []string{"internal/advice", "internal/footprint", "internal/judging", "internal/provenance",
+	"internal/report", "internal/rollouts", "internal/rundir", "internal/sources", "internal/tiny"}
 
 // belowTrainer and belowCommands are what the trainer and the commands stand on. Only commands choose a backend.
 var (

@@ -7,6 +7,7 @@ import (
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/jsonl"
+	"github.com/seed-7879b91d/grpo/internal/provenance"
 	"github.com/seed-7879b91d/grpo/internal/report"
 	"github.com/seed-7879b91d/grpo/internal/rollouts"
 	"github.com/seed-7879b91d/grpo/internal/rundir"
@@ -47,9 +48,9 @@ func (t *Trainer) begin(ctx context.Context) error {
 	case t.record == nil || t.record.begun:
 		return nil
 	}
-	from := rundir.Point{Step: t.step}
+	from := rundir.Point{Step: t.step, Files: []string{provenance.ConfigFile, provenance.ManifestFile}}
 	if t.origin.checkpoint != "" && !t.origin.fork {
-		from.Logs = t.origin.state.Logs
+		from.Logs, from.Files = t.origin.state.Logs, nil
 	}
 	aside, err := t.record.Begin(logFiles, from)
 	if err != nil {
@@ -90,7 +91,7 @@ func (r *record) unwritten(err error) error {
 
 // conclude writes a step down, judges it and tells of it.
 func (t *Trainer) conclude(m Metrics, timing Timing, groups []Group) error {
-	advice := t.advisor.advise(m, timing)
+	advice := t.advisor.OnStep(evidence(m, timing))
 	if err := t.record.step(m, timing, groups, advice); err != nil {
 		t.broken = fmt.Errorf("record: %w", err) // half of a step is on record
 		return t.broken
