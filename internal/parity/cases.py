@@ -20,8 +20,11 @@ ADAM = {"lr": 0.001, "beta1": 0.9, "beta2": 0.95, "eps": 1e-12, "weight_decay": 
 
 
 def load(directory, name):
-    with open(os.path.join(directory, name)) as f:
-        return json.load(f)
+    try:
+        with open(os.path.join(directory, name)) as f:
+            return json.load(f)
+    except OSError as e:
+        sys.exit(f"{e.filename}: {e.strerror}; a case has its inputs in train.json, score.json and greedy.json")
 
 
 def store(directory, name, value):
