@@ -70,7 +70,8 @@ def answer(directory, inputs):
     texts, gradients, end = answers(directory, inputs)
     for name, value in texts.items():
         store(directory, name, value)
-    write_tensors(os.path.join(directory, "grads_step1.safetensors"), gradients, "F32")
+    ordered = {n: gradients[n] for n in end.tensors}
+    write_tensors(os.path.join(directory, "grads_step1.safetensors"), ordered, "F32")
     end.write(os.path.join(directory, "train_final"))
 
 
