@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"golang.org/x/text/unicode/norm"
+
+	"github.com/seed-7879b91d/grpo/data/tokenizer/tokenizertest"
 )
 
 type vector struct {
@@ -16,9 +18,9 @@ type vector struct {
 
 // The vectors are what Hugging Face's tokenizer makes of texts with special tokens read as such.
 func TestQwen3Vectors(t *testing.T) {
-	tok := qwen3(t)
+	tok, dir := qwen3(t)
 	var vectors []vector
-	readTestJSON(t, filepath.Join(qwenDir, "vectors.json"), &vectors)
+	readTestJSON(t, filepath.Join(dir, "vectors.json"), &vectors)
 	if len(vectors) == 0 {
 		t.Fatal("vectors.json is empty")
 	}
@@ -43,7 +45,7 @@ func TestQwen3LoadsFast(t *testing.T) {
 	if underRace {
 		t.Skip("the race detector tells nothing about speed")
 	}
-	dir := referenceDir(t, "tokenizers/qwen3")
+	dir := tokenizertest.Qwen3(t)
 	best := time.Hour
 	for range 3 {
 		start := time.Now()
