@@ -3,6 +3,7 @@ package tokenizer
 import (
 	"path/filepath"
 	"slices"
+	"syscall"
 	"testing"
 	"time"
 
@@ -41,6 +42,7 @@ func hasAdded(tok *Tokenizer, ids []int32) bool {
 	return slices.ContainsFunc(ids, func(id int32) bool { _, ok := tok.control[id]; return ok })
 }
 
+// A second of processor time: other processes do not count.
 func TestQwen3LoadsFast(t *testing.T) {
 	if underRace {
 		t.Skip("the race detector tells nothing about speed")
@@ -48,13 +50,23 @@ func TestQwen3LoadsFast(t *testing.T) {
 	dir := tokenizertest.Qwen3(t)
 	best := time.Hour
 	for range 3 {
-		start := time.Now()
+		start := processorTime(t)
 		if _, err := Load(dir); err != nil {
 			t.Fatal(err)
 		}
-		best = min(best, time.Since(start))
+		best = min(best, processorTime(t)-start)
 	}
 	if best > time.Second {
-		t.Errorf("loading took %v, expected less than a second", best)
+		t.Errorf("loading took %v of processor time, expected less than a second", best)
 	}
+}
+
+// processorTime is what this process has used so far.
+func processorTime(t *testing.T) time.Duration {
+	t.Helper()
+	var used syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {
+		t.Fatal(err)
+	}
+	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }
