@@ -193,12 +193,14 @@ func (s *Snapshot) fromHub(ctx context.Context) error {
 	}
 	s.Commit = answer.SHA
 	for _, f := range answer.Siblings {
-		if !filepath.IsLocal(filepath.FromSlash(f.Name)) {
+		name := path.Clean(f.Name)
+		if name == "." || !filepath.IsLocal(filepath.FromSlash(name)) || strings.ContainsRune(name, 0) {
 			return fmt.Errorf("%s holds a file named %q, which would lie outside the cache", s.repo, f.Name)
 		}
-		s.Files = append(s.Files, path.Clean(f.Name))
+		s.Files = append(s.Files, name)
 	}
 	slices.Sort(s.Files)
+	s.Files = slices.Compact(s.Files)
 	return s.note()
 }
 

@@ -56,6 +56,9 @@ func Checksums(dir string) (map[string]string, error) {
 // Verify compares files below dir with their checksums, and names the first that is missing or damaged.
 func Verify(dir string, sums map[string]string) error {
 	for name, want := range sums {
+		if !filepath.IsLocal(name) {
+			return fmt.Errorf("it has the sha256 of %s, which is outside of it", name)
+		}
 		got, err := checksum(filepath.Join(dir, name))
 		if err != nil {
 			return err
