@@ -91,7 +91,9 @@ func (s setup) tryOpen(t testing.TB) (*Trainer, *listener, error) {
 		b = kerneltest.NewDeferred(b)
 	}
 	dir := goldenModel(t)
+	// Prompts are short, and so are the pieces of work: a prompt is read in several, a step is several batches.
 	words := []string{"model=" + dir, "data=" + filepath.Join(dir, "p.jsonl"), "test_data=" + filepath.Join(dir, "h.jsonl"),
+		"prompt_template=" + filepath.Join(dir, "wording"), "token_budget=48", "max_rows=128",
 		"seed=11", "lora_rank=8", "prompts_per_step=2", "completions_per_prompt=6", "max_tokens=12", "max_sequences=16",
 		"learning_rate=0.03", "renderer=qwen3_instruct",
 		"save_every=2", "eval_every=4", "eval_samples=2", "eval_k=2", "eval_temperature=1"}
@@ -125,8 +127,8 @@ func override(words, later []string) []string {
 	return append(slices.DeleteFunc(slices.Clone(words), said), later...)
 }
 
-// goldenModel is a directory with the weights of the golden model, the small tokenizer, and problems p0 to p5 and h0 to
-// h2. It is one for all tests: where the model is stands in what is saved.
+// goldenModel is a directory with the weights of the golden model, the small tokenizer, a wording that adds nothing,
+// and problems p0 to p5 and h0 to h2. It is one for all tests: where the model is stands in what is saved.
 func goldenModel(t testing.TB) string {
 	t.Helper()
 	dir, err := golden()
@@ -155,7 +157,7 @@ var golden = sync.OnceValues(func() (string, error) {
 		}
 		err = errors.Join(err, os.WriteFile(filepath.Join(dir, prefix+".jsonl"), []byte(text.String()), 0o644))
 	}
-	return dir, err
+	return dir, errors.Join(err, os.WriteFile(filepath.Join(dir, "wording"), []byte("{{.Statement}}"), 0o644))
 })
 
 func TestMain(m *testing.M) {
