@@ -1,6 +1,7 @@
 package grpo
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -237,6 +239,18 @@ func tryOpen(t *testing.T, w Watcher, overrides ...string) (*Trainer, error) {
 		t.Cleanup(func() { require.NoError(t, tr.Close()) })
 	}
 	return tr, err
+}
+
+// stride is how many moments lie between two at which something is cut off: GRPO_KILLS divides it, and from 20 on
+// something is cut off at each.
+func stride(t *testing.T, short int) int {
+	t.Helper()
+	kills, err := strconv.Atoi(cmp.Or(os.Getenv("GRPO_KILLS"), "1"))
+	require.NoError(t, err, "GRPO_KILLS")
+	if kills >= 20 {
+		return 1
+	}
+	return max(1, short/max(1, kills))
 }
 
 func run(t *testing.T, tr *Trainer) {
