@@ -77,7 +77,7 @@ func (p *process) kill(t *testing.T) int {
 	family := descendants(t, p.Process.Pid)
 	require.NoError(t, p.Process.Kill())
 	p.Wait()
-	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(5 * time.Millisecond) {
 		left := slices.DeleteFunc(slices.Clone(family), func(r relative) bool { return !r.alive() })
 		if len(left) == 0 {
 			return len(family)

@@ -144,7 +144,8 @@ func (r *request) fetch(dir string) map[string]string {
 	return files
 }
 
-// execute runs the code, which needs no more than the standard library and starts without looking for more; output that older servers cannot take is a time limit, as it is there.
+// execute runs the code, which is the wrapper's and starts without looking for packages that it does not need; output that
+// older servers cannot take is a time limit, as it is there.
 func (s *Server) execute(ctx context.Context, dir, main string, timeout float64) map[string]any {
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(timeout*float64(time.Second)))
 	defer cancel()
