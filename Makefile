@@ -3,7 +3,7 @@
 GO ?= go
 STATICCHECK ?= honnef.co/go/tools/cmd/staticcheck@v0.8.2
 .DEFAULT_GOAL := help
-.PHONY: help build test race kills fuzz bench fmt lint check tiny-model smoke
+.PHONY: help build test race kills soak scale reference fuzz bench fmt lint check tiny-model smoke
 
 help: ## this list
 	@echo "Targets"
@@ -29,11 +29,24 @@ test: ## all tests
 smoke: ## a minute of training: held-out problems must be solved more often
 	GRPO_SMOKE=1 $(GO) test -count=1 -v -run TestSmoke ./cmd/grpo
 
-race: ## the race detector, on the packages without C and the trainer
-	$(GO) test -race $$($(GO) list -f '{{if not .CgoFiles}}{{.ImportPath}}{{end}}' ./data/... ./lora/... ./optim/... ./configs/... ./internal/... ./reward ./reward/fusion ./kernels) .
+race: ## the race detector, on every package that has no C of its own
+	$(GO) test -race -timeout 30m $$($(GO) list -f '{{if not .CgoFiles}}{{.ImportPath}}{{end}}' ./...)
 
-kills: ## runs that are killed at twenty moments and resumed, byte for byte
-	GRPO_KILLS=20 $(GO) test -count=1 -run 'TestRunsEndAlike|TestResumedRuns' -timeout 30m -v . ./cmd/grpo
+kills: ## runs cut off at KILLS (20: all) moments and resumed, byte for byte
+	GRPO_KILLS=$(or $(KILLS),20) $(GO) test -count=1 -v -timeout 60m \
+		-run 'TestRunsEndAlike|TestResumedRuns|TestThePowerIsCut' . ./cmd/grpo
+
+soak: ## REQUESTS (10000) to the sampler, PROGRAMS (20000) in the sandbox
+	GRPO_SOAK=$(or $(REQUESTS),10000) $(GO) test -count=1 -v -timeout 60m -run TestSoak ./sampler
+	GRPO_SANDBOX_FULL=$(or $(PROGRAMS),20000) $(GO) test -count=1 -v -timeout 90m \
+		-run 'TestSoak|TestStableVerdicts|TestOrdinaryUser' ./reward/sandbox
+
+scale: ## a data set of SIZE: full (2 GB) or tenth
+	GRPO_SCALE=$(or $(SIZE),full) $(GO) test -count=1 -v -timeout 30m -run TestScale ./data/dataset
+
+reference: ## files of Qwen3 and of PEFT in REFERENCE, compared with
+	@[ -d "$(REFERENCE)/tokenizers" ] || { echo "type make reference REFERENCE=FOLDER, with the folders tokenizers and golden in it"; exit 2; }
+	GRPO_REFERENCE=$(abspath $(REFERENCE)) $(GO) test -count=1 ./optim ./lora ./data/... ./internal/tensorfile ./cmd/grpo
 
 fuzz: ## every fuzz target for FUZZTIME (10s) each
 	./.ci/fuzz $(or $(FUZZTIME),10s)

@@ -1,6 +1,7 @@
 package grpo
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -91,7 +93,9 @@ func (s setup) tryOpen(t testing.TB) (*Trainer, *listener, error) {
 		b = kerneltest.NewDeferred(b)
 	}
 	dir := goldenModel(t)
+	// Prompts are short, and so are the pieces of work: a prompt is read in several, a step is several batches.
 	words := []string{"model=" + dir, "data=" + filepath.Join(dir, "p.jsonl"), "test_data=" + filepath.Join(dir, "h.jsonl"),
+		"prompt_template=" + filepath.Join(dir, "wording"), "token_budget=48", "max_rows=128",
 		"seed=11", "lora_rank=8", "prompts_per_step=2", "completions_per_prompt=6", "max_tokens=12", "max_sequences=16",
 		"learning_rate=0.03", "renderer=qwen3_instruct",
 		"save_every=2", "eval_every=4", "eval_samples=2", "eval_k=2", "eval_temperature=1"}
@@ -125,8 +129,8 @@ func override(words, later []string) []string {
 	return append(slices.DeleteFunc(slices.Clone(words), said), later...)
 }
 
-// goldenModel is a directory with the weights of the golden model, the small tokenizer, and problems p0 to p5 and h0 to
-// h2. It is one for all tests: where the model is stands in what is saved.
+// goldenModel is a directory with the weights of the golden model, the small tokenizer, a wording that adds nothing,
+// and problems p0 to p5 and h0 to h2. It is one for all tests: where the model is stands in what is saved.
 func goldenModel(t testing.TB) string {
 	t.Helper()
 	dir, err := golden()
@@ -155,7 +159,7 @@ var golden = sync.OnceValues(func() (string, error) {
 		}
 		err = errors.Join(err, os.WriteFile(filepath.Join(dir, prefix+".jsonl"), []byte(text.String()), 0o644))
 	}
-	return dir, err
+	return dir, errors.Join(err, os.WriteFile(filepath.Join(dir, "wording"), []byte("{{.Statement}}"), 0o644))
 })
 
 func TestMain(m *testing.M) {
@@ -235,6 +239,18 @@ func tryOpen(t *testing.T, w Watcher, overrides ...string) (*Trainer, error) {
 		t.Cleanup(func() { require.NoError(t, tr.Close()) })
 	}
 	return tr, err
+}
+
+// stride is how many moments lie between two at which something is cut off: GRPO_KILLS divides it, and from 20 on
+// something is cut off at each.
+func stride(t *testing.T, short int) int {
+	t.Helper()
+	kills, err := strconv.Atoi(cmp.Or(os.Getenv("GRPO_KILLS"), "1"))
+	require.NoError(t, err, "GRPO_KILLS")
+	if kills >= 20 {
+		return 1
+	}
+	return max(1, short/max(1, kills))
 }
 
 func run(t *testing.T, tr *Trainer) {

@@ -36,6 +36,7 @@ var layers = map[string][]string{
 	// of tests
 	"internal/backendtest": {"kernels", "kernels/cpu", "kernels/kerneltest"},
 	"internal/badinput":    {},
+	"internal/cputime":     {},
 	"internal/footprint":   belowTrainer,
 	"internal/disk":        {},
 	"internal/jsonl":       {},
@@ -67,8 +68,8 @@ var (
 )
 
 // cellar is what every room may import: it knows nothing of models.
-var cellar = []string{"internal/atomicfile", "internal/badinput", "internal/disk", "internal/jsonl", "internal/memory", "internal/settings",
-	"internal/splitmix", "internal/meter", "internal/stats", "internal/version"}
+var cellar = []string{"internal/atomicfile", "internal/badinput", "internal/cputime", "internal/disk", "internal/jsonl",
+	"internal/memory", "internal/settings", "internal/splitmix", "internal/meter", "internal/stats", "internal/version"}
 
 // homes are the rooms that a library may be used in.
 var homes = map[string][]string{

@@ -203,7 +203,7 @@ func recorded(t *testing.T, root string, do func()) (ops []disk.Op) {
 
 // A run whose machine loses its power goes on, and ends as one that was never cut, to the byte. The power is cut
 // between any two things that a run does to its disk which begins, saves, is stopped in the middle of an evaluation,
-// goes on, is killed after it went on from a checkpoint, and ends. Here at some of them, with GRPO_KILLS at each.
+// goes on, is killed after it went on from a checkpoint, and ends. Here at some of them, with GRPO_KILLS=20 at each.
 func TestThePowerIsCut(t *testing.T) {
 	words := []string{"max_steps=4", "eval_every=2", "eval_samples=0", "eval_k=0", "max_tokens=6", "keep_last=1"}
 	whole := setup{dir: filepath.Join(t.TempDir(), "run"), words: words}
@@ -252,10 +252,7 @@ func TestThePowerIsCut(t *testing.T) {
 // everyCut calls then with a folder that has what a power cut left, for each that leaves something else.
 func everyCut(t *testing.T, root string, ops []disk.Op, then func(left, when string)) {
 	t.Helper()
-	stride := 29
-	if os.Getenv("GRPO_KILLS") != "" {
-		stride = 1
-	}
+	stride := stride(t, 29)
 	seed := rand.Uint64()
 	lots, seen, d := rand.New(rand.NewPCG(seed, 0)), map[string]bool{}, newCutDisk(root)
 	for i, op := range ops {

@@ -24,12 +24,9 @@ var kinds = map[string][]string{
 }
 
 // A run that is interrupted at the beginning of any phase and resumed ends as one that never was. Here at
-// some phases, with GRPO_KILLS at each.
+// some phases, with GRPO_KILLS=20 at each.
 func TestResumedRunsAreEqualToTheByte(t *testing.T) {
-	stride, again := 25, 5
-	if os.Getenv("GRPO_KILLS") != "" {
-		stride, again = 1, 5
-	}
+	const again = 5
 	for name, words := range kinds {
 		t.Run(name, func(t *testing.T) {
 			words = append(words, "max_steps=4")
@@ -40,7 +37,7 @@ func TestResumedRunsAreEqualToTheByte(t *testing.T) {
 			require.NoError(t, tr.Run(t.Context()))
 			want := files(t, whole.dir)
 
-			for stop := 1; stop <= phases; stop += stride {
+			for stop := 1; stop <= phases; stop += stride(t, 25) {
 				interrupted := setup{dir: t.TempDir(), words: words}
 				for from := stop; ; from += again { // interrupted again and again
 					tr, l := interrupted.open(t)

@@ -31,7 +31,7 @@ func TestARewardFileIsTried(t *testing.T) {
 		"return len(json.loads(ground_truth)[0]['stdout'])": "",
 	} {
 		write(t, file, "import json\n\ndef compute_reward(completion, ground_truth):\n    "+body+"\n")
-		j, err := Open(t.Context(), Config{File: file})
+		j, err := Open(t.Context(), Config{File: file, Slots: 1})
 		require.NoError(t, err)
 		err = j.Try(t.Context(), &p)
 		require.NoError(t, j.Close())

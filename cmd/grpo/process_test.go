@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"slices"
 	"strconv"
 	"strings"
@@ -47,6 +48,9 @@ func startCommand(t *testing.T, folder string, cmd *exec.Cmd) *process {
 	defer errs.Close()
 	p := &process{Cmd: cmd, errs: errs.Name()}
 	p.Dir, p.Stderr = folder, errs
+	if signal.Ignored(os.Interrupt) { // as in the background of a script; a process that catches it does not pass that on
+		signal.Notify(make(chan os.Signal, 1), os.Interrupt)
+	}
 	p.Env = append(os.Environ(), asCommand+"=1", "SANDBOX_URL=")
 	require.NoError(t, p.Start())
 	t.Cleanup(func() { p.Process.Kill(); p.Wait() })
@@ -73,7 +77,7 @@ func (p *process) kill(t *testing.T) int {
 	family := descendants(t, p.Process.Pid)
 	require.NoError(t, p.Process.Kill())
 	p.Wait()
-	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(5 * time.Millisecond) {
 		left := slices.DeleteFunc(slices.Clone(family), func(r relative) bool { return !r.alive() })
 		if len(left) == 0 {
 			return len(family)
@@ -123,6 +127,21 @@ func descendants(t *testing.T, pid int) (family []relative) {
 		family = append(family, children[family[i].pid]...)
 	}
 	return family
+}
+
+// spent is the processor time of a process so far, which its kernel counts in hundredths of a second.
+func (p *process) spent(t *testing.T) time.Duration {
+	t.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.Process.Pid))
+	require.NoError(t, err)
+	words := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:])) // from the third on
+	total := 0
+	for _, word := range words[11:13] {
+		ticks, err := strconv.Atoi(word)
+		require.NoError(t, err)
+		total += ticks
+	}
+	return time.Duration(total) * 10 * time.Millisecond
 }
 
 // waitFor waits until something is so; false says that the process ended before.

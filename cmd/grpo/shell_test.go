@@ -2,11 +2,13 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -35,18 +37,26 @@ func readJSONFile(t *testing.T, v any, path string) {
 	require.NoError(t, json.Unmarshal(text, v))
 }
 
+// noCells says why no program can be run here, or nil.
+var noCells = sync.OnceValue(func() error {
+	if _, err := exec.LookPath("python3"); err != nil {
+		return badinput.Errorf("there is no python3 to run programs with")
+	}
+	pool, err := sandbox.Open(context.Background(), sandbox.Options{Slots: 1})
+	if err == nil {
+		pool.Close()
+	}
+	return err
+})
+
 // needsCells skips a test where no program can be run.
 func needsCells(t *testing.T) {
 	t.Helper()
-	if _, err := exec.LookPath("python3"); err != nil {
-		t.Skip("there is no python3 to run programs with")
-	}
-	pool, err := sandbox.Open(t.Context(), sandbox.Options{Slots: 1})
-	if badinput.Is(err) {
+	if err := noCells(); badinput.Is(err) {
 		t.Skip(err)
+	} else {
+		require.NoError(t, err)
 	}
-	require.NoError(t, err)
-	pool.Close()
 }
 
 // spoiled is a copy of a golden model that edit has damaged.

@@ -10,12 +10,13 @@ import (
 	"path/filepath"
 	"runtime/debug"
 	"strconv"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/parquet-go/parquet-go"
 	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7879b91d/grpo/internal/cputime"
 )
 
 // scale is the size of the synthetic set. GRPO_SCALE=full is that of the largest public set.
@@ -119,9 +120,9 @@ func TestScale(t *testing.T) {
 			write(t, filepath.Join(dir, name), s)
 			resetPeak()
 
-			start, cpu := time.Now(), cpuTime()
+			start, cpu := time.Now(), cputime.Used()
 			set := open(t, filepath.Join(dir, name), Options{CacheDir: dir})
-			first, cpu := time.Since(start), cpuTime()-cpu
+			first, cpu := time.Since(start), cputime.Used()-cpu
 			start = time.Now()
 			again := open(t, filepath.Join(dir, name), Options{CacheDir: dir})
 			second, peak := time.Since(start), peakMemory()
@@ -158,12 +159,6 @@ func TestScale(t *testing.T) {
 func resetPeak() {
 	debug.FreeOSMemory()
 	_ = os.WriteFile("/proc/self/clear_refs", []byte("5"), 0o200)
-}
-
-func cpuTime() time.Duration {
-	var u syscall.Rusage
-	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u)
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 func peakMemory() int64 {

@@ -3,13 +3,13 @@ package tokenizer
 import (
 	"path/filepath"
 	"slices"
-	"syscall"
 	"testing"
 	"time"
 
 	"golang.org/x/text/unicode/norm"
 
 	"github.com/seed-7879b91d/grpo/data/tokenizer/tokenizertest"
+	"github.com/seed-7879b91d/grpo/internal/cputime"
 )
 
 type vector struct {
@@ -50,23 +50,13 @@ func TestQwen3LoadsFast(t *testing.T) {
 	dir := tokenizertest.Qwen3(t)
 	best := time.Hour
 	for range 3 {
-		start := processorTime(t)
+		start := cputime.Used()
 		if _, err := Load(dir); err != nil {
 			t.Fatal(err)
 		}
-		best = min(best, processorTime(t)-start)
+		best = min(best, cputime.Used()-start)
 	}
 	if best > time.Second {
 		t.Errorf("loading took %v of processor time, expected less than a second", best)
 	}
-}
-
-// processorTime is what this process has used so far.
-func processorTime(t *testing.T) time.Duration {
-	t.Helper()
-	var used syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {
-		t.Fatal(err)
-	}
-	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }

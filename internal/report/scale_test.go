@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7879b91d/grpo/internal/cputime"
 )
 
 // tenThousand is a long run; one gradient in it explodes.
@@ -62,13 +64,13 @@ func TestTenThousandSteps(t *testing.T) {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644))
 	}
 	quickest := time.Hour
-	for tries := 0; tries < 5 && quickest > time.Second; tries++ { // the machine may be busy
-		began := time.Now()
+	for tries := 0; tries < 5 && quickest > time.Second; tries++ { // what else the process does counts, too
+		began := cputime.Used()
 		require.NoError(t, Write(dir))
-		quickest = min(quickest, time.Since(began))
+		quickest = min(quickest, cputime.Used()-began)
 	}
 	page := rewrite(t, dir)
-	t.Logf("%d kB in %v", len(page)/1000, quickest)
+	t.Logf("%d kB in %v of processor time", len(page)/1000, quickest)
 	require.Less(t, len(page), 500_000)
 	require.Less(t, quickest, time.Second)
 	root := parse(t, page)

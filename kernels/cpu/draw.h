@@ -24,23 +24,33 @@ static int by_likelihood(const void *a, const void *b)
 // Cuts after the most likely tokens that number count, or that have the share of the mass of what is kept.
 static grpo_cut tighten(const float *l, int64_t n, float max, grpo_cut kept, int64_t count, double share, grpo_buckets *b)
 {
-	memset(b, 0, sizeof *b);
-	double total = 0, mass = 0;
+	float least = max;
 	for (int64_t v = 0; v < n; v++)
-		if (is_kept(l[v], v, &kept)) {
-			int k = bucket_of(l[v], max);
-			b->count[k]++;
-			b->mass[k] += exp1(l[v] - max);
-		}
-	for (int k = 0; k < BUCKETS; k++) total += b->mass[k];
+		if (l[v] < least && is_kept(l[v], v, &kept))
+			least = l[v];
+	int used = bucket_of(least, max) + 1; // what lies above them has no mass and is left as it is
+	memset(b->count, 0, used * sizeof *b->count);
+	memset(b->mass, 0, used * sizeof *b->mass);
+	for (int64_t v = 0; v < n; v += VL) {
+		float e[VL];
+		store(e, vexp(load(l + v) - max));
+		for (int64_t i = v; i < n && i < v + VL; i++)
+			if (is_kept(l[i], i, &kept)) {
+				int k = bucket_of(l[i], max);
+				b->count[k]++;
+				b->mass[k] += e[i - v];
+			}
+	}
+	double total = 0, mass = 0;
+	for (int k = 0; k < used; k++) total += b->mass[k];
 	double goal = share * total;
 	int64_t seen = 0;
 	int at = 0;
-	for (; at < BUCKETS && seen + b->count[at] < count && mass + b->mass[at] < goal; at++) {
+	for (; at < used && seen + b->count[at] < count && mass + b->mass[at] < goal; at++) {
 		seen += b->count[at];
 		mass += b->mass[at];
 	}
-	if (at == BUCKETS)
+	if (at == used)
 		return kept;
 	int64_t members = 0;
 	for (int64_t v = 0; v < n; v++)

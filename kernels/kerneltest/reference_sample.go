@@ -123,14 +123,14 @@ func mostLikely(z []float64) []int {
 	for v := range order {
 		order[v] = v
 	}
-	slices.SortStableFunc(order, func(a, b int) int {
+	slices.SortFunc(order, func(a, b int) int {
 		switch {
 		case z[a] > z[b]:
 			return -1
 		case z[a] < z[b]:
 			return 1
 		}
-		return 0
+		return a - b
 	})
 	return order
 }

@@ -19,11 +19,7 @@ func testSampling(t *testing.T, s suite) {
 			}
 		}
 	})
-	t.Run("draws", func(t *testing.T) {
-		for _, m := range s.machines {
-			testDraws(t, m, s.reference)
-		}
-	})
+	t.Run("draws", func(t *testing.T) { testDraws(t, s) })
 	t.Run("a drawn token's log-probability", func(t *testing.T) {
 		for _, m := range append(s.machines, s.reference) {
 			testDrawnLogProb(t, m)
@@ -108,7 +104,7 @@ func (m *machine) draws(h []float32, w kernels.Matrix, d drawing, uniforms []flo
 
 // testDraws wants the reference's tokens, except where a uniform falls within rounding of the border
 // between two; and log-probabilities that agree.
-func testDraws(t *testing.T, m, reference *machine) {
+func testDraws(t *testing.T, s suite) {
 	t.Helper()
 	const H = 24
 	for _, V := range []int{1, 33, 1024, 2500} {
@@ -121,19 +117,21 @@ func testDraws(t *testing.T, m, reference *machine) {
 			uniforms[i] = (float64(i) + 0.37) / float64(len(uniforms))
 		}
 		for _, d := range drawings {
-			wantTokens, wantLogps := reference.draws(h, reference.load(kernels.F32, V, H, weights), d, uniforms)
-			tokens, logps := m.draws(h, m.load(kernels.F32, V, H, weights), d, uniforms)
-			off := 0
-			for i := range tokens {
-				if tokens[i] != wantTokens[i] {
-					off++
-				} else if math.Abs(float64(logps[i]-wantLogps[i])) > 2e-5 {
-					t.Errorf("%s: V %d, %+v: log-probability %v of token %d, expected %v",
-						m.Name(), V, d, logps[i], tokens[i], wantLogps[i])
+			want, wantLogps := s.reference.draws(h, s.reference.load(kernels.F32, V, H, weights), d, uniforms)
+			for _, m := range s.machines {
+				tokens, logps := m.draws(h, m.load(kernels.F32, V, H, weights), d, uniforms)
+				off := 0
+				for i := range tokens {
+					if tokens[i] != want[i] {
+						off++
+					} else if math.Abs(float64(logps[i]-wantLogps[i])) > 2e-5 {
+						t.Errorf("%s: V %d, %+v: log-probability %v of token %d, expected %v",
+							m.Name(), V, d, logps[i], tokens[i], wantLogps[i])
+					}
 				}
-			}
-			if off > 0 {
-				t.Errorf("%s: V %d, %+v: %d of %d tokens differ: %v, expected %v", m.Name(), V, d, off, len(tokens), tokens, wantTokens)
+				if off > 0 {
+					t.Errorf("%s: V %d, %+v: %d of %d tokens differ: %v, expected %v", m.Name(), V, d, off, len(tokens), tokens, want)
+				}
 			}
 		}
 	}

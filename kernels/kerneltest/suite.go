@@ -13,9 +13,11 @@ import (
 // gradients against differences of the reference, and equality to the last bit for a row alone or
 // packed, and for 1, 2, 3 and 8 threads. open makes a backend that uses that many threads; it is called
 // once for each number.
-func Run(t *testing.T, open func(threads int) kernels.Backend) {
+func Run(t *testing.T, open func(threads int) kernels.Backend) { run(t, open, 1, 2, 3, 8) }
+
+func run(t *testing.T, open func(threads int) kernels.Backend, numbers ...int) {
 	s := suite{reference: newMachine(NewReference())}
-	for _, threads := range []int{1, 2, 3, 8} {
+	for _, threads := range numbers {
 		m := newMachine(open(threads))
 		defer func() {
 			if err := m.Close(); err != nil {

@@ -22,8 +22,11 @@ while time.process_time() < 0.8 * limit:
     sum(range(1000))
 print("done")
 `
-	limit := time.Duration(size(100, 200)) * time.Millisecond
-	n := size(16, 1000)
+	limit := 100 * time.Millisecond
+	if full > 0 {
+		limit *= 2
+	}
+	n := size(16, 20)
 	for _, slots := range []int{1, runtime.NumCPU(), 4 * runtime.NumCPU()} {
 		t.Run(fmt.Sprintf("slots=%d", slots), func(t *testing.T) {
 			p := openPool(t, 0, slots)

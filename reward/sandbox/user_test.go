@@ -17,7 +17,7 @@ import (
 func TestOrdinaryUser(t *testing.T) {
 	t.Parallel()
 	tests := "TestHostile|TestHonest|TestRungs|TestScratch|TestKilled|TestDiesFirst"
-	if full {
+	if full > 0 {
 		tests += "|TestSoak|TestStableVerdicts"
 	}
 	asOrdinaryUser(t, "^("+tests+")$")

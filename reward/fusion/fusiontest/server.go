@@ -36,14 +36,20 @@ type Server struct {
 // Fault answers a request in place of the server.
 type Fault func(w http.ResponseWriter)
 
+// findPython asks the python3 on PATH, which can be a script, for the interpreter that it finds.
+var findPython = sync.OnceValues(func() (string, error) {
+	out, err := exec.Command("python3", "-S", "-c", "import sys; print(sys.executable)").Output()
+	return strings.TrimSpace(string(out)), err
+})
+
 // NewServer starts one that has these faults first, or skips the test where there is no Python.
 func NewServer(t testing.TB, faults ...Fault) *Server {
 	t.Helper()
-	out, err := exec.Command("python3", "-c", "import sys; print(sys.executable)").Output()
+	python, err := findPython()
 	if err != nil {
 		t.Skip("there is no python3 to run programs with")
 	}
-	s := &Server{python: strings.TrimSpace(string(out)), faults: faults}
+	s := &Server{python: python, faults: faults}
 	s.Server = httptest.NewServer(http.HandlerFunc(s.handle))
 	t.Cleanup(s.Close)
 	return s
@@ -138,11 +144,12 @@ func (r *request) fetch(dir string) map[string]string {
 	return files
 }
 
-// execute runs the code; output that older servers cannot take is a time limit, as it is there.
+// execute runs the code, which is the wrapper's and starts without looking for packages that it does not need; output that
+// older servers cannot take is a time limit, as it is there.
 func (s *Server) execute(ctx context.Context, dir, main string, timeout float64) map[string]any {
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(timeout*float64(time.Second)))
 	defer cancel()
-	cmd := exec.CommandContext(ctx, s.python, main)
+	cmd := exec.CommandContext(ctx, s.python, "-S", main)
 	var stdout, stderr bytes.Buffer
 	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, &stdout, &stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
