@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-7879b91d/grpo"
+	"github.com/seed-7879b91d/grpo/cmd/grpo/screen"
 	"github.com/seed-7879b91d/grpo/configs"
 	"github.com/seed-7879b91d/grpo/internal/atomicfile"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
@@ -93,13 +94,13 @@ func (f *evalFlags) run(cmd *cobra.Command, words []string) error {
 		return err
 	}
 	defer b.Close()
-	screen := newScreen(cmd.OutOrStdout(), cmd.ErrOrStderr(), false, f.json)
-	e, err := f.open(cmd.Context(), cfg, b, screen)
+	show := screen.New(cmd.OutOrStdout(), cmd.ErrOrStderr(), false, f.json)
+	e, err := f.open(cmd.Context(), cfg, b, show)
 	if err != nil {
 		return err
 	}
 	r, err := f.evaluate(cmd.Context(), e)
-	screen.end()
+	show.End()
 	if err = errors.Join(err, e.Close()); err != nil {
 		return err
 	}
@@ -111,11 +112,11 @@ func (f *evalFlags) run(cmd *cobra.Command, words []string) error {
 }
 
 // open opens an evaluator with these settings, or with those of a run.
-func (f *evalFlags) open(ctx context.Context, cfg *configs.Config, b kernels.Backend, screen *screen) (*grpo.Evaluator, error) {
+func (f *evalFlags) open(ctx context.Context, cfg *configs.Config, b kernels.Backend, show *screen.Screen) (*grpo.Evaluator, error) {
 	if f.recorded == "" {
-		return grpo.OpenEvaluator(ctx, cfg, b, screen)
+		return grpo.OpenEvaluator(ctx, cfg, b, show)
 	}
-	return grpo.OpenRun(ctx, f.recorded, b, screen, func(c *configs.Config) error {
+	return grpo.OpenRun(ctx, f.recorded, b, show, func(c *configs.Config) error {
 		f.ask(c)
 		f.model = c.Model
 		return c.Validate()
