@@ -17,6 +17,8 @@ import (
 type promptFlags struct {
 	prompt, messages, tokens string
 	renderer                 string
+
+	inWords func(text string) ([]int32, error) // puts a prompt into words; nil: it is a message as it is
 }
 
 // conversation is a line of --messages.
@@ -86,9 +88,13 @@ func (f *promptFlags) render(dir string, stdin io.Reader) (prompts [][]int32, to
 		prompts = append(prompts, prompt)
 		return err
 	}
-	if f.prompt != "" {
+	switch {
+	case f.prompt != "" && f.inWords != nil:
+		prompts = make([][]int32, 1)
+		prompts[0], err = f.inWords(f.prompt)
+	case f.prompt != "":
 		err = add([]chat.Message{{Role: "user", Content: f.prompt}})
-	} else {
+	default:
 		err = eachInput(f.messages, stdin, func(_ int, c conversation) error { return add(c.Messages) })
 	}
 	return prompts, tok, renderer.Stop(), err

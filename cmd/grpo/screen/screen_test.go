@@ -67,6 +67,7 @@ func TestWordsAreCutAtTheirEnds(t *testing.T) {
 		require.LessOrEqual(t, len(got), columns)
 		require.True(t, strings.HasPrefix(text+" ", got+" ") || got == "", got)
 	}
+	require.Equal(t, "memory: 0.3\n    20.1 MB,\n    3 s of it", wrap("memory: 0.3 20.1 MB, 3 s of it", 14), "a unit stays with its number")
 	require.Equal(t, "…-00003.safetensors", shortened("1/3 model-00001-of-00003.safetensors", 19))
 }
 

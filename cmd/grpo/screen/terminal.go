@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"regexp"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -45,7 +46,22 @@ func flow(parts []string, columns int) string { return join(parts, columns, "  "
 // wrap puts the words of a text into such lines.
 func wrap(text string, columns int) string {
 	indent := text[:len(text)-len(strings.TrimLeft(text, " "))]
-	return indent + join(strings.Split(text[len(indent):], " "), columns-len(indent), " ")
+	var words []string
+	for i, w := range strings.Split(text[len(indent):], " ") {
+		if i > 0 && unit.MatchString(w) && endsInDigit(words[len(words)-1]) {
+			words[len(words)-1] += " " + w
+		} else {
+			words = append(words, w)
+		}
+	}
+	return indent + join(words, columns-len(indent), " ")
+}
+
+// unit is what stays beside its number, such as MB, s or %.
+var unit = regexp.MustCompile(`^([kMGT]i?B|s|min|h|d|M|%)[,;:.)]*$`)
+
+func endsInDigit(word string) bool {
+	return word != "" && word[len(word)-1] >= '0' && word[len(word)-1] <= '9'
 }
 
 // join is parts with something in between, or a new line.
