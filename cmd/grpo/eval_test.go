@@ -134,7 +134,6 @@ func TestEvalRefuses(t *testing.T) {
 		"--k 5":                  {"--k: found 5", "--samples, which is 4"},
 		"--samples -1":           {"--samples: found -1"},
 		"--temperature 0":        {"--temperature: found 0", "above 0"},
-		"--max-tokens 100000":    {"max_tokens is 100000", "positions"},
 		"--adapter /nowhere":     {"/nowhere", "PEFT adapter"},
 		"--out /nowhere/x.jsonl": {"--out", "no directory /nowhere"},
 		"eval_k=2":               {"eval_k", "type --k 2"},

@@ -21,8 +21,9 @@ import (
 type sampleFlags struct {
 	policyFlags
 	promptFlags
-	recorded string // a run
-	step     int    // of the run; below 0: the last
+	recorded string   // a run
+	step     int      // of the run; below 0: the last
+	who      []string // is sampled, where it is of a run
 	n        int
 	seed     uint64
 	params   sampler.Params
@@ -113,7 +114,7 @@ func (f *sampleFlags) follow(cmd *cobra.Command) error {
 	if !given("stop") {
 		f.stop = run.Stop
 	}
-	fmt.Fprintf(cmd.ErrOrStderr(), "%s with %s, temperature %v\n", run.Model, saved.Dir, f.params.Temperature)
+	f.who = []string{fmt.Sprintf("%s with %s, temperature %v", run.Model, saved.Dir, f.params.Temperature)}
 	return nil
 }
 
@@ -150,7 +151,9 @@ func (f *sampleFlags) run(cmd *cobra.Command) error {
 		if err != nil {
 			return err
 		}
-		fmt.Fprintln(cmd.ErrOrStderr(), e.Plan)
+		for _, line := range append(f.who, e.Plan.String()) {
+			screen.Tell(cmd.ErrOrStderr(), line)
+		}
 		return f.sample(cmd.Context(), e, requests, tok, cmd.OutOrStdout())
 	})
 }
