@@ -18,8 +18,9 @@ const module = "github.com/seed-7879b91d/grpo"
 // point down.
 var layers = map[string][]string{
 	"":                   slices.Concat(belowTrainer, roomsOfTrainer),
-	"cmd/grpo":           slices.Concat(belowCommands, []string{"cmd/grpo/bench", "cmd/grpo/screen"}),
+	"cmd/grpo":           slices.Concat(belowCommands, []string{"cmd/grpo/bench", "cmd/grpo/outcome", "cmd/grpo/screen"}),
 	"cmd/grpo/bench":     belowCommands,
+	"cmd/grpo/outcome":   belowCommands,
 	"cmd/grpo/screen":    belowCommands,
 	"sampler":            {"model", "kernels", "data"},
 	"reward":             {"data"},

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-7879b91d/grpo"
+	"github.com/seed-7879b91d/grpo/cmd/grpo/outcome"
 	"github.com/seed-7879b91d/grpo/cmd/grpo/screen"
 	"github.com/seed-7879b91d/grpo/configs"
 	"github.com/seed-7879b91d/grpo/internal/atomicfile"
@@ -119,7 +120,7 @@ func (f *evalFlags) run(cmd *cobra.Command, words []string) error {
 	if f.json {
 		return printJSON(cmd.OutOrStdout(), r)
 	}
-	return r.print(cmd.OutOrStdout())
+	return r.Print(cmd.OutOrStdout())
 }
 
 // open opens an evaluator with these settings, or with those of a run.
@@ -162,27 +163,27 @@ func (f *evalFlags) follow(run *configs.Config, given func(flag string) bool) {
 }
 
 // evaluate tries the problems, and writes what came of each completion.
-func (f *evalFlags) evaluate(ctx context.Context, evaluator *grpo.Evaluator) (*evalReport, error) {
+func (f *evalFlags) evaluate(ctx context.Context, evaluator *grpo.Evaluator) (*outcome.Report, error) {
 	e, err := evaluator.Evaluate(ctx)
 	if err != nil {
 		return nil, err
 	}
 	if f.out != "" {
-		if err := atomicfile.Write(f.out, func(w io.Writer) error { return writeAttempts(w, e, f.temperature) }); err != nil {
+		if err := atomicfile.Write(f.out, func(w io.Writer) error { return outcome.WriteLines(w, e, f.temperature) }); err != nil {
 			return nil, fmt.Errorf("--out: %w", err)
 		}
 	}
 	cfg := evaluator.Settings()
-	r := &evalReport{Model: f.model, Adapter: f.adapter, Checkpoint: f.checkpoint, Data: cfg.TestData, Problems: e.Problems, Seed: f.seed,
+	r := &outcome.Report{Model: f.model, Adapter: f.adapter, Checkpoint: f.checkpoint, Data: cfg.TestData, Problems: e.Problems, Seed: f.seed,
 		MaxTokens: cfg.MaxTokens, Change: e.Change}
 	r.NoRoom, r.LessRoom = evaluator.TooLong()
 	if r.Data != configs.DefaultPreset {
 		r.Split = cfg.TestSplit
 	}
-	r.Greedy = greedyReport{PassAt1: e.Greedy, CI: e.GreedyCI, attemptReport: newAttemptReport(e.GreedyTry)}
+	r.Greedy = outcome.Greedy{PassAt1: e.Greedy, CI: e.GreedyCI, Attempts: outcome.NewAttempts(e.GreedyTry)}
 	if e.Sampled != nil {
-		r.Sampled = &sampledReport{Samples: f.samples, Temperature: f.temperature, Sampled: *e.Sampled,
-			attemptReport: newAttemptReport(e.SampledTry)}
+		r.Sampled = &outcome.Sampled{Samples: f.samples, Temperature: f.temperature, Sampled: *e.Sampled,
+			Attempts: outcome.NewAttempts(e.SampledTry)}
 	}
 	return r, nil
 }

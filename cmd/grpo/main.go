@@ -3,8 +3,8 @@
 // Each verb has a file: its flags and its help, what it asks of the packages of the module, and how it
 // prints the answer. What verbs share is in main.go (signals, exit codes, errors), policy.go (a backend
 // and a model), source.go (data sets), cells.go (sandboxes and rewards), prompts.go (conversations),
-// input.go and output.go (lines of JSON, tables). What a person is shown meanwhile is in the package screen, benchmarks
-// in the package bench.
+// input.go and output.go (lines of JSON, tables). What a person is shown meanwhile is in the package screen,
+// what an evaluation found in outcome, and benchmarks are in bench.
 package main
 
 import (

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
@@ -8,7 +10,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/seed-7879b91d/grpo/data"
 	"github.com/seed-7879b91d/grpo/data/chat"
+	"github.com/seed-7879b91d/grpo/data/dataset"
 	"github.com/seed-7879b91d/grpo/data/tokenizer"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 )
@@ -16,9 +20,10 @@ import (
 // promptFlags say what a model is asked.
 type promptFlags struct {
 	prompt, messages, tokens string
+	problems                 string // of which there are only such with inWords
 	renderer                 string
 
-	inWords func(text string) ([]int32, error) // puts a prompt into words; nil: it is a message as it is
+	inWords func(*data.Problem) ([]int32, error) // as a run did; nil: --prompt is a message as it is
 }
 
 // conversation is a line of --messages.
@@ -36,20 +41,20 @@ func (f *promptFlags) register(cmd *cobra.Command) {
 
 // open gives the prompts as tokens, the tokenizer of the model where there is one, and the tokens that end a turn of the
 // chat format where the prompts are in one.
-func (f *promptFlags) open(dir string, stdin io.Reader) (prompts [][]int32, tok *tokenizer.Tokenizer, turnEnd []int32, err error) {
+func (f *promptFlags) open(ctx context.Context, dir string, stdin io.Reader) (prompts [][]int32, tok *tokenizer.Tokenizer, turnEnd []int32, err error) {
 	given := 0
-	for _, s := range []string{f.prompt, f.messages, f.tokens} {
+	for _, s := range []string{f.prompt, f.messages, f.tokens, f.problems} {
 		if s != "" {
 			given++
 		}
 	}
 	switch {
 	case given != 1:
-		err = badinput.Errorf("--prompt, --messages, --tokens: expected exactly one of them")
+		err = badinput.Errorf("--prompt, --messages, --tokens, --data: expected exactly one of them")
 	case f.tokens != "":
 		prompts, tok, err = f.read(dir, stdin)
 	default:
-		prompts, tok, turnEnd, err = f.render(dir, stdin)
+		prompts, tok, turnEnd, err = f.render(ctx, dir, stdin)
 	}
 	if err == nil && len(prompts) == 0 {
 		err = badinput.Errorf("no prompts")
@@ -72,7 +77,7 @@ func (f *promptFlags) read(dir string, stdin io.Reader) (prompts [][]int32, tok 
 }
 
 // render puts conversations into the chat format.
-func (f *promptFlags) render(dir string, stdin io.Reader) (prompts [][]int32, tok *tokenizer.Tokenizer, turnEnd []int32, err error) {
+func (f *promptFlags) render(ctx context.Context, dir string, stdin io.Reader) (prompts [][]int32, tok *tokenizer.Tokenizer, turnEnd []int32, err error) {
 	if tok, err = tokenizer.Load(dir); err != nil {
 		return nil, nil, nil, err
 	}
@@ -89,13 +94,34 @@ func (f *promptFlags) render(dir string, stdin io.Reader) (prompts [][]int32, to
 		return err
 	}
 	switch {
+	case f.problems != "":
+		prompts, err = f.word(ctx)
 	case f.prompt != "" && f.inWords != nil:
 		prompts = make([][]int32, 1)
-		prompts[0], err = f.inWords(f.prompt)
+		prompts[0], err = f.inWords(&data.Problem{ID: "--prompt", Statement: f.prompt, Kind: data.Stdin})
 	case f.prompt != "":
 		err = add([]chat.Message{{Role: "user", Content: f.prompt}})
 	default:
 		err = eachInput(f.messages, stdin, func(_ int, c conversation) error { return add(c.Messages) })
 	}
 	return prompts, tok, renderer.Stop(), err
+}
+
+// word puts the problems of a data set into words.
+func (f *promptFlags) word(ctx context.Context) (prompts [][]int32, err error) {
+	if f.inWords == nil {
+		return nil, badinput.Errorf("--data: a problem needs the words of a run; type --run DIR in place of --model")
+	}
+	set, err := dataset.Open(ctx, f.problems, dataset.Options{Split: "all"})
+	if err != nil {
+		return nil, err
+	}
+	problems := set.Problems()
+	prompts = make([][]int32, len(problems))
+	for i := range problems {
+		if prompts[i], err = f.inWords(&problems[i]); err != nil {
+			break
+		}
+	}
+	return prompts, errors.Join(err, set.Close())
 }

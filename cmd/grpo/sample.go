@@ -35,7 +35,7 @@ type sampleFlags struct {
 func newSampleCmd() *cobra.Command {
 	var f sampleFlags
 	cmd := &cobra.Command{
-		Use:   "sample (--run DIR [--step N] | --model DIR [--adapter DIR]) (--prompt TEXT | --messages FILE | --tokens FILE)",
+		Use:   "sample (--run DIR [--step N] | --model DIR [--adapter DIR]) (--prompt TEXT | --messages FILE | --tokens FILE | --data SOURCE)",
 		Short: "Completions of prompts",
 		Long: `Draws completions in the chat format of the model and streams them to the terminal; with --json, writes
 one line per completion: {"prompt":i,"sample":j,"tokens":[…],"logprobs":[…],"text":"…","finish_reason":"stop|length"}.
@@ -45,10 +45,10 @@ one line per completion: {"prompt":i,"sample":j,"tokens":[…],"logprobs":[…],
 prompt's place among the prompts and on its own number, not on what is sampled beside it.
 
 With --run, the model is what a run trained, its last checkpoint or the one of --step, spoken to as in training:
---prompt is the statement of a problem, in the words of the run's prompt template; the chat format, the stop
+--prompt is the statement of a problem, in the words of the run's prompt template, and --data reads problems; the chat format, the stop
 strings, the temperature and the length of completions are the run's, but for what flags say.`,
 		Example: `  grpo sample --run runs/x --prompt "Read an integer x. Print x plus 1."
-  grpo sample --run runs/x --step 20 --prompt "Print the sum of two integers." --n 4 --temperature 0.7
+  grpo sample --run runs/x --step 20 --data tasks.jsonl --n 4 --temperature 0.7
   grpo sample --model ~/Qwen3-0.6B --prompt "Write a haiku in Python."
   grpo sample --model ~/Qwen3-0.6B --adapter runs/x/adapter --messages chats.jsonl --n 4 --temperature 0.7 --json`,
 		Args: badArgs(cobra.NoArgs),
@@ -58,6 +58,7 @@ strings, the temperature and the length of completions are the run's, but for wh
 	f.promptFlags.register(cmd)
 	fl := cmd.Flags()
 	fl.StringVar(&f.recorded, "run", "", "`directory` of a run, or of one of its checkpoints")
+	fl.StringVar(&f.problems, "data", "", "problems, which 'grpo data' reads, in the words of the run")
 	fl.IntVar(&f.step, "step", -1, "of the run, in place of the last that has a checkpoint")
 	fl.IntVar(&f.n, "n", 1, "completions per prompt")
 	fl.Uint64Var(&f.seed, "seed", 0, "seed of the draws")
@@ -98,8 +99,8 @@ func (f *sampleFlags) follow(cmd *cobra.Command) error {
 	if run.Train == "full" {
 		f.model, f.adapter = saved.Trained(), ""
 	}
-	f.inWords = func(text string) ([]int32, error) {
-		tokens, _, err := language.Prompt(&data.Problem{ID: "--prompt", Statement: text, Kind: data.Stdin})
+	f.inWords = func(p *data.Problem) ([]int32, error) {
+		tokens, _, err := language.Prompt(p)
 		return tokens, err
 	}
 	if !given("renderer") && run.Renderer != "auto" {
@@ -122,7 +123,7 @@ func (f *sampleFlags) run(cmd *cobra.Command) error {
 	if err := f.follow(cmd); err != nil {
 		return err
 	}
-	prompts, tok, turnEnd, err := f.promptFlags.open(f.model, cmd.InOrStdin())
+	prompts, tok, turnEnd, err := f.promptFlags.open(cmd.Context(), f.model, cmd.InOrStdin())
 	if err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-7879b91d/grpo"
+	"github.com/seed-7879b91d/grpo/cmd/grpo/outcome"
 	"github.com/seed-7879b91d/grpo/internal/jsonl"
 	"github.com/seed-7879b91d/grpo/internal/provenance"
 	"github.com/seed-7879b91d/grpo/internal/rollouts"
@@ -92,7 +93,6 @@ func TestEvalReadsWhatTheRunKeeps(t *testing.T) {
 // hold where nothing was said.
 func TestSampleSpeaksAsTheRunDid(t *testing.T) {
 	dir, train, _ := own(t, `stop=["\n"]`)
-	require.NoError(t, os.Remove(train))
 	recorded, err := jsonl.OfKind[rollouts.Line](filepath.Join(dir, "rollouts.jsonl"), "")
 	require.NoError(t, err)
 	var task struct{ Prompt string }
@@ -116,7 +116,11 @@ func TestSampleSpeaksAsTheRunDid(t *testing.T) {
 	require.Zero(t, code, errs)
 	require.LessOrEqual(t, len(sampled(t, latest)[0].Tokens), 3)
 
+	several, errs, code := shell(t, "", "sample", "--run", dir, "--data", train, "--json")
+	require.Zero(t, code, errs)
+	require.Len(t, sampled(t, several), 6)
 	for line, says := range map[string][]string{
+		"sample --model tiny --data " + train:              {"--data", "--run DIR"},
 		"sample --run /nowhere --prompt x":                 {"/nowhere", "not the directory of a run"},
 		"sample --run " + dir + " --model tiny --prompt x": {"[model run]"},
 		"sample --run " + dir:                              {"--prompt", "exactly one"},
@@ -182,7 +186,7 @@ func TestEvalHasOnlyThePositionsOfTheModel(t *testing.T) {
 	args := []string{"--model", model, wording, "--data", file, "--split", "all", "--samples", "2"}
 	out, errs, code := shell(t, "", append([]string{"eval", "--json"}, append(args, "--max-tokens", "1000")...)...)
 	require.Zero(t, code, errs)
-	var r evalReport
+	var r outcome.Report
 	require.NoError(t, json.Unmarshal([]byte(out), &r))
 	require.Equal(t, []int{2, 1, 2}, []int{r.Problems, r.NoRoom, r.LessRoom})
 	require.Contains(t, errs, "1 problems of 3 are left out: their prompts alone take the model's 80 positions")

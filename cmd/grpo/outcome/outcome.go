@@ -1,47 +1,50 @@
-package main
+// Package outcome is what an evaluation found, for people as a table and for programs as JSON.
+package outcome
 
 import (
 	"fmt"
 	"io"
+	"strings"
+	"text/tabwriter"
 
 	"github.com/seed-7879b91d/grpo/internal/stats"
 )
 
-// evalReport is what the verb found.
-type evalReport struct {
-	Model      string         `json:"model"`
-	Adapter    string         `json:"adapter,omitempty"`
-	Checkpoint string         `json:"checkpoint,omitempty"` // of a run
-	Data       string         `json:"data"`
-	Split      string         `json:"split,omitempty"`
-	Problems   int            `json:"problems"`
-	Seed       uint64         `json:"seed"`
-	MaxTokens  int            `json:"max_tokens"`
-	NoRoom     int            `json:"left_out_too_long,omitempty"` // problems whose prompts take all positions of the model
-	LessRoom   int            `json:"less_room,omitempty"`         // others that leave less than max_tokens of them
-	Backend    string         `json:"backend"`
-	Greedy     greedyReport   `json:"greedy"`
-	Sampled    *sampledReport `json:"sampled,omitempty"`
-	Change     *stats.Change  `json:"change,omitempty"` // of pass@1, greedy, since the first evaluation of the run
+// Report is all of it.
+type Report struct {
+	Model      string        `json:"model"`
+	Adapter    string        `json:"adapter,omitempty"`
+	Checkpoint string        `json:"checkpoint,omitempty"` // of a run
+	Data       string        `json:"data"`
+	Split      string        `json:"split,omitempty"`
+	Problems   int           `json:"problems"`
+	Seed       uint64        `json:"seed"`
+	MaxTokens  int           `json:"max_tokens"`
+	NoRoom     int           `json:"left_out_too_long,omitempty"` // problems whose prompts take all positions of the model
+	LessRoom   int           `json:"less_room,omitempty"`         // others that leave less than max_tokens of them
+	Backend    string        `json:"backend"`
+	Greedy     Greedy        `json:"greedy"`
+	Sampled    *Sampled      `json:"sampled,omitempty"`
+	Change     *stats.Change `json:"change,omitempty"` // of pass@1, greedy, since the first evaluation of the run
 }
 
-// greedyReport is about the most likely completion of each problem.
-type greedyReport struct {
+// Greedy is about the most likely completion of each problem.
+type Greedy struct {
 	PassAt1 float64    `json:"pass@1"`
 	CI      [2]float64 `json:"pass@1_ci"`
-	attemptReport
+	Attempts
 }
 
-// sampledReport is about the completions at the temperature.
-type sampledReport struct {
+// Sampled is about the completions at the temperature.
+type Sampled struct {
 	Samples     int     `json:"samples"`
 	Temperature float64 `json:"temperature"`
 	stats.Sampled
-	attemptReport
+	Attempts
 }
 
-// print is the report as a table.
-func (r *evalReport) print(w io.Writer) error {
+// Print is the report as a table.
+func (r *Report) Print(w io.Writer) error {
 	what := r.Model
 	if with := r.Adapter + r.Checkpoint; with != "" { // there is one of them
 		what += " with " + with
@@ -65,9 +68,9 @@ func (r *evalReport) print(w io.Writer) error {
 			{fmt.Sprintf("best reward of %d", s.K), "", s.Best(r.Problems)},
 		}, rows[1:]...)...)
 	}
-	t := newTable(w, header...)
-	for _, row := range rows {
-		t.row(row...)
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, row := range append([][]string{header}, rows...) {
+		fmt.Fprintln(t, strings.Join(row, "\t"))
 	}
 	if err := t.Flush(); err != nil {
 		return err
