@@ -13,6 +13,9 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels"
 )
 
+// Language is what a model is spoken to in.
+type Language = sources.Language
+
 // Saved is a checkpoint of a run. Nothing of the run is written by asking it.
 type Saved struct {
 	Dir      string
@@ -51,7 +54,7 @@ func OpenSaved(dir string, step int, w Watcher) (s *Saved, err error) {
 func (s *Saved) Trained() string { return filepath.Join(s.Dir, trainedDir(s.Settings.Train == "full")) }
 
 // Language opens what the model was spoken to in, as the run did.
-func (s *Saved) Language(ctx context.Context) (*sources.Language, error) {
+func (s *Saved) Language(ctx context.Context) (*Language, error) {
 	p, err := openLanguage(ctx, s.Settings)
 	if err != nil {
 		return nil, err

@@ -74,7 +74,7 @@ func TestSampleStopsAtTheEndOfATurn(t *testing.T) {
 	tok, err := tokenizer.Load(dir)
 	require.NoError(t, err)
 	f := promptFlags{prompt: "hello"}
-	_, _, turnEnd, err := f.open(t.Context(), dir, nil)
+	_, _, turnEnd, err := f.open(dir, nil)
 	require.NoError(t, err)
 	require.Equal(t, tok.EncodeSpecial("<|im_end|>"), turnEnd[:1])
 

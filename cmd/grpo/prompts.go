@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"io"
 	"os"
 	"path/filepath"
@@ -10,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/seed-7879b91d/grpo"
 	"github.com/seed-7879b91d/grpo/data"
 	"github.com/seed-7879b91d/grpo/data/chat"
 	"github.com/seed-7879b91d/grpo/data/dataset"
@@ -20,10 +20,10 @@ import (
 // promptFlags say what a model is asked.
 type promptFlags struct {
 	prompt, messages, tokens string
-	problems                 string // of which there are only such with inWords
+	problems                 string // a data set, of a run
 	renderer                 string
 
-	inWords func(*data.Problem) ([]int32, error) // as a run did; nil: --prompt is a message as it is
+	worded [][]int32 // --prompt or the problems in the words of a run; nil: --prompt is a message as it is
 }
 
 // conversation is a line of --messages.
@@ -41,7 +41,7 @@ func (f *promptFlags) register(cmd *cobra.Command) {
 
 // open gives the prompts as tokens, the tokenizer of the model where there is one, and the tokens that end a turn of the
 // chat format where the prompts are in one.
-func (f *promptFlags) open(ctx context.Context, dir string, stdin io.Reader) (prompts [][]int32, tok *tokenizer.Tokenizer, turnEnd []int32, err error) {
+func (f *promptFlags) open(dir string, stdin io.Reader) (prompts [][]int32, tok *tokenizer.Tokenizer, turnEnd []int32, err error) {
 	given := 0
 	for _, s := range []string{f.prompt, f.messages, f.tokens, f.problems} {
 		if s != "" {
@@ -54,7 +54,7 @@ func (f *promptFlags) open(ctx context.Context, dir string, stdin io.Reader) (pr
 	case f.tokens != "":
 		prompts, tok, err = f.read(dir, stdin)
 	default:
-		prompts, tok, turnEnd, err = f.render(ctx, dir, stdin)
+		prompts, tok, turnEnd, err = f.render(dir, stdin)
 	}
 	if err == nil && len(prompts) == 0 {
 		err = badinput.Errorf("no prompts")
@@ -77,7 +77,7 @@ func (f *promptFlags) read(dir string, stdin io.Reader) (prompts [][]int32, tok 
 }
 
 // render puts conversations into the chat format.
-func (f *promptFlags) render(ctx context.Context, dir string, stdin io.Reader) (prompts [][]int32, tok *tokenizer.Tokenizer, turnEnd []int32, err error) {
+func (f *promptFlags) render(dir string, stdin io.Reader) (prompts [][]int32, tok *tokenizer.Tokenizer, turnEnd []int32, err error) {
 	if tok, err = tokenizer.Load(dir); err != nil {
 		return nil, nil, nil, err
 	}
@@ -94,11 +94,8 @@ func (f *promptFlags) render(ctx context.Context, dir string, stdin io.Reader) (
 		return err
 	}
 	switch {
-	case f.problems != "":
-		prompts, err = f.word(ctx)
-	case f.prompt != "" && f.inWords != nil:
-		prompts = make([][]int32, 1)
-		prompts[0], err = f.inWords(&data.Problem{ID: "--prompt", Statement: f.prompt, Kind: data.Stdin})
+	case f.worded != nil:
+		prompts = f.worded
 	case f.prompt != "":
 		err = add([]chat.Message{{Role: "user", Content: f.prompt}})
 	default:
@@ -107,21 +104,26 @@ func (f *promptFlags) render(ctx context.Context, dir string, stdin io.Reader) (
 	return prompts, tok, renderer.Stop(), err
 }
 
-// word puts the problems of a data set into words.
-func (f *promptFlags) word(ctx context.Context) (prompts [][]int32, err error) {
-	if f.inWords == nil {
-		return nil, badinput.Errorf("--data: a problem needs the words of a run; type --run DIR in place of --model")
+// word puts --prompt, or the problems, into the words of a run.
+func (f *promptFlags) word(ctx context.Context, l *grpo.Language) error {
+	problems := []data.Problem{{ID: "--prompt", Statement: f.prompt, Kind: data.Stdin}}
+	switch {
+	case f.problems != "":
+		set, err := dataset.Open(ctx, f.problems, dataset.Options{Split: "all"})
+		if err != nil {
+			return err
+		}
+		defer set.Close()
+		problems = set.Problems()
+	case f.prompt == "":
+		return nil
 	}
-	set, err := dataset.Open(ctx, f.problems, dataset.Options{Split: "all"})
-	if err != nil {
-		return nil, err
-	}
-	problems := set.Problems()
-	prompts = make([][]int32, len(problems))
+	f.worded = make([][]int32, len(problems))
 	for i := range problems {
-		if prompts[i], err = f.inWords(&problems[i]); err != nil {
-			break
+		var err error
+		if f.worded[i], _, err = l.Prompt(&problems[i]); err != nil {
+			return err
 		}
 	}
-	return prompts, errors.Join(err, set.Close())
+	return nil
 }

@@ -9,7 +9,6 @@ import (
 
 	"github.com/seed-7879b91d/grpo"
 	"github.com/seed-7879b91d/grpo/cmd/grpo/screen"
-	"github.com/seed-7879b91d/grpo/data"
 	"github.com/seed-7879b91d/grpo/data/tokenizer"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/kernels"
@@ -84,6 +83,9 @@ func (f *sampleFlags) follow(cmd *cobra.Command) error {
 		if cmd.Flags().Changed("step") {
 			return badinput.Errorf("--step: it is of a run; type --run DIR in place of --model")
 		}
+		if f.problems != "" {
+			return badinput.Errorf("--data: its problems want the words of a run; type --run DIR in place of --model")
+		}
 		return nil
 	}
 	saved, err := grpo.OpenSaved(f.recorded, f.step, screen.New(io.Discard, cmd.ErrOrStderr(), true, false))
@@ -99,9 +101,8 @@ func (f *sampleFlags) follow(cmd *cobra.Command) error {
 	if run.Train == "full" {
 		f.model, f.adapter = saved.Trained(), ""
 	}
-	f.inWords = func(p *data.Problem) ([]int32, error) {
-		tokens, _, err := language.Prompt(p)
-		return tokens, err
+	if err := f.word(cmd.Context(), language); err != nil {
+		return err
 	}
 	if !given("renderer") && run.Renderer != "auto" {
 		f.renderer = run.Renderer
@@ -123,7 +124,7 @@ func (f *sampleFlags) run(cmd *cobra.Command) error {
 	if err := f.follow(cmd); err != nil {
 		return err
 	}
-	prompts, tok, turnEnd, err := f.promptFlags.open(cmd.Context(), f.model, cmd.InOrStdin())
+	prompts, tok, turnEnd, err := f.promptFlags.open(f.model, cmd.InOrStdin())
 	if err != nil {
 		return err
 	}

@@ -48,13 +48,16 @@ func (f *fetching) show(p hub.Progress) {
 func (f *fetching) begin(p hub.Progress) {
 	f.file, f.first, f.bar, f.began, f.spoke = p.File, p.Done, nil, f.now(), f.now()
 	if columns, terminal := Width(f.errs); terminal {
-		f.bar = newBar(f.errs, p.Total, 75, progressbar.OptionSetDescription(shortened(label(p), columns/3)),
+		f.bar = newBar(f.errs, p.Total, 75, progressbar.OptionSetDescription(label(p, columns/3)),
 			progressbar.OptionShowBytes(true), progressbar.OptionShowCount(), progressbar.OptionSetElapsedTime(false))
 	}
 }
 
-// label is which file of how many it is.
-func label(p hub.Progress) string { return fmt.Sprintf("%d/%d %s", p.Number, p.Files, p.File) }
+// label is which file of how many it is, in about so many characters; 0: as many as it takes.
+func label(p hub.Progress, columns int) string {
+	number := fmt.Sprintf("%d/%d ", p.Number, p.Files)
+	return number + shortened(p.File, columns-len(number))
+}
 
 // shortened leaves out the start of a name that is too long: its end tells files apart.
 func shortened(text string, columns int) string {
@@ -67,7 +70,7 @@ func shortened(text string, columns int) string {
 
 // line is how far a file is, in words.
 func (f *fetching) line(p hub.Progress, now time.Time) string {
-	text := fmt.Sprintf("%s: %s", label(p), size(p.Done))
+	text := fmt.Sprintf("%s: %s", label(p, 0), size(p.Done))
 	if p.Total >= 0 && p.Done < p.Total {
 		text += fmt.Sprintf(" of %s", size(p.Total))
 	}
@@ -101,7 +104,8 @@ func Reading(errs io.Writer) func(done, total int64) {
 	var bar *progressbar.ProgressBar
 	return func(done, total int64) {
 		if bar == nil {
-			bar = newBar(errs, total, 62, progressbar.OptionSetDescription("reading"), progressbar.OptionShowBytes(true), progressbar.OptionShowCount())
+			bar = newBar(errs, total, 62,
+				progressbar.OptionSetDescription("reading"), progressbar.OptionShowBytes(true), progressbar.OptionShowCount())
 		}
 		_ = bar.Set64(done) // a bar that cannot be drawn is no reason to stop
 	}

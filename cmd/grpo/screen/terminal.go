@@ -118,8 +118,9 @@ func (o oneLine) Write(p []byte) (int, error) {
 func newBar(w io.Writer, units int64, beside int, options ...progressbar.Option) *progressbar.ProgressBar {
 	columns, _ := Width(w)
 	return progressbar.NewOptions64(units, append([]progressbar.Option{
-		progressbar.OptionSetWriter(oneLine{w}), progressbar.OptionSetWidth(min(30, max(5, columns-beside))), progressbar.OptionUseANSICodes(true),
-		progressbar.OptionClearOnFinish(), progressbar.OptionSetPredictTime(true), progressbar.OptionThrottle(100 * time.Millisecond),
+		progressbar.OptionSetWriter(oneLine{w}), progressbar.OptionSetWidth(min(30, max(5, columns-beside))),
+		progressbar.OptionUseANSICodes(true), progressbar.OptionClearOnFinish(),
+		progressbar.OptionSetPredictTime(true), progressbar.OptionThrottle(100 * time.Millisecond),
 	}, options...)...)
 }
 
