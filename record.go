@@ -21,12 +21,10 @@ const (
 	runLogFile   = "run_log.jsonl"   // Advice
 	rolloutsFile = "rollouts.jsonl"  // every completion
 
-	judgedFile = "evaluations.jsonl" // stats.Judged: which problems each evaluation found right
-
-	checkpointLog = "checkpoints.jsonl"
+	judgedFile = provenance.JudgedFile
 )
 
-var logFiles = []string{metricsFile, trainLogFile, runLogFile, rolloutsFile, judgedFile, checkpointLog}
+var logFiles = []string{metricsFile, trainLogFile, runLogFile, rolloutsFile, judgedFile, rundir.CheckpointLog}
 
 // record writes a run down in its directory. A nil record writes nothing.
 type record struct {

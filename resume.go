@@ -96,6 +96,9 @@ func findOrigin(cfg *configs.Config, w Watcher) (o origin, err error) {
 
 // namedOrigin reads the checkpoint that a setting names, itself or by its run.
 func namedOrigin(key, dir string, w Watcher) (origin, error) {
+	if err := provenance.CheckNamed(dir); err != nil {
+		return origin{}, badinput.Errorf("%s=%w", key, err)
+	}
 	if run := rundir.RunOf(dir); run != filepath.Clean(dir) {
 		st, err := readState(dir)
 		if err == nil && key == "resume" {

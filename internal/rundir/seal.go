@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -33,6 +34,28 @@ func CheckSeal(text []byte, seal string) error {
 	rest := bytes.Replace(text, []byte(seal), nil, 1)
 	if got := fmt.Sprintf("%x", sha256.Sum256(rest)); got != seal {
 		return fmt.Errorf("without its seal its sha256 is %s, the seal says %q", got, seal)
+	}
+	return nil
+}
+
+// ReadState reads the state of a checkpoint, of a version from oldest to newest, as it was when it was sealed.
+func ReadState(dir string, state any, oldest, newest int) error {
+	text, err := os.ReadFile(filepath.Join(dir, StateFile))
+	if err != nil {
+		return err
+	}
+	var is struct {
+		Version int
+		Seal    string
+	}
+	if err := errors.Join(json.Unmarshal(text, &is), json.Unmarshal(text, state)); err != nil {
+		return fmt.Errorf("%s: %w", StateFile, err)
+	}
+	if is.Version < oldest || is.Version > newest {
+		return fmt.Errorf("version %d, expected %d: another release of grpo wrote it; go on with that one", is.Version, newest)
+	}
+	if err := CheckSeal(text, is.Seal); err != nil {
+		return fmt.Errorf("%s is damaged: %w", StateFile, err)
 	}
 	return nil
 }
