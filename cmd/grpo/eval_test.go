@@ -76,7 +76,7 @@ func TestEval(t *testing.T) {
 	}
 	require.Positive(t, passAt1)
 	require.InDelta(t, passAt1, r.Sampled.PassAt1, 1e-12)
-	require.InDelta(t, passAt2, r.Sampled.PassAtK, 1e-12)
+	require.InDelta(t, passAt2, float64(r.Sampled.PassAtK), 1e-12)
 
 	again, _, sameText := evaluate(t, append(args, "threads=1", "max_sequences=3")...)
 	require.Equal(t, text, sameText)

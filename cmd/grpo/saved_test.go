@@ -108,7 +108,8 @@ func TestSampleSpeaksAsTheRunDid(t *testing.T) {
 		require.Zero(t, code, errs)
 		require.Contains(t, errs, named)
 		want, errs, code := shell(t, string(prompt), "sample", "--model", "tiny",
-			"--adapter", filepath.Join(dir, "checkpoints", named, "adapter"), "--tokens", "-", "--n", "3", "--json", "--max-tokens", "24", "--stop", "\n")
+			"--adapter", filepath.Join(dir, "checkpoints", named, "adapter"), "--tokens", "-", "--n", "3", "--json",
+			"--max-tokens", "24", "--stop", "\n")
 		require.Zero(t, code, errs)
 		require.Equal(t, want, got)
 	}

@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -48,7 +47,10 @@ func ReadState(dir string, state any, oldest, newest int) error {
 		Version int
 		Seal    string
 	}
-	if err := errors.Join(json.Unmarshal(text, &is), json.Unmarshal(text, state)); err != nil {
+	if err = json.Unmarshal(text, state); err == nil {
+		err = json.Unmarshal(text, &is)
+	}
+	if err != nil {
 		return fmt.Errorf("%s: %w", StateFile, err)
 	}
 	if is.Version < oldest || is.Version > newest {
