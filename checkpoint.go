@@ -1,14 +1,12 @@
 package grpo
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 
 	"github.com/seed-7879b91d/grpo/data"
 	"github.com/seed-7879b91d/grpo/internal/atomicfile"
@@ -137,31 +135,15 @@ func (t *Trainer) retain() error {
 	if t.cfg.KeepLast < 1 {
 		return nil
 	}
-	best, err := t.record.bestSteps(t.cfg.KeepBest)
+	all, err := t.record.evaluations()
 	if err != nil {
 		return err
 	}
-	return t.record.Retain(t.cfg.KeepLast, func(step int) bool { return slices.Contains(best, step) })
-}
-
-// bestSteps are the n steps with the best greedy pass@1 among those that have a checkpoint, the earlier of
-// equals first.
-func (r *record) bestSteps(n int) ([]int, error) {
-	checkpoints, err := rundir.List(r.Path)
-	if err != nil {
-		return nil, err
+	greedy := map[int]float64{}
+	for _, e := range all {
+		greedy[e.Step] = e.Greedy
 	}
-	all, err := r.evaluations()
-	if err != nil {
-		return nil, err
-	}
-	all = slices.DeleteFunc(all, func(e Evaluation) bool { return !slices.Contains(checkpoints, r.Checkpoint(e.Step)) })
-	slices.SortStableFunc(all, func(a, b Evaluation) int { return cmp.Compare(b.Greedy, a.Greedy) })
-	var steps []int
-	for _, e := range all[:min(n, len(all))] {
-		steps = append(steps, e.Step)
-	}
-	return steps, nil
+	return t.record.Retain(t.cfg.KeepLast, t.cfg.KeepBest, greedy)
 }
 
 // readState reads a checkpoint's state and verifies every file of it.

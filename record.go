@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
+	"github.com/seed-7879b91d/grpo/configs"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/jsonl"
 	"github.com/seed-7879b91d/grpo/internal/report"
@@ -18,18 +20,19 @@ const (
 	metricsFile  = "metrics.jsonl"   // Metrics and Evaluations: the same in every run of the same
 	trainLogFile = "train_log.jsonl" // Timing
 	runLogFile   = "run_log.jsonl"   // Advice
-	rolloutsFile = "rollouts.jsonl"  // every completion
 
 	judgedFile = "evaluations.jsonl" // stats.Judged: which problems each evaluation found right
 
 	checkpointLog = "checkpoints.jsonl"
 )
 
-var logFiles = []string{metricsFile, trainLogFile, runLogFile, rolloutsFile, judgedFile, checkpointLog}
+// logFiles are those of every run; where completions are is for the package rollouts to say.
+var logFiles = []string{metricsFile, trainLogFile, runLogFile, judgedFile, checkpointLog}
 
 // record writes a run down in its directory. A nil record writes nothing.
 type record struct {
 	*rundir.Dir
+	cfg   *configs.Config
 	log   *logbook
 	begun bool
 }
@@ -51,7 +54,7 @@ func (t *Trainer) begin(ctx context.Context) error {
 	if t.origin.checkpoint != "" && !t.origin.fork {
 		from.Logs = t.origin.state.Logs
 	}
-	aside, err := t.record.Begin(logFiles, from)
+	aside, err := t.record.Begin(slices.Concat(logFiles, rollouts.Logs(t.cfg, t.record.Path)), from)
 	if err != nil {
 		return err
 	}
@@ -108,14 +111,15 @@ func (r *record) step(m Metrics, t Timing, groups []Group, advice []Advice) erro
 	if r == nil {
 		return nil
 	}
+	w := rollouts.NewWriter(r.cfg, m.Step, r.Log)
 	for _, g := range groups {
 		for k, s := range g.Rollouts {
-			if err := r.append(rolloutsFile, rollouts.Line{Step: m.Step, Group: s.Group, Sample: s.Sample, Problem: g.Problem.ID,
-				Prompt: g.Prompt.Tokens, Tokens: s.Tokens, LogProbs: s.LogProbs, Text: s.Text, Finish: s.Finish, Score: s.Score,
-				Advantage: g.Advantages[k]}); err != nil {
-				return err
-			}
+			w.Add(rollouts.Line{Step: m.Step, Group: s.Group, Sample: s.Sample, Problem: g.Problem.ID, Prompt: g.Prompt.Tokens,
+				Tokens: s.Tokens, LogProbs: s.LogProbs, Text: s.Text, Finish: s.Finish, Score: s.Score, Advantage: g.Advantages[k]})
 		}
+	}
+	if err := w.End(); err != nil {
+		return r.unwritten(err)
 	}
 	if err := r.append(metricsFile, m); err != nil {
 		return err

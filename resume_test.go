@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed-7879b91d/grpo/internal/rollouts"
 	"github.com/seed-7879b91d/grpo/internal/rundir"
 	"github.com/seed-7879b91d/grpo/reward"
 )
@@ -135,7 +136,7 @@ func TestGoingOnFromAnEarlierCheckpointSetsTheLaterAside(t *testing.T) {
 	aside, err := filepath.Glob(filepath.Join(dir, rundir.Checkpoints, rundir.Aside, "*", "step_*"))
 	require.NoError(t, err)
 	require.Len(t, aside, 2)
-	for _, name := range []string{metricsFile, rolloutsFile} {
+	for _, name := range []string{metricsFile, rollouts.Plain} {
 		end, err := os.ReadFile(filepath.Join(filepath.Dir(aside[0]), name))
 		require.NoError(t, err)
 		now, err := os.ReadFile(filepath.Join(dir, name))
@@ -182,8 +183,8 @@ func TestAShortLogFallsBackToACheckpointThatFits(t *testing.T) {
 	tr, _ := s.open(t)
 	run(t, tr)
 	want := files(t, s.dir)
-	log := filepath.Join(s.dir, rolloutsFile)
-	require.NoError(t, os.Truncate(log, int64(len(want[rolloutsFile])-1)))
+	log := filepath.Join(s.dir, rollouts.Plain)
+	require.NoError(t, os.Truncate(log, int64(len(want[rollouts.Plain])-1)))
 	named := setup{dir: s.dir, words: []string{"max_steps=4", "resume=" + checkpoint(s.dir, 4)}}
 	_, _, err := named.tryOpen(t)
 	require.ErrorContains(t, err, "rollouts.jsonl has ")
