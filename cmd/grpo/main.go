@@ -3,7 +3,7 @@
 // Each verb has a file: its flags and its help, what it asks of the packages of the module, and how it
 // prints the answer. What verbs share is in main.go (signals, exit codes, errors), policy.go (a backend
 // and a model), source.go (data sets), cells.go (sandboxes and rewards), prompts.go (conversations),
-// input.go and output.go (lines of JSON, tables) and screen.go (progress). Benchmarks are in the package bench.
+// input.go and output.go (lines of JSON, tables) and screen.go (progress). Benchmarks are in the package bench, tables in export.
 package main
 
 import (
@@ -18,6 +18,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/seed-7879b91d/grpo/cmd/grpo/export"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/version"
 	"github.com/seed-7879b91d/grpo/kernels/cpu"
@@ -97,7 +98,7 @@ func newRoot() *cobra.Command {
 	train.register(root)
 	root.SetFlagErrorFunc(badFlag)
 	root.AddCommand(newScoreCmd(), newReplayCmd(), newMergeCmd(), newSampleCmd(), newEvalCmd(), newBenchCmd(),
-		newTokenizeCmd(), newDataCmd(), newRewardCmd(), newDoctorCmd())
+		newTokenizeCmd(), newDataCmd(), newRewardCmd(), newDoctorCmd(), export.Command())
 	return root
 }
 

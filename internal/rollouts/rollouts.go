@@ -3,14 +3,10 @@ package rollouts
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/seed-7879b91d/grpo/configs"
@@ -116,22 +112,17 @@ type Steps struct {
 // Read reads the completions of the steps from to to that the run in dir recorded.
 func Read(dir string, from, to int) (s Steps, err error) {
 	s.Groups = map[int][][]Line{}
-	recorded := map[int]bool{}
-	for _, name := range []string{Plain, Compressed} {
-		err := jsonl.Whole(filepath.Join(dir, name), func(line []byte) error {
-			var at struct{ Step int }
-			err := json.Unmarshal(line, &at)
-			if recorded[at.Step] = true; err != nil || at.Step < from || at.Step > to {
-				return err
-			}
-			return s.add(line)
-		})
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return s, err
+	err = Each(dir, func(line []byte) error {
+		step, err := stepOf(line)
+		if n := len(s.recorded); n == 0 || s.recorded[n-1] != step {
+			s.recorded = append(s.recorded, step)
 		}
-	}
-	s.recorded = slices.Sorted(maps.Keys(recorded))
-	return s, nil
+		if err != nil || step < from || step > to {
+			return err
+		}
+		return s.add(line)
+	})
+	return s, err
 }
 
 func (s Steps) add(line []byte) error {
