@@ -12,6 +12,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/atomicfile"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/provenance"
+	"github.com/seed-7879b91d/grpo/internal/report"
 	"github.com/seed-7879b91d/grpo/internal/rundir"
 	"github.com/seed-7879b91d/grpo/optim"
 )
@@ -78,7 +79,7 @@ func (t *Trainer) save() error {
 		return t.record.unwritten(fmt.Errorf("checkpoint %s: %w", dir, err))
 	}
 	t.watcher.Saved(dir)
-	t.report()
+	t.report((*report.Page).GoesOn)
 	return t.retain()
 }
 

@@ -34,6 +34,7 @@ type record struct {
 	*rundir.Dir
 	cfg   *configs.Config
 	log   *logbook
+	page  *report.Page
 	begun bool
 }
 
@@ -74,8 +75,9 @@ func (t *Trainer) begin(ctx context.Context) error {
 	if len(before) > 0 {
 		t.first, t.last = &before[0], &before[len(before)-1]
 	}
-	t.record.begun = true
+	t.record.begun, t.record.page.Statement = true, t.problems.Statement
 	t.watcher.Begun(t.Origin())
+	t.report((*report.Page).GoesOn)
 	return nil
 }
 
@@ -99,6 +101,7 @@ func (t *Trainer) conclude(m Metrics, timing Timing, groups []Group) error {
 		return t.broken
 	}
 	t.watcher.StepDone(m, timing, advice)
+	t.report((*report.Page).Follow)
 	for _, a := range advice {
 		if a.Fatal {
 			return fmt.Errorf("%s: %s", a.Finding, a.Try)
@@ -175,11 +178,11 @@ func (r *record) evaluations() ([]Evaluation, error) {
 }
 
 // report draws the run as a page. A run is not ended because it cannot be drawn.
-func (t *Trainer) report() {
+func (t *Trainer) report(draw func(*report.Page) error) {
 	if t.record == nil {
 		return
 	}
-	if err := report.Write(t.record.Path); err != nil {
+	if err := draw(t.record.page); err != nil {
 		t.watcher.Warn(fmt.Sprintf("%s: %v", report.File, err))
 	}
 }

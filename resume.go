@@ -65,7 +65,8 @@ func (t *Trainer) claim(named bool) error {
 	}
 	t.cfg.RunDir = dir.Path
 	log := &logbook{Watcher: t.watcher}
-	t.record, t.watcher, t.closers = &record{Dir: dir, cfg: t.cfg, log: log}, log, append(t.closers, dir, log)
+	t.record = &record{Dir: dir, cfg: t.cfg, log: log, page: &report.Page{Dir: dir.Path}}
+	t.watcher, t.closers = log, append(t.closers, dir, log)
 	others, err := provenance.CheckPlace(dir.Path, append(slices.Clone(logFiles), rollouts.Plain, rollouts.Compressed, logFile, report.File))
 	if len(others) > 0 {
 		t.watcher.Warn(fmt.Sprintf("run_dir %s holds other files and no run yet: %s", dir.Path, strings.Join(others, ", ")))

@@ -25,6 +25,14 @@ type Problems struct {
 	Sets    []Set
 }
 
+// Statement is the text of a problem to train on, by its name; "" where there is none of that name.
+func (p *Problems) Statement(id string) string {
+	if i := slices.IndexFunc(p.Train, func(problem data.Problem) bool { return problem.ID == id }); i >= 0 {
+		return p.Train[i].Statement
+	}
+	return ""
+}
+
 // An Opener opens the problems that a configuration names; a data set that was opened is among those it
 // gives even with an error.
 type Opener func(ctx context.Context, cfg *configs.Config, warn func(string)) (*Problems, error)
