@@ -165,7 +165,7 @@ func (a *advisor) adviseOn(e Evaluation) []Advice {
 	}
 	return []Advice{{Rule: rule, Finding: fmt.Sprintf("mean reward went from %.3f to %.3f since step %d, held-out pass@1 from %.3f to %.3f",
 		a.Early.Reward, now.Reward, a.Early.Step, a.Early.Greedy, now.Greedy),
-		Try: "read the best completions in rollouts.jsonl for a trick; " +
+		Try: "read the best completions for a trick (grpo export jsonl RUN --table rollouts); " +
 			"more or harder tests (max_tests=0), or an earlier checkpoint (resume=DIR)"}}
 }
 

@@ -128,12 +128,22 @@ func lastFrame(text []byte) []byte {
 			return nil
 		}
 		for _, end := range ends {
-			if end > from && eachLine(text[from:end], func([]byte) {}) == nil {
+			if end > from && readable(text[from:end]) {
 				return text[from:end]
 			}
 		}
 		ends = append(ends, from)
 	}
+}
+
+func readable(frame []byte) bool {
+	in, err := unpack(bytes.NewReader(frame))
+	if err != nil {
+		return false
+	}
+	defer in.Close()
+	_, err = io.Copy(io.Discard, in)
+	return err == nil
 }
 
 func eachLine(frame []byte, fn func(line []byte)) error {
