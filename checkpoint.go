@@ -5,13 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"slices"
 
 	"github.com/seed-7879b91d/grpo/data"
 	"github.com/seed-7879b91d/grpo/internal/advice"
 	"github.com/seed-7879b91d/grpo/internal/atomicfile"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/provenance"
+	"github.com/seed-7879b91d/grpo/internal/report"
 	"github.com/seed-7879b91d/grpo/internal/rundir"
 	"github.com/seed-7879b91d/grpo/optim"
 )
@@ -78,7 +78,7 @@ func (t *Trainer) save() error {
 		return t.record.unwritten(fmt.Errorf("checkpoint %s: %w", dir, err))
 	}
 	t.watcher.Saved(dir)
-	t.report()
+	t.report((*report.Page).GoesOn)
 	return t.retain()
 }
 
@@ -135,11 +135,15 @@ func (t *Trainer) retain() error {
 	if t.cfg.KeepLast < 1 {
 		return nil
 	}
-	best, err := provenance.BestSteps(t.record.Path, metricsFile, t.cfg.KeepBest)
+	all, err := t.record.evaluations()
 	if err != nil {
 		return err
 	}
-	return t.record.Retain(t.cfg.KeepLast, func(step int) bool { return slices.Contains(best, step) })
+	greedy := map[int]float64{}
+	for _, e := range all {
+		greedy[e.Step] = e.Greedy
+	}
+	return t.record.Retain(t.cfg.KeepLast, t.cfg.KeepBest, greedy)
 }
 
 // readState reads a checkpoint's state and verifies every file of it.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/seed-7879b91d/grpo/internal/report"
 	"github.com/seed-7879b91d/grpo/internal/stats"
 	"github.com/seed-7879b91d/grpo/reward"
 )
@@ -60,7 +61,7 @@ func (t *Trainer) evaluateIfDue(ctx context.Context) error {
 	}
 	t.last, t.evaluated = &e, t.step+1
 	t.watcher.Evaluated(e, advice)
-	t.report()
+	t.report((*report.Page).GoesOn)
 	return nil
 }
 

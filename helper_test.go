@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-7879b91d/grpo/configs"
+	"github.com/seed-7879b91d/grpo/internal/rollouts"
 	"github.com/seed-7879b91d/grpo/internal/rundir"
 	"github.com/seed-7879b91d/grpo/kernels"
 	"github.com/seed-7879b91d/grpo/kernels/cpu"
@@ -188,9 +189,11 @@ func files(t *testing.T, dir string) map[string]string {
 	text, err := json.Marshal(s)
 	require.NoError(t, err)
 	out[stateFile] = string(text)
-	for _, name := range []string{metricsFile, rolloutsFile} {
+	for _, name := range []string{metricsFile, rollouts.Plain, rollouts.Compressed} {
 		text, err := os.ReadFile(filepath.Join(dir, name))
-		require.NoError(t, err)
+		if name == metricsFile || !os.IsNotExist(err) {
+			require.NoError(t, err)
+		}
 		out[name] = string(text)
 	}
 	return out

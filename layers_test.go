@@ -17,8 +17,9 @@ const module = "github.com/seed-7879b91d/grpo"
 // layers is the house: what each room may import of the module, besides itself and the cellar. Imports
 // point down.
 var layers = map[string][]string{
-	"":                   slices.Concat(belowTrainer, roomsOfTrainer),
-	"cmd/grpo":           slices.Concat(belowCommands, []string{"cmd/grpo/bench", "cmd/grpo/outcome", "cmd/grpo/screen"}),
+	"": slices.Concat(belowTrainer, roomsOfTrainer),
+	"cmd/grpo": slices.Concat(belowCommands, []string{"cmd/grpo/bench", "cmd/grpo/export", "cmd/grpo/outcome", "cmd/grpo/screen",
+		"internal/rollouts"}),
 	"cmd/grpo/bench":     belowCommands,
 	"cmd/grpo/outcome":   belowCommands,
 	"cmd/grpo/screen":    belowCommands,
@@ -53,7 +54,7 @@ var layers = map[string][]string{
 	"internal/report":      {},
 	"internal/meter":       {},
 	"internal/rundir":      {},
-	"internal/rollouts":    {"reward", "sampler"},
+	"internal/rollouts":    {"configs", "reward", "sampler"},
 	"internal/sources":     {"model", "configs", "data", "internal/tiny"},
 	"internal/stats":       {},
 	"internal/version":     {},
@@ -83,6 +84,7 @@ var homes = map[string][]string{
 	"gorgonia.org/gorgonia":             {"model"},
 	"gorgonia.org/tensor":               {"model"},
 	"github.com/chewxy/hm":              {"model"},
+	"github.com/klauspost/compress":     {"internal/jsonl"},
 	"github.com/nlpodyssey/safetensors": {"internal/tensorfile"},
 	"github.com/sugarme/tokenizer":      {"data"},
 	"github.com/dlclark/regexp2":        {"data"},

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-7879b91d/grpo/internal/provenance"
+	"github.com/seed-7879b91d/grpo/internal/rollouts"
 	"github.com/seed-7879b91d/grpo/internal/rundir"
 	"github.com/seed-7879b91d/grpo/internal/tiny"
 )
@@ -92,7 +93,7 @@ func TestBlockedCompletionsAreCounted(t *testing.T) {
 	s := open(t, q, "run_dir="+t.TempDir(), "blocklist="+list, "reject_blocklisted=true", "eval_every=-1")
 	run(t, s)
 	blocked := 0
-	for _, r := range lines(t, s.RunDir(), rolloutsFile) {
+	for _, r := range lines(t, s.RunDir(), rollouts.Plain) {
 		score := r["score"].(map[string]any)
 		if strings.Contains(r["text"].(string), "def ") {
 			require.Equal(t, "def ", score["blocked"])

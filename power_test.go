@@ -205,7 +205,14 @@ func recorded(t *testing.T, root string, do func()) (ops []disk.Op) {
 // between any two things that a run does to its disk which begins, saves, is stopped in the middle of an evaluation,
 // goes on, is killed after it went on from a checkpoint, and ends. Here at some of them, with GRPO_KILLS=20 at each.
 func TestThePowerIsCut(t *testing.T) {
-	words := []string{"max_steps=4", "eval_every=2", "eval_samples=0", "eval_k=0", "max_tokens=6", "keep_last=1"}
+	for _, recording := range []string{"record_rollouts=all", "compress_rollouts=true"} {
+		t.Run(recording, func(t *testing.T) {
+			powerIsCut(t, "max_steps=4", "eval_every=2", "eval_samples=0", "eval_k=0", "max_tokens=6", "keep_last=1", recording)
+		})
+	}
+}
+
+func powerIsCut(t *testing.T, words ...string) {
 	whole := setup{dir: filepath.Join(t.TempDir(), "run"), words: words}
 	tr, _ := whole.open(t)
 	run(t, tr)

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
+	"github.com/seed-7879b91d/grpo/configs"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/jsonl"
 	"github.com/seed-7879b91d/grpo/internal/provenance"
@@ -19,17 +21,19 @@ const (
 	metricsFile  = "metrics.jsonl"   // Metrics and Evaluations: the same in every run of the same
 	trainLogFile = "train_log.jsonl" // Timing
 	runLogFile   = "run_log.jsonl"   // Advice
-	rolloutsFile = "rollouts.jsonl"  // every completion
 
 	judgedFile = provenance.JudgedFile
 )
 
-var logFiles = []string{metricsFile, trainLogFile, runLogFile, rolloutsFile, judgedFile, rundir.CheckpointLog}
+// logFiles are those of every run; where completions are is for the package rollouts to say.
+var logFiles = []string{metricsFile, trainLogFile, runLogFile, judgedFile, rundir.CheckpointLog}
 
 // record writes a run down in its directory. A nil record writes nothing.
 type record struct {
 	*rundir.Dir
+	cfg   *configs.Config
 	log   *logbook
+	page  *report.Page
 	begun bool
 }
 
@@ -50,7 +54,7 @@ func (t *Trainer) begin(ctx context.Context) error {
 	if t.origin.checkpoint != "" && !t.origin.fork {
 		from.Logs, from.Files = t.origin.state.Logs, nil
 	}
-	aside, err := t.record.Begin(logFiles, from)
+	aside, err := t.record.Begin(slices.Concat(logFiles, rollouts.Logs(t.cfg, t.record.Path)), from)
 	if err != nil {
 		return err
 	}
@@ -70,8 +74,9 @@ func (t *Trainer) begin(ctx context.Context) error {
 	if len(before) > 0 {
 		t.first, t.last = &before[0], &before[len(before)-1]
 	}
-	t.record.begun = true
+	t.record.begun, t.record.page.Statement = true, t.problems.Statement
 	t.watcher.Begun(t.Origin())
+	t.report((*report.Page).GoesOn)
 	return nil
 }
 
@@ -95,6 +100,7 @@ func (t *Trainer) conclude(m Metrics, timing Timing, groups []Group) error {
 		return t.broken
 	}
 	t.watcher.StepDone(m, timing, advice)
+	t.report((*report.Page).Follow)
 	for _, a := range advice {
 		if a.Fatal {
 			return fmt.Errorf("%s: %s", a.Finding, a.Try)
@@ -107,14 +113,15 @@ func (r *record) step(m Metrics, t Timing, groups []Group, advice []Advice) erro
 	if r == nil {
 		return nil
 	}
+	w := rollouts.NewWriter(r.cfg, m.Step, r.Log)
 	for _, g := range groups {
 		for k, s := range g.Rollouts {
-			if err := r.append(rolloutsFile, rollouts.Line{Step: m.Step, Group: s.Group, Sample: s.Sample, Problem: g.Problem.ID,
-				Prompt: g.Prompt.Tokens, Tokens: s.Tokens, LogProbs: s.LogProbs, Text: s.Text, Finish: s.Finish, Score: s.Score,
-				Advantage: g.Advantages[k]}); err != nil {
-				return err
-			}
+			w.Add(rollouts.Line{Step: m.Step, Group: s.Group, Sample: s.Sample, Problem: g.Problem.ID, Prompt: g.Prompt.Tokens,
+				Tokens: s.Tokens, LogProbs: s.LogProbs, Text: s.Text, Finish: s.Finish, Score: s.Score, Advantage: g.Advantages[k]})
 		}
+	}
+	if err := w.End(); err != nil {
+		return r.unwritten(err)
 	}
 	if err := r.append(metricsFile, m); err != nil {
 		return err
@@ -170,11 +177,11 @@ func (r *record) evaluations() ([]Evaluation, error) {
 }
 
 // report draws the run as a page. A run is not ended because it cannot be drawn.
-func (t *Trainer) report() {
+func (t *Trainer) report(draw func(*report.Page) error) {
 	if t.record == nil {
 		return
 	}
-	if err := report.Write(t.record.Path); err != nil {
+	if err := draw(t.record.page); err != nil {
 		t.watcher.Warn(fmt.Sprintf("%s: %v", report.File, err))
 	}
 }

@@ -1,6 +1,7 @@
 package grpo
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -38,6 +39,15 @@ func Replay(ctx context.Context, run string, step int, b kernels.Backend, done f
 	if err != nil {
 		return nil, err
 	}
+	kept, err := rollouts.Read(run, from+1, step)
+	if err != nil {
+		return nil, err
+	}
+	for n := from + 1; n <= step; n++ {
+		if cfg, _, err := r.past.At(n); recorded[n].Datums > 0 && kept.Groups[n] == nil {
+			return nil, cmp.Or(err, kept.Missing(n, cfg))
+		}
+	}
 	if err := r.open(ctx, from+1); err != nil {
 		return nil, err
 	}
@@ -46,15 +56,11 @@ func Replay(ctx context.Context, run string, step int, b kernels.Backend, done f
 			return nil, err
 		}
 	}
-	lines, err := rollouts.Read(filepath.Join(run, rolloutsFile), from+1, step)
-	if err != nil {
-		return nil, err
-	}
 	for n := from + 1; n <= step; n++ {
 		if err := r.goOn(ctx, n); err != nil {
 			return nil, err
 		}
-		again, err := r.learner.repeat(ctx, recordedGroups(lines[n]), recorded[n])
+		again, err := r.learner.repeat(ctx, recordedGroups(kept.Groups[n]), recorded[n])
 		if err != nil {
 			return nil, fmt.Errorf("step %d: %w", n, err)
 		}
@@ -182,7 +188,7 @@ func (l *learner) repeat(ctx context.Context, groups []Group, recorded Metrics) 
 	}
 	datums := datums(groups)
 	if m.Datums = len(datums); m.Datums != recorded.Datums {
-		return m, badinput.Errorf("%s has %d completions to learn from, the metrics say %d", rolloutsFile, len(datums), recorded.Datums)
+		return m, badinput.Errorf("the record has %d completions to learn from, the metrics say %d", len(datums), recorded.Datums)
 	}
 	m.Update, err = l.update(ctx, datums, recorded.Iterations, recorded.LearningRate, m.Staleness > 0)
 	if err != nil {

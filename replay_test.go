@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed-7879b91d/grpo/internal/rollouts"
 	"github.com/seed-7879b91d/grpo/kernels"
 )
 
@@ -50,7 +51,7 @@ func TestAChangedRecordIsNoticed(t *testing.T) {
 	_, _, err := replayed(t, dir, 3)
 	require.ErrorContains(t, err, "step 3 is not recorded; its metrics end with step 2")
 
-	path := filepath.Join(dir, rolloutsFile)
+	path := filepath.Join(dir, rollouts.Plain)
 	text, err := os.ReadFile(path)
 	require.NoError(t, err)
 	for changed, want := range map[string]string{

@@ -11,6 +11,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/provenance"
 	"github.com/seed-7879b91d/grpo/internal/report"
+	"github.com/seed-7879b91d/grpo/internal/rollouts"
 	"github.com/seed-7879b91d/grpo/internal/rundir"
 	"github.com/seed-7879b91d/grpo/lora"
 )
@@ -64,8 +65,9 @@ func (t *Trainer) claim(named bool) error {
 	}
 	t.cfg.RunDir = dir.Path
 	log := &logbook{Watcher: t.watcher}
-	t.record, t.watcher, t.closers = &record{Dir: dir, log: log}, log, append(t.closers, dir, log)
-	others, err := provenance.CheckPlace(dir.Path, append(slices.Clone(logFiles), logFile, report.File))
+	t.record = &record{Dir: dir, cfg: t.cfg, log: log, page: &report.Page{Dir: dir.Path}}
+	t.watcher, t.closers = log, append(t.closers, dir, log)
+	others, err := provenance.CheckPlace(dir.Path, append(slices.Clone(logFiles), rollouts.Plain, rollouts.Compressed, logFile, report.File))
 	if len(others) > 0 {
 		t.watcher.Warn(fmt.Sprintf("run_dir %s holds other files and no run yet: %s", dir.Path, strings.Join(others, ", ")))
 	}

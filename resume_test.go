@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-7879b91d/grpo/internal/provenance"
+	"github.com/seed-7879b91d/grpo/internal/rollouts"
 	"github.com/seed-7879b91d/grpo/internal/rundir"
 	"github.com/seed-7879b91d/grpo/reward"
 )
@@ -133,7 +134,7 @@ func TestGoingOnFromAnEarlierCheckpointSetsTheLaterAside(t *testing.T) {
 	aside, err := filepath.Glob(filepath.Join(dir, rundir.Checkpoints, rundir.Aside, "*", "step_*"))
 	require.NoError(t, err)
 	require.Len(t, aside, 2)
-	for _, name := range []string{metricsFile, rolloutsFile} {
+	for _, name := range []string{metricsFile, rollouts.Plain} {
 		end, err := os.ReadFile(filepath.Join(filepath.Dir(aside[0]), name))
 		require.NoError(t, err)
 		now, err := os.ReadFile(filepath.Join(dir, name))
@@ -180,8 +181,8 @@ func TestAShortLogFallsBackToACheckpointThatFits(t *testing.T) {
 	tr, _ := s.open(t)
 	run(t, tr)
 	want := files(t, s.dir)
-	log := filepath.Join(s.dir, rolloutsFile)
-	require.NoError(t, os.Truncate(log, int64(len(want[rolloutsFile])-1)))
+	log := filepath.Join(s.dir, rollouts.Plain)
+	require.NoError(t, os.Truncate(log, int64(len(want[rollouts.Plain])-1)))
 	named := setup{dir: s.dir, words: []string{"max_steps=4", "resume=" + checkpoint(s.dir, 4)}}
 	_, _, err := named.tryOpen(t)
 	require.ErrorContains(t, err, "rollouts.jsonl has ")
@@ -262,7 +263,7 @@ func TestARunWithoutCheckpointsIsSetAsideAsAWhole(t *testing.T) {
 	require.NoError(t, os.Remove(filepath.Join(dir, provenance.ManifestFile)))
 	tr, _ = setup{dir: dir, words: []string{"max_steps=3", "learning_rate=0.5"}}.open(t)
 	run(t, tr)
-	var m manifest
+	var m provenance.Manifest
 	require.NoError(t, rundir.ReadJSON(filepath.Join(dir, provenance.ManifestFile), &m))
 	require.NotEmpty(t, m.Created)
 	require.Len(t, m.Starts, 1)

@@ -10,6 +10,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/advice"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/provenance"
+	"github.com/seed-7879b91d/grpo/internal/report"
 	"github.com/seed-7879b91d/grpo/internal/sources"
 	"github.com/seed-7879b91d/grpo/kernels"
 	"github.com/seed-7879b91d/grpo/model"
@@ -91,7 +92,7 @@ func (t *Trainer) Run(ctx context.Context) error {
 			err = serr
 		}
 	}
-	t.report()
+	t.report(func(p *report.Page) error { return p.Ends(err) })
 	return err
 }
 

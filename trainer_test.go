@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed-7879b91d/grpo/internal/rollouts"
 	"github.com/seed-7879b91d/grpo/internal/rundir"
 	"github.com/seed-7879b91d/grpo/internal/stats"
 	"github.com/seed-7879b91d/grpo/reward"
@@ -186,7 +187,7 @@ func TestStepsOnProblemsOfTheCaller(t *testing.T) {
 	// Every step is on record, in full, whoever called for it.
 	require.Len(t, lines(t, dir, metricsFile), 4)
 	require.Len(t, lines(t, dir, trainLogFile), 4)
-	require.Len(t, lines(t, dir, rolloutsFile), 3*3*6+2*6)
+	require.Len(t, lines(t, dir, rollouts.Plain), 3*3*6+2*6)
 
 	saved, err := tr.Save(t.Context())
 	require.NoError(t, err)

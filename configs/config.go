@@ -204,6 +204,11 @@ type Config struct {
 	KeepLast int `json:"keep_last"`
 	// So many checkpoints with the best held-out pass@1 are kept beside the last. 0: none.
 	KeepBest int `json:"keep_best"`
+	// Which completions the run directory keeps: all, those of every Nth step, or none. A step is taken again (grpo
+	// replay) from its completions and those of the steps since the checkpoint before it.
+	RecordRollouts string `json:"record_rollouts"`
+	// Keep them compressed, in rollouts.jsonl.zst: zstd, a frame for each step.
+	CompressRollouts bool `json:"compress_rollouts"`
 	// Every draw of the run follows from it.
 	Seed uint64 `json:"seed"`
 	// Stop rather than go on when the sampler's and the trainer's probabilities differ, and allow nothing
@@ -256,6 +261,7 @@ func Defaults() Config {
 		EvalEvery: 10, EvalProblems: 128, EvalSamples: 4, EvalK: 4, EvalTemperature: 1, EvalTopP: 1,
 
 		Resume: "auto", AllowChange: []string{}, MaxSteps: -1, SaveEvery: 10, KeepLast: 5, KeepBest: 1,
+		RecordRollouts: "all",
 
 		Precision: "f32", Device: "auto", Pipeline: "score", Recompute: "cheap",
 	}

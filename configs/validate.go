@@ -290,6 +290,11 @@ func (k *checker) run() {
 	k.refuse(c.EvalSamples > 0 && c.EvalK == 0, "eval_k", "eval_k: found 0, expected 1 to eval_samples, which is %d", c.EvalSamples)
 	k.refuse(c.EvalEvery < 0 && c.KeepBest > 0, "keep_best",
 		"keep_best: without evaluation no checkpoint is the best; type keep_best=0 or eval_every=10")
+	_, err := recordEvery(c.RecordRollouts)
+	k.refuse(err != nil, "record_rollouts", "record_rollouts: found %q, expected all, none or a number of steps, 1 or more; "+
+		"type record_rollouts=all", c.RecordRollouts)
+	k.refuse(c.CompressRollouts && c.RecordRollouts == "none", "compress_rollouts",
+		"compress_rollouts: record_rollouts=none keeps nothing to compress; leave one of them out")
 	k.refuse(c.Train == "full" && c.Precision == "bf16", "precision",
 		"precision: bf16 is for frozen weights, and with train=full they are trained in f32; type precision=f32")
 	k.refuse(c.Resume == "", "resume", "resume: found nothing; type resume=auto, resume=never or resume=DIR")
@@ -309,4 +314,24 @@ func (c *Config) Weights() string {
 		return "custom=1"
 	}
 	return fmt.Sprintf("%s=1,format=%s", c.Reward, formatNumber(c.FormatCoef))
+}
+
+// RecordEvery is which steps' completions are kept: those that it divides, none where it is 0.
+func (c *Config) RecordEvery() int {
+	n, _ := recordEvery(c.RecordRollouts) // which Validate has seen
+	return n
+}
+
+func recordEvery(text string) (int, error) {
+	switch text {
+	case "all":
+		return 1, nil
+	case "none":
+		return 0, nil
+	}
+	n, err := strconv.ParseUint(text, 10, 31)
+	if err == nil && n == 0 {
+		err = strconv.ErrRange
+	}
+	return int(n), err
 }

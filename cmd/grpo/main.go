@@ -4,7 +4,7 @@
 // prints the answer. What verbs share is in main.go (signals, exit codes, errors), policy.go (a backend
 // and a model), source.go (data sets), cells.go (sandboxes and rewards), prompts.go (conversations),
 // input.go and output.go (lines of JSON, tables). What a person is shown meanwhile is in the package screen,
-// what an evaluation found in outcome, and benchmarks are in bench.
+// what an evaluation found in outcome, tables of a run in export, and benchmarks are in bench.
 package main
 
 import (
@@ -19,6 +19,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/seed-7879b91d/grpo/cmd/grpo/export"
 	"github.com/seed-7879b91d/grpo/cmd/grpo/screen"
 	"github.com/seed-7879b91d/grpo/data/hub"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
@@ -103,7 +104,7 @@ func newRoot() *cobra.Command {
 	train.register(root)
 	root.SetFlagErrorFunc(badFlag)
 	root.AddCommand(newScoreCmd(), newReplayCmd(), newMergeCmd(), newSampleCmd(), newEvalCmd(), newBenchCmd(),
-		newTokenizeCmd(), newDataCmd(), newRewardCmd(), newDoctorCmd())
+		newTokenizeCmd(), newDataCmd(), newRewardCmd(), newDoctorCmd(), export.Command())
 	return root
 }
 

@@ -49,8 +49,8 @@ func newReplayCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "replay (--run DIR --step N | --model DIR (--adapter DIR | --rank R --seed S) --datums FILE --steps N --out DIR [key=value …])",
 		Short: "Train on recorded datums, or take a step of a run again",
-		Long: `With --run, takes step N of a run again, from the checkpoint before it and with the completions in
-its rollouts.jsonl, and fails unless the policy comes out as it was recorded, to the last bit.
+		Long: `With --run, takes step N of a run again, from the checkpoint before it and with the completions that
+it recorded since, and fails unless the policy comes out as it was recorded, to the last bit.
 
 With --datums, takes N optimizer steps on the datums of a JSON Lines file, all of them in each step:
   {"tokens":[…], "ob_len":P, "logprobs":[len(tokens)-1 numbers], "advantage":A}

@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"reflect"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
@@ -84,24 +83,36 @@ func each[T any](r io.Reader, name string, strict bool, fn func(line int, v T) e
 }
 
 // Whole calls fn with every line of a file that may still be written to: a last line without a newline is
-// half written, and left out. An error of fn is an input error that names the file and the line.
+// half written, and left out. The lines may be Packed. An error of fn is an input error that names the file and the line.
 func Whole(path string, fn func(line []byte) error) error {
-	f, err := os.Open(path)
+	f, err := open(path)
 	if err != nil {
-		return badinput.Errorf("%w", err)
+		return err
 	}
 	defer f.Close()
-	in := bufio.NewReaderSize(f, 1<<20)
-	for n := 1; ; n++ {
+	at, refused, err := lines(f, fn)
+	switch {
+	case refused != nil:
+		return badinput.Errorf("%s:%d: %w", path, at, refused)
+	case err != nil:
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return nil
+}
+
+// lines calls fn with every line that has its end, until it refuses one.
+func lines(r io.Reader, fn func(line []byte) error) (at int, refused, err error) {
+	in := bufio.NewReaderSize(r, 1<<20)
+	for at = 1; ; at++ {
 		line, err := in.ReadBytes('\n')
 		if err == io.EOF {
-			return nil
+			return at, nil, nil
 		}
 		if err != nil {
-			return fmt.Errorf("%s: %w", path, err)
+			return at, nil, err
 		}
 		if err := fn(bytes.TrimSpace(line)); err != nil {
-			return badinput.Errorf("%s:%d: %w", path, n, err)
+			return at, err, nil
 		}
 	}
 }

@@ -1,7 +1,6 @@
 package provenance
 
 import (
-	"cmp"
 	"errors"
 	"io/fs"
 	"os"
@@ -97,30 +96,4 @@ func (r *Run) First() (stats.Judged, error) {
 		return stats.Judged{}, err
 	}
 	return slices.Concat(all, []stats.Judged{{}})[0], nil
-}
-
-// BestSteps are the n steps of a run with the best greedy pass@1 on record among those that have a checkpoint, the earlier
-// of equals first.
-func BestSteps(run, record string, n int) ([]int, error) {
-	type evaluation struct {
-		Step   int     `json:"step"`
-		Greedy float64 `json:"pass@1_greedy"`
-	}
-	checkpoints, err := rundir.List(run)
-	if err != nil {
-		return nil, err
-	}
-	all, err := jsonl.OfKind[evaluation](filepath.Join(run, record), "evaluation")
-	if err != nil {
-		return nil, err
-	}
-	all = slices.DeleteFunc(all, func(e evaluation) bool {
-		return !slices.Contains(checkpoints, filepath.Join(run, rundir.Checkpoints, rundir.Name(e.Step)))
-	})
-	slices.SortStableFunc(all, func(a, b evaluation) int { return cmp.Compare(b.Greedy, a.Greedy) })
-	var steps []int
-	for _, e := range all[:min(n, len(all))] {
-		steps = append(steps, e.Step)
-	}
-	return steps, nil
 }

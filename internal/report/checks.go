@@ -90,7 +90,10 @@ func (r *run) scored() (check, bool) {
 	}
 	why := "the sandbox failed (grpo doctor), or the reward was no number"
 	if file := r.total(func(s *step) float64 { return s.FileErrors }); file > 0 {
-		why = fmt.Sprintf("the reward file failed on %s of them (their notes in rollouts.jsonl say how)", grouped(int64(file)))
+		why = "the reward file failed on " + grouped(int64(file)) + " of them"
+		if r.settings.Recorded != "none" {
+			why += " (the notes of recorded completions say how)"
+		}
 	}
 	return check{"bad", fmt.Sprintf("%s of %s could not be scored: %s", grouped(int64(failed)), count(int(all), "completion"), why)}, true
 }

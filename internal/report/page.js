@@ -23,3 +23,42 @@ for (const section of document.querySelectorAll("[data-at]")) {
 	section.addEventListener("pointerdown", point);
 	section.addEventListener("pointerleave", () => show(null));
 }
+
+// The page of a run that goes on is loaded again, and again shows what its reader was looking at. It waits for one who
+// is not there, has something selected, or did something just now. Without scripts the browser does the first by itself.
+// (No character here may mean something to a reader of XML.)
+const ago = s => (s > 129600 ? Math.round(s / 86400) + " days" : s > 5400 ? Math.round(s / 3600) + " h" : s > 90 ? Math.round(s / 60) + " min" : s + " s");
+const place = "grpo " + location.pathname, details = [...document.querySelectorAll("details")];
+const boxes = [...document.querySelectorAll("pre, .statement")];
+const remember = () => sessionStorage.setItem(place, JSON.stringify({
+	y: scrollY, open: Object.fromEntries(details.map(d => [d.id, d.open])), boxes: boxes.map(b => b.scrollTop),
+}));
+const recall = () => {
+	const was = JSON.parse(sessionStorage.getItem(place));
+	if (!was) return;
+	history.scrollRestoration = "manual";
+	for (const d of details) if (d.id in was.open) d.open = was.open[d.id];
+	boxes.forEach((b, i) => (b.scrollTop = was.boxes[i] || 0));
+	scrollTo(0, was.y);
+};
+const said = document.querySelector("[data-written]");
+if (said) {
+	const written = Date.parse(said.dataset.written), loaded = Date.now(), every = Number(said.dataset.every);
+	const since = at => Math.max(0, Math.round((Date.now() - at) / 1000));
+	let touched = 0;
+	const touch = () => (touched = Date.now());
+	for (const what of ["pointermove", "pointerdown", "keydown", "wheel", "touchmove"]) addEventListener(what, touch, { passive: true });
+	const tell = () => {
+		said.querySelector(".age").textContent = ", " + ago(since(written)) + " ago";
+		if (!every) return;
+		said.querySelector(".overdue").hidden = every > since(written);
+		const busy = document.hidden || 5 > since(touched) || String(getSelection());
+		if (since(loaded) > 15) busy || location.reload();
+	};
+	tell();
+	setInterval(tell, 1000);
+}
+try { // which some browsers forbid to a page that is a file
+	recall();
+	addEventListener("pagehide", remember);
+} catch { }

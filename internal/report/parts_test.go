@@ -166,7 +166,10 @@ func TestUnscoredCompletionsAreSaid(t *testing.T) {
 	r.steps[0].FileErrors = 60
 	c, _ = r.scored()
 	require.Equal(t, check{"bad", "64 of 64 completions could not be scored: the reward file failed on 60 of them " +
-		"(their notes in rollouts.jsonl say how)"}, c)
+		"(the notes of recorded completions say how)"}, c)
+	r.settings.Recorded = "none"
+	c, _ = r.scored()
+	require.Equal(t, "64 of 64 completions could not be scored: the reward file failed on 60 of them", c.Text)
 }
 
 func TestNumbers(t *testing.T) {
@@ -308,7 +311,7 @@ func FuzzPage(f *testing.F) {
 			"run_log.jsonl": advice, "config.json": config} {
 			require.NoError(t, os.WriteFile(filepath.Join(dir, name), text, 0o644))
 		}
-		text, err := render(dir)
+		text, err := render(dir, status{}, nil)
 		require.NoError(t, err)
 		page := string(text)
 		d := xml.NewDecoder(strings.NewReader(page))

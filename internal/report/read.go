@@ -25,8 +25,9 @@ type run struct {
 	judged           map[int]stats.Judged // by the evaluation's step: which problems were right
 	advice           []advice
 	checkpoints      []checkpoint
-	samples          []sample // of the last step
-	unread           []string // files with lines that are not JSON
+	samples          []sample                    // of the last step that they were recorded of
+	statement        func(problem string) string // nil: not known
+	unread           []string                    // files with lines that are not JSON
 }
 
 // document is a JSON file, shown as it stands.
@@ -39,6 +40,7 @@ type settings struct {
 	MaxSteps int    `json:"max_steps"`
 	Prompts  int    `json:"prompts_per_step"`
 	Samples  int    `json:"completions_per_prompt"`
+	Recorded string `json:"record_rollouts"`
 }
 
 // origin are the keys of manifest.json that the page speaks of.
@@ -144,13 +146,6 @@ type advice struct {
 	Fatal   bool   `json:"fatal"`
 }
 
-type checkpoint struct {
-	Name  string `json:"name"`
-	Step  int    `json:"batch"`
-	Epoch int    `json:"epoch"`
-	Path  string `json:"state_path"`
-}
-
 var nan = math.NaN()
 
 // unknownStep has no number: a key that a line lacks, or has as null, stays unknown.
@@ -186,7 +181,8 @@ func read(dir string) (*run, error) {
 		return nil, err
 	}
 	r := &run{name: filepath.Base(whole)}
-	for _, load := range []func(dir string) error{r.readDocuments, r.readMetrics, r.readJudged, r.readTimings, r.readLogs, r.readSamples} {
+	for _, load := range []func(dir string) error{r.readDocuments, r.readMetrics, r.readJudged, r.readTimings, r.readLogs,
+		r.readCheckpoints, r.readSamples} {
 		if err := load(dir); err != nil {
 			return nil, err
 		}
@@ -306,22 +302,11 @@ func (r *run) readTimings(dir string) error {
 }
 
 func (r *run) readLogs(dir string) error {
-	err := r.each(dir, "run_log.jsonl", func(line []byte) bool {
+	return r.each(dir, "run_log.jsonl", func(line []byte) bool {
 		var a advice
 		ok := understand(line, &a)
 		if ok && a.Rule != "" {
 			r.advice = append(r.advice, a)
-		}
-		return ok
-	})
-	if err != nil {
-		return err
-	}
-	return r.each(dir, "checkpoints.jsonl", func(line []byte) bool {
-		c := checkpoint{Step: -1}
-		ok := understand(line, &c) && c.Step >= 0
-		if ok {
-			r.checkpoints = put(r.checkpoints, c, func(c checkpoint) int { return c.Step })
 		}
 		return ok
 	})

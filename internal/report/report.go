@@ -12,10 +12,7 @@ import (
 	"embed"
 	"encoding/base64"
 	"html/template"
-	"path/filepath"
 	"strconv"
-
-	"github.com/seed-7879b91d/grpo/internal/atomicfile"
 )
 
 // File is the name of the page in the run directory.
@@ -59,35 +56,31 @@ type page struct {
 	Once        []rule // that do not any more
 	SampleStep  int
 	Groups      []shown
+	Status      *shownStatus
 	Checkpoints []checkpoint
+	Kept        string // how many of the checkpoints are
 	Config      string
 	Manifest    string
 	Unread      []string
 }
 
-// Write reads the run directory dir and replaces its report.html.
-func Write(dir string) error {
-	text, err := render(dir)
-	if err != nil {
-		return err
-	}
-	return atomicfile.WriteBytes(filepath.Join(dir, File), text)
-}
-
-func render(dir string) ([]byte, error) {
+// render draws a run as it is in its directory.
+func render(dir string, now status, statement func(problem string) string) ([]byte, error) {
 	r, err := read(dir)
 	if err != nil {
 		return nil, err
 	}
+	r.statement = statement
+	p := r.page()
+	if p.Status = now.shown(); p.Status != nil && p.Status.GoesOn {
+		p.Title += ", going on"
+	}
 	var b bytes.Buffer
-	err = layout.Execute(&b, r.page())
+	err = layout.Execute(&b, p)
 	return b.Bytes(), err
 }
 
-const (
-	mostCheckpoints = 10
-	mostDocument    = 24 << 10 // of config.json or manifest.json, in bytes
-)
+const mostDocument = 24 << 10 // of config.json or manifest.json, in bytes
 
 func (r *run) page() page {
 	p := page{
@@ -104,10 +97,7 @@ func (r *run) page() page {
 	if len(r.samples) > 0 {
 		p.SampleStep = r.samples[0].Step
 	}
-	for _, c := range r.checkpoints[max(0, len(r.checkpoints)-mostCheckpoints):] {
-		c.Name, c.Path = visible(c.Name), visible(c.Path)
-		p.Checkpoints = append(p.Checkpoints, c)
-	}
+	p.Checkpoints, p.Kept = r.listed()
 	return p
 }
 

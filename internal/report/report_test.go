@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -50,6 +51,12 @@ func write(t *testing.T, files map[string]string) string {
 	return rewrite(t, dir)
 }
 
+// Write draws the page at a time that stands still.
+func Write(dir string) error {
+	p := Page{Dir: dir, clock: func() time.Time { return time.Date(2026, 11, 20, 16, 0, 0, 0, time.UTC) }}
+	return p.Ends(nil)
+}
+
 func rewrite(t *testing.T, dir string) string {
 	t.Helper()
 	require.NoError(t, Write(dir))
@@ -61,7 +68,7 @@ func rewrite(t *testing.T, dir string) string {
 func TestPageSaysWhatTheFilesSay(t *testing.T) {
 	root := parse(t, write(t, small()))
 	require.Equal(t, []string{"Held-out pass@1 rose from 0.325 to 0.800"}, readAll(root.all("h1", "")))
-	require.Equal(t, []string{"The 95 % intervals do not overlap."}, readAll(root.all("p", "good")))
+	require.Equal(t, []string{"The 95 % intervals do not overlap."}, readAll(root.all("p", "detail")))
 	require.Equal(t,
 		[]string{"tiny cpu: avx512, 2 threads", "tiny 636 problems, 40 held out", "3 of 3 8 prompts × 8 completions each",
 			"4.25 s evaluations not counted",

@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+
+	"github.com/seed-7879b91d/grpo/internal/jsonl"
 )
 
 // sample is a line of rollouts.jsonl: a completion with what came of it.
@@ -44,8 +46,24 @@ const (
 	mostText     = 3000 // of a completion, in bytes
 )
 
+// readSamples reads the last step that has completions on record. A run that changed how it records has two files.
 func (r *run) readSamples(dir string) error {
-	return r.readLastStep(filepath.Join(dir, "rollouts.jsonl"), mostRollouts)
+	if err := r.readLastStep(filepath.Join(dir, "rollouts.jsonl"), mostRollouts); err != nil {
+		return err
+	}
+	var packed []sample
+	err := jsonl.LastFrame(filepath.Join(dir, "rollouts.jsonl"+jsonl.Packed), func(line []byte) {
+		if s := (sample{Advantage: nan}); understand(line, &s) {
+			packed = append(packed, s)
+		}
+	})
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if len(packed) > 0 && (len(r.samples) == 0 || packed[0].Step > r.samples[0].Step) {
+		r.samples = packed
+	}
+	return err
 }
 
 // readLastStep reads the last step's completions, from the end of the file backwards.
@@ -107,6 +125,7 @@ func lastStep(text []byte, whole bool) (samples []sample, begun bool) {
 // shown is a group of the last step on the page.
 type shown struct {
 	Problem, Outcome string
+	Statement        string // of the problem; "" where it is not known
 	Completions      []completion
 }
 
@@ -138,6 +157,9 @@ func (r *run) groups() []shown {
 	out := make([]shown, len(chosen))
 	for i, c := range chosen {
 		out[i] = showGroup(byGroup[c.group])
+		if r.statement != nil {
+			out[i].Statement = visible(cut(r.statement(byGroup[c.group][0].Problem), mostText))
+		}
 	}
 	return out
 }

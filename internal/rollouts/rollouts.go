@@ -3,11 +3,23 @@ package rollouts
 
 import (
 	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
 
+	"github.com/seed-7879b91d/grpo/configs"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/jsonl"
 	"github.com/seed-7879b91d/grpo/reward"
 	"github.com/seed-7879b91d/grpo/sampler"
+)
+
+// The files of a run directory that completions may be in: both, where the run changed its setting on its way.
+const (
+	Plain      = "rollouts.jsonl"
+	Compressed = Plain + jsonl.Packed // a frame for each step
 )
 
 // Line is one completion with what came of it.
@@ -25,28 +37,138 @@ type Line struct {
 	Advantage float64              `json:"advantage"`
 }
 
-// Read reads the completions of steps from to to: by step, in groups, by sample.
-func Read(path string, from, to int) (map[int][][]Line, error) {
-	steps := map[int][][]Line{}
-	err := jsonl.Whole(path, func(line []byte) error {
-		var at struct{ Step int }
-		if err := json.Unmarshal(line, &at); err != nil || at.Step < from || at.Step > to {
+// Logs are the files of the run in dir that a process with these settings writes completions to, or that have those of
+// one before it.
+func Logs(cfg *configs.Config, dir string) (names []string) {
+	for _, name := range []string{Plain, Compressed} {
+		_, err := os.Lstat(filepath.Join(dir, name))
+		if err == nil || cfg.RecordEvery() > 0 && name == writesTo(cfg) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+func writesTo(cfg *configs.Config) string {
+	if cfg.CompressRollouts {
+		return Compressed
+	}
+	return Plain
+}
+
+// Writer records the completions of a step, as the settings ask: all of them or none.
+type Writer struct {
+	to     io.Writer // nil: none
+	packed *jsonl.Frame
+	err    error // the first
+}
+
+// NewWriter begins with a step. log gives a log by its name.
+func NewWriter(cfg *configs.Config, step int, log func(name string) io.Writer) *Writer {
+	w := &Writer{}
+	if every := cfg.RecordEvery(); every == 0 || step%every != 0 {
+		return w
+	}
+	w.to = log(writesTo(cfg))
+	if cfg.CompressRollouts {
+		w.packed, w.err = jsonl.NewFrame(w.to)
+	}
+	return w
+}
+
+// Add adds a completion. Whether it could be written is for End to say.
+func (w *Writer) Add(l Line) {
+	switch {
+	case w.to == nil || w.err != nil:
+	case w.packed != nil:
+		w.err = w.packed.Append(l)
+	default:
+		w.err = appendLine(w.to, l)
+	}
+}
+
+func appendLine(to io.Writer, l Line) error {
+	text, err := json.Marshal(l)
+	if err == nil {
+		_, err = to.Write(append(text, '\n'))
+	}
+	return err
+}
+
+// End ends the step.
+func (w *Writer) End() error {
+	if w.packed == nil || w.err != nil {
+		return w.err
+	}
+	return w.packed.Close()
+}
+
+// Steps are the completions of some steps of a run: by step, in groups, by sample.
+type Steps struct {
+	Groups   map[int][][]Line
+	recorded []int // all that the run has
+}
+
+// Read reads the completions of the steps from to to that the run in dir recorded.
+func Read(dir string, from, to int) (s Steps, err error) {
+	s.Groups = map[int][][]Line{}
+	err = Each(dir, func(line []byte) error {
+		step, err := stepOf(line)
+		if n := len(s.recorded); n == 0 || s.recorded[n-1] != step {
+			s.recorded = append(s.recorded, step)
+		}
+		if err != nil || step < from || step > to {
 			return err
 		}
-		var l Line
-		if err := json.Unmarshal(line, &l); err != nil {
-			return err
-		}
-		groups := steps[l.Step]
-		if l.Group == len(groups) {
-			groups = append(groups, nil)
-		}
-		if l.Group != len(groups)-1 || l.Sample != len(groups[l.Group]) {
-			return badinput.Errorf("sample %d of group %d of step %d is not in its place", l.Sample, l.Group, l.Step)
-		}
-		groups[l.Group] = append(groups[l.Group], l)
-		steps[l.Step] = groups
-		return nil
+		return s.add(line)
 	})
-	return steps, err
+	return s, err
+}
+
+func (s Steps) add(line []byte) error {
+	var l Line
+	if err := json.Unmarshal(line, &l); err != nil {
+		return err
+	}
+	groups := s.Groups[l.Step]
+	if l.Group == len(groups) {
+		groups = append(groups, nil)
+	}
+	if l.Group != len(groups)-1 || l.Sample != len(groups[l.Group]) {
+		return badinput.Errorf("sample %d of group %d of step %d is not in its place", l.Sample, l.Group, l.Step)
+	}
+	groups[l.Group] = append(groups[l.Group], l)
+	s.Groups[l.Step] = groups
+	return nil
+}
+
+// Missing says that a step has no completions on record, what the setting was, and which steps have.
+func (s Steps) Missing(step int, cfg *configs.Config) error {
+	return badinput.Errorf("step %d has no recorded rollouts (record_rollouts=%s); recorded: %s; a step is taken again from the "+
+		"checkpoint before it, and needs those of every step since", step, cfg.RecordRollouts, list(s.recorded))
+}
+
+// list is "1 to 4, 10, 20", or the beginning and the end of that.
+func list(steps []int) string {
+	var parts []string
+	for i := 0; i < len(steps); {
+		k := i
+		for k+1 < len(steps) && steps[k+1] == steps[k]+1 {
+			k++
+		}
+		if k < i+2 {
+			k = i
+			parts = append(parts, fmt.Sprint(steps[i]))
+		} else {
+			parts = append(parts, fmt.Sprintf("%d to %d", steps[i], steps[k]))
+		}
+		i = k + 1
+	}
+	if len(parts) == 0 {
+		return "none"
+	}
+	if n := len(parts); n > 8 {
+		parts = append(append(parts[:4:4], "…"), parts[n-3:]...)
+	}
+	return strings.Join(parts, ", ")
 }

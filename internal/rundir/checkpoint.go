@@ -118,14 +118,20 @@ func remove(dir string) error {
 	return errors.Join(disk.SyncFolder(filepath.Dir(dir)), disk.RemoveAll(old))
 }
 
-// Retain removes checkpoints: the last so many stay, and those of the steps that keep says.
-func (d *Dir) Retain(last int, keep func(step int) bool) error {
+// Retain removes checkpoints: the last so many stay, and of all that are there the best so many by what their steps are
+// worth, the earlier of equals first. A step that nothing is known of is not among the best.
+func (d *Dir) Retain(last, best int, worth map[int]float64) error {
 	all, err := List(d.Path)
 	if err != nil {
 		return err
 	}
+	known := slices.DeleteFunc(slices.Clone(all), func(dir string) bool { _, ok := worth[StepOf(dir)]; return !ok })
+	slices.SortFunc(known, func(a, b string) int {
+		return cmp.Or(cmp.Compare(worth[StepOf(b)], worth[StepOf(a)]), cmp.Compare(StepOf(a), StepOf(b)))
+	})
+	known = known[:min(best, len(known))]
 	for _, dir := range all[min(last, len(all)):] {
-		if keep(StepOf(dir)) {
+		if slices.Contains(known, dir) {
 			continue
 		}
 		if err := remove(dir); err != nil {

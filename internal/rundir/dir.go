@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -120,6 +121,9 @@ func (d *Dir) Append(log string, v any) error {
 	_, err = d.logs[log].Write(append(text, '\n'))
 	return err
 }
+
+// Log is a log for those who write its lines themselves.
+func (d *Dir) Log(name string) io.Writer { return d.logs[name] }
 
 // Lengths are those of the logs now. So much of them survives a power cut: whoever writes a length down may rely on it.
 func (d *Dir) Lengths() (map[string]int64, error) {

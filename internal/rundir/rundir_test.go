@@ -131,7 +131,7 @@ func TestCheckpointsAreListedRetainedAndSetAside(t *testing.T) {
 	for _, name := range []string{"step_7", "step_000009.partial", "other"} {
 		require.NoError(t, os.Mkdir(filepath.Join(d.Path, Checkpoints, name), 0o755))
 	}
-	require.NoError(t, d.Retain(2, func(step int) bool { return step == 1 }))
+	require.NoError(t, d.Retain(2, 2, map[int]float64{1: 0.5, 3: 0.5, 5: 0.75, 8: 1}))
 	all, err := List(d.Path)
 	require.NoError(t, err)
 	require.Equal(t, []string{d.Checkpoint(5), d.Checkpoint(4), d.Checkpoint(1)}, all)

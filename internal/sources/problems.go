@@ -29,6 +29,14 @@ type Problems struct {
 	Sets             []Set
 }
 
+// Statement is the text of a problem to train on, by its name; "" where there is none of that name.
+func (p *Problems) Statement(id string) string {
+	if i := slices.IndexFunc(p.Train, func(problem data.Problem) bool { return problem.ID == id }); i >= 0 {
+		return p.Train[i].Statement
+	}
+	return ""
+}
+
 // OpenHeldOut opens the problems to evaluate on but those with the ids of left, and none to train on. What has no room
 // in the model's positions is told of.
 func OpenHeldOut(ctx context.Context, cfg *configs.Config, left []string, l *Language, warn func(string)) (*Problems, error) {

@@ -1,0 +1,120 @@
+package export
+
+import (
+	"bytes"
+	"encoding/csv"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/jsonl"
+)
+
+const someMetrics = `{"kind":"evaluation","step":0,"pass@1_greedy":0.25,"pass@1_greedy_ci":[0,0.5],"k":2}
+{"step":1,"mean_reward":1e-05,"verdicts":{"AC":3},"updated":true,"note":null}
+{"step":2,"mean_reward":0.5,"verdicts":{"AC":3,"CE":1},"refilled":9,"updated":false}
+{"kind":"evaluation","step":2,"pass@1_greedy":0.5,"pass@1_greedy_ci":[0.2,0.7],"k":2}
+{"step":3,"mean_reward":0.5,"verd` // is being written
+
+// recorded is a run: completions of steps 1 and 3 in one file, of step 2 in the other.
+func recorded(t *testing.T) (dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	var packed bytes.Buffer
+	f, err := jsonl.NewFrame(&packed)
+	require.NoError(t, err)
+	require.NoError(t, f.Append(json.RawMessage(`{"step":2,"tokens":[5],"text":"=1+1","score":{"reward":1,"verdict":"AC"}}`)))
+	require.NoError(t, f.Close())
+	for name, text := range map[string]string{
+		"metrics.jsonl": someMetrics,
+		"rollouts.jsonl": `{"step":1,"tokens":[1,2],"text":" a,\"b\"\n\u003cé\r\n","score":{"reward":null}}` + "\n" +
+			`{"step":3,"tokens":[],"text":"","score":{"reward":0}}` + "\n",
+		"rollouts.jsonl.zst": packed.String(),
+	} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644))
+	}
+	return dir
+}
+
+func exported(t *testing.T, args ...string) (string, error) {
+	t.Helper()
+	var out bytes.Buffer
+	cmd := Command()
+	cmd.SilenceErrors, cmd.SilenceUsage = true, true
+	cmd.SetArgs(args)
+	cmd.SetOut(&out)
+	err := cmd.Execute()
+	return out.String(), err
+}
+
+func TestTablesOfARunThatGoesOn(t *testing.T) {
+	dir := recorded(t)
+	for args, want := range map[string]string{
+		"csv": "step,mean_reward,verdicts.AC,verdicts.CE,refilled,updated,note\r\n1,1e-05,3,,,true,\r\n2,0.5,3,1,9,false,\r\n",
+		"csv --table evaluations": "step,pass@1_greedy,pass@1_greedy_ci.0,pass@1_greedy_ci.1,k\r\n0,0.25,0,0.5,2\r\n" +
+			"2,0.5,0.2,0.7,2\r\n",
+		"csv --table rollouts": "step,tokens,text,score.reward,score.verdict\r\n1,\"[1,2]\",\" a,\"\"b\"\"\n<é\r\n\",,\r\n" +
+			"2,[5],=1+1,1,AC\r\n3,[],,0,\r\n",
+		"jsonl": `{"step":1,"mean_reward":1e-05,"verdicts.AC":3,"updated":true,"note":null}` + "\n" +
+			`{"step":2,"mean_reward":0.5,"verdicts.AC":3,"verdicts.CE":1,"refilled":9,"updated":false}` + "\n",
+		"jsonl --table rollouts": `{"step":1,"tokens":[1,2],"text":" a,\"b\"\n\u003cé\r\n","score.reward":null}` + "\n" +
+			`{"step":2,"tokens":[5],"text":"=1+1","score.reward":1,"score.verdict":"AC"}` + "\n" +
+			`{"step":3,"tokens":[],"text":"","score.reward":0}` + "\n",
+	} {
+		got, err := exported(t, append(strings.Fields(args), dir)...)
+		require.NoError(t, err, args)
+		require.Equal(t, want, got, args)
+		if strings.HasPrefix(args, "csv") { // others read it, too
+			_, err := csv.NewReader(strings.NewReader(got)).ReadAll()
+			require.NoError(t, err)
+		}
+		file := filepath.Join(t.TempDir(), "table")
+		says, err := exported(t, append(strings.Fields(args), dir, "--out", file)...)
+		require.NoError(t, err, args)
+		require.Contains(t, says, file+": ")
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		require.Equal(t, want, string(text))
+	}
+}
+
+func TestMistakesAreAnswered(t *testing.T) {
+	dir, bare := recorded(t), t.TempDir()
+	checkpoint := filepath.Join(dir, "checkpoints", "step_000002")
+	require.NoError(t, os.MkdirAll(checkpoint, 0o755))
+	require.NoError(t, os.WriteFile(filepath.Join(checkpoint, "state.json"), nil, 0o644))
+	for args, says := range map[string]string{
+		"":                                      "type grpo export csv RUN",
+		"csv":                                   "type grpo export csv RUN",
+		"csv a b":                               "one run; type grpo export csv RUN",
+		dir:                                     "expected a format, csv or jsonl; type grpo export csv " + dir,
+		dir + " jsonl":                          "the format comes first; type grpo export jsonl " + dir,
+		"xlsx " + dir:                           `found "xlsx", expected csv or jsonl`,
+		"csv " + bare:                           bare + ": found no metrics.jsonl there",
+		"csv " + checkpoint:                     "is a checkpoint; type the directory of its run, " + dir,
+		"csv --table tokens " + dir:             `--table: found "tokens", expected steps, evaluations or rollouts`,
+		"csv --out " + bare + " " + dir:         "found a directory, expected a file; type --out " + filepath.Join(bare, "steps.csv"),
+		"csv --out " + bare + "/a/b.csv " + dir: "there is no folder " + bare + "/a; make it first",
+		"jsonl --out " + dir + "/metrics.jsonl " + dir: "a file of the run itself",
+	} {
+		out, err := exported(t, strings.Fields(args)...)
+		require.ErrorContains(t, err, says, args)
+		require.True(t, badinput.Is(err), args)
+		require.Empty(t, out)
+	}
+	require.NoError(t, os.WriteFile(filepath.Join(bare, "metrics.jsonl"), nil, 0o644))
+	for table, says := range map[string]string{
+		"steps": "has no steps on record yet", "evaluations": "eval_every and test_data", "rollouts": "record_rollouts",
+	} {
+		_, err := exported(t, "csv", bare, "--table", table)
+		require.ErrorContains(t, err, says)
+	}
+	require.NoError(t, os.WriteFile(filepath.Join(bare, "metrics.jsonl"), []byte("{\"step\":1}\n{\"step\":\n{}\n"), 0o644))
+	_, err := exported(t, "csv", bare)
+	require.ErrorContains(t, err, "metrics.jsonl:2: ")
+}

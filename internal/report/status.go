@@ -1,0 +1,117 @@
+package report
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"time"
+
+	"github.com/seed-7879b91d/grpo/internal/atomicfile"
+)
+
+// Page draws the page of a run that is being trained, again and again.
+type Page struct {
+	Dir string
+	// Statement gives the text of a problem by its name, "" where it is not known. It may be nil.
+	Statement func(problem string) string
+
+	drawn   time.Time     // last
+	took    time.Duration // to draw it
+	longest time.Duration // between two
+	clock   func() time.Time
+}
+
+// A page that a step calls for is drawn at most so often, and takes at most one part in so many of all time.
+const (
+	seldom = 15 * time.Second
+	part1  = 50
+)
+
+// GoesOn draws the page of a run that goes on.
+func (p *Page) GoesOn() error {
+	return p.draw(status{word: "Going on"})
+}
+
+// Follow is GoesOn, unless it was just drawn.
+func (p *Page) Follow() error {
+	if since := p.now().Sub(p.drawn); since < max(seldom, part1*p.took) {
+		return nil
+	}
+	return p.GoesOn()
+}
+
+// Ends draws the page of a run whose process ends, because of an error or of none.
+func (p *Page) Ends(because error) error {
+	s := status{word: "Over"}
+	switch {
+	case errors.Is(because, context.Canceled), errors.Is(because, context.DeadlineExceeded):
+		s = status{word: "Stopped", command: "grpo run_dir=" + p.Dir}
+	case because != nil:
+		s = status{word: "Ended by an error", why: because.Error(), command: "grpo run_dir=" + p.Dir}
+	}
+	return p.draw(s)
+}
+
+func (p *Page) now() time.Time {
+	if p.clock != nil {
+		return p.clock()
+	}
+	return time.Now()
+}
+
+func (p *Page) draw(s status) error {
+	began := p.now()
+	if !p.drawn.IsZero() {
+		p.longest = max(p.longest, began.Sub(p.drawn))
+	}
+	s.written, s.every = began, p.longest
+	if s.word == "Going on" {
+		s.command = "grpo run_dir=" + p.Dir
+	}
+	text, err := render(p.Dir, s, p.Statement)
+	if err == nil {
+		err = atomicfile.WriteBytes(filepath.Join(p.Dir, File), text)
+	}
+	p.drawn, p.took = began, p.now().Sub(began)
+	return err
+}
+
+// status is what is known of the process that trains, at the moment when a page is written.
+type status struct {
+	word, why string
+	command   string // that goes on with the run
+	written   time.Time
+	every     time.Duration // the longest between two pages; 0 where there was one
+}
+
+// shownStatus is that on the page.
+type shownStatus struct {
+	Word, Why, Command, Machine, Written, Tone string
+	GoesOn                                     bool
+	Every                                      int // seconds after which a newer page is overdue
+}
+
+// unsaid is how long a run may take that has not drawn two pages yet: until its first evaluation is done.
+const unsaid = 15 * time.Minute
+
+func (s status) shown() *shownStatus {
+	if s.word == "" {
+		return nil
+	}
+	at := s.written.UTC()
+	out := &shownStatus{Word: s.word, Why: visible(cut(s.why, 500)), Command: visible(s.command), Tone: "open",
+		Machine: at.Format(time.RFC3339), Written: at.Format("2006-01-02 15:04:05 UTC")}
+	switch s.word {
+	case "Going on":
+		every := unsaid
+		if s.every > 0 {
+			every = 3*s.every + time.Minute
+		}
+		out.GoesOn, out.Every = true, int(every.Seconds())
+	case "Over":
+		out.Tone = "good"
+	case "Ended by an error":
+		out.Tone = "bad"
+	}
+	return out
+}

@@ -1,0 +1,74 @@
+package rollouts
+
+import (
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"iter"
+	"path/filepath"
+
+	"github.com/seed-7879b91d/grpo/internal/jsonl"
+)
+
+// Each calls fn with the line of each completion that the run in dir recorded: step by step, whichever file they are in.
+// What fn refuses is told with its file and line.
+func Each(dir string, fn func(line []byte) error) error {
+	plain, packed := open(filepath.Join(dir, Plain)), open(filepath.Join(dir, Compressed))
+	defer plain.stop()
+	defer packed.stop()
+	for {
+		r := plain
+		if !plain.more || packed.more && packed.step < plain.step {
+			r = packed
+		}
+		if !r.more {
+			return errors.Join(plain.err, packed.err)
+		}
+		r.refused = fn(r.line)
+		if r.advance(); r.err != nil {
+			return r.err
+		}
+	}
+}
+
+// reader is a file that is read a line at a time.
+type reader struct {
+	line    []byte
+	step    int
+	more    bool  // there is a line
+	refused error // why the line before is not taken
+	err     error
+	next    func() (struct{}, bool)
+	stop    func()
+}
+
+func (r *reader) advance() { _, r.more = r.next() }
+
+var errStopped = errors.New("nobody reads on")
+
+// open begins to read a file; one that is not there has no lines.
+func open(path string) *reader {
+	r := &reader{}
+	r.next, r.stop = iter.Pull(func(yield func(struct{}) bool) {
+		r.err = jsonl.Whole(path, func(line []byte) (err error) {
+			if r.step, err = stepOf(line); err != nil {
+				return err
+			}
+			if r.line = line; !yield(struct{}{}) {
+				return errStopped
+			}
+			return r.refused
+		})
+		if errors.Is(r.err, fs.ErrNotExist) {
+			r.err = nil
+		}
+	})
+	r.advance()
+	return r
+}
+
+func stepOf(line []byte) (int, error) {
+	var at struct{ Step int }
+	err := json.Unmarshal(line, &at)
+	return at.Step, err
+}

@@ -1,0 +1,115 @@
+package grpo
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/jsonl"
+	"github.com/seed-7879b91d/grpo/internal/rollouts"
+	"github.com/seed-7879b91d/grpo/internal/rundir"
+)
+
+// unpacked is what a run recorded of its completions, in whatever files.
+func unpacked(t *testing.T, dir string) (text string, steps []int) {
+	t.Helper()
+	for _, name := range []string{rollouts.Plain, rollouts.Compressed} {
+		if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
+			continue
+		}
+		require.NoError(t, jsonl.Whole(filepath.Join(dir, name), func(line []byte) error {
+			var at struct{ Step int }
+			if text += string(line) + "\n"; len(steps) == 0 || steps[len(steps)-1] != at.Step {
+				require.NoError(t, json.Unmarshal(line, &at))
+				if len(steps) == 0 || steps[len(steps)-1] != at.Step {
+					steps = append(steps, at.Step)
+				}
+			}
+			return nil
+		}))
+	}
+	return text, steps
+}
+
+// However completions are recorded, the run is the same; compressed, they are the same lines, in less.
+func TestRecordsOfEachForm(t *testing.T) {
+	at := func(words ...string) (dir string, left map[string]string) {
+		s := setup{dir: filepath.Join(t.TempDir(), "run"), words: append(words, "max_steps=6", "eval_every=-1", "keep_best=0", "keep_last=0")}
+		tr, _ := s.open(t)
+		run(t, tr)
+		return s.dir, files(t, s.dir)
+	}
+	plain, want := at()
+	lines, steps := unpacked(t, plain)
+	require.Equal(t, []int{1, 2, 3, 4, 5, 6}, steps)
+	require.Equal(t, want[rollouts.Plain], lines)
+
+	packed, got := at("compress_rollouts=true")
+	same, _ := unpacked(t, packed)
+	require.Equal(t, lines, same)
+	require.Less(t, 2*len(got[rollouts.Compressed]), len(lines))
+	require.NoFileExists(t, filepath.Join(packed, rollouts.Plain))
+
+	thin, thinned := at("record_rollouts=3", "compress_rollouts=true")
+	_, steps = unpacked(t, thin)
+	require.Equal(t, []int{3, 6}, steps)
+	none, nothing := at("record_rollouts=none")
+	_, steps = unpacked(t, none)
+	require.Empty(t, steps)
+	require.NoFileExists(t, filepath.Join(none, rollouts.Plain))
+	for _, other := range []map[string]string{got, thinned, nothing} {
+		for _, name := range []string{metricsFile, momentsFile, adapterDir + "/adapter_model.safetensors"} {
+			require.True(t, want[name] == other[name], name)
+		}
+	}
+
+	for step, dir := range map[int]string{4: packed, 3: thin} {
+		took, _, err := replayed(t, dir, step)
+		require.NoError(t, err)
+		require.Equal(t, step, took[len(took)-1])
+	}
+	for dir, says := range map[string]string{
+		thin: "step 5 has no recorded rollouts (record_rollouts=3); recorded: 3, 6; ",
+		none: "step 5 has no recorded rollouts (record_rollouts=none); recorded: none; ",
+	} {
+		_, _, err := replayed(t, dir, 5)
+		require.ErrorContains(t, err, says)
+		require.True(t, badinput.Is(err))
+	}
+}
+
+// A run may change how it records on its way. What it goes back behind is cut in every file, and set aside.
+func TestRecordsChangeTheirFormOnTheWay(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "run")
+	goOn := func(words ...string) {
+		tr, _ := setup{dir: dir, words: append(words, "eval_every=-1", "keep_best=0", "keep_last=0")}.open(t)
+		run(t, tr)
+	}
+	goOn("max_steps=6")
+	want := files(t, dir)
+	plain, _ := unpacked(t, dir)
+
+	goOn("max_steps=4", "compress_rollouts=true", "resume="+checkpoint(dir, 2))
+	_, steps := unpacked(t, dir)
+	require.Equal(t, []int{1, 2, 3, 4}, steps, "those after step 2 are gone from the first file")
+	goOn("max_steps=6", "compress_rollouts=true")
+	text, _ := unpacked(t, dir)
+	require.Equal(t, plain, text)
+	first, err := os.ReadFile(filepath.Join(dir, rollouts.Plain))
+	require.NoError(t, err)
+	require.True(t, 0 < len(first) && len(first) < len(text), "half of them are in each file")
+	_, _, err = replayed(t, dir, 6)
+	require.NoError(t, err)
+
+	goOn("max_steps=6", "compress_rollouts=false", "resume="+checkpoint(dir, 2))
+	text, _ = unpacked(t, dir)
+	require.Equal(t, plain, text)
+	requireSame(t, want, files(t, dir))
+	aside, err := filepath.Glob(filepath.Join(dir, rundir.Checkpoints, rundir.Aside, "*", rollouts.Compressed))
+	require.NoError(t, err)
+	require.NotEmpty(t, aside)
+}
