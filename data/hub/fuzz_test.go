@@ -47,8 +47,8 @@ func confined(t *testing.T, c *Client) {
 // What the Hub says of a repository is refused, or is a commit with files inside of the cache that is known without
 // the Hub from then on.
 func FuzzListing(f *testing.F) {
-	f.Add(200, []byte(`{"_id":"66","id":"o/d","sha":"`+commit+`","private":false,"siblings":[{"rfilename":".gitattributes"},`+
-		`{"rfilename":"README.md"},{"rfilename":"data/train-00000-of-00001.parquet"}],"tags":["code"],"lastModified":"2025-01-01T00:00:00.000Z"}`))
+	f.Add(200, []byte(`{"_id":"66","id":"o/d","sha":"`+commit+`","private":false,"siblings":[`+
+		`{"rfilename":".gitattributes"},{"rfilename":"README.md"},{"rfilename":"data/train-00000-of-00001.parquet"}],"downloads":7}`))
 	f.Add(200, []byte(`{"sha":"`+commit+`","siblings":[{"rfilename":"a//b/../c"},{"rfilename":"./a"},{"rfilename":"a"}]}`))
 	f.Add(200, []byte(`{"sha":"`+commit+`","siblings":[{"rfilename":"../../outside"}]}`))
 	f.Add(200, []byte(`{"sha":"`+commit+`","siblings":null}`))
