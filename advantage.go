@@ -3,6 +3,8 @@ package grpo
 import (
 	"fmt"
 	"math"
+
+	"github.com/seed-7879b91d/grpo/internal/stats"
 )
 
 // AdvantageFunc turns the rewards of a group [G] into advantages [G].
@@ -28,10 +30,10 @@ func MeanAdvantages(rewards []float64) []float64 {
 // StdAdvantages are MeanAdvantages divided by the standard deviation of the rewards, where they differ.
 func StdAdvantages(rewards []float64) []float64 {
 	a := MeanAdvantages(rewards)
-	if degenerate(a) {
+	if stats.Negligible(a) {
 		return a
 	}
-	if rounding(a, rewards) {
+	if stats.Rounding(a, rewards) {
 		return make([]float64, len(a))
 	}
 	squares := 0.0
@@ -43,30 +45,6 @@ func StdAdvantages(rewards []float64) []float64 {
 		a[i] /= std
 	}
 	return a
-}
-
-// negligible is an advantage that teaches nothing.
-const negligible = 1e-8
-
-// degenerate tells whether no advantage among these teaches anything. One that is not a number is no such: it is refused
-// where it is learned from.
-func degenerate(advantages []float64) bool {
-	for _, a := range advantages {
-		if !(math.Abs(a) < negligible) {
-			return false
-		}
-	}
-	return true
-}
-
-// rounding tells whether rewards differ from their mean by no more than sums of such numbers are rounded: to divide
-// that by its own size would make lessons of noise.
-func rounding(differences, rewards []float64) bool {
-	size, most := 0.0, 0.0
-	for i, r := range rewards {
-		size, most = max(size, math.Abs(r)), max(most, math.Abs(differences[i]))
-	}
-	return most <= 1e-12*size
 }
 
 // compare gives groups their advantages. A completion that was left out takes no part, and has 0.

@@ -3,30 +3,14 @@ package grpo
 import (
 	"context"
 	"encoding/json"
-	"os"
 	"slices"
 
 	"github.com/seed-7879b91d/grpo/internal/atomicfile"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/rollouts"
 	"github.com/seed-7879b91d/grpo/reward"
 	"github.com/seed-7879b91d/grpo/sampler"
 )
-
-// savedBatch is a rolloutBatch in a checkpoint. The policy that it was drawn with is gone when the run resumes,
-// so it cannot be drawn again. It can be scored again, so nobody who saves or interrupts waits for scores.
-type savedBatch struct {
-	Policy   string       `json:"policy_sha256"`
-	Updates  int          `json:"updates"`
-	Refilled int          `json:"groups_refilled"`
-	Epoch    int          `json:"epoch"`
-	Groups   []savedGroup `json:"groups"`
-}
-
-type savedGroup struct {
-	Problem  string            `json:"problem"`
-	Prompt   []int32           `json:"prompt"`
-	Rollouts []sampler.Rollout `json:"rollouts"`
-}
 
 // saveAhead writes the batch of the next step, where there is one.
 func (t *Trainer) saveAhead(path string) error {
@@ -34,9 +18,10 @@ func (t *Trainer) saveAhead(path string) error {
 	if b == nil {
 		return nil
 	}
-	s := savedBatch{Policy: b.policy, Updates: b.updates, Refilled: b.refilled, Epoch: b.epoch, Groups: make([]savedGroup, len(b.prompts))}
+	s := rollouts.Ahead{Policy: b.policy, Updates: b.updates, Refilled: b.refilled, Epoch: b.epoch,
+		Groups: make([]rollouts.AheadGroup, len(b.prompts))}
 	for i, p := range b.prompts {
-		s.Groups[i] = savedGroup{Problem: p.Problem.ID, Prompt: p.Tokens}
+		s.Groups[i] = rollouts.AheadGroup{Problem: p.Problem.ID, Prompt: p.Tokens}
 	}
 	for _, round := range b.rounds {
 		for _, r := range round.Items() {
@@ -57,19 +42,12 @@ func (t *Trainer) saveAhead(path string) error {
 
 // restoreAhead reads what saveAhead wrote, if it did, and has it scored.
 func (t *Trainer) restoreAhead(path string) (*rolloutBatch, error) {
-	text, err := os.ReadFile(path)
-	if os.IsNotExist(err) {
-		return nil, nil
-	}
-	if err != nil {
+	s, err := rollouts.ReadAhead(path, t.policy.Vocab)
+	if s == nil || err != nil {
 		return nil, err
 	}
-	var s savedBatch
-	if err := json.Unmarshal(text, &s); err != nil {
-		return nil, badinput.Errorf("%s: %w", path, err)
-	}
 	b := &rolloutBatch{policy: s.Policy, updates: s.Updates, refilled: s.Refilled, epoch: s.Epoch}
-	var rollouts []Rollout
+	var drawn []Rollout
 	for i, g := range s.Groups {
 		problem, known := t.pool.Problem(g.Problem)
 		if !known {
@@ -77,10 +55,10 @@ func (t *Trainer) restoreAhead(path string) (*rolloutBatch, error) {
 		}
 		b.prompts = append(b.prompts, Prompt{Index: i, Problem: problem, Tokens: g.Prompt})
 		for _, r := range g.Rollouts {
-			rollouts = append(rollouts, t.rollout(i, r))
+			drawn = append(drawn, t.rollout(i, r))
 		}
 	}
-	b.rounds = []*grading{t.score(b.prompts, rollouts)}
+	b.rounds = []*grading{t.score(b.prompts, drawn)}
 	return b, nil
 }
 

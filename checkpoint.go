@@ -1,16 +1,14 @@
 package grpo
 
 import (
-	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 
 	"github.com/seed-7879b91d/grpo/data"
+	"github.com/seed-7879b91d/grpo/internal/advice"
 	"github.com/seed-7879b91d/grpo/internal/atomicfile"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/provenance"
@@ -37,7 +35,7 @@ type state struct {
 	Start     int               `json:"start"`
 	Seed      uint64            `json:"seed"`
 	Cursor    data.Cursor       `json:"cursor"`
-	Advisor   advisor           `json:"adviser"`
+	Advisor   advice.Advisor    `json:"adviser"`
 	Logs      map[string]int64  `json:"logs"`   // how long the files of the record are
 	Checksum  map[string]string `json:"sha256"` // of every other file
 	Parts     provenance.Parts  `json:"parts,omitempty"`
@@ -85,15 +83,15 @@ func (t *Trainer) save() error {
 }
 
 // trainedDir is the folder of a checkpoint that has what is trained.
-func (p *policy) trainedDir() string {
-	if p.full {
+func trainedDir(full bool) string {
+	if full {
 		return modelDirName
 	}
 	return adapterDir
 }
 
 func (t *Trainer) writeCheckpoint(dir string) error {
-	if err := t.policy.Save(filepath.Join(dir, t.policy.trainedDir()), t.policy.Base); err != nil {
+	if err := t.policy.Save(filepath.Join(dir, trainedDir(t.policy.full)), t.policy.Base); err != nil {
 		return err
 	}
 	if err := t.learner.adam.SaveState(filepath.Join(dir, momentsFile)); err != nil {
@@ -127,9 +125,9 @@ func (t *Trainer) writeState(dir string, sums map[string]string) error {
 // logCheckpoint adds a line to checkpoints.jsonl. It comes before the checkpoint appears: should that
 // not happen, the run goes on from an earlier one, and drops the line.
 func (t *Trainer) logCheckpoint(dir string) error {
-	return t.record.Append(checkpointLog, map[string]any{
+	return t.record.Append(rundir.CheckpointLog, map[string]any{
 		"name": filepath.Base(dir), "step": t.step, "batch": t.step, "epoch": t.pool.Epoch(),
-		"state_path": dir, "sampler_path": filepath.Join(dir, t.policy.trainedDir())})
+		"state_path": dir, "sampler_path": filepath.Join(dir, trainedDir(t.policy.full))})
 }
 
 // retain removes old checkpoints: the last keep_last stay, and those of the keep_best evaluations.
@@ -137,31 +135,11 @@ func (t *Trainer) retain() error {
 	if t.cfg.KeepLast < 1 {
 		return nil
 	}
-	best, err := t.record.bestSteps(t.cfg.KeepBest)
+	best, err := provenance.BestSteps(t.record.Path, metricsFile, t.cfg.KeepBest)
 	if err != nil {
 		return err
 	}
 	return t.record.Retain(t.cfg.KeepLast, func(step int) bool { return slices.Contains(best, step) })
-}
-
-// bestSteps are the n steps with the best greedy pass@1 among those that have a checkpoint, the earlier of
-// equals first.
-func (r *record) bestSteps(n int) ([]int, error) {
-	checkpoints, err := rundir.List(r.Path)
-	if err != nil {
-		return nil, err
-	}
-	all, err := r.evaluations()
-	if err != nil {
-		return nil, err
-	}
-	all = slices.DeleteFunc(all, func(e Evaluation) bool { return !slices.Contains(checkpoints, r.Checkpoint(e.Step)) })
-	slices.SortStableFunc(all, func(a, b Evaluation) int { return cmp.Compare(b.Greedy, a.Greedy) })
-	var steps []int
-	for _, e := range all[:min(n, len(all))] {
-		steps = append(steps, e.Step)
-	}
-	return steps, nil
 }
 
 // readState reads a checkpoint's state and verifies every file of it.
@@ -177,19 +155,8 @@ func readState(dir string) (state, error) {
 
 // parseState reads a checkpoint's state alone.
 func parseState(dir string) (s state, err error) {
-	text, err := os.ReadFile(filepath.Join(dir, stateFile))
-	if err != nil {
+	if err = rundir.ReadState(dir, &s, oldestState, stateVersion); err != nil {
 		return s, badinput.Errorf("checkpoint %s: %w", dir, err)
-	}
-	if err := json.Unmarshal(text, &s); err != nil {
-		return s, badinput.Errorf("checkpoint %s: %s: %w", dir, stateFile, err)
-	}
-	if s.Version < oldestState || s.Version > stateVersion {
-		return s, badinput.Errorf("checkpoint %s: version %d, expected %d: another release of grpo wrote it; go on with that one",
-			dir, s.Version, stateVersion)
-	}
-	if err := rundir.CheckSeal(text, s.Seal); err != nil {
-		return s, badinput.Errorf("checkpoint %s: %s is damaged: %w", dir, stateFile, err)
 	}
 	s.Seal = ""
 	return s, nil
@@ -217,7 +184,7 @@ func (s state) fits(dir, run string) error {
 
 // restore gives a policy and its optimizer what a checkpoint has of them.
 func restore(checkpoint string, p *policy, adam *optim.Adam) error {
-	if err := p.Restore(filepath.Join(checkpoint, p.trainedDir())); err != nil {
+	if err := p.Restore(filepath.Join(checkpoint, trainedDir(p.full))); err != nil {
 		return err
 	}
 	return adam.LoadState(filepath.Join(checkpoint, momentsFile))

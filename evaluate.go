@@ -50,7 +50,7 @@ func (t *Trainer) evaluateIfDue(ctx context.Context) error {
 	if t.first != nil {
 		e.Change = stats.Compare(t.first.Judged, e.Judged)
 	}
-	advice := t.advisor.adviseOn(e)
+	advice := t.advisor.OnEvaluation(e.Step, e.Greedy)
 	if err := t.record.evaluation(e, advice); err != nil {
 		return fmt.Errorf("record: %w", err)
 	}
@@ -72,6 +72,9 @@ func (e *Evaluator) Evaluate(ctx context.Context) (Evaluation, error) {
 		return r, err
 	}
 	r.countGreedy(e.cfg.Seed)
+	if e.before.Step < e.step {
+		r.Change = stats.Compare(e.before, r.Judged)
+	}
 	if e.cfg.EvalSamples == 0 {
 		return r, nil
 	}
@@ -118,7 +121,7 @@ func (e *Evaluation) countSampled(k int) {
 		}
 		passK, best = append(passK, stats.PassAtK(judged, correct, k)), append(best, g.best(k))
 	}
-	e.Sampled = &Sampled{K: k, PassAt1: stats.Mean(pass1), PassAtK: stats.Mean(passK), BestOfK: stats.Mean(best), LeftOut: short}
+	e.Sampled = &Sampled{K: k, PassAt1: stats.Mean(pass1), PassAtK: stats.Known(passK), BestOfK: stats.Known(best), LeftOut: short}
 }
 
 // Summary is an evaluation in one line.

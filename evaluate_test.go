@@ -29,7 +29,7 @@ func TestAnEvaluationLeavesOutWhatWasNotJudged(t *testing.T) {
 	require.Equal(t, 1.0, e.FormatRate)
 	require.Equal(t, 3, e.NotJudged, "one greedy and two sampled")
 	require.Equal(t, 0.5, e.PassAt1)
-	require.Equal(t, 0.5, e.BestOfK)
+	require.EqualValues(t, 0.5, e.BestOfK)
 	require.Equal(t, 1, e.LeftOut)
 	require.Equal(t, "0.500 (without 1 of 3 problems)", e.AtK(e.Problems))
 	require.Equal(t, stats.Judged{Problems: []string{"h1", "h2"}, Correct: []float64{0, 1}}, e.Judged)
@@ -38,7 +38,7 @@ func TestAnEvaluationLeavesOutWhatWasNotJudged(t *testing.T) {
 	e = grade(reward.Score{Excluded: reward.ExcludedTruncated})
 	require.Equal(t, 0.5, e.Greedy)
 	require.Equal(t, 0.5, e.FormatRate)
-	require.Equal(t, 0.5, e.PassAtK)
+	require.EqualValues(t, 0.5, e.PassAtK)
 	require.Equal(t, 3, e.NotJudged)
 }
 
@@ -66,7 +66,10 @@ func TestPassAtKIsOfK(t *testing.T) {
 	e = failing(func(int32) bool { return true })
 	require.Equal(t, [2]float64{0, 1}, e.GreedyCI)
 	require.Equal(t, "unknown", e.AtK(e.Problems))
-	text, err := json.Marshal(failing(func(int32) bool { return false }))
+	text, err := json.Marshal(e)
+	require.NoError(t, err)
+	require.Contains(t, string(text), `"pass@k":null,"best_of_k":null,"k_left_out":3`)
+	text, err = json.Marshal(failing(func(int32) bool { return false }))
 	require.NoError(t, err)
 	require.NotContains(t, string(text), "left_out", "nothing is said where nothing is left out")
 }

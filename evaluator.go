@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"path/filepath"
 	"slices"
 
 	"github.com/seed-7879b91d/grpo/configs"
@@ -14,8 +13,8 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/footprint"
 	"github.com/seed-7879b91d/grpo/internal/judging"
 	"github.com/seed-7879b91d/grpo/internal/meter"
-	"github.com/seed-7879b91d/grpo/internal/provenance"
 	"github.com/seed-7879b91d/grpo/internal/sources"
+	"github.com/seed-7879b91d/grpo/internal/stats"
 	"github.com/seed-7879b91d/grpo/kernels"
 	"github.com/seed-7879b91d/grpo/reward"
 	"github.com/seed-7879b91d/grpo/sampler"
@@ -29,8 +28,10 @@ type Evaluator struct {
 	problems *sources.Problems
 	sampling *sampling
 	judging  *judging.Judging
-	learns   bool // it is a trainer's
-	step     int  // that the policy is of
+	learns   bool         // it is a trainer's
+	step     int          // that the policy is of
+	leftOut  []string     // held-out problems that the policy was trained on
+	before   stats.Judged // what it is compared with; nothing: none
 	closers  []io.Closer
 	closed   bool
 }
@@ -49,37 +50,6 @@ func OpenEvaluator(ctx context.Context, cfg *configs.Config, b kernels.Backend, 
 	return e, nil
 }
 
-// OpenRun opens an evaluator with the settings of a run, as far as change leaves them, and the policy of its
-// last checkpoint, or with those of the checkpoint that dir names. Nothing of the run is written. change may be nil.
-func OpenRun(ctx context.Context, dir string, b kernels.Backend, w Watcher, change func(*configs.Config) error,
-	options ...Option) (*Evaluator, error) {
-	cfg, err := provenance.SettingsOf(dir)
-	if err != nil {
-		return nil, err
-	}
-	if change != nil {
-		if err := change(cfg); err != nil {
-			return nil, err
-		}
-	}
-	o, err := namedOrigin("run", dir, watcherOrNobody(w))
-	if err != nil {
-		return nil, err
-	}
-	e, err := OpenEvaluator(ctx, cfg, b, w, options...)
-	if err != nil {
-		return nil, err
-	}
-	e.step = o.state.Step
-	if what, differs := (provenance.Parts{"model": e.policy.print}).Differences(o.state.Parts)["model"]; differs {
-		e.watcher.Warn("the weights are not those that the run was trained on: " + what)
-	}
-	if err := e.policy.Restore(filepath.Join(o.checkpoint, e.policy.trainedDir())); err != nil {
-		return nil, errors.Join(err, e.Close())
-	}
-	return e, nil
-}
-
 // open opens policy, problems, judging and sampling. What the user can have wrong is found before a model is loaded, and
 // so is what cannot fit into the memory; where that does not hang on the prompts, before the problems are opened.
 func (e *Evaluator) open(ctx context.Context, b kernels.Backend, o custom) (err error) {
@@ -90,11 +60,12 @@ func (e *Evaluator) open(ctx context.Context, b kernels.Backend, o custom) (err 
 	if _, err = footprint.Of(run); err != nil {
 		return err
 	}
-	openProblems := sources.OpenHeldOut
 	if e.learns {
-		openProblems = sources.OpenAll
+		e.problems, err = sources.OpenAll(ctx, e.cfg, e.watcher.Warn)
+	} else {
+		e.problems, err = sources.OpenHeldOut(ctx, e.cfg, e.leftOut, e.policy.Language, e.watcher.Warn)
 	}
-	if e.problems, err = openProblems(ctx, e.cfg, e.watcher.Warn); err != nil {
+	if err != nil {
 		return err
 	}
 	e.closers = append(e.closers, e.problems)
@@ -123,6 +94,10 @@ func (e *Evaluator) Close() error {
 
 // HeldOut are the problems that are evaluated.
 func (e *Evaluator) HeldOut() []data.Problem { return e.problems.HeldOut }
+
+// TooLong is how many problems have no room for a completion in the model's positions, and are left out, and how many
+// others for one of max_tokens.
+func (e *Evaluator) TooLong() (out, cut int) { return e.problems.NoRoom, e.problems.LessRoom }
 
 // Settings are those that it was opened with.
 func (e *Evaluator) Settings() *configs.Config { return e.cfg }
@@ -179,6 +154,7 @@ func (e *Evaluator) sample(ctx context.Context, prompts []Prompt, step, n int, p
 	for i, p := range prompts {
 		requests[i] = sampler.Request{Prompt: p.Tokens, N: n, Params: params,
 			Key: sampler.Key{Seed: e.cfg.Seed, Step: step, Problem: p.Index}}
+		requests[i].Params.MaxTokens = min(params.MaxTokens, max(e.policy.Shape.MaxPositions-len(p.Tokens), 1))
 	}
 	total := n * len(prompts)
 	e.watcher.Phase("sample", total)

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/seed-7879b91d/grpo/data"
+	"github.com/seed-7879b91d/grpo/internal/stats"
 	"github.com/seed-7879b91d/grpo/model"
 	"github.com/seed-7879b91d/grpo/reward"
 	"github.com/seed-7879b91d/grpo/sampler"
@@ -57,7 +58,7 @@ func gather(prompts []Prompt, scored []Scored) []Group {
 }
 
 // Degenerate reports whether the group agrees with itself: it teaches nothing.
-func (g *Group) Degenerate() bool { return degenerate(g.Advantages) }
+func (g *Group) Degenerate() bool { return stats.Negligible(g.Advantages) }
 
 // datums are the completions to learn from: those of groups that disagree, less what was left out. The prompt
 // is read but teaches nothing.

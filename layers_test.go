@@ -18,8 +18,10 @@ const module = "github.com/seed-7879b91d/grpo"
 // point down.
 var layers = map[string][]string{
 	"":                   slices.Concat(belowTrainer, roomsOfTrainer),
-	"cmd/grpo":           slices.Concat(belowCommands, []string{"cmd/grpo/bench"}),
+	"cmd/grpo":           slices.Concat(belowCommands, []string{"cmd/grpo/bench", "cmd/grpo/outcome", "cmd/grpo/screen"}),
 	"cmd/grpo/bench":     belowCommands,
+	"cmd/grpo/outcome":   belowCommands,
+	"cmd/grpo/screen":    belowCommands,
 	"sampler":            {"model", "kernels", "data"},
 	"reward":             {"data"},
 	"model":              {"kernels", "lora", "internal/tensorfile"},
@@ -31,16 +33,19 @@ var layers = map[string][]string{
 	"data":               {},
 	"configs":            {},
 
+	"internal/advice":     {"internal/report"},
 	"internal/atomicfile": {},
 	// of tests
 	"internal/backendtest": {"kernels", "kernels/cpu", "kernels/kerneltest"},
 	"internal/badinput":    {},
+	"internal/cachedir":    {},
 	"internal/cputime":     {},
 	"internal/footprint":   belowTrainer,
 	"internal/disk":        {},
 	"internal/jsonl":       {},
 	"internal/provenance":  {"configs", "data", "reward", "internal/rundir", "internal/sources", "internal/tiny"},
 	"internal/memory":      {},
+	"internal/notice":      {},
 	"internal/judging":     {"configs", "data", "internal/sources", "reward"},
 	"internal/settings":    {},
 	"internal/splitmix":    {},
@@ -57,8 +62,8 @@ var layers = map[string][]string{
 }
 
 // roomsOfTrainer are the trainer's own.
-var roomsOfTrainer = []string{"internal/footprint", "internal/judging", "internal/provenance", "internal/report", "internal/rollouts",
-	"internal/rundir", "internal/sources", "internal/tiny"}
+var roomsOfTrainer = []string{"internal/advice", "internal/footprint", "internal/judging", "internal/provenance",
+	"internal/report", "internal/rollouts", "internal/rundir", "internal/sources", "internal/tiny"}
 
 // belowTrainer and belowCommands are what the trainer and the commands stand on. Only commands choose a backend.
 var (
@@ -67,12 +72,13 @@ var (
 )
 
 // cellar is what every room may import: it knows nothing of models.
-var cellar = []string{"internal/atomicfile", "internal/badinput", "internal/cputime", "internal/disk", "internal/jsonl",
-	"internal/memory", "internal/settings", "internal/splitmix", "internal/meter", "internal/stats", "internal/version"}
+var cellar = []string{"internal/atomicfile", "internal/badinput", "internal/cachedir", "internal/cputime", "internal/disk",
+	"internal/jsonl", "internal/memory", "internal/notice", "internal/settings", "internal/splitmix", "internal/meter", "internal/stats",
+	"internal/version"}
 
 // homes are the rooms that a library may be used in.
 var homes = map[string][]string{
-	"github.com/schollz/progressbar":    {"cmd/grpo"},
+	"github.com/schollz/progressbar":    {"cmd/grpo/screen"},
 	"github.com/spf13":                  {"cmd/grpo"},
 	"gorgonia.org/gorgonia":             {"model"},
 	"gorgonia.org/tensor":               {"model"},
@@ -83,7 +89,7 @@ var homes = map[string][]string{
 	"github.com/parquet-go/parquet-go":  {"data"},
 	"golang.org/x/text":                 {"data"},
 	"golang.org/x/sys":                  {"reward", "internal/tensorfile", "kernels/cpu", "data"},
-	"golang.org/x/term":                 {"cmd/grpo"},
+	"golang.org/x/term":                 {"cmd/grpo/screen"},
 	"github.com/goccy/go-yaml":          {"configs"},
 }
 

@@ -6,8 +6,6 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/provenance"
 )
 
-type manifest = provenance.Manifest
-
 // Resolve makes the configuration of a source as the command line does: where neither a preset nor a file is given,
 // words that name a run by run_dir, resume or init_from are changes of that run's own settings, and words that name
 // none are changes of the default preset.
@@ -24,9 +22,10 @@ func (t *Trainer) checkParts() (err error) {
 
 // writeManifest writes down how the run came to be. Of a run that goes on it first tells what is not as it was.
 func (t *Trainer) writeManifest() (err error) {
-	m := manifest{
+	m := provenance.Manifest{
 		Backend: t.backend.Name(), Sandbox: t.judging.Sandbox, Own: t.custom.names(), Problems: t.pool.Len(), HeldOut: len(t.HeldOut()),
-		Seed: t.cfg.Seed, KV: t.sampling.engine.Plan.String(), Parameters: t.policy.TrainableCount(),
+		LeftOut: t.problems.Both,
+		Seed:    t.cfg.Seed, KV: t.sampling.engine.Plan.String(), Parameters: t.policy.TrainableCount(),
 	}
 	for _, set := range t.problems.Sets {
 		m.Datasets = append(m.Datasets, set.Manifest())

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"strings"
 
 	"github.com/seed-7879b91d/grpo/model"
 	"github.com/seed-7879b91d/grpo/reward"
@@ -180,20 +181,25 @@ func share(sum float64, n int) float64 {
 }
 
 // Summary is a step in one line.
-func (m Metrics) Summary(t Timing) string {
-	update := fmt.Sprintf("max|Δlogp| %g", m.OnPolicy)
+func (m Metrics) Summary(t Timing) string { return strings.Join(m.Parts(t), "  ") }
+
+// Parts are a step in words, the most important first.
+func (m Metrics) Parts(t Timing) []string {
+	parts := []string{fmt.Sprintf("step %3d", m.Step), fmt.Sprintf("reward %.3f", m.MeanReward), fmt.Sprintf("correct %.3f", m.MeanCorrect),
+		fmt.Sprintf("format %.2f", m.FormatRate), fmt.Sprintf("groups %d/%d", m.GroupsTotal-m.GroupsSkipped, m.GroupsTotal)}
+	if m.RewardErrors > 0 {
+		parts = append(parts, fmt.Sprintf("%d not scored", m.RewardErrors))
+	}
 	switch {
 	case !m.Updated:
-		update = "no update"
+		parts = append(parts, "no update")
 	case m.Staleness > 0:
-		update = fmt.Sprintf("%d update old, max|Δlogp| %.2g", m.Staleness, m.OnPolicy)
-	}
-	if m.RewardErrors > 0 {
-		update = fmt.Sprintf("%d not scored  %s", m.RewardErrors, update)
+		parts = append(parts, fmt.Sprintf("%d update old, max|Δlogp| %.2g", m.Staleness, m.OnPolicy))
+	default:
+		parts = append(parts, fmt.Sprintf("max|Δlogp| %g", m.OnPolicy))
 	}
 	if t.RewardFile > 0 {
-		update += fmt.Sprintf("  reward file %.2g s a call", t.RewardFile)
+		parts = append(parts, fmt.Sprintf("reward file %.2g s a call", t.RewardFile))
 	}
-	return fmt.Sprintf("step %3d  reward %.3f  correct %.3f  format %.2f  groups %d/%d  %s  %.1f s", m.Step, m.MeanReward, m.MeanCorrect,
-		m.FormatRate, m.GroupsTotal-m.GroupsSkipped, m.GroupsTotal, update, t.Total)
+	return append(parts, fmt.Sprintf("%.1f s", t.Total))
 }

@@ -48,7 +48,7 @@ func TestAForkGoesOnInItsOwnDirectory(t *testing.T) {
 	require.Equal(t, before[len(before)-2]["trained_sha256"], q.metrics[0].Policy, "the last line is an evaluation")
 	require.Len(t, q.evals, 2, "at both ends")
 	require.Equal(t, before, lines(t, parent, metricsFile))
-	var m manifest
+	var m provenance.Manifest
 	require.NoError(t, rundir.ReadJSON(filepath.Join(child, provenance.ManifestFile), &m))
 	require.Equal(t, checkpoint(parent, 2), m.Origin)
 }

@@ -18,7 +18,8 @@ func TestWhereARunBegins(t *testing.T) {
 		tr, _ := setup{dir: dir, words: []string{"max_steps=2"}}.open(t)
 		require.NoError(t, tr.Run(t.Context()))
 	}
-	saved := checkpoint(own, 2)
+	saved, unsaved := checkpoint(own, 2), t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(unsaved, metricsFile), []byte("{}\n"), 0o644))
 	for _, c := range []struct {
 		resume, runDir, initFrom string
 		from, in, err            string
@@ -27,7 +28,9 @@ func TestWhereARunBegins(t *testing.T) {
 		{resume: "auto", runDir: own, from: saved, in: own},
 		{resume: "auto", runDir: empty, in: empty},
 		{resume: "never", runDir: empty, in: empty},
-		{resume: "never", runDir: own, err: "has 1 checkpoints and resume=never; choose another run_dir, or resume=auto"},
+		{resume: "never", runDir: own, err: "has a run with 1 checkpoints, and resume=never; choose another run_dir, or resume=auto"},
+		{resume: "never", runDir: unsaved, err: "has a run with 0 checkpoints, and resume=never; choose another run_dir"},
+		{resume: "auto", runDir: unsaved, in: unsaved},
 		{resume: own, from: saved, in: own},
 		{resume: saved, from: saved, in: own},
 		{resume: saved, runDir: own + "/", from: saved, in: own + "/"},

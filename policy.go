@@ -5,7 +5,6 @@ import (
 
 	"github.com/seed-7879b91d/grpo/configs"
 	"github.com/seed-7879b91d/grpo/data"
-	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/footprint"
 	"github.com/seed-7879b91d/grpo/internal/provenance"
 	"github.com/seed-7879b91d/grpo/internal/sources"
@@ -49,18 +48,14 @@ func (p *policy) adapt(cfg *configs.Config) error {
 	if err != nil {
 		return err
 	}
-	a, c := lora.New(layout), layout.Config
 	if cfg.Adapter == "" {
+		a := lora.New(layout)
 		a.Init(cfg.Seed)
 		return p.Attach(a)
 	}
 	given, err := lora.Load(cfg.Adapter, p.LoRADims())
 	if err != nil {
 		return err
-	}
-	if given.Len() != a.Len() || given.Scale() != a.Scale() {
-		return badinput.Errorf("adapter %s has rank %d, alpha %v and targets %v; the configuration says rank %d, alpha %v and targets %v",
-			cfg.Adapter, given.Config.Rank, given.Config.Alpha, given.Config.Targets, c.Rank, c.Alpha, c.Targets)
 	}
 	return p.Attach(given)
 }
@@ -72,8 +67,8 @@ func openLanguage(ctx context.Context, cfg *configs.Config) (p *policy, err erro
 		return nil, err
 	}
 	if cfg.Adapter != "" { // known before the model is loaded
-		if _, err = lora.ReadConfig(cfg.Adapter); err != nil {
-			return nil, badinput.Errorf("adapter: %w", err)
+		if err = footprint.CheckAdapter(cfg, p.Shape.LoRADims()); err != nil {
+			return nil, err
 		}
 	}
 	p.print, err = provenance.OfModel(p.Dir)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/jsonl"
+	"github.com/seed-7879b91d/grpo/internal/provenance"
 	"github.com/seed-7879b91d/grpo/internal/report"
 	"github.com/seed-7879b91d/grpo/internal/rollouts"
 	"github.com/seed-7879b91d/grpo/internal/rundir"
@@ -20,12 +21,10 @@ const (
 	runLogFile   = "run_log.jsonl"   // Advice
 	rolloutsFile = "rollouts.jsonl"  // every completion
 
-	judgedFile = "evaluations.jsonl" // stats.Judged: which problems each evaluation found right
-
-	checkpointLog = "checkpoints.jsonl"
+	judgedFile = provenance.JudgedFile
 )
 
-var logFiles = []string{metricsFile, trainLogFile, runLogFile, rolloutsFile, judgedFile, checkpointLog}
+var logFiles = []string{metricsFile, trainLogFile, runLogFile, rolloutsFile, judgedFile, rundir.CheckpointLog}
 
 // record writes a run down in its directory. A nil record writes nothing.
 type record struct {
@@ -47,9 +46,9 @@ func (t *Trainer) begin(ctx context.Context) error {
 	case t.record == nil || t.record.begun:
 		return nil
 	}
-	from := rundir.Point{Step: t.step}
+	from := rundir.Point{Step: t.step, Files: []string{provenance.ConfigFile, provenance.ManifestFile}}
 	if t.origin.checkpoint != "" && !t.origin.fork {
-		from.Logs = t.origin.state.Logs
+		from.Logs, from.Files = t.origin.state.Logs, nil
 	}
 	aside, err := t.record.Begin(logFiles, from)
 	if err != nil {
@@ -90,7 +89,7 @@ func (r *record) unwritten(err error) error {
 
 // conclude writes a step down, judges it and tells of it.
 func (t *Trainer) conclude(m Metrics, timing Timing, groups []Group) error {
-	advice := t.advisor.advise(m, timing)
+	advice := t.advisor.OnStep(evidence(m, timing))
 	if err := t.record.step(m, timing, groups, advice); err != nil {
 		t.broken = fmt.Errorf("record: %w", err) // half of a step is on record
 		return t.broken

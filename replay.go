@@ -130,7 +130,7 @@ func (r *replay) goOn(ctx context.Context, step int) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	if err := errors.Join(r.policy.Save(filepath.Join(dir, r.policy.trainedDir()), r.policy.Base),
+	if err := errors.Join(r.policy.Save(filepath.Join(dir, trainedDir(r.policy.full)), r.policy.Base),
 		r.learner.adam.SaveState(filepath.Join(dir, momentsFile))); err != nil {
 		return err
 	}

@@ -82,8 +82,8 @@ func findOrigin(cfg *configs.Config, w Watcher) (o origin, err error) {
 		return o, badinput.Errorf("run_dir: %w; choose another one", err)
 	}
 	switch {
-	case len(all) > 0 && cfg.Resume == "never":
-		return o, badinput.Errorf("run_dir %s has %d checkpoints and resume=never; choose another run_dir, or resume=auto to go on",
+	case cfg.Resume == "never" && rundir.Trained(cfg.RunDir, logFiles):
+		return o, badinput.Errorf("run_dir %s has a run with %d checkpoints, and resume=never; choose another run_dir, or resume=auto to go on",
 			cfg.RunDir, len(all))
 	case len(all) > 0:
 		return namedOrigin("run_dir", cfg.RunDir, w)
@@ -96,6 +96,9 @@ func findOrigin(cfg *configs.Config, w Watcher) (o origin, err error) {
 
 // namedOrigin reads the checkpoint that a setting names, itself or by its run.
 func namedOrigin(key, dir string, w Watcher) (origin, error) {
+	if err := provenance.CheckNamed(dir); err != nil {
+		return origin{}, badinput.Errorf("%s=%w", key, err)
+	}
 	if run := rundir.RunOf(dir); run != filepath.Clean(dir) {
 		st, err := readState(dir)
 		if err == nil && key == "resume" {
@@ -105,7 +108,7 @@ func namedOrigin(key, dir string, w Watcher) (origin, error) {
 	}
 	newest, st, damaged, err := newestCheckpoint(dir, key == "resume" || key == "run_dir")
 	if err != nil {
-		return origin{}, err
+		return origin{}, badinput.Errorf("%s=%s: %w", key, dir, err)
 	}
 	if newest == "" {
 		nothing := fmt.Errorf("no checkpoint to go on from; %s", elsewhere(key))

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed-7879b91d/grpo/internal/provenance"
 	"github.com/seed-7879b91d/grpo/internal/rundir"
 	"github.com/seed-7879b91d/grpo/reward"
 )
@@ -232,4 +233,37 @@ func TestTwoProcessesDoNotShareARun(t *testing.T) {
 	run(t, tr)
 	tr, _ = s.open(t)
 	require.Equal(t, 1, tr.StepsDone())
+}
+
+// A run that was killed before its first checkpoint is kept, settings and all, when another one begins in its place.
+// A manifest that somebody removed is made anew.
+func TestARunWithoutCheckpointsIsSetAsideAsAWhole(t *testing.T) {
+	dir := t.TempDir()
+	tr, _ := setup{dir: dir, words: []string{"max_steps=6"}}.open(t)
+	_, err := tr.Step(t.Context(), nil, StepOptions{})
+	require.NoError(t, err)
+	require.NoError(t, tr.Close())
+	before := map[string]string{}
+	for _, name := range []string{provenance.ConfigFile, provenance.ManifestFile, metricsFile} {
+		text, err := os.ReadFile(filepath.Join(dir, name))
+		require.NoError(t, err)
+		before[name] = string(text)
+	}
+
+	tr, _ = setup{dir: dir, words: []string{"max_steps=2", "learning_rate=0.5"}}.open(t)
+	require.NoError(t, tr.begin(t.Context()))
+	for name, want := range before {
+		kept, err := os.ReadFile(filepath.Join(dir, rundir.Checkpoints, rundir.Aside, "after_"+rundir.Name(0), name))
+		require.NoError(t, err)
+		require.Equal(t, want, string(kept), name)
+	}
+	run(t, tr)
+
+	require.NoError(t, os.Remove(filepath.Join(dir, provenance.ManifestFile)))
+	tr, _ = setup{dir: dir, words: []string{"max_steps=3", "learning_rate=0.5"}}.open(t)
+	run(t, tr)
+	var m manifest
+	require.NoError(t, rundir.ReadJSON(filepath.Join(dir, provenance.ManifestFile), &m))
+	require.NotEmpty(t, m.Created)
+	require.Len(t, m.Starts, 1)
 }

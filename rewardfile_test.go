@@ -125,24 +125,3 @@ func TestRewardsThatDifferByRoundingTeachNothing(t *testing.T) {
 	}
 	require.False(t, (&Group{Advantages: []float64{0, math.NaN()}}).Degenerate(), "which is refused where it is learned from")
 }
-
-func TestStepsThatLearnNothingAreAdvice(t *testing.T) {
-	var a advisor
-	idle := Metrics{GroupStats: GroupStats{GroupsTotal: 4, GroupsSkipped: 4, AllBad: 0.5, AllGood: 0.5}}
-	for step := 1; step < patience; step++ {
-		idle.Step = step
-		require.Empty(t, a.advise(idle, Timing{}))
-	}
-	idle.Step = patience
-	advice := a.advise(idle, Timing{})
-	require.Len(t, advice, 1)
-	require.Equal(t, "no group differs", advice[0].Rule)
-	require.Contains(t, advice[0].Finding, "3 steps in a row")
-	a = advisor{}
-	idle.AllBad = 1
-	for idle.Step = 1; idle.Step <= patience; idle.Step++ {
-		advice = a.advise(idle, Timing{})
-	}
-	require.Len(t, advice, 1, "the reason is known")
-	require.Equal(t, "all groups wrong", advice[0].Rule)
-}

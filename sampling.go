@@ -1,10 +1,6 @@
 package grpo
 
 import (
-	"fmt"
-
-	"github.com/seed-7879b91d/grpo/data"
-	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/footprint"
 	"github.com/seed-7879b91d/grpo/internal/sources"
 	"github.com/seed-7879b91d/grpo/sampler"
@@ -26,16 +22,11 @@ func planSampling(run footprint.Run, p *policy, problems *sources.Problems) (*sa
 	eval := train
 	eval.TopK, eval.TopP, eval.MinP = cfg.EvalTopK, float32(cfg.EvalTopP), float32(cfg.EvalMinP)
 	s := &sampling{train: train, eval: eval}
-	where, err := s.findLongest(p, problems)
+	longest, err := problems.Longest(p.Language, cfg.MaxTokens, run.Learns)
 	if err != nil {
 		return nil, err
 	}
-	length := s.longestPrompt + cfg.MaxTokens
-	if most := p.Shape.MaxPositions; length > most {
-		return nil, badinput.Errorf("max_tokens is %d and the longest prompt, %s, has %d tokens: %d together, "+
-			"more than the model's %d positions; lower max_tokens, or leave the problem out (max_prompt_chars is for data)",
-			cfg.MaxTokens, where, s.longestPrompt, length, most)
-	}
+	s.longestPrompt = longest
 	run.Prompt = s.longestPrompt
 	s.memory, err = footprint.Of(run)
 	return s, err
@@ -50,23 +41,4 @@ func (s *sampling) open(p *policy, learns bool) (err error) {
 	}
 	s.engine, err = sampler.New(p.Policy, s.memory.Sampler)
 	return err
-}
-
-// findLongest finds the longest prompt, and says which it is.
-func (s *sampling) findLongest(p *policy, problems *sources.Problems) (where string, err error) {
-	for _, set := range []struct {
-		name     string
-		problems []data.Problem
-	}{{"data", problems.Train}, {"test_data", problems.HeldOut}} {
-		prompts, err := p.prompts(set.problems, 0)
-		if err != nil {
-			return "", err
-		}
-		for _, prompt := range prompts {
-			if n := len(prompt.Tokens); n > s.longestPrompt {
-				s.longestPrompt, where = n, fmt.Sprintf("problem %s of %s", prompt.Problem.ID, set.name)
-			}
-		}
-	}
-	return where, nil
 }

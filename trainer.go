@@ -7,6 +7,7 @@ import (
 
 	"github.com/seed-7879b91d/grpo/configs"
 	"github.com/seed-7879b91d/grpo/data"
+	"github.com/seed-7879b91d/grpo/internal/advice"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/provenance"
 	"github.com/seed-7879b91d/grpo/internal/sources"
@@ -31,7 +32,7 @@ type Trainer struct {
 	origin      origin
 	start       int // the step that the run began after: above 0 in a fork
 	evaluated   int // the first step that has no evaluation yet
-	advisor     advisor
+	advisor     advice.Advisor
 	ahead       *rolloutBatch // of the next step, where it is sampled already
 	broken      error         // why the policy is of no step any more
 	first, last *Evaluation

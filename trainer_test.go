@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-7879b91d/grpo/internal/rundir"
+	"github.com/seed-7879b91d/grpo/internal/stats"
 	"github.com/seed-7879b91d/grpo/reward"
 )
 
@@ -115,7 +116,7 @@ func TestWhatTheMachineFailedToScoreIsLeftOut(t *testing.T) {
 func TestAdvantages(t *testing.T) {
 	require.Equal(t, []float64{-0.5, 0.5}, MeanAdvantages([]float64{0, 1}))
 	require.Equal(t, []float64{-1, 1}, StdAdvantages([]float64{0, 1}))
-	require.True(t, degenerate(StdAdvantages([]float64{0.3, 0.3, 0.3})))
+	require.True(t, stats.Negligible(StdAdvantages([]float64{0.3, 0.3, 0.3})))
 
 	g := Group{Rollouts: []Scored{{Score: reward.Score{Reward: 1}}, {Score: reward.Score{Reward: 5, Excluded: reward.ExcludedInfra}}, {}}}
 	groups, err := compare([]Group{g}, MeanAdvantages)

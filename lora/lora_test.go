@@ -2,8 +2,6 @@ package lora
 
 import (
 	"math"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -33,19 +31,6 @@ func random(t testing.TB, c Config, d Dims, seed uint64) *Adapter {
 		}
 	}
 	return a
-}
-
-// reference finds a folder of reference files, or skips.
-func reference(t *testing.T, name string) string {
-	root := os.Getenv("GRPO_REFERENCE")
-	if root == "" {
-		root = filepath.Join("..", "..", "shared")
-	}
-	dir := filepath.Join(root, "golden", name)
-	if _, err := os.Stat(dir); err != nil {
-		t.Skipf("no reference files: %v; set GRPO_REFERENCE to their folder", err)
-	}
-	return dir
 }
 
 func TestLayout(t *testing.T) {

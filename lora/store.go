@@ -56,15 +56,7 @@ func (l *Layout) WriteTensors(path string, slab []float32) error {
 // Load reads the PEFT adapter in the folder dir for a model of these dimensions. An adapter that does
 // not fit it, or that is more than plain LoRA, is an input error.
 func Load(dir string, d Dims) (*Adapter, error) {
-	config, err := ReadConfig(dir)
-	if err != nil {
-		return nil, err
-	}
-	l, err := NewLayout(config, d)
-	if err != nil {
-		return nil, err
-	}
-	f, err := tensorfile.Open(filepath.Join(dir, weightsName))
+	l, f, err := openFile(dir, d)
 	if err != nil {
 		return nil, err
 	}
@@ -72,16 +64,37 @@ func Load(dir string, d Dims) (*Adapter, error) {
 	return a, errors.Join(err, f.Close())
 }
 
-// read fills an adapter from its file, once every tensor is known to fit.
-func (l *Layout) read(f *tensorfile.File) (*Adapter, error) {
+// Check tells what the adapter in the folder dir is, and whether Load could read it, as far as its configuration and the
+// names and shapes of its tensors say. None of its numbers is read.
+func Check(dir string, d Dims) (Config, error) {
+	l, f, err := openFile(dir, d)
+	if err != nil {
+		return Config{}, err
+	}
+	_, err = l.tensors(f)
+	return l.Config, errors.Join(err, f.Close())
+}
+
+func openFile(dir string, d Dims) (*Layout, *tensorfile.File, error) {
+	config, err := ReadConfig(dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	l, err := NewLayout(config, d)
+	if err != nil {
+		return nil, nil, err
+	}
+	f, err := tensorfile.Open(filepath.Join(dir, weightsName))
+	return l, f, err
+}
+
+// tensors are those of the entries, when every one is known to fit.
+func (l *Layout) tensors(f *tensorfile.File) ([]tensorfile.Tensor, error) {
 	tensors := make([]tensorfile.Tensor, len(l.entries))
 	known := make(map[string]bool, len(l.entries))
 	for i, e := range l.entries {
 		t, err := f.Tensor(e.Name, e.Rows, e.Cols)
 		if err != nil {
-			return nil, err
-		}
-		if err := tensorfile.CheckFinite(t); err != nil {
 			return nil, err
 		}
 		tensors[i], known[e.Name] = t, true
@@ -90,6 +103,20 @@ func (l *Layout) read(f *tensorfile.File) (*Adapter, error) {
 		if !known[name] {
 			return nil, badinput.Errorf("%s: tensor %q has no place: %s and the model ask for %v in layers 0 to %d",
 				f.Path(), name, configName, l.Config.Targets, l.Dims.Layers-1)
+		}
+	}
+	return tensors, nil
+}
+
+// read fills an adapter from its file.
+func (l *Layout) read(f *tensorfile.File) (*Adapter, error) {
+	tensors, err := l.tensors(f)
+	if err != nil {
+		return nil, err
+	}
+	for _, t := range tensors {
+		if err := tensorfile.CheckFinite(t); err != nil {
+			return nil, err
 		}
 	}
 	a := New(l)

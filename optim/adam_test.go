@@ -169,15 +169,11 @@ func TestStepAllocatesNothing(t *testing.T) {
 
 // The recorded gradients have the recorded norm, and the recorded settings are the defaults.
 func TestReferenceSettings(t *testing.T) {
-	root := os.Getenv("GRPO_REFERENCE")
-	if root == "" {
-		root = filepath.Join("..", "..", "shared")
-	}
 	for _, model := range []string{"qwen3-tied", "qwen3-untied-sharded"} {
-		dir := filepath.Join(root, "golden", model)
+		dir := filepath.Join("..", "model", "testdata", "golden", model)
 		text, err := os.ReadFile(filepath.Join(dir, "train.json"))
 		if err != nil {
-			t.Skipf("no reference files: %v; set GRPO_REFERENCE to their folder", err)
+			t.Fatal(err)
 		}
 		var train struct {
 			Adam struct {

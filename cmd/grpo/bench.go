@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-7879b91d/grpo/cmd/grpo/bench"
+	"github.com/seed-7879b91d/grpo/cmd/grpo/screen"
 	"github.com/seed-7879b91d/grpo/configs"
 	"github.com/seed-7879b91d/grpo/model"
 )
@@ -189,7 +190,7 @@ is what it would be if everything were hidden that its sampling and training can
   grpo bench step --preset tiny --share 0 max_sequences=16 sandbox_slots=2`,
 		Args: trainArgs,
 		RunE: func(cmd *cobra.Command, words []string) error {
-			b.Words, b.Watch = words, newScreen(io.Discard, cmd.ErrOrStderr(), true, false)
+			b.Words, b.Watch = words, screen.New(io.Discard, cmd.ErrOrStderr(), true, false)
 			r, err := b.Run(cmd.Context())
 			if err != nil {
 				return err

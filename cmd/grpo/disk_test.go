@@ -12,11 +12,26 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A run that has no room ends in one line and goes on where there is some.
-func TestFullDisks(t *testing.T) {
-	if exec.Command("unshare", "-m", "mount", "-t", "tmpfs", "none", t.TempDir()).Run() != nil {
-		t.Skip("a small file system takes the right to mount one")
+// ownMounts is how a command gets mounts of its own: in a user namespace, which most machines give to everybody, or
+// as root.
+func ownMounts(t *testing.T) (flags string) {
+	t.Helper()
+	var why []byte
+	for _, flags := range []string{"-rm", "-m"} {
+		out, err := exec.Command("unshare", flags, "mount", "-t", "tmpfs", "none", t.TempDir()).CombinedOutput()
+		if err == nil {
+			return flags
+		}
+		why = fmt.Appendf(why, "; unshare %s: %v %s", flags, err, out)
 	}
+	t.Skipf("this machine gives nobody a small file system%s", why)
+	return ""
+}
+
+// A run that has no room ends in one line and goes on where there is some: where the file system is larger, or what
+// has filled it is gone.
+func TestFullDisks(t *testing.T) {
+	mounts := ownMounts(t)
 	o := newOracle(t)
 	exe, err := os.Executable()
 	require.NoError(t, err)
@@ -25,25 +40,30 @@ func TestFullDisks(t *testing.T) {
 	code, says := startCommand(t, whole, exec.Command(exe, words...)).end(t)
 	require.Zero(t, code, says)
 	want := remains(t, whole)
+	const larger = "mount -o remount,rw,size=100m run"
+	others := map[string]string{"rm run/.others": "head -c 20000k /dev/zero >run/.others || exit 97"}
 	for name, c := range map[string]struct {
 		size string
 		code int
 		says string
+		mend string
 	}{
-		"no room for a checkpoint": {"size=4500k", exitFailed, "checkpoint run/checkpoints/step_000004: "},
-		"no room for metrics":      {"size=12k", exitFailed, "metrics.jsonl"},
-		"no room for completions":  {"size=20k", exitFailed, "rollouts.jsonl"},
-		"no room at all":           {"size=4k", exitBadInput, "run_dir: "},
-		"not to be written to":     {"ro", exitBadInput, "run_dir: "},
+		"no room for a checkpoint": {"size=4500k", exitFailed, "checkpoint run/checkpoints/step_000004: ", larger},
+		"no room for metrics":      {"size=12k", exitFailed, "metrics.jsonl", larger},
+		"no room for completions":  {"size=20k", exitFailed, "rollouts.jsonl", larger},
+		"no room at all":           {"size=4k", exitBadInput, "run_dir: ", larger},
+		"not to be written to":     {"ro", exitBadInput, "run_dir: ", larger},
+		"filled by somebody else":  {"size=24500k", exitFailed, "checkpoint run/checkpoints/step_000004: ", "rm run/.others"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			folder := t.TempDir()
 			require.NoError(t, os.Mkdir(filepath.Join(folder, "run"), 0o755))
 			script := `mount -t tmpfs -o ` + c.size + ` none run || exit 99
+				` + others[c.mend] + `
 				"$@" 2>first; echo $? >code
-				mount -o remount,rw,size=100m run && "$@" 2>second || exit 98
+				` + c.mend + ` && "$@" 2>second || exit 98
 				mkdir kept && cp -a run kept`
-			line := slices.Concat([]string{"-m", "sh", "-c", script, "sh", exe}, words)
+			line := slices.Concat([]string{mounts, "sh", "-c", script, "sh", exe}, words)
 			code, says := startCommand(t, folder, exec.Command("unshare", line...)).end(t)
 			second, _ := os.ReadFile(filepath.Join(folder, "second"))
 			require.Zero(t, code, "%s%s", says, second)

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/seed-7879b91d/grpo/internal/cachedir"
 	"github.com/seed-7879b91d/grpo/internal/memory"
 )
 
@@ -67,11 +68,8 @@ func cacheDir() string {
 	if dir := os.Getenv("HF_HOME"); dir != "" {
 		return dir
 	}
-	dir, err := os.UserCacheDir()
-	if err != nil {
-		return os.TempDir()
-	}
-	return dir
+	dir, _, _ := cachedir.Find("grpo")
+	return cmp.Or(dir, os.TempDir())
 }
 
 func gib(bytes int64) string { return fmt.Sprintf("%.1f GiB", float64(bytes)/(1<<30)) }

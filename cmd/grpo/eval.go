@@ -12,10 +12,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-7879b91d/grpo"
+	"github.com/seed-7879b91d/grpo/cmd/grpo/outcome"
+	"github.com/seed-7879b91d/grpo/cmd/grpo/screen"
 	"github.com/seed-7879b91d/grpo/configs"
 	"github.com/seed-7879b91d/grpo/internal/atomicfile"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
-	"github.com/seed-7879b91d/grpo/internal/stats"
 	"github.com/seed-7879b91d/grpo/kernels"
 	"github.com/seed-7879b91d/grpo/lora"
 )
@@ -23,24 +24,31 @@ import (
 // evalFlags are what the verb eval understands.
 type evalFlags struct {
 	recorded                      string // a run
+	step                          int    // of the run; below 0: the last
 	model, adapter, data, split   string
 	problems, samples, k, maxToks int
 	temperature                   float64
 	seed                          uint64
 	json                          bool
 	out                           string
+
+	checkpoint string // of the run
 }
 
 func newEvalCmd() *cobra.Command {
 	var f evalFlags
 	cmd := &cobra.Command{
-		Use:   "eval [--run DIR | --model DIR|NAME [--adapter DIR] [key=value …]] [--data SOURCE]",
+		Use:   "eval [--run DIR [--step N] | --model DIR|NAME [--adapter DIR] [key=value …]] [--data SOURCE]",
 		Short: "How a model does on problems: pass@1, pass@k, formats and verdicts",
 		Long: `Asks the model every problem, once greedily and --samples times at the temperature, and judges the
 programs. Nothing is trained, and there is no run directory. With --run, the model is what a run trained,
-asked as that run asks: its settings, and the policy of its last checkpoint or of the one named. Without,
-the settings are the defaults and key=value. The draws are those of an evaluation of a run with the same
-seed, so the numbers are, too.
+asked as that run asks: its settings and problems, but for what flags say, and the policy of its last
+checkpoint or of the one of --step; so the numbers are those of the run's own evaluation, and come with the
+change since its first one. The problems that it trains on need not be there any more. Without --run, the
+settings are the defaults and key=value.
+
+A prompt that leaves less room than --max-tokens in the model's positions has the rest for its completion; one
+that leaves none is left out. Both are counted.
 
 pass@1 (greedy) comes with a bootstrap interval of 95 %; pass@1 and pass@k of the samples are unbiased
 estimates, and best of k is the mean of the best reward among the first k. --out writes for each completion
@@ -48,7 +56,8 @@ estimates, and best of k is the mean of the best reward among the first k. --out
 one has the temperature 0, the verdict is "" where nothing was run, and the score null where the machine
 failed. key=value are settings as those of a run, such as threads=2, eval_top_p=0.9 or sandbox=unsafe.`,
 		Example: `  grpo eval
-  grpo eval --run runs/x --data tasks.jsonl --samples 8 --k 4
+  grpo eval --run runs/x
+  grpo eval --run runs/x --step 20 --data tasks.jsonl --samples 8 --k 4
   grpo eval --adapter runs/x/checkpoints/step_000060/adapter
   grpo eval --model ~/Qwen3-0.6B --data tasks.jsonl --problems 100 --samples 0 --max-tokens 2048 --json --out answers.jsonl`,
 		Args: trainArgs,
@@ -56,13 +65,14 @@ failed. key=value are settings as those of a run, such as threads=2, eval_top_p=
 	}
 	fl := cmd.Flags()
 	fl.StringVar(&f.recorded, "run", "", "`directory` of a run, or of one of its checkpoints")
+	fl.IntVar(&f.step, "step", -1, "of the run, in place of the last that has a checkpoint")
 	fl.StringVar(&f.model, "model", configs.DefaultPreset,
 		"Hugging Face model directory, name on the Hub, or tiny, the one that is part of the program")
 	fl.StringVar(&f.adapter, "adapter", "", "PEFT adapter `directory`")
 	fl.StringVar(&f.data, "data", "",
 		"problems: what 'grpo data' reads, or tiny, those held out by the program; if not given: tiny, with --run its test_data")
 	fl.StringVar(&f.split, "split", "test", "part of the data: train, test, validation or all")
-	fl.IntVar(&f.problems, "problems", 0, "the first so many problems; 0: all")
+	fl.IntVar(&f.problems, "problems", 0, "the first so many problems; 0: all; if not given: with --run as it evaluates")
 	fl.IntVar(&f.samples, "samples", 4, "completions of each problem at the temperature; 0: the greedy one only")
 	fl.IntVar(&f.k, "k", 0, "of pass@k and best of k; 0: as many as --samples")
 	fl.Float64Var(&f.temperature, "temperature", 1, "of the samples")
@@ -83,6 +93,9 @@ func (f *evalFlags) run(cmd *cobra.Command, words []string) error {
 	if f.recorded != "" && len(words) > 0 {
 		return badinput.Errorf("%s: with --run the settings are the run's", words[0])
 	}
+	if f.recorded == "" && cmd.Flags().Changed("step") {
+		return badinput.Errorf("--step: it is of a run; type --run DIR, too")
+	}
 	if f.out != "" { // known before the hours that an evaluation may take
 		if info, err := os.Stat(filepath.Dir(f.out)); err != nil || !info.IsDir() {
 			return badinput.Errorf("--out %s: there is no directory %s; make it first", f.out, filepath.Dir(f.out))
@@ -93,13 +106,13 @@ func (f *evalFlags) run(cmd *cobra.Command, words []string) error {
 		return err
 	}
 	defer b.Close()
-	screen := newScreen(cmd.OutOrStdout(), cmd.ErrOrStderr(), false, f.json)
-	e, err := f.open(cmd.Context(), cfg, b, screen)
+	show := screen.New(cmd.OutOrStdout(), cmd.ErrOrStderr(), false, f.json)
+	e, err := f.open(cmd, cfg, b, show)
 	if err != nil {
 		return err
 	}
 	r, err := f.evaluate(cmd.Context(), e)
-	screen.end()
+	show.End()
 	if err = errors.Join(err, e.Close()); err != nil {
 		return err
 	}
@@ -107,41 +120,70 @@ func (f *evalFlags) run(cmd *cobra.Command, words []string) error {
 	if f.json {
 		return printJSON(cmd.OutOrStdout(), r)
 	}
-	return r.print(cmd.OutOrStdout())
+	return r.Print(cmd.OutOrStdout())
 }
 
 // open opens an evaluator with these settings, or with those of a run.
-func (f *evalFlags) open(ctx context.Context, cfg *configs.Config, b kernels.Backend, screen *screen) (*grpo.Evaluator, error) {
+func (f *evalFlags) open(cmd *cobra.Command, cfg *configs.Config, b kernels.Backend, show *screen.Screen) (*grpo.Evaluator, error) {
 	if f.recorded == "" {
-		return grpo.OpenEvaluator(ctx, cfg, b, screen)
+		return grpo.OpenEvaluator(cmd.Context(), cfg, b, show)
 	}
-	return grpo.OpenRun(ctx, f.recorded, b, screen, func(c *configs.Config) error {
+	saved, err := grpo.OpenSaved(f.recorded, f.step, show)
+	if err != nil {
+		return nil, err
+	}
+	if saved.Settings.TestData == "" && f.data == "" {
+		return nil, badinput.Errorf("%s: the run has no test_data; type --data SOURCE", f.recorded)
+	}
+	return saved.Evaluator(cmd.Context(), b, func(c *configs.Config) error {
+		f.follow(c, cmd.Flags().Changed)
 		f.ask(c)
-		f.model = c.Model
+		f.model, f.checkpoint = c.Model, saved.Dir
 		return c.Validate()
 	})
 }
 
+// follow asks as a run does, but for what was given.
+func (f *evalFlags) follow(run *configs.Config, given func(flag string) bool) {
+	if !given("problems") && f.data == "" {
+		f.problems = run.EvalProblems
+	}
+	if !given("samples") {
+		f.samples = run.EvalSamples
+		if !given("k") {
+			f.k = run.EvalK
+		}
+	}
+	if !given("temperature") {
+		f.temperature = run.EvalTemperature
+	}
+	if !given("seed") {
+		f.seed = run.Seed
+	}
+}
+
 // evaluate tries the problems, and writes what came of each completion.
-func (f *evalFlags) evaluate(ctx context.Context, evaluator *grpo.Evaluator) (*evalReport, error) {
+func (f *evalFlags) evaluate(ctx context.Context, evaluator *grpo.Evaluator) (*outcome.Report, error) {
 	e, err := evaluator.Evaluate(ctx)
 	if err != nil {
 		return nil, err
 	}
 	if f.out != "" {
-		if err := atomicfile.Write(f.out, func(w io.Writer) error { return writeAttempts(w, e, f.temperature) }); err != nil {
+		if err := atomicfile.Write(f.out, func(w io.Writer) error { return outcome.WriteLines(w, e, f.temperature) }); err != nil {
 			return nil, fmt.Errorf("--out: %w", err)
 		}
 	}
 	cfg := evaluator.Settings()
-	r := &evalReport{Model: f.model, Adapter: f.adapter, Data: cfg.TestData, Problems: e.Problems, Seed: f.seed, MaxTokens: cfg.MaxTokens}
+	r := &outcome.Report{Model: f.model, Adapter: f.adapter, Checkpoint: f.checkpoint, Data: cfg.TestData, Problems: e.Problems, Seed: f.seed,
+		MaxTokens: cfg.MaxTokens, Change: e.Change}
+	r.NoRoom, r.LessRoom = evaluator.TooLong()
 	if r.Data != configs.DefaultPreset {
 		r.Split = cfg.TestSplit
 	}
-	r.Greedy = greedyReport{PassAt1: e.Greedy, CI: e.GreedyCI, attemptReport: newAttemptReport(e.GreedyTry)}
+	r.Greedy = outcome.Greedy{PassAt1: e.Greedy, CI: e.GreedyCI, Attempts: outcome.NewAttempts(e.GreedyTry)}
 	if e.Sampled != nil {
-		r.Sampled = &sampledReport{Samples: f.samples, Temperature: f.temperature, Sampled: *e.Sampled,
-			attemptReport: newAttemptReport(e.SampledTry)}
+		r.Sampled = &outcome.Sampled{Samples: f.samples, Temperature: f.temperature, Sampled: *e.Sampled,
+			Attempts: outcome.NewAttempts(e.SampledTry)}
 	}
 	return r, nil
 }
@@ -198,7 +240,8 @@ func (f *evalFlags) ask(cfg *configs.Config) {
 	case f.recorded == "":
 		cfg.TestData = configs.DefaultPreset
 	}
-	cfg.Data, cfg.DataSplit, cfg.ExpectedDatasetHash, cfg.CacheDataset = configs.DefaultPreset, "train", "", false
+	cfg.Data, cfg.DataSplit, cfg.ExpectedDatasetHash = configs.DefaultPreset, "train", ""
+	cfg.CacheDataset = cfg.CacheDataset && f.recorded != "" && f.data == "" // what the run keeps is read
 	cfg.DataSources = []string{}
 	if cfg.TestData == cfg.Data {
 		cfg.TestSplit = "test"
@@ -233,69 +276,4 @@ func (f *evalFlags) check() error {
 			f.temperature)
 	}
 	return nil
-}
-
-// evalReport is what the verb found.
-type evalReport struct {
-	Model     string         `json:"model"`
-	Adapter   string         `json:"adapter,omitempty"`
-	Data      string         `json:"data"`
-	Split     string         `json:"split,omitempty"`
-	Problems  int            `json:"problems"`
-	Seed      uint64         `json:"seed"`
-	MaxTokens int            `json:"max_tokens"`
-	Backend   string         `json:"backend"`
-	Greedy    greedyReport   `json:"greedy"`
-	Sampled   *sampledReport `json:"sampled,omitempty"`
-}
-
-// greedyReport is about the most likely completion of each problem.
-type greedyReport struct {
-	PassAt1 float64    `json:"pass@1"`
-	CI      [2]float64 `json:"pass@1_ci"`
-	attemptReport
-}
-
-// sampledReport is about the completions at the temperature.
-type sampledReport struct {
-	Samples     int     `json:"samples"`
-	Temperature float64 `json:"temperature"`
-	stats.Sampled
-	attemptReport
-}
-
-// print is the report as a table.
-func (r *evalReport) print(w io.Writer) error {
-	what := r.Model
-	if r.Adapter != "" {
-		what += " with " + r.Adapter
-	}
-	source := r.Data
-	if r.Split != "" {
-		source += " (" + r.Split + ")"
-	}
-	fmt.Fprintf(w, "%s on %d problems of %s, seed %d; %s\n\n", what, r.Problems, source, r.Seed, r.Backend)
-	greedy := fmt.Sprintf("%.3f [%.3f, %.3f]", r.Greedy.PassAt1, r.Greedy.CI[0], r.Greedy.CI[1])
-	header, rows := []string{"", "greedy"}, [][]string{{"pass@1", greedy}}
-	rows = append(rows, r.Greedy.rows()...)
-	if s := r.Sampled; s != nil {
-		header = append(header, fmt.Sprintf("%d samples at temperature %v", s.Samples, s.Temperature))
-		rows[0] = append(rows[0], fmt.Sprintf("%.3f", s.PassAt1))
-		for i, row := range s.rows() {
-			rows[i+1] = append(rows[i+1], row[1])
-		}
-		rows = append(rows[:1], append([][]string{
-			{fmt.Sprintf("pass@%d", s.K), "", s.AtK(r.Problems)},
-			{fmt.Sprintf("best reward of %d", s.K), "", s.Best(r.Problems)},
-		}, rows[1:]...)...)
-	}
-	t := newTable(w, header...)
-	for _, row := range rows {
-		t.row(row...)
-	}
-	if err := t.Flush(); err != nil || r.Problems >= stats.Few {
-		return err
-	}
-	_, err := fmt.Fprintf(w, "\n%d problems are too few to say\n", r.Problems)
-	return err
 }

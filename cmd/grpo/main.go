@@ -3,7 +3,8 @@
 // Each verb has a file: its flags and its help, what it asks of the packages of the module, and how it
 // prints the answer. What verbs share is in main.go (signals, exit codes, errors), policy.go (a backend
 // and a model), source.go (data sets), cells.go (sandboxes and rewards), prompts.go (conversations),
-// input.go and output.go (lines of JSON, tables) and screen.go (progress). Benchmarks are in the package bench.
+// input.go and output.go (lines of JSON, tables). What a person is shown meanwhile is in the package screen,
+// what an evaluation found in outcome, and benchmarks are in bench.
 package main
 
 import (
@@ -18,7 +19,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/seed-7879b91d/grpo/cmd/grpo/screen"
+	"github.com/seed-7879b91d/grpo/data/hub"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/notice"
 	"github.com/seed-7879b91d/grpo/internal/version"
 	"github.com/seed-7879b91d/grpo/kernels/cpu"
 )
@@ -49,6 +53,8 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	root.SetErr(stderr)
 	started := false
 	noteStart(root, &started)
+	ctx = hub.WithProgress(ctx, screen.Fetching(stderr))
+	ctx = notice.With(ctx, screen.Once(stderr))
 	err := root.ExecuteContext(ctx)
 	if err == nil && out.err != nil {
 		started, err = true, fmt.Errorf("standard output: %w", out.err)

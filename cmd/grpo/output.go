@@ -23,6 +23,9 @@ func (c *checkedOutput) Write(p []byte) (int, error) {
 	return n, err
 }
 
+// Unwrap is what it writes to, which may be a terminal.
+func (c *checkedOutput) Unwrap() io.Writer { return c.Writer }
+
 // table prints rows in columns, as they come.
 type table struct{ *tabwriter.Writer }
 

@@ -83,6 +83,18 @@ func (f *policyFlags) options() model.Options {
 	return model.Options{MaxRows: f.rows, Precision: p}
 }
 
+// checkAdapter refuses an adapter of another model before that is loaded.
+func (f *policyFlags) checkAdapter() error {
+	if f.adapter == "" {
+		return nil
+	}
+	shape, err := model.ReadConfig(f.model)
+	if err == nil {
+		_, err = lora.Check(f.adapter, shape.LoRADims())
+	}
+	return err
+}
+
 // withPolicy opens the backend and the model, with its adapter if there is one, for the time of fn.
 func (f *policyFlags) withPolicy(fn func(b kernels.Backend, p *model.Policy) error) error {
 	return f.withModel(false, func(b kernels.Backend, p *model.Policy) error {
@@ -105,7 +117,10 @@ func (f *policyFlags) withModel(trainable bool, fn func(b kernels.Backend, p *mo
 	if err != nil {
 		return err
 	}
-	p, err := model.Open(b, f.model, trainable, f.options())
+	var p *model.Policy
+	if err = f.checkAdapter(); err == nil {
+		p, err = model.Open(b, f.model, trainable, f.options())
+	}
 	if err == nil {
 		err = fn(b, p)
 	}

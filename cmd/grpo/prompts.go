@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"io"
 	"os"
 	"path/filepath"
@@ -8,7 +9,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/seed-7879b91d/grpo"
+	"github.com/seed-7879b91d/grpo/data"
 	"github.com/seed-7879b91d/grpo/data/chat"
+	"github.com/seed-7879b91d/grpo/data/dataset"
 	"github.com/seed-7879b91d/grpo/data/tokenizer"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 )
@@ -16,7 +20,10 @@ import (
 // promptFlags say what a model is asked.
 type promptFlags struct {
 	prompt, messages, tokens string
+	problems                 string // a data set, of a run
 	renderer                 string
+
+	worded [][]int32 // --prompt or the problems in the words of a run; nil: --prompt is a message as it is
 }
 
 // conversation is a line of --messages.
@@ -36,14 +43,14 @@ func (f *promptFlags) register(cmd *cobra.Command) {
 // chat format where the prompts are in one.
 func (f *promptFlags) open(dir string, stdin io.Reader) (prompts [][]int32, tok *tokenizer.Tokenizer, turnEnd []int32, err error) {
 	given := 0
-	for _, s := range []string{f.prompt, f.messages, f.tokens} {
+	for _, s := range []string{f.prompt, f.messages, f.tokens, f.problems} {
 		if s != "" {
 			given++
 		}
 	}
 	switch {
 	case given != 1:
-		err = badinput.Errorf("--prompt, --messages, --tokens: expected exactly one of them")
+		err = badinput.Errorf("--prompt, --messages, --tokens, --data: expected exactly one of them")
 	case f.tokens != "":
 		prompts, tok, err = f.read(dir, stdin)
 	default:
@@ -86,10 +93,37 @@ func (f *promptFlags) render(dir string, stdin io.Reader) (prompts [][]int32, to
 		prompts = append(prompts, prompt)
 		return err
 	}
-	if f.prompt != "" {
+	switch {
+	case f.worded != nil:
+		prompts = f.worded
+	case f.prompt != "":
 		err = add([]chat.Message{{Role: "user", Content: f.prompt}})
-	} else {
+	default:
 		err = eachInput(f.messages, stdin, func(_ int, c conversation) error { return add(c.Messages) })
 	}
 	return prompts, tok, renderer.Stop(), err
+}
+
+// word puts --prompt, or the problems, into the words of a run.
+func (f *promptFlags) word(ctx context.Context, l *grpo.Language) error {
+	problems := []data.Problem{{ID: "--prompt", Statement: f.prompt, Kind: data.Stdin}}
+	switch {
+	case f.problems != "":
+		set, err := dataset.Open(ctx, f.problems, dataset.Options{Split: "all"})
+		if err != nil {
+			return err
+		}
+		defer set.Close()
+		problems = set.Problems()
+	case f.prompt == "":
+		return nil
+	}
+	f.worded = make([][]int32, len(problems))
+	for i := range problems {
+		var err error
+		if f.worded[i], _, err = l.Prompt(&problems[i]); err != nil {
+			return err
+		}
+	}
+	return nil
 }

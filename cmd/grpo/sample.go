@@ -7,6 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/seed-7879b91d/grpo"
+	"github.com/seed-7879b91d/grpo/cmd/grpo/screen"
 	"github.com/seed-7879b91d/grpo/data/tokenizer"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/kernels"
@@ -18,33 +20,45 @@ import (
 type sampleFlags struct {
 	policyFlags
 	promptFlags
-	n      int
-	seed   uint64
-	params sampler.Params
-	stop   []string
-	json   bool
-	engine sampler.Options
+	recorded string   // a run
+	step     int      // of the run; below 0: the last
+	who      []string // is sampled, where it is of a run
+	n        int
+	seed     uint64
+	params   sampler.Params
+	stop     []string
+	json     bool
+	engine   sampler.Options
 }
 
 func newSampleCmd() *cobra.Command {
 	var f sampleFlags
 	cmd := &cobra.Command{
-		Use:   "sample --model DIR [--adapter DIR] (--prompt TEXT | --messages FILE | --tokens FILE)",
+		Use:   "sample (--run DIR [--step N] | --model DIR [--adapter DIR]) (--prompt TEXT | --messages FILE | --tokens FILE | --data SOURCE)",
 		Short: "Completions of prompts",
 		Long: `Draws completions in the chat format of the model and streams them to the terminal; with --json, writes
 one line per completion: {"prompt":i,"sample":j,"tokens":[…],"logprobs":[…],"text":"…","finish_reason":"stop|length"}.
 
 --messages reads JSON Lines {"messages":[{"role":"user","content":"…"}]}; --tokens reads JSON Lines
 {"tokens":[…]}, prompts as they are, and needs no tokenizer. A completion depends on the seed, on its
-prompt's place among the prompts and on its own number, not on what is sampled beside it.`,
-		Example: `  grpo sample --model ~/Qwen3-0.6B --prompt "Write a haiku in Python."
+prompt's place among the prompts and on its own number, not on what is sampled beside it.
+
+With --run, the model is what a run trained, its last checkpoint or the one of --step, spoken to as in training:
+--prompt is the statement of a problem, in the words of the run's prompt template, and --data reads problems; the chat format, the stop
+strings, the temperature and the length of completions are the run's, but for what flags say.`,
+		Example: `  grpo sample --run runs/x --prompt "Read an integer x. Print x plus 1."
+  grpo sample --run runs/x --step 20 --data tasks.jsonl --n 4 --temperature 0.7
+  grpo sample --model ~/Qwen3-0.6B --prompt "Write a haiku in Python."
   grpo sample --model ~/Qwen3-0.6B --adapter runs/x/adapter --messages chats.jsonl --n 4 --temperature 0.7 --json`,
 		Args: badArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
 	}
-	f.policyFlags.register(cmd)
+	f.policyFlags.registerAll(cmd)
 	f.promptFlags.register(cmd)
 	fl := cmd.Flags()
+	fl.StringVar(&f.recorded, "run", "", "`directory` of a run, or of one of its checkpoints")
+	fl.StringVar(&f.problems, "data", "", "problems, which 'grpo data' reads, in the words of the run")
+	fl.IntVar(&f.step, "step", -1, "of the run, in place of the last that has a checkpoint")
 	fl.IntVar(&f.n, "n", 1, "completions per prompt")
 	fl.Uint64Var(&f.seed, "seed", 0, "seed of the draws")
 	fl.IntVar(&f.params.MaxTokens, "max-tokens", 512, "tokens of a completion at most")
@@ -56,10 +70,60 @@ prompt's place among the prompts and on its own number, not on what is sampled b
 	fl.BoolVar(&f.json, "json", false, "one line of JSON per completion")
 	fl.IntVar(&f.engine.MaxSequences, "max-sequences", 0, "completions at work at a time; 0: 64")
 	fl.Int64Var(&f.engine.CacheBytes, "cache-bytes", 0, "memory for keys and values; 0: as needed")
+	cmd.MarkFlagsOneRequired("run", "model")
+	for _, flag := range []string{"model", "adapter", "precision"} {
+		cmd.MarkFlagsMutuallyExclusive("run", flag)
+	}
 	return cmd
 }
 
+// follow takes the policy of a run, and its way of asking but for what was given.
+func (f *sampleFlags) follow(cmd *cobra.Command) error {
+	if f.recorded == "" {
+		if cmd.Flags().Changed("step") {
+			return badinput.Errorf("--step: it is of a run; type --run DIR in place of --model")
+		}
+		if f.problems != "" {
+			return badinput.Errorf("--data: its problems want the words of a run; type --run DIR in place of --model")
+		}
+		return nil
+	}
+	saved, err := grpo.OpenSaved(f.recorded, f.step, screen.New(io.Discard, cmd.ErrOrStderr(), true, false))
+	if err != nil {
+		return err
+	}
+	language, err := saved.Language(cmd.Context())
+	if err != nil {
+		return err
+	}
+	run, given := saved.Settings, cmd.Flags().Changed
+	f.model, f.adapter, f.precision = language.Dir, saved.Trained(), run.Precision
+	if run.Train == "full" {
+		f.model, f.adapter = saved.Trained(), ""
+	}
+	if err := f.word(cmd.Context(), language); err != nil {
+		return err
+	}
+	if !given("renderer") && run.Renderer != "auto" {
+		f.renderer = run.Renderer
+	}
+	if !given("temperature") {
+		f.params.Temperature = float32(run.Temperature)
+	}
+	if !given("max-tokens") {
+		f.params.MaxTokens = run.MaxTokens
+	}
+	if !given("stop") {
+		f.stop = run.Stop
+	}
+	f.who = []string{fmt.Sprintf("%s with %s, temperature %v", run.Model, saved.Dir, f.params.Temperature)}
+	return nil
+}
+
 func (f *sampleFlags) run(cmd *cobra.Command) error {
+	if err := f.follow(cmd); err != nil {
+		return err
+	}
 	prompts, tok, turnEnd, err := f.promptFlags.open(f.model, cmd.InOrStdin())
 	if err != nil {
 		return err
@@ -89,7 +153,9 @@ func (f *sampleFlags) run(cmd *cobra.Command) error {
 		if err != nil {
 			return err
 		}
-		fmt.Fprintln(cmd.ErrOrStderr(), e.Plan)
+		for _, line := range append(f.who, e.Plan.String()) {
+			screen.Tell(cmd.ErrOrStderr(), line)
+		}
 		return f.sample(cmd.Context(), e, requests, tok, cmd.OutOrStdout())
 	})
 }

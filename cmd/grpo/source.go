@@ -1,14 +1,9 @@
 package main
 
 import (
-	"fmt"
-	"io"
-	"os"
-
-	"github.com/schollz/progressbar/v3"
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
+	"github.com/seed-7879b91d/grpo/cmd/grpo/screen"
 	"github.com/seed-7879b91d/grpo/data/dataset"
 	"github.com/seed-7879b91d/grpo/data/hub"
 )
@@ -33,28 +28,8 @@ func (f *dataFlags) options(cmd *cobra.Command) (dataset.Options, error) {
 		return dataset.Options{}, err
 	}
 	opt := dataset.Options{Split: f.split, Collections: f.collections, CacheDir: f.cacheDir, Hub: client}
-	if errOut, ok := cmd.ErrOrStderr().(*os.File); ok && term.IsTerminal(int(errOut.Fd())) {
-		client.Progress = progress(errOut)
-		reading := progress(errOut)
-		opt.Progress = func(done, total int64) { reading("reading", done, total) }
-	}
+	opt.Progress = screen.Reading(cmd.ErrOrStderr())
 	return opt, nil
-}
-
-// progress draws one bar after the other, a new one whenever the name changes.
-func progress(w io.Writer) func(name string, done, total int64) {
-	var bar *progressbar.ProgressBar
-	var current string
-	return func(name string, done, total int64) {
-		if name != current {
-			current = name
-			bar = progressbar.NewOptions64(total,
-				progressbar.OptionSetWriter(w), progressbar.OptionSetDescription(name),
-				progressbar.OptionShowBytes(true), progressbar.OptionThrottle(1e8),
-				progressbar.OptionOnCompletion(func() { fmt.Fprintln(w) }))
-		}
-		_ = bar.Set64(done) // a bar that cannot be drawn is no reason to stop
-	}
 }
 
 // withSet opens the set that a verb's argument names, and closes it afterwards.

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7879b91d/grpo/data/tokenizer/tokenizertest"
 )
 
 const smallTokenizer = "../../data/tokenizer/testdata/small"
@@ -49,22 +51,15 @@ func TestTokenizeThereAndBack(t *testing.T) {
 }
 
 func TestTokenizeQwen3Vectors(t *testing.T) {
-	root := os.Getenv("GRPO_REFERENCE")
-	if root == "" {
-		root = "../../../shared"
-	}
-	dir := filepath.Join(root, "tokenizers", "qwen3")
+	dir := tokenizertest.Qwen3(t)
 	data, err := os.ReadFile(filepath.Join(dir, "vectors.json"))
-	if err != nil {
-		t.Skipf("no reference files at %s (set GRPO_REFERENCE to the folder that has tokenizers/qwen3)", dir)
-	}
+	require.NoError(t, err)
 	var vectors []struct {
 		Text string  `json:"text"`
 		IDs  []int32 `json:"ids"`
 	}
-	if err := json.Unmarshal(data, &vectors); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, json.Unmarshal(data, &vectors))
+	require.NotEmpty(t, vectors)
 	var in, want bytes.Buffer
 	for _, v := range vectors {
 		json.NewEncoder(&in).Encode(v)

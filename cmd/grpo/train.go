@@ -14,8 +14,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-7879b91d/grpo"
+	"github.com/seed-7879b91d/grpo/cmd/grpo/screen"
 	"github.com/seed-7879b91d/grpo/configs"
 	"github.com/seed-7879b91d/grpo/data"
+	"github.com/seed-7879b91d/grpo/data/hub"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 )
 
@@ -85,20 +87,27 @@ func (f *trainFlags) run(cmd *cobra.Command, words []string) error {
 		return err
 	}
 	defer b.Close()
-	screen := newScreen(cmd.OutOrStdout(), cmd.ErrOrStderr(), f.quiet, f.json)
-	t, err := grpo.Open(cmd.Context(), cfg, b, screen)
+	show := screen.New(cmd.OutOrStdout(), cmd.ErrOrStderr(), f.quiet, f.json)
+	ctx := cmd.Context()
+	if f.quiet {
+		ctx = hub.WithProgress(ctx, nil)
+	}
+	t, err := grpo.Open(ctx, cfg, b, show)
 	if err != nil {
 		return err
 	}
-	err = f.train(cmd, t, screen)
+	if show.Expect(t.StepsDone(), cfg.MaxSteps, cfg.EvalEvery); len(t.HeldOut()) == 0 {
+		show.Expect(t.StepsDone(), cfg.MaxSteps, -1)
+	}
+	err = f.train(cmd, t, show)
 	return errors.Join(err, t.Close())
 }
 
-func (f *trainFlags) train(cmd *cobra.Command, t *grpo.Trainer, screen *screen) error {
+func (f *trainFlags) train(cmd *cobra.Command, t *grpo.Trainer, show *screen.Screen) error {
 	ctx, out, talk := cmd.Context(), cmd.OutOrStdout(), !f.quiet && !f.json
 	if talk {
 		for _, line := range t.Plan() {
-			fmt.Fprintln(out, line)
+			screen.Tell(out, line)
 		}
 	}
 	if f.dryRun {
@@ -109,7 +118,7 @@ func (f *trainFlags) train(cmd *cobra.Command, t *grpo.Trainer, screen *screen) 
 	limit := t.Settings().MaxSteps
 	nothing := limit >= 0 && t.StepsDone() >= limit
 	err := t.Run(ctx)
-	screen.end()
+	show.End()
 	if err == nil && nothing && !talk { // which a script wants to know, too
 		fmt.Fprintln(cmd.ErrOrStderr(), t.Origin())
 	}

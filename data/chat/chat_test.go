@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/seed-7879b91d/grpo/data/tokenizer"
+	"github.com/seed-7879b91d/grpo/data/tokenizer/tokenizertest"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 )
 
@@ -26,20 +27,6 @@ func small(t testing.TB) *tokenizer.Tokenizer {
 	return load(t, filepath.Join("..", "tokenizer", "testdata", "small"))
 }
 
-// qwen3Dir finds the reference files: in $GRPO_REFERENCE, or in shared beside the checkout.
-func qwen3Dir(t testing.TB) string {
-	t.Helper()
-	root := os.Getenv("GRPO_REFERENCE")
-	if root == "" {
-		root = filepath.Join("..", "..", "..", "shared")
-	}
-	dir := filepath.Join(root, "tokenizers", "qwen3")
-	if _, err := os.Stat(dir); err != nil {
-		t.Skipf("no reference files at %s (set GRPO_REFERENCE to the folder that has tokenizers/qwen3)", dir)
-	}
-	return dir
-}
-
 func renderer(t testing.TB, name string, tok *tokenizer.Tokenizer) *Renderer {
 	t.Helper()
 	r, err := New(name, tok)
@@ -50,7 +37,7 @@ func renderer(t testing.TB, name string, tok *tokenizer.Tokenizer) *Renderer {
 }
 
 func TestQwen3ChatVectors(t *testing.T) {
-	dir := qwen3Dir(t)
+	dir := tokenizertest.Qwen3(t)
 	data, err := os.ReadFile(filepath.Join(dir, "chat_vectors.json"))
 	if err != nil {
 		t.Fatal(err)
@@ -82,7 +69,7 @@ func TestQwen3ChatVectors(t *testing.T) {
 }
 
 func TestQwen3ChoosesItsRenderer(t *testing.T) {
-	r, err := ForModel(load(t, qwen3Dir(t)))
+	r, err := ForModel(load(t, tokenizertest.Qwen3(t)))
 	if err != nil || r.Name() != "qwen3" {
 		t.Errorf("got %v, %v", r, err)
 	}

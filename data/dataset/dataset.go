@@ -20,6 +20,8 @@ import (
 	"github.com/seed-7879b91d/grpo/data"
 	"github.com/seed-7879b91d/grpo/data/hub"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/cachedir"
+	"github.com/seed-7879b91d/grpo/internal/notice"
 )
 
 // Options say how to open a source. The zero value reads the train split of everything.
@@ -49,11 +51,11 @@ func Open(ctx context.Context, source string, opt Options) (*Set, error) {
 	}
 	root := opt.CacheDir
 	if root == "" {
-		cache, err := os.UserCacheDir()
-		if err != nil {
-			return nil, badinput.Errorf("no place for the normalised data set: %w; set XDG_CACHE_HOME to a folder", err)
+		var why string
+		if root, why, err = cachedir.Find(filepath.Join("grpo", "datasets")); err != nil {
+			return nil, badinput.Errorf("no place for the normalised data set: %w", err)
 		}
-		root = filepath.Join(cache, "grpo", "datasets")
+		notice.Warn(ctx, why)
 	}
 	for i := range files {
 		if err := files[i].hash(ctx); err != nil {

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -70,6 +71,9 @@ func readParquet(in *os.File, name string, emit func(*row, error) error) (err er
 	if err != nil {
 		return err
 	}
+	if err := checkFooter(in, info.Size()); err != nil {
+		return badinput.Errorf("%s: not a Parquet file, or a damaged one: %w", name, err)
+	}
 	file, err := parquet.OpenFile(in, info.Size(), parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true))
 	if err != nil {
 		return badinput.Errorf("%s: not a Parquet file, or a damaged one: %w", name, err)
@@ -98,6 +102,22 @@ func readParquet(in *os.File, name string, emit func(*row, error) error) (err er
 			}
 			return err
 		}
+	}
+	return nil
+}
+
+// checkFooter holds the length of the footer, for which the library makes room before it reads, against the size of the file:
+// magic, row groups, footer, its length, magic.
+func checkFooter(in io.ReaderAt, size int64) error {
+	var end [8]byte
+	if size < 12 {
+		return fmt.Errorf("it has %d bytes", size)
+	}
+	if _, err := in.ReadAt(end[:], size-8); err != nil {
+		return err
+	}
+	if footer := int64(binary.LittleEndian.Uint32(end[:])); footer > size-12 {
+		return fmt.Errorf("it has %d bytes, and a footer of %d", size, footer)
 	}
 	return nil
 }

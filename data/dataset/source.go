@@ -117,13 +117,13 @@ func locateHub(ctx context.Context, source string, opt Options) ([]File, error) 
 	if err != nil {
 		return nil, err
 	}
+	paths, err := snapshot.DownloadAll(ctx, names)
+	if err != nil {
+		return nil, err
+	}
 	files := make([]File, len(names))
 	for i, name := range names {
-		p, err := snapshot.Download(ctx, name)
-		if err != nil {
-			return nil, err
-		}
-		files[i] = File{Path: p, Name: id + "/" + name, Collection: collection(name, path.Base(id)), commit: snapshot.Commit}
+		files[i] = File{Path: paths[i], Name: id + "/" + name, Collection: collection(name, path.Base(id)), commit: snapshot.Commit}
 	}
 	return files, nil
 }

@@ -21,25 +21,69 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/atomicfile"
 )
 
+// Progress is how much of a file has arrived.
+type Progress struct {
+	File          string // of which repository, too
+	Number, Files int    // it is the first, second … of so many that are wanted together
+	Done, Total   int64  // bytes; Total is -1 where the Hub does not say
+}
+
+type progressKey struct{}
+
+// WithProgress has fn told of everything that is downloaded under the context that it gives. It is called often; nil
+// is nobody.
+func WithProgress(ctx context.Context, fn func(Progress)) context.Context {
+	return context.WithValue(ctx, progressKey{}, fn)
+}
+
 // Download returns where the file lies in the cache, and brings it there first where it must. A
 // transfer that breaks goes on where it stopped, also in a later process.
 func (s *Snapshot) Download(ctx context.Context, name string) (string, error) {
-	link := filepath.Join(s.Dir(), filepath.FromSlash(name))
-	if _, err := os.Stat(link); err == nil {
-		return link, nil
-	}
-	if s.client.Offline {
-		return "", s.missing(name)
-	}
-	d := download{client: s.client, snapshot: s, name: name}
-	if err := d.run(ctx, link); err != nil {
-		var t transient
-		if err = fmt.Errorf("download %s of %s: %w", name, s.repo, err); errors.As(err, &t) {
-			err = fmt.Errorf("%w; run again, and it goes on where it stopped", err)
-		}
+	paths, err := s.DownloadAll(ctx, []string{name})
+	if err != nil {
 		return "", err
 	}
-	return link, nil
+	return paths[0], nil
+}
+
+// DownloadAll is Download for files that are wanted together. They lie in one folder, which is Dir.
+func (s *Snapshot) DownloadAll(ctx context.Context, names []string) ([]string, error) {
+	s.useHeld(names)
+	paths := make([]string, len(names))
+	for i, name := range names {
+		paths[i] = filepath.Join(s.Dir(), filepath.FromSlash(name))
+		if _, err := os.Stat(paths[i]); err == nil {
+			continue
+		}
+		if s.client.Offline {
+			return nil, s.missing(name)
+		}
+		d := download{client: s.client, snapshot: s, name: name, number: i + 1, files: len(names)}
+		d.progress, _ = ctx.Value(progressKey{}).(func(Progress))
+		if err := d.run(ctx, paths[i]); err != nil {
+			var t transient
+			if err = fmt.Errorf("download %s of %s: %w", name, s.repo, err); errors.As(err, &t) {
+				err = fmt.Errorf("%w; run again, and it goes on where it stopped", err)
+			}
+			return nil, err
+		}
+	}
+	return paths, nil
+}
+
+// useHeld takes files from the cache that can only be read, where it has them all.
+func (s *Snapshot) useHeld(names []string) {
+	if s.client.held == "" {
+		return
+	}
+	held := *s
+	held.client = &Client{Endpoint: s.client.Endpoint, Cache: s.client.held, Offline: true}
+	for _, name := range names {
+		if _, err := os.Stat(filepath.Join(held.Dir(), filepath.FromSlash(name))); err != nil {
+			return
+		}
+	}
+	s.client = held.client
 }
 
 // download is one file on its way.
@@ -47,6 +91,9 @@ type download struct {
 	client   *Client
 	snapshot *Snapshot
 	name     string
+
+	number, files int // it is the first, second … of so many
+	progress      func(Progress)
 
 	address string
 	etag    string // the name of the blob; for large files the SHA-256 of the content
@@ -202,8 +249,8 @@ func (d *download) copy(ctx context.Context, part *os.File, offset int64, body i
 				return offset, err
 			}
 			offset += int64(n)
-			if d.client.Progress != nil {
-				d.client.Progress(d.name, offset, d.size)
+			if d.progress != nil {
+				d.progress(Progress{File: d.snapshot.repo.ID + "/" + d.name, Number: d.number, Files: d.files, Done: offset, Total: d.size})
 			}
 		}
 		if err == io.EOF {

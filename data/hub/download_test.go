@@ -55,11 +55,11 @@ func TestResumeInAnotherProcess(t *testing.T) {
 	c, _ := h.client(t)
 	ctx, cancel := context.WithCancel(context.Background())
 	h.setTrouble(cut(h, 100_000))
-	c.Progress = func(_ string, done, _ int64) {
-		if done == 100_000 {
+	ctx = WithProgress(ctx, func(p Progress) {
+		if p.Done == 100_000 {
 			cancel()
 		}
-	}
+	})
 	s, err := c.Snapshot(ctx, repo)
 	require.NoError(t, err)
 	_, err = s.Download(ctx, large)

@@ -22,10 +22,13 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/seed-7879b91d/grpo/internal/atomicfile"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/cachedir"
+	"github.com/seed-7879b91d/grpo/internal/notice"
 )
 
 // Client talks to one Hub and keeps one cache.
@@ -38,8 +41,10 @@ type Client struct {
 	Cache string
 	// Offline answers from the cache alone.
 	Offline bool
-	// Progress, where set, is told how much of a file has arrived. It is called often.
-	Progress func(file string, done, total int64)
+
+	notice  string    // what is to be said of the cache when it is first used
+	settled sync.Once // the cache is one that can be written
+	held    string    // a cache that can only be read; "": none
 
 	stall time.Duration                                    // a transfer that is silent for so long is broken
 	sleep func(ctx context.Context, d time.Duration) error // between attempts
@@ -60,13 +65,13 @@ func New(endpoint, token, cache string) *Client {
 // FromEnv returns a client as the environment describes it: HF_ENDPOINT, HF_TOKEN (or the file
 // HF_TOKEN_PATH, or $HF_HOME/token), HF_HUB_CACHE, HF_HOME, HF_HUB_OFFLINE.
 func FromEnv() (*Client, error) {
-	home := os.Getenv("HF_HOME")
-	if home == "" {
-		cache, err := os.UserCacheDir()
-		if err != nil {
-			return nil, badinput.Errorf("no place for downloads: %w; set HF_HOME to a folder", err)
-		}
+	home, notice := os.Getenv("HF_HOME"), ""
+	if cache, err := os.UserCacheDir(); home == "" && err == nil {
 		home = filepath.Join(cache, "huggingface")
+	} else if home == "" {
+		if home, notice, err = cachedir.Find("huggingface"); err != nil {
+			return nil, badinput.Errorf("no place for downloads: %w", err)
+		}
 	}
 	token := strings.TrimSpace(os.Getenv("HF_TOKEN"))
 	if token == "" {
@@ -78,6 +83,9 @@ func FromEnv() (*Client, error) {
 	}
 	c := New(either(os.Getenv("HF_ENDPOINT"), "https://huggingface.co"), token,
 		either(os.Getenv("HF_HUB_CACHE"), filepath.Join(home, "hub")))
+	if os.Getenv("HF_HUB_CACHE") == "" {
+		c.notice = notice
+	}
 	switch strings.ToUpper(os.Getenv("HF_HUB_OFFLINE")) {
 	case "1", "ON", "YES", "TRUE":
 		c.Offline = true
@@ -139,6 +147,22 @@ var (
 	commitHash = regexp.MustCompile(`^[0-9a-f]{40}$`)
 )
 
+// settle sees that there is a cache that can be written. Where it is not the one that was asked for, what that one holds
+// is still read.
+func (c *Client) settle(ctx context.Context) (err error) {
+	c.settled.Do(func() {
+		cache, why, variable := "", "", "HF_HOME"
+		if os.Getenv("HF_HUB_CACHE") != "" {
+			variable = "HF_HUB_CACHE"
+		}
+		if cache, why, err = cachedir.Or(c.Cache, filepath.Join("huggingface", "hub"), variable); err == nil && cache != c.Cache {
+			c.held, c.Cache = c.Cache, cache
+		}
+		notice.Warn(ctx, either(why, c.notice))
+	})
+	return err
+}
+
 // Snapshot looks up what a repository holds. Offline it is what the cache last saw of the revision.
 func (c *Client) Snapshot(ctx context.Context, repo Repo) (*Snapshot, error) {
 	repo.Revision = either(repo.Revision, "main")
@@ -148,6 +172,9 @@ func (c *Client) Snapshot(ctx context.Context, repo Repo) (*Snapshot, error) {
 	s := &Snapshot{client: c, repo: repo}
 	if c.Offline {
 		return s, s.fromCache()
+	}
+	if err := c.settle(ctx); err != nil {
+		return nil, badinput.Errorf("%w", err)
 	}
 	return s, s.fromHub(ctx)
 }
@@ -193,12 +220,14 @@ func (s *Snapshot) fromHub(ctx context.Context) error {
 	}
 	s.Commit = answer.SHA
 	for _, f := range answer.Siblings {
-		if !filepath.IsLocal(filepath.FromSlash(f.Name)) {
+		name := path.Clean(f.Name)
+		if name == "." || !filepath.IsLocal(filepath.FromSlash(name)) || strings.ContainsRune(name, 0) {
 			return fmt.Errorf("%s holds a file named %q, which would lie outside the cache", s.repo, f.Name)
 		}
-		s.Files = append(s.Files, path.Clean(f.Name))
+		s.Files = append(s.Files, name)
 	}
 	slices.Sort(s.Files)
+	s.Files = slices.Compact(s.Files)
 	return s.note()
 }
 

@@ -6,11 +6,13 @@ import (
 	"encoding/hex"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/notice"
 )
 
 // Both ways of serving land in the cache layout that other tools expect, and the token stays home.
@@ -19,17 +21,11 @@ func TestDownloadFillsTheStandardCache(t *testing.T) {
 	h.token = "secret"
 	c, _ := h.client(t)
 	c.Token = "secret"
-	var last, total int64
-	c.Progress = func(_ string, done, of int64) { last, total = done, of }
-
 	for _, name := range []string{"README.md", large} {
 		got, err := fetch(c, name)
 		require.NoError(t, err)
 		require.Equal(t, append(h.small[name], h.large[name]...), got)
 	}
-	require.EqualValues(t, len(h.large[large]), last)
-	require.Equal(t, last, total)
-
 	folder := filepath.Join(c.Cache, "datasets--o--d")
 	ref, err := os.ReadFile(filepath.Join(folder, "refs", "main"))
 	require.NoError(t, err)
@@ -110,4 +106,76 @@ func TestFromEnv(t *testing.T) {
 	c, err = FromEnv()
 	require.NoError(t, err)
 	require.Equal(t, []any{"http://mirror", "from-env", "/elsewhere", true}, []any{c.Endpoint, c.Token, c.Cache, c.Offline})
+}
+
+// Files that are wanted together are counted, and told of as they come; one that is there already is told of by nobody.
+func TestProgressCountsTheFiles(t *testing.T) {
+	h := newFakeHub(t)
+	c, _ := h.client(t)
+	var told []Progress
+	ctx := WithProgress(t.Context(), func(p Progress) { told = append(told, p) })
+	s, err := c.Snapshot(ctx, repo)
+	require.NoError(t, err)
+	paths, err := s.DownloadAll(ctx, []string{"README.md", large})
+	require.NoError(t, err)
+	require.Equal(t, []string{filepath.Join(s.Dir(), "README.md"), filepath.Join(s.Dir(), large)}, paths)
+	require.Equal(t, Progress{File: "o/d/README.md", Number: 1, Files: 2, Done: 6, Total: 6}, told[0])
+	size := int64(len(h.large[large]))
+	require.Equal(t, Progress{File: "o/d/" + large, Number: 2, Files: 2, Done: size, Total: size}, told[len(told)-1])
+	n := len(told)
+	_, err = s.DownloadAll(WithProgress(ctx, nil), []string{"README.md", large})
+	require.NoError(t, err)
+	require.Len(t, told, n)
+}
+
+// Where the cache cannot be written, a temporary one takes its place, and what it holds is read all the same.
+func TestACacheThatCannotBeWritten(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	t.Setenv("HF_HUB_CACHE", "")
+	h := newFakeHub(t)
+	c, _ := h.client(t)
+	full := c.Cache
+	_, err := fetch(c, large)
+	require.NoError(t, err)
+
+	c, _ = h.client(t)
+	file := filepath.Join(t.TempDir(), "file")
+	require.NoError(t, os.WriteFile(file, nil, 0o644))
+	c.Cache = filepath.Join(file, "hub")
+	var said []string
+	ctx := notice.With(t.Context(), func(text string) { said = append(said, text) })
+	for range 2 {
+		s, err := c.Snapshot(ctx, repo)
+		require.NoError(t, err)
+		path, err := s.Download(ctx, large)
+		require.NoError(t, err)
+		require.True(t, strings.HasPrefix(path, os.TempDir()), path)
+	}
+	require.Len(t, said, 1)
+	require.Contains(t, said[0], file)
+	require.Contains(t, said[0], "HF_HOME")
+	require.Equal(t, 2, h.count("GET /storage/"))
+
+	c.Cache, c.held = t.TempDir(), full // as of a file system that is mounted to be read
+	got, err := fetch(c, large)
+	require.NoError(t, err)
+	require.Equal(t, h.large[large], got)
+	require.Equal(t, 2, h.count("GET /storage/"), "nothing is fetched again")
+}
+
+func TestWithoutAHome(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	for _, name := range []string{"HOME", "XDG_CACHE_HOME", "HF_HOME", "HF_HUB_CACHE", "HF_TOKEN", "HF_TOKEN_PATH", "HF_HUB_OFFLINE"} {
+		t.Setenv(name, "")
+	}
+	h := newFakeHub(t)
+	t.Setenv("HF_ENDPOINT", h.hub.URL)
+	c, err := FromEnv()
+	require.NoError(t, err)
+	var said []string
+	s, err := c.Snapshot(notice.With(t.Context(), func(text string) { said = append(said, text) }), repo)
+	require.NoError(t, err)
+	require.True(t, strings.HasPrefix(s.Dir(), os.TempDir()), s.Dir())
+	require.Len(t, said, 1)
+	require.Contains(t, said[0], "no folder for a cache")
 }

@@ -6,6 +6,8 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+
+	"github.com/seed-7879b91d/grpo/data/tokenizer/tokenizertest"
 )
 
 // pythonSource is some megabytes of Python: the standard library where there is one, or else a small
@@ -34,7 +36,7 @@ func pythonSource(b *testing.B) string {
 }
 
 func benchmarkEncode(b *testing.B, text string, fresh bool) {
-	tok := qwen3(b)
+	tok, _ := qwen3(b)
 	b.SetBytes(int64(len(text)))
 	tokens := 0
 	for b.Loop() {
@@ -59,7 +61,7 @@ func BenchmarkEncodeCold(b *testing.B) { benchmarkEncode(b, pythonSource(b), tru
 func BenchmarkEncodeOnePiece(b *testing.B) { benchmarkEncode(b, strings.Repeat("a", 1<<20), false) }
 
 func BenchmarkDecode(b *testing.B) {
-	tok := qwen3(b)
+	tok, _ := qwen3(b)
 	ids := tok.Encode(pythonSource(b))
 	for b.Loop() {
 		tok.Decode(ids, true)
@@ -68,7 +70,7 @@ func BenchmarkDecode(b *testing.B) {
 }
 
 func BenchmarkLoad(b *testing.B) {
-	dir := referenceDir(b, "tokenizers/qwen3")
+	dir := tokenizertest.Qwen3(b)
 	for b.Loop() {
 		if _, err := Load(dir); err != nil {
 			b.Fatal(err)

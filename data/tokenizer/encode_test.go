@@ -118,8 +118,8 @@ func checkStream(t *testing.T, tok *Tokenizer, ids []int32) {
 }
 
 func TestQwen3AgainstSlow(t *testing.T) {
-	tok := qwen3(t)
-	sure := newSlow(t, qwenDir, qwenPattern)
+	tok, dir := qwen3(t)
+	sure := newSlow(t, dir, qwenPattern)
 	for _, text := range append(seeds, corpus(t)) {
 		if got, want := tok.Encode(text), sure.encode(text); !slices.Equal(got, want) {
 			t.Errorf("%q\n got %v\nwant %v", text, got, want)

@@ -3,38 +3,31 @@ package tokenizer
 import (
 	"encoding/json"
 	"os"
-	"path/filepath"
 	"sync"
 	"testing"
+
+	"github.com/seed-7879b91d/grpo/data/tokenizer/tokenizertest"
 )
 
-// referenceDir finds the folder of reference files: $GRPO_REFERENCE, or shared beside the checkout.
-func referenceDir(t testing.TB, name string) string {
+var (
+	loadOnce sync.Once
+	loaded   *Tokenizer
+)
+
+// qwen3 is the tokenizer of Qwen3, loaded once, and a folder with its files.
+func qwen3(t testing.TB) (tok *Tokenizer, dir string) {
 	t.Helper()
-	root := os.Getenv("GRPO_REFERENCE")
-	if root == "" {
-		root = filepath.Join("..", "..", "..", "shared")
+	dir = tokenizertest.Qwen3(t)
+	loadOnce.Do(func() {
+		var err error
+		if loaded, err = Load(dir); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if loaded == nil {
+		t.Fatal("the tokenizer of Qwen3 does not load")
 	}
-	dir := filepath.Join(root, filepath.FromSlash(name))
-	if _, err := os.Stat(dir); err != nil {
-		t.Skipf("no reference files at %s (set GRPO_REFERENCE to the folder that has %s)", dir, name)
-	}
-	return dir
-}
-
-var loadQwen = sync.OnceValues(func() (*Tokenizer, error) { return Load(qwenDir) })
-
-var qwenDir string
-
-// qwen3 is the tokenizer of Qwen3, loaded once.
-func qwen3(t testing.TB) *Tokenizer {
-	t.Helper()
-	qwenDir = referenceDir(t, "tokenizers/qwen3")
-	tok, err := loadQwen()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return tok
+	return loaded, dir
 }
 
 func readTestJSON(t testing.TB, path string, v any) {

@@ -71,6 +71,35 @@ func AdapterLayout(cfg *configs.Config, d lora.Dims) (*lora.Layout, error) {
 	return lora.NewLayout(lora.Config{Rank: cfg.LoRARank, Alpha: cfg.LoRAAlpha, Targets: targets}, d)
 }
 
+// CheckAdapter refuses an adapter that the run cannot start from: one of another shape than its settings say, or of
+// another model. It reads no weights.
+func CheckAdapter(cfg *configs.Config, d lora.Dims) error {
+	layout, err := AdapterLayout(cfg, d)
+	if err != nil {
+		return err
+	}
+	has, err := lora.Check(cfg.Adapter, d)
+	if err != nil {
+		return badinput.Errorf("adapter: %w", err)
+	}
+	wants := layout.Config
+	given, err := lora.NewLayout(has, d)
+	if err != nil || given.Len() != layout.Len() || given.Scale() != layout.Scale() {
+		return badinput.Errorf("adapter %s has rank %d, alpha %v and targets %v; the configuration says rank %d, alpha %v and targets %v; "+
+			"type lora_rank=%d lora_alpha=%v lora_targets=%s", cfg.Adapter, has.Rank, has.Alpha, has.Targets, wants.Rank, wants.Alpha,
+			wants.Targets, has.Rank, has.Alpha, names(has.Targets))
+	}
+	return nil
+}
+
+func names(targets []lora.Target) string {
+	all := make([]string, len(targets))
+	for i, t := range targets {
+		all[i] = t.String()
+	}
+	return strings.Join(all, ",")
+}
+
 // Of plans a run, and refuses what does not fit. The sizes are those of the allocations that the run makes: everything
 // is opened on a ledger in place of the backend.
 func Of(r Run) (*Plan, error) {

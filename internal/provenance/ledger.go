@@ -1,6 +1,7 @@
 package provenance
 
 import (
+	"cmp"
 	"fmt"
 	"path/filepath"
 	"runtime"
@@ -78,7 +79,7 @@ func Open(d *rundir.Dir, cfg *configs.Config, past Past, m Manifest, start Start
 	case past.Checkpoint != "":
 		before := past.run.Manifest
 		past.tell(cfg, m, start, tell)
-		m.Created, m.Origin, m.Resumed = before.Created, before.Origin, append(before.Resumed, now)
+		m.Created, m.Origin, m.Resumed = cmp.Or(before.Created, now), before.Origin, append(before.Resumed, now)
 		if past.run.Known() { // what it began with stays as it is
 			first, m.Starts = nil, before.Starts
 			if start.Settings, err = past.run.Since(cfg); err != nil {

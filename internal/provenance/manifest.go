@@ -36,6 +36,7 @@ type Manifest struct {
 	Datasets   []dataset.Manifest `json:"datasets,omitempty"`
 	Problems   int                `json:"problems"`
 	HeldOut    int                `json:"held_out"`
+	LeftOut    []string           `json:"held_out_left_out,omitempty"` // problems of test_data that are trained on
 	Seed       uint64             `json:"seed"`
 	KV         string             `json:"kv"`
 	Parameters int                `json:"trainable_parameters"`

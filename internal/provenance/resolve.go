@@ -56,6 +56,9 @@ func namedRun(words []string) (*configs.Config, error) {
 
 // settingsOf reads the settings of the run that a setting names, or those that a checkpoint of it was made with.
 func settingsOf(key, dir string) (*configs.Config, error) {
+	if err := CheckNamed(dir); err != nil && key != "run_dir" {
+		return nil, badinput.Errorf("%s=%w", key, err)
+	}
 	r, err := Read(rundir.RunOf(dir))
 	if err != nil {
 		return nil, badinput.Errorf("%s=%s: %w", key, dir, err)
@@ -77,6 +80,9 @@ func settingsOf(key, dir string) (*configs.Config, error) {
 
 // SettingsOf are the settings that a run had last, or those that a checkpoint of it was made with.
 func SettingsOf(dir string) (*configs.Config, error) {
+	if err := CheckNamed(dir); err != nil {
+		return nil, err
+	}
 	r, err := Read(rundir.RunOf(dir))
 	if err != nil {
 		return nil, err

@@ -19,8 +19,9 @@ const afterStep = "after_"
 
 // Point is where a run goes on: after a step, when the logs had these lengths. One without a length was empty.
 type Point struct {
-	Step int
-	Logs map[string]int64
+	Step  int
+	Logs  map[string]int64
+	Files []string // that are written anew, and are kept with what is set aside
 }
 
 // setAside keeps what the run has beyond a point, before the logs are cut and steps are done again: checkpoints of
@@ -148,6 +149,11 @@ func (d *Dir) keepEnds(aside string, logs []string, p Point) error {
 	}
 	for _, name := range logs {
 		if err := copyEnd(d.File(name), filepath.Join(unfinished, name), p.Logs[name]); err != nil {
+			return errors.Join(err, disk.RemoveAll(unfinished))
+		}
+	}
+	for _, name := range p.Files {
+		if err := copyEnd(d.File(name), filepath.Join(unfinished, name), 0); err != nil {
 			return errors.Join(err, disk.RemoveAll(unfinished))
 		}
 	}

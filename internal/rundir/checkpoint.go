@@ -19,6 +19,9 @@ const (
 	// Aside is the folder beside them of what a run went back behind: checkpoints, and the ends of its logs.
 	Aside = "set_aside"
 
+	// CheckpointLog has a line for each checkpoint that was made, with its step; retention does not take it out.
+	CheckpointLog = "checkpoints.jsonl"
+
 	// StateFile is in every checkpoint.
 	StateFile = "state.json"
 

@@ -68,7 +68,7 @@ func (d *Dir) Begin(logs []string, p Point) (aside string, err error) {
 	if err := d.claim(); err != nil {
 		return "", elsewhere(err)
 	}
-	if unseen && d.trained(logs) {
+	if unseen && Trained(d.Path, logs) {
 		return "", elsewhere(fmt.Errorf("another process has trained in %s meanwhile", d.Path))
 	}
 	if err := Fits(d.Path, p); err != nil {
@@ -97,13 +97,13 @@ func (d *Dir) Begin(logs []string, p Point) (aside string, err error) {
 	return aside, nil
 }
 
-// trained tells whether there are logs or checkpoints of a run.
-func (d *Dir) trained(logs []string) bool {
-	if all, err := List(d.Path); err != nil || len(all) > 0 {
+// Trained tells whether a directory has logs or checkpoints of a run.
+func Trained(dir string, logs []string) bool {
+	if all, err := List(dir); err != nil || len(all) > 0 {
 		return true
 	}
 	return slices.ContainsFunc(logs, func(name string) bool {
-		info, err := os.Stat(d.File(name))
+		info, err := os.Stat(filepath.Join(dir, name))
 		return err == nil && info.Size() > 0
 	})
 }
@@ -148,7 +148,7 @@ func (d *Dir) WriteJSON(name string, v any) error {
 // ReadJSON reads a file that may be missing: of a run that was killed early, or made by hand.
 func ReadJSON(path string, v any) error {
 	text, err := os.ReadFile(path)
-	if os.IsNotExist(err) {
+	if os.IsNotExist(err) || errors.Is(err, syscall.ENOTDIR) { // whoever uses the directory says that it is none
 		return nil
 	}
 	if err == nil {

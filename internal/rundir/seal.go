@@ -37,6 +37,31 @@ func CheckSeal(text []byte, seal string) error {
 	return nil
 }
 
+// ReadState reads the state of a checkpoint, of a version from oldest to newest, as it was when it was sealed.
+func ReadState(dir string, state any, oldest, newest int) error {
+	text, err := os.ReadFile(filepath.Join(dir, StateFile))
+	if err != nil {
+		return err
+	}
+	var is struct {
+		Version int
+		Seal    string
+	}
+	if err = json.Unmarshal(text, state); err == nil {
+		err = json.Unmarshal(text, &is)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", StateFile, err)
+	}
+	if is.Version < oldest || is.Version > newest {
+		return fmt.Errorf("version %d, expected %d: another release of grpo wrote it; go on with that one", is.Version, newest)
+	}
+	if err := CheckSeal(text, is.Seal); err != nil {
+		return fmt.Errorf("%s is damaged: %w", StateFile, err)
+	}
+	return nil
+}
+
 // Checksums are the SHA-256 of all files below dir, by their paths from there.
 func Checksums(dir string) (map[string]string, error) {
 	sums := map[string]string{}
@@ -56,6 +81,9 @@ func Checksums(dir string) (map[string]string, error) {
 // Verify compares files below dir with their checksums, and names the first that is missing or damaged.
 func Verify(dir string, sums map[string]string) error {
 	for name, want := range sums {
+		if !filepath.IsLocal(name) {
+			return fmt.Errorf("it has the sha256 of %s, which is outside of it", name)
+		}
 		got, err := checksum(filepath.Join(dir, name))
 		if err != nil {
 			return err

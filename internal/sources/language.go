@@ -10,6 +10,7 @@ import (
 	"github.com/seed-7879b91d/grpo/data/chat"
 	"github.com/seed-7879b91d/grpo/data/prompt"
 	"github.com/seed-7879b91d/grpo/data/tokenizer"
+	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/model"
 )
 
@@ -68,4 +69,30 @@ func (l *Language) Prompt(problem *data.Problem) (tokens []int32, text string, e
 		return nil, "", fmt.Errorf("problem %s: render: %w", problem.ID, err)
 	}
 	return tokens, text, nil
+}
+
+// Longest is the number of tokens of the longest prompt. Where something is learned, it is refused that has no room for a
+// completion of full length.
+func (p *Problems) Longest(l *Language, maxTokens int, learns bool) (tokens int, err error) {
+	where := ""
+	for _, set := range []struct {
+		name     string
+		problems []data.Problem
+	}{{"data", p.Train}, {"test_data", p.HeldOut}} {
+		for i := range set.problems {
+			prompt, _, err := l.Prompt(&set.problems[i])
+			if err != nil {
+				return 0, err
+			}
+			if n := len(prompt); n > tokens {
+				tokens, where = n, fmt.Sprintf("problem %s of %s", set.problems[i].ID, set.name)
+			}
+		}
+	}
+	if length, most := tokens+maxTokens, l.Shape.MaxPositions; learns && length > most {
+		return 0, badinput.Errorf("max_tokens is %d and the longest prompt, %s, has %d tokens: %d together, "+
+			"more than the model's %d positions; lower max_tokens, or leave the problem out (max_prompt_chars is for data)",
+			maxTokens, where, tokens, length, most)
+	}
+	return tokens, nil
 }

@@ -9,6 +9,8 @@ import (
 
 	"github.com/seed-7879b91d/grpo/data/hub"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/cachedir"
+	"github.com/seed-7879b91d/grpo/internal/notice"
 	"github.com/seed-7879b91d/grpo/internal/tiny"
 )
 
@@ -21,11 +23,11 @@ var modelFiles = []string{".json", ".safetensors", ".jinja", ".txt"}
 // ModelDir finds a model: the embedded one, a directory, or one on the Hub, which is downloaded.
 func ModelDir(ctx context.Context, name string) (string, error) {
 	if name == Embedded {
-		cache, err := os.UserCacheDir()
+		dir, why, err := cachedir.Find(filepath.Join("grpo", Embedded+"-"+tiny.Fingerprint()))
 		if err != nil {
-			cache = os.TempDir()
+			return "", badinput.Errorf("no place for the embedded model: %w", err)
 		}
-		dir := filepath.Join(cache, "grpo", Embedded+"-"+tiny.Fingerprint())
+		notice.Warn(ctx, why)
 		return dir, tiny.Extract(dir)
 	}
 	if info, err := os.Stat(name); err == nil && info.IsDir() {
@@ -43,13 +45,9 @@ func ModelDir(ctx context.Context, name string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	for _, file := range snapshot.Files {
-		if !slices.Contains(modelFiles, filepath.Ext(file)) {
-			continue
-		}
-		if _, err := snapshot.Download(ctx, file); err != nil {
-			return "", err
-		}
+	names := slices.DeleteFunc(slices.Clone(snapshot.Files), func(n string) bool { return !slices.Contains(modelFiles, filepath.Ext(n)) })
+	if _, err := snapshot.DownloadAll(ctx, names); err != nil {
+		return "", err
 	}
 	return snapshot.Dir(), nil
 }

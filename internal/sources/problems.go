@@ -22,23 +22,58 @@ type Problems struct {
 	HeldOut []data.Problem
 	Dropped data.Dropped // by the filters, of those to train on
 	Near    int          // of those held out: nearly the same as one to train on
-	Sets    []Set
+	Both    []string     // problems of test_data that are among those to train on, and left out, by their ids
+	// Of those to evaluate on, where nothing is trained: such without room for a completion in the model's positions, which
+	// are left out, and others without room for one of max_tokens.
+	NoRoom, LessRoom int
+	Sets             []Set
 }
 
-// An Opener opens the problems that a configuration names; a data set that was opened is among those it
-// gives even with an error.
-type Opener func(ctx context.Context, cfg *configs.Config, warn func(string)) (*Problems, error)
-
-// OpenHeldOut opens the problems to evaluate on, and no others.
-func OpenHeldOut(ctx context.Context, cfg *configs.Config, _ func(string)) (*Problems, error) {
+// OpenHeldOut opens the problems to evaluate on but those with the ids of left, and none to train on. What has no room
+// in the model's positions is told of.
+func OpenHeldOut(ctx context.Context, cfg *configs.Config, left []string, l *Language, warn func(string)) (*Problems, error) {
 	p := &Problems{}
 	held, err := p.read(ctx, cfg, "test", cfg.TestData, cfg.TestSplit, "")
+	if err == nil {
+		held = slices.DeleteFunc(slices.Clone(held), func(p data.Problem) bool { return slices.Contains(left, p.ID) })
+		held = held[:atMost(cfg.EvalProblems, len(held))]
+		err = p.makeRoom(cfg, held, l, warn)
+	}
 	if err != nil {
 		return nil, errors.Join(err, p.Close())
 	}
-	tolerate(cfg, held)
-	p.HeldOut = held[:atMost(cfg.EvalProblems, len(held))]
+	tolerate(cfg, p.HeldOut)
 	return p, nil
+}
+
+// makeRoom takes the problems to evaluate on that leave room for a completion.
+func (p *Problems) makeRoom(cfg *configs.Config, held []data.Problem, l *Language, warn func(string)) error {
+	most := l.Shape.MaxPositions
+	for _, problem := range held {
+		tokens, _, err := l.Prompt(&problem)
+		if err != nil {
+			return err
+		}
+		if len(tokens) >= most {
+			p.NoRoom++
+			continue
+		}
+		if len(tokens)+cfg.MaxTokens > most {
+			p.LessRoom++
+		}
+		p.HeldOut = append(p.HeldOut, problem)
+	}
+	if p.NoRoom > 0 {
+		warn(fmt.Sprintf("%d problems of %d are left out: their prompts alone take the model's %d positions", p.NoRoom, len(held), most))
+	}
+	if p.LessRoom > 0 {
+		warn(fmt.Sprintf("%d problems of %d leave less room than max_tokens=%d in the model's %d positions: their completions end there",
+			p.LessRoom, len(held), cfg.MaxTokens, most))
+	}
+	if len(held) > 0 && len(p.HeldOut) == 0 {
+		return badinput.Errorf("test_data: none of its %d problems leaves room for a completion in the model's %d positions", len(held), most)
+	}
+	return nil
 }
 
 // OpenAll opens the problems to train on and those that are held out.
@@ -85,11 +120,11 @@ func (p *Problems) holdOut(cfg *configs.Config, trained, held []data.Problem, wa
 		return nil
 	}
 	found := overlap.Find(trained, held)
-	both, sameAs, nearTo := 0, "", ""
+	sameAs, nearTo := "", ""
 	for i, problem := range held {
 		switch near := found.Near[i]; {
 		case found.Same[i] >= 0:
-			if both++; both == 1 {
+			if p.Both = append(p.Both, problem.ID); len(p.Both) == 1 {
 				sameAs = fmt.Sprintf("%s is %s there", problem.ID, trained[found.Same[i]].ID)
 			}
 			continue
@@ -102,6 +137,7 @@ func (p *Problems) holdOut(cfg *configs.Config, trained, held []data.Problem, wa
 		}
 		p.HeldOut = append(p.HeldOut, problem)
 	}
+	both := len(p.Both)
 	if both > 0 && len(p.HeldOut) == 0 {
 		return badinput.Errorf("test_data: all its problems are among those to train on (%s); "+
 			"give others, or type test_data= eval_every=-1", sameAs)

@@ -14,10 +14,10 @@ type Judged struct {
 
 // Change is by how much more of the same problems were right later.
 type Change struct {
-	Since    int // the step
-	Problems int // that both evaluations judged
-	Mean     float64
-	CI       [2]float64 // of 95 %, from resampling the problems
+	Since    int        `json:"since"`    // the step
+	Problems int        `json:"problems"` // that both evaluations judged
+	Mean     float64    `json:"mean"`
+	CI       [2]float64 `json:"ci"` // of 95 %, from resampling the problems
 }
 
 // Compare sets two evaluations against each other, problem by problem. There is nothing to say where they have no

@@ -1,14 +1,46 @@
 package stats
 
-import "fmt"
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+)
+
+// Share is a number that may be unknown: NaN, and null in JSON.
+type Share float64
+
+// MarshalJSON writes a number, or null.
+func (s Share) MarshalJSON() ([]byte, error) {
+	if math.IsNaN(float64(s)) {
+		return []byte("null"), nil
+	}
+	return json.Marshal(float64(s))
+}
+
+// UnmarshalJSON reads a number, or null.
+func (s *Share) UnmarshalJSON(text []byte) error {
+	if string(text) == "null" {
+		*s = Share(math.NaN())
+		return nil
+	}
+	return json.Unmarshal(text, (*float64)(s))
+}
+
+// Known is the mean, unknown of nothing.
+func Known(x []float64) Share {
+	if len(x) == 0 {
+		return Share(math.NaN())
+	}
+	return Share(Mean(x))
+}
 
 // Sampled are the unbiased estimates of pass@1 and pass@k from sampled completions, and the mean of the best reward
 // among the first k. Of a problem with fewer than k that were judged only pass@1 is known.
 type Sampled struct {
 	K       int     `json:"k"`
 	PassAt1 float64 `json:"pass@1"`
-	PassAtK float64 `json:"pass@k"`
-	BestOfK float64 `json:"best_of_k"`
+	PassAtK Share   `json:"pass@k"` // unknown where LeftOut is all of them
+	BestOfK Share   `json:"best_of_k"`
 	LeftOut int     `json:"k_left_out,omitempty"` // problems that pass@k and best of k are not about
 }
 
@@ -18,7 +50,7 @@ func (s *Sampled) AtK(problems int) string { return s.known(s.PassAtK, problems)
 // Best is best of k in such words.
 func (s *Sampled) Best(problems int) string { return s.known(s.BestOfK, problems) }
 
-func (s *Sampled) known(value float64, problems int) string {
+func (s *Sampled) known(value Share, problems int) string {
 	switch {
 	case s.LeftOut == 0:
 		return fmt.Sprintf("%.3f", value)

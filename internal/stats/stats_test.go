@@ -1,6 +1,7 @@
 package stats
 
 import (
+	"encoding/json"
 	"fmt"
 	"math"
 	"testing"
@@ -44,6 +45,19 @@ func TestNoIntervalIsAPoint(t *testing.T) {
 		require.InDelta(t, 1-want, ci[0], 5e-4)
 		require.Equal(t, 1.0, ci[1])
 	}
+}
+
+// What nobody knows is null, and no 0; what is known is a number as ever.
+func TestUnknownSharesAreNull(t *testing.T) {
+	text, err := json.Marshal(Sampled{K: 4, PassAtK: Known(nil), BestOfK: Known([]float64{0, 0.5}), LeftOut: 3})
+	require.NoError(t, err)
+	require.Equal(t, `{"k":4,"pass@1":0,"pass@k":null,"best_of_k":0.25,"k_left_out":3}`, string(text))
+	var again Sampled
+	require.NoError(t, json.Unmarshal(text, &again))
+	require.True(t, math.IsNaN(float64(again.PassAtK)))
+	require.Equal(t, Share(0.25), again.BestOfK)
+	require.Equal(t, "unknown", again.AtK(3))
+	require.Error(t, json.Unmarshal([]byte(`{"pass@k":"x"}`), &again))
 }
 
 func judged(step int, correct ...float64) Judged {

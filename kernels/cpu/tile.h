@@ -7,6 +7,9 @@ enum { SUBTILES = PANEL / (NV * VL) };
 // 16 columns or fewer.
 INLINE int column_of(int s, int v) { return (s * (NV / 2) + v / 2) * VL + (v & 1) * (PANEL / 2); }
 
+// Where the columns of vector v lie among those of a step, which may be two pairs: in the order of decompress, four by four.
+INLINE int vector_of(int v, int pair) { return v / 2 * 4 + pair * 2 + v % 2; }
+
 // The epilogue: how a finished sum is written.
 typedef struct {
 	float *out; // 32 columns
@@ -100,16 +103,22 @@ INLINE void tile(const int mr, const int a_form, const int b_form, const reading
 			vi bv[2 * NV];
 			prefetch_lines(soon, compressed ? 3 : pairs ? 2 : 1);
 			if (compressed) {
-				int lane = column_of(s, 0);
-				decompress(bv, bk, lane, base);
-				if (__builtin_expect(next->group == r->group + k, 0))
-					next = patch(bv, next, lane);
-				if (keep) {
-					store_pairs(keep, bv, lane);
-					keep += GROUP / 2 * PAIR_BYTES;
+				const grpo_patch *listed = next;
+				UNROLL for (int v = 0; v < NV; v += 2)
+				{
+					vi *four = bv + vector_of(v, 0);
+					int lane = column_of(s, v);
+					decompress(four, bk, lane, base);
+					if (__builtin_expect(listed->group == r->group + k, 0))
+						next = patch(four, listed, lane);
+					if (keep) {
+						store_pairs(keep, four, lane);
+						if (v + 2 == NV)
+							keep += GROUP / 2 * PAIR_BYTES;
+					}
 				}
 			} else {
-				UNROLL for (int v = 0; v < NV; v += step) bv[v] = loadi(bk + 4 * column_of(s, v));
+				UNROLL for (int v = 0; v < NV; v += step) bv[vector_of(v, 0)] = loadi(bk + 4 * column_of(s, v));
 			}
 			UNROLL for (int pair = 0; pair < 2; pair++)
 			{
@@ -118,7 +127,7 @@ INLINE void tile(const int mr, const int a_form, const int b_form, const reading
 				UNROLL for (int i = 0; i < mr; i++)
 					UNROLL for (int v = 0; v < NV; v += step)
 					{
-						vi w = bv[pair * NV + v];
+						vi w = bv[vector_of(v, pair)];
 						if (b_form == IN_PAIRS || b_form == COMPRESSED_IN_PAIRS)
 							acc[i][v] = add_pairs(acc[i][v], w, (vi)splat(ak[i * a_apart + pair * a_link]));
 						else if (pairs || compressed)
@@ -129,7 +138,7 @@ INLINE void tile(const int mr, const int a_form, const int b_form, const reading
 				if (b_form == WIDENED || b_form == COMPRESSED_WIDENED)
 					UNROLL for (int i = 0; i < mr; i++)
 						UNROLL for (int v = 0; v < NV; v += step)
-							acc[i][v] += widen_second(bv[pair * NV + v]) * ak[i * a_apart + (2 * pair + 1) * a_link];
+							acc[i][v] += widen_second(bv[vector_of(v, pair)]) * ak[i * a_apart + (2 * pair + 1) * a_link];
 			}
 		}
 		write_sums(acc, mr, step, s, last, sums, t);

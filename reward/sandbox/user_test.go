@@ -16,7 +16,7 @@ import (
 // TestOrdinaryUser repeats the attacks, and what honest programs may do, without any power.
 func TestOrdinaryUser(t *testing.T) {
 	t.Parallel()
-	tests := "TestHostile|TestHonest|TestRungs|TestScratch|TestKilled"
+	tests := "TestHostile|TestHonest|TestRungs|TestScratch|TestKilled|TestDiesFirst"
 	if full > 0 {
 		tests += "|TestSoak|TestStableVerdicts"
 	}

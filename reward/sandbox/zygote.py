@@ -22,6 +22,7 @@ REQUEST = struct.Struct("=qqq")
 # One answer: wait status, processor time in microseconds, peak memory in KiB, and whether something
 # is left behind, so that the cell must not be used again.
 DONE = struct.Struct("=cIqqB")
+SPACE = socket.CMSG_SPACE(5 * 4)  # of those descriptors
 
 # The C library that Python runs on, called with the interpreter lock held: there are no other threads.
 # A child pays for every page that it touches first, so what it calls is made ready here.
@@ -123,28 +124,32 @@ def sweep(clean):
     return left or scratch_state() != clean
 
 
+def serve_one(clean):
+    """Takes a request, and reports when its process has ended."""
+    request, ancillary, _, _ = control.recvmsg(REQUEST.size, SPACE)
+    if not request:
+        leave(0)
+    fds = array.array("i", ancillary[0][2])
+    pid = fork()
+    if pid < 0:
+        raise OSError("fork failed")
+    if pid == 0:
+        try:
+            test(request, fds)
+        finally:
+            leave(255)
+    for fd in fds:
+        os.close(fd)
+    _, status, usage = os.wait4(pid, 0)
+    cpu = round((usage.ru_utime + usage.ru_stime) * 1e6)
+    control.send(DONE.pack(b"D", status, cpu, usage.ru_maxrss, sweep(clean)))
+
+
 def serve():
     clean = scratch_state()
-    space = socket.CMSG_SPACE(5 * 4)
     control.send(b"R")
     while True:
-        request, ancillary, _, _ = control.recvmsg(REQUEST.size, space)
-        if not request:
-            leave(0)
-        fds = array.array("i", ancillary[0][2])
-        pid = fork()
-        if pid < 0:
-            raise OSError("fork failed")
-        if pid == 0:
-            try:
-                test(request, fds)
-            finally:
-                leave(255)
-        for fd in fds:
-            os.close(fd)
-        _, status, usage = os.wait4(pid, 0)
-        cpu = round((usage.ru_utime + usage.ru_stime) * 1e6)
-        control.send(DONE.pack(b"D", status, cpu, usage.ru_maxrss, sweep(clean)))
+        serve_one(clean)
 
 
 threading.stack_size(64 << 20)  # the default would be that of the main thread, which is huge

@@ -1,4 +1,4 @@
-package main
+package outcome
 
 import (
 	"cmp"
@@ -12,8 +12,8 @@ import (
 	"github.com/seed-7879b91d/grpo/sampler"
 )
 
-// attemptLine is a completion as --out has it.
-type attemptLine struct {
+// Line is a completion as --out has it.
+type Line struct {
 	Problem     string         `json:"problem"`
 	Sample      int            `json:"sample"`
 	Temperature float64        `json:"temperature"`
@@ -26,19 +26,19 @@ type attemptLine struct {
 	Total       int            `json:"total"`
 }
 
-// writeAttempts writes a line for each completion: for each problem the greedy one, then the samples.
-func writeAttempts(w io.Writer, e grpo.Evaluation, temperature float64) error {
+// WriteLines writes a line for each completion: for each problem the greedy one, then the samples.
+func WriteLines(w io.Writer, e grpo.Evaluation, temperature float64) error {
 	enc := json.NewEncoder(w)
 	enc.SetEscapeHTML(false)
 	for i, g := range e.GreedyTry.Groups {
-		if err := enc.Encode(newAttemptLine(g, g.Rollouts[0], 0)); err != nil {
+		if err := enc.Encode(newLine(g, g.Rollouts[0], 0)); err != nil {
 			return err
 		}
 		if e.Sampled == nil {
 			continue
 		}
 		for _, r := range e.SampledTry.Groups[i].Rollouts {
-			if err := enc.Encode(newAttemptLine(g, r, temperature)); err != nil {
+			if err := enc.Encode(newLine(g, r, temperature)); err != nil {
 				return err
 			}
 		}
@@ -46,8 +46,8 @@ func writeAttempts(w io.Writer, e grpo.Evaluation, temperature float64) error {
 	return nil
 }
 
-func newAttemptLine(g grpo.Group, r grpo.Scored, temperature float64) attemptLine {
-	line := attemptLine{
+func newLine(g grpo.Group, r grpo.Scored, temperature float64) Line {
+	line := Line{
 		Problem: g.Problem.ID, Sample: r.Sample, Temperature: temperature, Text: r.Text, Tokens: len(r.Tokens),
 		Truncated: r.Finish == sampler.Length, Verdict: r.Score.Verdict, Score: &r.Score.Reward, Passed: r.Score.Passed, Total: r.Score.Total,
 	}
@@ -57,8 +57,8 @@ func newAttemptLine(g grpo.Group, r grpo.Scored, temperature float64) attemptLin
 	return line
 }
 
-// attemptReport is what can be counted about attempts.
-type attemptReport struct {
+// Attempts is what can be counted about attempts.
+type Attempts struct {
 	FormatRate   float64        `json:"format_rate"`
 	Truncated    float64        `json:"truncated_rate"`
 	Verdicts     map[string]int `json:"verdicts"`
@@ -67,11 +67,11 @@ type attemptReport struct {
 	TokensPerSec float64        `json:"tokens_per_s"`
 }
 
-// notRun is the verdict of a completion without a program.
-const notRun = "not run"
+// NotRun is the verdict of a completion without a program.
+const NotRun = "not run"
 
-func newAttemptReport(try grpo.Attempt) attemptReport {
-	r, n := attemptReport{Verdicts: map[string]int{}}, 0
+func NewAttempts(try grpo.Attempt) Attempts {
+	r, n := Attempts{Verdicts: map[string]int{}}, 0
 	for _, g := range try.Groups {
 		for _, a := range g.Rollouts {
 			s := a.Score
@@ -85,7 +85,7 @@ func newAttemptReport(try grpo.Attempt) attemptReport {
 			if s.Excluded != "" {
 				r.NotScored++
 			}
-			r.Verdicts[cmp.Or(string(s.Verdict), notRun)]++
+			r.Verdicts[cmp.Or(string(s.Verdict), NotRun)]++
 			r.Tokens += len(a.Tokens)
 		}
 	}
@@ -97,9 +97,9 @@ func newAttemptReport(try grpo.Attempt) attemptReport {
 }
 
 // rows are the lines of a table about the attempts.
-func (r *attemptReport) rows() [][]string {
+func (r *Attempts) rows() [][]string {
 	var counts []string
-	for _, v := range []reward.Verdict{reward.AC, reward.WA, reward.TLE, reward.MLE, reward.OLE, reward.RTE, reward.CE, reward.INFRA, notRun} {
+	for _, v := range []reward.Verdict{reward.AC, reward.WA, reward.TLE, reward.MLE, reward.OLE, reward.RTE, reward.CE, reward.INFRA, NotRun} {
 		if n := r.Verdicts[string(v)]; n > 0 {
 			counts = append(counts, fmt.Sprintf("%d %s", n, v))
 		}

@@ -1,0 +1,87 @@
+// Package outcome is what an evaluation found, for people as a table and for programs as JSON.
+package outcome
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/seed-7879b91d/grpo/internal/stats"
+)
+
+// Report is all of it.
+type Report struct {
+	Model      string        `json:"model"`
+	Adapter    string        `json:"adapter,omitempty"`
+	Checkpoint string        `json:"checkpoint,omitempty"` // of a run
+	Data       string        `json:"data"`
+	Split      string        `json:"split,omitempty"`
+	Problems   int           `json:"problems"`
+	Seed       uint64        `json:"seed"`
+	MaxTokens  int           `json:"max_tokens"`
+	NoRoom     int           `json:"left_out_too_long,omitempty"` // problems whose prompts take all positions of the model
+	LessRoom   int           `json:"less_room,omitempty"`         // others that leave less than max_tokens of them
+	Backend    string        `json:"backend"`
+	Greedy     Greedy        `json:"greedy"`
+	Sampled    *Sampled      `json:"sampled,omitempty"`
+	Change     *stats.Change `json:"change,omitempty"` // of pass@1, greedy, since the first evaluation of the run
+}
+
+// Greedy is about the most likely completion of each problem.
+type Greedy struct {
+	PassAt1 float64    `json:"pass@1"`
+	CI      [2]float64 `json:"pass@1_ci"`
+	Attempts
+}
+
+// Sampled is about the completions at the temperature.
+type Sampled struct {
+	Samples     int     `json:"samples"`
+	Temperature float64 `json:"temperature"`
+	stats.Sampled
+	Attempts
+}
+
+// Print is the report as a table.
+func (r *Report) Print(w io.Writer) error {
+	what := r.Model
+	if with := r.Adapter + r.Checkpoint; with != "" { // there is one of them
+		what += " with " + with
+	}
+	source := r.Data
+	if r.Split != "" {
+		source += " (" + r.Split + ")"
+	}
+	fmt.Fprintf(w, "%s on %d problems of %s, seed %d; %s\n\n", what, r.Problems, source, r.Seed, r.Backend)
+	greedy := fmt.Sprintf("%.3f [%.3f, %.3f]", r.Greedy.PassAt1, r.Greedy.CI[0], r.Greedy.CI[1])
+	header, rows := []string{"", "greedy"}, [][]string{{"pass@1", greedy}}
+	rows = append(rows, r.Greedy.rows()...)
+	if s := r.Sampled; s != nil {
+		header = append(header, fmt.Sprintf("%d samples at temperature %v", s.Samples, s.Temperature))
+		rows[0] = append(rows[0], fmt.Sprintf("%.3f", s.PassAt1))
+		for i, row := range s.rows() {
+			rows[i+1] = append(rows[i+1], row[1])
+		}
+		rows = append(rows[:1], append([][]string{
+			{fmt.Sprintf("pass@%d", s.K), "", s.AtK(r.Problems)},
+			{fmt.Sprintf("best reward of %d", s.K), "", s.Best(r.Problems)},
+		}, rows[1:]...)...)
+	}
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, row := range append([][]string{header}, rows...) {
+		fmt.Fprintln(t, strings.Join(row, "\t"))
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	if r.Change != nil {
+		_, err := fmt.Fprintf(w, "\npass@1, greedy, changed by %s\n", r.Change)
+		return err
+	}
+	if r.Problems >= stats.Few {
+		return nil
+	}
+	_, err := fmt.Fprintf(w, "\n%d problems are too few to say\n", r.Problems)
+	return err
+}

@@ -1,0 +1,112 @@
+package screen
+
+import (
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/schollz/progressbar/v3"
+
+	"github.com/seed-7879b91d/grpo/data/hub"
+)
+
+// between is the time between two lines about a download, where there is no bar.
+const between = 5 * time.Second
+
+// fetching shows one file on its way after the other.
+type fetching struct {
+	errs io.Writer
+	now  func() time.Time
+
+	file         string
+	bar          *progressbar.ProgressBar // nil: there are lines
+	first        int64                    // bytes that were there before
+	began, spoke time.Time
+}
+
+// Fetching gives what shows downloads on errs: on a terminal as a bar, else as a line every few seconds.
+func Fetching(errs io.Writer) func(hub.Progress) {
+	return (&fetching{errs: errs, now: time.Now}).show
+}
+
+func (f *fetching) show(p hub.Progress) {
+	if p.File != f.file {
+		f.begin(p)
+	}
+	if f.bar != nil {
+		_ = f.bar.Set64(p.Done) // a bar that cannot be drawn is no reason to stop
+		if p.Done == p.Total {
+			_ = f.bar.Finish()
+		}
+	}
+	if now := f.now(); p.Done == p.Total || f.bar == nil && now.Sub(f.spoke) >= between {
+		f.spoke = now
+		fmt.Fprintln(f.errs, f.line(p, now))
+	}
+}
+
+func (f *fetching) begin(p hub.Progress) {
+	f.file, f.first, f.bar, f.began, f.spoke = p.File, p.Done, nil, f.now(), f.now()
+	if columns, terminal := Width(f.errs); terminal {
+		f.bar = newBar(f.errs, p.Total, 75, progressbar.OptionSetDescription(label(p, columns/3)),
+			progressbar.OptionShowBytes(true), progressbar.OptionShowCount(), progressbar.OptionSetElapsedTime(false))
+	}
+}
+
+// label is which file of how many it is, in about so many characters; 0: as many as it takes.
+func label(p hub.Progress, columns int) string {
+	number := fmt.Sprintf("%d/%d ", p.Number, p.Files)
+	return number + shortened(p.File, columns-len(number))
+}
+
+// shortened leaves out the start of a name that is too long: its end tells files apart.
+func shortened(text string, columns int) string {
+	runes := []rune(text)
+	if len(runes) <= columns || columns < 1 {
+		return text
+	}
+	return "…" + string(runes[len(runes)-columns+1:])
+}
+
+// line is how far a file is, in words.
+func (f *fetching) line(p hub.Progress, now time.Time) string {
+	text := fmt.Sprintf("%s: %s", label(p, 0), size(p.Done))
+	if p.Total >= 0 && p.Done < p.Total {
+		text += fmt.Sprintf(" of %s", size(p.Total))
+	}
+	if seconds := now.Sub(f.began).Seconds(); seconds > 0.1 && p.Done > f.first {
+		rate := float64(p.Done-f.first) / seconds
+		text += fmt.Sprintf(", %s/s", size(int64(rate)))
+		if left := float64(p.Total - p.Done); left > 0 {
+			text += fmt.Sprintf(", %s left", span(left/rate))
+		}
+	}
+	return text
+}
+
+// size is a number of bytes as a person says it.
+func size(bytes int64) string {
+	value, unit := float64(bytes), 0
+	for units := 4; value >= 1000 && unit < units; unit++ {
+		value /= 1000
+	}
+	if unit == 0 {
+		return fmt.Sprintf("%d B", bytes)
+	}
+	return fmt.Sprintf("%.1f %s", value, []string{"", "kB", "MB", "GB", "TB"}[unit])
+}
+
+// Reading gives what shows how far the files of a data set are read: nothing where there is no terminal.
+func Reading(errs io.Writer) func(done, total int64) {
+	if _, terminal := Width(errs); !terminal {
+		return nil
+	}
+	var bar *progressbar.ProgressBar
+	return func(done, total int64) {
+		if bar == nil {
+			bar = newBar(errs, total, 62,
+				progressbar.OptionSetDescription("reading"), progressbar.OptionShowBytes(true), progressbar.OptionShowCount())
+		}
+		_ = bar.Set64(done) // a bar that cannot be drawn is no reason to stop
+	}
+}

@@ -1,0 +1,204 @@
+// Package screen shows a person what goes on: a line that is drawn over and over while something runs, and lines that
+// stay for what is done. Where nobody looks (a pipe, a log) there are only lines that stay. It computes nothing.
+package screen
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/schollz/progressbar/v3"
+
+	"github.com/seed-7879b91d/grpo"
+	"github.com/seed-7879b91d/grpo/internal/stats"
+)
+
+// Screen shows a run.
+type Screen struct {
+	out, errs   io.Writer
+	quiet, json bool
+	bar         *progressbar.ProgressBar
+	terminal    bool
+	rewards     []float64
+	pace        pace
+	step        int // that is done
+
+	phase  string // what the bar is of
+	began  time.Time
+	tokens int // of the phase so far
+}
+
+var _ grpo.Watcher = (*Screen)(nil)
+
+// New shows on out what was asked for, and on errs what goes on.
+func New(out, errs io.Writer, quiet, json bool) *Screen {
+	_, terminal := Width(errs)
+	return &Screen{out: out, errs: errs, quiet: quiet, json: json, terminal: terminal && !quiet && !json}
+}
+
+// Expect says which step the run is at, which will be its last, and how many there are between evaluations; below 1:
+// nobody knows.
+func (s *Screen) Expect(step, last, every int) {
+	s.step, s.pace.limit, s.pace.every = step, last, every
+}
+
+// Begun tells how the run begins.
+func (s *Screen) Begun(how string) {
+	s.pace.lap(time.Now())
+	if !s.quiet && !s.json {
+		Tell(s.errs, how)
+	}
+}
+
+// Phase begins a bar.
+func (s *Screen) Phase(name string, units int) {
+	s.End()
+	s.phase, s.began, s.tokens = name, time.Now(), 0
+	if s.pace.limit > 0 && s.step < s.pace.limit {
+		s.phase = fmt.Sprintf("%s done  %-6s", s.of(s.step), name)
+	}
+	if s.terminal {
+		s.bar = newBar(s.errs, int64(units), 62, progressbar.OptionSetDescription(s.phase), progressbar.OptionShowCount())
+	}
+}
+
+// of is a step among all of them.
+func (s *Screen) of(step int) string {
+	if s.pace.limit < 1 {
+		return fmt.Sprintf("%3d", step)
+	}
+	last := fmt.Sprint(s.pace.limit)
+	return fmt.Sprintf("%*d/%s", len(last), step, last)
+}
+
+// Advance moves the bar.
+func (s *Screen) Advance(units, tokens int) {
+	if s.bar == nil {
+		return
+	}
+	if s.tokens += tokens; s.tokens > 0 {
+		s.bar.Describe(fmt.Sprintf("%s %6.0f tokens/s", s.phase, float64(s.tokens)/time.Since(s.began).Seconds()))
+	}
+	_ = s.bar.Add(units) // a bar that cannot be drawn is no reason to stop
+}
+
+// End takes the bar off the screen.
+func (s *Screen) End() {
+	if s.bar != nil {
+		_ = s.bar.Finish()
+		s.bar = nil
+	}
+}
+
+// StepDone prints the step.
+func (s *Screen) StepDone(m grpo.Metrics, t grpo.Timing, advice []grpo.Advice) {
+	s.End()
+	s.step, s.rewards = m.Step, append(s.rewards, m.MeanReward)
+	s.pace.steps = with(s.pace.steps, cmp.Or(s.pace.lap(time.Now()), t.Total))
+	if s.json {
+		s.line(struct {
+			grpo.Metrics
+			Timing grpo.Timing   `json:"timing"`
+			Advice []grpo.Advice `json:"advice,omitempty"`
+		}{m, t, advice})
+		return
+	}
+	if !s.quiet {
+		columns, _ := Width(s.out)
+		fmt.Fprintln(s.out, s.summary(m, t, columns))
+	}
+	s.advise(advice)
+}
+
+// summary is a step in lines of so many characters, with the rewards so far drawn into what is left of the last.
+func (s *Screen) summary(m grpo.Metrics, t grpo.Timing, columns int) string {
+	parts := m.Parts(t)
+	parts[0] = "step " + s.of(m.Step)
+	if left, known := s.pace.left(m.Step); known && m.Step < s.pace.limit {
+		parts[0] += " · " + span(left) + " left"
+	}
+	text := flow(parts, columns)
+	last := text[strings.LastIndexByte(text, '\n')+1:]
+	const least, most = 4, 24
+	if room := columns - utf8.RuneCountInString(last) - 2; room >= least {
+		text += "  " + sparkline(s.rewards, min(room, most))
+	}
+	return text
+}
+
+func (s *Screen) advise(advice []grpo.Advice) {
+	for _, a := range advice {
+		Tell(s.errs, fmt.Sprintf("  %s", a))
+	}
+}
+
+// Evaluated prints an evaluation.
+func (s *Screen) Evaluated(e grpo.Evaluation, advice []grpo.Advice) {
+	s.End()
+	s.pace.evals = with(s.pace.evals, s.pace.lap(time.Now()))
+	switch {
+	case s.json:
+		s.line(struct {
+			Evaluation grpo.Evaluation `json:"evaluation"`
+			Change     *stats.Change   `json:"change,omitempty"`
+			Advice     []grpo.Advice   `json:"advice,omitempty"`
+		}{e, e.Change, advice})
+		return
+	case !s.quiet:
+		Tell(s.out, e.Summary())
+	}
+	s.advise(advice)
+}
+
+// Saved tells of a checkpoint.
+func (s *Screen) Saved(dir string) {
+	if s.json {
+		s.line(map[string]any{"checkpoint": dir})
+	}
+}
+
+// Warn tells of something that went wrong and was survived.
+func (s *Screen) Warn(what string) {
+	s.End()
+	Tell(s.errs, "  ! "+what)
+}
+
+func (s *Screen) line(v any) {
+	if text, err := json.Marshal(v); err == nil {
+		fmt.Fprintln(s.out, string(text))
+	}
+}
+
+// sparkline draws the last of a series in one line.
+func sparkline(x []float64, width int) string {
+	levels := []rune("▁▂▃▄▅▆▇█")
+	x = x[max(0, len(x)-width):]
+	low, high := x[0], x[0]
+	for _, v := range x {
+		low, high = min(low, v), max(high, v)
+	}
+	var b strings.Builder
+	for _, v := range x {
+		at := 0
+		if high > low {
+			at = int((v - low) / (high - low) * float64(len(levels)-1))
+		}
+		b.WriteRune(levels[at])
+	}
+	return b.String()
+}
+
+// Once gives what tells warnings on errs, each of them one time.
+func Once(errs io.Writer) func(string) {
+	said := map[string]bool{}
+	return func(what string) {
+		if !said[what] {
+			said[what] = true
+			Tell(errs, "  ! "+what)
+		}
+	}
+}

@@ -1,0 +1,195 @@
+// Package advice judges the steps and evaluations of a run by rules: it says what a person should know, with the
+// evidence, and what to try.
+package advice
+
+import (
+	"fmt"
+
+	"github.com/seed-7879b91d/grpo/internal/report"
+)
+
+// Advice is something that a person should know about the run, and what to try.
+type Advice struct {
+	Rule    string `json:"rule"`
+	Finding string `json:"finding"` // with the evidence
+	Try     string `json:"try"`
+	Fatal   bool   `json:"fatal,omitempty"` // going on would be a waste
+}
+
+func (a Advice) String() string { return fmt.Sprintf("! %s: %s; try %s", a.Rule, a.Finding, a.Try) }
+
+// Step is what the rules look at in a step.
+type Step struct {
+	Number           int
+	Reward           float64 // the mean
+	Groups, Skipped  int     // skipped ones taught nothing
+	AllBad, AllGood  bool    // all groups
+	Updated          bool
+	KL, LearningRate float64
+	Format           float64 // the share of completions with a program
+	Truncated        float64 // the share that ended at max_tokens
+	Completions      int
+	TimedOut         int
+	Unscored         int    // that nobody could score
+	FileErrors       int    // those that the reward file failed on
+	Why              string // the first could not be scored
+	Seconds, Waited  float64
+}
+
+// Advisor judges by rules. It keeps the little history that the rules need, which checkpoints save.
+type Advisor struct {
+	AllBad     int            `json:"all_bad"` // steps in a row
+	AllGood    int            `json:"all_good"`
+	Idle       int            `json:"idle,omitempty"` // without a group that differs
+	BestFormat float64        `json:"best_format"`
+	LastKL     float64        `json:"last_kl"`
+	Swings     int            `json:"swings"`         // steps in a row in which kl went the other way, and far
+	Rising     bool           `json:"rising"`         // where it went last
+	Said       map[string]int `json:"said,omitempty"` // the step at which a rule last spoke
+
+	// What hangs on the clock is not saved: two runs of the same would differ.
+	slow     int // steps in a row
+	saidSlow bool
+
+	// What steps earned since the last evaluation, and the first evaluation that had steps before it.
+	Earned float64    `json:"earned,omitempty"`
+	Steps  int        `json:"steps,omitempty"`
+	Early  *milestone `json:"early,omitempty"`
+}
+
+// milestone is an evaluation beside the mean reward of the steps that led to it.
+type milestone struct {
+	Step   int     `json:"step"`
+	Reward float64 `json:"reward"`
+	Greedy float64 `json:"greedy"`
+}
+
+// The thresholds of the rules.
+const (
+	patience      = 3              // steps in a row before a rule about groups speaks
+	silence       = report.Silence // steps that a rule is quiet for after it spoke
+	klSpike       = 0.05           // kl_pre_post_v2, or kl_v2 where that is more
+	klSwing       = 4              // times more or less than the step before
+	klCalm        = 0.01           // below which nothing is wrong
+	formatFall    = 0.2
+	mostTruncated = 0.5
+	mostTimeouts  = 0.5
+	slowSandbox   = report.SlowShare // share of a step spent waiting for scores
+	mostErrors    = 0.2              // share of completions that the machine failed to score
+	rewardRise    = 0.1              // of the mean reward, that held-out problems should show too
+	flatShare     = 0.2              // of that rise, which is no rise
+)
+
+// OnStep gives what the rules say of a step; nothing when all is well.
+func (a *Advisor) OnStep(s Step) (out []Advice) {
+	say := func(rule, finding, try string) {
+		if a.mayspeak(rule, s.Number) {
+			out = append(out, Advice{Rule: rule, Finding: finding, Try: try})
+		}
+	}
+	a.Earned, a.Steps = a.Earned+s.Reward, a.Steps+1
+	if a.AllBad = next(a.AllBad, s.AllBad); a.AllBad >= patience {
+		say("all groups wrong", fmt.Sprintf("no completion was right in %d steps in a row", a.AllBad),
+			"easier problems (max_prompt_chars), partial credit (reward=fraction), or more room (max_tokens)")
+	}
+	if a.AllGood = next(a.AllGood, s.AllGood); a.AllGood >= patience {
+		say("all groups right", fmt.Sprintf("every completion was right in %d steps in a row", a.AllGood),
+			"evaluate, save, and go on with harder data")
+	}
+	if a.Idle = next(a.Idle, s.Groups > 0 && s.Skipped == s.Groups); a.Idle >= patience &&
+		a.AllBad < patience && a.AllGood < patience {
+		say("no group differs", fmt.Sprintf("in %d steps in a row all completions of every problem earned the same: nothing was learned", a.Idle),
+			"more completions_per_prompt, a higher temperature, or a reward that tells answers apart (reward=fraction)")
+	}
+	if s.Updated {
+		calmer := fmt.Sprintf("learning_rate=%.2g, or a lower temperature", s.LearningRate/2)
+		if s.KL > klSpike && s.KL > klSwing*a.LastKL {
+			say("policy jumps", fmt.Sprintf("a step moved the policy by kl %.3g, the one before by %.3g", s.KL, a.LastKL), calmer)
+		}
+		if a.Swings = next(a.Swings, a.swings(s.KL)); a.Swings >= patience {
+			say("policy swings", fmt.Sprintf("kl went up and down %d times in a row, to %.3g now", a.Swings, s.KL), calmer)
+		}
+		a.LastKL = s.KL
+	}
+	if a.BestFormat = max(a.BestFormat, s.Format); s.Format < a.BestFormat-formatFall {
+		say("format falls", fmt.Sprintf("%.0f %% of completions have a program, %.0f %% at best", 100*s.Format, 100*a.BestFormat),
+			"a larger format_coef, or a lower learning_rate")
+	}
+	if s.Truncated > mostTruncated {
+		say("truncation", fmt.Sprintf("%.0f %% of completions end at max_tokens", 100*s.Truncated), "a larger max_tokens")
+	}
+	if n := s.TimedOut; s.Completions > 0 && float64(n) > mostTimeouts*float64(s.Completions) {
+		say("time-outs", fmt.Sprintf("%d of %d programs ran out of time", n, s.Completions), "a larger reward_timeout, or easier problems")
+	}
+	if a.slow = next(a.slow, s.Seconds > 0 && s.Waited/s.Seconds > slowSandbox); a.slow >= patience && !a.saidSlow {
+		a.saidSlow = true // a fact about the machine: once is enough
+		out = append(out, Advice{Rule: report.SlowSandbox,
+			Finding: fmt.Sprintf("%.0f %% of the step was spent waiting for scores", 100*s.Waited/s.Seconds),
+			Try:     "pipeline=full, more sandbox_slots where cores are idle, or fewer tests (max_tests)"})
+	}
+	if n := s.Unscored; n > 0 {
+		share := float64(n) / float64(s.Completions)
+		finding, try := fmt.Sprintf("%d of %d completions could not be scored", n, s.Completions), "fix the reward first: grpo doctor"
+		if s.Why != "" {
+			finding += "; the first: " + s.Why
+		}
+		if s.FileErrors > 0 {
+			try = "mend the reward file: grpo reward --reward-file tries it on completions of your own"
+		}
+		out = append(out, Advice{Rule: "reward errors", Fatal: share > mostErrors, Finding: finding, Try: try})
+	}
+	return out
+}
+
+// swings tells whether kl went far, and the other way than the last time that it did.
+func (a *Advisor) swings(kl float64) bool {
+	up, down := kl > klSwing*a.LastKL, kl*klSwing < a.LastKL
+	if !up && !down || max(kl, a.LastKL) < klCalm {
+		return false
+	}
+	turned := up != a.Rising
+	a.Rising = up
+	return turned
+}
+
+// mayspeak keeps a rule quiet for a while after it spoke.
+func (a *Advisor) mayspeak(rule string, step int) bool {
+	if last, spoke := a.Said[rule]; spoke && step < last+silence {
+		return false
+	}
+	if a.Said == nil {
+		a.Said = map[string]int{}
+	}
+	a.Said[rule] = step
+	return true
+}
+
+// OnEvaluation gives what the rules say of one after a step, with so much greedy pass@1: a reward that rises while held-out problems do not
+// get better is earned by something else than skill.
+func (a *Advisor) OnEvaluation(step int, greedy float64) []Advice {
+	if a.Steps == 0 {
+		return nil
+	}
+	now := milestone{Step: step, Reward: a.Earned / float64(a.Steps), Greedy: greedy}
+	a.Earned, a.Steps = 0, 0
+	if a.Early == nil {
+		a.Early = &now
+		return nil
+	}
+	rise, gain := now.Reward-a.Early.Reward, now.Greedy-a.Early.Greedy
+	const rule = report.NoSkill
+	if rise < rewardRise || gain > flatShare*rise || !a.mayspeak(rule, step) {
+		return nil
+	}
+	return []Advice{{Rule: rule, Finding: fmt.Sprintf("mean reward went from %.3f to %.3f since step %d, held-out pass@1 from %.3f to %.3f",
+		a.Early.Reward, now.Reward, a.Early.Step, a.Early.Greedy, now.Greedy),
+		Try: "read the best completions in rollouts.jsonl for a trick; " +
+			"more or harder tests (max_tests=0), or an earlier checkpoint (resume=DIR)"}}
+}
+
+func next(n int, again bool) int {
+	if again {
+		return n + 1
+	}
+	return 0
+}

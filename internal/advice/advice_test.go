@@ -1,0 +1,144 @@
+package advice
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// rules gives the names of the rules that spoke.
+func rules(advice []Advice) (names []string) {
+	for _, a := range advice {
+		names = append(names, a.Rule)
+	}
+	return names
+}
+
+func TestAdviceIsQuietWhenAllIsWell(t *testing.T) {
+	var a Advisor
+	for step := range 30 {
+		require.Empty(t, a.OnStep(Step{Number: step + 1, Completions: 64, Truncated: 0.1, Groups: 8, Skipped: 4, Format: 0.9,
+			Updated: true, KL: 0.02, Seconds: 10, Waited: 1}))
+	}
+}
+
+func TestEachRuleSpeaksOnItsEvidence(t *testing.T) {
+	for rule, s := range map[string]Step{
+		"all groups wrong":          {AllBad: true},
+		"all groups right":          {AllGood: true},
+		"no group differs":          {Groups: 4, Skipped: 4},
+		"truncation":                {Truncated: 0.6},
+		"time-outs":                 {Completions: 10, TimedOut: 6},
+		"sandbox is the bottleneck": {Seconds: 10, Waited: 4},
+		"reward errors":             {Completions: 10, Unscored: 1},
+	} {
+		var a Advisor
+		var said []string
+		for step := range patience {
+			s.Number = step + 1
+			said = append(said, rules(a.OnStep(s))...)
+		}
+		require.Contains(t, said, rule)
+		for _, s := range said {
+			require.Equal(t, rule, s)
+		}
+	}
+}
+
+func TestARuleDoesNotNag(t *testing.T) {
+	var a Advisor
+	spoke := 0
+	for step := range 3 * silence {
+		spoke += len(a.OnStep(Step{Number: step + 1, Truncated: 1}))
+	}
+	require.Equal(t, 3, spoke)
+}
+
+func TestFallingFormatAndJumpsAreSeen(t *testing.T) {
+	var a Advisor
+	require.Empty(t, a.OnStep(Step{Number: 1, Format: 0.9}))
+	require.Equal(t, []string{"format falls"}, rules(a.OnStep(Step{Number: 2, Format: 0.5})))
+	require.Equal(t, []string{"policy jumps"}, rules(a.OnStep(Step{Number: 3, Format: 0.9, Updated: true, KL: 0.2})))
+}
+
+func TestTooManyErrorsAreFatal(t *testing.T) {
+	var a Advisor
+	require.False(t, a.OnStep(Step{Number: 1, Completions: 10, Unscored: 2})[0].Fatal)
+	said := a.OnStep(Step{Number: 2, Completions: 10, Unscored: 3, FileErrors: 1, Why: "a ValueError"})[0]
+	require.True(t, said.Fatal)
+	require.Equal(t, "3 of 10 completions could not be scored; the first: a ValueError", said.Finding)
+	require.Contains(t, said.Try, "mend the reward file")
+}
+
+func TestStepsThatLearnNothingAreAdvice(t *testing.T) {
+	var a Advisor
+	idle := Step{Groups: 4, Skipped: 4}
+	for idle.Number = 1; idle.Number < patience; idle.Number++ {
+		require.Empty(t, a.OnStep(idle))
+	}
+	said := a.OnStep(idle)
+	require.Equal(t, []string{"no group differs"}, rules(said))
+	require.Contains(t, said[0].Finding, "3 steps in a row")
+	a, idle.AllBad = Advisor{}, true
+	for idle.Number = 1; idle.Number <= patience; idle.Number++ {
+		said = a.OnStep(idle)
+	}
+	require.Equal(t, []string{"all groups wrong"}, rules(said), "the reason is known")
+}
+
+func TestSwingsAreSeen(t *testing.T) {
+	var a Advisor
+	var said []string
+	for step, kl := range []float64{0.01, 0.05, 0.01, 0.05, 0.01, 0.05} {
+		said = append(said, rules(a.OnStep(Step{Number: step + 1, Updated: true, KL: kl}))...)
+	}
+	require.Equal(t, []string{"policy swings"}, said)
+
+	a = Advisor{}
+	// Falling, then too small to matter.
+	for step, kl := range []float64{0.04, 0.009, 0.002, 0.0004, 0.002, 0.009, 0.001, 0.009, 0.001, 0.009} {
+		require.Empty(t, a.OnStep(Step{Number: step + 1, Updated: true, KL: kl}))
+	}
+}
+
+// A reward that rises while held-out problems stay where they were is earned by a trick.
+func TestRewardWithoutSkillIsSeen(t *testing.T) {
+	for _, c := range []struct {
+		rewards, greedy []float64
+		alarm           bool
+	}{
+		{[]float64{0.2, 0.3, 0.5}, []float64{0.30, 0.30, 0.31}, true},
+		{[]float64{0.2, 0.3, 0.5}, []float64{0.30, 0.35, 0.45}, false},   // held-out problems follow
+		{[]float64{0.2, 0.22, 0.25}, []float64{0.30, 0.30, 0.30}, false}, // nothing rises
+		{[]float64{0.2, 0.5, 0.6}, []float64{0.30, 0.20, 0.10}, true},
+	} {
+		var a Advisor
+		require.Empty(t, a.OnEvaluation(0, c.greedy[0]), "no step was taken")
+		var said []string
+		for i, r := range c.rewards {
+			for k := range 10 {
+				a.OnStep(Step{Number: 10*i + k + 1, Reward: r})
+			}
+			said = append(said, rules(a.OnEvaluation(10*(i+1), c.greedy[i]))...)
+		}
+		require.Equal(t, c.alarm, len(said) > 0, "%+v: %v", c, said)
+	}
+}
+
+// What the advisor remembers survives a checkpoint, but for what hangs on the clock.
+func TestTheAdvisorIsSaved(t *testing.T) {
+	var a Advisor
+	for step := range 5 {
+		a.OnStep(Step{Number: step + 1, AllBad: true, Reward: 0.1, Seconds: 1, Waited: 1})
+	}
+	a.OnEvaluation(5, 0.5)
+	text, err := json.Marshal(a)
+	require.NoError(t, err)
+	var b Advisor
+	require.NoError(t, json.Unmarshal(text, &b))
+	require.NotZero(t, a.slow)
+	require.True(t, a.saidSlow)
+	a.slow, a.saidSlow = 0, false
+	require.Equal(t, a, b)
+}

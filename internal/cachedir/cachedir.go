@@ -1,0 +1,76 @@
+// Package cachedir finds a folder for what can be fetched or made again. Where the wanted one cannot be used, a temporary
+// one takes its place: a home that is missing, full or read-only is no reason not to work.
+package cachedir
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+)
+
+// Find gives the folder of a name in the user's cache, such as "grpo/datasets", or in a temporary place; warning says why.
+func Find(name string) (dir, warning string, err error) {
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return instead(name, "no folder for a cache: "+err.Error(), "XDG_CACHE_HOME")
+	}
+	return Or(filepath.Join(cache, name), name, "XDG_CACHE_HOME")
+}
+
+// Or gives the folder that is wanted, or, where nothing can be written there, one of that name in a temporary place.
+// variable is what names another folder to whoever reads the warning.
+func Or(wanted, name, variable string) (dir, warning string, err error) {
+	if err := Probe(wanted); err != nil {
+		return instead(name, fmt.Sprintf("cache folder: %v", err), variable)
+	}
+	return wanted, "", nil
+}
+
+// Probe makes a folder where there is none, and tells whether a file can be written in it.
+func Probe(dir string) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(dir, ".grpo-probe-*.tmp")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name())
+	if _, err := f.Write(make([]byte, 4096)); err != nil {
+		f.Close()
+		return err
+	}
+	return f.Close()
+}
+
+// instead gives a folder of that name in the temporary folder of this user.
+func instead(name, why, variable string) (dir, warning string, err error) {
+	own, err := ours(filepath.Join(os.TempDir(), fmt.Sprintf("grpo-%d", os.Getuid())))
+	if err != nil {
+		return "", "", fmt.Errorf("%s, and no temporary one either: %w; set %s to a folder that can be written", why, err, variable)
+	}
+	dir = filepath.Join(own, name)
+	if err := Probe(dir); err != nil {
+		return "", "", fmt.Errorf("%s, and no temporary one either: %w; set %s to a folder that can be written", why, err, variable)
+	}
+	return dir, fmt.Sprintf("%s; %s takes its place, set %s to a folder that lasts", why, dir, variable), nil
+}
+
+// ours makes a folder that only this user can write to. One that somebody else has put there is not used: models and
+// programs are read from it.
+func ours(dir string) (string, error) {
+	if err := os.Mkdir(dir, 0o700); err == nil {
+		return dir, nil
+	} else if !os.IsExist(err) {
+		return "", err
+	}
+	info, err := os.Lstat(dir)
+	if err != nil {
+		return "", err
+	}
+	if s, ok := info.Sys().(*syscall.Stat_t); ok && info.IsDir() && int(s.Uid) == os.Getuid() && info.Mode().Perm()&0o022 == 0 {
+		return dir, nil
+	}
+	return os.MkdirTemp("", "grpo-")
+}

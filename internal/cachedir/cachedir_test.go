@@ -1,0 +1,67 @@
+package cachedir
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestTheUsersCacheIsTaken(t *testing.T) {
+	home := t.TempDir()
+	t.Setenv("XDG_CACHE_HOME", home)
+	dir, warning, err := Find("grpo/x")
+	require.NoError(t, err)
+	require.Empty(t, warning)
+	require.Equal(t, filepath.Join(home, "grpo/x"), dir)
+	left, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	require.Empty(t, left, "what was tried leaves nothing")
+}
+
+// A home that is not there, or is no folder, is no reason not to work; each time the same place is found again.
+func TestATemporaryFolderTakesItsPlace(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	require.NoError(t, os.WriteFile(file, nil, 0o644))
+	t.Setenv("TMPDIR", t.TempDir())
+	t.Setenv("HOME", "")
+	for _, cache := range []string{"", file} {
+		t.Setenv("XDG_CACHE_HOME", cache)
+		dir, warning, err := Find("grpo/x")
+		require.NoError(t, err)
+		require.True(t, strings.HasPrefix(dir, os.TempDir()), dir)
+		require.Contains(t, warning, dir+" takes its place, set XDG_CACHE_HOME")
+		require.NotContains(t, warning, "\n")
+		again, _, err := Find("grpo/x")
+		require.NoError(t, err)
+		require.Equal(t, dir, again)
+	}
+	t.Setenv("TMPDIR", file)
+	_, _, err := Find("grpo/x")
+	require.ErrorContains(t, err, "no temporary one either")
+	require.ErrorContains(t, err, "set XDG_CACHE_HOME")
+}
+
+// Models and programs are read from there: a folder that others can write to is not used.
+func TestNobodyElsesFolder(t *testing.T) {
+	own := filepath.Join(t.TempDir(), "grpo")
+	dir, err := ours(own)
+	require.NoError(t, err)
+	require.Equal(t, own, dir)
+	dir, err = ours(own)
+	require.NoError(t, err)
+	require.Equal(t, own, dir)
+
+	require.NoError(t, os.Chmod(own, 0o777))
+	t.Setenv("TMPDIR", t.TempDir())
+	dir, err = ours(own)
+	require.NoError(t, err)
+	require.NotEqual(t, own, dir)
+	link := filepath.Join(t.TempDir(), "link")
+	require.NoError(t, os.Symlink(own, link))
+	dir, err = ours(link)
+	require.NoError(t, err)
+	require.NotEqual(t, link, dir)
+}

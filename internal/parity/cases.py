@@ -1,0 +1,196 @@
+"""Cases to compare by: small models with random weights, and what exact arithmetic makes of them.
+
+    python3 cases.py draw SEED DIR     a new model, adapters, inputs and answers
+    python3 cases.py answer DIR ...    the answers anew, for the weights and inputs that are there
+    python3 cases.py check DIR ...     whether the answers there are those of the reference
+
+model/testdata/golden/README.md says what the files of a case are.
+"""
+
+import json
+import os
+import sys
+
+import numpy as np
+
+from reference import Model, train
+from tensors import ALL_TARGETS, Adapter, from_bf16, read_model, read_tensors, to_bf16, write_tensors
+
+ADAM = {"lr": 0.001, "beta1": 0.9, "beta2": 0.95, "eps": 1e-12, "weight_decay": 0.0}
+
+
+def load(directory, name):
+    try:
+        with open(os.path.join(directory, name)) as f:
+            return json.load(f)
+    except OSError as e:
+        sys.exit(f"{e.filename}: {e.strerror}; a case has its inputs in train.json, score.json and greedy.json")
+
+
+def store(directory, name, value):
+    with open(os.path.join(directory, name), "w") as f:
+        json.dump(value, f)
+
+
+def answers(directory, inputs):
+    """What the reference makes of a case: its files by name, without those that are tensors, and these."""
+    config, weights = read_model(directory)
+    adapter = Adapter.read(os.path.join(directory, "adapter"))
+    models = {"base": Model(config, weights), "adapter": Model(config, weights, adapter)}
+    scores = []
+    for tokens in inputs["sequences"]:
+        base, last = models["base"].score(tokens)
+        scores.append({
+            "tokens": tokens, "logprobs_base": base.tolist(),
+            "logprobs_adapter": models["adapter"].score(tokens)[0].tolist(), "last_logits_base": last.tolist(),
+        })
+    greedy = []
+    for g in inputs["greedy"]:
+        tokens, logprobs, margins = models[g["with"]].greedy(g["prompt"], g["n"])
+        greedy.append({"with": g["with"], "prompt": g["prompt"], "completion": tokens, "logprobs": logprobs, "margins": margins})
+    start = Adapter.read(os.path.join(directory, "train_init"))
+    steps, gradients, end = train(config, weights, start, inputs["datums"], inputs["adam"], inputs["steps"])
+    texts = {"score.json": scores, "greedy.json": greedy, "train.json": {
+        "loss": "importance_sampling", "reduction": "sum over completion tokens and datums",
+        "adam": inputs["adam"], "datums": inputs["datums"], "steps": steps}}
+    return texts, gradients, end
+
+
+def inputs_of(directory):
+    """What was asked of a case that has its answers."""
+    learned = load(directory, "train.json")
+    return {
+        "sequences": [s["tokens"] for s in load(directory, "score.json")],
+        "greedy": [{"with": g["with"], "prompt": g["prompt"], "n": len(g["completion"])} for g in load(directory, "greedy.json")],
+        "datums": learned["datums"], "adam": learned["adam"], "steps": len(learned["steps"]),
+    }
+
+
+def answer(directory, inputs):
+    texts, gradients, end = answers(directory, inputs)
+    for name, value in texts.items():
+        store(directory, name, value)
+    ordered = {n: gradients[n] for n in end.tensors}
+    write_tensors(os.path.join(directory, "grads_step1.safetensors"), ordered, "F32")
+    end.write(os.path.join(directory, "train_final"))
+
+
+def draw(seed, directory):
+    """A model whose shape, too, depends on the seed, rounded to bf16; adapters in f32; inputs; answers."""
+    rng = np.random.default_rng(seed)
+    pick = lambda *of: of[rng.integers(len(of))]
+    width, groups, kv = int(pick(16, 32, 64)), int(pick(1, 2, 3, 4)), int(pick(1, 2, 3))
+    config = {
+        "architectures": ["Qwen3ForCausalLM"], "model_type": "qwen3", "hidden_act": "silu", "attention_bias": False,
+        "rms_norm_eps": 1e-6, "bos_token_id": None, "eos_token_id": None, "torch_dtype": "bfloat16",
+        "max_position_embeddings": 40960, "rope_scaling": None, "sliding_window": None, "use_sliding_window": False,
+        "attention_dropout": 0.0, "vocab_size": int(pick(256, 384, 500)), "hidden_size": 16 * int(pick(3, 4, 6)),
+        "intermediate_size": 32 * int(pick(3, 5, 7)), "num_hidden_layers": int(pick(2, 3)), "num_attention_heads": groups * kv,
+        "num_key_value_heads": kv, "head_dim": width, "rope_theta": float(pick(1e4, 1e6, 5e6)), "tie_word_embeddings": bool(pick(0, 1)),
+    }
+    os.makedirs(directory)
+    store(directory, "config.json", config)
+    weights = draw_weights(rng, config)
+    write_tensors(os.path.join(directory, "model.safetensors"), weights, "BF16")
+
+    rank = int(pick(4, 8))
+    targets = pick(ALL_TARGETS, ["q_proj", "v_proj", "down_proj"], ["o_proj", "gate_proj"])
+    for name in ("adapter", "train_init"):
+        draw_adapter(rng, weights, rank, targets).write(os.path.join(directory, name))
+
+    tokens = lambda n: rng.integers(config["vocab_size"], size=n).tolist()
+    sequences = [tokens(n) for n in rng.integers(8, 80, size=4)]
+    prompts = [tokens(5) for _ in range(2)]
+    start = Model(config, weights, Adapter.read(os.path.join(directory, "train_init")))
+    answer(directory, {
+        "sequences": sequences, "greedy": [{"with": w, "prompt": p, "n": 16} for p in prompts for w in ("base", "adapter")],
+        "datums": [draw_datum(rng, start, s, a) for s, a in zip(sequences, (-0.5, 0.75, 0.25, -0.25))], "adam": ADAM, "steps": 3,
+    })
+
+
+def draw_weights(rng, c):
+    """Normal numbers whose products keep about the size of what goes in, as bf16."""
+    hidden, inner = c["hidden_size"], c["intermediate_size"]
+    queries, keys = (c[n] * c["head_dim"] for n in ("num_attention_heads", "num_key_value_heads"))
+    shapes = {"model.embed_tokens": (c["vocab_size"], hidden), "model.norm": (hidden,)}
+    for i in range(c["num_hidden_layers"]):
+        for name, shape in {
+            "input_layernorm": (hidden,), "post_attention_layernorm": (hidden,),
+            "self_attn.q_norm": (c["head_dim"],), "self_attn.k_norm": (c["head_dim"],),
+            "self_attn.q_proj": (queries, hidden), "self_attn.k_proj": (keys, hidden), "self_attn.v_proj": (keys, hidden),
+            "self_attn.o_proj": (hidden, queries), "mlp.gate_proj": (inner, hidden), "mlp.up_proj": (inner, hidden),
+            "mlp.down_proj": (hidden, inner),
+        }.items():
+            shapes[f"model.layers.{i}.{name}"] = shape
+    if not c["tie_word_embeddings"]:
+        shapes["lm_head"] = shapes["model.embed_tokens"]
+    weights = {}
+    for name, shape in shapes.items():
+        x = rng.standard_normal(shape)
+        x = 1 + 0.2 * x if len(shape) == 1 else x / np.sqrt(shape[1])
+        weights[name + ".weight"] = from_bf16(to_bf16(x))
+    return weights
+
+
+def draw_adapter(rng, weights, rank, targets):
+    tensors = {}
+    for name, w in weights.items():
+        module = name.removesuffix(".weight")
+        if module.split(".")[-1] in targets:
+            for x, shape, size in (("A", (rank, w.shape[1]), w.shape[1] ** -0.5), ("B", (w.shape[0], rank), 0.1)):
+                values = (size * rng.standard_normal(shape)).astype(np.float32)
+                tensors[f"{Adapter.PREFIX}{module}.lora_{x}.weight"] = values.astype(np.float64)
+    return Adapter(rank, 2 * rank, targets, tensors)
+
+
+def draw_datum(rng, model, tokens, advantage):
+    """A completion by a policy that is a little other than the model; the prompt has no log-probabilities."""
+    prompt = 1 + len(tokens) // 4
+    old = model.score(tokens)[0] + 0.2 * rng.standard_normal(len(tokens) - 1)
+    old[: prompt - 1] = 0
+    return {"tokens": tokens, "ob_len": prompt, "logprobs": old.astype(np.float32).astype(float).tolist(), "advantage": advantage}
+
+
+def gap(got, want):
+    """The largest difference between two trees of numbers; what is no number must be equal."""
+    if isinstance(want, dict):
+        assert got.keys() == want.keys(), f"{sorted(got)} in place of {sorted(want)}"
+        return max((gap(got[k], want[k]) for k in want), default=0)
+    if isinstance(want, list):
+        assert len(got) == len(want), f"{len(got)} values in place of {len(want)}"
+        return max((gap(a, b) for a, b in zip(got, want)), default=0)
+    if isinstance(want, float):
+        return abs(got - want) if np.isfinite(got) and np.isfinite(want) else np.inf
+    assert got == want, f"{got} in place of {want}"
+    return 0
+
+
+def check(directory):
+    """The largest difference between the numbers of a case and the reference's; those of tensors after rounding to f32."""
+    texts, gradients, end = answers(directory, inputs_of(directory))
+    worst = max(gap(load(directory, name), value) for name, value in texts.items())
+    for path, tensors in (("grads_step1.safetensors", gradients), ("train_final/adapter_model.safetensors", end.tensors)):
+        there = read_tensors(os.path.join(directory, path))
+        rounded = {n: x.astype(np.float32).astype(np.float64) for n, x in tensors.items()}
+        worst = max(worst, gap({n: x.tolist() for n, x in there.items()}, {n: x.tolist() for n, x in rounded.items()}))
+    return worst
+
+
+def main(arguments):
+    if len(arguments) == 3 and arguments[0] == "draw" and arguments[1].isdigit():
+        draw(int(arguments[1]), arguments[2])
+    elif len(arguments) >= 2 and arguments[0] == "answer":
+        for directory in arguments[1:]:
+            answer(directory, inputs_of(directory))
+    elif len(arguments) >= 2 and arguments[0] == "check":
+        differences = {d: check(d) for d in arguments[1:]}
+        for directory, difference in differences.items():
+            print(f"{directory}: {difference:.1e}")
+        return 1 if max(differences.values()) > 1e-9 else 0
+    else:
+        print(__doc__, file=sys.stderr)
+        return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,105 @@
+"""Writes a Qwen3 model as a GGUF file, for llama.cpp.
+
+    python3 gguf.py f32|bf16 OUT MODEL_DIR     the weights of a Hugging Face directory
+    python3 gguf.py f32|bf16 OUT qwen3-0.6b    random weights of that shape
+"""
+
+import os
+import struct
+import sys
+
+import numpy as np
+
+from tensors import read_model, to_bf16
+
+QWEN3_06B = {
+    "hidden_size": 1024, "num_hidden_layers": 28, "num_attention_heads": 16, "num_key_value_heads": 8, "head_dim": 128,
+    "intermediate_size": 3072, "vocab_size": 151936, "rms_norm_eps": 1e-6, "rope_theta": 1e6, "tie_word_embeddings": True,
+    "max_position_embeddings": 40960,
+}
+
+NAMES = {
+    "input_layernorm": "attn_norm", "self_attn.q_proj": "attn_q", "self_attn.k_proj": "attn_k", "self_attn.v_proj": "attn_v",
+    "self_attn.o_proj": "attn_output", "self_attn.q_norm": "attn_q_norm", "self_attn.k_norm": "attn_k_norm",
+    "post_attention_layernorm": "ffn_norm", "mlp.gate_proj": "ffn_gate", "mlp.up_proj": "ffn_up", "mlp.down_proj": "ffn_down",
+}
+
+UINT32, FLOAT32, STRING = 4, 6, 8  # of a value in the header
+TYPES = {"f32": (0, 4), "bf16": (30, 2)}  # of a tensor: its number, and the bytes of an element
+
+
+def shapes(c):
+    """Names and shapes, in the order of the file."""
+    hidden, inner, width = c["hidden_size"], c["intermediate_size"], c["head_dim"]
+    queries, keys = c["num_attention_heads"] * width, c["num_key_value_heads"] * width
+    layer = {
+        "input_layernorm": (hidden,), "self_attn.q_proj": (queries, hidden), "self_attn.k_proj": (keys, hidden),
+        "self_attn.v_proj": (keys, hidden), "self_attn.o_proj": (hidden, queries), "self_attn.q_norm": (width,),
+        "self_attn.k_norm": (width,), "post_attention_layernorm": (hidden,), "mlp.gate_proj": (inner, hidden),
+        "mlp.up_proj": (inner, hidden), "mlp.down_proj": (hidden, inner),
+    }
+    yield "model.embed_tokens.weight", "token_embd.weight", (c["vocab_size"], hidden)
+    yield "model.norm.weight", "output_norm.weight", (hidden,)
+    if not c["tie_word_embeddings"]:
+        yield "lm_head.weight", "output.weight", (c["vocab_size"], hidden)
+    for i in range(c["num_hidden_layers"]):
+        for name, shape in layer.items():
+            yield f"model.layers.{i}.{name}.weight", f"blk.{i}.{NAMES[name]}.weight", shape
+
+
+def text(s):
+    return struct.pack("<Q", len(s)) + s.encode()
+
+
+def header(c, kind):
+    """The settings, and where each tensor lies."""
+    pairs = [("general.architecture", STRING, text("qwen3")), ("tokenizer.ggml.model", STRING, text("none"))]
+    for key, value in {
+        "context_length": c["max_position_embeddings"], "embedding_length": c["hidden_size"], "block_count": c["num_hidden_layers"],
+        "feed_forward_length": c["intermediate_size"], "attention.head_count": c["num_attention_heads"],
+        "attention.head_count_kv": c["num_key_value_heads"], "attention.key_length": c["head_dim"],
+        "attention.value_length": c["head_dim"], "vocab_size": c["vocab_size"],
+    }.items():
+        pairs.append(("qwen3." + key, UINT32, struct.pack("<I", value)))
+    for key, value in (("attention.layer_norm_rms_epsilon", c["rms_norm_eps"]), ("rope.freq_base", c["rope_theta"])):
+        pairs.append(("qwen3." + key, FLOAT32, struct.pack("<f", value)))
+    tensors, offset, body = list(shapes(c)), 0, b""
+    for key, kind_of_value, value in pairs:
+        body += text(key) + struct.pack("<I", kind_of_value) + value
+    for _, name, shape in tensors:
+        number, size = TYPES[kind if len(shape) == 2 else "f32"]
+        body += text(name) + struct.pack("<I", len(shape)) + struct.pack(f"<{len(shape)}Q", *reversed(shape))
+        body += struct.pack("<IQ", number, offset)
+        offset += padded(int(np.prod(shape)) * size)
+    return b"GGUF" + struct.pack("<IQQ", 3, len(tensors), len(pairs)) + body
+
+
+def padded(n):
+    return (n + 31) // 32 * 32
+
+
+def write(path, c, kind, values):
+    head = header(c, kind)
+    with open(path + ".part", "wb") as f:
+        f.write(head.ljust(padded(len(head)), b"\0"))
+        for name, _, shape in shapes(c):
+            x = values(name, shape).astype(np.float32)
+            raw = to_bf16(x).tobytes() if kind == "bf16" and len(shape) == 2 else x.tobytes()
+            f.write(raw.ljust(padded(len(raw)), b"\0"))
+    os.rename(path + ".part", path)
+
+
+def main(kind, path, model):
+    if model == "qwen3-0.6b":
+        rng = np.random.default_rng(0)
+        random = lambda _, shape: np.ones(shape) if len(shape) == 1 else 0.02 * rng.standard_normal(shape, np.float32)
+        write(path, QWEN3_06B, kind, random)
+    else:
+        config, weights = read_model(model)
+        write(path, config, kind, lambda name, _: weights[name])
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 4 or sys.argv[1] not in TYPES:
+        sys.exit(__doc__)
+    main(*sys.argv[1:])

@@ -1,0 +1,126 @@
+package provenance
+
+import (
+	"cmp"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/jsonl"
+	"github.com/seed-7879b91d/grpo/internal/rundir"
+	"github.com/seed-7879b91d/grpo/internal/stats"
+)
+
+// JudgedFile has a line for each evaluation of a run: which problems were judged, and which of them were right.
+const JudgedFile = "evaluations.jsonl"
+
+// Checkpoint is that of a step of the run that dir names.
+func Checkpoint(dir string, step int) (string, error) {
+	if isCheckpoint(dir) {
+		return "", badinput.Errorf("%s is a checkpoint already; leave the step out, or give the directory of the run", dir)
+	}
+	if named := filepath.Join(dir, rundir.Checkpoints, rundir.Name(step)); isDir(named) {
+		return named, nil
+	}
+	return "", missing(dir, step)
+}
+
+// CheckNamed refuses a name like that of a checkpoint, such as RUN/step_12, where there is none, and says which there are.
+func CheckNamed(dir string) error {
+	number, is := strings.CutPrefix(filepath.Base(dir), "step_")
+	step, err := strconv.Atoi(number)
+	if !is || err != nil || step < 0 || isCheckpoint(dir) {
+		return nil
+	}
+	run := filepath.Dir(filepath.Clean(dir))
+	if filepath.Base(run) == rundir.Checkpoints {
+		run = filepath.Dir(run)
+	}
+	if r, err := Read(run); err != nil || !r.Known() {
+		return err // and of no run; what it is then, others say
+	}
+	switch there, err := Checkpoint(run, step); {
+	case err != nil:
+		return err
+	case there != filepath.Clean(dir):
+		return badinput.Errorf("%s: there is no such checkpoint; type %s", dir, there)
+	}
+	return nil // it is damaged, as reading it tells
+}
+
+func isDir(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
+}
+
+// missing says of a step without a checkpoint what became of it, and which steps have one.
+func missing(run string, step int) error {
+	r, err := Read(run)
+	if err != nil {
+		return err
+	}
+	cfg, _, err := r.Last()
+	if err != nil {
+		return err
+	}
+	all, err := rundir.List(run)
+	if err != nil {
+		return err
+	}
+	there := make([]string, len(all))
+	for i, dir := range all {
+		there[len(all)-1-i] = strconv.Itoa(rundir.StepOf(dir))
+	}
+	which := "there are " + strings.Join(there, ", ")
+	if len(there) == 0 {
+		which = "there are none"
+	}
+	made, err := jsonl.OfKind[struct{ Step int }](filepath.Join(run, rundir.CheckpointLog), "")
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if slices.Contains(made, struct{ Step int }{step}) {
+		return badinput.Errorf("%s: step %d was pruned (keep_last=%d, keep_best=%d); %s", run, step, cfg.KeepLast, cfg.KeepBest, which)
+	}
+	return badinput.Errorf("%s: step %d has no checkpoint; %s", run, step, which)
+}
+
+// First is what the first evaluation of a run found; nothing where there was none.
+func (r *Run) First() (stats.Judged, error) {
+	all, err := jsonl.OfKind[stats.Judged](filepath.Join(r.Dir, JudgedFile), "")
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return stats.Judged{}, err
+	}
+	return slices.Concat(all, []stats.Judged{{}})[0], nil
+}
+
+// BestSteps are the n steps of a run with the best greedy pass@1 on record among those that have a checkpoint, the earlier
+// of equals first.
+func BestSteps(run, record string, n int) ([]int, error) {
+	type evaluation struct {
+		Step   int     `json:"step"`
+		Greedy float64 `json:"pass@1_greedy"`
+	}
+	checkpoints, err := rundir.List(run)
+	if err != nil {
+		return nil, err
+	}
+	all, err := jsonl.OfKind[evaluation](filepath.Join(run, record), "evaluation")
+	if err != nil {
+		return nil, err
+	}
+	all = slices.DeleteFunc(all, func(e evaluation) bool {
+		return !slices.Contains(checkpoints, filepath.Join(run, rundir.Checkpoints, rundir.Name(e.Step)))
+	})
+	slices.SortStableFunc(all, func(a, b evaluation) int { return cmp.Compare(b.Greedy, a.Greedy) })
+	var steps []int
+	for _, e := range all[:min(n, len(all))] {
+		steps = append(steps, e.Step)
+	}
+	return steps, nil
+}

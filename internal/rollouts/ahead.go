@@ -1,0 +1,81 @@
+package rollouts
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/sampler"
+)
+
+// Ahead is the batch of the next step in a checkpoint. The policy that it was drawn with is gone when the run resumes,
+// so it cannot be drawn again. It can be scored again, so nobody who saves or interrupts waits for scores.
+type Ahead struct {
+	Policy   string       `json:"policy_sha256"`
+	Updates  int          `json:"updates"`
+	Refilled int          `json:"groups_refilled"`
+	Epoch    int          `json:"epoch"`
+	Groups   []AheadGroup `json:"groups"`
+}
+
+// AheadGroup is a problem with its rollouts, by sample.
+type AheadGroup struct {
+	Problem  string            `json:"problem"`
+	Prompt   []int32           `json:"prompt"`
+	Rollouts []sampler.Rollout `json:"rollouts"`
+}
+
+// ReadAhead reads a batch, nil where there is no such file, of a model with that many tokens.
+func ReadAhead(path string, vocabulary int) (*Ahead, error) {
+	text, err := os.ReadFile(path)
+	if os.IsNotExist(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	a := new(Ahead)
+	if err := json.Unmarshal(text, a); err != nil {
+		return nil, badinput.Errorf("%s: %w", path, err)
+	}
+	for i, g := range a.Groups {
+		if err := g.check(i, vocabulary); err != nil {
+			return nil, badinput.Errorf("%s: group %d: %w", path, i, err)
+		}
+	}
+	return a, nil
+}
+
+// check holds a group to what the trainer makes of it: what a token indexes is there, and every token has its number.
+func (g AheadGroup) check(index, vocabulary int) error {
+	if len(g.Prompt) == 0 {
+		return fmt.Errorf("the prompt is empty")
+	}
+	if err := checkTokens(g.Prompt, vocabulary); err != nil {
+		return fmt.Errorf("prompt: %w", err)
+	}
+	for i, r := range g.Rollouts {
+		switch {
+		case r.Request != index || r.Sample != i:
+			return fmt.Errorf("sample %d of group %d is not in its place", r.Sample, r.Request)
+		case len(r.Tokens) == 0 || len(r.LogProbs) != len(r.Tokens):
+			return fmt.Errorf("sample %d has %d tokens and %d log-probabilities", i, len(r.Tokens), len(r.LogProbs))
+		case r.Finish != sampler.Stop && r.Finish != sampler.Length:
+			return fmt.Errorf("sample %d ended by %q, expected %s or %s", i, r.Finish, sampler.Stop, sampler.Length)
+		}
+		if err := checkTokens(r.Tokens, vocabulary); err != nil {
+			return fmt.Errorf("sample %d: %w", i, err)
+		}
+	}
+	return nil
+}
+
+func checkTokens(tokens []int32, vocabulary int) error {
+	for _, id := range tokens {
+		if id < 0 || int(id) >= vocabulary {
+			return fmt.Errorf("no token has id %d; expected 0 to %d", id, vocabulary-1)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,100 @@
+package rollouts
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/sampler"
+)
+
+const vocabulary = 384
+
+// drawn is a batch of two groups.
+func drawn() Ahead {
+	of := func(group, sample int, tokens ...int32) sampler.Rollout {
+		r := sampler.Rollout{Request: group, Sample: sample, Tokens: tokens, Finish: sampler.Length}
+		for i := range tokens {
+			r.LogProbs = append(r.LogProbs, -0.1-float32(i))
+		}
+		return r
+	}
+	return Ahead{Policy: "aa", Updates: 3, Epoch: 1, Groups: []AheadGroup{
+		{Problem: "p0", Prompt: []int32{1, 2}, Rollouts: []sampler.Rollout{of(0, 0, 5, 381), of(0, 1, 7)}},
+		{Problem: "p1", Prompt: []int32{383}, Rollouts: []sampler.Rollout{of(1, 0, 0)}},
+	}}
+}
+
+func TestReadAhead(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "ahead.json")
+	none, err := ReadAhead(path, vocabulary)
+	require.NoError(t, err)
+	require.Nil(t, none)
+	for want, damage := range map[string]func(a *Ahead){
+		"":                    func(*Ahead) {},
+		"group 1: the prompt": func(a *Ahead) { a.Groups[1].Prompt = nil },
+		"group 0: prompt: no token has id 384; expected 0 to 383": func(a *Ahead) { a.Groups[0].Prompt[1] = vocabulary },
+		"group 0: sample 1: no token has id -1":                   func(a *Ahead) { a.Groups[0].Rollouts[1].Tokens[0] = -1 },
+		"2 tokens and 1 log-prob":                                 func(a *Ahead) { r := &a.Groups[0].Rollouts[0]; r.LogProbs = r.LogProbs[:1] },
+		"sample 1 of group 0 is not in its place":                 func(a *Ahead) { a.Groups[0].Rollouts = a.Groups[0].Rollouts[1:] },
+		"sample 0 of group 1 is not in its place":                 func(a *Ahead) { a.Groups = a.Groups[1:] },
+		`sample 0 ended by "", expected stop or length`:           func(a *Ahead) { a.Groups[1].Rollouts[0].Finish = "" },
+	} {
+		a := drawn()
+		damage(&a)
+		text, err := json.Marshal(a)
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(path, text, 0o644))
+		got, err := ReadAhead(path, vocabulary)
+		if want == "" {
+			require.NoError(t, err)
+			require.Equal(t, drawn(), *got)
+			continue
+		}
+		require.True(t, badinput.Is(err), "%q: %v", want, err)
+		require.ErrorContains(t, err, want)
+		require.ErrorContains(t, err, path)
+	}
+}
+
+// Whatever stands in the file, it is refused by name, or every token of it is one of the model's and has its
+// log-probability, and it is written as it was read.
+func FuzzReadAhead(f *testing.F) {
+	text, err := json.Marshal(drawn())
+	require.NoError(f, err)
+	f.Add(text)
+	f.Add([]byte(strings.ReplaceAll(string(text), "381", "4294967295")))
+	f.Add([]byte(strings.ReplaceAll(string(text), "-0.1", "-1e99")))
+	f.Add([]byte(`{"groups":null}`))
+	f.Add([]byte(`{"groups":[{"prompt":[1],"rollouts":[{"Request":0,"request":1,"Tokens":[1],"LogProbs":[null],"Finish":"stop"}]}]}`))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		path := filepath.Join(t.TempDir(), "ahead.json")
+		require.NoError(t, os.WriteFile(path, text, 0o644))
+		a, err := ReadAhead(path, vocabulary)
+		if err != nil {
+			require.True(t, badinput.Is(err), "%v", err)
+			require.ErrorContains(t, err, path)
+			require.NotContains(t, err.Error(), "\n")
+			return
+		}
+		for _, g := range a.Groups {
+			for _, r := range g.Rollouts {
+				require.Len(t, r.LogProbs, len(r.Tokens))
+				for _, id := range append(r.Tokens, g.Prompt...) {
+					require.True(t, id >= 0 && id < vocabulary, "%d", id)
+				}
+			}
+		}
+		written, err := json.Marshal(a)
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(path, written, 0o644))
+		again, err := ReadAhead(path, vocabulary)
+		require.NoError(t, err)
+		require.Equal(t, a, again)
+	})
+}

@@ -1,0 +1,72 @@
+//go:build linux && (amd64 || arm64)
+
+package sandbox
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestDiesFirst: out of memory, the kernel ends a program before anything else, on every rung, and neither
+// the process that trains nor the supervisor, with which all cells would die.
+func TestDiesFirst(t *testing.T) {
+	t.Parallel()
+	ours := oomScore(t, "self")
+	if ours == "1000" {
+		t.Skip("whatever this process starts comes first already")
+	}
+	t.Cleanup(func() { // after all rungs
+		if now := oomScore(t, "self"); now != ours {
+			t.Errorf("our own went from %s to %s", ours, now)
+		}
+	})
+	t.Run(RungUnsafe.String(), func(t *testing.T) {
+		t.Parallel()
+		r := runTest(t, openPool(t, RungUnsafe, 1), Program{Code: "print(open('/proc/self/oom_score_adj').read())"}, Input{}, Limits{})
+		if got := strings.TrimSpace(string(r.Stdout)); got != "1000" {
+			t.Errorf("a program read %q, want 1000: %v %s", got, r.Status, r.Stderr)
+		}
+	})
+	for rung := RungLandlock; rung <= RungFull; rung++ {
+		t.Run(rung.String(), func(t *testing.T) {
+			t.Parallel()
+			p := openPool(t, rung, 1)
+			supervisor := p.kit.(*cells).supervisor.Pid()
+			// A cell hides /proc: what a program has is read from outside, while it runs.
+			ended := make(chan Result)
+			go func() {
+				var r Result
+				p.Run(t.Context(), "g", Program{Code: "while True: pass"}, make([]Input, 1), Limits{CPU: time.Second, Wall: time.Minute},
+					func(_ int, got Result) bool { r = got; return true })
+				ended <- r
+			}()
+			var all []int
+			for deadline := time.Now().Add(time.Minute); len(all) < 3 && time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+				all = family(supervisor)
+			}
+			if len(all) != 3 {
+				t.Fatalf("a busy pool of one has the processes %v, want a supervisor, a zygote and a test", all)
+			}
+			for i, want := range []string{ours, "1000", "1000"} {
+				if got := oomScore(t, fmt.Sprint(all[i])); got != want {
+					t.Errorf("process %d of %v has %s, want %s", i, all, got, want)
+				}
+			}
+			if r := <-ended; r.Status != TLE {
+				t.Errorf("the program ended with %v: %s", r.Status, r.Stderr)
+			}
+		})
+	}
+}
+
+func oomScore(t *testing.T, process string) string {
+	t.Helper()
+	text, err := os.ReadFile("/proc/" + process + "/oom_score_adj")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSpace(string(text))
+}

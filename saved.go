@@ -1,0 +1,104 @@
+package grpo
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+
+	"github.com/seed-7879b91d/grpo/configs"
+	"github.com/seed-7879b91d/grpo/internal/provenance"
+	"github.com/seed-7879b91d/grpo/internal/rundir"
+	"github.com/seed-7879b91d/grpo/internal/sources"
+	"github.com/seed-7879b91d/grpo/internal/stats"
+	"github.com/seed-7879b91d/grpo/kernels"
+)
+
+// Language is what a model is spoken to in.
+type Language = sources.Language
+
+// Saved is a checkpoint of a run. Nothing of the run is written by asking it.
+type Saved struct {
+	Dir      string
+	Settings *configs.Config // that it was made with
+
+	state   state
+	watcher Watcher
+	run     *provenance.Run
+	first   stats.Judged // what the first evaluation of the run found
+}
+
+// OpenSaved finds the last whole checkpoint of the run in dir, that of a step where step is not negative, or dir itself.
+// The watcher may be nil.
+func OpenSaved(dir string, step int, w Watcher) (s *Saved, err error) {
+	s = &Saved{watcher: watcherOrNobody(w)}
+	if step >= 0 {
+		if dir, err = provenance.Checkpoint(dir, step); err != nil {
+			return nil, err
+		}
+	}
+	if s.Settings, err = provenance.SettingsOf(dir); err != nil {
+		return nil, err
+	}
+	o, err := namedOrigin("run", dir, s.watcher)
+	if err != nil {
+		return nil, err
+	}
+	s.Dir, s.state, s.Settings.RunDir = o.checkpoint, o.state, rundir.RunOf(dir)
+	if s.run, err = provenance.Read(s.Settings.RunDir); err == nil {
+		s.first, err = s.run.First()
+	}
+	return s, err
+}
+
+// Trained is the directory of the adapter, or with train=full of the model.
+func (s *Saved) Trained() string { return filepath.Join(s.Dir, trainedDir(s.Settings.Train == "full")) }
+
+// Language opens what the model was spoken to in, as the run did.
+func (s *Saved) Language(ctx context.Context) (*Language, error) {
+	p, err := openLanguage(ctx, s.Settings)
+	if err != nil {
+		return nil, err
+	}
+	s.checkModel(p)
+	return p.Language, nil
+}
+
+// checkModel warns of a model that is another one by now.
+func (s *Saved) checkModel(p *policy) {
+	if what, differs := (provenance.Parts{"model": p.print}).Differences(s.state.Parts)["model"]; differs {
+		s.watcher.Warn("the weights are not those that the run was trained on: " + what)
+	}
+}
+
+// Evaluator opens an evaluator of the checkpoint with its settings, as far as change leaves them; it may be nil.
+func (s *Saved) Evaluator(ctx context.Context, b kernels.Backend, change func(*configs.Config) error, o ...Option) (*Evaluator, error) {
+	cfg := *s.Settings
+	if change != nil {
+		if err := change(&cfg); err != nil {
+			return nil, err
+		}
+	}
+	e := &Evaluator{cfg: &cfg, watcher: s.watcher, step: s.state.Step}
+	if cfg.TestData == s.Settings.TestData && (cfg.TestSplit == s.Settings.TestSplit || cfg.TestData == sources.Embedded) {
+		e.leftOut, e.before = s.run.Manifest.LeftOut, s.first
+	}
+	err := e.open(ctx, b, collect(o))
+	if err == nil {
+		s.checkModel(e.policy)
+		err = e.policy.Restore(s.Trained())
+	}
+	if err != nil {
+		return nil, errors.Join(err, e.Close())
+	}
+	return e, nil
+}
+
+// OpenRun is OpenSaved of the last checkpoint of a run, or of the one that dir names, and its Evaluator.
+func OpenRun(ctx context.Context, dir string, b kernels.Backend, w Watcher, change func(*configs.Config) error,
+	options ...Option) (*Evaluator, error) {
+	s, err := OpenSaved(dir, -1, w)
+	if err != nil {
+		return nil, err
+	}
+	return s.Evaluator(ctx, b, change, options...)
+}
