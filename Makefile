@@ -3,7 +3,7 @@
 GO ?= go
 STATICCHECK ?= honnef.co/go/tools/cmd/staticcheck@v0.8.2
 .DEFAULT_GOAL := help
-.PHONY: help build test race kills fuzz bench fmt lint check tiny-model smoke
+.PHONY: help build test race kills fuzz bench fmt lint check tiny-model smoke demo
 
 help: ## this list
 	@echo "Targets"
@@ -40,6 +40,13 @@ fuzz: ## every fuzz target for FUZZTIME (10s) each
 
 bench: ## the hot paths beside the limits of this machine
 	for path in gemm train prefill decode "decode --batch 32" sandbox step; do $(GO) run ./cmd/grpo bench $$path || exit 1; done
+
+demo: build ## the default run with three seeds, and the README's table of it, in runs/demo
+	mkdir -p runs/demo
+	bin/grpo eval --samples 64 --out runs/demo/base.jsonl
+	for seed in 0 1 2; do bin/grpo --quiet seed=$$seed run_dir=runs/demo/$$seed && \
+		bin/grpo eval --run runs/demo/$$seed --samples 64 --out runs/demo/seed-$$seed.jsonl || exit 1; done
+	$(GO) run ./internal/tiny/make -report runs/demo/base.jsonl runs/demo/seed-*.jsonl
 
 tiny-model: ## the model and the problems of the default run, anew: some minutes
 	$(GO) run ./internal/tiny/make

@@ -18,7 +18,7 @@ const module = "github.com/seed-7879b91d/grpo"
 // point down.
 var layers = map[string][]string{
 	"":                   slices.Concat(belowTrainer, roomsOfTrainer),
-	"cmd/grpo":           slices.Concat(belowCommands, []string{"cmd/grpo/bench"}),
+	"cmd/grpo":           slices.Concat(belowCommands, []string{"cmd/grpo/bench", "internal/tiny"}),
 	"cmd/grpo/bench":     belowCommands,
 	"sampler":            {"model", "kernels", "data"},
 	"reward":             {"data"},
