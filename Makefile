@@ -26,7 +26,7 @@ build: ## the command, as bin/grpo
 test: ## all tests
 	$(GO) test ./...
 
-smoke: ## a minute of training: held-out problems must be solved more often
+smoke: ## half of the default run: held-out problems must be solved more often
 	GRPO_SMOKE=1 $(GO) test -count=1 -v -run TestSmoke ./cmd/grpo
 
 race: ## the race detector, on the packages without C and the trainer
