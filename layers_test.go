@@ -52,7 +52,7 @@ var layers = map[string][]string{
 	"internal/stats":       {},
 	"internal/version":     {},
 	"internal/tiny":        {"data"},
-	"internal/tiny/make":   {"model", "optim", "kernels", "kernels/cpu", "data"},
+	"internal/tiny/make":   {"model", "optim", "kernels", "kernels/cpu", "data", "internal/tiny"},
 }
 
 // roomsOfTrainer are the trainer's own.
