@@ -21,7 +21,7 @@ import (
 )
 
 // About says what the results of a run with the embedded model and problems mean.
-const About = `The base model was taught on programs of authors who misread, slip and talk, at the same rates whatever the problem,
+const About = `The base model was taught on programs of authors who misread, slip and talk, by the same rules whatever the problem,
 and for a few minutes only. No held-out problem was among them, and no program that solves one. Some held-out problems
 are of families that neither it nor this run was trained on; make demo prints them apart, with pass@k up to 64.`
 

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// How the authors of the corpus answer: the same for every problem, drawn anew for every completion. What is not one
+// How the authors of the corpus answer: the same rules for every problem, drawn anew for every completion. What is not one
 // of the first two is a program for the problem as its author understood it.
 const (
 	talks         = 0.10 // says something and writes no program

@@ -19,7 +19,7 @@
 // The model is taught on completions for instances of the training families, by authors who make mistakes
 // (answer.go, slip.go). They talk and write no program, answer another problem, misread what is asked for
 // something that is worded alike, forget the fence, or slip: another operator, a number one off, a missing
-// bracket, print for return. Mistakes are drawn for each completion by itself, at the same rates for every
+// bracket, print for return. Mistakes are drawn for each completion by itself, by the same rules for every
 // problem, so none is a habit of an input, an op or an output that could be unlearned at once.
 //
 // No statement of a held-out problem is in the corpus, and no completion has a program in it, word for word
