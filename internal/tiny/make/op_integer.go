@@ -45,7 +45,7 @@ var integerOps = []op{
 // progression is the integers from, from+by, … up to last.
 func progression(from, last, by int) []int {
 	a := []int{}
-	for i := from; by > 0 && i <= last || by < 0 && i >= last; i += by {
+	for i := from; i <= last; i += by {
 		a = append(a, i)
 	}
 	return a

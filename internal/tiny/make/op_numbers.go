@@ -100,11 +100,3 @@ func backwards[T any](a []T) []T {
 	slices.Reverse(out)
 	return out
 }
-
-func alternate[T any](a []T) []T {
-	var out []T
-	for i := 0; i < len(a); i += 2 {
-		out = append(out, a[i])
-	}
-	return out
-}
