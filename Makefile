@@ -3,7 +3,7 @@
 GO ?= go
 STATICCHECK ?= honnef.co/go/tools/cmd/staticcheck@v0.8.2
 .DEFAULT_GOAL := help
-.PHONY: help build test race kills soak scale reference fuzz bench fmt lint check tiny-model smoke
+.PHONY: help build test race kills soak scale parity arm64 fuzz bench fmt lint check tiny-model smoke demo
 
 help: ## this list
 	@echo "Targets"
@@ -26,7 +26,7 @@ build: ## the command, as bin/grpo
 test: ## all tests
 	$(GO) test ./...
 
-smoke: ## a minute of training: held-out problems must be solved more often
+smoke: ## half of the default run: held-out problems must be solved more often
 	GRPO_SMOKE=1 $(GO) test -count=1 -v -run TestSmoke ./cmd/grpo
 
 race: ## the race detector, on every package that has no C of its own
@@ -44,15 +44,24 @@ soak: ## REQUESTS (10000) to the sampler, PROGRAMS (20000) in the sandbox
 scale: ## a data set of SIZE: full (2 GB) or tenth
 	GRPO_SCALE=$(or $(SIZE),full) $(GO) test -count=1 -v -timeout 30m -run TestScale ./data/dataset
 
-reference: ## files of Qwen3 and of PEFT in REFERENCE, compared with
-	@[ -d "$(REFERENCE)/tokenizers" ] || { echo "type make reference REFERENCE=FOLDER, with the folders tokenizers and golden in it"; exit 2; }
-	GRPO_REFERENCE=$(abspath $(REFERENCE)) $(GO) test -count=1 ./optim ./lora ./data/... ./internal/tensorfile ./cmd/grpo
+parity: ## beside an independent float64 reference, and llama.cpp (SEED=1)
+	./.ci/parity --seed $(or $(SEED),1)
+
+arm64: ## the kernels on 64-bit Arm, cross-built and emulated
+	./.ci/arm64
 
 fuzz: ## every fuzz target for FUZZTIME (10s) each
 	./.ci/fuzz $(or $(FUZZTIME),10s)
 
 bench: ## the hot paths beside the limits of this machine
 	for path in gemm train prefill decode "decode --batch 32" sandbox step; do $(GO) run ./cmd/grpo bench $$path || exit 1; done
+
+demo: build ## the default run with three seeds, and the README's table of it, in runs/demo
+	mkdir -p runs/demo
+	bin/grpo eval --samples 64 --out runs/demo/base.jsonl
+	for seed in 0 1 2; do bin/grpo --quiet seed=$$seed run_dir=runs/demo/$$seed && \
+		bin/grpo eval --run runs/demo/$$seed --samples 64 --out runs/demo/seed-$$seed.jsonl || exit 1; done
+	$(GO) run ./internal/tiny/make -report runs/demo/base.jsonl runs/demo/seed-*.jsonl
 
 tiny-model: ## the model and the problems of the default run, anew: some minutes
 	$(GO) run ./internal/tiny/make

@@ -19,7 +19,7 @@ const module = "github.com/seed-7879b91d/grpo"
 var layers = map[string][]string{
 	"": slices.Concat(belowTrainer, roomsOfTrainer),
 	"cmd/grpo": slices.Concat(belowCommands, []string{"cmd/grpo/bench", "cmd/grpo/export", "cmd/grpo/outcome", "cmd/grpo/screen",
-		"internal/rollouts"}),
+		"internal/rollouts", "internal/tiny"}),
 	"cmd/grpo/bench":     belowCommands,
 	"cmd/grpo/outcome":   belowCommands,
 	"cmd/grpo/screen":    belowCommands,
@@ -59,7 +59,7 @@ var layers = map[string][]string{
 	"internal/stats":       {},
 	"internal/version":     {},
 	"internal/tiny":        {"data"},
-	"internal/tiny/make":   {"model", "optim", "kernels", "kernels/cpu", "data"},
+	"internal/tiny/make":   {"model", "optim", "kernels", "kernels/cpu", "data", "internal/tiny"},
 }
 
 // roomsOfTrainer are the trainer's own.

@@ -102,7 +102,7 @@ func TestEvalPrintsATable(t *testing.T) {
 func TestEvalOfAnAdapterAndAFileOfTasks(t *testing.T) {
 	needsCells(t)
 	run := filepath.Join(t.TempDir(), "run")
-	_, errs, code := shell(t, "", "--quiet", "run_dir="+run, "max_steps=1", "eval_every=-1", "prompts_per_step=4",
+	_, errs, code := shell(t, "", "--quiet", "run_dir="+run, "max_steps=1", "eval_every=-1", "prompts_per_step=8",
 		"lora_rank=4", "lora_alpha=8", "learning_rate=0.05")
 	require.Zero(t, code, errs)
 	tasks := filepath.Join(t.TempDir(), "tasks.jsonl")

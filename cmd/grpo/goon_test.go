@@ -53,7 +53,7 @@ func TestANamedRunBringsItsSettings(t *testing.T) {
 		require.Equal(t, clip, cfg.GradClipNorm)
 	}
 
-	says = say("--quiet", "init_from="+run, "run_dir="+child, "max_steps=5", "loss=ppo", "seed=7")
+	says = say("--quiet", "init_from="+run, "run_dir="+child, "max_steps=5", "loss=ppo", "seed=7", "learning_rate=1e-4")
 	require.NotContains(t, says, "!")
 	cfg, err := provenance.SettingsOf(child)
 	require.NoError(t, err)

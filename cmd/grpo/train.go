@@ -19,6 +19,7 @@ import (
 	"github.com/seed-7879b91d/grpo/data"
 	"github.com/seed-7879b91d/grpo/data/hub"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/tiny"
 )
 
 // trainFlags are those of grpo without a verb: training.
@@ -144,10 +145,9 @@ func printOutcome(out io.Writer, trainer *grpo.Trainer) {
 		fmt.Fprintln(out)
 		t := newTable(out, fmt.Sprintf("held-out, %d problems", last.Problems), fmt.Sprintf("before (step %d)", first.Step),
 			fmt.Sprintf("after (step %d)", last.Step))
-		interval := func(e *grpo.Evaluation) string {
-			return fmt.Sprintf("%.3f [%.3f, %.3f]", e.Greedy, e.GreedyCI[0], e.GreedyCI[1])
-		}
-		t.row("pass@1, greedy", interval(first), interval(last))
+		const interval = "%.3f [%.3f, %.3f]"
+		t.row("pass@1, greedy", fmt.Sprintf(interval, first.Greedy, first.GreedyCI[0], first.GreedyCI[1]),
+			fmt.Sprintf(interval, last.Greedy, last.GreedyCI[0], last.GreedyCI[1]))
 		if first.Sampled != nil && last.Sampled != nil {
 			t.row("pass@1, sampled", fmt.Sprintf("%.3f", first.PassAt1), fmt.Sprintf("%.3f", last.PassAt1))
 			t.row(fmt.Sprintf("pass@%d", last.K), first.AtK(first.Problems), last.AtK(last.Problems))
@@ -156,6 +156,9 @@ func printOutcome(out io.Writer, trainer *grpo.Trainer) {
 		t.Flush()
 		if last.Change != nil {
 			fmt.Fprintf(out, "\npass@1, greedy, changed by %s\n", last.Change)
+		}
+		if cfg := trainer.Settings(); cfg.Model == configs.DefaultPreset && cfg.TestData == cfg.Model {
+			fmt.Fprintf(out, "\n%s\n", tiny.About)
 		}
 		for _, flip := range flips(first, last, 2) {
 			fmt.Fprintf(out, "\n%s\n%s\n  before, wrong:\n%s\n  after, right:\n%s\n",

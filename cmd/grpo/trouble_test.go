@@ -117,7 +117,7 @@ func misfits(run, narrow string) map[string]misfit {
 		"trained as a whole": {nil, []string{"train=full"}, []string{checkpoint, "what is trained", "config.json says"}},
 		"never resumed":      {nil, []string{"resume=never"}, []string{"2 checkpoints", "resume=auto to go on"}},
 		"a checkpoint that is not there": {nil, []string{"run_dir=", "resume=" + filepath.Join(run, "checkpoints", "step_000009")},
-			[]string{"step_000009", "no checkpoint to go on from"}},
+			[]string{"step 9 has no checkpoint; there are 2, 4"}},
 		"settings damaged":   {halved("config.json"), nil, []string{"config.json", "remove it to go on without"}},
 		"manifest damaged":   {halved("manifest.json"), nil, []string{"manifest.json", "remove it to go on without"}},
 		"metrics shortened":  {emptied("metrics.jsonl"), nil, []string{"metrics.jsonl", "somebody shortened it", "init_from=" + checkpoint}},

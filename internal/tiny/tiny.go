@@ -20,6 +20,11 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 )
 
+// About says what the results of a run with the embedded model and problems mean.
+const About = `The base model was taught on programs of authors who misread, slip and talk, by the same rules whatever the problem,
+and for a few minutes only. No held-out problem was among them, and no program that solves one. Some held-out problems
+are of families that neither it nor this run was trained on; make demo prints them apart, with pass@k up to 64.`
+
 //go:embed model train.jsonl heldout.jsonl prompt.tmpl
 var files embed.FS
 

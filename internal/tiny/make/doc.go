@@ -1,6 +1,6 @@
 // Command make makes what package tiny embeds: several hundred small programming problems, a tokenizer,
 // and a language model of 1.7 million parameters that can solve some of them. `make tiny-model` runs
-// it. Everything follows from the seeds below, so a second run gives the same files.
+// it. Everything follows from the seeds in main.go, so a second run gives the same files.
 //
 // # Problems
 //
@@ -9,19 +9,33 @@
 // numbers, letters, names and wording. Expected results are computed here in Go, not by running the
 // Python that solves the problem: the tests hold the two against each other.
 //
-// The held-out set has new instances of families that are trained on, and whole families that are not:
-// each joins an op and an output that occur in training only apart.
+// The held-out set, which results are reported on, has new instances of families that are trained on,
+// and whole families that never are: each joins an op and an output that occur in training only apart.
+// A validation set of the same kind, with families of its own, is there to choose settings by; `-validation
+// FILE` writes it.
+//
+// # The corpus
+//
+// The model is taught on completions for instances of the training families, by authors who make mistakes
+// (answer.go, slip.go). They talk and write no program, answer another problem, misread what is asked for
+// something that is worded alike, forget the fence, or slip: another operator, a number one off, a missing
+// bracket, print for return. Mistakes are drawn for each completion by itself, by the same rules for every
+// problem, so none is a habit of an input, an op or an output that could be unlearned at once.
+//
+// No statement of a held-out problem is in the corpus, and no completion has a program in it, word for word
+// and whatever its white space, that solves one: such completions are drawn again. A test counts them over
+// all that the model and its tokenizer see. Nor does a program that solves a held-out problem solve one to
+// train on.
 //
 // # The model
 //
-// It is trained on answers to instances of the training families, right and wrong, none of which is in
-// either set. A piece of an answer goes wrong by itself: a number is not converted, an operator is
-// another, a list is printed as Python shows it, a function prints instead of returning, a colon is
-// missing, or the fence around the code. Some inputs and outputs are mostly got wrong whatever is
-// computed, and some ops whatever their output (answer.go). So the model begins with the right answer
-// to nearly every problem among its likely ones, to a third of them as the likeliest, and reinforcement
-// has bad habits to mend that it can only see by running programs.
-//
 // The training is supervised, on all weights: cross entropy over the tokens of the answers, AdamW, a
-// warm-up and half a cosine (train.go). It takes a few minutes on two cores.
+// warm-up and then a constant rate (train.go), stopped early. So the model gets wrong what it has learned
+// too little of, or from too many mistakes, as base models do, and has the right answer among its likely
+// ones more often than as its likeliest. It takes a few minutes on two cores.
+//
+// # The report
+//
+// `-report FILE…` prints pass@k over held-out problems, those of families that are trained on and those of
+// families that never are apart, from completions that `grpo eval --out FILE` wrote. `make demo` makes them.
 package main

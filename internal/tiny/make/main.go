@@ -6,7 +6,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -18,10 +17,11 @@ import (
 
 // The seeds of everything that is drawn.
 const (
-	problemSeed = 1
-	corpusSeed  = 2
-	modelSeed   = 3
-	chanceSeed  = 4
+	problemSeed    = 1
+	corpusSeed     = 2
+	modelSeed      = 3
+	heldOutSeed    = 4
+	validationSeed = 5
 )
 
 func main() {
@@ -29,25 +29,36 @@ func main() {
 	threads := flag.Int("threads", 0, "worker `threads`; 0: one per core. The files do not depend on it")
 	steps := flag.Int("steps", trainingSteps, "optimizer `steps`")
 	problemsOnly := flag.Bool("problems", false, "make the problems and leave the model")
+	validation := flag.String("validation", "", "write the validation split to this `file`, and nothing else")
+	reported := flag.Bool("report", false, "print pass@k by kind of problem, of the files that grpo eval --out wrote, and make nothing")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := run(ctx, *out, *threads, *steps, *problemsOnly); err != nil {
+	var err error
+	switch {
+	case *reported:
+		err = report(os.Stdout, flag.Args())
+	case *validation != "":
+		err = writeRecords(*validation, records(newWorld().problems().validation, testsHeldOut, validationSeed))
+	default:
+		err = run(ctx, *out, *threads, *steps, *problemsOnly)
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "make:", err)
 		os.Exit(1)
 	}
 }
 
 func run(ctx context.Context, out string, threads, steps int, problemsOnly bool) error {
-	rng := rand.New(rand.NewPCG(problemSeed, 0))
-	train, heldOut := split(rng)
-	trainSet, heldOutSet, taken := problems(train, heldOut, rng)
-	fmt.Printf("%d families, %d held out; %d problems to train on, %d held out\n", len(train)+len(heldOut), len(heldOut), len(trainSet),
-		len(heldOutSet))
-	for name, set := range map[string][]data.Record{"train.jsonl": trainSet, "heldout.jsonl": heldOutSet} {
-		if err := writeRecords(filepath.Join(out, name), set); err != nil {
-			return err
-		}
+	w := newWorld()
+	s := w.problems()
+	fmt.Printf("%d families to train on, %d held out, %d for validation; problems: %d, %d and %d\n",
+		len(w.train), len(w.heldOut), len(w.validation), len(s.train), len(s.heldOut), len(s.validation))
+	if err := writeRecords(filepath.Join(out, "train.jsonl"), records(s.train, testsTrain, problemSeed)); err != nil {
+		return err
+	}
+	if err := writeRecords(filepath.Join(out, "heldout.jsonl"), records(s.heldOut, testsHeldOut, heldOutSeed)); err != nil {
+		return err
 	}
 	if problemsOnly {
 		return nil
@@ -57,8 +68,7 @@ func run(ctx context.Context, out string, threads, steps int, problemsOnly bool)
 		return err
 	}
 	defer b.Close()
-	c := &corpus{families: train, taken: taken}
-	return makeModel(ctx, b, c, filepath.Join(out, "model"), filepath.Join(out, "prompt.tmpl"), steps)
+	return makeModel(ctx, b, newCorpus(w, s), filepath.Join(out, "model"), filepath.Join(out, "prompt.tmpl"), steps)
 }
 
 func writeRecords(path string, set []data.Record) error {

@@ -70,16 +70,15 @@ var (
 // input is how a program reads a value, and how values are drawn for tests.
 type input struct {
 	names []string
-	says  string   // "an integer {v}"
-	read  string   // right
-	wrong []string // what goes wrong instead
+	says  string // "an integer {v}"
+	read  string
 	draw  func(rng *rand.Rand, e env) any
 }
 
 var inputs = map[shape]input{
 	integer: {
-		names: strings.Fields("n x k num"), says: "an integer {v}",
-		read: "{v} = int(input())\n", wrong: []string{"{v} = input()\n"},
+		names: strings.Fields("n x k num m p q value size number"), says: "an integer {v}",
+		read: "{v} = int(input())\n",
 		draw: func(rng *rand.Rand, e env) any {
 			if rng.IntN(3) == 0 { // where comparisons turn and divisions come out even
 				return pick(rng, []int{e.k, e.l, e.k * 2, e.k * e.l, e.k + 1, 1})
@@ -88,9 +87,8 @@ var inputs = map[shape]input{
 		},
 	},
 	pair: {
-		names: strings.Fields("a,b x,y m,n"), says: "two integers {v} and {u}",
-		read:  "{v}, {u} = map(int, input().split())\n",
-		wrong: []string{"{v}, {u} = input().split()\n", "{v} = int(input())\n{u} = int(input())\n"},
+		names: strings.Fields("a,b x,y m,n p,q u,v g,h first,second left,right"), says: "two integers {v} and {u}",
+		read: "{v}, {u} = map(int, input().split())\n",
 		draw: func(rng *rand.Rand, e env) any {
 			x, y := 1+rng.IntN(30), 1+rng.IntN(30)
 			switch rng.IntN(5) {
@@ -103,8 +101,8 @@ var inputs = map[shape]input{
 		},
 	},
 	numbers: {
-		names: strings.Fields("a xs nums values"), says: "a list of integers {v}",
-		read: "{v} = list(map(int, input().split()))\n", wrong: []string{"{v} = input().split()\n", "{v} = list(input())\n"},
+		names: strings.Fields("a b xs ys nums values data items numbers seq"), says: "a list of integers {v}",
+		read: "{v} = list(map(int, input().split()))\n",
 		draw: func(rng *rand.Rand, e env) any {
 			a := make([]int, 5+rng.IntN(6))
 			for i := range a {
@@ -117,8 +115,8 @@ var inputs = map[shape]input{
 		},
 	},
 	text: {
-		names: strings.Fields("s t text line"), says: "a string {v}",
-		read: "{v} = input()\n", wrong: []string{"{v} = int(input())\n", "{v} = input().split()\n"},
+		names: strings.Fields("s t r text line word name phrase"), says: "a string {v}",
+		read: "{v} = input()\n",
 		draw: func(rng *rand.Rand, e env) any {
 			s := pick(rng, lexicon) + pick(rng, lexicon)
 			switch rng.IntN(4) {
@@ -131,8 +129,8 @@ var inputs = map[shape]input{
 		},
 	},
 	words: {
-		names: strings.Fields("w names items parts"), says: "a list of words {v}",
-		read: "{v} = input().split()\n", wrong: []string{"{v} = input()\n", "{v} = list(input())\n"},
+		names: strings.Fields("w ws names items parts tokens terms group"), says: "a list of words {v}",
+		read: "{v} = input().split()\n",
 		draw: func(rng *rand.Rand, e env) any {
 			w := make([]string, 4+rng.IntN(4))
 			for i := range w {
@@ -160,7 +158,6 @@ type op struct {
 	in, out shape
 	says    []string
 	code    string
-	wrong   []string
 	eval    func(e env, in any) any
 	small   bool // k is 2 or 3
 }

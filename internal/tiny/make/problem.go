@@ -41,7 +41,7 @@ func (f family) instance(rng *rand.Rand) problem { return problem{f, draw(rng, f
 
 // statement is the task in words.
 func (p problem) statement() string {
-	result := strings.ReplaceAll(p.output.says, "{E}", p.op.says[p.saying])
+	result := p.result()
 	given := inputs[p.in].says
 	var text string
 	switch {
@@ -57,6 +57,11 @@ func (p problem) statement() string {
 		text = "Given one line with " + given + ", " + result + "."
 	}
 	return p.fill(strings.ReplaceAll(text, "{args}", p.args()))
+}
+
+// result is what is wanted of the program, as a pattern.
+func (p problem) result() string {
+	return strings.ReplaceAll(p.output.says, "{E}", p.op.says[p.saying])
 }
 
 func (p problem) args() string {
@@ -87,9 +92,8 @@ func (p problem) program(use parts) string {
 	return p.fill("def {f}(" + p.args() + "):" + indented + "\n")
 }
 
-// tests draws inputs and computes what is expected of them. Where the result is one of two, both occur.
-func (p problem) tests(rng *rand.Rand) []data.Test {
-	const n = 6
+// tests draws n inputs and computes what is expected of them. Where the result is one of two, both occur.
+func (p problem) tests(n int, rng *rand.Rand) []data.Test {
 	in := inputs[p.in]
 	var tests []data.Test
 	seen := map[string]bool{}
@@ -144,68 +148,9 @@ func (p problem) task() data.Problem {
 	return t
 }
 
-// record is the problem as a line of a task file.
-func (p problem) record(id string, rng *rand.Rand) data.Record {
-	r := data.Record{Problem: p.task(), Tests: p.tests(rng)}
+// record is the problem as a line of a task file, with so many tests.
+func (p problem) record(id string, tests int, rng *rand.Rand) data.Record {
+	r := data.Record{Problem: p.task(), Tests: p.tests(tests, rng)}
 	r.ID, r.Metadata = id, encode(map[string]string{"family": p.family.String()})
 	return r
-}
-
-// Sizes of the two sets.
-const (
-	instancesPerFamily   = 2   // in training
-	instancesPerHeldOut  = 2   // of a family that is not trained on
-	instancesHeldOut     = 110 // new instances of families that are
-	heldOutFamilyPercent = 20
-)
-
-// split holds back families: of each op at most one, and never the only one.
-func split(rng *rand.Rand) (train, heldOut []family) {
-	for _, of := range byOp() {
-		back := -1
-		if len(of) > 1 && rng.IntN(100) < heldOutFamilyPercent*len(of) {
-			back = rng.IntN(len(of))
-		}
-		for i, f := range of {
-			if i == back {
-				heldOut = append(heldOut, f)
-			} else {
-				train = append(train, f)
-			}
-		}
-	}
-	return train, heldOut
-}
-
-// problems draws both sets. No two statements are equal, whichever set they are in.
-func problems(train, heldOut []family, rng *rand.Rand) (trainSet, heldOutSet []data.Record, taken map[string]bool) {
-	taken = map[string]bool{}
-	add := func(set []data.Record, f family) []data.Record {
-		for range 100 {
-			p := f.instance(rng)
-			if taken[p.statement()] {
-				continue
-			}
-			taken[p.statement()] = true
-			id := fmt.Sprintf("%s-%s-%03d", f.op.name, f.output.name, len(taken))
-			return append(set, p.record(id, rng))
-		}
-		return set // a family of few instances
-	}
-	for _, f := range train {
-		for range instancesPerFamily {
-			trainSet = add(trainSet, f)
-		}
-	}
-	for _, f := range heldOut {
-		for range instancesPerHeldOut {
-			heldOutSet = add(heldOutSet, f)
-		}
-	}
-	for _, i := range rng.Perm(len(train))[:instancesHeldOut] {
-		heldOutSet = add(heldOutSet, train[i])
-	}
-	// Whoever evaluates on the first so many should have some of everything.
-	rng.Shuffle(len(heldOutSet), func(i, j int) { heldOutSet[i], heldOutSet[j] = heldOutSet[j], heldOutSet[i] })
-	return trainSet, heldOutSet, taken
 }

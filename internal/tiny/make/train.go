@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"iter"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -20,11 +21,12 @@ import (
 // The model and how it is trained.
 const (
 	vocabulary    = 768
-	trainingSteps = 2000
+	trainingSteps = 1000
 	batch         = 32 // completions a step
 	learningRate  = 3e-3
 	warmup        = 50
-	texts         = 8000 // problems that the tokenizer learns from
+
+	tokenizerTexts = 8000 // problems that the tokenizer learns from
 )
 
 var shapeOfModel = model.Config{
@@ -38,10 +40,22 @@ const (
 	start, end, pad = "<|im_start|>", "<|im_end|>", "<|endoftext|>"
 )
 
-// corpus is an endless text of problems with answers, none of them in a set of problems.
+// corpus is an endless text of problems with answers. None of its problems is in a set of problems, and no answer of
+// it has a program in it that solves a held-out one.
 type corpus struct {
-	families []family
-	taken    map[string]bool
+	families  []family
+	has       map[string]bool
+	alike     map[string][]op // for each family
+	taken     map[string]bool
+	solutions solutions
+}
+
+func newCorpus(w world, s *sets) *corpus {
+	c := &corpus{families: w.train, has: map[string]bool{}, alike: map[string][]op{}, taken: s.taken, solutions: s.solutions}
+	for _, f := range w.train {
+		c.has[f.String()], c.alike[f.String()] = true, wordedLike(f)
+	}
+	return c
 }
 
 // example is number i of the corpus.
@@ -49,8 +63,20 @@ func (c *corpus) example(i int) (problem, string) {
 	rng := rand.New(rand.NewPCG(corpusSeed, uint64(i)))
 	for {
 		p := pick(rng, c.families).instance(rng)
-		if !c.taken[p.statement()] {
-			return p, p.answer(rng)
+		answer := c.answer(p, rng)
+		if !c.taken[p.statement()] && !c.solutions.in(p.program(p.right())) && !c.solutions.in(answer) {
+			return p, answer
+		}
+	}
+}
+
+// all is everything that the tokenizer and so many steps of training see.
+func (c *corpus) all(steps int) iter.Seq2[problem, string] {
+	return func(yield func(problem, string) bool) {
+		for i := -tokenizerTexts; i < steps*batch; i++ {
+			if !yield(c.example(i)) {
+				return
+			}
 		}
 	}
 }
@@ -84,8 +110,7 @@ func makeModel(ctx context.Context, b kernels.Backend, c *corpus, dir, template 
 		return err
 	}
 	trained, err := tokenizer.Train(func(yield func(string) bool) {
-		for i := range texts {
-			p, answer := c.example(-1 - i)
+		for p, answer := range c.all(0) {
 			task := p.task()
 			messages, err := wording.Messages(&task)
 			if err != nil || !yield("user\n"+messages[0].Content) || !yield("assistant\n"+answer) {
@@ -135,7 +160,7 @@ func teach(ctx context.Context, b kernels.Backend, p *model.Policy, c *corpus, v
 	if err != nil {
 		return err
 	}
-	schedule, err := optim.ParseSchedule("cosine", steps, min(warmup, steps-1))
+	schedule, err := optim.ParseSchedule("constant", steps, min(warmup, steps-1))
 	if err != nil {
 		return err
 	}

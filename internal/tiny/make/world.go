@@ -1,0 +1,116 @@
+package main
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+
+	"github.com/seed-7879b91d/grpo/data"
+)
+
+// Sizes of the sets of problems.
+const (
+	instancesPerFamily      = 4   // in training
+	instancesPerHeldOut     = 3   // of a family that is not trained on
+	instancesHeldOut        = 100 // new instances of families that are
+	instancesValidation     = 50  // the same, of the validation split
+	heldOutFamilyPercent    = 20
+	validationFamilyPercent = 8
+
+	testsTrain, testsHeldOut = 4, 6 // of a problem; a test costs a run's time
+)
+
+// world is which families are trained on, and which never are.
+type world struct{ train, heldOut, validation []family }
+
+// newWorld holds back families: of each op at most one for each of the two splits, and never all.
+func newWorld() (w world) {
+	rng := rand.New(rand.NewPCG(problemSeed, 0))
+	for _, of := range byOp() {
+		rng.Shuffle(len(of), func(i, j int) { of[i], of[j] = of[j], of[i] })
+		n := len(of)
+		back := func(percent int) (f []family) {
+			if len(of) > 1 && rng.IntN(100) < percent*n {
+				f, of = of[:1], of[1:]
+			}
+			return f
+		}
+		w.heldOut = append(w.heldOut, back(heldOutFamilyPercent)...)
+		w.validation = append(w.validation, back(validationFamilyPercent)...)
+		w.train = append(w.train, of...)
+	}
+	return w
+}
+
+// sets are the problems to train on, those that results are reported on, and those that settings are chosen by.
+type sets struct {
+	train, heldOut, validation []problem
+	taken                      map[string]bool // statements, whichever set they are in
+	solutions                  solutions       // of the last two sets
+}
+
+// problems draws the sets. No two statements are equal, and no program that solves a held-out problem solves one to
+// train on.
+func (w world) problems() *sets {
+	s := &sets{taken: map[string]bool{}}
+	s.heldOut = s.held(w.train, w.heldOut, instancesHeldOut, rand.New(rand.NewPCG(heldOutSeed, 0)))
+	s.validation = s.held(w.train, w.validation, instancesValidation, rand.New(rand.NewPCG(validationSeed, 0)))
+	rng := rand.New(rand.NewPCG(problemSeed, 1))
+	for _, f := range w.train {
+		for range instancesPerFamily {
+			s.train = append(s.train, s.fresh(f, rng)...)
+		}
+	}
+	return s
+}
+
+// held draws problems of families that are never trained on, and new ones of families that are.
+func (s *sets) held(train, never []family, known int, rng *rand.Rand) (set []problem) {
+	for _, f := range never {
+		for range instancesPerHeldOut {
+			set = append(set, s.fresh(f, rng)...)
+		}
+	}
+	for _, i := range rng.Perm(len(train))[:known] {
+		set = append(set, s.fresh(train[i], rng)...)
+	}
+	for _, p := range set {
+		s.solutions = append(s.solutions, withoutSpace(p.program(p.right())))
+	}
+	// Whoever evaluates on the first so many should have some of everything.
+	rng.Shuffle(len(set), func(i, j int) { set[i], set[j] = set[j], set[i] })
+	return set
+}
+
+// fresh is a new instance of a family, or none: some families have few.
+func (s *sets) fresh(f family, rng *rand.Rand) []problem {
+	for range 100 {
+		p := f.instance(rng)
+		if !s.taken[p.statement()] && !s.solutions.in(p.program(p.right())) {
+			s.taken[p.statement()] = true
+			return []problem{p}
+		}
+	}
+	return nil
+}
+
+// records are problems with so many tests each, as lines of a task file.
+func records(set []problem, tests int, seed uint64) (lines []data.Record) {
+	rng := rand.New(rand.NewPCG(seed, 2))
+	for i, p := range set {
+		lines = append(lines, p.record(fmt.Sprintf("%s-%s-%03d", p.op.name, p.output.name, i+1), tests, rng))
+	}
+	return lines
+}
+
+// solutions are the programs that solve held-out problems, without white space.
+type solutions []string
+
+// in tells whether a text has one of them in it word for word, however it is laid out.
+func (s solutions) in(text string) bool {
+	text = withoutSpace(text)
+	return slices.ContainsFunc(s, func(program string) bool { return strings.Contains(text, program) })
+}
+
+func withoutSpace(text string) string { return strings.Join(strings.Fields(text), "") }
