@@ -46,11 +46,11 @@ func TestStoppedRunsGoOn(t *testing.T) {
 			folder := t.TempDir()
 			var requests atomic.Int64
 			reached := make(chan bool, 1)
-			o.asked = func() {
+			o.whenAsked(func() {
 				if requests.Add(1) == int64(phase.request) {
 					reached <- true
 				}
-			}
+			})
 			p := start(t, folder, words...)
 			await(t, reached)
 			time.Sleep(phase.later)
@@ -72,12 +72,12 @@ func TestASecondInterruptEndsAtOnce(t *testing.T) {
 	o := newOracle(t)
 	words := o.words("eval_every=-1", "num_iterations=2000", "pipeline=off", "max_steps=1")
 	reached := make(chan bool, 1)
-	o.asked = func() {
+	o.whenAsked(func() {
 		select {
 		case reached <- true:
 		default:
 		}
-	}
+	})
 	p := start(t, t.TempDir(), words...)
 	await(t, reached)
 	time.Sleep(300 * time.Millisecond) // it trains by now, for many seconds

@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -18,15 +19,18 @@ import (
 // and no Python.
 type oracle struct {
 	*httptest.Server
-	asked func() // by a request, before the answer
+	asked atomic.Pointer[func()] // by a request, before the answer; nil: nobody listens
 }
 
 func newOracle(t *testing.T) *oracle {
-	o := &oracle{asked: func() {}}
+	o := &oracle{}
 	o.Server = httptest.NewServer(http.HandlerFunc(o.answer))
 	t.Cleanup(o.Close)
 	return o
 }
+
+// whenAsked calls f at every request from now on.
+func (o *oracle) whenAsked(f func()) { o.asked.Store(&f) }
 
 func (o *oracle) answer(w http.ResponseWriter, r *http.Request) {
 	var req struct {
@@ -39,7 +43,9 @@ func (o *oracle) answer(w http.ResponseWriter, r *http.Request) {
 	}
 	stdout := "42\n" // to the program that asks whether anybody is there
 	if program := req.Files["request"]; !bytes.Contains(program, []byte("6 * 7")) {
-		o.asked()
+		if asked := o.asked.Load(); asked != nil {
+			(*asked)()
+		}
 		stdout = []string{"YES\n", "NO\n", "1\n"}[sha256.Sum256(append(program, req.Files["input"]...))[0]%3]
 	}
 	name := req.FetchFiles[0]

@@ -141,7 +141,7 @@ func TestAnswersAgainstTheTests(t *testing.T) {
 		}
 	}
 	t.Logf("%d right programs pass; of %d wrong ones %d do", len(right), len(wrong), passed)
-	require.Less(t, passed, len(wrong)/10)
+	require.Less(t, passed, len(wrong)/20)
 }
 
 // The corpus is as noisy as its authors: what is right, what has no program, and what is fenced badly.
