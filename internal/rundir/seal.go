@@ -7,8 +7,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 )
 
 // unsealed is the member of a state that its seal is written into.
@@ -80,15 +82,18 @@ func Checksums(dir string) (map[string]string, error) {
 
 // Verify compares files below dir with their checksums, and names the first that is missing or damaged.
 func Verify(dir string, sums map[string]string) error {
-	for name, want := range sums {
+	names := slices.Sorted(maps.Keys(sums))
+	for _, name := range names {
 		if !filepath.IsLocal(name) {
 			return fmt.Errorf("it has the sha256 of %s, which is outside of it", name)
 		}
+	}
+	for _, name := range names {
 		got, err := checksum(filepath.Join(dir, name))
 		if err != nil {
 			return err
 		}
-		if got != want {
+		if want := sums[name]; got != want {
 			return fmt.Errorf("%s is damaged: its sha256 is %s, expected %s", name, got, want)
 		}
 	}
