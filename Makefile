@@ -26,7 +26,7 @@ build: ## the command, as bin/grpo
 test: ## all tests
 	$(GO) test ./...
 
-smoke: ## half of the default run: held-out problems must be solved more often
+smoke: ## the default run: held-out problems must be solved more often
 	GRPO_SMOKE=1 $(GO) test -count=1 -v -run TestSmoke ./cmd/grpo
 
 race: ## the race detector, on every package that has no C of its own
