@@ -72,7 +72,7 @@ func (l *listener) Warn(what string)                   { l.warnings = append(l.w
 
 // setup is a run of the golden model with a small tokenizer and the vowels grader, which needs no Python.
 type setup struct {
-	threads  int
+	threads  int    // 0: one, for the model is so small that others would mostly wait
 	deferred bool   // on a backend that is as opaque and as late as a device
 	dir      string // of the run; "": nothing is recorded
 	words    []string
@@ -115,7 +115,7 @@ func (s setup) tryOpen(t testing.TB) (*Trainer, *listener, error) {
 
 func backend(t testing.TB, threads int) kernels.Backend {
 	t.Helper()
-	b, err := cpu.New(cpu.Options{Threads: threads})
+	b, err := cpu.New(cpu.Options{Threads: max(threads, 1)})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, b.Close()) })
 	return b

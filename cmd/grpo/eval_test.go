@@ -102,16 +102,16 @@ func TestEvalPrintsATable(t *testing.T) {
 func TestEvalOfAnAdapterAndAFileOfTasks(t *testing.T) {
 	needsCells(t)
 	run := filepath.Join(t.TempDir(), "run")
-	_, errs, code := shell(t, "", "--quiet", "run_dir="+run, "max_steps=1", "eval_every=-1", "prompts_per_step=8",
+	_, errs, code := shell(t, "", "--quiet", "threads=1", "run_dir="+run, "max_steps=1", "eval_every=-1", "prompts_per_step=8",
 		"lora_rank=4", "lora_alpha=8", "learning_rate=0.05")
 	require.Zero(t, code, errs)
 	tasks := filepath.Join(t.TempDir(), "tasks.jsonl")
 	write(t, tasks, `{"prompt":"Read an integer x. Print x plus 1.","tests":[{"stdin":"2\n","stdout":"3\n"}]}`)
-	base, lines, _ := evaluate(t, "--data", tasks, "--samples", "0", "--max-tokens", "24")
+	base, lines, _ := evaluate(t, "--data", tasks, "--samples", "0", "--max-tokens", "24", "threads=1")
 	require.Equal(t, 1, base.Problems)
 	require.Equal(t, 1, lines[0].Total)
 	require.Nil(t, base.Sampled)
-	args := []string{"--problems", "12", "--samples", "0", "--max-tokens", "48"}
+	args := []string{"--problems", "12", "--samples", "0", "--max-tokens", "48", "threads=1"}
 	_, _, plain := evaluate(t, args...)
 	trained, _, text := evaluate(t, append(args, "--adapter", filepath.Join(run, "checkpoints", "step_000001", "adapter"))...)
 	require.NotEqual(t, plain, text)
@@ -160,7 +160,7 @@ func TestEvalCoversItsSettings(t *testing.T) {
 func TestEvalOfARun(t *testing.T) {
 	needsCells(t)
 	dir := filepath.Join(t.TempDir(), "run")
-	_, errs, code := shell(t, "", "--preset", "tiny_smoke", "--quiet", "run_dir="+dir, "max_steps=2", "prompts_per_step=2",
+	_, errs, code := shell(t, "", "--preset", "tiny_smoke", "--quiet", "threads=1", "run_dir="+dir, "max_steps=2", "prompts_per_step=2",
 		"completions_per_prompt=4", "eval_problems=8", "eval_samples=2", "eval_k=2", "save_every=1", "seed=3")
 	require.Zero(t, code, errs)
 	text, err := os.ReadFile(filepath.Join(dir, "metrics.jsonl"))

@@ -28,7 +28,7 @@ func TestRunsEndAlike(t *testing.T) {
 	for _, pipeline := range []string{"score", "full"} {
 		t.Run(pipeline, func(t *testing.T) {
 			t.Parallel()
-			words := slices.Concat(small, []string{"pipeline=" + pipeline, "threads=2"})
+			words := set(small, "pipeline="+pipeline, "threads=2")
 			if kills > 0 {
 				words = set(words, "max_steps=12")
 			}

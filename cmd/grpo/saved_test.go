@@ -37,9 +37,10 @@ func own(t *testing.T, words ...string) (dir, train, held string) {
 		embedded(t, "heldout.jsonl", 3, 9)...)...), ""))
 	wording := write(t, filepath.Join(folder, "wording"), `{{define "system"}}You write Python.{{end}}Now: {{.Statement}}`)
 	dir = filepath.Join(folder, "run")
-	_, errs, code := shell(t, "", append([]string{"--preset", "tiny_smoke", "--quiet", "run_dir=" + dir, "data=" + train, "test_data=" + held,
-		"test_split=all", "prompt_template=" + wording, "max_steps=4", "prompts_per_step=2", "completions_per_prompt=4", "max_tokens=24",
-		"eval_problems=8", "eval_samples=2", "eval_k=2", "eval_every=4", "save_every=1", "keep_last=2", "keep_best=0", "seed=5"}, words...)...)
+	_, errs, code := shell(t, "", append([]string{"--preset", "tiny_smoke", "--quiet", "threads=1", "run_dir=" + dir, "data=" + train,
+		"test_data=" + held, "test_split=all", "prompt_template=" + wording, "max_steps=4", "prompts_per_step=2",
+		"completions_per_prompt=4", "max_tokens=24", "eval_problems=8",
+		"eval_samples=2", "eval_k=2", "eval_every=4", "save_every=1", "keep_last=2", "keep_best=0", "seed=5"}, words...)...)
 	require.Zero(t, code, errs)
 	return dir, train, held
 }
@@ -207,8 +208,8 @@ func TestAdaptersAreCheckedFirst(t *testing.T) {
 	tasks(t)
 	model, wording := narrowPositions(t, 2048)
 	run := filepath.Join(t.TempDir(), "run")
-	_, errs, code := shell(t, "", "--quiet", "--preset", "tiny_smoke", "run_dir="+run, "max_steps=1", "prompts_per_step=2", "lora_rank=4",
-		"lora_alpha=8", "completions_per_prompt=2", "eval_every=-1")
+	_, errs, code := shell(t, "", "--quiet", "--preset", "tiny_smoke", "threads=1", "run_dir="+run, "max_steps=1", "prompts_per_step=2",
+		"lora_rank=4", "lora_alpha=8", "completions_per_prompt=2", "eval_every=-1")
 	require.Zero(t, code, errs)
 	adapter := filepath.Join(run, "checkpoints", "step_000001", "adapter")
 	foreign := golden("qwen3-tied", "adapter")

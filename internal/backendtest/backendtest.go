@@ -30,9 +30,11 @@ func On(t *testing.T, b kernels.Backend, test func(t *testing.T, b kernels.Backe
 	test(t, b)
 }
 
-// CPU opens a backend on the processor, which the caller closes.
+// CPU opens a backend on the processor, which the caller closes. Where a test does not ask for several threads it has
+// one: the models of tests are so small that the others would mostly wait, and take their core from the test beside.
 func CPU(t testing.TB, o cpu.Options) kernels.Backend {
 	t.Helper()
+	o.Threads = max(o.Threads, 1)
 	b, err := cpu.New(o)
 	if err != nil {
 		t.Fatal(err)

@@ -8,7 +8,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/seed-7879b91d/grpo/reward/internal/program"
@@ -17,15 +19,16 @@ import (
 //go:embed attack.py
 var attackSource string
 
-// resourceAttacks take more than they were given, each of one thing.
+// resourceAttacks take more than they were given, each of one thing. The last always costs the cell its life, and the
+// next begins when a program needs it.
 var resourceAttacks = []struct {
 	name, code string
 	limits     Limits
 	want       Status
 }{
-	{"processor time", "while True: pass", Limits{CPU: 10 * time.Millisecond}, TLE},
 	{"output", "while True: print('x' * 4096)", Limits{Output: 64 << 10}, OLE},
-	{"memory", "held = []\nwhile True: held.append(bytearray(1 << 20))", Limits{Memory: 64 << 20, Output: 1 << 20}, MLE},
+	{"memory", "held = []\nwhile True: held.append(bytearray(1 << 20))", Limits{Memory: 32 << 20, Output: 1 << 20}, MLE},
+	{"processor time", "while True: pass", Limits{CPU: 10 * time.Millisecond}, TLE},
 }
 
 // expectWork runs an honest program: a cell in which nothing works would repel every attack.
@@ -87,15 +90,38 @@ func readClaims(r Result) ([]Claim, error) {
 	return claims, nil
 }
 
-// failed is the error of a rung on which an attack got somewhere.
-func failed(claims []Claim) error {
-	var all []error
+// proof is that a rung repels every attack on cells of an interpreter.
+type proof struct {
+	rung  Rung
+	exe   string
+	owner int // the user who makes the cells
+}
+
+// proofs holds the claims that were put to the test in this process, by proof. Pools differ in what they preload, which
+// is ours, so a second one is not attacked again.
+var proofs sync.Map
+
+// prove tells what the pool keeps from programs, or is the error of a rung on which an attack got somewhere.
+func (p *Pool) prove(ctx context.Context, py *interpreter) ([]Claim, error) {
+	of := proof{p.report.Rung, py.Exe, os.Geteuid()}
+	if claims, known := proofs.Load(of); known {
+		return claims.([]Claim), nil
+	}
+	claims, err := p.attack(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var won []error
 	for _, c := range claims {
 		if !c.Holds {
-			all = append(all, fmt.Errorf("an attack on %s: %s", c.Name, c.Detail))
+			won = append(won, fmt.Errorf("an attack on %s: %s", c.Name, c.Detail))
 		}
 	}
-	return errors.Join(all...)
+	if len(won) > 0 {
+		return nil, errors.Join(won...)
+	}
+	proofs.Store(of, claims)
+	return claims, nil
 }
 
 // notProtected lists what a rung leaves open: its own gaps and those of every stronger rung.

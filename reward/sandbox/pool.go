@@ -124,9 +124,7 @@ func openRung(ctx context.Context, rung Rung, slots int, py *interpreter, preloa
 	if first.worker, err = k.open(ctx, first.number); err != nil {
 		first.worker = nil
 	} else if err = p.expectWork(ctx); err == nil && rung != RungUnsafe {
-		if p.report.Claims, err = p.attack(ctx); err == nil {
-			err = failed(p.report.Claims)
-		}
+		p.report.Claims, err = p.prove(ctx, py)
 	}
 	if err != nil {
 		p.Close()

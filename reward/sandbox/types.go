@@ -170,7 +170,7 @@ func (r Rung) String() string { return nameOf(rungNames, "Rung", uint8(r)) }
 // Report says how programs are isolated in this pool, and how far that goes.
 type Report struct {
 	Rung Rung
-	// Claims were each put to the test by a live attack when the pool was opened. RungUnsafe has none.
+	// Claims were each put to the test by a live attack when this process opened its first pool of the rung. RungUnsafe has none.
 	Claims []Claim
 	// NotProtected says, in words for the user, what this rung leaves open.
 	NotProtected []string
