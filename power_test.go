@@ -207,7 +207,8 @@ func recorded(t *testing.T, root string, do func()) (ops []disk.Op) {
 func TestThePowerIsCut(t *testing.T) {
 	for _, recording := range []string{"record_rollouts=all", "compress_rollouts=true"} {
 		t.Run(recording, func(t *testing.T) {
-			powerIsCut(t, "max_steps=4", "eval_every=2", "eval_samples=0", "eval_k=0", "max_tokens=6", "keep_last=1", recording)
+			powerIsCut(t, "max_steps=4", "eval_every=2", "eval_samples=0", "eval_k=0", "max_tokens=6",
+				"completions_per_prompt=3", "keep_last=1", recording)
 		})
 	}
 }
