@@ -67,7 +67,7 @@ func TestARunOutlivesItsData(t *testing.T) {
 	run(t, open(t, q, with...))
 	require.Len(t, q.metrics, 1)
 	require.Len(t, q.warnings, 1, "%v", q.warnings)
-	require.Contains(t, q.warnings[0], "settings changed since the run began: max_steps: 1 → 2")
+	require.Contains(t, q.warnings[0], "settings changed since the run was started before: max_steps: 1 → 2")
 
 	// Without a copy the change is noticed.
 	require.NoError(t, os.WriteFile(source, []byte(problems), 0o644))

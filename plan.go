@@ -20,6 +20,10 @@ func (t *Trainer) Plan() []string {
 	if t.problems.Dropped != (data.Dropped{}) {
 		left += "; filters: " + t.problems.Dropped.String()
 	}
+	held := fmt.Sprintf("%d held out", len(t.HeldOut()))
+	if cfg.TestData == "" {
+		held = "none held out, so nothing is evaluated (test_data=FILE names them)"
+	}
 	trained := fmt.Sprintf("LoRA rank %d, %.2f M trained", cfg.LoRARank, float64(t.policy.TrainableCount())/1e6)
 	if t.policy.full {
 		trained = "all of them trained"
@@ -27,8 +31,8 @@ func (t *Trainer) Plan() []string {
 	return []string{
 		fmt.Sprintf("model: %s, %.1f M weights in %.2f GB; %s",
 			cfg.Model, float64(t.policy.WeightCount())/1e6, float64(t.policy.WeightBytes())/1e9, trained),
-		fmt.Sprintf("data: %d problems to train on, %d held out; prompts of up to %d tokens%s",
-			t.pool.Len(), len(t.HeldOut()), t.sampling.longestPrompt, left),
+		fmt.Sprintf("data: %d problems to train on, %s; prompts of up to %d tokens%s",
+			t.pool.Len(), held, t.sampling.longestPrompt, left),
 		fmt.Sprintf("step: %d prompts × %d completions of up to %d tokens, %s",
 			cfg.PromptsPerStep, cfg.CompletionsPerPrompt, cfg.MaxTokens, steps),
 		fmt.Sprintf("training: batches of %d tokens, sequences of up to %d", t.policy.MaxRows, t.sampling.longestPrompt+cfg.MaxTokens),

@@ -44,6 +44,10 @@ func (t *Trainer) openRecord() error {
 	if t.origin, err = findOrigin(t.cfg, t.watcher); err != nil {
 		return err
 	}
+	if done := t.origin.state.Step; t.cfg.MaxSteps >= 0 && done > t.cfg.MaxSteps {
+		return badinput.Errorf("max_steps: found %d, but %s is after %d steps already; type more than that, or leave it out",
+			t.cfg.MaxSteps, t.origin.checkpoint, done)
+	}
 	if t.cfg.Adapter != "" {
 		if _, err := lora.ReadConfig(t.cfg.Adapter); err != nil {
 			return badinput.Errorf("adapter: %w", err)

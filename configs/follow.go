@@ -16,6 +16,9 @@ func (c *Config) follow(before *Config, named func(key string) bool) {
 	if c.Data != before.Data {
 		inherit(&c.TestData, "", named("test_data"))
 		inherit(&c.ExpectedDatasetHash, "", named("expected_dataset_hash"))
+		if c.TestData == "" {
+			inherit(&c.EvalEvery, -1, named("eval_every"))
+		}
 	}
 	if c.Loss != before.Loss {
 		low, high := clipRange(c.Loss)

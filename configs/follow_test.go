@@ -25,6 +25,7 @@ func TestFollow(t *testing.T) {
 	require.Equal(t, 1e-6, load("comparator=tolerant").Tolerance)
 	require.Equal(t, 0, load("eval_every=-1").KeepBest)
 	require.Equal(t, "t.jsonl", load("data=x.jsonl test_data=t.jsonl").TestData)
+	require.Equal(t, []any{"", -1}, []any{load("data=x.jsonl").TestData, load("data=x.jsonl").EvalEvery}, "nothing is held out")
 	require.Equal(t, 32, load("train=lora").LoRARank)
 
 	write(t,

@@ -24,10 +24,9 @@ var mistakes = []struct{ words, message string }{
 	{"stop=a,", "stop: found an empty text in the list; leave it out"},
 	{"version=2", "version: found 2, expected 1, the format that this program reads"},
 	{"model=", "model: found nothing; type model=DIR, model=owner/name or model=tiny"},
-	{"data=",
-		"data: found nothing; type data=FILE, data=owner/name or data=tiny|eval_every: there is no test_data to evaluate on; " +
-			"type test_data=FILE, or eval_every=-1"},
-	{"data=x.jsonl", "eval_every: there is no test_data to evaluate on; type test_data=FILE, or eval_every=-1"},
+	{"data=", "data: found nothing; type data=FILE, data=owner/name or data=tiny"},
+	{"data=x.jsonl eval_every=5", "eval_every: there is no test_data to evaluate on; type test_data=FILE, or eval_every=-1"},
+	{"test_data=", "eval_every: there is no test_data to evaluate on; type test_data=FILE, or eval_every=-1"},
 	{"test_split=train",
 		"test_data: these are the problems that are trained on; type test_split=test, or test_data= and eval_every=-1"},
 	{"init_from=a adapter=b", "adapter: init_from=a brings its own; leave one of them out"},

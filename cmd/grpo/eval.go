@@ -15,6 +15,7 @@ import (
 	"github.com/seed-7879b91d/grpo/cmd/grpo/outcome"
 	"github.com/seed-7879b91d/grpo/cmd/grpo/screen"
 	"github.com/seed-7879b91d/grpo/configs"
+	"github.com/seed-7879b91d/grpo/data/dataset"
 	"github.com/seed-7879b91d/grpo/internal/atomicfile"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/kernels"
@@ -260,6 +261,12 @@ func (f *evalFlags) ask(cfg *configs.Config) {
 
 // check refuses numbers that cannot be meant, by the names that they have here.
 func (f *evalFlags) check() error {
+	if f.split != "test" && f.data == "" {
+		return badinput.Errorf("--split %s: it is of the data; type --data SOURCE, too", f.split)
+	}
+	if err := dataset.CheckSplit(f.split); err != nil {
+		return badinput.Errorf("--split: %w", err)
+	}
 	for _, n := range []struct {
 		flag  string
 		value int

@@ -34,8 +34,10 @@ func TestANamedRunBringsItsSettings(t *testing.T) {
 	}
 	require.Contains(t, say("--print-config", "run_dir="+run), "\nmax_steps: 2\n")
 	require.Contains(t, say("--quiet", "run_dir="+run), "has all of its 2 steps")
+	out, errs, code := shell(t, "", "--quiet", "run_dir="+run, "max_steps=1")
+	requireBadInput(t, out, errs, code, "max_steps: found 1", "after 2 steps already")
 	says := say("--quiet", "run_dir="+run, "max_steps=4", "grad_clip_norm=1e9")
-	require.Contains(t, says, "settings changed since the run began: grad_clip_norm: 0 → 1e9, max_steps: 2 → 4")
+	require.Contains(t, says, "settings changed since the run was started before: grad_clip_norm: 0 → 1e9, max_steps: 2 → 4")
 	got := remains(t, folder)
 	require.Equal(t, whole["rollouts.jsonl"], got["rollouts.jsonl"], "which problems and which model there were")
 	now, err := os.ReadFile(filepath.Join(run, "config.json"))
@@ -60,7 +62,7 @@ func TestANamedRunBringsItsSettings(t *testing.T) {
 	require.Equal(t, []any{"tiny", "ppo", uint64(7), 2, 16, run},
 		[]any{cfg.Model, cfg.Loss, cfg.Seed, cfg.PromptsPerStep, cfg.MaxTokens, cfg.InitFrom})
 	require.Contains(t, say("--quiet", "run_dir="+child), "has all of its 5 steps")
-	out, errs, code := shell(t, "", "--preset", "tiny_smoke", "--quiet", "run_dir="+run, "data=nowhere.jsonl", "eval_every=-1")
+	out, errs, code = shell(t, "", "--preset", "tiny_smoke", "--quiet", "run_dir="+run, "data=nowhere.jsonl", "eval_every=-1")
 	requireBadInput(t, out, errs, code, "data: tiny → nowhere.jsonl")
 
 	narrow := narrowed(t)

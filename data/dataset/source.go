@@ -39,10 +39,25 @@ var (
 	shardName = regexp.MustCompile(`^(.*)-(\d{5})-of-(\d{5})(.*)$`)
 )
 
+// splits are the names that a part of a data set can have.
+var splits = []string{"train", "test", "validation", "all"}
+
+// CheckSplit refuses the name of a split that no data set can have. One that is not told apart by split is whole under
+// every name.
+func CheckSplit(name string) error {
+	if name != "" && !slices.Contains(splits, name) {
+		return badinput.Errorf("no split %q; type train, test, validation or all", name)
+	}
+	return nil
+}
+
 // Locate says which files a source consists of: a JSON Lines or Parquet file, a folder of them, or a
 // data set on the Hub as owner/name or owner/name@revision, which is downloaded where it is not in
 // the cache. Only files of the split are taken where files are told apart by split.
 func Locate(ctx context.Context, source string, opt Options) ([]File, error) {
+	if err := CheckSplit(opt.Split); err != nil {
+		return nil, badinput.Errorf("data %s: %w", source, err)
+	}
 	info, err := os.Stat(source)
 	switch {
 	case err == nil && info.IsDir():

@@ -112,7 +112,7 @@ func (p *Past) tell(cfg *configs.Config, m Manifest, start Start, tell func(stri
 		return
 	}
 	if changed := Changes(p.before, cfg); len(changed) > 0 {
-		tell("settings changed since the run began: " + list(changed))
+		tell("settings changed since the run was started before: " + list(changed))
 	}
 }
 

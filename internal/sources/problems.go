@@ -194,6 +194,9 @@ func (p *Problems) read(ctx context.Context, cfg *configs.Config, name, source, 
 		return nil, nil
 	case Embedded:
 		train, held, err := tiny.Problems()
+		if wrong := dataset.CheckSplit(split); wrong != nil {
+			return nil, badinput.Errorf("data %s: %w", source, wrong)
+		}
 		if name == "test" {
 			return held, err
 		}
