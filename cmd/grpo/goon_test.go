@@ -100,8 +100,9 @@ func TestChangedFilesAreNoticed(t *testing.T) {
 		require.Empty(t, out)
 		require.Contains(t, errs, key+": ")
 		require.Contains(t, errs, "allow_change="+key+" to go on with it")
-		_, errs, code = shell(t, "", "--dry-run", "run_dir="+run, "max_steps=3", "allow_change="+key)
+		out, errs, code = shell(t, "", "--dry-run", "run_dir="+run, "max_steps=3", "allow_change="+key)
 		require.Zero(t, code, errs)
+		require.Regexp(t, `run: goes on from .*, after step \d`, out)
 		if key == "model" {
 			out, errs, code = shell(t, "", "replay", "--run", run, "--step", "2")
 			requireBadInput(t, out, errs, code, "trained on something else: model: model.safetensors has")

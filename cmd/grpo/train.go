@@ -112,6 +112,9 @@ func (f *trainFlags) train(cmd *cobra.Command, t *grpo.Trainer, show *screen.Scr
 		}
 	}
 	if f.dryRun {
+		if t.StepsDone() > 0 {
+			screen.Tell(out, "run: "+t.Origin())
+		}
 		text, err := t.FirstPrompt()
 		fmt.Fprintf(out, "\nthe first prompt:\n%s\n", text)
 		return err
