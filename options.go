@@ -1,6 +1,7 @@
 package grpo
 
 import (
+	"github.com/seed-7879b91d/grpo/internal/provenance"
 	"github.com/seed-7879b91d/grpo/model"
 	"github.com/seed-7879b91d/grpo/reward"
 )
@@ -55,14 +56,17 @@ func collect(options []Option) custom {
 
 // names lists the parts that are the caller's own and decide what comes out, for the manifest.
 func (c custom) names() (names []string) {
-	if c.grader != nil || c.wrap != nil {
-		names = append(names, "grader")
+	if c.grader != nil {
+		names = append(names, provenance.OwnGrader)
+	}
+	if c.wrap != nil {
+		names = append(names, provenance.OwnWrapper)
 	}
 	if c.advantage != nil {
-		names = append(names, "advantage")
+		names = append(names, provenance.OwnAdvantage)
 	}
 	if c.loss != nil {
-		names = append(names, "loss")
+		names = append(names, provenance.OwnLoss)
 	}
 	return names
 }
