@@ -100,7 +100,7 @@ func (r *record) unwritten(err error) error {
 
 // conclude writes a step down, judges it and tells of it.
 func (t *Trainer) conclude(m Metrics, timing Timing, groups []Group) error {
-	advice := t.advisor.OnStep(evidence(m, timing))
+	advice := t.advisor.OnStep(evidence(m, timing, t.judge()))
 	if err := t.record.step(m, timing, groups, advice); err != nil {
 		t.broken = fmt.Errorf("record: %w", err) // half of a step is on record
 		return t.broken
