@@ -9,9 +9,21 @@ import (
 type Advice = advice.Advice
 
 // evidence is what advice on a step is given by.
-func evidence(m Metrics, t Timing) advice.Step {
+func evidence(m Metrics, t Timing, r advice.Reward) advice.Step {
 	return advice.Step{Number: m.Step, Reward: m.MeanReward, Groups: m.GroupsTotal, Skipped: m.GroupsSkipped,
 		AllBad: m.AllBad == 1, AllGood: m.AllGood == 1, Updated: m.Updated, KL: max(m.Stats.KL2, m.Drift.KL2), LearningRate: m.LearningRate,
 		Format: m.FormatRate, Truncated: m.Truncated, Completions: m.Completions, TimedOut: m.Verdicts[reward.TLE],
-		Unscored: m.RewardErrors, FileErrors: m.FileErrors, Why: m.unscored, Seconds: t.Total, Waited: t.Score}
+		Unscored: m.RewardErrors, FileErrors: m.FileErrors, Why: m.unscored, CheckerErrors: m.checkers, CheckerNote: m.checkerFails,
+		Judge: r, Correct: m.MeanCorrect, Seconds: t.Total, Waited: t.Score}
+}
+
+// judge is what the rewards of the run are made by.
+func (t *Trainer) judge() advice.Reward {
+	switch {
+	case t.custom.grader != nil:
+		return advice.OwnReward
+	case t.cfg.Reward == "correct":
+		return advice.Binary
+	}
+	return advice.Graded
 }

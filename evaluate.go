@@ -1,6 +1,7 @@
 package grpo
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -125,8 +126,11 @@ func (e *Evaluation) countSampled(k int) {
 	e.Sampled = &Sampled{K: k, PassAt1: stats.Mean(pass1), PassAtK: stats.Known(passK), BestOfK: stats.Known(best), LeftOut: short}
 }
 
-// Summary is an evaluation in one line.
-func (e Evaluation) Summary() string {
+// Summary is an evaluation in one line; nil is one that was not made.
+func (e *Evaluation) Summary() string {
+	if e == nil {
+		return "nothing was evaluated"
+	}
 	sampled, worth := "", ""
 	if e.Sampled != nil {
 		sampled = fmt.Sprintf(", %.3f sampled, pass@%d %s", e.PassAt1, e.K, e.AtK(e.Problems))
@@ -134,9 +138,12 @@ func (e Evaluation) Summary() string {
 	switch {
 	case e.Change != nil:
 		worth = "; " + e.Change.String()
-	case len(e.Judged.Problems) < stats.Few:
-		worth = fmt.Sprintf("; %d problems are too few to say", len(e.Judged.Problems))
+	case e.judged() < stats.Few:
+		worth = fmt.Sprintf("; %d problems are too few to say", e.judged())
 	}
 	return fmt.Sprintf("held-out at step %d: pass@1 %.3f [%.3f, %.3f] greedy%s%s",
 		e.Step, e.Greedy, e.GreedyCI[0], e.GreedyCI[1], sampled, worth)
 }
+
+// judged is how many problems were judged; where the record does not say so, how many there were.
+func (e *Evaluation) judged() int { return cmp.Or(len(e.Judged.Problems), e.Problems) }

@@ -80,6 +80,23 @@ func ExampleWithGrader() {
 	// Output: 8 completions, the sampler and the trainer differ by 0
 }
 
+// What a run found on held-out problems: nothing where it evaluated nothing.
+func ExampleTrainer_Evaluations() {
+	settings := append(small[:5:5], "max_steps=1", "eval_every=1", "eval_problems=4", "eval_samples=0", "eval_k=0")
+	with(settings, func(ctx context.Context, t *grpo.Trainer) error {
+		if err := t.Run(ctx); err != nil {
+			return err
+		}
+		first, last := t.Evaluations()
+		if last == nil {
+			return errors.New(last.Summary())
+		}
+		fmt.Println("evaluated at step", first.Step, "and at step", last.Step)
+		return nil
+	}, grpo.WithGrader(reward.GraderFunc(lines)), grpo.Unrecorded())
+	// Output: evaluated at step 0 and at step 1
+}
+
 // An own advantage: each completion is compared with the mean of the others.
 func ExampleWithAdvantage() {
 	leaveOneOut := func(rewards []float64) []float64 {

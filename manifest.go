@@ -30,7 +30,7 @@ func (t *Trainer) writeManifest() (err error) {
 	for _, set := range t.problems.Sets {
 		m.Datasets = append(m.Datasets, set.Manifest())
 	}
-	start := provenance.Start{After: t.step, Order: t.backend.Order(), Parts: t.parts}
+	start := provenance.Start{After: t.step, Order: t.backend.Order(), Parts: t.parts, Own: t.custom.names()}
 	t.ledger, err = provenance.Open(t.record.Dir, t.cfg, t.origin.past, m, start, t.policy.Dir, t.watcher.Warn)
 	if err == nil {
 		t.closers = append(t.closers, t.ledger)

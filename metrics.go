@@ -70,7 +70,9 @@ type CompletionStats struct {
 
 	FileErrors int `json:"reward_file_errors,omitempty"` // completions that the reward file failed on
 
-	unscored string // why the first of them could not be scored
+	unscored     string // why the first of them could not be scored
+	checkers     int    // completions that a checker failed on
+	checkerFails string // how it failed on the first
 }
 
 // metrics are those of a step that is done.
@@ -158,6 +160,10 @@ func (s *CompletionStats) add(r Scored) {
 		s.RewardErrors++
 		s.unscored = cmp.Or(s.unscored, r.Score.Note)
 	}
+	if r.Score.CheckerFailed() {
+		s.checkers++
+		s.checkerFails = cmp.Or(s.checkerFails, r.Score.Note)
+	}
 	if r.Score.Excluded == reward.ExcludedCustom {
 		s.FileErrors++
 	}
@@ -189,6 +195,9 @@ func (m Metrics) Parts(t Timing) []string {
 		fmt.Sprintf("format %.2f", m.FormatRate), fmt.Sprintf("groups %d/%d", m.GroupsTotal-m.GroupsSkipped, m.GroupsTotal)}
 	if m.RewardErrors > 0 {
 		parts = append(parts, fmt.Sprintf("%d not scored", m.RewardErrors))
+	}
+	if m.checkers > 0 {
+		parts = append(parts, fmt.Sprintf("checkers failed on %d", m.checkers))
 	}
 	switch {
 	case !m.Updated:

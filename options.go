@@ -1,6 +1,7 @@
 package grpo
 
 import (
+	"github.com/seed-7879b91d/grpo/internal/provenance"
 	"github.com/seed-7879b91d/grpo/model"
 	"github.com/seed-7879b91d/grpo/reward"
 )
@@ -19,7 +20,8 @@ type custom struct {
 }
 
 // WithGrader scores completions with an own grader. Neither Python nor a sandbox is needed then, and the settings of
-// the reward are not used.
+// the reward are not used. What the policy learns from is Score.Reward alone; pass@1 and whatever else says "correct"
+// count Score.Components.Correct, which the grader sets to 1 where a completion is right.
 func WithGrader(g reward.Grader) Option { return func(c *custom) { c.grader = g } }
 
 // WrapGrader puts something around the grader that the settings ask for, or that WithGrader brought.
@@ -55,14 +57,17 @@ func collect(options []Option) custom {
 
 // names lists the parts that are the caller's own and decide what comes out, for the manifest.
 func (c custom) names() (names []string) {
-	if c.grader != nil || c.wrap != nil {
-		names = append(names, "grader")
+	if c.grader != nil {
+		names = append(names, provenance.OwnGrader)
+	}
+	if c.wrap != nil {
+		names = append(names, provenance.OwnWrapper)
 	}
 	if c.advantage != nil {
-		names = append(names, "advantage")
+		names = append(names, provenance.OwnAdvantage)
 	}
 	if c.loss != nil {
-		names = append(names, "loss")
+		names = append(names, provenance.OwnLoss)
 	}
 	return names
 }

@@ -72,7 +72,13 @@ func (t *Trainer) begin(ctx context.Context) error {
 		return err
 	}
 	if len(before) > 0 {
+		if !t.origin.past.SameJudge(t.custom.names()) {
+			before[0].Judged = stats.Judged{} // nothing that this judge could be compared with
+		}
 		t.first, t.last = &before[0], &before[len(before)-1]
+		if len(before) > 1 {
+			t.last.Change = stats.Compare(t.first.Judged, t.last.Judged)
+		}
 	}
 	t.record.begun, t.record.page.Statement = true, t.problems.Statement
 	t.watcher.Begun(t.Origin())
@@ -94,7 +100,7 @@ func (r *record) unwritten(err error) error {
 
 // conclude writes a step down, judges it and tells of it.
 func (t *Trainer) conclude(m Metrics, timing Timing, groups []Group) error {
-	advice := t.advisor.OnStep(evidence(m, timing))
+	advice := t.advisor.OnStep(evidence(m, timing, t.judge()))
 	if err := t.record.step(m, timing, groups, advice); err != nil {
 		t.broken = fmt.Errorf("record: %w", err) // half of a step is on record
 		return t.broken
@@ -170,8 +176,12 @@ func (r *record) evaluations() ([]Evaluation, error) {
 		return all, err
 	}
 	judged, err := jsonl.OfKind[stats.Judged](r.File(judgedFile), "")
-	if len(judged) > 0 && judged[0].Step == all[0].Step {
-		all[0].Judged = judged[0]
+	at := make(map[int]stats.Judged, len(judged)) // those from before there was this file have none
+	for _, j := range judged {
+		at[j.Step] = j
+	}
+	for i := range all {
+		all[i].Judged = at[all[i].Step]
 	}
 	return all, err
 }

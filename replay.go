@@ -15,6 +15,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/rollouts"
 	"github.com/seed-7879b91d/grpo/internal/rundir"
 	"github.com/seed-7879b91d/grpo/kernels"
+	"github.com/seed-7879b91d/grpo/model"
 )
 
 // Replayed is the policy as it was after a recorded step.
@@ -26,7 +27,8 @@ type Replayed struct {
 func (r *Replayed) Save(dir string) error { return r.policy.Save(dir, r.policy.Base) }
 
 // Replay takes a recorded step of a run again: from the last checkpoint before it, with the completions
-// that were recorded, through every step between, each with the settings that were in force. It ends with an
+// that were recorded, through every step between, each with the settings that were in force. Rewards and advantages are those
+// that were recorded, whoever judged. It ends with an
 // error where a policy does not come out as the one that was recorded, to the last bit. Done is told of each
 // step. The backend is the caller's. A run that was trained with an own loss needs it here too.
 func Replay(ctx context.Context, run string, step int, b kernels.Backend, done func(Metrics), options ...Option) (*Replayed, error) {
@@ -98,10 +100,22 @@ func (r *replay) read(step int) (recorded map[int]Metrics, err error) {
 	if recorded[step].Step != step || step < 1 {
 		return nil, badinput.Errorf("run %s: step %d is not recorded; its metrics end with step %d", r.dir, step, last)
 	}
-	if slices.Contains(r.past.Manifest.Own, "loss") && r.own.loss == nil {
-		return nil, badinput.Errorf("run %s was trained with a loss of the program that trained it: replay it there, with WithLoss", r.dir)
-	}
 	return recorded, nil
+}
+
+// loss is the program's own loss where a start was trained with one.
+func (r *replay) loss(start provenance.Start) (model.LossFunc, error) {
+	own, known := r.past.Own(start)
+	if !known {
+		own = r.past.Manifest.Own
+	}
+	switch had := slices.Contains(own, provenance.OwnLoss); {
+	case had && r.own.loss == nil:
+		return nil, badinput.Errorf("run %s was trained with a loss of the program that trained it: replay it there, with WithLoss", r.dir)
+	case known && !had:
+		return nil, nil
+	}
+	return r.own.loss, nil
 }
 
 // open opens what a step was trained with, and refuses what is not that.
@@ -115,13 +129,17 @@ func (r *replay) open(ctx context.Context, step int) error {
 			"its bits cannot come out here", step, r.dir, start.Order, r.backend.Name(), r.backend.Order())
 	}
 	r.start = start
+	loss, err := r.loss(start)
+	if err != nil {
+		return err
+	}
 	if r.policy, err = openPolicy(ctx, cfg, r.backend); err != nil {
 		return err
 	}
 	if what := (provenance.Parts{"model": r.policy.print}).Differences(start.Parts)["model"]; what != "" {
 		return badinput.Errorf("step %d of run %s was trained on something else: %s; bring it back", step, r.dir, what)
 	}
-	r.learner, err = openLearner(cfg, r.backend, r.policy, r.own.loss)
+	r.learner, err = openLearner(cfg, r.backend, r.policy, loss)
 	return err
 }
 

@@ -54,7 +54,10 @@ func (t *Trainer) openRecord() error {
 		}
 	}
 	t.origin.past = provenance.Past{Checkpoint: t.origin.checkpoint, Fork: t.origin.fork}
-	return t.origin.past.Check(t.cfg, t.origin.state.Step)
+	if err := t.origin.past.Check(t.cfg, t.origin.state.Step); err != nil {
+		return err
+	}
+	return t.origin.past.CheckOwn(t.cfg, t.origin.state.Step, t.custom.names(), t.watcher.Warn)
 }
 
 // claim takes the run directory; one that nobody named gets a name that nobody has.

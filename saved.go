@@ -82,7 +82,14 @@ func (s *Saved) Evaluator(ctx context.Context, b kernels.Backend, change func(*c
 	if cfg.TestData == s.Settings.TestData && (cfg.TestSplit == s.Settings.TestSplit || cfg.TestData == sources.Embedded) {
 		e.leftOut, e.before = s.run.Manifest.LeftOut, s.first
 	}
-	err := e.open(ctx, b, collect(o))
+	own := collect(o)
+	if s.run.OtherJudge(0, own.names()) != "" {
+		e.before = stats.Judged{} // nothing that this judge could be compared with
+	}
+	if what := s.run.OtherJudge(s.state.Step, own.names()); what != "" {
+		s.watcher.Warn("judged by something else than the run was, so these are not the run's figures: " + what)
+	}
+	err := e.open(ctx, b, own)
 	if err == nil {
 		s.checkModel(e.policy)
 		err = e.policy.Restore(s.Trained())

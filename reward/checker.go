@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"sync"
 	"sync/atomic"
 
 	"github.com/seed-7879b91d/grpo/data"
@@ -18,7 +19,17 @@ type checker struct {
 	runner Runner
 	limits sandbox.Limits
 	failed atomic.Int64
+
+	mu    sync.Mutex
+	fresh int64 // failures since the last warnings, and the first of them
+	first string
 }
+
+// checkerNote begins the note on an answer that a checker failed on.
+const checkerNote = "checker: "
+
+// CheckerFailed tells whether a checker failed on the answers: they count as wrong, and nobody knows whether they are.
+func (s Score) CheckerFailed() bool { return strings.HasPrefix(s.Note, checkerNote) }
 
 // check says whether an answer is right. A checker that fails on an answer accepts nothing; that is
 // counted, and the note says how it failed.
@@ -37,10 +48,31 @@ func (c *checker) check(ctx context.Context, group, source string, t *data.Test,
 		a.note = fmt.Sprintf("it returned %v, expected True or False", a.value)
 	}
 	if a.note != "" {
-		c.failed.Add(1)
-		return false, "checker: " + a.note, nil
+		c.fail(a.note)
+		return false, checkerNote + a.note, nil
 	}
 	return verdict.nearest() != 0, "", nil
+}
+
+// fail counts a failure.
+func (c *checker) fail(note string) {
+	c.failed.Add(1)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.fresh++; c.fresh == 1 {
+		c.first = note
+	}
+}
+
+// warnings say on how many answers checkers failed since they were last asked for.
+func (c *checker) warnings() (w []string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.fresh > 0 {
+		w = []string{fmt.Sprintf("checkers failed on %d answers, which count as wrong; the first time: %s", c.fresh, c.first)}
+	}
+	c.fresh = 0
+	return w
 }
 
 // reply is what came of calling a trusted function: its value, as parseJSON reads it, or a note that says how it

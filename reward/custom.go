@@ -81,13 +81,17 @@ func (c *custom) tell(s *Stats) {
 	}
 }
 
-// Warnings say what the reward file did since they were last asked for that its author should know: on how many
-// completions it failed, and what it wrote to standard error.
-func (j *Judge) Warnings() (w []string) {
-	c := j.custom
-	if c == nil {
-		return nil
+// Warnings say what the checkers and the reward file did since they were last asked for that their author should know:
+// on how many answers and completions they failed, and what the file wrote to standard error.
+func (j *Judge) Warnings() []string {
+	w := j.checker.warnings()
+	if j.custom != nil {
+		w = append(w, j.custom.warnings()...)
 	}
+	return w
+}
+
+func (c *custom) warnings() (w []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.fresh > 0 {

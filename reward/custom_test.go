@@ -2,6 +2,7 @@ package reward
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -39,6 +40,13 @@ func TestCheckersRunApart(t *testing.T) {
 		require.Equal(t, tt.want, s.Verdict)
 		require.Equal(t, tt.note, s.Note)
 		require.Equal(t, tt.note != "", j.Stats().CheckerErrors == 1)
+		require.Equal(t, tt.note != "", s.CheckerFailed())
+		var told []string
+		if _, how, failed := strings.Cut(tt.note, ": "); failed {
+			told = []string{"checkers failed on 1 answers, which count as wrong; the first time: " + how}
+		}
+		require.Equal(t, told, j.Warnings())
+		require.Empty(t, j.Warnings(), "each is told once")
 	}
 	trusted.broken = 1
 	p := data.Problem{ID: "p", Kind: data.Stdin, Checker: "longer "}.WithTests(data.Test{Stdin: "xx", Stdout: "xx"})

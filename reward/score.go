@@ -42,7 +42,8 @@ type Score struct {
 	// Reward is the weighted sum of the components. It means nothing where Excluded is set.
 	Reward   float64   `json:"reward"`
 	Excluded Exclusion `json:"excluded,omitempty"`
-	// Components are all there is to know, whatever the weights.
+	// Components are all there is to know, whatever the weights. Components.Correct decides what counts as correct, in
+	// pass@1 and everywhere else: Reward and Verdict do not.
 	Components Components `json:"components"`
 	// Verdict is AC, or that of the first test that failed. Passed of Total tests passed; those that
 	// were not run count as failed.

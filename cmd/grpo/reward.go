@@ -202,9 +202,6 @@ func summarise(w io.Writer, verdicts map[reward.Verdict]int, judge *reward.Judge
 		fmt.Fprintf(w, " %d not run", n)
 	}
 	fmt.Fprintln(w)
-	if stats.CheckerErrors > 0 {
-		fmt.Fprintf(w, "checkers failed on %d answers, which count as wrong; see the notes\n", stats.CheckerErrors)
-	}
 	for _, warning := range judge.Warnings() {
 		fmt.Fprintln(w, warning)
 	}

@@ -18,10 +18,21 @@ type Advice struct {
 
 func (a Advice) String() string { return fmt.Sprintf("! %s: %s; try %s", a.Rule, a.Finding, a.Try) }
 
+// Reward is what the rewards of a run are made by.
+type Reward int
+
+const (
+	Binary    Reward = iota // all tests or nothing: partial credit can be asked for
+	Graded                  // something finer of the settings, or a reward file
+	OwnReward               // a grader of the program's own
+)
+
 // Step is what the rules look at in a step.
 type Step struct {
+	Judge            Reward
 	Number           int
 	Reward           float64 // the mean
+	Correct          float64 // the mean
 	Groups, Skipped  int     // skipped ones taught nothing
 	AllBad, AllGood  bool    // all groups
 	Updated          bool
@@ -33,6 +44,8 @@ type Step struct {
 	Unscored         int    // that nobody could score
 	FileErrors       int    // those that the reward file failed on
 	Why              string // the first could not be scored
+	CheckerErrors    int    // that a problem's checker failed on
+	CheckerNote      string // how it failed on the first
 	Seconds, Waited  float64
 }
 
@@ -43,9 +56,11 @@ type Advisor struct {
 	Idle       int            `json:"idle,omitempty"` // without a group that differs
 	BestFormat float64        `json:"best_format"`
 	LastKL     float64        `json:"last_kl"`
-	Swings     int            `json:"swings"`         // steps in a row in which kl went the other way, and far
-	Rising     bool           `json:"rising"`         // where it went last
-	Said       map[string]int `json:"said,omitempty"` // the step at which a rule last spoke
+	Swings     int            `json:"swings"`           // steps in a row in which kl went the other way, and far
+	Rising     bool           `json:"rising"`           // where it went last
+	Marked     bool           `json:"marked,omitempty"` // an own grader called a completion correct
+	Paid       int            `json:"paid,omitempty"`   // steps in which an own grader paid for some and called none correct
+	Said       map[string]int `json:"said,omitempty"`   // the step at which a rule last spoke
 
 	// What hangs on the clock is not saved: two runs of the same would differ.
 	slow     int // steps in a row
@@ -75,9 +90,10 @@ const (
 	mostTruncated = 0.5
 	mostTimeouts  = 0.5
 	slowSandbox   = report.SlowShare // share of a step spent waiting for scores
-	mostErrors    = 0.2              // share of completions that the machine failed to score
-	rewardRise    = 0.1              // of the mean reward, that held-out problems should show too
-	flatShare     = 0.2              // of that rise, which is no rise
+	unmarked      = "nothing is called correct"
+	mostErrors    = 0.2 // share of completions that the machine failed to score
+	rewardRise    = 0.1 // of the mean reward, that held-out problems should show too
+	flatShare     = 0.2 // of that rise, which is no rise
 )
 
 // OnStep gives what the rules say of a step; nothing when all is well.
@@ -88,18 +104,16 @@ func (a *Advisor) OnStep(s Step) (out []Advice) {
 		}
 	}
 	a.Earned, a.Steps = a.Earned+s.Reward, a.Steps+1
-	if a.AllBad = next(a.AllBad, s.AllBad); a.AllBad >= patience {
-		say("all groups wrong", fmt.Sprintf("no completion was right in %d steps in a row", a.AllBad),
-			"easier problems (max_prompt_chars), partial credit (reward=fraction), or more room (max_tokens)")
-	}
+	wrong := a.onGrading(s, say)
 	if a.AllGood = next(a.AllGood, s.AllGood); a.AllGood >= patience {
 		say("all groups right", fmt.Sprintf("every completion was right in %d steps in a row", a.AllGood),
 			"evaluate, save, and go on with harder data")
 	}
 	if a.Idle = next(a.Idle, s.Groups > 0 && s.Skipped == s.Groups); a.Idle >= patience &&
-		a.AllBad < patience && a.AllGood < patience {
+		!wrong && s.CheckerErrors == 0 && a.AllGood < patience {
+		how := map[Reward]string{Binary: " (reward=fraction)"}[s.Judge]
 		say("no group differs", fmt.Sprintf("in %d steps in a row all completions of every problem earned the same: nothing was learned", a.Idle),
-			"more completions_per_prompt, a higher temperature, or a reward that tells answers apart (reward=fraction)")
+			"more completions_per_prompt, a higher temperature, or a reward that tells answers apart"+how)
 	}
 	if s.Updated {
 		calmer := fmt.Sprintf("learning_rate=%.2g, or a lower temperature", s.LearningRate/2)
@@ -139,6 +153,30 @@ func (a *Advisor) OnStep(s Step) (out []Advice) {
 		out = append(out, Advice{Rule: "reward errors", Fatal: share > mostErrors, Finding: finding, Try: try})
 	}
 	return out
+}
+
+// onGrading gives the rules about who judges, and tells whether no completion is right and nothing is learned: what
+// a checker failed on may be right, and an own grader need not say of any completion that it is correct.
+func (a *Advisor) onGrading(s Step, say func(rule, finding, try string)) (wrong bool) {
+	if s.CheckerErrors > 0 {
+		say("checker errors", fmt.Sprintf("checkers failed on %d of %d answers, which count as wrong; the first: %s",
+			s.CheckerErrors, s.Completions, s.CheckerNote), "mend the checker in the data: grpo reward tries it on completions of your own")
+	}
+	if s.Judge == OwnReward {
+		a.Marked = a.Marked || s.Correct > 0
+		if a.Paid = next(a.Paid, s.Reward > 0 && !a.Marked); a.Paid >= patience && a.Said[unmarked] == 0 {
+			say(unmarked, "the program's own grader pays, and has called no completion correct: pass@1 stays 0 and says nothing",
+				"setting Components.Correct to 1 in the Score of what is right")
+		}
+	}
+	a.AllBad = next(a.AllBad, s.AllBad)
+	wrong = a.AllBad >= patience && s.Skipped == s.Groups && s.CheckerErrors == 0 && (s.Judge != OwnReward || a.Marked)
+	if wrong {
+		credit := map[Reward]string{Binary: "partial credit (reward=fraction), "}[s.Judge]
+		say("all groups wrong", fmt.Sprintf("no completion was right in %d steps in a row", a.AllBad),
+			"easier problems (max_prompt_chars), "+credit+"or more room (max_tokens)")
+	}
+	return wrong
 }
 
 // swings tells whether kl went far, and the other way than the last time that it did.

@@ -2,6 +2,7 @@ package advice
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -32,6 +33,7 @@ func TestEachRuleSpeaksOnItsEvidence(t *testing.T) {
 		"time-outs":                 {Completions: 10, TimedOut: 6},
 		"sandbox is the bottleneck": {Seconds: 10, Waited: 4},
 		"reward errors":             {Completions: 10, Unscored: 1},
+		"checker errors":            {Completions: 10, CheckerErrors: 1, AllBad: true, Groups: 4, Skipped: 4},
 	} {
 		var a Advisor
 		var said []string
@@ -141,4 +143,56 @@ func TestTheAdvisorIsSaved(t *testing.T) {
 	require.True(t, a.saidSlow)
 	a.slow, a.saidSlow = 0, false
 	require.Equal(t, a, b)
+}
+
+// "All groups wrong" is said where nothing is learned and nobody else is to blame, and names what the run can use.
+func TestWhatIsSaidOfWrongAnswers(t *testing.T) {
+	idle := Step{AllBad: true, Groups: 4, Skipped: 4, Completions: 16}
+	for name, c := range map[string]struct {
+		change func(*Step)
+		rule   string // the last step's; "": none
+		credit bool
+	}{
+		"tests":          {func(*Step) {}, "all groups wrong", true},
+		"reward file":    {func(s *Step) { s.Judge = Graded }, "all groups wrong", false},
+		"own grader":     {func(s *Step) { s.Judge = OwnReward }, "no group differs", false},
+		"groups teach":   {func(s *Step) { s.Skipped = 1 }, "", false},
+		"checkers fail":  {func(s *Step) { s.CheckerErrors = 1 }, "", false},
+		"nothing is new": {func(s *Step) { s.AllBad = false }, "no group differs", true},
+	} {
+		var a Advisor
+		s := idle
+		c.change(&s)
+		var said []Advice
+		for s.Number = 1; s.Number <= patience; s.Number++ {
+			said = a.OnStep(s)
+		}
+		if c.rule == "" {
+			require.Empty(t, said, name)
+			continue
+		}
+		require.Equal(t, []string{c.rule}, rules(said), name)
+		require.Equal(t, c.credit, strings.Contains(said[0].Try, "reward=fraction"), name)
+	}
+}
+
+// An own grader that pays and calls nothing correct is told once; one that ever did is not.
+func TestAnOwnGraderThatCallsNothingCorrect(t *testing.T) {
+	for _, correct := range []float64{0, 0.1} {
+		var a Advisor
+		spoke := 0
+		for step := range 3 * silence {
+			s := Step{Number: step + 1, Judge: OwnReward, Reward: 1.5, Groups: 4}
+			if step == 0 {
+				s.Correct = correct
+			}
+			spoke += len(a.OnStep(s))
+		}
+		require.Equal(t, correct == 0, spoke == 1)
+		require.LessOrEqual(t, spoke, 1)
+	}
+	var a Advisor
+	for step := range 2 * silence {
+		require.Empty(t, a.OnStep(Step{Number: step + 1, Reward: 1.5, Groups: 4}), "the settings' own reward")
+	}
 }

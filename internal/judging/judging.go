@@ -114,7 +114,7 @@ func without(problems []data.Problem, faults []reward.CheckerFault) []data.Probl
 	return kept
 }
 
-// Warnings are what a person should know of the reward file since they were last asked for.
+// Warnings are what a person should know of the checkers and the reward file since they were last asked for.
 func (j *Judging) Warnings() []string {
 	if j.judge == nil {
 		return nil

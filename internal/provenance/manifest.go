@@ -32,7 +32,7 @@ type Manifest struct {
 	Cores      int                `json:"cores"`
 	Backend    string             `json:"backend"`
 	Sandbox    reward.Backend     `json:"sandbox"`
-	Own        []string           `json:"own,omitempty"` // parts that a Go program brought: grader, advantage, loss
+	Own        []string           `json:"own,omitempty"` // parts that a Go program brought, the last time
 	Datasets   []dataset.Manifest `json:"datasets,omitempty"`
 	Problems   int                `json:"problems"`
 	HeldOut    int                `json:"held_out"`
@@ -50,6 +50,8 @@ type Start struct {
 	Time  string `json:"time"`
 	Order string `json:"order"` // of the backend's sums
 	Parts Parts  `json:"parts"`
+	// Own are the parts that the program brought itself, which no fingerprint can be taken of.
+	Own []string `json:"own,omitempty"`
 	// Settings are those that are not as the run began.
 	Settings map[string]json.RawMessage `json:"settings,omitempty"`
 }
@@ -101,24 +103,24 @@ func (r *Run) Known() bool { return r.first != nil }
 
 // Last are the settings that the run had last.
 func (r *Run) Last() (*configs.Config, Start, error) {
-	if n := len(r.Manifest.Starts); n > 0 {
-		return r.of(r.Manifest.Starts[n-1])
-	}
-	return r.of(Start{})
+	return r.of(r.lastStart())
+}
+
+func (r *Run) lastStart() Start {
+	return slices.Concat([]Start{{}}, r.Manifest.Starts)[len(r.Manifest.Starts)]
 }
 
 // At are the settings that were in force when a step was made. Who goes back makes the steps after anew, and what
 // counts is who made them last.
-func (r *Run) At(step int) (*configs.Config, Start, error) {
+func (r *Run) At(step int) (*configs.Config, Start, error) { return r.of(r.startOf(step)) }
+
+func (r *Run) startOf(step int) Start {
 	for _, s := range slices.Backward(r.Manifest.Starts) {
 		if s.After < step {
-			return r.of(s)
+			return s
 		}
 	}
-	if len(r.Manifest.Starts) > 0 {
-		return r.of(r.Manifest.Starts[0])
-	}
-	return r.of(Start{})
+	return slices.Concat(r.Manifest.Starts, []Start{{}})[0]
 }
 
 func (r *Run) of(s Start) (*configs.Config, Start, error) {
@@ -196,5 +198,5 @@ func write(d *rundir.Dir, m *Manifest, first *configs.Config) error {
 func (s Start) Same(other Start) bool {
 	a, _ := json.Marshal(s.Settings) // what was read as JSON can be written as such
 	b, _ := json.Marshal(other.Settings)
-	return bytes.Equal(a, b) && s.Order == other.Order && len(s.Parts.Differences(other.Parts)) == 0
+	return bytes.Equal(a, b) && s.Order == other.Order && slices.Equal(s.Own, other.Own) && len(s.Parts.Differences(other.Parts)) == 0
 }

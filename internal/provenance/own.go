@@ -1,0 +1,105 @@
+package provenance
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/seed-7879b91d/grpo/configs"
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/rundir"
+)
+
+// The parts of a run that a Go program may have brought, as a manifest calls them.
+const (
+	OwnGrader    = "grader"
+	OwnWrapper   = "wrapper" // something around the grader
+	OwnAdvantage = "advantage"
+	OwnLoss      = "loss"
+)
+
+// ownParts are these parts in the order of a message: the setting that each takes the place of, and the option that
+// brings it.
+var ownParts = []struct{ name, key, option string }{
+	{OwnAdvantage, "advantage", "WithAdvantage"}, {OwnLoss, "loss", "WithLoss"},
+	{OwnGrader, "reward", "WithGrader"}, {OwnWrapper, "reward", "WrapGrader"},
+}
+
+// Own are the parts of a start that the program brought itself. known is false of one that was recorded before starts
+// said so.
+func (r *Run) Own(s Start) (own []string, known bool) {
+	says := func(s Start) bool { return len(s.Own) > 0 }
+	starts := r.Manifest.Starts
+	return s.Own, len(starts) > 0 && (len(r.Manifest.Own) == 0 || slices.ContainsFunc(starts, says))
+}
+
+// OwnDifferences says of each setting what takes its place now and did not in a start of the run, or the other way
+// round. A start that is not known is not compared.
+func (r *Run) OwnDifferences(s Start, now []string) map[string]string {
+	before, known := r.Own(s)
+	all := map[string]string{}
+	for _, part := range ownParts {
+		was, is := slices.Contains(before, part.name), slices.Contains(now, part.name)
+		if !known || was == is {
+			continue
+		}
+		how := part.key + ": a " + part.name + " of the program's own (" + part.option + "), before that of the settings"
+		if was {
+			how = part.key + ": that of the settings, before a " + part.name + " of the program's own (" + part.option + ")"
+		}
+		if part.name == OwnWrapper {
+			how = strings.NewReplacer("that of the settings", "nothing around the grader").Replace(how)
+		}
+		if said := all[part.key]; said != "" {
+			how = said + ", " + how
+		}
+		all[part.key] = how
+	}
+	return all
+}
+
+// CheckOwn refuses to go on with other parts of the program's own than before, and tells of those that are allowed and
+// of all of a fork. made is the step that the checkpoint was made after.
+func (p *Past) CheckOwn(cfg *configs.Config, made int, now []string, tell func(string)) error {
+	if p.Checkpoint == "" {
+		return nil
+	}
+	run, err := Read(rundir.RunOf(p.Checkpoint))
+	if err != nil {
+		return err
+	}
+	start := run.lastStart()
+	if p.Fork || cfg.Resume == p.Checkpoint {
+		start = run.startOf(made)
+	}
+	all := run.OwnDifferences(start, now)
+	if p.Fork {
+		for _, key := range slices.Sorted(maps.Keys(all)) {
+			tell("not as in the run that this one is a fork of: " + all[key])
+		}
+		return nil
+	}
+	var said, keys []string
+	for _, key := range slices.Sorted(maps.Keys(all)) {
+		if cfg.Allowed(key) {
+			tell("changed since the run began, as allowed: " + all[key])
+		} else {
+			said, keys = append(said, all[key]), append(keys, key)
+		}
+	}
+	if len(said) == 0 {
+		return nil
+	}
+	return badinput.Errorf("run %s goes on with what it was begun with, and this is another: %s; go on in the program that trained it, "+
+		"or type init_from=%s run_dir=DIR for a run of its own, or allow_change=%s to go on with it",
+		run.Dir, strings.Join(said, ", "), run.Dir, strings.Join(keys, ","))
+}
+
+// SameJudge tells whether the first evaluations of the run were judged as they are now.
+func (p *Past) SameJudge(own []string) bool { return p.run == nil || p.run.OtherJudge(0, own) == "" }
+
+// OtherJudge says how the grader differs from the one that judged when a step was made; "" where it does not, or where
+// nobody knows.
+func (r *Run) OtherJudge(step int, own []string) string {
+	return r.OwnDifferences(r.startOf(step), own)["reward"]
+}

@@ -1,0 +1,177 @@
+package grpo
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/provenance"
+	"github.com/seed-7879b91d/grpo/internal/stats"
+	"github.com/seed-7879b91d/grpo/model"
+	"github.com/seed-7879b91d/grpo/reward"
+)
+
+// same puts nothing around a grader.
+func same(g reward.Grader) reward.Grader { return g }
+
+// push is an own loss.
+func push(s *model.LossSequence) float64 {
+	for i := range s.Grad {
+		s.Grad[i] = -s.Weight[i] * s.Advantage[i]
+	}
+	return 0
+}
+
+// A run goes on with the parts of the program's own that it began with, and with others where that is said.
+func TestARunThatLosesItsOwnPartsIsRefused(t *testing.T) {
+	for _, c := range []struct {
+		key         string
+		before, now []Option
+		refused     string
+		sandbox     bool // is opened without the own grader
+	}{
+		{"reward", nil, []Option{WithGrader(nil)}, "reward: that of the settings, before a grader of the program's own (WithGrader)", true},
+		{"reward", nil, []Option{WrapGrader(same)}, "reward: a wrapper of the program's own (WrapGrader), before nothing around", false},
+		{"advantage", []Option{WithAdvantage(StdAdvantages)}, nil, "advantage: that of the settings, before", false},
+		{"loss", nil, []Option{WithLoss(push)}, "loss: a loss of the program's own (WithLoss), before that of the settings", false},
+	} {
+		s := setup{dir: t.TempDir(), words: []string{"max_steps=1", "eval_every=-1"}, options: c.before}
+		tr, _ := s.open(t)
+		run(t, tr)
+		s.words[0] = "max_steps=2"
+		tr, l := s.open(t)
+		require.Empty(t, l.warnings, "it goes on as it is")
+		require.NoError(t, tr.Close())
+
+		s.options = c.now
+		_, _, err := s.tryOpen(t)
+		require.ErrorContains(t, err, c.refused)
+		require.ErrorContains(t, err, "allow_change="+c.key+" to go on with it")
+		require.True(t, badinput.Is(err))
+		require.NotContains(t, err.Error(), "\n")
+		if c.sandbox {
+			continue
+		}
+		s.words = append(s.words, "allow_change="+c.key)
+		tr, l = s.open(t)
+		require.Contains(t, strings.Join(l.warnings, "\n"), "changed since the run began, as allowed: "+c.refused)
+		run(t, tr)
+		s.words = s.words[:2]
+		tr, l = s.open(t)
+		require.Empty(t, l.warnings, "it was said, and is what the run goes on with")
+		require.NoError(t, tr.Close())
+	}
+}
+
+func TestAForkIsToldOfOwnParts(t *testing.T) {
+	dir := t.TempDir()
+	tr, _ := setup{dir: dir, words: []string{"max_steps=1", "eval_every=-1"}}.open(t)
+	run(t, tr)
+	for _, c := range []struct {
+		options []Option
+		told    bool
+	}{{nil, false}, {[]Option{WrapGrader(same)}, true}} {
+		fork := setup{dir: t.TempDir(), words: []string{"max_steps=2", "eval_every=-1", "init_from=" + dir}, options: c.options}
+		_, l := fork.open(t)
+		require.Equal(t, c.told, strings.Contains(strings.Join(l.warnings, "\n"),
+			"not as in the run that this one is a fork of: reward: a wrapper of the program's own"), l.warnings)
+	}
+}
+
+// What older releases recorded does not say at each start which parts were own.
+func TestARunOfAnOlderReleaseGoesOn(t *testing.T) {
+	s := setup{dir: t.TempDir(), words: []string{"max_steps=1", "eval_every=-1"}}
+	tr, _ := s.open(t)
+	run(t, tr)
+	path := filepath.Join(s.dir, provenance.ManifestFile)
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	starts := strings.Index(string(text), `"starts"`)
+	own := strings.Index(string(text)[starts:], `"own"`)
+	require.Positive(t, own, "%s", text)
+	older := string(text[:starts]) + strings.Replace(string(text[starts:]), `"own"`, `"elsewhere"`, 1)
+	require.NoError(t, os.WriteFile(path, []byte(older), 0o644))
+	s.words, s.options = []string{"max_steps=2", "eval_every=-1"}, []Option{WrapGrader(same)}
+	_, l := s.open(t)
+	require.Empty(t, l.warnings)
+}
+
+// Without parts of its own the manifest of a run says nothing of them.
+func TestOwnPartsAreRecordedWhereThereAreAny(t *testing.T) {
+	dir := t.TempDir()
+	run(t, open(t, nil, "run_dir="+dir, "max_steps=1", "eval_every=-1"))
+	text, err := os.ReadFile(filepath.Join(dir, provenance.ManifestFile))
+	require.NoError(t, err)
+	require.NotContains(t, string(text), `"own"`)
+}
+
+// Figures by another judge are not the run's, and are not compared with them.
+func TestAnotherJudgeIsTold(t *testing.T) {
+	dir := t.TempDir()
+	s := setup{dir: dir, words: []string{"max_steps=2", "eval_every=2"}}
+	tr, first := s.open(t)
+	run(t, tr)
+	require.NotNil(t, first.evals[1].Change)
+	for _, c := range []struct {
+		options []Option
+		told    bool
+	}{{nil, false}, {[]Option{WrapGrader(same)}, true}} {
+		l := &listener{}
+		e, err := OpenRun(t.Context(), dir, backend(t, 0), l, nil, append(c.options, WithGrader(reward.GraderFunc(vowels)))...)
+		require.NoError(t, err)
+		found, err := e.Evaluate(t.Context())
+		require.NoError(t, err)
+		require.NoError(t, e.Close())
+		require.Equal(t, c.told, found.Change == nil)
+		require.Equal(t, c.told, strings.Contains(strings.Join(l.warnings, "\n"), "are not the run's figures: reward: a wrapper"))
+	}
+	s.words, s.options = []string{"max_steps=4", "eval_every=2", "allow_change=reward"}, []Option{WrapGrader(same)}
+	tr, l := s.open(t)
+	run(t, tr)
+	require.Len(t, l.evals, 1)
+	require.Nil(t, l.evals[0].Change)
+}
+
+// Each step is replayed with the loss that was in force.
+func TestAReplayKnowsWhoseTheLossWas(t *testing.T) {
+	s := setup{dir: t.TempDir(), words: []string{"max_steps=1", "eval_every=-1", "save_every=-1"}}
+	tr, _ := s.open(t)
+	run(t, tr)
+	s.words, s.options = append(s.words[1:], "max_steps=2", "allow_change=loss"), []Option{WithLoss(push)}
+	tr, _ = s.open(t)
+	run(t, tr)
+	require.NoError(t, os.RemoveAll(checkpoint(s.dir, 1))) // so that both steps are taken again
+	_, _, err := replayed(t, s.dir, 2)
+	require.ErrorContains(t, err, "replay it there, with WithLoss")
+	_, err = Replay(t.Context(), s.dir, 2, backend(t, 0), nil, WithLoss(push))
+	require.NoError(t, err)
+	_, _, err = replayed(t, s.dir, 1)
+	require.NoError(t, err, "the step before had no loss of its own")
+}
+
+// What a run found stays known when it is opened again with nothing left to do.
+func TestAFinishedRunStillTellsWhatItFound(t *testing.T) {
+	s := setup{dir: t.TempDir(), words: []string{"max_steps=2", "eval_every=2"}}
+	tr, _ := s.open(t)
+	run(t, tr)
+	_, want := tr.Evaluations()
+	require.NotNil(t, want.Change)
+	tr, _ = s.open(t)
+	run(t, tr)
+	_, last := tr.Evaluations()
+	require.Equal(t, want.Change, last.Change)
+	require.Equal(t, want.Summary(), last.Summary())
+
+	tr, _ = setup{words: []string{"max_steps=1", "eval_every=-1"}}.open(t)
+	run(t, tr)
+	_, last = tr.Evaluations()
+	require.Nil(t, last)
+	require.Equal(t, "nothing was evaluated", last.Summary())
+
+	many := Evaluation{Problems: stats.Few}
+	require.NotContains(t, many.Summary(), "too few", "where the record does not say which problems were judged")
+}
