@@ -8,6 +8,7 @@ import (
 
 	"github.com/seed-7879b91d/grpo/data/dataset"
 	"github.com/seed-7879b91d/grpo/internal/atomicfile"
+	"github.com/seed-7879b91d/grpo/internal/destination"
 )
 
 func newDataCmd() *cobra.Command {
@@ -101,6 +102,9 @@ func newConvertCmd() *cobra.Command {
 			return err
 		}),
 	}
+	first(cmd, func(args []string) error {
+		return destination.Place{Flag: "--out", Path: path, Name: "problems.jsonl", Reads: args}.Check()
+	})
 	flags.register(cmd, "train")
 	cmd.Flags().StringVar(&path, "out", "", "the file to write (default: standard output)")
 	return cmd

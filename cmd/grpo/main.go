@@ -118,6 +118,17 @@ func badArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
 	}
 }
 
+// first has a verb look at something before it does anything, such as fetching a model.
+func first(cmd *cobra.Command, check func(args []string) error) {
+	verb := cmd.RunE
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := check(args); err != nil {
+			return err
+		}
+		return verb(cmd, args)
+	}
+}
+
 // must is for what can only fail by a mistake in this package.
 func must(err error) {
 	if err != nil {

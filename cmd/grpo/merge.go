@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/destination"
 	"github.com/seed-7879b91d/grpo/kernels"
 	"github.com/seed-7879b91d/grpo/lora"
 	"github.com/seed-7879b91d/grpo/model"
@@ -37,6 +38,7 @@ model and compares log-probabilities. DIR appears only if all agree.`,
 		},
 	}
 	flags.register(cmd)
+	first(cmd, func([]string) error { return destination.Place{Flag: "--out", Path: out, Folder: true}.Check() })
 	cmd.Flags().StringVar(&out, "out", "", "`directory` to write; must be empty or not there yet")
 	must(cmd.MarkFlagRequired("adapter"))
 	must(cmd.MarkFlagRequired("out"))
