@@ -23,7 +23,7 @@ func newInspectCmd() *cobra.Command {
 		Use:     "inspect SOURCE",
 		Example: `  grpo data inspect problems.jsonl`,
 		Short:   "Count a data set by source and kind, list what was refused, show one prompt",
-		Args:    badArgs(cobra.ExactArgs(1)),
+		Args:    takes("SOURCE"),
 		RunE: withSet(&flags, true, func(cmd *cobra.Command, set *dataset.Set, source string) error {
 			if asJSON {
 				return writeSummaryJSON(cmd.OutOrStdout(), set)

@@ -21,7 +21,7 @@ func newOverlapCmd() *cobra.Command {
 		Short:   "Say which problems of a data set are in another one, or nearly",
 		Long: `Compares what is asked, whatever the ids: the same statement but for its space, and statements of which 70 %
 of the runs of eight words are in another one. A run does the same with data and test_data.`,
-		Args: badArgs(cobra.ExactArgs(2)),
+		Args: takes("TRAIN", "TEST"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			test := flags
 			test.split = cmp.Or(testSplit, flags.split)

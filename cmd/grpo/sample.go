@@ -50,7 +50,7 @@ strings, the temperature and the length of completions are the run's, but for wh
   grpo sample --run runs/x --step 20 --data tasks.jsonl --n 4 --temperature 0.7
   grpo sample --model ~/Qwen3-0.6B --prompt "Write a haiku in Python."
   grpo sample --model ~/Qwen3-0.6B --adapter runs/x/adapter --messages chats.jsonl --n 4 --temperature 0.7 --json`,
-		Args: badArgs(cobra.NoArgs),
+		Args: takes(),
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
 	}
 	f.policyFlags.registerAll(cmd)

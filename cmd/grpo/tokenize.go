@@ -27,7 +27,7 @@ tokens, which is what a training run does with every prompt.`,
 		Example: `  echo '{"text":"def add(a, b):"}' | grpo tokenize --tokenizer Qwen3-4B
   echo '{"ids":[750,912,2877,11,293,1648]}' | grpo tokenize --tokenizer Qwen3-4B/tokenizer.json --decode
   echo '{"text":"<|im_end|>"}' | grpo tokenize --tokenizer Qwen3-4B --plain`,
-		Args: badArgs(cobra.NoArgs),
+		Args: takes(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			switch {
 			case path == "":
