@@ -10,6 +10,7 @@ import (
 
 	"github.com/seed-7879b91d/grpo/cmd/grpo/bench"
 	"github.com/seed-7879b91d/grpo/cmd/grpo/screen"
+	"github.com/seed-7879b91d/grpo/cmd/grpo/usage"
 	"github.com/seed-7879b91d/grpo/configs"
 	"github.com/seed-7879b91d/grpo/model"
 )
@@ -21,7 +22,7 @@ func newBenchCmd() *cobra.Command {
 		Long: `Each benchmark needs no files: it makes random, non-zero weights of a shape. It prints a table with the
 share of the limit that the hardware sets, measured in the same run, and one JSON line last. Rates are
 medians.`,
-		Args: takes(),
+		Args: usage.Takes(),
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(newBenchGemmCmd(), newBenchTrainCmd(), newBenchSandboxCmd(), newBenchDecodeCmd(), newBenchPrefillCmd(),
@@ -74,7 +75,7 @@ func (f *benchFlags) registerSampling(cmd *cobra.Command, batch, context int) {
 
 // command makes a verb that measures what the flags say, and prints the result.
 func (f *benchFlags) command(cmd cobra.Command, measure func(context.Context) (bench.Result, error)) *cobra.Command {
-	cmd.Args = takes()
+	cmd.Args = usage.Takes()
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if err := f.check(); err != nil {
 			return err
@@ -147,7 +148,7 @@ func newBenchSandboxCmd() *cobra.Command {
 		Long: `Measures trivial programs in warm cells, one at a time and on all slots, and the judging of a whole step:
 completions that are all different, each with many tests. The plain start of the same interpreter,
 without any isolation, stands beside them.`,
-		Args: takes(),
+		Args: usage.Takes(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var err error
 			if b.Options, err = flags.cells(); err != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-7879b91d/grpo/cmd/grpo/bench"
+	"github.com/seed-7879b91d/grpo/cmd/grpo/usage"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/reward/fusion"
 	"github.com/seed-7879b91d/grpo/reward/sandbox"
@@ -27,7 +28,7 @@ func newDoctorCmd() *cobra.Command {
 		Long: `Builds a sandbox and attacks it: each claim stands beside the result of an attack that was made just now,
 and what is not protected stands below. Then the interpreter, processors, memory and disk.
 The exit code is 0 where nothing needed is missing.`,
-		Args: takes(),
+		Args: usage.Takes(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cells, err := flags.cells()
 			if err != nil {

@@ -137,7 +137,8 @@ func TestStoppedVerbsHideNoFailure(t *testing.T) {
 	root := newRoot()
 	verb, _, err := root.Find([]string{"doctor"})
 	require.NoError(t, err)
-	require.EqualError(t, broken(ctx, verb, errors.New("python3: signal: interrupt")), "stopped before the end of grpo doctor, without a result")
+	require.EqualError(t, broken(ctx, verb, errors.New("python3: signal: interrupt")),
+		"stopped before the end of grpo doctor, without a result")
 	require.EqualError(t, broken(t.Context(), verb, errors.New("no python3")), "no python3")
 	require.EqualError(t, broken(ctx, root, errors.Join(fmt.Errorf("fetch: %w", context.Canceled), errors.New("disk full"))),
 		"stopped before the first step\ndisk full")

@@ -3,8 +3,9 @@
 // Each verb has a file: its flags and its help, what it asks of the packages of the module, and how it
 // prints the answer. What verbs share is in main.go (signals, exit codes, errors), policy.go (a backend
 // and a model), source.go (data sets), cells.go (sandboxes and rewards), prompts.go (conversations),
-// mistakes.go (flags and words that cannot be), input.go and output.go (lines of JSON, tables). What a person is shown meanwhile is in the package screen,
-// what an evaluation found in outcome, tables of a run in export, and benchmarks are in bench.
+// input.go and output.go (lines of JSON, tables). What a person is shown meanwhile is in the package screen,
+// what an evaluation found in outcome, tables of a run in export, mistakes on the command line
+// in usage, and benchmarks are in bench.
 package main
 
 import (
@@ -22,6 +23,7 @@ import (
 
 	"github.com/seed-7879b91d/grpo/cmd/grpo/export"
 	"github.com/seed-7879b91d/grpo/cmd/grpo/screen"
+	"github.com/seed-7879b91d/grpo/cmd/grpo/usage"
 	"github.com/seed-7879b91d/grpo/data/hub"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/notice"
@@ -60,7 +62,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	out := &checkedOutput{Writer: stdout}
 	root.SetOut(out)
 	root.SetErr(stderr)
-	addHelpers(root)
+	usage.AddHelpers(root)
 	started := false
 	noteStart(root, &started)
 	ctx = hub.WithProgress(ctx, screen.Fetching(stderr))
@@ -73,7 +75,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		return 0
 	}
 	if !started {
-		err = badFlags(verb, err)
+		err = usage.Explain(verb, err)
 	}
 	err = broken(ctx, verb, err)
 	fmt.Fprintf(stderr, "grpo: %s\n", strings.ReplaceAll(err.Error(), "\n", "; "))
@@ -136,7 +138,7 @@ func newRoot() *cobra.Command {
 		Version:       version.Line(cpu.Variants()),
 	}
 	train.register(root)
-	root.SetFlagErrorFunc(badFlag)
+	root.SetFlagErrorFunc(usage.BadFlag)
 	root.AddCommand(newScoreCmd(), newReplayCmd(), newMergeCmd(), newSampleCmd(), newEvalCmd(), newBenchCmd(),
 		newTokenizeCmd(), newDataCmd(), newRewardCmd(), newDoctorCmd(), export.Command())
 	return root

@@ -13,7 +13,7 @@ func TestMistakesAreAnsweredInOurWords(t *testing.T) {
 		"replay --run x":                       "--run wants --step, too; type --step STEP",
 		"replay --step 3":                      "--step wants --run, too; type --run DIRECTORY",
 		"sample --run x --model tiny":          "--model and --run do not go together; leave one of them out",
-		"merge":                                "--adapter, --model and --out are required; type grpo merge --adapter DIRECTORY --model DIRECTORY",
+		"merge":                                "--adapter, --model and --out are required; type grpo merge --adapter DIRECTORY",
 		"score":                                "--model is required; type grpo score --model DIRECTORY",
 		"eval --step foo":                      `--step: found "foo", expected a whole number (see 'grpo eval --help')`,
 		"eval --seed -1":                       `--seed: found "-1", expected a whole number, 0 or more`,
@@ -41,7 +41,8 @@ func TestMistakesAreAnsweredInOurWords(t *testing.T) {
 // Help is there for what there is.
 func TestHelpersHelp(t *testing.T) {
 	for line, says := range map[string]string{
-		"help": "grpo [key=value", "help eval": "pass@1", "help bench gemm": "gemm", "completion": "autocompletion", "completion bash": "bash completion",
+		"help": "grpo [key=value", "help eval": "pass@1", "help bench gemm": "gemm",
+		"completion": "autocompletion", "completion bash": "bash completion",
 	} {
 		out, errs, code := shell(t, "", strings.Fields(line)...)
 		if code != 0 || !strings.Contains(out, says) {

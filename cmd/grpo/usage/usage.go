@@ -1,4 +1,5 @@
-package main
+// Package usage says in the words of the other errors what the libraries say of mistakes on a command line.
+package usage
 
 import (
 	"errors"
@@ -14,8 +15,6 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 )
 
-// This file says in the words of the other errors what the libraries say of mistakes on the command line.
-
 // What is wrong with flags together comes as a text.
 var (
 	notThere  = regexp.MustCompile(`^required flag\(s\) (.+) not set$`)
@@ -24,15 +23,17 @@ var (
 	together  = regexp.MustCompile(`^if any flags in the group \[(.+)\] are set they must all be set; missing \[(.+)\]$`)
 )
 
-// badFlags explains flags that are wrong together, or are not there.
-func badFlags(cmd *cobra.Command, err error) error {
+// Explain explains flags that are wrong together, or are not there.
+func Explain(cmd *cobra.Command, err error) error {
 	if m := notThere.FindStringSubmatch(err.Error()); m != nil {
 		names := strings.Split(strings.ReplaceAll(m[1], `"`, ""), ", ")
-		return badinput.Errorf("%s required; type %s %s (see '%[2]s --help')", list(names, "and", "is", "are"), cmd.CommandPath(), typed(cmd, names))
+		return badinput.Errorf("%s required; type %s %s (see '%[2]s --help')",
+			list(names, "and", "is", "are"), cmd.CommandPath(), typed(cmd, names))
 	}
 	if m := noneThere.FindStringSubmatch(err.Error()); m != nil {
 		names := strings.Fields(m[1])
-		return badinput.Errorf("%s required; type %s %s (see '%[2]s --help')", list(names, "or", "is", "is"), cmd.CommandPath(), typed(cmd, names[:1]))
+		return badinput.Errorf("%s required; type %s %s (see '%[2]s --help')",
+			list(names, "or", "is", "is"), cmd.CommandPath(), typed(cmd, names[:1]))
 	}
 	if m := exclusive.FindStringSubmatch(err.Error()); m != nil {
 		return badinput.Errorf("%s not go together; leave one of them out", list(strings.Fields(m[1]), "and", "does", "do"))
@@ -40,7 +41,8 @@ func badFlags(cmd *cobra.Command, err error) error {
 	if m := together.FindStringSubmatch(err.Error()); m != nil {
 		missing := strings.Fields(m[2])
 		given := slices.DeleteFunc(strings.Fields(m[1]), func(name string) bool { return slices.Contains(missing, name) })
-		return badinput.Errorf("%s --%s, too; type %s", list(given, "and", "wants", "want"), strings.Join(missing, " and --"), typed(cmd, missing))
+		return badinput.Errorf("%s --%s, too; type %s",
+			list(given, "and", "wants", "want"), strings.Join(missing, " and --"), typed(cmd, missing))
 	}
 	return err
 }
@@ -80,13 +82,14 @@ func value(f *pflag.Flag) string {
 	return strings.ToUpper(name)
 }
 
-// badFlag explains a flag that is none, or has a value that it cannot have. Settings are often typed as flags.
-func badFlag(cmd *cobra.Command, err error) error {
+// BadFlag explains a flag that is none, or has a value that it cannot have. Settings are often typed as flags.
+func BadFlag(cmd *cobra.Command, err error) error {
 	var bad *pflag.InvalidValueError
 	var none *pflag.ValueRequiredError
 	switch {
 	case errors.As(err, &bad) && errors.Is(err, strconv.ErrRange):
-		return badinput.Errorf("--%s: found %s, which is too large; expected %s nearer to 0", bad.GetFlag().Name, bad.GetValue(), kind(bad.GetFlag()))
+		return badinput.Errorf("--%s: found %s, which is too large; expected %s nearer to 0",
+			bad.GetFlag().Name, bad.GetValue(), kind(bad.GetFlag()))
 	case errors.As(err, &bad):
 		return badinput.Errorf("--%s: found %q, expected %s (see '%s --help')", bad.GetFlag().Name, bad.GetValue(), kind(bad.GetFlag()),
 			cmd.CommandPath())
@@ -118,8 +121,8 @@ func kind(f *pflag.Flag) string {
 	}
 }
 
-// takes wants so many words of a verb, which are called so.
-func takes(names ...string) cobra.PositionalArgs {
+// Takes wants so many words of a verb, which are called so.
+func Takes(names ...string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, words []string) error {
 		path := cmd.CommandPath()
 		usage := strings.Join(append([]string{path}, names...), " ")
@@ -137,8 +140,8 @@ func takes(names ...string) cobra.PositionalArgs {
 	}
 }
 
-// addHelpers adds the verbs that the library makes, and has them refuse what they do not know.
-func addHelpers(root *cobra.Command) {
+// AddHelpers adds the verbs that the library makes, and has them refuse what they do not know.
+func AddHelpers(root *cobra.Command) {
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()
 	for _, c := range root.Commands() {
@@ -161,7 +164,7 @@ func addHelpers(root *cobra.Command) {
 			}
 			c.RunE = func(c *cobra.Command, _ []string) error { return c.Help() }
 			for _, shell := range c.Commands() {
-				shell.Args = takes()
+				shell.Args = Takes()
 			}
 		}
 	}
