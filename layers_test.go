@@ -19,7 +19,7 @@ const module = "github.com/seed-7879b91d/grpo"
 var layers = map[string][]string{
 	"": slices.Concat(belowTrainer, roomsOfTrainer),
 	"cmd/grpo": slices.Concat(belowCommands, []string{"cmd/grpo/bench", "cmd/grpo/export", "cmd/grpo/outcome", "cmd/grpo/screen",
-		"internal/rollouts", "internal/tiny"}),
+		"internal/destination", "internal/rollouts", "internal/tiny"}),
 	"cmd/grpo/bench":     belowCommands,
 	"cmd/grpo/outcome":   belowCommands,
 	"cmd/grpo/screen":    belowCommands,
@@ -43,6 +43,7 @@ var layers = map[string][]string{
 	"internal/cputime":     {},
 	"internal/footprint":   belowTrainer,
 	"internal/disk":        {},
+	"internal/destination": {},
 	"internal/jsonl":       {},
 	"internal/provenance":  {"configs", "data", "reward", "internal/rundir", "internal/sources", "internal/tiny"},
 	"internal/memory":      {},

@@ -63,7 +63,7 @@ func Open(ctx context.Context, cfg Config) (*Judge, error) {
 	if err != nil {
 		return nil, err
 	}
-	options, err := cfg.pool()
+	options, err := cfg.Cells()
 	if err != nil {
 		return nil, err
 	}
@@ -136,8 +136,8 @@ func (cfg Config) mode() string {
 	return "correct"
 }
 
-// pool are the options of local cells.
-func (cfg Config) pool() (o sandbox.Options, err error) {
+// Cells are the options of local cells.
+func (cfg Config) Cells() (o sandbox.Options, err error) {
 	o = sandbox.Options{Slots: cfg.Slots, Python: cfg.Python}
 	switch cfg.Sandbox {
 	case "", "auto", "local":

@@ -10,6 +10,7 @@ import (
 
 	"github.com/seed-7879b91d/grpo/cmd/grpo/bench"
 	"github.com/seed-7879b91d/grpo/cmd/grpo/screen"
+	"github.com/seed-7879b91d/grpo/cmd/grpo/usage"
 	"github.com/seed-7879b91d/grpo/configs"
 	"github.com/seed-7879b91d/grpo/model"
 )
@@ -21,7 +22,7 @@ func newBenchCmd() *cobra.Command {
 		Long: `Each benchmark needs no files: it makes random, non-zero weights of a shape. It prints a table with the
 share of the limit that the hardware sets, measured in the same run, and one JSON line last. Rates are
 medians.`,
-		Args: badArgs(cobra.NoArgs),
+		Args: usage.Takes(),
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(newBenchGemmCmd(), newBenchTrainCmd(), newBenchSandboxCmd(), newBenchDecodeCmd(), newBenchPrefillCmd(),
@@ -74,7 +75,7 @@ func (f *benchFlags) registerSampling(cmd *cobra.Command, batch, context int) {
 
 // command makes a verb that measures what the flags say, and prints the result.
 func (f *benchFlags) command(cmd cobra.Command, measure func(context.Context) (bench.Result, error)) *cobra.Command {
-	cmd.Args = badArgs(cobra.NoArgs)
+	cmd.Args = usage.Takes()
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if err := f.check(); err != nil {
 			return err
@@ -96,7 +97,7 @@ func newBenchGemmCmd() *cobra.Command {
 		Short: "Products of activations with bf16 weights: 2048³, and the linears of a shape",
 		Example: `  grpo bench gemm
   grpo bench gemm --shape qwen3-4b --tokens 1 --threads 1`,
-	}, func(context.Context) (bench.Result, error) { return bench.Gemm(&f.Model) })
+	}, func(ctx context.Context) (bench.Result, error) { return bench.Gemm(ctx, &f.Model) })
 	f.register(cmd, 16)
 	return cmd
 }
@@ -120,7 +121,7 @@ func newBenchDecodeCmd() *cobra.Command {
 		Short: "Next tokens of B sequences that have C tokens in the cache",
 		Example: `  grpo bench decode
   grpo bench decode --batch 32 --context 512`,
-	}, func(context.Context) (bench.Result, error) { return bench.Decode(&f.Sampling) })
+	}, func(ctx context.Context) (bench.Result, error) { return bench.Decode(ctx, &f.Sampling) })
 	f.registerSampling(cmd, 1, 32)
 	return cmd
 }
@@ -131,7 +132,7 @@ func newBenchPrefillCmd() *cobra.Command {
 		Use:     "prefill [--shape S] [--batch B] [--context C]",
 		Short:   "Prompts of C tokens of B sequences, and the first token of each",
 		Example: `  grpo bench prefill --context 512`,
-	}, func(context.Context) (bench.Result, error) { return bench.Prefill(&f.Sampling) })
+	}, func(ctx context.Context) (bench.Result, error) { return bench.Prefill(ctx, &f.Sampling) })
 	f.registerSampling(cmd, 1, 512)
 	return cmd
 }
@@ -147,9 +148,12 @@ func newBenchSandboxCmd() *cobra.Command {
 		Long: `Measures trivial programs in warm cells, one at a time and on all slots, and the judging of a whole step:
 completions that are all different, each with many tests. The plain start of the same interpreter,
 without any isolation, stands beside them.`,
-		Args: badArgs(cobra.NoArgs),
+		Args: usage.Takes(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			b.Options = flags.cells()
+			var err error
+			if b.Options, err = flags.cells(); err != nil {
+				return err
+			}
 			r, err := b.Run(cmd.Context())
 			if err != nil {
 				return err

@@ -22,9 +22,7 @@ func (f *sandboxFlags) register(cmd *cobra.Command) {
 }
 
 // cells are the local sandbox that the flags describe.
-func (f *sandboxFlags) cells() sandbox.Options {
-	return sandbox.Options{Slots: f.cfg.Slots, Python: f.cfg.Python, Unsafe: f.cfg.Sandbox == "unsafe"}
-}
+func (f *sandboxFlags) cells() (sandbox.Options, error) { return f.cfg.Cells() }
 
 // rewardFlags say what a reward is made of.
 type rewardFlags struct {

@@ -6,8 +6,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/seed-7879b91d/grpo/cmd/grpo/usage"
 	"github.com/seed-7879b91d/grpo/data/dataset"
 	"github.com/seed-7879b91d/grpo/internal/atomicfile"
+	"github.com/seed-7879b91d/grpo/internal/destination"
 )
 
 func newDataCmd() *cobra.Command {
@@ -22,7 +24,7 @@ docs/tasks.md describes the format of your own tasks.`,
 		Example: `  grpo data inspect tasks.jsonl
   grpo data fetch agentica-org/DeepCoder-Preview-Dataset
   grpo data convert agentica-org/DeepCoder-Preview-Dataset --collection taco --out taco.jsonl`,
-		Args: badArgs(cobra.NoArgs),
+		Args: usage.Takes(),
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(newInspectCmd(), newFingerprintCmd(), newFetchCmd(), newConvertCmd(), newOverlapCmd())
@@ -36,7 +38,7 @@ func newFetchCmd() *cobra.Command {
 		Example: `  grpo data fetch agentica-org/DeepCoder-Preview-Dataset`,
 		Short:   "Download a data set of the Hub, and say where its files lie",
 		Long:    "Downloads what is not in the cache yet. A download that was broken off goes on where it stopped.",
-		Args:    badArgs(cobra.ExactArgs(1)),
+		Args:    usage.Takes("SOURCE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			opt, err := flags.options(cmd)
 			if err != nil {
@@ -64,7 +66,7 @@ func newFingerprintCmd() *cobra.Command {
 		Short:   "Print the SHA-256 of a data set in normal form, and of each of its files",
 		Long: `The first line is the fingerprint of the set, for expected_dataset_hash: the SHA-256 of what
 'grpo data convert' writes. It does not depend on the format of the files.`,
-		Args: badArgs(cobra.ExactArgs(1)),
+		Args: usage.Takes("SOURCE"),
 		RunE: withSet(&flags, false, func(cmd *cobra.Command, set *dataset.Set, source string) error {
 			m, out := set.Manifest(), cmd.OutOrStdout()
 			fmt.Fprintf(out, "%s  %s (%d problems, %d tests)\n", m.SHA256, source, m.Problems, m.Tests)
@@ -86,7 +88,7 @@ func newConvertCmd() *cobra.Command {
 		Example: `  grpo data convert problems.parquet --out problems.jsonl`,
 		Short:   "Write a data set in normal form: JSON Lines, one problem with its tests on each",
 		Long:    "Rows that fit no known shape are left out and counted; 'grpo data inspect' lists them.",
-		Args:    badArgs(cobra.ExactArgs(1)),
+		Args:    usage.Takes("SOURCE"),
 		RunE: withSet(&flags, false, func(cmd *cobra.Command, set *dataset.Set, _ string) error {
 			var err error
 			if fill := func(w io.Writer) error { return set.WriteNormal(cmd.Context(), w) }; path == "" {
@@ -101,6 +103,9 @@ func newConvertCmd() *cobra.Command {
 			return err
 		}),
 	}
+	first(cmd, func(args []string) error {
+		return destination.Place{Flag: "--out", Path: path, Name: "problems.jsonl", Reads: args}.Check()
+	})
 	flags.register(cmd, "train")
 	cmd.Flags().StringVar(&path, "out", "", "the file to write (default: standard output)")
 	return cmd

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/seed-7879b91d/grpo/cmd/grpo/usage"
 	"github.com/seed-7879b91d/grpo/data"
 	"github.com/seed-7879b91d/grpo/data/dataset"
 	"github.com/seed-7879b91d/grpo/data/prompt"
@@ -23,7 +24,7 @@ func newInspectCmd() *cobra.Command {
 		Use:     "inspect SOURCE",
 		Example: `  grpo data inspect problems.jsonl`,
 		Short:   "Count a data set by source and kind, list what was refused, show one prompt",
-		Args:    badArgs(cobra.ExactArgs(1)),
+		Args:    usage.Takes("SOURCE"),
 		RunE: withSet(&flags, true, func(cmd *cobra.Command, set *dataset.Set, source string) error {
 			if asJSON {
 				return writeSummaryJSON(cmd.OutOrStdout(), set)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/seed-7879b91d/grpo/cmd/grpo/usage"
 	"github.com/seed-7879b91d/grpo/data"
 	"github.com/seed-7879b91d/grpo/data/dataset"
 	"github.com/seed-7879b91d/grpo/data/overlap"
@@ -21,7 +22,7 @@ func newOverlapCmd() *cobra.Command {
 		Short:   "Say which problems of a data set are in another one, or nearly",
 		Long: `Compares what is asked, whatever the ids: the same statement but for its space, and statements of which 70 %
 of the runs of eight words are in another one. A run does the same with data and test_data.`,
-		Args: badArgs(cobra.ExactArgs(2)),
+		Args: usage.Takes("TRAIN", "TEST"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			test := flags
 			test.split = cmp.Or(testSplit, flags.split)

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-7879b91d/grpo/cmd/grpo/bench"
+	"github.com/seed-7879b91d/grpo/cmd/grpo/usage"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/reward/fusion"
 	"github.com/seed-7879b91d/grpo/reward/sandbox"
@@ -27,9 +28,16 @@ func newDoctorCmd() *cobra.Command {
 		Long: `Builds a sandbox and attacks it: each claim stands beside the result of an attack that was made just now,
 and what is not protected stands below. Then the interpreter, processors, memory and disk.
 The exit code is 0 where nothing needed is missing.`,
-		Args: badArgs(cobra.NoArgs),
+		Args: usage.Takes(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			findings := examine(cmd.Context(), &flags)
+			cells, err := flags.cells()
+			if err != nil {
+				return err
+			}
+			findings := examine(cmd.Context(), cells)
+			if err := cmd.Context().Err(); err != nil {
+				return err // what was not seen to its end is not missing
+			}
 			out := cmd.OutOrStdout()
 			if asJSON {
 				if err := printJSON(out, findings); err != nil {
@@ -68,8 +76,8 @@ type claim struct {
 
 type findings []finding
 
-func examine(ctx context.Context, f *sandboxFlags) findings {
-	all := findings(examineSandbox(ctx, f))
+func examine(ctx context.Context, cells sandbox.Options) findings {
+	all := findings(examineSandbox(ctx, cells))
 	if url := os.Getenv("SANDBOX_URL"); url != "" {
 		all = append(all, examineServer(ctx, url))
 	}
@@ -77,8 +85,8 @@ func examine(ctx context.Context, f *sandboxFlags) findings {
 }
 
 // examineSandbox is about the cells and the interpreter in them.
-func examineSandbox(ctx context.Context, f *sandboxFlags) []finding {
-	pool, err := sandbox.Open(ctx, f.cells())
+func examineSandbox(ctx context.Context, o sandbox.Options) []finding {
+	pool, err := sandbox.Open(ctx, o)
 	if err != nil {
 		return []finding{{
 			Name: "sandbox", Found: err.Error(),

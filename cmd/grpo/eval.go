@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -18,6 +16,7 @@ import (
 	"github.com/seed-7879b91d/grpo/data/dataset"
 	"github.com/seed-7879b91d/grpo/internal/atomicfile"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/destination"
 	"github.com/seed-7879b91d/grpo/kernels"
 	"github.com/seed-7879b91d/grpo/lora"
 )
@@ -97,10 +96,8 @@ func (f *evalFlags) run(cmd *cobra.Command, words []string) error {
 	if f.recorded == "" && cmd.Flags().Changed("step") {
 		return badinput.Errorf("--step: it is of a run; type --run DIR, too")
 	}
-	if f.out != "" { // known before the hours that an evaluation may take
-		if info, err := os.Stat(filepath.Dir(f.out)); err != nil || !info.IsDir() {
-			return badinput.Errorf("--out %s: there is no directory %s; make it first", f.out, filepath.Dir(f.out))
-		}
+	if err := f.checkOut(cfg); err != nil { // before the hours that an evaluation may take
+		return err
 	}
 	b, err := openBackend(cfg.Threads)
 	if err != nil {
@@ -124,6 +121,12 @@ func (f *evalFlags) run(cmd *cobra.Command, words []string) error {
 	return r.Print(cmd.OutOrStdout())
 }
 
+// checkOut looks at where the completions go, for an evaluation with these settings.
+func (f *evalFlags) checkOut(cfg *configs.Config) error {
+	return destination.Place{Flag: "--out", Path: f.out, Name: "answers.jsonl", Run: f.recorded,
+		Reads: []string{cfg.TestData, cfg.Model, cfg.Adapter, cfg.RewardFile, cfg.PromptTemplate}}.Check()
+}
+
 // open opens an evaluator with these settings, or with those of a run.
 func (f *evalFlags) open(cmd *cobra.Command, cfg *configs.Config, b kernels.Backend, show *screen.Screen) (*grpo.Evaluator, error) {
 	if f.recorded == "" {
@@ -140,7 +143,7 @@ func (f *evalFlags) open(cmd *cobra.Command, cfg *configs.Config, b kernels.Back
 		f.follow(c, cmd.Flags().Changed)
 		f.ask(c)
 		f.model, f.checkpoint = c.Model, saved.Dir
-		return c.Validate()
+		return errors.Join(f.checkOut(c), c.Validate())
 	})
 }
 

@@ -138,7 +138,7 @@ func TestEvalRefuses(t *testing.T) {
 		"--samples -1":            {"--samples: found -1"},
 		"--temperature 0":         {"--temperature: found 0", "above 0"},
 		"--adapter /nowhere":      {"/nowhere", "PEFT adapter"},
-		"--out /nowhere/x.jsonl":  {"--out", "no directory /nowhere"},
+		"--out /nowhere/x.jsonl":  {"--out", "no folder /nowhere"},
 		"eval_k=2":                {"eval_k", "type --k 2"},
 		"threds=2":                {"threds", "threads"},
 		"nonsense":                {"nonsense", "key=value"},

@@ -2,7 +2,10 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
@@ -97,4 +100,49 @@ func TestASecondInterruptEndsAtOnce(t *testing.T) {
 	_, says := p.end(t)
 	require.Less(t, p.ProcessState.UserTime()+p.ProcessState.SystemTime()-before, time.Second, says)
 	require.Equal(t, syscall.SIGINT, p.ProcessState.Sys().(syscall.WaitStatus).Signal())
+}
+
+// A verb that saves nothing promises nothing, and says in its own words that it was stopped.
+func TestStoppedVerbsSaySo(t *testing.T) {
+	needsCells(t)
+	exe, err := os.Executable()
+	require.NoError(t, err)
+	datums := write(t, filepath.Join(t.TempDir(), "d.jsonl"), `{"tokens":[1,2,3],"ob_len":1,"logprobs":[-1,-1],"advantage":1}`)
+	for line, began := range map[string]string{
+		"eval --samples 4000 threads=1": "", "bench gemm --shape qwen3-4b --runs 1000": "", "bench sandbox --runs 10000000": "",
+		"sample --model tiny --prompt x --n 100000 --json":                                          "sequences of",
+		"replay --model tiny --rank 1 --steps 1000000 --out adapter --threads 1 --datums " + datums: "",
+	} {
+		p := startCommand(t, t.TempDir(), exec.Command(exe, strings.Fields(line)...))
+		p.waitFor(func() bool {
+			said, err := os.ReadFile(p.errs)
+			return err == nil && strings.Contains(string(said), began) && p.spent(t) > 300*time.Millisecond
+		})
+		require.NoError(t, p.Process.Signal(syscall.SIGINT))
+		code, says := p.end(t)
+		require.Equal(t, exitInterrupted, code, says)
+		require.NotContains(t, says, "saving")
+		require.NotContains(t, says, context.Canceled.Error())
+		require.Contains(t, says, "\ngrpo: stopping; once more to stop at once\ngrpo: stopped before the end of grpo "+strings.Fields(line)[0])
+		left, err := os.ReadDir(p.Dir)
+		require.NoError(t, err)
+		require.Empty(t, left, line)
+	}
+}
+
+// What children say that were interrupted, too, is not what a verb says; what a run says of its saving is kept.
+func TestStoppedVerbsHideNoFailure(t *testing.T) {
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	root := newRoot()
+	verb, _, err := root.Find([]string{"doctor"})
+	require.NoError(t, err)
+	require.EqualError(t, broken(ctx, verb, errors.New("python3: signal: interrupt")),
+		"stopped before the end of grpo doctor, without a result")
+	require.EqualError(t, broken(t.Context(), verb, errors.New("no python3")), "no python3")
+	require.EqualError(t, broken(ctx, root, errors.Join(fmt.Errorf("fetch: %w", context.Canceled), errors.New("disk full"))),
+		"stopped before the first step\ndisk full")
+	saved := errors.Join(stopped("stopped after step 3 and saved"), errors.New("disk full"))
+	require.EqualError(t, broken(ctx, root, saved), "stopped after step 3 and saved\ndisk full")
+	require.EqualError(t, broken(ctx, root, errors.New("disk full")), "disk full")
 }

@@ -4,7 +4,8 @@
 // prints the answer. What verbs share is in main.go (signals, exit codes, errors), policy.go (a backend
 // and a model), source.go (data sets), cells.go (sandboxes and rewards), prompts.go (conversations),
 // input.go and output.go (lines of JSON, tables). What a person is shown meanwhile is in the package screen,
-// what an evaluation found in outcome, tables of a run in export, and benchmarks are in bench.
+// what an evaluation found in outcome, tables of a run in export, mistakes on the command line
+// in usage, and benchmarks are in bench.
 package main
 
 import (
@@ -15,12 +16,14 @@ import (
 	"os"
 	"os/signal"
 	"strings"
+	"sync/atomic"
 	"syscall"
 
 	"github.com/spf13/cobra"
 
 	"github.com/seed-7879b91d/grpo/cmd/grpo/export"
 	"github.com/seed-7879b91d/grpo/cmd/grpo/screen"
+	"github.com/seed-7879b91d/grpo/cmd/grpo/usage"
 	"github.com/seed-7879b91d/grpo/data/hub"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/notice"
@@ -35,11 +38,18 @@ const (
 	exitInterrupted = 130
 )
 
+// saves tells that the verb at work keeps what it has when it is asked to stop.
+var saves atomic.Bool
+
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, func() {
 		stop() // from here on a signal does what it does to any program
-		fmt.Fprintln(os.Stderr, "\ngrpo: stopping; once more to stop without saving")
+		if saves.Load() {
+			fmt.Fprintln(os.Stderr, "\ngrpo: stopping; once more to stop without saving")
+		} else {
+			fmt.Fprintln(os.Stderr, "\ngrpo: stopping; once more to stop at once")
+		}
 	})
 	os.Exit(run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
@@ -52,17 +62,22 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	out := &checkedOutput{Writer: stdout}
 	root.SetOut(out)
 	root.SetErr(stderr)
+	usage.AddHelpers(root)
 	started := false
 	noteStart(root, &started)
 	ctx = hub.WithProgress(ctx, screen.Fetching(stderr))
 	ctx = notice.With(ctx, screen.Once(stderr))
-	err := root.ExecuteContext(ctx)
+	verb, err := root.ExecuteContextC(ctx)
 	if err == nil && out.err != nil {
 		started, err = true, fmt.Errorf("standard output: %w", out.err)
 	}
 	if err == nil {
 		return 0
 	}
+	if !started {
+		err = usage.Explain(verb, err)
+	}
+	err = broken(ctx, verb, err)
 	fmt.Fprintf(stderr, "grpo: %s\n", strings.ReplaceAll(err.Error(), "\n", "; "))
 	switch {
 	case errors.Is(err, context.Canceled), ctx.Err() != nil:
@@ -71,6 +86,27 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		return exitBadInput
 	}
 	return exitFailed
+}
+
+// broken says of a verb that somebody interrupted that it was. Its parts say what became of them: for a verb that
+// saves nothing that is of no interest, and may mislead, as what a child says that was interrupted, too.
+func broken(ctx context.Context, verb *cobra.Command, err error) error {
+	var said stopped
+	switch {
+	case errors.As(err, &said):
+		return err
+	case verb.HasParent() && (ctx.Err() != nil || errors.Is(err, context.Canceled)):
+		return stopped("stopped before the end of " + verb.CommandPath() + ", without a result")
+	case !errors.Is(err, context.Canceled):
+		return err
+	}
+	lines := []string{"stopped before the first step"}
+	for line := range strings.SplitSeq(err.Error(), "\n") {
+		if !strings.HasSuffix(line, context.Canceled.Error()) {
+			lines = append(lines, line)
+		}
+	}
+	return stopped(strings.Join(lines, "\n"))
 }
 
 // noteStart makes every verb say when it begins: an error before that is a mistake on the command line.
@@ -102,19 +138,20 @@ func newRoot() *cobra.Command {
 		Version:       version.Line(cpu.Variants()),
 	}
 	train.register(root)
-	root.SetFlagErrorFunc(badFlag)
+	root.SetFlagErrorFunc(usage.BadFlag)
 	root.AddCommand(newScoreCmd(), newReplayCmd(), newMergeCmd(), newSampleCmd(), newEvalCmd(), newBenchCmd(),
 		newTokenizeCmd(), newDataCmd(), newRewardCmd(), newDoctorCmd(), export.Command())
 	return root
 }
 
-// badArgs marks what a positional-argument check refuses as input errors.
-func badArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		if err := check(cmd, args); err != nil {
-			return badinput.Errorf("%w (see '%s --help')", err, cmd.CommandPath())
+// first has a verb look at something before it does anything, such as fetching a model.
+func first(cmd *cobra.Command, check func(args []string) error) {
+	verb := cmd.RunE
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := check(args); err != nil {
+			return err
 		}
-		return nil
+		return verb(cmd, args)
 	}
 }
 

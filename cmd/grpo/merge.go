@@ -10,7 +10,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/seed-7879b91d/grpo/cmd/grpo/usage"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/destination"
 	"github.com/seed-7879b91d/grpo/kernels"
 	"github.com/seed-7879b91d/grpo/lora"
 	"github.com/seed-7879b91d/grpo/model"
@@ -27,7 +29,7 @@ compares what it wrote with that, number by number: every weight within the roun
 adapter that is smaller than this rounding, so that nearly all of it would be lost, is refused. Then it loads the
 model and compares log-probabilities. DIR appears only if all agree.`,
 		Example: `  grpo merge --model ~/Qwen3-0.6B --adapter runs/x/adapter --out ~/Qwen3-0.6B-coder`,
-		Args:    badArgs(cobra.NoArgs),
+		Args:    usage.Takes(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			report, err := merge(cmd.Context(), &flags, out)
 			if err == nil {
@@ -37,6 +39,7 @@ model and compares log-probabilities. DIR appears only if all agree.`,
 		},
 	}
 	flags.register(cmd)
+	first(cmd, func([]string) error { return destination.Place{Flag: "--out", Path: out, Folder: true}.Check() })
 	cmd.Flags().StringVar(&out, "out", "", "`directory` to write; must be empty or not there yet")
 	must(cmd.MarkFlagRequired("adapter"))
 	must(cmd.MarkFlagRequired("out"))

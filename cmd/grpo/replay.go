@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed-7879b91d/grpo"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/destination"
 	"github.com/seed-7879b91d/grpo/internal/jsonl"
 	"github.com/seed-7879b91d/grpo/internal/settings"
 	"github.com/seed-7879b91d/grpo/kernels"
@@ -74,6 +75,7 @@ clip_high (of --loss ppo and cispo), train (lora, full).`,
 		},
 	}
 	f.registerAll(cmd)
+	first(cmd, func([]string) error { return f.checkOut() })
 	fl := cmd.Flags()
 	fl.StringVar(&f.datums, "datums", "", "JSON Lines `file`")
 	fl.StringVar(&f.out, "out", "", "`directory` for the result")
@@ -102,6 +104,14 @@ func (f *replayFlags) settings() settings.Set {
 		"reduction":      settings.String(&f.reduction), "temperature": settings.Float(&f.temper),
 		"clip_low": settings.Float(&f.clipLow), "clip_high": settings.Float(&f.clipHigh), "train": settings.String(&f.train),
 	}
+}
+
+// checkOut looks at where the results go, before there are any.
+func (f *replayFlags) checkOut() error {
+	reads := []string{f.model, f.adapter, f.datums}
+	return errors.Join(
+		destination.Place{Flag: "--out", Path: f.out, Folder: true, Reads: reads, Run: f.recorded}.Check(),
+		destination.Place{Flag: "--dump-grads", Path: f.dumpGrads, Name: "grads.safetensors", Reads: reads}.Check())
 }
 
 // objective is what the flags ask to be minimised.

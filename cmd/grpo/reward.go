@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/seed-7879b91d/grpo/cmd/grpo/usage"
 	"github.com/seed-7879b91d/grpo/data"
 	"github.com/seed-7879b91d/grpo/data/dataset"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
@@ -31,7 +32,7 @@ completion without a program. INFRA is a failure of the sandbox: the reward is n
 "truncated":true on a line says that the completion was cut off.`,
 		Example: `  grpo reward --problems tasks.jsonl --completions answers.jsonl
   grpo reward --problems tasks.jsonl --completions - --program --reward fraction < programs.jsonl`,
-		Args: badArgs(cobra.NoArgs),
+		Args: usage.Takes(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if problems == "" || completions == "" {
 				return badinput.Errorf("--problems and --completions are needed (see '%s --help')", cmd.CommandPath())

@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed-7879b91d/grpo"
 	"github.com/seed-7879b91d/grpo/cmd/grpo/screen"
+	"github.com/seed-7879b91d/grpo/cmd/grpo/usage"
 	"github.com/seed-7879b91d/grpo/data/tokenizer"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/kernels"
@@ -50,7 +51,7 @@ strings, the temperature and the length of completions are the run's, but for wh
   grpo sample --run runs/x --step 20 --data tasks.jsonl --n 4 --temperature 0.7
   grpo sample --model ~/Qwen3-0.6B --prompt "Write a haiku in Python."
   grpo sample --model ~/Qwen3-0.6B --adapter runs/x/adapter --messages chats.jsonl --n 4 --temperature 0.7 --json`,
-		Args: badArgs(cobra.NoArgs),
+		Args: usage.Takes(),
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
 	}
 	f.policyFlags.registerAll(cmd)

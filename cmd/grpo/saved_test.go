@@ -124,9 +124,9 @@ func TestSampleSpeaksAsTheRunDid(t *testing.T) {
 	for line, says := range map[string][]string{
 		"sample --model tiny --data " + train:              {"--data", "--run DIR"},
 		"sample --run /nowhere --prompt x":                 {"/nowhere", "not the directory of a run"},
-		"sample --run " + dir + " --model tiny --prompt x": {"[model run]"},
+		"sample --run " + dir + " --model tiny --prompt x": {"--model and --run do not go together"},
 		"sample --run " + dir:                              {"--prompt", "exactly one"},
-		"sample --prompt x":                                {"at least one", "[run model]"},
+		"sample --prompt x":                                {"--run or --model is required", "type grpo sample --run DIRECTORY"},
 		"sample --model tiny --step 3 --prompt x":          {"--step", "--run DIR"},
 		"eval --step 3":                                    {"--step", "--run DIR"},
 		"eval --run /nowhere":                              {"/nowhere", "not the directory of a run"},

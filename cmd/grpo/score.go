@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/seed-7879b91d/grpo/cmd/grpo/usage"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/jsonl"
 	"github.com/seed-7879b91d/grpo/kernels"
@@ -27,7 +28,7 @@ len(tokens)-1 natural logarithms, logprobs[i] = log p(tokens[i+1] | tokens[..i])
 that is sampled at the temperature. A sequence's numbers do not depend on the others.`,
 		Example: `  echo '{"tokens":[9707,11,1879,0]}' | grpo score --model ~/Qwen3-0.6B
   grpo score --model ~/Qwen3-0.6B --adapter runs/x/adapter --temperature 0.7 < sequences.jsonl`,
-		Args: badArgs(cobra.NoArgs),
+		Args: usage.Takes(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := sampler.CheckTemperature(temperature); err != nil || temperature == 0 {
 				return cmp.Or(err, badinput.Errorf("--temperature: found 0, expected a number above 0"))

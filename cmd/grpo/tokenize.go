@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-7879b91d/grpo"
+	"github.com/seed-7879b91d/grpo/cmd/grpo/usage"
 	"github.com/seed-7879b91d/grpo/configs"
 	"github.com/seed-7879b91d/grpo/data/tokenizer"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
@@ -27,7 +28,7 @@ tokens, which is what a training run does with every prompt.`,
 		Example: `  echo '{"text":"def add(a, b):"}' | grpo tokenize --tokenizer Qwen3-4B
   echo '{"ids":[750,912,2877,11,293,1648]}' | grpo tokenize --tokenizer Qwen3-4B/tokenizer.json --decode
   echo '{"text":"<|im_end|>"}' | grpo tokenize --tokenizer Qwen3-4B --plain`,
-		Args: badArgs(cobra.NoArgs),
+		Args: usage.Takes(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			switch {
 			case path == "":

@@ -59,16 +59,6 @@ func trainArgs(cmd *cobra.Command, args []string) error {
 	return errors.Join(mistakes...)
 }
 
-// badFlag explains a flag that is none. Settings are often typed as flags.
-func badFlag(cmd *cobra.Command, err error) error {
-	if _, name, ok := strings.Cut(err.Error(), "unknown flag: --"); ok && cmd.Flags().Lookup("preset") != nil {
-		if key := configs.Key(name); key != "" {
-			return badinput.Errorf("--%s: it is a setting, and no flag; type %s=VALUE", name, key)
-		}
-	}
-	return badinput.Errorf("%w (see '%s --help')", err, cmd.CommandPath())
-}
-
 func (f *trainFlags) run(cmd *cobra.Command, words []string) error {
 	cfg, err := grpo.Resolve(configs.Source{Preset: f.preset, File: f.file, Overrides: words})
 	if err != nil {
@@ -121,6 +111,7 @@ func (f *trainFlags) train(cmd *cobra.Command, t *grpo.Trainer, show *screen.Scr
 	}
 	limit := t.Settings().MaxSteps
 	nothing := limit >= 0 && t.StepsDone() >= limit
+	saves.Store(true)
 	err := t.Run(ctx)
 	show.End()
 	if err == nil && nothing && !talk { // which a script wants to know, too

@@ -4,6 +4,7 @@
 package bench
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"slices"
@@ -74,9 +75,12 @@ func (l limits) above(backend string) string {
 }
 
 // timeRuns is the median duration of run, after one that is not counted.
-func timeRuns(runs int, run func() error) (time.Duration, error) {
+func timeRuns(ctx context.Context, runs int, run func() error) (time.Duration, error) {
 	took := make([]time.Duration, 0, runs)
 	for i := range runs + 1 {
+		if err := ctx.Err(); err != nil {
+			return 0, err
+		}
 		start := time.Now()
 		if err := run(); err != nil {
 			return 0, err

@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"time"
@@ -35,22 +36,22 @@ type SamplingResult struct {
 const decodeSteps = 16
 
 // Decode measures the next tokens of sequences whose context is in the cache.
-func Decode(m *Sampling) (*SamplingResult, error) {
+func Decode(ctx context.Context, m *Sampling) (*SamplingResult, error) {
 	return m.run("decode", m.Batch, max(m.Batch, m.Context), func(s *sequences) (time.Duration, error) {
 		if err := s.prefill(1); err != nil {
 			return 0, err
 		}
 		s.spread()
-		took, err := timeRuns(m.Runs, func() error { return s.decode(decodeSteps) })
+		took, err := timeRuns(ctx, m.Runs, func() error { return s.decode(decodeSteps) })
 		return took / decodeSteps, err
 	})
 }
 
 // Prefill measures prompts, and the first token of each.
-func Prefill(m *Sampling) (*SamplingResult, error) {
+func Prefill(ctx context.Context, m *Sampling) (*SamplingResult, error) {
 	tokens := m.Batch * m.Context
 	return m.run("prefill", tokens, tokens, func(s *sequences) (time.Duration, error) {
-		return timeRuns(m.Runs, func() error { return s.prefill(m.Batch) })
+		return timeRuns(ctx, m.Runs, func() error { return s.prefill(m.Batch) })
 	})
 }
 

@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"context"
 	"encoding/binary"
 	"fmt"
 	"math"
@@ -28,7 +29,7 @@ type product struct {
 }
 
 // Gemm measures products of a backend. Rank is of no interest to it.
-func Gemm(m *Model) (*GemmResult, error) {
+func Gemm(ctx context.Context, m *Model) (*GemmResult, error) {
 	linears, err := model.Products(m.Shape)
 	if err != nil {
 		return nil, err
@@ -44,7 +45,7 @@ func Gemm(m *Model) (*GemmResult, error) {
 	}
 	for i := range r.Products {
 		p := &r.Products[i]
-		if err := p.measure(b, m.Options.Precision.Frozen(), m.Runs); err != nil {
+		if err := p.measure(ctx, b, m.Options.Precision.Frozen(), m.Runs); err != nil {
 			return nil, err
 		}
 		p.ShareOfPeak = p.Forward / lim.Products
@@ -63,7 +64,7 @@ func (r *GemmResult) Report() Report {
 	return t
 }
 
-func (r *product) measure(b kernels.Backend, dtype kernels.DType, runs int) error {
+func (r *product) measure(ctx context.Context, b kernels.Backend, dtype kernels.DType, runs int) error {
 	x, err := randomBuffer(b, r.T*r.K)
 	if err != nil {
 		return err
@@ -82,7 +83,7 @@ func (r *product) measure(b kernels.Backend, dtype kernels.DType, runs int) erro
 	}
 	flops := 2 * float64(r.T) * float64(r.N) * float64(r.K)
 	opt := kernels.LinearOpt{Alpha: 1}
-	took, err := timeRuns(runs, func() error {
+	took, err := timeRuns(ctx, runs, func() error {
 		b.Linear(kernels.Whole(y, r.N), kernels.Whole(x, r.K), w, opt, r.T)
 		return b.Sync()
 	})
@@ -90,7 +91,7 @@ func (r *product) measure(b kernels.Backend, dtype kernels.DType, runs int) erro
 		return err
 	}
 	r.Forward = flops / took.Seconds()
-	took, err = timeRuns(runs, func() error {
+	took, err = timeRuns(ctx, runs, func() error {
 		b.LinearGradX(kernels.Whole(x, r.K), kernels.Whole(y, r.N), w, opt, r.T)
 		return b.Sync()
 	})

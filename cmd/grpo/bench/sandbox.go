@@ -77,7 +77,7 @@ func (r *SandboxResult) Report() Report {
 }
 
 func (r *SandboxResult) measure(ctx context.Context, pool *sandbox.Pool) error {
-	took, err := timeRuns(21, func() error { return exec.CommandContext(ctx, r.Python, "-c", "pass").Run() })
+	took, err := timeRuns(ctx, 21, func() error { return exec.CommandContext(ctx, r.Python, "-c", "pass").Run() })
 	if err != nil {
 		return fmt.Errorf("%s -c pass: %w", r.Python, err)
 	}
@@ -102,7 +102,7 @@ func (r *SandboxResult) measure(ctx context.Context, pool *sandbox.Pool) error {
 
 // Trivial is how long the smallest program takes in a warm cell: the median, in milliseconds.
 func Trivial(ctx context.Context, pool *sandbox.Pool) (float64, error) {
-	took, err := timeRuns(11, func() error { return trivial(ctx, pool) })
+	took, err := timeRuns(ctx, 11, func() error { return trivial(ctx, pool) })
 	return milliseconds(took), err
 }
 

@@ -39,11 +39,11 @@ func Train(ctx context.Context, m *Model) (*TrainResult, error) {
 	if err != nil {
 		return nil, err
 	}
-	took, err := timeRuns(m.Runs, func() error { return step.gradients(ctx) })
+	took, err := timeRuns(ctx, m.Runs, func() error { return step.gradients(ctx) })
 	if err != nil {
 		return nil, err
 	}
-	update, err := timeRuns(m.Runs, step.update)
+	update, err := timeRuns(ctx, m.Runs, step.update)
 	if err != nil {
 		return nil, err
 	}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/seed-7879b91d/grpo/internal/atomicfile"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/destination"
 	"github.com/seed-7879b91d/grpo/internal/jsonl"
 	"github.com/seed-7879b91d/grpo/internal/rollouts"
 )
@@ -54,14 +55,14 @@ let a spreadsheet import the column text as text, not as formulas. jsonl is a fl
 				return badinput.Errorf("--table: found %q, expected steps, evaluations or rollouts", table)
 			}
 			s := source{dir: filepath.Clean(args[1]), table: table}
-			if err := s.check(out); err != nil {
+			if err := s.check(args[0], out); err != nil {
 				return err
 			}
 			return s.export(args[0], out, cmd.OutOrStdout())
 		},
 	}
 	cmd.Flags().StringVar(&table, "table", "steps", "`table`: steps, evaluations or rollouts")
-	cmd.Flags().StringVar(&out, "out", "", "`file` to write; it is replaced. Default: standard output")
+	cmd.Flags().StringVar(&out, "out", "", "`file` to write, outside of the run; it is replaced. Default: standard output")
 	return cmd
 }
 
@@ -86,35 +87,14 @@ func checkArgs(_ *cobra.Command, args []string) error {
 type source struct{ dir, table string }
 
 // check sees that there is a run, and that nothing of it would be overwritten.
-func (s source) check(out string) error {
+func (s source) check(format, out string) error {
 	if _, err := os.Stat(filepath.Join(s.dir, "state.json")); err == nil {
 		return badinput.Errorf("%s is a checkpoint; type the directory of its run, %s", s.dir, filepath.Join(s.dir, "..", ".."))
 	}
 	if _, err := os.Stat(filepath.Join(s.dir, metrics)); err != nil {
 		return badinput.Errorf("%s: found no %s there; expected the directory of a run, as its run_dir names it", s.dir, metrics)
 	}
-	if out == "" {
-		return nil
-	}
-	if _, err := os.Stat(filepath.Dir(out)); err != nil {
-		return badinput.Errorf("--out %s: there is no folder %s; make it first, or choose another file", out, filepath.Dir(out))
-	}
-	info, err := os.Stat(out)
-	if err != nil {
-		return nil
-	}
-	if info.IsDir() {
-		return badinput.Errorf("--out %s: found a directory, expected a file; type --out %s", out, filepath.Join(out, s.table+".csv"))
-	}
-	run, err := os.Stat(s.dir)
-	if err != nil {
-		return err
-	}
-	folder, err := os.Stat(filepath.Dir(out))
-	if err == nil && os.SameFile(run, folder) && filepath.Ext(out) != ".csv" {
-		return badinput.Errorf("--out %s: this is a file of the run itself; choose another name", out)
-	}
-	return err
+	return destination.Place{Flag: "--out", Path: out, Name: s.table + "." + format, Run: s.dir}.Check()
 }
 
 // export reads twice: for the columns, and then as many rows as there were.
@@ -145,10 +125,7 @@ func (s source) export(format, out string, stdout io.Writer) error {
 		return write(stdout)
 	}
 	if err := atomicfile.Write(out, write); err != nil {
-		if errors.Is(err, os.ErrPermission) {
-			return badinput.Errorf("--out: %w", err)
-		}
-		return err
+		return fmt.Errorf("--out: %w", err)
 	}
 	fmt.Fprintf(stdout, "%s: %d rows, %d columns\n", out, rows, len(all.names))
 	return nil

@@ -100,7 +100,7 @@ func TestMistakesAreAnswered(t *testing.T) {
 		"csv --table tokens " + dir:             `--table: found "tokens", expected steps, evaluations or rollouts`,
 		"csv --out " + bare + " " + dir:         "found a directory, expected a file; type --out " + filepath.Join(bare, "steps.csv"),
 		"csv --out " + bare + "/a/b.csv " + dir: "there is no folder " + bare + "/a; make it first",
-		"jsonl --out " + dir + "/metrics.jsonl " + dir: "a file of the run itself",
+		"jsonl --out " + dir + "/metrics.jsonl " + dir: dir + " is a run, and its files stay as they are",
 	} {
 		out, err := exported(t, strings.Fields(args)...)
 		require.ErrorContains(t, err, says, args)

@@ -1,0 +1,169 @@
+package main
+
+import (
+	"bytes"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/stretchr/testify/require"
+)
+
+// writers are the flags that say where a result goes, and how each verb that has one is called.
+var writers = map[string]struct {
+	line   string
+	folder bool
+}{
+	"grpo eval --out":          {"eval --problems 1 --samples 0 --out", false},
+	"grpo eval --run --out":    {"eval --run RUN --out", false},
+	"grpo data convert --out":  {"data convert TASKS --out", false},
+	"grpo export --out":        {"export csv RUN --out", false},
+	"grpo replay --out":        {"replay --model tiny --rank 1 --datums DATUMS --out", true},
+	"grpo replay --run --out":  {"replay --run RUN --step 2 --out", true},
+	"grpo replay --dump-grads": {"replay --model tiny --rank 1 --datums DATUMS --out OUT --dump-grads", false},
+	"grpo merge --out":         {"merge --model tiny --adapter RUN/checkpoints/step_000002/adapter --out", true},
+}
+
+func TestWritersAreKnown(t *testing.T) {
+	var check func(cmd *cobra.Command)
+	check = func(cmd *cobra.Command) {
+		for _, flag := range []string{"out", "dump-grads"} {
+			if cmd.Flags().Lookup(flag) != nil {
+				require.Contains(t, writers, cmd.CommandPath()+" --"+flag)
+			}
+		}
+		for _, sub := range cmd.Commands() {
+			check(sub)
+		}
+	}
+	check(newRoot())
+}
+
+// workshop is a folder with a run that was trained, problems and datums.
+func workshop(t *testing.T) (dir string, call func(writer, out string) (stdout, stderr string, code int)) {
+	t.Helper()
+	dir = t.TempDir()
+	run := filepath.Join(dir, "run")
+	write(t, filepath.Join(dir, "datums.jsonl"), `{"tokens":[1,2],"ob_len":1,"logprobs":[-1],"advantage":1}`)
+	write(t, filepath.Join(dir, "tasks.jsonl"), `{"prompt":"Print x.","tests":[{"stdin":"2\n","stdout":"3\n"}]}`+"\n")
+	adapter := filepath.Join(run, "checkpoints", "step_000002", "adapter")
+	require.NoError(t, os.MkdirAll(adapter, 0o755))
+	for _, file := range []string{"metrics.jsonl", "manifest.json", "checkpoints/step_000002/state.json",
+		"checkpoints/step_000002/optimizer.safetensors", "checkpoints/step_000002/adapter/adapter_config.json"} {
+		write(t, filepath.Join(run, file), `{"step":1}`+"\n")
+	}
+	words := strings.NewReplacer("RUN", run, "TASKS", filepath.Join(dir, "tasks.jsonl"), "DATUMS", filepath.Join(dir, "datums.jsonl"),
+		"OUT", filepath.Join(dir, "out"))
+	return dir, func(writer, out string) (stdout, stderr string, code int) {
+		return shell(t, "", append(strings.Fields(words.Replace(writers[writer].line)), out)...)
+	}
+}
+
+// contents are the files of a folder.
+func contents(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	files := map[string]string{}
+	require.NoError(t, fs.WalkDir(os.DirFS(dir), ".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() {
+			return err
+		}
+		text, err := os.ReadFile(filepath.Join(dir, path))
+		files[path] = string(text)
+		return err
+	}))
+	return files
+}
+
+// No verb writes into a run: not over its files, not beside them, not by way of a link, and not into a checkpoint that
+// somebody copied.
+func TestNothingIsWrittenIntoARun(t *testing.T) {
+	dir, call := workshop(t)
+	run := filepath.Join(dir, "run")
+	require.NoError(t, os.Symlink(filepath.Join(run, "checkpoints"), filepath.Join(dir, "link")))
+	require.NoError(t, os.Symlink(filepath.Join(dir, "tasks.jsonl"), filepath.Join(run, "link.jsonl")))
+	require.NoError(t, os.CopyFS(filepath.Join(dir, "best"), os.DirFS(filepath.Join(run, "checkpoints", "step_000002"))))
+	before := contents(t, dir)
+	for writer := range writers {
+		for out, holder := range map[string]string{
+			"run": "run", "run/metrics.jsonl": "run", "run/manifest.json": "run", "run/new.csv": "run", "run/checkpoints/step_000002/adapter": "run",
+			"run/a/b": "run", "link/x": "run", "run/link.jsonl": "run", "best/adapter": "best", "best/x": "best",
+		} {
+			stdout, errs, code := call(writer, filepath.Join(dir, out))
+			requireBadInput(t, stdout, errs, code, filepath.Join(dir, out)+": "+filepath.Join(dir, holder)+" is a run", "such as --")
+			require.Equal(t, before, contents(t, dir), "%s %s", writer, out)
+		}
+	}
+	t.Chdir(run)
+	stdout, errs, code := call("grpo eval --out", "answers.jsonl")
+	requireBadInput(t, stdout, errs, code, "is a run", filepath.Join(dir, "answers.jsonl"))
+}
+
+// A table that was exported may have a name of a run's files; it makes no run of the folder that it is in.
+func TestAFolderWithATableIsNoRun(t *testing.T) {
+	dir, call := workshop(t)
+	write(t, filepath.Join(dir, "metrics.jsonl"), "{}\n")
+	write(t, filepath.Join(dir, "state.json"), "{}\n")
+	_, errs, code := call("grpo data convert --out", filepath.Join(dir, "normal.jsonl"))
+	require.Zero(t, code, errs)
+}
+
+// What cannot be written at the end is known at the beginning, and nothing is left of looking.
+func TestBadDestinationsAreToldAtOnce(t *testing.T) {
+	dir, call := workshop(t)
+	file := write(t, filepath.Join(dir, "file"), "mine")
+	locked := "/proc" // where not even root can make a file
+	if os.Geteuid() != 0 {
+		locked = filepath.Join(dir, "locked")
+		require.NoError(t, os.Mkdir(locked, 0o555))
+	}
+	before := contents(t, dir)
+	for writer, is := range writers {
+		wrong := map[string]string{
+			file + "/x": "file is a file", filepath.Join(locked, "x.jsonl"): "nothing can be written in " + locked,
+		}
+		if is.folder {
+			wrong[file] = "found a file, expected a directory"
+			wrong[filepath.Join(locked, "a", "b")] = "nothing can be written in " + locked
+		} else {
+			wrong[dir] = "found a directory, expected a file; type --"
+			wrong[filepath.Join(dir, "no", "x.jsonl")] = "there is no folder " + filepath.Join(dir, "no") + "; make it first"
+			wrong["/dev/null"] = "no ordinary file"
+		}
+		for out, says := range wrong {
+			stdout, errs, code := call(writer, out)
+			requireBadInput(t, stdout, errs, code, "--", out+": ", says)
+		}
+		require.Equal(t, before, contents(t, dir), writer)
+	}
+}
+
+// A file is not read and replaced at once, whatever it is called.
+func TestWhatIsReadIsNotReplaced(t *testing.T) {
+	dir, call := workshop(t)
+	tasks, datums := filepath.Join(dir, "tasks.jsonl"), filepath.Join(dir, "datums.jsonl")
+	link, hard := filepath.Join(dir, "link.jsonl"), filepath.Join(dir, "hard.jsonl")
+	require.NoError(t, os.Symlink(tasks, link))
+	require.NoError(t, os.Link(tasks, hard))
+	for _, out := range []string{tasks, link, hard, filepath.Join(dir, "run", "..", "tasks.jsonl")} {
+		stdout, errs, code := call("grpo data convert --out", out)
+		requireBadInput(t, stdout, errs, code, "this is what is read")
+	}
+	stdout, errs, code := shell(t, "", "data", "convert", dir, "--out", tasks)
+	requireBadInput(t, stdout, errs, code, "a file of "+dir+", which is read")
+	stdout, errs, code = shell(t, "", "eval", "--data", tasks, "--out", tasks)
+	requireBadInput(t, stdout, errs, code, "this is what is read")
+	stdout, errs, code = call("grpo replay --dump-grads", datums)
+	requireBadInput(t, stdout, errs, code, "this is what is read")
+	adapter := t.TempDir()
+	require.NoError(t, os.CopyFS(adapter, os.DirFS(golden("qwen3-tied", "adapter"))))
+	before := contents(t, adapter)
+	stdout, errs, code = shell(t, "", "replay", "--model", golden("qwen3-tied"), "--adapter", adapter, "--datums", datums, "--out", adapter)
+	requireBadInput(t, stdout, errs, code, "this is what is read")
+	require.Equal(t, before, contents(t, adapter))
+	text, err := os.ReadFile(tasks)
+	require.NoError(t, err)
+	require.True(t, bytes.HasPrefix(text, []byte(`{"prompt":"Print x."`)))
+}

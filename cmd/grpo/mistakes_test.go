@@ -1,0 +1,52 @@
+package main
+
+import (
+	"strings"
+	"testing"
+)
+
+// What the libraries of the command line find wrong is said in our words, with what to type.
+func TestMistakesAreAnsweredInOurWords(t *testing.T) {
+	for line, says := range map[string]string{
+		"sample":                               "--run or --model is required; type grpo sample --run DIRECTORY",
+		"replay":                               "--run or --datums is required; type grpo replay --run DIRECTORY",
+		"replay --run x":                       "--run wants --step, too; type --step STEP",
+		"replay --step 3":                      "--step wants --run, too; type --run DIRECTORY",
+		"sample --run x --model tiny":          "--model and --run do not go together; leave one of them out",
+		"merge":                                "--adapter, --model and --out are required; type grpo merge --adapter DIRECTORY",
+		"score":                                "--model is required; type grpo score --model DIRECTORY",
+		"eval --step foo":                      `--step: found "foo", expected a whole number (see 'grpo eval --help')`,
+		"eval --seed -1":                       `--seed: found "-1", expected a whole number, 0 or more`,
+		"eval --temperature x":                 `--temperature: found "x", expected a number`,
+		"eval --json=x":                        `--json: found "x", expected true or false`,
+		"eval --step " + "9999999999999999999": "--step: found 9999999999999999999, which is too large",
+		"eval --data":                          "--data: its value is missing; type --data TEXT",
+		"data inspect":                         "SOURCE is missing; type grpo data inspect SOURCE",
+		"data overlap a":                       "TEST is missing; type grpo data overlap TRAIN TEST",
+		"data convert a b":                     `found "b", which is one word too many; type grpo data convert SOURCE`,
+		"data foo":                             `unknown command "foo" of grpo data (see 'grpo data --help')`,
+		"bench gemm foo":                       `"foo"; grpo bench gemm takes flags alone`,
+		"help foo":                             "help foo: grpo has no verb foo; type grpo --help",
+		"help eval foo":                        "help eval foo: grpo eval has no verb foo; type grpo eval --help",
+		"completion foo":                       `completion: found "foo", expected bash, zsh, fish or powershell; type grpo completion bash`,
+		"doctor --sandbox foo":                 "sandbox=foo: expected auto, local or unsafe",
+		"doctor --sandbox-slots -5":            "sandbox_slots=-5: expected 0 for one per processor, or more",
+		"bench sandbox --sandbox foo":          "sandbox=foo: expected auto, local or unsafe",
+	} {
+		out, errs, code := shell(t, "", strings.Fields(line)...)
+		requireBadInput(t, out, errs, code, says)
+	}
+}
+
+// Help is there for what there is.
+func TestHelpersHelp(t *testing.T) {
+	for line, says := range map[string]string{
+		"help": "grpo [key=value", "help eval": "pass@1", "help bench gemm": "gemm",
+		"completion": "autocompletion", "completion bash": "bash completion",
+	} {
+		out, errs, code := shell(t, "", strings.Fields(line)...)
+		if code != 0 || !strings.Contains(out, says) {
+			t.Errorf("grpo %s: exit code %d\n%s%s", line, code, out, errs)
+		}
+	}
+}

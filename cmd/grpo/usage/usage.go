@@ -1,0 +1,171 @@
+// Package usage says in the words of the other errors what the libraries say of mistakes on a command line.
+package usage
+
+import (
+	"errors"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/seed-7879b91d/grpo/configs"
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+)
+
+// What is wrong with flags together comes as a text.
+var (
+	notThere  = regexp.MustCompile(`^required flag\(s\) (.+) not set$`)
+	noneThere = regexp.MustCompile(`^at least one of the flags in the group \[(.+)\] is required$`)
+	exclusive = regexp.MustCompile(`^if any flags in the group \[.+\] are set none of the others can be; \[(.+)\] were all set$`)
+	together  = regexp.MustCompile(`^if any flags in the group \[(.+)\] are set they must all be set; missing \[(.+)\]$`)
+)
+
+// Explain explains flags that are wrong together, or are not there.
+func Explain(cmd *cobra.Command, err error) error {
+	if m := notThere.FindStringSubmatch(err.Error()); m != nil {
+		names := strings.Split(strings.ReplaceAll(m[1], `"`, ""), ", ")
+		return badinput.Errorf("%s required; type %s %s (see '%[2]s --help')",
+			list(names, "and", "is", "are"), cmd.CommandPath(), typed(cmd, names))
+	}
+	if m := noneThere.FindStringSubmatch(err.Error()); m != nil {
+		names := strings.Fields(m[1])
+		return badinput.Errorf("%s required; type %s %s (see '%[2]s --help')",
+			list(names, "or", "is", "is"), cmd.CommandPath(), typed(cmd, names[:1]))
+	}
+	if m := exclusive.FindStringSubmatch(err.Error()); m != nil {
+		return badinput.Errorf("%s not go together; leave one of them out", list(strings.Fields(m[1]), "and", "does", "do"))
+	}
+	if m := together.FindStringSubmatch(err.Error()); m != nil {
+		missing := strings.Fields(m[2])
+		given := slices.DeleteFunc(strings.Fields(m[1]), func(name string) bool { return slices.Contains(missing, name) })
+		return badinput.Errorf("%s --%s, too; type %s",
+			list(given, "and", "wants", "want"), strings.Join(missing, " and --"), typed(cmd, missing))
+	}
+	return err
+}
+
+// list is a sentence about flags up to its verb.
+func list(names []string, word, one, many string) string {
+	last := len(names) - 1
+	if last == 0 {
+		return "--" + names[0] + " " + one
+	}
+	return "--" + strings.Join(names[:last], ", --") + " " + word + " --" + names[last] + " " + many
+}
+
+// typed are flags with their values as somebody would type them.
+func typed(cmd *cobra.Command, names []string) string {
+	words := make([]string, len(names))
+	for i, name := range names {
+		words[i] = "--" + name
+		if f := cmd.Flags().Lookup(name); f != nil {
+			words[i] += " " + value(f)
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+// value stands for what a flag takes.
+func value(f *pflag.Flag) string {
+	name, _ := pflag.UnquoteUsage(f)
+	switch name {
+	case "int", "uint":
+		return "N"
+	case "float":
+		return "NUMBER"
+	case "string", "strings", "stringArray":
+		return "TEXT"
+	}
+	return strings.ToUpper(name)
+}
+
+// BadFlag explains a flag that is none, or has a value that it cannot have. Settings are often typed as flags.
+func BadFlag(cmd *cobra.Command, err error) error {
+	var bad *pflag.InvalidValueError
+	var none *pflag.ValueRequiredError
+	switch {
+	case errors.As(err, &bad) && errors.Is(err, strconv.ErrRange):
+		return badinput.Errorf("--%s: found %s, which is too large; expected %s nearer to 0",
+			bad.GetFlag().Name, bad.GetValue(), kind(bad.GetFlag()))
+	case errors.As(err, &bad):
+		return badinput.Errorf("--%s: found %q, expected %s (see '%s --help')", bad.GetFlag().Name, bad.GetValue(), kind(bad.GetFlag()),
+			cmd.CommandPath())
+	case errors.As(err, &none):
+		return badinput.Errorf("--%s: its value is missing; type %s (see '%s --help')", none.GetFlag().Name,
+			typed(cmd, []string{none.GetFlag().Name}), cmd.CommandPath())
+	}
+	if _, name, ok := strings.Cut(err.Error(), "unknown flag: --"); ok && cmd.Flags().Lookup("preset") != nil {
+		if key := configs.Key(name); key != "" {
+			return badinput.Errorf("--%s: it is a setting, and no flag; type %s=VALUE", name, key)
+		}
+	}
+	return badinput.Errorf("%w (see '%s --help')", err, cmd.CommandPath())
+}
+
+// kind is what the values of a flag are.
+func kind(f *pflag.Flag) string {
+	switch t := f.Value.Type(); {
+	case strings.HasPrefix(t, "int"):
+		return "a whole number"
+	case strings.HasPrefix(t, "uint"):
+		return "a whole number, 0 or more"
+	case strings.HasPrefix(t, "float"):
+		return "a number"
+	case t == "bool":
+		return "true or false"
+	default:
+		return "a " + t
+	}
+}
+
+// Takes wants so many words of a verb, which are called so.
+func Takes(names ...string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, words []string) error {
+		path := cmd.CommandPath()
+		usage := strings.Join(append([]string{path}, names...), " ")
+		switch n := len(names); {
+		case len(words) < n:
+			return badinput.Errorf("%s is missing; type %s (see '%s --help')", names[len(words)], usage, path)
+		case len(words) > n && cmd.HasAvailableSubCommands():
+			return badinput.Errorf("unknown command %q of %s (see '%[2]s --help')", words[n], path)
+		case len(words) > n && n == 0:
+			return badinput.Errorf("unknown command or word %q; %s takes flags alone (see '%[2]s --help')", words[n], path)
+		case len(words) > n:
+			return badinput.Errorf("found %q, which is one word too many; type %s (see '%s --help')", words[n], usage, path)
+		}
+		return nil
+	}
+}
+
+// AddHelpers adds the verbs that the library makes, and has them refuse what they do not know.
+func AddHelpers(root *cobra.Command) {
+	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd()
+	for _, c := range root.Commands() {
+		switch c.Name() {
+		case "help":
+			c.Args = func(_ *cobra.Command, words []string) error {
+				verb, rest, err := root.Find(words)
+				if err != nil || len(rest) > 0 {
+					return badinput.Errorf("help %s: %s has no verb %s; type %[2]s --help", strings.Join(words, " "), verb.CommandPath(),
+						strings.Join(rest, " "))
+				}
+				return nil
+			}
+		case "completion":
+			c.Args = func(c *cobra.Command, words []string) error {
+				if len(words) == 0 {
+					return nil
+				}
+				return badinput.Errorf("completion: found %q, expected bash, zsh, fish or powershell; type %s bash", words[0], c.CommandPath())
+			}
+			c.RunE = func(c *cobra.Command, _ []string) error { return c.Help() }
+			for _, shell := range c.Commands() {
+				shell.Args = Takes()
+			}
+		}
+	}
+}
