@@ -246,7 +246,7 @@ func TestBusyServer(t *testing.T) {
 	atOnce := 4 * runtime.NumCPU()
 	c, err := New(Options{URL: s.URL, Concurrency: atOnce, Attempts: 100, Backoff: time.Millisecond})
 	require.NoError(t, err)
-	code := "import time\nwhile time.process_time() < 0.2: pass\nprint('done')"
+	code := "import time\nwhile time.process_time() < 0.3: pass\nprint('done')"
 	limits := sandbox.Limits{CPU: 2 * time.Second, Wall: 400 * time.Millisecond}
 	var wg sync.WaitGroup
 	for range atOnce {

@@ -59,6 +59,14 @@ def waiting(pid):
     return runnable, waited / 1e9
 
 
+def gone(pid):
+    """Whether a process has ended, though nobody may have been told of it yet."""
+    try:
+        return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT | os.WNOHANG) is not None
+    except ChildProcessError:
+        return True
+
+
 def guard(pid, ended, late):
     """Kills a program that sleeps too long. The time for which it was given no processor is not its own."""
     start, left = time.monotonic(), CONFIG["wall"]
@@ -66,6 +74,8 @@ def guard(pid, ended, late):
         since = time.monotonic() - start
         runnable, waited = waiting(pid)
         left = max(CONFIG["wall"] - (since - waited), 0.01)
+        if gone(pid):
+            return
         if since > CONFIG["patience"] or not runnable and since - waited >= CONFIG["wall"]:
             late.append("busy" if since > CONFIG["patience"] and 2 * waited > since else "asleep")
             kill(pid)
