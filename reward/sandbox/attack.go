@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -105,7 +106,7 @@ var proofs sync.Map
 func (p *Pool) prove(ctx context.Context, py *interpreter) ([]Claim, error) {
 	of := proof{p.report.Rung, py.Exe, os.Geteuid()}
 	if claims, known := proofs.Load(of); known {
-		return claims.([]Claim), nil
+		return slices.Clone(claims.([]Claim)), nil
 	}
 	claims, err := p.attack(ctx)
 	if err != nil {
@@ -120,7 +121,7 @@ func (p *Pool) prove(ctx context.Context, py *interpreter) ([]Claim, error) {
 	if len(won) > 0 {
 		return nil, errors.Join(won...)
 	}
-	proofs.Store(of, claims)
+	proofs.Store(of, slices.Clone(claims))
 	return claims, nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -171,6 +172,35 @@ func TestRungs(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A rung is attacked once in a process, and a pool owns what it says of that. Another interpreter has a proof of its own.
+func TestARungIsProvedOnce(t *testing.T) {
+	p := openPool(t, 0, 1)
+	rung, exe := p.Isolation().Rung, p.Isolation().Python
+	if rung == RungUnsafe {
+		t.Skip("nothing is proved of the lowest rung")
+	}
+	of := proof{rung, exe, os.Geteuid()}
+	was, known := proofs.Load(of)
+	if !known {
+		t.Fatalf("there is no proof of %v with %s", rung, exe)
+	}
+	t.Cleanup(func() { proofs.Store(of, was) })
+	proofs.Store(of, []Claim{{"marked", true, ""}})
+	again := openPool(t, rung, 1).Isolation()
+	if len(again.Claims) != 1 || again.Claims[0].Name != "marked" {
+		t.Errorf("a second pool was attacked: %v", again.Claims)
+	}
+	again.Claims[0].Name = "changed"
+	if kept, _ := proofs.Load(of); kept.([]Claim)[0].Name != "marked" {
+		t.Error("a pool changed the proof")
+	}
+	proofs.Delete(of)
+	proofs.Store(proof{rung, exe + "-other", os.Geteuid()}, []Claim{{"marked", true, ""}})
+	if fresh := openPool(t, rung, 1).Isolation(); len(fresh.Claims) < 10 {
+		t.Errorf("with no proof of this interpreter there are %d claims", len(fresh.Claims))
 	}
 }
 
