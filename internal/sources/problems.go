@@ -193,10 +193,10 @@ func (p *Problems) read(ctx context.Context, cfg *configs.Config, name, source, 
 	case "":
 		return nil, nil
 	case Embedded:
-		train, held, err := tiny.Problems()
-		if wrong := dataset.CheckSplit(split); wrong != nil {
-			return nil, badinput.Errorf("data %s: %w", source, wrong)
+		if err := dataset.CheckSplit(split); err != nil {
+			return nil, badinput.Errorf("data %s: %w", source, err)
 		}
+		train, held, err := tiny.Problems()
 		if name == "test" {
 			return held, err
 		}
