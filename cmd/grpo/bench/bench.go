@@ -54,6 +54,9 @@ type limits struct {
 
 // begin measures the limits of the machine, while nothing else runs, and opens the backend.
 func (m *Model) begin() (limits, kernels.Backend, error) {
+	if _, err := model.Products(m.Shape); err != nil { // a shape that nobody knows is told of first
+		return limits{}, nil, err
+	}
 	peak, err := cpu.MeasurePeak(cpu.Options{Threads: m.Threads})
 	if err != nil {
 		return limits{}, nil, err
