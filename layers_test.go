@@ -29,6 +29,7 @@ var layers = map[string][]string{
 	"lora":               {"kernels", "internal/tensorfile"},
 	"optim":              {"kernels", "internal/tensorfile"},
 	"kernels/cpu":        {"kernels"},
+	"kernels/cuda":       {"kernels"},
 	"kernels/kerneltest": {"kernels"},
 	"kernels":            {},
 	"data":               {},
@@ -82,6 +83,7 @@ var cellar = []string{"internal/atomicfile", "internal/badinput", "internal/cach
 var homes = map[string][]string{
 	"github.com/schollz/progressbar":    {"cmd/grpo/screen"},
 	"github.com/spf13":                  {"cmd/grpo"},
+	"gorgonia.org/cu":                   {"kernels/cuda"},
 	"gorgonia.org/gorgonia":             {"model"},
 	"gorgonia.org/tensor":               {"model"},
 	"github.com/chewxy/hm":              {"model"},
@@ -113,7 +115,13 @@ func room(pkg string) string {
 }
 
 func TestImportsPointDown(t *testing.T) {
-	out, err := exec.Command("go", "list", "-json=ImportPath,Imports", "./...").Output()
+	for _, tags := range []string{"", "gpu"} {
+		t.Run("tags="+tags, func(t *testing.T) { importsPointDown(t, tags) })
+	}
+}
+
+func importsPointDown(t *testing.T, tags string) {
+	out, err := exec.Command("go", "list", "-tags="+tags, "-json=ImportPath,Imports", "./...").Output()
 	require.NoError(t, err)
 	seen := 0
 	for dec := json.NewDecoder(bytes.NewReader(out)); ; seen++ {
