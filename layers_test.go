@@ -53,6 +53,7 @@ var layers = map[string][]string{
 	"internal/settings":    {},
 	"internal/splitmix":    {},
 	"internal/tensorfile":  {"kernels"},
+	"internal/rebuild":     {},
 	"internal/report":      {},
 	"internal/meter":       {},
 	"internal/rundir":      {},
@@ -71,7 +72,7 @@ var roomsOfTrainer = []string{"internal/advice", "internal/footprint", "internal
 // belowTrainer and belowCommands are what the trainer and the commands stand on. Only commands choose a backend.
 var (
 	belowTrainer  = []string{"sampler", "reward", "model", "lora", "optim", "kernels", "data", "configs"}
-	belowCommands = slices.Concat(belowTrainer, []string{"", "kernels/cpu"})
+	belowCommands = slices.Concat(belowTrainer, []string{"", "kernels/cpu", "kernels/cuda", "internal/rebuild"})
 )
 
 // cellar is what every room may import: it knows nothing of models.
