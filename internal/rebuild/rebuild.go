@@ -45,7 +45,7 @@ func Here(ctx context.Context, device string) error {
 		return nil
 	}
 	info, _ := debug.ReadBuildInfo()
-	b := builder{Options: o, info: info, look: exec.LookPath}
+	b := builder{Options: o, info: info, file: compiledIn()}
 	program, err := b.program(ctx)
 	if err != nil {
 		return err
@@ -57,8 +57,8 @@ func Here(ctx context.Context, device string) error {
 // builder finds the program with the GPU backend, and builds it where there is none yet.
 type builder struct {
 	Options
-	info *debug.BuildInfo
-	look func(command string) (path string, err error)
+	info *debug.BuildInfo // of this program
+	file string           // of this package, as it was when the program was built
 }
 
 // program is the path of the program with the GPU backend.
@@ -70,7 +70,7 @@ func (b *builder) program(ctx context.Context) (string, error) {
 	if warning != "" {
 		b.Say(warning)
 	}
-	goTool, err := b.look("go")
+	goTool, err := exec.LookPath("go")
 	if err != nil {
 		return "", b.cannot("there is no go command to build it with")
 	}

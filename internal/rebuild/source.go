@@ -37,7 +37,7 @@ func (b *builder) source(ctx context.Context, goTool string) (source, error) {
 	if v := b.info.Main.Version; commit == "" && v != "" && v != "(devel)" {
 		return b.published(ctx, goTool, v)
 	}
-	for _, start := range []string{compiledIn(), "."} {
+	for _, start := range []string{filepath.Dir(b.file), "."} {
 		dir, ok := checkout(start)
 		if !ok {
 			continue
@@ -62,10 +62,10 @@ func (b *builder) published(ctx context.Context, goTool, version string) (source
 	return source{found.Dir, version}, nil
 }
 
-// compiledIn is where this file was when the program was built; a file name alone with -trimpath.
+// compiledIn is where this file was when the program was built; with -trimpath that is no path of a machine.
 func compiledIn() string {
 	_, file, _, _ := runtime.Caller(0)
-	return filepath.Dir(file)
+	return file
 }
 
 // checkout finds the module that a folder is in, if it is ours.

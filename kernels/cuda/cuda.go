@@ -30,6 +30,28 @@ type Driver struct {
 	Cards   []Card
 }
 
+func (d Driver) String() string {
+	if len(d.Cards) == 1 {
+		return fmt.Sprintf("%s, CUDA %s, 1 card", d.Library, d.Version)
+	}
+	return fmt.Sprintf("%s, CUDA %s, %d cards", d.Library, d.Version, len(d.Cards))
+}
+
+// About is a line for each card, and what a card is good for as the program is today.
+func (d Driver) About() (lines []string) {
+	for _, c := range d.Cards {
+		if c.Trouble != nil {
+			lines = append(lines, c.Trouble.Error())
+			continue
+		}
+		lines = append(lines, fmt.Sprintf("%s: compute capability %s, %d multiprocessors, %s of memory, %s of it free",
+			c, c.Capability, c.Processors, size(c.Total), size(c.Free)))
+	}
+	return append(lines,
+		"runs there: nothing yet. The GPU backend is not finished: its kernels are being written, and grpo computes on the processors",
+		"never run on a card: all of it. Driver calls, copies and launches are tested on a library that plays the driver")
+}
+
 // Card is one device, as it was when it was looked at.
 type Card struct {
 	Index      int
@@ -77,4 +99,15 @@ func (u *Unusable) Absent() bool { return u.Reason == NoDriver || u.Reason == No
 // unusable is an error that the user can mend: another state of the device, or another one, the processor at the least.
 func unusable(why Reason, format string, args ...any) error {
 	return badinput.Errorf("%w", &Unusable{why, fmt.Sprintf(format, args...) + ", or device=cpu"})
+}
+
+// size is a number of bytes for a person.
+func size(bytes int64) string {
+	switch {
+	case bytes >= 1<<30:
+		return fmt.Sprintf("%.1f GiB", float64(bytes)/(1<<30))
+	case bytes >= 1<<20:
+		return fmt.Sprintf("%.1f MiB", float64(bytes)/(1<<20))
+	}
+	return fmt.Sprintf("%d bytes", bytes)
 }

@@ -113,14 +113,3 @@ func (d *Device) Close() error {
 	}
 	return errors.Join(failures...)
 }
-
-// size is a number of bytes for a person.
-func size(bytes int64) string {
-	switch {
-	case bytes >= 1<<30:
-		return fmt.Sprintf("%.1f GiB", float64(bytes)/(1<<30))
-	case bytes >= 1<<20:
-		return fmt.Sprintf("%.1f MiB", float64(bytes)/(1<<20))
-	}
-	return fmt.Sprintf("%d bytes", bytes)
-}
