@@ -14,14 +14,17 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels/cuda"
 )
 
+// noDriver is the driver of a machine without one, whatever this machine has.
+const noDriver = "/no/such/library.so"
+
 func TestDoctor(t *testing.T) {
 	needsCells(t)
 	t.Setenv("SANDBOX_URL", "")
-	t.Setenv("GRPO_CUDA_LIB", "/no/such/library.so")
+	t.Setenv("GRPO_CUDA_LIB", noDriver)
 	out, errOut, code := shell(t, "", "doctor")
 	require.Zero(t, code, errOut)
 	for _, want := range []string{"✓ sandbox", "isolation ", "✓ network", "not protected:", "✓ interpreter", "✓ processors",
-		"✓ memory", "✓ disk", "free in", "✓ gpu          none that an NVIDIA driver answers for"} {
+		"✓ memory", "✓ disk", "free in", "✓ gpu "} {
 		require.Contains(t, out, want)
 	}
 	out, errOut, code = shell(t, "", "doctor", "--json")
@@ -45,6 +48,7 @@ func TestDoctorFindsWhatIsMissing(t *testing.T) {
 	server := httptest.NewServer(http.NotFoundHandler())
 	defer server.Close()
 	t.Setenv("SANDBOX_URL", server.URL)
+	t.Setenv("GRPO_CUDA_LIB", noDriver)
 	out, errOut, code := shell(t, "", "doctor", "--python", "no-such-python")
 	require.Equal(t, exitBadInput, code)
 	require.Contains(t, out, "✗ sandbox      python \"no-such-python\": not found")
@@ -71,6 +75,10 @@ func TestDoctorOnCards(t *testing.T) {
 	findings{f}.write(&out)
 	require.Contains(t, out.String(), "✓ gpu          /lib/libcuda.so.1, CUDA 12.4, 2 cards\n    - card 0 (One): ")
 
+	t.Setenv("GRPO_CUDA_LIB", noDriver)
+	if f = examineGPU(t.Context(), nil); !cuda.Built {
+		require.Equal(t, finding{Name: "gpu", OK: true, Found: "none that an NVIDIA driver answers for; grpo computes on the processors"}, f)
+	}
 	f = aboutDriver(cuda.Driver{}, badinput.Errorf("it does not start: restart the machine"))
 	require.Equal(t, finding{Name: "gpu", OK: true, Found: "an NVIDIA driver, which cannot be used",
 		Do: "it does not start: restart the machine"}, f)
