@@ -2,10 +2,8 @@
 
 GO ?= go
 STATICCHECK ?= honnef.co/go/tools/cmd/staticcheck@v0.8.2
-# The GPU backend needs no toolkit: cgo finds the header of the driver here, beside the flags that it has anyway.
-GPU = CGO_CFLAGS="$$($(GO) env CGO_CFLAGS) -I$(CURDIR)/kernels/cuda/include"
 .DEFAULT_GOAL := help
-.PHONY: help build test rebuild race kills soak scale parity arm64 fuzz bench fmt lint check tiny-model smoke demo
+.PHONY: help build test race kills soak scale parity arm64 fuzz bench fmt lint check tiny-model smoke demo
 
 help: ## this list
 	@echo "Targets"
@@ -22,6 +20,9 @@ define found
 	else printf "  ✗ %-40s %s\n" "$(2)" "$(3)"; fi
 endef
 
+# The GPU backend needs no toolkit: cgo finds the header of the driver here, beside the flags that it has anyway.
+GPU = CGO_CFLAGS="$$($(GO) env CGO_CFLAGS) -I$(CURDIR)/kernels/cuda/include"
+
 build: ## the command with the GPU backend, as bin/grpo; it starts on any machine
 	$(GPU) $(GO) build -tags gpu -o bin/grpo ./cmd/grpo
 
@@ -30,6 +31,7 @@ test: ## all tests
 	$(GPU) $(GO) vet -tags gpu ./...
 	$(GPU) $(GO) test -tags gpu ./kernels/cuda/...
 
+.PHONY: rebuild
 rebuild: ## go run builds itself with the GPU backend where a driver answers, in earnest
 	GRPO_REBUILD=1 $(GO) test -count=1 -v -timeout 30m -run TestInEarnest ./internal/rebuild
 
