@@ -20,11 +20,20 @@ define found
 	else printf "  ✗ %-40s %s\n" "$(2)" "$(3)"; fi
 endef
 
-build: ## the command, as bin/grpo
-	$(GO) build -o bin/grpo ./cmd/grpo
+# The GPU backend needs no toolkit: cgo finds the header of the driver here, beside the flags that it has anyway.
+GPU = CGO_CFLAGS="$$($(GO) env CGO_CFLAGS) -I$(CURDIR)/kernels/cuda/include"
+
+build: ## the command with the GPU backend, as bin/grpo; it starts on any machine
+	$(GPU) $(GO) build -tags gpu -o bin/grpo ./cmd/grpo
 
 test: ## all tests
 	$(GO) test ./...
+	$(GPU) $(GO) vet -tags gpu ./...
+	$(GPU) $(GO) test -tags gpu ./kernels/cuda/...
+
+.PHONY: rebuild
+rebuild: ## go run builds itself with the GPU backend where a driver answers, in earnest
+	GRPO_REBUILD=1 $(GO) test -count=1 -v -timeout 30m -run TestInEarnest ./internal/rebuild
 
 smoke: ## the default run: held-out problems must be solved more often
 	GRPO_SMOKE=1 $(GO) test -count=1 -v -run TestSmoke ./cmd/grpo
@@ -73,6 +82,7 @@ lint: ## gofmt, go vet and staticcheck, which have nothing to say
 	@unformatted=$$(gofmt -l .); [ -z "$$unformatted" ] || { echo "gofmt would change:"; echo "$$unformatted"; exit 1; }
 	$(GO) vet ./...
 	$(GO) run $(STATICCHECK) ./...
+	$(GPU) $(GO) run $(STATICCHECK) -tags gpu ./kernels/cuda/... ./internal/rebuild ./cmd/grpo
 
 check: ## what continuous integration runs
 	./.ci/run
