@@ -1,0 +1,2 @@
+#include "probe.h"
+void run_zoo(void) {}
