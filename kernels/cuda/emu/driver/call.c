@@ -77,19 +77,34 @@ Owned *pinned_memory(const void *host) {
 	return NULL;
 }
 
+// Of what is told of one kind of leak, the first are named and the others counted.
+enum { MOST_TOLD = 8 };
+
+// can_free: a program whose card has failed cannot give anything back.
+static bool can_free(const Owned *o) {
+	return !(o->context && o->context->stuck) && !(settings.lost_at && calls >= settings.lost_at);
+}
+
 // tell_leaks names what a context still holds (NULL: all contexts), each thing once.
 void tell_leaks(const Context *c) {
 	static const char *names[] = {"device memory", "pinned host memory", "a stream", "an event", "a module"};
 	char text[200];
+	u32 leaks = 0;
 	for (Owned *o = all_owned; o; o = o->next) {
-		if (o->told || (c && o->context != c))
+		if (o->told || !can_free(o) || (c && o->context != c))
 			continue;
 		o->told = true;
+		if (++leaks > MOST_TOLD)
+			continue;
 		if (o->size)
 			snprintf(text, sizeof text, "%llu bytes of %s that call %llu of the driver took were never freed", (unsigned long long)o->size,
 				names[o->what], (unsigned long long)o->call);
 		else
 			snprintf(text, sizeof text, "%s that call %llu of the driver made was never destroyed", names[o->what], (unsigned long long)o->call);
+		tell(LEAK, text);
+	}
+	if (leaks > MOST_TOLD) {
+		snprintf(text, sizeof text, "and %u more", leaks - MOST_TOLD);
 		tell(LEAK, text);
 	}
 }

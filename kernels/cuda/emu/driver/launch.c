@@ -7,7 +7,7 @@
 
 enum { MAX_THREADS, STATIC_SHARED, CONST_BYTES, LOCAL_BYTES, REGISTERS, PTX_VERSION, BINARY_VERSION, CACHE_CA, DYNAMIC_SHARED };
 
-static u64 launches;
+static u64 launches, instructions;
 
 static bool known(CUfunction f) { return f && f->module && owned(MODULE, f->module); }
 
@@ -94,6 +94,7 @@ static void run(Launch *l, struct Stream *s, void **parameters) {
 	l->finding = finding;
 	l->operation = begin_operation(s);
 	run_launch(l);
+	instructions += l->executed;
 	if (l->failed != UINT64_MAX)
 		fail_context(finding->kind, finding->text);
 	free(values);
@@ -118,6 +119,9 @@ API CUresult cuLaunchKernel(CUfunction f, u32 gx, u32 gy, u32 gz, u32 bx, u32 by
 	run(&l, s, parameters);
 	return leave(SUCCESS);
 }
+
+// grpo_emu_instructions is how many warp instructions this process has executed.
+API u64 grpo_emu_instructions(void) { return instructions; }
 
 // fitting is how many blocks of a shape a multiprocessor holds at a time.
 static int fitting(const Kernel *k, int threads, size_t shared) {

@@ -34,7 +34,8 @@ static u32 any_width(Loader *t, const Operand *o, u8 *width) {
 }
 
 // apply puts a statement's operands in the order and sizes of its row: 2, 4, 8 bytes, p a predicate, v4 a vector of four
-// 32-bit registers, w a register of any width, | a predicate that may follow the operand before.
+// 32-bit registers, w a register of any width, | a predicate that may follow the operand before; &, / and ^ are how a comparison
+// is joined with a predicate.
 static void apply(Loader *t, Statement *s, const Row *row) {
 	Ins *i = s->ins;
 	u32 next = 0;
@@ -44,6 +45,10 @@ static void apply(Loader *t, Statement *s, const Row *row) {
 		if (*c == '|') {
 			i->operand[next++] = s->operand[n - 1].second;
 			s->operand[n - 1].second = 0;
+			continue;
+		}
+		if (strchr("&/^", *c)) {
+			i->has = (u8)*c;
 			continue;
 		}
 		if (n == s->n)

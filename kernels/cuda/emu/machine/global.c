@@ -53,7 +53,6 @@ Allocation *allocate(u64 size, const char *what) {
 	for (u64 s = next_slot; s < next_slot + n; s++)
 		slots[s] = a;
 	next_slot = next_slot + n < SLOTS ? next_slot + (u32)n : FIRST_SLOT;
-	memset(bytes, 0xff, size); // a NaN in every float
 	return a;
 }
 

@@ -135,7 +135,7 @@ typedef struct {
 	u32 members;           // warps that take part
 } Barrier;
 
-// Granule is what four bytes of shared memory remember. Times are of the block's clock, which every barrier advances.
+// Granule is what four or 16 bytes of shared memory remember. Times are of the block's clock, which every barrier advances.
 typedef struct {
 	u32 written, read;     // times
 	u32 readers;           // warps
@@ -143,6 +143,12 @@ typedef struct {
 	u8 bytes;              // which were written (low half), which were read (high half)
 	u8 lane;               // the reader's in its warp, or MANY
 } Granule;
+
+// Line is 16 bytes of shared memory: one record for all, or four in a block that touched parts of it.
+typedef struct {
+	u32 fine_since;        // the start of the block that did
+	Granule whole, part[4];
+} Line;
 
 // Copy is a cp.async under way: a lane's bytes that have not arrived.
 typedef struct {
@@ -169,7 +175,7 @@ typedef struct Block {
 	u64 number;
 	u32 at[3];
 	u8 *shared, *shared_valid;
-	Granule *granules;
+	Line *lines;
 	u32 clock, start;      // start: the clock when the block began
 	u32 seen[MOST_WARPS][MOST_WARPS]; // up to when a warp knows what another did
 	Barrier barriers[MOST_BARRIERS];
@@ -247,5 +253,9 @@ extern const Row integer_rows[], bit_rows[], float_rows[], compare_rows[], conve
 				if (mask >> l & 1) { statement; }                                                                                \
 		}                                                                                                                        \
 	} while (0)
+// For what compilers do not vectorise anyway: half the code.
+#define SLOW_LANE_LOOP(statement)                                                                                                \
+	for (int l = 0; l < LANES; l++)                                                                                              \
+		if (mask >> l & 1) { statement; }
 #define REG(type, n) ((type *)(w->file + i->operand[n]))
 #endif

@@ -1,40 +1,29 @@
 // Comparisons and choices. A comparison with a NaN is false; its unordered form (…u) is true.
 #include "machine.h"
 
-// setp of a name and its two combined forms: the result alone, or joined with a third predicate. The second result, where
-// one is asked for, is the opposite of the comparison.
-static inline void set(Warp *w, const Ins *i, u32 mask, u32 yes, u32 no) {
-	u32 *d = REG(u32, 0);
+// set joins what a comparison says with a third predicate where the name asks for that (Ins.has). The second result, where one is
+// asked for, is the opposite of the comparison.
+static void set(Warp *w, const Ins *i, u32 mask, u32 yes) {
+	u32 *d = REG(u32, 0), no = ~yes, c = i->has ? *REG(u32, 4) : 0;
+	switch (i->has) {
+	case '&': yes &= c, no &= c; break;
+	case '/': yes |= c, no |= c; break;
+	case '^': yes ^= c, no ^= c; break;
+	}
 	*d = (*d & ~mask) | (yes & mask);
 	if (i->operand[1])
 		*REG(u32, 1) = (*REG(u32, 1) & ~mask) | (no & mask);
 }
 
 #define COMPARE(op, type, expression)                                                                                            \
-	static u32 compare_##op##_##type(Warp *w, const Ins *i) {                                                                    \
+	static void setp_##op##_##type(Warp *w, const Ins *i, u32 mask) {                                                            \
 		const type *x = REG(type, 2), *y = REG(type, 3);                                                                         \
 		u32 r = 0;                                                                                                               \
 		for (u32 l = 0; l < LANES; l++) {                                                                                        \
 			type a = x[l], b = y[l];                                                                                             \
 			r |= (expression) ? 1u << l : 0;                                                                                     \
 		}                                                                                                                        \
-		return r;                                                                                                                \
-	}                                                                                                                            \
-	static void setp_##op##_##type(Warp *w, const Ins *i, u32 mask) {                                                            \
-		u32 r = compare_##op##_##type(w, i);                                                                                     \
-		set(w, i, mask, r, ~r);                                                                                                  \
-	}                                                                                                                            \
-	static void setp_##op##_and_##type(Warp *w, const Ins *i, u32 mask) {                                                        \
-		u32 r = compare_##op##_##type(w, i), c = *REG(u32, 4);                                                                   \
-		set(w, i, mask, r & c, ~r & c);                                                                                          \
-	}                                                                                                                            \
-	static void setp_##op##_or_##type(Warp *w, const Ins *i, u32 mask) {                                                         \
-		u32 r = compare_##op##_##type(w, i), c = *REG(u32, 4);                                                                   \
-		set(w, i, mask, r | c, ~r | c);                                                                                          \
-	}                                                                                                                            \
-	static void setp_##op##_xor_##type(Warp *w, const Ins *i, u32 mask) {                                                        \
-		u32 r = compare_##op##_##type(w, i), c = *REG(u32, 4);                                                                   \
-		set(w, i, mask, r ^ c, ~r ^ c);                                                                                          \
+		set(w, i, mask, r);                                                                                                      \
 	}
 
 #define ORDERS(type) COMPARE(lt, type, a < b) COMPARE(le, type, a <= b) COMPARE(gt, type, a > b) COMPARE(ge, type, a >= b)
@@ -79,8 +68,8 @@ static void selp_pred(Warp *w, const Ins *i, u32 mask) {
 CHOOSE(u32, s32) CHOOSE(u64, s32) CHOOSE(u32, f32) CHOOSE(u64, f32)
 
 #define SETP(op, type, name, sizes)                                                                                              \
-	{"setp." #op name, setp_##op##_##type, "p|" sizes}, {"setp." #op ".and" name, setp_##op##_and_##type, "p|" sizes "p"},       \
-	{"setp." #op ".or" name, setp_##op##_or_##type, "p|" sizes "p"}, {"setp." #op ".xor" name, setp_##op##_xor_##type, "p|" sizes "p"}
+	{"setp." #op name, setp_##op##_##type, "p|" sizes}, {"setp." #op ".and" name, setp_##op##_##type, "p|" sizes "p&"},          \
+	{"setp." #op ".or" name, setp_##op##_##type, "p|" sizes "p/"}, {"setp." #op ".xor" name, setp_##op##_##type, "p|" sizes "p^"}
 #define ORDER_ROWS(type, name, sizes)                                                                                            \
 	SETP(lt, type, name, sizes), SETP(le, type, name, sizes), SETP(gt, type, name, sizes), SETP(ge, type, name, sizes)
 #define EQUAL_ROWS(type, name, sizes) SETP(eq, type, name, sizes), SETP(ne, type, name, sizes)

@@ -22,7 +22,7 @@ static inline void put(Warp *w, const Ins *i, u32 l, u64 v) { memcpy(w->file + i
 			const from *x = REG(from, 1);                                                                                        \
 			LANE_LOOP(d[l] = (to)x[l]);                                                                                          \
 		} else {                                                                                                                 \
-			LANE_LOOP(put(w, i, (u32)l, (u64)(to)(from)get(w, i, (u32)l)));                                                      \
+			SLOW_LANE_LOOP(put(w, i, (u32)l, (u64)(to)(from)get(w, i, (u32)l)));                                                      \
 		}                                                                                                                        \
 	}
 #define TO_EACH(from) INTEGER(u8, from) INTEGER(s8, from) INTEGER(u16, from) INTEGER(s16, from) INTEGER(u32, from) INTEGER(s32, from) \
@@ -33,7 +33,7 @@ TO_EACH(u8) TO_EACH(s8) TO_EACH(u16) TO_EACH(s16) TO_EACH(u32) TO_EACH(s32) TO_E
 #define TRUNCATE(mode, round, to, lowest, highest, from, nan)                                                                    \
 	static void to##_##mode##_##from(Warp *w, const Ins *i, u32 mask) {                                                          \
 		const from *x = REG(from, 1);                                                                                            \
-		LANE_LOOP(f64 a = round((f64)x[l]); put(w, i, (u32)l, a != a ? nan : a <= (f64)lowest ? (u64)lowest                      \
+		SLOW_LANE_LOOP(f64 a = round((f64)x[l]); put(w, i, (u32)l, a != a ? nan : a <= (f64)lowest ? (u64)lowest                      \
 			: a >= (f64)highest ? (u64)highest : (u64)(to)a));                                                                   \
 	}
 #define MODES(to, lowest, highest, from, nan)                                                                                    \
@@ -54,7 +54,7 @@ MODES(u64, 0, UINT64_MAX, f64, 1ull << 63) MODES(s64, INT64_MIN, INT64_MAX, f64,
 			const from *x = REG(from, 1);                                                                                        \
 			LANE_LOOP(d[l] = (to)x[l]);                                                                                          \
 		} else {                                                                                                                 \
-			LANE_LOOP(d[l] = (to)(from)get(w, i, (u32)l));                                                                       \
+			SLOW_LANE_LOOP(d[l] = (to)(from)get(w, i, (u32)l));                                                                       \
 		}                                                                                                                        \
 	}
 FLOATING(f32, u8) FLOATING(f32, s8) FLOATING(f32, u16) FLOATING(f32, s16) FLOATING(f32, u32) FLOATING(f32, s32) FLOATING(f32, u64)

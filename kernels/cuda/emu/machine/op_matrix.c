@@ -6,12 +6,6 @@
 
 #include <string.h>
 
-static inline float value(u32 pair, u32 half) {
-	u32 bits = half ? pair & 0xffff0000 : pair << 16;
-	float f;
-	memcpy(&f, &bits, 4);
-	return f;
-}
 static inline float canonical(float f) {
 	u32 nan = 0x7fffffff;
 	if (f != f)
@@ -19,32 +13,67 @@ static inline float canonical(float f) {
 	return f;
 }
 
-// Lane 4g + q holds rows g and g + 8 of A and C, column g of B; pairs of k or of columns begin at 2q.
+// halves makes floats of pairs of bf16: the first in the low half.
+static inline void halves(const u32 *pairs, u32 n, float *first, float *second) {
+	for (u32 p = 0; p < n; p++) {
+		u32 low = pairs[p] << 16, high = pairs[p] & 0xffff0000;
+		memcpy(&first[p], &low, 4);
+		memcpy(&second[p], &high, 4);
+	}
+}
+
+typedef float Row8 __attribute__((vector_size(32)));
+
+// chain adds products to four rows of the result, k ascending. Where the host has a fused multiply-add the compiler may make one
+// of each product and sum, and does; elsewhere the library computes it.
+#ifdef __FP_FAST_FMAF
+__attribute__((optimize("fp-contract=fast")))
+#endif
+static void chain(Row8 *c, const float (*a0)[8], const float (*a1)[8], const Row8 *b0, const Row8 *b1, u32 pairs) {
+	Row8 s[4] = {c[0], c[1], c[2], c[3]};
+	for (u32 p = 0; p < pairs; p++)
+		for (u32 row = 0; row < 4; row++) {
+#ifdef __FP_FAST_FMAF
+			s[row] = a0[row][p] * b0[p] + s[row];
+			s[row] = a1[row][p] * b1[p] + s[row];
+#else
+			for (u32 n = 0; n < 8; n++)
+				s[row][n] = __builtin_fmaf(a1[row][p], b1[p][n], __builtin_fmaf(a0[row][p], b0[p][n], s[row][n]));
+#endif
+		}
+	memcpy(c, s, sizeof s);
+}
+
+// Lane 4g + q holds rows g and g + 8 of A and C, column g of B; its pairs of k or of columns are the q-th.
 static inline void multiply(Warp *w, const Ins *i, u32 mask, u32 depth) {
 	if (mask != ~0u)
 		find(w, i, mask ? __builtin_ctz(mask) : 0, LANE_MASK, "mma needs all 32 lanes, and lanes 0x%08x are elsewhere", ~mask);
-	u32 halves = depth / 8, as = 4, bs = as + 2 * halves, cs = bs + halves;
-	float a[16][16], b[16][8], c[16][8];
-	for (u32 x = 0; x < 2 * halves; x++)
-		for (u32 l = 0; l < LANES; l++) {
-			u32 row = (l >> 2) + (x & 1) * 8, k = (l & 3) * 2 + (x >> 1) * 8, pair = REG(u32, as + x)[l];
-			a[row][k] = value(pair, 0), a[row][k + 1] = value(pair, 1);
-		}
-	for (u32 x = 0; x < halves; x++)
-		for (u32 l = 0; l < LANES; l++) {
-			u32 k = (l & 3) * 2 + x * 8, pair = REG(u32, bs + x)[l];
-			b[k][l >> 2] = value(pair, 0), b[k + 1][l >> 2] = value(pair, 1);
-		}
-	for (u32 x = 0; x < 4; x++)
+	u32 quarters = depth / 8, as = 4, bs = as + 2 * quarters, cs = bs + quarters;
+	u32 a[16][8] = {0}, b[8][8] = {0};
+	float a0[16][8], a1[16][8];
+	Row8 b0[8], b1[8], c[16];
+	for (u32 x = 0; x < 2 * quarters; x++)
+		for (u32 g = 0; g < 8; g++)
+			memcpy(&a[g + (x & 1) * 8][(x >> 1) * 4], REG(u32, as + x) + 4 * g, 16);
+	for (u32 x = 0; x < quarters; x++)
+		for (u32 q = 0; q < 4; q++)
+			for (u32 g = 0; g < 8; g++)
+				b[x * 4 + q][g] = REG(u32, bs + x)[4 * g + q];
+	halves(&a[0][0], 16 * 8, &a0[0][0], &a1[0][0]);
+	halves(&b[0][0], 8 * 8, (float *)b0, (float *)b1);
+	float *flat = (float *)c; // rows of 8: lane l has numbers 2l and 2l + 1 of the upper and of the lower half
+	for (u32 x = 0; x < 4; x += 2) {
+		const float *even = REG(float, cs + x), *odd = REG(float, cs + x + 1);
 		for (u32 l = 0; l < LANES; l++)
-			c[(l >> 2) + (x >> 1) * 8][(l & 3) * 2 + (x & 1)] = REG(float, cs + x)[l];
-	for (u32 row = 0; row < 16; row++)
-		for (u32 k = 0; k < depth; k++)
-			for (u32 column = 0; column < 8; column++)
-				c[row][column] = __builtin_fmaf(a[row][k], b[k][column], c[row][column]);
-	for (u32 x = 0; x < 4; x++)
+			flat[x * 32 + 2 * l] = even[l], flat[x * 32 + 2 * l + 1] = odd[l];
+	}
+	for (u32 row = 0; row < 16; row += 4)
+		chain(&c[row], a0 + row, a1 + row, b0, b1, depth / 2);
+	for (u32 x = 0; x < 4; x++) {
+		float *d = REG(float, x);
 		for (u32 l = 0; l < LANES; l++)
-			REG(float, x)[l] = canonical(c[(l >> 2) + (x >> 1) * 8][(l & 3) * 2 + (x & 1)]);
+			d[l] = canonical(flat[(x >> 1) * 64 + 2 * l + (x & 1)]);
+	}
 }
 static void multiply16(Warp *w, const Ins *i, u32 mask) { multiply(w, i, mask, 16); }
 static void multiply8(Warp *w, const Ins *i, u32 mask) { multiply(w, i, mask, 8); }

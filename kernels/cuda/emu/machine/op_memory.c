@@ -118,7 +118,9 @@ void copy_async(Warp *w, const Ins *i, u32 mask) {
 				abort();
 		}
 		Copy c = {.at = to, .group = w->groups[l], .lane = (u8)l, .size = i->bytes};
-		for (u32 part = 0; part < n;) { // a source of another length than 4, 8 or 16 is read in pieces
+		if (n == 16)
+			memcpy(c.bytes, global_at(w, i, l, from, 16, READ), 16);
+		for (u32 part = n == 16 ? 16 : 0; part < n;) { // a source of another length is read in pieces
 			u32 size = n - part >= 16 ? 16 : n - part >= 8 ? 8 : n - part >= 4 ? 4 : n - part >= 2 ? 2 : 1;
 			memcpy(c.bytes + part, global_at(w, i, l, from + part, size, READ), size);
 			part += size;
@@ -160,12 +162,12 @@ static inline void matrices(Warp *w, const Ins *i, u32 mask, bool transposed) {
 	for (int m = 0; m < i->count; m++)
 		for (int r = 0; r < 8; r++)
 			memcpy(numbers[m][r], shared_at(w, i, m * 8 + r, (u32)address(w, i, m * 8 + r), 16, READ), 16);
-	for (int m = 0; m < i->count; m++)
-		for (int l = 0; l < LANES; l++) {
-			int r = l >> 2, c = (l & 3) * 2;
-			u16 low = transposed ? numbers[m][c][r] : numbers[m][r][c], high = transposed ? numbers[m][c + 1][r] : numbers[m][r][c + 1];
-			REG(u32, 1 + m)[l] = (u32)high << 16 | low;
-		}
+	for (int m = 0; m < i->count; m++) {
+		if (!transposed)
+			memcpy(REG(u32, 1 + m), numbers[m], sizeof numbers[m]);
+		for (int l = 0; transposed && l < LANES; l++)
+			REG(u32, 1 + m)[l] = (u32)numbers[m][(l & 3) * 2 + 1][l >> 2] << 16 | numbers[m][(l & 3) * 2][l >> 2];
+	}
 }
 void load_matrix(Warp *w, const Ins *i, u32 mask) { matrices(w, i, mask, false); }
 void load_matrix_transposed(Warp *w, const Ins *i, u32 mask) { matrices(w, i, mask, true); }

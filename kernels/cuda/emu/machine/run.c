@@ -79,7 +79,7 @@ static Block *open_block(Launch *l) {
 	b->launch = l;
 	b->shared = room_for(l->shared_bytes + 64);
 	b->shared_valid = room_for(l->shared_bytes + 64);
-	b->granules = room_for((l->shared_bytes / 4 + 16) * sizeof *b->granules);
+	b->lines = room_for((l->shared_bytes / 16 + 2) * sizeof *b->lines);
 	for (u32 n = 0; n < l->warps; n++) {
 		Warp *w = &b->warps[n];
 		w->block = b;
@@ -97,7 +97,7 @@ static void close_block(Block *b) {
 		Warp *w = &b->warps[n];
 		free(w->file), free(w->local), free(w->local_valid), free(w->copies);
 	}
-	free(b->shared), free(b->shared_valid), free(b->granules), free(b);
+	free(b->shared), free(b->shared_valid), free(b->lines), free(b);
 }
 
 static void run_block(Block *b) {

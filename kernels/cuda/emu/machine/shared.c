@@ -48,9 +48,8 @@ static inline void add_reader(Warp *w, Granule *g, int lane, u32 bytes) {
 }
 
 // touch puts the access of one lane to four bytes on record. Atomic accesses order themselves.
-static inline void touch(Warp *w, const Ins *i, int lane, u32 at, u32 bytes, How how) {
+static inline void touch(Warp *w, const Ins *i, Granule *g, int lane, u32 at, u32 bytes, How how) {
 	Block *b = w->block;
-	Granule *g = &b->granules[at / 4];
 	u16 me = (u16)(w->id * LANES + (u32)lane);
 	if (g->writer != me && (g->bytes & bytes) && !i->strong && !is_past(b, w->id, g->writer / LANES, g->written))
 		race(w, i, lane, at, how, true, g->writer);
@@ -70,18 +69,45 @@ static inline void touch(Warp *w, const Ins *i, int lane, u32 at, u32 bytes, How
 
 static inline u32 part(u32 at, u32 n) { return n >= 4 ? 15 : ((1u << n) - 1) << (at & 3); }
 
+// touch_all keeps one record for 16 bytes as long as they are read and written as a whole in this block, then one for every four.
 static inline void touch_all(Warp *w, const Ins *i, int lane, u32 at, u32 n, How how) {
+	Block *b = w->block;
+	Line *line = &b->lines[at / 16];
+	if (n == 16 && line->fine_since != b->start) {
+		touch(w, i, &line->whole, lane, at, 15, how);
+		return;
+	}
+	if (line->fine_since != b->start) {
+		line->fine_since = b->start;
+		for (u32 p = 0; p < 4; p++)
+			line->part[p] = line->whole;
+	}
 	for (u32 p = at & ~3u; p < at + n; p += 4)
-		touch(w, i, lane, p, part(at, n), how);
+		touch(w, i, &line->part[p / 4 % 4], lane, p, part(at, n), how);
 }
 
-static void bounds(Warp *w, const Ins *i, int lane, u32 at, u32 n) {
+__attribute__((noreturn, noinline)) static void outside(Warp *w, const Ins *i, int lane, u32 at, u32 n) {
 	u32 size = w->block->launch->shared_bytes;
 	if (at > size || n > size - at)
 		find(w, i, lane, OUT_OF_BOUNDS, "it touches %u bytes at %u of shared memory, of which the block has %u; look at the index, and at "
 			"the size that the launch gives", n, at, size);
-	if (at & (n - 1))
-		find(w, i, lane, MISALIGNED, "it touches %u bytes at %u of shared memory, which is no multiple of %u", n, at, n);
+	find(w, i, lane, MISALIGNED, "it touches %u bytes at %u of shared memory, which is no multiple of %u", n, at, n);
+}
+
+static inline void bounds(Warp *w, const Ins *i, int lane, u32 at, u32 n) {
+	u32 size = w->block->launch->shared_bytes;
+	if (at > size || n > size - at || at & (n - 1))
+		outside(w, i, lane, at, n);
+}
+
+static inline void mark(u8 *valid, u8 as, u32 n) {
+	u64 all = as * 0x0101010101010101ull;
+	if (n == 16)
+		memcpy(valid, &all, 8), memcpy(valid + 8, &all, 8);
+	else if (n == 4)
+		memcpy(valid, &all, 4);
+	else
+		memset(valid, as, n);
 }
 
 static bool present(const u8 *valid, u32 n, u8 *worst) {
@@ -113,7 +139,7 @@ u8 *shared_at(Warp *w, const Ins *i, int lane, u32 at, u32 n, How how) {
 	}
 	touch_all(w, i, lane, at, n, how == READ ? READ : WRITE);
 	if (how != READ)
-		memset(valid, PRESENT, n);
+		mark(valid, PRESENT, n);
 	return b->shared + at;
 }
 
@@ -121,8 +147,8 @@ u8 *shared_at(Warp *w, const Ins *i, int lane, u32 at, u32 n, How how) {
 void shared_will_arrive(Warp *w, const Ins *i, int lane, u32 at, u32 n) {
 	bounds(w, i, lane, at, n);
 	touch_all(w, i, lane, at, n, WRITE);
-	memset(w->block->shared_valid + at, UNDER_WAY, n);
-	memset(w->block->shared + at, 0xff, n);
+	mark(w->block->shared_valid + at, UNDER_WAY, n);
+	mark(w->block->shared + at, 0xff, n);
 }
 
 // local_at: each thread's own memory, for arrays that found no registers.

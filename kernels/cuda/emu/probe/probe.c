@@ -5,6 +5,7 @@
 #define DEFINE(name, parameters) int(*name) parameters;
 CALLS(DEFINE)
 Handle module;
+u64 (*grpo_emu_instructions)(void);
 
 const char *error_name(int r) {
 	const char *s = NULL;
@@ -89,7 +90,7 @@ void expect_equal(const char *what, const void *got, const void *want, size_t n,
 		(unsigned long long)w);
 }
 
-static char *read_file(const char *path) {
+char *read_file(const char *path) {
 	FILE *f = fopen(path, "rb");
 	if (!f) {
 		printf("no file %s\n", path);
@@ -124,9 +125,11 @@ int main(int n, char **argument) {
 	}
 #define FIND(name, parameters) *(void **)&name = dlsym(library, #name);
 	CALLS(FIND)
+	*(void **)&grpo_emu_instructions = dlsym(library, "grpo_emu_instructions");
 	const char *what = argument[3], *name = n > 4 ? argument[4] : "";
 	Handle context;
-	must(cuInit(0));
+	if (strcmp(what, "driver"))
+		must(cuInit(0));
 	if (strcmp(what, "driver")) {
 		must(cuDevicePrimaryCtxRetain(&context, 0));
 		must(cuCtxSetCurrent(context));
@@ -137,12 +140,12 @@ int main(int n, char **argument) {
 	else if (!strcmp(what, "zoo"))
 		run_zoo();
 	else if (!strcmp(what, "driver"))
-		run_driver(name);
+		run_driver(argument[2]);
 	else if (!strcmp(what, "speed"))
 		run_speed();
 	else
 		run_bug(name, !strcmp(what, "right"));
-	if (module) {
+	if (module && strcmp(what, "driver")) {
 		must(cuModuleUnload(module));
 		must(cuDevicePrimaryCtxRelease_v2(0));
 	}

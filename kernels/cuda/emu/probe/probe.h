@@ -58,6 +58,7 @@ typedef void *Handle;
 	F(cuGraphLaunch, (Handle, Handle))                                                                                           \
 	F(cuGetErrorName, (int, const char **))
 
+extern u64 (*grpo_emu_instructions)(void);
 #define DECLARE(name, parameters) extern int(*name) parameters;
 CALLS(DECLARE)
 #undef DECLARE
@@ -87,6 +88,7 @@ void expect_equal(const char *what, const void *got, const void *want, size_t n,
 void run_kernels(const char *name);
 void run_zoo(void);
 void run_bug(const char *name, bool right);
-void run_driver(const char *name);
+void run_driver(const char *ptx);
+char *read_file(const char *path);
 void run_speed(void);
 #endif

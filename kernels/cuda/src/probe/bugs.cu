@@ -99,7 +99,7 @@ PAIR(named_barrier, (float *out, const float *in), out, in) {
 	__shared__ float all[4][64];
 	u32 pair = thread() / 64, t = thread() % 64;
 	all[pair][t] = in[index()];
-	__nvvm_barrier_sync_cnt(right ? pair + 1 : 1, right ? 64 : 64 + 64 * (thread() / 128));
+	__nvvm_barrier_sync_cnt(right ? pair + 1 : 1, right ? 64 : 96);
 	out[index()] = all[pair][63 - t];
 }
 
