@@ -112,11 +112,17 @@ func runProbe(t *testing.T, paths [2]string, ptx string, args []string, settings
 
 // The probe compares with the host's own computation and prints what differs; what it prints otherwise is a sum of all bytes.
 func TestKernelsComputeWhatTheHostDoes(t *testing.T) {
-	a := probe(t, probes+"/kernels.ptx", []string{"kernels"})
-	require.Regexp(t, `^saxpy \w{16}\nreduce \w{16}\nscan \w{16}\ncollatz \w{16}\ngemm \w{16}\ndone\n$`, a.out)
-	require.Empty(t, a.told)
-	for _, threads := range []string{"1", "2", "7"} {
-		require.Equal(t, a.out, probe(t, probes+"/kernels.ptx", []string{"kernels"}, "GRPO_EMU_THREADS="+threads).out, "%s threads", threads)
+	for file, names := range map[string]string{
+		"kernels":  "saxpy reduce scan collatz gemm",
+		"together": "histogram largest votes memories memories arrivals tiles small_product",
+	} {
+		a := probe(t, probes+"/"+file+".ptx", []string{file})
+		require.Regexp(t, "^"+strings.ReplaceAll(names, " ", ` \w{16}\n`)+` \w{16}\ndone\n$`, a.out)
+		require.Empty(t, a.told)
+		for _, threads := range []string{"1", "2", "7"} {
+			again := probe(t, probes+"/"+file+".ptx", []string{file}, "GRPO_EMU_THREADS="+threads)
+			require.Equal(t, a, again, "%s threads", threads)
+		}
 	}
 }
 
@@ -128,11 +134,20 @@ func TestInstructionsOneByOne(t *testing.T) {
 
 // A comparison that says nothing is worth nothing: a wrong instruction is seen.
 func TestProbeSeesAWrongInstruction(t *testing.T) {
-	text := read(t, probes+"/zoo.ptx")
-	for from, to := range map[string]string{"mul.hi.s32": "mul.hi.u32", "setp.geu.f32": "setp.ge.f32", "shf.r.clamp": "shf.r.wrap"} {
-		require.Contains(t, text, from)
-		a := probe(t, write(t, strings.ReplaceAll(text, from, to)), []string{"zoo"})
-		require.Contains(t, a.out, from)
+	for _, test := range []struct{ file, from, to, says string }{
+		{"zoo", "mul.hi.s32", "mul.hi.u32", "mul.hi.s32"},
+		{"zoo", "setp.geu.f32", "setp.ge.f32", "setp.geu.f32"},
+		{"zoo", "shf.r.clamp", "shf.r.wrap", "shf.r.clamp"},
+		{"kernels", "fma.rn.f32", "fma.rn.f32 %f1, %f1, %f1, %f1; fma.rn.f32", "saxpy: "},
+		{"together", "redux.sync.min.s32", "redux.sync.min.u32", "votes: "},
+		{"together", "x4.trans", "x4", "tiles: "},
+		{"together", "red.global.max.s32", "red.global.max.u32", "largest: "},
+		{"together", "ld.global.s8", "ld.global.u8", "memories: "},
+	} {
+		text := read(t, probes+"/"+test.file+".ptx")
+		require.Contains(t, text, test.from)
+		a := probe(t, write(t, strings.ReplaceAll(text, test.from, test.to)), []string{test.file})
+		require.Contains(t, a.out, test.says)
 		require.Contains(t, a.out, "want")
 	}
 }
@@ -181,8 +196,8 @@ func TestSanitizersAreSilent(t *testing.T) {
 	require.NoError(t, emu.Build(library, append(append([]string{}, emu.Flags...), sanitize...)))
 	program, err := buildProbe(dir, sanitize...)
 	require.NoError(t, err)
-	for _, args := range [][]string{{"kernels.ptx", "kernels"}, {"zoo.ptx", "zoo"}, {"bugs.ptx", "right", "stream_without_event"},
-		{"bugs.ptx", "wrong", "missing_bound"}, {"bugs.ptx", "wrong", "use_after_release"}, {"kernels.ptx", "driver"}} {
+	for _, args := range [][]string{{"kernels.ptx", "kernels"}, {"together.ptx", "together"}, {"zoo.ptx", "zoo"},
+		{"bugs.ptx", "right", "stream_without_event"}, {"bugs.ptx", "wrong", "missing_bound"}, {"bugs.ptx", "wrong", "use_after_release"}, {"kernels.ptx", "driver"}} {
 		a := runProbe(t, [2]string{library, program}, probes+"/"+args[0], args[1:], "ASAN_OPTIONS=detect_leaks=0")
 		require.NotContains(t, a.told, "runtime error")
 		require.NotContains(t, a.told, "AddressSanitizer")

@@ -104,7 +104,8 @@ static bool choose_move(Loader *t, Statement *s) {
 
 // choose_barrier: bar.sync a; bar.sync a, threads; bar.arrive a, threads.
 static bool choose_barrier(Loader *t, Statement *s) {
-	static const char *names[] = {"bar.sync", "barrier.sync", "barrier.sync.aligned", "bar.arrive", "barrier.arrive", "barrier.arrive.aligned"};
+	static const char *names[] = {"bar.sync", "barrier.sync", "barrier.sync.aligned", "bar.arrive", "barrier.arrive",
+		"barrier.arrive.aligned"};
 	for (int n = 0; n < 6; n++) {
 		if (!same(s->name, names[n]))
 			continue;

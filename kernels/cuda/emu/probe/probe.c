@@ -120,7 +120,7 @@ static void load(const char *path) {
 int main(int n, char **argument) {
 	void *library = n > 3 ? dlopen(argument[1], RTLD_NOW) : NULL;
 	if (!library) {
-		printf("%s\n", n > 3 ? dlerror() : "probe LIBRARY PTX kernels|zoo|right|wrong|driver|speed [NAME]");
+		printf("%s\n", n > 3 ? dlerror() : "probe LIBRARY PTX kernels|together|zoo|right|wrong|driver|speed [NAME]");
 		return 2;
 	}
 #define FIND(name, parameters) *(void **)&name = dlsym(library, #name);
@@ -139,6 +139,8 @@ int main(int n, char **argument) {
 		run_kernels(name);
 	else if (!strcmp(what, "zoo"))
 		run_zoo();
+	else if (!strcmp(what, "together"))
+		run_together();
 	else if (!strcmp(what, "driver"))
 		run_driver(argument[2]);
 	else if (!strcmp(what, "speed"))

@@ -87,6 +87,7 @@ void expect_equal(const char *what, const void *got, const void *want, size_t n,
 
 void run_kernels(const char *name);
 void run_zoo(void);
+void run_together(void);
 void run_bug(const char *name, bool right);
 void run_driver(const char *ptx);
 char *read_file(const char *path);
