@@ -76,7 +76,7 @@ func TestUnknownPTXIsRefused(t *testing.T) {
 		{"x4.shared", "x3.shared", "no load of matrices that this machine knows"},
 		{".version", "version", "PTX begins with .version"},
 	} {
-		require.Contains(t, text, test.from)
+		require.True(t, strings.Contains(text, test.from), test.from)
 		a := probe(t, write(t, strings.ReplaceAll(text, test.from, test.to)), []string{"driver"})
 		require.Regexp(t, `cuModuleLoadDataEx: CUDA_ERROR_\w+PTX\w*\nlog: PTX line \d+: .*\n`, a.out, test.to)
 		require.Contains(t, a.out, test.want, test.to)

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -33,7 +34,7 @@ var built = sync.OnceValues(func() (paths [2]string, err error) {
 	if err != nil {
 		return paths, err
 	}
-	paths[1], err = buildProbe(dir, "-O2")
+	paths[1], err = buildProbe(dir, "-O1")
 	return paths, err
 })
 
@@ -43,8 +44,9 @@ func buildProbe(dir string, flags ...string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	args := append([]string{"-std=c11", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror", "-ffp-contract=off", "-o", path}, flags...)
-	out, err := exec.Command("gcc", append(append(args, files...), "-ldl", "-lm")...).CombinedOutput()
+	args := slices.Concat([]string{"-std=c11", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror", "-ffp-contract=off", "-o", path}, flags,
+		files, []string{"-ldl", "-lm"})
+	out, err := exec.Command("gcc", args...).CombinedOutput()
 	if err != nil {
 		return "", errors.New(string(out))
 	}
@@ -142,10 +144,10 @@ func TestProbeSeesAWrongInstruction(t *testing.T) {
 		{"together", "redux.sync.min.s32", "redux.sync.min.u32", "votes: "},
 		{"together", "x4.trans", "x4", "tiles: "},
 		{"together", "red.global.max.s32", "red.global.max.u32", "largest: "},
-		{"together", "ld.global.s8", "ld.global.u8", "memories: "},
+		{"together", "cvt.s32.s8", "cvt.u32.u8", "memories: "},
 	} {
 		text := read(t, probes+"/"+test.file+".ptx")
-		require.Contains(t, text, test.from)
+		require.True(t, strings.Contains(text, test.from), test.from)
 		a := probe(t, write(t, strings.ReplaceAll(text, test.from, test.to)), []string{test.file})
 		require.Contains(t, a.out, test.says)
 		require.Contains(t, a.out, "want")
@@ -178,7 +180,8 @@ func TestProbesAreWhatTheCompilerMakes(t *testing.T) {
 		out := filepath.Join(t.TempDir(), "made.ptx")
 		said, err := exec.Command("../../../.ci/ptx", file, out).CombinedOutput()
 		require.NoError(t, err, string(said))
-		require.Equal(t, read(t, out), read(t, strings.TrimSuffix(file, ".cu")+".ptx"), "%s: make ptx-probe writes it anew", file)
+		committed := read(t, strings.TrimSuffix(file, ".cu")+".ptx")
+		require.True(t, read(t, out) == committed, "%s is compiled to something else than what is committed: make ptx-probe", file)
 	}
 }
 
@@ -193,7 +196,7 @@ func TestSanitizersAreSilent(t *testing.T) {
 	dir := t.TempDir()
 	library := filepath.Join(dir, emu.Name)
 	sanitize := []string{"-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-O1", "-g"}
-	require.NoError(t, emu.Build(library, append(append([]string{}, emu.Flags...), sanitize...)))
+	require.NoError(t, emu.Build(library, slices.Concat(emu.Flags, sanitize)))
 	program, err := buildProbe(dir, sanitize...)
 	require.NoError(t, err)
 	for _, args := range [][]string{{"kernels.ptx", "kernels"}, {"together.ptx", "together"}, {"zoo.ptx", "zoo"},
