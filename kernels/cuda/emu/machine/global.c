@@ -40,16 +40,16 @@ Allocation *allocate(u64 size, const char *what) {
 		next_slot = next_slot + 1 < SLOTS ? next_slot + 1 : FIRST_SLOT;
 	Allocation *a = calloc(1, sizeof *a);
 	u8 *bytes = malloc(size + 16), *valid = calloc(1, size + 16);
-	Access *access = calloc(size / 4 + 4, sizeof *access);
-	if (!a || !bytes || !valid || !access || tries == SLOTS) {
-		free(a), free(bytes), free(valid), free(access);
+	AccessLine *lines = calloc(size / 16 + 1, sizeof *lines);
+	if (!a || !bytes || !valid || !lines || tries == SLOTS) {
+		free(a), free(bytes), free(valid), free(lines);
 		return NULL;
 	}
 	for (u64 s = next_slot; s < next_slot + n; s++)
 		if (slots[s])
 			forget(slots[s]);
 	*a = (Allocation){.base = ((u64)next_slot << SLOT_BITS) + (1ull << QUARTER), .size = size, .bytes = bytes, .valid = valid,
-		.access = access, .number = ++allocations, .what = what};
+		.lines = lines, .number = ++allocations, .what = what};
 	for (u64 s = next_slot; s < next_slot + n; s++)
 		slots[s] = a;
 	next_slot = next_slot + n < SLOTS ? next_slot + (u32)n : FIRST_SLOT;
@@ -59,9 +59,9 @@ Allocation *allocate(u64 size, const char *what) {
 // release lets the memory go and keeps the addresses, so that a later use is recognised.
 void release(Allocation *a) {
 	a->freed = true;
-	free(a->bytes), free(a->valid), free(a->access);
+	free(a->bytes), free(a->valid), free(a->lines);
 	a->bytes = a->valid = NULL;
-	a->access = NULL;
+	a->lines = NULL;
 }
 
 Allocation *find_allocation(u64 address) { return address >> SLOT_BITS < SLOTS ? slots[address >> SLOT_BITS] : NULL; }
@@ -139,9 +139,44 @@ static inline Conflict touch(Access *a, u64 mine, How how, u64 *against) {
 	return c ? c : conflict(*against = atomic_load(&a->read), mine);
 }
 
-static inline u32 bytes_of_word(u64 offset, u64 n, u64 word) {
-	u64 from = offset > word * 4 ? offset - word * 4 : 0, to = offset + n < word * 4 + 4 ? offset + n - word * 4 : 4;
-	return ((1u << to) - 1) & ~((1u << from) - 1);
+// check looks at a record without leaving one.
+static inline Conflict check(Access *a, u64 mine, How how, u64 *against) {
+	Conflict c = conflict(*against = atomic_load(&a->wrote), mine);
+	return c || how == READ ? c : conflict(*against = atomic_load(&a->read), mine);
+}
+
+// touch_line: an access to all 16 bytes leaves its record with the line and looks at its words, one to some of its words leaves
+// theirs and looks at the line. So vectors cost one record, and each side sees the other.
+static inline Conflict touch_line(AccessLine *line, u32 from, u32 to, u64 who, How how, u64 *against) {
+	Conflict c = NONE;
+	if (to - from == 16) {
+		u64 mine = who | 15 << 4;
+		c = touch(&line->whole, mine, how, against);
+		for (u32 word = 0; !c && word < 4; word++)
+			c = check(&line->part[word], mine, how, against);
+		return c;
+	}
+	for (u32 word = from / 4; !c && word * 4 < to; word++) {
+		u32 first = from > word * 4 ? from % 4 : 0, end = to < word * 4 + 4 ? to % 4 : 4;
+		u64 mine = who | (u64)(((1u << end) - 1) & ~((1u << first) - 1)) << 4;
+		c = touch(&line->part[word], mine, how, against);
+		if (!c)
+			c = check(&line->whole, mine, how, against);
+	}
+	return c;
+}
+
+// touch_bytes does so for all lines of a range; at is where something was found.
+static inline Conflict touch_bytes(Allocation *a, u64 offset, u64 n, u64 who, How how, u64 *against, u64 *at) {
+	for (u64 from = offset, end = offset + n, to; from < end; from = to) {
+		to = (from / 16 + 1) * 16 < end ? (from / 16 + 1) * 16 : end;
+		u64 line = from / 16;
+		Conflict c = touch_line(&a->lines[line], (u32)(from - line * 16), (u32)(to - line * 16), who, how, against);
+		*at = from;
+		if (c)
+			return c;
+	}
+	return NONE;
 }
 
 __attribute__((noreturn, noinline)) static void conflicts(Warp *w, const Ins *i, int lane, Allocation *a, u64 offset, How how, Conflict c,
@@ -189,33 +224,27 @@ u8 *global_at(Warp *w, const Ins *i, int lane, u64 address, u32 n, How how) {
 	}
 	if (address & (n - 1))
 		find(w, i, lane, MISALIGNED, "it touches %u bytes at 0x%llx, which is no multiple of %u", n, (unsigned long long)address, n);
-	u64 offset = address - a->base, against;
+	u64 offset = address - a->base, against, where;
 	if (how != WRITE && !all_valid(a->valid + offset, n))
 		find(w, i, lane, UNINITIALISED, "it reads %u bytes at offset %llu of %s %u that nothing has written", n,
 			(unsigned long long)offset, a->what, a->number);
 	if (how != READ)
 		memset(a->valid + offset, 1, n);
-	u32 operation = b->launch->operation, flags = i->strong ? ATOMICALLY : 0;
-	for (u64 word = offset / 4; word * 4 < offset + n; word++) {
-		u64 mine = record(operation, (u32)b->number, n >= 4 ? 15 : bytes_of_word(offset, n, word), flags);
-		Conflict c = touch(&a->access[word], mine, how, &against);
-		if (c)
-			conflicts(w, i, lane, a, offset, how, c, against);
-	}
+	u64 who = record(b->launch->operation, (u32)b->number, 0, i->strong ? ATOMICALLY : 0);
+	Conflict c = touch_bytes(a, offset, n, who, how, &against, &where);
+	if (c)
+		conflicts(w, i, lane, a, where, how, c, against);
 	return a->bytes + offset;
 }
 
 // touch_range puts a copy on record; false, and why, where another stream may still be at work on these bytes.
 bool touch_range(Allocation *a, u64 offset, u64 n, How how, u32 operation, char *why, size_t room) {
-	for (u64 word = offset / 4; word * 4 < offset + n; word++) {
-		u64 against, mine = record(operation, 0, bytes_of_word(offset, n, word), 0);
-		if (touch(&a->access[word], mine, how, &against) != STREAMS)
-			continue;
-		char who[200];
-		describe_operations(record_operation(against), operation, who, sizeof who);
-		snprintf(why, room, "it %s bytes at offset %llu of %s %u, and %s", how == READ ? "reads" : "writes", (unsigned long long)word * 4,
-			a->what, a->number, who);
-		return false;
-	}
-	return true;
+	u64 against, at;
+	if (touch_bytes(a, offset, n, record(operation, 0, 0, 0), how, &against, &at) != STREAMS)
+		return true;
+	char who[200];
+	describe_operations(record_operation(against), operation, who, sizeof who);
+	snprintf(why, room, "it %s bytes at offset %llu of %s %u, and %s", how == READ ? "reads" : "writes", (unsigned long long)at, a->what,
+		a->number, who);
+	return false;
 }

@@ -98,15 +98,19 @@ typedef struct Module {
 	int version, target;
 } Module;
 
-// Access is what four bytes of global memory remember of the last operation that wrote and the last that read them.
+// Access is what four or 16 bytes of global memory remember of the last operation that wrote and the last that read them.
 typedef struct {
 	_Atomic u64 wrote, read;
 } Access;
 
+typedef struct {
+	Access whole, part[4];
+} AccessLine;
+
 typedef struct Allocation {
 	u64 base, size;
 	u8 *bytes, *valid;    // valid: one per byte
-	Access *access;       // one for four bytes
+	AccessLine *lines;    // one for 16 bytes
 	bool freed;
 	u32 number;
 	const char *what;     // "allocation", or the variable's name
