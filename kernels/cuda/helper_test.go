@@ -32,7 +32,10 @@ var tasks = map[string]func() error{
 	},
 	"probe": func() error {
 		driver, err := Probe(context.Background())
-		fmt.Printf("%+v\n", driver)
+		fmt.Println(driver)
+		for _, line := range driver.About() {
+			fmt.Println(line)
+		}
 		return err
 	},
 	"open": func() error {
