@@ -150,7 +150,8 @@ func TestKernelsRun(t *testing.T) {
 	}
 	out, ok := on(t, "probe", "GRPO_EMU_DEVICES=2", "GRPO_EMU_MEMORY=128M", "GRPO_EMU_CAPABILITY=9.0")
 	require.True(t, ok, out)
-	require.Contains(t, out, "Capability:9.0 Total:134217728")
+	require.Contains(t, out, "card 1 (Emulated device): compute capability 9.0, ")
+	require.Contains(t, out, "128.0 MiB of memory")
 }
 
 // What is wrong with that device is told in the words of the backend.
