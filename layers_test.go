@@ -19,7 +19,7 @@ const module = "github.com/seed-7879b91d/grpo"
 var layers = map[string][]string{
 	"": slices.Concat(belowTrainer, roomsOfTrainer),
 	"cmd/grpo": slices.Concat(belowCommands, []string{"cmd/grpo/bench", "cmd/grpo/export", "cmd/grpo/outcome", "cmd/grpo/screen",
-		"internal/destination", "internal/rollouts", "internal/tiny"}),
+		"internal/destination", "internal/rebuild", "internal/rollouts", "internal/tiny", "kernels/cuda"}),
 	"cmd/grpo/bench":     belowCommands,
 	"cmd/grpo/outcome":   belowCommands,
 	"cmd/grpo/screen":    belowCommands,
@@ -29,10 +29,10 @@ var layers = map[string][]string{
 	"lora":               {"kernels", "internal/tensorfile"},
 	"optim":              {"kernels", "internal/tensorfile"},
 	"kernels/cpu":        {"kernels"},
-	"kernels/cuda":       {"kernels"},
 	"kernels/kerneltest": {"kernels"},
 	"kernels":            {},
 	"data":               {},
+	"kernels/cuda":       {"kernels"},
 	"configs":            {},
 
 	"internal/advice":     {"internal/report"},
@@ -72,7 +72,7 @@ var roomsOfTrainer = []string{"internal/advice", "internal/footprint", "internal
 // belowTrainer and belowCommands are what the trainer and the commands stand on. Only commands choose a backend.
 var (
 	belowTrainer  = []string{"sampler", "reward", "model", "lora", "optim", "kernels", "data", "configs"}
-	belowCommands = slices.Concat(belowTrainer, []string{"", "kernels/cpu", "kernels/cuda", "internal/rebuild"})
+	belowCommands = slices.Concat(belowTrainer, []string{"", "kernels/cpu"})
 )
 
 // cellar is what every room may import: it knows nothing of models.
