@@ -3,7 +3,7 @@
 GO ?= go
 STATICCHECK ?= honnef.co/go/tools/cmd/staticcheck@v0.8.2
 .DEFAULT_GOAL := help
-.PHONY: help build test race kills soak scale parity arm64 fuzz bench fmt lint check tiny-model smoke demo
+.PHONY: help build test race kills soak scale parity arm64 fuzz bench fmt lint check tiny-model smoke demo emulator ptx-probe
 
 help: ## this list
 	@echo "Targets"
@@ -58,6 +58,12 @@ parity: ## beside an independent float64 reference, and llama.cpp (SEED=1)
 
 arm64: ## the kernels on 64-bit Arm, cross-built and emulated
 	./.ci/arm64
+
+emulator: ## the emulated device, build/emu/libcuda.so.1; the path is the last line
+	@$(GO) run ./kernels/cuda/emu/make build/emu/libcuda.so.1
+
+ptx-probe: ## the PTX of the emulated device's probe kernels, anew (clang-19)
+	for f in kernels/cuda/src/probe/*.cu; do ./.ci/ptx $$f $${f%.cu}.ptx || exit 1; done
 
 fuzz: ## every fuzz target for FUZZTIME (10s) each
 	./.ci/fuzz $(or $(FUZZTIME),10s)
