@@ -13,6 +13,7 @@ import (
 var bugs = []struct{ name, mistake, kind string }{
 	{"missing_barrier", "a missing barrier", "race in shared memory"},
 	{"missing_warp_barrier", "the same within a warp", "race in shared memory"},
+	{"missing_handover", "the same between warps that write and warps that read", "race in shared memory"},
 	{"missing_bound", "a missing bound", "out of bounds"},
 	{"missing_wait", "a missing wait for `cp.async`", "missing wait"},
 	{"wrong_stride", "a wrong stride", "out of bounds"},

@@ -67,6 +67,7 @@ func TestUnknownPTXIsRefused(t *testing.T) {
 		{"bar.sync", "barrier.cluster.sync", "no instruction that this machine knows"},
 		{"mov.u32 \t%r", "mov.u64 \t%r", "has another size or kind than the instruction"},
 		{"shl.b64", "shl.b32", "has another size or kind than the instruction"},
+		{"saxpy_param_3]", "saxpy_param_3+8]", "no parameter is there"},
 		{"%tid.x", "%clock", `nothing is declared as "%clock"`},
 		{"bra \t$L", "bra \t$M", `no label "$M`},
 		{".version 7.0", ".version 9.9", "PTX 9.9 is newer than this driver"},

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"flag"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -195,7 +196,7 @@ func TestSanitizersAreSilent(t *testing.T) {
 	}
 	dir := t.TempDir()
 	library := filepath.Join(dir, emu.Name)
-	sanitize := []string{"-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-O1", "-g"}
+	sanitize := []string{"-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-O0"}
 	require.NoError(t, emu.Build(library, slices.Concat(emu.Flags, sanitize)))
 	program, err := buildProbe(dir, sanitize...)
 	require.NoError(t, err)
@@ -206,5 +207,23 @@ func TestSanitizersAreSilent(t *testing.T) {
 		require.NotContains(t, a.told, "runtime error")
 		require.NotContains(t, a.told, "AddressSanitizer")
 		require.Contains(t, []int{0, 3}, a.code, "%s: %s", args, spaces.ReplaceAllString(a.told, " "))
+	}
+}
+
+// How fast one core is at a product of matrices by ldmatrix, mma and cp.async.
+func BenchmarkProduct(b *testing.B) {
+	paths, err := built()
+	require.NoError(b, err)
+	cmd := exec.Command(paths[1], paths[0], probes+"/kernels.ptx", "speed")
+	cmd.Env = append(os.Environ(), "GRPO_EMU_THREADS=1")
+	for b.Loop() {
+		out, err := cmd.Output()
+		require.NoError(b, err)
+		var seconds, instructions, flops float64
+		_, err = fmt.Sscanf(string(out), "%f s, %f million warp instructions/s, %f GFLOP/s", &seconds, &instructions, &flops)
+		require.NoError(b, err)
+		b.ReportMetric(instructions, "Mins/s")
+		b.ReportMetric(flops, "GFLOP/s")
+		cmd = exec.Command(paths[1], cmd.Args[1:]...)
 	}
 }

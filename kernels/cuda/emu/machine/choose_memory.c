@@ -108,8 +108,8 @@ static void load_or_store(Loader *t, Statement *s, const Parts *p) {
 	set_address(t, s, stores ? 0 : 1, 0);
 	values(t, s, stores ? 1 : 0);
 	i->run = stores ? store : i->space == PARAM ? load_parameter : load;
-	if (i->space == PARAM && i->has)
-		refuse(t, s->name, "parameters are read by name");
+	if (i->space == PARAM && (i->has || i->offset < 0 || i->offset + i->count * i->bytes > t->kernel->parameter_bytes))
+		refuse(t, s->name, "no parameter is there");
 }
 
 static Handler *atomic(Word op, char kind) {

@@ -111,3 +111,17 @@ PAIR(missing_warp_barrier, (float *out, const float *in), out, in) {
 		__nvvm_bar_warp_sync(~0u);
 	out[index()] = all[thread() ^ 1];
 }
+
+// Four warps write and go on, four others wait for them and read.
+PAIR(missing_handover, (float *out, const float *in), out, in) {
+	__shared__ float all[128];
+	if (thread() < 128) {
+		all[thread()] = in[index()];
+		asm volatile("bar.arrive 3, 256;" ::: "memory");
+		out[index()] = 0;
+	} else {
+		if (right)
+			asm volatile("bar.sync 3, 256;" ::: "memory");
+		out[index()] = all[255 - thread()];
+	}
+}
