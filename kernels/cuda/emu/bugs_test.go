@@ -33,7 +33,7 @@ var bugs = []struct{ name, mistake, kind string }{
 }
 
 const (
-	tableStart = "<!-- what the planted bugs give; go test ./kernels/cuda/emu -update writes it -->\n"
+	tableStart = "<!-- what the planted bugs give; go test -tags gpu ./kernels/cuda/emu -update writes it -->\n"
 	tableEnd   = "<!-- end -->"
 )
 
@@ -63,7 +63,7 @@ func TestPlantedBugsAreFound(t *testing.T) {
 		require.NoError(t, os.WriteFile(page, []byte(before+tableStart+table.String()+tableEnd+after), 0o644))
 		return
 	}
-	require.Equal(t, table.String(), old, "docs/emulator.md: go test ./kernels/cuda/emu -update writes the table anew")
+	require.Equal(t, table.String(), old, "docs/emulator.md: go test -tags gpu ./kernels/cuda/emu -update writes the table anew")
 }
 
 // A kernel's mistake fails the calls that come after it, as on a card.
