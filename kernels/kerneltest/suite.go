@@ -27,6 +27,14 @@ func run(t *testing.T, open func(threads int) kernels.Backend, numbers ...int) {
 		}()
 		s.machines = append(s.machines, m)
 	}
+	t.Run("one order", func(t *testing.T) {
+		for _, m := range s.machines {
+			if m.Order() == "" || m.Order() != s.machines[0].Order() {
+				t.Errorf("%s names the order of its sums %q, and %s names it %q", m.Name(), m.Order(), s.machines[0].Name(),
+					s.machines[0].Order())
+			}
+		}
+	})
 	t.Run("memory", func(t *testing.T) { testMemory(t, s.machines[1]) })
 	t.Run("wrong calls", func(t *testing.T) { misuse.Test(t, s.machines[1].Backend) })
 	t.Run("laws", func(t *testing.T) { testLaws(t, s.machines[1]) })
