@@ -54,10 +54,21 @@ func (c checker) rows(T int, name string, width int) {
 	c.size(name, width, 1)
 }
 
+// usable checks a buffer of any type and size.
+func (c checker) usable(name string, b Buffer) {
+	if b == nil {
+		c.fail("%s is nil", name)
+	}
+	if b.Released() {
+		c.fail("%s has been released", name)
+	}
+}
+
 func (c checker) buffer(name string, b Buffer, t DType, n int) {
 	if b == nil {
 		c.fail("%s is nil, expected %v [%d]", name, t, n)
 	}
+	c.usable(name, b)
 	if b.DType() != t || b.Len() < n {
 		c.fail("%s is %v [%d], expected %v [%d]", name, b.DType(), b.Len(), t, n)
 	}

@@ -64,24 +64,34 @@ func (l *Ledger) WorkSize(w Work) int {
 	return l.sizes.WorkSize(w)
 }
 
-// noted is a buffer that is not there.
+// noted is a buffer that is not there, or a slice of one.
 type noted struct {
-	t DType
-	n int
+	t     DType
+	n     int
+	bytes *int // of the whole; −1 when it has been released
 }
 
-func (b *noted) DType() DType { return b.t }
-func (b *noted) Len() int     { return b.n }
+func (b *noted) DType() DType   { return b.t }
+func (b *noted) Len() int       { return b.n }
+func (b *noted) Released() bool { return *b.bytes < 0 }
 
 func (b *noted) Slice(from, to int) Buffer {
 	CheckSlice(b.n, from, to)
-	return &noted{b.t, to - from}
+	return &noted{b.t, to - from, b.bytes}
 }
 
 // Alloc notes a buffer.
 func (l *Ledger) Alloc(t DType, n int) (Buffer, error) {
-	l.bytes += n * t.Size()
-	return &noted{t, n}, nil
+	bytes := n * t.Size()
+	l.bytes += bytes
+	return &noted{t, n, &bytes}, nil
+}
+
+// Release takes a buffer off the sum.
+func (l *Ledger) Release(b Buffer) {
+	n := b.(*noted)
+	l.bytes -= *n.bytes
+	*n.bytes = -1
 }
 
 // notedMatrix is a matrix that is not there.

@@ -112,7 +112,7 @@ func (p *Policy) Attach(a *lora.Adapter) error {
 		return err
 	}
 	p.trained = t
-	p.scorer, p.trainer = nil, nil
+	p.closePrograms()
 	return nil
 }
 

@@ -41,6 +41,7 @@ type handle struct {
 	owner    *deferred
 	whole    kernels.Buffer
 	from, to int
+	released *bool // of all handles of the buffer
 }
 
 func (h *handle) DType() kernels.DType { return h.whole.DType() }
@@ -48,8 +49,10 @@ func (h *handle) Len() int             { return h.to - h.from }
 
 func (h *handle) Slice(from, to int) kernels.Buffer {
 	kernels.CheckSlice(h.Len(), from, to)
-	return &handle{h.owner, h.whole, h.from + from, h.from + to}
+	return &handle{h.owner, h.whole, h.from + from, h.from + to, h.released}
 }
+
+func (h *handle) Released() bool { return *h.released }
 
 // matrixHandle is a matrix that only its owner can reach.
 type matrixHandle struct {
@@ -104,8 +107,18 @@ func (d *deferred) Alloc(t kernels.DType, n int) (kernels.Buffer, error) {
 		d.b.Upload(b, slices.Repeat([]float64{math.NaN()}, n))
 	}
 	d.later(func() { d.b.Zero(b) })
-	return &handle{d, b, 0, n}, nil
+	return &handle{d, b, 0, n, new(bool)}, nil
 }
+
+func (d *deferred) Release(b kernels.Buffer) {
+	d.in(b)
+	h := b.(*handle)
+	kernels.CheckRelease(h.Len() == h.whole.Len())
+	*h.released = true
+	d.later(func() { d.b.Release(h.whole) })
+}
+
+func (d *deferred) Free() (kernels.Room, bool) { return d.b.Free() }
 
 func (d *deferred) NewMatrix(t kernels.DType, rows, cols int) (kernels.Matrix, error) {
 	m, err := d.b.NewMatrix(t, rows, cols)

@@ -9,7 +9,7 @@ import (
 // eachQuery calls f for each query row of each sequence, with the first row of the sequence and the
 // head's places in the row: its query, its key, its value.
 func eachQuery(s kernels.Spans, h kernels.Heads, f func(t, first, head, q, k, v int)) {
-	starts := own[ints](s.Starts)
+	starts := own[int32](s.Starts)
 	for i := range s.N {
 		for t := int(starts[i]); t < int(starts[i+1]); t++ {
 			for head := range h.Q {

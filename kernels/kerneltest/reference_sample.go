@@ -48,7 +48,7 @@ func (reference) CopyBlocks(k kernels.Cache, to, from kernels.Buffer, n int) {
 	c := ownCache(k)
 	size := kernels.CacheBlock * c.width()
 	for i := range n {
-		dst, src := int(own[ints](to)[i])*size, int(own[ints](from)[i])*size
+		dst, src := int(own[int32](to)[i])*size, int(own[int32](from)[i])*size
 		for _, l := range c.layers {
 			copy(l[dst:dst+size], l[src:src+size])
 		}
@@ -57,11 +57,11 @@ func (reference) CopyBlocks(k kernels.Cache, to, from kernels.Buffer, n int) {
 
 // eachRow calls f for each row of each run, with its position and its run's table.
 func eachRow(p kernels.Paged, f func(t, position int, table []int32)) {
-	starts := own[ints](p.Starts)
+	starts := own[int32](p.Starts)
 	for run := range p.N {
-		table := own[ints](p.Tables)[run*p.Stride : (run+1)*p.Stride]
+		table := own[int32](p.Tables)[run*p.Stride : (run+1)*p.Stride]
 		for t := int(starts[run]); t < int(starts[run+1]); t++ {
-			f(t, int(own[ints](p.Positions)[t]), table)
+			f(t, int(own[int32](p.Positions)[t]), table)
 		}
 	}
 }
@@ -87,22 +87,22 @@ func (reference) PagedAttention(out, qkv kernels.Buffer, k kernels.Cache, layer 
 
 func (reference) Gather(out, x, rows kernels.Buffer, width, n int) {
 	for i := range n {
-		copy(row(out, width, i), row(x, width, int(own[ints](rows)[i])))
+		copy(row(out, width, i), row(x, width, int(own[int32](rows)[i])))
 	}
 }
 
 func (reference) Draw(out kernels.DrawOut, h kernels.Buffer, w kernels.Matrix, d kernels.DrawIn, n int) {
 	m := ownMatrix(w)
 	for i := range n {
-		invTemp, u := own[floats](d.InvTemp)[i], own[doubles](d.Uniform)[i]
+		invTemp, u := own[float32](d.InvTemp)[i], own[float64](d.Uniform)[i]
 		if invTemp == 0 {
 			z, lse := scores(row(h, m.cols, i), m, 1)
 			best := mostLikely(z)[0]
-			own[ints](out.Token)[i], own[floats](out.LogP)[i] = int32(best), float32(z[best]-lse)
+			own[int32](out.Token)[i], own[float32](out.LogP)[i] = int32(best), float32(z[best]-lse)
 			continue
 		}
 		z, lse := scores(row(h, m.cols, i), m, invTemp)
-		kept := truncate(z, int(own[ints](d.TopK)[i]), float64(own[floats](d.TopP)[i]), float64(own[floats](d.MinP)[i]))
+		kept := truncate(z, int(own[int32](d.TopK)[i]), float64(own[float32](d.TopP)[i]), float64(own[float32](d.MinP)[i]))
 		if len(kept) < len(z) {
 			lse = logSum(z, kept)
 		}
@@ -113,7 +113,7 @@ func (reference) Draw(out kernels.DrawOut, h kernels.Buffer, w kernels.Matrix, d
 				break
 			}
 		}
-		own[ints](out.Token)[i], own[floats](out.LogP)[i] = int32(token), float32(z[token]-lse)
+		own[int32](out.Token)[i], own[float32](out.LogP)[i] = int32(token), float32(z[token]-lse)
 	}
 }
 
