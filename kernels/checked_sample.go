@@ -1,5 +1,7 @@
 package kernels
 
+func (k *checked) CacheBlock() int { return k.b.CacheBlock() }
+
 func (k *checked) NewCache(h Heads, layers, blocks int) (Cache, error) {
 	c := k.call("NewCache")
 	c.heads(h)

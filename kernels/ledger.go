@@ -147,7 +147,7 @@ func (c *notedCache) Bytes() int   { return c.bytes }
 
 // NewCache notes a cache.
 func (l *Ledger) NewCache(h Heads, layers, blocks int) (Cache, error) {
-	c := &notedCache{h, layers, blocks, 2 * layers * blocks * CacheBlock * h.KV * h.Dim * F32.Size()}
+	c := &notedCache{h, layers, blocks, 2 * layers * blocks * l.CacheBlock() * h.KV * h.Dim * F32.Size()}
 	if l.sizes != nil {
 		c.bytes = l.sizes.CacheSize(h, layers, blocks)
 	}

@@ -35,7 +35,7 @@ type Decoder struct {
 
 // DecoderSize is how much a decoder has room for.
 type DecoderSize struct {
-	Blocks      int // of kernels.CacheBlock positions in the cache
+	Blocks      int // of the backend's CacheBlock positions in the cache
 	Rows        int // of one run
 	Sequences   int // of one run
 	TableStride int // blocks of the longest sequence
@@ -65,10 +65,16 @@ type Draw struct {
 	MinP    float32 // 0: all
 }
 
-// BlockBytes is the memory of one cache block of the model.
-func (c Config) BlockBytes() int {
-	return c.Layers * 2 * c.Heads.KV * c.Heads.Dim * kernels.CacheBlock * kernels.F32.Size()
+// CacheBlock is how many positions one block of a decoder's cache holds.
+func (p *Policy) CacheBlock() int { return p.b.CacheBlock() }
+
+// BlockBytes is the memory of one block in all layers.
+func (p *Policy) BlockBytes() int {
+	return p.Layers * 2 * p.Heads.KV * p.Heads.Dim * p.CacheBlock() * kernels.F32.Size()
 }
+
+// Free is what memory the backend has left; false where nobody knows.
+func (p *Policy) Free() (kernels.Room, bool) { return p.b.Free() }
 
 // NewDecoder makes room and compiles the program. The decoder sees the adapter that is attached now,
 // as it is at each run.

@@ -82,7 +82,7 @@ func TestNothingAroundARequestChangesIt(t *testing.T) {
 			}
 			want = append(want, got...)
 		}
-		tight := int64(p.BlockBytes()) * int64(blocksFor(128)+1)
+		tight := int64(p.BlockBytes()) * int64(128/p.CacheBlock()+2)
 		for _, o := range []Options{
 			{MaxLength: 128, MaxSequences: 64},
 			{MaxLength: 128, MaxSequences: 5, TokenBudget: 16},
@@ -159,10 +159,10 @@ func TestBadRequestsAreRefusedBeforeAnyWork(t *testing.T) {
 		_, err := e.Sample(t.Context(), []Request{good(), bad}, Events{Token: func(int, int, int32) { t.Error("work was done") }})
 		require.EqualError(t, err, "request 1: "+message)
 	}
-	_, err := NewPlan(p.Config, Options{MaxLength: 1 << 20})
+	_, err := NewPlan(p, Options{MaxLength: 1 << 20})
 	require.ErrorContains(t, err, "the model has 40960 positions")
-	_, err = NewPlan(p.Config, Options{MaxLength: 64, CacheBytes: 1000})
+	_, err = NewPlan(p, Options{MaxLength: 64, CacheBytes: 1000})
 	require.ErrorContains(t, err, "one sequence of 64 tokens needs 3")
-	_, err = NewPlan(p.Config, Options{MaxLength: 64, CacheBytes: 1 << 60})
+	_, err = NewPlan(p, Options{MaxLength: 64, CacheBytes: 1 << 60})
 	require.ErrorContains(t, err, "this process may take ")
 }

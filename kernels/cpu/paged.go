@@ -24,13 +24,16 @@ func (c *cache) Bytes() int           { return 4 * c.layers * c.blocks * c.block
 
 // blockFloats is the size of one block of one layer.
 func (c *cache) blockFloats() int {
-	return c.heads.KV * kernels.CacheBlock * (c.heads.Dim + padded(c.heads.Dim))
+	return c.heads.KV * C.KEYS * (c.heads.Dim + padded(c.heads.Dim))
 }
 
 // layer is the memory of one layer.
 func (c *cache) layer(l int) unsafe.Pointer {
 	return unsafe.Add(c.mem.p, 4*l*c.blocks*c.blockFloats())
 }
+
+// CacheBlock is that of attention.
+func (b *backend) CacheBlock() int { return C.KEYS }
 
 // NewCache makes room for blocks of CacheBlock positions in each layer.
 func (b *backend) NewCache(h kernels.Heads, layers, blocks int) (kernels.Cache, error) {
@@ -105,11 +108,11 @@ func (b *backend) planPaged(p kernels.Paged, h kernels.Heads, T, blocks int) (ro
 		run := C.grpo_run{first: C.int64_t(first), length: C.int64_t(end - first),
 			position: C.int64_t(positions[first]), table: at(tables, s*p.Stride)}
 		last := int(positions[first]) + end - first - 1
-		if int(positions[end-1]) != last || last >= p.Stride*kernels.CacheBlock {
+		if int(positions[end-1]) != last || last >= p.Stride*C.KEYS {
 			panic(fmt.Sprintf("cpu: PagedAttention: run %d ends at position %d; expected %d, and room for %d",
-				s, positions[end-1], last, p.Stride*kernels.CacheBlock))
+				s, positions[end-1], last, p.Stride*C.KEYS))
 		}
-		for _, block := range unsafe.Slice(run.table, last/kernels.CacheBlock+1) {
+		for _, block := range unsafe.Slice(run.table, last/C.KEYS+1) {
 			if block < 0 || int(block) >= blocks {
 				panic(fmt.Sprintf("cpu: PagedAttention: block %d of run %d, in a cache of %d", block, s, blocks))
 			}

@@ -20,6 +20,8 @@ func (d *deferred) cache(c kernels.Cache) kernels.Cache {
 	return h.Cache
 }
 
+func (d *deferred) CacheBlock() int { return d.b.CacheBlock() }
+
 func (d *deferred) NewCache(h kernels.Heads, layers, blocks int) (kernels.Cache, error) {
 	c, err := d.b.NewCache(h, layers, blocks)
 	return &cacheHandle{d, c}, err

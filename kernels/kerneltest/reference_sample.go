@@ -24,7 +24,7 @@ func (c *cache) width() int { return 2 * c.heads.KV * c.heads.Dim }
 
 // at are the key and value heads of a position of a sequence with that table.
 func (c *cache) at(layer int, table []int32, position int) []float32 {
-	slot := int(table[position/kernels.CacheBlock])*kernels.CacheBlock + position%kernels.CacheBlock
+	slot := int(table[position/cacheBlock])*cacheBlock + position%cacheBlock
 	return c.layers[layer][slot*c.width() : (slot+1)*c.width()]
 }
 
@@ -36,17 +36,22 @@ func ownCache(k kernels.Cache) *cache {
 	return c
 }
 
+// cacheBlock is no other backend's, so that nobody takes theirs for granted.
+const cacheBlock = 12
+
+func (reference) CacheBlock() int { return cacheBlock }
+
 func (reference) NewCache(h kernels.Heads, layers, blocks int) (kernels.Cache, error) {
 	c := &cache{heads: h, blocks: blocks}
 	for range layers {
-		c.layers = append(c.layers, make([]float32, blocks*kernels.CacheBlock*c.width()))
+		c.layers = append(c.layers, make([]float32, blocks*cacheBlock*c.width()))
 	}
 	return c, nil
 }
 
 func (reference) CopyBlocks(k kernels.Cache, to, from kernels.Buffer, n int) {
 	c := ownCache(k)
-	size := kernels.CacheBlock * c.width()
+	size := cacheBlock * c.width()
 	for i := range n {
 		dst, src := int(own[int32](to)[i])*size, int(own[int32](from)[i])*size
 		for _, l := range c.layers {

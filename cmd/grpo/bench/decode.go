@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
-	"github.com/seed-7879b91d/grpo/kernels"
 	"github.com/seed-7879b91d/grpo/model"
 )
 
@@ -109,7 +108,7 @@ type sequences struct {
 
 // newSequences makes a decoder of that many rows a run, with room for more tokens after the context.
 func newSequences(p *model.Policy, rows, batch, context, more int) (*sequences, error) {
-	stride := (context+more)/kernels.CacheBlock + 1
+	stride := (context+more)/p.CacheBlock() + 1
 	d, err := p.NewDecoder(model.DecoderSize{Blocks: batch * stride, Rows: rows, Sequences: batch, TableStride: stride})
 	return &sequences{d: d, batch: batch, context: context, vocab: p.Vocab}, err
 }

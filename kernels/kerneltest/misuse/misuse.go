@@ -14,7 +14,7 @@ import (
 
 // Test makes all mistakes on b. No operation of the contract may be missing here.
 func Test(t *testing.T, b kernels.Backend) {
-	tested := map[string]bool{"Name": true, "Order": true, "Sync": true, "Close": true, "Free": true}
+	tested := map[string]bool{"Name": true, "Order": true, "Sync": true, "Close": true, "Free": true, "CacheBlock": true}
 	for op, run := range calls {
 		tested[op] = true
 		testOperands(t, b, op, run)
