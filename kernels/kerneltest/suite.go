@@ -12,11 +12,14 @@ import (
 // Run holds a backend against the contract: memory, wrong calls, every operation against the reference,
 // gradients against differences of the reference, and equality to the last bit for a row alone or
 // packed, and for 1, 2, 3 and 8 threads. open makes a backend that uses that many threads; it is called
-// once for each number.
-func Run(t *testing.T, open func(threads int) kernels.Backend) { run(t, open, 1, 2, 3, 8) }
+// once for each number. Numbers may be off by what Chains allows.
+func Run(t *testing.T, open func(threads int) kernels.Backend) { RunWithin(t, Chains, open) }
 
-func run(t *testing.T, open func(threads int) kernels.Backend, numbers ...int) {
-	s := suite{reference: newMachine(NewReference())}
+// RunWithin is Run for a backend with a tolerance of its own.
+func RunWithin(t *testing.T, o Tolerance, open func(threads int) kernels.Backend) { run(t, o, open, 1, 2, 3, 8) }
+
+func run(t *testing.T, o Tolerance, open func(threads int) kernels.Backend, numbers ...int) {
+	s := suite{tolerance: o, reference: newMachine(NewReference())}
 	for _, threads := range numbers {
 		m := newMachine(open(threads))
 		defer func() {
@@ -44,16 +47,17 @@ func run(t *testing.T, open func(threads int) kernels.Backend, numbers ...int) {
 	t.Run("loss", func(t *testing.T) { testLoss(t, s) })
 	t.Run("sampling", func(t *testing.T) { testSampling(t, s) })
 	t.Run("slopes", func(t *testing.T) { testSlopes(t, s) })
-	for _, c := range rowCases() {
+	for _, c := range rowCases(o) {
 		t.Run(c.name, func(t *testing.T) { s.testRows(t, c) })
 	}
-	for _, c := range sumCases() {
+	for _, c := range sumCases(o) {
 		t.Run(c.name, func(t *testing.T) { s.testSums(t, c) })
 	}
 }
 
 // suite is the backend under test, opened with several numbers of threads, and the reference.
 type suite struct {
+	tolerance Tolerance
 	reference *machine
 	machines  []*machine
 }
