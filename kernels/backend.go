@@ -87,13 +87,16 @@ type Spans struct {
 }
 
 // AttentionOps are causal attention inside each sequence of a packed batch; query head i reads
-// key-value head i / (Q/KV), and scores are scaled by 1/sqrt(Dim).
+// key-value head i / (Q/KV), and scores are scaled by 1/sqrt(Dim). Keys and values have a type, that of the cache which
+// they would come from: F32, as they are, or BF16, rounded to the nearest, ties to even. With BF16 queries and the
+// weights of the mean may be rounded too, and their gradients; at what scale is the backend's business. Sums are F32.
 type AttentionOps interface {
 	// Attention: out [T, h.OutWidth()], lse [T, h.Q] (log of the sum of the exponentiated scaled scores),
-	// from qkv [T, h.Width()].
-	Attention(out, lse, qkv Buffer, s Spans, h Heads, T int)
-	// AttentionGrad: dqkv [T, h.Width()] from dout, and from what Attention read and wrote.
-	AttentionGrad(dqkv, dout, qkv, out, lse Buffer, s Spans, h Heads, T int)
+	// from qkv [T, h.Width()], whose keys and values are of type kv.
+	Attention(out, lse, qkv Buffer, s Spans, h Heads, kv DType, T int)
+	// AttentionGrad: dqkv [T, h.Width()] from dout, and from what Attention read and wrote. A number that is rounded
+	// has the gradient of what it became.
+	AttentionGrad(dqkv, dout, qkv, out, lse Buffer, s Spans, h Heads, kv DType, T int)
 }
 
 // HeadOps are the output head fused with the log-probability: logits never exist as a whole.

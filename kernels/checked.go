@@ -104,6 +104,13 @@ func (c checker) heads(h Heads) {
 	}
 }
 
+// cached checks the type of keys and values.
+func (c checker) cached(t DType) {
+	if t != F32 && t != BF16 {
+		c.fail("keys and values are %v, expected f32 or bf16", t)
+	}
+}
+
 func (c checker) spans(s Spans, h Heads, T int) {
 	c.size("T", T, 0)
 	c.heads(h)

@@ -16,7 +16,7 @@ type Sizer interface {
 	// MatrixSize is the memory of a matrix: as it is written, and as Compress usually leaves it.
 	MatrixSize(t DType, rows, cols int) (written, kept int)
 	// CacheSize is the memory of a cache.
-	CacheSize(h Heads, layers, blocks int) int
+	CacheSize(h Heads, t DType, layers, blocks int) int
 	// WorkSize is the most that operations on batches of that size keep for themselves.
 	WorkSize(w Work) int
 }
@@ -137,19 +137,21 @@ func (l *Ledger) Compress(m Matrix) error {
 // notedCache is a cache that is not there.
 type notedCache struct {
 	heads                 Heads
+	t                     DType
 	layers, blocks, bytes int
 }
 
 func (c *notedCache) Heads() Heads { return c.heads }
+func (c *notedCache) DType() DType { return c.t }
 func (c *notedCache) Layers() int  { return c.layers }
 func (c *notedCache) Blocks() int  { return c.blocks }
 func (c *notedCache) Bytes() int   { return c.bytes }
 
 // NewCache notes a cache.
-func (l *Ledger) NewCache(h Heads, layers, blocks int) (Cache, error) {
-	c := &notedCache{h, layers, blocks, 2 * layers * blocks * l.CacheBlock() * h.KV * h.Dim * F32.Size()}
+func (l *Ledger) NewCache(h Heads, t DType, layers, blocks int) (Cache, error) {
+	c := &notedCache{h, t, layers, blocks, 2 * layers * blocks * l.CacheBlock() * h.KV * h.Dim * t.Size()}
 	if l.sizes != nil {
-		c.bytes = l.sizes.CacheSize(h, layers, blocks)
+		c.bytes = l.sizes.CacheSize(h, t, layers, blocks)
 	}
 	l.bytes += c.bytes
 	return c, nil

@@ -70,7 +70,7 @@ func (p *Policy) CacheBlock() int { return p.b.CacheBlock() }
 
 // BlockBytes is the memory of one block in all layers.
 func (p *Policy) BlockBytes() int {
-	return p.Layers * 2 * p.Heads.KV * p.Heads.Dim * p.CacheBlock() * kernels.F32.Size()
+	return p.Layers * 2 * p.Heads.KV * p.Heads.Dim * p.CacheBlock() * p.Cache.Cached().Size()
 }
 
 // Free is what memory the backend has left; false where nobody knows.
@@ -81,7 +81,7 @@ func (p *Policy) Free() (kernels.Room, bool) { return p.b.Free() }
 func (p *Policy) NewDecoder(size DecoderSize) (*Decoder, error) {
 	d := &Decoder{DecoderSize: size, p: p}
 	var err error
-	if d.cache, err = p.b.NewCache(p.Heads, p.Layers, size.Blocks); err != nil {
+	if d.cache, err = p.b.NewCache(p.Heads, p.Cache.Cached(), p.Layers, size.Blocks); err != nil {
 		return nil, fmt.Errorf("cache of %d blocks: %w", size.Blocks, err)
 	}
 	if err := d.allocate(); err != nil {

@@ -38,6 +38,7 @@ type Options struct {
 	MaxRows   int
 	Recompute Recompute
 	Precision Precision
+	Cache     Precision // what keys and values are rounded to, in a decoder's cache and in training alike
 }
 
 const defaultRows = 512

@@ -24,8 +24,8 @@ func attentionOps(t testing.TB, m kernels.Backend, h kernels.Heads, n, rows int)
 	s := kernels.Spans{Starts: at, N: n}
 	qkv, dqkv := random(t, m, T*h.Width()), random(t, m, T*h.Width())
 	out, dout, lse := random(t, m, T*h.OutWidth()), random(t, m, T*h.OutWidth()), random(t, m, T*h.Q)
-	return func() { m.Attention(out, lse, qkv, s, h, T) },
-		func() { m.AttentionGrad(dqkv, dout, qkv, out, lse, s, h, T) },
+	return func() { m.Attention(out, lse, qkv, s, h, kernels.F32, T) },
+		func() { m.AttentionGrad(dqkv, dout, qkv, out, lse, s, h, kernels.F32, T) },
 		4 * float64(rows) * float64(rows+1) / 2 * float64(n*h.OutWidth())
 }
 

@@ -148,21 +148,29 @@ func addHead(add adder, o Tolerance) {
 	})
 }
 
+// cacheTypes are those of keys and values.
+var cacheTypes = []kernels.DType{kernels.F32, kernels.BF16}
+
 func addAttention(cases *[]opCase, o Tolerance) {
-	units := sequences(1, 2, 31, 32, 33, 70, 5, 64)
 	for _, h := range headShapes {
-		*cases = append(*cases, opCase{fmt.Sprintf("Attention/%v", h), o.F32, units, func(c *call) {
-			c.Attention(c.out(h.OutWidth()), c.out(h.Q), c.in(h.Width()), c.spans(), h, c.T)
-		}}, opCase{fmt.Sprintf("Attention/peaked %v", h), 20 * o.F32, units, func(c *call) {
-			// Scores of ±30: what they are off by, their exponentials are off by, relatively.
-			c.Attention(c.out(h.OutWidth()), c.out(h.Q), c.inOf(h.Width(), wide), c.spans(), h, c.T)
-		}}, opCase{fmt.Sprintf("AttentionGrad/%v", h), 4 * o.F32, units, func(c *call) {
-			out, lse := c.zeros(kernels.F32, c.T*h.OutWidth()), c.zeros(kernels.F32, c.T*h.Q)
-			qkv, s := c.in(h.Width()), c.spans()
-			c.Attention(out, lse, qkv, s, h, c.T)
-			c.AttentionGrad(c.out(h.Width()), c.in(h.OutWidth()), qkv, out, lse, s, h, c.T)
-		}})
+		addAttentionOver(cases, fmt.Sprint(h), o.F32, h, kernels.F32)
+		addAttentionOver(cases, fmt.Sprintf("bf16 %v", h), o.Attention, h, kernels.BF16)
 	}
+}
+
+func addAttentionOver(cases *[]opCase, name string, rounding float64, h kernels.Heads, kv kernels.DType) {
+	units := sequences(1, 2, 31, 32, 33, 70, 5, 64)
+	*cases = append(*cases, opCase{"Attention/" + name, rounding, units, func(c *call) {
+		c.Attention(c.out(h.OutWidth()), c.out(h.Q), c.in(h.Width()), c.spans(), h, kv, c.T)
+	}}, opCase{"Attention/peaked " + name, 20 * rounding, units, func(c *call) {
+		// Scores of ±30: what they are off by, their exponentials are off by, relatively.
+		c.Attention(c.out(h.OutWidth()), c.out(h.Q), c.inOf(h.Width(), wide), c.spans(), h, kv, c.T)
+	}}, opCase{"AttentionGrad/" + name, 4 * rounding, units, func(c *call) {
+		out, lse := c.zeros(kernels.F32, c.T*h.OutWidth()), c.zeros(kernels.F32, c.T*h.Q)
+		qkv, s := c.in(h.Width()), c.spans()
+		c.Attention(out, lse, qkv, s, h, kv, c.T)
+		c.AttentionGrad(c.out(h.Width()), c.in(h.OutWidth()), qkv, out, lse, s, h, kv, c.T)
+	}})
 }
 
 // sumCases are the operations that sum over rows.

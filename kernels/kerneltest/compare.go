@@ -36,10 +36,11 @@ type Tolerance struct {
 	F32          float64 // and of what has no type
 	BF16         float64
 	BF16Rounding float64
+	Attention    float64 // over keys and values in bf16
 }
 
 // Chains is the tolerance of a backend that sums in chains of float32: what a few hundred random terms may be off by.
-var Chains = Tolerance{F32: 5e-6, BF16: 5e-6, BF16Rounding: 5e-6}
+var Chains = Tolerance{F32: 5e-6, BF16: 5e-6, BF16Rounding: 5e-6, Attention: 5e-6}
 
 // of is the tolerance of products with a matrix of that type.
 func (o Tolerance) of(t kernels.DType) float64 {

@@ -83,15 +83,16 @@ func (d *deferred) Add(out, a, b kernels.Buffer, n int) {
 	d.later(func() { d.b.Add(out, a, b, n) })
 }
 
-func (d *deferred) Attention(out, lse, qkv kernels.Buffer, s kernels.Spans, h kernels.Heads, T int) {
+func (d *deferred) Attention(out, lse, qkv kernels.Buffer, s kernels.Spans, h kernels.Heads, kv kernels.DType, T int) {
 	out, lse, qkv, s.Starts = d.in(out), d.in(lse), d.in(qkv), d.in(s.Starts)
-	d.later(func() { d.b.Attention(out, lse, qkv, s, h, T) })
+	d.later(func() { d.b.Attention(out, lse, qkv, s, h, kv, T) })
 }
 
-func (d *deferred) AttentionGrad(dqkv, dout, qkv, out, lse kernels.Buffer, s kernels.Spans, h kernels.Heads, T int) {
+func (d *deferred) AttentionGrad(dqkv, dout, qkv, out, lse kernels.Buffer, s kernels.Spans, h kernels.Heads, kv kernels.DType,
+	T int) {
 	dqkv, dout, qkv = d.in(dqkv), d.in(dout), d.in(qkv)
 	out, lse, s.Starts = d.in(out), d.in(lse), d.in(s.Starts)
-	d.later(func() { d.b.AttentionGrad(dqkv, dout, qkv, out, lse, s, h, T) })
+	d.later(func() { d.b.AttentionGrad(dqkv, dout, qkv, out, lse, s, h, kv, T) })
 }
 
 func (d *deferred) LogProb(out kernels.LogProbOut, h kernels.Buffer, w kernels.Matrix, targets kernels.Buffer,

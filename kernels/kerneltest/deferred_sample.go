@@ -22,8 +22,8 @@ func (d *deferred) cache(c kernels.Cache) kernels.Cache {
 
 func (d *deferred) CacheBlock() int { return d.b.CacheBlock() }
 
-func (d *deferred) NewCache(h kernels.Heads, layers, blocks int) (kernels.Cache, error) {
-	c, err := d.b.NewCache(h, layers, blocks)
+func (d *deferred) NewCache(h kernels.Heads, t kernels.DType, layers, blocks int) (kernels.Cache, error) {
+	c, err := d.b.NewCache(h, t, layers, blocks)
 	return &cacheHandle{d, c}, err
 }
 

@@ -8,14 +8,17 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels"
 )
 
-// cache holds keys and values as rows (KV heads | KV heads) of positions, block after block.
+// cache holds keys and values as rows (KV heads | KV heads) of positions, block after block: as float32, rounded before
+// to what the cache is made of.
 type cache struct {
 	heads  kernels.Heads
+	t      kernels.DType
 	layers [][]float32
 	blocks int
 }
 
 func (c *cache) Heads() kernels.Heads { return c.heads }
+func (c *cache) DType() kernels.DType { return c.t }
 func (c *cache) Layers() int          { return len(c.layers) }
 func (c *cache) Blocks() int          { return c.blocks }
 func (c *cache) Bytes() int           { return 4 * len(c.layers) * len(c.layers[0]) }
@@ -41,8 +44,8 @@ const cacheBlock = 12
 
 func (reference) CacheBlock() int { return cacheBlock }
 
-func (reference) NewCache(h kernels.Heads, layers, blocks int) (kernels.Cache, error) {
-	c := &cache{heads: h, blocks: blocks}
+func (reference) NewCache(h kernels.Heads, t kernels.DType, layers, blocks int) (kernels.Cache, error) {
+	c := &cache{heads: h, t: t, blocks: blocks}
 	for range layers {
 		c.layers = append(c.layers, make([]float32, blocks*cacheBlock*c.width()))
 	}
@@ -74,7 +77,7 @@ func eachRow(p kernels.Paged, f func(t, position int, table []int32)) {
 func (reference) PagedAttention(out, qkv kernels.Buffer, k kernels.Cache, layer int, p kernels.Paged, h kernels.Heads, T int) {
 	c := ownCache(k)
 	eachRow(p, func(t, position int, table []int32) {
-		copy(c.at(layer, table, position), row(qkv, h.Width(), t)[h.Q*h.Dim:])
+		copy(c.at(layer, table, position), cached(row(qkv, h.Width(), t)[h.Q*h.Dim:], c.t))
 	})
 	eachRow(p, func(t, position int, table []int32) {
 		for head := range h.Q {
@@ -82,8 +85,8 @@ func (reference) PagedAttention(out, qkv kernels.Buffer, k kernels.Cache, layer 
 			value := h.KV*h.Dim + key
 			query := row(qkv, h.Width(), t)[head*h.Dim : (head+1)*h.Dim]
 			mean, _ := attend(query, position+1, func(j int) (k, v []float32) {
-				cached := c.at(layer, table, j)
-				return cached[key : key+h.Dim], cached[value : value+h.Dim]
+				both := c.at(layer, table, j)
+				return both[key : key+h.Dim], both[value : value+h.Dim]
 			})
 			store(row(out, h.OutWidth(), t)[head*h.Dim:(head+1)*h.Dim], mean)
 		}

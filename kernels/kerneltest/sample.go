@@ -15,7 +15,9 @@ func testSampling(t *testing.T, s suite) {
 	t.Run("paged attention is attention", func(t *testing.T) {
 		for _, m := range append(s.machines, s.reference) {
 			for _, h := range headShapes {
-				testPaged(t, m, h)
+				for _, kv := range cacheTypes {
+					testPaged(t, m, h, kv)
+				}
 			}
 		}
 	})
@@ -29,17 +31,17 @@ func testSampling(t *testing.T, s suite) {
 
 // testPaged runs a sequence twice through a cache in chunks, in blocks that lie anywhere, and once on copies of its
 // blocks, and wants the numbers of Attention to the bit.
-func testPaged(t *testing.T, m *machine, h kernels.Heads) {
+func testPaged(t *testing.T, m *machine, h kernels.Heads, kv kernels.DType) {
 	t.Helper()
 	const T, layers = 75, 2
 	n := (T + m.CacheBlock() - 1) / m.CacheBlock() // blocks of a sequence
 	stride, blocks := n+1, 3*n+1
 	qkv := given("qkv", T*h.Width())
 	want := m.zeros(kernels.F32, T*h.OutWidth())
-	m.Attention(want, m.zeros(kernels.F32, T*h.Q), m.f32(qkv...), kernels.Spans{Starts: m.i32(0, T), N: 1}, h, T)
+	m.Attention(want, m.zeros(kernels.F32, T*h.Q), m.f32(qkv...), kernels.Spans{Starts: m.i32(0, T), N: 1}, h, kv, T)
 	expected := m.read(want)
 
-	c, err := m.NewCache(h, layers, blocks)
+	c, err := m.NewCache(h, kv, layers, blocks)
 	if err != nil {
 		t.Fatal(err)
 	}

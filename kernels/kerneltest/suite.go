@@ -16,7 +16,9 @@ import (
 func Run(t *testing.T, open func(threads int) kernels.Backend) { RunWithin(t, Chains, open) }
 
 // RunWithin is Run for a backend with a tolerance of its own.
-func RunWithin(t *testing.T, o Tolerance, open func(threads int) kernels.Backend) { run(t, o, open, 1, 2, 3, 8) }
+func RunWithin(t *testing.T, o Tolerance, open func(threads int) kernels.Backend) {
+	run(t, o, open, 1, 2, 3, 8)
+}
 
 func run(t *testing.T, o Tolerance, open func(threads int) kernels.Backend, numbers ...int) {
 	s := suite{tolerance: o, reference: newMachine(NewReference())}

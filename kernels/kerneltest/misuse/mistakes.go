@@ -12,7 +12,7 @@ type memory struct{ kernels.Backend }
 
 func (m memory) zeros(t kernels.DType, n int) kernels.Buffer { return must(m.Alloc(t, n)) }
 
-func (m memory) cache() kernels.Cache { return must(m.NewCache(heads, 1, 2)) }
+func (m memory) cache() kernels.Cache { return must(m.NewCache(heads, kernels.F32, 1, 2)) }
 
 func (m memory) matrix(t kernels.DType) kernels.Matrix {
 	w := must(m.NewMatrix(t, n, k))

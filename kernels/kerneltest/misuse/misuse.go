@@ -159,6 +159,16 @@ func (c *call) heads() kernels.Heads {
 	return heads
 }
 
+// cached is a type of keys and values.
+func (c *call) cached() kernels.DType {
+	for _, t := range []kernels.DType{kernels.I32, kernels.BF16Rounding} {
+		if c.mistake("keys and values are %v, expected f32 or bf16", t) {
+			return t
+		}
+	}
+	return kernels.BF16
+}
+
 func (c *call) spans() kernels.Spans {
 	return kernels.Spans{Starts: c.ints("starts", 0, T), N: c.size("the number of sequences", 1, 0)}
 }
