@@ -71,6 +71,10 @@ func TestBadPrecisionsAndDevicesAreRefusedInOneLine(t *testing.T) {
 	requireBadInput(t, out, errs, code, "--precision", `"f16"`, "f32 or bf16")
 	out, errs, code = shell(t, `{"tokens":[1,2]}`, "score", "--model", golden("qwen3-tied"), "--device", "gpu")
 	requireBadInput(t, out, errs, code, "--device", `"gpu"`, "auto or cpu")
+	out, errs, code = shell(t, `{"tokens":[1,2]}`, "score", "--model", golden("qwen3-tied"), "--kv-cache-dtype", "fp8")
+	requireBadInput(t, out, errs, code, "--kv-cache-dtype", `"fp8"`, "auto, f32 or bf16")
+	out, errs, code = shell(t, "", "replay", "--run", t.TempDir(), "--step", "1", "--kv-cache-dtype", "bf16")
+	requireBadInput(t, out, errs, code, "kv-cache-dtype", "run")
 	out, errs, code = shell(t, "", "replay", "--run", t.TempDir(), "--step", "1", "--precision", "bf16")
 	requireBadInput(t, out, errs, code, "precision", "run")
 }

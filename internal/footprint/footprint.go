@@ -57,7 +57,10 @@ func ModelOptions(cfg *configs.Config) (o model.Options, err error) {
 		o.Recompute = model.RecomputeBlocks
 	}
 	if o.Precision, err = model.ParsePrecision(cfg.Precision); err != nil {
-		err = badinput.Errorf("precision: %w", err)
+		return o, badinput.Errorf("precision: %w", err)
+	}
+	if o.Cache, err = model.ParseCache(cfg.KVCacheDtype, o.Precision); err != nil {
+		err = badinput.Errorf("kv_cache_dtype: %w", err)
 	}
 	return o, err
 }
