@@ -49,9 +49,9 @@ func TestGreedyMatchesTheFloat64Reference(t *testing.T) {
 
 // What the sampler records is what the trainer's kernels compute, bit for bit.
 func TestSamplerAndScorerAgreeToTheBit(t *testing.T) {
-	inEveryPrecision(t, func(t *testing.T, b kernels.Backend, precision model.Precision) {
+	inEveryPrecision(t, func(t *testing.T, b kernels.Backend, rounding model.Options) {
 		for _, name := range []string{"qwen3-tied", "qwen3-untied-sharded"} {
-			p := openWith(t, b, name, "adapter", precision)
+			p := openWith(t, b, name, "adapter", rounding)
 			e := engine(t, p, Options{MaxLength: 256, MaxSequences: 8, TokenBudget: 48})
 			for _, temperature := range []float32{0.7, 1, 1.3} {
 				asked := requests(p.Vocab, temperature, 9)
@@ -70,8 +70,8 @@ func TestSamplerAndScorerAgreeToTheBit(t *testing.T) {
 // The same request alone, beside others, in any chunks, with a cache so small that it must give way:
 // the same tokens and the same bits.
 func TestNothingAroundARequestChangesIt(t *testing.T) {
-	inEveryPrecision(t, func(t *testing.T, b kernels.Backend, precision model.Precision) {
-		p := openWith(t, b, "qwen3-tied", "adapter", precision)
+	inEveryPrecision(t, func(t *testing.T, b kernels.Backend, rounding model.Options) {
+		p := openWith(t, b, "qwen3-tied", "adapter", rounding)
 		asked := requests(p.Vocab, 1, 16)
 		alone := engine(t, p, Options{MaxLength: 128, MaxSequences: 1, TokenBudget: 7})
 		var want []Rollout
