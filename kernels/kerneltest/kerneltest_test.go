@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/seed-7879b91d/grpo/kernels"
+	"github.com/seed-7879b91d/grpo/kernels/kerneltest/deferred"
 )
 
 // The reference has one thread whatever it is asked for, so two of it are as good as four.
@@ -12,5 +13,5 @@ func TestReference(t *testing.T) {
 }
 
 func TestDeferredReference(t *testing.T) {
-	run(t, Chains, func(int) kernels.Backend { return NewDeferred(NewReference()) }, 1, 2)
+	run(t, Chains, func(int) kernels.Backend { return deferred.New(NewReference()) }, 1, 2)
 }
