@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
@@ -164,6 +165,7 @@ var golden = sync.OnceValues(func() (string, error) {
 })
 
 func TestMain(m *testing.M) {
+	debug.SetGCPercent(400) // hundreds of small trainers come and go
 	code := m.Run()
 	if dir, err := golden(); err == nil {
 		os.RemoveAll(dir)

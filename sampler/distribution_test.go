@@ -15,6 +15,7 @@ import (
 
 // Over many draws from a fixed model, tokens come as often as they should, for each way to truncate.
 func TestDrawsFollowTheDistribution(t *testing.T) {
+	t.Parallel()
 	const draws = 200_000
 	b := backendtest.CPU(t, cpu.Options{})
 	defer b.Close()

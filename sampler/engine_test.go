@@ -70,6 +70,7 @@ func TestSamplerAndScorerAgreeToTheBit(t *testing.T) {
 // The same request alone, beside others, in any chunks, with a cache so small that it must give way:
 // the same tokens and the same bits.
 func TestNothingAroundARequestChangesIt(t *testing.T) {
+	t.Parallel()
 	inEveryPrecision(t, func(t *testing.T, b kernels.Backend, rounding model.Options) {
 		p := openWith(t, b, "qwen3-tied", "adapter", rounding)
 		asked := requests(p.Vocab, 1, 16)

@@ -12,6 +12,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"sync"
 
 	"github.com/seed-7879b91d/grpo/data"
 	"github.com/seed-7879b91d/grpo/data/dataset"
@@ -28,14 +30,18 @@ are of families that neither it nor this run was trained on; make demo prints th
 //go:embed model train.jsonl heldout.jsonl prompt.tmpl
 var files embed.FS
 
-// Problems are those to train on and those to evaluate on. No problem is in both.
+// Problems are those to train on and those to evaluate on. No problem is in both. They are read once in a process.
 func Problems() (train, heldOut []data.Problem, err error) {
-	if train, err = read("train.jsonl"); err != nil {
-		return nil, nil, err
-	}
-	heldOut, err = read("heldout.jsonl")
-	return train, heldOut, err
+	p, err := problems()
+	return slices.Clone(p[0]), slices.Clone(p[1]), err
 }
+
+var problems = sync.OnceValues(func() (p [2][]data.Problem, err error) {
+	if p[0], err = read("train.jsonl"); err == nil {
+		p[1], err = read("heldout.jsonl")
+	}
+	return p, err
+})
 
 func read(name string) ([]data.Problem, error) {
 	text, err := files.ReadFile(name)

@@ -1,7 +1,9 @@
 package cpu
 
 import (
+	"os"
 	"runtime"
+	"runtime/debug"
 	"testing"
 
 	"github.com/seed-7879b91d/grpo/kernels"
@@ -10,6 +12,12 @@ import (
 )
 
 var _ kernels.Backend = (*backend)(nil)
+
+// Operands are large and short-lived: a heap that may grow is cheaper than one that is looked through for each of them.
+func TestMain(m *testing.M) {
+	debug.SetGCPercent(400)
+	os.Exit(m.Run())
+}
 
 // The suite demands the same bits for every number of threads. Here each number has another variant, so
 // it demands them across vector widths too; the portable variant of an x86, which has no fused

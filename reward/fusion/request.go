@@ -68,6 +68,9 @@ const spare = 10 * time.Second
 // failure of the server.
 func patience(l sandbox.Limits) time.Duration { return 4 * l.Wall }
 
+// programConfig is what a program's process has to know; the wrapper tells it where the server's Python looks for modules.
+const programConfig = "import json, sys\nCONFIG = {'preload': '', 'path': json.loads(sys.argv[2])}\n"
+
 func newRequest(prog sandbox.Program, in sandbox.Input, l sandbox.Limits) (request, string, error) {
 	random := make([]byte, 16)
 	if _, err := rand.Read(random); err != nil {
@@ -91,7 +94,7 @@ func newRequest(prog sandbox.Program, in sandbox.Input, l sandbox.Limits) (reque
 		Code: "CONFIG = " + string(settings) + "\n" + wrapper, Language: "python",
 		RunTimeout: (patience(l) + spare).Seconds(),
 		Files: map[string][]byte{
-			"program.py": []byte("CONFIG = {\"preload\": \"\"}\n" + program.Source + process),
+			"program.py": []byte(programConfig + program.Source + process),
 			"request":    program.Request(prog.Code, prog.Call, in.Args),
 			"input":      append([]byte{}, in.Stdin...), // not nil, which would be no file
 		},

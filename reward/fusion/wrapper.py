@@ -86,7 +86,7 @@ def run(out, value, err):
     environment = dict(CONFIG["environment"], HOME=os.getcwd(), TMPDIR=os.getcwd())
     with open("input", "rb") as stdin:
         process = subprocess.Popen(
-            [sys.executable, "-s", "-B", "program.py", str(value.fileno())],
+            [sys.executable, "-s", "-B", "-S", "program.py", str(value.fileno()), json.dumps([p for p in sys.path if p])],
             stdin=stdin, stdout=out, stderr=err, pass_fds=[value.fileno()], env=environment,
             preexec_fn=limits, start_new_session=True)
     ended, late = threading.Event(), []

@@ -21,6 +21,7 @@ type interpreter struct {
 	Exe      string   `json:"exe"`
 	Version  string   `json:"version"`
 	Prefixes []string `json:"prefixes"`
+	Path     []string `json:"path"` // where it looks for modules
 	// Libraries are the shared libraries that it has loaded once the modules written in C are
 	// imported; empty where the system does not tell.
 	Libraries []string `json:"libraries"`
@@ -44,11 +45,17 @@ except OSError:
     pass
 print(json.dumps({
     "exe": sys.executable, "version": "%d.%d.%d" % sys.version_info[:3], "ctypes": "ctypes" in sys.modules,
-    "prefixes": sorted({sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix}),
+    "path": [p for p in sys.path if p], "prefixes": sorted({sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix}),
     "libraries": sorted(p for p in loaded if ".so" in p)}))`
 
-// pythonFlags keep the user's own packages out and write no byte code.
-var pythonFlags = []string{"-s", "-B"}
+// Flags of the interpreter. They keep the user's own packages out and write no byte code. What is installed may ask
+// for code of its own in every interpreter that starts, and that can take longer than the rest of the start: the
+// interpreter that describes itself runs it and hears nothing of the environment, those that run programs look for
+// modules where that one does, and leave it out.
+var (
+	describeFlags = []string{"-s", "-B", "-E"}
+	programFlags  = []string{"-s", "-B", "-S"}
+)
 
 // described holds what interpreters have said, by their paths: they need a while for it.
 var described sync.Map
@@ -67,7 +74,7 @@ func findInterpreter(ctx context.Context, name string) (*interpreter, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, path, append(slices.Clone(pythonFlags), "-c", selfDescription)...)
+	cmd := exec.CommandContext(ctx, path, append(slices.Clone(describeFlags), "-c", selfDescription)...)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
@@ -173,5 +180,5 @@ func lastLine(s string) string {
 func (py *interpreter) command(fd int) []string {
 	load := fmt.Sprintf("import os, json; CONFIG = json.loads(os.pread(%d, os.fstat(%d).st_size, 0)); os.close(%d); "+
 		"exec(compile(CONFIG.pop('source'), 'cell.py', 'exec'))", fd, fd, fd)
-	return slices.Concat([]string{py.Exe}, pythonFlags, []string{"-c", load})
+	return slices.Concat([]string{py.Exe}, programFlags, []string{"-c", load})
 }

@@ -1,12 +1,14 @@
 package sandbox
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
 	"slices"
 	"testing"
+	"time"
 )
 
 func TestFollowLinks(t *testing.T) {
@@ -86,4 +88,38 @@ func TestPathInterpreter(t *testing.T) {
 		t.Logf("not %s: %s", refused.Rung, refused.Why)
 	}
 	expectHonest(t, p)
+}
+
+// TestInstalledPackages: programs find what is installed, and no code runs that an installed package asks every
+// interpreter to run at its start.
+func TestInstalledPackages(t *testing.T) {
+	t.Parallel()
+	venv := filepath.Join(t.TempDir(), "venv")
+	if out, err := exec.Command(testPython(t), "-m", "venv", "--without-pip", venv).CombinedOutput(); err != nil {
+		t.Skipf("no virtual environment can be made: %v: %s", err, out)
+	}
+	packages, err := filepath.Glob(filepath.Join(venv, "lib", "python3*", "site-packages"))
+	if err != nil || len(packages) != 1 {
+		t.Fatal(packages, err)
+	}
+	for name, text := range map[string]string{
+		"asks.pth": "import sys; sys.asked = True\nbeside\n", "installed.py": "name = 'installed'\n", "beside/nearby.py": "name = 'nearby'\n",
+	} {
+		path := filepath.Join(packages[0], name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o644)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const program = "import sys, installed, nearby\nprint(installed.name, nearby.name, hasattr(sys, 'asked'))\nexit()"
+	for _, rung := range []Rung{0, RungUnsafe} {
+		p, err := Open(t.Context(), Options{Slots: 1, Python: filepath.Join(venv, "bin", "python3"), Strongest: rung, Unsafe: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer p.Close()
+		r := runTest(t, p, Program{Code: program}, Input{}, Limits{CPU: 2 * time.Second})
+		if r.Status != OK || string(r.Stdout) != "installed nearby False\n" {
+			t.Errorf("%v: ended with %v, printed %q: %s", p.Isolation().Rung, r.Status, r.Stdout, r.Stderr)
+		}
+	}
 }

@@ -66,7 +66,7 @@ func newKit(rung Rung, py *interpreter, preload string) (kit, error) {
 			return nil, fmt.Errorf("no scratch directory: %w", err)
 		}
 	}
-	if c.source, err = zygoteFile(rung, preload); err != nil {
+	if c.source, err = zygoteFile(rung, py, preload); err != nil {
 		c.close()
 		return nil, err
 	}
@@ -78,10 +78,10 @@ func newKit(rung Rung, py *interpreter, preload string) (kit, error) {
 }
 
 // zygoteFile holds the Python source of a cell and what it has to know.
-func zygoteFile(rung Rung, preload string) (int, error) {
+func zygoteFile(rung Rung, py *interpreter, preload string) (int, error) {
 	filter, pids := jail.TestFilter()
 	text, err := json.Marshal(map[string]any{
-		"source": program.Source + zygoteSource, "preload": preload, "filter": filter, "pids": pids,
+		"source": program.Source + zygoteSource, "preload": preload, "path": py.Path, "filter": filter, "pids": pids,
 		"alone": rung >= RungNamespaces,
 	})
 	if err != nil {

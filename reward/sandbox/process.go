@@ -28,7 +28,7 @@ type processes struct {
 }
 
 func newProcesses(py *interpreter, preload string) (kit, error) {
-	config, err := json.Marshal(map[string]string{"preload": preload})
+	config, err := json.Marshal(map[string]any{"preload": preload, "path": py.Path})
 	if err != nil {
 		return nil, err
 	}
@@ -55,7 +55,7 @@ func (p *process) run(ctx context.Context, prog Program, in Input, l Limits) (r 
 	}
 	defer files.remove()
 	seconds := int64((l.CPU+time.Second-1)/time.Second) + 1
-	cmd := exec.Command(p.py.Exe, slices.Concat(pythonFlags, []string{"-c", p.source,
+	cmd := exec.Command(p.py.Exe, slices.Concat(programFlags, []string{"-c", p.source,
 		files.path("request"), files.path("result"), files.path("progress"),
 		strconv.FormatInt(seconds, 10), strconv.FormatInt(l.Output+1, 10), strconv.FormatInt(addressSpace(l), 10)})...)
 	cmd.Dir = files.path("scratch")

@@ -166,41 +166,48 @@ var control = regexp.MustCompile(`\x1b\[[0-9;]*[A-Za-z]`)
 // What is drawn over and over stays on one line, also when the window is made smaller, or does not say how wide it is.
 func TestNothingWraps(t *testing.T) {
 	for _, widths := range [][]int{{120, 120}, {80, 80}, {80, 60}, {60, 40}, {40, 20}, {0, 0}} {
-		end, resize, drawn := pseudo(t)
-		resize(widths[0])
-		most := widths[0]
-		if most == 0 {
-			most = usual
+		t.Run(fmt.Sprint(widths), func(t *testing.T) {
+			t.Parallel()
+			nothingWraps(t, widths)
+		})
+	}
+}
+
+func nothingWraps(t *testing.T, widths []int) {
+	end, resize, drawn := pseudo(t)
+	resize(widths[0])
+	most := widths[0]
+	if most == 0 {
+		most = usual
+	}
+	s := New(end, end, false, false)
+	s.Expect(8, 60, 10)
+	s.Phase("sample", 2048)
+	show := Fetching(end)
+	for i := range 8 {
+		if i == 4 {
+			s.End()
+			fmt.Fprintln(end, "=====")
+			resize(widths[1])
+			s.Phase("sample", 2048)
 		}
-		s := New(end, end, false, false)
-		s.Expect(8, 60, 10)
-		s.Phase("sample", 2048)
-		show := Fetching(end)
-		for i := range 8 {
-			if i == 4 {
-				s.End()
-				fmt.Fprintln(end, "=====")
-				resize(widths[1])
-				s.Phase("sample", 2048)
-			}
-			s.Advance(256, 100000)
-			show(hub.Progress{File: "owner/name/model-00001-of-00003.safetensors", Number: 1, Files: 3, Done: int64(i) * 1e9, Total: 7e9})
-			time.Sleep(120 * time.Millisecond)
+		s.Advance(256, 100000)
+		show(hub.Progress{File: "owner/name/model-00001-of-00003.safetensors", Number: 1, Files: 3, Done: int64(i) * 1e9, Total: 7e9})
+		time.Sleep(120 * time.Millisecond)
+	}
+	s.End()
+	text := drawn()
+	require.True(t, strings.Contains(text, "sample"), text)
+	frames := regexp.MustCompile(`[\r\n]+`).Split(control.ReplaceAllString(text, ""), -1)
+	require.Greater(t, len(frames), 8)
+	at := slices.Index(frames, "=====")
+	for i, frame := range frames {
+		if i > at && widths[1] > 0 {
+			most = widths[1]
 		}
-		s.End()
-		text := drawn()
-		require.True(t, strings.Contains(text, "sample"), text)
-		frames := regexp.MustCompile(`[\r\n]+`).Split(control.ReplaceAllString(text, ""), -1)
-		require.Greater(t, len(frames), 8)
-		at := slices.Index(frames, "=====")
-		for i, frame := range frames {
-			if i > at && widths[1] > 0 {
-				most = widths[1]
-			}
-			if strings.Contains(frame, "7.0 GB,") { // the line that stays
-				continue
-			}
-			require.Less(t, utf8.RuneCountInString(frame), max(most, 6), "%v: %q", widths, frame)
+		if strings.Contains(frame, "7.0 GB,") { // the line that stays
+			continue
 		}
+		require.Less(t, utf8.RuneCountInString(frame), max(most, 6), "%v: %q", widths, frame)
 	}
 }

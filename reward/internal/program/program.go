@@ -9,8 +9,9 @@ import (
 	"encoding/json"
 )
 
-// Source begins the Python of every such process. It wants CONFIG to be there, a dict whose "preload" is
-// trusted source or empty; what follows it makes the process, ends in compiled and run, and reports.
+// Source begins the Python of every such process, whose interpreter has the flag -S. It wants CONFIG to be there, a
+// dict whose "preload" is trusted source or empty and whose "path" is where to look for modules; what follows it makes
+// the process, ends in compiled and run, and reports.
 //
 //go:embed program.py
 var Source string

@@ -2,7 +2,9 @@
 
 Nothing here decides whether an answer is right, and nothing here is a secret: the program can read
 and change all of it, and gains no more by that than by printing something else. CONFIG, a dict with the
-trusted source to "preload", comes before this file, and after it what makes and limits the process.
+trusted source to "preload" and the "path" to look for modules, comes before this file, and after it what
+makes and limits the process. The interpreter runs with -S: what is installed may ask for code of its own in
+every interpreter that starts, which can take longer than the rest of the start.
 """
 import atexit
 import gc
@@ -11,6 +13,7 @@ import json
 import linecache
 import os
 import random
+import site
 import sys
 import threading
 import time
@@ -184,7 +187,8 @@ def compile_error(problem):
     return "".join(traceback.format_exception_only(type(problem), problem))[-4000:]
 
 
-sys.path[:] = [p for p in sys.path if p]  # the empty one is the current directory
+sys.path[:] = CONFIG["path"]
+site.setquit(), site.setcopyright(), site.sethelper()  # exit and the others that are there without an import
 sys.setrecursionlimit(50000)
 digits(0)  # inputs may hold integers of any size
 random.seed(0)  # the same numbers in every run
