@@ -3,7 +3,7 @@
 GO ?= go
 STATICCHECK ?= honnef.co/go/tools/cmd/staticcheck@v0.8.2
 .DEFAULT_GOAL := help
-.PHONY: help build test race kills soak scale parity arm64 fuzz bench fmt lint check tiny-model smoke demo
+.PHONY: help build test race kills soak scale parity arm64 fuzz bench fmt lint check tiny-model smoke demo emulator ptx-probe
 
 help: ## this list
 	@echo "Targets"
@@ -20,11 +20,20 @@ define found
 	else printf "  ✗ %-40s %s\n" "$(2)" "$(3)"; fi
 endef
 
-build: ## the command, as bin/grpo
-	$(GO) build -o bin/grpo ./cmd/grpo
+# The GPU backend needs no toolkit: cgo finds the header of the driver here, beside the flags that it has anyway.
+GPU = CGO_CFLAGS="$$($(GO) env CGO_CFLAGS) -I$(CURDIR)/kernels/cuda/include"
+
+build: ## the command with the GPU backend, as bin/grpo; it starts on any machine
+	$(GPU) $(GO) build -tags gpu -o bin/grpo ./cmd/grpo
 
 test: ## all tests
 	$(GO) test ./...
+	$(GPU) $(GO) vet -tags gpu ./...
+	$(GPU) $(GO) test -tags gpu ./kernels/cuda/...
+
+.PHONY: rebuild
+rebuild: ## go run builds itself with the GPU backend where a driver answers, in earnest
+	GRPO_REBUILD=1 $(GO) test -count=1 -v -timeout 30m -run TestInEarnest ./internal/rebuild
 
 smoke: ## the default run: held-out problems must be solved more often
 	GRPO_SMOKE=1 $(GO) test -count=1 -v -run TestSmoke ./cmd/grpo
@@ -50,6 +59,12 @@ parity: ## beside an independent float64 reference, and llama.cpp (SEED=1)
 arm64: ## the kernels on 64-bit Arm, cross-built and emulated
 	./.ci/arm64
 
+emulator: ## the emulated device, build/emu/libcuda.so.1; the path is the last line
+	@$(GO) run ./kernels/cuda/emu/make build/emu/libcuda.so.1
+
+ptx-probe: ## the PTX of the emulated device's probe kernels, anew (clang-19)
+	for f in kernels/cuda/src/probe/*.cu; do ./.ci/ptx $$f $${f%.cu}.ptx || exit 1; done
+
 fuzz: ## every fuzz target for FUZZTIME (10s) each
 	./.ci/fuzz $(or $(FUZZTIME),10s)
 
@@ -73,6 +88,7 @@ lint: ## gofmt, go vet and staticcheck, which have nothing to say
 	@unformatted=$$(gofmt -l .); [ -z "$$unformatted" ] || { echo "gofmt would change:"; echo "$$unformatted"; exit 1; }
 	$(GO) vet ./...
 	$(GO) run $(STATICCHECK) ./...
+	$(GPU) $(GO) run $(STATICCHECK) -tags gpu ./kernels/cuda/... ./internal/rebuild ./cmd/grpo
 
 check: ## what continuous integration runs
 	./.ci/run

@@ -19,7 +19,7 @@ const module = "github.com/seed-7879b91d/grpo"
 var layers = map[string][]string{
 	"": slices.Concat(belowTrainer, roomsOfTrainer),
 	"cmd/grpo": slices.Concat(belowCommands, []string{"cmd/grpo/bench", "cmd/grpo/export", "cmd/grpo/outcome", "cmd/grpo/screen",
-		"internal/destination", "internal/rollouts", "internal/tiny"}),
+		"internal/destination", "internal/rebuild", "internal/rollouts", "internal/tiny", "kernels/cuda"}),
 	"cmd/grpo/bench":     belowCommands,
 	"cmd/grpo/outcome":   belowCommands,
 	"cmd/grpo/screen":    belowCommands,
@@ -33,6 +33,7 @@ var layers = map[string][]string{
 	"kernels/kerneltest": {"kernels"},
 	"kernels":            {},
 	"data":               {},
+	"kernels/cuda":       {"kernels"},
 	"configs":            {},
 
 	"internal/advice":     {"internal/report"},
@@ -53,6 +54,7 @@ var layers = map[string][]string{
 	"internal/settings":    {},
 	"internal/splitmix":    {},
 	"internal/tensorfile":  {"kernels"},
+	"internal/rebuild":     {},
 	"internal/report":      {},
 	"internal/meter":       {},
 	"internal/rundir":      {},
@@ -83,6 +85,7 @@ var cellar = []string{"internal/atomicfile", "internal/badinput", "internal/cach
 var homes = map[string][]string{
 	"github.com/schollz/progressbar":    {"cmd/grpo/screen"},
 	"github.com/spf13":                  {"cmd/grpo"},
+	"gorgonia.org/cu":                   {"kernels/cuda"},
 	"gorgonia.org/gorgonia":             {"model"},
 	"gorgonia.org/tensor":               {"model"},
 	"github.com/chewxy/hm":              {"model"},
@@ -114,7 +117,13 @@ func room(pkg string) string {
 }
 
 func TestImportsPointDown(t *testing.T) {
-	out, err := exec.Command("go", "list", "-json=ImportPath,Imports", "./...").Output()
+	for _, tags := range []string{"", "gpu"} {
+		t.Run("tags="+tags, func(t *testing.T) { importsPointDown(t, tags) })
+	}
+}
+
+func importsPointDown(t *testing.T, tags string) {
+	out, err := exec.Command("go", "list", "-tags="+tags, "-json=ImportPath,Imports", "./...").Output()
 	require.NoError(t, err)
 	seen := 0
 	for dec := json.NewDecoder(bytes.NewReader(out)); ; seen++ {

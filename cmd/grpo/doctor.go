@@ -13,6 +13,7 @@ import (
 	"github.com/seed-7879b91d/grpo/cmd/grpo/bench"
 	"github.com/seed-7879b91d/grpo/cmd/grpo/usage"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/rebuild"
 	"github.com/seed-7879b91d/grpo/reward/fusion"
 	"github.com/seed-7879b91d/grpo/reward/sandbox"
 )
@@ -26,7 +27,7 @@ func newDoctorCmd() *cobra.Command {
   grpo doctor --json`,
 		Short: "Tell what this machine has, what it lacks, and what to do about it",
 		Long: `Builds a sandbox and attacks it: each claim stands beside the result of an attack that was made just now,
-and what is not protected stands below. Then the interpreter, processors, memory and disk.
+and what is not protected stands below. Then the interpreter, processors, memory, disk and graphics cards.
 The exit code is 0 where nothing needed is missing.`,
 		Args: usage.Takes(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -34,7 +35,10 @@ The exit code is 0 where nothing needed is missing.`,
 			if err != nil {
 				return err
 			}
+			// The program with the GPU backend begins anew, so this comes before anything that takes time.
+			rebuilt := rebuild.Here(cmd.Context(), "auto")
 			findings := examine(cmd.Context(), cells)
+			findings = append(findings, examineGPU(cmd.Context(), rebuilt))
 			if err := cmd.Context().Err(); err != nil {
 				return err // what was not seen to its end is not missing
 			}
@@ -66,6 +70,7 @@ type finding struct {
 	Claims       []claim  `json:"claims,omitempty"`
 	NotProtected []string `json:"not_protected,omitempty"`
 	Stronger     []string `json:"stronger,omitempty"`
+	Notes        []string `json:"notes,omitempty"`
 }
 
 type claim struct {
@@ -156,6 +161,9 @@ func (all findings) write(w io.Writer) {
 		}
 		for _, text := range f.Stronger {
 			fmt.Fprintf(w, "    - not to be had here: %s\n", text)
+		}
+		for _, text := range f.Notes {
+			fmt.Fprintf(w, "    - %s\n", text)
 		}
 		if f.Do != "" {
 			fmt.Fprintf(w, "  → %s\n", f.Do)

@@ -27,6 +27,7 @@ import (
 	"github.com/seed-7879b91d/grpo/data/hub"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/notice"
+	"github.com/seed-7879b91d/grpo/internal/rebuild"
 	"github.com/seed-7879b91d/grpo/internal/version"
 	"github.com/seed-7879b91d/grpo/kernels/cpu"
 )
@@ -50,6 +51,10 @@ func main() {
 		} else {
 			fmt.Fprintln(os.Stderr, "\ngrpo: stopping; once more to stop at once")
 		}
+	})
+	ctx = rebuild.With(ctx, rebuild.Options{
+		Say:      func(line string) { screen.Tell(os.Stderr, line) },
+		Progress: screen.Building(os.Stderr),
 	})
 	os.Exit(run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }

@@ -55,6 +55,9 @@ type limits struct {
 
 // begin opens the backend and measures its limits, while nothing else runs.
 func (m *Model) begin() (limits, kernels.Backend, error) {
+	if _, err := model.Products(m.Shape); err != nil { // a shape that nobody knows is told of first
+		return limits{}, nil, err
+	}
 	b, err := m.Open(m.Device, m.Threads)
 	if err != nil {
 		return limits{}, nil, err

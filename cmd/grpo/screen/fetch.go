@@ -110,3 +110,17 @@ func Reading(errs io.Writer) func(done, total int64) {
 		_ = bar.Set64(done) // a bar that cannot be drawn is no reason to stop
 	}
 }
+
+// Building gives what shows how far a build is: nothing where there is no terminal.
+func Building(errs io.Writer) func(done, total int) {
+	if _, terminal := Width(errs); !terminal {
+		return func(int, int) {}
+	}
+	var bar *progressbar.ProgressBar
+	return func(done, total int) {
+		if bar == nil {
+			bar = newBar(errs, int64(total), 62, progressbar.OptionSetDescription("building"), progressbar.OptionShowCount())
+		}
+		_ = bar.Set(done) // a bar that cannot be drawn is no reason to stop
+	}
+}

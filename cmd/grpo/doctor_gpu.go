@@ -1,0 +1,35 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+
+	"github.com/seed-7879b91d/grpo/internal/rebuild"
+	"github.com/seed-7879b91d/grpo/kernels/cuda"
+)
+
+// examineGPU is about the driver and its cards; rebuilt says why this program could not be replaced by one that knows them.
+func examineGPU(ctx context.Context, rebuilt error) finding {
+	if !cuda.Built && !rebuild.Driver() {
+		return finding{Name: "gpu", OK: true, Found: "none that an NVIDIA driver answers for; grpo computes on the processors"}
+	}
+	driver, err := cuda.Probe(ctx)
+	return aboutDriver(driver, cmp.Or(rebuilt, err))
+}
+
+// aboutDriver is what a probe found. Nobody needs a card, so that nothing is missing without one.
+func aboutDriver(driver cuda.Driver, err error) finding {
+	f := finding{Name: "gpu", OK: true, Found: "an NVIDIA driver, which cannot be used"}
+	var why *cuda.Unusable
+	switch {
+	case errors.As(err, &why) && why.Absent():
+		f.Found = why.Error()
+	case err != nil:
+		f.Do = err.Error()
+	default:
+		f.Found = driver.String()
+		f.Notes = driver.About()
+	}
+	return f
+}

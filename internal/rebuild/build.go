@@ -1,0 +1,124 @@
+package rebuild
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime/debug"
+	"strings"
+)
+
+// main is the package of the program.
+const mainPackage = "./cmd/grpo"
+
+// flags are those of go build that make the same program as this one, with the GPU backend.
+func flags(info *debug.BuildInfo) []string {
+	all := []string{"-tags=gpu"}
+	if setting(info, "-trimpath") == "true" {
+		all = append(all, "-trimpath")
+	}
+	if setting(info, "vcs.revision") == "" {
+		all = append(all, "-buildvcs=false") // as go run has it: a record of what ran is not to differ
+	}
+	return all
+}
+
+// build makes the program, or says why it cannot.
+func (b *builder) build(ctx context.Context, goTool string, from source, program string) error {
+	b.Say("an NVIDIA driver answers: building grpo with its GPU backend, which is done once and takes a minute or two")
+	if err := os.MkdirAll(filepath.Dir(program), 0o755); err != nil {
+		return err
+	}
+	env, err := environment(ctx, goTool, from.dir)
+	if err != nil {
+		return b.cannot("the go command fails: %v", err)
+	}
+	command := func(args ...string) *exec.Cmd {
+		cmd := exec.CommandContext(ctx, goTool, args...)
+		cmd.Dir, cmd.Env = from.dir, env
+		return cmd
+	}
+	list := append([]string{"list", "-deps", "-f", "{{if .Stale}}{{.ImportPath}}{{end}}"}, flags(b.info)...)
+	stale, _ := command(append(list, mainPackage)...).Output() // the build itself says what is wrong
+	half := program + ".half"
+	defer os.Remove(half)
+	make := append([]string{"build", "-v", "-o", half}, flags(b.info)...)
+	said, err := b.follow(command(append(make, mainPackage)...), strings.Fields(string(stale)))
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case err != nil:
+		return b.cannot("building it in %s failed (%v): %s", from.dir, err, first(said, 4))
+	}
+	return os.Rename(half, program)
+}
+
+// environment is that of the build: ours, with the header of the driver for cgo.
+func environment(ctx context.Context, goTool, dir string) ([]string, error) {
+	cmd := exec.CommandContext(ctx, goTool, "env", "CGO_CFLAGS")
+	cmd.Dir = dir
+	usual, err := cmd.Output()
+	if err != nil {
+		return nil, errors.Join(err, asText(err))
+	}
+	include := "-I" + filepath.Join(dir, "kernels", "cuda", "include")
+	if strings.ContainsAny(include, " \t") {
+		include = "'" + include + "'"
+	}
+	return append(os.Environ(), "CGO_ENABLED=1", "CGO_CFLAGS="+strings.TrimSpace(string(usual))+" "+include), nil
+}
+
+// follow runs a build and tells how far it is: with -v the go command names each package that it comes to. What
+// else it says is given back.
+func (b *builder) follow(cmd *exec.Cmd, packages []string) (said []string, err error) {
+	out, err := cmd.StderrPipe()
+	if err != nil {
+		return nil, err
+	}
+	cmd.Stdout = io.Discard
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	waiting := map[string]bool{}
+	for _, p := range packages {
+		waiting[p] = true
+	}
+	done, total := 0, len(waiting)+1 // and the linker
+	b.Progress(done, total)
+	for lines := bufio.NewScanner(out); lines.Scan(); {
+		line := strings.TrimSpace(lines.Text())
+		if waiting[line] {
+			delete(waiting, line)
+			done++
+			b.Progress(done, total)
+		} else if line != "" {
+			said = append(said, line)
+		}
+	}
+	_, _ = io.Copy(io.Discard, out) // of a line that is too long
+	err = cmd.Wait()
+	b.Progress(total, total)
+	return said, err
+}
+
+// first are the first lines of what a compiler said, in one.
+func first(said []string, most int) string {
+	if len(said) > most {
+		said = append(said[:most:most], fmt.Sprintf("and %d lines more", len(said)-most))
+	}
+	return strings.Join(said, "; ")
+}
+
+// asText is what a command wrote before it failed.
+func asText(err error) error {
+	var exit *exec.ExitError
+	if errors.As(err, &exit) && len(exit.Stderr) > 0 {
+		return errors.New(strings.TrimSpace(string(exit.Stderr)))
+	}
+	return nil
+}

@@ -1,0 +1,66 @@
+//go:build !gpu
+
+package rebuild
+
+import (
+	"debug/elf"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestInEarnest is what a user sees who types `go run ./cmd/grpo doctor` on a machine with a card: a driver that is none,
+// and everything else as it is. `make rebuild` runs it; where nothing was compiled before it takes minutes.
+func TestInEarnest(t *testing.T) {
+	if os.Getenv("GRPO_REBUILD") == "" {
+		t.Skip("set GRPO_REBUILD=1: it compiles the whole program with the GPU backend")
+	}
+	paper, home, touched := library(t), t.TempDir(), filepath.Join(t.TempDir(), "touched")
+	compiled, err := exec.Command("go", "env", "GOCACHE").Output()
+	require.NoError(t, err)
+	run := func(name string, args ...string) string {
+		cmd := exec.Command(name, args...)
+		cmd.Dir = "../.."
+		cmd.Env = append(os.Environ(), "GRPO_CUDA_LIB="+paper, "FAKE_CUDA_TOUCHED="+touched, "XDG_CACHE_HOME="+home,
+			"GOCACHE="+strings.TrimSpace(string(compiled)))
+		began := time.Now()
+		out, err := cmd.CombinedOutput()
+		t.Logf("%s %v: %s", filepath.Base(name), args, time.Since(began).Round(time.Second))
+		require.NoError(t, err, string(out))
+		return string(out)
+	}
+	run("go", "run", "./cmd/grpo", "--help")
+	run("go", "run", "./cmd/grpo", "max_steps=1", "--dry-run", "device=cpu")
+	require.NoFileExists(t, touched, "who does not compute, or not on a card, does not wake it")
+
+	const line, card = "building grpo with its GPU backend", "card 0 (Paper Card 0): compute capability 8.0"
+	first := run("go", "run", "./cmd/grpo", "doctor")
+	require.Equal(t, 1, strings.Count(first, line), first)
+	require.Contains(t, first, card)
+	require.FileExists(t, touched)
+	again := run("go", "run", "./cmd/grpo", "doctor")
+	require.NotContains(t, again, line, "once is enough")
+	require.Contains(t, again, card)
+
+	programs, err := filepath.Glob(filepath.Join(home, "grpo/gpu/*/grpo"))
+	require.NoError(t, err)
+	require.Len(t, programs, 1)
+	binary, err := elf.Open(programs[0])
+	require.NoError(t, err)
+	defer binary.Close()
+	libraries, err := binary.ImportedLibraries()
+	require.NoError(t, err)
+	require.NotContains(t, strings.Join(libraries, " "), "libcuda")
+
+	// The program with the backend wakes no card either where it has no business with one: sandboxes among them, whose
+	// processes are the program again.
+	require.NoError(t, os.Remove(touched))
+	run(programs[0], "--help")
+	run(programs[0], "max_steps=1", "eval_every=-1", "--quiet", "run_dir="+filepath.Join(t.TempDir(), "run"))
+	require.NoFileExists(t, touched)
+}

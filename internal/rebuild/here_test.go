@@ -1,0 +1,88 @@
+//go:build !gpu
+
+package rebuild
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime/debug"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// task has the test's own binary be a program that takes part, or one that does not.
+const task = "GRPO_REBUILD_TEST_TASK"
+
+func TestMain(m *testing.M) {
+	how := os.Getenv(task)
+	if how == "" {
+		os.Exit(m.Run())
+	}
+	ctx := context.Background()
+	if how != "alone" {
+		ctx = With(ctx, Options{Say: func(line string) { fmt.Println(line) }, Progress: func(int, int) {}})
+	}
+	device := "auto"
+	if how == "cpu" {
+		device = how
+	}
+	fmt.Println(Here(ctx, device))
+	os.Exit(0)
+}
+
+// library is the driver that kernels/cuda is tested with.
+func library(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "libpaper.so")
+	out, err := exec.Command("gcc", "-shared", "-fPIC", "-o", path, "../../kernels/cuda/testdata/driver.c").CombinedOutput()
+	require.NoError(t, err, string(out))
+	return path
+}
+
+// Where a driver answers, the process goes on as the program with the GPU backend, with the same arguments. Everywhere
+// else it stays what it is, and who opts out does not touch the driver.
+func TestHere(t *testing.T) {
+	paper := library(t)
+	b := newBench(t)
+	self, err := os.Executable()
+	require.NoError(t, err)
+	info, _ := debug.ReadBuildInfo()
+	require.Equal(t, module, info.Main.Path)
+	start := func(how string, env ...string) string {
+		cmd := exec.Command(self, "one", "two words")
+		cmd.Dir = b.dir
+		cmd.Env = append(append(os.Environ(), task+"="+how), env...)
+		out, err := cmd.CombinedOutput()
+		require.NoError(t, err, string(out))
+		return strings.TrimSpace(string(out))
+	}
+	touched := filepath.Join(t.TempDir(), "touched")
+	there, touch := "GRPO_CUDA_LIB="+paper, "FAKE_CUDA_TOUCHED="+touched
+	require.Equal(t, "<nil>", start("cpu", there, touch))
+	require.Equal(t, "<nil>", start("alone", there, touch))
+	require.Equal(t, "<nil>", start("auto", there, touch, Variable+"=1"))
+	require.NoFileExists(t, touched)
+	require.Equal(t, "<nil>", start("auto", "GRPO_CUDA_LIB="+filepath.Join(b.home, "none.so")))
+	require.Equal(t, "<nil>", start("auto", there, "FAKE_CUDA_CARDS=0"))
+	require.Equal(t, "<nil>", start("auto", there, "FAKE_CUDA_INIT=100"))
+	require.Empty(t, b.builds())
+
+	if _, ok := checkout(filepath.Dir(compiledIn())); !ok { // a test that was built with -trimpath takes the checkout that it is in
+		lines := strings.Split(start("auto", there, touch), "\n")
+		require.Contains(t, lines[0], "building grpo with its GPU backend")
+		require.Equal(t, "one two words with 1", lines[1])
+		require.FileExists(t, touched)
+	}
+	// A driver that fails is one that the backend tells of.
+	require.Equal(t, "one two words with 1", last(start("auto", there, "FAKE_CUDA_INIT=999")))
+	b.write(b.fake, "fail", "no space left\n")
+	b.write(b.dir, "cmd/grpo/main.go", "package changed\n")
+	require.Contains(t, last(start("auto", there, "CC=other")), "failed (exit status 1): no space left: type make build")
+}
+
+func last(text string) string { return text[strings.LastIndexByte(text, '\n')+1:] }

@@ -1,0 +1,62 @@
+package rebuild
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+)
+
+// shelf is the folder of what was built: KEY/grpo, and a lock.
+type shelf struct{ dir string }
+
+func (s shelf) program(key string) string { return filepath.Join(s.dir, key, "grpo") }
+
+// lock waits for its turn: one process builds, the others find what it has built.
+func (s shelf) lock(ctx context.Context) (unlock func(), err error) {
+	f, err := os.OpenFile(filepath.Join(s.dir, "lock"), os.O_RDWR|os.O_CREATE, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	for {
+		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		switch {
+		case err == nil:
+			return func() { f.Close() }, nil
+		case err != syscall.EWOULDBLOCK && err != syscall.EINTR:
+			f.Close()
+			return nil, fmt.Errorf("%s: %w", f.Name(), err)
+		}
+		select {
+		case <-ctx.Done():
+			f.Close()
+			return nil, ctx.Err()
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+}
+
+// touch notes that a program is about to be used.
+func (s shelf) touch(program string) error {
+	now := time.Now()
+	return os.Chtimes(program, now, now)
+}
+
+// grace is how long a program is kept after it was started last: whoever found it may be about to start it. One that runs
+// goes on without its file.
+const grace = time.Hour
+
+// sweep removes what was built from other sources. What cannot be removed stays.
+func (s shelf) sweep(key string) {
+	others, _ := filepath.Glob(filepath.Join(s.dir, "*"))
+	for _, dir := range others {
+		if info, err := os.Stat(dir); err != nil || !info.IsDir() || filepath.Base(dir) == key {
+			continue
+		}
+		if info, err := os.Stat(s.program(filepath.Base(dir))); err != nil || time.Since(info.ModTime()) > grace {
+			_ = os.RemoveAll(dir)
+		}
+	}
+}

@@ -1,0 +1,149 @@
+// Copies and fills. An asynchronous copy to pinned memory of the host arrives when the host waits for its stream; until then the
+// host finds noise there. Copies to other memory of the host are waited for, as the driver does.
+#include "driver.h"
+
+#include <stdio.h>
+#include <string.h>
+
+typedef struct {
+	struct Stream *stream;
+	u32 operation;
+	const char *verb;
+} Request;
+
+// part finds bytes of the device; NULL, and the context has failed, where they are not all there.
+static Allocation *part(const Request *q, u64 address, u64 n, How how, bool *ok) {
+	Allocation *a = find_allocation(address);
+	char why[400], text[500];
+	Kind kind = STREAM_RACE;
+	*ok = false;
+	if (!a || a->freed || address < a->base || address - a->base > a->size || n > a->size - (address - a->base))
+		say_where(address, n > UINT32_MAX ? UINT32_MAX : (u32)n, why, sizeof why, &kind);
+	else
+		*ok = touch_range(a, address - a->base, n, how, q->operation, why, sizeof why);
+	if (!*ok) {
+		snprintf(text, sizeof text, "%s: %s%s", q->verb, kind == STREAM_RACE ? "" : how == READ ? "it reads " : "it writes ", why);
+		fail_context(kind, text);
+	}
+	return a;
+}
+
+static CUresult start(Request *q, CUstream stream, const char *verb) {
+	CUresult r = get_stream(stream, &q->stream);
+	q->verb = verb;
+	if (!r)
+		q->operation = begin_operation(q->stream);
+	return r;
+}
+
+static CUresult finish(const Request *q, bool ok, bool wait) {
+	if (wait)
+		host_waits(q->stream);
+	return ok ? SUCCESS : wait ? current()->stuck : SUCCESS;
+}
+
+static CUresult to_device(CUdeviceptr d, const void *s, size_t n, CUstream stream, bool wait) {
+	Request q;
+	bool ok;
+	CUresult r = enter(IN_CONTEXT);
+	if (r)
+		return r;
+	if ((r = start(&q, stream, "a copy to the device")) || !s || !n)
+		return leave(r ? r : n ? INVALID_VALUE : SUCCESS);
+	Allocation *a = part(&q, d, n, WRITE, &ok);
+	if (ok) {
+		memcpy(a->bytes + (d - a->base), s, n);
+		memset(a->valid + (d - a->base), 1, n);
+		if (!wait && pinned_memory(s))
+			defer_copy(q.stream, (void *)(uintptr_t)s, s, n, false);
+	}
+	return leave(finish(&q, ok, wait));
+}
+
+static bool was_written(const Request *q, const Allocation *a, u64 offset, u64 n) {
+	const u8 *gap = memchr(a->valid + offset, 0, n);
+	char text[300];
+	if (!gap)
+		return true;
+	snprintf(text, sizeof text, "%s: it reads bytes at offset %llu of %s %u that nothing has written", q->verb,
+		(unsigned long long)(gap - a->valid), a->what, a->number);
+	fail_context(UNINITIALISED, text);
+	return false;
+}
+
+static CUresult to_host(void *d, CUdeviceptr s, size_t n, CUstream stream, bool wait) {
+	Request q;
+	bool ok;
+	CUresult r = enter(IN_CONTEXT);
+	if (r)
+		return r;
+	if ((r = start(&q, stream, "a copy to the host")) || !d || !n)
+		return leave(r ? r : n ? INVALID_VALUE : SUCCESS);
+	Allocation *a = part(&q, s, n, READ, &ok);
+	ok = ok && was_written(&q, a, s - a->base, n);
+	wait = wait || !pinned_memory(d);
+	if (ok && wait)
+		memcpy(d, a->bytes + (s - a->base), n);
+	else if (ok)
+		defer_copy(q.stream, d, a->bytes + (s - a->base), n, true);
+	return leave(finish(&q, ok, wait));
+}
+
+// A copy within the device takes along which bytes were ever written.
+static CUresult within(CUdeviceptr d, CUdeviceptr s, size_t n, CUstream stream) {
+	Request q;
+	bool ok;
+	CUresult r = enter(IN_CONTEXT);
+	if (r)
+		return r;
+	if ((r = start(&q, stream, "a copy within the device")) || !n)
+		return leave(r);
+	Allocation *from = part(&q, s, n, READ, &ok), *to = ok ? part(&q, d, n, WRITE, &ok) : NULL;
+	if (ok) {
+		memmove(to->bytes + (d - to->base), from->bytes + (s - from->base), n);
+		memmove(to->valid + (d - to->base), from->valid + (s - from->base), n);
+	}
+	return leave(SUCCESS);
+}
+
+API CUresult cuMemcpyHtoD_v2(CUdeviceptr d, const void *s, size_t n) { return to_device(d, s, n, NULL, true); }
+API CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr d, const void *s, size_t n, CUstream t) { return to_device(d, s, n, t, false); }
+API CUresult cuMemcpyDtoH_v2(void *d, CUdeviceptr s, size_t n) { return to_host(d, s, n, NULL, true); }
+API CUresult cuMemcpyDtoHAsync_v2(void *d, CUdeviceptr s, size_t n, CUstream t) { return to_host(d, s, n, t, false); }
+API CUresult cuMemcpyDtoD_v2(CUdeviceptr d, CUdeviceptr s, size_t n) { return within(d, s, n, NULL); }
+API CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr d, CUdeviceptr s, size_t n, CUstream t) { return within(d, s, n, t); }
+
+// any chooses by what the pointers are: addresses of the device have allocations.
+static CUresult any(CUdeviceptr d, CUdeviceptr s, size_t n, CUstream t, bool wait) {
+	bool from = find_allocation(s), to = find_allocation(d);
+	if (from && to)
+		return within(d, s, n, t);
+	if (from)
+		return to_host((void *)(uintptr_t)d, s, n, t, wait);
+	return to_device(d, (const void *)(uintptr_t)s, n, t, wait);
+}
+API CUresult cuMemcpy(CUdeviceptr d, CUdeviceptr s, size_t n) { return any(d, s, n, NULL, true); }
+API CUresult cuMemcpyAsync(CUdeviceptr d, CUdeviceptr s, size_t n, CUstream t) { return any(d, s, n, t, false); }
+
+static CUresult fill(CUdeviceptr d, u32 value, u32 size, size_t count, CUstream stream) {
+	Request q;
+	bool ok;
+	CUresult r = enter(IN_CONTEXT);
+	if (r)
+		return r;
+	if ((r = start(&q, stream, "a fill")) || !count || d % size || count > SIZE_MAX / size)
+		return leave(r ? r : count ? INVALID_VALUE : SUCCESS);
+	Allocation *a = part(&q, d, count * size, WRITE, &ok);
+	if (ok) {
+		for (size_t n = 0; n < count; n++)
+			memcpy(a->bytes + (d - a->base) + n * size, &value, size);
+		memset(a->valid + (d - a->base), 1, count * size);
+	}
+	return leave(SUCCESS);
+}
+API CUresult cuMemsetD8_v2(CUdeviceptr d, u8 v, size_t n) { return fill(d, v, 1, n, NULL); }
+API CUresult cuMemsetD16_v2(CUdeviceptr d, u16 v, size_t n) { return fill(d, v, 2, n, NULL); }
+API CUresult cuMemsetD32_v2(CUdeviceptr d, u32 v, size_t n) { return fill(d, v, 4, n, NULL); }
+API CUresult cuMemsetD8Async(CUdeviceptr d, u8 v, size_t n, CUstream s) { return fill(d, v, 1, n, s); }
+API CUresult cuMemsetD16Async(CUdeviceptr d, u16 v, size_t n, CUstream s) { return fill(d, v, 2, n, s); }
+API CUresult cuMemsetD32Async(CUdeviceptr d, u32 v, size_t n, CUstream s) { return fill(d, v, 4, n, s); }

@@ -1,0 +1,63 @@
+// Which device is emulated. Each setting is an environment variable, so that a test can ask for two cards, an old driver or a
+// failure without a line of code. docs/emulator.md lists them.
+#include "driver.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+Settings settings;
+
+static u64 number(const char *name, u64 otherwise) {
+	const char *s = getenv(name);
+	char *end;
+	if (!s || !*s)
+		return otherwise;
+	u64 v = strtoull(s, &end, 10);
+	u32 shift = *end == 'K' ? 10 : *end == 'M' ? 20 : *end == 'G' ? 30 : 0;
+	if (end == s || end[shift ? 1 : 0]) {
+		fprintf(stderr, "emulated device: %s=%s: expected a number such as 128M; %llu is taken\n", name, s, (unsigned long long)otherwise);
+		return otherwise;
+	}
+	return v << shift;
+}
+
+// dotted reads 8.0 as 80 and, with a scale of 1000, 12.4 as 12040.
+static int dotted(const char *name, int otherwise, int scale, int small) {
+	const char *s = getenv(name);
+	int major, minor;
+	if (!s || !*s)
+		return otherwise;
+	if (sscanf(s, "%d.%d", &major, &minor) != 2 || major < 0 || minor < 0 || minor > 9) {
+		fprintf(stderr, "emulated device: %s=%s: expected two numbers and a dot, such as 8.0; the default is taken\n", name, s);
+		return otherwise;
+	}
+	return major * scale + minor * small;
+}
+
+void read_settings(void) {
+	const char *name = getenv("GRPO_EMU_NAME");
+	u64 n = number("GRPO_EMU_DEVICES", 1);
+	settings = (Settings){
+		.devices = n > MOST_DEVICES ? MOST_DEVICES : (int)n,
+		.name = name && *name ? name : "Emulated device",
+		.capability = dotted("GRPO_EMU_CAPABILITY", 80, 10, 1),
+		.driver = dotted("GRPO_EMU_DRIVER", 12040, 1000, 10),
+		.memory = number("GRPO_EMU_MEMORY", 4ull << 30),
+		.memory_ends = number("GRPO_EMU_OOM_AFTER", UINT64_MAX),
+		.fail_launch = number("GRPO_EMU_FAIL_LAUNCH", 0),
+		.lost_at = number("GRPO_EMU_LOST_AT", 0),
+		.busy = number("GRPO_EMU_BUSY", 0) != 0,
+	};
+}
+
+// newest_ptx is the version of PTX that came with the driver's CUDA.
+int newest_ptx(void) {
+	static const struct { int driver, ptx; } all[] = {{9000, 60}, {9010, 61}, {9020, 62}, {10000, 63}, {10010, 64}, {10020, 65}, {11000, 70},
+		{11010, 71}, {11020, 72}, {11030, 73}, {11040, 74}, {11050, 75}, {11060, 76}, {11070, 77}, {11080, 78}, {12000, 80}, {12010, 81},
+		{12020, 82}, {12030, 83}, {12040, 84}, {12050, 85}};
+	int newest = 50;
+	for (size_t n = 0; n < sizeof all / sizeof *all && all[n].driver <= settings.driver; n++)
+		newest = all[n].ptx;
+	return newest;
+}

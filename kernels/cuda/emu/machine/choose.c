@@ -1,0 +1,166 @@
+// Which function executes an instruction: the table of names, and the few instructions whose operands vary.
+#include "decode.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+Handler nothing, pack, unpack, move2, move4, move8;
+
+static int by_name(const void *a, const void *b) { return strcmp(((const Row *)a)->name, ((const Row *)b)->name); }
+
+// find_row looks a name up in the tables of the op_*.c files, which are sorted once. Modules are loaded one at a time.
+static const Row *find_row(Word name) {
+	static Row all[1200];
+	static size_t n;
+	if (!n) {
+		const Row *tables[] = {integer_rows, bit_rows, float_rows, compare_rows, convert_rows, warp_rows, matrix_rows};
+		for (size_t t = 0; t < sizeof tables / sizeof *tables; t++)
+			for (const Row *r = tables[t]; r->name && n < sizeof all / sizeof *all; r++)
+				all[n++] = *r;
+		qsort(all, n, sizeof *all, by_name);
+	}
+	char text[100];
+	if (name.n >= (int)sizeof text)
+		return NULL;
+	memcpy(text, name.at, (size_t)name.n);
+	text[name.n] = 0;
+	return bsearch(&(Row){.name = text}, all, n, sizeof *all, by_name);
+}
+
+// any_width takes a register as wide as it is declared, and a constant in 8 bytes.
+static u32 any_width(Loader *t, const Operand *o, u8 *width) {
+	*width = o->kind == 'i' ? 8 : (u8)o->size;
+	return place_of(t, o, *width);
+}
+
+// apply puts a statement's operands in the order and sizes of its row: 2, 4, 8 bytes, p a predicate, v4 a vector of four
+// 32-bit registers, w a register of any width, | a predicate that may follow the operand before; &, / and ^ are how a comparison
+// is joined with a predicate.
+static void apply(Loader *t, Statement *s, const Row *row) {
+	Ins *i = s->ins;
+	u32 next = 0;
+	int n = 0;
+	i->run = row->run;
+	for (const char *c = row->operands; *c; c++) {
+		if (*c == '|') {
+			i->operand[next++] = s->operand[n - 1].second;
+			s->operand[n - 1].second = 0;
+			continue;
+		}
+		if (strchr("&/^", *c)) {
+			i->has = (u8)*c;
+			continue;
+		}
+		if (n == s->n)
+			refuse(t, s->name, "too few operands");
+		const Operand *o = &s->operand[n++];
+		if (*c == 'v')
+			place_vector(t, o, (u32)(*++c - '0'), 4, i, &next);
+		else if (*c == 'w')
+			i->operand[next++] = any_width(t, o, c == row->operands ? &i->width : &i->bytes);
+		else
+			i->operand[next++] = place_of(t, o, *c == 'p' ? 0 : (u32)(*c - '0'));
+	}
+	if (n != s->n)
+		refuse(t, s->name, "too many operands");
+	for (n = 0; n < s->n; n++)
+		if (s->operand[n].second)
+			refuse(t, s->name, "no second result here");
+}
+
+Parts parts_of(Loader *t, Word name) {
+	Parts p = {0};
+	const char *from = name.at, *end = name.at + name.n;
+	for (const char *c = from; c <= end; c++)
+		if (c == end || *c == '.') {
+			if (p.n == (int)(sizeof p.part / sizeof *p.part))
+				refuse(t, name, "no instruction that this machine knows");
+			p.part[p.n++] = (Word){from, (int)(c - from), name.line};
+			from = c + 1;
+		}
+	return p;
+}
+
+static bool choose_move(Loader *t, Statement *s) {
+	if (s->n != 2 || !(same(s->name, "mov.b32") || same(s->name, "mov.b64")))
+		return false;
+	u32 size = s->name.at[4] == 'b' && s->name.at[5] == '3' ? 4 : 8, next = 1;
+	bool unpacks = s->operand[0].kind == 'v';
+	Operand *v = &s->operand[unpacks ? 0 : 1], *whole = &s->operand[unpacks ? 1 : 0];
+	if (v->kind != 'v')
+		return false;
+	Ins *i = s->ins;
+	i->count = (u8)v->n;
+	i->width = (u8)size;
+	i->bytes = (u8)(size / (u32)(v->n ? v->n : 1));
+	i->operand[0] = place_of(t, whole, size);
+	for (int n = 0; n < v->n; n++) // a sink takes its part and leaves no trace
+		if (v->part[n].kind == '_' && unpacks)
+			v->part[n] = (Part){'r', SINK, i->bytes, 0};
+	place_vector(t, v, i->count, i->bytes, i, &next);
+	i->run = unpacks ? unpack : pack;
+	return true;
+}
+
+// choose_barrier: bar.sync a; bar.sync a, threads; bar.arrive a, threads.
+static bool choose_barrier(Loader *t, Statement *s) {
+	static const char *names[] = {"bar.sync", "barrier.sync", "barrier.sync.aligned", "bar.arrive", "barrier.arrive",
+		"barrier.arrive.aligned"};
+	for (int n = 0; n < 6; n++) {
+		if (!same(s->name, names[n]))
+			continue;
+		Ins *i = s->ins;
+		bool arrives = n > 2;
+		if (s->n < 1 + arrives || s->n > 2)
+			refuse(t, s->name, "expected %s", arrives ? "a barrier and a number of threads" : "a barrier, and perhaps a number of threads");
+		i->flow = BARRIER;
+		i->has = (u8)((s->n == 2) | arrives << 1);
+		for (int o = 0; o < s->n; o++)
+			i->operand[o] = place_of(t, &s->operand[o], 4);
+		return true;
+	}
+	return false;
+}
+
+void choose(Loader *t, Statement *s) {
+	static const char *fences[] = {"membar.cta", "membar.gl", "membar.sys", "fence.acq_rel.cta", "fence.acq_rel.gpu",
+		"fence.acq_rel.sys", "fence.sc.cta", "fence.sc.gpu", "fence.sc.sys"};
+	if (same(s->name, "ret") || same(s->name, "exit") || same(s->name, "trap")) {
+		s->ins->flow = EXIT;
+		s->ins->has = same(s->name, "trap");
+	} else if (!choose_move(t, s) && !choose_barrier(t, s) && !choose_memory(t, s)) {
+		const Row *row = find_row(s->name);
+		for (size_t n = 0; !row && n < sizeof fences / sizeof *fences; n++)
+			if (same(s->name, fences[n]))
+				row = &(Row){fences[n], nothing, ""};
+		if (!row)
+			refuse(t, s->name, "no instruction that this machine knows: \"%.*s\"", s->name.n, s->name.at);
+		apply(t, s, row);
+		return;
+	}
+}
+
+void nothing(Warp *w, const Ins *i, u32 mask) { (void)w, (void)i, (void)mask; }
+
+// pack puts the first part lowest.
+void pack(Warp *w, const Ins *i, u32 mask) {
+	for (u32 l = 0; l < LANES; l++) {
+		u64 v = 0;
+		for (u32 n = i->count; n-- > 0;) {
+			u64 part = 0;
+			memcpy(&part, w->file + i->operand[1 + n] + l * i->bytes, i->bytes);
+			v = v << (i->bytes * 8) | part;
+		}
+		if (mask >> l & 1)
+			memcpy(w->file + i->operand[0] + l * i->width, &v, i->width);
+	}
+}
+
+void unpack(Warp *w, const Ins *i, u32 mask) {
+	for (u32 l = 0; l < LANES; l++) {
+		u64 v = 0;
+		memcpy(&v, w->file + i->operand[0] + l * i->width, i->width);
+		for (u32 n = 0; n < i->count && mask >> l & 1; n++)
+			memcpy(w->file + i->operand[1 + n] + l * i->bytes, (u8 *)&v + n * i->bytes, i->bytes);
+	}
+}
