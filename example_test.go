@@ -10,7 +10,7 @@ import (
 
 	"github.com/seed-7879b91d/grpo"
 	"github.com/seed-7879b91d/grpo/configs"
-	"github.com/seed-7879b91d/grpo/kernels/cpu"
+	"github.com/seed-7879b91d/grpo/kernels/device"
 	"github.com/seed-7879b91d/grpo/model"
 	"github.com/seed-7879b91d/grpo/reward"
 )
@@ -22,7 +22,7 @@ func with(settings []string, use func(ctx context.Context, t *grpo.Trainer) erro
 		if err != nil {
 			return err
 		}
-		backend, err := cpu.New(cpu.Options{})
+		backend, err := device.Open("auto", 0)
 		if err != nil {
 			return err
 		}

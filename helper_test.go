@@ -24,7 +24,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/rundir"
 	"github.com/seed-7879b91d/grpo/kernels"
 	"github.com/seed-7879b91d/grpo/kernels/cpu"
-	"github.com/seed-7879b91d/grpo/kernels/kerneltest"
+	"github.com/seed-7879b91d/grpo/kernels/kerneltest/deferred"
 	"github.com/seed-7879b91d/grpo/reward"
 )
 
@@ -92,7 +92,7 @@ func (s setup) tryOpen(t testing.TB) (*Trainer, *listener, error) {
 	t.Helper()
 	b := backend(t, s.threads)
 	if s.deferred {
-		b = kerneltest.NewDeferred(b)
+		b = deferred.New(b)
 	}
 	dir := goldenModel(t)
 	// Prompts are short, and so are the pieces of work: a prompt is read in several, a step is several batches.

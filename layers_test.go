@@ -29,6 +29,7 @@ var layers = map[string][]string{
 	"lora":               {"kernels", "internal/tensorfile"},
 	"optim":              {"kernels", "internal/tensorfile"},
 	"kernels/cpu":        {"kernels"},
+	"kernels/device":     {"kernels", "kernels/cpu"},
 	"kernels/kerneltest": {"kernels"},
 	"kernels":            {},
 	"data":               {},
@@ -72,7 +73,7 @@ var roomsOfTrainer = []string{"internal/advice", "internal/footprint", "internal
 // belowTrainer and belowCommands are what the trainer and the commands stand on. Only commands choose a backend.
 var (
 	belowTrainer  = []string{"sampler", "reward", "model", "lora", "optim", "kernels", "data", "configs"}
-	belowCommands = slices.Concat(belowTrainer, []string{"", "kernels/cpu"})
+	belowCommands = slices.Concat(belowTrainer, []string{"", "kernels/cpu", "kernels/device"})
 )
 
 // cellar is what every room may import: it knows nothing of models.

@@ -54,7 +54,7 @@ func (t *Trainer) openRecord() error {
 		}
 	}
 	t.origin.past = provenance.Past{Checkpoint: t.origin.checkpoint, Fork: t.origin.fork}
-	if err := t.origin.past.Check(t.cfg, t.origin.state.Step); err != nil {
+	if err := t.origin.past.Check(t.cfg, t.origin.state.Step, t.backend.Order()); err != nil {
 		return err
 	}
 	return t.origin.past.CheckOwn(t.cfg, t.origin.state.Step, t.custom.names(), t.watcher.Warn)

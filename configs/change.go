@@ -12,6 +12,10 @@ var guarded = []string{"model", "adapter", "data", "data_split", "data_sources",
 	"blocklist", "reject_blocklisted", "advantage", "loss", "clip_low", "clip_high", "reduction",
 	"reward", "reward_weights", "format_coef", "reward_file", "seed"}
 
+// changeable are what allow_change may name: those, and the device, which may be another one but not take sums in
+// another order.
+var changeable = append(slices.Clone(guarded), "device")
+
 // Change is a setting in which two configurations differ.
 type Change struct {
 	Key           string

@@ -30,6 +30,9 @@ type Config struct {
 	// alike: f32, not at all; or bf16, which is twice as fast where the processor has instructions for it. Sums are
 	// f32 either way, and the sampler and the trainer agree to the bit.
 	Precision string `json:"precision" enum:"f32 bf16"`
+	// What keys and values are rounded to, in sampling and training alike: f32, not at all; bf16, so that they take half
+	// the memory, and half the time to read; auto, the same as precision.
+	KVCacheDtype string `json:"kv_cache_dtype" enum:"auto f32 bf16"`
 
 	// Data
 
@@ -263,7 +266,7 @@ func Defaults() Config {
 		Resume: "auto", AllowChange: []string{}, MaxSteps: -1, SaveEvery: 10, KeepLast: 5, KeepBest: 1,
 		RecordRollouts: "all",
 
-		Precision: "f32", Device: "auto", Pipeline: "score", Recompute: "cheap",
+		Precision: "f32", KVCacheDtype: "f32", Device: "auto", Pipeline: "score", Recompute: "cheap",
 	}
 }
 

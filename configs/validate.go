@@ -299,7 +299,7 @@ func (k *checker) run() {
 		"precision: bf16 is for frozen weights, and with train=full they are trained in f32; type precision=f32")
 	k.refuse(c.Resume == "", "resume", "resume: found nothing; type resume=auto, resume=never or resume=DIR")
 	for _, key := range c.AllowChange {
-		k.refuse(!slices.Contains(guarded, key), "allow_change", "allow_change: found %q, expected %s", key, or(guarded))
+		k.refuse(!slices.Contains(changeable, key), "allow_change", "allow_change: found %q, expected %s", key, or(changeable))
 	}
 	k.refuse(c.InitFrom != "" && c.Resume != "auto" && c.Resume != "never", "init_from",
 		"init_from: resume=%s names another checkpoint to go on from; leave one of them out", c.Resume)

@@ -5,7 +5,7 @@ type Backend interface {
 	// Name says what this is and what it chose, for people: "cpu: avx512, 2 threads".
 	Name() string
 	// Order names the order in which sums are taken, and how they are rounded: backends with the same name for it
-	// give the same bits.
+	// give the same bits, and a run goes on and is replayed only where the name is its own.
 	Order() string
 	Memory
 	LinearOps
@@ -19,14 +19,14 @@ type Backend interface {
 // LinearOps are products with a weight matrix w [N, K].
 type LinearOps interface {
 	// Linear: out [T, N] = (o.Accumulate ? out : 0) + o.Alpha · x [T, K] · wᵀ + o.Bias [N].
-	// Each sum over K starts from zero, runs in ascending order with fused multiply-adds, and is then
-	// scaled and added once.
+	// Each sum over K starts from zero, is taken in one order that depends on K and the type of w alone, and
+	// is then scaled and added once.
 	Linear(out, x Cols, w Matrix, o LinearOpt, T int)
-	// LinearGradX: dx [T, K] = (o.Accumulate ? dx : 0) + o.Alpha · dy [T, N] · w. The sum over N runs in
-	// ascending order. o.Bias must be nil.
+	// LinearGradX: dx [T, K] = (o.Accumulate ? dx : 0) + o.Alpha · dy [T, N] · w. The sum over N is
+	// taken in one order that depends on N and the type of w alone. o.Bias must be nil.
 	LinearGradX(dx, dy Cols, w Matrix, o LinearOpt, T int)
 	// LinearGradW: dw [N, K] row-major += alpha · dyᵀ · x, for dy [T, N] and x [T, K]. The sum over
-	// rows starts from zero, runs in ascending order, and is then scaled and added once.
+	// rows starts from zero, is taken in one order that depends on T alone, and is then scaled and added once.
 	LinearGradW(dw Buffer, dy, x Cols, alpha float32, T int)
 	// BiasGrad: db [N] += the sum of the rows of dy [T, N].
 	BiasGrad(db Buffer, dy Cols, T int)
@@ -43,7 +43,7 @@ type LinearOpt struct {
 type PointOps interface {
 	// Embed: out [T, H] = the rows ids [T] of table [V, H].
 	Embed(out Buffer, table Matrix, ids Buffer, T int)
-	// EmbedGrad: dTable [V, H] row-major += the rows of dOut [T, H], each at its id, in row order.
+	// EmbedGrad: dTable [V, H] row-major += the rows of dOut [T, H], each at its id.
 	EmbedGrad(dTable, dOut, ids Buffer, V, H, T int)
 
 	// RMSNorm: out [T, H] = weight [H] · x / sqrt(mean(x²) + eps).
@@ -87,13 +87,16 @@ type Spans struct {
 }
 
 // AttentionOps are causal attention inside each sequence of a packed batch; query head i reads
-// key-value head i / (Q/KV), and scores are scaled by 1/sqrt(Dim).
+// key-value head i / (Q/KV), and scores are scaled by 1/sqrt(Dim). Keys and values have a type, that of the cache which
+// they would come from: F32, as they are, or BF16, rounded to the nearest, ties to even. With BF16 queries and the
+// weights of the mean may be rounded too, and their gradients; at what scale is the backend's business. Sums are F32.
 type AttentionOps interface {
 	// Attention: out [T, h.OutWidth()], lse [T, h.Q] (log of the sum of the exponentiated scaled scores),
-	// from qkv [T, h.Width()].
-	Attention(out, lse, qkv Buffer, s Spans, h Heads, T int)
-	// AttentionGrad: dqkv [T, h.Width()] from dout, and from what Attention read and wrote.
-	AttentionGrad(dqkv, dout, qkv, out, lse Buffer, s Spans, h Heads, T int)
+	// from qkv [T, h.Width()], whose keys and values are of type kv.
+	Attention(out, lse, qkv Buffer, s Spans, h Heads, kv DType, T int)
+	// AttentionGrad: dqkv [T, h.Width()] from dout, and from what Attention read and wrote. A number that is rounded
+	// has the gradient of what it became.
+	AttentionGrad(dqkv, dout, qkv, out, lse Buffer, s Spans, h Heads, kv DType, T int)
 }
 
 // HeadOps are the output head fused with the log-probability: logits never exist as a whole.
@@ -104,7 +107,7 @@ type HeadOps interface {
 	// LogProbGradX: dh [T, H] = dlogp [T] · the row of jacobian.
 	LogProbGradX(dh, dlogp, jacobian Buffer, H, T int)
 	// LogProbGradW: dw [V, H] row-major += dlogp · invTemp · (onehot(target) − softmax) ⊗ h, summed
-	// over rows in row order.
+	// over rows.
 	LogProbGradW(dw, dlogp, h Buffer, w Matrix, targets, lse Buffer, invTemp float32, T int)
 }
 

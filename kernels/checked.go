@@ -54,10 +54,21 @@ func (c checker) rows(T int, name string, width int) {
 	c.size(name, width, 1)
 }
 
+// usable checks a buffer of any type and size.
+func (c checker) usable(name string, b Buffer) {
+	if b == nil {
+		c.fail("%s is nil", name)
+	}
+	if b.Released() {
+		c.fail("%s has been released", name)
+	}
+}
+
 func (c checker) buffer(name string, b Buffer, t DType, n int) {
 	if b == nil {
 		c.fail("%s is nil, expected %v [%d]", name, t, n)
 	}
+	c.usable(name, b)
 	if b.DType() != t || b.Len() < n {
 		c.fail("%s is %v [%d], expected %v [%d]", name, b.DType(), b.Len(), t, n)
 	}
@@ -90,6 +101,13 @@ func (c checker) heads(h Heads) {
 	if h.Q < 1 || h.KV < 1 || h.Q%h.KV != 0 || h.Dim < 2 || h.Dim%2 != 0 {
 		c.fail("heads are %d queries over %d keys of %d, expected a multiple of the keys and an even size",
 			h.Q, h.KV, h.Dim)
+	}
+}
+
+// cached checks the type of keys and values.
+func (c checker) cached(t DType) {
+	if t != F32 && t != BF16 {
+		c.fail("keys and values are %v, expected f32 or bf16", t)
 	}
 }
 

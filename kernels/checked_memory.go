@@ -9,6 +9,24 @@ func (k *checked) Alloc(t DType, n int) (Buffer, error) {
 	return k.b.Alloc(t, n)
 }
 
+func (k *checked) Release(b Buffer) {
+	c := k.call("Release")
+	c.usable("b", b)
+	k.b.Release(b)
+}
+
+// CheckRelease checks Memory.Release: whether a buffer is the whole of what Alloc gave is known to the backend alone.
+func CheckRelease(whole bool) {
+	if !whole {
+		checker("Release").fail("b is a slice of a buffer, expected all of it")
+	}
+}
+
+func (k *checked) Free() (Room, bool) {
+	k.call("Free")
+	return k.b.Free()
+}
+
 // CheckSlice checks Buffer.Slice for a buffer of n elements. It is the one call that no wrapper sees, since buffers
 // are handed through as they are: the Slice of every backend begins with it.
 func CheckSlice(n, from, to int) {
@@ -53,17 +71,13 @@ func (c checker) host(name string, b Buffer, slice any) {
 
 func (k *checked) Zero(dst Buffer) {
 	c := k.call("Zero")
-	if dst == nil {
-		c.fail("dst is nil")
-	}
+	c.usable("dst", dst)
 	k.b.Zero(dst)
 }
 
 func (k *checked) Copy(dst, src Buffer) {
 	c := k.call("Copy")
-	if src == nil {
-		c.fail("src is nil")
-	}
+	c.usable("src", src)
 	c.buffer("dst", dst, src.DType(), src.Len())
 	k.b.Copy(dst, src)
 }

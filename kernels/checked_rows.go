@@ -123,24 +123,26 @@ func (k *checked) Add(out, a, b Buffer, n int) {
 	k.b.Add(out, a, b, n)
 }
 
-func (k *checked) Attention(out, lse, qkv Buffer, s Spans, h Heads, T int) {
+func (k *checked) Attention(out, lse, qkv Buffer, s Spans, h Heads, kv DType, T int) {
 	c := k.call("Attention")
 	c.spans(s, h, T)
+	c.cached(kv)
 	c.f32("out", out, T*h.OutWidth())
 	c.f32("lse", lse, T*h.Q)
 	c.f32("qkv", qkv, T*h.Width())
-	k.b.Attention(out, lse, qkv, s, h, T)
+	k.b.Attention(out, lse, qkv, s, h, kv, T)
 }
 
-func (k *checked) AttentionGrad(dqkv, dout, qkv, out, lse Buffer, s Spans, h Heads, T int) {
+func (k *checked) AttentionGrad(dqkv, dout, qkv, out, lse Buffer, s Spans, h Heads, kv DType, T int) {
 	c := k.call("AttentionGrad")
 	c.spans(s, h, T)
+	c.cached(kv)
 	c.f32("dqkv", dqkv, T*h.Width())
 	c.f32("dout", dout, T*h.OutWidth())
 	c.f32("qkv", qkv, T*h.Width())
 	c.f32("out", out, T*h.OutWidth())
 	c.f32("lse", lse, T*h.Q)
-	k.b.AttentionGrad(dqkv, dout, qkv, out, lse, s, h, T)
+	k.b.AttentionGrad(dqkv, dout, qkv, out, lse, s, h, kv, T)
 }
 
 func (k *checked) Loss(dlogp, stats Buffer, in LossIn, l Loss, T int) {

@@ -1,11 +1,14 @@
 package kernels
 
-func (k *checked) NewCache(h Heads, layers, blocks int) (Cache, error) {
+func (k *checked) CacheBlock() int { return k.b.CacheBlock() }
+
+func (k *checked) NewCache(h Heads, t DType, layers, blocks int) (Cache, error) {
 	c := k.call("NewCache")
 	c.heads(h)
+	c.cached(t)
 	c.size("layers", layers, 1)
 	c.size("blocks", blocks, 1)
-	return k.b.NewCache(h, layers, blocks)
+	return k.b.NewCache(h, t, layers, blocks)
 }
 
 func (c checker) cache(cache Cache) {

@@ -16,7 +16,7 @@ type Sizer interface {
 	// MatrixSize is the memory of a matrix: as it is written, and as Compress usually leaves it.
 	MatrixSize(t DType, rows, cols int) (written, kept int)
 	// CacheSize is the memory of a cache.
-	CacheSize(h Heads, layers, blocks int) int
+	CacheSize(h Heads, t DType, layers, blocks int) int
 	// WorkSize is the most that operations on batches of that size keep for themselves.
 	WorkSize(w Work) int
 }
@@ -64,24 +64,34 @@ func (l *Ledger) WorkSize(w Work) int {
 	return l.sizes.WorkSize(w)
 }
 
-// noted is a buffer that is not there.
+// noted is a buffer that is not there, or a slice of one.
 type noted struct {
-	t DType
-	n int
+	t     DType
+	n     int
+	bytes *int // of the whole; −1 when it has been released
 }
 
-func (b *noted) DType() DType { return b.t }
-func (b *noted) Len() int     { return b.n }
+func (b *noted) DType() DType   { return b.t }
+func (b *noted) Len() int       { return b.n }
+func (b *noted) Released() bool { return *b.bytes < 0 }
 
 func (b *noted) Slice(from, to int) Buffer {
 	CheckSlice(b.n, from, to)
-	return &noted{b.t, to - from}
+	return &noted{b.t, to - from, b.bytes}
 }
 
 // Alloc notes a buffer.
 func (l *Ledger) Alloc(t DType, n int) (Buffer, error) {
-	l.bytes += n * t.Size()
-	return &noted{t, n}, nil
+	bytes := n * t.Size()
+	l.bytes += bytes
+	return &noted{t, n, &bytes}, nil
+}
+
+// Release takes a buffer off the sum.
+func (l *Ledger) Release(b Buffer) {
+	n := b.(*noted)
+	l.bytes -= *n.bytes
+	*n.bytes = -1
 }
 
 // notedMatrix is a matrix that is not there.
@@ -127,19 +137,21 @@ func (l *Ledger) Compress(m Matrix) error {
 // notedCache is a cache that is not there.
 type notedCache struct {
 	heads                 Heads
+	t                     DType
 	layers, blocks, bytes int
 }
 
 func (c *notedCache) Heads() Heads { return c.heads }
+func (c *notedCache) DType() DType { return c.t }
 func (c *notedCache) Layers() int  { return c.layers }
 func (c *notedCache) Blocks() int  { return c.blocks }
 func (c *notedCache) Bytes() int   { return c.bytes }
 
 // NewCache notes a cache.
-func (l *Ledger) NewCache(h Heads, layers, blocks int) (Cache, error) {
-	c := &notedCache{h, layers, blocks, 2 * layers * blocks * CacheBlock * h.KV * h.Dim * F32.Size()}
+func (l *Ledger) NewCache(h Heads, t DType, layers, blocks int) (Cache, error) {
+	c := &notedCache{h, t, layers, blocks, 2 * layers * blocks * l.CacheBlock() * h.KV * h.Dim * t.Size()}
 	if l.sizes != nil {
-		c.bytes = l.sizes.CacheSize(h, layers, blocks)
+		c.bytes = l.sizes.CacheSize(h, t, layers, blocks)
 	}
 	l.bytes += c.bytes
 	return c, nil

@@ -1,6 +1,10 @@
 package kernels
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/seed-7879b91d/grpo/internal/memory"
+)
 
 // DType is what a buffer or a matrix is made of.
 type DType uint8
@@ -9,7 +13,7 @@ const (
 	F32  DType = iota // activations, parameters, gradients
 	I32               // token ids, positions, sequence starts
 	F64               // sums that leave the machine: losses, norms
-	BF16              // frozen weights, inside a Matrix only
+	BF16              // frozen weights, inside a Matrix; keys and values, inside a Cache
 
 	// BF16Rounding are the same weights, in a Matrix that has every number rounded to bf16, ties to even, before
 	// it is multiplied with one of them; what is subnormal may count as zero there. Sums are F32 all the same.
@@ -49,6 +53,7 @@ type Buffer interface {
 	Len() int
 	// Slice is the view of elements [from, to): the same memory, no copy. It begins with CheckSlice.
 	Slice(from, to int) Buffer
+	Released() bool // whether Release has given the memory back
 }
 
 // Matrix is a weight of N rows (outputs) and K columns (inputs) in whatever layout the backend's
@@ -84,10 +89,19 @@ func (e Encoding) Size() int {
 	return 2
 }
 
+// Room is an amount of free memory, and what sets the limit.
+type Room = memory.Room
+
 // Memory moves numbers into, inside and out of a backend.
 type Memory interface {
-	// Alloc gives a zeroed buffer. It is freed with the backend's last reference to it.
+	// Alloc gives a zeroed buffer. It is freed with the backend's last reference to it, or by Release.
 	Alloc(t DType, n int) (Buffer, error)
+	// Release gives the memory of a buffer back when all queued work has run: of one that Alloc gave, not of a slice.
+	// Neither the buffer nor a slice of it is used from then on. What grows releases what it has before it allocates
+	// anew, so that it never lives twice.
+	Release(b Buffer)
+	// Free is what the device has left for this process; false where nobody knows.
+	Free() (Room, bool)
 	// NewMatrix gives a matrix that holds anything until it is written.
 	NewMatrix(t DType, rows, cols int) (Matrix, error)
 

@@ -1,14 +1,10 @@
 package kernels
 
-// CacheBlock is how many positions of a sequence one block of a cache holds. Attention always works
-// through keys block by block, counted from the start of their sequence, so that a cached row and a
-// packed one are the same numbers.
-const CacheBlock = 32
-
 // Cache holds the keys and values of many sequences, in blocks that sequences may share. Which block
 // holds which positions is the caller's business.
 type Cache interface {
 	Heads() Heads // that NewCache was given
+	DType() DType // F32 or BF16
 	Layers() int
 	Blocks() int
 	Bytes() int
@@ -19,20 +15,23 @@ type Cache interface {
 type Paged struct {
 	Starts    Buffer // I32 [N+1]: run s is rows [Starts[s], Starts[s+1])
 	Positions Buffer // I32 [T]
-	Tables    Buffer // I32 [N, Stride]: block of positions [32·i, 32·i+32) of run s, at s·Stride + i
+	Tables    Buffer // I32 [N, Stride]: block i of run s, in whose table blocks are of CacheBlock positions, at s·Stride + i
 	N, Stride int
 }
 
 // SampleOps generate: attention over a cache, and draws from the head's distribution.
 type SampleOps interface {
-	// NewCache makes room for blocks × CacheBlock positions in each of layers.
-	NewCache(h Heads, layers, blocks int) (Cache, error)
+	// CacheBlock is how many positions of a sequence one block of a cache holds. Attention always works
+	// through keys from the start of their sequence, so that a cached row and a packed one are the same numbers.
+	CacheBlock() int
+	// NewCache makes room for blocks × CacheBlock positions in each of layers, for keys and values of type t: F32 or BF16.
+	NewCache(h Heads, t DType, layers, blocks int) (Cache, error)
 	// CopyBlocks copies, in every layer, block from[i] to block to[i], for i = 0 … n−1 one after the
 	// other: a pair may read what an earlier one wrote, or write what it read.
 	CopyBlocks(c Cache, to, from Buffer, n int)
 	// PagedAttention writes the keys and values of qkv [T, h.Width()] to their places in a layer of the
 	// cache, then does what Attention does, each row over positions 0 to its own: out [T, h.OutWidth()].
-	// The numbers of a row are those of Attention, bit for bit.
+	// The numbers of a row are those of Attention over keys and values of the cache's type, bit for bit.
 	PagedAttention(out, qkv Buffer, c Cache, layer int, p Paged, h Heads, T int)
 	// Gather: out [n, width] = the rows [n] of x.
 	Gather(out, x, rows Buffer, width, n int)

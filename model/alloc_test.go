@@ -1,11 +1,13 @@
 package model
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-7879b91d/grpo/internal/backendtest"
+	"github.com/seed-7879b91d/grpo/kernels"
 	"github.com/seed-7879b91d/grpo/kernels/cpu"
 	"github.com/seed-7879b91d/grpo/optim"
 )
@@ -37,6 +39,60 @@ func trainingStep(t testing.TB) func() {
 
 func TestAStepAllocatesNothing(t *testing.T) {
 	require.Zero(t, testing.AllocsPerRun(20, trainingStep(t)))
+}
+
+// living is a backend that knows how many bytes its buffers have, and the most that they had at a time.
+type living struct {
+	kernels.Backend
+	now, most int
+	refuse    bool // the next allocation
+}
+
+func (l *living) Alloc(t kernels.DType, n int) (kernels.Buffer, error) {
+	if l.refuse {
+		return nil, errors.New("there is no room")
+	}
+	l.now += n * t.Size()
+	l.most = max(l.most, l.now)
+	return l.Backend.Alloc(t, n)
+}
+
+func (l *living) Release(b kernels.Buffer) {
+	l.now -= b.Len() * b.DType().Size()
+	l.Backend.Release(b)
+}
+
+// What is too small for a sequence is given back before it grows. A policy that found no room for one scores others.
+func TestWhatGrowsNeverLivesTwice(t *testing.T) {
+	backendtest.OnAll(t, func(t *testing.T, b kernels.Backend) {
+		l := &living{Backend: b}
+		var p *Policy
+		score := func(n int) ([][]float32, error) { return p.Score(t.Context(), [][]int32{make([]int32, n)}, 1) }
+		open := func() {
+			l.now, l.most = 0, 0
+			p = openGolden(t, l, "qwen3-tied", "adapter", Options{MaxRows: 16})
+		}
+		open()
+		_, err := score(61)
+		require.NoError(t, err)
+		atOnce := l.now
+		open()
+		want, err := score(10)
+		require.NoError(t, err)
+		require.Less(t, l.now, atOnce)
+		_, err = score(61)
+		require.NoError(t, err)
+		require.Equal(t, atOnce, l.now)
+		require.Equal(t, atOnce, l.most)
+
+		l.refuse = true
+		_, err = score(100)
+		require.ErrorContains(t, err, "there is no room")
+		l.refuse = false
+		got, err := score(10)
+		require.NoError(t, err)
+		require.Equal(t, want, got)
+	})
 }
 
 func BenchmarkStep(b *testing.B) {

@@ -14,9 +14,10 @@ import (
 
 // A sequence alone, packed with others in any order, in any bucket: the same bits.
 func TestScoresDoNotDependOnThePacking(t *testing.T) {
-	inEveryPrecision(t, func(t *testing.T, b kernels.Backend, precision Precision) {
+	inEveryPrecision(t, func(t *testing.T, b kernels.Backend, o Options) {
 		rng := rand.New(rand.NewPCG(1, 2))
-		p := openGolden(t, b, "qwen3-tied", "adapter", Options{MaxRows: 16, Precision: precision})
+		o.MaxRows = 16
+		p := openGolden(t, b, "qwen3-tied", "adapter", o)
 		var seqs [][]int32
 		for _, n := range []int{2, 3, 33, 17, 64, 40, 5, 31, 32, 70} {
 			s := make([]int32, n)
@@ -32,7 +33,8 @@ func TestScoresDoNotDependOnThePacking(t *testing.T) {
 			want[i] = alone[0]
 		}
 		for _, rows := range []int{64, 100, 400} {
-			p := openGolden(t, b, "qwen3-tied", "adapter", Options{MaxRows: rows, Precision: precision})
+			o.MaxRows = rows
+			p := openGolden(t, b, "qwen3-tied", "adapter", o)
 			order := rng.Perm(len(seqs))
 			shuffled := make([][]int32, len(seqs))
 			for i, k := range order {
@@ -120,20 +122,21 @@ func TestArenaBlocksInUseDoNotOverlap(t *testing.T) {
 // Scores and gradients with 1, 2, 3 and 8 threads: the same bits.
 func TestResultsDoNotDependOnTheThreads(t *testing.T) {
 	for _, name := range goldenCases {
-		for word, precision := range map[string]Precision{"f32": F32, "bf16": BF16} {
-			t.Run(name+" "+word, func(t *testing.T) { testThreads(t, name, precision) })
+		t.Run(name, func(t *testing.T) { testThreads(t, name, Options{}) })
+		for word, o := range roundings {
+			t.Run(name+" "+word, func(t *testing.T) { testThreads(t, name, o) })
 		}
 	}
 }
 
-func testThreads(t *testing.T, name string, precision Precision) {
+func testThreads(t *testing.T, name string, o Options) {
 	var train goldenTrain
 	readJSON(t, &train, name, "train.json")
 	var wantScores [][]float32
 	var wantGrads []float32
 	for _, threads := range []int{1, 2, 3, 8} {
 		b := backendtest.CPU(t, cpu.Options{Threads: threads})
-		p := openGolden(t, b, name, "train_init", Options{Precision: precision})
+		p := openGolden(t, b, name, "train_init", o)
 		scores, err := p.Score(t.Context(), train.sequences(), 1.3)
 		require.NoError(t, err)
 		_, err = p.Accumulate(t.Context(), train.Datums, importanceSampling)
@@ -151,18 +154,18 @@ func testThreads(t *testing.T, name string, precision Precision) {
 
 // The trainer's log-probabilities, from which ratios are made, are the scorer's.
 func TestTrainerAndScorerAgreeToTheBit(t *testing.T) {
-	inEveryPrecision(t, func(t *testing.T, b kernels.Backend, precision Precision) {
+	inEveryPrecision(t, func(t *testing.T, b kernels.Backend, o Options) {
 		var train goldenTrain
 		readJSON(t, &train, "qwen3-tied", "train.json")
-		p := openGolden(t, b, "qwen3-tied", "adapter", Options{Precision: precision})
+		p := openGolden(t, b, "qwen3-tied", "adapter", o)
 		for i, d := range train.Datums {
 			scores, err := p.Score(t.Context(), [][]int32{append(append([]int32(nil), d.Tokens...), d.Targets[len(d.Targets)-1])}, 0.7)
 			require.NoError(t, err)
 			train.Datums[i].OldLogProbs = scores[0]
 		}
-		o := importanceSampling
-		o.Temperature = 0.7
-		stats, err := p.Accumulate(t.Context(), train.Datums, o)
+		objective := importanceSampling
+		objective.Temperature = 0.7
+		stats, err := p.Accumulate(t.Context(), train.Datums, objective)
 		require.NoError(t, err)
 		require.Zero(t, stats.MaxDiff)
 		require.Equal(t, 1.0, stats.RatioMin)

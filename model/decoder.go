@@ -35,7 +35,7 @@ type Decoder struct {
 
 // DecoderSize is how much a decoder has room for.
 type DecoderSize struct {
-	Blocks      int // of kernels.CacheBlock positions in the cache
+	Blocks      int // of the backend's CacheBlock positions in the cache
 	Rows        int // of one run
 	Sequences   int // of one run
 	TableStride int // blocks of the longest sequence
@@ -65,17 +65,23 @@ type Draw struct {
 	MinP    float32 // 0: all
 }
 
-// BlockBytes is the memory of one cache block of the model.
-func (c Config) BlockBytes() int {
-	return c.Layers * 2 * c.Heads.KV * c.Heads.Dim * kernels.CacheBlock * kernels.F32.Size()
+// CacheBlock is how many positions one block of a decoder's cache holds.
+func (p *Policy) CacheBlock() int { return p.b.CacheBlock() }
+
+// BlockBytes is the memory of one block in all layers.
+func (p *Policy) BlockBytes() int {
+	return p.Layers * 2 * p.Heads.KV * p.Heads.Dim * p.CacheBlock() * p.Cache.Cached().Size()
 }
+
+// Free is what memory the backend has left; false where nobody knows.
+func (p *Policy) Free() (kernels.Room, bool) { return p.b.Free() }
 
 // NewDecoder makes room and compiles the program. The decoder sees the adapter that is attached now,
 // as it is at each run.
 func (p *Policy) NewDecoder(size DecoderSize) (*Decoder, error) {
 	d := &Decoder{DecoderSize: size, p: p}
 	var err error
-	if d.cache, err = p.b.NewCache(p.Heads, p.Layers, size.Blocks); err != nil {
+	if d.cache, err = p.b.NewCache(p.Heads, p.Cache.Cached(), p.Layers, size.Blocks); err != nil {
 		return nil, fmt.Errorf("cache of %d blocks: %w", size.Blocks, err)
 	}
 	if err := d.allocate(); err != nil {

@@ -30,12 +30,19 @@ func readJSON(t testing.TB, v any, path ...string) {
 	require.NoError(t, json.Unmarshal(text, v))
 }
 
+// roundings are the ways in which a policy may round, besides not at all.
+var roundings = map[string]Options{
+	"bf16": {Precision: BF16}, "bf16 cache": {Cache: BF16}, "bf16 and bf16 cache": {Precision: BF16, Cache: BF16},
+}
+
 // inEveryPrecision is onBackends for what also holds where numbers are rounded.
-func inEveryPrecision(t *testing.T, test func(t *testing.T, b kernels.Backend, p Precision)) {
-	backendtest.OnAll(t, func(t *testing.T, b kernels.Backend) { test(t, b, F32) })
-	t.Run("cpu bf16", func(t *testing.T) {
-		backendtest.On(t, backendtest.CPU(t, cpu.Options{}), func(t *testing.T, b kernels.Backend) { test(t, b, BF16) })
-	})
+func inEveryPrecision(t *testing.T, test func(t *testing.T, b kernels.Backend, o Options)) {
+	backendtest.OnAll(t, func(t *testing.T, b kernels.Backend) { test(t, b, Options{}) })
+	for name, o := range roundings {
+		t.Run("cpu "+name, func(t *testing.T) {
+			backendtest.On(t, backendtest.CPU(t, cpu.Options{}), func(t *testing.T, b kernels.Backend) { test(t, b, o) })
+		})
+	}
 }
 
 func openGolden(t testing.TB, b kernels.Backend, name, adapter string, o Options) *Policy {

@@ -26,6 +26,7 @@ type builder struct {
 	masters *masters // nil: frozen weights
 	inputs  *inputs
 	cache   kernels.Cache // of a decoder; else nil
+	kv      kernels.DType // of keys and values
 
 	graph      *program.Graph
 	trainables []program.ParamGrad // the leaves, until the graph is differentiated
@@ -35,7 +36,8 @@ type builder struct {
 
 // builder starts a graph of the policy as it is now.
 func (p *Policy) builder(in *inputs) *builder {
-	b := &builder{cfg: p.Config, weights: p.weights, inputs: in, graph: program.NewGraph(p.Architecture)}
+	b := &builder{cfg: p.Config, weights: p.weights, inputs: in, kv: p.Cache.Cached(),
+		graph: program.NewGraph(p.Architecture)}
 	switch t := p.trained.(type) {
 	case *adapter:
 		b.adapter = t

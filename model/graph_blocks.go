@@ -63,7 +63,7 @@ func (b *builder) attention(layer int, qkv *gorgonia.Node) *gorgonia.Node {
 	if b.cache != nil {
 		return b.apply(ops.PagedAttention(&b.inputs.run, layer, b.cfg.Heads, b.cache), qkv)
 	}
-	return b.apply(ops.Attention(&b.inputs.run, at(layer, "attention"), b.cfg.Heads), qkv)
+	return b.apply(ops.Attention(&b.inputs.run, at(layer, "attention"), b.cfg.Heads, b.kv), qkv)
 }
 
 func (b *builder) swiGLU(what string, gateUp *gorgonia.Node) *gorgonia.Node {

@@ -55,8 +55,12 @@ type input struct {
 	boxed  any
 }
 
-// grow makes room for rows numbers.
+// grow makes room for rows numbers, in place of what there was.
 func (in *input) grow(b kernels.Backend, t kernels.DType, rows int) error {
+	if in.Buf != nil {
+		b.Release(in.Buf)
+		in.Buf = nil
+	}
 	buf, err := b.Alloc(t, rows)
 	if err != nil {
 		return fmt.Errorf("inputs of %d rows: %w", rows, err)

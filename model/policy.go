@@ -38,6 +38,7 @@ type Options struct {
 	MaxRows   int
 	Recompute Recompute
 	Precision Precision
+	Cache     Precision // what keys and values are rounded to, in a decoder's cache and in training alike
 }
 
 const defaultRows = 512
@@ -112,7 +113,7 @@ func (p *Policy) Attach(a *lora.Adapter) error {
 		return err
 	}
 	p.trained = t
-	p.scorer, p.trainer = nil, nil
+	p.closePrograms()
 	return nil
 }
 

@@ -25,6 +25,27 @@ func ParsePrecision(s string) (Precision, error) {
 	return 0, badinput.Errorf("found %q, expected f32 or bf16", s)
 }
 
+// ParseCache understands what keys and values are rounded to: f32, bf16, or auto, which is the precision of everything
+// else. Nothing is f32, as above.
+func ParseCache(s string, precision Precision) (Precision, error) {
+	if s == "auto" {
+		return precision, nil
+	}
+	p, err := ParsePrecision(s)
+	if err != nil {
+		err = badinput.Errorf("found %q, expected auto, f32 or bf16", s)
+	}
+	return p, err
+}
+
+// Cached is what a cache of keys and values is made of.
+func (p Precision) Cached() kernels.DType {
+	if p == BF16 {
+		return kernels.BF16
+	}
+	return kernels.F32
+}
+
 // Frozen is what a matrix of frozen bf16 weights is made of.
 func (p Precision) Frozen() kernels.DType {
 	if p == BF16 {

@@ -10,48 +10,54 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels/cpu"
 )
 
-// Rounding what meets the weights moves log-probabilities, but no further than eight bits of each number may; and it
-// takes place, forward and backward.
+// Rounding what meets the weights, or keys and values, moves log-probabilities, but no further than eight bits of each
+// number may; and it takes place, forward and backward.
 func TestRoundingMovesScoresALittle(t *testing.T) {
 	for _, name := range goldenCases {
-		var train goldenTrain
-		readJSON(t, &train, name, "train.json")
-		run := func(precision Precision) (scores [][]float32, grads []float32) {
-			b := backendtest.CPU(t, cpu.Options{})
-			defer func() { require.NoError(t, b.Close()) }()
-			p := openGolden(t, b, name, "train_init", Options{Precision: precision})
-			scores, err := p.Score(t.Context(), train.sequences(), 1)
-			require.NoError(t, err)
-			_, err = p.Accumulate(t.Context(), train.Datums, importanceSampling)
-			require.NoError(t, err)
-			g, err := p.Gradients()
-			require.NoError(t, err)
-			return scores, g.Values
+		for how, o := range roundings {
+			t.Run(name+" "+how, func(t *testing.T) { testRounding(t, name, o) })
 		}
-		exact, exactGrads := run(F32)
-		rounded, roundedGrads := run(BF16)
-
-		var n, squares, worst float64
-		for i := range exact {
-			for j := range exact[i] {
-				off := math.Abs(float64(rounded[i][j]) - float64(exact[i][j]))
-				n, squares, worst = n+1, squares+off*off, max(worst, off)
-			}
-		}
-		mean := math.Sqrt(squares / n)
-		t.Logf("%s: log-probabilities move by %.2g on average, %.2g at most", name, mean, worst)
-		require.NotZero(t, mean)
-		require.Less(t, worst, 0.1)
-		require.Less(t, mean, 0.02)
-
-		var dot, a, b float64
-		for i := range exactGrads {
-			x, y := float64(exactGrads[i]), float64(roundedGrads[i])
-			dot, a, b = dot+x*y, a+x*x, b+y*y
-		}
-		cosine := dot / math.Sqrt(a*b)
-		t.Logf("%s: the cosine between the gradients is %.5f", name, cosine)
-		require.Less(t, cosine, 1.0)
-		require.Greater(t, cosine, 0.99)
 	}
+}
+
+func testRounding(t *testing.T, name string, o Options) {
+	var train goldenTrain
+	readJSON(t, &train, name, "train.json")
+	run := func(o Options) (scores [][]float32, grads []float32) {
+		b := backendtest.CPU(t, cpu.Options{})
+		defer func() { require.NoError(t, b.Close()) }()
+		p := openGolden(t, b, name, "train_init", o)
+		scores, err := p.Score(t.Context(), train.sequences(), 1)
+		require.NoError(t, err)
+		_, err = p.Accumulate(t.Context(), train.Datums, importanceSampling)
+		require.NoError(t, err)
+		g, err := p.Gradients()
+		require.NoError(t, err)
+		return scores, g.Values
+	}
+	exact, exactGrads := run(Options{})
+	rounded, roundedGrads := run(o)
+
+	var n, squares, worst float64
+	for i := range exact {
+		for j := range exact[i] {
+			off := math.Abs(float64(rounded[i][j]) - float64(exact[i][j]))
+			n, squares, worst = n+1, squares+off*off, max(worst, off)
+		}
+	}
+	mean := math.Sqrt(squares / n)
+	t.Logf("%s: log-probabilities move by %.2g on average, %.2g at most", name, mean, worst)
+	require.NotZero(t, mean)
+	require.Less(t, worst, 0.1)
+	require.Less(t, mean, 0.02)
+
+	var dot, a, b float64
+	for i := range exactGrads {
+		x, y := float64(exactGrads[i]), float64(roundedGrads[i])
+		dot, a, b = dot+x*y, a+x*x, b+y*y
+	}
+	cosine := dot / math.Sqrt(a*b)
+	t.Logf("%s: the cosine between the gradients is %.5f", name, cosine)
+	require.Less(t, cosine, 1.0)
+	require.Greater(t, cosine, 0.99)
 }

@@ -123,12 +123,27 @@ func (p *Policy) prepare(prog **program.Program, longest int, write func(*builde
 	return err
 }
 
+// closePrograms gives the memory of the programs back, so that others may take their place.
+func (p *Policy) closePrograms() {
+	for _, prog := range []**program.Program{&p.scorer, &p.trainer} {
+		if *prog != nil {
+			(*prog).Close()
+		}
+		*prog = nil
+	}
+}
+
 // grow makes room for batches of rows tokens; programs of the old size are gone.
 func (p *Policy) grow(rows int) error {
-	p.rows = program.AlignUp(rows)
-	p.scorer, p.trainer = nil, nil
-	if err := p.inputs.grow(p.b, p.rows); err != nil {
+	p.closePrograms()
+	p.rows = 0 // until there is room for more
+	rows = program.AlignUp(rows)
+	if err := p.inputs.grow(p.b, rows); err != nil {
 		return err
 	}
-	return p.logp.grow(p.b, kernels.F32, p.rows)
+	if err := p.logp.grow(p.b, kernels.F32, rows); err != nil {
+		return err
+	}
+	p.rows = rows
+	return nil
 }

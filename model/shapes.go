@@ -91,7 +91,7 @@ func (p *Policy) SamplingWork(rows, context, sequences int) (work Work, bytes fl
 	work.Rest = 4 * attended * float64(c.Layers*c.Heads.OutWidth()) * float64(rows)
 	cached := 0
 	if perSequence == 1 {
-		cached = sequences * context * c.BlockBytes() / kernels.CacheBlock
+		cached = sequences * context * p.BlockBytes() / p.CacheBlock()
 	}
 	return work, float64(weights + cached)
 }

@@ -8,12 +8,13 @@ import (
 
 	"github.com/seed-7879b91d/grpo/kernels"
 	"github.com/seed-7879b91d/grpo/kernels/kerneltest"
+	"github.com/seed-7879b91d/grpo/kernels/kerneltest/deferred"
 )
 
 // onEach runs a test on the plain backend and on the one that is as late and as opaque as a device.
 func onEach(t *testing.T, test func(t *testing.T, b kernels.Backend)) {
 	t.Run("plain", func(t *testing.T) { test(t, kerneltest.NewReference()) })
-	t.Run("deferred", func(t *testing.T) { test(t, kerneltest.NewDeferred(kerneltest.NewReference())) })
+	t.Run("deferred", func(t *testing.T) { test(t, deferred.New(kerneltest.NewReference())) })
 }
 
 // problem is a slab that is being optimized.

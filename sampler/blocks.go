@@ -1,7 +1,5 @@
 package sampler
 
-import "github.com/seed-7879b91d/grpo/kernels"
-
 // blockPool has the reference count of each block of the cache: how many block tables it stands in.
 type blockPool struct {
 	refs []int32
@@ -43,4 +41,4 @@ func (p *blockPool) release(table []int32) {
 func (p *blockPool) shared(block int32) bool { return p.refs[block] > 1 }
 
 // blocksFor is how many blocks positions 0 to n−1 take.
-func blocksFor(n int) int { return (n + kernels.CacheBlock - 1) / kernels.CacheBlock }
+func (p Plan) blocksFor(n int) int { return (n + p.Block - 1) / p.Block }

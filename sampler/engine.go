@@ -21,7 +21,7 @@ type Engine struct {
 
 // New makes an engine for a policy, as NewPlan says.
 func New(p *model.Policy, o Options) (*Engine, error) {
-	plan, err := NewPlan(p.Config, o)
+	plan, err := NewPlan(p, o)
 	if err != nil {
 		return nil, err
 	}

@@ -49,9 +49,9 @@ func TestGreedyMatchesTheFloat64Reference(t *testing.T) {
 
 // What the sampler records is what the trainer's kernels compute, bit for bit.
 func TestSamplerAndScorerAgreeToTheBit(t *testing.T) {
-	inEveryPrecision(t, func(t *testing.T, b kernels.Backend, precision model.Precision) {
+	inEveryPrecision(t, func(t *testing.T, b kernels.Backend, rounding model.Options) {
 		for _, name := range []string{"qwen3-tied", "qwen3-untied-sharded"} {
-			p := openWith(t, b, name, "adapter", precision)
+			p := openWith(t, b, name, "adapter", rounding)
 			e := engine(t, p, Options{MaxLength: 256, MaxSequences: 8, TokenBudget: 48})
 			for _, temperature := range []float32{0.7, 1, 1.3} {
 				asked := requests(p.Vocab, temperature, 9)
@@ -71,8 +71,8 @@ func TestSamplerAndScorerAgreeToTheBit(t *testing.T) {
 // the same tokens and the same bits.
 func TestNothingAroundARequestChangesIt(t *testing.T) {
 	t.Parallel()
-	inEveryPrecision(t, func(t *testing.T, b kernels.Backend, precision model.Precision) {
-		p := openWith(t, b, "qwen3-tied", "adapter", precision)
+	inEveryPrecision(t, func(t *testing.T, b kernels.Backend, rounding model.Options) {
+		p := openWith(t, b, "qwen3-tied", "adapter", rounding)
 		asked := requests(p.Vocab, 1, 16)
 		alone := engine(t, p, Options{MaxLength: 128, MaxSequences: 1, TokenBudget: 7})
 		var want []Rollout
@@ -83,7 +83,7 @@ func TestNothingAroundARequestChangesIt(t *testing.T) {
 			}
 			want = append(want, got...)
 		}
-		tight := int64(p.BlockBytes()) * int64(blocksFor(128)+1)
+		tight := int64(p.BlockBytes()) * int64(128/p.CacheBlock()+2)
 		for _, o := range []Options{
 			{MaxLength: 128, MaxSequences: 64},
 			{MaxLength: 128, MaxSequences: 5, TokenBudget: 16},
@@ -160,10 +160,10 @@ func TestBadRequestsAreRefusedBeforeAnyWork(t *testing.T) {
 		_, err := e.Sample(t.Context(), []Request{good(), bad}, Events{Token: func(int, int, int32) { t.Error("work was done") }})
 		require.EqualError(t, err, "request 1: "+message)
 	}
-	_, err := NewPlan(p.Config, Options{MaxLength: 1 << 20})
+	_, err := NewPlan(p, Options{MaxLength: 1 << 20})
 	require.ErrorContains(t, err, "the model has 40960 positions")
-	_, err = NewPlan(p.Config, Options{MaxLength: 64, CacheBytes: 1000})
+	_, err = NewPlan(p, Options{MaxLength: 64, CacheBytes: 1000})
 	require.ErrorContains(t, err, "one sequence of 64 tokens needs 3")
-	_, err = NewPlan(p.Config, Options{MaxLength: 64, CacheBytes: 1 << 60})
+	_, err = NewPlan(p, Options{MaxLength: 64, CacheBytes: 1 << 60})
 	require.ErrorContains(t, err, "this process may take ")
 }

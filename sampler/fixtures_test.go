@@ -20,21 +20,23 @@ func golden(name ...string) string {
 }
 
 // inEveryPrecision is onBackends for what also holds where numbers are rounded.
-func inEveryPrecision(t *testing.T, test func(t *testing.T, b kernels.Backend, p model.Precision)) {
-	backendtest.OnAll(t, func(t *testing.T, b kernels.Backend) { test(t, b, model.F32) })
-	t.Run("cpu bf16", func(t *testing.T) {
-		backendtest.On(t, backendtest.CPU(t, cpu.Options{}), func(t *testing.T, b kernels.Backend) { test(t, b, model.BF16) })
-	})
+func inEveryPrecision(t *testing.T, test func(t *testing.T, b kernels.Backend, o model.Options)) {
+	backendtest.OnAll(t, func(t *testing.T, b kernels.Backend) { test(t, b, model.Options{}) })
+	for name, o := range map[string]model.Options{"bf16": {Precision: model.BF16}, "bf16 cache": {Cache: model.BF16}} {
+		t.Run("cpu "+name, func(t *testing.T) {
+			backendtest.On(t, backendtest.CPU(t, cpu.Options{}), func(t *testing.T, b kernels.Backend) { test(t, b, o) })
+		})
+	}
 }
 
 func open(t testing.TB, b kernels.Backend, name, adapter string) *model.Policy {
 	t.Helper()
-	return openWith(t, b, name, adapter, model.F32)
+	return openWith(t, b, name, adapter, model.Options{})
 }
 
-func openWith(t testing.TB, b kernels.Backend, name, adapter string, precision model.Precision) *model.Policy {
+func openWith(t testing.TB, b kernels.Backend, name, adapter string, o model.Options) *model.Policy {
 	t.Helper()
-	p, err := model.Open(b, golden(name), false, model.Options{Precision: precision})
+	p, err := model.Open(b, golden(name), false, o)
 	require.NoError(t, err)
 	if adapter != "" {
 		a, err := lora.Load(golden(name, adapter), p.LoRADims())

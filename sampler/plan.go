@@ -5,7 +5,6 @@ import (
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/memory"
-	"github.com/seed-7879b91d/grpo/kernels"
 	"github.com/seed-7879b91d/grpo/model"
 )
 
@@ -35,51 +34,53 @@ func (o Options) withDefaults() Options {
 }
 
 // free is what a cache of no given size may take half of, if somebody knows.
-func (o Options) free() (bytes int64, known bool) {
+func (o Options) free(p *model.Policy) (bytes int64, known bool) {
 	if o.Free != 0 {
 		return o.Free, true
 	}
-	room, known := memory.Free()
+	room, known := p.Free()
 	return room.Bytes, known
 }
 
 // Plan is what an engine will hold, known before it starts.
 type Plan struct {
 	Options
+	Block      int // positions in one block of the cache
 	Blocks     int
 	CacheBytes int64
 }
 
 func (p Plan) String() string {
 	return fmt.Sprintf("KV: %.2f GiB, %d sequences of %d tokens, %d at once at full length",
-		float64(p.CacheBytes)/(1<<30), p.MaxSequences, p.MaxLength, p.Blocks/blocksFor(p.MaxLength))
+		float64(p.CacheBytes)/(1<<30), p.MaxSequences, p.MaxLength, p.Blocks/p.blocksFor(p.MaxLength))
 }
 
 // Decoder is the size of the decoder that the engine has.
 func (p Plan) Decoder() model.DecoderSize {
 	return model.DecoderSize{
 		Blocks: p.Blocks, Rows: max(p.TokenBudget, p.MaxSequences),
-		Sequences: 2 * p.MaxSequences, TableStride: blocksFor(p.MaxLength),
+		Sequences: 2 * p.MaxSequences, TableStride: p.blocksFor(p.MaxLength),
 	}
 }
 
-// NewPlan computes the sizes of an engine for a model, and refuses a cache that cannot hold one
+// NewPlan computes the sizes of an engine for a policy, and refuses a cache that cannot hold one
 // sequence.
-func NewPlan(c model.Config, o Options) (Plan, error) {
+func NewPlan(p *model.Policy, o Options) (Plan, error) {
 	o = o.withDefaults()
 	if o.MaxSequences < 1 || o.MaxLength < 2 || o.TokenBudget < 1 {
 		return Plan{}, badinput.Errorf(
 			"sampler: %d sequences of %d tokens, %d rows at a time: expected all of them above 0, and room for two tokens",
 			o.MaxSequences, o.MaxLength, o.TokenBudget)
 	}
-	if o.MaxLength > c.MaxPositions {
-		return Plan{}, badinput.Errorf("max_length: found %d, the model has %d positions", o.MaxLength, c.MaxPositions)
+	if o.MaxLength > p.MaxPositions {
+		return Plan{}, badinput.Errorf("max_length: found %d, the model has %d positions", o.MaxLength, p.MaxPositions)
 	}
+	plan := Plan{Options: o, Block: p.CacheBlock()}
 	// A sequence may hold one block more than its length: the copy of a block that it shares.
-	needed := blocksFor(o.MaxLength) + 1
-	size := int64(c.BlockBytes())
+	needed := plan.blocksFor(o.MaxLength) + 1
+	size := int64(p.BlockBytes())
 	want := o.MaxSequences * needed
-	free, known := o.free()
+	free, known := o.free(p)
 	switch {
 	case o.CacheBytes > 0 && known && o.CacheBytes > free:
 		return Plan{}, badinput.Errorf("a cache of %s: this process may take %s of memory yet; expected less than that",
@@ -92,7 +93,8 @@ func NewPlan(c model.Config, o Options) (Plan, error) {
 	if want < needed {
 		return Plan{}, badinput.Errorf(
 			"a cache of %d bytes has %d blocks of %d tokens; one sequence of %d tokens needs %d: expected at least %d bytes",
-			o.CacheBytes, want, kernels.CacheBlock, o.MaxLength, needed, int64(needed)*size)
+			o.CacheBytes, want, plan.Block, o.MaxLength, needed, int64(needed)*size)
 	}
-	return Plan{Options: o, Blocks: want, CacheBytes: int64(want) * size}, nil
+	plan.Blocks, plan.CacheBytes = want, int64(want)*size
+	return plan, nil
 }

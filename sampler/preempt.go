@@ -1,11 +1,9 @@
 package sampler
 
-import "github.com/seed-7879b91d/grpo/kernels"
-
 // allocate makes the next n positions of a running sequence writable, and preempts younger ones for their
 // blocks if need be. It reports false if the sequence itself was preempted.
 func (s *scheduler) allocate(q *sequence, n int) bool {
-	first, end := q.computed/kernels.CacheBlock, blocksFor(q.computed+n)
+	first, end := q.computed/s.Block, s.blocksFor(q.computed+n)
 	missing := end - len(q.table)
 	for _, block := range q.table[min(first, len(q.table)):] {
 		if s.blocks.shared(block) {

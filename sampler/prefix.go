@@ -1,12 +1,10 @@
 package sampler
 
-import "github.com/seed-7879b91d/grpo/kernels"
-
 // prefill adds rows of a group's prompt up to position end, as far as the budget goes, to the run of
 // rows that is being written. It reports false if the blocks for them are not free.
 func (s *scheduler) prefill(g *group, end int) bool {
 	n := max(0, min(end-g.prefilled, s.budget()))
-	missing := blocksFor(g.prefilled+n) - len(g.prefix)
+	missing := s.blocksFor(g.prefilled+n) - len(g.prefix)
 	if !s.makeRoom(missing, g) {
 		return false
 	}
@@ -20,8 +18,8 @@ func (s *scheduler) prefill(g *group, end int) bool {
 	return true
 }
 
-// fullPrefix is how many blocks the prompt fills: those that nobody writes to any more.
-func (g *group) fullPrefix() int { return len(g.request.Prompt) / kernels.CacheBlock }
+// fullPrefix is how many blocks the prompt of a group fills: those that nobody writes to any more.
+func (s *scheduler) fullPrefix(g *group) int { return len(g.request.Prompt) / s.Block }
 
 // makeRoom reports whether n blocks are free, after evicting idle prefixes other than keep's if need be.
 func (s *scheduler) makeRoom(n int, keep *group) bool {

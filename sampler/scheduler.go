@@ -3,7 +3,6 @@ package sampler
 import (
 	"fmt"
 
-	"github.com/seed-7879b91d/grpo/kernels"
 	"github.com/seed-7879b91d/grpo/model"
 )
 
@@ -133,19 +132,19 @@ func (s *scheduler) canStart() bool {
 // resume admits a sequence that was preempted: on the full blocks of its prefix, with everything after
 // them recomputed, chunk by chunk.
 func (s *scheduler) resume(q *sequence) bool {
-	shared := q.fullPrefix()
-	if q.prefilled < shared*kernels.CacheBlock {
-		grown := s.prefill(q.group, shared*kernels.CacheBlock)
+	shared := s.fullPrefix(q.group)
+	if q.prefilled < shared*s.Block {
+		grown := s.prefill(q.group, shared*s.Block)
 		s.endRun(q.prefix)
-		if !grown || q.prefilled < shared*kernels.CacheBlock || s.budget() == 0 {
+		if !grown || q.prefilled < shared*s.Block || s.budget() == 0 {
 			return false // the prefix goes on in the next iteration
 		}
 	}
-	if !s.makeRoom(blocksFor(q.length())-shared, q.group) {
+	if !s.makeRoom(s.blocksFor(q.length())-shared, q.group) {
 		return false
 	}
 	s.fork(q, shared)
-	q.computed = shared * kernels.CacheBlock
+	q.computed = shared * s.Block
 	s.advance(q)
 	return true
 }

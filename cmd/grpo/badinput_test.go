@@ -53,8 +53,8 @@ func TestBadModelsAreRefusedInOneLine(t *testing.T) {
 	}
 }
 
-// What cannot be rounded is not passed over.
-func TestBadPrecisionsAreRefusedInOneLine(t *testing.T) {
+// What cannot be rounded is not passed over, and no device is taken for another.
+func TestBadPrecisionsAndDevicesAreRefusedInOneLine(t *testing.T) {
 	halves := spoiled(t, "qwen3-tied", func(dir string) {
 		rewrite(t, filepath.Join(dir, "model.safetensors"), func(b []byte) []byte {
 			return bytes.ReplaceAll(b, []byte(`"BF16"`), []byte(`"F16" `))
@@ -69,6 +69,12 @@ func TestBadPrecisionsAreRefusedInOneLine(t *testing.T) {
 	require.Zero(t, code, "%s%s", out, errs)
 	out, errs, code = score(golden("qwen3-tied"), "f16")
 	requireBadInput(t, out, errs, code, "--precision", `"f16"`, "f32 or bf16")
+	out, errs, code = shell(t, `{"tokens":[1,2]}`, "score", "--model", golden("qwen3-tied"), "--device", "gpu")
+	requireBadInput(t, out, errs, code, "--device", `"gpu"`, "auto or cpu")
+	out, errs, code = shell(t, `{"tokens":[1,2]}`, "score", "--model", golden("qwen3-tied"), "--kv-cache-dtype", "fp8")
+	requireBadInput(t, out, errs, code, "--kv-cache-dtype", `"fp8"`, "auto, f32 or bf16")
+	out, errs, code = shell(t, "", "replay", "--run", t.TempDir(), "--step", "1", "--kv-cache-dtype", "bf16")
+	requireBadInput(t, out, errs, code, "kv-cache-dtype", "run")
 	out, errs, code = shell(t, "", "replay", "--run", t.TempDir(), "--step", "1", "--precision", "bf16")
 	requireBadInput(t, out, errs, code, "precision", "run")
 }

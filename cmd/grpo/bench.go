@@ -12,6 +12,7 @@ import (
 	"github.com/seed-7879b91d/grpo/cmd/grpo/screen"
 	"github.com/seed-7879b91d/grpo/cmd/grpo/usage"
 	"github.com/seed-7879b91d/grpo/configs"
+	"github.com/seed-7879b91d/grpo/kernels/device"
 	"github.com/seed-7879b91d/grpo/model"
 )
 
@@ -80,7 +81,7 @@ func (f *benchFlags) command(cmd cobra.Command, measure func(context.Context) (b
 		if err := f.check(); err != nil {
 			return err
 		}
-		f.Open, f.Threads, f.Options = openBackend, f.threads, f.options()
+		f.Open, f.Device, f.Threads, f.Options = device.Open, f.device, f.threads, f.options()
 		r, err := measure(cmd.Context())
 		if err != nil {
 			return err
@@ -169,7 +170,7 @@ without any isolation, stands beside them.`,
 }
 
 func newBenchStepCmd() *cobra.Command {
-	b := bench.Step{Open: openBackend}
+	b := bench.Step{Open: device.Open}
 	var onlyJSON bool
 	cmd := &cobra.Command{
 		Use:   "step [--preset P] [--steps N] [--rounds N] [--share S] [key=value …]",

@@ -18,6 +18,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/destination"
 	"github.com/seed-7879b91d/grpo/kernels"
+	"github.com/seed-7879b91d/grpo/kernels/device"
 	"github.com/seed-7879b91d/grpo/lora"
 )
 
@@ -99,7 +100,7 @@ func (f *evalFlags) run(cmd *cobra.Command, words []string) error {
 	if err := f.checkOut(cfg); err != nil { // before the hours that an evaluation may take
 		return err
 	}
-	b, err := openBackend(cfg.Threads)
+	b, err := device.Open(cfg.Device, cfg.Threads)
 	if err != nil {
 		return err
 	}

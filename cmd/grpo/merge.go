@@ -86,7 +86,8 @@ func merge(ctx context.Context, f *policyFlags, out string) (report string, err 
 	if err != nil {
 		return "", fmt.Errorf("the merged model is not the adapted one, and nothing was written: %w", err)
 	}
-	check := policyFlags{model: unchecked, precision: f.precision, threads: f.threads, rows: f.rows}
+	check := *f
+	check.model, check.adapter = unchecked, ""
 	var merged [][]float32
 	if err := check.withModel(false, func(_ kernels.Backend, p *model.Policy) error { return score(p, &merged) }); err != nil {
 		return "", fmt.Errorf("reload the merged model: %w", err)

@@ -8,7 +8,7 @@ import (
 	"github.com/seed-7879b91d/grpo"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/kernels"
-	"github.com/seed-7879b91d/grpo/kernels/cpu"
+	"github.com/seed-7879b91d/grpo/kernels/device"
 	"github.com/seed-7879b91d/grpo/lora"
 	"github.com/seed-7879b91d/grpo/model"
 )
@@ -17,6 +17,8 @@ import (
 type policyFlags struct {
 	model, adapter string
 	precision      string
+	kv             string
+	device         string
 	threads        int
 	rows           int
 }
@@ -46,13 +48,10 @@ func (f *policyFlags) registerAll(cmd *cobra.Command) {
 func (f *policyFlags) registerSpeed(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.precision, "precision", "f32", "what numbers are rounded to before they meet a bf16 weight: "+
 		"f32, not at all; or `bf16`, faster where the processor has instructions for it")
+	cmd.Flags().StringVar(&f.kv, "kv-cache-dtype", "f32", "what keys and values are rounded to: f32, `bf16`, or auto, as --precision says")
+	cmd.Flags().StringVar(&f.device, "device", "auto", "what computes: auto or `cpu`")
 	cmd.Flags().IntVar(&f.threads, "threads", 0, "worker `threads`; 0: one per core. Results do not depend on it")
 	cmd.Flags().IntVar(&f.rows, "max-rows", 0, "tokens in a batch; 0: 512. Scores do not depend on it, gradients in the last bits")
-}
-
-// openBackend opens the fastest machine there is, with so many threads; 0: one per core.
-func openBackend(threads int) (kernels.Backend, error) {
-	return cpu.New(cpu.Options{Threads: threads})
 }
 
 // backend opens the one that the flags ask for.
@@ -60,7 +59,7 @@ func (f *policyFlags) backend() (kernels.Backend, error) {
 	if err := f.check(); err != nil {
 		return nil, err
 	}
-	return openBackend(f.threads)
+	return device.Open(f.device, f.threads)
 }
 
 // check refuses what the flags of the machine cannot mean.
@@ -68,8 +67,15 @@ func (f *policyFlags) check() error {
 	if f.threads < 0 {
 		return badinput.Errorf("--threads: found %d, expected 0 or more", f.threads)
 	}
-	if _, err := model.ParsePrecision(f.precision); err != nil {
+	if err := device.Check(f.device); err != nil {
+		return badinput.Errorf("--device: %w", err)
+	}
+	p, err := model.ParsePrecision(f.precision)
+	if err != nil {
 		return badinput.Errorf("--precision: %w", err)
+	}
+	if _, err := model.ParseCache(f.kv, p); err != nil {
+		return badinput.Errorf("--kv-cache-dtype: %w", err)
 	}
 	if f.rows < 0 {
 		return badinput.Errorf("--max-rows: found %d, expected 0 or more", f.rows)
@@ -80,7 +86,8 @@ func (f *policyFlags) check() error {
 // options are what the flags say of batches and memory.
 func (f *policyFlags) options() model.Options {
 	p, _ := model.ParsePrecision(f.precision) // check has looked at it
-	return model.Options{MaxRows: f.rows, Precision: p}
+	c, _ := model.ParseCache(f.kv, p)
+	return model.Options{MaxRows: f.rows, Precision: p, Cache: c}
 }
 
 // checkAdapter refuses an adapter of another model before that is loaded.

@@ -93,6 +93,7 @@ clip_high (of --loss ppo and cispo), train (lora, full).`,
 	cmd.MarkFlagsRequiredTogether("run", "step")
 	cmd.MarkFlagsMutuallyExclusive("run", "model")
 	cmd.MarkFlagsMutuallyExclusive("run", "precision")
+	cmd.MarkFlagsMutuallyExclusive("run", "kv-cache-dtype")
 	return cmd
 }
 

@@ -7,6 +7,7 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels"
 	"github.com/seed-7879b91d/grpo/kernels/cpu"
 	"github.com/seed-7879b91d/grpo/kernels/kerneltest"
+	"github.com/seed-7879b91d/grpo/kernels/kerneltest/deferred"
 )
 
 // OnAll runs the test on the reference, on the processor, and on a backend that is as opaque and as late as a device.
@@ -14,7 +15,7 @@ func OnAll(t *testing.T, test func(t *testing.T, b kernels.Backend)) {
 	for name, open := range map[string]func(*testing.T) kernels.Backend{
 		"reference":    func(*testing.T) kernels.Backend { return kerneltest.NewReference() },
 		"cpu":          func(t *testing.T) kernels.Backend { return CPU(t, cpu.Options{}) },
-		"cpu deferred": func(t *testing.T) kernels.Backend { return kerneltest.NewDeferred(CPU(t, cpu.Options{})) },
+		"cpu deferred": func(t *testing.T) kernels.Backend { return deferred.New(CPU(t, cpu.Options{})) },
 	} {
 		t.Run(name, func(t *testing.T) { On(t, open(t), test) })
 	}

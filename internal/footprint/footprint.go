@@ -57,7 +57,10 @@ func ModelOptions(cfg *configs.Config) (o model.Options, err error) {
 		o.Recompute = model.RecomputeBlocks
 	}
 	if o.Precision, err = model.ParsePrecision(cfg.Precision); err != nil {
-		err = badinput.Errorf("precision: %w", err)
+		return o, badinput.Errorf("precision: %w", err)
+	}
+	if o.Cache, err = model.ParseCache(cfg.KVCacheDtype, o.Precision); err != nil {
+		err = badinput.Errorf("kv_cache_dtype: %w", err)
 	}
 	return o, err
 }
@@ -103,7 +106,7 @@ func names(targets []lora.Target) string {
 // Of plans a run, and refuses what does not fit. The sizes are those of the allocations that the run makes: everything
 // is opened on a ledger in place of the backend.
 func Of(r Run) (*Plan, error) {
-	room, known := memory.Free()
+	room, known := r.Backend.Free()
 	p, err := r.plan(room, known)
 	if err != nil || p.fits() {
 		return p, err
@@ -196,7 +199,7 @@ func (r Run) sampler(p *Plan, l *kernels.Ledger, policy *model.Policy, length in
 	o := sampler.Options{MaxSequences: r.MaxSequences, MaxLength: length, TokenBudget: r.TokenBudget, CacheBytes: int64(r.CacheMemory)}
 	smallest := o
 	smallest.CacheBytes, smallest.Free = 0, 1
-	least, err := sampler.NewPlan(policy.Config, smallest)
+	least, err := sampler.NewPlan(policy, smallest)
 	if err != nil {
 		return err
 	}
@@ -207,7 +210,7 @@ func (r Run) sampler(p *Plan, l *kernels.Ledger, policy *model.Policy, length in
 	case p.known:
 		o.Free = max(p.room.Bytes-int64(p.Total()), 1)
 	}
-	e, err := sampler.NewPlan(policy.Config, o)
+	e, err := sampler.NewPlan(policy, o)
 	if err != nil {
 		return err
 	}

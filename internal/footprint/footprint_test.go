@@ -38,8 +38,8 @@ func (c *counting) NewMatrix(t kernels.DType, rows, cols int) (kernels.Matrix, e
 	return m, err
 }
 
-func (c *counting) NewCache(h kernels.Heads, layers, blocks int) (kernels.Cache, error) {
-	k, err := c.Backend.NewCache(h, layers, blocks)
+func (c *counting) NewCache(h kernels.Heads, t kernels.DType, layers, blocks int) (kernels.Cache, error) {
+	k, err := c.Backend.NewCache(h, t, layers, blocks)
 	c.buffers += k.Bytes()
 	return k, err
 }
@@ -70,7 +70,7 @@ func run(t *testing.T, words ...string) Run {
 func TestThePlanIsWhatIsAllocated(t *testing.T) {
 	for _, words := range [][]string{
 		nil, {"max_rows=2000", "lora_rank=4", "max_sequences=7"}, {"train=full", "recompute=blocks"},
-		{"precision=bf16", "lora_targets=q_proj,down_proj"},
+		{"precision=bf16", "lora_targets=q_proj,down_proj"}, {"kv_cache_dtype=bf16"},
 	} {
 		t.Run(strings.Join(words, " "), func(t *testing.T) {
 			r := run(t, words...)

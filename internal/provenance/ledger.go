@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/seed-7879b91d/grpo/configs"
+	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/rundir"
 	"github.com/seed-7879b91d/grpo/internal/version"
 )
@@ -22,21 +23,32 @@ type Past struct {
 }
 
 // Check reads what a run says of its past, and refuses to go on with it as another one. made is the step that the
-// checkpoint was made after.
-func (p *Past) Check(cfg *configs.Config, made int) (err error) {
+// checkpoint was made after, order the backend's order of sums.
+func (p *Past) Check(cfg *configs.Config, made int, order string) (err error) {
 	if p.Checkpoint == "" || p.Fork {
 		return nil
 	}
 	if p.run, err = Read(cfg.RunDir); err != nil || !p.run.Known() {
 		return err
 	}
-	if p.before, _, err = p.run.Last(); cfg.Resume == p.Checkpoint {
-		p.before, _, err = p.run.At(made)
+	var start Start
+	if p.before, start, err = p.run.Last(); cfg.Resume == p.Checkpoint {
+		p.before, start, err = p.run.At(made)
 	}
 	if err != nil {
 		return err
 	}
-	return CheckSettings(cfg.RunDir, p.before, cfg)
+	return cmp.Or(CheckSettings(cfg.RunDir, p.before, cfg), checkOrder(cfg, start.Order, order))
+}
+
+// checkOrder refuses a backend whose bits cannot be those of the run. Runs of before an order was recorded have none.
+func checkOrder(cfg *configs.Config, before, now string) error {
+	if before == "" || before == now || cfg.Allowed("device") {
+		return nil
+	}
+	return badinput.Errorf("run %s took its sums in another order than this backend (%s, before %s): go on with the device that it was "+
+		"begun on, or type init_from=%s run_dir=DIR for a run of its own, or allow_change=device to go on all the same",
+		cfg.RunDir, now, before, cfg.RunDir)
 }
 
 // CheckParts refuses to go on with files that are not what they were, and tells of those that may differ: the allowed

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-7879b91d/grpo/configs"
+	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/rundir"
 )
 
@@ -59,7 +60,7 @@ func TestWeightsAreKnownAgain(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, is.SHA256, same.SHA256, "between two blocks of the sample")
 	goOn := Past{Checkpoint: filepath.Join(run, rundir.Checkpoints, rundir.Name(4))}
-	require.NoError(t, goOn.Check(&cfg, 4))
+	require.NoError(t, goOn.Check(&cfg, 4, ""))
 	err = began(t, run, &cfg, goOn, Start{After: 4, Parts: Parts{"model": same}}, weights)
 	require.ErrorContains(t, err, "model: its weights have the SHA-256")
 }
@@ -77,7 +78,7 @@ func TestSettingsInForce(t *testing.T) {
 	}{{8, 2}, {4, 3}, {6, 4}} {
 		cfg.LearningRate, cfg.Stop = c.rate, []string{"x"}
 		past := Past{Checkpoint: "any"}
-		require.NoError(t, past.Check(&cfg, c.after))
+		require.NoError(t, past.Check(&cfg, c.after, ""))
 		require.NoError(t, began(t, run, &cfg, past, Start{After: c.after}, weights))
 	}
 	past, err := Read(run)
@@ -90,9 +91,33 @@ func TestSettingsInForce(t *testing.T) {
 	}
 	cfg.Loss = "ppo"
 	last := Past{Checkpoint: "any"}
-	require.ErrorContains(t, last.Check(&cfg, 8), "loss: importance_sampling → ppo; leave it out")
+	require.ErrorContains(t, last.Check(&cfg, 8, ""), "loss: importance_sampling → ppo; leave it out")
 	cfg.AllowChange = []string{"loss"}
-	require.NoError(t, last.Check(&cfg, 8))
+	require.NoError(t, last.Check(&cfg, 8, ""))
+}
+
+// A backend whose bits cannot be those of the run is refused, unless that is allowed or the run of before there was a
+// choice.
+func TestSumsInAnotherOrderAreRefused(t *testing.T) {
+	weights, run := t.TempDir(), t.TempDir()
+	model(t, weights, 20)
+	cfg := configs.Defaults()
+	cfg.RunDir = run
+	require.NoError(t, began(t, run, &cfg, Past{}, Start{}, weights))
+	goOn := func(order string) error { return (&Past{Checkpoint: "any"}).Check(&cfg, 4, order) }
+	require.NoError(t, goOn("in series"))
+
+	past := Past{Checkpoint: "any"}
+	require.NoError(t, past.Check(&cfg, 4, "in series"))
+	require.NoError(t, began(t, run, &cfg, past, Start{After: 4, Order: "in series"}, weights))
+	require.NoError(t, goOn("in series"))
+	err := goOn("in tiles")
+	require.True(t, badinput.Is(err))
+	require.ErrorContains(t, err, "another order than this backend (in tiles, before in series)")
+	require.NotContains(t, err.Error(), "\n")
+	cfg.AllowChange = []string{"device"}
+	require.NoError(t, cfg.Validate())
+	require.NoError(t, goOn("in tiles"))
 }
 
 func TestACommitOfTheHubIsPartOfAModel(t *testing.T) {

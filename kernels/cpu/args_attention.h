@@ -13,6 +13,7 @@ typedef struct {
 typedef struct {
 	const float *qkv;
 	int64_t q_heads, kv_heads, dim;
+	int64_t rounds; // attention_pack: keys and values are rounded to bf16
 	const grpo_span *spans;
 	int64_t count; // of spans
 

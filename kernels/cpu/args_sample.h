@@ -2,10 +2,12 @@
 #include <stdint.h>
 
 // Keys and values of one layer and block lie together, head by head: keys transposed [dim][KEYS],
-// then values [KEYS][padded dim]. block_floats is the size of all heads of one.
+// then values [KEYS][padded dim]. Where they are bf16, two rows of these are one row of pairs, the first in the high
+// halves. block_floats is the size of all heads of one, in units of 32 bits.
 typedef struct {
 	float *data; // of the layer
 	int64_t block_floats;
+	int64_t pairs; // they are bf16
 } grpo_cache_layer;
 
 // Rows of one run of a sequence, or a tile of their queries: rows [first, first+length) at positions

@@ -11,13 +11,13 @@ import (
 )
 
 // Attention: first every sequence's keys and values are laid out in blocks, then tiles of queries read them.
-func (b *backend) Attention(out, lse, qkv kernels.Buffer, s kernels.Spans, h kernels.Heads, T int) {
+func (b *backend) Attention(out, lse, qkv kernels.Buffer, s kernels.Spans, h kernels.Heads, kv kernels.DType, T int) {
 	defer b.release()
 	a := args[C.grpo_attention](b)
 	a.out, a.lse = b.f32(out), b.f32(lse)
 	a.qkv = b.f32(qkv)
 	plan := b.planAttention(a, s, h, T)
-	b.packAttention(a, h, plan, false)
+	b.packAttention(a, h, kv, plan, false)
 
 	a.spans, a.count = plan.tiles, C.int64_t(plan.tileCount)
 	wide := padded(h.Dim)
@@ -26,14 +26,15 @@ func (b *backend) Attention(out, lse, qkv kernels.Buffer, s kernels.Spans, h ker
 }
 
 // AttentionGrad: a task has a sequence's key-value head to itself, from its first query to its last.
-func (b *backend) AttentionGrad(dqkv, dout, qkv, out, lse kernels.Buffer, s kernels.Spans, h kernels.Heads, T int) {
+func (b *backend) AttentionGrad(dqkv, dout, qkv, out, lse kernels.Buffer, s kernels.Spans, h kernels.Heads, kv kernels.DType,
+	T int) {
 	defer b.release()
 	a := args[C.grpo_attention](b)
 	a.dqkv, a.dout = b.f32(dqkv), b.f32(dout)
 	a.out, a.lse = b.f32(out), b.f32(lse)
 	a.qkv = b.f32(qkv)
 	plan := b.planAttention(a, s, h, T)
-	b.packAttention(a, h, plan, true)
+	b.packAttention(a, h, kv, plan, true)
 
 	wide := padded(h.Dim)
 	tile := C.TILE_BACKWARD * (4 + 2*C.KEYS + 2*h.Dim + 3*wide)
@@ -88,8 +89,11 @@ func (b *backend) planAttention(a *C.grpo_attention, s kernels.Spans, h kernels.
 	return p
 }
 
-// packAttention lays keys and values out; gradients want each of them both ways.
-func (b *backend) packAttention(a *C.grpo_attention, h kernels.Heads, p attentionPlan, both bool) {
+// packAttention lays keys and values out, rounded where they are bf16; gradients want each of them both ways.
+func (b *backend) packAttention(a *C.grpo_attention, h kernels.Heads, kv kernels.DType, p attentionPlan, both bool) {
+	if kv == kernels.BF16 {
+		a.rounds = 1
+	}
 	tables, wide := 2, padded(h.Dim)
 	if both {
 		tables = 4

@@ -27,6 +27,12 @@ static void pad_rows(float *to, int all, const float *rows, int64_t stride, int 
 	for (int i = 0; i < n; i++) memcpy(to + i * wide, rows + i * stride, 4 * dim);
 }
 
+// Rounds n numbers, a multiple of VL.
+INLINE void round_all(float *x, int64_t n)
+{
+	for (int64_t i = 0; i < n; i += VL) store(x + i, (vf)rounded((vi)load(x + i)));
+}
+
 // A task is one sequence's keys and values of one head, in blocks.
 static void attention_pack(const void *args, void *scratch, int64_t from, int64_t to)
 {
@@ -45,11 +51,13 @@ static void attention_pack(const void *args, void *scratch, int64_t from, int64_
 			float *p = a->packed + at * size;
 			transpose_rows(a->keys_transposed[at] = p, KEYS, key, width, n, dim);
 			pad_rows(a->values[at] = p + KEYS * dim, KEYS, value, width, n, dim);
-			if (!a->keys)
-				continue;
-			p += KEYS * (dim + wide);
-			transpose_rows(a->values_transposed[at] = p, KEYS, value, width, n, dim);
-			pad_rows(a->keys[at] = p + KEYS * dim, KEYS, key, width, n, dim);
+			if (a->keys) {
+				float *q = p + KEYS * (dim + wide);
+				transpose_rows(a->values_transposed[at] = q, KEYS, value, width, n, dim);
+				pad_rows(a->keys[at] = q + KEYS * dim, KEYS, key, width, n, dim);
+			}
+			if (a->rounds)
+				round_all(p, size);
 		}
 	}
 }
@@ -163,10 +171,10 @@ INLINE void exponentials(softmax_state *s, int i)
 }
 
 // Attention of up to TILE_FORWARD query rows of one sequence and key-value head. keys[b] is block b transposed,
-// [dim][KEYS], values[b] is [KEYS][padded dim]; positions up to the largest of a query must be there. next
-// are the keys that are likely to be read after that, for a prefetch.
+// [dim][KEYS], values[b] is [KEYS][padded dim], both in pairs or not; positions up to the largest of a query must be
+// there. next are the keys that are likely to be read after that, for a prefetch.
 static void attend(const query *rows, int n, float *const *keys, float *const *values, const float *next, int64_t dim,
-                   float *scratch)
+                   int pairs, float *scratch)
 {
 	int64_t wide = padded(dim), last = 0;
 	float scale = score_scale(dim);
@@ -182,13 +190,13 @@ static void attend(const query *rows, int n, float *const *keys, float *const *v
 	memset(s->sum, 0, sizeof s->sum);
 	for (int64_t b = 0; b * KEYS <= last; b++) {
 		product((small_product){.out = s->score[0], .out_stride = KEYS, .a = transposed, .a_step = TILE_FORWARD,
-		                        .b = keys[b], .b_stride = KEYS, .depth = dim, .cols = KEYS, .fresh = 1,
+		                        .b = keys[b], .b_stride = KEYS, .depth = dim, .cols = KEYS, .fresh = 1, .pairs = pairs,
 		                        .soon = values[b]}, n, 1);
 		for (int i = 0; i < n; i++) update_max(s, i, rows[i].position - b * KEYS);
 		for (int i = 0; i < n; i++) rescale_sums(s, i, mean + i * wide, wide);
 		for (int i = 0; i < n; i++) exponentials(s, i);
 		product((small_product){.out = mean, .out_stride = wide, .a = s->score[0], .b = values[b], .b_stride = wide,
-		                        .depth = min64(KEYS, last + 1 - b * KEYS), .cols = wide,
+		                        .depth = min64(KEYS, last + 1 - b * KEYS), .cols = wide, .pairs = pairs,
 		                        .soon = (b + 1) * KEYS <= last ? keys[b + 1] : next}, n, 0);
 	}
 	for (int i = 0; i < n; i++) {
@@ -215,6 +223,6 @@ static void attention(const void *args, void *scratch, int64_t from, int64_t to)
 			rows[i] = (query){position, a->qkv + t * width + h * a->dim, a->out + (t * a->q_heads + h) * a->dim,
 			                  a->lse + t * a->q_heads + h};
 		}
-		attend(rows, n, a->keys_transposed + blocks, a->values + blocks, a->keys_transposed[blocks], a->dim, scratch);
+		attend(rows, n, a->keys_transposed + blocks, a->values + blocks, a->keys_transposed[blocks], a->dim, 0, scratch);
 	}
 }

@@ -2,7 +2,9 @@ package cpu
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/seed-7879b91d/grpo/kernels"
@@ -24,9 +26,79 @@ func attentionOps(t testing.TB, m kernels.Backend, h kernels.Heads, n, rows int)
 	s := kernels.Spans{Starts: at, N: n}
 	qkv, dqkv := random(t, m, T*h.Width()), random(t, m, T*h.Width())
 	out, dout, lse := random(t, m, T*h.OutWidth()), random(t, m, T*h.OutWidth()), random(t, m, T*h.Q)
-	return func() { m.Attention(out, lse, qkv, s, h, T) },
-		func() { m.AttentionGrad(dqkv, dout, qkv, out, lse, s, h, T) },
+	return func() { m.Attention(out, lse, qkv, s, h, kernels.F32, T) },
+		func() { m.AttentionGrad(dqkv, dout, qkv, out, lse, s, h, kernels.F32, T) },
 		4 * float64(rows) * float64(rows+1) / 2 * float64(n*h.OutWidth())
+}
+
+// Attention over keys and values in bf16 is that over float32 of numbers that were rounded before, to the bit: what is
+// rounded changes, and not how it is summed.
+func TestRoundedAttentionIsAttentionOfRoundedNumbers(t *testing.T) {
+	const T = 75
+	h := kernels.Heads{Q: 4, KV: 2, Dim: 40}
+	for _, name := range Variants() {
+		m := open(t, Options{Threads: 2, Variant: name})
+		starts, err := m.Alloc(kernels.I32, 3)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.Upload(starts, []int32{0, 5, T})
+		s := kernels.Spans{Starts: starts, N: 2}
+		x := normal(rand.New(rand.NewPCG(3, 4)), T*h.Width())
+		dout := random(t, m, T*h.OutWidth())
+		run := func(kv kernels.DType) (all []float32) {
+			qkv := upload(t, m, x)
+			out, lse, dqkv := random(t, m, T*h.OutWidth()), random(t, m, T*h.Q), random(t, m, T*h.Width())
+			m.Attention(out, lse, qkv, s, h, kv, T)
+			m.AttentionGrad(dqkv, dout, qkv, out, lse, s, h, kv, T)
+			return slices.Concat(download(t, m, out), download(t, m, lse), download(t, m, dqkv))
+		}
+		exact, got := run(kernels.F32), run(kernels.BF16)
+		for t := range T {
+			cached := x[t*h.Width()+h.OutWidth() : (t+1)*h.Width()]
+			for i, v := range cached {
+				bits := math.Float32bits(v)
+				cached[i] = math.Float32frombits((bits + 0x7fff + bits>>16&1) &^ 0xffff)
+			}
+		}
+		if want := run(kernels.F32); !slices.Equal(want, got) || slices.Equal(exact, got) {
+			t.Errorf("%s: attention of rounded numbers is not rounded attention", name)
+		}
+	}
+}
+
+// BenchmarkPagedAttention reads a layer's cache as decoding does: one row of each of 32 sequences.
+func BenchmarkPagedAttention(b *testing.B) {
+	const N, positions = 32, 512
+	h := kernels.Heads{Q: 16, KV: 8, Dim: 128}
+	m := open(b, Options{})
+	ints := func(x []int32) kernels.Buffer {
+		buf, err := m.Alloc(kernels.I32, len(x))
+		if err != nil {
+			b.Fatal(err)
+		}
+		m.Upload(buf, x)
+		return buf
+	}
+	stride := positions / m.CacheBlock()
+	var starts, last, table []int32
+	for i := range N * stride {
+		table = append(table, int32(i))
+	}
+	for i := range N {
+		starts, last = append(starts, int32(i)), append(last, positions-1)
+	}
+	p := kernels.Paged{Starts: ints(append(starts, N)), Positions: ints(last), Tables: ints(table), N: N, Stride: stride}
+	qkv, out := random(b, m, N*h.Width()), random(b, m, N*h.OutWidth())
+	for _, kv := range []kernels.DType{kernels.F32, kernels.BF16} {
+		c, err := m.NewCache(h, kv, 1, N*stride)
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.Run(kv.String(), func(b *testing.B) {
+			rate(b, float64(c.Bytes())/1e9, "GB/s", func() { m.PagedAttention(out, qkv, c, 0, p, h, N) })
+		})
+	}
 }
 
 func BenchmarkAttention(b *testing.B) {

@@ -72,8 +72,14 @@ func (b *backend) Name() string {
 	return fmt.Sprintf("cpu: %s, %d threads", C.GoString(b.ops.name), b.threads())
 }
 
-// Order is one for every processor: sums of f32 are taken in series, products of bf16 by pairs.
-func (b *backend) Order() string { return "f32 in series, bf16 by pairs" }
+// Order is one for every processor with fused multiply-adds: sums of f32 are taken in series, products of bf16 by pairs.
+func (b *backend) Order() string {
+	const order = "f32 in series, bf16 by pairs"
+	if C.GoString(b.ops.name) == "portable" && runtime.GOARCH != "arm64" {
+		return order + ", products rounded" // the first x86-64 has no fused multiply-adds
+	}
+	return order
+}
 
 // threads is how many threads share an operation, the caller's included.
 func (b *backend) threads() int { return len(b.scratches) }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/seed-7879b91d/grpo/kernels"
 	"github.com/seed-7879b91d/grpo/kernels/kerneltest"
+	"github.com/seed-7879b91d/grpo/kernels/kerneltest/deferred"
 )
 
 var _ kernels.Backend = (*backend)(nil)
@@ -45,6 +46,6 @@ func TestConformanceDeferred(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return kerneltest.NewDeferred(b)
+		return deferred.New(b)
 	})
 }

@@ -85,9 +85,9 @@ func fingerprints(t *testing.T, m kernels.Backend) map[string]uint64 {
 	m.Upload(starts, []int32{0, 5, T})
 	s := kernels.Spans{Starts: starts, N: 2}
 	mean, lse := in(T*h.OutWidth()), in(T*h.Q)
-	m.Attention(mean, lse, qkv, s, h, T)
+	m.Attention(mean, lse, qkv, s, h, kernels.F32, T)
 	note("Attention", mean, lse)
-	m.AttentionGrad(out, dout, qkv, mean, lse, s, h, T)
+	m.AttentionGrad(out, dout, qkv, mean, lse, s, h, kernels.F32, T)
 	note("AttentionGrad", out)
 
 	g, v := in(T*H), from(0, T*H)

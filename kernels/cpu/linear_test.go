@@ -258,11 +258,9 @@ func BenchmarkLinear(bench *testing.B) {
 }
 
 func BenchmarkPeak(bench *testing.B) {
+	b := openBare(bench, Options{})
 	for bench.Loop() {
-		peak, err := MeasurePeak(Options{})
-		if err != nil {
-			bench.Fatal(err)
-		}
+		peak := b.Peak()
 		bench.ReportMetric(peak.Flops/1e9, "GFLOP/s")
 		bench.ReportMetric(peak.Products/1e9, "GFLOP/s-bf16")
 		bench.ReportMetric(peak.Bytes/1e9, "GB/s")

@@ -88,6 +88,18 @@ func (b *buffer) Slice(from, to int) kernels.Buffer {
 	return &buffer{b.mem, unsafe.Add(b.p, from*b.t.Size()), b.t, to - from}
 }
 
+func (b *buffer) Released() bool { return b.mem.p == nil }
+
+// Release gives the memory back at once: nothing is queued.
+func (b *backend) Release(x kernels.Buffer) {
+	m := own(x).mem
+	kernels.CheckRelease(x.Len()*x.DType().Size() == m.bytes)
+	m.free()
+}
+
+// Free is what is left of the machine's memory, or of what this process may have of it.
+func (b *backend) Free() (kernels.Room, bool) { return free.Free() }
+
 // Alloc gives a zeroed buffer that starts on a cache line.
 func (b *backend) Alloc(t kernels.DType, n int) (kernels.Buffer, error) {
 	m, err := allocate(n * t.Size())

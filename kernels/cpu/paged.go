@@ -14,17 +14,27 @@ import (
 type cache struct {
 	mem            *memory
 	heads          kernels.Heads
+	t              kernels.DType
 	layers, blocks int
 }
 
 func (c *cache) Heads() kernels.Heads { return c.heads }
+func (c *cache) DType() kernels.DType { return c.t }
 func (c *cache) Layers() int          { return c.layers }
 func (c *cache) Blocks() int          { return c.blocks }
 func (c *cache) Bytes() int           { return 4 * c.layers * c.blocks * c.blockFloats() }
 
-// blockFloats is the size of one block of one layer.
+// blockFloats is the size of one block of one layer, in units of 32 bits: one number, or two of bf16.
 func (c *cache) blockFloats() int {
-	return c.heads.KV * kernels.CacheBlock * (c.heads.Dim + padded(c.heads.Dim))
+	return c.heads.KV * C.KEYS * (c.heads.Dim + padded(c.heads.Dim)) >> c.pairs()
+}
+
+// pairs is 1 where two numbers share 32 bits.
+func (c *cache) pairs() int {
+	if c.t == kernels.BF16 {
+		return 1
+	}
+	return 0
 }
 
 // layer is the memory of one layer.
@@ -32,9 +42,12 @@ func (c *cache) layer(l int) unsafe.Pointer {
 	return unsafe.Add(c.mem.p, 4*l*c.blocks*c.blockFloats())
 }
 
+// CacheBlock is that of attention.
+func (b *backend) CacheBlock() int { return C.KEYS }
+
 // NewCache makes room for blocks of CacheBlock positions in each layer.
-func (b *backend) NewCache(h kernels.Heads, layers, blocks int) (kernels.Cache, error) {
-	c := &cache{heads: h, layers: layers, blocks: blocks}
+func (b *backend) NewCache(h kernels.Heads, t kernels.DType, layers, blocks int) (kernels.Cache, error) {
+	c := &cache{heads: h, t: t, layers: layers, blocks: blocks}
 	var err error
 	c.mem, err = allocate(c.Bytes())
 	return c, err
@@ -74,7 +87,8 @@ func (b *backend) PagedAttention(out, qkv kernels.Buffer, k kernels.Cache, layer
 	a := args[C.grpo_paged](b)
 	a.out, a.qkv = b.f32(out), b.f32(qkv)
 	a.q_heads, a.kv_heads, a.dim = C.int64_t(h.Q), C.int64_t(h.KV), C.int64_t(h.Dim)
-	a.cache = C.grpo_cache_layer{data: (*C.float)(c.layer(layer)), block_floats: C.int64_t(c.blockFloats())}
+	a.cache = C.grpo_cache_layer{data: (*C.float)(c.layer(layer)), block_floats: C.int64_t(c.blockFloats()),
+		pairs: C.int64_t(c.pairs())}
 	rows, tiles := b.planPaged(p, h, T, c.blocks)
 	a.runs, a.count, a.stride = unsafe.SliceData(rows), C.int64_t(T), C.int64_t(p.Stride)
 	b.run(b.ops.paged_write, T*h.KV, 8)
@@ -105,11 +119,11 @@ func (b *backend) planPaged(p kernels.Paged, h kernels.Heads, T, blocks int) (ro
 		run := C.grpo_run{first: C.int64_t(first), length: C.int64_t(end - first),
 			position: C.int64_t(positions[first]), table: at(tables, s*p.Stride)}
 		last := int(positions[first]) + end - first - 1
-		if int(positions[end-1]) != last || last >= p.Stride*kernels.CacheBlock {
+		if int(positions[end-1]) != last || last >= p.Stride*C.KEYS {
 			panic(fmt.Sprintf("cpu: PagedAttention: run %d ends at position %d; expected %d, and room for %d",
-				s, positions[end-1], last, p.Stride*kernels.CacheBlock))
+				s, positions[end-1], last, p.Stride*C.KEYS))
 		}
-		for _, block := range unsafe.Slice(run.table, last/kernels.CacheBlock+1) {
+		for _, block := range unsafe.Slice(run.table, last/C.KEYS+1) {
 			if block < 0 || int(block) >= blocks {
 				panic(fmt.Sprintf("cpu: PagedAttention: block %d of run %d, in a cache of %d", block, s, blocks))
 			}

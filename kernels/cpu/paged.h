@@ -1,9 +1,23 @@
 // Attention over a paged cache: the same tiles and the same arithmetic as attention.h, on blocks that are
 // found through a table instead of being laid out for the occasion.
 
+// The keys of a head in a block, and the values behind them.
 INLINE float *cached_keys(const grpo_paged *a, int64_t block, int64_t head)
 {
-	return a->cache.data + block * a->cache.block_floats + head * KEYS * (a->dim + padded(a->dim));
+	return a->cache.data + block * a->cache.block_floats + (head * KEYS * (a->dim + padded(a->dim)) >> a->cache.pairs);
+}
+
+INLINE float *cached_values(const grpo_paged *a, float *keys) { return keys + (KEYS * a->dim >> a->cache.pairs); }
+
+// Writes half of pair i. The other half may be another thread's, so nothing else is touched; the first half is the high
+// one, whose bytes come last.
+INLINE void put_rounded(float *pairs, int64_t i, int second, float x)
+{
+	uint32_t u;
+	x = rounded1(x);
+	memcpy(&u, &x, 4);
+	uint16_t half = u >> 16;
+	memcpy((char *)(pairs + i) + (second ? 0 : 2), &half, 2);
 }
 
 // The key and value of one row and head go to their place.
@@ -16,11 +30,16 @@ static void paged_write(const void *args, void *scratch, int64_t from, int64_t t
 		int64_t row = task / a->kv_heads, head = task % a->kv_heads;
 		const grpo_run *r = a->runs + row;
 		int64_t j = r->position % KEYS;
-		float *keys = cached_keys(a, r->table[r->position / KEYS], head), *value = keys + KEYS * dim + j * wide;
+		float *keys = cached_keys(a, r->table[r->position / KEYS], head), *values = cached_values(a, keys);
 		const float *k = a->qkv + row * width + (a->q_heads + head) * dim, *v = k + a->kv_heads * dim;
+		if (a->cache.pairs) { // what pads a row of values is zero from the start
+			for (int64_t i = 0; i < dim; i++) put_rounded(keys, i / 2 * KEYS + j, i % 2, k[i]);
+			for (int64_t i = 0; i < dim; i++) put_rounded(values, j / 2 * wide + i, j % 2, v[i]);
+			continue;
+		}
 		for (int64_t i = 0; i < dim; i++) keys[i * KEYS + j] = k[i];
-		memcpy(value, v, 4 * dim);
-		memset(value + dim, 0, 4 * (wide - dim));
+		memcpy(values + j * wide, v, 4 * dim);
+		memset(values + j * wide + dim, 0, 4 * (wide - dim));
 	}
 }
 
@@ -42,9 +61,9 @@ static void paged_attention(const void *args, void *scratch, int64_t from, int64
 		}
 		for (int64_t b = 0; b * KEYS <= rows[n - 1].position; b++) {
 			keys[b] = cached_keys(a, r->table[b], head);
-			values[b] = keys[b] + KEYS * a->dim;
+			values[b] = cached_values(a, keys[b]);
 		}
-		const float *next = values[0] + KEYS * padded(a->dim); // of the next head
-		attend(rows, n, keys, values, next, a->dim, rest);
+		const float *next = values[0] + (KEYS * padded(a->dim) >> a->cache.pairs); // of the next head
+		attend(rows, n, keys, values, next, a->dim, a->cache.pairs, rest);
 	}
 }

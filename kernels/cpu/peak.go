@@ -7,6 +7,8 @@ import (
 	"sync"
 	"time"
 	"unsafe"
+
+	"github.com/seed-7879b91d/grpo/kernels"
 )
 
 // How much a probe does. One run of the first is some 0.1 ms.
@@ -53,25 +55,15 @@ func peakRate(v *C.grpo_variant, probe *C.grpo_kernel) float64 {
 	return fmaFlops(v, probeRounds) / best.Seconds()
 }
 
-// Peak is what a machine reaches at best.
-type Peak struct {
-	Flops    float64 // fused multiply-adds of float32, two flops each, per second
-	Products float64 // the same of products of bf16 numbers with bf16 weights
-	Bytes    float64 // read from memory per second
-}
+var _ kernels.Prober = (*backend)(nil)
 
-// MeasurePeak takes a few tenths of a second.
-func MeasurePeak(o Options) (Peak, error) {
-	b, err := newBackend(o)
-	if err != nil {
-		return Peak{}, err
-	}
-	defer b.Close()
-	p := Peak{Flops: b.measureFMA(b.ops.peak_fma), Bytes: b.measureRead()}
+// Peak measures what this machine reaches with the backend's threads and kernels.
+func (b *backend) Peak() kernels.Peak {
+	p := kernels.Peak{Flops: b.measureFMA(b.ops.peak_fma), Bytes: b.measureRead()}
 	if p.Products = p.Flops; b.pairs {
 		p.Products = 2 * b.measureFMA(b.ops.peak_pairs)
 	}
-	return p, nil
+	return p
 }
 
 // measureFMA counts a pair as one product.

@@ -30,8 +30,8 @@ func (b *backend) MatrixSize(t kernels.DType, rows, cols int) (written, kept int
 }
 
 // CacheSize is the memory of a cache.
-func (b *backend) CacheSize(h kernels.Heads, layers, blocks int) int {
-	return (&cache{heads: h, layers: layers, blocks: blocks}).Bytes()
+func (b *backend) CacheSize(h kernels.Heads, t kernels.DType, layers, blocks int) int {
+	return (&cache{heads: h, t: t, layers: layers, blocks: blocks}).Bytes()
 }
 
 // WorkSize is the most that the shared regions and those of the workers get to, which every operation lets grow to what

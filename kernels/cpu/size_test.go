@@ -81,10 +81,15 @@ func TestMatrixSize(t *testing.T) {
 			require.Equal(t, m.Bytes(), planned.Bytes(), "%v %v", dtype, shape)
 		}
 	}
-	c, err := b.NewCache(kernels.Heads{Q: 4, KV: 2, Dim: 48}, 3, 5)
-	require.NoError(t, err)
-	l.Take()
-	noted, err := l.NewCache(c.Heads(), 3, 5)
-	require.NoError(t, err)
-	require.Equal(t, []int{c.Bytes(), c.Bytes()}, []int{noted.Bytes(), l.Take()})
+	var sizes []int
+	for _, dtype := range []kernels.DType{kernels.BF16, kernels.F32} {
+		c, err := b.NewCache(kernels.Heads{Q: 4, KV: 2, Dim: 48}, dtype, 3, 5)
+		require.NoError(t, err)
+		l.Take()
+		noted, err := l.NewCache(c.Heads(), dtype, 3, 5)
+		require.NoError(t, err)
+		require.Equal(t, []int{c.Bytes(), c.Bytes()}, []int{noted.Bytes(), l.Take()})
+		sizes = append(sizes, c.Bytes())
+	}
+	require.Equal(t, sizes[1], 2*sizes[0])
 }

@@ -26,6 +26,9 @@ type machine struct {
 	params map[operand]any
 }
 
+// poison is what an operation must write over, or leave alone.
+var poison = math.Float32frombits(0x7fc00000)
+
 // operand is the n-th operand of a case: it has numbers of its own.
 type operand struct {
 	name string

@@ -6,9 +6,6 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels"
 )
 
-// rounding is what a float32 sum of a few hundred random terms may be off by.
-const rounding = 5e-6
-
 // singles are n rows that have nothing to do with each other.
 func singles(n int) (units [][]int) {
 	for i := range n {
@@ -37,14 +34,14 @@ var headShapes = []kernels.Heads{
 }
 
 // rowCases are the operations whose outputs belong to rows.
-func rowCases() (cases []opCase) {
+func rowCases(o Tolerance) (cases []opCase) {
 	add := func(name string, tolerance float64, run func(c *call)) {
 		cases = append(cases, opCase{name, tolerance, singles(100), run})
 	}
-	addLinear(add)
-	addPoint(add)
-	addHead(add)
-	addAttention(&cases)
+	addLinear(add, o)
+	addPoint(add, o.F32)
+	addHead(add, o)
+	addAttention(&cases, o)
 	return cases
 }
 
@@ -52,19 +49,19 @@ type adder func(name string, tolerance float64, run func(c *call))
 
 var matrixTypes = []kernels.DType{kernels.BF16, kernels.BF16Rounding, kernels.F32}
 
-func addLinear(add adder) {
+func addLinear(add adder, within Tolerance) {
 	for _, s := range []struct{ n, k int }{{1, 1}, {7, 33}, {33, 7}, {100, 70}, {65, 257}, {9, 1100}, {150, 34}} {
 		for _, dtype := range matrixTypes {
 			for i, o := range []kernels.LinearOpt{{Alpha: 1}, {Alpha: -0.5, Accumulate: true}} {
 				name := fmt.Sprintf("%v/%dx%d/alpha=%v", dtype, s.n, s.k, o.Alpha)
-				add("Linear/"+name, rounding, func(c *call) {
+				add("Linear/"+name, within.of(dtype), func(c *call) {
 					o := o
 					if i == 1 {
 						o.Bias = c.param(s.n)
 					}
 					c.Linear(c.outCols(s.n, o.Accumulate), c.cols(s.k), c.matrix(dtype, s.n, s.k), o, c.T)
 				})
-				add("LinearGradX/"+name, rounding, func(c *call) {
+				add("LinearGradX/"+name, within.of(dtype), func(c *call) {
 					c.LinearGradX(c.outCols(s.k, o.Accumulate), c.cols(s.n), c.matrix(dtype, s.n, s.k), o, c.T)
 				})
 			}
@@ -72,7 +69,7 @@ func addLinear(add adder) {
 	}
 }
 
-func addPoint(add adder) {
+func addPoint(add adder, rounding float64) {
 	const eps = 0.3 // large, so that its place shows
 	for _, dtype := range matrixTypes {
 		add(fmt.Sprintf("Embed/%v", dtype), 0, func(c *call) {
@@ -128,12 +125,12 @@ func (c *call) rope(h kernels.Heads) kernels.Buffer {
 	return table
 }
 
-func addHead(add adder) {
+func addHead(add adder, o Tolerance) {
 	for _, s := range []struct{ v, h int }{{1, 5}, {100, 33}, {331, 40}} {
 		for _, dtype := range matrixTypes {
-			tolerance := rounding
+			tolerance := o.of(dtype)
 			if dtype == kernels.BF16Rounding {
-				tolerance = 0x1p-9 // the Jacobian's weights are rounded too, and at what scale is the backend's business
+				tolerance = max(tolerance, 0x1p-9) // the Jacobian's weights are rounded too, and at what scale is the backend's business
 			}
 			// Logits of a few units: neither flat nor a single peak.
 			add(fmt.Sprintf("LogProb/%v/%dx%d", dtype, s.v, s.h), tolerance, func(c *call) {
@@ -142,38 +139,47 @@ func addHead(add adder) {
 			})
 		}
 	}
-	add("LogProb/without gradient", rounding, func(c *call) {
+	add("LogProb/without gradient", o.BF16, func(c *call) {
 		out := kernels.LogProbOut{LogP: c.out(1), Entropy: c.out(1), LSE: c.out(1)}
 		c.LogProb(out, c.in(40), c.matrix(kernels.BF16, 600, 40), c.ids(0, 600), 0.3, c.T)
 	})
-	add("LogProbGradX", rounding, func(c *call) {
+	add("LogProbGradX", o.F32, func(c *call) {
 		c.LogProbGradX(c.out(33), c.in(1), c.in(33), 33, c.T)
 	})
 }
 
-func addAttention(cases *[]opCase) {
-	units := sequences(1, 2, 31, 32, 33, 70, 5, 64)
+// cacheTypes are those of keys and values.
+var cacheTypes = []kernels.DType{kernels.F32, kernels.BF16}
+
+func addAttention(cases *[]opCase, o Tolerance) {
 	for _, h := range headShapes {
-		*cases = append(*cases, opCase{fmt.Sprintf("Attention/%v", h), rounding, units, func(c *call) {
-			c.Attention(c.out(h.OutWidth()), c.out(h.Q), c.in(h.Width()), c.spans(), h, c.T)
-		}}, opCase{fmt.Sprintf("Attention/peaked %v", h), 20 * rounding, units, func(c *call) {
-			// Scores of ±30: what they are off by, their exponentials are off by, relatively.
-			c.Attention(c.out(h.OutWidth()), c.out(h.Q), c.inOf(h.Width(), wide), c.spans(), h, c.T)
-		}}, opCase{fmt.Sprintf("AttentionGrad/%v", h), 4 * rounding, units, func(c *call) {
-			out, lse := c.zeros(kernels.F32, c.T*h.OutWidth()), c.zeros(kernels.F32, c.T*h.Q)
-			qkv, s := c.in(h.Width()), c.spans()
-			c.Attention(out, lse, qkv, s, h, c.T)
-			c.AttentionGrad(c.out(h.Width()), c.in(h.OutWidth()), qkv, out, lse, s, h, c.T)
-		}})
+		addAttentionOver(cases, fmt.Sprint(h), o.F32, h, kernels.F32)
+		addAttentionOver(cases, fmt.Sprintf("bf16 %v", h), o.Attention, h, kernels.BF16)
 	}
 }
 
+func addAttentionOver(cases *[]opCase, name string, rounding float64, h kernels.Heads, kv kernels.DType) {
+	units := sequences(1, 2, 31, 32, 33, 70, 5, 64)
+	*cases = append(*cases, opCase{"Attention/" + name, rounding, units, func(c *call) {
+		c.Attention(c.out(h.OutWidth()), c.out(h.Q), c.in(h.Width()), c.spans(), h, kv, c.T)
+	}}, opCase{"Attention/peaked " + name, 20 * rounding, units, func(c *call) {
+		// Scores of ±30: what they are off by, their exponentials are off by, relatively.
+		c.Attention(c.out(h.OutWidth()), c.out(h.Q), c.inOf(h.Width(), wide), c.spans(), h, kv, c.T)
+	}}, opCase{"AttentionGrad/" + name, 4 * rounding, units, func(c *call) {
+		out, lse := c.zeros(kernels.F32, c.T*h.OutWidth()), c.zeros(kernels.F32, c.T*h.Q)
+		qkv, s := c.in(h.Width()), c.spans()
+		c.Attention(out, lse, qkv, s, h, kv, c.T)
+		c.AttentionGrad(c.out(h.Width()), c.in(h.OutWidth()), qkv, out, lse, s, h, kv, c.T)
+	}})
+}
+
 // sumCases are the operations that sum over rows.
-func sumCases() (cases []opCase) {
+func sumCases(o Tolerance) (cases []opCase) {
 	const eps = 0.3
-	add := func(name string, run func(c *call)) {
-		cases = append(cases, opCase{name, rounding, singles(100), run})
+	addTyped := func(name string, t kernels.DType, run func(c *call)) {
+		cases = append(cases, opCase{name, o.of(t), singles(100), run})
 	}
+	add := func(name string, run func(c *call)) { addTyped(name, kernels.F32, run) }
 	for _, s := range []struct{ n, k int }{{1, 1}, {7, 33}, {33, 100}, {130, 65}} {
 		add(fmt.Sprintf("LinearGradW/%dx%d", s.n, s.k), func(c *call) {
 			c.LinearGradW(c.sum(s.k, s.n*s.k), c.cols(s.n), c.cols(s.k), -0.5, c.T)
@@ -188,7 +194,7 @@ func sumCases() (cases []opCase) {
 			c.EmbedGrad(c.sum(s.k, s.n*s.k), c.in(s.k), c.ids(0, s.n), s.n, s.k, c.T)
 		})
 		for _, dtype := range matrixTypes {
-			add(fmt.Sprintf("LogProbGradW/%v/%dx%d", dtype, s.n, s.k), func(c *call) {
+			addTyped(fmt.Sprintf("LogProbGradW/%v/%dx%d", dtype, s.n, s.k), dtype, func(c *call) {
 				h, w, targets := c.in(s.k), c.matrix(dtype, s.n, s.k), c.ids(-s.n/4, s.n)
 				lse := c.zeros(kernels.F32, c.T)
 				out := kernels.LogProbOut{LogP: c.zeros(kernels.F32, c.T), Entropy: c.zeros(kernels.F32, c.T), LSE: lse}

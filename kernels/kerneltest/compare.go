@@ -3,6 +3,8 @@ package kerneltest
 import (
 	"math"
 	"testing"
+
+	"github.com/seed-7879b91d/grpo/kernels"
 )
 
 // result is what the outputs of a call hold, one after the other.
@@ -26,6 +28,29 @@ func join(parts []result) (whole result) {
 		}
 	}
 	return whole
+}
+
+// Tolerance is what numbers may be off by, in terms of near, by the type of what they are computed with: that of a matrix
+// of weights, or of keys and values. It goes with the order in which a backend sums.
+type Tolerance struct {
+	F32          float64 // and of what has no type
+	BF16         float64
+	BF16Rounding float64
+	Attention    float64 // over keys and values in bf16
+}
+
+// Chains is the tolerance of a backend that sums in chains of float32: what a few hundred random terms may be off by.
+var Chains = Tolerance{F32: 5e-6, BF16: 5e-6, BF16Rounding: 5e-6, Attention: 5e-6}
+
+// of is the tolerance of products with a matrix of that type.
+func (o Tolerance) of(t kernels.DType) float64 {
+	switch t {
+	case kernels.BF16:
+		return o.BF16
+	case kernels.BF16Rounding:
+		return o.BF16Rounding
+	}
+	return o.F32
 }
 
 // near demands that every number of got is within tolerance of want, relative to the root mean square

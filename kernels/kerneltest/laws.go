@@ -13,6 +13,7 @@ import (
 func testLaws(t *testing.T, m *machine) {
 	t.Run("sums are added once", func(t *testing.T) { testAddedOnce(t, m) })
 	t.Run("later rows change nothing", func(t *testing.T) { testCausal(t, m) })
+	t.Run("keys and values are rounded", func(t *testing.T) { testRoundedAttention(t, m) })
 	t.Run("targets nobody asks for", func(t *testing.T) { testNoTarget(t, m) })
 	t.Run("sums of squares", func(t *testing.T) { testTinySquares(t, m) })
 }
@@ -49,11 +50,12 @@ func testAddedOnce(t *testing.T, m *machine) {
 // testCausal: the first rows of a sequence are what they are without the rest.
 func testCausal(t *testing.T, m *machine) {
 	const T = 100
-	for _, h := range headShapes {
+	for i := range 2 * len(headShapes) {
+		h, kv := headShapes[i/2], cacheTypes[i%2]
 		qkv := m.f32(given("qkv", T*h.Width())...)
 		run := func(rows int) result {
 			out, lse := m.zeros(kernels.F32, T*h.OutWidth()), m.zeros(kernels.F32, T*h.Q)
-			m.Attention(out, lse, qkv, kernels.Spans{Starts: m.i32(0, int32(rows)), N: 1}, h, rows)
+			m.Attention(out, lse, qkv, kernels.Spans{Starts: m.i32(0, int32(rows)), N: 1}, h, kv, rows)
 			return result{{h.OutWidth(), m.read(out)}, {h.Q, m.read(lse)}}
 		}
 		whole := run(T)
@@ -61,8 +63,36 @@ func testCausal(t *testing.T, m *machine) {
 			part := run(rows)
 			for i := range part {
 				n := rows * part[i].width
-				equal(t, fmt.Sprintf("%v, %d rows", h, rows),
+				equal(t, fmt.Sprintf("%v %v, %d rows", h, kv, rows),
 					result{{part[i].width, whole[i].data[:n]}}, result{{part[i].width, part[i].data[:n]}})
+			}
+		}
+	}
+}
+
+// testRoundedAttention: attention over keys and values in bf16 is the same whether they come rounded or not, gradients
+// too, and is not that over float32.
+func testRoundedAttention(t *testing.T, m *machine) {
+	const T = 70
+	for _, h := range headShapes {
+		exact, dout := given("qkv", T*h.Width()), m.f32(given("dout", T*h.OutWidth())...)
+		rounded := slices.Clone(exact)
+		for t := range T {
+			cached := rounded[t*h.Width()+h.OutWidth() : (t+1)*h.Width()]
+			copy(cached, roundedToBF16(cached))
+		}
+		run := func(x []float32, kv kernels.DType) result {
+			out, lse, dqkv := m.zeros(kernels.F32, T*h.OutWidth()), m.zeros(kernels.F32, T*h.Q), m.zeros(kernels.F32, T*h.Width())
+			qkv, s := m.f32(x...), kernels.Spans{Starts: m.i32(0, T), N: 1}
+			m.Attention(out, lse, qkv, s, h, kv, T)
+			m.AttentionGrad(dqkv, dout, qkv, out, lse, s, h, kv, T)
+			return result{{h.OutWidth(), m.read(out)}, {h.Q, m.read(lse)}, {h.Width(), m.read(dqkv)}}
+		}
+		got := run(exact, kernels.BF16)
+		equal(t, fmt.Sprint(h), run(rounded, kernels.BF16), got)
+		for i, o := range run(exact, kernels.F32) {
+			if slices.Equal(o.data, got[i].data) {
+				t.Errorf("%v: output %d is that of keys and values in float32", h, i)
 			}
 		}
 	}

@@ -11,6 +11,7 @@ import (
 
 func testMemory(t *testing.T, m *machine) {
 	t.Run("buffers", func(t *testing.T) { testBuffers(t, m) })
+	t.Run("releasing", func(t *testing.T) { testRelease(t, m) })
 	t.Run("encodings", func(t *testing.T) { testEncodings(t, m) })
 	t.Run("matrices", func(t *testing.T) { testMatrices(t, m) })
 }
@@ -55,6 +56,31 @@ func testBuffers(t *testing.T, m *machine) {
 	}
 	if empty := m.zeros(kernels.F32, 0); empty.Len() != 0 || empty.Slice(0, 0).Len() != 0 {
 		t.Error("an empty buffer has a length")
+	}
+}
+
+// testRelease: what was queued before a buffer is released sees it, and what is released is not there.
+func testRelease(t *testing.T, m *machine) {
+	const n = 1 << 16
+	sum := m.zeros(kernels.F32, n)
+	var parts []kernels.Buffer
+	for i := range 8 {
+		b := m.f32(slices.Repeat([]float32{float32(i)}, n)...)
+		parts = append(parts, b, b.Slice(1, 2))
+		m.Add(sum, sum, b, n)
+		m.Release(b)
+	}
+	m.expect(t, "a sum of buffers that were released", sum, slices.Repeat([]float32{28}, n)...)
+	for i, b := range parts {
+		if !b.Released() {
+			t.Errorf("buffer %d does not know that it has been released", i/2)
+		}
+	}
+	if sum.Released() || sum.Slice(0, 1).Released() {
+		t.Error("a buffer says that it has been released, and was not")
+	}
+	if room, known := m.Free(); known && room.Bytes <= 0 {
+		t.Errorf("free: %v", room)
 	}
 }
 

@@ -19,52 +19,64 @@ func (reference) Order() string { return "double precision" }
 
 func (reference) Name() string { return "reference: plain Go, double precision inside, 1 thread" }
 
-// The reference's buffers are Go slices.
-type (
-	floats  []float32
-	ints    []int32
-	doubles []float64
-)
+// number is what the reference's buffers are made of.
+type number interface{ float32 | int32 | float64 }
 
-func (b floats) DType() kernels.DType  { return kernels.F32 }
-func (b ints) DType() kernels.DType    { return kernels.I32 }
-func (b doubles) DType() kernels.DType { return kernels.F64 }
-
-func (b floats) Len() int  { return len(b) }
-func (b ints) Len() int    { return len(b) }
-func (b doubles) Len() int { return len(b) }
-
-func (b floats) Slice(from, to int) kernels.Buffer {
-	kernels.CheckSlice(len(b), from, to)
-	return b[from:to:to]
+// buffer is a Go slice, or a part of one. All parts know when it has been released.
+type buffer[E number] struct {
+	data  []E
+	whole *int // the numbers of all of it; −1 when it has been released
 }
 
-func (b ints) Slice(from, to int) kernels.Buffer {
-	kernels.CheckSlice(len(b), from, to)
-	return b[from:to:to]
+func newBuffer[E number](n int) buffer[E] { return buffer[E]{make([]E, n), &n} }
+
+func (b buffer[E]) DType() kernels.DType {
+	switch any(b.data).(type) {
+	case []int32:
+		return kernels.I32
+	case []float64:
+		return kernels.F64
+	}
+	return kernels.F32
 }
 
-func (b doubles) Slice(from, to int) kernels.Buffer {
-	kernels.CheckSlice(len(b), from, to)
-	return b[from:to:to]
+func (b buffer[E]) Len() int       { return len(b.data) }
+func (b buffer[E]) Released() bool { return *b.whole < 0 }
+
+func (b buffer[E]) Slice(from, to int) kernels.Buffer {
+	kernels.CheckSlice(len(b.data), from, to)
+	return buffer[E]{b.data[from:to:to], b.whole}
 }
 
-// own is a buffer as the reference made it: floats, ints or doubles.
-func own[S floats | ints | doubles](b kernels.Buffer) S {
-	s, ok := b.(S)
+func (b buffer[E]) clear() { clear(b.data) }
+
+func (b buffer[E]) release() {
+	kernels.CheckRelease(len(b.data) == *b.whole)
+	*b.whole = -1
+}
+
+// anyBuffer is a buffer of the reference.
+type anyBuffer interface {
+	release()
+	clear()
+}
+
+// own are the numbers of a buffer that the reference made.
+func own[E number](b kernels.Buffer) []E {
+	s, ok := b.(buffer[E])
 	if !ok {
 		panic(fmt.Sprintf("kerneltest: the reference was given a %T, expected a buffer of its own", b))
 	}
-	return s
+	return s.data
 }
 
 // row is row t of a row-major buffer of rows of n numbers.
-func row(b kernels.Buffer, n, t int) []float32 { return own[floats](b)[t*n : (t+1)*n] }
+func row(b kernels.Buffer, n, t int) []float32 { return own[float32](b)[t*n : (t+1)*n] }
 
 // window is what c shows of row t.
 func window(c kernels.Cols, t int) []float32 {
 	from := t*c.Stride + c.From
-	return own[floats](c.Buf)[from : from+c.N]
+	return own[float32](c.Buf)[from : from+c.N]
 }
 
 // matrix is row-major float32, whatever it was made for.
@@ -93,12 +105,25 @@ func ownMatrix(w kernels.Matrix) *matrix {
 func (reference) Alloc(t kernels.DType, n int) (kernels.Buffer, error) {
 	switch t {
 	case kernels.I32:
-		return make(ints, n), nil
+		return newBuffer[int32](n), nil
 	case kernels.F64:
-		return make(doubles, n), nil
+		return newBuffer[float64](n), nil
 	}
-	return make(floats, n), nil
+	return newBuffer[float32](n), nil
 }
+
+// ownAny is a buffer that the reference made, whatever its numbers are.
+func ownAny(b kernels.Buffer) anyBuffer {
+	s, ok := b.(anyBuffer)
+	if !ok {
+		panic(fmt.Sprintf("kerneltest: the reference was given a %T, expected a buffer of its own", b))
+	}
+	return s
+}
+
+func (reference) Release(b kernels.Buffer) { ownAny(b).release() }
+
+func (reference) Free() (kernels.Room, bool) { return kernels.Room{}, false }
 
 func (reference) NewMatrix(t kernels.DType, rows, cols int) (kernels.Matrix, error) {
 	return &matrix{t: t, rows: rows, cols: cols, data: make([]float32, rows*cols)}, nil
@@ -107,45 +132,36 @@ func (reference) NewMatrix(t kernels.DType, rows, cols int) (kernels.Matrix, err
 func (reference) Upload(dst kernels.Buffer, src any) {
 	switch s := src.(type) {
 	case []float32:
-		copy(own[floats](dst), s)
+		copy(own[float32](dst), s)
 	case []int32:
-		copy(own[ints](dst), s)
+		copy(own[int32](dst), s)
 	case []float64:
-		copy(own[doubles](dst), s)
+		copy(own[float64](dst), s)
 	}
 }
 
 func (reference) Download(dst any, src kernels.Buffer) error {
 	switch d := dst.(type) {
 	case []float32:
-		copy(d, own[floats](src))
+		copy(d, own[float32](src))
 	case []int32:
-		copy(d, own[ints](src))
+		copy(d, own[int32](src))
 	case []float64:
-		copy(d, own[doubles](src))
+		copy(d, own[float64](src))
 	}
 	return nil
 }
 
-func (reference) Zero(dst kernels.Buffer) {
-	switch d := dst.(type) {
-	case floats:
-		clear(d)
-	case ints:
-		clear(d)
-	default:
-		clear(own[doubles](dst))
-	}
-}
+func (reference) Zero(dst kernels.Buffer) { ownAny(dst).clear() }
 
 func (reference) Copy(dst, src kernels.Buffer) {
-	switch s := src.(type) {
-	case floats:
-		copy(own[floats](dst), s)
-	case ints:
-		copy(own[ints](dst), s)
+	switch src.DType() {
+	case kernels.I32:
+		copy(own[int32](dst), own[int32](src))
+	case kernels.F64:
+		copy(own[float64](dst), own[float64](src))
 	default:
-		copy(own[doubles](dst), own[doubles](src))
+		copy(own[float32](dst), own[float32](src))
 	}
 }
 
@@ -188,11 +204,11 @@ func decode(e kernels.Encoding, b []byte) float32 {
 
 func (reference) Pack(w kernels.Matrix, first int, src kernels.Buffer) {
 	m := ownMatrix(w)
-	copy(m.data[first*m.cols:], own[floats](src))
+	copy(m.data[first*m.cols:], own[float32](src))
 }
 
 func (reference) Unpack(dst kernels.Buffer, w kernels.Matrix) {
-	copy(own[floats](dst), ownMatrix(w).data)
+	copy(own[float32](dst), ownMatrix(w).data)
 }
 
 // Compress has nothing to gain.

@@ -9,7 +9,7 @@ import (
 // eachQuery calls f for each query row of each sequence, with the first row of the sequence and the
 // head's places in the row: its query, its key, its value.
 func eachQuery(s kernels.Spans, h kernels.Heads, f func(t, first, head, q, k, v int)) {
-	starts := own[ints](s.Starts)
+	starts := own[int32](s.Starts)
 	for i := range s.N {
 		for t := int(starts[i]); t < int(starts[i+1]); t++ {
 			for head := range h.Q {
@@ -20,12 +20,20 @@ func eachQuery(s kernels.Spans, h kernels.Heads, f func(t, first, head, q, k, v 
 	}
 }
 
-func (reference) Attention(out, lse, qkv kernels.Buffer, s kernels.Spans, h kernels.Heads, T int) {
+// cached are keys and values as a cache of that type has them.
+func cached(x []float32, kv kernels.DType) []float32 {
+	if kv == kernels.F32 {
+		return x
+	}
+	return roundedToBF16(x)
+}
+
+func (reference) Attention(out, lse, qkv kernels.Buffer, s kernels.Spans, h kernels.Heads, kv kernels.DType, T int) {
 	eachQuery(s, h, func(t, first, head, q, k, v int) {
 		query := row(qkv, h.Width(), t)[q : q+h.Dim]
 		mean, logSum := attend(query, t-first+1, func(j int) (key, value []float32) {
 			from := row(qkv, h.Width(), first+j)
-			return from[k : k+h.Dim], from[v : v+h.Dim]
+			return cached(from[k:k+h.Dim], kv), cached(from[v:v+h.Dim], kv)
 		})
 		store(row(out, h.OutWidth(), t)[q:q+h.Dim], mean)
 		row(lse, h.Q, t)[head] = float32(logSum)
@@ -58,7 +66,8 @@ func attend(query []float32, n int, at func(j int) (key, value []float32)) (mean
 	return mean, logSum
 }
 
-func (reference) AttentionGrad(dqkv, dout, qkv, out, lse kernels.Buffer, s kernels.Spans, h kernels.Heads, T int) {
+func (reference) AttentionGrad(dqkv, dout, qkv, out, lse kernels.Buffer, s kernels.Spans, h kernels.Heads, kv kernels.DType,
+	T int) {
 	scale := 1 / math.Sqrt(float64(h.Dim))
 	sums := make([][]float64, T)
 	for t := range sums {
@@ -69,7 +78,7 @@ func (reference) AttentionGrad(dqkv, dout, qkv, out, lse kernels.Buffer, s kerne
 		dOut := row(dout, h.OutWidth(), t)[q : q+h.Dim]
 		mean := dot(dOut, row(out, h.OutWidth(), t)[q:q+h.Dim])
 		for j := first; j <= t; j++ {
-			key, value := row(qkv, h.Width(), j)[k:k+h.Dim], row(qkv, h.Width(), j)[v:v+h.Dim]
+			key, value := cached(row(qkv, h.Width(), j)[k:k+h.Dim], kv), cached(row(qkv, h.Width(), j)[v:v+h.Dim], kv)
 			p := math.Exp(scale*dot(query, key) - float64(row(lse, h.Q, t)[head]))
 			dScore := scale * p * (dot(dOut, value) - mean)
 			for i := range h.Dim {

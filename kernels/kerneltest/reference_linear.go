@@ -19,6 +19,11 @@ func (m *matrix) factors(x []float32) []float32 {
 	if m.t != kernels.BF16Rounding {
 		return x
 	}
+	return roundedToBF16(x)
+}
+
+// roundedToBF16 are the nearest numbers of bf16, ties to even.
+func roundedToBF16(x []float32) []float32 {
 	rounded := make([]float32, len(x))
 	for i, x := range x {
 		bits := math.Float32bits(x)
@@ -37,7 +42,7 @@ func (reference) Linear(out, x kernels.Cols, w kernels.Matrix, o kernels.LinearO
 				sum += float64(y[n])
 			}
 			if o.Bias != nil {
-				sum += float64(own[floats](o.Bias)[n])
+				sum += float64(own[float32](o.Bias)[n])
 			}
 			y[n] = float32(sum)
 		}
@@ -82,7 +87,7 @@ func (reference) BiasGrad(db kernels.Buffer, dy kernels.Cols, T int) {
 			sum[n] += float64(d)
 		}
 	}
-	addTo(own[floats](db), sum)
+	addTo(own[float32](db), sum)
 }
 
 // addTo accumulates the gradient of a parameter.
@@ -114,7 +119,7 @@ func (reference) LogProb(out kernels.LogProbOut, h kernels.Buffer, w kernels.Mat
 	for t := range T {
 		var logp, entropy, lse float64
 		jacobian := make([]float64, m.cols)
-		if target := own[ints](targets)[t]; target >= 0 {
+		if target := own[int32](targets)[t]; target >= 0 {
 			var z []float64
 			z, lse = scores(m.factors(row(h, m.cols, t)), m, invTemp)
 			logp = z[target] - lse
@@ -130,9 +135,9 @@ func (reference) LogProb(out kernels.LogProbOut, h kernels.Buffer, w kernels.Mat
 				}
 			}
 		}
-		own[floats](out.LogP)[t] = float32(logp)
-		own[floats](out.Entropy)[t] = float32(entropy)
-		own[floats](out.LSE)[t] = float32(lse)
+		own[float32](out.LogP)[t] = float32(logp)
+		own[float32](out.Entropy)[t] = float32(entropy)
+		own[float32](out.LSE)[t] = float32(lse)
 		if out.Jacobian != nil {
 			store(row(out.Jacobian, m.cols, t), jacobian)
 		}
@@ -148,7 +153,7 @@ func store(dst []float32, src []float64) {
 
 func (reference) LogProbGradX(dh, dlogp, jacobian kernels.Buffer, H, T int) {
 	for t := range T {
-		dh, d := row(dh, H, t), float64(own[floats](dlogp)[t])
+		dh, d := row(dh, H, t), float64(own[float32](dlogp)[t])
 		for k, j := range row(jacobian, H, t) {
 			dh[k] = float32(d * float64(j))
 		}
@@ -160,22 +165,22 @@ func (reference) LogProbGradW(dw, dlogp, h kernels.Buffer, w kernels.Matrix, tar
 	m := ownMatrix(w)
 	sum := make([]float64, m.rows*m.cols)
 	for t := range T {
-		target := own[ints](targets)[t]
+		target := own[int32](targets)[t]
 		if target < 0 {
 			continue
 		}
 		h := row(h, m.cols, t)
 		z, _ := scores(m.factors(h), m, invTemp)
 		for v := range z {
-			share := -math.Exp(z[v] - float64(own[floats](lse)[t]))
+			share := -math.Exp(z[v] - float64(own[float32](lse)[t]))
 			if v == int(target) {
 				share++
 			}
-			share *= float64(own[floats](dlogp)[t]) * float64(invTemp)
+			share *= float64(own[float32](dlogp)[t]) * float64(invTemp)
 			for k := range h {
 				sum[v*m.cols+k] += share * float64(h[k])
 			}
 		}
 	}
-	addTo(own[floats](dw), sum)
+	addTo(own[float32](dw), sum)
 }

@@ -9,13 +9,13 @@ import (
 func (reference) Embed(out kernels.Buffer, table kernels.Matrix, ids kernels.Buffer, T int) {
 	m := ownMatrix(table)
 	for t := range T {
-		copy(row(out, m.cols, t), m.row(int(own[ints](ids)[t])))
+		copy(row(out, m.cols, t), m.row(int(own[int32](ids)[t])))
 	}
 }
 
 func (reference) EmbedGrad(dTable, dOut, ids kernels.Buffer, V, H, T int) {
 	for t := range T {
-		dw := row(dTable, H, int(own[ints](ids)[t]))
+		dw := row(dTable, H, int(own[int32](ids)[t]))
 		for i, d := range row(dOut, H, t) {
 			dw[i] += d
 		}
@@ -45,7 +45,7 @@ func (reference) RMSNorm(out, x, weight kernels.Buffer, eps float32, H, T int) {
 	for t := range T {
 		out, x := row(out, H, t), row(x, H, t)
 		r := inverseRMS(x, eps)
-		for i, w := range own[floats](weight)[:H] {
+		for i, w := range own[float32](weight)[:H] {
 			out[i] = float32(float64(w) * float64(x[i]) * r)
 		}
 	}
@@ -53,7 +53,7 @@ func (reference) RMSNorm(out, x, weight kernels.Buffer, eps float32, H, T int) {
 
 func (reference) RMSNormGradX(dx, dy, x, weight kernels.Buffer, eps float32, H, T int) {
 	for t := range T {
-		store(row(dx, H, t), normGrad(widen(row(dy, H, t)), row(x, H, t), own[floats](weight), eps))
+		store(row(dx, H, t), normGrad(widen(row(dy, H, t)), row(x, H, t), own[float32](weight), eps))
 	}
 }
 
@@ -74,14 +74,14 @@ func (reference) RMSNormGradW(dw, dy, x kernels.Buffer, eps float32, H, T int) {
 			sum[i] += float64(dy[i]) * float64(x[i]) * r
 		}
 	}
-	addTo(own[floats](dw), sum)
+	addTo(own[float32](dw), sum)
 }
 
 func (reference) RopeTable(out, positions kernels.Buffer, theta float64, dim, T int) {
 	for t := range T {
 		out := row(out, dim, t)
 		for i := range dim / 2 {
-			angle := float64(own[ints](positions)[t]) * math.Pow(theta, -2*float64(i)/float64(dim))
+			angle := float64(own[int32](positions)[t]) * math.Pow(theta, -2*float64(i)/float64(dim))
 			out[i], out[dim/2+i] = float32(math.Cos(angle)), float32(math.Sin(angle))
 		}
 	}
@@ -118,7 +118,7 @@ func eachHead(h kernels.Heads, qw, kw []float32, f func(from, to int, weight []f
 func (reference) QKNormRope(out, qkv, qw, kw, rope kernels.Buffer, eps float32, h kernels.Heads, T int) {
 	for t := range T {
 		out, qkv, rope := row(out, h.Width(), t), row(qkv, h.Width(), t), row(rope, h.Dim, t)
-		eachHead(h, own[floats](qw), own[floats](kw), func(from, to int, w []float32) {
+		eachHead(h, own[float32](qw), own[float32](kw), func(from, to int, w []float32) {
 			x := qkv[from:to]
 			if w == nil {
 				copy(out[from:to], x)
@@ -137,7 +137,7 @@ func (reference) QKNormRopeGradX(dqkv, dout, qkv, qw, kw, rope kernels.Buffer, e
 	for t := range T {
 		dx, dy := row(dqkv, h.Width(), t), row(dout, h.Width(), t)
 		x, rope := row(qkv, h.Width(), t), row(rope, h.Dim, t)
-		eachHead(h, own[floats](qw), own[floats](kw), func(from, to int, w []float32) {
+		eachHead(h, own[float32](qw), own[float32](kw), func(from, to int, w []float32) {
 			if w == nil {
 				copy(dx[from:to], dy[from:to])
 				return
@@ -165,8 +165,8 @@ func (reference) QKNormRopeGradW(dqw, dkw, dout, qkv, rope kernels.Buffer, eps f
 			}
 		}
 	}
-	addTo(own[floats](dqw), sumQ)
-	addTo(own[floats](dkw), sumK)
+	addTo(own[float32](dqw), sumQ)
+	addTo(own[float32](dkw), sumK)
 }
 
 func sigmoid(x float64) float64 { return 1 / (1 + math.Exp(-x)) }
@@ -195,6 +195,6 @@ func (reference) SwiGLUGrad(dGateUp, dout, gateUp kernels.Buffer, N, T int) {
 
 func (reference) Add(out, a, b kernels.Buffer, n int) {
 	for i := range n {
-		own[floats](out)[i] = own[floats](a)[i] + own[floats](b)[i]
+		own[float32](out)[i] = own[float32](a)[i] + own[float32](b)[i]
 	}
 }

@@ -8,14 +8,17 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels"
 )
 
-// cache holds keys and values as rows (KV heads | KV heads) of positions, block after block.
+// cache holds keys and values as rows (KV heads | KV heads) of positions, block after block: as float32, rounded before
+// to what the cache is made of.
 type cache struct {
 	heads  kernels.Heads
+	t      kernels.DType
 	layers [][]float32
 	blocks int
 }
 
 func (c *cache) Heads() kernels.Heads { return c.heads }
+func (c *cache) DType() kernels.DType { return c.t }
 func (c *cache) Layers() int          { return len(c.layers) }
 func (c *cache) Blocks() int          { return c.blocks }
 func (c *cache) Bytes() int           { return 4 * len(c.layers) * len(c.layers[0]) }
@@ -24,7 +27,7 @@ func (c *cache) width() int { return 2 * c.heads.KV * c.heads.Dim }
 
 // at are the key and value heads of a position of a sequence with that table.
 func (c *cache) at(layer int, table []int32, position int) []float32 {
-	slot := int(table[position/kernels.CacheBlock])*kernels.CacheBlock + position%kernels.CacheBlock
+	slot := int(table[position/cacheBlock])*cacheBlock + position%cacheBlock
 	return c.layers[layer][slot*c.width() : (slot+1)*c.width()]
 }
 
@@ -36,19 +39,24 @@ func ownCache(k kernels.Cache) *cache {
 	return c
 }
 
-func (reference) NewCache(h kernels.Heads, layers, blocks int) (kernels.Cache, error) {
-	c := &cache{heads: h, blocks: blocks}
+// cacheBlock is no other backend's, so that nobody takes theirs for granted.
+const cacheBlock = 12
+
+func (reference) CacheBlock() int { return cacheBlock }
+
+func (reference) NewCache(h kernels.Heads, t kernels.DType, layers, blocks int) (kernels.Cache, error) {
+	c := &cache{heads: h, t: t, blocks: blocks}
 	for range layers {
-		c.layers = append(c.layers, make([]float32, blocks*kernels.CacheBlock*c.width()))
+		c.layers = append(c.layers, make([]float32, blocks*cacheBlock*c.width()))
 	}
 	return c, nil
 }
 
 func (reference) CopyBlocks(k kernels.Cache, to, from kernels.Buffer, n int) {
 	c := ownCache(k)
-	size := kernels.CacheBlock * c.width()
+	size := cacheBlock * c.width()
 	for i := range n {
-		dst, src := int(own[ints](to)[i])*size, int(own[ints](from)[i])*size
+		dst, src := int(own[int32](to)[i])*size, int(own[int32](from)[i])*size
 		for _, l := range c.layers {
 			copy(l[dst:dst+size], l[src:src+size])
 		}
@@ -57,11 +65,11 @@ func (reference) CopyBlocks(k kernels.Cache, to, from kernels.Buffer, n int) {
 
 // eachRow calls f for each row of each run, with its position and its run's table.
 func eachRow(p kernels.Paged, f func(t, position int, table []int32)) {
-	starts := own[ints](p.Starts)
+	starts := own[int32](p.Starts)
 	for run := range p.N {
-		table := own[ints](p.Tables)[run*p.Stride : (run+1)*p.Stride]
+		table := own[int32](p.Tables)[run*p.Stride : (run+1)*p.Stride]
 		for t := int(starts[run]); t < int(starts[run+1]); t++ {
-			f(t, int(own[ints](p.Positions)[t]), table)
+			f(t, int(own[int32](p.Positions)[t]), table)
 		}
 	}
 }
@@ -69,7 +77,7 @@ func eachRow(p kernels.Paged, f func(t, position int, table []int32)) {
 func (reference) PagedAttention(out, qkv kernels.Buffer, k kernels.Cache, layer int, p kernels.Paged, h kernels.Heads, T int) {
 	c := ownCache(k)
 	eachRow(p, func(t, position int, table []int32) {
-		copy(c.at(layer, table, position), row(qkv, h.Width(), t)[h.Q*h.Dim:])
+		copy(c.at(layer, table, position), cached(row(qkv, h.Width(), t)[h.Q*h.Dim:], c.t))
 	})
 	eachRow(p, func(t, position int, table []int32) {
 		for head := range h.Q {
@@ -77,8 +85,8 @@ func (reference) PagedAttention(out, qkv kernels.Buffer, k kernels.Cache, layer 
 			value := h.KV*h.Dim + key
 			query := row(qkv, h.Width(), t)[head*h.Dim : (head+1)*h.Dim]
 			mean, _ := attend(query, position+1, func(j int) (k, v []float32) {
-				cached := c.at(layer, table, j)
-				return cached[key : key+h.Dim], cached[value : value+h.Dim]
+				both := c.at(layer, table, j)
+				return both[key : key+h.Dim], both[value : value+h.Dim]
 			})
 			store(row(out, h.OutWidth(), t)[head*h.Dim:(head+1)*h.Dim], mean)
 		}
@@ -87,22 +95,22 @@ func (reference) PagedAttention(out, qkv kernels.Buffer, k kernels.Cache, layer 
 
 func (reference) Gather(out, x, rows kernels.Buffer, width, n int) {
 	for i := range n {
-		copy(row(out, width, i), row(x, width, int(own[ints](rows)[i])))
+		copy(row(out, width, i), row(x, width, int(own[int32](rows)[i])))
 	}
 }
 
 func (reference) Draw(out kernels.DrawOut, h kernels.Buffer, w kernels.Matrix, d kernels.DrawIn, n int) {
 	m := ownMatrix(w)
 	for i := range n {
-		invTemp, u := own[floats](d.InvTemp)[i], own[doubles](d.Uniform)[i]
+		invTemp, u := own[float32](d.InvTemp)[i], own[float64](d.Uniform)[i]
 		if invTemp == 0 {
 			z, lse := scores(row(h, m.cols, i), m, 1)
 			best := mostLikely(z)[0]
-			own[ints](out.Token)[i], own[floats](out.LogP)[i] = int32(best), float32(z[best]-lse)
+			own[int32](out.Token)[i], own[float32](out.LogP)[i] = int32(best), float32(z[best]-lse)
 			continue
 		}
 		z, lse := scores(row(h, m.cols, i), m, invTemp)
-		kept := truncate(z, int(own[ints](d.TopK)[i]), float64(own[floats](d.TopP)[i]), float64(own[floats](d.MinP)[i]))
+		kept := truncate(z, int(own[int32](d.TopK)[i]), float64(own[float32](d.TopP)[i]), float64(own[float32](d.MinP)[i]))
 		if len(kept) < len(z) {
 			lse = logSum(z, kept)
 		}
@@ -113,7 +121,7 @@ func (reference) Draw(out kernels.DrawOut, h kernels.Buffer, w kernels.Matrix, d
 				break
 			}
 		}
-		own[ints](out.Token)[i], own[floats](out.LogP)[i] = int32(token), float32(z[token]-lse)
+		own[int32](out.Token)[i], own[float32](out.LogP)[i] = int32(token), float32(z[token]-lse)
 	}
 }
 

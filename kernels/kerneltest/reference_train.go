@@ -10,15 +10,15 @@ func (reference) Loss(dlogp, stats kernels.Buffer, in kernels.LossIn, l kernels.
 	var sum [kernels.NumStats]float64
 	sum[kernels.StatRatioMin], sum[kernels.StatRatioMax] = math.Inf(1), math.Inf(-1)
 	for t := range T {
-		w := float64(own[floats](in.Weight)[t])
+		w := float64(own[float32](in.Weight)[t])
 		if w == 0 {
-			own[floats](dlogp)[t] = 0
+			own[float32](dlogp)[t] = 0
 			continue
 		}
-		logp, old := float64(own[floats](in.LogP)[t]), float64(own[floats](in.OldLogP)[t])
+		logp, old := float64(own[float32](in.LogP)[t]), float64(own[float32](in.OldLogP)[t])
 		ratio := math.Exp(logp - old)
-		loss, slope, clipped := objective(l, logp, ratio, float64(own[floats](in.Advantage)[t]))
-		own[floats](dlogp)[t] = float32(w * slope)
+		loss, slope, clipped := objective(l, logp, ratio, float64(own[float32](in.Advantage)[t]))
+		own[float32](dlogp)[t] = float32(w * slope)
 		sum[kernels.StatLoss] += w * loss
 		sum[kernels.StatRows]++
 		sum[kernels.StatRatio] += ratio
@@ -28,12 +28,12 @@ func (reference) Loss(dlogp, stats kernels.Buffer, in kernels.LossIn, l kernels.
 		sum[kernels.StatKL1] += old - logp
 		sum[kernels.StatKL2] += (old - logp) * (old - logp) / 2
 		sum[kernels.StatMaxDiff] = max(sum[kernels.StatMaxDiff], math.Abs(logp-old))
-		sum[kernels.StatEntropy] += float64(own[floats](in.Entropy)[t])
+		sum[kernels.StatEntropy] += float64(own[float32](in.Entropy)[t])
 		if clipped {
 			sum[kernels.StatClipped]++
 		}
 	}
-	copy(own[doubles](stats), sum[:])
+	copy(own[float64](stats), sum[:])
 }
 
 // objective is the loss of one row of weight one, its derivative by logp, and whether the clip range
@@ -55,13 +55,13 @@ func objective(l kernels.Loss, logp, ratio, advantage float64) (loss, slope floa
 }
 
 func (reference) SumSquares(out, x kernels.Buffer, n int) {
-	v := own[floats](x)[:n]
-	own[doubles](out)[0] = dot(v, v)
+	v := own[float32](x)[:n]
+	own[float64](out)[0] = dot(v, v)
 }
 
 func (reference) Adam(p, m, v, g kernels.Buffer, a kernels.AdamStep, n int) {
 	var (
-		P, M, V, G   = own[floats](p), own[floats](m), own[floats](v), own[floats](g)
+		P, M, V, G   = own[float32](p), own[float32](m), own[float32](v), own[float32](g)
 		beta1, beta2 = float64(a.Beta1), float64(a.Beta2)
 		rate, decay  = float64(a.LR), float64(a.LR) * float64(a.WeightDecay)
 		fix1, fix2   = float64(a.Correction1), float64(a.Correction2)

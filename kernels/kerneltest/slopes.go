@@ -207,7 +207,7 @@ func rowSlopes() (list []slope) {
 	spans := func(m *machine) kernels.Spans { return kernels.Spans{Starts: m.i32(0, 1, 7, T), N: 3} }
 	attend := func(m *machine, qkv kernels.Buffer) (out, lse kernels.Buffer) {
 		out, lse = m.zeros(kernels.F32, T*h.OutWidth()), m.zeros(kernels.F32, T*h.Q)
-		m.Attention(out, lse, qkv, spans(m), h, T)
+		m.Attention(out, lse, qkv, spans(m), h, kernels.F32, T)
 		return out, lse
 	}
 	list = append(list, slope{"AttentionGrad", T * h.Width(),
@@ -218,7 +218,7 @@ func rowSlopes() (list []slope) {
 		func(m *machine, x, dy []float32) kernels.Buffer {
 			qkv, dx := m.f32(x...), m.zeros(kernels.F32, T*h.Width())
 			out, lse := attend(m, qkv)
-			m.AttentionGrad(dx, m.f32(dy...), qkv, out, lse, spans(m), h, T)
+			m.AttentionGrad(dx, m.f32(dy...), qkv, out, lse, spans(m), h, kernels.F32, T)
 			return dx
 		}})
 

@@ -12,11 +12,16 @@ import (
 // Run holds a backend against the contract: memory, wrong calls, every operation against the reference,
 // gradients against differences of the reference, and equality to the last bit for a row alone or
 // packed, and for 1, 2, 3 and 8 threads. open makes a backend that uses that many threads; it is called
-// once for each number.
-func Run(t *testing.T, open func(threads int) kernels.Backend) { run(t, open, 1, 2, 3, 8) }
+// once for each number. Numbers may be off by what Chains allows.
+func Run(t *testing.T, open func(threads int) kernels.Backend) { RunWithin(t, Chains, open) }
 
-func run(t *testing.T, open func(threads int) kernels.Backend, numbers ...int) {
-	s := suite{reference: newMachine(NewReference())}
+// RunWithin is Run for a backend with a tolerance of its own.
+func RunWithin(t *testing.T, o Tolerance, open func(threads int) kernels.Backend) {
+	run(t, o, open, 1, 2, 3, 8)
+}
+
+func run(t *testing.T, o Tolerance, open func(threads int) kernels.Backend, numbers ...int) {
+	s := suite{tolerance: o, reference: newMachine(NewReference())}
 	for _, threads := range numbers {
 		m := newMachine(open(threads))
 		defer func() {
@@ -27,6 +32,14 @@ func run(t *testing.T, open func(threads int) kernels.Backend, numbers ...int) {
 		}()
 		s.machines = append(s.machines, m)
 	}
+	t.Run("one order", func(t *testing.T) {
+		for _, m := range s.machines {
+			if m.Order() == "" || m.Order() != s.machines[0].Order() {
+				t.Errorf("%s names the order of its sums %q, and %s names it %q", m.Name(), m.Order(), s.machines[0].Name(),
+					s.machines[0].Order())
+			}
+		}
+	})
 	t.Run("memory", func(t *testing.T) { testMemory(t, s.machines[1]) })
 	t.Run("wrong calls", func(t *testing.T) { misuse.Test(t, s.machines[1].Backend) })
 	t.Run("laws", func(t *testing.T) { testLaws(t, s.machines[1]) })
@@ -36,16 +49,17 @@ func run(t *testing.T, open func(threads int) kernels.Backend, numbers ...int) {
 	t.Run("loss", func(t *testing.T) { testLoss(t, s) })
 	t.Run("sampling", func(t *testing.T) { testSampling(t, s) })
 	t.Run("slopes", func(t *testing.T) { testSlopes(t, s) })
-	for _, c := range rowCases() {
+	for _, c := range rowCases(o) {
 		t.Run(c.name, func(t *testing.T) { s.testRows(t, c) })
 	}
-	for _, c := range sumCases() {
+	for _, c := range sumCases(o) {
 		t.Run(c.name, func(t *testing.T) { s.testSums(t, c) })
 	}
 }
 
 // suite is the backend under test, opened with several numbers of threads, and the reference.
 type suite struct {
+	tolerance Tolerance
 	reference *machine
 	machines  []*machine
 }

@@ -5,6 +5,7 @@ package bench
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -12,16 +13,16 @@ import (
 	"time"
 
 	"github.com/seed-7879b91d/grpo/kernels"
-	"github.com/seed-7879b91d/grpo/kernels/cpu"
 	"github.com/seed-7879b91d/grpo/model"
 )
 
-// Opener opens a backend with so many threads; 0: one per core.
-type Opener func(threads int) (kernels.Backend, error)
+// Opener opens a device by its name, with so many threads; 0: one per core.
+type Opener func(device string, threads int) (kernels.Backend, error)
 
 // Model is what the benchmarks of a model alone share.
 type Model struct {
 	Open    Opener
+	Device  string
 	Threads int
 	Options model.Options
 
@@ -52,20 +53,23 @@ type limits struct {
 	Bytes    float64 `json:"peak_bytes_per_s"`
 }
 
-// begin measures the limits of the machine, while nothing else runs, and opens the backend.
+// begin opens the backend and measures its limits, while nothing else runs.
 func (m *Model) begin() (limits, kernels.Backend, error) {
 	if _, err := model.Products(m.Shape); err != nil { // a shape that nobody knows is told of first
 		return limits{}, nil, err
 	}
-	peak, err := cpu.MeasurePeak(cpu.Options{Threads: m.Threads})
+	b, err := m.Open(m.Device, m.Threads)
 	if err != nil {
 		return limits{}, nil, err
+	}
+	peak, known := kernels.PeakOf(b)
+	if !known {
+		return limits{}, nil, errors.Join(fmt.Errorf("%s tells no peak to compare with", b.Name()), b.Close())
 	}
 	if m.Options.Precision == model.F32 {
 		peak.Products = peak.Flops
 	}
-	b, err := m.Open(m.Threads)
-	return limits(peak), b, err
+	return limits(peak), b, nil
 }
 
 // above is the line above a table: on what, and what its limits are.

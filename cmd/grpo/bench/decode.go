@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
-	"github.com/seed-7879b91d/grpo/kernels"
 	"github.com/seed-7879b91d/grpo/model"
 )
 
@@ -25,6 +24,7 @@ type SamplingResult struct {
 	Rank         int     `json:"rank"`
 	Batch        int     `json:"batch"`
 	Context      int     `json:"context"`
+	KV           string  `json:"kv_cache_dtype"`
 	Limits       limits  `json:"limits"`
 	StepMS       float64 `json:"step_ms"`
 	TokensPerSec float64 `json:"tokens_per_s"`
@@ -84,7 +84,8 @@ func (m *Sampling) run(name string, tokens, rows int, step func(*sequences) (tim
 	}
 	work, bytes := p.SamplingWork(tokens, m.Context, m.Batch)
 	return &SamplingResult{
-		Bench: name, Backend: b.Name(), Shape: m.Shape, Rank: m.Rank, Batch: m.Batch, Context: m.Context, Limits: lim,
+		Bench: name, Backend: b.Name(), Shape: m.Shape, Rank: m.Rank, Batch: m.Batch, Context: m.Context,
+		KV: p.Cache.Cached().String(), Limits: lim,
 		StepMS: took.Seconds() * 1e3, TokensPerSec: float64(tokens) / took.Seconds(),
 		LimitPerSec: float64(tokens) / max(work.Seconds(lim.Products, lim.Flops), bytes/lim.Bytes), PeakMemory: peakMemory(),
 	}, nil
@@ -93,8 +94,8 @@ func (m *Sampling) run(name string, tokens, rows int, step func(*sequences) (tim
 // Report is the result for people.
 func (r *SamplingResult) Report() Report {
 	t := Report{Above: r.Limits.above(r.Backend), Header: []string{
-		"shape", "rank", "batch", "context", r.Bench, "a step", "limit", "share", "peak memory"}}
-	t.row(r.Shape, fmt.Sprint(r.Rank), fmt.Sprint(r.Batch), fmt.Sprint(r.Context), perSecond(r.TokensPerSec),
+		"shape", "rank", "batch", "context", "cache", r.Bench, "a step", "limit", "share", "peak memory"}}
+	t.row(r.Shape, fmt.Sprint(r.Rank), fmt.Sprint(r.Batch), fmt.Sprint(r.Context), r.KV, perSecond(r.TokensPerSec),
 		fmt.Sprintf("%.2f ms", r.StepMS), fmt.Sprintf("%.1f", r.LimitPerSec), percent(r.TokensPerSec/r.LimitPerSec), gigabytes(r.PeakMemory))
 	return t
 }
@@ -109,7 +110,7 @@ type sequences struct {
 
 // newSequences makes a decoder of that many rows a run, with room for more tokens after the context.
 func newSequences(p *model.Policy, rows, batch, context, more int) (*sequences, error) {
-	stride := (context+more)/kernels.CacheBlock + 1
+	stride := (context+more)/p.CacheBlock() + 1
 	d, err := p.NewDecoder(model.DecoderSize{Blocks: batch * stride, Rows: rows, Sequences: batch, TableStride: stride})
 	return &sequences{d: d, batch: batch, context: context, vocab: p.Vocab}, err
 }

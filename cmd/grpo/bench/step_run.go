@@ -34,7 +34,7 @@ func (b *Step) measure(ctx context.Context, pipeline string, work time.Duration)
 	if err != nil {
 		return nil, err
 	}
-	back, err := b.Open(cfg.Threads)
+	back, err := b.Open(cfg.Device, cfg.Threads)
 	if err != nil {
 		return nil, err
 	}

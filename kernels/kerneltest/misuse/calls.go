@@ -68,11 +68,12 @@ var calls = map[string]func(c *call){
 	},
 	"Add": func(c *call) { c.Add(c.floats("out", n), c.floats("a", n), c.floats("b", n), c.size("n", n, 0)) },
 	"Attention": func(c *call) {
-		c.Attention(c.floats("out", T*4), c.floats("lse", T*2), c.floats("qkv", T*width), c.spans(), c.heads(), c.size("T", T, 0))
+		c.Attention(c.floats("out", T*4), c.floats("lse", T*2), c.floats("qkv", T*width), c.spans(), c.heads(), c.cached(),
+			c.size("T", T, 0))
 	},
 	"AttentionGrad": func(c *call) {
 		c.AttentionGrad(c.floats("dqkv", T*width), c.floats("dout", T*4), c.floats("qkv", T*width), c.floats("out", T*4),
-			c.floats("lse", T*2), c.spans(), c.heads(), c.size("T", T, 0))
+			c.floats("lse", T*2), c.spans(), c.heads(), c.cached(), c.size("T", T, 0))
 	},
 	"LogProb": func(c *call) {
 		out := kernels.LogProbOut{LogP: c.floats("logp", T), Entropy: c.floats("entropy", T), LSE: c.floats("lse", T),
@@ -96,7 +97,9 @@ var calls = map[string]func(c *call){
 		step := kernels.AdamStep{Eps: 1, Correction1: 1, Correction2: 1}
 		c.Adam(c.floats("p", n), c.floats("m", n), c.floats("v", n), c.floats("g", n), step, c.size("n", n, 0))
 	},
-	"NewCache": func(c *call) { _, _ = c.NewCache(c.heads(), c.size("layers", 1, 1), c.size("blocks", 1, 1)) },
+	"NewCache": func(c *call) {
+		_, _ = c.NewCache(c.heads(), c.cached(), c.size("layers", 1, 1), c.size("blocks", 1, 1))
+	},
 	"CopyBlocks": func(c *call) {
 		c.CopyBlocks(c.cache(), c.ints("to", 1), c.ints("from", 0), c.size("n", 1, 0))
 	},

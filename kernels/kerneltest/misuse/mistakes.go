@@ -12,7 +12,7 @@ type memory struct{ kernels.Backend }
 
 func (m memory) zeros(t kernels.DType, n int) kernels.Buffer { return must(m.Alloc(t, n)) }
 
-func (m memory) cache() kernels.Cache { return must(m.NewCache(heads, 1, 2)) }
+func (m memory) cache() kernels.Cache { return must(m.NewCache(heads, kernels.F32, 1, 2)) }
 
 func (m memory) matrix(t kernels.DType) kernels.Matrix {
 	w := must(m.NewMatrix(t, n, k))
@@ -68,11 +68,23 @@ func memoryMistakes(m memory, x, ids kernels.Buffer) []mistake {
 		{"Zero: dst is nil", func() { m.Zero(nil) }},
 		{"Copy: src is nil", func() { m.Copy(x, nil) }},
 		{"Copy: dst is i32 [3], expected f32 [12]", func() { m.Copy(ids, x) }},
+		{"Release: b is nil", func() { m.Release(nil) }},
+		{"Release: b is a slice of a buffer, expected all of it", func() { m.Release(x.Slice(0, 11)) }},
+		{"Release: b has been released", func() { m.Release(m.released()) }},
+		{"Zero: dst has been released", func() { m.Zero(m.released()) }},
+		{"Zero: dst has been released", func() { m.Zero(m.released().Slice(0, 1)) }},
+		{"Copy: src has been released", func() { m.Copy(x, m.released()) }},
 	}
 }
 
 func (m memory) loading(w kernels.Matrix, row int, e kernels.Encoding, bytes int) func() {
 	return func() { m.Load(w, row, kernels.HostRows{Encoding: e, Bytes: make([]byte, bytes)}) }
+}
+
+func (m memory) released() kernels.Buffer {
+	b := m.zeros(kernels.F32, 12)
+	m.Release(b)
+	return b
 }
 
 func (m memory) compressed(t kernels.DType) kernels.Matrix {

@@ -14,7 +14,7 @@ import (
 
 // Test makes all mistakes on b. No operation of the contract may be missing here.
 func Test(t *testing.T, b kernels.Backend) {
-	tested := map[string]bool{"Name": true, "Order": true, "Sync": true, "Close": true}
+	tested := map[string]bool{"Name": true, "Order": true, "Sync": true, "Close": true, "Free": true, "CacheBlock": true}
 	for op, run := range calls {
 		tested[op] = true
 		testOperands(t, b, op, run)
@@ -113,6 +113,11 @@ func (c *call) optional(name string, t kernels.DType, least, n int) kernels.Buff
 	if least > 0 && c.mistake("%s is %v [%d], expected %v [%d]", name, t, least-1, t, least) {
 		return c.zeros(t, least-1)
 	}
+	if c.mistake("%s has been released", name) {
+		b := c.zeros(t, n)
+		c.Release(b)
+		return b
+	}
 	return c.zeros(t, n)
 }
 
@@ -152,6 +157,16 @@ func (c *call) heads() kernels.Heads {
 		}
 	}
 	return heads
+}
+
+// cached is a type of keys and values.
+func (c *call) cached() kernels.DType {
+	for _, t := range []kernels.DType{kernels.I32, kernels.BF16Rounding} {
+		if c.mistake("keys and values are %v, expected f32 or bf16", t) {
+			return t
+		}
+	}
+	return kernels.BF16
 }
 
 func (c *call) spans() kernels.Spans {

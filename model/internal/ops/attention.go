@@ -42,17 +42,17 @@ func QKNormRope(what string, h kernels.Heads, eps float32, trainable bool) *prog
 }
 
 // Attention: causal attention inside each sequence of a packed batch. Input qkv; beside its output
-// it keeps the log of each softmax's sum.
-func Attention(run *Run, what string, h kernels.Heads) *program.Op {
+// it keeps the log of each softmax's sum. Keys and values are of type kv, that of a decoder's cache.
+func Attention(run *Run, what string, h kernels.Heads, kv kernels.DType) *program.Op {
 	return &program.Op{
 		Name: "attention " + what, Inputs: 1, Width: h.OutWidth(), WRT: []bool{true}, Aux: []int{h.Q}, Keep: true,
 		Run: func(x *program.Execution, out *program.Operand, in []*program.Operand) {
-			x.B.Attention(out.Buf, out.Aux[0], in[0].Buf, run.Spans, h, x.T)
+			x.B.Attention(out.Buf, out.Aux[0], in[0].Buf, run.Spans, h, kv, x.T)
 		},
 		Diff: func(in gorgonia.Nodes, out, dout *gorgonia.Node) (gorgonia.Nodes, error) {
 			g := &program.Op{Name: "attention " + what + ", gradient to qkv", Inputs: 3, Width: h.Width(),
 				Run: func(x *program.Execution, out *program.Operand, in []*program.Operand) {
-					x.B.AttentionGrad(out.Buf, in[0].Buf, in[1].Buf, in[2].Buf, in[2].Aux[0], run.Spans, h, x.T)
+					x.B.AttentionGrad(out.Buf, in[0].Buf, in[1].Buf, in[2].Buf, in[2].Aux[0], run.Spans, h, kv, x.T)
 				}}
 			return gradients(by(g, dout, in[0], out))
 		},

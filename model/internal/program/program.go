@@ -113,6 +113,9 @@ func (p *Program) Reset() {}
 
 // Close gives the arena back.
 func (p *Program) Close() error {
+	if p.arena != nil {
+		p.b.Release(p.arena)
+	}
 	p.steps, p.arena = nil, nil
 	return nil
 }

@@ -1,4 +1,6 @@
-package kerneltest
+// Package deferred makes any backend as opaque and as late as a device: whoever peeks into its memory, or
+// counts on an operation being done before it was waited for, fails on it.
+package deferred
 
 import (
 	"encoding/binary"
@@ -10,25 +12,25 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels"
 )
 
-// deferred makes a backend behave like a device. Operations run only when somebody waits; buffers are handles,
+// backend behaves like a device. Operations run only when somebody waits; buffers are handles,
 // and what they stand for is poison until the queue has run.
-type deferred struct {
+type backend struct {
 	b     kernels.Backend
 	queue []func()
 }
 
-// NewDeferred wraps b. Its memory starts as NaN and impossible indices: the zeroes that Alloc promises
+// New wraps b. Its memory starts as NaN and impossible indices: the zeroes that Alloc promises
 // are queued like everything else, and the rows of a matrix stay poison until they are written.
-func NewDeferred(b kernels.Backend) kernels.Backend { return kernels.Checked(&deferred{b: b}) }
+func New(b kernels.Backend) kernels.Backend { return kernels.Checked(&backend{b: b}) }
 
-func (d *deferred) Name() string { return "deferred " + d.b.Name() }
+func (d *backend) Name() string { return "deferred " + d.b.Name() }
 
-func (d *deferred) Order() string { return d.b.Order() }
+func (d *backend) Order() string { return d.b.Order() }
 
 // later queues an operation.
-func (d *deferred) later(op func()) { d.queue = append(d.queue, op) }
+func (d *backend) later(op func()) { d.queue = append(d.queue, op) }
 
-func (d *deferred) run() {
+func (d *backend) run() {
 	queue := d.queue
 	d.queue = nil
 	for _, op := range queue {
@@ -38,9 +40,10 @@ func (d *deferred) run() {
 
 // handle is elements [from, to) of a buffer that only its owner can reach.
 type handle struct {
-	owner    *deferred
+	owner    *backend
 	whole    kernels.Buffer
 	from, to int
+	released *bool // of all handles of the buffer
 }
 
 func (h *handle) DType() kernels.DType { return h.whole.DType() }
@@ -48,12 +51,14 @@ func (h *handle) Len() int             { return h.to - h.from }
 
 func (h *handle) Slice(from, to int) kernels.Buffer {
 	kernels.CheckSlice(h.Len(), from, to)
-	return &handle{h.owner, h.whole, h.from + from, h.from + to}
+	return &handle{h.owner, h.whole, h.from + from, h.from + to, h.released}
 }
+
+func (h *handle) Released() bool { return *h.released }
 
 // matrixHandle is a matrix that only its owner can reach.
 type matrixHandle struct {
-	owner *deferred
+	owner *backend
 	m     kernels.Matrix
 }
 
@@ -64,33 +69,34 @@ func (h *matrixHandle) Bytes() int           { return h.m.Bytes() }
 func (h *matrixHandle) Compressed() bool     { return h.m.Compressed() }
 
 // in is what a handle stands for; nil, where an operand may be missing, stays nil.
-func (d *deferred) in(b kernels.Buffer) kernels.Buffer {
+func (d *backend) in(b kernels.Buffer) kernels.Buffer {
 	if b == nil {
 		return nil
 	}
 	h, ok := b.(*handle)
 	if !ok || h.owner != d {
-		panic(fmt.Sprintf("kerneltest: %s was given a buffer (%T) of another backend", d.Name(), b))
+		panic(fmt.Sprintf("deferred: %s was given a buffer (%T) of another backend", d.Name(), b))
 	}
 	return h.whole.Slice(h.from, h.to)
 }
 
-func (d *deferred) cols(c kernels.Cols) kernels.Cols {
+func (d *backend) cols(c kernels.Cols) kernels.Cols {
 	c.Buf = d.in(c.Buf)
 	return c
 }
 
-func (d *deferred) matrix(m kernels.Matrix) kernels.Matrix {
+func (d *backend) matrix(m kernels.Matrix) kernels.Matrix {
 	h, ok := m.(*matrixHandle)
 	if !ok || h.owner != d {
-		panic(fmt.Sprintf("kerneltest: %s was given a matrix (%T) of another backend", d.Name(), m))
+		panic(fmt.Sprintf("deferred: %s was given a matrix (%T) of another backend", d.Name(), m))
 	}
 	return h.m
 }
 
+// poison is what memory holds that nothing has been written to.
 var poison = math.Float32frombits(0x7fc00000)
 
-func (d *deferred) Alloc(t kernels.DType, n int) (kernels.Buffer, error) {
+func (d *backend) Alloc(t kernels.DType, n int) (kernels.Buffer, error) {
 	b, err := d.b.Alloc(t, n)
 	if err != nil {
 		return nil, err
@@ -104,10 +110,20 @@ func (d *deferred) Alloc(t kernels.DType, n int) (kernels.Buffer, error) {
 		d.b.Upload(b, slices.Repeat([]float64{math.NaN()}, n))
 	}
 	d.later(func() { d.b.Zero(b) })
-	return &handle{d, b, 0, n}, nil
+	return &handle{d, b, 0, n, new(bool)}, nil
 }
 
-func (d *deferred) NewMatrix(t kernels.DType, rows, cols int) (kernels.Matrix, error) {
+func (d *backend) Release(b kernels.Buffer) {
+	d.in(b)
+	h := b.(*handle)
+	kernels.CheckRelease(h.Len() == h.whole.Len())
+	*h.released = true
+	d.later(func() { d.b.Release(h.whole) })
+}
+
+func (d *backend) Free() (kernels.Room, bool) { return d.b.Free() }
+
+func (d *backend) NewMatrix(t kernels.DType, rows, cols int) (kernels.Matrix, error) {
 	m, err := d.b.NewMatrix(t, rows, cols)
 	if err != nil {
 		return nil, err
@@ -123,7 +139,7 @@ func (d *deferred) NewMatrix(t kernels.DType, rows, cols int) (kernels.Matrix, e
 	return &matrixHandle{d, m}, nil
 }
 
-func (d *deferred) Upload(dst kernels.Buffer, src any) {
+func (d *backend) Upload(dst kernels.Buffer, src any) {
 	to := d.in(dst)
 	switch s := src.(type) {
 	case []float32:
@@ -136,48 +152,48 @@ func (d *deferred) Upload(dst kernels.Buffer, src any) {
 	d.later(func() { d.b.Upload(to, src) })
 }
 
-func (d *deferred) Download(dst any, src kernels.Buffer) error {
+func (d *backend) Download(dst any, src kernels.Buffer) error {
 	from := d.in(src)
 	d.run()
 	return d.b.Download(dst, from)
 }
 
-func (d *deferred) Zero(dst kernels.Buffer) {
+func (d *backend) Zero(dst kernels.Buffer) {
 	to := d.in(dst)
 	d.later(func() { d.b.Zero(to) })
 }
 
-func (d *deferred) Copy(dst, src kernels.Buffer) {
+func (d *backend) Copy(dst, src kernels.Buffer) {
 	to, from := d.in(dst), d.in(src)
 	d.later(func() { d.b.Copy(to, from) })
 }
 
-func (d *deferred) Load(m kernels.Matrix, row int, src kernels.HostRows) {
+func (d *backend) Load(m kernels.Matrix, row int, src kernels.HostRows) {
 	to := d.matrix(m)
 	src.Bytes = slices.Clone(src.Bytes)
 	d.later(func() { d.b.Load(to, row, src) })
 }
 
-func (d *deferred) Pack(m kernels.Matrix, row int, src kernels.Buffer) {
+func (d *backend) Pack(m kernels.Matrix, row int, src kernels.Buffer) {
 	to, from := d.matrix(m), d.in(src)
 	d.later(func() { d.b.Pack(to, row, from) })
 }
 
 // Compress runs what is queued first, since the matrix must be complete.
-func (d *deferred) Compress(m kernels.Matrix) error {
+func (d *backend) Compress(m kernels.Matrix) error {
 	w := d.matrix(m)
 	d.run()
 	return d.b.Compress(w)
 }
 
-func (d *deferred) Unpack(dst kernels.Buffer, m kernels.Matrix) {
+func (d *backend) Unpack(dst kernels.Buffer, m kernels.Matrix) {
 	to, from := d.in(dst), d.matrix(m)
 	d.later(func() { d.b.Unpack(to, from) })
 }
 
-func (d *deferred) Sync() error {
+func (d *backend) Sync() error {
 	d.run()
 	return d.b.Sync()
 }
 
-func (d *deferred) Close() error { return errors.Join(d.Sync(), d.b.Close()) }
+func (d *backend) Close() error { return errors.Join(d.Sync(), d.b.Close()) }

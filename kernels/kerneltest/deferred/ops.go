@@ -1,119 +1,120 @@
-package kerneltest
+package deferred
 
 import "github.com/seed-7879b91d/grpo/kernels"
 
-func (d *deferred) Linear(out, x kernels.Cols, w kernels.Matrix, o kernels.LinearOpt, T int) {
+func (d *backend) Linear(out, x kernels.Cols, w kernels.Matrix, o kernels.LinearOpt, T int) {
 	out, x, w, o.Bias = d.cols(out), d.cols(x), d.matrix(w), d.in(o.Bias)
 	d.later(func() { d.b.Linear(out, x, w, o, T) })
 }
 
-func (d *deferred) LinearGradX(dx, dy kernels.Cols, w kernels.Matrix, o kernels.LinearOpt, T int) {
+func (d *backend) LinearGradX(dx, dy kernels.Cols, w kernels.Matrix, o kernels.LinearOpt, T int) {
 	dx, dy, w = d.cols(dx), d.cols(dy), d.matrix(w)
 	d.later(func() { d.b.LinearGradX(dx, dy, w, o, T) })
 }
 
-func (d *deferred) LinearGradW(dw kernels.Buffer, dy, x kernels.Cols, alpha float32, T int) {
+func (d *backend) LinearGradW(dw kernels.Buffer, dy, x kernels.Cols, alpha float32, T int) {
 	dw, dy, x = d.in(dw), d.cols(dy), d.cols(x)
 	d.later(func() { d.b.LinearGradW(dw, dy, x, alpha, T) })
 }
 
-func (d *deferred) BiasGrad(db kernels.Buffer, dy kernels.Cols, T int) {
+func (d *backend) BiasGrad(db kernels.Buffer, dy kernels.Cols, T int) {
 	db, dy = d.in(db), d.cols(dy)
 	d.later(func() { d.b.BiasGrad(db, dy, T) })
 }
 
-func (d *deferred) Embed(out kernels.Buffer, table kernels.Matrix, ids kernels.Buffer, T int) {
+func (d *backend) Embed(out kernels.Buffer, table kernels.Matrix, ids kernels.Buffer, T int) {
 	out, table, ids = d.in(out), d.matrix(table), d.in(ids)
 	d.later(func() { d.b.Embed(out, table, ids, T) })
 }
 
-func (d *deferred) EmbedGrad(dTable, dOut, ids kernels.Buffer, V, H, T int) {
+func (d *backend) EmbedGrad(dTable, dOut, ids kernels.Buffer, V, H, T int) {
 	dTable, dOut, ids = d.in(dTable), d.in(dOut), d.in(ids)
 	d.later(func() { d.b.EmbedGrad(dTable, dOut, ids, V, H, T) })
 }
 
-func (d *deferred) RMSNorm(out, x, weight kernels.Buffer, eps float32, H, T int) {
+func (d *backend) RMSNorm(out, x, weight kernels.Buffer, eps float32, H, T int) {
 	out, x, weight = d.in(out), d.in(x), d.in(weight)
 	d.later(func() { d.b.RMSNorm(out, x, weight, eps, H, T) })
 }
 
-func (d *deferred) RMSNormGradX(dx, dy, x, weight kernels.Buffer, eps float32, H, T int) {
+func (d *backend) RMSNormGradX(dx, dy, x, weight kernels.Buffer, eps float32, H, T int) {
 	dx, dy, x, weight = d.in(dx), d.in(dy), d.in(x), d.in(weight)
 	d.later(func() { d.b.RMSNormGradX(dx, dy, x, weight, eps, H, T) })
 }
 
-func (d *deferred) RMSNormGradW(dw, dy, x kernels.Buffer, eps float32, H, T int) {
+func (d *backend) RMSNormGradW(dw, dy, x kernels.Buffer, eps float32, H, T int) {
 	dw, dy, x = d.in(dw), d.in(dy), d.in(x)
 	d.later(func() { d.b.RMSNormGradW(dw, dy, x, eps, H, T) })
 }
 
-func (d *deferred) RopeTable(out, positions kernels.Buffer, theta float64, dim, T int) {
+func (d *backend) RopeTable(out, positions kernels.Buffer, theta float64, dim, T int) {
 	out, positions = d.in(out), d.in(positions)
 	d.later(func() { d.b.RopeTable(out, positions, theta, dim, T) })
 }
 
-func (d *deferred) QKNormRope(out, qkv, qw, kw, rope kernels.Buffer, eps float32, h kernels.Heads, T int) {
+func (d *backend) QKNormRope(out, qkv, qw, kw, rope kernels.Buffer, eps float32, h kernels.Heads, T int) {
 	out, qkv, qw, kw, rope = d.in(out), d.in(qkv), d.in(qw), d.in(kw), d.in(rope)
 	d.later(func() { d.b.QKNormRope(out, qkv, qw, kw, rope, eps, h, T) })
 }
 
-func (d *deferred) QKNormRopeGradX(dqkv, dout, qkv, qw, kw, rope kernels.Buffer, eps float32, h kernels.Heads, T int) {
+func (d *backend) QKNormRopeGradX(dqkv, dout, qkv, qw, kw, rope kernels.Buffer, eps float32, h kernels.Heads, T int) {
 	dqkv, dout, qkv = d.in(dqkv), d.in(dout), d.in(qkv)
 	qw, kw, rope = d.in(qw), d.in(kw), d.in(rope)
 	d.later(func() { d.b.QKNormRopeGradX(dqkv, dout, qkv, qw, kw, rope, eps, h, T) })
 }
 
-func (d *deferred) QKNormRopeGradW(dqw, dkw, dout, qkv, rope kernels.Buffer, eps float32, h kernels.Heads, T int) {
+func (d *backend) QKNormRopeGradW(dqw, dkw, dout, qkv, rope kernels.Buffer, eps float32, h kernels.Heads, T int) {
 	dqw, dkw, dout, qkv, rope = d.in(dqw), d.in(dkw), d.in(dout), d.in(qkv), d.in(rope)
 	d.later(func() { d.b.QKNormRopeGradW(dqw, dkw, dout, qkv, rope, eps, h, T) })
 }
 
-func (d *deferred) SwiGLU(out, gateUp kernels.Buffer, N, T int) {
+func (d *backend) SwiGLU(out, gateUp kernels.Buffer, N, T int) {
 	out, gateUp = d.in(out), d.in(gateUp)
 	d.later(func() { d.b.SwiGLU(out, gateUp, N, T) })
 }
 
-func (d *deferred) SwiGLUGrad(dGateUp, dout, gateUp kernels.Buffer, N, T int) {
+func (d *backend) SwiGLUGrad(dGateUp, dout, gateUp kernels.Buffer, N, T int) {
 	dGateUp, dout, gateUp = d.in(dGateUp), d.in(dout), d.in(gateUp)
 	d.later(func() { d.b.SwiGLUGrad(dGateUp, dout, gateUp, N, T) })
 }
 
-func (d *deferred) Add(out, a, b kernels.Buffer, n int) {
+func (d *backend) Add(out, a, b kernels.Buffer, n int) {
 	out, a, b = d.in(out), d.in(a), d.in(b)
 	d.later(func() { d.b.Add(out, a, b, n) })
 }
 
-func (d *deferred) Attention(out, lse, qkv kernels.Buffer, s kernels.Spans, h kernels.Heads, T int) {
+func (d *backend) Attention(out, lse, qkv kernels.Buffer, s kernels.Spans, h kernels.Heads, kv kernels.DType, T int) {
 	out, lse, qkv, s.Starts = d.in(out), d.in(lse), d.in(qkv), d.in(s.Starts)
-	d.later(func() { d.b.Attention(out, lse, qkv, s, h, T) })
+	d.later(func() { d.b.Attention(out, lse, qkv, s, h, kv, T) })
 }
 
-func (d *deferred) AttentionGrad(dqkv, dout, qkv, out, lse kernels.Buffer, s kernels.Spans, h kernels.Heads, T int) {
+func (d *backend) AttentionGrad(dqkv, dout, qkv, out, lse kernels.Buffer, s kernels.Spans, h kernels.Heads, kv kernels.DType,
+	T int) {
 	dqkv, dout, qkv = d.in(dqkv), d.in(dout), d.in(qkv)
 	out, lse, s.Starts = d.in(out), d.in(lse), d.in(s.Starts)
-	d.later(func() { d.b.AttentionGrad(dqkv, dout, qkv, out, lse, s, h, T) })
+	d.later(func() { d.b.AttentionGrad(dqkv, dout, qkv, out, lse, s, h, kv, T) })
 }
 
-func (d *deferred) LogProb(out kernels.LogProbOut, h kernels.Buffer, w kernels.Matrix, targets kernels.Buffer,
+func (d *backend) LogProb(out kernels.LogProbOut, h kernels.Buffer, w kernels.Matrix, targets kernels.Buffer,
 	invTemp float32, T int) {
 	out.LogP, out.Entropy, out.LSE, out.Jacobian = d.in(out.LogP), d.in(out.Entropy), d.in(out.LSE), d.in(out.Jacobian)
 	h, w, targets = d.in(h), d.matrix(w), d.in(targets)
 	d.later(func() { d.b.LogProb(out, h, w, targets, invTemp, T) })
 }
 
-func (d *deferred) LogProbGradX(dh, dlogp, jacobian kernels.Buffer, H, T int) {
+func (d *backend) LogProbGradX(dh, dlogp, jacobian kernels.Buffer, H, T int) {
 	dh, dlogp, jacobian = d.in(dh), d.in(dlogp), d.in(jacobian)
 	d.later(func() { d.b.LogProbGradX(dh, dlogp, jacobian, H, T) })
 }
 
-func (d *deferred) LogProbGradW(dw, dlogp, h kernels.Buffer, w kernels.Matrix, targets, lse kernels.Buffer,
+func (d *backend) LogProbGradW(dw, dlogp, h kernels.Buffer, w kernels.Matrix, targets, lse kernels.Buffer,
 	invTemp float32, T int) {
 	dw, dlogp, h, w = d.in(dw), d.in(dlogp), d.in(h), d.matrix(w)
 	targets, lse = d.in(targets), d.in(lse)
 	d.later(func() { d.b.LogProbGradW(dw, dlogp, h, w, targets, lse, invTemp, T) })
 }
 
-func (d *deferred) Loss(dlogp, stats kernels.Buffer, in kernels.LossIn, l kernels.Loss, T int) {
+func (d *backend) Loss(dlogp, stats kernels.Buffer, in kernels.LossIn, l kernels.Loss, T int) {
 	dlogp, stats = d.in(dlogp), d.in(stats)
 	in = kernels.LossIn{
 		LogP: d.in(in.LogP), Entropy: d.in(in.Entropy), OldLogP: d.in(in.OldLogP),
@@ -122,12 +123,12 @@ func (d *deferred) Loss(dlogp, stats kernels.Buffer, in kernels.LossIn, l kernel
 	d.later(func() { d.b.Loss(dlogp, stats, in, l, T) })
 }
 
-func (d *deferred) SumSquares(out, x kernels.Buffer, n int) {
+func (d *backend) SumSquares(out, x kernels.Buffer, n int) {
 	out, x = d.in(out), d.in(x)
 	d.later(func() { d.b.SumSquares(out, x, n) })
 }
 
-func (d *deferred) Adam(p, m, v, g kernels.Buffer, a kernels.AdamStep, n int) {
+func (d *backend) Adam(p, m, v, g kernels.Buffer, a kernels.AdamStep, n int) {
 	p, m, v, g = d.in(p), d.in(m), d.in(v), d.in(g)
 	d.later(func() { d.b.Adam(p, m, v, g, a, n) })
 }

@@ -1,4 +1,4 @@
-package kerneltest
+package deferred
 
 import (
 	"fmt"
@@ -8,40 +8,42 @@ import (
 
 // cacheHandle is a cache that only its owner can reach.
 type cacheHandle struct {
-	owner *deferred
+	owner *backend
 	kernels.Cache
 }
 
-func (d *deferred) cache(c kernels.Cache) kernels.Cache {
+func (d *backend) cache(c kernels.Cache) kernels.Cache {
 	h, ok := c.(*cacheHandle)
 	if !ok || h.owner != d {
-		panic(fmt.Sprintf("kerneltest: %s was given a cache (%T) of another backend", d.Name(), c))
+		panic(fmt.Sprintf("deferred: %s was given a cache (%T) of another backend", d.Name(), c))
 	}
 	return h.Cache
 }
 
-func (d *deferred) NewCache(h kernels.Heads, layers, blocks int) (kernels.Cache, error) {
-	c, err := d.b.NewCache(h, layers, blocks)
+func (d *backend) CacheBlock() int { return d.b.CacheBlock() }
+
+func (d *backend) NewCache(h kernels.Heads, t kernels.DType, layers, blocks int) (kernels.Cache, error) {
+	c, err := d.b.NewCache(h, t, layers, blocks)
 	return &cacheHandle{d, c}, err
 }
 
-func (d *deferred) CopyBlocks(c kernels.Cache, to, from kernels.Buffer, n int) {
+func (d *backend) CopyBlocks(c kernels.Cache, to, from kernels.Buffer, n int) {
 	c, to, from = d.cache(c), d.in(to), d.in(from)
 	d.later(func() { d.b.CopyBlocks(c, to, from, n) })
 }
 
-func (d *deferred) PagedAttention(out, qkv kernels.Buffer, c kernels.Cache, layer int, p kernels.Paged, h kernels.Heads, T int) {
+func (d *backend) PagedAttention(out, qkv kernels.Buffer, c kernels.Cache, layer int, p kernels.Paged, h kernels.Heads, T int) {
 	out, qkv, c = d.in(out), d.in(qkv), d.cache(c)
 	p.Starts, p.Positions, p.Tables = d.in(p.Starts), d.in(p.Positions), d.in(p.Tables)
 	d.later(func() { d.b.PagedAttention(out, qkv, c, layer, p, h, T) })
 }
 
-func (d *deferred) Gather(out, x, rows kernels.Buffer, width, n int) {
+func (d *backend) Gather(out, x, rows kernels.Buffer, width, n int) {
 	out, x, rows = d.in(out), d.in(x), d.in(rows)
 	d.later(func() { d.b.Gather(out, x, rows, width, n) })
 }
 
-func (d *deferred) Draw(out kernels.DrawOut, h kernels.Buffer, w kernels.Matrix, in kernels.DrawIn, n int) {
+func (d *backend) Draw(out kernels.DrawOut, h kernels.Buffer, w kernels.Matrix, in kernels.DrawIn, n int) {
 	out.Token, out.LogP = d.in(out.Token), d.in(out.LogP)
 	h, w = d.in(h), d.matrix(w)
 	in.InvTemp, in.Uniform, in.TopK = d.in(in.InvTemp), d.in(in.Uniform), d.in(in.TopK)

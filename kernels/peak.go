@@ -1,0 +1,26 @@
+package kernels
+
+// Peak is what a device reaches at best, a second.
+type Peak struct {
+	Flops    float64 // fused multiply-adds of float32, two flops each
+	Products float64 // the same of products of bf16 numbers with bf16 weights
+	Bytes    float64 // read from memory
+}
+
+// Prober is what a backend may measure of its device.
+type Prober interface {
+	// Peak takes a few tenths of a second, in which nothing else should run.
+	Peak() Peak
+}
+
+// PeakOf asks a backend for its peak; false where it tells none.
+func PeakOf(b Backend) (Peak, bool) {
+	if k, ok := b.(*checked); ok {
+		b = k.b
+	}
+	p, ok := b.(Prober)
+	if !ok {
+		return Peak{}, false
+	}
+	return p.Peak(), true
+}
