@@ -110,7 +110,7 @@ func TestStoppedVerbsSaySo(t *testing.T) {
 	datums := write(t, filepath.Join(t.TempDir(), "d.jsonl"), `{"tokens":[1,2,3],"ob_len":1,"logprobs":[-1,-1],"advantage":1}`)
 	for line, began := range map[string]string{
 		"eval --samples 4000 threads=1": "", "bench gemm --shape qwen3-0.6b --runs 10000": "", "bench sandbox --runs 10000000": "",
-		"sample --model tiny --prompt x --n 20000 --json":                                          "sequences of",
+		"sample --model tiny --prompt x --n 20000 --json":                                           "sequences of",
 		"replay --model tiny --rank 1 --steps 1000000 --out adapter --threads 1 --datums " + datums: "",
 	} {
 		p := startCommand(t, t.TempDir(), exec.Command(exe, strings.Fields(line)...))
