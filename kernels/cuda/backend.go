@@ -1,0 +1,171 @@
+//go:build gpu
+
+package cuda
+
+import (
+	"embed"
+	"errors"
+	"fmt"
+	"math"
+	"path"
+	"regexp"
+
+	"github.com/seed-7879b91d/grpo/kernels"
+)
+
+//go:embed ptx/*.ptx
+var ptxFiles embed.FS
+
+// entry finds the kernels of a file.
+var entry = regexp.MustCompile(`(?m)^\.visible \.entry (\w+)\(`)
+
+// Backend computes on a card: as much of kernels.Backend as is written. Its operations take for granted what
+// kernels.Checked checks, and are called by one goroutine at a time.
+type Backend struct {
+	device  *Device
+	stream  *Stream
+	modules []*Module
+	kernels map[string]*Function
+	memory  heap
+	scratch *Memory                 // what an operation keeps between two of its launches
+	turns   map[rope]kernels.Buffer // frequencies of RopeTable
+	failed  error                   // the first failure since Sync told one
+}
+
+// NewBackend loads all kernels on a card.
+func NewBackend(d *Device) (*Backend, error) {
+	b := &Backend{device: d, kernels: map[string]*Function{}, turns: map[rope]kernels.Buffer{}}
+	b.memory.live = map[*Memory]struct{}{}
+	if err := b.load(); err != nil {
+		return nil, errors.Join(err, b.Close())
+	}
+	return b, nil
+}
+
+func (b *Backend) load() (err error) {
+	if b.stream, err = b.device.NewStream(); err != nil {
+		return err
+	}
+	files, err := ptxFiles.ReadDir("ptx")
+	if err != nil {
+		return err
+	}
+	for _, f := range files {
+		text, err := ptxFiles.ReadFile(path.Join("ptx", f.Name()))
+		if err != nil {
+			return err
+		}
+		if err := b.loadFile(string(text)); err != nil {
+			return fmt.Errorf("%s: %w", f.Name(), err)
+		}
+	}
+	return nil
+}
+
+func (b *Backend) loadFile(text string) error {
+	m, err := b.device.Load(text)
+	if err != nil {
+		return err
+	}
+	b.modules = append(b.modules, m)
+	for _, name := range entry.FindAllStringSubmatch(text, -1) {
+		if b.kernels[name[1]] != nil {
+			return fmt.Errorf("another file has a kernel %s, too", name[1])
+		}
+		if b.kernels[name[1]], err = m.Function(name[1]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Name is the card's.
+func (b *Backend) Name() string { return "cuda: " + b.device.card.String() }
+
+// Sync waits for all that was queued, and tells the first failure since it last did.
+func (b *Backend) Sync() error {
+	b.note(b.stream.Sync())
+	err := b.failed
+	b.failed = nil
+	return err
+}
+
+// Close waits, and gives back everything that was taken from the card, which stays open.
+func (b *Backend) Close() error {
+	var failures []error
+	if b.stream != nil {
+		failures = append(failures, b.Sync())
+	}
+	failures = append(failures, b.memory.freeAll())
+	for _, m := range b.modules {
+		failures = append(failures, m.Close())
+	}
+	if b.stream != nil {
+		failures = append(failures, b.stream.Close())
+	}
+	b.modules, b.stream = nil, nil
+	return errors.Join(failures...)
+}
+
+// note keeps a failure for Sync.
+func (b *Backend) note(err error) {
+	if b.failed == nil {
+		b.failed = err
+	}
+}
+
+// threads are those of a block, whatever the kernel: kernel.h counts on it.
+const threads = 256
+
+// launch queues a kernel, if there is anything to do.
+func (b *Backend) launch(name string, grid Dim, args ...Arg) {
+	if grid.X == 0 {
+		return
+	}
+	f := b.kernels[name]
+	if f == nil {
+		panic(fmt.Sprintf("cuda: there is no kernel %s", name))
+	}
+	b.note(b.stream.Launch(f, grid, Dim{X: threads}, 0, args...))
+}
+
+// blocks is how many blocks treat n things, of which each has so many.
+func blocks(n, each int) Dim {
+	count := (n + each - 1) / each
+	if count > math.MaxInt32 {
+		panic(fmt.Sprintf("cuda: %d numbers are too many for a launch", n))
+	}
+	return Dim{X: count}
+}
+
+// fours is a thread for each four of n numbers.
+func fours(n int) Dim { return blocks(n, 4*threads) }
+
+// by has as many blocks side by side as there are columns for, of which each has so many.
+func (d Dim) by(columns, each int) Dim {
+	d.Y = (columns + each - 1) / each
+	return d
+}
+
+// between gives memory that holds so many bytes from one launch to the next; false where there is nothing to hold, or it could not
+// be had, which Sync tells.
+func (b *Backend) between(bytes int) (Ptr, bool) {
+	if bytes == 0 {
+		return 0, false
+	}
+	if b.scratch != nil && b.scratch.Bytes >= int64(bytes) {
+		return b.scratch.At, true
+	}
+	if b.scratch != nil {
+		b.note(b.stream.Sync())
+		b.note(b.memory.free(b.scratch))
+		b.scratch = nil
+	}
+	m, err := b.memory.take(b, int64(bytes))
+	if err != nil {
+		b.note(err)
+		return 0, false
+	}
+	b.scratch = m
+	return m.At, true
+}

@@ -1,0 +1,107 @@
+//go:build gpu
+
+package cuda
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"runtime"
+
+	"github.com/seed-7879b91d/grpo/kernels"
+)
+
+// matrix is row-major, in the numbers of its type.
+type matrix struct {
+	t          kernels.DType
+	rows, cols int
+	memory     *Memory
+	compressed bool
+}
+
+func (m *matrix) DType() kernels.DType { return m.t }
+func (m *matrix) Rows() int            { return m.rows }
+func (m *matrix) Cols() int            { return m.cols }
+func (m *matrix) Bytes() int           { return int(m.memory.Bytes) }
+func (m *matrix) Compressed() bool     { return m.compressed }
+
+// row is the address of a row.
+func (m *matrix) row(n int) Ptr { return m.memory.At + Ptr(n*m.cols*m.t.Size()) }
+
+func ownMatrix(w kernels.Matrix) *matrix {
+	m, ok := w.(*matrix)
+	if !ok {
+		panic(fmt.Sprintf("cuda: the backend was given a %T, expected a matrix of its own", w))
+	}
+	return m
+}
+
+// NewMatrix gives a matrix that holds what somebody left there.
+func (b *Backend) NewMatrix(t kernels.DType, rows, cols int) (kernels.Matrix, error) {
+	memory, err := b.memory.take(b, int64(rows*cols*t.Size()))
+	if err != nil {
+		return nil, err
+	}
+	m := &matrix{t: t, rows: rows, cols: cols, memory: memory}
+	runtime.AddCleanup(m, b.memory.orphan, memory)
+	return m, nil
+}
+
+// loadNumbers is how many numbers of a file are widened at a time.
+const loadNumbers = 1 << 18
+
+// Load writes rows as a file has them. A matrix of f32 takes every encoding; the others take bf16.
+func (b *Backend) Load(w kernels.Matrix, row int, src kernels.HostRows) {
+	m := ownMatrix(w)
+	to := m.row(row)
+	if m.t != kernels.F32 || src.Encoding == kernels.EncodedF32 {
+		b.note(b.stream.Write(to, src.Bytes))
+		return
+	}
+	wide := make([]float32, min(loadNumbers, len(src.Bytes)/2))
+	for rest := src.Bytes; len(rest) > 0; {
+		n := min(len(wide), len(rest)/2)
+		for i := range n {
+			wide[i] = widened(src.Encoding, binary.LittleEndian.Uint16(rest[2*i:]))
+		}
+		b.note(b.stream.Write(to, raw(wide[:n])))
+		rest, to = rest[2*n:], to+Ptr(4*n)
+	}
+}
+
+// widened is a number of 16 bits in 32.
+func widened(e kernels.Encoding, bits uint16) float32 {
+	if e == kernels.EncodedBF16 {
+		return math.Float32frombits(uint32(bits) << 16)
+	}
+	// A half has five bits of exponent. They count from 15 and not from 127, subnormal numbers too; all ones are no number.
+	sign, rest := uint32(bits>>15)<<31, uint32(bits&0x7fff)<<13
+	size := math.Float32bits(math.Float32frombits(rest) * 0x1p112)
+	if bits&0x7c00 == 0x7c00 {
+		size = rest | 0x7f800000
+	}
+	return math.Float32frombits(sign | size)
+}
+
+// Pack writes rows from a buffer.
+func (b *Backend) Pack(w kernels.Matrix, row int, src kernels.Buffer) {
+	from := own(src)
+	b.note(b.stream.Copy(ownMatrix(w).row(row), from.at, from.bytes()))
+}
+
+// Compress leaves a matrix as it is: what a card reads in 16 bits, it reads fast.
+func (b *Backend) Compress(w kernels.Matrix) error {
+	ownMatrix(w).compressed = true
+	return nil
+}
+
+// Unpack gives a matrix in f32.
+func (b *Backend) Unpack(dst kernels.Buffer, w kernels.Matrix) {
+	m := ownMatrix(w)
+	if m.t == kernels.F32 {
+		b.note(b.stream.Copy(own(dst).at, m.memory.At, m.memory.Bytes))
+		return
+	}
+	n := m.rows * m.cols
+	b.launch("widen_bf16", fours(n), at(dst), Address(m.memory.At), Int(n))
+}

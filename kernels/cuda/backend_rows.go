@@ -1,0 +1,150 @@
+//go:build gpu
+
+package cuda
+
+import (
+	"math"
+
+	"github.com/seed-7879b91d/grpo/kernels"
+)
+
+// Rows that a block of a kernel adds up: column_sums.cu and qk_norm_rope.cu have the same numbers.
+const (
+	rowChunk  = 64
+	headChunk = 16
+)
+
+// Embed gives the rows of a table.
+func (b *Backend) Embed(out kernels.Buffer, table kernels.Matrix, ids kernels.Buffer, T int) {
+	m := ownMatrix(table)
+	name := "gather"
+	if m.t != kernels.F32 {
+		name = "gather_bf16"
+	}
+	b.launch(name, Dim{X: T}, at(out), Address(m.memory.At), at(ids), Int(m.cols))
+}
+
+// EmbedGrad adds rows to those of a table.
+func (b *Backend) EmbedGrad(dTable, dOut, ids kernels.Buffer, _, H, T int) {
+	b.launch("embed_grad", Dim{X: T}.by(H, threads), at(dTable), at(dOut), at(ids), Int(H), Int(T))
+}
+
+// Gather gives rows of x.
+func (b *Backend) Gather(out, x, rows kernels.Buffer, width, n int) {
+	b.launch("gather", Dim{X: n}, at(out), at(x), at(rows), Int(width))
+}
+
+// RMSNorm normalises rows.
+func (b *Backend) RMSNorm(out, x, weight kernels.Buffer, eps float32, H, T int) {
+	b.launch("rms_norm", Dim{X: T}, at(out), at(x), at(weight), Float(eps), Int(H))
+}
+
+// RMSNormGradX is the gradient to x.
+func (b *Backend) RMSNormGradX(dx, dy, x, weight kernels.Buffer, eps float32, H, T int) {
+	b.launch("rms_norm_grad_x", Dim{X: T}, at(dx), at(dy), at(x), at(weight), Float(eps), Int(H))
+}
+
+// RMSNormGradW adds the gradient to the weight.
+func (b *Backend) RMSNormGradW(dw, dy, x kernels.Buffer, eps float32, H, T int) {
+	chunks := blocks(T, rowChunk)
+	scratch, ok := b.between(4 * (T + chunks.X*H))
+	if !ok {
+		return
+	}
+	scales, sums := Address(scratch), Address(scratch+Ptr(4*T))
+	b.launch("row_scales", Dim{X: T}, scales, at(x), Float(eps), Int(H))
+	b.launch("sum_scaled_products", chunks.by(H, threads), sums, at(dy), at(x), scales, Int(H), Int(T))
+	b.launch("add_chunks", blocks(H, threads), at(dw), sums, Int(H), Int(H), Int(chunks.X))
+}
+
+// BiasGrad adds rows up.
+func (b *Backend) BiasGrad(db kernels.Buffer, dy kernels.Cols, T int) {
+	chunks := blocks(T, rowChunk)
+	scratch, ok := b.between(4 * chunks.X * dy.N)
+	if !ok {
+		return
+	}
+	sums, from := Address(scratch), Address(own(dy.Buf).at+Ptr(4*dy.From))
+	b.launch("sum_rows", chunks.by(dy.N, threads), sums, from, Int(dy.Stride), Int(dy.N), Int(T))
+	b.launch("add_chunks", blocks(dy.N, threads), at(db), sums, Int(dy.N), Int(dy.N), Int(chunks.X))
+}
+
+// SwiGLU is the gate of a block.
+func (b *Backend) SwiGLU(out, gateUp kernels.Buffer, N, T int) {
+	b.launch("swiglu", Dim{X: T}.by(N, 4*threads), at(out), at(gateUp), Int(N))
+}
+
+// SwiGLUGrad is its gradient.
+func (b *Backend) SwiGLUGrad(dGateUp, dout, gateUp kernels.Buffer, N, T int) {
+	b.launch("swiglu_grad", Dim{X: T}.by(N, 4*threads), at(dGateUp), at(dout), at(gateUp), Int(N))
+}
+
+// Add adds numbers.
+func (b *Backend) Add(out, x, y kernels.Buffer, n int) {
+	b.launch("add", fours(n), at(out), at(x), at(y), Int(n))
+}
+
+// rope is what the frequencies of a table depend on.
+type rope struct {
+	theta float64
+	dim   int
+}
+
+// RopeTable gives cosines and sines.
+func (b *Backend) RopeTable(out, positions kernels.Buffer, theta float64, dim, T int) {
+	frequencies, err := b.frequencies(rope{theta, dim})
+	if err != nil {
+		b.note(err)
+		return
+	}
+	pairs := T * dim / 2
+	b.launch("rope_table", blocks(pairs, threads), at(out), at(positions), at(frequencies), Int(dim/2), Int(pairs))
+}
+
+// frequencies are on the card from the first call on.
+func (b *Backend) frequencies(r rope) (kernels.Buffer, error) {
+	if known := b.turns[r]; known != nil {
+		return known, nil
+	}
+	f := make([]float64, r.dim/2)
+	for i := range f {
+		f[i] = math.Pow(r.theta, -2*float64(i)/float64(r.dim))
+	}
+	made, err := b.Alloc(kernels.F64, len(f))
+	if err != nil {
+		return nil, err
+	}
+	b.Upload(made, f)
+	b.turns[r] = made
+	return made, nil
+}
+
+// perHead is a warp for each head of T rows.
+func perHead(h kernels.Heads, T int) Dim { return blocks((h.Q+2*h.KV)*T, threads/32) }
+
+// QKNormRope normalises and rotates queries and keys.
+func (b *Backend) QKNormRope(out, qkv, qw, kw, rope kernels.Buffer, eps float32, h kernels.Heads, T int) {
+	b.launch("qk_norm_rope", perHead(h, T), at(out), at(qkv), at(qw), at(kw), at(rope), Float(eps), Int(h.Q), Int(h.KV), Int(h.Dim), Int(T))
+}
+
+// QKNormRopeGradX is the gradient to qkv.
+func (b *Backend) QKNormRopeGradX(dqkv, dout, qkv, qw, kw, rope kernels.Buffer, eps float32, h kernels.Heads, T int) {
+	b.launch("qk_norm_rope_grad_x", perHead(h, T), at(dqkv), at(dout), at(qkv), at(qw), at(kw), at(rope), Float(eps), Int(h.Q),
+		Int(h.KV), Int(h.Dim), Int(T))
+}
+
+// QKNormRopeGradW adds the gradients to both weights.
+func (b *Backend) QKNormRopeGradW(dqw, dkw, dout, qkv, rope kernels.Buffer, eps float32, h kernels.Heads, T int) {
+	heads, chunks := h.Q+2*h.KV, blocks(T, headChunk)
+	scratch, ok := b.between(4 * (heads*T + chunks.X*2*h.Dim))
+	if !ok {
+		return
+	}
+	scales, ofQueries := scratch, scratch+Ptr(4*heads*T)
+	ofKeys := ofQueries + Ptr(4*h.Dim)
+	b.launch("head_scales", perHead(h, T), Address(scales), at(qkv), Float(eps), Int(heads), Int(h.Dim), Int(T))
+	b.launch("sum_turned_products", chunks.by(2*h.Dim, threads), Address(ofQueries), at(dout), at(qkv), at(rope), Address(scales),
+		Int(h.Q), Int(h.KV), Int(h.Dim), Int(T))
+	b.launch("add_chunks", blocks(h.Dim, threads), at(dqw), Address(ofQueries), Int(2*h.Dim), Int(h.Dim), Int(chunks.X))
+	b.launch("add_chunks", blocks(h.Dim, threads), at(dkw), Address(ofKeys), Int(2*h.Dim), Int(h.Dim), Int(chunks.X))
+}

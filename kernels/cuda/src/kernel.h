@@ -1,0 +1,125 @@
+// CUDA C++ for clang without a toolkit: the words that kernels are written in, numbers four at a time, sums in one fixed order, and
+// the functions that a toolkit's library would have. Nothing here is an approximate instruction: what a card computes is what IEEE 754
+// says, and so what the emulated device computes.
+#pragma once
+#define __global__ __attribute__((global))
+#define __device__ __attribute__((device))
+#define __shared__ __attribute__((shared))
+#define KERNEL extern "C" __global__ __attribute__((launch_bounds(256))) void
+#define DEVICE static __device__ __attribute__((always_inline)) inline
+#define UNROLL _Pragma("unroll")
+
+typedef unsigned u32;
+typedef unsigned short u16;
+typedef unsigned long long u64;
+
+// Every launch has blocks of so many threads.
+constexpr u32 threads = 256;
+
+DEVICE u32 thread() { return __nvvm_read_ptx_sreg_tid_x(); }
+DEVICE u32 lane() { return thread() % 32; }
+DEVICE u32 block() { return __nvvm_read_ptx_sreg_ctaid_x(); }
+DEVICE u32 block_y() { return __nvvm_read_ptx_sreg_ctaid_y(); }
+DEVICE u64 index() { return (u64)block() * threads + thread(); }
+DEVICE void barrier() { __nvvm_bar_sync(0); }
+
+// Four numbers at a time, those from i on of n: by one access where the caller knows that it is aligned, else one by one, with zeros
+// behind the end. The numbers are the same both ways, so that sums over them are.
+typedef float Four __attribute__((ext_vector_type(4)));
+
+template <class... P> DEVICE bool aligned(P... at) { return (((u64)at | ...) & 15) == 0; }
+
+DEVICE Four take(const float *x, u64 i, u64 n, bool wide) {
+	if (wide && i + 4 <= n)
+		return *(const Four *)(x + i);
+	Four v = 0;
+	UNROLL for (u32 k = 0; k < 4; k++)
+		if (i + k < n)
+			v[k] = x[i + k];
+	return v;
+}
+
+DEVICE void put(float *x, u64 i, u64 n, bool wide, Four v) {
+	if (wide && i + 4 <= n) {
+		*(Four *)(x + i) = v;
+		return;
+	}
+	UNROLL for (u32 k = 0; k < 4; k++)
+		if (i + k < n)
+			x[i + k] = v[k];
+}
+
+DEVICE float fma(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
+DEVICE double fma(double a, double b, double c) { return __builtin_fma(a, b, c); }
+
+// What another lane has, whose number differs in these bits.
+DEVICE float from_lane(float v, int bits) { return __nvvm_shfl_sync_bfly_f32(~0u, v, bits, 31); }
+DEVICE double from_lane(double v, int bits) {
+	u64 all = __builtin_bit_cast(u64, v);
+	u32 low = (u32)__nvvm_shfl_sync_bfly_i32(~0u, (int)(u32)all, bits, 31);
+	u32 high = (u32)__nvvm_shfl_sync_bfly_i32(~0u, (int)(u32)(all >> 32), bits, 31);
+	return __builtin_bit_cast(double, (u64)high << 32 | low);
+}
+
+struct Plus {
+	template <class N> DEVICE N of(N a, N b) { return a + b; }
+};
+struct Least {
+	template <class N> DEVICE N of(N a, N b) { return b < a ? b : a; }
+};
+struct Greatest {
+	template <class N> DEVICE N of(N a, N b) { return b > a ? b : a; }
+};
+
+// All lanes of a warp get the same number, by a tree.
+template <class How = Plus, class N> DEVICE N over_warp(N v) {
+	UNROLL for (int bits = 16; bits; bits /= 2)
+		v = How::of(v, from_lane(v, bits));
+	return v;
+}
+
+// All threads of a block get the same number: a tree in each warp, then the warps in ascending order.
+template <class How = Plus, class N> DEVICE N over_block(N v) {
+	__shared__ N of_warps[threads / 32];
+	v = over_warp<How>(v);
+	if (lane() == 0)
+		of_warps[thread() / 32] = v;
+	barrier();
+	N all = of_warps[0];
+	UNROLL for (u32 w = 1; w < threads / 32; w++)
+		all = How::of(all, of_warps[w]);
+	barrier(); // the next one writes there again
+	return all;
+}
+
+// 1 / sqrt(mean + eps), of the sum of n squares.
+DEVICE float inverse_rms(float squares, u32 n, float eps) { return 1 / __builtin_sqrtf(squares / (float)n + eps); }
+
+DEVICE float power_of_two(int n) { return __builtin_bit_cast(float, (u32)(n + 127) << 23); }
+DEVICE double power_of_two_double(int n) { return __builtin_bit_cast(double, (u64)(n + 1023) << 52); }
+
+// e to the x, within 1.1 units in the last place: x is n·ln 2 + r, |r| <= ln 2 / 2, and e to the r is its series up to r to the 7th.
+// What is too large is infinite, what is too small 0, and NaN stays.
+DEVICE float exponential(float x) {
+	float in = x < -104.0f ? -104.0f : x > 89.0f ? 89.0f : x, n = __builtin_rintf(in * 0x1.715476p+0f);
+	float r = fma(-n, -0x1.05c610p-29f, fma(-n, 0x1.62e430p-1f, in));
+	const float over[] = {1.0f / 5040, 1.0f / 720, 1.0f / 120, 1.0f / 24, 1.0f / 6, 0.5f, 1, 1};
+	float e = over[0];
+	UNROLL for (int k = 1; k < 8; k++)
+		e = fma(e, r, over[k]);
+	int whole = (int)n, half = whole >> 1;
+	return x == x ? e * power_of_two(half) * power_of_two(whole - half) : x;
+}
+
+// The same in double precision: the series up to r to the 13th.
+DEVICE double exponential(double x) {
+	double in = x < -750 ? -750 : x > 710 ? 710 : x, n = __builtin_rint(in * 0x1.71547652b82fep+0);
+	double r = fma(-n, 0x1.abc9e3b39803fp-56, fma(-n, 0x1.62e42fefa39efp-1, in));
+	const double over[] = {1.0 / 6227020800, 1.0 / 479001600, 1.0 / 39916800, 1.0 / 3628800, 1.0 / 362880, 1.0 / 40320, 1.0 / 5040,
+		1.0 / 720, 1.0 / 120, 1.0 / 24, 1.0 / 6, 0.5, 1, 1};
+	double e = over[0];
+	UNROLL for (int k = 1; k < 14; k++)
+		e = fma(e, r, over[k]);
+	int whole = (int)n, half = whole >> 1;
+	return x == x ? e * power_of_two_double(half) * power_of_two_double(whole - half) : x;
+}
