@@ -9,8 +9,7 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels"
 )
 
-// testLoss compares every objective with the reference, and states the cases that must be exact. Sums
-// of squares are here too: both leave the machine in double precision.
+// testLoss compares every objective with the reference, and states the cases that must be exact.
 func testLoss(t *testing.T, s suite) {
 	for _, name := range []string{"importance_sampling", "ppo", "cispo", "cross_entropy"} {
 		loss, err := kernels.ParseLoss(name)
@@ -40,7 +39,6 @@ func testLoss(t *testing.T, s suite) {
 	}
 	t.Run("on policy", func(t *testing.T) { testOnPolicy(t, s.machines[1]) })
 	t.Run("rows that do not count", func(t *testing.T) { testWeightless(t, s.machines[1]) })
-	t.Run("sum of squares", func(t *testing.T) { testSumSquares(t, s) })
 }
 
 // lossRows are the columns of kernels.LossIn.

@@ -1,0 +1,82 @@
+//go:build gpu
+
+package conformance
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7879b91d/grpo/kernels"
+	"github.com/seed-7879b91d/grpo/kernels/cuda"
+	"github.com/seed-7879b91d/grpo/kernels/cuda/emu"
+	"github.com/seed-7879b91d/grpo/kernels/kerneltest"
+)
+
+// findings is the file that the device writes what it finds into.
+var findings string
+
+func TestMain(m *testing.M) { os.Exit(onTheEmulatedDevice(m)) }
+
+func onTheEmulatedDevice(m *testing.M) int {
+	if _, err := exec.LookPath("gcc"); err != nil {
+		fmt.Println("skipped: there is no gcc here, which builds the emulated device")
+		return 0
+	}
+	library, err := emu.Library()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	dir, err := os.MkdirTemp("", "grpo-conformance-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	findings = filepath.Join(dir, "findings")
+	os.Setenv("GRPO_CUDA_LIB", library)
+	os.Setenv("GRPO_EMU_REPORT", findings)
+	return m.Run()
+}
+
+// opened is a backend on the emulated device. At the end of the test nothing is held there, and the device has found nothing.
+func opened(t *testing.T) func() *cuda.Backend {
+	t.Helper()
+	d, err := cuda.Open(0, cuda.Options{})
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		require.NoError(t, d.Close())
+		told, err := os.ReadFile(findings)
+		if !os.IsNotExist(err) {
+			require.NoError(t, err)
+		}
+		require.Empty(t, string(told), "the device has nothing to tell")
+	})
+	return func() *cuda.Backend {
+		b, err := cuda.NewBackend(d)
+		require.NoError(t, err)
+		return b
+	}
+}
+
+// unwritten are the operations that the backend does not have yet. To call one is a mistake of the test, and panics.
+type unwritten struct{ kernels.Backend }
+
+// partial has what there is, since that is nearer than what is embedded in unwritten.
+type partial struct {
+	unwritten
+	*cuda.Backend
+}
+
+// Every operation against the oracle; rows alone and in batches, and sums twice, to the bit.
+func TestOperations(t *testing.T) {
+	open := opened(t)
+	kerneltest.RunOperations(t, kerneltest.Chains, func() kernels.Backend { return partial{Backend: open()} },
+		"Add", "SwiGLU", "SwiGLUGrad", "Embed", "EmbedGrad", "RMSNorm", "RMSNormGradX", "RMSNormGradW", "RopeTable", "QKNormRope",
+		"QKNormRopeGradX", "QKNormRopeGradW", "BiasGrad", "Loss", "SumSquares", "Adam")
+}
