@@ -3,7 +3,7 @@
 GO ?= go
 STATICCHECK ?= honnef.co/go/tools/cmd/staticcheck@v0.8.2
 .DEFAULT_GOAL := help
-.PHONY: help build test race kills soak scale parity arm64 fuzz bench fmt lint check tiny-model smoke demo emulator ptx-probe
+.PHONY: help build test race kills soak scale parity arm64 fuzz bench fmt lint check tiny-model smoke demo emulator ptx ptx-probe
 
 help: ## this list
 	@echo "Targets"
@@ -61,6 +61,9 @@ arm64: ## the kernels on 64-bit Arm, cross-built and emulated
 
 emulator: ## the emulated device, build/emu/libcuda.so.1; the path is the last line
 	@$(GO) run ./kernels/cuda/emu/make build/emu/libcuda.so.1
+
+ptx: ## the PTX of the CUDA kernels, anew (clang-19)
+	for f in kernels/cuda/src/*.cu; do ./.ci/ptx $$f kernels/cuda/ptx/$$(basename $$f .cu).ptx || exit 1; done
 
 ptx-probe: ## the PTX of the emulated device's probe kernels, anew (clang-19)
 	for f in kernels/cuda/src/probe/*.cu; do ./.ci/ptx $$f $${f%.cu}.ptx || exit 1; done

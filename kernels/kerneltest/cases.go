@@ -76,6 +76,11 @@ func addPoint(add adder, rounding float64) {
 			c.Embed(c.out(37), c.matrix(dtype, 50, 37), c.ids(0, 50), c.T)
 		})
 	}
+	for _, width := range []int{1, 19, 64} {
+		add(fmt.Sprintf("Gather/%d", width), 0, func(c *call) {
+			c.Gather(c.out(width), c.param(50*width), c.ids(0, 50), width, c.T)
+		})
+	}
 	for _, h := range []int{1, 7, 33, 100, 256} {
 		add(fmt.Sprintf("RMSNorm/%d", h), rounding, func(c *call) {
 			c.RMSNorm(c.out(h), c.in(h), c.param(h), eps, h, c.T)

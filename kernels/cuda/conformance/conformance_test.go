@@ -78,5 +78,5 @@ func TestOperations(t *testing.T) {
 	open := opened(t)
 	kerneltest.RunOperations(t, kerneltest.Chains, func() kernels.Backend { return partial{Backend: open()} },
 		"Add", "SwiGLU", "SwiGLUGrad", "Embed", "EmbedGrad", "RMSNorm", "RMSNormGradX", "RMSNormGradW", "RopeTable", "QKNormRope",
-		"QKNormRopeGradX", "QKNormRopeGradW", "BiasGrad", "Loss", "SumSquares", "Adam")
+		"QKNormRopeGradX", "QKNormRopeGradW", "BiasGrad", "Gather", "Loss", "SumSquares", "Adam")
 }

@@ -98,7 +98,7 @@ DEVICE float inverse_rms(float squares, u32 n, float eps) { return 1 / __builtin
 DEVICE float power_of_two(int n) { return __builtin_bit_cast(float, (u32)(n + 127) << 23); }
 DEVICE double power_of_two_double(int n) { return __builtin_bit_cast(double, (u64)(n + 1023) << 52); }
 
-// e to the x, within 1.1 units in the last place: x is n·ln 2 + r, |r| <= ln 2 / 2, and e to the r is its series up to r to the 7th.
+// e to the x, within one unit in the last place: x is n·ln 2 + r, |r| <= ln 2 / 2, and e to the r is its series up to r to the 7th.
 // What is too large is infinite, what is too small 0, and NaN stays.
 DEVICE float exponential(float x) {
 	float in = x < -104.0f ? -104.0f : x > 89.0f ? 89.0f : x, n = __builtin_rintf(in * 0x1.715476p+0f);

@@ -1,7 +1,11 @@
 // silu(g) · u for rows (g | u) of gate_up [T, 2 width], and its gradient. A block has the next 1,024 columns of a row.
 #include "kernel.h"
 
-DEVICE float sigmoid(float x) { return 1 / (1 + exponential(-x)); }
+// 1 / (1 + e to the −x), of which nothing gets infinite.
+DEVICE float sigmoid(float x) {
+	float e = exponential(x < 0 ? x : -x);
+	return (x < 0 ? e : 1) / (1 + e);
+}
 
 struct Place {
 	const float *g, *u;

@@ -1,0 +1,141 @@
+package ptxcheck
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+const (
+	compiled = "../ptx"
+	source   = "../src"
+)
+
+// usualLive is what a thread may have in registers, so that 512 of them fit on a multiprocessor. A kernel that may have more, up to
+// the 255 that there are, says why here.
+const usualLive = 128
+
+var moreLive = map[string]int{}
+
+// wide are kernels that wait for memory above all: they read and write 16 bytes at a time where they can.
+var wide = []string{"add", "adam", "gather", "rms_norm", "rms_norm_grad_x", "swiglu", "swiglu_grad"}
+
+// kernels are all that there are, by name.
+func kernels(t *testing.T) map[string]Kernel {
+	t.Helper()
+	files, err := filepath.Glob(compiled + "/*.ptx")
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	all := map[string]Kernel{}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		found, err := Parse(string(text))
+		require.NoError(t, err, file)
+		for _, k := range found {
+			require.NotContains(t, all, k.Name, "two files have it")
+			all[k.Name] = k
+		}
+	}
+	return all
+}
+
+func TestKernelsFit(t *testing.T) {
+	for name, k := range kernels(t) {
+		require.Equal(t, "7.0", k.Version, name)
+		require.Equal(t, "sm_80", k.Target, name)
+		require.False(t, k.Local, "%s has numbers in local memory: an array with an index that the compiler does not know?", name)
+		require.False(t, k.Calls, "%s calls a function: DEVICE inlines", name)
+		require.LessOrEqual(t, k.Live, max(usualLive, moreLive[name]), "%s: registers that live at once", name)
+		require.LessOrEqual(t, k.Shared, 48<<10, "%s: bytes of shared memory that a launch need not ask for", name)
+		t.Logf("%-24s %4d instructions, %3d registers live, %5d bytes of shared memory", name, k.Instructions, k.Live, k.Shared)
+	}
+}
+
+func TestKernelsReadWide(t *testing.T) {
+	all := kernels(t)
+	for _, name := range wide {
+		require.Contains(t, all, name)
+		require.Positive(t, all[name].Loads[16], "%s: loads of 16 bytes", name)
+		require.Positive(t, all[name].Stores[16], "%s: stores of 16 bytes", name)
+	}
+	require.Positive(t, all["sum_squares"].Loads[16])
+}
+
+// Compiled anew, the kernels are what is committed, and every file has its other half.
+func TestKernelsAreWhatTheCompilerMakes(t *testing.T) {
+	made, err := filepath.Glob(compiled + "/*.ptx")
+	require.NoError(t, err)
+	files, err := filepath.Glob(source + "/*.cu")
+	require.NoError(t, err)
+	require.Len(t, made, len(files), "make ptx; files of kernels that are gone go by hand")
+	_, missing := exec.LookPath("clang++-19")
+	for _, file := range files {
+		name := strings.TrimSuffix(filepath.Base(file), ".cu") + ".ptx"
+		committed, err := os.ReadFile(filepath.Join(compiled, name))
+		require.NoError(t, err, "make ptx")
+		if missing != nil {
+			continue
+		}
+		out := filepath.Join(t.TempDir(), name)
+		said, err := exec.Command("../../../.ci/ptx", file, out).CombinedOutput()
+		require.NoError(t, err, string(said))
+		text, err := os.ReadFile(out)
+		require.NoError(t, err)
+		require.True(t, string(text) == string(committed), "%s is compiled to something else than what is committed: make ptx", file)
+	}
+	if missing != nil {
+		t.Skip("no clang++-19 here: apt-get install clang-19")
+	}
+}
+
+const start = ".version 7.0\n.target sm_80\n.address_size 64\n"
+
+func parsed(t *testing.T, body string) Kernel {
+	t.Helper()
+	all, err := Parse(start + ".visible .entry k(\n\t.param .u64 k_param_0\n)\n{\n" + body + "}\n")
+	require.NoError(t, err)
+	require.Len(t, all, 1)
+	return all[0]
+}
+
+func TestLiveRegisters(t *testing.T) {
+	for what, c := range map[string]struct {
+		body string
+		want int
+	}{
+		"one after the other":      {"mov.u32 %r1, 1;\nadd.s32 %r2, %r1, 1;\nst.global.u32 [%rd1], %r2;\nret;\n", 3},
+		"side by side":             {"mov.u32 %r1, 1;\nmov.u32 %r2, 2;\nadd.s32 %r3, %r1, %r2;\nst.global.u32 [%rd1], %r3;\nret;\n", 4},
+		"64 bits are two":          {"mov.f64 %fd1, 0d0000000000000000;\nst.global.f64 [%rd1], %fd1;\nret;\n", 4},
+		"predicates are none":      {"setp.eq.s32 %p1, 1, 2;\n@%p1 bra $L1;\nret;\n$L1:\nret;\n", 0},
+		"a vector is its parts":    {"ld.global.v4.f32 {%f1, %f2, %f3, %f4}, [%rd1];\nst.global.v4.f32 [%rd2], {%f1, %f2, %f3, %f4};\nret;\n", 6},
+		"a loop keeps what it had": {"mov.u32 %r1, 1;\nmov.u32 %r2, 2;\n$L1:\nadd.s32 %r3, %r2, 1;\nsetp.lt.s32 %p1, %r3, %r1;\n@%p1 bra $L1;\nret;\n", 3},
+		"perhaps written":          {"mov.u32 %r1, 1;\nmov.u32 %r2, 2;\n@%p1 mov.u32 %r1, 3;\nadd.s32 %r3, %r1, %r2;\nst.global.u32 [%rd1], %r3;\nret;\n", 4},
+		"nobody reads it":          {"mov.u32 %r1, 1;\nmov.u32 %r2, 2;\nret;\n", 1},
+	} {
+		require.Equal(t, c.want, parsed(t, c.body).Live, what)
+	}
+}
+
+func TestWhatIsSeen(t *testing.T) {
+	require.True(t, parsed(t, "\t.local .align 4 .b8 \t__local_depot0[64];\nret;\n").Local)
+	require.True(t, parsed(t, "call.uni f, ();\nret;\n").Calls)
+	k := parsed(t, ".shared .align 4 .b8 all[1024];\n.shared .align 4 .b8 more[24];\nld.global.v4.f32 {%f1, %f2, %f3, %f4}, [%rd1];\n"+
+		"ld.global.nc.u16 %rs1, [%rd1];\nld.global.v2.f64 {%fd1, %fd2}, [%rd1];\nst.global.f64 [%rd1], %fd1;\nret;\n")
+	require.Equal(t, 1048, k.Shared)
+	all, err := Parse(start + ".shared .align 4 .b8 ours[40];\n.entry a() { mov.u64 %rd1, ours; ret; }\n.shared .align 4 .b8 other[8];\n" +
+		".entry b() { st.shared.u32 [other+4], 1; ret; }")
+	require.NoError(t, err)
+	require.Equal(t, []int{40, 8}, []int{all[0].Shared, all[1].Shared})
+	require.Equal(t, map[int]int{16: 2, 2: 1}, k.Loads)
+	require.Equal(t, map[int]int{8: 1}, k.Stores)
+	for _, text := range []string{"", start, ".version 7.0\n.target sm_80\n.address_size 32\n.entry k() { ret; }",
+		start + ".entry k() { bra $L1; }"} {
+		_, err := Parse(text)
+		require.Error(t, err, text)
+	}
+}
