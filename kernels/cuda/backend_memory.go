@@ -28,7 +28,7 @@ func (h *heap) take(b *Backend, bytes int64) (*Memory, error) {
 		return nil, err
 	}
 	m, err := b.device.Alloc(bytes)
-	for wait := time.Millisecond; errors.Is(err, ErrMemory) && wait < 64*time.Millisecond; wait *= 2 {
+	for wait := time.Millisecond; errors.Is(err, ErrMemory) && wait < time.Second; wait *= 2 {
 		runtime.GC()
 		time.Sleep(wait) // cleanups run after the collection
 		if err := h.freeOrphans(b.stream); err != nil {

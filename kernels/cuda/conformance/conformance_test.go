@@ -41,6 +41,7 @@ func onTheEmulatedDevice(m *testing.M) int {
 	findings = filepath.Join(dir, "findings")
 	os.Setenv("GRPO_CUDA_LIB", library)
 	os.Setenv("GRPO_EMU_REPORT", findings)
+	os.Setenv("GRPO_EMU_MEMORY", "128M")
 	return m.Run()
 }
 
@@ -79,4 +80,28 @@ func TestOperations(t *testing.T) {
 	kerneltest.RunOperations(t, kerneltest.Chains, func() kernels.Backend { return partial{Backend: open()} },
 		"Add", "SwiGLU", "SwiGLUGrad", "Embed", "EmbedGrad", "RMSNorm", "RMSNormGradX", "RMSNormGradW", "RopeTable", "QKNormRope",
 		"QKNormRopeGradX", "QKNormRopeGradW", "BiasGrad", "Gather", "Loss", "SumSquares", "Adam")
+}
+
+// What nobody refers to is given back where it is needed, and a card that is full is an error, after which everything goes on.
+func TestMemoryComesBack(t *testing.T) {
+	b := opened(t)()
+	defer func() { require.NoError(t, b.Close()) }()
+	const n = 6 << 20 // of 4 bytes, of which the card has 128 MB
+	for range 12 {
+		x, err := b.Alloc(kernels.F32, n)
+		require.NoError(t, err)
+		b.Zero(x.Slice(n-1, n))
+	}
+	_, err := b.Alloc(kernels.F32, 6*n)
+	require.ErrorIs(t, err, cuda.ErrMemory)
+	require.ErrorContains(t, err, "allocating 144.0 MiB where ")
+	_, err = b.NewMatrix(kernels.BF16, 6*n, 2)
+	require.ErrorIs(t, err, cuda.ErrMemory)
+
+	x, err := b.Alloc(kernels.F32, 3)
+	require.NoError(t, err)
+	b.Upload(x, []float32{1, 2, 3})
+	b.Add(x, x, x, 3)
+	require.Equal(t, []float32{2, 4, 6}, numbers(t, b, x))
+	require.NoError(t, b.Sync())
 }

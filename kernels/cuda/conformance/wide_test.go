@@ -70,63 +70,69 @@ type rows interface {
 	Adam(p, m, v, g kernels.Buffer, a kernels.AdamStep, n int)
 }
 
+const (
+	wideRows = 5 // but where many are added up
+	eps      = 0.3
+)
+
+// wide are operations over rows of H numbers, with what they write.
+var wide = map[string]func(r rows, o operands, H int) kernels.Buffer{
+	"Gather": func(r rows, o operands, H int) kernels.Buffer {
+		out := o.random(1, 9*H)
+		r.Gather(out, o.random(2, wideRows*H), o.ids(wideRows, 9), H, 9)
+		return out
+	},
+	"RMSNorm": func(r rows, o operands, H int) kernels.Buffer {
+		out := o.random(1, wideRows*H)
+		r.RMSNorm(out, o.random(2, wideRows*H), o.random(3, H), eps, H, wideRows)
+		return out
+	},
+	"RMSNormGradX": func(r rows, o operands, H int) kernels.Buffer {
+		out := o.random(1, wideRows*H)
+		r.RMSNormGradX(out, o.random(2, wideRows*H), o.random(3, wideRows*H), o.random(4, H), eps, H, wideRows)
+		return out
+	},
+	"RMSNormGradW": func(r rows, o operands, H int) kernels.Buffer {
+		dw := o.random(1, H)
+		r.RMSNormGradW(dw, o.random(2, 150*H), o.random(3, 150*H), eps, H, 150)
+		return dw
+	},
+	"BiasGrad": func(r rows, o operands, H int) kernels.Buffer {
+		db := o.random(1, H)
+		r.BiasGrad(db, kernels.Whole(o.random(2, 150*H), H), 150)
+		return db
+	},
+	"EmbedGrad": func(r rows, o operands, H int) kernels.Buffer {
+		dw := o.random(1, 300*H)
+		r.EmbedGrad(dw, o.random(2, 600*H), o.ids(300, 600), 300, H, 600)
+		return dw
+	},
+	"SwiGLU": func(r rows, o operands, H int) kernels.Buffer {
+		out := o.random(1, wideRows*H)
+		r.SwiGLU(out, o.random(2, wideRows*2*H), H, wideRows)
+		return out
+	},
+	"SwiGLUGrad": func(r rows, o operands, H int) kernels.Buffer {
+		out := o.random(1, wideRows*2*H)
+		r.SwiGLUGrad(out, o.random(2, wideRows*H), o.random(3, wideRows*2*H), H, wideRows)
+		return out
+	},
+	"Adam": func(r rows, o operands, H int) kernels.Buffer {
+		p := o.random(1, H)
+		v := o.of(make([]float32, H)...)
+		r.Adam(p, o.random(2, H), v, o.random(3, H), kernels.AdamStep{LR: 0.1, Beta1: 0.9, Beta2: 0.95, Eps: 0.01,
+			WeightDecay: 0.2, GradScale: 0.7, Correction1: 0.19, Correction2: 0.0975}, H)
+		return p
+	},
+}
+
 // Rows that are wider than a block is, and more rows than a block adds up: against the oracle, and the same bits wherever the
 // operands lie.
 func TestWideRows(t *testing.T) {
-	const eps = 0.3
 	card := opened(t)()
 	defer func() { require.NoError(t, card.Close()) }()
 	reference := kerneltest.NewReference()
-	const T = 5
-	for name, run := range map[string]func(r rows, o operands, H int) kernels.Buffer{
-		"Gather": func(r rows, o operands, H int) kernels.Buffer {
-			out := o.random(1, 9*H)
-			r.Gather(out, o.random(2, T*H), o.ids(T, 9), H, 9)
-			return out
-		},
-		"RMSNorm": func(r rows, o operands, H int) kernels.Buffer {
-			out := o.random(1, T*H)
-			r.RMSNorm(out, o.random(2, T*H), o.random(3, H), eps, H, T)
-			return out
-		},
-		"RMSNormGradX": func(r rows, o operands, H int) kernels.Buffer {
-			out := o.random(1, T*H)
-			r.RMSNormGradX(out, o.random(2, T*H), o.random(3, T*H), o.random(4, H), eps, H, T)
-			return out
-		},
-		"RMSNormGradW": func(r rows, o operands, H int) kernels.Buffer {
-			dw := o.random(1, H)
-			r.RMSNormGradW(dw, o.random(2, 150*H), o.random(3, 150*H), eps, H, 150)
-			return dw
-		},
-		"BiasGrad": func(r rows, o operands, H int) kernels.Buffer {
-			db := o.random(1, H)
-			r.BiasGrad(db, kernels.Whole(o.random(2, 150*H), H), 150)
-			return db
-		},
-		"EmbedGrad": func(r rows, o operands, H int) kernels.Buffer {
-			dw := o.random(1, 300*H)
-			r.EmbedGrad(dw, o.random(2, 600*H), o.ids(300, 600), 300, H, 600)
-			return dw
-		},
-		"SwiGLU": func(r rows, o operands, H int) kernels.Buffer {
-			out := o.random(1, T*H)
-			r.SwiGLU(out, o.random(2, T*2*H), H, T)
-			return out
-		},
-		"SwiGLUGrad": func(r rows, o operands, H int) kernels.Buffer {
-			out := o.random(1, T*2*H)
-			r.SwiGLUGrad(out, o.random(2, T*H), o.random(3, T*2*H), H, T)
-			return out
-		},
-		"Adam": func(r rows, o operands, H int) kernels.Buffer {
-			p := o.random(1, H)
-			v := o.of(make([]float32, H)...)
-			r.Adam(p, o.random(2, H), v, o.random(3, H), kernels.AdamStep{LR: 0.1, Beta1: 0.9, Beta2: 0.95, Eps: 0.01,
-				WeightDecay: 0.2, GradScale: 0.7, Correction1: 0.19, Correction2: 0.0975}, H)
-			return p
-		},
-	} {
+	for name, run := range wide {
 		for _, H := range []int{1100, 1501} {
 			t.Run(fmt.Sprintf("%s/%d", name, H), func(t *testing.T) {
 				if name == "EmbedGrad" {

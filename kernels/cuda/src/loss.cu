@@ -52,7 +52,8 @@ KERNEL loss(float *dlogp, double *stats, const float *logp, const float *entropy
 		s[clipped_sum] += o.clipped ? 1 : 0;
 	}
 	UNROLL for (int k = 0; k < num_stats; k++) {
-		double all = k == ratio_min ? over_block<Least>(s[k]) : k == ratio_max || k == max_diff ? over_block<Greatest>(s[k]) : over_block(s[k]);
+		bool greatest = k == ratio_max || k == max_diff;
+		double all = k == ratio_min ? over_block<Least>(s[k]) : greatest ? over_block<Greatest>(s[k]) : over_block(s[k]);
 		if (thread() == 0)
 			stats[k] = all;
 	}
