@@ -108,14 +108,17 @@ func TestLiveRegisters(t *testing.T) {
 		body string
 		want int
 	}{
-		"one after the other":      {"mov.u32 %r1, 1;\nadd.s32 %r2, %r1, 1;\nst.global.u32 [%rd1], %r2;\nret;\n", 3},
-		"side by side":             {"mov.u32 %r1, 1;\nmov.u32 %r2, 2;\nadd.s32 %r3, %r1, %r2;\nst.global.u32 [%rd1], %r3;\nret;\n", 4},
-		"64 bits are two":          {"mov.f64 %fd1, 0d0000000000000000;\nst.global.f64 [%rd1], %fd1;\nret;\n", 4},
-		"predicates are none":      {"setp.eq.s32 %p1, 1, 2;\n@%p1 bra $L1;\nret;\n$L1:\nret;\n", 0},
-		"a vector is its parts":    {"ld.global.v4.f32 {%f1, %f2, %f3, %f4}, [%rd1];\nst.global.v4.f32 [%rd2], {%f1, %f2, %f3, %f4};\nret;\n", 6},
-		"a loop keeps what it had": {"mov.u32 %r1, 1;\nmov.u32 %r2, 2;\n$L1:\nadd.s32 %r3, %r2, 1;\nsetp.lt.s32 %p1, %r3, %r1;\n@%p1 bra $L1;\nret;\n", 3},
-		"perhaps written":          {"mov.u32 %r1, 1;\nmov.u32 %r2, 2;\n@%p1 mov.u32 %r1, 3;\nadd.s32 %r3, %r1, %r2;\nst.global.u32 [%rd1], %r3;\nret;\n", 4},
-		"nobody reads it":          {"mov.u32 %r1, 1;\nmov.u32 %r2, 2;\nret;\n", 1},
+		"one after the other": {"mov.u32 %r1, 1;\nadd.s32 %r2, %r1, 1;\nst.global.u32 [%rd1], %r2;\nret;\n", 3},
+		"side by side":        {"mov.u32 %r1, 1;\nmov.u32 %r2, 2;\nadd.s32 %r3, %r1, %r2;\nst.global.u32 [%rd1], %r3;\nret;\n", 4},
+		"64 bits are two":     {"mov.f64 %fd1, 0d0000000000000000;\nst.global.f64 [%rd1], %fd1;\nret;\n", 4},
+		"predicates are none": {"setp.eq.s32 %p1, 1, 2;\n@%p1 bra $L1;\nret;\n$L1:\nret;\n", 0},
+		"a vector is its parts": {"ld.global.v4.f32 {%f1, %f2, %f3, %f4}, [%rd1];\n" +
+			"st.global.v4.f32 [%rd2], {%f1, %f2, %f3, %f4};\nret;\n", 6},
+		"a loop keeps what it had": {"mov.u32 %r1, 1;\nmov.u32 %r2, 2;\n$L1:\n" +
+			"add.s32 %r3, %r2, 1;\nsetp.lt.s32 %p1, %r3, %r1;\n@%p1 bra $L1;\nret;\n", 3},
+		"perhaps written": {"mov.u32 %r1, 1;\nmov.u32 %r2, 2;\n" +
+			"@%p1 mov.u32 %r1, 3;\nadd.s32 %r3, %r1, %r2;\nst.global.u32 [%rd1], %r3;\nret;\n", 4},
+		"nobody reads it": {"mov.u32 %r1, 1;\nmov.u32 %r2, 2;\nret;\n", 1},
 	} {
 		require.Equal(t, c.want, parsed(t, c.body).Live, what)
 	}
