@@ -18,11 +18,21 @@ func openInput(path string, stdin io.Reader) (in io.ReadCloser, name string, err
 	if path == "-" {
 		return io.NopCloser(stdin), "standard input", nil
 	}
+	f, err := openFile(path)
+	return f, path, err
+}
+
+// openFile opens a file to read from; a directory is none.
+func openFile(path string) (*os.File, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, "", badinput.Errorf("%w", err)
+		return nil, badinput.Errorf("%w", err)
 	}
-	return f, path, nil
+	if info, err := f.Stat(); err == nil && info.IsDir() {
+		f.Close()
+		return nil, badinput.Errorf("%s: found a directory, expected a file of JSON Lines in it", path)
+	}
+	return f, nil
 }
 
 // eachInput reads JSON Lines from there.

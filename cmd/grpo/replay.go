@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 
 	"github.com/spf13/cobra"
 
@@ -254,7 +253,7 @@ func (f *replayFlags) attach(p *model.Policy) error {
 }
 
 func readDatums(path string) ([]model.Datum, error) {
-	file, err := os.Open(path)
+	file, err := openFile(path)
 	if err != nil {
 		return nil, badinput.Errorf("--datums: %w", err)
 	}

@@ -103,6 +103,7 @@ func TestBadSamplesAreRefusedInOneLine(t *testing.T) {
 		"--prompt x --tokens -":            {"exactly one"},
 		"--prompt x":                       {"tokenizer.json"},
 		"--tokens nowhere.jsonl":           {"nowhere.jsonl"},
+		"--tokens .":                       {".: found a directory", "a file of JSON Lines in it"},
 		"--tokens - --max-tokens 0":        {"max_tokens"},
 		"--tokens - --temperature -1":      {"temperature"},
 		"--tokens - --top-p 2":             {"top_p"},

@@ -1,11 +1,18 @@
 package kerneltest
 
 import (
+	"runtime/debug"
 	"testing"
 
 	"github.com/seed-7879b91d/grpo/kernels"
 	"github.com/seed-7879b91d/grpo/kernels/kerneltest/deferred"
 )
+
+// Operands are large and short-lived: a heap that may grow is cheaper than one that is looked through for each of them.
+func TestMain(m *testing.M) {
+	debug.SetGCPercent(400)
+	m.Run()
+}
 
 // The reference has one thread whatever it is asked for, so two of it are as good as four.
 func TestReference(t *testing.T) {
