@@ -27,14 +27,14 @@ type Backend struct {
 	modules []*Module
 	kernels map[string]*Function
 	memory  heap
-	scratch *Memory                 // what an operation keeps between two of its launches
-	turns   map[rope]kernels.Buffer // frequencies of RopeTable
-	failed  error                   // the first failure since Sync told one
+	scratch *Memory                      // what an operation keeps between two of its launches
+	turns   map[ropeShape]kernels.Buffer // frequencies of RopeTable
+	failed  error                        // the first failure since Sync told one
 }
 
 // NewBackend loads all kernels on a card.
 func NewBackend(d *Device) (*Backend, error) {
-	b := &Backend{device: d, kernels: map[string]*Function{}, turns: map[rope]kernels.Buffer{}}
+	b := &Backend{device: d, kernels: map[string]*Function{}, turns: map[ropeShape]kernels.Buffer{}}
 	b.memory.live = map[*Memory]struct{}{}
 	if err := b.load(); err != nil {
 		return nil, errors.Join(err, b.Close())

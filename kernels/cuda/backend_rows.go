@@ -84,15 +84,15 @@ func (b *Backend) Add(out, x, y kernels.Buffer, n int) {
 	b.launch("add", fours(n), at(out), at(x), at(y), Int(n))
 }
 
-// rope is what the frequencies of a table depend on.
-type rope struct {
+// ropeShape is what the frequencies of a table depend on.
+type ropeShape struct {
 	theta float64
 	dim   int
 }
 
 // RopeTable gives cosines and sines.
 func (b *Backend) RopeTable(out, positions kernels.Buffer, theta float64, dim, T int) {
-	frequencies, err := b.frequencies(rope{theta, dim})
+	frequencies, err := b.frequencies(ropeShape{theta, dim})
 	if err != nil {
 		b.note(err)
 		return
@@ -102,7 +102,7 @@ func (b *Backend) RopeTable(out, positions kernels.Buffer, theta float64, dim, T
 }
 
 // frequencies are on the card from the first call on.
-func (b *Backend) frequencies(r rope) (kernels.Buffer, error) {
+func (b *Backend) frequencies(r ropeShape) (kernels.Buffer, error) {
 	if known := b.turns[r]; known != nil {
 		return known, nil
 	}

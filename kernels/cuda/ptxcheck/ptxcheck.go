@@ -19,7 +19,7 @@ type Kernel struct {
 	Shared       int  // bytes a block, without what a launch asks for
 	Local        bool // whether some of its numbers are in memory of a thread
 	Calls        bool
-	Loads        map[int]int // of global memory: how many there are of so many bytes
+	Loads        map[int]int // of global memory, asynchronous copies among them: how many there are of so many bytes
 	Stores       map[int]int
 }
 
@@ -30,6 +30,7 @@ var (
 	shared    = regexp.MustCompile(`\.shared\s+\.align\s+\d+\s+\.b8\s+(\w+)\[(\d+)\]`)
 	localOnes = regexp.MustCompile(`\.local\b|\.depot`)
 	called    = regexp.MustCompile(`\.func\b|\bcall\b`)
+	copied    = regexp.MustCompile(`cp\.async\.c\S+\s+\[[^\]]*\],\s*\[[^\]]*\],\s*(\d+)`)
 	element   = regexp.MustCompile(`\.[a-z](\d+)$`)
 )
 
@@ -106,6 +107,13 @@ func (k *Kernel) read(text string, shared map[string]int) error {
 		if bytes := width(i.op, "st.global"); bytes > 0 {
 			k.Stores[bytes]++
 		}
+	}
+	for _, copy := range copied.FindAllStringSubmatch(body, -1) {
+		bytes, err := strconv.Atoi(copy[1])
+		if err != nil {
+			return err
+		}
+		k.Loads[bytes]++
 	}
 	return nil
 }

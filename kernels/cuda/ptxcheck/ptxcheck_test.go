@@ -128,13 +128,14 @@ func TestWhatIsSeen(t *testing.T) {
 	require.True(t, parsed(t, "\t.local .align 4 .b8 \t__local_depot0[64];\nret;\n").Local)
 	require.True(t, parsed(t, "call.uni f, ();\nret;\n").Calls)
 	k := parsed(t, ".shared .align 4 .b8 all[1024];\n.shared .align 4 .b8 more[24];\nld.global.v4.f32 {%f1, %f2, %f3, %f4}, [%rd1];\n"+
-		"ld.global.nc.u16 %rs1, [%rd1];\nld.global.v2.f64 {%fd1, %fd2}, [%rd1];\nst.global.f64 [%rd1], %fd1;\nret;\n")
+		"ld.global.nc.u16 %rs1, [%rd1];\nld.global.v2.f64 {%fd1, %fd2}, [%rd1];\nst.global.f64 [%rd1], %fd1;\n"+
+		"cp.async.cg.shared.global [%r1], [%rd1], 16;\ncp.async.ca.shared.global [%r1+4], [%rd1], 4, %r2;\ncp.async.wait_all;\nret;\n")
 	require.Equal(t, 1048, k.Shared)
 	all, err := Parse(start + ".shared .align 4 .b8 ours[40];\n.entry a() { mov.u64 %rd1, ours; ret; }\n.shared .align 4 .b8 other[8];\n" +
 		".entry b() { st.shared.u32 [other+4], 1; ret; }")
 	require.NoError(t, err)
 	require.Equal(t, []int{40, 8}, []int{all[0].Shared, all[1].Shared})
-	require.Equal(t, map[int]int{16: 2, 2: 1}, k.Loads)
+	require.Equal(t, map[int]int{16: 3, 4: 1, 2: 1}, k.Loads)
 	require.Equal(t, map[int]int{8: 1}, k.Stores)
 	for _, text := range []string{"", start, ".version 7.0\n.target sm_80\n.address_size 32\n.entry k() { ret; }",
 		start + ".entry k() { bra $L1; }"} {
