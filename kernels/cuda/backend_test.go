@@ -1,0 +1,89 @@
+//go:build gpu
+
+package cuda
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7879b91d/grpo/kernels"
+)
+
+func init() {
+	tasks["sums"] = func() error {
+		d, err := Open(0, Options{})
+		if err != nil {
+			return err
+		}
+		b, err := NewBackend(d)
+		if err == nil {
+			err = sums(b)
+			if closing := b.Close(); err == nil {
+				err = closing
+			}
+		}
+		if closing := d.Close(); closing != nil {
+			return fmt.Errorf("closing: %w", errors.Join(err, closing))
+		}
+		return err
+	}
+}
+
+// sums adds twice, in memory of its own and by what a backend keeps between two launches.
+func sums(b *Backend) error {
+	x, err := b.Alloc(kernels.F32, 600)
+	if err != nil {
+		return err
+	}
+	db, err := b.Alloc(kernels.F32, 3)
+	if err != nil {
+		return err
+	}
+	b.Upload(x, slices.Repeat([]float32{0.5}, 600))
+	b.Add(x, x, x, 600)
+	b.BiasGrad(db, kernels.Whole(x, 3), 200)
+	got := make([]float32, 3)
+	if err := b.Download(got, db); err != nil {
+		return err
+	}
+	if want := []float32{200, 200, 200}; !slices.Equal(got, want) {
+		return fmt.Errorf("the sums are %v, expected %v", got, want)
+	}
+	return nil
+}
+
+// What fails on the card while operations are queued is told once somebody waits, whatever it was, and everything is given back.
+func TestBackendTellsWhatFailed(t *testing.T) {
+	out, ok := on(t, "sums")
+	require.True(t, ok, out)
+	require.Empty(t, out)
+	for env, want := range map[string]string{
+		"GRPO_EMU_FAIL_LAUNCH=1":  "the last kernel launched was add; nothing more runs on it in this process",
+		"GRPO_EMU_FAIL_LAUNCH=2":  "the last kernel launched was sum_rows; nothing more runs on it in this process",
+		"GRPO_EMU_OOM_AFTER=1K":   "allocating 2400 bytes where ",
+		"GRPO_EMU_OOM_AFTER=3100": "allocating 48 bytes where ",
+	} {
+		out, ok := on(t, "sums", env)
+		require.False(t, ok, env)
+		require.Contains(t, out, want, env)
+		require.NotContains(t, out, "closing", env)
+	}
+}
+
+// A card that falls off the bus at whichever call, loading of kernels among them, is one error that stays.
+func TestBackendOnALostCard(t *testing.T) {
+	for at := 1; ; at += 23 {
+		out, ok := on(t, "sums", "GRPO_EMU_LOST_AT="+strconv.Itoa(at))
+		if ok {
+			require.Greater(t, at, 100)
+			return
+		}
+		require.NotContains(t, out, "closing", at)
+		require.Contains(t, out, "CUDA_ERROR_UNKNOWN", at)
+	}
+}
