@@ -1,0 +1,231 @@
+//go:build gpu
+
+package cuda
+
+import (
+	"fmt"
+
+	"github.com/seed-7879b91d/grpo/kernels"
+)
+
+// window is a window of f32 columns: rows that are Stride elements apart, of which N count.
+type window struct {
+	at        Ptr
+	stride, n int
+}
+
+// weights are a matrix w [N, K], row-major. Rows start at multiples of 16 bytes.
+type weights struct {
+	at           Ptr
+	dtype        kernels.DType // BF16, BF16Rounding or F32
+	stride, n, k int
+}
+
+// written is how a product is written.
+type written struct {
+	alpha      float32
+	accumulate bool
+	bias       Ptr // or 0
+}
+
+// tile is a shape in which a product is computed. All give the same bits: a shape is chosen for speed alone.
+type tile struct {
+	name        string
+	high, broad int // results of a block
+	threads     int
+	deep        int // of the inner size, in a step
+	stages      int // of the ring in shared memory
+}
+
+// The tiles of src/linear_tensor.h and of src/linear_f32.cu, large ones first.
+var (
+	tensorTiles = []tile{
+		{"128x128", 128, 128, 256, 32, 3},
+		{"32x64", 32, 64, 128, 64, 5},
+		{"16x32", 16, 32, 64, 64, 10},
+	}
+	f32Tiles = []tile{
+		{"64x64", 64, 64, 256, 32, 3},
+		{"32x32", 32, 32, 64, 32, 5},
+	}
+)
+
+// gradientChain is the number of rows that a gradient of weights sums in one chain.
+const gradientChain = 512
+
+// factor is the shared memory of rows of so many numbers, which are kept apart so that they lie in different banks.
+func factor(rows, numbers, apart, size int) int { return rows * (numbers + apart) * size }
+
+// tensorShared is the shared memory of a product with bf16 weights.
+func (t tile) tensorShared(transposed bool) int {
+	rows, numbers := t.broad, t.deep
+	if transposed {
+		rows, numbers = numbers, rows
+	}
+	return t.stages * (factor(t.high, t.deep, 8, 4) + factor(rows, numbers, 8, 2))
+}
+
+// f32Shared is that of a product of f32, whose factors lie with the inner size along rows, or along columns.
+func (t tile) f32Shared(first, second bool) int {
+	bytes := 0
+	for _, alongColumns := range []bool{first, second} {
+		if alongColumns {
+			bytes += factor(t.deep, t.high, 4, 4)
+		} else {
+			bytes += factor(t.high, t.deep, 4, 4)
+		}
+	}
+	return t.stages * bytes
+}
+
+// products are the kernels of linear.go on a card.
+type products struct {
+	processors int // of the card
+	functions  map[string]*Function
+	add        *Function // of the gradient of weights
+}
+
+// linearModules are the files of PTX that have the products.
+var linearModules = []string{"linear", "linear_grad_x", "linear_f32"}
+
+// newProducts finds the kernels in modules of a card, in the order of linearModules.
+func newProducts(card Card, modules []*Module) (*products, error) {
+	p := &products{card.Processors, map[string]*Function{}, nil}
+	find := func(m *Module, name string, shared int) error {
+		f, err := m.Function(name)
+		if err != nil {
+			return err
+		}
+		p.functions[name] = f
+		return f.AllowShared(shared)
+	}
+	for i, op := range []string{"linear", "linear_grad_x"} {
+		transposed := i == 1
+		for _, t := range tensorTiles {
+			for _, precision := range []string{"_bf16_", "_split_"} {
+				if err := find(modules[i], op+precision+t.name, t.tensorShared(transposed)); err != nil {
+					return nil, err
+				}
+			}
+		}
+		for _, t := range f32Tiles {
+			if err := find(modules[2], op+"_f32_"+t.name, t.f32Shared(false, transposed)); err != nil {
+				return nil, err
+			}
+		}
+	}
+	for _, t := range f32Tiles {
+		if err := find(modules[2], "linear_grad_w_"+t.name, t.f32Shared(true, true)); err != nil {
+			return nil, err
+		}
+	}
+	var err error
+	p.add, err = modules[2].Function("linear_grad_w_add")
+	return p, err
+}
+
+func ceil(n, by int) int { return (n + by - 1) / by }
+
+// blocks is the number of tiles of a result.
+func (t tile) blocks(rows, columns int) int { return ceil(rows, t.high) * ceil(columns, t.broad) }
+
+// choose takes the largest tile that has no rows to spare and still gives every processor of the card a block; the smallest
+// where none does.
+func (p *products) choose(tiles []tile, rows, columns int) tile {
+	for _, t := range tiles[:len(tiles)-1] {
+		if rows > t.high/2 && t.blocks(rows, columns) >= p.processors {
+			return t
+		}
+	}
+	return tiles[len(tiles)-1]
+}
+
+// tilesOf are the tiles for weights of a type, and the word that the names of their kernels have for it.
+func tilesOf(t kernels.DType) (tiles []tile, precision string) {
+	switch t {
+	case kernels.F32:
+		return f32Tiles, "_f32_"
+	case kernels.BF16Rounding:
+		return tensorTiles, "_bf16_"
+	}
+	return tensorTiles, "_split_"
+}
+
+// linear: out [T, N] = (accumulate ? out : 0) + alpha · x [T, K] · wᵀ + bias.
+func (p *products) linear(s *Stream, out, x window, w weights, o written, T int) error {
+	tiles, _ := tilesOf(w.dtype)
+	return p.linearBy(s, p.choose(tiles, T, w.n), out, x, w, o, T)
+}
+
+// gradX: dx [T, K] = (accumulate ? dx : 0) + alpha · dy [T, N] · w.
+func (p *products) gradX(s *Stream, dx, dy window, w weights, o written, T int) error {
+	tiles, _ := tilesOf(w.dtype)
+	return p.gradXBy(s, p.choose(tiles, T, w.k), dx, dy, w, o, T)
+}
+
+// linearBy is linear in tiles of that shape.
+func (p *products) linearBy(s *Stream, t tile, out, x window, w weights, o written, T int) error {
+	return p.multiply(s, "linear", t, out, x, w, o, T, w.n, w.k)
+}
+
+// gradXBy is gradX in tiles of that shape.
+func (p *products) gradXBy(s *Stream, t tile, dx, dy window, w weights, o written, T int) error {
+	return p.multiply(s, "linear_grad_x", t, dx, dy, w, o, T, w.k, w.n)
+}
+
+func (p *products) multiply(s *Stream, op string, t tile, out, x window, w weights, o written, rows, outer, inner int) error {
+	if rows == 0 {
+		return nil
+	}
+	transposed, shared := op == "linear_grad_x", 0
+	if w.dtype == kernels.F32 {
+		shared = t.f32Shared(false, transposed)
+	} else {
+		shared = t.tensorShared(transposed)
+	}
+	_, precision := tilesOf(w.dtype)
+	accumulate := 0
+	if o.accumulate {
+		accumulate = 1
+	}
+	return s.Launch(p.functions[op+precision+t.name], Dim{X: ceil(outer, t.broad), Y: ceil(rows, t.high)}, Dim{X: t.threads}, shared,
+		Address(out.at), Int(out.stride), Address(x.at), Int(x.stride), Address(w.at), Int(w.stride), Address(o.bias),
+		Float(o.alpha), Int(accumulate), Int(rows), Int(outer), Int(inner))
+}
+
+// scratch is memory for sums that are added later: so many numbers of f32.
+type scratch struct {
+	at      Ptr
+	numbers int
+}
+
+// gradW: dw [N, K] += alpha · dyᵀ [N, T] · x [T, K]. Where a result has too few tiles for the card, each chain of rows has blocks of
+// its own, as far as there is scratch memory for their sums.
+func (p *products) gradW(s *Stream, dw Ptr, dy, x window, alpha float32, sums scratch, T int) error {
+	t := p.choose(f32Tiles, dy.n, x.n)
+	if t.blocks(dy.n, x.n) >= p.processors {
+		sums = scratch{}
+	}
+	return p.gradWBy(s, t, dw, dy, x, alpha, sums, T)
+}
+
+// gradWBy is gradW in tiles of that shape, by scratch memory if there is enough.
+func (p *products) gradWBy(s *Stream, t tile, dw Ptr, dy, x window, alpha float32, sums scratch, T int) error {
+	if T == 0 {
+		return nil
+	}
+	chains, n := ceil(T, gradientChain), dy.n*x.n
+	if chains == 1 || sums.numbers < chains*n {
+		chains, sums = 1, scratch{}
+	}
+	err := s.Launch(p.functions["linear_grad_w_"+t.name], Dim{ceil(x.n, t.broad), ceil(dy.n, t.high), chains}, Dim{X: t.threads},
+		t.f32Shared(true, true), Address(dw), Address(dy.at), Int(dy.stride), Address(x.at), Int(x.stride), Float(alpha), Address(sums.at),
+		Int(T), Int(dy.n), Int(x.n))
+	if err != nil || sums.at == 0 {
+		return err
+	}
+	if err = s.Launch(p.add, Dim{X: ceil(n, 256)}, Dim{X: 256}, 0, Address(dw), Address(sums.at), Float(alpha), Int(chains), Int(n)); err != nil {
+		return fmt.Errorf("adding the sums of a gradient: %w", err)
+	}
+	return nil
+}
