@@ -82,46 +82,43 @@ func (t tile) f32Shared(first, second bool) int {
 type products struct {
 	processors int // of the card
 	functions  map[string]*Function
-	add        *Function // of the gradient of weights
 }
 
-// linearModules are the files of PTX that have the products.
-var linearModules = []string{"linear", "linear_grad_x", "linear_f32"}
+// The kernels' names begin with the operation.
+const (
+	linearName = "linear"
+	gradXName  = "linear_grad_x"
+	gradWName  = "linear_grad_w"
+)
 
-// newProducts finds the kernels in modules of a card, in the order of linearModules.
-func newProducts(card Card, modules []*Module) (*products, error) {
-	p := &products{card.Processors, map[string]*Function{}, nil}
-	find := func(m *Module, name string, shared int) error {
-		f, err := m.Function(name)
-		if err != nil {
-			return err
-		}
-		p.functions[name] = f
-		return f.AllowShared(shared)
-	}
-	for i, op := range []string{"linear", "linear_grad_x"} {
-		transposed := i == 1
+// newProducts finds the kernels of a card.
+func newProducts(card Card, kernel func(name string) (*Function, error)) (*products, error) {
+	p := &products{card.Processors, map[string]*Function{}}
+	shared := map[string]int{gradWName + "_add": 0}
+	for _, op := range []string{linearName, gradXName} {
 		for _, t := range tensorTiles {
-			for _, precision := range []string{"_bf16_", "_split_"} {
-				if err := find(modules[i], op+precision+t.name, t.tensorShared(transposed)); err != nil {
-					return nil, err
-				}
+			for _, dtype := range []kernels.DType{kernels.BF16, kernels.BF16Rounding} {
+				shared[t.kernel(op, dtype)] = t.tensorShared(op == gradXName)
 			}
 		}
 		for _, t := range f32Tiles {
-			if err := find(modules[2], op+"_f32_"+t.name, t.f32Shared(false, transposed)); err != nil {
-				return nil, err
-			}
+			shared[t.kernel(op, kernels.F32)] = t.f32Shared(false, op == gradXName)
 		}
 	}
 	for _, t := range f32Tiles {
-		if err := find(modules[2], "linear_grad_w_"+t.name, t.f32Shared(true, true)); err != nil {
+		shared[gradWName+"_"+t.name] = t.f32Shared(true, true)
+	}
+	for name, bytes := range shared {
+		f, err := kernel(name)
+		if err != nil {
 			return nil, err
 		}
+		if err = f.AllowShared(bytes); err != nil {
+			return nil, err
+		}
+		p.functions[name] = f
 	}
-	var err error
-	p.add, err = modules[2].Function("linear_grad_w_add")
-	return p, err
+	return p, nil
 }
 
 func ceil(n, by int) int { return (n + by - 1) / by }
@@ -140,55 +137,53 @@ func (p *products) choose(tiles []tile, rows, columns int) tile {
 	return tiles[len(tiles)-1]
 }
 
-// tilesOf are the tiles for weights of a type, and the word that the names of their kernels have for it.
-func tilesOf(t kernels.DType) (tiles []tile, precision string) {
-	switch t {
-	case kernels.F32:
-		return f32Tiles, "_f32_"
-	case kernels.BF16Rounding:
-		return tensorTiles, "_bf16_"
+// kernel is the name of an operation with weights of a type.
+func (t tile) kernel(op string, dtype kernels.DType) string {
+	precision := map[kernels.DType]string{kernels.F32: "f32", kernels.BF16: "split", kernels.BF16Rounding: "bf16"}[dtype]
+	return op + "_" + precision + "_" + t.name
+}
+
+// tilesOf are the tiles for weights of a type.
+func tilesOf(t kernels.DType) []tile {
+	if t == kernels.F32 {
+		return f32Tiles
 	}
-	return tensorTiles, "_split_"
+	return tensorTiles
 }
 
 // linear: out [T, N] = (accumulate ? out : 0) + alpha · x [T, K] · wᵀ + bias.
 func (p *products) linear(s *Stream, out, x window, w weights, o written, T int) error {
-	tiles, _ := tilesOf(w.dtype)
-	return p.linearBy(s, p.choose(tiles, T, w.n), out, x, w, o, T)
+	return p.linearBy(s, p.choose(tilesOf(w.dtype), T, w.n), out, x, w, o, T)
 }
 
 // gradX: dx [T, K] = (accumulate ? dx : 0) + alpha · dy [T, N] · w.
 func (p *products) gradX(s *Stream, dx, dy window, w weights, o written, T int) error {
-	tiles, _ := tilesOf(w.dtype)
-	return p.gradXBy(s, p.choose(tiles, T, w.k), dx, dy, w, o, T)
+	return p.gradXBy(s, p.choose(tilesOf(w.dtype), T, w.k), dx, dy, w, o, T)
 }
 
 // linearBy is linear in tiles of that shape.
 func (p *products) linearBy(s *Stream, t tile, out, x window, w weights, o written, T int) error {
-	return p.multiply(s, "linear", t, out, x, w, o, T, w.n, w.k)
+	return p.multiply(s, linearName, t, out, x, w, o, T, w.n, w.k)
 }
 
 // gradXBy is gradX in tiles of that shape.
 func (p *products) gradXBy(s *Stream, t tile, dx, dy window, w weights, o written, T int) error {
-	return p.multiply(s, "linear_grad_x", t, dx, dy, w, o, T, w.k, w.n)
+	return p.multiply(s, gradXName, t, dx, dy, w, o, T, w.k, w.n)
 }
 
 func (p *products) multiply(s *Stream, op string, t tile, out, x window, w weights, o written, rows, outer, inner int) error {
 	if rows == 0 {
 		return nil
 	}
-	transposed, shared := op == "linear_grad_x", 0
+	shared := t.tensorShared(op == gradXName)
 	if w.dtype == kernels.F32 {
-		shared = t.f32Shared(false, transposed)
-	} else {
-		shared = t.tensorShared(transposed)
+		shared = t.f32Shared(false, op == gradXName)
 	}
-	_, precision := tilesOf(w.dtype)
 	accumulate := 0
 	if o.accumulate {
 		accumulate = 1
 	}
-	return s.Launch(p.functions[op+precision+t.name], Dim{X: ceil(outer, t.broad), Y: ceil(rows, t.high)}, Dim{X: t.threads}, shared,
+	return s.Launch(p.functions[t.kernel(op, w.dtype)], Dim{X: ceil(outer, t.broad), Y: ceil(rows, t.high)}, Dim{X: t.threads}, shared,
 		Address(out.at), Int(out.stride), Address(x.at), Int(x.stride), Address(w.at), Int(w.stride), Address(o.bias),
 		Float(o.alpha), Int(accumulate), Int(rows), Int(outer), Int(inner))
 }
@@ -218,13 +213,15 @@ func (p *products) gradWBy(s *Stream, t tile, dw Ptr, dy, x window, alpha float3
 	if chains == 1 || sums.numbers < chains*n {
 		chains, sums = 1, scratch{}
 	}
-	err := s.Launch(p.functions["linear_grad_w_"+t.name], Dim{ceil(x.n, t.broad), ceil(dy.n, t.high), chains}, Dim{X: t.threads},
+	err := s.Launch(p.functions[gradWName+"_"+t.name], Dim{ceil(x.n, t.broad), ceil(dy.n, t.high), chains}, Dim{X: t.threads},
 		t.f32Shared(true, true), Address(dw), Address(dy.at), Int(dy.stride), Address(x.at), Int(x.stride), Float(alpha), Address(sums.at),
 		Int(T), Int(dy.n), Int(x.n))
 	if err != nil || sums.at == 0 {
 		return err
 	}
-	if err = s.Launch(p.add, Dim{X: ceil(n, 256)}, Dim{X: 256}, 0, Address(dw), Address(sums.at), Float(alpha), Int(chains), Int(n)); err != nil {
+	err = s.Launch(p.functions[gradWName+"_add"], Dim{X: ceil(n, 256)}, Dim{X: 256}, 0, Address(dw), Address(sums.at), Float(alpha),
+		Int(chains), Int(n))
+	if err != nil {
 		return fmt.Errorf("adding the sums of a gradient: %w", err)
 	}
 	return nil
