@@ -81,6 +81,18 @@ template <bool transposed, u32 pitch> DEVICE u32 place_of_weights(u32 lane) {
 
 template <bool transposed> DEVICE void take_weights(u32 *b, u32 from) { transposed ? load_transposed(b, from) : load_matrices(b, from); }
 
+// add_product adds 16 products to each sum. Those of three parts have a sum of their own first, from the smallest on: in the large one each
+// part would be rounded away again.
+template <u32 parts> DEVICE void add_product(float *sum, const u32 (*a)[4], const u32 *b) {
+	if (parts == 1)
+		return multiply(sum, a[0], b);
+	float some[4] = {};
+	UNROLL for (u32 part = parts; part-- > 0;)
+		multiply(some, a[part], b);
+	UNROLL for (u32 i = 0; i < 4; i++)
+		sum[i] += some[i];
+}
+
 // product: the tile (block) of result [rows, outer] = x [rows, inner] · w, w [outer, inner] or, transposed, [inner, outer].
 template <typename S, u32 parts, bool transposed>
 DEVICE void product(const Result &result, Rows<float> x, Rows<u16> w, u32 rows, u32 outer, u32 inner) {
@@ -118,9 +130,8 @@ DEVICE void product(const Result &result, Rows<float> x, Rows<u16> w, u32 rows, 
 			UNROLL for (u32 i = 0; i < S::tall; i++) {
 				u32 a[parts][4];
 				take<parts, At::x_pitch>(a, now + x_place + (i * 16 * At::x_pitch + d) * 4);
-				UNROLL for (u32 part = parts; part-- > 0;)
-					UNROLL for (u32 j = 0; j < S::wide; j++)
-						multiply(sum[i][j], a[part], b[j]);
+				UNROLL for (u32 j = 0; j < S::wide; j++)
+					add_product<parts>(sum[i][j], a, b[j]);
 			}
 		}
 		next = now;
