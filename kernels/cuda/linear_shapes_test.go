@@ -271,8 +271,8 @@ func TestProductsInPTX(t *testing.T) {
 		}
 		for _, tile := range f32Tiles {
 			name := tile.kernel(op, kernels.F32)
-			require.Equal(t, 16*tile.deep, count(name, "fma.rn.f32")-16, name) // and 16 results are written
-			require.LessOrEqual(t, tile.f32Shared(false, op == gradXName), 48<<10+16<<10, name)
+			require.Equal(t, 16*count(name, "ld.shared.v4.f32")/2, count(name, "fma.rn.f32")-16, name) // and 16 results are written
+			require.LessOrEqual(t, tile.f32Shared(false, op == gradXName), 99<<10, name)
 			requireCopies(t, entries[name], tile, name)
 		}
 	}

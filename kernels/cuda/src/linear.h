@@ -61,20 +61,22 @@ DEVICE Rows<u16> weights(const u16 *at, u32 stride) { return {at, stride, true};
 // f32 at a time.
 template <u32 high, u32 broad, u32 pitch, u32 all, typename T>
 DEVICE void bring(u32 to, Rows<T> from, u32 row, u32 column, u32 rows, u32 columns) {
+	u32 stride = from.stride;
+	asm volatile("" : "+r"(stride)); // its multiples would be kept in registers otherwise
 	if (from.wide) {
 		constexpr u32 each = 16 / sizeof(T), across = broad / each, step = all / across;
 		static_assert(all % across == 0 && high % step == 0 && pitch % each == 0, "every thread brings as much, to multiples of 16 bytes");
 		u32 r = thread() / across, c = thread() % across * each;
 		u32 bytes = column + c < columns ? smaller(columns - (column + c), each) * (u32)sizeof(T) : 0;
-		const T *source = from.at + (u64)(row + r) * from.stride + (column + c);
+		const T *source = from.at + (u64)(row + r) * stride + (column + c);
 		to += (r * pitch + c) * (u32)sizeof(T);
-		UNROLL for (u32 i = 0; i < high; i += step, source += (u64)step * from.stride)
+		UNROLL for (u32 i = 0; i < high; i += step, source += (u64)step * stride)
 			copy16(to + i * pitch * (u32)sizeof(T), source, row + r + i < rows ? bytes : 0);
 	} else if (sizeof(T) == 4) {
 		ROLLED for (u32 n = thread_here(); n < high * broad; n += all) {
 			u32 r = n / broad, c = n % broad;
 			bool in = row + r < rows && column + c < columns;
-			copy4(to + (r * pitch + c) * 4, from.at + (u64)(row + r) * from.stride + (column + c), in ? 4 : 0);
+			copy4(to + (r * pitch + c) * 4, from.at + (u64)(row + r) * stride + (column + c), in ? 4 : 0);
 		}
 	}
 }

@@ -69,14 +69,14 @@ DEVICE void chains(const Result &result, Rows<float> a, Rows<float> b, u32 rows,
 		commit();
 	}
 	float sum[4][4] = {}, total[4][4] = {};
-	u32 now = begin, next = begin + ahead * bytes;
+	u32 now = begin, last = begin + ahead * bytes;
 	ROLLED for (u32 k = first; k < inner; k += S::deep) {
 		wait<ahead - 1>();
-		barrier(); // everyone has used what next holds
+		barrier(); // everyone has used the stage before
 		if (k + ahead * S::deep < inner)
-			fetch(next, k + ahead * S::deep);
+			fetch(now == begin ? last : now - bytes, k + ahead * S::deep);
 		commit();
-		UNROLL for (u32 d = 0; d < S::deep; d += 4) {
+		_Pragma("unroll 2") for (u32 d = 0; d < S::deep; d += 4) {
 			float u[4][4], v[4][4];
 			A::take(u, now, y, d);
 			B::take(v, now + A::bytes, x, d);
@@ -89,8 +89,7 @@ DEVICE void chains(const Result &result, Rows<float> a, Rows<float> b, u32 rows,
 			UNROLL for (u32 i = 0; i < 4; i++)
 				UNROLL for (u32 j = 0; j < 4; j++)
 					total[i][j] += sum[i][j], sum[i][j] = 0;
-		next = now;
-		now = now == begin + ahead * bytes ? begin : now + bytes;
+		now = now == last ? begin : now + bytes;
 	}
 	u32 here = thread_here();
 	UNROLL for (u32 i = 0; i < 4; i++)

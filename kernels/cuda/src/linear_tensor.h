@@ -116,12 +116,12 @@ DEVICE void product(const Result &result, Rows<float> x, Rows<u16> w, u32 rows, 
 		commit();
 	}
 	float sum[S::tall][S::wide][4] = {};
-	u32 now = begin, next = begin + (S::stages - 1) * At::bytes;
+	u32 now = begin, last = begin + (S::stages - 1) * At::bytes;
 	ROLLED for (u32 k = 0; k < inner; k += S::deep) {
 		wait<S::stages - 2>();
-		barrier(); // everyone has used what next holds
+		barrier(); // everyone has used the stage before
 		if (k + (S::stages - 1) * S::deep < inner)
-			fetch(next, k + (S::stages - 1) * S::deep);
+			fetch(now == begin ? last : now - At::bytes, k + (S::stages - 1) * S::deep);
 		commit();
 		UNROLL for (u32 d = 0; d < S::deep; d += 16) {
 			u32 b[S::wide][2];
@@ -134,8 +134,7 @@ DEVICE void product(const Result &result, Rows<float> x, Rows<u16> w, u32 rows, 
 					add_product<parts>(sum[i][j], a, b[j]);
 			}
 		}
-		next = now;
-		now = now == begin + (S::stages - 1) * At::bytes ? begin : now + At::bytes;
+		now = now == last ? begin : now + At::bytes;
 	}
 	u32 here = thread_here();
 	row = block_y_here() * S::high + here / 32 % S::down * S::tall * 16 + here % 32 / 4;
