@@ -126,11 +126,11 @@ func ceil(n, by int) int { return (n + by - 1) / by }
 // blocks is the number of tiles of a result.
 func (t tile) blocks(rows, columns int) int { return ceil(rows, t.high) * ceil(columns, t.broad) }
 
-// choose takes the largest tile that has no rows to spare and still gives every processor of the card a block; the smallest
-// where none does.
+// choose takes the largest tile of which a result fills more than half in both directions, and that gives every processor of
+// the card a block; the smallest where there is none.
 func (p *products) choose(tiles []tile, rows, columns int) tile {
 	for _, t := range tiles[:len(tiles)-1] {
-		if rows > t.high/2 && t.blocks(rows, columns) >= p.processors {
+		if rows > t.high/2 && columns > t.broad/2 && t.blocks(rows, columns) >= p.processors {
 			return t
 		}
 	}
@@ -153,27 +153,22 @@ func tilesOf(t kernels.DType) []tile {
 
 // linear: out [T, N] = (accumulate ? out : 0) + alpha · x [T, K] · wᵀ + bias.
 func (p *products) linear(s *Stream, out, x window, w weights, o written, T int) error {
-	return p.linearBy(s, p.choose(tilesOf(w.dtype), T, w.n), out, x, w, o, T)
+	return p.multiply(s, linearName, p.choose(tilesOf(w.dtype), T, w.n), out, x, w, o, T)
 }
 
 // gradX: dx [T, K] = (accumulate ? dx : 0) + alpha · dy [T, N] · w.
 func (p *products) gradX(s *Stream, dx, dy window, w weights, o written, T int) error {
-	return p.gradXBy(s, p.choose(tilesOf(w.dtype), T, w.k), dx, dy, w, o, T)
+	return p.multiply(s, gradXName, p.choose(tilesOf(w.dtype), T, w.k), dx, dy, w, o, T)
 }
 
-// linearBy is linear in tiles of that shape.
-func (p *products) linearBy(s *Stream, t tile, out, x window, w weights, o written, T int) error {
-	return p.multiply(s, linearName, t, out, x, w, o, T, w.n, w.k)
-}
-
-// gradXBy is gradX in tiles of that shape.
-func (p *products) gradXBy(s *Stream, t tile, dx, dy window, w weights, o written, T int) error {
-	return p.multiply(s, gradXName, t, dx, dy, w, o, T, w.k, w.n)
-}
-
-func (p *products) multiply(s *Stream, op string, t tile, out, x window, w weights, o written, rows, outer, inner int) error {
-	if rows == 0 {
+// multiply computes linear or gradX in tiles of that shape.
+func (p *products) multiply(s *Stream, op string, t tile, out, x window, w weights, o written, T int) error {
+	if T == 0 {
 		return nil
+	}
+	outer, inner := w.n, w.k
+	if op == gradXName {
+		outer, inner = inner, outer
 	}
 	shared := t.tensorShared(op == gradXName)
 	if w.dtype == kernels.F32 {
@@ -183,9 +178,9 @@ func (p *products) multiply(s *Stream, op string, t tile, out, x window, w weigh
 	if o.accumulate {
 		accumulate = 1
 	}
-	return s.Launch(p.functions[t.kernel(op, w.dtype)], Dim{X: ceil(outer, t.broad), Y: ceil(rows, t.high)}, Dim{X: t.threads}, shared,
+	return s.Launch(p.functions[t.kernel(op, w.dtype)], Dim{X: ceil(outer, t.broad), Y: ceil(T, t.high)}, Dim{X: t.threads}, shared,
 		Address(out.at), Int(out.stride), Address(x.at), Int(x.stride), Address(w.at), Int(w.stride), Address(o.bias),
-		Float(o.alpha), Int(accumulate), Int(rows), Int(outer), Int(inner))
+		Float(o.alpha), Int(accumulate), Int(T), Int(outer), Int(inner))
 }
 
 // scratch is memory for sums that are added later: so many numbers of f32.
