@@ -14,7 +14,7 @@ type window struct {
 	stride, n int
 }
 
-// weights are a matrix w [N, K], row-major. Rows start at multiples of 16 bytes.
+// weights are a matrix w [N, K], row-major. Products are fast where rows start at multiples of 16 bytes.
 type weights struct {
 	at           Ptr
 	dtype        kernels.DType // BF16, BF16Rounding or F32

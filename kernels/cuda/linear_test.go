@@ -146,14 +146,17 @@ func (l *lab) expected(c columns) []float32 {
 	return x
 }
 
-// matrix puts random weights onto the card and before the oracle. What is between its rows on the card was never written.
-func (l *lab) matrix(t kernels.DType, n, k int) (weights, kernels.Matrix) {
+// matrix puts random weights onto the card and before the oracle: in rows at multiples of 16 bytes, where what is between them was never
+// written, or in rows without a gap.
+func (l *lab) matrix(t kernels.DType, n, k int, aligned bool) (weights, kernels.Matrix) {
 	m := must(l.oracle.NewMatrix(t, n, k))
 	w, size, encoding := weights{dtype: t, n: n, k: k}, 2, kernels.EncodedBF16
 	if t == kernels.F32 {
 		size, encoding = 4, kernels.EncodedF32
 	}
-	w.stride = ceil(k*size, 16) * 16 / size
+	if w.stride = k; aligned {
+		w.stride = ceil(k*size, 16) * 16 / size
+	}
 	w.at = l.alloc(n * w.stride * size)
 	for row := range n {
 		var bytes []byte

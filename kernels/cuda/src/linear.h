@@ -37,12 +37,18 @@ DEVICE u32 shared_address(const void *p) { return (u32)(u64)(__attribute__((addr
 DEVICE void commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 template <u32 groups> DEVICE void wait() { asm volatile("cp.async.wait_group %0;" ::"n"(groups) : "memory"); }
 
-// copy16 brings 16 bytes, of which those after the first so many are zeros; copy4 brings 4, or zeros.
+// copy16 brings 16 bytes, of which those after the first so many are zeros; copy4 brings 4, or zeros. copy2 brings 2,
+// times 0 or 1, and waits for them.
 DEVICE void copy16(u32 to, const void *from, u32 bytes) {
 	asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(bytes) : "memory");
 }
 DEVICE void copy4(u32 to, const void *from, u32 bytes) {
 	asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(to), "l"(from), "r"(bytes) : "memory");
+}
+DEVICE void copy2(u32 to, const u16 *from, u16 factor) {
+	u16 x;
+	asm volatile("ld.global.u16 %0, [%1];" : "=h"(x) : "l"(from));
+	asm volatile("st.shared.u16 [%0], %1;" ::"r"(to), "h"((u16)(x * factor)) : "memory");
 }
 
 // Rows of a matrix in global memory, so many elements apart. They are wide where each starts at a multiple of 16 bytes.
@@ -51,33 +57,35 @@ template <typename T> struct Rows {
 	u32 stride;
 	bool wide;
 };
-
-// A window of f32 starts anywhere. Rows of bf16 weights are always wide: that is their layout.
-DEVICE Rows<float> window(const float *at, u32 stride) { return {at, stride, ((u64)at & 15) == 0 && stride % 4 == 0}; }
-DEVICE Rows<u16> weights(const u16 *at, u32 stride) { return {at, stride, true}; }
+template <typename T> DEVICE Rows<T> rows_of(const T *at, u32 stride) { return {at, stride, ((u64)at | stride * sizeof(T)) % 16 == 0}; }
 
 // bring copies a tile of high × broad elements, the first being (row, column), to rows of shared memory that are pitch apart. What is
 // outside of rows × columns becomes zero: a copy of no bytes reads nothing, wherever its address is. The narrow way brings the same, one
-// f32 at a time.
+// number at a time; those of bf16 without a copy of its own, since that has 4 bytes at least.
 template <u32 high, u32 broad, u32 pitch, u32 all, typename T>
 DEVICE void bring(u32 to, Rows<T> from, u32 row, u32 column, u32 rows, u32 columns) {
 	u32 stride = from.stride;
-	asm volatile("" : "+r"(stride)); // its multiples would be kept in registers otherwise
+	const T *at = from.at;
+	asm volatile("" : "+r"(stride), "+l"(at)); // what follows from them would be kept in registers otherwise
 	if (from.wide) {
 		constexpr u32 each = 16 / sizeof(T), across = broad / each, step = all / across;
 		static_assert(all % across == 0 && high % step == 0 && pitch % each == 0, "every thread brings as much, to multiples of 16 bytes");
-		u32 r = thread() / across, c = thread() % across * each;
+		u32 t = thread_here(), r = t / across, c = t % across * each;
 		u32 bytes = column + c < columns ? smaller(columns - (column + c), each) * (u32)sizeof(T) : 0;
-		const T *source = from.at + (u64)(row + r) * stride + (column + c);
+		const T *source = at + (u64)(row + r) * stride + (column + c);
 		to += (r * pitch + c) * (u32)sizeof(T);
 		UNROLL for (u32 i = 0; i < high; i += step, source += (u64)step * stride)
 			copy16(to + i * pitch * (u32)sizeof(T), source, row + r + i < rows ? bytes : 0);
-	} else if (sizeof(T) == 4) {
-		ROLLED for (u32 n = thread_here(); n < high * broad; n += all) {
-			u32 r = n / broad, c = n % broad;
-			bool in = row + r < rows && column + c < columns;
-			copy4(to + (r * pitch + c) * 4, from.at + (u64)(row + r) * stride + (column + c), in ? 4 : 0);
-		}
+		return;
+	}
+	ROLLED for (u32 n = thread_here(); n < high * broad; n += all) {
+		u32 r = n / broad, c = n % broad;
+		bool in = row + r < rows && column + c < columns;
+		const T *source = at + (u64)(row + r) * stride + (column + c);
+		if constexpr (sizeof(T) == 4)
+			copy4(to + (r * pitch + c) * 4, source, in ? 4 : 0);
+		else
+			copy2(to + (r * pitch + c) * 2, in ? source : at, in); // without a branch: a warp stays together
 	}
 }
 

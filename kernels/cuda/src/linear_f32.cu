@@ -104,7 +104,7 @@ DEVICE void chains(const Result &result, Rows<float> a, Rows<float> b, u32 rows,
 #define PRODUCT(name, shape, tile, weightsAlong) \
 	KERNEL THREADS(tile::threads) name##_##shape(float *out, u32 out_stride, const float *x, u32 x_stride, const float *w, u32 w_stride, \
 		const float *bias, float alpha, u32 accumulate, u32 rows, u32 outer, u32 inner) { \
-		chains<tile, alongRows, weightsAlong, 0>({out, out_stride, bias, alpha, accumulate}, window(x, x_stride), window(w, w_stride), rows, \
+		chains<tile, alongRows, weightsAlong, 0>({out, out_stride, bias, alpha, accumulate}, rows_of(x, x_stride), rows_of(w, w_stride), rows, \
 			outer, 0, inner); \
 	}
 PRODUCT(linear_f32, 64x64, Large, alongRows)
@@ -121,7 +121,7 @@ constexpr u32 chain = 512;
 		float *sums, u32 T, u32 N, u32 K) { \
 		u32 z = __nvvm_read_ptx_sreg_ctaid_z(); \
 		chains<tile, alongColumns, alongColumns, chain>({sums ? sums + (u64)z * N * K : dw, K, nullptr, sums ? 1 : alpha, !sums}, \
-			window(dy, dy_stride), window(x, x_stride), N, K, sums ? z * chain : 0, sums ? smaller(T, (z + 1) * chain) : T); \
+			rows_of(dy, dy_stride), rows_of(x, x_stride), N, K, sums ? z * chain : 0, sums ? smaller(T, (z + 1) * chain) : T); \
 	}
 GRADIENT(64x64, Large)
 GRADIENT(32x32, Small)

@@ -152,7 +152,7 @@ DEVICE void product(const Result &result, Rows<float> x, Rows<u16> w, u32 rows, 
 #define PRODUCT(name, shape, tile, parts, transposed) \
 	KERNEL THREADS(tile::threads) name##_##shape(float *out, u32 out_stride, const float *x, u32 x_stride, const u16 *w, u32 w_stride, \
 		const float *bias, float alpha, u32 accumulate, u32 rows, u32 outer, u32 inner) { \
-		product<tile, parts, transposed>({out, out_stride, bias, alpha, accumulate}, window(x, x_stride), weights(w, w_stride), rows, \
+		product<tile, parts, transposed>({out, out_stride, bias, alpha, accumulate}, rows_of(x, x_stride), rows_of(w, w_stride), rows, \
 			outer, inner); \
 	}
 #define PRODUCTS(name, transposed) \
