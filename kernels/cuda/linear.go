@@ -1,0 +1,223 @@
+//go:build gpu
+
+package cuda
+
+import (
+	"fmt"
+
+	"github.com/seed-7879b91d/grpo/kernels"
+)
+
+// window is a window of f32 columns: rows that are Stride elements apart, of which N count.
+type window struct {
+	at        Ptr
+	stride, n int
+}
+
+// weights are a matrix w [N, K], row-major. Products are fast where rows start at multiples of 16 bytes.
+type weights struct {
+	at           Ptr
+	dtype        kernels.DType // BF16, BF16Rounding or F32
+	stride, n, k int
+}
+
+// written is how a product is written.
+type written struct {
+	alpha      float32
+	accumulate bool
+	bias       Ptr // or 0
+}
+
+// tile is a shape in which a product is computed. All give the same bits: a shape is chosen for speed alone.
+type tile struct {
+	name        string
+	high, broad int // results of a block
+	threads     int
+	deep        int // of the inner size, in a step
+	stages      int // of the ring in shared memory
+}
+
+// The tiles of src/linear_tensor.h and of src/linear_f32.cu, large ones first.
+var (
+	tensorTiles = []tile{
+		{"128x128", 128, 128, 256, 32, 3},
+		{"32x64", 32, 64, 128, 64, 5},
+		{"16x32", 16, 32, 64, 64, 10},
+	}
+	f32Tiles = []tile{
+		{"64x64", 64, 64, 256, 32, 3},
+		{"32x32", 32, 32, 64, 32, 5},
+	}
+)
+
+// gradientChain is the number of rows that a gradient of weights sums in one chain.
+const gradientChain = 512
+
+// factor is the shared memory of rows of so many numbers, which are kept apart so that they lie in different banks.
+func factor(rows, numbers, apart, size int) int { return rows * (numbers + apart) * size }
+
+// tensorShared is the shared memory of a product with bf16 weights.
+func (t tile) tensorShared(transposed bool) int {
+	rows, numbers := t.broad, t.deep
+	if transposed {
+		rows, numbers = numbers, rows
+	}
+	return t.stages * (factor(t.high, t.deep, 8, 4) + factor(rows, numbers, 8, 2))
+}
+
+// f32Shared is that of a product of f32, whose factors lie with the inner size along rows, or along columns.
+func (t tile) f32Shared(first, second bool) int {
+	bytes := 0
+	for _, alongColumns := range []bool{first, second} {
+		if alongColumns {
+			bytes += factor(t.deep, t.high, 4, 4)
+		} else {
+			bytes += factor(t.high, t.deep, 4, 4)
+		}
+	}
+	return t.stages * bytes
+}
+
+// products are the kernels of linear.go on a card.
+type products struct {
+	processors int // of the card
+	functions  map[string]*Function
+}
+
+// The kernels' names begin with the operation.
+const (
+	linearName = "linear"
+	gradXName  = "linear_grad_x"
+	gradWName  = "linear_grad_w"
+)
+
+// newProducts finds the kernels of a card.
+func newProducts(card Card, kernel func(name string) (*Function, error)) (*products, error) {
+	p := &products{card.Processors, map[string]*Function{}}
+	shared := map[string]int{gradWName + "_add": 0}
+	for _, op := range []string{linearName, gradXName} {
+		for _, t := range tensorTiles {
+			for _, dtype := range []kernels.DType{kernels.BF16, kernels.BF16Rounding} {
+				shared[t.kernel(op, dtype)] = t.tensorShared(op == gradXName)
+			}
+		}
+		for _, t := range f32Tiles {
+			shared[t.kernel(op, kernels.F32)] = t.f32Shared(false, op == gradXName)
+		}
+	}
+	for _, t := range f32Tiles {
+		shared[gradWName+"_"+t.name] = t.f32Shared(true, true)
+	}
+	for name, bytes := range shared {
+		f, err := kernel(name)
+		if err != nil {
+			return nil, err
+		}
+		if err = f.AllowShared(bytes); err != nil {
+			return nil, err
+		}
+		p.functions[name] = f
+	}
+	return p, nil
+}
+
+func ceil(n, by int) int { return (n + by - 1) / by }
+
+// blocks is the number of tiles of a result.
+func (t tile) blocks(rows, columns int) int { return ceil(rows, t.high) * ceil(columns, t.broad) }
+
+// choose takes the largest tile of which a result fills more than half in both directions, and that gives every processor of
+// the card a block; the smallest where there is none.
+func (p *products) choose(tiles []tile, rows, columns int) tile {
+	for _, t := range tiles[:len(tiles)-1] {
+		if rows > t.high/2 && columns > t.broad/2 && t.blocks(rows, columns) >= p.processors {
+			return t
+		}
+	}
+	return tiles[len(tiles)-1]
+}
+
+// kernel is the name of an operation with weights of a type.
+func (t tile) kernel(op string, dtype kernels.DType) string {
+	precision := map[kernels.DType]string{kernels.F32: "f32", kernels.BF16: "split", kernels.BF16Rounding: "bf16"}[dtype]
+	return op + "_" + precision + "_" + t.name
+}
+
+// tilesOf are the tiles for weights of a type.
+func tilesOf(t kernels.DType) []tile {
+	if t == kernels.F32 {
+		return f32Tiles
+	}
+	return tensorTiles
+}
+
+// linear: out [T, N] = (accumulate ? out : 0) + alpha · x [T, K] · wᵀ + bias.
+func (p *products) linear(s *Stream, out, x window, w weights, o written, T int) error {
+	return p.multiply(s, linearName, p.choose(tilesOf(w.dtype), T, w.n), out, x, w, o, T)
+}
+
+// gradX: dx [T, K] = (accumulate ? dx : 0) + alpha · dy [T, N] · w.
+func (p *products) gradX(s *Stream, dx, dy window, w weights, o written, T int) error {
+	return p.multiply(s, gradXName, p.choose(tilesOf(w.dtype), T, w.k), dx, dy, w, o, T)
+}
+
+// multiply computes linear or gradX in tiles of that shape.
+func (p *products) multiply(s *Stream, op string, t tile, out, x window, w weights, o written, T int) error {
+	if T == 0 {
+		return nil
+	}
+	outer, inner := w.n, w.k
+	if op == gradXName {
+		outer, inner = inner, outer
+	}
+	shared := t.tensorShared(op == gradXName)
+	if w.dtype == kernels.F32 {
+		shared = t.f32Shared(false, op == gradXName)
+	}
+	accumulate := 0
+	if o.accumulate {
+		accumulate = 1
+	}
+	return s.Launch(p.functions[t.kernel(op, w.dtype)], Dim{X: ceil(outer, t.broad), Y: ceil(T, t.high)}, Dim{X: t.threads}, shared,
+		Address(out.at), Int(out.stride), Address(x.at), Int(x.stride), Address(w.at), Int(w.stride), Address(o.bias),
+		Float(o.alpha), Int(accumulate), Int(T), Int(outer), Int(inner))
+}
+
+// scratch is memory for sums that are added later: so many numbers of f32.
+type scratch struct {
+	at      Ptr
+	numbers int
+}
+
+// gradW: dw [N, K] += alpha · dyᵀ [N, T] · x [T, K]. Where a result has too few tiles for the card, each chain of rows has blocks of
+// its own, as far as there is scratch memory for their sums.
+func (p *products) gradW(s *Stream, dw Ptr, dy, x window, alpha float32, sums scratch, T int) error {
+	t := p.choose(f32Tiles, dy.n, x.n)
+	if t.blocks(dy.n, x.n) >= p.processors {
+		sums = scratch{}
+	}
+	return p.gradWBy(s, t, dw, dy, x, alpha, sums, T)
+}
+
+// gradWBy is gradW in tiles of that shape, by scratch memory if there is enough.
+func (p *products) gradWBy(s *Stream, t tile, dw Ptr, dy, x window, alpha float32, sums scratch, T int) error {
+	if T == 0 {
+		return nil
+	}
+	chains, n := ceil(T, gradientChain), dy.n*x.n
+	if chains == 1 || sums.numbers < chains*n {
+		chains, sums = 1, scratch{}
+	}
+	err := s.Launch(p.functions[gradWName+"_"+t.name], Dim{ceil(x.n, t.broad), ceil(dy.n, t.high), chains}, Dim{X: t.threads},
+		t.f32Shared(true, true), Address(dw), Address(dy.at), Int(dy.stride), Address(x.at), Int(x.stride), Float(alpha), Address(sums.at),
+		Int(T), Int(dy.n), Int(x.n))
+	if err != nil || sums.at == 0 {
+		return err
+	}
+	err = s.Launch(p.functions[gradWName+"_add"], Dim{X: ceil(n, 256)}, Dim{X: 256}, 0, Address(dw), Address(sums.at), Float(alpha),
+		Int(chains), Int(n))
+	if err != nil {
+		return fmt.Errorf("adding the sums of a gradient: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,196 @@
+//go:build gpu
+
+package cuda
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"slices"
+
+	"github.com/seed-7879b91d/grpo/kernels"
+	"github.com/seed-7879b91d/grpo/kernels/kerneltest"
+)
+
+// lab is a card with the products loaded, and the oracle beside it.
+type lab struct {
+	*products
+	d      *Device
+	s      *Stream
+	oracle kernels.Backend
+	rng    *rand.Rand
+	memory []*Memory
+}
+
+// inLab opens the first card, and closes it with nothing held.
+func inLab(use func(*lab) error) error {
+	d, err := Open(0, Options{})
+	if err != nil {
+		return err
+	}
+	l := &lab{d: d, oracle: kerneltest.NewReference(), rng: rand.New(rand.NewPCG(7, 11))}
+	if l.s, err = d.NewStream(); err != nil {
+		return err
+	}
+	var modules []*Module
+	for _, file := range []string{linearName, gradXName, "linear_f32"} {
+		text, err := os.ReadFile("ptx/" + file + ".ptx")
+		if err != nil {
+			return err
+		}
+		m, err := d.Load(string(text))
+		if err != nil {
+			return err
+		}
+		modules = append(modules, m)
+	}
+	l.products, err = newProducts(d.Card(), func(name string) (f *Function, err error) {
+		for _, m := range modules {
+			if f, err = m.Function(name); err == nil {
+				return f, nil
+			}
+		}
+		return nil, err
+	})
+	if err == nil {
+		err = errors.Join(use(l), l.free())
+	}
+	for _, m := range modules {
+		err = errors.Join(err, m.Close())
+	}
+	return errors.Join(err, l.s.Close(), d.Close())
+}
+
+func (l *lab) free() (err error) {
+	for _, m := range l.memory {
+		err = errors.Join(err, m.Free())
+	}
+	l.memory = nil
+	return err
+}
+
+// normals are n random numbers around zero.
+func (l *lab) normals(n int) []float32 {
+	x := make([]float32, n)
+	for i := range x {
+		x[i] = float32(l.rng.NormFloat64())
+	}
+	return x
+}
+
+func must[T any](x T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return x
+}
+
+// alloc takes memory of the card, which nobody has written.
+func (l *lab) alloc(bytes int) Ptr {
+	m := must(l.d.Alloc(int64(bytes)))
+	l.memory = append(l.memory, m)
+	return m.At
+}
+
+func (l *lab) put(x any, bytes int) Ptr {
+	at := l.alloc(bytes)
+	must(0, l.s.Write(at, must(binary.Append(nil, binary.LittleEndian, x))))
+	return at
+}
+
+// get reads n numbers.
+func (l *lab) get(at Ptr, n int) []float32 {
+	bytes, x := make([]byte, 4*n), make([]float32, n)
+	must(0, l.s.Read(bytes, at))
+	must(binary.Decode(bytes, binary.LittleEndian, x))
+	return x
+}
+
+// columns are T rows of a window of n columns in a wider buffer, on the card and before the oracle.
+type columns struct {
+	window
+	data []float32
+	cols kernels.Cols
+}
+
+// columns puts numbers into a window; it starts at a multiple of 16 bytes, as all its rows do, or it does not.
+func (l *lab) columns(T, n int, aligned bool) columns {
+	from, stride := 4, (n+4+3)/4*4
+	if !aligned {
+		from, stride = 1+l.rng.IntN(3), n+5
+	}
+	c := columns{data: l.normals(T*stride + 4)}
+	c.window = window{l.put(c.data, 4*len(c.data)) + Ptr(4*from), stride, n}
+	c.cols = kernels.Cols{Buf: must(l.oracle.Alloc(kernels.F32, len(c.data))), Stride: stride, From: from, N: n}
+	l.oracle.Upload(c.cols.Buf, c.data)
+	return c
+}
+
+// again is a window with the same numbers in other memory of the card.
+func (l *lab) again(c columns) window {
+	w := c.window
+	w.at = l.put(c.data, 4*len(c.data)) + Ptr(4*c.cols.From)
+	return w
+}
+
+// all is what the buffer of a window holds, also beside the window.
+func (l *lab) all(w window, c columns) []float32 { return l.get(w.at-Ptr(4*c.cols.From), len(c.data)) }
+
+// expected is what the oracle has made of it.
+func (l *lab) expected(c columns) []float32 {
+	x := make([]float32, len(c.data))
+	must(0, l.oracle.Download(x, c.cols.Buf))
+	return x
+}
+
+// matrix puts random weights onto the card and before the oracle: in rows at multiples of 16 bytes, where what is between them was never
+// written, or in rows without a gap.
+func (l *lab) matrix(t kernels.DType, n, k int, aligned bool) (weights, kernels.Matrix) {
+	m := must(l.oracle.NewMatrix(t, n, k))
+	w, size, encoding := weights{dtype: t, n: n, k: k}, 2, kernels.EncodedBF16
+	if t == kernels.F32 {
+		size, encoding = 4, kernels.EncodedF32
+	}
+	if w.stride = k; aligned {
+		w.stride = ceil(k*size, 16) * 16 / size
+	}
+	w.at = l.alloc(n * w.stride * size)
+	for row := range n {
+		var bytes []byte
+		for _, x := range l.normals(k) {
+			if t == kernels.F32 {
+				bytes = binary.LittleEndian.AppendUint32(bytes, math.Float32bits(x))
+			} else {
+				bytes = binary.LittleEndian.AppendUint16(bytes, uint16(math.Float32bits(x)>>16))
+			}
+		}
+		must(0, l.s.Write(w.at+Ptr(row*w.stride*size), bytes))
+		l.oracle.Load(m, row, kernels.HostRows{Encoding: encoding, Bytes: bytes})
+	}
+	return w, m
+}
+
+// off is how far a result is from what is expected, in units of the root mean square of that, or of 1.
+func off(want, got []float32) (worst float64) {
+	var squares float64
+	for i := range want {
+		squares += float64(want[i]) * float64(want[i])
+		worst = max(worst, math.Abs(float64(want[i])-float64(got[i])))
+		if math.IsNaN(float64(got[i])) {
+			return math.NaN()
+		}
+	}
+	return worst / max(1, math.Sqrt(squares/float64(len(want))))
+}
+
+// same says where two results differ in a bit.
+func same(what string, a, b []float32) error {
+	i := 0
+	if slices.EqualFunc(a, b, func(x, y float32) bool { i++; return math.Float32bits(x) == math.Float32bits(y) }) {
+		return nil
+	}
+	return fmt.Errorf("%s: number %d is %v and %v", what, i-1, a[i-1], b[i-1])
+}

@@ -1,0 +1,110 @@
+// What the matrix products share: words for clang without a toolkit, tiles that come to shared memory, and how a result is written.
+#pragma once
+#define __global__ __attribute__((global))
+#define __device__ __attribute__((device))
+#define __shared__ __attribute__((shared))
+#define THREADS(n) __attribute__((launch_bounds(n)))
+#define KERNEL extern "C" __global__ void
+#define DEVICE static __device__ __attribute__((always_inline)) inline
+#define MEMBER __device__ __attribute__((always_inline))
+#define UNROLL _Pragma("unroll")
+#define ROLLED _Pragma("nounroll")
+
+typedef unsigned u32;
+typedef unsigned short u16;
+typedef unsigned long long u64;
+
+DEVICE u32 thread() { return __nvvm_read_ptx_sreg_tid_x(); }
+DEVICE u32 block_x() { return __nvvm_read_ptx_sreg_ctaid_x(); }
+DEVICE u32 block_y() { return __nvvm_read_ptx_sreg_ctaid_y(); }
+
+// The same, read where it stands: what follows from it takes no register in a loop before.
+#define HERE(name, special) \
+	DEVICE u32 name() { \
+		u32 value; \
+		asm volatile("mov.u32 %0, %%" special ";" : "=r"(value)); \
+		return value; \
+	}
+HERE(thread_here, "tid.x")
+HERE(block_x_here, "ctaid.x")
+HERE(block_y_here, "ctaid.y")
+
+DEVICE void barrier() { __nvvm_bar_sync(0); }
+DEVICE u32 smaller(u32 a, u32 b) { return a < b ? a : b; }
+
+// Places in shared memory are 32-bit addresses in bytes: pointers would take two registers each.
+DEVICE u32 shared_address(const void *p) { return (u32)(u64)(__attribute__((address_space(3))) const char *)p; }
+DEVICE void commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+template <u32 groups> DEVICE void wait() { asm volatile("cp.async.wait_group %0;" ::"n"(groups) : "memory"); }
+
+// copy16 brings 16 bytes, of which those after the first so many are zeros; copy4 brings 4, or zeros. copy2 brings 2,
+// times 0 or 1, and waits for them.
+DEVICE void copy16(u32 to, const void *from, u32 bytes) {
+	asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(bytes) : "memory");
+}
+DEVICE void copy4(u32 to, const void *from, u32 bytes) {
+	asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(to), "l"(from), "r"(bytes) : "memory");
+}
+DEVICE void copy2(u32 to, const u16 *from, u16 factor) {
+	u16 x;
+	asm volatile("ld.global.u16 %0, [%1];" : "=h"(x) : "l"(from));
+	asm volatile("st.shared.u16 [%0], %1;" ::"r"(to), "h"((u16)(x * factor)) : "memory");
+}
+
+// Rows of a matrix in global memory, so many elements apart. They are wide where each starts at a multiple of 16 bytes.
+template <typename T> struct Rows {
+	const T *at;
+	u32 stride;
+	bool wide;
+};
+template <typename T> DEVICE Rows<T> rows_of(const T *at, u32 stride) { return {at, stride, ((u64)at | stride * sizeof(T)) % 16 == 0}; }
+
+// bring copies a tile of high × broad elements, the first being (row, column), to rows of shared memory that are pitch apart. What is
+// outside of rows × columns becomes zero: a copy of no bytes reads nothing, wherever its address is. The narrow way brings the same, one
+// number at a time; those of bf16 without a copy of its own, since that has 4 bytes at least.
+template <u32 high, u32 broad, u32 pitch, u32 all, typename T>
+DEVICE void bring(u32 to, Rows<T> from, u32 row, u32 column, u32 rows, u32 columns) {
+	u32 stride = from.stride;
+	const T *at = from.at;
+	asm volatile("" : "+r"(stride), "+l"(at)); // what follows from them would be kept in registers otherwise
+	if (from.wide) {
+		constexpr u32 each = 16 / sizeof(T), across = broad / each, step = all / across;
+		static_assert(all % across == 0 && high % step == 0 && pitch % each == 0, "every thread brings as much, to multiples of 16 bytes");
+		u32 t = thread_here(), r = t / across, c = t % across * each;
+		u32 bytes = column + c < columns ? smaller(columns - (column + c), each) * (u32)sizeof(T) : 0;
+		const T *source = at + (u64)(row + r) * stride + (column + c);
+		to += (r * pitch + c) * (u32)sizeof(T);
+		UNROLL for (u32 i = 0; i < high; i += step, source += (u64)step * stride)
+			copy16(to + i * pitch * (u32)sizeof(T), source, row + r + i < rows ? bytes : 0);
+		return;
+	}
+	ROLLED for (u32 n = thread_here(); n < high * broad; n += all) {
+		u32 r = n / broad, c = n % broad;
+		bool in = row + r < rows && column + c < columns;
+		const T *source = at + (u64)(row + r) * stride + (column + c);
+		if constexpr (sizeof(T) == 4)
+			copy4(to + (r * pitch + c) * 4, source, in ? 4 : 0);
+		else
+			copy2(to + (r * pitch + c) * 2, in ? source : at, in); // without a branch: a warp stays together
+	}
+}
+
+// How a product is written: out = (accumulate ? out : 0) + alpha · sum + bias, with one rounding for what is added before and one
+// for the sum.
+struct Result {
+	float *out;
+	u32 stride;
+	const float *bias; // or null
+	float alpha;
+	u32 accumulate;
+
+	// write begins with a zero that has no sign: how many zeros a tile added behind the end of a sum does not show then.
+	MEMBER void write(u32 row, u32 column, float sum) const {
+		float *to = out + (u64)row * stride + column, before = 0;
+		if (accumulate)
+			before += *to;
+		if (bias)
+			before += bias[column];
+		*to = __builtin_fmaf(alpha, sum, before);
+	}
+};

@@ -1,0 +1,164 @@
+// Products with bf16 weights on tensor cores, for linear.cu and linear_grad_x.cu.
+//
+// An element of the result is one chain of mma.sync.m16n8k16 with f32 sums, from zero, in ascending steps of 16 of the inner size. A tile
+// shape decides which thread has the element and how far ahead its factors are brought, and nothing else: a row has the same bits in
+// every tile shape, in every place of a tile, alone and among others.
+//
+// x comes to shared memory as it is, in f32, and is rounded to bf16 when a fragment is taken: parts = 1. With parts = 3 a number is the
+// sum of three of bf16, exactly, as long as it is above 2^-110 and below 2^127: 3 × 8 bits are the 24 of f32. In each step the smallest
+// parts are multiplied first. What that gives is off by the roundings of the f32 sums alone.
+#pragma once
+#include "linear.h"
+
+DEVICE void load_matrices(u32 *r, u32 from) {
+	asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
+		: "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"(from) : "memory");
+}
+DEVICE void load_transposed(u32 *r, u32 from) {
+	asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
+		: "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"(from) : "memory");
+}
+DEVICE void load_pair(float *first, float *second, u32 from) {
+	asm volatile("ld.shared.v2.f32 {%0,%1}, [%2];" : "=f"(*first), "=f"(*second) : "r"(from) : "memory");
+}
+DEVICE void multiply(float *c, const u32 *a, const u32 *b) {
+	asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+		: "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3]) : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+
+// A pair of numbers rounded to bf16, the first in the lower half.
+DEVICE u32 rounded(float first, float second) {
+	u32 pair;
+	asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(second), "f"(first));
+	return pair;
+}
+DEVICE float first_of(u32 pair) { return __builtin_bit_cast(float, pair << 16); }
+DEVICE float second_of(u32 pair) { return __builtin_bit_cast(float, pair & 0xffff0000); }
+
+// The shape of a tile: high × broad results by down × across warps, in steps of deep of the inner size, of which stages are under way.
+template <u32 high_, u32 broad_, u32 down_, u32 across_, u32 deep_, u32 stages_> struct Shape {
+	static constexpr u32 high = high_, broad = broad_, down = down_, across = across_, deep = deep_, stages = stages_,
+		threads = 32 * down * across, tall = high / down / 16, wide = broad / across / 8; // fragments of a warp
+	static_assert(high % (down * 16) == 0 && broad % (across * 16) == 0 && deep % 16 == 0);
+};
+
+// Prefill and training; decoding of some sequences; decoding of a few: there the weights come from memory once and it is the bytes under
+// way that make the speed, so that the ring is deep. The host has the same numbers, in linear.go.
+using Large = Shape<128, 128, 2, 4, 32, 3>;
+using Middle = Shape<32, 64, 2, 2, 64, 5>;
+using Small = Shape<16, 32, 1, 2, 64, 10>;
+
+// A stage of the ring: x, then w, in bytes. The pitches keep the 8 rows of a matrix, and the 4 rows of half a warp's pairs, in different
+// banks. Weights lie there as in memory: in rows of outputs for Linear (w [outer, inner]), of the inner size for its gradient
+// (w [inner, outer]).
+template <typename S, bool transposed> struct Stage {
+	static constexpr u32 x_pitch = S::deep + 8, w_rows = transposed ? S::deep : S::broad, w_columns = transposed ? S::broad : S::deep,
+		w_pitch = w_columns + 8, w = S::high * x_pitch * 4, bytes = w + w_rows * w_pitch * 2;
+	static_assert(bytes * S::stages <= 99 << 10, "more than the smallest cards have for a block");
+};
+
+// Where a lane finds its part of a fragment of x: 16 rows, 16 columns.
+template <u32 pitch> DEVICE u32 place(u32 lane) { return (lane / 4 * pitch + lane % 4 * 2) * 4; }
+
+// The fragment that is from there on, in parts of which the first is the largest.
+template <u32 parts, u32 pitch> DEVICE void take(u32 (*a)[4], u32 from) {
+	UNROLL for (u32 i = 0; i < 4; i++) {
+		float first, second;
+		load_pair(&first, &second, from + (i % 2 * 8 * pitch + i / 2 * 8) * 4);
+		UNROLL for (u32 part = 0; part < parts; part++) {
+			a[part][i] = rounded(first, second);
+			first -= first_of(a[part][i]), second -= second_of(a[part][i]);
+		}
+	}
+}
+
+// Where a lane finds its row of the four matrices that are the weights of 16 inner numbers for 16 columns of results: those of 8
+// columns, first and second half, then those of the next 8.
+template <bool transposed, u32 pitch> DEVICE u32 place_of_weights(u32 lane) {
+	u32 outer = lane / 16 * 8 + (transposed ? 0 : lane % 8), inner = lane / 8 % 2 * 8 + (transposed ? lane % 8 : 0);
+	return (transposed ? inner * pitch + outer : outer * pitch + inner) * 2;
+}
+
+template <bool transposed> DEVICE void take_weights(u32 *b, u32 from) { transposed ? load_transposed(b, from) : load_matrices(b, from); }
+
+// add_product adds 16 products to each sum. Those of three parts have a sum of their own first, from the smallest on: in the large one each
+// part would be rounded away again.
+template <u32 parts> DEVICE void add_product(float *sum, const u32 (*a)[4], const u32 *b) {
+	if (parts == 1)
+		return multiply(sum, a[0], b);
+	float some[4] = {};
+	UNROLL for (u32 part = parts; part-- > 0;)
+		multiply(some, a[part], b);
+	UNROLL for (u32 i = 0; i < 4; i++)
+		sum[i] += some[i];
+}
+
+// product: the tile (block) of result [rows, outer] = x [rows, inner] · w, w [outer, inner] or, transposed, [inner, outer].
+template <typename S, u32 parts, bool transposed>
+DEVICE void product(const Result &result, Rows<float> x, Rows<u16> w, u32 rows, u32 outer, u32 inner) {
+	using At = Stage<S, transposed>;
+	extern __shared__ __attribute__((aligned(16))) unsigned char ring[];
+	u32 lane = thread() % 32, warp = thread() / 32, row = block_y() * S::high, column = block_x() * S::broad,
+		down = warp % S::down * S::tall * 16, across = warp / S::down * S::wide * 8;
+	auto fetch = [&](u32 to, u32 k) {
+		bring<S::high, S::deep, At::x_pitch, S::threads>(to, x, row, k, rows, inner);
+		if (transposed)
+			bring<S::deep, S::broad, At::w_pitch, S::threads>(to + At::w, w, k, column, inner, outer);
+		else
+			bring<S::broad, S::deep, At::w_pitch, S::threads>(to + At::w, w, column, k, outer, inner);
+	};
+	u32 begin = shared_address(ring), x_place = down * At::x_pitch * 4 + place<At::x_pitch>(lane),
+		w_place = At::w + (transposed ? across : across * At::w_pitch) * 2 + place_of_weights<transposed, At::w_pitch>(lane);
+	constexpr u32 w_next = (transposed ? 16 : 16 * At::w_pitch) * 2, w_deeper = (transposed ? At::w_pitch : 1) * 2;
+	ROLLED for (u32 s = 0; s < S::stages - 1; s++) {
+		if (s * S::deep < inner)
+			fetch(begin + s * At::bytes, s * S::deep);
+		commit();
+	}
+	float sum[S::tall][S::wide][4] = {};
+	u32 now = begin, last = begin + (S::stages - 1) * At::bytes;
+	ROLLED for (u32 k = 0; k < inner; k += S::deep) {
+		wait<S::stages - 2>();
+		barrier(); // everyone has used the stage before
+		if (k + (S::stages - 1) * S::deep < inner)
+			fetch(now == begin ? last : now - At::bytes, k + (S::stages - 1) * S::deep);
+		commit();
+		UNROLL for (u32 d = 0; d < S::deep; d += 16) {
+			u32 b[S::wide][2];
+			UNROLL for (u32 j = 0; j < S::wide; j += 2)
+				take_weights<transposed>(b[j], now + w_place + j / 2 * w_next + d * w_deeper);
+			UNROLL for (u32 i = 0; i < S::tall; i++) {
+				u32 a[parts][4];
+				take<parts, At::x_pitch>(a, now + x_place + (i * 16 * At::x_pitch + d) * 4);
+				UNROLL for (u32 j = 0; j < S::wide; j++)
+					add_product<parts>(sum[i][j], a, b[j]);
+			}
+		}
+		now = now == last ? begin : now + At::bytes;
+	}
+	u32 here = thread_here();
+	row = block_y_here() * S::high + here / 32 % S::down * S::tall * 16 + here % 32 / 4;
+	column = block_x_here() * S::broad + here / 32 / S::down * S::wide * 8 + here % 4 * 2;
+	UNROLL for (u32 i = 0; i < S::tall; i++)
+		UNROLL for (u32 j = 0; j < S::wide; j++)
+			UNROLL for (u32 n = 0; n < 4; n++) {
+				u32 r = row + i * 16 + n / 2 * 8, c = column + j * 8 + n % 2;
+				if (r < rows && c < outer)
+					result.write(r, c, sum[i][j][n]);
+			}
+}
+
+// The kernels of a product: for each shape, x rounded to bf16 and x in three parts.
+#define PRODUCT(name, shape, tile, parts, transposed) \
+	KERNEL THREADS(tile::threads) name##_##shape(float *out, u32 out_stride, const float *x, u32 x_stride, const u16 *w, u32 w_stride, \
+		const float *bias, float alpha, u32 accumulate, u32 rows, u32 outer, u32 inner) { \
+		product<tile, parts, transposed>({out, out_stride, bias, alpha, accumulate}, rows_of(x, x_stride), rows_of(w, w_stride), rows, \
+			outer, inner); \
+	}
+#define PRODUCTS(name, transposed) \
+	PRODUCT(name##_bf16, 128x128, Large, 1, transposed) \
+	PRODUCT(name##_bf16, 32x64, Middle, 1, transposed) \
+	PRODUCT(name##_bf16, 16x32, Small, 1, transposed) \
+	PRODUCT(name##_split, 128x128, Large, 3, transposed) \
+	PRODUCT(name##_split, 32x64, Middle, 3, transposed) \
+	PRODUCT(name##_split, 16x32, Small, 3, transposed)
