@@ -189,14 +189,19 @@ type scratch struct {
 	numbers int
 }
 
-// gradW: dw [N, K] += alpha · dyᵀ [N, T] · x [T, K]. Where a result has too few tiles for the card, each chain of rows has blocks of
-// its own, as far as there is scratch memory for their sums.
-func (p *products) gradW(s *Stream, dw Ptr, dy, x window, alpha float32, sums scratch, T int) error {
-	t := p.choose(f32Tiles, dy.n, x.n)
-	if t.blocks(dy.n, x.n) >= p.processors {
-		sums = scratch{}
+// sumsOfGradW is the scratch memory that a gradient has use for: none where a block adds the chains of its tile. A result with too
+// few tiles for the card has blocks for each chain of rows.
+func (p *products) sumsOfGradW(n, k, T int) (numbers int) {
+	chains := ceil(T, gradientChain)
+	if chains <= 1 || p.choose(f32Tiles, n, k).blocks(n, k) >= p.processors {
+		return 0
 	}
-	return p.gradWBy(s, t, dw, dy, x, alpha, sums, T)
+	return chains * n * k
+}
+
+// gradW: dw [N, K] += alpha · dyᵀ [N, T] · x [T, K], by the scratch memory of sumsOfGradW.
+func (p *products) gradW(s *Stream, dw Ptr, dy, x window, alpha float32, sums scratch, T int) error {
+	return p.gradWBy(s, p.choose(f32Tiles, dy.n, x.n), dw, dy, x, alpha, sums, T)
 }
 
 // gradWBy is gradW in tiles of that shape, by scratch memory if there is enough.

@@ -163,8 +163,11 @@ func weightGradients(l *lab) error {
 		l.oracle.LinearGradW(dw, dy.cols, x.cols, -0.5, s.t)
 		want := make([]float32, len(before))
 		must(0, l.oracle.Download(want, dw))
-		chosen := l.put(before, 4*len(before))
-		if err := l.gradW(l.s, chosen, dy.window, x.window, -0.5, scratch{l.alloc(12 * len(before)), 3 * len(before)}, s.t); err != nil {
+		chosen, sums := l.put(before, 4*len(before)), scratch{}
+		if numbers := l.sumsOfGradW(s.n, s.k, s.t); numbers > 0 {
+			sums = scratch{l.alloc(4 * numbers), numbers}
+		}
+		if err := l.gradW(l.s, chosen, dy.window, x.window, -0.5, sums, s.t); err != nil {
 			return err
 		}
 		first := l.get(chosen, len(before))
@@ -268,6 +271,9 @@ func TestTheChoiceOfTiles(t *testing.T) {
 	require.Equal(t, "64x64", card.choose(f32Tiles, 16384, 2560).name)
 	require.Equal(t, "32x32", card.choose(f32Tiles, 16384, 16).name)
 	require.Equal(t, "32x32", card.choose(f32Tiles, 16, 2560).name)
+	require.Zero(t, card.sumsOfGradW(9728, 2560, 16384), "there is a block for every processor")
+	require.Zero(t, card.sumsOfGradW(16, 2560, 512), "there is one chain")
+	require.Equal(t, 32*16*2560, card.sumsOfGradW(16, 2560, 16384))
 }
 
 // What is known of the kernels by looking at them: everything that is multiplied comes in copies of 16 bytes, or of 4 where it is not
