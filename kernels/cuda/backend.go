@@ -22,14 +22,15 @@ var entry = regexp.MustCompile(`(?m)^\.visible \.entry (\w+)\(`)
 // Backend computes on a card: as much of kernels.Backend as is written. Its operations take for granted what
 // kernels.Checked checks, and are called by one goroutine at a time.
 type Backend struct {
-	device  *Device
-	stream  *Stream
-	modules []*Module
-	kernels map[string]*Function
-	memory  heap
-	scratch *Memory                      // what an operation keeps between two of its launches
-	turns   map[ropeShape]kernels.Buffer // frequencies of RopeTable
-	failed  error                        // the first failure since Sync told one
+	device   *Device
+	stream   *Stream
+	modules  []*Module
+	kernels  map[string]*Function
+	products *products
+	memory   heap
+	scratch  *Memory                      // what an operation keeps between two of its launches
+	turns    map[ropeShape]kernels.Buffer // frequencies of RopeTable
+	failed   error                        // the first failure since Sync told one
 }
 
 // NewBackend loads all kernels on a card.
@@ -59,7 +60,13 @@ func (b *Backend) load() (err error) {
 			return fmt.Errorf("%s: %w", f.Name(), err)
 		}
 	}
-	return nil
+	b.products, err = newProducts(b.device.card, func(name string) (*Function, error) {
+		if f := b.kernels[name]; f != nil {
+			return f, nil
+		}
+		return nil, fmt.Errorf("there is no kernel %s", name)
+	})
+	return err
 }
 
 func (b *Backend) loadFile(text string) error {

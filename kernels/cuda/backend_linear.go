@@ -1,0 +1,46 @@
+//go:build gpu
+
+package cuda
+
+import "github.com/seed-7879b91d/grpo/kernels"
+
+// windowOf is a window of columns on the card.
+func windowOf(c kernels.Cols) window { return window{own(c.Buf).at + Ptr(4*c.From), c.Stride, c.N} }
+
+// weightsOf are a matrix on the card.
+func weightsOf(w kernels.Matrix) weights {
+	m := ownMatrix(w)
+	return weights{m.memory.At, m.t, m.cols, m.rows, m.cols}
+}
+
+// as is how a product is written.
+func as(o kernels.LinearOpt) written {
+	w := written{alpha: o.Alpha, accumulate: o.Accumulate}
+	if o.Bias != nil {
+		w.bias = own(o.Bias).at
+	}
+	return w
+}
+
+// Linear multiplies rows with a matrix.
+func (b *Backend) Linear(out, x kernels.Cols, w kernels.Matrix, o kernels.LinearOpt, T int) {
+	b.note(b.products.linear(b.stream, windowOf(out), windowOf(x), weightsOf(w), as(o), T))
+}
+
+// LinearGradX is the gradient to those rows.
+func (b *Backend) LinearGradX(dx, dy kernels.Cols, w kernels.Matrix, o kernels.LinearOpt, T int) {
+	b.note(b.products.gradX(b.stream, windowOf(dx), windowOf(dy), weightsOf(w), as(o), T))
+}
+
+// LinearGradW adds the gradient to the matrix.
+func (b *Backend) LinearGradW(dw kernels.Buffer, dy, x kernels.Cols, alpha float32, T int) {
+	var sums scratch
+	if n := b.products.sumsOfGradW(dy.N, x.N, T); n > 0 {
+		at, ok := b.between(4 * n)
+		if !ok {
+			return
+		}
+		sums = scratch{at, n}
+	}
+	b.note(b.products.gradW(b.stream, own(dw).at, windowOf(dy), windowOf(x), alpha, sums, T))
+}
