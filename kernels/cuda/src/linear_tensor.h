@@ -5,8 +5,8 @@
 // every tile shape, in every place of a tile, alone and among others.
 //
 // x comes to shared memory as it is, in f32, and is rounded to bf16 when a fragment is taken: parts = 1. With parts = 3 a number is the
-// sum of three of bf16, exactly, as long as it is above 2^-110 and below 2^127: 3 × 8 bits are the 24 of f32. In each step the smallest
-// parts are multiplied first. What that gives is off by the roundings of the f32 sums alone.
+// sum of three of bf16, exactly, as long as it is above 2^-110 and below 2^127: 3 × 8 bits are the 24 of f32. Each step of 16 is then
+// summed from zero, smallest parts first, and added to the chain. What that gives is off by the roundings of the f32 sums alone.
 #pragma once
 #include "linear.h"
 
