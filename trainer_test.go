@@ -16,17 +16,17 @@ import (
 )
 
 func TestRewardRisesAndTheFirstUpdateIsOnPolicy(t *testing.T) {
-	words := []string{"max_steps=28", "eval_every=-1", "prompts_per_step=4", "completions_per_prompt=16", "learning_rate=0.01"}
+	words := []string{"max_steps=40", "eval_every=-1", "prompts_per_step=4", "completions_per_prompt=16", "learning_rate=0.01"}
 	tr, l := setup{words: words}.open(t)
 	require.NoError(t, tr.Run(t.Context()))
-	require.Len(t, l.metrics, 28)
+	require.Len(t, l.metrics, 40)
 	early, late := 0.0, 0.0
 	for i, m := range l.metrics {
 		require.Zero(t, m.OnPolicy, "step %d", m.Step)
 		require.True(t, m.Updated)
 		if i < 5 {
 			early += m.MeanReward / 5
-		} else if i >= 23 {
+		} else if i >= 35 {
 			late += m.MeanReward / 5
 		}
 	}
