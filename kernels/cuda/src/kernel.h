@@ -1,27 +1,17 @@
-// CUDA C++ for clang without a toolkit: the words that kernels are written in, numbers four at a time, sums in one fixed order, and
+// What kernels of rows and numbers share: numbers four at a time, sums in one fixed order, and
 // the functions that a toolkit's library would have. Nothing here is an approximate instruction: what a card computes is what IEEE 754
 // says, and so what the emulated device computes.
 #pragma once
-#define __global__ __attribute__((global))
-#define __device__ __attribute__((device))
-#define __shared__ __attribute__((shared))
-#define KERNEL extern "C" __global__ __attribute__((launch_bounds(256))) void
-#define DEVICE static __device__ __attribute__((always_inline)) inline
-#define UNROLL _Pragma("unroll")
+#include "words.h"
 
-typedef unsigned u32;
-typedef unsigned short u16;
-typedef unsigned long long u64;
+#define KERNEL extern "C" __global__ __attribute__((launch_bounds(256))) void
 
 // Every launch has blocks of so many threads.
 constexpr u32 threads = 256;
 
-DEVICE u32 thread() { return __nvvm_read_ptx_sreg_tid_x(); }
 DEVICE u32 lane() { return thread() % 32; }
 DEVICE u32 block() { return __nvvm_read_ptx_sreg_ctaid_x(); }
-DEVICE u32 block_y() { return __nvvm_read_ptx_sreg_ctaid_y(); }
 DEVICE u64 index() { return (u64)block() * threads + thread(); }
-DEVICE void barrier() { __nvvm_bar_sync(0); }
 
 // Four numbers at a time, those from i on of n: by one access where the caller knows that it is aligned, else one by one, with zeros
 // behind the end. The numbers are the same both ways, so that sums over them are.

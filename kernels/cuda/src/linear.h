@@ -1,22 +1,13 @@
-// What the matrix products share: words for clang without a toolkit, tiles that come to shared memory, and how a result is written.
+// What the matrix products share: tiles that come to shared memory, and how a result is written.
 #pragma once
-#define __global__ __attribute__((global))
-#define __device__ __attribute__((device))
-#define __shared__ __attribute__((shared))
+#include "words.h"
+
 #define THREADS(n) __attribute__((launch_bounds(n)))
 #define KERNEL extern "C" __global__ void
-#define DEVICE static __device__ __attribute__((always_inline)) inline
 #define MEMBER __device__ __attribute__((always_inline))
-#define UNROLL _Pragma("unroll")
 #define ROLLED _Pragma("nounroll")
 
-typedef unsigned u32;
-typedef unsigned short u16;
-typedef unsigned long long u64;
-
-DEVICE u32 thread() { return __nvvm_read_ptx_sreg_tid_x(); }
 DEVICE u32 block_x() { return __nvvm_read_ptx_sreg_ctaid_x(); }
-DEVICE u32 block_y() { return __nvvm_read_ptx_sreg_ctaid_y(); }
 
 // The same, read where it stands: what follows from it takes no register in a loop before.
 #define HERE(name, special) \
@@ -29,7 +20,6 @@ HERE(thread_here, "tid.x")
 HERE(block_x_here, "ctaid.x")
 HERE(block_y_here, "ctaid.y")
 
-DEVICE void barrier() { __nvvm_bar_sync(0); }
 DEVICE u32 smaller(u32 a, u32 b) { return a < b ? a : b; }
 
 // Places in shared memory are 32-bit addresses in bytes: pointers would take two registers each.
