@@ -32,10 +32,7 @@ type Work struct {
 // NewLedger gives an empty ledger for a backend.
 func NewLedger(b Backend) *Ledger {
 	l := &Ledger{Backend: b}
-	if k, ok := b.(*checked); ok {
-		b = k.b
-	}
-	l.sizes, _ = b.(Sizer)
+	l.sizes, _ = inside(b).(Sizer)
 	return l
 }
 

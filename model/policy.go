@@ -64,6 +64,7 @@ func Open(b kernels.Backend, dir string, trainable bool, o Options) (*Policy, er
 		return nil, err
 	}
 	defer set.Close()
+	o = o.settled(b, func() bool { return !trainable && frozenBF16(cfg, set) })
 	if trainable {
 		m, err := loadMasters(b, cfg, set, o.Precision)
 		if err != nil {
@@ -84,6 +85,7 @@ func Random(b kernels.Backend, shape string, o Options) (*Policy, error) {
 	if err != nil {
 		return nil, err
 	}
+	o = o.settled(b, func() bool { return true })
 	w, err := randomWeights(b, cfg, 1, o.Precision)
 	if err != nil {
 		return nil, err

@@ -2,6 +2,7 @@ package model
 
 import (
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/tensorfile"
 	"github.com/seed-7879b91d/grpo/kernels"
 )
 
@@ -12,30 +13,52 @@ type Precision uint8
 const (
 	F32  Precision = iota // nothing is rounded
 	BF16                  // as on most accelerators; twice as fast where the processor has instructions for it
+
+	// Auto is BF16 where the backend prefers that and the weights are frozen bf16, else F32. A policy has one of the two.
+	// As a cache it is the precision of everything else.
+	Auto
 )
 
-// ParsePrecision understands f32 and bf16. Nothing is f32: runs of before there was a choice say nothing.
+func (p Precision) String() string { return [...]string{"f32", "bf16", "auto"}[p] }
+
+// ParsePrecision understands auto, f32 and bf16. Nothing is f32: runs of before there was a choice say nothing.
 func ParsePrecision(s string) (Precision, error) {
 	switch s {
+	case "auto":
+		return Auto, nil
 	case "f32", "":
 		return F32, nil
 	case "bf16":
 		return BF16, nil
 	}
-	return 0, badinput.Errorf("found %q, expected f32 or bf16", s)
+	return 0, badinput.Errorf("found %q, expected auto, f32 or bf16", s)
 }
 
-// ParseCache understands what keys and values are rounded to: f32, bf16, or auto, which is the precision of everything
-// else. Nothing is f32, as above.
-func ParseCache(s string, precision Precision) (Precision, error) {
-	if s == "auto" {
-		return precision, nil
+// settled are the options with what auto stands for; frozen tells whether all matrices are frozen bf16.
+func (o Options) settled(b kernels.Backend, frozen func() bool) Options {
+	if o.Precision == Auto {
+		o.Precision = F32
+		if kernels.RoundsUsually(b) && frozen() {
+			o.Precision = BF16
+		}
 	}
-	p, err := ParsePrecision(s)
-	if err != nil {
-		err = badinput.Errorf("found %q, expected auto, f32 or bf16", s)
+	if o.Cache == Auto {
+		o.Cache = o.Precision
 	}
-	return p, err
+	return o
+}
+
+// frozenBF16 tells whether all matrices of a model's files are bf16.
+func frozenBF16(cfg Config, set *tensorfile.Set) bool {
+	for _, s := range cfg.slots() {
+		for _, p := range s.parts {
+			t, err := set.Tensor(p.tensor, s.shape(p)...)
+			if !s.vector && err == nil && t.Encoding != kernels.EncodedBF16 { // an error is told of by who loads it
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // Cached is what a cache of keys and values is made of.

@@ -12,7 +12,6 @@ import (
 	"github.com/seed-7879b91d/grpo/cmd/grpo/screen"
 	"github.com/seed-7879b91d/grpo/cmd/grpo/usage"
 	"github.com/seed-7879b91d/grpo/configs"
-	"github.com/seed-7879b91d/grpo/kernels/device"
 	"github.com/seed-7879b91d/grpo/model"
 )
 
@@ -81,7 +80,7 @@ func (f *benchFlags) command(cmd cobra.Command, measure func(context.Context) (b
 		if err := f.check(); err != nil {
 			return err
 		}
-		f.Open, f.Device, f.Threads, f.Options = device.Open, f.device, f.threads, f.options()
+		f.Open, f.Device, f.Threads, f.Options = openDevice(cmd.Context()), f.device, f.threads, f.options()
 		r, err := measure(cmd.Context())
 		if err != nil {
 			return err
@@ -170,7 +169,7 @@ without any isolation, stands beside them.`,
 }
 
 func newBenchStepCmd() *cobra.Command {
-	b := bench.Step{Open: device.Open}
+	var b bench.Step
 	var onlyJSON bool
 	cmd := &cobra.Command{
 		Use:   "step [--preset P] [--steps N] [--rounds N] [--share S] [key=value …]",
@@ -195,7 +194,7 @@ is what it would be if everything were hidden that its sampling and training can
   grpo bench step --preset tiny --share 0 max_sequences=16 sandbox_slots=2`,
 		Args: trainArgs,
 		RunE: func(cmd *cobra.Command, words []string) error {
-			b.Words, b.Watch = words, screen.New(io.Discard, cmd.ErrOrStderr(), true, false)
+			b.Open, b.Words, b.Watch = openDevice(cmd.Context()), words, screen.New(io.Discard, cmd.ErrOrStderr(), true, false)
 			r, err := b.Run(cmd.Context())
 			if err != nil {
 				return err

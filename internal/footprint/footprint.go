@@ -59,7 +59,7 @@ func ModelOptions(cfg *configs.Config) (o model.Options, err error) {
 	if o.Precision, err = model.ParsePrecision(cfg.Precision); err != nil {
 		return o, badinput.Errorf("precision: %w", err)
 	}
-	if o.Cache, err = model.ParseCache(cfg.KVCacheDtype, o.Precision); err != nil {
+	if o.Cache, err = model.ParsePrecision(cfg.KVCacheDtype); err != nil {
 		err = badinput.Errorf("kv_cache_dtype: %w", err)
 	}
 	return o, err

@@ -31,6 +31,7 @@ type Backend struct {
 	scratch  *Memory                      // what an operation keeps between two of its launches
 	turns    map[ropeShape]kernels.Buffer // frequencies of RopeTable
 	failed   error                        // the first failure since Sync told one
+	alone    bool                         // nobody else uses the device, which is closed with the backend
 }
 
 // NewBackend loads all kernels on a card.
@@ -86,8 +87,31 @@ func (b *Backend) loadFile(text string) error {
 	return nil
 }
 
+// OpenBackend opens a card by its number, and gives a checked backend that has it for itself: Close gives back both.
+func OpenBackend(index int, o Options) (kernels.Backend, error) {
+	d, err := Open(index, o)
+	if err != nil {
+		return nil, err
+	}
+	b, err := NewBackend(d)
+	if err != nil {
+		return nil, errors.Join(err, d.Close())
+	}
+	b.alone = true
+	whole, ok := any(b).(kernels.Backend)
+	if !ok {
+		return nil, errors.Join(errors.New("the GPU backend is not finished, or device=cpu"), b.Close())
+	}
+	return kernels.Checked(whole), nil
+}
+
 // Name is the card's.
 func (b *Backend) Name() string { return "cuda: " + b.device.card.String() }
+
+// Order is one for all cards of a compute capability: how a card sums within mma is its own affair, and all else is the kernels'.
+func (b *Backend) Order() string {
+	return fmt.Sprintf("f32 in series, bf16 by mma in steps of 16, compute capability %s", b.device.card.Capability)
+}
 
 // Sync waits for all that was queued, and tells the first failure since it last did.
 func (b *Backend) Sync() error {
@@ -97,7 +121,7 @@ func (b *Backend) Sync() error {
 	return err
 }
 
-// Close waits, and gives back everything that was taken from the card, which stays open.
+// Close waits, and gives back everything that was taken from the card. The card stays open, unless OpenBackend opened it.
 func (b *Backend) Close() error {
 	var failures []error
 	if b.stream != nil {
@@ -111,6 +135,9 @@ func (b *Backend) Close() error {
 		failures = append(failures, b.stream.Close())
 	}
 	b.modules, b.stream = nil, nil
+	if b.alone {
+		failures = append(failures, b.device.Close())
+	}
 	return errors.Join(failures...)
 }
 

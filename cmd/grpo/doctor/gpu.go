@@ -1,4 +1,4 @@
-package main
+package doctor
 
 import (
 	"cmp"
@@ -10,17 +10,17 @@ import (
 )
 
 // examineGPU is about the driver and its cards; rebuilt says why this program could not be replaced by one that knows them.
-func examineGPU(ctx context.Context, rebuilt error) finding {
+func examineGPU(ctx context.Context, rebuilt error) Finding {
 	if !cuda.Built && !rebuild.Driver() {
-		return finding{Name: "gpu", OK: true, Found: "none that an NVIDIA driver answers for; grpo computes on the processors"}
+		return Finding{Name: "gpu", OK: true, Found: "none that an NVIDIA driver answers for; grpo computes on the processors"}
 	}
 	driver, err := cuda.Probe(ctx)
 	return aboutDriver(driver, cmp.Or(rebuilt, err))
 }
 
 // aboutDriver is what a probe found. Nobody needs a card, so that nothing is missing without one.
-func aboutDriver(driver cuda.Driver, err error) finding {
-	f := finding{Name: "gpu", OK: true, Found: "an NVIDIA driver, which cannot be used"}
+func aboutDriver(driver cuda.Driver, err error) Finding {
+	f := Finding{Name: "gpu", OK: true, Found: "an NVIDIA driver, which cannot be used"}
 	var why *cuda.Unusable
 	switch {
 	case errors.As(err, &why) && why.Absent():
