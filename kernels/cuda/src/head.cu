@@ -27,7 +27,8 @@ KERNEL head_weights(float *logits, u32 c, u32 vocabulary, float scale, const int
 	u32 row = block(), width = width_of(c, vocabulary);
 	logits += (u64)row * chunk, mean += (u64)row * H;
 	Partial p = part(l, logits, c, vocabulary, scale, targets, partials, kept);
-	float before = c ? running[row] : p.max, now = Greatest::of(before, p.max), grow = exponential(p.max - now), shrink = exponential(before - now);
+	float before = c ? running[row] : p.max, now = Greatest::of(before, p.max);
+	float grow = exponential(p.max - now), shrink = exponential(before - now);
 	barrier(); // everyone has what was running
 	if (thread() == 0)
 		running[row] = now;
@@ -57,8 +58,8 @@ KERNEL head_results(float *logp, float *entropy, float *lse, float *inverse, con
 
 // jacobian [T, H] = scale · (w[target] − mean / S): a block has a row.
 template <class W>
-DEVICE void jacobian_row(float *jacobian, const W *w, const float *mean, const float *inverse, const int *targets, const int *index, float scale,
-	u32 H) {
+DEVICE void jacobian_row(float *jacobian, const W *w, const float *mean, const float *inverse, const int *targets, const int *index,
+	float scale, u32 H) {
 	u32 row = block();
 	const W *of_target = w + (u64)targets[row] * H;
 	jacobian += (u64)index[row] * H, mean += (u64)row * H;
