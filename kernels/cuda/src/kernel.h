@@ -44,10 +44,10 @@ DEVICE double fma(double a, double b, double c) { return __builtin_fma(a, b, c);
 
 // What another lane has, whose number differs in these bits.
 DEVICE float from_lane(float v, int bits) { return __nvvm_shfl_sync_bfly_f32(~0u, v, bits, 31); }
+DEVICE u32 from_lane(u32 v, int bits) { return (u32)__nvvm_shfl_sync_bfly_i32(~0u, (int)v, bits, 31); }
 DEVICE double from_lane(double v, int bits) {
 	u64 all = __builtin_bit_cast(u64, v);
-	u32 low = (u32)__nvvm_shfl_sync_bfly_i32(~0u, (int)(u32)all, bits, 31);
-	u32 high = (u32)__nvvm_shfl_sync_bfly_i32(~0u, (int)(u32)(all >> 32), bits, 31);
+	u32 low = from_lane((u32)all, bits), high = from_lane((u32)(all >> 32), bits);
 	return __builtin_bit_cast(double, (u64)high << 32 | low);
 }
 
