@@ -39,7 +39,7 @@ var layers = map[string][]string{
 	"internal/advice":     {"internal/report"},
 	"internal/atomicfile": {},
 	// of tests
-	"internal/backendtest": {"kernels", "kernels/cpu", "kernels/kerneltest"},
+	"internal/backendtest": {"kernels", "kernels/cpu", "kernels/cuda", "kernels/kerneltest"},
 	"internal/badinput":    {},
 	"internal/cachedir":    {},
 	"internal/cputime":     {},
