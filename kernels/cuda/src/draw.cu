@@ -2,6 +2,7 @@
 // and totals are those of head.h, so that the log-probability of a drawn token is LogProb's.
 //
 // All logits of some rows are there at once, [rows, stride]. The mass of a token is exp(logit − the row's largest).
+#include "bins.h"
 #include "head.h"
 
 DEVICE u32 chunks_of(u32 vocabulary) { return (vocabulary + chunk - 1) / chunk; }
@@ -42,39 +43,6 @@ DEVICE u32 bucket_of(float logit, float max) {
 
 // Masses that are added in any order are integers: multiples of 2^-42, of which a vocabulary has fewer than 2^64.
 DEVICE u64 whole(float mass) { return mass <= 1 ? (u64)(mass * 0x1p42f) : 0; }
-
-DEVICE void count_into(u32 *bin, u32 n) {
-	asm volatile("red.shared.add.u32 [%0], %1;" ::"r"((u32)(u64)(__attribute__((address_space(3))) u32 *)bin), "r"(n) : "memory");
-}
-DEVICE void count_into(u64 *bin, u64 n) {
-	asm volatile("red.shared.add.u64 [%0], %1;" ::"r"((u32)(u64)(__attribute__((address_space(3))) u64 *)bin), "l"(n) : "memory");
-}
-
-// What a lane so many below has.
-DEVICE u32 from_below(u32 v, u32 lanes) { return (u32)__nvvm_shfl_sync_up_i32(~0u, (int)v, (int)lanes, 0); }
-DEVICE u64 from_below(u64 v, u32 lanes) { return (u64)from_below((u32)(v >> 32), lanes) << 32 | from_below((u32)v, lanes); }
-DEVICE double from_below(double v, u32 lanes) { return __builtin_bit_cast(double, from_below(__builtin_bit_cast(u64, v), lanes)); }
-
-// The sum over the threads before this one, in an order that is always the same; and over all.
-template <class N> DEVICE N before(N v, N *all) {
-	__shared__ N of_warps[threads / 32];
-	N sum = v, below = 0;
-	UNROLL for (u32 lanes = 1; lanes < 32; lanes *= 2) {
-		N other = from_below(sum, lanes);
-		sum = lane() >= lanes ? sum + other : sum;
-	}
-	N lower = from_below(sum, 1);
-	if (lane() == 31)
-		of_warps[thread() / 32] = sum;
-	barrier();
-	*all = 0;
-	UNROLL for (u32 w = 0; w < threads / 32; w++) {
-		below = w == thread() / 32 ? *all : below;
-		*all += of_warps[w];
-	}
-	barrier(); // the next one writes there again
-	return lane() ? below + lower : below;
-}
 
 // do(logit, token) for each of a row.
 template <class Do> DEVICE void each(const float *l, u32 vocabulary, Do act) {

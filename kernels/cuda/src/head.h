@@ -6,7 +6,6 @@
 // Logits of a chunk, and how many fours of them a thread has; the host has the same number, in backend_head.go.
 constexpr u32 chunk = 4096, fours = chunk / threads / 4;
 
-DEVICE u32 least(u32 a, u32 b) { return a < b ? a : b; }
 DEVICE u32 width_of(u32 c, u32 vocabulary) { return least(chunk, vocabulary - c * chunk); }
 
 // The first of the numbers of a thread's k-th four.
