@@ -81,6 +81,15 @@ func RunOperations(t *testing.T, o Tolerance, open func() kernels.Backend, names
 		t.Run("sum of squares", func(t *testing.T) { testSumSquares(t, s) })
 		t.Run("sums of tiny and large squares", func(t *testing.T) { testTinySquares(t, s.machines[1]) })
 	}
+	if asked("Attention") {
+		t.Run("later rows change nothing", func(t *testing.T) { testCausal(t, s.machines[1]) })
+	}
+	if asked("AttentionGrad") {
+		t.Run("keys and values are rounded", func(t *testing.T) { testRoundedAttention(t, s.machines[1]) })
+	}
+	if asked("PagedAttention") {
+		t.Run("paged attention is attention", func(t *testing.T) { testPagedOn(t, s.machines) })
+	}
 	t.Run("slopes", func(t *testing.T) { testSlopes(t, s, asked) })
 	s.testCases(t, asked)
 }
