@@ -24,7 +24,7 @@ const usualLive = 128
 var moreLive = map[string]int{}
 
 // wide are kernels that wait for memory above all: they read and write 16 bytes at a time where they can.
-var wide = []string{"add", "adam", "gather", "rms_norm", "rms_norm_grad_x", "swiglu", "swiglu_grad"}
+var wide = []string{"add", "adam", "cache_copy", "cache_write_f32", "gather", "rms_norm", "rms_norm_grad_x", "swiglu", "swiglu_grad"}
 
 // kernels are all that there are, by name.
 func kernels(t *testing.T) map[string]Kernel {
@@ -66,6 +66,11 @@ func TestKernelsReadWide(t *testing.T) {
 		require.Positive(t, all[name].Stores[16], "%s: stores of 16 bytes", name)
 	}
 	require.Positive(t, all["sum_squares"].Loads[16])
+	for name, k := range all {
+		if strings.HasPrefix(name, "attention_bf16") || strings.HasPrefix(name, "attention_f32") {
+			require.Equal(t, 3, k.Loads[16], "%s: copies of keys, the first and the next, and of values", name)
+		}
+	}
 }
 
 // Compiled anew, the kernels are what is committed, and every file has its other half.
