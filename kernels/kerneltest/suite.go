@@ -90,8 +90,15 @@ func RunOperations(t *testing.T, o Tolerance, open func() kernels.Backend, names
 	if asked("Draw") && asked("LogProb") {
 		t.Run("a drawn token's log-probability", func(t *testing.T) { testDrawnLogProb(t, s.machines[1]) })
 	}
-	if asked("Attention") && asked("AttentionGrad") {
+	if asked("Attention") {
+		t.Run("later rows change nothing", func(t *testing.T) { testCausal(t, s.machines[1]) })
+	}
+	if asked("AttentionGrad") {
+		t.Run("keys and values are rounded", func(t *testing.T) { testRoundedAttention(t, s.machines[1]) })
 		t.Run("trees are their sequences", func(t *testing.T) { testTrees(t, o, s.machines[1]) })
+	}
+	if asked("PagedAttention") {
+		t.Run("paged attention is attention", func(t *testing.T) { testPagedOn(t, s.machines) })
 	}
 	t.Run("slopes", func(t *testing.T) { testSlopes(t, s, asked) })
 	s.testCases(t, asked)

@@ -1,0 +1,133 @@
+//go:build gpu
+
+package cuda
+
+import (
+	"fmt"
+
+	"github.com/seed-7879b91d/grpo/kernels"
+)
+
+// CacheBlock is how many positions a block of a cache has, and attentionPart how many a softmax of its own: cache_block and part in
+// src/attention.h.
+const (
+	cacheBlock    = 32
+	attentionPart = 1024
+)
+
+// attentionTile is a shape in which attention is computed: high pairs of a row and a query head, for head sizes up to dim.
+type attentionTile struct {
+	high, dim, threads int
+	shared             int // bytes
+}
+
+// tensorTile is that of src/attention_bf16.cu: warps for each 16 pairs, and so many side by side.
+func tensorTile(high, dim, across int) attentionTile {
+	return attentionTile{high, dim, 2 * high * across, 2*(high+2*64)*(dim+8) + 2*high*(64+8) + 4*high*(across+4)}
+}
+
+// chainsTile is that of src/attention_f32.cu.
+func chainsTile(high, dim int) attentionTile {
+	return attentionTile{high, dim, 128, 4*(high+2*32)*(dim+4) + 4*high*(32+4)}
+}
+
+// attentionTiles are the shapes for keys and values of a type: for many rows of a sequence, and for few, of a decoding step above all. All
+// that serve a head size give the same bits.
+var attentionTiles = map[kernels.DType]struct{ many, few []attentionTile }{
+	kernels.BF16: {
+		[]attentionTile{tensorTile(64, 32, 2), tensorTile(64, 64, 2), tensorTile(64, 128, 2), tensorTile(32, 256, 4)},
+		[]attentionTile{tensorTile(16, 32, 2), tensorTile(16, 64, 4), tensorTile(16, 128, 4), tensorTile(16, 256, 4)},
+	},
+	kernels.F32: {
+		[]attentionTile{chainsTile(32, 32), chainsTile(32, 64), chainsTile(32, 128), chainsTile(16, 256)},
+		[]attentionTile{chainsTile(32, 32), chainsTile(32, 64), chainsTile(32, 128), chainsTile(16, 256)},
+	},
+}
+
+// typeName is a type in the name of a kernel.
+func typeName(t kernels.DType) string {
+	if t == kernels.F32 {
+		return "f32"
+	}
+	return "bf16"
+}
+
+// kernel is the name of an operation over keys and values of a type.
+func (t attentionTile) kernel(op string, kv kernels.DType) string {
+	return fmt.Sprintf("%s_%s_%dx%d", op, typeName(kv), t.high, t.dim)
+}
+
+// tiles are how many numbers of tiles there are, as span_of_tile in src/attention.h deals them.
+func (t attentionTile) tiles(spans, rows int, h kernels.Heads) int {
+	return rows*(h.Q/h.KV)/t.high + spans
+}
+
+// fitting is the first shape that serves a head size.
+func fitting(tiles []attentionTile, dim int) attentionTile {
+	for _, t := range tiles {
+		if dim <= t.dim {
+			return t
+		}
+	}
+	panic(fmt.Sprintf("cuda: heads of %d numbers, expected %d at most", dim, tiles[len(tiles)-1].dim))
+}
+
+// tileOf takes a small shape where a tile of it holds all pairs that a span has on average.
+func tileOf(spans, rows int, h kernels.Heads, kv kernels.DType) (t attentionTile, few bool) {
+	t = fitting(attentionTiles[kv].few, h.Dim)
+	if rows*(h.Q/h.KV) <= t.high*spans {
+		return t, true
+	}
+	return fitting(attentionTiles[kv].many, h.Dim), false
+}
+
+// allowAttention lets kernels have the shared memory that they take.
+func (b *Backend) allowAttention() error {
+	for kv, shapes := range attentionTiles {
+		for _, t := range append(shapes.many, shapes.few...) {
+			f := b.kernels[t.kernel("attention", kv)]
+			if f == nil {
+				return fmt.Errorf("there is no kernel %s", t.kernel("attention", kv))
+			}
+			if err := f.AllowShared(t.shared); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// batch is where the rows of a batch stand: Batch in src/attention.h.
+type batch struct {
+	starts, positions, from Arg
+	n, stride               int
+}
+
+// kept is how many numbers a head has in a cache.
+func kept(h kernels.Heads) int { return ceil(h.Dim, 8) * 8 }
+
+// cacheRow is how many numbers a row of a cache has.
+func cacheRow(h kernels.Heads) int { return 2 * h.KV * kept(h) }
+
+// writeCache writes the keys and values of T rows to their places.
+func (b *Backend) writeCache(cache Ptr, qkv Arg, p batch, h kernels.Heads, kv kernels.DType, T int) {
+	b.launch("cache_write_"+typeName(kv), Dim{X: T}, Address(cache), qkv, p.starts, p.positions, p.from, Int(p.n), Int(p.stride),
+		Int(h.Q), Int(h.KV), Int(h.Dim))
+}
+
+// attended is what attention writes: parts of count each, if there is memory for them.
+type attended struct {
+	out, lse Arg
+	parts    Ptr
+	count    int
+}
+
+// attend reads a cache, in tiles of that shape.
+func (b *Backend) attend(t attentionTile, to attended, qkv Arg, cache Ptr, p batch, h kernels.Heads, kv kernels.DType, T int) {
+	if T == 0 {
+		return
+	}
+	grid := Dim{t.tiles(p.n, T, h), h.KV, max(1, to.count)}
+	b.note(b.stream.Launch(b.kernels[t.kernel("attention", kv)], grid, Dim{X: t.threads}, t.shared, to.out, to.lse, Address(to.parts),
+		Int(to.count), qkv, Address(cache), p.starts, p.positions, p.from, Int(p.n), Int(p.stride), Int(h.Q), Int(h.KV), Int(h.Dim)))
+}
