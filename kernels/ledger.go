@@ -27,6 +27,7 @@ type Work struct {
 	Heads
 	Hidden, Intermediate, Vocab int
 	Rows, Longest               int  // of a batch, and of a sequence in it
+	Sequences                   int  // that are decoded at a time
 	Gradients, Whole            bool // what is differentiated: something, and all weights
 }
 

@@ -133,6 +133,9 @@ func (r Run) plan(rooms rooms) (*Plan, error) {
 	}
 	length := min(max(r.Prompt, 1)+r.MaxTokens, policy.MaxPositions)
 	work := policy.Work(length, r.Learns)
+	if work.Sequences = r.MaxSequences; work.Sequences == 0 {
+		work.Sequences = sampler.UsualSequences
+	}
 	if r.Learns {
 		training, scoring, err := policy.Prepare(length)
 		if err != nil {
