@@ -19,6 +19,8 @@ var ptxFiles embed.FS
 // entry finds the kernels of a file.
 var entry = regexp.MustCompile(`(?m)^\.visible \.entry (\w+)\(`)
 
+var _ kernels.Rounder = (*Backend)(nil)
+
 // Backend computes on a card: as much of kernels.Backend as is written. Its operations take for granted what
 // kernels.Checked checks, and are called by one goroutine at a time.
 type Backend struct {
@@ -115,6 +117,9 @@ func (b *Backend) Name() string { return "cuda: " + b.device.card.String() }
 func (b *Backend) Order() string {
 	return fmt.Sprintf("f32 in series, bf16 by mma in steps of 16, compute capability %s", b.device.card.Capability)
 }
+
+// Rounds is so: products of bf16 are what a card is made for.
+func (b *Backend) Rounds() bool { return true }
 
 // Sync waits for all that was queued, and tells the first failure since it last did.
 func (b *Backend) Sync() error {
