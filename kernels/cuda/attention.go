@@ -3,6 +3,7 @@
 package cuda
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/seed-7879b91d/grpo/kernels"
@@ -44,6 +45,37 @@ var attentionTiles = map[kernels.DType]struct{ many, few []attentionTile }{
 	},
 }
 
+// gradTiles are those of queries, and those of keys, for keys and values of a type: high is queries, in pairs as above, or rows.
+var gradTiles = map[kernels.DType]struct{ queries, keys []attentionTile }{
+	kernels.BF16: {
+		[]attentionTile{tensorGrad(64, 32, 2, false), tensorGrad(64, 64, 2, false), tensorGrad(64, 128, 2, false), tensorGrad(16, 256, 4, false)},
+		[]attentionTile{tensorGrad(64, 32, 2, true), tensorGrad(64, 64, 2, true), tensorGrad(64, 128, 4, true), tensorGrad(16, 256, 4, true)},
+	},
+	kernels.F32: {
+		[]attentionTile{chainsGrad(32, 32, false), chainsGrad(64, 32, false), chainsGrad(128, 32, false), chainsGrad(256, 16, false)},
+		[]attentionTile{chainsGrad(32, 32, true), chainsGrad(64, 32, true), chainsGrad(128, 32, true), chainsGrad(256, 16, true)},
+	},
+}
+
+// tensorGrad is a shape of src/attention_grad_bf16.cu, which reads 64 rows at a time.
+func tensorGrad(high, dim, across int, keys bool) attentionTile {
+	return attentionTile{high, dim, 2 * high * across, gradShared(2, high, 64, dim+8, 64+8, keys)}
+}
+
+// chainsGrad is that of src/attention_grad_f32.cu.
+func chainsGrad(dim, deep int, keys bool) attentionTile {
+	return attentionTile{16, dim, 128, gradShared(4, 16, deep, dim+4, deep+4, keys)}
+}
+
+// gradShared is two operands of a tile's own and two that it reads, and what they give: for keys twice, with two numbers for each row.
+func gradShared(size, high, deep, pitch, between int, keys bool) int {
+	bytes := size * (2*(high+deep)*pitch + high*between)
+	if keys {
+		bytes += size*high*between + 2*deep*4
+	}
+	return bytes
+}
+
 // typeName is a type in the name of a kernel.
 func typeName(t kernels.DType) string {
 	if t == kernels.F32 {
@@ -81,17 +113,33 @@ func tileOf(spans, rows int, h kernels.Heads, kv kernels.DType) (t attentionTile
 	return fitting(attentionTiles[kv].many, h.Dim), false
 }
 
+// The kernels' names begin with the operation.
+const (
+	attentionName   = "attention"
+	gradQueriesName = "attention_grad_queries"
+	gradKeysName    = "attention_grad_keys"
+)
+
 // allowAttention lets kernels have the shared memory that they take.
 func (b *Backend) allowAttention() error {
 	for kv, shapes := range attentionTiles {
-		for _, t := range append(shapes.many, shapes.few...) {
-			f := b.kernels[t.kernel("attention", kv)]
-			if f == nil {
-				return fmt.Errorf("there is no kernel %s", t.kernel("attention", kv))
-			}
-			if err := f.AllowShared(t.shared); err != nil {
-				return err
-			}
+		err := errors.Join(b.allow(attentionName, kv, shapes.many), b.allow(attentionName, kv, shapes.few),
+			b.allow(gradQueriesName, kv, gradTiles[kv].queries), b.allow(gradKeysName, kv, gradTiles[kv].keys))
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (b *Backend) allow(op string, kv kernels.DType, tiles []attentionTile) error {
+	for _, t := range tiles {
+		f := b.kernels[t.kernel(op, kv)]
+		if f == nil {
+			return fmt.Errorf("there is no kernel %s", t.kernel(op, kv))
+		}
+		if err := f.AllowShared(t.shared); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -128,6 +176,20 @@ func (b *Backend) attend(t attentionTile, to attended, qkv Arg, cache Ptr, p bat
 		return
 	}
 	grid := Dim{t.tiles(p.n, T, h), h.KV, max(1, to.count)}
-	b.note(b.stream.Launch(b.kernels[t.kernel("attention", kv)], grid, Dim{X: t.threads}, t.shared, to.out, to.lse, Address(to.parts),
+	b.note(b.stream.Launch(b.kernels[t.kernel(attentionName, kv)], grid, Dim{X: t.threads}, t.shared, to.out, to.lse, Address(to.parts),
 		Int(to.count), qkv, Address(cache), p.starts, p.positions, p.from, Int(p.n), Int(p.stride), Int(h.Q), Int(h.KV), Int(h.Dim)))
+}
+
+// gradient is what the kernels of a gradient are given: rows of keys and values, and of queries and gradients of the output.
+type gradient struct {
+	dqkv         Arg
+	cache, asked Ptr
+	lse          Arg
+	delta        Ptr
+}
+
+// grad computes the gradients to queries, or to keys and values.
+func (b *Backend) grad(op string, t attentionTile, grid Dim, g gradient, p batch, h kernels.Heads, kv kernels.DType) {
+	b.note(b.stream.Launch(b.kernels[t.kernel(op, kv)], grid, Dim{X: t.threads}, t.shared, g.dqkv, Address(g.cache), Address(g.asked), g.lse,
+		Address(g.delta), p.starts, p.from, Int(p.n), Int(h.Q), Int(h.KV), Int(h.Dim)))
 }

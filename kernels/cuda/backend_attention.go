@@ -24,3 +24,20 @@ func (b *Backend) Attention(out, lse, qkv kernels.Buffer, s kernels.Spans, h ker
 	t, _ := tileOf(s.N, T, h, kv)
 	b.attend(t, attended{out: at(out), lse: at(lse)}, at(qkv), cache, p, h, kv, T)
 }
+
+// AttentionGrad lays keys and values out as Attention does, queries and gradients of the output beside them, and reads them twice.
+func (b *Backend) AttentionGrad(dqkv, dout, qkv, out, lse kernels.Buffer, s kernels.Spans, h kernels.Heads, kv kernels.DType, T int) {
+	cached, asked := T*cacheRow(h)*kv.Size(), 2*T*h.Q*kept(h)*kv.Size()
+	cache, ok := b.between(cached + asked + 4*T*h.Q)
+	if !ok {
+		return
+	}
+	g := gradient{at(dqkv), cache, cache + Ptr(cached), at(lse), cache + Ptr(cached+asked)}
+	p := packed(s)
+	b.writeCache(cache, at(qkv), p, h, kv, T)
+	b.launch("attention_grad_pack_"+typeName(kv), Dim{X: T}, Address(g.asked), Address(g.delta), at(qkv), at(dout), at(out), Int(h.Q),
+		Int(h.KV), Int(h.Dim))
+	queries, keys := fitting(gradTiles[kv].queries, h.Dim), fitting(gradTiles[kv].keys, h.Dim)
+	b.grad(gradQueriesName, queries, Dim{X: queries.tiles(s.N, T, h), Y: h.KV}, g, p, h, kv)
+	b.grad(gradKeysName, keys, Dim{X: T/keys.high + s.N, Y: h.KV}, g, p, h, kv)
+}

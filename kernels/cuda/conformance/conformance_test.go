@@ -82,7 +82,7 @@ func TestOperations(t *testing.T) {
 	kerneltest.RunOperations(t, within, func() kernels.Backend { return partial{Backend: open()} },
 		"Add", "SwiGLU", "SwiGLUGrad", "Embed", "EmbedGrad", "RMSNorm", "RMSNormGradX", "RMSNormGradW", "RopeTable", "QKNormRope",
 		"QKNormRopeGradX", "QKNormRopeGradW", "BiasGrad", "Gather", "Loss", "SumSquares", "Adam", "Linear", "LinearGradX", "LinearGradW",
-		"LogProb", "LogProbGradX", "LogProbGradW", "Draw", "Attention", "PagedAttention")
+		"LogProb", "LogProbGradX", "LogProbGradW", "Draw", "Attention", "AttentionGrad", "PagedAttention")
 }
 
 // What nobody refers to is given back where it is needed, and a card that is full is an error, after which everything goes on.

@@ -22,6 +22,19 @@ DEVICE float load(u32 from) {
 	return x;
 }
 
+DEVICE Four load4(u32 from) {
+	float x, y, z, w;
+	asm volatile("ld.shared.v4.f32 {%0,%1,%2,%3}, [%4];" : "=f"(x), "=f"(y), "=f"(z), "=f"(w) : "r"(from) : "memory");
+	return Four{x, y, z, w};
+}
+
+// Numbers of a cache, four at a time.
+DEVICE void put4(float *to, Four x) { *(Four *)to = x; }
+DEVICE void put4(u16 *to, Four x) { *(u64 *)to = (u64)rounded(x[2], x[3]) << 32 | rounded(x[0], x[1]); }
+
+// Where a lane finds its row of the four matrices that are a fragment of 16 rows and 16 columns.
+template <u32 pitch> DEVICE u32 place_of_rows(u32 lane) { return (lane % 16 * pitch + lane / 16 * 8) * 2; }
+
 // here is a number that the compiler takes for a new one: what follows from it is computed where it is needed, and not kept.
 DEVICE u32 here(u32 x) {
 	asm volatile("" : "+r"(x));
@@ -92,20 +105,22 @@ struct Span {
 				first += b.starts[s + 1] - b.starts[s];
 	}
 
-	// place is the row of the cache that has the keys and values of a position.
+	// place is the row of the cache that has the keys and values of a position. The lanes of a warp ask together, and go on together.
 	MEMBER u32 place(u32 position) const {
 		if (b.positions)
 			return b.from[(u64)span * b.stride + position / cache_block] * cache_block + position % cache_block;
-		u32 s = span, begin = first;
-		ROLLED while (position < begin) {
-			s = b.from[s];
-			begin -= b.starts[s + 1] - b.starts[s];
+		u32 s = span, begin = first, at = row;
+		ROLLED while (__nvvm_vote_any_sync(~0u, position < begin)) {
+			u32 parent = b.from[s];
+			s = position < begin ? parent : s, at = b.starts[s];
+			u32 rows = b.starts[s + 1] - at;
+			begin -= position < begin ? rows : 0;
 		}
-		return b.starts[s] + (position - begin);
+		return at + (position - begin);
 	}
 };
 
-// tile_of finds the span of a tile, and its first pair of row and query head of a group in the span. Tiles of span s are numbered from
+// span_of_tile finds the span of a tile, and its first pair of row and query head of a group in the span. Tiles of span s are numbered from
 // floor(pairs before it / high) + s on, which leaves room for all of them; some numbers have no tile.
 DEVICE u32 span_of_tile(const Batch &b, u32 tile, u32 group, u32 high, u32 *start) {
 	u32 low = 0, above = b.n; // the last span that begins at the tile, or before
@@ -131,18 +146,27 @@ struct Pairs {
 	MEMBER u32 query(u32 i) const { return head + of(i) % group; }
 };
 
-// bring_keys copies rows of a cache, at the positions from `position` on, into rows of shared memory that are pitch apart. What is at end
-// or behind, and columns behind what is kept, become zero.
-template <u32 high, u32 dim, u32 pitch, u32 all, typename T>
-DEVICE void bring_keys(u32 to, const T *from, const Span &s, u32 position, u32 end, u64 stride, u32 kept) {
+// bring_rows copies rows into rows of shared memory that are pitch apart: row r is at(r, in) numbers behind `from`, and zero where that sets
+// in to false. Columns behind those that are kept are zero, too.
+template <u32 high, u32 dim, u32 pitch, u32 all, typename T, class F> DEVICE void bring_rows(u32 to, const T *from, u32 kept, F at) {
 	constexpr u32 each = 16 / sizeof(T), across = dim / each, step = all / across;
 	static_assert(all % across == 0 && high % step == 0 && pitch % each == 0, "every thread brings as much, to multiples of 16 bytes");
-	u32 r = thread() / across, c = thread() % across * each;
+	u32 t = thread_here(), r = t / across, c = t % across * each;
 	to += (r * pitch + c) * (u32)sizeof(T);
 	ROLLED for (u32 i = 0; i < high; i += step) {
-		bool in = position + r + i < end && c < kept;
-		copy16(to + i * pitch * (u32)sizeof(T), in ? from + s.place(position + r + i) * stride + c : from, in ? 16 : 0);
+		bool in = true;
+		u64 row = at(r + i, in);
+		copy16(to + i * pitch * (u32)sizeof(T), from + row + c, (in & (c < kept)) ? 16 : 0); // of no bytes, from wherever that is
 	}
+}
+
+// bring_keys copies those from a position on; what is at end or behind becomes zero.
+template <class E, u32 high, typename T> DEVICE void bring_keys(u32 to, const T *from, const Span &s, u32 position, u32 end, const Heads &h) {
+	bring_rows<high, E::dim, E::pitch, E::threads>(to, from, h.kept(), [&](u32 r, bool &in) {
+		u32 p = position + r;
+		in = p < end;
+		return s.place(in ? p : end - 1) * h.stride(); // without a branch: a warp stays together
+	});
 }
 
 // What a kernel is given. out [T, q heads · dim] and lse [T, q heads] (or null), or parts [T, q heads, count, 4 + dim]: of each part of
@@ -198,14 +222,14 @@ template <class E> DEVICE void attend(const Attention &a, const typename E::Numb
 	if (start >= s.rows * group)
 		return;
 	Pairs pairs{start, s.rows * group, s.row, s.first, group, head * group};
-	u32 end = pairs.position(E::high - 1) + 1, first = a.parts ? block_z() * part : 0, kept = a.h.kept();
+	u32 end = pairs.position(E::high - 1) + 1, first = a.parts ? block_z() * part : 0;
 	if (first >= end)
 		return;
 	u32 to = a.parts && first + part < end ? first + part : end;
-	const typename E::Number *keys = cache + head * kept, *values = keys + a.h.kv * kept;
+	const typename E::Number *keys = cache + head * a.h.kept(), *values = keys + a.h.kv * a.h.kept();
 	auto fetch = [&](u32 place, const typename E::Number *from, u32 position) {
 		if (position < to)
-			bring_keys<E::keys, E::dim, E::pitch, E::threads>(here(base) + place, from, s, position, end, a.h.stride(), kept);
+			bring_keys<E, E::keys>(here(base) + place, from, s, position, end, a.h);
 		commit();
 	};
 	fetch(E::k, keys, first);

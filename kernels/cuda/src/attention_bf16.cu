@@ -6,9 +6,6 @@
 // four 16 of a block.
 #include "attention.h"
 
-// Where a lane finds its row of the four matrices that are a fragment of 16 rows and 16 columns.
-template <u32 pitch> DEVICE u32 place_of_rows(u32 lane) { return (lane % 16 * pitch + lane / 16 * 8) * 2; }
-
 template <u32 dim_, u32 high_, u32 across_> struct Tensor {
 	typedef u16 Number;
 	static constexpr u32 dim = dim_, high = high_, across = across_, keys = 64, down = high / 16, threads = 32 * down * across,

@@ -4,12 +4,6 @@
 // over the keys of a part. A sum of weights is taken by thread over the blocks of a part, then over the 8 threads by a tree.
 #include "attention.h"
 
-DEVICE Four load4(u32 from) {
-	float x, y, z, w;
-	asm volatile("ld.shared.v4.f32 {%0,%1,%2,%3}, [%4];" : "=f"(x), "=f"(y), "=f"(z), "=f"(w) : "r"(from) : "memory");
-	return Four{x, y, z, w};
-}
-
 template <u32 dim_, u32 high_> struct Chains {
 	typedef float Number;
 	static constexpr u32 dim = dim_, high = high_, keys = 32, threads = 128, tall = high / 16, pitch = dim + 4, p_pitch = keys + 4,

@@ -22,10 +22,7 @@ template <typename T> DEVICE void cache_write(T *cache, const float *qkv, const 
 	ROLLED for (u32 i = 4 * thread(); i < h.stride(); i += 4 * threads) {
 		u32 head = i / kept, c = i % kept;
 		Four v = take(x + head * h.dim, c, h.dim, wide);
-		if constexpr (sizeof(T) == 4)
-			*(Four *)(to + i) = v;
-		else
-			*(u64 *)(to + i) = (u64)rounded(v[2], v[3]) << 32 | rounded(v[0], v[1]);
+		put4(to + i, v);
 	}
 }
 
