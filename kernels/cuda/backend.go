@@ -19,10 +19,13 @@ var ptxFiles embed.FS
 // entry finds the kernels of a file.
 var entry = regexp.MustCompile(`(?m)^\.visible \.entry (\w+)\(`)
 
-var _ kernels.Rounder = (*Backend)(nil)
+var (
+	_ kernels.Backend = (*Backend)(nil)
+	_ kernels.Rounder = (*Backend)(nil)
+)
 
-// Backend computes on a card: as much of kernels.Backend as is written. Its operations take for granted what
-// kernels.Checked checks, and are called by one goroutine at a time.
+// Backend computes on a card. Its operations take for granted what kernels.Checked checks, and are called by one goroutine at a
+// time.
 type Backend struct {
 	device   *Device
 	stream   *Stream
@@ -103,11 +106,7 @@ func OpenBackend(index int, o Options) (kernels.Backend, error) {
 		return nil, errors.Join(err, d.Close())
 	}
 	b.alone = true
-	whole, ok := any(b).(kernels.Backend)
-	if !ok {
-		return nil, errors.Join(errors.New("the GPU backend is not finished, or device=cpu"), b.Close())
-	}
-	return kernels.Checked(whole), nil
+	return kernels.Checked(b), nil
 }
 
 // Name is the card's.

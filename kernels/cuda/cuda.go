@@ -13,9 +13,6 @@ var (
 	LeastCapability = Version{8, 0}
 )
 
-// Complete tells whether the GPU backend has every operation.
-const Complete = true
-
 // Version is of CUDA or of a card's instructions, such as 12.4 or 9.0.
 type Version struct{ Major, Minor int }
 

@@ -47,7 +47,7 @@ func Open(name string, threads int) (kernels.Backend, error) {
 	if err != nil {
 		return nil, badinput.Errorf("device: %w", err)
 	}
-	if c.card >= 0 && (!c.auto || cuda.Built && cuda.Complete) {
+	if c.card >= 0 && (!c.auto || cuda.Built) {
 		b, err := cuda.OpenBackend(c.card, cuda.Options{})
 		var why *cuda.Unusable
 		if err == nil || !c.auto || !errors.As(err, &why) || !why.Absent() {
