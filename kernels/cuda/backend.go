@@ -44,7 +44,10 @@ func NewBackend(d *Device) (*Backend, error) {
 	b := &Backend{device: d, kernels: map[string]*Function{}, turns: map[ropeShape]kernels.Buffer{}}
 	b.memory.live = map[*Memory]struct{}{}
 	if err := b.load(); err != nil {
-		return nil, errors.Join(err, b.Close())
+		if closing := b.Close(); !errors.Is(err, ErrLost) { // else it is the same once more
+			err = errors.Join(err, closing)
+		}
+		return nil, err
 	}
 	return b, nil
 }
@@ -144,6 +147,11 @@ func (b *Backend) Close() error {
 	b.modules, b.stream = nil, nil
 	if b.alone {
 		failures = append(failures, b.device.Close())
+	}
+	for _, err := range failures {
+		if errors.Is(err, ErrLost) { // and so are all the others
+			return err
+		}
 	}
 	return errors.Join(failures...)
 }
