@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed-7879b91d/grpo/cmd/grpo/bench"
 	"github.com/seed-7879b91d/grpo/internal/backendtest"
 	"github.com/seed-7879b91d/grpo/internal/provenance"
 	"github.com/seed-7879b91d/grpo/internal/rundir"
@@ -200,4 +201,26 @@ func absolute(t *testing.T, path string) string {
 	path, err := filepath.Abs(path)
 	require.NoError(t, err)
 	return path
+}
+
+// The benchmark of a card proves and measures everything, in its smallest size.
+func TestCardBench(t *testing.T) {
+	out, errs, code := onCard(t, t.TempDir(), []string{"bench", "card", "--size", "smoke"})
+	require.Zero(t, code, errs)
+	require.Contains(t, out, "cuda: card 0 (Emulated device); limits here: ")
+	var r bench.CardResult
+	lastLine(t, out, &r)
+	require.Len(t, r.Proofs, 3)
+	for _, p := range r.Proofs {
+		require.True(t, p.Holds, p)
+	}
+	require.Len(t, r.Speeds, 5)
+	for _, s := range r.Speeds {
+		require.Positive(t, s.Rate, s.What)
+		require.Empty(t, s.Trouble)
+	}
+	require.Positive(t, min(r.Limits.Bytes, r.Limits.Flops, r.Limits.Products))
+	_, errs, code = onCard(t, t.TempDir(), []string{"bench", "card", "--device", "cpu"})
+	require.Equal(t, exitBadInput, code, errs)
+	require.Contains(t, errs, "this proves a card")
 }
