@@ -80,22 +80,27 @@ func (h Heads) Width() int { return (h.Q + 2*h.KV) * h.Dim }
 // OutWidth is the size of a row of attention's output.
 func (h Heads) OutWidth() int { return h.Q * h.Dim }
 
-// Spans tell which rows belong to one sequence: sequence s is rows [Starts[s], Starts[s+1]).
+// Spans tell which rows read which. Span s is rows [Starts[s], Starts[s+1]). It goes on where span Parents[s] ends, and
+// reads all rows of that one and of what that one goes on from; −1 begins a sequence. Spans come in preorder: what goes on
+// from a span comes right after it, so that the rows that read a row stand together. Two spans that go on from the same
+// one are two sequences that begin alike, and whose beginning is there once; all of them are a tree.
 type Spans struct {
-	Starts Buffer // I32 [N+1], ascending, from 0 to T
-	N      int
+	Starts  Buffer // I32 [N+1], ascending, from 0 to T
+	Parents Buffer // I32 [N], or nil where every span begins a sequence
+	N       int
 }
 
-// AttentionOps are causal attention inside each sequence of a packed batch; query head i reads
-// key-value head i / (Q/KV), and scores are scaled by 1/sqrt(Dim). Keys and values have a type, that of the cache which
-// they would come from: F32, as they are, or BF16, rounded to the nearest, ties to even. With BF16 queries and the
-// weights of the mean may be rounded too, and their gradients; at what scale is the backend's business. Sums are F32.
+// AttentionOps are causal attention in each sequence of a packed batch: a row reads itself and the rows before it, and its
+// numbers are the same bits whether other sequences share those rows or not. Query head i reads key-value head
+// i / (Q/KV), and scores are scaled by 1/sqrt(Dim). Keys and values have a type, that of the cache which they would come
+// from: F32, as they are, or BF16, rounded to the nearest, ties to even. With BF16 queries and the weights of the mean may
+// be rounded too, and their gradients; at what scale is the backend's business. Sums are F32.
 type AttentionOps interface {
 	// Attention: out [T, h.OutWidth()], lse [T, h.Q] (log of the sum of the exponentiated scaled scores),
 	// from qkv [T, h.Width()], whose keys and values are of type kv.
 	Attention(out, lse, qkv Buffer, s Spans, h Heads, kv DType, T int)
 	// AttentionGrad: dqkv [T, h.Width()] from dout, and from what Attention read and wrote. A number that is rounded
-	// has the gradient of what it became.
+	// has the gradient of what it became. What the rows of a tree get depends on that tree alone.
 	AttentionGrad(dqkv, dout, qkv, out, lse Buffer, s Spans, h Heads, kv DType, T int)
 }
 

@@ -114,6 +114,9 @@ func (c checker) cached(t DType) {
 func (c checker) spans(s Spans, h Heads, T int) {
 	c.size("T", T, 0)
 	c.heads(h)
-	c.size("the number of sequences", s.N, 0)
+	c.size("the number of spans", s.N, 0)
 	c.i32("starts", s.Starts, s.N+1)
+	if s.Parents != nil {
+		c.i32("parents", s.Parents, s.N)
+	}
 }

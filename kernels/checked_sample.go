@@ -32,7 +32,7 @@ func (k *checked) PagedAttention(out, qkv Buffer, cache Cache, layer int, p Page
 	if layer < 0 || layer >= cache.Layers() {
 		c.fail("layer %d of %d", layer, cache.Layers())
 	}
-	c.spans(Spans{p.Starts, p.N}, h, T)
+	c.spans(Spans{Starts: p.Starts, N: p.N}, h, T)
 	if made := cache.Heads(); h != made {
 		c.fail("heads are %+v, those of the cache %+v", h, made)
 	}

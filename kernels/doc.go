@@ -18,9 +18,10 @@
 //  2. Activations are written (=), gradients of parameters are accumulated (+=).
 //  3. A row stands alone: what an operation writes for a row depends on that row and, in attention,
 //     on the earlier rows of its own sequence; not on the number of rows, their order, or the number
-//     of threads. Every sum is taken in one fixed order that depends on how much it adds up and on the types of
-//     its operands alone; sums over rows (the gradients of parameters) on the number of rows. Which order that is,
-//     each backend decides for itself and names (Order): a chain of fused multiply-adds, or the tree of a tensor core.
+//     of threads. Its gradient depends on the rows of its own tree: see Spans. Every sum is taken in one fixed
+//     order that depends on how much it adds up and on the types of its operands alone; sums over rows (the
+//     gradients of parameters) on the number of rows. Which order that is, each backend decides for itself and
+//     names (Order): a chain of fused multiply-adds, or the tree of a tensor core.
 //  4. No operation allocates memory that the caller can see growing: scratch space is sized by the
 //     largest call so far.
 //  5. A buffer may be longer than an operation needs, and there may be no rows at all. What an operation

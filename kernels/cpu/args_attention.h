@@ -3,12 +3,27 @@
 // Keys and values go in blocks of KEYS positions, counted from the start of their own sequence.
 enum { KEYS = 32 };
 
-// A sequence, or a tile of its queries: rows [first, first+length) of the batch, whose blocks are
-// numbered from block on. The queries of one key-value head are counted position by position, and
-// within a position head by head; a tile begins with number start.
+// A span is rows [first, first+length) of the batch, the first of which stands at position base of its sequence. It has
+// blocks of its own, numbered from block on: those that hold its rows, the first of which may begin with rows of what it
+// goes on from.
 typedef struct {
-	int64_t first, length, block, start;
+	int64_t first, length, base;
+	int64_t parent; // the span with rows that it goes on from, or −1
+	int64_t block, blocks;
+	int64_t path; // where its path begins: the blocks of positions 0 to its last
+	int64_t slot; // of the first block of its own
 } grpo_span;
+
+// A block on a path: its number, and for gradients its place among the blocks of what a tree's walk is in.
+typedef struct {
+	int32_t number, slot;
+} grpo_block;
+
+// Queries of one span and one key-value head are counted position by position, and within a position head by head; a
+// tile begins with number start.
+typedef struct {
+	int32_t span, start;
+} grpo_tile;
 
 typedef struct {
 	const float *qkv;
@@ -16,20 +31,25 @@ typedef struct {
 	int64_t rounds; // attention_pack: keys and values are rounded to bf16
 	const grpo_span *spans;
 	int64_t count; // of spans
+	const grpo_block *paths;
+	int64_t longest; // path, in blocks, rounded up
+	const grpo_tile *tiles;
+	int64_t tile_count;
+	const int32_t *trees; // the spans with rows that begin a sequence
+	int64_t slots;        // that the deepest path takes
 
-	// [kv_heads][blocks] pointers to what attention_pack made: keys transposed [dim][KEYS] and
-	// values [KEYS][padded dim]; for gradients also values transposed, and keys.
-	float **keys_transposed, **values, **values_transposed, **keys;
-	int64_t blocks;
+	// [kv_heads][blocks] blocks that attention_pack makes: keys transposed [dim][KEYS] and values [KEYS][padded dim]; for
+	// gradients (both) also values transposed, and keys.
 	float *packed;
+	int64_t blocks, block_floats, both;
 
 	float *out, *lse;  // written by attention, read by attention_grad
 	const float *dout; // attention_grad
 	float *dqkv;       // attention_grad
 } grpo_attention;
 
-// The tasks of attention_pack are (sequence of at least one block, key-value head), of attention
-// (tile, key-value head), of attention_grad (sequence, key-value head).
+// The tasks of attention_pack are (span, key-value head), of attention (tile, key-value head), of attention_grad (tree,
+// key-value head).
 typedef grpo_attention grpo_attention_pack, grpo_attention_grad;
 
 // Queries in a tile.

@@ -10,7 +10,7 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels"
 )
 
-// Attention: first every sequence's keys and values are laid out in blocks, then tiles of queries read them.
+// Attention: first every span's keys and values are laid out in blocks, then tiles of queries read those of their path.
 func (b *backend) Attention(out, lse, qkv kernels.Buffer, s kernels.Spans, h kernels.Heads, kv kernels.DType, T int) {
 	defer b.release()
 	a := args[C.grpo_attention](b)
@@ -19,13 +19,13 @@ func (b *backend) Attention(out, lse, qkv kernels.Buffer, s kernels.Spans, h ker
 	plan := b.planAttention(a, s, h, T)
 	b.packAttention(a, h, kv, plan, false)
 
-	a.spans, a.count = plan.tiles, C.int64_t(plan.tileCount)
-	wide := padded(h.Dim)
-	b.scratch(4 * (C.SOFTMAX_FLOATS + C.TILE_FORWARD*(h.Dim+wide)))
-	b.run(b.ops.attention, plan.tileCount*h.KV, 1)
+	const pointer = int(unsafe.Sizeof(uintptr(0)))
+	b.scratch(2*int(a.longest)*pointer + 4*(C.SOFTMAX_FLOATS+C.TILE_FORWARD*(h.Dim+padded(h.Dim))))
+	b.run(b.ops.attention, plan.tiles*h.KV, 1)
 }
 
-// AttentionGrad: a task has a sequence's key-value head to itself, from its first query to its last.
+// AttentionGrad: a task has a tree's key-value head to itself, from its first query to its last. Where a batch is one
+// tree, as many threads work as there are heads of keys.
 func (b *backend) AttentionGrad(dqkv, dout, qkv, out, lse kernels.Buffer, s kernels.Spans, h kernels.Heads, kv kernels.DType,
 	T int) {
 	defer b.release()
@@ -36,57 +36,116 @@ func (b *backend) AttentionGrad(dqkv, dout, qkv, out, lse kernels.Buffer, s kern
 	plan := b.planAttention(a, s, h, T)
 	b.packAttention(a, h, kv, plan, true)
 
-	wide := padded(h.Dim)
-	tile := C.TILE_BACKWARD * (4 + 2*C.KEYS + 2*h.Dim + 3*wide)
-	b.scratch(4 * (tile + 2*padded(plan.longest)*wide))
-	b.run(b.ops.attention_grad, s.N*h.KV, 1)
+	b.scratch(4 * (gradTile(h.Dim) + 2*C.KEYS*int(a.slots)*padded(h.Dim)))
+	b.run(b.ops.attention_grad, plan.trees*h.KV, 1)
 }
 
 // padded is the number of columns that a row of dim numbers takes in a block.
 func padded(dim int) int { return blocksOf(dim, C.KEYS) * C.KEYS }
 
-// attentionPlan says how a batch is cut: its sequences, their blocks of keys, and tiles of queries.
+// gradTile is what a tile of queries takes in the gradient, in floats.
+func gradTile(dim int) int { return C.TILE_BACKWARD * (4 + 2*C.KEYS + 2*dim + 3*padded(dim)) }
+
+// attentionPlan says how a batch is cut: into trees of spans, tiles of queries, and blocks of keys, some of which are on
+// many paths.
 type attentionPlan struct {
-	tiles     *C.grpo_span
-	tileCount int
-	blocks    int
-	longest   int // rows of a sequence
+	spans        []C.grpo_span
+	trees, tiles int
+	entries      int // of all paths
 }
 
-// planAttention reads where sequences start and gives the kernels their shape and the sequences.
+// planAttention gives the kernels their shape, the spans, their paths and the tiles.
 func (b *backend) planAttention(a *C.grpo_attention, s kernels.Spans, h kernels.Heads, T int) attentionPlan {
-	starts := unsafe.Slice(b.i32(s.Starts), s.N+1)
-	var p attentionPlan
+	a.q_heads, a.kv_heads, a.dim = C.int64_t(h.Q), C.int64_t(h.KV), C.int64_t(h.Dim)
+	p := b.planSpans(a, s, T)
 	group := h.Q / h.KV
-	for i := range s.N {
-		n := int(starts[i+1]) - int(starts[i])
-		if n < 0 {
-			panic(fmt.Sprintf("cpu: Attention: sequence %d is rows [%d, %d)", i, starts[i], starts[i+1]))
-		}
-		p.longest = max(p.longest, n)
-		p.blocks += blocksOf(n, C.KEYS)
-		p.tileCount += blocksOf(n*group, C.TILE_FORWARD)
+	for i := range p.spans {
+		p.tiles += blocksOf(int(p.spans[i].length)*group, C.TILE_FORWARD)
 	}
+	memory := b.shared(slotIndex, p.tiles*C.sizeof_grpo_tile+p.entries*C.sizeof_grpo_block+p.trees*C.sizeof_int32_t)
+	a.tiles, a.tile_count = (*C.grpo_tile)(memory), C.int64_t(p.tiles)
+	a.paths = (*C.grpo_block)(unsafe.Add(memory, p.tiles*C.sizeof_grpo_tile))
+	a.trees = (*C.int32_t)(unsafe.Add(unsafe.Pointer(a.paths), p.entries*C.sizeof_grpo_block))
+
+	tiles, paths, trees := unsafe.Slice(a.tiles, p.tiles)[:0], unsafe.Slice(a.paths, p.entries), unsafe.Slice(a.trees, p.trees)[:0]
+	for i := range p.spans {
+		span := &p.spans[i]
+		if span.length == 0 {
+			continue
+		}
+		if span.parent < 0 {
+			trees = append(trees, C.int32_t(i))
+		}
+		for start := 0; start < int(span.length)*group; start += C.TILE_FORWARD {
+			tiles = append(tiles, C.grpo_tile{span: C.int32_t(i), start: C.int32_t(start)})
+		}
+		before := span.base / C.KEYS
+		path := paths[span.path:][:before+span.blocks]
+		if before > 0 {
+			copy(path[:before], paths[p.spans[span.parent].path:])
+		}
+		for k := range span.blocks {
+			path[before+k] = C.grpo_block{number: C.int32_t(span.block + k), slot: C.int32_t(span.slot + k)}
+		}
+	}
+	return p
+}
+
+// planSpans reads where spans begin and what they go on from.
+func (b *backend) planSpans(a *C.grpo_attention, s kernels.Spans, T int) (p attentionPlan) {
+	starts := unsafe.Slice(b.i32(s.Starts), s.N+1)
 	if starts[0] != 0 || int(starts[s.N]) != T {
 		panic(fmt.Sprintf("cpu: Attention: sequences are rows [%d, %d), expected [0, %d)", starts[0], starts[s.N], T))
 	}
-	spans := (*C.grpo_span)(b.shared(slotRows, (s.N+p.tileCount)*C.sizeof_grpo_span))
-	all := unsafe.Slice(spans, s.N+p.tileCount)
-	tile, block := s.N, 0
-	for i := range s.N {
-		n := int(starts[i+1]) - int(starts[i])
-		all[i] = C.grpo_span{first: C.int64_t(starts[i]), length: C.int64_t(n), block: C.int64_t(block)}
-		for start := 0; start < n*group; start += C.TILE_FORWARD {
-			all[tile] = all[i]
-			all[tile].start = C.int64_t(start)
-			tile++
-		}
-		block += blocksOf(n, C.KEYS)
+	a.spans, a.count = (*C.grpo_span)(b.shared(slotRows, s.N*C.sizeof_grpo_span)), C.int64_t(s.N)
+	p.spans = unsafe.Slice(a.spans, s.N)
+	var parents []C.int32_t
+	if s.Parents != nil {
+		parents = unsafe.Slice(b.i32(s.Parents), s.N)
 	}
-	a.q_heads, a.kv_heads, a.dim = C.int64_t(h.Q), C.int64_t(h.KV), C.int64_t(h.Dim)
-	a.spans, a.count, a.blocks = spans, C.int64_t(s.N), C.int64_t(p.blocks)
-	p.tiles = (*C.grpo_span)(unsafe.Add(unsafe.Pointer(spans), s.N*C.sizeof_grpo_span))
+	for i := range p.spans {
+		span := C.grpo_span{first: C.int64_t(starts[i]), length: C.int64_t(starts[i+1] - starts[i]), parent: -1}
+		if span.length < 0 {
+			panic(fmt.Sprintf("cpu: Attention: span %d is rows [%d, %d)", i, starts[i], starts[i+1]))
+		}
+		if parent := parentOf(parents, i); parent >= 0 {
+			from := &p.spans[parent]
+			span.base, span.slot, span.parent = from.base+from.length, from.slot+from.blocks, C.int64_t(parent)
+			if from.length == 0 {
+				span.parent = from.parent // so that a parent has rows
+			}
+		}
+		span.path, span.block = C.int64_t(p.entries), a.blocks
+		if span.length > 0 {
+			path := blocksOf(int(span.base+span.length), C.KEYS)
+			span.blocks = C.int64_t(path) - span.base/C.KEYS
+			p.entries += path
+			a.longest = max(a.longest, C.int64_t(8*blocksOf(path, 8))) // whole cache lines of pointers
+			if span.parent < 0 {
+				p.trees++
+			}
+		}
+		a.blocks += span.blocks
+		a.slots = max(a.slots, span.slot+span.blocks)
+		p.spans[i] = span
+	}
 	return p
+}
+
+// parentOf is what span i goes on from, or −1.
+func parentOf(parents []C.int32_t, i int) int {
+	if parents == nil {
+		return -1
+	}
+	at := i - 1
+	for at >= 0 && at > int(parents[i]) {
+		at = int(parents[at])
+	}
+	if at != int(parents[i]) {
+		panic(fmt.Sprintf("cpu: Attention: span %d goes on from %d, expected the one before it, what that one goes on from, or -1",
+			i, parents[i]))
+	}
+	return at
 }
 
 // packAttention lays keys and values out, rounded where they are bf16; gradients want each of them both ways.
@@ -94,18 +153,11 @@ func (b *backend) packAttention(a *C.grpo_attention, h kernels.Heads, kv kernels
 	if kv == kernels.BF16 {
 		a.rounds = 1
 	}
-	tables, wide := 2, padded(h.Dim)
+	a.block_floats = C.int64_t(C.KEYS * (h.Dim + padded(h.Dim)))
 	if both {
-		tables = 4
+		a.both, a.block_floats = 1, 2*a.block_floats
 	}
-	blocks := p.blocks * h.KV
-	floats := C.KEYS * (h.Dim + wide) * tables / 2
-	const pointer = int(unsafe.Sizeof(uintptr(0)))
-	memory := b.shared(slotBlocks, blocks*(4*floats+tables*pointer))
-	table := func(i int) **C.float { return (**C.float)(unsafe.Add(memory, blocks*(4*floats+i*pointer))) }
-	a.packed, a.keys_transposed, a.values = (*C.float)(memory), table(0), table(1)
-	if both {
-		a.values_transposed, a.keys = table(2), table(3)
-	}
-	b.run(b.ops.attention_pack, int(a.count)*h.KV, 1)
+	a.packed = (*C.float)(b.shared(slotBlocks, 4*int(a.blocks*a.block_floats)*h.KV))
+	b.scratch(4 * 2 * C.KEYS * h.Dim)
+	b.run(b.ops.attention_pack, len(p.spans)*h.KV, 1)
 }

@@ -33,31 +33,64 @@ INLINE void round_all(float *x, int64_t n)
 	for (int64_t i = 0; i < n; i += VL) store(x + i, (vf)rounded((vi)load(x + i)));
 }
 
-// A task is one sequence's keys and values of one head, in blocks.
+// A block of one key-value head.
+INLINE float *packed_block(const grpo_attention *a, int64_t head, int64_t number)
+{
+	return a->packed + (head * a->blocks + number) * a->block_floats;
+}
+
+// The row of the batch at a position of a span's sequence, up to its end.
+INLINE int64_t row_at(const grpo_attention *a, const grpo_span *s, int64_t position)
+{
+	while (position < s->base) s = a->spans + s->parent;
+	return s->first + position - s->base;
+}
+
+// Keys and values of one head, of rows at a stride.
+typedef struct {
+	const float *keys, *values;
+	int64_t stride;
+} block_rows;
+
+// The rows of n positions, where they are or, if they are those of several spans, in a copy.
+static block_rows rows_of_block(const grpo_attention *a, const grpo_span *s, int64_t head, int64_t position, int n, float *copy)
+{
+	int64_t dim = a->dim, width = (a->q_heads + 2 * a->kv_heads) * dim;
+	const float *all = a->qkv + (a->q_heads + head) * dim;
+	if (position >= s->base) {
+		const float *keys = all + row_at(a, s, position) * width;
+		return (block_rows){keys, keys + a->kv_heads * dim, width};
+	}
+	for (int i = 0; i < n; i++) {
+		const float *key = all + row_at(a, s, position + i) * width;
+		memcpy(copy + 2 * i * dim, key, 4 * dim);
+		memcpy(copy + (2 * i + 1) * dim, key + a->kv_heads * dim, 4 * dim);
+	}
+	return (block_rows){copy, copy + dim, 2 * dim};
+}
+
+// A task is the keys and values of one head in a span's own blocks.
 static void attention_pack(const void *args, void *scratch, int64_t from, int64_t to)
 {
 	const grpo_attention_pack *a = args;
-	int64_t dim = a->dim, wide = padded(dim), width = (a->q_heads + 2 * a->kv_heads) * dim;
-	int64_t size = KEYS * (dim + wide) * (a->keys ? 2 : 1);
-	(void)scratch;
+	int64_t dim = a->dim, wide = padded(dim);
 	for (int64_t task = from; task < to; task++) {
 		const grpo_span *s = a->spans + task / a->kv_heads;
-		int64_t head = task % a->kv_heads;
-		for (int64_t j = 0; j < s->length; j += KEYS) {
-			int n = min64(KEYS, s->length - j);
-			const float *key = a->qkv + (s->first + j) * width + (a->q_heads + head) * dim;
-			const float *value = key + a->kv_heads * dim;
-			int64_t at = head * a->blocks + s->block + j / KEYS;
-			float *p = a->packed + at * size;
-			transpose_rows(a->keys_transposed[at] = p, KEYS, key, width, n, dim);
-			pad_rows(a->values[at] = p + KEYS * dim, KEYS, value, width, n, dim);
-			if (a->keys) {
+		int64_t head = task % a->kv_heads, end = s->base + s->length;
+		for (int64_t k = 0; k < s->blocks; k++) {
+			int64_t position = (s->base / KEYS + k) * KEYS;
+			int n = min64(KEYS, end - position);
+			block_rows r = rows_of_block(a, s, head, position, n, scratch);
+			float *p = packed_block(a, head, s->block + k);
+			transpose_rows(p, KEYS, r.keys, r.stride, n, dim);
+			pad_rows(p + KEYS * dim, KEYS, r.values, r.stride, n, dim);
+			if (a->both) {
 				float *q = p + KEYS * (dim + wide);
-				transpose_rows(a->values_transposed[at] = q, KEYS, value, width, n, dim);
-				pad_rows(a->keys[at] = q + KEYS * dim, KEYS, key, width, n, dim);
+				transpose_rows(q, KEYS, r.values, r.stride, n, dim);
+				pad_rows(q + KEYS * dim, KEYS, r.keys, r.stride, n, dim);
 			}
 			if (a->rounds)
-				round_all(p, size);
+				round_all(p, a->block_floats);
 		}
 	}
 }
@@ -211,18 +244,23 @@ static void attend(const query *rows, int n, float *const *keys, float *const *v
 static void attention(const void *args, void *scratch, int64_t from, int64_t to)
 {
 	const grpo_attention *a = args;
-	int64_t group = a->q_heads / a->kv_heads, width = (a->q_heads + 2 * a->kv_heads) * a->dim;
+	int64_t dim = a->dim, group = a->q_heads / a->kv_heads, width = (a->q_heads + 2 * a->kv_heads) * dim;
+	float **keys = scratch, **values = keys + a->longest, *rest = (float *)(values + a->longest);
 	for (int64_t task = from; task < to; task++) {
-		const grpo_span *s = a->spans + a->count - 1 - task / a->kv_heads; // long ones first
-		int64_t head = task % a->kv_heads, blocks = head * a->blocks + s->block;
-		int n = min64(TILE_FORWARD, s->length * group - s->start);
+		const grpo_tile *tile = a->tiles + a->tile_count - 1 - task / a->kv_heads; // long ones first
+		const grpo_span *s = a->spans + tile->span;
+		int64_t head = task % a->kv_heads;
+		int n = min64(TILE_FORWARD, s->length * group - tile->start);
 		query rows[TILE_FORWARD];
 		for (int i = 0; i < n; i++) {
-			int64_t position = (s->start + i) / group, h = head * group + (s->start + i) % group;
-			int64_t t = s->first + position;
-			rows[i] = (query){position, a->qkv + t * width + h * a->dim, a->out + (t * a->q_heads + h) * a->dim,
+			int64_t at = (tile->start + i) / group, h = head * group + (tile->start + i) % group, t = s->first + at;
+			rows[i] = (query){s->base + at, a->qkv + t * width + h * dim, a->out + (t * a->q_heads + h) * dim,
 			                  a->lse + t * a->q_heads + h};
 		}
-		attend(rows, n, a->keys_transposed + blocks, a->values + blocks, a->keys_transposed[blocks], a->dim, 0, scratch);
+		for (int64_t b = 0; b * KEYS <= rows[n - 1].position; b++) {
+			keys[b] = packed_block(a, head, a->paths[s->path + b].number);
+			values[b] = keys[b] + KEYS * dim;
+		}
+		attend(rows, n, keys, values, keys[0], dim, 0, rest);
 	}
 }

@@ -1,8 +1,9 @@
-// The gradient of attention. One task has all queries of a sequence and key-value head, in tiles: the
-// gradient of a query sums over keys, that of a key or value over queries position by position and head
-// by head, each in ascending order, and nobody else adds to them.
+// The gradient of attention. One task has all queries of a tree and key-value head, span by span in preorder, in tiles: the
+// gradient of a query sums over keys, that of a key or value over queries position by position and head by head, each in
+// ascending order, and nobody else adds to them. Blocks of keys have their sums once, in the span that they belong to; a
+// block that begins with rows of an earlier span hands their sums on when the walk leaves it.
 
-// What a tile of queries needs, by row, and what the sequence's keys and values have got so far.
+// What a tile of queries needs, by row, and what the keys and values of the spans that the walk is in have got so far.
 typedef struct {
 	float *q_transposed, *q;   // scaled, [dim][TILE_BACKWARD] and [TILE_BACKWARD][padded dim]
 	float *dout_transposed, *dout;
@@ -10,10 +11,10 @@ typedef struct {
 	float *p, *dp;         // [TILE_BACKWARD][KEYS]
 	float *lse, *delta;    // of a row: log Σ exp, and dout·out
 	int64_t *position;
-	float *dk, *dv;        // [blocks of the sequence · KEYS][padded dim]
+	float *dk, *dv;        // [slots · KEYS][padded dim]
 } grad_space;
 
-static grad_space grad_layout(float *scratch, int64_t dim, int64_t blocks)
+static grad_space grad_layout(float *scratch, int64_t dim, int64_t slots)
 {
 	enum { R = TILE_BACKWARD };
 	int64_t wide = padded(dim);
@@ -29,7 +30,7 @@ static grad_space grad_layout(float *scratch, int64_t dim, int64_t blocks)
 	g.dout = g.q + R * wide;
 	g.dq = g.dout + R * wide;
 	g.dk = g.dq + R * wide;
-	g.dv = g.dk + blocks * KEYS * wide;
+	g.dv = g.dk + slots * KEYS * wide;
 	return g;
 }
 
@@ -64,18 +65,20 @@ INLINE void softmax_grad(grad_space *g, int i, int64_t limit)
 	}
 }
 
-// All that a tile of n queries and one block of keys give to each other.
-static void grad_block(grad_space *g, int n, int64_t depth, const grpo_attention_grad *a, int64_t at, int64_t block)
+// All that a tile of n queries and one block of keys, number b of their path, give to each other.
+static void grad_block(grad_space *g, int n, int64_t depth, const grpo_attention_grad *a, int64_t head, grpo_block at, int64_t b)
 {
 	enum { R = TILE_BACKWARD };
 	int64_t dim = a->dim, wide = padded(dim);
-	float *dk = g->dk + block * KEYS * wide, *dv = g->dv + block * KEYS * wide;
-	product((small_product){.out = g->p, .out_stride = KEYS, .a = g->q_transposed, .a_step = R, .b = a->keys_transposed[at],
+	float *dk = g->dk + at.slot * KEYS * wide, *dv = g->dv + at.slot * KEYS * wide;
+	const float *keys_transposed = packed_block(a, head, at.number), *values = keys_transposed + KEYS * dim;
+	const float *values_transposed = values + KEYS * wide, *keys = values_transposed + KEYS * dim;
+	product((small_product){.out = g->p, .out_stride = KEYS, .a = g->q_transposed, .a_step = R, .b = keys_transposed,
 	                        .b_stride = KEYS, .depth = dim, .cols = KEYS, .fresh = 1}, n, 1);
-	product((small_product){.out = g->dp, .out_stride = KEYS, .a = g->dout_transposed, .a_step = R, .b = a->values_transposed[at],
+	product((small_product){.out = g->dp, .out_stride = KEYS, .a = g->dout_transposed, .a_step = R, .b = values_transposed,
 	                        .b_stride = KEYS, .depth = dim, .cols = KEYS, .fresh = 1}, n, 1);
-	for (int i = 0; i < n; i++) softmax_grad(g, i, g->position[i] - block * KEYS);
-	product((small_product){.out = g->dq, .out_stride = wide, .a = g->dp, .b = a->keys[at], .b_stride = wide,
+	for (int i = 0; i < n; i++) softmax_grad(g, i, g->position[i] - b * KEYS);
+	product((small_product){.out = g->dq, .out_stride = wide, .a = g->dp, .b = keys, .b_stride = wide,
 	                        .depth = depth, .cols = wide}, n, 0);
 	product((small_product){.out = dv, .out_stride = wide, .a = g->p, .a_step = KEYS, .b = g->dout, .b_stride = wide,
 	                        .depth = n, .cols = wide}, KEYS, 1);
@@ -83,40 +86,73 @@ static void grad_block(grad_space *g, int n, int64_t depth, const grpo_attention
 	                        .depth = n, .cols = wide}, KEYS, 1);
 }
 
-static void grad_sequence(const grpo_attention_grad *a, const grpo_span *s, int64_t head, float *scratch)
+// The queries of a span read all keys of its path.
+static void enter_span(const grpo_attention_grad *a, const grpo_span *s, int64_t head, grad_space *g)
 {
 	int64_t group = a->q_heads / a->kv_heads, width = (a->q_heads + 2 * a->kv_heads) * a->dim;
-	int64_t dim = a->dim, wide = padded(dim), blocks = (s->length + KEYS - 1) / KEYS;
+	int64_t dim = a->dim, wide = padded(dim), own = s->blocks * KEYS * wide;
 	float scale = score_scale(dim);
-	grad_space g = grad_layout(scratch, dim, blocks);
-	memset(g.dk, 0, 4 * 2 * blocks * KEYS * wide);
+	memset(g->dk + s->slot * KEYS * wide, 0, 4 * own);
+	memset(g->dv + s->slot * KEYS * wide, 0, 4 * own);
 	for (int64_t start = 0; start < s->length * group; start += TILE_BACKWARD) {
 		int n = min64(TILE_BACKWARD, s->length * group - start);
 		for (int i = 0; i < n; i++) {
-			g.position[i] = (start + i) / group;
-			gather_query(a, &g, i, s->first + g.position[i], head * group + (start + i) % group, scale);
+			int64_t at = (start + i) / group;
+			g->position[i] = s->base + at;
+			gather_query(a, g, i, s->first + at, head * group + (start + i) % group, scale);
 		}
-		transpose_rows(g.q_transposed, TILE_BACKWARD, g.q, wide, n, dim);
-		transpose_rows(g.dout_transposed, TILE_BACKWARD, g.dout, wide, n, dim);
-		memset(g.dq, 0, 4 * n * wide);
-		int64_t last = g.position[n - 1];
+		transpose_rows(g->q_transposed, TILE_BACKWARD, g->q, wide, n, dim);
+		transpose_rows(g->dout_transposed, TILE_BACKWARD, g->dout, wide, n, dim);
+		memset(g->dq, 0, 4 * n * wide);
+		int64_t last = g->position[n - 1];
 		for (int64_t b = 0; b * KEYS <= last; b++)
-			grad_block(&g, n, min64(KEYS, last + 1 - b * KEYS), a, head * a->blocks + s->block + b, b);
+			grad_block(g, n, min64(KEYS, last + 1 - b * KEYS), a, head, a->paths[s->path + b], b);
 		for (int i = 0; i < n; i++) {
-			float *dq = a->dqkv + (s->first + g.position[i]) * width + (head * group + (start + i) % group) * dim;
-			for (int64_t k = 0; k < dim; k += VL) put(dq, k, dim, take(g.dq + i * wide, k, dim) * scale);
+			float *dq = a->dqkv + (s->first + (start + i) / group) * width + (head * group + (start + i) % group) * dim;
+			for (int64_t k = 0; k < dim; k += VL) put(dq, k, dim, take(g->dq + i * wide, k, dim) * scale);
+		}
+	}
+}
+
+// Nobody reads a span's keys any more: its rows have their sums, and those of earlier rows in its first block go on to
+// where they came from.
+static void leave_span(const grpo_attention_grad *a, const grpo_span *s, int64_t head, grad_space *g)
+{
+	int64_t dim = a->dim, wide = padded(dim), width = (a->q_heads + 2 * a->kv_heads) * dim, before = s->base % KEYS;
+	float *dk = g->dk + s->slot * KEYS * wide, *dv = g->dv + s->slot * KEYS * wide;
+	if (before > 0 && s->blocks > 0) {
+		int64_t to = a->paths[a->spans[s->parent].path + s->base / KEYS].slot * KEYS * wide;
+		for (int64_t i = 0; i < before * wide; i += VL) {
+			store(g->dk + to + i, load(g->dk + to + i) + load(dk + i));
+			store(g->dv + to + i, load(g->dv + to + i) + load(dv + i));
 		}
 	}
 	for (int64_t j = 0; j < s->length; j++) {
-		float *dk = a->dqkv + (s->first + j) * width + (a->q_heads + head) * dim;
-		memcpy(dk, g.dk + j * wide, 4 * dim);
-		memcpy(dk + a->kv_heads * dim, g.dv + j * wide, 4 * dim);
+		float *row = a->dqkv + (s->first + j) * width + (a->q_heads + head) * dim;
+		memcpy(row, dk + (before + j) * wide, 4 * dim);
+		memcpy(row + a->kv_heads * dim, dv + (before + j) * wide, 4 * dim);
 	}
+}
+
+// Walks the tree that begins with span root.
+static void grad_tree(const grpo_attention_grad *a, int64_t root, int64_t head, float *scratch)
+{
+	grad_space g = grad_layout(scratch, a->dim, a->slots);
+	int64_t in = -1; // the span that the walk is in, with all that it goes on from
+	for (int64_t i = root; i < a->count && (i == root || a->spans[i].parent >= root); i++) {
+		const grpo_span *s = a->spans + i;
+		if (s->length == 0)
+			continue;
+		for (; in != s->parent; in = a->spans[in].parent) leave_span(a, a->spans + in, head, &g);
+		enter_span(a, s, head, &g);
+		in = i;
+	}
+	for (; in >= 0; in = a->spans[in].parent) leave_span(a, a->spans + in, head, &g);
 }
 
 static void attention_grad(const void *args, void *scratch, int64_t from, int64_t to)
 {
 	const grpo_attention_grad *a = args;
 	for (int64_t task = from; task < to; task++)
-		grad_sequence(a, a->spans + task / a->kv_heads, task % a->kv_heads, scratch);
+		grad_tree(a, a->trees[task / a->kv_heads], task % a->kv_heads, scratch);
 }

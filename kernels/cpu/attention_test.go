@@ -67,6 +67,44 @@ func TestRoundedAttentionIsAttentionOfRoundedNumbers(t *testing.T) {
 	}
 }
 
+// Where spans begin and what they go on from is looked at before C reads rows by it.
+func TestSpansThatCannotBe(t *testing.T) {
+	const T = 9
+	h := kernels.Heads{Q: 2, KV: 1, Dim: 8}
+	m := open(t, Options{Threads: 1})
+	ints := func(x []int32) kernels.Buffer {
+		b, err := m.Alloc(kernels.I32, len(x))
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.Upload(b, x)
+		return b
+	}
+	qkv, out, lse := random(t, m, T*h.Width()), random(t, m, T*h.OutWidth()), random(t, m, T*h.Q)
+	for _, c := range []struct {
+		starts, parents []int32
+		words           string
+	}{
+		{[]int32{0, 5, 8}, []int32{-1, 0}, "sequences are rows [0, 8), expected [0, 9)"},
+		{[]int32{0, 9, 5, 9}, []int32{-1, -1, -1}, "span 1 is rows [9, 5)"},
+		{[]int32{0, 5, 9}, []int32{-1, 1}, "span 1 goes on from 1, expected the one before it, what that one goes on from, or -1"},
+		{[]int32{0, 5, 9}, []int32{0, -1}, "span 0 goes on from 0, expected the one before it, what that one goes on from, or -1"},
+		{[]int32{0, 5, 9}, []int32{-1, -2}, "span 1 goes on from -2, expected the one before it, what that one goes on from, or -1"},
+		{[]int32{0, 3, 5, 7, 9}, []int32{-1, 0, 0, 1}, "span 3 goes on from 1, expected the one before it, what that one goes on from, or -1"},
+		{[]int32{0, 3, 5, 9}, []int32{-1, -1, 0}, "span 2 goes on from 0, expected the one before it, what that one goes on from, or -1"},
+		{[]int32{0, 3, 5, 7, 9}, []int32{-1, 0, 1, 0}, ""},
+	} {
+		said := func() (words any) {
+			defer func() { words = recover() }()
+			m.Attention(out, lse, qkv, kernels.Spans{Starts: ints(c.starts), Parents: ints(c.parents), N: len(c.parents)}, h, kernels.F32, T)
+			return nil
+		}()
+		if want := "cpu: Attention: " + c.words; said != any(want) && (c.words != "" || said != nil) {
+			t.Errorf("spans %v that go on from %v: %v, expected %q", c.starts, c.parents, said, want)
+		}
+	}
+}
+
 // BenchmarkPagedAttention reads a layer's cache as decoding does: one row of each of 32 sequences.
 func BenchmarkPagedAttention(b *testing.B) {
 	const N, positions = 32, 512

@@ -4,8 +4,6 @@ package cpu
 import "C"
 
 import (
-	"unsafe"
-
 	"github.com/seed-7879b91d/grpo/kernels"
 )
 
@@ -37,7 +35,6 @@ func (b *backend) CacheSize(h kernels.Heads, t kernels.DType, layers, blocks int
 // WorkSize is the most that the shared regions and those of the workers get to, which every operation lets grow to what
 // it needs. Each region is listed with the operation that needs it most.
 func (b *backend) WorkSize(w kernels.Work) int {
-	const pointer = int(unsafe.Sizeof(uintptr(0)))
 	wide, group := padded(w.Dim), w.Q/w.KV
 	inner := max(2*w.Intermediate, w.Width(), w.Hidden)
 	asked := min(w.Rows, C.HEAD_ROWS)
@@ -47,22 +44,21 @@ func (b *backend) WorkSize(w kernels.Work) int {
 	if w.Whole { // the gradients of weights have rows of their own
 		packed = packedBytes
 	}
-	spans := (2*sequences + w.Rows*group/C.TILE_FORWARD + w.Rows) * C.sizeof_grpo_span
-	rows := max(spans, 4*asked*w.Hidden)
+	tiles, blocks := w.Rows*group/C.TILE_FORWARD+sequences, blocksOf(w.Rows, C.KEYS)+sequences
+	rows := max(sequences*C.sizeof_grpo_span, (w.Rows+tiles)*C.sizeof_grpo_run, 4*asked*w.Hidden)
+	index := max(8*w.Rows, tiles*C.sizeof_grpo_tile+blocks*C.sizeof_grpo_block+sequences*C.sizeof_int32_t)
 	logits := max(4*C.LOGIT_STRIDE*asked, 4*min(drawRows, w.Rows)*(panels(w.Vocab)+1)*C.PANEL)
 	partial := asked * (chunks(w.Vocab)*C.sizeof_grpo_partial + 4*4)
-	shared := packed + 8*w.Rows + rows + logits + partial
+	shared := packed + index + rows + logits + partial
 
-	tables := 2
+	both := 1
 	own := 4 * max(C.PANEL*(C.DEPTH+blockRows), C.SOFTMAX_FLOATS+C.TILE_FORWARD*(w.Dim+wide),
 		C.PANEL*(C.DEPTH+scoreTiles*int(b.ops.tile))+C.LOGIT_STRIDE*scoreTiles*int(b.ops.tile))
 	if w.Gradients {
-		tables = 4
+		both = 2
 		shared += 4*asked*w.Hidden + 4*asked*C.HEAD_CHUNK // the mean under the softmax, and its weights
-		tile := C.TILE_BACKWARD * (4 + 2*C.KEYS + 2*w.Dim + 3*wide)
-		own = max(own, 4*(tile+2*padded(w.Longest)*wide))
+		own = max(own, 4*(gradTile(w.Dim)+2*padded(w.Longest)*wide))
 	}
-	blocks := (blocksOf(w.Rows, C.KEYS) + sequences) * w.KV
-	shared += blocks * (4*C.KEYS*(w.Dim+wide)*tables/2 + tables*pointer)
+	shared += blocks * w.KV * 4 * C.KEYS * (w.Dim + wide) * both
 	return shared + b.threads()*own
 }

@@ -17,6 +17,7 @@ type opCase struct {
 	name      string
 	tolerance float64
 	units     [][]int // rows that go together: single rows, or whole sequences
+	trees     []tree  // of units that are no single sequence
 	run       func(c *call)
 }
 
@@ -45,6 +46,7 @@ type call struct {
 	name  string
 	n     int // operands drawn so far
 	units [][]int
+	trees map[int]tree // by the first row of their unit
 	rows  []int
 	T     int
 	outs  []func() output
@@ -52,8 +54,11 @@ type call struct {
 
 func (m *machine) call(t *testing.T, c opCase, units [][]int) result {
 	t.Helper()
-	k := &call{machine: m, t: t, name: c.name, units: units, rows: slices.Concat(units...)}
+	k := &call{machine: m, t: t, name: c.name, units: units, trees: map[int]tree{}, rows: slices.Concat(units...)}
 	k.T = len(k.rows)
+	for i, tree := range c.trees {
+		k.trees[c.units[i][0]] = tree
+	}
 	c.run(k)
 	var r result
 	for _, read := range k.outs {
@@ -193,15 +198,6 @@ func (c *call) ids(from, to int) kernels.Buffer {
 		x[t] = int32(from + rand.New(rand.NewPCG(seed(o.name), uint64(o.n)<<32|uint64(r+1))).IntN(to-from))
 	}
 	return c.i32(x...)
-}
-
-// spans tell where the units of this call begin.
-func (c *call) spans() kernels.Spans {
-	starts := []int32{0}
-	for _, u := range c.units {
-		starts = append(starts, starts[len(starts)-1]+int32(len(u)))
-	}
-	return kernels.Spans{Starts: c.i32(starts...), N: len(c.units)}
 }
 
 // out is an output of width numbers a row; what it held before is poison.

@@ -36,7 +36,7 @@ var headShapes = []kernels.Heads{
 // rowCases are the operations whose outputs belong to rows.
 func rowCases(o Tolerance) (cases []opCase) {
 	add := func(name string, tolerance float64, run func(c *call)) {
-		cases = append(cases, opCase{name, tolerance, singles(100), run})
+		cases = append(cases, opCase{name, tolerance, singles(100), nil, run})
 	}
 	addLinear(add, o)
 	addPoint(add, o.F32)
@@ -157,32 +157,47 @@ func addHead(add adder, o Tolerance) {
 var cacheTypes = []kernels.DType{kernels.F32, kernels.BF16}
 
 func addAttention(cases *[]opCase, o Tolerance) {
+	shapes := trees()
+	two := func() []tree { // of them for each case: in turn, since they cost as much as all else
+		shapes = append(shapes[2:], shapes[:2]...)
+		return shapes[:2:2]
+	}
 	for _, h := range headShapes {
-		addAttentionOver(cases, fmt.Sprint(h), o.F32, h, kernels.F32)
-		addAttentionOver(cases, fmt.Sprintf("bf16 %v", h), o.Attention, h, kernels.BF16)
+		addAttentionOver(cases, fmt.Sprint(h), o.F32, h, kernels.F32, two())
+		addAttentionOver(cases, fmt.Sprintf("bf16 %v", h), o.Attention, h, kernels.BF16, two())
 	}
 }
 
-func addAttentionOver(cases *[]opCase, name string, rounding float64, h kernels.Heads, kv kernels.DType) {
+func addAttentionOver(cases *[]opCase, name string, rounding float64, h kernels.Heads, kv kernels.DType, shapes []tree) {
 	units := sequences(1, 2, 31, 32, 33, 70, 5, 64)
-	*cases = append(*cases, opCase{"Attention/" + name, rounding, units, func(c *call) {
+	var sizes []int
+	for _, t := range shapes {
+		sizes = append(sizes, t.rows())
+	}
+	attend := func(c *call) {
 		c.Attention(c.out(h.OutWidth()), c.out(h.Q), c.in(h.Width()), c.spans(), h, kv, c.T)
-	}}, opCase{"Attention/peaked " + name, 20 * rounding, units, func(c *call) {
-		// Scores of ±30: what they are off by, their exponentials are off by, relatively.
-		c.Attention(c.out(h.OutWidth()), c.out(h.Q), c.inOf(h.Width(), wide), c.spans(), h, kv, c.T)
-	}}, opCase{"AttentionGrad/" + name, 4 * rounding, units, func(c *call) {
+	}
+	gradient := func(c *call) {
 		out, lse := c.zeros(kernels.F32, c.T*h.OutWidth()), c.zeros(kernels.F32, c.T*h.Q)
 		qkv, s := c.in(h.Width()), c.spans()
 		c.Attention(out, lse, qkv, s, h, kv, c.T)
 		c.AttentionGrad(c.out(h.Width()), c.in(h.OutWidth()), qkv, out, lse, s, h, kv, c.T)
-	}})
+	}
+	*cases = append(*cases, opCase{"Attention/" + name, rounding, units, nil, attend},
+		opCase{"Attention/peaked " + name, 20 * rounding, units, nil, func(c *call) {
+			// Scores of ±30: what they are off by, their exponentials are off by, relatively.
+			c.Attention(c.out(h.OutWidth()), c.out(h.Q), c.inOf(h.Width(), wide), c.spans(), h, kv, c.T)
+		}},
+		opCase{"Attention/trees " + name, rounding, sequences(sizes...), shapes, attend},
+		opCase{"AttentionGrad/" + name, 4 * rounding, units, nil, gradient},
+		opCase{"AttentionGrad/trees " + name, 4 * rounding, sequences(sizes...), shapes, gradient})
 }
 
 // sumCases are the operations that sum over rows.
 func sumCases(o Tolerance) (cases []opCase) {
 	const eps = 0.3
 	addTyped := func(name string, t kernels.DType, run func(c *call)) {
-		cases = append(cases, opCase{name, o.of(t), singles(100), run})
+		cases = append(cases, opCase{name, o.of(t), singles(100), nil, run})
 	}
 	add := func(name string, run func(c *call)) { addTyped(name, kernels.F32, run) }
 	for _, s := range []struct{ n, k int }{{1, 1}, {7, 33}, {33, 100}, {130, 65}} {

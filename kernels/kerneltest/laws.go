@@ -10,9 +10,10 @@ import (
 )
 
 // testLaws checks what the comparison with the reference, which allows for rounding, does not see.
-func testLaws(t *testing.T, m *machine) {
+func testLaws(t *testing.T, o Tolerance, m *machine) {
 	t.Run("sums are added once", func(t *testing.T) { testAddedOnce(t, m) })
 	t.Run("later rows change nothing", func(t *testing.T) { testCausal(t, m) })
+	t.Run("trees are their sequences", func(t *testing.T) { testTrees(t, o, m) })
 	t.Run("keys and values are rounded", func(t *testing.T) { testRoundedAttention(t, m) })
 	t.Run("targets nobody asks for", func(t *testing.T) { testNoTarget(t, m) })
 	t.Run("sums of squares", func(t *testing.T) { testTinySquares(t, m) })

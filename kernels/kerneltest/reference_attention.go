@@ -2,22 +2,36 @@ package kerneltest
 
 import (
 	"math"
+	"slices"
 
 	"github.com/seed-7879b91d/grpo/kernels"
 )
 
-// eachQuery calls f for each query row of each sequence, with the first row of the sequence and the
-// head's places in the row: its query, its key, its value.
-func eachQuery(s kernels.Spans, h kernels.Heads, f func(t, first, head, q, k, v int)) {
-	starts := own[int32](s.Starts)
-	for i := range s.N {
-		for t := int(starts[i]); t < int(starts[i+1]); t++ {
-			for head := range h.Q {
-				kv := head / (h.Q / h.KV)
-				f(t, int(starts[i]), head, head*h.Dim, (h.Q+kv)*h.Dim, (h.Q+h.KV+kv)*h.Dim)
-			}
+// eachQuery calls f for each query row of each span, with the rows that it reads, itself the last, and the head's places
+// in the row: its query, its key, its value.
+func eachQuery(s kernels.Spans, h kernels.Heads, f func(path []int, head, q, k, v int)) {
+	for _, path := range paths(s) {
+		for head := range h.Q {
+			kv := head / (h.Q / h.KV)
+			f(path, head, head*h.Dim, (h.Q+kv)*h.Dim, (h.Q+h.KV+kv)*h.Dim)
 		}
 	}
+}
+
+// paths are the rows that each row reads.
+func paths(s kernels.Spans) (all [][]int) {
+	starts := own[int32](s.Starts)
+	whole := make([][]int, s.N) // the path of the last row of a span
+	for i := range s.N {
+		if s.Parents != nil && own[int32](s.Parents)[i] >= 0 {
+			whole[i] = whole[own[int32](s.Parents)[i]]
+		}
+		for t := int(starts[i]); t < int(starts[i+1]); t++ {
+			whole[i] = append(slices.Clip(whole[i]), t)
+			all = append(all, whole[i])
+		}
+	}
+	return all
 }
 
 // cached are keys and values as a cache of that type has them.
@@ -29,10 +43,11 @@ func cached(x []float32, kv kernels.DType) []float32 {
 }
 
 func (reference) Attention(out, lse, qkv kernels.Buffer, s kernels.Spans, h kernels.Heads, kv kernels.DType, T int) {
-	eachQuery(s, h, func(t, first, head, q, k, v int) {
+	eachQuery(s, h, func(path []int, head, q, k, v int) {
+		t := path[len(path)-1]
 		query := row(qkv, h.Width(), t)[q : q+h.Dim]
-		mean, logSum := attend(query, t-first+1, func(j int) (key, value []float32) {
-			from := row(qkv, h.Width(), first+j)
+		mean, logSum := attend(query, len(path), func(j int) (key, value []float32) {
+			from := row(qkv, h.Width(), path[j])
 			return cached(from[k:k+h.Dim], kv), cached(from[v:v+h.Dim], kv)
 		})
 		store(row(out, h.OutWidth(), t)[q:q+h.Dim], mean)
@@ -73,11 +88,12 @@ func (reference) AttentionGrad(dqkv, dout, qkv, out, lse kernels.Buffer, s kerne
 	for t := range sums {
 		sums[t] = make([]float64, h.Width())
 	}
-	eachQuery(s, h, func(t, first, head, q, k, v int) {
+	eachQuery(s, h, func(path []int, head, q, k, v int) {
+		t := path[len(path)-1]
 		query := row(qkv, h.Width(), t)[q : q+h.Dim]
 		dOut := row(dout, h.OutWidth(), t)[q : q+h.Dim]
 		mean := dot(dOut, row(out, h.OutWidth(), t)[q:q+h.Dim])
-		for j := first; j <= t; j++ {
+		for _, j := range path {
 			key, value := cached(row(qkv, h.Width(), j)[k:k+h.Dim], kv), cached(row(qkv, h.Width(), j)[v:v+h.Dim], kv)
 			p := math.Exp(scale*dot(query, key) - float64(row(lse, h.Q, t)[head]))
 			dScore := scale * p * (dot(dOut, value) - mean)

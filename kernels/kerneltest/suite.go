@@ -44,7 +44,7 @@ func run(t *testing.T, o Tolerance, open func(threads int) kernels.Backend, numb
 	})
 	t.Run("memory", func(t *testing.T) { testMemory(t, s.machines[1]) })
 	t.Run("wrong calls", func(t *testing.T) { misuse.Test(t, s.machines[1].Backend) })
-	t.Run("laws", func(t *testing.T) { testLaws(t, s.machines[1]) })
+	t.Run("laws", func(t *testing.T) { testLaws(t, o, s.machines[1]) })
 	for _, m := range s.machines[:2] {
 		t.Run("compressed matrices of "+m.Name(), func(t *testing.T) { testCompress(t, m) })
 	}
@@ -89,6 +89,9 @@ func RunOperations(t *testing.T, o Tolerance, open func() kernels.Backend, names
 	}
 	if asked("Draw") && asked("LogProb") {
 		t.Run("a drawn token's log-probability", func(t *testing.T) { testDrawnLogProb(t, s.machines[1]) })
+	}
+	if asked("Attention") && asked("AttentionGrad") {
+		t.Run("trees are their sequences", func(t *testing.T) { testTrees(t, o, s.machines[1]) })
 	}
 	t.Run("slopes", func(t *testing.T) { testSlopes(t, s, asked) })
 	s.testCases(t, asked)

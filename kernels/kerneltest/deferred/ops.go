@@ -84,14 +84,14 @@ func (d *backend) Add(out, a, b kernels.Buffer, n int) {
 }
 
 func (d *backend) Attention(out, lse, qkv kernels.Buffer, s kernels.Spans, h kernels.Heads, kv kernels.DType, T int) {
-	out, lse, qkv, s.Starts = d.in(out), d.in(lse), d.in(qkv), d.in(s.Starts)
+	out, lse, qkv, s.Starts, s.Parents = d.in(out), d.in(lse), d.in(qkv), d.in(s.Starts), d.in(s.Parents)
 	d.later(func() { d.b.Attention(out, lse, qkv, s, h, kv, T) })
 }
 
 func (d *backend) AttentionGrad(dqkv, dout, qkv, out, lse kernels.Buffer, s kernels.Spans, h kernels.Heads, kv kernels.DType,
 	T int) {
 	dqkv, dout, qkv = d.in(dqkv), d.in(dout), d.in(qkv)
-	out, lse, s.Starts = d.in(out), d.in(lse), d.in(s.Starts)
+	out, lse, s.Starts, s.Parents = d.in(out), d.in(lse), d.in(s.Starts), d.in(s.Parents)
 	d.later(func() { d.b.AttentionGrad(dqkv, dout, qkv, out, lse, s, h, kv, T) })
 }
 

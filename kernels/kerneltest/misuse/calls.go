@@ -68,12 +68,12 @@ var calls = map[string]func(c *call){
 	},
 	"Add": func(c *call) { c.Add(c.floats("out", n), c.floats("a", n), c.floats("b", n), c.size("n", n, 0)) },
 	"Attention": func(c *call) {
-		c.Attention(c.floats("out", T*4), c.floats("lse", T*2), c.floats("qkv", T*width), c.spans(), c.heads(), c.cached(),
+		c.Attention(c.floats("out", T*4), c.floats("lse", T*2), c.floats("qkv", T*width), c.trees(), c.heads(), c.cached(),
 			c.size("T", T, 0))
 	},
 	"AttentionGrad": func(c *call) {
 		c.AttentionGrad(c.floats("dqkv", T*width), c.floats("dout", T*4), c.floats("qkv", T*width), c.floats("out", T*4),
-			c.floats("lse", T*2), c.spans(), c.heads(), c.cached(), c.size("T", T, 0))
+			c.floats("lse", T*2), c.trees(), c.heads(), c.cached(), c.size("T", T, 0))
 	},
 	"LogProb": func(c *call) {
 		out := kernels.LogProbOut{LogP: c.floats("logp", T), Entropy: c.floats("entropy", T), LSE: c.floats("lse", T),

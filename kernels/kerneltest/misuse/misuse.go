@@ -169,6 +169,17 @@ func (c *call) cached() kernels.DType {
 	return kernels.BF16
 }
 
+// spans are those of one sequence.
 func (c *call) spans() kernels.Spans {
-	return kernels.Spans{Starts: c.ints("starts", 0, T), N: c.size("the number of sequences", 1, 0)}
+	return kernels.Spans{Starts: c.ints("starts", 0, T), N: c.size("the number of spans", 1, 0)}
+}
+
+// trees are spans that may go on from one another.
+func (c *call) trees() kernels.Spans {
+	s := c.spans()
+	s.Parents = c.optional("parents", kernels.I32, 1, 1)
+	if c.words == "" {
+		c.Upload(s.Parents, []int32{-1})
+	}
+	return s
 }
