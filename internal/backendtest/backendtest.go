@@ -4,6 +4,7 @@ package backendtest
 import (
 	"testing"
 
+	"github.com/seed-7879b91d/grpo/internal/racing"
 	"github.com/seed-7879b91d/grpo/kernels"
 	"github.com/seed-7879b91d/grpo/kernels/cpu"
 	"github.com/seed-7879b91d/grpo/kernels/kerneltest"
@@ -18,7 +19,7 @@ func OnAll(t *testing.T, test func(t *testing.T, b kernels.Backend)) {
 		"cpu":          func(t *testing.T) kernels.Backend { return CPU(t, cpu.Options{}) },
 		"cpu deferred": func(t *testing.T) kernels.Backend { return deferred.New(CPU(t, cpu.Options{})) },
 	} {
-		if name == "reference" && racing {
+		if name == "reference" && racing.Detected {
 			continue
 		}
 		t.Run(name, func(t *testing.T) { On(t, open(t), test) })

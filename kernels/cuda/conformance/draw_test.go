@@ -53,31 +53,34 @@ func spread(d wish, n int) (wishes []wish) {
 }
 
 // Truncations where many tokens are as likely as each other, so that a cut falls among them, over more than one chunk: the oracle's tokens,
-// of which the smaller ones stay. With H = 1 logits are exact.
+// of which the smaller ones stay; and where chunks differ in how likely they are. With H = 1 logits are exact.
 func TestDrawsAmongEquals(t *testing.T) {
 	card, reference := lot{opened(t)(), t}, lot{kerneltest.NewReference(), t}
 	defer func() { require.NoError(t, card.Close()) }()
 	const V = 9000
 	r := rand.New(rand.NewPCG(1, 2))
-	logits := make([]float32, V)
-	for i := range logits {
-		logits[i] = float32(r.IntN(9)-4) / 2
+	equals, apart := make([]float32, V), make([]float32, V) // the chunks of the second are of different sizes
+	for i := range V {
+		equals[i] = float32(r.IntN(9)-4) / 2
+		apart[i] = float32(r.IntN(400)-200)/100 + []float32{0, 1, -0.5}[i/4096]
 	}
-	logits[17], logits[8999], logits[4096] = 4.5, 4.5, 4.5
-	onCard, inReference := card.matrix(kernels.F32, V, 1, logits), reference.matrix(kernels.F32, V, 1, logits)
+	equals[17], equals[8999], equals[4096] = 4.5, 4.5, 4.5
+	apart[5000], apart[5256], apart[8999] = 5, 5, 5
 	var wishes []wish
 	for _, d := range []wish{
 		{1, 1, 0, 0, 0}, {0, 1, 0, 7, 0}, {1, 1, 0, 2, 0}, {1, 1, 0, 3, 0}, {1, 1, 0, 500, 0}, {0.7, 1, 0, 8999, 0}, {1, 0.02, 0, 0, 0},
 		{1, 0.6, 0, 0, 0}, {1.3, 0.999, 0, 0, 0}, {1, 0.5, 0, 700, 0}, {1, 0, 0, 700, 0}, {1, 1, 0.3, 0, 0}, {1, 0.3, 0.02, 600, 0},
-		{1, 1, 0, V, 0}, {1, 2, 0, -1, 0},
+		{1, 0.99999, 0, 500, 0}, {1, 1, 0, V, 0}, {1, 2, 0, -1, 0},
 	} {
-		wishes = append(wishes, spread(d, 17)...)
+		wishes = append(wishes, spread(d, 11)...)
 	}
-	want, wantLogps := reference.draw(inReference, []float32{1}, wishes)
-	got, logps := card.draw(onCard, []float32{1}, wishes)
-	for i, d := range wishes {
-		require.Equal(t, want[i], got[i], "%+v", d)
-		require.InDelta(t, wantLogps[i], logps[i], 2e-6, "%+v", d)
+	for _, logits := range [][]float32{equals, apart} {
+		want, wantLogps := reference.draw(reference.matrix(kernels.F32, V, 1, logits), []float32{1}, wishes)
+		got, logps := card.draw(card.matrix(kernels.F32, V, 1, logits), []float32{1}, wishes)
+		for i, d := range wishes {
+			require.Equal(t, want[i], got[i], "%+v", d)
+			require.InDelta(t, wantLogps[i], logps[i], 2e-6, "%+v", d)
+		}
 	}
 }
 

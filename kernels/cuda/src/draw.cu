@@ -105,7 +105,7 @@ DEVICE bool reach(Bins &b, const Goal &goal, Share *so_far, Share *inside, u32 *
 
 // The token that is the n-th, from the small ones on, of those of a rank up to a cut.
 DEVICE u32 nth_of_rank(Bins &b, const float *l, u32 vocabulary, u32 rank, u64 cut, u32 n) {
-	for (u32 first = 0;; first += threads) {
+	for (u32 first = 0; first < vocabulary; first += threads) {
 		u32 token = first + thread(), all;
 		u32 one = token < vocabulary && rank_of(l[token]) == rank && place_of(rank, token) <= cut, lower = before(one, &all);
 		if (one && lower + 1 == n)

@@ -2,8 +2,8 @@
 // one id in ascending order.
 #include "bins.h"
 
-// One pass over 8 bits of the ids: sorted [T] are the rows of unsorted, or all from 0 on, by these bits, and as they were where the bits are
-// the same. One block does it all, and each of its warps a part of the rows, from its own places on.
+// One pass over 8 bits of the ids: sorted [T] are the rows of unsorted, or all from 0 on, by these bits, and as they were where the bits
+// are the same. One block does it all, and each of its warps a part of the rows, from its own places on.
 KERNEL sort_rows(int *sorted, const int *unsorted, const int *ids, u32 shift, u32 T) {
 	constexpr u32 warps = threads / 32;
 	__shared__ u32 next[warps][256]; // the place for the next row with these bits
@@ -28,13 +28,13 @@ KERNEL sort_rows(int *sorted, const int *unsorted, const int *ids, u32 shift, u3
 	}
 	barrier();
 	for (u32 first = from; first < end; first += 32) {
-		u32 last = least(31, end - 1 - first), as = least(lane(), last);
+		u32 as = least(lane(), end - 1 - first);
 		int row = row_at(first + as);
-		u32 bits = bits_of(row), same = __nvvm_match_any_sync_i32(~0u, (int)bits) & ~0u >> (31 - last);
+		u32 bits = bits_of(row), same = __nvvm_match_any_sync_i32(~0u, (int)bits);
 		u32 lower = (u32)__builtin_popcount(same & ((1u << as) - 1)), to = own[bits] + lower;
 		__nvvm_bar_warp_sync(~0u);
 		sorted[to] = row;
-		count_into(&own[bits], lower || as != lane() ? 0 : (u32)__builtin_popcount(same));
+		count_into(&own[bits], lower || as != lane() ? 0 : (u32)__builtin_popcount(same)); // behind the end, nobody reads it any more
 		__nvvm_bar_warp_sync(~0u);
 	}
 }

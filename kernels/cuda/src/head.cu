@@ -7,7 +7,7 @@
 DEVICE Partial part(Four *l, float *logits, u32 c, u32 vocabulary, float scale, const int *targets, Partial *partials, float *kept) {
 	u32 row = block(), width = width_of(c, vocabulary), target = (u32)targets[row] - c * chunk;
 	take_chunk(l, logits, width, scale);
-	if (target < width && target / 4 % threads == thread())
+	if (target < width && thread() == 0)
 		kept[row] = logits[target] * scale + 0;
 	Partial p = reduce(l, width);
 	if (thread() == 0)
