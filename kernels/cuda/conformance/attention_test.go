@@ -18,6 +18,7 @@ import (
 type attention interface {
 	memory
 	Attention(out, lse, qkv kernels.Buffer, s kernels.Spans, h kernels.Heads, kv kernels.DType, T int)
+	AttentionGrad(dqkv, dout, qkv, out, lse kernels.Buffer, s kernels.Spans, h kernels.Heads, kv kernels.DType, T int)
 	CacheBlock() int
 	NewCache(h kernels.Heads, t kernels.DType, layers, blocks int) (kernels.Cache, error)
 	PagedAttention(out, qkv kernels.Buffer, c kernels.Cache, layer int, p kernels.Paged, h kernels.Heads, T int)
@@ -137,7 +138,8 @@ func farthest(want, got []float32) (worst float64) {
 	return worst
 }
 
-// A row has the bits that it has at the end of its sequence alone, in whatever batch, packed or through the cache, and wherever operands lie.
+// A row has the bits that it has at the end of its sequence alone, in whatever batch, packed or through the cache, and wherever
+// operands lie.
 func TestAttentionRowsAlone(t *testing.T) {
 	card := opened(t)()
 	defer func() { require.NoError(t, card.Close()) }()

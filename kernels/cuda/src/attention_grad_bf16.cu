@@ -20,7 +20,7 @@ template <bool keys_, u32 dim_, u32 high_, u32 across_> struct Tensor {
 	float lse[2], delta[2];
 	Sums of_x, of_y;
 
-	MEMBER Tensor(u32 base) : base_(base) {
+	MEMBER Tensor(u32 base, u32) : base_(base) {
 		u32 warp = thread() / 32;
 		row_ = warp % down * 16 + lane() / 4, side_ = warp / down;
 		UNROLL for (u32 j = 0; j < columns / 8; j++)
