@@ -150,12 +150,12 @@ func TestAttentionRowsAlone(t *testing.T) {
 		kv, o := cacheTypes[n%2], operands{t, card, r.IntN(4)}
 		starts := []int32{0}
 		for range 1 + r.IntN(4) {
-			starts = append(starts, starts[len(starts)-1]+int32(r.IntN(40)))
+			starts = append(starts, starts[len(starts)-1]+int32(r.IntN(25)))
 		}
-		starts = append(starts, starts[len(starts)-1]+1+int32(r.IntN(100))) // the sequence that is looked at
+		starts = append(starts, starts[len(starts)-1]+1+int32(r.IntN(80))) // the sequence that is looked at
 		sequence := len(starts) - 2
 		if r.IntN(2) == 0 {
-			starts = append(starts, starts[sequence+1]+int32(r.IntN(40)))
+			starts = append(starts, starts[sequence+1]+int32(r.IntN(25)))
 		}
 		qkv := normals(r, int(starts[len(starts)-1])*h.Width())
 		first, length := int(starts[sequence]), int(starts[sequence+1]-starts[sequence])

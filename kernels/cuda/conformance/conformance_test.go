@@ -82,7 +82,9 @@ func TestOperations(t *testing.T) {
 	kerneltest.RunOperations(t, within, func() kernels.Backend { return partial{Backend: open()} },
 		"Add", "SwiGLU", "SwiGLUGrad", "Embed", "EmbedGrad", "RMSNorm", "RMSNormGradX", "RMSNormGradW", "RopeTable", "QKNormRope",
 		"QKNormRopeGradX", "QKNormRopeGradW", "BiasGrad", "Gather", "Loss", "SumSquares", "Adam", "Linear", "LinearGradX", "LinearGradW",
-		"Attention", "AttentionGrad", "PagedAttention")
+		"Attention", "AttentionGrad", "PagedAttention",
+		// They take longest; TestAttentionGradients has trees of these heads.
+		"!AttentionGrad/trees {4 2 64}", "!AttentionGrad/trees {2 1 128}")
 }
 
 // What nobody refers to is given back where it is needed, and a card that is full is an error, after which everything goes on.

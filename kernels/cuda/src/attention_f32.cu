@@ -7,7 +7,7 @@
 template <u32 dim_, u32 high_> struct Chains {
 	typedef float Number;
 	static constexpr u32 dim = dim_, high = high_, keys = 32, threads = 128, tall = high / 16, pitch = dim + 4, p_pitch = keys + 4,
-		own = keys / 8, wide = dim / 32;
+		own = keys / 8, wide = dim / 32, stages = 1, stage = 0;
 	// Places in shared memory, in bytes: queries, keys, values, weights.
 	static constexpr u32 k = high * pitch * 4, v = k + keys * pitch * 4, p = v + keys * pitch * 4, bytes = p + high * p_pitch * 4;
 	static_assert(bytes <= 99 << 10);
@@ -21,12 +21,10 @@ template <u32 dim_, u32 high_> struct Chains {
 	MEMBER Chains(u32 base, const Attention &a, const Pairs &pairs) : size(a.h.dim), base_(base), row_(thread() / 8), side_(thread() % 8) {
 		UNROLL for (u32 i = 0; i < tall; i++)
 			position[i] = pairs.position(row_ + 16 * i), whole_most[i] = lowest, whole_sum[i] = 0;
-		float scale = 1 / __builtin_sqrtf((float)a.h.dim);
-		ROLLED for (u32 i = thread(); i < high * dim; i += threads) {
-			u32 r = i / dim, c = i % dim;
-			const float *q = a.qkv + pairs.at(r) * a.h.width() + pairs.query(r) * a.h.dim + c;
-			store(base + (r * pitch + c) * 4, c < a.h.dim ? *q * scale : 0);
-		}
+		each_query<Chains>(a, pairs, [&](u32 r, u32 c, Four q) {
+			UNROLL for (u32 n = 0; n < 4; n++)
+				store(base + (r * pitch + c + n) * 4, q[n]);
+		});
 		begin();
 	}
 
@@ -39,7 +37,7 @@ template <u32 dim_, u32 high_> struct Chains {
 	}
 
 	// scores of the keys from that position on: a thread has those that are 8 apart.
-	MEMBER void scores(u32 key) {
+	MEMBER void scores(u32 key, u32) {
 		u32 base = here(base_), row = here(row_), side = here(side_);
 		UNROLL for (u32 i = 0; i < tall; i++)
 			UNROLL for (u32 j = 0; j < own; j++)
@@ -84,7 +82,7 @@ template <u32 dim_, u32 high_> struct Chains {
 	}
 
 	// add adds weighted values.
-	MEMBER void add() {
+	MEMBER void add(u32) {
 		u32 base = here(base_), row = here(row_), side = here(side_);
 		u32 weights = base + p + row * p_pitch * 4, at = base + v + side * 16;
 		ROLLED for (u32 key = 0; key < keys; key += 4) {

@@ -1,12 +1,11 @@
 // The gradient of attention, for attention_grad_bf16.cu and attention_grad_f32.cu.
 //
-// With weights p = e^(score − lse) and their gradients s = p · (dout · value − dout · out), a query has the gradient Σ s · key · scale, a key
-// Σ s · query · scale, and a value Σ p · dout. A tile of queries reads keys and values by position from the sequence's start. A tile of
-// keys is of one span, so that all rows from a key's own to the end of what goes on from the span read it: their queries come in pairs
-// of a row and a query head, counted from the tree's first row. Each sum is
-// ascending; what does not read adds exactly nothing.
+// With weights p = e^(score − lse) and their gradients s = p · (dout · value − dout · out), a query has the gradient Σ s · key · scale, a
+// key Σ s · query · scale, and a value Σ p · dout. A tile of queries reads keys and values by position from the sequence's start. A tile
+// of keys is of one span, so that all rows from a key's own to the end of what goes on from the span read it: their queries come in
+// pairs of a row and a query head, counted from the tree's first row. Each sum is ascending; what does not read adds exactly nothing.
 //
-// Queries, scaled, and dout come from rows of their own (Q heads of queries | Q heads of dout), kept numbers apart, as keys and values do.
+// Queries, scaled, and dout come from rows of their own (Q heads of queries | Q heads of dout), kept numbers apart, as keys and values.
 #pragma once
 #include "attention.h"
 
@@ -58,7 +57,7 @@ template <class E, class FX, class FY> DEVICE void each_step(E &e, u32 from, u32
 template <class E> DEVICE void grad_queries(const Gradient<typename E::Number> &g, const Batch &b) {
 	extern __shared__ __attribute__((aligned(16))) unsigned char memory[];
 	u32 base = shared_address(memory), group = g.h.group(), head = block_y(), start, kept = g.h.kept();
-	Span s(b, span_of_tile(b, block_x(), group, E::high, &start));
+	Span s(b, span_of_tile(b, tile_here(), group, E::high, &start));
 	if (start >= s.rows * group)
 		return;
 	Pairs pairs{start, s.rows * group, s.row, s.first, group, head * group};
