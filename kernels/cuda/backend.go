@@ -60,6 +60,9 @@ func (b *Backend) load() (err error) {
 			return fmt.Errorf("%s: %w", f.Name(), err)
 		}
 	}
+	if err = b.allowAttention(); err != nil {
+		return err
+	}
 	b.products, err = newProducts(b.device.card, func(name string) (*Function, error) {
 		if f := b.kernels[name]; f != nil {
 			return f, nil

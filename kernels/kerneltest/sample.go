@@ -12,21 +12,23 @@ import (
 // testSampling checks the operations of a sampler: attention over a cache against attention over packed
 // rows, and draws against the reference's.
 func testSampling(t *testing.T, s suite) {
-	t.Run("paged attention is attention", func(t *testing.T) {
-		for _, m := range append(s.machines, s.reference) {
-			for _, h := range headShapes {
-				for _, kv := range cacheTypes {
-					testPaged(t, m, h, kv)
-				}
-			}
-		}
-	})
+	t.Run("paged attention is attention", func(t *testing.T) { testPagedOn(t, append(s.machines, s.reference)) })
 	t.Run("draws", func(t *testing.T) { testDraws(t, s) })
 	t.Run("a drawn token's log-probability", func(t *testing.T) {
 		for _, m := range append(s.machines, s.reference) {
 			testDrawnLogProb(t, m)
 		}
 	})
+}
+
+func testPagedOn(t *testing.T, machines []*machine) {
+	for _, m := range machines {
+		for _, h := range headShapes {
+			for _, kv := range cacheTypes {
+				testPaged(t, m, h, kv)
+			}
+		}
+	}
 }
 
 // testPaged runs a sequence twice through a cache in chunks, in blocks that lie anywhere, and once on copies of its

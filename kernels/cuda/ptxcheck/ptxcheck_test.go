@@ -21,11 +21,13 @@ const (
 // the 255 that there are, says why here.
 const usualLive = 128
 
-var moreLive = map[string]int{}
+var moreLive = map[string]int{
+	"attention_grad_keys_bf16_16x256": 136, // of 128 threads and 89 KB of shared memory, of which a multiprocessor has two at the most
+}
 
 // wide are kernels that wait for memory above all: they read and write 16 bytes at a time where they can.
-var wide = []string{"add", "adam", "draw_partials", "gather", "head_grad_logits", "head_weights", "rms_norm", "rms_norm_grad_x",
-	"scale_rows", "swiglu", "swiglu_grad"}
+var wide = []string{"add", "adam", "cache_copy", "cache_write_f32", "draw_partials", "gather", "head_grad_logits", "head_weights",
+	"rms_norm", "rms_norm_grad_x", "scale_rows", "swiglu", "swiglu_grad"}
 
 // kernels are all that there are, by name.
 func kernels(t *testing.T) map[string]Kernel {
@@ -68,6 +70,14 @@ func TestKernelsReadWide(t *testing.T) {
 	}
 	for _, name := range []string{"sum_squares", "head_partials", "draw_cuts", "draw_masses"} {
 		require.Positive(t, all[name].Loads[16], "%s: loads of 16 bytes", name)
+	}
+	for name, k := range all {
+		if strings.HasPrefix(name, "attention_bf16") || strings.HasPrefix(name, "attention_f32") {
+			require.GreaterOrEqual(t, k.Loads[16], 3+1, "%s: copies of keys, the first and the next, and of values, and queries", name)
+		}
+		if strings.HasPrefix(name, "attention_grad_queries") || strings.HasPrefix(name, "attention_grad_keys") {
+			require.Equal(t, 6, k.Loads[16], "%s: copies of its own rows, and of what it reads, the first and the next", name)
+		}
 	}
 }
 

@@ -1,0 +1,43 @@
+//go:build gpu
+
+package cuda
+
+import "github.com/seed-7879b91d/grpo/kernels"
+
+// packed is a batch whose rows lie one behind the other.
+func packed(s kernels.Spans) batch {
+	b := batch{starts: at(s.Starts), n: s.N}
+	if s.Parents != nil {
+		b.from = at(s.Parents)
+	}
+	return b
+}
+
+// Attention writes keys and values to a cache that the batch has to itself, and reads them there.
+func (b *Backend) Attention(out, lse, qkv kernels.Buffer, s kernels.Spans, h kernels.Heads, kv kernels.DType, T int) {
+	cache, ok := b.between(T * cacheRow(h) * kv.Size())
+	if !ok {
+		return
+	}
+	p := packed(s)
+	b.writeCache(cache, at(qkv), p, h, kv, T)
+	t, _ := tileOf(s.N, T, h, kv)
+	b.attend(t, attended{out: at(out), lse: at(lse)}, at(qkv), cache, p, h, kv, T)
+}
+
+// AttentionGrad lays keys and values out as Attention does, queries and gradients of the output beside them, and reads them twice.
+func (b *Backend) AttentionGrad(dqkv, dout, qkv, out, lse kernels.Buffer, s kernels.Spans, h kernels.Heads, kv kernels.DType, T int) {
+	cached, asked := T*cacheRow(h)*kv.Size(), 2*T*h.Q*kept(h)*kv.Size()
+	cache, ok := b.between(cached + asked + 4*T*h.Q)
+	if !ok {
+		return
+	}
+	g := gradient{at(dqkv), cache, cache + Ptr(cached), at(lse), cache + Ptr(cached+asked)}
+	p := packed(s)
+	b.writeCache(cache, at(qkv), p, h, kv, T)
+	b.launch("attention_grad_pack_"+typeName(kv), blocks(T*h.Q, threads/32), Address(g.asked), Address(g.delta), at(qkv), at(dout), at(out),
+		Int(h.Q), Int(h.KV), Int(h.Dim), Int(T))
+	queries, keys := fitting(gradTiles[kv].queries, h.Dim), fitting(gradTiles[kv].keys, h.Dim)
+	b.grad(gradQueriesName, queries, Dim{X: queries.tiles(s.N, T, h), Y: h.KV}, g, p, h, kv)
+	b.grad(gradKeysName, keys, Dim{X: T/keys.high + s.N, Y: h.KV}, g, p, h, kv)
+}

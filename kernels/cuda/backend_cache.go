@@ -1,0 +1,90 @@
+//go:build gpu
+
+package cuda
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+
+	"github.com/seed-7879b91d/grpo/kernels"
+)
+
+// cache holds, for each layer, rows of keys and values of positions, block after block.
+type cache struct {
+	heads          kernels.Heads
+	t              kernels.DType
+	layers, blocks int
+	memory         *Memory
+}
+
+func (c *cache) Heads() kernels.Heads { return c.heads }
+func (c *cache) DType() kernels.DType { return c.t }
+func (c *cache) Layers() int          { return c.layers }
+func (c *cache) Blocks() int          { return c.blocks }
+func (c *cache) Bytes() int           { return int(c.memory.Bytes) }
+
+// blockBytes is the size of a block in one layer.
+func (c *cache) blockBytes() int { return cacheBlock * cacheRow(c.heads) * c.t.Size() }
+
+// layer is the address of its rows.
+func (c *cache) layer(n int) Ptr { return c.memory.At + Ptr(n*c.blocks*c.blockBytes()) }
+
+func ownCache(k kernels.Cache) *cache {
+	c, ok := k.(*cache)
+	if !ok {
+		panic(fmt.Sprintf("cuda: the backend was given a %T, expected a cache of its own", k))
+	}
+	return c
+}
+
+// CacheBlock is half of what attention reads at a time.
+func (b *Backend) CacheBlock() int { return cacheBlock }
+
+// NewCache gives zeros, since a block is copied whole before it is full.
+func (b *Backend) NewCache(h kernels.Heads, t kernels.DType, layers, blocks int) (kernels.Cache, error) {
+	c := &cache{heads: h, t: t, layers: layers, blocks: blocks}
+	bytes := int64(layers) * int64(blocks) * int64(c.blockBytes())
+	m, err := b.memory.take(b, bytes)
+	if err != nil {
+		return nil, err
+	}
+	if err := b.stream.Fill(m.At, 0, bytes); err != nil {
+		return nil, errors.Join(err, b.memory.free(m))
+	}
+	c.memory = m
+	runtime.AddCleanup(c, b.memory.orphan, m)
+	return c, nil
+}
+
+// CopyBlocks copies blocks in every layer.
+func (b *Backend) CopyBlocks(k kernels.Cache, to, from kernels.Buffer, n int) {
+	c := ownCache(k)
+	if n == 0 {
+		return
+	}
+	size := c.blockBytes() / 16
+	b.launch("cache_copy", blocks(size, threads).by(c.layers, 1), Address(c.memory.At), at(to), at(from), Int(n), Int(size),
+		Int(c.blocks*size))
+}
+
+// PagedAttention writes to a cache, and reads it. Where rows are few, each part of the positions has blocks of its own.
+func (b *Backend) PagedAttention(out, qkv kernels.Buffer, k kernels.Cache, layer int, p kernels.Paged, h kernels.Heads, T int) {
+	c := ownCache(k)
+	rows := batch{at(p.Starts), at(p.Positions), at(p.Tables), p.N, p.Stride}
+	b.writeCache(c.layer(layer), at(qkv), rows, h, c.t, T)
+	t, few := tileOf(p.N, T, h, c.t)
+	to := attended{out: at(out)}
+	if parts := ceil(p.Stride*cacheBlock, attentionPart); few && parts > 1 {
+		sums, ok := b.between(4 * T * h.Q * parts * (4 + h.Dim))
+		if !ok {
+			return
+		}
+		to.parts, to.count = sums, parts
+	}
+	b.attend(t, to, at(qkv), c.layer(layer), rows, h, c.t, T)
+	if to.count > 0 {
+		b.launch("attention_merge", blocks(T*h.Q, threads/32), at(out), Address(to.parts), at(p.Positions), Int(h.Q), Int(h.Dim),
+			Int(to.count), Int(T))
+	}
+}

@@ -1,0 +1,291 @@
+// Causal attention by an online softmax over blocks of keys, for attention_bf16.cu and attention_f32.cu.
+//
+// Keys and values come from rows of a cache (KV heads of keys | KV heads of values), heads kept numbers apart: kept is the head size,
+// rounded up to a multiple of 8. Packed rows have a cache of their own, in which row t of the batch is row t.
+//
+// Blocks of keys begin at multiples of their size, counted from the sequence's start; so do parts of 1,024 positions, of which each has
+// a softmax of its own, and which are merged in ascending order. A row's numbers depend on its query and on the keys up to itself:
+// what is masked adds exactly nothing. Which other rows are in the tile, how high that is, and whether one block has all
+// parts or each has one, changes no bit.
+#pragma once
+#include "kernel.h"
+#undef KERNEL // that of linear.h leaves the number of threads to the kernel
+#include "linear_tensor.h"
+
+DEVICE u32 block_z() { return __nvvm_read_ptx_sreg_ctaid_z(); }
+
+DEVICE void store(u32 to, float x) { asm volatile("st.shared.f32 [%0], %1;" ::"r"(to), "f"(x) : "memory"); }
+DEVICE void store(u32 to, u32 x) { asm volatile("st.shared.u32 [%0], %1;" ::"r"(to), "r"(x) : "memory"); }
+DEVICE float load(u32 from) {
+	float x;
+	asm volatile("ld.shared.f32 %0, [%1];" : "=f"(x) : "r"(from) : "memory");
+	return x;
+}
+
+DEVICE Four load4(u32 from) {
+	float x, y, z, w;
+	asm volatile("ld.shared.v4.f32 {%0,%1,%2,%3}, [%4];" : "=f"(x), "=f"(y), "=f"(z), "=f"(w) : "r"(from) : "memory");
+	return Four{x, y, z, w};
+}
+
+// Numbers of a cache, four at a time.
+DEVICE void put4(float *to, Four x) { *(Four *)to = x; }
+DEVICE void put4(u16 *to, Four x) { *(u64 *)to = (u64)rounded(x[2], x[3]) << 32 | rounded(x[0], x[1]); }
+
+// Where a lane finds its row of the four matrices that are a fragment of 16 rows and 16 columns.
+template <u32 pitch> DEVICE u32 place_of_rows(u32 lane) { return (lane % 16 * pitch + lane / 16 * 8) * 2; }
+
+// The tile of a block: long sequences' ends, which have most to read, come first.
+DEVICE u32 tile_here() { return __nvvm_read_ptx_sreg_nctaid_x() - 1 - block_x(); }
+
+// here is a number that the compiler takes for a new one: what follows from it is computed where it is needed, and not kept.
+DEVICE u32 here(u32 x) {
+	asm volatile("" : "+r"(x));
+	return x;
+}
+
+// Global memory for some lanes of a warp, without a branch: all come to the next barrier together. The others read 0.
+DEVICE float read_if(bool yes, const float *from) {
+	float x;
+	asm volatile("{ .reg .pred %%p0; setp.ne.u32 %%p0, %2, 0; mov.f32 %0, 0f00000000; @%%p0 ld.global.f32 %0, [%1]; }"
+		: "=&f"(x) : "l"(from), "r"((u32)yes) : "memory");
+	return x;
+}
+DEVICE void write_if(bool yes, float *to, float x) {
+	asm volatile("{ .reg .pred %%p0; setp.ne.u32 %%p0, %2, 0; @%%p0 st.global.f32 [%0], %1; }"
+		::"l"(to), "f"(x), "r"((u32)yes) : "memory");
+}
+DEVICE void write_if(bool yes, float *to, Four x) {
+	asm volatile("{ .reg .pred %%p0; setp.ne.u32 %%p0, %5, 0; @%%p0 st.global.v4.f32 [%0], {%1,%2,%3,%4}; }"
+		::"l"(to), "f"(x[0]), "f"(x[1]), "f"(x[2]), "f"(x[3]), "r"((u32)yes) : "memory");
+}
+
+// Below every score, and finite, so that it can be taken from itself.
+constexpr float lowest = -0x1p127f;
+
+// The natural logarithm, of what is not below 2^-126: x is m · 2^n, m near 1, and log m is 2 · artanh((m − 1) / (m + 1)), by its series.
+DEVICE float logarithm(float x) {
+	int bits = __builtin_bit_cast(int, x), n = (bits - 0x3f3504f3) >> 23;
+	float f = __builtin_bit_cast(float, bits - (n << 23)) - 1, s = f / (2 + f), z = s * s;
+	float series = z * fma(z, fma(z, fma(z, fma(z, 2.0f / 11, 2.0f / 9), 2.0f / 7), 2.0f / 5), 2.0f / 3);
+	float half = 0.5f * f * f; // log m = f − (f²/2 − s · (f²/2 + series))
+	float rest = fma(s, half + series, (float)n * -0x1.05c610p-29f) - half;
+	float log = fma((float)n, 0x1.62e430p-1f, f + rest);
+	return x < __builtin_inff() ? (x > 0 ? log : -__builtin_inff()) : x;
+}
+
+struct Heads {
+	u32 q, kv, dim;
+	MEMBER u32 group() const { return q / kv; }
+	MEMBER u32 kept() const { return (dim + 7) / 8 * 8; }
+	MEMBER u32 width() const { return (q + 2 * kv) * dim; }
+	MEMBER u64 stride() const { return (u64)2 * kv * kept(); } // of rows of a cache
+};
+
+// Positions of a cache's block.
+constexpr u32 cache_block = 32;
+
+// Rows of a batch: span s is rows [starts[s], starts[s+1]). Packed, positions is null, and a span goes on where span from[s] ends,
+// unless that is negative or from is null. Paged, the row that holds position p is in block from[s · stride + p / cache_block].
+struct Batch {
+	const u32 *starts, *positions, *from;
+	u32 n, stride;
+};
+
+// A span, and the way to what it goes on from.
+struct Span {
+	const Batch &b;
+	u32 span, row, rows, first; // its first row, how many it has, the position of its first row
+
+	MEMBER Span(const Batch &b, u32 span) : b(b), span(span) {
+		row = b.starts[span], rows = b.starts[span + 1] - row, first = 0;
+		if (b.positions) {
+			if (rows)
+				first = b.positions[row];
+			return;
+		}
+		if (b.from)
+			ROLLED for (int s = (int)b.from[span]; s >= 0; s = (int)b.from[s])
+				first += b.starts[s + 1] - b.starts[s];
+	}
+
+	// place is the row of the cache that has the keys and values of a position. The lanes of a warp ask together, and go on together.
+	MEMBER u32 place(u32 position) const {
+		if (b.positions)
+			return b.from[(u64)span * b.stride + position / cache_block] * cache_block + position % cache_block;
+		u32 s = span, begin = first, at = row;
+		ROLLED while (__nvvm_vote_any_sync(~0u, position < begin)) {
+			u32 parent = b.from[s];
+			s = position < begin ? parent : s, at = b.starts[s];
+			u32 rows = b.starts[s + 1] - at;
+			begin -= position < begin ? rows : 0;
+		}
+		return at + (position - begin);
+	}
+};
+
+// span_of_tile finds the span of a tile, and which pair of a row and a query head of a group is the tile's first. Tiles of span s are
+// numbered from floor(pairs before it / high) + s on, which leaves room for all of them; some numbers have no tile.
+DEVICE u32 span_of_tile(const Batch &b, u32 tile, u32 group, u32 high, u32 *start) {
+	u32 low = 0, above = b.n; // the last span that begins at the tile, or before
+	ROLLED while (above - low > 1) {
+		u32 middle = (low + above) / 2;
+		if ((u64)b.starts[middle] * group / high + middle <= tile)
+			low = middle;
+		else
+			above = middle;
+	}
+	*start = (tile - ((u32)((u64)b.starts[low] * group / high) + low)) * high;
+	return low;
+}
+
+// The pairs of a tile: a row, and one of the query heads that read one key-value head.
+struct Pairs {
+	u32 start, end, row, first, group, head; // those of the span from start on, up to end; its first row and position; the first query head
+
+	MEMBER u32 of(u32 i) const { return start + i < end ? start + i : end - 1; } // those behind the end are the last
+	MEMBER bool has(u32 i) const { return start + i < end; }
+	MEMBER u32 position(u32 i) const { return first + of(i) / group; }
+	MEMBER u64 at(u32 i) const { return row + of(i) / group; } // row of the batch
+	MEMBER u32 query(u32 i) const { return head + of(i) % group; }
+};
+
+// bring_rows copies rows into rows of shared memory that are pitch apart: row r is at(r, in) numbers behind `from`, and zero where that
+// sets in to false. Columns behind those that are kept are zero, too.
+template <u32 high, u32 dim, u32 pitch, u32 all, typename T, class F> DEVICE void bring_rows(u32 to, const T *from, u32 kept, F at) {
+	constexpr u32 each = 16 / sizeof(T), across = dim / each, step = all / across;
+	static_assert(all % across == 0 && high % step == 0 && pitch % each == 0, "every thread brings as much, to multiples of 16 bytes");
+	u32 t = thread_here(), r = t / across, c = t % across * each;
+	to += (r * pitch + c) * (u32)sizeof(T);
+	ROLLED for (u32 i = 0; i < high; i += step) {
+		bool in = true;
+		u64 row = at(r + i, in);
+		copy16(to + i * pitch * (u32)sizeof(T), from + row + c, (in & (c < kept)) ? 16 : 0); // of no bytes, from wherever that is
+	}
+}
+
+// bring_keys copies those from a position on; what is at end or behind becomes zero.
+template <class E, u32 high, typename T>
+DEVICE void bring_keys(u32 to, const T *from, const Span &s, u32 position, u32 end, const Heads &h) {
+	bring_rows<high, E::dim, E::pitch, E::threads>(to, from, h.kept(), [&](u32 r, bool &in) {
+		u32 p = position + r;
+		in = p < end;
+		return s.place(in ? p : end - 1) * h.stride(); // without a branch: a warp stays together
+	});
+}
+
+// What a kernel is given. out [T, q heads · dim] and lse [T, q heads] (or null), or parts [T, q heads, count, 4 + dim]: of each part of
+// 1,024 positions the greatest score, the sum of weights, two numbers of nothing, and the sum of weighted values.
+struct Attention {
+	float *out, *lse, *parts;
+	u32 count;
+	const float *qkv;
+	Heads h;
+};
+constexpr u32 part = 1024;
+
+// How a part is added to those before it, whose greatest score is `lowest` and whose sums are 0 where there are none: what each is shrunk
+// by to the greatest score of both.
+struct Merge {
+	float most, before, now;
+	MEMBER Merge(float most_, float other) {
+		most = other > most_ ? other : most_;
+		before = exponential(most_ - most), now = exponential(other - most);
+	}
+	MEMBER float of(float a, float b) const { return fma(a, before, b * now); }
+};
+
+// Where the sums of a part go: into a part of its own; or into the row of the result, added to those of the parts before.
+struct Target {
+	float *mean, *lse, *own; // own is the greatest score and the sum of weights of a part; lse and own may be null
+	bool there, first, last; // there is a pair, and not only room for it
+
+	MEMBER Target(const Attention &a, const Pairs &pairs, u32 i, u32 key, bool end) {
+		u32 dim = here(a.h.dim);
+		u64 at = pairs.at(i) * here(a.h.q) + pairs.query(i);
+		there = pairs.has(i), first = a.parts || key < part, last = !a.parts && end;
+		own = a.parts ? a.parts + (at * here(a.count) + key / part) * (4 + dim) : nullptr;
+		mean = own ? own + 4 : a.out + at * dim;
+		lse = a.lse && last ? a.lse + at : nullptr;
+	}
+
+	// before is what the parts before have in a column.
+	MEMBER float before(bool in, u32 column) const { return read_if(in & there & !first, mean + column); }
+	MEMBER void sums(bool mine, float most, float sum) const {
+		bool part = mine & there & (own != nullptr);
+		write_if(part, own, most);
+		write_if(part, own + 1, sum);
+		write_if(mine & there & (lse != nullptr), lse, most + logarithm(sum));
+	}
+};
+
+// each_query calls f for every four numbers of a tile's queries, scaled, with their row and column; behind the end of a head are zeros.
+template <class E, class F> DEVICE void each_query(const Attention &a, const Pairs &pairs, F f) {
+	static_assert(E::high * E::dim % (4 * E::threads) == 0);
+	float scale = 1 / __builtin_sqrtf((float)a.h.dim);
+	auto four = [&](u32 n, bool wide) {
+		u32 i = thread() + n * E::threads, r = i / (E::dim / 4), c = i % (E::dim / 4) * 4;
+		const float *q = a.qkv + pairs.at(r) * a.h.width() + pairs.query(r) * a.h.dim;
+		Four x;
+		if (wide)
+			x = *(const Four *)(q + (c < a.h.dim ? c : 0));
+		else
+			UNROLL for (u32 n = 0; n < 4; n++)
+				x[n] = read_if(c + n < a.h.dim, q + c + n);
+		f(r, c, c < a.h.dim ? x * scale : 0);
+	};
+	if (aligned(a.qkv) && a.h.dim % 4 == 0)
+		UNROLL for (u32 n = 0; n < E::high * E::dim / 4 / E::threads; n++)
+			four(n, true);
+	else
+		ROLLED for (u32 n = 0; n < E::high * E::dim / 4 / E::threads; n++)
+			four(n, false);
+}
+
+// attend: the tile (block), for the key-value head (block in y). E has the arithmetic: its numbers' type, and what a thread keeps.
+template <class E> DEVICE void attend(const Attention &a, const typename E::Number *cache, const Batch &b) {
+	extern __shared__ __attribute__((aligned(16))) unsigned char memory[];
+	u32 base = shared_address(memory), group = a.h.group(), head = block_y(), start;
+	Span s(b, span_of_tile(b, tile_here(), group, E::high, &start));
+	if (start >= s.rows * group)
+		return;
+	Pairs pairs{start, s.rows * group, s.row, s.first, group, head * group};
+	u32 end = pairs.position(E::high - 1) + 1, first = a.parts ? block_z() * part : 0;
+	if (first >= end)
+		return;
+	u32 to = a.parts && first + part < end ? first + part : end;
+	const typename E::Number *keys = cache + head * a.h.kept(), *values = keys + a.h.kv * a.h.kept();
+	auto fetch = [&](u32 place, const typename E::Number *from, u32 position) {
+		if (position < to)
+			bring_keys<E, E::keys>(here(base) + place, from, s, position, end, a.h);
+	};
+	// With one stage, keys come while values are used, and values while keys are. With two, the next of both come while these are used.
+	constexpr bool two = E::stages == 2;
+	fetch(E::k, keys, first);
+	if (two)
+		fetch(E::v, values, first);
+	commit();
+	E e(base, a, pairs);
+	u32 now = 0;
+	ROLLED for (u32 key = first; key < to; key += E::keys) {
+		u32 after = key + E::keys, next = two ? E::stage - now : 0;
+		wait<0>();
+		barrier(); // the keys are there, and what was there before was used
+		if (two)
+			fetch(E::k + next, keys, after);
+		fetch(E::v + next, values, two ? after : key);
+		commit();
+		e.scores(key, now);
+		barrier(); // the scores are there, and the keys were used
+		if (!two)
+			fetch(E::k, keys, after), commit();
+		e.weigh();
+		if (!two)
+			wait<1>();
+		barrier(); // the weights are there, and the values
+		e.add(now);
+		if (after % part == 0 || after >= to)
+			e.end_part(a, pairs, key, after >= to);
+		now = next;
+	}
+}

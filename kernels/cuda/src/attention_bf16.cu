@@ -1,0 +1,194 @@
+// Attention over keys and values in bf16, on tensor cores. Queries, scaled, and weights are rounded to bf16, too; sums are f32.
+//
+// A tile has high pairs, 16 for each of down warps, and 64 keys. The scores of 16 pairs are shared by across warps, of which each has as
+// many keys, and then as many columns of the values. A score is one chain over the head size in steps of 16, a mean one over the keys of
+// a part in steps of 16. A sum of weights is taken by lane and 16 keys: over the blocks of a part, then over four lanes, then over the
+// four 16 of a block.
+#include "attention.h"
+
+template <u32 dim_, u32 high_, u32 across_, u32 stages_> struct Tensor {
+	typedef u16 Number;
+	static constexpr u32 dim = dim_, high = high_, across = across_, stages = stages_, keys = 64, down = high / 16, threads = 32 * down * across,
+		pitch = dim + 8, p_pitch = keys + 8, own = keys / across, columns = dim / across, groups = own / 16;
+	// Places in shared memory, in bytes: queries, keys and values of each stage, weights, greatest scores by warp, sums by 16 keys.
+	static constexpr u32 k = high * pitch * 2, v = k + keys * pitch * 2, stage = 2 * keys * pitch * 2, p = k + stages * stage, tops = p + high * p_pitch * 2,
+		sums = tops + across * high * 4, bytes = sums + keys / 16 * high * 4;
+	static_assert(own % 16 == 0 && columns % 16 == 0 && bytes <= 99 << 10);
+
+	u32 base_, row_, side_; // the first of the two rows of the tile that a thread has a part of, and which of the warps across it is in
+	u32 position[2];
+	float score[own / 8][4], mean[columns / 8][4];
+	float most[2], shrink[2], sum[groups][2], whole_most[2], whole_sum[2];
+
+	MEMBER Tensor(u32 base, const Attention &a, const Pairs &pairs) : base_(base) {
+		u32 warp = thread() / 32, row = warp % down * 16 + lane() / 4;
+		row_ = row, side_ = warp / down;
+		UNROLL for (u32 half = 0; half < 2; half++)
+			position[half] = pairs.position(row + 8 * half), whole_most[half] = lowest, whole_sum[half] = 0;
+		each_query<Tensor>(a, pairs, [&](u32 r, u32 c, Four q) {
+			store(base + (r * pitch + c) * 2, rounded(q[0], q[1]));
+			store(base + (r * pitch + c) * 2 + 4, rounded(q[2], q[3]));
+		});
+		begin();
+	}
+
+	MEMBER void begin() {
+		UNROLL for (u32 half = 0; half < 2; half++) {
+			most[half] = lowest;
+			UNROLL for (u32 g = 0; g < groups; g++)
+				sum[g][half] = 0;
+		}
+		UNROLL for (u32 j = 0; j < columns / 8; j++)
+			UNROLL for (u32 n = 0; n < 4; n++)
+				mean[j][n] = 0;
+	}
+
+	// scores of the keys from that position on, and the greatest of each row that the warp has.
+	MEMBER void scores(u32 key, u32 now) {
+		u32 lane = thread_here() % 32, base = here(base_), row = here(row_), side = here(side_);
+		UNROLL for (u32 j = 0; j < own / 8; j++)
+			UNROLL for (u32 n = 0; n < 4; n++)
+				score[j][n] = 0;
+		u32 q = base + row / 16 * 16 * pitch * 2 + place_of_rows<pitch>(lane);
+		u32 at = base + k + now + side * own * pitch * 2 + place_of_weights<false, pitch>(lane);
+		UNROLL for (u32 d = 0; d < dim; d += 16) {
+			u32 a[4], b[4];
+			load_matrices(a, q + d * 2);
+			UNROLL for (u32 j = 0; j < own / 8; j += 2) {
+				load_matrices(b, at + (j * 8 * pitch + d) * 2);
+				multiply(score[j], a, b);
+				multiply(score[j + 1], a, b + 2);
+			}
+		}
+		UNROLL for (u32 half = 0; half < 2; half++) {
+			float top = lowest;
+			UNROLL for (u32 j = 0; j < own / 8; j++)
+				UNROLL for (u32 n = 0; n < 2; n++) {
+					float &x = score[j][2 * half + n];
+					x = key + side * own + j * 8 + lane % 4 * 2 + n <= position[half] ? x : lowest;
+					top = x > top ? x : top;
+				}
+			top = Greatest::of(top, from_lane(top, 1));
+			top = Greatest::of(top, from_lane(top, 2));
+			if (lane % 4 == 0)
+				store(base + tops + (side * high + row + 8 * half) * 4, top);
+		}
+	}
+
+	// weigh turns scores into weights, and shrinks what there is where the greatest score has grown.
+	MEMBER void weigh() {
+		u32 lane = thread_here() % 32, base = here(base_), row = here(row_), side = here(side_);
+		UNROLL for (u32 half = 0; half < 2; half++) {
+			float before = most[half];
+			UNROLL for (u32 w = 0; w < across; w++)
+				most[half] = Greatest::of(most[half], load(base + tops + (w * high + row + 8 * half) * 4));
+			shrink[half] = exponential(before - most[half]);
+			UNROLL for (u32 g = 0; g < groups; g++) {
+				float weight[4];
+				UNROLL for (u32 n = 0; n < 4; n++) {
+					float x = score[2 * g + n / 2][2 * half + n % 2];
+					weight[n] = x == lowest ? 0 : exponential(x - most[half]);
+				}
+				sum[g][half] = fma(sum[g][half], shrink[half], (weight[0] + weight[1]) + (weight[2] + weight[3]));
+				u32 to = base + p + ((row + 8 * half) * p_pitch + side * own + g * 16 + lane % 4 * 2) * 2;
+				store(to, rounded(weight[0], weight[1]));
+				store(to + 16, rounded(weight[2], weight[3]));
+			}
+		}
+		UNROLL for (u32 j = 0; j < columns / 8; j++)
+			UNROLL for (u32 n = 0; n < 4; n++)
+				mean[j][n] *= shrink[n / 2];
+	}
+
+	// add adds weighted values.
+	MEMBER void add(u32 now) {
+		u32 lane = thread_here() % 32, base = here(base_), row = here(row_), side = here(side_);
+		u32 weights = base + p + row / 16 * 16 * p_pitch * 2 + place_of_rows<p_pitch>(lane);
+		u32 at = base + v + now + side * columns * 2 + place_of_weights<true, pitch>(lane);
+		UNROLL for (u32 key = 0; key < keys; key += 16) {
+			u32 a[4], b[4];
+			load_matrices(a, weights + key * 2);
+			UNROLL for (u32 j = 0; j < columns / 8; j += 2) {
+				load_transposed(b, at + (key * pitch + j * 8) * 2);
+				multiply(mean[j], a, b);
+				multiply(mean[j + 1], a, b + 2);
+			}
+		}
+	}
+
+	// end_part adds a part to those before.
+	MEMBER void end_part(const Attention &a, const Pairs &pairs, u32 key, bool end) {
+		u32 lane = thread_here() % 32, base = here(base_), row = here(row_), side = here(side_);
+		UNROLL for (u32 half = 0; half < 2; half++)
+			UNROLL for (u32 g = 0; g < groups; g++) {
+				float all = sum[g][half];
+				all += from_lane(all, 1);
+				all += from_lane(all, 2);
+				if (lane % 4 == 0)
+					store(base + sums + ((side * groups + g) * high + row + 8 * half) * 4, all);
+			}
+		barrier();
+		UNROLL for (u32 half = 0; half < 2; half++) {
+			u32 i = row + 8 * half;
+			float all = load(base + sums + i * 4);
+			UNROLL for (u32 g = 1; g < keys / 16; g++)
+				all += load(base + sums + (g * high + i) * 4);
+			Merge m(whole_most[half], most[half]);
+			whole_most[half] = m.most, whole_sum[half] = m.of(whole_sum[half], all);
+			write(Target(a, pairs, i, key, end), half, m, a.h.dim);
+		}
+		begin();
+	}
+
+	MEMBER void write(const Target &to, u32 half, const Merge &m, u32 size) const {
+		u32 lane = thread_here() % 32, side = here(side_);
+		float factor = to.last ? 1 / whole_sum[half] : 1;
+		UNROLL for (u32 j = 0; j < columns / 8; j++)
+			UNROLL for (u32 n = 0; n < 2; n++) {
+				u32 c = side * columns + j * 8 + lane % 4 * 2 + n;
+				float x = m.of(to.before(c < size, c), mean[j][2 * half + n]) * factor;
+				write_if((c < size) & to.there, to.mean + c, x);
+			}
+		to.sums((side == 0) & (lane % 4 == 0), whole_most[half], whole_sum[half]);
+	}
+};
+
+// The host has the same numbers, in attention.go. Few pairs are those of decoding, which waits for memory.
+#define ATTENTION(dim, high, across, stages) \
+	using T##high##x##dim = Tensor<dim, high, across, stages>; \
+	KERNEL THREADS((T##high##x##dim::threads)) attention_bf16_##high##x##dim(float *out, float *lse, float *parts, u32 count, \
+		const float *qkv, const u16 *cache, const u32 *starts, const u32 *positions, const u32 *from, u32 n, u32 stride, u32 q, u32 kv, \
+		u32 size) { \
+		attend<T##high##x##dim>({out, lse, parts, count, qkv, {q, kv, size}}, cache, {starts, positions, from, n, stride}); \
+	}
+ATTENTION(32, 64, 2, 1)
+ATTENTION(64, 64, 2, 1)
+ATTENTION(128, 64, 2, 1)
+ATTENTION(256, 32, 4, 1)
+ATTENTION(32, 16, 2, 2)
+ATTENTION(64, 16, 4, 2)
+ATTENTION(128, 16, 4, 2)
+ATTENTION(256, 16, 4, 1)
+
+// attention_merge: the parts of a row and query head (warp), in ascending order.
+KERNEL THREADS(256) attention_merge(float *out, const float *parts, const u32 *positions, u32 q, u32 dim, u32 count, u32 T) {
+	u64 at = (u64)block_x() * 8 + thread() / 32;
+	if (at >= (u64)T * q)
+		return;
+	u32 n = positions[at / q] / part + 1;
+	const float *all = parts + at * count * (4 + dim);
+	float most = lowest, sum = 0;
+	ROLLED for (u32 i = 0; i < n; i++) {
+		Merge m(most, all[i * (4 + dim)]);
+		most = m.most, sum = m.of(sum, all[i * (4 + dim) + 1]);
+	}
+	float inverse = 1 / sum;
+	ROLLED for (u32 c = lane(); c < dim; c += 32) {
+		float top = lowest, mean = 0;
+		ROLLED for (u32 i = 0; i < n; i++) {
+			Merge m(top, all[i * (4 + dim)]);
+			top = m.most, mean = m.of(mean, all[i * (4 + dim) + 4 + c]);
+		}
+		out[at * dim + c] = mean * inverse;
+	}
+}

@@ -1,0 +1,162 @@
+// The gradient of attention, for attention_grad_bf16.cu and attention_grad_f32.cu.
+//
+// With weights p = e^(score − lse) and their gradients s = p · (dout · value − dout · out), a query has the gradient Σ s · key · scale, a
+// key Σ s · query · scale, and a value Σ p · dout. A tile of queries reads keys and values by position from the sequence's start. A tile
+// of keys is of one span, so that all rows from a key's own to the end of what goes on from the span read it: their queries come in
+// pairs of a row and a query head, counted from the tree's first row. Each sum is ascending; what does not read adds exactly nothing.
+//
+// Queries, scaled, and dout come from rows of their own (Q heads of queries | Q heads of dout), kept numbers apart, as keys and values.
+#pragma once
+#include "attention.h"
+
+DEVICE Heads readers(const Heads &h) { return {0, h.q, h.dim}; } // whose stride and kept are those of rows of queries
+
+// What a kernel is given: rows of keys and values, of queries and gradients, lse [T, q heads] and delta [T, q heads] = dout · out.
+template <typename Number> struct Gradient {
+	float *dqkv;
+	const Number *cache, *asked;
+	const float *lse, *delta;
+	Heads h;
+};
+
+// after is the first span behind those that go on from one.
+DEVICE u32 after(const Batch &b, u32 span) {
+	u32 s = span + 1;
+	if (b.from)
+		ROLLED while (s < b.n && (int)b.from[s] >= (int)span)
+			s++;
+	return s;
+}
+
+// root is the first row of the tree that a span is of.
+DEVICE u32 root(const Batch &b, u32 span) {
+	if (b.from)
+		ROLLED while ((int)b.from[span] >= 0)
+			span = b.from[span];
+	return b.starts[span];
+}
+
+// What a tile reads, step by step: X and Y are keys and values, or queries and dout.
+template <class E, class FX, class FY> DEVICE void each_step(E &e, u32 from, u32 end, FX fetch_x, FY fetch_y) {
+	fetch_x(from), fetch_y(from);
+	commit();
+	ROLLED for (u32 at = from; at < end; at += E::deep) {
+		wait<0>();
+		barrier(); // X and Y are there, and those before were used
+		e.slopes(at, end);
+		barrier(); // the slopes are there
+		e.add();
+		barrier(); // X and Y were used
+		if (at + E::deep < end)
+			fetch_x(at + E::deep), fetch_y(at + E::deep);
+		commit();
+	}
+}
+
+// grad_queries: dq of the tile (block), for the key-value head (block in y).
+template <class E> DEVICE void grad_queries(const Gradient<typename E::Number> &g, const Batch &b) {
+	extern __shared__ __attribute__((aligned(16))) unsigned char memory[];
+	u32 base = shared_address(memory), group = g.h.group(), head = block_y(), start, kept = g.h.kept();
+	Span s(b, span_of_tile(b, tile_here(), group, E::high, &start));
+	if (start >= s.rows * group)
+		return;
+	Pairs pairs{start, s.rows * group, s.row, s.first, group, head * group};
+	u32 end = pairs.position(E::high - 1) + 1;
+	UNROLL for (u32 of = 0; of < 2; of++)
+		bring_rows<E::high, E::dim, E::pitch, E::threads>(base + of * E::own_y, g.asked + of * g.h.q * kept, kept, [&](u32 r, bool &in) {
+			return pairs.at(r) * readers(g.h).stride() + pairs.query(r) * kept;
+		});
+	E e(base, g.h.dim);
+	UNROLL for (u32 i = 0; i < E::mine; i++) {
+		u64 at = pairs.at(e.row(i)) * g.h.q + pairs.query(e.row(i));
+		e.limit[i] = pairs.position(e.row(i)), e.lse[i] = g.lse[at], e.delta[i] = g.delta[at];
+	}
+	auto fetch = [&](u32 place, const typename E::Number *from, u32 position) {
+		bring_keys<E, E::deep>(here(base) + place, from + head * kept, s, position, end, g.h);
+	};
+	each_step(e, 0, end, [&](u32 position) { fetch(E::x, g.cache, position); },
+		[&](u32 position) { fetch(E::y, g.cache + g.h.kv * kept, position); });
+	float scale = 1 / __builtin_sqrtf((float)g.h.dim);
+	UNROLL for (u32 i = 0; i < E::mine; i++)
+		if (pairs.has(e.row(i)))
+			e.write(g.dqkv + pairs.at(e.row(i)) * g.h.width() + pairs.query(e.row(i)) * g.h.dim, i, g.h.dim, scale, e.of_x);
+}
+
+// grad_keys: dk and dv of the tile (block), for the key-value head (block in y).
+template <class E> DEVICE void grad_keys(const Gradient<typename E::Number> &g, const Batch &b) {
+	extern __shared__ __attribute__((aligned(16))) unsigned char memory[];
+	u32 base = shared_address(memory), group = g.h.group(), head = block_y(), start, kept = g.h.kept();
+	u32 span = span_of_tile(b, block_x(), 1, E::high, &start), row = b.starts[span] + start, rows = b.starts[span + 1] - b.starts[span];
+	if (start >= rows)
+		return;
+	rows -= start;
+	u32 first = root(b, span), end = (b.starts[after(b, span)] - first) * group; // pairs of the tree
+	UNROLL for (u32 of = 0; of < 2; of++)
+		bring_rows<E::high, E::dim, E::pitch, E::threads>(base + of * E::own_y, g.cache + (of * g.h.kv + head) * kept, kept,
+			[&](u32 r, bool &in) {
+				in = r < rows;
+				return (row + r) * g.h.stride();
+			});
+	E e(base, g.h.dim);
+	UNROLL for (u32 i = 0; i < E::mine; i++)
+		e.limit[i] = (row + e.row(i) - first) * group;
+	auto fetch = [&](u32 place, const typename E::Number *from, u32 pair) {
+		bring_rows<E::deep, E::dim, E::pitch, E::threads>(here(base) + place, from + head * group * kept, kept, [&](u32 r, bool &in) {
+			in = pair + r < end;
+			return (first + (pair + r) / group) * readers(g.h).stride() + (pair + r) % group * kept;
+		});
+	};
+	each_step(e, (row - first) * group / E::deep * E::deep, end,
+		[&](u32 pair) {
+			fetch(E::x, g.asked, pair);
+			u32 t = thread_here(), n = pair + t % E::deep; // lse, then delta
+			const float *from = (t < E::deep ? g.lse : g.delta) + (u64)(first + n / group) * g.h.q + head * group + n % group;
+			if (t < 2 * E::deep)
+				copy4(here(base) + E::sums + t * 4, n < end ? from : g.lse, n < end ? 4 : 0);
+		},
+		[&](u32 pair) { fetch(E::y, g.asked + g.h.q * kept, pair); });
+	UNROLL for (u32 i = 0; i < E::mine; i++)
+		if (e.row(i) < rows) {
+			float *to = g.dqkv + (u64)(row + e.row(i)) * g.h.width() + (g.h.q + head) * g.h.dim;
+			e.write(to, i, g.h.dim, 1, e.of_x);
+			e.write(to + g.h.kv * g.h.dim, i, g.h.dim, 1, e.of_y);
+		}
+}
+
+// grad_pack: the row and head (warp) of queries, scaled, and of dout, and delta [T, q heads].
+template <typename T> DEVICE void grad_pack(T *asked, float *delta, const float *qkv, const float *dout, const float *out, const Heads &h,
+	u32 rows) {
+	u64 at = (u64)block_x() * (threads / 32) + thread() / 32, t = at / h.q, head = at % h.q;
+	if (t >= rows)
+		return;
+	u32 kept = h.kept();
+	float scale = 1 / __builtin_sqrtf((float)h.dim), sum = 0;
+	bool wide = aligned(qkv, dout, out) && h.dim % 4 == 0;
+	const float *q = qkv + t * h.width() + head * h.dim;
+	T *to = asked + t * readers(h).stride() + head * kept;
+	UNROLL for (u32 from = 0; from < 256; from += 128) { // which is all that a head has
+		u32 c = from + 4 * lane();
+		Four x = take(q, c, h.dim, wide) * scale, y = take(dout + at * h.dim, c, h.dim, wide), z = take(out + at * h.dim, c, h.dim, wide);
+		if constexpr (sizeof(T) == 2)
+			UNROLL for (u32 n = 0; n < 4; n++)
+				y[n] = first_of(rounded(y[n], 0));
+		UNROLL for (u32 n = 0; n < 4; n++)
+			sum = fma(y[n], z[n], sum);
+		if (c < kept)
+			put4(to + c, x), put4(to + h.q * kept + c, y);
+	}
+	sum = over_warp(sum);
+	if (lane() == 0)
+		delta[at] = sum;
+}
+#define GRAD_PACK(type, Number) \
+	KERNEL THREADS(256) attention_grad_pack_##type(Number *asked, float *delta, const float *qkv, const float *dout, const float *out, \
+		u32 q, u32 kv, u32 dim, u32 rows) { \
+		grad_pack(asked, delta, qkv, dout, out, {q, kv, dim}, rows); \
+	}
+#define GRAD(of, type, Engine, dim, high) \
+	KERNEL THREADS((Engine::threads)) attention_grad_##of##_##type##_##high##x##dim(float *dqkv, const Engine::Number *cache, \
+		const Engine::Number *asked, const float *lse, const float *delta, const u32 *starts, const u32 *from, u32 n, u32 q, u32 kv, \
+		u32 size) { \
+		grad_##of<Engine>({dqkv, cache, asked, lse, delta, {q, kv, size}}, {starts, nullptr, from, n, 0}); \
+	}

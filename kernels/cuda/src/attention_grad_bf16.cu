@@ -1,0 +1,120 @@
+// The gradient of attention over keys and values in bf16, on tensor cores. Queries, scaled, dout, weights and their gradients are rounded
+// to bf16; sums are f32, chains in steps of 16 from zero.
+#include "attention_grad.h"
+
+// A tile has high rows of its own (X' and Y'), 16 for each of down warps, and reads 64 rows (X and Y) at a time. The products of 16 rows
+// are shared by across warps, of which each has as many of the rows that are read, and then as many columns of the sums.
+template <bool keys_, u32 dim_, u32 high_, u32 across_> struct Tensor {
+	typedef u16 Number;
+	static constexpr bool keys = keys_;
+	static constexpr u32 dim = dim_, high = high_, across = across_, deep = 64, mine = 2, down = high / 16, threads = 32 * down * across,
+		pitch = dim + 8, p_pitch = deep + 8, part = deep / across, columns = dim / across;
+	// Places in shared memory, in bytes: X' at 0, Y', X, Y, s, then for keys p, and lse and delta of what is read.
+	static constexpr u32 own_y = high * pitch * 2, x = 2 * own_y, y = x + deep * pitch * 2, s = y + deep * pitch * 2,
+		p = s + high * p_pitch * 2, sums = p + high * p_pitch * 2, bytes = keys ? sums + 2 * deep * 4 : p;
+	static_assert(part % 16 == 0 && columns % 16 == 0 && bytes <= 99 << 10 && threads >= 2 * deep);
+	typedef float Sums[columns / 8][4];
+
+	u32 base_, row_, side_;
+	u32 limit[2]; // the last position that a query reads, or the first pair that reads a key
+	float lse[2], delta[2];
+	Sums of_x, of_y;
+
+	MEMBER Tensor(u32 base, u32) : base_(base) {
+		u32 warp = thread() / 32;
+		row_ = warp % down * 16 + lane() / 4, side_ = warp / down;
+		UNROLL for (u32 j = 0; j < columns / 8; j++)
+			UNROLL for (u32 n = 0; n < 4; n++)
+				of_x[j][n] = of_y[j][n] = 0;
+	}
+	MEMBER u32 row(u32 half) const { return row_ + 8 * half; }
+
+	// product is that of 16 rows of the tile's own with the warp's part of those that are read.
+	static MEMBER void product(float (*out)[4], u32 own, u32 read) {
+		UNROLL for (u32 j = 0; j < part / 8; j++)
+			UNROLL for (u32 n = 0; n < 4; n++)
+				out[j][n] = 0;
+		UNROLL for (u32 d = 0; d < dim; d += 16) {
+			u32 a[4], b[4];
+			load_matrices(a, own + d * 2);
+			UNROLL for (u32 j = 0; j < part / 8; j += 2) {
+				load_matrices(b, read + (j * 8 * pitch + d) * 2);
+				multiply(out[j], a, b);
+				multiply(out[j + 1], a, b + 2);
+			}
+		}
+	}
+
+	// slopes writes s, and p of keys, of what is read from there on.
+	MEMBER void slopes(u32 at, u32 end) {
+		u32 lane = thread_here() % 32, base = here(base_), row = here(row_), side = here(side_);
+		u32 own = base + row / 16 * 16 * pitch * 2 + place_of_rows<pitch>(lane);
+		u32 read = base + x + side * part * pitch * 2 + place_of_weights<false, pitch>(lane);
+		float score[part / 8][4], along[part / 8][4];
+		product(score, own, read);
+		product(along, own + own_y, read + (y - x));
+		UNROLL for (u32 j = 0; j < part / 8; j++)
+			UNROLL for (u32 half = 0; half < 2; half++) {
+				float weight[2], slope[2];
+				u32 column = side * part + j * 8 + lane % 4 * 2;
+				UNROLL for (u32 n = 0; n < 2; n++) {
+					u32 i = at + column + n;
+					bool reads = keys ? i >= limit[half] && i < end : i <= limit[half];
+					float l = lse[half], d = delta[half];
+					if constexpr (keys)
+						l = load(base + sums + (column + n) * 4), d = load(base + sums + (deep + column + n) * 4);
+					float e = exponential(score[j][2 * half + n] - l);
+					weight[n] = reads ? e : 0, slope[n] = reads ? e * (along[j][2 * half + n] - d) : 0;
+				}
+				u32 to = base + s + ((row + 8 * half) * p_pitch + column) * 2;
+				store(to, rounded(slope[0], slope[1]));
+				if (keys)
+					store(to + (p - s), rounded(weight[0], weight[1]));
+			}
+	}
+
+	// add adds s · X, and of keys p · Y.
+	MEMBER void add() {
+		u32 lane = thread_here() % 32, base = here(base_), row = here(row_), side = here(side_);
+		u32 factors = base + s + row / 16 * 16 * p_pitch * 2 + place_of_rows<p_pitch>(lane);
+		u32 read = base + x + side * columns * 2 + place_of_weights<true, pitch>(lane);
+		add_product(of_x, factors, read);
+		if (keys)
+			add_product(of_y, factors + (p - s), read + (y - x));
+	}
+	static MEMBER void add_product(Sums &to, u32 factors, u32 read) {
+		UNROLL for (u32 i = 0; i < deep; i += 16) {
+			u32 a[4], b[4];
+			load_matrices(a, factors + i * 2);
+			UNROLL for (u32 j = 0; j < columns / 8; j += 2) {
+				load_transposed(b, read + (i * pitch + j * 8) * 2);
+				multiply(to[j], a, b);
+				multiply(to[j + 1], a, b + 2);
+			}
+		}
+	}
+
+	MEMBER void write(float *to, u32 half, u32 size, float factor, const Sums &of) const {
+		u32 c = here(side_) * columns + thread_here() % 4 * 2;
+		UNROLL for (u32 j = 0; j < columns / 8; j++)
+			if (c + j * 8 < size)
+				to[c + j * 8] = of[j][2 * half] * factor, to[c + j * 8 + 1] = of[j][2 * half + 1] * factor;
+	}
+};
+
+GRAD_PACK(bf16, u16)
+
+// The host has the same numbers, in attention.go.
+template <u32 dim, u32 high, u32 across> using Queries = Tensor<false, dim, high, across>;
+template <u32 dim, u32 high, u32 across> using Keys = Tensor<true, dim, high, across>;
+#define TENSOR(of, Of, dim, high, across) \
+	using Of##dim = Of<dim, high, across>; \
+	GRAD(of, bf16, Of##dim, dim, high)
+TENSOR(queries, Queries, 32, 64, 2)
+TENSOR(queries, Queries, 64, 64, 2)
+TENSOR(queries, Queries, 128, 64, 2)
+TENSOR(queries, Queries, 256, 16, 4)
+TENSOR(keys, Keys, 32, 64, 2)
+TENSOR(keys, Keys, 64, 64, 2)
+TENSOR(keys, Keys, 128, 64, 4)
+TENSOR(keys, Keys, 256, 16, 4)

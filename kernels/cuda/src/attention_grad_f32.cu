@@ -1,0 +1,105 @@
+// The gradient of attention over keys and values in f32: chains of fused multiply-adds over deep rows, each from zero, and those added in
+// ascending order. What reads a key can be thousands of rows, over which one chain would round too often.
+#include "attention_grad.h"
+
+// A tile has 16 rows of its own (X' and Y'), by 8 threads each, and reads deep rows (X and Y) at a time.
+template <bool keys_, u32 dim_> struct Chains {
+	typedef float Number;
+	static constexpr bool keys = keys_;
+	static constexpr u32 dim = dim_, high = 16, deep = dim == 256 ? 16 : 32, mine = 1, threads = 128, pitch = dim + 4, p_pitch = deep + 4,
+		part = deep / 8, wide = dim / 32;
+	// Places in shared memory, in bytes: X' at 0, Y', X, Y, s, p, and lse and delta of what is read.
+	static constexpr u32 own_y = high * pitch * 4, x = 2 * own_y, y = x + deep * pitch * 4, s = y + deep * pitch * 4,
+		p = s + high * p_pitch * 4, sums = p + high * p_pitch * 4, bytes = keys ? sums + 2 * deep * 4 : p;
+	static_assert(bytes <= 99 << 10 && threads >= 2 * deep);
+	typedef Four Sums[wide];
+
+	u32 size; // of heads
+	u32 base_, row_, side_;
+	u32 limit[1]; // the last position that a query reads, or the first pair that reads a key
+	float lse[1], delta[1];
+	Sums of_x, of_y; // columns 4 · side + 32 · j and the next 3
+
+	MEMBER Chains(u32 base, u32 size) : size(size), base_(base), row_(thread() / 8), side_(thread() % 8) {
+		UNROLL for (u32 j = 0; j < wide; j++)
+			of_x[j] = of_y[j] = 0;
+	}
+	MEMBER u32 row(u32) const { return row_; }
+
+	// product is that of a row of the tile's own with the thread's part of those that are read, 8 apart.
+	MEMBER void product(float *out, u32 own, u32 read) const {
+		UNROLL for (u32 j = 0; j < part; j++)
+			out[j] = 0;
+		ROLLED for (u32 from = 0; from < size; from += 8)
+			UNROLL for (u32 d = from; d < from + 8; d += 4) {
+				Four a = load4(own + d * 4);
+				UNROLL for (u32 j = 0; j < part; j++) {
+					Four b = load4(read + (j * 8 * pitch + d) * 4);
+					UNROLL for (u32 n = 0; n < 4; n++)
+						out[j] = fma(a[n], b[n], out[j]);
+				}
+			}
+	}
+
+	// slopes writes s, and p of keys, of what is read from there on.
+	MEMBER void slopes(u32 at, u32 end) {
+		u32 base = here(base_), row = here(row_), side = here(side_);
+		float score[part], along[part];
+		product(score, base + row * pitch * 4, base + x + side * pitch * 4);
+		product(along, base + own_y + row * pitch * 4, base + y + side * pitch * 4);
+		UNROLL for (u32 j = 0; j < part; j++) {
+			u32 column = side + 8 * j, i = at + column;
+			bool reads = keys ? i >= limit[0] && i < end : i <= limit[0];
+			float l = lse[0], d = delta[0];
+			if constexpr (keys)
+				l = load(base + sums + column * 4), d = load(base + sums + (deep + column) * 4);
+			float e = exponential(score[j] - l);
+			u32 to = base + s + (row * p_pitch + column) * 4;
+			store(to, reads ? e * (along[j] - d) : 0);
+			if (keys)
+				store(to + (p - s), reads ? e : 0);
+		}
+	}
+
+	// add adds s · X, and of keys p · Y.
+	MEMBER void add() {
+		u32 base = here(base_), row = here(row_), side = here(side_), factors = base + s + row * p_pitch * 4, read = base + x + side * 16;
+		add_product(of_x, factors, read);
+		if (keys)
+			add_product(of_y, factors + (p - s), read + (y - x));
+	}
+	static MEMBER void add_product(Sums &to, u32 factors, u32 read) {
+		UNROLL for (u32 j = 0; j < wide; j++) {
+			Four sum = 0;
+			ROLLED for (u32 i = 0; i < deep; i += 4) {
+				Four a = load4(factors + i * 4);
+				UNROLL for (u32 n = 0; n < 4; n++) {
+					Four b = load4(read + ((i + n) * pitch + 32 * j) * 4);
+					UNROLL for (u32 c = 0; c < 4; c++)
+						sum[c] = fma(a[n], b[c], sum[c]);
+				}
+			}
+			to[j] += sum;
+		}
+	}
+
+	MEMBER void write(float *to, u32, u32 size, float factor, const Sums &of) const {
+		bool fours = aligned(to) && size % 4 == 0;
+		u32 c = 4 * here(side_);
+		UNROLL for (u32 j = 0; j < wide; j++)
+			put(to, c + 32 * j, size, fours, of[j] * factor);
+	}
+};
+
+GRAD_PACK(f32, float)
+
+// The host has the same numbers, in attention.go.
+#define CHAINS(dim) \
+	using Queries##dim = Chains<false, dim>; \
+	using Keys##dim = Chains<true, dim>; \
+	GRAD(queries, f32, Queries##dim, dim, 16) \
+	GRAD(keys, f32, Keys##dim, dim, 16)
+CHAINS(32)
+CHAINS(64)
+CHAINS(128)
+CHAINS(256)

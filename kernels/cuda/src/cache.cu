@@ -1,0 +1,48 @@
+// Keys and values in a cache: rows (KV heads of keys | KV heads of values) of heads that are kept numbers apart, zeros behind their end.
+#include "attention.h"
+
+// cache_write: row t (block) of qkv goes to its row of the cache: packed (positions is null) to row t, paged to the one for its position.
+template <typename T> DEVICE void cache_write(T *cache, const float *qkv, const Batch &b, const Heads &h) {
+	u32 t = block_x(), place = t, kept = h.kept();
+	if (b.positions) {
+		u32 low = 0, above = b.n; // the last span that begins at the row, or before
+		ROLLED while (above - low > 1) {
+			u32 middle = (low + above) / 2;
+			if (b.starts[middle] <= t)
+				low = middle;
+			else
+				above = middle;
+		}
+		u32 position = b.positions[t];
+		place = b.from[(u64)low * b.stride + position / cache_block] * cache_block + position % cache_block;
+	}
+	const float *x = qkv + (u64)t * h.width() + h.q * h.dim;
+	T *to = cache + place * h.stride();
+	bool wide = aligned(x) && h.dim % 4 == 0;
+	ROLLED for (u32 i = 4 * thread(); i < h.stride(); i += 4 * threads) {
+		u32 head = i / kept, c = i % kept;
+		Four v = take(x + head * h.dim, c, h.dim, wide);
+		put4(to + i, v);
+	}
+}
+
+KERNEL THREADS(256) cache_write_bf16(u16 *cache, const float *qkv, const u32 *starts, const u32 *positions, const u32 *from, u32 n,
+	u32 stride, u32 q, u32 kv, u32 dim) {
+	cache_write(cache, qkv, {starts, positions, from, n, stride}, {q, kv, dim});
+}
+KERNEL THREADS(256) cache_write_f32(float *cache, const float *qkv, const u32 *starts, const u32 *positions, const u32 *from, u32 n,
+	u32 stride, u32 q, u32 kv, u32 dim) {
+	cache_write(cache, qkv, {starts, positions, from, n, stride}, {q, kv, dim});
+}
+
+// cache_copy: block from[i] to block to[i], for each i after the other. A block has size times 16 bytes, of which a thread takes the
+// same in every one; layers (block in y) lie a distance of so many apart.
+typedef u32 Bytes16 __attribute__((ext_vector_type(4)));
+KERNEL THREADS(256) cache_copy(Bytes16 *cache, const u32 *to, const u32 *from, u32 n, u32 size, u64 layer) {
+	u32 at = block_x() * threads + thread();
+	if (at >= size)
+		return;
+	cache += block_y() * layer + at;
+	ROLLED for (u32 i = 0; i < n; i++)
+		cache[(u64)to[i] * size] = cache[(u64)from[i] * size];
+}
