@@ -219,7 +219,7 @@ type Config struct {
 	// are older than the policy, as with pipeline=full, cannot be compared.
 	Deterministic bool `json:"deterministic"`
 
-	// Machine: none of these changes a result, except pipeline=full and, in last bits, max_rows and share_prefixes
+	// Machine: pipeline=full alone changes results; max_rows and share_prefixes change last bits
 
 	// What computes: the processor, under either name.
 	Device string `json:"device" enum:"auto cpu"`
