@@ -193,7 +193,11 @@ func TestSharedPrefixesHaveTheGradientsOfTheirSequences(t *testing.T) {
 					b := backendtest.CPU(t, cpu.Options{})
 					defer b.Close()
 					o.Recompute = recompute
-					for i, objective := range objectives {
+					some := objectives
+					if o.Precision != F32 || o.Cache != F32 {
+						some = objectives[:4]
+					}
+					for i, objective := range some {
 						random := rand.New(rand.NewPCG(uint64(i), 3))
 						o.MaxRows = []int{64, 200, 1000}[i%3]
 						p := openFor(t, b, full, o)
