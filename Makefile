@@ -48,7 +48,7 @@ kills: ## runs cut off at KILLS (20: all) moments and resumed, byte for byte
 soak: ## REQUESTS (10000) to the sampler, PROGRAMS (20000) in the sandbox
 	GRPO_SOAK=$(or $(REQUESTS),10000) $(GO) test -count=1 -v -timeout 60m -run TestSoak ./sampler
 	GRPO_SANDBOX_FULL=$(or $(PROGRAMS),20000) $(GO) test -count=1 -v -timeout 90m \
-		-run 'TestSoak|TestStableVerdicts|TestOrdinaryUser' ./reward/sandbox
+		-run 'TestSoak|TestStableVerdicts|TestHostile|TestHonest|TestOrdinaryUser' ./reward/sandbox
 
 scale: ## a data set of SIZE: full (2 GB) or tenth
 	GRPO_SCALE=$(or $(SIZE),full) $(GO) test -count=1 -v -timeout 30m -run TestScale ./data/dataset

@@ -20,6 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-7879b91d/grpo/configs"
+	"github.com/seed-7879b91d/grpo/internal/racing"
 	"github.com/seed-7879b91d/grpo/internal/rollouts"
 	"github.com/seed-7879b91d/grpo/internal/rundir"
 	"github.com/seed-7879b91d/grpo/kernels"
@@ -254,6 +255,9 @@ func stride(t *testing.T, short int) int {
 	require.NoError(t, err, "GRPO_KILLS")
 	if kills >= 20 {
 		return 1
+	}
+	if racing.Detected { // it is the same code at every moment
+		short *= 5
 	}
 	return max(1, short/max(1, kills))
 }

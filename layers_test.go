@@ -40,6 +40,7 @@ var layers = map[string][]string{
 	"internal/atomicfile": {},
 	// of tests
 	"internal/backendtest": {"kernels", "kernels/cpu", "kernels/kerneltest"},
+	"internal/racing":      {},
 	"internal/badinput":    {},
 	"internal/cachedir":    {},
 	"internal/cputime":     {},
@@ -78,8 +79,8 @@ var (
 
 // cellar is what every room may import: it knows nothing of models.
 var cellar = []string{"internal/atomicfile", "internal/badinput", "internal/cachedir", "internal/cputime", "internal/disk",
-	"internal/jsonl", "internal/memory", "internal/notice", "internal/settings", "internal/splitmix", "internal/meter", "internal/stats",
-	"internal/version"}
+	"internal/jsonl", "internal/memory", "internal/notice", "internal/settings", "internal/splitmix", "internal/meter", "internal/racing",
+	"internal/stats", "internal/version"}
 
 // homes are the rooms that a library may be used in.
 var homes = map[string][]string{

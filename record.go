@@ -95,6 +95,9 @@ func (r *record) append(name string, v any) error {
 }
 
 func (r *record) unwritten(err error) error {
+	if saved, _ := rundir.List(r.Path); len(saved) == 0 {
+		return fmt.Errorf("%w; nothing was saved before: mend that, then type run_dir=%s to begin again", err, r.Path)
+	}
 	return fmt.Errorf("%w; what was saved before stands: mend that, then type run_dir=%s to go on", err, r.Path)
 }
 

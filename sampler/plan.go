@@ -51,8 +51,12 @@ type Plan struct {
 }
 
 func (p Plan) String() string {
-	return fmt.Sprintf("KV: %.2f GiB, %d sequences of %d tokens, %d at once at full length",
-		float64(p.CacheBytes)/(1<<30), p.MaxSequences, p.MaxLength, p.Blocks/p.blocksFor(p.MaxLength))
+	size := fmt.Sprintf("%.2f GiB", float64(p.CacheBytes)/(1<<30))
+	if p.CacheBytes < 1<<30 {
+		size = fmt.Sprintf("%.1f MiB", float64(p.CacheBytes)/(1<<20))
+	}
+	return fmt.Sprintf("KV: %s, %d sequences of %d tokens, %d at once at full length",
+		size, p.MaxSequences, p.MaxLength, p.Blocks/p.blocksFor(p.MaxLength))
 }
 
 // Decoder is the size of the decoder that the engine has.

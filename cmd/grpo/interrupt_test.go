@@ -113,20 +113,23 @@ func TestStoppedVerbsSaySo(t *testing.T) {
 		"sample --model tiny --prompt x --n 20000 --json":                                           "sequences of",
 		"replay --model tiny --rank 1 --steps 1000000 --out adapter --threads 1 --datums " + datums: "",
 	} {
-		p := startCommand(t, t.TempDir(), exec.Command(exe, strings.Fields(line)...))
-		p.waitFor(func() bool {
-			said, err := os.ReadFile(p.errs)
-			return err == nil && strings.Contains(string(said), began) && p.spent(t) > 300*time.Millisecond
+		t.Run(line, func(t *testing.T) {
+			t.Parallel()
+			p := startCommand(t, t.TempDir(), exec.Command(exe, strings.Fields(line)...))
+			p.waitFor(func() bool {
+				said, err := os.ReadFile(p.errs)
+				return err == nil && strings.Contains(string(said), began) && p.spent(t) > 300*time.Millisecond
+			})
+			require.NoError(t, p.Process.Signal(syscall.SIGINT))
+			code, says := p.end(t)
+			require.Equal(t, exitInterrupted, code, says)
+			require.NotContains(t, says, "saving")
+			require.NotContains(t, says, context.Canceled.Error())
+			require.Contains(t, says, "\ngrpo: stopping; once more to stop at once\ngrpo: stopped before the end of grpo "+strings.Fields(line)[0])
+			left, err := os.ReadDir(p.Dir)
+			require.NoError(t, err)
+			require.Empty(t, left, line)
 		})
-		require.NoError(t, p.Process.Signal(syscall.SIGINT))
-		code, says := p.end(t)
-		require.Equal(t, exitInterrupted, code, says)
-		require.NotContains(t, says, "saving")
-		require.NotContains(t, says, context.Canceled.Error())
-		require.Contains(t, says, "\ngrpo: stopping; once more to stop at once\ngrpo: stopped before the end of grpo "+strings.Fields(line)[0])
-		left, err := os.ReadDir(p.Dir)
-		require.NoError(t, err)
-		require.Empty(t, left, line)
 	}
 }
 

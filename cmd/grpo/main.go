@@ -43,20 +43,30 @@ const (
 var saves atomic.Bool
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, func() {
-		stop() // from here on a signal does what it does to any program
-		if saves.Load() {
-			fmt.Fprintln(os.Stderr, "\ngrpo: stopping; once more to stop without saving")
-		} else {
-			fmt.Fprintln(os.Stderr, "\ngrpo: stopping; once more to stop at once")
-		}
-	})
+	ctx := interruptible()
 	ctx = rebuild.With(ctx, rebuild.Options{
 		Say:      func(line string) { screen.Tell(os.Stderr, line) },
 		Progress: screen.Building(os.Stderr),
 	})
 	os.Exit(run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+}
+
+// interruptible ends with the first signal that asks the program to stop. It says so before anything else hears of it.
+func interruptible() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	asked := make(chan os.Signal, 1)
+	signal.Notify(asked, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		<-asked
+		signal.Stop(asked) // from here on a signal does what it does to any program
+		if saves.Load() {
+			fmt.Fprintln(os.Stderr, "\ngrpo: stopping; once more to stop without saving")
+		} else {
+			fmt.Fprintln(os.Stderr, "\ngrpo: stopping; once more to stop at once")
+		}
+		cancel()
+	}()
+	return ctx
 }
 
 // run executes one command line and returns its exit code; tests call it in place of a process.

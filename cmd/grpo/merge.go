@@ -74,11 +74,13 @@ func merge(ctx context.Context, f *policyFlags, out string) (report string, err 
 	if err != nil {
 		return "", err
 	}
-	unchecked := filepath.Clean(out) + ".unchecked"
-	if err := os.RemoveAll(unchecked); err != nil {
+	out = filepath.Clean(out)
+	beside, err := folderBeside(out)
+	if err != nil {
 		return "", err
 	}
-	defer os.RemoveAll(unchecked)
+	defer os.RemoveAll(beside)
+	unchecked := filepath.Join(beside, "model")
 	if err := lora.Merge(f.model, adapter, unchecked); err != nil {
 		return "", err
 	}
@@ -104,6 +106,14 @@ func merge(ctx context.Context, f *policyFlags, out string) (report string, err 
 	return fmt.Sprintf("%s: %.1f %% of the adapter is in the rounded weights; "+
 		"log-probabilities differ from the adapter's by %.2g on average; the adapter moved them by %.2g",
 		out, 100*kept, meanDifference(adapted, merged), meanDifference(adapted, base)), nil
+}
+
+// folderBeside makes a folder where what was checked can be moved from.
+func folderBeside(out string) (string, error) {
+	if err := os.MkdirAll(filepath.Dir(out), 0o755); err != nil {
+		return "", err
+	}
+	return os.MkdirTemp(filepath.Dir(out), filepath.Base(out)+".unchecked-")
 }
 
 // roundingNoise is what rounding every weight to 16 bits may do to a log-probability on average. It is no bound: the

@@ -4,6 +4,7 @@ import (
 	"runtime/debug"
 	"testing"
 
+	"github.com/seed-7879b91d/grpo/internal/racing"
 	"github.com/seed-7879b91d/grpo/kernels"
 	"github.com/seed-7879b91d/grpo/kernels/kerneltest/deferred"
 )
@@ -14,11 +15,19 @@ func TestMain(m *testing.M) {
 	m.Run()
 }
 
-// The reference has one thread whatever it is asked for, so two of it are as good as four.
+// The reference has one thread whatever it is asked for, so two of it are as good as four. Under the race detector its loops
+// take minutes, and share nothing: the deferred one does, on a few operations.
 func TestReference(t *testing.T) {
+	if racing.Detected {
+		t.Skip("one goroutine")
+	}
 	run(t, Chains, func(int) kernels.Backend { return NewReference() }, 1, 2)
 }
 
 func TestDeferredReference(t *testing.T) {
+	if racing.Detected {
+		RunOperations(t, Chains, func() kernels.Backend { return deferred.New(NewReference()) }, "Add", "Gather", "Embed", "SumSquares")
+		return
+	}
 	run(t, Chains, func(int) kernels.Backend { return deferred.New(NewReference()) }, 1, 2)
 }

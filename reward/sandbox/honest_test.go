@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// TestHonest runs what honest programs do and other graders stumble over, on every rung.
+// TestHonest runs what honest programs do and other graders stumble over, on every rung that is attacked and on the lowest.
 func TestHonest(t *testing.T) {
 	t.Parallel()
-	for _, rung := range []Rung{RungFull, RungNamespaces, RungUID, RungLandlock, RungUnsafe} {
+	for _, rung := range append(attacked(), RungUnsafe) {
 		t.Run(rung.String(), func(t *testing.T) {
 			t.Parallel()
 			p := openPool(t, rung, 2)

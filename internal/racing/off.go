@@ -1,0 +1,7 @@
+//go:build !race
+
+// Package racing tells a test that the race detector watches it.
+package racing
+
+// Detected is whether it does.
+const Detected = false
