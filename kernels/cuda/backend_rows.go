@@ -24,9 +24,17 @@ func (b *Backend) Embed(out kernels.Buffer, table kernels.Matrix, ids kernels.Bu
 	b.launch(name, Dim{X: T}, at(out), Address(m.memory.At), at(ids), Int(m.cols))
 }
 
-// EmbedGrad adds rows to those of a table.
-func (b *Backend) EmbedGrad(dTable, dOut, ids kernels.Buffer, _, H, T int) {
-	b.launch("embed_grad", Dim{X: T}.by(H, threads), at(dTable), at(dOut), at(ids), Int(H), Int(T))
+// EmbedGrad adds rows to those of a table, in the order of their ids, for which it brings them by 8 bits of the ids at a time.
+func (b *Backend) EmbedGrad(dTable, dOut, ids kernels.Buffer, V, H, T int) {
+	var sorted, before, other Ptr
+	if !b.divide(part{&sorted, 4 * T}, part{&other, 4 * T}) {
+		return
+	}
+	for shift := 0; shift == 0 || (V-1)>>shift > 0; shift += 8 {
+		b.launch("sort_rows", Dim{X: 1}, Address(sorted), Address(before), at(ids), Int(shift), Int(T))
+		before, sorted, other = sorted, other, sorted
+	}
+	b.launch("embed_grad", Dim{X: T}.by(H, threads), at(dTable), at(dOut), at(ids), Address(before), Int(H), Int(T))
 }
 
 // Gather gives rows of x.

@@ -81,6 +81,15 @@ func RunOperations(t *testing.T, o Tolerance, open func() kernels.Backend, names
 		t.Run("sum of squares", func(t *testing.T) { testSumSquares(t, s) })
 		t.Run("sums of tiny and large squares", func(t *testing.T) { testTinySquares(t, s.machines[1]) })
 	}
+	if asked("LogProb") && asked("LogProbGradW") {
+		t.Run("targets nobody asks for", func(t *testing.T) { testNoTarget(t, s.machines[1]) })
+	}
+	if asked("Draw") {
+		t.Run("draws", func(t *testing.T) { testDraws(t, s) })
+	}
+	if asked("Draw") && asked("LogProb") {
+		t.Run("a drawn token's log-probability", func(t *testing.T) { testDrawnLogProb(t, s.machines[1]) })
+	}
 	if asked("Attention") && asked("AttentionGrad") {
 		t.Run("trees are their sequences", func(t *testing.T) { testTrees(t, o, s.machines[1]) })
 	}

@@ -79,7 +79,8 @@ func TestOperations(t *testing.T) {
 	open := opened(t)
 	kerneltest.RunOperations(t, kerneltest.Chains, func() kernels.Backend { return partial{Backend: open()} },
 		"Add", "SwiGLU", "SwiGLUGrad", "Embed", "EmbedGrad", "RMSNorm", "RMSNormGradX", "RMSNormGradW", "RopeTable", "QKNormRope",
-		"QKNormRopeGradX", "QKNormRopeGradW", "BiasGrad", "Gather", "Loss", "SumSquares", "Adam", "Linear", "LinearGradX", "LinearGradW")
+		"QKNormRopeGradX", "QKNormRopeGradW", "BiasGrad", "Gather", "Loss", "SumSquares", "Adam", "Linear", "LinearGradX", "LinearGradW",
+		"LogProb", "LogProbGradX", "LogProbGradW", "Draw")
 }
 
 // What nobody refers to is given back where it is needed, and a card that is full is an error, after which everything goes on.

@@ -4,8 +4,6 @@
 
 constexpr u32 chunk = 64;
 
-DEVICE u32 least(u32 a, u32 b) { return a < b ? a : b; }
-
 // Rows of a window: they are stride numbers apart.
 KERNEL sum_rows(float *sums, const float *dy, u32 stride, u32 width, u32 T) {
 	u32 column = block_y() * threads + thread(), end = least(T, (block() + 1) * chunk);

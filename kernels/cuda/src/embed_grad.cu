@@ -1,28 +1,62 @@
-// d_table [V, width] += the rows of d_out [T, width], each at its id.
-#include "kernel.h"
+// d_table [V, width] += the rows of d_out [T, width], each at its id. The rows are brought into the order of their ids first, those of
+// one id in ascending order.
+#include "bins.h"
 
-// A block has 256 columns of row t. That of the first row with its id adds up all rows with it, in ascending order, and then adds the
-// sum once; the others have nothing to do. So nobody waits for anybody, and the order of blocks is of no account.
-KERNEL embed_grad(float *d_table, const float *d_out, const int *ids, u32 width, u32 T) {
-	__shared__ u32 same[threads / 32];
-	u32 t = block(), column = block_y() * threads + thread();
-	int id = ids[t];
-	float sum = 0;
-	for (u32 first = 0; first < T; first += threads) {
-		u32 row = first + thread(), here = __nvvm_vote_ballot_sync(~0u, row < T && ids[row] == id);
-		if (lane() == 0)
-			same[thread() / 32] = here;
-		barrier();
-		for (u32 w = 0; w < threads / 32; w++)
-			for (u32 left = same[w]; left; left &= left - 1) {
-				u32 row = first + w * 32 + (u32)__builtin_ctz(left);
-				if (row < t)
-					return; // all threads of the block: that row's block does it
-				if (column < width)
-					sum += d_out[(u64)row * width + column];
-			}
-		barrier();
+// One pass over 8 bits of the ids: sorted [T] are the rows of unsorted, or all from 0 on, by these bits, and as they were where the bits
+// are the same. One block does it all, and each of its warps a part of the rows, from its own places on.
+KERNEL sort_rows(int *sorted, const int *unsorted, const int *ids, u32 shift, u32 T) {
+	constexpr u32 warps = threads / 32;
+	__shared__ u32 next[warps][256]; // the place for the next row with these bits
+	u32 *own = next[thread() / 32], part = (T + warps - 1) / warps, from = thread() / 32 * part, end = least(T, from + part);
+	auto row_at = [&](u32 i) { return unsorted ? unsorted[i] : (int)i; };
+	auto bits_of = [&](int row) { return (u32)ids[row] >> shift & 255; };
+	for (u32 i = lane(); i < 256; i += 32)
+		own[i] = 0;
+	__nvvm_bar_warp_sync(~0u);
+	// A warp stays together: lanes behind the end do what that of the last row does, and do not count.
+	for (u32 first = from; first < end; first += 32)
+		count_into(&own[bits_of(row_at(least(first + lane(), end - 1)))], first + lane() < end);
+	barrier();
+	u32 count = 0, all;
+	for (u32 w = 0; w < warps; w++)
+		count += next[w][thread()];
+	u32 place = before(count, &all);
+	for (u32 w = 0; w < warps; w++) {
+		u32 n = next[w][thread()];
+		next[w][thread()] = place;
+		place += n;
 	}
-	if (column < width)
-		d_table[(u64)id * width + column] += sum;
+	barrier();
+	for (u32 first = from; first < end; first += 32) {
+		u32 as = least(lane(), end - 1 - first);
+		int row = row_at(first + as);
+		u32 bits = bits_of(row), same = __nvvm_match_any_sync_i32(~0u, (int)bits);
+		u32 lower = (u32)__builtin_popcount(same & ((1u << as) - 1)), to = own[bits] + lower;
+		__nvvm_bar_warp_sync(~0u);
+		sorted[to] = row;
+		count_into(&own[bits], lower || as != lane() ? 0 : (u32)__builtin_popcount(same)); // behind the end, nobody reads it any more
+		__nvvm_bar_warp_sync(~0u);
+	}
+}
+
+// A block has 256 columns of the rows with one id, if its place in the order is the first of them: it adds them up, and adds the sum to
+// the table once.
+KERNEL embed_grad(float *d_table, const float *d_out, const int *ids, const int *sorted, u32 width, u32 T) {
+	u32 i = block(), column = block_y() * threads + thread();
+	int id = ids[sorted[i]];
+	if (column >= width || (i && ids[sorted[i - 1]] == id))
+		return;
+	constexpr u32 ahead = 8; // loads under way
+	float sum = 0;
+	for (bool more = true; more; i += ahead) {
+		float next[ahead];
+		UNROLL for (u32 k = 0; k < ahead; k++) {
+			int row = i + k < T ? sorted[i + k] : 0;
+			more = more && i + k < T && ids[row] == id;
+			next[k] = more ? d_out[(u64)row * width + column] : 0;
+		}
+		UNROLL for (u32 k = 0; k < ahead; k++)
+			sum += next[k];
+	}
+	d_table[(u64)id * width + column] += sum;
 }

@@ -9,6 +9,7 @@
 // Every launch has blocks of so many threads.
 constexpr u32 threads = 256;
 
+DEVICE u32 least(u32 a, u32 b) { return a < b ? a : b; }
 DEVICE u32 lane() { return thread() % 32; }
 DEVICE u32 block() { return __nvvm_read_ptx_sreg_ctaid_x(); }
 DEVICE u64 index() { return (u64)block() * threads + thread(); }
@@ -44,10 +45,10 @@ DEVICE double fma(double a, double b, double c) { return __builtin_fma(a, b, c);
 
 // What another lane has, whose number differs in these bits.
 DEVICE float from_lane(float v, int bits) { return __nvvm_shfl_sync_bfly_f32(~0u, v, bits, 31); }
+DEVICE u32 from_lane(u32 v, int bits) { return (u32)__nvvm_shfl_sync_bfly_i32(~0u, (int)v, bits, 31); }
 DEVICE double from_lane(double v, int bits) {
 	u64 all = __builtin_bit_cast(u64, v);
-	u32 low = (u32)__nvvm_shfl_sync_bfly_i32(~0u, (int)(u32)all, bits, 31);
-	u32 high = (u32)__nvvm_shfl_sync_bfly_i32(~0u, (int)(u32)(all >> 32), bits, 31);
+	u32 low = from_lane((u32)all, bits), high = from_lane((u32)(all >> 32), bits);
 	return __builtin_bit_cast(double, (u64)high << 32 | low);
 }
 
@@ -80,6 +81,32 @@ template <class How = Plus, class N> DEVICE N over_block(N v) {
 		all = How::of(all, of_warps[w]);
 	barrier(); // the next one writes there again
 	return all;
+}
+
+// What a lane so many below has.
+DEVICE u32 from_below(u32 v, u32 lanes) { return (u32)__nvvm_shfl_sync_up_i32(~0u, (int)v, (int)lanes, 0); }
+DEVICE u64 from_below(u64 v, u32 lanes) { return (u64)from_below((u32)(v >> 32), lanes) << 32 | from_below((u32)v, lanes); }
+DEVICE double from_below(double v, u32 lanes) { return __builtin_bit_cast(double, from_below(__builtin_bit_cast(u64, v), lanes)); }
+
+// The sum over the threads before this one, in an order that is always the same; and over all.
+template <class N> DEVICE N before(N v, N *all) {
+	__shared__ N of_warps[threads / 32];
+	N sum = v, below = 0;
+	UNROLL for (u32 lanes = 1; lanes < 32; lanes *= 2) {
+		N other = from_below(sum, lanes);
+		sum = lane() >= lanes ? sum + other : sum;
+	}
+	N lower = from_below(sum, 1);
+	if (lane() == 31)
+		of_warps[thread() / 32] = sum;
+	barrier();
+	*all = 0;
+	UNROLL for (u32 w = 0; w < threads / 32; w++) {
+		below = w == thread() / 32 ? *all : below;
+		*all += of_warps[w];
+	}
+	barrier(); // the next one writes there again
+	return lane() ? below + lower : below;
 }
 
 // 1 / sqrt(mean + eps), of the sum of n squares.

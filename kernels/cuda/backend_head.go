@@ -1,0 +1,173 @@
+//go:build gpu
+
+package cuda
+
+import (
+	"fmt"
+
+	"github.com/seed-7879b91d/grpo/kernels"
+)
+
+// The vocabulary goes in chunks, and rows in rounds: a round and a chunk are as many logits as there are at once. Both are part of the
+// numbers, never of the card; head.h has the same chunk.
+const (
+	headVocabulary = 4096
+	headRows       = 2048
+)
+
+// partialBytes is what a chunk of a row becomes.
+const partialBytes = 12
+
+// LogProb scores targets; with a Jacobian it costs two products instead of one.
+func (b *Backend) LogProb(out kernels.LogProbOut, h kernels.Buffer, w kernels.Matrix, targets kernels.Buffer, invTemp float32, T int) {
+	if out.Jacobian != nil {
+		b.clear(out.Jacobian, T*w.Cols())
+	}
+	for _, x := range []kernels.Buffer{out.LogP, out.Entropy, out.LSE} {
+		b.clear(x, T)
+	}
+	r, ok := b.asked("LogProb", h, w, targets, T)
+	if !ok {
+		return
+	}
+	for r.next(b) {
+		for c := range chunksOf(r.w.n) {
+			if out.Jacobian == nil {
+				r.logits(b, c, "head_partials", invTemp, Address(r.partials), Address(r.kept))
+				continue
+			}
+			r.logits(b, c, "head_weights", invTemp, Address(r.partials), Address(r.kept), Address(r.running), Address(r.mean), Int(r.w.k))
+			w, weights := r.chunk(c)
+			b.note(b.products.gradX(b.stream, window{r.mean, w.k, w.k}, weights, w, written{alpha: 1, accumulate: c > 0}, r.rows))
+		}
+		b.launch("head_results", blocks(r.rows, threads/32), at(out.LogP), at(out.Entropy), at(out.LSE), Address(r.inverse),
+			Address(r.partials), Address(r.kept), Address(r.index), Int(chunksOf(r.w.n)), Int(r.rows))
+		if out.Jacobian != nil {
+			name := "head_jacobian"
+			if r.w.dtype != kernels.F32 {
+				name = "head_jacobian_bf16"
+			}
+			b.launch(name, Dim{X: r.rows}, at(out.Jacobian), Address(r.w.at), Address(r.mean), Address(r.inverse), Address(r.targets),
+				Address(r.index), Float(invTemp), Int(r.w.k))
+		}
+	}
+}
+
+// LogProbGradX scales the rows of the Jacobian.
+func (b *Backend) LogProbGradX(dh, dlogp, jacobian kernels.Buffer, H, T int) {
+	b.launch("scale_rows", Dim{X: T}.by(H, 4*threads), at(dh), at(jacobian), at(dlogp), Int(H))
+}
+
+// LogProbGradW adds the gradient to the matrix. The logits are computed once more.
+func (b *Backend) LogProbGradW(dw, dlogp, h kernels.Buffer, w kernels.Matrix, targets, lse kernels.Buffer, invTemp float32, T int) {
+	r, ok := b.asked("LogProbGradW", h, w, targets, T)
+	if !ok {
+		return
+	}
+	for r.next(b) {
+		for c := range chunksOf(r.w.n) {
+			r.logits(b, c, "head_grad_logits", invTemp, Address(r.index), at(dlogp), at(lse))
+			_, changes := r.chunk(c)
+			to := own(dw).at + Ptr(4*c*headVocabulary*r.w.k)
+			b.note(b.products.gradW(b.stream, to, changes, window{r.h, r.w.k, r.w.k}, 1, scratch{}, r.rows))
+		}
+	}
+}
+
+// clear sets the first n numbers to 0.
+func (b *Backend) clear(x kernels.Buffer, n int) { b.Zero(own(x).Slice(0, n)) }
+
+// asked are the rows that somebody asks about, taken in rounds, and the memory of a round.
+type asked struct {
+	all         Ptr // every asked row, and then its target
+	count, done int
+	from        Ptr // h of all rows
+	w           weights
+
+	rows                   int // of this round
+	index, targets         Ptr // of its rows
+	h                      Ptr // [rows, H], gathered
+	matrix                 Ptr // [rows, headVocabulary]: logits of a chunk, and what they become
+	mean                   Ptr // [rows, H]
+	partials               Ptr // [rows, chunks]
+	kept, running, inverse Ptr // [rows]
+}
+
+// asked lists the rows whose target is not negative: the host waits for the targets. It is false where there is nothing to do.
+func (b *Backend) asked(op string, h kernels.Buffer, w kernels.Matrix, targets kernels.Buffer, T int) (*asked, bool) {
+	wanted := make([]int32, T)
+	if err := b.stream.Read(raw(wanted), own(targets).at); err != nil {
+		b.note(err)
+		return nil, false
+	}
+	var index, of []int32
+	for t, target := range wanted {
+		if int(target) >= w.Rows() {
+			panic(fmt.Sprintf("cuda: %s: target %d of row %d, in a vocabulary of %d", op, target, t, w.Rows()))
+		}
+		if target >= 0 {
+			index, of = append(index, int32(t)), append(of, target)
+		}
+	}
+	r := &asked{count: len(index), from: own(h).at, w: weightsOf(w)}
+	rows := min(r.count, headRows)
+	ok := b.divide(part{&r.all, 8 * r.count}, part{&r.h, 4 * rows * r.w.k}, part{&r.mean, 4 * rows * r.w.k},
+		part{&r.matrix, 4 * rows * headVocabulary}, part{&r.partials, partialBytes * rows * chunksOf(r.w.n)},
+		part{&r.kept, 4 * rows}, part{&r.running, 4 * rows}, part{&r.inverse, 4 * rows})
+	if ok {
+		b.note(b.stream.Write(r.all, raw(append(index, of...))))
+	}
+	return r, ok
+}
+
+// next gathers the rows of the next round.
+func (r *asked) next(b *Backend) bool {
+	r.rows = min(r.count-r.done, headRows)
+	if r.rows == 0 {
+		return false
+	}
+	r.index = r.all + Ptr(4*r.done)
+	r.targets = r.index + Ptr(4*r.count)
+	r.done += r.rows
+	b.launch("gather", Dim{X: r.rows}, Address(r.h), Address(r.from), Address(r.index), Int(r.w.k))
+	return true
+}
+
+// chunksOf is the number of chunks of a vocabulary.
+func chunksOf(vocabulary int) int { return ceil(vocabulary, headVocabulary) }
+
+// chunk is the rows of w that a chunk is about, and the place of their logits.
+func (r *asked) chunk(c int) (weights, window) {
+	w, first := r.w, c*headVocabulary
+	w.at += Ptr(first * w.k * w.dtype.Size())
+	w.n = min(w.n-first, headVocabulary)
+	return w, window{r.matrix, headVocabulary, w.n}
+}
+
+// logits computes those of a chunk, and has a kernel of head.cu make of them what it does.
+func (r *asked) logits(b *Backend, c int, kernel string, invTemp float32, args ...Arg) {
+	w, logits := r.chunk(c)
+	b.note(b.products.linear(b.stream, logits, window{r.h, w.k, w.k}, w, written{alpha: 1}, r.rows))
+	b.launch(kernel, Dim{X: r.rows}, append([]Arg{Address(logits.at), Int(c), Int(r.w.n), Float(invTemp), Address(r.targets)}, args...)...)
+}
+
+// part is a part of the memory between two launches.
+type part struct {
+	at    *Ptr
+	bytes int
+}
+
+// divide gives parts of that memory; false where there is nothing to hold, or it could not be had.
+func (b *Backend) divide(parts ...part) bool {
+	const apart = 256 // bytes, so that each begins where an allocation might
+	all := 0
+	for _, p := range parts {
+		all += ceil(p.bytes, apart) * apart
+	}
+	at, ok := b.between(all)
+	for _, p := range parts {
+		*p.at = at
+		at += Ptr(ceil(p.bytes, apart) * apart)
+	}
+	return ok
+}

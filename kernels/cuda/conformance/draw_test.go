@@ -1,0 +1,158 @@
+//go:build gpu
+
+package conformance
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7879b91d/grpo/kernels"
+	"github.com/seed-7879b91d/grpo/kernels/kerneltest"
+)
+
+// wish is how a row is drawn.
+type wish struct {
+	invTemp, topP, minP float32
+	topK                int32
+	uniform             float64
+}
+
+// draw draws a token for each wish, from the same row of h or from its own.
+func (l lot) draw(w kernels.Matrix, h []float32, wishes []wish) (tokens []int32, logps []float32) {
+	n := len(wishes)
+	if len(h) == w.Cols() {
+		h = slices.Repeat(h, n)
+	}
+	var invTemp, topP, minP []float32
+	var topK []int32
+	var uniform []float64
+	for _, d := range wishes {
+		invTemp, topP, minP = append(invTemp, d.invTemp), append(topP, d.topP), append(minP, d.minP)
+		topK, uniform = append(topK, d.topK), append(uniform, d.uniform)
+	}
+	out := kernels.DrawOut{Token: l.of(slices.Repeat([]int32{-9}, n)), LogP: l.of(make([]float32, n))}
+	l.Draw(out, l.of(h), w, kernels.DrawIn{InvTemp: l.of(invTemp), Uniform: l.of(uniform), TopK: l.of(topK), TopP: l.of(topP),
+		MinP: l.of(minP)}, n)
+	tokens = make([]int32, n)
+	require.NoError(l.t, l.Download(tokens, out.Token))
+	return tokens, numbers(l.t, l, out.LogP)
+}
+
+// spread are so many uniforms over all of [0, 1), of which none is where something ends.
+func spread(d wish, n int) (wishes []wish) {
+	for i := range n {
+		d.uniform = (float64(i) + 0.37) / float64(n)
+		wishes = append(wishes, d)
+	}
+	return wishes
+}
+
+// Truncations where many tokens are as likely as each other, so that a cut falls among them, over more than one chunk: the oracle's tokens,
+// of which the smaller ones stay; and where chunks differ in how likely they are. With H = 1 logits are exact.
+func TestDrawsAmongEquals(t *testing.T) {
+	card, reference := lot{partial{Backend: opened(t)()}, t}, lot{kerneltest.NewReference(), t}
+	defer func() { require.NoError(t, card.Close()) }()
+	const V = 9000
+	r := rand.New(rand.NewPCG(1, 2))
+	equals, apart := make([]float32, V), make([]float32, V) // the chunks of the second are of different sizes
+	for i := range V {
+		equals[i] = float32(r.IntN(9)-4) / 2
+		apart[i] = float32(r.IntN(400)-200)/100 + []float32{0, 1, -0.5}[i/4096]
+	}
+	equals[17], equals[8999], equals[4096] = 4.5, 4.5, 4.5
+	apart[5000], apart[5256], apart[8999] = 5, 5, 5
+	var wishes []wish
+	for _, d := range []wish{
+		{1, 1, 0, 0, 0}, {0, 1, 0, 7, 0}, {1, 1, 0, 2, 0}, {1, 1, 0, 3, 0}, {1, 1, 0, 500, 0}, {0.7, 1, 0, 8999, 0}, {1, 0.02, 0, 0, 0},
+		{1, 0.6, 0, 0, 0}, {1.3, 0.999, 0, 0, 0}, {1, 0.5, 0, 700, 0}, {1, 0, 0, 700, 0}, {1, 1, 0.3, 0, 0}, {1, 0.3, 0.02, 600, 0},
+		{1, 0.99999, 0, 500, 0}, {1, 1, 0, V, 0}, {1, 2, 0, -1, 0},
+	} {
+		wishes = append(wishes, spread(d, 11)...)
+	}
+	for _, logits := range [][]float32{equals, apart} {
+		want, wantLogps := reference.draw(reference.matrix(kernels.F32, V, 1, logits), []float32{1}, wishes)
+		got, logps := card.draw(card.matrix(kernels.F32, V, 1, logits), []float32{1}, wishes)
+		for i, d := range wishes {
+			require.Equal(t, want[i], got[i], "%+v", d)
+			require.InDelta(t, wantLogps[i], logps[i], 2e-6, "%+v", d)
+		}
+	}
+}
+
+// A row is drawn as it is alone, whatever stands beside it, and without truncation a token has the log-probability of LogProb, to the bit.
+func TestDrawnRowsAlone(t *testing.T) {
+	card := lot{partial{Backend: opened(t)()}, t}
+	defer func() { require.NoError(t, card.Close()) }()
+	r := rand.New(rand.NewPCG(7, 8))
+	for i, s := range []struct{ n, V, H int }{{140, 70, 9}, {9, 9001, 33}, {33, 1, 5}, {20, 4096, 8}, {30, 4097, 8}} {
+		w := card.matrix(weightTypes[i%3], s.V, s.H, normals(r, s.V*s.H, 2/math.Sqrt(float64(s.H))))
+		h, wishes := normals(r, s.n*s.H, 1), make([]wish, s.n)
+		for i := range wishes {
+			wishes[i] = wish{invTemp: []float32{1, 1.3, 0.6, 0}[r.IntN(4)], topP: 1, uniform: r.Float64()}
+			if d := &wishes[i]; i%3 == 0 {
+				d.topK, d.topP, d.minP = int32(r.IntN(s.V)), r.Float32(), []float32{0, 0.02}[r.IntN(2)]
+			}
+		}
+		tokens, logps := card.draw(w, h, wishes)
+		for row := range s.n {
+			if s.V > 100 && row%4 != 0 {
+				continue // for the time that it takes
+			}
+			what := fmt.Sprintf("row %d of %d, %d × %d, %+v", row, s.n, s.V, s.H, wishes[row])
+			x := h[row*s.H : (row+1)*s.H]
+			token, logp := card.draw(w, x, wishes[row:row+1])
+			require.Equal(t, tokens[row:row+1], token, what)
+			require.Equal(t, logps[row:row+1], logp, what)
+			if row%3 == 0 {
+				continue
+			}
+			temperature := wishes[row].invTemp
+			if temperature == 0 {
+				temperature = 1
+			}
+			require.Equal(t, card.score(w, x, token, temperature, true)["LogP"], logp, what)
+		}
+	}
+}
+
+// Uniforms at both ends, tokens of no mass, and logits that are no numbers.
+func TestDrawsAtTheEdges(t *testing.T) {
+	card := lot{partial{Backend: opened(t)()}, t}
+	defer func() { require.NoError(t, card.Close()) }()
+	nan, inf := float32(math.NaN()), float32(math.Inf(1))
+	const first, last = 0, 1 - 0x1p-53
+	for what, c := range map[string]struct {
+		logits []float32
+		wish
+		token int32 // any, where nothing is a number
+		logp  float32
+	}{
+		"the only token":               {[]float32{3}, wish{1, 1, 0, 0, last}, 0, 0},
+		"excluded tokens, first":       {[]float32{-inf, -inf, 2, 2, -inf}, wish{1, 1, 0, 0, first}, 2, -0.6931472},
+		"excluded tokens, last":        {[]float32{-inf, -inf, 2, 2, -inf}, wish{1, 1, 0, 0, last}, 3, -0.6931472},
+		"tokens of no mass, first":     {[]float32{-500, 2, 2, -500}, wish{1, 0.9, 0, 3, first}, 1, -0.6931472},
+		"tokens of no mass, last":      {[]float32{-500, 2, 2, -500}, wish{1, 1, 0.5, 3, last}, 2, -0.6931472},
+		"the first of equals":          {[]float32{1, 5, 5, 5}, wish{0, 1, 0, 0, last}, 1, -1.104699},
+		"one of equals":                {[]float32{1, 5, 5, 5}, wish{1, 0.01, 0, 0, last}, 1, 0},
+		"min-p of 1 keeps equals":      {[]float32{1, 5, 5, 5}, wish{1, 1, 1, 0, last}, 3, -1.0986123},
+		"zeros of both signs are one":  {[]float32{-1, float32(math.Copysign(0, -1)), 0}, wish{0.5, 1, 0, 1, last}, 1, 0},
+		"a logit that is no number":    {[]float32{1, nan, 2}, wish{1, 1, 0, 0, 0.5}, 0, nan},
+		"no number, and the likeliest": {[]float32{1, nan, 2}, wish{0, 1, 0, 0, 0.5}, 2, nan},
+		"no number, and truncations":   {[]float32{1, nan, 2}, wish{1, 0.9, 0.1, 2, 0.5}, 0, nan},
+		"no numbers":                   {[]float32{nan, nan}, wish{0, 0.9, 0.1, 2, 0.5}, 0, nan},
+	} {
+		tokens, logps := card.draw(card.matrix(kernels.F32, len(c.logits), 1, c.logits), []float32{1}, []wish{c.wish})
+		if c.logp != c.logp {
+			require.True(t, logps[0] != logps[0], "%s: log-probability %v", what, logps[0])
+			require.True(t, tokens[0] >= 0 && int(tokens[0]) < len(c.logits), "%s: token %d", what, tokens[0])
+			continue
+		}
+		require.Equal(t, c.token, tokens[0], what)
+		require.InDelta(t, c.logp, logps[0], 1e-6, what)
+	}
+}

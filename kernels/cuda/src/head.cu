@@ -1,0 +1,107 @@
+// The output head: log-probabilities, without logits as a whole. The host has a chunk of logits of some rows computed as any product, and
+// these kernels reduce it before the next one. For the Jacobian the chunks go in ascending order: logits become weights relative to the
+// largest logit so far, and their product with the chunk's rows of w is added to what the chunks before gave, shrunk to the same maximum.
+#include "head.h"
+
+// A block has a row of the chunk c. If the target is in the chunk, its logit is kept.
+DEVICE Partial part(Four *l, float *logits, u32 c, u32 vocabulary, float scale, const int *targets, Partial *partials, float *kept) {
+	u32 row = block(), width = width_of(c, vocabulary), target = (u32)targets[row] - c * chunk;
+	take_chunk(l, logits, width, scale);
+	if (target < width && thread() == 0)
+		kept[row] = logits[target] * scale + 0;
+	Partial p = reduce(l, width);
+	if (thread() == 0)
+		partials[(u64)row * ((vocabulary + chunk - 1) / chunk) + c] = p;
+	return p;
+}
+
+KERNEL head_partials(float *logits, u32 c, u32 vocabulary, float scale, const int *targets, Partial *partials, float *kept) {
+	Four l[fours];
+	part(l, logits + (u64)block() * chunk, c, vocabulary, scale, targets, partials, kept);
+}
+
+// The same, and logits become weights. running [rows] is the largest logit so far; mean [rows, H] is what the chunks before gave.
+KERNEL head_weights(float *logits, u32 c, u32 vocabulary, float scale, const int *targets, Partial *partials, float *kept,
+	float *running, float *mean, u32 H) {
+	Four l[fours];
+	u32 row = block(), width = width_of(c, vocabulary);
+	logits += (u64)row * chunk, mean += (u64)row * H;
+	Partial p = part(l, logits, c, vocabulary, scale, targets, partials, kept);
+	float before = c ? running[row] : p.max, now = Greatest::of(before, p.max);
+	float grow = exponential(p.max - now), shrink = exponential(before - now);
+	barrier(); // everyone has what was running
+	if (thread() == 0)
+		running[row] = now;
+	UNROLL for (u32 k = 0; k < fours; k++)
+		put(logits, place(k), width, true, l[k] * grow);
+	if (shrink != 1)
+		for (u32 i = thread(); i < H; i += threads)
+			mean[i] *= shrink;
+}
+
+// Partials into results: a warp has a row, which is row index[row] of the outputs. The entropy is log S − Σ exp(l − m)·(l − m) / S.
+KERNEL head_results(float *logp, float *entropy, float *lse, float *inverse, const Partial *partials, const float *kept, const int *index,
+	u32 chunks, u32 rows) {
+	u32 row = block() * (threads / 32) + thread() / 32;
+	if (row >= rows)
+		return;
+	Total t = total(partials + (u64)row * chunks, chunks);
+	double log_sum = logarithm(t.sum);
+	if (lane() != 0)
+		return;
+	u32 to = (u32)index[row];
+	lse[to] = (float)((double)t.max + log_sum);
+	logp[to] = log_probability(kept[row], t.max, log_sum);
+	entropy[to] = (float)(log_sum - t.moment / t.sum);
+	inverse[row] = (float)(1 / t.sum);
+}
+
+// jacobian [T, H] = scale · (w[target] − mean / S): a block has a row.
+template <class W>
+DEVICE void jacobian_row(float *jacobian, const W *w, const float *mean, const float *inverse, const int *targets, const int *index,
+	float scale, u32 H) {
+	u32 row = block();
+	const W *of_target = w + (u64)targets[row] * H;
+	jacobian += (u64)index[row] * H, mean += (u64)row * H;
+	for (u32 i = thread(); i < H; i += threads) {
+		float weight;
+		if constexpr (sizeof(W) == 4)
+			weight = of_target[i];
+		else
+			weight = __builtin_bit_cast(float, (u32)of_target[i] << 16);
+		jacobian[i] = (weight - mean[i] * inverse[row]) * scale;
+	}
+}
+
+KERNEL head_jacobian(float *jacobian, const float *w, const float *mean, const float *inverse, const int *targets, const int *index,
+	float scale, u32 H) {
+	jacobian_row(jacobian, w, mean, inverse, targets, index, scale, H);
+}
+KERNEL head_jacobian_bf16(float *jacobian, const u16 *w, const float *mean, const float *inverse, const int *targets, const int *index,
+	float scale, u32 H) {
+	jacobian_row(jacobian, w, mean, inverse, targets, index, scale, H);
+}
+
+// LogProbGradX: out [T, H] = the rows of x, each times its scale. A block has 1,024 columns of a row.
+KERNEL scale_rows(float *out, const float *x, const float *scales, u32 H) {
+	out += (u64)block() * H, x += (u64)block() * H;
+	u32 i = 4 * (block_y() * threads + thread());
+	bool wide = aligned(out, x) && H % 4 == 0;
+	put(out, i, H, wide, take(x, i, H, wide) * scales[block()]);
+}
+
+// LogProbGradW: logits of the chunk c become what the loss changes by them, dlogp · scale · (onehot(target) − softmax).
+KERNEL head_grad_logits(float *logits, u32 c, u32 vocabulary, float scale, const int *targets, const int *index, const float *dlogp,
+	const float *lse) {
+	Four l[fours];
+	u32 row = block(), width = width_of(c, vocabulary), target = (u32)targets[row] - c * chunk, from = (u32)index[row];
+	logits += (u64)row * chunk;
+	float d = dlogp[from] * scale, all = lse[from];
+	take_chunk(l, logits, width, scale);
+	UNROLL for (u32 k = 0; k < fours; k++)
+		if (k * 4 * threads < width) {
+			UNROLL for (u32 i = 0; i < 4; i++)
+				l[k][i] = d * ((place(k) + i == target ? 1 : 0) - exponential(l[k][i] - all));
+			put(logits, place(k), width, true, l[k]);
+		}
+}

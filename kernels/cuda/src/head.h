@@ -1,0 +1,90 @@
+// What scores and draws share: a row of logits goes in chunks, each of which becomes three numbers, and those of all chunks become one
+// distribution. Both kinds of kernels do this by the same functions, so that a drawn token has the log-probability that it is scored at.
+#pragma once
+#include "kernel.h"
+
+// Logits of a chunk, and how many fours of them a thread has; the host has the same number, in backend_head.go.
+constexpr u32 chunk = 4096, fours = chunk / threads / 4;
+
+DEVICE u32 width_of(u32 c, u32 vocabulary) { return least(chunk, vocabulary - c * chunk); }
+
+// The first of the numbers of a thread's k-th four.
+DEVICE u32 place(u32 k) { return 4 * (k * threads + thread()); }
+
+// What one chunk says about a row: the largest logit m, Σ exp(l − m), and Σ exp(l − m)·(l − m).
+struct Partial {
+	float max, sum, moment;
+};
+
+// A chunk of logits, scaled; what is behind its end is as good as excluded. Minus zero becomes zero, for the draws' order.
+DEVICE void take_chunk(Four *l, const float *logits, u32 width, float scale) {
+	bool wide = aligned(logits);
+	UNROLL for (u32 k = 0; k < fours; k++) {
+		l[k] = take(logits, place(k), width, wide) * scale + 0;
+		UNROLL for (u32 i = 0; i < 4; i++)
+			if (place(k) + i >= width)
+				l[k][i] = -__builtin_inff();
+	}
+}
+
+// The partial of a chunk, whose logits become exp(l − m). All threads get it.
+DEVICE Partial reduce(Four *l, u32 width) {
+	float max = -__builtin_inff(), sum = 0, moment = 0;
+	UNROLL for (u32 k = 0; k < fours; k++)
+		UNROLL for (u32 i = 0; i < 4; i++)
+			max = Greatest::of(max, l[k][i]);
+	max = over_block<Greatest>(max);
+	UNROLL for (u32 k = 0; k < fours; k++)
+		if (k * 4 * threads < width)
+			UNROLL for (u32 i = 0; i < 4; i++) {
+				float apart = l[k][i] - max, e = exponential(apart);
+				l[k][i] = e;
+				sum += e;
+				moment += e * (apart < -200 ? -200 : apart); // 0 · (−200), where 0 · (−∞) would be no number
+			}
+	return {max, over_block(sum), over_block(moment)};
+}
+
+// What all chunks together say about a row, relative to the largest logit.
+struct Total {
+	float max;
+	double sum, moment;
+};
+
+DEVICE float largest(const Partial *p, u32 chunks) {
+	float max = -__builtin_inff();
+	for (u32 c = lane(); c < chunks; c += 32)
+		max = Greatest::of(max, p[c].max);
+	return over_warp<Greatest>(max);
+}
+
+// Of the chunks, in ascending order. All lanes get it.
+DEVICE Total total(const Partial *p, u32 chunks) {
+	Total t = {largest(p, chunks), 0, 0};
+	for (u32 c = 0; c < chunks; c++) {
+		float apart = p[c].max - t.max;
+		double shrink = (double)exponential(apart);
+		if (shrink == 0)
+			continue;
+		t.sum += (double)p[c].sum * shrink;
+		t.moment += ((double)p[c].moment + (double)p[c].sum * (double)apart) * shrink;
+	}
+	return t;
+}
+
+// The natural logarithm of a number that is neither negative nor subnormal, within one unit in the last place: it is 2^n·m with m
+// between 1/√2 and √2, and log m is the series of 2·artanh((m − 1)/(m + 1)).
+DEVICE double logarithm(double x) {
+	u64 bits = __builtin_bit_cast(u64, x);
+	int n = (int)(bits >> 52) - 1023;
+	double m = __builtin_bit_cast(double, (bits & ~(0xfffull << 52)) | 0x3ffull << 52);
+	bool high = m > 0x1.6a09e667f3bcdp+0;
+	m = high ? m / 2 : m, n = high ? n + 1 : n;
+	double s = (m - 1) / (m + 1), z = s * s, series = 1.0 / 23;
+	UNROLL for (int k = 21; k > 1; k -= 2)
+		series = fma(series, z, 1.0 / k);
+	double log = fma((double)n, 0x1.62e42fefa39efp-1, fma(2 * s * z, series, 2 * s) + (double)n * 0x1.abc9e3b39803fp-56);
+	return x < __builtin_inf() ? log : x; // infinite, or no number
+}
+
+DEVICE float log_probability(float logit, float max, double log_sum) { return (float)((double)logit - ((double)max + log_sum)); }
