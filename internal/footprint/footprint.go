@@ -52,7 +52,7 @@ type Run struct {
 
 // ModelOptions are what a configuration says of batches and precision.
 func ModelOptions(cfg *configs.Config) (o model.Options, err error) {
-	o.MaxRows = cfg.MaxRows
+	o.MaxRows, o.SharePrefixes = cfg.MaxRows, cfg.SharePrefixes
 	if cfg.Recompute == "blocks" {
 		o.Recompute = model.RecomputeBlocks
 	}
@@ -134,6 +134,9 @@ func (r Run) plan(room memory.Room, known bool) (*Plan, error) {
 	}
 	length := min(max(r.Prompt, 1)+r.MaxTokens, policy.MaxPositions)
 	work := policy.Work(length, r.Learns)
+	if r.SharePrefixes { // by how much rows become fewer nobody knows
+		work.Trees = r.PromptsPerStep * r.CompletionsPerPrompt * (1 + r.MaxRefills)
+	}
 	if r.Learns {
 		training, scoring, err := policy.Prepare(length)
 		if err != nil {
