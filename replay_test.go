@@ -8,8 +8,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed-7879b91d/grpo/configs"
+	"github.com/seed-7879b91d/grpo/internal/provenance"
 	"github.com/seed-7879b91d/grpo/internal/rollouts"
 	"github.com/seed-7879b91d/grpo/kernels"
+	"github.com/seed-7879b91d/grpo/reward"
 )
 
 // replayed takes a step of a run again and gives the numbers of the steps that this took.
@@ -22,7 +25,7 @@ func replayed(t *testing.T, run string, step int) (steps []int, after *Replayed,
 func TestRecordedStepsComeOutTheSame(t *testing.T) {
 	for _, kind := range [][]string{
 		{"pipeline=score", "num_iterations=2"}, {"pipeline=full", "refill=true", "max_refills=1"}, {"train=full", "learning_rate=1e-5"},
-		{"precision=bf16", "kv_cache_dtype=auto"},
+		{"precision=bf16", "kv_cache_dtype=auto"}, {"share_prefixes=false"},
 	} {
 		dir := t.TempDir()
 		run(t, open(t, nil, append(kind, "run_dir="+dir, "max_steps=3", "save_every=2", "eval_every=-1")...))
@@ -86,6 +89,42 @@ func TestStepsAreReplayedWithTheirOwnSettings(t *testing.T) {
 
 	_, err = Replay(t.Context(), dir, 1, otherOrder{backend(t, 1)}, func(Metrics) {})
 	require.ErrorContains(t, err, "takes sums in another order (f32 in series, bf16 by pairs; cpu")
+}
+
+// A run of before prefixes were shared says nothing of them: it goes on and is replayed without, to the bit.
+func TestARunOfBeforePrefixesWereShared(t *testing.T) {
+	s := setup{dir: t.TempDir(), words: []string{"share_prefixes=false", "max_steps=4", "eval_every=-1"}}
+	old := setup{dir: t.TempDir(), words: []string{"share_prefixes=false", "max_steps=2", "eval_every=-1"}}
+	sharing := setup{dir: t.TempDir(), words: []string{"max_steps=4", "eval_every=-1"}}
+	for _, s := range []setup{s, old, sharing} {
+		tr, _ := s.open(t)
+		run(t, tr)
+	}
+	path := filepath.Join(old.dir, provenance.ConfigFile)
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	const setting = `"share_prefixes": false,`
+	require.Contains(t, string(text), setting)
+	require.NoError(t, os.WriteFile(path, []byte(strings.Replace(string(text), setting, "", 1)), 0o644))
+
+	cfg, err := provenance.Resolve(configs.Source{Overrides: []string{"run_dir=" + old.dir, "max_steps=4"}})
+	require.NoError(t, err)
+	tr, err := Open(t.Context(), cfg, backend(t, 1), &listener{}, WithGrader(reward.GraderFunc(vowels)))
+	require.NoError(t, err)
+	run(t, tr)
+	want := files(t, s.dir)
+	requireSame(t, want, files(t, old.dir))
+	for step, from := range map[int]int{2: 1, 4: 3} {
+		steps, _, err := replayed(t, old.dir, step)
+		require.NoError(t, err)
+		require.Equal(t, from, steps[0])
+	}
+
+	require.NotContains(t, want[metricsFile], "rows_shared")
+	for _, m := range lines(t, sharing.dir, metricsFile)[1:] {
+		require.Positive(t, m["rows_shared"])
+	}
+	require.NotEqual(t, want[momentsFile], files(t, sharing.dir)[momentsFile]) // so that this test can fail
 }
 
 // otherOrder is a backend that says it sums in another way.

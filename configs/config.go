@@ -220,7 +220,7 @@ type Config struct {
 	// are older than the policy, as with pipeline=full, cannot be compared.
 	Deterministic bool `json:"deterministic"`
 
-	// Machine: none of these changes a result, except pipeline=full and, in last bits, max_rows
+	// Machine: pipeline=full alone changes results; max_rows and share_prefixes change last bits
 
 	// What computes: cpu, the processor; cuda:N, the NVIDIA card of that number; auto, the first card where there is one, or
 	// else the processor. A run goes on with what it was begun with.
@@ -238,6 +238,9 @@ type Config struct {
 	TokenBudget int `json:"token_budget"`
 	// Tokens of a training batch; a longer sequence makes room for itself. 0: 512.
 	MaxRows int `json:"max_rows"`
+	// Compute once what several sequences of a training batch begin with: the prompt of a group, and
+	// whatever else they have in common.
+	SharePrefixes bool `json:"share_prefixes"`
 	// What the backward pass computes again to save memory: cheap things, or the inside of every block.
 	Recompute string `json:"recompute" enum:"cheap blocks"`
 }
@@ -268,7 +271,8 @@ func Defaults() Config {
 		Resume: "auto", AllowChange: []string{}, MaxSteps: -1, SaveEvery: 10, KeepLast: 5, KeepBest: 1,
 		RecordRollouts: "all",
 
-		Precision: "auto", KVCacheDtype: "auto", Device: "auto", Pipeline: "score", Recompute: "cheap",
+		Precision: "auto", KVCacheDtype: "auto", Device: "auto", Pipeline: "score", SharePrefixes: true,
+		Recompute: "cheap",
 	}
 }
 

@@ -28,6 +28,7 @@ type Work struct {
 	Hidden, Intermediate, Vocab int
 	Rows, Longest               int  // of a batch, and of a sequence in it
 	Sequences                   int  // that are decoded at a time
+	Trees                       int  // the most sequences that may go on from one another; 0: none do
 	Gradients, Whole            bool // what is differentiated: something, and all weights
 }
 

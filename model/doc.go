@@ -6,7 +6,7 @@
 // # How a batch becomes gradients
 //
 //	Datum    one sequence: tokens, targets, and what a loss needs per token
-//	Batch    several datums packed into rows (Pack)
+//	Batch    several datums packed into rows (Pack), those that they begin with once (internal/trie)
 //	graph    the architecture over symbolic rows (arch_*.go), differentiated by gorgonia.Grad
 //	program  the graph compiled for up to so many rows: backend calls over one arena (internal/program)
 //	Policy   weights, what of them is trained, and the programs that use both

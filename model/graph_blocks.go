@@ -81,5 +81,6 @@ func (b *builder) addBlock(what string, x, branch *gorgonia.Node) *gorgonia.Node
 
 func (b *builder) head(hidden *gorgonia.Node, gradients bool) *gorgonia.Node {
 	o := ops.LogProb(&b.inputs.run, b.cfg.Vocab, b.cfg.Hidden, gradients, b.full())
+	hidden = b.apply(ops.AskedRows(&b.inputs.run, b.cfg.Hidden), hidden)
 	return b.apply(o, hidden, b.weight(b.cfg.headSlot()), b.inputRows("targets", &b.inputs.targets))
 }

@@ -12,13 +12,15 @@ import (
 type inputs struct {
 	tokens, positions, targets input // I32 [T]
 	old, advantage, weight     input // F32 [T]
-	starts                     input // I32 [sequences + 1]
+	starts                     input // I32 [sequences or spans + 1]
+	parents                    input // I32 [spans]
+	again                      input // I32 [tokens − T]
 	run                        ops.Run
 }
 
 // grow makes room for batches of rows tokens.
 func (in *inputs) grow(b kernels.Backend, rows int) error {
-	for _, i := range []*input{&in.tokens, &in.positions, &in.targets} {
+	for _, i := range []*input{&in.tokens, &in.positions, &in.targets, &in.parents, &in.again} {
 		if err := i.grow(b, kernels.I32, rows); err != nil {
 			return err
 		}
@@ -42,7 +44,15 @@ func (in *inputs) load(b kernels.Backend, batch *Batch, temperature float32) {
 		in.advantage.loadFloats(b, batch.Advantages)
 		in.weight.loadFloats(b, batch.Weights)
 	}
+	if len(batch.Again) > 0 {
+		in.again.loadInts(b, batch.Again)
+	}
 	in.run.Spans = kernels.Spans{Starts: in.starts.Buf, N: len(batch.Starts) - 1}
+	if len(batch.Parents) > 0 {
+		in.parents.loadInts(b, batch.Parents)
+		in.run.Spans.Parents = in.parents.Buf
+	}
+	in.run.Asked = ops.Asked{Again: in.again.Buf, Pairs: len(batch.Targets), Tokens: batch.Rows() + len(batch.Again)}
 	in.run.InvTemp = 1 / temperature
 }
 

@@ -24,7 +24,7 @@ type LossSequence struct {
 
 	Grad []float32 // to be written: the derivative of the loss by each LogP; zero before
 
-	rows []int32 // of the batch
+	places []int32 // of its tokens in the batch
 }
 
 // loadLoss makes the objective's loss the one of the next run.
@@ -41,20 +41,20 @@ func (p *Policy) loadLoss(o Objective, batch *Batch) {
 
 // customLoss computes a caller's loss over a batch in place of the kernel's.
 func (p *Policy) customLoss(f LossFunc, batch *Batch, dlogp, stats, logp kernels.Buffer) error {
-	values, err := p.logp.fetch(p.b, logp, batch.Rows())
+	values, err := p.logp.fetch(p.b, logp, len(batch.Weights))
 	if err != nil {
 		return err
 	}
 	var s LossSequence
-	loss, grad := 0.0, make([]float32, batch.Rows())
+	loss, grad := 0.0, make([]float32, len(batch.Weights))
 	for k := range batch.Sequences {
 		s.read(batch, k, values)
-		if len(s.rows) == 0 {
+		if len(s.places) == 0 {
 			continue
 		}
 		loss += f(&s)
-		for i, row := range s.rows {
-			grad[row] = s.Grad[i]
+		for i, place := range s.places {
+			grad[place] = s.Grad[i]
 		}
 	}
 	p.b.Upload(dlogp, grad)
@@ -65,16 +65,16 @@ func (p *Policy) customLoss(f LossFunc, batch *Batch, dlogp, stats, logp kernels
 // read takes the rows that count of sequence k.
 func (s *LossSequence) read(b *Batch, k int, logp []float32) {
 	s.Index = b.Sequences[k]
-	s.rows, s.LogP, s.Old, s.Advantage, s.Weight = s.rows[:0], s.LogP[:0], s.Old[:0], s.Advantage[:0], s.Weight[:0]
-	for row := b.Starts[k]; row < b.Starts[k+1]; row++ {
-		if b.Targets[row] < 0 {
+	s.places, s.LogP, s.Old, s.Advantage, s.Weight = s.places[:0], s.LogP[:0], s.Old[:0], s.Advantage[:0], s.Weight[:0]
+	for _, place := range b.Places[b.Offsets[k]:b.Offsets[k+1]] {
+		if place < 0 {
 			continue
 		}
-		s.rows = append(s.rows, row)
-		s.LogP = append(s.LogP, logp[row])
-		s.Old = append(s.Old, b.OldLogProbs[row])
-		s.Advantage = append(s.Advantage, b.Advantages[row])
-		s.Weight = append(s.Weight, b.Weights[row])
+		s.places = append(s.places, place)
+		s.LogP = append(s.LogP, logp[place])
+		s.Old = append(s.Old, b.OldLogProbs[place])
+		s.Advantage = append(s.Advantage, b.Advantages[place])
+		s.Weight = append(s.Weight, b.Weights[place])
 	}
-	s.Grad = make([]float32, len(s.rows))
+	s.Grad = make([]float32, len(s.places))
 }

@@ -38,7 +38,10 @@ type Options struct {
 	MaxRows   int
 	Recompute Recompute
 	Precision Precision
-	Cache     Precision // what keys and values are rounded to, in a decoder's cache and in training alike
+	// SharePrefixes has what several sequences of a batch begin with computed once. Scores do not depend on it; gradients
+	// do in the last bits.
+	SharePrefixes bool
+	Cache         Precision // what keys and values are rounded to, in a decoder's cache and in training alike
 }
 
 const defaultRows = 512

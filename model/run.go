@@ -3,7 +3,6 @@ package model
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"github.com/seed-7879b91d/grpo/kernels"
 	"github.com/seed-7879b91d/grpo/model/internal/program"
@@ -23,19 +22,24 @@ func (p *Policy) Score(ctx context.Context, sequences [][]int32, temperature flo
 		return nil, err
 	}
 	out := make([][]float32, len(sequences))
-	for _, batch := range p.packer.packToScore(sequences, p.MaxRows) {
+	for i, s := range sequences {
+		out[i] = make([]float32, 0, len(s)-1)
+	}
+	for _, batch := range p.packer.packToScore(sequences, p.MaxRows, p.SharePrefixes) {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
 		if err := p.run(p.scorer, batch, temperature); err != nil {
 			return nil, err
 		}
-		logp, err := p.logp.fetch(p.b, p.scorer.Outputs[outResult].Buf, batch.Rows())
+		logp, err := p.logp.fetch(p.b, p.scorer.Outputs[outResult].Buf, len(batch.Targets))
 		if err != nil {
 			return nil, err
 		}
 		for k, i := range batch.Sequences {
-			out[i] = slices.Clone(logp[batch.Starts[k]:batch.Starts[k+1]])
+			for _, pair := range batch.Places[batch.Offsets[k]:batch.Offsets[k+1]] {
+				out[i] = append(out[i], logp[pair])
+			}
 		}
 	}
 	return out, nil
@@ -67,7 +71,7 @@ func (p *Policy) Accumulate(ctx context.Context, datums []Datum, o Objective) (S
 	}
 	// By MaxRows, not by the room that a longer sequence once made: a sum over batches keeps its order
 	// whatever was seen before, so that a resumed run adds up as one that was not interrupted.
-	for _, batch := range p.packer.pack(datums, p.MaxRows, o.Reduction) {
+	for _, batch := range p.packer.pack(datums, p.MaxRows, o.Reduction, p.SharePrefixes) {
 		if err := ctx.Err(); err != nil {
 			return stats, err
 		}
@@ -79,8 +83,9 @@ func (p *Policy) Accumulate(ctx context.Context, datums []Datum, o Objective) (S
 			return stats, err
 		}
 		stats.add(&p.stats)
+		stats.Shared += batch.Shared()
 		if p.Progress != nil {
-			p.Progress(len(batch.Sequences), batch.Rows())
+			p.Progress(len(batch.Sequences), len(batch.Places))
 		}
 	}
 	return stats, nil

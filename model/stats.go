@@ -21,6 +21,8 @@ type Stats struct {
 	Clipped   float64 `json:"clip_fraction"`
 	// ESS is the effective sample size as a share of the rows: 1 when every ratio is the same.
 	ESS float64 `json:"ess"`
+	// Shared is how many rows were not computed, as they are those of sequences that begin alike.
+	Shared int `json:"rows_shared,omitempty"`
 
 	sums [kernels.NumStats]float64
 }

@@ -159,6 +159,27 @@ func TestReplayOfAWholeModel(t *testing.T) {
 	require.Less(t, -(got.LogProbs[1] + got.LogProbs[2] + got.LogProbs[3]), last.Loss, "what was saved is what was trained")
 }
 
+// Datums share what they begin with where that is asked for: the same loss, and how many rows were saved.
+func TestReplayOfDatumsThatBeginAlike(t *testing.T) {
+	dir := t.TempDir()
+	datums := filepath.Join(dir, "datums.jsonl")
+	write(t, datums, `{"tokens":[5,9,300,17,2],"ob_len":3,"logprobs":[0,0,-6,-6],"advantage":1}
+{"tokens":[5,9,300,12,7,1],"ob_len":3,"logprobs":[0,0,-6,-6,-5],"advantage":-1}
+`)
+	var lines [2]struct {
+		Loss   float64
+		Shared int `json:"rows_shared"`
+	}
+	for i, words := range [][]string{nil, {"share_prefixes=true"}} {
+		out, errs, code := shell(t, "", append([]string{"replay", "--model", golden("qwen3-tied"), "--rank", "4", "--datums", datums,
+			"--out", filepath.Join(dir, fmt.Sprint(i))}, words...)...)
+		require.Zero(t, code, errs)
+		require.NoError(t, json.Unmarshal([]byte(out), &lines[i]))
+	}
+	require.Equal(t, lines[0].Loss, lines[1].Loss)
+	require.Equal(t, []int{0, 3}, []int{lines[0].Shared, lines[1].Shared})
+}
+
 func TestMergeVerb(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "merged")
 	name := "qwen3-untied-sharded"

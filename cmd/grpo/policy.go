@@ -110,7 +110,7 @@ func (f *policyFlags) check() error {
 func (f *policyFlags) options() model.Options {
 	p, _ := model.ParsePrecision(f.precision) // check has looked at it
 	c, _ := model.ParsePrecision(f.kv)
-	return model.Options{MaxRows: f.rows, Precision: p, Cache: c}
+	return model.Options{MaxRows: f.rows, Precision: p, Cache: c, SharePrefixes: true}
 }
 
 // checkAdapter refuses an adapter of another model before that is loaded.

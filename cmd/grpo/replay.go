@@ -42,6 +42,7 @@ type replayFlags struct {
 	clipLow   float64
 	clipHigh  float64
 	train     string
+	share     bool
 }
 
 func newReplayCmd() *cobra.Command {
@@ -59,7 +60,7 @@ one line of JSON a step and writes a PEFT adapter to DIR (with train=full, a mod
 
 Keys: learning_rate (4e-5), adam_beta1 (0.9), adam_beta2 (0.95), adam_eps (1e-12), weight_decay (0),
 grad_clip_norm (0: off), reduction (sum, token_mean, sequence_mean), temperature (1), clip_low and
-clip_high (of --loss ppo and cispo), train (lora, full).`,
+clip_high (of --loss ppo and cispo), train (lora, full), share_prefixes (false).`,
 		Example: `  grpo replay --model ~/Qwen3-0.6B --rank 16 --seed 1 --datums d.jsonl --steps 3 --out /tmp/adapter
   grpo replay --run runs/today --step 20
   grpo replay --model ~/Qwen3-0.6B --adapter /tmp/adapter --datums d.jsonl --steps 1 --out /tmp/next learning_rate=1e-4 adam_eps=1e-8`,
@@ -103,6 +104,7 @@ func (f *replayFlags) settings() settings.Set {
 		"grad_clip_norm": settings.Float(&f.adam.ClipNorm),
 		"reduction":      settings.String(&f.reduction), "temperature": settings.Float(&f.temper),
 		"clip_low": settings.Float(&f.clipLow), "clip_high": settings.Float(&f.clipHigh), "train": settings.String(&f.train),
+		"share_prefixes": settings.Bool(&f.share),
 	}
 }
 
@@ -179,6 +181,7 @@ func (f *replayFlags) run(cmd *cobra.Command) error {
 		return err
 	}
 	return f.withModel(f.train == "full", func(b kernels.Backend, p *model.Policy) error {
+		p.SharePrefixes = f.share // gradients of before there was a choice keep their bits
 		if f.train == "lora" {
 			if err := f.attach(p); err != nil {
 				return err

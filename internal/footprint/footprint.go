@@ -49,7 +49,7 @@ type Run struct {
 
 // ModelOptions are what a configuration says of batches and precision.
 func ModelOptions(cfg *configs.Config) (o model.Options, err error) {
-	o.MaxRows = cfg.MaxRows
+	o.MaxRows, o.SharePrefixes = cfg.MaxRows, cfg.SharePrefixes
 	if cfg.Recompute == "blocks" {
 		o.Recompute = model.RecomputeBlocks
 	}
@@ -135,6 +135,9 @@ func (r Run) plan(rooms rooms) (*Plan, error) {
 	work := policy.Work(length, r.Learns)
 	if work.Sequences = r.MaxSequences; work.Sequences == 0 {
 		work.Sequences = sampler.UsualSequences
+	}
+	if r.SharePrefixes { // by how much rows become fewer nobody knows
+		work.Trees = r.PromptsPerStep * r.CompletionsPerPrompt * (1 + r.MaxRefills)
 	}
 	if r.Learns {
 		training, scoring, err := policy.Prepare(length)

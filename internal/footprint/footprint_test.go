@@ -70,7 +70,7 @@ func run(t *testing.T, words ...string) Run {
 func TestThePlanIsWhatIsAllocated(t *testing.T) {
 	for _, words := range [][]string{
 		nil, {"max_rows=2000", "lora_rank=4", "max_sequences=7"}, {"train=full", "recompute=blocks"},
-		{"precision=bf16", "lora_targets=q_proj,down_proj"}, {"kv_cache_dtype=bf16"},
+		{"precision=bf16", "lora_targets=q_proj,down_proj"}, {"kv_cache_dtype=bf16"}, {"share_prefixes=false"},
 	} {
 		t.Run(strings.Join(words, " "), func(t *testing.T) {
 			r := run(t, words...)

@@ -83,10 +83,10 @@ func Read(dir string) (*Run, error) {
 }
 
 // settings are those that the run began with, with changes. What an older release did not know is as it was then: the
-// default. known tells whether there are any; the configuration of a model has the same name.
+// default, but that no prefixes were shared. known tells whether there are any; the configuration of a model has the same name.
 func (r *Run) settings(changes map[string]json.RawMessage) (cfg *configs.Config, known bool, err error) {
 	d := configs.Defaults()
-	d.Version = 0
+	d.Version, d.SharePrefixes = 0, false
 	text, err := json.Marshal(changes)
 	if err == nil && r.first != nil {
 		if err = json.Unmarshal(r.first, &d); err == nil && changes != nil {

@@ -37,6 +37,18 @@ func Int(p *int) func(string) error {
 	}
 }
 
+// Bool takes true or false.
+func Bool(p *bool) func(string) error {
+	return func(text string) error {
+		v, err := strconv.ParseBool(text)
+		if err != nil || text != strconv.FormatBool(v) {
+			return badinput.Errorf("found %q, expected true or false", text)
+		}
+		*p = v
+		return nil
+	}
+}
+
 // String takes anything.
 func String(p *string) func(string) error {
 	return func(value string) error { *p = value; return nil }

@@ -12,17 +12,20 @@ func TestApply(t *testing.T) {
 	var rate float64
 	var steps int
 	var name string
-	s := Set{"learning_rate": Float(&rate), "max_steps": Int(&steps), "name": String(&name)}
-	require.NoError(t, s.Apply([]string{"learning_rate=4e-5", "max_steps=-1", "name=a=b"}))
+	var wanted bool
+	s := Set{"learning_rate": Float(&rate), "max_steps": Int(&steps), "name": String(&name), "wanted": Bool(&wanted)}
+	require.NoError(t, s.Apply([]string{"learning_rate=4e-5", "max_steps=-1", "name=a=b", "wanted=true"}))
+	require.True(t, wanted)
 	require.Equal(t, 4e-5, rate)
 	require.Equal(t, -1, steps)
 	require.Equal(t, "a=b", name)
 
 	for word, message := range map[string]string{
 		"learning_rte=1":      `unknown key "learning_rte"; did you mean "learning_rate"?`,
-		"zzzzzzzzzzzzzzzzz=1": `unknown key "zzzzzzzzzzzzzzzzz"; expected one of ["learning_rate" "max_steps" "name"]`,
+		"zzzzzzzzzzzzzzzzz=1": `unknown key "zzzzzzzzzzzzzzzzz"; expected one of ["learning_rate" "max_steps" "name" "wanted"]`,
 		"max_steps":           `"max_steps": expected key=value`,
 		"max_steps=1.5":       `max_steps: found "1.5", expected a whole number`,
+		"wanted=1":            `wanted: found "1", expected true or false`,
 		"learning_rate=fast":  `learning_rate: found "fast", expected a number`,
 	} {
 		err := s.Apply([]string{word})

@@ -38,26 +38,33 @@ func (b *backend) WorkSize(w kernels.Work) int {
 	wide, group := padded(w.Dim), w.Q/w.KV
 	inner := max(2*w.Intermediate, w.Width(), w.Hidden)
 	asked := min(w.Rows, C.HEAD_ROWS)
-	sequences := max(w.Rows/max(w.Longest, 1), 1)
+	spans, path := max(w.Rows/max(w.Longest, 1), 1), blocksOf(w.Longest, C.KEYS)
+	blocks, slots := blocksOf(w.Rows, C.KEYS)+spans, path
+	entries := blocks
+	if w.Trees > 0 { // a span more for each branch; blocks are cut at both ends of one
+		spans = max(spans, min(2*w.Trees, w.Rows))
+		blocks, entries = blocksOf(w.Rows, C.KEYS)+2*spans, spans*path
+		slots += min(w.Trees, w.Longest)
+	}
 
 	packed := max(min(packedBytes, 4*w.Rows*inner), 4*asked*w.Hidden)
 	if w.Whole { // the gradients of weights have rows of their own
 		packed = packedBytes
 	}
-	tiles, blocks := w.Rows*group/C.TILE_FORWARD+sequences, blocksOf(w.Rows, C.KEYS)+sequences
-	rows := max(sequences*C.sizeof_grpo_span, (w.Rows+tiles)*C.sizeof_grpo_run, 4*asked*w.Hidden)
-	index := max(8*w.Rows, tiles*C.sizeof_grpo_tile+blocks*C.sizeof_grpo_block+sequences*C.sizeof_int32_t)
+	tiles := w.Rows*group/C.TILE_FORWARD + spans
+	rows := max(spans*C.sizeof_grpo_span, (w.Rows+tiles)*C.sizeof_grpo_run, 4*asked*w.Hidden)
+	index := max(8*w.Rows, tiles*C.sizeof_grpo_tile+entries*C.sizeof_grpo_block+spans*C.sizeof_int32_t)
 	logits := max(4*C.LOGIT_STRIDE*asked, 4*min(drawRows, w.Rows)*(panels(w.Vocab)+1)*C.PANEL)
 	partial := asked * (chunks(w.Vocab)*C.sizeof_grpo_partial + 4*4)
 	shared := packed + index + rows + logits + partial
 
 	both := 1
-	own := 4 * max(C.PANEL*(C.DEPTH+blockRows), C.SOFTMAX_FLOATS+C.TILE_FORWARD*(w.Dim+wide),
+	own := 4 * max(C.PANEL*(C.DEPTH+blockRows), 4*(path+8)+C.SOFTMAX_FLOATS+C.TILE_FORWARD*(w.Dim+wide),
 		C.PANEL*(C.DEPTH+scoreTiles*int(b.ops.tile))+C.LOGIT_STRIDE*scoreTiles*int(b.ops.tile))
 	if w.Gradients {
 		both = 2
 		shared += 4*asked*w.Hidden + 4*asked*C.HEAD_CHUNK // the mean under the softmax, and its weights
-		own = max(own, 4*(gradTile(w.Dim)+2*padded(w.Longest)*wide))
+		own = max(own, 4*(gradTile(w.Dim)+2*C.KEYS*slots*wide))
 	}
 	shared += blocks * w.KV * 4 * C.KEYS * (w.Dim + wide) * both
 	return shared + b.threads()*own

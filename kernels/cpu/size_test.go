@@ -21,35 +21,53 @@ func (b *backend) regionBytes() (bytes int) {
 // Training, scoring and sampling keep no more for themselves than was said before, and not much less.
 func TestWorkSizeIsWhatOperationsKeep(t *testing.T) {
 	for _, length := range []int{64, 700, 1500} {
-		b, err := newBackend(Options{Threads: 2})
-		require.NoError(t, err)
-		defer b.Close()
-		p, err := model.Random(kernels.Checked(b), "tiny", model.Options{MaxRows: 1000})
-		require.NoError(t, err)
-		layout, err := lora.NewLayout(lora.Config{Rank: 8, Alpha: 8, Targets: lora.AllTargets()}, p.LoRADims())
-		require.NoError(t, err)
-		a := lora.New(layout)
-		a.Init(1)
-		require.NoError(t, p.Attach(a))
-		planned := b.WorkSize(p.Work(length, true))
-
-		var datums []model.Datum
-		for range 1000/length + 1 {
-			d := model.Datum{Tokens: make([]int32, length), Targets: make([]int32, length), OldLogProbs: make([]float32, length),
-				Advantages: make([]float32, length), Mask: make([]bool, length)}
-			for i := range length {
-				d.Tokens[i], d.Targets[i], d.Mask[i], d.Advantages[i] = int32(i%2048), int32((i+1)%2048), true, 1
-			}
-			datums = append(datums, d)
-		}
-		_, err = p.Accumulate(t.Context(), datums, model.Objective{Reduction: model.Sum, Temperature: 1})
-		require.NoError(t, err)
-		tokens := append([]int32{1}, datums[0].Tokens...)
-		_, err = p.Score(t.Context(), [][]int32{tokens}, 1)
-		require.NoError(t, err)
+		b, planned := worked(t, length, 1000/length+1, 0)
 		require.LessOrEqual(t, b.regionBytes(), planned, length)
 		require.Greater(t, b.regionBytes(), planned/2, length)
 	}
+	for _, begins := range []int{1, 40, 63} { // sequences that begin alike, and nowhere else
+		b, planned := worked(t, 64, 100, begins)
+		require.LessOrEqual(t, b.regionBytes(), planned, begins)
+	}
+}
+
+// worked is a backend that has trained on sequences of a length and scored one, and what was planned for that. All begin
+// with so many shared tokens; 0: none are shared.
+func worked(t *testing.T, length, sequences, begins int) (b *backend, planned int) {
+	b, err := newBackend(Options{Threads: 2})
+	require.NoError(t, err)
+	t.Cleanup(func() { b.Close() })
+	p, err := model.Random(kernels.Checked(b), "tiny", model.Options{MaxRows: 1000, SharePrefixes: begins > 0})
+	require.NoError(t, err)
+	layout, err := lora.NewLayout(lora.Config{Rank: 8, Alpha: 8, Targets: lora.AllTargets()}, p.LoRADims())
+	require.NoError(t, err)
+	a := lora.New(layout)
+	a.Init(1)
+	require.NoError(t, p.Attach(a))
+	work := p.Work(length, true)
+	if begins > 0 {
+		work.Trees = sequences
+	}
+	planned = b.WorkSize(work)
+
+	var datums []model.Datum
+	for i := range sequences {
+		d := model.Datum{Tokens: make([]int32, length), Targets: make([]int32, length), OldLogProbs: make([]float32, length),
+			Advantages: make([]float32, length), Mask: make([]bool, length)}
+		for k := range length {
+			d.Tokens[k], d.Targets[k], d.Mask[k], d.Advantages[k] = int32(k%2048), int32((k+1)%2048), true, 1
+			if begins > 0 && k >= begins {
+				d.Tokens[k] = int32((k + i) % 2048)
+			}
+		}
+		datums = append(datums, d)
+	}
+	_, err = p.Accumulate(t.Context(), datums, model.Objective{Reduction: model.Sum, Temperature: 1})
+	require.NoError(t, err)
+	tokens := append([]int32{1}, datums[0].Tokens...)
+	_, err = p.Score(t.Context(), [][]int32{tokens}, 1)
+	require.NoError(t, err)
+	return b, planned
 }
 
 // What is larger than what is free is refused.

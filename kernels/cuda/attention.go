@@ -22,9 +22,9 @@ type attentionTile struct {
 	shared             int // bytes
 }
 
-// tensorTile is that of src/attention_bf16.cu: warps for each 16 pairs, and so many side by side.
-func tensorTile(high, dim, across int) attentionTile {
-	return attentionTile{high, dim, 2 * high * across, 2*(high+2*64)*(dim+8) + 2*high*(64+8) + 4*high*(across+4)}
+// tensorTile is that of src/attention_bf16.cu: warps for each 16 pairs, and so many side by side, with keys and values in stages.
+func tensorTile(high, dim, across, stages int) attentionTile {
+	return attentionTile{high, dim, 2 * high * across, 2*(high+2*stages*64)*(dim+8) + 2*high*(64+8) + 4*high*(across+4)}
 }
 
 // chainsTile is that of src/attention_f32.cu.
@@ -36,8 +36,8 @@ func chainsTile(high, dim int) attentionTile {
 // that serve a head size give the same bits.
 var attentionTiles = map[kernels.DType]struct{ many, few []attentionTile }{
 	kernels.BF16: {
-		[]attentionTile{tensorTile(64, 32, 2), tensorTile(64, 64, 2), tensorTile(64, 128, 2), tensorTile(32, 256, 4)},
-		[]attentionTile{tensorTile(16, 32, 2), tensorTile(16, 64, 4), tensorTile(16, 128, 4), tensorTile(16, 256, 4)},
+		[]attentionTile{tensorTile(64, 32, 2, 1), tensorTile(64, 64, 2, 1), tensorTile(64, 128, 2, 1), tensorTile(32, 256, 4, 1)},
+		[]attentionTile{tensorTile(16, 32, 2, 2), tensorTile(16, 64, 4, 2), tensorTile(16, 128, 4, 2), tensorTile(16, 256, 4, 1)},
 	},
 	kernels.F32: {
 		[]attentionTile{chainsTile(32, 32), chainsTile(32, 64), chainsTile(32, 128), chainsTile(16, 256)},

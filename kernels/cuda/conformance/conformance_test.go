@@ -73,6 +73,15 @@ func TestContract(t *testing.T) {
 	kerneltest.RunDevice(t, within, func() kernels.Backend { return kernels.Checked(open()) })
 }
 
+// A card tells what it reaches at best.
+func TestPeak(t *testing.T) {
+	b := opened(t)()
+	defer func() { require.NoError(t, b.Close()) }()
+	peak := b.Peak()
+	require.NoError(t, b.Sync())
+	require.Positive(t, min(peak.Flops, peak.Products, peak.Bytes))
+}
+
 // What nobody refers to is given back where it is needed, and a card that is full is an error, after which everything goes on.
 func TestMemoryComesBack(t *testing.T) {
 	b := opened(t)()

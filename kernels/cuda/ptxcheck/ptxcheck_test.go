@@ -22,7 +22,7 @@ const (
 const usualLive = 128
 
 var moreLive = map[string]int{
-	"attention_grad_keys_bf16_16x256": 136, // with 128 threads and 89 KB of shared memory, of which a multiprocessor has two blocks at the most
+	"attention_grad_keys_bf16_16x256": 136, // of 128 threads and 89 KB of shared memory, of which a multiprocessor has two at the most
 }
 
 // wide are kernels that wait for memory above all: they read and write 16 bytes at a time where they can.
@@ -73,7 +73,7 @@ func TestKernelsReadWide(t *testing.T) {
 	}
 	for name, k := range all {
 		if strings.HasPrefix(name, "attention_bf16") || strings.HasPrefix(name, "attention_f32") {
-			require.Equal(t, 3, k.Loads[16], "%s: copies of keys, the first and the next, and of values", name)
+			require.GreaterOrEqual(t, k.Loads[16], 3+1, "%s: copies of keys, the first and the next, and of values, and queries", name)
 		}
 		if strings.HasPrefix(name, "attention_grad_queries") || strings.HasPrefix(name, "attention_grad_keys") {
 			require.Equal(t, 6, k.Loads[16], "%s: copies of its own rows, and of what it reads, the first and the next", name)

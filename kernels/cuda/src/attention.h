@@ -35,6 +35,9 @@ DEVICE void put4(u16 *to, Four x) { *(u64 *)to = (u64)rounded(x[2], x[3]) << 32 
 // Where a lane finds its row of the four matrices that are a fragment of 16 rows and 16 columns.
 template <u32 pitch> DEVICE u32 place_of_rows(u32 lane) { return (lane % 16 * pitch + lane / 16 * 8) * 2; }
 
+// The tile of a block: long sequences' ends, which have most to read, come first.
+DEVICE u32 tile_here() { return __nvvm_read_ptx_sreg_nctaid_x() - 1 - block_x(); }
+
 // here is a number that the compiler takes for a new one: what follows from it is computed where it is needed, and not kept.
 DEVICE u32 here(u32 x) {
 	asm volatile("" : "+r"(x));
@@ -49,7 +52,8 @@ DEVICE float read_if(bool yes, const float *from) {
 	return x;
 }
 DEVICE void write_if(bool yes, float *to, float x) {
-	asm volatile("{ .reg .pred %%p0; setp.ne.u32 %%p0, %2, 0; @%%p0 st.global.f32 [%0], %1; }" ::"l"(to), "f"(x), "r"((u32)yes) : "memory");
+	asm volatile("{ .reg .pred %%p0; setp.ne.u32 %%p0, %2, 0; @%%p0 st.global.f32 [%0], %1; }"
+		::"l"(to), "f"(x), "r"((u32)yes) : "memory");
 }
 DEVICE void write_if(bool yes, float *to, Four x) {
 	asm volatile("{ .reg .pred %%p0; setp.ne.u32 %%p0, %5, 0; @%%p0 st.global.v4.f32 [%0], {%1,%2,%3,%4}; }"
@@ -120,8 +124,8 @@ struct Span {
 	}
 };
 
-// span_of_tile finds the span of a tile, and its first pair of row and query head of a group in the span. Tiles of span s are numbered from
-// floor(pairs before it / high) + s on, which leaves room for all of them; some numbers have no tile.
+// span_of_tile finds the span of a tile, and which pair of a row and a query head of a group is the tile's first. Tiles of span s are
+// numbered from floor(pairs before it / high) + s on, which leaves room for all of them; some numbers have no tile.
 DEVICE u32 span_of_tile(const Batch &b, u32 tile, u32 group, u32 high, u32 *start) {
 	u32 low = 0, above = b.n; // the last span that begins at the tile, or before
 	ROLLED while (above - low > 1) {
@@ -135,9 +139,9 @@ DEVICE u32 span_of_tile(const Batch &b, u32 tile, u32 group, u32 high, u32 *star
 	return low;
 }
 
-// The pairs of a tile: row and query head of the group that reads one key-value head.
+// The pairs of a tile: a row, and one of the query heads that read one key-value head.
 struct Pairs {
-	u32 start, end, row, first, group, head; // from pair start of the span on; its first row and position; its first query head
+	u32 start, end, row, first, group, head; // those of the span from start on, up to end; its first row and position; the first query head
 
 	MEMBER u32 of(u32 i) const { return start + i < end ? start + i : end - 1; } // those behind the end are the last
 	MEMBER bool has(u32 i) const { return start + i < end; }
@@ -146,8 +150,8 @@ struct Pairs {
 	MEMBER u32 query(u32 i) const { return head + of(i) % group; }
 };
 
-// bring_rows copies rows into rows of shared memory that are pitch apart: row r is at(r, in) numbers behind `from`, and zero where that sets
-// in to false. Columns behind those that are kept are zero, too.
+// bring_rows copies rows into rows of shared memory that are pitch apart: row r is at(r, in) numbers behind `from`, and zero where that
+// sets in to false. Columns behind those that are kept are zero, too.
 template <u32 high, u32 dim, u32 pitch, u32 all, typename T, class F> DEVICE void bring_rows(u32 to, const T *from, u32 kept, F at) {
 	constexpr u32 each = 16 / sizeof(T), across = dim / each, step = all / across;
 	static_assert(all % across == 0 && high % step == 0 && pitch % each == 0, "every thread brings as much, to multiples of 16 bytes");
@@ -161,7 +165,8 @@ template <u32 high, u32 dim, u32 pitch, u32 all, typename T, class F> DEVICE voi
 }
 
 // bring_keys copies those from a position on; what is at end or behind becomes zero.
-template <class E, u32 high, typename T> DEVICE void bring_keys(u32 to, const T *from, const Span &s, u32 position, u32 end, const Heads &h) {
+template <class E, u32 high, typename T>
+DEVICE void bring_keys(u32 to, const T *from, const Span &s, u32 position, u32 end, const Heads &h) {
 	bring_rows<high, E::dim, E::pitch, E::threads>(to, from, h.kept(), [&](u32 r, bool &in) {
 		u32 p = position + r;
 		in = p < end;
@@ -214,11 +219,34 @@ struct Target {
 	}
 };
 
+// each_query calls f for every four numbers of a tile's queries, scaled, with their row and column; behind the end of a head are zeros.
+template <class E, class F> DEVICE void each_query(const Attention &a, const Pairs &pairs, F f) {
+	static_assert(E::high * E::dim % (4 * E::threads) == 0);
+	float scale = 1 / __builtin_sqrtf((float)a.h.dim);
+	auto four = [&](u32 n, bool wide) {
+		u32 i = thread() + n * E::threads, r = i / (E::dim / 4), c = i % (E::dim / 4) * 4;
+		const float *q = a.qkv + pairs.at(r) * a.h.width() + pairs.query(r) * a.h.dim;
+		Four x;
+		if (wide)
+			x = *(const Four *)(q + (c < a.h.dim ? c : 0));
+		else
+			UNROLL for (u32 n = 0; n < 4; n++)
+				x[n] = read_if(c + n < a.h.dim, q + c + n);
+		f(r, c, c < a.h.dim ? x * scale : 0);
+	};
+	if (aligned(a.qkv) && a.h.dim % 4 == 0)
+		UNROLL for (u32 n = 0; n < E::high * E::dim / 4 / E::threads; n++)
+			four(n, true);
+	else
+		ROLLED for (u32 n = 0; n < E::high * E::dim / 4 / E::threads; n++)
+			four(n, false);
+}
+
 // attend: the tile (block), for the key-value head (block in y). E has the arithmetic: its numbers' type, and what a thread keeps.
 template <class E> DEVICE void attend(const Attention &a, const typename E::Number *cache, const Batch &b) {
 	extern __shared__ __attribute__((aligned(16))) unsigned char memory[];
 	u32 base = shared_address(memory), group = a.h.group(), head = block_y(), start;
-	Span s(b, span_of_tile(b, block_x(), group, E::high, &start));
+	Span s(b, span_of_tile(b, tile_here(), group, E::high, &start));
 	if (start >= s.rows * group)
 		return;
 	Pairs pairs{start, s.rows * group, s.row, s.first, group, head * group};
@@ -230,22 +258,34 @@ template <class E> DEVICE void attend(const Attention &a, const typename E::Numb
 	auto fetch = [&](u32 place, const typename E::Number *from, u32 position) {
 		if (position < to)
 			bring_keys<E, E::keys>(here(base) + place, from, s, position, end, a.h);
-		commit();
 	};
+	// With one stage, keys come while values are used, and values while keys are. With two, the next of both come while these are used.
+	constexpr bool two = E::stages == 2;
 	fetch(E::k, keys, first);
+	if (two)
+		fetch(E::v, values, first);
+	commit();
 	E e(base, a, pairs);
+	u32 now = 0;
 	ROLLED for (u32 key = first; key < to; key += E::keys) {
+		u32 after = key + E::keys, next = two ? E::stage - now : 0;
 		wait<0>();
-		barrier(); // the keys are there, and the values before were used
-		fetch(E::v, values, key);
-		e.scores(key);
-		barrier(); // the keys were used
-		fetch(E::k, keys, key + E::keys);
+		barrier(); // the keys are there, and what was there before was used
+		if (two)
+			fetch(E::k + next, keys, after);
+		fetch(E::v + next, values, two ? after : key);
+		commit();
+		e.scores(key, now);
+		barrier(); // the scores are there, and the keys were used
+		if (!two)
+			fetch(E::k, keys, after), commit();
 		e.weigh();
-		wait<1>();
-		barrier(); // the values are there, and the weights
-		e.add();
-		if ((key + E::keys) % part == 0 || key + E::keys >= to)
-			e.end_part(a, pairs, key, key + E::keys >= to);
+		if (!two)
+			wait<1>();
+		barrier(); // the weights are there, and the values
+		e.add(now);
+		if (after % part == 0 || after >= to)
+			e.end_part(a, pairs, key, after >= to);
+		now = next;
 	}
 }

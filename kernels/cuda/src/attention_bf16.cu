@@ -6,12 +6,12 @@
 // four 16 of a block.
 #include "attention.h"
 
-template <u32 dim_, u32 high_, u32 across_> struct Tensor {
+template <u32 dim_, u32 high_, u32 across_, u32 stages_> struct Tensor {
 	typedef u16 Number;
-	static constexpr u32 dim = dim_, high = high_, across = across_, keys = 64, down = high / 16, threads = 32 * down * across,
+	static constexpr u32 dim = dim_, high = high_, across = across_, stages = stages_, keys = 64, down = high / 16, threads = 32 * down * across,
 		pitch = dim + 8, p_pitch = keys + 8, own = keys / across, columns = dim / across, groups = own / 16;
-	// Places in shared memory, in bytes: queries, keys, values, weights, greatest scores by warp, sums by 16 keys.
-	static constexpr u32 k = high * pitch * 2, v = k + keys * pitch * 2, p = v + keys * pitch * 2, tops = p + high * p_pitch * 2,
+	// Places in shared memory, in bytes: queries, keys and values of each stage, weights, greatest scores by warp, sums by 16 keys.
+	static constexpr u32 k = high * pitch * 2, v = k + keys * pitch * 2, stage = 2 * keys * pitch * 2, p = k + stages * stage, tops = p + high * p_pitch * 2,
 		sums = tops + across * high * 4, bytes = sums + keys / 16 * high * 4;
 	static_assert(own % 16 == 0 && columns % 16 == 0 && bytes <= 99 << 10);
 
@@ -25,13 +25,10 @@ template <u32 dim_, u32 high_, u32 across_> struct Tensor {
 		row_ = row, side_ = warp / down;
 		UNROLL for (u32 half = 0; half < 2; half++)
 			position[half] = pairs.position(row + 8 * half), whole_most[half] = lowest, whole_sum[half] = 0;
-		float scale = 1 / __builtin_sqrtf((float)a.h.dim);
-		ROLLED for (u32 i = thread(); i < high * dim / 2; i += threads) {
-			u32 r = i / (dim / 2), c = i % (dim / 2) * 2;
-			const float *q = a.qkv + pairs.at(r) * a.h.width() + pairs.query(r) * a.h.dim + c;
-			bool in = c < a.h.dim;
-			store(base + (r * pitch + c) * 2, in ? rounded(q[0] * scale, q[1] * scale) : 0);
-		}
+		each_query<Tensor>(a, pairs, [&](u32 r, u32 c, Four q) {
+			store(base + (r * pitch + c) * 2, rounded(q[0], q[1]));
+			store(base + (r * pitch + c) * 2 + 4, rounded(q[2], q[3]));
+		});
 		begin();
 	}
 
@@ -47,13 +44,13 @@ template <u32 dim_, u32 high_, u32 across_> struct Tensor {
 	}
 
 	// scores of the keys from that position on, and the greatest of each row that the warp has.
-	MEMBER void scores(u32 key) {
+	MEMBER void scores(u32 key, u32 now) {
 		u32 lane = thread_here() % 32, base = here(base_), row = here(row_), side = here(side_);
 		UNROLL for (u32 j = 0; j < own / 8; j++)
 			UNROLL for (u32 n = 0; n < 4; n++)
 				score[j][n] = 0;
 		u32 q = base + row / 16 * 16 * pitch * 2 + place_of_rows<pitch>(lane);
-		u32 at = base + k + side * own * pitch * 2 + place_of_weights<false, pitch>(lane);
+		u32 at = base + k + now + side * own * pitch * 2 + place_of_weights<false, pitch>(lane);
 		UNROLL for (u32 d = 0; d < dim; d += 16) {
 			u32 a[4], b[4];
 			load_matrices(a, q + d * 2);
@@ -104,10 +101,10 @@ template <u32 dim_, u32 high_, u32 across_> struct Tensor {
 	}
 
 	// add adds weighted values.
-	MEMBER void add() {
+	MEMBER void add(u32 now) {
 		u32 lane = thread_here() % 32, base = here(base_), row = here(row_), side = here(side_);
 		u32 weights = base + p + row / 16 * 16 * p_pitch * 2 + place_of_rows<p_pitch>(lane);
-		u32 at = base + v + side * columns * 2 + place_of_weights<true, pitch>(lane);
+		u32 at = base + v + now + side * columns * 2 + place_of_weights<true, pitch>(lane);
 		UNROLL for (u32 key = 0; key < keys; key += 16) {
 			u32 a[4], b[4];
 			load_matrices(a, weights + key * 2);
@@ -156,23 +153,24 @@ template <u32 dim_, u32 high_, u32 across_> struct Tensor {
 	}
 };
 
-// The host has the same numbers, in attention.go. Few pairs are those of decoding.
-#define ATTENTION(dim, high, across) \
-	KERNEL THREADS((Tensor<dim, high, across>::threads)) attention_bf16_##high##x##dim(float *out, float *lse, float *parts, u32 count, \
+// The host has the same numbers, in attention.go. Few pairs are those of decoding, which waits for memory.
+#define ATTENTION(dim, high, across, stages) \
+	using T##high##x##dim = Tensor<dim, high, across, stages>; \
+	KERNEL THREADS((T##high##x##dim::threads)) attention_bf16_##high##x##dim(float *out, float *lse, float *parts, u32 count, \
 		const float *qkv, const u16 *cache, const u32 *starts, const u32 *positions, const u32 *from, u32 n, u32 stride, u32 q, u32 kv, \
 		u32 size) { \
-		attend<Tensor<dim, high, across>>({out, lse, parts, count, qkv, {q, kv, size}}, cache, {starts, positions, from, n, stride}); \
+		attend<T##high##x##dim>({out, lse, parts, count, qkv, {q, kv, size}}, cache, {starts, positions, from, n, stride}); \
 	}
-ATTENTION(32, 64, 2)
-ATTENTION(64, 64, 2)
-ATTENTION(128, 64, 2)
-ATTENTION(256, 32, 4)
-ATTENTION(32, 16, 2)
-ATTENTION(64, 16, 4)
-ATTENTION(128, 16, 4)
-ATTENTION(256, 16, 4)
+ATTENTION(32, 64, 2, 1)
+ATTENTION(64, 64, 2, 1)
+ATTENTION(128, 64, 2, 1)
+ATTENTION(256, 32, 4, 1)
+ATTENTION(32, 16, 2, 2)
+ATTENTION(64, 16, 4, 2)
+ATTENTION(128, 16, 4, 2)
+ATTENTION(256, 16, 4, 1)
 
-// The parts of a row and query head (warp), merged in ascending order.
+// attention_merge: the parts of a row and query head (warp), in ascending order.
 KERNEL THREADS(256) attention_merge(float *out, const float *parts, const u32 *positions, u32 q, u32 dim, u32 count, u32 T) {
 	u64 at = (u64)block_x() * 8 + thread() / 32;
 	if (at >= (u64)T * q)

@@ -7,25 +7,24 @@
 template <u32 dim_, u32 high_> struct Chains {
 	typedef float Number;
 	static constexpr u32 dim = dim_, high = high_, keys = 32, threads = 128, tall = high / 16, pitch = dim + 4, p_pitch = keys + 4,
-		own = keys / 8, wide = dim / 32;
+		own = keys / 8, wide = dim / 32, stages = 1, stage = 0;
 	// Places in shared memory, in bytes: queries, keys, values, weights.
 	static constexpr u32 k = high * pitch * 4, v = k + keys * pitch * 4, p = v + keys * pitch * 4, bytes = p + high * p_pitch * 4;
 	static_assert(bytes <= 99 << 10);
 
+	u32 size; // of heads
 	u32 base_, row_, side_; // the first of the rows of the tile that a thread has a part of, 16 apart, and which of the 8 it is
 	u32 position[tall];
 	float score[tall][own], most[tall], sum[tall], whole_most[tall], whole_sum[tall];
 	Four mean[tall][wide]; // columns 4 · side + 32 · j and the next 3
 
-	MEMBER Chains(u32 base, const Attention &a, const Pairs &pairs) : base_(base), row_(thread() / 8), side_(thread() % 8) {
+	MEMBER Chains(u32 base, const Attention &a, const Pairs &pairs) : size(a.h.dim), base_(base), row_(thread() / 8), side_(thread() % 8) {
 		UNROLL for (u32 i = 0; i < tall; i++)
 			position[i] = pairs.position(row_ + 16 * i), whole_most[i] = lowest, whole_sum[i] = 0;
-		float scale = 1 / __builtin_sqrtf((float)a.h.dim);
-		ROLLED for (u32 i = thread(); i < high * dim; i += threads) {
-			u32 r = i / dim, c = i % dim;
-			const float *q = a.qkv + pairs.at(r) * a.h.width() + pairs.query(r) * a.h.dim + c;
-			store(base + (r * pitch + c) * 4, c < a.h.dim ? *q * scale : 0);
-		}
+		each_query<Chains>(a, pairs, [&](u32 r, u32 c, Four q) {
+			UNROLL for (u32 n = 0; n < 4; n++)
+				store(base + (r * pitch + c + n) * 4, q[n]);
+		});
 		begin();
 	}
 
@@ -38,23 +37,24 @@ template <u32 dim_, u32 high_> struct Chains {
 	}
 
 	// scores of the keys from that position on: a thread has those that are 8 apart.
-	MEMBER void scores(u32 key) {
+	MEMBER void scores(u32 key, u32) {
 		u32 base = here(base_), row = here(row_), side = here(side_);
 		UNROLL for (u32 i = 0; i < tall; i++)
 			UNROLL for (u32 j = 0; j < own; j++)
 				score[i][j] = 0;
 		u32 q = base + row * pitch * 4, at = base + k + side * pitch * 4;
-		_Pragma("unroll 2") for (u32 d = 0; d < dim; d += 4) {
-			Four x[tall];
-			UNROLL for (u32 i = 0; i < tall; i++)
-				x[i] = load4(q + (i * 16 * pitch + d) * 4);
-			UNROLL for (u32 j = 0; j < own; j++) {
-				Four y = load4(at + (j * 8 * pitch + d) * 4);
+		ROLLED for (u32 from = 0; from < size; from += 8)
+			UNROLL for (u32 d = from; d < from + 8; d += 4) {
+				Four x[tall];
 				UNROLL for (u32 i = 0; i < tall; i++)
-					UNROLL for (u32 n = 0; n < 4; n++)
-						score[i][j] = fma(x[i][n], y[n], score[i][j]);
+					x[i] = load4(q + (i * 16 * pitch + d) * 4);
+				UNROLL for (u32 j = 0; j < own; j++) {
+					Four y = load4(at + (j * 8 * pitch + d) * 4);
+					UNROLL for (u32 i = 0; i < tall; i++)
+						UNROLL for (u32 n = 0; n < 4; n++)
+							score[i][j] = fma(x[i][n], y[n], score[i][j]);
+				}
 			}
-		}
 		UNROLL for (u32 i = 0; i < tall; i++)
 			UNROLL for (u32 j = 0; j < own; j++)
 				score[i][j] = key + side + 8 * j <= position[i] ? score[i][j] : lowest;
@@ -82,7 +82,7 @@ template <u32 dim_, u32 high_> struct Chains {
 	}
 
 	// add adds weighted values.
-	MEMBER void add() {
+	MEMBER void add(u32) {
 		u32 base = here(base_), row = here(row_), side = here(side_);
 		u32 weights = base + p + row * p_pitch * 4, at = base + v + side * 16;
 		ROLLED for (u32 key = 0; key < keys; key += 4) {

@@ -1,12 +1,11 @@
 // The gradient of attention, for attention_grad_bf16.cu and attention_grad_f32.cu.
 //
-// With weights p = e^(score − lse) and their gradients s = p · (dout · value − dout · out), a query has the gradient Σ s · key · scale, a key
-// Σ s · query · scale, and a value Σ p · dout. A tile of queries reads keys and values by position from the sequence's start. A tile of
-// keys is of one span, so that all rows from a key's own to the end of what goes on from the span read it: their queries come in pairs
-// of a row and a query head, counted from the tree's first row. Each sum is
-// ascending; what does not read adds exactly nothing.
+// With weights p = e^(score − lse) and their gradients s = p · (dout · value − dout · out), a query has the gradient Σ s · key · scale, a
+// key Σ s · query · scale, and a value Σ p · dout. A tile of queries reads keys and values by position from the sequence's start. A tile
+// of keys is of one span, so that all rows from a key's own to the end of what goes on from the span read it: their queries come in
+// pairs of a row and a query head, counted from the tree's first row. Each sum is ascending; what does not read adds exactly nothing.
 //
-// Queries, scaled, and dout come from rows of their own (Q heads of queries | Q heads of dout), kept numbers apart, as keys and values do.
+// Queries, scaled, and dout come from rows of their own (Q heads of queries | Q heads of dout), kept numbers apart, as keys and values.
 #pragma once
 #include "attention.h"
 
@@ -58,7 +57,7 @@ template <class E, class FX, class FY> DEVICE void each_step(E &e, u32 from, u32
 template <class E> DEVICE void grad_queries(const Gradient<typename E::Number> &g, const Batch &b) {
 	extern __shared__ __attribute__((aligned(16))) unsigned char memory[];
 	u32 base = shared_address(memory), group = g.h.group(), head = block_y(), start, kept = g.h.kept();
-	Span s(b, span_of_tile(b, block_x(), group, E::high, &start));
+	Span s(b, span_of_tile(b, tile_here(), group, E::high, &start));
 	if (start >= s.rows * group)
 		return;
 	Pairs pairs{start, s.rows * group, s.row, s.first, group, head * group};
@@ -67,7 +66,7 @@ template <class E> DEVICE void grad_queries(const Gradient<typename E::Number> &
 		bring_rows<E::high, E::dim, E::pitch, E::threads>(base + of * E::own_y, g.asked + of * g.h.q * kept, kept, [&](u32 r, bool &in) {
 			return pairs.at(r) * readers(g.h).stride() + pairs.query(r) * kept;
 		});
-	E e(base);
+	E e(base, g.h.dim);
 	UNROLL for (u32 i = 0; i < E::mine; i++) {
 		u64 at = pairs.at(e.row(i)) * g.h.q + pairs.query(e.row(i));
 		e.limit[i] = pairs.position(e.row(i)), e.lse[i] = g.lse[at], e.delta[i] = g.delta[at];
@@ -98,7 +97,7 @@ template <class E> DEVICE void grad_keys(const Gradient<typename E::Number> &g, 
 				in = r < rows;
 				return (row + r) * g.h.stride();
 			});
-	E e(base);
+	E e(base, g.h.dim);
 	UNROLL for (u32 i = 0; i < E::mine; i++)
 		e.limit[i] = (row + e.row(i) - first) * group;
 	auto fetch = [&](u32 place, const typename E::Number *from, u32 pair) {
@@ -124,36 +123,36 @@ template <class E> DEVICE void grad_keys(const Gradient<typename E::Number> &g, 
 		}
 }
 
-// grad_pack: the row (block) of queries, scaled, and of dout, and delta [T, q heads]; a warp has every eighth head.
-template <typename T> DEVICE void grad_pack(T *asked, float *delta, const float *qkv, const float *dout, const float *out, const Heads &h) {
-	u64 t = block_x();
+// grad_pack: the row and head (warp) of queries, scaled, and of dout, and delta [T, q heads].
+template <typename T> DEVICE void grad_pack(T *asked, float *delta, const float *qkv, const float *dout, const float *out, const Heads &h,
+	u32 rows) {
+	u64 at = (u64)block_x() * (threads / 32) + thread() / 32, t = at / h.q, head = at % h.q;
+	if (t >= rows)
+		return;
 	u32 kept = h.kept();
-	float scale = 1 / __builtin_sqrtf((float)h.dim);
+	float scale = 1 / __builtin_sqrtf((float)h.dim), sum = 0;
 	bool wide = aligned(qkv, dout, out) && h.dim % 4 == 0;
-	ROLLED for (u32 head = thread() / 32; head < h.q; head += threads / 32) {
-		const float *q = qkv + t * h.width() + head * h.dim, *d = dout + (t * h.q + head) * h.dim, *o = out + (t * h.q + head) * h.dim;
-		T *to = asked + t * readers(h).stride() + head * kept;
-		float sum = 0;
-		UNROLL for (u32 from = 0; from < 256; from += 128) { // which is all that a head has
-			u32 c = from + 4 * lane();
-			Four x = take(q, c, h.dim, wide) * scale, y = take(d, c, h.dim, wide), z = take(o, c, h.dim, wide);
-			if constexpr (sizeof(T) == 2)
-				UNROLL for (u32 n = 0; n < 4; n++)
-					y[n] = first_of(rounded(y[n], 0));
+	const float *q = qkv + t * h.width() + head * h.dim;
+	T *to = asked + t * readers(h).stride() + head * kept;
+	UNROLL for (u32 from = 0; from < 256; from += 128) { // which is all that a head has
+		u32 c = from + 4 * lane();
+		Four x = take(q, c, h.dim, wide) * scale, y = take(dout + at * h.dim, c, h.dim, wide), z = take(out + at * h.dim, c, h.dim, wide);
+		if constexpr (sizeof(T) == 2)
 			UNROLL for (u32 n = 0; n < 4; n++)
-				sum = fma(y[n], z[n], sum);
-			if (c < kept)
-				put4(to + c, x), put4(to + h.q * kept + c, y);
-		}
-		sum = over_warp(sum);
-		if (lane() == 0)
-			delta[t * h.q + head] = sum;
+				y[n] = first_of(rounded(y[n], 0));
+		UNROLL for (u32 n = 0; n < 4; n++)
+			sum = fma(y[n], z[n], sum);
+		if (c < kept)
+			put4(to + c, x), put4(to + h.q * kept + c, y);
 	}
+	sum = over_warp(sum);
+	if (lane() == 0)
+		delta[at] = sum;
 }
 #define GRAD_PACK(type, Number) \
 	KERNEL THREADS(256) attention_grad_pack_##type(Number *asked, float *delta, const float *qkv, const float *dout, const float *out, \
-		u32 q, u32 kv, u32 dim) { \
-		grad_pack(asked, delta, qkv, dout, out, {q, kv, dim}); \
+		u32 q, u32 kv, u32 dim, u32 rows) { \
+		grad_pack(asked, delta, qkv, dout, out, {q, kv, dim}, rows); \
 	}
 #define GRAD(of, type, Engine, dim, high) \
 	KERNEL THREADS((Engine::threads)) attention_grad_##of##_##type##_##high##x##dim(float *dqkv, const Engine::Number *cache, \

@@ -2,8 +2,8 @@
 // to bf16; sums are f32, chains in steps of 16 from zero.
 #include "attention_grad.h"
 
-// A tile has high rows of its own (X' and Y'), 16 for each of down warps, and reads 64 rows (X and Y) at a time. The products of 16 rows are
-// shared by across warps, of which each has as many of the rows that are read, and then as many columns of the sums.
+// A tile has high rows of its own (X' and Y'), 16 for each of down warps, and reads 64 rows (X and Y) at a time. The products of 16 rows
+// are shared by across warps, of which each has as many of the rows that are read, and then as many columns of the sums.
 template <bool keys_, u32 dim_, u32 high_, u32 across_> struct Tensor {
 	typedef u16 Number;
 	static constexpr bool keys = keys_;
@@ -20,7 +20,7 @@ template <bool keys_, u32 dim_, u32 high_, u32 across_> struct Tensor {
 	float lse[2], delta[2];
 	Sums of_x, of_y;
 
-	MEMBER Tensor(u32 base) : base_(base) {
+	MEMBER Tensor(u32 base, u32) : base_(base) {
 		u32 warp = thread() / 32;
 		row_ = warp % down * 16 + lane() / 4, side_ = warp / down;
 		UNROLL for (u32 j = 0; j < columns / 8; j++)

@@ -14,29 +14,31 @@ template <bool keys_, u32 dim_> struct Chains {
 	static_assert(bytes <= 99 << 10 && threads >= 2 * deep);
 	typedef Four Sums[wide];
 
+	u32 size; // of heads
 	u32 base_, row_, side_;
 	u32 limit[1]; // the last position that a query reads, or the first pair that reads a key
 	float lse[1], delta[1];
 	Sums of_x, of_y; // columns 4 · side + 32 · j and the next 3
 
-	MEMBER Chains(u32 base) : base_(base), row_(thread() / 8), side_(thread() % 8) {
+	MEMBER Chains(u32 base, u32 size) : size(size), base_(base), row_(thread() / 8), side_(thread() % 8) {
 		UNROLL for (u32 j = 0; j < wide; j++)
 			of_x[j] = of_y[j] = 0;
 	}
 	MEMBER u32 row(u32) const { return row_; }
 
 	// product is that of a row of the tile's own with the thread's part of those that are read, 8 apart.
-	static MEMBER void product(float *out, u32 own, u32 read) {
+	MEMBER void product(float *out, u32 own, u32 read) const {
 		UNROLL for (u32 j = 0; j < part; j++)
 			out[j] = 0;
-		_Pragma("unroll 2") for (u32 d = 0; d < dim; d += 4) {
-			Four a = load4(own + d * 4);
-			UNROLL for (u32 j = 0; j < part; j++) {
-				Four b = load4(read + (j * 8 * pitch + d) * 4);
-				UNROLL for (u32 n = 0; n < 4; n++)
-					out[j] = fma(a[n], b[n], out[j]);
+		ROLLED for (u32 from = 0; from < size; from += 8)
+			UNROLL for (u32 d = from; d < from + 8; d += 4) {
+				Four a = load4(own + d * 4);
+				UNROLL for (u32 j = 0; j < part; j++) {
+					Four b = load4(read + (j * 8 * pitch + d) * 4);
+					UNROLL for (u32 n = 0; n < 4; n++)
+						out[j] = fma(a[n], b[n], out[j]);
+				}
 			}
-		}
 	}
 
 	// slopes writes s, and p of keys, of what is read from there on.

@@ -13,12 +13,37 @@ import (
 // Run is what the operations of a graph are told anew for each run, beside the leaves.
 type Run struct {
 	Spans   kernels.Spans // the packed sequences
-	InvTemp float32       // of the distribution that log-probabilities are of
+	Asked   Asked
+	InvTemp float32 // of the distribution that log-probabilities are of
 	Loss    kernels.Loss
 	OwnLoss OwnLoss // computes the loss in place of the kernel, or nil
 
 	Paged kernels.Paged // the sequences of a decoder
 	Draws int           // rows that a decoder draws from
+}
+
+// Asked says what the head and the loss are about. A row may be asked for several targets, each of which makes a pair, and
+// several tokens may be of one pair. Rows are followed by further pairs, and pairs by further tokens; what comes from one of
+// these is added to the first.
+type Asked struct {
+	Again         kernels.Buffer // I32 [Tokens − T]: the rows of further pairs, then the pairs of further tokens
+	Pairs, Tokens int
+}
+
+// rows are those of the pairs beyond the T rows of the batch; nil: none.
+func (a Asked) rows(T int) kernels.Buffer {
+	if a.Pairs == T {
+		return nil
+	}
+	return a.Again.Slice(0, a.Pairs-T)
+}
+
+// pairs are those of the tokens beyond the pairs; nil: none.
+func (a Asked) pairs(T int) kernels.Buffer {
+	if a.Tokens == a.Pairs {
+		return nil
+	}
+	return a.Again.Slice(a.Pairs-T, a.Tokens-T)
 }
 
 // gradient is one term of a Diff: nil, where an input needs none.

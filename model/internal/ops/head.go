@@ -14,8 +14,41 @@ const (
 	headJacobian
 )
 
-// LogProb: the log-probability of each row's target. Inputs h, w, targets. With gradients it keeps
-// the Jacobian, so that no logit is ever computed twice.
+// AskedRows: a row for each pair. Input h.
+func AskedRows(run *Run, hidden int) *program.Op {
+	return &program.Op{
+		Name: "rows that are asked for", Inputs: 1, Width: hidden, WRT: []bool{true}, InPlace: 1, Mutates: true,
+		Run: func(x *program.Execution, out *program.Operand, _ []*program.Operand) {
+			repeat(x.B, out.Buf, run.Asked.rows(x.T), hidden, x.T)
+		},
+		Diff: func(_ gorgonia.Nodes, _, dout *gorgonia.Node) (gorgonia.Nodes, error) {
+			g := &program.Op{Name: "rows that are asked for, gradient", Inputs: 1, Width: hidden, InPlace: 1, Mutates: true,
+				Run: func(x *program.Execution, out *program.Operand, _ []*program.Operand) {
+					addRepeated(x.B, out.Buf, run.Asked.rows(x.T), hidden, x.T)
+				}}
+			return gradients(by(g, dout))
+		},
+	}
+}
+
+// repeat puts rows of x [n, width] once more behind its last.
+func repeat(b kernels.Backend, x, rows kernels.Buffer, width, n int) {
+	if rows != nil {
+		more := rows.Len()
+		b.Gather(x.Slice(n*width, (n+more)*width), x.Slice(0, n*width), rows, width, more)
+	}
+}
+
+// addRepeated adds what is behind the last row of dx [n, width] to the rows that it repeats.
+func addRepeated(b kernels.Backend, dx, rows kernels.Buffer, width, n int) {
+	if rows != nil {
+		more := rows.Len()
+		b.EmbedGrad(dx.Slice(0, n*width), dx.Slice(n*width, (n+more)*width), rows, n, width, more)
+	}
+}
+
+// LogProb: the log-probability of each pair's target, then those of further tokens. Inputs h, w, targets. With gradients it
+// keeps the Jacobian, so that no logit is ever computed twice.
 func LogProb(run *Run, vocab, hidden int, withGradients, trainable bool) *program.Op {
 	o := &program.Op{
 		Name: "head+logprob", Inputs: 3, Width: 1, WRT: []bool{withGradients, trainable, false},
@@ -25,16 +58,20 @@ func LogProb(run *Run, vocab, hidden int, withGradients, trainable bool) *progra
 			if withGradients {
 				res.Jacobian = out.Aux[headJacobian]
 			}
-			x.B.LogProb(res, in[0].Buf, in[1].Mat, in[2].Buf, run.InvTemp, x.T)
+			n := run.Asked.Pairs
+			x.B.LogProb(res, in[0].Buf, in[1].Mat, in[2].Buf, run.InvTemp, n)
+			repeat(x.B, res.LogP, run.Asked.pairs(x.T), 1, n)
+			repeat(x.B, res.Entropy, run.Asked.pairs(x.T), 1, n)
 		},
 		Diff: func(in gorgonia.Nodes, out, dout *gorgonia.Node) (gorgonia.Nodes, error) {
 			gx := &program.Op{Name: "head+logprob, gradient to h", Inputs: 2, Width: hidden,
 				Run: func(x *program.Execution, out *program.Operand, in []*program.Operand) {
-					x.B.LogProbGradX(out.Buf, in[0].Buf, in[1].Aux[headJacobian], hidden, x.T)
+					x.B.LogProbGradX(out.Buf, in[0].Buf, in[1].Aux[headJacobian], hidden, run.Asked.Pairs)
 				}}
 			gw := &program.Op{Name: "head+logprob, gradient to w", Inputs: 5, Rows: vocab, Width: hidden,
 				Run: func(x *program.Execution, out *program.Operand, in []*program.Operand) {
-					x.B.LogProbGradW(out.Buf, in[0].Buf, in[1].Buf, in[2].Mat, in[3].Buf, in[4].Aux[headLSE], run.InvTemp, x.T)
+					lse := in[4].Aux[headLSE]
+					x.B.LogProbGradW(out.Buf, in[0].Buf, in[1].Buf, in[2].Mat, in[3].Buf, lse, run.InvTemp, run.Asked.Pairs)
 				}}
 			return gradients(by(gx, dout, out), byIf(trainable, gw, dout, in[0], in[1], in[2], out), nil)
 		},

@@ -7,13 +7,13 @@ import (
 	"github.com/seed-7879b91d/grpo/model/internal/program"
 )
 
-// OwnLoss computes a loss on the host, after the kernel and in place of it: it reads logp [T], writes
-// dlogp [T], and corrects what the kernel said in stats F64 [kernels.NumStats].
+// OwnLoss computes a loss on the host, after the kernel and in place of it: it reads logp [tokens],
+// writes dlogp [tokens], and corrects what the kernel said in stats F64 [kernels.NumStats].
 type OwnLoss func(dlogp, stats, logp kernels.Buffer) error
 
 // Loss: the scalar that is differentiated. Inputs logp, old, advantage, weight. One kernel computes
 // the loss with its statistics and, beside them, its gradient; the gradient's own operation only
-// hands that out.
+// hands that out, and adds up what the tokens of a pair get.
 func Loss(run *Run) *program.Op {
 	return &program.Op{
 		Name: "loss", Inputs: 4, Sums: kernels.NumStats, WRT: []bool{true, false, false, false}, Aux: []int{1},
@@ -22,7 +22,7 @@ func Loss(run *Run) *program.Op {
 			x.B.Loss(out.Aux[0], out.Buf, kernels.LossIn{
 				LogP: in[0].Buf, Entropy: in[0].Aux[headEntropy],
 				OldLogP: in[1].Buf, Advantage: in[2].Buf, Weight: in[3].Buf,
-			}, run.Loss, x.T)
+			}, run.Loss, run.Asked.Tokens)
 		},
 		Host: func(_ *program.Execution, out *program.Operand, in []*program.Operand) error {
 			if run.OwnLoss == nil {
@@ -34,6 +34,7 @@ func Loss(run *Run) *program.Op {
 			g := &program.Op{Name: "loss, gradient to logp", Inputs: 1, Width: 1,
 				Run: func(x *program.Execution, out *program.Operand, in []*program.Operand) {
 					x.B.Copy(out.Buf, in[0].Aux[0])
+					addRepeated(x.B, out.Buf, run.Asked.pairs(x.T), 1, run.Asked.Pairs)
 				}}
 			return gradients(by(g, out), nil, nil, nil)
 		},
