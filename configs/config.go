@@ -27,8 +27,8 @@ type Config struct {
 	// The linear weights that are adapted.
 	LoRATargets []string `json:"lora_targets" enum:"q_proj k_proj v_proj o_proj gate_proj up_proj down_proj"`
 	// What numbers are rounded to before they are multiplied with a bf16 weight of the model, in sampling and training
-	// alike: f32, not at all; bf16, which is twice as fast where the processor has instructions for it, and on a card
-	// several times; auto, bf16 on a card and f32 on the processor. Sums are f32 in any case, and the sampler and the trainer
+	// alike: f32, not at all; bf16, which is twice as fast where the processor has instructions for it, and what tensor
+	// cores of a card multiply; auto, bf16 on a card and f32 on the processor. Sums are f32 in any case, and the sampler and the trainer
 	// agree to the bit.
 	Precision string `json:"precision" enum:"auto f32 bf16"`
 	// What keys and values are rounded to, in sampling and training alike: f32, not at all; bf16, so that they take half

@@ -1,8 +1,9 @@
 package model
 
 import (
+	"slices"
+
 	"github.com/seed-7879b91d/grpo/internal/badinput"
-	"github.com/seed-7879b91d/grpo/internal/tensorfile"
 	"github.com/seed-7879b91d/grpo/kernels"
 )
 
@@ -19,17 +20,14 @@ const (
 	Auto
 )
 
-func (p Precision) String() string { return [...]string{"f32", "bf16", "auto"}[p] }
+var precisions = []string{"f32", "bf16", "auto"}
+
+func (p Precision) String() string { return precisions[p] }
 
 // ParsePrecision understands auto, f32 and bf16. Nothing is f32: runs of before there was a choice say nothing.
 func ParsePrecision(s string) (Precision, error) {
-	switch s {
-	case "auto":
-		return Auto, nil
-	case "f32", "":
-		return F32, nil
-	case "bf16":
-		return BF16, nil
+	if i := slices.Index(precisions, s); i >= 0 || s == "" {
+		return Precision(max(i, 0)), nil
 	}
 	return 0, badinput.Errorf("found %q, expected auto, f32 or bf16", s)
 }
@@ -46,19 +44,6 @@ func (o Options) settled(b kernels.Backend, frozen func() bool) Options {
 		o.Cache = o.Precision
 	}
 	return o
-}
-
-// frozenBF16 tells whether all matrices of a model's files are bf16.
-func frozenBF16(cfg Config, set *tensorfile.Set) bool {
-	for _, s := range cfg.slots() {
-		for _, p := range s.parts {
-			t, err := set.Tensor(p.tensor, s.shape(p)...)
-			if !s.vector && err == nil && t.Encoding != kernels.EncodedBF16 { // an error is told of by who loads it
-				return false
-			}
-		}
-	}
-	return true
 }
 
 // Cached is what a cache of keys and values is made of.

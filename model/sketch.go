@@ -25,7 +25,7 @@ func Sketch(l *kernels.Ledger, dir string, trainable bool, o Options) (*Policy, 
 		return nil, err
 	}
 	defer set.Close()
-	o = o.settled(l, func() bool { return frozenBF16(cfg, set) })
+	o = o.settled(l, set.OnlyBF16)
 	w := newWeights(l, cfg, o.Precision)
 	for _, s := range w.order {
 		if err := w.sketch(s, set); err != nil {

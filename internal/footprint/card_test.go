@@ -55,7 +55,8 @@ func TestOnACardThePlanIsEnough(t *testing.T) {
 		}
 		datums[i] = model.NewDatum(tokens, 1, make([]float32, len(tokens)-1), 1)
 	}
-	_, err = policy.Accumulate(t.Context(), datums, model.Objective{Loss: kernels.Loss{Kind: kernels.CrossEntropy}, Reduction: model.TokenMean, Temperature: 1})
+	likelihood := model.Objective{Loss: kernels.Loss{Kind: kernels.CrossEntropy}, Reduction: model.TokenMean, Temperature: 1}
+	_, err = policy.Accumulate(t.Context(), datums, likelihood)
 	require.NoError(t, err)
 	_, err = adam.Step(1e-4)
 	require.NoError(t, err)

@@ -19,10 +19,12 @@ var ptxFiles embed.FS
 // entry finds the kernels of a file.
 var entry = regexp.MustCompile(`(?m)^\.visible \.entry (\w+)\(`)
 
-var (
-	_ kernels.Backend = (*Backend)(nil)
-	_ kernels.Rounder = (*Backend)(nil)
-)
+var _ interface { // and what a backend may tell besides
+	kernels.Backend
+	kernels.Rounder
+	kernels.Sizer
+	kernels.Prober
+} = (*Backend)(nil)
 
 // Backend computes on a card. Its operations take for granted what kernels.Checked checks, and are called by one goroutine at a
 // time.

@@ -8,8 +8,6 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels"
 )
 
-var _ kernels.Prober = (*Backend)(nil)
-
 // Products, chains and loads that are under way at once, as in peak.cu.
 const (
 	peakProducts = 8
@@ -42,10 +40,9 @@ func (b *Backend) Peak() kernels.Peak {
 
 // bandwidth is what is read in a second, of memory that is larger than any cache: what comes from there is no read of memory.
 func (b *Backend) bandwidth(out kernels.Buffer, grid int) float64 {
-	free, _, err := b.device.Memory()
-	b.note(err)
+	room, _ := b.Free()
 	round := 16 * peakLoads * grid * threads
-	most := max(int(min(1<<30, free/4))/round, 1)
+	most := max(int(min(1<<30, room.Bytes/4))/round, 1)
 	memory, err := b.memory.take(b, int64(most*round))
 	if err != nil {
 		b.note(err)
@@ -93,8 +90,5 @@ func (b *Backend) rate(most int, launch func(rounds int) float64) float64 {
 		amount, took := timed(rounds)
 		best = max(best, amount/took.Seconds())
 	}
-	if b.failed != nil {
-		return 0
-	}
-	return best
+	return best // of no account where something failed, which Sync tells
 }

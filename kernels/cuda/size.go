@@ -4,8 +4,6 @@ package cuda
 
 import "github.com/seed-7879b91d/grpo/kernels"
 
-var _ kernels.Sizer = (*Backend)(nil)
-
 // A driver deals memory out in pages: what is large begins at one of its own.
 const (
 	page  = 2 << 20
@@ -54,8 +52,7 @@ func (b *Backend) WorkSize(w kernels.Work) int {
 // gradientTiles is how many numbers of a gradient there are at the most where its chains have memory of their own: fewer tiles than
 // processors.
 func (b *Backend) gradientTiles() int {
-	small := f32Tiles[len(f32Tiles)-1]
-	return b.device.card.Processors * small.high * small.broad
+	return b.device.card.Processors * f32Tiles[len(f32Tiles)-1].high * f32Tiles[len(f32Tiles)-1].broad
 }
 
 // decodingParts is what PagedAttention takes where rows are few: a sum for each part of the positions.

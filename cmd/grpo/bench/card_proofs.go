@@ -136,19 +136,25 @@ func places(b kernels.Backend, size cardSize) (cases, wrong int, err error) {
 // rolloutSize is a step: prompts, completions of each, and their tokens.
 type rolloutSize struct{ prompts, completions, prompt, tokens, rank int }
 
+// requests are random prompts.
+func (size rolloutSize) requests(vocab int) []sampler.Request {
+	rng := rand.New(rand.NewPCG(7, 7))
+	all := make([]sampler.Request, size.prompts)
+	for i := range all {
+		prompt := make([]int32, size.prompt)
+		for k := range prompt {
+			prompt[k] = rng.Int32N(int32(vocab))
+		}
+		all[i] = sampler.Request{Prompt: prompt, N: size.completions, Key: sampler.Key{Problem: i},
+			Params: sampler.Params{Temperature: 1, MaxTokens: size.tokens}}
+	}
+	return all
+}
+
 // step samples completions, compares what the sampler recorded with what the trainer computes, and learns from them.
 func (r *CardResult) step(ctx context.Context, b kernels.Backend, p *model.Policy, size rolloutSize) error {
 	p.MaxRows = max(4*(size.prompt+size.tokens), 512)
-	rng := rand.New(rand.NewPCG(7, 7))
-	requests := make([]sampler.Request, size.prompts)
-	for i := range requests {
-		prompt := make([]int32, size.prompt)
-		for k := range prompt {
-			prompt[k] = rng.Int32N(int32(p.Vocab))
-		}
-		requests[i] = sampler.Request{Prompt: prompt, N: size.completions, Key: sampler.Key{Problem: i},
-			Params: sampler.Params{Temperature: 1, MaxTokens: size.tokens}}
-	}
+	requests := size.requests(p.Vocab)
 	s, err := trainStepOf(b, p, 2)
 	if err != nil {
 		return err

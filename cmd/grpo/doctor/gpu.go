@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/seed-7879b91d/grpo/internal/rebuild"
 	"github.com/seed-7879b91d/grpo/kernels/cuda"
@@ -29,7 +30,22 @@ func aboutDriver(driver cuda.Driver, err error) Finding {
 		f.Do = err.Error()
 	default:
 		f.Found = driver.String()
-		f.Notes = driver.About()
+		f.Notes = aboutCards(driver)
 	}
 	return f
+}
+
+// aboutCards is a line for each card, and what a card is good for as the program is today.
+func aboutCards(d cuda.Driver) (lines []string) {
+	for _, c := range d.Cards {
+		if c.Trouble != nil {
+			lines = append(lines, c.Trouble.Error())
+			continue
+		}
+		lines = append(lines, fmt.Sprintf("%s: compute capability %s, %d multiprocessors, %s of memory, %s of it free",
+			c, c.Capability, c.Processors, gib(c.Total), gib(c.Free)))
+	}
+	return append(lines,
+		"runs there: everything that computes (device=auto takes card 0, device=cpu the processors); tested on an emulated card",
+		"never run on a card: all of it. grpo bench card proves what only a card can, and measures it")
 }
