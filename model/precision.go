@@ -20,13 +20,13 @@ const (
 	Auto
 )
 
-var precisions = []string{"f32", "bf16", "auto"}
+var precisionNames = []string{"f32", "bf16", "auto"}
 
-func (p Precision) String() string { return precisions[p] }
+func (p Precision) String() string { return precisionNames[p] }
 
 // ParsePrecision understands auto, f32 and bf16. Nothing is f32: runs of before there was a choice say nothing.
 func ParsePrecision(s string) (Precision, error) {
-	if i := slices.Index(precisions, s); i >= 0 || s == "" {
+	if i := slices.Index(precisionNames, s); i >= 0 || s == "" {
 		return Precision(max(i, 0)), nil
 	}
 	return 0, badinput.Errorf("found %q, expected auto, f32 or bf16", s)

@@ -63,8 +63,8 @@ func run(t *testing.T, o Tolerance, open func(threads int) kernels.Backend, numb
 }
 
 // RunOperations holds what a backend has so far against the contract: memory, and the operations of these names. What it
-// lacks is never called; a case whose whole name comes after an exclamation mark is left out. open is called twice, and each backend is
-// closed.
+// lacks is never called; a case whose whole name comes after an exclamation mark is left out. open is called twice, and
+// each backend is closed.
 func RunOperations(t *testing.T, o Tolerance, open func() kernels.Backend, names ...string) {
 	s := suite{tolerance: o, reference: newMachine(NewReference())}
 	for range 2 {
