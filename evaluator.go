@@ -79,6 +79,7 @@ func (e *Evaluator) open(ctx context.Context, b kernels.Backend, o custom) (err 
 	if err = e.policy.load(e.cfg, b); err != nil {
 		return err
 	}
+	e.cfg.Precision, e.cfg.KVCacheDtype = e.policy.Precision.String(), e.policy.Cache.String() // what auto stands for
 	return e.sampling.open(e.policy, e.learns)
 }
 

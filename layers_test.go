@@ -18,8 +18,8 @@ const module = "github.com/seed-7879b91d/grpo"
 // point down.
 var layers = map[string][]string{
 	"": slices.Concat(belowTrainer, roomsOfTrainer),
-	"cmd/grpo": slices.Concat(belowCommands, []string{"cmd/grpo/bench", "cmd/grpo/export", "cmd/grpo/outcome", "cmd/grpo/screen",
-		"internal/destination", "internal/rebuild", "internal/rollouts", "internal/tiny", "kernels/cuda"}),
+	"cmd/grpo": slices.Concat(belowCommands, []string{"cmd/grpo/bench", "cmd/grpo/doctor", "cmd/grpo/export", "cmd/grpo/outcome",
+		"cmd/grpo/screen", "internal/destination", "internal/rebuild", "internal/rollouts", "internal/tiny", "kernels/cuda"}),
 	"cmd/grpo/bench":     belowCommands,
 	"cmd/grpo/outcome":   belowCommands,
 	"cmd/grpo/screen":    belowCommands,
@@ -29,7 +29,7 @@ var layers = map[string][]string{
 	"lora":               {"kernels", "internal/tensorfile"},
 	"optim":              {"kernels", "internal/tensorfile"},
 	"kernels/cpu":        {"kernels"},
-	"kernels/device":     {"kernels", "kernels/cpu"},
+	"kernels/device":     {"kernels", "kernels/cpu", "kernels/cuda"},
 	"kernels/kerneltest": {"kernels"},
 	"kernels":            {},
 	"data":               {},
@@ -39,7 +39,7 @@ var layers = map[string][]string{
 	"internal/advice":     {"internal/report"},
 	"internal/atomicfile": {},
 	// of tests
-	"internal/backendtest": {"kernels", "kernels/cpu", "kernels/kerneltest"},
+	"internal/backendtest": {"kernels", "kernels/cpu", "kernels/cuda", "kernels/kerneltest"},
 	"internal/racing":      {},
 	"internal/badinput":    {},
 	"internal/cachedir":    {},

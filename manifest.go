@@ -23,9 +23,9 @@ func (t *Trainer) checkParts() (err error) {
 // writeManifest writes down how the run came to be. Of a run that goes on it first tells what is not as it was.
 func (t *Trainer) writeManifest() (err error) {
 	m := provenance.Manifest{
-		Backend: t.backend.Name(), Sandbox: t.judging.Sandbox, Own: t.custom.names(), Problems: t.pool.Len(), HeldOut: len(t.HeldOut()),
-		LeftOut: t.problems.Both,
-		Seed:    t.cfg.Seed, KV: t.sampling.engine.Plan.String(), Parameters: t.policy.TrainableCount(),
+		Backend: t.backend.Name(), Precision: t.cfg.Precision, Sandbox: t.judging.Sandbox, Own: t.custom.names(),
+		Problems: t.pool.Len(), HeldOut: len(t.HeldOut()), LeftOut: t.problems.Both, Seed: t.cfg.Seed,
+		KV: t.sampling.engine.Plan.String(), Parameters: t.policy.TrainableCount(),
 	}
 	for _, set := range t.problems.Sets {
 		m.Datasets = append(m.Datasets, set.Manifest())

@@ -27,9 +27,10 @@ type Config struct {
 	// The linear weights that are adapted.
 	LoRATargets []string `json:"lora_targets" enum:"q_proj k_proj v_proj o_proj gate_proj up_proj down_proj"`
 	// What numbers are rounded to before they are multiplied with a bf16 weight of the model, in sampling and training
-	// alike: f32, not at all; or bf16, which is twice as fast where the processor has instructions for it. Sums are
-	// f32 either way, and the sampler and the trainer agree to the bit.
-	Precision string `json:"precision" enum:"f32 bf16"`
+	// alike: f32, not at all; bf16, which is twice as fast where the processor has instructions for it, and what tensor
+	// cores of a card multiply; auto, bf16 on a card and f32 on the processor. Sums are f32 in any case, and the sampler and the trainer
+	// agree to the bit.
+	Precision string `json:"precision" enum:"auto f32 bf16"`
 	// What keys and values are rounded to, in sampling and training alike: f32, not at all; bf16, so that they take half
 	// the memory, and half the time to read; auto, the same as precision.
 	KVCacheDtype string `json:"kv_cache_dtype" enum:"auto f32 bf16"`
@@ -221,8 +222,9 @@ type Config struct {
 
 	// Machine: pipeline=full alone changes results; max_rows and share_prefixes change last bits
 
-	// What computes: the processor, under either name.
-	Device string `json:"device" enum:"auto cpu"`
+	// What computes: cpu, the processor; cuda:N, the NVIDIA card of that number; auto, the first card where there is one, or
+	// else the processor. A run goes on with what it was begun with.
+	Device string `json:"device"`
 	// Worker threads. 0: one a core.
 	Threads int `json:"threads"`
 	// What overlaps: nothing; scoring with sampling; or also sampling a step with training on the one
@@ -269,7 +271,7 @@ func Defaults() Config {
 		Resume: "auto", AllowChange: []string{}, MaxSteps: -1, SaveEvery: 10, KeepLast: 5, KeepBest: 1,
 		RecordRollouts: "all",
 
-		Precision: "f32", KVCacheDtype: "f32", Device: "auto", Pipeline: "score", SharePrefixes: true,
+		Precision: "auto", KVCacheDtype: "auto", Device: "auto", Pipeline: "score", SharePrefixes: true,
 		Recompute: "cheap",
 	}
 }

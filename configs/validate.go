@@ -174,6 +174,8 @@ func (k *checker) usual(key string) string {
 	return "type " + key + "=" + d
 }
 
+var deviceName = regexp.MustCompile(`^(auto|cpu|cuda:(0|[1-9][0-9]{0,3}))$`)
+
 var sha256Hex = regexp.MustCompile(`^[0-9a-fA-F]{64}$`)
 
 func (k *checker) policyAndData() {
@@ -297,6 +299,7 @@ func (k *checker) run() {
 		"compress_rollouts: record_rollouts=none keeps nothing to compress; leave one of them out")
 	k.refuse(c.Train == "full" && c.Precision == "bf16", "precision",
 		"precision: bf16 is for frozen weights, and with train=full they are trained in f32; type precision=f32")
+	k.refuse(!deviceName.MatchString(c.Device), "device", "device: found %q, expected auto, cpu or cuda:N, the number of a card", c.Device)
 	k.refuse(c.Resume == "", "resume", "resume: found nothing; type resume=auto, resume=never or resume=DIR")
 	for _, key := range c.AllowChange {
 		k.refuse(!slices.Contains(changeable, key), "allow_change", "allow_change: found %q, expected %s", key, or(changeable))

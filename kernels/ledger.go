@@ -9,6 +9,7 @@ type Ledger struct {
 	Backend // that it speaks for
 	sizes   Sizer
 	bytes   int
+	host    int // besides
 }
 
 // Sizer is what a backend may tell of the memory that it takes beyond the numbers themselves.
@@ -26,6 +27,7 @@ type Work struct {
 	Heads
 	Hidden, Intermediate, Vocab int
 	Rows, Longest               int  // of a batch, and of a sequence in it
+	Sequences                   int  // that are decoded at a time
 	Trees                       int  // the most sequences that may go on from one another; 0: none do
 	Gradients, Whole            bool // what is differentiated: something, and all weights
 }
@@ -33,25 +35,22 @@ type Work struct {
 // NewLedger gives an empty ledger for a backend.
 func NewLedger(b Backend) *Ledger {
 	l := &Ledger{Backend: b}
-	if k, ok := b.(*checked); ok {
-		b = k.b
-	}
-	l.sizes, _ = b.(Sizer)
+	l.sizes, _ = inside(b).(Sizer)
 	return l
 }
 
-// Take gives what was added up since the last call.
-func (l *Ledger) Take() int {
-	n := l.bytes
-	l.bytes = 0
-	return n
+// Take gives what was added up since the last call: of the backend's memory, and what goes with it on the host.
+func (l *Ledger) Take() (bytes, host int) {
+	bytes, host = l.bytes, l.host
+	l.bytes, l.host = 0, 0
+	return bytes, host
 }
 
 // Host makes a slice on the host that goes with memory of the backend; on a ledger it is noted and nil.
 func Host[T int32 | float32 | float64](b Backend, n int) []T {
 	if l, ok := b.(*Ledger); ok {
 		var zero T
-		l.bytes += n * int(unsafe.Sizeof(zero))
+		l.host += n * int(unsafe.Sizeof(zero))
 		return nil
 	}
 	return make([]T, n)

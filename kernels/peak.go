@@ -15,10 +15,7 @@ type Prober interface {
 
 // PeakOf asks a backend for its peak; false where it tells none.
 func PeakOf(b Backend) (Peak, bool) {
-	if k, ok := b.(*checked); ok {
-		b = k.b
-	}
-	p, ok := b.(Prober)
+	p, ok := inside(b).(Prober)
 	if !ok {
 		return Peak{}, false
 	}

@@ -67,6 +67,7 @@ func Open(b kernels.Backend, dir string, trainable bool, o Options) (*Policy, er
 		return nil, err
 	}
 	defer set.Close()
+	o = o.settled(b, func() bool { return !trainable && set.OnlyBF16() })
 	if trainable {
 		m, err := loadMasters(b, cfg, set, o.Precision)
 		if err != nil {
@@ -87,6 +88,7 @@ func Random(b kernels.Backend, shape string, o Options) (*Policy, error) {
 	if err != nil {
 		return nil, err
 	}
+	o = o.settled(b, func() bool { return true })
 	w, err := randomWeights(b, cfg, 1, o.Precision)
 	if err != nil {
 		return nil, err

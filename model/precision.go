@@ -1,6 +1,8 @@
 package model
 
 import (
+	"slices"
+
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/kernels"
 )
@@ -12,30 +14,36 @@ type Precision uint8
 const (
 	F32  Precision = iota // nothing is rounded
 	BF16                  // as on most accelerators; twice as fast where the processor has instructions for it
+
+	// Auto is BF16 where the backend prefers that and the weights are frozen bf16, else F32. A policy has one of the two.
+	// As a cache it is the precision of everything else.
+	Auto
 )
 
-// ParsePrecision understands f32 and bf16. Nothing is f32: runs of before there was a choice say nothing.
+var precisionNames = []string{"f32", "bf16", "auto"}
+
+func (p Precision) String() string { return precisionNames[p] }
+
+// ParsePrecision understands auto, f32 and bf16. Nothing is f32: runs of before there was a choice say nothing.
 func ParsePrecision(s string) (Precision, error) {
-	switch s {
-	case "f32", "":
-		return F32, nil
-	case "bf16":
-		return BF16, nil
+	if i := slices.Index(precisionNames, s); i >= 0 || s == "" {
+		return Precision(max(i, 0)), nil
 	}
-	return 0, badinput.Errorf("found %q, expected f32 or bf16", s)
+	return 0, badinput.Errorf("found %q, expected auto, f32 or bf16", s)
 }
 
-// ParseCache understands what keys and values are rounded to: f32, bf16, or auto, which is the precision of everything
-// else. Nothing is f32, as above.
-func ParseCache(s string, precision Precision) (Precision, error) {
-	if s == "auto" {
-		return precision, nil
+// settled are the options with what auto stands for; frozen tells whether all matrices are frozen bf16.
+func (o Options) settled(b kernels.Backend, frozen func() bool) Options {
+	if o.Precision == Auto {
+		o.Precision = F32
+		if kernels.RoundsUsually(b) && frozen() {
+			o.Precision = BF16
+		}
 	}
-	p, err := ParsePrecision(s)
-	if err != nil {
-		err = badinput.Errorf("found %q, expected auto, f32 or bf16", s)
+	if o.Cache == Auto {
+		o.Cache = o.Precision
 	}
-	return p, err
+	return o
 }
 
 // Cached is what a cache of keys and values is made of.

@@ -13,6 +13,7 @@ func Sketch(l *kernels.Ledger, dir string, trainable bool, o Options) (*Policy, 
 		return nil, err
 	}
 	if trainable {
+		o = o.settled(l, func() bool { return false })
 		m, err := newMasters(l, cfg)
 		if err != nil {
 			return nil, err
@@ -24,6 +25,7 @@ func Sketch(l *kernels.Ledger, dir string, trainable bool, o Options) (*Policy, 
 		return nil, err
 	}
 	defer set.Close()
+	o = o.settled(l, set.OnlyBF16)
 	w := newWeights(l, cfg, o.Precision)
 	for _, s := range w.order {
 		if err := w.sketch(s, set); err != nil {

@@ -8,6 +8,9 @@ import (
 	"github.com/seed-7879b91d/grpo/model"
 )
 
+// UsualSequences run at a time where nobody says how many.
+const UsualSequences = 64
+
 // Options size an engine. They change no result.
 type Options struct {
 	MaxSequences int // sequences that run at a time; 0: 64
@@ -22,7 +25,7 @@ type Options struct {
 
 func (o Options) withDefaults() Options {
 	if o.MaxSequences == 0 {
-		o.MaxSequences = 64
+		o.MaxSequences = UsualSequences
 	}
 	if o.MaxLength == 0 {
 		o.MaxLength = 2048

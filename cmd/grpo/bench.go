@@ -12,6 +12,7 @@ import (
 	"github.com/seed-7879b91d/grpo/cmd/grpo/screen"
 	"github.com/seed-7879b91d/grpo/cmd/grpo/usage"
 	"github.com/seed-7879b91d/grpo/configs"
+	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/kernels/device"
 	"github.com/seed-7879b91d/grpo/model"
 )
@@ -27,7 +28,7 @@ medians.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(newBenchGemmCmd(), newBenchTrainCmd(), newBenchSandboxCmd(), newBenchDecodeCmd(), newBenchPrefillCmd(),
-		newBenchStepCmd())
+		newBenchStepCmd(), newBenchCardCmd())
 	return cmd
 }
 
@@ -81,7 +82,7 @@ func (f *benchFlags) command(cmd cobra.Command, measure func(context.Context) (b
 		if err := f.check(); err != nil {
 			return err
 		}
-		f.Open, f.Device, f.Threads, f.Options = device.Open, f.device, f.threads, f.options()
+		f.Open, f.Device, f.Threads, f.Options = openDevice(cmd.Context()), f.device, f.threads, f.options()
 		r, err := measure(cmd.Context())
 		if err != nil {
 			return err
@@ -170,7 +171,7 @@ without any isolation, stands beside them.`,
 }
 
 func newBenchStepCmd() *cobra.Command {
-	b := bench.Step{Open: device.Open}
+	var b bench.Step
 	var onlyJSON bool
 	cmd := &cobra.Command{
 		Use:   "step [--preset P] [--steps N] [--rounds N] [--share S] [key=value …]",
@@ -195,7 +196,7 @@ is what it would be if everything were hidden that its sampling and training can
   grpo bench step --preset tiny --share 0 max_sequences=16 sandbox_slots=2`,
 		Args: trainArgs,
 		RunE: func(cmd *cobra.Command, words []string) error {
-			b.Words, b.Watch = words, screen.New(io.Discard, cmd.ErrOrStderr(), true, false)
+			b.Open, b.Words, b.Watch = openDevice(cmd.Context()), words, screen.New(io.Discard, cmd.ErrOrStderr(), true, false)
 			r, err := b.Run(cmd.Context())
 			if err != nil {
 				return err
@@ -218,5 +219,40 @@ is what it would be if everything were hidden that its sampling and training can
 	fl.Float64Var(&b.Share, "share", 1./3, "of a step of pipeline=off that scoring takes; 0: leave the programs as they are")
 	fl.BoolVar(&b.Sleep, "sleep", false, "programs sleep in place of working")
 	fl.BoolVar(&onlyJSON, "json", false, "only the line of JSON")
+	return cmd
+}
+
+func newBenchCardCmd() *cobra.Command {
+	var c bench.Card
+	cmd := &cobra.Command{
+		Use:   "card [--device cuda:N] [--size full|smoke]",
+		Short: "What a card must prove, and how fast it is: one table, for the first minutes with one",
+		Long: `Proves on a card what the emulated device cannot show, and measures it beside its limits: a small model is
+that of the processor but for rounding; rows of products are the same bits in every batch and place; what the
+sampler recorded is what the trainer computes, over 100,000 tokens. Then the speeds of a model of 4 B parameters with
+random weights: decoding one sequence and 128, a prompt, LoRA training on 4k and 16k tokens, a step of 8 × 16. The
+limits are measured just before: reads of memory, fused multiply-adds, and products by mma.sync.
+
+It ends with exit code 1 where something does not hold. --size smoke is a tiny model, for an emulated card.`,
+		Example: `  grpo bench card
+  GRPO_CUDA_LIB=$(make -s emulator) bin/grpo bench card --size smoke`,
+		Args: usage.Takes(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := device.Check(c.Device); err != nil {
+				return badinput.Errorf("--device: %w", err)
+			}
+			c.Open = openDevice(cmd.Context())
+			r, err := c.Run(cmd.Context())
+			if err != nil {
+				return err
+			}
+			if err = printResult(cmd.OutOrStdout(), r); err != nil {
+				return err
+			}
+			return r.Check()
+		},
+	}
+	registerDevice(cmd, &c.Device)
+	cmd.Flags().StringVar(&c.Size, "size", "full", "full, or `smoke`")
 	return cmd
 }

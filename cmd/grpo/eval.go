@@ -18,7 +18,6 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/destination"
 	"github.com/seed-7879b91d/grpo/kernels"
-	"github.com/seed-7879b91d/grpo/kernels/device"
 	"github.com/seed-7879b91d/grpo/lora"
 )
 
@@ -31,7 +30,7 @@ type evalFlags struct {
 	temperature                   float64
 	seed                          uint64
 	json                          bool
-	out                           string
+	out, device                   string
 
 	checkpoint string // of the run
 }
@@ -79,6 +78,7 @@ failed. key=value are settings as those of a run, such as threads=2, eval_top_p=
 	fl.Float64Var(&f.temperature, "temperature", 1, "of the samples")
 	fl.IntVar(&f.maxToks, "max-tokens", 0, "tokens of a completion at most; 0: what the settings say")
 	fl.Uint64Var(&f.seed, "seed", 0, "seed of the draws")
+	registerDevice(cmd, &f.device)
 	fl.BoolVar(&f.json, "json", false, "one JSON object in place of the table")
 	fl.StringVar(&f.out, "out", "", "`file` for one line of JSON a completion")
 	cmd.MarkFlagsMutuallyExclusive("run", "model")
@@ -100,7 +100,7 @@ func (f *evalFlags) run(cmd *cobra.Command, words []string) error {
 	if err := f.checkOut(cfg); err != nil { // before the hours that an evaluation may take
 		return err
 	}
-	b, err := device.Open(cfg.Device, cfg.Threads)
+	b, err := openDevice(cmd.Context())(cfg.Device, cfg.Threads)
 	if err != nil {
 		return err
 	}
@@ -197,7 +197,7 @@ func (f *evalFlags) evaluate(ctx context.Context, evaluator *grpo.Evaluator) (*o
 var covered = map[string]string{
 	"model": "--model", "adapter": "--adapter", "data": "--data", "test_data": "--data", "data_split": "--split", "test_split": "--split",
 	"eval_problems": "--problems", "eval_samples": "--samples", "eval_k": "--k",
-	"eval_temperature": "--temperature", "max_tokens": "--max-tokens", "seed": "--seed",
+	"eval_temperature": "--temperature", "max_tokens": "--max-tokens", "seed": "--seed", "device": "--device",
 }
 
 // config is a configuration that evaluates what the flags say.
@@ -219,7 +219,7 @@ func (f *evalFlags) config(words []string) (*configs.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	cfg.Model, cfg.Adapter = f.model, f.adapter
+	cfg.Model, cfg.Adapter, cfg.Device = f.model, f.adapter, f.device
 	f.ask(cfg)
 	cfg.LoRARank = 1 // of an adapter that changes nothing, where none is given
 	if f.adapter != "" {

@@ -1,12 +1,16 @@
 package main
 
 import (
+	"cmp"
+	"context"
 	"fmt"
 
 	"github.com/spf13/cobra"
 
 	"github.com/seed-7879b91d/grpo"
+	"github.com/seed-7879b91d/grpo/cmd/grpo/bench"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/rebuild"
 	"github.com/seed-7879b91d/grpo/kernels"
 	"github.com/seed-7879b91d/grpo/kernels/device"
 	"github.com/seed-7879b91d/grpo/lora"
@@ -35,6 +39,9 @@ func (f *policyFlags) registerAll(cmd *cobra.Command) {
 	f.registerSpeed(cmd)
 	run := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) (err error) {
+		if err = cmp.Or(f.check(), rebuild.Here(cmd.Context(), f.device)); err != nil {
+			return err
+		}
 		if f.model != "" {
 			if f.model, err = grpo.ModelDir(cmd.Context(), f.model); err != nil {
 				return err
@@ -46,12 +53,29 @@ func (f *policyFlags) registerAll(cmd *cobra.Command) {
 
 // registerSpeed adds the flags of the machine.
 func (f *policyFlags) registerSpeed(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.precision, "precision", "f32", "what numbers are rounded to before they meet a bf16 weight: "+
-		"f32, not at all; or `bf16`, faster where the processor has instructions for it")
-	cmd.Flags().StringVar(&f.kv, "kv-cache-dtype", "f32", "what keys and values are rounded to: f32, `bf16`, or auto, as --precision says")
-	cmd.Flags().StringVar(&f.device, "device", "auto", "what computes: auto or `cpu`")
+	cmd.Flags().StringVar(&f.precision, "precision", "auto", "what numbers are rounded to before they meet a bf16 weight: "+
+		"f32, not at all; `bf16`, faster where there are instructions for it; auto, bf16 on a card")
+	cmd.Flags().StringVar(&f.kv, "kv-cache-dtype", "auto", "what keys and values are rounded to: f32, `bf16`, or auto, as --precision says")
+	registerDevice(cmd, &f.device)
 	cmd.Flags().IntVar(&f.threads, "threads", 0, "worker `threads`; 0: one per core. Results do not depend on it")
 	cmd.Flags().IntVar(&f.rows, "max-rows", 0, "tokens in a batch; 0: 512. Scores do not depend on it, gradients in the last bits")
+}
+
+// registerDevice adds the flag of every verb that computes.
+func registerDevice(cmd *cobra.Command, to *string) {
+	cmd.Flags().StringVar(to, "device", "auto",
+		"what computes: auto, cpu, or the card `cuda:N`; auto: the first card, or the processor where there is none")
+}
+
+// openDevice opens what computes. Where that is a card and this program has no GPU backend, the process begins anew as one
+// that has it: nothing is open before.
+func openDevice(ctx context.Context) bench.Opener {
+	return func(name string, threads int) (kernels.Backend, error) {
+		if err := rebuild.Here(ctx, name); err != nil {
+			return nil, err
+		}
+		return device.Open(name, threads)
+	}
 }
 
 // backend opens the one that the flags ask for.
@@ -70,11 +94,10 @@ func (f *policyFlags) check() error {
 	if err := device.Check(f.device); err != nil {
 		return badinput.Errorf("--device: %w", err)
 	}
-	p, err := model.ParsePrecision(f.precision)
-	if err != nil {
+	if _, err := model.ParsePrecision(f.precision); err != nil {
 		return badinput.Errorf("--precision: %w", err)
 	}
-	if _, err := model.ParseCache(f.kv, p); err != nil {
+	if _, err := model.ParsePrecision(f.kv); err != nil {
 		return badinput.Errorf("--kv-cache-dtype: %w", err)
 	}
 	if f.rows < 0 {
@@ -86,7 +109,7 @@ func (f *policyFlags) check() error {
 // options are what the flags say of batches and memory.
 func (f *policyFlags) options() model.Options {
 	p, _ := model.ParsePrecision(f.precision) // check has looked at it
-	c, _ := model.ParseCache(f.kv, p)
+	c, _ := model.ParsePrecision(f.kv)
 	return model.Options{MaxRows: f.rows, Precision: p, Cache: c, SharePrefixes: true}
 }
 

@@ -20,7 +20,6 @@ import (
 	"github.com/seed-7879b91d/grpo/data/hub"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/tiny"
-	"github.com/seed-7879b91d/grpo/kernels/device"
 )
 
 // trainFlags are those of grpo without a verb: training.
@@ -74,7 +73,7 @@ func (f *trainFlags) run(cmd *cobra.Command, words []string) error {
 	gone := make(chan os.Signal, 1)
 	signal.Notify(gone, syscall.SIGPIPE)
 	defer signal.Stop(gone)
-	b, err := device.Open(cfg.Device, cfg.Threads)
+	b, err := openDevice(cmd.Context())(cfg.Device, cfg.Threads)
 	if err != nil {
 		return err
 	}

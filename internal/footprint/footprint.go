@@ -3,7 +3,6 @@
 package footprint
 
 import (
-	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -14,7 +13,6 @@ import (
 
 	"github.com/seed-7879b91d/grpo/configs"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
-	"github.com/seed-7879b91d/grpo/internal/memory"
 	"github.com/seed-7879b91d/grpo/kernels"
 	"github.com/seed-7879b91d/grpo/lora"
 	"github.com/seed-7879b91d/grpo/model"
@@ -27,8 +25,7 @@ type Plan struct {
 	Items   []Item
 	Sampler sampler.Options // with the size of the cache
 
-	room  memory.Room
-	known bool // whether room is
+	rooms rooms
 	least int  // the smallest cache that the run can have
 	given bool // the size of the cache is
 	files int  // what the files of the model take while they are mapped
@@ -37,7 +34,7 @@ type Plan struct {
 // Item is one purpose.
 type Item struct {
 	Name  string
-	Bytes int
+	Bytes sides
 }
 
 // Run is what a plan is made for.
@@ -59,7 +56,7 @@ func ModelOptions(cfg *configs.Config) (o model.Options, err error) {
 	if o.Precision, err = model.ParsePrecision(cfg.Precision); err != nil {
 		return o, badinput.Errorf("precision: %w", err)
 	}
-	if o.Cache, err = model.ParseCache(cfg.KVCacheDtype, o.Precision); err != nil {
+	if o.Cache, err = model.ParsePrecision(cfg.KVCacheDtype); err != nil {
 		err = badinput.Errorf("kv_cache_dtype: %w", err)
 	}
 	return o, err
@@ -106,16 +103,18 @@ func names(targets []lora.Target) string {
 // Of plans a run, and refuses what does not fit. The sizes are those of the allocations that the run makes: everything
 // is opened on a ledger in place of the backend.
 func Of(r Run) (*Plan, error) {
-	room, known := r.Backend.Free()
-	p, err := r.plan(room, known)
-	if err != nil || p.fits() {
+	p, err := r.plan(roomsOf(r.Backend))
+	if err != nil {
 		return p, err
 	}
-	return nil, r.refuse(p)
+	if s, fits := p.fits(); !fits {
+		return nil, r.refuse(p, s)
+	}
+	return p, nil
 }
 
-func (r Run) plan(room memory.Room, known bool) (*Plan, error) {
-	p := &Plan{room: room, known: known}
+func (r Run) plan(rooms rooms) (*Plan, error) {
+	p := &Plan{rooms: rooms}
 	l := kernels.NewLedger(r.Backend)
 	o, err := ModelOptions(r.Config)
 	if err != nil {
@@ -125,8 +124,8 @@ func (r Run) plan(room memory.Room, known bool) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.add("weights", l.Take())
-	if room.Mapped {
+	p.take("weights", l)
+	if rooms[p.host()].Mapped {
 		p.files = filesOf(r.Dir)
 	}
 	if err := r.learner(p, l, policy); err != nil {
@@ -134,6 +133,9 @@ func (r Run) plan(room memory.Room, known bool) (*Plan, error) {
 	}
 	length := min(max(r.Prompt, 1)+r.MaxTokens, policy.MaxPositions)
 	work := policy.Work(length, r.Learns)
+	if work.Sequences = r.MaxSequences; work.Sequences == 0 {
+		work.Sequences = sampler.UsualSequences
+	}
 	if r.SharePrefixes { // by how much rows become fewer nobody knows
 		work.Trees = r.PromptsPerStep * r.CompletionsPerPrompt * (1 + r.MaxRefills)
 	}
@@ -142,16 +144,17 @@ func (r Run) plan(room memory.Room, known bool) (*Plan, error) {
 		if err != nil {
 			return nil, err
 		}
-		p.add("activations", training)
-		p.add("scorer", scoring)
-		p.add("batches", l.Take()-training-scoring+l.WorkSize(work))
+		p.add("activations", training, 0)
+		p.add("scorer", scoring, 0)
+		bytes, host := l.Take()
+		p.add("batches", bytes-training-scoring+l.WorkSize(work), host)
 	}
 	p.rest(r)
 	if err := r.sampler(p, l, policy, length); err != nil {
 		return nil, err
 	}
 	if !r.Learns {
-		p.add("batches", l.WorkSize(work))
+		p.add("batches", l.WorkSize(work), 0)
 	}
 	return p, nil
 }
@@ -166,14 +169,15 @@ func (r Run) learner(p *Plan, l *kernels.Ledger, policy *model.Policy) error {
 		if err := policy.Attach(&lora.Adapter{Layout: layout}); err != nil {
 			return err
 		}
-		p.add("adapter", l.Take()+kernels.F32.Size()*layout.Len())
+		bytes, host := l.Take()
+		p.add("adapter", bytes, host+kernels.F32.Size()*layout.Len())
 	}
 	if !r.Learns {
 		return nil
 	}
 	params, grads, locate := policy.Slabs()
 	_, err := optim.NewAdam(l, params, grads, optim.Defaults(), locate)
-	p.add("moments", l.Take())
+	p.take("moments", l)
 	return err
 }
 
@@ -192,9 +196,9 @@ func (p *Plan) rest(r Run) {
 		} else if err != nil || slots < 1 {
 			slots = runtime.NumCPU()
 		}
-		p.add("sandbox", slots*cellBytes)
+		p.add("sandbox", 0, slots*cellBytes)
 	}
-	p.add("report", reportBytes)
+	p.add("report", 0, reportBytes)
 }
 
 // sampler adds the sampler and its cache, of which a size that is not given is half of what is left.
@@ -210,8 +214,8 @@ func (r Run) sampler(p *Plan, l *kernels.Ledger, policy *model.Policy, length in
 	switch {
 	case p.given: // and compared with what is free by us
 		o.Free = math.MaxInt64
-	case p.known:
-		o.Free = max(p.room.Bytes-int64(p.Total()), 1)
+	case p.rooms[device].known:
+		o.Free = max(p.rooms[device].Bytes-int64(p.total(device)), 1)
 	}
 	e, err := sampler.NewPlan(policy, o)
 	if err != nil {
@@ -220,14 +224,27 @@ func (r Run) sampler(p *Plan, l *kernels.Ledger, policy *model.Policy, length in
 	if _, err := policy.NewDecoder(e.Decoder()); err != nil {
 		return err
 	}
-	p.add("cache", int(e.CacheBytes))
-	p.add("sampler", l.Take()-int(e.CacheBytes))
+	bytes, host := l.Take()
+	p.add("cache", int(e.CacheBytes), 0)
+	p.add("sampler", bytes-int(e.CacheBytes), host)
 	p.Sampler = o
 	p.Sampler.CacheBytes = e.CacheBytes
 	return nil
 }
 
-func (p *Plan) add(name string, bytes int) { p.Items = append(p.Items, Item{name, bytes}) }
+// take adds what a ledger has noted.
+func (p *Plan) take(name string, l *kernels.Ledger) {
+	bytes, host := l.Take()
+	p.add(name, bytes, host)
+}
+
+// add adds what is taken of the backend's memory, and of the host's.
+func (p *Plan) add(name string, bytes, onHost int) {
+	item := Item{Name: name}
+	item.Bytes[device] = bytes
+	item.Bytes[p.host()] += onHost
+	p.Items = append(p.Items, item)
+}
 
 // Of is what is planned for one purpose.
 func (p *Plan) Of(name string) int {
@@ -235,45 +252,7 @@ func (p *Plan) Of(name string) int {
 	if i < 0 {
 		return 0
 	}
-	return p.Items[i].Bytes
-}
-
-// Total is all of it.
-func (p *Plan) Total() (bytes int) {
-	for _, i := range p.Items {
-		bytes += i.Bytes
-	}
-	return bytes
-}
-
-// needs is the least that the run can do with.
-func (p *Plan) needs() int {
-	n := p.Total()
-	if !p.given {
-		n += p.least - p.Of("cache")
-	}
-	return max(n, p.Of("weights")+p.files) // which are not there at the same time as the rest
-}
-
-// spare is the share of what is free that is left alone: others take memory, too, and the kernel's number is a guess.
-const spare = 0.05
-
-// limit is the memory that the run may have.
-func (p *Plan) limit() float64 { return (1 - spare) * float64(p.room.Bytes) }
-
-func (p *Plan) fits() bool { return !p.known || float64(p.needs()) <= p.limit() }
-
-// String says what the memory is for, and of how much.
-func (p *Plan) String() string {
-	var parts []string
-	for _, i := range p.Items {
-		parts = append(parts, i.Name+" "+memory.GB(i.Bytes))
-	}
-	text := fmt.Sprintf("%s (%s)", memory.GB(p.Total()), strings.Join(parts, ", "))
-	if p.known {
-		text += "; free: " + p.room.String()
-	}
-	return text
+	return p.Items[i].Bytes[device] + p.Items[i].Bytes[host]
 }
 
 // filesOf is the size of a model's weights on disk.

@@ -110,8 +110,14 @@ func TestThePlanIsWhatIsAllocated(t *testing.T) {
 	}
 }
 
+// roomOf is that of a machine without a card.
+func roomOf(bytes int64) (r rooms) {
+	r[device].Room, r[device].known = memory.Room{Bytes: bytes, Limit: "the machine's memory"}, true
+	return r
+}
+
 func TestWhatDoesNotFitIsRefusedByName(t *testing.T) {
-	room := memory.Room{Bytes: 2e9, Limit: "the machine's memory"}
+	room := roomOf(2e9)
 	for _, c := range []struct {
 		words []string
 		says  string
@@ -124,11 +130,11 @@ func TestWhatDoesNotFitIsRefusedByName(t *testing.T) {
 		{[]string{"max_rows=480000", "lora_rank=30000"}, "no single setting is to blame"},
 	} {
 		r := run(t, c.words...)
-		p, err := r.plan(room, true)
+		p, err := r.plan(room)
 		require.NoError(t, err)
-		require.False(t, p.fits(), p)
+		require.False(t, p.enough(), p)
 		before := cputime.Used()
-		err = r.refuse(p)
+		err = r.refuse(p, device)
 		require.Less(t, cputime.Used()-before, 5*time.Second)
 		require.True(t, badinput.Is(err))
 		require.ErrorContains(t, err, c.says)
@@ -141,10 +147,10 @@ func TestWhatDoesNotFitIsRefusedByName(t *testing.T) {
 			continue
 		}
 		fixed := run(t, append(c.words[1:], word)...)
-		p, err = fixed.plan(room, true)
+		p, err = fixed.plan(room)
 		require.NoError(t, err)
-		require.True(t, p.fits(), word)
-		require.Greater(t, float64(p.needs()), 0.9*float64(room.Bytes), word)
+		require.True(t, p.enough(), word)
+		require.Greater(t, float64(p.needs(device)), 0.9*2e9, word)
 	}
 }
 
@@ -152,9 +158,47 @@ func TestWhatDoesNotFitIsRefusedByName(t *testing.T) {
 func TestACacheFitsIntoWhatIsLeft(t *testing.T) {
 	r := run(t, "max_sequences=100000")
 	for _, bytes := range []int64{4e8, 1e9, 4e9} {
-		p, err := r.plan(memory.Room{Bytes: bytes, Limit: "the machine's memory"}, true)
+		p, err := r.plan(roomOf(bytes))
 		require.NoError(t, err)
-		rest := p.Total() - p.Of("cache") - p.Of("sampler")
+		rest := p.total(device) - p.Of("cache") - p.Of("sampler")
 		require.InDelta(t, float64(bytes-int64(rest))/2, p.Of("cache"), 1e6)
 	}
+}
+
+// card is a backend whose memory is apart.
+type card struct{ kernels.Backend }
+
+func (card) Free() (memory.Room, bool) {
+	return memory.Room{Bytes: 2e9, Limit: "the memory of card 0", Apart: true}, true
+}
+
+// A card has a room of its own: what is on the host takes nothing of it, and what is refused is refused for what is short.
+func TestACardAndItsHostHaveARoomEach(t *testing.T) {
+	r := run(t)
+	r.Backend = card{r.Backend}
+	p, err := Of(r)
+	require.NoError(t, err)
+	text := p.String()
+	onCard, onHost, ok := strings.Cut(text, "; free: 2.00 GB of the memory of card 0; ")
+	require.True(t, ok, text)
+	require.Regexp(t, `^[0-9.]+ MB on the card \(weights .*, cache `, onCard)
+	require.NotContains(t, onCard, "sandbox")
+	require.Regexp(t, `^[0-9.]+ [MG]B on the host \(adapter .*, sandbox .*, report .*; free: .* of `, onHost)
+	require.NotContains(t, onHost, "weights")
+	require.Equal(t, p.total(device)+p.total(host), p.Of("weights")+p.Of("adapter")+p.Of("moments")+p.Of("activations")+p.Of("scorer")+
+		p.Of("batches")+p.Of("sandbox")+p.Of("report")+p.Of("cache")+p.Of("sampler"))
+
+	r.MaxRows = 60000
+	_, err = Of(r)
+	require.ErrorContains(t, err, "this process has 2.00 GB of the memory of card 0; the largest that fits is max_rows=")
+
+	r.MaxRows = 512
+	rooms := roomsOf(r.Backend)
+	rooms[host].Bytes = 1e8
+	p, err = r.plan(rooms)
+	require.NoError(t, err)
+	s, fits := p.fits()
+	require.False(t, fits)
+	require.Equal(t, host, s)
+	require.ErrorContains(t, r.refuse(p, s), "this process has 0.10 GB of ")
 }

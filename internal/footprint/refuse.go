@@ -48,33 +48,42 @@ func (r Run) with(p *Plan, k knob, v int) *Plan {
 	c := *r.Config
 	k.set(&c, v)
 	r.Config = &c
-	again, err := r.plan(p.room, p.known)
+	again, err := r.plan(p.rooms)
 	if err != nil {
 		return nil
 	}
 	return again
 }
 
-// refuse says by how much a run is too large, and which setting makes it fit: the one that takes the most memory of
+// enough tells whether there is room for a plan.
+func (p *Plan) enough() bool {
+	_, fits := p.fits()
+	return fits
+}
+
+// refuse says by how much a run is too large, and which setting makes it fit on that side: the one that takes the most memory of
 // those that alone are enough, with its largest value.
-func (r Run) refuse(p *Plan) error {
-	short := fmt.Sprintf("this run needs %s of memory, and this process has %s", memory.GB(p.needs()), p.room)
+func (r Run) refuse(p *Plan, s side) error {
+	short := fmt.Sprintf("this run needs %s of memory, and this process has %s", memory.GB(p.needs(s)), p.rooms[s])
+	if s == host {
+		return badinput.Errorf("sandbox_slots: %s besides the card's: %s; lower it, or end what else takes memory", short, p)
+	}
 	best, found, saved := knob{}, (*Plan)(nil), 0
 	for _, k := range r.knobs(p) {
 		if k.value <= k.least {
 			continue
 		}
-		if low := r.with(p, k, k.least); low != nil && low.fits() && p.needs()-low.needs() > saved {
-			best, found, saved = k, low, p.needs()-low.needs()
+		if low := r.with(p, k, k.least); low != nil && low.enough() && p.needs(s)-low.needs(s) > saved {
+			best, found, saved = k, low, p.needs(s)-low.needs(s)
 		}
 	}
 	if found != nil {
-		v := r.largest(p, best, found)
+		v := r.largest(p, s, best, found)
 		return badinput.Errorf("%s=%s: %s; the largest that fits is %s=%s", best.key, best.text(best.value), short, best.key, best.text(v))
 	}
 	if r.Recompute != "blocks" && r.Learns {
 		blocks := knob{set: func(c *configs.Config, _ int) { c.Recompute = "blocks" }}
-		if again := r.with(p, blocks, 0); again != nil && again.fits() {
+		if again := r.with(p, blocks, 0); again != nil && again.enough() {
 			return badinput.Errorf("recompute=%s: %s; type recompute=blocks", r.Recompute, short)
 		}
 	}
@@ -83,23 +92,23 @@ func (r Run) refuse(p *Plan) error {
 }
 
 // largest is the largest value of a knob that fits, to three digits: memory is nearly a line in it.
-func (r Run) largest(p *Plan, k knob, low *Plan) int {
+func (r Run) largest(p *Plan, s side, k knob, low *Plan) int {
 	fits, tooLarge := k.least, k.value
-	need, most := float64(low.needs()), float64(p.needs())
+	need, most := float64(low.needs(s)), float64(p.needs(s))
 	for range 6 {
-		share := (p.limit() - need) / (most - need)
+		share := (p.limit(s) - need) / (most - need)
 		v := rounded(fits + int(share*float64(tooLarge-fits)))
 		if v <= fits || v >= tooLarge {
 			break
 		}
 		again := r.with(p, k, v)
-		if again != nil && again.fits() {
+		if again != nil && again.enough() {
 			return v
 		}
 		if again == nil {
 			break
 		}
-		tooLarge, most = v, float64(again.needs())
+		tooLarge, most = v, float64(again.needs(s))
 	}
 	return fits
 }

@@ -14,6 +14,8 @@ type Room struct {
 	Limit string // what sets it, for people
 	// Mapped says that files that are mapped into memory count, too, as does whatever is reserved and not used.
 	Mapped bool
+	// Apart says that it is the memory of a card: what its process takes on the host has a room of its own, that of Free.
+	Apart bool
 }
 
 // String is "5.12 GB of the machine's memory".

@@ -38,7 +38,16 @@ func (p *Past) Check(cfg *configs.Config, made int, order string) (err error) {
 	if err != nil {
 		return err
 	}
+	adopt(&cfg.Precision, p.before.Precision)
+	adopt(&cfg.KVCacheDtype, p.before.KVCacheDtype)
 	return cmp.Or(CheckSettings(cfg.RunDir, p.before, cfg), checkOrder(cfg, start.Order, order))
+}
+
+// adopt takes what auto stood for before. Runs of before there was a choice say nothing.
+func adopt(setting *string, before string) {
+	if *setting == "auto" {
+		*setting = cmp.Or(before, "f32")
+	}
 }
 
 // checkOrder refuses a backend whose bits cannot be those of the run. Runs of before an order was recorded have none.

@@ -31,6 +31,7 @@ type Manifest struct {
 	Platform   string             `json:"platform"`
 	Cores      int                `json:"cores"`
 	Backend    string             `json:"backend"`
+	Precision  string             `json:"precision"` // that precision=auto stands for, too
 	Sandbox    reward.Backend     `json:"sandbox"`
 	Own        []string           `json:"own,omitempty"` // parts that a Go program brought, the last time
 	Datasets   []dataset.Manifest `json:"datasets,omitempty"`

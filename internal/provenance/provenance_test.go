@@ -120,6 +120,21 @@ func TestSumsInAnotherOrderAreRefused(t *testing.T) {
 	require.NoError(t, goOn("in tiles"))
 }
 
+// What a backend may choose is what it has chosen for the run already.
+func TestAutoIsWhatTheRunHas(t *testing.T) {
+	weights, run := t.TempDir(), t.TempDir()
+	model(t, weights, 20)
+	cfg := configs.Defaults()
+	cfg.RunDir, cfg.Precision, cfg.KVCacheDtype = run, "bf16", "" // nothing is f32
+	require.NoError(t, began(t, run, &cfg, Past{}, Start{}, weights))
+	cfg.Precision, cfg.KVCacheDtype = "auto", "auto"
+	require.NoError(t, (&Past{Checkpoint: "any"}).Check(&cfg, 4, ""))
+	require.Equal(t, []string{"bf16", "f32"}, []string{cfg.Precision, cfg.KVCacheDtype})
+	cfg.Precision = "auto"
+	require.NoError(t, (&Past{Checkpoint: "any", Fork: true}).Check(&cfg, 4, ""))
+	require.Equal(t, "auto", cfg.Precision, "a fork is a run of its own")
+}
+
 func TestACommitOfTheHubIsPartOfAModel(t *testing.T) {
 	before := Parts{"model": {SHA256: "a", Commit: "c1"}, "data": {SHA256: "d", Commit: "c1"}}
 	now := Parts{"model": {SHA256: "a", Commit: "c2"}, "data": {SHA256: "d", Commit: "c2"}, "blocklist": {SHA256: "new"}}

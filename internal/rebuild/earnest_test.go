@@ -61,6 +61,6 @@ func TestInEarnest(t *testing.T) {
 	// processes are the program again.
 	require.NoError(t, os.Remove(touched))
 	run(programs[0], "--help")
-	run(programs[0], "max_steps=1", "eval_every=-1", "--quiet", "run_dir="+filepath.Join(t.TempDir(), "run"))
+	run(programs[0], "device=cpu", "max_steps=1", "eval_every=-1", "--quiet", "run_dir="+filepath.Join(t.TempDir(), "run"))
 	require.NoFileExists(t, touched)
 }

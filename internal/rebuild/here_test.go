@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 		ctx = With(ctx, Options{Say: func(line string) { fmt.Println(line) }, Progress: func(int, int) {}})
 	}
 	device := "auto"
-	if how == "cpu" {
+	if how == "cpu" || strings.HasPrefix(how, "cuda:") {
 		device = how
 	}
 	fmt.Println(Here(ctx, device))
@@ -70,6 +70,7 @@ func TestHere(t *testing.T) {
 	require.Equal(t, "<nil>", start("auto", "GRPO_CUDA_LIB="+filepath.Join(b.home, "none.so")))
 	require.Equal(t, "<nil>", start("auto", there, "FAKE_CUDA_CARDS=0"))
 	require.Equal(t, "<nil>", start("auto", there, "FAKE_CUDA_INIT=100"))
+	require.Contains(t, start("cuda:1", there, "FAKE_CUDA_CARDS=0"), "cuda:1: there is no NVIDIA driver with a card here")
 	require.Empty(t, b.builds())
 
 	if _, ok := checkout(filepath.Dir(compiledIn())); !ok { // a test that was built with -trimpath takes the checkout that it is in

@@ -41,7 +41,12 @@ func With(ctx context.Context, o Options) context.Context { return context.WithV
 func Here(ctx context.Context, device string) error {
 	o, takesPart := ctx.Value(key{}).(Options)
 	switch {
-	case built, !takesPart, device == "cpu", os.Getenv(Variable) != "", !Driver():
+	case built, !takesPart, device == "cpu", os.Getenv(Variable) != "":
+		return nil
+	case !Driver():
+		if device != "auto" {
+			return badinput.Errorf("%s: there is no NVIDIA driver with a card here: look at nvidia-smi, or take the processor, device=cpu", device)
+		}
 		return nil
 	}
 	info, _ := debug.ReadBuildInfo()

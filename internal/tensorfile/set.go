@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/kernels"
 )
 
 // The names of a model's weights in its directory.
@@ -153,6 +154,16 @@ func (s *Set) Tensor(name string, shape ...int) (Tensor, error) {
 		return Tensor{}, badinput.Errorf("%s: tensor %q is missing", s.root, name)
 	}
 	return f.Tensor(name, shape...)
+}
+
+// OnlyBF16 tells whether all matrices are bf16.
+func (s *Set) OnlyBF16() bool {
+	for name := range s.home {
+		if t, err := s.Tensor(name); err != nil || len(t.Shape) > 1 && t.Encoding != kernels.EncodedBF16 {
+			return false
+		}
+	}
+	return true
 }
 
 // Release is File.Release over the whole set.

@@ -2,7 +2,11 @@
 
 package cuda
 
-import "context"
+import (
+	"context"
+
+	"github.com/seed-7879b91d/grpo/kernels"
+)
 
 // Built tells whether this binary has the GPU backend.
 const Built = false
@@ -14,7 +18,8 @@ type Device struct{}
 type Options struct{ Spin bool }
 
 func notBuilt() error {
-	return unusable(NotBuilt, "this binary was built without the GPU backend: type make build in its source")
+	return unusable(NotBuilt, "this program was built without the GPU backend: "+
+		"type make build in the source of grpo and run bin/grpo")
 }
 
 // Probe looks for a driver and its cards.
@@ -22,3 +27,6 @@ func Probe(context.Context) (Driver, error) { return Driver{}, notBuilt() }
 
 // Open takes a card into use.
 func Open(int, Options) (*Device, error) { return nil, notBuilt() }
+
+// OpenBackend takes a card into use to compute on it.
+func OpenBackend(int, Options) (kernels.Backend, error) { return nil, notBuilt() }

@@ -15,7 +15,8 @@ import (
 func TestNotBuilt(t *testing.T) {
 	_, probeErr := Probe(context.Background())
 	_, openErr := Open(0, Options{})
-	for _, err := range []error{probeErr, openErr} {
+	_, backendErr := OpenBackend(0, Options{})
+	for _, err := range []error{probeErr, openErr, backendErr} {
 		require.ErrorContains(t, err, "built without the GPU backend: type make build")
 		require.True(t, badinput.Is(err))
 		var why *Unusable

@@ -19,8 +19,15 @@ var ptxFiles embed.FS
 // entry finds the kernels of a file.
 var entry = regexp.MustCompile(`(?m)^\.visible \.entry (\w+)\(`)
 
-// Backend computes on a card: as much of kernels.Backend as is written. Its operations take for granted what
-// kernels.Checked checks, and are called by one goroutine at a time.
+var _ interface { // and what a backend may tell besides
+	kernels.Backend
+	kernels.Rounder
+	kernels.Sizer
+	kernels.Prober
+} = (*Backend)(nil)
+
+// Backend computes on a card. Its operations take for granted what kernels.Checked checks, and are called by one goroutine at a
+// time.
 type Backend struct {
 	device   *Device
 	stream   *Stream
@@ -31,6 +38,7 @@ type Backend struct {
 	scratch  *Memory                      // what an operation keeps between two of its launches
 	turns    map[ropeShape]kernels.Buffer // frequencies of RopeTable
 	failed   error                        // the first failure since Sync told one
+	alone    bool                         // nobody else uses the device, which is closed with the backend
 }
 
 // NewBackend loads all kernels on a card.
@@ -38,7 +46,10 @@ func NewBackend(d *Device) (*Backend, error) {
 	b := &Backend{device: d, kernels: map[string]*Function{}, turns: map[ropeShape]kernels.Buffer{}}
 	b.memory.live = map[*Memory]struct{}{}
 	if err := b.load(); err != nil {
-		return nil, errors.Join(err, b.Close())
+		if closing := b.Close(); !errors.Is(err, ErrLost) { // else it is the same once more
+			err = errors.Join(err, closing)
+		}
+		return nil, err
 	}
 	return b, nil
 }
@@ -89,8 +100,30 @@ func (b *Backend) loadFile(text string) error {
 	return nil
 }
 
+// OpenBackend opens a card by its number, and gives a checked backend that has it for itself: Close gives back both.
+func OpenBackend(index int, o Options) (kernels.Backend, error) {
+	d, err := Open(index, o)
+	if err != nil {
+		return nil, err
+	}
+	b, err := NewBackend(d)
+	if err != nil {
+		return nil, errors.Join(err, d.Close())
+	}
+	b.alone = true
+	return kernels.Checked(b), nil
+}
+
 // Name is the card's.
 func (b *Backend) Name() string { return "cuda: " + b.device.card.String() }
+
+// Order is one for all cards of a compute capability: how a card sums within mma is its own affair, and all else is the kernels'.
+func (b *Backend) Order() string {
+	return fmt.Sprintf("f32 in series, bf16 by mma in steps of 16, compute capability %s", b.device.card.Capability)
+}
+
+// Rounds is so: products of bf16 are what a card is made for.
+func (b *Backend) Rounds() bool { return true }
 
 // Sync waits for all that was queued, and tells the first failure since it last did.
 func (b *Backend) Sync() error {
@@ -100,7 +133,7 @@ func (b *Backend) Sync() error {
 	return err
 }
 
-// Close waits, and gives back everything that was taken from the card, which stays open.
+// Close waits, and gives back everything that was taken from the card. The card stays open, unless OpenBackend opened it.
 func (b *Backend) Close() error {
 	var failures []error
 	if b.stream != nil {
@@ -114,6 +147,14 @@ func (b *Backend) Close() error {
 		failures = append(failures, b.stream.Close())
 	}
 	b.modules, b.stream = nil, nil
+	if b.alone {
+		failures = append(failures, b.device.Close())
+	}
+	for _, err := range failures {
+		if errors.Is(err, ErrLost) { // and so are all the others
+			return err
+		}
+	}
 	return errors.Join(failures...)
 }
 

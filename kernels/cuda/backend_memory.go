@@ -152,7 +152,7 @@ func (b *Backend) Release(of kernels.Buffer) {
 func (b *Backend) Free() (kernels.Room, bool) {
 	free, _, err := b.device.Memory()
 	b.note(err)
-	return kernels.Room{Bytes: free, Limit: "the memory of " + b.device.card.String()}, err == nil
+	return kernels.Room{Bytes: free, Limit: "the memory of " + b.device.card.String(), Apart: true}, err == nil
 }
 
 // Upload copies numbers to the card.

@@ -37,21 +37,6 @@ func (d Driver) String() string {
 	return fmt.Sprintf("%s, CUDA %s, %d cards", d.Library, d.Version, len(d.Cards))
 }
 
-// About is a line for each card, and what a card is good for as the program is today.
-func (d Driver) About() (lines []string) {
-	for _, c := range d.Cards {
-		if c.Trouble != nil {
-			lines = append(lines, c.Trouble.Error())
-			continue
-		}
-		lines = append(lines, fmt.Sprintf("%s: compute capability %s, %d multiprocessors, %s of memory, %s of it free",
-			c, c.Capability, c.Processors, size(c.Total), size(c.Free)))
-	}
-	return append(lines,
-		"runs there: nothing yet. The GPU backend is not finished: its kernels are being written, and grpo computes on the processors",
-		"never run on a card: all of it. Driver calls, copies and launches are tested on a library that plays the driver")
-}
-
 // Card is one device, as it was when it was looked at.
 type Card struct {
 	Index      int

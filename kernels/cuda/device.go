@@ -52,6 +52,9 @@ func Open(index int, o Options) (*Device, error) {
 	case count == 0:
 		return nil, startError(driver.Library, C.CUDA_ERROR_NO_DEVICE)
 	case index < 0 || index >= count:
+		if count == 1 {
+			return nil, unusable(NoDevice, "cuda:%d: there is one card here; expected cuda:0", index)
+		}
 		return nil, unusable(NoDevice, "cuda:%d: expected one of the %d cards here, cuda:0 to cuda:%d", index, count, count-1)
 	}
 	card, device, err := look(index)

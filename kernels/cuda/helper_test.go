@@ -33,8 +33,12 @@ var tasks = map[string]func() error{
 	"probe": func() error {
 		driver, err := Probe(context.Background())
 		fmt.Println(driver)
-		for _, line := range driver.About() {
-			fmt.Println(line)
+		for _, c := range driver.Cards {
+			if c.Trouble != nil {
+				fmt.Println(c.Trouble)
+				continue
+			}
+			fmt.Printf("%s: compute capability %s, %s of memory, %s of it free\n", c, c.Capability, size(c.Total), size(c.Free))
 		}
 		return err
 	},

@@ -3,25 +3,56 @@
 package device
 
 import (
+	"errors"
+	"strconv"
+	"strings"
+
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/kernels"
 	"github.com/seed-7879b91d/grpo/kernels/cpu"
+	"github.com/seed-7879b91d/grpo/kernels/cuda"
 )
 
 // Check refuses a name that Open does not know.
 func Check(name string) error {
-	switch name {
-	case "auto", "cpu":
-		return nil
-	}
-	return badinput.Errorf("found %q, expected auto or cpu", name)
+	_, err := parse(name)
+	return err
 }
 
-// Open opens the device of that name: auto, the fastest there is, or cpu, the processor. Threads is how many threads
-// compute on a processor; 0: one per core.
+// choice is what a name stands for.
+type choice struct {
+	auto bool
+	card int // below 0: the processor
+}
+
+func parse(name string) (choice, error) {
+	switch name {
+	case "auto":
+		return choice{auto: true}, nil
+	case "cpu":
+		return choice{card: -1}, nil
+	}
+	number, ok := strings.CutPrefix(name, "cuda:")
+	card, err := strconv.ParseUint(number, 10, 16)
+	if !ok || err != nil || strconv.FormatUint(card, 10) != number {
+		return choice{}, badinput.Errorf("found %q, expected auto, cpu or cuda:N, the number of a card", name)
+	}
+	return choice{card: int(card)}, nil
+}
+
+// Open opens the device of that name: cpu, the processor; cuda:N, a card; or auto, the first card where there is a driver
+// with one, and the processor only where there is none. Threads is how many threads compute on a processor; 0: one per core.
 func Open(name string, threads int) (kernels.Backend, error) {
-	if err := Check(name); err != nil {
+	c, err := parse(name)
+	if err != nil {
 		return nil, badinput.Errorf("device: %w", err)
+	}
+	if c.card >= 0 && (!c.auto || cuda.Built) {
+		b, err := cuda.OpenBackend(c.card, cuda.Options{})
+		var why *cuda.Unusable
+		if err == nil || !c.auto || !errors.As(err, &why) || !why.Absent() {
+			return b, err
+		}
 	}
 	return cpu.New(cpu.Options{Threads: threads})
 }

@@ -23,10 +23,10 @@ func TestTheProcessorHasTwoNames(t *testing.T) {
 }
 
 func TestOtherDevicesAreRefused(t *testing.T) {
-	for _, device := range []string{"", "gpu", "CPU"} {
+	for _, device := range []string{"", "gpu", "CPU", "cuda", "cuda:", "cuda:-1", "cuda:01", "cuda:1x", "cuda:70000"} {
 		_, err := Open(device, 0)
 		require.True(t, badinput.Is(err))
-		require.ErrorContains(t, err, "expected auto or cpu")
+		require.ErrorContains(t, err, "expected auto, cpu or cuda:N")
 	}
 	_, err := Open("cpu", -1)
 	require.True(t, badinput.Is(err))

@@ -22,6 +22,11 @@ func RunWithin(t *testing.T, o Tolerance, open func(threads int) kernels.Backend
 	run(t, o, open, 1, 2, 3, 8)
 }
 
+// RunDevice is RunWithin for a backend that has no threads of its own to be opened with: it is opened twice.
+func RunDevice(t *testing.T, o Tolerance, open func() kernels.Backend) {
+	run(t, o, func(int) kernels.Backend { return open() }, 1, 2)
+}
+
 func run(t *testing.T, o Tolerance, open func(threads int) kernels.Backend, numbers ...int) {
 	s := suite{tolerance: o, reference: newMachine(NewReference())}
 	for _, threads := range numbers {

@@ -85,12 +85,17 @@ func newTrainStep(b kernels.Backend, m *Model) (*trainStep, error) {
 	if err := attachRandom(p, m.Rank); err != nil {
 		return nil, err
 	}
+	return trainStepOf(b, p, m.Tokens)
+}
+
+// trainStepOf is a random sequence for a model with an adapter.
+func trainStepOf(b kernels.Backend, p *model.Policy, rows int) (s *trainStep, err error) {
 	rng := rand.New(rand.NewPCG(3, 3))
-	tokens := make([]int32, m.Tokens+1)
+	tokens := make([]int32, rows+1)
 	for i := range tokens {
 		tokens[i] = rng.Int32N(int32(p.Vocab))
 	}
-	s := &trainStep{policy: p, datums: []model.Datum{model.NewDatum(tokens, 1, make([]float32, m.Tokens), 1)}}
+	s = &trainStep{policy: p, datums: []model.Datum{model.NewDatum(tokens, 1, make([]float32, rows), 1)}}
 	params, grads, locate := p.Slabs()
 	s.adam, err = optim.NewAdam(b, params, grads, optim.Defaults(), locate)
 	return s, err

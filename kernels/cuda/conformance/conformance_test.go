@@ -65,27 +65,21 @@ func opened(t *testing.T) func() *cuda.Backend {
 	}
 }
 
-// unwritten are the operations that the backend does not have yet. To call one is a mistake of the test, and panics.
-type unwritten struct{ kernels.Backend }
-
-// partial has what there is, since that is nearer than what is embedded in unwritten.
-type partial struct {
-	unwritten
-	*cuda.Backend
-}
-
-// Every operation against the oracle; rows alone and in batches, and sums twice, to the bit.
-func TestOperations(t *testing.T) {
+// The whole contract: memory, wrong calls, every operation against the oracle; rows alone and in batches, and sums twice, to the bit.
+func TestContract(t *testing.T) {
 	open := opened(t)
 	within := kerneltest.Chains
 	within.Attention = 1.5e-2 // queries and weights are rounded to bf16, too
-	kerneltest.RunOperations(t, within, func() kernels.Backend { return partial{Backend: open()} },
-		"Add", "SwiGLU", "SwiGLUGrad", "Embed", "EmbedGrad", "RMSNorm", "RMSNormGradX", "RMSNormGradW", "RopeTable", "QKNormRope",
-		"QKNormRopeGradX", "QKNormRopeGradW", "BiasGrad", "Gather", "Loss", "SumSquares", "Adam", "Linear", "LinearGradX", "LinearGradW",
-		"LogProb", "LogProbGradX", "LogProbGradW", "Draw",
-		"Attention", "AttentionGrad", "PagedAttention",
-		// They take longest; TestAttentionGradients has trees of these heads.
-		"!AttentionGrad/trees {4 2 64}", "!AttentionGrad/trees {2 1 128}")
+	kerneltest.RunDevice(t, within, func() kernels.Backend { return kernels.Checked(open()) })
+}
+
+// A card tells what it reaches at best.
+func TestPeak(t *testing.T) {
+	b := opened(t)()
+	defer func() { require.NoError(t, b.Close()) }()
+	peak := b.Peak()
+	require.NoError(t, b.Sync())
+	require.Positive(t, min(peak.Flops, peak.Products, peak.Bytes))
 }
 
 // What nobody refers to is given back where it is needed, and a card that is full is an error, after which everything goes on.

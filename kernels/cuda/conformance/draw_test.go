@@ -55,7 +55,7 @@ func spread(d wish, n int) (wishes []wish) {
 // Truncations where many tokens are as likely as each other, so that a cut falls among them, over more than one chunk: the oracle's tokens,
 // of which the smaller ones stay; and where chunks differ in how likely they are. With H = 1 logits are exact.
 func TestDrawsAmongEquals(t *testing.T) {
-	card, reference := lot{partial{Backend: opened(t)()}, t}, lot{kerneltest.NewReference(), t}
+	card, reference := lot{opened(t)(), t}, lot{kerneltest.NewReference(), t}
 	defer func() { require.NoError(t, card.Close()) }()
 	const V = 9000
 	r := rand.New(rand.NewPCG(1, 2))
@@ -86,7 +86,7 @@ func TestDrawsAmongEquals(t *testing.T) {
 
 // A row is drawn as it is alone, whatever stands beside it, and without truncation a token has the log-probability of LogProb, to the bit.
 func TestDrawnRowsAlone(t *testing.T) {
-	card := lot{partial{Backend: opened(t)()}, t}
+	card := lot{opened(t)(), t}
 	defer func() { require.NoError(t, card.Close()) }()
 	r := rand.New(rand.NewPCG(7, 8))
 	for i, s := range []struct{ n, V, H int }{{140, 70, 9}, {9, 9001, 33}, {33, 1, 5}, {20, 4096, 8}, {30, 4097, 8}} {
@@ -122,7 +122,7 @@ func TestDrawnRowsAlone(t *testing.T) {
 
 // Uniforms at both ends, tokens of no mass, and logits that are no numbers.
 func TestDrawsAtTheEdges(t *testing.T) {
-	card := lot{partial{Backend: opened(t)()}, t}
+	card := lot{opened(t)(), t}
 	defer func() { require.NoError(t, card.Close()) }()
 	nan, inf := float32(math.NaN()), float32(math.Inf(1))
 	const first, last = 0, 1 - 0x1p-53

@@ -107,7 +107,7 @@ var weightTypes = []kernels.DType{kernels.BF16, kernels.BF16Rounding, kernels.F3
 
 // A vocabulary of several chunks, and rows in more than one round: against the oracle, which computes in double precision.
 func TestHeadOfManyChunks(t *testing.T) {
-	card, reference := lot{partial{Backend: opened(t)()}, t}, lot{kerneltest.NewReference(), t}
+	card, reference := lot{opened(t)(), t}, lot{kerneltest.NewReference(), t}
 	defer func() { require.NoError(t, card.Close()) }()
 	for _, s := range []struct {
 		T, V, H int
@@ -141,7 +141,7 @@ func TestHeadOfManyChunks(t *testing.T) {
 
 // A row has the bits that it has alone, whatever stands beside it, with a gradient and without.
 func TestScoredRowsAlone(t *testing.T) {
-	card := lot{partial{Backend: opened(t)()}, t}
+	card := lot{opened(t)(), t}
 	defer func() { require.NoError(t, card.Close()) }()
 	r := rand.New(rand.NewPCG(5, 6))
 	for range 40 {

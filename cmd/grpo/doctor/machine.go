@@ -1,4 +1,4 @@
-package main
+package doctor
 
 import (
 	"cmp"
@@ -14,8 +14,8 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/memory"
 )
 
-func examineCores() finding {
-	f := finding{Name: "processors", OK: true, Found: strconv.Itoa(runtime.NumCPU())}
+func examineCores() Finding {
+	f := Finding{Name: "processors", OK: true, Found: strconv.Itoa(runtime.NumCPU())}
 	if model := lineValue("/proc/cpuinfo", "model name"); model != "" {
 		f.Found += " × " + model
 	}
@@ -25,8 +25,8 @@ func examineCores() finding {
 	return f
 }
 
-func examineMemory() finding {
-	f := finding{Name: "memory", OK: true, Found: "unknown on this system"}
+func examineMemory() Finding {
+	f := Finding{Name: "memory", OK: true, Found: "unknown on this system"}
 	if room, known := memory.Free(); known {
 		f.Found = "free for this process: " + room.String()
 		if room.Bytes < 2<<30 {
@@ -39,8 +39,8 @@ func examineMemory() finding {
 // enoughDisk holds a model of 4 B parameters and the checkpoints of a run.
 const enoughDisk = 20 << 30
 
-func examineDisk() finding {
-	f := finding{Name: "disk", OK: true}
+func examineDisk() Finding {
+	f := Finding{Name: "disk", OK: true}
 	var found []string
 	for _, dir := range []string{".", cacheDir(), os.TempDir()} {
 		var fs syscall.Statfs_t

@@ -1,0 +1,206 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/kernels"
+	"github.com/seed-7879b91d/grpo/model"
+)
+
+// Card proves on a card what an emulated one cannot show, and measures it.
+type Card struct {
+	Open   Opener
+	Device string
+	Size   string // full, some minutes of a large card; or smoke, which an emulated one executes in as much
+}
+
+// cardSize is how large everything is.
+type cardSize struct {
+	shape            string
+	cases, rows      int   // of the products that are compared by their place
+	outputs, inputs  int   // of them
+	batches          []int // decoded
+	context, prefill int   // tokens in the cache, and of a prompt
+	training         []int // tokens of a sequence
+	step             rolloutSize
+	runs             int
+}
+
+var cardSizes = map[string]cardSize{
+	"full":  {"qwen3-4b", 200, 700, 1024, 2560, []int{1, 128}, 1024, 4096, []int{4096, 16384}, rolloutSize{8, 16, 256, 800, 32}, 3},
+	"smoke": {"tiny", 20, 70, 96, 128, []int{1, 4}, 40, 48, []int{48}, rolloutSize{2, 2, 8, 6, 4}, 1},
+}
+
+// CardResult is what was found.
+type CardResult struct {
+	Bench   string     `json:"bench"`
+	Backend string     `json:"backend"`
+	Order   string     `json:"order"`
+	Size    string     `json:"size"`
+	Shape   string     `json:"shape"`
+	Limits  limits     `json:"limits"`
+	Proofs  []proof    `json:"proofs"`
+	Speeds  []cardRate `json:"speeds"`
+}
+
+// proof is something that holds, or does not.
+type proof struct {
+	What  string `json:"what"`
+	Holds bool   `json:"holds"`
+	Saw   string `json:"saw"`
+}
+
+// cardRate is a speed, and what the card allows; Trouble says why there is none.
+type cardRate struct {
+	What    string  `json:"what"`
+	Rate    float64 `json:"tokens_per_s"`
+	Limit   float64 `json:"limit_tokens_per_s"`
+	Trouble string  `json:"trouble,omitempty"`
+}
+
+// Run proves and measures one after the other. What cannot be measured is told in its place.
+func (c *Card) Run(ctx context.Context) (*CardResult, error) {
+	size, known := cardSizes[c.Size]
+	if !known {
+		return nil, badinput.Errorf("--size: found %q, expected full or smoke", c.Size)
+	}
+	if c.Device == "cpu" {
+		return nil, badinput.Errorf("--device cpu: this proves a card; expected auto or cuda:N")
+	}
+	m := Model{Open: c.Open, Device: c.Device, Shape: size.shape, Options: model.Options{Precision: model.BF16, Cache: model.BF16}}
+	lim, b, err := m.begin()
+	if err != nil {
+		return nil, err
+	}
+	defer b.Close()
+	if room, _ := b.Free(); !room.Apart {
+		return nil, badinput.Errorf("there is no card here that computes: %s", b.Name())
+	}
+	r := &CardResult{Bench: "card", Backend: b.Name(), Order: b.Order(), Size: c.Size, Shape: size.shape, Limits: lim}
+	if err := r.prove(ctx, b, size); err != nil {
+		return nil, err
+	}
+	return r, r.measure(ctx, b, size)
+}
+
+// measure takes the speeds of one model after another: decoding, prompts, training, a step.
+func (r *CardResult) measure(ctx context.Context, b kernels.Backend, size cardSize) error {
+	p, err := model.Random(b, size.shape, model.Options{Precision: model.BF16, Cache: model.BF16, Recompute: model.RecomputeBlocks})
+	if err != nil {
+		return err
+	}
+	for _, batch := range size.batches {
+		r.rate(fmt.Sprintf("decoding, %d at a time, %d tokens each in the cache", batch, size.context), func() (rate, limit float64, err error) {
+			return r.decoding(ctx, p, size, batch)
+		})
+	}
+	r.rate(fmt.Sprintf("a prompt of %d tokens", size.prefill), func() (rate, limit float64, err error) {
+		return r.prompt(ctx, p, size)
+	})
+	if err := attachRandom(p, size.step.rank); err != nil {
+		return err
+	}
+	for _, tokens := range size.training {
+		r.rate(fmt.Sprintf("training on a sequence of %d tokens, LoRA rank %d", tokens, size.step.rank), func() (rate, limit float64, err error) {
+			p.MaxRows = tokens
+			took, err := r.training(ctx, b, p, tokens, size.runs)
+			return float64(tokens) / took.Seconds(), 1 / p.TrainingWork(size.step.rank, tokens).Seconds(r.Limits.Products, r.Limits.Flops), err
+		})
+	}
+	if err := r.step(ctx, b, p, size.step); err != nil {
+		r.Proofs = append(r.Proofs, proof{"sampler = trainer", false, err.Error()})
+	}
+	return b.Sync()
+}
+
+// rate notes a speed.
+func (r *CardResult) rate(what string, measure func() (rate, limit float64, err error)) {
+	s := cardRate{What: what}
+	var err error
+	if s.Rate, s.Limit, err = measure(); err != nil {
+		s.Rate, s.Trouble = 0, err.Error()
+	}
+	r.Speeds = append(r.Speeds, s)
+}
+
+func (r *CardResult) decoding(ctx context.Context, p *model.Policy, size cardSize, batch int) (rate, limit float64, err error) {
+	s, err := newSequences(p, max(batch, size.context), batch, size.context, decodeSteps*(size.runs+1))
+	if err != nil {
+		return 0, 0, err
+	}
+	if err = s.prefill(1); err != nil {
+		return 0, 0, err
+	}
+	s.spread()
+	took, err := timeRuns(ctx, size.runs, func() error { return s.decode(decodeSteps) })
+	rate, limit = r.sampled(p, batch, batch, size.context, took/decodeSteps)
+	return rate, limit, err
+}
+
+func (r *CardResult) prompt(ctx context.Context, p *model.Policy, size cardSize) (rate, limit float64, err error) {
+	s, err := newSequences(p, size.prefill, 1, size.prefill, 1)
+	if err != nil {
+		return 0, 0, err
+	}
+	took, err := timeRuns(ctx, size.runs, func() error { return s.prefill(1) })
+	rate, limit = r.sampled(p, size.prefill, 1, size.prefill, took)
+	return rate, limit, err
+}
+
+// sampled is the speed of so many tokens, and what the card allows.
+func (r *CardResult) sampled(p *model.Policy, tokens, sequences, context int, took time.Duration) (rate, limit float64) {
+	work, bytes := p.SamplingWork(tokens, context, sequences)
+	return float64(tokens) / took.Seconds(), float64(tokens) / max(work.Seconds(r.Limits.Products, r.Limits.Flops), bytes/r.Limits.Bytes)
+}
+
+func (r *CardResult) training(ctx context.Context, b kernels.Backend, p *model.Policy, tokens, runs int) (time.Duration, error) {
+	s, err := trainStepOf(b, p, tokens)
+	if err != nil {
+		return 0, err
+	}
+	return timeRuns(ctx, runs, func() error { return s.gradients(ctx) })
+}
+
+// Report is the result for people.
+func (r *CardResult) Report() Report {
+	t := Report{Above: r.Limits.above(r.Backend) + fmt.Sprintf("sums: %s; %s, random weights of %s\n\n", r.Order, r.Size, r.Shape),
+		Header: []string{"what", "found", "limit", "share"}}
+	for _, p := range r.Proofs {
+		word := "holds: "
+		if !p.Holds {
+			word = "FAILS: "
+		}
+		t.row(p.What, word+p.Saw, "", "")
+	}
+	for _, s := range r.Speeds {
+		if s.Trouble != "" {
+			t.row(s.What, s.Trouble, "", "")
+			continue
+		}
+		limit, share := "", ""
+		if s.Limit > 0 {
+			limit, share = fmt.Sprintf("%.1f", s.Limit), percent(s.Rate/s.Limit)
+		}
+		t.row(s.What, perSecond(s.Rate), limit, share)
+	}
+	t.Below = "\n"
+	return t
+}
+
+// Check is an error where something that must hold does not, or could not be measured.
+func (r *CardResult) Check() error {
+	for _, p := range r.Proofs {
+		if !p.Holds {
+			return fmt.Errorf("%s: %s", p.What, p.Saw)
+		}
+	}
+	for _, s := range r.Speeds {
+		if s.Trouble != "" {
+			return fmt.Errorf("%s: %s", s.What, s.Trouble)
+		}
+	}
+	return nil
+}

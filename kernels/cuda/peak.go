@@ -1,0 +1,94 @@
+//go:build gpu
+
+package cuda
+
+import (
+	"time"
+
+	"github.com/seed-7879b91d/grpo/kernels"
+)
+
+// Products, chains and loads that are under way at once, as in peak.cu.
+const (
+	peakProducts = 8
+	peakChains   = 16
+	peakLoads    = 8
+)
+
+// Peak measures what the card reaches: products as mma.sync has them, which is not all that newer cards could.
+func (b *Backend) Peak() kernels.Peak {
+	grid := 8 * b.device.card.Processors
+	out, err := b.Alloc(kernels.F32, grid*threads)
+	if err != nil {
+		b.note(err)
+		return kernels.Peak{}
+	}
+	defer b.Release(out)
+	const mma = 2 * 16 * 8 * 16
+	return kernels.Peak{
+		Products: b.rate(1<<22, func(rounds int) float64 {
+			b.launch("peak_products", Dim{X: grid}, at(out), Int(rounds))
+			return mma * peakProducts * float64(rounds*grid*threads/32)
+		}),
+		Flops: b.rate(1<<22, func(rounds int) float64 {
+			b.launch("peak_fma", Dim{X: grid}, at(out), Float(0.5), Int(rounds))
+			return 2 * peakChains * float64(rounds*grid*threads)
+		}),
+		Bytes: b.bandwidth(out, grid),
+	}
+}
+
+// bandwidth is what is read in a second, of memory that is larger than any cache: what comes from there is no read of memory.
+func (b *Backend) bandwidth(out kernels.Buffer, grid int) float64 {
+	room, _ := b.Free()
+	round := 16 * peakLoads * grid * threads
+	most := max(int(min(1<<30, room.Bytes/4))/round, 1)
+	memory, err := b.memory.take(b, int64(most*round))
+	if err != nil {
+		b.note(err)
+		return 0
+	}
+	defer func() { b.note(b.memory.free(memory)) }()
+	filled := 0
+	return b.rate(most, func(rounds int) float64 {
+		if rounds > filled { // before the first one, which does not count
+			b.note(b.stream.Fill(memory.At, 0, int64(rounds*round)))
+			filled = rounds
+		}
+		b.launch("peak_read", Dim{X: grid}, at(out), Address(memory.At), Int(rounds*round/16), Int(grid*threads))
+		return float64(rounds * round)
+	})
+}
+
+// What is measured: so many launches at a time, of which each is long enough that its start is of no account; the best of some.
+const (
+	peakLaunches = 10
+	peakTime     = 10 * time.Millisecond
+	peakTries    = 5
+)
+
+// rate is how much is done in a second by launches of up to so many rounds, of which each does as much as it says.
+func (b *Backend) rate(most int, launch func(rounds int) float64) float64 {
+	timed := func(rounds int) (amount float64, took time.Duration) {
+		launch(rounds)
+		b.note(b.stream.Sync())
+		began := time.Now()
+		for range peakLaunches {
+			amount += launch(rounds)
+		}
+		b.note(b.stream.Sync())
+		return amount, time.Since(began)
+	}
+	rounds := 1
+	for ; rounds < most && b.failed == nil; rounds = min(4*rounds, most) {
+		if _, took := timed(rounds); took >= peakTime {
+			break
+		}
+	}
+	best := 0.0
+	for range peakTries {
+		amount, took := timed(rounds)
+		best = max(best, amount/took.Seconds())
+	}
+	return best // of no account where something failed, which Sync tells
+}

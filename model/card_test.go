@@ -1,0 +1,102 @@
+//go:build gpu
+
+package model
+
+import (
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7879b91d/grpo/internal/backendtest"
+	"github.com/seed-7879b91d/grpo/internal/tensorfile"
+	"github.com/seed-7879b91d/grpo/kernels"
+	"github.com/seed-7879b91d/grpo/optim"
+)
+
+// These tests run the program whole on an emulated card; docs/cuda.md says what that proves.
+
+// onCard runs the test in each precision, with how far a log-probability may be from the float64 reference.
+func onCard(t *testing.T, test func(t *testing.T, b kernels.Backend, o Options, off float64)) {
+	for p, off := range map[Precision]float64{F32: 1e-4, BF16: 2e-2} {
+		t.Run(p.String(), func(t *testing.T) {
+			backendtest.On(t, backendtest.Card(t), func(t *testing.T, b kernels.Backend) { test(t, b, Options{Precision: p, Cache: p}, off) })
+		})
+	}
+}
+
+// worstOf is the largest difference between two numbers at the same place.
+func worstOf(want [][]float64, got [][]float32) (worst float64) {
+	for i := range want {
+		for k := range want[i] {
+			worst = max(worst, math.Abs(want[i][k]-float64(got[i][k])))
+		}
+	}
+	return worst
+}
+
+func TestScoresOfACardMatchTheFloat64Reference(t *testing.T) {
+	onCard(t, func(t *testing.T, b kernels.Backend, o Options, off float64) {
+		for _, name := range goldenCases {
+			var want []goldenScore
+			readJSON(t, &want, name, "score.json")
+			var seqs [][]int32
+			var base, adapted [][]float64
+			for _, w := range want {
+				seqs, base, adapted = append(seqs, w.Tokens), append(base, w.Base), append(adapted, w.Adapter)
+			}
+			for adapter, reference := range map[string][][]float64{"": base, "adapter": adapted} {
+				got, err := openGolden(t, b, name, adapter, o).Score(t.Context(), seqs, 1)
+				require.NoError(t, err)
+				worst := worstOf(reference, got)
+				t.Logf("%s %s: worst difference %.2g", name, adapter, worst)
+				require.Less(t, worst, off, "%s %s", name, adapter)
+			}
+		}
+	})
+}
+
+// Gradients, and where two steps of the optimizer lead.
+func TestTrainingOnACardMatchesTheFloat64Reference(t *testing.T) {
+	onCard(t, func(t *testing.T, b kernels.Backend, o Options, off float64) {
+		for _, name := range goldenCases {
+			var train goldenTrain
+			readJSON(t, &train, name, "train.json")
+			p := openGolden(t, b, name, "train_init", o)
+			stats, err := p.Accumulate(t.Context(), train.Datums, importanceSampling)
+			require.NoError(t, err)
+			require.InEpsilon(t, train.Steps[0].Loss, stats.Loss, off)
+
+			file, err := tensorfile.Open(goldenDir(name, "grads_step1.safetensors"))
+			require.NoError(t, err)
+			defer file.Close()
+			grads, err := p.Gradients()
+			require.NoError(t, err)
+			var want []float32
+			for _, e := range grads.Entries() {
+				tensor, err := file.Tensor(e.Name, e.Rows, e.Cols)
+				require.NoError(t, err)
+				want = append(want, tensorfile.Float32s(tensor)...)
+			}
+			var got []float32
+			for _, e := range grads.Entries() {
+				got = append(got, grads.Of(e)...)
+			}
+			d := distance(got, want)
+			t.Logf("%s: distance of the gradients %.2g, loss %v (reference %v)", name, d, stats.Loss, train.Steps[0].Loss)
+			require.Less(t, d, 2e-2)
+
+			params, slab, locate := p.Slabs()
+			a := train.Adam
+			adam, err := optim.NewAdam(b, params, slab, optim.Config{Beta1: a.Beta1, Beta2: a.Beta2, Eps: a.Eps, WeightDecay: a.WeightDecay}, locate)
+			require.NoError(t, err)
+			update, err := adam.Step(a.LR)
+			require.NoError(t, err)
+			require.InEpsilon(t, train.Steps[0].GradNorm, update.GradNorm, 2e-2)
+			p.Publish()
+			again, err := p.Accumulate(t.Context(), train.Datums, importanceSampling)
+			require.NoError(t, err)
+			require.InEpsilon(t, train.Steps[1].Loss, again.Loss, off)
+		}
+	})
+}

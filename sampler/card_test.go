@@ -1,0 +1,41 @@
+//go:build gpu
+
+package sampler
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7879b91d/grpo/internal/backendtest"
+	"github.com/seed-7879b91d/grpo/model"
+)
+
+// On an emulated card, in each precision: what the sampler records is what the trainer's kernels compute, bit for bit, and a request
+// draws the same alone and beside others, in small pieces and large ones.
+func TestOnACard(t *testing.T) {
+	for _, o := range []model.Options{{Precision: model.BF16, Cache: model.BF16}, {}} {
+		t.Run(o.Precision.String(), func(t *testing.T) {
+			b := backendtest.Card(t)
+			defer func() { require.NoError(t, b.Close()) }()
+			p := openWith(t, b, "qwen3-untied-sharded", "adapter", o)
+			asked := requests(p.Vocab, 0.7, 7)
+			together := sampleAll(t, engine(t, p, Options{MaxLength: 128, MaxSequences: 16}), asked)
+			for _, r := range together {
+				prompt := asked[r.Request].Prompt
+				scores, err := p.Score(t.Context(), [][]int32{append(append([]int32(nil), prompt...), r.Tokens...)}, 0.7)
+				require.NoError(t, err)
+				require.Equal(t, scores[0][len(prompt)-1:], r.LogProbs, "request %d", r.Request)
+			}
+			var alone []Rollout
+			small := engine(t, p, Options{MaxLength: 128, MaxSequences: 1, TokenBudget: 7})
+			for i, r := range asked[:4] {
+				for _, got := range sampleAll(t, small, []Request{r}) {
+					got.Request = i
+					alone = append(alone, got)
+				}
+			}
+			require.Equal(t, together[:len(alone)], alone)
+		})
+	}
+}
