@@ -32,7 +32,7 @@ type Config struct {
 	// agree to the bit.
 	Precision string `json:"precision" enum:"auto f32 bf16"`
 	// What keys and values are rounded to, in sampling and training alike: f32, not at all; bf16, so that they take half
-	// the memory, and half the time to read; auto, the same as precision.
+	// the memory, and half the time to read; auto, the same as precision on a card, and f32 on the processor.
 	KVCacheDtype string `json:"kv_cache_dtype" enum:"auto f32 bf16"`
 
 	// Data

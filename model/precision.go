@@ -16,7 +16,7 @@ const (
 	BF16                  // as on most accelerators; twice as fast where the processor has instructions for it
 
 	// Auto is BF16 where the backend prefers that and the weights are frozen bf16, else F32. A policy has one of the two.
-	// As a cache it is the precision of everything else.
+	// As a cache it is the precision of everything else on such a backend, and else F32.
 	Auto
 )
 
@@ -41,7 +41,10 @@ func (o Options) settled(b kernels.Backend, frozen func() bool) Options {
 		}
 	}
 	if o.Cache == Auto {
-		o.Cache = o.Precision
+		o.Cache = F32
+		if kernels.RoundsUsually(b) {
+			o.Cache = o.Precision
+		}
 	}
 	return o
 }
