@@ -85,14 +85,3 @@ func (u *Unusable) Absent() bool { return u.Reason == NoDriver || u.Reason == No
 func unusable(why Reason, format string, args ...any) error {
 	return badinput.Errorf("%w", &Unusable{why, fmt.Sprintf(format, args...) + ", or device=cpu"})
 }
-
-// size is a number of bytes for a person.
-func size(bytes int64) string {
-	switch {
-	case bytes >= 1<<30:
-		return fmt.Sprintf("%.1f GiB", float64(bytes)/(1<<30))
-	case bytes >= 1<<20:
-		return fmt.Sprintf("%.1f MiB", float64(bytes)/(1<<20))
-	}
-	return fmt.Sprintf("%d bytes", bytes)
-}

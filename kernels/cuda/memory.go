@@ -115,3 +115,14 @@ func (p *Pinned) within(from, n int) (unsafe.Pointer, error) {
 	}
 	return unsafe.Pointer(unsafe.SliceData(p.bytes[from:])), nil
 }
+
+// size is a number of bytes for a person.
+func size(bytes int64) string {
+	switch {
+	case bytes >= 1<<30:
+		return fmt.Sprintf("%.1f GiB", float64(bytes)/(1<<30))
+	case bytes >= 1<<20:
+		return fmt.Sprintf("%.1f MiB", float64(bytes)/(1<<20))
+	}
+	return fmt.Sprintf("%d bytes", bytes)
+}
