@@ -15,8 +15,7 @@ const (
 	F32  Precision = iota // nothing is rounded
 	BF16                  // as on most accelerators; twice as fast where the processor has instructions for it
 
-	// Auto is BF16 where the backend prefers that and the weights are frozen bf16, else F32. A policy has one of the two.
-	// As a cache it is the precision of everything else on such a backend, and else F32.
+	// Auto is BF16 where the backend prefers that and the weights are frozen bf16, else F32; of a cache, F32 too where the rest is.
 	Auto
 )
 
@@ -34,17 +33,15 @@ func ParsePrecision(s string) (Precision, error) {
 
 // settled are the options with what auto stands for; frozen tells whether all matrices are frozen bf16.
 func (o Options) settled(b kernels.Backend, frozen func() bool) Options {
+	usual := F32
+	if kernels.RoundsUsually(b) && frozen() {
+		usual = BF16
+	}
 	if o.Precision == Auto {
-		o.Precision = F32
-		if kernels.RoundsUsually(b) && frozen() {
-			o.Precision = BF16
-		}
+		o.Precision = usual
 	}
 	if o.Cache == Auto {
-		o.Cache = F32
-		if kernels.RoundsUsually(b) {
-			o.Cache = o.Precision
-		}
+		o.Cache = min(o.Precision, usual)
 	}
 	return o
 }

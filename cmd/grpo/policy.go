@@ -55,7 +55,8 @@ func (f *policyFlags) registerAll(cmd *cobra.Command) {
 func (f *policyFlags) registerSpeed(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.precision, "precision", "auto", "what numbers are rounded to before they meet a bf16 weight: "+
 		"f32, not at all; `bf16`, faster where there are instructions for it; auto, bf16 on a card")
-	cmd.Flags().StringVar(&f.kv, "kv-cache-dtype", "auto", "what keys and values are rounded to: f32, `bf16`, or auto, on a card as --precision says")
+	cmd.Flags().StringVar(&f.kv, "kv-cache-dtype", "auto",
+		"what keys and values are rounded to: f32, `bf16`, or auto, on a card as --precision says")
 	registerDevice(cmd, &f.device)
 	cmd.Flags().IntVar(&f.threads, "threads", 0, "worker `threads`; 0: one per core. Results do not depend on it")
 	cmd.Flags().IntVar(&f.rows, "max-rows", 0, "tokens in a batch; 0: 512. Scores do not depend on it, gradients in the last bits")
