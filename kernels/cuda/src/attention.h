@@ -35,6 +35,22 @@ DEVICE void put4(u16 *to, Four x) { *(u64 *)to = (u64)rounded(x[2], x[3]) << 32 
 // Where a lane finds its row of the four matrices that are a fragment of 16 rows and 16 columns.
 template <u32 pitch> DEVICE u32 place_of_rows(u32 lane) { return (lane % 16 * pitch + lane / 16 * 8) * 2; }
 
+// products of 16 rows with `rows` others, of dim numbers both: out has 8 of the others each.
+template <u32 dim, u32 rows, u32 pitch> DEVICE void products(float (*out)[4], u32 own, u32 others) {
+	UNROLL for (u32 j = 0; j < rows / 8; j++)
+		UNROLL for (u32 n = 0; n < 4; n++)
+			out[j][n] = 0;
+	UNROLL for (u32 d = 0; d < dim; d += 16) {
+		u32 a[4], b[4];
+		load_matrices(a, own + d * 2);
+		UNROLL for (u32 j = 0; j < rows / 8; j += 2) {
+			load_matrices(b, others + (j * 8 * pitch + d) * 2);
+			multiply(out[j], a, b);
+			multiply(out[j + 1], a, b + 2);
+		}
+	}
+}
+
 // The tile of a block: long sequences' ends, which have most to read, come first.
 DEVICE u32 tile_here() { return __nvvm_read_ptx_sreg_nctaid_x() - 1 - block_x(); }
 

@@ -46,20 +46,9 @@ template <u32 dim_, u32 high_, u32 across_, u32 stages_> struct Tensor {
 	// scores of the keys from that position on, and the greatest of each row that the warp has.
 	MEMBER void scores(u32 key, u32 now) {
 		u32 lane = thread_here() % 32, base = here(base_), row = here(row_), side = here(side_);
-		UNROLL for (u32 j = 0; j < own / 8; j++)
-			UNROLL for (u32 n = 0; n < 4; n++)
-				score[j][n] = 0;
 		u32 q = base + row / 16 * 16 * pitch * 2 + place_of_rows<pitch>(lane);
 		u32 at = base + k + now + side * own * pitch * 2 + place_of_weights<false, pitch>(lane);
-		UNROLL for (u32 d = 0; d < dim; d += 16) {
-			u32 a[4], b[4];
-			load_matrices(a, q + d * 2);
-			UNROLL for (u32 j = 0; j < own / 8; j += 2) {
-				load_matrices(b, at + (j * 8 * pitch + d) * 2);
-				multiply(score[j], a, b);
-				multiply(score[j + 1], a, b + 2);
-			}
-		}
+		products<dim, own, pitch>(score, q, at);
 		UNROLL for (u32 half = 0; half < 2; half++) {
 			float top = lowest;
 			UNROLL for (u32 j = 0; j < own / 8; j++)

@@ -29,30 +29,14 @@ template <bool keys_, u32 dim_, u32 high_, u32 across_> struct Tensor {
 	}
 	MEMBER u32 row(u32 half) const { return row_ + 8 * half; }
 
-	// product is that of 16 rows of the tile's own with the warp's part of those that are read.
-	static MEMBER void product(float (*out)[4], u32 own, u32 read) {
-		UNROLL for (u32 j = 0; j < part / 8; j++)
-			UNROLL for (u32 n = 0; n < 4; n++)
-				out[j][n] = 0;
-		UNROLL for (u32 d = 0; d < dim; d += 16) {
-			u32 a[4], b[4];
-			load_matrices(a, own + d * 2);
-			UNROLL for (u32 j = 0; j < part / 8; j += 2) {
-				load_matrices(b, read + (j * 8 * pitch + d) * 2);
-				multiply(out[j], a, b);
-				multiply(out[j + 1], a, b + 2);
-			}
-		}
-	}
-
 	// slopes writes s, and p of keys, of what is read from there on.
 	MEMBER void slopes(u32 at, u32 end) {
 		u32 lane = thread_here() % 32, base = here(base_), row = here(row_), side = here(side_);
 		u32 own = base + row / 16 * 16 * pitch * 2 + place_of_rows<pitch>(lane);
 		u32 read = base + x + side * part * pitch * 2 + place_of_weights<false, pitch>(lane);
 		float score[part / 8][4], along[part / 8][4];
-		product(score, own, read);
-		product(along, own + own_y, read + (y - x));
+		products<dim, part, pitch>(score, own, read); // of 16 rows of the tile's own with the warp's part of those that are read
+		products<dim, part, pitch>(along, own + own_y, read + (y - x));
 		UNROLL for (u32 j = 0; j < part / 8; j++)
 			UNROLL for (u32 half = 0; half < 2; half++) {
 				float weight[2], slope[2];
