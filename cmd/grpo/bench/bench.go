@@ -66,6 +66,12 @@ func (m *Model) begin() (limits, kernels.Backend, error) {
 	if !known {
 		return limits{}, nil, errors.Join(fmt.Errorf("%s tells no peak to compare with", b.Name()), b.Close())
 	}
+	if m.Options.Precision == model.Auto { // the weights of shapes are frozen bf16
+		m.Options.Precision = model.F32
+		if kernels.RoundsUsually(b) {
+			m.Options.Precision = model.BF16
+		}
+	}
 	if m.Options.Precision == model.F32 {
 		peak.Products = peak.Flops
 	}
