@@ -94,15 +94,7 @@ template <u32 dim_, u32 high_, u32 across_, u32 stages_> struct Tensor {
 		u32 lane = thread_here() % 32, base = here(base_), row = here(row_), side = here(side_);
 		u32 weights = base + p + row / 16 * 16 * p_pitch * 2 + place_of_rows<p_pitch>(lane);
 		u32 at = base + v + now + side * columns * 2 + place_of_weights<true, pitch>(lane);
-		UNROLL for (u32 key = 0; key < keys; key += 16) {
-			u32 a[4], b[4];
-			load_matrices(a, weights + key * 2);
-			UNROLL for (u32 j = 0; j < columns / 8; j += 2) {
-				load_transposed(b, at + (key * pitch + j * 8) * 2);
-				multiply(mean[j], a, b);
-				multiply(mean[j + 1], a, b + 2);
-			}
-		}
+		add_products<keys, columns, pitch>(mean, weights, at);
 	}
 
 	// end_part adds a part to those before.

@@ -62,20 +62,9 @@ template <bool keys_, u32 dim_, u32 high_, u32 across_> struct Tensor {
 		u32 lane = thread_here() % 32, base = here(base_), row = here(row_), side = here(side_);
 		u32 factors = base + s + row / 16 * 16 * p_pitch * 2 + place_of_rows<p_pitch>(lane);
 		u32 read = base + x + side * columns * 2 + place_of_weights<true, pitch>(lane);
-		add_product(of_x, factors, read);
+		add_products<deep, columns, pitch>(of_x, factors, read);
 		if (keys)
-			add_product(of_y, factors + (p - s), read + (y - x));
-	}
-	static MEMBER void add_product(Sums &to, u32 factors, u32 read) {
-		UNROLL for (u32 i = 0; i < deep; i += 16) {
-			u32 a[4], b[4];
-			load_matrices(a, factors + i * 2);
-			UNROLL for (u32 j = 0; j < columns / 8; j += 2) {
-				load_transposed(b, read + (i * pitch + j * 8) * 2);
-				multiply(to[j], a, b);
-				multiply(to[j + 1], a, b + 2);
-			}
-		}
+			add_products<deep, columns, pitch>(of_y, factors + (p - s), read + (y - x));
 	}
 
 	MEMBER void write(float *to, u32 half, u32 size, float factor, const Sums &of) const {

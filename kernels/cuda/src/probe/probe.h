@@ -1,22 +1,12 @@
 // CUDA C++ for clang without a toolkit: the words and builtins that the probe kernels use.
 #pragma once
-#define __global__ __attribute__((global))
-#define __device__ __attribute__((device))
-#define __shared__ __attribute__((shared))
+#include "../words.h"
 #define THREADS(n) __attribute__((launch_bounds(n)))
 #define KERNEL extern "C" __global__ void
-#define DEVICE static __device__ __attribute__((always_inline)) inline
-#define UNROLL _Pragma("unroll")
 
-typedef unsigned u32;
-typedef unsigned short u16;
-typedef unsigned long long u64;
-
-DEVICE u32 thread() { return __nvvm_read_ptx_sreg_tid_x(); }
 DEVICE u32 threads() { return __nvvm_read_ptx_sreg_ntid_x(); }
 DEVICE u32 block() { return __nvvm_read_ptx_sreg_ctaid_x(); }
 DEVICE u32 index() { return block() * threads() + thread(); }
-DEVICE void barrier() { __nvvm_bar_sync(0); }
 DEVICE u32 shared_address(const void *p) { return (u32)(u64)(__attribute__((address_space(3))) const char *)p; }
 
 DEVICE void copy16(void *to, const void *from) {
