@@ -3,8 +3,6 @@ package kerneltest
 import (
 	"fmt"
 	"math/rand/v2"
-	"slices"
-	"strings"
 	"testing"
 
 	"github.com/seed-7879b91d/grpo/kernels"
@@ -39,7 +37,6 @@ func run(t *testing.T, o Tolerance, open func(threads int) kernels.Backend, numb
 		}()
 		s.machines = append(s.machines, m)
 	}
-	s.packing = s.machines
 	t.Run("one order", func(t *testing.T) {
 		for _, m := range s.machines {
 			if m.Order() == "" || m.Order() != s.machines[0].Order() {
@@ -57,72 +54,12 @@ func run(t *testing.T, o Tolerance, open func(threads int) kernels.Backend, numb
 	t.Run("loss", func(t *testing.T) { testLoss(t, s) })
 	t.Run("sampling", func(t *testing.T) { testSampling(t, s) })
 	t.Run("sum of squares", func(t *testing.T) { testSumSquares(t, s) })
-	all := func(string) bool { return true }
-	t.Run("slopes", func(t *testing.T) { testSlopes(t, s, all) })
-	s.testCases(t, all)
-}
-
-// RunOperations holds what a backend has so far against the contract: memory, and the operations of these names. What it
-// lacks is never called; a case whose whole name comes after an exclamation mark is left out. open is called twice, and
-// each backend is closed.
-func RunOperations(t *testing.T, o Tolerance, open func() kernels.Backend, names ...string) {
-	s := suite{tolerance: o, reference: newMachine(NewReference())}
-	for range 2 {
-		m := newMachine(open())
-		defer func() {
-			if err := m.Close(); err != nil {
-				t.Errorf("%s: close: %v", m.Name(), err)
-			}
-		}()
-		s.machines = append(s.machines, m)
+	t.Run("slopes", func(t *testing.T) { testSlopes(t, s) })
+	for _, c := range rowCases(o) {
+		t.Run(c.name, func(t *testing.T) { s.testRows(t, c) })
 	}
-	s.packing = s.machines[1:]
-	asked := func(name string) bool {
-		operation, _, _ := strings.Cut(name, "/")
-		return slices.Contains(names, operation) && !slices.Contains(names, "!"+name)
-	}
-	t.Run("memory", func(t *testing.T) { testMemory(t, s.machines[1]) })
-	if asked("Loss") {
-		t.Run("loss", func(t *testing.T) { testLoss(t, s) })
-	}
-	if asked("SumSquares") {
-		t.Run("sum of squares", func(t *testing.T) { testSumSquares(t, s) })
-		t.Run("sums of tiny and large squares", func(t *testing.T) { testTinySquares(t, s.machines[1]) })
-	}
-	if asked("LogProb") && asked("LogProbGradW") {
-		t.Run("targets nobody asks for", func(t *testing.T) { testNoTarget(t, s.machines[1]) })
-	}
-	if asked("Draw") {
-		t.Run("draws", func(t *testing.T) { testDraws(t, s) })
-	}
-	if asked("Draw") && asked("LogProb") {
-		t.Run("a drawn token's log-probability", func(t *testing.T) { testDrawnLogProb(t, s.machines[1]) })
-	}
-	if asked("Attention") {
-		t.Run("later rows change nothing", func(t *testing.T) { testCausal(t, s.machines[1]) })
-	}
-	if asked("AttentionGrad") {
-		t.Run("keys and values are rounded", func(t *testing.T) { testRoundedAttention(t, s.machines[1]) })
-		t.Run("trees are their sequences", func(t *testing.T) { testTrees(t, o, s.machines[1]) })
-	}
-	if asked("PagedAttention") {
-		t.Run("paged attention is attention", func(t *testing.T) { testPagedOn(t, s.machines) })
-	}
-	t.Run("slopes", func(t *testing.T) { testSlopes(t, s, asked) })
-	s.testCases(t, asked)
-}
-
-// testCases runs the cases of the operations that are asked for.
-func (s suite) testCases(t *testing.T, asked func(name string) bool) {
-	for _, c := range rowCases(s.tolerance) {
-		if asked(c.name) {
-			t.Run(c.name, func(t *testing.T) { s.testRows(t, c) })
-		}
-	}
-	for _, c := range sumCases(s.tolerance) {
-		if asked(c.name) {
-			t.Run(c.name, func(t *testing.T) { s.testSums(t, c) })
-		}
+	for _, c := range sumCases(o) {
+		t.Run(c.name, func(t *testing.T) { s.testSums(t, c) })
 	}
 }
 
@@ -131,7 +68,6 @@ type suite struct {
 	tolerance Tolerance
 	reference *machine
 	machines  []*machine
-	packing   []*machine // those on which rows are packed
 }
 
 // testRows checks an operation whose outputs belong to rows, or to the rows of whole sequences: each
@@ -150,7 +86,7 @@ func (s suite) testRows(t *testing.T, c opCase) {
 		inOrder[u] = u
 	}
 	random := rand.New(rand.NewPCG(seed(c.name), 1))
-	for _, m := range s.packing {
+	for _, m := range s.machines {
 		for _, packing := range append(packings(random, len(units)), inOrder) {
 			got := m.call(t, c, pick(units, packing))
 			equal(t, fmt.Sprintf("%s, packed as %v", m.Name(), packing), join(pick(alone, packing)), got)
