@@ -60,7 +60,7 @@ var layers = map[string][]string{
 	"internal/meter":       {},
 	"internal/rundir":      {},
 	"internal/rollouts":    {"configs", "reward", "sampler"},
-	"internal/sources":     {"model", "configs", "data", "internal/tiny"},
+	"internal/sources":     {"model", "configs", "data", "internal/tensorfile", "internal/tiny"},
 	"internal/stats":       {},
 	"internal/version":     {},
 	"internal/tiny":        {"data"},

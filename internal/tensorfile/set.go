@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -87,6 +88,12 @@ func openShards(dir, index string) (_ *Set, err error) {
 	}
 	slices.SortFunc(s.files, func(a, b *File) int { return strings.Compare(a.path, b.path) })
 	return s, nil
+}
+
+// Shards are the files that the index of a model names, sorted.
+func Shards(index string) ([]string, error) {
+	weightMap, err := readIndex(index)
+	return slices.Compact(slices.Sorted(maps.Values(weightMap))), err
 }
 
 // readIndex gives the shard of each tensor.
