@@ -163,6 +163,23 @@ func (s *Set) Tensor(name string, shape ...int) (Tensor, error) {
 	return f.Tensor(name, shape...)
 }
 
+// Bytes is File.Bytes over the whole set.
+func (s *Set) Bytes(name string) ([]byte, []int, error) {
+	f := s.home[name]
+	if f == nil {
+		return nil, nil, badinput.Errorf("%s: tensor %q is missing", s.root, name)
+	}
+	return f.Bytes(name)
+}
+
+// Path is the file that a tensor is in, or where it would have been named.
+func (s *Set) Path(name string) string {
+	if f := s.home[name]; f != nil {
+		return f.path
+	}
+	return s.root
+}
+
 // OnlyBF16 tells whether all matrices are bf16.
 func (s *Set) OnlyBF16() bool {
 	for name := range s.home {
