@@ -134,6 +134,28 @@ func (l *Ledger) Compress(m Matrix) error {
 	return nil
 }
 
+// NewQuantised notes a matrix of four bits a weight, where the backend would keep it so.
+func (l *Ledger) NewQuantised(t DType, parts []Quantised) (Matrix, error) {
+	n := l.QuantisedSize(parts)
+	if n == 0 {
+		return nil, nil
+	}
+	m := &notedMatrix{t: t, cols: parts[0].Cols, bytes: n, compressed: true}
+	for _, p := range parts {
+		m.rows += p.Rows
+	}
+	l.bytes += n
+	return m, nil
+}
+
+// QuantisedSize is the backend's.
+func (l *Ledger) QuantisedSize(parts []Quantised) int {
+	if q, ok := inside(l.Backend).(Quantiser); ok {
+		return q.QuantisedSize(parts)
+	}
+	return 0
+}
+
 // notedCache is a cache that is not there.
 type notedCache struct {
 	heads                 Heads

@@ -17,12 +17,8 @@ import (
 
 // Matrix is a matrix in NF4.
 type Matrix struct {
-	Rows, Cols int
-	Block      int              // weights of one scale
-	Codes      []byte           // two to a byte, the earlier in the high half
-	Values     [16]float32      // what the codes stand for, before scaling
-	Scales     []float32        // one for each block; the last block may be short
-	Type       kernels.Encoding // what a weight is rounded to
+	kernels.Quantised
+	Type kernels.Encoding // what a weight is rounded to
 }
 
 // values are those of NF4: quantiles of the normal distribution that hold zero, scaled to [-1, 1].
@@ -34,14 +30,7 @@ var values = [16]float32{
 
 // Decode writes the weights from number `from` on, in the order of the rows, into dst.
 func (m *Matrix) Decode(dst []float32, from int) {
-	for i := range dst {
-		at := from + i
-		code := m.Codes[at/2] >> 4
-		if at%2 == 1 {
-			code = m.Codes[at/2] & 15
-		}
-		dst[i] = m.Values[code] * m.Scales[at/m.Block]
-	}
+	m.Quantised.Decode(dst, from)
 	if m.Type != kernels.EncodedF32 {
 		m.round(dst)
 	}
@@ -73,7 +62,7 @@ func Read(set *tensorfile.Set, name string, rows, cols int) (m *Matrix, ok bool,
 	if !slices.Equal(s.Shape, []int{rows, cols}) {
 		return fail("its state says shape %v, expected [%d %d]", s.Shape, rows, cols)
 	}
-	m = &Matrix{Rows: rows, Cols: cols, Block: s.Block, Type: s.encoding()}
+	m = &Matrix{Quantised: kernels.Quantised{Rows: rows, Cols: cols, Block: s.Block}, Type: s.encoding()}
 	if m.Codes, _, err = set.Bytes(name); err != nil {
 		return nil, true, err
 	}

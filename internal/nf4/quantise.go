@@ -15,8 +15,8 @@ const (
 	nestedBlockSize = 256
 )
 
-// Quantised is a matrix with the parts that a file holds of it.
-type Quantised struct {
+// Weight is a matrix with the parts that a file holds of it.
+type Weight struct {
 	Matrix
 	double *doubled // nil where the scales are kept in f32
 }
@@ -30,10 +30,10 @@ type doubled struct {
 
 // Quantise gives the matrix that is nearest to weights [rows, cols] of bf16, block by block: a block's scale is its largest
 // absolute value. With double quantisation the scales take eight bits in place of 32.
-func Quantise(weights []float32, rows, cols int, double bool) *Quantised {
-	q := &Quantised{Matrix: Matrix{
-		Rows: rows, Cols: cols, Block: blockSize, Values: values, Type: kernels.EncodedBF16, Codes: make([]byte, (len(weights)+1)/2),
-	}}
+func Quantise(weights []float32, rows, cols int, double bool) *Weight {
+	codes := make([]byte, (len(weights)+1)/2)
+	of := kernels.Quantised{Rows: rows, Cols: cols, Block: blockSize, Values: values, Codes: codes}
+	q := &Weight{Matrix: Matrix{of, kernels.EncodedBF16}}
 	at := 0
 	for block := range slices.Chunk(weights, blockSize) {
 		largest := largestOf(block)
@@ -141,7 +141,7 @@ func dynamicValues() []float32 {
 }
 
 // Sources are the parts of the weight as tensors of a file.
-func (q *Quantised) Sources(name string) []tensorfile.Source {
+func (q *Weight) Sources(name string) []tensorfile.Source {
 	s := state{Kind: "nf4", Block: q.Block, Type: "bfloat16", Shape: []int{q.Rows, q.Cols}}
 	parts := []tensorfile.Source{
 		tensorfile.FromBytes(name, q.Codes, len(q.Codes), 1),
