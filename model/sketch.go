@@ -3,6 +3,7 @@ package model
 import (
 	"github.com/seed-7879b91d/grpo/internal/tensorfile"
 	"github.com/seed-7879b91d/grpo/kernels"
+	"github.com/seed-7879b91d/grpo/model/internal/arch"
 )
 
 // Sketch is Open on a ledger, with the same allocations, and not one weight is read: a policy to plan memory with. Its
@@ -36,14 +37,14 @@ func Sketch(l *kernels.Ledger, dir string, trainable bool, o Options) (*Policy, 
 }
 
 // sketch makes the operand of a weight from the names and encodings of its tensors.
-func (w *weights) sketch(s slot, set *tensorfile.Set) error {
-	if s.vector {
+func (w *weights) sketch(s arch.Slot, set *tensorfile.Set) error {
+	if s.Vector {
 		return w.addVector(s, nil)
 	}
-	tensors := make([]tensorfile.Tensor, len(s.parts))
-	for i, p := range s.parts {
+	tensors := make([]tensorfile.Tensor, len(s.Parts))
+	for i, p := range s.Parts {
 		var err error
-		if tensors[i], err = set.Tensor(p.tensor, s.shape(p)...); err != nil {
+		if tensors[i], err = set.Tensor(p.Tensor, s.Shape(p)...); err != nil {
 			return err
 		}
 	}

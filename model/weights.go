@@ -6,6 +6,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/tensorfile"
 	"github.com/seed-7879b91d/grpo/kernels"
+	"github.com/seed-7879b91d/grpo/model/internal/arch"
 	"github.com/seed-7879b91d/grpo/model/internal/program"
 )
 
@@ -14,17 +15,17 @@ import (
 type weights struct {
 	b         kernels.Backend
 	cfg       Config
-	precision Precision // of what is multiplied with frozen matrices
-	order     []slot    // of the forward pass
-	slots     map[string]slot
+	precision Precision   // of what is multiplied with frozen matrices
+	order     []arch.Slot // of the forward pass
+	slots     map[string]arch.Slot
 	operands  map[string]*program.Operand
 }
 
 // newWeights lists the weights of a model; none has an operand yet.
 func newWeights(b kernels.Backend, cfg Config, p Precision) *weights {
-	w := &weights{b: b, cfg: cfg, precision: p, order: cfg.slots(), slots: map[string]slot{}, operands: map[string]*program.Operand{}}
+	w := &weights{b: b, cfg: cfg, precision: p, order: cfg.Slots(), slots: map[string]arch.Slot{}, operands: map[string]*program.Operand{}}
 	for _, s := range w.order {
-		w.slots[s.name] = s
+		w.slots[s.Name] = s
 	}
 	return w
 }
@@ -34,8 +35,8 @@ func (w *weights) has(name string) bool { _, ok := w.slots[name]; return ok }
 // loadFrozen reads every tensor of a model.
 func loadFrozen(b kernels.Backend, cfg Config, set *tensorfile.Set, p Precision) (*weights, error) {
 	w := newWeights(b, cfg, p)
-	return w, w.load(set, func(s slot, tensors []tensorfile.Tensor) error {
-		if s.vector {
+	return w, w.load(set, func(s arch.Slot, tensors []tensorfile.Tensor) error {
+		if s.Vector {
 			return w.addVector(s, floats(tensors))
 		}
 		return w.loadMatrix(s, tensors)
@@ -43,12 +44,12 @@ func loadFrozen(b kernels.Backend, cfg Config, set *tensorfile.Set, p Precision)
 }
 
 // load hands the tensors of each slot to take, checked, and lets go of them afterwards.
-func (w *weights) load(set *tensorfile.Set, take func(s slot, tensors []tensorfile.Tensor) error) error {
+func (w *weights) load(set *tensorfile.Set, take func(s arch.Slot, tensors []tensorfile.Tensor) error) error {
 	for _, s := range w.order {
-		tensors := make([]tensorfile.Tensor, len(s.parts))
-		for i, p := range s.parts {
+		tensors := make([]tensorfile.Tensor, len(s.Parts))
+		for i, p := range s.Parts {
 			var err error
-			if tensors[i], err = set.Tensor(p.tensor, s.shape(p)...); err != nil {
+			if tensors[i], err = set.Tensor(p.Tensor, s.Shape(p)...); err != nil {
 				return err
 			}
 			if err := tensorfile.CheckFinite(tensors[i]); err != nil {
@@ -60,10 +61,10 @@ func (w *weights) load(set *tensorfile.Set, take func(s slot, tensors []tensorfi
 			err = w.b.Sync()
 		}
 		if err != nil {
-			return fmt.Errorf("load %s: %w", s.name, err)
+			return fmt.Errorf("load %s: %w", s.Name, err)
 		}
-		for _, p := range s.parts {
-			set.Release(p.tensor)
+		for _, p := range s.Parts {
+			set.Release(p.Tensor)
 		}
 	}
 	return nil
@@ -79,28 +80,28 @@ func floats(tensors []tensorfile.Tensor) []float32 {
 }
 
 // addVector makes the operand of a frozen vector.
-func (w *weights) addVector(s slot, values []float32) error {
-	buf, err := w.b.Alloc(kernels.F32, s.size())
+func (w *weights) addVector(s arch.Slot, values []float32) error {
+	buf, err := w.b.Alloc(kernels.F32, s.Size())
 	if err != nil {
 		return err
 	}
 	w.b.Upload(buf, values)
-	w.operands[s.name] = s.operand(buf, nil)
+	w.operands[s.Name] = operand(s, buf, nil)
 	return nil
 }
 
 // addMatrix makes the operand of a matrix that holds nothing yet.
-func (w *weights) addMatrix(s slot, t kernels.DType) (kernels.Matrix, error) {
-	m, err := w.b.NewMatrix(t, s.rows(), s.cols)
+func (w *weights) addMatrix(s arch.Slot, t kernels.DType) (kernels.Matrix, error) {
+	m, err := w.b.NewMatrix(t, s.Rows(), s.Cols)
 	if err != nil {
 		return nil, err
 	}
-	w.operands[s.name] = s.operand(nil, m)
+	w.operands[s.Name] = operand(s, nil, m)
 	return m, nil
 }
 
 // loadMatrix gives the kernels a frozen matrix as the file has it.
-func (w *weights) loadMatrix(s slot, tensors []tensorfile.Tensor) error {
+func (w *weights) loadMatrix(s arch.Slot, tensors []tensorfile.Tensor) error {
 	dtype := w.precision.Frozen()
 	for _, t := range tensors {
 		if t.Encoding != kernels.EncodedBF16 {
@@ -117,7 +118,7 @@ func (w *weights) loadMatrix(s slot, tensors []tensorfile.Tensor) error {
 	row := 0
 	for i, t := range tensors {
 		w.b.Load(m, row, kernels.HostRows{Encoding: t.Encoding, Bytes: t.Bytes})
-		row += s.parts[i].rows
+		row += s.Parts[i].Rows
 	}
 	return w.b.Compress(m)
 }
@@ -137,7 +138,18 @@ func (w *weights) bytes() int {
 func (w *weights) count() int {
 	n := 0
 	for _, s := range w.order {
-		n += s.size()
+		n += s.Size()
 	}
 	return n
+}
+
+// operand describes an allocated weight to the graph.
+func operand(s arch.Slot, buf kernels.Buffer, mat kernels.Matrix) *program.Operand {
+	o := &program.Operand{Buf: buf, Mat: mat, Width: s.Cols}
+	if s.Vector && len(s.Parts) > 1 && !s.Bias() {
+		for i := range s.Parts {
+			o.Aux = append(o.Aux, buf.Slice(i*s.Cols, (i+1)*s.Cols))
+		}
+	}
+	return o
 }
