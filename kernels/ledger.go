@@ -134,26 +134,21 @@ func (l *Ledger) Compress(m Matrix) error {
 	return nil
 }
 
-// NewQuantised notes a matrix of four bits a weight, where the backend would keep it so.
-func (l *Ledger) NewQuantised(t DType, parts []Quantised) (Matrix, error) {
-	n := l.QuantisedSize(parts)
-	if n == 0 {
-		return nil, nil
-	}
-	m := &notedMatrix{t: t, cols: parts[0].Cols, bytes: n, compressed: true}
-	for _, p := range parts {
-		m.rows += p.Rows
-	}
-	l.bytes += n
-	return m, nil
-}
-
-// QuantisedSize is the backend's.
-func (l *Ledger) QuantisedSize(parts []Quantised) int {
+// newQuantised notes a matrix of four bits a weight, or of bf16 where the backend cannot keep it so.
+func (l *Ledger) newQuantised(t DType, parts []Quantised) (Matrix, error) {
+	bytes := 0
 	if q, ok := inside(l.Backend).(Quantiser); ok {
-		return q.QuantisedSize(parts)
+		bytes = q.QuantisedSize(parts)
 	}
-	return 0
+	if bytes == 0 {
+		m, err := l.NewMatrix(t, rowsOf(parts), parts[0].Cols)
+		if err != nil {
+			return nil, err
+		}
+		return m, l.Compress(m)
+	}
+	l.bytes += bytes
+	return &notedMatrix{t: t, rows: rowsOf(parts), cols: parts[0].Cols, bytes: bytes, compressed: true}, nil
 }
 
 // notedCache is a cache that is not there.

@@ -41,17 +41,16 @@ type Quantiser interface {
 // matrix of those weights gives. Where the backend can keep them so, it takes four bits a weight and the scales; else 16
 // bits.
 func NewQuantised(b Backend, t DType, parts ...Quantised) (Matrix, error) {
+	if l, ok := b.(*Ledger); ok {
+		return l.newQuantised(t, parts)
+	}
 	checkQuantised(t, parts)
-	if q, ok := quantiser(b); ok {
+	if q, ok := inside(b).(Quantiser); ok {
 		if m, err := q.NewQuantised(t, parts); m != nil || err != nil {
 			return m, err
 		}
 	}
-	rows := 0
-	for _, p := range parts {
-		rows += p.Rows
-	}
-	m, err := b.NewMatrix(t, rows, parts[0].Cols)
+	m, err := b.NewMatrix(t, rowsOf(parts), parts[0].Cols)
 	if err != nil {
 		return nil, err
 	}
@@ -63,13 +62,11 @@ func NewQuantised(b Backend, t DType, parts ...Quantised) (Matrix, error) {
 	return m, b.Compress(m)
 }
 
-// quantiser is the backend itself if it is one, or the one that a ledger speaks for.
-func quantiser(b Backend) (Quantiser, bool) {
-	if l, ok := b.(*Ledger); ok {
-		return l, true
+func rowsOf(parts []Quantised) (n int) {
+	for _, p := range parts {
+		n += p.Rows
 	}
-	q, ok := inside(b).(Quantiser)
-	return q, ok
+	return n
 }
 
 // checkQuantised panics where the parts do not fit together: a bug of the caller's, as a wrong shape of an operation is.

@@ -65,8 +65,14 @@ func loadMasters(b kernels.Backend, cfg Config, set *tensorfile.Set, p Precision
 
 // fill gives all weights the values of a model's files.
 func (m *masters) fill(set *tensorfile.Set) error {
-	err := m.load(set, func(s arch.Slot, tensors []tensorfile.Tensor) error {
-		m.b.Upload(m.master(s), floats(tensors))
+	err := m.load(set, func(s arch.Slot, parts []stored) error {
+		for _, p := range parts {
+			if p.codes != nil {
+				return badinput.Errorf("these weights are in four bits, and cannot be trained themselves; take train=lora, " +
+					"or a model in bf16")
+			}
+		}
+		m.b.Upload(m.master(s), floats(parts))
 		return nil
 	})
 	if err != nil {

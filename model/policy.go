@@ -68,7 +68,7 @@ func Open(b kernels.Backend, dir string, trainable bool, o Options) (*Policy, er
 		return nil, err
 	}
 	defer set.Close()
-	o = o.settled(b, func() bool { return !trainable && set.OnlyBF16() })
+	o = o.settled(b, func() bool { return !trainable && onlyBF16(set) })
 	if trainable {
 		m, err := loadMasters(b, cfg, set, o.Precision)
 		if err != nil {

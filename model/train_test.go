@@ -124,7 +124,7 @@ func TestTrainingMatchesTheFloat64Reference(t *testing.T) {
 func TestFullGradientsPredictTheLoss(t *testing.T) {
 	b := backendtest.CPU(t, cpu.Options{})
 	defer b.Close()
-	for _, name := range goldenCases {
+	for _, name := range plainCases {
 		var train goldenTrain
 		readJSON(t, &train, name, "train.json")
 		p, err := Open(b, goldenDir(name), true, Options{})

@@ -35,29 +35,22 @@ func (w *weights) has(name string) bool { _, ok := w.slots[name]; return ok }
 // loadFrozen reads every tensor of a model.
 func loadFrozen(b kernels.Backend, cfg Config, set *tensorfile.Set, p Precision) (*weights, error) {
 	w := newWeights(b, cfg, p)
-	return w, w.load(set, func(s arch.Slot, tensors []tensorfile.Tensor) error {
+	return w, w.load(set, func(s arch.Slot, parts []stored) error {
 		if s.Vector {
-			return w.addVector(s, floats(tensors))
+			return w.addVector(s, floats(parts))
 		}
-		return w.loadMatrix(s, tensors)
+		return w.loadMatrix(s, parts)
 	})
 }
 
-// load hands the tensors of each slot to take, checked, and lets go of them afterwards.
-func (w *weights) load(set *tensorfile.Set, take func(s arch.Slot, tensors []tensorfile.Tensor) error) error {
+// load hands the parts of each slot to take, checked, and lets go of them afterwards.
+func (w *weights) load(set *tensorfile.Set, take func(s arch.Slot, parts []stored) error) error {
 	for _, s := range w.order {
-		tensors := make([]tensorfile.Tensor, len(s.Parts))
-		for i, p := range s.Parts {
-			var err error
-			if tensors[i], err = set.Tensor(p.Tensor, s.Shape(p)...); err != nil {
-				return err
-			}
-			if err := tensorfile.CheckFinite(tensors[i]); err != nil {
-				return err
-			}
+		parts, err := readParts(set, s)
+		if err != nil {
+			return err
 		}
-		err := take(s, tensors)
-		if err == nil {
+		if err = take(s, parts); err == nil {
 			err = w.b.Sync()
 		}
 		if err != nil {
@@ -68,15 +61,6 @@ func (w *weights) load(set *tensorfile.Set, take func(s arch.Slot, tensors []ten
 		}
 	}
 	return nil
-}
-
-// floats are the values of tensors, one after the other.
-func floats(tensors []tensorfile.Tensor) []float32 {
-	var values []float32
-	for _, t := range tensors {
-		values = append(values, tensorfile.Float32s(t)...)
-	}
-	return values
 }
 
 // addVector makes the operand of a frozen vector.
@@ -100,24 +84,29 @@ func (w *weights) addMatrix(s arch.Slot, t kernels.DType) (kernels.Matrix, error
 	return m, nil
 }
 
-// loadMatrix gives the kernels a frozen matrix as the file has it.
-func (w *weights) loadMatrix(s arch.Slot, tensors []tensorfile.Tensor) error {
+// loadMatrix gives the kernels a frozen matrix as the files have it.
+func (w *weights) loadMatrix(s arch.Slot, parts []stored) error {
 	dtype := w.precision.Frozen()
-	for _, t := range tensors {
-		if t.Encoding != kernels.EncodedBF16 {
+	for _, p := range parts {
+		if p.encoding() != kernels.EncodedBF16 {
 			dtype = kernels.F32
 		}
 	}
 	if dtype == kernels.F32 && w.precision != F32 {
 		return badinput.Errorf("a precision of bf16 is for weights in bf16, and these are not; take precision f32")
 	}
+	if codes := allCodes(parts); codes != nil && dtype != kernels.F32 {
+		m, err := kernels.NewQuantised(w.b, dtype, codes...)
+		w.operands[s.Name] = operand(s, nil, m)
+		return err
+	}
 	m, err := w.addMatrix(s, dtype)
 	if err != nil {
 		return err
 	}
 	row := 0
-	for i, t := range tensors {
-		w.b.Load(m, row, kernels.HostRows{Encoding: t.Encoding, Bytes: t.Bytes})
+	for i, p := range parts {
+		w.b.Load(m, row, p.numbers())
 		row += s.Parts[i].Rows
 	}
 	return w.b.Compress(m)

@@ -9,6 +9,7 @@ package nf4
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/tensorfile"
@@ -49,34 +50,69 @@ func (m *Matrix) round(w []float32) {
 	}
 }
 
-// Read gives the matrix of that name, which must have that shape. ok is false where the weight is there as numbers of
-// its own and was not quantised.
-func Read(set *tensorfile.Set, name string, rows, cols int) (m *Matrix, ok bool, err error) {
-	s, ok, err := readState(set, name)
-	if !ok || err != nil {
-		return nil, ok, err
+// Encode gives all weights as a file holds numbers of their type.
+func (m *Matrix) Encode() []byte {
+	const some = 1 << 12
+	n := m.Rows * m.Cols
+	out := make([]byte, n*m.Type.Size())
+	var decoded [some]float32
+	var wide [some]float64
+	for at := 0; at < n; at += some {
+		part := decoded[:min(some, n-at)]
+		m.Quantised.Decode(part, at)
+		for i, x := range part {
+			wide[i] = float64(x)
+		}
+		tensorfile.Narrow(out[at*m.Type.Size():], m.Type, wide[:len(part)])
 	}
-	fail := func(format string, args ...any) (*Matrix, bool, error) {
-		return nil, true, badinput.Errorf("%s: %q: "+format, append([]any{set.Path(name), name}, args...)...)
+	return out
+}
+
+// Reader gives the matrix of that name, which must have that shape. quantised is false where the weight is there as
+// numbers of its own.
+type Reader func(set *tensorfile.Set, name string, rows, cols int) (m *Matrix, quantised bool, err error)
+
+// Read is the Reader of whole matrices.
+func Read(set *tensorfile.Set, name string, rows, cols int) (m *Matrix, quantised bool, err error) {
+	s, quantised, err := readState(set, name)
+	if !quantised || err != nil {
+		return nil, quantised, err
 	}
-	if !slices.Equal(s.Shape, []int{rows, cols}) {
-		return fail("its state says shape %v, expected [%d %d]", s.Shape, rows, cols)
+	if m, err = s.describe(set, name, rows, cols); err != nil {
+		return nil, true, err
 	}
-	m = &Matrix{Quantised: kernels.Quantised{Rows: rows, Cols: cols, Block: s.Block}, Type: s.encoding()}
 	if m.Codes, _, err = set.Bytes(name); err != nil {
 		return nil, true, err
 	}
 	count := rows * cols
 	if want := (count + 1) / 2; len(m.Codes) != want {
-		return fail("it has %d bytes of codes, expected %d for shape [%d %d]", len(m.Codes), want, rows, cols)
+		return nil, true, badinput.Errorf("%s: %q has %d bytes of codes, expected %d for shape [%d %d]",
+			set.Path(name), name, len(m.Codes), want, rows, cols)
 	}
-	table, err := floats(set, name+".quant_map", len(m.Values))
-	if err != nil {
-		return nil, true, err
-	}
-	copy(m.Values[:], table)
 	m.Scales, err = s.scales(set, name, (count+m.Block-1)/m.Block)
 	return m, true, err
+}
+
+// Describe is the Reader of matrices to plan memory with: it has neither codes nor scales.
+func Describe(set *tensorfile.Set, name string, rows, cols int) (m *Matrix, quantised bool, err error) {
+	s, quantised, err := readState(set, name)
+	if !quantised || err != nil {
+		return nil, quantised, err
+	}
+	m, err = s.describe(set, name, rows, cols)
+	return m, true, err
+}
+
+// OnlyBF16 tells whether all that is quantised was bf16 before.
+func OnlyBF16(set *tensorfile.Set) bool {
+	for _, name := range set.Names() {
+		if weight, ok := strings.CutSuffix(name, stateName); ok {
+			if s, _, err := readState(set, weight); err != nil || s.encoding() != kernels.EncodedBF16 {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // floats gives a tensor of that many finite numbers.

@@ -64,7 +64,7 @@ func decode(m *Matrix) []float32 {
 
 // Every weight of the cases decodes to the reference's bits, before and after rounding, from any place on.
 func TestWeightsDecodeToTheReference(t *testing.T) {
-	for _, name := range []string{"qwen3-nf4", "qwen3-nf4-single"} {
+	for _, name := range []string{"nf4-double", "nf4-single"} {
 		dir := filepath.Join(golden, name)
 		set := open(t, dir)
 		for weight, want := range answers(t, dir) {
@@ -88,7 +88,7 @@ func TestWeightsDecodeToTheReference(t *testing.T) {
 
 // The values of eight-bit codes are those that every file brings along, but for the last bit.
 func TestDynamicValues(t *testing.T) {
-	table, err := floats(open(t, filepath.Join(golden, "qwen3-nf4")), "model.layers.0.mlp.up_proj.weight.nested_quant_map", 256)
+	table, err := floats(open(t, filepath.Join(golden, "nf4-double")), "model.layers.0.mlp.up_proj.weight.nested_quant_map", 256)
 	require.NoError(t, err)
 	require.Len(t, dynamic, 256)
 	for i, x := range dynamic {
@@ -98,7 +98,7 @@ func TestDynamicValues(t *testing.T) {
 
 // What was quantised is quantised to itself: a block's largest weight is its scale.
 func TestQuantisingTwiceChangesNothing(t *testing.T) {
-	dir := filepath.Join(golden, "qwen3-nf4-single")
+	dir := filepath.Join(golden, "nf4-single")
 	set := open(t, dir)
 	for name, a := range answers(t, dir) {
 		m, _, err := Read(set, name, a.Shape[0], a.Shape[1])

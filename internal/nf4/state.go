@@ -75,6 +75,17 @@ func readState(set *tensorfile.Set, name string) (s *state, quantised bool, err 
 	return s, true, nil
 }
 
+// describe is the matrix of a state that must be of that shape, with its values.
+func (s *state) describe(set *tensorfile.Set, name string, rows, cols int) (*Matrix, error) {
+	if !slices.Equal(s.Shape, []int{rows, cols}) {
+		return nil, badinput.Errorf("%s: %q: its state says shape %v, expected [%d %d]", set.Path(name), name, s.Shape, rows, cols)
+	}
+	m := &Matrix{Quantised: kernels.Quantised{Rows: rows, Cols: cols, Block: s.Block}, Type: s.encoding()}
+	table, err := floats(set, name+".quant_map", len(m.Values))
+	copy(m.Values[:], table)
+	return m, err
+}
+
 // otherKind refuses a weight of bytes that is quantised in another way, by its name.
 func otherKind(set *tensorfile.Set, name string) error {
 	if _, _, err := set.Bytes(name); err != nil {

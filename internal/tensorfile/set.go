@@ -180,9 +180,12 @@ func (s *Set) Path(name string) string {
 	return s.root
 }
 
-// OnlyBF16 tells whether all matrices are bf16.
+// OnlyBF16 tells whether all matrices of numbers are bf16.
 func (s *Set) OnlyBF16() bool {
 	for name := range s.home {
+		if _, _, err := s.Bytes(name); err == nil {
+			continue // its reader knows what it means
+		}
 		if t, err := s.Tensor(name); err != nil || len(t.Shape) > 1 && t.Encoding != kernels.EncodedBF16 {
 			return false
 		}
