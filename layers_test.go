@@ -19,7 +19,7 @@ const module = "github.com/seed-7879b91d/grpo"
 var layers = map[string][]string{
 	"": slices.Concat(belowTrainer, roomsOfTrainer),
 	"cmd/grpo": slices.Concat(belowCommands, []string{"cmd/grpo/bench", "cmd/grpo/doctor", "cmd/grpo/export", "cmd/grpo/outcome",
-		"cmd/grpo/screen", "internal/destination", "internal/rebuild", "internal/rollouts", "internal/tiny", "kernels/cuda"}),
+		"cmd/grpo/screen", "internal/destination", "internal/nf4", "internal/rebuild", "internal/rollouts", "internal/tiny", "kernels/cuda"}),
 	"cmd/grpo/bench":     belowCommands,
 	"cmd/grpo/outcome":   belowCommands,
 	"cmd/grpo/screen":    belowCommands,

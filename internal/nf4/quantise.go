@@ -1,11 +1,9 @@
 package nf4
 
 import (
-	"encoding/json"
 	"math"
 	"slices"
 
-	"github.com/seed-7879b91d/grpo/internal/tensorfile"
 	"github.com/seed-7879b91d/grpo/kernels"
 )
 
@@ -31,60 +29,77 @@ type doubled struct {
 // Quantise gives the matrix that is nearest to weights [rows, cols] of bf16, block by block: a block's scale is its largest
 // absolute value. With double quantisation the scales take eight bits in place of 32.
 func Quantise(weights []float32, rows, cols int, double bool) *Weight {
-	codes := make([]byte, (len(weights)+1)/2)
-	of := kernels.Quantised{Rows: rows, Cols: cols, Block: blockSize, Values: values, Codes: codes}
+	q := newWeight(rows, cols, largests(weights), double)
+	q.Codes = encode(weights)
+	return q
+}
+
+// newWeight is a weight without its codes.
+func newWeight(rows, cols int, largests []float32, double bool) *Weight {
+	of := kernels.Quantised{Rows: rows, Cols: cols, Block: blockSize, Values: values, Scales: largests}
 	q := &Weight{Matrix: Matrix{of, kernels.EncodedBF16}}
-	at := 0
-	for block := range slices.Chunk(weights, blockSize) {
-		largest := largestOf(block)
-		q.Scales = append(q.Scales, largest)
-		for _, w := range block {
-			if at%2 == 0 {
-				q.Codes[at/2] = nearest(w, largest) << 4
-			} else {
-				q.Codes[at/2] |= nearest(w, largest)
-			}
-			at++
-		}
-	}
 	if double {
-		q.double = quantiseScales(q.Scales)
+		q.double = quantiseScales(largests)
 		q.Scales = q.double.decode()
 	}
 	return q
 }
 
+// largests are the largest absolute values of the blocks.
+func largests(weights []float32) []float32 {
+	all := make([]float32, 0, (len(weights)+blockSize-1)/blockSize)
+	for block := range slices.Chunk(weights, blockSize) {
+		all = append(all, largestOf(block))
+	}
+	return all
+}
+
 func largestOf(block []float32) float32 {
 	largest := float32(0)
 	for _, w := range block {
-		largest = max(largest, float32(math.Abs(float64(w))))
+		largest = max(largest, max(w, -w))
 	}
 	return largest
 }
 
-// nearest is the code of the value that a weight comes closest to; between two values, the lower one.
-func nearest(w, scale float32) byte {
-	if scale == 0 {
-		return zero
+// encode gives the codes of the values that weights come closest to, once they are divided by the largest of their block.
+func encode(weights []float32) []byte {
+	codes := make([]byte, (len(weights)+1)/2)
+	at := 0
+	for block := range slices.Chunk(weights, blockSize) {
+		largest := largestOf(block)
+		for _, w := range block {
+			code := byte(zero)
+			if largest != 0 {
+				code = nearest(w * (1 / largest))
+			}
+			codes[at/2] |= code << (4 * (1 - at%2))
+			at++
+		}
 	}
-	return byte(nearestOf(values[:], w*(1/scale)))
+	return codes
 }
 
 // zero is the code of the value 0.
 const zero = 7
 
-// nearestOf is the index of the nearest of ascending values.
-func nearestOf(values []float32, x float32) int {
-	above, _ := slices.BinarySearch(values, x)
-	switch {
-	case above == 0:
-		return 0
-	case above == len(values):
-		return above - 1
-	case float64(x) <= (float64(values[above-1])+float64(values[above]))/2:
-		return above - 1
+// middles lie between the values.
+var middles = func() (m [len(values) - 1]float64) {
+	for i := range m {
+		m[i] = (float64(values[i]) + float64(values[i+1])) / 2
 	}
-	return above
+	return m
+}()
+
+// nearest is the code of the value that x comes closest to; between two values, the lower one.
+func nearest(x float32) byte {
+	code := byte(0)
+	for _, m := range middles {
+		if float64(x) > m {
+			code++
+		}
+	}
+	return code
 }
 
 // quantiseScales codes the scales' distances from their mean.
@@ -110,6 +125,20 @@ func quantiseScales(scales []float32) *doubled {
 		}
 	}
 	return d
+}
+
+// nearestOf is the index of the nearest of ascending values.
+func nearestOf(values []float32, x float32) int {
+	above, _ := slices.BinarySearch(values, x)
+	switch {
+	case above == 0:
+		return 0
+	case above == len(values):
+		return above - 1
+	case float64(x) <= (float64(values[above-1])+float64(values[above]))/2:
+		return above - 1
+	}
+	return above
 }
 
 func (d *doubled) decode() []float32 {
@@ -138,28 +167,4 @@ func dynamicValues() []float32 {
 	}
 	slices.Sort(out)
 	return out
-}
-
-// Sources are the parts of the weight as tensors of a file.
-func (q *Weight) Sources(name string) []tensorfile.Source {
-	s := state{Kind: "nf4", Block: q.Block, Type: "bfloat16", Shape: []int{q.Rows, q.Cols}}
-	parts := []tensorfile.Source{
-		tensorfile.FromBytes(name, q.Codes, len(q.Codes), 1),
-		tensorfile.FromFloat32s(name+".quant_map", q.Values[:], len(q.Values)),
-	}
-	if d := q.double; d != nil {
-		offset := float64(d.offset)
-		s.NestedBlock, s.NestedType, s.NestedOffset = nestedBlockSize, "float32", &offset
-		parts = append(parts,
-			tensorfile.FromBytes(name+".absmax", d.codes, len(d.codes)),
-			tensorfile.FromFloat32s(name+".nested_absmax", d.scales, len(d.scales)),
-			tensorfile.FromFloat32s(name+".nested_quant_map", dynamic, len(dynamic)))
-	} else {
-		parts = append(parts, tensorfile.FromFloat32s(name+".absmax", q.Scales, len(q.Scales)))
-	}
-	text, err := json.Marshal(s)
-	if err != nil {
-		panic(err) // plain values
-	}
-	return append(parts, tensorfile.FromBytes(name+stateName, text, len(text)))
 }
