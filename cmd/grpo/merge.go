@@ -83,16 +83,9 @@ func merge(ctx context.Context, f *policyFlags, out string) (report string, err 
 	}
 	defer os.RemoveAll(beside)
 	unchecked := filepath.Join(beside, "model")
-	numbers, note, err := inNumbers(f.model, filepath.Join(beside, "numbers"))
+	kept, note, err := mergeWeights(f.model, adapter, beside, unchecked)
 	if err != nil {
 		return "", err
-	}
-	if err := lora.Merge(numbers, adapter, unchecked); err != nil {
-		return "", err
-	}
-	kept, err := lora.CheckMerge(numbers, adapter, unchecked)
-	if err != nil {
-		return "", fmt.Errorf("the merged model is not the adapted one, and nothing was written: %w", err)
 	}
 	check := *f
 	check.model, check.adapter = unchecked, ""
@@ -112,6 +105,21 @@ func merge(ctx context.Context, f *policyFlags, out string) (report string, err 
 	return fmt.Sprintf("%s: %.1f %% of the adapter is in the rounded weights; "+
 		"log-probabilities differ from the adapter's by %.2g on average; the adapter moved them by %.2g%s",
 		out, 100*kept, meanDifference(adapted, merged), meanDifference(adapted, base), note), nil
+}
+
+// mergeWeights writes the merged model and compares its weights. It may use the folder beside.
+func mergeWeights(dir string, adapter *lora.Adapter, beside, out string) (kept float64, note string, err error) {
+	dir, note, err = inNumbers(dir, filepath.Join(beside, "numbers"))
+	if err != nil {
+		return 0, "", err
+	}
+	if err := lora.Merge(dir, adapter, out); err != nil {
+		return 0, "", err
+	}
+	if kept, err = lora.CheckMerge(dir, adapter, out); err != nil {
+		return 0, "", fmt.Errorf("the merged model is not the adapted one, and nothing was written: %w", err)
+	}
+	return kept, note, nil
 }
 
 // inNumbers is the model with weights that an adapter can be added to: a copy in numbers where they are codes of four bits.
