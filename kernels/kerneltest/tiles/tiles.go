@@ -8,8 +8,6 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/seed-7879b91d/grpo/kernels"
 )
 
@@ -133,12 +131,12 @@ func (c *product) test(t *testing.T, b kernels.Backend, what string) {
 	t.Helper()
 	buffer := func(n int, x []float32) kernels.Buffer {
 		m, err := b.Alloc(kernels.F32, n)
-		require.NoError(t, err)
+		must(t, err)
 		b.Upload(m, append(make([]float32, 0, n), x...)[:n])
 		return m
 	}
 	w, err := b.NewMatrix(c.dtype, c.n, c.k)
-	require.NoError(t, err)
+	must(t, err)
 	var file []byte
 	for _, x := range c.w {
 		file = binary.LittleEndian.AppendUint16(file, uint16(math.Float32bits(x)>>16))
@@ -147,7 +145,7 @@ func (c *product) test(t *testing.T, b kernels.Backend, what string) {
 	x, dy := kernels.Whole(buffer(c.rows*c.k, c.x), c.k), kernels.Whole(buffer(c.rows*c.n, c.dy), c.n)
 	for _, compressed := range []bool{false, true} {
 		if compressed {
-			require.NoError(t, b.Compress(w))
+			must(t, b.Compress(w))
 		}
 		out, dx := buffer(c.rows*c.n, nil), buffer(c.rows*c.k, nil)
 		b.Linear(kernels.Whole(out, c.n), x, w, kernels.LinearOpt{Alpha: 1}, c.rows)
@@ -157,11 +155,18 @@ func (c *product) test(t *testing.T, b kernels.Backend, what string) {
 	}
 }
 
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // same demands the same bits.
 func same(t *testing.T, b kernels.Backend, what string, want []float32, buffer kernels.Buffer) {
 	t.Helper()
 	got := make([]float32, len(want))
-	require.NoError(t, b.Download(got, buffer))
+	must(t, b.Download(got, buffer))
 	for i, w := range want {
 		if math.Float32bits(got[i]) != math.Float32bits(w) {
 			t.Errorf("%s: number %d is %v (%08x), expected %v (%08x)", what, i, got[i], math.Float32bits(got[i]), w, math.Float32bits(w))
