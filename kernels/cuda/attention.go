@@ -147,7 +147,7 @@ func (b *Backend) allow(op string, kv kernels.DType, tiles []attentionTile) erro
 
 // batch is where the rows of a batch stand: Batch in src/attention.h.
 type batch struct {
-	starts, positions, from Arg
+	starts, positions, from arg
 	n, stride               int
 }
 
@@ -158,38 +158,38 @@ func kept(h kernels.Heads) int { return ceil(h.Dim, 8) * 8 }
 func cacheRow(h kernels.Heads) int { return 2 * h.KV * kept(h) }
 
 // writeCache writes the keys and values of T rows to their places.
-func (b *Backend) writeCache(cache Ptr, qkv Arg, p batch, h kernels.Heads, kv kernels.DType, T int) {
-	b.launch("cache_write_"+typeName(kv), Dim{X: T}, Address(cache), qkv, p.starts, p.positions, p.from, Int(p.n), Int(p.stride),
-		Int(h.Q), Int(h.KV), Int(h.Dim))
+func (b *Backend) writeCache(cache ptr, qkv arg, p batch, h kernels.Heads, kv kernels.DType, T int) {
+	b.launch("cache_write_"+typeName(kv), dims{X: T}, address(cache), qkv, p.starts, p.positions, p.from, i64(p.n), i64(p.stride),
+		i64(h.Q), i64(h.KV), i64(h.Dim))
 }
 
 // attended is what attention writes: parts of count each, if there is memory for them.
 type attended struct {
-	out, lse Arg
-	parts    Ptr
+	out, lse arg
+	parts    ptr
 	count    int
 }
 
 // attend reads a cache, in tiles of that shape.
-func (b *Backend) attend(t attentionTile, to attended, qkv Arg, cache Ptr, p batch, h kernels.Heads, kv kernels.DType, T int) {
+func (b *Backend) attend(t attentionTile, to attended, qkv arg, cache ptr, p batch, h kernels.Heads, kv kernels.DType, T int) {
 	if T == 0 {
 		return
 	}
-	grid := Dim{t.tiles(p.n, T, h), h.KV, max(1, to.count)}
-	b.note(b.stream.Launch(b.kernels[t.kernel(attentionName, kv)], grid, Dim{X: t.threads}, t.shared, to.out, to.lse, Address(to.parts),
-		Int(to.count), qkv, Address(cache), p.starts, p.positions, p.from, Int(p.n), Int(p.stride), Int(h.Q), Int(h.KV), Int(h.Dim)))
+	grid := dims{X: t.tiles(p.n, T, h), Y: h.KV, Z: max(1, to.count)}
+	b.note(b.stream.Launch(b.kernels[t.kernel(attentionName, kv)], grid, dims{X: t.threads}, t.shared, to.out, to.lse, address(to.parts),
+		i64(to.count), qkv, address(cache), p.starts, p.positions, p.from, i64(p.n), i64(p.stride), i64(h.Q), i64(h.KV), i64(h.Dim)))
 }
 
 // gradient is what the kernels of a gradient are given: rows of keys and values, and of queries and gradients of the output.
 type gradient struct {
-	dqkv         Arg
-	cache, asked Ptr
-	lse          Arg
-	delta        Ptr
+	dqkv         arg
+	cache, asked ptr
+	lse          arg
+	delta        ptr
 }
 
 // grad computes the gradients to queries, or to keys and values.
-func (b *Backend) grad(op string, t attentionTile, grid Dim, g gradient, p batch, h kernels.Heads, kv kernels.DType) {
-	b.note(b.stream.Launch(b.kernels[t.kernel(op, kv)], grid, Dim{X: t.threads}, t.shared, g.dqkv, Address(g.cache), Address(g.asked), g.lse,
-		Address(g.delta), p.starts, p.from, Int(p.n), Int(h.Q), Int(h.KV), Int(h.Dim)))
+func (b *Backend) grad(op string, t attentionTile, grid dims, g gradient, p batch, h kernels.Heads, kv kernels.DType) {
+	b.note(b.stream.Launch(b.kernels[t.kernel(op, kv)], grid, dims{X: t.threads}, t.shared, g.dqkv, address(g.cache), address(g.asked), g.lse,
+		address(g.delta), p.starts, p.from, i64(p.n), i64(h.Q), i64(h.KV), i64(h.Dim)))
 }

@@ -11,24 +11,25 @@ import (
 	"unsafe"
 
 	"github.com/seed-7879b91d/grpo/kernels"
+	"github.com/seed-7879b91d/grpo/kernels/cuda/driver"
 )
 
 // heap is the memory that a backend has. What Go's collector finds without an owner is freed with the next allocation, on the
 // goroutine that queues, so that no address is given away between its being looked up and its being queued.
 type heap struct {
-	live map[*Memory]struct{}
+	live map[*driver.Memory]struct{}
 
 	mu      sync.Mutex
-	orphans []*Memory
+	orphans []*driver.Memory
 }
 
 // take gives memory; where there is none left, after another look for what nobody owns.
-func (h *heap) take(b *Backend, bytes int64) (*Memory, error) {
+func (h *heap) take(b *Backend, bytes int64) (*driver.Memory, error) {
 	if err := h.freeOrphans(b.stream); err != nil {
 		return nil, err
 	}
 	m, err := b.device.Alloc(bytes)
-	for wait := time.Millisecond; errors.Is(err, ErrMemory) && wait < time.Second; wait *= 2 {
+	for wait := time.Millisecond; errors.Is(err, driver.ErrMemory) && wait < time.Second; wait *= 2 {
 		runtime.GC()
 		time.Sleep(wait) // cleanups run after the collection
 		if err := h.freeOrphans(b.stream); err != nil {
@@ -43,19 +44,19 @@ func (h *heap) take(b *Backend, bytes int64) (*Memory, error) {
 	return m, nil
 }
 
-func (h *heap) free(m *Memory) error {
+func (h *heap) free(m *driver.Memory) error {
 	delete(h.live, m)
 	return m.Free()
 }
 
-func (h *heap) orphan(m *Memory) {
+func (h *heap) orphan(m *driver.Memory) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.orphans = append(h.orphans, m)
 }
 
 // freeOrphans waits for what is queued, which may still use them.
-func (h *heap) freeOrphans(s *Stream) error {
+func (h *heap) freeOrphans(s *driver.Stream) error {
 	h.mu.Lock()
 	orphans := h.orphans
 	h.orphans = nil
@@ -82,7 +83,7 @@ func (h *heap) freeAll() error {
 
 // allocation is what Alloc gave; all slices of it share it.
 type allocation struct {
-	memory   *Memory // nil for no numbers
+	memory   *driver.Memory // nil for no numbers
 	n        int
 	released bool
 }
@@ -91,7 +92,7 @@ type allocation struct {
 type buffer struct {
 	whole *allocation
 	t     kernels.DType
-	at    Ptr
+	at    ptr
 	n     int
 }
 
@@ -101,7 +102,7 @@ func (b buffer) Released() bool       { return b.whole.released }
 
 func (b buffer) Slice(from, to int) kernels.Buffer {
 	kernels.CheckSlice(b.n, from, to)
-	return buffer{b.whole, b.t, b.at + Ptr(from*b.t.Size()), to - from}
+	return buffer{b.whole, b.t, b.at + ptr(from*b.t.Size()), to - from}
 }
 
 func (b buffer) bytes() int64 { return int64(b.n * b.t.Size()) }
@@ -116,7 +117,7 @@ func own(b kernels.Buffer) buffer {
 }
 
 // at is a buffer's address, as an argument.
-func at(b kernels.Buffer) Arg { return Address(own(b).at) }
+func at(b kernels.Buffer) arg { return address(own(b).at) }
 
 // Alloc gives zeros.
 func (b *Backend) Alloc(t kernels.DType, n int) (kernels.Buffer, error) {
@@ -152,7 +153,7 @@ func (b *Backend) Release(of kernels.Buffer) {
 func (b *Backend) Free() (kernels.Room, bool) {
 	free, _, err := b.device.Memory()
 	b.note(err)
-	return kernels.Room{Bytes: free, Limit: "the memory of " + b.device.card.String(), Apart: true}, err == nil
+	return kernels.Room{Bytes: free, Limit: "the memory of " + b.device.Card().String(), Apart: true}, err == nil
 }
 
 // Upload copies numbers to the card.

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-7879b91d/grpo/kernels"
+	"github.com/seed-7879b91d/grpo/kernels/cuda/internal/apart"
 )
 
 func init() {
@@ -138,9 +139,9 @@ func rowsAlone(l *lab) error {
 		if err := l.multiply(l.s, op, batch, out.window, x.window, w, written{alpha: 1}, T); err != nil {
 			return err
 		}
-		together := l.get(out.at+Ptr(4*row*out.stride), outer)
+		together := l.get(out.at+ptr(4*row*out.stride), outer)
 		one, y := x.window, window{l.alloc(4 * outer), outer, outer}
-		one.at += Ptr(4 * row * one.stride)
+		one.at += ptr(4 * row * one.stride)
 		if err := l.multiply(l.s, op, alone, y, one, w, written{alpha: 1}, 1); err != nil {
 			return err
 		}
@@ -246,7 +247,7 @@ var figure = regexp.MustCompile(`(?m)^figure: (.*)\n?`)
 func TestProducts(t *testing.T) {
 	for _, task := range []string{"identity", "products", "rows alone", "gradients of weights"} {
 		t.Run(task, func(t *testing.T) {
-			out, ok := on(t, task)
+			out, ok := apart.Emulated(t, task)
 			require.True(t, ok, out)
 			for _, line := range figure.FindAllStringSubmatch(out, -1) {
 				t.Log(line[1])

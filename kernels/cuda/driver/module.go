@@ -1,6 +1,6 @@
 //go:build gpu
 
-package cuda
+package driver
 
 // #include "cuda.h"
 import "C"
@@ -156,6 +156,12 @@ func (f *Function) AllowShared(bytes int) error {
 
 // Dim is a number of blocks, or of threads: x, y and z. 0 is 1.
 type Dim struct{ X, Y, Z int }
+
+// By has as many blocks side by side as there are columns for, of which each has so many.
+func (d Dim) By(columns, each int) Dim {
+	d.Y = (columns + each - 1) / each
+	return d
+}
 
 // Arg is an argument of a kernel: 8 bytes, of which a kernel takes as many as its parameter has.
 type Arg uint64

@@ -1,6 +1,6 @@
 //go:build gpu
 
-package cuda
+package driver
 
 // What cu has no calls for. Its Function and its Stream are structs of the driver's handle and nothing else, which is
 // how the handle is had.
