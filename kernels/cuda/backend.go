@@ -32,8 +32,10 @@ var _ interface { // and what a backend may tell besides
 type Backend struct {
 	device   *driver.Device
 	stream   *driver.Stream
+	moves    *driver.Transfers // by which everything goes up and comes down
 	modules  []*driver.Module
 	kernels  map[string]*driver.Function
+	tiled    map[tiledKernel]*driver.Function
 	products *products
 	memory   heap
 	scratch  *driver.Memory               // what an operation keeps between two of its launches
@@ -44,7 +46,8 @@ type Backend struct {
 
 // NewBackend loads all kernels on a card.
 func NewBackend(d *driver.Device) (*Backend, error) {
-	b := &Backend{device: d, kernels: map[string]*driver.Function{}, turns: map[ropeShape]kernels.Buffer{}}
+	b := &Backend{device: d, kernels: map[string]*driver.Function{}, tiled: map[tiledKernel]*driver.Function{},
+		turns: map[ropeShape]kernels.Buffer{}}
 	b.memory.live = map[*driver.Memory]struct{}{}
 	if err := b.load(); err != nil {
 		if closing := b.Close(); !errors.Is(err, driver.ErrLost) { // else it is the same once more
@@ -57,6 +60,9 @@ func NewBackend(d *driver.Device) (*Backend, error) {
 
 func (b *Backend) load() (err error) {
 	if b.stream, err = b.device.NewStream(); err != nil {
+		return err
+	}
+	if b.moves, err = b.stream.NewTransfers(); err != nil {
 		return err
 	}
 	files, err := ptxFiles.ReadDir("ptx")
@@ -128,7 +134,7 @@ func (b *Backend) Rounds() bool { return true }
 
 // Sync waits for all that was queued, and tells the first failure since it last did.
 func (b *Backend) Sync() error {
-	b.note(b.stream.Sync())
+	b.note(b.moves.Sync())
 	err := b.failed
 	b.failed = nil
 	return err
@@ -137,8 +143,8 @@ func (b *Backend) Sync() error {
 // Close waits, and gives back everything that was taken from the card. The card stays open, unless OpenBackend opened it.
 func (b *Backend) Close() error {
 	var failures []error
-	if b.stream != nil {
-		failures = append(failures, b.Sync())
+	if b.moves != nil {
+		failures = append(failures, b.Sync(), b.moves.Close())
 	}
 	failures = append(failures, b.memory.freeAll())
 	for _, m := range b.modules {
@@ -147,7 +153,7 @@ func (b *Backend) Close() error {
 	if b.stream != nil {
 		failures = append(failures, b.stream.Close())
 	}
-	b.modules, b.stream = nil, nil
+	b.modules, b.stream, b.moves = nil, nil, nil
 	if b.alone {
 		failures = append(failures, b.device.Close())
 	}
@@ -203,7 +209,7 @@ func (b *Backend) between(bytes int) (ptr, bool) {
 		return b.scratch.At, true
 	}
 	if b.scratch != nil {
-		b.note(b.stream.Sync())
+		b.note(b.moves.Sync())
 		b.note(b.memory.free(b.scratch))
 		b.scratch = nil
 	}

@@ -9,6 +9,7 @@ const drawRows = 128
 
 // Draw computes the logits of some rows at a time and draws a token from each.
 func (b *Backend) Draw(out kernels.DrawOut, h kernels.Buffer, w kernels.Matrix, d kernels.DrawIn, n int) {
+	overwritten(out.Token)
 	m, chunks := weightsOf(w), chunksOf(w.Rows())
 	stride := ceil(m.n, 4) * 4 // rows begin at multiples of 16 bytes
 	rows := min(n, drawRows)

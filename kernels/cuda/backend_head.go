@@ -93,12 +93,16 @@ type asked struct {
 	kept, running, inverse ptr // [rows]
 }
 
-// asked lists the rows whose target is not negative: the host waits for the targets. It is false where there is nothing to do.
+// asked lists the rows whose target is not negative: where the host has not sent the targets itself, it waits for them. It is false
+// where there is nothing to do.
 func (b *Backend) asked(op string, h kernels.Buffer, w kernels.Matrix, targets kernels.Buffer, T int) (*asked, bool) {
-	wanted := make([]int32, T)
-	if err := b.stream.Read(raw(wanted), own(targets).at); err != nil {
-		b.note(err)
-		return nil, false
+	wanted, known := own(targets).sent(T)
+	if !known {
+		wanted = make([]int32, T)
+		if err := b.stream.Read(raw(wanted), own(targets).at); err != nil {
+			b.note(err)
+			return nil, false
+		}
 	}
 	var index, of []int32
 	for t, target := range wanted {
@@ -115,7 +119,7 @@ func (b *Backend) asked(op string, h kernels.Buffer, w kernels.Matrix, targets k
 		part{&r.matrix, 4 * rows * headVocabulary}, part{&r.partials, partialBytes * rows * chunksOf(r.w.n)},
 		part{&r.kept, 4 * rows}, part{&r.running, 4 * rows}, part{&r.inverse, 4 * rows})
 	if ok {
-		b.note(b.stream.Write(r.all, raw(append(index, of...))))
+		b.note(b.moves.Upload(r.all, raw(append(index, of...))))
 	}
 	return r, ok
 }

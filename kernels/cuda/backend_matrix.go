@@ -56,7 +56,7 @@ func (b *Backend) Load(w kernels.Matrix, row int, src kernels.HostRows) {
 	m := ownMatrix(w)
 	to := m.row(row)
 	if m.t != kernels.F32 || src.Encoding == kernels.EncodedF32 {
-		b.note(b.stream.Write(to, src.Bytes))
+		b.note(b.moves.Upload(to, src.Bytes))
 		return
 	}
 	wide := make([]float32, min(loadNumbers, len(src.Bytes)/2))
@@ -65,7 +65,7 @@ func (b *Backend) Load(w kernels.Matrix, row int, src kernels.HostRows) {
 		for i := range n {
 			wide[i] = widened(src.Encoding, binary.LittleEndian.Uint16(rest[2*i:]))
 		}
-		b.note(b.stream.Write(to, raw(wide[:n])))
+		b.note(b.moves.Upload(to, raw(wide[:n])))
 		rest, to = rest[2*n:], to+ptr(4*n)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"sync"
 	"time"
 	"unsafe"
@@ -25,14 +26,14 @@ type heap struct {
 
 // take gives memory; where there is none left, after another look for what nobody owns.
 func (h *heap) take(b *Backend, bytes int64) (*driver.Memory, error) {
-	if err := h.freeOrphans(b.stream); err != nil {
+	if err := h.freeOrphans(b.moves); err != nil {
 		return nil, err
 	}
 	m, err := b.device.Alloc(bytes)
 	for wait := time.Millisecond; errors.Is(err, driver.ErrMemory) && wait < time.Second; wait *= 2 {
 		runtime.GC()
 		time.Sleep(wait) // cleanups run after the collection
-		if err := h.freeOrphans(b.stream); err != nil {
+		if err := h.freeOrphans(b.moves); err != nil {
 			return nil, err
 		}
 		m, err = b.device.Alloc(bytes)
@@ -56,7 +57,7 @@ func (h *heap) orphan(m *driver.Memory) {
 }
 
 // freeOrphans waits for what is queued, which may still use them.
-func (h *heap) freeOrphans(s *driver.Stream) error {
+func (h *heap) freeOrphans(t *driver.Transfers) error {
 	h.mu.Lock()
 	orphans := h.orphans
 	h.orphans = nil
@@ -64,7 +65,7 @@ func (h *heap) freeOrphans(s *driver.Stream) error {
 	if len(orphans) == 0 {
 		return nil
 	}
-	failures := []error{s.Sync()}
+	failures := []error{t.Sync()}
 	for _, m := range orphans {
 		if _, live := h.live[m]; live {
 			failures = append(failures, h.free(m))
@@ -86,6 +87,7 @@ type allocation struct {
 	memory   *driver.Memory // nil for no numbers
 	n        int
 	released bool
+	sent     []int32 // what the host has put at its start, while nothing else has written there
 }
 
 // buffer is numbers on the card.
@@ -106,6 +108,35 @@ func (b buffer) Slice(from, to int) kernels.Buffer {
 }
 
 func (b buffer) bytes() int64 { return int64(b.n * b.t.Size()) }
+
+// place is where it begins in what Alloc gave.
+func (b buffer) place() int { return int(b.at-b.whole.memory.At) / b.t.Size() }
+
+// send notes what the host puts into it, so that nobody has to wait for what is known.
+func (b buffer) send(x []int32) {
+	if len(x) == 0 || b.place() > len(b.whole.sent) {
+		return
+	}
+	if end := b.place() + len(x); end > len(b.whole.sent) {
+		b.whole.sent = slices.Grow(b.whole.sent, end-len(b.whole.sent))[:end]
+	}
+	copy(b.whole.sent[b.place():], x)
+}
+
+// sent are the first n numbers, if the host has put all of them there.
+func (b buffer) sent(n int) ([]int32, bool) {
+	if n == 0 || b.place()+n > len(b.whole.sent) {
+		return nil, n == 0
+	}
+	return b.whole.sent[b.place():][:n], true
+}
+
+// overwritten is a buffer that a kernel writes to: what the host has put there is no more.
+func overwritten(b kernels.Buffer) buffer {
+	o := own(b)
+	o.whole.sent = nil
+	return o
+}
 
 // own is a buffer of this backend.
 func own(b kernels.Buffer) buffer {
@@ -144,7 +175,7 @@ func (b *Backend) Release(of kernels.Buffer) {
 	kernels.CheckRelease(o.n == o.whole.n)
 	o.whole.released = true
 	if o.whole.memory != nil {
-		b.note(b.stream.Sync())
+		b.note(b.moves.Sync())
 		b.note(b.memory.free(o.whole.memory))
 	}
 }
@@ -158,12 +189,21 @@ func (b *Backend) Free() (kernels.Room, bool) {
 
 // Upload copies numbers to the card.
 func (b *Backend) Upload(dst kernels.Buffer, src any) {
-	b.note(b.stream.Write(own(dst).at, bytesOf(src)))
+	o := own(dst)
+	if x, ok := src.([]int32); ok {
+		o.send(x)
+	}
+	b.note(b.moves.Upload(o.at, bytesOf(src)))
 }
 
-// Download waits for what is queued, and copies numbers from the card.
+// Fetch queues a copy of numbers from the card.
+func (b *Backend) Fetch(dst any, src kernels.Buffer) {
+	b.note(b.moves.Fetch(bytesOf(dst), own(src).at))
+}
+
+// Download waits for what is queued, and for that.
 func (b *Backend) Download(dst any, src kernels.Buffer) error {
-	b.note(b.stream.Read(bytesOf(dst), own(src).at))
+	b.Fetch(dst, src)
 	return b.Sync()
 }
 
@@ -187,12 +227,12 @@ func raw[E float32 | float64 | int32](x []E) []byte {
 
 // Zero sets numbers to 0.
 func (b *Backend) Zero(dst kernels.Buffer) {
-	o := own(dst)
+	o := overwritten(dst)
 	b.note(b.stream.Fill(o.at, 0, o.bytes()))
 }
 
 // Copy copies on the card.
 func (b *Backend) Copy(dst, src kernels.Buffer) {
 	from := own(src)
-	b.note(b.stream.Copy(own(dst).at, from.at, from.bytes()))
+	b.note(b.stream.Copy(overwritten(dst).at, from.at, from.bytes()))
 }

@@ -82,7 +82,7 @@ func (t tile) f32Shared(first, second bool) int {
 // products are the kernels of linear.go on a card.
 type products struct {
 	processors int // of the card
-	functions  map[string]*driver.Function
+	functions  map[product]*driver.Function
 }
 
 // The kernels' names begin with the operation.
@@ -90,12 +90,14 @@ const (
 	linearName = "linear"
 	gradXName  = "linear_grad_x"
 	gradWName  = "linear_grad_w"
+
+	gradWAddName = gradWName + "_add"
 )
 
 // newProducts finds the kernels of a card.
 func newProducts(card driver.Card, kernel func(name string) (*driver.Function, error)) (*products, error) {
-	p := &products{card.Processors, map[string]*driver.Function{}}
-	shared := map[string]int{gradWName + "_add": 0}
+	p := &products{card.Processors, map[product]*driver.Function{}}
+	shared := map[product]int{{op: gradWAddName}: 0}
 	for _, op := range []string{linearName, gradXName} {
 		for _, t := range tensorTiles {
 			for _, dtype := range []kernels.DType{kernels.BF16, kernels.BF16Rounding} {
@@ -107,17 +109,17 @@ func newProducts(card driver.Card, kernel func(name string) (*driver.Function, e
 		}
 	}
 	for _, t := range f32Tiles {
-		shared[gradWName+"_"+t.name] = t.f32Shared(true, true)
+		shared[t.kernel(gradWName, kernels.F32)] = t.f32Shared(true, true)
 	}
-	for name, bytes := range shared {
-		f, err := kernel(name)
+	for k, bytes := range shared {
+		f, err := kernel(k.String())
 		if err != nil {
 			return nil, err
 		}
 		if err = f.AllowShared(bytes); err != nil {
 			return nil, err
 		}
-		p.functions[name] = f
+		p.functions[k] = f
 	}
 	return p, nil
 }
@@ -138,10 +140,28 @@ func (p *products) choose(tiles []tile, rows, columns int) tile {
 	return tiles[len(tiles)-1]
 }
 
-// kernel is the name of an operation with weights of a type.
-func (t tile) kernel(op string, dtype kernels.DType) string {
-	precision := map[kernels.DType]string{kernels.F32: "f32", kernels.BF16: "split", kernels.BF16Rounding: "bf16"}[dtype]
-	return op + "_" + precision + "_" + t.name
+// product is a kernel: an operation with weights of a type, in tiles.
+type product struct {
+	op    string
+	dtype kernels.DType
+	tile  string // or none
+}
+
+func (t tile) kernel(op string, dtype kernels.DType) product { return product{op, dtype, t.name} }
+
+// String is its name.
+func (p product) String() string {
+	switch {
+	case p.op == gradWAddName:
+		return p.op
+	case p.op == gradWName:
+		return p.op + "_" + p.tile
+	case p.dtype == kernels.F32:
+		return p.op + "_f32_" + p.tile
+	case p.dtype == kernels.BF16Rounding:
+		return p.op + "_bf16_" + p.tile
+	}
+	return p.op + "_split_" + p.tile
 }
 
 // tilesOf are the tiles for weights of a type.
@@ -214,13 +234,14 @@ func (p *products) gradWBy(s *driver.Stream, t tile, dw ptr, dy, x window, alpha
 	if chains == 1 || sums.numbers < chains*n {
 		chains, sums = 1, scratch{}
 	}
-	err := s.Launch(p.functions[gradWName+"_"+t.name], dims{X: ceil(x.n, t.broad), Y: ceil(dy.n, t.high), Z: chains}, dims{X: t.threads},
+	f := p.functions[t.kernel(gradWName, kernels.F32)]
+	err := s.Launch(f, dims{X: ceil(x.n, t.broad), Y: ceil(dy.n, t.high), Z: chains}, dims{X: t.threads},
 		t.f32Shared(true, true), address(dw), address(dy.at), i64(dy.stride), address(x.at), i64(x.stride), f32(alpha), address(sums.at),
 		i64(T), i64(dy.n), i64(x.n))
 	if err != nil || sums.at == 0 {
 		return err
 	}
-	err = s.Launch(p.functions[gradWName+"_add"], dims{X: ceil(n, 256)}, dims{X: 256}, 0, address(dw), address(sums.at), f32(alpha),
+	err = s.Launch(p.functions[product{op: gradWAddName}], dims{X: ceil(n, 256)}, dims{X: 256}, 0, address(dw), address(sums.at), f32(alpha),
 		i64(chains), i64(n))
 	if err != nil {
 		return fmt.Errorf("adding the sums of a gradient: %w", err)

@@ -294,7 +294,7 @@ func TestProductsInPTX(t *testing.T) {
 	for _, op := range []string{linearName, gradXName} {
 		for dtype, parts := range map[kernels.DType]int{kernels.BF16: 3, kernels.BF16Rounding: 1} {
 			for _, tile := range tensorTiles {
-				name, warps := tile.kernel(op, dtype), tile.threads/32
+				name, warps := tile.kernel(op, dtype).String(), tile.threads/32
 				mma := tile.high * tile.broad * tile.deep / (16 * 8 * 16) / warps
 				require.Equal(t, mma*parts, count(name, "mma.sync"), name)
 				require.LessOrEqual(t, count(name, "ldmatrix.sync"), mma/2, name)
@@ -305,7 +305,7 @@ func TestProductsInPTX(t *testing.T) {
 			}
 		}
 		for _, tile := range f32Tiles {
-			name := tile.kernel(op, kernels.F32)
+			name := tile.kernel(op, kernels.F32).String()
 			require.Equal(t, 16*count(name, "ld.shared.v4.f32")/2, count(name, "fma.rn.f32")-16, name) // and 16 results are written
 			require.LessOrEqual(t, tile.f32Shared(false, op == gradXName), 99<<10, name)
 			requireCopies(t, entries[name], tile, name)

@@ -21,6 +21,7 @@ type lab struct {
 	*products
 	d      *driver.Device
 	s      *driver.Stream
+	moves  *driver.Transfers
 	oracle kernels.Backend
 	rng    *rand.Rand
 	memory []*driver.Memory
@@ -34,6 +35,9 @@ func inLab(use func(*lab) error) error {
 	}
 	l := &lab{d: d, oracle: kerneltest.NewReference(), rng: rand.New(rand.NewPCG(7, 11))}
 	if l.s, err = d.NewStream(); err != nil {
+		return err
+	}
+	if l.moves, err = l.s.NewTransfers(); err != nil {
 		return err
 	}
 	var modules []*driver.Module
@@ -62,7 +66,7 @@ func inLab(use func(*lab) error) error {
 	for _, m := range modules {
 		err = errors.Join(err, m.Close())
 	}
-	return errors.Join(err, l.s.Close(), d.Close())
+	return errors.Join(err, l.moves.Close(), l.s.Close(), d.Close())
 }
 
 func (l *lab) free() (err error) {
@@ -98,7 +102,7 @@ func (l *lab) alloc(bytes int) ptr {
 
 func (l *lab) put(x any, bytes int) ptr {
 	at := l.alloc(bytes)
-	must(0, l.s.Write(at, must(binary.Append(nil, binary.LittleEndian, x))))
+	must(0, l.moves.Upload(at, must(binary.Append(nil, binary.LittleEndian, x))))
 	return at
 }
 
@@ -168,7 +172,7 @@ func (l *lab) matrix(t kernels.DType, n, k int, aligned bool) (weights, kernels.
 				bytes = binary.LittleEndian.AppendUint16(bytes, uint16(math.Float32bits(x)>>16))
 			}
 		}
-		must(0, l.s.Write(w.at+ptr(row*w.stride*size), bytes))
+		must(0, l.moves.Upload(w.at+ptr(row*w.stride*size), bytes))
 		l.oracle.Load(m, row, kernels.HostRows{Encoding: encoding, Bytes: bytes})
 	}
 	return w, m

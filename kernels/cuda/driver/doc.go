@@ -15,8 +15,8 @@
 //
 // # Threads
 //
-// A context is current on a thread of the system, and a goroutine moves between those. So each call locks its thread and
-// sets the context, which costs less than 0.1 µs; a Device may be used by several goroutines at once. What is queued on a
+// A context is current on a thread of the system, and a goroutine moves between those. So each call sees to it that its
+// thread has the context, which a thread remembers; a Device may be used by several goroutines at once. What is queued on a
 // stream is done in order, what is queued on two is not, unless an Event says so.
 //
 // # Errors

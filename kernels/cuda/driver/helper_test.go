@@ -70,7 +70,7 @@ var tasks = apart.Tasks{
 		err := work(func(d *Device, s *Stream, m *Memory, f *Module) error {
 			add, err := f.Function("add")
 			for _, do := range []func() error{
-				func() error { return s.Write(m.At, make([]byte, 8)) },
+				func() error { return s.Fill(m.At, 0, 8) },
 				func() error { return s.Launch(add, Dim{}, Dim{}, 0, Address(m.At), Float(1), Int(2)) },
 				s.Sync, f.Close, m.Free, s.Close, d.Sync,
 			} {
@@ -172,4 +172,13 @@ func stream(t *testing.T, d *Device) *Stream {
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.Close()) })
 	return s
+}
+
+// transfers are those of a stream, which end with the test.
+func transfers(t *testing.T, s *Stream) *Transfers {
+	t.Helper()
+	moves, err := s.NewTransfers()
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, moves.Close()) })
+	return moves
 }

@@ -38,7 +38,8 @@ func TestLaunch(t *testing.T) {
 	require.Equal(t, []any{"add", 96, 24, 1024, 512}, []any{add.Name(), add.Registers, add.Local, add.Shared, add.Threads})
 	m, err := d.Alloc(16)
 	require.NoError(t, err)
-	require.NoError(t, s.Write(m.At, floats(1, 2, 3, 4)))
+	moves := transfers(t, s)
+	require.NoError(t, moves.Upload(m.At, floats(1, 2, 3, 4)))
 	launch := func() error {
 		return s.Launch(add, Dim{X: 1}, Dim{X: 4}, 0, Address(m.At), Float(0.5), Int(3))
 	}
