@@ -126,7 +126,7 @@ func (b *Backend) Name() string { return "cuda: " + b.device.Card().String() }
 
 // Order is one for all cards of a compute capability: how a card sums within mma is its own affair, and all else is the kernels'.
 func (b *Backend) Order() string {
-	return fmt.Sprintf("f32 in series, bf16 by mma in steps of 16, compute capability %s", b.device.Card().Capability)
+	return fmt.Sprintf("f32 in series, bf16 and gradients of weights by mma in steps of 16, compute capability %s", b.device.Card().Capability)
 }
 
 // Rounds is so: products of bf16 are what a card is made for.

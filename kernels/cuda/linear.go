@@ -38,7 +38,7 @@ type tile struct {
 	stages      int // of the ring in shared memory
 }
 
-// The tiles of src/linear_tensor.h and of src/linear_f32.cu, large ones first.
+// The tiles of src/linear_tensor.h, and of src/linear_f32.cu and src/linear_grad_w.cu, large ones first.
 var (
 	tensorTiles = []tile{
 		{"128x128", 128, 128, 256, 32, 3},

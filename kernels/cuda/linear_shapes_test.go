@@ -281,7 +281,7 @@ func TestTheChoiceOfTiles(t *testing.T) {
 // aligned; fragments are loaded as often as they must be; nothing is in local memory.
 func TestProductsInPTX(t *testing.T) {
 	entries := map[string]string{}
-	for _, file := range []string{linearName, gradXName, "linear_f32"} {
+	for _, file := range []string{linearName, gradXName, "linear_f32", gradWName} {
 		text, err := os.ReadFile("ptx/" + file + ".ptx")
 		require.NoError(t, err)
 		for _, entry := range strings.Split(string(text), ".visible .entry ")[1:] {
@@ -312,7 +312,12 @@ func TestProductsInPTX(t *testing.T) {
 		}
 	}
 	for _, tile := range f32Tiles {
-		requireCopies(t, entries[gradWName+"_"+tile.name], tile, gradWName)
+		name := gradWName + "_" + tile.name
+		mma := 6 * tile.high * tile.broad * tile.deep / (16 * 8 * 16) / (tile.threads / 32)
+		require.Equal(t, mma, count(name, "mma.sync"), name)
+		require.LessOrEqual(t, count(name, "ld.shared.f32"), mma, name)
+		require.LessOrEqual(t, tile.f32Shared(true, true), 99<<10, name)
+		requireCopies(t, entries[name], tile, name)
 	}
 }
 

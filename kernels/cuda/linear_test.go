@@ -41,7 +41,7 @@ func inLab(use func(*lab) error) error {
 		return err
 	}
 	var modules []*driver.Module
-	for _, file := range []string{linearName, gradXName, "linear_f32"} {
+	for _, file := range []string{linearName, gradXName, "linear_f32", gradWName} {
 		text, err := os.ReadFile("ptx/" + file + ".ptx")
 		if err != nil {
 			return err
