@@ -19,7 +19,8 @@ const module = "github.com/seed-7879b91d/grpo"
 var layers = map[string][]string{
 	"": slices.Concat(belowTrainer, roomsOfTrainer),
 	"cmd/grpo": slices.Concat(belowCommands, []string{"cmd/grpo/bench", "cmd/grpo/doctor", "cmd/grpo/export", "cmd/grpo/outcome",
-		"cmd/grpo/screen", "internal/destination", "internal/nf4", "internal/rebuild", "internal/rollouts", "internal/tiny", "kernels/cuda"}),
+		"cmd/grpo/screen", "internal/destination", "internal/nf4", "internal/rebuild", "internal/rollouts", "internal/tiny",
+		"kernels/cuda/driver"}),
 	"cmd/grpo/bench":     belowCommands,
 	"cmd/grpo/outcome":   belowCommands,
 	"cmd/grpo/screen":    belowCommands,
@@ -29,17 +30,19 @@ var layers = map[string][]string{
 	"lora":               {"kernels", "internal/tensorfile"},
 	"optim":              {"kernels", "internal/tensorfile"},
 	"kernels/cpu":        {"kernels"},
-	"kernels/device":     {"kernels", "kernels/cpu", "kernels/cuda"},
+	"kernels/device":     {"kernels", "kernels/cpu", "kernels/cuda", "kernels/cuda/driver"},
 	"kernels/kerneltest": {"kernels"},
 	"kernels":            {},
 	"data":               {},
-	"kernels/cuda":       {"kernels"},
+	"kernels/cuda":       {"kernels", "kernels/cuda/driver"},
 	"configs":            {},
+
+	"kernels/cuda/driver": {},
 
 	"internal/advice":     {"internal/report"},
 	"internal/atomicfile": {},
 	// of tests
-	"internal/backendtest": {"kernels", "kernels/cpu", "kernels/cuda", "kernels/kerneltest"},
+	"internal/backendtest": {"kernels", "kernels/cpu", "kernels/cuda", "kernels/cuda/driver", "kernels/kerneltest"},
 	"internal/racing":      {},
 	"internal/badinput":    {},
 	"internal/cachedir":    {},
@@ -87,7 +90,7 @@ var cellar = []string{"internal/atomicfile", "internal/badinput", "internal/cach
 var homes = map[string][]string{
 	"github.com/schollz/progressbar":    {"cmd/grpo/screen"},
 	"github.com/spf13":                  {"cmd/grpo"},
-	"gorgonia.org/cu":                   {"kernels/cuda"},
+	"gorgonia.org/cu":                   {"kernels/cuda/driver"},
 	"gorgonia.org/gorgonia":             {"model"},
 	"gorgonia.org/tensor":               {"model"},
 	"github.com/chewxy/hm":              {"model"},

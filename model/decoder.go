@@ -154,9 +154,7 @@ func (d *Decoder) Run(r *Rows) (tokens []int32, logps []float32, err error) {
 		return nil, nil, b.Sync()
 	}
 	d.draw(n)
-	if err := b.Download(d.tokensAny, d.token); err != nil {
-		return nil, nil, err
-	}
+	b.Fetch(d.tokensAny, d.token)
 	if err := b.Download(d.logpsAny, d.logp); err != nil {
 		return nil, nil, err
 	}

@@ -1,6 +1,6 @@
 //go:build gpu
 
-package cuda
+package driver
 
 import (
 	"context"
@@ -9,20 +9,19 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	"gorgonia.org/cu"
+
+	"github.com/seed-7879b91d/grpo/kernels/cuda/internal/apart"
 )
 
 // paper is the library of testdata/driver.c, built once for all tests.
 var paper string
 
-// task has the test's own binary do something else, in a process whose driver is not open yet.
-const task = "GRPO_CUDA_TEST_TASK"
-
-var tasks = map[string]func() error{
+// tasks are for processes whose driver is not open yet.
+var tasks = apart.Tasks{
 	"nothing": func() error { return nil },
 	"before": func() error {
 		_, count := cu.NumDevices()
@@ -71,7 +70,7 @@ var tasks = map[string]func() error{
 		err := work(func(d *Device, s *Stream, m *Memory, f *Module) error {
 			add, err := f.Function("add")
 			for _, do := range []func() error{
-				func() error { return s.Write(m.At, make([]byte, 8)) },
+				func() error { return s.Fill(m.At, 0, 8) },
 				func() error { return s.Launch(add, Dim{}, Dim{}, 0, Address(m.At), Float(1), Int(2)) },
 				s.Sync, f.Close, m.Free, s.Close, d.Sync,
 			} {
@@ -131,13 +130,7 @@ func lostOr(lost, closing error) error {
 }
 
 func TestMain(m *testing.M) {
-	if do, ok := tasks[os.Getenv(task)]; ok {
-		if err := do(); err != nil {
-			fmt.Println("error:", err)
-			os.Exit(1)
-		}
-		os.Exit(0)
-	}
+	tasks.Main()
 	os.Exit(tests(m))
 }
 
@@ -163,18 +156,6 @@ func tests(m *testing.M) int {
 	return m.Run()
 }
 
-// alone runs a task in a process of its own, and gives what it printed.
-func alone(t *testing.T, name string, env ...string) (out string, ok bool) {
-	t.Helper()
-	cmd := exec.Command("/proc/self/exe")
-	cmd.Env = append(append(os.Environ(), task+"="+name), env...)
-	text, err := cmd.CombinedOutput()
-	if err != nil {
-		require.IsType(t, &exec.ExitError{}, err)
-	}
-	return strings.TrimSpace(string(text)), err == nil
-}
-
 // opened is the first card, closed at the end of the test with nothing held.
 func opened(t *testing.T) *Device {
 	t.Helper()
@@ -191,4 +172,13 @@ func stream(t *testing.T, d *Device) *Stream {
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.Close()) })
 	return s
+}
+
+// transfers are those of a stream, which end with the test.
+func transfers(t *testing.T, s *Stream) *Transfers {
+	t.Helper()
+	moves, err := s.NewTransfers()
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, moves.Close()) })
+	return moves
 }

@@ -1,6 +1,6 @@
 //go:build gpu
 
-package cuda
+package driver
 
 import (
 	"errors"
@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7879b91d/grpo/kernels/cuda/internal/apart"
 )
 
 // ptx is all that the driver of the tests wants to see; its kernels are its own.
@@ -36,7 +38,8 @@ func TestLaunch(t *testing.T) {
 	require.Equal(t, []any{"add", 96, 24, 1024, 512}, []any{add.Name(), add.Registers, add.Local, add.Shared, add.Threads})
 	m, err := d.Alloc(16)
 	require.NoError(t, err)
-	require.NoError(t, s.Write(m.At, floats(1, 2, 3, 4)))
+	moves := transfers(t, s)
+	require.NoError(t, moves.Upload(m.At, floats(1, 2, 3, 4)))
 	launch := func() error {
 		return s.Launch(add, Dim{X: 1}, Dim{X: 4}, 0, Address(m.At), Float(0.5), Int(3))
 	}
@@ -93,7 +96,7 @@ func TestRefusedKernels(t *testing.T) {
 
 // A kernel that goes wrong is told of at the next call, and every call after that says the same.
 func TestACrash(t *testing.T) {
-	out, ok := alone(t, "crash")
+	out, ok := apart.Run(t, "crash")
 	require.True(t, ok, out)
 	const want = "card 0 (Paper Card 0): copying from it: CUDA_ERROR_ILLEGAL_ADDRESS (700): an illegal memory access was encountered; " +
 		"the last kernel launched was crash; nothing more runs on it in this process: look at dmesg for Xid, and start again"
@@ -104,7 +107,7 @@ func TestACrash(t *testing.T) {
 func TestTheCardIsLost(t *testing.T) {
 	seen := map[string]bool{}
 	for at := 1; ; at++ {
-		out, ok := alone(t, "work", "FAKE_CUDA_LOSE="+strconv.Itoa(at))
+		out, ok := apart.Run(t, "work", "FAKE_CUDA_LOSE="+strconv.Itoa(at))
 		require.True(t, ok, out)
 		if out == "done" {
 			require.Greater(t, at, 10)

@@ -1,6 +1,6 @@
 //go:build gpu
 
-package cuda
+package driver
 
 import (
 	"context"
@@ -12,19 +12,20 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/kernels/cuda/internal/apart"
 )
 
 // A binary with the GPU backend starts on any machine, and wakes no driver before somebody asks for one.
 func TestNothingTouchesTheDriver(t *testing.T) {
 	touched := filepath.Join(t.TempDir(), "touched")
 	env := "FAKE_CUDA_TOUCHED=" + touched
-	out, ok := alone(t, "nothing", env)
+	out, ok := apart.Run(t, "nothing", env)
 	require.True(t, ok, out)
-	out, ok = alone(t, "before", env)
+	out, ok = apart.Run(t, "before", env)
 	require.True(t, ok, out)
 	require.Equal(t, "NotInitialized NotInitialized -1", out)
 	require.NoFileExists(t, touched)
-	out, ok = alone(t, "probe", env)
+	out, ok = apart.Run(t, "probe", env)
 	require.True(t, ok, out)
 	require.FileExists(t, touched, "the library says when it is loaded")
 }
@@ -58,13 +59,13 @@ func TestDriversThatCannotBeUsed(t *testing.T) {
 		{"broken", "FAKE_CUDA_INIT=999", "libpaper.so does not start: CUDA_ERROR_UNKNOWN (999); look at nvidia-smi and at dmesg, or device=cpu"},
 	} {
 		for _, do := range []string{"probe", "open"} {
-			out, ok := alone(t, do, c.env)
+			out, ok := apart.Run(t, do, c.env)
 			require.False(t, ok, c.name)
 			require.Contains(t, out, c.want, c.name)
 		}
 	}
 	// An old driver is called old, even where it does not know the card.
-	out, _ := alone(t, "open", "FAKE_CUDA_VERSION=10020", "FAKE_CUDA_INIT=100")
+	out, _ := apart.Run(t, "open", "FAKE_CUDA_VERSION=10020", "FAKE_CUDA_INIT=100")
 	require.Contains(t, out, "serves CUDA 10.2")
 }
 

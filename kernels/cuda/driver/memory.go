@@ -1,6 +1,6 @@
 //go:build gpu
 
-package cuda
+package driver
 
 // #include "cuda.h"
 import "C"

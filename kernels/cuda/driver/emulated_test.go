@@ -1,6 +1,6 @@
 //go:build gpu
 
-package cuda
+package driver
 
 import (
 	"encoding/binary"
@@ -13,16 +13,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/seed-7879b91d/grpo/kernels/cuda/emu"
+	"github.com/seed-7879b91d/grpo/kernels/cuda/internal/apart"
 )
-
-// on runs a task on the emulated device, which executes what the driver of the other tests only takes.
-func on(t *testing.T, name string, env ...string) (out string, ok bool) {
-	t.Helper()
-	library, err := emu.Library()
-	require.NoError(t, err)
-	return alone(t, name, append([]string{libraryVariable + "=" + library}, env...)...)
-}
 
 func init() {
 	tasks["saxpy"] = func() error { return probes(saxpy) }
@@ -38,7 +30,7 @@ func init() {
 
 // probes loads the probe kernels and uses them. A card that is lost closes without a word, every other with nothing held.
 func probes(use func(*Device, *Stream, *Module) error) error {
-	text, err := os.ReadFile("src/probe/kernels.ptx")
+	text, err := os.ReadFile("../src/probe/kernels.ptx")
 	if err != nil {
 		return err
 	}
@@ -144,11 +136,11 @@ func tooFar(d *Device, s *Stream, m *Module) error {
 // Real kernels, through real cu, on a device that executes them.
 func TestKernelsRun(t *testing.T) {
 	for _, task := range []string{"saxpy", "crowd"} {
-		out, ok := on(t, task)
+		out, ok := apart.Emulated(t, task)
 		require.True(t, ok, out)
 		require.Empty(t, out, "the device has nothing to tell")
 	}
-	out, ok := on(t, "probe", "GRPO_EMU_DEVICES=2", "GRPO_EMU_MEMORY=128M", "GRPO_EMU_CAPABILITY=9.0")
+	out, ok := apart.Emulated(t, "probe", "GRPO_EMU_DEVICES=2", "GRPO_EMU_MEMORY=128M", "GRPO_EMU_CAPABILITY=9.0")
 	require.True(t, ok, out)
 	require.Contains(t, out, "card 1 (Emulated device): compute capability 9.0, ")
 	require.Contains(t, out, "128.0 MiB of memory")
@@ -168,7 +160,7 @@ func TestTroubleOnTheEmulatedDevice(t *testing.T) {
 		{"refused", "GRPO_EMU_THREADS=1", "its compiler says: "},
 		{"refused", "GRPO_EMU_THREADS=1", "frobnicate"},
 	} {
-		out, ok := on(t, c.task, c.env)
+		out, ok := apart.Emulated(t, c.task, c.env)
 		require.False(t, ok, c.env)
 		require.Contains(t, out, c.want, c.env)
 	}
@@ -177,7 +169,7 @@ func TestTroubleOnTheEmulatedDevice(t *testing.T) {
 // A card that falls off the bus, at whichever call of a computation, ends as one typed error, and closes.
 func TestTheEmulatedDeviceIsLost(t *testing.T) {
 	for at := 1; ; at += 7 {
-		out, ok := on(t, "saxpy", "GRPO_EMU_LOST_AT="+strconv.Itoa(at))
+		out, ok := apart.Emulated(t, "saxpy", "GRPO_EMU_LOST_AT="+strconv.Itoa(at))
 		if ok {
 			require.Greater(t, at, 30)
 			return

@@ -1,6 +1,6 @@
 //go:build gpu
 
-package cuda
+package driver
 
 // #include "cuda.h"
 import "C"
@@ -105,9 +105,9 @@ func free(card Card, device cu.Device) (bytes int64, err error) {
 		return 0, contextError(card, err)
 	}
 	defer device.ReleasePrimaryCtx()
-	if err = cu.SetCurrentContext(context); err == nil {
+	if err = enterContext(context, openings.Add(1)); err == nil {
 		bytes, _, err = cu.MemInfo()
-		_ = cu.SetCurrentContext(cu.CUContext{}) // the thread may live longer than the context
+		forgetContext() // the thread may live longer than the context
 	}
 	if err != nil {
 		return 0, cardError(card, "asking for its free memory", err)

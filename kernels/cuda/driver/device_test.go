@@ -1,6 +1,6 @@
 //go:build gpu
 
-package cuda
+package driver
 
 import (
 	"bytes"
@@ -22,12 +22,15 @@ func TestMemory(t *testing.T) {
 	m, err := d.Alloc(int64(2 * len(text)))
 	require.NoError(t, err)
 	require.Zero(t, m.At%256)
-	require.NoError(t, s.Write(m.At, text))
+	moves, err := s.NewTransfers()
+	require.NoError(t, err)
+	require.NoError(t, moves.Upload(m.At, text))
 	require.NoError(t, s.Copy(m.At+Ptr(len(text)), m.At, int64(len(text))))
 	require.NoError(t, s.Fill(m.At+2, '-', 3))
 	back := make([]byte, 2*len(text))
 	require.NoError(t, s.Read(back, m.At))
 	require.Equal(t, "01---56789"+string(text[10:])+string(text), string(back))
+	require.NoError(t, moves.Close())
 
 	pinned, err := d.Pin(16)
 	require.NoError(t, err)
@@ -40,7 +43,7 @@ func TestMemory(t *testing.T) {
 	require.Equal(t, "5678-5", string(back[:6]))
 	require.ErrorContains(t, s.Upload(m.At, pinned, 8, 9), "bytes 8 to 17 of pinned memory of 16")
 	require.ErrorContains(t, s.Download(pinned, -1, m.At, 1), "bytes -1 to 0 of pinned memory of 16")
-	for i, err := range []error{s.Write(m.At, nil), s.Read(nil, m.At), s.Copy(m.At, m.At, 0), s.Fill(m.At, 0, 0),
+	for i, err := range []error{s.Read(nil, m.At), s.Copy(m.At, m.At, 0), s.Fill(m.At, 0, 0),
 		s.Upload(m.At, pinned, 16, 0), s.Download(pinned, 16, m.At, 0)} {
 		require.NoError(t, err, "nothing is nothing: %d", i)
 	}

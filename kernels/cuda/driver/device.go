@@ -1,6 +1,6 @@
 //go:build gpu
 
-package cuda
+package driver
 
 // #include "cuda.h"
 import "C"
@@ -28,6 +28,7 @@ type Device struct {
 	card    Card
 	device  cu.Device
 	context cu.CUContext
+	number  uint64 // of all that this process has opened, from 1 on
 	spin    bool
 
 	lost     atomic.Pointer[Error]    // the first error that lasts
@@ -38,6 +39,9 @@ type Device struct {
 	held   map[resource]struct{} // what has to be given back
 	sum    Held                  // of it
 }
+
+// openings counts devices, so that a thread that had the context of one does not take it for that of the next.
+var openings atomic.Uint64
 
 // Open takes a card into use. Close gives it back.
 func Open(index int, o Options) (*Device, error) {
@@ -71,7 +75,7 @@ func Open(index int, o Options) (*Device, error) {
 	if err := device.SetPrimaryCtxFlags(flags); err != nil {
 		return nil, cardError(card, "setting how it is waited for", err)
 	}
-	d := &Device{card: card, device: device, spin: o.Spin, held: map[resource]struct{}{}}
+	d := &Device{card: card, device: device, number: openings.Add(1), spin: o.Spin, held: map[resource]struct{}{}}
 	if d.context, err = device.RetainPrimaryCtx(); err != nil {
 		return nil, contextError(card, err)
 	}
@@ -103,10 +107,21 @@ func (d *Device) Sync() error {
 
 // enter makes the context current for the calling goroutine. Each enter without an error has its leave.
 func (d *Device) enter() error {
+	if err := d.usable(); err != nil {
+		return err
+	}
+	return d.begin()
+}
+
+// usable tells of a device that is closed or lost.
+func (d *Device) usable() error {
 	if d.closed.Load() {
 		return fmt.Errorf("%s: used after it was closed", d.card)
 	}
-	return d.begin()
+	if lost := d.lost.Load(); lost != nil {
+		return lost
+	}
+	return nil
 }
 
 // begin is enter, also while the device is being closed.
@@ -115,7 +130,7 @@ func (d *Device) begin() error {
 		return lost
 	}
 	runtime.LockOSThread()
-	if err := cu.SetCurrentContext(d.context); err != nil {
+	if err := enterContext(d.context, d.number); err != nil {
 		return d.leave("setting the context", err)
 	}
 	return nil

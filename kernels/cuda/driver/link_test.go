@@ -1,6 +1,6 @@
 //go:build gpu
 
-package cuda
+package driver
 
 import (
 	"debug/elf"
@@ -37,7 +37,7 @@ func TestTheLoaderAssembles(t *testing.T) {
 				t.Skip(compiler + " is not installed: apt-get install gcc-aarch64-linux-gnu libc6-dev-arm64-cross")
 			}
 			object := filepath.Join(t.TempDir(), "loader.o")
-			out, err := exec.Command(compiler, "-std=c11", "-O2", "-Wall", "-Wextra", "-Werror", "-Iinclude",
+			out, err := exec.Command(compiler, "-std=c11", "-O2", "-Wall", "-Wextra", "-Werror", "-I../include",
 				"-c", "loader.c", "-o", object).CombinedOutput()
 			require.NoError(t, err, string(out))
 			f, err := elf.Open(object)

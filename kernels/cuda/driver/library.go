@@ -1,8 +1,8 @@
 //go:build gpu
 
-package cuda
+package driver
 
-// #cgo CFLAGS: -I${SRCDIR}/include -O2 -Wall -Wextra
+// #cgo CFLAGS: -I${SRCDIR}/../include -O2 -Wall -Wextra
 // #cgo LDFLAGS: -L${SRCDIR}/lib -Wl,--as-needed -ldl
 // #include "cuda.h"
 // #include "loader.h"

@@ -1,6 +1,6 @@
 //go:build gpu
 
-package cuda
+package driver
 
 // #include "cuda.h"
 import "C"
@@ -157,6 +157,17 @@ func (f *Function) AllowShared(bytes int) error {
 // Dim is a number of blocks, or of threads: x, y and z. 0 is 1.
 type Dim struct{ X, Y, Z int }
 
+// counts are its numbers as a launch has them.
+func (d Dim) counts() *[3]uint32 {
+	return &[3]uint32{uint32(max(d.X, 1)), uint32(max(d.Y, 1)), uint32(max(d.Z, 1))}
+}
+
+// By has as many blocks side by side as there are columns for, of which each has so many.
+func (d Dim) By(columns, each int) Dim {
+	d.Y = (columns + each - 1) / each
+	return d
+}
+
 // Arg is an argument of a kernel: 8 bytes, of which a kernel takes as many as its parameter has.
 type Arg uint64
 
@@ -180,19 +191,13 @@ func (s *Stream) Launch(f *Function, grid, block Dim, shared int, args ...Arg) e
 	if shared > f.allowed {
 		return fmt.Errorf("kernel %s: %d bytes of dynamic shared memory, expected at most %d: AllowShared comes first", f.name, shared, f.allowed)
 	}
-	var at [mostArgs]unsafe.Pointer
-	for i := range args {
-		at[i] = unsafe.Pointer(&args[i])
-	}
 	d := s.device
-	if err := d.enter(); err != nil {
+	if err := d.usable(); err != nil {
 		return err
 	}
 	d.launched.Store(f)
-	err := f.function.Launch(max(grid.X, 1), max(grid.Y, 1), max(grid.Z, 1), max(block.X, 1), max(block.Y, 1), max(block.Z, 1),
-		shared, s.stream, at[:len(args)])
-	if err != nil {
-		return fmt.Errorf("kernel %s, %v blocks of %v threads: %w", f.name, grid, block, d.leave("launching", err))
+	if err := launch(d, f.function, s.stream, grid.counts(), block.counts(), shared, args); err != nil {
+		return fmt.Errorf("kernel %s, %v blocks of %v threads: %w", f.name, grid, block, d.failed("launching", err))
 	}
-	return d.leave("", nil)
+	return nil
 }

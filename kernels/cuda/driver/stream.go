@@ -1,6 +1,6 @@
 //go:build gpu
 
-package cuda
+package driver
 
 // #include "cuda.h"
 import "C"
@@ -11,8 +11,8 @@ import (
 	"gorgonia.org/cu"
 )
 
-// Stream is a queue of work for the card. What is queued is done in order. Read and Write also wait for it; everything
-// else returns at once, and what goes wrong is told by a later call.
+// Stream is a queue of work for the card. What is queued is done in order. Read also waits for it; everything else
+// returns at once, and what goes wrong is told by a later call.
 type Stream struct {
 	device *Device
 	stream cu.Stream
@@ -50,17 +50,6 @@ func (s *Stream) Sync() error {
 		return err
 	}
 	return s.device.leave("waiting for a stream", s.stream.Synchronize())
-}
-
-// Write copies to the card, behind what is queued, and waits for it.
-func (s *Stream) Write(to Ptr, from []byte) error {
-	if len(from) == 0 {
-		return nil
-	}
-	if err := s.device.enter(); err != nil {
-		return err
-	}
-	return s.device.leave("copying to it", write(s.stream, to, from))
 }
 
 // Read copies from the card, behind what is queued, and waits for it.
