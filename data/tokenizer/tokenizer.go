@@ -24,6 +24,7 @@ type Tokenizer struct {
 	bpe       *bpe
 	split     splitter
 	normalize func(string) string // nil: text is taken as it comes
+	spelling  *spelling
 
 	tokens  []string         // the bytes of each id; "" where no token has that id
 	added   map[string]int32 // added tokens by content
@@ -53,7 +54,7 @@ func (t *Tokenizer) TokenID(name string) (int32, bool) {
 	if id, ok := t.added[name]; ok {
 		return id, true
 	}
-	text, ok := fromAlphabet(nil, name)
+	text, ok := t.spelling.find(nil, name)
 	if !ok {
 		return 0, false
 	}

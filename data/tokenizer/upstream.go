@@ -35,7 +35,7 @@ func (n upstreamNormalizer) Normalize(text *normalizer.NormalizedString) (*norma
 	return normalizer.NewNormalizedFrom(n.t.normalize(text.GetNormalized())), nil
 }
 
-// upstreamSplitter cuts the text and writes the pieces in the alphabet. Both at once: upstream's second
+// upstreamSplitter cuts the text and writes the pieces as the vocabulary does, mostly in the alphabet. Both at once: upstream's second
 // step would drop what is a token already.
 type upstreamSplitter struct{ t *Tokenizer }
 
@@ -45,7 +45,10 @@ func (s upstreamSplitter) PreTokenize(text *upstream.PreTokenizedString) (*upstr
 		start := 0
 		s.t.split(part.GetNormalized(), func(piece string) {
 			slice := part.Slice(normalizer.NewRange(start, start+len(piece), normalizer.NormalizedTarget))
-			pieces = append(pieces, upstream.SplitIdx{Normalized: slice.Transform(alphabetChanges(piece), 0)})
+			if s.t.spelling.byteLevel() {
+				slice = slice.Transform(alphabetChanges(piece), 0)
+			}
+			pieces = append(pieces, upstream.SplitIdx{Normalized: slice})
 			start += len(piece)
 		})
 		return pieces
@@ -67,9 +70,9 @@ func alphabetChanges(piece string) []normalizer.ChangeMap {
 
 type upstreamModel struct{ t *Tokenizer }
 
-// Tokenize merges one piece, which is written in the alphabet.
+// Tokenize merges one piece, which is written as in the vocabulary.
 func (m upstreamModel) Tokenize(piece string) ([]upstream.Token, error) {
-	text, _ := fromAlphabet(nil, piece)
+	text, _ := m.t.spelling.find(nil, piece)
 	var tokens []upstream.Token
 	start := 0
 	for _, id := range m.t.bpe.appendPiece(nil, string(text)) {
@@ -93,7 +96,7 @@ func (m upstreamModel) IdToToken(id int) (string, bool) {
 	if _, added := m.t.control[int32(id)]; added || !ok {
 		return text, ok
 	}
-	return toAlphabet(text), true
+	return m.t.spelling.write(text), true
 }
 
 func (m upstreamModel) GetVocab() map[string]int {
