@@ -11,11 +11,17 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 )
 
+// maxFile bounds a tokenizer.json. The largest have 35 MB.
+const maxFile = 64 << 20
+
 // Load reads a tokenizer.json, or the one in a folder, and what stands beside it:
 // tokenizer_config.json, generation_config.json, chat_template.jinja, each of which may be absent.
 func Load(path string) (*Tokenizer, error) {
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
 		path = filepath.Join(path, "tokenizer.json")
+	}
+	if info, err := os.Stat(path); err == nil && info.Size() > maxFile {
+		return nil, badinput.Errorf("%s: found %d bytes, expected %d at most", path, info.Size(), maxFile)
 	}
 	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -38,6 +44,11 @@ func Load(path string) (*Tokenizer, error) {
 func parse(data []byte) (*Tokenizer, error) {
 	var f file
 	if err := json.Unmarshal(data, &f); err != nil {
+		// The vocabulary of another kind of model has another form, of which that kind tells more.
+		var kind struct{ Model struct{ Type string } }
+		if json.Unmarshal(data, &kind) == nil && kind.Model.Type != "" && kind.Model.Type != "BPE" {
+			return nil, (&model{Type: kind.Model.Type}).supported(&spelling{})
+		}
 		return nil, explain(err, len(data))
 	}
 	return f.build()
@@ -62,8 +73,28 @@ func explain(err error, size int) error {
 
 // companion is tokenizer_config.json, as far as this package reads it.
 type companion struct {
+	BOS      tokenName      `json:"bos_token"`
 	EOS      tokenName      `json:"eos_token"`
+	Unknown  tokenName      `json:"unk_token"`
+	Separate tokenName      `json:"sep_token"`
+	Pad      tokenName      `json:"pad_token"`
+	Class    tokenName      `json:"cls_token"`
+	Mask     tokenName      `json:"mask_token"`
 	Template namedTemplates `json:"chat_template"`
+}
+
+// names are the tokens that tokenizer_config.json gives a part to.
+func (c *companion) names() map[string]string {
+	names := map[string]string{}
+	for part, token := range map[string]tokenName{
+		"bos_token": c.BOS, "eos_token": c.EOS, "unk_token": c.Unknown, "sep_token": c.Separate,
+		"pad_token": c.Pad, "cls_token": c.Class, "mask_token": c.Mask,
+	} {
+		if token != "" {
+			names[part] = string(token)
+		}
+	}
+	return names
 }
 
 // tokenName is "text" or {"content":"text", …}.
@@ -75,26 +106,29 @@ func (n *tokenName) UnmarshalJSON(data []byte) error {
 		return nil
 	}
 	if err := json.Unmarshal(data, &object); err != nil {
-		return errors.New(`eos_token: expected a text or an object with "content"`)
+		return errors.New(`eos_token and its like: expected a text or an object with "content"`)
 	}
 	*n = tokenName(object.Content)
 	return nil
 }
 
-// namedTemplates is a template, or a list of named ones of which we take "default".
-type namedTemplates string
+// namedTemplates is a template, or a list of named ones: "default", and "tool_use" for conversations with tools.
+type namedTemplates struct{ whole, tools string }
 
 func (n *namedTemplates) UnmarshalJSON(data []byte) error {
 	var list []struct{ Name, Template string }
-	if json.Unmarshal(data, (*string)(n)) == nil {
+	if json.Unmarshal(data, &n.whole) == nil {
 		return nil
 	}
 	if err := json.Unmarshal(data, &list); err != nil {
 		return errors.New(`chat_template: expected a text or a list of {"name":…,"template":…}`)
 	}
 	for _, t := range list {
-		if t.Name == "default" {
-			*n = namedTemplates(t.Template)
+		switch t.Name {
+		case "default":
+			n.whole = t.Template
+		case "tool_use":
+			n.tools = t.Template
 		}
 	}
 	return nil
@@ -106,7 +140,7 @@ func (t *Tokenizer) readCompanions(dir string) error {
 	if err := readJSON(path, &c); err != nil {
 		return err
 	}
-	t.chatTemplate = string(c.Template)
+	t.chatTemplate, t.toolTemplate, t.parts = c.Template.whole, c.Template.tools, c.names()
 	if c.EOS != "" {
 		id, ok := t.TokenID(string(c.EOS))
 		if !ok {
@@ -116,7 +150,7 @@ func (t *Tokenizer) readCompanions(dir string) error {
 	}
 	template, err := os.ReadFile(filepath.Join(dir, "chat_template.jinja"))
 	if err == nil {
-		t.chatTemplate = string(template)
+		t.chatTemplate, t.toolTemplate = string(template), ""
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}

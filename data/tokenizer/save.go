@@ -72,6 +72,8 @@ func (t *Trained) Tokenizer() (*Tokenizer, error) {
 		return nil, err
 	}
 	tok.chatTemplate = t.options.ChatTemplate
+	c := companion{EOS: tokenName(t.options.EOS), Pad: tokenName(t.options.Pad)}
+	tok.parts = c.names()
 	if t.options.EOS != "" {
 		tok.eos = []int32{tok.added[t.options.EOS]}
 	}

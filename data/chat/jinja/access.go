@@ -2,15 +2,9 @@ package jinja
 
 import (
 	"unicode/utf8"
+
+	"github.com/seed-7879b91d/grpo/data/chat/jinja/syntax"
 )
-
-// attribute is a.name: a method, or else the value of a key.
-type attribute struct {
-	of   expr
-	name string
-}
-
-func (e *attribute) eval(in *interpreter) Value { return in.attribute(in.eval(e.of), e.name) }
 
 func (in *interpreter) attribute(v Value, name string) Value {
 	in.mustBe(v, name)
@@ -47,13 +41,6 @@ func (in *interpreter) member(v Value, name string) Value {
 		}
 	}
 	return nil
-}
-
-// item is a[key].
-type item struct{ of, key expr }
-
-func (e *item) eval(in *interpreter) Value {
-	return in.item(in.eval(e.of), in.eval(e.key))
 }
 
 func (in *interpreter) item(v, key Value) Value {
@@ -95,16 +82,10 @@ func index(key Value, n int) (int, bool) {
 	return i, ok && i >= 0 && i < n
 }
 
-// slicing is a[from:to:step].
-type slicing struct {
-	of    expr
-	parts [3]expr
-}
-
-func (e *slicing) eval(in *interpreter) Value {
-	v := in.eval(e.of)
+func (in *interpreter) evalSlicing(e *syntax.Slicing) Value {
+	v := in.eval(e.Of)
 	var given [3]*int
-	for i, part := range e.parts {
+	for i, part := range e.Parts {
 		if part == nil {
 			continue
 		}

@@ -1,5 +1,7 @@
 package jinja
 
+import "github.com/seed-7879b91d/grpo/data/chat/jinja/syntax"
+
 // given are the arguments of a call, with their values.
 type given struct {
 	list  []Value // by place
@@ -7,13 +9,13 @@ type given struct {
 	named []Value
 }
 
-func (in *interpreter) given(a arguments) (g given) {
-	n := len(a.list) - len(a.names)
-	for i, e := range a.list {
+func (in *interpreter) given(a syntax.Arguments) (g given) {
+	n := len(a.List) - len(a.Names)
+	for i, e := range a.List {
 		if v := in.eval(e); i < n {
 			g.list = append(g.list, v)
 		} else {
-			g.names, g.named = append(g.names, a.names[i-n]), append(g.named, v)
+			g.names, g.named = append(g.names, a.Names[i-n]), append(g.named, v)
 		}
 	}
 	return g
@@ -86,16 +88,6 @@ type function struct {
 	call func(in *interpreter, a given) Value
 }
 
-type call struct {
-	of expr
-	arguments
-}
-
-func (e *call) eval(in *interpreter) Value {
-	f := in.eval(e.of)
-	return in.call(f, in.given(e.arguments))
-}
-
 func (in *interpreter) call(f Value, a given) Value {
 	switch f := f.(type) {
 	case *function:
@@ -111,18 +103,9 @@ func (in *interpreter) call(f Value, a given) Value {
 	return nil
 }
 
-type macro struct {
-	name     string
-	names    []string
-	defaults []expr
-	body     []statement
-}
-
-func (m *macro) run(in *interpreter) { in.scope.vars[m.name] = &closure{m, in.scope} }
-
 // closure is a macro with the variables around it.
 type closure struct {
-	*macro
+	*syntax.Macro
 	scope *scope
 }
 
@@ -138,32 +121,26 @@ func (c *closure) call(in *interpreter, a given) Value {
 				in.scope.vars["caller"] = caller
 				a.names, a.named = a.names[:len(a.names)-1], a.named[:len(a.named)-1]
 			}
-			a.only(in, "the macro "+c.name, c.names...)
-			for i, name := range c.names {
+			a.only(in, "the macro "+c.Name, c.Names...)
+			for i, name := range c.Names {
 				v, ok := a.get(i, name)
-				if !ok && c.defaults[i] != nil {
-					v = in.eval(c.defaults[i])
+				if !ok && c.Defaults[i] != nil {
+					v = in.eval(c.Defaults[i])
 				} else if !ok {
-					v = Undefined{"the argument " + name + " of the macro " + c.name + " is missing"}
+					v = Undefined{"the argument " + name + " of the macro " + c.Name + " is missing"}
 				}
 				in.scope.vars[name] = v
 			}
-			in.block(c.body)
+			in.block(c.Body)
 		})
 	})
 	in.loops = loops
 	return text
 }
 
-// callBlock is {% call f(…) %}…{% endcall %}.
-type callBlock struct {
-	caller *macro
-	call   *call
-}
-
-func (s *callBlock) run(in *interpreter) {
-	f := in.eval(s.call.of)
-	a := in.given(s.call.arguments)
-	a.names, a.named = append(a.names, "caller"), append(a.named, &closure{s.caller, in.scope})
+func (in *interpreter) runCallBlock(s *syntax.CallBlock) {
+	f := in.eval(s.Call.Of)
+	a := in.given(s.Call.Arguments)
+	a.names, a.named = append(a.names, "caller"), append(a.named, &closure{s.Caller, in.scope})
 	in.out.add(in.made(in.show(in.call(f, a))))
 }

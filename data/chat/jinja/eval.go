@@ -1,69 +1,89 @@
 package jinja
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"strings"
+
+	"github.com/seed-7879b91d/grpo/data/chat/jinja/syntax"
 )
 
-type literal struct{ value Value }
-
-func (e *literal) eval(*interpreter) Value { return e.value }
-
-type variable struct{ name string }
-
-func (e *variable) eval(in *interpreter) Value {
-	if v, ok := in.lookup(e.name); ok {
-		return v
-	}
-	return Undefined{e.name + " is undefined"}
+func (in *interpreter) eval(e syntax.Expr) Value {
+	in.enter()
+	v := in.value(e)
+	in.leave()
+	return v
 }
 
-type choice struct{ then, test, otherwise expr }
+func (in *interpreter) value(e syntax.Expr) Value {
+	switch e := e.(type) {
+	case *syntax.Literal:
+		if s, ok := e.Value.(string); ok {
+			return plain(s)
+		}
+		return e.Value
+	case *syntax.Variable:
+		return in.evalVariable(e)
+	case *syntax.Choice:
+		return in.evalChoice(e)
+	case *syntax.Logic:
+		return in.evalLogic(e)
+	case *syntax.Negation:
+		return !truth(in.eval(e.Of))
+	case *syntax.Comparison:
+		return in.evalComparison(e)
+	case *syntax.Listing:
+		return in.evalListing(e)
+	case *syntax.Mapping:
+		return in.evalMapping(e)
+	case *syntax.Arithmetic:
+		return in.evalArithmetic(e)
+	case *syntax.Attribute:
+		return in.attribute(in.eval(e.Of), e.Name)
+	case *syntax.Item:
+		return in.item(in.eval(e.Of), in.eval(e.Key))
+	case *syntax.Slicing:
+		return in.evalSlicing(e)
+	case *syntax.Call:
+		return in.call(in.eval(e.Of), in.given(e.Arguments))
+	case *syntax.Filtered:
+		return in.apply(e, nil)
+	case *syntax.Tested:
+		return in.test(e.Name, in.eval(e.Of), in.given(e.Arguments))
+	}
+	panic(fmt.Sprintf("an expression of type %T", e)) // a mistake of ours
+}
 
-func (e *choice) eval(in *interpreter) Value {
+func (in *interpreter) evalVariable(e *syntax.Variable) Value {
+	if v, ok := in.lookup(e.Name); ok {
+		return v
+	}
+	return Undefined{e.Name + " is undefined"}
+}
+
+func (in *interpreter) evalChoice(e *syntax.Choice) Value {
 	switch {
-	case truth(in.eval(e.test)):
-		return in.eval(e.then)
-	case e.otherwise != nil:
-		return in.eval(e.otherwise)
+	case truth(in.eval(e.Test)):
+		return in.eval(e.Then)
+	case e.Otherwise != nil:
+		return in.eval(e.Otherwise)
 	}
 	return Undefined{"an if without else has no value"}
 }
 
-// logic is and, or.
-type logic struct {
-	a, b expr
-	or   bool
-}
-
-func (e *logic) eval(in *interpreter) Value {
-	if v := in.eval(e.a); truth(v) == e.or {
+func (in *interpreter) evalLogic(e *syntax.Logic) Value {
+	if v := in.eval(e.A); truth(v) == e.Or {
 		return v
 	}
-	return in.eval(e.b)
+	return in.eval(e.B)
 }
 
-type negation struct{ of expr }
-
-func (e *negation) eval(in *interpreter) Value { return !truth(in.eval(e.of)) }
-
-type compared struct {
-	op string
-	to expr
-}
-
-// comparison is a < b <= c.
-type comparison struct {
-	first expr
-	rest  []compared
-}
-
-func (e *comparison) eval(in *interpreter) Value {
-	a := in.eval(e.first)
-	for _, c := range e.rest {
-		b := in.eval(c.to)
-		if !in.holds(c.op, a, b) {
+func (in *interpreter) evalComparison(e *syntax.Comparison) Value {
+	a := in.eval(e.First)
+	for _, c := range e.Rest {
+		b := in.eval(c.To)
+		if !in.holds(c.Op, a, b) {
 			return false
 		}
 		a = b
@@ -115,30 +135,21 @@ func (in *interpreter) contains(all, v Value) bool {
 	return false
 }
 
-// listing is [a, b] or (a, b).
-type listing struct {
-	items []expr
-	tuple bool
-}
-
-func (e *listing) eval(in *interpreter) Value {
-	items := make([]Value, len(e.items))
-	for i, item := range e.items {
+func (in *interpreter) evalListing(e *syntax.Listing) Value {
+	items := make([]Value, len(e.Items))
+	for i, item := range e.Items {
 		items[i] = in.eval(item)
 	}
 	l := in.list(items)
-	l.tuple = e.tuple
+	l.tuple = e.Tuple
 	return l
 }
 
-// mapping is {a: b}.
-type mapping struct{ keys, values []expr }
-
-func (e *mapping) eval(in *interpreter) Value {
+func (in *interpreter) evalMapping(e *syntax.Mapping) Value {
 	d := NewDict()
-	for i, k := range e.keys {
+	for i, k := range e.Keys {
 		in.charge(2 * stepsPerItem)
-		d.Set(in.key(in.eval(k)), in.eval(e.values[i]))
+		d.Set(in.key(in.eval(k)), in.eval(e.Values[i]))
 	}
 	return d
 }
@@ -153,41 +164,35 @@ func (in *interpreter) key(v Value) Value {
 	return nil
 }
 
-// arithmetic is + - * / // % ** and ~.
-type arithmetic struct {
-	op   string
-	a, b expr
-}
-
-func (e *arithmetic) eval(in *interpreter) Value {
-	a, b := in.eval(e.a), in.eval(e.b)
-	if e.op == "~" {
+func (in *interpreter) evalArithmetic(e *syntax.Arithmetic) Value {
+	a, b := in.eval(e.A), in.eval(e.B)
+	if e.Op == "~" {
 		x, y := in.show(a), in.show(b)
 		return in.made(concat(x, y))
 	}
 	if x, ok := a.(Text); ok {
-		if v, ok := in.ofText(e.op, x, b); ok {
+		if v, ok := in.ofText(e.Op, x, b); ok {
 			return v
 		}
 	}
 	x, isList := a.(*List)
 	y, isList2 := b.(*List)
-	if isList && isList2 && e.op == "+" {
+	if isList && isList2 && e.Op == "+" {
 		l := in.list(slices.Concat(x.Items, y.Items))
 		l.tuple = x.tuple
 		return l
 	}
-	if n, ok := whole(b); ok && isList && e.op == "*" {
+	if n, ok := whole(b); ok && isList && e.Op == "*" {
 		n = max(n, 0)
 		in.repeats(n, stepsPerItem*len(x.Items))
 		return &List{slices.Repeat(x.Items, n), x.tuple}
 	}
-	if n, ok := whole(a); ok && e.op == "*" {
+	if n, ok := whole(a); ok && e.Op == "*" {
 		if t, ok := b.(Text); ok {
 			return in.repeat(t, n)
 		}
 	}
-	return in.calculate(e.op, a, b)
+	return in.calculate(e.Op, a, b)
 }
 
 // ofText is an operation on a string.

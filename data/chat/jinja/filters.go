@@ -6,25 +6,21 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/seed-7879b91d/grpo/data/chat/jinja/syntax"
 )
 
-type filtered struct {
-	of   expr
-	name string
-	arguments
-}
-
-func (e *filtered) eval(in *interpreter) Value { return e.apply(in, nil) }
-
-// apply filters a value, where the expression is of a filter block.
-func (e *filtered) apply(in *interpreter, block Value) Value {
+// apply filters a value, which is block where the expression is of a filter block.
+func (in *interpreter) apply(e *syntax.Filtered, block Value) Value {
+	in.enter()
+	defer in.leave()
 	v := block
-	if f, ok := e.of.(*filtered); ok && block != nil {
-		v = f.apply(in, block)
-	} else if e.of != nil {
-		v = in.eval(e.of)
+	if f, ok := e.Of.(*syntax.Filtered); ok && block != nil {
+		v = in.apply(f, block)
+	} else if e.Of != nil {
+		v = in.eval(e.Of)
 	}
-	return in.filter(e.name, v, in.given(e.arguments))
+	return in.filter(e.Name, v, in.given(e.Arguments))
 }
 
 func (in *interpreter) filter(name string, v Value, a given) Value {
@@ -178,6 +174,9 @@ func rounded(in *interpreter, v Value, a given) Value {
 	scale := math.Pow(10, float64(a.int(in, 0, "precision", 0)))
 	switch method := a.text(in, 1, "method", "common").S; method {
 	case "common":
+		if n, ok := v.(int); ok && scale >= 1 {
+			return n
+		}
 		return math.RoundToEven(f*scale) / scale
 	case "ceil":
 		return math.Ceil(f*scale) / scale

@@ -11,21 +11,21 @@
 package jinja
 
 import (
-	"errors"
 	"fmt"
+
+	"github.com/seed-7879b91d/grpo/data/chat/jinja/syntax"
 )
 
 // The limits of a template. Each step costs about 50 ns.
 const (
-	maxSource    = 1 << 20 // bytes
-	maxDepth     = 256     // of nesting, in the template and while it is rendered
+	maxDepth     = 256 // of what is at work
 	maxSteps     = 3 << 20
 	bytesPerStep = 16 // of text that is made or searched
 	stepsPerItem = 4  // of a list that is made
 )
 
 // Template is a parsed template. Any number of goroutines may render it.
-type Template struct{ body []statement }
+type Template struct{ body []syntax.Statement }
 
 // Refusal is what a template says with raise_exception.
 type Refusal struct{ Message string }
@@ -33,25 +33,12 @@ type Refusal struct{ Message string }
 func (r *Refusal) Error() string { return r.Message }
 
 // Parse reads a template.
-func Parse(source string) (t *Template, err error) {
-	if len(source) > maxSource {
-		return nil, fmt.Errorf("found %d bytes, expected at most %d", len(source), maxSource)
-	}
-	tokens, err := lex(source)
+func Parse(source string) (*Template, error) {
+	body, err := syntax.Parse(source)
 	if err != nil {
 		return nil, err
 	}
-	defer func() {
-		switch r := recover().(type) {
-		case nil:
-		case *mistake:
-			err = errors.New(r.text)
-		default:
-			panic(r)
-		}
-	}()
-	p := &parser{tokens: tokens}
-	return &Template{p.block()}, nil
+	return &Template{body}, nil
 }
 
 // Options say what a template may ask for beside its variables.
@@ -118,13 +105,6 @@ func (in *interpreter) enter() {
 }
 
 func (in *interpreter) leave() { in.depth-- }
-
-func (in *interpreter) eval(e expr) Value {
-	in.enter()
-	v := e.eval(in)
-	in.depth--
-	return v
-}
 
 // list makes a list of values.
 func (in *interpreter) list(items []Value) *List {

@@ -1,27 +1,20 @@
 package jinja
 
-type forLoop struct {
-	target          []target
-	over, only      expr
-	body, otherwise []statement
-	recursive       bool
-}
-
-func (s *forLoop) run(in *interpreter) { s.rounds(in, in.items(in.eval(s.over)), 0) }
+import "github.com/seed-7879b91d/grpo/data/chat/jinja/syntax"
 
 // rounds goes over items; depth is that of loop(…) calls.
-func (s *forLoop) rounds(in *interpreter, items []Value, depth int) {
+func (in *interpreter) rounds(s *syntax.For, items []Value, depth int) {
 	outer := in.scope
-	if s.only != nil {
-		items = s.chosen(in, items)
+	if s.Only != nil {
+		items = in.chosen(s, items)
 	}
 	l := &loop{of: s, items: items, depth: depth, outer: outer}
 	in.loops++
 	for l.at = range items {
 		in.inner(outer, func() {
-			in.assign(s.target, items[l.at])
+			in.assign(s.Target, items[l.at])
 			in.scope.vars["loop"] = l
-			in.block(s.body)
+			in.block(s.Body)
 		})
 		left := in.left
 		in.left = goOn
@@ -31,16 +24,16 @@ func (s *forLoop) rounds(in *interpreter, items []Value, depth int) {
 	}
 	in.loops--
 	if len(items) == 0 {
-		in.inner(outer, func() { in.block(s.otherwise) })
+		in.inner(outer, func() { in.block(s.Otherwise) })
 	}
 }
 
 // chosen are the items for which the condition of the loop holds.
-func (s *forLoop) chosen(in *interpreter, items []Value) (some []Value) {
+func (in *interpreter) chosen(s *syntax.For, items []Value) (some []Value) {
 	for _, item := range items {
 		in.inner(in.scope, func() {
-			in.assign(s.target, item)
-			if truth(in.eval(s.only)) {
+			in.assign(s.Target, item)
+			if truth(in.eval(s.Only)) {
 				some = append(some, item)
 			}
 		})
@@ -51,7 +44,7 @@ func (s *forLoop) chosen(in *interpreter, items []Value) (some []Value) {
 
 // loop is the variable of that name.
 type loop struct {
-	of      *forLoop
+	of      *syntax.For
 	items   []Value
 	at      int
 	depth   int
@@ -111,13 +104,13 @@ func (l *loop) neighbour(by int, name string) Value {
 
 // again is loop(items) in a recursive loop.
 func (l *loop) again(in *interpreter, a given) Value {
-	if !l.of.recursive || len(a.list) != 1 {
+	if !l.of.Recursive || len(a.list) != 1 {
 		in.fail("loop(…): expected a loop that is recursive, and one argument")
 	}
 	return in.capture(func() {
 		scope := in.scope
 		in.scope = l.outer
-		l.of.rounds(in, in.items(a.list[0]), l.depth+1)
+		in.rounds(l.of, in.items(a.list[0]), l.depth+1)
 		in.scope = scope
 	})
 }

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/seed-7879b91d/grpo/data/chat/jinja/syntax"
 )
 
 // method is what can be called on a value. What would change a list or a dict is not there: transformers
@@ -47,7 +49,7 @@ func init() { // their functions make texts of values, which ask for methods
 		"isnumeric":    all(unicode.IsNumber),
 		"isalpha":      all(unicode.IsLetter),
 		"isalnum":      all(func(r rune) bool { return unicode.IsLetter(r) || unicode.IsNumber(r) }),
-		"isspace":      all(isSpace),
+		"isspace":      all(syntax.IsSpace),
 		"isupper":      cased(unicode.IsUpper, unicode.IsLower),
 		"islower":      cased(unicode.IsLower, unicode.IsUpper),
 	}
@@ -73,8 +75,11 @@ func splitter(name string, bySep func(Text, string, int) []Text, bySpace func(Te
 		v, ok := a.get(0, "sep")
 		in.room(len(t.S) * bytesPerStep) // a part may be one byte
 		if !ok || v == nil {
+			if bySpace == nil && most >= 0 {
+				in.fail("%s: a limit without a separator is not supported", name)
+			}
 			if bySpace == nil {
-				in.fail("%s: without a separator it is not supported", name)
+				return in.texts(t.fields(most))
 			}
 			return in.texts(bySpace(t, most))
 		}

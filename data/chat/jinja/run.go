@@ -1,5 +1,7 @@
 package jinja
 
+import "github.com/seed-7879b91d/grpo/data/chat/jinja/syntax"
+
 // signal says how the innermost loop is being left.
 type signal int
 
@@ -9,52 +11,57 @@ const (
 	nextRound
 )
 
-func (in *interpreter) block(all []statement) {
+func (in *interpreter) block(all []syntax.Statement) {
 	for _, s := range all {
 		if in.left != goOn {
 			return
 		}
 		in.enter()
-		s.run(in)
+		in.statement(s)
 		in.leave()
 	}
 }
 
-// printed is text, or {{ … }}.
-type printed struct{ of expr }
-
-func (s *printed) run(in *interpreter) { in.out.add(in.made(in.show(in.eval(s.of)))) }
-
-type condition struct {
-	test      expr
-	then      []statement
-	otherwise []statement
-}
-
-func (s *condition) run(in *interpreter) {
-	if truth(in.eval(s.test)) {
-		in.block(s.then)
-	} else {
-		in.block(s.otherwise)
+func (in *interpreter) statement(s syntax.Statement) {
+	switch s := s.(type) {
+	case *syntax.Printed:
+		in.out.add(in.made(in.show(in.eval(s.Of))))
+	case *syntax.Condition:
+		if truth(in.eval(s.Test)) {
+			in.block(s.Then)
+		} else {
+			in.block(s.Otherwise)
+		}
+	case *syntax.For:
+		in.rounds(s, in.items(in.eval(s.Over)), 0)
+	case *syntax.Jump:
+		in.runJump(s)
+	case *syntax.Assignment:
+		in.runAssignment(s)
+	case *syntax.Macro:
+		in.scope.vars[s.Name] = &closure{s, in.scope}
+	case *syntax.CallBlock:
+		in.runCallBlock(s)
+	case *syntax.FilterBlock:
+		in.runFilterBlock(s)
+	case *syntax.With:
+		in.runWith(s)
+	case *syntax.Scoped:
+		in.inner(in.scope, func() { in.block(s.Body) })
 	}
 }
 
-type jump struct{ out bool }
-
-func (s *jump) run(in *interpreter) {
+func (in *interpreter) runJump(s *syntax.Jump) {
 	if in.loops == 0 {
 		in.fail("break or continue outside of a loop")
 	}
 	in.left = nextRound
-	if s.out {
+	if s.Out {
 		in.left = breakLoop
 	}
 }
 
-// target is a name that is given a value, or the field of a namespace.
-type target struct{ name, field string }
-
-func (in *interpreter) assign(targets []target, v Value) {
+func (in *interpreter) assign(targets []syntax.Target, v Value) {
 	if len(targets) > 1 {
 		items := in.items(v)
 		if len(items) != len(targets) {
@@ -66,68 +73,44 @@ func (in *interpreter) assign(targets []target, v Value) {
 		return
 	}
 	t := targets[0]
-	if t.field == "" {
-		in.scope.vars[t.name] = v
+	if t.Field == "" {
+		in.scope.vars[t.Name] = v
 		return
 	}
-	found, _ := in.lookup(t.name)
+	found, _ := in.lookup(t.Name)
 	d, ok := found.(*Dict)
 	if !ok || !d.namespace {
-		in.fail("set %s.%s: %s is no namespace", t.name, t.field, t.name)
+		in.fail("set %s.%s: %s is no namespace", t.Name, t.Field, t.Name)
 	}
 	in.charge(stepsPerItem)
-	d.Set(plain(t.field), v)
+	d.Set(plain(t.Field), v)
 }
 
-// assignment is {% set a = b %}, or {% set a %}…{% endset %}.
-type assignment struct {
-	targets []target
-	value   expr
-	body    []statement
-}
-
-func (s *assignment) run(in *interpreter) {
-	if s.value != nil {
-		in.assign(s.targets, in.eval(s.value))
+func (in *interpreter) runAssignment(s *syntax.Assignment) {
+	if s.Value != nil {
+		in.assign(s.Targets, in.eval(s.Value))
 		return
 	}
-	in.assign(s.targets, in.capture(func() {
-		in.inner(in.scope, func() { in.block(s.body) })
+	in.assign(s.Targets, in.capture(func() {
+		in.inner(in.scope, func() { in.block(s.Body) })
 	}))
 }
 
-type filterBlock struct {
-	filter *filtered
-	body   []statement
+func (in *interpreter) runFilterBlock(s *syntax.FilterBlock) {
+	text := in.capture(func() { in.inner(in.scope, func() { in.block(s.Body) }) })
+	in.out.add(in.made(in.show(in.apply(s.Filter, text))))
 }
 
-func (s *filterBlock) run(in *interpreter) {
-	text := in.capture(func() { in.inner(in.scope, func() { in.block(s.body) }) })
-	in.out.add(in.made(in.show(s.filter.apply(in, text))))
-}
-
-// scoped has variables of its own.
-type scoped struct{ body []statement }
-
-func (s *scoped) run(in *interpreter) { in.inner(in.scope, func() { in.block(s.body) }) }
-
-// with is {% with a = b %}.
-type with struct {
-	names  []string
-	values []expr
-	body   []statement
-}
-
-func (s *with) run(in *interpreter) {
-	values := make([]Value, len(s.values))
-	for i, e := range s.values {
+func (in *interpreter) runWith(s *syntax.With) {
+	values := make([]Value, len(s.Values))
+	for i, e := range s.Values {
 		values[i] = in.eval(e)
 	}
 	in.inner(in.scope, func() {
-		for i, name := range s.names {
+		for i, name := range s.Names {
 			in.scope.vars[name] = values[i]
 		}
-		in.block(s.body)
+		in.block(s.Body)
 	})
 }
 

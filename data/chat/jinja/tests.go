@@ -6,16 +6,6 @@ import (
 	"strings"
 )
 
-type tested struct {
-	of   expr
-	name string
-	arguments
-}
-
-func (e *tested) eval(in *interpreter) Value {
-	return in.test(e.name, in.eval(e.of), in.given(e.arguments))
-}
-
 func (in *interpreter) test(name string, v Value, a given) bool {
 	t, ok := tests[name]
 	if !ok {

@@ -3,8 +3,9 @@ package jinja
 import (
 	"slices"
 	"strings"
-	"unicode"
 	"unicode/utf8"
+
+	"github.com/seed-7879b91d/grpo/data/chat/jinja/syntax"
 )
 
 // Text is a string that knows which of its bytes are somebody's words and not the template's. Cut, trimmed,
@@ -73,12 +74,9 @@ func concat(texts ...Text) Text {
 	return j.text()
 }
 
-// isSpace is Python's str.isspace.
-func isSpace(r rune) bool { return unicode.IsSpace(r) || r >= 0x1c && r <= 0x1f }
-
 // trim cuts characters off the ends: those of chars, or white space where it is nil.
 func (t Text) trim(chars *string, left, right bool) Text {
-	cut := isSpace
+	cut := syntax.IsSpace
 	if chars != nil {
 		cut = func(r rune) bool { return strings.ContainsRune(*chars, r) }
 	}
@@ -127,9 +125,9 @@ func (t Text) rsplit(sep string, n int) (parts []Text) {
 // fields cuts at runs of white space, n times at most where n is not negative.
 func (t Text) fields(n int) (parts []Text) {
 	for rest := t.trim(nil, true, false); rest.S != ""; n-- {
-		i := strings.IndexFunc(rest.S, isSpace)
+		i := strings.IndexFunc(rest.S, syntax.IsSpace)
 		if i < 0 || n == 0 {
-			parts = append(parts, rest.trim(nil, false, i >= 0 || n != 0))
+			parts = append(parts, rest)
 			break
 		}
 		parts = append(parts, rest.slice(0, i))

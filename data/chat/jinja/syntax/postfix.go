@@ -1,16 +1,16 @@
-package jinja
+package syntax
 
 // postfix reads what follows a value: .name, [key], [from:to:step] and calls.
-func (p *parser) postfix(e expr) expr {
+func (p *parser) postfix(e Expr) Expr {
 	for {
 		switch {
 		case p.skipOp("."):
 			switch t := p.next(); t.kind {
 			case tokenName:
-				e = &attribute{e, t.text}
+				e = &Attribute{e, t.text}
 			case tokenInt:
 				p.at--
-				e = &item{e, p.primary()}
+				e = &Item{e, p.primary()}
 			default:
 				p.at--
 				p.fail("expected a name after the dot, found %s", p.found())
@@ -18,15 +18,15 @@ func (p *parser) postfix(e expr) expr {
 		case p.skipOp("["):
 			e = p.subscript(e)
 		case p.skipOp("("):
-			e = &call{e, p.arguments()}
+			e = &Call{e, p.arguments()}
 		default:
 			return e
 		}
 	}
 }
 
-func (p *parser) subscript(e expr) expr {
-	var parts [3]expr
+func (p *parser) subscript(e Expr) Expr {
+	var parts [3]Expr
 	n := 0
 	for n < 3 && !p.isOp("]") {
 		if p.skipOp(":") {
@@ -49,19 +49,13 @@ func (p *parser) subscript(e expr) expr {
 		p.fail("expected a key between [ and ]")
 	}
 	if n == 0 {
-		return &item{e, parts[0]}
+		return &Item{e, parts[0]}
 	}
-	return &slicing{e, parts}
-}
-
-// arguments are those of a call.
-type arguments struct {
-	list  []expr
-	names []string // the last of the list have names
+	return &Slicing{e, parts}
 }
 
 // arguments reads the rest of a call.
-func (p *parser) arguments() (a arguments) {
+func (p *parser) arguments() (a Arguments) {
 	for first := true; !p.skipOp(")"); first = false {
 		if !first {
 			p.wantOp(",")
@@ -73,18 +67,18 @@ func (p *parser) arguments() (a arguments) {
 			p.fail("%s before an argument is not supported; write the arguments out", p.peek().text)
 		}
 		if p.peek().kind == tokenName && p.tokens[p.at+1].kind == tokenOp && p.tokens[p.at+1].text == "=" {
-			a.names = append(a.names, p.next().text)
+			a.Names = append(a.Names, p.next().text)
 			p.at++
-		} else if a.names != nil {
+		} else if a.Names != nil {
 			p.fail("an argument without a name follows one with a name")
 		}
-		a.list = append(a.list, p.expression())
+		a.List = append(a.List, p.expression())
 	}
 	return a
 }
 
 // filters reads |filter and is test.
-func (p *parser) filters(e expr) expr {
+func (p *parser) filters(e Expr) Expr {
 	for {
 		switch {
 		case p.skipOp("|"):
@@ -92,7 +86,7 @@ func (p *parser) filters(e expr) expr {
 		case p.skipName("is"):
 			e = p.test(e)
 		case p.skipOp("("):
-			e = &call{e, p.arguments()}
+			e = &Call{e, p.arguments()}
 		default:
 			return e
 		}
@@ -107,28 +101,28 @@ func (p *parser) dotted() string {
 	return name
 }
 
-func (p *parser) filter(e expr) expr {
-	f := &filtered{of: e, name: p.dotted()}
+func (p *parser) filter(e Expr) Expr {
+	f := &Filtered{Of: e, Name: p.dotted()}
 	if p.skipOp("(") {
-		f.arguments = p.arguments()
+		f.Arguments = p.arguments()
 	}
 	return f
 }
 
-func (p *parser) test(e expr) expr {
+func (p *parser) test(e Expr) Expr {
 	negated := p.skipName("not")
-	t := &tested{of: e, name: p.dotted()}
+	t := &Tested{Of: e, Name: p.dotted()}
 	switch k := p.peek(); {
 	case p.skipOp("("):
-		t.arguments = p.arguments()
+		t.Arguments = p.arguments()
 	case k.kind == tokenName && k.text != "else" && k.text != "or" && k.text != "and" && k.text != "is" && k.text != "if" &&
 		k.text != "in" && k.text != "not",
 		k.kind == tokenString, k.kind == tokenInt, k.kind == tokenFloat,
 		k.kind == tokenOp && (k.text == "[" || k.text == "{"):
-		t.arguments.list = []expr{p.postfix(p.primary())}
+		t.Arguments.List = []Expr{p.postfix(p.primary())}
 	}
 	if negated {
-		return &negation{t}
+		return &Negation{t}
 	}
 	return t
 }

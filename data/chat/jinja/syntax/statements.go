@@ -1,20 +1,18 @@
-package jinja
+package syntax
 
 import "strings"
 
 // statement is a part of a template that is carried out.
-type statement interface {
-	run(in *interpreter)
-}
+type Statement any
 
 // supportedTags are what a tag can begin with.
 var supportedTags = []string{"for", "if", "set", "macro", "call", "filter", "with", "break", "continue", "generation", "raw"}
 
 // block reads statements up to one of the tags that end it, and that tag's name.
-func (p *parser) block(until ...string) []statement {
+func (p *parser) block(until ...string) []Statement {
 	p.enter()
 	defer p.leave()
-	var all []statement
+	var all []Statement
 	for {
 		switch t := p.peek(); t.kind {
 		case tokenEOF:
@@ -24,10 +22,10 @@ func (p *parser) block(until ...string) []statement {
 			return all
 		case tokenText:
 			p.at++
-			all = append(all, &printed{&literal{plain(t.text)}})
+			all = append(all, &Printed{&Literal{t.text}})
 		case tokenPrint:
 			p.at++
-			all = append(all, &printed{p.tuple()})
+			all = append(all, &Printed{p.tuple()})
 			p.wantEnd()
 		default:
 			if p.isTag(until...) {
@@ -40,7 +38,7 @@ func (p *parser) block(until ...string) []statement {
 }
 
 // body reads the statements of a tag and the tag that ends it.
-func (p *parser) body(name string) []statement {
+func (p *parser) body(name string) []Statement {
 	p.blocks = append(p.blocks, name)
 	b := p.block("end" + name)
 	p.endTag()
@@ -57,7 +55,7 @@ func (p *parser) endTag() {
 	p.wantEnd()
 }
 
-func (p *parser) tag() statement {
+func (p *parser) tag() Statement {
 	name := p.wantName()
 	switch name {
 	case "for":
@@ -69,25 +67,25 @@ func (p *parser) tag() statement {
 	case "macro":
 		m := p.signature(p.wantName())
 		p.wantEnd()
-		m.body = p.body("macro")
+		m.Body = p.body("macro")
 		return m
 	case "call":
 		return p.callTag()
 	case "filter":
-		f := p.filter(nil).(*filtered)
+		f := p.filter(nil).(*Filtered)
 		for p.skipOp("|") {
-			f = p.filter(f).(*filtered)
+			f = p.filter(f).(*Filtered)
 		}
 		p.wantEnd()
-		return &filterBlock{f, p.body("filter")}
+		return &FilterBlock{f, p.body("filter")}
 	case "with":
 		return p.withTag()
 	case "generation": // marks what a model says, for masks that we do not make
 		p.wantEnd()
-		return &scoped{p.body("generation")}
+		return &Scoped{p.body("generation")}
 	case "break", "continue":
 		p.wantEnd()
-		return &jump{name == "break"}
+		return &Jump{name == "break"}
 	}
 	if strings.HasPrefix(name, "end") || name == "else" || name == "elif" {
 		p.fail("{%% %s %%} ends nothing that is open", name)
@@ -96,66 +94,66 @@ func (p *parser) tag() statement {
 	return nil
 }
 
-func (p *parser) forTag() statement {
-	f := &forLoop{target: p.target(true)}
+func (p *parser) forTag() Statement {
+	f := &For{Target: p.target(true)}
 	if !p.skipName("in") {
 		p.fail("expected \"in\", found %s", p.found())
 	}
-	f.over = p.or()
+	f.Over = p.or()
 	if p.isOp(",") {
-		items := []expr{f.over}
+		items := []Expr{f.Over}
 		for p.skipOp(",") {
 			items = append(items, p.or())
 		}
-		f.over = &listing{items, true}
+		f.Over = &Listing{items, true}
 	}
 	if p.skipName("if") {
-		f.only = p.expression()
+		f.Only = p.expression()
 	}
-	f.recursive = p.skipName("recursive")
+	f.Recursive = p.skipName("recursive")
 	p.wantEnd()
 	p.blocks = append(p.blocks, "for")
-	f.body = p.block("else", "endfor")
+	f.Body = p.block("else", "endfor")
 	if p.isTag("else") {
 		p.at += 2
 		p.wantEnd()
-		f.otherwise = p.block("endfor")
+		f.Otherwise = p.block("endfor")
 	}
 	p.endTag()
 	return f
 }
 
-func (p *parser) ifTag() statement {
-	i := &condition{test: p.tuple()}
+func (p *parser) ifTag() Statement {
+	i := &Condition{Test: p.tuple()}
 	p.wantEnd()
 	p.blocks = append(p.blocks, "if")
-	i.then = p.block("elif", "else", "endif")
+	i.Then = p.block("elif", "else", "endif")
 	first := i
 	for p.isTag("elif") {
 		p.at += 2
-		next := &condition{test: p.tuple()}
+		next := &Condition{Test: p.tuple()}
 		p.wantEnd()
-		next.then = p.block("elif", "else", "endif")
-		i.otherwise = []statement{next}
+		next.Then = p.block("elif", "else", "endif")
+		i.Otherwise = []Statement{next}
 		i = next
 	}
 	if p.isTag("else") {
 		p.at += 2
 		p.wantEnd()
-		i.otherwise = p.block("endif")
+		i.Otherwise = p.block("endif")
 	}
 	p.endTag()
 	return first
 }
 
 // target reads names that are given values: a, or a, b, or (a, b), or space.name.
-func (p *parser) target(inFor bool) []target {
+func (p *parser) target(inFor bool) []Target {
 	bracket := p.skipOp("(")
-	var all []target
+	var all []Target
 	for {
-		t := target{name: p.wantName()}
+		t := Target{Name: p.wantName()}
 		if !inFor && p.skipOp(".") {
-			t.field = p.wantName()
+			t.Field = p.wantName()
 		}
 		all = append(all, t)
 		if !p.skipOp(",") {
@@ -168,10 +166,10 @@ func (p *parser) target(inFor bool) []target {
 	return all
 }
 
-func (p *parser) setTag() statement {
-	s := &assignment{targets: p.target(false)}
+func (p *parser) setTag() Statement {
+	s := &Assignment{Targets: p.target(false)}
 	if p.skipOp("=") {
-		s.value = p.tuple()
+		s.Value = p.tuple()
 		p.wantEnd()
 		return s
 	}
@@ -179,53 +177,53 @@ func (p *parser) setTag() statement {
 		p.fail("a filter in {%% set … %%} without = is not supported; use {%% filter … %%} inside")
 	}
 	p.wantEnd()
-	s.body = p.body("set")
+	s.Body = p.body("set")
 	return s
 }
 
-func (p *parser) signature(name string) *macro {
-	m := &macro{name: name}
+func (p *parser) signature(name string) *Macro {
+	m := &Macro{Name: name}
 	p.wantOp("(")
 	for !p.skipOp(")") {
-		if len(m.names) > 0 {
+		if len(m.Names) > 0 {
 			p.wantOp(",")
 		}
-		m.names = append(m.names, p.wantName())
-		var d expr
+		m.Names = append(m.Names, p.wantName())
+		var d Expr
 		if p.skipOp("=") {
 			d = p.expression()
 		}
-		m.defaults = append(m.defaults, d)
+		m.Defaults = append(m.Defaults, d)
 	}
 	return m
 }
 
-func (p *parser) callTag() statement {
-	c := &callBlock{caller: &macro{name: "caller"}}
+func (p *parser) callTag() Statement {
+	c := &CallBlock{Caller: &Macro{Name: "caller"}}
 	if p.isOp("(") {
-		c.caller = p.signature("caller")
+		c.Caller = p.signature("caller")
 	}
-	e, ok := p.expression().(*call)
+	e, ok := p.expression().(*Call)
 	if !ok {
 		p.fail("expected the call of a macro")
 	}
-	c.call = e
+	c.Call = e
 	p.wantEnd()
-	c.caller.body = p.body("call")
+	c.Caller.Body = p.body("call")
 	return c
 }
 
-func (p *parser) withTag() statement {
-	w := &with{}
+func (p *parser) withTag() Statement {
+	w := &With{}
 	for p.peek().kind != tokenEnd {
-		if len(w.names) > 0 {
+		if len(w.Names) > 0 {
 			p.wantOp(",")
 		}
-		w.names = append(w.names, p.wantName())
+		w.Names = append(w.Names, p.wantName())
 		p.wantOp("=")
-		w.values = append(w.values, p.expression())
+		w.Values = append(w.Values, p.expression())
 	}
 	p.wantEnd()
-	w.body = p.body("with")
+	w.Body = p.body("with")
 	return w
 }

@@ -1,11 +1,42 @@
-package jinja
+// Package syntax reads Jinja templates into trees, in the dialect that package jinja describes. It knows nothing of
+// values.
+package syntax
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 )
+
+// The limits of a template.
+const (
+	maxSource = 1 << 20 // bytes
+	maxDepth  = 128     // of nesting
+)
+
+// Parse reads a template.
+func Parse(source string) (body []Statement, err error) {
+	if len(source) > maxSource {
+		return nil, fmt.Errorf("found %d bytes, expected at most %d", len(source), maxSource)
+	}
+	tokens, err := lex(source)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		switch r := recover().(type) {
+		case nil:
+		case *mistake:
+			body, err = nil, errors.New(r.text)
+		default:
+			panic(r)
+		}
+	}()
+	p := &parser{tokens: tokens}
+	return p.block(), nil
+}
 
 // parser makes a tree of the tokens. It panics with a *mistake, which Parse gives back.
 type parser struct {
@@ -95,54 +126,52 @@ func (p *parser) wantEnd() {
 	p.at++
 }
 
-// expr is an expression of a template.
-type expr interface {
-	eval(in *interpreter) Value
-}
+// Expr is an expression of a template.
+type Expr any
 
 // expression reads a ? with its condition: a if b else c.
-func (p *parser) expression() expr {
+func (p *parser) expression() Expr {
 	p.enter()
 	defer p.leave()
 	e := p.or()
 	for p.skipName("if") {
-		c := &choice{then: e, test: p.or()}
+		c := &Choice{Then: e, Test: p.or()}
 		if p.skipName("else") {
-			c.otherwise = p.expression()
+			c.Otherwise = p.expression()
 		}
 		e = c
 	}
 	return e
 }
 
-func (p *parser) or() expr {
+func (p *parser) or() Expr {
 	e := p.and()
 	for p.skipName("or") {
-		e = &logic{e, p.and(), true}
+		e = &Logic{e, p.and(), true}
 	}
 	return e
 }
 
-func (p *parser) and() expr {
+func (p *parser) and() Expr {
 	e := p.not()
 	for p.skipName("and") {
-		e = &logic{e, p.not(), false}
+		e = &Logic{e, p.not(), false}
 	}
 	return e
 }
 
-func (p *parser) not() expr {
+func (p *parser) not() Expr {
 	p.enter()
 	defer p.leave()
 	if p.skipName("not") {
-		return &negation{p.not()}
+		return &Negation{p.not()}
 	}
 	return p.comparison()
 }
 
-func (p *parser) comparison() expr {
+func (p *parser) comparison() Expr {
 	first := p.sum()
-	var rest []compared
+	var rest []Compared
 	for {
 		op := ""
 		switch t := p.peek(); {
@@ -158,36 +187,36 @@ func (p *parser) comparison() expr {
 			break
 		}
 		p.at++
-		rest = append(rest, compared{op, p.sum()})
+		rest = append(rest, Compared{op, p.sum()})
 	}
 	if rest == nil {
 		return first
 	}
-	return &comparison{first, rest}
+	return &Comparison{first, rest}
 }
 
 // left reads operators of one rank, from the left.
-func (p *parser) left(operand func() expr, ops ...string) expr {
+func (p *parser) left(operand func() Expr, ops ...string) Expr {
 	e := operand()
 	for t := p.peek(); t.kind == tokenOp && slices.Contains(ops, t.text); t = p.peek() {
 		p.at++
-		e = &arithmetic{t.text, e, operand()}
+		e = &Arithmetic{t.text, e, operand()}
 	}
 	return e
 }
 
-func (p *parser) sum() expr     { return p.left(p.concat, "+", "-") }
-func (p *parser) concat() expr  { return p.left(p.product, "~") }
-func (p *parser) product() expr { return p.left(p.power, "*", "/", "//", "%") }
-func (p *parser) power() expr   { return p.left(func() expr { return p.unary(true) }, "**") }
+func (p *parser) sum() Expr     { return p.left(p.concat, "+", "-") }
+func (p *parser) concat() Expr  { return p.left(p.product, "~") }
+func (p *parser) product() Expr { return p.left(p.power, "*", "/", "//", "%") }
+func (p *parser) power() Expr   { return p.left(func() Expr { return p.unary(true) }, "**") }
 
-func (p *parser) unary(filters bool) expr {
+func (p *parser) unary(filters bool) Expr {
 	p.enter()
 	defer p.leave()
-	var e expr
+	var e Expr
 	switch {
 	case p.skipOp("-"):
-		e = &arithmetic{"-", &literal{0}, p.unary(false)}
+		e = &Arithmetic{"-", &Literal{0}, p.unary(false)}
 	case p.skipOp("+"):
 		e = p.unary(false)
 	default:
@@ -200,7 +229,7 @@ func (p *parser) unary(filters bool) expr {
 	return e
 }
 
-func (p *parser) primary() expr {
+func (p *parser) primary() Expr {
 	t := p.next()
 	switch t.kind {
 	case tokenName:
@@ -210,22 +239,22 @@ func (p *parser) primary() expr {
 		for p.peek().kind == tokenString {
 			text += p.next().text
 		}
-		return &literal{plain(text)}
+		return &Literal{text}
 	case tokenInt:
 		n, err := strconv.ParseInt(t.text, 0, 64)
 		if err != nil && strings.Trim(t.text, "0") != "" {
 			p.fail("found the number %s, expected one of 64 bits", t.text)
 		}
-		return &literal{int(n)}
+		return &Literal{int(n)}
 	case tokenFloat:
 		f, _ := strconv.ParseFloat(t.text, 64)
-		return &literal{f}
+		return &Literal{f}
 	case tokenOp:
 		switch t.text {
 		case "(":
 			return p.bracketed()
 		case "[":
-			return &listing{items: p.items("]")}
+			return &Listing{Items: p.items("]")}
 		case "{":
 			return p.mapping()
 		}
@@ -235,21 +264,21 @@ func (p *parser) primary() expr {
 	return nil
 }
 
-func named(name string) expr {
+func named(name string) Expr {
 	switch name {
 	case "true", "True":
-		return &literal{true}
+		return &Literal{true}
 	case "false", "False":
-		return &literal{false}
+		return &Literal{false}
 	case "none", "None":
-		return &literal{nil}
+		return &Literal{nil}
 	}
-	return &variable{name}
+	return &Variable{name}
 }
 
 // items reads expressions up to a closing bracket.
-func (p *parser) items(end string) []expr {
-	var items []expr
+func (p *parser) items(end string) []Expr {
+	var items []Expr
 	for !p.skipOp(end) {
 		if len(items) > 0 {
 			p.wantOp(",")
@@ -263,46 +292,46 @@ func (p *parser) items(end string) []expr {
 }
 
 // bracketed reads what follows "(": a tuple or an expression.
-func (p *parser) bracketed() expr {
+func (p *parser) bracketed() Expr {
 	if p.skipOp(")") {
-		return &listing{tuple: true}
+		return &Listing{Tuple: true}
 	}
 	e := p.expression()
 	if p.skipOp(")") {
 		return e
 	}
 	p.wantOp(",")
-	return &listing{append([]expr{e}, p.items(")")...), true}
+	return &Listing{append([]Expr{e}, p.items(")")...), true}
 }
 
-func (p *parser) mapping() expr {
-	m := &mapping{}
+func (p *parser) mapping() Expr {
+	m := &Mapping{}
 	for !p.skipOp("}") {
-		if len(m.keys) > 0 {
+		if len(m.Keys) > 0 {
 			p.wantOp(",")
 			if p.skipOp("}") {
 				break
 			}
 		}
-		m.keys = append(m.keys, p.expression())
+		m.Keys = append(m.Keys, p.expression())
 		p.wantOp(":")
-		m.values = append(m.values, p.expression())
+		m.Values = append(m.Values, p.expression())
 	}
 	return m
 }
 
 // tuple reads an expression, or several with commas between them.
-func (p *parser) tuple() expr {
+func (p *parser) tuple() Expr {
 	e := p.expression()
 	if !p.isOp(",") {
 		return e
 	}
-	items := []expr{e}
+	items := []Expr{e}
 	for p.skipOp(",") {
 		if k := p.peek().kind; k == tokenEnd {
 			break
 		}
 		items = append(items, p.expression())
 	}
-	return &listing{items, true}
+	return &Listing{items, true}
 }

@@ -1,4 +1,4 @@
-package jinja
+package syntax
 
 import (
 	"fmt"
@@ -85,10 +85,10 @@ func (l *lexer) next() {
 	}
 	switch {
 	case sign == '-':
-		text = strings.TrimRightFunc(text, isSpace)
+		text = strings.TrimRightFunc(text, IsSpace)
 	case sign == 0 && kind != '{':
 		begin := strings.LastIndexByte(text, '\n') + 1
-		if (begin > 0 || l.lineStart) && strings.TrimLeftFunc(text[begin:], isSpace) == "" {
+		if (begin > 0 || l.lineStart) && strings.TrimLeftFunc(text[begin:], IsSpace) == "" {
 			text = text[:begin]
 		}
 	}
@@ -112,6 +112,9 @@ func (l *lexer) next() {
 		}
 	}
 }
+
+// IsSpace is Python's str.isspace.
+func IsSpace(r rune) bool { return unicode.IsSpace(r) || r >= 0x1c && r <= 0x1f }
 
 // tagAt finds the beginning of a tag.
 func tagAt(s string) int {
@@ -143,7 +146,7 @@ func (l *lexer) closeTag(n int, sign byte, block bool) {
 	rest := l.source[l.at:]
 	switch {
 	case sign == '-':
-		l.advance(len(rest) - len(strings.TrimLeftFunc(rest, isSpace)))
+		l.advance(len(rest) - len(strings.TrimLeftFunc(rest, IsSpace)))
 	case sign != '+' && block && strings.HasPrefix(rest, "\n"):
 		l.advance(1)
 	}
@@ -152,11 +155,11 @@ func (l *lexer) closeTag(n int, sign byte, block bool) {
 // raw reads {% raw %}…{% endraw %}.
 func (l *lexer) raw() bool {
 	rest := l.source[l.at:]
-	name := strings.TrimLeftFunc(rest, isSpace)
+	name := strings.TrimLeftFunc(rest, IsSpace)
 	if !strings.HasPrefix(name, "raw") {
 		return false
 	}
-	tail := strings.TrimLeftFunc(name[len("raw"):], isSpace)
+	tail := strings.TrimLeftFunc(name[len("raw"):], IsSpace)
 	sign := byte(0)
 	if strings.HasPrefix(tail, "-") {
 		sign, tail = '-', tail[1:]
@@ -176,8 +179,8 @@ func (l *lexer) raw() bool {
 		begin := from + i
 		tag := body[begin+2:]
 		before := strings.TrimLeft(tag, "-+")
-		name := strings.TrimLeftFunc(before, isSpace)
-		tail := strings.TrimLeftFunc(strings.TrimPrefix(name, "endraw"), isSpace)
+		name := strings.TrimLeftFunc(before, IsSpace)
+		tail := strings.TrimLeftFunc(strings.TrimPrefix(name, "endraw"), IsSpace)
 		end := strings.TrimLeft(tail, "-+")
 		if !strings.HasPrefix(name, "endraw") || !strings.HasPrefix(end, "%}") {
 			from = begin + 2
@@ -185,8 +188,8 @@ func (l *lexer) raw() bool {
 		}
 		text := body[:begin]
 		if strings.HasPrefix(tag, "-") {
-			text = strings.TrimRightFunc(text, isSpace)
-		} else if at := strings.LastIndexByte(text, '\n') + 1; !strings.HasPrefix(tag, "+") && strings.TrimLeftFunc(text[at:], isSpace) == "" {
+			text = strings.TrimRightFunc(text, IsSpace)
+		} else if at := strings.LastIndexByte(text, '\n') + 1; !strings.HasPrefix(tag, "+") && strings.TrimLeftFunc(text[at:], IsSpace) == "" {
 			text = text[:at]
 		}
 		l.add(tokenText, text)
@@ -223,7 +226,7 @@ func (l *lexer) inside(end string) {
 		}
 		r, n := utf8.DecodeRuneInString(rest)
 		switch {
-		case isSpace(r):
+		case IsSpace(r):
 			l.advance(n)
 		case r >= '0' && r <= '9':
 			l.number(rest)
