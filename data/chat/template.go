@@ -64,7 +64,8 @@ func fromTemplate(tok *tokenizer.Tokenizer, o Options) (*Renderer, error) {
 		t.vars = append(t.vars, variable{name, value})
 	}
 	r := &Renderer{name: "template", tok: tok, template: t}
-	t.stop, t.extends = r.turnEnd(), r.keepsThePast()
+	t.stop = r.turnEnd()
+	t.extends = t.stop != nil && r.keepsThePast() // without a token between them, turns could merge
 	return r, nil
 }
 

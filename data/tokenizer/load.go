@@ -73,43 +73,36 @@ func explain(err error, size int) error {
 
 // companion is tokenizer_config.json, as far as this package reads it.
 type companion struct {
-	BOS      tokenName      `json:"bos_token"`
-	EOS      tokenName      `json:"eos_token"`
-	Unknown  tokenName      `json:"unk_token"`
-	Separate tokenName      `json:"sep_token"`
-	Pad      tokenName      `json:"pad_token"`
-	Class    tokenName      `json:"cls_token"`
-	Mask     tokenName      `json:"mask_token"`
 	Template namedTemplates `json:"chat_template"`
 }
 
-// names are the tokens that tokenizer_config.json gives a part to.
-func (c *companion) names() map[string]string {
-	names := map[string]string{}
-	for part, token := range map[string]tokenName{
-		"bos_token": c.BOS, "eos_token": c.EOS, "unk_token": c.Unknown, "sep_token": c.Separate,
-		"pad_token": c.Pad, "cls_token": c.Class, "mask_token": c.Mask,
-	} {
-		if token != "" {
-			names[part] = string(token)
+// tokenParts are the keys of tokenizer_config.json that give a token a part.
+var tokenParts = []string{"bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token"}
+
+// readParts reads them: "text", {"content":"text", …}, or null.
+func readParts(path string) (map[string]string, error) {
+	var file map[string]json.RawMessage
+	if err := readJSON(path, &file); err != nil {
+		return nil, err
+	}
+	parts := map[string]string{}
+	for _, part := range tokenParts {
+		var text string
+		var object struct{ Content string }
+		raw, ok := file[part]
+		switch {
+		case !ok:
+		case json.Unmarshal(raw, &text) == nil:
+		case json.Unmarshal(raw, &object) == nil:
+			text = object.Content
+		default:
+			return nil, badinput.Errorf(`%s: %s: expected a text or an object with "content"`, path, part)
+		}
+		if text != "" {
+			parts[part] = text
 		}
 	}
-	return names
-}
-
-// tokenName is "text" or {"content":"text", …}.
-type tokenName string
-
-func (n *tokenName) UnmarshalJSON(data []byte) error {
-	var object struct{ Content string }
-	if json.Unmarshal(data, (*string)(n)) == nil {
-		return nil
-	}
-	if err := json.Unmarshal(data, &object); err != nil {
-		return errors.New(`eos_token and its like: expected a text or an object with "content"`)
-	}
-	*n = tokenName(object.Content)
-	return nil
+	return parts, nil
 }
 
 // namedTemplates is a template, or a list of named ones: "default", and "tool_use" for conversations with tools.
@@ -140,11 +133,16 @@ func (t *Tokenizer) readCompanions(dir string) error {
 	if err := readJSON(path, &c); err != nil {
 		return err
 	}
-	t.chatTemplate, t.toolTemplate, t.parts = c.Template.whole, c.Template.tools, c.names()
-	if c.EOS != "" {
-		id, ok := t.TokenID(string(c.EOS))
+	t.chatTemplate, t.toolTemplate = c.Template.whole, c.Template.tools
+	parts, err := readParts(path)
+	if err != nil {
+		return err
+	}
+	t.parts = parts
+	if eos := parts["eos_token"]; eos != "" {
+		id, ok := t.TokenID(eos)
 		if !ok {
-			return badinput.Errorf("%s: eos_token: %q is no token of tokenizer.json", path, string(c.EOS))
+			return badinput.Errorf("%s: eos_token: %q is no token of tokenizer.json", path, eos)
 		}
 		t.eos = []int32{id}
 	}

@@ -82,8 +82,8 @@ var damaged = map[string]struct {
 	}, `normalizer.normalizers[0].type: found "Lowercase"`},
 	"other decoder": {func(f object) {
 		f["decoder"] = object{"type": "WordPiece"}
-	}, `decoder.type: expected ByteLevel, found "WordPiece"`},
-	"no decoder":     {func(f object) { f["decoder"] = nil }, "decoder.type: expected ByteLevel, found none"},
+	}, `decoder.type: found "WordPiece", expected ByteLevel`},
+	"no decoder":     {func(f object) { f["decoder"] = nil }, "decoder.type: found none, expected ByteLevel"},
 	"added id taken": {func(f object) { addedOf(f, 0)["id"] = 5 }, "both have id 5"},
 	"added id elsewhere": {func(f object) {
 		addedOf(f, 1)["content"] = "<|endoftext|>"

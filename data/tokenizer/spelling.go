@@ -97,15 +97,6 @@ func (s *spelling) added(content string) string {
 	return s.replace(content)
 }
 
-// write is the way back from the text of a token: with a character vocabulary that text itself, a blank
-// where it has one for a space.
-func (s *spelling) write(text string) string {
-	if s.byteLevel() {
-		return toAlphabet(text)
-	}
-	return text
-}
-
 // byteToken gives the piece whose token is byte b.
 func (s *spelling) byteToken(b int) string {
 	if s.byteLevel() {

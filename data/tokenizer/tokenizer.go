@@ -1,6 +1,7 @@
 // Package tokenizer turns text into the token ids of a language model and back, for the byte-level
-// BPE family (Qwen, Llama 3, GPT-2) and for BPE over characters with byte fallback (Gemma). It reads a Hugging Face tokenizer.json with the files beside it,
-// trains a small one of the same kind, and writes it in the same format.
+// BPE family (Qwen, Llama 3, GPT-2) and for BPE over characters with byte fallback (Gemma). It reads
+// a Hugging Face tokenizer.json with the files beside it, trains a small one of the first kind, and
+// writes it in the same format.
 //
 // Text and special tokens never mix. Encode treats every character as the user's: "<|im_end|>" in a
 // prompt becomes the ordinary tokens that spell it. A special token stands only where the caller puts

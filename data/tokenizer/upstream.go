@@ -13,7 +13,14 @@ import (
 // written against that library. It encodes texts without special tokens, for which that library has no
 // interface that could be filled, to the ids of Encode; offsets are those in the normalized text.
 func (t *Tokenizer) Upstream() *upstream.Tokenizer {
-	u := upstream.NewTokenizer(upstreamModel{t})
+	m := upstreamModel{t: t}
+	if !t.spelling.byteLevel() {
+		m.written = make([]string, t.VocabSize())
+		for text, id := range t.bpe.vocab {
+			m.written[id] = text
+		}
+	}
+	u := upstream.NewTokenizer(m)
 	if t.normalize != nil {
 		u.WithNormalizer(upstreamNormalizer{t})
 	}
@@ -68,7 +75,10 @@ func alphabetChanges(piece string) []normalizer.ChangeMap {
 	return changes
 }
 
-type upstreamModel struct{ t *Tokenizer }
+type upstreamModel struct {
+	t       *Tokenizer
+	written []string // how the vocabulary writes each token, where that is not in the alphabet
+}
 
 // Tokenize merges one piece, which is written as in the vocabulary.
 func (m upstreamModel) Tokenize(piece string) ([]upstream.Token, error) {
@@ -96,7 +106,10 @@ func (m upstreamModel) IdToToken(id int) (string, bool) {
 	if _, added := m.t.control[int32(id)]; added || !ok {
 		return text, ok
 	}
-	return m.t.spelling.write(text), true
+	if m.written != nil {
+		return m.written[id], true
+	}
+	return toAlphabet(text), true
 }
 
 func (m upstreamModel) GetVocab() map[string]int {

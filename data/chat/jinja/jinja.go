@@ -20,8 +20,8 @@ import (
 const (
 	maxDepth     = 256 // of what is at work
 	maxSteps     = 3 << 20
-	bytesPerStep = 16 // of text that is made or searched
-	stepsPerItem = 4  // of a list that is made
+	bytesPerStep = 8 // of text that is made or searched
+	stepsPerItem = 4 // of a list that is made
 )
 
 // Template is a parsed template. Any number of goroutines may render it.

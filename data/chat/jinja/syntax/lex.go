@@ -204,7 +204,10 @@ func (l *lexer) raw() bool {
 }
 
 // operators, longest first.
-var operators = []string{"//", "**", "==", "!=", ">=", "<=", "+", "-", "/", "*", "%", "~", "[", "]", "(", ")", "{", "}", ">", "<", "=", ".", ":", "|", ","}
+var operators = []string{
+	"//", "**", "==", "!=", ">=", "<=",
+	"+", "-", "/", "*", "%", "~", "[", "]", "(", ")", "{", "}", ">", "<", "=", ".", ":", "|", ",",
+}
 
 // inside reads the tokens of a tag up to its end.
 func (l *lexer) inside(end string) {

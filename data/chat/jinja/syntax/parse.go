@@ -12,7 +12,7 @@ import (
 
 // The limits of a template.
 const (
-	maxSource = 1 << 20 // bytes
+	maxSource = 1 << 18 // bytes; those in use have some 10,000
 	maxDepth  = 128     // of nesting
 )
 
