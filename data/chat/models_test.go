@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -122,7 +123,7 @@ func checkAdded(t *testing.T, tok *tokenizer.Tokenizer, back func(string) string
 	}
 }
 
-// checkRoundTrips puts random parts of programs together. GRPO_SCALE asks for a million texts.
+// checkRoundTrips puts random parts of programs together. GRPO_TEXTS sets the number of texts.
 func checkRoundTrips(t *testing.T, tok *tokenizer.Tokenizer, back func(string) string) {
 	data, err := os.ReadFile("testdata/programs.txt")
 	if err != nil {
@@ -130,8 +131,10 @@ func checkRoundTrips(t *testing.T, tok *tokenizer.Tokenizer, back func(string) s
 	}
 	lines := strings.SplitAfter(string(data), "\n")
 	n := 1000
-	if os.Getenv("GRPO_SCALE") != "" {
-		n = 1_000_000
+	if s := os.Getenv("GRPO_TEXTS"); s != "" {
+		if n, err = strconv.Atoi(s); err != nil {
+			t.Fatalf("GRPO_TEXTS: %v", err)
+		}
 	}
 	r := rand.New(rand.NewPCG(12, 0))
 	for range n {

@@ -67,10 +67,10 @@ var damaged = map[string]struct {
 	"bad pattern":      {func(f object) { child(f, 0)["pattern"] = object{"Regex": "("} }, "pre_tokenizer.pretokenizers[0].pattern.Regex:"},
 	"endless pattern": {func(f object) { child(f, 0)["pattern"] = object{"Regex": "(a+)+b"} },
 		"pre_tokenizer.pretokenizers[0].pattern.Regex: a pattern that takes for ever over some texts"},
-	"no pattern":       {func(f object) { delete(child(f, 0), "pattern") }, "pre_tokenizer.pretokenizers[0].pattern.Regex: missing"},
-	"other behavior":   {func(f object) { child(f, 0)["behavior"] = "Removed" }, `found behavior "Removed"`},
-	"inverted":         {func(f object) { child(f, 0)["invert"] = true }, "invert true"},
-	"prefix space":     {func(f object) { child(f, 1)["add_prefix_space"] = true }, "pre_tokenizer.pretokenizers[1].add_prefix_space"},
+	"no pattern":     {func(f object) { delete(child(f, 0), "pattern") }, "pre_tokenizer.pretokenizers[0].pattern.Regex: missing"},
+	"other behavior": {func(f object) { child(f, 0)["behavior"] = "Removed" }, `found behavior "Removed"`},
+	"inverted":       {func(f object) { child(f, 0)["invert"] = true }, "invert true"},
+	"prefix space":   {func(f object) { child(f, 1)["add_prefix_space"] = true }, "pre_tokenizer.pretokenizers[1].add_prefix_space"},
 	"no byte level": {func(f object) {
 		seq := f["pre_tokenizer"].(object)
 		seq["pretokenizers"] = seq["pretokenizers"].([]any)[:1]

@@ -11,7 +11,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/cputime"
 )
 
-// Every template here would take for ever, or all memory. A few stand for all, which GRPO_SCALE asks for.
+// Every template here would take for ever, or all memory. A few stand for all, which GRPO_TEXTS asks for.
 var (
 	few = []string{
 		"loops", "doubling", "nested", "repeat", "recursion", "two recursions", "replace", "join", "format", "brackets", "elifs",
@@ -77,7 +77,7 @@ var (
 
 func TestHostile(t *testing.T) {
 	for name, source := range hostile {
-		if os.Getenv("GRPO_SCALE") == "" && !slices.Contains(few, name) {
+		if os.Getenv("GRPO_TEXTS") == "" && !slices.Contains(few, name) {
 			continue
 		}
 		var before, after runtime.MemStats
