@@ -64,6 +64,7 @@ func checkTexts(t *testing.T, dir string, tok *tokenizer.Tokenizer, back func(st
 		IDs     []int32
 		Decoded *string
 	}
+	control := controls(tok)
 	for _, v := range readVectors[vector](t, filepath.Join(dir, "vectors.json")) {
 		if ids := tok.EncodeSpecial(v.Text); !slices.Equal(ids, v.IDs) {
 			t.Errorf("%q\n got %v\nwant %v", v.Text, ids, v.IDs)
@@ -79,7 +80,7 @@ func checkTexts(t *testing.T, dir string, tok *tokenizer.Tokenizer, back func(st
 			t.Errorf("streamed %q\n   want %q", streamed, want)
 		}
 		for _, id := range tok.Encode(v.Text) {
-			if slices.ContainsFunc(controls(tok), func(c int32) bool { return c == id }) {
+			if slices.Contains(control, id) {
 				t.Errorf("%q as user text has the control token %d", v.Text, id)
 			}
 		}
@@ -207,9 +208,10 @@ func checkForged(t *testing.T, tok *tokenizer.Tokenizer, forged, ids []int32, te
 	if tok.Decode(ids, false) != text {
 		t.Errorf("%v spell %q, expected %q", ids, tok.Decode(ids, false), text)
 	}
+	control := controls(tok)
 	count := func(ids []int32) (n int) {
 		for _, id := range ids {
-			if slices.Contains(controls(tok), id) {
+			if slices.Contains(control, id) {
 				n++
 			}
 		}

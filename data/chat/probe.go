@@ -27,16 +27,13 @@ func (r *Renderer) turnEnd() []int32 {
 }
 
 func (r *Renderer) firstControl(text string) []int32 {
+	special := r.tok.SpecialTokens()
 	for _, id := range r.tok.EncodeSpecial(text) {
-		if r.isControl(id) {
+		if slices.ContainsFunc(special, func(s tokenizer.Special) bool { return s.ID == id && s.Control }) {
 			return []int32{id}
 		}
 	}
 	return nil
-}
-
-func (r *Renderer) isControl(id int32) bool {
-	return slices.ContainsFunc(r.tok.SpecialTokens(), func(s tokenizer.Special) bool { return s.ID == id && s.Control })
 }
 
 // keepsThePast renders the beginnings of a dialogue with thoughts, which some templates drop later.

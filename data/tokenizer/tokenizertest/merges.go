@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"unicode/utf8"
 )
 
@@ -49,28 +50,30 @@ func addMerges(path string, order func([]split)) error {
 		tokens[id] = token
 	}
 	done := map[string]bool{}
-	out := bytes.NewBuffer(bytes.TrimSuffix(bytes.TrimSpace(text), []byte("]}}")))
+	out := bytes.NewBuffer(make([]byte, 0, 4*len(text)))
+	out.Write(bytes.TrimSuffix(bytes.TrimSpace(text), []byte("]}}")))
 	for _, m := range file.Model.Merges {
 		var both string
 		if err := json.Unmarshal(m, &both); err != nil {
 			return err
 		}
-		at := bytes.IndexByte([]byte(both), ' ')
-		done[both[:at]+both[at+1:]] = true
+		left, right, _ := strings.Cut(both, " ")
+		done[left+right] = true
 	}
-	for n, token := range tokens {
+	var splits []split
+	for _, token := range tokens {
 		if done[token] {
 			continue
 		}
-		var splits []split
+		splits = splits[:0]
 		for at := 1; at < len(token); at++ {
 			if !utf8.RuneStart(token[at]) {
 				continue
 			}
-			left, ok := vocab[token[:at]]
-			right, ok2 := vocab[token[at:]]
-			if ok && ok2 {
-				splits = append(splits, split{left, right, at})
+			if left, ok := vocab[token[:at]]; ok {
+				if right, ok := vocab[token[at:]]; ok {
+					splits = append(splits, split{left, right, at})
+				}
 			}
 		}
 		order(splits)
@@ -78,11 +81,16 @@ func addMerges(path string, order func([]split)) error {
 			if out.Bytes()[out.Len()-1] != '[' {
 				out.WriteByte(',')
 			}
-			pair, err := json.Marshal(tokens[n][:s.at] + " " + tokens[n][s.at:])
-			if err != nil {
-				return err
+			pair := token[:s.at] + " " + token[s.at:]
+			if strings.ContainsFunc(pair, func(r rune) bool { return r < ' ' || r == '"' || r == '\\' }) {
+				text, err := json.Marshal(pair)
+				if err != nil {
+					return err
+				}
+				out.Write(text)
+				continue
 			}
-			out.Write(pair)
+			out.WriteString(`"` + pair + `"`)
 		}
 	}
 	out.WriteString("]}}")
