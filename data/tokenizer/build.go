@@ -99,6 +99,8 @@ func (t *Tokenizer) addTokens(f *file) error {
 			t.raw.add(match)
 		}
 	}
+	t.raw.sort()
+	t.normal.sort()
 	return t.checkMerges()
 }
 

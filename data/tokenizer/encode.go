@@ -106,9 +106,14 @@ type added struct {
 }
 
 func (m *matcher) add(a added) {
-	list := append(m.byFirst[a.content[0]], a)
-	slices.SortStableFunc(list, func(a, b added) int { return len(b.content) - len(a.content) })
-	m.byFirst[a.content[0]], m.any = list, true
+	m.byFirst[a.content[0]], m.any = append(m.byFirst[a.content[0]], a), true
+}
+
+// sort comes after the last add.
+func (m *matcher) sort() {
+	for _, list := range m.byFirst {
+		slices.SortStableFunc(list, func(a, b added) int { return len(b.content) - len(a.content) })
+	}
 }
 
 func (m *matcher) match(text string, allow func(added) bool) (added, bool) {
