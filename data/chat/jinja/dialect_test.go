@@ -64,6 +64,7 @@ func TestNotSupported(t *testing.T) {
 		"{{ [1].append(1) }}":                    "a list has no append",
 		"{{ '%x' % 1 }}":                         "the format %x is not supported",
 		"{% for a in [1] %}":                     "{% for %} has no {% endfor %}",
+		"{{ '\xb1' }}":                           "found bytes that are not UTF-8",
 		"{% endif %}":                            "{% endif %} ends nothing that is open",
 	} {
 		if text, err := render(source, "{}"); err == nil || !strings.Contains(err.Error(), want) {

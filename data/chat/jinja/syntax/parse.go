@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 )
 
 // The limits of a template.
@@ -20,6 +21,9 @@ const (
 func Parse(source string) (body []Statement, err error) {
 	if len(source) > maxSource {
 		return nil, fmt.Errorf("found %d bytes, expected at most %d", len(source), maxSource)
+	}
+	if !utf8.ValidString(source) {
+		return nil, errors.New("found bytes that are not UTF-8")
 	}
 	tokens, err := lex(source)
 	if err != nil {
