@@ -3,7 +3,7 @@
 GO ?= go
 STATICCHECK ?= honnef.co/go/tools/cmd/staticcheck@v0.8.2
 .DEFAULT_GOAL := help
-.PHONY: help build test race kills soak scale parity arm64 fuzz bench fmt lint check tiny-model smoke demo emulator ptx ptx-probe
+.PHONY: help build test race kills soak texts scale parity arm64 fuzz bench fmt lint check tiny-model smoke demo emulator ptx ptx-probe
 
 help: ## this list
 	@echo "Targets"
@@ -50,6 +50,9 @@ soak: ## REQUESTS (10000) to the sampler, PROGRAMS (20000) in the sandbox
 	GRPO_SOAK=$(or $(REQUESTS),10000) $(GO) test -count=1 -v -timeout 60m -run TestSoak ./sampler
 	GRPO_SANDBOX_FULL=$(or $(PROGRAMS),20000) $(GO) test -count=1 -v -timeout 90m \
 		-run 'TestSoak|TestStableVerdicts|TestHostile|TestHonest|TestOrdinaryUser' ./reward/sandbox
+
+texts: ## TEXTS (1000000) random texts to the tokens of each tokenizer and back; every hostile template
+	GRPO_TEXTS=$(or $(TEXTS),1000000) $(GO) test -count=1 -v -timeout 60m -run 'TestModels|TestHostile' ./data/chat/...
 
 scale: ## a data set of SIZE: full (2 GB) or tenth
 	GRPO_SCALE=$(or $(SIZE),full) $(GO) test -count=1 -v -timeout 30m -run TestScale ./data/dataset

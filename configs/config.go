@@ -52,6 +52,11 @@ type Config struct {
 	PromptTemplate string `json:"prompt_template"`
 	// How a conversation becomes tokens. auto: as the chat template among the model's files asks.
 	Renderer string `json:"renderer" enum:"auto qwen3_instruct qwen3 qwen3_disable_thinking"`
+	// What the model's chat template takes for today, so that a run does not depend on the day. Empty: none, and a
+	// template that asks for it fails.
+	ChatDate string `json:"chat_date"`
+	// Variables of the model's chat template, as a JSON object of names and values. Empty: none.
+	ChatVars string `json:"chat_vars"`
 	// Leave out problems of data whose statement has fewer characters. 0: none.
 	MinPromptChars int `json:"min_prompt_chars"`
 	// Leave out problems of data whose statement has more characters. 0: none.
@@ -254,7 +259,7 @@ func Defaults() Config {
 		LoRATargets: []string{"q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"},
 
 		Data: "agentica-org/DeepCoder-Preview-Dataset", DataSplit: "train", DataSources: []string{},
-		TestData: "agentica-org/DeepCoder-Preview-Dataset", TestSplit: "test", Renderer: "auto",
+		TestData: "agentica-org/DeepCoder-Preview-Dataset", TestSplit: "test", Renderer: "auto", ChatDate: "2024-07-26",
 		DifficultyKeep: 0.25,
 
 		PromptsPerStep: 8, CompletionsPerPrompt: 16, MaxTokens: 24576, Temperature: 1, Stop: []string{},

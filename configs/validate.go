@@ -45,6 +45,7 @@ func (c *Config) mistakes() []mistake {
 	k.values()
 	k.numbers()
 	k.policyAndData()
+	k.chat()
 	k.objective()
 	k.reward()
 	k.run()

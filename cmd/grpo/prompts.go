@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-7879b91d/grpo"
+	"github.com/seed-7879b91d/grpo/configs"
 	"github.com/seed-7879b91d/grpo/data"
 	"github.com/seed-7879b91d/grpo/data/chat"
 	"github.com/seed-7879b91d/grpo/data/dataset"
@@ -22,6 +23,7 @@ type promptFlags struct {
 	prompt, messages, tokens string
 	problems                 string // a data set, of a run
 	renderer                 string
+	chatDate, chatVars       string // for the model's own template
 
 	worded [][]int32 // --prompt or the problems in the words of a run; nil: --prompt is a message as it is
 }
@@ -29,6 +31,7 @@ type promptFlags struct {
 // conversation is a line of --messages.
 type conversation struct {
 	Messages []chat.Message `json:"messages"`
+	Tools    []chat.Tool    `json:"tools"`
 }
 
 func (f *promptFlags) register(cmd *cobra.Command) {
@@ -36,7 +39,9 @@ func (f *promptFlags) register(cmd *cobra.Command) {
 	fl.StringVar(&f.prompt, "prompt", "", "`text` of one user message")
 	fl.StringVar(&f.messages, "messages", "", "JSON Lines `file` of conversations; - for standard input")
 	fl.StringVar(&f.tokens, "tokens", "", "JSON Lines `file` of token prompts; - for standard input")
-	fl.StringVar(&f.renderer, "renderer", "", "chat format: one of "+strings.Join(chat.Names(), ", ")+"; the model's own if not given")
+	fl.StringVar(&f.renderer, "renderer", "", "chat format: one of "+strings.Join(chat.Names(), ", ")+"; if not given, the model's template")
+	fl.StringVar(&f.chatDate, "chat-date", configs.Defaults().ChatDate, "`day` that the model's template takes for today")
+	fl.StringVar(&f.chatVars, "chat-vars", "", "`JSON` object with variables of the model's template")
 }
 
 // open gives the prompts as tokens, the tokenizer of the model where there is one, and the tokens that end a turn of the
@@ -81,15 +86,12 @@ func (f *promptFlags) render(dir string, stdin io.Reader) (prompts [][]int32, to
 	if tok, err = tokenizer.Load(dir); err != nil {
 		return nil, nil, nil, err
 	}
-	renderer, err := chat.ForModel(tok)
-	if f.renderer != "" {
-		renderer, err = chat.New(f.renderer, tok)
-	}
+	renderer, err := f.chosen(tok)
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	add := func(messages []chat.Message) error {
-		prompt, _, err := renderer.Prompt(messages)
+	add := func(messages []chat.Message, tools ...chat.Tool) error {
+		prompt, _, err := renderer.Prompt(messages, tools...)
 		prompts = append(prompts, prompt)
 		return err
 	}
@@ -99,9 +101,21 @@ func (f *promptFlags) render(dir string, stdin io.Reader) (prompts [][]int32, to
 	case f.prompt != "":
 		err = add([]chat.Message{{Role: "user", Content: f.prompt}})
 	default:
-		err = eachInput(f.messages, stdin, func(_ int, c conversation) error { return add(c.Messages) })
+		err = eachInput(f.messages, stdin, func(_ int, c conversation) error { return add(c.Messages, c.Tools...) })
 	}
 	return prompts, tok, renderer.Stop(), err
+}
+
+// chosen is the renderer of --renderer, or the model's own.
+func (f *promptFlags) chosen(tok *tokenizer.Tokenizer) (*chat.Renderer, error) {
+	if f.renderer != "" {
+		return chat.New(f.renderer, tok)
+	}
+	vars, err := chat.ParseVars(f.chatVars)
+	if err != nil {
+		return nil, err
+	}
+	return chat.ForModel(tok, chat.Options{Date: f.chatDate, Vars: vars})
 }
 
 // word puts --prompt, or the problems, into the words of a run.

@@ -40,7 +40,7 @@ func newSampleCmd() *cobra.Command {
 		Long: `Draws completions in the chat format of the model and streams them to the terminal; with --json, writes
 one line per completion: {"prompt":i,"sample":j,"tokens":[…],"logprobs":[…],"text":"…","finish_reason":"stop|length"}.
 
---messages reads JSON Lines {"messages":[{"role":"user","content":"…"}]}; --tokens reads JSON Lines
+--messages reads JSON Lines {"messages":[{"role":"user","content":"…"}]}, with "tools" if there are any; --tokens reads JSON Lines
 {"tokens":[…]}, prompts as they are, and needs no tokenizer. A completion depends on the seed, on its
 prompt's place among the prompts and on its own number, not on what is sampled beside it.
 
@@ -107,6 +107,12 @@ func (f *sampleFlags) follow(cmd *cobra.Command) error {
 	}
 	if !given("renderer") && run.Renderer != "auto" {
 		f.renderer = run.Renderer
+	}
+	if !given("chat-date") {
+		f.chatDate = run.ChatDate
+	}
+	if !given("chat-vars") {
+		f.chatVars = run.ChatVars
 	}
 	if !given("temperature") {
 		f.params.Temperature = float32(run.Temperature)

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7879b91d/grpo/data/tokenizer"
 )
 
 // sampled reads what sample --json wrote.
@@ -119,4 +121,33 @@ func TestBadSamplesAreRefusedInOneLine(t *testing.T) {
 			require.Contains(t, errs, s, line)
 		}
 	}
+}
+
+// A model that has a template of its own is spoken to in it: the turns, the day, and where an answer ends.
+func TestSampleVerbRendersTheModelsTemplate(t *testing.T) {
+	const template = `{{ strftime_now('%Y') }}{% for m in messages %}<|im_start|>{{ m.content|trim }}<|im_end|>{% endfor %}`
+	dir := spoiled(t, "qwen3-tied", func(dir string) {
+		small := filepath.Join("..", "..", "data", "tokenizer", "testdata", "small")
+		require.NoError(t, os.CopyFS(dir, os.DirFS(small)))
+		require.NoError(t, os.WriteFile(filepath.Join(dir, "chat_template.jinja"), []byte(template), 0o644))
+	})
+	args := []string{"sample", "--model", dir, "--max-tokens", "4", "--temperature", "0", "--json"}
+	ask := func(more ...string) string {
+		out, errs, code := shell(t, "", append(args, more...)...)
+		require.Zero(t, code, errs)
+		return out
+	}
+	tok, err := tokenizer.Load(dir)
+	require.NoError(t, err)
+	prompt, err := json.Marshal(tokenLine{tok.EncodeSpecial("2031<|im_start|>hi<|im_end|>")})
+	require.NoError(t, err)
+	want, errs, code := shell(t, string(prompt), append(args, "--tokens", "-")...)
+	require.Zero(t, code, errs)
+	require.Equal(t, want, ask("--prompt", " hi\n", "--chat-date", "2031-05-06"))
+	_, errs, code = shell(t, "", append(args, "--prompt", "hi", "--chat-date", "")...)
+	require.Equal(t, 2, code)
+	require.Contains(t, errs, "chat_date=2024-07-26")
+	_, errs, code = shell(t, "", append(args, "--prompt", "hi", "--chat-vars", "[]")...)
+	require.Equal(t, 2, code)
+	require.Contains(t, errs, `chat_vars: found "[]"`)
 }

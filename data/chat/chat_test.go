@@ -2,6 +2,7 @@ package chat
 
 import (
 	"encoding/json"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -56,20 +57,70 @@ func TestQwen3ChatVectors(t *testing.T) {
 	}
 	tok := load(t, dir)
 	for _, v := range vectors {
-		r := renderer(t, v.Renderer, tok)
-		render := r.Conversation
-		if v.Prompt {
-			render = r.Prompt
+		renderers := []*Renderer{renderer(t, v.Renderer, tok)}
+		if v.Renderer != "qwen3_instruct" {
+			renderers = append(renderers, interpreted(t, v.Renderer, tok, tok.ChatTemplate()))
 		}
-		ids, text, err := render(v.Messages, v.Tools...)
-		if err != nil || text != v.Text || !slices.Equal(ids, v.IDs) {
-			t.Errorf("%s, %s: %v\n got %q %v\nwant %q %v", v.Name, v.Renderer, err, text, ids, v.Text, v.IDs)
+		for _, r := range renderers {
+			render := r.Conversation
+			if v.Prompt {
+				render = r.Prompt
+			}
+			ids, text, err := render(v.Messages, v.Tools...)
+			if err != nil || text != v.Text || !slices.Equal(ids, v.IDs) {
+				t.Errorf("%s, %s, %s: %v\n got %q %v\nwant %q %v", v.Name, v.Renderer, r.Name(), err, text, ids, v.Text, v.IDs)
+			}
+		}
+	}
+	t.Run("proved", func(t *testing.T) { checkProved(t, tok.ChatTemplate()) })
+}
+
+// interpreted is the renderer of a template with the variables of the hand-written one of that name.
+func interpreted(t testing.TB, name string, tok *tokenizer.Tokenizer, template string) *Renderer {
+	t.Helper()
+	o := Options{}
+	if name == "qwen3_disable_thinking" {
+		o.Vars = map[string]json.RawMessage{"enable_thinking": json.RawMessage("false")}
+	}
+	r, err := fromTemplate(tok.WithChatTemplate(template), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// checkProved holds the hand-written renderers to the templates that they stand for.
+func checkProved(t *testing.T, qwen3 string) {
+	tok, rnd := small(t), rand.New(rand.NewPCG(8, 0))
+	for _, name := range Names() {
+		template, tools := qwen3, []Tool{runTool}
+		if name == "qwen3_instruct" {
+			template, tools = Template, nil
+		}
+		if known := proved[hash(template)]; known != strings.TrimSuffix(name, "_disable_thinking") {
+			t.Errorf("the template of %s is known as %q", name, known)
+		}
+		hand, own := renderer(t, name, tok), interpreted(t, name, tok, template)
+		for range 300 {
+			messages := randomMessages(rnd, 1+rnd.IntN(6))
+			if tools == nil {
+				messages = slices.DeleteFunc(messages, func(m Message) bool { return m.Role == "tool" || m.ToolCalls != nil })
+			}
+			if !slices.ContainsFunc(messages, func(m Message) bool { return m.Role == "user" }) {
+				messages = append(messages, user("x"))
+			}
+			declared := tools[:rnd.IntN(len(tools)+1)]
+			ids, text := mustRender(t, hand.Prompt, messages, declared)
+			ids2, text2 := mustRender(t, own.Prompt, messages, declared)
+			if text != text2 || !slices.Equal(ids, ids2) {
+				t.Fatalf("%s, %+v:\n got %q %v\nwant %q %v", name, messages, text, ids, text2, ids2)
+			}
 		}
 	}
 }
 
 func TestQwen3ChoosesItsRenderer(t *testing.T) {
-	r, err := ForModel(load(t, tokenizertest.Qwen3(t)))
+	r, err := ForModel(load(t, tokenizertest.Qwen3(t)), Options{})
 	if err != nil || r.Name() != "qwen3" {
 		t.Errorf("got %v, %v", r, err)
 	}
@@ -132,22 +183,29 @@ func TestTokenizerWithoutTurns(t *testing.T) {
 	checkRefused(t, err, "no special token <|im_start|>")
 }
 
-func TestDetect(t *testing.T) {
-	for _, tc := range []struct{ template, want string }{
-		{Template, "qwen3_instruct"},
-		{`'<|im_start|>' … '<|im_end|>' … You are provided with function signatures`, "qwen3_instruct"},
-		{`<|im_start|><|im_end|> {%- if enable_thinking is defined %}<think>`, "qwen3"},
-		{"", "no chat template"},
-		{"[INST] {{ message }}", "not of the Qwen family"},
-		{`<|im_start|>system\nYou are Qwen, a helpful assistant.<|im_end|>`, "adds a system prompt"},
-		{`<|im_start|>assistant\n<think>\n<|im_end|>`, "always thinks"},
-		{`<|im_start|><|im_end|>enable_thinking <function=`, "another tool format"},
+// A template that is not one of the proved ones is interpreted, and so are those with variables.
+func TestForModel(t *testing.T) {
+	for _, tc := range []struct {
+		template, vars, want string
+	}{
+		{Template, "", "qwen3_instruct"},
+		{Template, `{"a": 1}`, "template"},
+		{Template + " ", "", "template"},
+		{"", "", "no chat template; choose a renderer by name: qwen3,"},
+		{"{% include 'x' %}", "", "the model's chat template: line 1: the tag {% include %} is not supported; supported are for,"},
+		{"{{ x", "", "the model's chat template: line 1: a tag has no end }}"},
 	} {
-		name, err := detect(tc.template)
-		if name != tc.want && (err == nil || !strings.Contains(err.Error(), tc.want)) {
-			t.Errorf("%q: got %q, %v; expected %q", tc.template, name, err, tc.want)
+		vars, err := ParseVars(tc.vars)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := ForModel(small(t).WithChatTemplate(tc.template), Options{Vars: vars})
+		if err != nil {
+			checkRefused(t, err, tc.want)
+		} else if r.Name() != tc.want {
+			t.Errorf("%q: got %s, expected %s", tc.template, r.Name(), tc.want)
 		}
 	}
-	_, err := ForModel(small(t)) // which has no template
-	checkRefused(t, err, "choose a renderer by name: qwen3,")
+	_, err := ParseVars("[1]")
+	checkRefused(t, err, `chat_vars: found "[1]", expected a JSON object`)
 }

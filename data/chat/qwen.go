@@ -73,12 +73,18 @@ func (r *Renderer) render(messages []Message, tools []Tool, prompt bool) ([]int3
 	if len(messages) == 0 {
 		return nil, "", badinput.Errorf("conversation: no messages, expected one or more")
 	}
+	if r.template != nil {
+		return r.template.render(r.tok, messages, tools, prompt)
+	}
 	w := &writer{r: r}
 	if err := w.preamble(messages[0], tools); err != nil {
 		return nil, "", err
 	}
 	query := lastQuery(messages)
 	for i, m := range messages {
+		if m.Structured != nil {
+			return nil, "", badinput.Errorf("message %d: content: found JSON, and the renderer %s writes strings alone", i, r.name)
+		}
 		if m.Role != roleAnswerer && len(m.ToolCalls) > 0 {
 			return nil, "", badinput.Errorf("message %d: a %s makes no tool calls, only an assistant does", i, m.Role)
 		}

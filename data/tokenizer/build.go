@@ -3,7 +3,6 @@ package tokenizer
 import (
 	"errors"
 	"fmt"
-	"strings"
 )
 
 // maxIDs bounds an id, so that a damaged file cannot ask for a table of any size. The largest
@@ -13,28 +12,28 @@ const maxIDs = 1 << 21
 // build checks every field that has a say in the ids, and refuses what it does not support: a part
 // that is passed over would give wrong tokens in silence.
 func (f *file) build() (*Tokenizer, error) {
-	t := &Tokenizer{}
-	var err error
-	if t.normalize, err = f.Normalizer.normalizer("normalizer"); err != nil {
-		return nil, err
-	}
-	if f.PreTokenizer == nil {
-		return nil, errors.New("pre_tokenizer: missing; expected ByteLevel, or a Sequence of Split and ByteLevel")
-	}
-	if t.split, err = f.PreTokenizer.splitter("pre_tokenizer"); err != nil {
-		return nil, err
-	}
-	if f.Decoder == nil || f.Decoder.Type != "ByteLevel" {
-		return nil, fmt.Errorf("decoder.type: expected ByteLevel, found %s", f.Decoder.name())
-	}
 	if f.Model == nil {
 		return nil, errors.New("model: missing; expected a BPE model")
 	}
-	if err := f.Model.supported(); err != nil {
+	s, err := f.Decoder.spelling("decoder")
+	if err != nil {
 		return nil, err
 	}
-	if t.bpe, t.tokens, err = f.Model.build(); err != nil {
+	t := &Tokenizer{spelling: s}
+	if t.normalize, err = f.Normalizer.normalizer("normalizer"); err != nil {
 		return nil, err
+	}
+	if t.split, err = f.splitter(s); err != nil {
+		return nil, err
+	}
+	if err := f.Model.supported(s); err != nil {
+		return nil, err
+	}
+	if t.bpe, t.tokens, err = f.Model.build(s); err != nil {
+		return nil, err
+	}
+	if t.bpe.seams != nil {
+		t.split = chain(t.split, t.bpe.seams.split)
 	}
 	if err := t.addTokens(f); err != nil {
 		return nil, err
@@ -42,95 +41,27 @@ func (f *file) build() (*Tokenizer, error) {
 	return t, nil
 }
 
+func (f *file) splitter(s *spelling) (splitter, error) {
+	p := f.PreTokenizer
+	if !s.byteLevel() && p == nil {
+		return func(text string, emit func(string)) { emit(text) }, nil
+	}
+	if p == nil {
+		return nil, errors.New("pre_tokenizer: missing; expected ByteLevel, or a Sequence of Split and ByteLevel")
+	}
+	split, err := p.splitter("pre_tokenizer")
+	if err == nil && p.spellsBytes() != s.byteLevel() {
+		return nil, fmt.Errorf("pre_tokenizer.type: found %q beside a decoder of type %s: a ByteLevel pre_tokenizer and "+
+			"a ByteLevel decoder go together", p.Type, f.Decoder.name())
+	}
+	return split, err
+}
+
 func (p *part) name() string {
 	if p == nil {
 		return "none"
 	}
 	return fmt.Sprintf("%q", p.Type)
-}
-
-func (p *part) normalizer(field string) (func(string) string, error) {
-	if p == nil {
-		return nil, nil
-	}
-	switch p.Type {
-	case "NFC":
-		return nfc, nil
-	case "Sequence":
-		var all func(string) string
-		for i := range p.Normalizers {
-			n, err := p.Normalizers[i].normalizer(fmt.Sprintf("%s.normalizers[%d]", field, i))
-			if err != nil {
-				return nil, err
-			}
-			if n != nil {
-				all = n // NFC, any number of times
-			}
-		}
-		return all, nil
-	}
-	return nil, fmt.Errorf("%s.type: found %q, expected NFC, a Sequence of it, or null", field, p.Type)
-}
-
-func (p *part) splitter(field string) (splitter, error) {
-	switch p.Type {
-	case "ByteLevel":
-		return p.byteLevel(field)
-	case "Digits":
-		if p.IndividualDigits {
-			return newSplitter(`\p{N}`)
-		}
-		return newSplitter(`\p{N}+`)
-	case "Split":
-		if p.Pattern == nil || p.Pattern.Regex == "" {
-			return nil, fmt.Errorf("%s.pattern.Regex: missing; expected a regular expression", field)
-		}
-		if invert := p.Invert != nil && *p.Invert; p.Behavior != "Isolated" || invert {
-			return nil, fmt.Errorf("%s: found behavior %q, invert %t; expected Isolated, false", field, p.Behavior, invert)
-		}
-		s, err := newSplitter(p.Pattern.Regex)
-		if err != nil {
-			return nil, fmt.Errorf("%s.pattern.Regex: %s", field, strings.ReplaceAll(err.Error(), "\n", " "))
-		}
-		return s, nil
-	case "Sequence":
-		return p.sequence(field)
-	}
-	return nil, fmt.Errorf("%s.type: found %q, expected ByteLevel, Split, Digits or a Sequence of them", field, p.Type)
-}
-
-// byteLevel turns bytes into the characters of the alphabet, which needs no work here: pieces stay
-// bytes. Unless told otherwise it also splits by GPT-2's pattern.
-func (p *part) byteLevel(field string) (splitter, error) {
-	if p.AddPrefixSpace == nil || *p.AddPrefixSpace {
-		return nil, fmt.Errorf("%s.add_prefix_space: expected false: no space is put before a text", field)
-	}
-	if p.UseRegex != nil && !*p.UseRegex {
-		return func(text string, emit func(string)) { emit(text) }, nil
-	}
-	return newSplitter(gpt2Pattern)
-}
-
-func (p *part) sequence(field string) (splitter, error) {
-	var all splitter
-	for i := range p.PreTokenizers {
-		child := &p.PreTokenizers[i]
-		s, err := child.splitter(fmt.Sprintf("%s.pretokenizers[%d]", field, i))
-		switch {
-		case err != nil:
-			return nil, err
-		case child.Type == "ByteLevel" && i < len(p.PreTokenizers)-1:
-			return nil, fmt.Errorf("%s.pretokenizers[%d]: ByteLevel must be the last of the sequence", field, i)
-		case all == nil:
-			all = s
-		case child.UseRegex == nil || *child.UseRegex:
-			all = chain(all, s)
-		}
-	}
-	if all == nil || p.PreTokenizers[len(p.PreTokenizers)-1].Type != "ByteLevel" {
-		return nil, fmt.Errorf("%s.pretokenizers: expected ByteLevel as the last of the sequence", field)
-	}
-	return all, nil
 }
 
 // addTokens reads added_tokens.
@@ -157,15 +88,19 @@ func (t *Tokenizer) addTokens(f *file) error {
 		if have := t.tokens[id]; have != "" && !ok {
 			return fmt.Errorf("%s: %q and %q both have id %d", at, a.Content, have, id)
 		}
-		t.tokens[id] = a.Content
+		t.tokens[id] = t.spelling.added(a.Content)
 		t.added[a.Content] = id
 		t.control[id] = a.Special
+		match := added{a.Content, id, !a.Special && (ok || isBlank(a.Content))}
 		if a.Normalized && t.normalize != nil {
-			t.normal.add(t.normalize(a.Content), id)
+			match.content = t.normalize(a.Content)
+			t.normal.add(match)
 		} else {
-			t.raw.add(a.Content, id)
+			t.raw.add(match)
 		}
 	}
+	t.raw.sort()
+	t.normal.sort()
 	return t.checkMerges()
 }
 

@@ -7,7 +7,7 @@ import (
 )
 
 // supported refuses the settings of other families.
-func (m *model) supported() error {
+func (m *model) supported(s *spelling) error {
 	switch {
 	case m.Type != "BPE" && m.Type != "": // files of GPT-2's days have no type
 		return fmt.Errorf("model.type: found %q, expected BPE", m.Type)
@@ -17,38 +17,42 @@ func (m *model) supported() error {
 		return fmt.Errorf("model.continuing_subword_prefix: found %q, expected none", *m.ContinuingSubwordPrefix)
 	case m.EndOfWordSuffix != nil && *m.EndOfWordSuffix != "":
 		return fmt.Errorf("model.end_of_word_suffix: found %q, expected none", *m.EndOfWordSuffix)
-	case m.ByteFallback:
-		return errors.New("model.byte_fallback: found true, expected false")
 	case len(m.Vocab) == 0:
 		return errors.New("model.vocab: missing or empty")
 	case m.Merges == nil:
 		return errors.New("model.merges: missing")
 	}
-	return nil
+	return s.fits(m.ByteFallback)
 }
 
-// build makes the merge tables, and the bytes of each id.
-func (m *model) build() (*bpe, []string, error) {
+// build makes the merge tables, and the text of each id.
+func (m *model) build(s *spelling) (*bpe, []string, error) {
 	b := &bpe{
 		vocab:        make(map[string]int32, len(m.Vocab)),
 		ignoreMerges: m.IgnoreMerges,
 	}
 	b.cache.seed = maphash.MakeSeed()
-	tokens, err := m.readVocab(b)
+	tokens, err := m.readVocab(b, s)
 	if err != nil {
 		return nil, nil, err
 	}
 	for c := range b.byteID {
-		id, ok := b.vocab[string([]byte{byte(c)})]
-		if !ok && inUTF8(c) {
-			return nil, nil, fmt.Errorf("model.vocab: no token for byte 0x%02X (%q): not a byte-level vocabulary", c, charOf[byte(c)])
+		id, ok := b.vocab[s.byteToken(c)]
+		if _, asItIs := b.vocab[string([]byte{byte(c)})]; !ok && inUTF8(c) && !asItIs {
+			return nil, nil, s.missing(c)
 		}
 		b.byteID[c] = id
 	}
-	return b, tokens, m.readMerges(b)
+	if !s.byteLevel() {
+		b.chars = newCharacters(b.vocab)
+		if !m.IgnoreMerges { // which looks at a piece as a whole
+			b.seams = &seams{far: map[[2]rune]bool{}}
+		}
+	}
+	return b, tokens, m.readMerges(b, s)
 }
 
-func (m *model) readVocab(b *bpe) ([]string, error) {
+func (m *model) readVocab(b *bpe, s *spelling) ([]string, error) {
 	var tokens []string
 	var buf []byte
 	for _, e := range m.Vocab {
@@ -58,17 +62,12 @@ func (m *model) readVocab(b *bpe) ([]string, error) {
 		if e.text == "" {
 			return nil, fmt.Errorf("model.vocab: an empty token has id %d", e.id)
 		}
-		var ok bool
-		// A token with other characters is not made of bytes: it stands for its text and is never merged.
-		if buf, ok = fromAlphabet(buf[:0], e.text); !ok {
-			buf = append(buf[:0], e.text...)
-		}
-		text := string(buf)
-		if ok {
-			if _, twice := b.vocab[text]; twice {
+		text, inPiece := s.token(buf, e.text)
+		if inPiece != "" {
+			if _, twice := b.vocab[inPiece]; twice {
 				return nil, fmt.Errorf("model.vocab: %q stands there twice", e.text)
 			}
-			b.vocab[text] = int32(e.id)
+			b.vocab[inPiece] = int32(e.id)
 		}
 		for len(tokens) <= e.id {
 			tokens = append(tokens, "")
@@ -81,13 +80,13 @@ func (m *model) readVocab(b *bpe) ([]string, error) {
 	return tokens, nil
 }
 
-func (m *model) readMerges(b *bpe) error {
+func (m *model) readMerges(b *bpe, s *spelling) error {
 	b.pairs = newPairTable(len(m.Merges))
 	b.made = make([]int32, len(m.Merges))
-	var buf []byte
+	var buf, both []byte
+	var ok bool
 	find := func(text string) (int32, bool) {
-		var ok bool
-		if buf, ok = fromAlphabet(buf[:0], text); !ok {
+		if buf, ok = s.find(buf, text); !ok {
 			return 0, false
 		}
 		id, ok := b.vocab[string(buf)]
@@ -95,8 +94,10 @@ func (m *model) readMerges(b *bpe) error {
 	}
 	for rank, pair := range m.Merges {
 		left, leftOK := find(pair[0])
+		both = append(both[:0], buf...)
 		right, rightOK := find(pair[1])
-		made, madeOK := find(pair[0] + pair[1])
+		both = append(both, buf...)
+		made, madeOK := b.vocab[string(both)]
 		switch {
 		case !leftOK:
 			return fmt.Errorf("model.merges[%d]: %q is not in model.vocab", rank, pair[0])
@@ -108,6 +109,26 @@ func (m *model) readMerges(b *bpe) error {
 			return fmt.Errorf("model.merges[%d]: %q and %q are merged twice", rank, pair[0], pair[1])
 		}
 		b.made[rank] = made
+		if b.seams != nil {
+			b.seams.join(pair[0], pair[1])
+		}
+	}
+	if b.seams != nil && b.mergesBytes(m.Merges, s) {
+		b.seams = nil
 	}
 	return nil
+}
+
+// mergesBytes reports whether a token of byte fallback is merged: then the text of a token does not tell
+// which characters it stands between.
+func (b *bpe) mergesBytes(all merges, s *spelling) bool {
+	for _, pair := range all {
+		if _, left := s.bytes[pair[0]]; left {
+			return true
+		}
+		if _, right := s.bytes[pair[1]]; right {
+			return true
+		}
+	}
+	return false
 }

@@ -14,73 +14,111 @@ func (t *Tokenizer) Encode(text string) []int32 {
 // AppendText appends the tokens of a text to ids. A text between two special tokens goes in as a
 // whole: cut in two, it may have other tokens.
 func (t *Tokenizer) AppendText(ids []int32, text string) []int32 {
-	text = validText(text)
-	if t.normalize != nil {
-		text = t.normalize(text)
-	}
-	return t.appendNormal(ids, text)
-}
-
-func (t *Tokenizer) appendNormal(ids []int32, text string) []int32 {
-	t.split(text, func(piece string) { ids = t.bpe.appendPiece(ids, piece) })
-	return ids
+	e := encoder{t: t, ids: ids, allow: func(a added, _ int) bool { return a.ordinary }}
+	return e.whole(text)
 }
 
 // EncodeSpecial reads the added tokens that are written in the text as such, control or not. These are
 // the ids of Hugging Face's tokenizer with add_special_tokens=False.
 func (t *Tokenizer) EncodeSpecial(text string) []int32 {
-	ids := make([]int32, 0, len(text)/3+4)
-	plain := func(text string) { ids = t.appendNormal(ids, text) }
-	added := func(id int32) { ids = append(ids, id) }
-	t.raw.cut(validText(text), func(text string) {
-		if t.normalize != nil {
-			text = t.normalize(text)
+	e := encoder{t: t, ids: make([]int32, 0, len(text)/3+4), allow: func(added, int) bool { return true }}
+	return e.whole(text)
+}
+
+// Span is a part of a text, in bytes.
+type Span struct{ Start, End int }
+
+// EncodeQuoting is EncodeSpecial of a valid UTF-8 text parts of which are somebody else's words: an added
+// token that touches one of these is spelled out. Spans are in order and apart.
+func (t *Tokenizer) EncodeQuoting(text string, quoted []Span) []int32 {
+	e := encoder{t: t, ids: make([]int32, 0, len(text)/3+4), allow: func(a added, at int) bool {
+		// The first span that ends after the token begins.
+		i, _ := slices.BinarySearchFunc(quoted, at+1, func(s Span, end int) int { return s.End - end })
+		return a.ordinary || i == len(quoted) || quoted[i].Start >= at+len(a.content)
+	}}
+	e.cut(t.raw, text, 0, func(text string, at int) {
+		e.cut(t.normal, text, at, func(text string, _ int) { e.plain(e.normal(text)) })
+	})
+	return e.ids
+}
+
+// encoder collects the tokens of a text. allow says whether an added token that begins at a byte of the
+// text is read as such.
+type encoder struct {
+	t     *Tokenizer
+	ids   []int32
+	allow func(a added, at int) bool
+}
+
+func (e *encoder) whole(text string) []int32 {
+	e.cut(e.t.raw, validText(text), 0, func(text string, _ int) {
+		e.cut(e.t.normal, e.normal(text), 0, func(text string, _ int) { e.plain(text) })
+	})
+	return e.ids
+}
+
+func (e *encoder) normal(text string) string {
+	if e.t.normalize == nil {
+		return text
+	}
+	return e.t.normalize(text)
+}
+
+func (e *encoder) plain(text string) {
+	e.t.split(text, func(piece string) { e.ids = e.t.bpe.appendPiece(e.ids, piece) })
+}
+
+// cut takes the tokens that m finds in a text, which begins at offset, and hands what is between them
+// to rest.
+func (e *encoder) cut(m *matcher, text string, offset int, rest func(text string, offset int)) {
+	start := 0
+	for i := 0; i < len(text) && m.any; {
+		a, ok := m.match(text[i:], func(a added) bool { return e.allow(a, offset+i) })
+		if !ok {
+			i++
+			continue
 		}
-		t.normal.cut(text, plain, added)
-	}, added)
-	return ids
+		if start < i {
+			rest(text[start:i], offset+start)
+		}
+		e.ids = append(e.ids, a.id)
+		i += len(a.content)
+		start = i
+	}
+	if start < len(text) {
+		rest(text[start:], offset+start)
+	}
 }
 
 // matcher finds added tokens in a text: the leftmost, and of those that start there the longest.
 type matcher struct {
+	any     bool
 	byFirst [256][]added // by first byte, longest first
 }
 
 type added struct {
 	content string
 	id      int32
+	// ordinary tells a token that is not special and means no more than its text, such as a run of line
+	// feeds: it is read from any text. The others give a conversation its structure, and stand only
+	// where they are meant to.
+	ordinary bool
 }
 
-func (m *matcher) add(content string, id int32) {
-	list := append(m.byFirst[content[0]], added{content, id})
-	slices.SortStableFunc(list, func(a, b added) int { return len(b.content) - len(a.content) })
-	m.byFirst[content[0]] = list
+func (m *matcher) add(a added) {
+	m.byFirst[a.content[0]], m.any = append(m.byFirst[a.content[0]], a), true
 }
 
-// cut hands the text between the matches to plain and the matches to found, in their order.
-func (m *matcher) cut(text string, plain func(string), found func(id int32)) {
-	start := 0
-	for i := 0; i < len(text); {
-		a, ok := m.match(text[i:])
-		if !ok {
-			i++
-			continue
-		}
-		if start < i {
-			plain(text[start:i])
-		}
-		found(a.id)
-		i += len(a.content)
-		start = i
-	}
-	if start < len(text) {
-		plain(text[start:])
+// sort comes after the last add.
+func (m *matcher) sort() {
+	for _, list := range m.byFirst {
+		slices.SortStableFunc(list, func(a, b added) int { return len(b.content) - len(a.content) })
 	}
 }
 
-func (m *matcher) match(text string) (added, bool) {
+func (m *matcher) match(text string, allow func(added) bool) (added, bool) {
 	for _, a := range m.byFirst[text[0]] {
-		if strings.HasPrefix(text, a.content) {
+		if strings.HasPrefix(text, a.content) && allow(a) {
 			return a, true
 		}
 	}

@@ -29,7 +29,9 @@ type part struct {
 	Type             string   `json:"type"`
 	Normalizers      []part   `json:"normalizers,omitempty"`   // Sequence
 	PreTokenizers    []part   `json:"pretokenizers,omitempty"` // Sequence
-	Pattern          *pattern `json:"pattern,omitempty"`       // Split
+	Decoders         []part   `json:"decoders,omitempty"`      // Sequence
+	Pattern          *pattern `json:"pattern,omitempty"`       // Split, Replace
+	Content          *string  `json:"content,omitempty"`       // Replace
 	Behavior         string   `json:"behavior,omitempty"`      // Split
 	Invert           *bool    `json:"invert,omitempty"`        // Split
 	IndividualDigits bool     `json:"individual_digits,omitempty"`
@@ -38,7 +40,11 @@ type part struct {
 	UseRegex         *bool    `json:"use_regex,omitempty"`        // ByteLevel; absent means true
 }
 
-type pattern struct{ Regex string }
+// pattern is one of the two.
+type pattern struct {
+	Regex  string `json:",omitempty"`
+	String string `json:",omitempty"`
+}
 
 type model struct {
 	Type                    string   `json:"type"`

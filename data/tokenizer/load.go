@@ -11,11 +11,17 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 )
 
+// maxFile bounds a tokenizer.json. The largest have 35 MB.
+const maxFile = 64 << 20
+
 // Load reads a tokenizer.json, or the one in a folder, and what stands beside it:
 // tokenizer_config.json, generation_config.json, chat_template.jinja, each of which may be absent.
 func Load(path string) (*Tokenizer, error) {
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
 		path = filepath.Join(path, "tokenizer.json")
+	}
+	if info, err := os.Stat(path); err == nil && info.Size() > maxFile {
+		return nil, badinput.Errorf("%s: found %d bytes, expected %d at most", path, info.Size(), maxFile)
 	}
 	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -38,6 +44,11 @@ func Load(path string) (*Tokenizer, error) {
 func parse(data []byte) (*Tokenizer, error) {
 	var f file
 	if err := json.Unmarshal(data, &f); err != nil {
+		// The vocabulary of another kind of model has another form, of which that kind tells more.
+		var kind struct{ Model struct{ Type string } }
+		if json.Unmarshal(data, &kind) == nil && kind.Model.Type != "" && kind.Model.Type != "BPE" {
+			return nil, (&model{Type: kind.Model.Type}).supported(&spelling{})
+		}
 		return nil, explain(err, len(data))
 	}
 	return f.build()
@@ -62,39 +73,55 @@ func explain(err error, size int) error {
 
 // companion is tokenizer_config.json, as far as this package reads it.
 type companion struct {
-	EOS      tokenName      `json:"eos_token"`
 	Template namedTemplates `json:"chat_template"`
 }
 
-// tokenName is "text" or {"content":"text", …}.
-type tokenName string
+// tokenParts are the keys of tokenizer_config.json that give a token a part.
+var tokenParts = []string{"bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token"}
 
-func (n *tokenName) UnmarshalJSON(data []byte) error {
-	var object struct{ Content string }
-	if json.Unmarshal(data, (*string)(n)) == nil {
-		return nil
+// readParts reads them: "text", {"content":"text", …}, or null.
+func readParts(path string) (map[string]string, error) {
+	var file map[string]json.RawMessage
+	if err := readJSON(path, &file); err != nil {
+		return nil, err
 	}
-	if err := json.Unmarshal(data, &object); err != nil {
-		return errors.New(`eos_token: expected a text or an object with "content"`)
+	parts := map[string]string{}
+	for _, part := range tokenParts {
+		var text string
+		var object struct{ Content string }
+		raw, ok := file[part]
+		switch {
+		case !ok:
+		case json.Unmarshal(raw, &text) == nil:
+		case json.Unmarshal(raw, &object) == nil:
+			text = object.Content
+		default:
+			return nil, badinput.Errorf(`%s: %s: expected a text or an object with "content"`, path, part)
+		}
+		if text != "" {
+			parts[part] = text
+		}
 	}
-	*n = tokenName(object.Content)
-	return nil
+	return parts, nil
 }
 
-// namedTemplates is a template, or a list of named ones of which we take "default".
-type namedTemplates string
+// namedTemplates is a template, or a list of named ones: "default", and "tool_use" for conversations with tools.
+type namedTemplates struct{ whole, tools string }
 
 func (n *namedTemplates) UnmarshalJSON(data []byte) error {
 	var list []struct{ Name, Template string }
-	if json.Unmarshal(data, (*string)(n)) == nil {
+	if json.Unmarshal(data, &n.whole) == nil {
 		return nil
 	}
 	if err := json.Unmarshal(data, &list); err != nil {
 		return errors.New(`chat_template: expected a text or a list of {"name":…,"template":…}`)
 	}
 	for _, t := range list {
-		if t.Name == "default" {
-			*n = namedTemplates(t.Template)
+		switch t.Name {
+		case "default":
+			n.whole = t.Template
+		case "tool_use":
+			n.tools = t.Template
 		}
 	}
 	return nil
@@ -106,17 +133,22 @@ func (t *Tokenizer) readCompanions(dir string) error {
 	if err := readJSON(path, &c); err != nil {
 		return err
 	}
-	t.chatTemplate = string(c.Template)
-	if c.EOS != "" {
-		id, ok := t.TokenID(string(c.EOS))
+	t.chatTemplate, t.toolTemplate = c.Template.whole, c.Template.tools
+	parts, err := readParts(path)
+	if err != nil {
+		return err
+	}
+	t.parts = parts
+	if eos := parts["eos_token"]; eos != "" {
+		id, ok := t.TokenID(eos)
 		if !ok {
-			return badinput.Errorf("%s: eos_token: %q is no token of tokenizer.json", path, string(c.EOS))
+			return badinput.Errorf("%s: eos_token: %q is no token of tokenizer.json", path, eos)
 		}
 		t.eos = []int32{id}
 	}
 	template, err := os.ReadFile(filepath.Join(dir, "chat_template.jinja"))
 	if err == nil {
-		t.chatTemplate = string(template)
+		t.chatTemplate, t.toolTemplate = string(template), ""
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}

@@ -65,10 +65,12 @@ var damaged = map[string]struct {
 	"unknown type":     {func(f object) { f["pre_tokenizer"].(object)["type"] = "Metaspace" }, `pre_tokenizer.type: found "Metaspace"`},
 	"unknown child":    {func(f object) { child(f, 0)["type"] = "Whitespace" }, `pre_tokenizer.pretokenizers[0].type: found "Whitespace"`},
 	"bad pattern":      {func(f object) { child(f, 0)["pattern"] = object{"Regex": "("} }, "pre_tokenizer.pretokenizers[0].pattern.Regex:"},
-	"no pattern":       {func(f object) { delete(child(f, 0), "pattern") }, "pre_tokenizer.pretokenizers[0].pattern.Regex: missing"},
-	"other behavior":   {func(f object) { child(f, 0)["behavior"] = "Removed" }, `found behavior "Removed"`},
-	"inverted":         {func(f object) { child(f, 0)["invert"] = true }, "invert true"},
-	"prefix space":     {func(f object) { child(f, 1)["add_prefix_space"] = true }, "pre_tokenizer.pretokenizers[1].add_prefix_space"},
+	"endless pattern": {func(f object) { child(f, 0)["pattern"] = object{"Regex": "(a+)+b"} },
+		"pre_tokenizer.pretokenizers[0].pattern.Regex: a pattern that takes for ever over some texts"},
+	"no pattern":     {func(f object) { delete(child(f, 0), "pattern") }, "pre_tokenizer.pretokenizers[0].pattern.Regex: missing"},
+	"other behavior": {func(f object) { child(f, 0)["behavior"] = "Removed" }, `found behavior "Removed"`},
+	"inverted":       {func(f object) { child(f, 0)["invert"] = true }, "invert true"},
+	"prefix space":   {func(f object) { child(f, 1)["add_prefix_space"] = true }, "pre_tokenizer.pretokenizers[1].add_prefix_space"},
 	"no byte level": {func(f object) {
 		seq := f["pre_tokenizer"].(object)
 		seq["pretokenizers"] = seq["pretokenizers"].([]any)[:1]
@@ -82,8 +84,8 @@ var damaged = map[string]struct {
 	}, `normalizer.normalizers[0].type: found "Lowercase"`},
 	"other decoder": {func(f object) {
 		f["decoder"] = object{"type": "WordPiece"}
-	}, `decoder.type: expected ByteLevel, found "WordPiece"`},
-	"no decoder":     {func(f object) { f["decoder"] = nil }, "decoder.type: expected ByteLevel, found none"},
+	}, `decoder.type: found "WordPiece", expected ByteLevel`},
+	"no decoder":     {func(f object) { f["decoder"] = nil }, "decoder.type: found none, expected ByteLevel"},
 	"added id taken": {func(f object) { addedOf(f, 0)["id"] = 5 }, "both have id 5"},
 	"added id elsewhere": {func(f object) {
 		addedOf(f, 1)["content"] = "<|endoftext|>"

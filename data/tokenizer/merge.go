@@ -8,11 +8,13 @@ import (
 	"sync/atomic"
 )
 
-// bpe merges the bytes of a piece into tokens: again and again the adjacent pair that was learned
-// first, the leftmost where it stands more than once.
+// bpe merges the bytes of a piece, or its characters, into tokens: again and again the adjacent pair that
+// was learned first, the leftmost where it stands more than once.
 type bpe struct {
-	vocab        map[string]int32 // bytes of a token to its id
+	vocab        map[string]int32 // text of a token, as it stands in a piece, to its id
 	byteID       [256]int32       // the tokens of one byte
+	chars        *characters      // nil: a piece is merged from its bytes
+	seams        *seams           // nil: a piece is merged as a whole
 	pairs        pairTable
 	made         []int32 // the token that the merge of each rank makes
 	ignoreMerges bool    // a piece that is a token is that token, whatever the merges say
@@ -29,7 +31,7 @@ const (
 // appendPiece appends the tokens of one piece.
 func (m *bpe) appendPiece(ids []int32, piece string) []int32 {
 	if len(piece) == 1 {
-		return append(ids, m.byteID[piece[0]])
+		return m.appendSymbols(ids, piece)
 	}
 	if len(piece) > smallPiece {
 		if id, ok := m.whole(piece); ok {
@@ -57,14 +59,23 @@ func (m *bpe) whole(piece string) (int32, bool) {
 	return id, ok
 }
 
+// appendSymbols appends what a piece is merged from.
+func (m *bpe) appendSymbols(symbols []int32, piece string) []int32 {
+	if m.chars != nil {
+		return m.chars.append(symbols, piece, &m.byteID)
+	}
+	for i := range len(piece) {
+		symbols = append(symbols, m.byteID[piece[i]])
+	}
+	return symbols
+}
+
 // mergeSmall merges a piece of at most smallPiece bytes in symbols.
 func (m *bpe) mergeSmall(symbols []int32, piece string) []int32 {
 	if id, ok := m.whole(piece); ok {
 		return append(symbols, id)
 	}
-	for i := range len(piece) {
-		symbols = append(symbols, m.byteID[piece[i]])
-	}
+	symbols = m.appendSymbols(symbols, piece)
 	var ranks [smallPiece]int32 // of the pair that starts at each symbol
 	for i := range len(symbols) - 1 {
 		ranks[i] = m.pairs.rank(symbols[i], symbols[i+1])

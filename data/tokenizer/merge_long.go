@@ -4,7 +4,7 @@ import "sync"
 
 // longMerge is the scratch space of mergeLong.
 type longMerge struct {
-	symbols    []int32 // the token that starts at each byte
+	symbols    []int32 // the tokens, each in the place of its first byte or character
 	ranks      []int32 // of the pair that starts there; noRank inside a token
 	prev, next []int32 // the neighbours
 	heap       []uint64
@@ -43,15 +43,14 @@ func (m *bpe) mergeLong(ids []int32, piece string) []int32 {
 }
 
 func (w *longMerge) load(m *bpe, piece string) {
-	w.symbols, w.ranks = w.symbols[:0], w.ranks[:0]
+	w.symbols, w.ranks = m.appendSymbols(w.symbols[:0], piece), w.ranks[:0]
 	w.prev, w.next, w.heap = w.prev[:0], w.next[:0], w.heap[:0]
-	for i := range len(piece) {
-		w.symbols = append(w.symbols, m.byteID[piece[i]])
+	for i := range w.symbols {
 		w.ranks = append(w.ranks, noRank)
 		w.prev = append(w.prev, int32(i-1))
 		w.next = append(w.next, int32(i+1))
 	}
-	for i := range len(piece) {
+	for i := range w.symbols {
 		w.rankPair(m, int32(i))
 	}
 }

@@ -3,6 +3,7 @@ package tokenizer
 import (
 	"bytes"
 	"encoding/json"
+	"maps"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -72,6 +73,8 @@ func (t *Trained) Tokenizer() (*Tokenizer, error) {
 		return nil, err
 	}
 	tok.chatTemplate = t.options.ChatTemplate
+	tok.parts = map[string]string{"eos_token": t.options.EOS, "pad_token": t.options.Pad}
+	maps.DeleteFunc(tok.parts, func(_, token string) bool { return token == "" })
 	if t.options.EOS != "" {
 		tok.eos = []int32{tok.added[t.options.EOS]}
 	}

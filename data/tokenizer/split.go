@@ -55,6 +55,9 @@ func chain(first, second splitter) splitter {
 }
 
 func regexpSplitter(pattern string) (splitter, error) {
+	if err := tryPattern(pattern); err != nil {
+		return nil, err
+	}
 	re, err := regexp2.Compile(pattern, regexp2.None)
 	if err != nil {
 		return nil, err

@@ -1,6 +1,7 @@
 // Package tokenizer turns text into the token ids of a language model and back, for the byte-level
-// BPE family: Qwen, Llama 3, GPT-2. It reads a Hugging Face tokenizer.json with the files beside it,
-// trains a small one of the same kind, and writes it in the same format.
+// BPE family (Qwen, Llama 3, GPT-2) and for BPE over characters with byte fallback (Gemma). It reads
+// a Hugging Face tokenizer.json with the files beside it, trains a small one of the first kind, and
+// writes it in the same format.
 //
 // Text and special tokens never mix. Encode treats every character as the user's: "<|im_end|>" in a
 // prompt becomes the ordinary tokens that spell it. A special token stands only where the caller puts
@@ -17,13 +18,17 @@
 // token at the start or the end (post_processor), no padding, no truncation, no cleaned-up spaces.
 package tokenizer
 
-import "slices"
+import (
+	"maps"
+	"slices"
+)
 
 // Tokenizer encodes and decodes. It does not change after Load: any number of goroutines may use one.
 type Tokenizer struct {
 	bpe       *bpe
 	split     splitter
 	normalize func(string) string // nil: text is taken as it comes
+	spelling  *spelling
 
 	tokens  []string         // the bytes of each id; "" where no token has that id
 	added   map[string]int32 // added tokens by content
@@ -33,6 +38,8 @@ type Tokenizer struct {
 
 	eos          []int32
 	chatTemplate string
+	toolTemplate string
+	parts        map[string]string
 }
 
 // Special is a token that stands for no ordinary text.
@@ -53,7 +60,7 @@ func (t *Tokenizer) TokenID(name string) (int32, bool) {
 	if id, ok := t.added[name]; ok {
 		return id, true
 	}
-	text, ok := fromAlphabet(nil, name)
+	text, ok := t.spelling.find(nil, name)
 	if !ok {
 		return 0, false
 	}
@@ -85,3 +92,16 @@ func (t *Tokenizer) EOS() []int32 { return slices.Clone(t.eos) }
 
 // ChatTemplate is the model's Jinja chat template, or "".
 func (t *Tokenizer) ChatTemplate() string { return t.chatTemplate }
+
+// ToolTemplate is the one for conversations with tools, where the model has a template of its own for these, or "".
+func (t *Tokenizer) ToolTemplate() string { return t.toolTemplate }
+
+// Parts gives the tokens that have a part by its name: bos_token, eos_token, pad_token and so on.
+func (t *Tokenizer) Parts() map[string]string { return maps.Clone(t.parts) }
+
+// WithChatTemplate is the tokenizer with another chat template.
+func (t *Tokenizer) WithChatTemplate(template string) *Tokenizer {
+	other := *t
+	other.chatTemplate, other.toolTemplate = template, ""
+	return &other
+}

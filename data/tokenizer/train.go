@@ -239,7 +239,7 @@ func (tr *trainer) result(o TrainOptions) *Trained {
 		Version:    "1.0",
 		Normalizer: &part{Type: "NFC"},
 		PreTokenizer: &part{Type: "Sequence", PreTokenizers: []part{
-			{Type: "Split", Pattern: &pattern{qwenPattern}, Behavior: "Isolated", Invert: &no},
+			{Type: "Split", Pattern: &pattern{Regex: qwenPattern}, Behavior: "Isolated", Invert: &no},
 			byteLevel,
 		}},
 		PostProcessor: json.RawMessage(`null`),

@@ -13,7 +13,14 @@ import (
 // written against that library. It encodes texts without special tokens, for which that library has no
 // interface that could be filled, to the ids of Encode; offsets are those in the normalized text.
 func (t *Tokenizer) Upstream() *upstream.Tokenizer {
-	u := upstream.NewTokenizer(upstreamModel{t})
+	m := upstreamModel{t: t}
+	if !t.spelling.byteLevel() {
+		m.written = make([]string, t.VocabSize())
+		for text, id := range t.bpe.vocab {
+			m.written[id] = text
+		}
+	}
+	u := upstream.NewTokenizer(m)
 	if t.normalize != nil {
 		u.WithNormalizer(upstreamNormalizer{t})
 	}
@@ -35,7 +42,7 @@ func (n upstreamNormalizer) Normalize(text *normalizer.NormalizedString) (*norma
 	return normalizer.NewNormalizedFrom(n.t.normalize(text.GetNormalized())), nil
 }
 
-// upstreamSplitter cuts the text and writes the pieces in the alphabet. Both at once: upstream's second
+// upstreamSplitter cuts the text and writes the pieces as the vocabulary does, mostly in the alphabet. Both at once: upstream's second
 // step would drop what is a token already.
 type upstreamSplitter struct{ t *Tokenizer }
 
@@ -45,7 +52,10 @@ func (s upstreamSplitter) PreTokenize(text *upstream.PreTokenizedString) (*upstr
 		start := 0
 		s.t.split(part.GetNormalized(), func(piece string) {
 			slice := part.Slice(normalizer.NewRange(start, start+len(piece), normalizer.NormalizedTarget))
-			pieces = append(pieces, upstream.SplitIdx{Normalized: slice.Transform(alphabetChanges(piece), 0)})
+			if s.t.spelling.byteLevel() {
+				slice = slice.Transform(alphabetChanges(piece), 0)
+			}
+			pieces = append(pieces, upstream.SplitIdx{Normalized: slice})
 			start += len(piece)
 		})
 		return pieces
@@ -65,11 +75,14 @@ func alphabetChanges(piece string) []normalizer.ChangeMap {
 	return changes
 }
 
-type upstreamModel struct{ t *Tokenizer }
+type upstreamModel struct {
+	t       *Tokenizer
+	written []string // how the vocabulary writes each token, where that is not in the alphabet
+}
 
-// Tokenize merges one piece, which is written in the alphabet.
+// Tokenize merges one piece, which is written as in the vocabulary.
 func (m upstreamModel) Tokenize(piece string) ([]upstream.Token, error) {
-	text, _ := fromAlphabet(nil, piece)
+	text, _ := m.t.spelling.find(nil, piece)
 	var tokens []upstream.Token
 	start := 0
 	for _, id := range m.t.bpe.appendPiece(nil, string(text)) {
@@ -92,6 +105,9 @@ func (m upstreamModel) IdToToken(id int) (string, bool) {
 	text, ok := m.t.Token(int32(id))
 	if _, added := m.t.control[int32(id)]; added || !ok {
 		return text, ok
+	}
+	if m.written != nil {
+		return m.written[id], true
 	}
 	return toAlphabet(text), true
 }

@@ -44,12 +44,7 @@ func OpenLanguage(ctx context.Context, cfg *configs.Config) (*Language, error) {
 	if l.Tokenizer, err = tokenizer.Load(dir); err != nil {
 		return nil, err
 	}
-	if cfg.Renderer == "auto" {
-		l.renderer, err = chat.ForModel(l.Tokenizer)
-	} else {
-		l.renderer, err = chat.New(cfg.Renderer, l.Tokenizer)
-	}
-	if err != nil {
+	if l.renderer, err = renderer(cfg, l.Tokenizer); err != nil {
 		return nil, err
 	}
 	if l.wording, err = Wording(cfg); err != nil {
@@ -57,6 +52,17 @@ func OpenLanguage(ctx context.Context, cfg *configs.Config) (*Language, error) {
 	}
 	l.Stops, err = tokenizer.StopTokens(dir, l.Tokenizer, l.renderer.Stop()...)
 	return l, err
+}
+
+func renderer(cfg *configs.Config, tok *tokenizer.Tokenizer) (*chat.Renderer, error) {
+	if cfg.Renderer != "auto" {
+		return chat.New(cfg.Renderer, tok)
+	}
+	vars, err := chat.ParseVars(cfg.ChatVars)
+	if err != nil {
+		return nil, err
+	}
+	return chat.ForModel(tok, chat.Options{Date: cfg.ChatDate, Vars: vars})
 }
 
 // Prompt puts a problem into words and tokens.

@@ -54,7 +54,7 @@ func TestModel(t *testing.T) {
 	tok, err := tokenizer.Load(dir)
 	require.NoError(t, err)
 	require.Equal(t, p.Vocab, tok.VocabSize())
-	renderer, err := chat.ForModel(tok)
+	renderer, err := chat.ForModel(tok, chat.Options{})
 	require.NoError(t, err)
 	require.Equal(t, renderer.Stop(), tok.EOS())
 	wording, err := Wording()

@@ -128,7 +128,7 @@ func makeModel(ctx context.Context, b kernels.Backend, c *corpus, dir, template 
 	if err != nil {
 		return err
 	}
-	renderer, err := chat.ForModel(tok)
+	renderer, err := chat.ForModel(tok, chat.Options{})
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,177 @@
+package jinja
+
+import (
+	"unicode/utf8"
+
+	"github.com/seed-7879b91d/grpo/data/chat/jinja/syntax"
+)
+
+func (in *interpreter) attribute(v Value, name string) Value {
+	in.mustBe(v, name)
+	if m := in.member(v, name); m != nil {
+		return m
+	}
+	if d, ok := v.(*Dict); ok {
+		if found, ok := d.Get(plain(name)); ok {
+			return found
+		}
+	}
+	return Undefined{"a " + kind(v) + " has no " + name}
+}
+
+// mustBe refuses to look into what is not there.
+func (in *interpreter) mustBe(v Value, name string) {
+	if u, ok := v.(Undefined); ok {
+		in.fail("it asks for %s of what is not there: %s", name, u.what)
+	}
+}
+
+// member is a method, or a field of loop.
+func (in *interpreter) member(v Value, name string) Value {
+	switch v := v.(type) {
+	case *loop:
+		return v.field(in, name)
+	case Text:
+		return bound(textMethods[name], v)
+	case *List:
+		return bound(listMethods[name], v)
+	case *Dict:
+		if !v.namespace {
+			return bound(dictMethods[name], v)
+		}
+	}
+	return nil
+}
+
+func (in *interpreter) item(v, key Value) Value {
+	name, isText := key.(Text)
+	in.mustBe(v, in.show(key).S)
+	switch v := v.(type) {
+	case *Dict:
+		if found, ok := v.Get(key); ok {
+			return found
+		}
+	case *List:
+		if i, ok := index(key, len(v.Items)); ok {
+			return v.Items[i]
+		}
+	case Text:
+		if n, ok := whole(key); ok {
+			in.room(len(v.S))
+			if i, ok := index(n, v.runeCount()); ok {
+				at := v.byteAt(i)
+				_, size := utf8.DecodeRuneInString(v.S[at:])
+				return v.slice(at, at+size)
+			}
+		}
+	}
+	if isText {
+		if m := in.member(v, name.S); m != nil {
+			return m
+		}
+	}
+	return Undefined{"a " + kind(v) + " has no " + in.show(key).S}
+}
+
+// index reads a place from the start, or from the end where it is negative.
+func index(key Value, n int) (int, bool) {
+	i, ok := whole(key)
+	if i < 0 {
+		i += n
+	}
+	return i, ok && i >= 0 && i < n
+}
+
+func (in *interpreter) evalSlicing(e *syntax.Slicing) Value {
+	v := in.eval(e.Of)
+	var given [3]*int
+	for i, part := range e.Parts {
+		if part == nil {
+			continue
+		}
+		switch n := in.eval(part).(type) {
+		case nil:
+		case int:
+			given[i] = &n
+		default:
+			in.fail("a slice: found a %s, expected a whole number", kind(n))
+		}
+	}
+	switch v := v.(type) {
+	case *List:
+		var items []Value
+		for _, i := range in.places(given, len(v.Items)) {
+			items = append(items, v.Items[i])
+		}
+		l := in.list(items)
+		l.tuple = v.tuple
+		return l
+	case Text:
+		return in.sliceText(v, given)
+	case Undefined:
+		in.mustBe(v, "a slice")
+	}
+	in.fail("a %s has no slices", kind(v))
+	return nil
+}
+
+func (in *interpreter) sliceText(v Text, given [3]*int) Value {
+	in.room(len(v.S))
+	n := v.runeCount()
+	if given[2] == nil || *given[2] == 1 {
+		from, to := bounds(given, n, 1)
+		return in.made(v.slice(v.byteAt(from), v.byteAt(max(from, to))))
+	}
+	var starts []int
+	for i := range v.S {
+		starts = append(starts, i)
+	}
+	starts = append(starts, len(v.S))
+	var j joiner
+	for _, i := range in.places(given, n) {
+		j.add(v.slice(starts[i], starts[i+1]))
+	}
+	return in.made(j.text())
+}
+
+// bounds are Python's: places from the end, and beyond it.
+func bounds(given [3]*int, n, step int) (from, to int) {
+	low, high := 0, n
+	if step < 0 {
+		low, high = -1, n-1
+	}
+	clip := func(p *int, otherwise int) int {
+		if p == nil {
+			return otherwise
+		}
+		i := *p
+		if i < 0 {
+			i += n
+		}
+		return min(max(i, low), high)
+	}
+	if step < 0 {
+		return clip(given[0], high), clip(given[1], low)
+	}
+	return clip(given[0], low), clip(given[1], high)
+}
+
+// places are those of a slice of n items.
+func (in *interpreter) places(given [3]*int, n int) (at []int) {
+	step := 1
+	if given[2] != nil {
+		step = *given[2]
+	}
+	if step == 0 {
+		in.fail("a slice: the step is 0")
+	}
+	from, to := bounds(given, n, step)
+	for i := from; step > 0 && i < to || step < 0 && i > to; i += step {
+		in.charge(1)
+		at = append(at, i)
+		if step > n || step < -n {
+			break
+		}
+	}
+	return at
+}

@@ -1,0 +1,131 @@
+package jinja
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"strings"
+	"testing"
+)
+
+func render(source string, vars string) (Text, error) {
+	t, err := Parse(source)
+	if err != nil {
+		return Text{}, err
+	}
+	v, err := FromJSON([]byte(vars))
+	if err != nil {
+		return Text{}, err
+	}
+	return t.Render(v.(*Dict), Options{Strftime: func(string) (string, error) { return "DATE", nil }})
+}
+
+// testdata/dialect.json has what Python's jinja2 3.1.6, set up as in transformers (ImmutableSandboxedEnvironment,
+// trim_blocks, lstrip_blocks, loop controls, its tojson), makes of templates; null where it raises an error.
+func TestDialect(t *testing.T) {
+	data, err := os.ReadFile("testdata/dialect.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var file struct {
+		Vars  json.RawMessage
+		Cases []struct {
+			Template string
+			Want     *string
+		}
+	}
+	if err := json.Unmarshal(data, &file); err != nil || len(file.Cases) == 0 {
+		t.Fatalf("%d cases: %v", len(file.Cases), err)
+	}
+	for _, c := range file.Cases {
+		switch text, err := render(c.Template, string(file.Vars)); {
+		case c.Want == nil && err == nil:
+			t.Errorf("%q gives %q, expected an error", c.Template, text.S)
+		case c.Want != nil && (err != nil || text.S != *c.Want):
+			t.Errorf("%q: %v\n got %q\nwant %q", c.Template, err, text.S, *c.Want)
+		}
+	}
+}
+
+// What is not supported is named, and what is.
+func TestNotSupported(t *testing.T) {
+	for source, want := range map[string]string{
+		"{% include 'a' %}":                      "line 1: the tag {% include %} is not supported; supported are for, if, set,",
+		"\n{% extends 'a' %}":                    "line 2: the tag {% extends %} is not supported",
+		"{% import 'a' as b %}":                  "the tag {% import %} is not supported",
+		"{% do x %}":                             "the tag {% do %} is not supported",
+		"{{ 1|random }}":                         `the filter "random" is not supported; supported are abs,`,
+		"{{ 1 is escaped }}":                     `the test "escaped" is not supported; supported are !=,`,
+		"{{ lipsum() }}":                         "the function lipsum is not supported",
+		"{{ f(*x) }}":                            "* before an argument is not supported",
+		"{{ ''.zfill(3) }}":                      "it calls what is not there: a str has no zfill",
+		"{{ ''.__class__ }}{{ ''.__class__() }}": "a str has no __class__",
+		"{{ messages.append(1) }}":               "it asks for append of what is not there: messages is undefined",
+		"{{ [1].append(1) }}":                    "a list has no append",
+		"{{ '%x' % 1 }}":                         "the format %x is not supported",
+		"{% for a in [1] %}":                     "{% for %} has no {% endfor %}",
+		"{{ '\xb1' }}":                           "found bytes that are not UTF-8",
+		"{% endif %}":                            "{% endif %} ends nothing that is open",
+	} {
+		if text, err := render(source, "{}"); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: got %q, %v; expected %q", source, text.S, err, want)
+		}
+	}
+}
+
+func TestRefusal(t *testing.T) {
+	_, err := render(`{{ raise_exception('only ' ~ n ~ ' calls') }}`, `{"n": 1}`)
+	var refusal *Refusal
+	if !errors.As(err, &refusal) || refusal.Message != "only 1 calls" {
+		t.Errorf("got %v", err)
+	}
+}
+
+// Words stay known through whatever a template does with them: here they are put between « and ».
+func TestWords(t *testing.T) {
+	const vars = `{"s": " hello world ", "l": ["a", "b"], "d": {"k": "v"}, "n": 7}`
+	for source, want := range map[string]string{
+		"<{{ s }}>":                                                     "<« hello world »>",
+		"<{{ s|trim }}>":                                                "<«hello world»>",
+		"{{ '<' + s.strip() + '>' }}":                                   "<«hello world»>",
+		"{{ s[1:4] ~ s[-3] }}{{ s[2] }}":                                "«helle»",
+		"{{ s.split('o')|join('|') }}":                                  "« hell»|« w»|«rld »",
+		"{{ s.split() }}":                                               "[«'hello'», «'world'»]",
+		"{{ s.replace('l', 'L', 1) }}":                                  "« he»L«lo world »",
+		"{{ 'xay'.replace('a', s|trim) }}":                              "x«hello world»y",
+		"{{ s|upper|trim }} {{ s|title }}":                              "«HELLO WORLD» « Hello World »",
+		"{{ l|join(', ') }}":                                            "«a», «b»",
+		"{{ l|map('upper')|join }}":                                     "«AB»",
+		"{{ l|tojson }} {{ [1]|tojson }}":                               `«["a", "b"]» [1]`,
+		"{{ d|tojson(indent=1) }}":                                      "«{\n \"k\": \"v\"\n}»",
+		"{% for k, v in d.items() %}{{ k }}={{ v }}{% endfor %}":        "«k»=«v»",
+		"{{ '%s-%s' % (l[0], 'b') }}":                                   "«a»-b",
+		"{{ '{}-{}'.format(l[0], 'b') }}":                               "«a»-b",
+		"{% set x %}({{ l[0] }}){% endset %}{{ x * 2 }}":                "(«a»)(«a»)",
+		"{% macro f(x) %}[{{ x }}]{% endmacro %}{{ f(l[1]) }}":          "[«b»]",
+		"{% filter upper %}a{{ l[0] }}{% endfilter %}":                  "«AA»",
+		"{{ n }}{{ n + 1 }}":                                            "78",
+		"{{ s|reverse|trim }}":                                          "«dlrow olleh»",
+		"{{ ('a' ~ s)|indent }}":                                        "a« hello world »",
+		"{{ l|first ~ l|last }}{{ l|sort(reverse=true)|join }}":         "«abba»",
+		"{{ s.lstrip().partition is defined }}":                         "False",
+		"{{ (s|trim).splitlines()[0] }}":                                "«hello world»",
+		"{{ zz|default(l[0]) }}{{ l[0] if n else '' }}{{ '' or l[1] }}": "«aab»",
+	} {
+		text, err := render(source, vars)
+		if err != nil {
+			t.Errorf("%q: %v", source, err)
+			continue
+		}
+		var got strings.Builder
+		at := 0
+		for _, d := range text.Data {
+			got.WriteString(text.S[at:d.Start] + "«" + text.S[d.Start:d.End] + "»")
+			at = d.End
+		}
+		got.WriteString(text.S[at:])
+		if got.String() != want {
+			t.Errorf("%q\n got %q\nwant %q", source, got.String(), want)
+		}
+	}
+}

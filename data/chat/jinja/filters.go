@@ -1,0 +1,243 @@
+package jinja
+
+import (
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/seed-7879b91d/grpo/data/chat/jinja/syntax"
+)
+
+// apply filters a value, which is block where the expression is of a filter block.
+func (in *interpreter) apply(e *syntax.Filtered, block Value) Value {
+	in.enter()
+	defer in.leave()
+	v := block
+	if f, ok := e.Of.(*syntax.Filtered); ok && block != nil {
+		v = in.apply(f, block)
+	} else if e.Of != nil {
+		v = in.eval(e.Of)
+	}
+	return in.filter(e.Name, v, in.given(e.Arguments))
+}
+
+func (in *interpreter) filter(name string, v Value, a given) Value {
+	f, ok := filters[name]
+	if !ok {
+		in.fail("the filter %q is not supported; supported are %s", name, strings.Join(slices.Sorted(maps.Keys(filters)), ", "))
+	}
+	return f(in, v, a)
+}
+
+type filterFunc = func(in *interpreter, v Value, a given) Value
+
+var filters map[string]filterFunc
+
+func init() {
+	filters = map[string]filterFunc{
+		"abs":    absolute,
+		"batch":  batch,
+		"count":  length,
+		"length": length,
+		"d":      otherwise, "default": otherwise,
+		"dictsort":   dictSort,
+		"first":      func(in *interpreter, v Value, _ given) Value { return in.end(v, 0) },
+		"last":       func(in *interpreter, v Value, _ given) Value { return in.end(v, -1) },
+		"float":      toFloat,
+		"format":     func(in *interpreter, v Value, a given) Value { return in.format(in.show(v), &List{a.list, true}) },
+		"groupby":    groupBy,
+		"indent":     indent,
+		"int":        toInt,
+		"items":      itemsOf,
+		"join":       joined,
+		"list":       func(in *interpreter, v Value, _ given) Value { return in.list(slices.Clone(in.items(v))) },
+		"map":        mapped,
+		"max":        extreme(1),
+		"min":        extreme(-1),
+		"reject":     selecting(false, false),
+		"rejectattr": selecting(false, true),
+		"replace":    func(in *interpreter, v Value, a given) Value { return replaceText(in, in.show(v), a) },
+		"reverse":    reversed,
+		"round":      rounded,
+		"safe":       func(in *interpreter, v Value, _ given) Value { return in.show(v) },
+		"select":     selecting(true, false),
+		"selectattr": selecting(true, true),
+		"sort":       sorted,
+		"string":     func(in *interpreter, v Value, _ given) Value { return in.show(v) },
+		"sum":        sum,
+		"tojson":     toJSON,
+		"trim":       func(in *interpreter, v Value, a given) Value { return trimmer("trim", true, true)(in, in.show(v), a) },
+		"unique":     unique,
+		"wordcount":  func(in *interpreter, v Value, _ given) Value { return len(in.texts(in.show(v).fields(-1)).Items) },
+		"attr":       func(in *interpreter, v Value, a given) Value { return in.member(v, a.text(in, 0, "name", "").S) },
+	}
+	for _, name := range []string{"lower", "upper", "title", "capitalize"} {
+		filters[name] = func(in *interpreter, v Value, a given) Value { return textMethods[name](in, in.show(v), a) }
+	}
+	for _, name := range []string{"e", "escape", "forceescape"} {
+		filters[name] = escaped
+	}
+}
+
+func absolute(in *interpreter, v Value, _ given) Value {
+	if in.compare(v, 0, "abs") < 0 {
+		return in.calculate("-", 0, v)
+	}
+	return v
+}
+
+func length(in *interpreter, v Value, _ given) Value {
+	switch v := v.(type) {
+	case Text:
+		in.room(len(v.S))
+		return v.runeCount()
+	case *List:
+		return len(v.Items)
+	case *Dict:
+		return len(v.keys)
+	case Undefined:
+		return 0
+	}
+	in.fail("length: a %s has none", kind(v))
+	return nil
+}
+
+func otherwise(in *interpreter, v Value, a given) Value {
+	a.only(in, "default", "default_value", "boolean")
+	if _, missing := v.(Undefined); missing || a.flag(1, "boolean", false) && !truth(v) {
+		d, ok := a.get(0, "default_value")
+		if !ok {
+			return Text{}
+		}
+		return d
+	}
+	return v
+}
+
+// end is the first item, or the last.
+func (in *interpreter) end(v Value, at int) Value {
+	items := in.items(v)
+	if i, ok := index(at, len(items)); ok {
+		return items[i]
+	}
+	return Undefined{"nothing is there to be the first or the last"}
+}
+
+func toFloat(in *interpreter, v Value, a given) Value {
+	if t, ok := v.(Text); ok {
+		if f, err := strconv.ParseFloat(strings.TrimSpace(t.S), 64); err == nil {
+			return f
+		}
+	} else if f, ok := number(v); ok {
+		return f
+	}
+	if d, ok := a.get(0, "default"); ok {
+		return d
+	}
+	return 0.0
+}
+
+func toInt(in *interpreter, v Value, a given) Value {
+	a.only(in, "int", "default", "base")
+	switch v := v.(type) {
+	case Text:
+		s := strings.TrimSpace(v.S)
+		if n, err := strconv.ParseInt(s, a.int(in, 1, "base", 10), 64); err == nil {
+			return int(n)
+		}
+		if f, err := strconv.ParseFloat(s, 64); err == nil && math.Abs(f) < 1<<62 {
+			return int(f)
+		}
+	case float64:
+		if math.Abs(v) < 1<<62 {
+			return int(v)
+		}
+	default:
+		if n, ok := whole(v); ok {
+			return n
+		}
+	}
+	if d, ok := a.get(0, "default"); ok {
+		return d
+	}
+	return 0
+}
+
+func rounded(in *interpreter, v Value, a given) Value {
+	a.only(in, "round", "precision", "method")
+	f, ok := number(v)
+	if !ok {
+		in.fail("round: found %s, expected a number", named2(v))
+	}
+	scale := math.Pow(10, float64(a.int(in, 0, "precision", 0)))
+	switch method := a.text(in, 1, "method", "common").S; method {
+	case "common":
+		if n, ok := v.(int); ok && scale >= 1 {
+			return n
+		}
+		return math.RoundToEven(f*scale) / scale
+	case "ceil":
+		return math.Ceil(f*scale) / scale
+	case "floor":
+		return math.Floor(f*scale) / scale
+	default:
+		in.fail("round: found the method %q, expected common, ceil or floor", method)
+	}
+	return nil
+}
+
+// indent puts blanks before the lines of a text, but for the first.
+func indent(in *interpreter, v Value, a given) Value {
+	a.only(in, "indent", "width", "first", "blank")
+	width, _ := a.get(0, "width")
+	by, isText := width.(Text)
+	if !isText {
+		by = in.repeat(plain(" "), a.int(in, 0, "width", 4))
+	}
+	t := in.show(v)
+	in.room(len(t.S) * bytesPerStep)
+	var j joiner
+	for i, line := range t.split("\n", -1) {
+		if i > 0 {
+			j.add(plain("\n"))
+		}
+		if (i > 0 || a.flag(1, "first", false)) && (line.S != "" || a.flag(2, "blank", false) || i == 0) {
+			j.add(in.made(by))
+		}
+		j.add(line)
+	}
+	return in.made(j.text())
+}
+
+func itemsOf(in *interpreter, v Value, _ given) Value {
+	switch v := v.(type) {
+	case *Dict:
+		return in.pairs(v)
+	case Undefined:
+		return &List{}
+	}
+	in.fail("items: found a %s, expected a dict", kind(v))
+	return nil
+}
+
+func reversed(in *interpreter, v Value, _ given) Value {
+	if t, ok := v.(Text); ok {
+		one := -1
+		return in.sliceText(t, [3]*int{nil, nil, &one})
+	}
+	items := slices.Clone(in.items(v))
+	slices.Reverse(items)
+	return in.list(items)
+}
+
+// escaped writes what has a meaning in HTML in another way.
+func escaped(in *interpreter, v Value, _ given) Value {
+	t := in.show(v)
+	in.room(len(t.S) * 4)
+	for _, pair := range [][2]string{{"&", "&amp;"}, {"<", "&lt;"}, {">", "&gt;"}, {"'", "&#39;"}, {`"`, "&#34;"}} {
+		t = t.replace(plain(pair[0]), t.like(pair[1]), -1)
+	}
+	return in.made(t)
+}

@@ -1,0 +1,101 @@
+package jinja
+
+import (
+	"maps"
+	"slices"
+	"strings"
+)
+
+func (in *interpreter) test(name string, v Value, a given) bool {
+	t, ok := tests[name]
+	if !ok {
+		in.fail("the test %q is not supported; supported are %s", name, strings.Join(slices.Sorted(maps.Keys(tests)), ", "))
+	}
+	return t(in, v, a)
+}
+
+func is[T any](_ *interpreter, v Value, _ given) bool {
+	_, ok := v.(T)
+	return ok
+}
+
+// holds makes a test of a comparison.
+func holds(op string) func(in *interpreter, v Value, a given) bool {
+	return func(in *interpreter, v Value, a given) bool {
+		other, ok := a.get(0, "other")
+		if !ok {
+			in.fail("is %s: expected something to compare with", op)
+		}
+		return in.holds(op, v, other)
+	}
+}
+
+var tests map[string]func(in *interpreter, v Value, a given) bool
+
+func init() {
+	tests = map[string]func(in *interpreter, v Value, a given) bool{
+		"defined":   func(in *interpreter, v Value, a given) bool { return !is[Undefined](in, v, a) },
+		"undefined": is[Undefined],
+		"none":      func(_ *interpreter, v Value, _ given) bool { return v == nil },
+		"boolean":   is[bool],
+		"true":      func(_ *interpreter, v Value, _ given) bool { return v == true },
+		"false":     func(_ *interpreter, v Value, _ given) bool { return v == false },
+		"integer":   func(_ *interpreter, v Value, _ given) bool { return kind(v) == "int" },
+		"float":     is[float64],
+		"number": func(_ *interpreter, v Value, _ given) bool {
+			_, ok := number(v)
+			_, big := v.(bigNumber)
+			return ok || big
+		},
+		"string":   is[Text],
+		"mapping":  func(_ *interpreter, v Value, _ given) bool { return kind(v) == "dict" },
+		"sequence": sequence,
+		"iterable": func(in *interpreter, v Value, a given) bool { return sequence(in, v, a) || is[Undefined](in, v, a) },
+		"callable": func(_ *interpreter, v Value, _ given) bool { return kind(v) == "function" },
+		"sameas":   same,
+		"lower": func(_ *interpreter, v Value, _ given) bool {
+			t, ok := v.(Text)
+			return ok && t.S == strings.ToLower(t.S)
+		},
+		"upper": func(_ *interpreter, v Value, _ given) bool {
+			t, ok := v.(Text)
+			return ok && t.S == strings.ToUpper(t.S)
+		},
+		"even": func(in *interpreter, v Value, _ given) bool { return in.calculate("%", v, 2) == 0 },
+		"odd":  func(in *interpreter, v Value, _ given) bool { return in.calculate("%", v, 2) == 1 },
+		"divisibleby": func(in *interpreter, v Value, a given) bool {
+			return in.calculate("%", v, a.int(in, 0, "num", 0)) == 0
+		},
+		"filter": func(in *interpreter, v Value, _ given) bool { _, ok := filters[in.show(v).S]; return ok },
+		"test":   func(in *interpreter, v Value, _ given) bool { _, ok := tests[in.show(v).S]; return ok },
+	}
+	for op, names := range map[string]string{
+		"==": "eq equalto ==", "!=": "ne !=", "<": "lt lessthan <", ">": "gt greaterthan >", "<=": "le <=", ">=": "ge >=", "in": "in",
+	} {
+		for _, name := range strings.Fields(names) {
+			tests[name] = holds(op)
+		}
+	}
+}
+
+func sequence(_ *interpreter, v Value, _ given) bool {
+	switch v := v.(type) {
+	case Text, *List:
+		return true
+	case *Dict:
+		return !v.namespace
+	}
+	return false
+}
+
+func same(in *interpreter, v Value, a given) bool {
+	other, _ := a.get(0, "other")
+	if kind(v) != kind(other) {
+		return false
+	}
+	switch v.(type) {
+	case Text:
+		return in.equal(v, other)
+	}
+	return v == other
+}

@@ -1,0 +1,129 @@
+package tokenizer
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"unicode"
+)
+
+// spelling is how a vocabulary writes the text of a token: each byte as a character of the alphabet
+// (replace is nil), or each character as it is, but for those that replace names, with tokens such as
+// <0x0A> for single bytes.
+type spelling struct {
+	replace func(string) string
+	bytes   map[string]byte
+}
+
+func (s *spelling) byteLevel() bool { return s.replace == nil }
+
+// spelling reads the decoder.
+func (p *part) spelling(field string) (*spelling, error) {
+	const expected = "expected ByteLevel, or a Sequence of Replace, ByteFallback and Fuse"
+	if p != nil && p.Type == "ByteLevel" {
+		return &spelling{}, nil
+	}
+	if p == nil || p.Type != "Sequence" {
+		return nil, fmt.Errorf("%s.type: found %s, %s", field, p.name(), expected)
+	}
+	var pairs [][2]string
+	var order []string
+	for i := range p.Decoders {
+		d, at := &p.Decoders[i], fmt.Sprintf("%s.decoders[%d]", field, i)
+		switch d.Type {
+		case "Replace":
+			old, new, err := d.replacement(at)
+			if err != nil {
+				return nil, err
+			}
+			pairs = append(pairs, [2]string{old, new})
+		case "ByteFallback", "Fuse":
+			order = append(order, d.Type)
+			continue
+		default:
+			return nil, fmt.Errorf("%s.type: found %q, %s", at, d.Type, expected)
+		}
+		if len(order) > 0 {
+			return nil, fmt.Errorf("%s: found Replace after %s; %s, in this order", at, order[0], expected)
+		}
+	}
+	if got := strings.Join(order, " "); got != "ByteFallback Fuse" && got != "ByteFallback" {
+		return nil, fmt.Errorf("%s: found %q after the replacements; %s, in this order", field, got, expected)
+	}
+	s := &spelling{bytes: map[string]byte{}}
+	for b := range 256 {
+		s.bytes[byteName(b)] = byte(b)
+	}
+	s.replace = func(text string) string {
+		for _, p := range pairs {
+			text = strings.ReplaceAll(text, p[0], p[1])
+		}
+		return text
+	}
+	return s, nil
+}
+
+// token gives the text that a token of the vocabulary stands for, and how it stands in a piece: "" where
+// it is no part of one.
+func (s *spelling) token(buf []byte, written string) (text, inPiece string) {
+	if !s.byteLevel() {
+		if b, ok := s.bytes[written]; ok {
+			return string([]byte{b}), written
+		}
+		return s.replace(written), written
+	}
+	// A token with other characters is not made of bytes: it stands for its text and is never merged.
+	raw, ok := fromAlphabet(buf[:0], written)
+	if !ok {
+		return written, ""
+	}
+	text = string(raw)
+	return text, text
+}
+
+// find gives a token as it stands in a piece.
+func (s *spelling) find(buf []byte, written string) ([]byte, bool) {
+	if !s.byteLevel() {
+		return append(buf[:0], written...), true
+	}
+	return fromAlphabet(buf[:0], written)
+}
+
+// added gives the text that an added token stands for.
+func (s *spelling) added(content string) string {
+	if s.byteLevel() {
+		return content
+	}
+	return s.replace(content)
+}
+
+// byteToken gives the piece whose token is byte b.
+func (s *spelling) byteToken(b int) string {
+	if s.byteLevel() {
+		return string([]byte{byte(b)})
+	}
+	return byteName(b)
+}
+
+// missing says that a byte has no token.
+func (s *spelling) missing(b int) error {
+	if s.byteLevel() {
+		return fmt.Errorf("model.vocab: no token for byte 0x%02X (%q): not a byte-level vocabulary", b, charOf[byte(b)])
+	}
+	return fmt.Errorf("model.vocab: no token %q, which byte_fallback needs", byteName(b))
+}
+
+func isBlank(s string) bool {
+	return strings.IndexFunc(s, func(r rune) bool { return !unicode.IsSpace(r) && r != blank }) < 0
+}
+
+// fits holds byte_fallback of the model against the decoder.
+func (s *spelling) fits(byteFallback bool) error {
+	switch {
+	case s.byteLevel() && byteFallback:
+		return errors.New("model.byte_fallback: found true beside a ByteLevel decoder, expected false")
+	case !s.byteLevel() && !byteFallback:
+		return errors.New("model.byte_fallback: found false beside a ByteFallback decoder, expected true")
+	}
+	return nil
+}
