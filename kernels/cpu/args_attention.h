@@ -56,6 +56,12 @@ typedef grpo_attention grpo_attention_pack, grpo_attention_grad;
 // Queries in a tile.
 enum { TILE_FORWARD = 32, TILE_BACKWARD = 64 };
 
+// What a tile of queries takes in the gradient for products in the order of tiles, in floats: see tile_space.
+static inline int64_t grpo_tile_space_floats(int64_t padded_dim)
+{
+	return 4 * (TILE_BACKWARD / 2) * padded_dim + 4 * (TILE_BACKWARD / 2) * KEYS;
+}
+
 // What the softmax of a tile carries: see softmax_state.
 enum { SOFTMAX_FLOATS = TILE_FORWARD * (2 + 16 + KEYS) };
 

@@ -36,7 +36,11 @@ func (b *backend) AttentionGrad(dqkv, dout, qkv, out, lse kernels.Buffer, s kern
 	plan := b.planAttention(a, s, h, T)
 	b.packAttention(a, h, kv, plan, true)
 
-	b.scratch(4 * (gradTile(h.Dim) + 2*C.KEYS*int(a.slots)*padded(h.Dim)))
+	tile := gradTile(h.Dim)
+	if a.in_tiles != 0 {
+		tile += tileSpace(h.Dim)
+	}
+	b.scratch(4 * (tile + 2*C.KEYS*int(a.slots)*padded(h.Dim)))
 	b.run(b.ops.attention_grad, plan.trees*h.KV, 1)
 }
 
@@ -55,6 +59,9 @@ func padded(dim int) int { return blocksOf(dim, C.KEYS) * C.KEYS }
 
 // gradTile is what a tile of queries takes in the gradient, in floats.
 func gradTile(dim int) int { return C.TILE_BACKWARD * (4 + 2*C.KEYS + 2*dim + 3*padded(dim)) }
+
+// tileSpace is what it takes besides where products are in the order of tiles.
+func tileSpace(dim int) int { return int(C.grpo_tile_space_floats(C.int64_t(padded(dim)))) }
 
 // attentionPlan says how a batch is cut: into trees of spans, tiles of queries, and blocks of keys, some of which are on
 // many paths.
@@ -165,10 +172,10 @@ func (b *backend) packAttention(a *C.grpo_attention, h kernels.Heads, kv kernels
 	}
 	block := C.KEYS * (h.Dim + padded(h.Dim))
 	a.block_floats = C.int64_t(block)
-	switch {
-	case both:
+	if both {
 		a.both, a.block_floats = 1, 2*a.block_floats
-	case b.attendsInTiles(kv):
+	}
+	if b.attendsInTiles(kv) {
 		a.in_tiles, a.block_floats = 1, a.block_floats/2
 	}
 	a.packed = (*C.float)(b.shared(slotBlocks, 4*int(a.blocks*a.block_floats)*h.KV))

@@ -25,13 +25,17 @@ static void pad_rows(float *to, int all, const float *rows, int64_t stride, int 
 	for (int i = 0; i < n; i++) memcpy(to + i * wide, rows + i * stride, 4 * dim);
 }
 
-// Rows 2j and 2j+1 of bf16 numbers become one row of pairs, where they are.
-static void pair_rows(float *rows, int64_t count, int64_t width)
+// pairs [all/2][width] = rows 2j and 2j+1 of [n][width] rounded to bf16; the rest is zero.
+static void pair_rows(float *pairs, const float *rows, int64_t n, int64_t all, int64_t width)
 {
-	for (int64_t j = 0; j < count / 2; j++)
+	for (int64_t j = 0; j < all / 2; j++, pairs += width, rows += 2 * width)
 		for (int64_t c = 0; c < width; c += VL) {
-			vi first = (vi)load(rows + 2 * j * width + c), second = (vi)load(rows + (2 * j + 1) * width + c);
-			store(rows + j * width + c, (vf)paired(first, second));
+			vi first = {0}, second = {0};
+			if (2 * j < n)
+				first = rounded((vi)load(rows + c));
+			if (2 * j + 1 < n)
+				second = rounded((vi)load(rows + width + c));
+			store(pairs + c, (vf)paired(first, second));
 		}
 }
 
@@ -77,17 +81,15 @@ static block_rows rows_of_block(const grpo_attention *a, const grpo_span *s, int
 	return (block_rows){copy, copy + dim, 2 * dim};
 }
 
-// A block in pairs, by way of floats [KEYS][dim + padded dim].
-static void pack_pairs_of(float *block, const block_rows *r, int n, int64_t dim, float *floats)
+// Keys transposed and values in pairs, by way of floats [KEYS][dim + padded dim].
+static void pack_in_pairs(float *block, const float *keys, const float *values, int64_t stride, int n, int64_t dim, float *floats)
 {
-	int64_t wide = padded(dim), keys = KEYS * dim, values = KEYS * wide;
-	transpose_rows(floats, KEYS, r->keys, r->stride, n, dim);
-	pad_rows(floats + keys, KEYS, r->values, r->stride, n, dim);
-	round_all(floats, keys + values);
-	pair_rows(floats, dim, KEYS);
-	pair_rows(floats + keys, KEYS, wide);
-	memcpy(block, floats, 2 * keys);
-	memcpy(block + keys / 2, floats + keys, 2 * values);
+	int64_t wide = padded(dim);
+	float *padded_values = floats + KEYS * dim;
+	transpose_rows(floats, KEYS, keys, stride, n, dim);
+	pad_rows(padded_values, KEYS, values, stride, n, dim);
+	pair_rows(block, floats, dim, dim, KEYS);
+	pair_rows(block + KEYS * dim / 2, padded_values, KEYS, KEYS, wide);
 }
 
 // A task is the keys and values of one head in a span's own blocks.
@@ -104,7 +106,10 @@ static void attention_pack(const void *args, void *scratch, int64_t from, int64_
 			block_rows r = rows_of_block(a, s, head, position, n, scratch);
 			float *p = packed_block(a, head, s->block + k);
 			if (a->in_tiles) {
-				pack_pairs_of(p, &r, n, dim, (float *)scratch + 2 * KEYS * dim);
+				float *floats = (float *)scratch + 2 * KEYS * dim;
+				pack_in_pairs(p, r.keys, r.values, r.stride, n, dim, floats);
+				if (a->both)
+					pack_in_pairs(p + KEYS * (dim + wide) / 2, r.values, r.keys, r.stride, n, dim, floats);
 				continue;
 			}
 			transpose_rows(p, KEYS, r.keys, r.stride, n, dim);

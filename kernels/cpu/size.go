@@ -73,7 +73,11 @@ func (b *backend) WorkSize(w kernels.Work) int {
 	if w.Gradients {
 		both = 2
 		shared += 4*asked*w.Hidden + weights // the mean under the softmax, and its weights
-		own = max(own, 4*(gradTile(w.Dim)+2*C.KEYS*slots*wide))
+		tile := gradTile(w.Dim)
+		if b.order == kernels.Tiles {
+			tile += tileSpace(w.Dim)
+		}
+		own = max(own, 4*(tile+2*C.KEYS*slots*wide))
 	}
 	shared += blocks * w.KV * 4 * C.KEYS * (w.Dim + wide) * both
 	return shared + b.threads()*own
