@@ -21,7 +21,8 @@
 //     of threads. Its gradient depends on the rows of its own tree: see Spans. Every sum is taken in one fixed
 //     order that depends on how much it adds up and on the types of its operands alone; sums over rows (the
 //     gradients of parameters) on the number of rows. Which order that is, each backend decides for itself and
-//     names (Order): a chain of fused multiply-adds, or the tree of a tensor core.
+//     names (Order): a chain of fused multiply-adds, or the tree of a tensor core. A processor leaves the choice to who
+//     opens it: in series, or as its tile unit adds 32 inputs at a time (kernels/kerneltest/tiles is that in plain Go).
 //  4. No operation allocates memory that the caller can see growing: scratch space is sized by the
 //     largest call so far.
 //  5. A buffer may be longer than an operation needs, and there may be no rows at all. What an operation

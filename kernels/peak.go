@@ -4,7 +4,7 @@ package kernels
 type Peak struct {
 	Flops    float64 // fused multiply-adds of float32, two flops each
 	Products float64 // the same of products of bf16 numbers with bf16 weights
-	Mixed    float64 // and of float32 numbers with bf16 weights
+	Mixed    float64 // and of float32 numbers with bf16 weights; where a backend does not say, Flops
 	Bytes    float64 // read from memory
 }
 
@@ -20,5 +20,9 @@ func PeakOf(b Backend) (Peak, bool) {
 	if !ok {
 		return Peak{}, false
 	}
-	return p.Peak(), true
+	peak := p.Peak()
+	if peak.Mixed == 0 {
+		peak.Mixed = peak.Flops
+	}
+	return peak, true
 }

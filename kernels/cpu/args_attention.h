@@ -29,6 +29,7 @@ typedef struct {
 	const float *qkv;
 	int64_t q_heads, kv_heads, dim;
 	int64_t rounds; // attention_pack: keys and values are rounded to bf16
+	int64_t in_tiles; // and lie in pairs, as in a cache, for products in the order of tiles
 	const grpo_span *spans;
 	int64_t count; // of spans
 	const grpo_block *paths;
@@ -55,5 +56,18 @@ typedef grpo_attention grpo_attention_pack, grpo_attention_grad;
 // Queries in a tile.
 enum { TILE_FORWARD = 32, TILE_BACKWARD = 64 };
 
+// What a tile of queries takes in the gradient for products in the order of tiles, in floats: see tile_space.
+static inline int64_t grpo_tile_space_floats(int64_t padded_dim)
+{
+	return 4 * (TILE_BACKWARD / 2) * padded_dim + 4 * (TILE_BACKWARD / 2) * KEYS;
+}
+
 // What the softmax of a tile carries: see softmax_state.
 enum { SOFTMAX_FLOATS = TILE_FORWARD * (2 + 16 + KEYS) };
+
+// What attend takes of scratch beyond pointers, in floats. For products in the order of tiles there are queries and
+// weights in bf16 instead of transposed queries, a little more where dim is small, on whole cache lines.
+static inline int64_t grpo_attend_floats(int64_t dim, int64_t padded_dim)
+{
+	return SOFTMAX_FLOATS + TILE_FORWARD * (dim + padded_dim) + 1024;
+}

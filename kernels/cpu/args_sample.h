@@ -26,6 +26,7 @@ typedef struct {
 	const grpo_run *runs; // paged_write: of each row; paged_attention: tiles
 	int64_t count;
 	int64_t stride; // of the tables
+	int64_t in_tiles; // paged_attention: products are in the order of tiles
 } grpo_paged;
 typedef grpo_paged grpo_paged_write, grpo_paged_attention;
 

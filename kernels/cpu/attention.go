@@ -20,7 +20,7 @@ func (b *backend) Attention(out, lse, qkv kernels.Buffer, s kernels.Spans, h ker
 	b.packAttention(a, h, kv, plan, false)
 
 	const pointer = int(unsafe.Sizeof(uintptr(0)))
-	b.scratch(2*int(a.longest)*pointer + 4*(C.SOFTMAX_FLOATS+C.TILE_FORWARD*(h.Dim+padded(h.Dim))))
+	b.scratch(2*int(a.longest)*pointer + attendBytes(h))
 	b.run(b.ops.attention, plan.tiles*h.KV, 1)
 }
 
@@ -36,8 +36,22 @@ func (b *backend) AttentionGrad(dqkv, dout, qkv, out, lse kernels.Buffer, s kern
 	plan := b.planAttention(a, s, h, T)
 	b.packAttention(a, h, kv, plan, true)
 
-	b.scratch(4 * (gradTile(h.Dim) + 2*C.KEYS*int(a.slots)*padded(h.Dim)))
+	tile := gradTile(h.Dim)
+	if a.in_tiles != 0 {
+		tile += tileSpace(h.Dim)
+	}
+	b.scratch(4 * (tile + 2*C.KEYS*int(a.slots)*padded(h.Dim)))
 	b.run(b.ops.attention_grad, plan.trees*h.KV, 1)
+}
+
+// attendsInTiles tells whether products with keys and values of that type are in the order of tiles: where they are bf16.
+func (b *backend) attendsInTiles(kv kernels.DType) bool {
+	return b.order == kernels.Tiles && kv == kernels.BF16
+}
+
+// attendBytes is what a tile of queries takes of scratch.
+func attendBytes(h kernels.Heads) int {
+	return 4 * int(C.grpo_attend_floats(C.int64_t(h.Dim), C.int64_t(padded(h.Dim))))
 }
 
 // padded is the number of columns that a row of dim numbers takes in a block.
@@ -45,6 +59,9 @@ func padded(dim int) int { return blocksOf(dim, C.KEYS) * C.KEYS }
 
 // gradTile is what a tile of queries takes in the gradient, in floats.
 func gradTile(dim int) int { return C.TILE_BACKWARD * (4 + 2*C.KEYS + 2*dim + 3*padded(dim)) }
+
+// tileSpace is what it takes besides where products are in the order of tiles.
+func tileSpace(dim int) int { return int(C.grpo_tile_space_floats(C.int64_t(padded(dim)))) }
 
 // attentionPlan says how a batch is cut: into trees of spans, tiles of queries, and blocks of keys, some of which are on
 // many paths.
@@ -153,11 +170,15 @@ func (b *backend) packAttention(a *C.grpo_attention, h kernels.Heads, kv kernels
 	if kv == kernels.BF16 {
 		a.rounds = 1
 	}
-	a.block_floats = C.int64_t(C.KEYS * (h.Dim + padded(h.Dim)))
+	block := C.KEYS * (h.Dim + padded(h.Dim))
+	a.block_floats = C.int64_t(block)
 	if both {
 		a.both, a.block_floats = 1, 2*a.block_floats
 	}
+	if b.attendsInTiles(kv) {
+		a.in_tiles, a.block_floats = 1, a.block_floats/2
+	}
 	a.packed = (*C.float)(b.shared(slotBlocks, 4*int(a.blocks*a.block_floats)*h.KV))
-	b.scratch(4 * 2 * C.KEYS * h.Dim)
+	b.scratch(4 * (2*C.KEYS*h.Dim + block))
 	b.run(b.ops.attention_pack, len(p.spans)*h.KV, 1)
 }

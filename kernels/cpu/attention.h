@@ -2,99 +2,6 @@
 // on the blocks up to its own position, one after the other; which other rows share its tile does not
 // matter, since what is masked adds exactly nothing.
 
-INLINE int64_t padded(int64_t dim) { return (dim + KEYS - 1) / KEYS * KEYS; }
-
-// transposed [dim][columns] = rows [n][dim] at a stride; columns from n on are zero.
-static void transpose_rows(float *transposed, int columns, const float *rows, int64_t stride, int n, int64_t dim)
-{
-	for (int64_t k = 0; k < dim; k += VL)
-		for (int j = 0; j < columns; j += VL) {
-			vi r[VL];
-			UNROLL for (int i = 0; i < VL; i++)
-				r[i] = j + i < n ? (vi)take(rows + (j + i) * stride, k, dim) : (vi){0};
-			transpose(r);
-			UNROLL for (int i = 0; i < VL; i++)
-				if (k + i < dim)
-					store(transposed + (k + i) * columns + j, (vf)r[i]);
-		}
-}
-
-// rows [n][dim] at a stride into to [all][padded dim]; the rest is zero.
-static void pad_rows(float *to, int all, const float *rows, int64_t stride, int n, int64_t dim)
-{
-	int64_t wide = padded(dim);
-	memset(to, 0, 4 * all * wide);
-	for (int i = 0; i < n; i++) memcpy(to + i * wide, rows + i * stride, 4 * dim);
-}
-
-// Rounds n numbers, a multiple of VL.
-INLINE void round_all(float *x, int64_t n)
-{
-	for (int64_t i = 0; i < n; i += VL) store(x + i, (vf)rounded((vi)load(x + i)));
-}
-
-// A block of one key-value head.
-INLINE float *packed_block(const grpo_attention *a, int64_t head, int64_t number)
-{
-	return a->packed + (head * a->blocks + number) * a->block_floats;
-}
-
-// The row of the batch at a position of a span's sequence, up to its end.
-INLINE int64_t row_at(const grpo_attention *a, const grpo_span *s, int64_t position)
-{
-	while (position < s->base) s = a->spans + s->parent;
-	return s->first + position - s->base;
-}
-
-// Keys and values of one head, of rows at a stride.
-typedef struct {
-	const float *keys, *values;
-	int64_t stride;
-} block_rows;
-
-// The rows of n positions, where they are or, if they are those of several spans, in a copy.
-static block_rows rows_of_block(const grpo_attention *a, const grpo_span *s, int64_t head, int64_t position, int n, float *copy)
-{
-	int64_t dim = a->dim, width = (a->q_heads + 2 * a->kv_heads) * dim;
-	const float *all = a->qkv + (a->q_heads + head) * dim;
-	if (position >= s->base) {
-		const float *keys = all + row_at(a, s, position) * width;
-		return (block_rows){keys, keys + a->kv_heads * dim, width};
-	}
-	for (int i = 0; i < n; i++) {
-		const float *key = all + row_at(a, s, position + i) * width;
-		memcpy(copy + 2 * i * dim, key, 4 * dim);
-		memcpy(copy + (2 * i + 1) * dim, key + a->kv_heads * dim, 4 * dim);
-	}
-	return (block_rows){copy, copy + dim, 2 * dim};
-}
-
-// A task is the keys and values of one head in a span's own blocks.
-static void attention_pack(const void *args, void *scratch, int64_t from, int64_t to)
-{
-	const grpo_attention_pack *a = args;
-	int64_t dim = a->dim, wide = padded(dim);
-	for (int64_t task = from; task < to; task++) {
-		const grpo_span *s = a->spans + task / a->kv_heads;
-		int64_t head = task % a->kv_heads, end = s->base + s->length;
-		for (int64_t k = 0; k < s->blocks; k++) {
-			int64_t position = (s->base / KEYS + k) * KEYS;
-			int n = min64(KEYS, end - position);
-			block_rows r = rows_of_block(a, s, head, position, n, scratch);
-			float *p = packed_block(a, head, s->block + k);
-			transpose_rows(p, KEYS, r.keys, r.stride, n, dim);
-			pad_rows(p + KEYS * dim, KEYS, r.values, r.stride, n, dim);
-			if (a->both) {
-				float *q = p + KEYS * (dim + wide);
-				transpose_rows(q, KEYS, r.values, r.stride, n, dim);
-				pad_rows(q + KEYS * dim, KEYS, r.keys, r.stride, n, dim);
-			}
-			if (a->rounds)
-				round_all(p, a->block_floats);
-		}
-	}
-}
-
 INLINE float score_scale(int64_t dim)
 {
 	vf root = vsqrt(splat((float)dim));
@@ -203,42 +110,119 @@ INLINE void exponentials(softmax_state *s, int i)
 	UNROLL for (int v = 0; v < LANE_VECTORS; v++) store(s->sum[i] + v * VL, sum.v[v]);
 }
 
+// What attend multiplies with keys and values: for products in series queries transposed, [dim][TILE_FORWARD]; in the
+// order of tiles left-hand sides of queries and of weights. And their means so far, [TILE_FORWARD][padded dim].
+typedef struct {
+	float *transposed, *mean;
+	char *queries, *weights;
+	tile_file file;
+} attend_space;
+
+// Tiles of rows as a left-hand side.
+INLINE void pack_left(char *left, const float *x, int64_t stride, int rows, int64_t inner)
+{
+	for (int i = 0; i < rows; i += TILE)
+		pack_left_tile(left + i / TILE * left_tile_bytes(inner, 1), x + i * stride, stride, min64(TILE, rows - i), inner, 1);
+}
+
+// Queries, scaled, in the form in which they are multiplied.
+INLINE void pack_queries(const int tiled, attend_space *w, const query *rows, int n, int64_t dim)
+{
+	int64_t wide = padded(dim);
+	float scale = score_scale(dim);
+	for (int i = 0; i < n; i++) copy_scaled(w->mean + i * wide, rows[i].q, scale, dim);
+	if (tiled)
+		pack_left(w->queries, w->mean, wide, n, dim);
+	else
+		transpose_rows(w->transposed, TILE_FORWARD, w->mean, wide, n, dim);
+	memset(w->mean, 0, 4 * n * wide);
+}
+
+// Scores of n queries with a block of keys, and what is read after that.
+INLINE void score_block(const int tiled, attend_space *w, softmax_state *s, int n, const float *keys, const float *soon,
+                        int64_t dim, int pairs)
+{
+	if (!tiled) {
+		product((small_product){.out = s->score[0], .out_stride = KEYS, .a = w->transposed, .a_step = TILE_FORWARD,
+		                        .b = keys, .b_stride = KEYS, .depth = dim, .cols = KEYS, .fresh = 1, .pairs = pairs,
+		                        .soon = soon}, n, 1);
+		return;
+	}
+	prefetch_tile((const char *)soon, 2 * KEYS * padded(dim));
+	add_tiles(&w->file, n, (tile_sum){
+		.sums = s->score[0], .sums_row = 4 * KEYS, .left = w->queries, .next_tile = left_tile_bytes(dim, 1),
+		.right = (const char *)keys, .right_row = 4 * KEYS, .steps = tile_steps(dim), .pieces = 1, .fresh = 1});
+}
+
+// The means grow by the block's values under its exponentials, of which so many exist.
+INLINE void mean_block(const int tiled, attend_space *w, softmax_state *s, int n, const float *values, int64_t exist,
+                       const float *soon, int64_t dim, int pairs)
+{
+	int64_t wide = padded(dim);
+	if (!tiled) {
+		product((small_product){.out = w->mean, .out_stride = wide, .a = s->score[0], .b = values, .b_stride = wide,
+		                        .depth = exist, .cols = wide, .pairs = pairs, .soon = soon}, n, 0);
+		return;
+	}
+	prefetch_tile((const char *)soon, 2 * KEYS * dim);
+	pack_left(w->weights, s->score[0], KEYS, n, KEYS);
+	for (int64_t c = 0; c < wide; c += PANEL)
+		add_tiles(&w->file, n, (tile_sum){
+			.sums = w->mean + c, .sums_row = 4 * wide, .left = w->weights, .next_tile = TILE_BYTES,
+			.right = (const char *)(values + c), .right_row = 4 * wide, .steps = 1, .pieces = 1});
+}
+
 // Attention of up to TILE_FORWARD query rows of one sequence and key-value head. keys[b] is block b transposed,
 // [dim][KEYS], values[b] is [KEYS][padded dim], both in pairs or not; positions up to the largest of a query must be
 // there. next are the keys that are likely to be read after that, for a prefetch.
-static void attend(const query *rows, int n, float *const *keys, float *const *values, const float *next, int64_t dim,
-                   int pairs, float *scratch)
+INLINE void attend_in(const int tiled, const query *rows, int n, float *const *keys, float *const *values, const float *next,
+                      int64_t dim, int pairs, float *scratch)
 {
 	int64_t wide = padded(dim), last = 0;
-	float scale = score_scale(dim);
 	softmax_state *s = (softmax_state *)scratch;
-	float *transposed = scratch + SOFTMAX_FLOATS, *mean = transposed + TILE_FORWARD * dim;
+	attend_space w = {.mean = scratch + SOFTMAX_FLOATS};
+	w.transposed = w.mean + TILE_FORWARD * wide;
+	w.queries = (char *)w.transposed;
+	w.weights = w.queries + TILE_FORWARD / TILE * left_tile_bytes(dim, 1);
 	for (int i = 0; i < n; i++) {
 		s->max[i] = -__builtin_inff();
 		last = max64(last, rows[i].position);
-		copy_scaled(mean + i * wide, rows[i].q, scale, dim);
 	}
-	transpose_rows(transposed, TILE_FORWARD, mean, wide, n, dim);
-	memset(mean, 0, 4 * n * wide);
+	pack_queries(tiled, &w, rows, n, dim);
 	memset(s->sum, 0, sizeof s->sum);
 	for (int64_t b = 0; b * KEYS <= last; b++) {
-		product((small_product){.out = s->score[0], .out_stride = KEYS, .a = transposed, .a_step = TILE_FORWARD,
-		                        .b = keys[b], .b_stride = KEYS, .depth = dim, .cols = KEYS, .fresh = 1, .pairs = pairs,
-		                        .soon = values[b]}, n, 1);
+		score_block(tiled, &w, s, n, keys[b], values[b], dim, pairs);
 		for (int i = 0; i < n; i++) update_max(s, i, rows[i].position - b * KEYS);
-		for (int i = 0; i < n; i++) rescale_sums(s, i, mean + i * wide, wide);
+		for (int i = 0; i < n; i++) rescale_sums(s, i, w.mean + i * wide, wide);
 		for (int i = 0; i < n; i++) exponentials(s, i);
-		product((small_product){.out = mean, .out_stride = wide, .a = s->score[0], .b = values[b], .b_stride = wide,
-		                        .depth = min64(KEYS, last + 1 - b * KEYS), .cols = wide, .pairs = pairs,
-		                        .soon = (b + 1) * KEYS <= last ? keys[b + 1] : next}, n, 0);
+		mean_block(tiled, &w, s, n, values[b], min64(KEYS, last + 1 - b * KEYS), (b + 1) * KEYS <= last ? keys[b + 1] : next,
+		           dim, pairs);
 	}
 	for (int i = 0; i < n; i++) {
 		lanes l;
 		UNROLL for (int v = 0; v < LANE_VECTORS; v++) l.v[v] = load(s->sum[i] + v * VL);
 		float sum = lanes_sum(&l), inverse = 1 / sum;
 		*rows[i].lse = (float)(s->max[i] + log1(sum));
-		for (int64_t k = 0; k < dim; k += VL) put(rows[i].out, k, dim, take(mean + i * wide, k, dim) * inverse);
+		for (int64_t k = 0; k < dim; k += VL) put(rows[i].out, k, dim, take(w.mean + i * wide, k, dim) * inverse);
 	}
+}
+
+static void attend(const query *rows, int n, float *const *keys, float *const *values, const float *next, int64_t dim,
+                   int pairs, float *scratch)
+{
+	attend_in(0, rows, n, keys, values, next, dim, pairs, scratch);
+}
+
+// The same with products in the order of tiles. Keys and values are in pairs, and what they are multiplied with is rounded
+// to bf16.
+static void attend_tiles(const query *rows, int n, float *const *keys, float *const *values, const float *next, int64_t dim,
+                         float *scratch)
+{
+	uint64_t before = flush_subnormals();
+	tile_begin();
+	attend_in(1, rows, n, keys, values, next, dim, 1, (float *)(((uintptr_t)scratch + 63) & ~(uintptr_t)63));
+	tile_end();
+	restore_subnormals(before);
 }
 
 static void attention(const void *args, void *scratch, int64_t from, int64_t to)
@@ -259,8 +243,11 @@ static void attention(const void *args, void *scratch, int64_t from, int64_t to)
 		}
 		for (int64_t b = 0; b * KEYS <= rows[n - 1].position; b++) {
 			keys[b] = packed_block(a, head, a->paths[s->path + b].number);
-			values[b] = keys[b] + KEYS * dim;
+			values[b] = keys[b] + (KEYS * dim >> (a->in_tiles != 0));
 		}
-		attend(rows, n, keys, values, keys[0], dim, 0, rest);
+		if (a->in_tiles)
+			attend_tiles(rows, n, keys, values, keys[0], dim, rest);
+		else
+			attend(rows, n, keys, values, keys[0], dim, 0, rest);
 	}
 }

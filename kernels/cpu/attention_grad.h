@@ -12,13 +12,18 @@ typedef struct {
 	float *lse, *delta;    // of a row: log Σ exp, and dout·out
 	int64_t *position;
 	float *dk, *dv;        // [slots · KEYS][padded dim]
+	tile_space tiles;      // where that is the order
 } grad_space;
 
-static grad_space grad_layout(float *scratch, int64_t dim, int64_t slots)
+static grad_space grad_layout(float *scratch, int64_t dim, int64_t slots, int in_tiles)
 {
 	enum { R = TILE_BACKWARD };
 	int64_t wide = padded(dim);
 	grad_space g;
+	if (in_tiles) {
+		g.tiles = tile_layout(scratch, dim);
+		scratch += grpo_tile_space_floats(wide);
+	}
 	g.position = (int64_t *)scratch;
 	g.lse = scratch + 2 * R;
 	g.delta = g.lse + R;
@@ -65,6 +70,24 @@ INLINE void softmax_grad(grad_space *g, int i, int64_t limit)
 	}
 }
 
+// The same as grad_block below, in the order of tiles.
+static void grad_block_tiles(grad_space *g, int n, const grpo_attention_grad *a, int64_t head, grpo_block at, int64_t b)
+{
+	int64_t dim = a->dim, wide = padded(dim), half = KEYS * dim / 2, padded_half = KEYS * wide / 2;
+	const float *keys_transposed = packed_block(a, head, at.number), *values_transposed = keys_transposed + half + padded_half;
+	const float *keys = values_transposed + half;
+	tile_space *t = &g->tiles;
+	tile_product(t, g->p, KEYS, n, t->q_left, dim, dim, keys_transposed, 1);
+	tile_product(t, g->dp, KEYS, n, t->dout_left, dim, dim, values_transposed, 1);
+	for (int i = 0; i < n; i++) softmax_grad(g, i, g->position[i] - b * KEYS);
+	pack_left(t->dp_left, g->dp, KEYS, n, KEYS);
+	tile_product(t, g->dq, wide, n, t->dp_left, KEYS, KEYS, keys, 0);
+	pack_across(t, t->p_across, g->p, n);
+	tile_product(t, g->dv + at.slot * KEYS * wide, wide, KEYS, t->p_across, n, TILE_BACKWARD, t->dout_right, 0);
+	pack_across(t, t->dp_across, g->dp, n);
+	tile_product(t, g->dk + at.slot * KEYS * wide, wide, KEYS, t->dp_across, n, TILE_BACKWARD, t->q_right, 0);
+}
+
 // All that a tile of n queries and one block of keys, number b of their path, give to each other.
 static void grad_block(grad_space *g, int n, int64_t depth, const grpo_attention_grad *a, int64_t head, grpo_block at, int64_t b)
 {
@@ -101,12 +124,21 @@ static void enter_span(const grpo_attention_grad *a, const grpo_span *s, int64_t
 			g->position[i] = s->base + at;
 			gather_query(a, g, i, s->first + at, head * group + (start + i) % group, scale);
 		}
-		transpose_rows(g->q_transposed, TILE_BACKWARD, g->q, wide, n, dim);
-		transpose_rows(g->dout_transposed, TILE_BACKWARD, g->dout, wide, n, dim);
+		if (a->in_tiles) {
+			pack_tile_queries(&g->tiles, g->q, g->dout, n, dim);
+		} else {
+			transpose_rows(g->q_transposed, TILE_BACKWARD, g->q, wide, n, dim);
+			transpose_rows(g->dout_transposed, TILE_BACKWARD, g->dout, wide, n, dim);
+		}
 		memset(g->dq, 0, 4 * n * wide);
 		int64_t last = g->position[n - 1];
-		for (int64_t b = 0; b * KEYS <= last; b++)
-			grad_block(g, n, min64(KEYS, last + 1 - b * KEYS), a, head, a->paths[s->path + b], b);
+		for (int64_t b = 0; b * KEYS <= last; b++) {
+			grpo_block at = a->paths[s->path + b];
+			if (a->in_tiles)
+				grad_block_tiles(g, n, a, head, at, b);
+			else
+				grad_block(g, n, min64(KEYS, last + 1 - b * KEYS), a, head, at, b);
+		}
 		for (int i = 0; i < n; i++) {
 			float *dq = a->dqkv + (s->first + (start + i) / group) * width + (head * group + (start + i) % group) * dim;
 			for (int64_t k = 0; k < dim; k += VL) put(dq, k, dim, take(g->dq + i * wide, k, dim) * scale);
@@ -137,7 +169,7 @@ static void leave_span(const grpo_attention_grad *a, const grpo_span *s, int64_t
 // Walks the tree that begins with span root.
 static void grad_tree(const grpo_attention_grad *a, int64_t root, int64_t head, float *scratch)
 {
-	grad_space g = grad_layout(scratch, a->dim, a->slots);
+	grad_space g = grad_layout(scratch, a->dim, a->slots, a->in_tiles);
 	int64_t in = -1; // the span that the walk is in, with all that it goes on from
 	for (int64_t i = root; i < a->count && (i == root || a->spans[i].parent >= root); i++) {
 		const grpo_span *s = a->spans + i;
@@ -153,6 +185,15 @@ static void grad_tree(const grpo_attention_grad *a, int64_t root, int64_t head, 
 static void attention_grad(const void *args, void *scratch, int64_t from, int64_t to)
 {
 	const grpo_attention_grad *a = args;
+	uint64_t before = 0;
+	if (a->in_tiles) {
+		before = flush_subnormals();
+		tile_begin();
+	}
 	for (int64_t task = from; task < to; task++)
 		grad_tree(a, a->trees[task / a->kv_heads], task % a->kv_heads, scratch);
+	if (a->in_tiles) {
+		tile_end();
+		restore_subnormals(before);
+	}
 }

@@ -19,6 +19,14 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
+// inTiles is what numbers in the order of tiles may be off by: attention over keys and values in bf16 rounds what they are
+// multiplied with.
+var inTiles = func() kerneltest.Tolerance {
+	o := kerneltest.Chains
+	o.Attention = 1e-2
+	return o
+}()
+
 // The suite demands the same bits for every number of threads. Here each number has another variant, so
 // it demands them across vector widths too; the portable variant of an x86, which has no fused
 // multiply-add, stands for itself.
@@ -28,7 +36,7 @@ func TestConformance(t *testing.T) {
 	if runtime.GOARCH == "amd64" && len(all) > 1 {
 		sets = [][]string{all[:len(all)-1], all[len(all)-1:]}
 	}
-	for _, same := range sets {
+	for i, same := range sets {
 		open := func(order kernels.Order) func(threads int) kernels.Backend {
 			return func(threads int) kernels.Backend {
 				b, err := New(Options{Threads: threads, Variant: same[threads%len(same)], Order: order})
@@ -39,7 +47,10 @@ func TestConformance(t *testing.T) {
 			}
 		}
 		t.Run(same[0], func(t *testing.T) { kerneltest.Run(t, open(kernels.Serial)) })
-		t.Run(same[0]+" in tiles", func(t *testing.T) { kerneltest.RunProducts(t, open(kernels.Tiles)) })
+		if i > 0 {
+			continue // its tiles are those of the others: TestTheSameTiles
+		}
+		t.Run(same[0]+" in tiles", func(t *testing.T) { kerneltest.RunProducts(t, inTiles, open(kernels.Tiles)) })
 	}
 }
 

@@ -22,6 +22,16 @@
 // How a matrix lies in memory, in pairs of columns or compressed to twelve bits a weight (compress.h),
 // changes no number.
 //
+// In the order of tiles (Options.Order), products with a matrix of bf16 are summed as the tile unit of newer processors (AMX)
+// does it: of each 32 inputs one chain of multiply-adds over the even ones and one over the odd ones, both from zero; the
+// two are added, and then added to the sum. Without rounding, each 32 inputs come three times, as the three numbers of bf16
+// that a float32 is the sum of, the smallest first. So do the products of the head with weights and of attention with keys
+// and values, where those are bf16; there, what they are multiplied with is rounded. What is subnormal counts as zero.
+// Everything else stays in series: products with matrices of float32 (adapters), gradients of weights, attention over
+// float32. The kernels are written once in terms of tiles (tiles.h, attention_tiles.h): with a tile unit these are
+// instructions (variant_amx.c), and everywhere else multiply-adds in the same order (tile_ops.h), so that a run of one
+// machine can be replayed on another.
+//
 // What makes that hold in C: contraction of a*b+c is on (never -ffast-math), so an expression carries
 // at most one product per sum, since a*b+c*d could be fused two ways. No kernel calls libm: exp and log
 // are in vec.h, and the square root is an instruction on amd64 and arm64.
@@ -32,7 +42,8 @@
 // file of their group, kernels in headers.
 //
 // The headers are compiled once per variant (variant_avx512.c, variant_avx2.c, variant_portable.c, all
-// through variant.inc) as plain C with vector types of VL floats; everything in them is static. A kernel
+// through kernels.inc) as plain C with vector types of VL floats; everything in them is static. Those with
+// tiles are compiled once more for the tile unit (variant_amx.c, which lists them). A kernel
 // does tasks [from, to) of its launcher's numbering; which thread does a task never changes a result:
 //
 //	static void foo(const void *args, void *scratch, int64_t from, int64_t to)

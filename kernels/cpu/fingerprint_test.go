@@ -35,7 +35,35 @@ func TestTheSameRowsOnEveryMachine(t *testing.T) {
 				t.Errorf("%s: the fingerprint of %s is %#x, expected %#x", name, op, got, want[op])
 			}
 		}
+		const inTiles = 0xf46f40ea05005ff4
+		if got := attentionInTiles(t, open(t, Options{Threads: 2, Variant: name, Order: kernels.Tiles})); got != inTiles {
+			t.Errorf("%s: the fingerprint of attention in tiles is %#x, expected %#x", name, got, uint64(inTiles))
+		}
 	}
+}
+
+// attentionInTiles is the fingerprint of attention over keys and values in bf16, in the order of tiles.
+func attentionInTiles(t *testing.T, m kernels.Backend) uint64 {
+	const T = 107
+	h := kernels.Heads{Q: 6, KV: 2, Dim: 40}
+	random := lcg(8)
+	in := func(n int) kernels.Buffer {
+		return upload(t, m, random.draw(n, func(bits float32) float32 { return bits*0x1p-22 - 2 }))
+	}
+	starts, err := m.Alloc(kernels.I32, 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.Upload(starts, []int32{0, 5, T})
+	s := kernels.Spans{Starts: starts, N: 2}
+	qkv, dout, mean, lse, dqkv := in(T*h.Width()), in(T*h.OutWidth()), in(T*h.OutWidth()), in(T*h.Q), in(T*h.Width())
+	m.Attention(mean, lse, qkv, s, h, kernels.BF16, T)
+	m.AttentionGrad(dqkv, dout, qkv, mean, lse, s, h, kernels.BF16, T)
+	hash := fnv.New64a()
+	for _, b := range []kernels.Buffer{mean, lse, dqkv} {
+		hash.Write(bytesOf(download(t, m, b)))
+	}
+	return hash.Sum64()
 }
 
 // fingerprints runs each operation on numbers that need no library to be drawn, and hashes what it writes.

@@ -91,11 +91,14 @@ func (b *backend) PagedAttention(out, qkv kernels.Buffer, k kernels.Cache, layer
 		pairs: C.int64_t(c.pairs())}
 	rows, tiles := b.planPaged(p, h, T, c.blocks)
 	a.runs, a.count, a.stride = unsafe.SliceData(rows), C.int64_t(T), C.int64_t(p.Stride)
+	if b.attendsInTiles(c.t) {
+		a.in_tiles = 1
+	}
 	b.run(b.ops.paged_write, T*h.KV, 8)
 
 	a.runs, a.count = unsafe.SliceData(tiles), C.int64_t(len(tiles))
 	const pointer = int(unsafe.Sizeof(uintptr(0)))
-	b.scratch(2*p.Stride*pointer + 4*(C.SOFTMAX_FLOATS+C.TILE_FORWARD*(h.Dim+padded(h.Dim))))
+	b.scratch(2*p.Stride*pointer + attendBytes(h))
 	b.run(b.ops.paged_attention, len(tiles)*h.KV, 1)
 }
 

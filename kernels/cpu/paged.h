@@ -64,6 +64,9 @@ static void paged_attention(const void *args, void *scratch, int64_t from, int64
 			values[b] = cached_values(a, keys[b]);
 		}
 		const float *next = values[0] + (KEYS * padded(a->dim) >> a->cache.pairs); // of the next head
-		attend(rows, n, keys, values, next, a->dim, a->cache.pairs, rest);
+		if (a->in_tiles)
+			attend_tiles(rows, n, keys, values, next, a->dim, rest);
+		else
+			attend(rows, n, keys, values, next, a->dim, a->cache.pairs, rest);
 	}
 }

@@ -65,7 +65,7 @@ func (b *backend) WorkSize(w kernels.Work) int {
 	shared := packed + index + rows + logits + partial
 
 	both := 1
-	own := 4 * max(C.PANEL*(C.DEPTH+blockRows), 4*(path+8)+C.SOFTMAX_FLOATS+C.TILE_FORWARD*(w.Dim+wide),
+	own := 4 * max(C.PANEL*(C.DEPTH+blockRows), 4*(path+8)+attendBytes(w.Heads)/4, C.KEYS*(3*w.Dim+wide),
 		C.PANEL*(C.DEPTH+scoreTiles*int(b.ops.tile))+C.LOGIT_STRIDE*scoreTiles*int(b.ops.tile))
 	if b.order == kernels.Tiles {
 		own = max(own, int(C.grpo_tiles_scratch(blockTiles)), int(C.grpo_tiles_scratch(scoreTiles))+4*C.LOGIT_STRIDE*scoreTiles*C.TILE)
@@ -73,7 +73,11 @@ func (b *backend) WorkSize(w kernels.Work) int {
 	if w.Gradients {
 		both = 2
 		shared += 4*asked*w.Hidden + weights // the mean under the softmax, and its weights
-		own = max(own, 4*(gradTile(w.Dim)+2*C.KEYS*slots*wide))
+		tile := gradTile(w.Dim)
+		if b.order == kernels.Tiles {
+			tile += tileSpace(w.Dim)
+		}
+		own = max(own, 4*(tile+2*C.KEYS*slots*wide))
 	}
 	shared += blocks * w.KV * 4 * C.KEYS * (w.Dim + wide) * both
 	return shared + b.threads()*own

@@ -15,26 +15,17 @@ INLINE int64_t tile_steps(int64_t inner) { return (inner + TILE_INPUTS - 1) / TI
 // A tile of rows: for each 32 inputs its pieces.
 INLINE int64_t left_tile_bytes(int64_t inner, int pieces) { return tile_steps(inner) * pieces * TILE_BYTES; }
 
-// The first or only piece of x, or the next, taken from it.
-INLINE uint32_t take_piece(float *x)
+// 32 inputs of one row as 16 pairs in a row of each piece's tile.
+INLINE void pack_pairs(char *to, const float *x, const int pieces)
 {
-	float piece = rounded1(*x);
-	uint32_t bits;
-	memcpy(&bits, &piece, 4);
-	*x -= piece;
-	return bits;
-}
-
-// 32 inputs of one row, of which n exist, as 16 pairs in a row of each piece's tile.
-INLINE void pack_pairs(char *to, const float *x, int n, const int pieces)
-{
-	float rest[TILE_INPUTS] = {0};
-	memcpy(rest, x, 4 * n);
-	for (int p = pieces - 1; p >= 0; p--) {
-		uint32_t *pairs = (uint32_t *)(to + p * TILE_BYTES);
-		for (int j = 0; j < TILE; j++) {
-			uint32_t first = take_piece(rest + 2 * j);
-			pairs[j] = first | take_piece(rest + 2 * j + 1) >> 16;
+	for (int j = 0; j < TILE; j += VL) {
+		vf a = load(x + 2 * j), b = load(x + 2 * j + VL);
+		UNROLL for (int p = pieces - 1; p >= 0; p--)
+		{
+			vi first = rounded((vi)a), second = rounded((vi)b);
+			*(vi_any *)(to + p * TILE_BYTES + 4 * j) = paired(EVEN_LANES(first, second), ODD_LANES(first, second));
+			a = a - (vf)first;
+			b = b - (vf)second;
 		}
 	}
 }
@@ -45,11 +36,14 @@ static void pack_left_tile(char *tile, const float *x, int64_t stride, int heigh
 	for (int64_t k = 0; k < inner; k += TILE_INPUTS, tile += pieces * TILE_BYTES) {
 		int n = min64(TILE_INPUTS, inner - k);
 		for (int i = 0; i < height; i++) {
-			char *row = tile + 4 * TILE * i;
+			float whole[TILE_INPUTS] = {0};
+			const float *inputs = x + i * stride + k;
+			if (n < TILE_INPUTS)
+				inputs = memcpy(whole, inputs, 4 * n);
 			if (pieces == 1)
-				pack_pairs(row, x + i * stride + k, n, 1);
+				pack_pairs(tile + 4 * TILE * i, inputs, 1);
 			else
-				pack_pairs(row, x + i * stride + k, n, PIECES);
+				pack_pairs(tile + 4 * TILE * i, inputs, PIECES);
 		}
 		for (int p = 0; p < pieces; p++)
 			memset(tile + p * TILE_BYTES + 4 * TILE * height, 0, 4 * TILE * (TILE - height));

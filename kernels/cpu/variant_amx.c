@@ -39,6 +39,9 @@ const grpo_variant *grpo_amx(void)
 	variant.peak_tiles = peak_tiles;
 	variant.tiles_gemm = tiles_gemm;
 	variant.tiles_head_chunks = tiles_head_chunks;
+	variant.attention = attention;
+	variant.attention_grad = attention_grad;
+	variant.paged_attention = paged_attention;
 	return &variant;
 }
 #else

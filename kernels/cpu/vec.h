@@ -47,6 +47,18 @@ INLINE int64_t max64(int64_t a, int64_t b) { return a > b ? a : b; }
 #define ZIP_HIGH(a, b) __builtin_shufflevector(a, b, 2, 6, 3, 7)
 #endif
 
+// And the lanes of even and of odd number of two vectors.
+#if VL == 16
+#define EVEN_LANES(a, b) __builtin_shufflevector(a, b, 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30)
+#define ODD_LANES(a, b) __builtin_shufflevector(a, b, 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31)
+#elif VL == 8
+#define EVEN_LANES(a, b) __builtin_shufflevector(a, b, 0, 2, 4, 6, 8, 10, 12, 14)
+#define ODD_LANES(a, b) __builtin_shufflevector(a, b, 1, 3, 5, 7, 9, 11, 13, 15)
+#else
+#define EVEN_LANES(a, b) __builtin_shufflevector(a, b, 0, 2, 4, 6)
+#define ODD_LANES(a, b) __builtin_shufflevector(a, b, 1, 3, 5, 7)
+#endif
+
 INLINE void transpose(vi r[VL])
 {
 	UNROLL for (int stage = 1; stage < VL; stage *= 2)

@@ -3,6 +3,7 @@ package kerneltest
 import (
 	"fmt"
 	"math/rand/v2"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -26,24 +27,25 @@ func RunDevice(t *testing.T, o Tolerance, open func() kernels.Backend) {
 	run(t, o, func(int) kernels.Backend { return open() }, 1, 2)
 }
 
-// RunProducts is the part of Run that depends on the order in which products with a matrix are summed, for a backend whose
-// other order was held to all of it.
-func RunProducts(t *testing.T, open func(threads int) kernels.Backend) {
-	s := newSuite(t, Chains, open, 1, 2)
-	t.Run("sums are added once", func(t *testing.T) { testAddedOnce(t, s.machines[1]) })
-	t.Run("targets nobody asks for", func(t *testing.T) { testNoTarget(t, s.machines[1]) })
+// RunProducts is the part of RunWithin that depends on the order in which products with numbers of bf16 are summed, for a
+// backend whose other order was held to all of it.
+func RunProducts(t *testing.T, o Tolerance, open func(threads int) kernels.Backend) {
+	s := newSuite(t, o, open, 1, 2)
+	m := s.machines[1]
+	t.Run("sums are added once", func(t *testing.T) { testAddedOnce(t, m) })
+	t.Run("targets nobody asks for", func(t *testing.T) { testNoTarget(t, m) })
+	t.Run("later rows change nothing", func(t *testing.T) { testCausal(t, m) })
+	t.Run("keys and values are rounded", func(t *testing.T) { testRoundedAttention(t, m) })
 	t.Run("sampling", func(t *testing.T) { testSampling(t, s) })
-	t.Run("quantised matrices", func(t *testing.T) { testQuantised(t, s.machines[1]) })
-	ofProducts := func(c opCase) bool {
-		return strings.HasPrefix(c.name, "Linear") || strings.HasPrefix(c.name, "LogProb")
-	}
-	for _, c := range rowCases(Chains) {
-		if ofProducts(c) {
+	t.Run("quantised matrices", func(t *testing.T) { testQuantised(t, m) })
+	of := regexp.MustCompile("^(Linear|LogProb|Attention.* bf16)")
+	for _, c := range rowCases(o) {
+		if of.MatchString(strings.ReplaceAll(c.name, "/", " ")) {
 			t.Run(c.name, func(t *testing.T) { s.testRows(t, c) })
 		}
 	}
-	for _, c := range sumCases(Chains) {
-		if ofProducts(c) {
+	for _, c := range sumCases(o) {
+		if of.MatchString(c.name) {
 			t.Run(c.name, func(t *testing.T) { s.testSums(t, c) })
 		}
 	}

@@ -1,0 +1,126 @@
+// The keys and values of a batch, laid out for attention in blocks of KEYS positions.
+
+INLINE int64_t padded(int64_t dim) { return (dim + KEYS - 1) / KEYS * KEYS; }
+
+// transposed [dim][columns] = rows [n][dim] at a stride; columns from n on are zero.
+static void transpose_rows(float *transposed, int columns, const float *rows, int64_t stride, int n, int64_t dim)
+{
+	for (int64_t k = 0; k < dim; k += VL)
+		for (int j = 0; j < columns; j += VL) {
+			vi r[VL];
+			UNROLL for (int i = 0; i < VL; i++)
+				r[i] = j + i < n ? (vi)take(rows + (j + i) * stride, k, dim) : (vi){0};
+			transpose(r);
+			UNROLL for (int i = 0; i < VL; i++)
+				if (k + i < dim)
+					store(transposed + (k + i) * columns + j, (vf)r[i]);
+		}
+}
+
+// rows [n][dim] at a stride into to [all][padded dim]; the rest is zero.
+static void pad_rows(float *to, int all, const float *rows, int64_t stride, int n, int64_t dim)
+{
+	int64_t wide = padded(dim);
+	memset(to, 0, 4 * all * wide);
+	for (int i = 0; i < n; i++) memcpy(to + i * wide, rows + i * stride, 4 * dim);
+}
+
+// pairs [all/2][width] = rows 2j and 2j+1 of [n][width] rounded to bf16; the rest is zero.
+static void pair_rows(float *pairs, const float *rows, int64_t n, int64_t all, int64_t width)
+{
+	for (int64_t j = 0; j < all / 2; j++, pairs += width, rows += 2 * width)
+		for (int64_t c = 0; c < width; c += VL) {
+			vi first = {0}, second = {0};
+			if (2 * j < n)
+				first = rounded((vi)load(rows + c));
+			if (2 * j + 1 < n)
+				second = rounded((vi)load(rows + width + c));
+			store(pairs + c, (vf)paired(first, second));
+		}
+}
+
+// Rounds n numbers, a multiple of VL.
+INLINE void round_all(float *x, int64_t n)
+{
+	for (int64_t i = 0; i < n; i += VL) store(x + i, (vf)rounded((vi)load(x + i)));
+}
+
+// A block of one key-value head.
+INLINE float *packed_block(const grpo_attention *a, int64_t head, int64_t number)
+{
+	return a->packed + (head * a->blocks + number) * a->block_floats;
+}
+
+// The row of the batch at a position of a span's sequence, up to its end.
+INLINE int64_t row_at(const grpo_attention *a, const grpo_span *s, int64_t position)
+{
+	while (position < s->base) s = a->spans + s->parent;
+	return s->first + position - s->base;
+}
+
+// Keys and values of one head, of rows at a stride.
+typedef struct {
+	const float *keys, *values;
+	int64_t stride;
+} block_rows;
+
+// The rows of n positions, where they are or, if they are those of several spans, in a copy.
+static block_rows rows_of_block(const grpo_attention *a, const grpo_span *s, int64_t head, int64_t position, int n, float *copy)
+{
+	int64_t dim = a->dim, width = (a->q_heads + 2 * a->kv_heads) * dim;
+	const float *all = a->qkv + (a->q_heads + head) * dim;
+	if (position >= s->base) {
+		const float *keys = all + row_at(a, s, position) * width;
+		return (block_rows){keys, keys + a->kv_heads * dim, width};
+	}
+	for (int i = 0; i < n; i++) {
+		const float *key = all + row_at(a, s, position + i) * width;
+		memcpy(copy + 2 * i * dim, key, 4 * dim);
+		memcpy(copy + (2 * i + 1) * dim, key + a->kv_heads * dim, 4 * dim);
+	}
+	return (block_rows){copy, copy + dim, 2 * dim};
+}
+
+// Keys transposed and values in pairs, by way of floats [KEYS][dim + padded dim].
+static void pack_in_pairs(float *block, const float *keys, const float *values, int64_t stride, int n, int64_t dim, float *floats)
+{
+	int64_t wide = padded(dim);
+	float *padded_values = floats + KEYS * dim;
+	transpose_rows(floats, KEYS, keys, stride, n, dim);
+	pad_rows(padded_values, KEYS, values, stride, n, dim);
+	pair_rows(block, floats, dim, dim, KEYS);
+	pair_rows(block + KEYS * dim / 2, padded_values, KEYS, KEYS, wide);
+}
+
+// A task is the keys and values of one head in a span's own blocks.
+static void attention_pack(const void *args, void *scratch, int64_t from, int64_t to)
+{
+	const grpo_attention_pack *a = args;
+	int64_t dim = a->dim, wide = padded(dim);
+	for (int64_t task = from; task < to; task++) {
+		const grpo_span *s = a->spans + task / a->kv_heads;
+		int64_t head = task % a->kv_heads, end = s->base + s->length;
+		for (int64_t k = 0; k < s->blocks; k++) {
+			int64_t position = (s->base / KEYS + k) * KEYS;
+			int n = min64(KEYS, end - position);
+			block_rows r = rows_of_block(a, s, head, position, n, scratch);
+			float *p = packed_block(a, head, s->block + k);
+			if (a->in_tiles) {
+				float *floats = (float *)scratch + 2 * KEYS * dim;
+				pack_in_pairs(p, r.keys, r.values, r.stride, n, dim, floats);
+				if (a->both)
+					pack_in_pairs(p + KEYS * (dim + wide) / 2, r.values, r.keys, r.stride, n, dim, floats);
+				continue;
+			}
+			transpose_rows(p, KEYS, r.keys, r.stride, n, dim);
+			pad_rows(p + KEYS * dim, KEYS, r.values, r.stride, n, dim);
+			if (a->both) {
+				float *q = p + KEYS * (dim + wide);
+				transpose_rows(q, KEYS, r.values, r.stride, n, dim);
+				pad_rows(q + KEYS * dim, KEYS, r.keys, r.stride, n, dim);
+			}
+			if (a->rounds)
+				round_all(p, a->block_floats);
+		}
+	}
+}
