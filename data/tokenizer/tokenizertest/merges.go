@@ -65,36 +65,44 @@ func addMerges(path string, order func([]split)) error {
 		if done[token] {
 			continue
 		}
-		splits = splits[:0]
-		for at := 1; at < len(token); at++ {
-			if !utf8.RuneStart(token[at]) {
-				continue
-			}
-			if left, ok := vocab[token[:at]]; ok {
-				if right, ok := vocab[token[at:]]; ok {
-					splits = append(splits, split{left, right, at})
-				}
-			}
-		}
+		splits = appendSplits(splits[:0], token, vocab)
 		order(splits)
 		for _, s := range splits {
-			if out.Bytes()[out.Len()-1] != '[' {
-				out.WriteByte(',')
+			if err := writeMerge(out, token[:s.at]+" "+token[s.at:]); err != nil {
+				return err
 			}
-			pair := token[:s.at] + " " + token[s.at:]
-			if strings.ContainsFunc(pair, func(r rune) bool { return r < ' ' || r == '"' || r == '\\' }) {
-				text, err := json.Marshal(pair)
-				if err != nil {
-					return err
-				}
-				out.Write(text)
-				continue
-			}
-			out.WriteString(`"` + pair + `"`)
 		}
 	}
 	out.WriteString("]}}")
 	return os.WriteFile(path, out.Bytes(), 0o644)
+}
+
+func appendSplits(splits []split, token string, vocab map[string]int) []split {
+	for at := 1; at < len(token); at++ {
+		if !utf8.RuneStart(token[at]) {
+			continue
+		}
+		if left, ok := vocab[token[:at]]; ok {
+			if right, ok := vocab[token[at:]]; ok {
+				splits = append(splits, split{left, right, at})
+			}
+		}
+	}
+	return splits
+}
+
+// writeMerge writes an item of the list that out ends with.
+func writeMerge(out *bytes.Buffer, pair string) error {
+	if out.Bytes()[out.Len()-1] != '[' {
+		out.WriteByte(',')
+	}
+	if !strings.ContainsFunc(pair, func(r rune) bool { return r < ' ' || r == '"' || r == '\\' }) {
+		out.WriteString(`"` + pair + `"`)
+		return nil
+	}
+	text, err := json.Marshal(pair)
+	out.Write(text)
+	return err
 }
 
 // fromQwen3 makes Qwen2.5's tokenizer.json in dir, which is Qwen3's but for its added tokens.
