@@ -4,6 +4,7 @@
 	OP(peak_pairs)           \
 	OP(peak_read)            \
 	OP(load_rows)            \
+	OP(load_codes)           \
 	OP(choose_window)        \
 	OP(compress)             \
 	OP(pack_matrix)          \

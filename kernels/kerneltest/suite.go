@@ -50,6 +50,7 @@ func run(t *testing.T, o Tolerance, open func(threads int) kernels.Backend, numb
 	t.Run("laws", func(t *testing.T) { testLaws(t, o, s.machines[1]) })
 	for _, m := range s.machines[:2] {
 		t.Run("compressed matrices of "+m.Name(), func(t *testing.T) { testCompress(t, m) })
+		t.Run("quantised matrices of "+m.Name(), func(t *testing.T) { testQuantised(t, m) })
 	}
 	t.Run("loss", func(t *testing.T) { testLoss(t, s) })
 	t.Run("sampling", func(t *testing.T) { testSampling(t, s) })

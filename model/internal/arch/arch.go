@@ -1,39 +1,37 @@
-package model
+package arch
 
 import (
 	"strings"
-
-	"gorgonia.org/gorgonia"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 )
 
 // architecture is everything that tells one family of decoders from another. Each is a value in a file of
-// its own, arch_*.go, and a line in the table below.
+// its own, and a line in the table below.
 type architecture struct {
 	name string // in config.json's "architectures"
 
 	// read understands the text of a config.json, and refuses what the forward pass would not compute.
 	read func(text []byte) (Config, error)
-	// keys are what write puts into a config.json beside the keys that every decoder has.
+	// keys are what Write puts into a config.json beside the keys that every decoder has.
 	keys func(c Config) map[string]any
 
 	// block lists the weights of a layer in the order of the forward pass: what the tensors are called, and
 	// which of them are packed into one matrix.
-	block func(c Config, layer int) []slot
-	// forward writes the graph from the tokens to the rows that the output head reads.
-	forward func(b *builder) *gorgonia.Node
+	block func(c Config, layer int) []Slot
+	// forward goes from the tokens to the rows that the output head reads.
+	forward func(c Config, b Blocks) Rows
 	// initial says how a slot of a new model starts: normal with that mean and standard deviation.
-	initial func(c Config, s slot) (mean, spread float64)
+	initial func(c Config, s Slot) (mean, spread float64)
 }
 
-// architectures are the families that this package can build.
+// architectures are the families that there are.
 var architectures = []*architecture{
 	&qwen3,
 }
 
-// architectureNamed finds one by its name in config.json, or nil.
-func architectureNamed(name string) *architecture {
+// named finds one by its name in config.json, or nil.
+func named(name string) *architecture {
 	for _, a := range architectures {
 		if a.name == name {
 			return a
@@ -42,9 +40,9 @@ func architectureNamed(name string) *architecture {
 	return nil
 }
 
-// checkArchitectures wants one name, and one that is known.
-func checkArchitectures(names []string) error {
-	if len(names) == 1 && architectureNamed(names[0]) != nil {
+// checkNames wants one name, and one that is known.
+func checkNames(names []string) error {
+	if len(names) == 1 && named(names[0]) != nil {
 		return nil
 	}
 	known := make([]string, len(architectures))
@@ -55,4 +53,7 @@ func checkArchitectures(names []string) error {
 }
 
 // arch is the model's family; the configuration was checked when it was made.
-func (c Config) arch() *architecture { return architectureNamed(c.Architecture) }
+func (c Config) arch() *architecture { return named(c.Architecture) }
+
+// Forward writes what the model computes, from the tokens to the rows that the output head reads.
+func (c Config) Forward(b Blocks) Rows { return c.arch().forward(c, b) }

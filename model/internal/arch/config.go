@@ -1,4 +1,4 @@
-package model
+package arch
 
 import (
 	"encoding/json"
@@ -53,14 +53,14 @@ func ParseConfig(text []byte) (Config, error) {
 	if err := unmarshal(text, &r); err != nil {
 		return Config{}, err
 	}
-	if err := checkArchitectures(r.Architectures); err != nil {
+	if err := checkNames(r.Architectures); err != nil {
 		return Config{}, err
 	}
-	c, err := architectureNamed(r.Architectures[0]).read(text)
+	c, err := named(r.Architectures[0]).read(text)
 	if err != nil {
 		return Config{}, err
 	}
-	return c, c.check()
+	return c, c.Check()
 }
 
 func unmarshal(text []byte, v any) error {
@@ -153,9 +153,9 @@ const (
 	maxLayers = 1 << 12
 )
 
-// check names the first key whose value cannot be.
-func (c Config) check() error {
-	if err := checkArchitectures([]string{c.Architecture}); err != nil {
+// Check names the first key whose value cannot be.
+func (c Config) Check() error {
+	if err := checkNames([]string{c.Architecture}); err != nil {
 		return err
 	}
 	for _, f := range []struct {
@@ -181,6 +181,28 @@ func (c Config) check() error {
 		return badinput.Errorf("rms_norm_eps: found %g, expected a small positive number", c.Eps)
 	case !(c.RopeTheta > 1):
 		return badinput.Errorf("rope_theta: found %g, expected more than 1", c.RopeTheta)
+	}
+	return nil
+}
+
+// CheckSequence reports why a sequence cannot be scored: it is empty, too long, or holds a token that
+// the model does not have.
+func (c Config) CheckSequence(tokens []int32) error {
+	if len(tokens) < 2 {
+		return badinput.Errorf("sequence of %d tokens, expected at least 2: the first is not predicted", len(tokens))
+	}
+	return c.CheckTokens(tokens)
+}
+
+// CheckTokens reports the first token that the model does not have, and a sequence that is too long.
+func (c Config) CheckTokens(tokens []int32) error {
+	if len(tokens) > c.MaxPositions {
+		return badinput.Errorf("sequence of %d tokens, expected at most %d positions", len(tokens), c.MaxPositions)
+	}
+	for i, t := range tokens {
+		if t < 0 || int(t) >= c.Vocab {
+			return badinput.Errorf("token %d at position %d, expected 0 to %d", t, i, c.Vocab-1)
+		}
 	}
 	return nil
 }

@@ -1,9 +1,7 @@
-package model
+package arch
 
 import (
 	"math"
-
-	"gorgonia.org/gorgonia"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 )
@@ -16,7 +14,7 @@ var qwen3 = architecture{
 	keys:    qwen3Keys,
 	block:   qwen3Block,
 	forward: qwen3Forward,
-	initial: qwen3Initial,
+	initial: initial,
 }
 
 // rawQwen3 are the keys of config.json that not every decoder has.
@@ -49,11 +47,11 @@ func qwen3Keys(c Config) map[string]any {
 	}
 }
 
-func qwen3Block(c Config, l int) []slot {
+func qwen3Block(c Config, l int) []Slot {
 	h := c.Heads
-	qkv := []part{{"self_attn.q_proj", h.Q * h.Dim}, {"self_attn.k_proj", h.KV * h.Dim}, {"self_attn.v_proj", h.KV * h.Dim}}
-	o := part{"self_attn.o_proj", c.Hidden}
-	all := []slot{
+	qkv := []Part{{"self_attn.q_proj", h.Q * h.Dim}, {"self_attn.k_proj", h.KV * h.Dim}, {"self_attn.v_proj", h.KV * h.Dim}}
+	o := Part{"self_attn.o_proj", c.Hidden}
+	all := []Slot{
 		normSlot(l, "input_layernorm", c.Hidden, "input_layernorm"),
 		linearSlot(l, "qkv", c.Hidden, qkv...),
 	}
@@ -68,37 +66,37 @@ func qwen3Block(c Config, l int) []slot {
 	}
 	return append(all,
 		normSlot(l, "post_attention_layernorm", c.Hidden, "post_attention_layernorm"),
-		linearSlot(l, "gate_up", c.Hidden, part{"mlp.gate_proj", c.Intermediate}, part{"mlp.up_proj", c.Intermediate}),
-		linearSlot(l, "down", c.Intermediate, part{"mlp.down_proj", c.Hidden}))
+		linearSlot(l, "gate_up", c.Hidden, Part{"mlp.gate_proj", c.Intermediate}, Part{"mlp.up_proj", c.Intermediate}),
+		linearSlot(l, "down", c.Intermediate, Part{"mlp.down_proj", c.Hidden}))
 }
 
 // qwen3Forward is a residual stream that attention and the MLP write to, layer by layer.
-func qwen3Forward(b *builder) *gorgonia.Node {
-	x := b.embed()
-	for l := range b.cfg.Layers {
-		h := b.norm(at(l, "input_layernorm"), x)
-		h = b.linear(l, "qkv", h)
-		h = b.qkNormRope(at(l, "qk_norm"), h)
-		h = b.attention(l, h)
-		h = b.linear(l, "o", h)
-		x = b.add(at(l, "attention"), x, h)
+func qwen3Forward(c Config, b Blocks) Rows {
+	x := b.Embed()
+	for l := range c.Layers {
+		h := b.Norm(At(l, "input_layernorm"), x)
+		h = b.Linear(l, "qkv", h)
+		h = b.QKNormRope(At(l, "qk_norm"), h)
+		h = b.Attention(l, h)
+		h = b.Linear(l, "o", h)
+		x = b.Add(At(l, "attention"), x, h)
 
-		h = b.norm(at(l, "post_attention_layernorm"), x)
-		h = b.linear(l, "gate_up", h)
-		h = b.swiGLU(at(l, "mlp"), h)
-		h = b.linear(l, "down", h)
-		x = b.addBlock(at(l, "mlp"), x, h)
+		h = b.Norm(At(l, "post_attention_layernorm"), x)
+		h = b.Linear(l, "gate_up", h)
+		h = b.SwiGLU(At(l, "mlp"), h)
+		h = b.Linear(l, "down", h)
+		x = b.AddBlock(At(l, "mlp"), x, h)
 	}
-	return b.norm("norm", x)
+	return b.Norm("norm", x)
 }
 
-// qwen3Initial: matrices 0.02, the two of each layer that write to the residual stream 1/sqrt(2·layers) of
+// initial: matrices 0.02, the two of each layer that write to the residual stream 1/sqrt(2·layers) of
 // that; norms one, biases zero.
-func qwen3Initial(c Config, s slot) (mean, spread float64) {
+func initial(c Config, s Slot) (mean, spread float64) {
 	switch {
-	case s.bias():
+	case s.Bias():
 		return 0, 0
-	case s.vector:
+	case s.Vector:
 		return 1, 0
 	case s.is("o"), s.is("down"):
 		return 0, initialSpread / math.Sqrt(float64(2*c.Layers))
