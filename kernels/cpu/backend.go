@@ -15,13 +15,15 @@ import (
 
 // Options are what a user may choose; zero values choose well.
 type Options struct {
-	Threads int    // how many threads compute, the caller's included; 0: as many as Go runs at once
-	Variant string // "avx512", "avx2", "portable"; "": GRPO_CPU if set, or the fastest in a short probe
+	Threads int           // how many threads compute, the caller's included; 0: as many as Go runs at once
+	Variant string        // "amx", "avx512", "avx2", "portable"; "": GRPO_CPU if set, or the fastest in a short probe
+	Order   kernels.Order // of the sums of products
 }
 
 // backend computes on this machine's processors. It takes for granted what kernels.Checked checks.
 type backend struct {
 	ops   *C.grpo_variant
+	order kernels.Order
 	pairs bool // bf16 numbers are multiplied with bf16 weights in pairs
 	pool  pool
 	args  unsafe.Pointer // C memory of ARGS_BYTES: the arguments of the operation that runs
@@ -41,7 +43,7 @@ func New(o Options) (kernels.Backend, error) {
 }
 
 func newBackend(o Options) (*backend, error) {
-	v, err := chooseVariant(o.Variant)
+	v, err := chooseVariant(o.Variant, o.Order)
 	if err != nil {
 		return nil, err
 	}
@@ -57,6 +59,7 @@ func newBackend(o Options) (*backend, error) {
 	}
 	b := &backend{
 		ops:       v,
+		order:     o.Order,
 		pairs:     v.lanes == 16 && pairsPay(),
 		pool:      p,
 		args:      C.grpo_alloc(C.ARGS_BYTES),
@@ -72,9 +75,13 @@ func (b *backend) Name() string {
 	return fmt.Sprintf("cpu: %s, %d threads", C.GoString(b.ops.name), b.threads())
 }
 
-// Order is one for every processor with fused multiply-adds: sums of f32 are taken in series, products of bf16 by pairs.
+// Order is the same for every processor with fused multiply-adds. In series, sums of f32 are taken one by one and products
+// of bf16 by pairs.
 func (b *backend) Order() string {
-	const order = "f32 in series, bf16 by pairs"
+	order := "f32 in series, bf16 by pairs"
+	if b.order == kernels.Tiles {
+		order = "f32 in series, bf16 in tiles"
+	}
 	if C.GoString(b.ops.name) == "portable" && runtime.GOARCH != "arm64" {
 		return order + ", products rounded" // the first x86-64 has no fused multiply-adds
 	}

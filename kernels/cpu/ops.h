@@ -2,6 +2,7 @@
 #define GRPO_OPS(OP)         \
 	OP(peak_fma)             \
 	OP(peak_pairs)           \
+	OP(peak_tiles)           \
 	OP(peak_read)            \
 	OP(load_rows)            \
 	OP(load_codes)           \
@@ -12,9 +13,12 @@
 	OP(pack_rows)            \
 	OP(pack_cols)            \
 	OP(gemm)                 \
+	OP(pack_tiles)           \
+	OP(tiles_gemm)           \
 	OP(bias_grad)            \
 	OP(gather_rows)          \
 	OP(head_chunks)          \
+	OP(tiles_head_chunks)    \
 	OP(head_weights)         \
 	OP(head_combine)         \
 	OP(head_jacobian)        \

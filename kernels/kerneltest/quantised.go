@@ -2,7 +2,6 @@ package kerneltest
 
 import (
 	"fmt"
-	"math"
 	"math/rand/v2"
 	"testing"
 
@@ -33,7 +32,7 @@ func testQuantised(t *testing.T, m *machine) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			plain := m.load(dtype, len(weights)/s.cols, s.cols, roundedBF16(weights))
+			plain := m.load(dtype, len(weights)/s.cols, s.cols, roundedToBF16(weights))
 			if !q.Compressed() || q.DType() != dtype || q.Rows() != plain.Rows() || q.Cols() != s.cols {
 				t.Fatalf("%v of %v: a matrix of %v, %d × %d", dtype, s, q.DType(), q.Rows(), q.Cols())
 			}
@@ -62,14 +61,4 @@ func quantised(random *rand.Rand, rows, cols, block int) kernels.Quantised {
 		q.Scales[i] = 0.1 * random.Float32()
 	}
 	return q
-}
-
-// roundedBF16 rounds each number to the nearest of bf16, ties to even.
-func roundedBF16(x []float32) []float32 {
-	out := make([]float32, len(x))
-	for i, v := range x {
-		u := math.Float32bits(v)
-		out[i] = math.Float32frombits((u + 0x7fff + u>>16&1) &^ 0xffff)
-	}
-	return out
 }
