@@ -12,21 +12,25 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7879b91d/grpo/kernels/cuda/emu"
 )
 
-// TestInEarnest is what a user sees who types `go run ./cmd/grpo doctor` on a machine with a card: a driver that is none,
+// TestInEarnest is what a user sees who types `go run ./cmd/grpo doctor` on a machine with a card: an emulated one,
 // and everything else as it is. `make rebuild` runs it; where nothing was compiled before it takes minutes.
 func TestInEarnest(t *testing.T) {
 	if os.Getenv("GRPO_REBUILD") == "" {
 		t.Skip("set GRPO_REBUILD=1: it compiles the whole program with the GPU backend")
 	}
-	paper, home, touched := library(t), t.TempDir(), filepath.Join(t.TempDir(), "touched")
+	home, touched := t.TempDir(), filepath.Join(t.TempDir(), "touched") // by whoever loads the driver
+	emulated, err := emu.Library()
+	require.NoError(t, err)
 	compiled, err := exec.Command("go", "env", "GOCACHE").Output()
 	require.NoError(t, err)
 	run := func(name string, args ...string) string {
 		cmd := exec.Command(name, args...)
 		cmd.Dir = "../.."
-		cmd.Env = append(os.Environ(), "GRPO_CUDA_LIB="+paper, "FAKE_CUDA_TOUCHED="+touched, "XDG_CACHE_HOME="+home,
+		cmd.Env = append(os.Environ(), "GRPO_CUDA_LIB="+emulated, "GRPO_EMU_COUNTS="+touched, "XDG_CACHE_HOME="+home,
 			"GOCACHE="+strings.TrimSpace(string(compiled)))
 		began := time.Now()
 		out, err := cmd.CombinedOutput()
@@ -38,7 +42,7 @@ func TestInEarnest(t *testing.T) {
 	run("go", "run", "./cmd/grpo", "max_steps=1", "--dry-run", "device=cpu")
 	require.NoFileExists(t, touched, "who does not compute, or not on a card, does not wake it")
 
-	const line, card = "building grpo with its GPU backend", "card 0 (Paper Card 0): compute capability 8.0"
+	const line, card = "building grpo with its GPU backend", "card 0 (Emulated device): compute capability 8.0"
 	first := run("go", "run", "./cmd/grpo", "doctor")
 	require.Equal(t, 1, strings.Count(first, line), first)
 	require.Contains(t, first, card)

@@ -35,11 +35,22 @@ func TestMain(m *testing.M) {
 	os.Exit(0)
 }
 
-// library is the driver that kernels/cuda is tested with.
+// answering is all of a driver that is asked before a program is built: how it starts, and how many cards there are.
+const answering = `#include <stdio.h>
+#include <stdlib.h>
+static int number(const char *name, int otherwise) { return getenv(name) ? atoi(getenv(name)) : otherwise; }
+__attribute__((constructor)) static void touched(void) { if (getenv("TOUCHED")) fclose(fopen(getenv("TOUCHED"), "w")); }
+int cuInit(unsigned flags) { return flags ? 1 : number("INIT", 0); }
+int cuDeviceGetCount(int *n) { *n = number("CARDS", 1); return 0; }
+`
+
+// library is such a driver.
 func library(t *testing.T) string {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "libpaper.so")
-	out, err := exec.Command("gcc", "-shared", "-fPIC", "-o", path, "../../kernels/cuda/driver/testdata/driver.c").CombinedOutput()
+	path := filepath.Join(t.TempDir(), "libanswering.so")
+	gcc := exec.Command("gcc", "-shared", "-fPIC", "-x", "c", "-o", path, "-")
+	gcc.Stdin = strings.NewReader(answering)
+	out, err := gcc.CombinedOutput()
 	require.NoError(t, err, string(out))
 	return path
 }
@@ -47,7 +58,7 @@ func library(t *testing.T) string {
 // Where a driver answers, the process goes on as the program with the GPU backend, with the same arguments. Everywhere
 // else it stays what it is, and who opts out does not touch the driver.
 func TestHere(t *testing.T) {
-	paper := library(t)
+	answers := library(t)
 	b := newBench(t)
 	self, err := os.Executable()
 	require.NoError(t, err)
@@ -62,15 +73,15 @@ func TestHere(t *testing.T) {
 		return strings.TrimSpace(string(out))
 	}
 	touched := filepath.Join(t.TempDir(), "touched")
-	there, touch := "GRPO_CUDA_LIB="+paper, "FAKE_CUDA_TOUCHED="+touched
+	there, touch := "GRPO_CUDA_LIB="+answers, "TOUCHED="+touched
 	require.Equal(t, "<nil>", start("cpu", there, touch))
 	require.Equal(t, "<nil>", start("alone", there, touch))
 	require.Equal(t, "<nil>", start("auto", there, touch, Variable+"=1"))
 	require.NoFileExists(t, touched)
 	require.Equal(t, "<nil>", start("auto", "GRPO_CUDA_LIB="+filepath.Join(b.home, "none.so")))
-	require.Equal(t, "<nil>", start("auto", there, "FAKE_CUDA_CARDS=0"))
-	require.Equal(t, "<nil>", start("auto", there, "FAKE_CUDA_INIT=100"))
-	require.Contains(t, start("cuda:1", there, "FAKE_CUDA_CARDS=0"), "cuda:1: there is no NVIDIA driver with a card here")
+	require.Equal(t, "<nil>", start("auto", there, "CARDS=0"))
+	require.Equal(t, "<nil>", start("auto", there, "INIT=100"))
+	require.Contains(t, start("cuda:1", there, "CARDS=0"), "cuda:1: there is no NVIDIA driver with a card here")
 	require.Empty(t, b.builds())
 
 	if _, ok := checkout(filepath.Dir(compiledIn())); !ok { // a test that was built with -trimpath takes the checkout that it is in
@@ -80,7 +91,7 @@ func TestHere(t *testing.T) {
 		require.FileExists(t, touched)
 	}
 	// A driver that fails is one that the backend tells of.
-	require.Equal(t, "one two words with 1", last(start("auto", there, "FAKE_CUDA_INIT=999")))
+	require.Equal(t, "one two words with 1", last(start("auto", there, "INIT=999")))
 	b.write(b.fake, "fail", "no space left\n")
 	b.write(b.dir, "cmd/grpo/main.go", "package changed\n")
 	require.Contains(t, last(start("auto", there, "CC=other")), "failed (exit status 1): no space left: type make build")

@@ -66,13 +66,14 @@ func TestNoMemory(t *testing.T) {
 	_, err := d.Alloc(3 << 30)
 	require.ErrorIs(t, err, ErrMemory)
 	require.NotErrorIs(t, err, ErrLost)
-	require.EqualError(t, err, "card 0 (Paper Card 0): allocating 3.0 GiB where 512.0 MiB of 1.0 GiB are free: CUDA_ERROR_OUT_OF_MEMORY (2)")
+	require.EqualError(t, err, "card 0 (Test Card): allocating 3.0 GiB where 512.0 MiB of 512.0 MiB are free: "+
+		"CUDA_ERROR_OUT_OF_MEMORY (2): out of memory")
 	m, err := d.Alloc(1 << 20)
 	require.NoError(t, err)
 	free, total, err := d.Memory()
 	require.NoError(t, err)
 	require.Equal(t, int64(1<<29-1<<20), free)
-	require.Equal(t, int64(1<<30), total)
+	require.Equal(t, int64(1<<29), total)
 	require.NoError(t, m.Free())
 }
 
@@ -92,12 +93,8 @@ func TestEvents(t *testing.T) {
 	require.True(t, done)
 	took, err := after.Since(before)
 	require.NoError(t, err)
-	require.Equal(t, 1500*time.Microsecond, took)
+	require.Less(t, took.Abs(), time.Second)
 
-	t.Setenv("FAKE_CUDA_EVENT", "600")
-	done, err = after.Done()
-	require.NoError(t, err)
-	require.False(t, done)
 	plain, err := d.NewEvent(false)
 	require.NoError(t, err)
 	_, err = plain.Since(before)
@@ -106,6 +103,20 @@ func TestEvents(t *testing.T) {
 		require.NoError(t, e.Close())
 	}
 	require.ErrorContains(t, plain.Close(), "an event is given back twice")
+}
+
+// A card that has not come to an event yet says so.
+func TestAnEventToCome(t *testing.T) {
+	t.Setenv("GRPO_EMU_ANSWER", "cuEventQuery:600")
+	d := opened(t)
+	s := stream(t, d)
+	e, err := d.NewEvent(false)
+	require.NoError(t, err)
+	require.NoError(t, s.Record(e))
+	done, err := e.Done()
+	require.NoError(t, err)
+	require.False(t, done)
+	require.NoError(t, e.Close())
 }
 
 // What nobody gives back is counted, and given back.
@@ -126,16 +137,18 @@ func TestLeaks(t *testing.T) {
 	require.NoError(t, err)
 	_, err = d.NewEvent(true)
 	require.NoError(t, err)
-	_, err = d.Load(ptx)
+	text, err := probeKernels("kernels")
+	require.NoError(t, err)
+	_, err = d.Load(text)
 	require.NoError(t, err)
 	err = d.Close()
 	var leak *Leak
 	require.ErrorAs(t, err, &leak)
-	require.EqualError(t, err, "card 0 (Paper Card 0): closed with 3 allocations (3.0 MiB), 1 pinned allocations (100 bytes), 1 streams, "+
+	require.EqualError(t, err, "card 0 (Test Card): closed with 3 allocations (3.0 MiB), 1 pinned allocations (100 bytes), 1 streams, "+
 		"1 events, 1 modules still held")
 	require.NoError(t, d.Close(), "once is enough")
 	_, err = d.Alloc(1)
-	require.EqualError(t, err, "card 0 (Paper Card 0): used after it was closed")
+	require.EqualError(t, err, "card 0 (Test Card): used after it was closed")
 	_, active, err = d.device.PrimaryCtxState()
 	require.NoError(t, err)
 	require.Zero(t, active)

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"os"
 	"strconv"
 	"testing"
 
@@ -30,7 +29,7 @@ func init() {
 
 // probes loads the probe kernels and uses them. A card that is lost closes without a word, every other with nothing held.
 func probes(use func(*Device, *Stream, *Module) error) error {
-	text, err := os.ReadFile("../src/probe/kernels.ptx")
+	text, err := probeKernels("kernels")
 	if err != nil {
 		return err
 	}
@@ -42,7 +41,7 @@ func probes(use func(*Device, *Stream, *Module) error) error {
 	if err != nil {
 		return errors.Join(err, d.Close())
 	}
-	m, err := d.Load(string(text))
+	m, err := d.Load(text)
 	if err == nil {
 		err = errors.Join(use(d, s, m), m.Close())
 	}
@@ -142,7 +141,7 @@ func TestKernelsRun(t *testing.T) {
 	}
 	out, ok := apart.Emulated(t, "probe", "GRPO_EMU_DEVICES=2", "GRPO_EMU_MEMORY=128M", "GRPO_EMU_CAPABILITY=9.0")
 	require.True(t, ok, out)
-	require.Contains(t, out, "card 1 (Emulated device): compute capability 9.0, ")
+	require.Contains(t, out, "card 1 (Test Card): compute capability 9.0, ")
 	require.Contains(t, out, "128.0 MiB of memory")
 }
 

@@ -7,18 +7,15 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	"gorgonia.org/cu"
 
+	"github.com/seed-7879b91d/grpo/kernels/cuda/emu"
 	"github.com/seed-7879b91d/grpo/kernels/cuda/internal/apart"
 )
-
-// paper is the library of testdata/driver.c, built once for all tests.
-var paper string
 
 // tasks are for processes whose driver is not open yet.
 var tasks = apart.Tasks{
@@ -50,9 +47,9 @@ var tasks = apart.Tasks{
 	},
 	"crash": func() error {
 		return work(func(d *Device, s *Stream, m *Memory, f *Module) error {
-			crash, err := f.Function("crash")
+			collatz, err := f.Function("collatz")
 			if err == nil {
-				err = s.Launch(crash, Dim{}, Dim{}, 0)
+				err = s.Launch(collatz, Dim{}, Dim{X: 128}, 0, Address(m.At), Int(128)) // of which there is room for 16
 			}
 			if err != nil {
 				return err
@@ -68,10 +65,10 @@ var tasks = apart.Tasks{
 	},
 	"work": func() error {
 		err := work(func(d *Device, s *Stream, m *Memory, f *Module) error {
-			add, err := f.Function("add")
+			saxpy, err := f.Function("saxpy")
 			for _, do := range []func() error{
 				func() error { return s.Fill(m.At, 0, 8) },
-				func() error { return s.Launch(add, Dim{}, Dim{}, 0, Address(m.At), Float(1), Int(2)) },
+				func() error { return s.Launch(saxpy, Dim{}, Dim{}, 0, Address(m.At), Address(m.At), Float(1), Int(1)) },
 				s.Sync, f.Close, m.Free, s.Close, d.Sync,
 			} {
 				if err == nil {
@@ -98,7 +95,7 @@ var tasks = apart.Tasks{
 func work(use func(*Device, *Stream, *Memory, *Module) error) error {
 	d, err := Open(0, Options{})
 	if err != nil {
-		return err
+		return fmt.Errorf("opening: %w", err)
 	}
 	s, err := d.NewStream()
 	if err != nil {
@@ -108,7 +105,11 @@ func work(use func(*Device, *Stream, *Memory, *Module) error) error {
 	if err != nil {
 		return lostOr(err, d.Close())
 	}
-	f, err := d.Load(ptx)
+	text, err := probeKernels("kernels")
+	if err != nil {
+		return err
+	}
+	f, err := d.Load(text)
 	if err != nil {
 		return lostOr(err, d.Close())
 	}
@@ -134,26 +135,26 @@ func TestMain(m *testing.M) {
 	os.Exit(tests(m))
 }
 
+// tests has the emulated device stand in for a driver; GRPO_CUDA_TEST_LIB names another library, such as one that was built elsewhere.
 func tests(m *testing.M) int {
-	dir, err := os.MkdirTemp("", "grpo-cuda-")
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
+	library := os.Getenv("GRPO_CUDA_TEST_LIB")
+	if library == "" {
+		var err error
+		if library, err = emu.Library(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
 	}
-	defer os.RemoveAll(dir)
-	paper = filepath.Join(dir, "libpaper.so")
-	compiler := "gcc"
-	if cc := os.Getenv("CC"); cc != "" {
-		compiler = cc
+	for name, value := range map[string]string{libraryVariable: library, "GRPO_EMU_NAME": "Test Card", "GRPO_EMU_MEMORY": "512M"} {
+		os.Setenv(name, value)
 	}
-	if given := os.Getenv("GRPO_CUDA_TEST_LIB"); given != "" {
-		paper = given // cross-built, where there is no compiler
-	} else if out, err := exec.Command(compiler, "-shared", "-fPIC", "-O1", "-o", paper, "testdata/driver.c").CombinedOutput(); err != nil {
-		fmt.Fprintf(os.Stderr, "%s: %v\n%s", compiler, err, out)
-		return 1
-	}
-	os.Setenv(libraryVariable, paper)
 	return m.Run()
+}
+
+// probeKernels is PTX that the device is tested with itself.
+func probeKernels(file string) (string, error) {
+	text, err := os.ReadFile(filepath.Join("../src/probe", file+".ptx"))
+	return string(text), err
 }
 
 // opened is the first card, closed at the end of the test with nothing held.

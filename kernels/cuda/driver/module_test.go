@@ -4,8 +4,8 @@ package driver
 
 import (
 	"errors"
-	"os"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -13,13 +13,12 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels/cuda/internal/apart"
 )
 
-// ptx is all that the driver of the tests wants to see; its kernels are its own.
-const ptx = ".version 7.0\n.target sm_80\n.address_size 64\n"
-
-// kernel loads the module of the tests and finds one of its kernels.
-func kernel(t *testing.T, d *Device, name string) *Function {
+// kernel loads a module of the probe kernels and finds one of them.
+func kernel(t *testing.T, d *Device, file, name string) *Function {
 	t.Helper()
-	m, err := d.Load(ptx)
+	text, err := probeKernels(file)
+	require.NoError(t, err)
+	m, err := d.Load(text)
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		if err := m.Close(); !errors.Is(err, ErrLost) {
@@ -34,14 +33,15 @@ func kernel(t *testing.T, d *Device, name string) *Function {
 func TestLaunch(t *testing.T) {
 	d := opened(t)
 	s := stream(t, d)
-	add := kernel(t, d, "add")
-	require.Equal(t, []any{"add", 96, 24, 1024, 512}, []any{add.Name(), add.Registers, add.Local, add.Shared, add.Threads})
-	m, err := d.Alloc(16)
+	saxpy := kernel(t, d, "kernels", "saxpy")
+	require.Equal(t, []any{"saxpy", 0, 0, 1024}, []any{saxpy.Name(), saxpy.Local, saxpy.Shared, saxpy.Threads})
+	require.Positive(t, saxpy.Registers)
+	m, err := d.Alloc(32)
 	require.NoError(t, err)
 	moves := transfers(t, s)
-	require.NoError(t, moves.Upload(m.At, floats(1, 2, 3, 4)))
+	require.NoError(t, moves.Upload(m.At, floats(1, 2, 3, 4, 1, 1, 1, 1)))
 	launch := func() error {
-		return s.Launch(add, Dim{X: 1}, Dim{X: 4}, 0, Address(m.At), Float(0.5), Int(3))
+		return s.Launch(saxpy, Dim{X: 1}, Dim{X: 4}, 0, Address(m.At), Address(m.At+16), Float(0.5), Int(3))
 	}
 	require.NoError(t, launch())
 	back := make([]byte, 16)
@@ -49,26 +49,36 @@ func TestLaunch(t *testing.T) {
 	require.Equal(t, floats(1.5, 2.5, 3.5, 4), back)
 	require.Zero(t, testing.AllocsPerRun(100, func() { _ = launch() }), "a launch is made hundreds of times a step")
 
-	err = s.Launch(add, Dim{X: 1}, Dim{X: 1024}, 0)
-	require.EqualError(t, err, "kernel add, {1 0 0} blocks of {1024 0 0} threads: card 0 (Paper Card 0): launching: error 701")
+	err = s.Launch(saxpy, Dim{X: 1}, Dim{X: 1025}, 0)
+	require.EqualError(t, err, "kernel saxpy, {1 0 0} blocks of {1025 0 0} threads: card 0 (Test Card): launching: "+
+		"CUDA_ERROR_INVALID_VALUE (1): invalid argument")
 	require.NotErrorIs(t, err, ErrLost)
-	require.ErrorContains(t, s.Launch(add, Dim{}, Dim{}, 0, make([]Arg, 33)...), "kernel add: 33 arguments, expected at most 32")
+	require.ErrorContains(t, s.Launch(saxpy, Dim{}, Dim{}, 0, make([]Arg, 33)...), "kernel saxpy: 33 arguments, expected at most 32")
 	require.NoError(t, m.Free())
 }
 
 func TestSharedMemory(t *testing.T) {
 	d := opened(t)
 	s := stream(t, d)
-	wide := kernel(t, d, "wide")
-	require.NoError(t, s.Launch(wide, Dim{}, Dim{}, 47<<10))
-	require.EqualError(t, s.Launch(wide, Dim{}, Dim{}, 48<<10),
-		"kernel wide: 49152 bytes of dynamic shared memory, expected at most 48128: AllowShared comes first")
+	const name = "missing_barrier_right" // which has 1 KiB of its own
+	m, err := d.Alloc(2048)
+	require.NoError(t, err)
+	require.NoError(t, s.Fill(m.At, 0, 2048))
+	wide := kernel(t, d, "bugs", name)
+	launch := func(shared int) error {
+		return s.Launch(wide, Dim{}, Dim{X: 256}, shared, Address(m.At), Address(m.At+1024))
+	}
+	require.NoError(t, launch(47<<10))
+	require.EqualError(t, launch(48<<10),
+		"kernel "+name+": 49152 bytes of dynamic shared memory, expected at most 48128: AllowShared comes first")
 	require.NoError(t, wide.AllowShared(90000))
-	require.NoError(t, s.Launch(wide, Dim{}, Dim{}, 90000))
+	require.NoError(t, launch(90000))
 	require.NoError(t, wide.AllowShared(1), "less than there is")
-	require.NoError(t, s.Launch(wide, Dim{}, Dim{}, 90000))
-	require.EqualError(t, wide.AllowShared(100353),
-		"card 0 (Paper Card 0): kernel wide: 100353 bytes of shared memory for a block, expected at most 100352")
+	require.NoError(t, launch(90000))
+	require.EqualError(t, wide.AllowShared(165889),
+		"card 0 (Test Card): kernel "+name+": 165889 bytes of shared memory for a block, expected at most 165888")
+	require.NoError(t, s.Sync())
+	require.NoError(t, m.Free())
 }
 
 // PTX that the driver does not take comes with what its compiler says, in one line.
@@ -77,43 +87,54 @@ func TestRefusedKernels(t *testing.T) {
 	_, err := d.Load("nonsense")
 	var refused *Refused
 	require.ErrorAs(t, err, &refused)
-	require.EqualError(t, err, "card 0 (Paper Card 0): loading kernels: CUDA_ERROR_INVALID_PTX (218); its compiler says: line 1; syntax error")
-	t.Setenv("FAKE_CUDA_LOG", "1\n2\n\n3\n4\n5\n6\n7\n8\n9\n10\n")
-	_, err = d.Load("nonsense")
-	require.ErrorContains(t, err, "its compiler says: 1; 2; 3; 4; 5; 6; 7; 8; and 2 lines more")
-	t.Setenv("FAKE_CUDA_PTX", "2")
-	_, err = d.Load(ptx)
-	require.ErrorIs(t, err, ErrMemory)
-	require.NotErrorAs(t, err, new(*Refused))
-	require.NoError(t, os.Unsetenv("FAKE_CUDA_PTX"))
+	require.EqualError(t, err, "card 0 (Test Card): loading kernels: CUDA_ERROR_INVALID_PTX (218): a PTX JIT compilation failed; "+
+		"its compiler says: PTX line 1: PTX begins with .version: nonsense")
+	require.Equal(t, "1; 2; 3; 4; 5; 6; 7; 8; and 2 lines more", firstLines("1\n2\n\n3\n4\n5\n6\n7\n8\n9\n10\n", 8))
 
-	m, err := d.Load(ptx)
+	text, err := probeKernels("kernels")
+	require.NoError(t, err)
+	m, err := d.Load(text)
 	require.NoError(t, err)
 	_, err = m.Function("subtract")
-	require.EqualError(t, err, "kernel subtract: card 0 (Paper Card 0): looking for a kernel: error 500")
+	require.EqualError(t, err, "kernel subtract: card 0 (Test Card): looking for a kernel: CUDA_ERROR_NOT_FOUND (500): named symbol not found")
 	require.NoError(t, m.Close())
+}
+
+// A card without memory for kernels is no compiler that refuses them.
+func TestNoMemoryForKernels(t *testing.T) {
+	t.Setenv("GRPO_EMU_ANSWER", "cuModuleLoadDataEx:2")
+	d := opened(t)
+	text, err := probeKernels("kernels")
+	require.NoError(t, err)
+	_, err = d.Load(text)
+	require.ErrorIs(t, err, ErrMemory)
+	require.NotErrorAs(t, err, new(*Refused))
 }
 
 // A kernel that goes wrong is told of at the next call, and every call after that says the same.
 func TestACrash(t *testing.T) {
 	out, ok := apart.Run(t, "crash")
 	require.True(t, ok, out)
-	const want = "card 0 (Paper Card 0): copying from it: CUDA_ERROR_ILLEGAL_ADDRESS (700): an illegal memory access was encountered; " +
-		"the last kernel launched was crash; nothing more runs on it in this process: look at dmesg for Xid, and start again"
-	require.Equal(t, want+"\n"+want, out)
+	const want = "card 0 (Test Card): copying from it: CUDA_ERROR_ILLEGAL_ADDRESS (700): an illegal memory access was encountered; " +
+		"the last kernel launched was collatz; nothing more runs on it in this process: look at dmesg for Xid, and start again"
+	require.Contains(t, out, "emulated device: out of bounds: kernel collatz")
+	require.Equal(t, 2, strings.Count(out, want), out)
 }
 
 // A card that falls off the bus, at whichever call, is one typed error from there on, and closing says nothing more.
 func TestTheCardIsLost(t *testing.T) {
 	seen := map[string]bool{}
 	for at := 1; ; at++ {
-		out, ok := apart.Run(t, "work", "FAKE_CUDA_LOSE="+strconv.Itoa(at))
-		require.True(t, ok, out)
+		out, ok := apart.Run(t, "work", "GRPO_EMU_LOST_AT="+strconv.Itoa(at))
 		if out == "done" {
 			require.Greater(t, at, 10)
 			break
 		}
 		require.Contains(t, out, "CUDA_ERROR_UNKNOWN (999)")
+		if strings.HasPrefix(out, "error: opening: ") {
+			continue // it was lost before it was in use
+		}
+		require.True(t, ok, out)
 		require.Contains(t, out, "nothing more runs on it in this process")
 		seen[out] = true
 	}

@@ -18,7 +18,7 @@ import (
 // A binary with the GPU backend starts on any machine, and wakes no driver before somebody asks for one.
 func TestNothingTouchesTheDriver(t *testing.T) {
 	touched := filepath.Join(t.TempDir(), "touched")
-	env := "FAKE_CUDA_TOUCHED=" + touched
+	env := "GRPO_EMU_COUNTS=" + touched
 	out, ok := apart.Run(t, "nothing", env)
 	require.True(t, ok, out)
 	out, ok = apart.Run(t, "before", env)
@@ -31,14 +31,14 @@ func TestNothingTouchesTheDriver(t *testing.T) {
 }
 
 func TestProbe(t *testing.T) {
-	t.Setenv("FAKE_CUDA_CARDS", "2")
+	t.Setenv("GRPO_EMU_DEVICES", "2")
 	driver, err := Probe(context.Background())
 	require.NoError(t, err)
-	require.Equal(t, paper, driver.Library)
+	require.Equal(t, os.Getenv(libraryVariable), driver.Library)
 	require.Equal(t, Version{12, 4}, driver.Version)
 	require.Len(t, driver.Cards, 2)
-	require.Equal(t, Card{Index: 1, Name: "Paper Card 1", Capability: Version{8, 0}, Total: 1 << 30, Free: 1 << 29, Processors: 4,
-		Shared: 101376}, driver.Cards[1])
+	require.Equal(t, Card{Index: 1, Name: "Test Card", Capability: Version{8, 0}, Total: 1 << 29, Free: 1 << 29, Processors: 4,
+		Shared: 166912}, driver.Cards[1])
 }
 
 // Each thing that may be wrong with a driver is one line, which says what to do.
@@ -51,12 +51,14 @@ func TestDriversThatCannotBeUsed(t *testing.T) {
 		{"not there", libraryVariable + "=/no/such.so", "error: GRPO_CUDA_LIB: /no/such.so: cannot open shared object file"},
 		{"no library", libraryVariable + "=" + notALibrary, "error: GRPO_CUDA_LIB: " + notALibrary + ": file too short"},
 		{"another library", libraryVariable + "=libm.so.6", "libm.so.6 is no CUDA driver: it has no cuInit; "},
-		{"old", "FAKE_CUDA_VERSION=10020", "libpaper.so serves CUDA 10.2, the kernels need 11.0: install a newer NVIDIA driver, or device=cpu"},
-		{"no card", "FAKE_CUDA_INIT=100", "libpaper.so finds no card: look at nvidia-smi and at CUDA_VISIBLE_DEVICES, or device=cpu"},
-		{"no cards", "FAKE_CUDA_CARDS=0", "libpaper.so finds no card: "},
-		{"mismatch", "FAKE_CUDA_INIT=803", "libpaper.so does not start: error 803; library and kernel module are of different versions: restart"},
-		{"stub", "FAKE_CUDA_INIT=34", "this is the stub that comes with the toolkit: take its folder out of LD_LIBRARY_PATH"},
-		{"broken", "FAKE_CUDA_INIT=999", "libpaper.so does not start: CUDA_ERROR_UNKNOWN (999); look at nvidia-smi and at dmesg, or device=cpu"},
+		{"old", "GRPO_EMU_DRIVER=10.2", "libcuda.so.1 serves CUDA 10.2, the kernels need 11.0: install a newer NVIDIA driver, or device=cpu"},
+		{"no card", "GRPO_EMU_ANSWER=cuInit:100", "libcuda.so.1 finds no card: look at nvidia-smi and at CUDA_VISIBLE_DEVICES, or device=cpu"},
+		{"no cards", "GRPO_EMU_DEVICES=0", "libcuda.so.1 finds no card: "},
+		{"mismatch", "GRPO_EMU_ANSWER=cuInit:803",
+			"libcuda.so.1 does not start: error 803; library and kernel module are of different versions: restart"},
+		{"stub", "GRPO_EMU_ANSWER=cuInit:34", "this is the stub that comes with the toolkit: take its folder out of LD_LIBRARY_PATH"},
+		{"broken", "GRPO_EMU_ANSWER=cuInit:999",
+			"libcuda.so.1 does not start: CUDA_ERROR_UNKNOWN (999): unknown error; look at nvidia-smi and at dmesg, or device=cpu"},
 	} {
 		for _, do := range []string{"probe", "open"} {
 			out, ok := apart.Run(t, do, c.env)
@@ -65,7 +67,7 @@ func TestDriversThatCannotBeUsed(t *testing.T) {
 		}
 	}
 	// An old driver is called old, even where it does not know the card.
-	out, _ := apart.Run(t, "open", "FAKE_CUDA_VERSION=10020", "FAKE_CUDA_INIT=100")
+	out, _ := apart.Run(t, "open", "GRPO_EMU_DRIVER=10.2", "GRPO_EMU_ANSWER=cuInit:100")
 	require.Contains(t, out, "serves CUDA 10.2")
 }
 
@@ -76,13 +78,13 @@ func TestCardsThatCannotBeUsed(t *testing.T) {
 		reason      Reason
 		want        string
 	}{
-		{"FAKE_CUDA_CAPABILITY", "75", CardOld, "card 0 (Paper Card 0) has compute capability 7.5, " +
+		{"GRPO_EMU_CAPABILITY", "7.5", CardOld, "card 0 (Test Card) has compute capability 7.5, " +
 			"the kernels need 8.0 (A100, RTX 30 or newer): choose another card, or device=cpu"},
-		{"FAKE_CUDA_MODE", "2", Prohibited, "card 0 (Paper Card 0) is closed to programs (compute mode Prohibited): " +
+		{"GRPO_EMU_MODE", "2", Prohibited, "card 0 (Test Card) is closed to programs (compute mode Prohibited): " +
 			"type nvidia-smi -i 0 -c DEFAULT as root, or device=cpu"},
-		{"FAKE_CUDA_CONTEXT", "46", Busy, "card 0 (Paper Card 0) is busy: another process has it for itself (see nvidia-smi); end that, " +
+		{"GRPO_EMU_BUSY", "1", Busy, "card 0 (Test Card) is busy: another process has it for itself (see nvidia-smi); end that, " +
 			"choose another card, or device=cpu"},
-		{"FAKE_CUDA_CONTEXT", "2", NoMemory, "card 0 (Paper Card 0) has no memory left for a context (see nvidia-smi): " +
+		{"GRPO_EMU_ANSWER", "cuDevicePrimaryCtxRetain:2", NoMemory, "card 0 (Test Card) has no memory left for a context (see nvidia-smi): " +
 			"end what else runs on it, choose another card, or device=cpu"},
 	} {
 		t.Run(c.name+c.value, func(t *testing.T) {
@@ -103,13 +105,13 @@ func TestCardsThatCannotBeUsed(t *testing.T) {
 }
 
 func TestACardThatIsNotThere(t *testing.T) {
-	t.Setenv("FAKE_CUDA_CARDS", "2")
+	t.Setenv("GRPO_EMU_DEVICES", "2")
 	for _, i := range []int{-1, 2} {
 		_, err := Open(i, Options{})
 		require.ErrorContains(t, err, "expected one of the 2 cards here, cuda:0 to cuda:1")
 		require.True(t, badinput.Is(err))
 	}
-	t.Setenv("FAKE_CUDA_CARDS", "0")
+	t.Setenv("GRPO_EMU_DEVICES", "0")
 	_, err := Open(0, Options{})
 	var why *Unusable
 	require.ErrorAs(t, err, &why)

@@ -71,6 +71,7 @@ func TestKernelsReadWide(t *testing.T) {
 	for _, name := range []string{"sum_squares", "head_partials", "draw_cuts", "draw_masses"} {
 		require.Positive(t, all[name].Loads[16], "%s: loads of 16 bytes", name)
 	}
+	require.Equal(t, 2*4, all["draw_cuts"].Loads[16], "four loads of a thread under way, in each of two truncations")
 	for name, k := range all {
 		if strings.HasPrefix(name, "attention_bf16") || strings.HasPrefix(name, "attention_f32") {
 			require.GreaterOrEqual(t, k.Loads[16], 3+1, "%s: copies of keys, the first and the next, and of values, and queries", name)

@@ -44,14 +44,22 @@ DEVICE u32 bucket_of(float logit, float max) {
 // Masses that are added in any order are integers: multiples of 2^-42, of which a vocabulary has fewer than 2^64.
 DEVICE u64 whole(float mass) { return mass <= 1 ? (u64)(mass * 0x1p42f) : 0; }
 
-// do(logit, token) for each of a row.
+// act(logit, token) for each of a row. A row has one block, which waits for memory above all: so many loads of a thread are under way.
 template <class Do> DEVICE void each(const float *l, u32 vocabulary, Do act) {
+	constexpr u32 loads = 4, step = 4 * threads;
 	bool wide = aligned(l);
-	for (u32 i = 4 * thread(); i < vocabulary; i += 4 * threads) {
-		Four v = take(l, i, vocabulary, wide);
-		UNROLL for (u32 k = 0; k < 4; k++)
-			if (i + k < vocabulary)
-				act(v[k], i + k);
+	_Pragma("nounroll") for (u32 i = 4 * thread(); i < vocabulary; i += loads * step) {
+		Four v[loads];
+		if (wide && i + (loads - 1) * step + 4 <= vocabulary)
+			UNROLL for (u32 n = 0; n < loads; n++)
+				v[n] = *(const Four *)(l + i + n * step);
+		else
+			UNROLL for (u32 n = 0; n < loads; n++)
+				v[n] = take(l, i + n * step, vocabulary, false);
+		UNROLL for (u32 n = 0; n < loads; n++)
+			UNROLL for (u32 k = 0; k < 4; k++)
+				if (i + n * step + k < vocabulary)
+					act(v[n][k], i + n * step + k);
 	}
 }
 

@@ -20,6 +20,16 @@ static bool known(const Context *c) {
 	return false;
 }
 
+// in_use tells whether somebody holds a context.
+bool in_use(void) {
+	bool alive = false;
+	for (int d = 0; d < MOST_DEVICES; d++)
+		alive = alive || primary[d].alive;
+	for (Context *c = created; c; c = c->next)
+		alive = alive || c->alive;
+	return alive;
+}
+
 // end tells what was forgotten and takes it back.
 static void end(Context *c) {
 	host_waits_for_all();

@@ -27,10 +27,13 @@ API CUresult cuDriverGetVersion(int *v) {
 	return leave(v ? SUCCESS : INVALID_VALUE);
 }
 
+// A program that holds nothing finds the devices that its environment asks for now.
 API CUresult cuDeviceGetCount(int *n) {
 	CUresult r = enter(INITIALIZED);
 	if (r)
 		return r;
+	if (!in_use())
+		read_settings();
 	if (n)
 		*n = settings.devices;
 	return leave(n ? SUCCESS : INVALID_VALUE);
@@ -109,7 +112,7 @@ u32 shared_limit(void) { return settings.capability >= 90 ? 227 << 10 : settings
 static const struct { int attribute, value; } attributes[] = {
 	{1, 1024}, {2, 1024}, {3, 1024}, {4, 64}, {5, 2147483647}, {6, 65535}, {7, 65535}, // threads and blocks
 	{8, 48 << 10}, {9, 64 << 10}, {10, 32}, {11, 2147483647}, {12, 65536},             // shared, constant, warp, pitch, registers
-	{13, 1000000}, {14, 512}, {15, 1}, {16, 4}, {17, 0}, {18, 0}, {19, 1}, {20, 0},     // clock … multiprocessors … compute mode
+	{13, 1000000}, {14, 512}, {15, 1}, {16, 4}, {17, 0}, {18, 0}, {19, 1},              // clock … multiprocessors …
 	{31, 1}, {32, 0}, {33, 1}, {34, 0}, {35, 0}, {36, 1000000}, {37, 256}, {38, 4 << 20}, {39, 2048}, {40, 2}, {41, 1}, {50, 0}, {51, 32},
 	{78, 1}, {79, 1}, {80, 1}, {81, 164 << 10}, {82, 65536}, {83, 0}, {84, 0}, {85, 0}, {86, 0}, {87, 2}, {88, 0}, {89, 0}, {90, 0},
 	{91, 0}, {95, 0}, {115, 0},
@@ -120,6 +123,7 @@ API CUresult cuDeviceGetAttribute(int *v, int attribute, CUdevice d) {
 	if (r)
 		return r;
 	switch (attribute) {
+	case 20: *v = settings.mode; return leave(SUCCESS);
 	case 75: *v = settings.capability / 10; return leave(SUCCESS);
 	case 76: *v = settings.capability % 10; return leave(SUCCESS);
 	case 97: *v = (int)shared_limit(); return leave(SUCCESS);

@@ -28,8 +28,8 @@ enum { MOST_DEVICES = 8, MOST_STREAMS = 255, HOST = MOST_STREAMS, ACTORS };
 #define API __attribute__((visibility("default")))
 
 typedef struct {
-	int devices, capability, driver;
-	const char *name;
+	int devices, capability, driver, mode;
+	const char *name, *answer; // answer: FUNCTION:CODE, or none
 	u64 memory, memory_ends;   // memory_ends: allocations beyond it fail
 	u64 fail_launch, lost_at;  // the nth launch, the nth call; 0: none
 	bool busy, idle;           // idle: what is queued is not done
@@ -49,7 +49,8 @@ typedef struct Context {
 
 // Every call enters and leaves. enter gives an error instead, and then the call is over.
 typedef enum { ALWAYS, INITIALIZED, IN_CONTEXT } Needs;
-CUresult enter(Needs needs);
+CUresult enter_call(Needs needs, const char *function);
+#define enter(needs) enter_call(needs, __func__)
 CUresult leave(CUresult r);
 extern bool initialized;
 extern u64 calls;
@@ -58,6 +59,7 @@ extern u64 calls;
 typedef enum { CALLS, LAUNCHES, UPLOADS, DOWNLOADS, COPIES, FILLS, WAITS, CONTEXTS, COUNTED } Counted;
 void count(Counted what);
 Context *current(void);
+bool in_use(void);
 void fail_context(Kind kind, const char *text);
 
 // Owned is memory or another thing that somebody has to give back.
@@ -91,7 +93,7 @@ struct Stream {
 };
 struct Event {
 	u32 knows[ACTORS];
-	bool recorded;
+	bool recorded, untimed;
 	double time;
 };
 CUresult get_stream(CUstream handle, struct Stream **s);

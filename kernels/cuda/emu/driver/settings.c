@@ -43,6 +43,8 @@ void read_settings(void) {
 		.name = name && *name ? name : "Emulated device",
 		.capability = dotted("GRPO_EMU_CAPABILITY", 80, 10, 1),
 		.driver = dotted("GRPO_EMU_DRIVER", 12040, 1000, 10),
+		.mode = (int)number("GRPO_EMU_MODE", 0),
+		.answer = getenv("GRPO_EMU_ANSWER"),
 		.memory = number("GRPO_EMU_MEMORY", 4ull << 30),
 		.memory_ends = number("GRPO_EMU_OOM_AFTER", UINT64_MAX),
 		.fail_launch = number("GRPO_EMU_FAIL_LAUNCH", 0),

@@ -180,7 +180,7 @@ API CUresult cuStreamGetFlags(CUstream s, u32 *flags) {
 // settle is a wait for a stream, and as much as a question, since operations are done when they are called.
 static CUresult settle(CUstream s, bool waits) {
 	struct Stream *t;
-	CUresult r = enter(IN_CONTEXT);
+	CUresult r = enter_call(IN_CONTEXT, waits ? "cuStreamSynchronize" : "cuStreamQuery");
 	if (r)
 		return r;
 	if (waits)
@@ -212,7 +212,6 @@ static double now(void) {
 
 API CUresult cuEventCreate(CUevent *e, u32 flags) {
 	CUresult r = enter(IN_CONTEXT);
-	(void)flags;
 	if (r)
 		return r;
 	if (!e)
@@ -220,6 +219,7 @@ API CUresult cuEventCreate(CUevent *e, u32 flags) {
 	*e = calloc(1, sizeof **e);
 	if (!*e)
 		return leave(OUT_OF_MEMORY);
+	(*e)->untimed = flags & 2;
 	own(EVENT, *e, 0);
 	return leave(SUCCESS);
 }
@@ -264,7 +264,7 @@ API CUresult cuStreamWaitEvent(CUstream stream, CUevent e, u32 flags) {
 }
 
 static CUresult settle_event(CUevent e, bool waits) {
-	CUresult r = enter(IN_CONTEXT);
+	CUresult r = enter_call(IN_CONTEXT, waits ? "cuEventSynchronize" : "cuEventQuery");
 	if (r)
 		return r;
 	if (waits)
@@ -282,7 +282,7 @@ API CUresult cuEventElapsedTime(float *ms, CUevent a, CUevent b) {
 	CUresult r = enter(IN_CONTEXT);
 	if (r)
 		return r;
-	if (!ms || !owned(EVENT, a) || !owned(EVENT, b) || !a->recorded || !b->recorded)
+	if (!ms || !owned(EVENT, a) || !owned(EVENT, b) || !a->recorded || !b->recorded || a->untimed || b->untimed)
 		return leave(INVALID_HANDLE);
 	*ms = (float)((b->time - a->time) * 1e3);
 	return leave(SUCCESS);
