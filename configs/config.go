@@ -31,6 +31,10 @@ type Config struct {
 	// cores of a card multiply; auto, bf16 on a card and f32 on the processor. Sums are f32 in any case, and the sampler and the trainer
 	// agree to the bit.
 	Precision string `json:"precision" enum:"auto f32 bf16"`
+	// In which order the sums of products are taken, in sampling and training alike: serial, one by one; tiles, as the tile
+	// unit of a processor takes them; auto, when a run begins, tiles where there is such a unit and serial elsewhere. Every
+	// processor can take both, to the same bits, and a run keeps its order. A card has one of its own, and knows auto alone.
+	Order string `json:"order" enum:"auto serial tiles"`
 	// What keys and values are rounded to, in sampling and training alike: f32, not at all; bf16, so that they take half
 	// the memory, and half the time to read; auto, the same as precision on a card, and f32 on the processor.
 	KVCacheDtype string `json:"kv_cache_dtype" enum:"auto f32 bf16"`
@@ -271,7 +275,7 @@ func Defaults() Config {
 		Resume: "auto", AllowChange: []string{}, MaxSteps: -1, SaveEvery: 10, KeepLast: 5, KeepBest: 1,
 		RecordRollouts: "all",
 
-		Precision: "auto", KVCacheDtype: "auto", Device: "auto", Pipeline: "score", SharePrefixes: true,
+		Precision: "auto", Order: "auto", KVCacheDtype: "auto", Device: "auto", Pipeline: "score", SharePrefixes: true,
 		Recompute: "cheap",
 	}
 }

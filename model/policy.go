@@ -19,6 +19,7 @@ type Policy struct {
 	Progress func(sequences, tokens int)
 
 	b       kernels.Backend
+	order   kernels.Order // of the backend's sums when it was opened, which it keeps
 	weights *weights
 	trained trainable
 	inputs  inputs
@@ -44,7 +45,7 @@ type Options struct {
 	Cache         Precision // what keys and values are rounded to, in a decoder's cache and in training alike
 }
 
-const defaultRows = 512
+const UsualRows = 512 // MaxRows where nobody says
 
 // Recompute says how much of the forward pass the backward pass computes a second time, to save memory.
 type Recompute = program.Recompute
@@ -98,9 +99,10 @@ func Random(b kernels.Backend, shape string, o Options) (*Policy, error) {
 
 func newPolicy(b kernels.Backend, cfg Config, w *weights, t trainable, o Options) *Policy {
 	if o.MaxRows == 0 {
-		o.MaxRows = defaultRows
+		o.MaxRows = UsualRows
 	}
 	p := &Policy{Config: cfg, Options: o, b: b, weights: w, trained: t}
+	p.order, _ = kernels.OrderOf(b)
 	p.statsAny = p.stats[:]
 	return p
 }

@@ -105,6 +105,7 @@ func (p *Policy) Prepare(length int) (training, scoring int, err error) {
 
 // run loads one batch and issues everything that is to be computed for it.
 func (p *Policy) run(prog *program.Program, batch *Batch, temperature float32) error {
+	kernels.SetOrder(p.b, p.order)
 	p.inputs.load(p.b, batch, temperature)
 	prog.T = batch.Rows()
 	return prog.RunAll()

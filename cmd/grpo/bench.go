@@ -82,7 +82,7 @@ func (f *benchFlags) command(cmd cobra.Command, measure func(context.Context) (b
 		if err := f.check(); err != nil {
 			return err
 		}
-		f.Open, f.Device, f.Threads, f.Options = openDevice(cmd.Context()), f.device, f.threads, f.options()
+		f.Open, f.Device, f.Threads, f.Options = f.ordered(openDevice(cmd.Context())), f.device, f.threads, f.options()
 		r, err := measure(cmd.Context())
 		if err != nil {
 			return err
