@@ -28,6 +28,7 @@ typedef struct {
 	float *target_logits;   // [rows]
 	int64_t chunks;
 } grpo_head_chunks;
+typedef grpo_head_chunks grpo_tiles_head_chunks;
 
 // The same partials from logits that are there, [rows][LOGIT_STRIDE], of one chunk; and the weights
 // exp(l − running maximum), packed as the left-hand side of a product. A task is a row tile.
@@ -41,6 +42,7 @@ typedef struct {
 	float *running; // [rows] the largest logit so far
 	float *scale;   // [rows] by how much what was summed so far shrinks
 	int32_t form;   // in which the weights are packed
+	int32_t pieces; // into which they are cut, in the order of tiles
 } grpo_head_weights;
 
 // Partials into results. Row i of these is row index[i] of the outputs.

@@ -79,6 +79,21 @@ typedef struct {
 } grpo_pack_rows;
 typedef grpo_pack_rows grpo_pack_cols;
 
+// The order of tiles: see tiles.h. A tile is 16 rows of 16 pairs of bf16, or of 16 sums. A depth of the reduction and some
+// panels are what a task has in its caches.
+enum { TILE = 16, TILE_INPUTS = 32, TILE_BYTES = 4 * TILE * TILE, TILE_DEPTH = 512, TILE_PANELS = 4 };
+
+// So many pieces of bf16 are a float, when it is not to be rounded.
+enum { PIECES = 3 };
+
+// The left-hand side of a product in the order of tiles: for each 16 rows and each 32 inputs, a tile of each piece.
+typedef struct {
+	void *packed;
+	const float *x;
+	int64_t stride, rows, inner;
+	int32_t pieces; // 1 or PIECES
+} grpo_pack_tiles;
+
 // The layout of a product's left-hand side: packed by pack_rows or pack_cols; or, where it is read only
 // a few times, as it is: rows of `inner` or columns of `rows` elements, a_stride apart.
 enum { A_PACKED, A_ROWS, A_COLS };
@@ -95,6 +110,7 @@ enum {
 typedef struct {
 	int32_t a_kind;
 	int32_t paired; // a is packed in pairs, and b, a bf16 matrix, is multiplied in pairs
+	int32_t pieces; // of a, packed by pack_tiles, in the order of tiles; 0: in series
 	const float *a;
 	int64_t a_stride;
 	int64_t rows, inner, cols; // inner is even where b is a bf16 matrix and B_OUTPUTS, or paired
@@ -113,6 +129,15 @@ typedef struct {
 	float alpha;
 	int32_t accumulate;
 } grpo_gemm;
+
+// The same in the order of tiles: a task is a block of tiles of 16 rows times TILE_PANELS panels.
+typedef grpo_gemm grpo_tiles_gemm;
+
+// What it takes of scratch: a panel at one depth, and the sums of all panels.
+static inline int64_t grpo_tiles_scratch(int64_t block_tiles)
+{
+	return TILE_DEPTH * PANEL * 2 + TILE_PANELS * block_tiles * TILE * PANEL * 4;
+}
 
 // A task is one block of SUM_COLUMNS columns.
 enum { SUM_COLUMNS = 256 };

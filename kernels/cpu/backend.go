@@ -18,7 +18,7 @@ import (
 // Options are what a user may choose; zero values choose well.
 type Options struct {
 	Threads int           // how many threads compute, the caller's included; 0: as many as Go runs at once
-	Variant string        // "avx512", "avx2", "portable"; "": GRPO_CPU if set, or the fastest in a short probe
+	Variant string        // "amx", "avx512", "avx2", "portable"; "": GRPO_CPU if set, or the fastest in a short probe
 	Order   kernels.Order // of the sums of products
 }
 
@@ -46,7 +46,7 @@ func New(o Options) (kernels.Backend, error) {
 }
 
 func newBackend(o Options) (*backend, error) {
-	v, err := chooseVariant(o.Variant)
+	v, err := chooseVariant(o.Variant, o.Order)
 	if err != nil {
 		return nil, err
 	}

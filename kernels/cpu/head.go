@@ -97,6 +97,7 @@ type asked struct {
 	index, targets *C.int32_t // rows of them
 	h, packed      *C.float   // gathered, and as the left-hand side of a product
 	form           C.int32_t  // of packed
+	pieces         int        // of its numbers, in the order of tiles
 }
 
 // asked lists the rows whose target is not negative.
@@ -130,6 +131,11 @@ func (s *asked) next(b *backend) bool {
 	a.out, a.x, a.index = s.h, s.from, s.index
 	a.rows, a.width = C.int64_t(s.rows), C.int64_t(s.width)
 	b.run(b.ops.gather_rows, s.rows, 16)
+	if s.pieces = b.pieces(&s.w); s.pieces > 0 {
+		g := s.logits(s.w.rows)
+		s.packed = b.packTiles(s.h, s.width, &g)
+		return true
+	}
 	s.form = b.leftForm(&s.w)
 	s.packed = b.pack(b.ops.pack_rows, leftHand{slot: slotPacked, x: s.h, stride: s.width, rows: s.rows, inner: s.width,
 		padded: wholePairs(&s.w, s.width), form: s.form})
@@ -153,23 +159,33 @@ func (b *backend) partials(rows, chunks int) partials {
 
 // headChunks computes the partials chunk by chunk, each on its own.
 func (b *backend) headChunks(s *asked, p partials) {
-	tiles := b.tiles(s.rows)
+	kernel, tiles := b.ops.head_chunks, b.tiles(s.rows)
 	block := min(tiles, scoreTiles)
 	rows := block * int(b.ops.tile)
-	b.scratch(4 * (C.PANEL*(C.DEPTH+rows) + C.LOGIT_STRIDE*rows))
+	own := 4 * C.PANEL * (C.DEPTH + rows)
+	if s.pieces > 0 {
+		kernel, tiles = b.ops.tiles_head_chunks, rowTiles(s.rows)
+		block = min(tiles, scoreTiles)
+		rows, own = block*C.TILE, int(C.grpo_tiles_scratch(C.int64_t(block)))
+	}
+	b.scratch(own + 4*C.LOGIT_STRIDE*rows)
 	a := args[C.grpo_head_chunks](b)
 	a.g = s.logits(C.int64_t(s.w.rows))
 	a.g.row_tiles, a.g.block_tiles = C.int64_t(tiles), C.int64_t(block)
 	a.targets, a.partials, a.target_logits = s.targets, p.partials, p.targets
 	n := chunks(int(s.w.rows))
 	a.chunks = C.int64_t(n)
-	b.run(b.ops.head_chunks, n*((tiles+block-1)/block), 1)
+	b.run(kernel, n*((tiles+block-1)/block), 1)
 }
 
 // logits is the product h · wᵀ, scaled, over so many tokens of the vocabulary.
 func (s *asked) logits(tokens C.int64_t) C.grpo_gemm {
-	return C.grpo_gemm{b_kind: C.B_OUTPUTS, m: s.w, cols: tokens, alpha: s.invTemp, out_stride: C.LOGIT_STRIDE,
-		a: s.packed, paired: flag(s.form == C.PAIRED), rows: C.int64_t(s.rows), inner: C.int64_t(wholePairs(&s.w, s.width))}
+	g := C.grpo_gemm{b_kind: C.B_OUTPUTS, m: s.w, cols: tokens, alpha: s.invTemp, out_stride: C.LOGIT_STRIDE,
+		a: s.packed, rows: C.int64_t(s.rows), inner: C.int64_t(s.width), pieces: C.int32_t(s.pieces)}
+	if s.pieces == 0 {
+		g.paired, g.inner = flag(s.form == C.PAIRED), C.int64_t(wholePairs(&s.w, s.width))
+	}
+	return g
 }
 
 // headLogits computes one chunk of logits, [rows][LOGIT_STRIDE], all workers together.
@@ -179,23 +195,36 @@ func (b *backend) headLogits(s *asked, chunk int) (logits *C.float, width int) {
 	g := s.logits(C.int64_t(width))
 	g.m_offset = C.int64_t(first)
 	g.out = (*C.float)(b.shared(slotLogits, 4*C.LOGIT_STRIDE*s.rows))
-	b.gemm(&g, int(b.ops.tile))
+	b.headGemm(&g)
 	return g.out, width
+}
+
+// headGemm runs a product of the head in the order of its matrix.
+func (b *backend) headGemm(g *C.grpo_gemm) {
+	if g.pieces > 0 {
+		b.tilesGemm(g)
+	} else {
+		b.gemm(g, int(b.ops.tile))
+	}
 }
 
 // headWeights computes the partials in order of the chunks, and beside them the mean of the rows of w under
 // exp(logit − largest logit).
 func (b *backend) headWeights(s *asked, p partials) {
-	tiles := b.tiles(s.rows)
+	tiles, packedSize := b.tiles(s.rows), 4*s.rows*C.HEAD_CHUNK
+	if s.pieces > 0 {
+		tiles = rowTiles(s.rows)
+		packedSize = tiles * leftTileBytes(C.HEAD_CHUNK, s.pieces)
+	}
 	mean := (*C.float)(b.shared(slotMean, 4*s.rows*s.width))
-	packed := (*C.float)(b.shared(slotWeights, 4*s.rows*C.HEAD_CHUNK))
+	packed := (*C.float)(b.shared(slotWeights, packedSize))
 	for c := range chunks(int(s.w.rows)) {
 		logits, width := b.headLogits(s, c)
 		a := args[C.grpo_head_weights](b)
 		a.logits, a.packed, a.rows, a.tiles = logits, packed, C.int64_t(s.rows), C.int64_t(tiles)
 		a.chunk, a.chunks, a.width = C.int64_t(c), C.int64_t(chunks(int(s.w.rows))), C.int64_t(width)
 		a.targets, a.partials, a.target_logits = s.targets, p.partials, p.targets
-		a.running, a.scale, a.form = p.running, p.scale, s.form
+		a.running, a.scale, a.form, a.pieces = p.running, p.scale, s.form, C.int32_t(s.pieces)
 		b.run(b.ops.head_weights, tiles, 1)
 
 		g := C.grpo_gemm{b_kind: C.B_INPUTS, m: s.w, m_offset: C.int64_t(c * C.HEAD_CHUNK), cols: C.int64_t(s.width)}
@@ -203,11 +232,11 @@ func (b *backend) headWeights(s *asked, p partials) {
 		if c > 0 {
 			g.accumulate, g.row_scale = 1, p.scale
 		}
-		g.a, g.rows, g.inner = packed, C.int64_t(s.rows), C.int64_t(width)
-		if s.form == C.PAIRED {
+		g.a, g.rows, g.inner, g.pieces = packed, C.int64_t(s.rows), C.int64_t(width), C.int32_t(s.pieces)
+		if s.pieces == 0 && s.form == C.PAIRED {
 			g.paired, g.inner = 1, C.int64_t(even(width))
 		}
-		b.gemm(&g, int(b.ops.tile))
+		b.headGemm(&g)
 	}
 }
 

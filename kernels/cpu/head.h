@@ -36,6 +36,16 @@ INLINE void keep_target(float *kept, const float *logits, int32_t target, int64_
 		*kept = logits[target - first];
 }
 
+// The logits of a chunk and of rows [row0, row1) into their partials.
+static void reduce_rows(const grpo_head_chunks *h, float *logits, int64_t row0, int64_t row1, int64_t chunk)
+{
+	int64_t first = chunk * HEAD_CHUNK, width = min64(HEAD_CHUNK, h->g.cols - first);
+	for (int64_t row = row0; row < row1; row++, logits += LOGIT_STRIDE) {
+		keep_target(h->target_logits + row, logits, h->targets[row], first, width);
+		h->partials[row * h->chunks + chunk] = reduce_logits(logits, width);
+	}
+}
+
 static void head_chunks(const void *args, void *scratch, int64_t from, int64_t to)
 {
 	const grpo_head_chunks *h = args;
@@ -49,11 +59,24 @@ static void head_chunks(const void *args, void *scratch, int64_t from, int64_t t
 		int64_t first = chunk * HEAD_CHUNK, width = min64(HEAD_CHUNK, g->cols - first);
 		for (int64_t c = 0; c < width; c += PANEL)
 			gemm_panel(g, scratch, tile0, tile1, (first + c) / PANEL, logits + c);
-		for (int64_t row = row0; row < row1; row++) {
-			float *l = logits + (row - row0) * LOGIT_STRIDE;
-			keep_target(h->target_logits + row, l, h->targets[row], first, width);
-			h->partials[row * h->chunks + chunk] = reduce_logits(l, width);
-		}
+		reduce_rows(h, logits, row0, row1, chunk);
+	}
+}
+
+// The same in the order of tiles.
+static void tiles_head_chunks(const void *args, void *scratch, int64_t from, int64_t to)
+{
+	const grpo_head_chunks *h = args;
+	const grpo_gemm *g = &h->g;
+	int64_t blocks = (g->row_tiles + g->block_tiles - 1) / g->block_tiles;
+	float *logits = (float *)((char *)scratch + grpo_tiles_scratch(g->block_tiles));
+	for (int64_t t = from; t < to; t++) {
+		int64_t chunk = t / blocks, tile0 = t % blocks * g->block_tiles;
+		int64_t tile1 = min64(tile0 + g->block_tiles, g->row_tiles);
+		int64_t panel = chunk * (HEAD_CHUNK / PANEL), end = min64(panel + HEAD_CHUNK / PANEL, (g->cols + PANEL - 1) / PANEL);
+		for (int64_t p = panel; p < end; p += TILE_PANELS)
+			tiles_block(g, scratch, tile0, tile1, p, min64(p + TILE_PANELS, end), logits + (p - panel) * PANEL);
+		reduce_rows(h, logits, tile0 * TILE, min64(tile1 * TILE, g->rows), chunk);
 	}
 }
 
@@ -72,6 +95,10 @@ static void head_weights(const void *args, void *scratch, int64_t from, int64_t 
 	(void)scratch;
 	for (int64_t t = from; t < to; t++) {
 		int64_t row0 = tile_start(h->rows, h->tiles, t), row1 = tile_start(h->rows, h->tiles, t + 1);
+		if (h->pieces) {
+			row0 = t * TILE;
+			row1 = min64(row0 + TILE, h->rows);
+		}
 		for (int64_t row = row0; row < row1; row++) {
 			float *l = h->logits + row * LOGIT_STRIDE;
 			keep_target(h->target_logits + row, l, h->targets[row], h->chunk * HEAD_CHUNK, h->width);
@@ -81,6 +108,11 @@ static void head_weights(const void *args, void *scratch, int64_t from, int64_t 
 			h->running[row] = now;
 			h->scale[row] = exp1(before - now);
 			weigh_logits(l, h->width, p.max, exp1(p.max - now));
+		}
+		if (h->pieces) {
+			pack_left_tile((char *)h->packed + t * left_tile_bytes(h->width, h->pieces), h->logits + row0 * LOGIT_STRIDE,
+			               LOGIT_STRIDE, row1 - row0, h->width, h->pieces);
+			continue;
 		}
 		pack_tile(h->packed + row0 * packed_steps(h->width, h->form), h->logits + row0 * LOGIT_STRIDE, LOGIT_STRIDE,
 		          row1 - row0, h->width, h->form == PAIRED ? 2 * pairs_of(h->width) : h->width, h->form);

@@ -30,11 +30,16 @@ typedef struct {
 // Whether the processor multiplies bf16 numbers in pairs, which the avx512 variant can use.
 int grpo_has_pairs(void);
 
-// Whether the tile unit of the processor may be used: see tile_unit.c.
+// Kernels for the tile unit of the processor are compiled where the compiler has its instructions. Whether it may be used:
+// see tile_unit.c.
+#if defined(__x86_64__) && defined(__linux__) && (defined(__clang__) || __GNUC__ >= 11)
+#define TILE_KERNELS
+#endif
 enum { TILES_GRANTED, TILES_ABSENT, TILES_REFUSED, TILES_NOT_BUILT };
 int grpo_tile_unit(void);
 
 // Each is NULL where it was not compiled or the processor cannot run it.
+const grpo_variant *grpo_amx(void);
 const grpo_variant *grpo_avx512(void);
 const grpo_variant *grpo_avx2(void);
 const grpo_variant *grpo_portable(void);

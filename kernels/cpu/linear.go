@@ -89,6 +89,10 @@ type product struct {
 // multiply does the product: at once with the left-hand side where it is, if that is read only a few times
 // or is only a few rows, and needs no conversion; else in rounds of as many rows as the packed copy may hold.
 func (b *backend) multiply(p *product) {
+	if pieces := b.pieces(&p.g.m); pieces > 0 {
+		b.multiplyTiles(p, pieces)
+		return
+	}
 	columns := panels(int(p.g.cols))
 	inPlace, step, form := C.int32_t(C.A_ROWS), p.xStride, C.int32_t(C.AS_IT_IS)
 	if p.pack == b.ops.pack_cols {

@@ -11,9 +11,12 @@
 	OP(pack_rows)            \
 	OP(pack_cols)            \
 	OP(gemm)                 \
+	OP(pack_tiles)           \
+	OP(tiles_gemm)           \
 	OP(bias_grad)            \
 	OP(gather_rows)          \
 	OP(head_chunks)          \
+	OP(tiles_head_chunks)    \
 	OP(head_weights)         \
 	OP(head_combine)         \
 	OP(head_jacobian)        \

@@ -3,7 +3,7 @@
 #define _GNU_SOURCE
 #include "kernels.h"
 
-#if defined(__linux__) && defined(__x86_64__)
+#ifdef TILE_KERNELS
 #include <cpuid.h>
 #include <sys/syscall.h>
 #include <unistd.h>

@@ -3,6 +3,8 @@ package cpu
 // #include "kernels.h"
 import "C"
 
+import "github.com/seed-7879b91d/grpo/kernels"
+
 // TileUnit is what this machine computes the order of tiles with.
 type TileUnit struct {
 	Native bool   // by its tile instructions (AMX)
@@ -20,4 +22,65 @@ func Tiles() TileUnit {
 		return TileUnit{Reason: "this program was built without the kernels for AMX, which are for linux/amd64"}
 	}
 	return TileUnit{Reason: "the processor has no AMX"}
+}
+
+// blockTiles is how many tiles of rows share the panels of a task, so that what they read of a left-hand side at one depth
+// stays in the second-level cache.
+const blockTiles = 32
+
+// pieces is how many numbers of bf16 stand for one that is multiplied with the matrix, in the order of tiles; 0 where the
+// product is taken in series.
+func (b *backend) pieces(m *C.grpo_matrix) int {
+	switch {
+	case b.order != kernels.Tiles || m.dtype != C.GRPO_BF16:
+		return 0
+	case m.rounds != 0:
+		return 1
+	}
+	return C.PIECES
+}
+
+// rowTiles is how many tiles so many rows take.
+func rowTiles(rows int) int { return blocksOf(rows, C.TILE) }
+
+// leftTileBytes is the size of a tile of rows in pieces.
+func leftTileBytes(inner, pieces int) int {
+	return blocksOf(inner, C.TILE_INPUTS) * pieces * C.TILE_BYTES
+}
+
+// multiplyTiles does the product in the order of tiles.
+func (b *backend) multiplyTiles(p *product, pieces int) {
+	round := max(packedBytes/leftTileBytes(p.inner, pieces), 1) * C.TILE
+	for row := 0; row < p.rows; row += round {
+		g := p.g
+		g.rows, g.inner, g.pieces = C.int64_t(min(round, p.rows-row)), C.int64_t(p.inner), C.int32_t(pieces)
+		g.a = b.packTiles(at(p.x, row*p.xStride), p.xStride, &g)
+		g.out, g.out_stride = at(p.out, row*p.outStride), C.int64_t(p.outStride)
+		b.tilesGemm(&g)
+	}
+}
+
+// packTiles makes the left-hand side of g of rows of x.
+func (b *backend) packTiles(x *C.float, stride int, g *C.grpo_gemm) *C.float {
+	tiles := rowTiles(int(g.rows))
+	a := args[C.grpo_pack_tiles](b)
+	a.packed = b.shared(slotPacked, tiles*leftTileBytes(int(g.inner), int(g.pieces)))
+	a.x, a.stride = x, C.int64_t(stride)
+	a.rows, a.inner, a.pieces = g.rows, g.inner, g.pieces
+	packed := (*C.float)(a.packed)
+	b.run(b.ops.pack_tiles, tiles, 8192/(int(g.inner)*C.TILE))
+	return packed
+}
+
+// tilesGemm runs g, cut into enough tasks to keep all workers busy to the end.
+func (b *backend) tilesGemm(g *C.grpo_gemm) {
+	tiles, groups := rowTiles(int(g.rows)), blocksOf(panels(int(g.cols)), C.TILE_PANELS)
+	enough := blocksOf(8*b.threads(), groups) // blocks of rows, for want of panels
+	block := min(max(tiles/enough, 1), blockTiles/int(g.pieces))
+	block = even(block) // for two tiles are done at a time
+	b.scratch(int(C.grpo_tiles_scratch(C.int64_t(block))))
+	a := args[C.grpo_tiles_gemm](b)
+	*a = *g
+	a.row_tiles, a.block_tiles = C.int64_t(tiles), C.int64_t(block)
+	b.run(b.ops.tiles_gemm, blocksOf(tiles, block)*groups, 1)
 }

@@ -8,18 +8,21 @@ import (
 	"sync"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/kernels"
 )
 
-// variants are those that this machine can run, widest first.
-func variants() []*C.grpo_variant {
+// variants are those that this machine can run, widest first; that with the tile unit before all others.
+var variants = sync.OnceValue(func() []*C.grpo_variant {
 	var out []*C.grpo_variant
-	for _, v := range []*C.grpo_variant{C.grpo_avx512(), C.grpo_avx2(), C.grpo_portable()} {
+	for _, v := range []*C.grpo_variant{C.grpo_amx(), C.grpo_avx512(), C.grpo_avx2(), C.grpo_portable()} {
 		if v != nil {
 			out = append(out, v)
 		}
 	}
 	return out
-}
+})
+
+func hasTileUnit(v *C.grpo_variant) bool { return C.GoString(v.name) == "amx" }
 
 // Variants names the sets of kernels that this machine can run, widest first.
 func Variants() []string {
@@ -30,12 +33,15 @@ func Variants() []string {
 	return names
 }
 
-func chooseVariant(name string) (*C.grpo_variant, error) {
+func chooseVariant(name string, order kernels.Order) (*C.grpo_variant, error) {
 	from := "Options.Variant"
 	if name == "" {
 		name, from = os.Getenv("GRPO_CPU"), "GRPO_CPU"
 	}
 	if name == "" {
+		if v := variants()[0]; order == kernels.Tiles && hasTileUnit(v) {
+			return v, nil
+		}
 		return fastest(), nil
 	}
 	for _, v := range variants() {
@@ -46,10 +52,14 @@ func chooseVariant(name string) (*C.grpo_variant, error) {
 	return nil, badinput.Errorf("%s is %q; this machine runs one of %q", from, name, Variants())
 }
 
-// fastest is measured, not read from the processor's flags: on some machines wide vectors slow the clock
-// so much that narrow ones win. A narrower variant must be clearly faster, so that noise does not choose.
+// fastest computes in series, where the tile unit does not help. It is measured, not read from the processor's flags: on
+// some machines wide vectors slow the clock so much that narrow ones win. A narrower variant must be clearly faster, so
+// that noise does not choose.
 var fastest = sync.OnceValue(func() *C.grpo_variant {
 	all := variants()
+	if hasTileUnit(all[0]) {
+		all = all[1:]
+	}
 	best, bestRate := all[0], peakOf(all[0])
 	for _, v := range all[1:] {
 		if rate := peakOf(v); rate > 1.1*bestRate {

@@ -1,0 +1,161 @@
+// Operations on tiles: the instructions of a tile unit (AMX), or fused multiply-adds in the order in which it adds.
+//
+// A tile has 16 rows of 64 bytes. Sums are 16 × 16 floats. Factors are pairs of bf16 numbers: a row of the left-hand side has
+// 32 inputs of one row, a row of the right-hand side has two inputs of each of 16 columns. One addition multiplies 32
+// inputs: for each sum, one chain of fused multiply-adds over the first numbers of the pairs and one over the second,
+// both from zero; the chains are added, and then added to the sum. What is subnormal counts as zero.
+//
+// Which half of a pair is called the first makes no difference as long as both sides mean the same. To matrix.h it is the
+// high one, to the manual of the instruction the low one.
+
+// There are eight tiles: the sums of two tiles of rows by two tiles of columns, and both sides' factors.
+enum { SUMS_00, SUMS_01, SUMS_10, SUMS_11, LEFT_0, LEFT_1, RIGHT_0, RIGHT_1, TILES };
+
+#ifdef TILES_NATIVE
+
+// What ldtilecfg reads.
+typedef struct {
+	uint8_t palette, start_row, reserved[14];
+	uint16_t row_bytes[16];
+	uint8_t rows[16];
+} tile_config;
+
+typedef struct {
+	int rows[2];
+} tile_file;
+
+// A worker has tiles from tile_begin to tile_end and no longer, so that a thread of Go's never leaves a kernel with them.
+INLINE void tile_begin(void)
+{
+	tile_config c = {.palette = 1};
+	for (int i = 0; i < TILES; i++) {
+		c.row_bytes[i] = 4 * TILE;
+		c.rows[i] = TILE;
+	}
+	__asm__ volatile("ldtilecfg %0" : : "m"(c));
+}
+
+INLINE void tile_end(void) { __asm__ volatile("tilerelease"); }
+
+// The number of a tile is part of the instruction, so these are macros.
+#define tile_zero(f, c) __asm__ volatile("tilezero %%tmm%c0" : : "i"(c))
+#define tile_load(t, p, stride) \
+	__asm__ volatile("tileloadd (%0,%1,1), %%tmm%c2" : : "r"(p), "r"((int64_t)(stride)), "i"(t) : "memory")
+#define tile_store(t, p, stride) \
+	__asm__ volatile("tilestored %%tmm%c2, (%0,%1,1)" : : "r"(p), "r"((int64_t)(stride)), "i"(t) : "memory")
+#define tile_load_sums(f, c, p, stride) tile_load(c, p, stride)
+#define tile_store_sums(f, c, p, stride) tile_store(c, p, stride)
+#define tile_load_left(f, a, p) tile_load(a, p, 4 * TILE)
+#define tile_load_right(f, b, p, stride) tile_load(b, p, stride)
+#define tile_add(f, c, a, b) \
+	__asm__ volatile("tdpbf16ps %%tmm%c0, %%tmm%c1, %%tmm%c2" : : "i"(b), "i"(a), "i"(c))
+
+#else
+
+// A left-hand side is widened when it is loaded; a right-hand side stays where it is. Only rows that exist are computed.
+typedef struct {
+	int rows[2];
+	float sums[4][TILE][TILE];
+	float first[2][TILE][TILE], second[2][TILE][TILE];
+	const char *right[2];
+	int64_t right_stride[2];
+} tile_file;
+
+INLINE void tile_begin(void) {}
+INLINE void tile_end(void) {}
+
+INLINE int rows_of_sums(const tile_file *f, int c) { return f->rows[c / 2]; }
+
+INLINE void tile_zero(tile_file *f, int c) { memset(f->sums[c], 0, 4 * TILE * rows_of_sums(f, c)); }
+
+INLINE void tile_load_sums(tile_file *f, int c, const float *p, int64_t stride)
+{
+	for (int i = 0; i < rows_of_sums(f, c); i++) memcpy(f->sums[c][i], (const char *)p + i * stride, 4 * TILE);
+}
+
+INLINE void tile_store_sums(const tile_file *f, int c, float *p, int64_t stride)
+{
+	for (int i = 0; i < rows_of_sums(f, c); i++) memcpy((char *)p + i * stride, f->sums[c][i], 4 * TILE);
+}
+
+INLINE void tile_load_left(tile_file *f, int a, const void *p)
+{
+	a -= LEFT_0;
+	for (int i = 0; i < f->rows[a]; i++)
+		UNROLL for (int v = 0; v < TILE; v += VL)
+		{
+			vi pairs = loadi((const char *)p + 4 * (i * TILE + v));
+			store(f->first[a][i] + v, widen_first(pairs));
+			store(f->second[a][i] + v, widen_second(pairs));
+		}
+}
+
+INLINE void tile_load_right(tile_file *f, int b, const void *p, int64_t stride)
+{
+	f->right[b - RIGHT_0] = p;
+	f->right_stride[b - RIGHT_0] = stride;
+}
+
+// Some rows of one addition, whose chains all fit into registers.
+INLINE void add_rows(const int rows, float sums[][TILE], const float first[][TILE], const float second[][TILE],
+                     const char *right, int64_t stride)
+{
+	for (int v = 0; v < TILE; v += VL) {
+		vf one[TILE], other[TILE];
+		UNROLL for (int i = 0; i < rows; i++) one[i] = other[i] = splat(0);
+		for (int k = 0; k < TILE; k++) {
+			vi pairs = loadi(right + k * stride + 4 * v);
+			vf w = widen_first(pairs), x = widen_second(pairs);
+			UNROLL for (int i = 0; i < rows; i++) one[i] += w * first[i][k];
+			UNROLL for (int i = 0; i < rows; i++) other[i] += x * second[i][k];
+		}
+		UNROLL for (int i = 0; i < rows; i++) store(sums[i] + v, load(sums[i] + v) + (one[i] + other[i]));
+	}
+}
+
+static void tile_add(tile_file *f, int c, int a, int b)
+{
+	enum { TOGETHER_ROWS = VL == 16 ? 8 : 4 };
+	const char *right = f->right[b - RIGHT_0];
+	int64_t stride = f->right_stride[b - RIGHT_0];
+	a -= LEFT_0;
+	int row = 0, rows = f->rows[a];
+	for (; row + TOGETHER_ROWS <= rows; row += TOGETHER_ROWS)
+		add_rows(TOGETHER_ROWS, f->sums[c] + row, f->first[a] + row, f->second[a] + row, right, stride);
+	for (; row < rows; row++) add_rows(1, f->sums[c] + row, f->first[a] + row, f->second[a] + row, right, stride);
+}
+
+#endif
+
+// From here to restore_subnormals, what is subnormal counts as zero, as it does in the tile unit whatever is set.
+INLINE uint64_t flush_subnormals(void)
+{
+#if defined(__x86_64__)
+	enum { FLUSH_RESULTS = 1 << 15, FLUSH_FACTORS = 1 << 6 };
+	uint32_t before, now;
+	__asm__ volatile("stmxcsr %0" : "=m"(before) : : "memory");
+	now = before | FLUSH_RESULTS | FLUSH_FACTORS;
+	__asm__ volatile("ldmxcsr %0" : : "m"(now) : "memory");
+	return before;
+#elif defined(__aarch64__)
+	enum { FLUSH = 1 << 24 };
+	uint64_t before;
+	__asm__ volatile("mrs %0, fpcr" : "=r"(before) : : "memory");
+	__asm__ volatile("msr fpcr, %0" : : "r"(before | FLUSH) : "memory");
+	return before;
+#else
+	return 0;
+#endif
+}
+
+INLINE void restore_subnormals(uint64_t before)
+{
+#if defined(__x86_64__)
+	uint32_t was = before;
+	__asm__ volatile("ldmxcsr %0" : : "m"(was) : "memory");
+#elif defined(__aarch64__)
+	__asm__ volatile("msr fpcr, %0" : : "r"(before) : "memory");
+#else
+	(void)before;
+#endif
+}

@@ -1,0 +1,226 @@
+// Products of a matrix in bf16 in the order of tiles: see tile_ops.h for what one addition is. A sum starts from zero and
+// takes 32 inputs at a time, in ascending order, the last ones filled up with zeros.
+//
+// What is multiplied with the matrix is rounded to bf16, or cut into three pieces of bf16 whose sum it is: 24 bits. Then
+// 32 inputs are three additions, the smallest piece first.
+//
+// A task is some tiles of rows times some panels of 32 columns. The reduction goes in depths of TILE_DEPTH, so that a panel's
+// stays in the first-level cache and all rows' in the second; between two depths the sums are kept in scratch.
+
+// How many steps of 32 inputs ahead a left-hand side is prefetched from the second-level cache, and a panel from memory.
+enum { LEFT_AHEAD = 3, RIGHT_AHEAD = 8 };
+
+INLINE int64_t tile_steps(int64_t inner) { return (inner + TILE_INPUTS - 1) / TILE_INPUTS; }
+
+// A tile of rows: for each 32 inputs its pieces.
+INLINE int64_t left_tile_bytes(int64_t inner, int pieces) { return tile_steps(inner) * pieces * TILE_BYTES; }
+
+// The first or only piece of x, or the next, taken from it.
+INLINE uint32_t take_piece(float *x)
+{
+	float piece = rounded1(*x);
+	uint32_t bits;
+	memcpy(&bits, &piece, 4);
+	*x -= piece;
+	return bits;
+}
+
+// 32 inputs of one row, of which n exist, as 16 pairs in a row of each piece's tile.
+INLINE void pack_pairs(char *to, const float *x, int n, const int pieces)
+{
+	float rest[TILE_INPUTS] = {0};
+	memcpy(rest, x, 4 * n);
+	for (int p = pieces - 1; p >= 0; p--) {
+		uint32_t *pairs = (uint32_t *)(to + p * TILE_BYTES);
+		for (int j = 0; j < TILE; j++) {
+			uint32_t first = take_piece(rest + 2 * j);
+			pairs[j] = first | take_piece(rest + 2 * j + 1) >> 16;
+		}
+	}
+}
+
+// Rows [row, row+height) of x into one tile of rows; the rows below are zero.
+static void pack_left_tile(char *tile, const float *x, int64_t stride, int height, int64_t inner, int pieces)
+{
+	for (int64_t k = 0; k < inner; k += TILE_INPUTS, tile += pieces * TILE_BYTES) {
+		int n = min64(TILE_INPUTS, inner - k);
+		for (int i = 0; i < height; i++) {
+			char *row = tile + 4 * TILE * i;
+			if (pieces == 1)
+				pack_pairs(row, x + i * stride + k, n, 1);
+			else
+				pack_pairs(row, x + i * stride + k, n, PIECES);
+		}
+		for (int p = 0; p < pieces; p++)
+			memset(tile + p * TILE_BYTES + 4 * TILE * height, 0, 4 * TILE * (TILE - height));
+	}
+}
+
+// Rows of x [rows, inner]. A task is a tile of rows.
+static void pack_tiles(const void *args, void *scratch, int64_t from, int64_t to)
+{
+	const grpo_pack_tiles *p = args;
+	(void)scratch;
+	for (int64_t t = from; t < to; t++)
+		pack_left_tile((char *)p->packed + t * left_tile_bytes(p->inner, p->pieces), p->x + t * TILE * p->stride, p->stride,
+		               min64(TILE, p->rows - t * TILE), p->inner, p->pieces);
+}
+
+// The right-hand side of one panel of columns at depths [k, k+depth), in whole steps: where it lies, or in block.
+static const char *tiles_right(const grpo_gemm *g, int64_t panel, int64_t k, int64_t depth, char *block)
+{
+	const grpo_matrix *m = &g->m;
+	if (g->b_kind == B_INPUTS) {
+		int64_t c0 = panel * PANEL;
+		int valid = min64(g->cols - c0, PANEL);
+		for (int64_t n = 0; n < depth; n += PANEL) {
+			int64_t p = (g->m_offset + k + n) / PANEL;
+			fetch_panel(m, p + 1, c0, valid);
+			transpose_panel((float *)(block + n / 2 * PAIR_BYTES), m, p, c0, valid, 1);
+		}
+		return block;
+	}
+	int64_t pairs = pairs_of(depth), p = g->m_offset / PANEL + panel;
+	const char *there = column_at(m, p, k);
+	if (is_compressed(m))
+		decompress_pairs(block, m, p, k / GROUP, (k + depth) / GROUP);
+	else if (depth % TILE_INPUTS == 0)
+		return there;
+	else
+		memcpy(block, there, pairs * PAIR_BYTES);
+	memset(block + pairs * PAIR_BYTES, 0, (tile_steps(depth) * TILE - pairs) * PAIR_BYTES);
+	return block;
+}
+
+INLINE void prefetch_tile(const char *p, int bytes)
+{
+#ifdef TILES_NATIVE
+	for (int i = 0; i < bytes; i += 64) __builtin_prefetch(p + i);
+#else
+	(void)p, (void)bytes;
+#endif
+}
+
+// sums [one or two tiles][32] = (fresh ? 0 : sums) + left · right, over so many steps. left is the first tile of rows at the
+// depth; the second lies next_tile bytes behind it. cold: the panel comes from memory.
+INLINE void add_steps(tile_file *f, const int both, float *sums, const char *left, int64_t next_tile, const char *right,
+                      int64_t steps, int pieces, int fresh, int cold)
+{
+	enum { ROW = 4 * PANEL };
+	float *below = sums + TILE * PANEL;
+	if (fresh) {
+		tile_zero(f, SUMS_00);
+		tile_zero(f, SUMS_01);
+	} else {
+		tile_load_sums(f, SUMS_00, sums, ROW);
+		tile_load_sums(f, SUMS_01, sums + TILE, ROW);
+	}
+	if (both && fresh) {
+		tile_zero(f, SUMS_10);
+		tile_zero(f, SUMS_11);
+	} else if (both) {
+		tile_load_sums(f, SUMS_10, below, ROW);
+		tile_load_sums(f, SUMS_11, below + TILE, ROW);
+	}
+	for (int64_t s = 0; s < steps; s++, right += TILE * PAIR_BYTES) {
+		if (cold)
+			prefetch_tile(right + RIGHT_AHEAD * TILE * PAIR_BYTES, TILE * PAIR_BYTES);
+		tile_load_right(f, RIGHT_0, right, PAIR_BYTES);
+		tile_load_right(f, RIGHT_1, right + 4 * TILE, PAIR_BYTES);
+		for (int p = 0; p < pieces; p++, left += TILE_BYTES) {
+			prefetch_tile(left + LEFT_AHEAD * pieces * TILE_BYTES, TILE_BYTES);
+			tile_load_left(f, LEFT_0, left);
+			tile_add(f, SUMS_00, LEFT_0, RIGHT_0);
+			tile_add(f, SUMS_01, LEFT_0, RIGHT_1);
+			if (!both)
+				continue;
+			prefetch_tile(left + next_tile + LEFT_AHEAD * pieces * TILE_BYTES, TILE_BYTES);
+			tile_load_left(f, LEFT_1, left + next_tile);
+			tile_add(f, SUMS_10, LEFT_1, RIGHT_0);
+			tile_add(f, SUMS_11, LEFT_1, RIGHT_1);
+		}
+	}
+	tile_store_sums(f, SUMS_00, sums, ROW);
+	tile_store_sums(f, SUMS_01, sums + TILE, ROW);
+	if (both) {
+		tile_store_sums(f, SUMS_10, below, ROW);
+		tile_store_sums(f, SUMS_11, below + TILE, ROW);
+	}
+}
+
+// Finished sums [rows][32] of a panel, of which so many columns exist, to where they belong.
+static void write_tiles(const float *sums, int rows, int valid, const target *t)
+{
+	float copy[PANEL] = {0}, bias[PANEL] = {0};
+	target c = *t;
+	if (valid < PANEL && t->bias)
+		c.bias = memcpy(bias, t->bias, 4 * valid);
+	for (int i = 0; i < rows; i++, sums += PANEL) {
+		float *row = t->out + i * t->stride;
+		c.out = row;
+		c.row_scale = t->row_scale ? t->row_scale + i : NULL;
+		if (valid < PANEL) {
+			c.out = copy;
+			if (t->accumulate)
+				memcpy(copy, row, 4 * valid);
+		}
+		UNROLL for (int v = 0; v < PANEL; v += VL) store(c.out + v, epilogue(load(sums + v), &c, 0, v));
+		if (valid < PANEL)
+			memcpy(row, copy, 4 * valid);
+	}
+}
+
+// Tiles of rows [tile0, tile1) times panels [panel0, panel1), at most TILE_PANELS of them, into out, where row tile0 meets
+// panel0.
+static void tiles_block(const grpo_gemm *g, char *scratch, int64_t tile0, int64_t tile1, int64_t panel0, int64_t panel1, float *out)
+{
+	char *block = scratch;
+	float *sums = (float *)(scratch + TILE_DEPTH / 2 * PAIR_BYTES);
+	int64_t left_tile = left_tile_bytes(g->inner, g->pieces), height = (tile1 - tile0) * TILE;
+	uint64_t before = flush_subnormals();
+	tile_file f;
+	tile_begin();
+	for (int64_t k = 0; k < g->inner; k += TILE_DEPTH) {
+		int64_t depth = min64(TILE_DEPTH, g->inner - k);
+		for (int64_t panel = panel0; panel < panel1; panel++) {
+			const char *right = tiles_right(g, panel, k, depth, block);
+			for (int64_t i = tile0; i < tile1; i += 2) {
+				int64_t row = i * TILE, rows = min64(g->rows - row, 2 * TILE);
+				float *s = sums + ((panel - panel0) * height + row - tile0 * TILE) * PANEL;
+				const char *left = (const char *)g->a + i * left_tile + k / TILE_INPUTS * g->pieces * TILE_BYTES;
+				int both = i + 1 < tile1 && rows > TILE, cold = i == tile0 && right != block;
+				f.rows[0] = min64(rows, TILE);
+				f.rows[1] = rows - f.rows[0];
+				if (both)
+					add_steps(&f, 1, s, left, left_tile, right, tile_steps(depth), g->pieces, k == 0, cold);
+				else
+					add_steps(&f, 0, s, left, left_tile, right, tile_steps(depth), g->pieces, k == 0, cold);
+				if (k + depth < g->inner)
+					continue;
+				target t = {
+					.out = out + (row - tile0 * TILE) * g->out_stride + (panel - panel0) * PANEL,
+					.stride = g->out_stride,
+					.bias = g->bias ? g->bias + panel * PANEL : NULL,
+					.row_scale = g->row_scale ? g->row_scale + row : NULL,
+					.alpha = g->alpha,
+					.accumulate = g->accumulate,
+				};
+				write_tiles(s, both ? rows : f.rows[0], min64(g->cols - panel * PANEL, PANEL), &t);
+			}
+		}
+	}
+	tile_end();
+	restore_subnormals(before);
+}
+
+// A task is a block of tiles of rows times TILE_PANELS panels; panels run fastest.
+static void tiles_gemm(const void *args, void *scratch, int64_t from, int64_t to)
+{
+	const grpo_gemm *g = args;
+	int64_t panels = (g->cols + PANEL - 1) / PANEL, groups = (panels + TILE_PANELS - 1) / TILE_PANELS;
+	for (int64_t t = from; t < to; t++) {
+		int64_t tile0 = t / groups * g->block_tiles, panel0 = t % groups * TILE_PANELS;
+		tiles_block(g, scratch, tile0, min64(tile0 + g->block_tiles, g->row_tiles), panel0, min64(panel0 + TILE_PANELS, panels),
+		            g->out + tile0 * TILE * g->out_stride + panel0 * PANEL);
+	}
+}

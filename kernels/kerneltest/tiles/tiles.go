@@ -1,0 +1,176 @@
+// Package tiles is the order of tiles in plain Go, and holds backends to it.
+package tiles
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/seed-7879b91d/grpo/kernels"
+)
+
+// Sum is that of x·w in the order of tiles, for numbers w of bf16: of each 32 inputs, the sum of one chain of fused
+// multiply-adds over the even ones and one over the odd ones, both from zero, is added to what there is. x is rounded to
+// bf16 first; or each 32 inputs are added three times, for the pieces of bf16 that x is the sum of, the smallest first.
+func Sum(x, w []float32, rounds bool) float32 {
+	pieces := [][]float32{rounded(x)}
+	if !rounds {
+		pieces = piecesOf(x)
+	}
+	var sum float32
+	for k := 0; k < len(x); k += 32 {
+		for _, x := range pieces {
+			var even, odd float32
+			for i := k; i < min(k+32, len(x)); i += 2 {
+				even = multiplyAdd(x[i], w[i], even)
+				if i+1 < len(x) {
+					odd = multiplyAdd(x[i+1], w[i+1], odd)
+				}
+			}
+			sum = flushed(sum + flushed(even+odd))
+		}
+	}
+	return sum
+}
+
+// piecesOf are three numbers of bf16 for each of x, the smallest first: what is nearest, what is nearest to the rest, and
+// what then is left, which fits but for one that is subnormal.
+func piecesOf(x []float32) [][]float32 {
+	rest := append([]float32(nil), x...)
+	pieces := make([][]float32, 3)
+	for p := range 3 {
+		pieces[2-p] = rounded(rest)
+		for i := range rest {
+			rest[i] -= pieces[2-p][i]
+		}
+	}
+	return pieces
+}
+
+// rounded are the nearest numbers of bf16, ties to even.
+func rounded(x []float32) []float32 {
+	nearest := make([]float32, len(x))
+	for i, x := range x {
+		bits := math.Float32bits(x)
+		nearest[i] = math.Float32frombits((bits + 0x7fff + bits>>16&1) &^ 0xffff)
+	}
+	return nearest
+}
+
+// multiplyAdd is x·w + sum, rounded once. The product of two numbers of bf16 is exact in double precision; so is the sum,
+// unless one of the two is too small to count.
+func multiplyAdd(x, w, sum float32) float32 {
+	return flushed(float32(float64(flushed(sum)) + float64(flushed(x))*float64(flushed(w))))
+}
+
+// flushed is x, or zero if x is subnormal.
+func flushed(x float32) float32 {
+	if math.Abs(float64(x)) < 0x1p-126 {
+		return float32(math.Copysign(0, float64(x)))
+	}
+	return x
+}
+
+// Run holds backends to the order of tiles: products with a matrix of bf16 are Sum to the last bit, whatever the
+// sizes and the number of rows, and whether the matrix is compressed or not.
+func Run(t *testing.T, backends ...kernels.Backend) {
+	for _, s := range []struct{ n, k, rows int }{{1, 1, 1}, {33, 7, 2}, {16, 32, 16}, {70, 100, 17}, {150, 64, 9}, {12, 1100, 3},
+		{5, 516, 33}} {
+		for _, dtype := range []kernels.DType{kernels.BF16, kernels.BF16Rounding} {
+			for _, scale := range []float32{1, 0x1p-70} { // of both factors: products are normal, or subnormal and worse
+				c := newProduct(dtype, s.n, s.k, s.rows, scale)
+				for _, b := range backends {
+					c.test(t, b, fmt.Sprintf("%s: %d rows of %g, %v of %d x %d", b.Name(), s.rows, scale, dtype, s.n, s.k))
+				}
+			}
+		}
+	}
+}
+
+// product is a matrix w [n, k], what it is multiplied with, and what comes of it.
+type product struct {
+	dtype      kernels.DType
+	n, k, rows int
+	x, dy, w   []float32
+	out, dx    []float32
+}
+
+func newProduct(dtype kernels.DType, n, k, rows int, scale float32) *product {
+	random := rand.New(rand.NewPCG(uint64(n), uint64(k)))
+	scaled := func(count int) []float32 {
+		x := make([]float32, count)
+		for i := range x {
+			x[i] = float32(random.NormFloat64()) * scale
+			if i%7 == 0 {
+				x[i] *= 0x1p-60 // far from its neighbours; of the smallest, subnormal
+			}
+		}
+		return x
+	}
+	c := &product{dtype: dtype, n: n, k: k, rows: rows, x: scaled(rows * k), dy: scaled(rows * n), w: scaled(n * k)}
+	columns := make([]float32, k*n)
+	for i := range c.w {
+		c.w[i] = math.Float32frombits(math.Float32bits(c.w[i]) &^ 0xffff)
+		columns[i%k*n+i/k] = c.w[i]
+	}
+	rounds := dtype == kernels.BF16Rounding
+	for t := range rows {
+		for i := range n {
+			c.out = append(c.out, Sum(c.x[t*k:(t+1)*k], c.w[i*k:(i+1)*k], rounds))
+		}
+		for j := range k {
+			c.dx = append(c.dx, Sum(c.dy[t*n:(t+1)*n], columns[j*n:(j+1)*n], rounds))
+		}
+	}
+	return c
+}
+
+func (c *product) test(t *testing.T, b kernels.Backend, what string) {
+	t.Helper()
+	buffer := func(n int, x []float32) kernels.Buffer {
+		m, err := b.Alloc(kernels.F32, n)
+		must(t, err)
+		b.Upload(m, append(make([]float32, 0, n), x...)[:n])
+		return m
+	}
+	w, err := b.NewMatrix(c.dtype, c.n, c.k)
+	must(t, err)
+	var file []byte
+	for _, x := range c.w {
+		file = binary.LittleEndian.AppendUint16(file, uint16(math.Float32bits(x)>>16))
+	}
+	b.Load(w, 0, kernels.HostRows{Encoding: kernels.EncodedBF16, Bytes: file})
+	x, dy := kernels.Whole(buffer(c.rows*c.k, c.x), c.k), kernels.Whole(buffer(c.rows*c.n, c.dy), c.n)
+	for _, compressed := range []bool{false, true} {
+		if compressed {
+			must(t, b.Compress(w))
+		}
+		out, dx := buffer(c.rows*c.n, nil), buffer(c.rows*c.k, nil)
+		b.Linear(kernels.Whole(out, c.n), x, w, kernels.LinearOpt{Alpha: 1}, c.rows)
+		b.LinearGradX(kernels.Whole(dx, c.k), dy, w, kernels.LinearOpt{Alpha: 1}, c.rows)
+		same(t, b, fmt.Sprintf("%s, compressed: %v: Linear", what, compressed), c.out, out)
+		same(t, b, fmt.Sprintf("%s, compressed: %v: LinearGradX", what, compressed), c.dx, dx)
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// same demands the same bits.
+func same(t *testing.T, b kernels.Backend, what string, want []float32, buffer kernels.Buffer) {
+	t.Helper()
+	got := make([]float32, len(want))
+	must(t, b.Download(got, buffer))
+	for i, w := range want {
+		if math.Float32bits(got[i]) != math.Float32bits(w) {
+			t.Errorf("%s: number %d is %v (%08x), expected %v (%08x)", what, i, got[i], math.Float32bits(got[i]), w, math.Float32bits(w))
+			return
+		}
+	}
+}
