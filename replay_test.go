@@ -148,6 +148,11 @@ func TestARunInTilesStaysInTiles(t *testing.T) {
 	run(t, other)
 	requireSame(t, files(t, whole.dir), files(t, cut.dir))
 
+	serial := setup{dir: t.TempDir(), words: override(words, []string{"order=serial"})}
+	tr, _ = serial.open(t)
+	run(t, tr)
+	require.NotEqual(t, files(t, serial.dir)[momentsFile], files(t, cut.dir)[momentsFile]) // so that this test can fail
+
 	steps, _, err := replayed(t, cut.dir, 4)
 	require.NoError(t, err)
 	require.Equal(t, []int{3, 4}, steps)

@@ -67,6 +67,12 @@ func Keep(b Backend, name string) (string, error) {
 	return Choose(b, name)
 }
 
+// Emulates tells whether a backend takes its sums in an order that it has no instructions for, to the same bits.
+func Emulates(b Backend) bool {
+	k, ok := inside(b).(Ordering)
+	return ok && k.Sums() == Tiles && k.Fastest() != Tiles
+}
+
 // CheckOrder refuses what is neither auto nor the name of an order.
 func CheckOrder(name string) error {
 	if _, err := ParseOrder(name); err == nil || name == "auto" {
