@@ -79,9 +79,10 @@ func (e *Evaluator) open(ctx context.Context, b kernels.Backend, o custom) (err 
 	if e.sampling, err = planSampling(run, e.policy, e.problems); err != nil {
 		return err
 	}
-	if err = e.policy.load(e.cfg, b); err != nil {
+	if err = e.policy.load(e.cfg, b, e.sampling.memory.Model); err != nil {
 		return err
 	}
+	e.cfg.MaxRows = e.policy.MaxRows
 	e.cfg.Precision, e.cfg.KVCacheDtype = e.policy.Precision.String(), e.policy.Cache.String() // what auto stands for
 	return e.sampling.open(e.policy, e.learns)
 }

@@ -37,7 +37,7 @@ func (t *Trainer) Plan() []string {
 			t.pool.Len(), held, t.sampling.longestPrompt, left),
 		fmt.Sprintf("step: %d prompts × %d completions of up to %d tokens, %s",
 			cfg.PromptsPerStep, cfg.CompletionsPerPrompt, cfg.MaxTokens, steps),
-		fmt.Sprintf("training: batches of %d tokens, sequences of up to %d", t.policy.MaxRows, t.sampling.longestPrompt+cfg.MaxTokens),
+		"training: " + t.sampling.memory.Why,
 		fmt.Sprintf("memory: %s", t.sampling.memory),
 		t.sampling.engine.Plan.String(),
 		fmt.Sprintf("sandbox: %s", t.judging),

@@ -240,13 +240,16 @@ type Config struct {
 	MaxSequences int `json:"max_sequences"`
 	// Tokens of one iteration of the sampler, prompts included. 0: 512.
 	TokenBudget int `json:"token_budget"`
-	// Tokens of a training batch; a longer sequence makes room for itself. 0: 512.
+	// Tokens of a training batch; a longer sequence makes room for itself. 0, with share_prefixes: when a run begins, what a
+	// whole group may take, or half of its completions, a quarter and so on where memory is short, and at least the longest
+	// sequence; with deterministic, which must not hang on what is free, the longest sequence. 0 otherwise: 512.
 	MaxRows int `json:"max_rows"`
 	// Compute once what several sequences of a training batch begin with: the prompt of a group, and
 	// whatever else they have in common.
 	SharePrefixes bool `json:"share_prefixes"`
-	// What the backward pass computes again to save memory: cheap things, or the inside of every block.
-	Recompute string `json:"recompute" enum:"cheap blocks"`
+	// What the backward pass computes again to save memory: cheap things; blocks, the inside of every block, for a third more
+	// time; auto, blocks only where the longest sequence would not fit otherwise. It changes no number.
+	Recompute string `json:"recompute" enum:"auto cheap blocks"`
 }
 
 // Defaults are the settings of the code-RL pipeline: the lowest layer, and the preset "defaults".
@@ -276,7 +279,7 @@ func Defaults() Config {
 		RecordRollouts: "all",
 
 		Precision: "auto", Order: "auto", KVCacheDtype: "auto", Device: "auto", Pipeline: "score", SharePrefixes: true,
-		Recompute: "cheap",
+		Recompute: "auto",
 	}
 }
 
