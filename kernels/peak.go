@@ -4,6 +4,7 @@ package kernels
 type Peak struct {
 	Flops    float64 // fused multiply-adds of float32, two flops each
 	Products float64 // the same of products of bf16 numbers with bf16 weights
+	Mixed    float64 // and of float32 numbers with bf16 weights
 	Bytes    float64 // read from memory
 }
 

@@ -153,6 +153,7 @@ typedef struct {
 	float *sink;
 } grpo_peak_fma;
 typedef grpo_peak_fma grpo_peak_pairs;
+typedef grpo_peak_fma grpo_peak_tiles; // sink [tasks][16][16]
 typedef struct {
 	const char *data;
 	int64_t bytes;

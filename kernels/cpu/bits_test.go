@@ -13,7 +13,10 @@ import (
 // AVX2 or AVX-512, Arm, whatever the compiler. This is their fingerprint, taken once; a change of it is a
 // change of all numbers, and breaks the resumption of runs across versions.
 func TestTheSameBitsOnEveryMachine(t *testing.T) {
-	want := map[kernels.DType]uint64{kernels.BF16: 0x5d617f32862131a0, kernels.BF16Rounding: 0xc8cc42e57611bf64}
+	want := map[kernels.Order]map[kernels.DType]uint64{
+		kernels.Serial: {kernels.BF16: 0x5d617f32862131a0, kernels.BF16Rounding: 0xc8cc42e57611bf64},
+		kernels.Tiles:  {kernels.BF16: 0xf3b687326f4c1007, kernels.BF16Rounding: 0xeec59794a5282032},
+	}
 	const T, V, H = 19, 1500, 300
 	random := lcg(1)
 	uniform := func(n int, scale float32) []float32 {
@@ -29,24 +32,22 @@ func TestTheSameBitsOnEveryMachine(t *testing.T) {
 		if name == "portable" && runtime.GOARCH == "amd64" {
 			continue // it has no fused multiply-adds
 		}
-		for dtype, want := range want {
-			o := Options{Threads: 2, Variant: name}
-			sum := fnv.New64a()
-			add := func(parts ...[]float32) {
-				for _, x := range parts {
+		for order, want := range want {
+			o := Options{Threads: 2, Variant: name, Order: order}
+			for dtype, want := range want {
+				product := kernels.F32
+				if dtype == kernels.BF16Rounding || order == kernels.Tiles {
+					product = dtype
+				}
+				sum := fnv.New64a()
+				out, dx, dw := results(t, o, product, c.h, y, slices.Clone(w), T, V, H)
+				r := c.run(t, open(t, o), dtype, 0, T, true)
+				for _, x := range [][]float32{out, dx, dw, r.logp, r.entropy, r.lse, r.jacobian, r.dw} {
 					sum.Write(bytesOf(x))
 				}
-			}
-			product := kernels.F32
-			if dtype == kernels.BF16Rounding {
-				product = dtype
-			}
-			out, dx, dw := results(t, o, product, c.h, y, slices.Clone(w), T, V, H)
-			add(out, dx, dw)
-			r := c.run(t, open(t, o), dtype, 0, T, true)
-			add(r.logp, r.entropy, r.lse, r.jacobian, r.dw)
-			if got := sum.Sum64(); got != want {
-				t.Errorf("%s, %v: fingerprint %#x, want %#x", name, dtype, got, want)
+				if got := sum.Sum64(); got != want {
+					t.Errorf("%s, %v, %v: fingerprint %#x, want %#x", name, order, dtype, got, want)
+				}
 			}
 		}
 	}

@@ -29,14 +29,17 @@ func TestConformance(t *testing.T) {
 		sets = [][]string{all[:len(all)-1], all[len(all)-1:]}
 	}
 	for _, same := range sets {
-		open := func(threads int) kernels.Backend {
-			b, err := New(Options{Threads: threads, Variant: same[threads%len(same)]})
-			if err != nil {
-				t.Fatal(err)
+		open := func(order kernels.Order) func(threads int) kernels.Backend {
+			return func(threads int) kernels.Backend {
+				b, err := New(Options{Threads: threads, Variant: same[threads%len(same)], Order: order})
+				if err != nil {
+					t.Fatal(err)
+				}
+				return b
 			}
-			return b
 		}
-		t.Run(same[0], func(t *testing.T) { kerneltest.Run(t, open) })
+		t.Run(same[0], func(t *testing.T) { kerneltest.Run(t, open(kernels.Serial)) })
+		t.Run(same[0]+" in tiles", func(t *testing.T) { kerneltest.RunProducts(t, open(kernels.Tiles)) })
 	}
 }
 

@@ -2,6 +2,7 @@
 #define GRPO_OPS(OP)         \
 	OP(peak_fma)             \
 	OP(peak_pairs)           \
+	OP(peak_tiles)           \
 	OP(peak_read)            \
 	OP(load_rows)            \
 	OP(choose_window)        \

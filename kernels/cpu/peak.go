@@ -60,10 +60,27 @@ var _ kernels.Prober = (*backend)(nil)
 // Peak measures what this machine reaches with the backend's threads and kernels.
 func (b *backend) Peak() kernels.Peak {
 	p := kernels.Peak{Flops: b.measureFMA(b.ops.peak_fma), Bytes: b.measureRead()}
-	if p.Products = p.Flops; b.pairs {
+	p.Products, p.Mixed = p.Flops, p.Flops
+	switch {
+	case b.order == kernels.Tiles:
+		if hasTileUnit(b.ops) {
+			p.Products = b.measureTiles()
+		}
+		p.Mixed = p.Products / C.PIECES
+	case b.pairs:
 		p.Products = 2 * b.measureFMA(b.ops.peak_pairs)
 	}
 	return p
+}
+
+// measureTiles is the rate of additions to four tiles of sums.
+func (b *backend) measureTiles() float64 {
+	const rounds = 20_000
+	tasks := 16 * b.threads()
+	a := args[C.grpo_peak_tiles](b)
+	a.rounds, a.sink = rounds, (*C.float)(b.shared(slotPartial, C.TILE_BYTES*tasks))
+	const flops = 4 * 2 * C.TILE * C.TILE * C.TILE_INPUTS // of a round
+	return float64(tasks) * rounds * flops / b.bestOf(b.ops.peak_tiles, tasks).Seconds()
 }
 
 // measureFMA counts a pair as one product.

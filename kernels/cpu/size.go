@@ -47,7 +47,13 @@ func (b *backend) WorkSize(w kernels.Work) int {
 		slots += min(w.Trees, w.Longest)
 	}
 
-	packed := max(min(packedBytes, 4*w.Rows*inner), 4*asked*w.Hidden)
+	packed, weights := max(min(packedBytes, 4*w.Rows*inner), 4*asked*w.Hidden), 4*asked*C.HEAD_CHUNK
+	if b.order == kernels.Tiles {
+		left := func(rows, inner int) int { return rowTiles(rows) * leftTileBytes(inner, C.PIECES) }
+		most := max(packedBytes, leftTileBytes(inner, C.PIECES)) // one tile is always packed
+		packed = max(packed, min(most, left(w.Rows, inner)), left(asked, w.Hidden))
+		weights = max(weights, left(asked, C.HEAD_CHUNK))
+	}
 	if w.Whole { // the gradients of weights have rows of their own
 		packed = packedBytes
 	}
@@ -61,9 +67,12 @@ func (b *backend) WorkSize(w kernels.Work) int {
 	both := 1
 	own := 4 * max(C.PANEL*(C.DEPTH+blockRows), 4*(path+8)+C.SOFTMAX_FLOATS+C.TILE_FORWARD*(w.Dim+wide),
 		C.PANEL*(C.DEPTH+scoreTiles*int(b.ops.tile))+C.LOGIT_STRIDE*scoreTiles*int(b.ops.tile))
+	if b.order == kernels.Tiles {
+		own = max(own, int(C.grpo_tiles_scratch(blockTiles)), int(C.grpo_tiles_scratch(scoreTiles))+4*C.LOGIT_STRIDE*scoreTiles*C.TILE)
+	}
 	if w.Gradients {
 		both = 2
-		shared += 4*asked*w.Hidden + 4*asked*C.HEAD_CHUNK // the mean under the softmax, and its weights
+		shared += 4*asked*w.Hidden + weights // the mean under the softmax, and its weights
 		own = max(own, 4*(gradTile(w.Dim)+2*C.KEYS*slots*wide))
 	}
 	shared += blocks * w.KV * 4 * C.KEYS * (w.Dim + wide) * both

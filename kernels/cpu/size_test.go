@@ -21,20 +21,24 @@ func (b *backend) regionBytes() (bytes int) {
 // Training, scoring and sampling keep no more for themselves than was said before, and not much less.
 func TestWorkSizeIsWhatOperationsKeep(t *testing.T) {
 	for _, length := range []int{64, 700, 1500} {
-		b, planned := worked(t, length, 1000/length+1, 0)
+		b, planned := worked(t, Options{}, length, 1000/length+1, 0)
 		require.LessOrEqual(t, b.regionBytes(), planned, length)
 		require.Greater(t, b.regionBytes(), planned/2, length)
 	}
+	b, planned := worked(t, Options{Order: kernels.Tiles}, 64, 16, 0)
+	require.LessOrEqual(t, b.regionBytes(), planned)
+	require.Greater(t, b.regionBytes(), planned/2)
 	for _, begins := range []int{1, 40, 63} { // sequences that begin alike, and nowhere else
-		b, planned := worked(t, 64, 100, begins)
+		b, planned := worked(t, Options{}, 64, 100, begins)
 		require.LessOrEqual(t, b.regionBytes(), planned, begins)
 	}
 }
 
 // worked is a backend that has trained on sequences of a length and scored one, and what was planned for that. All begin
 // with so many shared tokens; 0: none are shared.
-func worked(t *testing.T, length, sequences, begins int) (b *backend, planned int) {
-	b, err := newBackend(Options{Threads: 2})
+func worked(t *testing.T, o Options, length, sequences, begins int) (b *backend, planned int) {
+	o.Threads = 2
+	b, err := newBackend(o)
 	require.NoError(t, err)
 	t.Cleanup(func() { b.Close() })
 	p, err := model.Random(kernels.Checked(b), "tiny", model.Options{MaxRows: 1000, SharePrefixes: begins > 0})

@@ -101,32 +101,44 @@ INLINE void prefetch_tile(const char *p, int bytes)
 #endif
 }
 
-// sums [one or two tiles][32] = (fresh ? 0 : sums) + left · right, over so many steps. left is the first tile of rows at the
-// depth; the second lies next_tile bytes behind it. cold: the panel comes from memory.
-INLINE void add_steps(tile_file *f, const int both, float *sums, const char *left, int64_t next_tile, const char *right,
-                      int64_t steps, int pieces, int fresh, int cold)
+// What add_steps adds up: sums [one or two tiles][32] = (fresh ? 0 : sums) + left · right. left is the first tile of rows; the
+// second lies next_tile bytes behind it. Rows of sums and of right are so many bytes apart.
+typedef struct {
+	float *sums;
+	int64_t sums_row;
+	const char *left;
+	int64_t next_tile;
+	const char *right;
+	int64_t right_row, steps;
+	int pieces, fresh;
+	int cold; // right comes from memory
+} tile_sum;
+
+INLINE void add_steps(tile_file *f, const int both, const tile_sum *t)
 {
-	enum { ROW = 4 * PANEL };
-	float *below = sums + TILE * PANEL;
+	const int64_t row = t->sums_row, right_row = t->right_row;
+	const int pieces = t->pieces, fresh = t->fresh, cold = t->cold;
+	const char *left = t->left, *right = t->right;
+	float *sums = t->sums, *below = (float *)((char *)sums + TILE * row);
 	if (fresh) {
 		tile_zero(f, SUMS_00);
 		tile_zero(f, SUMS_01);
 	} else {
-		tile_load_sums(f, SUMS_00, sums, ROW);
-		tile_load_sums(f, SUMS_01, sums + TILE, ROW);
+		tile_load_sums(f, SUMS_00, sums, row);
+		tile_load_sums(f, SUMS_01, sums + TILE, row);
 	}
 	if (both && fresh) {
 		tile_zero(f, SUMS_10);
 		tile_zero(f, SUMS_11);
 	} else if (both) {
-		tile_load_sums(f, SUMS_10, below, ROW);
-		tile_load_sums(f, SUMS_11, below + TILE, ROW);
+		tile_load_sums(f, SUMS_10, below, row);
+		tile_load_sums(f, SUMS_11, below + TILE, row);
 	}
-	for (int64_t s = 0; s < steps; s++, right += TILE * PAIR_BYTES) {
+	for (int64_t s = 0; s < t->steps; s++, right += TILE * right_row) {
 		if (cold)
-			prefetch_tile(right + RIGHT_AHEAD * TILE * PAIR_BYTES, TILE * PAIR_BYTES);
-		tile_load_right(f, RIGHT_0, right, PAIR_BYTES);
-		tile_load_right(f, RIGHT_1, right + 4 * TILE, PAIR_BYTES);
+			prefetch_tile(right + RIGHT_AHEAD * TILE * right_row, TILE * PAIR_BYTES);
+		tile_load_right(f, RIGHT_0, right, right_row);
+		tile_load_right(f, RIGHT_1, right + 4 * TILE, right_row);
 		for (int p = 0; p < pieces; p++, left += TILE_BYTES) {
 			prefetch_tile(left + LEFT_AHEAD * pieces * TILE_BYTES, TILE_BYTES);
 			tile_load_left(f, LEFT_0, left);
@@ -134,18 +146,29 @@ INLINE void add_steps(tile_file *f, const int both, float *sums, const char *lef
 			tile_add(f, SUMS_01, LEFT_0, RIGHT_1);
 			if (!both)
 				continue;
-			prefetch_tile(left + next_tile + LEFT_AHEAD * pieces * TILE_BYTES, TILE_BYTES);
-			tile_load_left(f, LEFT_1, left + next_tile);
+			prefetch_tile(left + t->next_tile + LEFT_AHEAD * pieces * TILE_BYTES, TILE_BYTES);
+			tile_load_left(f, LEFT_1, left + t->next_tile);
 			tile_add(f, SUMS_10, LEFT_1, RIGHT_0);
 			tile_add(f, SUMS_11, LEFT_1, RIGHT_1);
 		}
 	}
-	tile_store_sums(f, SUMS_00, sums, ROW);
-	tile_store_sums(f, SUMS_01, sums + TILE, ROW);
+	tile_store_sums(f, SUMS_00, sums, row);
+	tile_store_sums(f, SUMS_01, sums + TILE, row);
 	if (both) {
-		tile_store_sums(f, SUMS_10, below, ROW);
-		tile_store_sums(f, SUMS_11, below + TILE, ROW);
+		tile_store_sums(f, SUMS_10, below, row);
+		tile_store_sums(f, SUMS_11, below + TILE, row);
 	}
+}
+
+// The same for so many rows: one tile of them, or two.
+static void add_tiles(tile_file *f, int rows, tile_sum t)
+{
+	f->rows[0] = min64(rows, TILE);
+	f->rows[1] = rows - f->rows[0];
+	if (rows > TILE)
+		add_steps(f, 1, &t);
+	else
+		add_steps(f, 0, &t);
 }
 
 // Finished sums [rows][32] of a panel, of which so many columns exist, to where they belong.
@@ -188,13 +211,9 @@ static void tiles_block(const grpo_gemm *g, char *scratch, int64_t tile0, int64_
 				int64_t row = i * TILE, rows = min64(g->rows - row, 2 * TILE);
 				float *s = sums + ((panel - panel0) * height + row - tile0 * TILE) * PANEL;
 				const char *left = (const char *)g->a + i * left_tile + k / TILE_INPUTS * g->pieces * TILE_BYTES;
-				int both = i + 1 < tile1 && rows > TILE, cold = i == tile0 && right != block;
-				f.rows[0] = min64(rows, TILE);
-				f.rows[1] = rows - f.rows[0];
-				if (both)
-					add_steps(&f, 1, s, left, left_tile, right, tile_steps(depth), g->pieces, k == 0, cold);
-				else
-					add_steps(&f, 0, s, left, left_tile, right, tile_steps(depth), g->pieces, k == 0, cold);
+				add_tiles(&f, i + 1 < tile1 ? rows : min64(rows, TILE), (tile_sum){
+					.sums = s, .sums_row = 4 * PANEL, .left = left, .next_tile = left_tile, .right = right, .right_row = PAIR_BYTES,
+					.steps = tile_steps(depth), .pieces = g->pieces, .fresh = k == 0, .cold = i == tile0 && right != block});
 				if (k + depth < g->inner)
 					continue;
 				target t = {
@@ -205,7 +224,7 @@ static void tiles_block(const grpo_gemm *g, char *scratch, int64_t tile0, int64_
 					.alpha = g->alpha,
 					.accumulate = g->accumulate,
 				};
-				write_tiles(s, both ? rows : f.rows[0], min64(g->cols - panel * PANEL, PANEL), &t);
+				write_tiles(s, i + 1 < tile1 ? rows : min64(rows, TILE), min64(g->cols - panel * PANEL, PANEL), &t);
 			}
 		}
 	}
@@ -223,4 +242,33 @@ static void tiles_gemm(const void *args, void *scratch, int64_t from, int64_t to
 		tiles_block(g, scratch, tile0, min64(tile0 + g->block_tiles, g->row_tiles), panel0, min64(panel0 + TILE_PANELS, panels),
 		            g->out + tile0 * TILE * g->out_stride + panel0 * PANEL);
 	}
+}
+
+// Additions of what lies in tiles already.
+static void peak_tiles(const void *args, void *scratch, int64_t from, int64_t to)
+{
+	const grpo_peak_tiles *a = args;
+	tile_file f = {.rows = {TILE, TILE}};
+	(void)scratch, (void)f;
+	tile_begin();
+	for (int64_t t = from; t < to; t++) {
+		float *sink = a->sink + t * TILE * TILE;
+		memset(sink, 0, TILE_BYTES);
+		tile_load_left(&f, LEFT_0, sink);
+		tile_load_left(&f, LEFT_1, sink);
+		tile_load_right(&f, RIGHT_0, sink, 4 * TILE);
+		tile_load_right(&f, RIGHT_1, sink, 4 * TILE);
+		tile_zero(&f, SUMS_00);
+		tile_zero(&f, SUMS_01);
+		tile_zero(&f, SUMS_10);
+		tile_zero(&f, SUMS_11);
+		for (int64_t r = 0; r < a->rounds; r++) {
+			tile_add(&f, SUMS_00, LEFT_0, RIGHT_0);
+			tile_add(&f, SUMS_01, LEFT_0, RIGHT_1);
+			tile_add(&f, SUMS_10, LEFT_1, RIGHT_0);
+			tile_add(&f, SUMS_11, LEFT_1, RIGHT_1);
+		}
+		tile_store_sums(&f, SUMS_11, sink, 4 * TILE);
+	}
+	tile_end();
 }

@@ -36,6 +36,7 @@ const grpo_variant *grpo_amx(void)
 		return NULL;
 	variant = *rest;
 	variant.name = "amx";
+	variant.peak_tiles = peak_tiles;
 	variant.tiles_gemm = tiles_gemm;
 	variant.tiles_head_chunks = tiles_head_chunks;
 	return &variant;

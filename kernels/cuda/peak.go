@@ -25,7 +25,7 @@ func (b *Backend) Peak() kernels.Peak {
 	}
 	defer b.Release(out)
 	const mma = 2 * 16 * 8 * 16
-	return kernels.Peak{
+	p := kernels.Peak{
 		Products: b.rate(1<<22, func(rounds int) float64 {
 			b.launch("peak_products", Dim{X: grid}, at(out), Int(rounds))
 			return mma * peakProducts * float64(rounds*grid*threads/32)
@@ -36,6 +36,8 @@ func (b *Backend) Peak() kernels.Peak {
 		}),
 		Bytes: b.bandwidth(out, grid),
 	}
+	p.Mixed = p.Flops
+	return p
 }
 
 // bandwidth is what is read in a second, of memory that is larger than any cache: what comes from there is no read of memory.

@@ -3,6 +3,7 @@ package kerneltest
 import (
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"github.com/seed-7879b91d/grpo/kernels"
@@ -25,18 +26,46 @@ func RunDevice(t *testing.T, o Tolerance, open func() kernels.Backend) {
 	run(t, o, func(int) kernels.Backend { return open() }, 1, 2)
 }
 
-func run(t *testing.T, o Tolerance, open func(threads int) kernels.Backend, numbers ...int) {
+// RunProducts is the part of Run that depends on the order in which products with a matrix are summed, for a backend whose
+// other order was held to all of it.
+func RunProducts(t *testing.T, open func(threads int) kernels.Backend) {
+	s := newSuite(t, Chains, open, 1, 2)
+	t.Run("sums are added once", func(t *testing.T) { testAddedOnce(t, s.machines[1]) })
+	t.Run("targets nobody asks for", func(t *testing.T) { testNoTarget(t, s.machines[1]) })
+	t.Run("sampling", func(t *testing.T) { testSampling(t, s) })
+	ofProducts := func(c opCase) bool {
+		return strings.HasPrefix(c.name, "Linear") || strings.HasPrefix(c.name, "LogProb")
+	}
+	for _, c := range rowCases(Chains) {
+		if ofProducts(c) {
+			t.Run(c.name, func(t *testing.T) { s.testRows(t, c) })
+		}
+	}
+	for _, c := range sumCases(Chains) {
+		if ofProducts(c) {
+			t.Run(c.name, func(t *testing.T) { s.testSums(t, c) })
+		}
+	}
+}
+
+// newSuite opens the backend with each number of threads, until the test ends.
+func newSuite(t *testing.T, o Tolerance, open func(threads int) kernels.Backend, numbers ...int) suite {
 	s := suite{tolerance: o, reference: newMachine(NewReference())}
 	for _, threads := range numbers {
 		m := newMachine(open(threads))
-		defer func() {
+		t.Cleanup(func() {
 			if err := m.Close(); err != nil {
 				t.Errorf("%s: close: %v", m.Name(), err)
 			}
 			misuse.Refused(t, "kernels: Sync: the backend is closed", func() { _ = m.Sync() })
-		}()
+		})
 		s.machines = append(s.machines, m)
 	}
+	return s
+}
+
+func run(t *testing.T, o Tolerance, open func(threads int) kernels.Backend, numbers ...int) {
+	s := newSuite(t, o, open, numbers...)
 	t.Run("one order", func(t *testing.T) {
 		for _, m := range s.machines {
 			if m.Order() == "" || m.Order() != s.machines[0].Order() {

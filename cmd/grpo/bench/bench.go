@@ -73,16 +73,16 @@ func (m *Model) begin() (limits, kernels.Backend, error) {
 		}
 	}
 	if m.Options.Precision == model.F32 {
-		peak.Products = peak.Flops
+		peak.Products = peak.Mixed
 	}
-	return limits(peak), b, nil
+	return limits{Flops: peak.Flops, Products: peak.Products, Bytes: peak.Bytes}, b, nil
 }
 
 // above is the line above a table: on what, and what its limits are.
 func (l limits) above(backend string) string {
 	products := ""
 	if l.Products != l.Flops {
-		products = fmt.Sprintf("%.0f GFLOP/s of bf16 pairs, ", l.Products/1e9)
+		products = fmt.Sprintf("%.0f GFLOP/s of products with bf16, ", l.Products/1e9)
 	}
 	return fmt.Sprintf("%s; limits here: %s%.0f GFLOP/s f32 FMA, %.1f GB/s read\n", backend, products, l.Flops/1e9, l.Bytes/1e9)
 }
