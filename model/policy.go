@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"errors"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
@@ -98,9 +99,7 @@ func Random(b kernels.Backend, shape string, o Options) (*Policy, error) {
 }
 
 func newPolicy(b kernels.Backend, cfg Config, w *weights, t trainable, o Options) *Policy {
-	if o.MaxRows == 0 {
-		o.MaxRows = UsualRows
-	}
+	o.MaxRows = cmp.Or(o.MaxRows, UsualRows)
 	p := &Policy{Config: cfg, Options: o, b: b, weights: w, trained: t}
 	p.order, _ = kernels.OrderOf(b)
 	p.statsAny = p.stats[:]
@@ -156,20 +155,18 @@ var errNoAdapter = errors.New("model: no adapter is attached")
 
 // Adapter copies the adapter's parameters to the host. Without an adapter it is an error.
 func (p *Policy) Adapter() (*lora.Adapter, error) {
-	a, ok := p.trained.(*adapter)
-	if !ok {
-		return nil, errNoAdapter
+	if a, ok := p.trained.(*adapter); ok {
+		return a.host(a.params)
 	}
-	return a.host(a.params)
+	return nil, errNoAdapter
 }
 
 // Gradients copies the adapter's gradients to the host. Without an adapter it is an error.
 func (p *Policy) Gradients() (*lora.Adapter, error) {
-	a, ok := p.trained.(*adapter)
-	if !ok {
-		return nil, errNoAdapter
+	if a, ok := p.trained.(*adapter); ok {
+		return a.host(a.grads)
 	}
-	return a.host(a.grads)
+	return nil, errNoAdapter
 }
 
 // Hash names the parameters that programs and decoders read, after checking that they are those that the

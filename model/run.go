@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -144,10 +145,7 @@ func (p *Policy) grow(rows int) error {
 	p.closePrograms()
 	p.rows = 0 // until there is room for more
 	rows = program.AlignUp(rows)
-	if err := p.inputs.grow(p.b, rows); err != nil {
-		return err
-	}
-	if err := p.logp.grow(p.b, kernels.F32, rows); err != nil {
+	if err := cmp.Or(p.inputs.grow(p.b, rows), p.logp.grow(p.b, kernels.F32, rows)); err != nil {
 		return err
 	}
 	p.rows = rows

@@ -3,6 +3,7 @@ package model
 import (
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
@@ -42,9 +43,14 @@ func Products(shape string) ([]Product, error) {
 }
 
 func shapeNamed(name string) (Config, error) {
-	c, ok := shapes[name]
+	whole, layers, cut := strings.Cut(name, "/")
+	c, ok := shapes[whole]
+	if cut {
+		n, err := strconv.Atoi(layers)
+		c.Layers, ok = n, ok && err == nil && n > 0
+	}
 	if !ok {
-		return c, badinput.Errorf("shape %q is not known; expected one of %q", name, Shapes())
+		return c, badinput.Errorf("shape %q is not known; expected one of %q, or NAME/N for N of its layers", name, Shapes())
 	}
 	return c, nil
 }
