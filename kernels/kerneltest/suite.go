@@ -33,6 +33,7 @@ func RunProducts(t *testing.T, open func(threads int) kernels.Backend) {
 	t.Run("sums are added once", func(t *testing.T) { testAddedOnce(t, s.machines[1]) })
 	t.Run("targets nobody asks for", func(t *testing.T) { testNoTarget(t, s.machines[1]) })
 	t.Run("sampling", func(t *testing.T) { testSampling(t, s) })
+	t.Run("quantised matrices", func(t *testing.T) { testQuantised(t, s.machines[1]) })
 	ofProducts := func(c opCase) bool {
 		return strings.HasPrefix(c.name, "Linear") || strings.HasPrefix(c.name, "LogProb")
 	}
@@ -79,6 +80,7 @@ func run(t *testing.T, o Tolerance, open func(threads int) kernels.Backend, numb
 	t.Run("laws", func(t *testing.T) { testLaws(t, o, s.machines[1]) })
 	for _, m := range s.machines[:2] {
 		t.Run("compressed matrices of "+m.Name(), func(t *testing.T) { testCompress(t, m) })
+		t.Run("quantised matrices of "+m.Name(), func(t *testing.T) { testQuantised(t, m) })
 	}
 	t.Run("loss", func(t *testing.T) { testLoss(t, s) })
 	t.Run("sampling", func(t *testing.T) { testSampling(t, s) })
