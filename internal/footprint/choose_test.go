@@ -39,7 +39,8 @@ func TestThePlanSettlesWhatIsLeftOpen(t *testing.T) {
 		{nil, 26e7, 1554, model.RecomputeCheap, "(max_rows=0: the longest sequence; more would not fit)"},
 		{nil, 19e7, 1554, model.RecomputeBlocks, "recompute=blocks, as cheap would take 62.1 MB for 1554 tokens"},
 		{[]string{"recompute=blocks"}, 40e9, 54 + 12*1500, model.RecomputeBlocks, "sequences of up to 1554; recompute=blocks"},
-		{[]string{"deterministic=true"}, 40e9, 1554, model.RecomputeCheap, "(max_rows=0: with deterministic=true, what fits wherever the run does)"},
+		{[]string{"deterministic=true"}, 40e9, 1554, model.RecomputeCheap,
+			"(max_rows=0: with deterministic=true, what fits wherever the run does)"},
 		{[]string{"share_prefixes=false"}, 40e9, 512, model.RecomputeCheap, "batches of 512 tokens, sequences of up to 1554"},
 		{[]string{"max_rows=700"}, 40e9, 700, model.RecomputeCheap, "batches of 700 tokens, sequences of up to 1554"},
 		{nil, 0, 1554, model.RecomputeCheap, "sequences of up to 1554; recompute=cheap"}, // nobody knows how much there is
