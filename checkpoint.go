@@ -39,6 +39,7 @@ type state struct {
 	Logs      map[string]int64  `json:"logs"`   // how long the files of the record are
 	Checksum  map[string]string `json:"sha256"` // of every other file
 	Parts     provenance.Parts  `json:"parts,omitempty"`
+	Order     string            `json:"order,omitempty"` // the setting
 	Seal      string            `json:"seal"`
 }
 
@@ -110,7 +111,7 @@ func (t *Trainer) writeCheckpoint(dir string) error {
 // writeState writes the state of the last step beside files with these checksums.
 func (t *Trainer) writeState(dir string, sums map[string]string) error {
 	s := state{Version: stateVersion, Step: t.step, Start: t.start, Evaluated: t.evaluated, Seed: t.cfg.Seed, Cursor: t.pool.Cursor(),
-		Advisor: t.advisor, Checksum: sums, Parts: t.parts}
+		Advisor: t.advisor, Checksum: sums, Parts: t.parts, Order: t.cfg.Order}
 	var err error
 	if s.Logs, err = t.record.Lengths(); err != nil {
 		return err

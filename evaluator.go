@@ -53,6 +53,9 @@ func OpenEvaluator(ctx context.Context, cfg *configs.Config, b kernels.Backend, 
 // open opens policy, problems, judging and sampling. What the user can have wrong is found before a model is loaded, and
 // so is what cannot fit into the memory; where that does not hang on the prompts, before the problems are opened.
 func (e *Evaluator) open(ctx context.Context, b kernels.Backend, o custom) (err error) {
+	if e.cfg.Order, err = kernels.Choose(b, e.cfg.Order); err != nil {
+		return badinput.Errorf("order: %w", err)
+	}
 	if e.policy, err = openLanguage(ctx, e.cfg); err != nil {
 		return err
 	}
@@ -76,9 +79,10 @@ func (e *Evaluator) open(ctx context.Context, b kernels.Backend, o custom) (err 
 	if e.sampling, err = planSampling(run, e.policy, e.problems); err != nil {
 		return err
 	}
-	if err = e.policy.load(e.cfg, b); err != nil {
+	if err = e.policy.load(e.cfg, b, e.sampling.memory.Model); err != nil {
 		return err
 	}
+	e.cfg.MaxRows = e.policy.MaxRows
 	e.cfg.Precision, e.cfg.KVCacheDtype = e.policy.Precision.String(), e.policy.Cache.String() // what auto stands for
 	return e.sampling.open(e.policy, e.learns)
 }

@@ -51,7 +51,7 @@ var layers = map[string][]string{
 	"internal/disk":        {},
 	"internal/destination": {},
 	"internal/jsonl":       {},
-	"internal/provenance":  {"configs", "data", "reward", "internal/rundir", "internal/sources", "internal/tiny"},
+	"internal/provenance":  {"configs", "data", "kernels", "reward", "internal/rundir", "internal/sources", "internal/tiny"},
 	"internal/memory":      {},
 	"internal/nf4":         {"kernels", "internal/tensorfile"},
 	"internal/notice":      {},

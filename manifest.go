@@ -4,6 +4,7 @@ import (
 	"github.com/seed-7879b91d/grpo/configs"
 	"github.com/seed-7879b91d/grpo/internal/judging"
 	"github.com/seed-7879b91d/grpo/internal/provenance"
+	"github.com/seed-7879b91d/grpo/kernels"
 )
 
 // Resolve makes the configuration of a source as the command line does: where neither a preset nor a file is given,
@@ -22,8 +23,11 @@ func (t *Trainer) checkParts() (err error) {
 
 // writeManifest writes down how the run came to be. Of a run that goes on it first tells what is not as it was.
 func (t *Trainer) writeManifest() (err error) {
+	if _, err = kernels.Keep(t.backend, t.cfg.Order); err != nil { // which others may have used since it was opened
+		return err
+	}
 	m := provenance.Manifest{
-		Backend: t.backend.Name(), Precision: t.cfg.Precision, Sandbox: t.judging.Sandbox, Own: t.custom.names(),
+		Backend: t.backend.Name(), Precision: t.cfg.Precision, Order: t.cfg.Order, Sandbox: t.judging.Sandbox, Own: t.custom.names(),
 		Problems: t.pool.Len(), HeldOut: len(t.HeldOut()), LeftOut: t.problems.Both, Seed: t.cfg.Seed,
 		KV: t.sampling.engine.Plan.String(), Parameters: t.policy.TrainableCount(),
 	}

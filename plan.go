@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/seed-7879b91d/grpo/data"
+	"github.com/seed-7879b91d/grpo/kernels"
 )
 
 // Plan says in a few lines what the run will do and hold.
@@ -31,15 +32,25 @@ func (t *Trainer) Plan() []string {
 	return []string{
 		fmt.Sprintf("model: %s, %.1f M weights in %.2f GB; %s",
 			cfg.Model, float64(t.policy.WeightCount())/1e6, float64(t.policy.WeightBytes())/1e9, trained),
+		"numbers: " + t.numbers(),
 		fmt.Sprintf("data: %d problems to train on, %s; prompts of up to %d tokens%s",
 			t.pool.Len(), held, t.sampling.longestPrompt, left),
 		fmt.Sprintf("step: %d prompts × %d completions of up to %d tokens, %s",
 			cfg.PromptsPerStep, cfg.CompletionsPerPrompt, cfg.MaxTokens, steps),
-		fmt.Sprintf("training: batches of %d tokens, sequences of up to %d", t.policy.MaxRows, t.sampling.longestPrompt+cfg.MaxTokens),
+		"training: " + t.sampling.memory.Why,
 		fmt.Sprintf("memory: %s", t.sampling.memory),
 		t.sampling.engine.Plan.String(),
 		fmt.Sprintf("sandbox: %s", t.judging),
 	}
+}
+
+// numbers says what the choices about numbers stand for, and what computes.
+func (t *Trainer) numbers() string {
+	order := "order=" + t.cfg.Order
+	if kernels.Emulates(t.backend) {
+		order += " (this processor has no tile unit: to the same bits, more slowly)"
+	}
+	return fmt.Sprintf("precision=%s, %s, kv_cache_dtype=%s; %s", t.cfg.Precision, order, t.cfg.KVCacheDtype, t.backend.Name())
 }
 
 // FirstPrompt is the text that the model would be asked first.

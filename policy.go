@@ -21,21 +21,21 @@ type policy struct {
 	full  bool // all weights are trained, not an adapter
 }
 
-// openPolicy opens the model of a run with its adapter, and the language.
+// openPolicy opens the model of a run that is replayed with its adapter, and the language.
 func openPolicy(ctx context.Context, cfg *configs.Config, b kernels.Backend) (*policy, error) {
 	p, err := openLanguage(ctx, cfg)
 	if err != nil {
 		return nil, err
 	}
-	return p, p.load(cfg, b)
+	o, err := footprint.Replaying(footprint.Run{Config: cfg, Backend: b, Dir: p.Dir, Learns: true})
+	if err != nil {
+		return nil, err
+	}
+	return p, p.load(cfg, b, o)
 }
 
 // load opens the model with its adapter.
-func (p *policy) load(cfg *configs.Config, b kernels.Backend) error {
-	o, err := footprint.ModelOptions(cfg)
-	if err != nil {
-		return err
-	}
+func (p *policy) load(cfg *configs.Config, b kernels.Backend, o model.Options) (err error) {
 	if p.Policy, err = model.Open(b, p.Dir, p.full, o); err != nil || p.full {
 		return err
 	}

@@ -124,6 +124,9 @@ func (r *replay) open(ctx context.Context, step int) error {
 	if err != nil {
 		return err
 	}
+	if _, err := kernels.Keep(r.backend, cfg.Order); err != nil {
+		return badinput.Errorf("run %s: order: %w", r.dir, err)
+	}
 	if start.Order != "" && start.Order != r.backend.Order() {
 		return badinput.Errorf("step %d of run %s was trained on a backend that takes sums in another order (%s; %s takes them %s): "+
 			"its bits cannot come out here", step, r.dir, start.Order, r.backend.Name(), r.backend.Order())

@@ -127,6 +127,45 @@ func TestARunOfBeforePrefixesWereShared(t *testing.T) {
 	require.NotEqual(t, want[momentsFile], files(t, sharing.dir)[momentsFile]) // so that this test can fail
 }
 
+// A run in the order of tiles goes on in it and is replayed in it on any machine, without being told, and after the backend
+// has computed something else in between.
+func TestARunInTilesStaysInTiles(t *testing.T) {
+	words := []string{"precision=bf16", "order=tiles", "max_steps=4", "eval_every=-1"}
+	whole := setup{dir: t.TempDir(), words: words}
+	tr, _ := whole.open(t)
+	run(t, tr)
+	cut := setup{dir: t.TempDir(), words: override(words, []string{"max_steps=2"})}
+	tr, _ = cut.open(t)
+	run(t, tr)
+
+	b := backend(t, 2)
+	cfg, err := provenance.Resolve(configs.Source{Overrides: []string{"run_dir=" + cut.dir, "max_steps=4", "order=auto"}})
+	require.NoError(t, err)
+	other, err := Open(t.Context(), cfg, b, &listener{}, WithGrader(reward.GraderFunc(vowels)))
+	require.NoError(t, err)
+	require.Equal(t, "tiles", other.Settings().Order)
+	kernels.SetOrder(b, kernels.Serial)
+	run(t, other)
+	requireSame(t, files(t, whole.dir), files(t, cut.dir))
+
+	serial := setup{dir: t.TempDir(), words: override(words, []string{"order=serial"})}
+	tr, _ = serial.open(t)
+	run(t, tr)
+	require.NotEqual(t, files(t, serial.dir)[momentsFile], files(t, cut.dir)[momentsFile]) // so that this test can fail
+
+	steps, _, err := replayed(t, cut.dir, 4)
+	require.NoError(t, err)
+	require.Equal(t, []int{3, 4}, steps)
+	past, err := provenance.Read(cut.dir)
+	require.NoError(t, err)
+	require.Equal(t, "tiles", past.Manifest.Order)
+	require.Contains(t, past.Manifest.Starts[1].Order, "in tiles")
+
+	cut.words = override(words, []string{"order=serial"})
+	_, _, err = cut.tryOpen(t)
+	require.ErrorContains(t, err, "order: tiles → serial; leave it out")
+}
+
 // otherOrder is a backend that says it sums in another way.
 type otherOrder struct{ kernels.Backend }
 

@@ -53,8 +53,8 @@ func (t *Trainer) openRecord() error {
 			return badinput.Errorf("adapter: %w", err)
 		}
 	}
-	t.origin.past = provenance.Past{Checkpoint: t.origin.checkpoint, Fork: t.origin.fork}
-	if err := t.origin.past.Check(t.cfg, t.origin.state.Step, t.backend.Order()); err != nil {
+	t.origin.past = provenance.Past{Checkpoint: t.origin.checkpoint, Fork: t.origin.fork, Order: t.origin.state.Order}
+	if err := t.origin.past.Check(t.cfg, t.origin.state.Step, t.backend); err != nil {
 		return err
 	}
 	return t.origin.past.CheckOwn(t.cfg, t.origin.state.Step, t.custom.names(), t.watcher.Warn)

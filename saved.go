@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 
 	"github.com/seed-7879b91d/grpo/configs"
+	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/provenance"
 	"github.com/seed-7879b91d/grpo/internal/rundir"
 	"github.com/seed-7879b91d/grpo/internal/sources"
@@ -73,6 +74,10 @@ func (s *Saved) checkModel(p *policy) {
 // Evaluator opens an evaluator of the checkpoint with its settings, as far as change leaves them; it may be nil.
 func (s *Saved) Evaluator(ctx context.Context, b kernels.Backend, change func(*configs.Config) error, o ...Option) (*Evaluator, error) {
 	cfg := *s.Settings
+	var err error
+	if cfg.Order, err = kernels.Keep(b, cfg.Order); err != nil {
+		return nil, badinput.Errorf("run %s: order: %w", cfg.RunDir, err)
+	}
 	if change != nil {
 		if err := change(&cfg); err != nil {
 			return nil, err
@@ -89,7 +94,7 @@ func (s *Saved) Evaluator(ctx context.Context, b kernels.Backend, change func(*c
 	if what := s.run.OtherJudge(s.state.Step, own.names()); what != "" {
 		s.watcher.Warn("judged by something else than the run was, so these are not the run's figures: " + what)
 	}
-	err := e.open(ctx, b, own)
+	err = e.open(ctx, b, own)
 	if err == nil {
 		s.checkModel(e.policy)
 		err = e.policy.Restore(s.Trained())

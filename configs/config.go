@@ -31,6 +31,10 @@ type Config struct {
 	// cores of a card multiply; auto, bf16 on a card and f32 on the processor. Sums are f32 in any case, and the sampler and the trainer
 	// agree to the bit.
 	Precision string `json:"precision" enum:"auto f32 bf16"`
+	// In which order the sums of products are taken, in sampling and training alike: serial, one by one; tiles, as the tile
+	// unit of a processor takes them; auto, when a run begins, tiles where there is such a unit and serial elsewhere. Every
+	// processor can take both, to the same bits, and a run keeps its order. A card has one of its own, and knows auto alone.
+	Order string `json:"order" enum:"auto serial tiles"`
 	// What keys and values are rounded to, in sampling and training alike: f32, not at all; bf16, so that they take half
 	// the memory, and half the time to read; auto, the same as precision on a card, and f32 on the processor.
 	KVCacheDtype string `json:"kv_cache_dtype" enum:"auto f32 bf16"`
@@ -241,13 +245,16 @@ type Config struct {
 	MaxSequences int `json:"max_sequences"`
 	// Tokens of one iteration of the sampler, prompts included. 0: 512.
 	TokenBudget int `json:"token_budget"`
-	// Tokens of a training batch; a longer sequence makes room for itself. 0: 512.
+	// Tokens of a training batch; a longer sequence makes room for itself. 0, with share_prefixes: when a run begins, what a
+	// whole group may take, or half of its completions, a quarter and so on where memory is short, and at least the longest
+	// sequence; with deterministic, which must not hang on what is free, the longest sequence. 0 otherwise: 512.
 	MaxRows int `json:"max_rows"`
 	// Compute once what several sequences of a training batch begin with: the prompt of a group, and
 	// whatever else they have in common.
 	SharePrefixes bool `json:"share_prefixes"`
-	// What the backward pass computes again to save memory: cheap things, or the inside of every block.
-	Recompute string `json:"recompute" enum:"cheap blocks"`
+	// What the backward pass computes again to save memory: cheap things; blocks, the inside of every block, for a third more
+	// time; auto, blocks only where the longest sequence would not fit otherwise. It changes no number.
+	Recompute string `json:"recompute" enum:"auto cheap blocks"`
 }
 
 // Defaults are the settings of the code-RL pipeline: the lowest layer, and the preset "defaults".
@@ -276,8 +283,8 @@ func Defaults() Config {
 		Resume: "auto", AllowChange: []string{}, MaxSteps: -1, SaveEvery: 10, KeepLast: 5, KeepBest: 1,
 		RecordRollouts: "all",
 
-		Precision: "auto", KVCacheDtype: "auto", Device: "auto", Pipeline: "score", SharePrefixes: true,
-		Recompute: "cheap",
+		Precision: "auto", Order: "auto", KVCacheDtype: "auto", Device: "auto", Pipeline: "score", SharePrefixes: true,
+		Recompute: "auto",
 	}
 }
 

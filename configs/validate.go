@@ -42,6 +42,7 @@ type checker struct {
 
 func (c *Config) mistakes() []mistake {
 	k := &checker{c: c}
+	k.refuse(c.Order == "pairs", "order", "order: by pairs is how serial sums of bf16 are taken, to the same bits; type order=serial")
 	k.values()
 	k.numbers()
 	k.policyAndData()

@@ -46,6 +46,9 @@ func (l *Ledger) Take() (bytes, host int) {
 	return bytes, host
 }
 
+// Total is what was added up, which goes on.
+func (l *Ledger) Total() (bytes, host int) { return l.bytes, l.host }
+
 // Host makes a slice on the host that goes with memory of the backend; on a ledger it is noted and nil.
 func Host[T int32 | float32 | float64](b Backend, n int) []T {
 	if l, ok := b.(*Ledger); ok {

@@ -97,7 +97,7 @@ func (p *Policy) NewDecoder(size DecoderSize) (*Decoder, error) {
 	return d, err
 }
 
-func (d *Decoder) allocate() error {
+func (d *Decoder) allocate() (err error) {
 	b := d.p.b
 	for _, in := range []*input{&d.in.tokens, &d.in.positions, &d.pick, &d.topK} {
 		if err := in.grow(b, kernels.I32, d.Rows); err != nil {
@@ -115,15 +115,11 @@ func (d *Decoder) allocate() error {
 			return err
 		}
 	}
-	var err error
-	if d.uniform, err = b.Alloc(kernels.F64, d.Rows); err != nil {
-		return err
-	}
-	if d.token, err = b.Alloc(kernels.I32, d.Rows); err != nil {
-		return err
-	}
-	if d.logp, err = b.Alloc(kernels.F32, d.Rows); err != nil {
-		return err
+	types := []kernels.DType{kernels.F64, kernels.I32, kernels.F32}
+	for i, to := range []*kernels.Buffer{&d.uniform, &d.token, &d.logp} {
+		if *to, err = b.Alloc(types[i], d.Rows); err != nil {
+			return err
+		}
 	}
 	d.uniforms, d.tokens, d.logps = kernels.Host[float64](b, d.Rows), kernels.Host[int32](b, d.Rows), kernels.Host[float32](b, d.Rows)
 	d.uniformsAny, d.tokensAny, d.logpsAny = d.uniforms, d.tokens, d.logps
@@ -137,6 +133,7 @@ func (d *Decoder) Run(r *Rows) (tokens []int32, logps []float32, err error) {
 		return nil, nil, fmt.Errorf("model: %d rows of %d sequences with %d draws for a decoder of %+v",
 			len(r.Tokens), len(r.Starts)-1, n, d.DecoderSize)
 	}
+	kernels.SetOrder(b, d.p.order)
 	d.in.tokens.loadInts(b, r.Tokens)
 	d.in.positions.loadInts(b, r.Positions)
 	d.in.starts.loadInts(b, r.Starts)

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"errors"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
@@ -20,6 +21,7 @@ type Policy struct {
 	Progress func(sequences, tokens int)
 
 	b       kernels.Backend
+	order   kernels.Order // of the backend's sums when it was opened, which it keeps
 	weights *weights
 	trained trainable
 	inputs  inputs
@@ -45,7 +47,7 @@ type Options struct {
 	Cache         Precision // what keys and values are rounded to, in a decoder's cache and in training alike
 }
 
-const defaultRows = 512
+const UsualRows = 512 // MaxRows where nobody says
 
 // Recompute says how much of the forward pass the backward pass computes a second time, to save memory.
 type Recompute = program.Recompute
@@ -98,10 +100,9 @@ func Random(b kernels.Backend, shape string, o Options) (*Policy, error) {
 }
 
 func newPolicy(b kernels.Backend, cfg Config, w *weights, t trainable, o Options) *Policy {
-	if o.MaxRows == 0 {
-		o.MaxRows = defaultRows
-	}
+	o.MaxRows = cmp.Or(o.MaxRows, UsualRows)
 	p := &Policy{Config: cfg, Options: o, b: b, weights: w, trained: t}
+	p.order, _ = kernels.OrderOf(b)
 	p.statsAny = p.stats[:]
 	return p
 }
@@ -155,20 +156,18 @@ var errNoAdapter = errors.New("model: no adapter is attached")
 
 // Adapter copies the adapter's parameters to the host. Without an adapter it is an error.
 func (p *Policy) Adapter() (*lora.Adapter, error) {
-	a, ok := p.trained.(*adapter)
-	if !ok {
-		return nil, errNoAdapter
+	if a, ok := p.trained.(*adapter); ok {
+		return a.host(a.params)
 	}
-	return a.host(a.params)
+	return nil, errNoAdapter
 }
 
 // Gradients copies the adapter's gradients to the host. Without an adapter it is an error.
 func (p *Policy) Gradients() (*lora.Adapter, error) {
-	a, ok := p.trained.(*adapter)
-	if !ok {
-		return nil, errNoAdapter
+	if a, ok := p.trained.(*adapter); ok {
+		return a.host(a.grads)
 	}
-	return a.host(a.grads)
+	return nil, errNoAdapter
 }
 
 // Hash names the parameters that programs and decoders read, after checking that they are those that the

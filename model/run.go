@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -105,6 +106,7 @@ func (p *Policy) Prepare(length int) (training, scoring int, err error) {
 
 // run loads one batch and issues everything that is to be computed for it.
 func (p *Policy) run(prog *program.Program, batch *Batch, temperature float32) error {
+	kernels.SetOrder(p.b, p.order)
 	p.inputs.load(p.b, batch, temperature)
 	prog.T = batch.Rows()
 	return prog.RunAll()
@@ -143,10 +145,7 @@ func (p *Policy) grow(rows int) error {
 	p.closePrograms()
 	p.rows = 0 // until there is room for more
 	rows = program.AlignUp(rows)
-	if err := p.inputs.grow(p.b, rows); err != nil {
-		return err
-	}
-	if err := p.logp.grow(p.b, kernels.F32, rows); err != nil {
+	if err := cmp.Or(p.inputs.grow(p.b, rows), p.logp.grow(p.b, kernels.F32, rows)); err != nil {
 		return err
 	}
 	p.rows = rows

@@ -47,10 +47,9 @@ func (s *Stats) add(batch *[kernels.NumStats]float64) {
 	if n == 0 {
 		return
 	}
-	s.RatioMean = s.sums[kernels.StatRatio] / n
+	s.RatioMean, s.MaxDiff = s.sums[kernels.StatRatio]/n, s.sums[kernels.StatMaxDiff]
 	s.RatioMin, s.RatioMax = s.sums[kernels.StatRatioMin], s.sums[kernels.StatRatioMax]
 	s.KL1, s.KL2 = s.sums[kernels.StatKL1]/n, s.sums[kernels.StatKL2]/n
-	s.MaxDiff = s.sums[kernels.StatMaxDiff]
 	s.Entropy, s.Clipped = s.sums[kernels.StatEntropy]/n, s.sums[kernels.StatClipped]/n
 	s.ESS = s.sums[kernels.StatRatio] * s.sums[kernels.StatRatio] / (n * s.sums[kernels.StatRatioSq])
 }

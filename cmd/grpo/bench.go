@@ -27,7 +27,7 @@ medians.`,
 		Args: usage.Takes(),
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newBenchGemmCmd(), newBenchTrainCmd(), newBenchSandboxCmd(), newBenchDecodeCmd(), newBenchPrefillCmd(),
+	cmd.AddCommand(newBenchGemmCmd(), newBenchTrainCmd(), newBenchLongCmd(), newBenchSandboxCmd(), newBenchDecodeCmd(), newBenchPrefillCmd(),
 		newBenchStepCmd(), newBenchCardCmd())
 	return cmd
 }
@@ -55,7 +55,7 @@ type benchFlags struct {
 
 func (f *benchFlags) register(cmd *cobra.Command, rank int) {
 	f.registerSpeed(cmd)
-	cmd.Flags().StringVar(&f.Shape, "shape", "qwen3-0.6b", "one of "+strings.Join(model.Shapes(), ", "))
+	cmd.Flags().StringVar(&f.Shape, "shape", "qwen3-0.6b", "one of "+strings.Join(model.Shapes(), ", ")+"; NAME/N is N layers of it")
 	cmd.Flags().IntVar(&f.Tokens, "tokens", 512, "rows of activations")
 	usage := "of the adapter"
 	if rank == 0 {
@@ -82,7 +82,7 @@ func (f *benchFlags) command(cmd cobra.Command, measure func(context.Context) (b
 		if err := f.check(); err != nil {
 			return err
 		}
-		f.Open, f.Device, f.Threads, f.Options = openDevice(cmd.Context()), f.device, f.threads, f.options()
+		f.Open, f.Device, f.Threads, f.Options = f.ordered(openDevice(cmd.Context())), f.device, f.threads, f.options()
 		r, err := measure(cmd.Context())
 		if err != nil {
 			return err
@@ -113,6 +113,30 @@ func newBenchTrainCmd() *cobra.Command {
   grpo bench train --shape qwen3-4b --tokens 256 --rank 32`,
 	}, func(ctx context.Context) (bench.Result, error) { return bench.Train(ctx, &f.Model) })
 	f.register(cmd, 16)
+	return cmd
+}
+
+func newBenchLongCmd() *cobra.Command {
+	var f benchFlags
+	var l bench.Long
+	cmd := f.command(cobra.Command{
+		Use:   "long [--shape S] [--lengths N,N,…] [--rank R]",
+		Short: "A training step of one sequence as it gets longer: memory beside the plan, and how time grows",
+		Long: `Takes a training step (forward, backward, update, and a score as after an update) of one sequence of each length. The
+peak of resident memory stands beside what was planned before anything was allocated. Attention costs the square of the
+length and everything else the length: both are fitted to the times, and how far they are off is shown.`,
+		Example: `  grpo bench long --shape qwen3-0.6b/2
+  grpo bench long --lengths 1024,2048 --recompute blocks`,
+	}, func(ctx context.Context) (bench.Result, error) {
+		l.Model = f.Model
+		return l.Run(ctx)
+	})
+	f.register(cmd, 16)
+	cmd.Flags().IntSliceVar(&l.Lengths, "lengths", []int{4096, 8192, 16384, 24576}, "tokens of the sequence")
+	cmd.Flags().StringVar(&l.Recompute, "recompute", "auto", "auto, cheap or `blocks`: what is computed again to save memory")
+	for _, unused := range []string{"tokens", "max-rows", "runs"} {
+		must(cmd.Flags().MarkHidden(unused))
+	}
 	return cmd
 }
 

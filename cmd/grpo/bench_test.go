@@ -78,6 +78,7 @@ func TestBenchesOfAModel(t *testing.T) {
 		"train --tokens 16 --rank 4":            {"tokens_per_s", "limit_tokens_per_s", "update_s"},
 		"decode --batch 2 --context 8 --rank 4": {"tokens_per_s", "limit_tokens_per_s", "step_ms"},
 		"prefill --context 16 --precision bf16": {"tokens_per_s", "limit_tokens_per_s", "step_ms"},
+		"long --shape tiny/2 --lengths 48,16":   {},
 	} {
 		words := strings.Fields(line)
 		out, errs, code := shell(t, "", append([]string{"bench", words[0], "--shape", "tiny", "--runs", "1"}, words[1:]...)...)
@@ -94,5 +95,21 @@ func TestBenchesOfAModel(t *testing.T) {
 		for _, name := range rates {
 			require.Positive(t, r[name], name)
 		}
+	}
+}
+
+// Lengths that no exponent can be fitted to, and layers that no model can have, are refused by name.
+func TestLongBenchesThatCannotBeMeant(t *testing.T) {
+	for line, says := range map[string]string{
+		"--lengths 16":                      "--lengths: found [16], expected two lengths or more",
+		"--lengths 32,16,32":                "--lengths: found [16 32 32], expected two lengths or more, all different",
+		"--lengths 16,5000":                 "--lengths: found 5000, expected at most 4096, the positions of tiny",
+		"--lengths 16,32 --recompute all":   `--recompute: found "all", expected auto, cheap or blocks`,
+		"--lengths 16,32 --shape tiny/0":    `shape "tiny/0" is not known; expected one of`,
+		"--lengths 16,32 --shape tiny/some": `shape "tiny/some" is not known; expected one of`,
+	} {
+		_, errs, code := shell(t, "", append([]string{"bench", "long", "--shape", "tiny"}, strings.Fields(line)...)...)
+		require.Equal(t, exitBadInput, code)
+		require.Contains(t, errs, says)
 	}
 }

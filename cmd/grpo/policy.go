@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -22,6 +23,8 @@ type policyFlags struct {
 	model, adapter string
 	precision      string
 	kv             string
+	order          string
+	kept           bool // the order is that of a run
 	device         string
 	threads        int
 	rows           int
@@ -57,6 +60,8 @@ func (f *policyFlags) registerSpeed(cmd *cobra.Command) {
 		"f32, not at all; `bf16`, faster where there are instructions for it; auto, bf16 on a card")
 	cmd.Flags().StringVar(&f.kv, "kv-cache-dtype", "auto",
 		"what keys and values are rounded to: f32, `bf16`, or auto, on a card as --precision says")
+	cmd.Flags().StringVar(&f.order, "order", "auto", "in which order sums of products are taken: serial; `tiles`, as the tile unit of a "+
+		"processor does; auto, tiles where there is one. On a card: auto")
 	registerDevice(cmd, &f.device)
 	cmd.Flags().IntVar(&f.threads, "threads", 0, "worker `threads`; 0: one per core. Results do not depend on it")
 	cmd.Flags().IntVar(&f.rows, "max-rows", 0, "tokens in a batch; 0: 512. Scores do not depend on it, gradients in the last bits")
@@ -84,7 +89,25 @@ func (f *policyFlags) backend() (kernels.Backend, error) {
 	if err := f.check(); err != nil {
 		return nil, err
 	}
-	return device.Open(f.device, f.threads)
+	return f.ordered(device.Open)(f.device, f.threads)
+}
+
+// ordered has what open opens take its sums as the flags say.
+func (f *policyFlags) ordered(open bench.Opener) bench.Opener {
+	return func(name string, threads int) (kernels.Backend, error) {
+		b, err := open(name, threads)
+		if err != nil || f.order == "" {
+			return b, err
+		}
+		choose := kernels.Choose
+		if f.kept {
+			choose = kernels.Keep
+		}
+		if _, err = choose(b, f.order); err != nil {
+			return nil, errors.Join(badinput.Errorf("--order: %w", err), b.Close())
+		}
+		return b, nil
+	}
 }
 
 // check refuses what the flags of the machine cannot mean.
@@ -100,6 +123,9 @@ func (f *policyFlags) check() error {
 	}
 	if _, err := model.ParsePrecision(f.kv); err != nil {
 		return badinput.Errorf("--kv-cache-dtype: %w", err)
+	}
+	if err := kernels.CheckOrder(cmp.Or(f.order, "auto")); err != nil {
+		return badinput.Errorf("--order: %w", err)
 	}
 	if f.rows < 0 {
 		return badinput.Errorf("--max-rows: found %d, expected 0 or more", f.rows)

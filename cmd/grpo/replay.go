@@ -94,6 +94,7 @@ clip_high (of --loss ppo and cispo), train (lora, full), share_prefixes (false).
 	cmd.MarkFlagsMutuallyExclusive("run", "model")
 	cmd.MarkFlagsMutuallyExclusive("run", "precision")
 	cmd.MarkFlagsMutuallyExclusive("run", "kv-cache-dtype")
+	cmd.MarkFlagsMutuallyExclusive("run", "order")
 	return cmd
 }
 

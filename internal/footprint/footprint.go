@@ -24,6 +24,8 @@ import (
 type Plan struct {
 	Items   []Item
 	Sampler sampler.Options // with the size of the cache
+	Model   model.Options   // with what the settings leave to the plan
+	Why     string          // it is that
 
 	rooms rooms
 	least int  // the smallest cache that the run can have
@@ -100,27 +102,15 @@ func names(targets []lora.Target) string {
 	return strings.Join(all, ",")
 }
 
-// Of plans a run, and refuses what does not fit. The sizes are those of the allocations that the run makes: everything
-// is opened on a ledger in place of the backend.
-func Of(r Run) (*Plan, error) {
-	p, err := r.plan(roomsOf(r.Backend))
-	if err != nil {
-		return p, err
-	}
-	if s, fits := p.fits(); !fits {
-		return nil, r.refuse(p, s)
-	}
-	return p, nil
-}
-
-func (r Run) plan(rooms rooms) (*Plan, error) {
-	p := &Plan{rooms: rooms}
+// plan is that of settings which leave nothing open. The sizes are those of the allocations that the run makes:
+// everything is opened on a ledger in place of the backend.
+func (r Run) plan(rooms rooms) (p *Plan, err error) {
+	p = &Plan{rooms: rooms}
 	l := kernels.NewLedger(r.Backend)
-	o, err := ModelOptions(r.Config)
-	if err != nil {
+	if p.Model, err = ModelOptions(r.Config); err != nil {
 		return nil, err
 	}
-	policy, err := model.Sketch(l, r.Dir, r.Train == "full", o)
+	policy, err := model.Sketch(l, r.Dir, r.Train == "full", p.Model)
 	if err != nil {
 		return nil, err
 	}

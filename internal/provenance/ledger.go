@@ -12,47 +12,72 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/rundir"
 	"github.com/seed-7879b91d/grpo/internal/version"
+	"github.com/seed-7879b91d/grpo/kernels"
 )
 
 // Past is what a run goes on from. The zero value is of a run that begins anew.
 type Past struct {
 	Checkpoint string // "": none
 	Fork       bool   // the checkpoint is another run's
+	Order      string // that the checkpoint says it was made with; "": it says nothing
 	run        *Run
 	before     *configs.Config // the settings until now; nil: nobody knows
 }
 
-// Check reads what a run says of its past, and refuses to go on with it as another one. made is the step that the
-// checkpoint was made after, order the backend's order of sums.
-func (p *Past) Check(cfg *configs.Config, made int, order string) (err error) {
-	if p.Checkpoint == "" || p.Fork {
-		return nil
-	}
-	if p.run, err = Read(cfg.RunDir); err != nil || !p.run.Known() {
+// Check reads what a run says of its past, and refuses to go on with it as another one, or on a backend that takes sums
+// otherwise. The backend takes them in the order of the run from here on. made is the step that the checkpoint was made
+// after.
+func (p *Past) Check(cfg *configs.Config, made int, b kernels.Backend) error {
+	start, err := p.settle(cfg, made, b)
+	if err != nil {
 		return err
 	}
-	var start Start
+	if cfg.Order, err = kernels.Choose(b, cfg.Order); err != nil {
+		return badinput.Errorf("order: %w", err)
+	}
+	return checkOrder(cfg, p.before, start.Order, b.Order())
+}
+
+// settle has a run that goes on take over what auto stood for, and refuses it as another one.
+func (p *Past) settle(cfg *configs.Config, made int, b kernels.Backend) (start Start, err error) {
+	if p.Checkpoint == "" || p.Fork {
+		return start, nil
+	}
+	if p.run, err = Read(cfg.RunDir); err != nil {
+		return start, err
+	}
+	if !p.run.Known() { // the checkpoint knows
+		was := *cfg
+		was.Order = cmp.Or(p.Order, cfg.Order)
+		adopt(&cfg.Order, "auto", was.Order)
+		return start, CheckSettings(cfg.RunDir, &was, cfg)
+	}
 	if p.before, start, err = p.run.Last(); cfg.Resume == p.Checkpoint {
 		p.before, start, err = p.run.At(made)
 	}
 	if err != nil {
-		return err
+		return start, err
 	}
-	adopt(&cfg.Precision, p.before.Precision)
-	adopt(&cfg.KVCacheDtype, p.before.KVCacheDtype)
-	return cmp.Or(CheckSettings(cfg.RunDir, p.before, cfg), checkOrder(cfg, start.Order, order))
+	adopt(&cfg.Precision, "auto", cmp.Or(p.before.Precision, "f32"))
+	adopt(&cfg.KVCacheDtype, "auto", cmp.Or(p.before.KVCacheDtype, "f32"))
+	adopt(&cfg.Order, "auto", p.before.Order)
+	adopt(&cfg.MaxRows, 0, p.before.MaxRows)
+	if _, choice := kernels.OrderOf(b); !choice && cfg.Order == p.before.Order { // which was another device's
+		cfg.Order, p.before.Order = "auto", "auto"
+	}
+	return start, CheckSettings(cfg.RunDir, p.before, cfg)
 }
 
-// adopt takes what auto stood for before. Runs of before there was a choice say nothing.
-func adopt(setting *string, before string) {
-	if *setting == "auto" {
-		*setting = cmp.Or(before, "f32")
+// adopt takes what a setting stood for before, where nobody says otherwise.
+func adopt[T comparable](setting *T, unsaid, before T) {
+	if *setting == unsaid {
+		*setting = before
 	}
 }
 
 // checkOrder refuses a backend whose bits cannot be those of the run. Runs of before an order was recorded have none.
-func checkOrder(cfg *configs.Config, before, now string) error {
-	if before == "" || before == now || cfg.Allowed("device") {
+func checkOrder(cfg, was *configs.Config, before, now string) error {
+	if before == "" || before == now || cfg.Allowed("device") || cfg.Allowed("order") && cfg.Order != was.Order {
 		return nil
 	}
 	return badinput.Errorf("run %s took its sums in another order than this backend (%s, before %s): go on with the device that it was "+

@@ -11,6 +11,7 @@ import (
 	"github.com/seed-7879b91d/grpo/data/dataset"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/rundir"
+	"github.com/seed-7879b91d/grpo/kernels"
 	"github.com/seed-7879b91d/grpo/reward"
 )
 
@@ -32,6 +33,7 @@ type Manifest struct {
 	Cores      int                `json:"cores"`
 	Backend    string             `json:"backend"`
 	Precision  string             `json:"precision"` // that precision=auto stands for, too
+	Order      string             `json:"order"`     // that order=auto stands for, too
 	Sandbox    reward.Backend     `json:"sandbox"`
 	Own        []string           `json:"own,omitempty"` // parts that a Go program brought, the last time
 	Datasets   []dataset.Manifest `json:"datasets,omitempty"`
@@ -83,10 +85,11 @@ func Read(dir string) (*Run, error) {
 }
 
 // settings are those that the run began with, with changes. What an older release did not know is as it was then: the
-// default, but that no prefixes were shared. known tells whether there are any; the configuration of a model has the same name.
+// default, but that no prefixes were shared, sums were taken in series, and a batch had 512 rows where nobody said how
+// many. known tells whether there are any; the configuration of a model has the same name.
 func (r *Run) settings(changes map[string]json.RawMessage) (cfg *configs.Config, known bool, err error) {
 	d := configs.Defaults()
-	d.Version, d.SharePrefixes = 0, false
+	d.Version, d.SharePrefixes, d.Order = 0, false, kernels.Serial.String()
 	text, err := json.Marshal(changes)
 	if err == nil && r.first != nil {
 		if err = json.Unmarshal(r.first, &d); err == nil && changes != nil {
@@ -96,8 +99,14 @@ func (r *Run) settings(changes map[string]json.RawMessage) (cfg *configs.Config,
 	if err != nil {
 		return nil, false, badinput.Errorf("%s: %w; remove it to go on without", filepath.Join(r.Dir, ConfigFile), err)
 	}
+	if d.MaxRows == 0 {
+		d.MaxRows = rowsBefore
+	}
 	return &d, d.Version != 0, nil
 }
+
+// rowsBefore is max_rows=0 of runs of before they recorded what it stands for.
+const rowsBefore = 512
 
 // Known tells whether the settings of the run are.
 func (r *Run) Known() bool { return r.first != nil }

@@ -11,7 +11,29 @@ import (
 	"github.com/seed-7879b91d/grpo/configs"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/rundir"
+	"github.com/seed-7879b91d/grpo/kernels"
 )
+
+// sums is a backend with an order of its own.
+type sums struct {
+	kernels.Backend
+	order string
+}
+
+func (s sums) Order() string { return s.order }
+func (s sums) Name() string  { return "sums" }
+
+// choosing is one that leaves the choice, and is fastest in tiles.
+type choosing struct {
+	kernels.Backend
+	now kernels.Order
+}
+
+func (c *choosing) Order() string           { return "in " + c.now.String() }
+func (c *choosing) Name() string            { return "choosing" }
+func (c *choosing) Sums() kernels.Order     { return c.now }
+func (c *choosing) SetSums(o kernels.Order) { c.now = o }
+func (c *choosing) Fastest() kernels.Order  { return kernels.Tiles }
 
 // model is a directory with a file of weights that a sample does not cover, with one byte changed.
 func model(t *testing.T, dir string, at int) Part {
@@ -60,7 +82,7 @@ func TestWeightsAreKnownAgain(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, is.SHA256, same.SHA256, "between two blocks of the sample")
 	goOn := Past{Checkpoint: filepath.Join(run, rundir.Checkpoints, rundir.Name(4))}
-	require.NoError(t, goOn.Check(&cfg, 4, ""))
+	require.NoError(t, goOn.Check(&cfg, 4, sums{}))
 	err = began(t, run, &cfg, goOn, Start{After: 4, Parts: Parts{"model": same}}, weights)
 	require.ErrorContains(t, err, "model: its weights have the SHA-256")
 }
@@ -78,7 +100,7 @@ func TestSettingsInForce(t *testing.T) {
 	}{{8, 2}, {4, 3}, {6, 4}} {
 		cfg.LearningRate, cfg.Stop = c.rate, []string{"x"}
 		past := Past{Checkpoint: "any"}
-		require.NoError(t, past.Check(&cfg, c.after, ""))
+		require.NoError(t, past.Check(&cfg, c.after, sums{}))
 		require.NoError(t, began(t, run, &cfg, past, Start{After: c.after}, weights))
 	}
 	past, err := Read(run)
@@ -91,9 +113,9 @@ func TestSettingsInForce(t *testing.T) {
 	}
 	cfg.Loss = "ppo"
 	last := Past{Checkpoint: "any"}
-	require.ErrorContains(t, last.Check(&cfg, 8, ""), "loss: importance_sampling → ppo; leave it out")
+	require.ErrorContains(t, last.Check(&cfg, 8, sums{}), "loss: importance_sampling → ppo; leave it out")
 	cfg.AllowChange = []string{"loss"}
-	require.NoError(t, last.Check(&cfg, 8, ""))
+	require.NoError(t, last.Check(&cfg, 8, sums{}))
 }
 
 // A backend whose bits cannot be those of the run is refused, unless that is allowed or the run of before there was a
@@ -104,11 +126,11 @@ func TestSumsInAnotherOrderAreRefused(t *testing.T) {
 	cfg := configs.Defaults()
 	cfg.RunDir = run
 	require.NoError(t, began(t, run, &cfg, Past{}, Start{}, weights))
-	goOn := func(order string) error { return (&Past{Checkpoint: "any"}).Check(&cfg, 4, order) }
+	goOn := func(order string) error { return (&Past{Checkpoint: "any"}).Check(&cfg, 4, sums{order: order}) }
 	require.NoError(t, goOn("in series"))
 
 	past := Past{Checkpoint: "any"}
-	require.NoError(t, past.Check(&cfg, 4, "in series"))
+	require.NoError(t, past.Check(&cfg, 4, sums{order: "in series"}))
 	require.NoError(t, began(t, run, &cfg, past, Start{After: 4, Order: "in series"}, weights))
 	require.NoError(t, goOn("in series"))
 	err := goOn("in tiles")
@@ -128,11 +150,76 @@ func TestAutoIsWhatTheRunHas(t *testing.T) {
 	cfg.RunDir, cfg.Precision, cfg.KVCacheDtype = run, "bf16", "" // nothing is f32
 	require.NoError(t, began(t, run, &cfg, Past{}, Start{}, weights))
 	cfg.Precision, cfg.KVCacheDtype = "auto", "auto"
-	require.NoError(t, (&Past{Checkpoint: "any"}).Check(&cfg, 4, ""))
+	require.NoError(t, (&Past{Checkpoint: "any"}).Check(&cfg, 4, sums{}))
 	require.Equal(t, []string{"bf16", "f32"}, []string{cfg.Precision, cfg.KVCacheDtype})
 	cfg.Precision = "auto"
-	require.NoError(t, (&Past{Checkpoint: "any", Fork: true}).Check(&cfg, 4, ""))
+	require.NoError(t, (&Past{Checkpoint: "any", Fork: true}).Check(&cfg, 4, sums{}))
 	require.Equal(t, "auto", cfg.Precision, "a fork is a run of its own")
+}
+
+// A run keeps the order of its sums, whatever is fastest where it goes on; it begins in the fastest.
+func TestARunKeepsItsOrder(t *testing.T) {
+	weights, run := t.TempDir(), t.TempDir()
+	model(t, weights, 20)
+	set := func(order string, allowed ...string) *configs.Config {
+		cfg := configs.Defaults()
+		cfg.RunDir, cfg.Order, cfg.AllowChange = run, order, allowed
+		return &cfg
+	}
+	b := &choosing{}
+	cfg := set("auto")
+	require.NoError(t, new(Past).Check(cfg, 0, b))
+	require.Equal(t, []string{"tiles", "in tiles"}, []string{cfg.Order, b.Order()})
+	cfg = set("serial")
+	require.NoError(t, new(Past).Check(cfg, 0, b))
+	require.Equal(t, "in serial", b.Order())
+	require.NoError(t, began(t, run, cfg, Past{}, Start{Order: b.Order()}, weights))
+
+	goOn := func(cfg *configs.Config, b kernels.Backend) error { return (&Past{Checkpoint: "any"}).Check(cfg, 4, b) }
+	b.now, cfg = kernels.Tiles, set("auto")
+	require.NoError(t, goOn(cfg, b))
+	require.Equal(t, []string{"serial", "in serial"}, []string{cfg.Order, b.Order()})
+	err := goOn(set("tiles"), b)
+	require.True(t, badinput.Is(err))
+	require.ErrorContains(t, err, "order: serial → tiles; leave it out, or type init_from="+run)
+	require.ErrorContains(t, err, "or allow_change=order to change this one")
+	require.NoError(t, goOn(set("tiles", "order"), b))
+	require.Equal(t, "in tiles", b.Order())
+
+	// A backend with an order of its own cannot go on with it, but for one who says so; and it knows no other.
+	card := sums{order: "as a card does"}
+	require.ErrorContains(t, goOn(set("auto"), card), "another order than this backend (as a card does, before in serial)")
+	cfg = set("auto", "device")
+	require.NoError(t, goOn(cfg, card))
+	require.Equal(t, "auto", cfg.Order)
+	require.EqualError(t, new(Past).Check(set("tiles"), 0, card),
+		"order: found tiles, and sums takes its sums in an order of its own; expected auto")
+}
+
+// Where nothing but a checkpoint is left of a run, the checkpoint knows.
+func TestACheckpointKnowsItsOrder(t *testing.T) {
+	cfg, b := configs.Defaults(), &choosing{now: kernels.Tiles}
+	cfg.RunDir = t.TempDir()
+	past := Past{Checkpoint: "any", Order: "serial"}
+	require.NoError(t, past.Check(&cfg, 4, b))
+	require.Equal(t, []string{"serial", "in serial"}, []string{cfg.Order, b.Order()})
+	cfg.Order = "tiles"
+	require.ErrorContains(t, past.Check(&cfg, 4, b), "order: serial → tiles")
+}
+
+// What a run of an older release did not say is what it did.
+func TestOlderRunsSayLess(t *testing.T) {
+	run := t.TempDir()
+	for _, c := range []struct {
+		text, order string
+		rows        int
+	}{{`{"version":1,"max_rows":0}`, "serial", 512}, {`{"version":1,"max_rows":700,"order":"tiles"}`, "tiles", 700}} {
+		require.NoError(t, os.WriteFile(filepath.Join(run, ConfigFile), []byte(c.text), 0o644))
+		was, err := SettingsOf(run)
+		require.NoError(t, err)
+		require.Equal(t, c.order, was.Order)
+		require.Equal(t, c.rows, was.MaxRows)
+	}
 }
 
 func TestACommitOfTheHubIsPartOfAModel(t *testing.T) {

@@ -5,7 +5,9 @@ package cpu
 import "C"
 
 import (
+	"cmp"
 	"fmt"
+	"os"
 	"runtime"
 	"unsafe"
 
@@ -24,7 +26,8 @@ type Options struct {
 type backend struct {
 	ops   *C.grpo_variant
 	order kernels.Order
-	pairs bool // bf16 numbers are multiplied with bf16 weights in pairs
+	named string // the variant that somebody asked for; "": none
+	pairs bool   // bf16 numbers are multiplied with bf16 weights in pairs
 	pool  pool
 	args  unsafe.Pointer // C memory of ARGS_BYTES: the arguments of the operation that runs
 	held  []*memory      // what that operation uses, so that it is not freed under it; see keep
@@ -60,6 +63,7 @@ func newBackend(o Options) (*backend, error) {
 	b := &backend{
 		ops:       v,
 		order:     o.Order,
+		named:     cmp.Or(o.Variant, os.Getenv("GRPO_CPU")),
 		pairs:     v.lanes == 16 && pairsPay(),
 		pool:      p,
 		args:      C.grpo_alloc(C.ARGS_BYTES),

@@ -107,14 +107,17 @@ func timeRuns(ctx context.Context, runs int, run func() error) (time.Duration, e
 }
 
 // peakMemory is the largest resident size that this process had, in bytes; 0 where nobody tells.
-func peakMemory() int64 {
+func peakMemory() int64 { return resident("VmHWM") }
+
+// resident is what the kernel says of this process's memory under a name, in bytes.
+func resident(name string) int64 {
 	text, err := os.ReadFile("/proc/self/status")
 	if err != nil {
 		return 0
 	}
 	for line := range strings.Lines(string(text)) {
 		var kib int64
-		if n, _ := fmt.Sscanf(line, "VmHWM: %d kB", &kib); n == 1 {
+		if n, _ := fmt.Sscanf(line, name+": %d kB", &kib); n == 1 {
 			return kib << 10
 		}
 	}

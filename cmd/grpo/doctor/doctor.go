@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed-7879b91d/grpo/cmd/grpo/bench"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/kernels/cpu"
 	"github.com/seed-7879b91d/grpo/reward/fusion"
 	"github.com/seed-7879b91d/grpo/reward/sandbox"
 )
@@ -46,7 +47,7 @@ func Examine(ctx context.Context, cells sandbox.Options, rebuilt error) Findings
 	if url := os.Getenv("SANDBOX_URL"); url != "" {
 		all = append(all, examineServer(ctx, url))
 	}
-	return append(all, examineCores(), examineMemory(), examineDisk(), examineGPU(ctx, rebuilt))
+	return append(all, examineCores(), examineOrders(cpu.Tiles()), examineMemory(), examineDisk(), examineGPU(ctx, rebuilt))
 }
 
 // examineSandbox is about the cells and the interpreter in them.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/seed-7879b91d/grpo/internal/cachedir"
 	"github.com/seed-7879b91d/grpo/internal/memory"
+	"github.com/seed-7879b91d/grpo/kernels/cpu"
 )
 
 func examineCores() Finding {
@@ -21,6 +22,19 @@ func examineCores() Finding {
 	}
 	if n := runtime.GOMAXPROCS(0); n != runtime.NumCPU() {
 		f.Found += fmt.Sprintf(", of which this process may use %d", n)
+	}
+	return f
+}
+
+// examineOrders is about the orders of sums: any processor can take all of them, which is no lack.
+func examineOrders(unit cpu.TileUnit) Finding {
+	f := Finding{Name: "orders", OK: true, Found: "serial and tiles by instructions of their own; order=auto takes tiles"}
+	why := unit.Reason
+	if forced := os.Getenv("GRPO_CPU"); unit.Native && forced != "" && forced != "amx" {
+		why = "GRPO_CPU is " + forced
+	}
+	if why != "" {
+		f.Found = "serial by instructions of its own, which order=auto takes; tiles emulated, to the same bits: " + why
 	}
 	return f
 }

@@ -3,6 +3,7 @@ package arch
 import (
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
@@ -41,11 +42,16 @@ func Products(shape string) ([]Product, error) {
 	return append(all, Product{"head", c.Vocab, c.Hidden}), nil
 }
 
-// ShapeNamed finds one of them.
+// ShapeNamed finds one of them; NAME/N is N layers of it.
 func ShapeNamed(name string) (Config, error) {
-	c, ok := shapes[name]
+	whole, layers, cut := strings.Cut(name, "/")
+	c, ok := shapes[whole]
+	if cut {
+		n, err := strconv.Atoi(layers)
+		c.Layers, ok = n, ok && err == nil && n > 0
+	}
 	if !ok {
-		return c, badinput.Errorf("shape %q is not known; expected one of %q", name, Shapes())
+		return c, badinput.Errorf("shape %q is not known; expected one of %q, or NAME/N for N layers of it", name, Shapes())
 	}
 	return c, nil
 }

@@ -128,7 +128,10 @@ func (d *Dealer) cut(from, to, maxRows int) {
 // arrange puts order[from:to], which agree in so many tokens, in the order in which a walk over their trie meets them,
 // where branches come as their first sequences do.
 func (d *Dealer) arrange(from, to, depth int) {
-	for to-from > 1 && d.agree(from, to, depth) {
+	if to-from < 2 {
+		return // a walk along its tokens would find nobody else
+	}
+	for d.agree(from, to, depth) {
 		depth++
 	}
 	for start := from; start < to; {

@@ -1,0 +1,191 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/kernels"
+	"github.com/seed-7879b91d/grpo/model"
+)
+
+// Long measures a training step of one sequence at several lengths.
+type Long struct {
+	Model
+	Lengths   []int
+	Recompute string // auto, cheap or blocks
+}
+
+// LongResult is what a training step takes as its sequence gets longer.
+type LongResult struct {
+	Bench     string    `json:"bench"`
+	Backend   string    `json:"backend"`
+	Shape     string    `json:"shape"`
+	Rank      int       `json:"rank"`
+	Recompute string    `json:"recompute"`
+	Limits    limits    `json:"limits"`
+	Rows      []LongRow `json:"lengths"`
+	// Exponent is that of the power of the length that fits the seconds best. Linear and Square are the seconds of a token,
+	// and of a token for each token of its sequence, that fit them best together; Worst is the largest share by which these
+	// two are wrong.
+	Exponent float64 `json:"exponent"`
+	Linear   float64 `json:"seconds_per_token"`
+	Square   float64 `json:"seconds_per_token_squared"`
+	Worst    float64 `json:"worst_residual"`
+}
+
+// LongRow is a training step of a sequence of that length: forward, backward, update, and the score after it.
+type LongRow struct {
+	Tokens  int     `json:"tokens"`
+	Planned int64   `json:"planned_bytes"`
+	Peak    int64   `json:"peak_resident_bytes"` // 0: nobody tells
+	Seconds float64 `json:"seconds"`             // of forward and backward
+}
+
+// Run measures.
+func (l *Long) Run(ctx context.Context) (*LongResult, error) {
+	slices.Sort(l.Lengths)
+	if len(l.Lengths) < 2 || l.Lengths[0] < 2 || len(slices.Compact(slices.Clone(l.Lengths))) < len(l.Lengths) {
+		return nil, badinput.Errorf("--lengths: found %v, expected two lengths or more, all different and from 2 on", l.Lengths)
+	}
+	if !slices.Contains([]string{"auto", "cheap", "blocks"}, l.Recompute) {
+		return nil, badinput.Errorf("--recompute: found %q, expected auto, cheap or blocks", l.Recompute)
+	}
+	lim, b, err := l.begin()
+	if err != nil {
+		return nil, err
+	}
+	defer b.Close()
+	r := &LongResult{Bench: "long", Backend: b.Name(), Shape: l.Shape, Rank: l.Rank, Limits: lim}
+	if r.Rows, err = l.plan(b); err != nil {
+		return nil, err
+	}
+	r.Recompute = map[model.Recompute]string{model.RecomputeCheap: "cheap", model.RecomputeBlocks: "blocks"}[l.Options.Recompute]
+	if err := l.measure(ctx, b, r.Rows); err != nil {
+		return nil, err
+	}
+	r.fit()
+	return r, nil
+}
+
+// plan says what each length will take, and settles what is computed again: blocks where the longest does not fit otherwise.
+func (l *Long) plan(b kernels.Backend) ([]LongRow, error) {
+	rows := make([]LongRow, len(l.Lengths))
+	planned := func() error {
+		ledger := kernels.NewLedger(b)
+		step, err := l.step(ledger)
+		for i := range rows {
+			if err == nil {
+				_, _, err = step.policy.Prepare(l.Lengths[i])
+			}
+			if err == nil {
+				bytes, host := ledger.Total()
+				rows[i] = LongRow{Tokens: l.Lengths[i],
+					Planned: int64(bytes + host + ledger.WorkSize(step.policy.Work(l.Lengths[i], true)))}
+			}
+		}
+		return err
+	}
+	if l.Recompute == "blocks" {
+		l.Options.Recompute = model.RecomputeBlocks
+	}
+	if err := planned(); err != nil || l.Recompute != "auto" {
+		return rows, err
+	}
+	if room, known := b.Free(); !known || rows[len(rows)-1].Planned < room.Bytes/100*95 {
+		return rows, nil
+	}
+	l.Options.Recompute = model.RecomputeBlocks
+	return rows, planned()
+}
+
+// step is a model with an adapter and its optimizer. Batches have room for the sequence of the day.
+func (l *Long) step(b kernels.Backend) (*trainStep, error) {
+	p, err := model.Random(b, l.Shape, l.Options)
+	if err == nil {
+		if longest := l.Lengths[len(l.Lengths)-1]; longest > p.MaxPositions {
+			return nil, badinput.Errorf("--lengths: found %d, expected at most %d, the positions of %s", longest, p.MaxPositions, l.Shape)
+		}
+		err = attachRandom(p, l.Rank)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return trainStepOf(b, p, l.Lengths[len(l.Lengths)-1])
+}
+
+func (l *Long) measure(ctx context.Context, b kernels.Backend, rows []LongRow) error {
+	before := resident("VmRSS")
+	step, err := l.step(b)
+	if err != nil {
+		return err
+	}
+	whole := step.datums[0]
+	for i := range rows {
+		n := rows[i].Tokens
+		if _, _, err := step.policy.Prepare(n); err != nil {
+			return err
+		}
+		step.datums[0] = model.NewDatum(slices.Concat(whole.Tokens[:n], whole.Targets[n-1:n]), 1, make([]float32, n), 1)
+		resets := os.WriteFile("/proc/self/clear_refs", []byte("5"), 0) == nil // the peak of before
+		start := time.Now()
+		if err := step.gradients(ctx); err != nil {
+			return err
+		}
+		rows[i].Seconds = time.Since(start).Seconds()
+		_, err := step.policy.Score(ctx, [][]int32{whole.Tokens[:n]}, 1)
+		if err := errors.Join(err, step.update()); err != nil {
+			return err
+		}
+		if rows[i].Planned += before; resets || i == len(rows)-1 {
+			rows[i].Peak = resident("VmHWM")
+		}
+	}
+	return nil
+}
+
+// fit finds the exponent, and the linear and the quadratic part, that fit the seconds with the least relative squares.
+func (r *LongResult) fit() {
+	var n, x, y, xx, xy float64 // logarithms
+	var aa, ab, bb, a1, b1 float64
+	for _, row := range r.Rows {
+		t := float64(row.Tokens)
+		lx, ly := math.Log(t), math.Log(row.Seconds)
+		n, x, y, xx, xy = n+1, x+lx, y+ly, xx+lx*lx, xy+lx*ly
+		a, b := t/row.Seconds, t*t/row.Seconds
+		aa, ab, bb, a1, b1 = aa+a*a, ab+a*b, bb+b*b, a1+a, b1+b
+	}
+	r.Exponent = (n*xy - x*y) / (n*xx - x*x)
+	det := aa*bb - ab*ab
+	r.Linear, r.Square = (a1*bb-b1*ab)/det, (b1*aa-a1*ab)/det
+	for _, row := range r.Rows {
+		t := float64(row.Tokens)
+		r.Worst = max(r.Worst, math.Abs((r.Linear*t+r.Square*t*t)/row.Seconds-1))
+	}
+}
+
+// Report is the result for people.
+func (r *LongResult) Report() Report {
+	t := Report{Above: r.Limits.above(r.Backend) + fmt.Sprintf("%s, rank %d, recompute=%s; one sequence\n", r.Shape, r.Rank, r.Recompute),
+		Header: []string{"tokens", "planned memory", "peak memory", "of the plan", "forward+backward", "", "exponent"}}
+	for i, row := range r.Rows {
+		exponent, peak, share := "", "unknown", ""
+		if i > 0 {
+			was := r.Rows[i-1]
+			exponent = fmt.Sprintf("%.2f", math.Log(row.Seconds/was.Seconds)/math.Log(float64(row.Tokens)/float64(was.Tokens)))
+		}
+		if row.Peak > 0 {
+			peak, share = gigabytes(row.Peak), fmt.Sprintf("%.1f %%", 100*float64(row.Peak)/float64(row.Planned))
+		}
+		t.row(fmt.Sprint(row.Tokens), gigabytes(row.Planned), peak, share, fmt.Sprintf("%.2f s", row.Seconds),
+			perSecond(float64(row.Tokens)/row.Seconds), exponent)
+	}
+	t.Below = fmt.Sprintf("fitted exponent %.2f; %.3g ms a token and %.3g ns for each pair of tokens fit within %.1f %%\n",
+		r.Exponent, 1e3*r.Linear, 1e9*r.Square, 100*r.Worst)
+	return t
+}

@@ -1,0 +1,21 @@
+package doctor
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7879b91d/grpo/kernels/cpu"
+)
+
+// Doctor says which orders of sums have instructions here, and why others have not.
+func TestDoctorOnOrders(t *testing.T) {
+	t.Setenv("GRPO_CPU", "")
+	require.Equal(t, Finding{Name: "orders", OK: true, Found: "serial and tiles by instructions of their own; order=auto takes tiles"},
+		examineOrders(cpu.TileUnit{Native: true}))
+	const emulated = "serial by instructions of its own, which order=auto takes; tiles emulated, to the same bits: "
+	require.Equal(t, emulated+"no tiles", examineOrders(cpu.TileUnit{Reason: "no tiles"}).Found)
+	t.Setenv("GRPO_CPU", "avx2")
+	require.Equal(t, emulated+"GRPO_CPU is avx2", examineOrders(cpu.TileUnit{Native: true}).Found)
+	require.Equal(t, emulated+"no tiles", examineOrders(cpu.TileUnit{Reason: "no tiles"}).Found)
+}

@@ -1,0 +1,138 @@
+package footprint
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/seed-7879b91d/grpo/internal/memory"
+	"github.com/seed-7879b91d/grpo/model"
+)
+
+// Of plans a run, settles what its settings leave to the plan, and refuses what does not fit. Where the longest prompt is
+// not known yet, nothing is settled.
+func Of(r Run) (*Plan, error) {
+	longest, err := r.longest()
+	if err != nil {
+		return nil, err
+	}
+	rooms, sizes := roomsOf(r.Backend), r.sizes(longest)
+	thrifty := r.settled("blocks", sizes[len(sizes)-1])
+	if !rooms[device].known {
+		thrifty = r.settled("cheap", sizes[len(sizes)-1])
+	}
+	least, err := thrifty.plan(rooms)
+	if err != nil {
+		return nil, err
+	}
+	if s, fits := least.fits(); !fits {
+		return nil, thrifty.refuse(least, s)
+	}
+	if r.Learns && r.Prompt > 0 {
+		return r.choose(least, thrifty, sizes, longest)
+	}
+	return least, nil
+}
+
+// choose takes the first choice that fits of each setting that is left open: first what is computed again, with batches of
+// the longest sequence, then the size of batches. A choice fits where it leaves the cache half of what the thriftiest has.
+func (r Run) choose(least *Plan, with Run, sizes []int, longest int) (*Plan, error) {
+	best, known := least, least.rooms[device].known
+	better := func(recompute string, rows int) (*Plan, error) {
+		p, err := r.settled(recompute, rows).plan(least.rooms)
+		if err == nil && known && p.enough() && 2*p.Of("cache") >= least.Of("cache") {
+			best, with = p, r.settled(recompute, rows)
+		}
+		return p, err
+	}
+	recompute := "recompute=" + with.Recompute
+	if r.Recompute == "auto" && known {
+		cheap, err := better("cheap", with.MaxRows)
+		if err != nil {
+			return nil, err
+		}
+		recompute = "recompute=cheap, which fits"
+		if best != cheap {
+			recompute = fmt.Sprintf("recompute=blocks, as cheap would take %s for %d tokens", memory.GB(cheap.Of("activations")), longest)
+		}
+	}
+	for _, rows := range sizes {
+		if rows <= with.MaxRows {
+			break
+		}
+		if p, err := better(with.Recompute, rows); err != nil {
+			return nil, err
+		} else if p == best {
+			break
+		}
+	}
+	rows := with.MaxRows
+	best.Why = fmt.Sprintf("batches of %d tokens%s, sequences of up to %d; %s", rows, r.share(rows, longest), longest, recompute)
+	return best, nil
+}
+
+// longest is the length of the longest sequence that there may be.
+func (r Run) longest() (int, error) {
+	c, err := model.ReadConfig(r.Dir)
+	return min(max(r.Prompt, 1)+r.MaxTokens, c.MaxPositions), err
+}
+
+// settled is the run with the settings that it leaves open.
+func (r Run) settled(recompute string, rows int) Run {
+	c := *r.Config
+	c.MaxRows = rows
+	if c.Recompute == "auto" {
+		c.Recompute = recompute
+	}
+	r.Config = &c
+	return r
+}
+
+// sizes are those that batches may have, the largest first. Where prefixes are shared and nobody says: a whole group with
+// its prompt once, half of its completions, and so on down to the longest sequence, which there must be room for anyway.
+func (r Run) sizes(longest int) []int {
+	least := max(longest, model.UsualRows)
+	switch {
+	case r.MaxRows > 0:
+		return []int{r.MaxRows}
+	case !r.SharePrefixes || !r.Learns:
+		return []int{model.UsualRows}
+	case r.Deterministic: // what is free may be more another time
+		return []int{least}
+	}
+	var sizes []int
+	prompt := max(r.Prompt, 1)
+	for n := r.CompletionsPerPrompt; n > 1; n = (n + 1) / 2 {
+		sizes = append(sizes, max(prompt+n*(longest-prompt), least))
+	}
+	return slices.Compact(append(sizes, least))
+}
+
+// share says how much of a group a batch of a size that was left open has room for.
+func (r Run) share(rows, longest int) string {
+	prompt := max(r.Prompt, 1)
+	switch n := (rows - prompt) / (longest - prompt); {
+	case r.MaxRows > 0 || !r.SharePrefixes:
+		return ""
+	case r.Deterministic:
+		return " (max_rows=0: with deterministic=true, what fits wherever the run does)"
+	case n >= r.CompletionsPerPrompt:
+		return " (max_rows=0: a whole group)"
+	case n == 1:
+		return " (max_rows=0: the longest sequence; more would not fit)"
+	default:
+		return fmt.Sprintf(" (max_rows=0: %d of a group's %d completions; more would not fit)", n, r.CompletionsPerPrompt)
+	}
+}
+
+// Replaying are the model's options for taking steps of a run again, of which the sampler is no part.
+func Replaying(r Run) (model.Options, error) {
+	o, err := ModelOptions(r.Config)
+	if err != nil || r.Recompute != "auto" {
+		return o, err
+	}
+	p, err := r.settled("cheap", r.MaxRows).plan(roomsOf(r.Backend))
+	if err == nil && !p.enough() {
+		o.Recompute = model.RecomputeBlocks
+	}
+	return o, err
+}

@@ -1,0 +1,66 @@
+package footprint
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7879b91d/grpo/internal/memory"
+	"github.com/seed-7879b91d/grpo/kernels"
+	"github.com/seed-7879b91d/grpo/model"
+)
+
+// room is a backend with so many bytes.
+type room struct {
+	kernels.Backend
+	bytes int64
+}
+
+func (r room) Free() (memory.Room, bool) {
+	return memory.Room{Bytes: r.bytes, Limit: "the test"}, r.bytes > 0
+}
+
+// What nobody says of batches and of what is computed again is as much as fits: nothing twice if the longest sequence can be
+// had so, and then as much of a group as there is room for.
+func TestThePlanSettlesWhatIsLeftOpen(t *testing.T) {
+	open := []string{"max_rows=0", "max_tokens=1500", "max_sequences=8", "completions_per_prompt=12"}
+	for _, c := range []struct {
+		words     []string
+		bytes     int64
+		rows      int
+		recompute model.Recompute
+		why       string
+	}{
+		{nil, 40e9, 54 + 12*1500, model.RecomputeCheap,
+			"batches of 18054 tokens (max_rows=0: a whole group), sequences of up to 1554; recompute=cheap, which fits"},
+		{nil, 46e7, 54 + 3*1500, model.RecomputeCheap, "(max_rows=0: 3 of a group's 12 completions; more would not fit)"},
+		{nil, 26e7, 1554, model.RecomputeCheap, "(max_rows=0: the longest sequence; more would not fit)"},
+		{nil, 19e7, 1554, model.RecomputeBlocks, "recompute=blocks, as cheap would take 62.1 MB for 1554 tokens"},
+		{[]string{"recompute=blocks"}, 40e9, 54 + 12*1500, model.RecomputeBlocks, "sequences of up to 1554; recompute=blocks"},
+		{[]string{"deterministic=true"}, 40e9, 1554, model.RecomputeCheap,
+			"(max_rows=0: with deterministic=true, what fits wherever the run does)"},
+		{[]string{"share_prefixes=false"}, 40e9, 512, model.RecomputeCheap, "batches of 512 tokens, sequences of up to 1554"},
+		{[]string{"max_rows=700"}, 40e9, 700, model.RecomputeCheap, "batches of 700 tokens, sequences of up to 1554"},
+		{nil, 0, 1554, model.RecomputeCheap, "sequences of up to 1554; recompute=cheap"}, // nobody knows how much there is
+	} {
+		r := run(t, append(slices.DeleteFunc(slices.Clone(open), func(word string) bool {
+			key, _, _ := strings.Cut(word, "=")
+			return slices.ContainsFunc(c.words, func(later string) bool { return strings.HasPrefix(later, key+"=") })
+		}), c.words...)...)
+		r.Deterministic = slices.Contains(c.words, "deterministic=true")
+		r.Backend, r.Cells = room{r.Backend, c.bytes}, false
+		p, err := Of(r)
+		require.NoError(t, err)
+		require.Equal(t, c.rows, p.Model.MaxRows, "%v of %d: %s", c.words, c.bytes, p.Why)
+		require.Equal(t, c.recompute, p.Model.Recompute, p.Why)
+		require.Contains(t, p.Why, c.why)
+
+		// The settings that were settled make the same plan.
+		r.MaxRows, r.Recompute = p.Model.MaxRows, map[model.Recompute]string{model.RecomputeBlocks: "blocks"}[p.Model.Recompute]
+		again, err := r.plan(p.rooms)
+		require.NoError(t, err)
+		require.Equal(t, p.String(), again.String())
+	}
+}
