@@ -50,6 +50,11 @@ func (k *checked) Upload(dst Buffer, src any) {
 	k.b.Upload(dst, src)
 }
 
+func (k *checked) Fetch(dst any, src Buffer) {
+	k.call("Fetch").host("src", src, dst)
+	k.b.Fetch(dst, src)
+}
+
 func (k *checked) Download(dst any, src Buffer) error {
 	k.call("Download").host("src", src, dst)
 	return k.b.Download(dst, src)

@@ -134,6 +134,23 @@ func (l *Ledger) Compress(m Matrix) error {
 	return nil
 }
 
+// newQuantised notes a matrix of four bits a weight, or of bf16 where the backend cannot keep it so.
+func (l *Ledger) newQuantised(t DType, parts []Quantised) (Matrix, error) {
+	bytes := 0
+	if q, ok := inside(l.Backend).(Quantiser); ok {
+		bytes = q.QuantisedSize(parts)
+	}
+	if bytes == 0 {
+		m, err := l.NewMatrix(t, rowsOf(parts), parts[0].Cols)
+		if err != nil {
+			return nil, err
+		}
+		return m, l.Compress(m)
+	}
+	l.bytes += bytes
+	return &notedMatrix{t: t, rows: rowsOf(parts), cols: parts[0].Cols, bytes: bytes, compressed: true}, nil
+}
+
 // notedCache is a cache that is not there.
 type notedCache struct {
 	heads                 Heads
@@ -160,6 +177,7 @@ func (l *Ledger) NewCache(h Heads, t DType, layers, blocks int) (Cache, error) {
 // Nothing is moved.
 
 func (l *Ledger) Upload(Buffer, any)         {}
+func (l *Ledger) Fetch(any, Buffer)          {}
 func (l *Ledger) Download(any, Buffer) error { return nil }
 func (l *Ledger) Zero(Buffer)                {}
 func (l *Ledger) Copy(Buffer, Buffer)        {}

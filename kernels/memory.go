@@ -108,7 +108,10 @@ type Memory interface {
 	// Upload copies src ([]float32, []int32 or []float64, as dst's type says) into the start of dst.
 	// src may be reused when the call returns.
 	Upload(dst Buffer, src any)
-	// Download waits for all queued work and copies the start of src into dst, a slice of src's type.
+	// Fetch queues a copy of the start of src into dst, a slice of src's type: it is there after the next Sync or
+	// Download, and nobody looks before.
+	Fetch(dst any, src Buffer)
+	// Download is Fetch, and Sync.
 	Download(dst any, src Buffer) error
 	Zero(dst Buffer)
 	// Copy copies len(src) elements into the start of dst.

@@ -4,14 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
-	"strings"
 
 	"github.com/seed-7879b91d/grpo/internal/atomicfile"
-	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/tensorfile"
 )
 
@@ -20,35 +16,7 @@ import (
 // weight W + scale·B·A is computed in double precision and rounded once. outDir appears when everything
 // is written, or not at all.
 func Merge(modelDir string, a *Adapter, outDir string) error {
-	outDir, err := filepath.Abs(outDir)
-	if err != nil {
-		return err
-	}
-	if err := checkAbsent(outDir); err != nil {
-		return err
-	}
-	parent := filepath.Dir(outDir)
-	if err := os.MkdirAll(parent, 0o755); err != nil {
-		return err
-	}
-	unfinished, err := os.MkdirTemp(parent, "."+filepath.Base(outDir)+".*")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(unfinished) // after the rename there is nothing left under this name
-	if err := a.mergeInto(unfinished, modelDir); err != nil {
-		return err
-	}
-	if err := os.Chmod(unfinished, 0o755); err != nil {
-		return err
-	}
-	if err := os.Remove(outDir); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	if err := os.Rename(unfinished, outDir); err != nil {
-		return err
-	}
-	return atomicfile.SyncDir(parent)
+	return atomicfile.Folder(outDir, func(unfinished string) error { return a.mergeInto(unfinished, modelDir) })
 }
 
 // mergeInto fills the folder outDir with the merged model.
@@ -67,66 +35,7 @@ func (a *Adapter) mergeInto(outDir, modelDir string) (err error) {
 			return err
 		}
 	}
-	return copyRest(modelDir, model.Index(), outDir)
-}
-
-// checkAbsent refuses to write over a folder that holds something.
-func checkAbsent(dir string) error {
-	found, err := os.ReadDir(dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return badinput.Errorf("%w", err)
-	}
-	if len(found) > 0 {
-		return badinput.Errorf("%s: the folder is not empty; choose a new one", dir)
-	}
-	return nil
-}
-
-// isWeights tells a model's weights, in whatever format, from the files that go with them.
-func isWeights(name string) bool {
-	formats := []string{".safetensors", ".bin", ".pt", ".pth", ".gguf", ".h5", ".msgpack", ".onnx", ".index.json"}
-	return slices.ContainsFunc(formats, func(end string) bool { return strings.HasSuffix(name, end) })
-}
-
-// copyRest copies what is beside the weights, configuration, tokenizer, licence, and the index of the
-// shards if there is one. Folders and hidden files stay behind.
-func copyRest(modelDir, index, outDir string) error {
-	found, err := os.ReadDir(modelDir)
-	if err != nil {
-		return err
-	}
-	for _, f := range found {
-		path := filepath.Join(modelDir, f.Name())
-		if strings.HasPrefix(f.Name(), ".") || isWeights(f.Name()) && path != index {
-			continue
-		}
-		info, err := os.Stat(path) // what a link leads to
-		if err != nil {
-			return badinput.Errorf("%w", err)
-		}
-		if !info.Mode().IsRegular() {
-			continue
-		}
-		if err := copyFile(path, filepath.Join(outDir, f.Name())); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func copyFile(from, to string) error {
-	f, err := os.Open(from)
-	if err != nil {
-		return badinput.Errorf("%w", err)
-	}
-	defer f.Close()
-	return atomicfile.Write(to, func(w io.Writer) error {
-		_, err := io.Copy(w, f)
-		return err
-	})
+	return tensorfile.CopyRest(modelDir, outDir, filepath.Base(model.Index()))
 }
 
 // corrections are the corrections by the name of their weight, all of which are checked against the model.

@@ -7,6 +7,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/kernels"
 	"github.com/seed-7879b91d/grpo/lora"
+	"github.com/seed-7879b91d/grpo/model/internal/arch"
 	"github.com/seed-7879b91d/grpo/model/internal/ops"
 	"github.com/seed-7879b91d/grpo/model/internal/program"
 )
@@ -28,6 +29,19 @@ type branch struct {
 	b       []program.Operand
 	gradA   kernels.Buffer
 	gradB   []kernels.Buffer
+}
+
+// group is a packed linear and the adapter targets that share its input.
+type group struct {
+	slot    string
+	targets []lora.Target
+}
+
+var groups = []group{
+	{"qkv", []lora.Target{lora.Q, lora.K, lora.V}},
+	{"o", []lora.Target{lora.O}},
+	{"gate_up", []lora.Target{lora.Gate, lora.Up}},
+	{"down", []lora.Target{lora.Down}},
 }
 
 // newAdapter brings an adapter to the backend.
@@ -83,7 +97,7 @@ func (a *adapter) addBranch(layer int, g group) error {
 	}
 	var err error
 	br.a, br.gradA, err = a.matrix(start, size/in, in)
-	a.branches[at(layer, g.slot)] = br
+	a.branches[arch.At(layer, g.slot)] = br
 	return err
 }
 

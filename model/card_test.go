@@ -37,7 +37,7 @@ func worstOf(want [][]float64, got [][]float32) (worst float64) {
 
 func TestScoresOfACardMatchTheFloat64Reference(t *testing.T) {
 	onCard(t, func(t *testing.T, b kernels.Backend, o Options, off float64) {
-		for _, name := range goldenCases {
+		for _, name := range plainCases {
 			var want []goldenScore
 			readJSON(t, &want, name, "score.json")
 			var seqs [][]int32
@@ -59,7 +59,7 @@ func TestScoresOfACardMatchTheFloat64Reference(t *testing.T) {
 // Gradients, and where two steps of the optimizer lead.
 func TestTrainingOnACardMatchesTheFloat64Reference(t *testing.T) {
 	onCard(t, func(t *testing.T, b kernels.Backend, o Options, off float64) {
-		for _, name := range goldenCases {
+		for _, name := range plainCases {
 			var train goldenTrain
 			readJSON(t, &train, name, "train.json")
 			p := openGolden(t, b, name, "train_init", o)

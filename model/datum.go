@@ -49,7 +49,7 @@ func (d Datum) Check(c Config) error {
 	if n == 0 {
 		return badinput.Errorf("datum: empty sequence; at least two tokens are needed to predict one")
 	}
-	if err := c.checkTokens(d.Tokens); err != nil {
+	if err := c.CheckTokens(d.Tokens); err != nil {
 		return err
 	}
 	for i, m := range d.Mask {
@@ -68,28 +68,6 @@ func (d Datum) Check(c Config) error {
 }
 
 func finite(x float32) bool { return !math.IsNaN(float64(x)) && !math.IsInf(float64(x), 0) }
-
-// CheckSequence reports why a sequence cannot be scored: it is empty, too long, or holds a token that
-// the model does not have.
-func (c Config) CheckSequence(tokens []int32) error {
-	if len(tokens) < 2 {
-		return badinput.Errorf("sequence of %d tokens, expected at least 2: the first is not predicted", len(tokens))
-	}
-	return c.checkTokens(tokens)
-}
-
-// checkTokens reports the first token that the model does not have, and a sequence that is too long.
-func (c Config) checkTokens(tokens []int32) error {
-	if len(tokens) > c.MaxPositions {
-		return badinput.Errorf("sequence of %d tokens, expected at most %d positions", len(tokens), c.MaxPositions)
-	}
-	for i, t := range tokens {
-		if t < 0 || int(t) >= c.Vocab {
-			return badinput.Errorf("token %d at position %d, expected 0 to %d", t, i, c.Vocab-1)
-		}
-	}
-	return nil
-}
 
 // datumJSON is a datum as files hold it: logprobs[i] belongs to tokens[i+1]; the first ob_len tokens
 // were observed, not sampled.

@@ -154,9 +154,7 @@ func (d *Decoder) Run(r *Rows) (tokens []int32, logps []float32, err error) {
 		return nil, nil, b.Sync()
 	}
 	d.draw(n)
-	if err := b.Download(d.tokensAny, d.token); err != nil {
-		return nil, nil, err
-	}
+	b.Fetch(d.tokensAny, d.token)
 	if err := b.Download(d.logpsAny, d.logp); err != nil {
 		return nil, nil, err
 	}
@@ -165,7 +163,7 @@ func (d *Decoder) Run(r *Rows) (tokens []int32, logps []float32, err error) {
 
 // draw issues the draws of the last run.
 func (d *Decoder) draw(n int) {
-	head := d.p.weights.operands[d.p.headSlot()].Mat
+	head := d.p.weights.operands[d.p.HeadSlot()].Mat
 	d.p.b.Draw(kernels.DrawOut{Token: d.token, LogP: d.logp}, d.prog.Outputs[outResult].Buf, head, kernels.DrawIn{
 		InvTemp: d.invTemp.Buf, Uniform: d.uniform, TopK: d.topK.Buf, TopP: d.topP.Buf, MinP: d.minP.Buf,
 	}, n)

@@ -7,7 +7,7 @@
 //
 //	Datum    one sequence: tokens, targets, and what a loss needs per token
 //	Batch    several datums packed into rows (Pack), those that they begin with once (internal/trie)
-//	graph    the architecture over symbolic rows (arch_*.go), differentiated by gorgonia.Grad
+//	graph    the forward pass (internal/arch) over symbolic rows, differentiated by gorgonia.Grad
 //	program  the graph compiled for up to so many rows: backend calls over one arena (internal/program)
 //	Policy   weights, what of them is trained, and the programs that use both
 //
@@ -22,6 +22,6 @@
 //
 // # Another architecture
 //
-// An architecture is a value in a file arch_*.go and a line in the table of architecture.go. What it computes
-// that no other does is an operation in internal/ops and a method of the builder in graph_blocks.go.
+// A family of models is a file in internal/arch and a line in its table. What it computes that no other does is an operation in
+// internal/ops, a method of arch.Blocks, and that method of the builder in graph_blocks.go.
 package model

@@ -5,6 +5,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -17,7 +18,10 @@ import (
 
 // The golden cases are small Qwen3 models with float64 references; testdata/golden/README.md says
 // how they were made.
-var goldenCases = []string{"qwen3-tied", "qwen3-untied-sharded"}
+var (
+	plainCases  = []string{"qwen3-tied", "qwen3-untied-sharded"}
+	goldenCases = slices.Concat(plainCases, []string{"nf4-double", "nf4-single"}) // weights of four bits, too
+)
 
 func goldenDir(name ...string) string {
 	return filepath.Join(append([]string{"testdata", "golden"}, name...)...)

@@ -93,14 +93,14 @@ func (b *builder) param(name string, rows, width int, o *program.Operand, dest k
 func (b *builder) weight(name string) *gorgonia.Node {
 	s := b.weights.slots[name]
 	if b.full() {
-		return b.param(name, s.rows(), s.cols, b.weights.operands[name], b.masters.grad(s))
+		return b.param(name, s.Rows(), s.Cols, b.weights.operands[name], b.masters.grad(s))
 	}
-	return b.leaf(name, s.rows(), s.cols, b.weights.operands[name])
+	return b.leaf(name, s.Rows(), s.Cols, b.weights.operands[name])
 }
 
 // scoring writes the graph of the log-probabilities of given targets.
 func (b *builder) scoring() (*program.Graph, error) {
-	return b.finish(b.head(b.cfg.arch().forward(b), false))
+	return b.finish(b.head(b.cfg.Forward(b), false))
 }
 
 // training is scoring with a loss, whose gradients gorgonia derives.
@@ -108,7 +108,7 @@ func (b *builder) training() (*program.Graph, error) {
 	if b.adapter == nil && b.masters == nil {
 		return nil, errNothing()
 	}
-	logp := b.head(b.cfg.arch().forward(b), true)
+	logp := b.head(b.cfg.Forward(b), true)
 	loss := b.apply(ops.Loss(&b.inputs.run), logp,
 		b.inputRows("old log-probabilities", &b.inputs.old),
 		b.inputRows("advantages", &b.inputs.advantage),
@@ -120,7 +120,7 @@ func (b *builder) training() (*program.Graph, error) {
 // decoding writes the graph of the hidden rows that tokens are drawn from.
 func (b *builder) decoding(rows *input) (*program.Graph, error) {
 	gather := ops.Gather(&b.inputs.run, b.cfg.Hidden)
-	return b.finish(b.apply(gather, b.cfg.arch().forward(b), b.inputRows("rows to draw from", rows)))
+	return b.finish(b.apply(gather, b.cfg.Forward(b), b.inputRows("rows to draw from", rows)))
 }
 
 func (b *builder) finish(outputs ...*gorgonia.Node) (*program.Graph, error) {

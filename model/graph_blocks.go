@@ -5,26 +5,29 @@ import (
 
 	"gorgonia.org/gorgonia"
 
+	"github.com/seed-7879b91d/grpo/model/internal/arch"
 	"github.com/seed-7879b91d/grpo/model/internal/ops"
 )
 
-// The parts that architectures are made of. Each names the slots whose weights it reads.
+// The parts that forward passes are made of.
 
-func (b *builder) embed() *gorgonia.Node {
+var _ arch.Blocks = (*builder)(nil)
+
+func (b *builder) Embed() *gorgonia.Node {
 	o := ops.Embed(b.cfg.Vocab, b.cfg.Hidden, b.full())
 	return b.apply(o, b.inputRows("tokens", &b.inputs.tokens), b.weight("embed_tokens"))
 }
 
-func (b *builder) norm(slot string, x *gorgonia.Node) *gorgonia.Node {
+func (b *builder) Norm(slot string, x *gorgonia.Node) *gorgonia.Node {
 	return b.apply(ops.RMSNorm(slot, b.cfg.Hidden, b.cfg.Eps, b.full()), x, b.weight(slot))
 }
 
-// linear is a packed weight, its bias where the model has one, and what an adapter adds.
-func (b *builder) linear(layer int, name string, x *gorgonia.Node) *gorgonia.Node {
-	s := b.weights.slots[at(layer, name)]
-	l := ops.Linear{What: s.name, N: s.rows(), K: s.cols, Alpha: 1, Trainable: b.full()}
-	in := gorgonia.Nodes{x, b.weight(s.name)}
-	if bias := s.name + "_bias"; b.weights.has(bias) {
+// Linear is a packed weight, its bias where the model has one, and what an adapter adds.
+func (b *builder) Linear(layer int, name string, x *gorgonia.Node) *gorgonia.Node {
+	s := b.weights.slots[arch.At(layer, name)]
+	l := ops.Linear{What: s.Name, N: s.Rows(), K: s.Cols, Alpha: 1, Trainable: b.full()}
+	in := gorgonia.Nodes{x, b.weight(s.Name)}
+	if bias := s.Name + "_bias"; b.weights.has(bias) {
 		l.Bias = true
 		in = append(in, b.weight(bias))
 	}
@@ -32,55 +35,55 @@ func (b *builder) linear(layer int, name string, x *gorgonia.Node) *gorgonia.Nod
 	if b.adapter == nil {
 		return y
 	}
-	return b.loraBranch(s, b.adapter.branches[s.name], x, y)
+	return b.loraBranch(s, b.adapter.branches[s.Name], x, y)
 }
 
 // loraBranch adds scale · B A x to y, for each target of the group that the adapter has.
-func (b *builder) loraBranch(s slot, br *branch, x, y *gorgonia.Node) *gorgonia.Node {
+func (b *builder) loraBranch(s arch.Slot, br *branch, x, y *gorgonia.Node) *gorgonia.Node {
 	if br == nil {
 		return y
 	}
 	rank := b.adapter.Config.Rank
-	down := ops.Linear{What: s.name + " lora down", N: rank * len(br.windows), K: s.cols, Alpha: b.adapter.Scale(), Trainable: true}
-	z := b.apply(down.Op(), x, b.param(s.name+".lora_A", down.N, down.K, &br.a, br.gradA))
+	down := ops.Linear{What: s.Name + " lora down", N: rank * len(br.windows), K: s.Cols, Alpha: b.adapter.Scale(), Trainable: true}
+	z := b.apply(down.Op(), x, b.param(s.Name+".lora_A", down.N, down.K, &br.a, br.gradA))
 	in := gorgonia.Nodes{y, z}
 	for i, w := range br.windows {
-		in = append(in, b.param(fmt.Sprintf("%s.lora_B.%d", s.name, i), w.N, rank, &br.b[i], br.gradB[i]))
+		in = append(in, b.param(fmt.Sprintf("%s.lora_B.%d", s.Name, i), w.N, rank, &br.b[i], br.gradB[i]))
 	}
-	up := ops.LoRAUp{What: s.name, Width: s.rows(), Rank: rank, Windows: br.windows}
+	up := ops.LoRAUp{What: s.Name, Width: s.Rows(), Rank: rank, Windows: br.windows}
 	return b.apply(up.Op(), in...)
 }
 
-func (b *builder) qkNormRope(slot string, qkv *gorgonia.Node) *gorgonia.Node {
+func (b *builder) QKNormRope(slot string, qkv *gorgonia.Node) *gorgonia.Node {
 	if b.rope == nil {
 		b.rope = b.apply(ops.RopeTable(b.cfg.RopeTheta, b.cfg.Heads.Dim), b.inputRows("positions", &b.inputs.positions))
 	}
 	return b.apply(ops.QKNormRope(slot, b.cfg.Heads, b.cfg.Eps, b.full()), qkv, b.weight(slot), b.rope)
 }
 
-// attention is the one place where packed sequences and a decoder's cached ones differ.
-func (b *builder) attention(layer int, qkv *gorgonia.Node) *gorgonia.Node {
+// Attention is the one place where packed sequences and a decoder's cached ones differ.
+func (b *builder) Attention(layer int, qkv *gorgonia.Node) *gorgonia.Node {
 	if b.cache != nil {
 		return b.apply(ops.PagedAttention(&b.inputs.run, layer, b.cfg.Heads, b.cache), qkv)
 	}
-	return b.apply(ops.Attention(&b.inputs.run, at(layer, "attention"), b.cfg.Heads, b.kv), qkv)
+	return b.apply(ops.Attention(&b.inputs.run, arch.At(layer, "attention"), b.cfg.Heads, b.kv), qkv)
 }
 
-func (b *builder) swiGLU(what string, gateUp *gorgonia.Node) *gorgonia.Node {
+func (b *builder) SwiGLU(what string, gateUp *gorgonia.Node) *gorgonia.Node {
 	return b.apply(ops.SwiGLU(what, b.cfg.Intermediate), gateUp)
 }
 
-func (b *builder) add(what string, x, branch *gorgonia.Node) *gorgonia.Node {
+func (b *builder) Add(what string, x, branch *gorgonia.Node) *gorgonia.Node {
 	return b.apply(ops.Add(what, b.cfg.Hidden, false), x, branch)
 }
 
-// addBlock is add where a block ends: the one value of a block that is always kept.
-func (b *builder) addBlock(what string, x, branch *gorgonia.Node) *gorgonia.Node {
+// AddBlock is Add where a block ends: the one value of a block that is always kept.
+func (b *builder) AddBlock(what string, x, branch *gorgonia.Node) *gorgonia.Node {
 	return b.apply(ops.Add(what, b.cfg.Hidden, true), x, branch)
 }
 
 func (b *builder) head(hidden *gorgonia.Node, gradients bool) *gorgonia.Node {
 	o := ops.LogProb(&b.inputs.run, b.cfg.Vocab, b.cfg.Hidden, gradients, b.full())
 	hidden = b.apply(ops.AskedRows(&b.inputs.run, b.cfg.Hidden), hidden)
-	return b.apply(o, hidden, b.weight(b.cfg.headSlot()), b.inputRows("targets", &b.inputs.targets))
+	return b.apply(o, hidden, b.weight(b.cfg.HeadSlot()), b.inputRows("targets", &b.inputs.targets))
 }

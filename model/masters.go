@@ -9,6 +9,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/tensorfile"
 	"github.com/seed-7879b91d/grpo/kernels"
+	"github.com/seed-7879b91d/grpo/model/internal/arch"
 	"github.com/seed-7879b91d/grpo/model/internal/program"
 )
 
@@ -26,8 +27,8 @@ func newMasters(b kernels.Backend, cfg Config) (*masters, error) {
 	m := &masters{weights: newWeights(b, cfg, F32), offsets: map[string]int{}}
 	size := 0
 	for _, s := range m.order {
-		m.offsets[s.name] = size
-		size += program.AlignUp(s.size())
+		m.offsets[s.Name] = size
+		size += program.AlignUp(s.Size())
 	}
 	var err error
 	if m.params, err = b.Alloc(kernels.F32, size); err != nil {
@@ -37,15 +38,15 @@ func newMasters(b kernels.Backend, cfg Config) (*masters, error) {
 		return nil, fmt.Errorf("gradients: %w", err)
 	}
 	for _, s := range m.order {
-		if s.vector {
-			m.operands[s.name] = s.operand(m.master(s), nil)
+		if s.Vector {
+			m.operands[s.Name] = operand(s, m.master(s), nil)
 			continue
 		}
 		mat, err := m.addMatrix(s, kernels.F32)
 		if err != nil {
 			return nil, err
 		}
-		m.copies.add(mat, m.master(s), m.offsets[s.name])
+		m.copies.add(mat, m.master(s), m.offsets[s.Name])
 	}
 	return m, m.copies.allocate(b)
 }
@@ -64,8 +65,14 @@ func loadMasters(b kernels.Backend, cfg Config, set *tensorfile.Set, p Precision
 
 // fill gives all weights the values of a model's files.
 func (m *masters) fill(set *tensorfile.Set) error {
-	err := m.load(set, func(s slot, tensors []tensorfile.Tensor) error {
-		m.b.Upload(m.master(s), floats(tensors))
+	err := m.load(set, func(s arch.Slot, parts []stored) error {
+		for _, p := range parts {
+			if p.codes != nil {
+				return badinput.Errorf("these weights are in four bits, and cannot be trained themselves; take train=lora, " +
+					"or a model in bf16")
+			}
+		}
+		m.b.Upload(m.master(s), floats(parts))
 		return nil
 	})
 	if err != nil {
@@ -76,22 +83,22 @@ func (m *masters) fill(set *tensorfile.Set) error {
 }
 
 // master and grad are a slot's places in the slabs.
-func (m *masters) master(s slot) kernels.Buffer { return m.within(m.params, s) }
-func (m *masters) grad(s slot) kernels.Buffer   { return m.within(m.grads, s) }
+func (m *masters) master(s arch.Slot) kernels.Buffer { return m.within(m.params, s) }
+func (m *masters) grad(s arch.Slot) kernels.Buffer   { return m.within(m.grads, s) }
 
-func (m *masters) within(slab kernels.Buffer, s slot) kernels.Buffer {
-	at := m.offsets[s.name]
-	return slab.Slice(at, at+s.size())
+func (m *masters) within(slab kernels.Buffer, s arch.Slot) kernels.Buffer {
+	at := m.offsets[s.Name]
+	return slab.Slice(at, at+s.Size())
 }
 
 func (m *masters) slabs() (params, grads kernels.Buffer) { return m.params, m.grads }
 
 func (m *masters) locate(offset int) string {
 	for _, s := range m.order {
-		at := m.offsets[s.name]
-		for _, p := range s.parts {
-			if at += p.rows * s.cols; offset < at {
-				return p.tensor
+		at := m.offsets[s.Name]
+		for _, p := range s.Parts {
+			if at += p.Rows * s.Cols; offset < at {
+				return p.Tensor
 			}
 		}
 	}
@@ -104,17 +111,17 @@ func (m *masters) verify() (hash string, err error) {
 	h := sha256.New()
 	var values []float32
 	for _, s := range m.order {
-		values = slices.Grow(values[:0], s.size())[:s.size()]
+		values = slices.Grow(values[:0], s.Size())[:s.Size()]
 		if err := m.b.Download(values, m.master(s)); err != nil {
 			return "", err
 		}
-		if mat := m.operands[s.name].Mat; mat != nil {
+		if mat := m.operands[s.Name].Mat; mat != nil {
 			i, err := m.copies.stale(m.b, mat, values)
 			if err != nil {
 				return "", err
 			}
 			if i >= 0 {
-				return "", unpublished(m.locate(m.offsets[s.name]+i), "model")
+				return "", unpublished(m.locate(m.offsets[s.Name]+i), "model")
 			}
 		}
 		if err := tensorfile.WriteFloat32s(h, values); err != nil {

@@ -7,6 +7,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/tensorfile"
 	"github.com/seed-7879b91d/grpo/kernels"
 	"github.com/seed-7879b91d/grpo/lora"
+	"github.com/seed-7879b91d/grpo/model/internal/arch"
 	"github.com/seed-7879b91d/grpo/model/internal/program"
 )
 
@@ -67,7 +68,7 @@ func Open(b kernels.Backend, dir string, trainable bool, o Options) (*Policy, er
 		return nil, err
 	}
 	defer set.Close()
-	o = o.settled(b, func() bool { return !trainable && set.OnlyBF16() })
+	o = o.settled(b, func() bool { return !trainable && onlyBF16(set) })
 	if trainable {
 		m, err := loadMasters(b, cfg, set, o.Precision)
 		if err != nil {
@@ -84,7 +85,7 @@ func Open(b kernels.Backend, dir string, trainable bool, o Options) (*Policy, er
 
 // Random makes a model of a shape that Shapes lists, with weights that mean nothing.
 func Random(b kernels.Backend, shape string, o Options) (*Policy, error) {
-	cfg, err := shapeNamed(shape)
+	cfg, err := arch.ShapeNamed(shape)
 	if err != nil {
 		return nil, err
 	}
@@ -137,10 +138,10 @@ func (p *Policy) Spared() (ranges [][2]int) {
 		return nil
 	}
 	for _, s := range m.order {
-		from := m.offsets[s.name]
-		to := from + program.AlignUp(s.size())
+		from := m.offsets[s.Name]
+		to := from + program.AlignUp(s.Size())
 		switch n := len(ranges); {
-		case !s.vector && s.name != embedding:
+		case !s.Vector && s.Name != arch.Embedding:
 		case n > 0 && ranges[n-1][1] == from:
 			ranges[n-1][1] = to
 		default:

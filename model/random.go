@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 
 	"github.com/seed-7879b91d/grpo/kernels"
+	"github.com/seed-7879b91d/grpo/model/internal/arch"
 )
 
 // randomRows is how many rows of a random matrix are drawn at a time.
@@ -17,8 +18,8 @@ func randomWeights(b kernels.Backend, cfg Config, seed uint64, p Precision) (*we
 	rng := rand.New(rand.NewPCG(seed, 0x6770726f))
 	for _, s := range w.order {
 		var err error
-		if s.vector {
-			ones := make([]float32, s.size())
+		if s.Vector {
+			ones := make([]float32, s.Size())
 			for i := range ones {
 				ones[i] = 1
 			}
@@ -34,15 +35,15 @@ func randomWeights(b kernels.Backend, cfg Config, seed uint64, p Precision) (*we
 }
 
 // drawMatrix fills a matrix with bf16 numbers, some rows at a time.
-func (w *weights) drawMatrix(s slot, rng *rand.Rand) error {
+func (w *weights) drawMatrix(s arch.Slot, rng *rand.Rand) error {
 	m, err := w.addMatrix(s, w.precision.Frozen())
 	if err != nil {
 		return err
 	}
 	var rows []byte
-	for row := 0; row < s.rows(); row += randomRows {
-		n := min(randomRows, s.rows()-row)
-		rows = randomBF16(rng, rows[:0], n*s.cols)
+	for row := 0; row < s.Rows(); row += randomRows {
+		n := min(randomRows, s.Rows()-row)
+		rows = randomBF16(rng, rows[:0], n*s.Cols)
 		w.b.Load(m, row, kernels.HostRows{Encoding: kernels.EncodedBF16, Bytes: rows})
 		if err := w.b.Sync(); err != nil {
 			return err

@@ -90,7 +90,7 @@ func TestUnpublishedWeightsAreFound(t *testing.T) {
 		p, err := Open(b, goldenDir("qwen3-tied"), true, Options{})
 		require.NoError(t, err)
 		m := p.trained.(*masters)
-		b.Upload(m.master(m.slots[p.headSlot()]), []float32{7})
+		b.Upload(m.master(m.slots[p.HeadSlot()]), []float32{7})
 		_, err = p.Hash()
 		require.ErrorContains(t, err, "was changed but not published")
 		p.Publish()

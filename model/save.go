@@ -34,7 +34,7 @@ func (p *Policy) SaveModel(dir string) error {
 	if err := m.write(dir, kernels.EncodedBF16); err != nil {
 		return err
 	}
-	return p.Config.write(dir, "bfloat16")
+	return p.Config.Write(dir, "bfloat16")
 }
 
 // write puts the values into dir as the tensors of a model.
@@ -57,10 +57,10 @@ func (m *masters) sources(slab kernels.Buffer, enc kernels.Encoding) ([]tensorfi
 	}
 	var sources []tensorfile.Source
 	for _, s := range m.order {
-		at := m.offsets[s.name]
-		for _, p := range s.parts {
-			values := host[at : at+p.rows*s.cols]
-			sources = append(sources, rounded(tensorfile.FromFloat32s(p.tensor, values, s.shape(p)...), values, enc))
+		at := m.offsets[s.Name]
+		for _, p := range s.Parts {
+			values := host[at : at+p.Rows*s.Cols]
+			sources = append(sources, rounded(tensorfile.FromFloat32s(p.Tensor, values, s.Shape(p)...), values, enc))
 			at += len(values)
 		}
 	}

@@ -1,74 +1,24 @@
 package model
 
-import (
-	"maps"
-	"slices"
-	"strings"
+import "github.com/seed-7879b91d/grpo/model/internal/arch"
 
-	"github.com/seed-7879b91d/grpo/internal/badinput"
-	"github.com/seed-7879b91d/grpo/kernels"
+// Config is what config.json says of a model's shape.
+type Config = arch.Config
+
+// ReadConfig reads config.json of the model in dir, ParseConfig the text of one.
+var (
+	ReadConfig  = arch.ReadConfig
+	ParseConfig = arch.ParseConfig
 )
 
-// shapes are the models that benchmarks build from random weights.
-var shapes = map[string]Config{
-	"tiny": {Architecture: "Qwen3ForCausalLM", Vocab: 2048, Hidden: 256, Intermediate: 768, Layers: 4,
-		Heads: kernels.Heads{Q: 4, KV: 2, Dim: 64}, Eps: 1e-6, RopeTheta: 1e6, MaxPositions: 4096, TiedHead: true},
-	"qwen3-0.6b": {Architecture: "Qwen3ForCausalLM", Vocab: 151936, Hidden: 1024, Intermediate: 3072, Layers: 28,
-		Heads: kernels.Heads{Q: 16, KV: 8, Dim: 128}, Eps: 1e-6, RopeTheta: 1e6, MaxPositions: 40960, TiedHead: true},
-	"qwen3-4b": {Architecture: "Qwen3ForCausalLM", Vocab: 151936, Hidden: 2560, Intermediate: 9728, Layers: 36,
-		Heads: kernels.Heads{Q: 32, KV: 8, Dim: 128}, Eps: 1e-6, RopeTheta: 5e6, MaxPositions: 262144, TiedHead: true},
-}
+// Shapes are the names that Random takes, and Products the matrices of one block and of the head of such a shape.
+var (
+	Shapes   = arch.Shapes
+	Products = arch.Products
+)
 
-// Shapes are the names that Random takes.
-func Shapes() []string { return slices.Sorted(maps.Keys(shapes)) }
-
-// Product is one weight matrix of a shape.
-type Product struct {
-	Name            string
-	Outputs, Inputs int
-}
-
-// Products are the matrices of one block and of the head of a shape.
-func Products(shape string) ([]Product, error) {
-	c, err := shapeNamed(shape)
-	if err != nil {
-		return nil, err
-	}
-	var all []Product
-	for _, s := range c.blockMatrices() {
-		all = append(all, Product{strings.TrimPrefix(s.name, "layers.0."), s.rows(), s.cols})
-	}
-	return append(all, Product{"head", c.Vocab, c.Hidden}), nil
-}
-
-func shapeNamed(name string) (Config, error) {
-	c, ok := shapes[name]
-	if !ok {
-		return c, badinput.Errorf("shape %q is not known; expected one of %q", name, Shapes())
-	}
-	return c, nil
-}
-
-// Work is an amount of arithmetic, in flops: products with the base weights, and everything else.
-type Work struct{ Products, Rest float64 }
-
-// Seconds is how long a machine takes that does so many flops of each kind a second.
-func (w Work) Seconds(products, rest float64) float64 { return w.Products/products + w.Rest/rest }
-
-// TrainingWork is the arithmetic of one token's training with frozen weights and an adapter of that rank:
-// forward, gradient to the activations, and nothing twice. Attention is that of a sequence of T.
-func (c Config) TrainingWork(rank, T int) Work {
-	block, adapter := 0, 0
-	for _, s := range c.blockMatrices() {
-		block += s.size()
-		for _, p := range s.parts {
-			adapter += rank * (p.rows + s.cols)
-		}
-	}
-	attention := 2 * float64(T) * float64(c.Heads.OutWidth()) // causal: half of 4·T·width
-	layers := float64(c.Layers)
-	return Work{4*layers*float64(block) + 4*float64(c.Vocab*c.Hidden), layers * (6*float64(adapter) + 3.5*attention)}
-}
+// Work is an amount of arithmetic.
+type Work = arch.Work
 
 // SamplingWork is the arithmetic of running rows of sequences sequences through the frozen model, every product
 // computed once, and the bytes that must be read for it: every weight as it is kept, and the cache of context
@@ -77,11 +27,11 @@ func (p *Policy) SamplingWork(rows, context, sequences int) (work Work, bytes fl
 	c := p.Config
 	weights := p.WeightBytes()
 	if !c.TiedHead {
-		weights -= p.weights.operands["embed_tokens"].Mat.Bytes() // of which only some rows are read
+		weights -= p.weights.operands[arch.Embedding].Mat.Bytes() // of which only some rows are read
 	}
 	work.Products = 2 * float64(c.Vocab*c.Hidden) * float64(sequences)
-	for _, s := range c.blockMatrices() {
-		work.Products += 2 * float64(c.Layers*s.size()) * float64(rows)
+	for _, s := range c.BlockMatrices() {
+		work.Products += 2 * float64(c.Layers*s.Size()) * float64(rows)
 	}
 	perSequence := rows / sequences
 	attended := float64(context)

@@ -12,6 +12,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/cputime"
 	"github.com/seed-7879b91d/grpo/kernels/cpu"
 	"github.com/seed-7879b91d/grpo/lora"
+	"github.com/seed-7879b91d/grpo/model/internal/arch"
 )
 
 // grouped are completions of prompts, all of random tokens.
@@ -36,18 +37,21 @@ func grouped(vocab, prompts, completions, prompt, completion int) (datums []Datu
 
 // BenchmarkGroups trains on groups of completions, with their prompts once and over again.
 func BenchmarkGroups(b *testing.B) {
-	narrow := shapes["qwen3-0.6b"]
+	narrow, err := arch.ShapeNamed("qwen3-0.6b")
+	require.NoError(b, err)
+	tiny, err := arch.ShapeNamed("tiny")
+	require.NoError(b, err)
 	narrow.Layers, narrow.Vocab = 1, 16384
 	for _, c := range []struct {
 		name                                           string
 		cfg                                            Config
 		prompts, completions, prompt, completion, rows int
 	}{
-		{"tiny", shapes["tiny"], 8, 16, 512, 256, 4608},
-		{"tiny", shapes["tiny"], 8, 16, 512, 256, 1024},
-		{"tiny", shapes["tiny"], 8, 16, 128, 64, 512},
-		{"tiny", shapes["tiny"], 8, 4, 512, 256, 2048},
-		{"tiny", shapes["tiny"], 4, 8, 256, 512, 4352},
+		{"tiny", tiny, 8, 16, 512, 256, 4608},
+		{"tiny", tiny, 8, 16, 512, 256, 1024},
+		{"tiny", tiny, 8, 16, 128, 64, 512},
+		{"tiny", tiny, 8, 4, 512, 256, 2048},
+		{"tiny", tiny, 4, 8, 256, 512, 4352},
 		{"0.6b, one layer", narrow, 2, 16, 512, 256, 4608},
 	} {
 		be := backendtest.CPU(b, cpu.Options{})

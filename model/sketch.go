@@ -1,8 +1,10 @@
 package model
 
 import (
+	"github.com/seed-7879b91d/grpo/internal/nf4"
 	"github.com/seed-7879b91d/grpo/internal/tensorfile"
 	"github.com/seed-7879b91d/grpo/kernels"
+	"github.com/seed-7879b91d/grpo/model/internal/arch"
 )
 
 // Sketch is Open on a ledger, with the same allocations, and not one weight is read: a policy to plan memory with. Its
@@ -25,7 +27,7 @@ func Sketch(l *kernels.Ledger, dir string, trainable bool, o Options) (*Policy, 
 		return nil, err
 	}
 	defer set.Close()
-	o = o.settled(l, set.OnlyBF16)
+	o = o.settled(l, func() bool { return onlyBF16(set) })
 	w := newWeights(l, cfg, o.Precision)
 	for _, s := range w.order {
 		if err := w.sketch(s, set); err != nil {
@@ -36,18 +38,18 @@ func Sketch(l *kernels.Ledger, dir string, trainable bool, o Options) (*Policy, 
 }
 
 // sketch makes the operand of a weight from the names and encodings of its tensors.
-func (w *weights) sketch(s slot, set *tensorfile.Set) error {
-	if s.vector {
+func (w *weights) sketch(s arch.Slot, set *tensorfile.Set) error {
+	if s.Vector {
 		return w.addVector(s, nil)
 	}
-	tensors := make([]tensorfile.Tensor, len(s.parts))
-	for i, p := range s.parts {
+	parts := make([]stored, len(s.Parts))
+	for i, p := range s.Parts {
 		var err error
-		if tensors[i], err = set.Tensor(p.tensor, s.shape(p)...); err != nil {
+		if parts[i], err = readPart(set, s, p, nf4.Describe); err != nil {
 			return err
 		}
 	}
-	return w.loadMatrix(s, tensors)
+	return w.loadMatrix(s, parts)
 }
 
 // Work says how large the operations of the policy's programs get, for sequences of up to longest tokens.

@@ -124,7 +124,7 @@ func TestTrainingMatchesTheFloat64Reference(t *testing.T) {
 func TestFullGradientsPredictTheLoss(t *testing.T) {
 	b := backendtest.CPU(t, cpu.Options{})
 	defer b.Close()
-	for _, name := range goldenCases {
+	for _, name := range plainCases {
 		var train goldenTrain
 		readJSON(t, &train, name, "train.json")
 		p, err := Open(b, goldenDir(name), true, Options{})
@@ -144,13 +144,13 @@ func TestFullGradientsPredictTheLoss(t *testing.T) {
 			return stats.Loss
 		}
 		for _, slot := range p.weights.order {
-			from, n := p.trained.(*masters).offsets[slot.name], slot.size()
+			from, n := p.trained.(*masters).offsets[slot.Name], slot.Size()
 			norm := 0.0
 			for _, g := range grad[from : from+n] {
 				norm += float64(g) * float64(g)
 			}
 			norm = math.Sqrt(norm)
-			require.Greater(t, norm, 0.0, slot.name)
+			require.Greater(t, norm, 0.0, slot.Name)
 			const step = 2e-3
 			move := func(sign float64) []float32 {
 				v := append([]float32(nil), start...)
@@ -160,7 +160,7 @@ func TestFullGradientsPredictTheLoss(t *testing.T) {
 				return v
 			}
 			slope := (loss(move(1)) - loss(move(-1))) / (2 * step)
-			require.InEpsilon(t, norm, slope, 1e-2, "%s: %s", name, slot.name)
+			require.InEpsilon(t, norm, slope, 1e-2, "%s: %s", name, slot.Name)
 		}
 	}
 }

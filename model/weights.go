@@ -6,6 +6,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/tensorfile"
 	"github.com/seed-7879b91d/grpo/kernels"
+	"github.com/seed-7879b91d/grpo/model/internal/arch"
 	"github.com/seed-7879b91d/grpo/model/internal/program"
 )
 
@@ -14,17 +15,17 @@ import (
 type weights struct {
 	b         kernels.Backend
 	cfg       Config
-	precision Precision // of what is multiplied with frozen matrices
-	order     []slot    // of the forward pass
-	slots     map[string]slot
+	precision Precision   // of what is multiplied with frozen matrices
+	order     []arch.Slot // of the forward pass
+	slots     map[string]arch.Slot
 	operands  map[string]*program.Operand
 }
 
 // newWeights lists the weights of a model; none has an operand yet.
 func newWeights(b kernels.Backend, cfg Config, p Precision) *weights {
-	w := &weights{b: b, cfg: cfg, precision: p, order: cfg.slots(), slots: map[string]slot{}, operands: map[string]*program.Operand{}}
+	w := &weights{b: b, cfg: cfg, precision: p, order: cfg.Slots(), slots: map[string]arch.Slot{}, operands: map[string]*program.Operand{}}
 	for _, s := range w.order {
-		w.slots[s.name] = s
+		w.slots[s.Name] = s
 	}
 	return w
 }
@@ -34,90 +35,79 @@ func (w *weights) has(name string) bool { _, ok := w.slots[name]; return ok }
 // loadFrozen reads every tensor of a model.
 func loadFrozen(b kernels.Backend, cfg Config, set *tensorfile.Set, p Precision) (*weights, error) {
 	w := newWeights(b, cfg, p)
-	return w, w.load(set, func(s slot, tensors []tensorfile.Tensor) error {
-		if s.vector {
-			return w.addVector(s, floats(tensors))
+	return w, w.load(set, func(s arch.Slot, parts []stored) error {
+		if s.Vector {
+			return w.addVector(s, floats(parts))
 		}
-		return w.loadMatrix(s, tensors)
+		return w.loadMatrix(s, parts)
 	})
 }
 
-// load hands the tensors of each slot to take, checked, and lets go of them afterwards.
-func (w *weights) load(set *tensorfile.Set, take func(s slot, tensors []tensorfile.Tensor) error) error {
+// load hands the parts of each slot to take, checked, and lets go of them afterwards.
+func (w *weights) load(set *tensorfile.Set, take func(s arch.Slot, parts []stored) error) error {
 	for _, s := range w.order {
-		tensors := make([]tensorfile.Tensor, len(s.parts))
-		for i, p := range s.parts {
-			var err error
-			if tensors[i], err = set.Tensor(p.tensor, s.shape(p)...); err != nil {
-				return err
-			}
-			if err := tensorfile.CheckFinite(tensors[i]); err != nil {
-				return err
-			}
+		parts, err := readParts(set, s)
+		if err != nil {
+			return err
 		}
-		err := take(s, tensors)
-		if err == nil {
+		if err = take(s, parts); err == nil {
 			err = w.b.Sync()
 		}
 		if err != nil {
-			return fmt.Errorf("load %s: %w", s.name, err)
+			return fmt.Errorf("load %s: %w", s.Name, err)
 		}
-		for _, p := range s.parts {
-			set.Release(p.tensor)
+		for _, p := range s.Parts {
+			set.Release(p.Tensor)
 		}
 	}
 	return nil
 }
 
-// floats are the values of tensors, one after the other.
-func floats(tensors []tensorfile.Tensor) []float32 {
-	var values []float32
-	for _, t := range tensors {
-		values = append(values, tensorfile.Float32s(t)...)
-	}
-	return values
-}
-
 // addVector makes the operand of a frozen vector.
-func (w *weights) addVector(s slot, values []float32) error {
-	buf, err := w.b.Alloc(kernels.F32, s.size())
+func (w *weights) addVector(s arch.Slot, values []float32) error {
+	buf, err := w.b.Alloc(kernels.F32, s.Size())
 	if err != nil {
 		return err
 	}
 	w.b.Upload(buf, values)
-	w.operands[s.name] = s.operand(buf, nil)
+	w.operands[s.Name] = operand(s, buf, nil)
 	return nil
 }
 
 // addMatrix makes the operand of a matrix that holds nothing yet.
-func (w *weights) addMatrix(s slot, t kernels.DType) (kernels.Matrix, error) {
-	m, err := w.b.NewMatrix(t, s.rows(), s.cols)
+func (w *weights) addMatrix(s arch.Slot, t kernels.DType) (kernels.Matrix, error) {
+	m, err := w.b.NewMatrix(t, s.Rows(), s.Cols)
 	if err != nil {
 		return nil, err
 	}
-	w.operands[s.name] = s.operand(nil, m)
+	w.operands[s.Name] = operand(s, nil, m)
 	return m, nil
 }
 
-// loadMatrix gives the kernels a frozen matrix as the file has it.
-func (w *weights) loadMatrix(s slot, tensors []tensorfile.Tensor) error {
+// loadMatrix gives the kernels a frozen matrix as the files have it.
+func (w *weights) loadMatrix(s arch.Slot, parts []stored) error {
 	dtype := w.precision.Frozen()
-	for _, t := range tensors {
-		if t.Encoding != kernels.EncodedBF16 {
+	for _, p := range parts {
+		if p.encoding() != kernels.EncodedBF16 {
 			dtype = kernels.F32
 		}
 	}
 	if dtype == kernels.F32 && w.precision != F32 {
 		return badinput.Errorf("a precision of bf16 is for weights in bf16, and these are not; take precision f32")
 	}
+	if codes := allCodes(parts); codes != nil && dtype != kernels.F32 {
+		m, err := kernels.NewQuantised(w.b, dtype, codes...)
+		w.operands[s.Name] = operand(s, nil, m)
+		return err
+	}
 	m, err := w.addMatrix(s, dtype)
 	if err != nil {
 		return err
 	}
 	row := 0
-	for i, t := range tensors {
-		w.b.Load(m, row, kernels.HostRows{Encoding: t.Encoding, Bytes: t.Bytes})
-		row += s.parts[i].rows
+	for i, p := range parts {
+		w.b.Load(m, row, p.numbers())
+		row += s.Parts[i].Rows
 	}
 	return w.b.Compress(m)
 }
@@ -137,7 +127,18 @@ func (w *weights) bytes() int {
 func (w *weights) count() int {
 	n := 0
 	for _, s := range w.order {
-		n += s.size()
+		n += s.Size()
 	}
 	return n
+}
+
+// operand describes an allocated weight to the graph.
+func operand(s arch.Slot, buf kernels.Buffer, mat kernels.Matrix) *program.Operand {
+	o := &program.Operand{Buf: buf, Mat: mat, Width: s.Cols}
+	if s.Vector && len(s.Parts) > 1 && !s.Bias() {
+		for i := range s.Parts {
+			o.Aux = append(o.Aux, buf.Slice(i*s.Cols, (i+1)*s.Cols))
+		}
+	}
+	return o
 }

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -18,6 +19,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/backendtest"
 	"github.com/seed-7879b91d/grpo/internal/provenance"
 	"github.com/seed-7879b91d/grpo/internal/rundir"
+	"github.com/seed-7879b91d/grpo/kernels/cuda/emu"
 )
 
 // The default run on an emulated card, with sizes that it executes in seconds.
@@ -69,7 +71,8 @@ func TestCardTrains(t *testing.T) {
 	folder := t.TempDir()
 	whole, cut := filepath.Join(folder, "whole"), filepath.Join(folder, "cut")
 	run := func(dir string) []string { return slices.Concat(cardRun, []string{"run_dir=" + dir, "--quiet"}) }
-	out, errs, code := onCard(t, folder, run(whole))
+	counts := filepath.Join(folder, "counts")
+	out, errs, code := onCard(t, folder, run(whole), "GRPO_EMU_COUNTS="+counts)
 	require.Zero(t, code, errs)
 	require.Empty(t, out+errs)
 	for _, m := range records[struct {
@@ -85,6 +88,9 @@ func TestCardTrains(t *testing.T) {
 	require.Contains(t, manifest.Backend, "card 0 (Emulated device)")
 	require.Contains(t, manifest.Starts[0].Order, "compute capability 8.0")
 
+	made, err := emu.ReadCounts(counts)
+	require.NoError(t, err)
+	secondStep := strconv.FormatUint(made.Launches/2, 10) // of three that are alike
 	_, errs, code = onCard(t, folder, run(cut), "GRPO_EMU_FAIL_LAUNCH="+secondStep)
 	require.Equal(t, exitFailed, code, errs)
 	require.Equal(t, 1, strings.Count(errs, "\n"), errs)
@@ -99,13 +105,14 @@ func TestCardTrains(t *testing.T) {
 	const other = "took its sums in another order than this backend ("
 	_, errs, code = onCard(t, folder, []string{"run_dir=" + whole, "max_steps=4", "device=cpu"})
 	require.Equal(t, exitBadInput, code, errs)
-	require.Contains(t, errs, other+"f32 in series, bf16 by pairs, before f32 in series, bf16 by mma")
+	require.Contains(t, errs, other+"f32 in series, bf16 by pairs, before f32 in series, bf16 and gradients of weights by mma")
 	_, errs, code = onCard(t, folder, []string{"replay", "--run", whole, "--step", "3", "--device", "cpu"})
 	require.Equal(t, exitBadInput, code, errs)
 	require.Contains(t, errs, "takes sums in another order")
 	_, errs, code = onCard(t, folder, []string{"run_dir=" + whole, "max_steps=4"}, "GRPO_EMU_CAPABILITY=9.0")
 	require.Equal(t, exitBadInput, code, errs)
-	require.Contains(t, errs, "compute capability 9.0, before f32 in series, bf16 by mma in steps of 16, compute capability 8.0")
+	require.Contains(t, errs, "compute capability 9.0, before f32 in series, bf16 and gradients of weights by mma in steps of 16, "+
+		"compute capability 8.0")
 
 	processor := filepath.Join(folder, "processor")
 	_, errs, code = onCard(t, folder, replacing(cardRun, "device=cpu", "max_steps=1", "run_dir="+processor, "--quiet"))
@@ -116,9 +123,6 @@ func TestCardTrains(t *testing.T) {
 	require.Equal(t, exitBadInput, code, errs)
 	require.Contains(t, errs, "run "+processor+" "+other)
 }
-
-// secondStep is a launch of it.
-const secondStep = "3000"
 
 // records are the lines of a file.
 func records[T any](t *testing.T, path string) (all []T) {

@@ -154,7 +154,7 @@ func newRoot() *cobra.Command {
 	}
 	train.register(root)
 	root.SetFlagErrorFunc(usage.BadFlag)
-	root.AddCommand(newScoreCmd(), newReplayCmd(), newMergeCmd(), newSampleCmd(), newEvalCmd(), newBenchCmd(),
+	root.AddCommand(newScoreCmd(), newReplayCmd(), newMergeCmd(), newQuantizeCmd(), newSampleCmd(), newEvalCmd(), newBenchCmd(),
 		newTokenizeCmd(), newDataCmd(), newRewardCmd(), newDoctorCmd(), export.Command())
 	return root
 }

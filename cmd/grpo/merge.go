@@ -13,6 +13,7 @@ import (
 	"github.com/seed-7879b91d/grpo/cmd/grpo/usage"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/destination"
+	"github.com/seed-7879b91d/grpo/internal/nf4"
 	"github.com/seed-7879b91d/grpo/kernels"
 	"github.com/seed-7879b91d/grpo/lora"
 	"github.com/seed-7879b91d/grpo/model"
@@ -27,7 +28,8 @@ func newMergeCmd() *cobra.Command {
 		Long: `Writes W + (alpha/rank)·B·A for every adapted weight, rounded once to the encoding of the model, then
 compares what it wrote with that, number by number: every weight within the rounding of its encoding. An
 adapter that is smaller than this rounding, so that nearly all of it would be lost, is refused. Then it loads the
-model and compares log-probabilities. DIR appears only if all agree.`,
+model and compares log-probabilities. DIR appears only if all agree. Weights in four bits are decoded to bf16 first, and
+the result is in bf16.`,
 		Example: `  grpo merge --model ~/Qwen3-0.6B --adapter runs/x/adapter --out ~/Qwen3-0.6B-coder`,
 		Args:    usage.Takes(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -81,12 +83,9 @@ func merge(ctx context.Context, f *policyFlags, out string) (report string, err 
 	}
 	defer os.RemoveAll(beside)
 	unchecked := filepath.Join(beside, "model")
-	if err := lora.Merge(f.model, adapter, unchecked); err != nil {
-		return "", err
-	}
-	kept, err := lora.CheckMerge(f.model, adapter, unchecked)
+	kept, note, err := mergeWeights(f.model, adapter, beside, unchecked)
 	if err != nil {
-		return "", fmt.Errorf("the merged model is not the adapted one, and nothing was written: %w", err)
+		return "", err
 	}
 	check := *f
 	check.model, check.adapter = unchecked, ""
@@ -104,8 +103,33 @@ func merge(ctx context.Context, f *policyFlags, out string) (report string, err 
 		return "", err
 	}
 	return fmt.Sprintf("%s: %.1f %% of the adapter is in the rounded weights; "+
-		"log-probabilities differ from the adapter's by %.2g on average; the adapter moved them by %.2g",
-		out, 100*kept, meanDifference(adapted, merged), meanDifference(adapted, base)), nil
+		"log-probabilities differ from the adapter's by %.2g on average; the adapter moved them by %.2g%s",
+		out, 100*kept, meanDifference(adapted, merged), meanDifference(adapted, base), note), nil
+}
+
+// mergeWeights writes the merged model and compares its weights. It may use the folder beside.
+func mergeWeights(dir string, adapter *lora.Adapter, beside, out string) (kept float64, note string, err error) {
+	dir, note, err = inNumbers(dir, filepath.Join(beside, "numbers"))
+	if err != nil {
+		return 0, "", err
+	}
+	if err := lora.Merge(dir, adapter, out); err != nil {
+		return 0, "", err
+	}
+	if kept, err = lora.CheckMerge(dir, adapter, out); err != nil {
+		return 0, "", fmt.Errorf("the merged model is not the adapted one, and nothing was written: %w", err)
+	}
+	return kept, note, nil
+}
+
+// inNumbers is the model with weights that an adapter can be added to: a copy in numbers where they are codes of four bits.
+func inNumbers(dir, to string) (numbers, note string, err error) {
+	quantised, err := nf4.IsModel(dir)
+	if err != nil || !quantised {
+		return dir, "", err
+	}
+	return to, "; the model's weights were in four bits, and were decoded to bf16 first: the result is no longer quantised",
+		nf4.DequantiseModel(dir, to)
 }
 
 // folderBeside makes a folder where what was checked can be moved from.

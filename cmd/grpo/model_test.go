@@ -194,6 +194,32 @@ func TestMergeVerb(t *testing.T) {
 	require.Contains(t, errs, "not empty")
 }
 
+// A model in four bits is merged into as its numbers; quantised, it is a model like any other, and decoded one again.
+func TestQuantizeVerb(t *testing.T) {
+	dir := t.TempDir()
+	small, large, merged := filepath.Join(dir, "small"), filepath.Join(dir, "large"), filepath.Join(dir, "merged")
+	text, errs, code := shell(t, "", "quantize", "--model", golden("qwen3-tied"), "--out", small)
+	require.Zero(t, code, errs)
+	require.Regexp(t, `small: 0\.\d MiB of weights, 0\.\d MiB before`, text)
+	_, errs, code = shell(t, "", "quantize", "--model", small, "--out", large, "--undo")
+	require.Zero(t, code, errs)
+	for _, m := range []string{small, large} {
+		require.Zero(t, code, errs)
+		text, errs, code = shell(t, "", "merge", "--model", m, "--adapter", golden("qwen3-tied", "adapter"), "--out", merged)
+		require.Zero(t, code, errs)
+		require.Equal(t, m == small, strings.Contains(text, "decoded to bf16 first: the result is no longer quantised"), text)
+		require.NoError(t, os.Rename(merged, merged+filepath.Base(m)))
+	}
+	one, err := os.ReadFile(filepath.Join(merged+"small", "model.safetensors"))
+	require.NoError(t, err)
+	other, err := os.ReadFile(filepath.Join(merged+"large", "model.safetensors"))
+	require.NoError(t, err)
+	require.True(t, bytes.Equal(one, other))
+	_, errs, code = shell(t, "", "quantize", "--model", small, "--out", filepath.Join(dir, "again"))
+	require.Equal(t, 2, code)
+	require.Contains(t, errs, "in four bits already")
+}
+
 func TestCompareMergedRefusesTheWrongModel(t *testing.T) {
 	base, adapted := [][]float32{{-1, -2}}, [][]float32{{-1.5, -2.5}}
 	require.NoError(t, compareMerged(base, adapted, [][]float32{{-1.51, -2.49}}))

@@ -21,76 +21,12 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/atomicfile"
 )
 
-// Progress is how much of a file has arrived.
-type Progress struct {
-	File          string // of which repository, too
-	Number, Files int    // it is the first, second … of so many that are wanted together
-	Done, Total   int64  // bytes; Total is -1 where the Hub does not say
-}
-
-type progressKey struct{}
-
-// WithProgress has fn told of everything that is downloaded under the context that it gives. It is called often; nil
-// is nobody.
-func WithProgress(ctx context.Context, fn func(Progress)) context.Context {
-	return context.WithValue(ctx, progressKey{}, fn)
-}
-
-// Download returns where the file lies in the cache, and brings it there first where it must. A
-// transfer that breaks goes on where it stopped, also in a later process.
-func (s *Snapshot) Download(ctx context.Context, name string) (string, error) {
-	paths, err := s.DownloadAll(ctx, []string{name})
-	if err != nil {
-		return "", err
-	}
-	return paths[0], nil
-}
-
-// DownloadAll is Download for files that are wanted together. They lie in one folder, which is Dir.
-func (s *Snapshot) DownloadAll(ctx context.Context, names []string) ([]string, error) {
-	s.useHeld(names)
-	paths := make([]string, len(names))
-	for i, name := range names {
-		paths[i] = filepath.Join(s.Dir(), filepath.FromSlash(name))
-		if _, err := os.Stat(paths[i]); err == nil {
-			continue
-		}
-		if s.client.Offline {
-			return nil, s.missing(name)
-		}
-		d := download{client: s.client, snapshot: s, name: name, number: i + 1, files: len(names)}
-		d.progress, _ = ctx.Value(progressKey{}).(func(Progress))
-		if err := d.run(ctx, paths[i]); err != nil {
-			var t transient
-			if err = fmt.Errorf("download %s of %s: %w", name, s.repo, err); errors.As(err, &t) {
-				err = fmt.Errorf("%w; run again, and it goes on where it stopped", err)
-			}
-			return nil, err
-		}
-	}
-	return paths, nil
-}
-
-// useHeld takes files from the cache that can only be read, where it has them all.
-func (s *Snapshot) useHeld(names []string) {
-	if s.client.held == "" {
-		return
-	}
-	held := *s
-	held.client = &Client{Endpoint: s.client.Endpoint, Cache: s.client.held, Offline: true}
-	for _, name := range names {
-		if _, err := os.Stat(filepath.Join(held.Dir(), filepath.FromSlash(name))); err != nil {
-			return
-		}
-	}
-	s.client = held.client
-}
-
 // download is one file on its way.
 type download struct {
 	client   *Client
 	snapshot *Snapshot
 	name     string
+	link     string // where it is found by its name
 
 	number, files int // it is the first, second … of so many
 	progress      func(Progress)
@@ -100,17 +36,43 @@ type download struct {
 	size    int64  // -1 where the Hub does not say
 }
 
-func (d *download) run(ctx context.Context, link string) error {
-	if err := d.client.retry(ctx, func() (bool, error) { return false, d.head(ctx) }); err != nil {
-		return err
+// failed names the file, and says where another attempt goes on.
+func (d *download) failed(err error) error {
+	var t transient
+	if err = fmt.Errorf("download %s of %s: %w", d.name, d.snapshot.repo, err); errors.As(err, &t) {
+		return fmt.Errorf("%w; run again, and it goes on where it stopped", err)
 	}
-	folder := d.client.folder(d.snapshot.repo)
-	blob := filepath.Join(folder, "blobs", d.etag)
-	for _, dir := range []string{filepath.Dir(blob), filepath.Dir(link)} {
+	return err
+}
+
+// blob is where the content lies, under the name that the Hub gives it.
+func (d *download) blob() string {
+	return filepath.Join(d.client.folder(d.snapshot.repo), "blobs", d.etag)
+}
+
+// left is how many bytes are still to come, as far as the Hub says.
+func (d *download) left() int64 {
+	if _, err := os.Stat(d.blob()); err == nil {
+		return 0
+	}
+	left := max(d.size, 0)
+	if part, err := os.Stat(d.blob() + unfinished); err == nil {
+		left = max(left-part.Size(), 0)
+	}
+	return left
+}
+
+// unfinished ends the name of a blob that has not arrived in full.
+const unfinished = ".incomplete"
+
+func (d *download) run(ctx context.Context) error {
+	blob := d.blob()
+	for _, dir := range []string{filepath.Dir(blob), filepath.Dir(d.link)} {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			return err
 		}
 	}
+	folder := d.client.folder(d.snapshot.repo)
 	unlock, err := lock(ctx, filepath.Join(d.client.Cache, ".locks", filepath.Base(folder), d.etag+".lock"))
 	if err != nil {
 		return err
@@ -121,7 +83,7 @@ func (d *download) run(ctx context.Context, link string) error {
 			return err
 		}
 	}
-	return symlink(blob, link)
+	return symlink(blob, d.link)
 }
 
 // head learns the hash and the size. The Hub announces them before it redirects to its storage, so
@@ -165,7 +127,7 @@ func (d *download) head(ctx context.Context) error {
 
 // fetch brings the content to blob.
 func (d *download) fetch(ctx context.Context, blob string) error {
-	part, err := os.OpenFile(blob+".incomplete", os.O_RDWR|os.O_CREATE, 0o644)
+	part, err := os.OpenFile(blob+unfinished, os.O_RDWR|os.O_CREATE, 0o644)
 	if err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -142,4 +143,39 @@ func TestTruncatedAndDamagedFiles(t *testing.T) {
 			require.Equal(t, h.large[large], got)
 		})
 	}
+}
+
+// A disk that is too small is found before anything is transferred; what is there already counts.
+func TestADiskThatIsTooSmall(t *testing.T) {
+	h := newFakeHub(t)
+	c, _ := h.client(t)
+	c.free = func(string) (int64, bool) { return 250_000, true }
+	_, err := fetch(c, large)
+	require.True(t, badinput.Is(err), "%v", err)
+	require.ErrorContains(t, err, "o/d: 0.3 MB are to be downloaded and "+c.Cache+" has room for 0.2 MB; make room there, or set HF_HUB_CACHE")
+	require.Zero(t, h.count("GET /storage/"))
+
+	ctx, cancel := context.WithCancel(context.Background())
+	h.setTrouble(cut(h, 60_000))
+	c.free = func(string) (int64, bool) { return 300_000, true }
+	ctx = WithProgress(ctx, func(p Progress) { cancel() })
+	s, err := c.Snapshot(ctx, repo)
+	require.NoError(t, err)
+	_, err = s.Download(ctx, large)
+	require.ErrorIs(t, err, context.Canceled)
+
+	h.setTrouble(nil)
+	c.free = func(string) (int64, bool) { return 250_000, true }
+	_, err = fetch(c, large)
+	require.NoError(t, err, "60,000 bytes were there")
+}
+
+func TestFreeOfAFolderThatIsNotThere(t *testing.T) {
+	dir := t.TempDir()
+	there, known := free(dir)
+	require.True(t, known)
+	require.Positive(t, there)
+	above, known := free(filepath.Join(dir, "not", "yet"))
+	require.True(t, known)
+	require.InDelta(t, there, above, 1<<30)
 }

@@ -48,6 +48,7 @@ type Client struct {
 
 	stall time.Duration                                    // a transfer that is silent for so long is broken
 	sleep func(ctx context.Context, d time.Duration) error // between attempts
+	free  func(dir string) (bytes int64, known bool)       // room on the disk
 	http  *http.Client
 }
 
@@ -57,12 +58,12 @@ func New(endpoint, token, cache string) *Client {
 	transport.ResponseHeaderTimeout = 30 * time.Second
 	return &Client{
 		Endpoint: strings.TrimRight(endpoint, "/"), Token: token, Cache: cache,
-		stall: time.Minute, sleep: sleep,
+		stall: time.Minute, sleep: sleep, free: free,
 		http: &http.Client{Transport: transport, CheckRedirect: redirect},
 	}
 }
 
-// FromEnv returns a client as the environment describes it: HF_ENDPOINT, HF_TOKEN (or the file
+// FromEnv returns a client as the environment describes it: HF_ENDPOINT, HF_TOKEN or HUGGING_FACE_HUB_TOKEN (or the file
 // HF_TOKEN_PATH, or $HF_HOME/token), HF_HUB_CACHE, HF_HOME, HF_HUB_OFFLINE.
 func FromEnv() (*Client, error) {
 	home, notice := os.Getenv("HF_HOME"), ""
@@ -73,7 +74,7 @@ func FromEnv() (*Client, error) {
 			return nil, badinput.Errorf("no place for downloads: %w", err)
 		}
 	}
-	token := strings.TrimSpace(os.Getenv("HF_TOKEN"))
+	token := strings.TrimSpace(either(os.Getenv("HF_TOKEN"), os.Getenv("HUGGING_FACE_HUB_TOKEN")))
 	if token == "" {
 		text, err := os.ReadFile(either(os.Getenv("HF_TOKEN_PATH"), filepath.Join(home, "token")))
 		if err != nil && !os.IsNotExist(err) {
@@ -132,6 +133,9 @@ type Snapshot struct {
 	client *Client
 	repo   Repo
 }
+
+// String names the repository.
+func (s *Snapshot) String() string { return s.repo.String() }
 
 // Dir is the folder in which the downloaded files of the snapshot lie under their own names.
 func (s *Snapshot) Dir() string {

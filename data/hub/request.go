@@ -109,6 +109,12 @@ func (c *Client) check(resp *http.Response, repo Repo, file string) error {
 	switch code := resp.StatusCode; {
 	case code < 300:
 		return nil
+	case resp.Header.Get("X-Error-Code") == "GatedRepo" && c.Token == "":
+		return badinput.Errorf("%s is gated (%d): accept its terms at %s, make a token at %s/settings/tokens and set HF_TOKEN",
+			repo, code, page, c.Endpoint)
+	case resp.Header.Get("X-Error-Code") == "GatedRepo":
+		return badinput.Errorf("%s is gated (%d), and the account of this HF_TOKEN is not let in: accept its terms at %s; a fine-grained token "+
+			"must also allow to read gated repositories", repo, code, page)
 	case code == http.StatusUnauthorized && c.Token == "":
 		return badinput.Errorf("the Hub wants to know who asks (401): set HF_TOKEN (make one at %s/settings/tokens), or check the name: %s",
 			c.Endpoint, page)

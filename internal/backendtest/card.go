@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed-7879b91d/grpo/kernels"
 	"github.com/seed-7879b91d/grpo/kernels/cuda"
+	"github.com/seed-7879b91d/grpo/kernels/cuda/driver"
 	"github.com/seed-7879b91d/grpo/kernels/cuda/emu"
 )
 
@@ -43,7 +44,7 @@ func Emulate(t testing.TB) {
 func Card(t testing.TB) kernels.Backend {
 	t.Helper()
 	Emulate(t)
-	b, err := cuda.OpenBackend(0, cuda.Options{})
+	b, err := cuda.OpenBackend(0, driver.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

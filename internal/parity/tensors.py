@@ -31,6 +31,8 @@ def read_tensors(path):
         raw = data[start + t["data_offsets"][0] : start + t["data_offsets"][1]]
         if t["dtype"] == "BF16":
             values = from_bf16(np.frombuffer(raw, np.uint16))
+        elif t["dtype"] == "U8":
+            values = np.frombuffer(raw, np.uint8)
         else:
             values = np.frombuffer(raw, {"F32": np.float32, "F16": np.float16}[t["dtype"]]).astype(np.float64)
         tensors[name] = values.reshape(t["shape"])
@@ -58,7 +60,28 @@ def read_model(directory):
     for name in sorted(os.listdir(directory)):
         if name.startswith("model") and name.endswith(".safetensors"):
             weights.update(read_tensors(os.path.join(directory, name)))
-    return config, weights
+    return config, decoded(weights)
+
+
+def decoded(weights):
+    """The weights of four bits (NF4, as bitsandbytes writes it) as numbers, beside all others."""
+    state_of = ".quant_state.bitsandbytes__nf4"
+    quantised = [name.removesuffix(state_of) for name in weights if name.endswith(state_of)]
+    out = {n: w for n, w in weights.items() if not any(n == q or n.startswith(q + ".") for q in quantised)}
+    for name in quantised:
+        state = json.loads(weights[name + state_of].tobytes())
+        codes, scales = weights[name].ravel(), weights[name + ".absmax"]
+        if "nested_blocksize" in state:
+            outer = np.repeat(weights[name + ".nested_absmax"], state["nested_blocksize"])[: len(scales)].astype(np.float32)
+            scaled = weights[name + ".nested_quant_map"].astype(np.float32)[scales] * outer
+            scales = scaled + np.float32(state["nested_offset"])
+        count = int(np.prod(state["shape"]))
+        codes = np.stack([codes >> 4, codes & 15], axis=1).ravel()[:count]
+        scales = np.repeat(scales.astype(np.float32), state["blocksize"])[:count]
+        values = weights[name + ".quant_map"].astype(np.float32)[codes] * scales
+        assert state["dtype"] == "bfloat16", state["dtype"]
+        out[name] = from_bf16(to_bf16(values)).reshape(state["shape"])
+    return out
 
 
 class Adapter:

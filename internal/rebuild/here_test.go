@@ -39,7 +39,7 @@ func TestMain(m *testing.M) {
 func library(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "libpaper.so")
-	out, err := exec.Command("gcc", "-shared", "-fPIC", "-o", path, "../../kernels/cuda/testdata/driver.c").CombinedOutput()
+	out, err := exec.Command("gcc", "-shared", "-fPIC", "-o", path, "../../kernels/cuda/driver/testdata/driver.c").CombinedOutput()
 	require.NoError(t, err, string(out))
 	return path
 }

@@ -11,14 +11,15 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/cachedir"
 	"github.com/seed-7879b91d/grpo/internal/notice"
+	"github.com/seed-7879b91d/grpo/internal/tensorfile"
 	"github.com/seed-7879b91d/grpo/internal/tiny"
 )
 
 // Embedded names the model and the problems that are part of the program.
 const Embedded = "tiny"
 
-// modelFiles are the endings of the files of a model that are read.
-var modelFiles = []string{".json", ".safetensors", ".jinja", ".txt"}
+// wordFiles are the endings of the files of a model that are read beside its weights.
+var wordFiles = []string{".json", ".jinja", ".txt"}
 
 // ModelDir finds a model: the embedded one, a directory, or one on the Hub, which is downloaded.
 func ModelDir(ctx context.Context, name string) (string, error) {
@@ -45,9 +46,44 @@ func ModelDir(ctx context.Context, name string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	names := slices.DeleteFunc(slices.Clone(snapshot.Files), func(n string) bool { return !slices.Contains(modelFiles, filepath.Ext(n)) })
-	if _, err := snapshot.DownloadAll(ctx, names); err != nil {
-		return "", err
+	return snapshot.Dir(), download(ctx, snapshot)
+}
+
+// download brings the files of a model that are read. Repositories often hold the same weights in other forms too, under
+// other names or in folders: those stay where they are.
+func download(ctx context.Context, s *hub.Snapshot) error {
+	words := slices.DeleteFunc(slices.Clone(s.Files), func(n string) bool {
+		return strings.Contains(n, "/") || !slices.Contains(wordFiles, filepath.Ext(n))
+	})
+	weights := []string{tensorfile.SingleName}
+	switch {
+	case slices.Contains(s.Files, tensorfile.SingleName):
+	case slices.Contains(s.Files, tensorfile.IndexName):
+		index, err := s.Download(ctx, tensorfile.IndexName)
+		if err != nil {
+			return err
+		}
+		if weights, err = tensorfile.Shards(index); err != nil {
+			return err
+		}
+	default:
+		return badinput.Errorf("%s holds neither %s nor %s%s; name a repository with safetensors",
+			s, tensorfile.SingleName, tensorfile.IndexName, otherForms(s.Files))
 	}
-	return snapshot.Dir(), nil
+	_, err := s.DownloadAll(ctx, append(words, weights...))
+	return err
+}
+
+// otherForms says in which other forms the weights are there.
+func otherForms(files []string) string {
+	var found []string
+	for _, form := range []string{".gguf", ".bin", ".pth", ".onnx", ".h5", ".msgpack"} {
+		if slices.ContainsFunc(files, func(n string) bool { return filepath.Ext(n) == form }) {
+			found = append(found, form)
+		}
+	}
+	if found == nil {
+		return ""
+	}
+	return ", only " + strings.Join(found, ", ")
 }

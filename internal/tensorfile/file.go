@@ -81,6 +81,21 @@ func (f *File) Has(name string) bool {
 	return ok
 }
 
+// Bytes gives a tensor of U8, whose meaning its reader knows, and its shape.
+func (f *File) Bytes(name string) ([]byte, []int, error) {
+	e, ok := f.entries[name]
+	switch {
+	case !ok:
+		return nil, nil, badinput.Errorf("%s: tensor %q is missing", f.path, name)
+	case e.dtype != safetensors.U8:
+		return nil, nil, badinput.Errorf("%s: tensor %q is encoded as %s, expected U8", f.path, name, e.dtype)
+	}
+	return f.bytes(e), e.shape, nil
+}
+
+// bytes are those of an entry in the mapping.
+func (f *File) bytes(e entry) []byte { return f.data[f.size+e.from : f.size+e.to : f.size+e.to] }
+
 // Tensor gives the tensor of that name. It is an input error if it is missing, is not encoded as
 // BF16, F16 or F32, or, where a shape is given, has another one.
 func (f *File) Tensor(name string, shape ...int) (Tensor, error) {
@@ -95,7 +110,7 @@ func (f *File) Tensor(name string, shape ...int) (Tensor, error) {
 	if len(shape) > 0 && !slices.Equal(shape, e.shape) {
 		return Tensor{}, badinput.Errorf("%s: tensor %q has shape %v, expected %v", f.path, name, e.shape, shape)
 	}
-	return Tensor{Name: name, File: f.path, Encoding: enc, Shape: e.shape, Bytes: f.data[f.size+e.from : f.size+e.to : f.size+e.to]}, nil
+	return Tensor{Name: name, File: f.path, Encoding: enc, Shape: e.shape, Bytes: f.bytes(e)}, nil
 }
 
 // Release lets the pages of a tensor go: they take no memory until they are touched again.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -89,6 +90,12 @@ func openShards(dir, index string) (_ *Set, err error) {
 	return s, nil
 }
 
+// Shards are the files that the index of a model names, sorted.
+func Shards(index string) ([]string, error) {
+	weightMap, err := readIndex(index)
+	return slices.Compact(slices.Sorted(maps.Values(weightMap))), err
+}
+
 // readIndex gives the shard of each tensor.
 func readIndex(path string) (map[string]string, error) {
 	info, err := os.Stat(path)
@@ -156,9 +163,29 @@ func (s *Set) Tensor(name string, shape ...int) (Tensor, error) {
 	return f.Tensor(name, shape...)
 }
 
-// OnlyBF16 tells whether all matrices are bf16.
+// Bytes is File.Bytes over the whole set.
+func (s *Set) Bytes(name string) ([]byte, []int, error) {
+	f := s.home[name]
+	if f == nil {
+		return nil, nil, badinput.Errorf("%s: tensor %q is missing", s.root, name)
+	}
+	return f.Bytes(name)
+}
+
+// Path is the file that a tensor is in, or where it would have been named.
+func (s *Set) Path(name string) string {
+	if f := s.home[name]; f != nil {
+		return f.path
+	}
+	return s.root
+}
+
+// OnlyBF16 tells whether all matrices of numbers are bf16.
 func (s *Set) OnlyBF16() bool {
 	for name := range s.home {
+		if _, _, err := s.Bytes(name); err == nil {
+			continue // its reader knows what it means
+		}
 		if t, err := s.Tensor(name); err != nil || len(t.Shape) > 1 && t.Encoding != kernels.EncodedBF16 {
 			return false
 		}

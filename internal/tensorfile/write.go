@@ -21,6 +21,7 @@ import (
 type Source struct {
 	Name     string
 	Encoding kernels.Encoding
+	Plain    bool // of bytes (U8), which are no numbers of any encoding
 	Shape    []int
 	// Write gives the bytes, exactly as many as Encoding and Shape ask for.
 	Write func(io.Writer) error
@@ -30,6 +31,14 @@ type Source struct {
 func FromTensor(t Tensor) Source {
 	return Source{Name: t.Name, Encoding: t.Encoding, Shape: t.Shape, Write: func(w io.Writer) error {
 		_, err := w.Write(t.Bytes)
+		return err
+	}}
+}
+
+// FromBytes is a U8 tensor of these bytes.
+func FromBytes(name string, bytes []byte, shape ...int) Source {
+	return Source{Name: name, Plain: true, Shape: shape, Write: func(w io.Writer) error {
+		_, err := w.Write(bytes)
 		return err
 	}}
 }
@@ -135,20 +144,29 @@ func split(sources []Source, limit int64) (shards [][]Source, total int64) {
 	return append(shards, sources[from:]), total
 }
 
-// arrange orders tensors as the reference writer does: widest alignment first (F32, BF16, F16), then
+// arrange orders tensors as the reference writer does: widest alignment first (F32, BF16, F16, U8), then
 // by name.
 func arrange(sources []Source) []Source {
 	return slices.SortedFunc(slices.Values(sources), func(a, b Source) int {
-		return cmp.Or(cmp.Compare(rank[a.Encoding], rank[b.Encoding]), strings.Compare(a.Name, b.Name))
+		return cmp.Or(cmp.Compare(a.rank(), b.rank()), strings.Compare(a.Name, b.Name))
 	})
 }
 
-var rank = [...]int{kernels.EncodedF32: 0, kernels.EncodedBF16: 1, kernels.EncodedF16: 2}
+func (s Source) rank() int { return slices.Index([]string{"F32", "BF16", "F16", "U8"}, s.dtype()) }
 
-var dtypes = [...]string{kernels.EncodedF32: "F32", kernels.EncodedBF16: "BF16", kernels.EncodedF16: "F16"}
+// dtype is what the header calls the encoding.
+func (s Source) dtype() string {
+	if s.Plain {
+		return "U8"
+	}
+	return [...]string{kernels.EncodedF32: "F32", kernels.EncodedBF16: "BF16", kernels.EncodedF16: "F16"}[s.Encoding]
+}
 
 func (s Source) size() int64 {
 	n := int64(s.Encoding.Size())
+	if s.Plain {
+		n = 1
+	}
 	for _, d := range s.Shape {
 		n *= int64(d)
 	}
@@ -175,7 +193,7 @@ func encodeHeader(sources []Source, metadata map[string]string) ([]byte, error) 
 		}
 		seen[s.Name] = true
 		b = comma(b, i+len(metadata))
-		b = fmt.Appendf(b, `%s:{"dtype":"%s","shape":[`, quote(s.Name), dtypes[s.Encoding])
+		b = fmt.Appendf(b, `%s:{"dtype":"%s","shape":[`, quote(s.Name), s.dtype())
 		for j, d := range s.Shape {
 			b = fmt.Appendf(comma(b, j), "%d", d)
 		}

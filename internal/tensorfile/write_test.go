@@ -61,7 +61,7 @@ func views(t *testing.T, sources []Source) map[string]safetensors.TensorView {
 		for _, d := range s.Shape {
 			shape = append(shape, uint64(d))
 		}
-		d, err := safetensors.ParseDType(dtypes[s.Encoding])
+		d, err := safetensors.ParseDType(s.dtype())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -7,6 +7,9 @@ enum { PANEL = 32 };
 // Columns of a group, the unit of compression: see compress.h.
 enum { GROUP = 4 };
 
+// Columns of a group of codes: see nf4.h.
+enum { CODES = 8 };
+
 // How deep one block of a right-hand side is: see gemm.h.
 enum { DEPTH = 192 };
 
@@ -31,6 +34,11 @@ typedef struct {
 	const grpo_patch *patches;
 	const int64_t *first_patch; // [panels]
 	const uint8_t *bases;       // [panels]
+
+	// Of a matrix of four bits a weight, else NULL: see nf4.h.
+	const float *scales; // [panels][cols / segment][32]
+	const float *values; // [16]
+	int64_t segment;     // columns of one scale
 } grpo_matrix;
 
 // Compression; a task is a panel. The window of each panel is chosen first.
@@ -49,6 +57,14 @@ typedef struct {
 	int32_t encoding;
 	int64_t row, count;
 } grpo_load_rows;
+
+// The same from codes of four bits and the scales of blocks of weights; see nf4.h.
+typedef struct {
+	grpo_matrix m;
+	uintptr_t codes, scales;
+	int64_t block;
+	int64_t row, count;
+} grpo_load_codes;
 
 // The same from or to a row-major buffer of floats.
 typedef struct {

@@ -56,9 +56,11 @@ INLINE void write_group(char *group, int lane, const vi pairs[4])
 	UNROLL for (int i = 0; i < 3; i++) *(vi_any *)(group + 64 * i + 4 * lane) = pairs[i] | free[i];
 }
 
-// The address of column k of a panel; in a compressed matrix, of the group that begins with it.
+// The address of column k of a panel; of a group where the matrix is made of groups.
 INLINE const char *column_at(const grpo_matrix *m, int64_t panel, int64_t k)
 {
+	if (m->scales)
+		return panel_at(m, panel) + k / 8 * PANEL * 4; // see nf4.h
 	if (is_compressed(m))
 		return panel_at(m, panel) + k / GROUP * GROUP_BYTES;
 	return panel_at(m, panel) + (m->dtype == GRPO_BF16 ? k / 2 * PAIR_BYTES : k * PANEL * 4);

@@ -7,6 +7,8 @@ INLINE void read_row(float *out, const grpo_matrix *m, int64_t row, int64_t k0, 
 	int r = row % PANEL;
 	if (is_compressed(m)) {
 		decompress_row(out, m, panel, r, k0, k1);
+	} else if (is_quantised(m)) {
+		decode_row(out, m, panel, r, k0, k1);
 	} else if (m->dtype == GRPO_BF16) {
 		const uint32_t *pairs = (const uint32_t *)panel_at(m, panel) + r;
 		for (int64_t k = k0; k < k1; k++) out[k - k0] = float_of_bf16(k % 2 ? pairs[k / 2 * PANEL] : pairs[k / 2 * PANEL] >> 16);

@@ -10,6 +10,8 @@ INLINE int64_t pairs_of(int64_t cols) { return (cols + 1) / 2; }
 
 INLINE int64_t panel_bytes(const grpo_matrix *m)
 {
+	if (m->scales)
+		return (m->cols + 7) / 8 * PANEL * 4; // see nf4.h
 	int64_t bytes = m->dtype == GRPO_BF16 ? pairs_of(m->cols) * PAIR_BYTES : m->cols * PANEL * 4;
 	return m->patches ? bytes / 4 * 3 : bytes; // see compress.h
 }

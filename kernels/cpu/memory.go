@@ -123,8 +123,8 @@ func (b *backend) Upload(dst kernels.Buffer, src any) {
 	runtime.KeepAlive(to)
 }
 
-// Download copies the start of src into a Go slice.
-func (b *backend) Download(dst any, src kernels.Buffer) error {
+// Fetch copies the start of src into a Go slice.
+func (b *backend) Fetch(dst any, src kernels.Buffer) {
 	from := own(src)
 	switch d := dst.(type) {
 	case []float32:
@@ -135,6 +135,11 @@ func (b *backend) Download(dst any, src kernels.Buffer) error {
 		copy(d, elements[float64](from))
 	}
 	runtime.KeepAlive(from)
+}
+
+// Download is no more than that: nothing is queued.
+func (b *backend) Download(dst any, src kernels.Buffer) error {
+	b.Fetch(dst, src)
 	return nil
 }
 

@@ -5,6 +5,7 @@
 	OP(peak_tiles)           \
 	OP(peak_read)            \
 	OP(load_rows)            \
+	OP(load_codes)           \
 	OP(choose_window)        \
 	OP(compress)             \
 	OP(pack_matrix)          \

@@ -77,6 +77,18 @@ INLINE void transpose_pairs(float *block, const char *src, int count, int in_pai
 		}
 }
 
+// Whether the panels of a matrix are read as they are.
+INLINE int is_plain(const grpo_matrix *m) { return !is_compressed(m) && !is_quantised(m); }
+
+// Columns [k, k+depth) of a panel of groups as the pairs of a plain one.
+static void unpack_pairs(char *block, const grpo_matrix *m, int64_t panel, int64_t k, int64_t depth)
+{
+	if (is_quantised(m))
+		decode_codes(block, m, panel, k, depth);
+	else
+		decompress_pairs(block, m, panel, k / GROUP, (k + depth) / GROUP);
+}
+
 static void transpose_panel(float *block, const grpo_matrix *m, int64_t panel, int64_t k, int valid, int in_pairs)
 {
 	if (m->dtype != GRPO_BF16) {
@@ -85,10 +97,10 @@ static void transpose_panel(float *block, const grpo_matrix *m, int64_t panel, i
 	}
 	char pairs[PANEL / 2 * PAIR_BYTES];
 	const char *src = pairs;
-	if (is_compressed(m))
-		decompress_pairs(pairs, m, panel, k / GROUP, (k + valid) / GROUP);
-	else
+	if (is_plain(m))
 		src = panel_at(m, panel) + k / 2 * PAIR_BYTES;
+	else
+		unpack_pairs(pairs, m, panel, k, valid);
 	if (in_pairs)
 		transpose_pairs(block, src, pairs_of(valid), 1);
 	else
@@ -134,7 +146,7 @@ INLINE int right_form(const grpo_gemm *g, int64_t tiles, int height, int valid)
 INLINE int64_t right_depth(const grpo_gemm *g, int64_t tiles, int form)
 {
 	int compressed = form == COMPRESSED_WIDENED || form == COMPRESSED_IN_PAIRS;
-	int converted = is_compressed(&g->m) && (!compressed || tiles > 1);
+	int converted = is_quantised(&g->m) || (is_compressed(&g->m) && (!compressed || tiles > 1));
 	if (g->b_kind == B_OUTPUTS && !converted && tiles <= FEW_TILES)
 		return FEW_DEPTH;
 	return form == WIDE || form == NARROW ? DEPTH : 2 * DEPTH;
@@ -152,11 +164,11 @@ INLINE void read_outputs(reading *r, const grpo_matrix *m, int form, int64_t pan
 		r->group = k / GROUP;
 		return;
 	}
-	if (is_compressed(m)) {
+	if (!is_plain(m)) {
 		char *pairs = (char *)block;
 		if (form == WIDE || form == NARROW)
 			pairs += DEPTH / 2 * PAIR_BYTES; // above it, so that widening upwards does not run over it
-		decompress_pairs(pairs, m, panel, k / GROUP, (k + depth) / GROUP);
+		unpack_pairs(pairs, m, panel, k, depth);
 		r->b = pairs;
 	}
 	if (m->dtype == GRPO_BF16 && (form == WIDE || form == NARROW)) {

@@ -76,8 +76,8 @@ static const char *tiles_right(const grpo_gemm *g, int64_t panel, int64_t k, int
 	}
 	int64_t pairs = pairs_of(depth), p = g->m_offset / PANEL + panel;
 	const char *there = column_at(m, p, k);
-	if (is_compressed(m))
-		decompress_pairs(block, m, p, k / GROUP, (k + depth) / GROUP);
+	if (!is_plain(m))
+		unpack_pairs(block, m, p, k, depth);
 	else if (depth % TILE_INPUTS == 0)
 		return there;
 	else

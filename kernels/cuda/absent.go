@@ -3,30 +3,12 @@
 package cuda
 
 import (
-	"context"
-
 	"github.com/seed-7879b91d/grpo/kernels"
+	"github.com/seed-7879b91d/grpo/kernels/cuda/driver"
 )
 
-// Built tells whether this binary has the GPU backend.
-const Built = false
-
-// Device is a card that is in use: there is none without the GPU backend.
-type Device struct{}
-
-// Options are how a card is used.
-type Options struct{ Spin bool }
-
-func notBuilt() error {
-	return unusable(NotBuilt, "this program was built without the GPU backend: "+
-		"type make build in the source of grpo and run bin/grpo")
+// OpenBackend takes a card into use to compute on it: there is none without the GPU backend.
+func OpenBackend(index int, o driver.Options) (kernels.Backend, error) {
+	_, err := driver.Open(index, o)
+	return nil, err
 }
-
-// Probe looks for a driver and its cards.
-func Probe(context.Context) (Driver, error) { return Driver{}, notBuilt() }
-
-// Open takes a card into use.
-func Open(int, Options) (*Device, error) { return nil, notBuilt() }
-
-// OpenBackend takes a card into use to compute on it.
-func OpenBackend(int, Options) (kernels.Backend, error) { return nil, notBuilt() }

@@ -76,17 +76,33 @@ func gradShared(size, high, deep, pitch, between int, keys bool) int {
 	return bytes
 }
 
-// typeName is a type in the name of a kernel.
-func typeName(t kernels.DType) string {
-	if t == kernels.F32 {
-		return "f32"
+// typed is the name of a kernel that there is for keys and values of each type.
+type typed struct{ f32, bf16 string }
+
+func typedName(op string) typed { return typed{op + "_f32", op + "_bf16"} }
+
+func (n typed) of(kv kernels.DType) string {
+	if kv == kernels.F32 {
+		return n.f32
 	}
-	return "bf16"
+	return n.bf16
 }
 
-// kernel is the name of an operation over keys and values of a type.
-func (t attentionTile) kernel(op string, kv kernels.DType) string {
-	return fmt.Sprintf("%s_%s_%dx%d", op, typeName(kv), t.high, t.dim)
+// tiledKernel is one that computes in tiles: found once, since a name takes longer to make than a launch.
+type tiledKernel struct {
+	op        string
+	kv        kernels.DType
+	high, dim int
+}
+
+// kernel is that of an operation over keys and values of a type.
+func (t attentionTile) kernel(op string, kv kernels.DType) tiledKernel {
+	return tiledKernel{op, kv, t.high, t.dim}
+}
+
+// String is its name.
+func (k tiledKernel) String() string {
+	return fmt.Sprintf("%s_%dx%d", typedName(k.op).of(k.kv), k.high, k.dim)
 }
 
 // tiles are how many numbers of tiles there are, as span_of_tile in src/attention.h deals them.
@@ -113,7 +129,12 @@ func tileOf(spans, rows int, h kernels.Heads, kv kernels.DType) (t attentionTile
 	return fitting(attentionTiles[kv].many, h.Dim), false
 }
 
-// The kernels' names begin with the operation.
+// What there is for each type, and in tiles for both.
+var (
+	cacheWriteName = typedName("cache_write")
+	gradPackName   = typedName("attention_grad_pack")
+)
+
 const (
 	attentionName   = "attention"
 	gradQueriesName = "attention_grad_queries"
@@ -134,20 +155,22 @@ func (b *Backend) allowAttention() error {
 
 func (b *Backend) allow(op string, kv kernels.DType, tiles []attentionTile) error {
 	for _, t := range tiles {
-		f := b.kernels[t.kernel(op, kv)]
+		k := t.kernel(op, kv)
+		f := b.kernels[k.String()]
 		if f == nil {
-			return fmt.Errorf("there is no kernel %s", t.kernel(op, kv))
+			return fmt.Errorf("there is no kernel %s", k)
 		}
 		if err := f.AllowShared(t.shared); err != nil {
 			return err
 		}
+		b.tiled[k] = f
 	}
 	return nil
 }
 
 // batch is where the rows of a batch stand: Batch in src/attention.h.
 type batch struct {
-	starts, positions, from Arg
+	starts, positions, from arg
 	n, stride               int
 }
 
@@ -158,38 +181,38 @@ func kept(h kernels.Heads) int { return ceil(h.Dim, 8) * 8 }
 func cacheRow(h kernels.Heads) int { return 2 * h.KV * kept(h) }
 
 // writeCache writes the keys and values of T rows to their places.
-func (b *Backend) writeCache(cache Ptr, qkv Arg, p batch, h kernels.Heads, kv kernels.DType, T int) {
-	b.launch("cache_write_"+typeName(kv), Dim{X: T}, Address(cache), qkv, p.starts, p.positions, p.from, Int(p.n), Int(p.stride),
-		Int(h.Q), Int(h.KV), Int(h.Dim))
+func (b *Backend) writeCache(cache ptr, qkv arg, p batch, h kernels.Heads, kv kernels.DType, T int) {
+	b.launch(cacheWriteName.of(kv), dims{X: T}, address(cache), qkv, p.starts, p.positions, p.from, i64(p.n), i64(p.stride),
+		i64(h.Q), i64(h.KV), i64(h.Dim))
 }
 
 // attended is what attention writes: parts of count each, if there is memory for them.
 type attended struct {
-	out, lse Arg
-	parts    Ptr
+	out, lse arg
+	parts    ptr
 	count    int
 }
 
 // attend reads a cache, in tiles of that shape.
-func (b *Backend) attend(t attentionTile, to attended, qkv Arg, cache Ptr, p batch, h kernels.Heads, kv kernels.DType, T int) {
+func (b *Backend) attend(t attentionTile, to attended, qkv arg, cache ptr, p batch, h kernels.Heads, kv kernels.DType, T int) {
 	if T == 0 {
 		return
 	}
-	grid := Dim{t.tiles(p.n, T, h), h.KV, max(1, to.count)}
-	b.note(b.stream.Launch(b.kernels[t.kernel(attentionName, kv)], grid, Dim{X: t.threads}, t.shared, to.out, to.lse, Address(to.parts),
-		Int(to.count), qkv, Address(cache), p.starts, p.positions, p.from, Int(p.n), Int(p.stride), Int(h.Q), Int(h.KV), Int(h.Dim)))
+	grid := dims{X: t.tiles(p.n, T, h), Y: h.KV, Z: max(1, to.count)}
+	b.note(b.stream.Launch(b.tiled[t.kernel(attentionName, kv)], grid, dims{X: t.threads}, t.shared, to.out, to.lse, address(to.parts),
+		i64(to.count), qkv, address(cache), p.starts, p.positions, p.from, i64(p.n), i64(p.stride), i64(h.Q), i64(h.KV), i64(h.Dim)))
 }
 
 // gradient is what the kernels of a gradient are given: rows of keys and values, and of queries and gradients of the output.
 type gradient struct {
-	dqkv         Arg
-	cache, asked Ptr
-	lse          Arg
-	delta        Ptr
+	dqkv         arg
+	cache, asked ptr
+	lse          arg
+	delta        ptr
 }
 
 // grad computes the gradients to queries, or to keys and values.
-func (b *Backend) grad(op string, t attentionTile, grid Dim, g gradient, p batch, h kernels.Heads, kv kernels.DType) {
-	b.note(b.stream.Launch(b.kernels[t.kernel(op, kv)], grid, Dim{X: t.threads}, t.shared, g.dqkv, Address(g.cache), Address(g.asked), g.lse,
-		Address(g.delta), p.starts, p.from, Int(p.n), Int(h.Q), Int(h.KV), Int(h.Dim)))
+func (b *Backend) grad(op string, t attentionTile, grid dims, g gradient, p batch, h kernels.Heads, kv kernels.DType) {
+	b.note(b.stream.Launch(b.tiled[t.kernel(op, kv)], grid, dims{X: t.threads}, t.shared, g.dqkv, address(g.cache), address(g.asked), g.lse,
+		address(g.delta), p.starts, p.from, i64(p.n), i64(h.Q), i64(h.KV), i64(h.Dim)))
 }

@@ -11,6 +11,7 @@ import (
 	"regexp"
 
 	"github.com/seed-7879b91d/grpo/kernels"
+	"github.com/seed-7879b91d/grpo/kernels/cuda/driver"
 )
 
 //go:embed ptx/*.ptx
@@ -29,24 +30,27 @@ var _ interface { // and what a backend may tell besides
 // Backend computes on a card. Its operations take for granted what kernels.Checked checks, and are called by one goroutine at a
 // time.
 type Backend struct {
-	device   *Device
-	stream   *Stream
-	modules  []*Module
-	kernels  map[string]*Function
+	device   *driver.Device
+	stream   *driver.Stream
+	moves    *driver.Transfers // by which everything goes up and comes down
+	modules  []*driver.Module
+	kernels  map[string]*driver.Function
+	tiled    map[tiledKernel]*driver.Function
 	products *products
 	memory   heap
-	scratch  *Memory                      // what an operation keeps between two of its launches
+	scratch  *driver.Memory               // what an operation keeps between two of its launches
 	turns    map[ropeShape]kernels.Buffer // frequencies of RopeTable
 	failed   error                        // the first failure since Sync told one
 	alone    bool                         // nobody else uses the device, which is closed with the backend
 }
 
 // NewBackend loads all kernels on a card.
-func NewBackend(d *Device) (*Backend, error) {
-	b := &Backend{device: d, kernels: map[string]*Function{}, turns: map[ropeShape]kernels.Buffer{}}
-	b.memory.live = map[*Memory]struct{}{}
+func NewBackend(d *driver.Device) (*Backend, error) {
+	b := &Backend{device: d, kernels: map[string]*driver.Function{}, tiled: map[tiledKernel]*driver.Function{},
+		turns: map[ropeShape]kernels.Buffer{}}
+	b.memory.live = map[*driver.Memory]struct{}{}
 	if err := b.load(); err != nil {
-		if closing := b.Close(); !errors.Is(err, ErrLost) { // else it is the same once more
+		if closing := b.Close(); !errors.Is(err, driver.ErrLost) { // else it is the same once more
 			err = errors.Join(err, closing)
 		}
 		return nil, err
@@ -56,6 +60,9 @@ func NewBackend(d *Device) (*Backend, error) {
 
 func (b *Backend) load() (err error) {
 	if b.stream, err = b.device.NewStream(); err != nil {
+		return err
+	}
+	if b.moves, err = b.stream.NewTransfers(); err != nil {
 		return err
 	}
 	files, err := ptxFiles.ReadDir("ptx")
@@ -74,7 +81,7 @@ func (b *Backend) load() (err error) {
 	if err = b.allowAttention(); err != nil {
 		return err
 	}
-	b.products, err = newProducts(b.device.card, func(name string) (*Function, error) {
+	b.products, err = newProducts(b.device.Card(), func(name string) (*driver.Function, error) {
 		if f := b.kernels[name]; f != nil {
 			return f, nil
 		}
@@ -101,8 +108,8 @@ func (b *Backend) loadFile(text string) error {
 }
 
 // OpenBackend opens a card by its number, and gives a checked backend that has it for itself: Close gives back both.
-func OpenBackend(index int, o Options) (kernels.Backend, error) {
-	d, err := Open(index, o)
+func OpenBackend(index int, o driver.Options) (kernels.Backend, error) {
+	d, err := driver.Open(index, o)
 	if err != nil {
 		return nil, err
 	}
@@ -115,11 +122,11 @@ func OpenBackend(index int, o Options) (kernels.Backend, error) {
 }
 
 // Name is the card's.
-func (b *Backend) Name() string { return "cuda: " + b.device.card.String() }
+func (b *Backend) Name() string { return "cuda: " + b.device.Card().String() }
 
 // Order is one for all cards of a compute capability: how a card sums within mma is its own affair, and all else is the kernels'.
 func (b *Backend) Order() string {
-	return fmt.Sprintf("f32 in series, bf16 by mma in steps of 16, compute capability %s", b.device.card.Capability)
+	return fmt.Sprintf("f32 in series, bf16 and gradients of weights by mma in steps of 16, compute capability %s", b.device.Card().Capability)
 }
 
 // Rounds is so: products of bf16 are what a card is made for.
@@ -127,7 +134,7 @@ func (b *Backend) Rounds() bool { return true }
 
 // Sync waits for all that was queued, and tells the first failure since it last did.
 func (b *Backend) Sync() error {
-	b.note(b.stream.Sync())
+	b.note(b.moves.Sync())
 	err := b.failed
 	b.failed = nil
 	return err
@@ -136,8 +143,8 @@ func (b *Backend) Sync() error {
 // Close waits, and gives back everything that was taken from the card. The card stays open, unless OpenBackend opened it.
 func (b *Backend) Close() error {
 	var failures []error
-	if b.stream != nil {
-		failures = append(failures, b.Sync())
+	if b.moves != nil {
+		failures = append(failures, b.Sync(), b.moves.Close())
 	}
 	failures = append(failures, b.memory.freeAll())
 	for _, m := range b.modules {
@@ -146,12 +153,12 @@ func (b *Backend) Close() error {
 	if b.stream != nil {
 		failures = append(failures, b.stream.Close())
 	}
-	b.modules, b.stream = nil, nil
+	b.modules, b.stream, b.moves = nil, nil, nil
 	if b.alone {
 		failures = append(failures, b.device.Close())
 	}
 	for _, err := range failures {
-		if errors.Is(err, ErrLost) { // and so are all the others
+		if errors.Is(err, driver.ErrLost) { // and so are all the others
 			return err
 		}
 	}
@@ -169,7 +176,7 @@ func (b *Backend) note(err error) {
 const threads = 256
 
 // launch queues a kernel, if there is anything to do.
-func (b *Backend) launch(name string, grid Dim, args ...Arg) {
+func (b *Backend) launch(name string, grid dims, args ...arg) {
 	if grid.X == 0 {
 		return
 	}
@@ -177,30 +184,24 @@ func (b *Backend) launch(name string, grid Dim, args ...Arg) {
 	if f == nil {
 		panic(fmt.Sprintf("cuda: there is no kernel %s", name))
 	}
-	b.note(b.stream.Launch(f, grid, Dim{X: threads}, 0, args...))
+	b.note(b.stream.Launch(f, grid, dims{X: threads}, 0, args...))
 }
 
 // blocks is how many blocks treat n things, of which each has so many.
-func blocks(n, each int) Dim {
+func blocks(n, each int) dims {
 	count := (n + each - 1) / each
 	if count > math.MaxInt32 {
 		panic(fmt.Sprintf("cuda: %d numbers are too many for a launch", n))
 	}
-	return Dim{X: count}
+	return dims{X: count}
 }
 
 // fours is a thread for each four of n numbers.
-func fours(n int) Dim { return blocks(n, 4*threads) }
-
-// by has as many blocks side by side as there are columns for, of which each has so many.
-func (d Dim) by(columns, each int) Dim {
-	d.Y = (columns + each - 1) / each
-	return d
-}
+func fours(n int) dims { return blocks(n, 4*threads) }
 
 // between gives memory that holds so many bytes from one launch to the next; false where there is nothing to hold, or it could not
 // be had, which Sync tells.
-func (b *Backend) between(bytes int) (Ptr, bool) {
+func (b *Backend) between(bytes int) (ptr, bool) {
 	if bytes == 0 {
 		return 0, false
 	}
@@ -208,7 +209,7 @@ func (b *Backend) between(bytes int) (Ptr, bool) {
 		return b.scratch.At, true
 	}
 	if b.scratch != nil {
-		b.note(b.stream.Sync())
+		b.note(b.moves.Sync())
 		b.note(b.memory.free(b.scratch))
 		b.scratch = nil
 	}

@@ -32,12 +32,12 @@ func (b *Backend) AttentionGrad(dqkv, dout, qkv, out, lse kernels.Buffer, s kern
 	if !ok {
 		return
 	}
-	g := gradient{at(dqkv), cache, cache + Ptr(cached), at(lse), cache + Ptr(cached+asked)}
+	g := gradient{at(dqkv), cache, cache + ptr(cached), at(lse), cache + ptr(cached+asked)}
 	p := packed(s)
 	b.writeCache(cache, at(qkv), p, h, kv, T)
-	b.launch("attention_grad_pack_"+typeName(kv), blocks(T*h.Q, threads/32), Address(g.asked), Address(g.delta), at(qkv), at(dout), at(out),
-		Int(h.Q), Int(h.KV), Int(h.Dim), Int(T))
+	b.launch(gradPackName.of(kv), blocks(T*h.Q, threads/32), address(g.asked), address(g.delta), at(qkv), at(dout), at(out),
+		i64(h.Q), i64(h.KV), i64(h.Dim), i64(T))
 	queries, keys := fitting(gradTiles[kv].queries, h.Dim), fitting(gradTiles[kv].keys, h.Dim)
-	b.grad(gradQueriesName, queries, Dim{X: queries.tiles(s.N, T, h), Y: h.KV}, g, p, h, kv)
-	b.grad(gradKeysName, keys, Dim{X: T/keys.high + s.N, Y: h.KV}, g, p, h, kv)
+	b.grad(gradQueriesName, queries, dims{X: queries.tiles(s.N, T, h), Y: h.KV}, g, p, h, kv)
+	b.grad(gradKeysName, keys, dims{X: T/keys.high + s.N, Y: h.KV}, g, p, h, kv)
 }

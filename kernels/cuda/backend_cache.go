@@ -8,6 +8,7 @@ import (
 	"runtime"
 
 	"github.com/seed-7879b91d/grpo/kernels"
+	"github.com/seed-7879b91d/grpo/kernels/cuda/driver"
 )
 
 // cache holds, for each layer, rows of keys and values of positions, block after block.
@@ -15,7 +16,7 @@ type cache struct {
 	heads          kernels.Heads
 	t              kernels.DType
 	layers, blocks int
-	memory         *Memory
+	memory         *driver.Memory
 }
 
 func (c *cache) Heads() kernels.Heads { return c.heads }
@@ -28,7 +29,7 @@ func (c *cache) Bytes() int           { return int(c.memory.Bytes) }
 func (c *cache) blockBytes() int { return cacheBlock * cacheRow(c.heads) * c.t.Size() }
 
 // layer is the address of its rows.
-func (c *cache) layer(n int) Ptr { return c.memory.At + Ptr(n*c.blocks*c.blockBytes()) }
+func (c *cache) layer(n int) ptr { return c.memory.At + ptr(n*c.blocks*c.blockBytes()) }
 
 func ownCache(k kernels.Cache) *cache {
 	c, ok := k.(*cache)
@@ -64,8 +65,8 @@ func (b *Backend) CopyBlocks(k kernels.Cache, to, from kernels.Buffer, n int) {
 		return
 	}
 	size := c.blockBytes() / 16
-	b.launch("cache_copy", blocks(size, threads).by(c.layers, 1), Address(c.memory.At), at(to), at(from), Int(n), Int(size),
-		Int(c.blocks*size))
+	b.launch("cache_copy", blocks(size, threads).By(c.layers, 1), address(c.memory.At), at(to), at(from), i64(n), i64(size),
+		i64(c.blocks*size))
 }
 
 // PagedAttention writes to a cache, and reads it. Where rows are few, each part of the positions has blocks of its own.
@@ -84,7 +85,7 @@ func (b *Backend) PagedAttention(out, qkv kernels.Buffer, k kernels.Cache, layer
 	}
 	b.attend(t, to, at(qkv), c.layer(layer), rows, h, c.t, T)
 	if to.count > 0 {
-		b.launch("attention_merge", blocks(T*h.Q, threads/32), at(out), Address(to.parts), at(p.Positions), Int(h.Q), Int(h.Dim),
-			Int(to.count), Int(T))
+		b.launch("attention_merge", blocks(T*h.Q, threads/32), at(out), address(to.parts), at(p.Positions), i64(h.Q), i64(h.Dim),
+			i64(to.count), i64(T))
 	}
 }

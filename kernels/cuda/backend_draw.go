@@ -9,28 +9,29 @@ const drawRows = 128
 
 // Draw computes the logits of some rows at a time and draws a token from each.
 func (b *Backend) Draw(out kernels.DrawOut, h kernels.Buffer, w kernels.Matrix, d kernels.DrawIn, n int) {
+	overwritten(out.Token)
 	m, chunks := weightsOf(w), chunksOf(w.Rows())
 	stride := ceil(m.n, 4) * 4 // rows begin at multiples of 16 bytes
 	rows := min(n, drawRows)
-	var logits, partials, masses, cuts Ptr
+	var logits, partials, masses, cuts ptr
 	if !b.divide(part{&logits, 4 * rows * stride}, part{&partials, partialBytes * rows * chunks}, part{&masses, 8 * rows * chunks},
 		part{&cuts, 8 * rows}) {
 		return
 	}
 	for row := 0; row < n; row += drawRows {
 		rows := min(drawRows, n-row)
-		from := func(x kernels.Buffer) Arg { return at(x.Slice(row, n)) }
-		b.note(b.products.linear(b.stream, window{logits, stride, m.n}, window{own(h).at + Ptr(4*row*m.k), m.k, m.k}, m,
+		from := func(x kernels.Buffer) arg { return at(x.Slice(row, n)) }
+		b.note(b.products.linear(b.stream, window{logits, stride, m.n}, window{own(h).at + ptr(4*row*m.k), m.k, m.k}, m,
 			written{alpha: 1}, rows))
-		size := []Arg{Address(logits), Int(stride), Int(m.n)}
-		launch := func(name string, grid Dim, outs []Arg, args ...Arg) {
+		size := []arg{address(logits), i64(stride), i64(m.n)}
+		launch := func(name string, grid dims, outs []arg, args ...arg) {
 			b.launch(name, grid, append(append(outs, size...), args...)...)
 		}
 		invTemp, minP := from(d.InvTemp), from(d.MinP)
-		launch("draw_partials", Dim{X: chunks, Y: rows}, []Arg{Address(partials)}, invTemp)
-		launch("draw_cuts", Dim{X: rows}, []Arg{Address(cuts)}, Address(partials), invTemp, from(d.TopK), from(d.TopP))
-		launch("draw_masses", Dim{X: chunks, Y: rows}, []Arg{Address(masses)}, Address(partials), Address(cuts), minP, invTemp)
-		launch("draw_tokens", Dim{X: rows}, []Arg{from(out.Token), from(out.LogP)}, Address(partials), Address(masses), Address(cuts), minP,
+		launch("draw_partials", dims{X: chunks, Y: rows}, []arg{address(partials)}, invTemp)
+		launch("draw_cuts", dims{X: rows}, []arg{address(cuts)}, address(partials), invTemp, from(d.TopK), from(d.TopP))
+		launch("draw_masses", dims{X: chunks, Y: rows}, []arg{address(masses)}, address(partials), address(cuts), minP, invTemp)
+		launch("draw_tokens", dims{X: rows}, []arg{from(out.Token), from(out.LogP)}, address(partials), address(masses), address(cuts), minP,
 			invTemp, from(d.Uniform))
 	}
 }

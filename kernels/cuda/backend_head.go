@@ -33,29 +33,29 @@ func (b *Backend) LogProb(out kernels.LogProbOut, h kernels.Buffer, w kernels.Ma
 	for r.next(b) {
 		for c := range chunksOf(r.w.n) {
 			if out.Jacobian == nil {
-				r.logits(b, c, "head_partials", invTemp, Address(r.partials), Address(r.kept))
+				r.logits(b, c, "head_partials", invTemp, address(r.partials), address(r.kept))
 				continue
 			}
-			r.logits(b, c, "head_weights", invTemp, Address(r.partials), Address(r.kept), Address(r.running), Address(r.mean), Int(r.w.k))
+			r.logits(b, c, "head_weights", invTemp, address(r.partials), address(r.kept), address(r.running), address(r.mean), i64(r.w.k))
 			w, weights := r.chunk(c)
 			b.note(b.products.gradX(b.stream, window{r.mean, w.k, w.k}, weights, w, written{alpha: 1, accumulate: c > 0}, r.rows))
 		}
-		b.launch("head_results", blocks(r.rows, threads/32), at(out.LogP), at(out.Entropy), at(out.LSE), Address(r.inverse),
-			Address(r.partials), Address(r.kept), Address(r.index), Int(chunksOf(r.w.n)), Int(r.rows))
+		b.launch("head_results", blocks(r.rows, threads/32), at(out.LogP), at(out.Entropy), at(out.LSE), address(r.inverse),
+			address(r.partials), address(r.kept), address(r.index), i64(chunksOf(r.w.n)), i64(r.rows))
 		if out.Jacobian != nil {
 			name := "head_jacobian"
 			if r.w.dtype != kernels.F32 {
 				name = "head_jacobian_bf16"
 			}
-			b.launch(name, Dim{X: r.rows}, at(out.Jacobian), Address(r.w.at), Address(r.mean), Address(r.inverse), Address(r.targets),
-				Address(r.index), Float(invTemp), Int(r.w.k))
+			b.launch(name, dims{X: r.rows}, at(out.Jacobian), address(r.w.at), address(r.mean), address(r.inverse), address(r.targets),
+				address(r.index), f32(invTemp), i64(r.w.k))
 		}
 	}
 }
 
 // LogProbGradX scales the rows of the Jacobian.
 func (b *Backend) LogProbGradX(dh, dlogp, jacobian kernels.Buffer, H, T int) {
-	b.launch("scale_rows", Dim{X: T}.by(H, 4*threads), at(dh), at(jacobian), at(dlogp), Int(H))
+	b.launch("scale_rows", dims{X: T}.By(H, 4*threads), at(dh), at(jacobian), at(dlogp), i64(H))
 }
 
 // LogProbGradW adds the gradient to the matrix. The logits are computed once more.
@@ -66,9 +66,9 @@ func (b *Backend) LogProbGradW(dw, dlogp, h kernels.Buffer, w kernels.Matrix, ta
 	}
 	for r.next(b) {
 		for c := range chunksOf(r.w.n) {
-			r.logits(b, c, "head_grad_logits", invTemp, Address(r.index), at(dlogp), at(lse))
+			r.logits(b, c, "head_grad_logits", invTemp, address(r.index), at(dlogp), at(lse))
 			_, changes := r.chunk(c)
-			to := own(dw).at + Ptr(4*c*headVocabulary*r.w.k)
+			to := own(dw).at + ptr(4*c*headVocabulary*r.w.k)
 			b.note(b.products.gradW(b.stream, to, changes, window{r.h, r.w.k, r.w.k}, 1, scratch{}, r.rows))
 		}
 	}
@@ -79,26 +79,30 @@ func (b *Backend) clear(x kernels.Buffer, n int) { b.Zero(own(x).Slice(0, n)) }
 
 // asked are the rows that somebody asks about, taken in rounds, and the memory of a round.
 type asked struct {
-	all         Ptr // every asked row, and then its target
+	all         ptr // every asked row, and then its target
 	count, done int
-	from        Ptr // h of all rows
+	from        ptr // h of all rows
 	w           weights
 
 	rows                   int // of this round
-	index, targets         Ptr // of its rows
-	h                      Ptr // [rows, H], gathered
-	matrix                 Ptr // [rows, headVocabulary]: logits of a chunk, and what they become
-	mean                   Ptr // [rows, H]
-	partials               Ptr // [rows, chunks]
-	kept, running, inverse Ptr // [rows]
+	index, targets         ptr // of its rows
+	h                      ptr // [rows, H], gathered
+	matrix                 ptr // [rows, headVocabulary]: logits of a chunk, and what they become
+	mean                   ptr // [rows, H]
+	partials               ptr // [rows, chunks]
+	kept, running, inverse ptr // [rows]
 }
 
-// asked lists the rows whose target is not negative: the host waits for the targets. It is false where there is nothing to do.
+// asked lists the rows whose target is not negative: where the host has not sent the targets itself, it waits for them. It is false
+// where there is nothing to do.
 func (b *Backend) asked(op string, h kernels.Buffer, w kernels.Matrix, targets kernels.Buffer, T int) (*asked, bool) {
-	wanted := make([]int32, T)
-	if err := b.stream.Read(raw(wanted), own(targets).at); err != nil {
-		b.note(err)
-		return nil, false
+	wanted, known := own(targets).sent(T)
+	if !known {
+		wanted = make([]int32, T)
+		if err := b.stream.Read(raw(wanted), own(targets).at); err != nil {
+			b.note(err)
+			return nil, false
+		}
 	}
 	var index, of []int32
 	for t, target := range wanted {
@@ -115,7 +119,7 @@ func (b *Backend) asked(op string, h kernels.Buffer, w kernels.Matrix, targets k
 		part{&r.matrix, 4 * rows * headVocabulary}, part{&r.partials, partialBytes * rows * chunksOf(r.w.n)},
 		part{&r.kept, 4 * rows}, part{&r.running, 4 * rows}, part{&r.inverse, 4 * rows})
 	if ok {
-		b.note(b.stream.Write(r.all, raw(append(index, of...))))
+		b.note(b.moves.Upload(r.all, raw(append(index, of...))))
 	}
 	return r, ok
 }
@@ -126,10 +130,10 @@ func (r *asked) next(b *Backend) bool {
 	if r.rows == 0 {
 		return false
 	}
-	r.index = r.all + Ptr(4*r.done)
-	r.targets = r.index + Ptr(4*r.count)
+	r.index = r.all + ptr(4*r.done)
+	r.targets = r.index + ptr(4*r.count)
 	r.done += r.rows
-	b.launch("gather", Dim{X: r.rows}, Address(r.h), Address(r.from), Address(r.index), Int(r.w.k))
+	b.launch("gather", dims{X: r.rows}, address(r.h), address(r.from), address(r.index), i64(r.w.k))
 	return true
 }
 
@@ -139,21 +143,21 @@ func chunksOf(vocabulary int) int { return ceil(vocabulary, headVocabulary) }
 // chunk is the rows of w that a chunk is about, and the place of their logits.
 func (r *asked) chunk(c int) (weights, window) {
 	w, first := r.w, c*headVocabulary
-	w.at += Ptr(first * w.k * w.dtype.Size())
+	w.at += ptr(first * w.k * w.dtype.Size())
 	w.n = min(w.n-first, headVocabulary)
 	return w, window{r.matrix, headVocabulary, w.n}
 }
 
 // logits computes those of a chunk, and has a kernel of head.cu make of them what it does.
-func (r *asked) logits(b *Backend, c int, kernel string, invTemp float32, args ...Arg) {
+func (r *asked) logits(b *Backend, c int, kernel string, invTemp float32, args ...arg) {
 	w, logits := r.chunk(c)
 	b.note(b.products.linear(b.stream, logits, window{r.h, w.k, w.k}, w, written{alpha: 1}, r.rows))
-	b.launch(kernel, Dim{X: r.rows}, append([]Arg{Address(logits.at), Int(c), Int(r.w.n), Float(invTemp), Address(r.targets)}, args...)...)
+	b.launch(kernel, dims{X: r.rows}, append([]arg{address(logits.at), i64(c), i64(r.w.n), f32(invTemp), address(r.targets)}, args...)...)
 }
 
 // part is a part of the memory between two launches.
 type part struct {
-	at    *Ptr
+	at    *ptr
 	bytes int
 }
 
@@ -167,7 +171,7 @@ func (b *Backend) divide(parts ...part) bool {
 	at, ok := b.between(all)
 	for _, p := range parts {
 		*p.at = at
-		at += Ptr(ceil(p.bytes, apart) * apart)
+		at += ptr(ceil(p.bytes, apart) * apart)
 	}
 	return ok
 }

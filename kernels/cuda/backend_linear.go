@@ -5,7 +5,7 @@ package cuda
 import "github.com/seed-7879b91d/grpo/kernels"
 
 // windowOf is a window of columns on the card.
-func windowOf(c kernels.Cols) window { return window{own(c.Buf).at + Ptr(4*c.From), c.Stride, c.N} }
+func windowOf(c kernels.Cols) window { return window{own(c.Buf).at + ptr(4*c.From), c.Stride, c.N} }
 
 // weightsOf are a matrix on the card.
 func weightsOf(w kernels.Matrix) weights {

@@ -9,13 +9,14 @@ import (
 	"runtime"
 
 	"github.com/seed-7879b91d/grpo/kernels"
+	"github.com/seed-7879b91d/grpo/kernels/cuda/driver"
 )
 
 // matrix is row-major, in the numbers of its type.
 type matrix struct {
 	t          kernels.DType
 	rows, cols int
-	memory     *Memory
+	memory     *driver.Memory
 	compressed bool
 }
 
@@ -26,7 +27,7 @@ func (m *matrix) Bytes() int           { return int(m.memory.Bytes) }
 func (m *matrix) Compressed() bool     { return m.compressed }
 
 // row is the address of a row.
-func (m *matrix) row(n int) Ptr { return m.memory.At + Ptr(n*m.cols*m.t.Size()) }
+func (m *matrix) row(n int) ptr { return m.memory.At + ptr(n*m.cols*m.t.Size()) }
 
 func ownMatrix(w kernels.Matrix) *matrix {
 	m, ok := w.(*matrix)
@@ -55,7 +56,7 @@ func (b *Backend) Load(w kernels.Matrix, row int, src kernels.HostRows) {
 	m := ownMatrix(w)
 	to := m.row(row)
 	if m.t != kernels.F32 || src.Encoding == kernels.EncodedF32 {
-		b.note(b.stream.Write(to, src.Bytes))
+		b.note(b.moves.Upload(to, src.Bytes))
 		return
 	}
 	wide := make([]float32, min(loadNumbers, len(src.Bytes)/2))
@@ -64,8 +65,8 @@ func (b *Backend) Load(w kernels.Matrix, row int, src kernels.HostRows) {
 		for i := range n {
 			wide[i] = widened(src.Encoding, binary.LittleEndian.Uint16(rest[2*i:]))
 		}
-		b.note(b.stream.Write(to, raw(wide[:n])))
-		rest, to = rest[2*n:], to+Ptr(4*n)
+		b.note(b.moves.Upload(to, raw(wide[:n])))
+		rest, to = rest[2*n:], to+ptr(4*n)
 	}
 }
 
@@ -103,5 +104,5 @@ func (b *Backend) Unpack(dst kernels.Buffer, w kernels.Matrix) {
 		return
 	}
 	n := m.rows * m.cols
-	b.launch("widen_bf16", fours(n), at(dst), Address(m.memory.At), Int(n))
+	b.launch("widen_bf16", fours(n), at(dst), address(m.memory.At), i64(n))
 }

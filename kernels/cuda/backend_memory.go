@@ -6,32 +6,34 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"sync"
 	"time"
 	"unsafe"
 
 	"github.com/seed-7879b91d/grpo/kernels"
+	"github.com/seed-7879b91d/grpo/kernels/cuda/driver"
 )
 
 // heap is the memory that a backend has. What Go's collector finds without an owner is freed with the next allocation, on the
 // goroutine that queues, so that no address is given away between its being looked up and its being queued.
 type heap struct {
-	live map[*Memory]struct{}
+	live map[*driver.Memory]struct{}
 
 	mu      sync.Mutex
-	orphans []*Memory
+	orphans []*driver.Memory
 }
 
 // take gives memory; where there is none left, after another look for what nobody owns.
-func (h *heap) take(b *Backend, bytes int64) (*Memory, error) {
-	if err := h.freeOrphans(b.stream); err != nil {
+func (h *heap) take(b *Backend, bytes int64) (*driver.Memory, error) {
+	if err := h.freeOrphans(b.moves); err != nil {
 		return nil, err
 	}
 	m, err := b.device.Alloc(bytes)
-	for wait := time.Millisecond; errors.Is(err, ErrMemory) && wait < time.Second; wait *= 2 {
+	for wait := time.Millisecond; errors.Is(err, driver.ErrMemory) && wait < time.Second; wait *= 2 {
 		runtime.GC()
 		time.Sleep(wait) // cleanups run after the collection
-		if err := h.freeOrphans(b.stream); err != nil {
+		if err := h.freeOrphans(b.moves); err != nil {
 			return nil, err
 		}
 		m, err = b.device.Alloc(bytes)
@@ -43,19 +45,19 @@ func (h *heap) take(b *Backend, bytes int64) (*Memory, error) {
 	return m, nil
 }
 
-func (h *heap) free(m *Memory) error {
+func (h *heap) free(m *driver.Memory) error {
 	delete(h.live, m)
 	return m.Free()
 }
 
-func (h *heap) orphan(m *Memory) {
+func (h *heap) orphan(m *driver.Memory) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.orphans = append(h.orphans, m)
 }
 
 // freeOrphans waits for what is queued, which may still use them.
-func (h *heap) freeOrphans(s *Stream) error {
+func (h *heap) freeOrphans(t *driver.Transfers) error {
 	h.mu.Lock()
 	orphans := h.orphans
 	h.orphans = nil
@@ -63,7 +65,7 @@ func (h *heap) freeOrphans(s *Stream) error {
 	if len(orphans) == 0 {
 		return nil
 	}
-	failures := []error{s.Sync()}
+	failures := []error{t.Sync()}
 	for _, m := range orphans {
 		if _, live := h.live[m]; live {
 			failures = append(failures, h.free(m))
@@ -82,16 +84,17 @@ func (h *heap) freeAll() error {
 
 // allocation is what Alloc gave; all slices of it share it.
 type allocation struct {
-	memory   *Memory // nil for no numbers
+	memory   *driver.Memory // nil for no numbers
 	n        int
 	released bool
+	sent     []int32 // what the host has put at its start, while nothing else has written there
 }
 
 // buffer is numbers on the card.
 type buffer struct {
 	whole *allocation
 	t     kernels.DType
-	at    Ptr
+	at    ptr
 	n     int
 }
 
@@ -101,10 +104,39 @@ func (b buffer) Released() bool       { return b.whole.released }
 
 func (b buffer) Slice(from, to int) kernels.Buffer {
 	kernels.CheckSlice(b.n, from, to)
-	return buffer{b.whole, b.t, b.at + Ptr(from*b.t.Size()), to - from}
+	return buffer{b.whole, b.t, b.at + ptr(from*b.t.Size()), to - from}
 }
 
 func (b buffer) bytes() int64 { return int64(b.n * b.t.Size()) }
+
+// place is where it begins in what Alloc gave.
+func (b buffer) place() int { return int(b.at-b.whole.memory.At) / b.t.Size() }
+
+// send notes what the host puts into it, so that nobody has to wait for what is known.
+func (b buffer) send(x []int32) {
+	if len(x) == 0 || b.place() > len(b.whole.sent) {
+		return
+	}
+	if end := b.place() + len(x); end > len(b.whole.sent) {
+		b.whole.sent = slices.Grow(b.whole.sent, end-len(b.whole.sent))[:end]
+	}
+	copy(b.whole.sent[b.place():], x)
+}
+
+// sent are the first n numbers, if the host has put all of them there.
+func (b buffer) sent(n int) ([]int32, bool) {
+	if n == 0 || b.place()+n > len(b.whole.sent) {
+		return nil, n == 0
+	}
+	return b.whole.sent[b.place():][:n], true
+}
+
+// overwritten is a buffer that a kernel writes to: what the host has put there is no more.
+func overwritten(b kernels.Buffer) buffer {
+	o := own(b)
+	o.whole.sent = nil
+	return o
+}
 
 // own is a buffer of this backend.
 func own(b kernels.Buffer) buffer {
@@ -116,7 +148,7 @@ func own(b kernels.Buffer) buffer {
 }
 
 // at is a buffer's address, as an argument.
-func at(b kernels.Buffer) Arg { return Address(own(b).at) }
+func at(b kernels.Buffer) arg { return address(own(b).at) }
 
 // Alloc gives zeros.
 func (b *Backend) Alloc(t kernels.DType, n int) (kernels.Buffer, error) {
@@ -143,7 +175,7 @@ func (b *Backend) Release(of kernels.Buffer) {
 	kernels.CheckRelease(o.n == o.whole.n)
 	o.whole.released = true
 	if o.whole.memory != nil {
-		b.note(b.stream.Sync())
+		b.note(b.moves.Sync())
 		b.note(b.memory.free(o.whole.memory))
 	}
 }
@@ -152,17 +184,26 @@ func (b *Backend) Release(of kernels.Buffer) {
 func (b *Backend) Free() (kernels.Room, bool) {
 	free, _, err := b.device.Memory()
 	b.note(err)
-	return kernels.Room{Bytes: free, Limit: "the memory of " + b.device.card.String(), Apart: true}, err == nil
+	return kernels.Room{Bytes: free, Limit: "the memory of " + b.device.Card().String(), Apart: true}, err == nil
 }
 
 // Upload copies numbers to the card.
 func (b *Backend) Upload(dst kernels.Buffer, src any) {
-	b.note(b.stream.Write(own(dst).at, bytesOf(src)))
+	o := own(dst)
+	if x, ok := src.([]int32); ok {
+		o.send(x)
+	}
+	b.note(b.moves.Upload(o.at, bytesOf(src)))
 }
 
-// Download waits for what is queued, and copies numbers from the card.
+// Fetch queues a copy of numbers from the card.
+func (b *Backend) Fetch(dst any, src kernels.Buffer) {
+	b.note(b.moves.Fetch(bytesOf(dst), own(src).at))
+}
+
+// Download waits for what is queued, and for that.
 func (b *Backend) Download(dst any, src kernels.Buffer) error {
-	b.note(b.stream.Read(bytesOf(dst), own(src).at))
+	b.Fetch(dst, src)
 	return b.Sync()
 }
 
@@ -186,12 +227,12 @@ func raw[E float32 | float64 | int32](x []E) []byte {
 
 // Zero sets numbers to 0.
 func (b *Backend) Zero(dst kernels.Buffer) {
-	o := own(dst)
+	o := overwritten(dst)
 	b.note(b.stream.Fill(o.at, 0, o.bytes()))
 }
 
 // Copy copies on the card.
 func (b *Backend) Copy(dst, src kernels.Buffer) {
 	from := own(src)
-	b.note(b.stream.Copy(own(dst).at, from.at, from.bytes()))
+	b.note(b.stream.Copy(overwritten(dst).at, from.at, from.bytes()))
 }

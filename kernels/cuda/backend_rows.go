@@ -21,35 +21,35 @@ func (b *Backend) Embed(out kernels.Buffer, table kernels.Matrix, ids kernels.Bu
 	if m.t != kernels.F32 {
 		name = "gather_bf16"
 	}
-	b.launch(name, Dim{X: T}, at(out), Address(m.memory.At), at(ids), Int(m.cols))
+	b.launch(name, dims{X: T}, at(out), address(m.memory.At), at(ids), i64(m.cols))
 }
 
 // EmbedGrad adds rows to those of a table, in the order of their ids, for which it brings them by 8 bits of the ids at a time.
 func (b *Backend) EmbedGrad(dTable, dOut, ids kernels.Buffer, V, H, T int) {
-	var sorted, before, other Ptr
+	var sorted, before, other ptr
 	if !b.divide(part{&sorted, 4 * T}, part{&other, 4 * T}) {
 		return
 	}
 	for shift := 0; shift == 0 || (V-1)>>shift > 0; shift += 8 {
-		b.launch("sort_rows", Dim{X: 1}, Address(sorted), Address(before), at(ids), Int(shift), Int(T))
+		b.launch("sort_rows", dims{X: 1}, address(sorted), address(before), at(ids), i64(shift), i64(T))
 		before, sorted, other = sorted, other, sorted
 	}
-	b.launch("embed_grad", Dim{X: T}.by(H, threads), at(dTable), at(dOut), at(ids), Address(before), Int(H), Int(T))
+	b.launch("embed_grad", dims{X: T}.By(H, threads), at(dTable), at(dOut), at(ids), address(before), i64(H), i64(T))
 }
 
 // Gather gives rows of x.
 func (b *Backend) Gather(out, x, rows kernels.Buffer, width, n int) {
-	b.launch("gather", Dim{X: n}, at(out), at(x), at(rows), Int(width))
+	b.launch("gather", dims{X: n}, at(out), at(x), at(rows), i64(width))
 }
 
 // RMSNorm normalises rows.
 func (b *Backend) RMSNorm(out, x, weight kernels.Buffer, eps float32, H, T int) {
-	b.launch("rms_norm", Dim{X: T}, at(out), at(x), at(weight), Float(eps), Int(H))
+	b.launch("rms_norm", dims{X: T}, at(out), at(x), at(weight), f32(eps), i64(H))
 }
 
 // RMSNormGradX is the gradient to x.
 func (b *Backend) RMSNormGradX(dx, dy, x, weight kernels.Buffer, eps float32, H, T int) {
-	b.launch("rms_norm_grad_x", Dim{X: T}, at(dx), at(dy), at(x), at(weight), Float(eps), Int(H))
+	b.launch("rms_norm_grad_x", dims{X: T}, at(dx), at(dy), at(x), at(weight), f32(eps), i64(H))
 }
 
 // RMSNormGradW adds the gradient to the weight.
@@ -59,10 +59,10 @@ func (b *Backend) RMSNormGradW(dw, dy, x kernels.Buffer, eps float32, H, T int) 
 	if !ok {
 		return
 	}
-	scales, sums := Address(scratch), Address(scratch+Ptr(4*T))
-	b.launch("row_scales", Dim{X: T}, scales, at(x), Float(eps), Int(H))
-	b.launch("sum_scaled_products", chunks.by(H, threads), sums, at(dy), at(x), scales, Int(H), Int(T))
-	b.launch("add_chunks", blocks(H, threads), at(dw), sums, Int(H), Int(H), Int(chunks.X))
+	scales, sums := address(scratch), address(scratch+ptr(4*T))
+	b.launch("row_scales", dims{X: T}, scales, at(x), f32(eps), i64(H))
+	b.launch("sum_scaled_products", chunks.By(H, threads), sums, at(dy), at(x), scales, i64(H), i64(T))
+	b.launch("add_chunks", blocks(H, threads), at(dw), sums, i64(H), i64(H), i64(chunks.X))
 }
 
 // BiasGrad adds rows up.
@@ -72,24 +72,24 @@ func (b *Backend) BiasGrad(db kernels.Buffer, dy kernels.Cols, T int) {
 	if !ok {
 		return
 	}
-	sums, from := Address(scratch), Address(own(dy.Buf).at+Ptr(4*dy.From))
-	b.launch("sum_rows", chunks.by(dy.N, threads), sums, from, Int(dy.Stride), Int(dy.N), Int(T))
-	b.launch("add_chunks", blocks(dy.N, threads), at(db), sums, Int(dy.N), Int(dy.N), Int(chunks.X))
+	sums, from := address(scratch), address(own(dy.Buf).at+ptr(4*dy.From))
+	b.launch("sum_rows", chunks.By(dy.N, threads), sums, from, i64(dy.Stride), i64(dy.N), i64(T))
+	b.launch("add_chunks", blocks(dy.N, threads), at(db), sums, i64(dy.N), i64(dy.N), i64(chunks.X))
 }
 
 // SwiGLU is the gate of a block.
 func (b *Backend) SwiGLU(out, gateUp kernels.Buffer, N, T int) {
-	b.launch("swiglu", Dim{X: T}.by(N, 4*threads), at(out), at(gateUp), Int(N))
+	b.launch("swiglu", dims{X: T}.By(N, 4*threads), at(out), at(gateUp), i64(N))
 }
 
 // SwiGLUGrad is its gradient.
 func (b *Backend) SwiGLUGrad(dGateUp, dout, gateUp kernels.Buffer, N, T int) {
-	b.launch("swiglu_grad", Dim{X: T}.by(N, 4*threads), at(dGateUp), at(dout), at(gateUp), Int(N))
+	b.launch("swiglu_grad", dims{X: T}.By(N, 4*threads), at(dGateUp), at(dout), at(gateUp), i64(N))
 }
 
 // Add adds numbers.
 func (b *Backend) Add(out, x, y kernels.Buffer, n int) {
-	b.launch("add", fours(n), at(out), at(x), at(y), Int(n))
+	b.launch("add", fours(n), at(out), at(x), at(y), i64(n))
 }
 
 // ropeShape is what the frequencies of a table depend on.
@@ -106,7 +106,7 @@ func (b *Backend) RopeTable(out, positions kernels.Buffer, theta float64, dim, T
 		return
 	}
 	pairs := T * dim / 2
-	b.launch("rope_table", blocks(pairs, threads), at(out), at(positions), at(frequencies), Int(dim/2), Int(pairs))
+	b.launch("rope_table", blocks(pairs, threads), at(out), at(positions), at(frequencies), i64(dim/2), i64(pairs))
 }
 
 // frequencies are on the card from the first call on.
@@ -128,17 +128,17 @@ func (b *Backend) frequencies(r ropeShape) (kernels.Buffer, error) {
 }
 
 // perHead is a warp for each head of T rows.
-func perHead(h kernels.Heads, T int) Dim { return blocks((h.Q+2*h.KV)*T, threads/32) }
+func perHead(h kernels.Heads, T int) dims { return blocks((h.Q+2*h.KV)*T, threads/32) }
 
 // QKNormRope normalises and rotates queries and keys.
 func (b *Backend) QKNormRope(out, qkv, qw, kw, rope kernels.Buffer, eps float32, h kernels.Heads, T int) {
-	b.launch("qk_norm_rope", perHead(h, T), at(out), at(qkv), at(qw), at(kw), at(rope), Float(eps), Int(h.Q), Int(h.KV), Int(h.Dim), Int(T))
+	b.launch("qk_norm_rope", perHead(h, T), at(out), at(qkv), at(qw), at(kw), at(rope), f32(eps), i64(h.Q), i64(h.KV), i64(h.Dim), i64(T))
 }
 
 // QKNormRopeGradX is the gradient to qkv.
 func (b *Backend) QKNormRopeGradX(dqkv, dout, qkv, qw, kw, rope kernels.Buffer, eps float32, h kernels.Heads, T int) {
-	b.launch("qk_norm_rope_grad_x", perHead(h, T), at(dqkv), at(dout), at(qkv), at(qw), at(kw), at(rope), Float(eps), Int(h.Q),
-		Int(h.KV), Int(h.Dim), Int(T))
+	b.launch("qk_norm_rope_grad_x", perHead(h, T), at(dqkv), at(dout), at(qkv), at(qw), at(kw), at(rope), f32(eps), i64(h.Q),
+		i64(h.KV), i64(h.Dim), i64(T))
 }
 
 // QKNormRopeGradW adds the gradients to both weights.
@@ -148,11 +148,11 @@ func (b *Backend) QKNormRopeGradW(dqw, dkw, dout, qkv, rope kernels.Buffer, eps 
 	if !ok {
 		return
 	}
-	scales, ofQueries := scratch, scratch+Ptr(4*heads*T)
-	ofKeys := ofQueries + Ptr(4*h.Dim)
-	b.launch("head_scales", perHead(h, T), Address(scales), at(qkv), Float(eps), Int(heads), Int(h.Dim), Int(T))
-	b.launch("sum_turned_products", chunks.by(2*h.Dim, threads), Address(ofQueries), at(dout), at(qkv), at(rope), Address(scales),
-		Int(h.Q), Int(h.KV), Int(h.Dim), Int(T))
-	b.launch("add_chunks", blocks(h.Dim, threads), at(dqw), Address(ofQueries), Int(2*h.Dim), Int(h.Dim), Int(chunks.X))
-	b.launch("add_chunks", blocks(h.Dim, threads), at(dkw), Address(ofKeys), Int(2*h.Dim), Int(h.Dim), Int(chunks.X))
+	scales, ofQueries := scratch, scratch+ptr(4*heads*T)
+	ofKeys := ofQueries + ptr(4*h.Dim)
+	b.launch("head_scales", perHead(h, T), address(scales), at(qkv), f32(eps), i64(heads), i64(h.Dim), i64(T))
+	b.launch("sum_turned_products", chunks.By(2*h.Dim, threads), address(ofQueries), at(dout), at(qkv), at(rope), address(scales),
+		i64(h.Q), i64(h.KV), i64(h.Dim), i64(T))
+	b.launch("add_chunks", blocks(h.Dim, threads), at(dqw), address(ofQueries), i64(2*h.Dim), i64(h.Dim), i64(chunks.X))
+	b.launch("add_chunks", blocks(h.Dim, threads), at(dkw), address(ofKeys), i64(2*h.Dim), i64(h.Dim), i64(chunks.X))
 }

@@ -12,11 +12,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-7879b91d/grpo/kernels"
+	"github.com/seed-7879b91d/grpo/kernels/cuda/driver"
+	"github.com/seed-7879b91d/grpo/kernels/cuda/internal/apart"
 )
 
 func init() {
 	tasks["sums"] = func() error {
-		d, err := Open(0, Options{})
+		d, err := driver.Open(0, driver.Options{})
 		if err != nil {
 			return err
 		}
@@ -59,7 +61,7 @@ func sums(b *Backend) error {
 
 // What fails on the card while operations are queued is told once somebody waits, whatever it was, and everything is given back.
 func TestBackendTellsWhatFailed(t *testing.T) {
-	out, ok := on(t, "sums")
+	out, ok := apart.Emulated(t, "sums")
 	require.True(t, ok, out)
 	require.Empty(t, out)
 	for env, want := range map[string]string{
@@ -68,7 +70,7 @@ func TestBackendTellsWhatFailed(t *testing.T) {
 		"GRPO_EMU_OOM_AFTER=1K":   "allocating 2400 bytes where ",
 		"GRPO_EMU_OOM_AFTER=3100": "allocating 48 bytes where ",
 	} {
-		out, ok := on(t, "sums", env)
+		out, ok := apart.Emulated(t, "sums", env)
 		require.False(t, ok, env)
 		require.Contains(t, out, want, env)
 		require.NotContains(t, out, "closing", env)
@@ -78,7 +80,7 @@ func TestBackendTellsWhatFailed(t *testing.T) {
 // A card that falls off the bus at whichever call, loading of kernels among them, is one error that stays.
 func TestBackendOnALostCard(t *testing.T) {
 	for at := 1; ; at += 23 {
-		out, ok := on(t, "sums", "GRPO_EMU_LOST_AT="+strconv.Itoa(at))
+		out, ok := apart.Emulated(t, "sums", "GRPO_EMU_LOST_AT="+strconv.Itoa(at))
 		if ok {
 			require.Greater(t, at, 100)
 			return

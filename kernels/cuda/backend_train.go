@@ -6,8 +6,8 @@ import "github.com/seed-7879b91d/grpo/kernels"
 
 // Loss is the objective and its statistics.
 func (b *Backend) Loss(dlogp, stats kernels.Buffer, in kernels.LossIn, l kernels.Loss, T int) {
-	b.launch("loss", Dim{X: 1}, at(dlogp), at(stats), at(in.LogP), at(in.Entropy), at(in.OldLogP), at(in.Advantage), at(in.Weight),
-		Int(int(l.Kind)), Float(l.Low), Float(l.High), Int(T))
+	b.launch("loss", dims{X: 1}, at(dlogp), at(stats), at(in.LogP), at(in.Entropy), at(in.OldLogP), at(in.Advantage), at(in.Weight),
+		i64(int(l.Kind)), f32(l.Low), f32(l.High), i64(T))
 }
 
 // squaresChunk is how many numbers a block of sum_squares.cu has.
@@ -24,12 +24,12 @@ func (b *Backend) SumSquares(out, x kernels.Buffer, n int) {
 	if !ok {
 		return
 	}
-	b.launch("sum_squares", chunks, Address(sums), at(x), Int(n))
-	b.launch("sum_of_sums", Dim{X: 1}, at(out), Address(sums), Int(chunks.X))
+	b.launch("sum_squares", chunks, address(sums), at(x), i64(n))
+	b.launch("sum_of_sums", dims{X: 1}, at(out), address(sums), i64(chunks.X))
 }
 
 // Adam is a step of the optimizer.
 func (b *Backend) Adam(p, m, v, g kernels.Buffer, a kernels.AdamStep, n int) {
-	b.launch("adam", fours(n), at(p), at(m), at(v), at(g), Float(a.LR), Float(a.Beta1), Float(a.Beta2), Float(a.Eps),
-		Float(a.LR*a.WeightDecay), Float(a.GradScale), Float(a.Correction1), Float(a.Correction2), Int(n))
+	b.launch("adam", fours(n), at(p), at(m), at(v), at(g), f32(a.LR), f32(a.Beta1), f32(a.Beta2), f32(a.Eps),
+		f32(a.LR*a.WeightDecay), f32(a.GradScale), f32(a.Correction1), f32(a.Correction2), i64(n))
 }

@@ -6,17 +6,18 @@ import (
 	"fmt"
 
 	"github.com/seed-7879b91d/grpo/kernels"
+	"github.com/seed-7879b91d/grpo/kernels/cuda/driver"
 )
 
 // window is a window of f32 columns: rows that are Stride elements apart, of which N count.
 type window struct {
-	at        Ptr
+	at        ptr
 	stride, n int
 }
 
 // weights are a matrix w [N, K], row-major. Products are fast where rows start at multiples of 16 bytes.
 type weights struct {
-	at           Ptr
+	at           ptr
 	dtype        kernels.DType // BF16, BF16Rounding or F32
 	stride, n, k int
 }
@@ -25,7 +26,7 @@ type weights struct {
 type written struct {
 	alpha      float32
 	accumulate bool
-	bias       Ptr // or 0
+	bias       ptr // or 0
 }
 
 // tile is a shape in which a product is computed. All give the same bits: a shape is chosen for speed alone.
@@ -37,7 +38,7 @@ type tile struct {
 	stages      int // of the ring in shared memory
 }
 
-// The tiles of src/linear_tensor.h and of src/linear_f32.cu, large ones first.
+// The tiles of src/linear_tensor.h, and of src/linear_f32.cu and src/linear_grad_w.cu, large ones first.
 var (
 	tensorTiles = []tile{
 		{"128x128", 128, 128, 256, 32, 3},
@@ -81,7 +82,7 @@ func (t tile) f32Shared(first, second bool) int {
 // products are the kernels of linear.go on a card.
 type products struct {
 	processors int // of the card
-	functions  map[string]*Function
+	functions  map[product]*driver.Function
 }
 
 // The kernels' names begin with the operation.
@@ -89,12 +90,14 @@ const (
 	linearName = "linear"
 	gradXName  = "linear_grad_x"
 	gradWName  = "linear_grad_w"
+
+	gradWAddName = gradWName + "_add"
 )
 
 // newProducts finds the kernels of a card.
-func newProducts(card Card, kernel func(name string) (*Function, error)) (*products, error) {
-	p := &products{card.Processors, map[string]*Function{}}
-	shared := map[string]int{gradWName + "_add": 0}
+func newProducts(card driver.Card, kernel func(name string) (*driver.Function, error)) (*products, error) {
+	p := &products{card.Processors, map[product]*driver.Function{}}
+	shared := map[product]int{{op: gradWAddName}: 0}
 	for _, op := range []string{linearName, gradXName} {
 		for _, t := range tensorTiles {
 			for _, dtype := range []kernels.DType{kernels.BF16, kernels.BF16Rounding} {
@@ -106,17 +109,17 @@ func newProducts(card Card, kernel func(name string) (*Function, error)) (*produ
 		}
 	}
 	for _, t := range f32Tiles {
-		shared[gradWName+"_"+t.name] = t.f32Shared(true, true)
+		shared[t.kernel(gradWName, kernels.F32)] = t.f32Shared(true, true)
 	}
-	for name, bytes := range shared {
-		f, err := kernel(name)
+	for k, bytes := range shared {
+		f, err := kernel(k.String())
 		if err != nil {
 			return nil, err
 		}
 		if err = f.AllowShared(bytes); err != nil {
 			return nil, err
 		}
-		p.functions[name] = f
+		p.functions[k] = f
 	}
 	return p, nil
 }
@@ -137,10 +140,28 @@ func (p *products) choose(tiles []tile, rows, columns int) tile {
 	return tiles[len(tiles)-1]
 }
 
-// kernel is the name of an operation with weights of a type.
-func (t tile) kernel(op string, dtype kernels.DType) string {
-	precision := map[kernels.DType]string{kernels.F32: "f32", kernels.BF16: "split", kernels.BF16Rounding: "bf16"}[dtype]
-	return op + "_" + precision + "_" + t.name
+// product is a kernel: an operation with weights of a type, in tiles.
+type product struct {
+	op    string
+	dtype kernels.DType
+	tile  string // or none
+}
+
+func (t tile) kernel(op string, dtype kernels.DType) product { return product{op, dtype, t.name} }
+
+// String is its name.
+func (p product) String() string {
+	switch {
+	case p.op == gradWAddName:
+		return p.op
+	case p.op == gradWName:
+		return p.op + "_" + p.tile
+	case p.dtype == kernels.F32:
+		return p.op + "_f32_" + p.tile
+	case p.dtype == kernels.BF16Rounding:
+		return p.op + "_bf16_" + p.tile
+	}
+	return p.op + "_split_" + p.tile
 }
 
 // tilesOf are the tiles for weights of a type.
@@ -152,17 +173,17 @@ func tilesOf(t kernels.DType) []tile {
 }
 
 // linear: out [T, N] = (accumulate ? out : 0) + alpha · x [T, K] · wᵀ + bias.
-func (p *products) linear(s *Stream, out, x window, w weights, o written, T int) error {
+func (p *products) linear(s *driver.Stream, out, x window, w weights, o written, T int) error {
 	return p.multiply(s, linearName, p.choose(tilesOf(w.dtype), T, w.n), out, x, w, o, T)
 }
 
 // gradX: dx [T, K] = (accumulate ? dx : 0) + alpha · dy [T, N] · w.
-func (p *products) gradX(s *Stream, dx, dy window, w weights, o written, T int) error {
+func (p *products) gradX(s *driver.Stream, dx, dy window, w weights, o written, T int) error {
 	return p.multiply(s, gradXName, p.choose(tilesOf(w.dtype), T, w.k), dx, dy, w, o, T)
 }
 
 // multiply computes linear or gradX in tiles of that shape.
-func (p *products) multiply(s *Stream, op string, t tile, out, x window, w weights, o written, T int) error {
+func (p *products) multiply(s *driver.Stream, op string, t tile, out, x window, w weights, o written, T int) error {
 	if T == 0 {
 		return nil
 	}
@@ -178,14 +199,14 @@ func (p *products) multiply(s *Stream, op string, t tile, out, x window, w weigh
 	if o.accumulate {
 		accumulate = 1
 	}
-	return s.Launch(p.functions[t.kernel(op, w.dtype)], Dim{X: ceil(outer, t.broad), Y: ceil(T, t.high)}, Dim{X: t.threads}, shared,
-		Address(out.at), Int(out.stride), Address(x.at), Int(x.stride), Address(w.at), Int(w.stride), Address(o.bias),
-		Float(o.alpha), Int(accumulate), Int(T), Int(outer), Int(inner))
+	return s.Launch(p.functions[t.kernel(op, w.dtype)], dims{X: ceil(outer, t.broad), Y: ceil(T, t.high)}, dims{X: t.threads}, shared,
+		address(out.at), i64(out.stride), address(x.at), i64(x.stride), address(w.at), i64(w.stride), address(o.bias),
+		f32(o.alpha), i64(accumulate), i64(T), i64(outer), i64(inner))
 }
 
 // scratch is memory for sums that are added later: so many numbers of f32.
 type scratch struct {
-	at      Ptr
+	at      ptr
 	numbers int
 }
 
@@ -200,12 +221,12 @@ func (p *products) sumsOfGradW(n, k, T int) (numbers int) {
 }
 
 // gradW: dw [N, K] += alpha · dyᵀ [N, T] · x [T, K], by the scratch memory of sumsOfGradW.
-func (p *products) gradW(s *Stream, dw Ptr, dy, x window, alpha float32, sums scratch, T int) error {
+func (p *products) gradW(s *driver.Stream, dw ptr, dy, x window, alpha float32, sums scratch, T int) error {
 	return p.gradWBy(s, p.choose(f32Tiles, dy.n, x.n), dw, dy, x, alpha, sums, T)
 }
 
 // gradWBy is gradW in tiles of that shape, by scratch memory if there is enough.
-func (p *products) gradWBy(s *Stream, t tile, dw Ptr, dy, x window, alpha float32, sums scratch, T int) error {
+func (p *products) gradWBy(s *driver.Stream, t tile, dw ptr, dy, x window, alpha float32, sums scratch, T int) error {
 	if T == 0 {
 		return nil
 	}
@@ -213,14 +234,15 @@ func (p *products) gradWBy(s *Stream, t tile, dw Ptr, dy, x window, alpha float3
 	if chains == 1 || sums.numbers < chains*n {
 		chains, sums = 1, scratch{}
 	}
-	err := s.Launch(p.functions[gradWName+"_"+t.name], Dim{ceil(x.n, t.broad), ceil(dy.n, t.high), chains}, Dim{X: t.threads},
-		t.f32Shared(true, true), Address(dw), Address(dy.at), Int(dy.stride), Address(x.at), Int(x.stride), Float(alpha), Address(sums.at),
-		Int(T), Int(dy.n), Int(x.n))
+	f := p.functions[t.kernel(gradWName, kernels.F32)]
+	err := s.Launch(f, dims{X: ceil(x.n, t.broad), Y: ceil(dy.n, t.high), Z: chains}, dims{X: t.threads},
+		t.f32Shared(true, true), address(dw), address(dy.at), i64(dy.stride), address(x.at), i64(x.stride), f32(alpha), address(sums.at),
+		i64(T), i64(dy.n), i64(x.n))
 	if err != nil || sums.at == 0 {
 		return err
 	}
-	err = s.Launch(p.functions[gradWName+"_add"], Dim{X: ceil(n, 256)}, Dim{X: 256}, 0, Address(dw), Address(sums.at), Float(alpha),
-		Int(chains), Int(n))
+	err = s.Launch(p.functions[product{op: gradWAddName}], dims{X: ceil(n, 256)}, dims{X: 256}, 0, address(dw), address(sums.at), f32(alpha),
+		i64(chains), i64(n))
 	if err != nil {
 		return fmt.Errorf("adding the sums of a gradient: %w", err)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-7879b91d/grpo/kernels"
+	"github.com/seed-7879b91d/grpo/kernels/cuda/internal/apart"
 )
 
 func init() {
@@ -138,9 +139,9 @@ func rowsAlone(l *lab) error {
 		if err := l.multiply(l.s, op, batch, out.window, x.window, w, written{alpha: 1}, T); err != nil {
 			return err
 		}
-		together := l.get(out.at+Ptr(4*row*out.stride), outer)
+		together := l.get(out.at+ptr(4*row*out.stride), outer)
 		one, y := x.window, window{l.alloc(4 * outer), outer, outer}
-		one.at += Ptr(4 * row * one.stride)
+		one.at += ptr(4 * row * one.stride)
 		if err := l.multiply(l.s, op, alone, y, one, w, written{alpha: 1}, 1); err != nil {
 			return err
 		}
@@ -246,7 +247,7 @@ var figure = regexp.MustCompile(`(?m)^figure: (.*)\n?`)
 func TestProducts(t *testing.T) {
 	for _, task := range []string{"identity", "products", "rows alone", "gradients of weights"} {
 		t.Run(task, func(t *testing.T) {
-			out, ok := on(t, task)
+			out, ok := apart.Emulated(t, task)
 			require.True(t, ok, out)
 			for _, line := range figure.FindAllStringSubmatch(out, -1) {
 				t.Log(line[1])
@@ -280,7 +281,7 @@ func TestTheChoiceOfTiles(t *testing.T) {
 // aligned; fragments are loaded as often as they must be; nothing is in local memory.
 func TestProductsInPTX(t *testing.T) {
 	entries := map[string]string{}
-	for _, file := range []string{linearName, gradXName, "linear_f32"} {
+	for _, file := range []string{linearName, gradXName, "linear_f32", gradWName} {
 		text, err := os.ReadFile("ptx/" + file + ".ptx")
 		require.NoError(t, err)
 		for _, entry := range strings.Split(string(text), ".visible .entry ")[1:] {
@@ -293,7 +294,7 @@ func TestProductsInPTX(t *testing.T) {
 	for _, op := range []string{linearName, gradXName} {
 		for dtype, parts := range map[kernels.DType]int{kernels.BF16: 3, kernels.BF16Rounding: 1} {
 			for _, tile := range tensorTiles {
-				name, warps := tile.kernel(op, dtype), tile.threads/32
+				name, warps := tile.kernel(op, dtype).String(), tile.threads/32
 				mma := tile.high * tile.broad * tile.deep / (16 * 8 * 16) / warps
 				require.Equal(t, mma*parts, count(name, "mma.sync"), name)
 				require.LessOrEqual(t, count(name, "ldmatrix.sync"), mma/2, name)
@@ -304,14 +305,19 @@ func TestProductsInPTX(t *testing.T) {
 			}
 		}
 		for _, tile := range f32Tiles {
-			name := tile.kernel(op, kernels.F32)
+			name := tile.kernel(op, kernels.F32).String()
 			require.Equal(t, 16*count(name, "ld.shared.v4.f32")/2, count(name, "fma.rn.f32")-16, name) // and 16 results are written
 			require.LessOrEqual(t, tile.f32Shared(false, op == gradXName), 99<<10, name)
 			requireCopies(t, entries[name], tile, name)
 		}
 	}
 	for _, tile := range f32Tiles {
-		requireCopies(t, entries[gradWName+"_"+tile.name], tile, gradWName)
+		name := gradWName + "_" + tile.name
+		mma := 6 * tile.high * tile.broad * tile.deep / (16 * 8 * 16) / (tile.threads / 32)
+		require.Equal(t, mma, count(name, "mma.sync"), name)
+		require.LessOrEqual(t, count(name, "ld.shared.f32"), mma, name)
+		require.LessOrEqual(t, tile.f32Shared(true, true), 99<<10, name)
+		requireCopies(t, entries[name], tile, name)
 	}
 }
 

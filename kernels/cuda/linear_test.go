@@ -12,22 +12,24 @@ import (
 	"slices"
 
 	"github.com/seed-7879b91d/grpo/kernels"
+	"github.com/seed-7879b91d/grpo/kernels/cuda/driver"
 	"github.com/seed-7879b91d/grpo/kernels/kerneltest"
 )
 
 // lab is a card with the products loaded, and the oracle beside it.
 type lab struct {
 	*products
-	d      *Device
-	s      *Stream
+	d      *driver.Device
+	s      *driver.Stream
+	moves  *driver.Transfers
 	oracle kernels.Backend
 	rng    *rand.Rand
-	memory []*Memory
+	memory []*driver.Memory
 }
 
 // inLab opens the first card, and closes it with nothing held.
 func inLab(use func(*lab) error) error {
-	d, err := Open(0, Options{})
+	d, err := driver.Open(0, driver.Options{})
 	if err != nil {
 		return err
 	}
@@ -35,8 +37,11 @@ func inLab(use func(*lab) error) error {
 	if l.s, err = d.NewStream(); err != nil {
 		return err
 	}
-	var modules []*Module
-	for _, file := range []string{linearName, gradXName, "linear_f32"} {
+	if l.moves, err = l.s.NewTransfers(); err != nil {
+		return err
+	}
+	var modules []*driver.Module
+	for _, file := range []string{linearName, gradXName, "linear_f32", gradWName} {
 		text, err := os.ReadFile("ptx/" + file + ".ptx")
 		if err != nil {
 			return err
@@ -47,7 +52,7 @@ func inLab(use func(*lab) error) error {
 		}
 		modules = append(modules, m)
 	}
-	l.products, err = newProducts(d.Card(), func(name string) (f *Function, err error) {
+	l.products, err = newProducts(d.Card(), func(name string) (f *driver.Function, err error) {
 		for _, m := range modules {
 			if f, err = m.Function(name); err == nil {
 				return f, nil
@@ -61,7 +66,7 @@ func inLab(use func(*lab) error) error {
 	for _, m := range modules {
 		err = errors.Join(err, m.Close())
 	}
-	return errors.Join(err, l.s.Close(), d.Close())
+	return errors.Join(err, l.moves.Close(), l.s.Close(), d.Close())
 }
 
 func (l *lab) free() (err error) {
@@ -89,20 +94,20 @@ func must[T any](x T, err error) T {
 }
 
 // alloc takes memory of the card, which nobody has written.
-func (l *lab) alloc(bytes int) Ptr {
+func (l *lab) alloc(bytes int) ptr {
 	m := must(l.d.Alloc(int64(bytes)))
 	l.memory = append(l.memory, m)
 	return m.At
 }
 
-func (l *lab) put(x any, bytes int) Ptr {
+func (l *lab) put(x any, bytes int) ptr {
 	at := l.alloc(bytes)
-	must(0, l.s.Write(at, must(binary.Append(nil, binary.LittleEndian, x))))
+	must(0, l.moves.Upload(at, must(binary.Append(nil, binary.LittleEndian, x))))
 	return at
 }
 
 // get reads n numbers.
-func (l *lab) get(at Ptr, n int) []float32 {
+func (l *lab) get(at ptr, n int) []float32 {
 	bytes, x := make([]byte, 4*n), make([]float32, n)
 	must(0, l.s.Read(bytes, at))
 	must(binary.Decode(bytes, binary.LittleEndian, x))
@@ -123,7 +128,7 @@ func (l *lab) columns(T, n int, aligned bool) columns {
 		from, stride = 1+l.rng.IntN(3), n+5
 	}
 	c := columns{data: l.normals(T*stride + 4)}
-	c.window = window{l.put(c.data, 4*len(c.data)) + Ptr(4*from), stride, n}
+	c.window = window{l.put(c.data, 4*len(c.data)) + ptr(4*from), stride, n}
 	c.cols = kernels.Cols{Buf: must(l.oracle.Alloc(kernels.F32, len(c.data))), Stride: stride, From: from, N: n}
 	l.oracle.Upload(c.cols.Buf, c.data)
 	return c
@@ -132,12 +137,12 @@ func (l *lab) columns(T, n int, aligned bool) columns {
 // again is a window with the same numbers in other memory of the card.
 func (l *lab) again(c columns) window {
 	w := c.window
-	w.at = l.put(c.data, 4*len(c.data)) + Ptr(4*c.cols.From)
+	w.at = l.put(c.data, 4*len(c.data)) + ptr(4*c.cols.From)
 	return w
 }
 
 // all is what the buffer of a window holds, also beside the window.
-func (l *lab) all(w window, c columns) []float32 { return l.get(w.at-Ptr(4*c.cols.From), len(c.data)) }
+func (l *lab) all(w window, c columns) []float32 { return l.get(w.at-ptr(4*c.cols.From), len(c.data)) }
 
 // expected is what the oracle has made of it.
 func (l *lab) expected(c columns) []float32 {
@@ -167,7 +172,7 @@ func (l *lab) matrix(t kernels.DType, n, k int, aligned bool) (weights, kernels.
 				bytes = binary.LittleEndian.AppendUint16(bytes, uint16(math.Float32bits(x)>>16))
 			}
 		}
-		must(0, l.s.Write(w.at+Ptr(row*w.stride*size), bytes))
+		must(0, l.moves.Upload(w.at+ptr(row*w.stride*size), bytes))
 		l.oracle.Load(m, row, kernels.HostRows{Encoding: encoding, Bytes: bytes})
 	}
 	return w, m

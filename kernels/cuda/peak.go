@@ -17,7 +17,7 @@ const (
 
 // Peak measures what the card reaches: products as mma.sync has them, which is not all that newer cards could.
 func (b *Backend) Peak() kernels.Peak {
-	grid := 8 * b.device.card.Processors
+	grid := 8 * b.device.Card().Processors
 	out, err := b.Alloc(kernels.F32, grid*threads)
 	if err != nil {
 		b.note(err)
@@ -27,11 +27,11 @@ func (b *Backend) Peak() kernels.Peak {
 	const mma = 2 * 16 * 8 * 16
 	return kernels.Peak{
 		Products: b.rate(1<<22, func(rounds int) float64 {
-			b.launch("peak_products", Dim{X: grid}, at(out), Int(rounds))
+			b.launch("peak_products", dims{X: grid}, at(out), i64(rounds))
 			return mma * peakProducts * float64(rounds*grid*threads/32)
 		}),
 		Flops: b.rate(1<<22, func(rounds int) float64 {
-			b.launch("peak_fma", Dim{X: grid}, at(out), Float(0.5), Int(rounds))
+			b.launch("peak_fma", dims{X: grid}, at(out), f32(0.5), i64(rounds))
 			return 2 * peakChains * float64(rounds*grid*threads)
 		}),
 		Bytes: b.bandwidth(out, grid),
@@ -55,7 +55,7 @@ func (b *Backend) bandwidth(out kernels.Buffer, grid int) float64 {
 			b.note(b.stream.Fill(memory.At, 0, int64(rounds*round)))
 			filled = rounds
 		}
-		b.launch("peak_read", Dim{X: grid}, at(out), Address(memory.At), Int(rounds*round/16), Int(grid*threads))
+		b.launch("peak_read", dims{X: grid}, at(out), address(memory.At), i64(rounds*round/16), i64(grid*threads))
 		return float64(rounds * round)
 	})
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels"
 	"github.com/seed-7879b91d/grpo/kernels/cpu"
 	"github.com/seed-7879b91d/grpo/kernels/cuda"
+	"github.com/seed-7879b91d/grpo/kernels/cuda/driver"
 )
 
 // Check refuses a name that Open does not know.
@@ -47,9 +48,9 @@ func Open(name string, threads int) (kernels.Backend, error) {
 	if err != nil {
 		return nil, badinput.Errorf("device: %w", err)
 	}
-	if c.card >= 0 && (!c.auto || cuda.Built) {
-		b, err := cuda.OpenBackend(c.card, cuda.Options{})
-		var why *cuda.Unusable
+	if c.card >= 0 && (!c.auto || driver.Built) {
+		b, err := cuda.OpenBackend(c.card, driver.Options{})
+		var why *driver.Unusable
 		if err == nil || !c.auto || !errors.As(err, &why) || !why.Absent() {
 			return b, err
 		}

@@ -49,6 +49,14 @@ func testBuffers(t *testing.T, m *machine) {
 	if err := m.Download(got, ids); err != nil || !slices.Equal(got, []int32{7, -1, math.MaxInt32}) {
 		t.Errorf("integers came back as %v, %v", got, err)
 	}
+	two, twice := make([]float32, 2), make([]float32, 2)
+	m.Fetch(two, b)
+	m.Add(b, b, b, 2)
+	m.Fetch(twice, b)
+	m.Zero(b)
+	if err := m.Sync(); err != nil || !slices.Equal(two, []float32{2, 3}) || !slices.Equal(twice, []float32{4, 6}) {
+		t.Errorf("fetched in turn: %v and %v, %v; expected each as it was when it was asked for", two, twice, err)
+	}
 	sums := m.zeros(kernels.F64, 3)
 	m.Upload(sums, []float64{math.Pi, -1e300})
 	if got := m.read64(sums); !slices.Equal(got, []float64{math.Pi, -1e300, 0}) {

@@ -140,7 +140,7 @@ func (reference) Upload(dst kernels.Buffer, src any) {
 	}
 }
 
-func (reference) Download(dst any, src kernels.Buffer) error {
+func (reference) Fetch(dst any, src kernels.Buffer) {
 	switch d := dst.(type) {
 	case []float32:
 		copy(d, own[float32](src))
@@ -149,6 +149,10 @@ func (reference) Download(dst any, src kernels.Buffer) error {
 	case []float64:
 		copy(d, own[float64](src))
 	}
+}
+
+func (r reference) Download(dst any, src kernels.Buffer) error {
+	r.Fetch(dst, src)
 	return nil
 }
 

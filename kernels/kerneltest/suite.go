@@ -37,6 +37,7 @@ func RunProducts(t *testing.T, o Tolerance, open func(threads int) kernels.Backe
 	t.Run("later rows change nothing", func(t *testing.T) { testCausal(t, m) })
 	t.Run("keys and values are rounded", func(t *testing.T) { testRoundedAttention(t, m) })
 	t.Run("sampling", func(t *testing.T) { testSampling(t, s) })
+	t.Run("quantised matrices", func(t *testing.T) { testQuantised(t, m) })
 	of := regexp.MustCompile("^(Linear|LogProb|Attention.* bf16)")
 	for _, c := range rowCases(o) {
 		if of.MatchString(strings.ReplaceAll(c.name, "/", " ")) {
@@ -81,6 +82,7 @@ func run(t *testing.T, o Tolerance, open func(threads int) kernels.Backend, numb
 	t.Run("laws", func(t *testing.T) { testLaws(t, o, s.machines[1]) })
 	for _, m := range s.machines[:2] {
 		t.Run("compressed matrices of "+m.Name(), func(t *testing.T) { testCompress(t, m) })
+		t.Run("quantised matrices of "+m.Name(), func(t *testing.T) { testQuantised(t, m) })
 	}
 	t.Run("loss", func(t *testing.T) { testLoss(t, s) })
 	t.Run("sampling", func(t *testing.T) { testSampling(t, s) })

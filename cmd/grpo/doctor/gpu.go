@@ -7,36 +7,36 @@ import (
 	"fmt"
 
 	"github.com/seed-7879b91d/grpo/internal/rebuild"
-	"github.com/seed-7879b91d/grpo/kernels/cuda"
+	"github.com/seed-7879b91d/grpo/kernels/cuda/driver"
 )
 
 // examineGPU is about the driver and its cards; rebuilt says why this program could not be replaced by one that knows them.
 func examineGPU(ctx context.Context, rebuilt error) Finding {
-	if !cuda.Built && !rebuild.Driver() {
+	if !driver.Built && !rebuild.Driver() {
 		return Finding{Name: "gpu", OK: true, Found: "none that an NVIDIA driver answers for; grpo computes on the processors"}
 	}
-	driver, err := cuda.Probe(ctx)
-	return aboutDriver(driver, cmp.Or(rebuilt, err))
+	found, err := driver.Probe(ctx)
+	return aboutDriver(found, cmp.Or(rebuilt, err))
 }
 
 // aboutDriver is what a probe found. Nobody needs a card, so that nothing is missing without one.
-func aboutDriver(driver cuda.Driver, err error) Finding {
+func aboutDriver(d driver.Driver, err error) Finding {
 	f := Finding{Name: "gpu", OK: true, Found: "an NVIDIA driver, which cannot be used"}
-	var why *cuda.Unusable
+	var why *driver.Unusable
 	switch {
 	case errors.As(err, &why) && why.Absent():
 		f.Found = why.Error()
 	case err != nil:
 		f.Do = err.Error()
 	default:
-		f.Found = driver.String()
-		f.Notes = aboutCards(driver)
+		f.Found = d.String()
+		f.Notes = aboutCards(d)
 	}
 	return f
 }
 
 // aboutCards is a line for each card, and what a card is good for as the program is today.
-func aboutCards(d cuda.Driver) (lines []string) {
+func aboutCards(d driver.Driver) (lines []string) {
 	for _, c := range d.Cards {
 		if c.Trouble != nil {
 			lines = append(lines, c.Trouble.Error())

@@ -8,13 +8,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
-	"github.com/seed-7879b91d/grpo/kernels/cuda"
+	"github.com/seed-7879b91d/grpo/kernels/cuda/driver"
 )
 
 // A card is told of with what it is good for; what is wrong with it, or with the program, comes with what to do.
 func TestDoctorOnCards(t *testing.T) {
-	f := aboutDriver(cuda.Driver{Library: "/lib/libcuda.so.1", Version: cuda.Version{Major: 12, Minor: 4}, Cards: []cuda.Card{
-		{Name: "One", Capability: cuda.Version{Major: 9}, Processors: 132, Total: 80 << 30, Free: 79 << 30},
+	f := aboutDriver(driver.Driver{Library: "/lib/libcuda.so.1", Version: driver.Version{Major: 12, Minor: 4}, Cards: []driver.Card{
+		{Name: "One", Capability: driver.Version{Major: 9}, Processors: 132, Total: 80 << 30, Free: 79 << 30},
 		{Index: 1, Name: "Two", Trouble: errors.New("card 1 (Two) is busy")},
 	}}, nil)
 	require.True(t, f.OK)
@@ -28,10 +28,10 @@ func TestDoctorOnCards(t *testing.T) {
 	require.Contains(t, out.String(), "✓ gpu          /lib/libcuda.so.1, CUDA 12.4, 2 cards\n    - card 0 (One): ")
 
 	t.Setenv("GRPO_CUDA_LIB", "/no/such/library.so")
-	if f = examineGPU(t.Context(), nil); !cuda.Built {
+	if f = examineGPU(t.Context(), nil); !driver.Built {
 		require.Equal(t, Finding{Name: "gpu", OK: true, Found: "none that an NVIDIA driver answers for; grpo computes on the processors"}, f)
 	}
-	f = aboutDriver(cuda.Driver{}, badinput.Errorf("it does not start: restart the machine"))
+	f = aboutDriver(driver.Driver{}, badinput.Errorf("it does not start: restart the machine"))
 	require.Equal(t, Finding{Name: "gpu", OK: true, Found: "an NVIDIA driver, which cannot be used",
 		Do: "it does not start: restart the machine"}, f)
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/seed-7879b91d/grpo/kernels"
 	"github.com/seed-7879b91d/grpo/kernels/cuda"
+	"github.com/seed-7879b91d/grpo/kernels/cuda/driver"
 	"github.com/seed-7879b91d/grpo/kernels/cuda/emu"
 	"github.com/seed-7879b91d/grpo/kernels/kerneltest"
 )
@@ -48,7 +49,7 @@ func onTheEmulatedDevice(m *testing.M) int {
 // opened is a backend on the emulated device. At the end of the test nothing is held there, and the device has found nothing.
 func opened(t *testing.T) func() *cuda.Backend {
 	t.Helper()
-	d, err := cuda.Open(0, cuda.Options{})
+	d, err := driver.Open(0, driver.Options{})
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		require.NoError(t, d.Close())
@@ -93,10 +94,10 @@ func TestMemoryComesBack(t *testing.T) {
 		b.Zero(x.Slice(n-1, n))
 	}
 	_, err := b.Alloc(kernels.F32, 6*n)
-	require.ErrorIs(t, err, cuda.ErrMemory)
+	require.ErrorIs(t, err, driver.ErrMemory)
 	require.ErrorContains(t, err, "allocating 144.0 MiB where ")
 	_, err = b.NewMatrix(kernels.BF16, 6*n, 2)
-	require.ErrorIs(t, err, cuda.ErrMemory)
+	require.ErrorIs(t, err, driver.ErrMemory)
 
 	x, err := b.Alloc(kernels.F32, 3)
 	require.NoError(t, err)

@@ -1,6 +1,14 @@
 // Keys and values in a cache: rows (KV heads of keys | KV heads of values) of heads that are kept numbers apart, zeros behind their end.
 #include "attention.h"
 
+// What a value may be: below it a number is finite in the cache, too.
+template <typename T> constexpr float bound = sizeof(T) == 2 ? 0x1.ffp127f : __builtin_inff();
+
+// number tells whether something is one. Tiles multiply the values of later positions by weights of 0, which takes NaN for an answer only
+// from what is none: such a value is 0 in the cache, and the key beside it is NaN, which scores mask before they are used, and which
+// makes all of a row that reads it NaN.
+template <typename T> DEVICE bool number(float x) { return x < bound<T> && x > -bound<T>; }
+
 // cache_write: row t (block) of qkv goes to its row of the cache: packed (positions is null) to row t, paged to the one for its position.
 template <typename T> DEVICE void cache_write(T *cache, const float *qkv, const Batch &b, const Heads &h) {
 	u32 t = block_x(), place = t, kept = h.kept();
@@ -21,7 +29,10 @@ template <typename T> DEVICE void cache_write(T *cache, const float *qkv, const 
 	bool wide = aligned(x) && h.dim % 4 == 0;
 	ROLLED for (u32 i = 4 * thread(); i < h.stride(); i += 4 * threads) {
 		u32 head = i / kept, c = i % kept;
-		Four v = take(x + head * h.dim, c, h.dim, wide);
+		bool key = head < h.kv;
+		Four v = take(x + head * h.dim, c, h.dim, wide), value = key ? take(x + (head + h.kv) * h.dim, c, h.dim, wide) : v;
+		UNROLL for (u32 n = 0; n < 4; n++)
+			v[n] = number<T>(value[n]) ? v[n] : key ? __builtin_nanf("") : 0;
 		put4(to + i, v);
 	}
 }

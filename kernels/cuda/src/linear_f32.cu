@@ -1,7 +1,6 @@
-// Products of f32 with f32: those with f32 weights, LoRA's above all, and the gradients of weights.
+// Products with f32 weights, LoRA's above all.
 //
-// An element of the result is one chain of fused multiply-adds from zero, ascending in the inner size; in the gradient of weights one for
-// each so many rows, and the chains are added in ascending order. A tile shape, and which block adds the chains, changes no bit.
+// An element of the result is one chain of fused multiply-adds from zero, ascending in the inner size. A tile shape changes no bit.
 #include "linear.h"
 
 DEVICE void load4(float *v, u32 from) {
@@ -15,7 +14,7 @@ template <u32 side_, u32 stages_> struct Square {
 using Large = Square<64, 3>;
 using Small = Square<32, 5>;
 
-// A factor lies in memory with its inner size along rows (x [T, K] of Linear) or along columns (dy [T, N] of the gradient of weights).
+// A factor lies in memory with its inner size along rows (x [T, K] of Linear) or along columns (w [N, K] of its gradient).
 enum Along { alongRows, alongColumns };
 
 // Of a factor of a tile: side × deep numbers, the first being (outer, inner), as they lie in memory.
@@ -48,14 +47,13 @@ template <typename S, Along along> struct Factor {
 	}
 };
 
-// chains: the tile (block) of a [rows, inner] · b [outer, inner]ᵀ, over [first, inner) of the inner size; where chunk is not 0, there is
-// one chain after the other, each over so many, added in order.
-template <typename S, Along aAlong, Along bAlong, u32 chunk>
-DEVICE void chains(const Result &result, Rows<float> a, Rows<float> b, u32 rows, u32 outer, u32 first, u32 inner) {
-	using A = Factor<S, aAlong>;
+// chains: the tile (block) of a [rows, inner] · b [outer, inner]ᵀ.
+template <typename S, Along bAlong>
+DEVICE void chains(const Result &result, Rows<float> a, Rows<float> b, u32 rows, u32 outer, u32 inner) {
+	using A = Factor<S, alongRows>;
 	using B = Factor<S, bAlong>;
 	constexpr u32 bytes = A::bytes + B::bytes, ahead = S::stages - 1;
-	static_assert(bytes * S::stages <= 99 << 10 && chunk % S::deep == 0);
+	static_assert(bytes * S::stages <= 99 << 10);
 	extern __shared__ __attribute__((aligned(16))) unsigned char ring[];
 	u32 begin = shared_address(ring), row = block_y() * S::side, column = block_x() * S::side;
 	u32 x = thread() % S::across, y = thread() / S::across;
@@ -64,13 +62,13 @@ DEVICE void chains(const Result &result, Rows<float> a, Rows<float> b, u32 rows,
 		B::fetch(to + A::bytes, b, column, k, outer, inner);
 	};
 	ROLLED for (u32 s = 0; s < ahead; s++) {
-		if (first + s * S::deep < inner)
-			fetch(begin + s * bytes, first + s * S::deep);
+		if (s * S::deep < inner)
+			fetch(begin + s * bytes, s * S::deep);
 		commit();
 	}
-	float sum[4][4] = {}, total[4][4] = {};
+	float sum[4][4] = {};
 	u32 now = begin, last = begin + ahead * bytes;
-	ROLLED for (u32 k = first; k < inner; k += S::deep) {
+	ROLLED for (u32 k = 0; k < inner; k += S::deep) {
 		wait<ahead - 1>();
 		barrier(); // everyone has used the stage before
 		if (k + ahead * S::deep < inner)
@@ -85,10 +83,6 @@ DEVICE void chains(const Result &result, Rows<float> a, Rows<float> b, u32 rows,
 					UNROLL for (u32 j = 0; j < 4; j++)
 						sum[i][j] = __builtin_fmaf(u[i][n], v[j][n], sum[i][j]);
 		}
-		if (chunk && ((k + S::deep) % chunk == 0 || k + S::deep >= inner))
-			UNROLL for (u32 i = 0; i < 4; i++)
-				UNROLL for (u32 j = 0; j < 4; j++)
-					total[i][j] += sum[i][j], sum[i][j] = 0;
 		now = now == last ? begin : now + bytes;
 	}
 	u32 here = thread_here();
@@ -96,7 +90,7 @@ DEVICE void chains(const Result &result, Rows<float> a, Rows<float> b, u32 rows,
 		UNROLL for (u32 j = 0; j < 4; j++) {
 			u32 r = row + A::place(here / S::across) + i * A::step, c = column + B::place(here % S::across) + j * B::step;
 			if (r < rows && c < outer)
-				result.write(r, c, chunk ? total[i][j] : sum[i][j]);
+				result.write(r, c, sum[i][j]);
 		}
 }
 
@@ -104,34 +98,9 @@ DEVICE void chains(const Result &result, Rows<float> a, Rows<float> b, u32 rows,
 #define PRODUCT(name, shape, tile, weightsAlong) \
 	KERNEL THREADS(tile::threads) name##_##shape(float *out, u32 out_stride, const float *x, u32 x_stride, const float *w, u32 w_stride, \
 		const float *bias, float alpha, u32 accumulate, u32 rows, u32 outer, u32 inner) { \
-		chains<tile, alongRows, weightsAlong, 0>({out, out_stride, bias, alpha, accumulate}, rows_of(x, x_stride), rows_of(w, w_stride), rows, \
-			outer, 0, inner); \
+		chains<tile, weightsAlong>({out, out_stride, bias, alpha, accumulate}, rows_of(x, x_stride), rows_of(w, w_stride), rows, outer, inner); \
 	}
 PRODUCT(linear_f32, 64x64, Large, alongRows)
 PRODUCT(linear_f32, 32x32, Small, alongRows)
 PRODUCT(linear_grad_x_f32, 64x64, Large, alongColumns)
 PRODUCT(linear_grad_x_f32, 32x32, Small, alongColumns)
-
-// LinearGradW: dw [N, K] += alpha · dyᵀ · x, for dy [T, N] and x [T, K]. Without sums, a block adds the chains of its tile; with sums
-// [blocks in z, N, K], it writes the one that it has in z, and linear_grad_w_add adds those.
-constexpr u32 chain = 512;
-
-#define GRADIENT(shape, tile) \
-	KERNEL THREADS(tile::threads) linear_grad_w_##shape(float *dw, const float *dy, u32 dy_stride, const float *x, u32 x_stride, float alpha, \
-		float *sums, u32 T, u32 N, u32 K) { \
-		u32 z = __nvvm_read_ptx_sreg_ctaid_z(); \
-		chains<tile, alongColumns, alongColumns, chain>({sums ? sums + (u64)z * N * K : dw, K, nullptr, sums ? 1 : alpha, !sums}, \
-			rows_of(dy, dy_stride), rows_of(x, x_stride), N, K, sums ? z * chain : 0, sums ? smaller(T, (z + 1) * chain) : T); \
-	}
-GRADIENT(64x64, Large)
-GRADIENT(32x32, Small)
-
-KERNEL THREADS(256) linear_grad_w_add(float *dw, const float *sums, float alpha, u32 chains, u64 n) {
-	u64 i = (u64)block_x() * 256 + thread();
-	if (i >= n)
-		return;
-	float total = 0;
-	for (u32 c = 0; c < chains; c++)
-		total += sums[c * n + i];
-	Result{dw + i, 0, nullptr, alpha, 1}.write(0, 0, total);
-}

@@ -60,15 +60,20 @@ template <typename S, bool transposed> struct Stage {
 // Where a lane finds its part of a fragment of x: 16 rows, 16 columns.
 template <u32 pitch> DEVICE u32 place(u32 lane) { return (lane / 4 * pitch + lane % 4 * 2) * 4; }
 
-// The fragment that is from there on, in parts of which the first is the largest.
+// split makes a pair of numbers number i of a fragment, in parts of which the first is the largest.
+template <u32 parts, u32 numbers> DEVICE void split(u32 (*fragment)[numbers], u32 i, float first, float second) {
+	UNROLL for (u32 part = 0; part < parts; part++) {
+		fragment[part][i] = rounded(first, second);
+		first -= first_of(fragment[part][i]), second -= second_of(fragment[part][i]);
+	}
+}
+
+// The fragment that is from there on.
 template <u32 parts, u32 pitch> DEVICE void take(u32 (*a)[4], u32 from) {
 	UNROLL for (u32 i = 0; i < 4; i++) {
 		float first, second;
 		load_pair(&first, &second, from + (i % 2 * 8 * pitch + i / 2 * 8) * 4);
-		UNROLL for (u32 part = 0; part < parts; part++) {
-			a[part][i] = rounded(first, second);
-			first -= first_of(a[part][i]), second -= second_of(a[part][i]);
-		}
+		split<parts>(a, i, first, second);
 	}
 }
 

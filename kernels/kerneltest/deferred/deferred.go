@@ -152,10 +152,14 @@ func (d *backend) Upload(dst kernels.Buffer, src any) {
 	d.later(func() { d.b.Upload(to, src) })
 }
 
-func (d *backend) Download(dst any, src kernels.Buffer) error {
+func (d *backend) Fetch(dst any, src kernels.Buffer) {
 	from := d.in(src)
-	d.run()
-	return d.b.Download(dst, from)
+	d.later(func() { d.b.Fetch(dst, from) })
+}
+
+func (d *backend) Download(dst any, src kernels.Buffer) error {
+	d.Fetch(dst, src)
+	return d.Sync()
 }
 
 func (d *backend) Zero(dst kernels.Buffer) {

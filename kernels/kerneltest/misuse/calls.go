@@ -12,6 +12,7 @@ var calls = map[string]func(c *call){
 	"Alloc":     func(c *call) { _, _ = c.Alloc(kernels.F32, c.size("n", 1, 0)) },
 	"NewMatrix": func(c *call) { _, _ = c.NewMatrix(kernels.F32, c.size("rows", 1, 1), c.size("cols", 1, 1)) },
 	"Upload":    func(c *call) { c.Upload(c.floats("dst", 3), []float32{1, 2, 3}) },
+	"Fetch":     func(c *call) { c.Fetch(make([]float64, 3), c.doubles("src", 3)) },
 	"Download":  func(c *call) { _ = c.Download(make([]float64, 3), c.doubles("src", 3)) },
 	"Copy":      func(c *call) { c.Copy(c.ints("dst", 1, 2), c.zeros(kernels.I32, 2)) },
 	"Pack":      func(c *call) { c.Pack(c.weight("m", kernels.F32), 0, c.buffer("src", kernels.F32, 0, k)) },

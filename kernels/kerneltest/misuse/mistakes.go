@@ -63,6 +63,7 @@ func memoryMistakes(m memory, x, ids kernels.Buffer) []mistake {
 		{"Slice: [1, 3) of 2 elements", func() { m.zeros(kernels.F64, 4).Slice(1, 3).Slice(1, 3) }},
 		{"Upload: dst is f32 [12], expected i32 [1]", func() { m.Upload(x, []int32{1}) }},
 		{"Upload: the Go side is string, expected []float32, []int32 or []float64", func() { m.Upload(x, "numbers") }},
+		{"Fetch: src is f32 [12], expected i32 [3]", func() { m.Fetch(make([]int32, 3), x) }},
 		{"Download: src is f32 [12], expected f32 [13]", func() { _ = m.Download(make([]float32, 13), x) }},
 		{"Download: the Go side is int, expected []float32, []int32 or []float64", func() { _ = m.Download(1, x) }},
 		{"Zero: dst is nil", func() { m.Zero(nil) }},

@@ -144,6 +144,7 @@ API CUresult cuCtxSetCurrent(CUcontext c) {
 	CUresult r = enter(INITIALIZED);
 	if (r)
 		return r;
+	count(CONTEXTS);
 	if (c && !known(c))
 		return leave(INVALID_CONTEXT);
 	if (!depth)

@@ -48,8 +48,11 @@ static CUresult to_device(CUdeviceptr d, const void *s, size_t n, CUstream strea
 	CUresult r = enter(IN_CONTEXT);
 	if (r)
 		return r;
-	if ((r = start(&q, stream, "a copy to the device")) || !s || !n)
-		return leave(r ? r : n ? INVALID_VALUE : SUCCESS);
+	count(UPLOADS);
+	if (wait)
+		count(WAITS);
+	if ((r = start(&q, stream, "a copy to the device")) || !s || !n || settings.idle)
+		return leave(r ? r : n && !s ? INVALID_VALUE : SUCCESS);
 	Allocation *a = part(&q, d, n, WRITE, &ok);
 	if (ok) {
 		memcpy(a->bytes + (d - a->base), s, n);
@@ -77,11 +80,18 @@ static CUresult to_host(void *d, CUdeviceptr s, size_t n, CUstream stream, bool 
 	CUresult r = enter(IN_CONTEXT);
 	if (r)
 		return r;
+	count(DOWNLOADS);
 	if ((r = start(&q, stream, "a copy to the host")) || !d || !n)
 		return leave(r ? r : n ? INVALID_VALUE : SUCCESS);
+	wait = wait || !pinned_memory(d);
+	if (wait)
+		count(WAITS);
+	if (settings.idle) {
+		memset(d, 0, n);
+		return leave(SUCCESS);
+	}
 	Allocation *a = part(&q, s, n, READ, &ok);
 	ok = ok && was_written(&q, a, s - a->base, n);
-	wait = wait || !pinned_memory(d);
 	if (ok && wait)
 		memcpy(d, a->bytes + (s - a->base), n);
 	else if (ok)
@@ -96,7 +106,8 @@ static CUresult within(CUdeviceptr d, CUdeviceptr s, size_t n, CUstream stream) 
 	CUresult r = enter(IN_CONTEXT);
 	if (r)
 		return r;
-	if ((r = start(&q, stream, "a copy within the device")) || !n)
+	count(COPIES);
+	if ((r = start(&q, stream, "a copy within the device")) || !n || settings.idle)
 		return leave(r);
 	Allocation *from = part(&q, s, n, READ, &ok), *to = ok ? part(&q, d, n, WRITE, &ok) : NULL;
 	if (ok) {
@@ -125,19 +136,22 @@ static CUresult any(CUdeviceptr d, CUdeviceptr s, size_t n, CUstream t, bool wai
 API CUresult cuMemcpy(CUdeviceptr d, CUdeviceptr s, size_t n) { return any(d, s, n, NULL, true); }
 API CUresult cuMemcpyAsync(CUdeviceptr d, CUdeviceptr s, size_t n, CUstream t) { return any(d, s, n, t, false); }
 
-static CUresult fill(CUdeviceptr d, u32 value, u32 size, size_t count, CUstream stream) {
+static CUresult fill(CUdeviceptr d, u32 value, u32 size, size_t times, CUstream stream) {
 	Request q;
 	bool ok;
 	CUresult r = enter(IN_CONTEXT);
 	if (r)
 		return r;
-	if ((r = start(&q, stream, "a fill")) || !count || d % size || count > SIZE_MAX / size)
-		return leave(r ? r : count ? INVALID_VALUE : SUCCESS);
-	Allocation *a = part(&q, d, count * size, WRITE, &ok);
+	count(FILLS);
+	if ((r = start(&q, stream, "a fill")) || !times || d % size || times > SIZE_MAX / size)
+		return leave(r ? r : times ? INVALID_VALUE : SUCCESS);
+	if (settings.idle)
+		return leave(SUCCESS);
+	Allocation *a = part(&q, d, times * size, WRITE, &ok);
 	if (ok) {
-		for (size_t n = 0; n < count; n++)
+		for (size_t n = 0; n < times; n++)
 			memcpy(a->bytes + (d - a->base) + n * size, &value, size);
-		memset(a->valid + (d - a->base), 1, count * size);
+		memset(a->valid + (d - a->base), 1, times * size);
 	}
 	return leave(SUCCESS);
 }

@@ -32,7 +32,7 @@ typedef struct {
 	const char *name;
 	u64 memory, memory_ends;   // memory_ends: allocations beyond it fail
 	u64 fail_launch, lost_at;  // the nth launch, the nth call; 0: none
-	bool busy;
+	bool busy, idle;           // idle: what is queued is not done
 } Settings;
 extern Settings settings;
 void read_settings(void);
@@ -53,6 +53,10 @@ CUresult enter(Needs needs);
 CUresult leave(CUresult r);
 extern bool initialized;
 extern u64 calls;
+
+// What is counted, for who watches from outside: emu.go has the same order.
+typedef enum { CALLS, LAUNCHES, UPLOADS, DOWNLOADS, COPIES, FILLS, WAITS, CONTEXTS, COUNTED } Counted;
+void count(Counted what);
 Context *current(void);
 void fail_context(Kind kind, const char *text);
 

@@ -107,6 +107,9 @@ API CUresult cuLaunchKernel(CUfunction f, u32 gx, u32 gy, u32 gz, u32 bx, u32 by
 	CUresult r = enter(IN_CONTEXT);
 	if (r)
 		return r;
+	count(LAUNCHES);
+	if (settings.idle)
+		return leave(SUCCESS);
 	if (!known(f) || get_stream(stream, &s))
 		return leave(INVALID_HANDLE);
 	if (extra || (f->parameters.n && !parameters))

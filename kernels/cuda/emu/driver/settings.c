@@ -48,6 +48,7 @@ void read_settings(void) {
 		.fail_launch = number("GRPO_EMU_FAIL_LAUNCH", 0),
 		.lost_at = number("GRPO_EMU_LOST_AT", 0),
 		.busy = number("GRPO_EMU_BUSY", 0) != 0,
+		.idle = number("GRPO_EMU_IDLE", 0) != 0,
 	};
 }
 

@@ -177,11 +177,14 @@ API CUresult cuStreamGetFlags(CUstream s, u32 *flags) {
 	return leave(r);
 }
 
-API CUresult cuStreamSynchronize(CUstream s) {
+// settle is a wait for a stream, and as much as a question, since operations are done when they are called.
+static CUresult settle(CUstream s, bool waits) {
 	struct Stream *t;
 	CUresult r = enter(IN_CONTEXT);
 	if (r)
 		return r;
+	if (waits)
+		count(WAITS);
 	if (!(r = get_stream(s, &t))) {
 		if (is_default(t))
 			begin_operation(t);
@@ -189,12 +192,14 @@ API CUresult cuStreamSynchronize(CUstream s) {
 	}
 	return leave(r ? r : current()->stuck);
 }
-API CUresult cuStreamQuery(CUstream s) { return cuStreamSynchronize(s); }
+API CUresult cuStreamSynchronize(CUstream s) { return settle(s, true); }
+API CUresult cuStreamQuery(CUstream s) { return settle(s, false); }
 
 API CUresult cuCtxSynchronize(void) {
 	CUresult r = enter(IN_CONTEXT);
 	if (r)
 		return r;
+	count(WAITS);
 	host_waits_for_all();
 	return leave(current()->stuck);
 }
@@ -258,17 +263,20 @@ API CUresult cuStreamWaitEvent(CUstream stream, CUevent e, u32 flags) {
 	return leave(SUCCESS);
 }
 
-API CUresult cuEventSynchronize(CUevent e) {
+static CUresult settle_event(CUevent e, bool waits) {
 	CUresult r = enter(IN_CONTEXT);
 	if (r)
 		return r;
+	if (waits)
+		count(WAITS);
 	if (!owned(EVENT, e))
 		return leave(INVALID_HANDLE);
 	if (e->recorded)
 		learn(e->knows);
 	return leave(current()->stuck);
 }
-API CUresult cuEventQuery(CUevent e) { return cuEventSynchronize(e); }
+API CUresult cuEventSynchronize(CUevent e) { return settle_event(e, true); }
+API CUresult cuEventQuery(CUevent e) { return settle_event(e, false); }
 
 API CUresult cuEventElapsedTime(float *ms, CUevent a, CUevent b) {
 	CUresult r = enter(IN_CONTEXT);

@@ -1,0 +1,67 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed-7879b91d/grpo"
+	"github.com/seed-7879b91d/grpo/cmd/grpo/usage"
+	"github.com/seed-7879b91d/grpo/internal/destination"
+	"github.com/seed-7879b91d/grpo/internal/nf4"
+)
+
+func newQuantizeCmd() *cobra.Command {
+	var from, out string
+	var double, undo bool
+	cmd := &cobra.Command{
+		Use:   "quantize --model DIR --out DIR",
+		Short: "Write a model with its weights in four bits",
+		Long: `Writes the matrices of the layers of a model in bf16 in NF4, as bitsandbytes does: a code of four bits for each
+weight and a scale for each 64 of them, about 0.53 bytes a weight; without --double 0.56. The embedding, the head and the
+norms stay as they are. The result is a model like any other: train an adapter over it, sample from it, merge into it.
+
+With --undo it decodes such a model to bf16 again.`,
+		Example: `  grpo quantize --model Qwen/Qwen3-4B --out ~/Qwen3-4B-nf4`,
+		Args:    usage.Takes(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			dir, err := grpo.ModelDir(cmd.Context(), from)
+			if err != nil {
+				return err
+			}
+			if undo {
+				err = nf4.DequantiseModel(dir, out)
+			} else {
+				err = nf4.QuantiseModel(dir, out, double)
+			}
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(cmd.OutOrStdout(), "%s: %s of weights, %s before\n", out, weightsOf(out), weightsOf(dir))
+			return nil
+		},
+	}
+	first(cmd, func([]string) error { return destination.Place{Flag: "--out", Path: out, Folder: true}.Check() })
+	cmd.Flags().StringVar(&from, "model", "", "Hugging Face model `directory`, a name on the Hub, or tiny: the program's own")
+	cmd.Flags().StringVar(&out, "out", "", "`directory` to write; must be empty or not there yet")
+	cmd.Flags().BoolVar(&double, "double", true, "quantise the scales too, to eight bits")
+	cmd.Flags().BoolVar(&undo, "undo", false, "decode a model in four bits to bf16")
+	cmd.MarkFlagsMutuallyExclusive("double", "undo")
+	must(cmd.MarkFlagRequired("model"))
+	must(cmd.MarkFlagRequired("out"))
+	return cmd
+}
+
+// weightsOf is how much the weights of a model take on the disk.
+func weightsOf(dir string) string {
+	files, _ := filepath.Glob(filepath.Join(dir, "*.safetensors"))
+	bytes := int64(0)
+	for _, f := range files {
+		if info, err := os.Stat(f); err == nil {
+			bytes += info.Size()
+		}
+	}
+	return fmt.Sprintf("%.1f MiB", float64(bytes)/(1<<20))
+}

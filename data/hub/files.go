@@ -1,0 +1,127 @@
+package hub
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+)
+
+// Progress is how much of a file has arrived.
+type Progress struct {
+	File          string // of which repository, too
+	Number, Files int    // it is the first, second … of so many that are wanted together
+	Done, Total   int64  // bytes; Total is -1 where the Hub does not say
+}
+
+type progressKey struct{}
+
+// WithProgress has fn told of everything that is downloaded under the context that it gives. It is called often; nil
+// is nobody.
+func WithProgress(ctx context.Context, fn func(Progress)) context.Context {
+	return context.WithValue(ctx, progressKey{}, fn)
+}
+
+// Download returns where the file lies in the cache, and brings it there first where it must. A
+// transfer that breaks goes on where it stopped, also in a later process.
+func (s *Snapshot) Download(ctx context.Context, name string) (string, error) {
+	paths, err := s.DownloadAll(ctx, []string{name})
+	if err != nil {
+		return "", err
+	}
+	return paths[0], nil
+}
+
+// DownloadAll is Download for files that are wanted together. They lie in one folder, which is Dir. Nothing is
+// transferred where the disk has no room for all of them.
+func (s *Snapshot) DownloadAll(ctx context.Context, names []string) ([]string, error) {
+	s.useHeld(names)
+	paths := make([]string, len(names))
+	var missing []*download
+	for i, name := range names {
+		paths[i] = filepath.Join(s.Dir(), filepath.FromSlash(name))
+		if _, err := os.Stat(paths[i]); err == nil {
+			continue
+		}
+		if s.client.Offline {
+			return nil, s.missing(name)
+		}
+		d := &download{client: s.client, snapshot: s, name: name, link: paths[i], number: i + 1, files: len(names)}
+		d.progress, _ = ctx.Value(progressKey{}).(func(Progress))
+		missing = append(missing, d)
+	}
+	for _, d := range missing {
+		if err := s.client.retry(ctx, func() (bool, error) { return false, d.head(ctx) }); err != nil {
+			return nil, d.failed(err)
+		}
+	}
+	if err := s.room(missing); err != nil {
+		return nil, err
+	}
+	for _, d := range missing {
+		if err := d.run(ctx); err != nil {
+			return nil, d.failed(err)
+		}
+	}
+	return paths, nil
+}
+
+// room sees that the disk of the cache holds what is to come.
+func (s *Snapshot) room(missing []*download) error {
+	var wanted int64
+	for _, d := range missing {
+		wanted += d.left()
+	}
+	if wanted == 0 {
+		return nil
+	}
+	free, known := s.client.free(s.client.Cache)
+	if !known || wanted <= free {
+		return nil
+	}
+	return badinput.Errorf("%s: %s are to be downloaded and %s has room for %s; make room there, or set HF_HUB_CACHE to a folder "+
+		"on a larger disk", s.repo, gigabytes(wanted), s.client.Cache, gigabytes(free))
+}
+
+// gigabytes is a size as the Hub's pages show it.
+func gigabytes(n int64) string {
+	if n < 1e9 {
+		return fmt.Sprintf("%.1f MB", float64(n)/1e6)
+	}
+	return fmt.Sprintf("%.1f GB", float64(n)/1e9)
+}
+
+// free is how many bytes this user may still write below a folder that may not be there yet.
+func free(dir string) (bytes int64, known bool) {
+	for {
+		var fs syscall.Statfs_t
+		err := syscall.Statfs(dir, &fs)
+		if err == nil {
+			return int64(fs.Bavail) * int64(fs.Bsize), true
+		}
+		above := filepath.Dir(dir)
+		if !errors.Is(err, syscall.ENOENT) || above == dir {
+			return 0, false
+		}
+		dir = above
+	}
+}
+
+// useHeld takes files from the cache that can only be read, where it has them all.
+func (s *Snapshot) useHeld(names []string) {
+	if s.client.held == "" {
+		return
+	}
+	held := *s
+	held.client = &Client{Endpoint: s.client.Endpoint, Cache: s.client.held, Offline: true}
+	for _, name := range names {
+		if _, err := os.Stat(filepath.Join(held.Dir(), filepath.FromSlash(name))); err != nil {
+			return
+		}
+	}
+	s.client = held.client
+}

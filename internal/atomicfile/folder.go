@@ -1,0 +1,59 @@
+package atomicfile
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+)
+
+// Folder makes the folder path, which must not be there yet or be empty, of what fill writes into another one beside it.
+// It appears when everything is written, or not at all.
+func Folder(path string, fill func(unfinished string) error) error {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return err
+	}
+	if err := checkAbsent(path); err != nil {
+		return err
+	}
+	parent := filepath.Dir(path)
+	if err := os.MkdirAll(parent, 0o755); err != nil {
+		return err
+	}
+	unfinished, err := os.MkdirTemp(parent, "."+filepath.Base(path)+".*")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(unfinished) // after the rename there is nothing left under this name
+	if err := fill(unfinished); err != nil {
+		return err
+	}
+	if err := os.Chmod(unfinished, 0o755); err != nil {
+		return err
+	}
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err := os.Rename(unfinished, path); err != nil {
+		return err
+	}
+	return SyncDir(parent)
+}
+
+// checkAbsent refuses to write over a folder that holds something.
+func checkAbsent(dir string) error {
+	found, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return badinput.Errorf("%w", err)
+	}
+	if len(found) > 0 {
+		return badinput.Errorf("%s: the folder is not empty; choose a new one", dir)
+	}
+	return nil
+}

@@ -1,0 +1,169 @@
+package nf4
+
+import (
+	"encoding/json"
+	"errors"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/seed-7879b91d/grpo/internal/atomicfile"
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/tensorfile"
+	"github.com/seed-7879b91d/grpo/kernels"
+)
+
+// QuantiseModel writes the model in dir with the matrices of its layers in four bits a weight into the folder out, which
+// must not be there yet or be empty. The embedding, the head and the norms stay as they are.
+func QuantiseModel(dir, out string, double bool) error {
+	return rewrite(dir, out, func(set *tensorfile.Set, config map[string]any) ([]tensorfile.Source, error) {
+		if Any(set) {
+			return nil, badinput.Errorf("%s: its weights are in four bits already", dir)
+		}
+		var sources []tensorfile.Source
+		count := 0
+		for _, name := range set.Names() {
+			t, err := set.Tensor(name)
+			if err != nil {
+				return nil, err
+			}
+			if !InLayer(name) || len(t.Shape) != 2 {
+				sources = append(sources, tensorfile.FromTensor(t))
+				continue
+			}
+			if t.Encoding != kernels.EncodedBF16 {
+				return nil, badinput.Errorf("%s: tensor %q is not bf16; only a model in bf16 is quantised", t.File, name)
+			}
+			if err := tensorfile.CheckFinite(t); err != nil {
+				return nil, err
+			}
+			count++
+			sources = append(sources, quantised(t, double, func() { set.Release(name) })...)
+		}
+		if count == 0 {
+			return nil, badinput.Errorf("%s: there is no matrix of a layer (model.layers.…) to quantise", dir)
+		}
+		config["quantization_config"] = map[string]any{
+			"quant_method": "bitsandbytes", "load_in_4bit": true, "load_in_8bit": false, "bnb_4bit_quant_type": "nf4",
+			"bnb_4bit_use_double_quant": double, "bnb_4bit_compute_dtype": "bfloat16", "bnb_4bit_quant_storage": "uint8",
+		}
+		return sources, nil
+	})
+}
+
+// DequantiseModel writes the model in dir, whose weights are in four bits, as numbers into the folder out, which must not
+// be there yet or be empty.
+func DequantiseModel(dir, out string) error {
+	return rewrite(dir, out, func(set *tensorfile.Set, config map[string]any) ([]tensorfile.Source, error) {
+		if !Any(set) {
+			return nil, badinput.Errorf("%s: its weights are no codes of four bits", dir)
+		}
+		delete(config, "quantization_config")
+		parts := map[string]bool{}
+		for _, name := range set.Names() {
+			if weight, ok := strings.CutSuffix(name, stateName); ok {
+				parts[weight] = true
+			}
+		}
+		var sources []tensorfile.Source
+		for _, name := range set.Names() {
+			if parts[weightOf(name)] && !parts[name] {
+				continue
+			}
+			if !parts[name] {
+				t, err := set.Tensor(name)
+				if err != nil {
+					return nil, err
+				}
+				sources = append(sources, tensorfile.FromTensor(t))
+				continue
+			}
+			m, err := readAny(set, name)
+			if err != nil {
+				return nil, err
+			}
+			sources = append(sources, decoded(m, name, func() { set.Release(name) }))
+		}
+		return sources, nil
+	})
+}
+
+// IsModel tells whether the model in dir has weights of four bits.
+func IsModel(dir string) (bool, error) {
+	set, err := tensorfile.OpenModel(dir)
+	if err != nil {
+		return false, err
+	}
+	return Any(set), set.Close()
+}
+
+// Any tells whether a model has weights of four bits.
+func Any(set *tensorfile.Set) bool {
+	for _, name := range set.Names() {
+		if strings.HasSuffix(name, stateName) {
+			return true
+		}
+	}
+	return false
+}
+
+// InLayer tells whether a weight is one of a layer's.
+func InLayer(name string) bool {
+	return strings.HasPrefix(name, "model.layers.") && strings.HasSuffix(name, ".weight")
+}
+
+// weightOf is the name of the weight that a tensor may be a part of.
+func weightOf(part string) string {
+	if i := strings.Index(part, ".weight."); i >= 0 {
+		return part[:i+len(".weight")]
+	}
+	return part
+}
+
+// readAny is Read for the shape that the state says.
+func readAny(set *tensorfile.Set, name string) (*Matrix, error) {
+	s, _, err := readState(set, name)
+	if err != nil {
+		return nil, err
+	}
+	if len(s.Shape) != 2 || min(s.Shape[0], s.Shape[1]) < 1 || max(s.Shape[0], s.Shape[1]) > math.MaxInt32 {
+		return nil, badinput.Errorf("%s: %q: its state says shape %v, expected that of a matrix", set.Path(name), name, s.Shape)
+	}
+	m, _, err := Read(set, name, s.Shape[0], s.Shape[1])
+	return m, err
+}
+
+// rewrite makes a model of other tensors. What stands beside the weights goes with them.
+func rewrite(dir, out string, sources func(set *tensorfile.Set, config map[string]any) ([]tensorfile.Source, error)) error {
+	return atomicfile.Folder(out, func(unfinished string) (err error) {
+		set, err := tensorfile.OpenModel(dir)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, set.Close()) }()
+		path := filepath.Join(dir, "config.json")
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return badinput.Errorf("%w", err)
+		}
+		var config map[string]any
+		if err := json.Unmarshal(text, &config); err != nil {
+			return badinput.Errorf("%s: %w", path, err)
+		}
+		all, err := sources(set, config)
+		if err != nil {
+			return err
+		}
+		if err := tensorfile.WriteModel(unfinished, all, map[string]string{"format": "pt"}); err != nil {
+			return err
+		}
+		if text, err = json.MarshalIndent(config, "", "  "); err != nil {
+			return err
+		}
+		if err := atomicfile.WriteBytes(filepath.Join(unfinished, "config.json"), append(text, '\n')); err != nil {
+			return err
+		}
+		return tensorfile.CopyRest(dir, unfinished)
+	})
+}

@@ -1,0 +1,95 @@
+package nf4
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/tensorfile"
+	"github.com/seed-7879b91d/grpo/kernels"
+)
+
+func configOf(t *testing.T, dir string) (config map[string]any) {
+	text, err := os.ReadFile(filepath.Join(dir, "config.json"))
+	require.NoError(t, err)
+	require.NoError(t, json.Unmarshal(text, &config))
+	return config
+}
+
+// A model of codes becomes the numbers that the reference says, and nothing else of it changes.
+func TestDequantiseModel(t *testing.T) {
+	for _, name := range []string{"nf4-double", "nf4-single"} {
+		dir, out := filepath.Join(golden, name), filepath.Join(t.TempDir(), "out")
+		require.NoError(t, DequantiseModel(dir, out))
+		before, after := open(t, dir), open(t, out)
+		want := answers(t, dir)
+		for _, name := range after.Names() {
+			got, err := after.Tensor(name)
+			require.NoError(t, err)
+			if w, ok := want[name]; ok {
+				require.Equal(t, w.Shape, got.Shape)
+				require.Equal(t, w.BF16, sum(tensorfile.Float32s(got), kernels.EncodedBF16))
+				delete(want, name)
+				continue
+			}
+			same, err := before.Tensor(name)
+			require.NoError(t, err)
+			require.Equal(t, same.Bytes, got.Bytes)
+		}
+		require.Empty(t, want, "not written")
+		require.NotContains(t, configOf(t, out), "quantization_config")
+		require.FileExists(t, filepath.Join(out, "score.json"), "what stands beside the weights goes with them")
+	}
+}
+
+// The matrices of the layers become what Quantise makes of them, on any number of runs; the rest stays.
+func TestQuantiseModel(t *testing.T) {
+	for _, double := range []bool{false, true} {
+		dir, out := filepath.Join(golden, "qwen3-untied-sharded"), filepath.Join(t.TempDir(), "out")
+		require.NoError(t, QuantiseModel(dir, out, double))
+		before, after := open(t, dir), open(t, out)
+		for _, name := range before.Names() {
+			b, err := before.Tensor(name)
+			require.NoError(t, err)
+			if !InLayer(name) || len(b.Shape) != 2 {
+				a, err := after.Tensor(name)
+				require.NoError(t, err)
+				require.Equal(t, b.Bytes, a.Bytes)
+				continue
+			}
+			got, ok, err := Read(after, name, b.Shape[0], b.Shape[1])
+			require.NoError(t, err)
+			require.True(t, ok)
+			require.Equal(t, Quantise(tensorfile.Float32s(b), b.Shape[0], b.Shape[1], double).Matrix, *got)
+		}
+		require.Contains(t, configOf(t, out), "quantization_config")
+		err := QuantiseModel(out, filepath.Join(t.TempDir(), "again"), false)
+		require.ErrorContains(t, err, "in four bits already")
+		require.True(t, badinput.Is(err))
+		require.ErrorContains(t, QuantiseModel(dir, out, false), "not empty")
+	}
+	require.ErrorContains(t, DequantiseModel(filepath.Join(golden, "qwen3-tied"), filepath.Join(t.TempDir(), "x")), "no codes of four bits")
+}
+
+// A weight of several runs is that of one.
+func TestRunsMakeOneWeight(t *testing.T) {
+	weights := random(3, 3*runLength+130)
+	bytes := make([]byte, 2*len(weights))
+	wide := make([]float64, len(weights))
+	for i, w := range weights {
+		wide[i] = float64(w)
+	}
+	tensorfile.Narrow(bytes, kernels.EncodedBF16, wide)
+	tensor := tensorfile.Tensor{Name: "w", Encoding: kernels.EncodedBF16, Shape: []int{2, len(weights) / 2}, Bytes: bytes}
+	dir := t.TempDir()
+	released := 0
+	require.NoError(t, tensorfile.Write(filepath.Join(dir, tensorfile.SingleName), quantised(tensor, true, func() { released++ }), nil))
+	got, _, err := Read(open(t, dir), "w", 2, len(weights)/2)
+	require.NoError(t, err)
+	require.Equal(t, Quantise(tensorfile.Float32s(tensor), 2, len(weights)/2, true).Matrix, *got)
+	require.Equal(t, 1, released)
+}

@@ -1,0 +1,212 @@
+package nf4
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/tensorfile"
+	"github.com/seed-7879b91d/grpo/kernels"
+)
+
+const golden = "../../model/testdata/golden"
+
+func open(t *testing.T, dir string) *tensorfile.Set {
+	set, err := tensorfile.OpenModel(dir)
+	require.NoError(t, err)
+	t.Cleanup(func() { set.Close() })
+	return set
+}
+
+// answer is what a case says of one weight.
+type answer struct {
+	Shape  []int  `json:"shape"`
+	Double bool   `json:"double"`
+	F32    string `json:"sha256_f32"`
+	BF16   string `json:"sha256_bf16"`
+}
+
+func answers(t *testing.T, dir string) map[string]answer {
+	text, err := os.ReadFile(filepath.Join(dir, "dequant.json"))
+	require.NoError(t, err)
+	var all map[string]answer
+	require.NoError(t, json.Unmarshal(text, &all))
+	require.NotEmpty(t, all)
+	return all
+}
+
+// sum is the SHA-256 of weights in an encoding that holds them exactly.
+func sum(weights []float32, e kernels.Encoding) string {
+	wide := make([]float64, len(weights))
+	for i, w := range weights {
+		wide[i] = float64(w)
+	}
+	b := make([]byte, len(weights)*e.Size())
+	tensorfile.Narrow(b, e, wide)
+	h := sha256.Sum256(b)
+	return hex.EncodeToString(h[:])
+}
+
+func decode(m *Matrix) []float32 {
+	w := make([]float32, m.Rows*m.Cols)
+	m.Decode(w, 0)
+	return w
+}
+
+// Every weight of the cases decodes to the reference's bits, before and after rounding, from any place on.
+func TestWeightsDecodeToTheReference(t *testing.T) {
+	for _, name := range []string{"nf4-double", "nf4-single"} {
+		dir := filepath.Join(golden, name)
+		set := open(t, dir)
+		for weight, want := range answers(t, dir) {
+			m, ok, err := Read(set, weight, want.Shape[0], want.Shape[1])
+			require.NoError(t, err)
+			require.True(t, ok)
+			require.Equal(t, kernels.EncodedBF16, m.Type)
+			all := decode(m)
+			require.Equal(t, want.BF16, sum(all, kernels.EncodedBF16), weight)
+			part := make([]float32, 37)
+			m.Decode(part, 101)
+			require.Equal(t, all[101:138], part)
+			m.Type = kernels.EncodedF32
+			require.Equal(t, want.F32, sum(decode(m), kernels.EncodedF32), weight)
+		}
+		_, ok, err := Read(set, "model.norm.weight", 1, 64)
+		require.NoError(t, err)
+		require.False(t, ok, "a norm is not quantised")
+	}
+}
+
+// The values of eight-bit codes are those that every file brings along, but for the last bit.
+func TestDynamicValues(t *testing.T) {
+	table, err := floats(open(t, filepath.Join(golden, "nf4-double")), "model.layers.0.mlp.up_proj.weight.nested_quant_map", 256)
+	require.NoError(t, err)
+	require.Len(t, dynamic, 256)
+	for i, x := range dynamic {
+		require.InDelta(t, table[i], x, 0x1p-24+1e-7*math.Abs(float64(x)))
+	}
+}
+
+// What was quantised is quantised to itself: a block's largest weight is its scale.
+func TestQuantisingTwiceChangesNothing(t *testing.T) {
+	dir := filepath.Join(golden, "nf4-single")
+	set := open(t, dir)
+	for name, a := range answers(t, dir) {
+		m, _, err := Read(set, name, a.Shape[0], a.Shape[1])
+		require.NoError(t, err)
+		m.Type = kernels.EncodedF32
+		again := Quantise(decode(m), m.Rows, m.Cols, false)
+		require.Equal(t, m.Codes, again.Codes)
+		require.Equal(t, m.Scales, again.Scales)
+	}
+}
+
+func random(seed uint64, n int) []float32 {
+	r := rand.New(rand.NewPCG(seed, 1))
+	w := make([]float32, n)
+	for i := range w {
+		w[i] = float32(r.NormFloat64() * 0.02)
+	}
+	return w
+}
+
+// Written and read again, a matrix is the same; each weight is the nearest that its block has, whether blocks end with rows
+// or not, and the last may be short.
+func TestWhatIsWrittenIsRead(t *testing.T) {
+	for _, c := range []struct {
+		rows, cols int
+		double     bool
+	}{{3, 64, false}, {5, 37, false}, {7, 101, true}, {300, 64, true}, {1, 1, false}} {
+		weights := random(uint64(c.rows), c.rows*c.cols)
+		if len(weights) > 64 {
+			clear(weights[:64]) // a block of zeros
+		}
+		q := Quantise(weights, c.rows, c.cols, c.double)
+		dir := t.TempDir()
+		require.NoError(t, tensorfile.Write(filepath.Join(dir, tensorfile.SingleName), q.Sources("w"), nil))
+		m, ok, err := Read(open(t, dir), "w", c.rows, c.cols)
+		require.NoError(t, err)
+		require.True(t, ok)
+		require.Equal(t, q.Matrix, *m)
+
+		m.Type = kernels.EncodedF32
+		for i, w := range decode(m) {
+			scale := m.Scales[i/m.Block]
+			best := math.Inf(1)
+			for _, v := range values {
+				best = min(best, math.Abs(float64(v*scale)-float64(weights[i])))
+			}
+			slack := 1e-7 + 0.02*float64(scale)*b2f(c.double) // the scale that chose the codes was not rounded yet
+			require.InDelta(t, best, math.Abs(float64(w)-float64(weights[i])), slack, "weight %d", i)
+		}
+	}
+}
+
+func b2f(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// A damaged weight is refused by name.
+func TestDamagedWeights(t *testing.T) {
+	q := Quantise(random(1, 5*64), 5, 64, true)
+	edit := func(name string, change func(s *tensorfile.Source)) []tensorfile.Source {
+		parts := q.Sources("w")
+		i := slices.IndexFunc(parts, func(s tensorfile.Source) bool { return s.Name == name })
+		require.GreaterOrEqual(t, i, 0, name)
+		change(&parts[i])
+		return parts
+	}
+	drop := func(name string) []tensorfile.Source {
+		return slices.DeleteFunc(q.Sources("w"), func(s tensorfile.Source) bool { return s.Name == name })
+	}
+	text := func(json string) []tensorfile.Source {
+		return edit("w"+stateName, func(s *tensorfile.Source) { *s = tensorfile.FromBytes(s.Name, []byte(json), len(json)) })
+	}
+	bytes := func(shape ...int) func(*tensorfile.Source) {
+		return func(s *tensorfile.Source) { *s = tensorfile.FromBytes(s.Name, make([]byte, shape[0]), shape...) }
+	}
+	numbers := func(n int, x float32) func(*tensorfile.Source) {
+		return func(s *tensorfile.Source) { *s = tensorfile.FromFloat32s(s.Name, slices.Repeat([]float32{x}, n), n) }
+	}
+	const sound = `"quant_type":"nf4","blocksize":64,"dtype":"bfloat16","shape":[5,64]`
+	for _, c := range []struct {
+		parts []tensorfile.Source
+		says  string
+	}{
+		{drop("w.absmax"), `tensor "w.absmax" is missing`},
+		{drop("w.quant_map"), `tensor "w.quant_map" is missing`},
+		{drop("w.nested_absmax"), `tensor "w.nested_absmax" is missing`},
+		{drop("w" + stateName), "quantised (U8, without a state)"},
+		{edit("w"+stateName, func(s *tensorfile.Source) { s.Name = "w" + anyState + "fp4" }), "quantised (U8, of kind fp4)"},
+		{edit("w", bytes(159, 1)), "has 159 bytes of codes, expected 160"},
+		{edit("w.absmax", bytes(4)), "shape [4], expected [5]"},
+		{edit("w.quant_map", numbers(15, 0)), "shape [15], expected [16]"},
+		{edit("w.quant_map", numbers(16, float32(math.NaN()))), "w.quant_map"},
+		{text(`{`), "not the JSON of a state"},
+		{text(`{"quant_type":"fp4","blocksize":64,"dtype":"bfloat16","shape":[5,64]}`), `quant_type: found "fp4"`},
+		{text(`{"quant_type":"nf4","blocksize":0,"dtype":"bfloat16","shape":[5,64]}`), "blocksize: found 0"},
+		{text(`{"quant_type":"nf4","blocksize":64,"dtype":"int8","shape":[5,64]}`), `dtype: found "int8"`},
+		{text(`{"quant_type":"nf4","blocksize":64,"dtype":"bfloat16","shape":[64,5]}`), "shape [64 5], expected [5 64]"},
+		{text(`{` + sound + `,"nested_blocksize":256}`), "nested_blocksize and nested_offset"},
+		{text(`{` + sound + `,"nested_blocksize":256,"nested_offset":0.1,"nested_dtype":"float16"}`), `nested_dtype: found "float16"`},
+		{text(`{` + sound + `}`), `"w.absmax" is encoded as U8`},
+	} {
+		dir := t.TempDir()
+		require.NoError(t, tensorfile.Write(filepath.Join(dir, tensorfile.SingleName), c.parts, nil))
+		_, _, err := Read(open(t, dir), "w", 5, 64)
+		require.ErrorContains(t, err, c.says)
+		require.True(t, badinput.Is(err), "%v", err)
+	}
+}

@@ -1,0 +1,88 @@
+package nf4
+
+import (
+	"encoding/json"
+	"io"
+	"runtime"
+	"sync"
+
+	"github.com/seed-7879b91d/grpo/internal/tensorfile"
+)
+
+// Sources are the parts of the weight as tensors of a file.
+func (q *Weight) Sources(name string) []tensorfile.Source {
+	return q.sources(name, tensorfile.FromBytes(name, q.Codes, len(q.Codes), 1))
+}
+
+// sources are the codes with all other parts.
+func (q *Weight) sources(name string, codes tensorfile.Source) []tensorfile.Source {
+	s := state{Kind: "nf4", Block: q.Block, Type: "bfloat16", Shape: []int{q.Rows, q.Cols}}
+	parts := []tensorfile.Source{codes, tensorfile.FromFloat32s(name+".quant_map", q.Values[:], len(q.Values))}
+	if d := q.double; d != nil {
+		offset := float64(d.offset)
+		s.NestedBlock, s.NestedType, s.NestedOffset = nestedBlockSize, "float32", &offset
+		parts = append(parts,
+			tensorfile.FromBytes(name+".absmax", d.codes, len(d.codes)),
+			tensorfile.FromFloat32s(name+".nested_absmax", d.scales, len(d.scales)),
+			tensorfile.FromFloat32s(name+".nested_quant_map", dynamic, len(dynamic)))
+	} else {
+		parts = append(parts, tensorfile.FromFloat32s(name+".absmax", q.Scales, len(q.Scales)))
+	}
+	text, err := json.Marshal(s)
+	if err != nil {
+		panic(err) // plain values
+	}
+	return append(parts, tensorfile.FromBytes(name+stateName, text, len(text)))
+}
+
+// quantised are the parts of a weight that a file holds as numbers. Its scales are found at once, its codes when they are
+// written: of a whole model the former fit into memory, the latter may not.
+func quantised(t tensorfile.Tensor, double bool, done func()) []tensorfile.Source {
+	var scales []float32
+	_ = eachRun(t, largests, func(some []float32) error { scales = append(scales, some...); return nil })
+	q := newWeight(t.Shape[0], t.Shape[1], scales, double)
+	bytes := (t.Len() + 1) / 2
+	codes := tensorfile.Source{Name: t.Name, Plain: true, Shape: []int{bytes, 1}, Write: func(w io.Writer) error {
+		defer done()
+		return eachRun(t, encode, func(codes []byte) error { _, err := w.Write(codes); return err })
+	}}
+	return q.sources(t.Name, codes)
+}
+
+// runLength is how many weights are treated at a time by one core: whole blocks.
+const runLength = 1 << 18
+
+// eachRun computes something of every run of a tensor on all cores, and hands the answers on in order.
+func eachRun[T any](t tensorfile.Tensor, compute func(weights []float32) T, take func(T) error) error {
+	size, n := t.Encoding.Size(), t.Len()
+	answers := make([]T, runtime.GOMAXPROCS(0))
+	for at := 0; at < n; {
+		var wg sync.WaitGroup
+		runs := 0
+		for ; runs < len(answers) && at < n; runs++ {
+			i, from, to := runs, at, min(at+runLength, n)
+			wg.Go(func() {
+				weights := make([]float32, to-from)
+				tensorfile.Widen(weights, t.Encoding, t.Bytes[from*size:to*size])
+				answers[i] = compute(weights)
+			})
+			at = to
+		}
+		wg.Wait()
+		for _, a := range answers[:runs] {
+			if err := take(a); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// decoded is a quantised weight as numbers of its type.
+func decoded(m *Matrix, name string, done func()) tensorfile.Source {
+	return tensorfile.Source{Name: name, Encoding: m.Type, Shape: []int{m.Rows, m.Cols}, Write: func(w io.Writer) error {
+		defer done()
+		_, err := w.Write(m.Encode())
+		return err
+	}}
+}

@@ -1,0 +1,104 @@
+package sources
+
+import (
+	"crypto/sha1"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+)
+
+// serveModel is a Hub that holds one model. It returns the names of what was asked for.
+func serveModel(t *testing.T, files map[string]string) (fetched func() []string) {
+	const commit = "0123456789abcdef0123456789abcdef01234567"
+	var mu sync.Mutex
+	var names []string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/api/models/o/m/revision/main" {
+			var siblings []map[string]string
+			for name := range files {
+				siblings = append(siblings, map[string]string{"rfilename": name})
+			}
+			json.NewEncoder(w).Encode(map[string]any{"sha": commit, "siblings": siblings})
+			return
+		}
+		name := strings.TrimPrefix(r.URL.Path, "/o/m/resolve/"+commit+"/")
+		sum := sha1.Sum(fmt.Appendf(nil, "blob %d\x00%s", len(files[name]), files[name]))
+		w.Header().Set("ETag", `"`+hex.EncodeToString(sum[:])+`"`)
+		w.Header().Set("Content-Length", fmt.Sprint(len(files[name])))
+		if r.Method == http.MethodGet {
+			mu.Lock()
+			names = append(names, name)
+			mu.Unlock()
+			w.Write([]byte(files[name]))
+		}
+	}))
+	t.Cleanup(server.Close)
+	for _, name := range []string{"HF_TOKEN", "HF_TOKEN_PATH", "HF_HUB_CACHE", "HF_HUB_OFFLINE"} {
+		t.Setenv(name, "")
+	}
+	t.Setenv("HF_HOME", t.TempDir())
+	t.Setenv("HF_ENDPOINT", server.URL)
+	return func() []string {
+		mu.Lock()
+		defer mu.Unlock()
+		return slices.Sorted(slices.Values(names))
+	}
+}
+
+// with adds files to those that every model has, each with its name for a text.
+func with(more map[string]string, names ...string) map[string]string {
+	files := map[string]string{"config.json": "{}", "tokenizer.json": "{ }", "README.md": "words"}
+	for _, name := range names {
+		files[name] = name
+	}
+	for name, text := range more {
+		files[name] = text
+	}
+	return files
+}
+
+// The same weights in other forms, which may be many gigabytes, are never fetched.
+func TestOnlyWhatIsReadIsFetched(t *testing.T) {
+	index := map[string]string{
+		"model.safetensors.index.json": `{"weight_map": {"a": "model-1-of-2.safetensors", "b": "model-2-of-2.safetensors",
+			"c": "model-1-of-2.safetensors"}}`,
+	}
+	for _, c := range []struct {
+		files map[string]string
+		want  []string
+	}{
+		{
+			with(index, "model-1-of-2.safetensors", "model-2-of-2.safetensors", "consolidated.safetensors", "original/params.json",
+				"original/consolidated.00.pth", "m.Q4_0.gguf", "onnx/model.onnx", "pytorch_model.bin", "chat_template.jinja"),
+			[]string{
+				"chat_template.jinja", "config.json", "model-1-of-2.safetensors", "model-2-of-2.safetensors",
+				"model.safetensors.index.json", "tokenizer.json",
+			},
+		},
+		{with(nil, "model.safetensors", "model.fp32.safetensors"), []string{"config.json", "model.safetensors", "tokenizer.json"}},
+	} {
+		fetched := serveModel(t, c.files)
+		_, err := ModelDir(t.Context(), "o/m")
+		require.NoError(t, err)
+		require.Equal(t, c.want, fetched())
+	}
+}
+
+func TestAModelInAnotherForm(t *testing.T) {
+	fetched := serveModel(t, with(nil, "m.Q4_0.gguf", "original/consolidated.00.pth"))
+	_, err := ModelDir(t.Context(), "o/m")
+	require.True(t, badinput.Is(err), "%v", err)
+	require.ErrorContains(t, err,
+		"o/m holds neither model.safetensors nor model.safetensors.index.json, only .gguf, .pth; name a repository with")
+	require.Empty(t, fetched())
+}

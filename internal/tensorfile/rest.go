@@ -1,0 +1,58 @@
+package tensorfile
+
+import (
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/seed-7879b91d/grpo/internal/atomicfile"
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+)
+
+// isWeights tells a model's weights, in whatever format, from the files that go with them.
+func isWeights(name string) bool {
+	formats := []string{".safetensors", ".bin", ".pt", ".pth", ".gguf", ".h5", ".msgpack", ".onnx", ".index.json"}
+	return slices.ContainsFunc(formats, func(end string) bool { return strings.HasSuffix(name, end) })
+}
+
+// CopyRest copies what is beside the weights of a model: configuration, tokenizer, licence; and of the weights' files those
+// named in also, such as the index of shards that stay as they are. Folders and hidden files stay behind, and so does what
+// is there already.
+func CopyRest(modelDir, outDir string, also ...string) error {
+	found, err := os.ReadDir(modelDir)
+	if err != nil {
+		return err
+	}
+	for _, f := range found {
+		name := f.Name()
+		to := filepath.Join(outDir, name)
+		if strings.HasPrefix(name, ".") || isWeights(name) && !slices.Contains(also, name) || exists(to) {
+			continue
+		}
+		info, err := os.Stat(filepath.Join(modelDir, name)) // what a link leads to
+		if err != nil {
+			return badinput.Errorf("%w", err)
+		}
+		if !info.Mode().IsRegular() {
+			continue
+		}
+		if err := copyFile(filepath.Join(modelDir, name), to); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func copyFile(from, to string) error {
+	f, err := os.Open(from)
+	if err != nil {
+		return badinput.Errorf("%w", err)
+	}
+	defer f.Close()
+	return atomicfile.Write(to, func(w io.Writer) error {
+		_, err := io.Copy(w, f)
+		return err
+	})
+}

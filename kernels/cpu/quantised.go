@@ -1,0 +1,91 @@
+package cpu
+
+// #include "kernels.h"
+import "C"
+
+import (
+	"runtime"
+	"unsafe"
+
+	"github.com/seed-7879b91d/grpo/kernels"
+)
+
+var _ kernels.Quantiser = (*backend)(nil)
+
+// quantisedShape is how a matrix of four bits a weight lies in memory: its panels, the scales, the 16 values.
+type quantisedShape struct {
+	rows, cols, segment      int
+	scalesAt, valuesAt, size int
+}
+
+// shapeOf gives false where the parts cannot lie in one matrix: their values or blocks differ, or scales would be so many
+// that little is saved.
+func shapeOf(parts []kernels.Quantised) (s quantisedShape, ok bool) {
+	first := &parts[0]
+	for _, p := range parts {
+		if p.Values != first.Values || p.Block != first.Block {
+			return s, false
+		}
+		s.rows += p.Rows
+	}
+	s.cols, s.segment = first.Cols, gcd(first.Cols, first.Block)
+	if s.cols%2 != 0 || s.segment < C.CODES {
+		return s, false
+	}
+	s.scalesAt = panels(s.rows) * ((s.cols + C.CODES - 1) / C.CODES) * C.PANEL * 4
+	s.valuesAt = s.scalesAt + panels(s.rows)*(s.cols/s.segment)*C.PANEL*4
+	s.size = s.valuesAt + 4*len(first.Values)
+	return s, true
+}
+
+func gcd(a, b int) int {
+	for b != 0 {
+		a, b = b, a%b
+	}
+	return a
+}
+
+// QuantisedSize is the memory of the parts as one matrix; 0 where they cannot be one.
+func (b *backend) QuantisedSize(parts []kernels.Quantised) int {
+	s, _ := shapeOf(parts)
+	return s.size
+}
+
+// NewQuantised gives a matrix that keeps the codes and decodes them where it is read: see nf4.h.
+func (b *backend) NewQuantised(t kernels.DType, parts []kernels.Quantised) (kernels.Matrix, error) {
+	s, ok := shapeOf(parts)
+	if !ok {
+		return nil, nil
+	}
+	mem, err := allocate(s.size)
+	if err != nil {
+		return nil, err
+	}
+	m := &matrix{mem: mem, t: t, rows: s.rows, cols: s.cols, size: s.size, compressed: true}
+	m.layout = C.grpo_matrix{panels: mem.p, dtype: C.GRPO_BF16, rows: C.int64_t(s.rows), cols: C.int64_t(s.cols),
+		scales: (*C.float)(unsafe.Add(mem.p, s.scalesAt)), values: (*C.float)(unsafe.Add(mem.p, s.valuesAt)),
+		segment: C.int64_t(s.segment)}
+	if t == kernels.BF16Rounding {
+		m.layout.rounds = 1
+	}
+	copy(unsafe.Slice((*float32)(unsafe.Add(mem.p, s.valuesAt)), len(parts[0].Values)), parts[0].Values[:])
+	row := 0
+	for i := range parts {
+		b.loadCodes(m, row, &parts[i])
+		row += parts[i].Rows
+	}
+	return m, nil
+}
+
+// loadCodes writes rows of m.
+func (b *backend) loadCodes(m *matrix, row int, q *kernels.Quantised) {
+	defer b.release()
+	a := args[C.grpo_load_codes](b)
+	a.m = b.matrix(m)
+	// Numbers and not pointers: the bytes may be those of a mapped file, and stay where they are.
+	a.codes = C.uintptr_t(uintptr(unsafe.Pointer(&q.Codes[0])))
+	a.scales = C.uintptr_t(uintptr(unsafe.Pointer(&q.Scales[0])))
+	a.block, a.row, a.count = C.int64_t(q.Block), C.int64_t(row), C.int64_t(q.Rows)
+	b.run(b.ops.load_codes, panels(row+q.Rows)-row/C.PANEL, 1)
+	runtime.KeepAlive(q)
+}

@@ -1,0 +1,195 @@
+//go:build gpu
+
+package driver
+
+import (
+	"bytes"
+	"encoding/binary"
+	"math"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"gorgonia.org/cu"
+)
+
+// The tests below hold on every card: memory comes back as it went, whichever way it took.
+func TestMemory(t *testing.T) {
+	d := opened(t)
+	s := stream(t, d)
+	text := bytes.Repeat([]byte("0123456789"), 100)
+	m, err := d.Alloc(int64(2 * len(text)))
+	require.NoError(t, err)
+	require.Zero(t, m.At%256)
+	moves, err := s.NewTransfers()
+	require.NoError(t, err)
+	require.NoError(t, moves.Upload(m.At, text))
+	require.NoError(t, s.Copy(m.At+Ptr(len(text)), m.At, int64(len(text))))
+	require.NoError(t, s.Fill(m.At+2, '-', 3))
+	back := make([]byte, 2*len(text))
+	require.NoError(t, s.Read(back, m.At))
+	require.Equal(t, "01---56789"+string(text[10:])+string(text), string(back))
+	require.NoError(t, moves.Close())
+
+	pinned, err := d.Pin(16)
+	require.NoError(t, err)
+	require.Equal(t, make([]byte, 16), pinned.Bytes())
+	require.NoError(t, s.Download(pinned, 4, m.At+1, 8))
+	require.NoError(t, s.Sync())
+	require.Equal(t, "\x00\x00\x00\x001---5678\x00\x00\x00\x00", string(pinned.Bytes()))
+	require.NoError(t, s.Upload(m.At, pinned, 8, 4))
+	require.NoError(t, s.Read(back[:6], m.At))
+	require.Equal(t, "5678-5", string(back[:6]))
+	require.ErrorContains(t, s.Upload(m.At, pinned, 8, 9), "bytes 8 to 17 of pinned memory of 16")
+	require.ErrorContains(t, s.Download(pinned, -1, m.At, 1), "bytes -1 to 0 of pinned memory of 16")
+	for i, err := range []error{s.Read(nil, m.At), s.Copy(m.At, m.At, 0), s.Fill(m.At, 0, 0),
+		s.Upload(m.At, pinned, 16, 0), s.Download(pinned, 16, m.At, 0)} {
+		require.NoError(t, err, "nothing is nothing: %d", i)
+	}
+
+	require.Equal(t, Held{Allocations: 1, Bytes: 2000, Pins: 1, Pinned: 16, Streams: 1}, d.Held())
+	require.NoError(t, m.Free())
+	require.NoError(t, pinned.Free())
+	require.ErrorContains(t, m.Free(), "memory is given back twice")
+	for _, n := range []int64{0, -1} {
+		_, err = d.Alloc(n)
+		require.ErrorContains(t, err, "expected more than 0")
+		_, err = d.Pin(int(n))
+		require.ErrorContains(t, err, "expected more than 0")
+	}
+}
+
+// A card that is full says how full, and goes on.
+func TestNoMemory(t *testing.T) {
+	d := opened(t)
+	_, err := d.Alloc(3 << 30)
+	require.ErrorIs(t, err, ErrMemory)
+	require.NotErrorIs(t, err, ErrLost)
+	require.EqualError(t, err, "card 0 (Paper Card 0): allocating 3.0 GiB where 512.0 MiB of 1.0 GiB are free: CUDA_ERROR_OUT_OF_MEMORY (2)")
+	m, err := d.Alloc(1 << 20)
+	require.NoError(t, err)
+	free, total, err := d.Memory()
+	require.NoError(t, err)
+	require.Equal(t, int64(1<<29-1<<20), free)
+	require.Equal(t, int64(1<<30), total)
+	require.NoError(t, m.Free())
+}
+
+func TestEvents(t *testing.T) {
+	d := opened(t)
+	one, two := stream(t, d), stream(t, d)
+	before, err := d.NewEvent(true)
+	require.NoError(t, err)
+	after, err := d.NewEvent(true)
+	require.NoError(t, err)
+	require.NoError(t, one.Record(before))
+	require.NoError(t, two.Wait(before))
+	require.NoError(t, two.Record(after))
+	require.NoError(t, after.Sync())
+	done, err := after.Done()
+	require.NoError(t, err)
+	require.True(t, done)
+	took, err := after.Since(before)
+	require.NoError(t, err)
+	require.Equal(t, 1500*time.Microsecond, took)
+
+	t.Setenv("FAKE_CUDA_EVENT", "600")
+	done, err = after.Done()
+	require.NoError(t, err)
+	require.False(t, done)
+	plain, err := d.NewEvent(false)
+	require.NoError(t, err)
+	_, err = plain.Since(before)
+	require.Error(t, err, "which was not timed")
+	for _, e := range []*Event{before, after, plain} {
+		require.NoError(t, e.Close())
+	}
+	require.ErrorContains(t, plain.Close(), "an event is given back twice")
+}
+
+// What nobody gives back is counted, and given back.
+func TestLeaks(t *testing.T) {
+	d, err := Open(0, Options{Spin: true})
+	require.NoError(t, err)
+	flags, active, err := d.device.PrimaryCtxState()
+	require.NoError(t, err)
+	require.Equal(t, cu.SchedSpin, flags)
+	require.NotZero(t, active)
+	for range 3 {
+		_, err = d.Alloc(1 << 20)
+		require.NoError(t, err)
+	}
+	_, err = d.Pin(100)
+	require.NoError(t, err)
+	_, err = d.NewStream()
+	require.NoError(t, err)
+	_, err = d.NewEvent(true)
+	require.NoError(t, err)
+	_, err = d.Load(ptx)
+	require.NoError(t, err)
+	err = d.Close()
+	var leak *Leak
+	require.ErrorAs(t, err, &leak)
+	require.EqualError(t, err, "card 0 (Paper Card 0): closed with 3 allocations (3.0 MiB), 1 pinned allocations (100 bytes), 1 streams, "+
+		"1 events, 1 modules still held")
+	require.NoError(t, d.Close(), "once is enough")
+	_, err = d.Alloc(1)
+	require.EqualError(t, err, "card 0 (Paper Card 0): used after it was closed")
+	_, active, err = d.device.PrimaryCtxState()
+	require.NoError(t, err)
+	require.Zero(t, active)
+
+	again := opened(t)
+	free, _, err := again.Memory()
+	require.NoError(t, err)
+	require.Equal(t, int64(1<<29), free, "all of it came back")
+	flags, _, err = again.device.PrimaryCtxState()
+	require.NoError(t, err)
+	require.Equal(t, cu.SchedBlockingSync, flags)
+	require.Equal(t, "nothing", again.Held().String())
+}
+
+// Goroutines move between threads; the context is there all the same.
+func TestManyGoroutines(t *testing.T) {
+	d := opened(t)
+	var all sync.WaitGroup
+	for g := range 8 {
+		all.Go(func() {
+			s, err := d.NewStream()
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			for range 50 {
+				m, err := d.Alloc(64)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				var back [64]byte
+				if err := s.Fill(m.At, byte(g), 64); err != nil {
+					t.Error(err)
+				}
+				if err := s.Read(back[:], m.At); err != nil || back[63] != byte(g) {
+					t.Error(back, err)
+				}
+				if err := m.Free(); err != nil {
+					t.Error(err)
+				}
+			}
+			if err := s.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+}
+
+// floats are numbers as they lie in memory.
+func floats(x ...float32) (raw []byte) {
+	for _, v := range x {
+		raw = binary.LittleEndian.AppendUint32(raw, math.Float32bits(v))
+	}
+	return raw
+}

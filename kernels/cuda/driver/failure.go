@@ -1,0 +1,79 @@
+//go:build gpu
+
+package driver
+
+// #include "cuda.h"
+import "C"
+
+import (
+	"errors"
+	"fmt"
+
+	"gorgonia.org/cu"
+)
+
+// Error is a call that the driver refused.
+type Error struct {
+	Card  Card
+	Doing string // what was asked for, such as "allocating 3.0 GiB"
+	Code  int    // CUresult
+	Said  string // the driver's name and words for it
+
+	// Launched is the kernel that was launched last: what a card finds wrong it says at some later call.
+	Launched string
+}
+
+// ErrLost marks that the card has stopped, and that nothing in this process will start it again.
+var ErrLost = errors.New("the card is lost to this process")
+
+// ErrMemory marks that the card has no memory left.
+var ErrMemory = errors.New("the card is out of memory")
+
+func (e *Error) Error() string {
+	text := fmt.Sprintf("%s: %s: %s", e.Card, e.Doing, e.Said)
+	if lasting(e.Code) {
+		if e.Launched != "" {
+			text += "; the last kernel launched was " + e.Launched
+		}
+		text += "; nothing more runs on it in this process: look at dmesg for Xid, and start again"
+	}
+	return text
+}
+
+// Is tells ErrLost and ErrMemory.
+func (e *Error) Is(target error) bool {
+	return target == ErrLost && lasting(e.Code) || target == ErrMemory && e.Code == C.CUDA_ERROR_OUT_OF_MEMORY
+}
+
+// lasting tells of an answer that every later call gets, too: a kernel went wrong, or the card did.
+func lasting(code int) bool {
+	switch code {
+	case C.CUDA_ERROR_ECC_UNCORRECTABLE, C.CUDA_ERROR_NVLINK_UNCORRECTABLE, C.CUDA_ERROR_EXTERNAL_DEVICE,
+		C.CUDA_ERROR_ILLEGAL_ADDRESS, C.CUDA_ERROR_LAUNCH_TIMEOUT, C.CUDA_ERROR_ASSERT, C.CUDA_ERROR_HARDWARE_STACK_ERROR,
+		C.CUDA_ERROR_ILLEGAL_INSTRUCTION, C.CUDA_ERROR_MISALIGNED_ADDRESS, C.CUDA_ERROR_INVALID_ADDRESS_SPACE,
+		C.CUDA_ERROR_INVALID_PC, C.CUDA_ERROR_LAUNCH_FAILED, C.CUDA_ERROR_CONTEXT_IS_DESTROYED, C.CUDA_ERROR_DEINITIALIZED,
+		C.CUDA_ERROR_NO_DEVICE, C.CUDA_ERROR_DEVICE_UNAVAILABLE, C.CUDA_ERROR_UNKNOWN:
+		return true
+	}
+	return false
+}
+
+// codeOf is the driver's answer that an error of cu stands for. cu does not export the type of its errors, but values of
+// it, which is enough to name it.
+func codeOf(err error) int { return codeLike(cu.Success, err) }
+
+func codeLike[T ~int](_ T, err error) int {
+	if err == nil {
+		return C.CUDA_SUCCESS
+	}
+	if code, ok := any(err).(T); ok {
+		return int(code)
+	}
+	return C.CUDA_ERROR_UNKNOWN
+}
+
+// cardError is an error of cu about a card.
+func cardError(card Card, doing string, err error) *Error {
+	code := codeOf(err)
+	return &Error{Card: card, Doing: doing, Code: code, Said: inWords(code)}
+}

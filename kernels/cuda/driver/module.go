@@ -1,0 +1,203 @@
+//go:build gpu
+
+package driver
+
+// #include "cuda.h"
+import "C"
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"unsafe"
+
+	"gorgonia.org/cu"
+)
+
+// Module is PTX that the driver has compiled for its card.
+type Module struct {
+	device *Device
+	module cu.Module
+}
+
+// Refused is PTX that a driver does not compile, with what its compiler says.
+type Refused struct {
+	Answer *Error
+	Log    string
+}
+
+func (r *Refused) Error() string {
+	if r.Log == "" {
+		return r.Answer.Error()
+	}
+	return r.Answer.Error() + "; its compiler says: " + r.Log
+}
+
+// Unwrap gives the driver's answer.
+func (r *Refused) Unwrap() error { return r.Answer }
+
+// logBytes is what the driver's compiler may say: its first complaints are the ones that matter.
+const logBytes = 8 << 10
+
+// Load compiles PTX. What the driver refuses is a *Refused.
+func (d *Device) Load(ptx string) (*Module, error) {
+	// The options hold addresses that the collector does not see, so they are of memory that is not its own.
+	log := C.calloc(1, logBytes)
+	defer C.free(log)
+	buffer := unsafe.Slice((*byte)(log), logBytes)
+	if err := d.enter(); err != nil {
+		return nil, err
+	}
+	module, err := cu.LoadDataEx(ptx, &cu.JITErrorLogBuffer{Buffer: buffer})
+	if err = d.leave("loading kernels", err); err != nil {
+		refused, ok := err.(*Error)
+		if !ok || lasting(refused.Code) || refused.Code == C.CUDA_ERROR_OUT_OF_MEMORY {
+			return nil, err
+		}
+		return nil, &Refused{refused, firstLines(C.GoString((*C.char)(log)), 8)}
+	}
+	m := &Module{d, module}
+	d.keep(m)
+	return m, nil
+}
+
+// firstLines are the first lines of a text, in one.
+func firstLines(text string, most int) string {
+	var lines []string
+	for line := range strings.Lines(text) {
+		if line = strings.TrimSpace(line); line != "" {
+			lines = append(lines, line)
+		}
+	}
+	if len(lines) > most {
+		lines = append(lines[:most], fmt.Sprintf("and %d lines more", len(lines)-most))
+	}
+	return strings.Join(lines, "; ")
+}
+
+// Close takes the module from the card. Its functions are of no use then.
+func (m *Module) Close() error { return m.device.drop(m, "a module") }
+
+func (m *Module) count(h *Held, sign int64) { h.Modules += sign }
+
+func (m *Module) release() error {
+	if err := m.device.begin(); err != nil {
+		return err
+	}
+	return m.device.leave("unloading kernels", m.module.Unload())
+}
+
+// usualShared is the dynamic shared memory that a launch may have without asking before.
+const usualShared = 48 << 10
+
+// Function is a kernel, and what it takes.
+type Function struct {
+	device   *Device
+	function cu.Function
+	name     string
+	allowed  int // bytes of dynamic shared memory
+
+	Registers int // a thread
+	Local     int // bytes of memory a thread, for what did not fit into registers
+	Shared    int // bytes a block, without what a launch asks for
+	Threads   int // of a block, at the most
+}
+
+// Function finds a kernel by the name that it has in the PTX.
+func (m *Module) Function(name string) (*Function, error) {
+	d := m.device
+	if err := d.enter(); err != nil {
+		return nil, err
+	}
+	function, err := m.module.Function(name)
+	f := &Function{device: d, function: function, name: name, allowed: usualShared}
+	for _, ask := range []struct {
+		attribute cu.FunctionAttribute
+		into      *int
+	}{
+		{C.CU_FUNC_ATTRIBUTE_NUM_REGS, &f.Registers},
+		{C.CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES, &f.Local},
+		{C.CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, &f.Shared},
+		{C.CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, &f.Threads},
+	} {
+		if err == nil {
+			*ask.into, err = function.Attribute(ask.attribute)
+		}
+	}
+	if err = d.leave("looking for a kernel", err); err != nil {
+		return nil, fmt.Errorf("kernel %s: %w", name, err)
+	}
+	f.allowed = min(usualShared, usualShared-f.Shared)
+	return f, nil
+}
+
+// Name is the kernel's name in the PTX.
+func (f *Function) Name() string { return f.name }
+
+// AllowShared lets launches have so much dynamic shared memory: more than 48 KiB with what the kernel has itself must be
+// asked for, and a card has a limit to that.
+func (f *Function) AllowShared(bytes int) error {
+	d := f.device
+	if most := d.card.Shared - f.Shared; bytes > most {
+		return fmt.Errorf("%s: kernel %s: %d bytes of shared memory for a block, expected at most %d", d.card, f.name, bytes, most)
+	}
+	if bytes <= f.allowed {
+		return nil
+	}
+	if err := d.enter(); err != nil {
+		return err
+	}
+	if err := d.leave("asking for shared memory", allowShared(f.function, bytes)); err != nil {
+		return fmt.Errorf("kernel %s: %w", f.name, err)
+	}
+	f.allowed = bytes
+	return nil
+}
+
+// Dim is a number of blocks, or of threads: x, y and z. 0 is 1.
+type Dim struct{ X, Y, Z int }
+
+// counts are its numbers as a launch has them.
+func (d Dim) counts() *[3]uint32 {
+	return &[3]uint32{uint32(max(d.X, 1)), uint32(max(d.Y, 1)), uint32(max(d.Z, 1))}
+}
+
+// By has as many blocks side by side as there are columns for, of which each has so many.
+func (d Dim) By(columns, each int) Dim {
+	d.Y = (columns + each - 1) / each
+	return d
+}
+
+// Arg is an argument of a kernel: 8 bytes, of which a kernel takes as many as its parameter has.
+type Arg uint64
+
+// Address is an argument that is an address on the card.
+func Address(at Ptr) Arg { return Arg(at) }
+
+// Int is an argument of 64 bits, or of fewer if that is what the kernel has.
+func Int(n int) Arg { return Arg(n) }
+
+// Float is an argument of 32 bits.
+func Float(x float32) Arg { return Arg(math.Float32bits(x)) }
+
+// mostArgs is the number of arguments that a launch may have.
+const mostArgs = 32
+
+// Launch queues a kernel: so many blocks of so many threads, each with that much dynamic shared memory.
+func (s *Stream) Launch(f *Function, grid, block Dim, shared int, args ...Arg) error {
+	if len(args) > mostArgs {
+		return fmt.Errorf("kernel %s: %d arguments, expected at most %d", f.name, len(args), mostArgs)
+	}
+	if shared > f.allowed {
+		return fmt.Errorf("kernel %s: %d bytes of dynamic shared memory, expected at most %d: AllowShared comes first", f.name, shared, f.allowed)
+	}
+	d := s.device
+	if err := d.usable(); err != nil {
+		return err
+	}
+	d.launched.Store(f)
+	if err := launch(d, f.function, s.stream, grid.counts(), block.counts(), shared, args); err != nil {
+		return fmt.Errorf("kernel %s, %v blocks of %v threads: %w", f.name, grid, block, d.failed("launching", err))
+	}
+	return nil
+}

@@ -1,0 +1,94 @@
+//go:build gpu
+
+package driver
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7879b91d/grpo/kernels/cuda/internal/apart"
+)
+
+func init() {
+	tasks["transfers"] = func() error { return carried(func(*Transfers) {}) }
+	tasks["too early"] = func() error {
+		// The mistake: nobody waits for the card before a slot is written again.
+		return carried(func(t *Transfers) {
+			for i := range t.ring {
+				t.ring[i].queued = false
+			}
+		})
+	}
+}
+
+// carried takes pieces of all sizes through a small ring, and back by a small landing.
+func carried(between func(*Transfers)) error {
+	d, err := Open(0, Options{})
+	if err != nil {
+		return err
+	}
+	s, err := d.NewStream()
+	if err != nil {
+		return lostOr(err, d.Close())
+	}
+	t, err := s.newTransfers(3, 256, 320)
+	if err != nil {
+		return lostOr(err, d.Close())
+	}
+	const n = 4000
+	m, err := d.Alloc(n)
+	if err != nil {
+		return lostOr(err, d.Close())
+	}
+	rng := rand.New(rand.NewPCG(2, 3))
+	want, got := make([]byte, n), make([]byte, n)
+	for round := 0; round < 20 && err == nil; round++ {
+		for at := 0; at < n && err == nil; {
+			size := min(1+rng.IntN(700), n-at)
+			for i := range size {
+				want[at+i] = byte(rng.Uint32())
+			}
+			piece := bytes.Clone(want[at : at+size])
+			err = t.Upload(m.At+Ptr(at), piece)
+			clear(piece) // it is ours again
+			between(t)
+			at += size
+		}
+		for at := 0; at < n && err == nil; {
+			size := min(1+rng.IntN(400), n-at)
+			err = t.Fetch(got[at:at+size], m.At+Ptr(at))
+			at += size
+		}
+		if err == nil {
+			err = t.Sync()
+		}
+		if err == nil && !bytes.Equal(want, got) {
+			return fmt.Errorf("round %d: other bytes came back", round)
+		}
+	}
+	if errors.Is(err, ErrLost) {
+		return lostOr(err, d.Close())
+	}
+	return errors.Join(err, t.Close(), m.Free(), s.Close(), d.Close())
+}
+
+// What goes up and comes down through pinned memory is what it was, and a slot is not written again before the card has taken it: the
+// device tells of the mistake where it is made.
+func TestTransfers(t *testing.T) {
+	out, ok := apart.Emulated(t, "transfers")
+	require.True(t, ok, out)
+	require.Empty(t, out, "the device has nothing to tell")
+	out, ok = apart.Emulated(t, "too early")
+	require.False(t, ok)
+	require.Contains(t, out, "host memory in use: pinned memory of ")
+	require.Contains(t, out, "changed before its copy to the device was waited for; wait, then write")
+	out, ok = apart.Emulated(t, "transfers", "GRPO_EMU_LOST_AT=100")
+	require.False(t, ok)
+	require.Contains(t, out, "nothing more runs on it in this process")
+	require.NotContains(t, out, "closing")
+}

@@ -1,0 +1,116 @@
+// LinearGradW: dw [N, K] += alpha · dyᵀ · x, for dy [T, N] and x [T, K], on tensor cores.
+//
+// Both factors are f32 and are taken in three parts of bf16, of which the products that count are six: what is left out is as large as
+// the rounding of f32. An element is one chain for each 512 rows, from zero, in ascending steps of 16 rows, each of which is summed from
+// zero, smallest parts first; the chains are added in ascending order. A tile shape, and which block adds the chains, changes no bit.
+#include "linear_tensor.h"
+
+// Tiles of high × broad elements by down × across warps. The host has the same numbers, in linear.go.
+using Wide = Shape<64, 64, 2, 4, 32, 3>;
+using Narrow = Shape<32, 32, 2, 1, 32, 5>;
+
+constexpr u32 chain = 512, parts = 3;
+
+DEVICE float load(u32 from) {
+	float x;
+	asm volatile("ld.shared.f32 %0, [%1];" : "=f"(x) : "r"(from) : "memory");
+	return x;
+}
+
+// Where a lane finds its part of a fragment of a factor that lies with its rows one below the other: of 16 rows, and of its columns.
+template <u32 pitch> DEVICE u32 place_of_columns(u32 lane) { return (lane % 4 * 2 * pitch + lane / 4) * 4; }
+
+// take_columns makes number i of a fragment of two rows, one below the other.
+template <u32 pitch, u32 numbers> DEVICE void take_columns(u32 (*fragment)[numbers], u32 i, u32 from) {
+	split<parts>(fragment, i, load(from), load(from + pitch * 4));
+}
+
+// add_six adds 16 products of numbers in three parts to each sum.
+DEVICE void add_six(float *sum, const u32 (*a)[4], const u32 (*b)[2]) {
+	float some[4] = {};
+	UNROLL for (u32 small = parts; small-- > 0;) // the parts that are left out are together smaller than a last place
+		UNROLL for (u32 of_a = small + 1; of_a-- > 0;)
+			multiply(some, a[of_a], b[small - of_a]);
+	UNROLL for (u32 i = 0; i < 4; i++)
+		sum[i] += some[i];
+}
+
+// gradient: the tile (block) of dw, or of what is to be added to it, over rows [first, end).
+template <typename S> DEVICE void gradient(const Result &result, Rows<float> dy, Rows<float> x, u32 N, u32 K, u32 first, u32 end) {
+	constexpr u32 a_pitch = S::high + 4, b_pitch = S::broad + 4, b_place = S::deep * a_pitch * 4, bytes = b_place + S::deep * b_pitch * 4,
+		ahead = S::stages - 1;
+	static_assert(bytes * S::stages <= 99 << 10 && chain % S::deep == 0);
+	extern __shared__ __attribute__((aligned(16))) unsigned char ring[];
+	u32 begin = shared_address(ring), row = block_y() * S::high, column = block_x() * S::broad, lane = thread() % 32, warp = thread() / 32;
+	u32 a_from = place_of_columns<a_pitch>(lane) + warp % S::down * S::tall * 64,
+		b_from = b_place + place_of_columns<b_pitch>(lane) + warp / S::down * S::wide * 32;
+	auto fetch = [&](u32 to, u32 t) {
+		bring<S::deep, S::high, a_pitch, S::threads>(to, dy, t, row, end, N);
+		bring<S::deep, S::broad, b_pitch, S::threads>(to + b_place, x, t, column, end, K);
+	};
+	ROLLED for (u32 s = 0; s < ahead; s++) {
+		if (first + s * S::deep < end)
+			fetch(begin + s * bytes, first + s * S::deep);
+		commit();
+	}
+	float sum[S::tall][S::wide][4] = {}, total[S::tall][S::wide][4] = {};
+	u32 now = begin, last = begin + ahead * bytes;
+	ROLLED for (u32 t = first; t < end; t += S::deep) {
+		wait<ahead - 1>();
+		barrier(); // everyone has used the stage before
+		if (t + ahead * S::deep < end)
+			fetch(now == begin ? last : now - bytes, t + ahead * S::deep);
+		commit();
+		UNROLL for (u32 d = 0; d < S::deep; d += 16) {
+			u32 b[S::wide][parts][2];
+			UNROLL for (u32 j = 0; j < S::wide; j++)
+				UNROLL for (u32 i = 0; i < 2; i++)
+					take_columns<b_pitch>(b[j], i, now + b_from + ((d + i * 8) * b_pitch + j * 8) * 4);
+			UNROLL for (u32 i = 0; i < S::tall; i++) {
+				u32 a[parts][4];
+				UNROLL for (u32 n = 0; n < 4; n++)
+					take_columns<a_pitch>(a, n, now + a_from + ((d + n / 2 * 8) * a_pitch + i * 16 + n % 2 * 8) * 4);
+				UNROLL for (u32 j = 0; j < S::wide; j++)
+					add_six(sum[i][j], a, b[j]);
+			}
+		}
+		if ((t + S::deep) % chain == 0 || t + S::deep >= end)
+			UNROLL for (u32 i = 0; i < S::tall; i++)
+				UNROLL for (u32 j = 0; j < S::wide; j++)
+					UNROLL for (u32 n = 0; n < 4; n++)
+						total[i][j][n] += sum[i][j][n], sum[i][j][n] = 0;
+		now = now == last ? begin : now + bytes;
+	}
+	u32 here = thread_here();
+	row = block_y_here() * S::high + here / 32 % S::down * S::tall * 16 + here % 32 / 4;
+	column = block_x_here() * S::broad + here / 32 / S::down * S::wide * 8 + here % 4 * 2;
+	UNROLL for (u32 i = 0; i < S::tall; i++)
+		UNROLL for (u32 j = 0; j < S::wide; j++)
+			UNROLL for (u32 n = 0; n < 4; n++) {
+				u32 r = row + i * 16 + n / 2 * 8, c = column + j * 8 + n % 2;
+				if (r < N && c < K)
+					result.write(r, c, total[i][j][n]);
+			}
+}
+
+// Without sums, a block adds the chains of its tile; with sums [blocks in z, N, K], it writes the one that it has in z, and
+// linear_grad_w_add adds those.
+#define GRADIENT(shape, tile) \
+	KERNEL THREADS(tile::threads) linear_grad_w_##shape(float *dw, const float *dy, u32 dy_stride, const float *x, u32 x_stride, float alpha, \
+		float *sums, u32 T, u32 N, u32 K) { \
+		u32 z = __nvvm_read_ptx_sreg_ctaid_z(); \
+		gradient<tile>({sums ? sums + (u64)z * N * K : dw, K, nullptr, sums ? 1 : alpha, !sums}, rows_of(dy, dy_stride), \
+			rows_of(x, x_stride), N, K, sums ? z * chain : 0, sums ? smaller(T, (z + 1) * chain) : T); \
+	}
+GRADIENT(64x64, Wide)
+GRADIENT(32x32, Narrow)
+
+KERNEL THREADS(256) linear_grad_w_add(float *dw, const float *sums, float alpha, u32 chains, u64 n) {
+	u64 i = (u64)block_x() * 256 + thread();
+	if (i >= n)
+		return;
+	float total = 0;
+	for (u32 c = 0; c < chains; c++)
+		total += sums[c * n + i];
+	Result{dw + i, 0, nullptr, alpha, 1}.write(0, 0, total);
+}

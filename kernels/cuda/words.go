@@ -1,0 +1,16 @@
+//go:build gpu
+
+package cuda
+
+import "github.com/seed-7879b91d/grpo/kernels/cuda/driver"
+
+// The words that every launch is written in.
+type (
+	ptr  = driver.Ptr
+	arg  = driver.Arg
+	dims = driver.Dim
+)
+
+func address(at ptr) arg { return driver.Address(at) }
+func i64(n int) arg      { return driver.Int(n) }
+func f32(x float32) arg  { return driver.Float(x) }

@@ -1,0 +1,109 @@
+package kernels
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+)
+
+// Quantised are rows of a matrix of four bits a weight as a file holds them: a code for each weight, which names one of 16
+// values, and a scale for each block of weights. A weight is its value times its scale in F32.
+type Quantised struct {
+	Rows, Cols int
+	Codes      []byte // of the row-major rows, two to a byte, the earlier in the high half
+	Values     [16]float32
+	Scales     []float32 // scale i/Block is that of weight i: blocks run across the ends of rows, and the last may be short
+	Block      int
+}
+
+// Decode writes the weights from number `from` on into dst.
+func (q *Quantised) Decode(dst []float32, from int) {
+	for i := range dst {
+		at := from + i
+		code := q.Codes[at/2] >> 4
+		if at%2 == 1 {
+			code = q.Codes[at/2] & 15
+		}
+		dst[i] = q.Values[code] * q.Scales[at/q.Block]
+	}
+}
+
+// Quantiser is a backend that keeps matrices in four bits a weight.
+type Quantiser interface {
+	// NewQuantised is what the function of that name wants; nil where it cannot keep these.
+	NewQuantised(t DType, parts []Quantised) (Matrix, error)
+	// QuantisedSize is the memory that it would take; 0 where it cannot keep these.
+	QuantisedSize(parts []Quantised) int
+}
+
+// NewQuantised gives a matrix of type BF16 or BF16Rounding whose rows are those of the parts, one below the other, each
+// weight rounded to bf16. It is complete, as after Compress, and every number that is computed with it is the one that a
+// matrix of those weights gives. Where the backend can keep them so, it takes four bits a weight and the scales; else 16
+// bits.
+func NewQuantised(b Backend, t DType, parts ...Quantised) (Matrix, error) {
+	if l, ok := b.(*Ledger); ok {
+		return l.newQuantised(t, parts)
+	}
+	checkQuantised(t, parts)
+	if q, ok := inside(b).(Quantiser); ok {
+		if m, err := q.NewQuantised(t, parts); m != nil || err != nil {
+			return m, err
+		}
+	}
+	m, err := b.NewMatrix(t, rowsOf(parts), parts[0].Cols)
+	if err != nil {
+		return nil, err
+	}
+	row := 0
+	for _, p := range parts {
+		loadDecoded(b, m, row, &p)
+		row += p.Rows
+	}
+	return m, b.Compress(m)
+}
+
+func rowsOf(parts []Quantised) (n int) {
+	for _, p := range parts {
+		n += p.Rows
+	}
+	return n
+}
+
+// checkQuantised panics where the parts do not fit together: a bug of the caller's, as a wrong shape of an operation is.
+func checkQuantised(t DType, parts []Quantised) {
+	if t != BF16 && t != BF16Rounding {
+		panic(fmt.Sprintf("kernels: NewQuantised: the type is %v, expected bf16", t))
+	}
+	if len(parts) == 0 {
+		panic("kernels: NewQuantised: there are no parts")
+	}
+	for i, p := range parts {
+		n := p.Rows * p.Cols
+		if p.Block < 1 || p.Cols != parts[0].Cols || p.Rows < 1 || p.Cols < 1 ||
+			len(p.Codes) != (n+1)/2 || len(p.Scales) != (n+p.Block-1)/p.Block {
+			panic(fmt.Sprintf("kernels: NewQuantised: part %d is %d × %d with %d bytes of codes and %d scales of blocks of %d",
+				i, p.Rows, p.Cols, len(p.Codes), len(p.Scales), p.Block))
+		}
+	}
+}
+
+// loadDecoded writes rows into a matrix of bf16, some at a time.
+func loadDecoded(b Backend, m Matrix, row int, q *Quantised) {
+	const numbers = 1 << 16
+	some := max(numbers/q.Cols, 1)
+	wide, narrow := make([]float32, some*q.Cols), make([]byte, 2*some*q.Cols)
+	for r := 0; r < q.Rows; r += some {
+		n := min(some, q.Rows-r) * q.Cols
+		q.Decode(wide[:n], r*q.Cols)
+		for i, x := range wide[:n] {
+			binary.LittleEndian.PutUint16(narrow[2*i:], bf16(x))
+		}
+		b.Load(m, row+r, HostRows{Encoding: EncodedBF16, Bytes: narrow[:2*n]})
+	}
+}
+
+// bf16 are the bits of the nearest number of that type, ties to even.
+func bf16(x float32) uint16 {
+	u := math.Float32bits(x)
+	return uint16((u + 0x7fff + u>>16&1) >> 16)
+}

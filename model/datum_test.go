@@ -1,0 +1,96 @@
+package model
+
+import (
+	"encoding/json"
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+)
+
+func FuzzDatum(f *testing.F) {
+	f.Add([]byte(`{"tokens":[1,2,3],"ob_len":1,"logprobs":[0,-1],"advantage":0.5}`))
+	f.Add([]byte(`{"tokens":[1],"ob_len":9,"logprobs":[],"advantage":1e40}`))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		var d Datum
+		if json.Unmarshal(text, &d) != nil {
+			return
+		}
+		n := len(d.Tokens)
+		require.Positive(t, n)
+		for _, m := range []int{len(d.Targets), len(d.OldLogProbs), len(d.Advantages), len(d.Mask)} {
+			require.Equal(t, n, m)
+		}
+	})
+}
+
+func TestDatumsAreReadAndChecked(t *testing.T) {
+	var d Datum
+	require.NoError(t, json.Unmarshal([]byte(`{"tokens":[5,6,7,8],"ob_len":2,"logprobs":[0,-1,-2],"advantage":0.5}`), &d))
+	require.Equal(t, Datum{Tokens: []int32{5, 6, 7}, Targets: []int32{6, 7, 8}, OldLogProbs: []float32{0, -1, -2},
+		Advantages: []float32{0, 0.5, 0.5}, Mask: []bool{false, true, true}}, d)
+	require.Equal(t, 2, d.Trainable())
+
+	for message, text := range map[string]string{
+		"tokens: found 1, expected at least 2":       `{"tokens":[1],"ob_len":1,"logprobs":[],"advantage":0}`,
+		"logprobs: found 1 for 3 tokens, expected 2": `{"tokens":[1,2,3],"ob_len":1,"logprobs":[0],"advantage":0}`,
+		"ob_len: found 0, expected 1 to 2":           `{"tokens":[1,2,3],"ob_len":0,"logprobs":[0,0],"advantage":0}`,
+		"ob_len: found 3, expected 1 to 2":           `{"tokens":[1,2,3],"ob_len":3,"logprobs":[0,0],"advantage":0}`,
+	} {
+		require.EqualError(t, json.Unmarshal([]byte(text), &d), message)
+	}
+	c := Config{Vocab: 10, MaxPositions: 3}
+	good := func() Datum { return NewDatum([]int32{1, 2, 3, 4}, 1, []float32{-1, -1, -1}, 1) }
+	require.NoError(t, good().Check(c))
+	for message, spoil := range map[string]func(*Datum){
+		"datum: 2 targets for 3 tokens":                   func(d *Datum) { d.Targets = d.Targets[:2] },
+		"datum: 1 mask for 3 tokens":                      func(d *Datum) { d.Mask = d.Mask[:1] },
+		"token 10 at position 1, expected 0 to 9":         func(d *Datum) { d.Tokens = []int32{1, 10, 2} },
+		"datum: target -2 at position 2, expected 0 to 9": func(d *Datum) { d.Targets = []int32{1, 2, -2} },
+		"datum: log-probability NaN and advantage 1 at position 0, expected finite numbers": func(d *Datum) {
+			d.OldLogProbs[0] = float32(math.NaN())
+		},
+	} {
+		d := good()
+		spoil(&d)
+		err := d.Check(c)
+		require.EqualError(t, err, message)
+		require.True(t, badinput.Is(err))
+	}
+	long := NewDatum(make([]int32, 5), 1, make([]float32, 4), 1)
+	require.EqualError(t, long.Check(c), "sequence of 4 tokens, expected at most 3 positions")
+}
+
+func TestPackKeepsEveryTokenOnce(t *testing.T) {
+	var datums []Datum
+	for i, n := range []int{5, 3, 9, 2, 7, 20, 1} {
+		tokens := make([]int32, n+1)
+		for k := range tokens {
+			tokens[k] = int32(100*i + k)
+		}
+		datums = append(datums, NewDatum(tokens, 1, make([]float32, n), 1))
+	}
+	for _, r := range []Reduction{Sum, TokenMean, SequenceMean} {
+		seen := map[int32]int{}
+		weight := 0.0
+		for _, b := range Pack(datums, 10, r) {
+			require.True(t, b.Rows() <= 10 || len(b.Sequences) == 1)
+			for k := range b.Tokens {
+				seen[b.Tokens[k]]++
+				require.Equal(t, b.Tokens[k]+1, b.Targets[k])
+				weight += float64(b.Weights[k])
+			}
+			for s, i := range b.Sequences {
+				require.Equal(t, datums[i].Tokens, b.Tokens[b.Starts[s]:b.Starts[s+1]])
+				require.Equal(t, int32(0), b.Positions[b.Starts[s]])
+			}
+		}
+		require.Len(t, seen, 47)
+		for token, n := range seen {
+			require.Equal(t, 1, n, token)
+		}
+		require.InDelta(t, map[Reduction]float64{Sum: 47, TokenMean: 1, SequenceMean: 1}[r], weight, 1e-5)
+	}
+}

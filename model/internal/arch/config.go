@@ -1,0 +1,208 @@
+package arch
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/kernels"
+	"github.com/seed-7879b91d/grpo/lora"
+)
+
+// Config is what config.json says of a model's shape.
+type Config struct {
+	Architecture  string
+	Vocab         int
+	Hidden        int
+	Intermediate  int
+	Layers        int
+	Heads         kernels.Heads
+	Eps           float32
+	RopeTheta     float64
+	MaxPositions  int
+	TiedHead      bool // the output head is the embedding table
+	AttentionBias bool
+}
+
+// LoRADims are the shapes that an adapter of this model must fit.
+func (c Config) LoRADims() lora.Dims {
+	return lora.Dims{
+		Layers: c.Layers, Hidden: c.Hidden, Intermediate: c.Intermediate,
+		Q: c.Heads.Q * c.Heads.Dim, KV: c.Heads.KV * c.Heads.Dim,
+	}
+}
+
+// ReadConfig reads config.json of the model in dir.
+func ReadConfig(dir string) (Config, error) {
+	path := filepath.Join(dir, "config.json")
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return Config{}, badinput.Errorf("model %s: %w; expected a Hugging Face model directory", dir, err)
+	}
+	c, err := ParseConfig(text)
+	if err != nil {
+		return Config{}, badinput.Errorf("%s: %w", path, err)
+	}
+	return c, nil
+}
+
+// ParseConfig reads the text of a config.json.
+func ParseConfig(text []byte) (Config, error) {
+	var r rawConfig
+	if err := unmarshal(text, &r); err != nil {
+		return Config{}, err
+	}
+	if err := checkNames(r.Architectures); err != nil {
+		return Config{}, err
+	}
+	c, err := named(r.Architectures[0]).read(text)
+	if err != nil {
+		return Config{}, err
+	}
+	return c, c.Check()
+}
+
+func unmarshal(text []byte, v any) error {
+	if err := json.Unmarshal(text, v); err != nil {
+		return badinput.Errorf("not a model configuration: %w", err)
+	}
+	return nil
+}
+
+// rawConfig are the keys of config.json that every decoder has; pointers tell what is absent.
+type rawConfig struct {
+	Architectures  []string        `json:"architectures"`
+	Vocab          int             `json:"vocab_size"`
+	Hidden         int             `json:"hidden_size"`
+	Intermediate   int             `json:"intermediate_size"`
+	Layers         int             `json:"num_hidden_layers"`
+	QHeads         int             `json:"num_attention_heads"`
+	KVHeads        int             `json:"num_key_value_heads"`
+	HeadDim        *int            `json:"head_dim"`
+	Eps            float32         `json:"rms_norm_eps"`
+	RopeTheta      *float64        `json:"rope_theta"`
+	RopeParameters json.RawMessage `json:"rope_parameters"`
+	RopeScaling    json.RawMessage `json:"rope_scaling"`
+	MaxPositions   int             `json:"max_position_embeddings"`
+	TiedHead       bool            `json:"tie_word_embeddings"`
+}
+
+// readDecoder reads the keys that every decoder has, and into own those of one architecture.
+func readDecoder(text []byte, own any) (Config, error) {
+	var r rawConfig
+	if err := unmarshal(text, &r); err != nil {
+		return Config{}, err
+	}
+	if err := unmarshal(text, own); err != nil {
+		return Config{}, err
+	}
+	theta, err := r.theta()
+	if err != nil {
+		return Config{}, err
+	}
+	c := Config{
+		Architecture: r.Architectures[0],
+		Vocab:        r.Vocab, Hidden: r.Hidden, Intermediate: r.Intermediate, Layers: r.Layers,
+		Heads: kernels.Heads{Q: r.QHeads, KV: r.KVHeads},
+		Eps:   r.Eps, RopeTheta: theta, MaxPositions: r.MaxPositions, TiedHead: r.TiedHead,
+	}
+	if r.HeadDim != nil {
+		c.Heads.Dim = *r.HeadDim
+	} else if r.QHeads > 0 {
+		c.Heads.Dim = r.Hidden / r.QHeads
+	}
+	return c, nil
+}
+
+// theta finds the base of the rotary embedding, in the old place or the new one, and refuses what
+// would change the angles.
+func (r rawConfig) theta() (float64, error) {
+	scaling := r.RopeScaling
+	theta := r.RopeTheta
+	if !isNull(r.RopeParameters) {
+		var p struct {
+			Theta *float64 `json:"rope_theta"`
+			Type  string   `json:"rope_type"`
+		}
+		if err := json.Unmarshal(r.RopeParameters, &p); err != nil {
+			return 0, badinput.Errorf("rope_parameters: %w", err)
+		}
+		if p.Type != "" && p.Type != "default" {
+			scaling = r.RopeParameters
+		}
+		if p.Theta != nil {
+			theta = p.Theta
+		}
+	}
+	if !isNull(scaling) {
+		return 0, badinput.Errorf("rope_scaling: found %s, expected null: scaled rotary embeddings are not supported", scaling)
+	}
+	if theta == nil {
+		return 0, badinput.Errorf("rope_theta: missing")
+	}
+	return *theta, nil
+}
+
+func isNull(m json.RawMessage) bool { return len(m) == 0 || string(m) == "null" }
+
+// The largest sizes that are taken for a model rather than for damage.
+const (
+	maxWidth  = 1 << 20
+	maxVocab  = 1 << 24
+	maxLayers = 1 << 12
+)
+
+// Check names the first key whose value cannot be.
+func (c Config) Check() error {
+	if err := checkNames([]string{c.Architecture}); err != nil {
+		return err
+	}
+	for _, f := range []struct {
+		key   string
+		value int
+		max   int
+	}{
+		{"vocab_size", c.Vocab, maxVocab}, {"hidden_size", c.Hidden, maxWidth}, {"intermediate_size", c.Intermediate, maxWidth},
+		{"num_hidden_layers", c.Layers, maxLayers}, {"num_attention_heads", c.Heads.Q, maxLayers},
+		{"num_key_value_heads", c.Heads.KV, maxLayers}, {"head_dim", c.Heads.Dim, maxLayers},
+		{"max_position_embeddings", c.MaxPositions, 1 << 30},
+	} {
+		if f.value < 1 || f.value > f.max {
+			return badinput.Errorf("%s: found %d, expected 1 to %d", f.key, f.value, f.max)
+		}
+	}
+	switch {
+	case c.Heads.Q%c.Heads.KV != 0:
+		return badinput.Errorf("num_attention_heads: found %d, expected a multiple of num_key_value_heads %d", c.Heads.Q, c.Heads.KV)
+	case c.Heads.Dim%2 != 0:
+		return badinput.Errorf("head_dim: found %d, expected an even number", c.Heads.Dim)
+	case !(c.Eps > 0 && c.Eps < 1):
+		return badinput.Errorf("rms_norm_eps: found %g, expected a small positive number", c.Eps)
+	case !(c.RopeTheta > 1):
+		return badinput.Errorf("rope_theta: found %g, expected more than 1", c.RopeTheta)
+	}
+	return nil
+}
+
+// CheckSequence reports why a sequence cannot be scored: it is empty, too long, or holds a token that
+// the model does not have.
+func (c Config) CheckSequence(tokens []int32) error {
+	if len(tokens) < 2 {
+		return badinput.Errorf("sequence of %d tokens, expected at least 2: the first is not predicted", len(tokens))
+	}
+	return c.CheckTokens(tokens)
+}
+
+// CheckTokens reports the first token that the model does not have, and a sequence that is too long.
+func (c Config) CheckTokens(tokens []int32) error {
+	if len(tokens) > c.MaxPositions {
+		return badinput.Errorf("sequence of %d tokens, expected at most %d positions", len(tokens), c.MaxPositions)
+	}
+	for i, t := range tokens {
+		if t < 0 || int(t) >= c.Vocab {
+			return badinput.Errorf("token %d at position %d, expected 0 to %d", t, i, c.Vocab-1)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,63 @@
+package arch
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/json"
+	"maps"
+	"path/filepath"
+
+	"github.com/seed-7879b91d/grpo/internal/atomicfile"
+	"github.com/seed-7879b91d/grpo/internal/splitmix"
+)
+
+// initialSpread is the usual standard deviation of the matrices of a new model.
+const initialSpread = 0.02
+
+// Initial are the first values of a slot of a new model. A tensor's values depend on the seed, its name and its shape alone.
+func (c Config) Initial(s Slot, seed uint64) []float32 {
+	mean, spread := c.arch().initial(c, s)
+	values := make([]float32, 0, s.Size())
+	for _, p := range s.Parts {
+		key := tensorKey(seed, p.Tensor)
+		for i := range p.Rows * s.Cols {
+			values = append(values, float32(mean+spread*normal(key, uint64(i))))
+		}
+	}
+	return values
+}
+
+// tensorKey starts the sequence of draws that belongs to one tensor.
+func tensorKey(seed uint64, name string) uint64 {
+	sum := sha256.Sum256(binary.LittleEndian.AppendUint64([]byte("init\x00"+name+"\x00"), seed))
+	return binary.LittleEndian.Uint64(sum[:])
+}
+
+// normal is draw i of a sequence: eight 16-bit numbers added up, centred and scaled to a standard
+// deviation of one. That is near enough to normal and, unlike a logarithm, the same on every machine.
+func normal(key, i uint64) float64 {
+	sum := 0
+	for half := range uint64(2) {
+		z := splitmix.At(key, 2*i+half)
+		sum += int(z&0xFFFF) + int(z>>16&0xFFFF) + int(z>>32&0xFFFF) + int(z>>48)
+	}
+	const mean, spread = 8 * 65535 / 2, 53509.91 // spread: 65536·sqrt(8/12)
+	return float64(sum-mean) / spread
+}
+
+// Write puts the configuration into dir as config.json, for weights of that type.
+func (c Config) Write(dir, dtype string) error {
+	keys := map[string]any{
+		"architectures": []string{c.Architecture}, "torch_dtype": dtype, "use_cache": true,
+		"vocab_size": c.Vocab, "hidden_size": c.Hidden, "intermediate_size": c.Intermediate, "num_hidden_layers": c.Layers,
+		"num_attention_heads": c.Heads.Q, "num_key_value_heads": c.Heads.KV, "head_dim": c.Heads.Dim,
+		"rms_norm_eps": c.Eps, "rope_theta": c.RopeTheta, "rope_scaling": nil, "max_position_embeddings": c.MaxPositions,
+		"tie_word_embeddings": c.TiedHead,
+	}
+	maps.Copy(keys, c.arch().keys(c))
+	text, err := json.MarshalIndent(keys, "", "  ")
+	if err != nil {
+		return err
+	}
+	return atomicfile.WriteBytes(filepath.Join(dir, "config.json"), append(text, '\n'))
+}

@@ -1,0 +1,83 @@
+package model
+
+import (
+	"github.com/seed-7879b91d/grpo/internal/nf4"
+	"github.com/seed-7879b91d/grpo/internal/tensorfile"
+	"github.com/seed-7879b91d/grpo/kernels"
+	"github.com/seed-7879b91d/grpo/model/internal/arch"
+)
+
+// stored is a part of a weight as the model's files hold it: numbers, or codes of four bits.
+type stored struct {
+	tensor tensorfile.Tensor
+	codes  *nf4.Matrix // nil: numbers
+}
+
+// readParts reads and checks the parts of a slot. Which are codes is told by the files alone.
+func readParts(set *tensorfile.Set, s arch.Slot) ([]stored, error) {
+	parts := make([]stored, len(s.Parts))
+	for i, p := range s.Parts {
+		var err error
+		if parts[i], err = readPart(set, s, p, nf4.Read); err != nil {
+			return nil, err
+		}
+		if parts[i].codes == nil {
+			if err := tensorfile.CheckFinite(parts[i].tensor); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return parts, nil
+}
+
+// readPart finds one part, without a look at its numbers; codes says how those of four bits are read.
+func readPart(set *tensorfile.Set, s arch.Slot, p arch.Part, codes nf4.Reader) (part stored, err error) {
+	if !s.Vector {
+		m, quantised, err := codes(set, p.Tensor, p.Rows, s.Cols)
+		if quantised || err != nil {
+			return stored{codes: m}, err
+		}
+	}
+	part.tensor, err = set.Tensor(p.Tensor, s.Shape(p)...)
+	return part, err
+}
+
+// encoding is what the numbers of a part are, decoded where they are codes.
+func (p stored) encoding() kernels.Encoding {
+	if p.codes != nil {
+		return p.codes.Type
+	}
+	return p.tensor.Encoding
+}
+
+// numbers are those of a part, decoded.
+func (p stored) numbers() kernels.HostRows {
+	if p.codes == nil {
+		return kernels.HostRows{Encoding: p.tensor.Encoding, Bytes: p.tensor.Bytes}
+	}
+	return kernels.HostRows{Encoding: p.codes.Type, Bytes: p.codes.Encode()}
+}
+
+// allCodes are the codes of all parts, or nil where there are numbers among them.
+func allCodes(parts []stored) []kernels.Quantised {
+	all := make([]kernels.Quantised, len(parts))
+	for i, p := range parts {
+		if p.codes == nil {
+			return nil
+		}
+		all[i] = p.codes.Quantised
+	}
+	return all
+}
+
+// floats are the values of parts, one after the other.
+func floats(parts []stored) []float32 {
+	var values []float32
+	for _, p := range parts {
+		n := p.numbers()
+		more := make([]float32, len(n.Bytes)/n.Encoding.Size())
+		tensorfile.Widen(more, n.Encoding, n.Bytes)
+		values = append(values, more...)
+	}
+	return values
+}
