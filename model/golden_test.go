@@ -17,7 +17,7 @@ import (
 
 // The golden cases are small Qwen3 models with float64 references; testdata/golden/README.md says
 // how they were made.
-var goldenCases = []string{"qwen3-tied", "qwen3-untied-sharded"}
+var goldenCases = []string{"qwen3-tied", "qwen3-untied-sharded", "llama-rope-scaled", "qwen2-bias", "gemma2-softcap"}
 
 func goldenDir(name ...string) string {
 	return filepath.Join(append([]string{"testdata", "golden"}, name...)...)

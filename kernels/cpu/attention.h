@@ -95,12 +95,6 @@ static void attention_pack(const void *args, void *scratch, int64_t from, int64_
 	}
 }
 
-INLINE float score_scale(int64_t dim)
-{
-	vf root = vsqrt(splat((float)dim));
-	return 1 / root[0];
-}
-
 // One row of a tile: its query, scaled, and zeroes up to the padded size.
 INLINE void copy_scaled(float *to, const float *q, float scale, int64_t dim)
 {
@@ -121,6 +115,15 @@ INLINE vf mask_after(vf x, int first, int64_t limit, vf no)
 	vi number = loadi(count) + first;
 	return pick(number <= (int32_t)min64(limit, KEYS), x, no);
 }
+
+// The same of key numbers before a first one.
+INLINE vf mask_before(vf x, int lane, int64_t first, vf no)
+{
+	return mask_after(no, lane, first - 1, x);
+}
+
+// The first block that a query at a position reads.
+INLINE int64_t first_block(int64_t position, int64_t window) { return max64(0, position + 1 - window) / KEYS; }
 
 // x with its lanes moved by n, round the end.
 #if VL == 16
@@ -161,11 +164,23 @@ _Static_assert(sizeof(softmax_state) == 4 * SOFTMAX_FLOATS, "the launcher's idea
 
 // Each of the three steps is a loop over all rows, so that their branches and chains overlap.
 
-// Masks scores beyond limit, and updates the running maximum.
-INLINE void update_max(softmax_state *s, int i, int64_t limit)
+// Bends scores, masks those beyond limit and before first, and updates the running maximum.
+INLINE void update_max(softmax_state *s, int i, int64_t first, int64_t limit, float cap)
 {
 	vf x[KEYS / VL];
 	UNROLL for (int v = 0; v < KEYS / VL; v++) x[v] = load(s->score[i] + v * VL);
+	if (cap != 0)
+		UNROLL for (int v = 0; v < KEYS / VL; v++)
+		{
+			x[v] = bend(x[v], cap);
+			store(s->score[i] + v * VL, x[v]);
+		}
+	if (first > 0)
+		UNROLL for (int v = 0; v < KEYS / VL; v++)
+		{
+			x[v] = mask_before(x[v], v * VL, first, splat(-__builtin_inff()));
+			store(s->score[i] + v * VL, x[v]);
+		}
 	if (limit < KEYS - 1)
 		UNROLL for (int v = 0; v < KEYS / VL; v++)
 		{
@@ -176,7 +191,7 @@ INLINE void update_max(softmax_state *s, int i, int64_t limit)
 	UNROLL for (int v = 1; v < KEYS / VL; v++) largest = vmax(x[v], largest);
 	float before = s->max[i], max = vector_max(largest);
 	s->max[i] = max > before ? max : before;
-	s->shrink[i] = before - s->max[i];
+	s->shrink[i] = before == s->max[i] ? 0 : before - s->max[i]; // both are −∞ before the window
 }
 
 // Rescales the sums to a maximum that has grown.
@@ -193,6 +208,10 @@ INLINE void rescale_sums(softmax_state *s, int i, float *mean, int64_t wide)
 INLINE void exponentials(softmax_state *s, int i)
 {
 	lanes sum;
+	if (s->max[i] == -__builtin_inff()) {
+		memset(s->score[i], 0, sizeof s->score[i]);
+		return;
+	}
 	UNROLL for (int v = 0; v < LANE_VECTORS; v++) sum.v[v] = load(s->sum[i] + v * VL);
 	UNROLL for (int v = 0; v < KEYS / VL; v++)
 	{
@@ -203,29 +222,37 @@ INLINE void exponentials(softmax_state *s, int i)
 	UNROLL for (int v = 0; v < LANE_VECTORS; v++) store(s->sum[i] + v * VL, sum.v[v]);
 }
 
+// What becomes of scores, and how many keys a query reads.
+typedef struct {
+	float scale, cap;
+	int64_t window;
+} score_form;
+
 // Attention of up to TILE_FORWARD query rows of one sequence and key-value head. keys[b] is block b transposed,
-// [dim][KEYS], values[b] is [KEYS][padded dim], both in pairs or not; positions up to the largest of a query must be
-// there. next are the keys that are likely to be read after that, for a prefetch.
+// [dim][KEYS], values[b] is [KEYS][padded dim], both in pairs or not; positions from the first to the last that a query reads must
+// be there. next are the keys that are likely to be read after that, for a prefetch.
 static void attend(const query *rows, int n, float *const *keys, float *const *values, const float *next, int64_t dim,
-                   int pairs, float *scratch)
+                   score_form form, int pairs, float *scratch)
 {
 	int64_t wide = padded(dim), last = 0;
-	float scale = score_scale(dim);
 	softmax_state *s = (softmax_state *)scratch;
 	float *transposed = scratch + SOFTMAX_FLOATS, *mean = transposed + TILE_FORWARD * dim;
 	for (int i = 0; i < n; i++) {
 		s->max[i] = -__builtin_inff();
 		last = max64(last, rows[i].position);
-		copy_scaled(mean + i * wide, rows[i].q, scale, dim);
+		copy_scaled(mean + i * wide, rows[i].q, form.scale, dim);
 	}
 	transpose_rows(transposed, TILE_FORWARD, mean, wide, n, dim);
 	memset(mean, 0, 4 * n * wide);
 	memset(s->sum, 0, sizeof s->sum);
-	for (int64_t b = 0; b * KEYS <= last; b++) {
+	for (int64_t b = first_block(rows[0].position, form.window); b * KEYS <= last; b++) {
 		product((small_product){.out = s->score[0], .out_stride = KEYS, .a = transposed, .a_step = TILE_FORWARD,
 		                        .b = keys[b], .b_stride = KEYS, .depth = dim, .cols = KEYS, .fresh = 1, .pairs = pairs,
 		                        .soon = values[b]}, n, 1);
-		for (int i = 0; i < n; i++) update_max(s, i, rows[i].position - b * KEYS);
+		for (int i = 0; i < n; i++) {
+			int64_t limit = rows[i].position - b * KEYS;
+			update_max(s, i, limit + 1 - form.window, limit, form.cap);
+		};
 		for (int i = 0; i < n; i++) rescale_sums(s, i, mean + i * wide, wide);
 		for (int i = 0; i < n; i++) exponentials(s, i);
 		product((small_product){.out = mean, .out_stride = wide, .a = s->score[0], .b = values[b], .b_stride = wide,
@@ -257,10 +284,11 @@ static void attention(const void *args, void *scratch, int64_t from, int64_t to)
 			rows[i] = (query){s->base + at, a->qkv + t * width + h * dim, a->out + (t * a->q_heads + h) * dim,
 			                  a->lse + t * a->q_heads + h};
 		}
-		for (int64_t b = 0; b * KEYS <= rows[n - 1].position; b++) {
+		int64_t first = first_block(rows[0].position, a->window);
+		for (int64_t b = first; b * KEYS <= rows[n - 1].position; b++) {
 			keys[b] = packed_block(a, head, a->paths[s->path + b].number);
 			values[b] = keys[b] + KEYS * dim;
 		}
-		attend(rows, n, keys, values, keys[0], dim, 0, rest);
+		attend(rows, n, keys, values, keys[first], dim, (score_form){a->scale, a->cap, a->window}, 0, rest);
 	}
 }

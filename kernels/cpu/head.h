@@ -8,6 +8,19 @@
 // to the largest logit so far, then their product with the chunk's rows of w, added to what the chunks
 // before gave, shrunk to the same maximum. The log-probability comes from the same partials either way.
 
+INLINE void bend_logits(float *logits, int64_t width, grpo_logit_form f)
+{
+	if (f.cap != 0)
+		for (int64_t v = 0; v < width; v += VL) store(logits + v, bend(load(logits + v), f.cap) * f.inv_temp);
+}
+
+// The slope of a bent and scaled logit by the logit that it was, but for the scale.
+INLINE vf slope_of(vf logit, grpo_logit_form f)
+{
+	vf bent = logit * (1 / (f.cap * f.inv_temp));
+	return 1.0f - bent * bent;
+}
+
 // Logits of one row and one chunk into a partial. The row is padded to whole vectors.
 INLINE grpo_partial reduce_logits(float *logits, int64_t width)
 {
@@ -51,18 +64,19 @@ static void head_chunks(const void *args, void *scratch, int64_t from, int64_t t
 			gemm_panel(g, scratch, tile0, tile1, (first + c) / PANEL, logits + c);
 		for (int64_t row = row0; row < row1; row++) {
 			float *l = logits + (row - row0) * LOGIT_STRIDE;
+			bend_logits(l, width, h->form);
 			keep_target(h->target_logits + row, l, h->targets[row], first, width);
 			h->partials[row * h->chunks + chunk] = reduce_logits(l, width);
 		}
 	}
 }
 
-// l becomes exp(l − max)·shrink, with max the chunk's own.
-INLINE void weigh_logits(float *logits, int64_t width, float max, float shrink)
+// l becomes exp(l − max)·shrink, with max the chunk's own, times its slope.
+INLINE void weigh_logits(float *logits, int64_t width, float max, float shrink, grpo_logit_form f)
 {
 	for (int64_t v = 0; v < width; v += VL) {
-		vf d = load(logits + v) - max;
-		store(logits + v, vexp(d) * shrink);
+		vf l = load(logits + v), d = l - max, weight = vexp(d) * shrink;
+		store(logits + v, f.cap != 0 ? weight * slope_of(l, f) : weight);
 	}
 }
 
@@ -74,13 +88,14 @@ static void head_weights(const void *args, void *scratch, int64_t from, int64_t 
 		int64_t row0 = tile_start(h->rows, h->tiles, t), row1 = tile_start(h->rows, h->tiles, t + 1);
 		for (int64_t row = row0; row < row1; row++) {
 			float *l = h->logits + row * LOGIT_STRIDE;
+			bend_logits(l, h->width, h->logit_form);
 			keep_target(h->target_logits + row, l, h->targets[row], h->chunk * HEAD_CHUNK, h->width);
 			grpo_partial p = reduce_logits(l, h->width);
 			h->partials[row * h->chunks + h->chunk] = p;
 			float before = h->chunk ? h->running[row] : p.max, now = before > p.max ? before : p.max;
 			h->running[row] = now;
 			h->scale[row] = exp1(before - now);
-			weigh_logits(l, h->width, p.max, exp1(p.max - now));
+			weigh_logits(l, h->width, p.max, exp1(p.max - now), h->logit_form);
 		}
 		pack_tile(h->packed + row0 * packed_steps(h->width, h->form), h->logits + row0 * LOGIT_STRIDE, LOGIT_STRIDE,
 		          row1 - row0, h->width, h->form == PAIRED ? 2 * pairs_of(h->width) : h->width, h->form);
@@ -140,7 +155,11 @@ static void head_jacobian(const void *args, void *scratch, int64_t from, int64_t
 		const float *mean = h->mean + row * h->width;
 		float *out = h->jacobian + h->index[row] * h->width, inverse = h->inverse_sum[row];
 		read_row(out, &h->w, h->targets[row], 0, h->width);
-		for (int64_t k = 0; k < h->width; k++) out[k] = (out[k] - mean[k] * inverse) * h->inv_temp;
+		if (h->form.cap != 0) {
+			vf slope = slope_of(splat(h->target_logits[row]), h->form);
+			for (int64_t k = 0; k < h->width; k++) out[k] *= slope[0];
+		}
+		for (int64_t k = 0; k < h->width; k++) out[k] = (out[k] - mean[k] * inverse) * h->form.inv_temp;
 	}
 }
 
@@ -150,14 +169,20 @@ static void head_grad_logits(const void *args, void *scratch, int64_t from, int6
 	(void)scratch;
 	for (int64_t row = from; row < to; row++) {
 		float *l = h->logits + row * LOGIT_STRIDE, lse = h->lse[h->index[row]];
-		float scale = h->dlogp[h->index[row]] * h->inv_temp;
-		for (int64_t v = 0; v < h->width; v += VL) {
-			vf d = load(l + v) - lse;
-			store(l + v, vexp(d) * -scale);
-		}
+		float scale = h->dlogp[h->index[row]] * h->form.inv_temp, of_target = scale;
 		int64_t target = h->targets[row] - h->chunk * HEAD_CHUNK;
-		if (target >= 0 && target < h->width)
-			l[target] += scale;
+		int here = target >= 0 && target < h->width;
+		bend_logits(l, h->width, h->form);
+		if (here && h->form.cap != 0) {
+			vf slope = slope_of(splat(l[target]), h->form);
+			of_target = scale * slope[0];
+		}
+		for (int64_t v = 0; v < h->width; v += VL) {
+			vf x = load(l + v), d = x - lse, change = vexp(d) * -scale;
+			store(l + v, h->form.cap != 0 ? change * slope_of(x, h->form) : change);
+		}
+		if (here)
+			l[target] += of_target;
 	}
 }
 

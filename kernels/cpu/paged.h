@@ -59,11 +59,12 @@ static void paged_attention(const void *args, void *scratch, int64_t from, int64
 			rows[i] = (query){r->position + at, a->qkv + t * width + h * a->dim,
 			                  a->out + (t * a->q_heads + h) * a->dim, lse + i};
 		}
-		for (int64_t b = 0; b * KEYS <= rows[n - 1].position; b++) {
+		int64_t first = first_block(rows[0].position, a->window);
+		for (int64_t b = first; b * KEYS <= rows[n - 1].position; b++) {
 			keys[b] = cached_keys(a, r->table[b], head);
 			values[b] = cached_values(a, keys[b]);
 		}
-		const float *next = values[0] + (KEYS * padded(a->dim) >> a->cache.pairs); // of the next head
-		attend(rows, n, keys, values, next, a->dim, a->cache.pairs, rest);
+		const float *next = values[first] + (KEYS * padded(a->dim) >> a->cache.pairs); // of the next head
+		attend(rows, n, keys, values, next, a->dim, (score_form){a->scale, a->cap, a->window}, a->cache.pairs, rest);
 	}
 }

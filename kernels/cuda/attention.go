@@ -5,6 +5,7 @@ package cuda
 import (
 	"errors"
 	"fmt"
+	"math"
 
 	"github.com/seed-7879b91d/grpo/kernels"
 )
@@ -67,11 +68,11 @@ func chainsGrad(dim, deep int, keys bool) attentionTile {
 	return attentionTile{16, dim, 128, gradShared(4, 16, deep, dim+4, deep+4, keys)}
 }
 
-// gradShared is two operands of a tile's own and two that it reads, and what they give: for keys twice, with two numbers for each row.
+// gradShared is two operands of a tile's own and two that it reads, and what they give: for keys twice, with three numbers for each row.
 func gradShared(size, high, deep, pitch, between int, keys bool) int {
 	bytes := size * (2*(high+deep)*pitch + high*between)
 	if keys {
-		bytes += size*high*between + 2*deep*4
+		bytes += size*high*between + 4*(2*deep+max(deep, 32))
 	}
 	return bytes
 }
@@ -171,13 +172,22 @@ type attended struct {
 }
 
 // attend reads a cache, in tiles of that shape.
-func (b *Backend) attend(t attentionTile, to attended, qkv Arg, cache Ptr, p batch, h kernels.Heads, kv kernels.DType, T int) {
+func (b *Backend) attend(t attentionTile, to attended, qkv Arg, cache Ptr, p batch, h kernels.Attn, kv kernels.DType, T int) {
 	if T == 0 {
 		return
 	}
-	grid := Dim{t.tiles(p.n, T, h), h.KV, max(1, to.count)}
+	grid := Dim{t.tiles(p.n, T, h.Heads), h.KV, max(1, to.count)}
 	b.note(b.stream.Launch(b.kernels[t.kernel(attentionName, kv)], grid, Dim{X: t.threads}, t.shared, to.out, to.lse, Address(to.parts),
-		Int(to.count), qkv, Address(cache), p.starts, p.positions, p.from, Int(p.n), Int(p.stride), Int(h.Q), Int(h.KV), Int(h.Dim)))
+		Int(to.count), qkv, Address(cache), p.starts, p.positions, p.from, Int(p.n), Int(p.stride), Int(h.Q), Int(h.KV), Int(h.Dim),
+		Float(h.Factor()), Float(h.Cap), reach(h)))
+}
+
+// reach is how many positions a row reads.
+func reach(h kernels.Attn) Arg {
+	if h.Window == 0 {
+		return Int(math.MaxInt32)
+	}
+	return Int(h.Window)
 }
 
 // gradient is what the kernels of a gradient are given: rows of keys and values, and of queries and gradients of the output.
@@ -186,10 +196,12 @@ type gradient struct {
 	cache, asked Ptr
 	lse          Arg
 	delta        Ptr
+	positions    Ptr
 }
 
 // grad computes the gradients to queries, or to keys and values.
-func (b *Backend) grad(op string, t attentionTile, grid Dim, g gradient, p batch, h kernels.Heads, kv kernels.DType) {
+func (b *Backend) grad(op string, t attentionTile, grid Dim, g gradient, p batch, h kernels.Attn, kv kernels.DType) {
 	b.note(b.stream.Launch(b.kernels[t.kernel(op, kv)], grid, Dim{X: t.threads}, t.shared, g.dqkv, Address(g.cache), Address(g.asked), g.lse,
-		Address(g.delta), p.starts, p.from, Int(p.n), Int(h.Q), Int(h.KV), Int(h.Dim)))
+		Address(g.delta), Address(g.positions), p.starts, p.from, Int(p.n), Int(h.Q), Int(h.KV), Int(h.Dim), Float(h.Factor()), Float(h.Cap),
+		reach(h)))
 }

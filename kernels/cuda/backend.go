@@ -35,15 +35,14 @@ type Backend struct {
 	kernels  map[string]*Function
 	products *products
 	memory   heap
-	scratch  *Memory                      // what an operation keeps between two of its launches
-	turns    map[ropeShape]kernels.Buffer // frequencies of RopeTable
-	failed   error                        // the first failure since Sync told one
-	alone    bool                         // nobody else uses the device, which is closed with the backend
+	scratch  *Memory // what an operation keeps between two of its launches
+	failed   error   // the first failure since Sync told one
+	alone    bool    // nobody else uses the device, which is closed with the backend
 }
 
 // NewBackend loads all kernels on a card.
 func NewBackend(d *Device) (*Backend, error) {
-	b := &Backend{device: d, kernels: map[string]*Function{}, turns: map[ropeShape]kernels.Buffer{}}
+	b := &Backend{device: d, kernels: map[string]*Function{}}
 	b.memory.live = map[*Memory]struct{}{}
 	if err := b.load(); err != nil {
 		if closing := b.Close(); !errors.Is(err, ErrLost) { // else it is the same once more

@@ -14,30 +14,30 @@ func packed(s kernels.Spans) batch {
 }
 
 // Attention writes keys and values to a cache that the batch has to itself, and reads them there.
-func (b *Backend) Attention(out, lse, qkv kernels.Buffer, s kernels.Spans, h kernels.Heads, kv kernels.DType, T int) {
-	cache, ok := b.between(T * cacheRow(h) * kv.Size())
+func (b *Backend) Attention(out, lse, qkv kernels.Buffer, s kernels.Spans, h kernels.Attn, kv kernels.DType, T int) {
+	cache, ok := b.between(T * cacheRow(h.Heads) * kv.Size())
 	if !ok {
 		return
 	}
 	p := packed(s)
-	b.writeCache(cache, at(qkv), p, h, kv, T)
-	t, _ := tileOf(s.N, T, h, kv)
+	b.writeCache(cache, at(qkv), p, h.Heads, kv, T)
+	t, _ := tileOf(s.N, T, h.Heads, kv)
 	b.attend(t, attended{out: at(out), lse: at(lse)}, at(qkv), cache, p, h, kv, T)
 }
 
 // AttentionGrad lays keys and values out as Attention does, queries and gradients of the output beside them, and reads them twice.
-func (b *Backend) AttentionGrad(dqkv, dout, qkv, out, lse kernels.Buffer, s kernels.Spans, h kernels.Heads, kv kernels.DType, T int) {
-	cached, asked := T*cacheRow(h)*kv.Size(), 2*T*h.Q*kept(h)*kv.Size()
-	cache, ok := b.between(cached + asked + 4*T*h.Q)
+func (b *Backend) AttentionGrad(dqkv, dout, qkv, out, lse kernels.Buffer, s kernels.Spans, h kernels.Attn, kv kernels.DType, T int) {
+	cached, asked := T*cacheRow(h.Heads)*kv.Size(), 2*T*h.Q*kept(h.Heads)*kv.Size()
+	cache, ok := b.between(cached + asked + 4*T*(h.Q+1))
 	if !ok {
 		return
 	}
-	g := gradient{at(dqkv), cache, cache + Ptr(cached), at(lse), cache + Ptr(cached+asked)}
+	g := gradient{at(dqkv), cache, cache + Ptr(cached), at(lse), cache + Ptr(cached+asked), cache + Ptr(cached+asked+4*T*h.Q)}
 	p := packed(s)
-	b.writeCache(cache, at(qkv), p, h, kv, T)
-	b.launch("attention_grad_pack_"+typeName(kv), blocks(T*h.Q, threads/32), Address(g.asked), Address(g.delta), at(qkv), at(dout), at(out),
-		Int(h.Q), Int(h.KV), Int(h.Dim), Int(T))
+	b.writeCache(cache, at(qkv), p, h.Heads, kv, T)
+	b.launch("attention_grad_pack_"+typeName(kv), blocks(T*h.Q, threads/32), Address(g.asked), Address(g.delta), Address(g.positions),
+		at(qkv), at(dout), at(out), p.starts, p.from, Int(p.n), Int(h.Q), Int(h.KV), Int(h.Dim), Float(h.Factor()), Int(T))
 	queries, keys := fitting(gradTiles[kv].queries, h.Dim), fitting(gradTiles[kv].keys, h.Dim)
-	b.grad(gradQueriesName, queries, Dim{X: queries.tiles(s.N, T, h), Y: h.KV}, g, p, h, kv)
+	b.grad(gradQueriesName, queries, Dim{X: queries.tiles(s.N, T, h.Heads), Y: h.KV}, g, p, h, kv)
 	b.grad(gradKeysName, keys, Dim{X: T/keys.high + s.N, Y: h.KV}, g, p, h, kv)
 }

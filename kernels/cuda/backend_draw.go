@@ -27,7 +27,7 @@ func (b *Backend) Draw(out kernels.DrawOut, h kernels.Buffer, w kernels.Matrix, 
 			b.launch(name, grid, append(append(outs, size...), args...)...)
 		}
 		invTemp, minP := from(d.InvTemp), from(d.MinP)
-		launch("draw_partials", Dim{X: chunks, Y: rows}, []Arg{Address(partials)}, invTemp)
+		launch("draw_partials", Dim{X: chunks, Y: rows}, []Arg{Address(partials)}, invTemp, Float(d.Cap))
 		launch("draw_cuts", Dim{X: rows}, []Arg{Address(cuts)}, Address(partials), invTemp, from(d.TopK), from(d.TopP))
 		launch("draw_masses", Dim{X: chunks, Y: rows}, []Arg{Address(masses)}, Address(partials), Address(cuts), minP, invTemp)
 		launch("draw_tokens", Dim{X: rows}, []Arg{from(out.Token), from(out.LogP)}, Address(partials), Address(masses), Address(cuts), minP,

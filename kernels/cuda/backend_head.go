@@ -19,7 +19,7 @@ const (
 const partialBytes = 12
 
 // LogProb scores targets; with a Jacobian it costs two products instead of one.
-func (b *Backend) LogProb(out kernels.LogProbOut, h kernels.Buffer, w kernels.Matrix, targets kernels.Buffer, invTemp float32, T int) {
+func (b *Backend) LogProb(out kernels.LogProbOut, h kernels.Buffer, w kernels.Matrix, targets kernels.Buffer, l kernels.Logits, T int) {
 	if out.Jacobian != nil {
 		b.clear(out.Jacobian, T*w.Cols())
 	}
@@ -33,10 +33,10 @@ func (b *Backend) LogProb(out kernels.LogProbOut, h kernels.Buffer, w kernels.Ma
 	for r.next(b) {
 		for c := range chunksOf(r.w.n) {
 			if out.Jacobian == nil {
-				r.logits(b, c, "head_partials", invTemp, Address(r.partials), Address(r.kept))
+				r.logits(b, c, "head_partials", l, Address(r.partials), Address(r.kept))
 				continue
 			}
-			r.logits(b, c, "head_weights", invTemp, Address(r.partials), Address(r.kept), Address(r.running), Address(r.mean), Int(r.w.k))
+			r.logits(b, c, "head_weights", l, Address(r.partials), Address(r.kept), Address(r.running), Address(r.mean), Int(r.w.k))
 			w, weights := r.chunk(c)
 			b.note(b.products.gradX(b.stream, window{r.mean, w.k, w.k}, weights, w, written{alpha: 1, accumulate: c > 0}, r.rows))
 		}
@@ -48,7 +48,7 @@ func (b *Backend) LogProb(out kernels.LogProbOut, h kernels.Buffer, w kernels.Ma
 				name = "head_jacobian_bf16"
 			}
 			b.launch(name, Dim{X: r.rows}, at(out.Jacobian), Address(r.w.at), Address(r.mean), Address(r.inverse), Address(r.targets),
-				Address(r.index), Float(invTemp), Int(r.w.k))
+				Address(r.index), Address(r.kept), Float(l.Cap), Float(l.InvTemp), Int(r.w.k))
 		}
 	}
 }
@@ -59,14 +59,14 @@ func (b *Backend) LogProbGradX(dh, dlogp, jacobian kernels.Buffer, H, T int) {
 }
 
 // LogProbGradW adds the gradient to the matrix. The logits are computed once more.
-func (b *Backend) LogProbGradW(dw, dlogp, h kernels.Buffer, w kernels.Matrix, targets, lse kernels.Buffer, invTemp float32, T int) {
+func (b *Backend) LogProbGradW(dw, dlogp, h kernels.Buffer, w kernels.Matrix, targets, lse kernels.Buffer, l kernels.Logits, T int) {
 	r, ok := b.asked("LogProbGradW", h, w, targets, T)
 	if !ok {
 		return
 	}
 	for r.next(b) {
 		for c := range chunksOf(r.w.n) {
-			r.logits(b, c, "head_grad_logits", invTemp, Address(r.index), at(dlogp), at(lse))
+			r.logits(b, c, "head_grad_logits", l, Address(r.index), at(dlogp), at(lse))
 			_, changes := r.chunk(c)
 			to := own(dw).at + Ptr(4*c*headVocabulary*r.w.k)
 			b.note(b.products.gradW(b.stream, to, changes, window{r.h, r.w.k, r.w.k}, 1, scratch{}, r.rows))
@@ -145,10 +145,10 @@ func (r *asked) chunk(c int) (weights, window) {
 }
 
 // logits computes those of a chunk, and has a kernel of head.cu make of them what it does.
-func (r *asked) logits(b *Backend, c int, kernel string, invTemp float32, args ...Arg) {
+func (r *asked) logits(b *Backend, c int, kernel string, l kernels.Logits, args ...Arg) {
 	w, logits := r.chunk(c)
 	b.note(b.products.linear(b.stream, logits, window{r.h, w.k, w.k}, w, written{alpha: 1}, r.rows))
-	b.launch(kernel, Dim{X: r.rows}, append([]Arg{Address(logits.at), Int(c), Int(r.w.n), Float(invTemp), Address(r.targets)}, args...)...)
+	b.launch(kernel, Dim{X: r.rows}, append([]Arg{Address(logits.at), Int(c), Int(r.w.n), Float(l.Cap), Float(l.InvTemp), Address(r.targets)}, args...)...)
 }
 
 // part is a part of the memory between two launches.
