@@ -94,7 +94,8 @@ func checkUnread(c Config, set *tensorfile.Set) error {
 		}
 	}
 	for _, name := range set.Names() {
-		if !known[name] && strings.HasPrefix(name, "model.layers.") && (strings.HasSuffix(name, ".bias") || strings.HasSuffix(name, "norm.weight")) {
+		small := strings.HasSuffix(name, ".bias") || strings.HasSuffix(name, "norm.weight")
+		if small && !known[name] && strings.HasPrefix(name, "model.layers.") {
 			return badinput.Errorf("tensor %q is in the files, but a %s with this config.json has none", name, c.Architecture)
 		}
 	}

@@ -90,7 +90,8 @@ func rounded(s tensorfile.Source, values []float32, enc kernels.Encoding) tensor
 var companions = []string{"generation_config.json", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json",
 	"vocab.json", "merges.txt", "added_tokens.json", "chat_template.jinja"}
 
-// copyCompanions copies config.json, with the weights' new type unless the old one is part of the model, and whatever else of the model is there.
+// copyCompanions copies config.json, with the weights' new type unless the old one is part of the model, and whatever else
+// of the model is there.
 func copyCompanions(dir, base string) error {
 	text, err := os.ReadFile(filepath.Join(base, "config.json"))
 	if err != nil {

@@ -96,7 +96,8 @@ func TestSpansThatCannotBe(t *testing.T) {
 	} {
 		said := func() (words any) {
 			defer func() { words = recover() }()
-			m.Attention(out, lse, qkv, kernels.Spans{Starts: ints(c.starts), Parents: ints(c.parents), N: len(c.parents)}, kernels.Attn{Heads: h}, kernels.F32, T)
+			s := kernels.Spans{Starts: ints(c.starts), Parents: ints(c.parents), N: len(c.parents)}
+			m.Attention(out, lse, qkv, s, kernels.Attn{Heads: h}, kernels.F32, T)
 			return nil
 		}()
 		if want := "cpu: Attention: " + c.words; said != any(want) && (c.words != "" || said != nil) {

@@ -3,6 +3,7 @@
 package cuda
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -183,12 +184,7 @@ func (b *Backend) attend(t attentionTile, to attended, qkv Arg, cache Ptr, p bat
 }
 
 // reach is how many positions a row reads.
-func reach(h kernels.Attn) Arg {
-	if h.Window == 0 {
-		return Int(math.MaxInt32)
-	}
-	return Int(h.Window)
-}
+func reach(h kernels.Attn) Arg { return Int(cmp.Or(h.Window, math.MaxInt32)) }
 
 // gradient is what the kernels of a gradient are given: rows of keys and values, and of queries and gradients of the output.
 type gradient struct {

@@ -148,7 +148,8 @@ func (r *asked) chunk(c int) (weights, window) {
 func (r *asked) logits(b *Backend, c int, kernel string, l kernels.Logits, args ...Arg) {
 	w, logits := r.chunk(c)
 	b.note(b.products.linear(b.stream, logits, window{r.h, w.k, w.k}, w, written{alpha: 1}, r.rows))
-	b.launch(kernel, Dim{X: r.rows}, append([]Arg{Address(logits.at), Int(c), Int(r.w.n), Float(l.Cap), Float(l.InvTemp), Address(r.targets)}, args...)...)
+	form := []Arg{Address(logits.at), Int(c), Int(r.w.n), Float(l.Cap), Float(l.InvTemp), Address(r.targets)}
+	b.launch(kernel, Dim{X: r.rows}, append(form, args...)...)
 }
 
 // part is a part of the memory between two launches.

@@ -113,11 +113,8 @@ func (b *Backend) RopeTable(out, positions, frequencies kernels.Buffer, scale fl
 
 // Rope rotates queries and keys.
 func (b *Backend) Rope(out, x, rope kernels.Buffer, back bool, h kernels.Heads, T int) {
-	direction := 0
-	if back {
-		direction = 1
-	}
-	b.launch("rope", perHead(h, T), at(out), at(x), at(rope), Int(direction), Int(h.Q), Int(h.KV), Int(h.Dim), Int(T))
+	turn := Int(map[bool]int{true: 1}[back])
+	b.launch("rope", perHead(h, T), at(out), at(x), at(rope), turn, Int(h.Q), Int(h.KV), Int(h.Dim), Int(T))
 }
 
 // perHead is a warp for each head of T rows.

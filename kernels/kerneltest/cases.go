@@ -71,7 +71,6 @@ func addLinear(add adder, within Tolerance) {
 }
 
 func addPoint(add adder, rounding float64) {
-	const eps = 0.3 // large, so that its place shows
 	for _, dtype := range matrixTypes {
 		add(fmt.Sprintf("Embed/%v", dtype), 0, func(c *call) {
 			c.Embed(c.out(37), c.matrix(dtype, 50, 37), c.ids(0, 50), c.T)
@@ -82,8 +81,32 @@ func addPoint(add adder, rounding float64) {
 			c.Gather(c.out(width), c.param(50*width), c.ids(0, 50), width, c.T)
 		})
 	}
+	addRows(add, rounding)
+	add("Add/in place", 0, func(c *call) {
+		x := c.inout(5, normal)
+		c.Add(x, x, c.in(5), 5*c.T)
+	})
+	add("Scale/in place", 0, func(c *call) {
+		x := c.inout(5, normal)
+		c.Scale(x, x, -3, 5*c.T)
+	})
+	addRope(add, rounding)
+	step := kernels.AdamStep{
+		LR: 0.1, Beta1: 0.9, Beta2: 0.95, Eps: 0.01, WeightDecay: 0.2, GradScale: 0.7,
+		Correction1: 0.19, Correction2: 0.0975,
+	}
+	add("Adam", rounding, func(c *call) {
+		c.Adam(c.inout(3, normal), c.inout(3, normal), c.inout(3, positive), c.in(3), step, 3*c.T)
+	})
+}
+
+// normEps is large, so that its place shows.
+const normEps = 0.3
+
+// addRows are norms, gates and sums over rows of several widths.
+func addRows(add adder, rounding float64) {
 	for i, h := range []int{1, 7, 33, 100, 256} {
-		n := kernels.Norm{Eps: eps, Offset: float32(i % 2)}
+		n := kernels.Norm{Eps: normEps, Offset: float32(i % 2)}
 		add(fmt.Sprintf("RMSNorm/%d", h), rounding, func(c *call) {
 			c.RMSNorm(c.out(h), c.in(h), c.param(h), n, h, c.T)
 		})
@@ -109,14 +132,10 @@ func addPoint(add adder, rounding float64) {
 			c.Add(c.out(h), c.in(h), c.in(h), h*c.T)
 		})
 	}
-	add("Add/in place", 0, func(c *call) {
-		x := c.inout(5, normal)
-		c.Add(x, x, c.in(5), 5*c.T)
-	})
-	add("Scale/in place", 0, func(c *call) {
-		x := c.inout(5, normal)
-		c.Scale(x, x, -3, 5*c.T)
-	})
+}
+
+// addRope are the rotations of heads.
+func addRope(add adder, rounding float64) {
 	add("RopeTable", 1e-7, func(c *call) {
 		c.RopeTable(c.out(64), c.ids(0, 40000), c.frequencies(5e6, 64), 1, 64, c.T)
 	})
@@ -130,20 +149,13 @@ func addPoint(add adder, rounding float64) {
 			})
 		}
 		add(fmt.Sprintf("QKNormRope/%v", h), rounding, func(c *call) {
-			c.QKNormRope(c.out(h.Width()), c.in(h.Width()), c.param(h.Dim), c.param(h.Dim), c.rope(h), eps, h, c.T)
+			c.QKNormRope(c.out(h.Width()), c.in(h.Width()), c.param(h.Dim), c.param(h.Dim), c.rope(h), normEps, h, c.T)
 		})
 		add(fmt.Sprintf("QKNormRopeGradX/%v", h), rounding, func(c *call) {
 			c.QKNormRopeGradX(c.out(h.Width()), c.in(h.Width()), c.in(h.Width()), c.param(h.Dim), c.param(h.Dim),
-				c.rope(h), eps, h, c.T)
+				c.rope(h), normEps, h, c.T)
 		})
 	}
-	step := kernels.AdamStep{
-		LR: 0.1, Beta1: 0.9, Beta2: 0.95, Eps: 0.01, WeightDecay: 0.2, GradScale: 0.7,
-		Correction1: 0.19, Correction2: 0.0975,
-	}
-	add("Adam", rounding, func(c *call) {
-		c.Adam(c.inout(3, normal), c.inout(3, normal), c.inout(3, positive), c.in(3), step, 3*c.T)
-	})
 }
 
 // frequencies are theta^(−2i/dim).

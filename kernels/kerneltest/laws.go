@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/seed-7879b91d/grpo/kernels"
+	"github.com/seed-7879b91d/grpo/kernels/kerneltest/oracle"
 )
 
 // testLaws checks what the comparison with the reference, which allows for rounding, does not see.
@@ -80,7 +81,7 @@ func testRoundedAttention(t *testing.T, m *machine) {
 		rounded := slices.Clone(exact)
 		for t := range T {
 			cached := rounded[t*h.Width()+h.OutWidth() : (t+1)*h.Width()]
-			copy(cached, roundedToBF16(cached))
+			copy(cached, oracle.RoundedToBF16(cached))
 		}
 		run := func(x []float32, kv kernels.DType) result {
 			out, lse, dqkv := m.zeros(kernels.F32, T*h.OutWidth()), m.zeros(kernels.F32, T*h.Q), m.zeros(kernels.F32, T*h.Width())

@@ -109,7 +109,8 @@ func (m *machine) draws(h []float32, w kernels.Matrix, d drawing, uniforms []flo
 	token, logp, uniform := m.zeros(kernels.I32, n), m.zeros(kernels.F32, n), m.zeros(kernels.F64, n)
 	m.Upload(uniform, uniforms)
 	m.Draw(kernels.DrawOut{Token: token, LogP: logp}, m.f32(slices.Repeat(h, n)...), w, kernels.DrawIn{
-		Cap: d.cap, InvTemp: m.f32(slices.Repeat([]float32{d.invTemp}, n)...), Uniform: uniform, TopK: m.i32(slices.Repeat([]int32{d.topK}, n)...),
+		Cap: d.cap, InvTemp: m.f32(slices.Repeat([]float32{d.invTemp}, n)...), Uniform: uniform,
+		TopK: m.i32(slices.Repeat([]int32{d.topK}, n)...),
 		TopP: m.f32(slices.Repeat([]float32{d.topP}, n)...), MinP: m.f32(slices.Repeat([]float32{d.minP}, n)...)}, n)
 	tokens = make([]int32, n)
 	if err := m.Download(tokens, token); err != nil {
@@ -162,7 +163,7 @@ func testDrawnLogProb(t *testing.T, m *machine) {
 	for i := range h {
 		h[i] /= 4
 	}
-	for _, l := range []kernels.Logits{{InvTemp: 1 / 0.7}, {InvTemp: 1}, {InvTemp: 1 / 1.3}, {InvTemp: 1, Cap: 3}, {InvTemp: 1 / 0.6, Cap: 2}} {
+	for _, l := range []kernels.Logits{{InvTemp: 1 / 0.7}, {InvTemp: 1}, {InvTemp: 1 / 1.3}, {InvTemp: 1, Cap: 3}, {InvTemp: 1.7, Cap: 2}} {
 		uniforms := []float64{0, 0.1, 0.5, 0.9, 0.999999, 1 - 0x1p-53}
 		tokens, logps := m.draws(h, w, drawing{l.InvTemp, 1, 0, 0, l.Cap}, uniforms)
 		n := len(tokens)

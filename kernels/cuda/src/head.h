@@ -20,7 +20,9 @@ struct Partial {
 struct Form {
 	float cap, scale;
 
-	__device__ __attribute__((always_inline)) float of(float logit) const { return (cap != 0 ? tangent(logit / cap) * cap : logit) * scale + 0; }
+	__device__ __attribute__((always_inline)) float of(float logit) const {
+		return (cap != 0 ? tangent(logit / cap) * cap : logit) * scale + 0;
+	}
 	// The slope of a bent and scaled logit by the logit that it was, but for the scale.
 	__device__ __attribute__((always_inline)) float slope(float bent) const {
 		float t = bent / (cap * scale);

@@ -39,7 +39,8 @@ var calls = map[string]func(c *call){
 		c.RMSNorm(c.floats("out", T*k), c.floats("x", T*k), c.floats("weight", k), kernels.Norm{Eps: 1}, c.size("H", k, 1), c.size("T", T, 0))
 	},
 	"RMSNormGradX": func(c *call) {
-		c.RMSNormGradX(c.floats("dx", T*k), c.floats("dy", T*k), c.floats("x", T*k), c.floats("weight", k), kernels.Norm{Eps: 1}, c.size("H", k, 1),
+		c.RMSNormGradX(c.floats("dx", T*k), c.floats("dy", T*k), c.floats("x", T*k), c.floats("weight", k), kernels.Norm{Eps: 1},
+			c.size("H", k, 1),
 			c.size("T", T, 0))
 	},
 	"RMSNormGradW": func(c *call) {

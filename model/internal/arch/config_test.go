@@ -48,9 +48,13 @@ func TestConfigIsRead(t *testing.T) {
 
 func TestBadConfigsAreRefusedByName(t *testing.T) {
 	const known = ", supported: Qwen3ForCausalLM, LlamaForCausalLM, Qwen2ForCausalLM, MistralForCausalLM, Gemma2ForCausalLM"
-	scaling := func(keys map[string]any) map[string]any { return map[string]any{"rope_scaling": keys} }
-	llama3 := map[string]any{"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 4.0, "high_freq_factor": 4.0,
-		"original_max_position_embeddings": 64}
+	scaling := func(pairs ...any) map[string]any {
+		keys := map[string]any{}
+		for i := 0; i < len(pairs); i += 2 {
+			keys[pairs[i].(string)] = pairs[i+1]
+		}
+		return map[string]any{"rope_scaling": keys}
+	}
 	for message, changes := range map[string]map[string]any{
 		`architectures: found ["GPT2LMHeadModel"]` + known:                           {"architectures": []string{"GPT2LMHeadModel"}},
 		`architectures: found []` + known:                                            {"architectures": nil},
@@ -67,11 +71,12 @@ func TestBadConfigsAreRefusedByName(t *testing.T) {
 		`max_window_layers: missing, use_sliding_window needs it`: {"use_sliding_window": true, "max_window_layers": nil},
 		`sliding_window: found 0, expected at least 1, or null`: {
 			"use_sliding_window": true, "max_window_layers": 1, "sliding_window": 0},
-		`rope_scaling.factor: missing, type "yarn" needs it`:                                               scaling(map[string]any{"type": "yarn"}),
-		`rope_scaling: found type "dynamic", supported: default, linear, llama3, yarn`:                     scaling(map[string]any{"type": "dynamic"}),
-		`rope_scaling: found rope_type "yarn" and type "linear", expected one`:                             scaling(map[string]any{"type": "linear", "rope_type": "yarn"}),
-		`rope_scaling.factor: found 0.5, expected at least 1`:                                              scaling(map[string]any{"type": "linear", "factor": 0.5}),
-		`rope_scaling.high_freq_factor: found 4, expected more than low_freq_factor, and that more than 0`: scaling(llama3),
+		`rope_scaling.factor: missing, type "yarn" needs it`:                           scaling("type", "yarn"),
+		`rope_scaling: found type "dynamic", supported: default, linear, llama3, yarn`: scaling("type", "dynamic"),
+		`rope_scaling: found rope_type "yarn" and type "linear", expected one`:         scaling("type", "linear", "rope_type", "yarn"),
+		`rope_scaling.factor: found 0.5, expected at least 1`:                          scaling("type", "linear", "factor", 0.5),
+		`rope_scaling.high_freq_factor: found 4, expected more than low_freq_factor, and that more than 0`: scaling(
+			"rope_type", "llama3", "factor", 8.0, "low_freq_factor", 4.0, "high_freq_factor", 4.0, "original_max_position_embeddings", 64),
 		`rope_parameters.low_freq_factor: missing, type "llama3" needs it`: {
 			"rope_parameters": map[string]any{"rope_type": "llama3", "factor": 8.0}},
 		`rope_parameters.partial_rotary_factor: found 0.5, expected 1: heads that turn in part are not supported`: {
@@ -82,13 +87,14 @@ func TestBadConfigsAreRefusedByName(t *testing.T) {
 		require.True(t, badinput.Is(err))
 	}
 	for message, changes := range map[string]map[string]any{
-		`hidden_activation: found "gelu", expected "gelu_pytorch_tanh"`:                        {"hidden_activation": "gelu"},
-		`query_pre_attn_scalar: missing`:                                                       {"query_pre_attn_scalar": nil},
-		`query_pre_attn_scalar: found 0, expected more than 0`:                                 {"query_pre_attn_scalar": 0},
-		`final_logit_softcapping: missing; expected a number, or null for none`:                {"final_logit_softcapping": nil},
-		`attn_logit_softcapping: found -1, expected more than 0, or null for none`:             {"attn_logit_softcapping": -1},
-		`layer_types: found 1, expected one for each of num_hidden_layers 4`:                   {"layer_types": []string{"full_attention"}},
-		`layer_types: found "linear" of layer 1, supported: full_attention, sliding_attention`: {"layer_types": []string{"full_attention", "linear", "", ""}},
+		`hidden_activation: found "gelu", expected "gelu_pytorch_tanh"`:            {"hidden_activation": "gelu"},
+		`query_pre_attn_scalar: missing`:                                           {"query_pre_attn_scalar": nil},
+		`query_pre_attn_scalar: found 0, expected more than 0`:                     {"query_pre_attn_scalar": 0},
+		`final_logit_softcapping: missing; expected a number, or null for none`:    {"final_logit_softcapping": nil},
+		`attn_logit_softcapping: found -1, expected more than 0, or null for none`: {"attn_logit_softcapping": -1},
+		`layer_types: found 1, expected one for each of num_hidden_layers 4`:       {"layer_types": []string{"full_attention"}},
+		`layer_types: found "linear" of layer 1, supported: full_attention, sliding_attention`: {
+			"layer_types": []string{"full_attention", "linear", "", ""}},
 		`layer_types: found "sliding_attention" of layer 0 and no sliding_window, expected "full_attention"`: {
 			"sliding_window": nil, "layer_types": []string{"sliding_attention"}},
 		`torch_dtype: found "int8", expected bfloat16, float16 or float32: the embedding's scale is rounded to it`: {"torch_dtype": "int8"},
@@ -106,7 +112,8 @@ var cases = []string{"qwen3-tied", "llama-rope-scaled", "qwen2-bias", "gemma2-so
 
 // What Write writes, ParseConfig reads: of every family, with everything that it can have.
 func TestConfigsAreWrittenAsTheyAreRead(t *testing.T) {
-	scalings := []map[string]any{nil, {"rope_type": "linear", "factor": 4.0}, {"type": "yarn", "factor": 4.0, "mscale": 0.7, "mscale_all_dim": 1.0},
+	scalings := []map[string]any{nil, {"rope_type": "linear", "factor": 4.0},
+		{"type": "yarn", "factor": 4.0, "mscale": 0.7, "mscale_all_dim": 1.0},
 		{"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 64}}
 	check := func(name string, changes map[string]any) Config {
 		t.Helper()
@@ -127,7 +134,8 @@ func TestConfigsAreWrittenAsTheyAreRead(t *testing.T) {
 	c := check("qwen2-bias", map[string]any{"use_sliding_window": true})
 	require.Equal(t, []bool{false, true, true}, c.Sliding)
 	require.Equal(t, []int{0, 16, 16}, []int{c.Attn(0).Window, c.Attn(1).Window, c.Attn(2).Window})
-	c = check("llama-rope-scaled", map[string]any{"attention_bias": true, "mlp_bias": true, "num_key_value_heads": nil, "tie_word_embeddings": true})
+	c = check("llama-rope-scaled", map[string]any{"attention_bias": true, "mlp_bias": true, "num_key_value_heads": nil,
+		"tie_word_embeddings": true})
 	require.Equal(t, 4, c.Heads.KV)
 	c = check("llama-rope-scaled", map[string]any{"architectures": []string{"MistralForCausalLM"}, "sliding_window": 9, "rope_theta": nil})
 	require.Equal(t, []bool{true, true, true}, c.Sliding)
@@ -136,7 +144,8 @@ func TestConfigsAreWrittenAsTheyAreRead(t *testing.T) {
 	require.Equal(t, []bool{true, false, true, false}, c.Sliding)
 	require.True(t, c.TiedHead)
 	require.InDelta(t, 9.79795897, c.embeddingScale(), 1e-6)
-	c = check("gemma2-softcap", map[string]any{"layer_types": []string{"full_attention", "sliding_attention", "full_attention", "full_attention"}})
+	c = check("gemma2-softcap", map[string]any{"layer_types": []string{"full_attention", "sliding_attention", "full_attention",
+		"full_attention"}})
 	require.Equal(t, []bool{false, true, false, false}, c.Sliding)
 	require.Equal(t, float32(9.8125), c.embeddingScale())
 }

@@ -62,7 +62,8 @@ func readGemma2(text []byte) (Config, error) {
 		return Config{}, err
 	}
 	if _, known := dtypes[c.DType]; c.DType != "" && !known {
-		return Config{}, badinput.Errorf("torch_dtype: found %q, expected bfloat16, float16 or float32: the embedding's scale is rounded to it", c.DType)
+		return Config{}, badinput.Errorf("torch_dtype: found %q, expected bfloat16, float16 or float32: the embedding's scale is rounded to it",
+			c.DType)
 	}
 	err = own.read(&c, func(l int) bool { return l%2 == 0 })
 	return c, err

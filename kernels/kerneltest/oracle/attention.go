@@ -1,4 +1,4 @@
-package kerneltest
+package oracle
 
 import (
 	"math"
@@ -65,7 +65,7 @@ func cached(x []float32, kv kernels.DType) []float32 {
 	if kv == kernels.F32 {
 		return x
 	}
-	return roundedToBF16(x)
+	return RoundedToBF16(x)
 }
 
 func (reference) Attention(out, lse, qkv kernels.Buffer, s kernels.Spans, h kernels.Attn, kv kernels.DType, T int) {

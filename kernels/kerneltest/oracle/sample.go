@@ -1,4 +1,4 @@
-package kerneltest
+package oracle
 
 import (
 	"fmt"
@@ -34,7 +34,7 @@ func (c *cache) at(layer int, table []int32, position int) []float32 {
 func ownCache(k kernels.Cache) *cache {
 	c, ok := k.(*cache)
 	if !ok {
-		panic(fmt.Sprintf("kerneltest: the reference was given a %T, expected a cache of its own", k))
+		panic(fmt.Sprintf("oracle: it was given a %T, expected a cache of its own", k))
 	}
 	return c
 }

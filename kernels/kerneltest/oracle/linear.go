@@ -1,4 +1,4 @@
-package kerneltest
+package oracle
 
 import (
 	"math"
@@ -19,11 +19,11 @@ func (m *matrix) factors(x []float32) []float32 {
 	if m.t != kernels.BF16Rounding {
 		return x
 	}
-	return roundedToBF16(x)
+	return RoundedToBF16(x)
 }
 
-// roundedToBF16 are the nearest numbers of bf16, ties to even.
-func roundedToBF16(x []float32) []float32 {
+// RoundedToBF16 are the nearest numbers of bf16, ties to even.
+func RoundedToBF16(x []float32) []float32 {
 	rounded := make([]float32, len(x))
 	for i, x := range x {
 		bits := math.Float32bits(x)
