@@ -1,5 +1,7 @@
 package kernels
 
+import "math"
+
 // Backend is memory plus the operations of a decoder-only transformer and of its training.
 type Backend interface {
 	// Name says what this is and what it chose, for people: "cpu: avx512, 2 threads".
@@ -46,14 +48,17 @@ type PointOps interface {
 	// EmbedGrad: dTable [V, H] row-major += the rows of dOut [T, H], each at its id.
 	EmbedGrad(dTable, dOut, ids Buffer, V, H, T int)
 
-	// RMSNorm: out [T, H] = weight [H] · x / sqrt(mean(x²) + eps).
-	RMSNorm(out, x, weight Buffer, eps float32, H, T int)
-	RMSNormGradX(dx, dy, x, weight Buffer, eps float32, H, T int)
-	RMSNormGradW(dw, dy, x Buffer, eps float32, H, T int) // dw [H] +=
+	// RMSNorm: out [T, H] = (n.Offset + weight [H]) · x / sqrt(mean(x²) + n.Eps).
+	RMSNorm(out, x, weight Buffer, n Norm, H, T int)
+	RMSNormGradX(dx, dy, x, weight Buffer, n Norm, H, T int)
+	RMSNormGradW(dw, dy, x Buffer, n Norm, H, T int) // dw [H] +=
 
-	// RopeTable: out [T, dim] = cos (first half of a row) and sin (second half) of
-	// position · theta^(−2i/dim), i < dim/2, for positions [T]; angles are computed in double precision.
-	RopeTable(out, positions Buffer, theta float64, dim, T int)
+	// RopeTable: out [T, dim] = scale times cos (first half of a row) and sin (second half) of
+	// position · frequency, for positions [T] and frequencies F64 [dim/2]; all in double precision.
+	RopeTable(out, positions, frequencies Buffer, scale float64, dim, T int)
+	// Rope: out [T, h.Width()] from x of that shape: each query and key head is rotated by its row of rope (element i with
+	// element i + dim/2), or where back is set against it, which is the gradient; value heads are copied.
+	Rope(out, x, rope Buffer, back bool, h Heads, T int)
 	// QKNormRope: out [T, h.Width()] from qkv of that shape: each query and key head is RMS-normalised
 	// (weights qw, kw [h.Dim]) and then rotated by its row of rope (element i with element i + dim/2);
 	// value heads are copied.
@@ -64,9 +69,21 @@ type PointOps interface {
 	// SwiGLU: out [T, N] = silu(g) · u for the row (g | u) of gateUp [T, 2N].
 	SwiGLU(out, gateUp Buffer, N, T int)
 	SwiGLUGrad(dGateUp, dout, gateUp Buffer, N, T int)
+	// GeGLU: out [T, N] = gelu(g) · u for the row (g | u) of gateUp [T, 2N], where gelu(g) is
+	// g/2 · (1 + tanh(sqrt(2/π) · (g + 0.044715·g³))).
+	GeGLU(out, gateUp Buffer, N, T int)
+	GeGLUGrad(dGateUp, dout, gateUp Buffer, N, T int)
 
+	// Scale: out [n] = by · x. out may be x.
+	Scale(out, x Buffer, by float32, n int)
 	// Add: out [n] = a + b. out may be a or b.
 	Add(out, a, b Buffer, n int)
+}
+
+// Norm is how a row is normalised.
+type Norm struct {
+	Eps    float32
+	Offset float32 // that the weight lacks: 1 where it is the difference from one
 }
 
 // Heads is the shape of attention. A row of queries, keys and values is (Q heads | KV heads | KV heads).
@@ -80,6 +97,22 @@ func (h Heads) Width() int { return (h.Q + 2*h.KV) * h.Dim }
 // OutWidth is the size of a row of attention's output.
 func (h Heads) OutWidth() int { return h.Q * h.Dim }
 
+// Attn is the shape of attention, and what becomes of its scores.
+type Attn struct {
+	Heads
+	Scale  float32 // of scores; 0: 1/sqrt(Dim)
+	Cap    float32 // bends scaled scores: Cap · tanh(score / Cap); 0: they stay
+	Window int     // how many rows a row reads, itself the last; 0: all before it, too
+}
+
+// Factor is what scores are multiplied by.
+func (a Attn) Factor() float32 {
+	if a.Scale != 0 {
+		return a.Scale
+	}
+	return 1 / float32(math.Sqrt(float64(a.Dim)))
+}
+
 // Spans tell which rows read which. Span s is rows [Starts[s], Starts[s+1]). It goes on where span Parents[s] ends, and
 // reads all rows of that one and of what that one goes on from; −1 begins a sequence. Spans come in preorder: what goes on
 // from a span comes right after it, so that the rows that read a row stand together. Two spans that go on from the same
@@ -90,37 +123,43 @@ type Spans struct {
 	N       int
 }
 
-// AttentionOps are causal attention in each sequence of a packed batch: a row reads itself and the rows before it, and its
-// numbers are the same bits whether other sequences share those rows or not. Query head i reads key-value head
-// i / (Q/KV), and scores are scaled by 1/sqrt(Dim). Keys and values have a type, that of the cache which they would come
+// AttentionOps are causal attention in each sequence of a packed batch: a row reads itself and the rows before it, as many as
+// the window has, and its numbers are the same bits whether other sequences share those rows or not. Query head i reads
+// key-value head i / (Q/KV). Keys and values have a type, that of the cache which they would come
 // from: F32, as they are, or BF16, rounded to the nearest, ties to even. With BF16 queries and the weights of the mean may
 // be rounded too, and their gradients; at what scale is the backend's business. Sums are F32.
 type AttentionOps interface {
-	// Attention: out [T, h.OutWidth()], lse [T, h.Q] (log of the sum of the exponentiated scaled scores),
-	// from qkv [T, h.Width()], whose keys and values are of type kv.
-	Attention(out, lse, qkv Buffer, s Spans, h Heads, kv DType, T int)
-	// AttentionGrad: dqkv [T, h.Width()] from dout, and from what Attention read and wrote. A number that is rounded
+	// Attention: out [T, a.OutWidth()], lse [T, a.Q] (log of the sum of the exponentiated scores),
+	// from qkv [T, a.Width()], whose keys and values are of type kv.
+	Attention(out, lse, qkv Buffer, s Spans, a Attn, kv DType, T int)
+	// AttentionGrad: dqkv [T, a.Width()] from dout, and from what Attention read and wrote. A number that is rounded
 	// has the gradient of what it became. What the rows of a tree get depends on that tree alone.
-	AttentionGrad(dqkv, dout, qkv, out, lse Buffer, s Spans, h Heads, kv DType, T int)
+	AttentionGrad(dqkv, dout, qkv, out, lse Buffer, s Spans, a Attn, kv DType, T int)
 }
 
 // HeadOps are the output head fused with the log-probability: logits never exist as a whole.
 type HeadOps interface {
-	// LogProb scores targets [T] under softmax(invTemp · h [T, H] · wᵀ), w [V, H]. A negative target
-	// means that nobody asks: all its outputs are zero and nothing is computed.
-	LogProb(out LogProbOut, h Buffer, w Matrix, targets Buffer, invTemp float32, T int)
+	// LogProb scores targets [T] under the softmax of the logits h [T, H] · wᵀ, w [V, H], of which l says what becomes
+	// before. A negative target means that nobody asks: all its outputs are zero and nothing is computed.
+	LogProb(out LogProbOut, h Buffer, w Matrix, targets Buffer, l Logits, T int)
 	// LogProbGradX: dh [T, H] = dlogp [T] · the row of jacobian.
 	LogProbGradX(dh, dlogp, jacobian Buffer, H, T int)
-	// LogProbGradW: dw [V, H] row-major += dlogp · invTemp · (onehot(target) − softmax) ⊗ h, summed
-	// over rows.
-	LogProbGradW(dw, dlogp, h Buffer, w Matrix, targets, lse Buffer, invTemp float32, T int)
+	// LogProbGradW: dw [V, H] row-major += dlogp · (onehot(target) − softmax) · slope ⊗ h, summed over rows. The slope is
+	// that of what becomes of a logit.
+	LogProbGradW(dw, dlogp, h Buffer, w Matrix, targets, lse Buffer, l Logits, T int)
+}
+
+// Logits says what becomes of logits before the softmax: they are bent, then scaled.
+type Logits struct {
+	InvTemp float32
+	Cap     float32 // bends them: Cap · tanh(logit / Cap); 0: they stay
 }
 
 // LogProbOut is what LogProb writes.
 type LogProbOut struct {
 	LogP     Buffer // [T] natural logarithm of the target's probability
 	Entropy  Buffer // [T] of the whole distribution, in nats
-	LSE      Buffer // [T] log Σ exp(invTemp · logits)
+	LSE      Buffer // [T] log Σ exp(logits)
 	Jacobian Buffer // [T, H] d logp / d h, or nil when no gradient will be asked for
 }
 

@@ -111,9 +111,22 @@ func (c checker) cached(t DType) {
 	}
 }
 
-func (c checker) spans(s Spans, h Heads, T int) {
+func (c checker) attn(a Attn) {
+	c.heads(a.Heads)
+	c.size("the window", a.Window, 0)
+	c.cap(a.Cap)
+}
+
+// cap checks what bends scores or logits.
+func (c checker) cap(x float32) {
+	if !(x >= 0) {
+		c.fail("the cap is %g, expected at least 0", x)
+	}
+}
+
+func (c checker) spans(s Spans, a Attn, T int) {
 	c.size("T", T, 0)
-	c.heads(h)
+	c.attn(a)
 	c.size("the number of spans", s.N, 0)
 	c.i32("starts", s.Starts, s.N+1)
 	if s.Parents != nil {

@@ -43,9 +43,10 @@ func (k *checked) BiasGrad(db Buffer, dy Cols, T int) {
 	k.b.BiasGrad(db, dy, T)
 }
 
-func (k *checked) LogProb(out LogProbOut, h Buffer, w Matrix, targets Buffer, invTemp float32, T int) {
+func (k *checked) LogProb(out LogProbOut, h Buffer, w Matrix, targets Buffer, l Logits, T int) {
 	c := k.call("LogProb")
 	c.size("T", T, 0)
+	c.cap(l.Cap)
 	c.matrix("w", w)
 	c.f32("logp", out.LogP, T)
 	c.f32("entropy", out.Entropy, T)
@@ -55,7 +56,7 @@ func (k *checked) LogProb(out LogProbOut, h Buffer, w Matrix, targets Buffer, in
 	}
 	c.f32("h", h, T*w.Cols())
 	c.i32("targets", targets, T)
-	k.b.LogProb(out, h, w, targets, invTemp, T)
+	k.b.LogProb(out, h, w, targets, l, T)
 }
 
 func (k *checked) LogProbGradX(dh, dlogp, jacobian Buffer, H, T int) {
@@ -67,14 +68,15 @@ func (k *checked) LogProbGradX(dh, dlogp, jacobian Buffer, H, T int) {
 	k.b.LogProbGradX(dh, dlogp, jacobian, H, T)
 }
 
-func (k *checked) LogProbGradW(dw, dlogp, h Buffer, w Matrix, targets, lse Buffer, invTemp float32, T int) {
+func (k *checked) LogProbGradW(dw, dlogp, h Buffer, w Matrix, targets, lse Buffer, l Logits, T int) {
 	c := k.call("LogProbGradW")
 	c.size("T", T, 0)
+	c.cap(l.Cap)
 	c.matrix("w", w)
 	c.f32("dw", dw, w.Rows()*w.Cols())
 	c.f32("dlogp", dlogp, T)
 	c.f32("h", h, T*w.Cols())
 	c.i32("targets", targets, T)
 	c.f32("lse", lse, T)
-	k.b.LogProbGradW(dw, dlogp, h, w, targets, lse, invTemp, T)
+	k.b.LogProbGradW(dw, dlogp, h, w, targets, lse, l, T)
 }

@@ -21,35 +21,35 @@ func (k *checked) EmbedGrad(dTable, dOut, ids Buffer, V, H, T int) {
 	k.b.EmbedGrad(dTable, dOut, ids, V, H, T)
 }
 
-func (k *checked) RMSNorm(out, x, weight Buffer, eps float32, H, T int) {
+func (k *checked) RMSNorm(out, x, weight Buffer, n Norm, H, T int) {
 	c := k.call("RMSNorm")
 	c.rows(T, "H", H)
 	c.f32("out", out, T*H)
 	c.f32("x", x, T*H)
 	c.f32("weight", weight, H)
-	k.b.RMSNorm(out, x, weight, eps, H, T)
+	k.b.RMSNorm(out, x, weight, n, H, T)
 }
 
-func (k *checked) RMSNormGradX(dx, dy, x, weight Buffer, eps float32, H, T int) {
+func (k *checked) RMSNormGradX(dx, dy, x, weight Buffer, n Norm, H, T int) {
 	c := k.call("RMSNormGradX")
 	c.rows(T, "H", H)
 	c.f32("dx", dx, T*H)
 	c.f32("dy", dy, T*H)
 	c.f32("x", x, T*H)
 	c.f32("weight", weight, H)
-	k.b.RMSNormGradX(dx, dy, x, weight, eps, H, T)
+	k.b.RMSNormGradX(dx, dy, x, weight, n, H, T)
 }
 
-func (k *checked) RMSNormGradW(dw, dy, x Buffer, eps float32, H, T int) {
+func (k *checked) RMSNormGradW(dw, dy, x Buffer, n Norm, H, T int) {
 	c := k.call("RMSNormGradW")
 	c.rows(T, "H", H)
 	c.f32("dw", dw, H)
 	c.f32("dy", dy, T*H)
 	c.f32("x", x, T*H)
-	k.b.RMSNormGradW(dw, dy, x, eps, H, T)
+	k.b.RMSNormGradW(dw, dy, x, n, H, T)
 }
 
-func (k *checked) RopeTable(out, positions Buffer, theta float64, dim, T int) {
+func (k *checked) RopeTable(out, positions, frequencies Buffer, scale float64, dim, T int) {
 	c := k.call("RopeTable")
 	c.size("T", T, 0)
 	if dim < 2 || dim%2 != 0 {
@@ -57,7 +57,18 @@ func (k *checked) RopeTable(out, positions Buffer, theta float64, dim, T int) {
 	}
 	c.f32("out", out, T*dim)
 	c.i32("positions", positions, T)
-	k.b.RopeTable(out, positions, theta, dim, T)
+	c.f64("frequencies", frequencies, dim/2)
+	k.b.RopeTable(out, positions, frequencies, scale, dim, T)
+}
+
+func (k *checked) Rope(out, x, rope Buffer, back bool, h Heads, T int) {
+	c := k.call("Rope")
+	c.size("T", T, 0)
+	c.heads(h)
+	c.f32("out", out, T*h.Width())
+	c.f32("x", x, T*h.Width())
+	c.f32("rope", rope, T*h.Dim)
+	k.b.Rope(out, x, rope, back, h, T)
 }
 
 func (k *checked) QKNormRope(out, qkv, qw, kw, rope Buffer, eps float32, h Heads, T int) {
@@ -114,6 +125,31 @@ func (k *checked) SwiGLUGrad(dGateUp, dout, gateUp Buffer, N, T int) {
 	k.b.SwiGLUGrad(dGateUp, dout, gateUp, N, T)
 }
 
+func (k *checked) GeGLU(out, gateUp Buffer, N, T int) {
+	c := k.call("GeGLU")
+	c.rows(T, "N", N)
+	c.f32("out", out, T*N)
+	c.f32("gateUp", gateUp, T*2*N)
+	k.b.GeGLU(out, gateUp, N, T)
+}
+
+func (k *checked) GeGLUGrad(dGateUp, dout, gateUp Buffer, N, T int) {
+	c := k.call("GeGLUGrad")
+	c.rows(T, "N", N)
+	c.f32("dGateUp", dGateUp, T*2*N)
+	c.f32("dout", dout, T*N)
+	c.f32("gateUp", gateUp, T*2*N)
+	k.b.GeGLUGrad(dGateUp, dout, gateUp, N, T)
+}
+
+func (k *checked) Scale(out, x Buffer, by float32, n int) {
+	c := k.call("Scale")
+	c.size("n", n, 0)
+	c.f32("out", out, n)
+	c.f32("x", x, n)
+	k.b.Scale(out, x, by, n)
+}
+
 func (k *checked) Add(out, a, b Buffer, n int) {
 	c := k.call("Add")
 	c.size("n", n, 0)
@@ -123,26 +159,26 @@ func (k *checked) Add(out, a, b Buffer, n int) {
 	k.b.Add(out, a, b, n)
 }
 
-func (k *checked) Attention(out, lse, qkv Buffer, s Spans, h Heads, kv DType, T int) {
+func (k *checked) Attention(out, lse, qkv Buffer, s Spans, a Attn, kv DType, T int) {
 	c := k.call("Attention")
-	c.spans(s, h, T)
+	c.spans(s, a, T)
 	c.cached(kv)
-	c.f32("out", out, T*h.OutWidth())
-	c.f32("lse", lse, T*h.Q)
-	c.f32("qkv", qkv, T*h.Width())
-	k.b.Attention(out, lse, qkv, s, h, kv, T)
+	c.f32("out", out, T*a.OutWidth())
+	c.f32("lse", lse, T*a.Q)
+	c.f32("qkv", qkv, T*a.Width())
+	k.b.Attention(out, lse, qkv, s, a, kv, T)
 }
 
-func (k *checked) AttentionGrad(dqkv, dout, qkv, out, lse Buffer, s Spans, h Heads, kv DType, T int) {
+func (k *checked) AttentionGrad(dqkv, dout, qkv, out, lse Buffer, s Spans, a Attn, kv DType, T int) {
 	c := k.call("AttentionGrad")
-	c.spans(s, h, T)
+	c.spans(s, a, T)
 	c.cached(kv)
-	c.f32("dqkv", dqkv, T*h.Width())
-	c.f32("dout", dout, T*h.OutWidth())
-	c.f32("qkv", qkv, T*h.Width())
-	c.f32("out", out, T*h.OutWidth())
-	c.f32("lse", lse, T*h.Q)
-	k.b.AttentionGrad(dqkv, dout, qkv, out, lse, s, h, kv, T)
+	c.f32("dqkv", dqkv, T*a.Width())
+	c.f32("dout", dout, T*a.OutWidth())
+	c.f32("qkv", qkv, T*a.Width())
+	c.f32("out", out, T*a.OutWidth())
+	c.f32("lse", lse, T*a.Q)
+	k.b.AttentionGrad(dqkv, dout, qkv, out, lse, s, a, kv, T)
 }
 
 func (k *checked) Loss(dlogp, stats Buffer, in LossIn, l Loss, T int) {

@@ -26,22 +26,22 @@ func (k *checked) CopyBlocks(cache Cache, to, from Buffer, n int) {
 	k.b.CopyBlocks(cache, to, from, n)
 }
 
-func (k *checked) PagedAttention(out, qkv Buffer, cache Cache, layer int, p Paged, h Heads, T int) {
+func (k *checked) PagedAttention(out, qkv Buffer, cache Cache, layer int, p Paged, a Attn, T int) {
 	c := k.call("PagedAttention")
 	c.cache(cache)
 	if layer < 0 || layer >= cache.Layers() {
 		c.fail("layer %d of %d", layer, cache.Layers())
 	}
-	c.spans(Spans{Starts: p.Starts, N: p.N}, h, T)
-	if made := cache.Heads(); h != made {
-		c.fail("heads are %+v, those of the cache %+v", h, made)
+	c.spans(Spans{Starts: p.Starts, N: p.N}, a, T)
+	if made := cache.Heads(); a.Heads != made {
+		c.fail("heads are %+v, those of the cache %+v", a.Heads, made)
 	}
 	c.size("the stride of the tables", p.Stride, 1)
 	c.i32("positions", p.Positions, T)
 	c.i32("tables", p.Tables, p.N*p.Stride)
-	c.f32("out", out, T*h.OutWidth())
-	c.f32("qkv", qkv, T*h.Width())
-	k.b.PagedAttention(out, qkv, cache, layer, p, h, T)
+	c.f32("out", out, T*a.OutWidth())
+	c.f32("qkv", qkv, T*a.Width())
+	k.b.PagedAttention(out, qkv, cache, layer, p, a, T)
 }
 
 // Gather: how many rows x has is not known.
@@ -58,6 +58,7 @@ func (k *checked) Gather(out, x, rows Buffer, width, n int) {
 func (k *checked) Draw(out DrawOut, h Buffer, w Matrix, d DrawIn, n int) {
 	c := k.call("Draw")
 	c.size("n", n, 0)
+	c.cap(d.Cap)
 	c.matrix("w", w)
 	c.i32("token", out.Token, n)
 	c.f32("logp", out.LogP, n)

@@ -29,10 +29,10 @@ type SampleOps interface {
 	// CopyBlocks copies, in every layer, block from[i] to block to[i], for i = 0 … n−1 one after the
 	// other: a pair may read what an earlier one wrote, or write what it read.
 	CopyBlocks(c Cache, to, from Buffer, n int)
-	// PagedAttention writes the keys and values of qkv [T, h.Width()] to their places in a layer of the
-	// cache, then does what Attention does, each row over positions 0 to its own: out [T, h.OutWidth()].
+	// PagedAttention writes the keys and values of qkv [T, a.Width()] to their places in a layer of the
+	// cache, then does what Attention does, each row over positions up to its own: out [T, a.OutWidth()].
 	// The numbers of a row are those of Attention over keys and values of the cache's type, bit for bit.
-	PagedAttention(out, qkv Buffer, c Cache, layer int, p Paged, h Heads, T int)
+	PagedAttention(out, qkv Buffer, c Cache, layer int, p Paged, a Attn, T int)
 	// Gather: out [n, width] = the rows [n] of x.
 	Gather(out, x, rows Buffer, width, n int)
 	// Draw draws one token for each row of h [n, H] from the distribution that d describes over the
@@ -43,11 +43,12 @@ type SampleOps interface {
 // DrawIn says how each row is drawn. Truncations apply in this order: top-k, top-p over what is left,
 // min-p over what is left; ties go to the smaller token.
 type DrawIn struct {
-	InvTemp Buffer // F32 [n]; 0: the most likely token, with its log-probability at temperature 1
-	Uniform Buffer // F64 [n] in [0, 1): which token of the cumulative distribution in ascending order of tokens
-	TopK    Buffer // I32 [n]; 0: all
-	TopP    Buffer // F32 [n]; 1: all
-	MinP    Buffer // F32 [n]; 0: all
+	Cap     float32 // bends logits, as in Logits
+	InvTemp Buffer  // F32 [n]; 0: the most likely token, with its log-probability at temperature 1
+	Uniform Buffer  // F64 [n] in [0, 1): which token of the cumulative distribution in ascending order of tokens
+	TopK    Buffer  // I32 [n]; 0: all
+	TopP    Buffer  // F32 [n]; 1: all
+	MinP    Buffer  // F32 [n]; 0: all
 }
 
 // DrawOut is what Draw writes.

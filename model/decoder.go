@@ -162,7 +162,7 @@ func (d *Decoder) Run(r *Rows) (tokens []int32, logps []float32, err error) {
 func (d *Decoder) draw(n int) {
 	head := d.p.weights.operands[d.p.HeadSlot()].Mat
 	d.p.b.Draw(kernels.DrawOut{Token: d.token, LogP: d.logp}, d.prog.Outputs[outResult].Buf, head, kernels.DrawIn{
-		InvTemp: d.invTemp.Buf, Uniform: d.uniform, TopK: d.topK.Buf, TopP: d.topP.Buf, MinP: d.minP.Buf,
+		Cap: d.p.LogitCap, InvTemp: d.invTemp.Buf, Uniform: d.uniform, TopK: d.topK.Buf, TopP: d.topP.Buf, MinP: d.minP.Buf,
 	}, n)
 }
 

@@ -19,7 +19,7 @@ func (b *builder) Embed() *gorgonia.Node {
 }
 
 func (b *builder) Norm(slot string, x *gorgonia.Node) *gorgonia.Node {
-	return b.apply(ops.RMSNorm(slot, b.cfg.Hidden, b.cfg.Eps, b.full()), x, b.weight(slot))
+	return b.apply(ops.RMSNorm(slot, b.cfg.Hidden, b.cfg.Norm(), b.full()), x, b.weight(slot))
 }
 
 // Linear is a packed weight, its bias where the model has one, and what an adapter adds.
@@ -55,22 +55,41 @@ func (b *builder) loraBranch(s arch.Slot, br *branch, x, y *gorgonia.Node) *gorg
 }
 
 func (b *builder) QKNormRope(slot string, qkv *gorgonia.Node) *gorgonia.Node {
+	return b.apply(ops.QKNormRope(slot, b.cfg.Heads, b.cfg.Eps, b.full()), qkv, b.weight(slot), b.angles())
+}
+
+func (b *builder) Rope(what string, qkv *gorgonia.Node) *gorgonia.Node {
+	return b.apply(ops.Rope(what, b.cfg.Heads), qkv, b.angles())
+}
+
+// angles are those of the rows, the same in all layers.
+func (b *builder) angles() *gorgonia.Node {
 	if b.rope == nil {
-		b.rope = b.apply(ops.RopeTable(b.cfg.RopeTheta, b.cfg.Heads.Dim), b.inputRows("positions", &b.inputs.positions))
+		dim := b.cfg.Heads.Dim
+		b.rope = b.apply(ops.RopeTable(b.cfg.RopeScale(), dim), b.inputRows("positions", &b.inputs.positions),
+			b.leaf("frequencies", 1, dim/2, &b.weights.frequencies))
 	}
-	return b.apply(ops.QKNormRope(slot, b.cfg.Heads, b.cfg.Eps, b.full()), qkv, b.weight(slot), b.rope)
+	return b.rope
 }
 
 // Attention is the one place where packed sequences and a decoder's cached ones differ.
 func (b *builder) Attention(layer int, qkv *gorgonia.Node) *gorgonia.Node {
 	if b.cache != nil {
-		return b.apply(ops.PagedAttention(&b.inputs.run, layer, b.cfg.Heads, b.cache), qkv)
+		return b.apply(ops.PagedAttention(&b.inputs.run, layer, b.cfg.Attn(layer), b.cache), qkv)
 	}
-	return b.apply(ops.Attention(&b.inputs.run, arch.At(layer, "attention"), b.cfg.Heads, b.kv), qkv)
+	return b.apply(ops.Attention(&b.inputs.run, arch.At(layer, "attention"), b.cfg.Attn(layer), b.kv), qkv)
 }
 
 func (b *builder) SwiGLU(what string, gateUp *gorgonia.Node) *gorgonia.Node {
 	return b.apply(ops.SwiGLU(what, b.cfg.Intermediate), gateUp)
+}
+
+func (b *builder) GeGLU(what string, gateUp *gorgonia.Node) *gorgonia.Node {
+	return b.apply(ops.GeGLU(what, b.cfg.Intermediate), gateUp)
+}
+
+func (b *builder) Scale(what string, x *gorgonia.Node, factor float32) *gorgonia.Node {
+	return b.apply(ops.Scale(what, b.cfg.Hidden, factor), x)
 }
 
 func (b *builder) Add(what string, x, branch *gorgonia.Node) *gorgonia.Node {
@@ -83,7 +102,7 @@ func (b *builder) AddBlock(what string, x, branch *gorgonia.Node) *gorgonia.Node
 }
 
 func (b *builder) head(hidden *gorgonia.Node, gradients bool) *gorgonia.Node {
-	o := ops.LogProb(&b.inputs.run, b.cfg.Vocab, b.cfg.Hidden, gradients, b.full())
+	o := ops.LogProb(&b.inputs.run, b.cfg.Vocab, b.cfg.Hidden, b.cfg.LogitCap, gradients, b.full())
 	hidden = b.apply(ops.AskedRows(&b.inputs.run, b.cfg.Hidden), hidden)
 	return b.apply(o, hidden, b.weight(b.cfg.HeadSlot()), b.inputRows("targets", &b.inputs.targets))
 }

@@ -96,5 +96,6 @@ func TestNewModelRefusesWhatCannotBe(t *testing.T) {
 	bad = small
 	bad.Architecture = "GPT2LMHeadModel"
 	_, err = New(kerneltest.NewReference(), bad, 1, Options{})
-	require.EqualError(t, err, `architectures: found ["GPT2LMHeadModel"], supported: Qwen3ForCausalLM`)
+	require.EqualError(t, err, `architectures: found ["GPT2LMHeadModel"], supported: Qwen3ForCausalLM, `+
+		"LlamaForCausalLM, Qwen2ForCausalLM, MistralForCausalLM, Gemma2ForCausalLM")
 }

@@ -24,13 +24,16 @@ type masters struct {
 
 // newMasters makes room for a model that is trained as a whole.
 func newMasters(b kernels.Backend, cfg Config) (*masters, error) {
-	m := &masters{weights: newWeights(b, cfg, F32), offsets: map[string]int{}}
+	w, err := newWeights(b, cfg, F32)
+	if err != nil {
+		return nil, err
+	}
+	m := &masters{weights: w, offsets: map[string]int{}}
 	size := 0
 	for _, s := range m.order {
 		m.offsets[s.Name] = size
 		size += program.AlignUp(s.Size())
 	}
-	var err error
 	if m.params, err = b.Alloc(kernels.F32, size); err != nil {
 		return nil, fmt.Errorf("master weights: %w", err)
 	}

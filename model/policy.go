@@ -70,6 +70,10 @@ func Open(b kernels.Backend, dir string, trainable bool, o Options) (*Policy, er
 		return nil, err
 	}
 	defer set.Close()
+	if err := consistent(cfg, set); err != nil {
+		return nil, err
+	}
+	cfg = published(cfg, set)
 	o = o.settled(b, func() bool { return !trainable && onlyBF16(set) })
 	if trainable {
 		m, err := loadMasters(b, cfg, set, o.Precision)

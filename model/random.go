@@ -14,14 +14,16 @@ const randomRows = 1024
 // randomWeights makes a model of that shape whose values mean nothing but are not zero, for
 // benchmarks: normal-like with standard deviation 0.02, norms of one.
 func randomWeights(b kernels.Backend, cfg Config, seed uint64, p Precision) (*weights, error) {
-	w := newWeights(b, cfg, p)
+	w, err := newWeights(b, cfg, p)
+	if err != nil {
+		return nil, err
+	}
 	rng := rand.New(rand.NewPCG(seed, 0x6770726f))
 	for _, s := range w.order {
-		var err error
 		if s.Vector {
 			ones := make([]float32, s.Size())
 			for i := range ones {
-				ones[i] = 1
+				ones[i] = 1 - cfg.Norm().Offset
 			}
 			err = w.addVector(s, ones)
 		} else {

@@ -90,7 +90,8 @@ func rounded(s tensorfile.Source, values []float32, enc kernels.Encoding) tensor
 var companions = []string{"generation_config.json", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json",
 	"vocab.json", "merges.txt", "added_tokens.json", "chat_template.jinja"}
 
-// copyCompanions copies config.json, with the weights' new type, and whatever else of the model is there.
+// copyCompanions copies config.json, with the weights' new type unless the old one is part of the model, and whatever else
+// of the model is there.
 func copyCompanions(dir, base string) error {
 	text, err := os.ReadFile(filepath.Join(base, "config.json"))
 	if err != nil {
@@ -100,8 +101,10 @@ func copyCompanions(dir, base string) error {
 	if err := json.Unmarshal(text, &config); err != nil {
 		return fmt.Errorf("%s: %w", filepath.Join(base, "config.json"), err)
 	}
-	delete(config, "dtype")
-	config["torch_dtype"] = "float32"
+	if c, err := ReadConfig(base); err != nil || c.DType == "" { // else what is computed depends on it
+		delete(config, "dtype")
+		config["torch_dtype"] = "float32"
+	}
 	if text, err = json.MarshalIndent(config, "", "  "); err != nil {
 		return err
 	}

@@ -14,6 +14,14 @@ func Sketch(l *kernels.Ledger, dir string, trainable bool, o Options) (*Policy, 
 	if err != nil {
 		return nil, err
 	}
+	set, err := tensorfile.OpenModel(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer set.Close()
+	if err := consistent(cfg, set); err != nil {
+		return nil, err
+	}
 	if trainable {
 		o = o.settled(l, func() bool { return false })
 		m, err := newMasters(l, cfg)
@@ -22,13 +30,11 @@ func Sketch(l *kernels.Ledger, dir string, trainable bool, o Options) (*Policy, 
 		}
 		return newPolicy(l, cfg, m.weights, m, o), nil
 	}
-	set, err := tensorfile.OpenModel(dir)
+	o = o.settled(l, func() bool { return onlyBF16(set) })
+	w, err := newWeights(l, cfg, o.Precision)
 	if err != nil {
 		return nil, err
 	}
-	defer set.Close()
-	o = o.settled(l, func() bool { return onlyBF16(set) })
-	w := newWeights(l, cfg, o.Precision)
 	for _, s := range w.order {
 		if err := w.sketch(s, set); err != nil {
 			return nil, err

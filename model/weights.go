@@ -19,22 +19,34 @@ type weights struct {
 	order     []arch.Slot // of the forward pass
 	slots     map[string]arch.Slot
 	operands  map[string]*program.Operand
+
+	frequencies program.Operand // of the rotary embedding: F64 [Heads.Dim/2]
 }
 
 // newWeights lists the weights of a model; none has an operand yet.
-func newWeights(b kernels.Backend, cfg Config, p Precision) *weights {
+func newWeights(b kernels.Backend, cfg Config, p Precision) (*weights, error) {
 	w := &weights{b: b, cfg: cfg, precision: p, order: cfg.Slots(), slots: map[string]arch.Slot{}, operands: map[string]*program.Operand{}}
 	for _, s := range w.order {
 		w.slots[s.Name] = s
 	}
-	return w
+	turns := cfg.Frequencies()
+	buf, err := b.Alloc(kernels.F64, len(turns))
+	if err != nil {
+		return nil, err
+	}
+	b.Upload(buf, turns)
+	w.frequencies = program.Operand{Buf: buf, Width: len(turns)}
+	return w, nil
 }
 
 func (w *weights) has(name string) bool { _, ok := w.slots[name]; return ok }
 
 // loadFrozen reads every tensor of a model.
 func loadFrozen(b kernels.Backend, cfg Config, set *tensorfile.Set, p Precision) (*weights, error) {
-	w := newWeights(b, cfg, p)
+	w, err := newWeights(b, cfg, p)
+	if err != nil {
+		return nil, err
+	}
 	return w, w.load(set, func(s arch.Slot, parts []stored) error {
 		if s.Vector {
 			return w.addVector(s, floats(parts))

@@ -11,12 +11,20 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/backendtest"
 	"github.com/seed-7879b91d/grpo/kernels"
 	"github.com/seed-7879b91d/grpo/kernels/cpu"
+	"github.com/seed-7879b91d/grpo/kernels/kerneltest"
 	"github.com/seed-7879b91d/grpo/model"
 )
 
+// families are the golden models of the architectures that came later.
+var families = []string{"llama-rope-scaled", "qwen2-bias", "gemma2-softcap"}
+
 func TestGreedyMatchesTheFloat64Reference(t *testing.T) {
 	backendtest.OnAll(t, func(t *testing.T, b kernels.Backend) {
-		for _, name := range []string{"qwen3-tied", "qwen3-untied-sharded"} {
+		names := []string{"qwen3-tied", "qwen3-untied-sharded"}
+		if b.Order() != kerneltest.NewReference().Order() { // which is slow
+			names = append(names, families...)
+		}
+		for _, name := range names {
 			var want []struct {
 				With       string
 				Prompt     []int32
@@ -65,6 +73,32 @@ func TestSamplerAndScorerAgreeToTheBit(t *testing.T) {
 			}
 		}
 	})
+}
+
+// So do those of other families, whose window is shorter than most completions, beside others, in chunks, with blocks that
+// requests share, and in a cache that must give way.
+func TestOtherFamiliesSampleWhatTheyScore(t *testing.T) {
+	for _, cache := range []model.Precision{model.F32, model.BF16} {
+		b := backendtest.CPU(t, cpu.Options{Threads: 2})
+		for _, name := range families {
+			p := openWith(t, b, name, "adapter", model.Options{Cache: cache, SharePrefixes: true})
+			asked := requests(p.Vocab, 0.8, 9)
+			tight := int64(p.BlockBytes()) * int64(128/p.CacheBlock()+2)
+			e := engine(t, p, Options{MaxLength: 128, MaxSequences: 16, TokenBudget: 33, CacheBytes: tight})
+			var sequences [][]int32
+			got := sampleAll(t, e, asked)
+			for _, r := range got {
+				sequences = append(sequences, append(append([]int32(nil), asked[r.Request].Prompt...), r.Tokens...))
+			}
+			scores, err := p.Score(t.Context(), sequences, 0.8)
+			require.NoError(t, err)
+			for i, r := range got {
+				require.Equal(t, scores[i][len(asked[r.Request].Prompt)-1:], r.LogProbs, "%s, request %d", name, r.Request)
+			}
+			require.Positive(t, e.Preempted)
+		}
+		require.NoError(t, b.Close())
+	}
 }
 
 // The same request alone, beside others, in any chunks, with a cache so small that it must give way:

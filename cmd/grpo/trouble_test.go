@@ -22,7 +22,7 @@ func TestMistakesAreToldBeforeAnythingIsDone(t *testing.T) {
 	other := filepath.Join(dir, "other")
 	require.NoError(t, tiny.Extract(other))
 	rewrite(t, filepath.Join(other, "config.json"), func(text []byte) []byte {
-		return bytes.Replace(text, []byte("Qwen3ForCausalLM"), []byte("LlamaForCausalLM"), 1)
+		return bytes.Replace(text, []byte("Qwen3ForCausalLM"), []byte("GPT2LMHeadModel"), 1)
 	})
 	task := `{"id":"a","prompt":"Print 1.","tests":[{"input":"1","output":"1"}]}` + "\n"
 	malformed := write(t, filepath.Join(dir, "malformed.jsonl"), task+`{"id":"b","prompt":`+"\n")
@@ -37,7 +37,7 @@ func TestMistakesAreToldBeforeAnythingIsDone(t *testing.T) {
 		{"clip_low=2 loss=ppo", []string{"clip_low", "found 2", "expected at most 1"}},
 		{"eval_k=4 eval_samples=2", []string{"eval_k", "eval_samples"}},
 		{"model=" + dir + "/none", []string{"none", "no such directory"}},
-		{"model=" + other, []string{"config.json", "LlamaForCausalLM", "supported: Qwen3ForCausalLM"}},
+		{"model=" + other, []string{"config.json", "GPT2LMHeadModel", "supported: Qwen3ForCausalLM"}},
 		{"eval_every=-1 data=" + file, []string{file, "expected"}},
 		{"eval_every=-1 data=" + dir + "/none.jsonl", []string{"none.jsonl", "no such file"}},
 		{"eval_every=-1 data=" + malformed, []string{"malformed.jsonl:2", "grpo data inspect"}},

@@ -28,6 +28,8 @@ typedef struct {
 typedef struct {
 	const float *qkv;
 	int64_t q_heads, kv_heads, dim;
+	float scale, cap; // of scores; without a cap 0
+	int64_t window;   // without one as long as the batch
 	int64_t rounds; // attention_pack: keys and values are rounded to bf16
 	int64_t in_tiles; // and lie in pairs, as in a cache, for products in the order of tiles
 	const grpo_span *spans;

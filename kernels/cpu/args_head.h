@@ -7,6 +7,11 @@ enum { HEAD_CHUNK = 1024, HEAD_ROWS = 1024 };
 // Rows of logits are this far apart, so that they do not all fall into one set of the cache.
 enum { LOGIT_STRIDE = HEAD_CHUNK + 32 };
 
+// What becomes of logits: they are bent by a cap, and scaled. Without a cap, 0, the product scales them.
+typedef struct {
+	float inv_temp, cap;
+} grpo_logit_form;
+
 // What one chunk says about a row: the largest logit m, Σ exp(l − m), and Σ exp(l − m)·(l − m).
 typedef struct {
 	float max, sum, moment;
@@ -27,6 +32,7 @@ typedef struct {
 	grpo_partial *partials; // [rows][chunks]
 	float *target_logits;   // [rows]
 	int64_t chunks;
+	grpo_logit_form form;
 } grpo_head_chunks;
 typedef grpo_head_chunks grpo_tiles_head_chunks;
 
@@ -43,6 +49,7 @@ typedef struct {
 	float *scale;   // [rows] by how much what was summed so far shrinks
 	int32_t form;   // in which the weights are packed
 	int32_t pieces; // into which they are cut, in the order of tiles
+	grpo_logit_form logit_form;
 } grpo_head_weights;
 
 // Partials into results. Row i of these is row index[i] of the outputs.
@@ -55,13 +62,13 @@ typedef struct {
 	float *inverse_sum; // [rows]
 } grpo_head_combine;
 
-// jacobian = inv_temp · (w[target] − mean·inverse_sum). A task is a row.
+// jacobian = inv_temp · (slope of the target · w[target] − mean·inverse_sum). A task is a row.
 typedef struct {
 	int64_t rows, width;
 	grpo_matrix w;
 	const int32_t *targets, *index;
-	const float *mean, *inverse_sum;
-	float inv_temp;
+	const float *mean, *inverse_sum, *target_logits;
+	grpo_logit_form form;
 	float *jacobian;
 } grpo_head_jacobian;
 
@@ -71,7 +78,7 @@ typedef struct {
 	int64_t chunk, width;
 	const int32_t *targets, *index;
 	const float *lse, *dlogp;
-	float inv_temp;
+	grpo_logit_form form;
 } grpo_head_grad_logits;
 
 // out [rows, width] = scale [rows] · x. A task is a row.

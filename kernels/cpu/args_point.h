@@ -19,7 +19,7 @@ typedef struct {
 	float *out;
 	const float *dy; // gradients only
 	const float *x, *weight;
-	float eps;
+	float eps, minus; // minus is what to take from the weight: less than nothing where it lacks an offset
 	int64_t cols;
 } grpo_rms_norm;
 typedef grpo_rms_norm grpo_rms_norm_grad_x;
@@ -66,6 +66,14 @@ typedef struct {
 } grpo_swiglu;
 typedef grpo_swiglu grpo_swiglu_grad;
 
+typedef grpo_swiglu grpo_geglu, grpo_geglu_grad;
+
+typedef struct {
+	float *out;
+	const float *x, *rope;
+	int64_t q_heads, kv_heads, dim, back;
+} grpo_rope;
+
 // The rest are long rows of n numbers; a task is RUN of them.
 enum { RUN = 8192 };
 typedef struct {
@@ -73,6 +81,13 @@ typedef struct {
 	const float *a, *b;
 	int64_t n;
 } grpo_add;
+
+typedef struct {
+	float *out;
+	const float *x;
+	float by;
+	int64_t n;
+} grpo_scale;
 
 typedef struct {
 	double *out; // one sum for each task

@@ -22,6 +22,8 @@ typedef struct {
 	const float *qkv;
 	float *out;
 	int64_t q_heads, kv_heads, dim;
+	float scale, cap;
+	int64_t window; // as in grpo_attention
 	grpo_cache_layer cache;
 	const grpo_run *runs; // paged_write: of each row; paged_attention: tiles
 	int64_t count;
@@ -34,6 +36,7 @@ typedef grpo_paged grpo_paged_write, grpo_paged_attention;
 typedef struct {
 	float *logits;
 	int64_t stride, vocabulary;
+	float cap; // that bends logits, or 0
 	const float *inv_temp, *top_p, *min_p;
 	const int32_t *top_k;
 	const double *uniform;

@@ -5,28 +5,29 @@ import "C"
 
 import (
 	"fmt"
+	"math"
 	"unsafe"
 
 	"github.com/seed-7879b91d/grpo/kernels"
 )
 
 // Attention: first every span's keys and values are laid out in blocks, then tiles of queries read those of their path.
-func (b *backend) Attention(out, lse, qkv kernels.Buffer, s kernels.Spans, h kernels.Heads, kv kernels.DType, T int) {
+func (b *backend) Attention(out, lse, qkv kernels.Buffer, s kernels.Spans, h kernels.Attn, kv kernels.DType, T int) {
 	defer b.release()
 	a := args[C.grpo_attention](b)
 	a.out, a.lse = b.f32(out), b.f32(lse)
 	a.qkv = b.f32(qkv)
 	plan := b.planAttention(a, s, h, T)
-	b.packAttention(a, h, kv, plan, false)
+	b.packAttention(a, h.Heads, kv, plan, false)
 
 	const pointer = int(unsafe.Sizeof(uintptr(0)))
-	b.scratch(2*int(a.longest)*pointer + attendBytes(h))
+	b.scratch(2*int(a.longest)*pointer + attendBytes(h.Heads))
 	b.run(b.ops.attention, plan.tiles*h.KV, 1)
 }
 
 // AttentionGrad: a task has a tree's key-value head to itself, from its first query to its last. Where a batch is one
 // tree, as many threads work as there are heads of keys.
-func (b *backend) AttentionGrad(dqkv, dout, qkv, out, lse kernels.Buffer, s kernels.Spans, h kernels.Heads, kv kernels.DType,
+func (b *backend) AttentionGrad(dqkv, dout, qkv, out, lse kernels.Buffer, s kernels.Spans, h kernels.Attn, kv kernels.DType,
 	T int) {
 	defer b.release()
 	a := args[C.grpo_attention](b)
@@ -34,7 +35,7 @@ func (b *backend) AttentionGrad(dqkv, dout, qkv, out, lse kernels.Buffer, s kern
 	a.out, a.lse = b.f32(out), b.f32(lse)
 	a.qkv = b.f32(qkv)
 	plan := b.planAttention(a, s, h, T)
-	b.packAttention(a, h, kv, plan, true)
+	b.packAttention(a, h.Heads, kv, plan, true)
 
 	tile := gradTile(h.Dim)
 	if a.in_tiles != 0 {
@@ -52,6 +53,14 @@ func (b *backend) attendsInTiles(kv kernels.DType) bool {
 // attendBytes is what a tile of queries takes of scratch.
 func attendBytes(h kernels.Heads) int {
 	return 4 * int(C.grpo_attend_floats(C.int64_t(h.Dim), C.int64_t(padded(h.Dim))))
+}
+
+// window is how many positions a query reads.
+func window(h kernels.Attn) C.int64_t {
+	if h.Window == 0 {
+		return math.MaxInt32
+	}
+	return C.int64_t(h.Window)
 }
 
 // padded is the number of columns that a row of dim numbers takes in a block.
@@ -72,8 +81,9 @@ type attentionPlan struct {
 }
 
 // planAttention gives the kernels their shape, the spans, their paths and the tiles.
-func (b *backend) planAttention(a *C.grpo_attention, s kernels.Spans, h kernels.Heads, T int) attentionPlan {
+func (b *backend) planAttention(a *C.grpo_attention, s kernels.Spans, h kernels.Attn, T int) attentionPlan {
 	a.q_heads, a.kv_heads, a.dim = C.int64_t(h.Q), C.int64_t(h.KV), C.int64_t(h.Dim)
+	a.scale, a.cap, a.window = C.float(h.Factor()), C.float(h.Cap), window(h)
 	p := b.planSpans(a, s, T)
 	group := h.Q / h.KV
 	for i := range p.spans {

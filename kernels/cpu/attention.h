@@ -2,12 +2,6 @@
 // on the blocks up to its own position, one after the other; which other rows share its tile does not
 // matter, since what is masked adds exactly nothing.
 
-INLINE float score_scale(int64_t dim)
-{
-	vf root = vsqrt(splat((float)dim));
-	return 1 / root[0];
-}
-
 // One row of a tile: its query, scaled, and zeroes up to the padded size.
 INLINE void copy_scaled(float *to, const float *q, float scale, int64_t dim)
 {
@@ -28,6 +22,15 @@ INLINE vf mask_after(vf x, int first, int64_t limit, vf no)
 	vi number = loadi(count) + first;
 	return pick(number <= (int32_t)min64(limit, KEYS), x, no);
 }
+
+// The same of key numbers before a first one.
+INLINE vf mask_before(vf x, int lane, int64_t first, vf no)
+{
+	return mask_after(no, lane, first - 1, x);
+}
+
+// The first block that a query at a position reads.
+INLINE int64_t first_block(int64_t position, int64_t window) { return max64(0, position + 1 - window) / KEYS; }
 
 // x with its lanes moved by n, round the end.
 #if VL == 16
@@ -68,11 +71,23 @@ _Static_assert(sizeof(softmax_state) == 4 * SOFTMAX_FLOATS, "the launcher's idea
 
 // Each of the three steps is a loop over all rows, so that their branches and chains overlap.
 
-// Masks scores beyond limit, and updates the running maximum.
-INLINE void update_max(softmax_state *s, int i, int64_t limit)
+// Bends scores, masks those beyond limit and before first, and updates the running maximum.
+INLINE void update_max(softmax_state *s, int i, int64_t first, int64_t limit, float cap)
 {
 	vf x[KEYS / VL];
 	UNROLL for (int v = 0; v < KEYS / VL; v++) x[v] = load(s->score[i] + v * VL);
+	if (cap != 0)
+		UNROLL for (int v = 0; v < KEYS / VL; v++)
+		{
+			x[v] = bend(x[v], cap);
+			store(s->score[i] + v * VL, x[v]);
+		}
+	if (first > 0)
+		UNROLL for (int v = 0; v < KEYS / VL; v++)
+		{
+			x[v] = mask_before(x[v], v * VL, first, splat(-__builtin_inff()));
+			store(s->score[i] + v * VL, x[v]);
+		}
 	if (limit < KEYS - 1)
 		UNROLL for (int v = 0; v < KEYS / VL; v++)
 		{
@@ -83,7 +98,7 @@ INLINE void update_max(softmax_state *s, int i, int64_t limit)
 	UNROLL for (int v = 1; v < KEYS / VL; v++) largest = vmax(x[v], largest);
 	float before = s->max[i], max = vector_max(largest);
 	s->max[i] = max > before ? max : before;
-	s->shrink[i] = before - s->max[i];
+	s->shrink[i] = before == s->max[i] ? 0 : before - s->max[i]; // both are −∞ before the window
 }
 
 // Rescales the sums to a maximum that has grown.
@@ -100,6 +115,10 @@ INLINE void rescale_sums(softmax_state *s, int i, float *mean, int64_t wide)
 INLINE void exponentials(softmax_state *s, int i)
 {
 	lanes sum;
+	if (s->max[i] == -__builtin_inff()) {
+		memset(s->score[i], 0, sizeof s->score[i]);
+		return;
+	}
 	UNROLL for (int v = 0; v < LANE_VECTORS; v++) sum.v[v] = load(s->sum[i] + v * VL);
 	UNROLL for (int v = 0; v < KEYS / VL; v++)
 	{
@@ -125,11 +144,16 @@ INLINE void pack_left(char *left, const float *x, int64_t stride, int rows, int6
 		pack_left_tile(left + i / TILE * left_tile_bytes(inner, 1), x + i * stride, stride, min64(TILE, rows - i), inner, 1);
 }
 
+// What becomes of scores, and how many keys a query reads.
+typedef struct {
+	float scale, cap;
+	int64_t window;
+} score_form;
+
 // Queries, scaled, in the form in which they are multiplied.
-INLINE void pack_queries(const int tiled, attend_space *w, const query *rows, int n, int64_t dim)
+INLINE void pack_queries(const int tiled, attend_space *w, const query *rows, int n, float scale, int64_t dim)
 {
 	int64_t wide = padded(dim);
-	float scale = score_scale(dim);
 	for (int i = 0; i < n; i++) copy_scaled(w->mean + i * wide, rows[i].q, scale, dim);
 	if (tiled)
 		pack_left(w->queries, w->mean, wide, n, dim);
@@ -173,10 +197,10 @@ INLINE void mean_block(const int tiled, attend_space *w, softmax_state *s, int n
 }
 
 // Attention of up to TILE_FORWARD query rows of one sequence and key-value head. keys[b] is block b transposed,
-// [dim][KEYS], values[b] is [KEYS][padded dim], both in pairs or not; positions up to the largest of a query must be
-// there. next are the keys that are likely to be read after that, for a prefetch.
+// [dim][KEYS], values[b] is [KEYS][padded dim], both in pairs or not; positions from the first to the last that a query
+// reads must be there. next are the keys that are likely to be read after that, for a prefetch.
 INLINE void attend_in(const int tiled, const query *rows, int n, float *const *keys, float *const *values, const float *next,
-                      int64_t dim, int pairs, float *scratch)
+                      int64_t dim, score_form form, int pairs, float *scratch)
 {
 	int64_t wide = padded(dim), last = 0;
 	softmax_state *s = (softmax_state *)scratch;
@@ -188,11 +212,14 @@ INLINE void attend_in(const int tiled, const query *rows, int n, float *const *k
 		s->max[i] = -__builtin_inff();
 		last = max64(last, rows[i].position);
 	}
-	pack_queries(tiled, &w, rows, n, dim);
+	pack_queries(tiled, &w, rows, n, form.scale, dim);
 	memset(s->sum, 0, sizeof s->sum);
-	for (int64_t b = 0; b * KEYS <= last; b++) {
+	for (int64_t b = first_block(rows[0].position, form.window); b * KEYS <= last; b++) {
 		score_block(tiled, &w, s, n, keys[b], values[b], dim, pairs);
-		for (int i = 0; i < n; i++) update_max(s, i, rows[i].position - b * KEYS);
+		for (int i = 0; i < n; i++) {
+			int64_t limit = rows[i].position - b * KEYS;
+			update_max(s, i, limit + 1 - form.window, limit, form.cap);
+		}
 		for (int i = 0; i < n; i++) rescale_sums(s, i, w.mean + i * wide, wide);
 		for (int i = 0; i < n; i++) exponentials(s, i);
 		mean_block(tiled, &w, s, n, values[b], min64(KEYS, last + 1 - b * KEYS), (b + 1) * KEYS <= last ? keys[b + 1] : next,
@@ -208,19 +235,19 @@ INLINE void attend_in(const int tiled, const query *rows, int n, float *const *k
 }
 
 static void attend(const query *rows, int n, float *const *keys, float *const *values, const float *next, int64_t dim,
-                   int pairs, float *scratch)
+                   score_form form, int pairs, float *scratch)
 {
-	attend_in(0, rows, n, keys, values, next, dim, pairs, scratch);
+	attend_in(0, rows, n, keys, values, next, dim, form, pairs, scratch);
 }
 
 // The same with products in the order of tiles. Keys and values are in pairs, and what they are multiplied with is rounded
 // to bf16.
 static void attend_tiles(const query *rows, int n, float *const *keys, float *const *values, const float *next, int64_t dim,
-                         float *scratch)
+                         score_form form, float *scratch)
 {
 	uint64_t before = flush_subnormals();
 	tile_begin();
-	attend_in(1, rows, n, keys, values, next, dim, 1, (float *)(((uintptr_t)scratch + 63) & ~(uintptr_t)63));
+	attend_in(1, rows, n, keys, values, next, dim, form, 1, (float *)(((uintptr_t)scratch + 63) & ~(uintptr_t)63));
 	tile_end();
 	restore_subnormals(before);
 }
@@ -241,13 +268,15 @@ static void attention(const void *args, void *scratch, int64_t from, int64_t to)
 			rows[i] = (query){s->base + at, a->qkv + t * width + h * dim, a->out + (t * a->q_heads + h) * dim,
 			                  a->lse + t * a->q_heads + h};
 		}
-		for (int64_t b = 0; b * KEYS <= rows[n - 1].position; b++) {
+		int64_t first = first_block(rows[0].position, a->window);
+		for (int64_t b = first; b * KEYS <= rows[n - 1].position; b++) {
 			keys[b] = packed_block(a, head, a->paths[s->path + b].number);
 			values[b] = keys[b] + (KEYS * dim >> (a->in_tiles != 0));
 		}
+		score_form form = {a->scale, a->cap, a->window};
 		if (a->in_tiles)
-			attend_tiles(rows, n, keys, values, keys[0], dim, rest);
+			attend_tiles(rows, n, keys, values, keys[first], dim, form, rest);
 		else
-			attend(rows, n, keys, values, keys[0], dim, 0, rest);
+			attend(rows, n, keys, values, keys[first], dim, form, 0, rest);
 	}
 }

@@ -52,21 +52,39 @@ INLINE void gather_query(const grpo_attention_grad *a, grad_space *g, int i, int
 }
 
 // Scores become probabilities, and the gradients of probabilities those of scores.
-INLINE void softmax_grad(grad_space *g, int i, int64_t limit)
+INLINE void softmax_grad(grad_space *g, int i, int64_t first, int64_t limit, float cap)
 {
 	float *p = g->p + i * KEYS, *dp = g->dp + i * KEYS;
-	if (limit < 0) {
+	if (limit < 0 || first >= KEYS) {
 		memset(p, 0, 4 * KEYS);
 		memset(dp, 0, 4 * KEYS);
 		return;
 	}
 	UNROLL for (int v = 0; v < KEYS; v += VL)
 	{
-		vf share = vexp(load(p + v) - g->lse[i]), slope = load(dp + v) - g->delta[i];
+		vf score = load(p + v), share, slope = load(dp + v) - g->delta[i];
+		if (cap != 0) {
+			vf bent = vtanh(score / cap);
+			share = vexp(bent * cap - g->lse[i]);
+			slope = slope * (1.0f - bent * bent);
+		} else {
+			share = vexp(score - g->lse[i]);
+		}
+		if (first > 0)
+			share = mask_before(share, v, first, splat(0));
 		share = mask_after(share, v, limit, splat(0));
 		slope = mask_after(slope, v, limit, splat(0));
 		store(p + v, share);
 		store(dp + v, share * slope);
+	}
+}
+
+// The same for all queries of a tile and block b of the keys.
+INLINE void softmax_grads(grad_space *g, int n, const grpo_attention_grad *a, int64_t b)
+{
+	for (int i = 0; i < n; i++) {
+		int64_t limit = g->position[i] - b * KEYS;
+		softmax_grad(g, i, limit + 1 - a->window, limit, a->cap);
 	}
 }
 
@@ -79,7 +97,7 @@ static void grad_block_tiles(grad_space *g, int n, const grpo_attention_grad *a,
 	tile_space *t = &g->tiles;
 	tile_product(t, g->p, KEYS, n, t->q_left, dim, dim, keys_transposed, 1);
 	tile_product(t, g->dp, KEYS, n, t->dout_left, dim, dim, values_transposed, 1);
-	for (int i = 0; i < n; i++) softmax_grad(g, i, g->position[i] - b * KEYS);
+	softmax_grads(g, n, a, b);
 	pack_left(t->dp_left, g->dp, KEYS, n, KEYS);
 	tile_product(t, g->dq, wide, n, t->dp_left, KEYS, KEYS, keys, 0);
 	pack_across(t, t->p_across, g->p, n);
@@ -100,7 +118,7 @@ static void grad_block(grad_space *g, int n, int64_t depth, const grpo_attention
 	                        .b_stride = KEYS, .depth = dim, .cols = KEYS, .fresh = 1}, n, 1);
 	product((small_product){.out = g->dp, .out_stride = KEYS, .a = g->dout_transposed, .a_step = R, .b = values_transposed,
 	                        .b_stride = KEYS, .depth = dim, .cols = KEYS, .fresh = 1}, n, 1);
-	for (int i = 0; i < n; i++) softmax_grad(g, i, g->position[i] - b * KEYS);
+	softmax_grads(g, n, a, b);
 	product((small_product){.out = g->dq, .out_stride = wide, .a = g->dp, .b = keys, .b_stride = wide,
 	                        .depth = depth, .cols = wide}, n, 0);
 	product((small_product){.out = dv, .out_stride = wide, .a = g->p, .a_step = KEYS, .b = g->dout, .b_stride = wide,
@@ -114,7 +132,7 @@ static void enter_span(const grpo_attention_grad *a, const grpo_span *s, int64_t
 {
 	int64_t group = a->q_heads / a->kv_heads, width = (a->q_heads + 2 * a->kv_heads) * a->dim;
 	int64_t dim = a->dim, wide = padded(dim), own = s->blocks * KEYS * wide;
-	float scale = score_scale(dim);
+	float scale = a->scale;
 	memset(g->dk + s->slot * KEYS * wide, 0, 4 * own);
 	memset(g->dv + s->slot * KEYS * wide, 0, 4 * own);
 	for (int64_t start = 0; start < s->length * group; start += TILE_BACKWARD) {
@@ -132,7 +150,7 @@ static void enter_span(const grpo_attention_grad *a, const grpo_span *s, int64_t
 		}
 		memset(g->dq, 0, 4 * n * wide);
 		int64_t last = g->position[n - 1];
-		for (int64_t b = 0; b * KEYS <= last; b++) {
+		for (int64_t b = first_block(g->position[0], a->window); b * KEYS <= last; b++) {
 			grpo_block at = a->paths[s->path + b];
 			if (a->in_tiles)
 				grad_block_tiles(g, n, a, head, at, b);

@@ -26,8 +26,8 @@ func attentionOps(t testing.TB, m kernels.Backend, h kernels.Heads, n, rows int)
 	s := kernels.Spans{Starts: at, N: n}
 	qkv, dqkv := random(t, m, T*h.Width()), random(t, m, T*h.Width())
 	out, dout, lse := random(t, m, T*h.OutWidth()), random(t, m, T*h.OutWidth()), random(t, m, T*h.Q)
-	return func() { m.Attention(out, lse, qkv, s, h, kernels.F32, T) },
-		func() { m.AttentionGrad(dqkv, dout, qkv, out, lse, s, h, kernels.F32, T) },
+	return func() { m.Attention(out, lse, qkv, s, kernels.Attn{Heads: h}, kernels.F32, T) },
+		func() { m.AttentionGrad(dqkv, dout, qkv, out, lse, s, kernels.Attn{Heads: h}, kernels.F32, T) },
 		4 * float64(rows) * float64(rows+1) / 2 * float64(n*h.OutWidth())
 }
 
@@ -49,8 +49,8 @@ func TestRoundedAttentionIsAttentionOfRoundedNumbers(t *testing.T) {
 		run := func(kv kernels.DType) (all []float32) {
 			qkv := upload(t, m, x)
 			out, lse, dqkv := random(t, m, T*h.OutWidth()), random(t, m, T*h.Q), random(t, m, T*h.Width())
-			m.Attention(out, lse, qkv, s, h, kv, T)
-			m.AttentionGrad(dqkv, dout, qkv, out, lse, s, h, kv, T)
+			m.Attention(out, lse, qkv, s, kernels.Attn{Heads: h}, kv, T)
+			m.AttentionGrad(dqkv, dout, qkv, out, lse, s, kernels.Attn{Heads: h}, kv, T)
 			return slices.Concat(download(t, m, out), download(t, m, lse), download(t, m, dqkv))
 		}
 		exact, got := run(kernels.F32), run(kernels.BF16)
@@ -96,7 +96,8 @@ func TestSpansThatCannotBe(t *testing.T) {
 	} {
 		said := func() (words any) {
 			defer func() { words = recover() }()
-			m.Attention(out, lse, qkv, kernels.Spans{Starts: ints(c.starts), Parents: ints(c.parents), N: len(c.parents)}, h, kernels.F32, T)
+			s := kernels.Spans{Starts: ints(c.starts), Parents: ints(c.parents), N: len(c.parents)}
+			m.Attention(out, lse, qkv, s, kernels.Attn{Heads: h}, kernels.F32, T)
 			return nil
 		}()
 		if want := "cpu: Attention: " + c.words; said != any(want) && (c.words != "" || said != nil) {
@@ -134,7 +135,7 @@ func BenchmarkPagedAttention(b *testing.B) {
 			b.Fatal(err)
 		}
 		b.Run(kv.String(), func(b *testing.B) {
-			rate(b, float64(c.Bytes())/1e9, "GB/s", func() { m.PagedAttention(out, qkv, c, 0, p, h, N) })
+			rate(b, float64(c.Bytes())/1e9, "GB/s", func() { m.PagedAttention(out, qkv, c, 0, p, kernels.Attn{Heads: h}, N) })
 		})
 	}
 }

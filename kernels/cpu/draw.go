@@ -48,7 +48,7 @@ func (b *backend) Draw(out kernels.DrawOut, h kernels.Buffer, w kernels.Matrix, 
 		}
 		b.scratch(C.sizeof_grpo_partial*(chunks(V)+16) + truncated)
 		a := args[C.grpo_draw](b)
-		a.logits, a.stride, a.vocabulary = logits, C.int64_t(stride), C.int64_t(V)
+		a.logits, a.stride, a.vocabulary, a.cap = logits, C.int64_t(stride), C.int64_t(V), C.float(d.Cap)
 		a.inv_temp, a.uniform, a.top_k = at(invTemp, row), (*C.double)(unsafe.Add(unsafe.Pointer(uniform), 8*row)), at(topK, row)
 		a.top_p, a.min_p = at(topP, row), at(minP, row)
 		a.token, a.logp = at(token, row), at(logp, row)

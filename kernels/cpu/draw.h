@@ -132,7 +132,9 @@ static void draw(const void *args, void *scratch, int64_t from, int64_t to)
 		for (int64_t c = 0; c < chunks; c++) {
 			float *chunk = l + c * HEAD_CHUNK;
 			int64_t width = min64(HEAD_CHUNK, n - c * HEAD_CHUNK);
-			if (!greedy && inv != 1)
+			if (d->cap != 0)
+				bend_logits(chunk, width, (grpo_logit_form){greedy ? 1 : inv, d->cap});
+			else if (!greedy && inv != 1)
 				for (int64_t v = 0; v < width; v += VL) store(chunk + v, load(chunk + v) * inv);
 			p[c] = reduce_logits(chunk, width);
 		}

@@ -57,8 +57,8 @@ func attentionInTiles(t *testing.T, m kernels.Backend) uint64 {
 	m.Upload(starts, []int32{0, 5, T})
 	s := kernels.Spans{Starts: starts, N: 2}
 	qkv, dout, mean, lse, dqkv := in(T*h.Width()), in(T*h.OutWidth()), in(T*h.OutWidth()), in(T*h.Q), in(T*h.Width())
-	m.Attention(mean, lse, qkv, s, h, kernels.BF16, T)
-	m.AttentionGrad(dqkv, dout, qkv, mean, lse, s, h, kernels.BF16, T)
+	m.Attention(mean, lse, qkv, s, kernels.Attn{Heads: h}, kernels.BF16, T)
+	m.AttentionGrad(dqkv, dout, qkv, mean, lse, s, kernels.Attn{Heads: h}, kernels.BF16, T)
 	hash := fnv.New64a()
 	for _, b := range []kernels.Buffer{mean, lse, dqkv} {
 		hash.Write(bytesOf(download(t, m, b)))
@@ -85,11 +85,11 @@ func fingerprints(t *testing.T, m kernels.Backend) map[string]uint64 {
 		sums[op] = hash.Sum64()
 	}
 	x, y, w, z := in(T*H), in(T*H), in(H), in(T*H)
-	m.RMSNorm(z, x, w, eps, H, T)
+	m.RMSNorm(z, x, w, kernels.Norm{Eps: eps}, H, T)
 	note("RMSNorm", z)
-	m.RMSNormGradX(z, y, x, w, eps, H, T)
+	m.RMSNormGradX(z, y, x, w, kernels.Norm{Eps: eps}, H, T)
 	note("RMSNormGradX", z)
-	m.RMSNormGradW(w, y, x, eps, H, T)
+	m.RMSNormGradW(w, y, x, kernels.Norm{Eps: eps}, H, T)
 	note("RMSNormGradW", w)
 
 	qkv, dout, rope, qw, kw, out := in(T*h.Width()), in(T*h.Width()), in(T*h.Dim), in(h.Dim), in(h.Dim), in(T*h.Width())
@@ -113,9 +113,9 @@ func fingerprints(t *testing.T, m kernels.Backend) map[string]uint64 {
 	m.Upload(starts, []int32{0, 5, T})
 	s := kernels.Spans{Starts: starts, N: 2}
 	mean, lse := in(T*h.OutWidth()), in(T*h.Q)
-	m.Attention(mean, lse, qkv, s, h, kernels.F32, T)
+	m.Attention(mean, lse, qkv, s, kernels.Attn{Heads: h}, kernels.F32, T)
 	note("Attention", mean, lse)
-	m.AttentionGrad(out, dout, qkv, mean, lse, s, h, kernels.F32, T)
+	m.AttentionGrad(out, dout, qkv, mean, lse, s, kernels.Attn{Heads: h}, kernels.F32, T)
 	note("AttentionGrad", out)
 
 	g, v := in(T*H), from(0, T*H)

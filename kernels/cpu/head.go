@@ -13,8 +13,8 @@ import (
 // scoreTiles is how many row tiles share one chunk of logits when nobody asks for a gradient.
 const scoreTiles = 8
 
-// LogProb scores targets under softmax(invTemp · h · wᵀ); with a Jacobian it costs two products instead of one.
-func (b *backend) LogProb(out kernels.LogProbOut, h kernels.Buffer, w kernels.Matrix, targets kernels.Buffer, invTemp float32, T int) {
+// LogProb scores targets under the softmax of logits; with a Jacobian it costs two products instead of one.
+func (b *backend) LogProb(out kernels.LogProbOut, h kernels.Buffer, w kernels.Matrix, targets kernels.Buffer, l kernels.Logits, T int) {
 	defer b.release()
 	V, H := w.Rows(), w.Cols()
 	logp, entropy := b.f32(out.LogP), b.f32(out.Entropy)
@@ -23,7 +23,7 @@ func (b *backend) LogProb(out kernels.LogProbOut, h kernels.Buffer, w kernels.Ma
 	if out.Jacobian != nil {
 		jacobian = b.f32(out.Jacobian)
 	}
-	s := b.asked("LogProb", h, w, targets, invTemp, T)
+	s := b.asked("LogProb", h, w, targets, l, T)
 	for t, target := range unsafe.Slice(b.i32(targets), T) {
 		if target < 0 {
 			*at(logp, t), *at(entropy, t), *at(lse, t) = 0, 0, 0
@@ -59,19 +59,19 @@ func (b *backend) LogProbGradX(dh, dlogp, jacobian kernels.Buffer, H, T int) {
 	b.run(b.ops.scale_rows, T, 16)
 }
 
-// LogProbGradW: dw [V, H] += dlogp · invTemp · (onehot(target) − softmax) ⊗ h. The logits are computed once more.
-func (b *backend) LogProbGradW(dw, dlogp, h kernels.Buffer, w kernels.Matrix, targets, lse kernels.Buffer, invTemp float32, T int) {
+// LogProbGradW: dw [V, H] += dlogp · (onehot(target) − softmax) · slope ⊗ h. The logits are computed once more.
+func (b *backend) LogProbGradW(dw, dlogp, h kernels.Buffer, w kernels.Matrix, targets, lse kernels.Buffer, l kernels.Logits, T int) {
 	defer b.release()
 	V, H := w.Rows(), w.Cols()
 	out := b.f32(dw)
 	dl, ls := b.f32(dlogp), b.f32(lse)
-	s := b.asked("LogProbGradW", h, w, targets, invTemp, T)
+	s := b.asked("LogProbGradW", h, w, targets, l, T)
 	for s.next(b) {
 		for c := range chunks(V) {
 			logits, width := b.headLogits(&s, c)
 			a := args[C.grpo_head_grad_logits](b)
 			a.logits, a.chunk, a.width = logits, C.int64_t(c), C.int64_t(width)
-			a.targets, a.index, a.lse, a.dlogp, a.inv_temp = s.targets, s.index, ls, dl, s.invTemp
+			a.targets, a.index, a.lse, a.dlogp, a.form = s.targets, s.index, ls, dl, s.logits
 			b.run(b.ops.head_grad_logits, s.rows, 4)
 
 			packed := b.pack(b.ops.pack_cols, leftHand{slot: slotWeights, x: logits, stride: C.LOGIT_STRIDE, rows: width, inner: s.rows})
@@ -90,7 +90,7 @@ type asked struct {
 	from            *C.float // h of all rows
 	w               C.grpo_matrix
 	width           int
-	invTemp         C.float
+	logits          C.grpo_logit_form // what becomes of them
 
 	// one round
 	rows           int
@@ -101,7 +101,7 @@ type asked struct {
 }
 
 // asked lists the rows whose target is not negative.
-func (b *backend) asked(op string, h kernels.Buffer, w kernels.Matrix, targets kernels.Buffer, invTemp float32, T int) asked {
+func (b *backend) asked(op string, h kernels.Buffer, w kernels.Matrix, targets kernels.Buffer, l kernels.Logits, T int) asked {
 	lists := unsafe.Slice((*C.int32_t)(b.shared(slotIndex, 8*max(T, 1))), 2*T)
 	index, wanted := lists[:0:T], lists[T:T]
 	for t, target := range unsafe.Slice(b.i32(targets), T) {
@@ -114,7 +114,7 @@ func (b *backend) asked(op string, h kernels.Buffer, w kernels.Matrix, targets k
 	}
 	return asked{
 		all: unsafe.SliceData(index), allTargets: unsafe.SliceData(wanted), count: len(index),
-		from: b.f32(h), w: b.matrix(w), width: w.Cols(), invTemp: C.float(invTemp),
+		from: b.f32(h), w: b.matrix(w), width: w.Cols(), logits: C.grpo_logit_form{inv_temp: C.float(l.InvTemp), cap: C.float(l.Cap)},
 	}
 }
 
@@ -132,7 +132,7 @@ func (s *asked) next(b *backend) bool {
 	a.rows, a.width = C.int64_t(s.rows), C.int64_t(s.width)
 	b.run(b.ops.gather_rows, s.rows, 16)
 	if s.pieces = b.pieces(&s.w); s.pieces > 0 {
-		g := s.logits(s.w.rows)
+		g := s.product(s.w.rows)
 		s.packed = b.packTiles(s.h, s.width, &g)
 		return true
 	}
@@ -170,18 +170,21 @@ func (b *backend) headChunks(s *asked, p partials) {
 	}
 	b.scratch(own + 4*C.LOGIT_STRIDE*rows)
 	a := args[C.grpo_head_chunks](b)
-	a.g = s.logits(C.int64_t(s.w.rows))
+	a.g = s.product(C.int64_t(s.w.rows))
 	a.g.row_tiles, a.g.block_tiles = C.int64_t(tiles), C.int64_t(block)
-	a.targets, a.partials, a.target_logits = s.targets, p.partials, p.targets
+	a.targets, a.partials, a.target_logits, a.form = s.targets, p.partials, p.targets, s.logits
 	n := chunks(int(s.w.rows))
 	a.chunks = C.int64_t(n)
 	b.run(kernel, n*((tiles+block-1)/block), 1)
 }
 
-// logits is the product h · wᵀ, scaled, over so many tokens of the vocabulary.
-func (s *asked) logits(tokens C.int64_t) C.grpo_gemm {
-	g := C.grpo_gemm{b_kind: C.B_OUTPUTS, m: s.w, cols: tokens, alpha: s.invTemp, out_stride: C.LOGIT_STRIDE,
+// product is h · wᵀ over so many tokens of the vocabulary, scaled where nothing bends it.
+func (s *asked) product(tokens C.int64_t) C.grpo_gemm {
+	g := C.grpo_gemm{b_kind: C.B_OUTPUTS, m: s.w, cols: tokens, alpha: s.logits.inv_temp, out_stride: C.LOGIT_STRIDE,
 		a: s.packed, rows: C.int64_t(s.rows), inner: C.int64_t(s.width), pieces: C.int32_t(s.pieces)}
+	if s.logits.cap != 0 {
+		g.alpha = 1
+	}
 	if s.pieces == 0 {
 		g.paired, g.inner = flag(s.form == C.PAIRED), C.int64_t(wholePairs(&s.w, s.width))
 	}
@@ -192,7 +195,7 @@ func (s *asked) logits(tokens C.int64_t) C.grpo_gemm {
 func (b *backend) headLogits(s *asked, chunk int) (logits *C.float, width int) {
 	first := chunk * C.HEAD_CHUNK
 	width = min(C.HEAD_CHUNK, int(s.w.rows)-first)
-	g := s.logits(C.int64_t(width))
+	g := s.product(C.int64_t(width))
 	g.m_offset = C.int64_t(first)
 	g.out = (*C.float)(b.shared(slotLogits, 4*C.LOGIT_STRIDE*s.rows))
 	b.headGemm(&g)
@@ -224,7 +227,7 @@ func (b *backend) headWeights(s *asked, p partials) {
 		a.logits, a.packed, a.rows, a.tiles = logits, packed, C.int64_t(s.rows), C.int64_t(tiles)
 		a.chunk, a.chunks, a.width = C.int64_t(c), C.int64_t(chunks(int(s.w.rows))), C.int64_t(width)
 		a.targets, a.partials, a.target_logits = s.targets, p.partials, p.targets
-		a.running, a.scale, a.form, a.pieces = p.running, p.scale, s.form, C.int32_t(s.pieces)
+		a.running, a.scale, a.form, a.pieces, a.logit_form = p.running, p.scale, s.form, C.int32_t(s.pieces), s.logits
 		b.run(b.ops.head_weights, tiles, 1)
 
 		g := C.grpo_gemm{b_kind: C.B_INPUTS, m: s.w, m_offset: C.int64_t(c * C.HEAD_CHUNK), cols: C.int64_t(s.width)}
@@ -245,6 +248,6 @@ func (b *backend) headJacobian(s *asked, p partials, jacobian *C.float) {
 	a.rows, a.width, a.w = C.int64_t(s.rows), C.int64_t(s.width), s.w
 	a.targets, a.index, a.inverse_sum = s.targets, s.index, p.inverse
 	a.mean = (*C.float)(b.shared(slotMean, 0))
-	a.inv_temp, a.jacobian = s.invTemp, jacobian
+	a.target_logits, a.form, a.jacobian = p.targets, s.logits, jacobian
 	b.run(b.ops.head_jacobian, s.rows, 4)
 }

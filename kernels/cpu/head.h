@@ -8,6 +8,19 @@
 // to the largest logit so far, then their product with the chunk's rows of w, added to what the chunks
 // before gave, shrunk to the same maximum. The log-probability comes from the same partials either way.
 
+INLINE void bend_logits(float *logits, int64_t width, grpo_logit_form f)
+{
+	if (f.cap != 0)
+		for (int64_t v = 0; v < width; v += VL) store(logits + v, bend(load(logits + v), f.cap) * f.inv_temp);
+}
+
+// The slope of a bent and scaled logit by the logit that it was, but for the scale.
+INLINE vf slope_of(vf logit, grpo_logit_form f)
+{
+	vf bent = logit * (1 / (f.cap * f.inv_temp));
+	return 1.0f - bent * bent;
+}
+
 // Logits of one row and one chunk into a partial. The row is padded to whole vectors.
 INLINE grpo_partial reduce_logits(float *logits, int64_t width)
 {
@@ -41,6 +54,7 @@ static void reduce_rows(const grpo_head_chunks *h, float *logits, int64_t row0, 
 {
 	int64_t first = chunk * HEAD_CHUNK, width = min64(HEAD_CHUNK, h->g.cols - first);
 	for (int64_t row = row0; row < row1; row++, logits += LOGIT_STRIDE) {
+		bend_logits(logits, width, h->form);
 		keep_target(h->target_logits + row, logits, h->targets[row], first, width);
 		h->partials[row * h->chunks + chunk] = reduce_logits(logits, width);
 	}
@@ -80,12 +94,12 @@ static void tiles_head_chunks(const void *args, void *scratch, int64_t from, int
 	}
 }
 
-// l becomes exp(l − max)·shrink, with max the chunk's own.
-INLINE void weigh_logits(float *logits, int64_t width, float max, float shrink)
+// l becomes exp(l − max)·shrink, with max the chunk's own, times its slope.
+INLINE void weigh_logits(float *logits, int64_t width, float max, float shrink, grpo_logit_form f)
 {
 	for (int64_t v = 0; v < width; v += VL) {
-		vf d = load(logits + v) - max;
-		store(logits + v, vexp(d) * shrink);
+		vf l = load(logits + v), d = l - max, weight = vexp(d) * shrink;
+		store(logits + v, f.cap != 0 ? weight * slope_of(l, f) : weight);
 	}
 }
 
@@ -101,13 +115,14 @@ static void head_weights(const void *args, void *scratch, int64_t from, int64_t 
 		}
 		for (int64_t row = row0; row < row1; row++) {
 			float *l = h->logits + row * LOGIT_STRIDE;
+			bend_logits(l, h->width, h->logit_form);
 			keep_target(h->target_logits + row, l, h->targets[row], h->chunk * HEAD_CHUNK, h->width);
 			grpo_partial p = reduce_logits(l, h->width);
 			h->partials[row * h->chunks + h->chunk] = p;
 			float before = h->chunk ? h->running[row] : p.max, now = before > p.max ? before : p.max;
 			h->running[row] = now;
 			h->scale[row] = exp1(before - now);
-			weigh_logits(l, h->width, p.max, exp1(p.max - now));
+			weigh_logits(l, h->width, p.max, exp1(p.max - now), h->logit_form);
 		}
 		if (h->pieces) {
 			pack_left_tile((char *)h->packed + t * left_tile_bytes(h->width, h->pieces), h->logits + row0 * LOGIT_STRIDE,
@@ -172,7 +187,11 @@ static void head_jacobian(const void *args, void *scratch, int64_t from, int64_t
 		const float *mean = h->mean + row * h->width;
 		float *out = h->jacobian + h->index[row] * h->width, inverse = h->inverse_sum[row];
 		read_row(out, &h->w, h->targets[row], 0, h->width);
-		for (int64_t k = 0; k < h->width; k++) out[k] = (out[k] - mean[k] * inverse) * h->inv_temp;
+		if (h->form.cap != 0) {
+			vf slope = slope_of(splat(h->target_logits[row]), h->form);
+			for (int64_t k = 0; k < h->width; k++) out[k] *= slope[0];
+		}
+		for (int64_t k = 0; k < h->width; k++) out[k] = (out[k] - mean[k] * inverse) * h->form.inv_temp;
 	}
 }
 
@@ -182,14 +201,20 @@ static void head_grad_logits(const void *args, void *scratch, int64_t from, int6
 	(void)scratch;
 	for (int64_t row = from; row < to; row++) {
 		float *l = h->logits + row * LOGIT_STRIDE, lse = h->lse[h->index[row]];
-		float scale = h->dlogp[h->index[row]] * h->inv_temp;
-		for (int64_t v = 0; v < h->width; v += VL) {
-			vf d = load(l + v) - lse;
-			store(l + v, vexp(d) * -scale);
-		}
+		float scale = h->dlogp[h->index[row]] * h->form.inv_temp, of_target = scale;
 		int64_t target = h->targets[row] - h->chunk * HEAD_CHUNK;
-		if (target >= 0 && target < h->width)
-			l[target] += scale;
+		int here = target >= 0 && target < h->width;
+		bend_logits(l, h->width, h->form);
+		if (here && h->form.cap != 0) {
+			vf slope = slope_of(splat(l[target]), h->form);
+			of_target = scale * slope[0];
+		}
+		for (int64_t v = 0; v < h->width; v += VL) {
+			vf x = load(l + v), d = x - lse, change = vexp(d) * -scale;
+			store(l + v, h->form.cap != 0 ? change * slope_of(x, h->form) : change);
+		}
+		if (here)
+			l[target] += of_target;
 	}
 }
 

@@ -97,12 +97,12 @@ func (c *headCase) run(t testing.TB, b kernels.Backend, d kernels.DType, from, t
 		t.Fatal(err)
 	}
 	b.Upload(targets, c.targets[from:to])
-	b.LogProb(out, h, m, targets, c.invTemp, T)
+	b.LogProb(out, h, m, targets, kernels.Logits{InvTemp: c.invTemp}, T)
 	r := headResult{logp: download(t, b, out.LogP), entropy: download(t, b, out.Entropy), lse: download(t, b, out.LSE)}
 	if gradient {
 		r.jacobian = download(t, b, out.Jacobian)
 		dw := zeros(c.V * c.H)
-		b.LogProbGradW(dw, upload(t, b, c.dlogp[from:to]), h, m, targets, out.LSE, c.invTemp, T)
+		b.LogProbGradW(dw, upload(t, b, c.dlogp[from:to]), h, m, targets, out.LSE, kernels.Logits{InvTemp: c.invTemp}, T)
 		r.dw = download(t, b, dw)
 	}
 	return r
@@ -212,7 +212,7 @@ func BenchmarkLogProb(bench *testing.B) {
 			}
 			bench.ReportAllocs()
 			for bench.Loop() {
-				b.LogProb(out, h, m, targets, 0.05, s.T)
+				b.LogProb(out, h, m, targets, kernels.Logits{InvTemp: 0.05}, s.T)
 			}
 			seconds := bench.Elapsed().Seconds() / float64(bench.N)
 			bench.ReportMetric(2*products*float64(s.T)*V*H/seconds/1e9, "GFLOP/s")

@@ -35,6 +35,10 @@
 	OP(qk_norm_rope_grad_w)  \
 	OP(swiglu)               \
 	OP(swiglu_grad)          \
+	OP(rope)                 \
+	OP(geglu)                \
+	OP(geglu_grad)           \
+	OP(scale)                \
 	OP(add)                  \
 	OP(sum_squares)          \
 	OP(adam)                 \

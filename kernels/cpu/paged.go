@@ -78,7 +78,7 @@ func (b *backend) CopyBlocks(k kernels.Cache, to, from kernels.Buffer, n int) {
 }
 
 // PagedAttention writes the rows' keys and values to the cache, and then reads them with all that were there.
-func (b *backend) PagedAttention(out, qkv kernels.Buffer, k kernels.Cache, layer int, p kernels.Paged, h kernels.Heads, T int) {
+func (b *backend) PagedAttention(out, qkv kernels.Buffer, k kernels.Cache, layer int, p kernels.Paged, h kernels.Attn, T int) {
 	if T == 0 {
 		return
 	}
@@ -87,9 +87,10 @@ func (b *backend) PagedAttention(out, qkv kernels.Buffer, k kernels.Cache, layer
 	a := args[C.grpo_paged](b)
 	a.out, a.qkv = b.f32(out), b.f32(qkv)
 	a.q_heads, a.kv_heads, a.dim = C.int64_t(h.Q), C.int64_t(h.KV), C.int64_t(h.Dim)
+	a.scale, a.cap, a.window = C.float(h.Factor()), C.float(h.Cap), window(h)
 	a.cache = C.grpo_cache_layer{data: (*C.float)(c.layer(layer)), block_floats: C.int64_t(c.blockFloats()),
 		pairs: C.int64_t(c.pairs())}
-	rows, tiles := b.planPaged(p, h, T, c.blocks)
+	rows, tiles := b.planPaged(p, h.Heads, T, c.blocks)
 	a.runs, a.count, a.stride = unsafe.SliceData(rows), C.int64_t(T), C.int64_t(p.Stride)
 	if b.attendsInTiles(c.t) {
 		a.in_tiles = 1
@@ -98,7 +99,7 @@ func (b *backend) PagedAttention(out, qkv kernels.Buffer, k kernels.Cache, layer
 
 	a.runs, a.count = unsafe.SliceData(tiles), C.int64_t(len(tiles))
 	const pointer = int(unsafe.Sizeof(uintptr(0)))
-	b.scratch(2*p.Stride*pointer + attendBytes(h))
+	b.scratch(2*p.Stride*pointer + attendBytes(h.Heads))
 	b.run(b.ops.paged_attention, len(tiles)*h.KV, 1)
 }
 

@@ -59,14 +59,16 @@ static void paged_attention(const void *args, void *scratch, int64_t from, int64
 			rows[i] = (query){r->position + at, a->qkv + t * width + h * a->dim,
 			                  a->out + (t * a->q_heads + h) * a->dim, lse + i};
 		}
-		for (int64_t b = 0; b * KEYS <= rows[n - 1].position; b++) {
+		int64_t first = first_block(rows[0].position, a->window);
+		for (int64_t b = first; b * KEYS <= rows[n - 1].position; b++) {
 			keys[b] = cached_keys(a, r->table[b], head);
 			values[b] = cached_values(a, keys[b]);
 		}
-		const float *next = values[0] + (KEYS * padded(a->dim) >> a->cache.pairs); // of the next head
+		const float *next = values[first] + (KEYS * padded(a->dim) >> a->cache.pairs); // of the next head
+		score_form form = {a->scale, a->cap, a->window};
 		if (a->in_tiles)
-			attend_tiles(rows, n, keys, values, next, a->dim, rest);
+			attend_tiles(rows, n, keys, values, next, a->dim, form, rest);
 		else
-			attend(rows, n, keys, values, next, a->dim, a->cache.pairs, rest);
+			attend(rows, n, keys, values, next, a->dim, form, a->cache.pairs, rest);
 	}
 }

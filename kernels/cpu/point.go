@@ -43,27 +43,28 @@ func checkIDs(op string, ids *C.int32_t, V, T int) {
 
 func blocksOf(n, size int) int { return (n + size - 1) / size }
 
-func (b *backend) RMSNorm(out, x, weight kernels.Buffer, eps float32, H, T int) {
+func (b *backend) RMSNorm(out, x, weight kernels.Buffer, n kernels.Norm, H, T int) {
 	defer b.release()
 	a := args[C.grpo_rms_norm](b)
 	a.out, a.x = b.f32(out), b.f32(x)
-	a.weight, a.eps, a.cols = b.f32(weight), C.float(eps), C.int64_t(H)
+	a.weight, a.eps, a.minus = b.f32(weight), C.float(n.Eps), C.float(0-n.Offset)
+	a.cols = C.int64_t(H)
 	b.run(b.ops.rms_norm, T, rowGrain(H))
 }
 
-func (b *backend) RMSNormGradX(dx, dy, x, weight kernels.Buffer, eps float32, H, T int) {
+func (b *backend) RMSNormGradX(dx, dy, x, weight kernels.Buffer, n kernels.Norm, H, T int) {
 	defer b.release()
 	a := args[C.grpo_rms_norm_grad_x](b)
 	a.out, a.dy = b.f32(dx), b.f32(dy)
 	a.x, a.weight = b.f32(x), b.f32(weight)
-	a.eps, a.cols = C.float(eps), C.int64_t(H)
+	a.eps, a.minus, a.cols = C.float(n.Eps), C.float(0-n.Offset), C.int64_t(H)
 	b.run(b.ops.rms_norm_grad_x, T, rowGrain(H))
 }
 
-func (b *backend) RMSNormGradW(dw, dy, x kernels.Buffer, eps float32, H, T int) {
+func (b *backend) RMSNormGradW(dw, dy, x kernels.Buffer, n kernels.Norm, H, T int) {
 	defer b.release()
 	X := b.f32(x)
-	inverse := b.inverseRMS(X, eps, H, 1, H, T)
+	inverse := b.inverseRMS(X, n.Eps, H, 1, H, T)
 	a := args[C.grpo_rms_norm_grad_w](b)
 	a.dw, a.dy = b.f32(dw), b.f32(dy)
 	a.x, a.inverse, a.rows, a.cols = X, inverse, C.int64_t(T), C.int64_t(H)
@@ -81,17 +82,25 @@ func (b *backend) inverseRMS(x *C.float, eps float32, stride, heads, n, T int) *
 }
 
 // RopeTable is small and made once for a batch: plain Go in double precision.
-func (b *backend) RopeTable(out, positions kernels.Buffer, theta float64, dim, T int) {
+func (b *backend) RopeTable(out, positions, frequencies kernels.Buffer, scale float64, dim, T int) {
 	defer b.release()
 	table := unsafe.Slice(b.f32(out), T*dim)
 	at := unsafe.Slice(b.i32(positions), T)
-	for i := range dim / 2 {
-		frequency := math.Pow(theta, -2*float64(i)/float64(dim))
+	for i, frequency := range unsafe.Slice(b.f64(frequencies), dim/2) {
 		for t, position := range at {
-			sin, cos := math.Sincos(float64(position) * frequency)
-			table[t*dim+i], table[t*dim+dim/2+i] = C.float(cos), C.float(sin)
+			sin, cos := math.Sincos(float64(position) * float64(frequency))
+			table[t*dim+i], table[t*dim+dim/2+i] = C.float(scale*cos), C.float(scale*sin)
 		}
 	}
+}
+
+// Rope rotates heads.
+func (b *backend) Rope(out, x, rope kernels.Buffer, back bool, h kernels.Heads, T int) {
+	defer b.release()
+	a := args[C.grpo_rope](b)
+	a.out, a.x, a.rope = b.f32(out), b.f32(x), b.f32(rope)
+	a.q_heads, a.kv_heads, a.dim, a.back = C.int64_t(h.Q), C.int64_t(h.KV), C.int64_t(h.Dim), C.int64_t(flag(back))
+	b.run(b.ops.rope, T, rowGrain(h.Width()))
 }
 
 func (b *backend) QKNormRope(out, qkv, qw, kw, rope kernels.Buffer, eps float32, h kernels.Heads, T int) {
@@ -142,6 +151,29 @@ func (b *backend) SwiGLUGrad(dGateUp, dout, gateUp kernels.Buffer, N, T int) {
 	a.out, a.dy = b.f32(dGateUp), b.f32(dout)
 	a.x, a.cols = b.f32(gateUp), C.int64_t(N)
 	b.run(b.ops.swiglu_grad, T, rowGrain(N))
+}
+
+func (b *backend) GeGLU(out, gateUp kernels.Buffer, N, T int) {
+	defer b.release()
+	a := args[C.grpo_geglu](b)
+	a.out, a.x, a.cols = b.f32(out), b.f32(gateUp), C.int64_t(N)
+	b.run(b.ops.geglu, T, rowGrain(N))
+}
+
+func (b *backend) GeGLUGrad(dGateUp, dout, gateUp kernels.Buffer, N, T int) {
+	defer b.release()
+	a := args[C.grpo_geglu_grad](b)
+	a.out, a.dy = b.f32(dGateUp), b.f32(dout)
+	a.x, a.cols = b.f32(gateUp), C.int64_t(N)
+	b.run(b.ops.geglu_grad, T, rowGrain(N))
+}
+
+func (b *backend) Scale(out, x kernels.Buffer, by float32, n int) {
+	defer b.release()
+	a := args[C.grpo_scale](b)
+	a.out, a.x, a.by = b.f32(out), b.f32(x), C.float(by)
+	a.n = C.int64_t(n)
+	b.run(b.ops.scale, blocksOf(n, C.RUN), 1)
 }
 
 func (b *backend) Add(out, x, y kernels.Buffer, n int) {

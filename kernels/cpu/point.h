@@ -30,24 +30,27 @@ static void rms_norm(const void *args, void *scratch, int64_t from, int64_t to)
 	for (int64_t t = from; t < to; t++) {
 		const float *x = a->x + t * n;
 		float r = inverse_root(x, n, a->eps);
-		for (int64_t i = 0; i < n; i += VL) put(a->out + t * n, i, n, take(x, i, n) * r * take(a->weight, i, n));
+		for (int64_t i = 0; i < n; i += VL) {
+			vf w = take(a->weight, i, n) - a->minus;
+			put(a->out + t * n, i, n, take(x, i, n) * r * w);
+		}
 	}
 }
 
-// dx = r·(dy·w) − x·r³/n · Σ dy·w·x, the gradient of w·x·r with r = 1/sqrt(mean(x²) + eps).
-INLINE void norm_grad(float *dx, const float *dy, const float *x, const float *w, int64_t n, float eps)
+// dx = r·(dy·w) − x·r³/n · Σ dy·w·x, the gradient of w·x·r with r = 1/sqrt(mean(x²) + eps) and w less minus.
+INLINE void norm_grad(float *dx, const float *dy, const float *x, const float *w, int64_t n, float eps, float minus)
 {
 	lanes sum = lanes_of(0);
 	for (int64_t i = 0; i < n; i += LANES)
 		UNROLL for (int v = 0; v < LANE_VECTORS; v++)
 		{
 			int64_t j = i + v * VL;
-			vf g = take(dy, j, n) * take(w, j, n);
+			vf wj = take(w, j, n) - minus, g = take(dy, j, n) * wj;
 			sum.v[v] += g * take(x, j, n);
 		}
 	float r = inverse_root(x, n, eps), along = lanes_sum(&sum) * (r * r * r) / (float)n;
 	for (int64_t i = 0; i < n; i += VL) {
-		vf g = take(dy, i, n) * take(w, i, n);
+		vf wi = take(w, i, n) - minus, g = take(dy, i, n) * wi;
 		put(dx, i, n, two_products_minus(g, splat(r), take(x, i, n), splat(along)));
 	}
 }
@@ -57,7 +60,7 @@ static void rms_norm_grad_x(const void *args, void *scratch, int64_t from, int64
 	const grpo_rms_norm_grad_x *a = args;
 	int64_t n = a->cols;
 	(void)scratch;
-	for (int64_t t = from; t < to; t++) norm_grad(a->out + t * n, a->dy + t * n, a->x + t * n, a->weight, n, a->eps);
+	for (int64_t t = from; t < to; t++) norm_grad(a->out + t * n, a->dy + t * n, a->x + t * n, a->weight, n, a->eps, a->minus);
 }
 
 static void inverse_rms(const void *args, void *scratch, int64_t from, int64_t to)
@@ -99,6 +102,19 @@ INLINE void rotate(float *y, const float *x, const float *rope, int64_t half, in
 	}
 }
 
+static void rope(const void *args, void *scratch, int64_t from, int64_t to)
+{
+	const grpo_rope *a = args;
+	int64_t n = a->dim, heads = a->q_heads + a->kv_heads, width = (heads + a->kv_heads) * n;
+	(void)scratch;
+	for (int64_t t = from; t < to; t++) {
+		const float *row = a->x + t * width;
+		float *out = a->out + t * width;
+		for (int64_t h = 0; h < heads; h++) rotate(out + h * n, row + h * n, a->rope + t * n, n / 2, a->back);
+		memcpy(out + heads * n, row + heads * n, 4 * a->kv_heads * n);
+	}
+}
+
 static void qk_norm_rope(const void *args, void *scratch, int64_t from, int64_t to)
 {
 	const grpo_qk_norm_rope *a = args;
@@ -127,7 +143,7 @@ static void qk_norm_rope_grad_x(const void *args, void *scratch, int64_t from, i
 		float *dx = a->out + t * width;
 		for (int64_t h = 0; h < heads; h++) {
 			rotate(d_normed, dy + h * n, a->rope + t * n, n / 2, 1);
-			norm_grad(dx + h * n, d_normed, row + h * n, h < a->q_heads ? a->qw : a->kw, n, a->eps);
+			norm_grad(dx + h * n, d_normed, row + h * n, h < a->q_heads ? a->qw : a->kw, n, a->eps, 0);
 		}
 		memcpy(dx + heads * n, dy + heads * n, 4 * a->kv_heads * n);
 	}
@@ -199,6 +215,56 @@ static void swiglu_grad(const void *args, void *scratch, int64_t from, int64_t t
 			put(d_up, i, n, d * silu);
 		}
 	}
+}
+
+// What the tanh form of gelu multiplies its argument by is a logistic function of this, and this has that slope.
+INLINE vf gelu_inner(vf g, vf *slope)
+{
+	const float c = 1.59576912f, cubic = 0.0713548163f; // 2·sqrt(2/π), and 0.044715 of that
+	vf square = g * g;
+	*slope = square * (3 * cubic) + c;
+	vf rise = square * cubic + c;
+	return g * rise;
+}
+
+static void geglu(const void *args, void *scratch, int64_t from, int64_t to)
+{
+	const grpo_geglu *a = args;
+	int64_t n = a->cols;
+	(void)scratch;
+	for (int64_t t = from; t < to; t++) {
+		const float *gate = a->x + t * 2 * n, *up = gate + n;
+		for (int64_t i = 0; i < n; i += VL) {
+			vf g = take(gate, i, n), slope, z = gelu_inner(g, &slope);
+			put(a->out + t * n, i, n, g / (vexp(-z) + 1.0f) * take(up, i, n));
+		}
+	}
+}
+
+static void geglu_grad(const void *args, void *scratch, int64_t from, int64_t to)
+{
+	const grpo_geglu_grad *a = args;
+	int64_t n = a->cols;
+	(void)scratch;
+	for (int64_t t = from; t < to; t++) {
+		const float *gate = a->x + t * 2 * n, *up = gate + n;
+		float *d_gate = a->out + t * 2 * n, *d_up = d_gate + n;
+		for (int64_t i = 0; i < n; i += VL) {
+			vf g = take(gate, i, n), d = take(a->dy + t * n, i, n), inner, z = gelu_inner(g, &inner);
+			vf e = vexp(vmin(splat(80), -z)), share = 1.0f / (e + 1.0f), gelu = g * share;
+			vf rest = e * share, along = gelu * rest, slope = along * inner + share; // rest is 1 − share, but near 0 exact, too
+			put(d_gate, i, n, d * take(up, i, n) * slope);
+			put(d_up, i, n, d * gelu);
+		}
+	}
+}
+
+static void scale(const void *args, void *scratch, int64_t from, int64_t to)
+{
+	const grpo_scale *a = args;
+	int64_t end = min64(to * RUN, a->n);
+	(void)scratch;
+	for (int64_t i = from * RUN; i < end; i += VL) put(a->out, i, end, take(a->x, i, end) * a->by);
 }
 
 static void add(const void *args, void *scratch, int64_t from, int64_t to)

@@ -31,16 +31,24 @@ func rowOps(t testing.TB, m kernels.Backend) []rowOp {
 		t.Fatal(err)
 	}
 	dTable := buffer(1000 * H)
+	frequencies, err := m.Alloc(kernels.F64, h.Dim/2)
+	if err != nil {
+		t.Fatal(err)
+	}
 	return []rowOp{
 		{"Embed", T * H * 3 / 2, func() { m.Embed(y, table, ids, T) }},
 		{"EmbedGrad", T * H * 3, func() { m.EmbedGrad(dTable, y, ids, 1000, H, T) }},
-		{"RMSNorm", T * H * 2, func() { m.RMSNorm(y, x, w, 1e-6, H, T) }},
-		{"RMSNormGradX", T * H * 3, func() { m.RMSNormGradX(z, y, x, w, 1e-6, H, T) }},
-		{"RMSNormGradW", T * H * 3, func() { m.RMSNormGradW(dw, y, x, 1e-6, H, T) }},
-		{"RopeTable", T * h.Dim, func() { m.RopeTable(rope, ids, 1e6, h.Dim, T) }},
+		{"RMSNorm", T * H * 2, func() { m.RMSNorm(y, x, w, kernels.Norm{Eps: 1e-6}, H, T) }},
+		{"RMSNormGradX", T * H * 3, func() { m.RMSNormGradX(z, y, x, w, kernels.Norm{Eps: 1e-6}, H, T) }},
+		{"RMSNormGradW", T * H * 3, func() { m.RMSNormGradW(dw, y, x, kernels.Norm{Eps: 1e-6}, H, T) }},
+		{"RopeTable", T * h.Dim, func() { m.RopeTable(rope, ids, frequencies, 1, h.Dim, T) }},
 		{"QKNormRope", T * h.Width() * 2, func() { m.QKNormRope(rotated, qkv, qw, kw, rope, 1e-6, h, T) }},
 		{"QKNormRopeGradX", T * h.Width() * 3, func() { m.QKNormRopeGradX(dqkv, rotated, qkv, qw, kw, rope, 1e-6, h, T) }},
 		{"QKNormRopeGradW", T * (h.Q + h.KV) * h.Dim * 3, func() { m.QKNormRopeGradW(dqw, dkw, rotated, qkv, rope, 1e-6, h, T) }},
+		{"Rope", T * h.Width() * 2, func() { m.Rope(rotated, qkv, rope, false, h, T) }},
+		{"GeGLU", T * N * 3, func() { m.GeGLU(mlp, gateUp, N, T) }},
+		{"GeGLUGrad", T * N * 5, func() { m.GeGLUGrad(dGateUp, mlp, gateUp, N, T) }},
+		{"Scale", T * H * 2, func() { m.Scale(z, x, 2, T*H) }},
 		{"SwiGLU", T * N * 3, func() { m.SwiGLU(mlp, gateUp, N, T) }},
 		{"SwiGLUGrad", T * N * 5, func() { m.SwiGLUGrad(dGateUp, mlp, gateUp, N, T) }},
 		{"Add", T * H * 3, func() { m.Add(z, x, y, T*H) }},

@@ -143,6 +143,27 @@ INLINE float exp1(float x)
 	return v[0];
 }
 
+// tanh x within 1.2 units in the last place: up to 1 it is x + x³·Q(x²), which interpolates it, from there 1 − 2/(e^2x + 1).
+// NaN stays.
+INLINE vf vtanh(vf x)
+{
+	vf size = vmax(x, -x), square = x * x, cube = square * x;
+	vf q = splat(-0.000420695494f);
+	q = q * square + 0.00251045933f;
+	q = q * square - 0.0082189219f;
+	q = q * square + 0.0216601154f;
+	q = q * square - 0.0539347889f;
+	q = q * square + 0.133331285f;
+	q = q * square - 0.333333313f;
+	vf near = q * cube + x;
+	vf far = 1.0f - 2.0f / (vexp(size + size) + 1.0f);
+	far = pick((vi)(x < 0.0f), -far, far);
+	return pick((vi)(size < 1.0f), near, far);
+}
+
+// What a cap makes of scores and logits: cap · tanh(x / cap).
+INLINE vf bend(vf x, float cap) { return vtanh(x / cap) * cap; }
+
 // ln x for normal x > 0 (or NaN), to a few units in the last place of a double: what a float rounded from it
 // needs. x = 2^e·m with m in [√½, √2); ln m = 2·artanh((m−1)/(m+1)).
 static inline __attribute__((unused)) double log1(double x)

@@ -3,8 +3,10 @@
 package cuda
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"math"
 
 	"github.com/seed-7879b91d/grpo/kernels"
 )
@@ -67,11 +69,11 @@ func chainsGrad(dim, deep int, keys bool) attentionTile {
 	return attentionTile{16, dim, 128, gradShared(4, 16, deep, dim+4, deep+4, keys)}
 }
 
-// gradShared is two operands of a tile's own and two that it reads, and what they give: for keys twice, with two numbers for each row.
+// gradShared is two operands of a tile's own and two that it reads, and what they give: for keys twice, with three numbers for each row.
 func gradShared(size, high, deep, pitch, between int, keys bool) int {
 	bytes := size * (2*(high+deep)*pitch + high*between)
 	if keys {
-		bytes += size*high*between + 2*deep*4
+		bytes += size*high*between + 4*(2*deep+max(deep, 32))
 	}
 	return bytes
 }
@@ -194,14 +196,18 @@ type attended struct {
 }
 
 // attend reads a cache, in tiles of that shape.
-func (b *Backend) attend(t attentionTile, to attended, qkv arg, cache ptr, p batch, h kernels.Heads, kv kernels.DType, T int) {
+func (b *Backend) attend(t attentionTile, to attended, qkv arg, cache ptr, p batch, h kernels.Attn, kv kernels.DType, T int) {
 	if T == 0 {
 		return
 	}
-	grid := dims{X: t.tiles(p.n, T, h), Y: h.KV, Z: max(1, to.count)}
+	grid := dims{X: t.tiles(p.n, T, h.Heads), Y: h.KV, Z: max(1, to.count)}
 	b.note(b.stream.Launch(b.tiled[t.kernel(attentionName, kv)], grid, dims{X: t.threads}, t.shared, to.out, to.lse, address(to.parts),
-		i64(to.count), qkv, address(cache), p.starts, p.positions, p.from, i64(p.n), i64(p.stride), i64(h.Q), i64(h.KV), i64(h.Dim)))
+		i64(to.count), qkv, address(cache), p.starts, p.positions, p.from, i64(p.n), i64(p.stride), i64(h.Q), i64(h.KV), i64(h.Dim),
+		f32(h.Factor()), f32(h.Cap), reach(h)))
 }
+
+// reach is how many positions a row reads.
+func reach(h kernels.Attn) arg { return i64(cmp.Or(h.Window, math.MaxInt32)) }
 
 // gradient is what the kernels of a gradient are given: rows of keys and values, and of queries and gradients of the output.
 type gradient struct {
@@ -209,10 +215,12 @@ type gradient struct {
 	cache, asked ptr
 	lse          arg
 	delta        ptr
+	positions    ptr
 }
 
 // grad computes the gradients to queries, or to keys and values.
-func (b *Backend) grad(op string, t attentionTile, grid dims, g gradient, p batch, h kernels.Heads, kv kernels.DType) {
+func (b *Backend) grad(op string, t attentionTile, grid dims, g gradient, p batch, h kernels.Attn, kv kernels.DType) {
 	b.note(b.stream.Launch(b.tiled[t.kernel(op, kv)], grid, dims{X: t.threads}, t.shared, g.dqkv, address(g.cache), address(g.asked), g.lse,
-		address(g.delta), p.starts, p.from, i64(p.n), i64(h.Q), i64(h.KV), i64(h.Dim)))
+		address(g.delta), address(g.positions), p.starts, p.from, i64(p.n), i64(h.Q), i64(h.KV), i64(h.Dim), f32(h.Factor()), f32(h.Cap),
+		reach(h)))
 }

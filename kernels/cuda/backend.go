@@ -38,16 +38,14 @@ type Backend struct {
 	tiled    map[tiledKernel]*driver.Function
 	products *products
 	memory   heap
-	scratch  *driver.Memory               // what an operation keeps between two of its launches
-	turns    map[ropeShape]kernels.Buffer // frequencies of RopeTable
-	failed   error                        // the first failure since Sync told one
-	alone    bool                         // nobody else uses the device, which is closed with the backend
+	scratch  *driver.Memory // what an operation keeps between two of its launches
+	failed   error          // the first failure since Sync told one
+	alone    bool           // nobody else uses the device, which is closed with the backend
 }
 
 // NewBackend loads all kernels on a card.
 func NewBackend(d *driver.Device) (*Backend, error) {
-	b := &Backend{device: d, kernels: map[string]*driver.Function{}, tiled: map[tiledKernel]*driver.Function{},
-		turns: map[ropeShape]kernels.Buffer{}}
+	b := &Backend{device: d, kernels: map[string]*driver.Function{}, tiled: map[tiledKernel]*driver.Function{}}
 	b.memory.live = map[*driver.Memory]struct{}{}
 	if err := b.load(); err != nil {
 		if closing := b.Close(); !errors.Is(err, driver.ErrLost) { // else it is the same once more

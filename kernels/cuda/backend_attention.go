@@ -14,30 +14,30 @@ func packed(s kernels.Spans) batch {
 }
 
 // Attention writes keys and values to a cache that the batch has to itself, and reads them there.
-func (b *Backend) Attention(out, lse, qkv kernels.Buffer, s kernels.Spans, h kernels.Heads, kv kernels.DType, T int) {
-	cache, ok := b.between(T * cacheRow(h) * kv.Size())
+func (b *Backend) Attention(out, lse, qkv kernels.Buffer, s kernels.Spans, h kernels.Attn, kv kernels.DType, T int) {
+	cache, ok := b.between(T * cacheRow(h.Heads) * kv.Size())
 	if !ok {
 		return
 	}
 	p := packed(s)
-	b.writeCache(cache, at(qkv), p, h, kv, T)
-	t, _ := tileOf(s.N, T, h, kv)
+	b.writeCache(cache, at(qkv), p, h.Heads, kv, T)
+	t, _ := tileOf(s.N, T, h.Heads, kv)
 	b.attend(t, attended{out: at(out), lse: at(lse)}, at(qkv), cache, p, h, kv, T)
 }
 
 // AttentionGrad lays keys and values out as Attention does, queries and gradients of the output beside them, and reads them twice.
-func (b *Backend) AttentionGrad(dqkv, dout, qkv, out, lse kernels.Buffer, s kernels.Spans, h kernels.Heads, kv kernels.DType, T int) {
-	cached, asked := T*cacheRow(h)*kv.Size(), 2*T*h.Q*kept(h)*kv.Size()
-	cache, ok := b.between(cached + asked + 4*T*h.Q)
+func (b *Backend) AttentionGrad(dqkv, dout, qkv, out, lse kernels.Buffer, s kernels.Spans, h kernels.Attn, kv kernels.DType, T int) {
+	cached, asked := T*cacheRow(h.Heads)*kv.Size(), 2*T*h.Q*kept(h.Heads)*kv.Size()
+	cache, ok := b.between(cached + asked + 4*T*(h.Q+1))
 	if !ok {
 		return
 	}
-	g := gradient{at(dqkv), cache, cache + ptr(cached), at(lse), cache + ptr(cached+asked)}
+	g := gradient{at(dqkv), cache, cache + ptr(cached), at(lse), cache + ptr(cached+asked), cache + ptr(cached+asked+4*T*h.Q)}
 	p := packed(s)
-	b.writeCache(cache, at(qkv), p, h, kv, T)
-	b.launch(gradPackName.of(kv), blocks(T*h.Q, threads/32), address(g.asked), address(g.delta), at(qkv), at(dout), at(out),
-		i64(h.Q), i64(h.KV), i64(h.Dim), i64(T))
+	b.writeCache(cache, at(qkv), p, h.Heads, kv, T)
+	b.launch(gradPackName.of(kv), blocks(T*h.Q, threads/32), address(g.asked), address(g.delta), address(g.positions),
+		at(qkv), at(dout), at(out), p.starts, p.from, i64(p.n), i64(h.Q), i64(h.KV), i64(h.Dim), f32(h.Factor()), i64(T))
 	queries, keys := fitting(gradTiles[kv].queries, h.Dim), fitting(gradTiles[kv].keys, h.Dim)
-	b.grad(gradQueriesName, queries, dims{X: queries.tiles(s.N, T, h), Y: h.KV}, g, p, h, kv)
+	b.grad(gradQueriesName, queries, dims{X: queries.tiles(s.N, T, h.Heads), Y: h.KV}, g, p, h, kv)
 	b.grad(gradKeysName, keys, dims{X: T/keys.high + s.N, Y: h.KV}, g, p, h, kv)
 }

@@ -70,11 +70,11 @@ func (b *Backend) CopyBlocks(k kernels.Cache, to, from kernels.Buffer, n int) {
 }
 
 // PagedAttention writes to a cache, and reads it. Where rows are few, each part of the positions has blocks of its own.
-func (b *Backend) PagedAttention(out, qkv kernels.Buffer, k kernels.Cache, layer int, p kernels.Paged, h kernels.Heads, T int) {
+func (b *Backend) PagedAttention(out, qkv kernels.Buffer, k kernels.Cache, layer int, p kernels.Paged, h kernels.Attn, T int) {
 	c := ownCache(k)
 	rows := batch{at(p.Starts), at(p.Positions), at(p.Tables), p.N, p.Stride}
-	b.writeCache(c.layer(layer), at(qkv), rows, h, c.t, T)
-	t, few := tileOf(p.N, T, h, c.t)
+	b.writeCache(c.layer(layer), at(qkv), rows, h.Heads, c.t, T)
+	t, few := tileOf(p.N, T, h.Heads, c.t)
 	to := attended{out: at(out)}
 	if parts := ceil(p.Stride*cacheBlock, attentionPart); few && parts > 1 {
 		sums, ok := b.between(4 * T * h.Q * parts * (4 + h.Dim))
@@ -86,6 +86,6 @@ func (b *Backend) PagedAttention(out, qkv kernels.Buffer, k kernels.Cache, layer
 	b.attend(t, to, at(qkv), c.layer(layer), rows, h, c.t, T)
 	if to.count > 0 {
 		b.launch("attention_merge", blocks(T*h.Q, threads/32), at(out), address(to.parts), at(p.Positions), i64(h.Q), i64(h.Dim),
-			i64(to.count), i64(T))
+			i64(to.count), i64(T), reach(h))
 	}
 }

@@ -28,7 +28,7 @@ func (b *Backend) Draw(out kernels.DrawOut, h kernels.Buffer, w kernels.Matrix, 
 			b.launch(name, grid, append(append(outs, size...), args...)...)
 		}
 		invTemp, minP := from(d.InvTemp), from(d.MinP)
-		launch("draw_partials", dims{X: chunks, Y: rows}, []arg{address(partials)}, invTemp)
+		launch("draw_partials", dims{X: chunks, Y: rows}, []arg{address(partials)}, invTemp, f32(d.Cap))
 		launch("draw_cuts", dims{X: rows}, []arg{address(cuts)}, address(partials), invTemp, from(d.TopK), from(d.TopP))
 		launch("draw_masses", dims{X: chunks, Y: rows}, []arg{address(masses)}, address(partials), address(cuts), minP, invTemp)
 		launch("draw_tokens", dims{X: rows}, []arg{from(out.Token), from(out.LogP)}, address(partials), address(masses), address(cuts), minP,

@@ -19,7 +19,7 @@ const (
 const partialBytes = 12
 
 // LogProb scores targets; with a Jacobian it costs two products instead of one.
-func (b *Backend) LogProb(out kernels.LogProbOut, h kernels.Buffer, w kernels.Matrix, targets kernels.Buffer, invTemp float32, T int) {
+func (b *Backend) LogProb(out kernels.LogProbOut, h kernels.Buffer, w kernels.Matrix, targets kernels.Buffer, l kernels.Logits, T int) {
 	if out.Jacobian != nil {
 		b.clear(out.Jacobian, T*w.Cols())
 	}
@@ -33,10 +33,10 @@ func (b *Backend) LogProb(out kernels.LogProbOut, h kernels.Buffer, w kernels.Ma
 	for r.next(b) {
 		for c := range chunksOf(r.w.n) {
 			if out.Jacobian == nil {
-				r.logits(b, c, "head_partials", invTemp, address(r.partials), address(r.kept))
+				r.logits(b, c, "head_partials", l, address(r.partials), address(r.kept))
 				continue
 			}
-			r.logits(b, c, "head_weights", invTemp, address(r.partials), address(r.kept), address(r.running), address(r.mean), i64(r.w.k))
+			r.logits(b, c, "head_weights", l, address(r.partials), address(r.kept), address(r.running), address(r.mean), i64(r.w.k))
 			w, weights := r.chunk(c)
 			b.note(b.products.gradX(b.stream, window{r.mean, w.k, w.k}, weights, w, written{alpha: 1, accumulate: c > 0}, r.rows))
 		}
@@ -48,7 +48,7 @@ func (b *Backend) LogProb(out kernels.LogProbOut, h kernels.Buffer, w kernels.Ma
 				name = "head_jacobian_bf16"
 			}
 			b.launch(name, dims{X: r.rows}, at(out.Jacobian), address(r.w.at), address(r.mean), address(r.inverse), address(r.targets),
-				address(r.index), f32(invTemp), i64(r.w.k))
+				address(r.index), address(r.kept), f32(l.Cap), f32(l.InvTemp), i64(r.w.k))
 		}
 	}
 }
@@ -59,14 +59,14 @@ func (b *Backend) LogProbGradX(dh, dlogp, jacobian kernels.Buffer, H, T int) {
 }
 
 // LogProbGradW adds the gradient to the matrix. The logits are computed once more.
-func (b *Backend) LogProbGradW(dw, dlogp, h kernels.Buffer, w kernels.Matrix, targets, lse kernels.Buffer, invTemp float32, T int) {
+func (b *Backend) LogProbGradW(dw, dlogp, h kernels.Buffer, w kernels.Matrix, targets, lse kernels.Buffer, l kernels.Logits, T int) {
 	r, ok := b.asked("LogProbGradW", h, w, targets, T)
 	if !ok {
 		return
 	}
 	for r.next(b) {
 		for c := range chunksOf(r.w.n) {
-			r.logits(b, c, "head_grad_logits", invTemp, address(r.index), at(dlogp), at(lse))
+			r.logits(b, c, "head_grad_logits", l, address(r.index), at(dlogp), at(lse))
 			_, changes := r.chunk(c)
 			to := own(dw).at + ptr(4*c*headVocabulary*r.w.k)
 			b.note(b.products.gradW(b.stream, to, changes, window{r.h, r.w.k, r.w.k}, 1, scratch{}, r.rows))
@@ -149,10 +149,11 @@ func (r *asked) chunk(c int) (weights, window) {
 }
 
 // logits computes those of a chunk, and has a kernel of head.cu make of them what it does.
-func (r *asked) logits(b *Backend, c int, kernel string, invTemp float32, args ...arg) {
+func (r *asked) logits(b *Backend, c int, kernel string, l kernels.Logits, args ...arg) {
 	w, logits := r.chunk(c)
 	b.note(b.products.linear(b.stream, logits, window{r.h, w.k, w.k}, w, written{alpha: 1}, r.rows))
-	b.launch(kernel, dims{X: r.rows}, append([]arg{address(logits.at), i64(c), i64(r.w.n), f32(invTemp), address(r.targets)}, args...)...)
+	form := []arg{address(logits.at), i64(c), i64(r.w.n), f32(l.Cap), f32(l.InvTemp), address(r.targets)}
+	b.launch(kernel, dims{X: r.rows}, append(form, args...)...)
 }
 
 // part is a part of the memory between two launches.

@@ -3,8 +3,6 @@
 package cuda
 
 import (
-	"math"
-
 	"github.com/seed-7879b91d/grpo/kernels"
 )
 
@@ -43,24 +41,24 @@ func (b *Backend) Gather(out, x, rows kernels.Buffer, width, n int) {
 }
 
 // RMSNorm normalises rows.
-func (b *Backend) RMSNorm(out, x, weight kernels.Buffer, eps float32, H, T int) {
-	b.launch("rms_norm", dims{X: T}, at(out), at(x), at(weight), f32(eps), i64(H))
+func (b *Backend) RMSNorm(out, x, weight kernels.Buffer, n kernels.Norm, H, T int) {
+	b.launch("rms_norm", dims{X: T}, at(out), at(x), at(weight), f32(n.Eps), f32(0-n.Offset), i64(H))
 }
 
 // RMSNormGradX is the gradient to x.
-func (b *Backend) RMSNormGradX(dx, dy, x, weight kernels.Buffer, eps float32, H, T int) {
-	b.launch("rms_norm_grad_x", dims{X: T}, at(dx), at(dy), at(x), at(weight), f32(eps), i64(H))
+func (b *Backend) RMSNormGradX(dx, dy, x, weight kernels.Buffer, n kernels.Norm, H, T int) {
+	b.launch("rms_norm_grad_x", dims{X: T}, at(dx), at(dy), at(x), at(weight), f32(n.Eps), f32(0-n.Offset), i64(H))
 }
 
 // RMSNormGradW adds the gradient to the weight.
-func (b *Backend) RMSNormGradW(dw, dy, x kernels.Buffer, eps float32, H, T int) {
+func (b *Backend) RMSNormGradW(dw, dy, x kernels.Buffer, n kernels.Norm, H, T int) {
 	chunks := blocks(T, rowChunk)
 	scratch, ok := b.between(4 * (T + chunks.X*H))
 	if !ok {
 		return
 	}
 	scales, sums := address(scratch), address(scratch+ptr(4*T))
-	b.launch("row_scales", dims{X: T}, scales, at(x), f32(eps), i64(H))
+	b.launch("row_scales", dims{X: T}, scales, at(x), f32(n.Eps), i64(H))
 	b.launch("sum_scaled_products", chunks.By(H, threads), sums, at(dy), at(x), scales, i64(H), i64(T))
 	b.launch("add_chunks", blocks(H, threads), at(dw), sums, i64(H), i64(H), i64(chunks.X))
 }
@@ -87,44 +85,36 @@ func (b *Backend) SwiGLUGrad(dGateUp, dout, gateUp kernels.Buffer, N, T int) {
 	b.launch("swiglu_grad", dims{X: T}.By(N, 4*threads), at(dGateUp), at(dout), at(gateUp), i64(N))
 }
 
+// GeGLU is the gate of a block in another form.
+func (b *Backend) GeGLU(out, gateUp kernels.Buffer, N, T int) {
+	b.launch("geglu", dims{X: T}.By(N, 4*threads), at(out), at(gateUp), i64(N))
+}
+
+// GeGLUGrad is its gradient.
+func (b *Backend) GeGLUGrad(dGateUp, dout, gateUp kernels.Buffer, N, T int) {
+	b.launch("geglu_grad", dims{X: T}.By(N, 4*threads), at(dGateUp), at(dout), at(gateUp), i64(N))
+}
+
+// Scale multiplies numbers.
+func (b *Backend) Scale(out, x kernels.Buffer, by float32, n int) {
+	b.launch("scale", fours(n), at(out), at(x), f32(by), i64(n))
+}
+
 // Add adds numbers.
 func (b *Backend) Add(out, x, y kernels.Buffer, n int) {
 	b.launch("add", fours(n), at(out), at(x), at(y), i64(n))
 }
 
-// ropeShape is what the frequencies of a table depend on.
-type ropeShape struct {
-	theta float64
-	dim   int
-}
-
 // RopeTable gives cosines and sines.
-func (b *Backend) RopeTable(out, positions kernels.Buffer, theta float64, dim, T int) {
-	frequencies, err := b.frequencies(ropeShape{theta, dim})
-	if err != nil {
-		b.note(err)
-		return
-	}
+func (b *Backend) RopeTable(out, positions, frequencies kernels.Buffer, scale float64, dim, T int) {
 	pairs := T * dim / 2
-	b.launch("rope_table", blocks(pairs, threads), at(out), at(positions), at(frequencies), i64(dim/2), i64(pairs))
+	b.launch("rope_table", blocks(pairs, threads), at(out), at(positions), at(frequencies), f64(scale), i64(dim/2), i64(pairs))
 }
 
-// frequencies are on the card from the first call on.
-func (b *Backend) frequencies(r ropeShape) (kernels.Buffer, error) {
-	if known := b.turns[r]; known != nil {
-		return known, nil
-	}
-	f := make([]float64, r.dim/2)
-	for i := range f {
-		f[i] = math.Pow(r.theta, -2*float64(i)/float64(r.dim))
-	}
-	made, err := b.Alloc(kernels.F64, len(f))
-	if err != nil {
-		return nil, err
-	}
-	b.Upload(made, f)
-	b.turns[r] = made
-	return made, nil
+// Rope rotates queries and keys.
+func (b *Backend) Rope(out, x, rope kernels.Buffer, back bool, h kernels.Heads, T int) {
+	turn := i64(map[bool]int{true: 1}[back])
+	b.launch("rope", perHead(h, T), at(out), at(x), at(rope), turn, i64(h.Q), i64(h.KV), i64(h.Dim), i64(T))
 }
 
 // perHead is a warp for each head of T rows.

@@ -40,8 +40,8 @@ func (b *Backend) WorkSize(w kernels.Work) int {
 	)
 	if w.Gradients {
 		most = max(most, 4*ceil(T, gradientChain)*b.gradientTiles(), // LinearGradW
-			4*T*(cacheRow(w.Heads)+2*w.Q*kept(w.Heads)+w.Q), // AttentionGrad, in f32
-			4*(T*(w.Q+2*w.KV)+ceil(T, headChunk)*2*w.Dim))   // QKNormRopeGradW
+			4*T*(cacheRow(w.Heads)+2*w.Q*kept(w.Heads)+w.Q+1), // AttentionGrad, in f32
+			4*(T*(w.Q+2*w.KV)+ceil(T, headChunk)*2*w.Dim))     // QKNormRopeGradW
 	}
 	if w.Whole {
 		most = max(most, 4*(T+ceil(T, rowChunk)*max(w.Hidden, 2*w.Intermediate, w.Width()))) // RMSNormGradW, BiasGrad

@@ -14,3 +14,4 @@ type (
 func address(at ptr) arg { return driver.Address(at) }
 func i64(n int) arg      { return driver.Int(n) }
 func f32(x float32) arg  { return driver.Float(x) }
+func f64(x float64) arg  { return driver.Double(x) }

@@ -2,6 +2,7 @@ package kerneltest
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/seed-7879b91d/grpo/kernels"
 )
@@ -70,7 +71,6 @@ func addLinear(add adder, within Tolerance) {
 }
 
 func addPoint(add adder, rounding float64) {
-	const eps = 0.3 // large, so that its place shows
 	for _, dtype := range matrixTypes {
 		add(fmt.Sprintf("Embed/%v", dtype), 0, func(c *call) {
 			c.Embed(c.out(37), c.matrix(dtype, 50, 37), c.ids(0, 50), c.T)
@@ -81,39 +81,16 @@ func addPoint(add adder, rounding float64) {
 			c.Gather(c.out(width), c.param(50*width), c.ids(0, 50), width, c.T)
 		})
 	}
-	for _, h := range []int{1, 7, 33, 100, 256} {
-		add(fmt.Sprintf("RMSNorm/%d", h), rounding, func(c *call) {
-			c.RMSNorm(c.out(h), c.in(h), c.param(h), eps, h, c.T)
-		})
-		add(fmt.Sprintf("RMSNormGradX/%d", h), rounding, func(c *call) {
-			c.RMSNormGradX(c.out(h), c.in(h), c.in(h), c.param(h), eps, h, c.T)
-		})
-		add(fmt.Sprintf("SwiGLU/%d", h), rounding, func(c *call) {
-			c.SwiGLU(c.out(h), c.inOf(2*h, wide), h, c.T)
-		})
-		add(fmt.Sprintf("SwiGLUGrad/%d", h), rounding, func(c *call) {
-			c.SwiGLUGrad(c.out(2*h), c.in(h), c.inOf(2*h, wide), h, c.T)
-		})
-		add(fmt.Sprintf("Add/%d", h), 0, func(c *call) {
-			c.Add(c.out(h), c.in(h), c.in(h), h*c.T)
-		})
-	}
+	addRows(add, rounding)
 	add("Add/in place", 0, func(c *call) {
 		x := c.inout(5, normal)
 		c.Add(x, x, c.in(5), 5*c.T)
 	})
-	add("RopeTable", 1e-7, func(c *call) {
-		c.RopeTable(c.out(64), c.ids(0, 40000), 5e6, 64, c.T)
+	add("Scale/in place", 0, func(c *call) {
+		x := c.inout(5, normal)
+		c.Scale(x, x, -3, 5*c.T)
 	})
-	for _, h := range headShapes {
-		add(fmt.Sprintf("QKNormRope/%v", h), rounding, func(c *call) {
-			c.QKNormRope(c.out(h.Width()), c.in(h.Width()), c.param(h.Dim), c.param(h.Dim), c.rope(h), eps, h, c.T)
-		})
-		add(fmt.Sprintf("QKNormRopeGradX/%v", h), rounding, func(c *call) {
-			c.QKNormRopeGradX(c.out(h.Width()), c.in(h.Width()), c.in(h.Width()), c.param(h.Dim), c.param(h.Dim),
-				c.rope(h), eps, h, c.T)
-		})
-	}
+	addRope(add, rounding)
 	step := kernels.AdamStep{
 		LR: 0.1, Beta1: 0.9, Beta2: 0.95, Eps: 0.01, WeightDecay: 0.2, GradScale: 0.7,
 		Correction1: 0.19, Correction2: 0.0975,
@@ -123,10 +100,78 @@ func addPoint(add adder, rounding float64) {
 	})
 }
 
+// normEps is large, so that its place shows.
+const normEps = 0.3
+
+// addRows are norms, gates and sums over rows of several widths.
+func addRows(add adder, rounding float64) {
+	for i, h := range []int{1, 7, 33, 100, 256} {
+		n := kernels.Norm{Eps: normEps, Offset: float32(i % 2)}
+		add(fmt.Sprintf("RMSNorm/%d", h), rounding, func(c *call) {
+			c.RMSNorm(c.out(h), c.in(h), c.param(h), n, h, c.T)
+		})
+		add(fmt.Sprintf("RMSNormGradX/%d", h), rounding, func(c *call) {
+			c.RMSNormGradX(c.out(h), c.in(h), c.in(h), c.param(h), n, h, c.T)
+		})
+		add(fmt.Sprintf("SwiGLU/%d", h), rounding, func(c *call) {
+			c.SwiGLU(c.out(h), c.inOf(2*h, wide), h, c.T)
+		})
+		add(fmt.Sprintf("SwiGLUGrad/%d", h), rounding, func(c *call) {
+			c.SwiGLUGrad(c.out(2*h), c.in(h), c.inOf(2*h, wide), h, c.T)
+		})
+		add(fmt.Sprintf("GeGLU/%d", h), rounding, func(c *call) {
+			c.GeGLU(c.out(h), c.inOf(2*h, wide), h, c.T)
+		})
+		add(fmt.Sprintf("GeGLUGrad/%d", h), rounding, func(c *call) {
+			c.GeGLUGrad(c.out(2*h), c.in(h), c.inOf(2*h, wide), h, c.T)
+		})
+		add(fmt.Sprintf("Scale/%d", h), 0, func(c *call) {
+			c.Scale(c.out(h), c.in(h), 9.8125, h*c.T)
+		})
+		add(fmt.Sprintf("Add/%d", h), 0, func(c *call) {
+			c.Add(c.out(h), c.in(h), c.in(h), h*c.T)
+		})
+	}
+}
+
+// addRope are the rotations of heads.
+func addRope(add adder, rounding float64) {
+	add("RopeTable", 1e-7, func(c *call) {
+		c.RopeTable(c.out(64), c.ids(0, 40000), c.frequencies(5e6, 64), 1, 64, c.T)
+	})
+	add("RopeTable/scaled", 2e-7, func(c *call) {
+		c.RopeTable(c.out(10), c.ids(0, 40000), c.frequencies(1e4, 10), 1.2079, 10, c.T)
+	})
+	for _, h := range headShapes {
+		for _, back := range []bool{false, true} {
+			add(fmt.Sprintf("Rope/%v back=%v", h, back), rounding, func(c *call) {
+				c.Rope(c.out(h.Width()), c.in(h.Width()), c.rope(h), back, h, c.T)
+			})
+		}
+		add(fmt.Sprintf("QKNormRope/%v", h), rounding, func(c *call) {
+			c.QKNormRope(c.out(h.Width()), c.in(h.Width()), c.param(h.Dim), c.param(h.Dim), c.rope(h), normEps, h, c.T)
+		})
+		add(fmt.Sprintf("QKNormRopeGradX/%v", h), rounding, func(c *call) {
+			c.QKNormRopeGradX(c.out(h.Width()), c.in(h.Width()), c.in(h.Width()), c.param(h.Dim), c.param(h.Dim),
+				c.rope(h), normEps, h, c.T)
+		})
+	}
+}
+
+// frequencies are theta^(−2i/dim).
+func (m *machine) frequencies(theta float64, dim int) kernels.Buffer {
+	b, f := m.zeros(kernels.F64, dim/2), make([]float64, dim/2)
+	for i := range f {
+		f[i] = math.Pow(theta, -2*float64(i)/float64(dim))
+	}
+	m.Upload(b, f)
+	return b
+}
+
 // rope is a table for random positions.
 func (c *call) rope(h kernels.Heads) kernels.Buffer {
 	table := c.zeros(kernels.F32, c.T*h.Dim)
-	c.RopeTable(table, c.ids(0, 1000), 1e4, h.Dim, c.T)
+	c.RopeTable(table, c.ids(0, 1000), c.frequencies(1e4, h.Dim), 1, h.Dim, c.T)
 	return table
 }
 
@@ -138,20 +183,32 @@ func addHead(add adder, o Tolerance) {
 				tolerance = max(tolerance, 0x1p-9) // the Jacobian's weights are rounded too, and at what scale is the backend's business
 			}
 			// Logits of a few units: neither flat nor a single peak.
-			add(fmt.Sprintf("LogProb/%v/%dx%d", dtype, s.v, s.h), tolerance, func(c *call) {
-				out := kernels.LogProbOut{LogP: c.out(1), Entropy: c.out(1), LSE: c.out(1), Jacobian: c.out(s.h)}
-				c.LogProb(out, c.in(s.h), c.matrix(dtype, s.v, s.h), c.ids(-s.v/4, s.v), 0.4, c.T)
-			})
+			for _, l := range []kernels.Logits{{InvTemp: 0.4}, {InvTemp: 0.7, Cap: 5}} {
+				add(fmt.Sprintf("LogProb/%v/%dx%d %+v", dtype, s.v, s.h, l), tolerance, func(c *call) {
+					out := kernels.LogProbOut{LogP: c.out(1), Entropy: c.out(1), LSE: c.out(1), Jacobian: c.out(s.h)}
+					c.LogProb(out, c.in(s.h), c.matrix(dtype, s.v, s.h), c.ids(-s.v/4, s.v), l, c.T)
+				})
+			}
 		}
 	}
-	add("LogProb/without gradient", o.BF16, func(c *call) {
-		out := kernels.LogProbOut{LogP: c.out(1), Entropy: c.out(1), LSE: c.out(1)}
-		c.LogProb(out, c.in(40), c.matrix(kernels.BF16, 600, 40), c.ids(0, 600), 0.3, c.T)
-	})
+	for _, l := range []kernels.Logits{{InvTemp: 0.3}, {InvTemp: 1, Cap: 4}} {
+		add(fmt.Sprintf("LogProb/without gradient %+v", l), o.BF16, func(c *call) {
+			out := kernels.LogProbOut{LogP: c.out(1), Entropy: c.out(1), LSE: c.out(1)}
+			c.LogProb(out, c.in(40), c.matrix(kernels.BF16, 600, 40), c.ids(0, 600), l, c.T)
+		})
+	}
 	add("LogProbGradX", o.F32, func(c *call) {
 		c.LogProbGradX(c.out(33), c.in(1), c.in(33), 33, c.T)
 	})
 }
+
+// attnShapes are those of headShapes, and one whose scores are bent and that reads a window, which ends inside blocks of keys.
+var attnShapes = func() (all []kernels.Attn) {
+	for _, h := range headShapes {
+		all = append(all, kernels.Attn{Heads: h})
+	}
+	return append(all, kernels.Attn{Heads: kernels.Heads{Q: 4, KV: 2, Dim: 20}, Scale: 0.4, Cap: 1.5, Window: 37})
+}()
 
 // cacheTypes are those of keys and values.
 var cacheTypes = []kernels.DType{kernels.F32, kernels.BF16}
@@ -162,13 +219,13 @@ func addAttention(cases *[]opCase, o Tolerance) {
 		shapes = append(shapes[2:], shapes[:2]...)
 		return shapes[:2:2]
 	}
-	for _, h := range headShapes {
+	for _, h := range attnShapes {
 		addAttentionOver(cases, fmt.Sprint(h), o.F32, h, kernels.F32, two())
 		addAttentionOver(cases, fmt.Sprintf("bf16 %v", h), o.Attention, h, kernels.BF16, two())
 	}
 }
 
-func addAttentionOver(cases *[]opCase, name string, rounding float64, h kernels.Heads, kv kernels.DType, shapes []tree) {
+func addAttentionOver(cases *[]opCase, name string, rounding float64, h kernels.Attn, kv kernels.DType, shapes []tree) {
 	units := sequences(1, 2, 31, 32, 33, 70, 5, 64)
 	var sizes []int
 	for _, t := range shapes {
@@ -208,18 +265,19 @@ func sumCases(o Tolerance) (cases []opCase) {
 			c.BiasGrad(c.sum(s.n, s.n), c.cols(s.n), c.T)
 		})
 		add(fmt.Sprintf("RMSNormGradW/%d", s.k), func(c *call) {
-			c.RMSNormGradW(c.sum(s.k, s.k), c.in(s.k), c.in(s.k), eps, s.k, c.T)
+			c.RMSNormGradW(c.sum(s.k, s.k), c.in(s.k), c.in(s.k), kernels.Norm{Eps: eps, Offset: 1}, s.k, c.T)
 		})
 		add(fmt.Sprintf("EmbedGrad/%dx%d", s.n, s.k), func(c *call) {
 			c.EmbedGrad(c.sum(s.k, s.n*s.k), c.in(s.k), c.ids(0, s.n), s.n, s.k, c.T)
 		})
 		for _, dtype := range matrixTypes {
+			l := kernels.Logits{InvTemp: 0.4, Cap: float32(s.n % 2 * 5)}
 			addTyped(fmt.Sprintf("LogProbGradW/%v/%dx%d", dtype, s.n, s.k), dtype, func(c *call) {
 				h, w, targets := c.in(s.k), c.matrix(dtype, s.n, s.k), c.ids(-s.n/4, s.n)
 				lse := c.zeros(kernels.F32, c.T)
 				out := kernels.LogProbOut{LogP: c.zeros(kernels.F32, c.T), Entropy: c.zeros(kernels.F32, c.T), LSE: lse}
-				c.LogProb(out, h, w, targets, 0.4, c.T)
-				c.LogProbGradW(c.sum(s.k, s.n*s.k), c.in(1), h, w, targets, lse, 0.4, c.T)
+				c.LogProb(out, h, w, targets, l, c.T)
+				c.LogProbGradW(c.sum(s.k, s.n*s.k), c.in(1), h, w, targets, lse, l, c.T)
 			})
 		}
 	}

@@ -93,14 +93,14 @@ func (m *machine) everything(w kernels.Matrix, T int) (all result) {
 	note(values, K)
 
 	out := kernels.LogProbOut{LogP: m.zeros(kernels.F32, T), Entropy: m.zeros(kernels.F32, T), LSE: m.zeros(kernels.F32, T)}
-	m.LogProb(out, x, w, targets, 0.5, T)
+	m.LogProb(out, x, w, targets, kernels.Logits{InvTemp: 0.5}, T)
 	note(out.LogP, 1)
 	out.Jacobian = m.zeros(kernels.F32, T*K)
-	m.LogProb(out, x, w, targets, 0.5, T)
+	m.LogProb(out, x, w, targets, kernels.Logits{InvTemp: 0.5}, T)
 	note(out.Jacobian, K)
 	note(out.Entropy, 1)
 	dw := m.zeros(kernels.F32, N*K)
-	m.LogProbGradW(dw, dlogp, x, w, targets, out.LSE, 0.5, T)
+	m.LogProbGradW(dw, dlogp, x, w, targets, out.LSE, kernels.Logits{InvTemp: 0.5}, T)
 	note(dw, K)
 	return all
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/seed-7879b91d/grpo/kernels"
+	"github.com/seed-7879b91d/grpo/kernels/kerneltest/oracle"
 )
 
 // testLaws checks what the comparison with the reference, which allows for rounding, does not see.
@@ -51,8 +52,8 @@ func testAddedOnce(t *testing.T, m *machine) {
 // testCausal: the first rows of a sequence are what they are without the rest.
 func testCausal(t *testing.T, m *machine) {
 	const T = 100
-	for i := range 2 * len(headShapes) {
-		h, kv := headShapes[i/2], cacheTypes[i%2]
+	for i := range 2 * len(attnShapes) {
+		h, kv := attnShapes[i/2], cacheTypes[i%2]
 		qkv := m.f32(given("qkv", T*h.Width())...)
 		run := func(rows int) result {
 			out, lse := m.zeros(kernels.F32, T*h.OutWidth()), m.zeros(kernels.F32, T*h.Q)
@@ -75,12 +76,12 @@ func testCausal(t *testing.T, m *machine) {
 // too, and is not that over float32.
 func testRoundedAttention(t *testing.T, m *machine) {
 	const T = 70
-	for _, h := range headShapes {
+	for _, h := range attnShapes {
 		exact, dout := given("qkv", T*h.Width()), m.f32(given("dout", T*h.OutWidth())...)
 		rounded := slices.Clone(exact)
 		for t := range T {
 			cached := rounded[t*h.Width()+h.OutWidth() : (t+1)*h.Width()]
-			copy(cached, roundedToBF16(cached))
+			copy(cached, oracle.RoundedToBF16(cached))
 		}
 		run := func(x []float32, kv kernels.DType) result {
 			out, lse, dqkv := m.zeros(kernels.F32, T*h.OutWidth()), m.zeros(kernels.F32, T*h.Q), m.zeros(kernels.F32, T*h.Width())
@@ -112,7 +113,7 @@ func testNoTarget(t *testing.T, m *machine) {
 		outs[name] = m.f32(slices.Repeat([]float32{poison}, n)...)
 	}
 	m.LogProb(kernels.LogProbOut{LogP: outs["logp"], Entropy: outs["entropy"], LSE: outs["lse"], Jacobian: outs["jacobian"]},
-		m.f32(h...), w, m.i32(5, -1, 69), 1, T)
+		m.f32(h...), w, m.i32(5, -1, 69), kernels.Logits{InvTemp: 1}, T)
 	for name, b := range outs {
 		x := m.read(b)
 		n := len(x) / T
@@ -123,7 +124,7 @@ func testNoTarget(t *testing.T, m *machine) {
 		}
 	}
 	dw := m.zeros(kernels.F32, V*H)
-	m.LogProbGradW(dw, m.f32(1, 1, 1), m.f32(h...), w, m.i32(-1, -1, -7), outs["lse"], 1, T)
+	m.LogProbGradW(dw, m.f32(1, 1, 1), m.f32(h...), w, m.i32(-1, -1, -7), outs["lse"], kernels.Logits{InvTemp: 1}, T)
 	m.expect(t, "the weight's gradient of rows that nobody asks for", dw, make([]float32, V*H)...)
 }
 

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/seed-7879b91d/grpo/kernels"
+	"github.com/seed-7879b91d/grpo/kernels/kerneltest/oracle"
 )
 
 func testMemory(t *testing.T, m *machine) {
@@ -116,7 +117,7 @@ func testEncodings(t *testing.T, m *machine) {
 		back := m.zeros(kernels.F32, 1<<16)
 		m.Unpack(back, w)
 		for i, got := range m.read(back) {
-			want := decode(c.encoding, bytes[2*i:])
+			want := oracle.Decode(c.encoding, bytes[2*i:])
 			same := math.Float32bits(got) == math.Float32bits(want) || got != got && want != want
 			if !same {
 				t.Errorf("%s: %04x is %v, expected %v", c.name, i, got, want)

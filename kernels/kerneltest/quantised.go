@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/seed-7879b91d/grpo/kernels"
+	"github.com/seed-7879b91d/grpo/kernels/kerneltest/oracle"
 )
 
 // testQuantised: a matrix of four bits a weight gives the bits that a matrix of its weights gives, in every operation,
@@ -32,7 +33,7 @@ func testQuantised(t *testing.T, m *machine) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			plain := m.load(dtype, len(weights)/s.cols, s.cols, roundedToBF16(weights))
+			plain := m.load(dtype, len(weights)/s.cols, s.cols, oracle.RoundedToBF16(weights))
 			if !q.Compressed() || q.DType() != dtype || q.Rows() != plain.Rows() || q.Cols() != s.cols {
 				t.Fatalf("%v of %v: a matrix of %v, %d × %d", dtype, s, q.DType(), q.Rows(), q.Cols())
 			}

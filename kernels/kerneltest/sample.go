@@ -23,7 +23,7 @@ func testSampling(t *testing.T, s suite) {
 
 func testPagedOn(t *testing.T, machines []*machine) {
 	for _, m := range machines {
-		for _, h := range headShapes {
+		for _, h := range attnShapes {
 			for _, kv := range cacheTypes {
 				testPaged(t, m, h, kv)
 			}
@@ -33,7 +33,7 @@ func testPagedOn(t *testing.T, machines []*machine) {
 
 // testPaged runs a sequence twice through a cache in chunks, in blocks that lie anywhere, and once on copies of its
 // blocks, and wants the numbers of Attention to the bit.
-func testPaged(t *testing.T, m *machine, h kernels.Heads, kv kernels.DType) {
+func testPaged(t *testing.T, m *machine, h kernels.Attn, kv kernels.DType) {
 	t.Helper()
 	const T, layers = 75, 2
 	n := (T + m.CacheBlock() - 1) / m.CacheBlock() // blocks of a sequence
@@ -43,7 +43,7 @@ func testPaged(t *testing.T, m *machine, h kernels.Heads, kv kernels.DType) {
 	m.Attention(want, m.zeros(kernels.F32, T*h.Q), m.f32(qkv...), kernels.Spans{Starts: m.i32(0, T), N: 1}, h, kv, T)
 	expected := m.read(want)
 
-	c, err := m.NewCache(h, kv, layers, blocks)
+	c, err := m.NewCache(h.Heads, kv, layers, blocks)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,11 +94,13 @@ func testPaged(t *testing.T, m *machine, h kernels.Heads, kv kernels.DType) {
 type drawing struct {
 	invTemp, topP, minP float32
 	topK                int32
+	cap                 float32
 }
 
 var drawings = []drawing{
-	{1, 1, 0, 0}, {0.7, 1, 0, 0}, {1.4, 1, 0, 0}, {0, 1, 0, 0}, {1, 1, 0, 1}, {1, 1, 0, 5}, {0.8, 1, 0, 40}, {1, 0.5, 0, 0},
-	{1.2, 0.95, 0, 0}, {1, 0.01, 0, 0}, {1, 1, 0.05, 0}, {1, 1, 1, 0}, {0.9, 0.8, 0.1, 30},
+	{1, 1, 0, 0, 0}, {0.7, 1, 0, 0, 0}, {1.4, 1, 0, 0, 2}, {0, 1, 0, 0, 0}, {0, 1, 0, 0, 2}, {1, 1, 0, 1, 0}, {1, 1, 0, 5, 0},
+	{0.8, 1, 0, 40, 1}, {1, 0.5, 0, 0, 0}, {1.2, 0.95, 0, 0, 0}, {1, 0.01, 0, 0, 0}, {1, 1, 0.05, 0, 0}, {1, 1, 1, 0, 0},
+	{0.9, 0.8, 0.1, 30, 3},
 }
 
 // draws makes the operands of n rows that all have the same state, and draws.
@@ -107,7 +109,8 @@ func (m *machine) draws(h []float32, w kernels.Matrix, d drawing, uniforms []flo
 	token, logp, uniform := m.zeros(kernels.I32, n), m.zeros(kernels.F32, n), m.zeros(kernels.F64, n)
 	m.Upload(uniform, uniforms)
 	m.Draw(kernels.DrawOut{Token: token, LogP: logp}, m.f32(slices.Repeat(h, n)...), w, kernels.DrawIn{
-		InvTemp: m.f32(slices.Repeat([]float32{d.invTemp}, n)...), Uniform: uniform, TopK: m.i32(slices.Repeat([]int32{d.topK}, n)...),
+		Cap: d.cap, InvTemp: m.f32(slices.Repeat([]float32{d.invTemp}, n)...), Uniform: uniform,
+		TopK: m.i32(slices.Repeat([]int32{d.topK}, n)...),
 		TopP: m.f32(slices.Repeat([]float32{d.topP}, n)...), MinP: m.f32(slices.Repeat([]float32{d.minP}, n)...)}, n)
 	tokens = make([]int32, n)
 	if err := m.Download(tokens, token); err != nil {
@@ -160,12 +163,12 @@ func testDrawnLogProb(t *testing.T, m *machine) {
 	for i := range h {
 		h[i] /= 4
 	}
-	for _, invTemp := range []float32{1 / 0.7, 1, 1 / 1.3} {
+	for _, l := range []kernels.Logits{{InvTemp: 1 / 0.7}, {InvTemp: 1}, {InvTemp: 1 / 1.3}, {InvTemp: 1, Cap: 3}, {InvTemp: 1.7, Cap: 2}} {
 		uniforms := []float64{0, 0.1, 0.5, 0.9, 0.999999, 1 - 0x1p-53}
-		tokens, logps := m.draws(h, w, drawing{invTemp, 1, 0, 0}, uniforms)
+		tokens, logps := m.draws(h, w, drawing{l.InvTemp, 1, 0, 0, l.Cap}, uniforms)
 		n := len(tokens)
 		out := kernels.LogProbOut{LogP: m.zeros(kernels.F32, n), Entropy: m.zeros(kernels.F32, n), LSE: m.zeros(kernels.F32, n)}
-		m.LogProb(out, m.f32(slices.Repeat(h, n)...), w, m.i32(tokens...), invTemp, n)
+		m.LogProb(out, m.f32(slices.Repeat(h, n)...), w, m.i32(tokens...), l, n)
 		equal(t, m.Name(), result{{1, m.read(out.LogP)}}, result{{1, logps}})
 	}
 }

@@ -1,6 +1,7 @@
 package kerneltest
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -130,9 +131,10 @@ func normSlopes() []slope {
 	const H, T = 9, 3
 	const eps = 0.3
 	x, w := given("x", T*H), given("w", H)
+	n := kernels.Norm{Eps: eps, Offset: 1}
 	norm := func(m *machine, x, w []float32) kernels.Buffer {
 		y := m.zeros(kernels.F32, T*H)
-		m.RMSNorm(y, m.f32(x...), m.f32(w...), eps, H, T)
+		m.RMSNorm(y, m.f32(x...), m.f32(w...), n, H, T)
 		return y
 	}
 	return []slope{
@@ -140,14 +142,14 @@ func normSlopes() []slope {
 			func(m *machine, x []float32) kernels.Buffer { return norm(m, x, w) },
 			func(m *machine, x, dy []float32) kernels.Buffer {
 				dx := m.zeros(kernels.F32, T*H)
-				m.RMSNormGradX(dx, m.f32(dy...), m.f32(x...), m.f32(w...), eps, H, T)
+				m.RMSNormGradX(dx, m.f32(dy...), m.f32(x...), m.f32(w...), n, H, T)
 				return dx
 			}},
 		{"RMSNormGradW", H,
 			func(m *machine, w []float32) kernels.Buffer { return norm(m, x, w) },
 			func(m *machine, w, dy []float32) kernels.Buffer {
 				dw := m.zeros(kernels.F32, H)
-				m.RMSNormGradW(dw, m.f32(dy...), m.f32(x...), eps, H, T)
+				m.RMSNormGradW(dw, m.f32(dy...), m.f32(x...), n, H, T)
 				return dw
 			}},
 		{"SwiGLUGrad", T * 2 * H,
@@ -161,6 +163,17 @@ func normSlopes() []slope {
 				m.SwiGLUGrad(dx, m.f32(dy...), m.f32(x...), H, T)
 				return dx
 			}},
+		{"GeGLUGrad", T * 2 * H,
+			func(m *machine, x []float32) kernels.Buffer {
+				y := m.zeros(kernels.F32, T*H)
+				m.GeGLU(y, m.f32(x...), H, T)
+				return y
+			},
+			func(m *machine, x, dy []float32) kernels.Buffer {
+				dx := m.zeros(kernels.F32, T*2*H)
+				m.GeGLUGrad(dx, m.f32(dy...), m.f32(x...), H, T)
+				return dx
+			}},
 	}
 }
 
@@ -172,7 +185,7 @@ func ropeSlopes() []slope {
 	qkv, w := given("qkv", T*h.Width()), given("w2", 2*h.Dim)
 	rope := func(m *machine) kernels.Buffer {
 		table := m.zeros(kernels.F32, T*h.Dim)
-		m.RopeTable(table, m.i32(0, 5, 900), 1e4, h.Dim, T)
+		m.RopeTable(table, m.i32(0, 5, 900), m.frequencies(1e4, h.Dim), 1.1, h.Dim, T)
 		return table
 	}
 	qkRope := func(m *machine, qkv, w []float32) kernels.Buffer {
@@ -181,6 +194,17 @@ func ropeSlopes() []slope {
 		return y
 	}
 	return []slope{
+		{"Rope", T * h.Width(),
+			func(m *machine, x []float32) kernels.Buffer {
+				y := m.zeros(kernels.F32, T*h.Width())
+				m.Rope(y, m.f32(x...), rope(m), false, h, T)
+				return y
+			},
+			func(m *machine, x, dy []float32) kernels.Buffer {
+				dx := m.zeros(kernels.F32, T*h.Width())
+				m.Rope(dx, m.f32(dy...), rope(m), true, h, T)
+				return dx
+			}},
 		{"QKNormRopeGradX", T * h.Width(),
 			func(m *machine, qkv []float32) kernels.Buffer { return qkRope(m, qkv, w) },
 			func(m *machine, qkv, dy []float32) kernels.Buffer {
@@ -203,6 +227,18 @@ func ropeSlopes() []slope {
 // rowSlopes are attention, the head and the loss.
 func rowSlopes() (list []slope) {
 	h := kernels.Heads{Q: 4, KV: 2, Dim: 6}
+	list = append(list, attentionSlope("AttentionGrad", kernels.Attn{Heads: h}),
+		attentionSlope("AttentionGrad/bent, in a window", kernels.Attn{Heads: h, Scale: 0.7, Cap: 1.5, Window: 3}))
+	for _, l := range []kernels.Logits{{InvTemp: 0.6}, {InvTemp: 0.6, Cap: 2}} {
+		list = append(list, headSlopes(l)...)
+	}
+	for _, kind := range []kernels.LossKind{kernels.ImportanceSampling, kernels.PPO, kernels.CrossEntropy} {
+		list = append(list, lossSlope(kind))
+	}
+	return list
+}
+
+func attentionSlope(name string, h kernels.Attn) slope {
 	const T = 12 // a sequence of one row, one of six, and two that begin alike
 	spans := func(m *machine) kernels.Spans {
 		return m.spansOf(tree{[]int{1}, []int{-1}}, tree{[]int{6}, []int{-1}}, tree{[]int{2, 1, 2}, []int{-1, 0, 0}})
@@ -212,7 +248,7 @@ func rowSlopes() (list []slope) {
 		m.Attention(out, lse, qkv, spans(m), h, kernels.F32, T)
 		return out, lse
 	}
-	list = append(list, slope{"AttentionGrad", T * h.Width(),
+	return slope{name, T * h.Width(),
 		func(m *machine, x []float32) kernels.Buffer {
 			out, _ := attend(m, m.f32(x...))
 			return out
@@ -222,39 +258,37 @@ func rowSlopes() (list []slope) {
 			out, lse := attend(m, qkv)
 			m.AttentionGrad(dx, m.f32(dy...), qkv, out, lse, spans(m), h, kernels.F32, T)
 			return dx
-		}})
+		}}
+}
 
+func headSlopes(l kernels.Logits) []slope {
 	const V, H, rows = 11, 5, 3
-	const invTemp = 0.6
 	hidden, w := given("hidden", rows*H), given("w", V*H)
 	head := func(m *machine, hidden, w []float32) kernels.LogProbOut {
 		out := kernels.LogProbOut{
 			LogP: m.zeros(kernels.F32, rows), Entropy: m.zeros(kernels.F32, rows),
 			LSE: m.zeros(kernels.F32, rows), Jacobian: m.zeros(kernels.F32, rows*H),
 		}
-		m.LogProb(out, m.f32(hidden...), m.load(kernels.F32, V, H, w), m.i32(4, -1, 10), invTemp, rows)
+		m.LogProb(out, m.f32(hidden...), m.load(kernels.F32, V, H, w), m.i32(4, -1, 10), l, rows)
 		return out
 	}
-	list = append(list,
-		slope{"LogProbGradX", rows * H,
+	return []slope{
+		{fmt.Sprintf("LogProbGradX %+v", l), rows * H,
 			func(m *machine, x []float32) kernels.Buffer { return head(m, x, w).LogP },
 			func(m *machine, x, dy []float32) kernels.Buffer {
 				dx := m.zeros(kernels.F32, rows*H)
 				m.LogProbGradX(dx, m.f32(dy...), head(m, x, w).Jacobian, H, rows)
 				return dx
 			}},
-		slope{"LogProbGradW", V * H,
+		{fmt.Sprintf("LogProbGradW %+v", l), V * H,
 			func(m *machine, w []float32) kernels.Buffer { return head(m, hidden, w).LogP },
 			func(m *machine, w, dy []float32) kernels.Buffer {
 				dw := m.zeros(kernels.F32, V*H)
 				m.LogProbGradW(dw, m.f32(dy...), m.f32(hidden...), m.load(kernels.F32, V, H, w), m.i32(4, -1, 10),
-					head(m, hidden, w).LSE, invTemp, rows)
+					head(m, hidden, w).LSE, l, rows)
 				return dw
-			}})
-	for _, kind := range []kernels.LossKind{kernels.ImportanceSampling, kernels.PPO, kernels.CrossEntropy} {
-		list = append(list, lossSlope(kind))
+			}},
 	}
-	return list
 }
 
 // lossSlope turns the log-probabilities of a loss. CISPO has none: it holds its ratio constant.

@@ -89,7 +89,7 @@ func (c *call) spans() kernels.Spans {
 // and without; so are the gradients of the rows of a tree that another one stands beside.
 func testTrees(t *testing.T, o Tolerance, m *machine) {
 	for i, shape := range trees() {
-		h, kv := headShapes[i%len(headShapes)], cacheTypes[i%2]
+		h, kv := attnShapes[i%len(attnShapes)], cacheTypes[i%2]
 		T := shape.rows()
 		qkv, dout := given("qkv", T*h.Width()), given("dout", T*h.OutWidth())
 		tree := attended(m, m.spansOf(shape), h, kv, qkv, dout)
@@ -151,7 +151,7 @@ func leaves(shape tree) (all [][]int) {
 }
 
 // attended is attention's output with the logarithms of its sums, and its gradient.
-func attended(m *machine, s kernels.Spans, h kernels.Heads, kv kernels.DType, qkv, dout []float32) result {
+func attended(m *machine, s kernels.Spans, h kernels.Attn, kv kernels.DType, qkv, dout []float32) result {
 	T := len(qkv) / h.Width()
 	in := m.f32(qkv...)
 	out, lse, dqkv := m.zeros(kernels.F32, T*h.OutWidth()), m.zeros(kernels.F32, T*h.Q), m.zeros(kernels.F32, T*h.Width())

@@ -49,7 +49,7 @@ func (f family) beside(g family) (both family) {
 }
 
 // gradients of attention over a family, by its own output.
-func (o operands) gradients(a attention, qkv, dout []float32, f family, h kernels.Heads, kv kernels.DType) []float32 {
+func (o operands) gradients(a attention, qkv, dout []float32, f family, h kernels.Attn, kv kernels.DType) []float32 {
 	T := f.rows()
 	s := kernels.Spans{Starts: o.i32(f.starts...), Parents: o.i32(f.parents...), N: len(f.parents)}
 	out, lse, dqkv, in := o.blank(T*h.OutWidth()), o.blank(T*h.Q), o.blank(T*h.Width()), o.of(qkv...)
@@ -80,7 +80,10 @@ func TestAttentionGradients(t *testing.T) {
 	worst := map[kernels.DType]float64{}
 	for n := range 40 {
 		kv := cacheTypes[n%2]
-		h := kernels.Heads{Q: 1 + r.IntN(3), KV: 1, Dim: []int{2, 6, 24, 32, 48, 64, 80, 128, 136, 256}[n/2%10]}
+		h := kernels.Attn{Heads: kernels.Heads{Q: 1 + r.IntN(3), KV: 1, Dim: []int{2, 6, 24, 32, 48, 64, 80, 128, 136, 256}[n/2%10]}}
+		if r.IntN(3) == 0 {
+			h.Scale, h.Cap, h.Window = 0.3, float32(r.IntN(3)), r.IntN(40)
+		}
 		f := drawn(r, 5)
 		before, after := drawn(r, 3), drawn(r, 2)
 		all := before.beside(f).beside(after)

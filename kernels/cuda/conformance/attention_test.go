@@ -17,11 +17,11 @@ import (
 // attention is what these tests call, of the card and of the oracle.
 type attention interface {
 	memory
-	Attention(out, lse, qkv kernels.Buffer, s kernels.Spans, h kernels.Heads, kv kernels.DType, T int)
-	AttentionGrad(dqkv, dout, qkv, out, lse kernels.Buffer, s kernels.Spans, h kernels.Heads, kv kernels.DType, T int)
+	Attention(out, lse, qkv kernels.Buffer, s kernels.Spans, h kernels.Attn, kv kernels.DType, T int)
+	AttentionGrad(dqkv, dout, qkv, out, lse kernels.Buffer, s kernels.Spans, h kernels.Attn, kv kernels.DType, T int)
 	CacheBlock() int
 	NewCache(h kernels.Heads, t kernels.DType, layers, blocks int) (kernels.Cache, error)
-	PagedAttention(out, qkv kernels.Buffer, c kernels.Cache, layer int, p kernels.Paged, h kernels.Heads, T int)
+	PagedAttention(out, qkv kernels.Buffer, c kernels.Cache, layer int, p kernels.Paged, h kernels.Attn, T int)
 }
 
 var cacheTypes = []kernels.DType{kernels.F32, kernels.BF16}
@@ -38,7 +38,7 @@ func (o operands) i32(x ...int32) kernels.Buffer {
 func (o operands) blank(n int) kernels.Buffer { return o.of(make([]float32, n)...) }
 
 // packedRows is attention over sequences of rows that begin there: out, then lse.
-func (o operands) packedRows(a attention, qkv []float32, starts []int32, h kernels.Heads, kv kernels.DType) (out, lse []float32) {
+func (o operands) packedRows(a attention, qkv []float32, starts []int32, h kernels.Attn, kv kernels.DType) (out, lse []float32) {
 	T := int(starts[len(starts)-1])
 	outs, lses := o.blank(T*h.OutWidth()), o.blank(T*h.Q)
 	a.Attention(outs, lses, o.of(qkv...), kernels.Spans{Starts: o.i32(starts...), N: len(starts) - 1}, h, kv, T)
@@ -50,13 +50,13 @@ type paging struct {
 	operands
 	attention
 	cache  kernels.Cache
-	h      kernels.Heads
+	h      kernels.Attn
 	tables [][]int32
 }
 
-func newPaging(o operands, a attention, r *rand.Rand, h kernels.Heads, kv kernels.DType, sequences, longest int) *paging {
+func newPaging(o operands, a attention, r *rand.Rand, h kernels.Attn, kv kernels.DType, sequences, longest int) *paging {
 	each := (longest + a.CacheBlock() - 1) / a.CacheBlock()
-	c, err := a.NewCache(h, kv, 2, sequences*each)
+	c, err := a.NewCache(h.Heads, kv, 2, sequences*each)
 	require.NoError(o.t, err)
 	p := &paging{o, a, c, h, make([][]int32, sequences)}
 	for i, block := range r.Perm(sequences * each) {
@@ -96,10 +96,12 @@ func TestLongAttention(t *testing.T) {
 	card, oracle := opened(t)(), kerneltest.NewReference()
 	defer func() { require.NoError(t, card.Close()) }()
 	r := rand.New(rand.NewPCG(3, 5))
-	h := kernels.Heads{Q: 2, KV: 1, Dim: 32}
+	h := kernels.Attn{Heads: kernels.Heads{Q: 2, KV: 1, Dim: 32}}
 	const T = 1100
 	qkv := normals(r, T*h.Width(), 1)
-	for _, kv := range cacheTypes {
+	for i := range 2 * len(cacheTypes) {
+		kv := cacheTypes[i%2]
+		h.Window = i / 2 * 50 // the last rows then read the second part alone
 		o := operands{t, card, 1}
 		want, wantLSE := operands{t, oracle, 0}.packedRows(oracle, qkv, []int32{0, T}, h, kv)
 		out, lse := o.packedRows(card, qkv, []int32{0, T}, h, kv)
@@ -138,7 +140,11 @@ func TestAttentionRowsAlone(t *testing.T) {
 	r := rand.New(rand.NewPCG(11, 13))
 	for n := range 200 {
 		heads := 1 + r.IntN(2)*r.IntN(2)
-		h := kernels.Heads{Q: heads * (1 + r.IntN(5)), KV: heads, Dim: []int{2, 6, 10, 16, 24, 32, 48, 64, 80, 128, 136, 256}[r.IntN(12)]}
+		h := kernels.Attn{Heads: kernels.Heads{Q: heads * (1 + r.IntN(5)), KV: heads,
+			Dim: []int{2, 6, 10, 16, 24, 32, 48, 64, 80, 128, 136, 256}[r.IntN(12)]}}
+		if r.IntN(3) == 0 {
+			h.Scale, h.Cap, h.Window = 0.3, float32(r.IntN(3)), r.IntN(40)
+		}
 		kv, o := cacheTypes[n%2], operands{t, card, r.IntN(4)}
 		starts := []int32{0}
 		for range 1 + r.IntN(4) {

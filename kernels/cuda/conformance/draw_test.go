@@ -115,7 +115,7 @@ func TestDrawnRowsAlone(t *testing.T) {
 			if temperature == 0 {
 				temperature = 1
 			}
-			require.Equal(t, card.score(w, x, token, temperature, true)["LogP"], logp, what)
+			require.Equal(t, card.score(w, x, token, kernels.Logits{InvTemp: temperature}, true)["LogP"], logp, what)
 		}
 	}
 }

@@ -67,7 +67,7 @@ func normals(r *rand.Rand, n int, size float64) []float32 {
 type scored map[string][]float32
 
 // score runs all of the head over rows; without is true where nobody asks for a gradient.
-func (l lot) score(w kernels.Matrix, h []float32, targets []int32, invTemp float32, without bool) scored {
+func (l lot) score(w kernels.Matrix, h []float32, targets []int32, f kernels.Logits, without bool) scored {
 	T, H := len(targets), w.Cols()
 	zeros := func(n int) kernels.Buffer { return l.of(slices.Repeat([]float32{float32(math.NaN())}, n)) }
 	x, ids := l.of(h), l.of(targets)
@@ -78,11 +78,11 @@ func (l lot) score(w kernels.Matrix, h []float32, targets []int32, invTemp float
 		outs["LogProbGradW"] = l.of(make([]float32, w.Rows()*H))
 		out.Jacobian = outs["Jacobian"]
 	}
-	l.LogProb(out, x, w, ids, invTemp, T)
+	l.LogProb(out, x, w, ids, f, T)
 	if !without {
 		dlogp := l.of(normals(rand.New(rand.NewPCG(8, 8)), T, 1))
 		l.LogProbGradX(outs["LogProbGradX"], dlogp, out.Jacobian, H, T)
-		l.LogProbGradW(outs["LogProbGradW"], dlogp, x, w, ids, out.LSE, invTemp, T)
+		l.LogProbGradW(outs["LogProbGradW"], dlogp, x, w, ids, out.LSE, f, T)
 	}
 	all := scored{}
 	for name, b := range outs {
@@ -113,7 +113,8 @@ func TestHeadOfManyChunks(t *testing.T) {
 		T, V, H int
 		spread  float64 // of the logits
 	}{{7, 2*4096 + 77, 72, 6}, {3, 4096, 16, 30}, {2060, 5, 3, 2}} {
-		for _, dtype := range weightTypes {
+		for i, dtype := range weightTypes {
+			f := kernels.Logits{InvTemp: 0.7, Cap: float32(i % 2 * 30)}
 			if s.T > 2048 && dtype != kernels.BF16 {
 				continue // rounds are the same for each type
 			}
@@ -124,8 +125,8 @@ func TestHeadOfManyChunks(t *testing.T) {
 				targets[i] = int32(r.IntN(s.V+s.V/4) - s.V/4)
 			}
 			targets[0] = int32(s.V - 1)
-			want := reference.score(reference.matrix(dtype, s.V, s.H, weights), h, targets, 0.7, false)
-			got := card.score(card.matrix(dtype, s.V, s.H, weights), h, targets, 0.7, false)
+			want := reference.score(reference.matrix(dtype, s.V, s.H, weights), h, targets, f, false)
+			got := card.score(card.matrix(dtype, s.V, s.H, weights), h, targets, f, false)
 			for _, name := range []string{"LogP", "Entropy", "LSE", "Jacobian", "LogProbGradX", "LogProbGradW"} {
 				within := 1e-5 // logits of some tens in float32
 				if dtype == kernels.BF16Rounding && (name == "Jacobian" || name == "LogProbGradX") {
@@ -144,7 +145,8 @@ func TestScoredRowsAlone(t *testing.T) {
 	card := lot{opened(t)(), t}
 	defer func() { require.NoError(t, card.Close()) }()
 	r := rand.New(rand.NewPCG(5, 6))
-	for range 40 {
+	for i := range 40 {
+		f := kernels.Logits{InvTemp: 0.9, Cap: float32(i % 3)}
 		T, V, H := 1+r.IntN(40), 1+r.IntN(300), 1+r.IntN(50)
 		if r.IntN(8) == 0 {
 			V += 4096
@@ -154,10 +156,10 @@ func TestScoredRowsAlone(t *testing.T) {
 		for i := range targets {
 			targets[i] = int32(r.IntN(V+V/3) - V/3)
 		}
-		batch := card.score(w, h, targets, 0.9, false)
+		batch := card.score(w, h, targets, f, false)
 		for range 5 {
 			row := r.IntN(T)
-			alone := card.score(w, h[row*H:(row+1)*H], targets[row:row+1], 0.9, r.IntN(2) == 0)
+			alone := card.score(w, h[row*H:(row+1)*H], targets[row:row+1], f, r.IntN(2) == 0)
 			for name, x := range alone {
 				if name == "LogProbGradX" || name == "LogProbGradW" {
 					continue // they depend on other rows, or on dlogp alone

@@ -60,9 +60,9 @@ func (o operands) ids(below, n int) kernels.Buffer {
 // rows are the operations that are called here.
 type rows interface {
 	Gather(out, x, rows kernels.Buffer, width, n int)
-	RMSNorm(out, x, weight kernels.Buffer, eps float32, H, T int)
-	RMSNormGradX(dx, dy, x, weight kernels.Buffer, eps float32, H, T int)
-	RMSNormGradW(dw, dy, x kernels.Buffer, eps float32, H, T int)
+	RMSNorm(out, x, weight kernels.Buffer, n kernels.Norm, H, T int)
+	RMSNormGradX(dx, dy, x, weight kernels.Buffer, n kernels.Norm, H, T int)
+	RMSNormGradW(dw, dy, x kernels.Buffer, n kernels.Norm, H, T int)
 	BiasGrad(db kernels.Buffer, dy kernels.Cols, T int)
 	EmbedGrad(dTable, dOut, ids kernels.Buffer, V, H, T int)
 	SwiGLU(out, gateUp kernels.Buffer, N, T int)
@@ -84,17 +84,17 @@ var wide = map[string]func(r rows, o operands, H int) kernels.Buffer{
 	},
 	"RMSNorm": func(r rows, o operands, H int) kernels.Buffer {
 		out := o.random(1, wideRows*H)
-		r.RMSNorm(out, o.random(2, wideRows*H), o.random(3, H), eps, H, wideRows)
+		r.RMSNorm(out, o.random(2, wideRows*H), o.random(3, H), kernels.Norm{Eps: eps}, H, wideRows)
 		return out
 	},
 	"RMSNormGradX": func(r rows, o operands, H int) kernels.Buffer {
 		out := o.random(1, wideRows*H)
-		r.RMSNormGradX(out, o.random(2, wideRows*H), o.random(3, wideRows*H), o.random(4, H), eps, H, wideRows)
+		r.RMSNormGradX(out, o.random(2, wideRows*H), o.random(3, wideRows*H), o.random(4, H), kernels.Norm{Eps: eps}, H, wideRows)
 		return out
 	},
 	"RMSNormGradW": func(r rows, o operands, H int) kernels.Buffer {
 		dw := o.random(1, H)
-		r.RMSNormGradW(dw, o.random(2, 150*H), o.random(3, 150*H), eps, H, 150)
+		r.RMSNormGradW(dw, o.random(2, 150*H), o.random(3, 150*H), kernels.Norm{Eps: eps}, H, 150)
 		return dw
 	},
 	"BiasGrad": func(r rows, o operands, H int) kernels.Buffer {
@@ -196,7 +196,14 @@ func TestOwnFunctions(t *testing.T) {
 	card.Upload(ids, positions)
 	const dim = 64
 	table := o.of(make([]float32, dim*len(positions))...)
-	card.RopeTable(table, ids, 1e4, dim, len(positions))
+	turns := make([]float64, dim/2)
+	frequencies, err := card.Alloc(kernels.F64, dim/2)
+	require.NoError(t, err)
+	for i := range turns {
+		turns[i] = math.Pow(1e4, -2*float64(i)/dim)
+	}
+	card.Upload(frequencies, turns)
+	card.RopeTable(table, ids, frequencies, 1, dim, len(positions))
 	got := numbers(t, card, table)
 	worst = 0
 	for p, position := range positions {

@@ -180,6 +180,9 @@ func Int(n int) Arg { return Arg(n) }
 // Float is an argument of 32 bits.
 func Float(x float32) Arg { return Arg(math.Float32bits(x)) }
 
+// Double passes a number in double precision.
+func Double(x float64) Arg { return Arg(math.Float64bits(x)) }
+
 // mostArgs is the number of arguments that a launch may have.
 const mostArgs = 32
 

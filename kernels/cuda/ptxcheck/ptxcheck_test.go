@@ -22,7 +22,7 @@ const (
 const usualLive = 128
 
 var moreLive = map[string]int{
-	"attention_grad_keys_bf16_16x256": 136, // of 128 threads and 89 KB of shared memory, of which a multiprocessor has two at the most
+	"attention_grad_keys_bf16_16x256": 144, // of 128 threads and 89 KB of shared memory, of which a multiprocessor has two at the most
 }
 
 // wide are kernels that wait for memory above all: they read and write 16 bytes at a time where they can.

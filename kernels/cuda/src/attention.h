@@ -111,6 +111,21 @@ struct Heads {
 	MEMBER u64 stride() const { return (u64)2 * kv * kept(); } // of rows of a cache
 };
 
+// What becomes of scores: they are scaled, and bent by a cap, if there is one; and which of them a row has.
+struct Scores {
+	float scale, cap;
+	u32 window; // positions that a row reads, itself the last
+
+	MEMBER float bent(float score) const { return cap != 0 ? tangent(score / cap) * cap : score; }
+	// slope is that of a bent score by the score that it was.
+	MEMBER float slope(float bent) const {
+		float t = bent / cap;
+		return cap != 0 ? 1 - t * t : 1;
+	}
+	MEMBER u32 first(u32 position) const { return position < window ? 0 : position - window + 1; }
+	MEMBER bool reads(u32 position, u32 key) const { return (key <= position) & (position - key < window); }
+};
+
 // Positions of a cache's block.
 constexpr u32 cache_block = 32;
 
@@ -210,6 +225,7 @@ struct Attention {
 	u32 count;
 	const float *qkv;
 	Heads h;
+	Scores f;
 };
 constexpr u32 part = 1024;
 
@@ -232,7 +248,7 @@ struct Target {
 	MEMBER Target(const Attention &a, const Pairs &pairs, u32 i, u32 key, bool end) {
 		u32 dim = here(a.h.dim);
 		u64 at = pairs.at(i) * here(a.h.q) + pairs.query(i);
-		there = pairs.has(i), first = a.parts || key < part, last = !a.parts && end;
+		there = pairs.has(i), first = a.parts || key / part == a.f.first(pairs.position(0)) / part, last = !a.parts && end;
 		own = a.parts ? a.parts + (at * here(a.count) + key / part) * (4 + dim) : nullptr;
 		mean = own ? own + 4 : a.out + at * dim;
 		lse = a.lse && last ? a.lse + at : nullptr;
@@ -251,7 +267,7 @@ struct Target {
 // each_query calls f for every four numbers of a tile's queries, scaled, with their row and column; behind the end of a head are zeros.
 template <class E, class F> DEVICE void each_query(const Attention &a, const Pairs &pairs, F f) {
 	static_assert(E::high * E::dim % (4 * E::threads) == 0);
-	float scale = 1 / __builtin_sqrtf((float)a.h.dim);
+	float scale = a.f.scale;
 	auto four = [&](u32 n, bool wide) {
 		u32 i = thread() + n * E::threads, r = i / (E::dim / 4), c = i % (E::dim / 4) * 4;
 		const float *q = a.qkv + pairs.at(r) * a.h.width() + pairs.query(r) * a.h.dim;
@@ -280,9 +296,10 @@ template <class E> DEVICE void attend(const Attention &a, const typename E::Numb
 		return;
 	Pairs pairs{start, s.rows * group, s.row, s.first, group, head * group};
 	u32 end = pairs.position(E::high - 1) + 1, first = a.parts ? block_z() * part : 0;
-	if (first >= end)
+	u32 to = a.parts && first + part < end ? first + part : end, low = a.f.first(pairs.position(0)) / E::keys * E::keys;
+	first = low > first ? low : first; // blocks of keys that no pair of the tile reads
+	if (first >= to)
 		return;
-	u32 to = a.parts && first + part < end ? first + part : end;
 	const typename E::Number *keys = cache + head * a.h.kept(), *values = keys + a.h.kv * a.h.kept();
 	auto fetch = [&](u32 place, const typename E::Number *from, u32 position) {
 		if (position < to)

@@ -15,12 +15,13 @@ template <u32 dim_, u32 high_, u32 across_, u32 stages_> struct Tensor {
 		sums = tops + across * high * 4, bytes = sums + keys / 16 * high * 4;
 	static_assert(own % 16 == 0 && columns % 16 == 0 && bytes <= 99 << 10);
 
+	Scores f;
 	u32 base_, row_, side_; // the first of the two rows of the tile that a thread has a part of, and which of the warps across it is in
 	u32 position[2];
 	float score[own / 8][4], mean[columns / 8][4];
 	float most[2], shrink[2], sum[groups][2], whole_most[2], whole_sum[2];
 
-	MEMBER Tensor(u32 base, const Attention &a, const Pairs &pairs) : base_(base) {
+	MEMBER Tensor(u32 base, const Attention &a, const Pairs &pairs) : f(a.f), base_(base) {
 		u32 warp = thread() / 32, row = warp % down * 16 + lane() / 4;
 		row_ = row, side_ = warp / down;
 		UNROLL for (u32 half = 0; half < 2; half++)
@@ -54,7 +55,8 @@ template <u32 dim_, u32 high_, u32 across_, u32 stages_> struct Tensor {
 			UNROLL for (u32 j = 0; j < own / 8; j++)
 				UNROLL for (u32 n = 0; n < 2; n++) {
 					float &x = score[j][2 * half + n];
-					x = key + side * own + j * 8 + lane % 4 * 2 + n <= position[half] ? x : lowest;
+					float bent = made(f.bent(x));
+					x = f.reads(position[half], key + side * own + j * 8 + lane % 4 * 2 + n) ? bent : lowest;
 					top = x > top ? x : top;
 				}
 			top = Greatest::of(top, from_lane(top, 1));
@@ -139,8 +141,8 @@ template <u32 dim_, u32 high_, u32 across_, u32 stages_> struct Tensor {
 	using T##high##x##dim = Tensor<dim, high, across, stages>; \
 	KERNEL THREADS((T##high##x##dim::threads)) attention_bf16_##high##x##dim(float *out, float *lse, float *parts, u32 count, \
 		const float *qkv, const u16 *cache, const u32 *starts, const u32 *positions, const u32 *from, u32 n, u32 stride, u32 q, u32 kv, \
-		u32 size) { \
-		attend<T##high##x##dim>({out, lse, parts, count, qkv, {q, kv, size}}, cache, {starts, positions, from, n, stride}); \
+		u32 size, float scale, float cap, u32 window) { \
+		attend<T##high##x##dim>({out, lse, parts, count, qkv, {q, kv, size}, {scale, cap, window}}, cache, {starts, positions, from, n, stride}); \
 	}
 ATTENTION(32, 64, 2, 1)
 ATTENTION(64, 64, 2, 1)
@@ -152,21 +154,22 @@ ATTENTION(128, 16, 4, 2)
 ATTENTION(256, 16, 4, 1)
 
 // attention_merge: the parts of a row and query head (warp), in ascending order.
-KERNEL THREADS(256) attention_merge(float *out, const float *parts, const u32 *positions, u32 q, u32 dim, u32 count, u32 T) {
+KERNEL THREADS(256) attention_merge(float *out, const float *parts, const u32 *positions, u32 q, u32 dim, u32 count, u32 T,
+	u32 window) {
 	u64 at = (u64)block_x() * 8 + thread() / 32;
 	if (at >= (u64)T * q)
 		return;
-	u32 n = positions[at / q] / part + 1;
+	u32 position = positions[at / q], n = position / part + 1, first = Scores{1, 0, window}.first(position) / part;
 	const float *all = parts + at * count * (4 + dim);
 	float most = lowest, sum = 0;
-	ROLLED for (u32 i = 0; i < n; i++) {
+	ROLLED for (u32 i = first; i < n; i++) {
 		Merge m(most, all[i * (4 + dim)]);
 		most = m.most, sum = m.of(sum, all[i * (4 + dim) + 1]);
 	}
 	float inverse = 1 / sum;
 	ROLLED for (u32 c = lane(); c < dim; c += 32) {
 		float top = lowest, mean = 0;
-		ROLLED for (u32 i = 0; i < n; i++) {
+		ROLLED for (u32 i = first; i < n; i++) {
 			Merge m(top, all[i * (4 + dim)]);
 			top = m.most, mean = m.of(mean, all[i * (4 + dim) + 4 + c]);
 		}

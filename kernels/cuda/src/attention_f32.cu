@@ -13,12 +13,13 @@ template <u32 dim_, u32 high_> struct Chains {
 	static_assert(bytes <= 99 << 10);
 
 	u32 size; // of heads
+	Scores f;
 	u32 base_, row_, side_; // the first of the rows of the tile that a thread has a part of, 16 apart, and which of the 8 it is
 	u32 position[tall];
 	float score[tall][own], most[tall], sum[tall], whole_most[tall], whole_sum[tall];
 	Four mean[tall][wide]; // columns 4 · side + 32 · j and the next 3
 
-	MEMBER Chains(u32 base, const Attention &a, const Pairs &pairs) : size(a.h.dim), base_(base), row_(thread() / 8), side_(thread() % 8) {
+	MEMBER Chains(u32 base, const Attention &a, const Pairs &pairs) : size(a.h.dim), f(a.f), base_(base), row_(thread() / 8), side_(thread() % 8) {
 		UNROLL for (u32 i = 0; i < tall; i++)
 			position[i] = pairs.position(row_ + 16 * i), whole_most[i] = lowest, whole_sum[i] = 0;
 		each_query<Chains>(a, pairs, [&](u32 r, u32 c, Four q) {
@@ -57,7 +58,10 @@ template <u32 dim_, u32 high_> struct Chains {
 			}
 		UNROLL for (u32 i = 0; i < tall; i++)
 			UNROLL for (u32 j = 0; j < own; j++)
-				score[i][j] = key + side + 8 * j <= position[i] ? score[i][j] : lowest;
+				{
+					float bent = made(f.bent(score[i][j]));
+					score[i][j] = f.reads(position[i], key + side + 8 * j) ? bent : lowest;
+				}
 	}
 
 	MEMBER void weigh() {
@@ -135,8 +139,9 @@ template <u32 dim_, u32 high_> struct Chains {
 // The host has the same numbers, in attention.go.
 #define ATTENTION(dim, high) \
 	KERNEL THREADS(128) attention_f32_##high##x##dim(float *out, float *lse, float *parts, u32 count, const float *qkv, const float *cache, \
-		const u32 *starts, const u32 *positions, const u32 *from, u32 n, u32 stride, u32 q, u32 kv, u32 size) { \
-		attend<Chains<dim, high>>({out, lse, parts, count, qkv, {q, kv, size}}, cache, {starts, positions, from, n, stride}); \
+		const u32 *starts, const u32 *positions, const u32 *from, u32 n, u32 stride, u32 q, u32 kv, u32 size, float scale, float cap, \
+		u32 window) { \
+		attend<Chains<dim, high>>({out, lse, parts, count, qkv, {q, kv, size}, {scale, cap, window}}, cache, {starts, positions, from, n, stride}); \
 	}
 ATTENTION(32, 32)
 ATTENTION(64, 32)

@@ -16,8 +16,13 @@ template <typename Number> struct Gradient {
 	float *dqkv;
 	const Number *cache, *asked;
 	const float *lse, *delta;
+	const u32 *positions; // of rows
 	Heads h;
+	Scores f;
 };
+
+// places are those of the positions of rows that are read.
+constexpr u32 places(u32 deep) { return deep < 32 ? 32 : deep; }
 
 // after is the first span behind those that go on from one.
 DEVICE u32 after(const Batch &b, u32 span) {
@@ -66,7 +71,7 @@ template <class E> DEVICE void grad_queries(const Gradient<typename E::Number> &
 		bring_rows<E::high, E::dim, E::pitch, E::threads>(base + of * E::own_y, g.asked + of * g.h.q * kept, kept, [&](u32 r, bool &in) {
 			return pairs.at(r) * readers(g.h).stride() + pairs.query(r) * kept;
 		});
-	E e(base, g.h.dim);
+	E e(base, g.h.dim, g.f);
 	UNROLL for (u32 i = 0; i < E::mine; i++) {
 		u64 at = pairs.at(e.row(i)) * g.h.q + pairs.query(e.row(i));
 		e.limit[i] = pairs.position(e.row(i)), e.lse[i] = g.lse[at], e.delta[i] = g.delta[at];
@@ -74,9 +79,9 @@ template <class E> DEVICE void grad_queries(const Gradient<typename E::Number> &
 	auto fetch = [&](u32 place, const typename E::Number *from, u32 position) {
 		bring_keys<E, E::deep>(here(base) + place, from + head * kept, s, position, end, g.h);
 	};
-	each_step(e, 0, end, [&](u32 position) { fetch(E::x, g.cache, position); },
+	each_step(e, g.f.first(pairs.position(0)) / E::deep * E::deep, end, [&](u32 position) { fetch(E::x, g.cache, position); },
 		[&](u32 position) { fetch(E::y, g.cache + g.h.kv * kept, position); });
-	float scale = 1 / __builtin_sqrtf((float)g.h.dim);
+	float scale = g.f.scale;
 	UNROLL for (u32 i = 0; i < E::mine; i++)
 		if (pairs.has(e.row(i)))
 			e.write(g.dqkv + pairs.at(e.row(i)) * g.h.width() + pairs.query(e.row(i)) * g.h.dim, i, g.h.dim, scale, e.of_x);
@@ -91,15 +96,18 @@ template <class E> DEVICE void grad_keys(const Gradient<typename E::Number> &g, 
 		return;
 	rows -= start;
 	u32 first = root(b, span), end = (b.starts[after(b, span)] - first) * group; // pairs of the tree
+	u64 last = (u64)row - first + E::high + g.f.window; // row of a sequence that reads a key of the tile
+	if (!b.from && last * group < end)
+		end = (u32)last * group;
 	UNROLL for (u32 of = 0; of < 2; of++)
 		bring_rows<E::high, E::dim, E::pitch, E::threads>(base + of * E::own_y, g.cache + (of * g.h.kv + head) * kept, kept,
 			[&](u32 r, bool &in) {
 				in = r < rows;
 				return (row + r) * g.h.stride();
 			});
-	E e(base, g.h.dim);
+	E e(base, g.h.dim, g.f);
 	UNROLL for (u32 i = 0; i < E::mine; i++)
-		e.limit[i] = (row + e.row(i) - first) * group;
+		e.limit[i] = (row + e.row(i) - first) * group, e.above[i] = g.positions[row + (e.row(i) < rows ? e.row(i) : 0)] + g.f.window;
 	auto fetch = [&](u32 place, const typename E::Number *from, u32 pair) {
 		bring_rows<E::deep, E::dim, E::pitch, E::threads>(here(base) + place, from + head * group * kept, kept, [&](u32 r, bool &in) {
 			in = pair + r < end;
@@ -109,10 +117,14 @@ template <class E> DEVICE void grad_keys(const Gradient<typename E::Number> &g, 
 	each_step(e, (row - first) * group / E::deep * E::deep, end,
 		[&](u32 pair) {
 			fetch(E::x, g.asked, pair);
-			u32 t = thread_here(), n = pair + t % E::deep; // lse, then delta
+			u32 t = thread_here(), n = pair + t % E::deep; // lse, then delta, then positions
 			const float *from = (t < E::deep ? g.lse : g.delta) + (u64)(first + n / group) * g.h.q + head * group + n % group;
 			if (t < 2 * E::deep)
 				copy4(here(base) + E::sums + t * 4, n < end ? from : g.lse, n < end ? 4 : 0);
+			u32 row_of = here(first + n / group);
+			bool in = (t < E::deep) & (n < end);
+			if (t < places(E::deep)) // whole warps
+				copy4(here(base) + E::sums + (2 * E::deep + t) * 4, (const float *)g.positions + (in ? row_of : 0), in ? 4 : 0);
 		},
 		[&](u32 pair) { fetch(E::y, g.asked + g.h.q * kept, pair); });
 	UNROLL for (u32 i = 0; i < E::mine; i++)
@@ -123,14 +135,28 @@ template <class E> DEVICE void grad_keys(const Gradient<typename E::Number> &g, 
 		}
 }
 
-// grad_pack: the row and head (warp) of queries, scaled, and of dout, and delta [T, q heads].
-template <typename T> DEVICE void grad_pack(T *asked, float *delta, const float *qkv, const float *dout, const float *out, const Heads &h,
-	u32 rows) {
+// position_of is that of a row of the batch in its sequence.
+DEVICE u32 position_of(const Batch &b, u32 row) {
+	u32 low = 0, above = b.n; // the last span that begins at the row, or before
+	ROLLED while (above - low > 1) {
+		u32 middle = (low + above) / 2;
+		if (b.starts[middle] <= row)
+			low = middle;
+		else
+			above = middle;
+	}
+	Span s(b, low);
+	return s.first + (row - s.row);
+}
+
+// grad_pack: the row and head (warp) of queries, scaled, and of dout, and delta [T, q heads]; and the positions [T] of rows.
+template <typename T> DEVICE void grad_pack(T *asked, float *delta, u32 *positions, const float *qkv, const float *dout, const float *out,
+	const Batch &b, const Heads &h, float scale, u32 rows) {
 	u64 at = (u64)block_x() * (threads / 32) + thread() / 32, t = at / h.q, head = at % h.q;
 	if (t >= rows)
 		return;
 	u32 kept = h.kept();
-	float scale = 1 / __builtin_sqrtf((float)h.dim), sum = 0;
+	float sum = 0;
 	bool wide = aligned(qkv, dout, out) && h.dim % 4 == 0;
 	const float *q = qkv + t * h.width() + head * h.dim;
 	T *to = asked + t * readers(h).stride() + head * kept;
@@ -148,15 +174,17 @@ template <typename T> DEVICE void grad_pack(T *asked, float *delta, const float 
 	sum = over_warp(sum);
 	if (lane() == 0)
 		delta[at] = sum;
+	if (lane() == 0 && head == 0)
+		positions[t] = position_of(b, (u32)t);
 }
 #define GRAD_PACK(type, Number) \
-	KERNEL THREADS(256) attention_grad_pack_##type(Number *asked, float *delta, const float *qkv, const float *dout, const float *out, \
-		u32 q, u32 kv, u32 dim, u32 rows) { \
-		grad_pack(asked, delta, qkv, dout, out, {q, kv, dim}, rows); \
+	KERNEL THREADS(256) attention_grad_pack_##type(Number *asked, float *delta, u32 *positions, const float *qkv, const float *dout, \
+		const float *out, const u32 *starts, const u32 *from, u32 n, u32 q, u32 kv, u32 dim, float scale, u32 rows) { \
+		grad_pack(asked, delta, positions, qkv, dout, out, {starts, nullptr, from, n, 0}, {q, kv, dim}, scale, rows); \
 	}
 #define GRAD(of, type, Engine, dim, high) \
 	KERNEL THREADS((Engine::threads)) attention_grad_##of##_##type##_##high##x##dim(float *dqkv, const Engine::Number *cache, \
-		const Engine::Number *asked, const float *lse, const float *delta, const u32 *starts, const u32 *from, u32 n, u32 q, u32 kv, \
-		u32 size) { \
-		grad_##of<Engine>({dqkv, cache, asked, lse, delta, {q, kv, size}}, {starts, nullptr, from, n, 0}); \
+		const Engine::Number *asked, const float *lse, const float *delta, const u32 *positions, const u32 *starts, const u32 *from, \
+		u32 n, u32 q, u32 kv, u32 size, float scale, float cap, u32 window) { \
+		grad_##of<Engine>({dqkv, cache, asked, lse, delta, positions, {q, kv, size}, {scale, cap, window}}, {starts, nullptr, from, n, 0}); \
 	}

@@ -9,18 +9,19 @@ template <bool keys_, u32 dim_, u32 high_, u32 across_> struct Tensor {
 	static constexpr bool keys = keys_;
 	static constexpr u32 dim = dim_, high = high_, across = across_, deep = 64, mine = 2, down = high / 16, threads = 32 * down * across,
 		pitch = dim + 8, p_pitch = deep + 8, part = deep / across, columns = dim / across;
-	// Places in shared memory, in bytes: X' at 0, Y', X, Y, s, then for keys p, and lse and delta of what is read.
+	// Places in shared memory, in bytes: X' at 0, Y', X, Y, s, then for keys p, and lse, delta and positions of what is read.
 	static constexpr u32 own_y = high * pitch * 2, x = 2 * own_y, y = x + deep * pitch * 2, s = y + deep * pitch * 2,
-		p = s + high * p_pitch * 2, sums = p + high * p_pitch * 2, bytes = keys ? sums + 2 * deep * 4 : p;
+		p = s + high * p_pitch * 2, sums = p + high * p_pitch * 2, bytes = keys ? sums + (2 * deep + places(deep)) * 4 : p;
 	static_assert(part % 16 == 0 && columns % 16 == 0 && bytes <= 99 << 10 && threads >= 2 * deep);
 	typedef float Sums[columns / 8][4];
 
+	Scores f;
 	u32 base_, row_, side_;
-	u32 limit[2]; // the last position that a query reads, or the first pair that reads a key
+	u32 limit[2], above[2]; // the last position that a query reads, or the first pair that reads a key, and from what position on none does
 	float lse[2], delta[2];
 	Sums of_x, of_y;
 
-	MEMBER Tensor(u32 base, u32) : base_(base) {
+	MEMBER Tensor(u32 base, u32, const Scores &f) : f(f), base_(base) {
 		u32 warp = thread() / 32;
 		row_ = warp % down * 16 + lane() / 4, side_ = warp / down;
 		UNROLL for (u32 j = 0; j < columns / 8; j++)
@@ -32,23 +33,29 @@ template <bool keys_, u32 dim_, u32 high_, u32 across_> struct Tensor {
 	// slopes writes s, and p of keys, of what is read from there on.
 	MEMBER void slopes(u32 at, u32 end) {
 		u32 lane = thread_here() % 32, base = here(base_), row = here(row_), side = here(side_);
-		u32 own = base + row / 16 * 16 * pitch * 2 + place_of_rows<pitch>(lane);
+		u32 mine = base + row / 16 * 16 * pitch * 2 + place_of_rows<pitch>(lane);
 		u32 read = base + x + side * part * pitch * 2 + place_of_weights<false, pitch>(lane);
 		float score[part / 8][4], along[part / 8][4];
-		products<dim, part, pitch>(score, own, read); // of 16 rows of the tile's own with the warp's part of those that are read
-		products<dim, part, pitch>(along, own + own_y, read + (y - x));
+		products<dim, part, pitch>(score, mine, read); // of 16 rows of the tile's own with the warp's part of those that are read
+		products<dim, part, pitch>(along, mine + own_y, read + (y - x));
 		UNROLL for (u32 j = 0; j < part / 8; j++)
 			UNROLL for (u32 half = 0; half < 2; half++) {
 				float weight[2], slope[2];
 				u32 column = side * part + j * 8 + lane % 4 * 2;
 				UNROLL for (u32 n = 0; n < 2; n++) {
 					u32 i = at + column + n;
-					bool reads = keys ? i >= limit[half] && i < end : i <= limit[half];
+					bool reads;
 					float l = lse[half], d = delta[half];
-					if constexpr (keys)
+					if constexpr (keys) {
 						l = load(base + sums + (column + n) * 4), d = load(base + sums + (deep + column + n) * 4);
-					float e = exponential(score[j][2 * half + n] - l);
-					weight[n] = reads ? e : 0, slope[n] = reads ? e * (along[j][2 * half + n] - d) : 0;
+						u32 position = __builtin_bit_cast(u32, load(base + sums + (2 * deep + column + n) * 4));
+						reads = (i >= limit[half]) & (i < end) & (position < above[half]);
+					} else {
+						reads = f.reads(limit[half], i);
+					}
+					float bent = f.bent(score[j][2 * half + n]), e = exponential(bent - l);
+					float s = made(f.slope(bent) * e * (along[j][2 * half + n] - d));
+					weight[n] = reads ? e : 0, slope[n] = reads ? s : 0;
 				}
 				u32 to = base + s + ((row + 8 * half) * p_pitch + column) * 2;
 				store(to, rounded(slope[0], slope[1]));

@@ -8,19 +8,20 @@ template <bool keys_, u32 dim_> struct Chains {
 	static constexpr bool keys = keys_;
 	static constexpr u32 dim = dim_, high = 16, deep = dim == 256 ? 16 : 32, mine = 1, threads = 128, pitch = dim + 4, p_pitch = deep + 4,
 		part = deep / 8, wide = dim / 32;
-	// Places in shared memory, in bytes: X' at 0, Y', X, Y, s, p, and lse and delta of what is read.
+	// Places in shared memory, in bytes: X' at 0, Y', X, Y, s, p, and lse, delta and positions of what is read.
 	static constexpr u32 own_y = high * pitch * 4, x = 2 * own_y, y = x + deep * pitch * 4, s = y + deep * pitch * 4,
-		p = s + high * p_pitch * 4, sums = p + high * p_pitch * 4, bytes = keys ? sums + 2 * deep * 4 : p;
+		p = s + high * p_pitch * 4, sums = p + high * p_pitch * 4, bytes = keys ? sums + (2 * deep + places(deep)) * 4 : p;
 	static_assert(bytes <= 99 << 10 && threads >= 2 * deep);
 	typedef Four Sums[wide];
 
 	u32 size; // of heads
+	Scores f;
 	u32 base_, row_, side_;
-	u32 limit[1]; // the last position that a query reads, or the first pair that reads a key
+	u32 limit[1], above[1]; // the last position that a query reads, or the first pair that reads a key, and from what position on none does
 	float lse[1], delta[1];
 	Sums of_x, of_y; // columns 4 · side + 32 · j and the next 3
 
-	MEMBER Chains(u32 base, u32 size) : size(size), base_(base), row_(thread() / 8), side_(thread() % 8) {
+	MEMBER Chains(u32 base, u32 size, const Scores &f) : size(size), f(f), base_(base), row_(thread() / 8), side_(thread() % 8) {
 		UNROLL for (u32 j = 0; j < wide; j++)
 			of_x[j] = of_y[j] = 0;
 	}
@@ -49,13 +50,19 @@ template <bool keys_, u32 dim_> struct Chains {
 		product(along, base + own_y + row * pitch * 4, base + y + side * pitch * 4);
 		UNROLL for (u32 j = 0; j < part; j++) {
 			u32 column = side + 8 * j, i = at + column;
-			bool reads = keys ? i >= limit[0] && i < end : i <= limit[0];
+			bool reads;
 			float l = lse[0], d = delta[0];
-			if constexpr (keys)
+			if constexpr (keys) {
 				l = load(base + sums + column * 4), d = load(base + sums + (deep + column) * 4);
-			float e = exponential(score[j] - l);
+				u32 position = __builtin_bit_cast(u32, load(base + sums + (2 * deep + column) * 4));
+				reads = (i >= limit[0]) & (i < end) & (position < above[0]);
+			} else {
+				reads = f.reads(limit[0], i);
+			}
+			float bent = f.bent(score[j]), e = exponential(bent - l);
+			float change = made(f.slope(bent) * e * (along[j] - d));
 			u32 to = base + s + (row * p_pitch + column) * 4;
-			store(to, reads ? e * (along[j] - d) : 0);
+			store(to, reads ? change : 0);
 			if (keys)
 				store(to + (p - s), reads ? e : 0);
 		}

@@ -8,14 +8,14 @@
 DEVICE u32 chunks_of(u32 vocabulary) { return (vocabulary + chunk - 1) / chunk; }
 
 // A block has a chunk of a row. Logits become those at the row's temperature.
-KERNEL draw_partials(Partial *partials, float *logits, u32 stride, u32 vocabulary, const float *inverse_temperature) {
+KERNEL draw_partials(Partial *partials, float *logits, u32 stride, u32 vocabulary, const float *inverse_temperature, float cap) {
 	Four l[fours];
 	u32 row = block_y(), width = width_of(block(), vocabulary);
 	float scale = inverse_temperature[row];
 	scale = scale == 0 ? 1 : scale;
 	logits += (u64)row * stride + block() * chunk;
-	take_chunk(l, logits, width, scale);
-	if (scale != 1)
+	take_chunk(l, logits, width, {cap, scale});
+	if (scale != 1 || cap != 0)
 		UNROLL for (u32 k = 0; k < fours; k++)
 			put(logits, place(k), width, aligned(logits), l[k]);
 	Partial p = reduce(l, width);

@@ -4,36 +4,44 @@
 #include "head.h"
 
 // A block has a row of the chunk c. If the target is in the chunk, its logit is kept.
-DEVICE Partial part(Four *l, float *logits, u32 c, u32 vocabulary, float scale, const int *targets, Partial *partials, float *kept) {
+DEVICE Partial part(Four *l, float *logits, u32 c, u32 vocabulary, Form f, const int *targets, Partial *partials, float *kept) {
 	u32 row = block(), width = width_of(c, vocabulary), target = (u32)targets[row] - c * chunk;
-	take_chunk(l, logits, width, scale);
+	take_chunk(l, logits, width, f);
 	if (target < width && thread() == 0)
-		kept[row] = logits[target] * scale + 0;
+		kept[row] = f.of(logits[target]);
 	Partial p = reduce(l, width);
 	if (thread() == 0)
 		partials[(u64)row * ((vocabulary + chunk - 1) / chunk) + c] = p;
 	return p;
 }
 
-KERNEL head_partials(float *logits, u32 c, u32 vocabulary, float scale, const int *targets, Partial *partials, float *kept) {
+KERNEL head_partials(float *logits, u32 c, u32 vocabulary, float cap, float scale, const int *targets, Partial *partials, float *kept) {
 	Four l[fours];
-	part(l, logits + (u64)block() * chunk, c, vocabulary, scale, targets, partials, kept);
+	part(l, logits + (u64)block() * chunk, c, vocabulary, {cap, scale}, targets, partials, kept);
 }
 
-// The same, and logits become weights. running [rows] is the largest logit so far; mean [rows, H] is what the chunks before gave.
-KERNEL head_weights(float *logits, u32 c, u32 vocabulary, float scale, const int *targets, Partial *partials, float *kept,
+// The same, and logits become weights, times their slopes. running [rows] is the largest logit so far; mean [rows, H] is what the chunks before gave.
+KERNEL head_weights(float *logits, u32 c, u32 vocabulary, float cap, float scale, const int *targets, Partial *partials, float *kept,
 	float *running, float *mean, u32 H) {
 	Four l[fours];
 	u32 row = block(), width = width_of(c, vocabulary);
 	logits += (u64)row * chunk, mean += (u64)row * H;
-	Partial p = part(l, logits, c, vocabulary, scale, targets, partials, kept);
+	Form f = {cap, scale};
+	Partial p = part(l, logits, c, vocabulary, f, targets, partials, kept);
 	float before = c ? running[row] : p.max, now = Greatest::of(before, p.max);
 	float grow = exponential(p.max - now), shrink = exponential(before - now);
 	barrier(); // everyone has what was running
 	if (thread() == 0)
 		running[row] = now;
-	UNROLL for (u32 k = 0; k < fours; k++)
-		put(logits, place(k), width, true, l[k] * grow);
+	UNROLL for (u32 k = 0; k < fours; k++) {
+		Four weight = l[k] * grow;
+		if (cap != 0) {
+			Four raw = take(logits, place(k), width, true);
+			UNROLL for (u32 i = 0; i < 4; i++)
+				weight[i] *= f.slope(f.of(raw[i]));
+		}
+		put(logits, place(k), width, true, weight);
+	}
 	if (shrink != 1)
 		for (u32 i = thread(); i < H; i += threads)
 			mean[i] *= shrink;
@@ -56,11 +64,12 @@ KERNEL head_results(float *logp, float *entropy, float *lse, float *inverse, con
 	inverse[row] = (float)(1 / t.sum);
 }
 
-// jacobian [T, H] = scale · (w[target] − mean / S): a block has a row.
+// jacobian [T, H] = scale · (slope of the target · w[target] − mean / S): a block has a row.
 template <class W>
 DEVICE void jacobian_row(float *jacobian, const W *w, const float *mean, const float *inverse, const int *targets, const int *index,
-	float scale, u32 H) {
+	const float *kept, Form f, u32 H) {
 	u32 row = block();
+	float slope = f.slope(kept[row]);
 	const W *of_target = w + (u64)targets[row] * H;
 	jacobian += (u64)index[row] * H, mean += (u64)row * H;
 	for (u32 i = thread(); i < H; i += threads) {
@@ -69,17 +78,17 @@ DEVICE void jacobian_row(float *jacobian, const W *w, const float *mean, const f
 			weight = of_target[i];
 		else
 			weight = __builtin_bit_cast(float, (u32)of_target[i] << 16);
-		jacobian[i] = (weight - mean[i] * inverse[row]) * scale;
+		jacobian[i] = (weight * slope - mean[i] * inverse[row]) * f.scale;
 	}
 }
 
 KERNEL head_jacobian(float *jacobian, const float *w, const float *mean, const float *inverse, const int *targets, const int *index,
-	float scale, u32 H) {
-	jacobian_row(jacobian, w, mean, inverse, targets, index, scale, H);
+	const float *kept, float cap, float scale, u32 H) {
+	jacobian_row(jacobian, w, mean, inverse, targets, index, kept, {cap, scale}, H);
 }
 KERNEL head_jacobian_bf16(float *jacobian, const u16 *w, const float *mean, const float *inverse, const int *targets, const int *index,
-	float scale, u32 H) {
-	jacobian_row(jacobian, w, mean, inverse, targets, index, scale, H);
+	const float *kept, float cap, float scale, u32 H) {
+	jacobian_row(jacobian, w, mean, inverse, targets, index, kept, {cap, scale}, H);
 }
 
 // LogProbGradX: out [T, H] = the rows of x, each times its scale. A block has 1,024 columns of a row.
@@ -90,18 +99,19 @@ KERNEL scale_rows(float *out, const float *x, const float *scales, u32 H) {
 	put(out, i, H, wide, take(x, i, H, wide) * scales[block()]);
 }
 
-// LogProbGradW: logits of the chunk c become what the loss changes by them, dlogp · scale · (onehot(target) − softmax).
-KERNEL head_grad_logits(float *logits, u32 c, u32 vocabulary, float scale, const int *targets, const int *index, const float *dlogp,
+// LogProbGradW: logits of the chunk c become what the loss changes by them, dlogp · scale · slope · (onehot(target) − softmax).
+KERNEL head_grad_logits(float *logits, u32 c, u32 vocabulary, float cap, float scale, const int *targets, const int *index, const float *dlogp,
 	const float *lse) {
 	Four l[fours];
 	u32 row = block(), width = width_of(c, vocabulary), target = (u32)targets[row] - c * chunk, from = (u32)index[row];
 	logits += (u64)row * chunk;
 	float d = dlogp[from] * scale, all = lse[from];
-	take_chunk(l, logits, width, scale);
+	Form f = {cap, scale};
+	take_chunk(l, logits, width, f);
 	UNROLL for (u32 k = 0; k < fours; k++)
 		if (k * 4 * threads < width) {
 			UNROLL for (u32 i = 0; i < 4; i++)
-				l[k][i] = d * ((place(k) + i == target ? 1 : 0) - exponential(l[k][i] - all));
+				l[k][i] = f.slope(l[k][i]) * d * ((place(k) + i == target ? 1 : 0) - exponential(l[k][i] - all));
 			put(logits, place(k), width, true, l[k]);
 		}
 }

@@ -16,14 +16,27 @@ struct Partial {
 	float max, sum, moment;
 };
 
-// A chunk of logits, scaled; what is behind its end is as good as excluded. Minus zero becomes zero, for the draws' order.
-DEVICE void take_chunk(Four *l, const float *logits, u32 width, float scale) {
+// What becomes of a logit: a cap bends it, if there is one, and it is scaled. Minus zero becomes zero, for the draws' order.
+struct Form {
+	float cap, scale;
+
+	__device__ __attribute__((always_inline)) float of(float logit) const {
+		return (cap != 0 ? tangent(logit / cap) * cap : logit) * scale + 0;
+	}
+	// The slope of a bent and scaled logit by the logit that it was, but for the scale.
+	__device__ __attribute__((always_inline)) float slope(float bent) const {
+		float t = bent / (cap * scale);
+		return cap != 0 ? 1 - t * t : 1;
+	}
+};
+
+// A chunk of logits in that form; what is behind its end is as good as excluded.
+DEVICE void take_chunk(Four *l, const float *logits, u32 width, Form f) {
 	bool wide = aligned(logits);
 	UNROLL for (u32 k = 0; k < fours; k++) {
-		l[k] = take(logits, place(k), width, wide) * scale + 0;
+		l[k] = take(logits, place(k), width, wide);
 		UNROLL for (u32 i = 0; i < 4; i++)
-			if (place(k) + i >= width)
-				l[k][i] = -__builtin_inff();
+			l[k][i] = place(k) + i < width ? f.of(l[k][i]) : -__builtin_inff();
 	}
 }
 

@@ -55,6 +55,21 @@ KERNEL qk_norm_rope(float *out, const float *qkv, const float *qw, const float *
 	}
 }
 
+// Queries and keys are rotated without a norm, or where back is set against their angles.
+KERNEL rope(float *out, const float *x, const float *rope, u32 back, u32 queries, u32 keys, u32 dim, u32 T) {
+	Head h;
+	if (!head(&h, Shape{queries, keys, dim}, x, x, rope, T))
+		return;
+	x += h.at, out += h.at;
+	if (!h.w)
+		return copy_head(out, x, h.half);
+	for (u32 i = lane(); i < h.half; i += 32) {
+		float a = x[i], b = x[i + h.half], c = h.turns[i], s = back ? -h.turns[i + h.half] : h.turns[i + h.half];
+		out[i] = fma(a, c, -(b * s));
+		out[i + h.half] = fma(b, c, a * s);
+	}
+}
+
 // A pair of gradients of a head, turned back.
 struct Pair {
 	float a, b;

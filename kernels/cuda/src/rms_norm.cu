@@ -1,7 +1,7 @@
-// weight · x / sqrt(mean(x²) + eps), and its gradients. A block has a row [width]: a thread four numbers of each 1,024.
+// (weight − less) · x / sqrt(mean(x²) + eps), and its gradients: less is below zero where the weight lacks an offset. A block has a row [width]: a thread four numbers of each 1,024.
 #include "kernel.h"
 
-KERNEL rms_norm(float *out, const float *x, const float *weight, float eps, u32 width) {
+KERNEL rms_norm(float *out, const float *x, const float *weight, float eps, float less, u32 width) {
 	x += (u64)block() * width, out += (u64)block() * width;
 	bool wide = aligned(out, x, weight) && width % 4 == 0;
 	float squares = 0;
@@ -12,16 +12,16 @@ KERNEL rms_norm(float *out, const float *x, const float *weight, float eps, u32 
 	}
 	float r = inverse_rms(over_block(squares), width, eps);
 	for (u32 i = 4 * thread(); i < width; i += 4 * threads)
-		put(out, i, width, wide, take(weight, i, width, wide) * (take(x, i, width, wide) * r));
+		put(out, i, width, wide, (take(weight, i, width, wide) - less) * (take(x, i, width, wide) * r));
 }
 
 // With r as above: dx = r · dy · weight − r³ · mean(dy · weight · x) · x.
-KERNEL rms_norm_grad_x(float *dx, const float *dy, const float *x, const float *weight, float eps, u32 width) {
+KERNEL rms_norm_grad_x(float *dx, const float *dy, const float *x, const float *weight, float eps, float less, u32 width) {
 	x += (u64)block() * width, dy += (u64)block() * width, dx += (u64)block() * width;
 	bool wide = aligned(dx, dy, x, weight) && width % 4 == 0;
 	float squares = 0, along = 0;
 	for (u32 i = 4 * thread(); i < width; i += 4 * threads) {
-		Four v = take(x, i, width, wide), d = take(dy, i, width, wide) * take(weight, i, width, wide);
+		Four v = take(x, i, width, wide), d = take(dy, i, width, wide) * (take(weight, i, width, wide) - less);
 		UNROLL for (int k = 0; k < 4; k++) {
 			squares = fma(v[k], v[k], squares);
 			along = fma(d[k], v[k], along);
@@ -29,7 +29,7 @@ KERNEL rms_norm_grad_x(float *dx, const float *dy, const float *x, const float *
 	}
 	float r = inverse_rms(over_block(squares), width, eps), back = over_block(along) / (float)width * r * r;
 	for (u32 i = 4 * thread(); i < width; i += 4 * threads) {
-		Four v = take(x, i, width, wide), d = take(dy, i, width, wide) * take(weight, i, width, wide);
+		Four v = take(x, i, width, wide), d = take(dy, i, width, wide) * (take(weight, i, width, wide) - less);
 		UNROLL for (int k = 0; k < 4; k++)
 			d[k] = r * fma(-back, v[k], d[k]);
 		put(dx, i, width, wide, d);

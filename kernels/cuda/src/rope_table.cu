@@ -1,4 +1,4 @@
-// out [T, dim] = cos (first half of a row) and sin (second half) of position · frequency.
+// out [T, dim] = scale times cos (first half of a row) and sin (second half) of position · frequency.
 #include "kernel.h"
 
 struct Turn {
@@ -27,14 +27,14 @@ DEVICE Turn turn(double angle) {
 	return t;
 }
 
-// A thread has a pair; half is the number of frequencies. They are made on the host, once for all calls.
-KERNEL rope_table(float *out, const int *positions, const double *frequencies, u32 half, u64 pairs) {
+// A thread has a pair; half is the number of frequencies.
+KERNEL rope_table(float *out, const int *positions, const double *frequencies, double scale, u32 half, u64 pairs) {
 	u64 n = index();
 	if (n >= pairs)
 		return;
 	u64 t = n / half;
 	u32 i = (u32)(n % half);
 	Turn a = turn((double)positions[t] * frequencies[i]);
-	out[t * 2 * half + i] = (float)a.cos;
-	out[t * 2 * half + half + i] = (float)a.sin;
+	out[t * 2 * half + i] = (float)(scale * a.cos);
+	out[t * 2 * half + half + i] = (float)(scale * a.sin);
 }

@@ -1,4 +1,4 @@
-// silu(g) · u for rows (g | u) of gate_up [T, 2 width], and its gradient. A block has the next 1,024 columns of a row.
+// silu(g) · u and gelu(g) · u for rows (g | u) of gate_up [T, 2 width], and their gradients. A block has the next 1,024 columns of a row.
 #include "kernel.h"
 
 // 1 / (1 + e to the −x), of which nothing gets infinite.
@@ -38,6 +38,38 @@ KERNEL swiglu_grad(float *d_gate_up, const float *d_out, const float *gate_up, u
 	UNROLL for (int k = 0; k < 4; k++) {
 		float s = sigmoid(g[k]);
 		dg[k] = d[k] * u[k] * (s * fma(g[k], 1 - s, 1));
+		du[k] = d[k] * (g[k] * s);
+	}
+	float *to = d_gate_up + (u64)p.t * 2 * width;
+	put(to, p.i, width, p.wide && aligned(d_gate_up), dg);
+	put(to + width, p.i, width, p.wide && aligned(d_gate_up), du);
+}
+
+// What the tanh form of gelu multiplies its argument by is the sigmoid of this, which has that slope.
+DEVICE float inner(float g, float *slope) {
+	const float c = 1.59576912f, cubic = 0.0713548163f; // 2·sqrt(2/π), and 0.044715 of that
+	float square = g * g;
+	*slope = fma(square, 3 * cubic, c);
+	return g * fma(square, cubic, c);
+}
+
+KERNEL geglu(float *out, const float *gate_up, u32 width) {
+	Place p = place(gate_up, width);
+	Four g = take(p.g, p.i, width, p.wide), u = take(p.u, p.i, width, p.wide), v;
+	UNROLL for (int k = 0; k < 4; k++) {
+		float slope;
+		v[k] = g[k] * sigmoid(inner(g[k], &slope)) * u[k];
+	}
+	put(out + (u64)p.t * width, p.i, width, p.wide && aligned(out), v);
+}
+
+KERNEL geglu_grad(float *d_gate_up, const float *d_out, const float *gate_up, u32 width) {
+	Place p = place(gate_up, width);
+	Four d = take(d_out + (u64)p.t * width, p.i, width, p.wide && aligned(d_out));
+	Four g = take(p.g, p.i, width, p.wide), u = take(p.u, p.i, width, p.wide), dg, du;
+	UNROLL for (int k = 0; k < 4; k++) {
+		float slope, z = inner(g[k], &slope), s = sigmoid(z), rest = sigmoid(-z); // rest is 1 − s, but near 0 exact, too
+		dg[k] = d[k] * u[k] * fma(g[k] * s * rest, slope, s);
 		du[k] = d[k] * (g[k] * s);
 	}
 	float *to = d_gate_up + (u64)p.t * 2 * width;

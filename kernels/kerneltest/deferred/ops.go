@@ -32,24 +32,29 @@ func (d *backend) EmbedGrad(dTable, dOut, ids kernels.Buffer, V, H, T int) {
 	d.later(func() { d.b.EmbedGrad(dTable, dOut, ids, V, H, T) })
 }
 
-func (d *backend) RMSNorm(out, x, weight kernels.Buffer, eps float32, H, T int) {
+func (d *backend) RMSNorm(out, x, weight kernels.Buffer, n kernels.Norm, H, T int) {
 	out, x, weight = d.in(out), d.in(x), d.in(weight)
-	d.later(func() { d.b.RMSNorm(out, x, weight, eps, H, T) })
+	d.later(func() { d.b.RMSNorm(out, x, weight, n, H, T) })
 }
 
-func (d *backend) RMSNormGradX(dx, dy, x, weight kernels.Buffer, eps float32, H, T int) {
+func (d *backend) RMSNormGradX(dx, dy, x, weight kernels.Buffer, n kernels.Norm, H, T int) {
 	dx, dy, x, weight = d.in(dx), d.in(dy), d.in(x), d.in(weight)
-	d.later(func() { d.b.RMSNormGradX(dx, dy, x, weight, eps, H, T) })
+	d.later(func() { d.b.RMSNormGradX(dx, dy, x, weight, n, H, T) })
 }
 
-func (d *backend) RMSNormGradW(dw, dy, x kernels.Buffer, eps float32, H, T int) {
+func (d *backend) RMSNormGradW(dw, dy, x kernels.Buffer, n kernels.Norm, H, T int) {
 	dw, dy, x = d.in(dw), d.in(dy), d.in(x)
-	d.later(func() { d.b.RMSNormGradW(dw, dy, x, eps, H, T) })
+	d.later(func() { d.b.RMSNormGradW(dw, dy, x, n, H, T) })
 }
 
-func (d *backend) RopeTable(out, positions kernels.Buffer, theta float64, dim, T int) {
-	out, positions = d.in(out), d.in(positions)
-	d.later(func() { d.b.RopeTable(out, positions, theta, dim, T) })
+func (d *backend) RopeTable(out, positions, frequencies kernels.Buffer, scale float64, dim, T int) {
+	out, positions, frequencies = d.in(out), d.in(positions), d.in(frequencies)
+	d.later(func() { d.b.RopeTable(out, positions, frequencies, scale, dim, T) })
+}
+
+func (d *backend) Rope(out, x, rope kernels.Buffer, back bool, h kernels.Heads, T int) {
+	out, x, rope = d.in(out), d.in(x), d.in(rope)
+	d.later(func() { d.b.Rope(out, x, rope, back, h, T) })
 }
 
 func (d *backend) QKNormRope(out, qkv, qw, kw, rope kernels.Buffer, eps float32, h kernels.Heads, T int) {
@@ -78,28 +83,43 @@ func (d *backend) SwiGLUGrad(dGateUp, dout, gateUp kernels.Buffer, N, T int) {
 	d.later(func() { d.b.SwiGLUGrad(dGateUp, dout, gateUp, N, T) })
 }
 
+func (d *backend) GeGLU(out, gateUp kernels.Buffer, N, T int) {
+	out, gateUp = d.in(out), d.in(gateUp)
+	d.later(func() { d.b.GeGLU(out, gateUp, N, T) })
+}
+
+func (d *backend) GeGLUGrad(dGateUp, dout, gateUp kernels.Buffer, N, T int) {
+	dGateUp, dout, gateUp = d.in(dGateUp), d.in(dout), d.in(gateUp)
+	d.later(func() { d.b.GeGLUGrad(dGateUp, dout, gateUp, N, T) })
+}
+
+func (d *backend) Scale(out, x kernels.Buffer, by float32, n int) {
+	out, x = d.in(out), d.in(x)
+	d.later(func() { d.b.Scale(out, x, by, n) })
+}
+
 func (d *backend) Add(out, a, b kernels.Buffer, n int) {
 	out, a, b = d.in(out), d.in(a), d.in(b)
 	d.later(func() { d.b.Add(out, a, b, n) })
 }
 
-func (d *backend) Attention(out, lse, qkv kernels.Buffer, s kernels.Spans, h kernels.Heads, kv kernels.DType, T int) {
+func (d *backend) Attention(out, lse, qkv kernels.Buffer, s kernels.Spans, a kernels.Attn, kv kernels.DType, T int) {
 	out, lse, qkv, s.Starts, s.Parents = d.in(out), d.in(lse), d.in(qkv), d.in(s.Starts), d.in(s.Parents)
-	d.later(func() { d.b.Attention(out, lse, qkv, s, h, kv, T) })
+	d.later(func() { d.b.Attention(out, lse, qkv, s, a, kv, T) })
 }
 
-func (d *backend) AttentionGrad(dqkv, dout, qkv, out, lse kernels.Buffer, s kernels.Spans, h kernels.Heads, kv kernels.DType,
+func (d *backend) AttentionGrad(dqkv, dout, qkv, out, lse kernels.Buffer, s kernels.Spans, a kernels.Attn, kv kernels.DType,
 	T int) {
 	dqkv, dout, qkv = d.in(dqkv), d.in(dout), d.in(qkv)
 	out, lse, s.Starts, s.Parents = d.in(out), d.in(lse), d.in(s.Starts), d.in(s.Parents)
-	d.later(func() { d.b.AttentionGrad(dqkv, dout, qkv, out, lse, s, h, kv, T) })
+	d.later(func() { d.b.AttentionGrad(dqkv, dout, qkv, out, lse, s, a, kv, T) })
 }
 
 func (d *backend) LogProb(out kernels.LogProbOut, h kernels.Buffer, w kernels.Matrix, targets kernels.Buffer,
-	invTemp float32, T int) {
+	l kernels.Logits, T int) {
 	out.LogP, out.Entropy, out.LSE, out.Jacobian = d.in(out.LogP), d.in(out.Entropy), d.in(out.LSE), d.in(out.Jacobian)
 	h, w, targets = d.in(h), d.matrix(w), d.in(targets)
-	d.later(func() { d.b.LogProb(out, h, w, targets, invTemp, T) })
+	d.later(func() { d.b.LogProb(out, h, w, targets, l, T) })
 }
 
 func (d *backend) LogProbGradX(dh, dlogp, jacobian kernels.Buffer, H, T int) {
@@ -108,10 +128,10 @@ func (d *backend) LogProbGradX(dh, dlogp, jacobian kernels.Buffer, H, T int) {
 }
 
 func (d *backend) LogProbGradW(dw, dlogp, h kernels.Buffer, w kernels.Matrix, targets, lse kernels.Buffer,
-	invTemp float32, T int) {
+	l kernels.Logits, T int) {
 	dw, dlogp, h, w = d.in(dw), d.in(dlogp), d.in(h), d.matrix(w)
 	targets, lse = d.in(targets), d.in(lse)
-	d.later(func() { d.b.LogProbGradW(dw, dlogp, h, w, targets, lse, invTemp, T) })
+	d.later(func() { d.b.LogProbGradW(dw, dlogp, h, w, targets, lse, l, T) })
 }
 
 func (d *backend) Loss(dlogp, stats kernels.Buffer, in kernels.LossIn, l kernels.Loss, T int) {

@@ -32,10 +32,10 @@ func (d *backend) CopyBlocks(c kernels.Cache, to, from kernels.Buffer, n int) {
 	d.later(func() { d.b.CopyBlocks(c, to, from, n) })
 }
 
-func (d *backend) PagedAttention(out, qkv kernels.Buffer, c kernels.Cache, layer int, p kernels.Paged, h kernels.Heads, T int) {
+func (d *backend) PagedAttention(out, qkv kernels.Buffer, c kernels.Cache, layer int, p kernels.Paged, a kernels.Attn, T int) {
 	out, qkv, c = d.in(out), d.in(qkv), d.cache(c)
 	p.Starts, p.Positions, p.Tables = d.in(p.Starts), d.in(p.Positions), d.in(p.Tables)
-	d.later(func() { d.b.PagedAttention(out, qkv, c, layer, p, h, T) })
+	d.later(func() { d.b.PagedAttention(out, qkv, c, layer, p, a, T) })
 }
 
 func (d *backend) Gather(out, x, rows kernels.Buffer, width, n int) {

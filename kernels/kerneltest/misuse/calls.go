@@ -37,17 +37,21 @@ var calls = map[string]func(c *call){
 			c.size("T", T, 0))
 	},
 	"RMSNorm": func(c *call) {
-		c.RMSNorm(c.floats("out", T*k), c.floats("x", T*k), c.floats("weight", k), 1, c.size("H", k, 1), c.size("T", T, 0))
+		c.RMSNorm(c.floats("out", T*k), c.floats("x", T*k), c.floats("weight", k), kernels.Norm{Eps: 1}, c.size("H", k, 1), c.size("T", T, 0))
 	},
 	"RMSNormGradX": func(c *call) {
-		c.RMSNormGradX(c.floats("dx", T*k), c.floats("dy", T*k), c.floats("x", T*k), c.floats("weight", k), 1, c.size("H", k, 1),
+		c.RMSNormGradX(c.floats("dx", T*k), c.floats("dy", T*k), c.floats("x", T*k), c.floats("weight", k), kernels.Norm{Eps: 1},
+			c.size("H", k, 1),
 			c.size("T", T, 0))
 	},
 	"RMSNormGradW": func(c *call) {
-		c.RMSNormGradW(c.floats("dw", k), c.floats("dy", T*k), c.floats("x", T*k), 1, c.size("H", k, 1), c.size("T", T, 0))
+		c.RMSNormGradW(c.floats("dw", k), c.floats("dy", T*k), c.floats("x", T*k), kernels.Norm{Eps: 1}, c.size("H", k, 1), c.size("T", T, 0))
 	},
 	"RopeTable": func(c *call) {
-		c.RopeTable(c.floats("out", T*2), c.ints("positions", 0, 1, 2), 1e4, 2, c.size("T", T, 0))
+		c.RopeTable(c.floats("out", T*2), c.ints("positions", 0, 1, 2), c.doubles("frequencies", 1), 1, 2, c.size("T", T, 0))
+	},
+	"Rope": func(c *call) {
+		c.Rope(c.floats("out", T*width), c.floats("x", T*width), c.floats("rope", T*2), false, c.heads(), c.size("T", T, 0))
 	},
 	"QKNormRope": func(c *call) {
 		c.QKNormRope(c.floats("out", T*width), c.floats("qkv", T*width), c.floats("qw", 2), c.floats("kw", 2), c.floats("rope", T*2), 1,
@@ -67,26 +71,33 @@ var calls = map[string]func(c *call){
 	"SwiGLUGrad": func(c *call) {
 		c.SwiGLUGrad(c.floats("dGateUp", T*2*n), c.floats("dout", T*n), c.floats("gateUp", T*2*n), c.size("N", n, 1), c.size("T", T, 0))
 	},
-	"Add": func(c *call) { c.Add(c.floats("out", n), c.floats("a", n), c.floats("b", n), c.size("n", n, 0)) },
+	"GeGLU": func(c *call) {
+		c.GeGLU(c.floats("out", T*n), c.floats("gateUp", T*2*n), c.size("N", n, 1), c.size("T", T, 0))
+	},
+	"GeGLUGrad": func(c *call) {
+		c.GeGLUGrad(c.floats("dGateUp", T*2*n), c.floats("dout", T*n), c.floats("gateUp", T*2*n), c.size("N", n, 1), c.size("T", T, 0))
+	},
+	"Scale": func(c *call) { c.Scale(c.floats("out", n), c.floats("x", n), 2, c.size("n", n, 0)) },
+	"Add":   func(c *call) { c.Add(c.floats("out", n), c.floats("a", n), c.floats("b", n), c.size("n", n, 0)) },
 	"Attention": func(c *call) {
-		c.Attention(c.floats("out", T*4), c.floats("lse", T*2), c.floats("qkv", T*width), c.trees(), c.heads(), c.cached(),
+		c.Attention(c.floats("out", T*4), c.floats("lse", T*2), c.floats("qkv", T*width), c.trees(), c.attn(), c.cached(),
 			c.size("T", T, 0))
 	},
 	"AttentionGrad": func(c *call) {
 		c.AttentionGrad(c.floats("dqkv", T*width), c.floats("dout", T*4), c.floats("qkv", T*width), c.floats("out", T*4),
-			c.floats("lse", T*2), c.trees(), c.heads(), c.cached(), c.size("T", T, 0))
+			c.floats("lse", T*2), c.trees(), c.attn(), c.cached(), c.size("T", T, 0))
 	},
 	"LogProb": func(c *call) {
 		out := kernels.LogProbOut{LogP: c.floats("logp", T), Entropy: c.floats("entropy", T), LSE: c.floats("lse", T),
 			Jacobian: c.optional("jacobian", kernels.F32, T*k, T*k)}
-		c.LogProb(out, c.floats("h", T*k), c.weight("w", kernels.BF16), c.ints("targets", 0, -1, 3), 1, c.size("T", T, 0))
+		c.LogProb(out, c.floats("h", T*k), c.weight("w", kernels.BF16), c.ints("targets", 0, -1, 3), c.logits(), c.size("T", T, 0))
 	},
 	"LogProbGradX": func(c *call) {
 		c.LogProbGradX(c.floats("dh", T*k), c.floats("dlogp", T), c.floats("jacobian", T*k), c.size("H", k, 1), c.size("T", T, 0))
 	},
 	"LogProbGradW": func(c *call) {
 		c.LogProbGradW(c.floats("dw", n*k), c.floats("dlogp", T), c.floats("h", T*k), c.weight("w", kernels.BF16),
-			c.ints("targets", 0, -1, 3), c.floats("lse", T), 1, c.size("T", T, 0))
+			c.ints("targets", 0, -1, 3), c.floats("lse", T), c.logits(), c.size("T", T, 0))
 	},
 	"Loss": func(c *call) {
 		in := kernels.LossIn{LogP: c.floats("logp", T), Entropy: c.floats("entropy", T), OldLogP: c.floats("old logp", T),
@@ -108,13 +119,13 @@ var calls = map[string]func(c *call){
 		s := c.spans()
 		p := kernels.Paged{Starts: s.Starts, N: s.N, Positions: c.ints("positions", 0, 1, 2), Tables: c.ints("tables", 0),
 			Stride: c.size("the stride of the tables", 1, 1)}
-		c.PagedAttention(c.floats("out", T*4), c.floats("qkv", T*width), c.cache(), 0, p, c.heads(), c.size("T", T, 0))
+		c.PagedAttention(c.floats("out", T*4), c.floats("qkv", T*width), c.cache(), 0, p, c.attn(), c.size("T", T, 0))
 	},
 	"Gather": func(c *call) {
 		c.Gather(c.floats("out", 2*k), c.buffer("x", kernels.F32, 0, k), c.ints("rows", 0, 0), c.size("width", k, 1), c.size("n", 2, 0))
 	},
 	"Draw": func(c *call) {
-		in := kernels.DrawIn{InvTemp: c.floats("inverse temperature", T), Uniform: c.doubles("uniform", T),
+		in := kernels.DrawIn{Cap: c.cap(), InvTemp: c.floats("inverse temperature", T), Uniform: c.doubles("uniform", T),
 			TopK: c.ints("top-k", 0, 1, 2), TopP: c.floats("top-p", T), MinP: c.floats("min-p", T)}
 		out := kernels.DrawOut{Token: c.ints("token", 0, 0, 0), LogP: c.floats("logp", T)}
 		c.Draw(out, c.floats("h", T*k), c.weight("w", kernels.BF16), in, c.size("n", T, 0))

@@ -102,7 +102,7 @@ func shapeMistakes(m memory, x, ids kernels.Buffer) []mistake {
 	}
 	paged := func(c kernels.Cache, layer int, h kernels.Heads) func() {
 		p := kernels.Paged{Starts: ids, Positions: ids, Tables: ids, N: 1, Stride: 1}
-		return func() { m.PagedAttention(x, x, c, layer, p, h, 0) }
+		return func() { m.PagedAttention(x, x, c, layer, p, kernels.Attn{Heads: h}, 0) }
 	}
 	outside := kernels.Cols{Buf: x, Stride: 6, From: -1, N: n}
 	return []mistake{
@@ -112,8 +112,8 @@ func shapeMistakes(m memory, x, ids kernels.Buffer) []mistake {
 		{"LinearGradX: a gradient to x has no bias", func() {
 			m.LinearGradX(kernels.Whole(x, k), kernels.Whole(x, n), m.matrix(kernels.F32), kernels.LinearOpt{Bias: x}, 1)
 		}},
-		{"RopeTable: dim is 3, expected an even number", func() { m.RopeTable(x, ids, 1, 3, 1) }},
-		{"RopeTable: dim is 0, expected an even number", func() { m.RopeTable(x, ids, 1, 0, 1) }},
+		{"RopeTable: dim is 3, expected an even number", func() { m.RopeTable(x, ids, nil, 1, 3, 1) }},
+		{"RopeTable: dim is 0, expected an even number", func() { m.RopeTable(x, ids, nil, 1, 0, 1) }},
 		{"Loss: kind 9 is not known", func() { m.Loss(x, x, kernels.LossIn{}, kernels.Loss{Kind: 9}, 1) }},
 		{"CopyBlocks: the cache is nil", func() { m.CopyBlocks(nil, ids, ids, 1) }},
 		{"PagedAttention: the cache is nil", paged(nil, 0, heads)},

@@ -5,6 +5,7 @@ package misuse
 
 import (
 	"fmt"
+	"math"
 	"reflect"
 	"strings"
 	"testing"
@@ -157,6 +158,22 @@ func (c *call) heads() kernels.Heads {
 		}
 	}
 	return heads
+}
+
+func (c *call) attn() kernels.Attn {
+	return kernels.Attn{Heads: c.heads(), Window: c.size("the window", 2, 0), Cap: c.cap()}
+}
+
+func (c *call) logits() kernels.Logits { return kernels.Logits{InvTemp: 1, Cap: c.cap()} }
+
+// cap bends scores or logits.
+func (c *call) cap() float32 {
+	for _, x := range []float32{-1, float32(math.NaN())} {
+		if c.mistake("the cap is %g, expected at least 0", x) {
+			return x
+		}
+	}
+	return 3
 }
 
 // cached is a type of keys and values.

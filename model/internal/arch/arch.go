@@ -21,13 +21,21 @@ type architecture struct {
 	block func(c Config, layer int) []Slot
 	// forward goes from the tokens to the rows that the output head reads.
 	forward func(c Config, b Blocks) Rows
-	// initial says how a slot of a new model starts: normal with that mean and standard deviation.
+	// initial says how a slot of a new model starts: normal with that mean and standard deviation; of a
+	// norm, what it multiplies by.
 	initial func(c Config, s Slot) (mean, spread float64)
+
+	offset  float32 // that the weights of norms lack: 1 where they are the difference from one
+	inDType bool    // what is computed depends on the type that the weights were published in
 }
 
 // architectures are the families that there are.
 var architectures = []*architecture{
 	&qwen3,
+	&llama,
+	&qwen2,
+	&mistral,
+	&gemma2,
 }
 
 // named finds one by its name in config.json, or nil.

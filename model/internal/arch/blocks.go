@@ -14,8 +14,12 @@ type Blocks interface {
 	Linear(layer int, name string, x Rows) Rows
 	// QKNormRope normalises the heads of queries and keys, and turns them by their positions.
 	QKNormRope(slot string, qkv Rows) Rows
+	// Rope turns them by their positions alone.
+	Rope(what string, qkv Rows) Rows
 	Attention(layer int, qkv Rows) Rows
 	SwiGLU(what string, gateUp Rows) Rows
+	GeGLU(what string, gateUp Rows) Rows
+	Scale(what string, x Rows, factor float32) Rows
 	Add(what string, x, branch Rows) Rows
 	// AddBlock is Add where a block ends: the one value of a block that is always kept.
 	AddBlock(what string, x, branch Rows) Rows

@@ -2,6 +2,7 @@ package arch
 
 import (
 	"encoding/json"
+	"math"
 	"os"
 	"path/filepath"
 
@@ -20,10 +21,34 @@ type Config struct {
 	Heads         kernels.Heads
 	Eps           float32
 	RopeTheta     float64
+	RopeScaling   Scaling // of the rotary embedding's frequencies
 	MaxPositions  int
 	TiedHead      bool // the output head is the embedding table
-	AttentionBias bool
+	AttentionBias bool // of queries, keys, values and the output
+	MLPBias       bool // of all three matrices
+
+	Window      int     // how many positions a query reads in the layers that slide; 0: all, in every layer
+	Sliding     []bool  // which layers do
+	QueryScalar float64 // whose root scores are divided by; 0: Heads.Dim
+	ScoreCap    float32 // bends scores, as in kernels.Attn
+	LogitCap    float32 // bends logits, as in kernels.Logits
+	DType       string  // that the weights were published in, where that matters: "bfloat16"; "" where config.json does not say
 }
+
+// Attn is the attention of a layer.
+func (c Config) Attn(layer int) kernels.Attn {
+	a := kernels.Attn{Heads: c.Heads, Cap: c.ScoreCap}
+	if c.QueryScalar != 0 {
+		a.Scale = float32(1 / math.Sqrt(c.QueryScalar))
+	}
+	if c.Window > 0 && c.Sliding[layer] {
+		a.Window = c.Window
+	}
+	return a
+}
+
+// Norm is the norm of rows.
+func (c Config) Norm() kernels.Norm { return kernels.Norm{Eps: c.Eps, Offset: c.arch().offset} }
 
 // LoRADims are the shapes that an adapter of this model must fit.
 func (c Config) LoRADims() lora.Dims {
@@ -78,18 +103,25 @@ type rawConfig struct {
 	Intermediate   int             `json:"intermediate_size"`
 	Layers         int             `json:"num_hidden_layers"`
 	QHeads         int             `json:"num_attention_heads"`
-	KVHeads        int             `json:"num_key_value_heads"`
+	KVHeads        *int            `json:"num_key_value_heads"`
 	HeadDim        *int            `json:"head_dim"`
 	Eps            float32         `json:"rms_norm_eps"`
 	RopeTheta      *float64        `json:"rope_theta"`
 	RopeParameters json.RawMessage `json:"rope_parameters"`
 	RopeScaling    json.RawMessage `json:"rope_scaling"`
 	MaxPositions   int             `json:"max_position_embeddings"`
-	TiedHead       bool            `json:"tie_word_embeddings"`
+	TiedHead       *bool           `json:"tie_word_embeddings"`
+}
+
+// absent is what a key that is not there stands for, where that differs between architectures.
+type absent struct {
+	tied     bool
+	theta    float64 // 0: the key must be there
+	allHeads bool    // as many heads of keys as of queries; else that key must be there
 }
 
 // readDecoder reads the keys that every decoder has, and into own those of one architecture.
-func readDecoder(text []byte, own any) (Config, error) {
+func readDecoder(text []byte, own any, a absent) (Config, error) {
 	var r rawConfig
 	if err := unmarshal(text, &r); err != nil {
 		return Config{}, err
@@ -97,51 +129,30 @@ func readDecoder(text []byte, own any) (Config, error) {
 	if err := unmarshal(text, own); err != nil {
 		return Config{}, err
 	}
-	theta, err := r.theta()
-	if err != nil {
-		return Config{}, err
-	}
 	c := Config{
 		Architecture: r.Architectures[0],
 		Vocab:        r.Vocab, Hidden: r.Hidden, Intermediate: r.Intermediate, Layers: r.Layers,
-		Heads: kernels.Heads{Q: r.QHeads, KV: r.KVHeads},
-		Eps:   r.Eps, RopeTheta: theta, MaxPositions: r.MaxPositions, TiedHead: r.TiedHead,
+		Heads: kernels.Heads{Q: r.QHeads},
+		Eps:   r.Eps, MaxPositions: r.MaxPositions, TiedHead: a.tied,
+	}
+	if r.TiedHead != nil {
+		c.TiedHead = *r.TiedHead
+	}
+	if r.KVHeads != nil {
+		c.Heads.KV = *r.KVHeads
+	} else if a.allHeads {
+		c.Heads.KV = r.QHeads
 	}
 	if r.HeadDim != nil {
 		c.Heads.Dim = *r.HeadDim
 	} else if r.QHeads > 0 {
-		c.Heads.Dim = r.Hidden / r.QHeads
-	}
-	return c, nil
-}
-
-// theta finds the base of the rotary embedding, in the old place or the new one, and refuses what
-// would change the angles.
-func (r rawConfig) theta() (float64, error) {
-	scaling := r.RopeScaling
-	theta := r.RopeTheta
-	if !isNull(r.RopeParameters) {
-		var p struct {
-			Theta *float64 `json:"rope_theta"`
-			Type  string   `json:"rope_type"`
-		}
-		if err := json.Unmarshal(r.RopeParameters, &p); err != nil {
-			return 0, badinput.Errorf("rope_parameters: %w", err)
-		}
-		if p.Type != "" && p.Type != "default" {
-			scaling = r.RopeParameters
-		}
-		if p.Theta != nil {
-			theta = p.Theta
+		if c.Heads.Dim = r.Hidden / r.QHeads; r.Hidden%r.QHeads != 0 {
+			return Config{}, badinput.Errorf("num_attention_heads: found %d, which does not divide hidden_size %d; expected a head_dim then",
+				r.QHeads, r.Hidden)
 		}
 	}
-	if !isNull(scaling) {
-		return 0, badinput.Errorf("rope_scaling: found %s, expected null: scaled rotary embeddings are not supported", scaling)
-	}
-	if theta == nil {
-		return 0, badinput.Errorf("rope_theta: missing")
-	}
-	return *theta, nil
+	err := r.readRope(&c, a.theta)
+	return c, err
 }
 
 func isNull(m json.RawMessage) bool { return len(m) == 0 || string(m) == "null" }
@@ -181,8 +192,14 @@ func (c Config) Check() error {
 		return badinput.Errorf("rms_norm_eps: found %g, expected a small positive number", c.Eps)
 	case !(c.RopeTheta > 1):
 		return badinput.Errorf("rope_theta: found %g, expected more than 1", c.RopeTheta)
+	case !(c.QueryScalar >= 0) || c.QueryScalar > maxWidth:
+		return badinput.Errorf("query_pre_attn_scalar: found %g, expected more than 0, and %d at the most", c.QueryScalar, maxWidth)
+	case c.Window < 0:
+		return badinput.Errorf("sliding_window: found %d, expected at least 1, or null", c.Window)
+	case c.Window > 0 && len(c.Sliding) != c.Layers:
+		return badinput.Errorf("layer_types: found %d, expected one for each of num_hidden_layers %d", len(c.Sliding), c.Layers)
 	}
-	return nil
+	return c.RopeScaling.check(c.MaxPositions)
 }
 
 // CheckSequence reports why a sequence cannot be scored: it is empty, too long, or holds a token that

@@ -1,6 +1,7 @@
 package arch
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/json"
@@ -17,6 +18,9 @@ const initialSpread = 0.02
 // Initial are the first values of a slot of a new model. A tensor's values depend on the seed, its name and its shape alone.
 func (c Config) Initial(s Slot, seed uint64) []float32 {
 	mean, spread := c.arch().initial(c, s)
+	if s.Vector && !s.Bias() {
+		mean -= float64(c.arch().offset)
+	}
 	values := make([]float32, 0, s.Size())
 	for _, p := range s.Parts {
 		key := tensorKey(seed, p.Tensor)
@@ -45,13 +49,13 @@ func normal(key, i uint64) float64 {
 	return float64(sum-mean) / spread
 }
 
-// Write puts the configuration into dir as config.json, for weights of that type.
+// Write puts the configuration into dir as config.json, for weights of that type; but the one that is part of the model stays.
 func (c Config) Write(dir, dtype string) error {
 	keys := map[string]any{
-		"architectures": []string{c.Architecture}, "torch_dtype": dtype, "use_cache": true,
+		"architectures": []string{c.Architecture}, "torch_dtype": cmp.Or(c.DType, dtype), "use_cache": true,
 		"vocab_size": c.Vocab, "hidden_size": c.Hidden, "intermediate_size": c.Intermediate, "num_hidden_layers": c.Layers,
 		"num_attention_heads": c.Heads.Q, "num_key_value_heads": c.Heads.KV, "head_dim": c.Heads.Dim,
-		"rms_norm_eps": c.Eps, "rope_theta": c.RopeTheta, "rope_scaling": nil, "max_position_embeddings": c.MaxPositions,
+		"rms_norm_eps": c.Eps, "rope_theta": c.RopeTheta, "rope_scaling": c.RopeScaling.write(), "max_position_embeddings": c.MaxPositions,
 		"tie_word_embeddings": c.TiedHead,
 	}
 	maps.Copy(keys, c.arch().keys(c))

@@ -9,12 +9,28 @@ import (
 	"github.com/seed-7879b91d/grpo/model/internal/program"
 )
 
-// RopeTable: the angles of every row, shared by all layers. Input positions.
-func RopeTable(theta float64, dim int) *program.Op {
+// RopeTable: the angles of every row, shared by all layers. Inputs positions, frequencies.
+func RopeTable(scale float64, dim int) *program.Op {
 	return &program.Op{
-		Name: fmt.Sprintf("rope table %g", theta), Inputs: 1, Width: dim, WRT: []bool{false}, Keep: true, Checkpoint: true,
+		Name: "rope table", Inputs: 2, Width: dim, WRT: []bool{false, false}, Keep: true, Checkpoint: true,
 		Run: func(x *program.Execution, out *program.Operand, in []*program.Operand) {
-			x.B.RopeTable(out.Buf, in[0].Buf, theta, dim, x.T)
+			x.B.RopeTable(out.Buf, in[0].Buf, in[1].Buf, scale, dim, x.T)
+		},
+	}
+}
+
+// Rope: inputs qkv, rope table.
+func Rope(what string, h kernels.Heads) *program.Op {
+	turn := func(back bool) func(x *program.Execution, out *program.Operand, in []*program.Operand) {
+		return func(x *program.Execution, out *program.Operand, in []*program.Operand) {
+			x.B.Rope(out.Buf, in[0].Buf, in[1].Buf, back, h, x.T)
+		}
+	}
+	return &program.Op{
+		Name: "rope " + what, Inputs: 2, Width: h.Width(), WRT: []bool{true, false}, Run: turn(false),
+		Diff: func(in gorgonia.Nodes, _, dout *gorgonia.Node) (gorgonia.Nodes, error) {
+			g := &program.Op{Name: "rope " + what + ", gradient to qkv", Inputs: 2, Width: h.Width(), Run: turn(true)}
+			return gradients(by(g, dout, in[1]), nil)
 		},
 	}
 }
@@ -43,16 +59,16 @@ func QKNormRope(what string, h kernels.Heads, eps float32, trainable bool) *prog
 
 // Attention: causal attention inside each sequence of a packed batch. Input qkv; beside its output
 // it keeps the log of each softmax's sum. Keys and values are of type kv, that of a decoder's cache.
-func Attention(run *Run, what string, h kernels.Heads, kv kernels.DType) *program.Op {
+func Attention(run *Run, what string, a kernels.Attn, kv kernels.DType) *program.Op {
 	return &program.Op{
-		Name: "attention " + what, Inputs: 1, Width: h.OutWidth(), WRT: []bool{true}, Aux: []int{h.Q}, Keep: true,
+		Name: "attention " + what, Inputs: 1, Width: a.OutWidth(), WRT: []bool{true}, Aux: []int{a.Q}, Keep: true,
 		Run: func(x *program.Execution, out *program.Operand, in []*program.Operand) {
-			x.B.Attention(out.Buf, out.Aux[0], in[0].Buf, run.Spans, h, kv, x.T)
+			x.B.Attention(out.Buf, out.Aux[0], in[0].Buf, run.Spans, a, kv, x.T)
 		},
 		Diff: func(in gorgonia.Nodes, out, dout *gorgonia.Node) (gorgonia.Nodes, error) {
-			g := &program.Op{Name: "attention " + what + ", gradient to qkv", Inputs: 3, Width: h.Width(),
+			g := &program.Op{Name: "attention " + what + ", gradient to qkv", Inputs: 3, Width: a.Width(),
 				Run: func(x *program.Execution, out *program.Operand, in []*program.Operand) {
-					x.B.AttentionGrad(out.Buf, in[0].Buf, in[1].Buf, in[2].Buf, in[2].Aux[0], run.Spans, h, kv, x.T)
+					x.B.AttentionGrad(out.Buf, in[0].Buf, in[1].Buf, in[2].Buf, in[2].Aux[0], run.Spans, a, kv, x.T)
 				}}
 			return gradients(by(g, dout, in[0], out))
 		},
@@ -61,11 +77,11 @@ func Attention(run *Run, what string, h kernels.Heads, kv kernels.DType) *progra
 
 // PagedAttention: attention of a decoder's rows, whose keys and values join those in the cache. It
 // writes to the cache, so its name must tell the layer even where two layers are alike.
-func PagedAttention(run *Run, layer int, h kernels.Heads, c kernels.Cache) *program.Op {
+func PagedAttention(run *Run, layer int, a kernels.Attn, c kernels.Cache) *program.Op {
 	return &program.Op{
-		Name: fmt.Sprintf("paged attention of layer %d", layer), Inputs: 1, Width: h.OutWidth(), Keep: true,
+		Name: fmt.Sprintf("paged attention of layer %d", layer), Inputs: 1, Width: a.OutWidth(), Keep: true,
 		Run: func(x *program.Execution, out *program.Operand, in []*program.Operand) {
-			x.B.PagedAttention(out.Buf, in[0].Buf, c, layer, run.Paged, h, x.T)
+			x.B.PagedAttention(out.Buf, in[0].Buf, c, layer, run.Paged, a, x.T)
 		},
 	}
 }

@@ -5,6 +5,7 @@ import (
 
 	"gorgonia.org/gorgonia"
 
+	"github.com/seed-7879b91d/grpo/kernels"
 	"github.com/seed-7879b91d/grpo/model/internal/program"
 )
 
@@ -26,20 +27,20 @@ func Embed(vocab, hidden int, trainable bool) *program.Op {
 }
 
 // RMSNorm: inputs x, weight [H].
-func RMSNorm(what string, hidden int, eps float32, trainable bool) *program.Op {
+func RMSNorm(what string, hidden int, n kernels.Norm, trainable bool) *program.Op {
 	return &program.Op{
 		Name: "rmsnorm " + what, Inputs: 2, Width: hidden, WRT: []bool{true, trainable},
 		Run: func(x *program.Execution, out *program.Operand, in []*program.Operand) {
-			x.B.RMSNorm(out.Buf, in[0].Buf, in[1].Buf, eps, hidden, x.T)
+			x.B.RMSNorm(out.Buf, in[0].Buf, in[1].Buf, n, hidden, x.T)
 		},
 		Diff: func(in gorgonia.Nodes, _, dout *gorgonia.Node) (gorgonia.Nodes, error) {
 			gx := &program.Op{Name: "rmsnorm " + what + ", gradient to x", Inputs: 3, Width: hidden,
 				Run: func(x *program.Execution, out *program.Operand, in []*program.Operand) {
-					x.B.RMSNormGradX(out.Buf, in[0].Buf, in[1].Buf, in[2].Buf, eps, hidden, x.T)
+					x.B.RMSNormGradX(out.Buf, in[0].Buf, in[1].Buf, in[2].Buf, n, hidden, x.T)
 				}}
 			gw := &program.Op{Name: "rmsnorm " + what + ", gradient to weight", Inputs: 2, Rows: 1, Width: hidden,
 				Run: func(x *program.Execution, out *program.Operand, in []*program.Operand) {
-					x.B.RMSNormGradW(out.Buf, in[0].Buf, in[1].Buf, eps, hidden, x.T)
+					x.B.RMSNormGradW(out.Buf, in[0].Buf, in[1].Buf, n, hidden, x.T)
 				}}
 			return gradients(by(gx, dout, in[0], in[1]), byIf(trainable, gw, dout, in[0]))
 		},
@@ -59,6 +60,37 @@ func SwiGLU(what string, n int) *program.Op {
 					x.B.SwiGLUGrad(out.Buf, in[0].Buf, in[1].Buf, n, x.T)
 				}}
 			return gradients(by(g, dout, in[0]))
+		},
+	}
+}
+
+// GeGLU: input the packed (gate | up).
+func GeGLU(what string, n int) *program.Op {
+	return &program.Op{
+		Name: "geglu " + what, Inputs: 1, Width: n, WRT: []bool{true},
+		Run: func(x *program.Execution, out *program.Operand, in []*program.Operand) {
+			x.B.GeGLU(out.Buf, in[0].Buf, n, x.T)
+		},
+		Diff: func(in gorgonia.Nodes, _, dout *gorgonia.Node) (gorgonia.Nodes, error) {
+			g := &program.Op{Name: "geglu " + what + ", gradient", Inputs: 2, Width: 2 * n,
+				Run: func(x *program.Execution, out *program.Operand, in []*program.Operand) {
+					x.B.GeGLUGrad(out.Buf, in[0].Buf, in[1].Buf, n, x.T)
+				}}
+			return gradients(by(g, dout, in[0]))
+		},
+	}
+}
+
+// Scale: input x.
+func Scale(what string, width int, factor float32) *program.Op {
+	run := func(x *program.Execution, out *program.Operand, in []*program.Operand) {
+		x.B.Scale(out.Buf, in[0].Buf, factor, x.T*width)
+	}
+	return &program.Op{
+		Name: fmt.Sprintf("scale %s ×%g", what, factor), Inputs: 1, Width: width, WRT: []bool{true}, InPlace: 1, Run: run,
+		Diff: func(_ gorgonia.Nodes, _, dout *gorgonia.Node) (gorgonia.Nodes, error) {
+			g := &program.Op{Name: fmt.Sprintf("scale %s ×%g, gradient", what, factor), Inputs: 1, Width: width, Run: run}
+			return gradients(by(g, dout))
 		},
 	}
 }

@@ -48,8 +48,9 @@ func addRepeated(b kernels.Backend, dx, rows kernels.Buffer, width, n int) {
 }
 
 // LogProb: the log-probability of each pair's target, then those of further tokens. Inputs h, w, targets. With gradients it
-// keeps the Jacobian, so that no logit is ever computed twice.
-func LogProb(run *Run, vocab, hidden int, withGradients, trainable bool) *program.Op {
+// keeps the Jacobian, so that no logit is ever computed twice. A cap bends logits, or 0.
+func LogProb(run *Run, vocab, hidden int, cap float32, withGradients, trainable bool) *program.Op {
+	logits := func() kernels.Logits { return kernels.Logits{InvTemp: run.InvTemp, Cap: cap} }
 	o := &program.Op{
 		Name: "head+logprob", Inputs: 3, Width: 1, WRT: []bool{withGradients, trainable, false},
 		Aux: []int{1, 1}, Keep: true, Checkpoint: true,
@@ -59,7 +60,7 @@ func LogProb(run *Run, vocab, hidden int, withGradients, trainable bool) *progra
 				res.Jacobian = out.Aux[headJacobian]
 			}
 			n := run.Asked.Pairs
-			x.B.LogProb(res, in[0].Buf, in[1].Mat, in[2].Buf, run.InvTemp, n)
+			x.B.LogProb(res, in[0].Buf, in[1].Mat, in[2].Buf, logits(), n)
 			repeat(x.B, res.LogP, run.Asked.pairs(x.T), 1, n)
 			repeat(x.B, res.Entropy, run.Asked.pairs(x.T), 1, n)
 		},
@@ -71,7 +72,7 @@ func LogProb(run *Run, vocab, hidden int, withGradients, trainable bool) *progra
 			gw := &program.Op{Name: "head+logprob, gradient to w", Inputs: 5, Rows: vocab, Width: hidden,
 				Run: func(x *program.Execution, out *program.Operand, in []*program.Operand) {
 					lse := in[4].Aux[headLSE]
-					x.B.LogProbGradW(out.Buf, in[0].Buf, in[1].Buf, in[2].Mat, in[3].Buf, lse, run.InvTemp, run.Asked.Pairs)
+					x.B.LogProbGradW(out.Buf, in[0].Buf, in[1].Buf, in[2].Mat, in[3].Buf, lse, logits(), run.Asked.Pairs)
 				}}
 			return gradients(by(gx, dout, out), byIf(trainable, gw, dout, in[0], in[1], in[2], out), nil)
 		},

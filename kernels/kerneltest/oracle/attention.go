@@ -1,4 +1,4 @@
-package kerneltest
+package oracle
 
 import (
 	"math"
@@ -9,13 +9,31 @@ import (
 
 // eachQuery calls f for each query row of each span, with the rows that it reads, itself the last, and the head's places
 // in the row: its query, its key, its value.
-func eachQuery(s kernels.Spans, h kernels.Heads, f func(path []int, head, q, k, v int)) {
+func eachQuery(s kernels.Spans, h kernels.Attn, f func(path []int, head, q, k, v int)) {
 	for _, path := range paths(s) {
+		path = path[firstOf(h, len(path)):]
 		for head := range h.Q {
 			kv := head / (h.Q / h.KV)
 			f(path, head, head*h.Dim, (h.Q+kv)*h.Dim, (h.Q+h.KV+kv)*h.Dim)
 		}
 	}
+}
+
+// firstOf is the first of n rows that the last of them reads.
+func firstOf(a kernels.Attn, n int) int {
+	if a.Window == 0 {
+		return 0
+	}
+	return max(0, n-a.Window)
+}
+
+// bend is cap · tanh(x / cap), and its slope there.
+func bend(x float64, cap float32) (y, slope float64) {
+	if cap == 0 {
+		return x, 1
+	}
+	t := math.Tanh(x / float64(cap))
+	return t * float64(cap), 1 - t*t
 }
 
 // paths are the rows that each row reads.
@@ -34,19 +52,27 @@ func paths(s kernels.Spans) (all [][]int) {
 	return all
 }
 
+// factor is what scores are multiplied by.
+func factor(a kernels.Attn) float64 {
+	if a.Scale != 0 {
+		return float64(a.Scale)
+	}
+	return 1 / math.Sqrt(float64(a.Dim))
+}
+
 // cached are keys and values as a cache of that type has them.
 func cached(x []float32, kv kernels.DType) []float32 {
 	if kv == kernels.F32 {
 		return x
 	}
-	return roundedToBF16(x)
+	return RoundedToBF16(x)
 }
 
-func (reference) Attention(out, lse, qkv kernels.Buffer, s kernels.Spans, h kernels.Heads, kv kernels.DType, T int) {
+func (reference) Attention(out, lse, qkv kernels.Buffer, s kernels.Spans, h kernels.Attn, kv kernels.DType, T int) {
 	eachQuery(s, h, func(path []int, head, q, k, v int) {
 		t := path[len(path)-1]
 		query := row(qkv, h.Width(), t)[q : q+h.Dim]
-		mean, logSum := attend(query, len(path), func(j int) (key, value []float32) {
+		mean, logSum := attend(query, h, len(path), func(j int) (key, value []float32) {
 			from := row(qkv, h.Width(), path[j])
 			return cached(from[k:k+h.Dim], kv), cached(from[v:v+h.Dim], kv)
 		})
@@ -55,14 +81,14 @@ func (reference) Attention(out, lse, qkv kernels.Buffer, s kernels.Spans, h kern
 	})
 }
 
-// attend is softmax(scale · query · keysᵀ) · values over positions 0 to n−1.
-func attend(query []float32, n int, at func(j int) (key, value []float32)) (mean []float64, logSum float64) {
-	scale := 1 / math.Sqrt(float64(len(query)))
+// attend is softmax(scores) · values over n positions.
+func attend(query []float32, a kernels.Attn, n int, at func(j int) (key, value []float32)) (mean []float64, logSum float64) {
+	scale := factor(a)
 	score := make([]float64, n)
 	top := math.Inf(-1)
 	for j := range score {
 		key, _ := at(j)
-		score[j] = scale * dot(query, key)
+		score[j], _ = bend(scale*dot(query, key), a.Cap)
 		top = max(top, score[j])
 	}
 	var sum float64
@@ -81,9 +107,9 @@ func attend(query []float32, n int, at func(j int) (key, value []float32)) (mean
 	return mean, logSum
 }
 
-func (reference) AttentionGrad(dqkv, dout, qkv, out, lse kernels.Buffer, s kernels.Spans, h kernels.Heads, kv kernels.DType,
+func (reference) AttentionGrad(dqkv, dout, qkv, out, lse kernels.Buffer, s kernels.Spans, h kernels.Attn, kv kernels.DType,
 	T int) {
-	scale := 1 / math.Sqrt(float64(h.Dim))
+	scale := factor(h)
 	sums := make([][]float64, T)
 	for t := range sums {
 		sums[t] = make([]float64, h.Width())
@@ -95,8 +121,9 @@ func (reference) AttentionGrad(dqkv, dout, qkv, out, lse kernels.Buffer, s kerne
 		mean := dot(dOut, row(out, h.OutWidth(), t)[q:q+h.Dim])
 		for _, j := range path {
 			key, value := cached(row(qkv, h.Width(), j)[k:k+h.Dim], kv), cached(row(qkv, h.Width(), j)[v:v+h.Dim], kv)
-			p := math.Exp(scale*dot(query, key) - float64(row(lse, h.Q, t)[head]))
-			dScore := scale * p * (dot(dOut, value) - mean)
+			score, slope := bend(scale*dot(query, key), h.Cap)
+			p := math.Exp(score - float64(row(lse, h.Q, t)[head]))
+			dScore := scale * slope * p * (dot(dOut, value) - mean)
 			for i := range h.Dim {
 				sums[t][q+i] += dScore * float64(key[i])
 				sums[j][k+i] += dScore * float64(query[i])

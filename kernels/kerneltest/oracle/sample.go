@@ -1,4 +1,4 @@
-package kerneltest
+package oracle
 
 import (
 	"fmt"
@@ -34,7 +34,7 @@ func (c *cache) at(layer int, table []int32, position int) []float32 {
 func ownCache(k kernels.Cache) *cache {
 	c, ok := k.(*cache)
 	if !ok {
-		panic(fmt.Sprintf("kerneltest: the reference was given a %T, expected a cache of its own", k))
+		panic(fmt.Sprintf("oracle: it was given a %T, expected a cache of its own", k))
 	}
 	return c
 }
@@ -74,7 +74,7 @@ func eachRow(p kernels.Paged, f func(t, position int, table []int32)) {
 	}
 }
 
-func (reference) PagedAttention(out, qkv kernels.Buffer, k kernels.Cache, layer int, p kernels.Paged, h kernels.Heads, T int) {
+func (reference) PagedAttention(out, qkv kernels.Buffer, k kernels.Cache, layer int, p kernels.Paged, h kernels.Attn, T int) {
 	c := ownCache(k)
 	eachRow(p, func(t, position int, table []int32) {
 		copy(c.at(layer, table, position), cached(row(qkv, h.Width(), t)[h.Q*h.Dim:], c.t))
@@ -84,8 +84,9 @@ func (reference) PagedAttention(out, qkv kernels.Buffer, k kernels.Cache, layer 
 			key := head / (h.Q / h.KV) * h.Dim
 			value := h.KV*h.Dim + key
 			query := row(qkv, h.Width(), t)[head*h.Dim : (head+1)*h.Dim]
-			mean, _ := attend(query, position+1, func(j int) (k, v []float32) {
-				both := c.at(layer, table, j)
+			first := firstOf(h, position+1)
+			mean, _ := attend(query, h, position+1-first, func(j int) (k, v []float32) {
+				both := c.at(layer, table, first+j)
 				return both[key : key+h.Dim], both[value : value+h.Dim]
 			})
 			store(row(out, h.OutWidth(), t)[head*h.Dim:(head+1)*h.Dim], mean)
@@ -104,12 +105,12 @@ func (reference) Draw(out kernels.DrawOut, h kernels.Buffer, w kernels.Matrix, d
 	for i := range n {
 		invTemp, u := own[float32](d.InvTemp)[i], own[float64](d.Uniform)[i]
 		if invTemp == 0 {
-			z, lse := scores(row(h, m.cols, i), m, 1)
+			z, lse := scores(row(h, m.cols, i), m, kernels.Logits{InvTemp: 1, Cap: d.Cap})
 			best := mostLikely(z)[0]
 			own[int32](out.Token)[i], own[float32](out.LogP)[i] = int32(best), float32(z[best]-lse)
 			continue
 		}
-		z, lse := scores(row(h, m.cols, i), m, invTemp)
+		z, lse := scores(row(h, m.cols, i), m, kernels.Logits{InvTemp: invTemp, Cap: d.Cap})
 		kept := truncate(z, int(own[int32](d.TopK)[i]), float64(own[float32](d.TopP)[i]), float64(own[float32](d.MinP)[i]))
 		if len(kept) < len(z) {
 			lse = logSum(z, kept)

@@ -1,4 +1,4 @@
-package kerneltest
+package oracle
 
 import (
 	"math"
@@ -27,33 +27,33 @@ func inverseRMS(x []float32, eps float32) float64 {
 	return 1 / math.Sqrt(dot(x, x)/float64(len(x))+float64(eps))
 }
 
-// normGrad is the gradient to x of w·x/rms(x), given the gradient dy of the result.
-func normGrad(dy []float64, x, w []float32, eps float32) []float64 {
-	r := inverseRMS(x, eps)
+// normGrad is the gradient to x of (offset + w)·x/rms(x), given the gradient dy of the result.
+func normGrad(dy []float64, x, w []float32, n kernels.Norm) []float64 {
+	r, offset := inverseRMS(x, n.Eps), float64(n.Offset)
 	var along float64
 	for i := range x {
-		along += dy[i] * float64(w[i]) * float64(x[i])
+		along += dy[i] * (offset + float64(w[i])) * float64(x[i])
 	}
 	dx := make([]float64, len(x))
 	for i := range x {
-		dx[i] = r*dy[i]*float64(w[i]) - r*r*r*along/float64(len(x))*float64(x[i])
+		dx[i] = r*dy[i]*(offset+float64(w[i])) - r*r*r*along/float64(len(x))*float64(x[i])
 	}
 	return dx
 }
 
-func (reference) RMSNorm(out, x, weight kernels.Buffer, eps float32, H, T int) {
+func (reference) RMSNorm(out, x, weight kernels.Buffer, n kernels.Norm, H, T int) {
 	for t := range T {
 		out, x := row(out, H, t), row(x, H, t)
-		r := inverseRMS(x, eps)
+		r := inverseRMS(x, n.Eps)
 		for i, w := range own[float32](weight)[:H] {
-			out[i] = float32(float64(w) * float64(x[i]) * r)
+			out[i] = float32((float64(n.Offset) + float64(w)) * float64(x[i]) * r)
 		}
 	}
 }
 
-func (reference) RMSNormGradX(dx, dy, x, weight kernels.Buffer, eps float32, H, T int) {
+func (reference) RMSNormGradX(dx, dy, x, weight kernels.Buffer, n kernels.Norm, H, T int) {
 	for t := range T {
-		store(row(dx, H, t), normGrad(widen(row(dy, H, t)), row(x, H, t), own[float32](weight), eps))
+		store(row(dx, H, t), normGrad(widen(row(dy, H, t)), row(x, H, t), own[float32](weight), n))
 	}
 }
 
@@ -65,11 +65,11 @@ func widen(x []float32) []float64 {
 	return y
 }
 
-func (reference) RMSNormGradW(dw, dy, x kernels.Buffer, eps float32, H, T int) {
+func (reference) RMSNormGradW(dw, dy, x kernels.Buffer, n kernels.Norm, H, T int) {
 	sum := make([]float64, H)
 	for t := range T {
 		dy, x := row(dy, H, t), row(x, H, t)
-		r := inverseRMS(x, eps)
+		r := inverseRMS(x, n.Eps)
 		for i := range sum {
 			sum[i] += float64(dy[i]) * float64(x[i]) * r
 		}
@@ -77,13 +77,28 @@ func (reference) RMSNormGradW(dw, dy, x kernels.Buffer, eps float32, H, T int) {
 	addTo(own[float32](dw), sum)
 }
 
-func (reference) RopeTable(out, positions kernels.Buffer, theta float64, dim, T int) {
+func (reference) RopeTable(out, positions, frequencies kernels.Buffer, scale float64, dim, T int) {
 	for t := range T {
 		out := row(out, dim, t)
 		for i := range dim / 2 {
-			angle := float64(own[int32](positions)[t]) * math.Pow(theta, -2*float64(i)/float64(dim))
-			out[i], out[dim/2+i] = float32(math.Cos(angle)), float32(math.Sin(angle))
+			angle := float64(own[int32](positions)[t]) * own[float64](frequencies)[i]
+			out[i], out[dim/2+i] = float32(scale*math.Cos(angle)), float32(scale*math.Sin(angle))
 		}
+	}
+}
+
+func (reference) Rope(out, x, rope kernels.Buffer, back bool, h kernels.Heads, T int) {
+	direction := 1.0
+	if back {
+		direction = -1
+	}
+	for t := range T {
+		out, x, rope := row(out, h.Width(), t), row(x, h.Width(), t), row(rope, h.Dim, t)
+		for head := range h.Q + h.KV {
+			from, to := head*h.Dim, (head+1)*h.Dim
+			store(out[from:to], rotate(widen(x[from:to]), rope, direction))
+		}
+		copy(out[(h.Q+h.KV)*h.Dim:], x[(h.Q+h.KV)*h.Dim:])
 	}
 }
 
@@ -143,7 +158,7 @@ func (reference) QKNormRopeGradX(dqkv, dout, qkv, qw, kw, rope kernels.Buffer, e
 				return
 			}
 			dn := rotate(widen(dy[from:to]), rope, -1)
-			store(dx[from:to], normGrad(dn, x[from:to], w, eps))
+			store(dx[from:to], normGrad(dn, x[from:to], w, kernels.Norm{Eps: eps}))
 		})
 	}
 }
@@ -190,6 +205,40 @@ func (reference) SwiGLUGrad(dGateUp, dout, gateUp kernels.Buffer, N, T int) {
 			dx[i] = float32(d * u * s * (1 + g*(1-s)))
 			dx[N+i] = float32(d * g * s)
 		}
+	}
+}
+
+// gelu is the tanh form, and its slope.
+func gelu(x float64) (y, slope float64) {
+	c := math.Sqrt(2 / math.Pi)
+	t := math.Tanh(c * (x + 0.044715*x*x*x))
+	return x / 2 * (1 + t), (1+t)/2 + x/2*(1-t*t)*c*(1+3*0.044715*x*x)
+}
+
+func (reference) GeGLU(out, gateUp kernels.Buffer, N, T int) {
+	for t := range T {
+		out, gateUp := row(out, N, t), row(gateUp, 2*N, t)
+		for i := range out {
+			y, _ := gelu(float64(gateUp[i]))
+			out[i] = float32(y * float64(gateUp[N+i]))
+		}
+	}
+}
+
+func (reference) GeGLUGrad(dGateUp, dout, gateUp kernels.Buffer, N, T int) {
+	for t := range T {
+		dx, dy, x := row(dGateUp, 2*N, t), row(dout, N, t), row(gateUp, 2*N, t)
+		for i := range dy {
+			y, slope := gelu(float64(x[i]))
+			dx[i] = float32(float64(dy[i]) * float64(x[N+i]) * slope)
+			dx[N+i] = float32(float64(dy[i]) * y)
+		}
+	}
+}
+
+func (reference) Scale(out, x kernels.Buffer, by float32, n int) {
+	for i := range n {
+		own[float32](out)[i] = by * own[float32](x)[i]
 	}
 }
 

@@ -1,4 +1,6 @@
-package kerneltest
+// Package oracle is the contract of package kernels in plain Go: the specification of every operation, and what other backends
+// are held to.
+package oracle
 
 import (
 	"encoding/binary"
@@ -12,8 +14,8 @@ import (
 // are rounded to float32 only where they are stored.
 type reference struct{}
 
-// NewReference is the backend that reads like the formulas.
-func NewReference() kernels.Backend { return kernels.Checked(reference{}) }
+// New is the backend that reads like the formulas.
+func New() kernels.Backend { return kernels.Checked(reference{}) }
 
 func (reference) Order() string { return "double precision" }
 
@@ -65,7 +67,7 @@ type anyBuffer interface {
 func own[E number](b kernels.Buffer) []E {
 	s, ok := b.(buffer[E])
 	if !ok {
-		panic(fmt.Sprintf("kerneltest: the reference was given a %T, expected a buffer of its own", b))
+		panic(fmt.Sprintf("oracle: it was given a %T, expected a buffer of its own", b))
 	}
 	return s.data
 }
@@ -97,7 +99,7 @@ func (m *matrix) row(r int) []float32  { return m.data[r*m.cols : (r+1)*m.cols] 
 func ownMatrix(w kernels.Matrix) *matrix {
 	m, ok := w.(*matrix)
 	if !ok {
-		panic(fmt.Sprintf("kerneltest: the reference was given a %T, expected a matrix of its own", w))
+		panic(fmt.Sprintf("oracle: it was given a %T, expected a matrix of its own", w))
 	}
 	return m
 }
@@ -116,7 +118,7 @@ func (reference) Alloc(t kernels.DType, n int) (kernels.Buffer, error) {
 func ownAny(b kernels.Buffer) anyBuffer {
 	s, ok := b.(anyBuffer)
 	if !ok {
-		panic(fmt.Sprintf("kerneltest: the reference was given a %T, expected a buffer of its own", b))
+		panic(fmt.Sprintf("oracle: it was given a %T, expected a buffer of its own", b))
 	}
 	return s
 }
@@ -173,12 +175,12 @@ func (reference) Load(w kernels.Matrix, first int, src kernels.HostRows) {
 	m := ownMatrix(w)
 	size := src.Encoding.Size()
 	for i := 0; i*size < len(src.Bytes); i++ {
-		m.data[first*m.cols+i] = decode(src.Encoding, src.Bytes[i*size:])
+		m.data[first*m.cols+i] = Decode(src.Encoding, src.Bytes[i*size:])
 	}
 }
 
-// decode reads one number of a file.
-func decode(e kernels.Encoding, b []byte) float32 {
+// Decode reads one number of a file.
+func Decode(e kernels.Encoding, b []byte) float32 {
 	switch e {
 	case kernels.EncodedF32:
 		return math.Float32frombits(binary.LittleEndian.Uint32(b))

@@ -1,4 +1,4 @@
-package kerneltest
+package oracle
 
 import (
 	"math"
@@ -19,11 +19,11 @@ func (m *matrix) factors(x []float32) []float32 {
 	if m.t != kernels.BF16Rounding {
 		return x
 	}
-	return roundedToBF16(x)
+	return RoundedToBF16(x)
 }
 
-// roundedToBF16 are the nearest numbers of bf16, ties to even.
-func roundedToBF16(x []float32) []float32 {
+// RoundedToBF16 are the nearest numbers of bf16, ties to even.
+func RoundedToBF16(x []float32) []float32 {
 	rounded := make([]float32, len(x))
 	for i, x := range x {
 		bits := math.Float32bits(x)
@@ -97,13 +97,14 @@ func addTo(dw []float32, sum []float64) {
 	}
 }
 
-// scores are the logits of a row of h, divided by the temperature, and the logarithm of the sum of
+// scores are the logits of a row of h, bent and divided by the temperature, and the logarithm of the sum of
 // their exponentials.
-func scores(h []float32, m *matrix, invTemp float32) (z []float64, lse float64) {
+func scores(h []float32, m *matrix, l kernels.Logits) (z []float64, lse float64) {
 	z = make([]float64, m.rows)
 	top := math.Inf(-1)
 	for v := range z {
-		z[v] = float64(invTemp) * dot(h, m.row(v))
+		bent, _ := bend(dot(h, m.row(v)), l.Cap)
+		z[v] = float64(l.InvTemp) * bent
 		top = max(top, z[v])
 	}
 	var sum float64
@@ -113,15 +114,24 @@ func scores(h []float32, m *matrix, invTemp float32) (z []float64, lse float64) 
 	return z, top + math.Log(sum)
 }
 
+// slopeOf is by how much a score grows with its logit.
+func slopeOf(z float64, l kernels.Logits) float64 {
+	if l.Cap == 0 {
+		return float64(l.InvTemp)
+	}
+	t := z / float64(l.InvTemp) / float64(l.Cap)
+	return float64(l.InvTemp) * (1 - t*t)
+}
+
 func (reference) LogProb(out kernels.LogProbOut, h kernels.Buffer, w kernels.Matrix, targets kernels.Buffer,
-	invTemp float32, T int) {
+	l kernels.Logits, T int) {
 	m := ownMatrix(w)
 	for t := range T {
 		var logp, entropy, lse float64
 		jacobian := make([]float64, m.cols)
 		if target := own[int32](targets)[t]; target >= 0 {
 			var z []float64
-			z, lse = scores(m.factors(row(h, m.cols, t)), m, invTemp)
+			z, lse = scores(m.factors(row(h, m.cols, t)), m, l)
 			logp = z[target] - lse
 			for v := range z {
 				p := math.Exp(z[v] - lse)
@@ -131,7 +141,7 @@ func (reference) LogProb(out kernels.LogProbOut, h kernels.Buffer, w kernels.Mat
 					share = 1 - p
 				}
 				for k, w := range m.row(v) {
-					jacobian[k] += float64(invTemp) * share * float64(w)
+					jacobian[k] += slopeOf(z[v], l) * share * float64(w)
 				}
 			}
 		}
@@ -161,7 +171,7 @@ func (reference) LogProbGradX(dh, dlogp, jacobian kernels.Buffer, H, T int) {
 }
 
 func (reference) LogProbGradW(dw, dlogp, h kernels.Buffer, w kernels.Matrix, targets, lse kernels.Buffer,
-	invTemp float32, T int) {
+	l kernels.Logits, T int) {
 	m := ownMatrix(w)
 	sum := make([]float64, m.rows*m.cols)
 	for t := range T {
@@ -170,13 +180,13 @@ func (reference) LogProbGradW(dw, dlogp, h kernels.Buffer, w kernels.Matrix, tar
 			continue
 		}
 		h := row(h, m.cols, t)
-		z, _ := scores(m.factors(h), m, invTemp)
+		z, _ := scores(m.factors(h), m, l)
 		for v := range z {
 			share := -math.Exp(z[v] - float64(own[float32](lse)[t]))
 			if v == int(target) {
 				share++
 			}
-			share *= float64(own[float32](dlogp)[t]) * float64(invTemp)
+			share *= float64(own[float32](dlogp)[t]) * slopeOf(z[v], l)
 			for k := range h {
 				sum[v*m.cols+k] += share * float64(h[k])
 			}

@@ -1,0 +1,111 @@
+package model
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/tensorfile"
+)
+
+// consistent holds config.json to the tensors of the files, before they are read: sizes by the key that says them, how many
+// layers there are, whether the head is tied, and tensors that the architecture would not read.
+func consistent(c Config, set *tensorfile.Set) error {
+	for _, check := range []func(Config, *tensorfile.Set) error{checkSizes, checkLayers, checkHead, checkUnread} {
+		if err := check(c, set); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkSizes wants each size in one tensor that has it; the others are held to theirs when they are read.
+func checkSizes(c Config, set *tensorfile.Set) error {
+	h, block := c.Heads, func(module string) string { return "model.layers.0." + module + ".weight" }
+	for _, s := range []struct {
+		key    string
+		size   int
+		tensor string
+		side   int
+	}{
+		{"vocab_size", c.Vocab, "model.embed_tokens.weight", 0},
+		{"hidden_size", c.Hidden, "model.embed_tokens.weight", 1},
+		{"num_attention_heads · head_dim", h.Q * h.Dim, block("self_attn.q_proj"), 0},
+		{"num_key_value_heads · head_dim", h.KV * h.Dim, block("self_attn.k_proj"), 0},
+		{"intermediate_size", c.Intermediate, block("mlp.gate_proj"), 0},
+	} {
+		t, err := set.Tensor(s.tensor)
+		if err != nil || len(t.Shape) != 2 {
+			continue // which is told when it is read
+		}
+		if t.Shape[s.side] != s.size {
+			return badinput.Errorf("%s: config.json says %s is %d, but tensor %q has shape %v, which makes it %d",
+				t.File, s.key, s.size, s.tensor, t.Shape, t.Shape[s.side])
+		}
+	}
+	return nil
+}
+
+// checkLayers wants as many layers as the files have.
+func checkLayers(c Config, set *tensorfile.Set) error {
+	last := -1
+	for _, name := range set.Names() {
+		var l int
+		if n, _ := fmt.Sscanf(name, "model.layers.%d.", &l); n == 1 {
+			last = max(last, l)
+		}
+	}
+	if last >= 0 && last+1 != c.Layers {
+		return badinput.Errorf("config.json says num_hidden_layers is %d, but the files have tensors of %d layers", c.Layers, last+1)
+	}
+	return nil
+}
+
+// checkHead wants a head of its own where config.json says so, and none but the embedding where it is tied.
+func checkHead(c Config, set *tensorfile.Set) error {
+	const head, table = "lm_head.weight", "model.embed_tokens.weight"
+	if !c.TiedHead {
+		if !set.Has(head) {
+			return badinput.Errorf("config.json says tie_word_embeddings is false, but the files have no tensor %q", head)
+		}
+		return nil
+	}
+	if !set.Has(head) || !set.Has(table) {
+		return nil
+	}
+	h, err := set.Tensor(head)
+	if err != nil {
+		return err
+	}
+	e, err := set.Tensor(table)
+	if err == nil && (h.Encoding != e.Encoding || !bytes.Equal(h.Bytes, e.Bytes)) {
+		return badinput.Errorf("%s: config.json says tie_word_embeddings is true, but tensor %q is not %q", h.File, head, table)
+	}
+	return nil
+}
+
+// checkUnread refuses biases and norms that the architecture does not have: without them the model is another one.
+func checkUnread(c Config, set *tensorfile.Set) error {
+	known := map[string]bool{}
+	for _, s := range c.Slots() {
+		for _, p := range s.Parts {
+			known[p.Tensor] = true
+		}
+	}
+	for _, name := range set.Names() {
+		small := strings.HasSuffix(name, ".bias") || strings.HasSuffix(name, "norm.weight")
+		if small && !known[name] && strings.HasPrefix(name, "model.layers.") {
+			return badinput.Errorf("tensor %q is in the files, but a %s with this config.json has none", name, c.Architecture)
+		}
+	}
+	return nil
+}
+
+// published is the configuration with the type of the weights, where config.json does not say it.
+func published(c Config, set *tensorfile.Set) Config {
+	if t, err := set.Tensor(c.Slots()[0].Parts[0].Tensor); err == nil {
+		return c.Published(t.Encoding)
+	}
+	return c
+}
