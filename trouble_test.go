@@ -199,8 +199,8 @@ func TestTrainingProblemsAreNotHeldOut(t *testing.T) {
 	require.Len(t, near.HeldOut(), 2)
 	require.Equal(t, []string{"1 held-out problems are nearly the same as one to train on (1 is 100 % of 2): what they show may be memory"},
 		q.warnings)
-	require.Contains(t, near.Plan()[1], "2 held out; prompts of up to")
-	require.Contains(t, near.Plan()[1], "; 1 of these nearly the same as one to train on")
+	require.Contains(t, near.Plan()[2], "2 held out; prompts of up to")
+	require.Contains(t, near.Plan()[2], "; 1 of these nearly the same as one to train on")
 }
 
 func TestASandboxServerMustBeNamed(t *testing.T) {

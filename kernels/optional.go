@@ -31,6 +31,14 @@ func OrderOf(b Backend) (o Order, choice bool) {
 	return 0, false
 }
 
+// FastestOrder is the order that the machine has instructions for; Serial where the backend leaves no choice.
+func FastestOrder(b Backend) Order {
+	if k, ok := inside(b).(Ordering); ok {
+		return k.Fastest()
+	}
+	return Serial
+}
+
 // SetOrder has a backend take its sums in another order from the next operation on, if it leaves the choice.
 func SetOrder(b Backend, o Order) {
 	if k, ok := inside(b).(Ordering); ok {
@@ -69,8 +77,8 @@ func Keep(b Backend, name string) (string, error) {
 
 // Emulates tells whether a backend takes its sums in an order that it has no instructions for, to the same bits.
 func Emulates(b Backend) bool {
-	k, ok := inside(b).(Ordering)
-	return ok && k.Sums() == Tiles && k.Fastest() != Tiles
+	o, _ := OrderOf(b)
+	return o == Tiles && FastestOrder(b) != Tiles
 }
 
 // CheckOrder refuses what is neither auto nor the name of an order.

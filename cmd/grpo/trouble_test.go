@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed-7879b91d/grpo/internal/tensorfile"
 	"github.com/seed-7879b91d/grpo/internal/tiny"
 )
 
@@ -137,7 +138,25 @@ func narrowed(t *testing.T) string {
 		require.NoError(t, err)
 		return text
 	})
+	dropLayer(t, filepath.Join(dir, tensorfile.SingleName), "model.layers.3.")
 	return dir
+}
+
+// dropLayer takes the tensors of one layer out of a file.
+func dropLayer(t *testing.T, path, layer string) {
+	f, err := tensorfile.Open(path)
+	require.NoError(t, err)
+	defer f.Close()
+	var kept []tensorfile.Source
+	for _, name := range f.Names() {
+		if strings.HasPrefix(name, layer) {
+			continue
+		}
+		tensor, err := f.Tensor(name)
+		require.NoError(t, err)
+		kept = append(kept, tensorfile.FromTensor(tensor))
+	}
+	require.NoError(t, tensorfile.Write(path, kept, f.Metadata()))
 }
 
 // A run that is not to be gone on with as asked is left as it is.

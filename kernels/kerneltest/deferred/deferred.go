@@ -21,7 +21,29 @@ type backend struct {
 
 // New wraps b. Its memory starts as NaN and impossible indices: the zeroes that Alloc promises
 // are queued like everything else, and the rows of a matrix stay poison until they are written.
-func New(b kernels.Backend) kernels.Backend { return kernels.Checked(&backend{b: b}) }
+func New(b kernels.Backend) kernels.Backend {
+	d := &backend{b: b}
+	if _, choice := kernels.OrderOf(b); choice {
+		return kernels.Checked(ordering{d})
+	}
+	return kernels.Checked(d)
+}
+
+// ordering is a backend that leaves the choice of an order, as the one inside does.
+type ordering struct{ *backend }
+
+func (d ordering) Sums() kernels.Order {
+	o, _ := kernels.OrderOf(d.b)
+	return o
+}
+
+func (d ordering) Fastest() kernels.Order { return kernels.FastestOrder(d.b) }
+
+// SetSums runs what is queued in the order of before.
+func (d ordering) SetSums(o kernels.Order) {
+	d.run()
+	kernels.SetOrder(d.b, o)
+}
 
 func (d *backend) Name() string { return "deferred " + d.b.Name() }
 
