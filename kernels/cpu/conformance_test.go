@@ -54,9 +54,10 @@ func TestConformance(t *testing.T) {
 	}
 }
 
+// One number of threads is enough here: the others are above.
 func TestConformanceDeferred(t *testing.T) {
-	kerneltest.Run(t, func(threads int) kernels.Backend {
-		b, err := New(Options{Threads: threads})
+	kerneltest.RunDevice(t, kerneltest.Chains, func() kernels.Backend {
+		b, err := New(Options{Threads: 2})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -21,7 +21,7 @@ func TestBuffersStartOnACacheLine(t *testing.T) {
 // Memory that nobody holds comes back, though Go's collector knows nothing of it.
 func TestDroppedBuffersAreFreed(t *testing.T) {
 	b := open(t, Options{Threads: 1})
-	const size, times = 64 << 20, 100
+	const size, times = 16 << 20, 100
 	before := inUse.Load()
 	most := int64(0)
 	for range times {

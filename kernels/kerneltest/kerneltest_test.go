@@ -6,7 +6,6 @@ import (
 
 	"github.com/seed-7879b91d/grpo/internal/racing"
 	"github.com/seed-7879b91d/grpo/kernels"
-	"github.com/seed-7879b91d/grpo/kernels/kerneltest/deferred"
 )
 
 // Operands are large and short-lived: a heap that may grow is cheaper than one that is looked through for each of them.
@@ -22,11 +21,4 @@ func TestReference(t *testing.T) {
 		t.Skip("one goroutine")
 	}
 	run(t, Chains, func(int) kernels.Backend { return NewReference() }, 1, 2)
-}
-
-func TestDeferredReference(t *testing.T) {
-	if racing.Detected {
-		t.Skip("the tests of model and sampler watch it")
-	}
-	run(t, Chains, func(int) kernels.Backend { return deferred.New(NewReference()) }, 1, 2)
 }
