@@ -19,8 +19,8 @@ func TestWhatIsNoNumberStaysBehind(t *testing.T) {
 	card := opened(t)()
 	defer func() { require.NoError(t, card.Close()) }()
 	r := rand.New(rand.NewPCG(17, 19))
-	h := kernels.Heads{Q: 4, KV: 2, Dim: 16}
 	h := kernels.Attn{Heads: kernels.Heads{Q: 4, KV: 2, Dim: 16}}
+	starts, row := []int32{0, 40, 60}, 21
 	isNaN := func(x float32) bool { return x != x }
 	for _, kv := range cacheTypes {
 		for what, bad := range map[string]float32{"NaN": float32(math.NaN()), "+Inf": float32(math.Inf(1)), "-Inf": float32(math.Inf(-1))} {
