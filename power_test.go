@@ -260,7 +260,7 @@ func powerIsCut(t *testing.T, words ...string) {
 // everyCut calls then with a folder that has what a power cut left, for each that leaves something else.
 func everyCut(t *testing.T, root string, ops []disk.Op, then func(left, when string)) {
 	t.Helper()
-	stride := stride(t, 61)
+	stride := stride(t, 47)
 	seed := rand.Uint64()
 	lots, seen, d := rand.New(rand.NewPCG(seed, 0)), map[string]bool{}, newCutDisk(root)
 	for i, op := range ops {

@@ -78,7 +78,7 @@ func (b *Batch) tokensOf(t *testing.T, row int32) []int32 {
 // more than it may; nothing is there twice in one.
 func TestATrieHasEverySequence(t *testing.T) {
 	all, alone := 0, 0
-	for seed := range uint64(80) {
+	for seed := range uint64(200) {
 		random := rand.New(rand.NewPCG(seed, 1))
 		datums := kin(random, 2+random.IntN(30))
 		maxRows := 20 + random.IntN(400)
@@ -194,7 +194,7 @@ func TestSharedPrefixesHaveTheGradientsOfTheirSequences(t *testing.T) {
 					defer b.Close()
 					o.Recompute = recompute
 					some := objectives
-					if o.Precision != F32 || o.Cache != F32 || recompute == RecomputeBlocks {
+					if o.Precision != F32 || o.Cache != F32 {
 						some = objectives[:4]
 					}
 					for i, objective := range some {

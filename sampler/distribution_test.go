@@ -16,7 +16,7 @@ import (
 // Over many draws from a fixed model, tokens come as often as they should, for each way to truncate.
 func TestDrawsFollowTheDistribution(t *testing.T) {
 	t.Parallel()
-	const draws = 100_000
+	const draws = 200_000
 	b := backendtest.CPU(t, cpu.Options{})
 	defer b.Close()
 	p := open(t, b, "qwen3-tied", "adapter")
