@@ -28,7 +28,7 @@ func QuantiseModel(dir, out string, double bool) error {
 			if err != nil {
 				return nil, err
 			}
-			if !InLayer(name) || len(t.Shape) != 2 {
+			if !inLayer(name) || len(t.Shape) != 2 {
 				sources = append(sources, tensorfile.FromTensor(t))
 				continue
 			}
@@ -108,8 +108,8 @@ func Any(set *tensorfile.Set) bool {
 	return false
 }
 
-// InLayer tells whether a weight is one of a layer's.
-func InLayer(name string) bool {
+// inLayer tells whether a weight is one of a layer's.
+func inLayer(name string) bool {
 	return strings.HasPrefix(name, "model.layers.") && strings.HasSuffix(name, ".weight")
 }
 

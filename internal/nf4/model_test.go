@@ -55,7 +55,7 @@ func TestQuantiseModel(t *testing.T) {
 		for _, name := range before.Names() {
 			b, err := before.Tensor(name)
 			require.NoError(t, err)
-			if !InLayer(name) || len(b.Shape) != 2 {
+			if !inLayer(name) || len(b.Shape) != 2 {
 				a, err := after.Tensor(name)
 				require.NoError(t, err)
 				require.Equal(t, b.Bytes, a.Bytes)

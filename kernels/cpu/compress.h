@@ -60,7 +60,7 @@ INLINE void write_group(char *group, int lane, const vi pairs[4])
 INLINE const char *column_at(const grpo_matrix *m, int64_t panel, int64_t k)
 {
 	if (m->scales)
-		return panel_at(m, panel) + k / 8 * PANEL * 4; // see nf4.h
+		return panel_at(m, panel) + k / CODES * CODE_BYTES;
 	if (is_compressed(m))
 		return panel_at(m, panel) + k / GROUP * GROUP_BYTES;
 	return panel_at(m, panel) + (m->dtype == GRPO_BF16 ? k / 2 * PAIR_BYTES : k * PANEL * 4);

@@ -4,14 +4,15 @@
 //         half. To widen is a mask or a shift; and it is what the bf16 product of pairs wants, which adds
 //         the high half first: see pair.h.
 
-enum { PAIR_BYTES = PANEL * 4 };
+enum { PAIR_BYTES = PANEL * 4, CODE_BYTES = PANEL * 4 };
 
 INLINE int64_t pairs_of(int64_t cols) { return (cols + 1) / 2; }
+INLINE int64_t code_groups(int64_t cols) { return (cols + CODES - 1) / CODES; } // of a matrix of four bits a weight: see nf4.h
 
 INLINE int64_t panel_bytes(const grpo_matrix *m)
 {
 	if (m->scales)
-		return (m->cols + 7) / 8 * PANEL * 4; // see nf4.h
+		return code_groups(m->cols) * CODE_BYTES;
 	int64_t bytes = m->dtype == GRPO_BF16 ? pairs_of(m->cols) * PAIR_BYTES : m->cols * PANEL * 4;
 	return m->patches ? bytes / 4 * 3 : bytes; // see compress.h
 }

@@ -5,11 +5,7 @@
 // last column weights are zero. So many columns of a row have one scale as divide both a row and a block; the 32 scales of
 // these columns of a panel lie together.
 
-enum { CODE_BYTES = PANEL * 4 };
-
 INLINE int is_quantised(const grpo_matrix *m) { return m->scales != NULL; }
-
-INLINE int64_t code_groups(int64_t cols) { return (cols + CODES - 1) / CODES; }
 
 // The scales of column k of a panel.
 INLINE const float *scales_at(const grpo_matrix *m, int64_t panel, int64_t k)

@@ -67,18 +67,11 @@ func keyOf(v Value) string {
 
 // number reads an int, a float or a bool.
 func number(v Value) (float64, bool) {
-	switch v := v.(type) {
-	case bool:
-		if v {
-			return 1, true
-		}
-		return 0, true
-	case int:
-		return float64(v), true
-	case float64:
-		return v, true
+	if n, ok := whole(v); ok {
+		return float64(n), true
 	}
-	return 0, false
+	f, ok := v.(float64)
+	return f, ok
 }
 
 // whole reads an int or a bool.

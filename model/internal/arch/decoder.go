@@ -46,11 +46,16 @@ func preNormBlock(c Config, l int, b biases) []Slot {
 
 // preNormForward is a residual stream that attention and the MLP of such layers write to.
 func preNormForward(c Config, b Blocks) Rows {
+	return residual(c, b, func(l int, h Rows) Rows { return b.Rope(At(l, "rope"), h) })
+}
+
+// residual is that stream, whatever places queries and keys of a layer.
+func residual(c Config, b Blocks, place func(l int, qkv Rows) Rows) Rows {
 	x := b.Embed()
 	for l := range c.Layers {
 		h := b.Norm(At(l, "input_layernorm"), x)
 		h = b.Linear(l, "qkv", h)
-		h = b.Rope(At(l, "rope"), h)
+		h = place(l, h)
 		h = b.Attention(l, h)
 		h = b.Linear(l, "o", h)
 		x = b.Add(At(l, "attention"), x, h)

@@ -52,22 +52,7 @@ func qwen3Block(c Config, l int) []Slot {
 	return append(all, mlpSlots(c, l, false)...)
 }
 
-// qwen3Forward is a residual stream that attention and the MLP write to, layer by layer.
+// qwen3Forward normalises queries and keys before they are rotated.
 func qwen3Forward(c Config, b Blocks) Rows {
-	x := b.Embed()
-	for l := range c.Layers {
-		h := b.Norm(At(l, "input_layernorm"), x)
-		h = b.Linear(l, "qkv", h)
-		h = b.QKNormRope(At(l, "qk_norm"), h)
-		h = b.Attention(l, h)
-		h = b.Linear(l, "o", h)
-		x = b.Add(At(l, "attention"), x, h)
-
-		h = b.Norm(At(l, "post_attention_layernorm"), x)
-		h = b.Linear(l, "gate_up", h)
-		h = b.SwiGLU(At(l, "mlp"), h)
-		h = b.Linear(l, "down", h)
-		x = b.AddBlock(At(l, "mlp"), x, h)
-	}
-	return b.Norm("norm", x)
+	return residual(c, b, func(l int, h Rows) Rows { return b.QKNormRope(At(l, "qk_norm"), h) })
 }
