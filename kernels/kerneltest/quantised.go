@@ -37,7 +37,11 @@ func testQuantised(t *testing.T, m *machine) {
 			if !q.Compressed() || q.DType() != dtype || q.Rows() != plain.Rows() || q.Cols() != s.cols {
 				t.Fatalf("%v of %v: a matrix of %v, %d × %d", dtype, s, q.DType(), q.Rows(), q.Cols())
 			}
-			for _, T := range []int{1, 5, 30, 140} {
+			rows := []int{1, 5, 30, 140}
+			if q.Bytes() == plain.Bytes() {
+				rows = rows[:1] // it is kept as numbers, and all that is to be seen is that they are the right ones
+			}
+			for _, T := range rows {
 				equal(t, fmt.Sprintf("%v × %d in blocks of %d, %v, %d rows", s.rows, s.cols, s.block, dtype, T), m.everything(plain, T),
 					m.everything(q, T))
 				if t.Failed() {
