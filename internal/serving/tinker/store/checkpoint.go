@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/seed-7879b91d/grpo/internal/atomicfile"
@@ -50,12 +51,8 @@ func (r *Run) Save(c Checkpoint, overwrite bool, fill func(dir string) error) er
 		return nil
 	case err == nil && !overwrite && !old.expired(time.Now()):
 		return badinput.Errorf("path: %w: checkpoint %s/%s exists; delete it, or save with overwrite", ErrTaken, c.Kind, c.Name)
-	case err == nil:
-		if err := disk.RemoveAll(path); err != nil {
-			return err
-		}
 	}
-	if err := disk.MkdirAll(filepath.Dir(path)); err != nil {
+	if err := errors.Join(disk.RemoveAll(path), disk.MkdirAll(filepath.Dir(path))); err != nil {
 		return err
 	}
 	return atomicfile.Folder(path, func(dir string) error {
@@ -177,4 +174,30 @@ func size(dir string) (bytes int64, err error) {
 		}
 	}
 	return bytes, err
+}
+
+// Path names a checkpoint to clients.
+func Path(run, kind, name string) string { return "tinker://" + run + "/" + kind + "/" + name }
+
+// ParsePath reads what Path wrote.
+func ParsePath(path string) (run, kind, name string, err error) {
+	parts := strings.Split(strings.TrimPrefix(path, "tinker://"), "/")
+	if !strings.HasPrefix(path, "tinker://") || len(parts) != 3 {
+		return "", "", "", badinput.Errorf("path: found %.200q, expected tinker://MODEL/%s/NAME or tinker://MODEL/%s/NAME", path, Weights, Sampler)
+	}
+	return parts[0], parts[1], parts[2], nil
+}
+
+// Live has the checkpoint expire so many seconds from now, or never where that is nil.
+func (c *Checkpoint) Live(seconds *int64) error {
+	c.Expires = nil
+	if seconds == nil {
+		return nil
+	}
+	if *seconds < 1 || *seconds > 1<<31 {
+		return badinput.Errorf("ttl_seconds: found %d, expected 1 to %d", *seconds, 1<<31)
+	}
+	at := time.Now().UTC().Add(time.Duration(*seconds) * time.Second)
+	c.Expires = &at
+	return nil
 }
