@@ -55,11 +55,11 @@ func (e *Engine) Sample(ctx context.Context, requests []Request, on Events) ([]R
 			return nil, err
 		}
 		s.schedule()
-		tokens, logprobs, err := e.decoder.Run(&s.rows)
+		drawn, err := e.decoder.Run(&s.rows)
 		if err != nil {
 			return nil, err
 		}
-		s.accept(tokens, logprobs)
+		s.accept(drawn.Tokens, drawn.LogProbs)
 	}
 	return s.rollouts, nil
 }
