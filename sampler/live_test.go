@@ -60,11 +60,13 @@ func (h *heard) wait(t testing.TB, r Request) []Rollout {
 	all := make([]Rollout, r.N)
 	for range r.N {
 		got := <-h.done
+		all[got.Sample] = got
+	}
+	for _, got := range all {
 		require.Len(t, h.tokens[got.Sample], len(got.Tokens))
 		for i, token := range h.tokens[got.Sample] {
 			require.Equal(t, Token{Sample: got.Sample, ID: got.Tokens[i], LogProb: got.LogProbs[i]}, token)
 		}
-		all[got.Sample] = got
 	}
 	return all
 }
