@@ -131,7 +131,8 @@ func (r *run) accept(seq int64, kind string, body []byte) (id string, err error)
 	case old != nil:
 		return "", badinput.Errorf("seq_id: %d was used for another request of %s", seq, r.ID)
 	case r.waiting >= maxWaiting || r.bytes+len(body) > maxPending:
-		return "", &status{http.StatusTooManyRequests, badinput.Errorf("%d requests of %s wait; send the next when some are done", r.waiting, r.ID)}
+		busy := badinput.Errorf("%d requests of %s wait; send the next when some are done", r.waiting, r.ID)
+		return "", &status{http.StatusTooManyRequests, busy}
 	case r.unloaded:
 		r.enter(e)
 		r.finish(e, failed(badinput.Errorf("model_id: %s was unloaded; make another with create_model", r.ID)))

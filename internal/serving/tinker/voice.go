@@ -287,7 +287,8 @@ func (b *Base) request(v *voice, q *asked) (r sampler.Request, err error) {
 	}
 	switch {
 	case len(r.Prompt)+r.Params.MaxTokens > b.Context || len(r.Prompt) >= b.Context:
-		return r, badinput.Errorf("prompt: %d tokens and max_tokens %d are more than the %d of a sequence here", len(r.Prompt), r.Params.MaxTokens, b.Context)
+		return r, badinput.Errorf("prompt: %d tokens and max_tokens %d are more than the %d of a sequence here",
+			len(r.Prompt), r.Params.MaxTokens, b.Context)
 	case r.N < 1 || r.N > most:
 		return r, badinput.Errorf("num_samples: found %d, expected 1 to %d", r.N, most)
 	case q.PromptTop < 0 || q.PromptTop > maxTop:

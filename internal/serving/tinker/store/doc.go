@@ -94,7 +94,8 @@ func CheckName(key, name string) error {
 	if plain.MatchString(name) {
 		return nil
 	}
-	return badinput.Errorf("%s: found %.140q, expected up to 128 letters, digits, dots, dashes and underscores, a letter or digit first", key, name)
+	return badinput.Errorf("%s: found %.140q, expected up to 128 letters, digits, dots, dashes and underscores, a letter or digit first",
+		key, name)
 }
 
 // file is the path of a name of ours or of one that was checked. The names of models have colons.
