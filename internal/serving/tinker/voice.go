@@ -286,6 +286,8 @@ func (b *Base) request(v *voice, q *asked) (r sampler.Request, err error) {
 		r.Key.Seed = uint64(*p.Seed)
 	}
 	switch {
+	case len(r.Prompt) == 0:
+		return r, badinput.Errorf("prompt: found no tokens, expected one or more")
 	case len(r.Prompt)+r.Params.MaxTokens > b.Context || len(r.Prompt) >= b.Context:
 		return r, badinput.Errorf("prompt: %d tokens and max_tokens %d are more than the %d of a sequence here",
 			len(r.Prompt), r.Params.MaxTokens, b.Context)

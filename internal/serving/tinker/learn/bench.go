@@ -143,7 +143,7 @@ func (b *Bench) Run(ctx context.Context, m *Model, r wire.ForwardBackward) (out 
 	return out, b.with(m, func() error {
 		for i, d := range t.datums {
 			if err := d.Check(b.policy.Config); err != nil {
-				return fmt.Errorf("datum %d: %w", i, err)
+				return fmt.Errorf("data: %d: %w", t.of[i], err)
 			}
 		}
 		lp, err := b.policy.ScoreTargets(ctx, t.datums, 1)

@@ -84,6 +84,7 @@ type task struct {
 	settings map[string]float64
 	datums   []model.Datum
 	shapes   [][]int64 // of the targets of each of the client's datums; one of K columns is K datums
+	of       []int     // of each datum: which of the client's it is
 }
 
 // read checks a request and lays it out.
@@ -106,7 +107,7 @@ func read(r wire.ForwardBackward) (t task, err error) {
 	}
 	for i, d := range r.Data {
 		if err := t.add(d); err != nil {
-			return t, badinput.Errorf("datum %d: %w", i, err)
+			return t, badinput.Errorf("data: %d: %w", i, err)
 		}
 	}
 	return t, nil
@@ -141,7 +142,7 @@ func (t *task) add(d wire.Datum) error {
 		return err
 	}
 	for c := range int(k) {
-		t.datums = append(t.datums, in.column(d.Tokens, targets.Ints, c, int(k)))
+		t.datums, t.of = append(t.datums, in.column(d.Tokens, targets.Ints, c, int(k))), append(t.of, len(t.shapes))
 	}
 	t.shapes = append(t.shapes, targets.Shape)
 	return nil
