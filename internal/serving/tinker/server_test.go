@@ -34,7 +34,7 @@ var modelDir = sync.OnceValue(func() string {
 })
 
 // openBase opens the embedded model as the base "tiny".
-func openBase(b kernels.Backend) (*Base, error) {
+func openBase(ctx context.Context, b kernels.Backend) (*Base, error) {
 	dir := modelDir()
 	p, err := model.Open(b, dir, false, model.Options{MaxRows: 256, SharePrefixes: true})
 	if err != nil {
@@ -45,9 +45,14 @@ func openBase(b kernels.Backend) (*Base, error) {
 		return nil, err
 	}
 	turn := new(sync.Mutex)
-	size := sampler.Options{MaxSequences: 8, MaxLength: 256, TokenBudget: 64, CacheBytes: 4 << 20}
+	live, err := sampler.NewLive(p, sampler.Options{MaxSequences: 8, MaxLength: 256, TokenBudget: 64, CacheBytes: 4 << 20, Adapters: 2})
+	if err != nil {
+		return nil, err
+	}
+	live.Turn = turn
+	go live.Run(ctx)
 	return &Base{Name: "tiny", Policy: p, Backend: b, Turn: turn, Context: 256, Stops: tok.EOS(),
-		Text: func() sampler.TextStream { return tok.NewStream(false) }, Voice: NewParked(b, p, size, turn)}, nil
+		Text: func() sampler.TextStream { return tok.NewStream(false) }, Voice: NewChoir(live, b, p, turn)}, nil
 }
 
 // site is a server in this process, and a client of it.
@@ -61,7 +66,8 @@ type site struct {
 func serve(t *testing.T, store string, change ...func(*Options)) *site {
 	t.Helper()
 	b := backendtest.CPU(t, cpu.Options{})
-	base, err := openBase(b)
+	ctx, cancel := context.WithCancel(context.Background())
+	base, err := openBase(ctx, b)
 	require.NoError(t, err)
 	o := Options{Store: store, Bases: []*Base{base}, Poll: 100 * time.Millisecond}
 	for _, c := range change {
@@ -73,6 +79,8 @@ func serve(t *testing.T, store string, change ...func(*Options)) *site {
 	t.Cleanup(func() {
 		web.Close()
 		require.NoError(t, s.Close())
+		cancel()
+		base.Turn.Lock() // nobody computes any more
 		require.NoError(t, b.Close())
 	})
 	return &site{&client.Client{URL: web.URL + "/somewhere", Patience: 10 * time.Second}, s, store}
@@ -293,7 +301,7 @@ func serveForever(store, address string) {
 	if err != nil {
 		panic(err)
 	}
-	base, err := openBase(b)
+	base, err := openBase(context.Background(), b)
 	if err != nil {
 		panic(err)
 	}
