@@ -57,7 +57,7 @@ var layers = map[string][]string{
 	"internal/notice":         {},
 	"internal/judging":        {"configs", "data", "internal/sources", "reward"},
 	"internal/serving":        {"sampler", "model", "kernels", "lora", "configs", "data", "internal/sources"},
-	"internal/serving/tinker": {"kernels", "lora", "model", "optim", "sampler"},
+	"internal/serving/tinker": {"internal/serving", "kernels", "lora", "model", "optim", "sampler"},
 	"internal/settings":       {},
 	"internal/splitmix":       {},
 	"internal/tensorfile":     {"kernels"},

@@ -12,9 +12,6 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 )
 
-// maxBody is far above what a client sends in one call, which it splits at five megabytes.
-const maxBody = 64 << 20
-
 // status is an error that is answered with a code of HTTP.
 type status struct {
 	code int
@@ -84,25 +81,25 @@ func write(w http.ResponseWriter, code int, kind string, body []byte) {
 }
 
 // bodyOf is the body of a request, unpacked if it is packed.
-func bodyOf(r *http.Request) ([]byte, error) {
-	in := http.MaxBytesReader(nil, r.Body, maxBody)
+func (s *Server) bodyOf(r *http.Request) ([]byte, error) {
+	in := http.MaxBytesReader(nil, r.Body, s.Body)
 	var from io.Reader = in
 	switch packing := r.Header.Get("Content-Encoding"); packing {
 	case "", "identity":
 	case "zstd":
-		dec, err := zstd.NewReader(in, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxMemory(maxBody))
+		dec, err := zstd.NewReader(in, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxMemory(uint64(s.Body)))
 		if err != nil {
 			return nil, err
 		}
 		defer dec.Close()
-		from = io.LimitReader(dec, maxBody+1)
+		from = io.LimitReader(dec, s.Body+1)
 	default:
 		return nil, &status{http.StatusUnsupportedMediaType, badinput.Errorf("Content-Encoding: found %.40q, expected zstd or none", packing)}
 	}
 	body, err := io.ReadAll(from)
 	switch {
-	case err == nil && len(body) > maxBody:
-		return nil, &http.MaxBytesError{Limit: maxBody}
+	case err == nil && int64(len(body)) > s.Body:
+		return nil, &http.MaxBytesError{Limit: s.Body}
 	case err != nil && codeOf(err) != http.StatusRequestEntityTooLarge:
 		err = badinput.Errorf("body: %w", err)
 	}
@@ -110,8 +107,8 @@ func bodyOf(r *http.Request) ([]byte, error) {
 }
 
 // read fills v from a JSON body. Fields that are not known are passed over, as clients of another version send some.
-func read(r *http.Request, v any) error {
-	body, err := bodyOf(r)
+func (s *Server) read(r *http.Request, v any) error {
+	body, err := s.bodyOf(r)
 	if err != nil {
 		return err
 	}

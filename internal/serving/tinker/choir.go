@@ -2,9 +2,11 @@ package tinker
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"sync"
+	"time"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/kernels"
@@ -60,18 +62,26 @@ func (c *Choir) Sample(ctx context.Context, w *Adapter, r sampler.Request) ([]sa
 	return rollouts, err
 }
 
+// busy is how long a request waits before it is tried again on a sampler that has no place to wait in.
+const busy = 50 * time.Millisecond
+
 // draw waits for all samples of a request.
 func (c *Choir) draw(ctx context.Context, r sampler.Request) ([]sampler.Rollout, error) {
 	if r.N < 1 {
 		return nil, badinput.Errorf("num_samples: found %d, expected 1 or more", r.N)
 	}
 	rollouts, left, done := make([]sampler.Rollout, r.N), r.N, make(chan struct{})
-	ticket, err := c.live.Submit(r, sampler.Listener{Done: func(x sampler.Rollout) {
+	on := sampler.Listener{Done: func(x sampler.Rollout) {
 		rollouts[x.Sample] = x
 		if left--; left == 0 {
 			close(done)
 		}
-	}})
+	}}
+	ticket, err := c.live.Submit(r, on)
+	for errors.Is(err, sampler.ErrBusy) && ctx.Err() == nil { // it was accepted: it waits here
+		time.Sleep(busy)
+		ticket, err = c.live.Submit(r, on)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -177,7 +177,7 @@ func (r *run) snapshot(seq int64) error {
 
 // shorten drops from the journal what the snapshot has, and results that are too old to be asked for, when it is long; mu is held.
 func (r *run) shorten() error {
-	if r.journal.Size < longJournal {
+	if r.journal.Size < r.s.Journal {
 		return nil
 	}
 	var records []store.Record

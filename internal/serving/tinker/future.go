@@ -80,7 +80,7 @@ func (s *Server) retrieve(w http.ResponseWriter, r *http.Request) {
 	var q struct {
 		ID string `json:"request_id"`
 	}
-	if err := read(r, &q); err != nil {
+	if err := s.read(r, &q); err != nil {
 		refuse(w, codeOf(err), err)
 		return
 	}
@@ -131,11 +131,23 @@ func (s *Server) find(id string) (*future, error) {
 // kept is how many results to sample, and of a model, are there to be read again.
 const kept = 4096
 
+// maxOpen is how many requests to sample may wait; a client sends at most 2,000 at a time.
+const maxOpen = 2048
+
 // answers are the futures of requests that no journal has.
 type answers struct {
 	mu    sync.Mutex
 	all   map[string]*answer
 	order []string
+	open  int // without a result
+}
+
+// settle gives a request that began its result.
+func (a *answers) settle(f *future, r result) {
+	f.settle(r)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.open--
 }
 
 type answer struct {
@@ -165,6 +177,10 @@ func (a *answers) begin(id, sum string) (f *future, isNew bool, err error) {
 	if a.all == nil {
 		a.all = map[string]*answer{}
 	}
+	if a.open >= maxOpen {
+		return nil, false, &status{http.StatusTooManyRequests, badinput.Errorf("%d requests to sample wait; send the next when some are done", a.open)}
+	}
+	a.open++
 	x := &answer{newFuture(), sum}
 	a.all[id], a.order = x, append(a.order, id)
 	for i := 0; len(a.all) > kept && i < len(a.order); {
@@ -177,13 +193,6 @@ func (a *answers) begin(id, sum string) (f *future, isNew bool, err error) {
 		a.order = append(a.order[:i], a.order[i+1:]...)
 	}
 	return x.future, true, nil
-}
-
-// forget makes a request one that was never made, so that it may be sent again.
-func (a *answers) forget(id string) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	delete(a.all, id)
 }
 
 // promise is the answer to a heavy call.

@@ -46,7 +46,7 @@ func (s *Server) createModel(r *http.Request) (any, error) {
 		Metadata map[string]any `json:"user_metadata"`
 	}{}
 	q.LoRA.Rank, q.LoRA.MLP, q.LoRA.Attn = 32, &yes, &yes
-	if err := read(r, &q); err != nil {
+	if err := s.read(r, &q); err != nil {
 		return nil, err
 	}
 	if _, err := s.findSession(q.Session); err != nil {
@@ -130,7 +130,7 @@ type named struct {
 
 func (s *Server) getInfo(r *http.Request) (any, error) {
 	var q named
-	if err := read(r, &q); err != nil {
+	if err := s.read(r, &q); err != nil {
 		return nil, err
 	}
 	m, err := s.findRun(q.Model)
@@ -150,7 +150,7 @@ func (s *Server) getInfo(r *http.Request) (any, error) {
 // unloadModel ends the training of a model. What was accepted before is done; its checkpoints stay.
 func (s *Server) unloadModel(r *http.Request) (any, error) {
 	var q named
-	if err := read(r, &q); err != nil {
+	if err := s.read(r, &q); err != nil {
 		return nil, err
 	}
 	m, err := s.findRun(q.Model)
@@ -172,14 +172,14 @@ func (s *Server) unloadModel(r *http.Request) (any, error) {
 	id := m.ID + "#" + unload
 	f, isNew, err := s.samples.begin(id, "")
 	if isNew {
-		f.settle(inJSON(map[string]string{"model_id": m.ID}))
+		s.samples.settle(f, inJSON(map[string]string{"model_id": m.ID}))
 	}
 	return promise(id, m.ID), err
 }
 
 // forwardBackward takes data to learn from. A request that is none has no number that could be used up.
 func (s *Server) forwardBackward(r *http.Request) (any, error) {
-	body, err := bodyOf(r)
+	body, err := s.bodyOf(r)
 	if err != nil {
 		return nil, err
 	}
@@ -201,7 +201,7 @@ func (s *Server) forwardBackward(r *http.Request) (any, error) {
 // numbered takes a request of a kind.
 func (s *Server) numbered(k kind) func(*http.Request) (any, error) {
 	return func(r *http.Request) (any, error) {
-		body, err := bodyOf(r)
+		body, err := s.bodyOf(r)
 		if err != nil {
 			return nil, err
 		}

@@ -173,7 +173,7 @@ func (s *Server) setTTL(r *http.Request) (any, error) {
 	var q struct {
 		TTL *int64 `json:"ttl_seconds"`
 	}
-	if err := read(r, &q); err != nil {
+	if err := s.read(r, &q); err != nil {
 		return nil, err
 	}
 	if err := c.Live(q.TTL); err != nil {
@@ -198,7 +198,7 @@ func (s *Server) weightsInfo(r *http.Request) (any, error) {
 	var q struct {
 		Path string `json:"tinker_path"`
 	}
-	if err := read(r, &q); err != nil {
+	if err := s.read(r, &q); err != nil {
 		return nil, err
 	}
 	_, m, err := s.checkpoint(q.Path)

@@ -64,10 +64,9 @@ const (
 
 // Bounds of what may wait of one model.
 const (
-	maxWaiting  = 4096
-	maxPending  = 512 << 20
-	maxAhead    = 1 << 16 // how far a number may be beyond all others
-	longJournal = 64 << 20
+	maxWaiting = 4096
+	maxPending = 512 << 20
+	maxAhead   = 1 << 16 // how far a number may be beyond all others
 )
 
 // open reads the journal; mu is held.

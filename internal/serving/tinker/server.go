@@ -59,6 +59,8 @@ type Options struct {
 	Hole    time.Duration // how long a request's number is waited for after a later one came; 20 s
 	Replay  time.Duration // work after which a model is kept on disk again; 30 s
 	Idle    time.Duration // a model that nobody asks anything leaves the memory; 15 min
+	Body    int64         // bytes of a request, also when it is unpacked; 64 MiB: a client splits its data at five megabytes
+	Journal int64         // bytes of a journal from which on it is written anew without what is kept elsewhere; 64 MiB
 	Moments int           // weights without a name that are kept of each model; 16
 	Layouts int           // combinations of rank and targets in memory at a time over one base; 4
 }
@@ -66,6 +68,7 @@ type Options struct {
 func (o Options) withDefaults() Options {
 	o.Poll, o.Hole = cmp.Or(o.Poll, 20*time.Second), cmp.Or(o.Hole, 20*time.Second)
 	o.Replay, o.Idle = cmp.Or(o.Replay, 30*time.Second), cmp.Or(o.Idle, 15*time.Minute)
+	o.Journal, o.Body = cmp.Or(o.Journal, 64<<20), cmp.Or(o.Body, 64<<20)
 	o.Moments, o.Layouts = cmp.Or(o.Moments, 16), cmp.Or(o.Layouts, 4)
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	return o

@@ -13,8 +13,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/seed-7879b91d/grpo/data/tokenizer"
 	"github.com/seed-7879b91d/grpo/internal/backendtest"
+	"github.com/seed-7879b91d/grpo/internal/serving"
 	"github.com/seed-7879b91d/grpo/internal/serving/tinker/client"
 	"github.com/seed-7879b91d/grpo/internal/serving/tinker/wire"
 	"github.com/seed-7879b91d/grpo/internal/tiny"
@@ -33,26 +33,16 @@ var modelDir = sync.OnceValue(func() string {
 	return dir
 })
 
-// openBase opens the embedded model as the base "tiny".
-func openBase(ctx context.Context, b kernels.Backend) (*Base, error) {
-	dir := modelDir()
-	p, err := model.Open(b, dir, false, model.Options{MaxRows: 256, SharePrefixes: true})
+// open opens the embedded model in a host, which runs until it is closed.
+func open(b kernels.Backend) (bases []*Base, closed func() error, err error) {
+	h, err := serving.Open(context.Background(), serving.Options{Models: []serving.NamedDir{{Name: "tiny", Dir: modelDir()}}, Backend: b,
+		Model:    model.Options{MaxRows: 256, SharePrefixes: true},
+		Sampling: sampler.Options{MaxSequences: 8, MaxLength: 256, TokenBudget: 64, CacheBytes: 4 << 20, Adapters: 2}})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	tok, err := tokenizer.Load(dir)
-	if err != nil {
-		return nil, err
-	}
-	turn := new(sync.Mutex)
-	live, err := sampler.NewLive(p, sampler.Options{MaxSequences: 8, MaxLength: 256, TokenBudget: 64, CacheBytes: 4 << 20, Adapters: 2})
-	if err != nil {
-		return nil, err
-	}
-	live.Turn = turn
-	go live.Run(ctx)
-	return &Base{Name: "tiny", Policy: p, Backend: b, Turn: turn, Context: 256, Stops: tok.EOS(),
-		Text: func() sampler.TextStream { return tok.NewStream(false) }, Voice: NewChoir(live, b, p, turn)}, nil
+	go h.Run(context.Background())
+	return Bases(h), h.Close, nil
 }
 
 // site is a server in this process, and a client of it.
@@ -66,10 +56,9 @@ type site struct {
 func serve(t *testing.T, store string, change ...func(*Options)) *site {
 	t.Helper()
 	b := backendtest.CPU(t, cpu.Options{})
-	ctx, cancel := context.WithCancel(context.Background())
-	base, err := openBase(ctx, b)
+	bases, closed, err := open(b)
 	require.NoError(t, err)
-	o := Options{Store: store, Bases: []*Base{base}, Poll: 100 * time.Millisecond}
+	o := Options{Store: store, Bases: bases, Body: 1 << 20, Poll: 100 * time.Millisecond}
 	for _, c := range change {
 		c(&o)
 	}
@@ -79,8 +68,7 @@ func serve(t *testing.T, store string, change ...func(*Options)) *site {
 	t.Cleanup(func() {
 		web.Close()
 		require.NoError(t, s.Close())
-		cancel()
-		base.Turn.Lock() // nobody computes any more
+		require.NoError(t, closed())
 		require.NoError(t, b.Close())
 	})
 	return &site{&client.Client{URL: web.URL + "/somewhere", Patience: 10 * time.Second}, s, store}
@@ -272,6 +260,30 @@ func TestAHoleIsWaitedFor(t *testing.T) {
 	require.ErrorContains(t, err, "user: seq_id: request 1 did not come in time")
 }
 
+// A model that nobody asks anything leaves the memory, also in the middle of a step, and is what it was when it is asked again.
+func TestAModelSleeps(t *testing.T) {
+	var want, got []any
+	for _, idle := range []time.Duration{time.Hour, time.Millisecond} {
+		s := serve(t, t.TempDir(), func(o *Options) { o.Idle = idle })
+		m := train(t, s.connect(t), 1)
+		got = nil
+		for range 3 {
+			out := learned(t, m, crossEntropy(lesson(text1, 3, 1)))
+			r := s.server.runs[m.ID]
+			require.Eventually(t, func() bool {
+				r.mu.Lock()
+				defer r.mu.Unlock()
+				return r.working == (idle == time.Hour)
+			}, 5*time.Second, time.Millisecond)
+			got = append(got, out, stepped(t, m, 1e-2))
+		}
+		if want == nil {
+			want = got
+		}
+	}
+	require.Equal(t, want, got)
+}
+
 func TestAModelThatIsUnloaded(t *testing.T) {
 	s := serve(t, t.TempDir())
 	m := train(t, s.connect(t), 1)
@@ -301,11 +313,11 @@ func serveForever(store, address string) {
 	if err != nil {
 		panic(err)
 	}
-	base, err := openBase(context.Background(), b)
+	bases, _, err := open(b)
 	if err != nil {
 		panic(err)
 	}
-	s, err := New(Options{Store: store, Bases: []*Base{base}, Replay: 20 * time.Millisecond, Poll: time.Second})
+	s, err := New(Options{Store: store, Bases: bases, Replay: 20 * time.Millisecond, Journal: 4096, Poll: time.Second})
 	if err != nil {
 		panic(err)
 	}

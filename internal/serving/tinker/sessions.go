@@ -42,7 +42,7 @@ func (s *Server) token(*http.Request) (any, error) {
 func (s *Server) createSession(r *http.Request) (any, error) {
 	n := session{ID: "s-" + store.NewID(), Created: time.Now().UTC()}
 	id := n.ID
-	if err := read(r, &n); err != nil {
+	if err := s.read(r, &n); err != nil {
 		return nil, err
 	}
 	n.ID = id
@@ -66,7 +66,7 @@ func (s *Server) findSession(id string) (*session, error) {
 
 func (s *Server) heartbeat(r *http.Request) (any, error) {
 	var q session
-	if err := read(r, &q); err != nil {
+	if err := s.read(r, &q); err != nil {
 		return nil, err
 	}
 	_, err := s.findSession(q.ID)
@@ -75,7 +75,7 @@ func (s *Server) heartbeat(r *http.Request) (any, error) {
 
 // telemetry is thrown away; a client that finds nobody to take it shows its user errors late.
 func (s *Server) telemetry(r *http.Request) (any, error) {
-	_, err := bodyOf(r)
+	_, err := s.bodyOf(r)
 	return map[string]string{"status": "accepted"}, err
 }
 

@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"math"
 	"net/http"
@@ -56,7 +55,7 @@ func (s *Server) createSamplingSession(r *http.Request) (any, error) {
 		Path    *string `json:"model_path"`
 		Base    *string `json:"base_model"`
 	}
-	if err := read(r, &q); err != nil {
+	if err := s.read(r, &q); err != nil {
 		return nil, err
 	}
 	if _, err := s.findSession(q.Session); err != nil {
@@ -165,7 +164,7 @@ type asked struct {
 
 // asample draws completions. A request that is wrong is accepted and fails: what a client is refused it may try again.
 func (s *Server) asample(r *http.Request) (any, error) {
-	body, err := bodyOf(r)
+	body, err := s.bodyOf(r)
 	if err != nil {
 		return nil, err
 	}
@@ -189,13 +188,12 @@ func (s *Server) asample(r *http.Request) (any, error) {
 	s.work.Go(func() {
 		out, err := s.sample(s.ctx, v, &q)
 		switch {
-		case errors.Is(err, sampler.ErrBusy) || s.ctx.Err() != nil:
-			f.settle(result{status: lost}) // the client sends it again
-			s.samples.forget(id)
+		case s.ctx.Err() != nil:
+			s.samples.settle(f, result{status: lost}) // the client sends it again
 		case err != nil:
-			f.settle(failed(err))
+			s.samples.settle(f, failed(err))
 		default:
-			f.settle(result{fine, isProtobuf, out.Append(nil)})
+			s.samples.settle(f, result{fine, isProtobuf, out.Append(nil)})
 		}
 	})
 	return promise(id, ""), nil

@@ -38,8 +38,8 @@ type Journal struct {
 
 var table = crc32.MakeTable(crc32.Castagnoli)
 
-// head is the length and the checksum of a record.
-const head = 8
+// head is the length of a record, the checksum of that, and the checksum of the record.
+const head = 12
 
 // Journal opens the journal of a model, and calls each for every record in it.
 func (r *Run) Journal(each func(Record)) (*Journal, error) {
@@ -73,25 +73,35 @@ func parse(text []byte, each func(Record)) (whole int, err error) {
 			return whole, nil
 		}
 		n := int64(binary.LittleEndian.Uint32(rest))
-		if n > int64(len(rest)-head) {
+		known := crc32.Checksum(rest[:4], table) == binary.LittleEndian.Uint32(rest[4:])
+		switch {
+		case !known && len(bytes.Trim(rest, "\x00")) == 0: // it has its length, but not yet its text
+			return whole, nil
+		case !known:
+			return whole, damage(whole)
+		case n > int64(len(rest)-head):
 			return whole, nil
 		}
 		payload := rest[head : head+n]
 		last := len(rest) == head+len(payload)
 		var rec Record
 		line, body, _ := bytes.Cut(payload, []byte{'\n'})
-		damaged := crc32.Checksum(payload, table) != binary.LittleEndian.Uint32(rest[4:]) || json.Unmarshal(line, &rec) != nil
+		damaged := crc32.Checksum(payload, table) != binary.LittleEndian.Uint32(rest[8:]) || json.Unmarshal(line, &rec) != nil
 		switch {
 		case damaged && last:
 			return whole, nil
 		case damaged:
-			return whole, badinput.Errorf("the record at byte %d is damaged; the model cannot be trained on, its checkpoints can", whole)
+			return whole, damage(whole)
 		}
 		rec.Body = bytes.Clone(body)
 		each(rec)
 		whole += head + len(payload)
 	}
 	return whole, nil
+}
+
+func damage(at int) error {
+	return badinput.Errorf("the record at byte %d is damaged; the model cannot be trained on, its checkpoints can", at)
 }
 
 func encode(r Record) ([]byte, error) {
@@ -102,7 +112,8 @@ func encode(r Record) ([]byte, error) {
 	b := make([]byte, head, head+len(line)+1+len(r.Body))
 	b = append(append(append(b, line...), '\n'), r.Body...)
 	binary.LittleEndian.PutUint32(b, uint32(len(b)-head))
-	binary.LittleEndian.PutUint32(b[4:], crc32.Checksum(b[head:], table))
+	binary.LittleEndian.PutUint32(b[4:], crc32.Checksum(b[:4], table))
+	binary.LittleEndian.PutUint32(b[8:], crc32.Checksum(b[head:], table))
 	return b, nil
 }
 
