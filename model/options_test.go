@@ -78,30 +78,40 @@ func TestWhatDrawsAreAskedForIsWhatScoreSays(t *testing.T) {
 			}
 		}
 
-		plain := prompt(tokens, 2, func(row int) *Draw { d := wish(row); return &d })
-		plain.Adapters = r.Adapters
-		bare := kept(t, d, plain)
-		require.Nil(t, bare.Raw)
-		require.Nil(t, bare.TopTokens)
-		require.Equal(t, bare.Tokens, got.Tokens[:n])
-		require.Equal(t, bare.LogProbs, got.LogProbs[:n])
-
-		words := MaskWords(p.Vocab)
-		plain.Masks, plain.Raw = make([]uint32, words*n), true
-		for i := range plain.Masks {
-			plain.Masks[i] = ^uint32(0)
-		}
-		clear(plain.Masks[2*words : 3*words])
-		plain.Masks[2*words+1] = 1 << 5 // token 37 alone may come after row 2
-		masked := kept(t, d, plain)
-		require.EqualValues(t, 37, masked.Tokens[2])
-		require.Zero(t, masked.LogProbs[2])
-		require.Less(t, masked.Raw[2], float32(0))
-		masked.Tokens[2], masked.LogProbs[2], masked.Raw[2] = got.Tokens[2], got.LogProbs[2], got.Raw[2]
-		require.Equal(t, bare.Tokens, masked.Tokens)
-		require.Equal(t, bare.LogProbs, masked.LogProbs)
-		require.Equal(t, got.Raw[:n], masked.Raw)
+		testOptionsChangeNoDraw(t, d, got, func() *Rows {
+			plain := prompt(tokens, 2, func(row int) *Draw { d := wish(row); return &d })
+			plain.Adapters = r.Adapters
+			return plain
+		})
 	})
+}
+
+// testOptionsChangeNoDraw: plain rows draw what they draw with masks of everything, and drew when they were asked for more; where
+// the mask has one token that one comes.
+func testOptionsChangeNoDraw(t *testing.T, d *Decoder, asked Drawn, rows func() *Rows) {
+	plain := rows()
+	n := len(plain.Draws)
+	bare := kept(t, d, plain)
+	require.Nil(t, bare.Raw)
+	require.Nil(t, bare.TopTokens)
+	require.Equal(t, bare.Tokens, asked.Tokens[:n])
+	require.Equal(t, bare.LogProbs, asked.LogProbs[:n])
+
+	words := MaskWords(d.p.Vocab)
+	plain.Masks, plain.Raw = make([]uint32, words*n), true
+	for i := range plain.Masks {
+		plain.Masks[i] = ^uint32(0)
+	}
+	clear(plain.Masks[2*words : 3*words])
+	plain.Masks[2*words+1] = 1 << 5 // token 37 alone may come after row 2
+	masked := kept(t, d, plain)
+	require.EqualValues(t, 37, masked.Tokens[2])
+	require.Zero(t, masked.LogProbs[2])
+	require.Less(t, masked.Raw[2], float32(0))
+	masked.Tokens[2], masked.LogProbs[2], masked.Raw[2] = asked.Tokens[2], asked.LogProbs[2], asked.Raw[2]
+	require.Equal(t, bare.Tokens, masked.Tokens)
+	require.Equal(t, bare.LogProbs, masked.LogProbs)
+	require.Equal(t, asked.Raw[:n], masked.Raw)
 }
 
 // kept runs rows; the results outlive the next run.
