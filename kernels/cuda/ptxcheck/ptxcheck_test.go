@@ -26,8 +26,8 @@ var moreLive = map[string]int{
 }
 
 // wide are kernels that wait for memory above all: they read and write 16 bytes at a time where they can.
-var wide = []string{"add", "adam", "cache_copy", "cache_write_f32", "draw_mask", "draw_partials", "gather", "head_grad_logits", "head_weights",
-	"rms_norm", "rms_norm_grad_x", "scale_rows", "swiglu", "swiglu_grad"}
+var wide = []string{"add", "adam", "cache_copy", "cache_write_f32", "draw_mask", "draw_partials", "gather",
+	"head_grad_logits", "head_weights", "rms_norm", "rms_norm_grad_x", "scale_rows", "swiglu", "swiglu_grad"}
 
 // kernels are all that there are, by name.
 func kernels(t *testing.T) map[string]Kernel {
