@@ -57,8 +57,7 @@ func trainedByClient(t *testing.T, tr *Trainer, taught []model.Datum) []byte {
 	require.NoError(t, err)
 	r := wire.ForwardBackward{Loss: "importance_sampling"}
 	for _, d := range taught {
-		r.Data = append(r.Data, wire.Datum{Tokens: d.Tokens, Inputs: map[string]wire.Tensor{"target_tokens": wire.Ints1(d.Targets),
-			"logprobs": wire.Floats1(d.OldLogProbs), "advantages": wire.Floats1(d.Advantages)}})
+		r.Data = append(r.Data, wireDatum(d))
 	}
 	_, err = m.ForwardBackward(t.Context(), r)
 	require.NoError(t, err)
@@ -74,4 +73,10 @@ func trainedByClient(t *testing.T, tr *Trainer, taught []model.Datum) []byte {
 	text, err := os.ReadFile(paths[0])
 	require.NoError(t, err)
 	return text
+}
+
+// wireDatum is a datum as a client sends it.
+func wireDatum(d model.Datum) wire.Datum {
+	return wire.Datum{Tokens: d.Tokens, Inputs: map[string]wire.Tensor{"target_tokens": wire.Ints1(d.Targets),
+		"logprobs": wire.Floats1(d.OldLogProbs), "advantages": wire.Floats1(d.Advantages)}}
 }

@@ -87,7 +87,7 @@ func (s *Server) bodyOf(r *http.Request) ([]byte, error) {
 	switch packing := r.Header.Get("Content-Encoding"); packing {
 	case "", "identity":
 	case "zstd":
-		dec, err := zstd.NewReader(in, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxMemory(uint64(s.Body)))
+		dec, err := zstd.NewReader(in, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxMemory(1<<30))
 		if err != nil {
 			return nil, err
 		}

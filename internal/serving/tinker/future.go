@@ -178,7 +178,8 @@ func (a *answers) begin(id, sum string) (f *future, isNew bool, err error) {
 		a.all = map[string]*answer{}
 	}
 	if a.open >= maxOpen {
-		return nil, false, &status{http.StatusTooManyRequests, badinput.Errorf("%d requests to sample wait; send the next when some are done", a.open)}
+		busy := badinput.Errorf("%d requests to sample wait; send the next when some are done", a.open)
+		return nil, false, &status{http.StatusTooManyRequests, busy}
 	}
 	a.open++
 	x := &answer{newFuture(), sum}

@@ -145,10 +145,12 @@ func TestRequestsThatAreWrong(t *testing.T) {
 		"advantage +Inf at position 0": with(func(d *wire.Datum) {
 			d.Inputs["weights"] = wire.Floats1(slices.Repeat([]float32{float32(math.Inf(1))}, 6))
 		}),
-		"logprobs: found none, but the loss":      {Loss: "dro", Data: crossEntropy(good).Data},
-		"data: 1: datum: target -1 at position 3": with(func(d *wire.Datum) { d.Inputs["target_tokens"] = wire.Ints1(slices.Repeat([]int32{-5}, 6)) }),
-		"data: 0: sequence of 5000 tokens":        crossEntropy(lesson(make([]int32, 5001), 1, 1)),
-		"data: 0: model_input has no tokens":      crossEntropy(lesson([]int32{1}, 0, 1)),
+		"logprobs: found none, but the loss": {Loss: "dro", Data: crossEntropy(good).Data},
+		"data: 1: datum: target -1 at position 3": with(func(d *wire.Datum) {
+			d.Inputs["target_tokens"] = wire.Ints1(slices.Repeat([]int32{-5}, 6))
+		}),
+		"data: 0: sequence of 5000 tokens":   crossEntropy(lesson(make([]int32, 5001), 1, 1)),
+		"data: 0: model_input has no tokens": crossEntropy(lesson([]int32{1}, 0, 1)),
 	} {
 		f, err := m.ForwardBackward(t.Context(), r)
 		require.NoError(t, err, want)

@@ -85,7 +85,8 @@ func TestAnArchive(t *testing.T) {
 	_, err := m.SaveSampler(t.Context(), "one")
 	require.NoError(t, err)
 	s.HTTP = &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-	r, err := http.NewRequestWithContext(t.Context(), "GET", s.URL+"/api/v1/training_runs/"+m.ID+"/checkpoints/sampler_weights/one/archive", nil)
+	of := s.URL + "/api/v1/training_runs/" + m.ID + "/checkpoints/sampler_weights/one/archive"
+	r, err := http.NewRequestWithContext(t.Context(), "GET", of, nil)
 	require.NoError(t, err)
 	answer, err := s.HTTP.Do(r)
 	require.NoError(t, err)
@@ -148,7 +149,8 @@ func TestConnecting(t *testing.T) {
 	models := s.get(t, "GET", "get_server_capabilities", nil)["supported_models"]
 	require.Equal(t, []any{map[string]any{"model_name": "tiny", "max_context_length": 256.0}}, models)
 	for _, config := range []map[string]any{{"rank": 0}, {"rank": 1 << 40}, {"rank": 4, "train_mlp": false, "train_attn": false}} {
-		s.refused(t, http.StatusBadRequest, "POST", "create_model", map[string]any{"session_id": n.ID, "base_model": "tiny", "lora_config": config})
+		q := map[string]any{"session_id": n.ID, "base_model": "tiny", "lora_config": config}
+		s.refused(t, http.StatusBadRequest, "POST", "create_model", q)
 	}
 	s.refused(t, http.StatusBadRequest, "POST", "create_model", map[string]any{"session_id": n.ID, "base_model": "large"})
 	s.refused(t, http.StatusNotFound, "POST", "create_model", map[string]any{"session_id": "../../etc", "base_model": "tiny"})

@@ -95,7 +95,8 @@ func lesson(tokens []int32, n int, weight float32) wire.Datum {
 	for i := rows - n; i < rows; i++ {
 		w[i] = weight
 	}
-	return wire.Datum{Tokens: tokens[:rows], Inputs: map[string]wire.Tensor{"target_tokens": wire.Ints1(tokens[1:]), "weights": wire.Floats1(w)}}
+	return wire.Datum{Tokens: tokens[:rows],
+		Inputs: map[string]wire.Tensor{"target_tokens": wire.Ints1(tokens[1:]), "weights": wire.Floats1(w)}}
 }
 
 func crossEntropy(data ...wire.Datum) wire.ForwardBackward {

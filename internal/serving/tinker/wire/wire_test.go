@@ -30,7 +30,8 @@ func TestMessagesComeBackAsTheyWere(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, o, back)
 
-	s := Sampled{Sequences: []Sequence{{Length: true, Tokens: []int32{1, -1}, LogProbs: []float32{-1, -2}}, {Tokens: []int32{}, LogProbs: []float32{}}},
+	empty := Sequence{Tokens: []int32{}, LogProbs: []float32{}}
+	s := Sampled{Sequences: []Sequence{{Length: true, Tokens: []int32{1, -1}, LogProbs: []float32{-1, -2}}, empty},
 		Prompt: []float32{1, 2}, Top: &Top{K: 1, Tokens: []int32{7, 8}, LogProbs: []float32{Empty, -1}}, Cached: 3}
 	sampled, err := ReadSampled(s.Append(nil))
 	require.NoError(t, err)
@@ -59,8 +60,12 @@ func sparseTensor(rows, cols, values []byte, shape ...int64) []byte {
 	return appendMessage(nil, 3, appendMessage(nil, 2, input))
 }
 
+func someSparse() []byte {
+	return sparseTensor(longBytes([]int64{0, 1, 1, 3}), longBytes([]int64{1, 0, 2}), floatBytes([]float32{5, 6, 7}), 3, 3)
+}
+
 func TestSparseTensorsAreWrittenOut(t *testing.T) {
-	r, err := ReadForwardBackward(sparseTensor(longBytes([]int64{0, 1, 1, 3}), longBytes([]int64{1, 0, 2}), floatBytes([]float32{5, 6, 7}), 3, 3))
+	r, err := ReadForwardBackward(someSparse())
 	require.NoError(t, err)
 	require.Equal(t, Tensor{DType: F32, Shape: []int64{3, 3}, Floats: []float32{0, 5, 0, 0, 0, 0, 6, 0, 7}}, r.Data[0].Inputs["weights"])
 }
@@ -69,6 +74,9 @@ func TestMessagesThatAreWrong(t *testing.T) {
 	tensor := func(dtype, n int64, shape ...int64) []byte {
 		m := appendPacked(appendNumber(appendMessage(nil, 1, make([]byte, n)), 3, dtype), 4, shape)
 		return appendMessage(nil, 3, appendMessage(nil, 2, appendMessage(appendText(nil, 1, "x"), 2, m)))
+	}
+	text := func(tokens []byte) []byte {
+		return appendMessage(nil, 1, appendMessage(nil, 1, appendMessage(nil, 1, tokens)))
 	}
 	one := longBytes([]int64{0, 1})
 	for want, body := range map[string][]byte{
@@ -81,7 +89,7 @@ func TestMessagesThatAreWrong(t *testing.T) {
 		"shape [-1]":                          tensor(1, 8, -1),
 		"shape [4611686018427387904 4]":       tensor(1, 8, 1<<62, 4),
 		"field 4 has more than 8 numbers":     tensor(1, 4, 1, 1, 1, 1, 1, 1, 1, 1, 1),
-		"array of 3 bytes":                    appendMessage(nil, 3, appendMessage(nil, 1, appendMessage(nil, 1, appendMessage(nil, 1, make([]byte, 3))))),
+		"array of 3 bytes":                    appendMessage(nil, 3, text(make([]byte, 3))),
 		"with column 9 of 2":                  sparseTensor(one, longBytes([]int64{9}), make([]byte, 4), 1, 2),
 		"with column -1 of 2":                 sparseTensor(one, longBytes([]int64{-1}), make([]byte, 4), 1, 2),
 		"rows do not hold its 1":              sparseTensor(longBytes([]int64{0, 7}), longBytes([]int64{0}), make([]byte, 4), 1, 2),
@@ -97,7 +105,7 @@ func TestMessagesThatAreWrong(t *testing.T) {
 
 func FuzzForwardBackward(f *testing.F) {
 	f.Add(request().Append(nil))
-	f.Add(sparseTensor(longBytes([]int64{0, 1, 1, 3}), longBytes([]int64{1, 0, 2}), floatBytes([]float32{5, 6, 7}), 3, 3))
+	f.Add(someSparse())
 	f.Fuzz(func(t *testing.T, body []byte) {
 		r, err := ReadForwardBackward(body)
 		if err != nil {
