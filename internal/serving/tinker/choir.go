@@ -3,14 +3,10 @@ package tinker
 import (
 	"context"
 	"errors"
-	"fmt"
-	"math"
 	"sync"
 	"time"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
-	"github.com/seed-7879b91d/grpo/kernels"
-	"github.com/seed-7879b91d/grpo/lora"
 	"github.com/seed-7879b91d/grpo/model"
 	"github.com/seed-7879b91d/grpo/sampler"
 )
@@ -18,8 +14,7 @@ import (
 // Choir is the voice of a base whose sampler serves adapters: requests for several of them are drawn together. Adapters stay
 // with the sampler as long as it has room; the one that nobody asked for longest goes first.
 type Choir struct {
-	live   *sampler.Live
-	scorer *scorer
+	live *sampler.Live
 
 	mu    sync.Mutex // guards what follows
 	freed sync.Cond
@@ -34,32 +29,22 @@ type seat struct {
 	used   int
 }
 
-// NewChoir makes a voice of a sampler, which somebody runs and which has room for adapters. The policy is the base that it
-// samples from.
-func NewChoir(live *sampler.Live, b kernels.Backend, base *model.Policy, turn sync.Locker) *Choir {
-	c := &Choir{live: live, scorer: &scorer{base: base, b: b, turn: turn, policies: map[string]*model.Policy{}}, seats: map[string]*seat{}}
+// NewChoir makes a voice of a sampler, which somebody runs and which has room for adapters.
+func NewChoir(live *sampler.Live) *Choir {
+	c := &Choir{live: live, seats: map[string]*seat{}}
 	c.freed.L = &c.mu
 	return c
 }
 
 // Sample is Voice's.
 func (c *Choir) Sample(ctx context.Context, w *Adapter, r sampler.Request) ([]sampler.Rollout, error) {
-	if r.PromptTop > 0 {
-		return nil, badinput.Errorf("topk_prompt_logprobs: the sampler of this base does not report them; ask for prompt_logprobs")
-	}
-	score := r.ScorePrompt
-	r.ScorePrompt = false
 	at, err := c.take(w)
 	if err != nil {
 		return nil, err
 	}
 	defer c.leave(at)
 	r.Adapter = at.served
-	rollouts, err := c.draw(ctx, r)
-	if err == nil && score {
-		rollouts[0].Prompt, err = c.scorer.score(ctx, w, r.Prompt)
-	}
-	return rollouts, err
+	return c.draw(ctx, r)
 }
 
 // busy is how long a request waits before it is tried again on a sampler that has no place to wait in.
@@ -146,81 +131,4 @@ func (c *Choir) leave(at *seat) {
 	defer c.mu.Unlock()
 	at.users--
 	c.freed.Broadcast()
-}
-
-// scorer gives log-probabilities of prompts: by a policy for each layout of adapters, to which they are attached by turns.
-type scorer struct {
-	base *model.Policy
-	b    kernels.Backend
-	turn sync.Locker
-
-	mu       sync.Mutex // guards what follows
-	policies map[string]*model.Policy
-	layouts  []string // of those with an adapter, as they were made
-}
-
-// maxScorers is how many layouts have a policy at a time.
-const maxScorers = 4
-
-// score is the log-probability of each token of a prompt, NaN of the first.
-func (s *scorer) score(ctx context.Context, w *Adapter, prompt []int32) ([]float32, error) {
-	lp := []float32{float32(math.NaN())}
-	if len(prompt) < 2 {
-		return lp, nil
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.turn.Lock()
-	defer s.turn.Unlock()
-	p, err := s.policy(w)
-	if err != nil {
-		return nil, err
-	}
-	scores, err := p.Score(ctx, [][]int32{prompt}, 1)
-	if err != nil {
-		return nil, err
-	}
-	return append(lp, scores[0]...), nil
-}
-
-// policy has the adapter attached.
-func (s *scorer) policy(w *Adapter) (p *model.Policy, err error) {
-	var a *lora.Adapter
-	key := ""
-	if w != nil {
-		if a, err = w.Load(); err != nil {
-			return nil, err
-		}
-		key = fmt.Sprint(a.Config)
-	}
-	if p = s.policies[key]; p == nil {
-		if p, err = s.open(key, a); err != nil {
-			return nil, err
-		}
-	}
-	if a != nil {
-		params, _, _ := p.Slabs()
-		s.b.Upload(params, a.Values)
-		p.Publish()
-	}
-	return p, s.b.Sync()
-}
-
-// open makes the policy of a layout, in place of the one that was made first where there are enough.
-func (s *scorer) open(key string, a *lora.Adapter) (*model.Policy, error) {
-	p, err := s.base.Twin()
-	if err != nil {
-		return nil, err
-	}
-	if a != nil {
-		if err := p.Attach(lora.New(a.Layout)); err != nil {
-			return nil, err
-		}
-		if s.layouts = append(s.layouts, key); len(s.layouts) > maxScorers {
-			delete(s.policies, s.layouts[0])
-			s.layouts = s.layouts[1:]
-		}
-	}
-	s.policies[key] = p
-	return p, nil
 }

@@ -16,7 +16,7 @@ func Bases(h *serving.Host) []*Base {
 		all = append(all, &Base{
 			Name: p.Name, Source: p.Language.Base, Context: p.Live.Plan().MaxLength, Stops: p.Language.Stops,
 			Text:   func() sampler.TextStream { return words.NewStream(false) },
-			Policy: p.Model, Backend: h.Backend(), Turn: h.Turn(), Voice: NewChoir(p.Live, h.Backend(), p.Model, h.Turn()),
+			Policy: p.Model, Backend: h.Backend(), Turn: h.Turn(), Voice: NewChoir(p.Live),
 		})
 	}
 	return all

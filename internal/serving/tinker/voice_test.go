@@ -2,11 +2,13 @@ package tinker
 
 import (
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-7879b91d/grpo/internal/serving/tinker/client"
+	"github.com/seed-7879b91d/grpo/internal/serving/tinker/wire"
 )
 
 // free draws until the length, whatever is drawn.
@@ -61,6 +63,23 @@ func TestASamplingSessionDoesNotMove(t *testing.T) {
 	require.Len(t, scored.Prompt, len(all))
 	require.True(t, math.IsNaN(float64(scored.Prompt[0])))
 	require.Equal(t, lp, scored.Prompt[1:])
+	require.Nil(t, scored.Top)
+
+	score.PromptTop = 3
+	scored, err = unnamed.Sample(t.Context(), all, score)
+	require.NoError(t, err)
+	require.Equal(t, lp, scored.Prompt[1:])
+	require.Equal(t, 3, scored.Top.K)
+	require.Len(t, scored.Top.Tokens, 3*len(all))
+	require.EqualValues(t, wire.Empty, scored.Top.LogProbs[0])
+	for p := 1; p < len(all); p++ {
+		row, tokens := scored.Top.LogProbs[3*p:3*p+3], scored.Top.Tokens[3*p:3*p+3]
+		require.True(t, row[0] >= row[1] && row[1] >= row[2])
+		require.LessOrEqual(t, scored.Prompt[p], row[0])
+		if i := slices.Index(tokens, all[p]); i >= 0 {
+			require.Equal(t, scored.Prompt[p], row[i])
+		}
+	}
 
 	var about map[string]any
 	require.NoError(t, s.Call(t.Context(), "GET", "samplers/"+named.ID, nil, &about))

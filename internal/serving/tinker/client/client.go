@@ -128,17 +128,15 @@ func (c *Client) once(ctx context.Context, method, path, kind, id string, body [
 
 // Wait polls for the result of a request.
 func (c *Client) Wait(ctx context.Context, request string) ([]byte, error) {
-	for {
-		var text []byte
-		if err := c.Call(ctx, "POST", "retrieve_future", map[string]any{"request_id": request, "allow_metadata_only": false}, &text); err != nil {
-			return nil, err
-		}
-		var failed Failed
-		if json.Unmarshal(text, &failed) == nil && failed.Text != "" {
-			return nil, &failed
-		}
-		return text, nil
+	var text []byte
+	if err := c.Call(ctx, "POST", "retrieve_future", map[string]any{"request_id": request, "allow_metadata_only": false}, &text); err != nil {
+		return nil, err
 	}
+	var failed Failed
+	if json.Unmarshal(text, &failed) == nil && failed.Text != "" {
+		return nil, &failed
+	}
+	return text, nil
 }
 
 // Session is a connection of a program.
