@@ -35,7 +35,7 @@ func TestALoopOverTheWireLearns(t *testing.T) {
 	if err != nil {
 		t.Skip("a run of minutes: set GRPO_TINKER_STEPS=150, or type make tinker")
 	}
-	l := &loop{Trainer: open(t, nil, "prompts_per_step=8", "completions_per_prompt=16", "max_tokens=96", "max_tests=5",
+	l := &loop{Trainer: open(t, nil, "prompts_per_step=8", "completions_per_prompt=16", "max_tokens=96", "max_tests=5", "eval_problems=0",
 		"max_steps="+strconv.Itoa(steps))}
 	b := backend(t, 2)
 	h, err := serving.Open(t.Context(), serving.Options{Models: []serving.NamedDir{{Name: "tiny", Dir: l.policy.Dir}}, Backend: b,

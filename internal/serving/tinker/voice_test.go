@@ -71,19 +71,25 @@ func TestASamplingSessionDoesNotMove(t *testing.T) {
 	require.Equal(t, lp, scored.Prompt[1:])
 	require.Equal(t, 3, scored.Top.K)
 	require.Len(t, scored.Top.Tokens, 3*len(all))
-	require.EqualValues(t, wire.Empty, scored.Top.LogProbs[0])
-	for p := 1; p < len(all); p++ {
-		row, tokens := scored.Top.LogProbs[3*p:3*p+3], scored.Top.Tokens[3*p:3*p+3]
-		require.True(t, row[0] >= row[1] && row[1] >= row[2])
-		require.LessOrEqual(t, scored.Prompt[p], row[0])
-		if i := slices.Index(tokens, all[p]); i >= 0 {
-			require.Equal(t, scored.Prompt[p], row[i])
-		}
-	}
+	requireTop(t, scored, all)
 
 	var about map[string]any
 	require.NoError(t, s.Call(t.Context(), "GET", "samplers/"+named.ID, nil, &about))
 	require.Equal(t, map[string]any{"sampler_id": named.ID, "base_model": "tiny", "model_path": path}, about)
+}
+
+// requireTop wants the most likely tokens at each place to fall, and to agree with the token that is there.
+func requireTop(t *testing.T, s wire.Sampled, all []int32) {
+	t.Helper()
+	require.EqualValues(t, wire.Empty, s.Top.LogProbs[0])
+	for p := 1; p < len(all); p++ {
+		row, tokens := s.Top.LogProbs[3*p:3*p+3], s.Top.Tokens[3*p:3*p+3]
+		require.True(t, row[0] >= row[1] && row[1] >= row[2])
+		require.LessOrEqual(t, s.Prompt[p], row[0])
+		if i := slices.Index(tokens, all[p]); i >= 0 {
+			require.Equal(t, s.Prompt[p], row[i])
+		}
+	}
 }
 
 // A stop ends a completion and belongs to it.
