@@ -24,7 +24,7 @@ var layers = map[string][]string{
 	"cmd/grpo/bench":     belowCommands,
 	"cmd/grpo/outcome":   belowCommands,
 	"cmd/grpo/screen":    belowCommands,
-	"sampler":            {"model", "kernels", "data"},
+	"sampler":            {"model", "kernels", "data", "lora"},
 	"reward":             {"data"},
 	"model":              {"kernels", "lora", "internal/nf4", "internal/tensorfile"},
 	"lora":               {"kernels", "internal/tensorfile"},

@@ -1,31 +1,54 @@
 package sampler
 
+import "slices"
+
 // accept hands the drawn tokens to their sequences and ends those that are done.
 func (s *scheduler) accept(tokens []int32, logprobs []float32) {
 	for i, q := range s.drawn {
 		done, why := q.accept(tokens[i], logprobs[i])
-		if s.on.Token != nil {
-			s.on.Token(q.index, q.sample, tokens[i])
+		if q.on.Token != nil {
+			q.on.Token(Token{Sample: q.sample, ID: tokens[i], LogProb: logprobs[i]})
 		}
 		if done {
-			s.finish(q, why)
+			s.finish(q, why, nil)
+		}
+	}
+	s.forget()
+}
+
+// finish turns a sequence into a rollout and frees what it held; the last of a group frees the prefix.
+func (s *scheduler) finish(q *sequence, why FinishReason, err error) {
+	if q.state == running {
+		s.release(q)
+	}
+	q.state = finished
+	s.ended = true
+	if q.group.unfinished--; q.group.unfinished == 0 {
+		s.dropPrefix(q.group)
+	}
+	r := Rollout{Request: q.index, Sample: q.sample, Tokens: q.tokens, LogProbs: q.logprobs, Finish: why, Err: err}
+	if q.on.Done != nil {
+		q.on.Done(r)
+	}
+}
+
+// end finishes what a group has not drawn yet.
+func (s *scheduler) end(g *group, why FinishReason, err error) {
+	for _, q := range s.sequences {
+		if q.group == g && q.state != finished {
+			s.finish(q, why, err)
 		}
 	}
 }
 
-// finish turns a sequence into a rollout and frees what it held; the last of a group frees the prefix.
-func (s *scheduler) finish(q *sequence, why FinishReason) {
-	s.release(q)
-	q.state = finished
-	s.unfinished--
-	if q.group.unfinished--; q.group.unfinished == 0 {
-		s.dropPrefix(q.group)
+// forget drops sequences and groups that are finished.
+func (s *scheduler) forget() {
+	if !s.ended {
+		return
 	}
-	r := Rollout{Request: q.index, Sample: q.sample, Tokens: q.tokens, LogProbs: q.logprobs, Finish: why}
-	s.rollouts[q.place] = r
-	if s.on.Done != nil {
-		s.on.Done(r)
-	}
+	s.ended = false
+	s.sequences = slices.DeleteFunc(s.sequences, func(q *sequence) bool { return q.state == finished })
+	s.groups = slices.DeleteFunc(s.groups, func(g *group) bool { return g.unfinished == 0 })
 }
 
 // close frees whatever is still held: nothing after a run that came to its end.

@@ -40,6 +40,20 @@ type Events struct {
 	Done  func(Rollout) // in the order in which completions end
 }
 
+// of is what listens to one of the requests, and keeps its rollouts.
+func (on Events) of(request int, rollouts []Rollout) Listener {
+	l := Listener{Done: func(r Rollout) {
+		rollouts[r.Sample] = r
+		if on.Done != nil {
+			on.Done(r)
+		}
+	}}
+	if on.Token != nil {
+		l.Token = func(t Token) { on.Token(request, t.Sample, t.ID) }
+	}
+	return l
+}
+
 // Sample draws every completion of the requests. The rollouts come in the order of the requests and
 // their samples. On an error, or when the context ends, nothing is left in the cache.
 func (e *Engine) Sample(ctx context.Context, requests []Request, on Events) ([]Rollout, error) {
@@ -48,18 +62,24 @@ func (e *Engine) Sample(ctx context.Context, requests []Request, on Events) ([]R
 			return nil, fmt.Errorf("request %d: %w", i, err)
 		}
 	}
-	s := newScheduler(e, requests, on)
+	s := &scheduler{Engine: e}
 	defer s.close()
-	for s.unfinished > 0 {
+	n := 0
+	for _, r := range requests {
+		n += r.N
+	}
+	rollouts := make([]Rollout, n)
+	for i, r := range requests {
+		s.add(newGroup(i, r, on.of(i, rollouts[len(rollouts)-n:])))
+		n -= r.N
+	}
+	for len(s.sequences) > 0 {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		s.schedule()
-		tokens, logprobs, err := e.decoder.Run(&s.rows)
-		if err != nil {
+		if err := s.iterate(); err != nil {
 			return nil, err
 		}
-		s.accept(tokens, logprobs)
 	}
-	return s.rollouts, nil
+	return rollouts, nil
 }

@@ -16,6 +16,7 @@ type Options struct {
 	MaxSequences int // sequences that run at a time; 0: 64
 	MaxLength    int // tokens of the longest sequence, prompt and completion; 0: 2,048
 	TokenBudget  int // rows of one iteration; 0: 512
+	MaxWaiting   int // requests of a Live of which nothing is drawn yet; 0: 1,024
 	// CacheBytes is the memory for keys and values; 0: what MaxSequences of MaxLength take, but no
 	// more than half of what is free.
 	CacheBytes int64
@@ -32,6 +33,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.TokenBudget == 0 {
 		o.TokenBudget = 512
+	}
+	if o.MaxWaiting == 0 {
+		o.MaxWaiting = 1024
 	}
 	return o
 }

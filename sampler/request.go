@@ -13,6 +13,26 @@ type Request struct {
 	N      int
 	Key    Key
 	Params Params
+
+	// Of a Live only:
+
+	Adapter *model.Served // what speaks instead of the bare base
+	// Raw asks for the log-probability of each token under the whole distribution, and Top for that many of the most
+	// likely tokens instead of it.
+	Raw bool
+	Top int
+	// ScorePrompt asks for the log-probability of each token of the prompt but the first, at temperature 1, and
+	// PromptTop for that many of the most likely tokens at each place.
+	ScorePrompt bool
+	PromptTop   int
+	// Constrain, if not nil, is called once for each sample: what it returns says which tokens may come.
+	Constrain func() Constraint
+}
+
+// Constraint says which tokens may come next in a completion.
+type Constraint interface {
+	Allow(mask []uint32) // writes the whole mask: bit t%32 of mask[t/32] is set where token t may come next
+	Accept(token int32)  // the token that came
 }
 
 // Key says which random numbers the completions are drawn with.
@@ -48,6 +68,9 @@ type FinishReason string
 const (
 	Stop   FinishReason = "stop"   // by a stop token or a stop string
 	Length FinishReason = "length" // at MaxTokens
+
+	Cancelled FinishReason = "cancelled" // by Ticket.Cancel, or as the Live that drew it ended
+	Failed    FinishReason = "failed"    // by Rollout.Err
 )
 
 // Rollout is one completion.
@@ -56,6 +79,21 @@ type Rollout struct {
 	Tokens          []int32
 	LogProbs        []float32 // of each token, under the distribution that it was drawn from
 	Finish          FinishReason
+
+	// Of a Live only:
+
+	Raw       []float32  // of each token, under the whole distribution; where Request.Raw or Request.Top asks
+	Top       [][]Likely // the most likely tokens at the place of each; where Request.Top asks
+	Prompt    []float32  // of each token of the prompt, the first being NaN; where Request.ScorePrompt asks
+	PromptTop [][]Likely // at the place of each token of the prompt, the first being nil
+	Cached    int        // tokens of the prompt that were found in the cache
+	Err       error      // why it was not drawn to its end
+}
+
+// Likely is a token that is among the most likely ones.
+type Likely struct {
+	Token   int32
+	LogProb float32
 }
 
 // coldest is the least temperature above 0: logits that are divided by less leave single precision.

@@ -6,42 +6,42 @@ import (
 	"github.com/seed-7879b91d/grpo/model"
 )
 
-// scheduler is one call of Sample: it decides what each iteration computes. Sequences are served in the
-// order of the requests: the first that is not finished always goes on, so that the whole always ends.
+// scheduler decides what each iteration computes. Requests are added at any time between iterations, and
+// leave when they are finished. Sequences are served in the order of the requests: the first that is not
+// finished always goes on, so that the whole always ends.
 type scheduler struct {
 	*Engine
-	on         Events
-	groups     []*group
-	sequences  []*sequence // of all groups, in order
-	unfinished int
-	running    int
-	admitted   int // those of the running that began in this iteration
-	rollouts   []Rollout
+	groups    []*group    // not finished, in the order in which they were added
+	sequences []*sequence // of all groups, in order
+	running   int
+	admitted  int  // those of the running that began in this iteration
+	ended     bool // some are finished, and still among groups and sequences
 
 	rows             model.Rows
 	drawn            []*sequence // who gets the token of each draw
 	copyTo, copyFrom []int32     // blocks to be copied before the iteration
 }
 
-func newScheduler(e *Engine, requests []Request, on Events) *scheduler {
-	s := &scheduler{Engine: e, on: on}
-	for i, r := range requests {
-		g := &group{index: i, request: r, stops: map[int32]bool{}, unfinished: r.N}
-		for _, t := range r.Params.StopTokens {
-			g.stops[t] = true
+// add takes a request in, behind all others.
+func (s *scheduler) add(g *group) {
+	s.groups = append(s.groups, g)
+	for n := range g.request.N {
+		q := &sequence{group: g, sample: n}
+		if watch := g.request.Params.Watch; watch != nil {
+			q.watch = watch()
 		}
-		s.groups = append(s.groups, g)
-		for n := range r.N {
-			q := &sequence{group: g, sample: n, place: len(s.sequences)}
-			if r.Params.Watch != nil {
-				q.watch = r.Params.Watch()
-			}
-			s.sequences = append(s.sequences, q)
-		}
+		s.sequences = append(s.sequences, q)
 	}
-	s.unfinished = len(s.sequences)
-	s.rollouts = make([]Rollout, len(s.sequences))
-	return s
+}
+
+// iterate computes one iteration, and hands out what it drew.
+func (s *scheduler) iterate() error {
+	s.schedule()
+	tokens, logprobs, err := s.decoder.Run(&s.rows)
+	if err == nil {
+		s.accept(tokens, logprobs)
+	}
+	return err
 }
 
 // schedule decides the rows of the next iteration: those of the running sequences first, then, as far as
@@ -58,7 +58,7 @@ func (s *scheduler) schedule() {
 	s.admit()
 	s.decoder.CopyBlocks(s.copyTo, s.copyFrom)
 	if len(s.rows.Tokens) == 0 {
-		panic(fmt.Sprintf("sampler: nothing to do for %d sequences with %d of %d blocks free", s.unfinished, len(s.blocks.free), s.Blocks))
+		panic(fmt.Sprintf("sampler: nothing to do for %d sequences with %d of %d blocks free", len(s.sequences), len(s.blocks.free), s.Blocks))
 	}
 }
 

@@ -5,6 +5,7 @@ package sampler
 type group struct {
 	index   int // of the request
 	request Request
+	on      Listener
 	stops   map[int32]bool
 
 	prefix     []int32 // block table of the prompt
@@ -13,11 +14,21 @@ type group struct {
 	unfinished int     // sequences in any other state than finished
 }
 
+func newGroup(index int, r Request, on Listener) *group {
+	g := &group{index: index, request: r, on: on, stops: map[int32]bool{}, unfinished: r.N}
+	for _, t := range r.Params.StopTokens {
+		g.stops[t] = true
+	}
+	return g
+}
+
+// idle reports whether nothing of the request is drawn or in work.
+func (g *group) idle() bool { return g.running == 0 && g.unfinished == g.request.N && g.prefilled == 0 }
+
 // sequence is one completion in work, after the prompt of its group.
 type sequence struct {
 	*group
 	sample   int // its number in the group
-	place    int // its place among the sequences of all groups, and that of its rollout
 	tokens   []int32
 	logprobs []float32
 	watch    func(int32) bool
