@@ -14,7 +14,7 @@ type call struct {
 
 	depth        int
 	text, escape bool   // in a string
-	place        place  // in the object
+	at           spot   // in the object
 	key          string // the value is its
 	start        int    // of the key or the value
 	from, to     int    // arguments, as far as they came; to is 0 until there are some
@@ -25,10 +25,10 @@ type call struct {
 	broken       bool // it cannot be a call
 }
 
-type place int
+type spot int
 
 const (
-	beforeObject place = iota
+	beforeObject spot = iota
 	beforeKey
 	inKey
 	beforeColon
@@ -60,20 +60,21 @@ func (c *call) step(b byte) {
 	switch {
 	case c.text:
 		c.inString(b, at)
-	case c.place == inValue:
+	case c.at == inValue:
 		c.inside(b, at)
 	case blank(b):
-	case c.place == beforeObject && b == '{':
-		c.place = beforeKey
-	case c.place == beforeKey && b == '"':
-		c.place, c.start, c.text = inKey, at, true
-	case c.place == beforeColon && b == ':':
-		c.place = beforeValue
-	case c.place == beforeValue:
-		c.place, c.start = inValue, at
-		c.broken = c.key == "name" && c.name != "" || c.isArguments() && c.to > 0 // twice
-		c.inside(b, at)
-	case c.place == afterValue:
+	case c.at == beforeObject && b == '{':
+		c.at = beforeKey
+	case c.at == beforeKey && b == '"':
+		c.at, c.start, c.text = inKey, at, true
+	case c.at == beforeColon && b == ':':
+		c.at = beforeValue
+	case c.at == beforeValue:
+		c.at, c.start = inValue, at
+		if c.broken = c.key == "name" && c.name != "" || c.isArguments() && c.to > 0; !c.broken { // twice
+			c.inside(b, at)
+		}
+	case c.at == afterValue:
 		c.after(b)
 	default:
 		c.broken = true
@@ -88,9 +89,9 @@ func (c *call) inString(b byte, at int) {
 		c.escape = true
 	case b == '"':
 		c.text = false
-		if c.place == inKey {
+		if c.at == inKey {
 			c.broken = json.Unmarshal(c.raw[c.start:at+1], &c.key) != nil
-			c.place = beforeColon
+			c.at = beforeColon
 		} else if c.depth == 0 {
 			c.valueEnds(at + 1)
 			return
@@ -126,7 +127,7 @@ func (c *call) inside(b byte, at int) {
 func (c *call) after(b byte) {
 	switch b {
 	case ',':
-		c.place = beforeKey
+		c.at = beforeKey
 	case '}':
 		c.over = true
 		c.broken = c.name == "" || !json.Valid(c.raw)
@@ -141,16 +142,18 @@ func (c *call) isArguments() bool {
 
 // grow tells that a value came as far as that.
 func (c *call) grow(to int) {
-	if c.place == inValue && c.isArguments() && c.raw[c.start] == '{' {
+	if c.at == inValue && c.isArguments() && c.raw[c.start] == '{' {
 		c.from, c.to = c.start, to
 	}
 }
 
 func (c *call) valueEnds(at int) {
 	c.grow(at)
-	c.place = afterValue
+	c.at = afterValue
 	value := c.raw[c.start:at]
 	switch {
+	case len(value) == 0:
+		c.broken = true
 	case c.key == "name":
 		c.broken = json.Unmarshal(value, &c.name) != nil || c.name == ""
 	case c.isArguments() && value[0] != '{':

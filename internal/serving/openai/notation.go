@@ -42,7 +42,7 @@ type reader struct {
 	at     stage
 	held   string // of the text, not given out
 	call   *call  // being written
-	raw    string // of it, with what stands before
+	raw    []byte // of it, with what stands before
 	calls  int
 	spoken bool // there were thoughts, or content
 }
@@ -86,7 +86,7 @@ func (r *reader) end() (parts []part) {
 	parts = r.push("")
 	parts = r.read(parts, true)
 	if r.at == inCall && !r.call.due {
-		return r.content(parts, r.raw)
+		return r.content(parts, string(r.raw))
 	}
 	return parts
 }
@@ -145,7 +145,7 @@ func (r *reader) begins(parts []part, last bool) []part {
 
 // begun begins a call: text is what is to be read of it, before what stood before.
 func (r *reader) begun(text, before string) {
-	r.held, r.raw, r.call, r.at = text, before, newCall(r.argKeys...), inCall
+	r.held, r.raw, r.call, r.at = text, []byte(before), newCall(r.argKeys...), inCall
 }
 
 // thoughts gives them without the line ends around them.
@@ -208,7 +208,7 @@ func (r *reader) content(parts []part, text string) []part {
 // write reads on in a call.
 func (r *reader) write(parts []part) []part {
 	taken := r.call.push(r.held)
-	r.raw += r.held[:taken]
+	r.raw = append(r.raw, r.held[:taken]...)
 	r.held = r.held[taken:]
 	if arguments, first := r.call.more(); first || arguments != "" {
 		p := part{Call: r.calls, Arguments: arguments, isCall: true}
@@ -219,12 +219,12 @@ func (r *reader) write(parts []part) []part {
 	}
 	switch {
 	case r.call.broken && !r.call.due: // it was no call
-		text := r.raw
-		r.at, r.call, r.raw = inContent, nil, ""
+		text := string(r.raw)
+		r.at, r.call, r.raw = inContent, nil, nil
 		return r.content(parts, text)
 	case r.call.over || r.call.broken:
 		r.calls++
-		r.at, r.raw = afterCall, ""
+		r.at, r.raw = afterCall, nil
 	}
 	return parts
 }

@@ -67,6 +67,7 @@ var notationCases = []struct {
 	{"cut before the arguments", hermes, false, `x <tool_call>{"name": "f", "argum`, heard{Content: `x <tool_call>{"name": "f", "argum`}},
 	{"cut within the arguments", hermes, false, `<tool_call>{"name": "f", "arguments": {"x": "ab`, heard{Calls: calls("f", `{"x": "ab`)}},
 	{"twice", hermes, false, `<tool_call>{"name": "f", "arguments": {"x": 1}, "arguments": {}}</tool_call>`, heard{Calls: calls("f", `{"x": 1}`)}},
+	{"no value", hermes, false, `<tool_call>{"a":"0", "arguments":,`, heard{Content: `<tool_call>{"a":"0", "arguments":,`}},
 	{"thoughts", thinker, false, "<think>\nhm <b>\n\nso\n</think>\n\nyes\n", heard{Thoughts: "hm <b>\n\nso", Content: "yes\n"}},
 	{"empty thoughts", thinker, false, "<think>\n\n</think>\n\nyes", heard{Content: "yes"}},
 	{"thoughts of the prompt", thinker, true, "hm</think>\n<tool_call>{\"name\":\"f\",\"arguments\":{}}</tool_call>",
