@@ -56,6 +56,7 @@ var layers = map[string][]string{
 	"internal/nf4":         {"kernels", "internal/tensorfile"},
 	"internal/notice":      {},
 	"internal/judging":     {"configs", "data", "internal/sources", "reward"},
+	"internal/serving":     {"sampler", "model", "kernels", "lora", "configs", "data", "internal/sources"},
 	"internal/settings":    {},
 	"internal/splitmix":    {},
 	"internal/tensorfile":  {"kernels"},

@@ -100,3 +100,10 @@ func TestTrainingOnACardMatchesTheFloat64Reference(t *testing.T) {
 		}
 	})
 }
+
+// So are the rows of a card.
+func TestServedRowsOnACardAreThoseOfTheirAdapter(t *testing.T) {
+	backendtest.On(t, backendtest.Card(t), func(t *testing.T, b kernels.Backend) {
+		testServed(t, b, "qwen3-tied", Options{Precision: BF16, Cache: BF16})
+	})
+}

@@ -18,6 +18,7 @@ type Decoder struct {
 	prog  *program.Program
 	in    inputs
 	table input // I32 [Runs × TableStride]
+	taken int   // adapters that are served
 	pick  input // I32 [Rows]: the rows that are drawn from
 
 	invTemp, topP, minP input // F32 [Rows]
@@ -39,6 +40,8 @@ type DecoderSize struct {
 	Rows        int // of one run
 	Sequences   int // of one run
 	TableStride int // blocks of the longest sequence
+	// Adapters is how many adapters the decoder can serve at a time, each row having its own. 0: it sees the policy's.
+	Adapters int
 }
 
 // Rows is one run of a decoder. Runs[i] are consecutive rows of one sequence.
@@ -46,12 +49,16 @@ type Rows struct {
 	Tokens, Positions []int32
 	Starts            []int32 // [sequences + 1]
 	Tables            []int32 // [sequences × TableStride]
-	Draws             []Draw
+	// Adapters are those of the runs: nil, and none at all, is the bare model. Neighbours with the same one are computed together.
+	Adapters []*Served
+	Draws    []Draw
 }
 
 // Reset empties the rows and keeps their memory.
 func (r *Rows) Reset() {
 	r.Tokens, r.Positions, r.Tables, r.Draws = r.Tokens[:0], r.Positions[:0], r.Tables[:0], r.Draws[:0]
+	clear(r.Adapters) // which the rows would keep alive
+	r.Adapters = r.Adapters[:0]
 	r.Starts = append(r.Starts[:0], 0)
 }
 
@@ -77,7 +84,7 @@ func (p *Policy) BlockBytes() int {
 func (p *Policy) Free() (kernels.Room, bool) { return p.b.Free() }
 
 // NewDecoder makes room and compiles the program. The decoder sees the adapter that is attached now,
-// as it is at each run.
+// as it is at each run; one with room for adapters sees the model without any, and what Serve gives it.
 func (p *Policy) NewDecoder(size DecoderSize) (*Decoder, error) {
 	d := &Decoder{DecoderSize: size, p: p}
 	var err error
@@ -88,7 +95,7 @@ func (p *Policy) NewDecoder(size DecoderSize) (*Decoder, error) {
 		return nil, err
 	}
 	b := p.builder(&d.in)
-	b.cache = d.cache
+	b.cache, b.serving = d.cache, size.Adapters > 0
 	g, err := b.decoding(&d.pick)
 	if err != nil {
 		return nil, err
@@ -126,12 +133,21 @@ func (d *Decoder) allocate() (err error) {
 	return nil
 }
 
+// Drawn is what a run gives: an element for each draw.
+type Drawn struct {
+	Tokens   []int32
+	LogProbs []float32 // under the distribution that was drawn from
+}
+
 // Run computes the rows and draws the tokens that are asked for. The results stand until the next run.
-func (d *Decoder) Run(r *Rows) (tokens []int32, logps []float32, err error) {
+func (d *Decoder) Run(r *Rows) (Drawn, error) {
 	n, b := len(r.Draws), d.p.b
 	if len(r.Tokens) > d.DecoderSize.Rows || n > d.DecoderSize.Rows || len(r.Starts) > d.Sequences+1 {
-		return nil, nil, fmt.Errorf("model: %d rows of %d sequences with %d draws for a decoder of %+v",
+		return Drawn{}, fmt.Errorf("model: %d rows of %d sequences with %d draws for a decoder of %+v",
 			len(r.Tokens), len(r.Starts)-1, n, d.DecoderSize)
+	}
+	if err := d.loadAdapters(r); err != nil {
+		return Drawn{}, err
 	}
 	kernels.SetOrder(b, d.p.order)
 	d.in.tokens.loadInts(b, r.Tokens)
@@ -145,17 +161,15 @@ func (d *Decoder) Run(r *Rows) (tokens []int32, logps []float32, err error) {
 	}
 	d.prog.T = len(r.Tokens)
 	if err := d.prog.RunAll(); err != nil {
-		return nil, nil, err
+		return Drawn{}, err
 	}
 	if n == 0 {
-		return nil, nil, b.Sync()
+		return Drawn{}, b.Sync()
 	}
 	d.draw(n)
 	b.Fetch(d.tokensAny, d.token)
-	if err := b.Download(d.logpsAny, d.logp); err != nil {
-		return nil, nil, err
-	}
-	return d.tokens[:n], d.logps[:n], nil
+	err := b.Download(d.logpsAny, d.logp)
+	return Drawn{Tokens: d.tokens[:n], LogProbs: d.logps[:n]}, err
 }
 
 // draw issues the draws of the last run.

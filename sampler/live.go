@@ -20,8 +20,11 @@ var ErrClosed = errors.New("no more requests are taken")
 // Live samples for requests that come and go. Its methods are safe for concurrent use, but for Run, which
 // one goroutine calls. A request is drawn as Engine.Sample draws it, whatever is drawn beside it.
 //
-// The policy belongs to it while it runs: nobody else computes with it or changes what it reads.
+// The weights that it reads stay as they are while it is there.
 type Live struct {
+	// Turn is held while it computes. Whoever else computes on the same backend holds it too; it is set before Run.
+	Turn sync.Locker
+
 	s *scheduler // of the goroutine of Run
 
 	mu      sync.Mutex // guards what follows
@@ -59,7 +62,7 @@ func NewLive(p *model.Policy, o Options) (*Live, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Live{s: &scheduler{Engine: e}, wake: make(chan struct{}, 1)}, nil
+	return &Live{Turn: new(sync.Mutex), s: &scheduler{Engine: e}, wake: make(chan struct{}, 1)}, nil
 }
 
 // Plan is what it holds.
@@ -139,7 +142,7 @@ func (l *Live) Run(ctx context.Context) error {
 		case err != nil:
 			return l.abort(Cancelled, err)
 		case len(l.s.sequences) > 0:
-			if err := l.s.iterate(); err != nil {
+			if err := l.iterate(); err != nil {
 				return l.abort(Failed, err)
 			}
 		case !more:
@@ -151,6 +154,12 @@ func (l *Live) Run(ctx context.Context) error {
 			}
 		}
 	}
+}
+
+func (l *Live) iterate() error {
+	l.Turn.Lock()
+	defer l.Turn.Unlock()
+	return l.s.iterate()
 }
 
 // receive brings what came and what leaves to the scheduler, and reports whether more may come.

@@ -37,9 +37,9 @@ func (s *scheduler) add(g *group) {
 // iterate computes one iteration, and hands out what it drew.
 func (s *scheduler) iterate() error {
 	s.schedule()
-	tokens, logprobs, err := s.decoder.Run(&s.rows)
+	drawn, err := s.decoder.Run(&s.rows)
 	if err == nil {
-		s.accept(tokens, logprobs)
+		s.accept(drawn.Tokens, drawn.LogProbs)
 	}
 	return err
 }
