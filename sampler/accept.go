@@ -19,6 +19,9 @@ func (s *scheduler) accept(tokens []int32, logprobs []float32) {
 // finish turns a sequence into a rollout and frees what it held; the last of a group frees the prefix.
 func (s *scheduler) finish(q *sequence, why FinishReason, err error) {
 	if q.state == running {
+		if why != Failed {
+			s.remember(q)
+		}
 		s.release(q)
 	}
 	q.state = finished
@@ -26,7 +29,8 @@ func (s *scheduler) finish(q *sequence, why FinishReason, err error) {
 	if q.group.unfinished--; q.group.unfinished == 0 {
 		s.dropPrefix(q.group)
 	}
-	r := Rollout{Request: q.index, Sample: q.sample, Tokens: q.tokens, LogProbs: q.logprobs, Finish: why, Err: err}
+	r := Rollout{Request: q.index, Sample: q.sample, Tokens: q.tokens, LogProbs: q.logprobs, Finish: why,
+		Cached: q.cached, Err: err}
 	if q.on.Done != nil {
 		q.on.Done(r)
 	}
@@ -48,7 +52,12 @@ func (s *scheduler) forget() {
 	}
 	s.ended = false
 	s.sequences = slices.DeleteFunc(s.sequences, func(q *sequence) bool { return q.state == finished })
-	s.groups = slices.DeleteFunc(s.groups, func(g *group) bool { return g.unfinished == 0 })
+	s.groups = slices.DeleteFunc(s.groups, func(g *group) bool {
+		if g.unfinished == 0 && g.request.Adapter != nil {
+			s.gone = append(s.gone, g.request.Adapter)
+		}
+		return g.unfinished == 0
+	})
 }
 
 // close frees whatever is still held: nothing after a run that came to its end.

@@ -31,7 +31,7 @@ func New(p *model.Policy, o Options) (*Engine, error) {
 }
 
 // FreeBlocks is how many blocks nobody uses: all of them between two calls of Sample.
-func (e *Engine) FreeBlocks() int { return len(e.blocks.free) }
+func (e *Engine) FreeBlocks() int { return e.blocks.unused() }
 
 // Events tell of a run while it goes on; both may be nil. They are called by the goroutine that samples,
 // so they should return soon.

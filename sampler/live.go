@@ -1,18 +1,21 @@
 package sampler
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
 	"sync"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
-	"github.com/seed-7879b91d/grpo/lora"
 	"github.com/seed-7879b91d/grpo/model"
 )
 
 // ErrBusy refuses a request where as many wait as may.
 var ErrBusy = errors.New("as many requests wait as may: try again later")
+
+// ErrWithdrawn refuses a request for an adapter that is not served any more.
+var ErrWithdrawn = badinput.Errorf("the adapter of the request is not served any more")
 
 // ErrClosed refuses a request that comes too late.
 var ErrClosed = errors.New("no more requests are taken")
@@ -33,6 +36,9 @@ type Live struct {
 	waiting int        // requests with the scheduler of which nothing is drawn yet
 	err     error      // why no more requests are taken; nil while they are
 	wake    chan struct{}
+	readers map[*model.Served]int // of each adapter that is served: requests that are not done
+	leaving map[*model.Served]int // of each that is being withdrawn
+	fewer   sync.Cond             // is told when either are fewer
 }
 
 // Ticket is a request that was submitted.
@@ -62,7 +68,11 @@ func NewLive(p *model.Policy, o Options) (*Live, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Live{Turn: new(sync.Mutex), s: &scheduler{Engine: e}, wake: make(chan struct{}, 1)}, nil
+	e.TokenBudget = max(e.TokenBudget, e.MaxSequences) // each that runs has its row
+	s := &scheduler{Engine: e, tree: newTree(e.Block, e.blocks)}
+	l := &Live{Turn: new(sync.Mutex), s: s, wake: make(chan struct{}, 1), readers: map[*model.Served]int{}, leaving: map[*model.Served]int{}}
+	l.fewer.L = &l.mu
+	return l, nil
 }
 
 // Plan is what it holds.
@@ -70,10 +80,7 @@ func (l *Live) Plan() Plan { return l.s.Plan }
 
 // Submit takes a request in. The error is what is wrong with it, ErrBusy, or what wraps ErrClosed.
 func (l *Live) Submit(r Request, on Listener) (*Ticket, error) {
-	if err := r.check(l.s.cfg, l.s.MaxLength); err != nil {
-		return nil, err
-	}
-	if err := r.checkLive(); err != nil {
+	if err := cmp.Or(r.check(l.s.cfg, l.s.MaxLength), r.checkLive()); err != nil {
 		return nil, err
 	}
 	t := &Ticket{live: l, group: newGroup(0, r, on)}
@@ -85,6 +92,12 @@ func (l *Live) Submit(r Request, on Listener) (*Ticket, error) {
 	if l.waiting+len(l.come) >= l.s.MaxWaiting {
 		return nil, ErrBusy
 	}
+	if r.Adapter != nil {
+		if _, served := l.readers[r.Adapter]; !served {
+			return nil, ErrWithdrawn
+		}
+		l.readers[r.Adapter]++
+	}
 	l.come = append(l.come, t)
 	l.rouse()
 	return t, nil
@@ -93,8 +106,6 @@ func (l *Live) Submit(r Request, on Listener) (*Ticket, error) {
 // checkLive refuses what cannot be drawn yet.
 func (r Request) checkLive() error {
 	switch {
-	case r.Adapter != nil:
-		return badinput.Errorf("an adapter of a request: this sampler serves the base alone")
 	case r.Raw || r.Top != 0:
 		return badinput.Errorf("the most likely tokens: this sampler reports the drawn token alone")
 	case r.ScorePrompt || r.PromptTop != 0:
@@ -177,8 +188,9 @@ func (l *Live) receive() bool {
 	}
 	l.s.forget()
 	l.mu.Lock()
+	defer l.mu.Unlock()
 	l.waiting = l.s.waiting()
-	l.mu.Unlock()
+	l.left()
 	return more
 }
 
@@ -191,24 +203,16 @@ func (l *Live) abort(why FinishReason, err error) error {
 	for _, g := range slices.Clone(l.s.groups) {
 		l.s.end(g, why, err)
 	}
-	l.s.forget()
+	l.receive()
 	return err
 }
 
 // waiting is how many groups have nothing drawn or in work.
 func (s *scheduler) waiting() (n int) {
 	for _, g := range s.groups {
-		if g.idle() {
+		if !g.begun {
 			n++
 		}
 	}
 	return n
 }
-
-// Serve gives the requests to come an adapter to speak with: a copy of its numbers.
-func (l *Live) Serve(*lora.Adapter) (*model.Served, error) {
-	return nil, badinput.Errorf("adapters: this sampler serves the base alone")
-}
-
-// Withdraw gives the memory of an adapter back, once no request reads it.
-func (l *Live) Withdraw(*model.Served) {}

@@ -16,12 +16,15 @@ func (s *scheduler) addRow(token int32, position int) {
 	s.rows.Positions = append(s.rows.Positions, int32(position))
 }
 
-// endRun makes the rows added since the last run, if any, those of the sequence with that block table.
-func (s *scheduler) endRun(table []int32) {
+// endRun makes the rows added since the last run, if any, those of a sequence of the group with that block table.
+func (s *scheduler) endRun(g *group, table []int32) {
 	if len(s.rows.Tokens) == int(s.rows.Starts[len(s.rows.Starts)-1]) {
 		return
 	}
 	s.rows.Starts = append(s.rows.Starts, int32(len(s.rows.Tokens)))
+	if s.decoder.Adapters > 0 {
+		s.rows.Adapters = append(s.rows.Adapters, g.request.Adapter)
+	}
 	s.rows.Tables = append(s.rows.Tables, table...)
 	for range s.decoder.TableStride - len(table) {
 		s.rows.Tables = append(s.rows.Tables, 0)

@@ -1,5 +1,7 @@
 package sampler
 
+import "slices"
+
 // group is a request in work: its sequences, and the prefix that they share, which is its prompt in the
 // cache.
 type group struct {
@@ -12,6 +14,10 @@ type group struct {
 	prefilled  int     // prompt positions whose keys and values are in the cache
 	running    int     // sequences in that state
 	unfinished int     // sequences in any other state than finished
+
+	begun  bool // something of it was computed, or looked up
+	cached int  // prompt positions that were in the cache then
+	grown  bool // rows of the prompt are in this iteration
 }
 
 func newGroup(index int, r Request, on Listener) *group {
@@ -21,9 +27,6 @@ func newGroup(index int, r Request, on Listener) *group {
 	}
 	return g
 }
-
-// idle reports whether nothing of the request is drawn or in work.
-func (g *group) idle() bool { return g.running == 0 && g.unfinished == g.request.N && g.prefilled == 0 }
 
 // sequence is one completion in work, after the prompt of its group.
 type sequence struct {
@@ -50,6 +53,9 @@ const (
 
 // length is how many tokens the sequence has, prompt included.
 func (q *sequence) length() int { return len(q.request.Prompt) + len(q.tokens) }
+
+// all are the tokens of the sequence.
+func (q *sequence) all() []int32 { return slices.Concat(q.request.Prompt, q.tokens) }
 
 // token is the one at a position of the sequence.
 func (q *sequence) token(position int) int32 {

@@ -21,6 +21,9 @@ type Speech struct {
 // UsualLength is the longest sequence, in tokens, where nobody says.
 const UsualLength = 4096
 
+// UsualAdapters are how many adapters a model has room for where nobody says.
+const UsualAdapters = 32
+
 // opened is a model that has no sampler yet.
 type opened struct {
 	name     string
@@ -51,6 +54,7 @@ func openModels(ctx context.Context, o Options) ([]opened, error) {
 
 // sampling is the size of the model's sampler, where so many have not taken their share of the memory yet.
 func (m opened) sampling(o sampler.Options, left int) sampler.Options {
+	o.Adapters = cmp.Or(o.Adapters, UsualAdapters)
 	o.MaxLength = min(cmp.Or(o.MaxLength, UsualLength), m.policy.MaxPositions)
 	if room, known := m.policy.Free(); known && o.CacheBytes == 0 && o.Free == 0 {
 		o.Free = room.Bytes / int64(left)
