@@ -78,8 +78,8 @@ func New(host Host, o Options) *Server {
 
 // unknown answers where nothing is, or not with that method.
 func unknown(w http.ResponseWriter, r *http.Request) {
-	refusal.Write(w, refusal.Errorf(http.StatusNotFound, "%s %.200s is not served here; there are GET /v1/models, POST /v1/chat/completions and "+
-		"POST /v1/completions", r.Method, r.URL.Path))
+	refusal.Write(w, refusal.Errorf(http.StatusNotFound,
+		"%s %.200s is not served here; there are GET /v1/models, POST /v1/chat/completions and POST /v1/completions", r.Method, r.URL.Path))
 }
 
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.mux.ServeHTTP(w, r) }
