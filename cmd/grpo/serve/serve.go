@@ -54,8 +54,8 @@ func Command(machine Machine) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "serve [--model NAME=DIR …] [--adapter NAME=DIR …]",
 		Short: "Serve policies to clients of OpenAI's API",
-		Long: `Serves models, and adapters over them, to any client of OpenAI's API: /v1/chat/completions, /v1/completions and /v1/models. The same
-request with the same seed gets the same answer, whatever else is asked meanwhile.
+		Long: `Serves models, and adapters over them, to any client of OpenAI's API: /v1/chat/completions, /v1/completions and
+/v1/models. The same request with the same seed gets the same answer, whatever else is asked meanwhile.
 
 On this machine's own address (--listen 127.0.0.1:8000) nobody needs a key. On any other one there must be --keys, a file with a
 line for each; --new-key makes one. The first interrupt lets running answers finish, for --drain at the most; the second ends at once.
@@ -78,19 +78,24 @@ docs/serve.md has the fields of requests, metrics, and limits.`,
 
 func (f *flags) register(cmd *cobra.Command) {
 	fl := cmd.Flags()
-	fl.StringArrayVar(&f.models, "model", []string{"tiny"}, "model to serve: `NAME=DIR`, DIR, a name on the Hub, or tiny; may be given several times")
-	fl.StringArrayVar(&f.adapters, "adapter", nil, "PEFT adapter to serve, `NAME=DIR`; NAME@MODEL=DIR where there are several models")
+	fl.StringArrayVar(&f.models, "model", []string{"tiny"},
+		"model to serve: `NAME=DIR`, DIR, a name on the Hub, or tiny; may be given several times")
+	fl.StringArrayVar(&f.adapters, "adapter", nil,
+		"PEFT adapter to serve, `NAME=DIR`; NAME@MODEL=DIR where there are several models")
 	fl.StringVar(&f.listen, "listen", "127.0.0.1:8000", "`address` to listen on; port 0: any that is free")
 	fl.StringVar(&f.keys, "keys", "", "`file` of the keys that may ask")
 	fl.StringVar(&f.newKey, "new-key", "", "make a key for `NAME`: it goes to standard error, and its line for --keys to standard output")
 	fl.StringVar(&f.cert, "tls-cert", "", "certificate, a PEM `file`")
 	fl.StringVar(&f.key, "tls-key", "", "its key, a PEM `file`")
 	fl.StringArrayVar(&f.hosts, "host", nil, "`name` that requests may be sent to, besides this machine's own; may be given several times")
-	fl.StringArrayVar(&f.origins, "origin", nil, "`origin` of pages that may ask from a browser, such as https://example.com; may be given several times")
-	fl.StringVar(&f.speech.Renderer, "renderer", "", "chat format: one of "+strings.Join(chat.Names(), ", ")+"; if not given, the model's template")
+	fl.StringArrayVar(&f.origins, "origin", nil,
+		"`origin` of pages that may ask from a browser, such as https://example.com; may be given several times")
+	fl.StringVar(&f.speech.Renderer, "renderer", "",
+		"chat format: one of "+strings.Join(chat.Names(), ", ")+"; if not given, the model's template")
 	fl.StringVar(&f.speech.ChatDate, "chat-date", configs.Defaults().ChatDate, "`day` that the model's template takes for today")
 	fl.StringVar(&f.speech.ChatVars, "chat-vars", "", "`JSON` object with variables of the model's template")
-	fl.IntVar(&f.sampling.MaxLength, "max-context", 0, "`tokens` of a prompt and its completion; 0: 4,096, or the model's positions where they are fewer")
+	fl.IntVar(&f.sampling.MaxLength, "max-context", 0,
+		"`tokens` of a prompt and its completion; 0: 4,096, or the model's positions where they are fewer")
 	fl.IntVar(&f.sampling.MaxSequences, "max-sequences", 0, "completions at work at a time; 0: 64")
 	fl.IntVar(&f.sampling.MaxWaiting, "max-waiting", 0, "requests that wait for a model; 0: 1,024")
 	fl.Int64Var(&f.sampling.CacheBytes, "cache-bytes", 0, "memory for keys and values of a model; 0: as needed")

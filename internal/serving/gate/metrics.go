@@ -30,11 +30,14 @@ func newMetrics() *Metrics {
 		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "grpo_http_request_seconds", Help: "Time to the end of the answer.", Buckets: buckets}, []string{"path"}),
 		active: prometheus.NewGauge(prometheus.GaugeOpts{Name: "grpo_http_active_requests", Help: "Requests at work or waiting."}),
-		busy:   prometheus.NewCounter(prometheus.CounterOpts{Name: "grpo_http_busy_total", Help: "Requests refused because too many of their key were there."}),
+		busy: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "grpo_http_busy_total", Help: "Requests refused because too many of their key were there."}),
 		tokens: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "grpo_tokens_total", Help: "Tokens of answers: of prompts, of prompts and found in the cache, of completions."}, []string{"model", "kind"}),
+			Name: "grpo_tokens_total", Help: "Tokens of answers: of prompts, of prompts and found in the cache, of completions."},
+			[]string{"model", "kind"}),
 		first: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "grpo_first_token_seconds", Help: "Time to the first token of a stream, to all of an answer that is none.", Buckets: buckets}, []string{"model"}),
+			Name: "grpo_first_token_seconds", Help: "Time to the first token of a stream, to all of an answer that is none.", Buckets: buckets},
+			[]string{"model"}),
 	}
 	all := prometheus.NewRegistry()
 	all.MustRegister(m.requests, m.seconds, m.active, m.busy, m.tokens, m.first, collectors.NewGoCollector(),

@@ -45,7 +45,8 @@ func (s *Server) textJob(f *fields, p *Policy) (*job, error) {
 	}
 	switch {
 	case d.n*len(prompts) > mostChoices:
-		return nil, refusal.Field("n", "%d prompts of %d completions are more than the %d of a request; send fewer", len(prompts), d.n, mostChoices)
+		return nil, refusal.Field("n", "%d prompts of %d completions are more than the %d of a request; send fewer",
+			len(prompts), d.n, mostChoices)
 	case d.none && !t.echo:
 		return nil, refusal.Field("max_tokens", "found 0, expected 1 or more, or \"echo\": true")
 	case d.stream && t.echo && t.logprobs:
