@@ -48,9 +48,7 @@ func (s *Server) chatJob(f *fields, p *Policy) (*job, error) {
 	if thinking, ok := f.take("enable_thinking"); ok && kwargs == nil {
 		kwargs = []byte(`{"enable_thinking":` + string(thinking) + `}`)
 	}
-	if err := f.format(); err != nil {
-		return nil, err
-	}
+	document := f.document()
 	if err := f.done(); err != nil {
 		return nil, err
 	}
@@ -71,42 +69,32 @@ func (s *Server) chatJob(f *fields, p *Policy) (*job, error) {
 	}
 	n := chat.notation
 	n.calls = n.calls && len(use.list) > 0
-	open := opener(p, n, d, text)
+	thinking := n.thinks && withinThoughts(text)
+	open := opener(p, n, d, thinking)
 	q := d.request(0, prompt, maxTokens, d.watch(func() *choice { return open(0) }, use.once && n.calls))
 	q.Raw, q.Top = show, top
+	if err := p.shaped(&q, shape{document, use.forced, use.once, use.words}, chat, thinking); err != nil {
+		return nil, err
+	}
 	return &job{policy: p, requests: []sampler.Request{q}, n: d.n, stream: d.stream, usage: d.usage, open: open, form: &conversation{
 		id: newID("chatcmpl-"), created: s.now().Unix(), model: p.Name, usageToo: d.usage, logprobs: show, top: top, tok: p.Language.Tokenizer,
 		callID: func(choice, call int) string { return d.name("call_", prompt, choice, call) },
 	}}, nil
 }
 
-// opener begins the choices of a chat, whose prompt is that text.
-func opener(p *Policy, n notation, d drawing, prompt string) func(int) *choice {
+// opener begins the choices of a chat; thinking: its prompt ends within thoughts.
+func opener(p *Policy, n notation, d drawing, thinking bool) func(int) *choice {
 	marks := p.Language.marks(n)
-	before, within, _ := cutLast(prompt, thinkOpen)
-	thinking := n.thinks && len(before) < len(prompt) && !strings.Contains(within, thinkClose) && strings.TrimSpace(within) == ""
 	return func(index int) *choice {
 		return &choice{index: index, speech: newSpeech(p.Language.Tokenizer, marks, d.stops), reader: newReader(n, thinking),
 			ends: d.params.StopTokens}
 	}
 }
 
-func cutLast(text, sep string) (before, after string, found bool) {
-	if i := strings.LastIndex(text, sep); i >= 0 {
-		return text[:i], text[i+len(sep):], true
-	}
-	return text, "", false
-}
-
-// format reads response_format.
-func (f *fields) format() error {
-	var v struct {
-		Type string `json:"type"`
-	}
-	if value(f, "response_format", &v, `an object such as {"type": "text"}`) && v.Type != "text" {
-		return refusal.Field("response_format", "found %q, and this server knows text alone", v.Type)
-	}
-	return f.err
+// withinThoughts reports whether a prompt leaves a model thinking.
+func withinThoughts(prompt string) bool {
+	i := strings.LastIndex(prompt, thinkOpen)
+	return i >= 0 && strings.TrimSpace(prompt[i+len(thinkOpen):]) == ""
 }
 
 // logprobs reads whether they are shown, and how many of the most likely tokens.
@@ -120,6 +108,8 @@ func (f *fields) logprobs() (show bool, top int) {
 
 // chosen are the tools that a model is told of.
 type chosen struct {
-	list []chat.Tool
-	once bool // a call is the last thing that is said
+	list   []chat.Tool
+	forced []tool // that a call has to be of
+	once   bool   // a call is the last thing that is said
+	words  bool   // or nothing is called
 }

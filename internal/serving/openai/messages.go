@@ -119,33 +119,34 @@ func contentText(raw json.RawMessage) (string, error) {
 
 // tools reads which there are, and which may be called.
 func (f *fields) tools() (use chosen, err error) {
-	var names []string
+	var tools []tool
 	f.list("tools", mostTools, func(i int, part json.RawMessage) error {
 		var t struct {
 			Type     string `json:"type"`
 			Function struct {
-				Name string `json:"name"`
+				Name       string          `json:"name"`
+				Parameters json.RawMessage `json:"parameters"`
+				Strict     bool            `json:"strict"`
 			} `json:"function"`
 		}
 		if json.Unmarshal(part, &t) != nil || t.Type != "function" || t.Function.Name == "" {
 			return refusal.Errorf(http.StatusBadRequest, "tool %d: found %s, expected {\"type\": \"function\", \"function\": {\"name\": …}}",
 				i, brief(part))
 		}
-		names = append(names, t.Function.Name)
+		one := tool{t.Function.Name, t.Function.Parameters, t.Function.Strict}
+		if len(one.parameters) == 0 || isNull(one.parameters) {
+			one.parameters = noParameters
+		}
+		tools = append(tools, one)
 		use.list = append(use.list, chat.Tool(part))
 		return nil
 	})
 	parallel := true
 	value(f, "parallel_tool_calls", &parallel, "true or false")
 	use.once = !parallel
-	choice, ok := f.take("tool_choice")
-	switch {
-	case !ok, string(choice) == `"auto"`:
-	case string(choice) == `"none"`:
-		use = chosen{}
-	default:
-		f.wrong("tool_choice", "found %s, and this server knows \"auto\" and \"none\" alone", brief(choice))
+	raw, _ := f.take("tool_choice")
+	if err := use.choice(raw, tools); err != nil {
+		f.wrong("tool_choice", "%v", err)
 	}
-	_ = names
 	return use, f.err
 }

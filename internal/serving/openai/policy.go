@@ -12,6 +12,7 @@ import (
 	"github.com/seed-7879b91d/grpo/data/chat"
 	"github.com/seed-7879b91d/grpo/data/tokenizer"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/serving/grammar"
 	"github.com/seed-7879b91d/grpo/internal/serving/refusal"
 	"github.com/seed-7879b91d/grpo/sampler"
 )
@@ -36,11 +37,17 @@ type Policy struct {
 type Language struct {
 	Tokenizer *tokenizer.Tokenizer
 	Stops     []int32 // tokens that end a completion
+	Rows      int     // of the model's vocabulary, which may be more than the tokenizer has
 	// Chat gives the chat format with more variables of its template.
 	Chat func(vars map[string]json.RawMessage) (*chat.Renderer, error)
 
-	mu    sync.Mutex
-	chats map[string]*format
+	mu     sync.Mutex
+	chats  map[string]*format
+	shapes map[string]*grammar.Grammar
+
+	once   sync.Once
+	voc    *grammar.Vocabulary
+	vocErr error
 }
 
 // format is a chat format and the notation of what is answered in it.

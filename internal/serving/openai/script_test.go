@@ -56,7 +56,7 @@ func scripted(t testing.TB, says ...string) *script {
 	require.NoError(t, err)
 	s := &script{says: says, cancelled: make(chan struct{}, 1)}
 	s.Policy = &Policy{Name: "tiny", Base: "tiny", Created: time.Unix(7, 0), MaxLength: 1000, Submit: s.submit, Language: &Language{
-		Tokenizer: tok, Stops: renderer.Stop(),
+		Tokenizer: tok, Stops: renderer.Stop(), Rows: 768,
 		Chat: func(map[string]json.RawMessage) (*chat.Renderer, error) { return renderer, nil },
 	}}
 	return s

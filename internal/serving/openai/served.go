@@ -56,7 +56,7 @@ func (s *served) language(l *sources.Language) *Language {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.languages[l] == nil {
-		s.languages[l] = &Language{Tokenizer: l.Tokenizer, Stops: l.Stops,
+		s.languages[l] = &Language{Tokenizer: l.Tokenizer, Stops: l.Stops, Rows: l.Shape.Vocab,
 			Chat: func(vars map[string]json.RawMessage) (*chat.Renderer, error) { return s.chat(l, vars) }}
 	}
 	return s.languages[l]
