@@ -7,6 +7,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/kernels"
 	"github.com/seed-7879b91d/grpo/lora"
+	"github.com/seed-7879b91d/grpo/model/internal/adapted"
 	"github.com/seed-7879b91d/grpo/model/internal/arch"
 	"github.com/seed-7879b91d/grpo/model/internal/ops"
 	"github.com/seed-7879b91d/grpo/model/internal/program"
@@ -42,8 +43,8 @@ func newAdapter(b kernels.Backend, host *lora.Adapter) (*adapter, error) {
 		return nil, fmt.Errorf("adapter gradients: %w", err)
 	}
 	for layer := range a.Dims.Layers {
-		for _, g := range groups {
-			if err := a.addBranch(layer, g); err != nil {
+		for _, l := range adapted.Linears {
+			if err := a.addBranch(layer, l); err != nil {
 				return nil, fmt.Errorf("adapter: %w", err)
 			}
 		}
@@ -56,21 +57,21 @@ func newAdapter(b kernels.Backend, host *lora.Adapter) (*adapter, error) {
 	return a, b.Sync()
 }
 
-func (a *adapter) addBranch(layer int, g group) error {
-	s, err := shareOf(a.Layout, layer, g)
+func (a *adapter) addBranch(layer int, l adapted.Linear) error {
+	s, err := adapted.ShareOf(a.Layout, layer, l)
 	if err != nil || s == nil {
 		return err
 	}
-	br := &branch{windows: s.windows}
-	for _, e := range s.b {
+	br := &branch{windows: s.Windows}
+	for _, e := range s.B {
 		o, grad, err := a.matrix(e)
 		if err != nil {
 			return err
 		}
 		br.b, br.gradB = append(br.b, o), append(br.gradB, grad)
 	}
-	br.a, br.gradA, err = a.matrix(s.a)
-	a.branches[arch.At(layer, g.slot)] = br
+	br.a, br.gradA, err = a.matrix(s.A)
+	a.branches[arch.At(layer, l.Slot)] = br
 	return err
 }
 

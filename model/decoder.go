@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/seed-7879b91d/grpo/kernels"
@@ -27,11 +28,9 @@ type Decoder struct {
 	uniforms            []float64
 	uniformsAny         any
 
-	token, logp kernels.Buffer
-	tokens      []int32
-	logps       []float32
-	tokensAny   any
-	logpsAny    any
+	token output[int32]
+	logp  output[float32]
+	options
 }
 
 // DecoderSize is how much a decoder has room for.
@@ -52,13 +51,16 @@ type Rows struct {
 	// Adapters are those of the runs: nil, and none at all, is the bare model. Neighbours with the same one are computed together.
 	Adapters []*Served
 	Draws    []Draw
+	// Masks, where there are any, say of each draw which tokens may come: bit t%32 of word t/32 of its MaskWords is token t's.
+	Masks []uint32
+	Raw   bool // Drawn.Raw is wanted
 }
 
 // Reset empties the rows and keeps their memory.
 func (r *Rows) Reset() {
 	r.Tokens, r.Positions, r.Tables, r.Draws = r.Tokens[:0], r.Positions[:0], r.Tables[:0], r.Draws[:0]
 	clear(r.Adapters) // which the rows would keep alive
-	r.Adapters = r.Adapters[:0]
+	r.Adapters, r.Masks, r.Raw = r.Adapters[:0], r.Masks[:0], false
 	r.Starts = append(r.Starts[:0], 0)
 }
 
@@ -70,6 +72,10 @@ type Draw struct {
 	TopK    int32   // 0: all
 	TopP    float32 // 1: all
 	MinP    float32 // 0: all
+
+	Top    int  // how many of the most likely tokens are wanted; 0: none
+	Given  bool // Target is scored, and nothing is drawn
+	Target int32
 }
 
 // CacheBlock is how many positions one block of a decoder's cache holds.
@@ -122,21 +128,25 @@ func (d *Decoder) allocate() (err error) {
 			return err
 		}
 	}
-	types := []kernels.DType{kernels.F64, kernels.I32, kernels.F32}
-	for i, to := range []*kernels.Buffer{&d.uniform, &d.token, &d.logp} {
-		if *to, err = b.Alloc(types[i], d.Rows); err != nil {
-			return err
-		}
+	if d.uniform, err = b.Alloc(kernels.F64, d.Rows); err != nil {
+		return err
 	}
-	d.uniforms, d.tokens, d.logps = kernels.Host[float64](b, d.Rows), kernels.Host[int32](b, d.Rows), kernels.Host[float32](b, d.Rows)
-	d.uniformsAny, d.tokensAny, d.logpsAny = d.uniforms, d.tokens, d.logps
-	return nil
+	d.uniforms = kernels.Host[float64](b, d.Rows)
+	d.uniformsAny = d.uniforms
+	return cmp.Or(d.token.grow(b, kernels.I32, d.Rows), d.logp.grow(b, kernels.F32, d.Rows))
 }
 
 // Drawn is what a run gives: an element for each draw.
 type Drawn struct {
 	Tokens   []int32
-	LogProbs []float32 // under the distribution that was drawn from
+	LogProbs []float32 // under the distribution that was drawn from; of a given token, Raw
+	// Raw is under the whole distribution at the row's temperature, 1 where the most likely token is asked for, whatever may come: the
+	// log-probability that Score gives. Nil unless a draw has a Top or is Given, or Rows asks for it.
+	Raw []float32
+	// TopTokens are the most likely tokens of that distribution, from the most likely on, and TopLogProbs theirs: for each draw as many
+	// as the widest Top, or the vocabulary has.
+	TopTokens   []int32
+	TopLogProbs []float32
 }
 
 // Run computes the rows and draws the tokens that are asked for. The results stand until the next run.
@@ -146,7 +156,7 @@ func (d *Decoder) Run(r *Rows) (Drawn, error) {
 		return Drawn{}, fmt.Errorf("model: %d rows of %d sequences with %d draws for a decoder of %+v",
 			len(r.Tokens), len(r.Starts)-1, n, d.DecoderSize)
 	}
-	if err := d.loadAdapters(r); err != nil {
+	if err := cmp.Or(d.loadAdapters(r), d.loadOptions(r)); err != nil {
 		return Drawn{}, err
 	}
 	kernels.SetOrder(b, d.p.order)
@@ -166,18 +176,22 @@ func (d *Decoder) Run(r *Rows) (Drawn, error) {
 	if n == 0 {
 		return Drawn{}, b.Sync()
 	}
-	d.draw(n)
-	b.Fetch(d.tokensAny, d.token)
-	err := b.Download(d.logpsAny, d.logp)
-	return Drawn{Tokens: d.tokens[:n], LogProbs: d.logps[:n]}, err
+	return d.draw(n)
 }
 
-// draw issues the draws of the last run.
-func (d *Decoder) draw(n int) {
-	head := d.p.weights.operands[d.p.HeadSlot()].Mat
-	d.p.b.Draw(kernels.DrawOut{Token: d.token, LogP: d.logp}, d.prog.Outputs[outResult].Buf, head, kernels.DrawIn{
+// draw issues the draws of the last run, and waits for them.
+func (d *Decoder) draw(n int) (Drawn, error) {
+	b, head := d.p.b, d.p.weights.operands[d.p.HeadSlot()].Mat
+	out := kernels.DrawOut{Token: d.token.buf, LogP: d.logp.buf}
+	in := kernels.DrawIn{
 		Cap: d.p.LogitCap, InvTemp: d.invTemp.Buf, Uniform: d.uniform, TopK: d.topK.Buf, TopP: d.topP.Buf, MinP: d.minP.Buf,
-	}, n)
+	}
+	d.options.ask(&out, &in)
+	b.Draw(out, d.prog.Outputs[outResult].Buf, head, in, n)
+	drawn := Drawn{Tokens: d.token.fetch(b, n)}
+	d.options.fetch(b, n, &drawn)
+	drawn.LogProbs = d.logp.fetch(b, n)
+	return drawn, b.Sync()
 }
 
 func (d *Decoder) loadDraws(draws []Draw) {

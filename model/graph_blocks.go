@@ -5,6 +5,7 @@ import (
 
 	"gorgonia.org/gorgonia"
 
+	"github.com/seed-7879b91d/grpo/model/internal/adapted"
 	"github.com/seed-7879b91d/grpo/model/internal/arch"
 	"github.com/seed-7879b91d/grpo/model/internal/ops"
 )
@@ -34,7 +35,7 @@ func (b *builder) Linear(layer int, name string, x *gorgonia.Node) *gorgonia.Nod
 	y := b.apply(l.Op(), in...)
 	switch {
 	case b.serving:
-		return b.apply(ops.Corrected(&b.inputs.run, s.Name, linearNumber(layer, name), l.N, l.K), y, x)
+		return b.apply(ops.Corrected(&b.inputs.run, s.Name, adapted.Number(layer, name), l.N, l.K), y, x)
 	case b.adapter != nil:
 		return b.loraBranch(s, b.adapter.branches[s.Name], x, y)
 	}

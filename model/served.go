@@ -1,13 +1,12 @@
 package model
 
 import (
-	"bytes"
 	"fmt"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
-	"github.com/seed-7879b91d/grpo/internal/tensorfile"
 	"github.com/seed-7879b91d/grpo/kernels"
 	"github.com/seed-7879b91d/grpo/lora"
+	"github.com/seed-7879b91d/grpo/model/internal/adapted"
 	"github.com/seed-7879b91d/grpo/model/internal/ops"
 )
 
@@ -28,25 +27,21 @@ func (d *Decoder) Serve(a *lora.Adapter) (*Served, error) {
 	case a.Dims != d.p.LoRADims():
 		return nil, badinput.Errorf("adapter for a model of sizes %+v, this one has %+v", a.Dims, d.p.LoRADims())
 	}
-	s := &Served{d: d, corrections: make([]*ops.Correction, len(groups)*a.Dims.Layers)}
+	corrections, err := adapted.Corrections(d.p.b, a)
+	if err != nil {
+		return nil, fmt.Errorf("adapter: %w", err)
+	}
 	low := 0
-	for layer := range a.Dims.Layers {
-		for _, g := range groups {
-			c, err := d.correction(a, layer, g)
-			if err != nil {
-				return nil, fmt.Errorf("adapter: %w", err)
-			}
-			if c != nil {
-				s.corrections[linearNumber(layer, g.slot)] = c
-				low = max(low, c.A.Rows())
-			}
+	for _, c := range corrections {
+		if c != nil {
+			low = max(low, c.A.Rows())
 		}
 	}
 	if err := d.makeLow(low * d.Rows); err != nil {
 		return nil, fmt.Errorf("adapter: %w", err)
 	}
 	d.taken++
-	return s, d.p.b.Sync()
+	return &Served{d: d, corrections: corrections}, d.p.b.Sync()
 }
 
 // Withdraw gives up an adapter, which no later run may name. Its memory is free at the next collection of garbage.
@@ -57,39 +52,6 @@ func (d *Decoder) Withdraw(s *Served) {
 	d.forgetAdapters()
 	s.d, s.corrections = nil, nil
 	d.taken--
-}
-
-// correction brings what an adapter has for one packed linear to the backend; nil where that is nothing.
-func (d *Decoder) correction(a *lora.Adapter, layer int, g group) (*ops.Correction, error) {
-	s, err := shareOf(a.Layout, layer, g)
-	if err != nil || s == nil {
-		return nil, err
-	}
-	c := &ops.Correction{Scale: a.Scale(), Windows: s.windows}
-	if c.A, err = d.matrix(a, s.a); err != nil {
-		return nil, err
-	}
-	for _, e := range s.b {
-		b, err := d.matrix(a, e)
-		if err != nil {
-			return nil, err
-		}
-		c.B = append(c.B, b)
-	}
-	return c, nil
-}
-
-func (d *Decoder) matrix(a *lora.Adapter, e lora.Entry) (kernels.Matrix, error) {
-	m, err := d.p.b.NewMatrix(kernels.F32, e.Rows, e.Cols)
-	if err != nil {
-		return nil, err
-	}
-	var text bytes.Buffer
-	if err := tensorfile.WriteFloat32s(&text, a.Of(e)); err != nil {
-		return nil, err
-	}
-	d.p.b.Load(m, 0, kernels.HostRows{Encoding: kernels.EncodedF32, Bytes: text.Bytes()})
-	return m, nil
 }
 
 // makeLow makes room for what adapters have between their two matrices.

@@ -9,12 +9,13 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/kernels"
 	"github.com/seed-7879b91d/grpo/kernels/cpu"
+	"github.com/seed-7879b91d/grpo/kernels/kerneltest/deferred"
 	"github.com/seed-7879b91d/grpo/lora"
 )
 
 // Policies over the same weights learn by turns, and each is what it is alone: hashes, gradients and scores, to the bit.
 func TestTwinsDoNotMoveEachOther(t *testing.T) {
-	backendtest.OnAll(t, func(t *testing.T, b kernels.Backend) {
+	for _, b := range []kernels.Backend{backendtest.CPU(t, cpu.Options{}), deferred.New(backendtest.CPU(t, cpu.Options{}))} {
 		first := openGolden(t, b, "qwen3-tied", "train_init", Options{})
 		second, err := first.Twin()
 		require.NoError(t, err)
@@ -44,7 +45,8 @@ func TestTwinsDoNotMoveEachOther(t *testing.T) {
 				require.Equal(t, want, got, "policy %d after it was the turn of %d", i, turn)
 			}
 		}
-	})
+		require.NoError(t, b.Close())
+	}
 }
 
 func values(t *testing.T, of func() (*lora.Adapter, error)) []float32 {

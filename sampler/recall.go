@@ -89,20 +89,22 @@ func (s *scheduler) chunk(q *sequence) int {
 	return n
 }
 
-// share is how many rows of the iteration a group's prompt may take: all that are left, but half of them at the most as
-// far as the groups behind it have prompts to fill the rest.
+// share is how many rows of the iteration a group's prompt may take: all that are left, less those that the groups behind
+// it have prompts for. Half of what is left is its own in any case, and so is a quarter of what there was for prompts, so
+// that a short one goes through at once.
 func (s *scheduler) share(g *group) int {
 	left := s.budget()
 	if s.tree == nil {
 		return left
 	}
+	own := max(left-left/2, min(left, s.room/4))
 	others, behind := 0, false
 	for _, h := range s.groups {
 		if behind && h.running == 0 {
 			others += len(h.request.Prompt) - h.prefilled
 		}
-		if others >= left/2 {
-			return left - left/2
+		if left-others <= own {
+			return own
 		}
 		behind = behind || h == g
 	}

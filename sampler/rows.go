@@ -1,6 +1,10 @@
 package sampler
 
-import "github.com/seed-7879b91d/grpo/model"
+import (
+	"slices"
+
+	"github.com/seed-7879b91d/grpo/model"
+)
 
 // budget is how many rows the iteration still takes.
 func (s *scheduler) budget() int {
@@ -29,6 +33,45 @@ func (s *scheduler) endRun(g *group, table []int32) {
 	for range s.decoder.TableStride - len(table) {
 		s.rows.Tables = append(s.rows.Tables, 0)
 	}
+}
+
+// arrange puts runs of one adapter beside each other, which are computed together then.
+func (s *scheduler) arrange() {
+	from, to := &s.rows, &s.arranged
+	rank := map[*model.Served]int{}
+	order := make([]int, 0, len(from.Adapters))
+	for i, a := range from.Adapters {
+		if _, seen := rank[a]; !seen {
+			rank[a] = len(rank)
+		}
+		order = append(order, i)
+	}
+	byRank := func(i, k int) int { return rank[from.Adapters[i]] - rank[from.Adapters[k]] }
+	if slices.IsSortedFunc(order, byRank) {
+		return
+	}
+	slices.SortStableFunc(order, byRank)
+	moved := make([]int, len(from.Tokens)) // where each row goes
+	to.Reset()
+	for _, i := range order {
+		first, end := int(from.Starts[i]), int(from.Starts[i+1])
+		for row := first; row < end; row++ {
+			moved[row] = len(to.Tokens) + row - first
+		}
+		to.Tokens = append(to.Tokens, from.Tokens[first:end]...)
+		to.Positions = append(to.Positions, from.Positions[first:end]...)
+		to.Starts = append(to.Starts, int32(len(to.Tokens)))
+		to.Tables = append(to.Tables, from.Tables[i*s.decoder.TableStride:(i+1)*s.decoder.TableStride]...)
+		to.Adapters = append(to.Adapters, from.Adapters[i])
+	}
+	for i := range from.Draws {
+		from.Draws[i].Row = moved[from.Draws[i].Row]
+	}
+	from.Tokens, to.Tokens = to.Tokens, from.Tokens
+	from.Positions, to.Positions = to.Positions, from.Positions
+	from.Starts, to.Starts = to.Starts, from.Starts
+	from.Tables, to.Tables = to.Tables, from.Tables
+	from.Adapters, to.Adapters = to.Adapters, from.Adapters
 }
 
 // addDraw asks for a sequence's next token after the row added last.

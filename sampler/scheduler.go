@@ -16,6 +16,7 @@ type scheduler struct {
 	running   int
 	admitted  int  // those of the running that began in this iteration
 	behind    int  // running sequences that are yet to be served in this iteration
+	room      int  // rows of this iteration that those that run leave
 	ended     bool // some are finished, and still among groups and sequences
 
 	tree  *tree    // of a Live; nil: nothing is remembered
@@ -23,7 +24,7 @@ type scheduler struct {
 
 	gone []*model.Served // an adapter of each request that was forgotten, until a Live has looked
 
-	rows             model.Rows
+	rows, arranged   model.Rows
 	drawn            []*sequence // who gets the token of each draw
 	copyTo, copyFrom []int32     // blocks to be copied before the iteration
 }
@@ -63,8 +64,9 @@ func (s *scheduler) schedule() {
 			s.advance(q)
 		}
 	}
-	s.behind = 0
+	s.behind, s.room = 0, s.budget()
 	s.admit()
+	s.arrange()
 	s.decoder.CopyBlocks(s.copyTo, s.copyFrom)
 	if len(s.rows.Tokens) == 0 {
 		panic(fmt.Sprintf("sampler: nothing to do for %d sequences with %d of %d blocks free", len(s.sequences), len(s.blocks.free), s.Blocks))
