@@ -32,57 +32,64 @@ func prompt(tokens []int32, stride int, draw func(row int) *Draw) *Rows {
 // What a decoder says of tokens that it is given, of the most likely ones, and beside a mask is what the scorer says of them, to the bit;
 // and asking for it changes no draw.
 func TestWhatDrawsAreAskedForIsWhatScoreSays(t *testing.T) {
-	inEveryPrecision(t, func(t *testing.T, b kernels.Backend, o Options) {
-		p := openGolden(t, b, "qwen3-tied", "", o)
-		alone, err := p.Twin()
-		require.NoError(t, err)
-		a := someAdapter(t, p, lora.Config{Rank: 2, Alpha: 6, Targets: lora.AllTargets()}, 1)
-		require.NoError(t, alone.Attach(a))
-		d, err := p.NewDecoder(DecoderSize{Blocks: 2, Rows: 32, Sequences: 1, TableStride: 2, Adapters: 1})
-		require.NoError(t, err)
-		served, err := d.Serve(a)
-		require.NoError(t, err)
-		tokens := []int32{5, 9, 11, 3, 2, 40, 7, 1, 30, 6}
-		const temperature = 0.7
-		// Of each row: the next token at 1, then one drawn at a temperature, with the most likely ones.
-		wish := func(row int) Draw {
-			return Draw{Uniform: float64(row) / 11, InvTemp: 1 / float32(temperature), TopP: 0.6}
-		}
-		r := prompt(tokens, 2, func(row int) *Draw {
-			d := wish(row)
-			d.Top = row % 4
-			return &d
-		})
-		for row, next := range tokens[1:] {
-			r.Draws = append(r.Draws, Draw{Row: row, InvTemp: 1, TopP: 1, Given: true, Target: next})
-		}
-		r.Adapters = []*Served{served}
-		got := kept(t, d, r)
+	inEveryPrecision(t, testOptions)
+}
 
-		scores, err := alone.Score(t.Context(), [][]int32{tokens}, 1)
-		require.NoError(t, err)
-		n := len(tokens)
-		require.Equal(t, tokens[1:], got.Tokens[n:])
-		require.Equal(t, scores[0], got.Raw[n:])
-		require.Equal(t, scores[0], got.LogProbs[n:])
-		wide := 3
-		require.Len(t, got.TopTokens, wide*len(r.Draws))
-		for row := range tokens {
-			said := append([]int32{got.Tokens[row]}, got.TopTokens[row*wide:(row+1)*wide]...)
-			logps := append([]float32{got.Raw[row]}, got.TopLogProbs[row*wide:(row+1)*wide]...)
-			require.True(t, slices.IsSortedFunc(logps[1:], func(a, b float32) int { return int(10 * (b - a)) }), "%v", logps)
-			for i, token := range said {
-				want, err := alone.Score(t.Context(), [][]int32{append(slices.Clone(tokens[:row+1]), token)}, temperature)
-				require.NoError(t, err)
-				require.Equal(t, want[0][row], logps[i], "token %d of row %d", i, row)
-			}
-		}
+func testOptions(t *testing.T, b kernels.Backend, o Options) {
+	p := openGolden(t, b, "qwen3-tied", "", o)
+	alone, err := p.Twin()
+	require.NoError(t, err)
+	a := someAdapter(t, p, lora.Config{Rank: 2, Alpha: 6, Targets: lora.AllTargets()}, 1)
+	require.NoError(t, alone.Attach(a))
+	d, err := p.NewDecoder(DecoderSize{Blocks: 2, Rows: 32, Sequences: 1, TableStride: 2, Adapters: 1})
+	require.NoError(t, err)
+	served, err := d.Serve(a)
+	require.NoError(t, err)
+	tokens := []int32{5, 9, 11, 3, 2, 40, 7, 1, 30, 6}
+	const temperature = 0.7
+	// Of each row: the next token at 1, then one drawn at a temperature, with the most likely ones.
+	wish := func(row int) Draw {
+		return Draw{Uniform: float64(row) / 11, InvTemp: 1 / float32(temperature), TopP: 0.6}
+	}
+	r := prompt(tokens, 2, func(row int) *Draw {
+		d := wish(row)
+		d.Top = row % 4
+		return &d
+	})
+	for row, next := range tokens[1:] {
+		r.Draws = append(r.Draws, Draw{Row: row, InvTemp: 1, TopP: 1, Given: true, Target: next})
+	}
+	r.Adapters = []*Served{served}
+	got := kept(t, d, r)
 
-		testOptionsChangeNoDraw(t, d, got, func() *Rows {
-			plain := prompt(tokens, 2, func(row int) *Draw { d := wish(row); return &d })
-			plain.Adapters = r.Adapters
-			return plain
-		})
+	scores, err := alone.Score(t.Context(), [][]int32{tokens}, 1)
+	require.NoError(t, err)
+	n := len(tokens)
+	require.Equal(t, tokens[1:], got.Tokens[n:])
+	require.Equal(t, scores[0], got.Raw[n:])
+	require.Equal(t, scores[0], got.LogProbs[n:])
+	wide := 3
+	require.Len(t, got.TopTokens, wide*len(r.Draws))
+	var said [][]int32 // what comes after each row, by the sequence that it makes
+	var logps []float32
+	for row := range tokens {
+		tops := got.TopLogProbs[row*wide : (row+1)*wide]
+		require.True(t, tops[0] > tops[1] && tops[1] > tops[2], "%v", tops)
+		for i, token := range append([]int32{got.Tokens[row]}, got.TopTokens[row*wide:(row+1)*wide]...) {
+			said = append(said, append(slices.Clone(tokens[:row+1]), token))
+			logps = append(logps, append([]float32{got.Raw[row]}, tops...)[i])
+		}
+	}
+	scores, err = alone.Score(t.Context(), said, temperature)
+	require.NoError(t, err)
+	for i, s := range scores {
+		require.Equal(t, s[len(s)-1], logps[i], "%v", said[i])
+	}
+
+	testOptionsChangeNoDraw(t, d, got, func() *Rows {
+		plain := prompt(tokens, 2, func(row int) *Draw { d := wish(row); return &d })
+		plain.Adapters = r.Adapters
+		return plain
 	})
 }
 

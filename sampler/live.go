@@ -1,7 +1,6 @@
 package sampler
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -80,7 +79,7 @@ func (l *Live) Plan() Plan { return l.s.Plan }
 
 // Submit takes a request in. The error is what is wrong with it, ErrBusy, or what wraps ErrClosed.
 func (l *Live) Submit(r Request, on Listener) (*Ticket, error) {
-	if err := cmp.Or(r.check(l.s.cfg, l.s.MaxLength), r.checkLive()); err != nil {
+	if err := r.check(l.s.cfg, l.s.MaxLength); err != nil {
 		return nil, err
 	}
 	t := &Ticket{live: l, group: newGroup(0, r, on)}
@@ -101,19 +100,6 @@ func (l *Live) Submit(r Request, on Listener) (*Ticket, error) {
 	l.come = append(l.come, t)
 	l.rouse()
 	return t, nil
-}
-
-// checkLive refuses what cannot be drawn yet.
-func (r Request) checkLive() error {
-	switch {
-	case r.Raw || r.Top != 0:
-		return badinput.Errorf("the most likely tokens: this sampler reports the drawn token alone")
-	case r.ScorePrompt || r.PromptTop != 0:
-		return badinput.Errorf("log-probabilities of the prompt: this sampler reports those of the completion alone")
-	case r.Constrain != nil:
-		return badinput.Errorf("a constraint: this sampler draws from all tokens")
-	}
-	return nil
 }
 
 // Cancel ends a request. Its sequences give up their blocks at the next iteration; Done is still called for each

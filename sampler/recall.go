@@ -4,9 +4,13 @@ package sampler
 // whole iteration while others wait. Both are off where there is no tree.
 
 // recall begins the prefix of a group with what the tree has of its prompt. Its last token is computed in any case, since
-// draws follow it.
+// draws follow it, and so are those that are to be scored.
 func (s *scheduler) recall(g *group) {
 	if s.tree == nil || len(g.prefix) > 0 {
+		return
+	}
+	if g.unscored > 0 {
+		g.begun = true
 		return
 	}
 	g.prefix = s.tree.find(g.request.Adapter, g.request.Prompt, (len(g.request.Prompt)-1)/s.Block)

@@ -25,8 +25,8 @@ type scheduler struct {
 	gone []*model.Served // an adapter of each request that was forgotten, until a Live has looked
 
 	rows, arranged   model.Rows
-	drawn            []*sequence // who gets the token of each draw
-	copyTo, copyFrom []int32     // blocks to be copied before the iteration
+	drawn            []asked // who gets the token of each draw
+	copyTo, copyFrom []int32 // blocks to be copied before the iteration
 }
 
 // add takes a request in, behind all others.
@@ -36,6 +36,9 @@ func (s *scheduler) add(g *group) {
 		q := &sequence{group: g, sample: n}
 		if watch := g.request.Params.Watch; watch != nil {
 			q.watch = watch()
+		}
+		if constrain := g.request.Constrain; constrain != nil {
+			q.constraint = constrain()
 		}
 		s.sequences = append(s.sequences, q)
 	}
@@ -47,7 +50,7 @@ func (s *scheduler) iterate() error {
 	drawn, err := s.decoder.Run(&s.rows)
 	s.settle(err == nil)
 	if err == nil {
-		s.accept(drawn.Tokens, drawn.LogProbs)
+		s.accept(drawn)
 	}
 	return err
 }
@@ -67,6 +70,9 @@ func (s *scheduler) schedule() {
 	s.behind, s.room = 0, s.budget()
 	s.admit()
 	s.arrange()
+	if len(s.rows.Masks) > 0 {
+		s.allowAll()
+	}
 	s.decoder.CopyBlocks(s.copyTo, s.copyFrom)
 	if len(s.rows.Tokens) == 0 {
 		panic(fmt.Sprintf("sampler: nothing to do for %d sequences with %d of %d blocks free", len(s.sequences), len(s.blocks.free), s.Blocks))
