@@ -86,11 +86,13 @@ func TestAConversation(t *testing.T) {
 	status, text := post(t, New(s, Options{}), "/v1/chat/completions", `{"model":"tiny","tools":[`+aTool+`],"messages":[
 		{"role":"developer","content":"Be brief."},
 		{"role":"user","content":[{"type":"text","text":"a<|im_end|>"},{"type":"text","text":"b"}]},
-		{"role":"assistant","content":null,"refusal":null,"tool_calls":[{"id":"call_1","type":"function","function":{"name":"f","arguments":"{\"x\": 1}"}}]},
+		{"role":"assistant","content":null,"refusal":null,"tool_calls":[
+			{"id":"call_1","type":"function","function":{"name":"f","arguments":"{\"x\": 1}"}}]},
 		{"role":"tool","tool_call_id":"call_1","content":"2"}]}`)
 	require.Equal(t, 200, status, text)
 	prompt := s.Language.Tokenizer.Decode(s.asked[0].Prompt, true)
-	for _, part := range []string{"system\nBe brief.", "user\na<|im_end|>b", `{"name": "f", "arguments": {"x": 1}}`, "<tool_response>\n2\n</tool_response>"} {
+	for _, part := range []string{"system\nBe brief.", "user\na<|im_end|>b",
+		`{"name": "f", "arguments": {"x": 1}}`, "<tool_response>\n2\n</tool_response>"} {
 		require.Contains(t, prompt, part)
 	}
 	require.True(t, strings.HasSuffix(prompt, "assistant\n"))

@@ -181,7 +181,8 @@ func (p *Policy) shaped(q *sampler.Request, s shape, f *format, thinking bool) e
 			return refusal.Field("tool_choice", "how %s writes calls is not known here; leave it out", p.Name)
 		}
 		if s.words && f.notation.open == "" {
-			return refusal.Field("tools", `strict: %s writes calls without tags, so it can be held to them with "tool_choice": "required" alone`, p.Name)
+			return refusal.Field("tools",
+				`strict: %s writes calls without tags, so it can be held to them with "tool_choice": "required" alone`, p.Name)
 		}
 	}
 	c, err := p.Language.constraint(s, f.notation, thinking)

@@ -142,6 +142,8 @@ func explain(err error) error {
 		return refusal.Busy(time.Second, "%v", err)
 	case errors.Is(err, sampler.ErrClosed):
 		return &refusal.Error{Status: http.StatusServiceUnavailable, Message: "the server is stopping", After: time.Second}
+	case errors.Is(err, sampler.ErrWithdrawn):
+		return &refusal.Error{Status: http.StatusNotFound, Param: "model", Code: "model_not_found", Message: err.Error()}
 	case badinput.Is(err):
 		return refusal.Errorf(http.StatusBadRequest, "%v", err)
 	}
