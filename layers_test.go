@@ -20,6 +20,7 @@ var layers = map[string][]string{
 	"": slices.Concat(belowTrainer, roomsOfTrainer),
 	"cmd/grpo": slices.Concat(belowCommands, []string{"cmd/grpo/bench", "cmd/grpo/doctor", "cmd/grpo/export", "cmd/grpo/outcome",
 		"cmd/grpo/screen", "internal/destination", "internal/nf4", "internal/rebuild", "internal/rollouts", "internal/tiny",
+		"internal/serving", "internal/serving/gate", "internal/serving/openai", "internal/serving/refusal", "internal/serving/tinker",
 		"kernels/cuda/driver"}),
 	"cmd/grpo/bench":     belowCommands,
 	"cmd/grpo/outcome":   belowCommands,
@@ -71,6 +72,13 @@ var layers = map[string][]string{
 	"internal/tiny":        {"data"},
 	"internal/tiny/make":   {"model", "optim", "kernels", "kernels/cpu", "data", "internal/tiny"},
 
+	"internal/serving/grammar": {"data"},
+
+	"internal/serving/gate": {"internal/serving/refusal"},
+	"internal/serving/openai": {"sampler", "data", "internal/serving", "internal/serving/grammar", "internal/serving/refusal",
+		"internal/sources"},
+	"internal/serving/refusal": {},
+
 	"internal/serving/tinker": {"internal/serving", "kernels", "lora", "model", "optim", "sampler"},
 }
 
@@ -107,6 +115,7 @@ var homes = map[string][]string{
 	"golang.org/x/sys":                  {"reward", "internal/tensorfile", "kernels/cpu", "data"},
 	"golang.org/x/term":                 {"cmd/grpo/screen"},
 	"github.com/goccy/go-yaml":          {"configs"},
+	"github.com/prometheus":             {"internal/serving/gate"},
 }
 
 // room is the layer that a package of the module belongs to; sub-packages live in their parent's,
