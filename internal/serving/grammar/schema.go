@@ -84,7 +84,7 @@ type compiler struct {
 }
 
 // mostSchemas bounds the combinations of schemas that hold together.
-const mostSchemas = 50_000
+const mostSchemas = 20_000
 
 func (b *builder) schema(text json.RawMessage) int32 {
 	root, err := readSchema(text)
