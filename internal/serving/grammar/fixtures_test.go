@@ -12,8 +12,10 @@ import (
 // pieces are what the vocabulary of most tests has beside the single bytes: what a model's has of this kind.
 var pieces = []string{
 	`{"`, `":`, `": `, `": "`, `",`, `", "`, `"}`, `"]`, `}}`, `]}`, `}]`, `},`, `},{"`, `["`, `[]`, `{}`, `[[`, `"},`, `"`, `\"`, `\n`,
-	`\u`, `\u00`, `\ud`, `\\`, "  ", "    ", "\n  ", ",\n", "{\n", "true", "false", "null", "tru", "ull", "name", "value", "a", "ab", "abc", "b\"",
-	"10", "12", "00", "0.", "123", "-1", "e", "1e", "E+", "2024", "-0", "é", "日本", "\xe6\x97", "\xa5", "\xf0\x9f", "\x98\x80", "😀", "x\": ",
+	`\u`, `\u00`, `\ud`, `\\`,
+	"  ", "    ", "\n  ", ",\n", "{\n", "true", "false", "null", "tru", "ull", "name", "value", "a", "ab", "abc", "b\"",
+	"10", "12", "00", "0.", "123", "-1", "e", "1e", "E+", "2024", "-0", "é", "日本",
+	"\xe6\x97", "\xa5", "\xf0\x9f", "\x98\x80", "😀", "x\": ",
 	"hello", " world", "the ", "T12:", "@", ".com", "::", "::1", "1.", "\"name", "call", "<tool", "_call>", "{\"name\":", "1,", "1]", "2}",
 }
 

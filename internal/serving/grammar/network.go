@@ -55,7 +55,9 @@ type builder struct {
 }
 
 func newBuilder(v *Vocabulary) *builder {
-	return &builder{voc: v, leafs: map[leaf]int32{}, named: map[string]int32{}, autos: map[string]*automata.Automaton{}, budget: automata.Whole}
+	return &builder{
+		voc: v, leafs: map[leaf]int32{}, named: map[string]int32{}, autos: map[string]*automata.Automaton{}, budget: automata.Whole,
+	}
 }
 
 func (b *builder) node() int32 {

@@ -1,17 +1,18 @@
 package grammar
 
 import (
+	"bytes"
 	"encoding/json"
-	"fmt"
-	"runtime"
+	"os"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-7879b91d/grpo/data/tokenizer"
+	"github.com/seed-7879b91d/grpo/data/tokenizer/tokenizertest"
 )
 
 // toolCallOf is the grammar of a call of one of two functions.
@@ -48,11 +49,12 @@ func TestCalls(t *testing.T) {
 	v := fixture(t)
 	const good, bad = "\n{\"name\": \"add\", \"arguments\": {\"a\": 12}}\n", "\n{\"name\": \"say\", \"arguments\": {\"a\": 12}}\n"
 	for _, mark := range []string{toolCall, "<|call|>"} { // an added token, and a text
-		forced, err := Compile(v, Sequence(Mark(mark), toolCallOf("</call>"), Repeat(Sequence(Text("\n"), Mark(mark), toolCallOf("</call>")), 0, 1)))
+		one := Sequence(Mark(mark), toolCallOf("</call>"))
+		forced, err := Compile(v, Sequence(one, Repeat(Sequence(Text("\n"), one), 0, 1)))
 		require.NoError(t, err)
 		free, err := Compile(v, Words(mark, toolCallOf("</call>")))
 		require.NoError(t, err)
-		after, err := Compile(v, Sequence(Until(thoughtsEnd), Text("\n\n"), Mark(mark), toolCallOf("</call>")))
+		after, err := Compile(v, Sequence(Until(thoughtsEnd), Text("\n\n"), one))
 		require.NoError(t, err)
 		for _, c := range []struct {
 			g              *Grammar
@@ -154,7 +156,8 @@ func TestDepth(t *testing.T) {
 	v := fixture(t)
 	for schema, opening := range map[string]string{
 		`{"type":"array"}`: "[", `{"type":"object"}`: `{"a":`,
-		`{"type":"object","properties":{"a":{"anyOf":[{"$ref":"#"},{"type":"array","items":{"type":"null"},"minItems":1}]}},"required":["a"]}`: `{"a":`,
+		`{"type":"object","properties":{"a":{"anyOf":[{"$ref":"#"},
+			{"type":"array","items":{"type":"null"},"minItems":1}]}},"required":["a"]}`: `{"a":`,
 	} {
 		g := compiled(t, v, schema)
 		s, text, turns := g.Start(), "", 0
@@ -180,113 +183,6 @@ func TestDepth(t *testing.T) {
 	}
 }
 
-// hostile are schemas that cost much, or would if nothing held them.
-var hostile = map[string]string{
-	"deep":         strings.Repeat(`{"items":`, 90) + `{}` + strings.Repeat("}", 90),
-	"items":        `{"items":{"items":{"items":{"maxItems":4096},"minItems":4096},"minItems":4096},"minItems":4096}`,
-	"product":      `{"allOf":[` + strings.Repeat(`{"anyOf":[{"minimum":1},{"maximum":2},{"minLength":3}]},`, 20) + `{}]}`,
-	"pattern":      `{"pattern":"(a|b)*a(a|b){20}"}`,
-	"patterns":     `{"anyOf":[` + strings.Repeat(`{"pattern":"\\pL{100}\\d{100}[^x]{50}"},`, 200) + `{}]}`,
-	"repeat":       `{"pattern":"((a{0,100}){0,100}){0,100}"}`,
-	"lengths":      `{"pattern":"^(ab|a|b){0,90}$","minLength":1,"maxLength":9000}`,
-	"pointers":     `{"$defs":{` + chain(3000) + `"x3000":{"type":"null"}},"$ref":"#/$defs/x0"}`,
-	"nesting":      `{"$defs":{` + nested(3000) + `"x3000":{"type":"null"}},"$ref":"#/$defs/x0"}`,
-	"ambiguous":    `{"anyOf":[` + alike(300) + `{"type":"null"}]}`,
-	"itself":       `{"anyOf":[{"$ref":"#"},{"allOf":[{"$ref":"#"},{"type":"null"}]},{"items":{"$ref":"#"}}]}`,
-	"names":        `{"properties":{` + strings.TrimSuffix(names(5000), ",") + `},"additionalProperties":true}`,
-	"enum":         `{"enum":[` + strings.Repeat(`"abcdefghijklmnopqrstuvwxyz",`, 20000) + `1]}`,
-	"limit":        `{"minimum":1e-60,"maximum":1e60,"multipleOf":1000,"type":"integer"}`,
-	"multiples":    `{"allOf":[` + strings.Repeat(`{"multipleOf":997},{"multipleOf":991},`, 9) + `{}]}`,
-	"unicode":      `{"pattern":"` + strings.Repeat(`[\\pL\\pN]?`, 200) + `"}`,
-	"long":         `{"const":"` + strings.Repeat("a", 900_000) + `"}`,
-	"longest name": `{"properties":{"` + strings.Repeat("a", 90_000) + `":{"not":{}}}}`,
-}
-
-func chain(n int) (text string) {
-	for i := range n {
-		text += fmt.Sprintf(`"x%d":{"$ref":"#/$defs/x%d"},`, i, i+1)
-	}
-	return text
-}
-
-func nested(n int) (text string) {
-	for i := range n {
-		text += fmt.Sprintf(`"x%d":{"items":{"$ref":"#/$defs/x%d"},"minItems":1},`, i, i+1)
-	}
-	return text
-}
-
-func alike(n int) (text string) {
-	for i := range n {
-		text += fmt.Sprintf(`{"properties":{"a":{"$ref":"#"},"b%d":{"type":"null"}}},`, i)
-	}
-	return text
-}
-
-func names(n int) (text string) {
-	for i := range n {
-		text += fmt.Sprintf(`"name %d":{"type":"string"},`, i)
-	}
-	return text
-}
-
-// Whatever a schema asks for, it is answered within a second and 64 MB: by a grammar, some of which can be walked, or by an error
-// of one line.
-func TestHostileSchemas(t *testing.T) {
-	v := fixture(t)
-	for name, schema := range hostile {
-		var before, after runtime.MemStats
-		runtime.GC()
-		runtime.ReadMemStats(&before)
-		start := time.Now()
-		g, err := JSONSchema(v, json.RawMessage(schema))
-		took := time.Since(start)
-		runtime.GC()
-		runtime.ReadMemStats(&after)
-		t.Logf("%-12s %6d ms %4d MB kept, %4d MB allocated: %.120v", name, took.Milliseconds(), int64(after.HeapAlloc-before.HeapAlloc)>>20,
-			(after.TotalAlloc-before.TotalAlloc)>>20, err)
-		require.Less(t, took, 5*time.Second, name) // a second where nothing else runs
-		if err != nil {
-			require.NotContains(t, err.Error(), "\n")
-			require.Less(t, len(err.Error()), 600)
-			continue
-		}
-		s, rng := g.Start(), random(1)
-		for range 8 {
-			ids := allowed(s)
-			require.NotEmpty(t, ids, name)
-			s.Accept(ids[rng.IntN(len(ids))])
-		}
-	}
-}
-
-// FuzzSchema: any schema is refused in one line, or gives a grammar whose documents are JSON.
-func FuzzSchema(f *testing.F) {
-	for _, c := range documents {
-		f.Add(c.schema, uint64(1))
-	}
-	v := fixture(f)
-	f.Fuzz(func(t *testing.T, schema string, seed uint64) {
-		g, err := JSONSchema(v, json.RawMessage(schema))
-		if err != nil {
-			require.NotContains(t, err.Error(), "\n")
-			return
-		}
-		s, rng := g.Start(), random(seed)
-		var text []byte
-		for range 100 {
-			ids := allowed(s)
-			require.NotEmpty(t, ids, "%s: stuck after %q", schema, text)
-			id := closing(v, ids, ids[rng.IntN(len(ids))], rng)
-			if s.Accept(id); id == v.ends[0] {
-				require.True(t, json.Valid(text), "%s: %q", schema, text)
-				return
-			}
-			text = append(text, v.texts[id]...)
-		}
-	})
-}
-
 func TestVocabulary(t *testing.T) {
 	tok, err := tokenizer.Load("../../../data/tokenizer/testdata/small")
 	require.NoError(t, err)
@@ -310,4 +206,66 @@ func TestVocabulary(t *testing.T) {
 	require.ErrorContains(t, err, "no token for the byte 0x")
 	_, err = NewVocabulary(tok, 300, []int32{300})
 	require.ErrorContains(t, err, "end token 300 is not one of the model's 300")
+}
+
+// The tokens that a published tokenizer makes of a document are allowed, and so is what is drawn.
+func TestPublishedVocabularies(t *testing.T) {
+	if os.Getenv("GRPO_TEXTS") == "" {
+		t.Skip("takes seconds; make texts")
+	}
+	for name, dir := range map[string]string{
+		"Qwen3": tokenizertest.Qwen3(t), "Qwen2.5": tokenizertest.Qwen25(t),
+		"Llama 3": tokenizertest.Llama3(t), "Gemma 2": tokenizertest.Gemma2(t),
+	} {
+		tok, err := tokenizer.Load(dir)
+		require.NoError(t, err)
+		ends := tok.EOS()
+		v, err := NewVocabulary(tok, tok.VocabSize()+100, ends)
+		require.NoError(t, err, name)
+		for _, c := range benched {
+			g, s := compiled(t, v, c.schema), (*State)(nil)
+			for _, text := range []string{c.document, indented(t, c.document)} {
+				s = g.Start()
+				for _, id := range tok.Encode(text) {
+					require.True(t, slices.Contains(allowed(s), id), "%s: %d %q of %s", name, id, v.texts[id], text)
+					s.Accept(id)
+				}
+				require.True(t, s.Complete(), text)
+			}
+			s, rng, ids := g.Start(), random(1), []int32(nil)
+			for range 60 {
+				may := allowed(s)
+				id := may[rng.IntN(len(may))]
+				ids = append(ids, id)
+				s.Accept(id)
+			}
+			require.NotContains(t, tok.Decode(ids[:1], false), "\uFFFD", name)
+		}
+	}
+}
+
+func indented(t *testing.T, document string) string {
+	t.Helper()
+	var out bytes.Buffer
+	require.NoError(t, json.Indent(&out, []byte(document), "", "  "))
+	return out.String()
+}
+
+// A grammar is used by many at once, and each finds what it would alone.
+func TestTogether(t *testing.T) {
+	g := compiled(t, fixture(t), benched[1].schema)
+	alone := make([]string, 4)
+	for i := range alone {
+		alone[i] = walk(t, g, random(uint64(i)), 30)
+	}
+	g = compiled(t, g.voc, benched[1].schema)
+	var wait sync.WaitGroup
+	for i := range alone {
+		wait.Go(func() {
+			if got := walk(t, g, random(uint64(i)), 30); got != alone[i] {
+				t.Errorf("found %q, expected %q", got, alone[i])
+			}
+		})
+	}
+	wait.Wait()
 }

@@ -35,11 +35,11 @@ func (d drawer) schema(depth int) drawn {
 }
 
 func (d drawer) text(int) drawn {
-	patterns := map[string][]string{`^[a-f]{2,4}$`: {"ab", "fade"}, `x\d+`: {"x1", "ax22b\n"}, `^(foo|bar)?$`: {"", "foo"}, `^\S+ \S+$`: {"a b", "é 日"}}
-	for pattern, samples := range patterns {
-		return drawn{m{"type": "string", "pattern": pattern}, func() string { return d.quote(samples[d.IntN(2)]) }}
+	all := []struct{ pattern, a, b string }{
+		{`^[a-f]{2,4}$`, "ab", "fade"}, {`x\d+`, "x1", "ax22b\n"}, {`^(foo|bar)?$`, "", "foo"}, {`^\S+ \S+$`, "a b", "é 日"},
 	}
-	panic("no pattern")
+	one := all[d.IntN(len(all))]
+	return drawn{m{"type": "string", "pattern": one.pattern}, func() string { return d.quote([]string{one.a, one.b}[d.IntN(2)]) }}
 }
 
 func (d drawer) length(int) drawn {
@@ -87,7 +87,9 @@ func (d drawer) number(int) drawn {
 
 func (d drawer) word(int) drawn {
 	of := []string{"null", "boolean", "number", "string", "integer"}
-	samples := map[string][]string{"null": {"null"}, "boolean": {"true", "false"}, "number": {"1e-7", "-0.5", "12"}, "string": {`""`, `"a\u00e9"`}, "integer": {"0", "-77"}}
+	samples := map[string][]string{
+		"null": {"null"}, "boolean": {"true", "false"}, "number": {"1e-7", "-0.5", "12"}, "string": {`""`, `"a\u00e9"`}, "integer": {"0", "-77"},
+	}
 	some := []any{of[d.IntN(5)], of[d.IntN(5)]}
 	return drawn{m{"type": some}, func() string {
 		list := samples[some[d.IntN(2)].(string)]
@@ -173,7 +175,9 @@ func (d drawer) tuple(depth int) drawn {
 
 func (d drawer) choice(depth int) drawn {
 	a, b := d.schema(depth), d.schema(depth)
-	return drawn{m{[]string{"anyOf", "oneOf"}[d.IntN(2)]: []any{a.schema, b.schema}}, func() string { return []drawn{a, b}[d.IntN(2)].sample() }}
+	return drawn{m{[]string{"anyOf", "oneOf"}[d.IntN(2)]: []any{a.schema, b.schema}}, func() string {
+		return []drawn{a, b}[d.IntN(2)].sample()
+	}}
 }
 
 func (d drawer) all(depth int) drawn {
