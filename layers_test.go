@@ -71,6 +71,8 @@ var layers = map[string][]string{
 	"internal/tiny":        {"data"},
 	"internal/tiny/make":   {"model", "optim", "kernels", "kernels/cpu", "data", "internal/tiny"},
 
+	"internal/serving/grammar": {"data"},
+
 	"internal/serving/tinker": {"internal/serving", "kernels", "lora", "model", "optim", "sampler"},
 }
 
