@@ -194,10 +194,10 @@ func (g *Gate) pass(w *response, r *http.Request, name, id string) {
 		refusal.Write(w, err)
 		return
 	}
-	r.Body = http.MaxBytesReader(w, r.Body, g.MaxBody)
+	body := r.Body
+	r.Body = http.MaxBytesReader(w, body, g.MaxBody)
 	if r.ContentLength > g.MaxBody {
-		w.Header().Set("Connection", "close")
-		refusal.Write(w, &http.MaxBytesError{Limit: g.MaxBody})
+		g.tooLarge(w, body)
 		return
 	}
 	leave, err := g.enter(r.Context(), name)
@@ -210,6 +210,16 @@ func (g *Gate) pass(w *response, r *http.Request, name, id string) {
 		r.Body = &logged{ReadCloser: r.Body, log: g.Log, id: id}
 	}
 	g.next.ServeHTTP(w, r)
+}
+
+// tooLarge refuses a body. A client hears of it only when it has sent what it has, so some of that is taken and thrown away.
+func (g *Gate) tooLarge(w *response, body io.Reader) {
+	const most, wait = 16 << 20, 2 * time.Second
+	w.Header().Set("Connection", "close")
+	refusal.Write(w, &http.MaxBytesError{Limit: g.MaxBody})
+	if w.FlushError() == nil && w.control.SetReadDeadline(time.Now().Add(wait)) == nil {
+		io.CopyN(io.Discard, body, most) // as far as it comes
+	}
 }
 
 func (g *Gate) stopping() error {

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -146,6 +147,38 @@ func TestBodies(t *testing.T) {
 	g.ServeHTTP(w, r)
 	require.Equal(t, http.StatusRequestEntityTooLarge, w.Code)
 	require.Contains(t, w.Body.String(), "larger than the 10 bytes")
+}
+
+// A client that sends too much hears why, and one that sends on and on does not for long.
+func TestLargeBodiesOverTheWire(t *testing.T) {
+	address, _, _ := open(t, gateOf(t, reads, Options{MaxBody: 1000}), Door{})
+	res, err := http.Post("http://"+address+"/v1/x", "application/json", bytes.NewReader(make([]byte, 8<<20)))
+	require.NoError(t, err)
+	defer res.Body.Close()
+	require.Equal(t, http.StatusRequestEntityTooLarge, res.StatusCode)
+	text, err := io.ReadAll(res.Body)
+	require.NoError(t, err)
+	require.Contains(t, string(text), "larger than the 1000 bytes")
+
+	sent := &counter{left: 1 << 30}
+	r, err := http.NewRequest("POST", "http://"+address+"/v1/x", io.NopCloser(sent))
+	require.NoError(t, err)
+	r.ContentLength = sent.left
+	if res, err := http.DefaultClient.Do(r); err == nil {
+		res.Body.Close()
+	}
+	require.Less(t, sent.sent.Load(), int64(64<<20))
+}
+
+// counter sends so much, and counts it.
+type counter struct {
+	left int64
+	sent atomic.Int64
+}
+
+func (c *counter) Read(p []byte) (int, error) {
+	c.sent.Add(int64(len(p)))
+	return len(p), nil
 }
 
 type endless struct{}
