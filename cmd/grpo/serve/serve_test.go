@@ -98,7 +98,7 @@ func TestServe(t *testing.T) {
 		require.NoError(t, json.Unmarshal([]byte(text), &v))
 		return string(v.Choices)
 	}
-	const n = 12
+	const n = 6
 	var alone [n]string
 	for i := range n {
 		text, err := post(t, url+"/v1/chat/completions", ask(i, ""))
