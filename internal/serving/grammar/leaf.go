@@ -26,7 +26,7 @@ type state struct {
 
 // A part is one of these kinds, from bit 28 on; below that, bytes or digits to come or read, and bits of the character.
 const (
-	partUTF8   = 1 + iota // continuation bytes to come from bit 24, bits so far
+	partUTF8   = 1 + iota // bytes after the first from bit 26, those of them to come from bit 24, bits so far
 	partEscape            // a backslash
 	partHex               // digits read of \uXXXX from bit 24, bits so far
 	partHigh              // a high surrogate has been read: its 10 bits. A backslash must come,
@@ -48,10 +48,10 @@ func (l *leaf) step(s state, b byte) (state, bool) {
 			return s, false
 		}
 		bits = bits<<6 | uint32(b&0x3F)
-		if n == 1 {
+		if n&3 == 1 {
 			return l.character(s, rune(bits))
 		}
-		return l.prefix(s, n-1, bits)
+		return l.prefix(s, n>>2, n&3-1, bits)
 	case partEscape:
 		return l.escape(s, b)
 	case partHex:
@@ -79,27 +79,23 @@ func (l *leaf) begin(s state, b byte) (state, bool) {
 	case b < 0x80:
 		return l.character(s, rune(b))
 	case b >= 0xC2 && b < 0xE0:
-		return l.prefix(s, 1, uint32(b&0x1F))
+		return l.prefix(s, 1, 1, uint32(b&0x1F))
 	case b >= 0xE0 && b < 0xF0:
-		return l.prefix(s, 2, uint32(b&0x0F))
+		return l.prefix(s, 2, 2, uint32(b&0x0F))
 	case b >= 0xF0 && b < 0xF5:
-		return l.prefix(s, 3, uint32(b&0x07))
+		return l.prefix(s, 3, 3, uint32(b&0x07))
 	}
 	return s, false
 }
 
-// prefix takes the beginning of a character in UTF-8 where one that is allowed begins so.
-func (l *leaf) prefix(s state, left int, bits uint32) (state, bool) {
-	s.part = part(partUTF8, left, bits)
+// prefix takes the beginning of a character in UTF-8 where one that is allowed begins so. Bytes are how many follow the first
+// one, left how many of them are still to come.
+func (l *leaf) prefix(s state, bytes, left int, bits uint32) (state, bool) {
+	s.part = part(partUTF8, bytes<<2|left, bits)
 	lo := rune(bits) << (6 * left)
 	hi := lo + 1<<(6*left) - 1
-	switch { // a character has one spelling, the shortest
-	case left == 2 && bits < 0x10:
-		lo = max(lo, 0x800)
-	case left == 3:
-		lo = max(lo, 0x10000)
-	}
-	return s, l.auto.Any(s.q, lo, hi)
+	shortest := [4]rune{0, 0x80, 0x800, 0x10000} // a character has one spelling, the shortest
+	return s, l.auto.Any(s.q, max(lo, shortest[bytes]), hi)
 }
 
 // escape reads what follows a backslash.

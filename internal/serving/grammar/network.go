@@ -14,6 +14,7 @@ type node struct {
 	leaf  *leaf
 	then  int32 // after a leaf
 	final bool  // the part of the network that was called may end here
+	any   bool  // every byte stays here
 	tail  bool  // nothing but its end is left of it
 	// height is how deep calls must nest at least to get from here to the end.
 	height int32
@@ -55,7 +56,9 @@ type builder struct {
 }
 
 func newBuilder(v *Vocabulary) *builder {
-	return &builder{voc: v, leafs: map[leaf]int32{}, named: map[string]int32{}, autos: map[string]*automata.Automaton{}, budget: automata.Whole}
+	return &builder{
+		voc: v, leafs: map[leaf]int32{}, named: map[string]int32{}, autos: map[string]*automata.Automaton{}, budget: automata.Whole,
+	}
 }
 
 func (b *builder) node() int32 {
@@ -102,7 +105,7 @@ func (b *builder) final() int32 {
 
 // text leads from a node through a text, to a new node.
 func (b *builder) text(from int32, text string) int32 {
-	for i := range len(text) {
+	for i := 0; i < len(text) && b.err == nil; i++ {
 		to := b.node()
 		b.byte(from, text[i], to)
 		from = to
@@ -112,21 +115,27 @@ func (b *builder) text(from int32, text string) int32 {
 
 // oneOf leads from a node to another through any of the texts, which are one trie.
 func (b *builder) oneOf(from int32, texts []string, to int32) {
-	at := map[string]int32{"": from}
+	type letter struct {
+		after int32
+		byte  byte
+	}
+	known := map[letter]int32{}
+	ends := map[int32]bool{}
 	for _, text := range texts {
 		here := from
-		for i := range len(text) {
-			next, ok := at[text[:i+1]]
+		for i := 0; i < len(text) && b.err == nil; i++ {
+			next, ok := known[letter{here, text[i]}]
 			if !ok {
 				next = b.node()
-				at[text[:i+1]] = next
+				known[letter{here, text[i]}] = next
 				b.byte(here, text[i], next)
 			}
 			here = next
 		}
-	}
-	for _, text := range slices.Compact(slices.Sorted(slices.Values(texts))) {
-		b.free(at[text], to)
+		if !ends[here] {
+			ends[here] = true
+			b.free(here, to)
+		}
 	}
 }
 

@@ -147,6 +147,9 @@ func (b *builder) until(mark string, to int32) int32 {
 	if id, ok := b.voc.added[mark]; ok && !slices.Contains(b.voc.ends, id) {
 		n := b.node()
 		b.edge(n, edge{lo: 0, hi: 255, to: n})
+		if b.err == nil {
+			b.nodes[n].any = true
+		}
 		b.edge(n, edge{kind: tokenEdge, token: id, to: to})
 		said(n, n)
 		return n
@@ -160,13 +163,21 @@ func (b *builder) until(mark string, to int32) int32 {
 	}
 	nodes = append(nodes, to)
 	for i := range mark {
+		one := edge{to: -1} // of bytes that lead to the same
 		for c := range 256 {
 			text := mark[:i] + string([]byte{byte(c)})
 			for !strings.HasPrefix(mark, text) {
 				text = text[1:]
 			}
-			b.edge(nodes[i], edge{lo: byte(c), hi: byte(c), to: nodes[len(text)]})
+			if to := nodes[len(text)]; to != one.to {
+				if c > 0 {
+					b.edge(nodes[i], one)
+				}
+				one = edge{lo: byte(c), to: to}
+			}
+			one.hi = byte(c)
 		}
+		b.edge(nodes[i], one)
 		said(nodes[i], nodes[0])
 	}
 	return nodes[0]

@@ -23,7 +23,7 @@ import (
 //   - After {, [ and comma, and before } and ], there may be a space, or an end of line and up to 32 blanks; after a colon
 //     a space.
 //   - An integer fits in 64 bits and has no point; a number has at the most 21 digits before the point, 24 behind it and two
-//     in the exponent, and none of these where it has limits. An array has at most 4096 items.
+//     in the exponent, and no exponent where it has limits. Where a schema limits the items of an array, there are at most 4096.
 //   - From a depth of 256 on, a document takes the shortest way to its end.
 //   - oneOf is taken as anyOf: a document may fit several of its branches. An email address, a host name and a duration
 //     are of ordinary length.
@@ -84,7 +84,7 @@ type compiler struct {
 }
 
 // mostSchemas bounds the combinations of schemas that hold together.
-const mostSchemas = 50_000
+const mostSchemas = 20_000
 
 func (b *builder) schema(text json.RawMessage) int32 {
 	root, err := readSchema(text)
@@ -111,7 +111,7 @@ func (c *compiler) all(of []schema, v any, through []*object) conjunction {
 	o, ok := v.(*object)
 	if !ok {
 		if v != true && v != false {
-			c.b.fail(badinput.Errorf("schema: found %T where a schema is expected, an object or a boolean", v))
+			c.b.fail(badinput.Errorf("schema: found %s where a schema is expected, an object or a boolean", automata.Cut(c.canonical(nil, v))))
 		}
 		return conjunction{of, v != true}
 	}

@@ -28,7 +28,7 @@ func NewVocabulary(t *tokenizer.Tokenizer, rows int, ends []int32) (*Vocabulary,
 		v.texts[id], _ = t.Token(int32(id))
 	}
 	for _, s := range t.SpecialTokens() {
-		if int(s.ID) >= rows || !s.Control && strings.TrimSpace(s.Content) == "" {
+		if int(s.ID) >= rows || !s.Control && strings.TrimSpace(v.texts[s.ID]) == "" {
 			continue
 		}
 		v.texts[s.ID] = ""
@@ -43,7 +43,7 @@ func NewVocabulary(t *tokenizer.Tokenizer, rows int, ends []int32) (*Vocabulary,
 // finish makes the trie, and refuses a vocabulary that a grammar could get stuck in.
 func (v *Vocabulary) finish() error {
 	if len(v.ends) == 0 {
-		return badinput.Errorf("the model names no token that ends a completion, so a constrained one could not end; set eos_token_id in config.json")
+		return badinput.Errorf("no token ends a completion, so a constrained one could not end; set eos_token_id in config.json")
 	}
 	for _, id := range v.ends {
 		if id < 0 || int(id) >= v.rows {

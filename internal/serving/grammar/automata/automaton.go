@@ -38,7 +38,7 @@ func (a *Automaton) Next(q int32, r rune) int32 {
 func (a *Automaton) Any(q int32, lo, hi rune) bool {
 	moves := a.moves[q]
 	i := search(moves, lo)
-	return i < len(moves) && moves[i].lo <= hi
+	return lo <= hi && i < len(moves) && moves[i].lo <= hi
 }
 
 // Accepts tells whether a text may end in a state.

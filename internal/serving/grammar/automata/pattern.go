@@ -35,7 +35,7 @@ func compilePattern(b *Budget, shown, pattern string) (*Automaton, error) {
 	if err != nil {
 		return nil, badinput.Errorf("the pattern %q: %w", Cut(shown), err)
 	}
-	p := &patterns{prog: prog, Budget: b, ranges: make([][]rune, len(prog.Inst))}
+	p := &patterns{prog: prog, budget: b, ranges: make([][]rune, len(prog.Inst)), seen: make([]int, len(prog.Inst))}
 	if err := p.findRanges(); err != nil {
 		return nil, badinput.Errorf("the pattern %q has %w", Cut(shown), err)
 	}
@@ -68,7 +68,9 @@ func unicodeEscapes(pattern string) string {
 type patterns struct {
 	prog   *syntax.Prog
 	ranges [][]rune // by instruction: the characters it takes, as pairs
-	Budget *Budget
+	budget *Budget
+	seen   []int // by instruction: the closure in which it was reached last
+	number int
 }
 
 func (p *patterns) findRanges() error {
@@ -112,14 +114,14 @@ func foldings(r rune, fold bool) []rune {
 // that wait for the end of the text, and the match.
 func (p *patterns) closure(from []uint32, holds syntax.EmptyOp) string {
 	var reached []uint32
-	seen := make([]bool, len(p.prog.Inst))
-	for stack := from; len(stack) > 0; p.Budget.spend(1) {
+	p.number++
+	for stack := from; len(stack) > 0; p.budget.spend(1) {
 		at := stack[len(stack)-1]
 		stack = stack[:len(stack)-1]
-		if seen[at] {
+		if p.seen[at] == p.number {
 			continue
 		}
-		seen[at] = true
+		p.seen[at] = p.number
 		switch in := &p.prog.Inst[at]; in.Op {
 		case syntax.InstAlt, syntax.InstAltMatch:
 			stack = append(stack, in.Arg, in.Out)
@@ -137,7 +139,7 @@ func (p *patterns) closure(from []uint32, holds syntax.EmptyOp) string {
 			reached = append(reached, at)
 		}
 	}
-	p.Budget.spend(Budget(len(p.prog.Inst) / 16))
+	p.budget.spend(Budget(len(p.prog.Inst) / 16))
 	slices.Sort(reached)
 	key := make([]byte, 0, 4*len(reached))
 	for _, at := range reached {
@@ -167,25 +169,36 @@ func (p *patterns) ends(set []uint32) bool {
 // edges cuts the characters where some instruction begins or stops taking them.
 func (p *patterns) edges(at string, emit func(lo, hi rune, to string)) bool {
 	set := instructions(at)
-	var cuts []rune
+	classes := map[*rune][]uint32{} // the instructions that take the same characters: the copies of a repeated one do
 	for _, in := range set {
-		for i, r := range p.ranges[in] {
+		if r := p.ranges[in]; len(r) > 0 {
+			classes[&r[0]] = append(classes[&r[0]], in)
+		}
+	}
+	var cuts []rune
+	for _, of := range classes {
+		for i, r := range p.ranges[of[0]] {
 			cuts = append(cuts, r+rune(i&1))
 		}
 	}
 	slices.Sort(cuts)
 	cuts = slices.Compact(cuts)
-	if !p.Budget.spend(Budget(len(cuts) * (len(set) + 1))) {
+	if !p.budget.spend(Budget(len(cuts) * (len(classes) + 1) * 8)) {
 		return false
 	}
 	known := map[string]string{} // what is reached, by the instructions that read
 	for i := 0; i+1 < len(cuts); i++ {
 		var out []uint32
-		for _, in := range set {
-			if takesRune(p.ranges[in], cuts[i]) {
+		for _, of := range classes {
+			if !takesRune(p.ranges[of[0]], cuts[i]) {
+				continue
+			}
+			for _, in := range of {
 				out = append(out, p.prog.Inst[in].Out)
 			}
 		}
+		p.budget.spend(Budget(len(out)))
+		slices.Sort(out)
 		if len(out) == 0 {
 			continue
 		}
