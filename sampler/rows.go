@@ -39,6 +39,9 @@ func (s *scheduler) endRun(g *group, table []int32) {
 // arrange puts runs of one adapter beside each other, which are computed together then.
 func (s *scheduler) arrange() {
 	from, to := &s.rows, &s.arranged
+	if len(from.Adapters) == 0 {
+		return
+	}
 	rank := map[*model.Served]int{}
 	order := make([]int, 0, len(from.Adapters))
 	for i, a := range from.Adapters {
