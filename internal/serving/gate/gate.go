@@ -211,10 +211,10 @@ func (g *Gate) pass(w *response, r *http.Request, name, id string) {
 	if !own {
 		most = g.MaxBody
 	}
-	r.Body = http.MaxBytesReader(w, r.Body, most)
+	body := r.Body
+	r.Body = http.MaxBytesReader(w, body, most)
 	if r.ContentLength > most {
-		w.Header().Set("Connection", "close")
-		refusal.Write(w, &http.MaxBytesError{Limit: most})
+		g.tooLarge(w, body, most)
 		return
 	}
 	if !own {
@@ -229,6 +229,16 @@ func (g *Gate) pass(w *response, r *http.Request, name, id string) {
 		r.Body = &logged{ReadCloser: r.Body, log: g.Log, id: id}
 	}
 	g.next.ServeHTTP(w, r)
+}
+
+// tooLarge refuses a body. A client hears of it only when it has sent what it has, so some of that is taken and thrown away.
+func (g *Gate) tooLarge(w *response, body io.Reader, limit int64) {
+	const most, wait = 16 << 20, 2 * time.Second
+	w.Header().Set("Connection", "close")
+	refusal.Write(w, &http.MaxBytesError{Limit: limit})
+	if w.FlushError() == nil && w.control.SetReadDeadline(time.Now().Add(wait)) == nil {
+		io.CopyN(io.Discard, body, most) // as far as it comes
+	}
 }
 
 func (g *Gate) stopping() error {
