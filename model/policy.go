@@ -45,6 +45,7 @@ type Options struct {
 	// do in the last bits.
 	SharePrefixes bool
 	Cache         Precision // what keys and values are rounded to, in a decoder's cache and in training alike
+	Quantise      Quantisation
 }
 
 const UsualRows = 512 // MaxRows where nobody says
@@ -75,6 +76,9 @@ func Open(b kernels.Backend, dir string, trainable bool, o Options) (*Policy, er
 	}
 	cfg = published(cfg, set)
 	o = o.settled(b, func() bool { return !trainable && onlyBF16(set) })
+	if trainable && o.Quantise != AsStored {
+		return nil, errQuantisedWhole
+	}
 	if trainable {
 		m, err := loadMasters(b, cfg, set, o.Precision)
 		if err != nil {
@@ -82,7 +86,7 @@ func Open(b kernels.Backend, dir string, trainable bool, o Options) (*Policy, er
 		}
 		return newPolicy(b, cfg, m.weights, m, o), nil
 	}
-	w, err := loadFrozen(b, cfg, set, o.Precision)
+	w, err := loadFrozen(b, cfg, set, o)
 	if err != nil {
 		return nil, err
 	}
@@ -96,7 +100,7 @@ func Random(b kernels.Backend, shape string, o Options) (*Policy, error) {
 		return nil, err
 	}
 	o = o.settled(b, func() bool { return true })
-	w, err := randomWeights(b, cfg, 1, o.Precision)
+	w, err := randomWeights(b, cfg, 1, o)
 	if err != nil {
 		return nil, err
 	}
@@ -155,6 +159,8 @@ func (p *Policy) Spared() (ranges [][2]int) {
 	}
 	return ranges
 }
+
+var errQuantisedWhole = badinput.Errorf("quantize: weights in four bits cannot be trained themselves; type quantize=none, or train=lora")
 
 var errNoAdapter = errors.New("model: no adapter is attached")
 
