@@ -16,7 +16,7 @@ import (
 )
 
 // families are the golden models of the architectures that came later.
-var families = []string{"llama-rope-scaled", "qwen2-bias", "gemma2-softcap"}
+var families = []string{"llama-rope-scaled", "qwen2-bias", "gemma2-softcap", "mistral-yarn"}
 
 func TestGreedyMatchesTheFloat64Reference(t *testing.T) {
 	backendtest.OnAll(t, func(t *testing.T, b kernels.Backend) {
