@@ -3,6 +3,7 @@ package model
 import (
 	"cmp"
 	"errors"
+	"strings"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/tensorfile"
@@ -192,3 +193,14 @@ func (p *Policy) Publish() { p.trained.publish() }
 func (p *Policy) WeightBytes() int    { return p.weights.bytes() }
 func (p *Policy) WeightCount() int    { return p.weights.count() }
 func (p *Policy) TrainableCount() int { return p.trained.count() }
+
+// LayerWeights are the matrices of the layers alone, without the embedding and the head: their memory and their number.
+func (p *Policy) LayerWeights() (bytes, count int) {
+	for l := range p.Layers {
+		for _, m := range p.BlockMatrices() {
+			name := arch.At(l, strings.TrimPrefix(m.Name, "layers.0."))
+			bytes, count = bytes+p.weights.operands[name].Mat.Bytes(), count+m.Size()
+		}
+	}
+	return bytes, count
+}

@@ -80,14 +80,11 @@ func TestRandomWeightsInFourBits(t *testing.T) {
 	defer b.Close()
 	p, err := Random(b, "tiny/1", Options{Quantise: NF4})
 	require.NoError(t, err)
-	layer, bytes := 0, 0
-	for _, s := range p.Slots() {
-		if !s.Vector && s.Name != p.HeadSlot() {
-			layer += s.Size()
-			bytes += p.weights.operands[s.Name].Mat.Bytes()
-		}
-	}
-	require.InDelta(t, 0.5625, float64(bytes)/float64(layer), 0.01)
+	bytes, count := p.LayerWeights()
+	require.InDelta(t, 0.5625, float64(bytes)/float64(count), 0.01)
+	planned, err := Random(kernels.NewLedger(b), "tiny/1", Options{Quantise: NF4})
+	require.NoError(t, err)
+	require.InEpsilon(t, p.WeightBytes(), planned.WeightBytes(), 0.02)
 	_, err = p.Score(t.Context(), [][]int32{{1, 2, 3}}, 1)
 	require.NoError(t, err)
 }

@@ -29,7 +29,7 @@ func randomWeights(b kernels.Backend, cfg Config, seed uint64, o Options) (*weig
 			}
 			err = w.addVector(s, ones)
 		} else if o.Quantise == NF4 && s.Name != arch.Embedding && s.Name != cfg.HeadSlot() {
-			err = w.loadMatrix(s, drawCodes(s, rng))
+			err = w.loadMatrix(s, w.drawCodes(s, rng))
 		} else {
 			err = w.drawMatrix(s, rng)
 		}
@@ -46,6 +46,9 @@ func (w *weights) drawMatrix(s arch.Slot, rng *rand.Rand) error {
 	if err != nil {
 		return err
 	}
+	if w.planned() {
+		return w.b.Compress(m)
+	}
 	var rows []byte
 	for row := 0; row < s.Rows(); row += randomRows {
 		n := min(randomRows, s.Rows()-row)
@@ -58,9 +61,19 @@ func (w *weights) drawMatrix(s arch.Slot, rng *rand.Rand) error {
 	return w.b.Compress(m)
 }
 
+// planned tells whether nothing is computed with the weights, so that no number needs to be drawn.
+func (w *weights) planned() bool {
+	_, ledger := w.b.(*kernels.Ledger)
+	return ledger
+}
+
 // drawCodes draws the numbers of drawMatrix, and gives them in four bits each.
-func drawCodes(s arch.Slot, rng *rand.Rand) (parts []stored) {
+func (w *weights) drawCodes(s arch.Slot, rng *rand.Rand) (parts []stored) {
 	for _, p := range s.Parts {
+		if w.planned() {
+			parts = append(parts, stored{codes: nf4.OfShape(p.Rows, s.Cols)})
+			continue
+		}
 		numbers := tensorfile.Tensor{Name: p.Tensor, Encoding: kernels.EncodedBF16, Shape: s.Shape(p),
 			Bytes: randomBF16(rng, make([]byte, 0, 2*p.Rows*s.Cols), p.Rows*s.Cols)}
 		parts = append(parts, stored{codes: nf4.OfTensor(numbers)})

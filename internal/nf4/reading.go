@@ -28,8 +28,12 @@ func DescribeQuantising(set *tensorfile.Set, name string, rows, cols int) (m *Ma
 	if err == nil {
 		err = onlyOfBF16(t)
 	}
-	of := kernels.Quantised{Rows: rows, Cols: cols, Block: blockSize, Values: values}
-	return &Matrix{of, kernels.EncodedBF16}, true, err
+	return OfShape(rows, cols), true, err
+}
+
+// OfShape is what OfTensor gives, without codes and scales.
+func OfShape(rows, cols int) *Matrix {
+	return &Matrix{kernels.Quantised{Rows: rows, Cols: cols, Block: blockSize, Values: values}, kernels.EncodedBF16}
 }
 
 // OfTensor quantises a matrix of bf16, with scales in eight bits. It is decoded some rows at a time.
