@@ -24,8 +24,8 @@ import (
 type counting struct {
 	kernels.Backend
 	kernels.Quantiser // of which NewQuantised alone is asked for
-	buffers  int
-	matrices []kernels.Matrix
+	buffers           int
+	matrices          []kernels.Matrix
 }
 
 func (c *counting) Alloc(t kernels.DType, n int) (kernels.Buffer, error) {

@@ -190,7 +190,8 @@ func (r *LongResult) fit() {
 func (r *LongResult) Report() Report {
 	w := r.Weights
 	t := Report{Above: r.Limits.above(r.Backend) + fmt.Sprintf(
-		"%s, rank %d, recompute=%s, quantize=%s; one sequence\n%.1f M weights in %s, %.3f bytes each, in the layers %.3f; loaded in %.0f s, %s at the most\n",
+		"%s, rank %d, recompute=%s, quantize=%s; one sequence\n"+
+			"%.1f M weights in %s, %.3f bytes each, in the layers %.3f; loaded in %.0f s, %s at the most\n",
 		r.Shape, r.Rank, r.Recompute, r.Quantize, float64(w.Count)/1e6, gigabytes(int64(w.Bytes)), float64(w.Bytes)/float64(w.Count),
 		float64(w.LayerBytes)/float64(w.LayerCount), w.Seconds, gigabytes(w.Peak)),
 		Header: []string{"tokens", "planned memory", "peak memory", "of the plan", "forward+backward", "", "exponent"}}
