@@ -62,7 +62,7 @@ var damaged = map[string]struct {
 		setMerge("<| endoftext|>")(f)
 	}, "makes the special token"},
 	"no pre-tokenizer": {func(f object) { f["pre_tokenizer"] = nil }, "pre_tokenizer: missing"},
-	"unknown type":     {func(f object) { f["pre_tokenizer"].(object)["type"] = "Metaspace" }, `pre_tokenizer.type: found "Metaspace"`},
+	"unknown type":     {func(f object) { f["pre_tokenizer"].(object)["type"] = "CharDelimiterSplit" }, `pre_tokenizer.type: found "CharDelimiterSplit"`},
 	"unknown child":    {func(f object) { child(f, 0)["type"] = "Whitespace" }, `pre_tokenizer.pretokenizers[0].type: found "Whitespace"`},
 	"bad pattern":      {func(f object) { child(f, 0)["pattern"] = object{"Regex": "("} }, "pre_tokenizer.pretokenizers[0].pattern.Regex:"},
 	"endless pattern": {func(f object) { child(f, 0)["pattern"] = object{"Regex": "(a+)+b"} },
