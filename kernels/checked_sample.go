@@ -68,5 +68,22 @@ func (k *checked) Draw(out DrawOut, h Buffer, w Matrix, d DrawIn, n int) {
 	c.i32("top-k", d.TopK, n)
 	c.f32("top-p", d.TopP, n)
 	c.f32("min-p", d.MinP, n)
+	if d.Allowed != nil {
+		c.i32("allowed", d.Allowed, n*MaskWords(w.Rows()))
+	}
+	if d.Given != nil {
+		c.i32("given", d.Given, n)
+	}
+	if out.Raw != nil {
+		c.f32("raw", out.Raw, n)
+	}
+	c.size("the number of top tokens", out.Tops, 0)
+	if most := min(MostTops, w.Rows()); out.Tops > most {
+		c.fail("the number of top tokens is %d, expected at most %d", out.Tops, most)
+	}
+	if out.Tops > 0 {
+		c.i32("top tokens", out.TopToken, n*out.Tops)
+		c.f32("top logp", out.TopLogP, n*out.Tops)
+	}
 	k.b.Draw(out, h, w, d, n)
 }

@@ -36,12 +36,12 @@ type SampleOps interface {
 	// Gather: out [n, width] = the rows [n] of x.
 	Gather(out, x, rows Buffer, width, n int)
 	// Draw draws one token for each row of h [n, H] from the distribution that d describes over the
-	// logits h · wᵀ, w [V, H].
+	// logits h · wᵀ, w [V, H], or scores one that is given.
 	Draw(out DrawOut, h Buffer, w Matrix, d DrawIn, n int)
 }
 
-// DrawIn says how each row is drawn. Truncations apply in this order: top-k, top-p over what is left,
-// min-p over what is left; ties go to the smaller token.
+// DrawIn says how each row is drawn. What may not come is left out first, then truncations apply in this order: top-k, top-p over
+// what is left, min-p over what is left; ties go to the smaller token.
 type DrawIn struct {
 	Cap     float32 // bends logits, as in Logits
 	InvTemp Buffer  // F32 [n]; 0: the most likely token, with its log-probability at temperature 1
@@ -49,12 +49,30 @@ type DrawIn struct {
 	TopK    Buffer  // I32 [n]; 0: all
 	TopP    Buffer  // F32 [n]; 1: all
 	MinP    Buffer  // F32 [n]; 0: all
+	// Allowed has a bit for each token, as MaskWords says; nil: all may come. A row that allows nothing gets some token.
+	Allowed Buffer // I32 [n, MaskWords(V)]
+	// Given are tokens that are scored, where they are not negative, and nothing is drawn; nil: all are drawn.
+	Given Buffer // I32 [n]
 }
+
+// MaskWords is how many words of 32 bits say which tokens of a vocabulary may come: bit t%32 of word t/32 is token t's.
+func MaskWords(vocabulary int) int { return (vocabulary + 31) / 32 }
+
+// MostTops is how many of the most likely tokens Draw tells at the most.
+const MostTops = 128
 
 // DrawOut is what Draw writes.
 type DrawOut struct {
 	Token Buffer // I32 [n]
-	// LogP is the log-probability under the distribution that was drawn from. Without truncation it is
-	// the LogP of LogProb for that token and temperature, bit for bit.
+	// LogP is the log-probability under the distribution that was drawn from. Where everything may come it is
+	// the LogP of LogProb for that token and temperature, bit for bit; so it is of a token that was given.
 	LogP Buffer // F32 [n]
+	// Raw is the LogP of LogProb for that token, whatever may come: under the whole distribution at the row's temperature, or at 1
+	// where that is 0. Nil, where nobody asks.
+	Raw Buffer // F32 [n]
+	// TopToken are the most likely tokens of that distribution, from the most likely on, and TopLogP their log-probabilities:
+	// as many as Tops says, and as the vocabulary has at the most. Where Tops is 0 both are nil.
+	Tops     int
+	TopToken Buffer // I32 [n, Tops]
+	TopLogP  Buffer // F32 [n, Tops]
 }

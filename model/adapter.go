@@ -7,6 +7,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/kernels"
 	"github.com/seed-7879b91d/grpo/lora"
+	"github.com/seed-7879b91d/grpo/model/internal/adapted"
 	"github.com/seed-7879b91d/grpo/model/internal/arch"
 	"github.com/seed-7879b91d/grpo/model/internal/ops"
 	"github.com/seed-7879b91d/grpo/model/internal/program"
@@ -31,19 +32,6 @@ type branch struct {
 	gradB   []kernels.Buffer
 }
 
-// group is a packed linear and the adapter targets that share its input.
-type group struct {
-	slot    string
-	targets []lora.Target
-}
-
-var groups = []group{
-	{"qkv", []lora.Target{lora.Q, lora.K, lora.V}},
-	{"o", []lora.Target{lora.O}},
-	{"gate_up", []lora.Target{lora.Gate, lora.Up}},
-	{"down", []lora.Target{lora.Down}},
-}
-
 // newAdapter brings an adapter to the backend.
 func newAdapter(b kernels.Backend, host *lora.Adapter) (*adapter, error) {
 	a := &adapter{Layout: host.Layout, b: b, branches: map[string]*branch{}}
@@ -55,8 +43,8 @@ func newAdapter(b kernels.Backend, host *lora.Adapter) (*adapter, error) {
 		return nil, fmt.Errorf("adapter gradients: %w", err)
 	}
 	for layer := range a.Dims.Layers {
-		for _, g := range groups {
-			if err := a.addBranch(layer, g); err != nil {
+		for _, l := range adapted.Linears {
+			if err := a.addBranch(layer, l); err != nil {
 				return nil, fmt.Errorf("adapter: %w", err)
 			}
 		}
@@ -69,47 +57,33 @@ func newAdapter(b kernels.Backend, host *lora.Adapter) (*adapter, error) {
 	return a, b.Sync()
 }
 
-func (a *adapter) addBranch(layer int, g group) error {
-	br := &branch{}
-	from, start, size, in := 0, -1, 0, 0
-	for _, t := range g.targets {
-		out, _ := a.Dims.Shape(t)
-		ea, eb, ok := a.Pair(layer, t)
-		if ok {
-			if start < 0 {
-				start, in = ea.Offset, ea.Cols
-			}
-			if ea.Offset != start+size {
-				return fmt.Errorf("%s is not beside the A matrix before it", ea.Name)
-			}
-			size += ea.Len()
-			o, grad, err := a.matrix(eb.Offset, eb.Rows, eb.Cols)
-			if err != nil {
-				return err
-			}
-			br.windows = append(br.windows, ops.Window{From: from, N: out})
-			br.b, br.gradB = append(br.b, o), append(br.gradB, grad)
+func (a *adapter) addBranch(layer int, l adapted.Linear) error {
+	s, err := adapted.ShareOf(a.Layout, layer, l)
+	if err != nil || s == nil {
+		return err
+	}
+	br := &branch{windows: s.Windows}
+	for _, e := range s.B {
+		o, grad, err := a.matrix(e)
+		if err != nil {
+			return err
 		}
-		from += out
+		br.b, br.gradB = append(br.b, o), append(br.gradB, grad)
 	}
-	if len(br.windows) == 0 {
-		return nil
-	}
-	var err error
-	br.a, br.gradA, err = a.matrix(start, size/in, in)
-	a.branches[arch.At(layer, g.slot)] = br
+	br.a, br.gradA, err = a.matrix(s.A)
+	a.branches[arch.At(layer, l.Slot)] = br
 	return err
 }
 
 // matrix makes the copy of a matrix that lies at an offset of the slabs, and finds its gradient.
-func (a *adapter) matrix(offset, rows, cols int) (o program.Operand, grad kernels.Buffer, err error) {
-	m, err := a.b.NewMatrix(kernels.F32, rows, cols)
+func (a *adapter) matrix(e lora.Entry) (o program.Operand, grad kernels.Buffer, err error) {
+	m, err := a.b.NewMatrix(kernels.F32, e.Rows, e.Cols)
 	if err != nil {
 		return o, nil, err
 	}
-	to := offset + rows*cols
-	a.copies.add(m, a.params.Slice(offset, to), offset)
-	return program.Operand{Mat: m, Width: cols}, a.grads.Slice(offset, to), nil
+	to := e.Offset + e.Len()
+	a.copies.add(m, a.params.Slice(e.Offset, to), e.Offset)
+	return program.Operand{Mat: m, Width: e.Cols}, a.grads.Slice(e.Offset, to), nil
 }
 
 func (a *adapter) slabs() (params, grads kernels.Buffer) { return a.params, a.grads }

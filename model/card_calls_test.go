@@ -45,7 +45,7 @@ func TestCallsOfAStepOnACard(t *testing.T) {
 	require.NoError(t, err)
 	step := func() {
 		t.Helper()
-		_, _, err := d.Run(&Rows{Tokens: []int32{1, 2, 3}, Positions: []int32{0, 1, 2}, Starts: []int32{0, 3}, Tables: []int32{0, 1},
+		_, err := d.Run(&Rows{Tokens: []int32{1, 2, 3}, Positions: []int32{0, 1, 2}, Starts: []int32{0, 3}, Tables: []int32{0, 1},
 			Draws: []Draw{{Row: 2, Uniform: 0.5, InvTemp: 1, TopP: 1}}})
 		require.NoError(t, err)
 	}

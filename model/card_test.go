@@ -100,3 +100,11 @@ func TestTrainingOnACardMatchesTheFloat64Reference(t *testing.T) {
 		}
 	})
 }
+
+// What is said of other backends holds on a card.
+func TestServingOnACard(t *testing.T) {
+	backendtest.On(t, backendtest.Card(t), func(t *testing.T, b kernels.Backend) {
+		testServed(t, b, "qwen3-tied", Options{Precision: BF16, Cache: BF16})
+		testOptions(t, b, Options{Precision: BF16})
+	})
+}

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/seed-7879b91d/grpo/kernels"
@@ -18,6 +19,7 @@ type Decoder struct {
 	prog  *program.Program
 	in    inputs
 	table input // I32 [Runs × TableStride]
+	taken int   // adapters that are served
 	pick  input // I32 [Rows]: the rows that are drawn from
 
 	invTemp, topP, minP input // F32 [Rows]
@@ -26,11 +28,9 @@ type Decoder struct {
 	uniforms            []float64
 	uniformsAny         any
 
-	token, logp kernels.Buffer
-	tokens      []int32
-	logps       []float32
-	tokensAny   any
-	logpsAny    any
+	token output[int32]
+	logp  output[float32]
+	options
 }
 
 // DecoderSize is how much a decoder has room for.
@@ -39,6 +39,8 @@ type DecoderSize struct {
 	Rows        int // of one run
 	Sequences   int // of one run
 	TableStride int // blocks of the longest sequence
+	// Adapters is how many adapters the decoder can serve at a time, each row having its own. 0: it sees the policy's.
+	Adapters int
 }
 
 // Rows is one run of a decoder. Runs[i] are consecutive rows of one sequence.
@@ -46,12 +48,19 @@ type Rows struct {
 	Tokens, Positions []int32
 	Starts            []int32 // [sequences + 1]
 	Tables            []int32 // [sequences × TableStride]
-	Draws             []Draw
+	// Adapters are those of the runs: nil, and none at all, is the bare model. Neighbours with the same one are computed together.
+	Adapters []*Served
+	Draws    []Draw
+	// Masks, where there are any, say of each draw which tokens may come: bit t%32 of word t/32 of its MaskWords is token t's.
+	Masks []uint32
+	Raw   bool // Drawn.Raw is wanted
 }
 
 // Reset empties the rows and keeps their memory.
 func (r *Rows) Reset() {
 	r.Tokens, r.Positions, r.Tables, r.Draws = r.Tokens[:0], r.Positions[:0], r.Tables[:0], r.Draws[:0]
+	clear(r.Adapters) // which the rows would keep alive
+	r.Adapters, r.Masks, r.Raw = r.Adapters[:0], r.Masks[:0], false
 	r.Starts = append(r.Starts[:0], 0)
 }
 
@@ -63,6 +72,10 @@ type Draw struct {
 	TopK    int32   // 0: all
 	TopP    float32 // 1: all
 	MinP    float32 // 0: all
+
+	Top    int  // how many of the most likely tokens are wanted; 0: none
+	Given  bool // Target is scored, and nothing is drawn
+	Target int32
 }
 
 // CacheBlock is how many positions one block of a decoder's cache holds.
@@ -77,7 +90,7 @@ func (p *Policy) BlockBytes() int {
 func (p *Policy) Free() (kernels.Room, bool) { return p.b.Free() }
 
 // NewDecoder makes room and compiles the program. The decoder sees the adapter that is attached now,
-// as it is at each run.
+// as it is at each run; one with room for adapters sees the model without any, and what Serve gives it.
 func (p *Policy) NewDecoder(size DecoderSize) (*Decoder, error) {
 	d := &Decoder{DecoderSize: size, p: p}
 	var err error
@@ -88,7 +101,7 @@ func (p *Policy) NewDecoder(size DecoderSize) (*Decoder, error) {
 		return nil, err
 	}
 	b := p.builder(&d.in)
-	b.cache = d.cache
+	b.cache, b.serving = d.cache, size.Adapters > 0
 	g, err := b.decoding(&d.pick)
 	if err != nil {
 		return nil, err
@@ -115,23 +128,36 @@ func (d *Decoder) allocate() (err error) {
 			return err
 		}
 	}
-	types := []kernels.DType{kernels.F64, kernels.I32, kernels.F32}
-	for i, to := range []*kernels.Buffer{&d.uniform, &d.token, &d.logp} {
-		if *to, err = b.Alloc(types[i], d.Rows); err != nil {
-			return err
-		}
+	if d.uniform, err = b.Alloc(kernels.F64, d.Rows); err != nil {
+		return err
 	}
-	d.uniforms, d.tokens, d.logps = kernels.Host[float64](b, d.Rows), kernels.Host[int32](b, d.Rows), kernels.Host[float32](b, d.Rows)
-	d.uniformsAny, d.tokensAny, d.logpsAny = d.uniforms, d.tokens, d.logps
-	return nil
+	d.uniforms = kernels.Host[float64](b, d.Rows)
+	d.uniformsAny = d.uniforms
+	return cmp.Or(d.token.grow(b, kernels.I32, d.Rows), d.logp.grow(b, kernels.F32, d.Rows))
+}
+
+// Drawn is what a run gives: an element for each draw.
+type Drawn struct {
+	Tokens   []int32
+	LogProbs []float32 // under the distribution that was drawn from; of a given token, Raw
+	// Raw is under the whole distribution at the row's temperature, 1 where the most likely token is asked for, whatever may come: the
+	// log-probability that Score gives. Nil unless a draw has a Top or is Given, or Rows asks for it.
+	Raw []float32
+	// TopTokens are the most likely tokens of that distribution, from the most likely on, and TopLogProbs theirs: for each draw as many
+	// as the widest Top, or the vocabulary has.
+	TopTokens   []int32
+	TopLogProbs []float32
 }
 
 // Run computes the rows and draws the tokens that are asked for. The results stand until the next run.
-func (d *Decoder) Run(r *Rows) (tokens []int32, logps []float32, err error) {
+func (d *Decoder) Run(r *Rows) (Drawn, error) {
 	n, b := len(r.Draws), d.p.b
 	if len(r.Tokens) > d.DecoderSize.Rows || n > d.DecoderSize.Rows || len(r.Starts) > d.Sequences+1 {
-		return nil, nil, fmt.Errorf("model: %d rows of %d sequences with %d draws for a decoder of %+v",
+		return Drawn{}, fmt.Errorf("model: %d rows of %d sequences with %d draws for a decoder of %+v",
 			len(r.Tokens), len(r.Starts)-1, n, d.DecoderSize)
+	}
+	if err := cmp.Or(d.loadAdapters(r), d.loadOptions(r)); err != nil {
+		return Drawn{}, err
 	}
 	kernels.SetOrder(b, d.p.order)
 	d.in.tokens.loadInts(b, r.Tokens)
@@ -145,25 +171,27 @@ func (d *Decoder) Run(r *Rows) (tokens []int32, logps []float32, err error) {
 	}
 	d.prog.T = len(r.Tokens)
 	if err := d.prog.RunAll(); err != nil {
-		return nil, nil, err
+		return Drawn{}, err
 	}
 	if n == 0 {
-		return nil, nil, b.Sync()
+		return Drawn{}, b.Sync()
 	}
-	d.draw(n)
-	b.Fetch(d.tokensAny, d.token)
-	if err := b.Download(d.logpsAny, d.logp); err != nil {
-		return nil, nil, err
-	}
-	return d.tokens[:n], d.logps[:n], nil
+	return d.draw(n)
 }
 
-// draw issues the draws of the last run.
-func (d *Decoder) draw(n int) {
-	head := d.p.weights.operands[d.p.HeadSlot()].Mat
-	d.p.b.Draw(kernels.DrawOut{Token: d.token, LogP: d.logp}, d.prog.Outputs[outResult].Buf, head, kernels.DrawIn{
+// draw issues the draws of the last run, and waits for them.
+func (d *Decoder) draw(n int) (Drawn, error) {
+	b, head := d.p.b, d.p.weights.operands[d.p.HeadSlot()].Mat
+	out := kernels.DrawOut{Token: d.token.buf, LogP: d.logp.buf}
+	in := kernels.DrawIn{
 		Cap: d.p.LogitCap, InvTemp: d.invTemp.Buf, Uniform: d.uniform, TopK: d.topK.Buf, TopP: d.topP.Buf, MinP: d.minP.Buf,
-	}, n)
+	}
+	d.options.ask(&out, &in)
+	b.Draw(out, d.prog.Outputs[outResult].Buf, head, in, n)
+	drawn := Drawn{Tokens: d.token.fetch(b, n)}
+	d.options.fetch(b, n, &drawn)
+	drawn.LogProbs = d.logp.fetch(b, n)
+	return drawn, b.Sync()
 }
 
 func (d *Decoder) loadDraws(draws []Draw) {

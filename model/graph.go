@@ -27,6 +27,7 @@ type builder struct {
 	inputs  *inputs
 	cache   kernels.Cache // of a decoder; else nil
 	kv      kernels.DType // of keys and values
+	serving bool          // rows have adapters of their own, over the bare model
 
 	graph      *program.Graph
 	trainables []program.ParamGrad // the leaves, until the graph is differentiated

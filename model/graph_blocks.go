@@ -5,6 +5,7 @@ import (
 
 	"gorgonia.org/gorgonia"
 
+	"github.com/seed-7879b91d/grpo/model/internal/adapted"
 	"github.com/seed-7879b91d/grpo/model/internal/arch"
 	"github.com/seed-7879b91d/grpo/model/internal/ops"
 )
@@ -22,7 +23,7 @@ func (b *builder) Norm(slot string, x *gorgonia.Node) *gorgonia.Node {
 	return b.apply(ops.RMSNorm(slot, b.cfg.Hidden, b.cfg.Norm(), b.full()), x, b.weight(slot))
 }
 
-// Linear is a packed weight, its bias where the model has one, and what an adapter adds.
+// Linear is a packed weight, its bias where the model has one, and what an adapter adds, or those of the rows.
 func (b *builder) Linear(layer int, name string, x *gorgonia.Node) *gorgonia.Node {
 	s := b.weights.slots[arch.At(layer, name)]
 	l := ops.Linear{What: s.Name, N: s.Rows(), K: s.Cols, Alpha: 1, Trainable: b.full()}
@@ -32,10 +33,13 @@ func (b *builder) Linear(layer int, name string, x *gorgonia.Node) *gorgonia.Nod
 		in = append(in, b.weight(bias))
 	}
 	y := b.apply(l.Op(), in...)
-	if b.adapter == nil {
-		return y
+	switch {
+	case b.serving:
+		return b.apply(ops.Corrected(&b.inputs.run, s.Name, adapted.Number(layer, name), l.N, l.K), y, x)
+	case b.adapter != nil:
+		return b.loraBranch(s, b.adapter.branches[s.Name], x, y)
 	}
-	return b.loraBranch(s, b.adapter.branches[s.Name], x, y)
+	return y
 }
 
 // loraBranch adds scale · B A x to y, for each target of the group that the adapter has.

@@ -116,6 +116,18 @@ func newPolicy(b kernels.Backend, cfg Config, w *weights, t trainable, o Options
 	return p
 }
 
+// Twin is another policy over the same frozen weights, which are in memory once and stay there as long as either is in use.
+// What is attached to it, what it learns and its programs are its own, and nothing is attached yet; its numbers are those of a
+// policy that was opened by itself. Both are used by the goroutine that uses the backend.
+func (p *Policy) Twin() (*Policy, error) {
+	if _, whole := p.trained.(*masters); whole {
+		return nil, badinput.Errorf("a model that is trained as a whole has no twin: its weights change; open it with train=lora")
+	}
+	twin := newPolicy(p.b, p.Config, p.weights, nothing{}, p.Options)
+	twin.order = p.order
+	return twin, nil
+}
+
 // Attach gives the policy an adapter, in place of any before.
 func (p *Policy) Attach(a *lora.Adapter) error {
 	if _, whole := p.trained.(*masters); whole {

@@ -1,31 +1,111 @@
 package sampler
 
-// accept hands the drawn tokens to their sequences and ends those that are done.
-func (s *scheduler) accept(tokens []int32, logprobs []float32) {
-	for i, q := range s.drawn {
-		done, why := q.accept(tokens[i], logprobs[i])
-		if s.on.Token != nil {
-			s.on.Token(q.index, q.sample, tokens[i])
+import (
+	"slices"
+
+	"github.com/seed-7879b91d/grpo/model"
+)
+
+// asked is what one draw of an iteration is for: the next token of a sequence, or the score of a token of a prompt.
+type asked struct {
+	*group
+	q  *sequence // nil: the score
+	at int       // of the prompt's token
+}
+
+// accept hands the drawn tokens to their sequences and ends those that are done, and scores to their prompts.
+func (s *scheduler) accept(d model.Drawn) {
+	for i, a := range s.drawn {
+		t := Token{ID: d.Tokens[i], LogProb: d.LogProbs[i]}
+		if d.Raw != nil {
+			t.Raw = d.Raw[i]
 		}
-		if done {
-			s.finish(q, why)
+		if a.q == nil {
+			a.score(a.at, t.Raw, likely(d, i, len(s.drawn), a.request.PromptTop))
+			continue
+		}
+		t.Sample, t.Top = a.q.sample, likely(d, i, len(s.drawn), a.request.Top)
+		s.hand(a.q, t)
+	}
+	s.forget()
+}
+
+// hand gives a sequence its next token.
+func (s *scheduler) hand(q *sequence, t Token) {
+	if q.err != nil {
+		s.finish(q, Failed, q.err)
+		return
+	}
+	if !q.request.raw() {
+		t.Raw = 0
+	}
+	done, why := q.accept(t)
+	if q.on.Token != nil {
+		q.on.Token(t)
+	}
+	if done {
+		s.finish(q, why, nil)
+	}
+}
+
+// likely are the n most likely tokens at draw i of so many.
+func likely(d model.Drawn, i, draws, n int) []Likely {
+	if n == 0 {
+		return nil
+	}
+	width := len(d.TopTokens) / draws
+	top := make([]Likely, min(n, width))
+	for k := range top {
+		top[k] = Likely{Token: d.TopTokens[i*width+k], LogProb: d.TopLogProbs[i*width+k]}
+	}
+	return top
+}
+
+// finish turns a sequence into a rollout and frees what it held; the last of a group frees the prefix.
+func (s *scheduler) finish(q *sequence, why FinishReason, err error) {
+	if q.state == running {
+		if why != Failed {
+			s.remember(q)
+		}
+		s.release(q)
+	}
+	q.state = finished
+	s.ended = true
+	if q.group.unfinished--; q.group.unfinished == 0 {
+		s.dropPrefix(q.group)
+	}
+	r := Rollout{Request: q.index, Sample: q.sample, Tokens: q.tokens, LogProbs: q.logprobs, Finish: why,
+		Raw: q.raws, Top: q.tops, PromptTop: q.promptTop, Cached: q.cached, Err: err}
+	if q.request.ScorePrompt {
+		r.Prompt = q.prompt
+	}
+	if q.on.Done != nil {
+		q.on.Done(r)
+	}
+}
+
+// end finishes what a group has not drawn yet.
+func (s *scheduler) end(g *group, why FinishReason, err error) {
+	for _, q := range s.sequences {
+		if q.group == g && q.state != finished {
+			s.finish(q, why, err)
 		}
 	}
 }
 
-// finish turns a sequence into a rollout and frees what it held; the last of a group frees the prefix.
-func (s *scheduler) finish(q *sequence, why FinishReason) {
-	s.release(q)
-	q.state = finished
-	s.unfinished--
-	if q.group.unfinished--; q.group.unfinished == 0 {
-		s.dropPrefix(q.group)
+// forget drops sequences and groups that are finished.
+func (s *scheduler) forget() {
+	if !s.ended {
+		return
 	}
-	r := Rollout{Request: q.index, Sample: q.sample, Tokens: q.tokens, LogProbs: q.logprobs, Finish: why}
-	s.rollouts[q.place] = r
-	if s.on.Done != nil {
-		s.on.Done(r)
-	}
+	s.ended = false
+	s.sequences = slices.DeleteFunc(s.sequences, func(q *sequence) bool { return q.state == finished })
+	s.groups = slices.DeleteFunc(s.groups, func(g *group) bool {
+		if g.unfinished == 0 && g.request.Adapter != nil {
+			s.gone = append(s.gone, g.request.Adapter)
+		}
+		return g.unfinished == 0
+	})
 }
 
 // close frees whatever is still held: nothing after a run that came to its end.

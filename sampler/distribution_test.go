@@ -63,10 +63,10 @@ func drawMany(t *testing.T, p *model.Policy, prompt []int32, params Params, n in
 		for i := range rows {
 			s.addDraw(&sequence{group: g, sample: from + i})
 		}
-		s.endRun([]int32{0})
-		tokens, _, err := d.Run(&s.rows)
+		s.endRun(g, []int32{0})
+		drawn, err := d.Run(&s.rows)
 		require.NoError(t, err)
-		for _, v := range tokens {
+		for _, v := range drawn.Tokens {
 			counts[v]++
 		}
 	}

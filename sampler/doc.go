@@ -17,8 +17,11 @@
 //	sequence   one completion in work: its tokens, and a block table that starts with the prefix's
 //	iteration  one run of the decoder over some rows: decode first, a row for each running sequence,
 //	           then chunks of prefill as far as the budget goes
-//	scheduler  one call of Sample: admits sequences, gives them blocks, accepts the tokens they draw
+//	scheduler  admits sequences, gives them blocks, accepts the tokens they draw
 //	Rollout    a finished completion
+//
+// Engine.Sample adds its requests to a scheduler of its own and returns when all are done. A Live has one that
+// goes on: requests join it at the next iteration, and leave when they are done or cancelled.
 //
 // Blocks have reference counts and are copied when a shared one is written to. When none is free, the
 // youngest sequence is preempted: it gives its blocks up and is recomputed later.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/model"
 )
 
@@ -31,13 +32,27 @@ func New(p *model.Policy, o Options) (*Engine, error) {
 }
 
 // FreeBlocks is how many blocks nobody uses: all of them between two calls of Sample.
-func (e *Engine) FreeBlocks() int { return len(e.blocks.free) }
+func (e *Engine) FreeBlocks() int { return e.blocks.unused() }
 
 // Events tell of a run while it goes on; both may be nil. They are called by the goroutine that samples,
 // so they should return soon.
 type Events struct {
 	Token func(request, sample int, token int32)
 	Done  func(Rollout) // in the order in which completions end
+}
+
+// of is what listens to one of the requests, and keeps its rollouts.
+func (on Events) of(request int, rollouts []Rollout) Listener {
+	l := Listener{Done: func(r Rollout) {
+		rollouts[r.Sample] = r
+		if on.Done != nil {
+			on.Done(r)
+		}
+	}}
+	if on.Token != nil {
+		l.Token = func(t Token) { on.Token(request, t.Sample, t.ID) }
+	}
+	return l
 }
 
 // Sample draws every completion of the requests. The rollouts come in the order of the requests and
@@ -47,19 +62,28 @@ func (e *Engine) Sample(ctx context.Context, requests []Request, on Events) ([]R
 		if err := r.check(e.cfg, e.MaxLength); err != nil {
 			return nil, fmt.Errorf("request %d: %w", i, err)
 		}
+		if r.Adapter != nil {
+			return nil, badinput.Errorf("request %d: an adapter of its own, which only a Live serves", i)
+		}
 	}
-	s := newScheduler(e, requests, on)
+	s := &scheduler{Engine: e}
 	defer s.close()
-	for s.unfinished > 0 {
+	n := 0
+	for _, r := range requests {
+		n += r.N
+	}
+	rollouts := make([]Rollout, n)
+	for i, r := range requests {
+		s.add(newGroup(i, r, on.of(i, rollouts[len(rollouts)-n:])))
+		n -= r.N
+	}
+	for len(s.sequences) > 0 {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		s.schedule()
-		tokens, logprobs, err := e.decoder.Run(&s.rows)
-		if err != nil {
+		if err := s.iterate(); err != nil {
 			return nil, err
 		}
-		s.accept(tokens, logprobs)
 	}
-	return s.rollouts, nil
+	return rollouts, nil
 }

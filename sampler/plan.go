@@ -16,6 +16,8 @@ type Options struct {
 	MaxSequences int // sequences that run at a time; 0: 64
 	MaxLength    int // tokens of the longest sequence, prompt and completion; 0: 2,048
 	TokenBudget  int // rows of one iteration; 0: 512
+	Adapters     int // that a Live has room for, each request having its own; 0: the policy's own speaks, if it has one
+	MaxWaiting   int // requests of a Live of which nothing is drawn yet; 0: 1,024
 	// CacheBytes is the memory for keys and values; 0: what MaxSequences of MaxLength take, but no
 	// more than half of what is free.
 	CacheBytes int64
@@ -32,6 +34,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.TokenBudget == 0 {
 		o.TokenBudget = 512
+	}
+	if o.MaxWaiting == 0 {
+		o.MaxWaiting = 1024
 	}
 	return o
 }
@@ -67,6 +72,7 @@ func (p Plan) Decoder() model.DecoderSize {
 	return model.DecoderSize{
 		Blocks: p.Blocks, Rows: max(p.TokenBudget, p.MaxSequences),
 		Sequences: 2 * p.MaxSequences, TableStride: p.blocksFor(p.MaxLength),
+		Adapters: p.Adapters,
 	}
 }
 

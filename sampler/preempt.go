@@ -11,10 +11,13 @@ func (s *scheduler) allocate(q *sequence, n int) bool {
 		}
 	}
 	for len(s.blocks.free) < missing {
-		if s.evictIdlePrefix(q.group) {
+		if s.reclaim(q.group) {
 			continue
 		}
 		victim := s.youngest()
+		if victim == q && s.dropDouble(q.group) {
+			continue
+		}
 		s.preempt(victim)
 		if victim == q {
 			return false
@@ -54,6 +57,7 @@ func (s *scheduler) youngest() *sequence {
 
 // preempt takes a sequence's blocks for others. It keeps its tokens, waits, and is recomputed.
 func (s *scheduler) preempt(q *sequence) {
+	s.remember(q)
 	s.release(q)
 	s.Preempted++
 }

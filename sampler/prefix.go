@@ -3,7 +3,11 @@ package sampler
 // prefill adds rows of a group's prompt up to position end, as far as the budget goes, to the run of
 // rows that is being written. It reports false if the blocks for them are not free.
 func (s *scheduler) prefill(g *group, end int) bool {
-	n := max(0, min(end-g.prefilled, s.budget()))
+	s.recall(g)
+	n := max(0, min(end-g.prefilled, s.share(g)))
+	if g.unscored > 0 {
+		n = min(n, s.decoder.Rows-len(s.rows.Draws)) // each row has a draw
+	}
 	missing := s.blocksFor(g.prefilled+n) - len(g.prefix)
 	if !s.makeRoom(missing, g) {
 		return false
@@ -13,7 +17,12 @@ func (s *scheduler) prefill(g *group, end int) bool {
 	}
 	for range n {
 		s.addRow(g.request.Prompt[g.prefilled], g.prefilled)
-		g.prefilled++
+		if g.prefilled++; g.unscored > 0 && g.prefilled < len(g.request.Prompt) {
+			s.addScore(g, g.prefilled)
+		}
+	}
+	if n > 0 {
+		s.grow(g)
 	}
 	return true
 }
@@ -24,19 +33,25 @@ func (s *scheduler) fullPrefix(g *group) int { return len(g.request.Prompt) / s.
 // makeRoom reports whether n blocks are free, after evicting idle prefixes other than keep's if need be.
 func (s *scheduler) makeRoom(n int, keep *group) bool {
 	for len(s.blocks.free) < n {
-		if !s.evictIdlePrefix(keep) {
+		if !s.reclaim(keep) {
 			return false
 		}
 	}
 	return true
 }
 
-// evictIdlePrefix drops the last prefix that no running sequence stands on, other than keep's. While
-// sequences are served, rows of such a prefix are not among those of the iteration.
+// reclaim takes blocks from what no running sequence stands on, if there is such: from the tree, then from a prefix
+// other than keep's.
+func (s *scheduler) reclaim(keep *group) bool {
+	return s.tree != nil && s.tree.evict() || s.evictIdlePrefix(keep)
+}
+
+// evictIdlePrefix drops the last prefix that no running sequence stands on, other than keep's, and that has no rows in
+// this iteration.
 func (s *scheduler) evictIdlePrefix(keep *group) bool {
 	for i := len(s.groups) - 1; i >= 0; i-- {
 		g := s.groups[i]
-		if g != keep && g.running == 0 && len(g.prefix) > 0 {
+		if g != keep && g.running == 0 && !g.grown && len(g.prefix) > 0 {
 			s.dropPrefix(g)
 			return true
 		}

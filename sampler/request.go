@@ -13,6 +13,27 @@ type Request struct {
 	N      int
 	Key    Key
 	Params Params
+
+	Adapter *model.Served // what speaks instead of the bare base; of a Live only
+	// Raw asks for the log-probability of each token under the whole distribution, and Top for that many of the most
+	// likely tokens instead of it.
+	Raw bool
+	Top int
+	// ScorePrompt asks for the log-probability of each token of the prompt but the first, at temperature 1, and
+	// PromptTop for that many of the most likely tokens at each place.
+	ScorePrompt bool
+	PromptTop   int
+	// Constrain, if not nil, is called once for each sample: what it returns says which tokens may come.
+	Constrain func() Constraint
+}
+
+// raw reports whether log-probabilities under the whole distribution are wanted.
+func (r Request) raw() bool { return r.Raw || r.Top > 0 }
+
+// Constraint says which tokens may come next in a completion.
+type Constraint interface {
+	Allow(mask []uint32) // writes the whole mask: bit t%32 of mask[t/32] is set where token t may come next
+	Accept(token int32)  // the token that came
 }
 
 // Key says which random numbers the completions are drawn with.
@@ -48,6 +69,9 @@ type FinishReason string
 const (
 	Stop   FinishReason = "stop"   // by a stop token or a stop string
 	Length FinishReason = "length" // at MaxTokens
+
+	Cancelled FinishReason = "cancelled" // by Ticket.Cancel, or as the Live that drew it ended
+	Failed    FinishReason = "failed"    // by Rollout.Err
 )
 
 // Rollout is one completion.
@@ -56,6 +80,19 @@ type Rollout struct {
 	Tokens          []int32
 	LogProbs        []float32 // of each token, under the distribution that it was drawn from
 	Finish          FinishReason
+
+	Raw       []float32  // of each token, under the whole distribution; where Request.Raw or Request.Top asks
+	Top       [][]Likely // the most likely tokens at the place of each; where Request.Top asks
+	Prompt    []float32  // of each token of the prompt, the first being NaN; the same for all samples; where Request.ScorePrompt asks
+	PromptTop [][]Likely // at the place of each token of the prompt, the first being nil
+	Cached    int        // tokens of the prompt that were found in the cache; of a Live only
+	Err       error      // why it was not drawn to its end
+}
+
+// Likely is a token that is among the most likely ones.
+type Likely struct {
+	Token   int32
+	LogProb float32
 }
 
 // coldest is the least temperature above 0: logits that are divided by less leave single precision.
@@ -82,6 +119,8 @@ func (r Request) check(c model.Config, maxLength int) error {
 		return badinput.Errorf("max_tokens: found %d, expected 1 or more", p.MaxTokens)
 	case p.TopK < 0:
 		return badinput.Errorf("top_k: found %d, expected 0 (all) or more", p.TopK)
+	case r.Top < 0 || r.Top > model.MostTops || r.PromptTop < 0 || r.PromptTop > model.MostTops:
+		return badinput.Errorf("the most likely tokens: found %d and of the prompt %d, expected 0 to %d", r.Top, r.PromptTop, model.MostTops)
 	case !(p.TopP >= 0 && p.TopP <= 1):
 		return badinput.Errorf("top_p: found %v, expected 0 to 1", p.TopP)
 	case !(p.MinP >= 0 && p.MinP <= 1):

@@ -1,6 +1,11 @@
 package sampler
 
-import "github.com/seed-7879b91d/grpo/model"
+import (
+	"errors"
+	"slices"
+
+	"github.com/seed-7879b91d/grpo/model"
+)
 
 // budget is how many rows the iteration still takes.
 func (s *scheduler) budget() int {
@@ -16,16 +21,58 @@ func (s *scheduler) addRow(token int32, position int) {
 	s.rows.Positions = append(s.rows.Positions, int32(position))
 }
 
-// endRun makes the rows added since the last run, if any, those of the sequence with that block table.
-func (s *scheduler) endRun(table []int32) {
+// endRun makes the rows added since the last run, if any, those of a sequence of the group with that block table.
+func (s *scheduler) endRun(g *group, table []int32) {
 	if len(s.rows.Tokens) == int(s.rows.Starts[len(s.rows.Starts)-1]) {
 		return
 	}
 	s.rows.Starts = append(s.rows.Starts, int32(len(s.rows.Tokens)))
+	if s.decoder.Adapters > 0 {
+		s.rows.Adapters = append(s.rows.Adapters, g.request.Adapter)
+	}
 	s.rows.Tables = append(s.rows.Tables, table...)
 	for range s.decoder.TableStride - len(table) {
 		s.rows.Tables = append(s.rows.Tables, 0)
 	}
+}
+
+// arrange puts runs of one adapter beside each other, which are computed together then.
+func (s *scheduler) arrange() {
+	from, to := &s.rows, &s.arranged
+	rank := map[*model.Served]int{}
+	order := make([]int, 0, len(from.Adapters))
+	for i, a := range from.Adapters {
+		if _, seen := rank[a]; !seen {
+			rank[a] = len(rank)
+		}
+		order = append(order, i)
+	}
+	byRank := func(i, k int) int { return rank[from.Adapters[i]] - rank[from.Adapters[k]] }
+	if slices.IsSortedFunc(order, byRank) {
+		return
+	}
+	slices.SortStableFunc(order, byRank)
+	moved := make([]int, len(from.Tokens)) // where each row goes
+	to.Reset()
+	for _, i := range order {
+		first, end := int(from.Starts[i]), int(from.Starts[i+1])
+		for row := first; row < end; row++ {
+			moved[row] = len(to.Tokens) + row - first
+		}
+		to.Tokens = append(to.Tokens, from.Tokens[first:end]...)
+		to.Positions = append(to.Positions, from.Positions[first:end]...)
+		to.Starts = append(to.Starts, int32(len(to.Tokens)))
+		to.Tables = append(to.Tables, from.Tables[i*s.decoder.TableStride:(i+1)*s.decoder.TableStride]...)
+		to.Adapters = append(to.Adapters, from.Adapters[i])
+	}
+	for i := range from.Draws {
+		from.Draws[i].Row = moved[from.Draws[i].Row]
+	}
+	from.Tokens, to.Tokens = to.Tokens, from.Tokens
+	from.Positions, to.Positions = to.Positions, from.Positions
+	from.Starts, to.Starts = to.Starts, from.Starts
+	from.Tables, to.Tables = to.Tables, from.Tables
+	from.Adapters, to.Adapters = to.Adapters, from.Adapters
 }
 
 // addDraw asks for a sequence's next token after the row added last.
@@ -39,6 +86,44 @@ func (s *scheduler) addDraw(q *sequence) {
 	if p.Temperature > 0 {
 		d.InvTemp = 1 / p.Temperature
 	}
+	if q.constraint != nil {
+		s.constrain(q)
+	}
+	d.Top = q.request.Top
+	s.rows.Raw = s.rows.Raw || q.request.raw()
 	s.rows.Draws = append(s.rows.Draws, d)
-	s.drawn = append(s.drawn, q)
+	s.drawn = append(s.drawn, asked{group: q.group, q: q})
+}
+
+// addScore asks for the log-probability of the prompt's token that comes after the row added last.
+func (s *scheduler) addScore(g *group, at int) {
+	s.rows.Draws = append(s.rows.Draws, model.Draw{Row: len(s.rows.Tokens) - 1, InvTemp: 1, TopP: 1,
+		Top: g.request.PromptTop, Given: true, Target: g.request.Prompt[at]})
+	s.drawn = append(s.drawn, asked{group: g, at: at})
+}
+
+// constrain writes the mask of the draw that is added next.
+func (s *scheduler) constrain(q *sequence) {
+	s.allowAll()
+	from := len(s.rows.Masks)
+	s.rows.Masks = append(s.rows.Masks, make([]uint32, model.MaskWords(s.cfg.Vocab))...)
+	mask := s.rows.Masks[from:]
+	q.constraint.Allow(mask)
+	if over := s.cfg.Vocab % 32; over != 0 {
+		mask[len(mask)-1] &= 1<<over - 1
+	}
+	if !slices.ContainsFunc(mask, func(word uint32) bool { return word != 0 }) {
+		q.err = errNothingAllowed
+		mask[0] = 1 // something has to be drawn, and is not looked at
+	}
+}
+
+var errNothingAllowed = errors.New("the constraint of the completion allows no token")
+
+// allowAll writes masks for the draws that are there and have none, after which any token may come.
+func (s *scheduler) allowAll() {
+	words := model.MaskWords(s.cfg.Vocab)
+	for len(s.rows.Masks) < words*len(s.rows.Draws) {
+		s.rows.Masks = append(s.rows.Masks, ^uint32(0))
+	}
 }

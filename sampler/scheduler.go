@@ -6,42 +6,53 @@ import (
 	"github.com/seed-7879b91d/grpo/model"
 )
 
-// scheduler is one call of Sample: it decides what each iteration computes. Sequences are served in the
-// order of the requests: the first that is not finished always goes on, so that the whole always ends.
+// scheduler decides what each iteration computes. Requests are added at any time between iterations, and
+// leave when they are finished. Sequences are served in the order of the requests: the first that is not
+// finished always goes on, so that the whole always ends.
 type scheduler struct {
 	*Engine
-	on         Events
-	groups     []*group
-	sequences  []*sequence // of all groups, in order
-	unfinished int
-	running    int
-	admitted   int // those of the running that began in this iteration
-	rollouts   []Rollout
+	groups    []*group    // not finished, in the order in which they were added
+	sequences []*sequence // of all groups, in order
+	running   int
+	admitted  int  // those of the running that began in this iteration
+	behind    int  // running sequences that are yet to be served in this iteration
+	room      int  // rows of this iteration that those that run leave
+	ended     bool // some are finished, and still among groups and sequences
 
-	rows             model.Rows
-	drawn            []*sequence // who gets the token of each draw
-	copyTo, copyFrom []int32     // blocks to be copied before the iteration
+	tree  *tree    // of a Live; nil: nothing is remembered
+	grown []*group // whose prompts have rows in this iteration
+
+	gone []*model.Served // an adapter of each request that was forgotten, until a Live has looked
+
+	rows, arranged   model.Rows
+	drawn            []asked // who gets the token of each draw
+	copyTo, copyFrom []int32 // blocks to be copied before the iteration
 }
 
-func newScheduler(e *Engine, requests []Request, on Events) *scheduler {
-	s := &scheduler{Engine: e, on: on}
-	for i, r := range requests {
-		g := &group{index: i, request: r, stops: map[int32]bool{}, unfinished: r.N}
-		for _, t := range r.Params.StopTokens {
-			g.stops[t] = true
+// add takes a request in, behind all others.
+func (s *scheduler) add(g *group) {
+	s.groups = append(s.groups, g)
+	for n := range g.request.N {
+		q := &sequence{group: g, sample: n}
+		if watch := g.request.Params.Watch; watch != nil {
+			q.watch = watch()
 		}
-		s.groups = append(s.groups, g)
-		for n := range r.N {
-			q := &sequence{group: g, sample: n, place: len(s.sequences)}
-			if r.Params.Watch != nil {
-				q.watch = r.Params.Watch()
-			}
-			s.sequences = append(s.sequences, q)
+		if constrain := g.request.Constrain; constrain != nil {
+			q.constraint = constrain()
 		}
+		s.sequences = append(s.sequences, q)
 	}
-	s.unfinished = len(s.sequences)
-	s.rollouts = make([]Rollout, len(s.sequences))
-	return s
+}
+
+// iterate computes one iteration, and hands out what it drew.
+func (s *scheduler) iterate() error {
+	s.schedule()
+	drawn, err := s.decoder.Run(&s.rows)
+	s.settle(err == nil)
+	if err == nil {
+		s.accept(drawn)
+	}
+	return err
 }
 
 // schedule decides the rows of the next iteration: those of the running sequences first, then, as far as
@@ -49,22 +60,28 @@ func newScheduler(e *Engine, requests []Request, on Events) *scheduler {
 func (s *scheduler) schedule() {
 	s.rows.Reset()
 	s.drawn, s.copyTo, s.copyFrom = s.drawn[:0], s.copyTo[:0], s.copyFrom[:0]
-	s.admitted = 0
+	s.admitted, s.behind = 0, s.running
 	for _, q := range s.sequences {
 		if q.state == running {
+			s.behind--
 			s.advance(q)
 		}
 	}
+	s.behind, s.room = 0, s.budget()
 	s.admit()
+	s.arrange()
+	if len(s.rows.Masks) > 0 {
+		s.allowAll()
+	}
 	s.decoder.CopyBlocks(s.copyTo, s.copyFrom)
 	if len(s.rows.Tokens) == 0 {
-		panic(fmt.Sprintf("sampler: nothing to do for %d sequences with %d of %d blocks free", s.unfinished, len(s.blocks.free), s.Blocks))
+		panic(fmt.Sprintf("sampler: nothing to do for %d sequences with %d of %d blocks free", len(s.sequences), len(s.blocks.free), s.Blocks))
 	}
 }
 
 // advance adds the rows of a running sequence: one to decode, or a chunk when it is recomputed.
 func (s *scheduler) advance(q *sequence) {
-	n := min(q.length()-q.computed, s.budget())
+	n := s.chunk(q)
 	if n == 0 || !s.allocate(q, n) {
 		return
 	}
@@ -74,14 +91,14 @@ func (s *scheduler) advance(q *sequence) {
 	if q.computed += n; q.computed == q.length() {
 		s.addDraw(q)
 	}
-	s.endRun(q.table)
+	s.endRun(q.group, q.table)
 }
 
 // admit starts waiting sequences, in order, while there are rows, places and free blocks. It preempts
 // nothing, so the first that does not fit ends it.
 func (s *scheduler) admit() {
 	for i, q := range s.sequences {
-		if q.state != waiting {
+		if q.state != waiting || q.grown {
 			continue
 		}
 		if s.running >= s.MaxSequences || s.budget() == 0 {
@@ -101,7 +118,7 @@ func (s *scheduler) admit() {
 
 // start admits sequences of one group, from number i among all on, as many as there are places for: what
 // the cache lacks of their prefix, its last token, and after that a draw for each. It reports false if
-// none could start yet.
+// none could start yet, and others are to wait for them.
 func (s *scheduler) start(i int) bool {
 	g := s.sequences[i].group
 	last := len(g.request.Prompt) - 1
@@ -118,24 +135,27 @@ func (s *scheduler) start(i int) bool {
 			}
 		}
 	}
-	s.endRun(g.prefix)
-	return g.running > 0
+	s.endRun(g, g.prefix)
+	return g.running > 0 || s.tree != nil && g.prefilled <= last
 }
 
 // canStart reports whether another sequence may start: it will need a block soon, as will each that has
 // just been admitted.
 func (s *scheduler) canStart() bool {
 	return s.running < s.MaxSequences && len(s.rows.Draws) < s.decoder.Rows &&
-		(s.running == 0 || len(s.blocks.free) > s.admitted)
+		(s.running == 0 || s.blocks.unused() > s.admitted)
 }
 
-// resume admits a sequence that was preempted: on the full blocks of its prefix, with everything after
-// them recomputed, chunk by chunk.
+// resume admits a sequence that was preempted: on the full blocks of its prefix, or of more where that is remembered,
+// with everything after them recomputed, chunk by chunk.
 func (s *scheduler) resume(q *sequence) bool {
 	shared := s.fullPrefix(q.group)
+	if table := s.recallSequence(q, shared); table != nil {
+		return s.resumeOn(q, table)
+	}
 	if q.prefilled < shared*s.Block {
 		grown := s.prefill(q.group, shared*s.Block)
-		s.endRun(q.prefix)
+		s.endRun(q.group, q.prefix)
 		if !grown || q.prefilled < shared*s.Block || s.budget() == 0 {
 			return false // the prefix goes on in the next iteration
 		}
@@ -151,9 +171,13 @@ func (s *scheduler) resume(q *sequence) bool {
 
 // fork lets a sequence run on the first n blocks of its prefix, which it shares.
 func (s *scheduler) fork(q *sequence, n int) {
-	q.table = append(q.table[:0], q.prefix[:n]...)
-	s.blocks.retain(q.table)
-	q.state = running
+	s.blocks.retain(q.prefix[:n])
+	s.begin(q, append(q.table[:0], q.prefix[:n]...))
+}
+
+// begin lets a sequence run on a table that it has references to.
+func (s *scheduler) begin(q *sequence, table []int32) {
+	q.table, q.state = table, running
 	q.group.running++
 	s.running++
 	s.admitted++

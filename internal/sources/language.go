@@ -20,10 +20,10 @@ type Language struct {
 	Base      string // what names the model in what is saved
 	Shape     model.Config
 	Tokenizer *tokenizer.Tokenizer
+	Renderer  *chat.Renderer
 	Stops     []int32 // tokens that end a completion
 
-	renderer *chat.Renderer
-	wording  *prompt.Builder
+	wording *prompt.Builder
 }
 
 // OpenLanguage finds the model of a configuration, and opens its tokenizer, the chat format and the wording.
@@ -44,13 +44,13 @@ func OpenLanguage(ctx context.Context, cfg *configs.Config) (*Language, error) {
 	if l.Tokenizer, err = tokenizer.Load(dir); err != nil {
 		return nil, err
 	}
-	if l.renderer, err = renderer(cfg, l.Tokenizer); err != nil {
+	if l.Renderer, err = renderer(cfg, l.Tokenizer); err != nil {
 		return nil, err
 	}
 	if l.wording, err = Wording(cfg); err != nil {
 		return nil, err
 	}
-	l.Stops, err = tokenizer.StopTokens(dir, l.Tokenizer, l.renderer.Stop()...)
+	l.Stops, err = tokenizer.StopTokens(dir, l.Tokenizer, l.Renderer.Stop()...)
 	return l, err
 }
 
@@ -71,7 +71,7 @@ func (l *Language) Prompt(problem *data.Problem) (tokens []int32, text string, e
 	if err != nil {
 		return nil, "", fmt.Errorf("problem %s: prompt: %w", problem.ID, err)
 	}
-	if tokens, text, err = l.renderer.Prompt(messages); err != nil {
+	if tokens, text, err = l.Renderer.Prompt(messages); err != nil {
 		return nil, "", fmt.Errorf("problem %s: render: %w", problem.ID, err)
 	}
 	return tokens, text, nil

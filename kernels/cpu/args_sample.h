@@ -40,9 +40,18 @@ typedef struct {
 	const float *inv_temp, *top_p, *min_p;
 	const int32_t *top_k;
 	const double *uniform;
+	const uint32_t *allowed; // [rows][words], or null
+	int64_t words;
+	const int32_t *given; // or null
 	int32_t *token;
-	float *logp;
+	float *logp, *raw; // raw may be null
+	int64_t tops;
+	int32_t *top_token; // [rows][tops]
+	float *top_logp;
 } grpo_draw;
+
+// Of tops. kernels.MostTops is the same.
+enum { MOST_TOPS = 128 };
 
 // A truncation keeps the tokens above a logit, and of those at it the ones up to a token.
 typedef struct {

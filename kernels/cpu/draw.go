@@ -4,6 +4,7 @@ package cpu
 import "C"
 
 import (
+	"fmt"
 	"unsafe"
 
 	"github.com/seed-7879b91d/grpo/kernels"
@@ -31,6 +32,7 @@ func (b *backend) Draw(out kernels.DrawOut, h kernels.Buffer, w kernels.Matrix, 
 	invTemp, uniform := b.f32(d.InvTemp), b.f64(d.Uniform)
 	topK := b.i32(d.TopK)
 	topP, minP := b.f32(d.TopP), b.f32(d.MinP)
+	o := b.drawOptions(out, d, V, n)
 
 	stride := panels(V)*C.PANEL + C.PANEL
 	for row := 0; row < n; row += drawRows {
@@ -52,6 +54,54 @@ func (b *backend) Draw(out kernels.DrawOut, h kernels.Buffer, w kernels.Matrix, 
 		a.inv_temp, a.uniform, a.top_k = at(invTemp, row), (*C.double)(unsafe.Add(unsafe.Pointer(uniform), 8*row)), at(topK, row)
 		a.top_p, a.min_p = at(topP, row), at(minP, row)
 		a.token, a.logp = at(token, row), at(logp, row)
+		o.rowsFrom(a, row)
 		b.run(b.ops.draw, rows, 1)
+	}
+}
+
+// drawOptions are the operands of a draw that may be missing.
+type drawOptions struct {
+	allowed         *C.uint32_t
+	given, topToken *C.int32_t
+	raw, topLogP    *C.float
+	words, tops     int
+}
+
+func (b *backend) drawOptions(out kernels.DrawOut, d kernels.DrawIn, V, n int) drawOptions {
+	o := drawOptions{words: kernels.MaskWords(V), tops: out.Tops}
+	if d.Allowed != nil {
+		o.allowed = (*C.uint32_t)(b.address(d.Allowed))
+	}
+	if d.Given != nil {
+		o.given = b.i32(d.Given)
+		for i, token := range unsafe.Slice(o.given, n) {
+			if int(token) >= V {
+				panic(fmt.Sprintf("cpu: Draw: token %d is given to row %d, in a vocabulary of %d", token, i, V))
+			}
+		}
+	}
+	if out.Raw != nil {
+		o.raw = b.f32(out.Raw)
+	}
+	if out.Tops > 0 {
+		o.topToken, o.topLogP = b.i32(out.TopToken), b.f32(out.TopLogP)
+	}
+	return o
+}
+
+// rowsFrom gives a draw of rows from one on its options.
+func (o *drawOptions) rowsFrom(a *C.grpo_draw, row int) {
+	a.words, a.tops = C.int64_t(o.words), C.int64_t(o.tops)
+	if o.allowed != nil {
+		a.allowed = at(o.allowed, row*o.words)
+	}
+	if o.given != nil {
+		a.given = at(o.given, row)
+	}
+	if o.raw != nil {
+		a.raw = at(o.raw, row)
+	}
+	if o.tops > 0 {
+		a.top_token, a.top_logp = at(o.topToken, row*o.tops), at(o.topLogP, row*o.tops)
 	}
 }

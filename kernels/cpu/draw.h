@@ -120,6 +120,75 @@ static int64_t most_likely(const float *l, int64_t n, const grpo_partial *p, flo
 	return 0; // only where a logit is no number
 }
 
+// The likeliest tokens, from the likeliest on. A chunk without a larger logit than the last of them has none.
+static void find_tops(const float *l, int64_t n, const grpo_partial *p, const grpo_total *t, int64_t count, int32_t *token, float *logp)
+{
+	grpo_cut top[MOST_TOPS];
+	int64_t have = 0;
+	for (int64_t from = 0; from < n; from += HEAD_CHUNK, p++) {
+		if (have == count && !(p->max > top[count - 1].logit))
+			continue;
+		for (int64_t v = from; v < n && v < from + HEAD_CHUNK; v++) {
+			if (have == count && !(l[v] > top[count - 1].logit))
+				continue;
+			int64_t i = have < count ? have++ : count - 1;
+			for (; i > 0 && l[v] > top[i - 1].logit; i--) top[i] = top[i - 1];
+			top[i] = (grpo_cut){l[v], v};
+		}
+	}
+	for (int64_t i = 0; i < count; i++) {
+		token[i] = top[i].token;
+		logp[i] = log_probability(top[i].logit, t);
+	}
+}
+
+// Takes out of a row what may not come: logits and partials are those of a vocabulary without it.
+static void exclude(float *l, int64_t n, const uint32_t *allowed, grpo_partial *p)
+{
+	for (int64_t from = 0; from < n; from += HEAD_CHUNK, p++) {
+		int64_t to = min64(from + HEAD_CHUNK, n);
+		uint32_t none = 0, any = 0; // bits of tokens that may not come, and that may
+		for (int64_t v = from; v < to; v += 32) {
+			uint32_t word = allowed[v / 32], whole = to - v < 32 ? (1u << (to - v)) - 1 : ~0u;
+			any |= word & whole;
+			none |= ~word & whole;
+			if ((word & whole) == whole)
+				continue;
+			for (int64_t i = v; i < to && i < v + 32; i++)
+				if (!(word >> (i - v) & 1))
+					l[i] = -__builtin_inff();
+		}
+		if (none)
+			*p = any ? reduce_logits(l + from, to - from) : (grpo_partial){-__builtin_inff(), 0, 0};
+	}
+}
+
+// Draws the token of a row, whose distribution t is cut to what is drawn from. Where tokens were excluded, no cut may keep them.
+static int64_t draw_token(const grpo_draw *d, int64_t row, float *l, const grpo_partial *p, grpo_total *t, grpo_buckets *b)
+{
+	int64_t n = d->vocabulary, top_k = d->top_k[row];
+	float top_p = d->top_p[row], min_p = d->min_p[row];
+	if (d->inv_temp[row] == 0)
+		return most_likely(l, n, p, t->max);
+	if ((top_k <= 0 || top_k >= n) && top_p >= 1 && min_p <= 0)
+		return draw_from_all(l, n, p, t, d->uniform[row]);
+	grpo_cut kept = {d->allowed ? -__FLT_MAX__ : -__builtin_inff(), n};
+	if (top_k > 0 && top_k < n)
+		kept = tighten(l, n, t->max, kept, top_k, 2, b);
+	if (top_p < 1)
+		kept = tighten(l, n, t->max, kept, n + 1, top_p, b);
+	if (min_p > 0)
+		for (int64_t v = 0; v < n; v++)
+			if (exp1(l[v] - t->max) < min_p)
+				l[v] = -__builtin_inff();
+	t->sum = 0;
+	walk(l, 0, n, t->max, &kept, &t->sum, __builtin_inff());
+	double sum = 0;
+	int64_t token = walk(l, 0, n, t->max, &kept, &sum, d->uniform[row] * t->sum);
+	t->log_sum = log1(t->sum);
+	return token;
+}
+
 static void draw(const void *args, void *scratch, int64_t from, int64_t to)
 {
 	const grpo_draw *d = args;
@@ -138,30 +207,21 @@ static void draw(const void *args, void *scratch, int64_t from, int64_t to)
 				for (int64_t v = 0; v < width; v += VL) store(chunk + v, load(chunk + v) * inv);
 			p[c] = reduce_logits(chunk, width);
 		}
-		grpo_total t = add_partials(p, chunks);
-		int64_t token, top_k = d->top_k[row];
-		float top_p = d->top_p[row], min_p = d->min_p[row];
-		if (greedy) {
-			token = most_likely(l, n, p, t.max);
-		} else if ((top_k <= 0 || top_k >= n) && top_p >= 1 && min_p <= 0) {
-			token = draw_from_all(l, n, p, &t, d->uniform[row]);
-		} else {
-			grpo_cut kept = {-__builtin_inff(), n};
-			if (top_k > 0 && top_k < n)
-				kept = tighten(l, n, t.max, kept, top_k, 2, b);
-			if (top_p < 1)
-				kept = tighten(l, n, t.max, kept, n + 1, top_p, b);
-			if (min_p > 0)
-				for (int64_t v = 0; v < n; v++)
-					if (exp1(l[v] - t.max) < min_p)
-						l[v] = -__builtin_inff();
-			t.sum = 0;
-			walk(l, 0, n, t.max, &kept, &t.sum, __builtin_inff());
-			double sum = 0;
-			token = walk(l, 0, n, t.max, &kept, &sum, d->uniform[row] * t.sum);
-			t.log_sum = log1(t.sum);
+		grpo_total whole = add_partials(p, chunks), t = whole;
+		if (d->tops)
+			find_tops(l, n, p, &whole, d->tops, d->top_token + row * d->tops, d->top_logp + row * d->tops);
+		int64_t token = d->given ? d->given[row] : -1;
+		if (token < 0) {
+			if (d->allowed) {
+				exclude(l, n, d->allowed + row * d->words, p);
+				t = add_partials(p, chunks);
+			}
+			token = draw_token(d, row, l, p, &t, b);
+			token = token < 0 ? 0 : token; // only where a logit is no number, or nothing may come
 		}
 		d->token[row] = token;
 		d->logp[row] = log_probability(l[token], &t);
+		if (d->raw)
+			d->raw[row] = log_probability(l[token], &whole);
 	}
 }

@@ -35,7 +35,7 @@ func (b *Backend) WorkSize(w kernels.Work) int {
 	most := max(
 		4*T*cacheRow(w.Heads), // Attention, with keys and values in f32
 		8*T+2*4*rows*w.Hidden+4*rows*headVocabulary+(partialBytes*chunks+12)*rows, // LogProb
-		min(T, drawRows)*(4*(w.Vocab+3)+(partialBytes+8)*chunks+8),                // Draw
+		min(T, drawRows)*(4*(w.Vocab+3)+(2*partialBytes+8)*chunks+8),              // Draw, with a mask
 		b.decodingParts(w),
 	)
 	if w.Gradients {

@@ -19,6 +19,7 @@ func testSampling(t *testing.T, s suite) {
 			testDrawnLogProb(t, m)
 		}
 	})
+	t.Run("masks, given tokens, and the most likely ones", func(t *testing.T) { testScoredDraws(t, s) })
 }
 
 func testPagedOn(t *testing.T, machines []*machine) {
@@ -105,18 +106,8 @@ var drawings = []drawing{
 
 // draws makes the operands of n rows that all have the same state, and draws.
 func (m *machine) draws(h []float32, w kernels.Matrix, d drawing, uniforms []float64) (tokens []int32, logps []float32) {
-	n := len(uniforms)
-	token, logp, uniform := m.zeros(kernels.I32, n), m.zeros(kernels.F32, n), m.zeros(kernels.F64, n)
-	m.Upload(uniform, uniforms)
-	m.Draw(kernels.DrawOut{Token: token, LogP: logp}, m.f32(slices.Repeat(h, n)...), w, kernels.DrawIn{
-		Cap: d.cap, InvTemp: m.f32(slices.Repeat([]float32{d.invTemp}, n)...), Uniform: uniform,
-		TopK: m.i32(slices.Repeat([]int32{d.topK}, n)...),
-		TopP: m.f32(slices.Repeat([]float32{d.topP}, n)...), MinP: m.f32(slices.Repeat([]float32{d.minP}, n)...)}, n)
-	tokens = make([]int32, n)
-	if err := m.Download(tokens, token); err != nil {
-		panic(err)
-	}
-	return tokens, m.read(logp)
+	r := m.scored(h, w, scoring{drawing: d, uniforms: uniforms})
+	return r.tokens, r.logps
 }
 
 // testDraws wants the reference's tokens, except where a uniform falls within rounding of the border

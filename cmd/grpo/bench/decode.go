@@ -137,7 +137,7 @@ func (s *sequences) run(n, from, to int) error {
 		s.rows.Tables = append(s.rows.Tables, s.table(i)...)
 		s.rows.Draws = append(s.rows.Draws, model.Draw{Row: len(s.rows.Tokens) - 1, Uniform: rng.Float64(), InvTemp: 1, TopP: 1})
 	}
-	_, _, err := s.d.Run(&s.rows)
+	_, err := s.d.Run(&s.rows)
 	return err
 }
 

@@ -156,3 +156,31 @@ func TestDrawsAtTheEdges(t *testing.T) {
 		require.InDelta(t, c.logp, logps[0], 1e-6, what)
 	}
 }
+
+// Where a logit is no number the most likely tokens are some of the vocabulary, and a token that is none of it has no log-probability.
+func TestScoredDrawsAtTheEdges(t *testing.T) {
+	card := lot{opened(t)(), t}
+	defer func() { require.NoError(t, card.Close()) }()
+	nan := float32(math.NaN())
+	for _, logits := range [][]float32{{1, nan, 2, 0}, {nan, nan, nan, nan}, slices.Repeat([]float32{nan}, 300), {1, 3, 2, 0}} {
+		n := func() kernels.Buffer { return card.of([]float32{0, 0}) }
+		out := kernels.DrawOut{Token: card.of([]int32{-9, -9}), LogP: n(), Raw: n(), Tops: 3, TopToken: card.of(slices.Repeat([]int32{-9}, 6)),
+			TopLogP: card.of(make([]float32, 6))}
+		one := card.of([]float32{1, 1})
+		card.Draw(out, one, card.matrix(kernels.F32, len(logits), 1, logits), kernels.DrawIn{InvTemp: one, Uniform: card.of([]float64{0, 0}),
+			TopK: card.of([]int32{0, 0}), TopP: one, MinP: n(), Given: card.of([]int32{2, int32(len(logits))})}, 2)
+		tokens := make([]int32, 6)
+		require.NoError(t, card.Download(tokens, out.TopToken))
+		raw := numbers(t, card, out.Raw)
+		require.True(t, raw[1] != raw[1], "%v: %v", logits, raw)
+		if logits[1] == 3 {
+			require.Equal(t, []int32{1, 2, 0, 1, 2, 0}, tokens)
+			require.InDelta(t, -1.4401897, raw[0], 1e-6)
+			continue
+		}
+		require.True(t, raw[0] != raw[0], "%v: %v", logits, raw)
+		for _, token := range tokens {
+			require.True(t, token >= 0 && int(token) < len(logits), "%v: %v", logits, tokens)
+		}
+	}
+}

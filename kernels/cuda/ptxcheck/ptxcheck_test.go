@@ -26,8 +26,8 @@ var moreLive = map[string]int{
 }
 
 // wide are kernels that wait for memory above all: they read and write 16 bytes at a time where they can.
-var wide = []string{"add", "adam", "cache_copy", "cache_write_f32", "draw_partials", "gather", "head_grad_logits", "head_weights",
-	"rms_norm", "rms_norm_grad_x", "scale_rows", "swiglu", "swiglu_grad"}
+var wide = []string{"add", "adam", "cache_copy", "cache_write_f32", "draw_mask", "draw_partials", "gather",
+	"head_grad_logits", "head_weights", "rms_norm", "rms_norm_grad_x", "scale_rows", "swiglu", "swiglu_grad"}
 
 // kernels are all that there are, by name.
 func kernels(t *testing.T) map[string]Kernel {
@@ -68,7 +68,7 @@ func TestKernelsReadWide(t *testing.T) {
 		require.Positive(t, all[name].Loads[16], "%s: loads of 16 bytes", name)
 		require.Positive(t, all[name].Stores[16], "%s: stores of 16 bytes", name)
 	}
-	for _, name := range []string{"sum_squares", "head_partials", "draw_cuts", "draw_masses"} {
+	for _, name := range []string{"sum_squares", "head_partials", "draw_cuts", "draw_masses", "draw_tops"} {
 		require.Positive(t, all[name].Loads[16], "%s: loads of 16 bytes", name)
 	}
 	require.Equal(t, 2*4, all["draw_cuts"].Loads[16], "four loads of a thread under way, in each of two truncations")

@@ -23,6 +23,27 @@ KERNEL draw_partials(Partial *partials, float *logits, u32 stride, u32 vocabular
 		partials[row * chunks_of(vocabulary) + block()] = p;
 }
 
+// The token that is given to a row; negative: one is to be drawn.
+DEVICE int given_to(const int *given, u32 row) { return given ? given[row] : -1; }
+
+// A block has a chunk of a row: what may not come is excluded, and the partial is that of the rest. A row whose token is given stays.
+KERNEL draw_mask(Partial *partials, float *logits, u32 stride, u32 vocabulary, const u32 *allowed, const int *given) {
+	Four l[fours];
+	u32 row = block_y(), width = width_of(block(), vocabulary), words = (vocabulary + 31) / 32;
+	bool all = given_to(given, row) >= 0;
+	logits += (u64)row * stride + block() * chunk, allowed += (u64)row * words + block() * (chunk / 32);
+	take_chunk(l, logits, width, {0, 1});
+	UNROLL for (u32 k = 0; k < fours; k++) {
+		u32 word = all || place(k) >= width ? ~0u : allowed[place(k) / 32];
+		UNROLL for (u32 i = 0; i < 4; i++)
+			l[k][i] = word >> (place(k) + i) % 32 & 1 ? l[k][i] : -__builtin_inff();
+		put(logits, place(k), width, aligned(logits), l[k]);
+	}
+	Partial p = reduce(l, width);
+	if (thread() == 0)
+		partials[row * chunks_of(vocabulary) + block()] = p.max > -__builtin_inff() ? p : Partial{p.max, 0, 0};
+}
+
 // The order from likely to unlikely tokens, ties to the smaller one: that of rank, then token. What a truncation keeps is a beginning of
 // that order, up to a cut.
 DEVICE u32 rank_of(float logit) {
@@ -293,4 +314,52 @@ KERNEL draw_tokens(int *tokens, float *logp, const float *logits, u32 stride, u3
 		tokens[row] = (int)token;
 		logp[row] = log_probability(logits[token], t.max, logarithm(sum));
 	}
+}
+
+// The likeliest tokens of a row, from the likeliest on: those up to a cut, each of which finds its place by how many come before it. A block
+// has a row.
+KERNEL draw_tops(int *tokens, float *logp, const float *logits, u32 stride, u32 vocabulary, const Partial *partials, u32 tops) {
+	constexpr u32 most = 128;
+	__shared__ Bins b;
+	__shared__ u64 found[most];
+	u32 row = block(), chunks = chunks_of(vocabulary), own = 0, all;
+	logits += (u64)row * stride, tokens += (u64)row * tops, logp += (u64)row * tops;
+	Total t = total(partials + row * chunks, chunks);
+	u64 cut = tighten(b, logits, vocabulary, t.max, everything, tops, 1);
+	each(logits, vocabulary, [&](float logit, u32 token) { own += place_of(rank_of(logit), token) <= cut; });
+	u32 slot = before(own, &all);
+	each(logits, vocabulary, [&](float logit, u32 token) {
+		u64 mine = place_of(rank_of(logit), token);
+		if (mine <= cut && slot < most)
+			found[slot++] = mine;
+	});
+	barrier();
+	u32 n = least(all, most);
+	double log_sum = logarithm(t.sum);
+	for (u32 i = thread(); i < n; i += threads) {
+		u32 before = 0, token = (u32)found[i];
+		for (u32 k = 0; k < n; k++)
+			before += found[k] < found[i];
+		if (before < tops)
+			tokens[before] = (int)token, logp[before] = log_probability(logits[token], t.max, log_sum);
+	}
+	for (u32 i = n + thread(); i < tops; i += threads) // only where a logit is no number
+		tokens[i] = 0, logp[i] = log_probability(logits[0], t.max, log_sum);
+}
+
+// What a row's token is under the distribution of those partials; one that is given takes the place of the one that was drawn, and has no
+// log-probability where it is none of the vocabulary's. A block has a row.
+KERNEL draw_scores(int *tokens, float *logp, float *raw, const float *logits, u32 stride, u32 vocabulary, const Partial *partials,
+	const int *given) {
+	u32 row = block(), chunks = chunks_of(vocabulary);
+	Total t = total(partials + row * chunks, chunks);
+	if (thread() != 0)
+		return;
+	bool scored = given_to(given, row) >= 0;
+	u32 token = scored ? (u32)given[row] : (u32)tokens[row];
+	float score = token < vocabulary ? log_probability(logits[(u64)row * stride + token], t.max, logarithm(t.sum)) : __builtin_nanf("");
+	if (scored)
+		tokens[row] = (int)token, logp[row] = score;
+	if (raw)
+		raw[row] = score;
 }

@@ -44,9 +44,11 @@ func (d *backend) Gather(out, x, rows kernels.Buffer, width, n int) {
 }
 
 func (d *backend) Draw(out kernels.DrawOut, h kernels.Buffer, w kernels.Matrix, in kernels.DrawIn, n int) {
-	out.Token, out.LogP = d.in(out.Token), d.in(out.LogP)
+	out.Token, out.LogP, out.Raw = d.in(out.Token), d.in(out.LogP), d.in(out.Raw)
+	out.TopToken, out.TopLogP = d.in(out.TopToken), d.in(out.TopLogP)
 	h, w = d.in(h), d.matrix(w)
 	in.InvTemp, in.Uniform, in.TopK = d.in(in.InvTemp), d.in(in.Uniform), d.in(in.TopK)
 	in.TopP, in.MinP = d.in(in.TopP), d.in(in.MinP)
+	in.Allowed, in.Given = d.in(in.Allowed), d.in(in.Given)
 	d.later(func() { d.b.Draw(out, h, w, in, n) })
 }

@@ -126,8 +126,11 @@ var calls = map[string]func(c *call){
 	},
 	"Draw": func(c *call) {
 		in := kernels.DrawIn{Cap: c.cap(), InvTemp: c.floats("inverse temperature", T), Uniform: c.doubles("uniform", T),
-			TopK: c.ints("top-k", 0, 1, 2), TopP: c.floats("top-p", T), MinP: c.floats("min-p", T)}
-		out := kernels.DrawOut{Token: c.ints("token", 0, 0, 0), LogP: c.floats("logp", T)}
+			TopK: c.ints("top-k", 0, 1, 2), TopP: c.floats("top-p", T), MinP: c.floats("min-p", T),
+			Allowed: c.optional("allowed", kernels.I32, T, T), Given: c.optional("given", kernels.I32, T, T)}
+		out := kernels.DrawOut{Token: c.ints("token", 0, 0, 0), LogP: c.floats("logp", T), Raw: c.optional("raw", kernels.F32, T, T),
+			Tops: c.size("the number of top tokens", 2, 0), TopToken: c.ints("top tokens", 0, 0, 0, 0, 0, 0),
+			TopLogP: c.floats("top logp", 2*T)}
 		c.Draw(out, c.floats("h", T*k), c.weight("w", kernels.BF16), in, c.size("n", T, 0))
 	},
 }

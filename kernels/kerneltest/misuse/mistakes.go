@@ -115,6 +115,10 @@ func shapeMistakes(m memory, x, ids kernels.Buffer) []mistake {
 		{"RopeTable: dim is 3, expected an even number", func() { m.RopeTable(x, ids, nil, 1, 3, 1) }},
 		{"RopeTable: dim is 0, expected an even number", func() { m.RopeTable(x, ids, nil, 1, 0, 1) }},
 		{"Loss: kind 9 is not known", func() { m.Loss(x, x, kernels.LossIn{}, kernels.Loss{Kind: 9}, 1) }},
+		{"Draw: the number of top tokens is 5, expected at most 4", func() {
+			in := kernels.DrawIn{InvTemp: x, Uniform: m.zeros(kernels.F64, 1), TopK: ids, TopP: x, MinP: x}
+			m.Draw(kernels.DrawOut{Token: ids, LogP: x, Tops: 5, TopToken: ids, TopLogP: x}, x, m.matrix(kernels.F32), in, 1)
+		}},
 		{"CopyBlocks: the cache is nil", func() { m.CopyBlocks(nil, ids, ids, 1) }},
 		{"PagedAttention: the cache is nil", paged(nil, 0, heads)},
 		{"PagedAttention: layer 1 of 1", paged(m.cache(), 1, heads)},

@@ -103,27 +103,62 @@ func (reference) Gather(out, x, rows kernels.Buffer, width, n int) {
 func (reference) Draw(out kernels.DrawOut, h kernels.Buffer, w kernels.Matrix, d kernels.DrawIn, n int) {
 	m := ownMatrix(w)
 	for i := range n {
-		invTemp, u := own[float32](d.InvTemp)[i], own[float64](d.Uniform)[i]
-		if invTemp == 0 {
-			z, lse := scores(row(h, m.cols, i), m, kernels.Logits{InvTemp: 1, Cap: d.Cap})
-			best := mostLikely(z)[0]
-			own[int32](out.Token)[i], own[float32](out.LogP)[i] = int32(best), float32(z[best]-lse)
-			continue
+		invTemp := own[float32](d.InvTemp)[i]
+		greedy := invTemp == 0
+		if greedy {
+			invTemp = 1
 		}
-		z, lse := scores(row(h, m.cols, i), m, kernels.Logits{InvTemp: invTemp, Cap: d.Cap})
-		kept := truncate(z, int(own[int32](d.TopK)[i]), float64(own[float32](d.TopP)[i]), float64(own[float32](d.MinP)[i]))
-		if len(kept) < len(z) {
-			lse = logSum(z, kept)
+		z, whole := scores(row(h, m.cols, i), m, kernels.Logits{InvTemp: invTemp, Cap: d.Cap})
+		lse, token := whole, -1
+		if d.Given != nil {
+			token = int(own[int32](d.Given)[i])
 		}
-		token, sum := kept[len(kept)-1], 0.0
-		for _, v := range kept {
-			if sum += math.Exp(z[v] - lse); sum > u {
-				token = v
-				break
+		if token < 0 {
+			kept := allowed(z, d.Allowed, i)
+			if greedy {
+				token = kept[0]
+			} else {
+				kept = truncate(z, kept, int(own[int32](d.TopK)[i]), float64(own[float32](d.TopP)[i]), float64(own[float32](d.MinP)[i]))
+			}
+			if len(kept) < len(z) {
+				lse = logSum(z, kept)
+			}
+			if !greedy {
+				token = drawn(z, lse, kept, own[float64](d.Uniform)[i])
 			}
 		}
 		own[int32](out.Token)[i], own[float32](out.LogP)[i] = int32(token), float32(z[token]-lse)
+		if out.Raw != nil {
+			own[float32](out.Raw)[i] = float32(z[token] - whole)
+		}
+		if out.Tops == 0 {
+			continue
+		}
+		for k, v := range mostLikely(z)[:out.Tops] {
+			own[int32](out.TopToken)[i*out.Tops+k], own[float32](out.TopLogP)[i*out.Tops+k] = int32(v), float32(z[v]-whole)
+		}
 	}
+}
+
+// allowed are the tokens that may come after row i, from the most to the least likely.
+func allowed(z []float64, masks kernels.Buffer, i int) []int {
+	all := mostLikely(z)
+	if masks == nil {
+		return all
+	}
+	mask := own[int32](masks)[i*kernels.MaskWords(len(z)):]
+	return slices.DeleteFunc(all, func(v int) bool { return uint32(mask[v/32])>>(v%32)&1 == 0 })
+}
+
+// drawn is the first of the kept tokens at which their probability, in ascending order of the tokens, passes u.
+func drawn(z []float64, lse float64, kept []int, u float64) int {
+	sum := 0.0
+	for _, v := range kept {
+		if sum += math.Exp(z[v] - lse); sum > u {
+			return v
+		}
+	}
+	return kept[len(kept)-1]
 }
 
 // mostLikely are the tokens from the most to the least likely.
@@ -144,9 +179,8 @@ func mostLikely(z []float64) []int {
 	return order
 }
 
-// truncate gives the tokens that may be drawn, in ascending order.
-func truncate(z []float64, topK int, topP, minP float64) []int {
-	kept := mostLikely(z)
+// truncate gives those of the tokens, which come from the most to the least likely, that may be drawn, in ascending order.
+func truncate(z []float64, kept []int, topK int, topP, minP float64) []int {
 	if topK > 0 && topK < len(kept) {
 		kept = kept[:topK]
 	}

@@ -20,6 +20,7 @@ type Run struct {
 
 	Paged kernels.Paged // the sequences of a decoder
 	Draws int           // rows that a decoder draws from
+	Served
 }
 
 // Asked says what the head and the loss are about. A row may be asked for several targets, each of which makes a pair, and

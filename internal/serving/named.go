@@ -1,0 +1,82 @@
+package serving
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+)
+
+// NamedDir is a model, or the directory of an adapter, and what clients call it.
+type NamedDir struct{ Name, Dir string }
+
+// ParseNamedDir reads NAME=DIR. Without a name a directory goes by its last part, and a model on the Hub by its own.
+func ParseNamedDir(text string) (NamedDir, error) {
+	name, dir, named := strings.Cut(text, "=")
+	if !named {
+		name, dir = "", text
+	}
+	if dir == "" {
+		return NamedDir{}, badinput.Errorf("%q: expected NAME=DIR, or DIR", text)
+	}
+	n := NamedDir{Name: name, Dir: dir}
+	if !named {
+		n.Name = usualName(dir)
+	}
+	return n, CheckName(n.Name)
+}
+
+// usualName is what a directory goes by where nobody says.
+func usualName(dir string) string {
+	id, _, _ := strings.Cut(dir, "@")
+	if strings.Count(id, "/") == 1 && !strings.HasPrefix(id, ".") && !strings.HasPrefix(id, "/") && !isDir(dir) {
+		return id
+	}
+	if whole, err := filepath.Abs(dir); err == nil {
+		dir = whole // "." has a name too
+	}
+	return filepath.Base(dir)
+}
+
+const longestName = 200
+
+// CheckName refuses a name that could not stand in a request or a line of a log.
+func CheckName(name string) error {
+	bad := func(r rune) bool { return !unicode.IsPrint(r) || unicode.IsSpace(r) || r == unicode.ReplacementChar }
+	switch {
+	case name == "":
+		return badinput.Errorf("a name for what is served: found none; type NAME=DIR")
+	case len(name) > longestName:
+		return badinput.Errorf("a name for what is served: it has %d bytes, at most %d are allowed", len(name), longestName)
+	case strings.ContainsFunc(name, bad):
+		return badinput.Errorf("a name for what is served: found %q, expected letters, digits and signs without spaces", name)
+	}
+	return nil
+}
+
+// NotFound says that nothing of a name is served.
+type NotFound struct {
+	Name  string
+	There []string // what is, in order
+}
+
+func (e *NotFound) Error() string {
+	return fmt.Sprintf("model %q is not served here; there are: %s", e.Name, strings.Join(e.There, ", "))
+}
+
+// taken reports that a name stands for something already.
+func taken(name string) error {
+	return badinput.Errorf("%q: something else of this name is served; type another NAME=DIR", name)
+}
+
+func names(policies []Policy) []string {
+	all := make([]string, len(policies))
+	for i, p := range policies {
+		all[i] = p.Name
+	}
+	slices.Sort(all)
+	return all
+}

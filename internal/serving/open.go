@@ -1,0 +1,63 @@
+package serving
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+
+	"github.com/seed-7879b91d/grpo/configs"
+	"github.com/seed-7879b91d/grpo/internal/sources"
+	"github.com/seed-7879b91d/grpo/model"
+	"github.com/seed-7879b91d/grpo/sampler"
+)
+
+// Speech says how the models are spoken to, in the words of the settings of those names.
+type Speech struct {
+	Renderer string // "" is auto
+	ChatDate string
+	ChatVars string
+}
+
+// UsualLength is the longest sequence, in tokens, where nobody says.
+const UsualLength = 4096
+
+// UsualAdapters are how many adapters a model has room for where nobody says.
+const UsualAdapters = 32
+
+// opened is a model that has no sampler yet.
+type opened struct {
+	name     string
+	language *sources.Language
+	policy   *model.Policy
+}
+
+// openModels loads all models, so that what is free is known before the first takes it for its cache.
+func openModels(ctx context.Context, o Options) ([]opened, error) {
+	var all []opened
+	for _, named := range o.Models {
+		if err := CheckName(named.Name); err != nil {
+			return nil, err
+		}
+		language, err := sources.OpenLanguage(ctx, &configs.Config{Model: named.Dir,
+			Renderer: cmp.Or(o.Speech.Renderer, "auto"), ChatDate: o.Speech.ChatDate, ChatVars: o.Speech.ChatVars})
+		if err != nil {
+			return nil, fmt.Errorf("model %s: %w", named.Name, err)
+		}
+		policy, err := model.Open(o.Backend, language.Dir, false, o.Model)
+		if err != nil {
+			return nil, fmt.Errorf("model %s: %w", named.Name, err)
+		}
+		all = append(all, opened{named.Name, language, policy})
+	}
+	return all, nil
+}
+
+// sampling is the size of the model's sampler, where so many have not taken their share of the memory yet.
+func (m opened) sampling(o sampler.Options, left int) sampler.Options {
+	o.Adapters = cmp.Or(o.Adapters, UsualAdapters)
+	o.MaxLength = min(cmp.Or(o.MaxLength, UsualLength), m.policy.MaxPositions)
+	if room, known := m.policy.Free(); known && o.CacheBytes == 0 && o.Free == 0 {
+		o.Free = room.Bytes / int64(left)
+	}
+	return o
+}

@@ -1,0 +1,67 @@
+// Package adapted says what a LoRA adapter has to do with the packed linears of a decoder: the targets of one share its input, and are
+// windows of its output.
+package adapted
+
+import (
+	"fmt"
+
+	"github.com/seed-7879b91d/grpo/lora"
+	"github.com/seed-7879b91d/grpo/model/internal/ops"
+)
+
+// Linear is a packed linear of every layer and the adapter targets that share its input.
+type Linear struct {
+	Slot    string
+	Targets []lora.Target
+}
+
+// Linears are those that can be adapted.
+var Linears = []Linear{
+	{"qkv", []lora.Target{lora.Q, lora.K, lora.V}},
+	{"o", []lora.Target{lora.O}},
+	{"gate_up", []lora.Target{lora.Gate, lora.Up}},
+	{"down", []lora.Target{lora.Down}},
+}
+
+// Number counts the packed linears of a model.
+func Number(layer int, slot string) int {
+	for i, l := range Linears {
+		if l.Slot == slot {
+			return layer*len(Linears) + i
+		}
+	}
+	panic("model: no adapter has a target in " + slot)
+}
+
+// Share is what an adapter has for one packed linear.
+type Share struct {
+	Windows []ops.Window // of the linear's output, one per target
+	A       lora.Entry   // the A matrices of all of them, which lie side by side and are one
+	B       []lora.Entry
+}
+
+// ShareOf finds the share of a linear; nil where nothing of it is adapted.
+func ShareOf(l *lora.Layout, layer int, of Linear) (*Share, error) {
+	s := &Share{}
+	from := 0
+	for _, t := range of.Targets {
+		out, _ := l.Dims.Shape(t)
+		if a, b, ok := l.Pair(layer, t); ok {
+			if len(s.B) == 0 {
+				s.A = a
+				s.A.Rows = 0
+			}
+			if a.Offset != s.A.Offset+s.A.Len() {
+				return nil, fmt.Errorf("%s is not beside the A matrix before it", a.Name)
+			}
+			s.A.Rows += a.Rows
+			s.B = append(s.B, b)
+			s.Windows = append(s.Windows, ops.Window{From: from, N: out})
+		}
+		from += out
+	}
+	if len(s.B) == 0 {
+		return nil, nil
+	}
+	return s, nil
+}

@@ -1,0 +1,103 @@
+package model
+
+import (
+	"fmt"
+
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/kernels"
+	"github.com/seed-7879b91d/grpo/lora"
+	"github.com/seed-7879b91d/grpo/model/internal/adapted"
+	"github.com/seed-7879b91d/grpo/model/internal/ops"
+)
+
+// Served is an adapter as the rows of a decoder read it: the numbers that it had when it was handed over.
+type Served struct {
+	d           *Decoder // that has it; nil when it has been withdrawn
+	corrections []*ops.Correction
+}
+
+// Serve takes a copy of an adapter, of whatever rank, scale and targets, for the rows of later runs. What is computed for such a row is
+// what a policy computes that has the adapter attached, to the bit.
+func (d *Decoder) Serve(a *lora.Adapter) (*Served, error) {
+	switch {
+	case d.Adapters == 0:
+		return nil, fmt.Errorf("model: the decoder has no room for adapters")
+	case d.taken == d.Adapters:
+		return nil, badinput.Errorf("all places for adapters are taken, there are %d; unload one, or make room for more", d.Adapters)
+	case a.Dims != d.p.LoRADims():
+		return nil, badinput.Errorf("adapter for a model of sizes %+v, this one has %+v", a.Dims, d.p.LoRADims())
+	}
+	corrections, err := adapted.Corrections(d.p.b, a)
+	if err != nil {
+		return nil, fmt.Errorf("adapter: %w", err)
+	}
+	low := 0
+	for _, c := range corrections {
+		if c != nil {
+			low = max(low, c.A.Rows())
+		}
+	}
+	if err := d.makeLow(low * d.Rows); err != nil {
+		return nil, fmt.Errorf("adapter: %w", err)
+	}
+	d.taken++
+	return &Served{d: d, corrections: corrections}, d.p.b.Sync()
+}
+
+// Withdraw gives up an adapter, which no later run may name. Its memory is free at the next collection of garbage.
+func (d *Decoder) Withdraw(s *Served) {
+	if s.d != d {
+		panic("model: the adapter is not this decoder's, or was withdrawn before")
+	}
+	d.forgetAdapters()
+	s.d, s.corrections = nil, nil
+	d.taken--
+}
+
+// makeLow makes room for what adapters have between their two matrices.
+func (d *Decoder) makeLow(floats int) error {
+	run := &d.in.run
+	if run.Low != nil && run.Low.Len() >= floats {
+		return nil
+	}
+	low, err := d.p.b.Alloc(kernels.F32, floats)
+	if err != nil {
+		return err
+	}
+	if run.Low != nil {
+		d.p.b.Release(run.Low)
+	}
+	run.Low = low
+	return nil
+}
+
+// forgetAdapters lets go of those of the last run, which would live on otherwise.
+func (d *Decoder) forgetAdapters() {
+	run := &d.in.run
+	clear(run.Stretches)
+	run.Stretches = run.Stretches[:0]
+}
+
+// loadAdapters makes the adapters of the rows those of the next run.
+func (d *Decoder) loadAdapters(r *Rows) error {
+	run := &d.in.run
+	d.forgetAdapters()
+	if n := len(r.Starts) - 1; len(r.Adapters) != 0 && len(r.Adapters) != n {
+		return fmt.Errorf("model: %d adapters for %d runs of rows", len(r.Adapters), n)
+	}
+	for i, s := range r.Adapters {
+		if s == nil {
+			continue
+		}
+		if s.d != d {
+			return fmt.Errorf("model: the adapter of run %d is not this decoder's, or has been withdrawn", i)
+		}
+		from, to := int(r.Starts[i]), int(r.Starts[i+1])
+		if n := len(run.Stretches); n > 0 && r.Adapters[i-1] == s {
+			run.Stretches[n-1].To = to
+		} else {
+			run.Stretches = append(run.Stretches, ops.Stretch{From: from, To: to, Corrections: s.corrections})
+		}
+	}
+	return nil
+}

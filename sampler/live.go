@@ -1,0 +1,204 @@
+package sampler
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/model"
+)
+
+// ErrBusy refuses a request where as many wait as may.
+var ErrBusy = errors.New("as many requests wait as may: try again later")
+
+// ErrWithdrawn refuses a request for an adapter that is not served any more.
+var ErrWithdrawn = badinput.Errorf("the adapter of the request is not served any more")
+
+// ErrClosed refuses a request that comes too late.
+var ErrClosed = errors.New("no more requests are taken")
+
+// Live samples for requests that come and go. Its methods are safe for concurrent use, but for Run, which
+// one goroutine calls. A request is drawn as Engine.Sample draws it, whatever is drawn beside it.
+//
+// The weights that it reads stay as they are while it is there.
+type Live struct {
+	// Turn is held while it computes. Whoever else computes on the same backend holds it too; it is set before Run.
+	Turn sync.Locker
+
+	s *scheduler // of the goroutine of Run
+
+	mu      sync.Mutex // guards what follows
+	come    []*Ticket  // submitted, not yet with the scheduler
+	leave   []*Ticket  // cancelled, perhaps finished
+	waiting int        // requests with the scheduler of which nothing is drawn yet
+	err     error      // why no more requests are taken; nil while they are
+	wake    chan struct{}
+	readers map[*model.Served]int // of each adapter that is served: requests that are not done
+	leaving map[*model.Served]int // of each that is being withdrawn
+	fewer   sync.Cond             // is told when either are fewer
+}
+
+// Ticket is a request that was submitted.
+type Ticket struct {
+	live  *Live
+	group *group
+}
+
+// Listener hears of a request. Its functions, which may be nil, are called by the goroutine of Run: they return
+// soon, and neither run nor wait for anything of the same Live, but may submit and cancel.
+type Listener struct {
+	Token func(Token)
+	Done  func(Rollout) // once for each sample, in the order in which they end
+}
+
+// Token is one that was drawn.
+type Token struct {
+	Sample       int
+	ID           int32
+	LogProb, Raw float32 // as in Rollout
+	Top          []Likely
+}
+
+// NewLive makes a sampler for a policy, as NewPlan says.
+func NewLive(p *model.Policy, o Options) (*Live, error) {
+	e, err := New(p, o)
+	if err != nil {
+		return nil, err
+	}
+	e.TokenBudget = max(e.TokenBudget, e.MaxSequences) // each that runs has its row
+	s := &scheduler{Engine: e, tree: newTree(e.Block, e.blocks)}
+	l := &Live{Turn: new(sync.Mutex), s: s, wake: make(chan struct{}, 1), readers: map[*model.Served]int{}, leaving: map[*model.Served]int{}}
+	l.fewer.L = &l.mu
+	return l, nil
+}
+
+// Plan is what it holds.
+func (l *Live) Plan() Plan { return l.s.Plan }
+
+// Submit takes a request in. The error is what is wrong with it, ErrBusy, or what wraps ErrClosed.
+func (l *Live) Submit(r Request, on Listener) (*Ticket, error) {
+	if err := r.check(l.s.cfg, l.s.MaxLength); err != nil {
+		return nil, err
+	}
+	t := &Ticket{live: l, group: newGroup(0, r, on)}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.err != nil {
+		return nil, l.err
+	}
+	if l.waiting+len(l.come) >= l.s.MaxWaiting {
+		return nil, ErrBusy
+	}
+	if r.Adapter != nil {
+		if _, served := l.readers[r.Adapter]; !served {
+			return nil, ErrWithdrawn
+		}
+		l.readers[r.Adapter]++
+	}
+	l.come = append(l.come, t)
+	l.rouse()
+	return t, nil
+}
+
+// Cancel ends a request. Its sequences give up their blocks at the next iteration; Done is still called for each
+// that is not finished, with Cancelled.
+func (t *Ticket) Cancel() {
+	l := t.live
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.leave = append(l.leave, t)
+	l.rouse()
+}
+
+// Close takes no more requests; Run returns when those that were taken are done.
+func (l *Live) Close() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.err == nil {
+		l.err = ErrClosed
+	}
+	l.rouse()
+}
+
+// rouse has Run look at what came; l.mu is held.
+func (l *Live) rouse() {
+	select {
+	case l.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Run computes while there is work, and sleeps while there is none. It ends after Close with the last request, with
+// nil; with the context, whose requests are cancelled; or with an error of the backend, which ends all requests too.
+func (l *Live) Run(ctx context.Context) error {
+	for {
+		more := l.receive()
+		switch err := ctx.Err(); {
+		case err != nil:
+			return l.abort(Cancelled, err)
+		case len(l.s.sequences) > 0:
+			if err := l.iterate(); err != nil {
+				return l.abort(Failed, err)
+			}
+		case !more:
+			return nil
+		default:
+			select {
+			case <-l.wake:
+			case <-ctx.Done():
+			}
+		}
+	}
+}
+
+func (l *Live) iterate() error {
+	l.Turn.Lock()
+	defer l.Turn.Unlock()
+	return l.s.iterate()
+}
+
+// receive brings what came and what leaves to the scheduler, and reports whether more may come.
+func (l *Live) receive() bool {
+	l.mu.Lock()
+	come, leave, more := l.come, l.leave, l.err == nil
+	l.come, l.leave = nil, nil
+	l.waiting += len(come)
+	l.mu.Unlock()
+	for _, t := range come {
+		l.s.add(t.group)
+	}
+	for _, t := range leave {
+		l.s.end(t.group, Cancelled, nil)
+	}
+	l.s.forget()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.waiting = l.s.waiting()
+	l.left()
+	return more
+}
+
+// abort ends all requests, and takes no more.
+func (l *Live) abort(why FinishReason, err error) error {
+	l.mu.Lock()
+	l.err = errors.Join(ErrClosed, err)
+	l.mu.Unlock()
+	l.receive()
+	for _, g := range slices.Clone(l.s.groups) {
+		l.s.end(g, why, err)
+	}
+	l.receive()
+	return err
+}
+
+// waiting is how many groups have nothing drawn or in work.
+func (s *scheduler) waiting() (n int) {
+	for _, g := range s.groups {
+		if !g.begun {
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,189 @@
+package sampler
+
+import (
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7879b91d/grpo/model"
+)
+
+// step is an iteration of a Live that nobody runs. It reports whether there was work.
+func step(t testing.TB, l *Live) bool {
+	t.Helper()
+	l.receive()
+	if len(l.s.sequences) == 0 {
+		return false
+	}
+	require.NoError(t, l.iterate())
+	return true
+}
+
+// A prompt that takes many iterations holds neither those up that are drawn, nor short prompts behind it.
+func TestALongPromptHoldsNobodyUp(t *testing.T) {
+	p := open(t, backend(t), "qwen3-tied", "")
+	l, err := NewLive(p, Options{MaxLength: 512, MaxSequences: 8, TokenBudget: 40})
+	require.NoError(t, err)
+	rng := rand.New(rand.NewPCG(5, 6))
+	var drawn, at [5]int // tokens, and the iteration of the first
+	iteration := 0
+	submit := func(i, prompt, tokens int) {
+		_, err := l.Submit(Request{Prompt: randomTokens(rng, p.Vocab, prompt), N: 1, Params: Params{MaxTokens: tokens}},
+			Listener{Token: func(Token) {
+				if drawn[i]++; drawn[i] == 1 {
+					at[i] = iteration
+				}
+			}})
+		require.NoError(t, err)
+	}
+	submit(0, 3, 100)
+	require.True(t, step(t, l))
+	submit(1, 400, 5)
+	for i := 2; i < 5; i++ {
+		submit(i, 8, 100)
+	}
+	for iteration = 1; drawn[1] == 0; iteration++ {
+		require.True(t, step(t, l))
+		require.Equal(t, iteration+1, drawn[0], "a token in each iteration")
+	}
+	require.Equal(t, 1, at[2], "of the 39 rows that are left, 19 are for those behind the long prompt")
+	require.Equal(t, 1, at[3])
+	require.Equal(t, 2, at[4])
+	require.LessOrEqual(t, at[1], 13, "once the others are drawn the long prompt has the rest")
+}
+
+// crowd is a Live over little memory, at which requests of many kinds arrive and some of which leave.
+type crowd struct {
+	t       *testing.T
+	rng     *rand.Rand
+	l       *Live
+	served  []*model.Served
+	known   [][]int32 // prompts and completions that were there, to begin with
+	asked   []Request
+	drawn   [][]Rollout
+	found   int // tokens in the cache
+	waiting int
+}
+
+// arrive submits a request, which often begins like one before.
+func (c *crowd) arrive() {
+	prompt := randomTokens(c.rng, c.l.s.cfg.Vocab, 1+c.rng.IntN(30))
+	if n := len(c.known); n > 0 && c.rng.IntN(3) > 0 {
+		before := c.known[n-1-c.rng.IntN(min(n, 8))]
+		prompt = slices.Concat(before[:c.rng.IntN(len(before)+1)], prompt)
+	}
+	prompt = prompt[:min(len(prompt), 90)]
+	r := Request{Prompt: prompt, N: 1 + c.rng.IntN(3), Key: Key{Seed: c.rng.Uint64()}, Adapter: c.served[c.rng.IntN(len(c.served))],
+		Params: Params{Temperature: c.rng.Float32() * 2, MaxTokens: 1 + c.rng.IntN(37), StopTokens: []int32{int32(c.rng.IntN(99))}}}
+	i := len(c.asked)
+	c.asked, c.drawn, c.known = append(c.asked, r), append(c.drawn, nil), append(c.known, prompt)
+	c.waiting += r.N
+	left := -1
+	if c.rng.IntN(6) == 0 {
+		left = c.rng.IntN(20)
+	}
+	var ticket *Ticket
+	ticket, err := c.l.Submit(r, Listener{
+		Token: func(Token) {
+			if left--; left == 0 {
+				ticket.Cancel()
+			}
+		},
+		Done: func(got Rollout) {
+			c.waiting--
+			c.found += got.Cached
+			c.known = append(c.known, slices.Concat(prompt, got.Tokens))
+			got.Cached = 0
+			c.drawn[i] = append(c.drawn[i], got)
+		},
+	})
+	require.NoError(c.t, err)
+	if left == 0 {
+		ticket.Cancel() // before anything is drawn
+	}
+}
+
+// decoding are the sequences that need one row for their next token.
+func (c *crowd) decoding() (all []*sequence) {
+	for _, q := range c.l.s.sequences {
+		if q.state == running && q.length()-q.computed == 1 {
+			all = append(all, q)
+		}
+	}
+	return all
+}
+
+// Requests that come and go, join conversations, leave early, give up their blocks and find them again draw what they
+// draw alone; each that is drawn gets a token in each iteration, and nothing is left. GRPO_SOAK sets their number.
+func TestACrowdDrawsWhatEachDrawsAlone(t *testing.T) {
+	n := 120
+	if s := os.Getenv("GRPO_SOAK"); s != "" {
+		var err error
+		n, err = strconv.Atoi(s)
+		require.NoError(t, err)
+	}
+	b := backend(t)
+	p := open(t, b, "qwen3-tied", "")
+	l, err := NewLive(p, Options{MaxLength: 128, MaxSequences: 6, TokenBudget: 48, Adapters: 1, CacheBytes: int64(p.BlockBytes()) * 14})
+	require.NoError(t, err)
+	adapter := secondAdapter(t, p)
+	served, err := l.Serve(adapter)
+	require.NoError(t, err)
+	c := &crowd{t: t, rng: rand.New(rand.NewPCG(6, 7)), l: l, served: []*model.Served{nil, served}}
+	for len(c.asked) < n || c.waiting > 0 {
+		for len(c.asked) < n && c.rng.IntN(4) == 0 {
+			c.arrive()
+		}
+		decoding, preempted := c.decoding(), l.s.Preempted
+		before := make([]int, len(decoding))
+		for i, q := range decoding {
+			before[i] = len(q.tokens)
+		}
+		step(t, l)
+		for i, q := range decoding {
+			if l.s.Preempted == preempted && q.state == running {
+				require.Equal(t, before[i]+1, len(q.tokens))
+			}
+		}
+	}
+	require.False(t, step(t, l))
+	require.Equal(t, l.s.Blocks, l.s.FreeBlocks())
+	require.Positive(t, l.s.Preempted)
+	require.Positive(t, c.found)
+	t.Logf("%d preemptions, %d tokens of prompts found", l.s.Preempted, c.found)
+	own := open(t, b, "qwen3-tied", "")
+	require.NoError(t, own.Attach(adapter))
+	alone := map[*model.Served]*Engine{nil: engine(t, p, Options{MaxLength: 128}), served: engine(t, own, Options{MaxLength: 128})}
+	c.compare(alone)
+	l.Withdraw(served)
+	l.s.tree.forget(nil)
+	require.Len(t, l.s.blocks.free, l.s.Blocks)
+}
+
+// compare draws each request alone, and looks at what the crowd drew of it.
+func (c *crowd) compare(alone map[*model.Served]*Engine) {
+	cancelled := 0
+	for i, r := range c.asked {
+		e := alone[r.Adapter]
+		r.Adapter = nil
+		want := sampleAll(c.t, e, []Request{r})
+		require.Len(c.t, c.drawn[i], r.N)
+		for _, got := range c.drawn[i] {
+			w := want[got.Sample]
+			if got.Finish == Cancelled {
+				cancelled++
+				n := len(got.Tokens)
+				w = Rollout{Sample: got.Sample, Tokens: w.Tokens[:n], LogProbs: w.LogProbs[:n], Finish: Cancelled}
+				if n == 0 {
+					w.Tokens, w.LogProbs = nil, nil
+				}
+			}
+			require.Equal(c.t, w, got, "request %d", i)
+		}
+	}
+	require.Positive(c.t, cancelled)
+}
