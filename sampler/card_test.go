@@ -19,6 +19,7 @@ func TestOnACard(t *testing.T) {
 			b := backendtest.Card(t)
 			defer func() { require.NoError(t, b.Close()) }()
 			p := openWith(t, b, "qwen3-untied-sharded", "adapter", o)
+			freesBehindTheWindow(t, openWith(t, b, "mistral-yarn", "", o))
 			asked := requests(p.Vocab, 0.7, 7)
 			together := sampleAll(t, engine(t, p, Options{MaxLength: 128, MaxSequences: 16}), asked)
 			for _, r := range together {
@@ -38,4 +39,22 @@ func TestOnACard(t *testing.T) {
 			require.Equal(t, together[:len(alone)], alone)
 		})
 	}
+}
+
+// freesBehindTheWindow draws a sequence that needs more blocks than there are, but for those behind its window, beside another one, and
+// scores it. The device tells of reads of what nobody wrote.
+func freesBehindTheWindow(t *testing.T, p *model.Policy) {
+	t.Helper()
+	e := engine(t, p, Options{MaxLength: 256, MaxSequences: 2, TokenBudget: 32, CacheBytes: int64(11 * p.BlockBytes())})
+	asked := []Request{
+		{Prompt: []int32{1, 2, 3}, N: 1, Params: Params{Temperature: 1, MaxTokens: 220}},
+		{Prompt: []int32{4, 5}, N: 1, Key: Key{Problem: 1}, Params: Params{Temperature: 1, MaxTokens: 150}},
+	}
+	for _, r := range sampleAll(t, e, asked) {
+		prompt := asked[r.Request].Prompt
+		scores, err := p.Score(t.Context(), [][]int32{append(append([]int32(nil), prompt...), r.Tokens...)}, 1)
+		require.NoError(t, err)
+		require.Equal(t, scores[0][len(prompt)-1:], r.LogProbs, "request %d", r.Request)
+	}
+	require.Zero(t, e.Preempted)
 }

@@ -3,7 +3,9 @@ package sampler
 import (
 	"context"
 	"encoding/json"
+	"math/rand/v2"
 	"os"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -98,6 +100,42 @@ func TestOtherFamiliesSampleWhatTheyScore(t *testing.T) {
 			require.Positive(t, e.Preempted)
 		}
 		require.NoError(t, b.Close())
+	}
+}
+
+// Where every layer reads a window alone, sequences that are much longer than it need few blocks, and draw what they score. Where
+// some layers read all, they need all.
+func TestBlocksBehindAWindowAreFree(t *testing.T) {
+	b := backendtest.CPU(t, cpu.Options{Threads: 2})
+	defer b.Close()
+	for _, name := range []string{"mistral-yarn", "gemma2-softcap"} {
+		p := open(t, b, name, "adapter")
+		rng := rand.New(rand.NewPCG(8, 8))
+		asked := []Request{
+			{Prompt: randomTokens(rng, p.Vocab, 150), N: 3, Params: Params{Temperature: 1, MaxTokens: 200}},
+			{Prompt: randomTokens(rng, p.Vocab, 9), N: 1, Key: Key{Problem: 1}, Params: Params{Temperature: 1, MaxTokens: 330}},
+		}
+		o := Options{MaxLength: 352, MaxSequences: 4, TokenBudget: 32, CacheBytes: int64(18 * p.BlockBytes())}
+		e := engine(t, p, o)
+		rollouts := sampleAll(t, e, asked)
+		require.Equal(t, name != "mistral-yarn", e.Preempted > 0, "%s: %d times", name, e.Preempted)
+		live, err := NewLive(p, o)
+		require.NoError(t, err)
+		var again []Rollout
+		for _, r := range asked {
+			_, err := live.Submit(r, Listener{Done: func(r Rollout) { again = append(again, r) }})
+			require.NoError(t, err)
+		}
+		for step(t, live) {
+		}
+		require.Equal(t, live.s.Blocks, live.s.FreeBlocks())
+		for _, r := range rollouts {
+			sequence := slices.Concat(asked[r.Request].Prompt, r.Tokens)
+			scores, err := p.Score(t.Context(), [][]int32{sequence}, 1)
+			require.NoError(t, err)
+			require.Equal(t, scores[0][len(asked[r.Request].Prompt)-1:], r.LogProbs, "%s, request %d", name, r.Request)
+			require.True(t, slices.ContainsFunc(again, func(a Rollout) bool { return slices.Equal(a.LogProbs, r.LogProbs) }))
+		}
 	}
 }
 
