@@ -3,6 +3,7 @@
 package sampler
 
 import (
+	"math/rand/v2"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -19,7 +20,9 @@ func TestOnACard(t *testing.T) {
 			b := backendtest.Card(t)
 			defer func() { require.NoError(t, b.Close()) }()
 			p := openWith(t, b, "qwen3-untied-sharded", "adapter", o)
-			freesBehindTheWindow(t, openWith(t, b, "mistral-yarn", "", o))
+			if o.Cache == model.BF16 { // of which most is read at a time
+				freesBehindTheWindow(t, openWith(t, b, "mistral-yarn", "", o))
+			}
 			asked := requests(p.Vocab, 0.7, 7)
 			together := sampleAll(t, engine(t, p, Options{MaxLength: 128, MaxSequences: 16}), asked)
 			for _, r := range together {
@@ -41,14 +44,15 @@ func TestOnACard(t *testing.T) {
 	}
 }
 
-// freesBehindTheWindow draws a sequence that needs more blocks than there are, but for those behind its window, beside another one, and
-// scores it. The device tells of reads of what nobody wrote.
+// freesBehindTheWindow draws a sequence whose blocks behind the window another one takes, and scores both. The device tells of reads
+// of what nobody wrote.
 func freesBehindTheWindow(t *testing.T, p *model.Policy) {
 	t.Helper()
-	e := engine(t, p, Options{MaxLength: 256, MaxSequences: 2, TokenBudget: 32, CacheBytes: int64(11 * p.BlockBytes())})
+	e := engine(t, p, Options{MaxLength: 192, MaxSequences: 2, TokenBudget: 64, CacheBytes: int64(7 * p.BlockBytes())})
+	rng := rand.New(rand.NewPCG(8, 8))
 	asked := []Request{
-		{Prompt: []int32{1, 2, 3}, N: 1, Params: Params{Temperature: 1, MaxTokens: 220}},
-		{Prompt: []int32{4, 5}, N: 1, Key: Key{Problem: 1}, Params: Params{Temperature: 1, MaxTokens: 150}},
+		{Prompt: randomTokens(rng, p.Vocab, 150), N: 1, Params: Params{Temperature: 1, MaxTokens: 12}},
+		{Prompt: randomTokens(rng, p.Vocab, 100), N: 1, Key: Key{Problem: 1}, Params: Params{Temperature: 1, MaxTokens: 4}},
 	}
 	for _, r := range sampleAll(t, e, asked) {
 		prompt := asked[r.Request].Prompt
@@ -56,5 +60,4 @@ func freesBehindTheWindow(t *testing.T, p *model.Policy) {
 		require.NoError(t, err)
 		require.Equal(t, scores[0][len(prompt)-1:], r.LogProbs, "request %d", r.Request)
 	}
-	require.Zero(t, e.Preempted)
 }

@@ -119,11 +119,16 @@ func TestBlocksBehindAWindowAreFree(t *testing.T) {
 		e := engine(t, p, o)
 		rollouts := sampleAll(t, e, asked)
 		require.Equal(t, name != "mistral-yarn", e.Preempted > 0, "%s: %d times", name, e.Preempted)
+		// Prompts that come and go overwrite whole blocks as soon as they are free.
+		for i := range 40 {
+			asked = append(asked, Request{Prompt: randomTokens(rng, p.Vocab, 40), N: 1, Key: Key{Problem: 2 + i},
+				Params: Params{Temperature: 1, MaxTokens: 9}})
+		}
+		o.MaxSequences, o.TokenBudget = 8, 96
 		live, err := NewLive(p, o)
 		require.NoError(t, err)
-		var again []Rollout
-		for _, r := range asked {
-			_, err := live.Submit(r, Listener{Done: func(r Rollout) { again = append(again, r) }})
+		for i, r := range asked {
+			_, err := live.Submit(r, Listener{Done: func(r Rollout) { r.Request = i; rollouts = append(rollouts, r) }})
 			require.NoError(t, err)
 		}
 		for step(t, live) {
@@ -134,7 +139,6 @@ func TestBlocksBehindAWindowAreFree(t *testing.T) {
 			scores, err := p.Score(t.Context(), [][]int32{sequence}, 1)
 			require.NoError(t, err)
 			require.Equal(t, scores[0][len(asked[r.Request].Prompt)-1:], r.LogProbs, "%s, request %d", name, r.Request)
-			require.True(t, slices.ContainsFunc(again, func(a Rollout) bool { return slices.Equal(a.LogProbs, r.LogProbs) }))
 		}
 	}
 }
