@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/model"
@@ -68,7 +69,7 @@ func NewLive(p *model.Policy, o Options) (*Live, error) {
 		return nil, err
 	}
 	e.TokenBudget = max(e.TokenBudget, e.MaxSequences) // each that runs has its row
-	s := &scheduler{Engine: e, tree: newTree(e.Block, e.blocks)}
+	s := &scheduler{Engine: e, tree: newTree(e.Block, e.blocks), pace: newPace(e.Pace, e.TokenBudget)}
 	l := &Live{Turn: new(sync.Mutex), s: s, wake: make(chan struct{}, 1), readers: map[*model.Served]int{}, leaving: map[*model.Served]int{}}
 	l.fewer.L = &l.mu
 	return l, nil
@@ -156,7 +157,12 @@ func (l *Live) Run(ctx context.Context) error {
 func (l *Live) iterate() error {
 	l.Turn.Lock()
 	defer l.Turn.Unlock()
-	return l.s.iterate()
+	start := time.Now()
+	err := l.s.iterate()
+	if l.s.drawing > 0 {
+		l.s.pace.saw(len(l.s.rows.Tokens)-l.s.drawing, time.Since(start))
+	}
+	return err
 }
 
 // receive brings what came and what leaves to the scheduler, and reports whether more may come.

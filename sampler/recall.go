@@ -89,9 +89,17 @@ func (s *scheduler) chunk(q *sequence) int {
 	left := s.budget()
 	n := min(q.length()-q.computed, left)
 	if s.tree != nil {
-		n = min(n, max(left-s.behind, 1))
+		n = min(n, max(left-s.behind, 1), s.pace.rows)
 	}
 	return n
+}
+
+// bound leaves those that begin fewer rows than there are, where others wait for a token, and notes how many.
+func (s *scheduler) bound() {
+	if s.drawing = len(s.drawn); s.tree != nil && s.drawing > 0 {
+		s.most = min(s.most, len(s.rows.Tokens)+s.pace.rows)
+	}
+	s.room = s.budget()
 }
 
 // share is how many rows of the iteration a group's prompt may take: all that are left, less those that the groups behind

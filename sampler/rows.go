@@ -12,7 +12,7 @@ func (s *scheduler) budget() int {
 	if len(s.rows.Starts)-1 >= s.decoder.Sequences {
 		return 0
 	}
-	return s.TokenBudget - len(s.rows.Tokens)
+	return s.most - len(s.rows.Tokens)
 }
 
 // addRow adds a row to the run of rows that is being written.

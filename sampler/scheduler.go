@@ -15,11 +15,14 @@ type scheduler struct {
 	sequences []*sequence // of all groups, in order
 	running   int
 	admitted  int  // those of the running that began in this iteration
+	drawing   int  // those of them that wait for a token in this iteration
 	behind    int  // running sequences that are yet to be served in this iteration
-	room      int  // rows of this iteration that those that run leave
+	most      int  // rows of this iteration
+	room      int  // of them for those that begin
 	ended     bool // some are finished, and still among groups and sequences
 
 	tree  *tree    // of a Live; nil: nothing is remembered
+	pace  pace     // of a Live
 	grown []*group // whose prompts have rows in this iteration
 
 	gone []*model.Served // an adapter of each request that was forgotten, until a Live has looked
@@ -60,14 +63,15 @@ func (s *scheduler) iterate() error {
 func (s *scheduler) schedule() {
 	s.rows.Reset()
 	s.drawn, s.copyTo, s.copyFrom = s.drawn[:0], s.copyTo[:0], s.copyFrom[:0]
-	s.admitted, s.behind = 0, s.running
+	s.admitted, s.behind, s.most = 0, s.running, s.TokenBudget
 	for _, q := range s.sequences {
 		if q.state == running {
 			s.behind--
 			s.advance(q)
 		}
 	}
-	s.behind, s.room = 0, s.budget()
+	s.behind = 0
+	s.bound()
 	s.admit()
 	s.arrange()
 	if len(s.rows.Masks) > 0 {
