@@ -154,7 +154,7 @@ func checkTable(t *testing.T, head string, names []string, anew func(name, line 
 }
 
 // columns are the head of both tables.
-const columns = "| preset | model | weights as | weights | adapter | activations | cache | all together | of "+
+const columns = "| preset | model | weights as | weights | adapter | activations | cache | all together | of " +
 	"| a batch | longest | computed again |"
 
 // The memory that each preset takes on a processor is what docs/presets.md says, from the shapes of the models as they were
