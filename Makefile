@@ -51,8 +51,9 @@ soak: ## REQUESTS (10000) to the sampler, PROGRAMS (20000) in the sandbox
 	GRPO_SANDBOX_FULL=$(or $(PROGRAMS),20000) $(GO) test -count=1 -v -timeout 90m \
 		-run 'TestSoak|TestStableVerdicts|TestHostile|TestHonest|TestOrdinaryUser' ./reward/sandbox
 
-texts: ## TEXTS (1000000) random texts to the tokens of each tokenizer and back; every hostile template
+texts: ## TEXTS (1000000) random texts to the tokens of each tokenizer and back; every hostile template; schemas
 	GRPO_TEXTS=$(or $(TEXTS),1000000) $(GO) test -count=1 -v -timeout 60m -run 'TestModels|TestHostile' ./data/chat/...
+	GRPO_TEXTS=$(or $(TEXTS),1000000) $(GO) test -count=1 -v -timeout 60m ./internal/serving/grammar/...
 
 scale: ## a data set of SIZE: full (2 GB) or tenth
 	GRPO_SCALE=$(or $(SIZE),full) $(GO) test -count=1 -v -timeout 30m -run TestScale ./data/dataset

@@ -70,6 +70,8 @@ var layers = map[string][]string{
 	"internal/version":     {},
 	"internal/tiny":        {"data"},
 	"internal/tiny/make":   {"model", "optim", "kernels", "kernels/cpu", "data", "internal/tiny"},
+
+	"internal/serving/grammar": {"data"},
 }
 
 // roomsOfTrainer are the trainer's own.

@@ -1,19 +1,64 @@
 package sampler
 
-import "slices"
+import (
+	"slices"
 
-// accept hands the drawn tokens to their sequences and ends those that are done.
-func (s *scheduler) accept(tokens []int32, logprobs []float32) {
-	for i, q := range s.drawn {
-		done, why := q.accept(tokens[i], logprobs[i])
-		if q.on.Token != nil {
-			q.on.Token(Token{Sample: q.sample, ID: tokens[i], LogProb: logprobs[i]})
+	"github.com/seed-7879b91d/grpo/model"
+)
+
+// asked is what one draw of an iteration is for: the next token of a sequence, or the score of a token of a prompt.
+type asked struct {
+	*group
+	q  *sequence // nil: the score
+	at int       // of the prompt's token
+}
+
+// accept hands the drawn tokens to their sequences and ends those that are done, and scores to their prompts.
+func (s *scheduler) accept(d model.Drawn) {
+	for i, a := range s.drawn {
+		t := Token{ID: d.Tokens[i], LogProb: d.LogProbs[i]}
+		if d.Raw != nil {
+			t.Raw = d.Raw[i]
 		}
-		if done {
-			s.finish(q, why, nil)
+		if a.q == nil {
+			a.score(a.at, t.Raw, likely(d, i, len(s.drawn), a.request.PromptTop))
+			continue
 		}
+		t.Sample, t.Top = a.q.sample, likely(d, i, len(s.drawn), a.request.Top)
+		s.hand(a.q, t)
 	}
 	s.forget()
+}
+
+// hand gives a sequence its next token.
+func (s *scheduler) hand(q *sequence, t Token) {
+	if q.err != nil {
+		s.finish(q, Failed, q.err)
+		return
+	}
+	if !q.request.raw() {
+		t.Raw = 0
+	}
+	done, why := q.accept(t)
+	if q.on.Token != nil {
+		q.on.Token(t)
+	}
+	if done {
+		s.finish(q, why, nil)
+	}
+}
+
+// likely are the n most likely tokens at draw i of so many.
+func likely(d model.Drawn, i, draws, n int) []Likely {
+	if n == 0 {
+		return nil
+	}
+	width := len(d.TopTokens) / draws
+	top := make([]Likely, min(n, width))
+	for k := range top {
+		top[k] = Likely{Token: d.TopTokens[i*width+k], LogProb: d.TopLogProbs[i*width+k]}
+	}
+	return top
 }
 
 // finish turns a sequence into a rollout and frees what it held; the last of a group frees the prefix.
@@ -30,7 +75,10 @@ func (s *scheduler) finish(q *sequence, why FinishReason, err error) {
 		s.dropPrefix(q.group)
 	}
 	r := Rollout{Request: q.index, Sample: q.sample, Tokens: q.tokens, LogProbs: q.logprobs, Finish: why,
-		Cached: q.cached, Err: err}
+		Raw: q.raws, Top: q.tops, PromptTop: q.promptTop, Cached: q.cached, Err: err}
+	if q.request.ScorePrompt {
+		r.Prompt = q.prompt
+	}
 	if q.on.Done != nil {
 		q.on.Done(r)
 	}

@@ -21,7 +21,10 @@
 //	Rollout    a finished completion
 //
 // Engine.Sample adds its requests to a scheduler of its own and returns when all are done. A Live has one that
-// goes on: requests join it at the next iteration, and leave when they are done or cancelled.
+// goes on: requests join it at the next iteration, and leave when they are done or cancelled. It remembers full blocks
+// in a tree, by the tokens that lead to them and the adapter that they were computed with, so that a prompt that begins
+// like an earlier one finds that in the cache; what was used longest ago gives way first. It lets no prompt take a whole
+// iteration while others wait, nor an iteration take much longer than drawing does (see Options.Pace).
 //
 // Blocks have reference counts and are copied when a shared one is written to. When none is free, the
 // youngest sequence is preempted: it gives its blocks up and is recomputed later.

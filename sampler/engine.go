@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/model"
 )
 
@@ -60,6 +61,9 @@ func (e *Engine) Sample(ctx context.Context, requests []Request, on Events) ([]R
 	for i, r := range requests {
 		if err := r.check(e.cfg, e.MaxLength); err != nil {
 			return nil, fmt.Errorf("request %d: %w", i, err)
+		}
+		if r.Adapter != nil {
+			return nil, badinput.Errorf("request %d: an adapter of its own, which only a Live serves", i)
 		}
 	}
 	s := &scheduler{Engine: e}

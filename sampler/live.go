@@ -1,11 +1,11 @@
 package sampler
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/model"
@@ -69,7 +69,7 @@ func NewLive(p *model.Policy, o Options) (*Live, error) {
 		return nil, err
 	}
 	e.TokenBudget = max(e.TokenBudget, e.MaxSequences) // each that runs has its row
-	s := &scheduler{Engine: e, tree: newTree(e.Block, e.blocks)}
+	s := &scheduler{Engine: e, tree: newTree(e.Block, e.blocks), pace: newPace(e.Pace, e.TokenBudget)}
 	l := &Live{Turn: new(sync.Mutex), s: s, wake: make(chan struct{}, 1), readers: map[*model.Served]int{}, leaving: map[*model.Served]int{}}
 	l.fewer.L = &l.mu
 	return l, nil
@@ -80,7 +80,7 @@ func (l *Live) Plan() Plan { return l.s.Plan }
 
 // Submit takes a request in. The error is what is wrong with it, ErrBusy, or what wraps ErrClosed.
 func (l *Live) Submit(r Request, on Listener) (*Ticket, error) {
-	if err := cmp.Or(r.check(l.s.cfg, l.s.MaxLength), r.checkLive()); err != nil {
+	if err := r.check(l.s.cfg, l.s.MaxLength); err != nil {
 		return nil, err
 	}
 	t := &Ticket{live: l, group: newGroup(0, r, on)}
@@ -101,19 +101,6 @@ func (l *Live) Submit(r Request, on Listener) (*Ticket, error) {
 	l.come = append(l.come, t)
 	l.rouse()
 	return t, nil
-}
-
-// checkLive refuses what cannot be drawn yet.
-func (r Request) checkLive() error {
-	switch {
-	case r.Raw || r.Top != 0:
-		return badinput.Errorf("the most likely tokens: this sampler reports the drawn token alone")
-	case r.ScorePrompt || r.PromptTop != 0:
-		return badinput.Errorf("log-probabilities of the prompt: this sampler reports those of the completion alone")
-	case r.Constrain != nil:
-		return badinput.Errorf("a constraint: this sampler draws from all tokens")
-	}
-	return nil
 }
 
 // Cancel ends a request. Its sequences give up their blocks at the next iteration; Done is still called for each
@@ -170,7 +157,12 @@ func (l *Live) Run(ctx context.Context) error {
 func (l *Live) iterate() error {
 	l.Turn.Lock()
 	defer l.Turn.Unlock()
-	return l.s.iterate()
+	start := time.Now()
+	err := l.s.iterate()
+	if l.s.drawing > 0 {
+		l.s.pace.saw(len(l.s.rows.Tokens)-l.s.drawing, time.Since(start))
+	}
+	return err
 }
 
 // receive brings what came and what leaves to the scheduler, and reports whether more may come.

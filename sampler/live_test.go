@@ -173,3 +173,33 @@ func TestTheEndOfTheContextEndsRequests(t *testing.T) {
 	require.True(t, errors.Is(err, ErrClosed) && errors.Is(err, context.Canceled), "%v", err)
 	require.Equal(t, l.s.Blocks, l.s.FreeBlocks())
 }
+
+// Iterations of 64 sequences by a call of Sample, and by a Live, which remembers and looks for what came.
+func BenchmarkIterations(b *testing.B) {
+	p := open(b, backend(b), "qwen3-tied", "")
+	o := Options{MaxLength: 256, MaxSequences: 64}
+	asked := make([]Request, 64)
+	for i := range asked {
+		asked[i] = Request{Prompt: []int32{int32(i), 2, 3}, N: 1, Key: Key{Seed: uint64(i)}, Params: Params{Temperature: 1, MaxTokens: 200}}
+	}
+	b.Run("Sample", func(b *testing.B) {
+		e := engine(b, p, o)
+		for b.Loop() {
+			sampleAll(b, e, asked)
+		}
+		b.ReportMetric(200*float64(b.N)/b.Elapsed().Seconds(), "iterations/s")
+	})
+	b.Run("Live", func(b *testing.B) {
+		l := live(b, p, o)
+		for b.Loop() {
+			var done sync.WaitGroup
+			done.Add(len(asked))
+			for _, r := range asked {
+				_, err := l.Submit(r, Listener{Done: func(Rollout) { done.Done() }})
+				require.NoError(b, err)
+			}
+			done.Wait()
+		}
+		b.ReportMetric(200*float64(b.N)/b.Elapsed().Seconds(), "iterations/s")
+	})
+}

@@ -5,6 +5,9 @@ package sampler
 func (s *scheduler) prefill(g *group, end int) bool {
 	s.recall(g)
 	n := max(0, min(end-g.prefilled, s.share(g)))
+	if g.unscored > 0 {
+		n = min(n, s.decoder.Rows-len(s.rows.Draws)) // each row has a draw
+	}
 	missing := s.blocksFor(g.prefilled+n) - len(g.prefix)
 	if !s.makeRoom(missing, g) {
 		return false
@@ -14,7 +17,9 @@ func (s *scheduler) prefill(g *group, end int) bool {
 	}
 	for range n {
 		s.addRow(g.request.Prompt[g.prefilled], g.prefilled)
-		g.prefilled++
+		if g.prefilled++; g.unscored > 0 && g.prefilled < len(g.request.Prompt) {
+			s.addScore(g, g.prefilled)
+		}
 	}
 	if n > 0 {
 		s.grow(g)

@@ -4,9 +4,13 @@ package sampler
 // whole iteration while others wait. Both are off where there is no tree.
 
 // recall begins the prefix of a group with what the tree has of its prompt. Its last token is computed in any case, since
-// draws follow it.
+// draws follow it, and so are those that are to be scored.
 func (s *scheduler) recall(g *group) {
 	if s.tree == nil || len(g.prefix) > 0 {
+		return
+	}
+	if g.unscored > 0 {
+		g.begun = true
 		return
 	}
 	g.prefix = s.tree.find(g.request.Adapter, g.request.Prompt, (len(g.request.Prompt)-1)/s.Block)
@@ -84,9 +88,17 @@ func (s *scheduler) chunk(q *sequence) int {
 	left := s.budget()
 	n := min(q.length()-q.computed, left)
 	if s.tree != nil {
-		n = min(n, max(left-s.behind, 1))
+		n = min(n, max(left-s.behind, 1), s.pace.rows)
 	}
 	return n
+}
+
+// bound leaves those that begin fewer rows than there are, where others wait for a token, and notes how many.
+func (s *scheduler) bound() {
+	if s.drawing = len(s.drawn); s.tree != nil && s.drawing > 0 {
+		s.most = min(s.most, len(s.rows.Tokens)+s.pace.rows)
+	}
+	s.room = s.budget()
 }
 
 // share is how many rows of the iteration a group's prompt may take: all that are left, less those that the groups behind

@@ -55,7 +55,7 @@ func TestWhatIsRememberedChangesNothing(t *testing.T) {
 	b := backend(t)
 	for _, name := range append([]string{"qwen3-tied"}, families...) {
 		p := openWith(t, b, name, "adapter", model.Options{})
-		asked := turns(rand.New(rand.NewPCG(1, 2)), p.Vocab, 3, 4)
+		asked := turns(rand.New(rand.NewPCG(1, 2)), p.Vocab, 2, 4)
 		want := sampleAll(t, engine(t, p, Options{MaxLength: 160}), asked)
 		needed := int64(160/p.CacheBlock() + 2)
 		for _, blocks := range []int64{100, needed} {

@@ -14,9 +14,7 @@ type Request struct {
 	Key    Key
 	Params Params
 
-	// Of a Live only:
-
-	Adapter *model.Served // what speaks instead of the bare base
+	Adapter *model.Served // what speaks instead of the bare base; of a Live only
 	// Raw asks for the log-probability of each token under the whole distribution, and Top for that many of the most
 	// likely tokens instead of it.
 	Raw bool
@@ -28,6 +26,9 @@ type Request struct {
 	// Constrain, if not nil, is called once for each sample: what it returns says which tokens may come.
 	Constrain func() Constraint
 }
+
+// raw reports whether log-probabilities under the whole distribution are wanted.
+func (r Request) raw() bool { return r.Raw || r.Top > 0 }
 
 // Constraint says which tokens may come next in a completion.
 type Constraint interface {
@@ -80,13 +81,11 @@ type Rollout struct {
 	LogProbs        []float32 // of each token, under the distribution that it was drawn from
 	Finish          FinishReason
 
-	// Of a Live only:
-
 	Raw       []float32  // of each token, under the whole distribution; where Request.Raw or Request.Top asks
 	Top       [][]Likely // the most likely tokens at the place of each; where Request.Top asks
-	Prompt    []float32  // of each token of the prompt, the first being NaN; where Request.ScorePrompt asks
+	Prompt    []float32  // of each token of the prompt, the first being NaN; the same for all samples; where Request.ScorePrompt asks
 	PromptTop [][]Likely // at the place of each token of the prompt, the first being nil
-	Cached    int        // tokens of the prompt that were found in the cache
+	Cached    int        // tokens of the prompt that were found in the cache; of a Live only
 	Err       error      // why it was not drawn to its end
 }
 
@@ -120,6 +119,8 @@ func (r Request) check(c model.Config, maxLength int) error {
 		return badinput.Errorf("max_tokens: found %d, expected 1 or more", p.MaxTokens)
 	case p.TopK < 0:
 		return badinput.Errorf("top_k: found %d, expected 0 (all) or more", p.TopK)
+	case r.Top < 0 || r.Top > model.MostTops || r.PromptTop < 0 || r.PromptTop > model.MostTops:
+		return badinput.Errorf("the most likely tokens: found %d and of the prompt %d, expected 0 to %d", r.Top, r.PromptTop, model.MostTops)
 	case !(p.TopP >= 0 && p.TopP <= 1):
 		return badinput.Errorf("top_p: found %v, expected 0 to 1", p.TopP)
 	case !(p.MinP >= 0 && p.MinP <= 1):

@@ -1,6 +1,7 @@
 package sampler
 
 import (
+	"errors"
 	"slices"
 
 	"github.com/seed-7879b91d/grpo/model"
@@ -11,7 +12,7 @@ func (s *scheduler) budget() int {
 	if len(s.rows.Starts)-1 >= s.decoder.Sequences {
 		return 0
 	}
-	return s.TokenBudget - len(s.rows.Tokens)
+	return s.most - len(s.rows.Tokens)
 }
 
 // addRow adds a row to the run of rows that is being written.
@@ -85,6 +86,44 @@ func (s *scheduler) addDraw(q *sequence) {
 	if p.Temperature > 0 {
 		d.InvTemp = 1 / p.Temperature
 	}
+	if q.constraint != nil {
+		s.constrain(q)
+	}
+	d.Top = q.request.Top
+	s.rows.Raw = s.rows.Raw || q.request.raw()
 	s.rows.Draws = append(s.rows.Draws, d)
-	s.drawn = append(s.drawn, q)
+	s.drawn = append(s.drawn, asked{group: q.group, q: q})
+}
+
+// addScore asks for the log-probability of the prompt's token that comes after the row added last.
+func (s *scheduler) addScore(g *group, at int) {
+	s.rows.Draws = append(s.rows.Draws, model.Draw{Row: len(s.rows.Tokens) - 1, InvTemp: 1, TopP: 1,
+		Top: g.request.PromptTop, Given: true, Target: g.request.Prompt[at]})
+	s.drawn = append(s.drawn, asked{group: g, at: at})
+}
+
+// constrain writes the mask of the draw that is added next.
+func (s *scheduler) constrain(q *sequence) {
+	s.allowAll()
+	from := len(s.rows.Masks)
+	s.rows.Masks = append(s.rows.Masks, make([]uint32, model.MaskWords(s.cfg.Vocab))...)
+	mask := s.rows.Masks[from:]
+	q.constraint.Allow(mask)
+	if over := s.cfg.Vocab % 32; over != 0 {
+		mask[len(mask)-1] &= 1<<over - 1
+	}
+	if !slices.ContainsFunc(mask, func(word uint32) bool { return word != 0 }) {
+		q.err = errNothingAllowed
+		mask[0] = 1 // something has to be drawn, and is not looked at
+	}
+}
+
+var errNothingAllowed = errors.New("the constraint of the completion allows no token")
+
+// allowAll writes masks for the draws that are there and have none, after which any token may come.
+func (s *scheduler) allowAll() {
+	words := model.MaskWords(s.cfg.Vocab)
+	for len(s.rows.Masks) < words*len(s.rows.Draws) {
+		s.rows.Masks = append(s.rows.Masks, ^uint32(0))
+	}
 }

@@ -15,18 +15,21 @@ type scheduler struct {
 	sequences []*sequence // of all groups, in order
 	running   int
 	admitted  int  // those of the running that began in this iteration
+	drawing   int  // those of them that wait for a token in this iteration
 	behind    int  // running sequences that are yet to be served in this iteration
-	room      int  // rows of this iteration that those that run leave
+	most      int  // rows of this iteration
+	room      int  // of them for those that begin
 	ended     bool // some are finished, and still among groups and sequences
 
 	tree  *tree    // of a Live; nil: nothing is remembered
+	pace  pace     // of a Live
 	grown []*group // whose prompts have rows in this iteration
 
 	gone []*model.Served // an adapter of each request that was forgotten, until a Live has looked
 
 	rows, arranged   model.Rows
-	drawn            []*sequence // who gets the token of each draw
-	copyTo, copyFrom []int32     // blocks to be copied before the iteration
+	drawn            []asked // who gets the token of each draw
+	copyTo, copyFrom []int32 // blocks to be copied before the iteration
 }
 
 // add takes a request in, behind all others.
@@ -36,6 +39,9 @@ func (s *scheduler) add(g *group) {
 		q := &sequence{group: g, sample: n}
 		if watch := g.request.Params.Watch; watch != nil {
 			q.watch = watch()
+		}
+		if constrain := g.request.Constrain; constrain != nil {
+			q.constraint = constrain()
 		}
 		s.sequences = append(s.sequences, q)
 	}
@@ -47,7 +53,7 @@ func (s *scheduler) iterate() error {
 	drawn, err := s.decoder.Run(&s.rows)
 	s.settle(err == nil)
 	if err == nil {
-		s.accept(drawn.Tokens, drawn.LogProbs)
+		s.accept(drawn)
 	}
 	return err
 }
@@ -57,16 +63,20 @@ func (s *scheduler) iterate() error {
 func (s *scheduler) schedule() {
 	s.rows.Reset()
 	s.drawn, s.copyTo, s.copyFrom = s.drawn[:0], s.copyTo[:0], s.copyFrom[:0]
-	s.admitted, s.behind = 0, s.running
+	s.admitted, s.behind, s.most = 0, s.running, s.TokenBudget
 	for _, q := range s.sequences {
 		if q.state == running {
 			s.behind--
 			s.advance(q)
 		}
 	}
-	s.behind, s.room = 0, s.budget()
+	s.behind = 0
+	s.bound()
 	s.admit()
 	s.arrange()
+	if len(s.rows.Masks) > 0 {
+		s.allowAll()
+	}
 	s.decoder.CopyBlocks(s.copyTo, s.copyFrom)
 	if len(s.rows.Tokens) == 0 {
 		panic(fmt.Sprintf("sampler: nothing to do for %d sequences with %d of %d blocks free", len(s.sequences), len(s.blocks.free), s.Blocks))

@@ -1,6 +1,9 @@
 package sampler
 
-import "slices"
+import (
+	"math"
+	"slices"
+)
 
 // group is a request in work: its sequences, and the prefix that they share, which is its prompt in the
 // cache.
@@ -17,7 +20,12 @@ type group struct {
 
 	begun  bool // something of it was computed, or looked up
 	cached int  // prompt positions that were in the cache then
-	grown  bool // rows of the prompt are in this iteration
+
+	prompt    []float32  // scores of the prompt's tokens, NaN where there is none yet; nil where nobody asks
+	promptTop [][]Likely // at each of them; where PromptTop asks
+	unscored  int        // of them, but the first
+
+	grown bool // rows of the prompt are in this iteration
 }
 
 func newGroup(index int, r Request, on Listener) *group {
@@ -25,7 +33,28 @@ func newGroup(index int, r Request, on Listener) *group {
 	for _, t := range r.Params.StopTokens {
 		g.stops[t] = true
 	}
+	if r.ScorePrompt || r.PromptTop > 0 {
+		g.unscored = len(r.Prompt) - 1
+		g.prompt = make([]float32, len(r.Prompt))
+		for i := range g.prompt {
+			g.prompt[i] = float32(math.NaN())
+		}
+	}
+	if r.PromptTop > 0 {
+		g.promptTop = make([][]Likely, len(r.Prompt))
+	}
 	return g
+}
+
+// score keeps the score of a token of the prompt.
+func (g *group) score(at int, logprob float32, top []Likely) {
+	if g.prompt[at] != g.prompt[at] {
+		g.unscored--
+	}
+	g.prompt[at] = logprob
+	if g.promptTop != nil {
+		g.promptTop[at] = top
+	}
 }
 
 // sequence is one completion in work, after the prompt of its group.
@@ -34,8 +63,13 @@ type sequence struct {
 	sample   int // its number in the group
 	tokens   []int32
 	logprobs []float32
+	raws     []float32  // where Request.Raw or Top asks
+	tops     [][]Likely // where Request.Top asks
 	watch    func(int32) bool
 	state    state
+
+	constraint Constraint // nil: all tokens may come
+	err        error      // why it cannot go on
 
 	// While it runs:
 	table    []int32 // block table; begins with blocks of the prefix
@@ -66,12 +100,21 @@ func (q *sequence) token(position int) int32 {
 }
 
 // accept takes a drawn token and reports whether the completion is done, and why.
-func (q *sequence) accept(token int32, logprob float32) (done bool, why FinishReason) {
-	q.tokens = append(q.tokens, token)
-	q.logprobs = append(q.logprobs, logprob)
-	stop := q.watch != nil && q.watch(token)
+func (q *sequence) accept(t Token) (done bool, why FinishReason) {
+	q.tokens = append(q.tokens, t.ID)
+	q.logprobs = append(q.logprobs, t.LogProb)
+	if q.request.raw() {
+		q.raws = append(q.raws, t.Raw)
+	}
+	if t.Top != nil {
+		q.tops = append(q.tops, t.Top)
+	}
+	if q.constraint != nil {
+		q.constraint.Accept(t.ID)
+	}
+	stop := q.watch != nil && q.watch(t.ID)
 	switch {
-	case stop || q.stops[token]:
+	case stop || q.stops[t.ID]:
 		return true, Stop
 	case len(q.tokens) == q.request.Params.MaxTokens:
 		return true, Length

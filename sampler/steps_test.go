@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -120,48 +121,59 @@ func (c *crowd) decoding() (all []*sequence) {
 // Requests that come and go, join conversations, leave early, give up their blocks and find them again draw what they
 // draw alone; each that is drawn gets a token in each iteration, and nothing is left. GRPO_SOAK sets their number.
 func TestACrowdDrawsWhatEachDrawsAlone(t *testing.T) {
-	n := 120
+	n := 150
 	if s := os.Getenv("GRPO_SOAK"); s != "" {
 		var err error
 		n, err = strconv.Atoi(s)
 		require.NoError(t, err)
 	}
 	b := backend(t)
-	p := open(t, b, "qwen3-tied", "")
-	l, err := NewLive(p, Options{MaxLength: 128, MaxSequences: 6, TokenBudget: 48, Adapters: 1, CacheBytes: int64(p.BlockBytes()) * 14})
-	require.NoError(t, err)
+	p, own := open(t, b, "qwen3-tied", ""), open(t, b, "qwen3-tied", "")
 	adapter := secondAdapter(t, p)
-	served, err := l.Serve(adapter)
-	require.NoError(t, err)
-	c := &crowd{t: t, rng: rand.New(rand.NewPCG(6, 7)), l: l, served: []*model.Served{nil, served}}
+	require.NoError(t, own.Attach(adapter))
+	alone, speaking := engine(t, p, Options{MaxLength: 128}), engine(t, own, Options{MaxLength: 128})
+	for _, blocks := range []int{14, 60} {
+		o := Options{MaxLength: 128, MaxSequences: 6, TokenBudget: 48, Adapters: 1, CacheBytes: int64(p.BlockBytes() * blocks)}
+		if blocks == 60 {
+			o.Pace = time.Nanosecond // prompts have as few rows as may be
+		}
+		l, err := NewLive(p, o)
+		require.NoError(t, err)
+		served, err := l.Serve(adapter)
+		require.NoError(t, err)
+		c := &crowd{t: t, rng: rand.New(rand.NewPCG(6, 7)), l: l, served: []*model.Served{nil, served}}
+		c.run(n)
+		t.Logf("%d blocks: %d preemptions, %d tokens of prompts found", blocks, l.s.Preempted, c.found)
+		require.Equal(t, blocks == 14, l.s.Preempted > 0)
+		require.Positive(t, c.found)
+		c.compare(map[*model.Served]*Engine{nil: alone, served: speaking})
+		l.Withdraw(served)
+		l.s.tree.forget(nil)
+		require.Len(t, l.s.blocks.free, l.s.Blocks)
+	}
+}
+
+// run has so many requests arrive, at random moments, and ends when all are done.
+func (c *crowd) run(n int) {
+	s := c.l.s
 	for len(c.asked) < n || c.waiting > 0 {
-		for len(c.asked) < n && c.rng.IntN(4) == 0 {
+		for len(c.asked) < n && c.waiting < 40 && c.rng.IntN(3) == 0 {
 			c.arrive()
 		}
-		decoding, preempted := c.decoding(), l.s.Preempted
+		decoding, preempted := c.decoding(), s.Preempted
 		before := make([]int, len(decoding))
 		for i, q := range decoding {
 			before[i] = len(q.tokens)
 		}
-		step(t, l)
+		step(c.t, c.l)
 		for i, q := range decoding {
-			if l.s.Preempted == preempted && q.state == running {
-				require.Equal(t, before[i]+1, len(q.tokens))
+			if s.Preempted == preempted && q.state == running {
+				require.Equal(c.t, before[i]+1, len(q.tokens), "a token in each iteration")
 			}
 		}
 	}
-	require.False(t, step(t, l))
-	require.Equal(t, l.s.Blocks, l.s.FreeBlocks())
-	require.Positive(t, l.s.Preempted)
-	require.Positive(t, c.found)
-	t.Logf("%d preemptions, %d tokens of prompts found", l.s.Preempted, c.found)
-	own := open(t, b, "qwen3-tied", "")
-	require.NoError(t, own.Attach(adapter))
-	alone := map[*model.Served]*Engine{nil: engine(t, p, Options{MaxLength: 128}), served: engine(t, own, Options{MaxLength: 128})}
-	c.compare(alone)
-	l.Withdraw(served)
-	l.s.tree.forget(nil)
-	require.Len(t, l.s.blocks.free, l.s.Blocks)
+	require.False(c.t, step(c.t, c.l))
+	require.Equal(c.t, s.Blocks, s.FreeBlocks())
 }
 
 // compare draws each request alone, and looks at what the crowd drew of it.

@@ -34,14 +34,20 @@ func run(t *testing.T, h *Host) {
 	})
 }
 
-// ask has a policy answer.
-func ask(t *testing.T, p *Policy, text string, seed uint64) <-chan sampler.Rollout {
+// asked is what a policy is asked with a text.
+func asked(t *testing.T, p *Policy, text string) (prompt []int32, params sampler.Params) {
 	t.Helper()
 	prompt, _, err := p.Language.Renderer.Prompt([]chat.Message{{Role: "user", Content: text}})
 	require.NoError(t, err)
+	return prompt, sampler.Params{Temperature: 1, MaxTokens: 12, StopTokens: p.Language.Stops}
+}
+
+// ask has a policy answer.
+func ask(t *testing.T, p *Policy, text string, seed uint64) <-chan sampler.Rollout {
+	t.Helper()
+	prompt, params := asked(t, p, text)
 	done := make(chan sampler.Rollout, 1)
-	_, err = p.Live.Submit(sampler.Request{Prompt: prompt, N: 1, Key: sampler.Key{Seed: seed}, Adapter: p.Adapter,
-		Params: sampler.Params{Temperature: 1, MaxTokens: 12, StopTokens: p.Language.Stops}},
+	_, err := p.Live.Submit(sampler.Request{Prompt: prompt, N: 1, Key: sampler.Key{Seed: seed}, Adapter: p.Adapter, Params: params},
 		sampler.Listener{Done: func(r sampler.Rollout) { done <- r }})
 	require.NoError(t, err)
 	return done

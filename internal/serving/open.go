@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/seed-7879b91d/grpo/configs"
 	"github.com/seed-7879b91d/grpo/internal/sources"
@@ -20,6 +21,9 @@ type Speech struct {
 
 // UsualLength is the longest sequence, in tokens, where nobody says.
 const UsualLength = 4096
+
+// UsualPace is how long tokens are meant to wait for prompts at the most where nobody says.
+const UsualPace = 200 * time.Millisecond
 
 // UsualAdapters are how many adapters a model has room for where nobody says.
 const UsualAdapters = 32
@@ -54,6 +58,7 @@ func openModels(ctx context.Context, o Options) ([]opened, error) {
 
 // sampling is the size of the model's sampler, where so many have not taken their share of the memory yet.
 func (m opened) sampling(o sampler.Options, left int) sampler.Options {
+	o.Pace = cmp.Or(o.Pace, UsualPace)
 	o.Adapters = cmp.Or(o.Adapters, UsualAdapters)
 	o.MaxLength = min(cmp.Or(o.MaxLength, UsualLength), m.policy.MaxPositions)
 	if room, known := m.policy.Free(); known && o.CacheBytes == 0 && o.Free == 0 {

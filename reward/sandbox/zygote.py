@@ -3,14 +3,15 @@
 The zygote itself never runs, parses or even reads what a program brings along; its child does, under
 the limits and the second filter. The child learns nothing of the right answer, and the only things it
 can say are the bytes of its output file, of its result file, and how it ended. It follows program.py in
-one and the same module. Standard library only, Python 3.8 or later.
+one and the same module. Standard library only, Python 3.8 or later; of sockets and signals only the parts in C,
+because those around them make their constants into classes, which takes as long as a tenth of all other imports.
 """
+import _signal
+import _socket
 import array
-import base64
+import binascii
 import ctypes
 import resource
-import signal
-import socket
 import struct
 
 CONTROL = 3
@@ -22,7 +23,7 @@ REQUEST = struct.Struct("=qqq")
 # One answer: wait status, processor time in microseconds, peak memory in KiB, and whether something
 # is left behind, so that the cell must not be used again.
 DONE = struct.Struct("=cIqqB")
-SPACE = socket.CMSG_SPACE(5 * 4)  # of those descriptors
+SPACE = _socket.CMSG_SPACE(5 * 4)  # of those descriptors
 
 # The C library that Python runs on, called with the interpreter lock held: there are no other threads.
 # A child pays for every page that it touches first, so what it calls is made ready here.
@@ -45,13 +46,13 @@ class Program(ctypes.Structure):
     _fields_ = [("length", ctypes.c_ushort), ("instructions", ctypes.c_void_p)]
 
 
-FILTER = bytearray(base64.b64decode(CONFIG["filter"]))
+FILTER = bytearray(binascii.a2b_base64(CONFIG["filter"]))
 FILTER_BYTES = (ctypes.c_char * len(FILTER)).from_buffer(FILTER)
 FILTER_PIDS = [ctypes.c_uint32.from_buffer(FILTER, at) for at in CONFIG["pids"]]
 PROGRAM = Program(len(FILTER) // 8, ctypes.addressof(FILTER_BYTES))
 set_filter = prctl(22, 2, ctypes.addressof(PROGRAM))
 not_dumpable = prctl(4, 0)
-die_with_parent = prctl(1, signal.SIGKILL)
+die_with_parent = prctl(1, _signal.SIGKILL)
 
 
 def install_filter():
@@ -97,7 +98,6 @@ def test(request, fds):
     if call:
         os.dup2(fds[4], RESULT)
     os.closerange(RESULT + bool(call), 256)
-    gc.enable()
     run(code, source, call, args, RESULT)
 
 
@@ -112,7 +112,7 @@ def sweep(clean):
     left = False
     if CONFIG["alone"]:
         try:
-            os.kill(-1, signal.SIGKILL)
+            os.kill(-1, _signal.SIGKILL)
             left = True
         except ProcessLookupError:
             pass
@@ -153,10 +153,8 @@ def serve():
 
 
 threading.stack_size(64 << 20)  # the default would be that of the main thread, which is huge
-signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
+_signal.signal(_signal.SIGXFSZ, _signal.SIG_DFL)
 not_dumpable()
-control = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET, 0, fileno=CONTROL)
-gc.collect()
-gc.disable()
+control = _socket.socket(_socket.AF_UNIX, _socket.SOCK_SEQPACKET, 0, CONTROL)
 gc.freeze()
 serve()

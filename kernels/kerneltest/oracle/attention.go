@@ -69,12 +69,13 @@ func cached(x []float32, kv kernels.DType) []float32 {
 }
 
 func (reference) Attention(out, lse, qkv kernels.Buffer, s kernels.Spans, h kernels.Attn, kv kernels.DType, T int) {
+	stored := cached(own[float32](qkv)[:T*h.Width()], kv)
 	eachQuery(s, h, func(path []int, head, q, k, v int) {
 		t := path[len(path)-1]
 		query := row(qkv, h.Width(), t)[q : q+h.Dim]
 		mean, logSum := attend(query, h, len(path), func(j int) (key, value []float32) {
-			from := row(qkv, h.Width(), path[j])
-			return cached(from[k:k+h.Dim], kv), cached(from[v:v+h.Dim], kv)
+			from := stored[path[j]*h.Width():]
+			return from[k : k+h.Dim], from[v : v+h.Dim]
 		})
 		store(row(out, h.OutWidth(), t)[q:q+h.Dim], mean)
 		row(lse, h.Q, t)[head] = float32(logSum)
@@ -110,6 +111,7 @@ func attend(query []float32, a kernels.Attn, n int, at func(j int) (key, value [
 func (reference) AttentionGrad(dqkv, dout, qkv, out, lse kernels.Buffer, s kernels.Spans, h kernels.Attn, kv kernels.DType,
 	T int) {
 	scale := factor(h)
+	stored := cached(own[float32](qkv)[:T*h.Width()], kv)
 	sums := make([][]float64, T)
 	for t := range sums {
 		sums[t] = make([]float64, h.Width())
@@ -120,7 +122,7 @@ func (reference) AttentionGrad(dqkv, dout, qkv, out, lse kernels.Buffer, s kerne
 		dOut := row(dout, h.OutWidth(), t)[q : q+h.Dim]
 		mean := dot(dOut, row(out, h.OutWidth(), t)[q:q+h.Dim])
 		for _, j := range path {
-			key, value := cached(row(qkv, h.Width(), j)[k:k+h.Dim], kv), cached(row(qkv, h.Width(), j)[v:v+h.Dim], kv)
+			key, value := stored[j*h.Width()+k:][:h.Dim], stored[j*h.Width()+v:][:h.Dim]
 			score, slope := bend(scale*dot(query, key), h.Cap)
 			p := math.Exp(score - float64(row(lse, h.Q, t)[head]))
 			dScore := scale * slope * p * (dot(dOut, value) - mean)

@@ -14,6 +14,35 @@ func dot(a, b []float32) float64 {
 	return sum
 }
 
+// dots are the products of x with every row of m, each added up as dot does it: four at a time, because a sum waits for
+// its last term before it takes the next.
+func (m *matrix) dots(x []float32) []float64 {
+	all := make([]float64, m.rows)
+	n := 0
+	for ; n+4 <= m.rows; n += 4 {
+		a, b, c, d := m.row(n)[:len(x)], m.row(n + 1)[:len(x)], m.row(n + 2)[:len(x)], m.row(n + 3)[:len(x)]
+		var sums [4]float64
+		for i, x := range x {
+			sums[0] += float64(x) * float64(a[i])
+			sums[1] += float64(x) * float64(b[i])
+			sums[2] += float64(x) * float64(c[i])
+			sums[3] += float64(x) * float64(d[i])
+		}
+		copy(all[n:], sums[:])
+	}
+	for ; n < m.rows; n++ {
+		all[n] = dot(x, m.row(n))
+	}
+	return all
+}
+
+// addScaled adds scale · x to each of the sums.
+func addScaled(sums []float64, scale float64, x []float32) {
+	for i, x := range x[:len(sums)] {
+		sums[i] += scale * float64(x)
+	}
+}
+
 // factors are the numbers x as a product with m takes them.
 func (m *matrix) factors(x []float32) []float32 {
 	if m.t != kernels.BF16Rounding {
@@ -35,9 +64,9 @@ func RoundedToBF16(x []float32) []float32 {
 func (reference) Linear(out, x kernels.Cols, w kernels.Matrix, o kernels.LinearOpt, T int) {
 	m := ownMatrix(w)
 	for t := range T {
-		y, x := window(out, t), m.factors(window(x, t))
+		y, products := window(out, t), m.dots(m.factors(window(x, t)))
 		for n := range y {
-			sum := float64(o.Alpha) * dot(x, m.row(n))
+			sum := float64(o.Alpha) * products[n]
 			if o.Accumulate {
 				sum += float64(y[n])
 			}
@@ -53,11 +82,11 @@ func (reference) LinearGradX(dx, dy kernels.Cols, w kernels.Matrix, o kernels.Li
 	m := ownMatrix(w)
 	for t := range T {
 		dx, dy := window(dx, t), m.factors(window(dy, t))
-		for k := range dx {
-			var sum float64
-			for n := range dy {
-				sum += float64(dy[n]) * float64(m.data[n*m.cols+k])
-			}
+		sums := make([]float64, len(dx))
+		for n := range dy {
+			addScaled(sums, float64(dy[n]), m.row(n))
+		}
+		for k, sum := range sums {
 			sum *= float64(o.Alpha)
 			if o.Accumulate {
 				sum += float64(dx[k])
@@ -69,12 +98,11 @@ func (reference) LinearGradX(dx, dy kernels.Cols, w kernels.Matrix, o kernels.Li
 
 func (reference) LinearGradW(dw kernels.Buffer, dy, x kernels.Cols, alpha float32, T int) {
 	for n := range dy.N {
-		dw := row(dw, x.N, n)
-		for k := range dw {
-			var sum float64
-			for t := range T {
-				sum += float64(window(dy, t)[n]) * float64(window(x, t)[k])
-			}
+		dw, sums := row(dw, x.N, n), make([]float64, x.N)
+		for t := range T {
+			addScaled(sums, float64(window(dy, t)[n]), window(x, t))
+		}
+		for k, sum := range sums {
 			dw[k] = float32(float64(dw[k]) + float64(alpha)*sum)
 		}
 	}
@@ -100,10 +128,10 @@ func addTo(dw []float32, sum []float64) {
 // scores are the logits of a row of h, bent and divided by the temperature, and the logarithm of the sum of
 // their exponentials.
 func scores(h []float32, m *matrix, l kernels.Logits) (z []float64, lse float64) {
-	z = make([]float64, m.rows)
+	z = m.dots(h)
 	top := math.Inf(-1)
 	for v := range z {
-		bent, _ := bend(dot(h, m.row(v)), l.Cap)
+		bent, _ := bend(z[v], l.Cap)
 		z[v] = float64(l.InvTemp) * bent
 		top = max(top, z[v])
 	}

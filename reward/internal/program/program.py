@@ -4,10 +4,12 @@ Nothing here decides whether an answer is right, and nothing here is a secret: t
 and change all of it, and gains no more by that than by printing something else. CONFIG, a dict with the
 trusted source to "preload" and the "path" to look for modules, comes before this file, and after it what
 makes and limits the process. The interpreter runs with -S: what is installed may ask for code of its own in
-every interpreter that starts, which can take longer than the rest of the start.
+every interpreter that starts, which can take longer than the rest of the start. Garbage is only collected
+once the program runs: what is imported stays, and to look for garbage in it takes a tenth of the start.
 """
-import atexit
 import gc
+gc.disable()
+import atexit
 import io
 import json
 import linecache
@@ -62,6 +64,7 @@ def compiled(source, progress):
 def run(code, source, call, args, result):
     """Runs the program and ends the process. The value of a call is written to the descriptor
     result."""
+    gc.enable()
     args = [json.loads(a) for a in args]
     digits(50000)
     if call:

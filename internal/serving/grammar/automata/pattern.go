@@ -1,0 +1,234 @@
+package automata
+
+import (
+	"encoding/binary"
+	"regexp/syntax"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+)
+
+// Wholly is the automaton of texts that match a pattern from beginning to end.
+func Wholly(b *Budget, pattern string) (*Automaton, error) {
+	return compilePattern(b, pattern, pattern)
+}
+
+// Containing is the automaton of texts in which a pattern matches somewhere, as JSON Schema has it.
+func Containing(b *Budget, pattern string) (*Automaton, error) {
+	return compilePattern(b, pattern, "(?s:.*)(?:"+pattern+")(?s:.*)")
+}
+
+// compilePattern reads a pattern as package regexp does, with the \uXXXX of ECMA-262. The dot takes what it takes in
+// both: no end of a line of any kind.
+func compilePattern(b *Budget, shown, pattern string) (*Automaton, error) {
+	if _, err := syntax.Parse(unicodeEscapes(shown), syntax.Perl); err != nil { // alone: it may not close the group around it
+		return nil, badinput.Errorf("the pattern %q: %w", Cut(shown), err)
+	}
+	parsed, err := syntax.Parse(unicodeEscapes(pattern), syntax.Perl)
+	if err != nil {
+		return nil, badinput.Errorf("the pattern %q: %w", Cut(shown), err)
+	}
+	prog, err := syntax.Compile(parsed.Simplify())
+	if err != nil {
+		return nil, badinput.Errorf("the pattern %q: %w", Cut(shown), err)
+	}
+	p := &patterns{prog: prog, budget: b, ranges: make([][]rune, len(prog.Inst)), seen: make([]int, len(prog.Inst))}
+	if err := p.findRanges(); err != nil {
+		return nil, badinput.Errorf("the pattern %q has %w", Cut(shown), err)
+	}
+	a, err := explore(b, p.closure([]uint32{uint32(prog.Start)}, syntax.EmptyBeginText), p.edges)
+	if err != nil {
+		return nil, badinput.Errorf("the pattern %q: %w", Cut(shown), err)
+	}
+	return a, nil
+}
+
+// unicodeEscapes writes \uXXXX as package syntax reads it.
+func unicodeEscapes(pattern string) string {
+	var out strings.Builder
+	for i := 0; i < len(pattern); i++ {
+		switch {
+		case pattern[i] != '\\' || i+1 == len(pattern):
+			out.WriteByte(pattern[i])
+		case pattern[i+1] == 'u' && i+6 <= len(pattern):
+			out.WriteString(`\x{` + pattern[i+2:i+6] + `}`)
+			i += 5
+		default:
+			out.WriteString(pattern[i : i+2])
+			i++
+		}
+	}
+	return out.String()
+}
+
+// patterns makes sets of instructions, as strings, into states of an automaton.
+type patterns struct {
+	prog   *syntax.Prog
+	ranges [][]rune // by instruction: the characters it takes, as pairs
+	budget *Budget
+	seen   []int // by instruction: the closure in which it was reached last
+	number int
+}
+
+func (p *patterns) findRanges() error {
+	for i, in := range p.prog.Inst {
+		switch in.Op {
+		case syntax.InstRune, syntax.InstRune1:
+			p.ranges[i] = in.Rune
+			if len(in.Rune) == 1 {
+				p.ranges[i] = foldings(in.Rune[0], syntax.Flags(in.Arg)&syntax.FoldCase != 0)
+			}
+		case syntax.InstRuneAny:
+			p.ranges[i] = []rune{0, utf8.MaxRune}
+		case syntax.InstRuneAnyNotNL:
+			p.ranges[i] = []rune{0, '\n' - 1, '\n' + 1, '\r' - 1, '\r' + 1, 0x2027, 0x202A, utf8.MaxRune}
+		case syntax.InstEmptyWidth:
+			if op := syntax.EmptyOp(in.Arg); op&^(syntax.EmptyBeginText|syntax.EmptyEndText) != 0 {
+				return badinput.Errorf(`\b, \B or (?m), which are not supported in patterns`)
+			}
+		}
+	}
+	return nil
+}
+
+// foldings are the letters that are one when case does not count.
+func foldings(r rune, fold bool) []rune {
+	all := []rune{r}
+	if fold {
+		for f := unicode.SimpleFold(r); f != r; f = unicode.SimpleFold(f) {
+			all = append(all, f)
+		}
+		slices.Sort(all)
+	}
+	var pairs []rune
+	for _, f := range all {
+		pairs = append(pairs, f, f)
+	}
+	return pairs
+}
+
+// closure is the set of instructions that are reached without reading, as a key: those that read a character, those
+// that wait for the end of the text, and the match.
+func (p *patterns) closure(from []uint32, holds syntax.EmptyOp) string {
+	var reached []uint32
+	p.number++
+	for stack := from; len(stack) > 0; p.budget.spend(1) {
+		at := stack[len(stack)-1]
+		stack = stack[:len(stack)-1]
+		if p.seen[at] == p.number {
+			continue
+		}
+		p.seen[at] = p.number
+		switch in := &p.prog.Inst[at]; in.Op {
+		case syntax.InstAlt, syntax.InstAltMatch:
+			stack = append(stack, in.Arg, in.Out)
+		case syntax.InstCapture, syntax.InstNop:
+			stack = append(stack, in.Out)
+		case syntax.InstEmptyWidth:
+			needs := syntax.EmptyOp(in.Arg)
+			if needs&^holds == 0 {
+				stack = append(stack, in.Out)
+			} else if needs&syntax.EmptyBeginText&^holds == 0 {
+				reached = append(reached, at)
+			}
+		case syntax.InstFail:
+		default:
+			reached = append(reached, at)
+		}
+	}
+	p.budget.spend(Budget(len(p.prog.Inst) / 16))
+	slices.Sort(reached)
+	key := make([]byte, 0, 4*len(reached))
+	for _, at := range reached {
+		key = binary.LittleEndian.AppendUint32(key, at)
+	}
+	return string(key)
+}
+
+func instructions(key string) []uint32 {
+	list := make([]uint32, len(key)/4)
+	for i := range list {
+		list[i] = binary.LittleEndian.Uint32([]byte(key[4*i:]))
+	}
+	return list
+}
+
+// ends tells whether the text may end at a set.
+func (p *patterns) ends(set []uint32) bool {
+	for _, at := range instructions(p.closure(slices.Clone(set), syntax.EmptyEndText)) {
+		if p.prog.Inst[at].Op == syntax.InstMatch {
+			return true
+		}
+	}
+	return false
+}
+
+// edges cuts the characters where some instruction begins or stops taking them.
+func (p *patterns) edges(at string, emit func(lo, hi rune, to string)) bool {
+	set := instructions(at)
+	classes := map[*rune][]uint32{} // the instructions that take the same characters: the copies of a repeated one do
+	for _, in := range set {
+		if r := p.ranges[in]; len(r) > 0 {
+			classes[&r[0]] = append(classes[&r[0]], in)
+		}
+	}
+	var cuts []rune
+	for _, of := range classes {
+		for i, r := range p.ranges[of[0]] {
+			cuts = append(cuts, r+rune(i&1))
+		}
+	}
+	slices.Sort(cuts)
+	cuts = slices.Compact(cuts)
+	if !p.budget.spend(Budget(len(cuts) * (len(classes) + 1) * 8)) {
+		return false
+	}
+	known := map[string]string{} // what is reached, by the instructions that read
+	for i := 0; i+1 < len(cuts); i++ {
+		var out []uint32
+		for _, of := range classes {
+			if !takesRune(p.ranges[of[0]], cuts[i]) {
+				continue
+			}
+			for _, in := range of {
+				out = append(out, p.prog.Inst[in].Out)
+			}
+		}
+		p.budget.spend(Budget(len(out)))
+		slices.Sort(out)
+		if len(out) == 0 {
+			continue
+		}
+		by := make([]byte, 0, 4*len(out))
+		for _, in := range out {
+			by = binary.LittleEndian.AppendUint32(by, in)
+		}
+		to, ok := known[string(by)]
+		if !ok {
+			to = p.closure(out, 0)
+			known[string(by)] = to
+		}
+		emit(cuts[i], cuts[i+1]-1, to)
+	}
+	return p.ends(set)
+}
+
+func takesRune(ranges []rune, r rune) bool {
+	i, _ := slices.BinarySearch(ranges, r)
+	if i&1 == 1 || i < len(ranges) && ranges[i] == r {
+		return true // between the two of a pair, or one of them
+	}
+	return false
+}
+
+// Cut shortens what is quoted in an error.
+func Cut(text string) string {
+	const most = 80
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most], "") + "…"
+}

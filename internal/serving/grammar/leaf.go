@@ -1,0 +1,207 @@
+package grammar
+
+import (
+	"unicode/utf8"
+
+	"github.com/seed-7879b91d/grpo/internal/serving/grammar/automata"
+)
+
+// leaf is a stretch of text that an automaton over characters describes: a number, or the inside of a JSON string, in
+// which characters may also be written as escapes.
+type leaf struct {
+	auto   *automata.Automaton
+	quoted bool // the inside of a string, and the quote that ends it
+	// least and most are counted beside an automaton that takes everything; -1 is no limit. Anywhere else lengths
+	// are part of the automaton.
+	least, most int32
+}
+
+// state is a place in the network. What follows the node is zero outside of leaves.
+type state struct {
+	node  int32
+	q     int32  // the automaton's
+	count int32  // characters so far, where they are counted
+	part  uint32 // what has been read of a character; 0 between characters
+}
+
+// A part is one of these kinds, from bit 28 on; below that, bytes or digits to come or read, and bits of the character.
+const (
+	partUTF8   = 1 + iota // bytes after the first from bit 26, those of them to come from bit 24, bits so far
+	partEscape            // a backslash
+	partHex               // digits read of \uXXXX from bit 24, bits so far
+	partHigh              // a high surrogate has been read: its 10 bits. A backslash must come,
+	partPaired            // an u,
+	partLow               // and digits: how many from bit 26, the high one's 10 bits from bit 16, bits so far
+)
+
+func part(kind, n int, bits uint32) uint32 { return uint32(kind)<<28 | uint32(n)<<24 | bits }
+
+// step reads a byte. It does not read the quote that ends a string: see closes.
+func (l *leaf) step(s state, b byte) (state, bool) {
+	kind, bits := s.part>>28, s.part&0xFFFFFF
+	n := int(s.part >> 24 & 15)
+	switch kind {
+	case 0:
+		return l.begin(s, b)
+	case partUTF8:
+		if b&0xC0 != 0x80 {
+			return s, false
+		}
+		bits = bits<<6 | uint32(b&0x3F)
+		if n&3 == 1 {
+			return l.character(s, rune(bits))
+		}
+		return l.prefix(s, n>>2, n&3-1, bits)
+	case partEscape:
+		return l.escape(s, b)
+	case partHex:
+		return l.hex(s, b, n, bits)
+	case partHigh:
+		s.part = part(partPaired, 0, bits)
+		return s, b == '\\'
+	case partPaired:
+		s.part = partLow<<28 | bits<<16
+		return s, b == 'u'
+	}
+	return l.low(s, b)
+}
+
+// begin reads the first byte of a character.
+func (l *leaf) begin(s state, b byte) (state, bool) {
+	switch {
+	case l.most >= 0 && s.count >= l.most:
+		return s, false
+	case l.quoted && b == '\\':
+		s.part = part(partEscape, 0, 0)
+		return s, !l.auto.Ends(s.q)
+	case l.quoted && (b < 0x20 || b == '"'):
+		return s, false
+	case b < 0x80:
+		return l.character(s, rune(b))
+	case b >= 0xC2 && b < 0xE0:
+		return l.prefix(s, 1, 1, uint32(b&0x1F))
+	case b >= 0xE0 && b < 0xF0:
+		return l.prefix(s, 2, 2, uint32(b&0x0F))
+	case b >= 0xF0 && b < 0xF5:
+		return l.prefix(s, 3, 3, uint32(b&0x07))
+	}
+	return s, false
+}
+
+// prefix takes the beginning of a character in UTF-8 where one that is allowed begins so. Bytes are how many follow the first
+// one, left how many of them are still to come.
+func (l *leaf) prefix(s state, bytes, left int, bits uint32) (state, bool) {
+	s.part = part(partUTF8, bytes<<2|left, bits)
+	lo := rune(bits) << (6 * left)
+	hi := lo + 1<<(6*left) - 1
+	shortest := [4]rune{0, 0x80, 0x800, 0x10000} // a character has one spelling, the shortest
+	return s, l.auto.Any(s.q, max(lo, shortest[bytes]), hi)
+}
+
+// escape reads what follows a backslash.
+func (l *leaf) escape(s state, b byte) (state, bool) {
+	if b == 'u' {
+		s.part = part(partHex, 0, 0)
+		return s, true
+	}
+	for i, short := range []byte(`"\/bfnrt`) {
+		if b == short {
+			return l.character(s, rune("\"\\/\b\f\n\r\t"[i]))
+		}
+	}
+	return s, false
+}
+
+// hex reads a digit of \uXXXX.
+func (l *leaf) hex(s state, b byte, n int, bits uint32) (state, bool) {
+	d, ok := digit(b)
+	if !ok {
+		return s, false
+	}
+	bits = bits<<4 | d
+	if n == 3 && !isHigh(bits) {
+		return l.character(s, rune(bits))
+	}
+	if n == 3 {
+		s.part = part(partHigh, 0, bits-0xD800)
+	} else {
+		s.part = part(partHex, n+1, bits)
+	}
+	lo := rune(bits) << (4 * (3 - n))
+	hi := lo + 1<<(4*(3-n)) - 1
+	if n < 3 && l.auto.Any(s.q, lo, hi) {
+		return s, true
+	}
+	lo, hi = max(lo, 0xD800), min(hi, 0xDBFF)
+	return s, lo <= hi && l.auto.Any(s.q, 0x10000+(lo-0xD800)<<10, 0x10000+(hi-0xD800)<<10|0x3FF)
+}
+
+// low reads a digit of the second half of a pair of surrogates.
+func (l *leaf) low(s state, b byte) (state, bool) {
+	d, ok := digit(b)
+	n, high, bits := int(s.part>>26&3), s.part>>16&0x3FF, s.part&0xFFFF
+	if !ok {
+		return s, false
+	}
+	bits = bits<<4 | d
+	lo := rune(bits) << (4 * (3 - n))
+	hi := lo + 1<<(4*(3-n)) - 1
+	lo, hi = max(lo, 0xDC00), min(hi, 0xDFFF)
+	if lo > hi {
+		return s, false
+	}
+	base := 0x10000 + rune(high)<<10
+	if n == 3 {
+		return l.character(s, base+lo-0xDC00)
+	}
+	s.part = partLow<<28 | uint32(n+1)<<26 | high<<16 | bits
+	return s, l.auto.Any(s.q, base+lo-0xDC00, base+hi-0xDC00)
+}
+
+func isHigh(unit uint32) bool { return unit >= 0xD800 && unit < 0xDC00 }
+
+func digit(b byte) (uint32, bool) {
+	switch {
+	case b >= '0' && b <= '9':
+		return uint32(b - '0'), true
+	case b >= 'a' && b <= 'f':
+		return uint32(b-'a') + 10, true
+	case b >= 'A' && b <= 'F':
+		return uint32(b-'A') + 10, true
+	}
+	return 0, false
+}
+
+// character takes a whole one.
+func (l *leaf) character(s state, r rune) (state, bool) {
+	if r > utf8.MaxRune {
+		return s, false
+	}
+	q := l.auto.Next(s.q, r)
+	if q < 0 {
+		return s, false
+	}
+	s.q, s.part = q, 0
+	if l.most >= 0 || s.count < l.least {
+		s.count++
+	}
+	return s, true
+}
+
+// closes tells whether the text may end here.
+func (l *leaf) closes(s state) bool { return s.part == 0 && l.auto.Accepts(s.q) && s.count >= l.least }
+
+// plain tells whether the leaf takes every character between two quotes, up to its limits.
+func (l *leaf) plain() bool { return l.quoted && l.auto == automata.AnyText }
+
+// alike gives the same state for all states that no token of so many bytes can tell apart.
+func (l *leaf) alike(s state, longest int32) state {
+	open := l.most < 0 || l.most-s.count >= longest
+	switch {
+	case open && s.count >= l.least:
+		s.count = -1
+	case open && l.least-s.count > longest:
+		s.count = -2
+	}
+	return s
+}

@@ -1,0 +1,208 @@
+package grammar
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/serving/grammar/automata"
+)
+
+// Part is a part of what a completion may be.
+type Part interface {
+	// build leads from a node through the part, to the node that it returns.
+	build(b *builder, from int32) int32
+}
+
+type partFunc func(b *builder, from int32) int32
+
+func (f partFunc) build(b *builder, from int32) int32 { return f(b, from) }
+
+// Text is just this text.
+func Text(text string) Part {
+	return partFunc(func(b *builder, from int32) int32 {
+		if !utf8.ValidString(text) {
+			b.fail(badinput.Errorf("a text that must come is not UTF-8: %q", automata.Cut(text)))
+		}
+		return b.text(from, text)
+	})
+}
+
+// Mark is an added token of the tokenizer, such as <tool_call>, or its text where the tokenizer has no such token.
+func Mark(content string) Part {
+	return partFunc(func(b *builder, from int32) int32 {
+		id, ok := b.voc.added[content]
+		if !ok || slices.Contains(b.voc.ends, id) {
+			return Text(content).build(b, from)
+		}
+		to := b.node()
+		b.edge(from, edge{kind: tokenEdge, token: id, to: to})
+		return to
+	})
+}
+
+// Schema is a JSON value that fits a schema: see the beginning of schema.go.
+func Schema(schema json.RawMessage) Part {
+	return partFunc(func(b *builder, from int32) int32 {
+		to := b.node()
+		b.call(from, b.schema(schema), to)
+		return to
+	})
+}
+
+// Pattern is a text that matches a pattern of package regexp from beginning to end.
+func Pattern(pattern string) Part {
+	return partFunc(func(b *builder, from int32) int32 {
+		to := b.node()
+		auto, err := automata.Wholly(&b.budget, pattern)
+		if err != nil {
+			b.fail(err)
+			return to
+		}
+		if auto == nil {
+			b.fail(badinput.Errorf("the pattern %q matches no text", automata.Cut(pattern)))
+			return to
+		}
+		b.call(from, b.leaf(leaf{auto: auto, most: -1}), to)
+		return to
+	})
+}
+
+// Sequence is one part after another.
+func Sequence(parts ...Part) Part {
+	return partFunc(func(b *builder, from int32) int32 {
+		for _, p := range parts {
+			from = p.build(b, from)
+		}
+		return from
+	})
+}
+
+// Choice is one of the parts.
+func Choice(parts ...Part) Part {
+	return partFunc(func(b *builder, from int32) int32 {
+		to := b.node()
+		for _, p := range parts {
+			begin := b.node()
+			b.free(from, begin)
+			b.free(p.build(b, begin), to)
+		}
+		return to
+	})
+}
+
+// Repeat is a part at least least times and at most most times; most is -1 where there is no limit.
+func Repeat(p Part, least, most int) Part {
+	return partFunc(func(b *builder, from int32) int32 {
+		to := b.node()
+		if least == 0 {
+			b.free(from, to)
+		}
+		for i := 0; b.err == nil && (most < 0 || i < most); i++ {
+			begin := b.node()
+			b.free(from, begin)
+			from = p.build(b, begin)
+			if i+1 >= least {
+				b.free(from, to)
+			}
+			if most < 0 && i >= least {
+				b.free(from, begin)
+				break
+			}
+		}
+		return to
+	})
+}
+
+// Until is whatever a model says, up to a mark and with it: thoughts up to </think>. The mark is an added token, or its
+// text where the tokenizer has no such token.
+func Until(mark string) Part {
+	return partFunc(func(b *builder, from int32) int32 {
+		to := b.node()
+		b.free(from, b.until(mark, to))
+		return to
+	})
+}
+
+// Words are whatever a model says, in which each mark is followed by a part; the completion may end anywhere but within the
+// part. So are calls of tools that a model may make or leave.
+func Words(mark string, part Part) Part {
+	return partFunc(func(b *builder, from int32) int32 {
+		to, marked := b.node(), b.node()
+		saying := b.until(mark, marked)
+		b.free(from, saying)
+		for n := int(saying); b.err == nil && n < len(b.nodes); n++ { // anywhere before the mark is whole
+			b.free(int32(n), to)
+		}
+		b.free(part.build(b, marked), saying)
+		return to
+	})
+}
+
+// until gives the first of some new nodes, through which anything leads until a mark leads to another node.
+func (b *builder) until(mark string, to int32) int32 {
+	said := func(n, first int32) { b.edge(n, edge{kind: saidEdge, to: first}) }
+	if id, ok := b.voc.added[mark]; ok && !slices.Contains(b.voc.ends, id) {
+		n := b.node()
+		b.edge(n, edge{lo: 0, hi: 255, to: n})
+		if b.err == nil {
+			b.nodes[n].any = true
+		}
+		b.edge(n, edge{kind: tokenEdge, token: id, to: to})
+		said(n, n)
+		return n
+	}
+	if mark == "" {
+		b.fail(badinput.Errorf("a mark is empty"))
+	}
+	nodes := make([]int32, len(mark), len(mark)+1) // how much of the mark has just been said
+	for i := range nodes {
+		nodes[i] = b.node()
+	}
+	nodes = append(nodes, to)
+	for i := range mark {
+		one := edge{to: -1} // of bytes that lead to the same
+		for c := range 256 {
+			text := mark[:i] + string([]byte{byte(c)})
+			for !strings.HasPrefix(mark, text) {
+				text = text[1:]
+			}
+			if to := nodes[len(text)]; to != one.to {
+				if c > 0 {
+					b.edge(nodes[i], one)
+				}
+				one = edge{lo: byte(c), to: to}
+			}
+			one.hi = byte(c)
+		}
+		b.edge(nodes[i], one)
+		said(nodes[i], nodes[0])
+	}
+	return nodes[0]
+}
+
+// Compile makes a grammar of a part. What is wrong with a schema or a pattern is an error here; nothing is later.
+func Compile(v *Vocabulary, p Part) (*Grammar, error) {
+	b := newBuilder(v)
+	start := b.node()
+	end := p.build(b, start)
+	if b.err == nil {
+		b.free(end, b.final())
+	}
+	return newGrammar(b, start)
+}
+
+// JSONSchema is a JSON value that fits a schema.
+func JSONSchema(v *Vocabulary, schema json.RawMessage) (*Grammar, error) {
+	return Compile(v, Schema(schema))
+}
+
+// JSONObject is any JSON object.
+func JSONObject(v *Vocabulary) (*Grammar, error) {
+	return JSONSchema(v, json.RawMessage(`{"type": "object"}`))
+}
+
+// Regex is a text that matches a pattern from beginning to end.
+func Regex(v *Vocabulary, pattern string) (*Grammar, error) { return Compile(v, Pattern(pattern)) }

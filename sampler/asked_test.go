@@ -1,0 +1,120 @@
+package sampler
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// What is told of a token besides is what Score says of it, whatever is drawn from; the prompt's tokens are scored
+// once, and neither changes what is drawn.
+func TestWhatIsToldOfTokens(t *testing.T) {
+	p := open(t, backend(t), "qwen3-tied", "adapter")
+	asked := turns(rand.New(rand.NewPCG(9, 9)), p.Vocab, 3, 2)
+	want := sampleAll(t, engine(t, p, Options{MaxLength: 128}), asked)
+	for i := range asked {
+		asked[i].Params.TopK = 30
+	}
+	cut := sampleAll(t, engine(t, p, Options{MaxLength: 128}), asked)
+	require.NotEqual(t, want, cut)
+	l := live(t, p, Options{MaxLength: 128, TokenBudget: 21, MaxSequences: 3})
+	for k, r := range asked {
+		r.Raw, r.ScorePrompt = true, true
+		r.Top, r.PromptTop = k%4, k%3
+		h, on := listen(r)
+		_, err := l.Submit(r, on)
+		require.NoError(t, err)
+		for range r.N {
+			got := <-h.done
+			w := cut[slices.IndexFunc(cut, func(w Rollout) bool { return w.Request == k && w.Sample == got.Sample })]
+			require.Equal(t, w.Tokens, got.Tokens)
+			require.Equal(t, w.LogProbs, got.LogProbs)
+			whole := slices.Concat(r.Prompt, got.Tokens)
+			scores, err := p.Score(t.Context(), [][]int32{whole}, 1)
+			require.NoError(t, err)
+			require.True(t, math.IsNaN(float64(got.Prompt[0])))
+			require.Equal(t, scores[0], slices.Concat(got.Prompt[1:], got.Raw))
+			require.Zero(t, got.Cached, "what is scored is computed")
+			first := len(r.Prompt)
+			checkTop(t, r.PromptTop, whole[:first], got.Prompt, got.PromptTop, 1)
+			checkTop(t, r.Top, got.Tokens, got.Raw, got.Top, 0)
+		}
+	}
+}
+
+// checkTop holds the most likely tokens at each place to the token that is there, and its log-probability.
+func checkTop(t *testing.T, n int, tokens []int32, logprobs []float32, tops [][]Likely, from int) {
+	t.Helper()
+	if n == 0 {
+		require.Empty(t, tops)
+		return
+	}
+	require.Len(t, tops, len(tokens))
+	for i, top := range tops[from:] {
+		require.Len(t, top, n)
+		require.True(t, slices.IsSortedFunc(top, func(a, b Likely) int { return int(math.Copysign(1, float64(b.LogProb-a.LogProb))) }))
+		among := slices.IndexFunc(top, func(l Likely) bool { return l.Token == tokens[from+i] })
+		if among >= 0 {
+			require.Equal(t, logprobs[from+i], top[among].LogProb)
+		} else {
+			require.LessOrEqual(t, logprobs[from+i], top[n-1].LogProb)
+		}
+	}
+}
+
+// rising allows tokens of the same remainder by three that are larger than the one before, as long as there are.
+type rising struct {
+	vocab, last int
+	asked, came int
+}
+
+func (r *rising) Allow(mask []uint32) {
+	r.asked++
+	for i := range mask {
+		mask[i] = 0
+	}
+	for v := r.last + 3; v < r.vocab; v += 3 {
+		mask[v/32] |= 1 << (v % 32)
+	}
+}
+
+func (r *rising) Accept(token int32) { r.last, r.came = int(token), r.came+1 }
+
+// Constraints of requests beside others hold, each sample having its own; one that allows nothing more fails alone.
+func TestConstraintsHold(t *testing.T) {
+	p := open(t, backend(t), "qwen3-tied", "")
+	free := Request{Prompt: []int32{4, 5, 6}, N: 2, Params: Params{Temperature: 1.2, MaxTokens: 25}}
+	want := sampleAll(t, engine(t, p, Options{MaxLength: 64}), []Request{free})
+	l := live(t, p, Options{MaxLength: 64})
+	bound := free
+	var made []*rising
+	bound.Constrain = func() Constraint {
+		made = append(made, &rising{vocab: p.Vocab})
+		return made[len(made)-1]
+	}
+	bound.N = 3
+	h, on := listen(bound)
+	_, err := l.Submit(bound, on)
+	require.NoError(t, err)
+	others, hear := listen(free)
+	_, err = l.Submit(free, hear)
+	require.NoError(t, err)
+	failed := 0
+	for i, r := range h.wait(t, bound) {
+		require.True(t, slices.IsSorted(r.Tokens))
+		for _, token := range r.Tokens {
+			require.Zero(t, token%3)
+		}
+		require.Equal(t, len(r.Tokens), made[i].came)
+		if r.Finish == Failed {
+			failed++
+			require.ErrorIs(t, r.Err, errNothingAllowed)
+			require.Equal(t, made[i].came+1, made[i].asked)
+		}
+	}
+	require.Positive(t, failed)
+	require.Equal(t, want, others.wait(t, free))
+}
