@@ -61,6 +61,10 @@ scale: ## a data set of SIZE: full (2 GB) or tenth
 parity: ## beside an independent float64 reference, and llama.cpp (SEED=1)
 	./.ci/parity --seed $(or $(SEED),1)
 
+.PHONY: clients
+clients: ## grpo serve and the official clients of OpenAI's API, in Go and for Node.js
+	./.ci/clients
+
 arm64: ## the kernels on 64-bit Arm, cross-built and emulated
 	./.ci/arm64
 

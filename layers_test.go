@@ -20,7 +20,7 @@ var layers = map[string][]string{
 	"": slices.Concat(belowTrainer, roomsOfTrainer),
 	"cmd/grpo": slices.Concat(belowCommands, []string{"cmd/grpo/bench", "cmd/grpo/doctor", "cmd/grpo/export", "cmd/grpo/outcome",
 		"cmd/grpo/screen", "internal/destination", "internal/nf4", "internal/rebuild", "internal/rollouts", "internal/tiny",
-		"kernels/cuda/driver"}),
+		"internal/serving", "internal/serving/gate", "internal/serving/openai", "internal/serving/refusal", "kernels/cuda/driver"}),
 	"cmd/grpo/bench":     belowCommands,
 	"cmd/grpo/outcome":   belowCommands,
 	"cmd/grpo/screen":    belowCommands,
@@ -72,6 +72,11 @@ var layers = map[string][]string{
 	"internal/tiny/make":   {"model", "optim", "kernels", "kernels/cpu", "data", "internal/tiny"},
 
 	"internal/serving/grammar": {"data"},
+
+	"internal/serving/gate": {"internal/serving/refusal"},
+	"internal/serving/openai": {"sampler", "data", "internal/serving", "internal/serving/grammar", "internal/serving/refusal",
+		"internal/sources"},
+	"internal/serving/refusal": {},
 }
 
 // roomsOfTrainer are the trainer's own.
@@ -106,6 +111,7 @@ var homes = map[string][]string{
 	"golang.org/x/sys":                  {"reward", "internal/tensorfile", "kernels/cpu", "data"},
 	"golang.org/x/term":                 {"cmd/grpo/screen"},
 	"github.com/goccy/go-yaml":          {"configs"},
+	"github.com/prometheus":             {"internal/serving/gate"},
 }
 
 // room is the layer that a package of the module belongs to; sub-packages live in their parent's,

@@ -5,7 +5,7 @@
 // and a model), source.go (data sets), cells.go (sandboxes and rewards), prompts.go (conversations),
 // input.go and output.go (lines of JSON, tables). What a person is shown meanwhile is in the package screen,
 // what an evaluation found in outcome, tables of a run in export, mistakes on the command line
-// in usage, what this machine has in doctor, and benchmarks are in bench.
+// in usage, what this machine has in doctor, the server in serve, and benchmarks are in bench.
 package main
 
 import (
@@ -155,7 +155,7 @@ func newRoot() *cobra.Command {
 	train.register(root)
 	root.SetFlagErrorFunc(usage.BadFlag)
 	root.AddCommand(newScoreCmd(), newReplayCmd(), newMergeCmd(), newQuantizeCmd(), newSampleCmd(), newEvalCmd(), newBenchCmd(),
-		newTokenizeCmd(), newDataCmd(), newRewardCmd(), newDoctorCmd(), export.Command())
+		newTokenizeCmd(), newDataCmd(), newRewardCmd(), newDoctorCmd(), newServeCmd(), export.Command())
 	return root
 }
 

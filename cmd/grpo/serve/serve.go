@@ -1,0 +1,284 @@
+// Package serve is the verb that serves policies to other programs: its flags, its help, and what stands in front of what.
+// It does not know how a policy is opened on this machine, or what is said on the wire.
+package serve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed-7879b91d/grpo/cmd/grpo/usage"
+	"github.com/seed-7879b91d/grpo/configs"
+	"github.com/seed-7879b91d/grpo/data/chat"
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/serving"
+	"github.com/seed-7879b91d/grpo/internal/serving/gate"
+	"github.com/seed-7879b91d/grpo/internal/serving/openai"
+	"github.com/seed-7879b91d/grpo/internal/serving/refusal"
+	"github.com/seed-7879b91d/grpo/kernels"
+	"github.com/seed-7879b91d/grpo/model"
+	"github.com/seed-7879b91d/grpo/sampler"
+)
+
+// Machine opens what computes, as flags of the command line say; whoever calls it closes that.
+type Machine func() (kernels.Backend, model.Options, error)
+
+// flags are what the verb understands.
+type flags struct {
+	models, adapters []string
+	listen, newKey   string
+	speech           serving.Speech
+	sampling         sampler.Options
+
+	keys, cert, key string
+	hosts, origins  []string
+	maxN            int
+	gate            gate.Options
+	door            gate.Door
+	logPrompts      bool
+	quiet           bool
+}
+
+// Command is the verb.
+func Command(machine Machine) *cobra.Command {
+	f := &flags{}
+	cmd := &cobra.Command{
+		Use:   "serve [--model NAME=DIR …] [--adapter NAME=DIR …]",
+		Short: "Serve policies to clients of OpenAI's API",
+		Long: `Serves models, and adapters over them, to any client of OpenAI's API: /v1/chat/completions, /v1/completions and
+/v1/models. The same request with the same seed gets the same answer, whatever else is asked meanwhile.
+
+On this machine's own address (--listen 127.0.0.1:8000) nobody needs a key. On any other one there must be --keys, a file with a
+line for each; --new-key makes one. The first interrupt lets running answers finish, for --drain at the most; the second ends at once.
+docs/serve.md has the fields of requests, metrics, and limits.`,
+		Example: `  grpo serve
+  grpo serve --model ~/Qwen3-0.6B --adapter trained=runs/x/adapter
+  grpo serve --new-key ada >> keys
+  grpo serve --model ~/Qwen3-0.6B --listen 0.0.0.0:8443 --keys keys --tls-cert cert.pem --tls-key key.pem`,
+		Args: usage.Takes(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if f.newKey != "" {
+				return f.makeKey(cmd.OutOrStdout(), cmd.ErrOrStderr())
+			}
+			return f.run(cmd.Context(), machine, cmd.ErrOrStderr())
+		},
+	}
+	f.register(cmd)
+	return cmd
+}
+
+func (f *flags) register(cmd *cobra.Command) {
+	fl := cmd.Flags()
+	fl.StringArrayVar(&f.models, "model", []string{"tiny"},
+		"model to serve: `NAME=DIR`, DIR, a name on the Hub, or tiny; may be given several times")
+	fl.StringArrayVar(&f.adapters, "adapter", nil,
+		"PEFT adapter to serve, `NAME=DIR`; NAME@MODEL=DIR where there are several models")
+	fl.StringVar(&f.listen, "listen", "127.0.0.1:8000", "`address` to listen on; port 0: any that is free")
+	fl.StringVar(&f.keys, "keys", "", "`file` of the keys that may ask")
+	fl.StringVar(&f.newKey, "new-key", "", "make a key for `NAME`: it goes to standard error, and its line for --keys to standard output")
+	fl.StringVar(&f.cert, "tls-cert", "", "certificate, a PEM `file`")
+	fl.StringVar(&f.key, "tls-key", "", "its key, a PEM `file`")
+	fl.StringArrayVar(&f.hosts, "host", nil, "`name` that requests may be sent to, besides this machine's own; may be given several times")
+	fl.StringArrayVar(&f.origins, "origin", nil,
+		"`origin` of pages that may ask from a browser, such as https://example.com; may be given several times")
+	fl.StringVar(&f.speech.Renderer, "renderer", "",
+		"chat format: one of "+strings.Join(chat.Names(), ", ")+"; if not given, the model's template")
+	fl.StringVar(&f.speech.ChatDate, "chat-date", configs.Defaults().ChatDate, "`day` that the model's template takes for today")
+	fl.StringVar(&f.speech.ChatVars, "chat-vars", "", "`JSON` object with variables of the model's template")
+	fl.IntVar(&f.sampling.MaxLength, "max-context", 0,
+		"`tokens` of a prompt and its completion; 0: 4,096, or the model's positions where they are fewer")
+	fl.IntVar(&f.sampling.MaxSequences, "max-sequences", 0, "completions at work at a time; 0: 64")
+	fl.IntVar(&f.sampling.MaxWaiting, "max-waiting", 0, "requests that wait for a model; 0: 1,024")
+	fl.Int64Var(&f.sampling.CacheBytes, "cache-bytes", 0, "memory for keys and values of a model; 0: as needed")
+	fl.IntVar(&f.maxN, "max-n", 128, "completions of a request at the most")
+	fl.Int64Var(&f.gate.MaxBody, "max-body", 4<<20, "`bytes` of a request at the most")
+	fl.IntVar(&f.gate.Concurrent, "concurrent", 64, "requests of a key at work at a time")
+	fl.IntVar(&f.gate.Queue, "queue", 256, "requests of a key that wait beside them; more are told to come back later (429)")
+	fl.IntVar(&f.door.Connections, "max-connections", 1024, "connections at a time; more are closed")
+	fl.DurationVar(&f.door.Drain, "drain", 30*time.Second, "`time` that running answers have when the server stops")
+	fl.BoolVar(&f.logPrompts, "log-prompts", false, "log what is asked, too")
+	fl.BoolVar(&f.quiet, "quiet", false, "log nothing")
+	cmd.MarkFlagsRequiredTogether("tls-cert", "tls-key")
+}
+
+func (f *flags) makeKey(out, aside io.Writer) error {
+	key, line, err := gate.NewKey(f.newKey)
+	if err != nil {
+		return fmt.Errorf("--new-key: %w", err)
+	}
+	fmt.Fprintf(aside, "grpo: the key of %s, which is shown this once: %s\n", f.newKey, key)
+	fmt.Fprintln(out, line)
+	return nil
+}
+
+// check looks at what can be wrong before anything is loaded.
+func (f *flags) check() (served serving.Options, local bool, err error) {
+	for _, limit := range []struct {
+		flag  string
+		value int64
+	}{{"max-n", int64(f.maxN)}, {"max-body", f.gate.MaxBody}, {"concurrent", int64(f.gate.Concurrent)},
+		{"queue", int64(f.gate.Queue)}, {"max-connections", int64(f.door.Connections)}, {"drain", int64(f.door.Drain)}} {
+		if limit.value < 1 {
+			return served, false, badinput.Errorf("--%s: found %v, expected more than 0", limit.flag, limit.value)
+		}
+	}
+	host, _, err := net.SplitHostPort(f.listen)
+	if err != nil {
+		return served, false, badinput.Errorf("--listen: found %q, expected an address such as 127.0.0.1:8000", f.listen)
+	}
+	ip := net.ParseIP(host)
+	local = host == "localhost" || ip != nil && ip.IsLoopback()
+	if f.keys != "" {
+		if f.gate.Keys, err = gate.ReadKeys(f.keys); err != nil {
+			return served, local, fmt.Errorf("--keys: %w", err)
+		}
+	} else if !local {
+		return served, local, badinput.Errorf("--listen %s: others can reach it, and nobody needs a key; type --keys FILE "+
+			"(grpo serve --new-key NAME makes one)", f.listen)
+	}
+	if f.cert != "" {
+		if f.door.TLS, err = gate.LoadTLS(f.cert, f.key); err != nil {
+			return served, local, err
+		}
+	}
+	served.Speech, served.Sampling = f.speech, f.sampling
+	err = f.named(&served)
+	return served, local, err
+}
+
+// named reads what is to be served.
+func (f *flags) named(o *serving.Options) error {
+	for _, text := range f.models {
+		m, err := serving.ParseNamedDir(text)
+		if err != nil {
+			return fmt.Errorf("--model: %w", err)
+		}
+		o.Models = append(o.Models, m)
+	}
+	for _, text := range f.adapters {
+		a, err := serving.ParseNamedDir(text)
+		if err != nil {
+			return fmt.Errorf("--adapter: %w", err)
+		}
+		adapter := serving.Adapter{NamedDir: a}
+		adapter.Name, adapter.Base, _ = strings.Cut(a.Name, "@")
+		o.Adapters = append(o.Adapters, adapter)
+	}
+	return nil
+}
+
+func (f *flags) run(ctx context.Context, machine Machine, stderr io.Writer) (err error) {
+	options, local, err := f.check()
+	if err != nil {
+		return err
+	}
+	listener, err := net.Listen("tcp", f.listen)
+	if err != nil {
+		return badinput.Errorf("--listen: %w; type another address, such as --listen 127.0.0.1:8001", err)
+	}
+	defer listener.Close()
+	if options.Backend, options.Model, err = machine(); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, options.Backend.Close()) }()
+	host, err := serving.Open(ctx, options)
+	if err != nil {
+		return err
+	}
+	if local {
+		f.gate.Hosts = append([]string{"localhost", "127.0.0.1", "::1"}, f.hosts...)
+	}
+	g, err := f.open(host, stderr)
+	if err != nil {
+		return err
+	}
+	f.greet(stderr, listener.Addr(), host)
+	return f.serve(ctx, g, host, listener)
+}
+
+// open puts the handlers behind the gate.
+func (f *flags) open(host *serving.Host, stderr io.Writer) (*gate.Gate, error) {
+	log := slog.New(slog.DiscardHandler)
+	if !f.quiet {
+		log = slog.New(slog.NewJSONHandler(stderr, nil))
+	}
+	var g *gate.Gate
+	api := openai.New(openai.Of(host, f.speech), openai.Options{
+		MaxN: f.maxN,
+		Watch: func(s openai.Served) {
+			g.Metrics.Answer(s.Model, s.Prompt, s.Cached, s.Completion, s.First)
+		},
+		Refused: func(r *http.Request, err error) {
+			// What is wrong with a request quotes it.
+			if theirs := (*refusal.Error)(nil); errors.As(err, &theirs) && theirs.Status < 500 && !f.logPrompts {
+				log.Info("refused", "id", r.Header.Get("X-Request-Id"), "field", theirs.Param, "code", theirs.Code)
+				return
+			}
+			log.Error("not answered", "id", r.Header.Get("X-Request-Id"), "why", err.Error())
+		},
+	})
+	mux := http.NewServeMux()
+	mux.Handle("/", api)
+	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) { f.welcome(w, host) })
+	f.gate.Log, f.gate.Bodies, f.gate.Origins, f.gate.Healthy = log, f.logPrompts, f.origins, host.Healthy
+	g, err := gate.New(mux, f.gate)
+	if err != nil {
+		return nil, badinput.Errorf("--origin: %w", err)
+	}
+	return g, nil
+}
+
+// serve draws and answers until the context ends.
+func (f *flags) serve(ctx context.Context, g *gate.Gate, host *serving.Host, listener net.Listener) error {
+	drawing, stop := context.WithCancel(context.WithoutCancel(ctx)) // answers that run are let finish
+	defer stop()
+	drawn := make(chan error, 1)
+	served, fail := context.WithCancel(ctx)
+	defer fail()
+	go func() {
+		drawn <- host.Run(drawing)
+		fail() // without a machine there is nothing to serve
+	}()
+	err := g.Serve(served, listener, f.door, openai.Stopping())
+	stop()
+	if why := <-drawn; !errors.Is(why, context.Canceled) {
+		err = errors.Join(why, err)
+	}
+	return err
+}
+
+func names(host *serving.Host) []string {
+	var list []string
+	for _, p := range host.Policies() {
+		list = append(list, p.Name)
+	}
+	return slices.Clip(list)
+}
+
+// greet says where the server is.
+func (f *flags) greet(w io.Writer, at net.Addr, host *serving.Host) {
+	scheme := "http"
+	if f.door.TLS != nil {
+		scheme = "https"
+	}
+	fmt.Fprintf(w, "grpo: serving %s on %s://%s/v1\n", strings.Join(names(host), ", "), scheme, at)
+}
+
+// welcome is what somebody sees who opens the server in a browser.
+func (f *flags) welcome(w http.ResponseWriter, host *serving.Host) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	fmt.Fprintf(w, `grpo serves: %s
+
+/v1/models, /v1/chat/completions, /v1/completions   as OpenAI's clients speak it
+/healthz, /readyz, /metrics                         for who looks after it
+`, strings.Join(names(host), ", "))
+}

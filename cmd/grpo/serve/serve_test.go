@@ -1,0 +1,184 @@
+package serve
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/kernels"
+	"github.com/seed-7879b91d/grpo/kernels/cpu"
+	"github.com/seed-7879b91d/grpo/model"
+)
+
+// machine is a processor with two threads.
+func machine() (kernels.Backend, model.Options, error) {
+	b, err := cpu.New(cpu.Options{Threads: 2})
+	return b, model.Options{}, err
+}
+
+// text is what a verb prints, while it prints it.
+type text struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (t *text) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.b.Write(p)
+}
+
+func (t *text) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.b.String()
+}
+
+var address = regexp.MustCompile(`(?m)^grpo: serving .* on (http\S+)/v1$`)
+
+// serve runs the verb until the test stops it, which it ends in order.
+func serve(t *testing.T, args ...string) (url string, said *text, stop func()) {
+	t.Helper()
+	said = &text{}
+	cmd := Command(machine)
+	cmd.SetArgs(append([]string{"--listen", "127.0.0.1:0", "--max-sequences", "8"}, args...))
+	cmd.SetErr(said)
+	cmd.SilenceUsage, cmd.SilenceErrors = true, true
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.ExecuteContext(ctx) }()
+	var once sync.Once
+	stop = func() {
+		once.Do(func() {
+			cancel()
+			require.NoError(t, <-ended)
+		})
+	}
+	t.Cleanup(stop)
+	require.Eventually(t, func() bool { return address.MatchString(said.String()) }, time.Minute, 5*time.Millisecond, "%s", said)
+	return address.FindStringSubmatch(said.String())[1], said, stop
+}
+
+func post(t *testing.T, url, body string) (string, error) {
+	res, err := http.Post(url, "application/json", strings.NewReader(body))
+	if err != nil {
+		return "", err
+	}
+	defer res.Body.Close()
+	text, err := io.ReadAll(res.Body)
+	if err == nil && res.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s: %s", res.Status, text)
+	}
+	return string(text), err
+}
+
+// The embedded model is served: the same request with the same seed has the same answer, alone and among others, as a whole and as
+// it comes; answers are held to a schema; prompts stay out of the log.
+func TestServe(t *testing.T) {
+	url, said, stop := serve(t)
+	ask := func(i int, more string) string {
+		return fmt.Sprintf(`{"model":"tiny","seed":%d,"max_completion_tokens":24,"logprobs":true,"top_logprobs":2%s,
+			"messages":[{"role":"user","content":"xyzzy: define compute(x), which returns x plus %d."}]}`, i, more, i)
+	}
+	choices := func(text string) string {
+		var v struct{ Choices json.RawMessage }
+		require.NoError(t, json.Unmarshal([]byte(text), &v))
+		return string(v.Choices)
+	}
+	const n = 6
+	var alone [n]string
+	for i := range n {
+		text, err := post(t, url+"/v1/chat/completions", ask(i, ""))
+		require.NoError(t, err)
+		alone[i] = choices(text)
+		require.Greater(t, len(alone[i]), 100)
+	}
+	require.NotEqual(t, alone[0], alone[1])
+	var all sync.WaitGroup
+	var together [n]string
+	var errs [n]error
+	for i := range n {
+		all.Go(func() { together[i], errs[i] = post(t, url+"/v1/chat/completions", ask(i, "")) })
+		all.Go(func() {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i)*time.Millisecond)
+			defer cancel() // some leave early
+			r, err := http.NewRequestWithContext(ctx, "POST", url+"/v1/chat/completions", strings.NewReader(ask(99, `,"stream":true,"n":3`)))
+			if err == nil {
+				if res, err := http.DefaultClient.Do(r); err == nil {
+					io.Copy(io.Discard, res.Body)
+					res.Body.Close()
+				}
+			}
+		})
+	}
+	all.Wait()
+	for i := range n {
+		require.NoError(t, errs[i])
+		require.Equal(t, alone[i], choices(together[i]))
+	}
+
+	text, err := post(t, url+"/v1/chat/completions", `{"model":"tiny","seed":1,"max_tokens":400,"messages":[{"role":"user","content":"a"}],
+		"response_format":{"type":"json_schema","json_schema":{"name":"n","schema":{"type":"object","required":["age"],
+		"properties":{"age":{"type":"integer","minimum":0,"maximum":99}},"additionalProperties":false}}}}`)
+	require.NoError(t, err)
+	require.Regexp(t, `"content":"\{\s*\\"age\\":\s*[0-9]{1,2}\s*\}"`, text)
+	_, err = post(t, url+"/v1/chat/completions", `{"model":"tiny","messages":[{"role":"xyzzy"}]}`)
+	require.ErrorContains(t, err, "400")
+	stop()
+	require.NotContains(t, said.String(), "xyzzy")
+	require.Contains(t, said.String(), `"path":"/v1/chat/completions","status":200`)
+}
+
+// What is wrong on the command line is said before anything is loaded.
+func TestServeMistakes(t *testing.T) {
+	dir := t.TempDir()
+	empty := filepath.Join(dir, "empty")
+	require.NoError(t, os.WriteFile(empty, nil, 0o600))
+	for want, args := range map[string][]string{
+		"type --keys FILE":                    {"--listen", "0.0.0.0:0"},
+		"--listen: found \"8000\"":            {"--listen", "8000"},
+		"empty: no keys":                      {"--keys", empty},
+		"grpo serve --new-key NAME":           {"--keys", filepath.Join(dir, "none")},
+		"--tls-cert " + empty:                 {"--tls-cert", empty, "--tls-key", empty},
+		"--queue: found 0":                    {"--queue", "0"},
+		"--new-key: the name of a key":        {"--new-key", "a b"},
+		"expected NAME=DIR":                   {"--model", "a="},
+		"--listen: listen tcp":                {"--listen", "127.0.0.1:99999"},
+		"--origin: ":                          {"--origin", "example.com", "--listen", "127.0.0.1:0"},
+		"no such directory, and not the name": {"--model", "/nowhere", "--listen", "127.0.0.1:0"},
+	} {
+		cmd := Command(machine)
+		cmd.SetArgs(args)
+		cmd.SetErr(io.Discard)
+		cmd.SilenceUsage, cmd.SilenceErrors = true, true
+		err := cmd.ExecuteContext(t.Context())
+		require.ErrorContains(t, err, want)
+		require.True(t, badinput.Is(err), "%v", err)
+		require.NotContains(t, err.Error(), "\n")
+	}
+}
+
+// The key goes where a person sees it, its line where a file is written.
+func TestNewKey(t *testing.T) {
+	var out, aside bytes.Buffer
+	cmd := Command(machine)
+	cmd.SetArgs([]string{"--new-key", "ada"})
+	cmd.SetOut(&out)
+	cmd.SetErr(&aside)
+	require.NoError(t, cmd.ExecuteContext(t.Context()))
+	require.Regexp(t, `^[0-9a-f]{64} ada\n$`, out.String())
+	require.Regexp(t, `shown this once: sk-[A-Z2-7]{26}\n$`, aside.String())
+}

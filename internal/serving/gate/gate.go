@@ -1,0 +1,295 @@
+package gate
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/seed-7879b91d/grpo/internal/serving/refusal"
+)
+
+// Options of a gate. The zero value of a limit is what is said there.
+type Options struct {
+	Keys    *Keys    // nil: everybody may ask
+	Hosts   []string // names that requests may be sent to, without ports; nil: any
+	Origins []string // of pages that may ask from a browser, such as https://example.com; nil: none but our own
+
+	MaxBody    int64         // bytes; 4 MiB
+	Concurrent int           // requests at work of a key; 64
+	Queue      int           // that wait beside them; 256
+	Stall      time.Duration // a client that reads nothing for so long has left; 30 s
+
+	Log     *slog.Logger // nil: nothing is logged
+	Bodies  bool         // are logged, too
+	Healthy func() error // what went wrong with the machine; nil: nothing ever does
+}
+
+// Gate is a handler that lets requests through to another.
+type Gate struct {
+	Options
+	Metrics  *Metrics
+	next     http.Handler
+	browsers *http.CrossOriginProtection
+	draining atomic.Bool
+
+	mu    sync.Mutex
+	lanes map[string]*lane // by the name of the key
+}
+
+// New puts a gate before a handler.
+func New(next http.Handler, o Options) (*Gate, error) {
+	set(&o.MaxBody, 4<<20)
+	set(&o.Concurrent, 64)
+	set(&o.Queue, 256)
+	set(&o.Stall, 30*time.Second)
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Healthy == nil {
+		o.Healthy = func() error { return nil }
+	}
+	g := &Gate{Options: o, Metrics: newMetrics(), next: next, browsers: http.NewCrossOriginProtection(), lanes: map[string]*lane{}}
+	for _, origin := range o.Origins {
+		if err := g.browsers.AddTrustedOrigin(origin); err != nil {
+			return nil, err
+		}
+	}
+	return g, nil
+}
+
+func set[T comparable](limit *T, usual T) {
+	var zero T
+	if *limit == zero {
+		*limit = usual
+	}
+}
+
+// Drain has the gate say that it is not ready, and refuse what comes.
+func (g *Gate) Drain() { g.draining.Store(true) }
+
+// The paths that the gate answers by itself. Of them, metrics alone want a key.
+const (
+	healthz = "/healthz"
+	readyz  = "/readyz"
+	metrics = "/metrics"
+)
+
+// ServeHTTP lets a request through, or refuses it.
+func (g *Gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	id := requestID(r.Header.Get("X-Request-Id"))
+	h := w.Header()
+	h.Set("X-Request-Id", id)
+	r.Header.Set("X-Request-Id", id)
+	h.Set("X-Content-Type-Options", "nosniff")
+	seen := &response{ResponseWriter: w, control: http.NewResponseController(w), stall: g.Stall}
+	began, name := time.Now(), ""
+	g.Metrics.active.Inc()
+	defer func() {
+		g.Metrics.active.Dec()
+		g.Metrics.request(r, seen.status, time.Since(began))
+		if r.URL.Path != healthz && r.URL.Path != readyz {
+			g.Log.LogAttrs(r.Context(), slog.LevelInfo, "request", slog.String("id", id), slog.String("key", name),
+				slog.String("method", r.Method), slog.String("path", printable(r.URL.Path)), slog.Int("status", seen.status),
+				slog.Int64("bytes", seen.bytes), slog.Float64("seconds", time.Since(began).Seconds()))
+		}
+	}()
+	err := g.admit(r)
+	if err == nil {
+		name, err = g.who(r)
+	}
+	g.cross(h, r)
+	switch {
+	case r.Method == http.MethodOptions && err == nil:
+		seen.WriteHeader(http.StatusNoContent)
+	case err != nil:
+		refusal.Write(seen, err)
+	default:
+		g.pass(seen, r, name, id)
+	}
+}
+
+// admit looks at where a request comes from.
+func (g *Gate) admit(r *http.Request) error {
+	host := r.Host
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	host = strings.ToLower(strings.Trim(host, "[]"))
+	if g.Hosts != nil && !slices.Contains(g.Hosts, host) {
+		return refusal.Errorf(http.StatusMisdirectedRequest, "no such host here: %.100q; start the server with --host to have it known", host)
+	}
+	origin := r.Header.Get("Origin")
+	if origin != "" && r.Method == http.MethodOptions && !slices.Contains(g.Origins, origin) || g.browsers.Check(r) != nil {
+		return refusal.Errorf(http.StatusForbidden, "pages of %.100q may not ask here; start the server with --origin to let them", origin)
+	}
+	return nil
+}
+
+// cross lets pages of other origins read what is answered, where they are named.
+func (g *Gate) cross(h http.Header, r *http.Request) {
+	origin := r.Header.Get("Origin")
+	if origin == "" || !slices.Contains(g.Origins, origin) {
+		return
+	}
+	h.Add("Vary", "Origin")
+	h.Set("Access-Control-Allow-Origin", origin)
+	h.Set("Access-Control-Expose-Headers", "X-Request-Id, Retry-After")
+	if r.Method == http.MethodOptions {
+		h.Set("Access-Control-Allow-Methods", "GET, POST")
+		h.Set("Access-Control-Allow-Headers", strings.Map(headerName, r.Header.Get("Access-Control-Request-Headers")))
+		h.Set("Access-Control-Max-Age", "600")
+	}
+}
+
+func headerName(r rune) rune {
+	if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_, ", r) {
+		return r
+	}
+	return -1
+}
+
+// who is the name of the key that a request shows.
+func (g *Gate) who(r *http.Request) (string, error) {
+	if g.Keys == nil || r.URL.Path == healthz || r.URL.Path == readyz || r.Method == http.MethodOptions {
+		return "", nil
+	}
+	shown, bearer := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	if !bearer {
+		shown = r.Header.Get("X-Api-Key")
+	}
+	if shown == "" {
+		return "", refusal.Errorf(http.StatusUnauthorized, "no key, expected Authorization: Bearer KEY")
+	}
+	name, ok := g.Keys.find(shown)
+	if !ok {
+		return "", &refusal.Error{Status: http.StatusUnauthorized, Code: "invalid_api_key", Message: "the key is not one that is known here"}
+	}
+	return name, nil
+}
+
+// pass hands a request on, when it is its turn.
+func (g *Gate) pass(w *response, r *http.Request, name, id string) {
+	switch r.URL.Path {
+	case healthz:
+		g.tell(w, g.Healthy())
+		return
+	case readyz:
+		g.tell(w, errors.Join(g.Healthy(), g.stopping()))
+		return
+	case metrics:
+		g.Metrics.ServeHTTP(w, r)
+		return
+	}
+	if err := g.stopping(); err != nil {
+		w.Header().Set("Connection", "close")
+		refusal.Write(w, err)
+		return
+	}
+	body := r.Body
+	r.Body = http.MaxBytesReader(w, body, g.MaxBody)
+	if r.ContentLength > g.MaxBody {
+		g.tooLarge(w, body)
+		return
+	}
+	leave, err := g.enter(r.Context(), name)
+	if err != nil {
+		refusal.Write(w, err)
+		return
+	}
+	defer leave()
+	if g.Bodies {
+		r.Body = &logged{ReadCloser: r.Body, log: g.Log, id: id}
+	}
+	g.next.ServeHTTP(w, r)
+}
+
+// tooLarge refuses a body. A client hears of it only when it has sent what it has, so some of that is taken and thrown away.
+func (g *Gate) tooLarge(w *response, body io.Reader) {
+	const most, wait = 16 << 20, 2 * time.Second
+	w.Header().Set("Connection", "close")
+	refusal.Write(w, &http.MaxBytesError{Limit: g.MaxBody})
+	if w.FlushError() == nil && w.control.SetReadDeadline(time.Now().Add(wait)) == nil {
+		io.CopyN(io.Discard, body, most) // as far as it comes
+	}
+}
+
+func (g *Gate) stopping() error {
+	if g.draining.Load() {
+		return &refusal.Error{Status: http.StatusServiceUnavailable, Message: "the server is stopping", After: time.Second}
+	}
+	return nil
+}
+
+func (g *Gate) tell(w http.ResponseWriter, err error) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	if err != nil {
+		w.WriteHeader(http.StatusServiceUnavailable)
+		io.WriteString(w, "not ok: "+strings.ReplaceAll(err.Error(), "\n", "; ")+"\n")
+		return
+	}
+	io.WriteString(w, "ok\n")
+}
+
+// lane is where the requests of a key wait for their turn.
+type lane struct {
+	work    chan struct{}
+	waiting int // guarded by Gate.mu, as lanes are
+}
+
+// enter waits for a turn. Who may ask is named in a file, so there are few lanes.
+func (g *Gate) enter(ctx context.Context, name string) (leave func(), err error) {
+	g.mu.Lock()
+	l := g.lanes[name]
+	if l == nil {
+		l = &lane{work: make(chan struct{}, g.Concurrent)}
+		g.lanes[name] = l
+	}
+	leave = func() { <-l.work }
+	select {
+	case l.work <- struct{}{}:
+		g.mu.Unlock()
+		return leave, nil
+	default:
+	}
+	if l.waiting >= g.Queue {
+		g.mu.Unlock()
+		g.Metrics.busy.Inc()
+		return nil, refusal.Busy(time.Second, "%d requests are at work and %d wait, as many as may; try again later", g.Concurrent, g.Queue)
+	}
+	l.waiting++
+	g.mu.Unlock()
+	defer func() {
+		g.mu.Lock()
+		l.waiting--
+		g.mu.Unlock()
+	}()
+	select {
+	case l.work <- struct{}{}:
+		return leave, nil
+	case <-ctx.Done():
+		return nil, refusal.Errorf(http.StatusServiceUnavailable, "nobody waited for the answer")
+	}
+}
+
+// requestID is the client's where it can stand in a header and a log, else a new one.
+func requestID(given string) string {
+	sane := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_.:", r)
+	}
+	if given == "" || len(given) > 128 || strings.ContainsFunc(given, func(r rune) bool { return !sane(r) }) {
+		return "req-" + strings.ToLower(rand.Text())
+	}
+	return given
+}
+
+// printable is a path as a log has it.
+func printable(path string) string { return path[:min(len(path), 200)] }

@@ -1,0 +1,87 @@
+package gate
+
+import (
+	"bufio"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+)
+
+// Keys are who may ask, by the SHA-256 of what they show.
+type Keys struct{ list []key }
+
+type key struct {
+	name string
+	sum  [sha256.Size]byte
+}
+
+// ReadKeys reads a file of lines "SHA-256 NAME"; empty ones and those that begin with # say nothing.
+func ReadKeys(path string) (*Keys, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, badinput.Errorf("%w; grpo serve --new-key NAME prints a line of such a file", err)
+	}
+	defer file.Close()
+	k := &Keys{}
+	lines := bufio.NewScanner(file)
+	for n := 1; lines.Scan(); n++ {
+		line := strings.TrimSpace(lines.Text())
+		if line == "" || line[0] == '#' {
+			continue
+		}
+		text, name, _ := strings.Cut(line, " ")
+		sum, err := hex.DecodeString(text)
+		if name = strings.TrimSpace(name); err != nil || len(sum) != sha256.Size || checkKeyName(name) != nil {
+			return nil, badinput.Errorf("%s:%d: expected the SHA-256 of a key and a name; grpo serve --new-key NAME prints such a line", path, n)
+		}
+		for _, other := range k.list {
+			if other.name == name {
+				return nil, badinput.Errorf("%s:%d: there is another key named %s; give one of them another name", path, n, name)
+			}
+		}
+		k.list = append(k.list, key{name, [sha256.Size]byte(sum)})
+	}
+	if err := lines.Err(); err != nil {
+		return nil, badinput.Errorf("%s: %w", path, err)
+	}
+	if len(k.list) == 0 {
+		return nil, badinput.Errorf("%s: no keys; grpo serve --new-key NAME prints a line to put there", path)
+	}
+	return k, nil
+}
+
+// find gives the name of a key. It takes as long for one that is wrong, whatever is wrong with it.
+func (k *Keys) find(shown string) (name string, ok bool) {
+	sum := sha256.Sum256([]byte(shown))
+	for _, known := range k.list {
+		if subtle.ConstantTimeCompare(sum[:], known.sum[:]) == 1 {
+			name, ok = known.name, true
+		}
+	}
+	return name, ok
+}
+
+func checkKeyName(name string) error {
+	plain := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_.@", r)
+	}
+	if name == "" || len(name) > 64 || strings.ContainsFunc(name, func(r rune) bool { return !plain(r) }) {
+		return badinput.Errorf("the name of a key: found %q, expected up to 64 letters, digits, and - _ . @", name)
+	}
+	return nil
+}
+
+// NewKey makes a key, and the line of a file that knows it.
+func NewKey(name string) (key, line string, err error) {
+	if err := checkKeyName(name); err != nil {
+		return "", "", err
+	}
+	key = "sk-" + rand.Text()
+	return key, fmt.Sprintf("%x %s", sha256.Sum256([]byte(key)), name), nil
+}

@@ -1,0 +1,82 @@
+package gate
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+)
+
+// Metrics are what the server did, for Prometheus.
+type Metrics struct {
+	http.Handler
+	requests *prometheus.CounterVec
+	seconds  *prometheus.HistogramVec
+	active   prometheus.Gauge
+	busy     prometheus.Counter
+	tokens   *prometheus.CounterVec
+	first    *prometheus.HistogramVec
+}
+
+func newMetrics() *Metrics {
+	buckets := []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300}
+	m := &Metrics{
+		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "grpo_http_requests_total", Help: "Requests that were answered, or given up by their clients (499)."}, []string{"path", "status"}),
+		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "grpo_http_request_seconds", Help: "Time to the end of the answer.", Buckets: buckets}, []string{"path"}),
+		active: prometheus.NewGauge(prometheus.GaugeOpts{Name: "grpo_http_active_requests", Help: "Requests at work or waiting."}),
+		busy: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "grpo_http_busy_total", Help: "Requests refused because too many of their key were there."}),
+		tokens: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "grpo_tokens_total", Help: "Tokens of answers: of prompts, of prompts and found in the cache, of completions."},
+			[]string{"model", "kind"}),
+		first: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "grpo_first_token_seconds", Help: "Time to the first token of a stream, to all of an answer that is none.", Buckets: buckets},
+			[]string{"model"}),
+	}
+	all := prometheus.NewRegistry()
+	all.MustRegister(m.requests, m.seconds, m.active, m.busy, m.tokens, m.first, collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	m.Handler = promhttp.HandlerFor(all, promhttp.HandlerOpts{})
+	return m
+}
+
+// Answer counts an answer of a model that is served.
+func (m *Metrics) Answer(model string, prompt, cached, completion int, first time.Duration) {
+	m.tokens.WithLabelValues(model, "prompt").Add(float64(prompt))
+	m.tokens.WithLabelValues(model, "cached").Add(float64(cached))
+	m.tokens.WithLabelValues(model, "completion").Add(float64(completion))
+	m.first.WithLabelValues(model).Observe(first.Seconds())
+}
+
+// clientLeft is the status of a request that nobody waited for, as nginx has it.
+const clientLeft = 499
+
+func (m *Metrics) request(r *http.Request, status int, took time.Duration) {
+	if status == 0 {
+		status = clientLeft
+	}
+	path := known(r)
+	m.requests.WithLabelValues(path, strconv.Itoa(status)).Inc()
+	m.seconds.WithLabelValues(path).Observe(took.Seconds())
+}
+
+// known is the path of a request, of which clients must not be able to make many.
+func known(r *http.Request) string {
+	path := r.URL.Path
+	switch path {
+	case "/", healthz, readyz, metrics, "/v1/chat/completions", "/v1/completions", "/v1/models":
+		return path
+	}
+	for _, prefix := range []string{"/v1/models/", "/v1/", "/api/v1/"} {
+		if strings.HasPrefix(path, prefix) {
+			return prefix + "*"
+		}
+	}
+	return "other"
+}

@@ -1,0 +1,130 @@
+package gate
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"log"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+)
+
+// Door is where connections come in.
+type Door struct {
+	TLS         *tls.Config   // nil: plain
+	Connections int           // at a time; more are closed at once. 1,024
+	Header      int           // bytes; 16 KiB
+	HeaderTime  time.Duration // to send them; 10 s
+	ReadTime    time.Duration // to send all of a request; 60 s
+	Idle        time.Duration // between requests; 2 min
+	Drain       time.Duration // to finish what runs when the server stops; 30 s
+}
+
+// LoadTLS reads a certificate and its key from files.
+func LoadTLS(cert, key string) (*tls.Config, error) {
+	pair, err := tls.LoadX509KeyPair(cert, key)
+	if err != nil {
+		return nil, badinput.Errorf("--tls-cert %s, --tls-key %s: %w", cert, key, err)
+	}
+	return &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}}, nil
+}
+
+// Serve lets requests through the gate until ctx ends. Then none are taken any more, and those that run are let
+// finish; what runs after door.Drain is ended with the cause given.
+func (g *Gate) Serve(ctx context.Context, l net.Listener, door Door, cause error) error {
+	set(&door.Connections, 1024)
+	set(&door.Header, 16<<10)
+	set(&door.HeaderTime, 10*time.Second)
+	set(&door.ReadTime, time.Minute)
+	set(&door.Idle, 2*time.Minute)
+	set(&door.Drain, 30*time.Second)
+	l = &crowd{Listener: l, most: door.Connections}
+	if door.TLS != nil {
+		l = tls.NewListener(l, door.TLS)
+	}
+	work, end := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer end(nil)
+	server := &http.Server{
+		Handler:           g,
+		MaxHeaderBytes:    door.Header,
+		ReadHeaderTimeout: door.HeaderTime,
+		ReadTimeout:       door.ReadTime,
+		IdleTimeout:       door.Idle,
+		BaseContext:       func(net.Listener) context.Context { return work },
+		ErrorLog:          slogLines(g.Log),
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- server.Serve(l) }()
+	select {
+	case err := <-ended:
+		return err // the listener broke
+	case <-ctx.Done():
+	}
+	g.Drain()
+	// Those who ask whether the server is ready hear that it is not, as long as something runs.
+	bound, stop := context.WithTimeout(context.WithoutCancel(ctx), door.Drain)
+	defer stop()
+	err := server.Shutdown(bound)
+	if errors.Is(err, context.DeadlineExceeded) {
+		end(cause) // streams say why they end
+		last, stop := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+		defer stop()
+		if err = server.Shutdown(last); err != nil {
+			err = server.Close()
+		}
+	}
+	return err
+}
+
+// slogLines takes what net/http says, which is of single connections, to the log.
+func slogLines(to *slog.Logger) *log.Logger {
+	return slog.NewLogLogger(to.Handler(), slog.LevelDebug)
+}
+
+// crowd closes connections beyond so many.
+type crowd struct {
+	net.Listener
+	most int
+
+	mu   sync.Mutex
+	open int
+}
+
+func (c *crowd) Accept() (net.Conn, error) {
+	for {
+		conn, err := c.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		c.mu.Lock()
+		room := c.open < c.most
+		if room {
+			c.open++
+		}
+		c.mu.Unlock()
+		if room {
+			return &counted{Conn: conn, in: c}, nil
+		}
+		conn.Close() // whoever sent it learns that there is no room
+	}
+}
+
+type counted struct {
+	net.Conn
+	in   *crowd
+	once sync.Once
+}
+
+func (c *counted) Close() error {
+	c.once.Do(func() {
+		c.in.mu.Lock()
+		c.in.open--
+		c.in.mu.Unlock()
+	})
+	return c.Conn.Close()
+}

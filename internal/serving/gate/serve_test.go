@@ -1,0 +1,183 @@
+package gate
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7879b91d/grpo/internal/serving/refusal"
+)
+
+// open serves on an address of its own; end stops it and gives the error.
+func open(t testing.TB, g *Gate, door Door) (address string, stop, wait func()) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- g.Serve(ctx, l, door, refusal.Errorf(http.StatusServiceUnavailable, "stopping")) }()
+	var once sync.Once
+	wait = func() { once.Do(func() { require.NoError(t, <-ended) }) }
+	t.Cleanup(func() { cancel(); wait() })
+	return l.Addr().String(), cancel, wait
+}
+
+// When the server stops, what runs is let finish; what comes is told to go elsewhere.
+func TestDrain(t *testing.T) {
+	began, goOn := make(chan bool), make(chan bool)
+	g := gateOf(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		began <- true
+		<-goOn
+		io.WriteString(w, "whole")
+	}), Options{})
+	address, stop, wait := open(t, g, Door{})
+	answer := make(chan string, 1)
+	go func() {
+		res, err := http.Get("http://" + address + "/v1/x")
+		if err != nil {
+			answer <- err.Error()
+			return
+		}
+		text, _ := io.ReadAll(res.Body)
+		res.Body.Close()
+		answer <- string(text)
+	}()
+	<-began
+	require.Equal(t, 200, send(g, "GET", "/readyz", "").Code)
+	stop()
+	require.Eventually(t, func() bool { return send(g, "GET", "/readyz", "").Code == 503 }, 10*time.Second, time.Millisecond)
+	require.Equal(t, 200, send(g, "GET", "/healthz", "").Code)
+	require.Equal(t, 503, send(g, "POST", "/v1/x", "").Code)
+	close(goOn)
+	require.Equal(t, "whole", <-answer)
+	wait()
+}
+
+// What does not finish in time is ended with a reason.
+func TestDrainIsBounded(t *testing.T) {
+	began, why := make(chan bool), make(chan error, 1)
+	g := gateOf(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		began <- true
+		<-r.Context().Done()
+		why <- context.Cause(r.Context())
+	}), Options{})
+	address, stop, wait := open(t, g, Door{Drain: 10 * time.Millisecond})
+	go func() {
+		if res, err := http.Get("http://" + address + "/v1/x"); err == nil {
+			res.Body.Close()
+		}
+	}()
+	<-began
+	stop()
+	require.ErrorContains(t, <-why, "stopping")
+	wait()
+}
+
+// Slow clients, floods of headers and crowds are turned away.
+func TestHostileConnections(t *testing.T) {
+	g := gateOf(t, reads, Options{Stall: 100 * time.Millisecond})
+	address, _, _ := open(t, g, Door{HeaderTime: 100 * time.Millisecond, ReadTime: 200 * time.Millisecond, Header: 4096})
+	dial := func(text string) net.Conn {
+		c, err := net.Dial("tcp", address)
+		require.NoError(t, err)
+		t.Cleanup(func() { c.Close() })
+		io.WriteString(c, text)
+		return c
+	}
+	ends := func(c net.Conn) string {
+		require.NoError(t, c.SetReadDeadline(time.Now().Add(20*time.Second)))
+		text, err := io.ReadAll(c)
+		if err != nil {
+			require.NotErrorIs(t, err, os.ErrDeadlineExceeded, "it was let stand")
+		}
+		c.Close()
+		return string(text)
+	}
+	require.NotContains(t, ends(dial("GET / HTTP/1.1\r\nHost: a\r\nX")), "200 OK", "headers that do not come")
+	require.NotContains(t, ends(dial("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nab")), "200 OK", "a body that does not come")
+	require.Contains(t, ends(dial("GET / HTTP/1.1\r\nHost: a\r\nX: "+strings.Repeat("a", 20000)+"\r\n\r\n")), "431")
+}
+
+// Beyond so many connections, one that comes is closed; when another goes there is room.
+func TestCrowds(t *testing.T) {
+	address, _, _ := open(t, gateOf(t, reads, Options{}), Door{Connections: 3})
+	dial := func() net.Conn {
+		c, err := net.Dial("tcp", address)
+		require.NoError(t, err)
+		t.Cleanup(func() { c.Close() })
+		return c
+	}
+	answered := func(c net.Conn) bool {
+		io.WriteString(c, "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+		text, _ := io.ReadAll(c)
+		return strings.Contains(string(text), "200 OK")
+	}
+	first := dial()
+	dial()
+	dial()
+	require.False(t, answered(dial()))
+	first.Close()
+	require.Eventually(t, func() bool { return answered(dial()) }, 20*time.Second, time.Millisecond)
+}
+
+// A client that does not read is cut off, and holds nobody up.
+func TestAClientThatDoesNotRead(t *testing.T) {
+	wrote := make(chan error, 1)
+	g := gateOf(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		block := make([]byte, 1<<20)
+		for {
+			if _, err := w.Write(block); err != nil {
+				wrote <- err
+				return
+			}
+		}
+	}), Options{Stall: 50 * time.Millisecond})
+	address, _, _ := open(t, g, Door{})
+	c, err := net.Dial("tcp", address)
+	require.NoError(t, err)
+	defer c.Close()
+	io.WriteString(c, "GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+	require.Error(t, <-wrote)
+}
+
+// A client that sends too much hears why, and one that sends on and on does not for long.
+func TestLargeBodiesOverTheWire(t *testing.T) {
+	address, _, _ := open(t, gateOf(t, reads, Options{MaxBody: 1000}), Door{})
+	res, err := http.Post("http://"+address+"/v1/x", "application/json", bytes.NewReader(make([]byte, 8<<20)))
+	require.NoError(t, err)
+	defer res.Body.Close()
+	require.Equal(t, http.StatusRequestEntityTooLarge, res.StatusCode)
+	text, err := io.ReadAll(res.Body)
+	require.NoError(t, err)
+	require.Contains(t, string(text), "larger than the 1000 bytes")
+
+	sent := &counter{left: 1 << 30}
+	r, err := http.NewRequest("POST", "http://"+address+"/v1/x", io.NopCloser(sent))
+	require.NoError(t, err)
+	r.ContentLength = sent.left
+	if res, err := http.DefaultClient.Do(r); err == nil {
+		res.Body.Close()
+	}
+	require.Less(t, sent.sent.Load(), int64(64<<20))
+}
+
+// counter sends so much, and counts it.
+type counter struct {
+	left int64
+	sent atomic.Int64
+}
+
+func (c *counter) Read(p []byte) (int, error) {
+	c.sent.Add(int64(len(p)))
+	return len(p), nil
+}

@@ -1,0 +1,285 @@
+package openai
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/seed-7879b91d/grpo/internal/serving/refusal"
+	"github.com/seed-7879b91d/grpo/sampler"
+)
+
+// job is what a request asks a policy for, and how the answer is written.
+type job struct {
+	policy   *Policy
+	requests []sampler.Request // one for each prompt
+	n        int               // completions of each
+	stream   bool
+	usage    bool // a stream ends with what was used
+	open     func(index int) *choice
+	form     form
+}
+
+// form writes answers of one kind.
+type form interface {
+	start(c *choice) any                     // of a choice of a stream; nil: nothing
+	more(c *choice, d delta) any             // a line of a stream
+	last(c *choice, d delta, r *ended) []any // its last lines
+	usage(u usage) any                       // after the last choice
+	whole(choices []*choice, all []*ended, u usage) any
+}
+
+// ended is a choice that ended.
+type ended struct {
+	*sampler.Rollout
+	joined
+	finish string
+}
+
+// usage is what a request took.
+type usage struct {
+	Prompt     int `json:"prompt_tokens"`
+	Completion int `json:"completion_tokens"`
+	Total      int `json:"total_tokens"`
+	Cache      struct {
+		Cached int `json:"cached_tokens"`
+	} `json:"prompt_tokens_details"`
+	Kinds struct {
+		Reasoning int `json:"reasoning_tokens"`
+	} `json:"completion_tokens_details"`
+}
+
+func (j *job) used(choices []*choice, all []*ended) (u usage) {
+	for i, r := range j.requests {
+		u.Prompt += len(r.Prompt)
+		cached := 0
+		for k := i * j.n; k < (i+1)*j.n; k++ {
+			cached = max(cached, all[k].Cached)
+			u.Completion += choices[k].tokens
+			u.Kinds.Reasoning += choices[k].thoughts
+		}
+		u.Cache.Cached += cached
+	}
+	u.Total = u.Prompt + u.Completion
+	return u
+}
+
+// submit has everything drawn. The function that it returns gives up what is not drawn yet.
+func (j *job) submit(box *mailbox) (cancel func(), err error) {
+	var cancels []func()
+	cancel = func() {
+		for _, c := range cancels {
+			c()
+		}
+	}
+	for i, r := range j.requests {
+		first := i * j.n
+		on := sampler.Listener{Done: func(r sampler.Rollout) { box.put(event{choice: first + r.Sample, done: &r}) }}
+		if j.stream {
+			on.Token = func(t sampler.Token) { box.put(event{choice: first + t.Sample, token: t}) }
+		}
+		c, err := j.policy.Submit(r, on)
+		if err != nil {
+			cancel()
+			return nil, explain(err)
+		}
+		cancels = append(cancels, c)
+	}
+	return cancel, nil
+}
+
+// errLeft ends an answer to a client that has left.
+var errLeft = errors.New("the client left")
+
+// answer draws what a request asks for, and writes it. A client that leaves has nothing more drawn.
+func (s *Server) answer(w http.ResponseWriter, r *http.Request, j *job) error {
+	box := newMailbox()
+	cancel, err := j.submit(box)
+	if err != nil {
+		return err
+	}
+	defer cancel()
+	run := &running{job: j, began: time.Now(), choices: make([]*choice, len(j.requests)*j.n)}
+	run.all = make([]*ended, len(run.choices))
+	for i := range run.choices {
+		run.choices[i] = j.open(i)
+	}
+	if j.stream {
+		run.out = newStream(w)
+		for _, c := range run.choices {
+			run.out.send(j.form.start(c))
+		}
+		run.out.flush()
+	}
+	err = run.follow(r.Context(), box)
+	if err == nil {
+		err = run.finish(w)
+	} else if j.stream {
+		run.out.fail(err)
+		err = &afterwards{err}
+	}
+	if s.watch != nil && err == nil {
+		u := j.used(run.choices, run.all)
+		s.watch(Served{Model: j.policy.Name, Prompt: u.Prompt, Cached: u.Cache.Cached, Completion: u.Completion,
+			First: run.first, Whole: time.Since(run.began)})
+	}
+	return err
+}
+
+// afterwards is an error after the answer had begun: its status cannot be told any more.
+type afterwards struct{ error }
+
+func (a *afterwards) Unwrap() error { return a.error }
+
+// running is a job at work.
+type running struct {
+	*job
+	choices []*choice
+	all     []*ended
+	out     *stream // nil: the answer is written as a whole
+	done    int
+	began   time.Time
+	first   time.Duration // to the first token
+}
+
+// follow takes events until every choice has ended.
+func (r *running) follow(ctx context.Context, box *mailbox) error {
+	for r.done < len(r.choices) {
+		select {
+		case <-box.ready:
+		case <-ctx.Done():
+			if errors.Is(context.Cause(ctx), errStopping) {
+				return errStopping
+			}
+			return errLeft
+		}
+		for _, e := range box.take() {
+			if err := r.take(e); err != nil {
+				return err
+			}
+		}
+		if r.out != nil {
+			if err := r.out.flush(); err != nil {
+				return errLeft
+			}
+		}
+	}
+	return nil
+}
+
+func (r *running) take(e event) error {
+	c := r.choices[e.choice]
+	if r.first == 0 {
+		r.first = time.Since(r.began)
+	}
+	if e.done == nil {
+		if d := c.token(e.token); !d.empty() {
+			r.out.send(r.form.more(c, d))
+		}
+		return nil
+	}
+	r.done++
+	end := &ended{Rollout: e.done}
+	r.all[e.choice] = end
+	switch {
+	case end.Finish == sampler.Failed:
+		return explain(end.Err)
+	case end.Finish == sampler.Cancelled:
+		return explain(sampler.ErrClosed)
+	}
+	if r.out == nil {
+		for _, t := range tokensOf(e.done) {
+			end.add(c.token(t))
+		}
+	}
+	d := c.end()
+	end.finish = c.finish(e.done)
+	if r.out == nil {
+		end.add(d)
+		return nil
+	}
+	for _, line := range r.form.last(c, d, end) {
+		r.out.send(line)
+	}
+	return nil
+}
+
+// finish writes what stands at the end.
+func (r *running) finish(w http.ResponseWriter) error {
+	u := r.used(r.choices, r.all)
+	if r.out != nil {
+		if r.job.usage {
+			r.out.send(r.form.usage(u))
+		}
+		r.out.close()
+		return nil
+	}
+	return writeJSON(w, r.form.whole(r.choices, r.all, u))
+}
+
+// stream writes server-sent events.
+type stream struct {
+	w   http.ResponseWriter
+	buf bytes.Buffer
+}
+
+func newStream(w http.ResponseWriter) *stream {
+	h := w.Header()
+	h.Set("Content-Type", "text/event-stream; charset=utf-8")
+	h.Set("Cache-Control", "no-cache")
+	h.Set("X-Accel-Buffering", "no")
+	w.WriteHeader(http.StatusOK)
+	return &stream{w: w}
+}
+
+func (s *stream) send(line any) {
+	if line == nil {
+		return
+	}
+	s.buf.WriteString("data: ")
+	s.buf.Write(encode(line))
+	s.buf.WriteString("\n\n")
+}
+
+// flush brings what was sent to the client; an error: it is gone.
+func (s *stream) flush() error {
+	if _, err := s.buf.WriteTo(s.w); err != nil {
+		return err
+	}
+	return http.NewResponseController(s.w).Flush()
+}
+
+func (s *stream) close() {
+	s.buf.WriteString("data: [DONE]\n\n")
+	s.flush() // a client that is gone has all that it wanted
+}
+
+// fail ends a stream with an error.
+func (s *stream) fail(err error) {
+	s.buf.WriteString("data: ")
+	s.buf.Write(refusal.Of(err).JSON())
+	s.buf.WriteString("\n\n")
+	s.flush() // as far as anybody reads it
+}
+
+// encode is JSON as it stands: < and & are themselves.
+func encode(v any) []byte {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		panic(err) // answers are made of what can be written
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+}
+
+func writeJSON(w http.ResponseWriter, v any) error {
+	w.Header().Set("Content-Type", "application/json")
+	if _, err := w.Write(append(encode(v), '\n')); err != nil {
+		return errLeft
+	}
+	return nil
+}

@@ -1,0 +1,169 @@
+package openai
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"math"
+	"net/http"
+	"strings"
+
+	"github.com/seed-7879b91d/grpo/internal/serving/refusal"
+	"github.com/seed-7879b91d/grpo/sampler"
+)
+
+// What a request may have at the most.
+const (
+	mostStops      = 16
+	longestStop    = 1024 // bytes
+	mostChoices    = 1024
+	mostMessages   = 4096
+	mostPrompts    = 1024
+	mostTools      = 512
+	mostTop        = 20
+	usualMaxTokens = 16 // of /v1/completions, as OpenAI has it
+)
+
+// drawing is how completions are drawn, which both kinds of requests say in the same words.
+type drawing struct {
+	n       int
+	seed    uint64
+	params  sampler.Params
+	stops   []string
+	stream  bool
+	usage   bool
+	endless bool // no token ends a completion
+	none    bool // max_tokens is 0: the prompt alone
+}
+
+// drawing reads it. Where MaxTokens is 0, nobody said how many tokens there may be.
+func (s *Server) drawing(f *fields, p *Policy) (d drawing, err error) {
+	d = drawing{n: 1, params: sampler.Params{Temperature: 1, TopP: 1}}
+	f.count("n", &d.n, 1, s.maxN)
+	f.number("temperature", &d.params.Temperature, 0, 100)
+	f.number("top_p", &d.params.TopP, 0, 1)
+	f.number("min_p", &d.params.MinP, 0, 1)
+	if raw := f.all["top_k"]; string(raw) == "-1" { // all, as vLLM says it
+		f.take("top_k")
+	}
+	f.count("top_k", &d.params.TopK, 0, math.MaxInt32)
+	d.none = f.count("max_tokens", &d.params.MaxTokens, 0, math.MaxInt32) && d.params.MaxTokens == 0
+	f.count("max_completion_tokens", &d.params.MaxTokens, 1, math.MaxInt32)
+	value(f, "stream", &d.stream, "true or false")
+	value(f, "ignore_eos", &d.endless, "true or false")
+	d.stops = f.stops()
+	var o struct {
+		Usage       bool `json:"include_usage"`
+		Obfuscation bool `json:"include_obfuscation"`
+	}
+	if value(f, "stream_options", &o, `an object such as {"include_usage": true}`) && !d.stream {
+		f.wrong("stream_options", "it is of a stream; send \"stream\": true")
+	}
+	d.usage = o.Usage
+	if f.err == nil {
+		if err := sampler.CheckTemperature(d.params.Temperature); err != nil {
+			f.err = refusal.Errorf(http.StatusBadRequest, "%v", err)
+		}
+	}
+	if d.params.TopP == 0 {
+		d.params.TopP = math.SmallestNonzeroFloat32 // the most likely token alone: to the sampler, 0 is all
+	}
+	d.seed = f.seed()
+	if !d.endless {
+		d.params.StopTokens = p.Language.Stops
+	}
+	return d, f.err
+}
+
+// seed reads it; without one it is drawn.
+func (f *fields) seed() uint64 {
+	var seed int64
+	if value(f, "seed", &seed, "a whole number") {
+		return uint64(seed)
+	}
+	var b [8]byte
+	rand.Read(b[:])
+	return binary.LittleEndian.Uint64(b[:])
+}
+
+// stops reads one or several texts.
+func (f *fields) stops() (stops []string) {
+	raw, ok := f.take("stop")
+	if !ok {
+		return nil
+	}
+	add := func(_ int, part json.RawMessage) error {
+		var text string
+		if json.Unmarshal(part, &text) != nil || text == "" || len(text) > longestStop {
+			return refusal.Errorf(http.StatusBadRequest, "found %s, expected a text of 1 to %d bytes", brief(part), longestStop)
+		}
+		stops = append(stops, text)
+		return nil
+	}
+	err := error(nil)
+	if raw[0] == '"' {
+		if string(raw) != `""` { // none, as some clients say it
+			err = add(0, raw)
+		}
+	} else {
+		err = each(raw, mostStops, add)
+	}
+	if err != nil {
+		f.wrong("stop", "%v", err)
+	}
+	return stops
+}
+
+// room gives a request the tokens that it may have, and refuses a prompt that leaves it none.
+func (d *drawing) room(p *Policy, prompt []int32, usual int) (maxTokens int, err error) {
+	left := p.MaxLength - len(prompt)
+	maxTokens = d.params.MaxTokens
+	if maxTokens == 0 {
+		maxTokens = min(max(left, 1), usual)
+	}
+	if maxTokens > left {
+		return 0, &refusal.Error{Status: http.StatusBadRequest, Code: "context_length_exceeded", Message: fmt.Sprintf(
+			"a prompt of %d tokens and %d of the completion are more than the %d that %s may have here; send less, or fewer max_tokens",
+			len(prompt), maxTokens, p.MaxLength, p.Name)}
+	}
+	return maxTokens, nil
+}
+
+// request is one prompt's; the numbers of its draws are those of its place.
+func (d *drawing) request(place int, prompt []int32, maxTokens int, watch func() func(int32) bool) sampler.Request {
+	params := d.params
+	params.MaxTokens, params.Watch = maxTokens, watch
+	return sampler.Request{Prompt: prompt, N: d.n, Key: sampler.Key{Seed: d.seed, Problem: place}, Params: params}
+}
+
+// watch ends a completion at a stop string, or, with once, after a call; nil where neither can be.
+func (d *drawing) watch(open func() *choice, once bool) func() func(int32) bool {
+	if len(d.stops) == 0 && !once {
+		return nil
+	}
+	return func() func(int32) bool {
+		c := open()
+		return func(token int32) bool {
+			c.token(sampler.Token{ID: token})
+			c.pending = nil
+			return c.speech.stopped || once && c.reader.calls > 0
+		}
+	}
+}
+
+// name makes one that is the same for the same draw: a stream and the whole, today and tomorrow, call a call alike.
+func (d *drawing) name(prefix string, prompt []int32, parts ...int) string {
+	h := sha256.New()
+	binary.Write(h, binary.LittleEndian, d.seed)
+	binary.Write(h, binary.LittleEndian, prompt)
+	for _, p := range parts {
+		binary.Write(h, binary.LittleEndian, int64(p))
+	}
+	return prefix + hex.EncodeToString(h.Sum(nil)[:12])
+}
+
+// newID is another for every answer.
+func newID(prefix string) string { return prefix + strings.ToLower(rand.Text()) }

@@ -1,0 +1,240 @@
+package openai
+
+import (
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/sampler"
+)
+
+const aTool = `{"type":"function","function":{"name":"f","parameters":{"type":"object","properties":{"x":{"type":"integer"}}}}}`
+
+// What a stream joins to is the answer as a whole, whatever is said.
+func TestAStreamIsTheWhole(t *testing.T) {
+	for name, c := range map[string]struct {
+		fields string
+		says   []string
+		want   []string // content, or what it calls
+		finish string
+	}{
+		"words":                     {`"n":2`, []string{"Hello, wörld 👋", "other"}, []string{"Hello, wörld 👋", "other"}, "stop"},
+		"nothing":                   {`"n":1`, []string{""}, []string{""}, "stop"},
+		"length":                    {`"max_tokens":2`, []string{"return return return"}, nil, "length"},
+		"stops":                     {`"stop":["wö","never"]`, []string{"Hello, wörld"}, []string{"Hello, "}, "stop"},
+		"a stop that does not come": {`"stop":"wörtlich"`, []string{"Hello, wörld, wör"}, []string{"Hello, wörld, wör"}, "stop"},
+		"a stop of white space":     {`"stop":["\n\n"]`, []string{"a\nb\n\nc"}, []string{"a\nb"}, "stop"},
+		"the shorter of two stops":  {`"stop":["lo, w","l"]`, []string{"Hello, wörld"}, []string{"He"}, "stop"},
+		"calls": {`"tools":[` + aTool + `]`, []string{`Well.<tool_call>{"name":"f","arguments":{"x":12}}</tool_call>`},
+			[]string{"Well."}, "tool_calls"},
+		"no tools": {`"n":1`, []string{`<tool_call>{"name":"f","arguments":{}}</tool_call>`},
+			[]string{`<tool_call>{"name":"f","arguments":{}}</tool_call>`}, "stop"},
+		"tools not to be used": {`"tool_choice":"none","tools":[` + aTool + `]`, []string{`<tool_call>{"name":"f","arguments":{}}</tool_call>`},
+			[]string{`<tool_call>{"name":"f","arguments":{}}</tool_call>`}, "stop"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			fields := c.fields + `,"seed":3,"logprobs":true,"top_logprobs":2`
+			whole := ask(t, New(scripted(t, c.says...), Options{}), fields)
+			stream := streamed(t, New(scripted(t, c.says...), Options{}), fields)
+			for i := range whole.Choices {
+				require.Equal(t, "assistant", whole.Choices[i].Message.Role)
+				require.Equal(t, c.finish, whole.Choices[i].Finish)
+				if c.want != nil {
+					require.Equal(t, c.want[i], whole.Choices[i].content())
+				}
+				if got := stream.Choices[i].LogProbs; got == nil {
+					require.Empty(t, whole.Choices[i].LogProbs.Content)
+					stream.Choices[i].LogProbs = whole.Choices[i].LogProbs
+				}
+			}
+			require.Equal(t, whole.Choices, stream.Choices)
+			require.Equal(t, whole.Usage, stream.Usage)
+			require.Equal(t, 3, whole.Usage.Cache.Cached)
+		})
+	}
+}
+
+// The call of a tool is told in OpenAI's form, under a name that is the same for the same draw.
+func TestACall(t *testing.T) {
+	says := `<tool_call>{"name":"f","arguments":{"x":12}}</tool_call>` + "\n" + `<tool_call>{"name":"g","arguments":{}}</tool_call>`
+	fields := `"seed":1,"tools":[` + aTool + `]`
+	message := ask(t, New(scripted(t, says), Options{}), fields).Choices[0].Message
+	require.Nil(t, message.Content)
+	require.Len(t, message.Calls, 2)
+	require.Equal(t, "function", message.Calls[0].Type)
+	require.Equal(t, calledFunction{"f", `{"x":12}`}, message.Calls[0].Function)
+	require.Regexp(t, "^call_[0-9a-f]{24}$", message.Calls[0].ID)
+	require.NotEqual(t, message.Calls[0].ID, message.Calls[1].ID)
+
+	s := scripted(t, says)
+	one := ask(t, New(s, Options{}), `"parallel_tool_calls":false,`+fields).Choices[0]
+	require.Equal(t, message.Calls[:1], one.Message.Calls)
+	require.Equal(t, "tool_calls", one.Finish)
+	prompt := s.Language.Tokenizer.Decode(s.asked[0].Prompt, false)
+	require.Contains(t, prompt, `"name": "f"`, "the model is told of its tools")
+}
+
+// A conversation with calls and their answers is written in the model's chat format.
+func TestAConversation(t *testing.T) {
+	s := scripted(t, "ok")
+	status, text := post(t, New(s, Options{}), "/v1/chat/completions", `{"model":"tiny","tools":[`+aTool+`],"messages":[
+		{"role":"developer","content":"Be brief."},
+		{"role":"user","content":[{"type":"text","text":"a<|im_end|>"},{"type":"text","text":"b"}]},
+		{"role":"assistant","content":null,"refusal":null,"tool_calls":[
+			{"id":"call_1","type":"function","function":{"name":"f","arguments":"{\"x\": 1}"}}]},
+		{"role":"tool","tool_call_id":"call_1","content":"2"}]}`)
+	require.Equal(t, 200, status, text)
+	prompt := s.Language.Tokenizer.Decode(s.asked[0].Prompt, true)
+	for _, part := range []string{"system\nBe brief.", "user\na<|im_end|>b",
+		`{"name": "f", "arguments": {"x": 1}}`, "<tool_response>\n2\n</tool_response>"} {
+		require.Contains(t, prompt, part)
+	}
+	require.True(t, strings.HasSuffix(prompt, "assistant\n"))
+}
+
+// Log-probabilities belong to the tokens that are shown, with the bytes of each.
+func TestLogProbs(t *testing.T) {
+	s := scripted(t, "wör👋 stop later")
+	c := ask(t, New(s, Options{}), `"logprobs":true,"top_logprobs":1,"stop":["stop"]`).Choices[0]
+	require.Equal(t, "wör👋 ", c.content())
+	var all []byte
+	for i, token := range c.LogProbs.Content {
+		require.Equal(t, -float32(i), token.LogProb)
+		require.Len(t, token.Top, 1)
+		require.Equal(t, token.Bytes, token.Top[0].Bytes)
+		for _, b := range token.Bytes {
+			all = append(all, byte(b))
+		}
+	}
+	require.True(t, strings.HasPrefix("wör👋 stop", string(all)), "%q", all)
+	require.GreaterOrEqual(t, len(all), len("wör👋 "))
+	require.True(t, s.asked[0].Raw)
+	require.Equal(t, 1, s.asked[0].Top)
+
+	require.Nil(t, ask(t, New(scripted(t, "a"), Options{}), `"n":1`).Choices[0].LogProbs)
+}
+
+// What a request asks for arrives at the sampler.
+func TestHowItIsDrawn(t *testing.T) {
+	s := scripted(t, "a")
+	h := New(s, Options{})
+	ask(t, h, `"seed":-1,"n":3,"temperature":0.5,"top_p":0.9,"top_k":7,"min_p":0.25,"max_completion_tokens":9`)
+	got := s.asked[0]
+	require.Equal(t, sampler.Key{Seed: 1<<64 - 1}, got.Key)
+	require.Equal(t, 3, got.N)
+	want := sampler.Params{Temperature: 0.5, TopP: 0.9, TopK: 7, MinP: 0.25, MaxTokens: 9, StopTokens: s.Language.Stops}
+	require.Equal(t, want, got.Params)
+	ask(t, h, `"user":"me","metadata":{"a":"b"},"frequency_penalty":0,"modalities":["text"],"top_k":-1,"ignore_eos":true,"stop":null`)
+	require.Equal(t, sampler.Params{Temperature: 1, TopP: 1, MaxTokens: 1000 - len(got.Prompt)}, s.asked[1].Params)
+	ask(t, h, `"seed":4`)
+	ask(t, h, `"n":1`)
+	ask(t, h, `"n":1`)
+	require.NotEqual(t, s.asked[3].Key, s.asked[4].Key, "without a seed it is drawn")
+}
+
+// A mistake is told with the status that a client knows, the field, and what to do.
+func TestMistakes(t *testing.T) {
+	h := New(scripted(t, "a"), Options{})
+	deep := strings.Repeat("[", 20000)
+	for body, want := range map[string]string{
+		`{`:                               "the body: unexpected end",
+		`[]`:                              "expected a JSON object",
+		`null`:                            "found null",
+		"{\"a\":\"\xff\"}":                "not UTF-8",
+		deep:                              "exceeded max depth",
+		`{}`:                              "model: missing",
+		`{"model":7}`:                     "model: found 7",
+		`{"model":"tiny"}`:                "messages: none",
+		`{"model":"tiny","messages":[]}`:  "messages: none",
+		`{"model":"tiny","messages":{}}`:  "messages: found {}, expected a list",
+		`{"model":"tiny","messages":[7]}`: "message 0: found 7",
+		`{"model":"tiny","messages":[{"role":"me","content":"a"}]}`:                      `role: found \"me\"`,
+		`{"model":"tiny","messages":[{"role":"user","content":[{"type":"image_url"}]}]}`: `part 0: found type \"image_url\"`,
+		`{"model":"tiny","messages":[{"role":"user","content":"a","color":1}]}`:          `\"color\": no such field`,
+		with(`"temperature":-1`):                               "temperature: found -1, expected 0 to 100",
+		with(`"temperature":1e-9`):                             "temperature: found 1e-09",
+		with(`"temperature":"hot"`):                            `temperature: found \"hot\", expected a number`,
+		with(`"n":1000000`):                                    "n: found 1000000, expected 1 to 128",
+		with(`"n":1e99`):                                       "n: found 1e99, expected a whole number",
+		with(`"top_logprobs":3`):                               "top_logprobs: found 3 without",
+		with(`"logprobs":true,"top_logprobs":21`):              "top_logprobs: found 21, expected 0 to 20",
+		with(`"stop":["` + strings.Repeat("a", 2000) + `"]`):   "expected a text of 1 to 1024 bytes",
+		with(`"stop":[` + strings.Repeat(`"a",`, 16) + `"a"]`): "stop: found more than 16",
+		with(`"stop":7`):                                       "stop: found 7, expected a list",
+		with(`"max_tokens":0`):                                 "max_tokens: found 0, expected 1 or more",
+		with(`"max_tokens":1000`):                              "send less, or fewer max_tokens",
+		with(`"seed":1.5`):                                     "seed: found 1.5",
+		with(`"audio":{}`):                                     "audio: found {}, which is not supported",
+		with(`"logit_bias":{"5":1}`):                           "logit_bias: found",
+		with(`"reasoning_effort":"low"`):                       "chat_template_kwargs",
+		with(`"frequency_penalty":0.5`):                        "frequency_penalty: found 0.5",
+		with(`"colour":1`):                                     "colour: no such field here",
+		with(`"stream_options":{"include_usage":true}`):        "it is of a stream",
+		with(`"tools":[{"type":"web"}]`):                       "tool 0: found",
+		with(`"tool_choice":"sometimes"`):                      "tool_choice: found",
+		with(`"chat_template_kwargs":{"tools":[]}`):            "which the server itself gives",
+		with(`"chat_template_kwargs":7`):                       "expected an object",
+	} {
+		status, text := post(t, h, "/v1/chat/completions", body)
+		require.Equal(t, http.StatusBadRequest, status, "%.100s", body)
+		require.Contains(t, text, want, "%.100s", body)
+		require.Contains(t, text, `"type":"invalid_request_error"`)
+		require.Less(t, len(text), 500)
+	}
+	status, text := post(t, h, "/v1/chat/completions", `{"model":"x"}`)
+	require.Equal(t, http.StatusNotFound, status)
+	require.Contains(t, text, `model \"x\" is not served here; there are: tiny`)
+	for path, want := range map[string]string{"/v1/embeddings": "give no embeddings", "/v1/responses": "is not served here"} {
+		status, text = post(t, h, path, "{}")
+		require.Equal(t, http.StatusNotFound, status)
+		require.Contains(t, text, want)
+	}
+}
+
+// What the machine refuses has the status that tells a client what to do.
+func TestRefusals(t *testing.T) {
+	for want, err := range map[int]error{
+		http.StatusTooManyRequests: sampler.ErrBusy, http.StatusServiceUnavailable: sampler.ErrClosed,
+		http.StatusBadRequest: badinput.Errorf("token 9"), http.StatusInternalServerError: errors.New("secret"),
+	} {
+		s := scripted(t, "a")
+		s.refuse = err
+		status, text := post(t, New(s, Options{}), "/v1/chat/completions", with(""))
+		require.Equal(t, want, status)
+		require.NotContains(t, text, "secret")
+	}
+	s := scripted(t, "a b c")
+	s.fail = errors.New("secret")
+	status, _ := post(t, New(s, Options{}), "/v1/chat/completions", with(""))
+	require.Equal(t, http.StatusInternalServerError, status)
+	status, text := post(t, New(s, Options{}), "/v1/chat/completions", with(`"stream":true`))
+	require.Equal(t, http.StatusOK, status, "it had begun")
+	list := lines(t, text)
+	require.Contains(t, list[len(list)-1], `"type":"server_error"`)
+	require.NotContains(t, text, "secret")
+}
+
+// A client that leaves has nothing more drawn.
+func TestAClientLeaves(t *testing.T) {
+	for _, fields := range []string{`"n":1`, `"stream":true`} {
+		s := scripted(t, "a b c")
+		s.hang = true
+		server := httptest.NewServer(New(s, Options{}))
+		client := http.Client{Timeout: 100 * time.Millisecond}
+		if res, err := client.Post(server.URL+"/v1/chat/completions", "", strings.NewReader(with(fields))); err == nil {
+			res.Body.Close()
+		}
+		select {
+		case <-s.cancelled:
+		case <-time.After(10 * time.Second):
+			t.Fatal("it was drawn on")
+		}
+		server.Close()
+	}
+}

@@ -1,0 +1,141 @@
+package openai
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/seed-7879b91d/grpo/sampler"
+)
+
+// choice is one completion on its way to a client.
+type choice struct {
+	index    int
+	speech   *speech
+	reader   *reader // nil: its text goes as it is
+	ends     []int32 // tokens that end it, and are not shown
+	pending  []spoken
+	tokens   int // with the one that ended it
+	thoughts int // of those
+	called   bool
+}
+
+// spoken is a token, and where its text ends.
+type spoken struct {
+	sampler.Token
+	start, end int
+}
+
+// delta is what came of a choice since the last one.
+type delta struct {
+	parts  []part
+	tokens []spoken // whose text is shown with this
+}
+
+func (d *delta) empty() bool { return len(d.parts) == 0 }
+
+// token adds one.
+func (c *choice) token(t sampler.Token) (d delta) {
+	c.tokens++
+	if c.reader != nil && c.reader.at == inThoughts {
+		c.thoughts++
+	}
+	if slices.Contains(c.ends, t.ID) || c.speech.stopped {
+		return d
+	}
+	start := c.speech.said()
+	text := c.speech.push(t.ID)
+	c.pending = append(c.pending, spoken{t, start, c.speech.said()})
+	d.parts = c.read(text)
+	if !d.empty() && !c.speech.stopped {
+		d.tokens = c.release()
+	}
+	return d
+}
+
+// end adds what was held back.
+func (c *choice) end() (d delta) {
+	d.parts = c.read(c.speech.end())
+	if c.reader != nil {
+		d.parts = append(d.parts, c.calls(c.reader.end())...)
+	}
+	if c.speech.stopped { // tokens of the stop string are not shown
+		c.pending = slices.DeleteFunc(c.pending, func(s spoken) bool { return s.start >= c.speech.shown })
+	}
+	d.tokens, c.pending = c.pending, nil
+	return d
+}
+
+func (c *choice) read(text string) []part {
+	if text == "" {
+		return nil
+	}
+	if c.reader == nil {
+		return []part{{Content: text}}
+	}
+	return c.calls(c.reader.push(text))
+}
+
+func (c *choice) calls(parts []part) []part {
+	c.called = c.called || slices.ContainsFunc(parts, func(p part) bool { return p.isCall })
+	return parts
+}
+
+// release gives the tokens whose text is shown.
+func (c *choice) release() []spoken {
+	n := 0
+	for n < len(c.pending) && c.pending[n].end <= c.speech.shown {
+		n++
+	}
+	list := c.pending[:n:n]
+	c.pending = c.pending[n:]
+	return list
+}
+
+// finish is why it ended, in OpenAI's words.
+func (c *choice) finish(r *sampler.Rollout) string {
+	switch {
+	case r.Finish == sampler.Length && !c.speech.stopped:
+		return "length"
+	case c.called:
+		return "tool_calls"
+	}
+	return "stop"
+}
+
+// tokensOf are those of a completion as they would have come.
+func tokensOf(r *sampler.Rollout) []sampler.Token {
+	list := make([]sampler.Token, len(r.Tokens))
+	for i, id := range r.Tokens {
+		list[i] = sampler.Token{Sample: r.Sample, ID: id, LogProb: r.LogProbs[i]}
+		if i < len(r.Raw) {
+			list[i].Raw = r.Raw[i]
+		}
+		if i < len(r.Top) {
+			list[i].Top = r.Top[i]
+		}
+	}
+	return list
+}
+
+// joined is all that came of a choice.
+type joined struct {
+	thoughts, content strings.Builder
+	names             []string // of the calls
+	arguments         []*strings.Builder
+	tokens            []spoken
+}
+
+func (j *joined) add(d delta) {
+	j.tokens = append(j.tokens, d.tokens...)
+	for _, p := range d.parts {
+		j.thoughts.WriteString(p.Thoughts)
+		j.content.WriteString(p.Content)
+		if !p.isCall {
+			continue
+		}
+		if p.Call == len(j.names) {
+			j.names, j.arguments = append(j.names, p.Name), append(j.arguments, &strings.Builder{})
+		}
+		j.arguments[p.Call].WriteString(p.Arguments)
+	}
+}

@@ -1,0 +1,143 @@
+package openai
+
+import (
+	"encoding/json"
+	"math"
+	"net/http"
+
+	"github.com/seed-7879b91d/grpo/internal/serving/refusal"
+	"github.com/seed-7879b91d/grpo/sampler"
+)
+
+// completions answers POST /v1/completions.
+func (s *Server) completions(w http.ResponseWriter, r *http.Request) error {
+	f, err := readFields(r.Body)
+	if err != nil {
+		return err
+	}
+	p, err := s.named(f)
+	if err != nil {
+		return err
+	}
+	j, err := s.textJob(f, p)
+	if err != nil {
+		return err
+	}
+	return s.answer(w, r, j)
+}
+
+// textJob reads which prompts are to be continued.
+func (s *Server) textJob(f *fields, p *Policy) (*job, error) {
+	d, err := s.drawing(f, p)
+	if err != nil {
+		return nil, err
+	}
+	prompts := f.prompts(p)
+	t := &texts{id: newID("cmpl-"), created: s.now().Unix(), model: p.Name, usageToo: d.usage, tok: p.Language.Tokenizer, none: d.none, n: d.n}
+	value(f, "echo", &t.echo, "true or false")
+	t.logprobs = f.count("logprobs", &t.top, 0, mostTop)
+	best := d.n
+	if f.count("best_of", &best, 1, math.MaxInt32) && best != d.n {
+		f.wrong("best_of", "found %d, and this server shows every completion that it draws; send n", best)
+	}
+	if err := f.done(); err != nil {
+		return nil, err
+	}
+	switch {
+	case d.n*len(prompts) > mostChoices:
+		return nil, refusal.Field("n", "%d prompts of %d completions are more than the %d of a request; send fewer",
+			len(prompts), d.n, mostChoices)
+	case d.none && !t.echo:
+		return nil, refusal.Field("max_tokens", "found 0, expected 1 or more, or \"echo\": true")
+	case d.stream && t.echo && t.logprobs:
+		return nil, refusal.Field("stream", "log-probabilities of a prompt (echo, logprobs) come as a whole alone")
+	}
+	j := &job{policy: p, n: d.n, stream: d.stream, usage: d.usage, form: t}
+	marks := p.Language.marks(notation{})
+	j.open = func(index int) *choice {
+		return &choice{index: index, speech: newSpeech(p.Language.Tokenizer, marks, d.stops), ends: d.params.StopTokens}
+	}
+	for i, prompt := range prompts {
+		maxTokens := 1
+		if !d.none {
+			if maxTokens, err = d.room(p, prompt.tokens, usualMaxTokens); err != nil {
+				return nil, err
+			}
+		}
+		q := d.request(i, prompt.tokens, maxTokens, d.watch(func() *choice { return j.open(0) }, false))
+		q.Raw, q.Top = t.logprobs, t.top
+		if t.echo && t.logprobs {
+			q.ScorePrompt, q.PromptTop = true, t.top
+		}
+		j.requests = append(j.requests, q)
+	}
+	t.prompts = prompts
+	return j, nil
+}
+
+// prompt is one to be continued.
+type prompt struct {
+	text   string
+	tokens []int32
+}
+
+// prompts reads a text, several, the tokens of one, or those of several.
+func (f *fields) prompts(p *Policy) (list []prompt) {
+	raw, ok := f.take("prompt")
+	if !ok {
+		f.wrong("prompt", "missing, expected a text, a list of texts, or token ids")
+		return nil
+	}
+	tok := p.Language.Tokenizer
+	text := func(raw json.RawMessage) bool {
+		var text string
+		if raw[0] != '"' || json.Unmarshal(raw, &text) != nil {
+			return false
+		}
+		list = append(list, prompt{text, tok.EncodeSpecial(text)})
+		return true
+	}
+	tokens := func(raw json.RawMessage) bool {
+		var ids []int32
+		if raw[0] != '[' || json.Unmarshal(raw, &ids) != nil || len(ids) == 0 {
+			return false
+		}
+		list = append(list, prompt{tok.Decode(ids, false), ids})
+		return true
+	}
+	if !text(raw) && !tokens(raw) {
+		err := each(raw, mostPrompts, func(i int, part json.RawMessage) error {
+			if !text(part) && !tokens(part) {
+				return refusal.Errorf(http.StatusBadRequest, "prompt %d: found %s, expected a text or token ids", i, brief(part))
+			}
+			return nil
+		})
+		if err != nil {
+			f.wrong("prompt", "%v", err)
+		}
+	}
+	for i, q := range list {
+		if len(q.tokens) == 0 {
+			f.wrong("prompt", "prompt %d has no tokens, expected a text", i)
+		}
+	}
+	if len(list) == 0 {
+		f.wrong("prompt", "none, expected a text, a list of texts, or token ids")
+	}
+	return list
+}
+
+// scored are the tokens of a prompt with their log-probabilities.
+func scored(tokens []int32, r *sampler.Rollout) []sampler.Token {
+	list := make([]sampler.Token, len(tokens))
+	for i, id := range tokens {
+		list[i] = sampler.Token{ID: id, Raw: float32(math.NaN())}
+		if i > 0 && i < len(r.Prompt) {
+			list[i].Raw = r.Prompt[i]
+		}
+		if i < len(r.PromptTop) {
+			list[i].Top = r.PromptTop[i]
+		}
+	}
+	return list
+}

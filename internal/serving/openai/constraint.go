@@ -1,0 +1,194 @@
+package openai
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/serving/grammar"
+	"github.com/seed-7879b91d/grpo/internal/serving/refusal"
+	"github.com/seed-7879b91d/grpo/sampler"
+)
+
+// shape is what an answer has to be: a document, calls of tools, or nothing in particular.
+type shape struct {
+	document json.RawMessage // a schema; nil: none
+	tools    []tool          // of which one has to be called, or more
+	once     bool            // no more
+	words    bool            // or none: what is called fits its schema
+}
+
+// tool is a function that a model may call.
+type tool struct {
+	name       string
+	parameters json.RawMessage // a schema
+	strict     bool
+}
+
+// none reports that anything may come.
+func (s shape) none() bool { return s.document == nil && len(s.tools) == 0 }
+
+// noParameters is the schema of a function that has none.
+var noParameters = json.RawMessage(`{"type":"object","properties":{},"additionalProperties":false}`)
+
+// part is the shape in the notation of a model.
+func (s shape) part(n notation) grammar.Part {
+	if s.document != nil {
+		return grammar.Schema(s.document)
+	}
+	if s.words {
+		return grammar.Words(n.open, s.inner(n))
+	}
+	if n.open == "" {
+		return s.inner(n)
+	}
+	call := grammar.Sequence(grammar.Mark(n.open), s.inner(n))
+	if s.once {
+		return call
+	}
+	return grammar.Sequence(call, grammar.Repeat(grammar.Sequence(grammar.Text("\n"), call), 0, -1))
+}
+
+// inner is a call after its opening tag.
+func (s shape) inner(n notation) grammar.Part {
+	var calls []grammar.Part
+	for _, t := range s.tools {
+		name, err := json.Marshal(t.name)
+		if err != nil {
+			panic(err) // a text can always be written
+		}
+		before, after := `{"name": `+string(name)+`, "`+n.argKeys[0]+`": `, "}"
+		if n.open != "" {
+			before, after = "\n"+before, after+"\n"
+		}
+		calls = append(calls, grammar.Sequence(grammar.Text(before), grammar.Schema(t.parameters), grammar.Text(after)))
+	}
+	if n.close == "" {
+		return grammar.Choice(calls...)
+	}
+	return grammar.Sequence(grammar.Choice(calls...), grammar.Mark(n.close))
+}
+
+// mostShapes are kept compiled.
+const mostShapes = 32
+
+// constraint compiles a shape. thinking: thoughts come before it.
+func (l *Language) constraint(s shape, n notation, thinking bool) (func() sampler.Constraint, error) {
+	key := fmt.Sprintf("%q %v %v %v %v %q", s.document, s.tools, s.once, s.words, thinking, n.open)
+	l.mu.Lock()
+	g := l.shapes[key]
+	l.mu.Unlock()
+	if g == nil {
+		voc, err := l.vocabulary()
+		if err != nil {
+			return nil, err
+		}
+		part := s.part(n)
+		if thinking {
+			part = grammar.Sequence(grammar.Until(thinkClose), grammar.Text("\n\n"), part)
+		}
+		if g, err = grammar.Compile(voc, part); err != nil {
+			return nil, err
+		}
+		l.mu.Lock()
+		if l.shapes == nil || len(l.shapes) >= mostShapes {
+			l.shapes = map[string]*grammar.Grammar{}
+		}
+		l.shapes[key] = g
+		l.mu.Unlock()
+	}
+	return func() sampler.Constraint { return g.Start() }, nil
+}
+
+// vocabulary is made when somebody first needs it.
+func (l *Language) vocabulary() (*grammar.Vocabulary, error) {
+	l.once.Do(func() { l.voc, l.vocErr = grammar.NewVocabulary(l.Tokenizer, l.Rows, l.Stops) })
+	return l.voc, l.vocErr
+}
+
+// document reads response_format.
+func (f *fields) document() json.RawMessage {
+	var v struct {
+		Type   string `json:"type"`
+		Schema *struct {
+			Schema json.RawMessage `json:"schema"`
+		} `json:"json_schema"`
+	}
+	if !value(f, "response_format", &v, `an object such as {"type": "text"}`) {
+		return nil
+	}
+	switch {
+	case v.Type == "text":
+	case v.Type == "json_object":
+		return json.RawMessage(`{"type":"object"}`)
+	case v.Type == "json_schema" && v.Schema != nil && len(v.Schema.Schema) > 0 && !isNull(v.Schema.Schema):
+		return v.Schema.Schema
+	case v.Type == "json_schema":
+		f.wrong("response_format", `json_schema without a schema, expected {"name": …, "schema": {…}}`)
+	default:
+		f.wrong("response_format", "found %.40q, expected text, json_object or json_schema", v.Type)
+	}
+	return nil
+}
+
+// choice reads which of the tools may be called, and how.
+func (c *chosen) choice(raw json.RawMessage, tools []tool) error {
+	var named struct {
+		Type     string `json:"type"`
+		Function struct {
+			Name string `json:"name"`
+		} `json:"function"`
+	}
+	switch text := string(raw); {
+	case text == "" || text == `"auto"`:
+		for _, t := range tools {
+			c.words = c.words || t.strict
+		}
+		if c.words {
+			c.forced = tools
+		}
+	case text == `"none"`:
+		*c = chosen{}
+	case len(tools) == 0:
+		return badinput.Errorf("found %s without tools", brief(raw))
+	case text == `"required"`:
+		c.forced = tools
+	case json.Unmarshal(raw, &named) == nil && named.Type == "function":
+		for _, t := range tools {
+			if t.name == named.Function.Name {
+				c.forced, c.once = []tool{t}, true
+				return nil
+			}
+		}
+		return badinput.Errorf("found %.60q, which is not among the tools", named.Function.Name)
+	default:
+		return badinput.Errorf("found %s, expected \"auto\", \"none\", \"required\" or {\"type\": \"function\", \"function\": {\"name\": …}}",
+			brief(raw))
+	}
+	return nil
+}
+
+// shaped has a request keep to what was asked for.
+func (p *Policy) shaped(q *sampler.Request, s shape, f *format, thinking bool) error {
+	if s.none() {
+		return nil
+	}
+	field := "response_format"
+	if s.document == nil {
+		field = "tools"
+		if !f.notation.calls {
+			return refusal.Field("tool_choice", "how %s writes calls is not known here; leave it out", p.Name)
+		}
+		if s.words && f.notation.open == "" {
+			return refusal.Field("tools",
+				`strict: %s writes calls without tags, so it can be held to them with "tool_choice": "required" alone`, p.Name)
+		}
+	}
+	c, err := p.Language.constraint(s, f.notation, thinking)
+	if err != nil {
+		return refusal.Field(field, "%s", strings.ReplaceAll(err.Error(), "\n", "; "))
+	}
+	q.Constrain, q.Params.StopTokens = c, p.Language.Stops
+	return nil
+}

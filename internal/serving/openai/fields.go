@@ -1,0 +1,193 @@
+package openai
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"maps"
+	"math"
+	"net/http"
+	"slices"
+	"unicode/utf8"
+
+	"github.com/seed-7879b91d/grpo/internal/serving/refusal"
+)
+
+// fields are those of a request that nobody has read yet. The first one that is wrong is kept as the error.
+type fields struct {
+	all map[string]json.RawMessage
+	err error
+}
+
+// readFields reads the body of a request, which is an object.
+func readFields(body io.Reader) (*fields, error) {
+	text, err := io.ReadAll(body)
+	if err != nil {
+		return nil, err
+	}
+	f := &fields{}
+	switch err := json.Unmarshal(text, &f.all); {
+	case !utf8.Valid(text):
+		return nil, refusal.Errorf(http.StatusBadRequest, "the body is not UTF-8, expected a JSON object")
+	case err != nil:
+		return nil, refusal.Errorf(http.StatusBadRequest, "the body: %v; expected a JSON object", err)
+	case f.all == nil:
+		return nil, refusal.Errorf(http.StatusBadRequest, "the body: found null, expected a JSON object")
+	}
+	return f, nil
+}
+
+// take gives a field once; null is none.
+func (f *fields) take(name string) (json.RawMessage, bool) {
+	raw, ok := f.all[name]
+	delete(f.all, name)
+	return raw, ok && !isNull(raw)
+}
+
+func isNull(raw json.RawMessage) bool { return bytes.Equal(raw, []byte("null")) }
+
+func (f *fields) wrong(name, format string, args ...any) {
+	if f.err == nil {
+		f.err = refusal.Field(name, format, args...)
+	}
+}
+
+// brief is a value as an error quotes it.
+func brief(raw json.RawMessage) string {
+	const most = 40
+	text := []rune(string(raw[:min(len(raw), 4*most)]))
+	if len(text) <= most {
+		return string(text)
+	}
+	return string(text[:most]) + "…"
+}
+
+// value reads a field into to, which keeps what it has where there is none.
+func value[T any](f *fields, name string, to *T, expected string) bool {
+	raw, ok := f.take(name)
+	if !ok {
+		return false
+	}
+	var v T
+	if json.Unmarshal(raw, &v) != nil {
+		f.wrong(name, "found %s, expected %s", brief(raw), expected)
+		return false
+	}
+	*to = v
+	return true
+}
+
+// number reads one within bounds.
+func (f *fields) number(name string, to *float32, least, most float64) {
+	v := float64(*to)
+	if !value(f, name, &v, "a number") {
+		return
+	}
+	if !(v >= least && v <= most) || math.IsInf(v, 0) {
+		f.wrong(name, "found %v, expected %v to %v", v, least, most)
+		return
+	}
+	*to = float32(v)
+}
+
+// count reads a whole number within bounds.
+func (f *fields) count(name string, to *int, least, most int) bool {
+	v := int64(*to)
+	if !value(f, name, &v, "a whole number") {
+		return false
+	}
+	if v < int64(least) || v > int64(most) {
+		f.wrong(name, "found %d, expected %d to %d", v, least, most)
+		return false
+	}
+	*to = int(v)
+	return true
+}
+
+// each calls fn with the parts of a list, of which there may be so many: a list is not read before it is known to be
+// short enough.
+func each(raw json.RawMessage, most int, fn func(i int, part json.RawMessage) error) error {
+	d := json.NewDecoder(bytes.NewReader(raw))
+	if t, err := d.Token(); err != nil || t != json.Delim('[') {
+		return refusal.Errorf(http.StatusBadRequest, "found %s, expected a list", brief(raw))
+	}
+	for i := 0; d.More(); i++ {
+		if i == most {
+			return refusal.Errorf(http.StatusBadRequest, "found more than %d, expected no more than that", most)
+		}
+		var part json.RawMessage
+		if err := d.Decode(&part); err != nil {
+			return err
+		}
+		if err := fn(i, part); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// list reads a field that is one.
+func (f *fields) list(name string, most int, fn func(i int, part json.RawMessage) error) bool {
+	raw, ok := f.take(name)
+	if !ok {
+		return false
+	}
+	if err := each(raw, most, fn); err != nil {
+		f.wrong(name, "%v", err)
+	}
+	return true
+}
+
+// harmless are fields that OpenAI documents and that change nothing of an answer from here.
+var harmless = []string{"user", "safety_identifier", "prompt_cache_key", "prompt_cache_retention", "store", "metadata", "service_tier",
+	"prediction", "parallel_tool_calls"}
+
+// neutral are fields that would change the answer, each with the values that leave it as it is, and what to do.
+var neutral = map[string]struct {
+	values []string
+	advice string
+}{
+	"frequency_penalty":     {[]string{"0", "0.0"}, "penalties would make a token depend on more than the policy"},
+	"presence_penalty":      {[]string{"0", "0.0"}, "penalties would make a token depend on more than the policy"},
+	"repetition_penalty":    {[]string{"1", "1.0"}, "penalties would make a token depend on more than the policy"},
+	"logit_bias":            {[]string{"{}"}, "leave it out"},
+	"modalities":            {[]string{`["text"]`}, "this server speaks text"},
+	"audio":                 {nil, "this server speaks text"},
+	"functions":             {[]string{"[]"}, "send tools"},
+	"function_call":         {nil, "send tool_choice"},
+	"reasoning_effort":      {nil, `send chat_template_kwargs, such as {"enable_thinking": false}`},
+	"verbosity":             {[]string{`"medium"`}, "leave it out"},
+	"web_search_options":    {nil, "this server has no search"},
+	"suffix":                {[]string{`""`}, "leave it out"},
+	"min_tokens":            {[]string{"0"}, "leave it out"},
+	"length_penalty":        {[]string{"1", "1.0"}, "leave it out"},
+	"use_beam_search":       {[]string{"false"}, "leave it out"},
+	"add_generation_prompt": {[]string{"true"}, "leave it out"},
+}
+
+// done refuses what nobody read: a field that would change the answer, or one that nobody knows.
+func (f *fields) done() error {
+	if f.err != nil {
+		return f.err
+	}
+	for _, name := range slices.Sorted(maps.Keys(f.all)) {
+		raw := f.all[name]
+		if isNull(raw) || slices.Contains(harmless, name) {
+			continue
+		}
+		if n, ok := neutral[name]; !ok {
+			return refusal.Field(name, "no such field here; docs/serve.md lists those that there are")
+		} else if !slices.Contains(n.values, compact(raw)) {
+			return refusal.Field(name, "found %s, which is not supported; %s", brief(raw), n.advice)
+		}
+	}
+	return nil
+}
+
+func compact(raw json.RawMessage) string {
+	var b bytes.Buffer
+	if json.Compact(&b, raw) != nil {
+		return string(raw)
+	}
+	return b.String()
+}

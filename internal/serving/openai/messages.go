@@ -1,0 +1,152 @@
+package openai
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+
+	"github.com/seed-7879b91d/grpo/data/chat"
+	"github.com/seed-7879b91d/grpo/internal/serving/refusal"
+)
+
+// messages reads the conversation.
+func (f *fields) messages() (list []chat.Message, err error) {
+	found := f.list("messages", mostMessages, func(i int, part json.RawMessage) error {
+		m, err := message(part)
+		if err != nil {
+			return refusal.Errorf(http.StatusBadRequest, "message %d: %v", i, err)
+		}
+		list = append(list, m)
+		return nil
+	})
+	if f.err == nil && (!found || len(list) == 0) {
+		f.wrong("messages", "none, expected one or more")
+	}
+	return list, f.err
+}
+
+// message reads one.
+func message(raw json.RawMessage) (m chat.Message, err error) {
+	f := &fields{}
+	if json.Unmarshal(raw, &f.all) != nil || f.all == nil {
+		return m, refusal.Errorf(http.StatusBadRequest, "found %s, expected an object with role and content", brief(raw))
+	}
+	value(f, "role", &m.Role, "a text")
+	switch m.Role {
+	case "developer": // the same, to a model that was taught three roles
+		m.Role = "system"
+	case "system", "user", "assistant", "tool":
+	default:
+		f.wrong("role", "found %q, expected system, developer, user, assistant or tool", m.Role)
+	}
+	if content, ok := f.take("content"); ok {
+		if m.Content, err = contentText(content); err != nil {
+			f.wrong("content", "%v", err)
+		}
+	}
+	value(f, "name", &m.Name, "a text")
+	value(f, "tool_call_id", &m.ToolCallID, "a text")
+	var thoughts string
+	if value(f, "reasoning_content", &thoughts, "a text") {
+		m.Reasoning = &thoughts
+	}
+	f.list("tool_calls", mostTools, func(i int, part json.RawMessage) error {
+		var c chat.ToolCall
+		if err := json.Unmarshal(part, &c); err != nil || c.Name == "" {
+			return refusal.Errorf(http.StatusBadRequest, "call %d: found %s, expected an object with a function", i, brief(part))
+		}
+		if c.Arguments, err = object(c.Arguments); err != nil {
+			return err
+		}
+		m.ToolCalls = append(m.ToolCalls, c)
+		return nil
+	})
+	for _, ours := range []string{"refusal", "audio", "annotations", "function_call", "reasoning"} { // null, or empty, in what we answered
+		if raw, ok := f.take(ours); ok && string(raw) != "[]" && string(raw) != `""` {
+			f.wrong(ours, "found %s, which is not supported here", brief(raw))
+		}
+	}
+	if f.err != nil {
+		return m, f.err
+	}
+	for name, raw := range f.all {
+		if !isNull(raw) {
+			return m, refusal.Errorf(http.StatusBadRequest, "%.100q: no such field here", name)
+		}
+	}
+	return m, nil
+}
+
+// object is what arguments hold, which come as a text.
+func object(arguments json.RawMessage) (json.RawMessage, error) {
+	var text string
+	if json.Unmarshal(arguments, &text) == nil {
+		arguments = json.RawMessage(strings.TrimSpace(text))
+		if len(arguments) == 0 {
+			arguments = json.RawMessage("{}")
+		}
+	}
+	var any map[string]json.RawMessage
+	if err := json.Unmarshal(arguments, &any); err != nil || any == nil {
+		return nil, refusal.Errorf(http.StatusBadRequest, "arguments: found %s, expected an object as a text", brief(arguments))
+	}
+	return arguments, nil
+}
+
+// contentText is a text, or the texts of several parts.
+func contentText(raw json.RawMessage) (string, error) {
+	var text string
+	if raw[0] == '"' {
+		return text, json.Unmarshal(raw, &text)
+	}
+	var all strings.Builder
+	err := each(raw, mostMessages, func(i int, part json.RawMessage) error {
+		var p struct {
+			Type string  `json:"type"`
+			Text *string `json:"text"`
+		}
+		if json.Unmarshal(part, &p) != nil || p.Type == "text" && p.Text == nil {
+			return refusal.Errorf(http.StatusBadRequest, "part %d: found %s, expected {\"type\": \"text\", \"text\": …}", i, brief(part))
+		}
+		if p.Type != "text" {
+			return refusal.Errorf(http.StatusBadRequest, "part %d: found type %.40q, and the models here read text alone", i, p.Type)
+		}
+		all.WriteString(*p.Text)
+		return nil
+	})
+	return all.String(), err
+}
+
+// tools reads which there are, and which may be called.
+func (f *fields) tools() (use chosen, err error) {
+	var tools []tool
+	f.list("tools", mostTools, func(i int, part json.RawMessage) error {
+		var t struct {
+			Type     string `json:"type"`
+			Function struct {
+				Name       string          `json:"name"`
+				Parameters json.RawMessage `json:"parameters"`
+				Strict     bool            `json:"strict"`
+			} `json:"function"`
+		}
+		if json.Unmarshal(part, &t) != nil || t.Type != "function" || t.Function.Name == "" {
+			return refusal.Errorf(http.StatusBadRequest, "tool %d: found %s, expected {\"type\": \"function\", \"function\": {\"name\": …}}",
+				i, brief(part))
+		}
+		one := tool{t.Function.Name, t.Function.Parameters, t.Function.Strict}
+		if len(one.parameters) == 0 || isNull(one.parameters) {
+			one.parameters = noParameters
+		}
+		tools = append(tools, one)
+		use.list = append(use.list, chat.Tool(part))
+		return nil
+	})
+	parallel := true
+	value(f, "parallel_tool_calls", &parallel, "true or false")
+	use.once = !parallel
+	raw, _ := f.take("tool_choice")
+	if err := use.choice(raw, tools); err != nil {
+		f.wrong("tool_choice", "%v", err)
+	}
+	return use, f.err
+}

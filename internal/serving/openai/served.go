@@ -1,0 +1,82 @@
+package openai
+
+import (
+	"encoding/json"
+	"maps"
+	"sync"
+
+	"github.com/seed-7879b91d/grpo/data/chat"
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/serving"
+	"github.com/seed-7879b91d/grpo/internal/sources"
+	"github.com/seed-7879b91d/grpo/sampler"
+)
+
+// Of is the host that package serving keeps, opened with that speech.
+func Of(h *serving.Host, speech serving.Speech) Host {
+	return &served{host: h, speech: speech, languages: map[*sources.Language]*Language{}}
+}
+
+type served struct {
+	host   *serving.Host
+	speech serving.Speech
+
+	mu        sync.Mutex
+	languages map[*sources.Language]*Language // of models, which stay
+}
+
+func (s *served) Policies() (list []*Policy) {
+	for _, p := range s.host.Policies() {
+		list = append(list, s.policy(&p))
+	}
+	return list
+}
+
+func (s *served) Find(name string) (*Policy, error) {
+	p, err := s.host.Find(name)
+	if err != nil {
+		return nil, err
+	}
+	return s.policy(p), nil
+}
+
+func (s *served) policy(p *serving.Policy) *Policy {
+	return &Policy{Name: p.Name, Base: p.Base, Created: p.Created, Language: s.language(p.Language), MaxLength: p.Live.Plan().MaxLength,
+		Submit: func(r sampler.Request, on sampler.Listener) (func(), error) {
+			r.Adapter = p.Adapter
+			ticket, err := p.Live.Submit(r, on)
+			if err != nil {
+				return nil, err
+			}
+			return ticket.Cancel, nil
+		}}
+}
+
+func (s *served) language(l *sources.Language) *Language {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.languages[l] == nil {
+		s.languages[l] = &Language{Tokenizer: l.Tokenizer, Stops: l.Stops, Rows: l.Shape.Vocab,
+			Chat: func(vars map[string]json.RawMessage) (*chat.Renderer, error) { return s.chat(l, vars) }}
+	}
+	return s.languages[l]
+}
+
+// chat is the format that the model is served in, with more variables of its template.
+func (s *served) chat(l *sources.Language, more map[string]json.RawMessage) (*chat.Renderer, error) {
+	if len(more) == 0 {
+		return l.Renderer, nil
+	}
+	if s.speech.Renderer != "" && s.speech.Renderer != "auto" {
+		return nil, badinput.Errorf("the server writes conversations as %s, which has no variables; leave it out", l.Renderer.Name())
+	}
+	vars, err := chat.ParseVars(s.speech.ChatVars)
+	if err != nil {
+		return nil, err
+	}
+	if vars == nil {
+		vars = map[string]json.RawMessage{}
+	}
+	maps.Copy(vars, more)
+	return chat.ForModel(l.Tokenizer, chat.Options{Date: s.speech.ChatDate, Vars: vars})
+}

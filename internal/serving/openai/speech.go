@@ -1,0 +1,85 @@
+package openai
+
+import (
+	"strings"
+
+	"github.com/seed-7879b91d/grpo/data/tokenizer"
+)
+
+// speech turns the tokens of a completion into text that may be shown: never half a character, and nothing that may yet
+// turn out to be a stop string.
+type speech struct {
+	stream *tokenizer.Stream
+	marks  map[int32]string // control tokens that mean something to who reads the text
+	stops  []string
+
+	held    string // said, and not shown
+	shown   int    // bytes before it
+	stopped bool   // by a stop string: nothing more is shown
+}
+
+// newSpeech starts a text.
+func newSpeech(tok *tokenizer.Tokenizer, marks map[int32]string, stops []string) *speech {
+	return &speech{stream: tok.NewStream(true), marks: marks, stops: stops}
+}
+
+// said is the number of bytes up to now, shown or not.
+func (s *speech) said() int { return s.shown + len(s.held) }
+
+// push adds a token and returns what can be shown with it.
+func (s *speech) push(token int32) string {
+	if s.stopped {
+		return ""
+	}
+	text := s.marks[token]
+	if text != "" {
+		text = s.stream.Flush() + text
+	} else {
+		text = s.stream.Push(token)
+	}
+	s.held += text
+	if at := firstStop(s.held, s.stops); at >= 0 {
+		s.held, s.stopped = s.held[:at], true
+		return s.show(len(s.held))
+	}
+	return s.show(len(s.held) - longestStart(s.held, s.stops))
+}
+
+// end shows the rest.
+func (s *speech) end() string {
+	if !s.stopped {
+		s.held += s.stream.Flush()
+	}
+	return s.show(len(s.held))
+}
+
+func (s *speech) show(n int) string {
+	text := s.held[:n]
+	s.held, s.shown = s.held[n:], s.shown+n
+	return text
+}
+
+// firstStop finds where the first stop string begins; -1: there is none.
+func firstStop(text string, stops []string) int {
+	first := -1
+	for _, stop := range stops {
+		if at := strings.Index(text, stop); at >= 0 && (first < 0 || at < first) {
+			first = at
+		}
+	}
+	return first
+}
+
+// longestStart is the length of the longest end of a text that one of the strings starts with.
+func longestStart(text string, of []string) int {
+	longest := 0
+	for _, s := range of {
+		for n := min(len(s)-1, len(text)); n > longest; n-- {
+			if strings.HasSuffix(text, s[:n]) {
+				longest = n
+				break
+			}
+		}
+	}
+	return longest
+}

@@ -1,0 +1,209 @@
+package openai
+
+import (
+	"github.com/seed-7879b91d/grpo/data/tokenizer"
+	"github.com/seed-7879b91d/grpo/sampler"
+)
+
+// conversation writes the answers of a chat.
+type conversation struct {
+	id       string
+	created  int64
+	model    string
+	usageToo bool // lines of a stream tell of usage: null, but for the last
+	logprobs bool
+	top      int
+	tok      *tokenizer.Tokenizer
+	callID   func(choice, call int) string
+}
+
+type toolCall struct {
+	Index    *int           `json:"index,omitempty"` // in a stream
+	ID       string         `json:"id,omitempty"`
+	Type     string         `json:"type,omitempty"`
+	Function calledFunction `json:"function"`
+}
+
+type calledFunction struct {
+	Name      string `json:"name,omitempty"`
+	Arguments string `json:"arguments"`
+}
+
+// said is a message, or a part of it.
+type said struct {
+	Role      string     `json:"role,omitempty"`
+	Content   *string    `json:"content,omitempty"`
+	Reasoning *string    `json:"reasoning_content,omitempty"`
+	Calls     []toolCall `json:"tool_calls,omitempty"`
+}
+
+// answered is a message as a whole.
+type answered struct {
+	Role      string     `json:"role"`
+	Content   *string    `json:"content"`
+	Refusal   *string    `json:"refusal"`
+	Reasoning *string    `json:"reasoning_content,omitempty"`
+	Calls     []toolCall `json:"tool_calls,omitempty"`
+}
+
+type chatLine struct {
+	Index    int         `json:"index"`
+	Delta    said        `json:"delta"`
+	LogProbs *likelihood `json:"logprobs"`
+	Finish   *string     `json:"finish_reason"`
+}
+
+type chatChoice struct {
+	Index    int         `json:"index"`
+	Message  answered    `json:"message"`
+	LogProbs *likelihood `json:"logprobs"`
+	Finish   string      `json:"finish_reason"`
+}
+
+// head is what every object begins with.
+type head struct {
+	ID      string `json:"id"`
+	Object  string `json:"object"`
+	Created int64  `json:"created"`
+	Model   string `json:"model"`
+}
+
+func (f *conversation) head(object string) head { return head{f.id, object, f.created, f.model} }
+
+// line is one of a stream.
+func (f *conversation) line(l chatLine) any {
+	h := f.head("chat.completion.chunk")
+	if f.usageToo {
+		return struct {
+			head
+			Choices []chatLine `json:"choices"`
+			Usage   *usage     `json:"usage"`
+		}{h, []chatLine{l}, nil}
+	}
+	return struct {
+		head
+		Choices []chatLine `json:"choices"`
+	}{h, []chatLine{l}}
+}
+
+func (f *conversation) start(c *choice) any {
+	none := ""
+	return f.line(chatLine{Index: c.index, Delta: said{Role: "assistant", Content: &none}})
+}
+
+func (f *conversation) more(c *choice, d delta) any {
+	return f.line(chatLine{Index: c.index, Delta: f.said(c, d.parts), LogProbs: f.likelihood(d.tokens)})
+}
+
+func (f *conversation) last(c *choice, d delta, r *ended) (lines []any) {
+	if !d.empty() || len(d.tokens) > 0 && f.logprobs {
+		lines = append(lines, f.more(c, d))
+	}
+	return append(lines, f.line(chatLine{Index: c.index, Finish: &r.finish}))
+}
+
+func (f *conversation) usage(u usage) any {
+	return struct {
+		head
+		Choices []chatLine `json:"choices"`
+		Usage   usage      `json:"usage"`
+	}{f.head("chat.completion.chunk"), []chatLine{}, u}
+}
+
+// said joins parts of a line.
+func (f *conversation) said(c *choice, parts []part) (s said) {
+	for _, p := range parts {
+		add(&s.Content, p.Content)
+		add(&s.Reasoning, p.Thoughts)
+		if !p.isCall {
+			continue
+		}
+		index := p.Call
+		call := toolCall{Index: &index, Function: calledFunction{p.Name, p.Arguments}}
+		if p.Name != "" {
+			call.ID, call.Type = f.callID(c.index, p.Call), "function"
+		}
+		s.Calls = append(s.Calls, call)
+	}
+	return s
+}
+
+func add(to **string, text string) {
+	if text == "" {
+		return
+	}
+	if *to != nil {
+		text = **to + text
+	}
+	*to = &text
+}
+
+func (f *conversation) whole(choices []*choice, all []*ended, u usage) any {
+	list := make([]chatChoice, len(all))
+	for i, e := range all {
+		m := answered{Role: "assistant"}
+		add(&m.Reasoning, e.thoughts.String())
+		if add(&m.Content, e.content.String()); m.Content == nil && len(e.names) == 0 {
+			none := ""
+			m.Content = &none
+		}
+		for k, name := range e.names {
+			m.Calls = append(m.Calls, toolCall{ID: f.callID(i, k), Type: "function",
+				Function: calledFunction{name, e.arguments[k].String()}})
+		}
+		list[i] = chatChoice{choices[i].index, m, f.likelihood(e.tokens), e.finish}
+	}
+	return struct {
+		head
+		Choices []chatChoice `json:"choices"`
+		Usage   usage        `json:"usage"`
+	}{f.head("chat.completion"), list, u}
+}
+
+// likelihood is how likely tokens were.
+type likelihood struct {
+	Content []tokenLikelihood `json:"content"`
+	Refusal *string           `json:"refusal"`
+}
+
+type likely struct {
+	Token   string  `json:"token"`
+	LogProb float32 `json:"logprob"`
+	Bytes   []int   `json:"bytes"` // numbers, not base64
+}
+
+type tokenLikelihood struct {
+	likely
+	Top []likely `json:"top_logprobs"`
+}
+
+func (f *conversation) likelihood(tokens []spoken) *likelihood {
+	if !f.logprobs {
+		return nil
+	}
+	l := &likelihood{Content: make([]tokenLikelihood, len(tokens))}
+	for i, t := range tokens {
+		l.Content[i] = tokenLikelihood{f.likely(sampler.Likely{Token: t.ID, LogProb: t.Raw}), []likely{}}
+		for _, other := range t.Top[:min(len(t.Top), f.top)] {
+			l.Content[i].Top = append(l.Content[i].Top, f.likely(other))
+		}
+	}
+	return l
+}
+
+func (f *conversation) likely(t sampler.Likely) likely {
+	text, _ := f.tok.Token(t.Token)
+	l := likely{f.tok.Decode([]int32{t.Token}, false), finite(t.LogProb), make([]int, len(text))}
+	for i := range text {
+		l.Bytes[i] = int(text[i])
+	}
+	return l
+}
+
+// finite is a log-probability as JSON can write it: OpenAI, too, says -9999 of what cannot be.
+func finite(p float32) float32 {
+	if !(p >= -9999) {
+		return -9999
+	}
+	return p
+}

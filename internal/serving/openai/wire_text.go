@@ -1,0 +1,184 @@
+package openai
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/seed-7879b91d/grpo/data/tokenizer"
+)
+
+// texts writes the answers of /v1/completions.
+type texts struct {
+	id       string
+	created  int64
+	model    string
+	usageToo bool
+	logprobs bool
+	top      int
+	echo     bool
+	none     bool // the prompt alone
+	n        int
+	tok      *tokenizer.Tokenizer
+	prompts  []prompt
+	places   map[int]*place // of the tokens of a stream, by choice
+}
+
+// place is where the next token of a choice stands in its text.
+type place struct {
+	stream *tokenizer.Stream
+	offset int // in characters
+}
+
+type textChoice struct {
+	Index    int       `json:"index"`
+	Text     string    `json:"text"`
+	LogProbs *textLogs `json:"logprobs"`
+	Finish   *string   `json:"finish_reason"`
+}
+
+// textLogs are parallel lists. Where there is nothing before a token, its log-probability is null.
+type textLogs struct {
+	Tokens   []string             `json:"tokens"`
+	LogProbs []*float32           `json:"token_logprobs"`
+	Top      []map[string]float32 `json:"top_logprobs"`
+	Offsets  []int                `json:"text_offset"`
+}
+
+func (f *texts) head() head { return head{f.id, "text_completion", f.created, f.model} }
+
+func (f *texts) line(c textChoice) any {
+	if f.usageToo {
+		return struct {
+			head
+			Choices []textChoice `json:"choices"`
+			Usage   *usage       `json:"usage"`
+		}{f.head(), []textChoice{c}, nil}
+	}
+	return struct {
+		head
+		Choices []textChoice `json:"choices"`
+	}{f.head(), []textChoice{c}}
+}
+
+func (f *texts) start(c *choice) any {
+	if f.places == nil {
+		f.places = map[int]*place{}
+	}
+	at := &place{stream: f.tok.NewStream(true)}
+	f.places[c.index] = at
+	if !f.echo {
+		return nil
+	}
+	text := f.prompts[c.index/f.n].text
+	at.offset = utf8.RuneCountInString(text)
+	return f.line(textChoice{Index: c.index, Text: text})
+}
+
+func (f *texts) more(c *choice, d delta) any {
+	if f.none {
+		return nil
+	}
+	l := textChoice{Index: c.index, LogProbs: f.likelihood(d.tokens, f.places[c.index])}
+	for _, p := range d.parts {
+		l.Text += p.Content
+	}
+	return f.line(l)
+}
+
+func (f *texts) last(c *choice, d delta, r *ended) (lines []any) {
+	if !d.empty() || len(d.tokens) > 0 && f.logprobs {
+		lines = append(lines, f.more(c, d))
+	}
+	if f.none {
+		r.finish = "length"
+	}
+	return append(lines, f.line(textChoice{Index: c.index, Finish: &r.finish}))
+}
+
+func (f *texts) usage(u usage) any {
+	return struct {
+		head
+		Choices []textChoice `json:"choices"`
+		Usage   usage        `json:"usage"`
+	}{f.head(), []textChoice{}, u}
+}
+
+func (f *texts) whole(choices []*choice, all []*ended, u usage) any {
+	list := make([]textChoice, len(all))
+	for i, e := range all {
+		l := textChoice{Index: choices[i].index, Finish: &e.finish}
+		tokens := e.tokens
+		if !f.none {
+			l.Text = e.content.String()
+		} else {
+			tokens, *l.Finish = nil, "length"
+		}
+		asked := f.prompts[i/f.n]
+		if f.echo {
+			l.Text = asked.text + l.Text
+		}
+		if f.logprobs {
+			var before []spoken
+			if f.echo {
+				for _, t := range scored(asked.tokens, e.Rollout) {
+					before = append(before, spoken{Token: t})
+				}
+			}
+			l.LogProbs = f.likelihood(append(before, tokens...), &place{stream: f.tok.NewStream(true)})
+		}
+		list[i] = l
+	}
+	if f.none { // one was drawn, which nobody asked for
+		u.Total, u.Completion = u.Total-u.Completion, 0
+	}
+	return struct {
+		head
+		Choices []textChoice `json:"choices"`
+		Usage   usage        `json:"usage"`
+	}{f.head(), list, u}
+}
+
+// likelihood lists the tokens from a place on.
+func (f *texts) likelihood(tokens []spoken, at *place) *textLogs {
+	if !f.logprobs {
+		return nil
+	}
+	l := &textLogs{Tokens: []string{}, LogProbs: []*float32{}, Top: []map[string]float32{}, Offsets: []int{}}
+	for _, t := range tokens {
+		l.Tokens, l.Offsets = append(l.Tokens, f.text(t.ID)), append(l.Offsets, at.offset)
+		at.offset += utf8.RuneCountInString(at.stream.Push(t.ID))
+		var p *float32
+		if t.Raw == t.Raw { // it was scored
+			v := finite(t.Raw)
+			p = &v
+		}
+		l.LogProbs = append(l.LogProbs, p)
+		var top map[string]float32
+		if f.top > 0 && len(t.Top) > 0 {
+			top = map[string]float32{}
+			for _, other := range t.Top[:min(len(t.Top), f.top)] {
+				top[f.text(other.Token)] = finite(other.LogProb)
+			}
+			if p != nil {
+				top[f.text(t.ID)] = *p // the drawn one is always there
+			}
+		}
+		l.Top = append(l.Top, top)
+	}
+	return l
+}
+
+// text is a token; one that is no whole character is spelled out, as OpenAI does: the most likely ones are told apart by it.
+func (f *texts) text(id int32) string {
+	text, _ := f.tok.Token(id)
+	if utf8.ValidString(text) {
+		return text
+	}
+	var b strings.Builder
+	b.WriteString("bytes:")
+	for i := range len(text) {
+		fmt.Fprintf(&b, `\x%02x`, text[i])
+	}
+	return b.String()
+}

@@ -1,0 +1,110 @@
+// Package refusal is how the servers say no: a status, and a body of the form that OpenAI's clients read an error from.
+// It does not know what is refused.
+package refusal
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"net/http"
+	"strconv"
+	"time"
+)
+
+// Error is an answer that refuses.
+type Error struct {
+	Status  int
+	Message string // one line: the field, what was found, what to send
+	Param   string // the field that is wrong; "": none in particular
+	Code    string // for programs; "": the status says it all
+	After   time.Duration
+}
+
+func (e *Error) Error() string { return e.Message }
+
+// Errorf refuses with a status.
+func Errorf(status int, format string, args ...any) *Error {
+	return &Error{Status: status, Message: fmt.Sprintf(format, args...)}
+}
+
+// Field refuses a field of a request.
+func Field(name, format string, args ...any) *Error {
+	return &Error{Status: http.StatusBadRequest, Param: name, Message: name + ": " + fmt.Sprintf(format, args...)}
+}
+
+// Busy refuses for now.
+func Busy(after time.Duration, format string, args ...any) *Error {
+	return &Error{Status: http.StatusTooManyRequests, Code: "rate_limit_exceeded", After: after, Message: fmt.Sprintf(format, args...)}
+}
+
+// kind is the type of error in OpenAI's words.
+func kind(status int) string {
+	switch {
+	case status == http.StatusUnauthorized:
+		return "authentication_error"
+	case status == http.StatusForbidden:
+		return "permission_error"
+	case status == http.StatusTooManyRequests:
+		return "rate_limit_error"
+	case status == http.StatusServiceUnavailable:
+		return "service_unavailable"
+	case status >= 500:
+		return "server_error"
+	}
+	return "invalid_request_error"
+}
+
+type body struct {
+	Error struct {
+		Message string  `json:"message"`
+		Type    string  `json:"type"`
+		Param   *string `json:"param"`
+		Code    *string `json:"code"`
+	} `json:"error"`
+}
+
+// JSON is the body of the answer.
+func (e *Error) JSON() []byte {
+	var b body
+	b.Error.Message, b.Error.Type = e.Message, kind(e.Status)
+	if e.Param != "" {
+		b.Error.Param = &e.Param
+	}
+	if e.Code != "" {
+		b.Error.Code = &e.Code
+	}
+	text, err := json.Marshal(b)
+	if err != nil {
+		panic(err) // strings can always be written
+	}
+	return text
+}
+
+// Write answers with an error. One that says nothing of a status is the server's own.
+func Write(w http.ResponseWriter, err error) {
+	e := Of(err)
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	if e.After > 0 {
+		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(e.After.Seconds()))))
+	}
+	if e.Status == http.StatusUnauthorized {
+		w.Header().Set("WWW-Authenticate", "Bearer")
+	}
+	w.WriteHeader(e.Status)
+	w.Write(append(e.JSON(), '\n')) // who does not read it has left
+}
+
+// Of is the refusal in an error. Any other error is told without its text, which is for the log.
+func Of(err error) *Error {
+	var e *Error
+	var large *http.MaxBytesError
+	switch {
+	case errors.As(err, &e):
+		return e
+	case errors.As(err, &large):
+		return Errorf(http.StatusRequestEntityTooLarge, "the body is larger than the %d bytes that a request may have here", large.Limit)
+	}
+	return Errorf(http.StatusInternalServerError, "the server failed; its log says why")
+}
