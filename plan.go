@@ -50,6 +50,9 @@ func (t *Trainer) numbers() string {
 	if kernels.Emulates(t.backend) {
 		order += " (this processor has no tile unit: to the same bits, more slowly)"
 	}
+	if t.cfg.Quantize != "none" {
+		order = "quantize=" + t.cfg.Quantize + ", " + order
+	}
 	return fmt.Sprintf("precision=%s, %s, kv_cache_dtype=%s; %s", t.cfg.Precision, order, t.cfg.KVCacheDtype, t.backend.Name())
 }
 

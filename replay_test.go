@@ -25,7 +25,7 @@ func replayed(t *testing.T, run string, step int) (steps []int, after *Replayed,
 func TestRecordedStepsComeOutTheSame(t *testing.T) {
 	for _, kind := range [][]string{
 		{"pipeline=score", "num_iterations=2"}, {"pipeline=full", "refill=true", "max_refills=1"}, {"train=full", "learning_rate=1e-5"},
-		{"precision=bf16", "kv_cache_dtype=bf16"}, {"share_prefixes=false"},
+		{"precision=bf16", "kv_cache_dtype=bf16", "quantize=nf4"}, {"share_prefixes=false"},
 	} {
 		dir := t.TempDir()
 		run(t, open(t, nil, append(kind, "run_dir="+dir, "max_steps=3", "save_every=2", "eval_every=-1")...))

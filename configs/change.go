@@ -8,8 +8,9 @@ import (
 
 // guarded are the settings that make a run what it is: one that goes on must have those that it began with,
 // unless allow_change names them.
-var guarded = []string{"model", "adapter", "data", "data_split", "data_sources", "test_data", "test_split", "prompt_template", "renderer",
-	"chat_date", "chat_vars", "blocklist", "reject_blocklisted", "order", "advantage", "loss", "clip_low", "clip_high", "reduction",
+var guarded = []string{"model", "adapter", "quantize", "data", "data_split", "data_sources", "test_data", "test_split",
+	"prompt_template", "renderer", "chat_date", "chat_vars", "blocklist", "reject_blocklisted", "order", "advantage", "loss",
+	"clip_low", "clip_high", "reduction",
 	"reward", "reward_weights", "format_coef", "reward_file", "seed"}
 
 // changeable are what allow_change may name: those, and the device, which may be another one but not take sums in

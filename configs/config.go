@@ -39,6 +39,10 @@ type Config struct {
 	// the memory, and half the time to read; auto, the same as precision on a card, and f32 on the processor.
 	KVCacheDtype string `json:"kv_cache_dtype" enum:"auto f32 bf16"`
 
+	// In what form frozen weights are kept: none, as the model's files have them; nf4, those of the layers in four bits each, to the
+	// same bits as in the model that 'grpo quantize' writes. The model must be in bf16, or in four bits already.
+	Quantize string `json:"quantize" enum:"none nf4"`
+
 	// Data
 
 	// Problems to train on: a JSON Lines or Parquet file, a folder of them, a data set on the Hub
@@ -284,7 +288,7 @@ func Defaults() Config {
 		RecordRollouts: "all",
 
 		Precision: "auto", Order: "auto", KVCacheDtype: "auto", Device: "auto", Pipeline: "score", SharePrefixes: true,
-		Recompute: "auto",
+		Recompute: "auto", Quantize: "none",
 	}
 }
 

@@ -24,7 +24,8 @@ func TestPresets(t *testing.T) {
 	}
 	_, err := Load(Source{Preset: "qwen3_8b"})
 	require.EqualError(t, err,
-		`preset "qwen3_8b" is not known; expected defaults, qwen3_0.6b, qwen3_1.7b, qwen3_4b, tiny or tiny_smoke; `+
+		`preset "qwen3_8b" is not known; expected 4090_gemma2, 4090_llama3, defaults, llama3.2_1b, qwen2.5_coder_1.5b, `+
+			`qwen2.5_coder_7b, qwen3_0.6b, qwen3_1.7b, qwen3_4b, tiny or tiny_smoke; `+
 			`a file of your own is --config-file FILE`)
 }
 

@@ -190,6 +190,8 @@ func (k *checker) policyAndData() {
 		k.refuse(c.LoRAAlpha != 0, "lora_alpha", leave, "lora_alpha")
 		k.refuse(len(c.LoRATargets) > 0, "lora_targets", leave, "lora_targets")
 		k.refuse(c.Adapter != "", "adapter", leave, "adapter")
+		k.refuse(c.Quantize != "none", "quantize",
+			"quantize: %s is for frozen weights, and with train=full they are trained; type quantize=none, or train=lora", c.Quantize)
 	} else {
 		k.refuse(c.LoRARank < 1 || c.LoRARank > 1<<16, "lora_rank",
 			"lora_rank: found %d, expected 1 to %d; type lora_rank=32", c.LoRARank, 1<<16)

@@ -31,11 +31,14 @@ var mistakes = []struct{ words, message string }{
 		"test_data: these are the problems that are trained on; type test_split=test, or test_data= and eval_every=-1"},
 	{"init_from=a adapter=b", "adapter: init_from=a brings its own; leave one of them out"},
 	{"init_from=a resume=b", "init_from: resume=b names another checkpoint to go on from; leave one of them out"},
-	{"allow_change=learning_rate", `allow_change: found "learning_rate", expected model, adapter, data, data_split, data_sources, ` +
+	{"allow_change=learning_rate", `allow_change: found "learning_rate", expected model, adapter, quantize, data, data_split, data_sources, ` +
 		`test_data, test_split, prompt_template, renderer, chat_date, chat_vars, blocklist, reject_blocklisted, order, ` +
 		`advantage, loss, clip_low, clip_high, ` +
 		`reduction, reward, reward_weights, format_coef, reward_file, seed or device`},
 	{"train=both", `train: found "both", expected lora or full`},
+	{"train=full quantize=nf4",
+		"quantize: nf4 is for frozen weights, and with train=full they are trained; type quantize=none, or train=lora"},
+	{"quantize=int8", `quantize: found "int8", expected none or nf4`},
 	{"train=full lora_rank=8", "lora_rank: train=full has no adapter; leave it out, or type train=lora"},
 	{"order=pairs", "order: by pairs is how serial sums of bf16 are taken, to the same bits; type order=serial"},
 	{"train=full precision=bf16",

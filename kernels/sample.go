@@ -19,6 +19,9 @@ type Paged struct {
 	N, Stride int
 }
 
+// BlocksAtOnce is how many blocks of a cache attention looks at together, counted from the start of the sequence.
+const BlocksAtOnce = 2
+
 // SampleOps generate: attention over a cache, and draws from the head's distribution.
 type SampleOps interface {
 	// CacheBlock is how many positions of a sequence one block of a cache holds. Attention always works
@@ -31,7 +34,9 @@ type SampleOps interface {
 	CopyBlocks(c Cache, to, from Buffer, n int)
 	// PagedAttention writes the keys and values of qkv [T, a.Width()] to their places in a layer of the
 	// cache, then does what Attention does, each row over positions up to its own: out [T, a.OutWidth()].
-	// The numbers of a row are those of Attention over keys and values of the cache's type, bit for bit.
+	// The numbers of a row are those of Attention over keys and values of the cache's type, bit for bit. With a window, the
+	// first blocks that are read are the BlocksAtOnce in which that of the run's first row begins: the places of the table before
+	// may have any block.
 	PagedAttention(out, qkv Buffer, c Cache, layer int, p Paged, a Attn, T int)
 	// Gather: out [n, width] = the rows [n] of x.
 	Gather(out, x, rows Buffer, width, n int)

@@ -20,7 +20,7 @@ import (
 // The golden cases are small models with float64 references; testdata/golden/README.md says how they were made.
 var (
 	plainCases  = []string{"qwen3-tied", "qwen3-untied-sharded"}
-	familyCases = slices.Concat(plainCases, []string{"llama-rope-scaled", "qwen2-bias", "gemma2-softcap"})
+	familyCases = slices.Concat(plainCases, []string{"llama-rope-scaled", "qwen2-bias", "gemma2-softcap", "mistral-yarn"})
 	goldenCases = slices.Concat(familyCases, []string{"nf4-double", "nf4-single"}) // weights of four bits, too
 )
 

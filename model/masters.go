@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/nf4"
 	"github.com/seed-7879b91d/grpo/internal/tensorfile"
 	"github.com/seed-7879b91d/grpo/kernels"
 	"github.com/seed-7879b91d/grpo/model/internal/arch"
@@ -68,7 +69,7 @@ func loadMasters(b kernels.Backend, cfg Config, set *tensorfile.Set, p Precision
 
 // fill gives all weights the values of a model's files.
 func (m *masters) fill(set *tensorfile.Set) error {
-	err := m.load(set, func(s arch.Slot, parts []stored) error {
+	err := m.load(set, nf4.Read, func(s arch.Slot, parts []stored) error {
 		for _, p := range parts {
 			if p.codes != nil {
 				return badinput.Errorf("these weights are in four bits, and cannot be trained themselves; take train=lora, " +

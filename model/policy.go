@@ -3,6 +3,7 @@ package model
 import (
 	"cmp"
 	"errors"
+	"strings"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/tensorfile"
@@ -45,6 +46,7 @@ type Options struct {
 	// do in the last bits.
 	SharePrefixes bool
 	Cache         Precision // what keys and values are rounded to, in a decoder's cache and in training alike
+	Quantise      Quantisation
 }
 
 const UsualRows = 512 // MaxRows where nobody says
@@ -75,6 +77,9 @@ func Open(b kernels.Backend, dir string, trainable bool, o Options) (*Policy, er
 	}
 	cfg = published(cfg, set)
 	o = o.settled(b, func() bool { return !trainable && onlyBF16(set) })
+	if trainable && o.Quantise != AsStored {
+		return nil, errQuantisedWhole
+	}
 	if trainable {
 		m, err := loadMasters(b, cfg, set, o.Precision)
 		if err != nil {
@@ -82,7 +87,7 @@ func Open(b kernels.Backend, dir string, trainable bool, o Options) (*Policy, er
 		}
 		return newPolicy(b, cfg, m.weights, m, o), nil
 	}
-	w, err := loadFrozen(b, cfg, set, o.Precision)
+	w, err := loadFrozen(b, cfg, set, o)
 	if err != nil {
 		return nil, err
 	}
@@ -96,7 +101,7 @@ func Random(b kernels.Backend, shape string, o Options) (*Policy, error) {
 		return nil, err
 	}
 	o = o.settled(b, func() bool { return true })
-	w, err := randomWeights(b, cfg, 1, o.Precision)
+	w, err := randomWeights(b, cfg, 1, o)
 	if err != nil {
 		return nil, err
 	}
@@ -168,6 +173,8 @@ func (p *Policy) Spared() (ranges [][2]int) {
 	return ranges
 }
 
+var errQuantisedWhole = badinput.Errorf("quantize: weights in four bits cannot be trained themselves; type quantize=none, or train=lora")
+
 var errNoAdapter = errors.New("model: no adapter is attached")
 
 // Adapter copies the adapter's parameters to the host. Without an adapter it is an error.
@@ -198,3 +205,14 @@ func (p *Policy) Publish() { p.trained.publish() }
 func (p *Policy) WeightBytes() int    { return p.weights.bytes() }
 func (p *Policy) WeightCount() int    { return p.weights.count() }
 func (p *Policy) TrainableCount() int { return p.trained.count() }
+
+// LayerWeights are the matrices of the layers alone, without the embedding and the head: their memory and their number.
+func (p *Policy) LayerWeights() (bytes, count int) {
+	for l := range p.Layers {
+		for _, m := range p.BlockMatrices() {
+			name := arch.At(l, strings.TrimPrefix(m.Name, "layers.0."))
+			bytes, count = bytes+p.weights.operands[name].Mat.Bytes(), count+m.Size()
+		}
+	}
+	return bytes, count
+}

@@ -9,6 +9,34 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels"
 )
 
+// Quantisation is what becomes of frozen matrices when a model is read.
+type Quantisation uint8
+
+const (
+	AsStored Quantisation = iota // they stay as the files have them
+	NF4                          // those of the layers take four bits a weight, as in the model that nf4.QuantiseModel writes
+)
+
+var quantisations = []string{"none", "nf4"}
+
+func (q Quantisation) String() string { return quantisations[q] }
+
+// ParseQuantisation understands none and nf4. Nothing is none.
+func ParseQuantisation(s string) (Quantisation, error) {
+	if i := slices.Index(quantisations, s); i >= 0 || s == "" {
+		return Quantisation(max(i, 0)), nil
+	}
+	return 0, badinput.Errorf("found %q, expected none or nf4", s)
+}
+
+// readers read matrices of four bits, and describe them to plan memory with.
+func (q Quantisation) readers() (read, describe nf4.Reader) {
+	if q == NF4 {
+		return nf4.ReadQuantising, nf4.DescribeQuantising
+	}
+	return nf4.Read, nf4.Describe
+}
+
 // Precision is what every number is rounded to before it is multiplied with a frozen bf16 weight. The sampler and the
 // trainer of a policy have the same, so that they agree to the bit either way.
 type Precision uint8

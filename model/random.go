@@ -4,6 +4,8 @@ import (
 	"math"
 	"math/rand/v2"
 
+	"github.com/seed-7879b91d/grpo/internal/nf4"
+	"github.com/seed-7879b91d/grpo/internal/tensorfile"
 	"github.com/seed-7879b91d/grpo/kernels"
 	"github.com/seed-7879b91d/grpo/model/internal/arch"
 )
@@ -13,8 +15,8 @@ const randomRows = 1024
 
 // randomWeights makes a model of that shape whose values mean nothing but are not zero, for
 // benchmarks: normal-like with standard deviation 0.02, norms of one.
-func randomWeights(b kernels.Backend, cfg Config, seed uint64, p Precision) (*weights, error) {
-	w, err := newWeights(b, cfg, p)
+func randomWeights(b kernels.Backend, cfg Config, seed uint64, o Options) (*weights, error) {
+	w, err := newWeights(b, cfg, o.Precision)
 	if err != nil {
 		return nil, err
 	}
@@ -26,6 +28,8 @@ func randomWeights(b kernels.Backend, cfg Config, seed uint64, p Precision) (*we
 				ones[i] = 1 - cfg.Norm().Offset
 			}
 			err = w.addVector(s, ones)
+		} else if o.Quantise == NF4 && s.Name != arch.Embedding && s.Name != cfg.HeadSlot() {
+			err = w.loadMatrix(s, w.drawCodes(s, rng))
 		} else {
 			err = w.drawMatrix(s, rng)
 		}
@@ -42,6 +46,9 @@ func (w *weights) drawMatrix(s arch.Slot, rng *rand.Rand) error {
 	if err != nil {
 		return err
 	}
+	if w.planned() {
+		return w.b.Compress(m)
+	}
 	var rows []byte
 	for row := 0; row < s.Rows(); row += randomRows {
 		n := min(randomRows, s.Rows()-row)
@@ -52,6 +59,26 @@ func (w *weights) drawMatrix(s arch.Slot, rng *rand.Rand) error {
 		}
 	}
 	return w.b.Compress(m)
+}
+
+// planned tells whether nothing is computed with the weights, so that no number needs to be drawn.
+func (w *weights) planned() bool {
+	_, ledger := w.b.(*kernels.Ledger)
+	return ledger
+}
+
+// drawCodes draws the numbers of drawMatrix, and gives them in four bits each.
+func (w *weights) drawCodes(s arch.Slot, rng *rand.Rand) (parts []stored) {
+	for _, p := range s.Parts {
+		if w.planned() {
+			parts = append(parts, stored{codes: nf4.OfShape(p.Rows, s.Cols)})
+			continue
+		}
+		numbers := tensorfile.Tensor{Name: p.Tensor, Encoding: kernels.EncodedBF16, Shape: s.Shape(p),
+			Bytes: randomBF16(rng, make([]byte, 0, 2*p.Rows*s.Cols), p.Rows*s.Cols)}
+		parts = append(parts, stored{codes: nf4.OfTensor(numbers)})
+	}
+	return parts
 }
 
 // randomBF16 appends n numbers: the sum of four bytes of a random word, centred and scaled, is close

@@ -11,10 +11,12 @@ var (
 	ParseConfig = arch.ParseConfig
 )
 
-// Shapes are the names that Random takes, and Products the matrices of one block and of the head of such a shape.
+// Shapes are the names that Random takes, ShapeNamed what stands behind one, and Products the matrices of one block and of the head of
+// such a shape.
 var (
-	Shapes   = arch.Shapes
-	Products = arch.Products
+	Shapes     = arch.Shapes
+	ShapeNamed = arch.ShapeNamed
+	Products   = arch.Products
 )
 
 // Work is an amount of arithmetic.

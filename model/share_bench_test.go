@@ -55,7 +55,7 @@ func BenchmarkGroups(b *testing.B) {
 		{"0.6b, one layer", narrow, 2, 16, 512, 256, 4608},
 	} {
 		be := backendtest.CPU(b, cpu.Options{})
-		w, err := randomWeights(be, c.cfg, 1, F32)
+		w, err := randomWeights(be, c.cfg, 1, Options{})
 		require.NoError(b, err)
 		p := newPolicy(be, c.cfg, w, nothing{}, Options{MaxRows: c.rows})
 		layout, err := lora.NewLayout(lora.Config{Rank: 16, Alpha: 16, Targets: lora.AllTargets()}, p.LoRADims())

@@ -22,6 +22,9 @@ func Sketch(l *kernels.Ledger, dir string, trainable bool, o Options) (*Policy, 
 	if err := consistent(cfg, set); err != nil {
 		return nil, err
 	}
+	if trainable && o.Quantise != AsStored {
+		return nil, errQuantisedWhole
+	}
 	if trainable {
 		o = o.settled(l, func() bool { return false })
 		m, err := newMasters(l, cfg)
@@ -35,8 +38,9 @@ func Sketch(l *kernels.Ledger, dir string, trainable bool, o Options) (*Policy, 
 	if err != nil {
 		return nil, err
 	}
+	_, describe := o.Quantise.readers()
 	for _, s := range w.order {
-		if err := w.sketch(s, set); err != nil {
+		if err := w.sketch(s, set, describe); err != nil {
 			return nil, err
 		}
 	}
@@ -44,14 +48,14 @@ func Sketch(l *kernels.Ledger, dir string, trainable bool, o Options) (*Policy, 
 }
 
 // sketch makes the operand of a weight from the names and encodings of its tensors.
-func (w *weights) sketch(s arch.Slot, set *tensorfile.Set) error {
+func (w *weights) sketch(s arch.Slot, set *tensorfile.Set, describe nf4.Reader) error {
 	if s.Vector {
 		return w.addVector(s, nil)
 	}
 	parts := make([]stored, len(s.Parts))
 	for i, p := range s.Parts {
 		var err error
-		if parts[i], err = readPart(set, s, p, nf4.Describe); err != nil {
+		if parts[i], err = readPart(set, s, p, describe); err != nil {
 			return err
 		}
 	}

@@ -13,12 +13,12 @@ type stored struct {
 	codes  *nf4.Matrix // nil: numbers
 }
 
-// readParts reads and checks the parts of a slot. Which are codes is told by the files alone.
-func readParts(set *tensorfile.Set, s arch.Slot) ([]stored, error) {
+// readParts reads and checks the parts of a slot.
+func readParts(set *tensorfile.Set, s arch.Slot, codes nf4.Reader) ([]stored, error) {
 	parts := make([]stored, len(s.Parts))
 	for i, p := range s.Parts {
 		var err error
-		if parts[i], err = readPart(set, s, p, nf4.Read); err != nil {
+		if parts[i], err = readPart(set, s, p, codes); err != nil {
 			return nil, err
 		}
 		if parts[i].codes == nil {

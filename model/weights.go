@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/nf4"
 	"github.com/seed-7879b91d/grpo/internal/tensorfile"
 	"github.com/seed-7879b91d/grpo/kernels"
 	"github.com/seed-7879b91d/grpo/model/internal/arch"
@@ -42,12 +43,13 @@ func newWeights(b kernels.Backend, cfg Config, p Precision) (*weights, error) {
 func (w *weights) has(name string) bool { _, ok := w.slots[name]; return ok }
 
 // loadFrozen reads every tensor of a model.
-func loadFrozen(b kernels.Backend, cfg Config, set *tensorfile.Set, p Precision) (*weights, error) {
-	w, err := newWeights(b, cfg, p)
+func loadFrozen(b kernels.Backend, cfg Config, set *tensorfile.Set, o Options) (*weights, error) {
+	w, err := newWeights(b, cfg, o.Precision)
 	if err != nil {
 		return nil, err
 	}
-	return w, w.load(set, func(s arch.Slot, parts []stored) error {
+	read, _ := o.Quantise.readers()
+	return w, w.load(set, read, func(s arch.Slot, parts []stored) error {
 		if s.Vector {
 			return w.addVector(s, floats(parts))
 		}
@@ -56,9 +58,9 @@ func loadFrozen(b kernels.Backend, cfg Config, set *tensorfile.Set, p Precision)
 }
 
 // load hands the parts of each slot to take, checked, and lets go of them afterwards.
-func (w *weights) load(set *tensorfile.Set, take func(s arch.Slot, parts []stored) error) error {
+func (w *weights) load(set *tensorfile.Set, codes nf4.Reader, take func(s arch.Slot, parts []stored) error) error {
 	for _, s := range w.order {
-		parts, err := readParts(set, s)
+		parts, err := readParts(set, s, codes)
 		if err != nil {
 			return err
 		}

@@ -3,6 +3,7 @@
 package sampler
 
 import (
+	"math/rand/v2"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -19,6 +20,9 @@ func TestOnACard(t *testing.T) {
 			b := backendtest.Card(t)
 			defer func() { require.NoError(t, b.Close()) }()
 			p := openWith(t, b, "qwen3-untied-sharded", "adapter", o)
+			if o.Cache == model.BF16 { // of which most is read at a time
+				freesBehindTheWindow(t, openWith(t, b, "mistral-yarn", "", o))
+			}
 			asked := requests(p.Vocab, 0.7, 7)
 			together := sampleAll(t, engine(t, p, Options{MaxLength: 128, MaxSequences: 16}), asked)
 			for _, r := range together {
@@ -37,5 +41,23 @@ func TestOnACard(t *testing.T) {
 			}
 			require.Equal(t, together[:len(alone)], alone)
 		})
+	}
+}
+
+// freesBehindTheWindow draws a sequence whose blocks behind the window another one takes, and scores both. The device tells of reads
+// of what nobody wrote.
+func freesBehindTheWindow(t *testing.T, p *model.Policy) {
+	t.Helper()
+	e := engine(t, p, Options{MaxLength: 192, MaxSequences: 2, TokenBudget: 64, CacheBytes: int64(7 * p.BlockBytes())})
+	rng := rand.New(rand.NewPCG(8, 8))
+	asked := []Request{
+		{Prompt: randomTokens(rng, p.Vocab, 150), N: 1, Params: Params{Temperature: 1, MaxTokens: 12}},
+		{Prompt: randomTokens(rng, p.Vocab, 100), N: 1, Key: Key{Problem: 1}, Params: Params{Temperature: 1, MaxTokens: 4}},
+	}
+	for _, r := range sampleAll(t, e, asked) {
+		prompt := asked[r.Request].Prompt
+		scores, err := p.Score(t.Context(), [][]int32{append(append([]int32(nil), prompt...), r.Tokens...)}, 1)
+		require.NoError(t, err)
+		require.Equal(t, scores[0][len(prompt)-1:], r.LogProbs, "request %d", r.Request)
 	}
 }

@@ -15,6 +15,7 @@ type Engine struct {
 	cfg     model.Config
 	decoder *model.Decoder
 	blocks  *blockPool
+	reach   int // positions that a row reads; 0: all
 
 	// Preempted counts the times that a sequence gave up its blocks, to be recomputed.
 	Preempted int
@@ -26,7 +27,7 @@ func New(p *model.Policy, o Options) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &Engine{Plan: plan, cfg: p.Config, blocks: newBlockPool(plan.Blocks)}
+	e := &Engine{Plan: plan, cfg: p.Config, blocks: newBlockPool(plan.Blocks), reach: p.Reach()}
 	e.decoder, err = p.NewDecoder(plan.Decoder())
 	return e, err
 }

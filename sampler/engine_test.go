@@ -3,7 +3,9 @@ package sampler
 import (
 	"context"
 	"encoding/json"
+	"math/rand/v2"
 	"os"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -16,7 +18,7 @@ import (
 )
 
 // families are the golden models of the architectures that came later.
-var families = []string{"llama-rope-scaled", "qwen2-bias", "gemma2-softcap"}
+var families = []string{"llama-rope-scaled", "qwen2-bias", "gemma2-softcap", "mistral-yarn"}
 
 func TestGreedyMatchesTheFloat64Reference(t *testing.T) {
 	backendtest.OnAll(t, func(t *testing.T, b kernels.Backend) {
@@ -98,6 +100,46 @@ func TestOtherFamiliesSampleWhatTheyScore(t *testing.T) {
 			require.Positive(t, e.Preempted)
 		}
 		require.NoError(t, b.Close())
+	}
+}
+
+// Where every layer reads a window alone, sequences that are much longer than it need few blocks, and draw what they score. Where
+// some layers read all, they need all.
+func TestBlocksBehindAWindowAreFree(t *testing.T) {
+	b := backendtest.CPU(t, cpu.Options{Threads: 2})
+	defer b.Close()
+	for _, name := range []string{"mistral-yarn", "gemma2-softcap"} {
+		p := open(t, b, name, "adapter")
+		rng := rand.New(rand.NewPCG(8, 8))
+		asked := []Request{
+			{Prompt: randomTokens(rng, p.Vocab, 150), N: 3, Params: Params{Temperature: 1, MaxTokens: 200}},
+			{Prompt: randomTokens(rng, p.Vocab, 9), N: 1, Key: Key{Problem: 1}, Params: Params{Temperature: 1, MaxTokens: 330}},
+		}
+		o := Options{MaxLength: 352, MaxSequences: 4, TokenBudget: 32, CacheBytes: int64(18 * p.BlockBytes())}
+		e := engine(t, p, o)
+		rollouts := sampleAll(t, e, asked)
+		require.Equal(t, name != "mistral-yarn", e.Preempted > 0, "%s: %d times", name, e.Preempted)
+		// Prompts that come and go overwrite whole blocks as soon as they are free.
+		for i := range 40 {
+			asked = append(asked, Request{Prompt: randomTokens(rng, p.Vocab, 40), N: 1, Key: Key{Problem: 2 + i},
+				Params: Params{Temperature: 1, MaxTokens: 9}})
+		}
+		o.MaxSequences, o.TokenBudget = 8, 96
+		live, err := NewLive(p, o)
+		require.NoError(t, err)
+		for i, r := range asked {
+			_, err := live.Submit(r, Listener{Done: func(r Rollout) { r.Request = i; rollouts = append(rollouts, r) }})
+			require.NoError(t, err)
+		}
+		for step(t, live) {
+		}
+		require.Equal(t, live.s.Blocks, live.s.FreeBlocks())
+		for _, r := range rollouts {
+			sequence := slices.Concat(asked[r.Request].Prompt, r.Tokens)
+			scores, err := p.Score(t.Context(), [][]int32{sequence}, 1)
+			require.NoError(t, err)
+			require.Equal(t, scores[0][len(asked[r.Request].Prompt)-1:], r.LogProbs, "%s, request %d", name, r.Request)
+		}
 	}
 }
 

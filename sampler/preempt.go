@@ -1,5 +1,7 @@
 package sampler
 
+import "github.com/seed-7879b91d/grpo/kernels"
+
 // allocate makes the next n positions of a running sequence writable, and preempts younger ones for their
 // blocks if need be. It reports false if the sequence itself was preempted.
 func (s *scheduler) allocate(q *sequence, n int) bool {
@@ -45,6 +47,24 @@ func (s *scheduler) own(q *sequence, first, end int) {
 	}
 }
 
+// slide gives up the blocks of a running sequence that none of its rows will read again: where every layer reads a window alone,
+// those that end before the window of the next row, as many as attention does not look at together with others. Their places in the
+// table stay. Once the prompt of a group is behind all of its sequences, its prefix is nobody's any more.
+func (s *scheduler) slide(q *sequence) {
+	if s.reach == 0 {
+		return
+	}
+	past := max(q.computed+1-s.reach, 0) / s.Block / kernels.BlocksAtOnce * kernels.BlocksAtOnce
+	if past <= q.spent {
+		return
+	}
+	s.blocks.release(q.table[q.spent:past])
+	q.spent = past
+	if g := q.group; past >= len(g.prefix) && g.running == g.unfinished && !g.grown {
+		s.dropPrefix(g)
+	}
+}
+
 // youngest is the last sequence that runs and has no rows in this iteration yet. Sequences are served in
 // order, so that is any one behind the sequence being served, or that one itself.
 func (s *scheduler) youngest() *sequence {
@@ -64,8 +84,8 @@ func (s *scheduler) preempt(q *sequence) {
 
 // release takes a running sequence's references to its blocks.
 func (s *scheduler) release(q *sequence) {
-	s.blocks.release(q.table)
-	q.table, q.computed, q.state = nil, 0, waiting
+	s.blocks.release(q.table[q.spent:])
+	q.table, q.spent, q.computed, q.state = nil, 0, 0, waiting
 	q.group.running--
 	s.running--
 }

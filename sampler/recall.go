@@ -46,9 +46,10 @@ func (s *scheduler) resumeOn(q *sequence, table []int32) bool {
 	return true
 }
 
-// remember gives the tree the full blocks of a running sequence, between iterations, or when it has no rows in this one.
+// remember gives the tree the full blocks of a running sequence that still has all of them, between iterations, or when it has no
+// rows in this one.
 func (s *scheduler) remember(q *sequence) {
-	if s.tree != nil {
+	if s.tree != nil && q.spent == 0 {
 		s.tree.insert(q.request.Adapter, q.all()[:q.computed], q.table)
 	}
 }

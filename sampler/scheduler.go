@@ -85,6 +85,7 @@ func (s *scheduler) schedule() {
 
 // advance adds the rows of a running sequence: one to decode, or a chunk when it is recomputed.
 func (s *scheduler) advance(q *sequence) {
+	s.slide(q)
 	n := s.chunk(q)
 	if n == 0 || !s.allocate(q, n) {
 		return

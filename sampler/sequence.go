@@ -73,6 +73,7 @@ type sequence struct {
 
 	// While it runs:
 	table    []int32 // block table; begins with blocks of the prefix
+	spent    int     // its first so many blocks are not the sequence's any more, as no row will read them
 	computed int     // positions whose keys and values are in the cache
 }
 

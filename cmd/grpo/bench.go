@@ -101,6 +101,7 @@ func newBenchGemmCmd() *cobra.Command {
   grpo bench gemm --shape qwen3-4b --tokens 1 --threads 1`,
 	}, func(ctx context.Context) (bench.Result, error) { return bench.Gemm(ctx, &f.Model) })
 	f.register(cmd, 16)
+	must(cmd.Flags().MarkHidden("quantize"))
 	return cmd
 }
 
@@ -124,8 +125,10 @@ func newBenchLongCmd() *cobra.Command {
 		Short: "A training step of one sequence as it gets longer: memory beside the plan, and how time grows",
 		Long: `Takes a training step (forward, backward, update, and a score as after an update) of one sequence of each length. The
 peak of resident memory stands beside what was planned before anything was allocated. Attention costs the square of the
-length and everything else the length: both are fitted to the times, and how far they are off is shown.`,
+length and everything else the length: both are fitted to the times, and how far they are off is shown. Above the table:
+what the weights take, and the peak while they are drawn and loaded.`,
 		Example: `  grpo bench long --shape qwen3-0.6b/2
+  grpo bench long --shape llama3.1-8b --quantize nf4 --lengths 128,512
   grpo bench long --lengths 1024,2048 --recompute blocks`,
 	}, func(ctx context.Context) (bench.Result, error) {
 		l.Model = f.Model

@@ -79,6 +79,7 @@ func TestBenchesOfAModel(t *testing.T) {
 		"decode --batch 2 --context 8 --rank 4": {"tokens_per_s", "limit_tokens_per_s", "step_ms"},
 		"prefill --context 16 --precision bf16": {"tokens_per_s", "limit_tokens_per_s", "step_ms"},
 		"long --shape tiny/2 --lengths 48,16":   {},
+		"train --tokens 8 --quantize nf4":       {"tokens_per_s"},
 	} {
 		words := strings.Fields(line)
 		out, errs, code := shell(t, "", append([]string{"bench", words[0], "--shape", "tiny", "--runs", "1"}, words[1:]...)...)

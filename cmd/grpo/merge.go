@@ -29,7 +29,7 @@ func newMergeCmd() *cobra.Command {
 compares what it wrote with that, number by number: every weight within the rounding of its encoding. An
 adapter that is smaller than this rounding, so that nearly all of it would be lost, is refused. Then it loads the
 model and compares log-probabilities. DIR appears only if all agree. Weights in four bits are decoded to bf16 first, and
-the result is in bf16.`,
+the result is in bf16; --quantize nf4 merges into those that a run with quantize=nf4 saw, so that the result is what it trained.`,
 		Example: `  grpo merge --model ~/Qwen3-0.6B --adapter runs/x/adapter --out ~/Qwen3-0.6B-coder`,
 		Args:    usage.Takes(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -83,12 +83,12 @@ func merge(ctx context.Context, f *policyFlags, out string) (report string, err 
 	}
 	defer os.RemoveAll(beside)
 	unchecked := filepath.Join(beside, "model")
-	kept, note, err := mergeWeights(f.model, adapter, beside, unchecked)
+	kept, note, err := mergeWeights(f, adapter, beside, unchecked)
 	if err != nil {
 		return "", err
 	}
 	check := *f
-	check.model, check.adapter = unchecked, ""
+	check.model, check.adapter, check.quantize = unchecked, "", "none"
 	var merged [][]float32
 	if err := check.withModel(false, func(_ kernels.Backend, p *model.Policy) error { return score(p, &merged) }); err != nil {
 		return "", fmt.Errorf("reload the merged model: %w", err)
@@ -108,8 +108,8 @@ func merge(ctx context.Context, f *policyFlags, out string) (report string, err 
 }
 
 // mergeWeights writes the merged model and compares its weights. It may use the folder beside.
-func mergeWeights(dir string, adapter *lora.Adapter, beside, out string) (kept float64, note string, err error) {
-	dir, note, err = inNumbers(dir, filepath.Join(beside, "numbers"))
+func mergeWeights(f *policyFlags, adapter *lora.Adapter, beside, out string) (kept float64, note string, err error) {
+	dir, note, err := f.inNumbers(beside)
 	if err != nil {
 		return 0, "", err
 	}
@@ -122,14 +122,22 @@ func mergeWeights(dir string, adapter *lora.Adapter, beside, out string) (kept f
 	return kept, note, nil
 }
 
-// inNumbers is the model with weights that an adapter can be added to: a copy in numbers where they are codes of four bits.
-func inNumbers(dir, to string) (numbers, note string, err error) {
-	quantised, err := nf4.IsModel(dir)
-	if err != nil || !quantised {
-		return dir, "", err
+// inNumbers is the model with weights that an adapter can be added to: a copy in numbers where they are codes of four bits, or
+// were while the adapter was trained. It may use the folder beside.
+func (f *policyFlags) inNumbers(beside string) (dir, note string, err error) {
+	quantised, err := nf4.IsModel(f.model)
+	if err != nil || !quantised && f.quantize == "none" {
+		return f.model, "", err
 	}
-	return to, "; the model's weights were in four bits, and were decoded to bf16 first: the result is no longer quantised",
-		nf4.DequantiseModel(dir, to)
+	dir, codes := filepath.Join(beside, "numbers"), f.model
+	if !quantised {
+		codes = filepath.Join(beside, "codes")
+		err = nf4.QuantiseModel(f.model, codes, true)
+	}
+	if err == nil {
+		err = nf4.DequantiseModel(codes, dir)
+	}
+	return dir, "; the model's weights were in four bits, and were decoded to bf16 first: the result is no longer quantised", err
 }
 
 // folderBeside makes a folder where what was checked can be moved from.

@@ -215,6 +215,23 @@ func TestQuantizeVerb(t *testing.T) {
 	other, err := os.ReadFile(filepath.Join(merged+"large", "model.safetensors"))
 	require.NoError(t, err)
 	require.True(t, bytes.Equal(one, other))
+	// The same, without the model in four bits on the disk.
+	text, errs, code = shell(t, "", "merge", "--model", golden("qwen3-tied"), "--quantize", "nf4",
+		"--adapter", golden("qwen3-tied", "adapter"), "--out", merged)
+	require.Zero(t, code, errs)
+	require.Contains(t, text, "decoded to bf16 first")
+	one, err = os.ReadFile(filepath.Join(merged, "model.safetensors"))
+	require.NoError(t, err)
+	require.True(t, bytes.Equal(one, other))
+	sequence := `{"tokens":[5,6,7,8]}`
+	text, _, code = shell(t, sequence, "score", "--model", small)
+	require.Zero(t, code)
+	again, _, code := shell(t, sequence, "score", "--model", golden("qwen3-tied"), "--quantize", "nf4")
+	require.Zero(t, code)
+	require.Equal(t, text, again)
+	_, errs, code = shell(t, "", "score", "--model", small, "--quantize", "int4")
+	require.Equal(t, 2, code)
+	require.Contains(t, errs, `--quantize: found "int4", expected none or nf4`)
 	_, errs, code = shell(t, "", "quantize", "--model", small, "--out", filepath.Join(dir, "again"))
 	require.Equal(t, 2, code)
 	require.Contains(t, errs, "in four bits already")

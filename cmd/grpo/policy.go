@@ -23,6 +23,7 @@ type policyFlags struct {
 	model, adapter string
 	precision      string
 	kv             string
+	quantize       string
 	order          string
 	kept           bool // the order is that of a run
 	device         string
@@ -60,6 +61,7 @@ func (f *policyFlags) registerSpeed(cmd *cobra.Command) {
 		"f32, not at all; `bf16`, faster where there are instructions for it; auto, bf16 on a card")
 	cmd.Flags().StringVar(&f.kv, "kv-cache-dtype", "auto",
 		"what keys and values are rounded to: f32, `bf16`, or auto, on a card as --precision says")
+	cmd.Flags().StringVar(&f.quantize, "quantize", "none", "keep the layers of a bf16 model in four bits a weight: none or `nf4`")
 	cmd.Flags().StringVar(&f.order, "order", "auto", "in which order sums of products are taken: serial; `tiles`, as the tile unit of a "+
 		"processor does; auto, tiles where there is one. On a card: auto")
 	registerDevice(cmd, &f.device)
@@ -124,6 +126,9 @@ func (f *policyFlags) check() error {
 	if _, err := model.ParsePrecision(f.kv); err != nil {
 		return badinput.Errorf("--kv-cache-dtype: %w", err)
 	}
+	if _, err := model.ParseQuantisation(f.quantize); err != nil {
+		return badinput.Errorf("--quantize: %w", err)
+	}
 	if err := kernels.CheckOrder(cmp.Or(f.order, "auto")); err != nil {
 		return badinput.Errorf("--order: %w", err)
 	}
@@ -137,7 +142,8 @@ func (f *policyFlags) check() error {
 func (f *policyFlags) options() model.Options {
 	p, _ := model.ParsePrecision(f.precision) // check has looked at it
 	c, _ := model.ParsePrecision(f.kv)
-	return model.Options{MaxRows: f.rows, Precision: p, Cache: c, SharePrefixes: true}
+	q, _ := model.ParseQuantisation(f.quantize)
+	return model.Options{MaxRows: f.rows, Precision: p, Cache: c, Quantise: q, SharePrefixes: true}
 }
 
 // checkAdapter refuses an adapter of another model before that is loaded.

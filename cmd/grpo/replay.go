@@ -91,10 +91,9 @@ clip_high (of --loss ppo and cispo), train (lora, full), share_prefixes (false).
 	cmd.MarkFlagsOneRequired("run", "datums")
 	cmd.MarkFlagsMutuallyExclusive("run", "datums")
 	cmd.MarkFlagsRequiredTogether("run", "step")
-	cmd.MarkFlagsMutuallyExclusive("run", "model")
-	cmd.MarkFlagsMutuallyExclusive("run", "precision")
-	cmd.MarkFlagsMutuallyExclusive("run", "kv-cache-dtype")
-	cmd.MarkFlagsMutuallyExclusive("run", "order")
+	for _, flag := range []string{"model", "precision", "kv-cache-dtype", "quantize", "order"} {
+		cmd.MarkFlagsMutuallyExclusive("run", flag)
+	}
 	return cmd
 }
 

@@ -20,10 +20,14 @@ func (f *file) build() (*Tokenizer, error) {
 		return nil, err
 	}
 	t := &Tokenizer{spelling: s}
-	if t.normalize, err = f.Normalizer.normalizer("normalizer"); err != nil {
+	var normalizer, pre *part
+	if t.opening, normalizer, pre, err = f.opening(); err != nil {
 		return nil, err
 	}
-	if t.split, err = f.splitter(s); err != nil {
+	if t.normalize, err = normalizer.normalizer("normalizer"); err != nil {
+		return nil, err
+	}
+	if t.split, err = f.splitter(pre, s); err != nil {
 		return nil, err
 	}
 	if err := f.Model.supported(s); err != nil {
@@ -41,13 +45,15 @@ func (f *file) build() (*Tokenizer, error) {
 	return t, nil
 }
 
-func (f *file) splitter(s *spelling) (splitter, error) {
-	p := f.PreTokenizer
+func (f *file) splitter(p *part, s *spelling) (splitter, error) {
 	if !s.byteLevel() && p == nil {
 		return func(text string, emit func(string)) { emit(text) }, nil
 	}
 	if p == nil {
 		return nil, errors.New("pre_tokenizer: missing; expected ByteLevel, or a Sequence of Split and ByteLevel")
+	}
+	if p.Type == "Metaspace" && !s.byteLevel() {
+		return p.metaspace(), nil
 	}
 	split, err := p.splitter("pre_tokenizer")
 	if err == nil && p.spellsBytes() != s.byteLevel() {
@@ -92,8 +98,8 @@ func (t *Tokenizer) addTokens(f *file) error {
 		t.added[a.Content] = id
 		t.control[id] = a.Special
 		match := added{a.Content, id, !a.Special && (ok || isBlank(a.Content))}
-		if a.Normalized && t.normalize != nil {
-			match.content = t.normalize(a.Content)
+		if a.Normalized && (t.normalize != nil || t.opening.always != "") {
+			match.content = t.normalized(a.Content)
 			t.normal.add(match)
 		} else {
 			t.raw.add(match)

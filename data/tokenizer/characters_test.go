@@ -171,14 +171,12 @@ var damagedCharFiles = map[string]struct {
 		`model.vocab: no token "<0xE6>", which byte_fallback needs`},
 	"byte level": {func(f object) { f["pre_tokenizer"] = object{"type": "ByteLevel", "add_prefix_space": false} },
 		`pre_tokenizer.type: found "ByteLevel" beside a decoder of type "Sequence"`},
-	"metaspace": {func(f object) { f["pre_tokenizer"] = object{"type": "Metaspace"} },
-		`pre_tokenizer.type: found "Metaspace", expected ByteLevel`},
-	"prepend": {func(f object) {
-		f["normalizer"] = object{"type": "Sequence", "normalizers": []any{object{"type": "Prepend", "prepend": "▁"}}}
-	}, `normalizer.normalizers[0].type: found "Prepend", expected NFC, Replace`},
+	"bert": {func(f object) { f["pre_tokenizer"] = object{"type": "BertPreTokenizer"} },
+		`pre_tokenizer.type: found "BertPreTokenizer", expected ByteLevel`},
 	"replace nothing":     {func(f object) { delete(f["normalizer"].(object), "pattern") }, "normalizer.pattern.String: missing"},
 	"replace by nothing":  {func(f object) { delete(f["normalizer"].(object), "content") }, "normalizer.content: missing"},
-	"strip":               {decoders(object{"type": "Strip"}), `decoder.decoders[0].type: found "Strip", expected ByteLevel, or a Sequence`},
+	"strip alone":         {decoders(object{"type": "Strip", "content": " ", "start": 1}), `decoder: found "Strip" after the replacements`},
+	"metaspace decoder":   {decoders(object{"type": "Metaspace"}), `decoder.decoders[0].type: found "Metaspace", expected ByteLevel`},
 	"no fallback decoder": {decoders(object{"type": "Fuse"}), `decoder: found "Fuse" after the replacements`},
 	"replace late": {decoders(object{"type": "ByteFallback"}, object{"type": "Replace", "pattern": object{"String": "a"}, "content": ""}),
 		"decoder.decoders[1]: found Replace after ByteFallback"},

@@ -8,6 +8,7 @@ func (t *Tokenizer) Decode(ids []int32, skipSpecial bool) string {
 	for _, id := range ids {
 		raw = t.appendToken(raw, id, skipSpecial)
 	}
+	raw, _ = strip(raw, t.spelling.strip)
 	return validText(string(raw))
 }
 
@@ -27,16 +28,18 @@ type Stream struct {
 	t           *Tokenizer
 	skipSpecial bool
 	rest        []byte // the start of a character
+	strip       int    // spaces that are left to take off the start of the text
 }
 
 // NewStream starts a text.
 func (t *Tokenizer) NewStream(skipSpecial bool) *Stream {
-	return &Stream{t: t, skipSpecial: skipSpecial}
+	return &Stream{t: t, skipSpecial: skipSpecial, strip: t.spelling.strip}
 }
 
 // Push adds a token and returns the text that is complete with it.
 func (s *Stream) Push(id int32) string {
 	s.rest = s.t.appendToken(s.rest, id, s.skipSpecial)
+	s.rest, s.strip = strip(s.rest, s.strip)
 	text, rest := appendText(nil, s.rest, false)
 	s.rest = append(s.rest[:0], rest...)
 	return string(text)
@@ -45,6 +48,6 @@ func (s *Stream) Push(id int32) string {
 // Flush ends the text: an unfinished character becomes U+FFFD. The stream can be used anew.
 func (s *Stream) Flush() string {
 	text, _ := appendText(nil, s.rest, true)
-	s.rest = s.rest[:0]
+	s.rest, s.strip = s.rest[:0], s.t.spelling.strip
 	return string(text)
 }

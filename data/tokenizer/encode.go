@@ -14,7 +14,7 @@ func (t *Tokenizer) Encode(text string) []int32 {
 // AppendText appends the tokens of a text to ids. A text between two special tokens goes in as a
 // whole: cut in two, it may have other tokens.
 func (t *Tokenizer) AppendText(ids []int32, text string) []int32 {
-	e := encoder{t: t, ids: ids, allow: func(a added, _ int) bool { return a.ordinary }}
+	e := encoder{t: t, ids: ids, begun: len(ids) > 0, allow: func(a added, _ int) bool { return a.ordinary }}
 	return e.whole(text)
 }
 
@@ -36,8 +36,14 @@ func (t *Tokenizer) EncodeQuoting(text string, quoted []Span) []int32 {
 		i, _ := slices.BinarySearchFunc(quoted, at+1, func(s Span, end int) int { return s.End - end })
 		return a.ordinary || i == len(quoted) || quoted[i].Start >= at+len(a.content)
 	}}
+	before := len(t.opening.always)
 	e.cut(t.raw, text, 0, func(text string, at int) {
-		e.cut(t.normal, text, at, func(text string, _ int) { e.plain(e.normal(text)) })
+		e.cut(t.normal, t.opening.always+text, at-before, func(text string, at int) {
+			if t.normalize != nil {
+				text = t.normalize(text)
+			}
+			e.plain(text, at == 0)
+		})
 	})
 	return e.ids
 }
@@ -48,24 +54,30 @@ type encoder struct {
 	t     *Tokenizer
 	ids   []int32
 	allow func(a added, at int) bool
+	begun bool // there is something before the text
 }
 
 func (e *encoder) whole(text string) []int32 {
-	e.cut(e.t.raw, validText(text), 0, func(text string, _ int) {
-		e.cut(e.t.normal, e.normal(text), 0, func(text string, _ int) { e.plain(text) })
+	e.cut(e.t.raw, validText(text), 0, func(text string, at int) {
+		e.cut(e.t.normal, e.t.normalized(text), 0, func(text string, within int) { e.plain(text, at+within == 0) })
 	})
 	return e.ids
 }
 
-func (e *encoder) normal(text string) string {
-	if e.t.normalize == nil {
+// normalized is a text between added tokens that are looked for in the text as it comes.
+func (t *Tokenizer) normalized(text string) string {
+	if text != "" {
+		text = t.opening.always + text
+	}
+	if t.normalize == nil {
 		return text
 	}
-	return e.t.normalize(text)
+	return t.normalize(text)
 }
 
-func (e *encoder) plain(text string) {
-	e.t.split(text, func(piece string) { e.ids = e.t.bpe.appendPiece(e.ids, piece) })
+// plain takes the tokens of a normalized text without added tokens. first tells that it begins the whole.
+func (e *encoder) plain(text string, first bool) {
+	e.t.split(e.t.opening.write(text, first && !e.begun), func(piece string) { e.ids = e.t.bpe.appendPiece(e.ids, piece) })
 }
 
 // cut takes the tokens that m finds in a text, which begins at offset, and hands what is between them

@@ -31,13 +31,19 @@ type part struct {
 	PreTokenizers    []part   `json:"pretokenizers,omitempty"` // Sequence
 	Decoders         []part   `json:"decoders,omitempty"`      // Sequence
 	Pattern          *pattern `json:"pattern,omitempty"`       // Split, Replace
-	Content          *string  `json:"content,omitempty"`       // Replace
+	Content          *string  `json:"content,omitempty"`       // Replace, Strip
 	Behavior         string   `json:"behavior,omitempty"`      // Split
 	Invert           *bool    `json:"invert,omitempty"`        // Split
 	IndividualDigits bool     `json:"individual_digits,omitempty"`
 	AddPrefixSpace   *bool    `json:"add_prefix_space,omitempty"` // ByteLevel
 	TrimOffsets      *bool    `json:"trim_offsets,omitempty"`     // ByteLevel
 	UseRegex         *bool    `json:"use_regex,omitempty"`        // ByteLevel; absent means true
+	Prepend          string   `json:"prepend,omitempty"`          // Prepend
+	Replacement      string   `json:"replacement,omitempty"`      // Metaspace
+	PrependScheme    string   `json:"prepend_scheme,omitempty"`   // Metaspace
+	Split            *bool    `json:"split,omitempty"`            // Metaspace; absent means true
+	Start            int      `json:"start,omitempty"`            // Strip
+	Stop             int      `json:"stop,omitempty"`             // Strip
 }
 
 // pattern is one of the two.

@@ -62,9 +62,10 @@ var damaged = map[string]struct {
 		setMerge("<| endoftext|>")(f)
 	}, "makes the special token"},
 	"no pre-tokenizer": {func(f object) { f["pre_tokenizer"] = nil }, "pre_tokenizer: missing"},
-	"unknown type":     {func(f object) { f["pre_tokenizer"].(object)["type"] = "Metaspace" }, `pre_tokenizer.type: found "Metaspace"`},
-	"unknown child":    {func(f object) { child(f, 0)["type"] = "Whitespace" }, `pre_tokenizer.pretokenizers[0].type: found "Whitespace"`},
-	"bad pattern":      {func(f object) { child(f, 0)["pattern"] = object{"Regex": "("} }, "pre_tokenizer.pretokenizers[0].pattern.Regex:"},
+	"unknown type": {func(f object) { f["pre_tokenizer"].(object)["type"] = "CharDelimiterSplit" },
+		`pre_tokenizer.type: found "CharDelimiterSplit"`},
+	"unknown child": {func(f object) { child(f, 0)["type"] = "Whitespace" }, `pre_tokenizer.pretokenizers[0].type: found "Whitespace"`},
+	"bad pattern":   {func(f object) { child(f, 0)["pattern"] = object{"Regex": "("} }, "pre_tokenizer.pretokenizers[0].pattern.Regex:"},
 	"endless pattern": {func(f object) { child(f, 0)["pattern"] = object{"Regex": "(a+)+b"} },
 		"pre_tokenizer.pretokenizers[0].pattern.Regex: a pattern that takes for ever over some texts"},
 	"no pattern":     {func(f object) { delete(child(f, 0), "pattern") }, "pre_tokenizer.pretokenizers[0].pattern.Regex: missing"},

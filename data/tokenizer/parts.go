@@ -35,7 +35,7 @@ func (p *part) normalizer(field string) (func(string) string, error) {
 		}
 		return all, nil
 	}
-	return nil, fmt.Errorf("%s.type: found %q, expected NFC, Replace, a Sequence of them, or null", field, p.Type)
+	return nil, fmt.Errorf("%s.type: found %q, expected NFC, Replace, a Sequence of them with Prepend as the first, or null", field, p.Type)
 }
 
 // replacement reads a Replace of one text by another.
@@ -63,7 +63,7 @@ func (p *part) splitter(field string) (splitter, error) {
 	case "Sequence":
 		return p.sequence(field)
 	}
-	return nil, fmt.Errorf("%s.type: found %q, expected ByteLevel, Split, Digits or a Sequence of them", field, p.Type)
+	return nil, fmt.Errorf("%s.type: found %q, expected ByteLevel, Split, Digits, a Sequence of them, or Metaspace", field, p.Type)
 }
 
 func (p *part) patternSplitter(field string) (splitter, error) {

@@ -3,6 +3,7 @@ package tokenizer
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode"
 )
@@ -13,13 +14,14 @@ import (
 type spelling struct {
 	replace func(string) string
 	bytes   map[string]byte
+	strip   int // spaces that decoding takes off the start of a text
 }
 
 func (s *spelling) byteLevel() bool { return s.replace == nil }
 
 // spelling reads the decoder.
 func (p *part) spelling(field string) (*spelling, error) {
-	const expected = "expected ByteLevel, or a Sequence of Replace, ByteFallback and Fuse"
+	const expected = "expected ByteLevel, or a Sequence of Replace, ByteFallback, Fuse and Strip"
 	if p != nil && p.Type == "ByteLevel" {
 		return &spelling{}, nil
 	}
@@ -28,6 +30,7 @@ func (p *part) spelling(field string) (*spelling, error) {
 	}
 	var pairs [][2]string
 	var order []string
+	s := &spelling{bytes: map[string]byte{}}
 	for i := range p.Decoders {
 		d, at := &p.Decoders[i], fmt.Sprintf("%s.decoders[%d]", field, i)
 		switch d.Type {
@@ -40,6 +43,13 @@ func (p *part) spelling(field string) (*spelling, error) {
 		case "ByteFallback", "Fuse":
 			order = append(order, d.Type)
 			continue
+		case "Strip":
+			var err error
+			if s.strip, err = d.stripped(at); err != nil {
+				return nil, err
+			}
+			order = append(order, d.Type)
+			continue
 		default:
 			return nil, fmt.Errorf("%s.type: found %q, %s", at, d.Type, expected)
 		}
@@ -47,10 +57,9 @@ func (p *part) spelling(field string) (*spelling, error) {
 			return nil, fmt.Errorf("%s: found Replace after %s; %s, in this order", at, order[0], expected)
 		}
 	}
-	if got := strings.Join(order, " "); got != "ByteFallback Fuse" && got != "ByteFallback" {
+	if got := strings.Join(order, " "); !slices.Contains([]string{"ByteFallback Fuse", "ByteFallback", "ByteFallback Fuse Strip"}, got) {
 		return nil, fmt.Errorf("%s: found %q after the replacements; %s, in this order", field, got, expected)
 	}
-	s := &spelling{bytes: map[string]byte{}}
 	for b := range 256 {
 		s.bytes[byteName(b)] = byte(b)
 	}

@@ -28,6 +28,7 @@ type Tokenizer struct {
 	bpe       *bpe
 	split     splitter
 	normalize func(string) string // nil: text is taken as it comes
+	opening   opening
 	spelling  *spelling
 
 	tokens  []string         // the bytes of each id; "" where no token has that id

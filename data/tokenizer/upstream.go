@@ -21,7 +21,7 @@ func (t *Tokenizer) Upstream() *upstream.Tokenizer {
 		}
 	}
 	u := upstream.NewTokenizer(m)
-	if t.normalize != nil {
+	if t.normalize != nil || t.opening != (opening{}) {
 		u.WithNormalizer(upstreamNormalizer{t})
 	}
 	u.WithPreTokenizer(upstreamSplitter{t})
@@ -39,7 +39,7 @@ var (
 type upstreamNormalizer struct{ t *Tokenizer }
 
 func (n upstreamNormalizer) Normalize(text *normalizer.NormalizedString) (*normalizer.NormalizedString, error) {
-	return normalizer.NewNormalizedFrom(n.t.normalize(text.GetNormalized())), nil
+	return normalizer.NewNormalizedFrom(n.t.opening.write(n.t.normalized(text.GetNormalized()), true)), nil
 }
 
 // upstreamSplitter cuts the text and writes the pieces as the vocabulary does, mostly in the alphabet. Both at once: upstream's second

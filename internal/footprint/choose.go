@@ -10,12 +10,15 @@ import (
 
 // Of plans a run, settles what its settings leave to the plan, and refuses what does not fit. Where the longest prompt is
 // not known yet, nothing is settled.
-func Of(r Run) (*Plan, error) {
+func Of(r Run) (*Plan, error) { return r.within(roomsOf(r.Backend)) }
+
+// within is Of with so much room.
+func (r Run) within(rooms rooms) (*Plan, error) {
 	longest, err := r.longest()
 	if err != nil {
 		return nil, err
 	}
-	rooms, sizes := roomsOf(r.Backend), r.sizes(longest)
+	sizes := r.sizes(longest)
 	thrifty := r.settled("blocks", sizes[len(sizes)-1])
 	if !rooms[device].known {
 		thrifty = r.settled("cheap", sizes[len(sizes)-1])

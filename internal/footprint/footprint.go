@@ -49,7 +49,7 @@ type Run struct {
 	Cells   bool   // programs run on this machine
 }
 
-// ModelOptions are what a configuration says of batches and precision.
+// ModelOptions are what a configuration says of batches, precision and quantisation.
 func ModelOptions(cfg *configs.Config) (o model.Options, err error) {
 	o.MaxRows, o.SharePrefixes = cfg.MaxRows, cfg.SharePrefixes
 	if cfg.Recompute == "blocks" {
@@ -59,7 +59,10 @@ func ModelOptions(cfg *configs.Config) (o model.Options, err error) {
 		return o, badinput.Errorf("precision: %w", err)
 	}
 	if o.Cache, err = model.ParsePrecision(cfg.KVCacheDtype); err != nil {
-		err = badinput.Errorf("kv_cache_dtype: %w", err)
+		return o, badinput.Errorf("kv_cache_dtype: %w", err)
+	}
+	if o.Quantise, err = model.ParseQuantisation(cfg.Quantize); err != nil {
+		err = badinput.Errorf("quantize: %w", err)
 	}
 	return o, err
 }

@@ -23,8 +23,9 @@ import (
 // counting is a backend that remembers what was allocated.
 type counting struct {
 	kernels.Backend
-	buffers  int
-	matrices []kernels.Matrix
+	kernels.Quantiser // of which NewQuantised alone is asked for
+	buffers           int
+	matrices          []kernels.Matrix
 }
 
 func (c *counting) Alloc(t kernels.DType, n int) (kernels.Buffer, error) {
@@ -34,6 +35,12 @@ func (c *counting) Alloc(t kernels.DType, n int) (kernels.Buffer, error) {
 
 func (c *counting) NewMatrix(t kernels.DType, rows, cols int) (kernels.Matrix, error) {
 	m, err := c.Backend.NewMatrix(t, rows, cols)
+	c.matrices = append(c.matrices, m)
+	return m, err
+}
+
+func (c *counting) NewQuantised(t kernels.DType, parts []kernels.Quantised) (kernels.Matrix, error) {
+	m, err := kernels.NewQuantised(c.Backend, t, parts...)
 	c.matrices = append(c.matrices, m)
 	return m, err
 }
@@ -70,7 +77,7 @@ func run(t *testing.T, words ...string) Run {
 func TestThePlanIsWhatIsAllocated(t *testing.T) {
 	for _, words := range [][]string{
 		nil, {"max_rows=2000", "lora_rank=4", "max_sequences=7"}, {"train=full", "recompute=blocks"},
-		{"precision=bf16", "lora_targets=q_proj,down_proj"}, {"kv_cache_dtype=bf16"}, {"share_prefixes=false"},
+		{"precision=bf16", "lora_targets=q_proj,down_proj"}, {"kv_cache_dtype=bf16", "quantize=nf4"}, {"share_prefixes=false"},
 	} {
 		t.Run(strings.Join(words, " "), func(t *testing.T) {
 			r := run(t, words...)

@@ -11,7 +11,6 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/atomicfile"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/tensorfile"
-	"github.com/seed-7879b91d/grpo/kernels"
 )
 
 // QuantiseModel writes the model in dir with the matrices of its layers in four bits a weight into the folder out, which
@@ -32,10 +31,7 @@ func QuantiseModel(dir, out string, double bool) error {
 				sources = append(sources, tensorfile.FromTensor(t))
 				continue
 			}
-			if t.Encoding != kernels.EncodedBF16 {
-				return nil, badinput.Errorf("%s: tensor %q is not bf16; only a model in bf16 is quantised", t.File, name)
-			}
-			if err := tensorfile.CheckFinite(t); err != nil {
+			if t, err = numbers(set, name); err != nil {
 				return nil, err
 			}
 			count++

@@ -38,9 +38,7 @@ func (q *Weight) sources(name string, codes tensorfile.Source) []tensorfile.Sour
 // quantised are the parts of a weight that a file holds as numbers. Its scales are found at once, its codes when they are
 // written: of a whole model the former fit into memory, the latter may not.
 func quantised(t tensorfile.Tensor, double bool, done func()) []tensorfile.Source {
-	var scales []float32
-	_ = eachRun(t, largests, func(some []float32) error { scales = append(scales, some...); return nil })
-	q := newWeight(t.Shape[0], t.Shape[1], scales, double)
+	q := newWeight(t.Shape[0], t.Shape[1], scalesOf(t), double)
 	bytes := (t.Len() + 1) / 2
 	codes := tensorfile.Source{Name: t.Name, Plain: true, Shape: []int{bytes, 1}, Write: func(w io.Writer) error {
 		defer done()

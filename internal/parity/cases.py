@@ -1,8 +1,8 @@
 """Cases to compare by: small models with random weights, and what exact arithmetic makes of them.
 
-    python3 cases.py draw SEED DIR     a new model, adapters, inputs and answers
-    python3 cases.py answer DIR ...    the answers anew, for the weights and inputs that are there
-    python3 cases.py check DIR ...     whether the answers there are those of the reference
+    python3 cases.py draw SEED DIR [FAMILY]   a new model, adapters, inputs and answers; a family is Qwen3, Llama, …
+    python3 cases.py answer DIR ...           the answers anew, for the weights and inputs that are there
+    python3 cases.py check DIR ...            whether the answers there are those of the reference
 
 model/testdata/golden/README.md says what the files of a case are.
 """
@@ -75,9 +75,52 @@ def answer(directory, inputs):
     end.write(os.path.join(directory, "train_final"))
 
 
-def draw(seed, directory):
+# What the rotary positions of a drawn model may be scaled by: to act within the length of the cases, from few positions on.
+SCALINGS = [
+    None,
+    {"rope_type": "linear", "factor": 4.0},
+    {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 64},
+    {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32},
+    {"rope_type": "yarn", "factor": 16.0, "original_max_position_embeddings": 24, "beta_fast": 16.0, "beta_slow": 2.0, "truncate": False,
+     "attention_factor": 0.9},
+]
+
+FAMILIES = ["Qwen3", "Qwen2", "Llama", "Mistral", "Gemma2"]
+
+
+def family_of(rng, family, config):
+    """What a family has beside the settings of all."""
+    pick = lambda *of: of[rng.integers(len(of))]
+    config.update(architectures=[family + "ForCausalLM"], model_type=family.lower())
+    for key in ("attention_bias", "use_sliding_window", "sliding_window"):
+        del config[key]
+    if family in ("Llama", "Mistral", "Qwen2"):
+        config["rope_scaling"] = pick(*SCALINGS)
+    if s := config["rope_scaling"]:
+        config["max_position_embeddings"] = int(s["factor"] * s.get("original_max_position_embeddings", 1024))
+    if family == "Llama":
+        config.update(attention_bias=bool(pick(0, 1)), mlp_bias=bool(pick(0, 1)))
+    elif family == "Mistral":
+        config["sliding_window"] = pick(None, 5, 16)
+    elif family == "Qwen2":
+        config.update(use_sliding_window=bool(pick(0, 1)), sliding_window=9, max_window_layers=1)
+    elif family == "Gemma2":
+        del config["rope_scaling"]
+        config.update(
+            hidden_activation="gelu_pytorch_tanh", hidden_act="gelu_pytorch_tanh", sliding_window=pick(6, 11),
+            query_pre_attn_scalar=pick(16, 40), attn_logit_softcapping=pick(None, 2.0, 50.0), final_logit_softcapping=pick(None, 4.0, 30.0))
+
+
+def biases_of(config, module):
+    """Whether a product of a layer adds something."""
+    if config["model_type"] == "qwen2":
+        return module in ("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj")
+    return config.get("attention_bias" if module.startswith("self_attn") else "mlp_bias", False)
+
+
+def draw(seed, directory, family="Qwen3"):
     """A model whose shape, too, depends on the seed, rounded to bf16; adapters in f32; inputs; answers."""
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng([seed, FAMILIES.index(family)] if family != "Qwen3" else seed)
     pick = lambda *of: of[rng.integers(len(of))]
     width, groups, kv = int(pick(16, 32, 64)), int(pick(1, 2, 3, 4)), int(pick(1, 2, 3))
     config = {
@@ -88,6 +131,8 @@ def draw(seed, directory):
         "intermediate_size": 32 * int(pick(3, 5, 7)), "num_hidden_layers": int(pick(2, 3)), "num_attention_heads": groups * kv,
         "num_key_value_heads": kv, "head_dim": width, "rope_theta": float(pick(1e4, 1e6, 5e6)), "tie_word_embeddings": bool(pick(0, 1)),
     }
+    if family != "Qwen3":
+        family_of(rng, family, config)
     os.makedirs(directory)
     store(directory, "config.json", config)
     weights = draw_weights(rng, config)
@@ -112,23 +157,30 @@ def draw_weights(rng, c):
     """Normal numbers whose products keep about the size of what goes in, as bf16."""
     hidden, inner = c["hidden_size"], c["intermediate_size"]
     queries, keys = (c[n] * c["head_dim"] for n in ("num_attention_heads", "num_key_value_heads"))
-    shapes = {"model.embed_tokens": (c["vocab_size"], hidden), "model.norm": (hidden,)}
+    shapes, biases = {"model.embed_tokens": (c["vocab_size"], hidden), "model.norm": (hidden,)}, {}
+    norms = {"input_layernorm": (hidden,), "post_attention_layernorm": (hidden,)}
+    if c["model_type"] == "qwen3":
+        norms.update({"self_attn.q_norm": (c["head_dim"],), "self_attn.k_norm": (c["head_dim"],)})
+    if c["model_type"] == "gemma2":
+        norms.update({"pre_feedforward_layernorm": (hidden,), "post_feedforward_layernorm": (hidden,)})
     for i in range(c["num_hidden_layers"]):
-        for name, shape in {
-            "input_layernorm": (hidden,), "post_attention_layernorm": (hidden,),
-            "self_attn.q_norm": (c["head_dim"],), "self_attn.k_norm": (c["head_dim"],),
+        for name, shape in (norms | {
             "self_attn.q_proj": (queries, hidden), "self_attn.k_proj": (keys, hidden), "self_attn.v_proj": (keys, hidden),
             "self_attn.o_proj": (hidden, queries), "mlp.gate_proj": (inner, hidden), "mlp.up_proj": (inner, hidden),
             "mlp.down_proj": (hidden, inner),
-        }.items():
+        }).items():
             shapes[f"model.layers.{i}.{name}"] = shape
+            if len(shape) == 2 and biases_of(c, name):
+                biases[f"model.layers.{i}.{name}.bias"] = shape[:1]
     if not c["tie_word_embeddings"]:
         shapes["lm_head"] = shapes["model.embed_tokens"]
     weights = {}
     for name, shape in shapes.items():
         x = rng.standard_normal(shape)
-        x = 1 + 0.2 * x if len(shape) == 1 else x / np.sqrt(shape[1])
+        x = (c["model_type"] != "gemma2") + 0.2 * x if len(shape) == 1 else x / np.sqrt(shape[1])
         weights[name + ".weight"] = from_bf16(to_bf16(x))
+    for name, shape in biases.items():
+        weights[name] = from_bf16(to_bf16(0.3 * rng.standard_normal(shape)))
     return weights
 
 
@@ -177,8 +229,8 @@ def check(directory):
 
 
 def main(arguments):
-    if len(arguments) == 3 and arguments[0] == "draw" and arguments[1].isdigit():
-        draw(int(arguments[1]), arguments[2])
+    if len(arguments) in (3, 4) and arguments[0] == "draw" and arguments[1].isdigit() and arguments[3:] in [[], *([f] for f in FAMILIES)]:
+        draw(int(arguments[1]), *arguments[2:])
     elif len(arguments) >= 2 and arguments[0] == "answer":
         for directory in arguments[1:]:
             answer(directory, inputs_of(directory))

@@ -4,6 +4,7 @@
     python3 gguf.py f32|bf16 OUT qwen3-0.6b    random weights of that shape
 """
 
+import json
 import os
 import struct
 import sys
@@ -26,6 +27,12 @@ NAMES = {
 
 UINT32, FLOAT32, STRING = 4, 6, 8  # of a value in the header
 TYPES = {"f32": (0, 4), "bf16": (30, 2)}  # of a tensor: its number, and the bytes of an element
+
+
+def readable(directory):
+    """Whether the model is of the family that is written here."""
+    with open(os.path.join(directory, "config.json")) as f:
+        return json.load(f)["architectures"] == ["Qwen3ForCausalLM"]
 
 
 def shapes(c):

@@ -3,7 +3,7 @@
     python3 parity.py --grpo bin/grpo [--seed N] [--cases K] [--keep DIR] [--llama COMMAND]
 
 Two kinds of cases: the committed ones, whose answers must be those of the reference, and as many new ones as
-asked for, drawn from the seed. On each, grpo scores, samples greedily, trains, merges, and reads and writes adapters in
+asked for of each family, drawn from the seed. On each, grpo scores, samples greedily, trains, merges, and reads and writes adapters in
 PEFT's format, with and without an adapter.
 """
 
@@ -19,6 +19,7 @@ import tempfile
 import numpy as np
 
 import cases
+import gguf
 from reference import Model
 from tensors import Adapter, read_model, read_tensors
 
@@ -180,24 +181,27 @@ def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--grpo", required=True, help="the command")
     p.add_argument("--seed", type=int, default=1, help="of the first new case; the next have the numbers after it")
-    p.add_argument("--cases", type=int, default=4, help="new cases")
+    p.add_argument("--cases", type=int, default=2, help="new cases of each family")
     p.add_argument("--keep", help="directory for the new cases")
     p.add_argument("--llama", type=shlex.split, help="command that scores with llama.cpp")
     o = p.parse_args()
     table = Table()
     grpo = Grpo(o.grpo, table)
     with tempfile.TemporaryDirectory() as scratch:
-        committed = sorted(glob.glob(os.path.join(COMMITTED, "qwen3-*")))
+        committed = sorted(d for d in glob.glob(os.path.join(COMMITTED, "*")) if os.path.isdir(d))
         for case in committed:
             table.add("committed answers, beside the reference", cases.check(case))
-        drawn = [os.path.join(o.keep or scratch, f"case-{s}") for s in range(o.seed, o.seed + o.cases)]
-        for seed, case in enumerate(drawn, o.seed):
-            cases.draw(seed, case)
+        drawn = []
+        for seed in range(o.seed, o.seed + o.cases):
+            for family in cases.FAMILIES:
+                drawn.append(os.path.join(o.keep or scratch, f"{family.lower()}-{seed}"))
+                cases.draw(seed, drawn[-1], family)
         for case in committed + drawn:
             grpo.compare(case, tempfile.mkdtemp(dir=scratch))
-            if o.llama:
+            if o.llama and gguf.readable(case):
                 grpo.compare_llama(case, o.llama, tempfile.mkdtemp(dir=scratch))
-        print(f"{len(committed)} committed cases, {len(drawn)} new ones of the seeds {o.seed} to {o.seed + o.cases - 1}")
+        print(f"{len(committed)} committed cases, {len(drawn)} new ones of the seeds {o.seed} to {o.seed + o.cases - 1}, "
+              f"of {', '.join(cases.FAMILIES)}")
         return 0 if table.print() else 1
 
 

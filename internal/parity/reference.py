@@ -1,4 +1,5 @@
-"""Qwen3 with a LoRA adapter in float64, with derivatives and Adam, written from the formulas in numpy.
+"""Decoders with a LoRA adapter in float64, with derivatives and Adam, written from the formulas in numpy: Qwen3, Qwen2, Llama,
+Mistral and Gemma 2, with their ways to scale rotary positions.
 
 It shares nothing with grpo: no code, no kernels, no order of sums. Every operation gives its value and a
 function that takes the loss's derivative by that value to the one by its input; what an adapter's
@@ -6,6 +7,9 @@ factors gather goes into a dictionary. Sequences are computed one by one.
 """
 
 import numpy as np
+
+from rotary import cosines
+from tensors import from_bf16, to_bf16
 
 
 def rms_norm(x, weight, eps):
@@ -26,20 +30,32 @@ def rotate(x, cos, sin):
     return np.concatenate([a * cos - b * sin, b * cos + a * sin], -1)
 
 
-def attention(q, k, v):
-    """Causal attention of (T, heads, D) over (T, fewer heads, D); as many queries share a key as there are more heads."""
+def bent(x, cap):
+    """cap · tanh(x / cap), and its derivative; without a cap nothing bends."""
+    if not cap:
+        return x, 1.0
+    t = np.tanh(x / cap)
+    return cap * t, 1 - t * t
+
+
+def attention(q, k, v, scale, cap, window):
+    """Causal attention of (T, heads, D) over (T, fewer heads, D); as many queries share a key as there are more heads. With a
+    window a query reads itself and the window − 1 positions before it."""
     length, heads, width = q.shape
     share = heads // k.shape[1]
     q_, k_, v_ = (np.repeat(x, n, axis=1).transpose(1, 0, 2) for x, n in ((q, 1), (k, share), (v, share)))
-    scores = q_ @ k_.transpose(0, 2, 1) / np.sqrt(width)
-    scores = np.where(np.tri(length, dtype=bool), scores, -np.inf)
+    scores, slope = bent(q_ @ k_.transpose(0, 2, 1) * scale, cap)
+    seen = np.tri(length, dtype=bool)
+    if window:
+        seen &= ~np.tri(length, k=-window, dtype=bool)
+    scores = np.where(seen, scores, -np.inf)
     p = np.exp(scores - scores.max(-1, keepdims=True))
     p /= p.sum(-1, keepdims=True)
 
     def back(dy):
         dy = dy.transpose(1, 0, 2)
         dp = dy @ v_.transpose(0, 2, 1)
-        ds = p * (dp - np.sum(dp * p, -1, keepdims=True)) / np.sqrt(width)
+        ds = p * (dp - np.sum(dp * p, -1, keepdims=True)) * slope * scale
         shared = lambda x: x.transpose(1, 0, 2).reshape(length, -1, share, width).sum(2)
         return (ds @ k_).transpose(1, 0, 2), shared(ds.transpose(0, 2, 1) @ q_), shared(p.transpose(0, 2, 1) @ dy)
 
@@ -55,19 +71,48 @@ def silu_times(gate, up):
     return gate * s * up, back
 
 
+def gelu_times(gate, up):
+    """The form of GELU with a hyperbolic tangent."""
+    c, a = np.sqrt(2 / np.pi), 0.044715
+    t = np.tanh(c * (gate + a * gate**3))
+    half = 0.5 * (1 + t)
+
+    def back(dy):
+        slope = half + 0.5 * gate * (1 - t * t) * c * (1 + 3 * a * gate**2)
+        return dy * up * slope, dy * gate * half
+
+    return gate * half * up, back
+
+
 class Model:
     def __init__(self, config, weights, adapter=None):
         self.c, self.w, self.adapter = config, weights, adapter
-        if config.get("tie_word_embeddings"):
+        self.family = config["architectures"][0]
+        self.gemma = self.family == "Gemma2ForCausalLM"
+        if config.get("tie_word_embeddings", self.gemma):
             self.head = weights["model.embed_tokens.weight"]
         else:
             self.head = weights["lm_head.weight"]
+        self.width = config.get("head_dim") or config["hidden_size"] // config["num_attention_heads"]
+
+    def norm(self, x, name):
+        """Gemma's norms hold what their weights differ from one by."""
+        return rms_norm(x, self.w[name + ".weight"] + (1 if self.gemma else 0), self.c["rms_norm_eps"])
+
+    def window(self, layer):
+        """How many positions a query of a layer reads; None: all."""
+        c = self.c
+        slides = {
+            "MistralForCausalLM": lambda: True,
+            "Gemma2ForCausalLM": lambda: layer % 2 == 0,
+        }.get(self.family, lambda: c.get("use_sliding_window") and layer >= c["max_window_layers"])
+        return c.get("sliding_window") if slides() else None
 
     def linear(self, x, module, grads):
-        w = self.w[module + ".weight"]
+        w, bias = self.w[module + ".weight"], self.w.get(module + ".bias", 0)
         factors = self.adapter and self.adapter.factors(module)
         if not factors:
-            return x @ w.T, lambda dy: dy @ w
+            return x @ w.T + bias, lambda dy: dy @ w
         a, b = (self.adapter.tensors[n] for n in factors)
         scale = self.adapter.scale
         down = x @ a.T
@@ -78,53 +123,92 @@ class Model:
                 grads[name] = grads.get(name, 0) + g
             return dy @ w + ddown @ a
 
-        return x @ w.T + scale * (down @ b.T), back
+        return x @ w.T + bias + scale * (down @ b.T), back
 
-    def layer(self, x, i, grads):
-        c, at = self.c, f"model.layers.{i}."
-        eps, width, length = c["rms_norm_eps"], c["head_dim"], len(x)
-        angles = np.outer(np.arange(length), c["rope_theta"] ** (-np.arange(0, width, 2) / width))[:, None, :]
-        cos, sin = np.cos(angles), np.sin(angles)
+    def head_norm(self, x, name):
+        """The norm of heads, of a family that has one."""
+        return self.norm(x, name) if name + ".weight" in self.w else (x, lambda dy: dy)
 
-        h, norm_back = rms_norm(x, self.w[at + "input_layernorm.weight"], eps)
-        projections = [self.linear(h, f"{at}self_attn.{n}_proj", grads) for n in "qkv"]
-        q, k, v = (y.reshape(length, -1, width) for y, _ in projections)
-        q, q_back = rms_norm(q, self.w[at + "self_attn.q_norm.weight"], eps)
-        k, k_back = rms_norm(k, self.w[at + "self_attn.k_norm.weight"], eps)
-        mixed, attention_back = attention(rotate(q, cos, sin), rotate(k, cos, sin), v)
-        out, out_back = self.linear(mixed.reshape(length, -1), at + "self_attn.o_proj", grads)
-        middle = x + out
+    def mix(self, h, i, grads):
+        """Attention, with all its products."""
+        c, at, length = self.c, f"model.layers.{i}.self_attn.", len(h)
+        cos, sin = (x[:, None, :] for x in cosines(c, self.width, length))
+        projections = [self.linear(h, f"{at}{n}_proj", grads) for n in "qkv"]
+        q, k, v = (y.reshape(length, -1, self.width) for y, _ in projections)
+        q, q_back = self.head_norm(q, at + "q_norm")
+        k, k_back = self.head_norm(k, at + "k_norm")
+        scale = c.get("query_pre_attn_scalar", self.width) ** -0.5
+        mixed, attention_back = attention(
+            rotate(q, cos, sin), rotate(k, cos, sin), v, scale, c.get("attn_logit_softcapping"), self.window(i))
+        out, out_back = self.linear(mixed.reshape(length, -1), at + "o_proj", grads)
 
-        h2, norm2_back = rms_norm(middle, self.w[at + "post_attention_layernorm.weight"], eps)
-        gate, gate_back = self.linear(h2, at + "mlp.gate_proj", grads)
-        up, up_back = self.linear(h2, at + "mlp.up_proj", grads)
-        product, product_back = silu_times(gate, up)
-        down, down_back = self.linear(product, at + "mlp.down_proj", grads)
+        def back(dy):
+            dq, dk, dv = attention_back(out_back(dy).reshape(mixed.shape))
+            dq, dk = q_back(rotate(dq, cos, -sin)), k_back(rotate(dk, cos, -sin))
+            return sum(b(d.reshape(length, -1)) for (_, b), d in zip(projections, (dq, dk, dv)))
+
+        return out, back
+
+    def mlp(self, h, i, grads):
+        at = f"model.layers.{i}.mlp."
+        gate, gate_back = self.linear(h, at + "gate_proj", grads)
+        up, up_back = self.linear(h, at + "up_proj", grads)
+        product, product_back = (gelu_times if self.gemma else silu_times)(gate, up)
+        down, down_back = self.linear(product, at + "down_proj", grads)
 
         def back(dy):
             dgate, dup = product_back(down_back(dy))
-            dmiddle = dy + norm2_back(gate_back(dgate) + up_back(dup))
-            dq, dk, dv = attention_back(out_back(dmiddle).reshape(mixed.shape))
-            dq, dk = q_back(rotate(dq, cos, -sin)), k_back(rotate(dk, cos, -sin))
-            dh = sum(b(d.reshape(length, -1)) for (_, b), d in zip(projections, (dq, dk, dv)))
-            return dmiddle + norm_back(dh)
+            return gate_back(dgate) + up_back(dup)
 
-        return middle + down, back
+        return down, back
+
+    def layer(self, x, i, grads):
+        """Attention and the MLP, each of what a norm gives and added to what it was given; Gemma 2 has norms of what is added, too."""
+        norms = ("input", "post_attention"), ("pre_feedforward", "post_feedforward")
+        if not self.gemma:
+            norms = ("input", None), ("post_attention", None)
+        backs = []
+        for (before, after), part in zip(norms, (self.mix, self.mlp)):
+            chain = []
+            h = x
+            for step in (before, part, after):
+                if step is part:
+                    h, back = part(h, i, grads)
+                elif step:
+                    h, back = self.norm(h, f"model.layers.{i}.{step}_layernorm")
+                else:
+                    continue
+                chain.append(back)
+            x = x + h
+            backs.append(chain)
+
+        def back(dy):
+            for chain in reversed(backs):
+                dh = dy
+                for b in reversed(chain):
+                    dh = b(dh)
+                dy = dy + dh
+            return dy
+
+        return x, back
 
     def logits(self, tokens, grads=None):
         """(T, V), and the function that gathers the derivatives of the adapter's factors into grads."""
         x, backs = self.w["model.embed_tokens.weight"][np.asarray(tokens)], []
+        if self.gemma:  # by a number of the type that the weights were published in
+            x = x * from_bf16(to_bf16(np.sqrt([self.c["hidden_size"]])))[0]
         for i in range(self.c["num_hidden_layers"]):
             x, back = self.layer(x, i, grads)
             backs.append(back)
-        x, norm_back = rms_norm(x, self.w["model.norm.weight"], self.c["rms_norm_eps"])
+        x, norm_back = self.norm(x, "model.norm")
+        logits, slope = bent(x @ self.head.T, self.c.get("final_logit_softcapping"))
 
         def back(dlogits):
-            dx = norm_back(dlogits @ self.head)
+            dx = norm_back(slope * dlogits @ self.head)
             for b in reversed(backs):
                 dx = b(dx)
 
-        return x @ self.head.T, back
+        return logits, back
 
     def score(self, tokens):
         """The log-probability of each token but the first, and the logits after the last."""

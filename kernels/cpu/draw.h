@@ -145,20 +145,22 @@ static void find_tops(const float *l, int64_t n, const grpo_partial *p, const gr
 // Takes out of a row what may not come: logits and partials are those of a vocabulary without it.
 static void exclude(float *l, int64_t n, const uint32_t *allowed, grpo_partial *p)
 {
+	const vf none = splat(-__builtin_inff());
+	vu lane;
+	UNROLL for (int i = 0; i < VL; i++) lane[i] = i;
 	for (int64_t from = 0; from < n; from += HEAD_CHUNK, p++) {
 		int64_t to = min64(from + HEAD_CHUNK, n);
-		uint32_t none = 0, any = 0; // bits of tokens that may not come, and that may
+		uint32_t gone = 0, any = 0; // bits of tokens that may not come, and that may
 		for (int64_t v = from; v < to; v += 32) {
 			uint32_t word = allowed[v / 32], whole = to - v < 32 ? (1u << (to - v)) - 1 : ~0u;
 			any |= word & whole;
-			none |= ~word & whole;
+			gone |= ~word & whole;
 			if ((word & whole) == whole)
 				continue;
-			for (int64_t i = v; i < to && i < v + 32; i++)
-				if (!(word >> (i - v) & 1))
-					l[i] = -__builtin_inff();
+			for (int64_t i = v; i < to && i < v + 32; i += VL) // what is behind the row is nobody's
+				store(l + i, pick(-(vi)(((vu){0} + (word >> (i - v))) >> lane & 1), load(l + i), none));
 		}
-		if (none)
+		if (gone)
 			*p = any ? reduce_logits(l + from, to - from) : (grpo_partial){-__builtin_inff(), 0, 0};
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"runtime/debug"
 	"slices"
 	"time"
 
@@ -28,7 +29,9 @@ type LongResult struct {
 	Shape     string    `json:"shape"`
 	Rank      int       `json:"rank"`
 	Recompute string    `json:"recompute"`
+	Quantize  string    `json:"quantize"`
 	Limits    limits    `json:"limits"`
+	Weights   Loaded    `json:"weights"`
 	Rows      []LongRow `json:"lengths"`
 	// Exponent is that of the power of the length that fits the seconds best. Linear and Square are the seconds of a token,
 	// and of a token for each token of its sequence, that fit them best together; Worst is the largest share by which these
@@ -37,6 +40,16 @@ type LongResult struct {
 	Linear   float64 `json:"seconds_per_token"`
 	Square   float64 `json:"seconds_per_token_squared"`
 	Worst    float64 `json:"worst_residual"`
+}
+
+// Loaded are the weights of a model in memory.
+type Loaded struct {
+	Count      int     `json:"count"`
+	Bytes      int     `json:"bytes"`
+	LayerCount int     `json:"layer_count"` // of the matrices of the layers
+	LayerBytes int     `json:"layer_bytes"`
+	Seconds    float64 `json:"seconds"`             // to draw and load them, and the adapter with its moments
+	Peak       int64   `json:"peak_resident_bytes"` // until then; 0: nobody tells
 }
 
 // LongRow is a training step of a sequence of that length: forward, backward, update, and the score after it.
@@ -61,12 +74,12 @@ func (l *Long) Run(ctx context.Context) (*LongResult, error) {
 		return nil, err
 	}
 	defer b.Close()
-	r := &LongResult{Bench: "long", Backend: b.Name(), Shape: l.Shape, Rank: l.Rank, Limits: lim}
+	r := &LongResult{Bench: "long", Backend: b.Name(), Shape: l.Shape, Rank: l.Rank, Limits: lim, Quantize: l.Options.Quantise.String()}
 	if r.Rows, err = l.plan(b); err != nil {
 		return nil, err
 	}
 	r.Recompute = map[model.Recompute]string{model.RecomputeCheap: "cheap", model.RecomputeBlocks: "blocks"}[l.Options.Recompute]
-	if err := l.measure(ctx, b, r.Rows); err != nil {
+	if err := l.measure(ctx, b, r); err != nil {
 		return nil, err
 	}
 	r.fit()
@@ -119,12 +132,16 @@ func (l *Long) step(b kernels.Backend) (*trainStep, error) {
 	return trainStepOf(b, p, l.Lengths[len(l.Lengths)-1])
 }
 
-func (l *Long) measure(ctx context.Context, b kernels.Backend, rows []LongRow) error {
-	before := resident("VmRSS")
+func (l *Long) measure(ctx context.Context, b kernels.Backend, r *LongResult) error {
+	before, start, rows := resident("VmRSS"), time.Now(), r.Rows
 	step, err := l.step(b)
 	if err != nil {
 		return err
 	}
+	r.Weights = Loaded{Count: step.policy.WeightCount(), Bytes: step.policy.WeightBytes(), Seconds: time.Since(start).Seconds(),
+		Peak: peakMemory()}
+	r.Weights.LayerBytes, r.Weights.LayerCount = step.policy.LayerWeights()
+	debug.FreeOSMemory() // of what the weights were drawn in
 	whole := step.datums[0]
 	for i := range rows {
 		n := rows[i].Tokens
@@ -171,7 +188,12 @@ func (r *LongResult) fit() {
 
 // Report is the result for people.
 func (r *LongResult) Report() Report {
-	t := Report{Above: r.Limits.above(r.Backend) + fmt.Sprintf("%s, rank %d, recompute=%s; one sequence\n", r.Shape, r.Rank, r.Recompute),
+	w := r.Weights
+	t := Report{Above: r.Limits.above(r.Backend) + fmt.Sprintf(
+		"%s, rank %d, recompute=%s, quantize=%s; one sequence\n"+
+			"%.1f M weights in %s, %.3f bytes each, in the layers %.3f; loaded in %.0f s, %s at the most\n",
+		r.Shape, r.Rank, r.Recompute, r.Quantize, float64(w.Count)/1e6, gigabytes(int64(w.Bytes)), float64(w.Bytes)/float64(w.Count),
+		float64(w.LayerBytes)/float64(w.LayerCount), w.Seconds, gigabytes(w.Peak)),
 		Header: []string{"tokens", "planned memory", "peak memory", "of the plan", "forward+backward", "", "exponent"}}
 	for i, row := range r.Rows {
 		exponent, peak, share := "", "unknown", ""

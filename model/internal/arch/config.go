@@ -5,6 +5,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/kernels"
@@ -45,6 +46,14 @@ func (c Config) Attn(layer int) kernels.Attn {
 		a.Window = c.Window
 	}
 	return a
+}
+
+// Reach is how many positions a row reads in the layers that read most, itself the last; 0: all.
+func (c Config) Reach() int {
+	if slices.Contains(c.Sliding, false) {
+		return 0
+	}
+	return c.Window
 }
 
 // Norm is the norm of rows.

@@ -108,7 +108,7 @@ func TestBadConfigsAreRefusedByName(t *testing.T) {
 }
 
 // cases are the golden models, of which each family has one but Mistral's, whose config.json is made here.
-var cases = []string{"qwen3-tied", "llama-rope-scaled", "qwen2-bias", "gemma2-softcap"}
+var cases = []string{"qwen3-tied", "llama-rope-scaled", "qwen2-bias", "gemma2-softcap", "mistral-yarn"}
 
 // What Write writes, ParseConfig reads: of every family, with everything that it can have.
 func TestConfigsAreWrittenAsTheyAreRead(t *testing.T) {

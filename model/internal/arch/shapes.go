@@ -10,14 +10,41 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels"
 )
 
-// shapes are the models that benchmarks build from random weights.
+// shapes are the models that benchmarks build from random weights, as they were published.
 var shapes = map[string]Config{
 	"tiny": {Architecture: "Qwen3ForCausalLM", Vocab: 2048, Hidden: 256, Intermediate: 768, Layers: 4,
 		Heads: kernels.Heads{Q: 4, KV: 2, Dim: 64}, Eps: 1e-6, RopeTheta: 1e6, MaxPositions: 4096, TiedHead: true},
 	"qwen3-0.6b": {Architecture: "Qwen3ForCausalLM", Vocab: 151936, Hidden: 1024, Intermediate: 3072, Layers: 28,
 		Heads: kernels.Heads{Q: 16, KV: 8, Dim: 128}, Eps: 1e-6, RopeTheta: 1e6, MaxPositions: 40960, TiedHead: true},
+	"qwen3-1.7b": {Architecture: "Qwen3ForCausalLM", Vocab: 151936, Hidden: 2048, Intermediate: 6144, Layers: 28,
+		Heads: kernels.Heads{Q: 16, KV: 8, Dim: 128}, Eps: 1e-6, RopeTheta: 1e6, MaxPositions: 40960, TiedHead: true},
 	"qwen3-4b": {Architecture: "Qwen3ForCausalLM", Vocab: 151936, Hidden: 2560, Intermediate: 9728, Layers: 36,
 		Heads: kernels.Heads{Q: 32, KV: 8, Dim: 128}, Eps: 1e-6, RopeTheta: 5e6, MaxPositions: 262144, TiedHead: true},
+	"qwen2.5-1.5b": {Architecture: "Qwen2ForCausalLM", Vocab: 151936, Hidden: 1536, Intermediate: 8960, Layers: 28,
+		Heads: kernels.Heads{Q: 12, KV: 2, Dim: 128}, Eps: 1e-6, RopeTheta: 1e6, MaxPositions: 32768, TiedHead: true},
+	"qwen2.5-7b": {Architecture: "Qwen2ForCausalLM", Vocab: 152064, Hidden: 3584, Intermediate: 18944, Layers: 28,
+		Heads: kernels.Heads{Q: 28, KV: 4, Dim: 128}, Eps: 1e-6, RopeTheta: 1e6, MaxPositions: 32768},
+	"llama3.2-1b": {Architecture: "LlamaForCausalLM", Vocab: 128256, Hidden: 2048, Intermediate: 8192, Layers: 16,
+		Heads: kernels.Heads{Q: 32, KV: 8, Dim: 64}, Eps: 1e-5, RopeTheta: 5e5, RopeScaling: llama3Scaling(32), MaxPositions: 131072,
+		TiedHead: true},
+	"llama3.1-8b": {Architecture: "LlamaForCausalLM", Vocab: 128256, Hidden: 4096, Intermediate: 14336, Layers: 32,
+		Heads: kernels.Heads{Q: 32, KV: 8, Dim: 128}, Eps: 1e-5, RopeTheta: 5e5, RopeScaling: llama3Scaling(8), MaxPositions: 131072},
+	"mistral-7b": {Architecture: "MistralForCausalLM", Vocab: 32000, Hidden: 4096, Intermediate: 14336, Layers: 32,
+		Heads: kernels.Heads{Q: 32, KV: 8, Dim: 128}, Eps: 1e-5, RopeTheta: 1e4, MaxPositions: 32768, Window: 4096},
+	"gemma2-2b": gemma2Shape(Config{Hidden: 2304, Intermediate: 9216, Layers: 26, Heads: kernels.Heads{Q: 8, KV: 4, Dim: 256}}),
+	"gemma2-9b": gemma2Shape(Config{Hidden: 3584, Intermediate: 14336, Layers: 42, Heads: kernels.Heads{Q: 16, KV: 8, Dim: 256}}),
+}
+
+// llama3Scaling is that of Llama 3.1 and later.
+func llama3Scaling(factor float64) Scaling {
+	return Scaling{Type: "llama3", Factor: factor, Original: 8192, LowFactor: 1, HighFactor: 4}
+}
+
+// gemma2Shape adds what all sizes of Gemma 2 have in common.
+func gemma2Shape(c Config) Config {
+	c.Architecture, c.Vocab, c.Eps, c.RopeTheta, c.MaxPositions, c.TiedHead = gemma2.name, 256000, 1e-6, 1e4, 8192, true
+	c.Window, c.QueryScalar, c.ScoreCap, c.LogitCap, c.DType = 4096, float64(c.Heads.Dim), 50, 30, "bfloat16"
+	return c
 }
 
 // Shapes are the names of them.
@@ -52,6 +79,11 @@ func ShapeNamed(name string) (Config, error) {
 	}
 	if !ok {
 		return c, badinput.Errorf("shape %q is not known; expected one of %q, or NAME/N for N layers of it", name, Shapes())
+	}
+	for l := range c.Layers {
+		if c.Window > 0 {
+			c.Sliding = append(c.Sliding, c.Architecture != gemma2.name || l%2 == 0)
+		}
 	}
 	return c, nil
 }

@@ -1,0 +1,31 @@
+//go:build gpu
+
+package footprint
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7879b91d/grpo/configs"
+	"github.com/seed-7879b91d/grpo/internal/backendtest"
+	"github.com/seed-7879b91d/grpo/internal/memory"
+)
+
+// The same for the memory of a card of 24 GiB in a machine of 32, with all that is chosen.
+func TestPresetsTakeWhatTheTableSaysOnACard(t *testing.T) {
+	b := backendtest.Card(t)
+	defer func() { require.NoError(t, b.Close()) }()
+	var on rooms
+	on[device].Room, on[device].known = memory.Room{Bytes: left(24), Limit: "the memory of card 0", Apart: true}, true
+	on[host].Room, on[host].known = memory.Room{Bytes: left(32), Limit: "the machine's memory"}, true
+	var names []string
+	for _, name := range configs.Presets() {
+		if p := presets[name]; p.gib > 0 && p.gib <= 24 {
+			names = append(names, name)
+		}
+	}
+	checkTable(t, "On a card:\n\n"+columns, names, func(name, _ string) string {
+		return tabulated(t, b, name, presets[name].shape, on, "")
+	})
+}

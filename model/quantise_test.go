@@ -1,0 +1,90 @@
+package model
+
+import (
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7879b91d/grpo/internal/backendtest"
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/nf4"
+	"github.com/seed-7879b91d/grpo/kernels"
+	"github.com/seed-7879b91d/grpo/kernels/cpu"
+)
+
+// A model that is quantised while it is read is the one that QuantiseModel writes, to the bit, in as much memory; the plan knows
+// how much that is.
+func TestAModelQuantisedWhileItIsReadIsTheOneThatIsWritten(t *testing.T) {
+	b := backendtest.CPU(t, cpu.Options{Threads: 2})
+	defer b.Close()
+	for _, name := range append(slices.Clone(familyCases), "nf4-single") { // which stays as it is
+		dir := goldenDir(name)
+		if name != "nf4-single" {
+			dir = filepath.Join(t.TempDir(), "written")
+			require.NoError(t, nf4.QuantiseModel(goldenDir(name), dir, true))
+		}
+		o := Options{Precision: BF16, Quantise: NF4}
+		sequences := [][]int32{{1, 2, 3, 80, 95, 0, 17, 5, 5, 80, 81, 82}}
+		var scores [2][][]float32
+		var bytes [2]int
+		for i, from := range []string{goldenDir(name), dir} {
+			p, err := Open(b, from, false, Options{Precision: BF16, Quantise: Quantisation(1 - i)})
+			require.NoError(t, err)
+			scores[i], err = p.Score(t.Context(), sequences, 1)
+			require.NoError(t, err)
+			bytes[i] = p.WeightBytes()
+		}
+		require.Equal(t, scores[1], scores[0], name)
+		require.Equal(t, bytes[1], bytes[0], name)
+		planned, err := Sketch(kernels.NewLedger(b), goldenDir(name), false, o)
+		require.NoError(t, err)
+		require.InEpsilon(t, bytes[0], planned.WeightBytes(), 0.02, name)
+	}
+}
+
+// What cannot be quantised is refused, by the plan as by the reading.
+func TestWhatIsNotQuantised(t *testing.T) {
+	b := backendtest.CPU(t, cpu.Options{})
+	defer b.Close()
+	wide := t.TempDir() // a model in f32
+	whole, err := Open(b, goldenDir("qwen3-tied"), true, Options{})
+	require.NoError(t, err)
+	require.NoError(t, whole.Save(wide, goldenDir("qwen3-tied")))
+	for message, c := range map[string]struct {
+		dir       string
+		trainable bool
+	}{
+		"only a model in bf16 is quantised":                {wide, false},
+		"quantize: weights in four bits cannot be trained": {goldenDir("qwen3-tied"), true},
+	} {
+		for _, open := range []func() (*Policy, error){
+			func() (*Policy, error) { return Open(b, c.dir, c.trainable, Options{Quantise: NF4}) },
+			func() (*Policy, error) {
+				return Sketch(kernels.NewLedger(b), c.dir, c.trainable, Options{Quantise: NF4})
+			},
+		} {
+			_, err := open()
+			require.ErrorContains(t, err, message)
+			require.True(t, badinput.Is(err))
+		}
+	}
+	_, err = ParseQuantisation("int8")
+	require.ErrorContains(t, err, `found "int8", expected none or nf4`)
+}
+
+// Random weights in four bits are those of the same shape in bf16, quantised, in the memory of four bits and a scale.
+func TestRandomWeightsInFourBits(t *testing.T) {
+	b := backendtest.CPU(t, cpu.Options{Threads: 2})
+	defer b.Close()
+	p, err := Random(b, "tiny/1", Options{Quantise: NF4})
+	require.NoError(t, err)
+	bytes, count := p.LayerWeights()
+	require.InDelta(t, 0.5625, float64(bytes)/float64(count), 0.01)
+	planned, err := Random(kernels.NewLedger(b), "tiny/1", Options{Quantise: NF4})
+	require.NoError(t, err)
+	require.InEpsilon(t, p.WeightBytes(), planned.WeightBytes(), 0.02)
+	_, err = p.Score(t.Context(), [][]int32{{1, 2, 3}}, 1)
+	require.NoError(t, err)
+}
