@@ -112,13 +112,13 @@ func (b *Batch) nothingAsked() {
 }
 
 // score asks for the target of every row of the sequences.
-func (b *Batch) score(target func(sequence, row int) int32) {
+func (b *Batch) score(asked []Datum) {
 	b.spans()
 	b.nothingAsked()
 	for k, i := range b.Sequences {
 		places := b.Places[b.Offsets[k]:b.Offsets[k+1]]
 		for p, row := range places {
-			places[p] = b.ask(row, target(i, p))
+			places[p] = b.ask(row, asked[i].Targets[p])
 		}
 	}
 }

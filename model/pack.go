@@ -41,45 +41,29 @@ type packer struct {
 
 func (k *packer) pack(datums []Datum, maxRows int, r Reduction, share bool) []*Batch {
 	tokens := 0
-	k.sequences = k.sequences[:0]
 	for i := range datums {
 		tokens += datums[i].Trainable()
-		k.sequences = append(k.sequences, trie.Sequence{Tokens: datums[i].Tokens, Mask: datums[i].Mask})
 	}
-	for _, b := range k.deal(maxRows, share) {
+	for _, b := range k.deal(datums, maxRows, share) {
 		b.teach(datums, r, tokens)
 	}
 	return k.batches
 }
 
-// packToScore lays sequences into batches that ask for every token but the first of each.
-func (k *packer) packToScore(sequences [][]int32, maxRows int, share bool) []*Batch {
-	k.sequences = k.sequences[:0]
-	for _, s := range sequences {
-		k.sequences = append(k.sequences, trie.Sequence{Tokens: s[:len(s)-1]})
-	}
-	for _, b := range k.deal(maxRows, share) {
-		b.score(func(i, row int) int32 { return sequences[i][row+1] })
-	}
-	return k.batches
-}
-
-// packTargets lays datums into batches that ask for the target of every row. Rows that several share may be asked for as
-// many targets.
-func (k *packer) packTargets(datums []Datum, maxRows int, share bool) []*Batch {
-	k.sequences = k.sequences[:0]
-	for i := range datums {
-		k.sequences = append(k.sequences, trie.Sequence{Tokens: datums[i].Tokens, Mask: datums[i].Mask})
-	}
-	for _, b := range k.deal(maxRows, share) {
-		b.score(func(i, row int) int32 { return datums[i].Targets[row] })
+// packToScore lays datums into batches that ask for the target of every row.
+func (k *packer) packToScore(asked []Datum, maxRows int, share bool) []*Batch {
+	for _, b := range k.deal(asked, maxRows, share) {
+		b.score(asked)
 	}
 	return k.batches
 }
 
 // deal lays the rows of the sequences into batches.
-func (k *packer) deal(maxRows int, share bool) []*Batch {
-	k.batches = k.batches[:0]
+func (k *packer) deal(datums []Datum, maxRows int, share bool) []*Batch {
+	k.sequences, k.batches = k.sequences[:0], k.batches[:0]
+	for i := range datums {
+		k.sequences = append(k.sequences, trie.Sequence{Tokens: datums[i].Tokens, Mask: datums[i].Mask})
+	}
 	for _, d := range k.dealer.Deal(k.sequences, maxRows, share) {
 		if d.Batch == len(k.pool) {
 			k.pool = append(k.pool, &Batch{})
