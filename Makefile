@@ -3,7 +3,7 @@
 GO ?= go
 STATICCHECK ?= honnef.co/go/tools/cmd/staticcheck@v0.8.2
 .DEFAULT_GOAL := help
-.PHONY: help build test race kills soak texts scale parity arm64 fuzz bench fmt lint check tiny-model smoke demo emulator ptx ptx-probe
+.PHONY: help build test race kills soak texts scale parity arm64 fuzz bench tinker fmt lint check tiny-model smoke demo emulator ptx ptx-probe
 
 help: ## this list
 	@echo "Targets"
@@ -45,6 +45,10 @@ race: ## the race detector, on every package that has no C of its own
 kills: ## runs cut off at KILLS (20: all) moments and resumed, byte for byte
 	GRPO_KILLS=$(or $(KILLS),20) $(GO) test -count=1 -v -timeout 60m \
 		-run 'TestRunsEndAlike|TestResumedRuns|TestThePowerIsCut' . ./cmd/grpo
+
+tinker: ## a Tinker session killed KILLS (20) times, and STEPS (150) of GRPO over the wire
+	GRPO_TINKER_KILLS=$(or $(KILLS),20) $(GO) test -count=1 -v -timeout 30m -run TestASessionSurvivesKills ./internal/serving/tinker
+	GRPO_TINKER_STEPS=$(or $(STEPS),150) $(GO) test -count=1 -v -timeout 60m -run TestALoopOverTheWire .
 
 soak: ## REQUESTS (10000) to the sampler, PROGRAMS (20000) in the sandbox
 	GRPO_SOAK=$(or $(REQUESTS),10000) $(GO) test -count=1 -v -timeout 60m -run TestSoak ./sampler

@@ -77,6 +77,7 @@ var layers = map[string][]string{
 	"internal/serving/openai": {"sampler", "data", "internal/serving", "internal/serving/grammar", "internal/serving/refusal",
 		"internal/sources"},
 	"internal/serving/refusal": {},
+	"internal/serving/tinker": {"internal/serving", "kernels", "lora", "model", "optim", "sampler"},
 }
 
 // roomsOfTrainer are the trainer's own.
@@ -102,7 +103,8 @@ var homes = map[string][]string{
 	"gorgonia.org/gorgonia":             {"model"},
 	"gorgonia.org/tensor":               {"model"},
 	"github.com/chewxy/hm":              {"model"},
-	"github.com/klauspost/compress":     {"internal/jsonl"},
+	"github.com/klauspost/compress":     {"internal/jsonl", "internal/serving/tinker"},
+	"google.golang.org/protobuf":        {"internal/serving/tinker"},
 	"github.com/nlpodyssey/safetensors": {"internal/tensorfile"},
 	"github.com/sugarme/tokenizer":      {"data"},
 	"github.com/dlclark/regexp2":        {"data"},

@@ -111,14 +111,14 @@ func (b *Batch) nothingAsked() {
 	}
 }
 
-// score asks for every token of the sequences but the first.
-func (b *Batch) score(sequences [][]int32) {
+// score asks for the target of every row of the sequences.
+func (b *Batch) score(target func(sequence, row int) int32) {
 	b.spans()
 	b.nothingAsked()
 	for k, i := range b.Sequences {
 		places := b.Places[b.Offsets[k]:b.Offsets[k+1]]
 		for p, row := range places {
-			places[p] = b.ask(row, sequences[i][p+1])
+			places[p] = b.ask(row, target(i, p))
 		}
 	}
 }

@@ -59,7 +59,20 @@ func (k *packer) packToScore(sequences [][]int32, maxRows int, share bool) []*Ba
 		k.sequences = append(k.sequences, trie.Sequence{Tokens: s[:len(s)-1]})
 	}
 	for _, b := range k.deal(maxRows, share) {
-		b.score(sequences)
+		b.score(func(i, row int) int32 { return sequences[i][row+1] })
+	}
+	return k.batches
+}
+
+// packTargets lays datums into batches that ask for the target of every row. Rows that several share may be asked for as
+// many targets.
+func (k *packer) packTargets(datums []Datum, maxRows int, share bool) []*Batch {
+	k.sequences = k.sequences[:0]
+	for i := range datums {
+		k.sequences = append(k.sequences, trie.Sequence{Tokens: datums[i].Tokens, Mask: datums[i].Mask})
+	}
+	for _, b := range k.deal(maxRows, share) {
+		b.score(func(i, row int) int32 { return datums[i].Targets[row] })
 	}
 	return k.batches
 }

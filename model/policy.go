@@ -18,7 +18,7 @@ import (
 type Policy struct {
 	Config
 	Options
-	// Progress, where set, is told of each batch that Accumulate is done with.
+	// Progress, where set, is told of each batch that Accumulate and ScoreTargets are done with.
 	Progress func(sequences, tokens int)
 
 	b       kernels.Backend

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/seed-7879b91d/grpo/kernels"
 	"github.com/seed-7879b91d/grpo/model/internal/program"
@@ -19,14 +20,32 @@ func (p *Policy) Score(ctx context.Context, sequences [][]int32, temperature flo
 		}
 		longest = max(longest, len(s)-1)
 	}
+	pack := func() []*Batch { return p.packer.packToScore(sequences, p.MaxRows, p.SharePrefixes) }
+	return p.score(ctx, longest, len(sequences), pack, temperature, nil)
+}
+
+// ScoreTargets gives log p(target | the tokens up to its row) for every row of the datums, also those that teach nothing.
+func (p *Policy) ScoreTargets(ctx context.Context, datums []Datum, temperature float32) ([][]float32, error) {
+	longest, asked := 0, make([]Datum, len(datums))
+	for i, d := range datums {
+		d.Mask = slices.Repeat([]bool{true}, d.Rows())
+		if err := d.Check(p.Config); err != nil {
+			return nil, fmt.Errorf("datum %d: %w", i, err)
+		}
+		asked[i], longest = d, max(longest, d.Rows())
+	}
+	pack := func() []*Batch { return p.packer.packTargets(asked, p.MaxRows, p.SharePrefixes) }
+	return p.score(ctx, longest, len(datums), pack, temperature, p.Progress)
+}
+
+// score runs the batches of n sequences, gathers what each was asked for, and tells done of each batch.
+func (p *Policy) score(ctx context.Context, longest, n int, pack func() []*Batch, temperature float32,
+	done func(sequences, tokens int)) ([][]float32, error) {
 	if err := p.prepare(&p.scorer, longest, (*builder).scoring); err != nil {
 		return nil, err
 	}
-	out := make([][]float32, len(sequences))
-	for i, s := range sequences {
-		out[i] = make([]float32, 0, len(s)-1)
-	}
-	for _, batch := range p.packer.packToScore(sequences, p.MaxRows, p.SharePrefixes) {
+	out := make([][]float32, n)
+	for _, batch := range pack() {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
@@ -38,9 +57,14 @@ func (p *Policy) Score(ctx context.Context, sequences [][]int32, temperature flo
 			return nil, err
 		}
 		for k, i := range batch.Sequences {
-			for _, pair := range batch.Places[batch.Offsets[k]:batch.Offsets[k+1]] {
-				out[i] = append(out[i], logp[pair])
+			places := batch.Places[batch.Offsets[k]:batch.Offsets[k+1]]
+			out[i] = make([]float32, len(places))
+			for p, pair := range places {
+				out[i][p] = logp[pair]
 			}
+		}
+		if done != nil {
+			done(len(batch.Sequences), len(batch.Places))
 		}
 	}
 	return out, nil

@@ -24,6 +24,7 @@ type Policy struct {
 	Base     string // the name of the model below an adapter; that of a model is its own
 	Language *sources.Language
 	Live     *sampler.Live
+	Model    *model.Policy // its weights; whoever computes with it holds the host's turn
 	Adapter  *model.Served // what Request.Adapter has to be; nil for a model
 	Created  time.Time     // when it was loaded
 }
@@ -46,9 +47,10 @@ type Adapter struct {
 
 // Host has policies by name. Its methods are safe for concurrent use.
 type Host struct {
-	turn  sync.Mutex // is held by whoever computes
-	lives []*sampler.Live
-	ended chan struct{} // closed when Run has returned, or can no longer begin
+	backend kernels.Backend
+	turn    sync.Mutex // is held by whoever computes
+	lives   []*sampler.Live
+	ended   chan struct{} // closed when Run has returned, or can no longer begin
 
 	mu       sync.Mutex // guards what follows
 	policies []Policy   // by name
@@ -60,7 +62,7 @@ type Host struct {
 
 // Open opens the models and adapters. Nothing is drawn before Run.
 func Open(ctx context.Context, o Options) (*Host, error) {
-	h := &Host{ended: make(chan struct{}), loading: map[string]bool{}}
+	h := &Host{backend: o.Backend, ended: make(chan struct{}), loading: map[string]bool{}}
 	if len(o.Models) == 0 {
 		return nil, badinput.Errorf("nothing to serve: expected a model; type --model tiny, or --model DIR")
 	}
@@ -80,7 +82,7 @@ func Open(ctx context.Context, o Options) (*Host, error) {
 		}
 		live.Turn = &h.turn
 		h.lives = append(h.lives, live)
-		h.add(Policy{Name: m.name, Base: m.name, Language: m.language, Live: live})
+		h.add(Policy{Name: m.name, Base: m.name, Language: m.language, Live: live, Model: m.policy})
 	}
 	for _, a := range o.Adapters {
 		if err := h.LoadAdapter(a.Name, a.Base, a.Dir); err != nil {
@@ -92,6 +94,9 @@ func Open(ctx context.Context, o Options) (*Host, error) {
 
 // Turn is held by whoever computes on the host's backend.
 func (h *Host) Turn() sync.Locker { return &h.turn }
+
+// Backend is what its models compute on.
+func (h *Host) Backend() kernels.Backend { return h.backend }
 
 // Policies are what is served, sorted by name.
 func (h *Host) Policies() []Policy {
@@ -140,7 +145,7 @@ func (h *Host) LoadAdapter(name, base, dir string) error {
 	if err != nil {
 		return fmt.Errorf("adapter %s: %w", name, err)
 	}
-	h.add(Policy{Name: name, Base: below.Name, Language: below.Language, Live: below.Live, Adapter: served})
+	h.add(Policy{Name: name, Base: below.Name, Language: below.Language, Live: below.Live, Model: below.Model, Adapter: served})
 	return nil
 }
 

@@ -1,0 +1,126 @@
+package tinker
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"io/fs"
+	"net/http"
+
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+)
+
+// status is an error that is answered with a code of HTTP.
+type status struct {
+	code int
+	err  error
+}
+
+func (e *status) Error() string { return e.err.Error() }
+func (e *status) Unwrap() error { return e.err }
+
+func notFound(err error) error { return &status{http.StatusNotFound, err} }
+
+// answered makes a handler of a call whose answer is JSON: nil is an empty object.
+func answered(call func(*http.Request) (any, error)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		v, err := call(r)
+		if err != nil {
+			refuse(w, codeOf(err), err)
+			return
+		}
+		if c, ok := v.(closing); ok { // see config
+			w.Header().Set("Connection", "close")
+			v = c.v
+		}
+		if v == nil {
+			v = struct{}{}
+		}
+		writeJSON(w, http.StatusOK, v)
+	}
+}
+
+// codeOf is the code for an error: what a client cannot mend by trying again is none of those that it tries again.
+func codeOf(err error) int {
+	var s *status
+	var large *http.MaxBytesError
+	switch {
+	case errors.As(err, &s):
+		return s.code
+	case errors.As(err, &large):
+		return http.StatusRequestEntityTooLarge
+	case errors.Is(err, fs.ErrNotExist):
+		return http.StatusNotFound
+	case badinput.Is(err):
+		return http.StatusBadRequest
+	}
+	return http.StatusInternalServerError
+}
+
+func refuse(w http.ResponseWriter, code int, err error) {
+	if code == http.StatusTooManyRequests {
+		w.Header().Set("Retry-After", "1")
+	}
+	writeJSON(w, code, map[string]string{"error": err.Error(), "detail": err.Error()})
+}
+
+func writeJSON(w http.ResponseWriter, code int, v any) {
+	text, err := json.Marshal(v)
+	if err != nil {
+		code, text = http.StatusInternalServerError, []byte(`{"error":"the answer cannot be written"}`)
+	}
+	write(w, code, "application/json", text)
+}
+
+func write(w http.ResponseWriter, code int, kind string, body []byte) {
+	w.Header().Set("Content-Type", kind)
+	w.WriteHeader(code)
+	_, _ = w.Write(body) // a client that has left polls again
+}
+
+// bodyOf is the body of a request, unpacked if it is packed.
+func (s *Server) bodyOf(r *http.Request) ([]byte, error) {
+	in := http.MaxBytesReader(nil, r.Body, s.Body)
+	var from io.Reader = in
+	switch packing := r.Header.Get("Content-Encoding"); packing {
+	case "", "identity":
+	case "zstd":
+		dec, err := zstd.NewReader(in, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxMemory(1<<30))
+		if err != nil {
+			return nil, err
+		}
+		defer dec.Close()
+		from = io.LimitReader(dec, s.Body+1)
+	default:
+		return nil, &status{http.StatusUnsupportedMediaType, badinput.Errorf("Content-Encoding: found %.40q, expected zstd or none", packing)}
+	}
+	body, err := io.ReadAll(from)
+	switch {
+	case err == nil && int64(len(body)) > s.Body:
+		return nil, &http.MaxBytesError{Limit: s.Body}
+	case err != nil && codeOf(err) != http.StatusRequestEntityTooLarge:
+		err = badinput.Errorf("body: %w", err)
+	}
+	return body, err
+}
+
+// read fills v from a JSON body. Fields that are not known are passed over, as clients of another version send some.
+func (s *Server) read(r *http.Request, v any) error {
+	body, err := s.bodyOf(r)
+	if err != nil {
+		return err
+	}
+	return parse(body, v)
+}
+
+func parse(body []byte, v any) error {
+	if len(body) == 0 {
+		return nil
+	}
+	if err := json.Unmarshal(body, v); err != nil {
+		return badinput.Errorf("body: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,127 @@
+package tinker
+
+import (
+	"archive/tar"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/serving/tinker/store"
+)
+
+// archived are the files that an archive has.
+var archived = []string{"adapter_config.json", "adapter_model.safetensors"}
+
+// valid is how long the address of an archive is one.
+const valid = time.Hour
+
+// ticket is what the address of an archive says. Who has the address may fetch it, without a key.
+type ticket struct {
+	Run, Kind, Name string
+	Seq             int64 // of the request that it was saved by: a name may be saved again
+	Until           int64 // in seconds
+}
+
+var errTicket = notFound(badinput.Errorf("this address is not one of an archive, or not any more; ask for another"))
+
+func (s *Server) sign(payload string) string {
+	mac := hmac.New(sha256.New, s.store.Secret)
+	mac.Write([]byte(payload))
+	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
+}
+
+// archiveAddress sends a client to where the archive is.
+func (s *Server) archiveAddress(w http.ResponseWriter, r *http.Request) {
+	m, c, err := s.about(r)
+	if err != nil {
+		refuse(w, codeOf(err), err)
+		return
+	}
+	until := time.Now().Add(valid)
+	text, err := json.Marshal(ticket{m.ID, c.Kind, c.Name, c.Seq, until.Unix()})
+	if err != nil {
+		refuse(w, codeOf(err), err)
+		return
+	}
+	payload := base64.RawURLEncoding.EncodeToString(text)
+	w.Header().Set("Location", mount(r)+prefix+"archives/"+payload+"."+s.sign(payload))
+	w.Header().Set("Expires", until.UTC().Format(http.TimeFormat))
+	w.WriteHeader(http.StatusFound)
+}
+
+// open finds what a ticket is for.
+func (s *Server) open(token string) (c store.Checkpoint, err error) {
+	payload, mac, _ := strings.Cut(token, ".")
+	var t ticket
+	text, err := base64.RawURLEncoding.DecodeString(payload)
+	if err != nil || !hmac.Equal([]byte(mac), []byte(s.sign(payload))) || json.Unmarshal(text, &t) != nil || time.Now().Unix() > t.Until {
+		return c, errTicket
+	}
+	m, err := s.findRun(t.Run)
+	if err != nil {
+		return c, err
+	}
+	if c, err = m.Find(t.Kind, t.Name); err != nil || c.Seq != t.Seq {
+		return c, errTicket
+	}
+	return c, nil
+}
+
+// archive sends the adapter of a checkpoint as a tar. Its files are opened before anything is sent.
+func (s *Server) archive(w http.ResponseWriter, r *http.Request) {
+	c, err := s.open(r.PathValue("token"))
+	var files []*os.File
+	defer func() {
+		for _, f := range files {
+			f.Close()
+		}
+	}()
+	for _, name := range archived {
+		if err != nil {
+			break
+		}
+		var f *os.File
+		if f, err = os.Open(filepath.Join(c.Dir, name)); err == nil {
+			files = append(files, f)
+		}
+	}
+	if err != nil {
+		refuse(w, codeOf(err), err)
+		return
+	}
+	w.Header().Set("Content-Type", "application/x-tar")
+	if err := pack(w, files, c.Time); err != nil {
+		s.Log.Warn("an archive was not sent to its end", "error", err)
+		panic(http.ErrAbortHandler) // else what was sent would look whole
+	}
+}
+
+func lengthOf(f *os.File) int64 {
+	info, err := f.Stat()
+	if err != nil {
+		return 0
+	}
+	return info.Size()
+}
+
+func pack(w io.Writer, files []*os.File, at time.Time) error {
+	t := tar.NewWriter(w)
+	for _, f := range files {
+		head := &tar.Header{Name: filepath.Base(f.Name()), Mode: 0o644, Size: lengthOf(f), ModTime: at.Truncate(time.Second)}
+		if err := t.WriteHeader(head); err != nil {
+			return err
+		}
+		if _, err := io.Copy(t, f); err != nil {
+			return err
+		}
+	}
+	return t.Close()
+}

@@ -1,0 +1,66 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"net/http"
+
+	"github.com/seed-7879b91d/grpo/internal/serving/tinker/wire"
+)
+
+// Voice is a sampling session.
+type Voice struct {
+	*Client
+	ID  string
+	Seq int64 // number of the next request
+}
+
+// Voice samples from a checkpoint, or where path is empty from a base.
+func (s *Session) Voice(ctx context.Context, base, path string) (*Voice, error) {
+	q := map[string]any{"session_id": s.ID, "sampling_session_seq_id": s.voices}
+	if path != "" {
+		q["model_path"] = path
+	} else {
+		q["base_model"] = base
+	}
+	s.voices++
+	var answer struct {
+		ID string `json:"sampling_session_id"`
+	}
+	err := s.Call(ctx, "POST", "create_sampling_session", q, &answer)
+	return &Voice{Client: s.Client, ID: answer.ID}, err
+}
+
+// Ask says how to draw.
+type Ask struct {
+	N              int
+	Params         map[string]any
+	PromptLogProbs bool
+	PromptTop      int
+}
+
+// Sample draws completions of a prompt. A request that the server lost is sent again.
+func (v *Voice) Sample(ctx context.Context, prompt []int32, a Ask) (wire.Sampled, error) {
+	if a.Params == nil {
+		a.Params = map[string]any{}
+	}
+	q := map[string]any{"sampling_session_id": v.ID, "seq_id": v.Seq, "num_samples": max(a.N, 1), "sampling_params": a.Params,
+		"prompt":          map[string]any{"chunks": []any{map[string]any{"type": "encoded_text", "tokens": prompt}}},
+		"prompt_logprobs": a.PromptLogProbs, "topk_prompt_logprobs": a.PromptTop}
+	v.Seq++
+	for {
+		var p promise
+		if err := v.Call(ctx, "POST", "asample", q, &p); err != nil {
+			return wire.Sampled{}, err
+		}
+		text, err := v.Wait(ctx, p.Request)
+		var gone *Refused
+		if errors.As(err, &gone) && gone.Code == http.StatusGone {
+			continue
+		}
+		if err != nil {
+			return wire.Sampled{}, err
+		}
+		return wire.ReadSampled(text)
+	}
+}

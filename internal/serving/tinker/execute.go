@@ -1,0 +1,221 @@
+package tinker
+
+import (
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/serving/tinker/learn"
+	"github.com/seed-7879b91d/grpo/internal/serving/tinker/store"
+	"github.com/seed-7879b91d/grpo/internal/serving/tinker/wire"
+	"github.com/seed-7879b91d/grpo/lora"
+)
+
+// benchKey says what models share a bench: those of one base whose adapters have the same layout.
+type benchKey struct {
+	base      string
+	rank      int
+	attn, mlp bool
+}
+
+// alpha is what every adapter of the protocol has.
+const alpha = 32
+
+func (k benchKey) config() lora.Config {
+	c := lora.Config{Rank: k.rank, Alpha: alpha}
+	if k.attn {
+		c.Targets = append(c.Targets, lora.Q, lora.K, lora.V, lora.O)
+	}
+	if k.mlp {
+		c.Targets = append(c.Targets, lora.Gate, lora.Up, lora.Down)
+	}
+	return c
+}
+
+func keyOf(a store.About) benchKey { return benchKey{a.Base, a.Rank, a.Attn, a.MLP} }
+
+// findBench finds the bench of a key, or makes it: in place of one that nobody uses where there are enough.
+func (s *Server) findBench(k benchKey) (*bench, error) {
+	base, err := s.base(k.base)
+	if err != nil {
+		return nil, err
+	}
+	s.benchMu.Lock()
+	defer s.benchMu.Unlock()
+	if b := s.benches[k]; b != nil {
+		b.users++
+		return b, nil
+	}
+	same := 0
+	for _, other := range slices.Collect(maps.Keys(s.benches)) {
+		if other.base != k.base {
+			continue
+		}
+		if same++; same >= s.Layouts && s.benches[other].users == 0 {
+			delete(s.benches, other)
+			same--
+		}
+	}
+	if same >= s.Layouts {
+		return nil, badinput.Errorf("lora_config: models of %d combinations of rank and targets are in use over %s, and no more are; unload one",
+			same, k.base)
+	}
+	b, err := learn.NewBench(base.Backend, base.Policy, k.config(), base.Turn)
+	if err != nil {
+		return nil, err
+	}
+	s.benches[k] = &bench{b, 1}
+	return s.benches[k], nil
+}
+
+func (s *Server) release(k benchKey) {
+	s.benchMu.Lock()
+	defer s.benchMu.Unlock()
+	s.benches[k].users--
+}
+
+// bench is a bench and how many models are on it or beside it.
+type bench struct {
+	*learn.Bench
+	users int
+}
+
+// awake brings the model to memory as it was after its last snapshot: what came after it is done again.
+func (r *run) awake() error {
+	key := keyOf(r.About)
+	b, err := r.s.findBench(key)
+	if err != nil {
+		return err
+	}
+	w := worker{bench: b, key: key, model: b.NewModel(r.Seed)}
+	seq, dir, err := r.State()
+	if err == nil && seq >= 0 {
+		err = b.Load(w.model, dir, true)
+	}
+	w.saved, w.next = seq, seq+1
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.worker = w
+	return err
+}
+
+// do does a request and keeps what it came to. One that has a result is done for what it does to the model: the server
+// was started anew since. The error is of the machine.
+func (r *run) do(e *entry) error {
+	start, again := time.Now(), e.settled()
+	res := e.result
+	if !again || e.replayed() {
+		res = r.execute(e)
+	}
+	if r.s.ctx.Err() != nil {
+		return r.s.ctx.Err()
+	}
+	if res.status == server && (again && e.replayed() || r.dirty(e)) {
+		return errors.New(string(res.body))
+	}
+	r.spent += time.Since(start)
+	r.mu.Lock()
+	if !again {
+		saves := strings.HasPrefix(e.kind, "save_") || e.kind == loadWeights.kind
+		rec := store.Record{Kind: store.Done, Seq: e.seq, Status: res.status, Type: res.kind, Body: res.body}
+		if err := r.record(saves, rec); err != nil {
+			r.mu.Unlock()
+			return err
+		}
+		r.finish(e, res)
+	}
+	if old := r.entries[e.seq-kept]; old != nil && old.settled() {
+		r.entries[old.seq] = &entry{&future{old.done, result{status: lost}}, old.seq, old.kind, old.sum, old.body}
+	}
+	r.next++
+	r.mu.Unlock()
+	if r.spent > r.s.Replay {
+		return r.snapshot(e.seq)
+	}
+	return nil
+}
+
+// replayed reports whether a request that has a result does something to the model when it is done again.
+func (e *entry) replayed() bool {
+	return e.result.status != server && (e.kind == forwardBackward || e.kind == optimStep.kind || e.kind == loadWeights.kind)
+}
+
+// dirty reports whether a request that the machine failed may have changed the model.
+func (r *run) dirty(e *entry) bool { return !strings.HasPrefix(e.kind, "save_") }
+
+// snapshot keeps the model as it is after a request, if there is something new and no gradient that would be lost.
+func (r *run) snapshot(seq int64) error {
+	if r.model == nil || seq <= r.saved || !r.model.Clean() {
+		return nil
+	}
+	r.mu.Lock()
+	err := r.broken
+	if err == nil {
+		err = r.journal.Sync() // results of requests that are not done again
+	}
+	r.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	err = r.Snapshot(seq, func(dir string) error { return r.bench.Save(r.model, dir, r.s.bases[r.Base].Source, true) })
+	if err != nil {
+		return err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for old := r.saved + 1; old <= seq; old++ {
+		if e := r.entries[old]; e != nil && e.settled() {
+			e.body = nil // what it did is kept
+		}
+	}
+	r.saved, r.spent = seq, 0
+	return r.shorten()
+}
+
+// shorten drops from the journal what the snapshot has, and results that are too old to be asked for, when it is long; mu is held.
+func (r *run) shorten() error {
+	if r.journal.Size < r.s.Journal {
+		return nil
+	}
+	var records []store.Record
+	for _, seq := range slices.Sorted(maps.Keys(r.entries)) {
+		e := r.entries[seq]
+		records = append(records, store.Record{Kind: e.kind, Seq: seq, Sum: e.sum, Body: e.body})
+		if e.settled() && e.kind != skipped {
+			records = append(records, store.Record{Kind: store.Done, Seq: seq, Status: e.result.status, Type: e.result.kind, Body: e.result.body})
+		}
+	}
+	r.broken = r.journal.Rewrite(records)
+	return r.broken
+}
+
+// execute does what a request asks for.
+func (r *run) execute(e *entry) result {
+	switch e.kind {
+	case created, skipped:
+		return inJSON(map[string]string{"model_id": r.ID})
+	case forwardBackward:
+		q, err := wire.ReadForwardBackward(e.body)
+		if err != nil {
+			return failed(badinput.Errorf("%w", err))
+		}
+		out, err := r.bench.Run(r.s.ctx, r.model, q)
+		if err != nil {
+			return failed(err)
+		}
+		return result{fine, isProtobuf, out.Append(nil)}
+	}
+	for _, k := range []kind{optimStep, saveWeights, loadWeights, saveForSampler} {
+		if k.kind == e.kind {
+			v, err := k.do(r, e)
+			if err != nil {
+				return failed(err)
+			}
+			return inJSON(v)
+		}
+	}
+	return failed(badinput.Errorf("%s was accepted by another version of this server", e.kind))
+}

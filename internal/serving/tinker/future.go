@@ -1,0 +1,212 @@
+package tinker
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/optim"
+)
+
+// future is a result to come.
+type future struct {
+	done   chan struct{} // closed when there is a result
+	result result
+}
+
+func newFuture() *future { return &future{done: make(chan struct{})} }
+
+func (f *future) settle(r result) {
+	f.result = r
+	close(f.done)
+}
+
+func (f *future) settled() bool {
+	select {
+	case <-f.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// result is what a request came to.
+type result struct {
+	status string // how it ended
+	kind   string // content type of the body
+	body   []byte
+}
+
+// The ways to end. What failed by its own fault fails again when it is done again; what the machine failed is not.
+const (
+	fine   = "ok"
+	user   = "user"
+	server = "server"
+	lost   = "lost" // it was so long ago that the result is not kept
+)
+
+const (
+	isJSON     = "application/json"
+	isProtobuf = "application/x-protobuf"
+)
+
+func inJSON(v any) result {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return failed(err)
+	}
+	return result{fine, isJSON, text}
+}
+
+func failed(err error) result {
+	status := server
+	var bad *optim.NonFiniteError
+	if badinput.Is(err) || errors.As(err, &bad) {
+		status = user
+	}
+	text, _ := json.Marshal(map[string]string{"error": err.Error(), "category": status}) // of strings: it cannot fail
+	return result{status, isJSON, text}
+}
+
+// retrieve waits for a result as long as a client waits for an answer.
+func (s *Server) retrieve(w http.ResponseWriter, r *http.Request) {
+	var q struct {
+		ID string `json:"request_id"`
+	}
+	if err := s.read(r, &q); err != nil {
+		refuse(w, codeOf(err), err)
+		return
+	}
+	f, err := s.find(q.ID)
+	if err != nil {
+		refuse(w, codeOf(err), err)
+		return
+	}
+	patience, cancel := context.WithTimeout(r.Context(), s.Poll)
+	defer cancel()
+	select {
+	case <-f.done:
+	case <-patience.Done():
+	case <-s.ctx.Done():
+	}
+	switch {
+	case !f.settled():
+		writeJSON(w, http.StatusRequestTimeout, map[string]string{"type": "try_again", "request_id": q.ID, "queue_state": "active"})
+	case f.result.status == lost:
+		refuse(w, http.StatusGone, fmt.Errorf("request_id: the result of %.200q is not kept any more", q.ID))
+	default:
+		write(w, http.StatusOK, f.result.kind, f.result.body)
+	}
+}
+
+// find is the future of a request: of a model's, by its number, or of one to sample.
+func (s *Server) find(id string) (*future, error) {
+	if f := s.samples.get(id); f != nil {
+		return f, nil
+	}
+	owner, number, _ := strings.Cut(id, "#")
+	s.mu.Lock()
+	r, v := s.runs[owner], s.voices[owner]
+	s.mu.Unlock()
+	seq, err := strconv.ParseInt(number, 10, 64)
+	switch {
+	case err != nil:
+	case r != nil:
+		if f, err := r.future(seq); f != nil || err != nil {
+			return f, err
+		}
+	case v != nil: // the server was started anew since: the client sends it again
+		return nil, &status{http.StatusGone, badinput.Errorf("request_id: %.200q is not known any more; send it again", id)}
+	}
+	return nil, notFound(badinput.Errorf("request_id: %.200q is not known", id))
+}
+
+// kept is how many results to sample, and of a model, are there to be read again.
+const kept = 4096
+
+// maxOpen is how many requests to sample may wait; a client sends at most 2,000 at a time.
+const maxOpen = 2048
+
+// answers are the futures of requests that no journal has.
+type answers struct {
+	mu    sync.Mutex
+	all   map[string]*answer
+	order []string
+	open  int // without a result
+}
+
+// settle gives a request that began its result.
+func (a *answers) settle(f *future, r result) {
+	f.settle(r)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.open--
+}
+
+type answer struct {
+	*future
+	sum string
+}
+
+func (a *answers) get(id string) *future {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if x := a.all[id]; x != nil {
+		return x.future
+	}
+	return nil
+}
+
+// begin gives the future of a request, and whether it is a new one. The same id with other content is refused.
+func (a *answers) begin(id, sum string) (f *future, isNew bool, err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if x := a.all[id]; x != nil {
+		if x.sum != sum {
+			return nil, false, badinput.Errorf("seq_id: %s was used for another request", id)
+		}
+		return x.future, false, nil
+	}
+	if a.all == nil {
+		a.all = map[string]*answer{}
+	}
+	if a.open >= maxOpen {
+		busy := badinput.Errorf("%d requests to sample wait; send the next when some are done", a.open)
+		return nil, false, &status{http.StatusTooManyRequests, busy}
+	}
+	a.open++
+	x := &answer{newFuture(), sum}
+	a.all[id], a.order = x, append(a.order, id)
+	for i := 0; len(a.all) > kept && i < len(a.order); {
+		old := a.order[i]
+		if f := a.all[old]; f != nil && !f.settled() {
+			i++
+			continue
+		}
+		delete(a.all, old)
+		a.order = append(a.order[:i], a.order[i+1:]...)
+	}
+	return x.future, true, nil
+}
+
+// promise is the answer to a heavy call.
+func promise(id, model string) any {
+	p := map[string]string{"request_id": id}
+	if model != "" {
+		p["model_id"] = model
+	}
+	return p
+}
+
+// timer fires after d; stop it when it is not needed any more.
+func timer(d time.Duration) (<-chan time.Time, func() bool) {
+	t := time.NewTimer(d)
+	return t.C, t.Stop
+}

@@ -1,0 +1,23 @@
+package tinker
+
+import (
+	"github.com/seed-7879b91d/grpo/internal/serving"
+	"github.com/seed-7879b91d/grpo/sampler"
+)
+
+// Bases are the models of a host, to be trained over and sampled from. The host's samplers have room for adapters.
+func Bases(h *serving.Host) []*Base {
+	var all []*Base
+	for _, p := range h.Policies() {
+		if p.Adapter != nil {
+			continue
+		}
+		words := p.Language.Tokenizer
+		all = append(all, &Base{
+			Name: p.Name, Source: p.Language.Base, Context: p.Live.Plan().MaxLength, Stops: p.Language.Stops,
+			Text:   func() sampler.TextStream { return words.NewStream(false) },
+			Policy: p.Model, Backend: h.Backend(), Turn: h.Turn(), Voice: NewChoir(p.Live),
+		})
+	}
+	return all
+}

@@ -1,0 +1,239 @@
+package learn
+
+import (
+	"maps"
+	"math"
+	"slices"
+
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/serving/tinker/wire"
+	"github.com/seed-7879b91d/grpo/kernels"
+	"github.com/seed-7879b91d/grpo/model"
+)
+
+// The names of what a datum brings beside its tokens.
+const (
+	targetTokens = "target_tokens"
+	weights      = "weights"
+	logprobs     = "logprobs"
+	advantages   = "advantages"
+	mask         = "mask" // optional: rows that teach; else those whose weight or advantage is not zero
+)
+
+// loss is a loss that a client may name. Where the backend knows it, native is what is run, else custom.
+type loss struct {
+	kind     kernels.LossKind
+	custom   func(settings map[string]float64) model.LossFunc
+	ratio    bool               // it reads logprobs and advantages, else weights
+	everyRow bool               // a row without an advantage teaches too
+	settings map[string]float64 // and what they are where nobody says
+	// term is the loss of one token: lp now, q as it was sampled, a its advantage or weight.
+	term func(lp, q, a float64, settings map[string]float64) float64
+}
+
+const (
+	clipLow  = "clip_low_threshold"
+	clipHigh = "clip_high_threshold"
+	beta     = "beta"
+)
+
+var losses = map[string]loss{
+	"cross_entropy": {
+		kind: kernels.CrossEntropy,
+		term: func(lp, _, w float64, _ map[string]float64) float64 { return -w * lp },
+	},
+	"importance_sampling": {
+		kind: kernels.ImportanceSampling, ratio: true,
+		term: func(lp, q, a float64, _ map[string]float64) float64 { return -math.Exp(lp-q) * a },
+	},
+	"ppo": {
+		kind: kernels.PPO, ratio: true, settings: map[string]float64{clipLow: 0.8, clipHigh: 1.2},
+		term: func(lp, q, a float64, s map[string]float64) float64 {
+			r := math.Exp(lp - q)
+			return -min(r*a, clip(r, s)*a)
+		},
+	},
+	"cispo": {
+		kind: kernels.CISPO, ratio: true, settings: map[string]float64{clipLow: 0, clipHigh: 4},
+		term: func(lp, q, a float64, s map[string]float64) float64 { return -clip(math.Exp(lp-q), s) * lp * a },
+	},
+	"dro": {
+		custom: dro, ratio: true, everyRow: true, settings: map[string]float64{beta: 0.05},
+		term: func(lp, q, a float64, s map[string]float64) float64 { return -(lp*a - s[beta]/2*(lp-q)*(lp-q)) },
+	},
+}
+
+func clip(r float64, s map[string]float64) float64 { return max(s[clipLow], min(r, s[clipHigh])) }
+
+// dro is −Σ (A·lp − ½·beta·(lp − q)²), which no backend knows.
+func dro(settings map[string]float64) model.LossFunc {
+	b := settings[beta]
+	return func(s *model.LossSequence) (sum float64) {
+		for i := range s.LogP {
+			lp, q, a := float64(s.LogP[i]), float64(s.Old[i]), float64(s.Advantage[i])
+			sum -= lp*a - b/2*(lp-q)*(lp-q)
+			s.Grad[i] = float32(-(a - b*(lp-q)))
+		}
+		return sum
+	}
+}
+
+// task is what a client asks for, as the model takes it.
+type task struct {
+	loss     loss
+	settings map[string]float64
+	datums   []model.Datum
+	shapes   [][]int64 // of the targets of each of the client's datums; one of K columns is K datums
+	of       []int     // of each datum: which of the client's it is
+}
+
+// read checks a request and lays it out.
+func read(r wire.ForwardBackward) (t task, err error) {
+	known := false
+	if t.loss, known = losses[r.Loss]; !known {
+		return t, badinput.Errorf("loss_fn: found %q, expected one of %q", r.Loss, slices.Sorted(maps.Keys(losses)))
+	}
+	t.settings = maps.Clone(t.loss.settings)
+	for _, key := range slices.Sorted(maps.Keys(r.Config)) {
+		if _, known := t.loss.settings[key]; !known {
+			return t, badinput.Errorf("loss_fn_config: %s has no setting %q, only %q", r.Loss, key, slices.Sorted(maps.Keys(t.loss.settings)))
+		}
+		if t.settings[key] = r.Config[key]; math.IsNaN(r.Config[key]) {
+			return t, badinput.Errorf("loss_fn_config: %s is not a number", key)
+		}
+	}
+	if len(r.Data) == 0 {
+		return t, badinput.Errorf("data: found no datum, expected one or more")
+	}
+	for i, d := range r.Data {
+		if err := t.add(d); err != nil {
+			return t, badinput.Errorf("data: %d: %w", i, err)
+		}
+	}
+	return t, nil
+}
+
+// add lays out one datum.
+func (t *task) add(d wire.Datum) error {
+	n := len(d.Tokens)
+	if d.Other != "" {
+		return badinput.Errorf("model_input has %s, but this model reads text alone", d.Other)
+	}
+	targets, ok := d.Inputs[targetTokens]
+	k := int64(1)
+	switch dims := len(targets.Shape); {
+	case !ok:
+		return badinput.Errorf("%s: found none, expected %d", targetTokens, n)
+	case targets.DType != wire.I64:
+		return badinput.Errorf("%s: found numbers with fractions, expected whole ones", targetTokens)
+	case dims == 2 && t.loss.kind == kernels.CrossEntropy && t.loss.custom == nil && targets.Shape[1] > 0:
+		k = targets.Shape[1]
+	case dims != 1:
+		return badinput.Errorf("%s: found shape %v, expected [%d]", targetTokens, targets.Shape, n)
+	}
+	if targets.Shape[0] != int64(n) {
+		return badinput.Errorf("%s: found %d, expected one for each of the %d tokens of model_input", targetTokens, targets.Shape[0], n)
+	}
+	if n == 0 {
+		return badinput.Errorf("model_input has no tokens")
+	}
+	in, err := t.inputs(d, targets.Shape)
+	if err != nil {
+		return err
+	}
+	for c := range int(k) {
+		t.datums, t.of = append(t.datums, in.column(d.Tokens, targets.Ints, c, int(k))), append(t.of, len(t.shapes))
+	}
+	t.shapes = append(t.shapes, targets.Shape)
+	return nil
+}
+
+// inputs are numbers for each row, or for each row and column; nil where there are none.
+type inputs struct {
+	old, advantage, mask []float32
+	everyRow             bool
+}
+
+func (t *task) inputs(d wire.Datum, shape []int64) (in inputs, err error) {
+	in.everyRow = t.loss.everyRow
+	take := func(name string, required bool) []float32 {
+		x, ok := d.Inputs[name]
+		switch {
+		case err != nil || !ok && !required:
+		case !ok:
+			err = badinput.Errorf("%s: found none, but the loss reads them", name)
+		case !slices.Equal(x.Shape, shape):
+			err = badinput.Errorf("%s: found shape %v, expected %v as %s has", name, x.Shape, shape, targetTokens)
+		default:
+			return numbers(x)
+		}
+		return nil
+	}
+	if t.loss.ratio {
+		in.old, in.advantage = take(logprobs, true), take(advantages, true)
+	} else {
+		in.advantage = take(weights, false)
+	}
+	in.mask = take(mask, false)
+	return in, err
+}
+
+// numbers are those of a tensor of either type.
+func numbers(x wire.Tensor) []float32 {
+	if x.DType == wire.F32 {
+		return x.Floats
+	}
+	values := make([]float32, len(x.Ints))
+	for i, v := range x.Ints {
+		values[i] = float32(v)
+	}
+	return values
+}
+
+// column is the datum of one column of k. What teaches nothing is not masked by chance: a row without an advantage has no
+// gradient, whatever its ratio is.
+func (in inputs) column(tokens []int32, targets []int64, c, k int) model.Datum {
+	n := len(tokens)
+	d := model.Datum{Tokens: tokens, Targets: make([]int32, n), OldLogProbs: make([]float32, n), Advantages: make([]float32, n),
+		Mask: make([]bool, n)}
+	for i := range n {
+		at := i*k + c
+		d.Targets[i] = int32(max(-1, min(targets[at], math.MaxInt32)))
+		d.Advantages[i] = 1
+		if in.advantage != nil {
+			d.Advantages[i] = in.advantage[at]
+		}
+		if in.old != nil {
+			d.OldLogProbs[i] = in.old[at]
+		}
+		d.Mask[i] = in.everyRow || d.Advantages[i] != 0
+		if in.mask != nil {
+			d.Mask[i] = in.mask[at] != 0
+		}
+	}
+	return d
+}
+
+// sum is the loss of log-probabilities of all rows.
+func (t *task) sum(lp [][]float32) (sum float64) {
+	for i, d := range t.datums {
+		for p, teaches := range d.Mask {
+			if teaches {
+				sum += t.loss.term(float64(lp[i][p]), float64(d.OldLogProbs[p]), float64(d.Advantages[p]), t.settings)
+			}
+		}
+	}
+	return sum
+}
+
+// objective is what the model minimises.
+func (t *task) objective() model.Objective {
+	o := model.Objective{Reduction: model.Sum, Temperature: 1, Loss: kernels.Loss{Kind: t.loss.kind}}
+	if t.loss.custom != nil {
+		o.Custom = t.loss.custom(t.settings)
+	}
+	if _, clips := t.settings[clipLow]; clips {
+		o.Loss.Low, o.Loss.High = float32(t.settings[clipLow]), float32(t.settings[clipHigh])
+	}
+	return o
+}

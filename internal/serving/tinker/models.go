@@ -1,0 +1,334 @@
+package tinker
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/serving/tinker/store"
+	"github.com/seed-7879b91d/grpo/internal/serving/tinker/wire"
+	"github.com/seed-7879b91d/grpo/optim"
+)
+
+const forwardBackward = "forward_backward"
+
+// kind is a call whose requests are numbered, with a body of JSON.
+type kind struct {
+	kind string
+	do   func(*run, *entry) (any, error)
+}
+
+var (
+	optimStep      = kind{"optim_step", (*run).optimStep}
+	saveWeights    = kind{"save_weights", (*run).saveWeights}
+	loadWeights    = kind{"load_weights", (*run).loadWeights}
+	saveForSampler = kind{"save_weights_for_sampler", (*run).saveForSampler}
+)
+
+// createModel makes the folder of a model before it answers. What the model is follows from the session and a number, so a
+// call that is made again is the same.
+func (s *Server) createModel(r *http.Request) (any, error) {
+	yes := true
+	q := struct {
+		Session string `json:"session_id"`
+		Seq     int64  `json:"model_seq_id"`
+		Base    string `json:"base_model"`
+		LoRA    struct {
+			Rank    int    `json:"rank"`
+			Seed    *int64 `json:"seed"`
+			Unembed *bool  `json:"train_unembed"`
+			MLP     *bool  `json:"train_mlp"`
+			Attn    *bool  `json:"train_attn"`
+		} `json:"lora_config"`
+		Metadata map[string]any `json:"user_metadata"`
+	}{}
+	q.LoRA.Rank, q.LoRA.MLP, q.LoRA.Attn = 32, &yes, &yes
+	if err := s.read(r, &q); err != nil {
+		return nil, err
+	}
+	if _, err := s.findSession(q.Session); err != nil {
+		return nil, err
+	}
+	a := store.About{ID: fmt.Sprintf("%s:train:%d", q.Session, q.Seq), Session: q.Session, Base: q.Base, Rank: q.LoRA.Rank,
+		Attn: on(q.LoRA.Attn), MLP: on(q.LoRA.MLP), Metadata: map[string]string{}, Created: time.Now().UTC()}
+	if q.LoRA.Seed != nil {
+		a.Seed = uint64(*q.LoRA.Seed)
+	}
+	for k, v := range q.Metadata {
+		a.Metadata[k] = fmt.Sprint(v)
+	}
+	if q.Seq < 0 {
+		return nil, badinput.Errorf("model_seq_id: found %d, expected 0 or more", q.Seq)
+	}
+	if err := s.checkModel(a); err != nil {
+		return nil, err
+	}
+	created, err := s.makeRun(a)
+	if err != nil {
+		return nil, err
+	}
+	return promise(created, a.ID), nil
+}
+
+func on(b *bool) bool { return b == nil || *b }
+
+// checkModel refuses a model that could not be trained.
+func (s *Server) checkModel(a store.About) error {
+	b, err := s.base(a.Base)
+	if err != nil {
+		return err
+	}
+	if most := b.Policy.Hidden; a.Rank < 1 || a.Rank > most {
+		return badinput.Errorf("lora_config: found rank %d, expected 1 to %d", a.Rank, most)
+	}
+	if !a.Attn && !a.MLP {
+		return badinput.Errorf("lora_config: found neither train_attn nor train_mlp; the unembedding alone is not trained here")
+	}
+	return nil
+}
+
+// makeRun makes a model, or finds that it is there, and gives the request's id.
+func (s *Server) makeRun(a store.About) (id string, err error) {
+	same := a
+	same.Created = time.Time{}
+	content, err := json.Marshal(same)
+	if err != nil {
+		return "", err
+	}
+	s.mu.Lock()
+	r := s.runs[a.ID]
+	if r == nil {
+		kept, err := s.store.Create(a)
+		if err != nil {
+			s.mu.Unlock()
+			return "", err
+		}
+		r = &run{s: s, Run: kept}
+		s.runs[a.ID] = r
+	}
+	s.mu.Unlock()
+	return r.accept(0, created, content)
+}
+
+func (s *Server) findRun(id string) (*run, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if r := s.runs[id]; r != nil {
+		return r, nil
+	}
+	return nil, notFound(badinput.Errorf("model_id: there is no model %.140q; make one with create_model", id))
+}
+
+// named is what every call about a model says.
+type named struct {
+	Model string `json:"model_id"`
+	Seq   int64  `json:"seq_id"`
+}
+
+func (s *Server) getInfo(r *http.Request) (any, error) {
+	var q named
+	if err := s.read(r, &q); err != nil {
+		return nil, err
+	}
+	m, err := s.findRun(q.Model)
+	if err != nil {
+		return nil, err
+	}
+	b, err := s.base(m.Base)
+	if err != nil {
+		return nil, err
+	}
+	return map[string]any{
+		"type": "get_info", "model_id": m.ID, "is_lora": true, "lora_rank": m.Rank, "model_name": m.Base,
+		"model_data": map[string]any{"arch": b.Policy.Architecture, "model_name": m.Base, "tokenizer_id": b.Tokenizer},
+	}, nil
+}
+
+// unloadModel ends the training of a model. What was accepted before is done; its checkpoints stay.
+func (s *Server) unloadModel(r *http.Request) (any, error) {
+	var q named
+	if err := s.read(r, &q); err != nil {
+		return nil, err
+	}
+	m, err := s.findRun(q.Model)
+	if err != nil {
+		return nil, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if err := m.open(); err != nil {
+		return nil, err
+	}
+	if !m.unloaded {
+		if err := m.record(true, store.Record{Kind: unload, Seq: -1}); err != nil {
+			return nil, err
+		}
+		m.unloaded = true
+		m.start()
+	}
+	id := m.ID + "#" + unload
+	f, isNew, err := s.samples.begin(id, "")
+	if isNew {
+		s.samples.settle(f, inJSON(map[string]string{"model_id": m.ID}))
+	}
+	return promise(id, m.ID), err
+}
+
+// forwardBackward takes data to learn from. A request that is none has no number that could be used up.
+func (s *Server) forwardBackward(r *http.Request) (any, error) {
+	body, err := s.bodyOf(r)
+	if err != nil {
+		return nil, err
+	}
+	q, err := wire.ReadForwardBackward(body)
+	if err != nil {
+		return nil, badinput.Errorf("body: %w", err)
+	}
+	m, err := s.findRun(q.ModelID)
+	if err != nil {
+		return nil, err
+	}
+	id, err := m.accept(q.SeqID, forwardBackward, q.Append(nil))
+	if err != nil {
+		return nil, err
+	}
+	return promise(id, m.ID), nil
+}
+
+// numbered takes a request of a kind.
+func (s *Server) numbered(k kind) func(*http.Request) (any, error) {
+	return func(r *http.Request) (any, error) {
+		body, err := s.bodyOf(r)
+		if err != nil {
+			return nil, err
+		}
+		var q named
+		if err := parse(body, &q); err != nil {
+			return nil, err
+		}
+		m, err := s.findRun(q.Model)
+		if err != nil {
+			return nil, err
+		}
+		if body, err = canonical(body); err != nil {
+			return nil, err
+		}
+		id, err := m.accept(q.Seq, k.kind, body)
+		if err != nil {
+			return nil, err
+		}
+		return promise(id, m.ID), nil
+	}
+}
+
+// canonical writes a JSON object in one way, whatever the order of its keys.
+func canonical(body []byte) ([]byte, error) {
+	dec := json.NewDecoder(bytes.NewReader(body))
+	dec.UseNumber()
+	var v map[string]any
+	if err := dec.Decode(&v); err != nil {
+		return nil, badinput.Errorf("body: %w", err)
+	}
+	return json.Marshal(v)
+}
+
+func (r *run) optimStep(e *entry) (any, error) {
+	d := optim.Defaults()
+	var q struct {
+		Adam struct {
+			Rate   *float64 `json:"learning_rate"`
+			Beta1  *float64 `json:"beta1"`
+			Beta2  *float64 `json:"beta2"`
+			Eps    *float64 `json:"eps"`
+			Decay  *float64 `json:"weight_decay"`
+			Clip   *float64 `json:"grad_clip_norm"`
+			Unused any      `json:"type"`
+		} `json:"adam_params"`
+	}
+	if err := parse(e.body, &q); err != nil {
+		return nil, err
+	}
+	rate := 1e-4
+	for _, x := range []struct{ to, from *float64 }{{&rate, q.Adam.Rate}, {&d.Beta1, q.Adam.Beta1}, {&d.Beta2, q.Adam.Beta2},
+		{&d.Eps, q.Adam.Eps}, {&d.WeightDecay, q.Adam.Decay}, {&d.ClipNorm, q.Adam.Clip}} {
+		if x.from != nil {
+			*x.to = *x.from
+		}
+	}
+	metrics, err := r.bench.Step(r.model, d, rate)
+	return map[string]any{"metrics": metrics}, err
+}
+
+// saving is what a call says that saves.
+type saving struct {
+	Path      *string `json:"path"`
+	TTL       *int64  `json:"ttl_seconds"`
+	Overwrite bool    `json:"overwrite"`
+}
+
+func (r *run) saveWeights(e *entry) (any, error) {
+	var q saving
+	if err := parse(e.body, &q); err != nil {
+		return nil, err
+	}
+	if q.Path == nil {
+		return nil, badinput.Errorf("path: found none, expected the name of the checkpoint")
+	}
+	return r.saveNamed(e, q, store.Weights)
+}
+
+func (r *run) saveNamed(e *entry, q saving, kind string) (any, error) {
+	c := store.Checkpoint{Kind: kind, Name: *q.Path, Seq: e.seq, Time: time.Now().UTC()}
+	if err := c.Live(q.TTL); err != nil {
+		return nil, err
+	}
+	err := r.Save(c, q.Overwrite, func(dir string) error {
+		return r.bench.Save(r.model, dir, r.s.bases[r.Base].Source, kind == store.Weights)
+	})
+	return map[string]string{"path": store.Path(r.ID, kind, c.Name)}, err
+}
+
+// saveForSampler saves the adapter: under a name, or for one sampling session.
+func (r *run) saveForSampler(e *entry) (any, error) {
+	var q saving
+	if err := parse(e.body, &q); err != nil {
+		return nil, err
+	}
+	if q.Path != nil {
+		return r.saveNamed(e, q, store.Sampler)
+	}
+	_, err := r.Moment(e.seq, r.s.Moments, func(dir string) error {
+		return r.bench.Save(r.model, dir, r.s.bases[r.Base].Source, false)
+	})
+	if err != nil {
+		return nil, err
+	}
+	v := &voice{ID: fmt.Sprintf("%s:sample:%d", r.ID, e.seq), Session: r.Session, Base: r.Base, Run: r.ID, Seq: e.seq}
+	return map[string]any{"sampling_session_id": v.ID, "path": nil}, r.s.keepVoice(v)
+}
+
+// loadWeights gives the model what was saved. The state is kept at once: what was loaded may be deleted before the journal
+// is done again.
+func (r *run) loadWeights(e *entry) (any, error) {
+	var q struct {
+		Path      string `json:"path"`
+		Optimizer bool   `json:"optimizer"`
+	}
+	if err := parse(e.body, &q); err != nil {
+		return nil, err
+	}
+	c, _, err := r.s.checkpoint(q.Path)
+	if err != nil {
+		return nil, err
+	}
+	if q.Optimizer && c.Kind != store.Weights {
+		return nil, badinput.Errorf("path: %s has no optimizer's state; load it without, or a checkpoint under %s", q.Path, store.Weights)
+	}
+	if err := r.bench.Load(r.model, c.Dir, q.Optimizer); err != nil {
+		return nil, err
+	}
+	return struct{}{}, r.snapshot(e.seq)
+}

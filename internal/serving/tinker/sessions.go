@@ -1,0 +1,132 @@
+package tinker
+
+import (
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/serving/tinker/store"
+)
+
+// session is a program that is connected.
+type session struct {
+	ID       string         `json:"session_id"`
+	Tags     []string       `json:"tags"`
+	Metadata map[string]any `json:"user_metadata"`
+	Created  time.Time      `json:"created"`
+}
+
+// closing is an answer after which the connection is closed.
+type closing struct{ v any }
+
+// config tells a client how to speak. It drops the connection of this call without closing it, and the late close has hit
+// others: so it is closed here.
+func (s *Server) config(*http.Request) (any, error) {
+	return closing{map[string]any{
+		"use_pyqwest_transport": false, "pjwt_auth_enabled": false, "proto_compress_fwdbwd": false,
+		"parallel_fwdbwd_chunks": true, "create_model_via_load_weights": false,
+	}}, nil
+}
+
+func (s *Server) dynamicConfig(*http.Request) (any, error) {
+	return map[string]any{"refresh_interval_sec": 300}, nil
+}
+
+func (s *Server) token(*http.Request) (any, error) {
+	return nil, badinput.Errorf("auth/token: keys are used as they are here; set pjwt_auth_enabled to false")
+}
+
+func (s *Server) createSession(r *http.Request) (any, error) {
+	n := session{ID: "s-" + store.NewID(), Created: time.Now().UTC()}
+	id := n.ID
+	if err := s.read(r, &n); err != nil {
+		return nil, err
+	}
+	n.ID = id
+	if err := s.store.Put("sessions", id, n); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.sessions[id] = &n
+	return map[string]string{"session_id": id}, nil
+}
+
+func (s *Server) findSession(id string) (*session, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if n := s.sessions[id]; n != nil {
+		return n, nil
+	}
+	return nil, notFound(badinput.Errorf("session_id: there is no session %.100q; make one with create_session", id))
+}
+
+func (s *Server) heartbeat(r *http.Request) (any, error) {
+	var q session
+	if err := s.read(r, &q); err != nil {
+		return nil, err
+	}
+	_, err := s.findSession(q.ID)
+	return nil, err
+}
+
+// telemetry is thrown away; a client that finds nobody to take it shows its user errors late.
+func (s *Server) telemetry(r *http.Request) (any, error) {
+	_, err := s.bodyOf(r)
+	return map[string]string{"status": "accepted"}, err
+}
+
+func (s *Server) healthz(*http.Request) (any, error) { return map[string]string{"status": "ok"}, nil }
+
+func (s *Server) capabilities(*http.Request) (any, error) {
+	models := []map[string]any{}
+	for _, name := range slices.Sorted(maps.Keys(s.bases)) {
+		models = append(models, map[string]any{"model_name": name, "max_context_length": s.bases[name].Context})
+	}
+	return map[string]any{"supported_models": models}, nil
+}
+
+func (s *Server) base(name string) (*Base, error) {
+	if b := s.bases[name]; b != nil {
+		return b, nil
+	}
+	return nil, badinput.Errorf("base_model: there is no %.100q; expected one of %q", name, slices.Sorted(maps.Keys(s.bases)))
+}
+
+func (s *Server) listSessions(r *http.Request) (any, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := slices.SortedFunc(maps.Values(s.sessions), func(a, b *session) int { return b.Created.Compare(a.Created) })
+	page, cursor, err := paged(r, all)
+	ids := []string{}
+	for _, n := range page {
+		ids = append(ids, n.ID)
+	}
+	return map[string]any{"sessions": ids, "cursor": cursor}, err
+}
+
+func (s *Server) getSession(r *http.Request) (any, error) {
+	n, err := s.findSession(r.PathValue("id"))
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	runs, voices := []string{}, []string{}
+	for id := range s.runs {
+		if strings.HasPrefix(id, n.ID+":") {
+			runs = append(runs, id)
+		}
+	}
+	for id, v := range s.voices {
+		if v.Session == n.ID {
+			voices = append(voices, id)
+		}
+	}
+	slices.Sort(runs)
+	slices.Sort(voices)
+	return map[string]any{"session_id": n.ID, "training_run_ids": runs, "sampler_ids": voices, "user_metadata": n.Metadata}, nil
+}

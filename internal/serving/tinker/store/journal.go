@@ -1,0 +1,159 @@
+package store
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"hash/crc32"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/seed-7879b91d/grpo/internal/atomicfile"
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/disk"
+)
+
+// Record is a line of a journal: a request that was accepted, or what became of one.
+type Record struct {
+	Kind   string `json:"k"` // of the request, or Done
+	Seq    int64  `json:"n"`
+	Sum    string `json:"h,omitempty"` // of a request: SHA-256 of its content
+	Status string `json:"s,omitempty"` // of what became of it
+	Type   string `json:"t,omitempty"` // of the body of a result
+	Body   []byte `json:"-"`
+}
+
+// Done is the kind of a record of what became of a request.
+const Done = "done"
+
+// Journal is a file of records that only grows, until it is written anew. A record that was half written when the machine
+// stopped is cut off: nobody was told of it.
+type Journal struct {
+	path string
+	f    *disk.File
+	Size int64
+}
+
+var table = crc32.MakeTable(crc32.Castagnoli)
+
+// head is the length of a record, the checksum of that, and the checksum of the record.
+const head = 12
+
+// Journal opens the journal of a model, and calls each for every record in it.
+func (r *Run) Journal(each func(Record)) (*Journal, error) {
+	path := filepath.Join(r.dir, "journal")
+	if err := atomicfile.Sweep(r.dir); err != nil {
+		return nil, err
+	}
+	text, err := os.ReadFile(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	whole, err := parse(text, each)
+	if err != nil {
+		return nil, badinput.Errorf("%s: %w", path, err)
+	}
+	j := &Journal{path: path, Size: int64(whole)}
+	if j.f, err = disk.Append(path); err != nil {
+		return nil, err
+	}
+	if whole < len(text) {
+		err = errors.Join(j.f.Cut(j.Size), j.f.Sync())
+	}
+	return j, errors.Join(err, disk.SyncFolder(r.dir))
+}
+
+// parse reads records, and says how many bytes of the text are whole ones. A record that is damaged and not the last one is
+// an error: what comes after it was acknowledged.
+func parse(text []byte, each func(Record)) (whole int, err error) {
+	for rest := text; len(rest) > 0; rest = text[whole:] {
+		if len(rest) < head {
+			return whole, nil
+		}
+		n := int64(binary.LittleEndian.Uint32(rest))
+		known := crc32.Checksum(rest[:4], table) == binary.LittleEndian.Uint32(rest[4:])
+		switch {
+		case !known && len(bytes.Trim(rest, "\x00")) == 0: // it has its length, but not yet its text
+			return whole, nil
+		case !known:
+			return whole, damage(whole)
+		case n > int64(len(rest)-head):
+			return whole, nil
+		}
+		payload := rest[head : head+n]
+		last := len(rest) == head+len(payload)
+		var rec Record
+		line, body, _ := bytes.Cut(payload, []byte{'\n'})
+		damaged := crc32.Checksum(payload, table) != binary.LittleEndian.Uint32(rest[8:]) || json.Unmarshal(line, &rec) != nil
+		switch {
+		case damaged && last:
+			return whole, nil
+		case damaged:
+			return whole, damage(whole)
+		}
+		rec.Body = bytes.Clone(body)
+		each(rec)
+		whole += head + len(payload)
+	}
+	return whole, nil
+}
+
+func damage(at int) error {
+	return badinput.Errorf("the record at byte %d is damaged; the model cannot be trained on, its checkpoints can", at)
+}
+
+func encode(r Record) ([]byte, error) {
+	line, err := json.Marshal(r)
+	if err != nil {
+		return nil, err
+	}
+	b := make([]byte, head, head+len(line)+1+len(r.Body))
+	b = append(append(append(b, line...), '\n'), r.Body...)
+	binary.LittleEndian.PutUint32(b, uint32(len(b)-head))
+	binary.LittleEndian.PutUint32(b[4:], crc32.Checksum(b[:4], table))
+	binary.LittleEndian.PutUint32(b[8:], crc32.Checksum(b[head:], table))
+	return b, nil
+}
+
+// Append adds a record; it survives after the next Sync. What was half added is taken back.
+func (j *Journal) Append(r Record) error {
+	b, err := encode(r)
+	if err != nil {
+		return err
+	}
+	if _, err := j.f.Write(b); err != nil {
+		return errors.Join(err, j.f.Cut(j.Size))
+	}
+	j.Size += int64(len(b))
+	return nil
+}
+
+// Sync makes all records survive.
+func (j *Journal) Sync() error { return j.f.Sync() }
+
+// Rewrite replaces all records.
+func (j *Journal) Rewrite(records []Record) error {
+	var text []byte
+	for _, r := range records {
+		b, err := encode(r)
+		if err != nil {
+			return err
+		}
+		text = append(text, b...)
+	}
+	if err := atomicfile.WriteBytes(j.path, text); err != nil {
+		return err
+	}
+	f, err := disk.Append(j.path)
+	if err != nil {
+		return err
+	}
+	err = j.f.Close()
+	j.f, j.Size = f, int64(len(text))
+	return err
+}
+
+// Close closes the file.
+func (j *Journal) Close() error { return j.f.Close() }

@@ -1,0 +1,102 @@
+package store
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/seed-7879b91d/grpo/internal/atomicfile"
+	"github.com/seed-7879b91d/grpo/internal/disk"
+)
+
+// About is what a model is.
+type About struct {
+	ID       string            `json:"id"`
+	Session  string            `json:"session"`
+	Base     string            `json:"base"`
+	Rank     int               `json:"rank"`
+	Attn     bool              `json:"train_attn"`
+	MLP      bool              `json:"train_mlp"`
+	Seed     uint64            `json:"seed"`
+	Metadata map[string]string `json:"user_metadata"`
+	Created  time.Time         `json:"created"`
+}
+
+// Run is the folder of a model.
+type Run struct {
+	About
+	dir string
+}
+
+// Create makes the folder of a model.
+func (s *Store) Create(a About) (*Run, error) {
+	dir, err := s.file("runs", a.ID)
+	if err != nil {
+		return nil, err
+	}
+	if err := disk.MkdirAll(dir); err != nil {
+		return nil, err
+	}
+	return &Run{About: a, dir: dir}, writeJSON(filepath.Join(dir, "run.json"), a)
+}
+
+// Runs are all models, and the folders whose run cannot be read with the reason.
+func (s *Store) Runs() (runs []*Run, bad map[string]error, err error) {
+	entries, err := os.ReadDir(filepath.Join(s.dir, "runs"))
+	bad = map[string]error{}
+	for _, e := range entries {
+		r := &Run{dir: filepath.Join(s.dir, "runs", e.Name())}
+		switch err := readJSON(filepath.Join(r.dir, "run.json"), &r.About); {
+		case errors.Is(err, fs.ErrNotExist): // it was about to be created, and nobody was told
+		case err != nil:
+			bad[e.Name()] = err
+		default:
+			runs = append(runs, r)
+		}
+	}
+	return runs, bad, err
+}
+
+// Snapshot keeps the state of a model after request seq, as fill writes it, and forgets earlier ones.
+func (r *Run) Snapshot(seq int64, fill func(dir string) error) error {
+	parent := filepath.Join(r.dir, "state")
+	path := filepath.Join(parent, strconv.FormatInt(seq, 10))
+	if _, err := os.Stat(path); err == nil {
+		return nil
+	}
+	if err := disk.MkdirAll(parent); err != nil {
+		return err
+	}
+	if err := atomicfile.Folder(path, fill); err != nil {
+		return err
+	}
+	entries, err := os.ReadDir(parent)
+	for _, e := range entries {
+		if e.Name() != filepath.Base(path) {
+			err = errors.Join(err, disk.RemoveAll(filepath.Join(parent, e.Name())))
+		}
+	}
+	return err
+}
+
+// State is the folder of the last Snapshot and its request; −1 where there is none.
+func (r *Run) State() (seq int64, dir string, err error) {
+	parent := filepath.Join(r.dir, "state")
+	entries, err := os.ReadDir(parent)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	seq = -1
+	for _, e := range entries {
+		if n, err := strconv.ParseInt(e.Name(), 10, 64); err == nil && n > seq {
+			seq, dir = n, filepath.Join(parent, e.Name())
+		}
+	}
+	return seq, dir, err
+}
+
+// Forget removes what a model that is not trained any more has no use for: its state. Checkpoints stay.
+func (r *Run) Forget() error { return disk.RemoveAll(filepath.Join(r.dir, "state")) }

@@ -1,0 +1,164 @@
+package store
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func newRun(t *testing.T) (*Store, *Run) {
+	t.Helper()
+	s, err := Open(t.TempDir())
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, s.Close()) })
+	r, err := s.Create(About{ID: "s-1:train:0", Base: "b"})
+	require.NoError(t, err)
+	return s, r
+}
+
+func records(t *testing.T, r *Run) (all []Record, err error) {
+	t.Helper()
+	j, err := r.Journal(func(rec Record) { all = append(all, rec) })
+	if err == nil {
+		require.NoError(t, j.Close())
+	}
+	return all, err
+}
+
+// A journal that is cut anywhere is that of the records that are whole, and goes on from there. One that is damaged before
+// its last record is refused.
+func TestAJournalThatIsCut(t *testing.T) {
+	_, r := newRun(t)
+	j, err := r.Journal(func(Record) { t.Fatal("there is nothing in it") })
+	require.NoError(t, err)
+	want := []Record{{Kind: "optim_step", Seq: 1, Sum: "x", Body: []byte("a\nb")}, {Kind: Done, Seq: 1, Status: "ok", Body: []byte("{}")}}
+	var ends []int64
+	for _, rec := range want {
+		require.NoError(t, j.Append(rec))
+		ends = append(ends, j.Size)
+	}
+	require.NoError(t, j.Close())
+	path := filepath.Join(r.dir, "journal")
+	whole, err := os.ReadFile(path)
+	require.NoError(t, err)
+	for n := range len(whole) + 1 {
+		require.NoError(t, os.WriteFile(path, whole[:n], 0o644))
+		got, err := records(t, r)
+		require.NoError(t, err)
+		kept := 0
+		for _, end := range ends {
+			if int64(n) >= end {
+				kept++
+			}
+		}
+		require.Equal(t, append([]Record(nil), want[:kept]...), got, n)
+		after, err := os.Stat(path)
+		require.NoError(t, err)
+		require.Equal(t, append([]int64{0}, ends...)[kept], after.Size())
+	}
+	for at := range ends[0] {
+		damaged := append([]byte{}, whole...)
+		damaged[at] ^= 1
+		require.NoError(t, os.WriteFile(path, damaged, 0o644))
+		_, err := records(t, r)
+		require.ErrorContains(t, err, "the record at byte 0 is damaged")
+	}
+
+	require.NoError(t, os.WriteFile(path, append(whole[:len(whole):len(whole)], make([]byte, 20)...), 0o644))
+	j, err = r.Journal(func(Record) {})
+	require.NoError(t, err)
+	require.NoError(t, j.Rewrite(want[1:]))
+	require.NoError(t, j.Append(want[0]))
+	require.NoError(t, j.Close())
+	got, err := records(t, r)
+	require.NoError(t, err)
+	require.Equal(t, []Record{want[1], want[0]}, got)
+}
+
+func write(text string) func(string) error {
+	return func(dir string) error { return os.WriteFile(filepath.Join(dir, "adapter"), []byte(text), 0o644) }
+}
+
+func TestCheckpoints(t *testing.T) {
+	_, r := newRun(t)
+	c := Checkpoint{Kind: Weights, Name: "a", Seq: 3, Time: time.Now()}
+	require.NoError(t, r.Save(c, false, write("one")))
+	require.NoError(t, r.Save(c, false, write("again, after a kill")))
+	found, err := r.Find(Weights, "a")
+	require.NoError(t, err)
+	require.EqualValues(t, 3, found.Size)
+	c.Seq = 4
+	require.ErrorIs(t, r.Save(c, false, write("other")), ErrTaken)
+	require.NoError(t, r.Save(c, true, write("other")))
+	found, err = r.Find(Weights, "a")
+	require.NoError(t, err)
+	require.EqualValues(t, 5, found.Size)
+
+	past := time.Now().Add(-time.Second)
+	found.Expires = &past
+	require.NoError(t, r.Change(found))
+	_, err = r.Find(Weights, "a")
+	require.ErrorContains(t, err, "there is no checkpoint")
+	all, err := r.Checkpoints()
+	require.NoError(t, err)
+	require.Empty(t, all)
+	require.NoDirExists(t, found.Dir)
+	require.NoError(t, os.MkdirAll(found.Dir, 0o755)) // as a kill in the middle of that leaves it
+	require.NoError(t, os.WriteFile(filepath.Join(found.Dir, "rest"), nil, 0o644))
+	require.NoError(t, r.Save(c, false, write("new")))
+
+	for _, name := range []string{"..", ".a", "a/b", "a\x00", "", "ä"} {
+		c.Name = name
+		require.ErrorContains(t, r.Save(c, false, write("")), "path: found", name)
+		_, err := r.Find(Weights, name)
+		require.Error(t, err)
+	}
+	_, err = r.Find("state", "3")
+	require.Error(t, err)
+}
+
+// Only so many weights without a name are kept: those that were used last.
+func TestMoments(t *testing.T) {
+	_, r := newRun(t)
+	for seq := range int64(5) {
+		_, err := r.Moment(seq, 2, write("x"))
+		require.NoError(t, err)
+		if seq > 0 {
+			time.Sleep(5 * time.Millisecond)
+			_, err = r.MomentOf(0)
+			require.NoError(t, err, seq)
+			time.Sleep(5 * time.Millisecond)
+		}
+	}
+	_, err := r.MomentOf(4)
+	require.NoError(t, err)
+	_, err = r.MomentOf(2)
+	require.ErrorContains(t, err, "save them with one")
+}
+
+func TestSnapshots(t *testing.T) {
+	s, r := newRun(t)
+	seq, _, err := r.State()
+	require.NoError(t, err)
+	require.EqualValues(t, -1, seq)
+	for _, seq := range []int64{9, 10} {
+		require.NoError(t, r.Snapshot(seq, write("x")))
+	}
+	seq, dir, err := r.State()
+	require.NoError(t, err)
+	require.EqualValues(t, 10, seq)
+	require.FileExists(t, filepath.Join(dir, "adapter"))
+	require.NoDirExists(t, filepath.Join(filepath.Dir(dir), "9"))
+
+	require.NoError(t, os.MkdirAll(filepath.Join(s.dir, "runs", "halfway"), 0o755))
+	require.NoError(t, os.MkdirAll(filepath.Join(s.dir, "runs", "damaged"), 0o755))
+	require.NoError(t, os.WriteFile(filepath.Join(s.dir, "runs", "damaged", "run.json"), []byte("{"), 0o644))
+	runs, bad, err := s.Runs()
+	require.NoError(t, err)
+	require.Len(t, runs, 1)
+	require.Len(t, bad, 1)
+	require.ErrorContains(t, s.Put("sessions", "../x", 1), "does not exist")
+}

@@ -1,0 +1,327 @@
+package tinker
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"math"
+	"net/http"
+
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/serving/tinker/store"
+	"github.com/seed-7879b91d/grpo/internal/serving/tinker/wire"
+	"github.com/seed-7879b91d/grpo/lora"
+	"github.com/seed-7879b91d/grpo/sampler"
+)
+
+// voice is a sampling session: what it speaks with does not change.
+type voice struct {
+	ID      string `json:"id"`
+	Session string `json:"session"`
+	Base    string `json:"base"`
+	Path    string `json:"path,omitempty"` // of a checkpoint
+	Run     string `json:"run,omitempty"`  // whose weights without a name
+	Seq     int64  `json:"seq,omitempty"`  // were saved by this request
+}
+
+// keepVoice makes a sampling session one that is there after a restart, too.
+func (s *Server) keepVoice(v *voice) error {
+	if err := s.store.Put("samplers", v.ID, v); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.voices[v.ID] = v
+	return nil
+}
+
+func (s *Server) findVoice(id string) (*voice, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if v := s.voices[id]; v != nil {
+		return v, nil
+	}
+	return nil, notFound(badinput.Errorf("sampling_session_id: there is no %.140q; make one with create_sampling_session", id))
+}
+
+// createSamplingSession opens a session over a base, or over a checkpoint of an adapter.
+func (s *Server) createSamplingSession(r *http.Request) (any, error) {
+	var q struct {
+		Session string  `json:"session_id"`
+		Seq     int64   `json:"sampling_session_seq_id"`
+		Path    *string `json:"model_path"`
+		Base    *string `json:"base_model"`
+	}
+	if err := s.read(r, &q); err != nil {
+		return nil, err
+	}
+	if _, err := s.findSession(q.Session); err != nil {
+		return nil, err
+	}
+	v := &voice{ID: fmt.Sprintf("%s:sample:%d", q.Session, q.Seq), Session: q.Session}
+	switch {
+	case q.Seq < 0:
+		return nil, badinput.Errorf("sampling_session_seq_id: found %d, expected 0 or more", q.Seq)
+	case q.Path != nil:
+		_, run, err := s.checkpoint(*q.Path)
+		if err != nil {
+			return nil, err
+		}
+		v.Path, v.Base = *q.Path, run.Base
+		if q.Base != nil && *q.Base != run.Base {
+			return nil, badinput.Errorf("base_model: found %.100q, but %s is of %q", *q.Base, v.Path, run.Base)
+		}
+	case q.Base != nil:
+		v.Base = *q.Base
+	default:
+		return nil, badinput.Errorf("model_path: found none, and no base_model; expected one of them")
+	}
+	if _, err := s.base(v.Base); err != nil {
+		return nil, err
+	}
+	if old, err := s.findVoice(v.ID); err == nil && *old != *v {
+		return nil, badinput.Errorf("sampling_session_seq_id: %d was used for another one", q.Seq)
+	}
+	return map[string]string{"sampling_session_id": v.ID}, s.keepVoice(v)
+}
+
+func (s *Server) sampler(r *http.Request) (any, error) {
+	v, err := s.findVoice(r.PathValue("id"))
+	if err != nil {
+		return nil, err
+	}
+	out := map[string]any{"sampler_id": v.ID, "base_model": v.Base}
+	if v.Path != "" {
+		out["model_path"] = v.Path
+	}
+	return out, nil
+}
+
+// checkpoint finds what a path names.
+func (s *Server) checkpoint(path string) (c store.Checkpoint, r *run, err error) {
+	id, kind, name, err := store.ParsePath(path)
+	if err != nil {
+		return c, nil, err
+	}
+	if r, err = s.findRun(id); err != nil {
+		return c, nil, badinput.Errorf("path: there is no model of %.200q", path)
+	}
+	c, err = r.Find(kind, name)
+	return c, r, err
+}
+
+// adapter is what the session speaks with, nil for the bare base.
+func (s *Server) adapter(v *voice) (*Adapter, error) {
+	var dir, id string
+	switch {
+	case v.Path != "":
+		c, _, err := s.checkpoint(v.Path)
+		if err != nil {
+			return nil, err
+		}
+		dir, id = c.Dir, fmt.Sprintf("%s@%d", v.Path, c.Seq) // a name may be saved again
+	case v.Run != "":
+		r, err := s.findRun(v.Run)
+		if err != nil {
+			return nil, err
+		}
+		if dir, err = r.MomentOf(v.Seq); err != nil {
+			return nil, err
+		}
+		id = v.ID
+	default:
+		return nil, nil
+	}
+	dims := s.bases[v.Base].Policy.LoRADims()
+	return &Adapter{ID: id, Load: func() (*lora.Adapter, error) { return lora.Load(dir, dims) }}, nil
+}
+
+// asked is the body of an asample.
+type asked struct {
+	Session string `json:"sampling_session_id"`
+	Seq     int64  `json:"seq_id"`
+	N       *int   `json:"num_samples"`
+	Prompt  struct {
+		Chunks []struct {
+			Type   string  `json:"type"`
+			Tokens []int32 `json:"tokens"`
+		} `json:"chunks"`
+	} `json:"prompt"`
+	Params struct {
+		MaxTokens   *int            `json:"max_tokens"`
+		Seed        *int64          `json:"seed"`
+		Stop        json.RawMessage `json:"stop"`
+		Temperature *float32        `json:"temperature"`
+		TopK        *int            `json:"top_k"`
+		TopP        *float32        `json:"top_p"`
+	} `json:"sampling_params"`
+	PromptLogProbs bool `json:"prompt_logprobs"`
+	PromptTop      int  `json:"topk_prompt_logprobs"`
+}
+
+// asample draws completions. A request that is wrong is accepted and fails: what a client is refused it may try again.
+func (s *Server) asample(r *http.Request) (any, error) {
+	body, err := s.bodyOf(r)
+	if err != nil {
+		return nil, err
+	}
+	var q asked
+	if err := parse(body, &q); err != nil {
+		return nil, err
+	}
+	v, err := s.findVoice(q.Session)
+	if err != nil {
+		return nil, err
+	}
+	if body, err = canonical(body); err != nil {
+		return nil, err
+	}
+	sum := sha256.Sum256(body)
+	id := fmt.Sprintf("%s#%d", v.ID, q.Seq)
+	f, isNew, err := s.samples.begin(id, hex.EncodeToString(sum[:]))
+	if err != nil || !isNew {
+		return promise(id, ""), err
+	}
+	s.work.Go(func() {
+		out, err := s.sample(s.ctx, v, &q)
+		switch {
+		case s.ctx.Err() != nil:
+			s.samples.settle(f, result{status: lost}) // the client sends it again
+		case err != nil:
+			s.samples.settle(f, failed(err))
+		default:
+			s.samples.settle(f, result{fine, isProtobuf, out.Append(nil)})
+		}
+	})
+	return promise(id, ""), nil
+}
+
+func (s *Server) sample(ctx context.Context, v *voice, q *asked) (out wire.Sampled, err error) {
+	base, err := s.base(v.Base)
+	if err != nil {
+		return out, err
+	}
+	request, err := base.request(v, q)
+	if err != nil {
+		return out, err
+	}
+	w, err := s.adapter(v)
+	if err != nil {
+		return out, err
+	}
+	rollouts, err := base.Voice.Sample(ctx, w, request)
+	if err != nil {
+		return out, err
+	}
+	for _, x := range rollouts {
+		if x.Err != nil {
+			return out, x.Err
+		}
+		out.Sequences = append(out.Sequences, wire.Sequence{Length: x.Finish == sampler.Length, Tokens: x.Tokens, LogProbs: x.LogProbs})
+	}
+	if first := rollouts[0]; q.PromptLogProbs {
+		out.Prompt = first.Prompt
+	}
+	if q.PromptTop > 0 {
+		out.Top = top(rollouts[0].PromptTop, q.PromptTop, len(request.Prompt))
+	}
+	out.Cached = rollouts[0].Cached
+	return out, nil
+}
+
+// top lays the most likely tokens out in rows of k.
+func top(rows [][]sampler.Likely, k, length int) *wire.Top {
+	t := &wire.Top{K: k, Tokens: make([]int32, length*k), LogProbs: make([]float32, length*k)}
+	for i := range t.LogProbs {
+		t.LogProbs[i] = wire.Empty
+	}
+	for i, row := range rows[:min(len(rows), length)] {
+		for j, l := range row[:min(len(row), k)] {
+			t.Tokens[i*k+j], t.LogProbs[i*k+j] = l.Token, l.LogProb
+		}
+	}
+	return t
+}
+
+// most is how many samples one request may ask for, and maxTop how many tokens at each place.
+const (
+	most   = 1024
+	maxTop = 128
+)
+
+// request is what the sampler is asked.
+func (b *Base) request(v *voice, q *asked) (r sampler.Request, err error) {
+	r = sampler.Request{N: 1, ScorePrompt: q.PromptLogProbs, PromptTop: q.PromptTop}
+	for _, c := range q.Prompt.Chunks {
+		if c.Type != "encoded_text" {
+			return r, badinput.Errorf("prompt: found a chunk of type %.40q, expected encoded_text: this model reads text alone", c.Type)
+		}
+		r.Prompt = append(r.Prompt, c.Tokens...)
+	}
+	if q.N != nil {
+		r.N = *q.N
+	}
+	r.Params.Temperature, r.Params.TopP = 1, 1
+	p := q.Params
+	if p.Temperature != nil {
+		r.Params.Temperature = *p.Temperature
+	}
+	if p.TopP != nil {
+		r.Params.TopP = *p.TopP
+	}
+	if p.TopK != nil {
+		r.Params.TopK = max(*p.TopK, 0) // −1: all
+	}
+	r.Params.MaxTokens = b.Context - len(r.Prompt)
+	if p.MaxTokens != nil {
+		r.Params.MaxTokens = *p.MaxTokens
+	}
+	r.Key.Seed = seedOf(v.ID, q.Seq)
+	if p.Seed != nil {
+		r.Key.Seed = uint64(*p.Seed)
+	}
+	switch {
+	case len(r.Prompt) == 0:
+		return r, badinput.Errorf("prompt: found no tokens, expected one or more")
+	case len(r.Prompt)+r.Params.MaxTokens > b.Context || len(r.Prompt) >= b.Context:
+		return r, badinput.Errorf("prompt: %d tokens and max_tokens %d are more than the %d of a sequence here",
+			len(r.Prompt), r.Params.MaxTokens, b.Context)
+	case r.N < 1 || r.N > most:
+		return r, badinput.Errorf("num_samples: found %d, expected 1 to %d", r.N, most)
+	case q.PromptTop < 0 || q.PromptTop > maxTop:
+		return r, badinput.Errorf("topk_prompt_logprobs: found %d, expected 0 to %d", q.PromptTop, maxTop)
+	}
+	return r, b.stops(&r.Params, p.Stop)
+}
+
+// stops reads what ends a completion: nothing said, the model's own; a text, texts, or tokens.
+func (b *Base) stops(p *sampler.Params, stop json.RawMessage) error {
+	var one string
+	var texts []string
+	switch {
+	case len(stop) == 0 || string(stop) == "null":
+		p.StopTokens = b.Stops
+	case json.Unmarshal(stop, &p.StopTokens) == nil:
+	case json.Unmarshal(stop, &one) == nil:
+		texts = []string{one}
+	case json.Unmarshal(stop, &texts) == nil:
+	default:
+		return badinput.Errorf("stop: expected a text, a list of texts or a list of tokens")
+	}
+	if len(texts) > 64 || len(p.StopTokens) > 1024 {
+		return badinput.Errorf("stop: found %d, expected at most 64 texts or 1024 tokens", max(len(texts), len(p.StopTokens)))
+	}
+	if len(texts) > 0 && b.Text != nil {
+		p.Watch = sampler.StopStrings(texts, b.Text)
+	}
+	return nil
+}
+
+// seedOf is the seed of a request that brings none: the same when it is sent again.
+func seedOf(voice string, seq int64) uint64 {
+	sum := sha256.Sum256(binary.LittleEndian.AppendUint64([]byte(voice), uint64(seq)))
+	return binary.LittleEndian.Uint64(sum[:8]) & math.MaxInt64
+}

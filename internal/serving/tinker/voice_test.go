@@ -1,0 +1,163 @@
+package tinker
+
+import (
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7879b91d/grpo/internal/serving/tinker/client"
+	"github.com/seed-7879b91d/grpo/internal/serving/tinker/wire"
+)
+
+// free draws until the length, whatever is drawn.
+func free(n, length int, seed int64) client.Ask {
+	return client.Ask{N: n, Params: map[string]any{"max_tokens": length, "seed": seed, "stop": []int{}}}
+}
+
+// What a sampling session speaks with is what was saved: steps after it do not move it, and the trainer agrees with every
+// log-probability, to the bit.
+func TestASamplingSessionDoesNotMove(t *testing.T) {
+	s := serve(t, t.TempDir())
+	n := s.connect(t)
+	m := train(t, n, 2)
+	teach := func() {
+		learned(t, m, crossEntropy(lesson(text1, 3, 1)))
+		stepped(t, m, 1e-2)
+	}
+	teach()
+	unnamed, err := m.Voice(t.Context())
+	require.NoError(t, err)
+	path, err := m.SaveSampler(t.Context(), "here")
+	require.NoError(t, err)
+	named, err := n.Voice(t.Context(), "", path)
+	require.NoError(t, err)
+	base, err := n.Voice(t.Context(), "tiny", "")
+	require.NoError(t, err)
+
+	first, err := unnamed.Sample(t.Context(), text1, free(3, 6, 5))
+	require.NoError(t, err)
+	require.Len(t, first.Sequences, 3)
+	require.NotEqual(t, first.Sequences[0].Tokens, first.Sequences[1].Tokens)
+	require.True(t, first.Sequences[0].Length)
+	q := first.Sequences[0]
+	all := append(append([]int32{}, text1...), q.Tokens...)
+	forward := crossEntropy(lesson(all, 0, 0))
+	forward.ForwardOnly = true
+	lp := learned(t, m, forward).LogProbs[0].Floats
+	require.Equal(t, lp[len(text1)-1:], q.LogProbs)
+
+	teach()
+	again, err := named.Sample(t.Context(), text1, free(3, 6, 5))
+	require.NoError(t, err)
+	require.Equal(t, first.Sequences, again.Sequences)
+	other, err := base.Sample(t.Context(), text1, free(3, 6, 5))
+	require.NoError(t, err)
+	require.NotEqual(t, first.Sequences, other.Sequences)
+
+	score := free(1, 1, 0)
+	score.PromptLogProbs = true
+	scored, err := unnamed.Sample(t.Context(), all, score)
+	require.NoError(t, err)
+	require.Len(t, scored.Prompt, len(all))
+	require.True(t, math.IsNaN(float64(scored.Prompt[0])))
+	require.Equal(t, lp, scored.Prompt[1:])
+	require.Nil(t, scored.Top)
+
+	score.PromptTop = 3
+	scored, err = unnamed.Sample(t.Context(), all, score)
+	require.NoError(t, err)
+	require.Equal(t, lp, scored.Prompt[1:])
+	require.Equal(t, 3, scored.Top.K)
+	require.Len(t, scored.Top.Tokens, 3*len(all))
+	requireTop(t, scored, all)
+
+	var about map[string]any
+	require.NoError(t, s.Call(t.Context(), "GET", "samplers/"+named.ID, nil, &about))
+	require.Equal(t, map[string]any{"sampler_id": named.ID, "base_model": "tiny", "model_path": path}, about)
+}
+
+// requireTop wants the most likely tokens at each place to fall, and to agree with the token that is there.
+func requireTop(t *testing.T, s wire.Sampled, all []int32) {
+	t.Helper()
+	require.EqualValues(t, wire.Empty, s.Top.LogProbs[0])
+	for p := 1; p < len(all); p++ {
+		row, tokens := s.Top.LogProbs[3*p:3*p+3], s.Top.Tokens[3*p:3*p+3]
+		require.True(t, row[0] >= row[1] && row[1] >= row[2])
+		require.LessOrEqual(t, s.Prompt[p], row[0])
+		if i := slices.Index(tokens, all[p]); i >= 0 {
+			require.Equal(t, s.Prompt[p], row[i])
+		}
+	}
+}
+
+// A stop ends a completion and belongs to it.
+func TestStopsAreKept(t *testing.T) {
+	s := serve(t, t.TempDir())
+	v, err := s.connect(t).Voice(t.Context(), "tiny", "")
+	require.NoError(t, err)
+	whole, err := v.Sample(t.Context(), text1, free(1, 12, 9))
+	require.NoError(t, err)
+	tokens := whole.Sequences[0].Tokens
+	ask := free(1, 12, 9)
+	ask.Params["stop"] = []int32{tokens[4]}
+	cut, err := v.Sample(t.Context(), text1, ask)
+	require.NoError(t, err)
+	require.False(t, cut.Sequences[0].Length)
+	require.Equal(t, tokens[:len(cut.Sequences[0].Tokens)], cut.Sequences[0].Tokens)
+	require.Equal(t, tokens[4], cut.Sequences[0].Tokens[len(cut.Sequences[0].Tokens)-1])
+
+	stream := s.server.bases["tiny"].Text()
+	text := ""
+	for _, id := range tokens[:6] {
+		text += stream.Push(id)
+	}
+	ask.Params["stop"] = text[len(text)-1:]
+	words, err := v.Sample(t.Context(), text1, ask)
+	require.NoError(t, err)
+	require.False(t, words.Sequences[0].Length)
+	require.LessOrEqual(t, len(words.Sequences[0].Tokens), 6)
+}
+
+func TestQuestionsThatAreWrong(t *testing.T) {
+	s := serve(t, t.TempDir())
+	v, err := s.connect(t).Voice(t.Context(), "tiny", "")
+	require.NoError(t, err)
+	for want, ask := range map[string]client.Ask{
+		"prompt: 7 tokens and max_tokens 1000": free(1, 1000, 0),
+		"num_samples: found 100000":            free(100000, 4, 0),
+		"max_tokens: found -3":                 free(1, -3, 0),
+		"stop: expected":                       {Params: map[string]any{"stop": map[string]int{}}},
+		"temperature: found -1":                {Params: map[string]any{"temperature": -1}},
+		"topk_prompt_logprobs: found 1000":     {PromptTop: 1000},
+	} {
+		_, err := v.Sample(t.Context(), text1, ask)
+		var failed *client.Failed
+		require.ErrorAs(t, err, &failed, want)
+		require.Equal(t, "user", failed.Category)
+		require.ErrorContains(t, err, want)
+	}
+	_, err = v.Sample(t.Context(), nil, free(1, 4, 0))
+	require.ErrorContains(t, err, "user: prompt: found no tokens")
+}
+
+// A retried request is the one that was made, and its number is not given to another.
+func TestARequestToSampleIsDrawnOnce(t *testing.T) {
+	s := serve(t, t.TempDir())
+	v, err := s.connect(t).Voice(t.Context(), "tiny", "")
+	require.NoError(t, err)
+	v.Seq = 1_000_000_000_000_000_007
+	loose := client.Ask{Params: map[string]any{"max_tokens": 8, "stop": []int{}}} // without a seed
+	one, err := v.Sample(t.Context(), text1, loose)
+	require.NoError(t, err)
+	v.Seq--
+	two, err := v.Sample(t.Context(), text1, loose)
+	require.NoError(t, err)
+	require.Equal(t, one, two)
+	v.Seq--
+	_, err = v.Sample(t.Context(), text2, loose)
+	var refused *client.Refused
+	require.ErrorAs(t, err, &refused)
+	require.Equal(t, 400, refused.Code)
+}
