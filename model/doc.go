@@ -12,7 +12,8 @@
 //	Policy   weights, what of them is trained, and the programs that use both
 //
 // A Decoder is another program of the same architecture, whose attention reads a cache of keys and values:
-// prefill and decoding are the same to it.
+// prefill and decoding are the same to it. One that serves has the bare base, and adapters that each row may have one of (Served).
+// Twins are policies over the same frozen weights.
 //
 // # Shapes
 //
