@@ -143,7 +143,7 @@ func (b *Batch) teach(datums []Datum, r Reduction, tokens int) {
 	}
 	for k, i := range b.Sequences {
 		d := &datums[i]
-		w := r.weight(d, len(datums), tokens)
+		w := r.Weight(d.Trainable(), len(datums), tokens)
 		places := b.Places[b.Offsets[k]:b.Offsets[k+1]]
 		for p, pair := range places {
 			switch {

@@ -1,28 +1,22 @@
 package model
 
 import (
-	"fmt"
-
+	"github.com/seed-7879b91d/grpo/model/internal/reduction"
 	"github.com/seed-7879b91d/grpo/model/internal/trie"
 )
 
 // Reduction is how a loss adds up over the tokens of a step.
-type Reduction string
+type Reduction = reduction.Reduction
 
+// The reductions.
 const (
-	Sum          Reduction = "sum"           // every token counts as one
-	TokenMean    Reduction = "token_mean"    // divided by the tokens of the step
-	SequenceMean Reduction = "sequence_mean" // each sequence's mean, divided by the sequences of the step
+	Sum          = reduction.Sum
+	TokenMean    = reduction.TokenMean
+	SequenceMean = reduction.SequenceMean
 )
 
 // ParseReduction finds the reduction of that name.
-func ParseReduction(name string) (Reduction, error) {
-	switch r := Reduction(name); r {
-	case Sum, TokenMean, SequenceMean:
-		return r, nil
-	}
-	return "", fmt.Errorf("reduction %q is not known; expected one of [%q %q %q]", name, Sum, TokenMean, SequenceMean)
-}
+var ParseReduction = reduction.Parse
 
 // Pack lays the datums of a step into batches of at most maxRows rows, in order, each into the first
 // batch with room. A longer datum gets a batch of its own. The weights make the sum over all batches
@@ -75,15 +69,4 @@ func (k *packer) deal(datums []Datum, maxRows int, share bool) []*Batch {
 		k.batches[d.Batch].add(d.Sequence, k.sequences[d.Sequence].Tokens, d.Shared)
 	}
 	return k.batches
-}
-
-// weight is that of a row of the datum, in a step of n datums that teach so many tokens.
-func (r Reduction) weight(d *Datum, n, tokens int) float32 {
-	switch r {
-	case TokenMean:
-		return float32(1 / float64(tokens))
-	case SequenceMean:
-		return float32(1 / (float64(n) * float64(d.Trainable())))
-	}
-	return 1
 }
