@@ -77,7 +77,7 @@ var layers = map[string][]string{
 	"internal/serving/openai": {"sampler", "data", "internal/serving", "internal/serving/grammar", "internal/serving/refusal",
 		"internal/sources"},
 	"internal/serving/refusal": {},
-	"internal/serving/tinker": {"internal/serving", "kernels", "lora", "model", "optim", "sampler"},
+	"internal/serving/tinker":  {"internal/serving", "kernels", "lora", "model", "optim", "sampler"},
 }
 
 // roomsOfTrainer are the trainer's own.
