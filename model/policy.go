@@ -10,6 +10,7 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels"
 	"github.com/seed-7879b91d/grpo/lora"
 	"github.com/seed-7879b91d/grpo/model/internal/arch"
+	"github.com/seed-7879b91d/grpo/model/internal/consistent"
 	"github.com/seed-7879b91d/grpo/model/internal/program"
 )
 
@@ -72,7 +73,7 @@ func Open(b kernels.Backend, dir string, trainable bool, o Options) (*Policy, er
 		return nil, err
 	}
 	defer set.Close()
-	if err := consistent(cfg, set); err != nil {
+	if err := consistent.Check(cfg, set); err != nil {
 		return nil, err
 	}
 	cfg = published(cfg, set)

@@ -5,6 +5,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/tensorfile"
 	"github.com/seed-7879b91d/grpo/kernels"
 	"github.com/seed-7879b91d/grpo/model/internal/arch"
+	"github.com/seed-7879b91d/grpo/model/internal/consistent"
 )
 
 // Sketch is Open on a ledger, with the same allocations, and not one weight is read: a policy to plan memory with. Its
@@ -19,7 +20,7 @@ func Sketch(l *kernels.Ledger, dir string, trainable bool, o Options) (*Policy, 
 		return nil, err
 	}
 	defer set.Close()
-	if err := consistent(cfg, set); err != nil {
+	if err := consistent.Check(cfg, set); err != nil {
 		return nil, err
 	}
 	if trainable && o.Quantise != AsStored {

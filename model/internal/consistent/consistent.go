@@ -1,4 +1,5 @@
-package model
+// Package consistent holds a model's config.json to its tensors.
+package consistent
 
 import (
 	"bytes"
@@ -7,12 +8,13 @@ import (
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/tensorfile"
+	"github.com/seed-7879b91d/grpo/model/internal/arch"
 )
 
-// consistent holds config.json to the tensors of the files, before they are read: sizes by the key that says them, how many
+// Check holds config.json to the tensors of the files, before they are read: sizes by the key that says them, how many
 // layers there are, whether the head is tied, and tensors that the architecture would not read.
-func consistent(c Config, set *tensorfile.Set) error {
-	for _, check := range []func(Config, *tensorfile.Set) error{checkSizes, checkLayers, checkHead, checkUnread} {
+func Check(c arch.Config, set *tensorfile.Set) error {
+	for _, check := range []func(arch.Config, *tensorfile.Set) error{checkSizes, checkLayers, checkHead, checkUnread} {
 		if err := check(c, set); err != nil {
 			return err
 		}
@@ -21,7 +23,7 @@ func consistent(c Config, set *tensorfile.Set) error {
 }
 
 // checkSizes wants each size in one tensor that has it; the others are held to theirs when they are read.
-func checkSizes(c Config, set *tensorfile.Set) error {
+func checkSizes(c arch.Config, set *tensorfile.Set) error {
 	h, block := c.Heads, func(module string) string { return "model.layers.0." + module + ".weight" }
 	for _, s := range []struct {
 		key    string
@@ -48,7 +50,7 @@ func checkSizes(c Config, set *tensorfile.Set) error {
 }
 
 // checkLayers wants as many layers as the files have.
-func checkLayers(c Config, set *tensorfile.Set) error {
+func checkLayers(c arch.Config, set *tensorfile.Set) error {
 	last := -1
 	for _, name := range set.Names() {
 		var l int
@@ -63,7 +65,7 @@ func checkLayers(c Config, set *tensorfile.Set) error {
 }
 
 // checkHead wants a head of its own where config.json says so, and none but the embedding where it is tied.
-func checkHead(c Config, set *tensorfile.Set) error {
+func checkHead(c arch.Config, set *tensorfile.Set) error {
 	const head, table = "lm_head.weight", "model.embed_tokens.weight"
 	if !c.TiedHead {
 		if !set.Has(head) {
@@ -86,7 +88,7 @@ func checkHead(c Config, set *tensorfile.Set) error {
 }
 
 // checkUnread refuses biases and norms that the architecture does not have: without them the model is another one.
-func checkUnread(c Config, set *tensorfile.Set) error {
+func checkUnread(c arch.Config, set *tensorfile.Set) error {
 	known := map[string]bool{}
 	for _, s := range c.Slots() {
 		for _, p := range s.Parts {
@@ -100,12 +102,4 @@ func checkUnread(c Config, set *tensorfile.Set) error {
 		}
 	}
 	return nil
-}
-
-// published is the configuration with the type of the weights, where config.json does not say it.
-func published(c Config, set *tensorfile.Set) Config {
-	if t, err := set.Tensor(c.Slots()[0].Parts[0].Tensor); err == nil {
-		return c.Published(t.Encoding)
-	}
-	return c
 }
