@@ -112,13 +112,13 @@ func (b *Batch) nothingAsked() {
 }
 
 // score asks for the target of every row of the sequences.
-func (b *Batch) score(target func(sequence, row int) int32) {
+func (b *Batch) score(asked []Datum) {
 	b.spans()
 	b.nothingAsked()
 	for k, i := range b.Sequences {
 		places := b.Places[b.Offsets[k]:b.Offsets[k+1]]
 		for p, row := range places {
-			places[p] = b.ask(row, target(i, p))
+			places[p] = b.ask(row, asked[i].Targets[p])
 		}
 	}
 }
@@ -143,7 +143,7 @@ func (b *Batch) teach(datums []Datum, r Reduction, tokens int) {
 	}
 	for k, i := range b.Sequences {
 		d := &datums[i]
-		w := r.weight(d, len(datums), tokens)
+		w := r.Weight(d.Trainable(), len(datums), tokens)
 		places := b.Places[b.Offsets[k]:b.Offsets[k+1]]
 		for p, pair := range places {
 			switch {

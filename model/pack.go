@@ -1,28 +1,22 @@
 package model
 
 import (
-	"fmt"
-
+	"github.com/seed-7879b91d/grpo/model/internal/reduction"
 	"github.com/seed-7879b91d/grpo/model/internal/trie"
 )
 
 // Reduction is how a loss adds up over the tokens of a step.
-type Reduction string
+type Reduction = reduction.Reduction
 
+// The reductions.
 const (
-	Sum          Reduction = "sum"           // every token counts as one
-	TokenMean    Reduction = "token_mean"    // divided by the tokens of the step
-	SequenceMean Reduction = "sequence_mean" // each sequence's mean, divided by the sequences of the step
+	Sum          = reduction.Sum
+	TokenMean    = reduction.TokenMean
+	SequenceMean = reduction.SequenceMean
 )
 
 // ParseReduction finds the reduction of that name.
-func ParseReduction(name string) (Reduction, error) {
-	switch r := Reduction(name); r {
-	case Sum, TokenMean, SequenceMean:
-		return r, nil
-	}
-	return "", fmt.Errorf("reduction %q is not known; expected one of [%q %q %q]", name, Sum, TokenMean, SequenceMean)
-}
+var ParseReduction = reduction.Parse
 
 // Pack lays the datums of a step into batches of at most maxRows rows, in order, each into the first
 // batch with room. A longer datum gets a batch of its own. The weights make the sum over all batches
@@ -41,45 +35,29 @@ type packer struct {
 
 func (k *packer) pack(datums []Datum, maxRows int, r Reduction, share bool) []*Batch {
 	tokens := 0
-	k.sequences = k.sequences[:0]
 	for i := range datums {
 		tokens += datums[i].Trainable()
-		k.sequences = append(k.sequences, trie.Sequence{Tokens: datums[i].Tokens, Mask: datums[i].Mask})
 	}
-	for _, b := range k.deal(maxRows, share) {
+	for _, b := range k.deal(datums, maxRows, share) {
 		b.teach(datums, r, tokens)
 	}
 	return k.batches
 }
 
-// packToScore lays sequences into batches that ask for every token but the first of each.
-func (k *packer) packToScore(sequences [][]int32, maxRows int, share bool) []*Batch {
-	k.sequences = k.sequences[:0]
-	for _, s := range sequences {
-		k.sequences = append(k.sequences, trie.Sequence{Tokens: s[:len(s)-1]})
-	}
-	for _, b := range k.deal(maxRows, share) {
-		b.score(func(i, row int) int32 { return sequences[i][row+1] })
-	}
-	return k.batches
-}
-
-// packTargets lays datums into batches that ask for the target of every row. Rows that several share may be asked for as
-// many targets.
-func (k *packer) packTargets(datums []Datum, maxRows int, share bool) []*Batch {
-	k.sequences = k.sequences[:0]
-	for i := range datums {
-		k.sequences = append(k.sequences, trie.Sequence{Tokens: datums[i].Tokens, Mask: datums[i].Mask})
-	}
-	for _, b := range k.deal(maxRows, share) {
-		b.score(func(i, row int) int32 { return datums[i].Targets[row] })
+// packToScore lays datums into batches that ask for the target of every row.
+func (k *packer) packToScore(asked []Datum, maxRows int, share bool) []*Batch {
+	for _, b := range k.deal(asked, maxRows, share) {
+		b.score(asked)
 	}
 	return k.batches
 }
 
 // deal lays the rows of the sequences into batches.
-func (k *packer) deal(maxRows int, share bool) []*Batch {
-	k.batches = k.batches[:0]
+func (k *packer) deal(datums []Datum, maxRows int, share bool) []*Batch {
+	k.sequences, k.batches = k.sequences[:0], k.batches[:0]
+	for i := range datums {
+		k.sequences = append(k.sequences, trie.Sequence{Tokens: datums[i].Tokens, Mask: datums[i].Mask})
+	}
 	for _, d := range k.dealer.Deal(k.sequences, maxRows, share) {
 		if d.Batch == len(k.pool) {
 			k.pool = append(k.pool, &Batch{})
@@ -91,15 +69,4 @@ func (k *packer) deal(maxRows int, share bool) []*Batch {
 		k.batches[d.Batch].add(d.Sequence, k.sequences[d.Sequence].Tokens, d.Shared)
 	}
 	return k.batches
-}
-
-// weight is that of a row of the datum, in a step of n datums that teach so many tokens.
-func (r Reduction) weight(d *Datum, n, tokens int) float32 {
-	switch r {
-	case TokenMean:
-		return float32(1 / float64(tokens))
-	case SequenceMean:
-		return float32(1 / (float64(n) * float64(d.Trainable())))
-	}
-	return 1
 }

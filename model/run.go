@@ -13,39 +13,38 @@ import (
 // Score gives log p(s[i+1] | s[..i]) for every token but the first of each sequence, of the
 // distribution at that temperature.
 func (p *Policy) Score(ctx context.Context, sequences [][]int32, temperature float32) ([][]float32, error) {
-	longest := 0
+	asked := make([]Datum, len(sequences))
 	for i, s := range sequences {
 		if err := p.CheckSequence(s); err != nil {
 			return nil, fmt.Errorf("sequence %d: %w", i, err)
 		}
-		longest = max(longest, len(s)-1)
+		asked[i] = Datum{Tokens: s[:len(s)-1], Targets: s[1:]} // without a mask: a row's target is the next row
 	}
-	pack := func() []*Batch { return p.packer.packToScore(sequences, p.MaxRows, p.SharePrefixes) }
-	return p.score(ctx, longest, len(sequences), pack, temperature, nil)
+	return p.score(ctx, asked, temperature, nil)
 }
 
 // ScoreTargets gives log p(target | the tokens up to its row) for every row of the datums, also those that teach nothing.
 func (p *Policy) ScoreTargets(ctx context.Context, datums []Datum, temperature float32) ([][]float32, error) {
-	longest, asked := 0, make([]Datum, len(datums))
-	for i, d := range datums {
-		d.Mask = slices.Repeat([]bool{true}, d.Rows())
-		if err := d.Check(p.Config); err != nil {
+	asked := slices.Clone(datums)
+	for i := range asked {
+		asked[i].Mask = slices.Repeat([]bool{true}, asked[i].Rows())
+		if err := asked[i].Check(p.Config); err != nil {
 			return nil, fmt.Errorf("datum %d: %w", i, err)
 		}
-		asked[i], longest = d, max(longest, d.Rows())
 	}
-	pack := func() []*Batch { return p.packer.packTargets(asked, p.MaxRows, p.SharePrefixes) }
-	return p.score(ctx, longest, len(datums), pack, temperature, p.Progress)
+	return p.score(ctx, asked, temperature, p.Progress)
 }
 
-// score runs the batches of n sequences, gathers what each was asked for, and tells done of each batch.
-func (p *Policy) score(ctx context.Context, longest, n int, pack func() []*Batch, temperature float32,
-	done func(sequences, tokens int)) ([][]float32, error) {
+// score gives what each row is asked for, and tells done of each batch.
+func (p *Policy) score(ctx context.Context, asked []Datum, temperature float32, done func(sequences, tokens int)) ([][]float32, error) {
+	longest, out := 0, make([][]float32, len(asked))
+	for _, d := range asked {
+		longest = max(longest, d.Rows())
+	}
 	if err := p.prepare(&p.scorer, longest, (*builder).scoring); err != nil {
 		return nil, err
 	}
-	out := make([][]float32, n)
-	for _, batch := range pack() {
+	for _, batch := range p.packer.packToScore(asked, p.MaxRows, p.SharePrefixes) {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}

@@ -105,7 +105,7 @@ func TestATrieHasEverySequence(t *testing.T) {
 					}
 					require.False(t, taken[place])
 					taken[place] = true
-					require.Equal(t, []float32{d.OldLogProbs[p], d.Advantages[p], SequenceMean.weight(d, len(datums), 0)},
+					require.Equal(t, []float32{d.OldLogProbs[p], d.Advantages[p], SequenceMean.Weight(d.Trainable(), len(datums), 0)},
 						[]float32{b.OldLogProbs[place], b.Advantages[place], b.Weights[place]})
 					row := place
 					for int(row) >= b.Rows() { // a further token has a pair, and a further pair a row

@@ -24,6 +24,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/serving/gate"
 	"github.com/seed-7879b91d/grpo/internal/serving/openai"
 	"github.com/seed-7879b91d/grpo/internal/serving/refusal"
+	"github.com/seed-7879b91d/grpo/internal/serving/tinker"
 	"github.com/seed-7879b91d/grpo/kernels"
 	"github.com/seed-7879b91d/grpo/model"
 	"github.com/seed-7879b91d/grpo/sampler"
@@ -35,6 +36,7 @@ type Machine func() (kernels.Backend, model.Options, error)
 // flags are what the verb understands.
 type flags struct {
 	models, adapters []string
+	store            string
 	listen, newKey   string
 	speech           serving.Speech
 	sampling         sampler.Options
@@ -82,6 +84,7 @@ func (f *flags) register(cmd *cobra.Command) {
 		"model to serve: `NAME=DIR`, DIR, a name on the Hub, or tiny; may be given several times")
 	fl.StringArrayVar(&f.adapters, "adapter", nil,
 		"PEFT adapter to serve, `NAME=DIR`; NAME@MODEL=DIR where there are several models")
+	fl.StringVar(&f.store, "store", "", "`directory` of what Tinker's clients train: with it they are served, below /api/v1")
 	fl.StringVar(&f.listen, "listen", "127.0.0.1:8000", "`address` to listen on; port 0: any that is free")
 	fl.StringVar(&f.keys, "keys", "", "`file` of the keys that may ask")
 	fl.StringVar(&f.newKey, "new-key", "", "make a key for `NAME`: it goes to standard error, and its line for --keys to standard output")
@@ -197,21 +200,23 @@ func (f *flags) run(ctx context.Context, machine Machine, stderr io.Writer) (err
 	if local {
 		f.gate.Hosts = append([]string{"localhost", "127.0.0.1", "::1"}, f.hosts...)
 	}
-	g, err := f.open(host, stderr)
+	g, tuition, err := f.open(host, stderr)
 	if err != nil {
 		return err
+	}
+	if tuition != nil {
+		defer func() { err = errors.Join(err, tuition.Close()) }()
 	}
 	f.greet(stderr, listener.Addr(), host)
 	return f.serve(ctx, g, host, listener)
 }
 
 // open puts the handlers behind the gate.
-func (f *flags) open(host *serving.Host, stderr io.Writer) (*gate.Gate, error) {
+func (f *flags) open(host *serving.Host, stderr io.Writer) (g *gate.Gate, tuition *tinker.Server, err error) {
 	log := slog.New(slog.DiscardHandler)
 	if !f.quiet {
 		log = slog.New(slog.NewJSONHandler(stderr, nil))
 	}
-	var g *gate.Gate
 	api := openai.New(openai.Of(host, f.speech), openai.Options{
 		MaxN: f.maxN,
 		Watch: func(s openai.Served) {
@@ -229,12 +234,21 @@ func (f *flags) open(host *serving.Host, stderr io.Writer) (*gate.Gate, error) {
 	mux := http.NewServeMux()
 	mux.Handle("/", api)
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) { f.welcome(w, host) })
-	f.gate.Log, f.gate.Bodies, f.gate.Origins, f.gate.Healthy = log, f.logPrompts, f.origins, host.Healthy
-	g, err := gate.New(mux, f.gate)
-	if err != nil {
-		return nil, badinput.Errorf("--origin: %w", err)
+	if f.store != "" {
+		if tuition, err = tinker.New(tinker.Options{Store: f.store, Bases: tinker.Bases(host), Log: log}); err != nil {
+			return nil, nil, fmt.Errorf("--store: %w", err)
+		}
+		mux.Handle("/api/v1/", tuition)
+		f.gate.Own = tuition.Own
 	}
-	return g, nil
+	f.gate.Log, f.gate.Bodies, f.gate.Origins, f.gate.Healthy = log, f.logPrompts, f.origins, host.Healthy
+	if g, err = gate.New(mux, f.gate); err != nil {
+		if tuition != nil {
+			err = errors.Join(err, tuition.Close())
+		}
+		return nil, nil, badinput.Errorf("--origin: %w", err)
+	}
+	return g, tuition, nil
 }
 
 // serve draws and answers until the context ends.
@@ -279,6 +293,14 @@ func (f *flags) welcome(w http.ResponseWriter, host *serving.Host) {
 	fmt.Fprintf(w, `grpo serves: %s
 
 /v1/models, /v1/chat/completions, /v1/completions   as OpenAI's clients speak it
-/healthz, /readyz, /metrics                         for who looks after it
-`, strings.Join(names(host), ", "))
+%s/healthz, /readyz, /metrics                         for who looks after it
+`, strings.Join(names(host), ", "), f.training())
+}
+
+// training is the line of those who train.
+func (f *flags) training() string {
+	if f.store == "" {
+		return ""
+	}
+	return "/api/v1                                             as Tinker's clients speak it\n"
 }

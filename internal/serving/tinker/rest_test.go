@@ -96,7 +96,7 @@ func TestAnArchive(t *testing.T) {
 	require.NoError(t, err)
 	at, err := answer.Location()
 	require.NoError(t, err)
-	require.True(t, Public(at.Path))
+	require.True(t, Public(strings.TrimPrefix(at.Path, "/somewhere")))
 	require.True(t, strings.HasPrefix(at.Path, "/somewhere/api/v1/"))
 
 	for _, changed := range []bool{false, true} {

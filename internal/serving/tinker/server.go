@@ -183,7 +183,12 @@ func mount(r *http.Request) string {
 
 // Public reports whether a path is one that is fetched without a key: what it names is signed.
 func Public(path string) bool {
-	return strings.Contains(path, prefix+"archives/") || strings.HasSuffix(path, prefix+"healthz")
+	return strings.HasPrefix(path, prefix+"archives/") || path == prefix+"healthz"
+}
+
+// Own tells a gate of the paths of this server: how many bytes a request has at the most, and whether it needs no key.
+func (s *Server) Own(path string) (bytes int64, public, own bool) {
+	return s.Body, Public(path), strings.HasPrefix(path, prefix)
 }
 
 func (s *Server) routes() *http.ServeMux {

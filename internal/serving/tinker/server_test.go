@@ -13,12 +13,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/seed-7879b91d/grpo/internal/backendtest"
 	"github.com/seed-7879b91d/grpo/internal/serving"
 	"github.com/seed-7879b91d/grpo/internal/serving/tinker/client"
 	"github.com/seed-7879b91d/grpo/internal/serving/tinker/wire"
 	"github.com/seed-7879b91d/grpo/internal/tiny"
-	"github.com/seed-7879b91d/grpo/kernels"
 	"github.com/seed-7879b91d/grpo/kernels/cpu"
 	"github.com/seed-7879b91d/grpo/model"
 	"github.com/seed-7879b91d/grpo/sampler"
@@ -33,17 +31,21 @@ var modelDir = sync.OnceValue(func() string {
 	return dir
 })
 
-// open opens the embedded model in a host, which runs until it is closed.
-func open(b kernels.Backend) (bases []*Base, closed func() error, err error) {
+// bases are the embedded model in a host that runs as long as the process. All servers of tests share it.
+var bases = sync.OnceValues(func() ([]*Base, error) {
+	b, err := cpu.New(cpu.Options{Threads: 1})
+	if err != nil {
+		return nil, err
+	}
 	h, err := serving.Open(context.Background(), serving.Options{Models: []serving.NamedDir{{Name: "tiny", Dir: modelDir()}}, Backend: b,
 		Model:    model.Options{MaxRows: 256, SharePrefixes: true},
 		Sampling: sampler.Options{MaxSequences: 8, MaxLength: 256, TokenBudget: 64, CacheBytes: 4 << 20, Adapters: 2}})
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	go h.Run(context.Background())
-	return Bases(h), h.Close, nil
-}
+	return Bases(h), nil
+})
 
 // site is a server in this process, and a client of it.
 type site struct {
@@ -55,10 +57,9 @@ type site struct {
 // serve opens a server over a store, with these changes to its options.
 func serve(t *testing.T, store string, change ...func(*Options)) *site {
 	t.Helper()
-	b := backendtest.CPU(t, cpu.Options{})
-	bases, closed, err := open(b)
+	all, err := bases()
 	require.NoError(t, err)
-	o := Options{Store: store, Bases: bases, Body: 1 << 20, Poll: 100 * time.Millisecond}
+	o := Options{Store: store, Bases: all, Body: 1 << 20, Poll: 100 * time.Millisecond}
 	for _, c := range change {
 		c(&o)
 	}
@@ -68,8 +69,6 @@ func serve(t *testing.T, store string, change ...func(*Options)) *site {
 	t.Cleanup(func() {
 		web.Close()
 		require.NoError(t, s.Close())
-		require.NoError(t, closed())
-		require.NoError(t, b.Close())
 	})
 	return &site{&client.Client{URL: web.URL + "/somewhere", Patience: 10 * time.Second}, s, store}
 }
@@ -310,15 +309,11 @@ func TestMain(m *testing.M) {
 
 // serveForever is the process that is killed.
 func serveForever(store, address string) {
-	b, err := cpu.New(cpu.Options{Threads: 1})
+	all, err := bases()
 	if err != nil {
 		panic(err)
 	}
-	bases, _, err := open(b)
-	if err != nil {
-		panic(err)
-	}
-	s, err := New(Options{Store: store, Bases: bases, Replay: 20 * time.Millisecond, Journal: 4096, Poll: time.Second})
+	s, err := New(Options{Store: store, Bases: all, Replay: 20 * time.Millisecond, Journal: 4096, Poll: time.Second})
 	if err != nil {
 		panic(err)
 	}

@@ -1,0 +1,34 @@
+// Package reduction says how a loss adds up over the tokens of a step.
+package reduction
+
+import "fmt"
+
+// Reduction is how a loss adds up over the tokens of a step.
+type Reduction string
+
+// The reductions.
+const (
+	Sum          Reduction = "sum"           // every token counts as one
+	TokenMean    Reduction = "token_mean"    // divided by the tokens of the step
+	SequenceMean Reduction = "sequence_mean" // each sequence's mean, divided by the sequences of the step
+)
+
+// Parse finds the reduction of that name.
+func Parse(name string) (Reduction, error) {
+	switch r := Reduction(name); r {
+	case Sum, TokenMean, SequenceMean:
+		return r, nil
+	}
+	return "", fmt.Errorf("reduction %q is not known; expected one of [%q %q %q]", name, Sum, TokenMean, SequenceMean)
+}
+
+// Weight is that of a row of a sequence that teaches so many rows, in a step of so many sequences that teach so many tokens.
+func (r Reduction) Weight(rows, sequences, tokens int) float32 {
+	switch r {
+	case TokenMean:
+		return float32(1 / float64(tokens))
+	case SequenceMean:
+		return float32(1 / (float64(sequences) * float64(rows)))
+	}
+	return 1
+}
