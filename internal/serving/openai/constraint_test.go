@@ -77,9 +77,9 @@ func TestShapesThatCannotBe(t *testing.T) {
 		`"tool_choice":"required"`: "tool_choice: found", `"tool_choice":"always"`: "without tools",
 		`"tools":[` + aTool + `],"tool_choice":{"type":"function","function":{"name":"q"}}`:         `found \"q\", which is not among`,
 		`"tools":[` + aTool + `],"tool_choice":7`:                                                   "tool_choice: found 7, expected",
-		`"tools":[` + aTool + `],"tool_choice":"required","response_format":{"type":"json_object"}`: "tool_choice: it asks for a call, response_f",
+		`"tools":[` + aTool + `],"tool_choice":"required","response_format":{"type":"json_object"}`: "a call, response_format for a",
 		`"tools":[` + aTool + `],"tool_choice":{"type":"function","function":{"name":"f"}},"response_format":{"type":"json_schema",` +
-			`"json_schema":{"schema":{}}}`: "tool_choice: it asks for a call, response_f",
+			`"json_schema":{"schema":{}}}`: "a call, response_format for a",
 	} {
 		status, text := post(t, h, "/v1/chat/completions", with(fields))
 		require.Equal(t, http.StatusBadRequest, status, fields)

@@ -1,8 +1,13 @@
 package tinker
 
 import (
+	"bytes"
+	"io"
 	"net/http"
+	"net/http/httptest"
+	"os"
 	"testing"
+	"testing/iotest"
 
 	"github.com/stretchr/testify/require"
 	"google.golang.org/protobuf/encoding/protowire"
@@ -29,4 +34,18 @@ func TestAWrongRequestUsesItsNumberUp(t *testing.T) {
 	require.ErrorContains(t, err, "expected protobuf, found Content-Type \\\"application/json\\\"")
 	s.refused(t, http.StatusBadRequest, "POST", "forward_backward", []byte("{}"))
 	learned(t, m, crossEntropy(lesson(text1, 3, 1))) // the number is free
+}
+
+// A body that does not come in time is the client's to send again, packed or not.
+func TestASlowBody(t *testing.T) {
+	s := serve(t, t.TempDir())
+	for packing, begins := range map[string]string{"": "{", "zstd": "\x28\xb5\x2f\xfd"} {
+		body := io.MultiReader(bytes.NewReader([]byte(begins)), iotest.ErrReader(os.ErrDeadlineExceeded))
+		r := httptest.NewRequest("POST", "/api/v1/optim_step", body)
+		r.Header.Set("Content-Encoding", packing)
+		w := httptest.NewRecorder()
+		s.server.ServeHTTP(w, r)
+		require.Equal(t, http.StatusRequestTimeout, w.Code, "%q: %s", packing, w.Body)
+		require.Contains(t, w.Body.String(), "did not come in time")
+	}
 }
