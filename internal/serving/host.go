@@ -75,6 +75,9 @@ func Open(ctx context.Context, o Options) (*Host, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := fits(o.Sampling.MaxLength, opened); err != nil {
+		return nil, err
+	}
 	for i, m := range opened {
 		live, err := sampler.NewLive(m.policy, m.sampling(o.Sampling, len(opened)-i))
 		if err != nil {
@@ -172,7 +175,7 @@ func (h *Host) reserve(name, base string) (*Policy, error) {
 	}
 	below, err := h.find(base)
 	if err != nil {
-		return nil, fmt.Errorf("adapter %s: %w", name, err)
+		return nil, badinput.Errorf("adapter %s: %w", name, err)
 	}
 	if below.Adapter != nil {
 		return nil, badinput.Errorf("adapter %s: %s is an adapter itself; expected a model below it, such as %s", name, base, below.Base)

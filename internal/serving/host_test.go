@@ -114,7 +114,8 @@ func TestNamesOfDirectories(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, want, got)
 	}
-	for _, text := range []string{"", "x=", "=/a", "a\nb=/a"} {
+	for _, text := range []string{"", "x=", "=/a", "a\nb=/a", "a/=/a", "/a=/a", "a//b=/a", "../a=/a", "a/./b=/a",
+		".=/a", "..=/a", "/"} {
 		_, err := ParseNamedDir(text)
 		require.True(t, badinput.Is(err), "%q: %v", text, err)
 	}

@@ -54,6 +54,11 @@ func CheckName(name string) error {
 	case strings.ContainsFunc(name, bad):
 		return badinput.Errorf("a name for what is served: found %q, expected letters, digits and signs without spaces", name)
 	}
+	for part := range strings.SplitSeq(name, "/") {
+		if part == "" || part == "." || part == ".." { // clients and proxies fold these in /v1/models/NAME
+			return badinput.Errorf("a name for what is served: found %q, expected something but . and .. between its slashes; type NAME=DIR", name)
+		}
+	}
 	return nil
 }
 

@@ -4,9 +4,11 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/seed-7879b91d/grpo/configs"
+	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/sources"
 	"github.com/seed-7879b91d/grpo/model"
 	"github.com/seed-7879b91d/grpo/sampler"
@@ -54,6 +56,17 @@ func openModels(ctx context.Context, o Options) ([]opened, error) {
 		all = append(all, opened{named.Name, language, policy})
 	}
 	return all, nil
+}
+
+// fits refuses sequences that are longer than any of the models has positions. Where there are several, those with fewer
+// positions have shorter ones.
+func fits(maxLength int, models []opened) error {
+	longest := slices.MaxFunc(models, func(a, b opened) int { return cmp.Compare(a.policy.MaxPositions, b.policy.MaxPositions) })
+	if most := longest.policy.MaxPositions; maxLength > most {
+		return badinput.Errorf("--max-context: found %d, and model %s has %d positions; type --max-context %d, or fewer",
+			maxLength, longest.name, most, most)
+	}
+	return nil
 }
 
 // sampling is the size of the model's sampler, where so many have not taken their share of the memory yet.

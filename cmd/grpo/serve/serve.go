@@ -123,62 +123,6 @@ func (f *flags) makeKey(out, aside io.Writer) error {
 	return nil
 }
 
-// check looks at what can be wrong before anything is loaded.
-func (f *flags) check() (served serving.Options, local bool, err error) {
-	for _, limit := range []struct {
-		flag  string
-		value int64
-	}{{"max-n", int64(f.maxN)}, {"max-body", f.gate.MaxBody}, {"concurrent", int64(f.gate.Concurrent)},
-		{"queue", int64(f.gate.Queue)}, {"max-connections", int64(f.door.Connections)}, {"drain", int64(f.door.Drain)}} {
-		if limit.value < 1 {
-			return served, false, badinput.Errorf("--%s: found %v, expected more than 0", limit.flag, limit.value)
-		}
-	}
-	host, _, err := net.SplitHostPort(f.listen)
-	if err != nil {
-		return served, false, badinput.Errorf("--listen: found %q, expected an address such as 127.0.0.1:8000", f.listen)
-	}
-	ip := net.ParseIP(host)
-	local = host == "localhost" || ip != nil && ip.IsLoopback()
-	if f.keys != "" {
-		if f.gate.Keys, err = gate.ReadKeys(f.keys); err != nil {
-			return served, local, fmt.Errorf("--keys: %w", err)
-		}
-	} else if !local {
-		return served, local, badinput.Errorf("--listen %s: others can reach it, and nobody needs a key; type --keys FILE "+
-			"(grpo serve --new-key NAME makes one)", f.listen)
-	}
-	if f.cert != "" {
-		if f.door.TLS, err = gate.LoadTLS(f.cert, f.key); err != nil {
-			return served, local, err
-		}
-	}
-	served.Speech, served.Sampling = f.speech, f.sampling
-	err = f.named(&served)
-	return served, local, err
-}
-
-// named reads what is to be served.
-func (f *flags) named(o *serving.Options) error {
-	for _, text := range f.models {
-		m, err := serving.ParseNamedDir(text)
-		if err != nil {
-			return fmt.Errorf("--model: %w", err)
-		}
-		o.Models = append(o.Models, m)
-	}
-	for _, text := range f.adapters {
-		a, err := serving.ParseNamedDir(text)
-		if err != nil {
-			return fmt.Errorf("--adapter: %w", err)
-		}
-		adapter := serving.Adapter{NamedDir: a}
-		adapter.Name, adapter.Base, _ = strings.Cut(a.Name, "@")
-		o.Adapters = append(o.Adapters, adapter)
-	}
-	return nil
-}
-
 func (f *flags) run(ctx context.Context, machine Machine, stderr io.Writer) (err error) {
 	options, local, err := f.check()
 	if err != nil {
@@ -208,6 +152,10 @@ func (f *flags) run(ctx context.Context, machine Machine, stderr io.Writer) (err
 		defer func() { err = errors.Join(err, tuition.Close()) }()
 	}
 	f.greet(stderr, listener.Addr(), host)
+	if !local && f.door.TLS == nil {
+		fmt.Fprintln(stderr, "grpo: warning: keys travel in the clear; type --tls-cert FILE --tls-key FILE, "+
+			"or --listen 127.0.0.1:8000 behind a proxy that has TLS")
+	}
 	return f.serve(ctx, g, host, listener)
 }
 
@@ -222,14 +170,7 @@ func (f *flags) open(host *serving.Host, stderr io.Writer) (g *gate.Gate, tuitio
 		Watch: func(s openai.Served) {
 			g.Metrics.Answer(s.Model, s.Prompt, s.Cached, s.Completion, s.First)
 		},
-		Refused: func(r *http.Request, err error) {
-			// What is wrong with a request quotes it.
-			if theirs := (*refusal.Error)(nil); errors.As(err, &theirs) && theirs.Status < 500 && !f.logPrompts {
-				log.Info("refused", "id", r.Header.Get("X-Request-Id"), "field", theirs.Param, "code", theirs.Code)
-				return
-			}
-			log.Error("not answered", "id", r.Header.Get("X-Request-Id"), "why", err.Error())
-		},
+		Refused: func(r *http.Request, err error) { f.refused(log.With("id", r.Header.Get("X-Request-Id")), err) },
 	})
 	mux := http.NewServeMux()
 	mux.Handle("/", api)
@@ -249,6 +190,21 @@ func (f *flags) open(host *serving.Host, stderr io.Writer) (g *gate.Gate, tuitio
 		return nil, nil, badinput.Errorf("--origin: %w", err)
 	}
 	return g, tuition, nil
+}
+
+// refused logs why a request was not answered. What is wrong with one quotes it, and is logged where prompts are.
+func (f *flags) refused(log *slog.Logger, err error) {
+	theirs := (*refusal.Error)(nil)
+	switch {
+	case openai.Left(err):
+		log.Info("the client left")
+	case !errors.As(err, &theirs) || theirs.Status >= 500:
+		log.Error("not answered", "why", err.Error())
+	case f.logPrompts:
+		log.Info("refused", "why", err.Error())
+	default:
+		log.Info("refused", "status", theirs.Status, "field", theirs.Param, "code", theirs.Code)
+	}
 }
 
 // serve draws and answers until the context ends.

@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -18,6 +20,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/serving/gate"
+	"github.com/seed-7879b91d/grpo/internal/serving/refusal"
 	"github.com/seed-7879b91d/grpo/kernels"
 	"github.com/seed-7879b91d/grpo/kernels/cpu"
 	"github.com/seed-7879b91d/grpo/model"
@@ -148,17 +152,30 @@ func TestServeMistakes(t *testing.T) {
 	empty := filepath.Join(dir, "empty")
 	require.NoError(t, os.WriteFile(empty, nil, 0o600))
 	for want, args := range map[string][]string{
-		"type --keys FILE":                    {"--listen", "0.0.0.0:0"},
-		"--listen: found \"8000\"":            {"--listen", "8000"},
-		"empty: no keys":                      {"--keys", empty},
-		"grpo serve --new-key NAME":           {"--keys", filepath.Join(dir, "none")},
-		"--tls-cert " + empty:                 {"--tls-cert", empty, "--tls-key", empty},
-		"--queue: found 0":                    {"--queue", "0"},
-		"--new-key: the name of a key":        {"--new-key", "a b"},
-		"expected NAME=DIR":                   {"--model", "a="},
-		"--listen: listen tcp":                {"--listen", "127.0.0.1:99999"},
-		"--origin: ":                          {"--origin", "example.com", "--listen", "127.0.0.1:0"},
-		"no such directory, and not the name": {"--model", "/nowhere", "--listen", "127.0.0.1:0"},
+		"type --keys FILE":                     {"--listen", "0.0.0.0:0"},
+		"--listen: found \"8000\"":             {"--listen", "8000"},
+		"empty: no keys":                       {"--keys", empty},
+		"grpo serve --new-key NAME":            {"--keys", filepath.Join(dir, "none")},
+		"--tls-cert " + empty:                  {"--tls-cert", empty, "--tls-key", empty},
+		"--queue: found 0":                     {"--queue", "0"},
+		"--new-key: the name of a key":         {"--new-key", "a b"},
+		"expected NAME=DIR":                    {"--model", "a="},
+		"--listen: listen tcp":                 {"--listen", "127.0.0.1:99999"},
+		"--origin: ":                           {"--origin", "example.com", "--listen", "127.0.0.1:0"},
+		"--max-context: found -5, expected 0":  {"--max-context", "-5"},
+		"--max-sequences: found -1":            {"--max-sequences", "-1"},
+		"--max-waiting: found -1":              {"--max-waiting", "-1"},
+		"--cache-bytes: found -1":              {"--cache-bytes", "-1"},
+		"--drain: found -1s":                   {"--drain", "-1s"},
+		"type --max-context 2048, or fewer":    {"--max-context", "2049", "--listen", "127.0.0.1:0"},
+		"--host: found \"https://a\"":          {"--host", "a", "--host", "https://a"},
+		"--host: found \"a:80\"":               {"--host", "a:80"},
+		"--host: found \"a b\"":                {"--host", "a b"},
+		"--chat-date: found \"today\"":         {"--chat-date", "today"},
+		"--adapter x@zz=/a: there is no model": {"--adapter", "x@zz=/a"},
+		"--adapter x/@tiny=/a: a name":         {"--adapter", "x/@tiny=/a"},
+		"--model: a name":                      {"--model", "a/../b=tiny"},
+		"no such directory, and not the name":  {"--model", "/nowhere", "--listen", "127.0.0.1:0"},
 	} {
 		cmd := Command(machine)
 		cmd.SetArgs(args)
@@ -181,4 +198,53 @@ func TestNewKey(t *testing.T) {
 	require.NoError(t, cmd.ExecuteContext(t.Context()))
 	require.Regexp(t, `^[0-9a-f]{64} ada\n$`, out.String())
 	require.Regexp(t, `shown this once: sk-[A-Z2-7]{26}\n$`, aside.String())
+}
+
+// What a client did wrong is no error of the server, and is quoted only where prompts are logged.
+func TestWhatIsLogged(t *testing.T) {
+	for want, c := range map[string]struct {
+		err     error
+		prompts bool
+	}{
+		`"level":"INFO","msg":"refused","id":"a","status":408`:         {refusal.Errorf(http.StatusRequestTimeout, "slow"), false},
+		`"level":"INFO","msg":"refused","id":"a","why":"slow"`:         {refusal.Errorf(http.StatusRequestTimeout, "slow"), true},
+		`"level":"ERROR","msg":"not answered","id":"a","why":"broken"`: {errors.New("broken"), false},
+		`"level":"ERROR","msg":"not answered","id":"a","why":"worn"`:   {refusal.Errorf(http.StatusInternalServerError, "worn"), false},
+	} {
+		var log bytes.Buffer
+		f := flags{logPrompts: c.prompts}
+		f.refused(slog.New(slog.NewJSONHandler(&log, nil)).With("id", "a"), c.err)
+		require.Contains(t, log.String(), want)
+	}
+}
+
+// A client that leaves is no error of the server; names of hosts are those of any case; without TLS keys can be read on the way.
+func TestTheOpenDoor(t *testing.T) {
+	url, said, _ := serve(t, "--host", "GPU.example")
+	require.NotContains(t, said.String(), "warning")
+	r, err := http.NewRequestWithContext(t.Context(), "GET", url+"/v1/models", nil)
+	require.NoError(t, err)
+	r.Host = "gpu.Example"
+	res, err := http.DefaultClient.Do(r)
+	require.NoError(t, err)
+	res.Body.Close()
+	require.Equal(t, http.StatusOK, res.StatusCode)
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	r, err = http.NewRequestWithContext(ctx, "POST", url+"/v1/completions",
+		strings.NewReader(`{"model":"tiny","prompt":"a","max_tokens":1500,"ignore_eos":true}`))
+	require.NoError(t, err)
+	_, err = http.DefaultClient.Do(r)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	require.Eventually(t, func() bool { return strings.Contains(said.String(), "the client left") }, 20*time.Second, 5*time.Millisecond)
+	require.NotContains(t, said.String(), "ERROR")
+
+	_, line, err := gate.NewKey("ada")
+	require.NoError(t, err)
+	keys := filepath.Join(t.TempDir(), "keys")
+	require.NoError(t, os.WriteFile(keys, []byte(line), 0o600))
+	_, said, _ = serve(t, "--listen", "0.0.0.0:0", "--keys", keys)
+	require.Eventually(t, func() bool {
+		return strings.Contains(said.String(), "warning: keys travel in the clear; type --tls-cert FILE --tls-key FILE")
+	}, 20*time.Second, 5*time.Millisecond)
 }

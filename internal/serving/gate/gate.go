@@ -172,8 +172,8 @@ func (g *Gate) who(r *http.Request) (string, error) {
 	if _, public, _ := g.Own(r.URL.Path); public {
 		return "", nil
 	}
-	shown, bearer := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-	if !bearer {
+	scheme, shown, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	if !strings.EqualFold(scheme, "Bearer") {
 		shown = r.Header.Get("X-Api-Key")
 	}
 	if shown == "" {

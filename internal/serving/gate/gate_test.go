@@ -79,6 +79,7 @@ func TestKeys(t *testing.T) {
 		}
 	}
 	require.Equal(t, "hi", send(g, "POST", "/v1/x", "hi", "Authorization", "Bearer "+shown[0]).Body.String())
+	require.Equal(t, "hi", send(g, "POST", "/v1/x", "hi", "authorization", "bearer "+shown[0]).Body.String())
 	require.Equal(t, "hi", send(g, "POST", "/v1/x", "hi", "X-Api-Key", shown[1]).Body.String())
 	require.Equal(t, 200, send(g, "GET", "/healthz", "").Code)
 	require.Contains(t, log.String(), `"key":"bob"`)

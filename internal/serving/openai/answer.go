@@ -94,6 +94,9 @@ func (j *job) submit(box *mailbox) (cancel func(), err error) {
 // errLeft ends an answer to a client that has left.
 var errLeft = errors.New("the client left")
 
+// Left reports whether a request was not answered because nobody waited for that.
+func Left(err error) bool { return errors.Is(err, errLeft) }
+
 // answer draws what a request asks for, and writes it. A client that leaves has nothing more drawn.
 func (s *Server) answer(w http.ResponseWriter, r *http.Request, j *job) error {
 	box := newMailbox()

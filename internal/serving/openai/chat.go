@@ -52,16 +52,20 @@ func (s *Server) chatJob(f *fields, p *Policy) (*job, error) {
 	if err := f.done(); err != nil {
 		return nil, err
 	}
+	if document != nil && len(use.forced) > 0 && !use.words {
+		return nil, refusal.Field("tool_choice", `it asks for a call, response_format for a document, and no answer is both; `+
+			`leave one out, or send "tool_choice": "auto"`)
+	}
 	chat, err := p.Language.format(kwargs)
 	if err != nil {
-		return nil, refusal.Field("chat_template_kwargs", "%v", err)
+		return nil, refusal.Field("chat_template_kwargs", "%s", refusal.Short(err.Error(), longestReason))
 	}
 	if len(use.list) > 0 && !chat.tools {
 		return nil, refusal.Field("tools", "the chat template of %s writes none; leave them out", p.Name)
 	}
 	prompt, text, err := chat.Prompt(messages, use.list...)
 	if err != nil {
-		return nil, refusal.Field("messages", "%v", err)
+		return nil, refusal.Field("messages", "%s", refusal.Short(err.Error(), longestReason))
 	}
 	maxTokens, err := d.room(p, prompt, p.MaxLength)
 	if err != nil {

@@ -127,7 +127,7 @@ func (f *fields) document() json.RawMessage {
 	case v.Type == "json_schema":
 		f.wrong("response_format", `json_schema without a schema, expected {"name": …, "schema": {…}}`)
 	default:
-		f.wrong("response_format", "found %.40q, expected text, json_object or json_schema", v.Type)
+		f.wrong("response_format", "found %q, expected text, json_object or json_schema", brief(v.Type))
 	}
 	return nil
 }
@@ -161,7 +161,7 @@ func (c *chosen) choice(raw json.RawMessage, tools []tool) error {
 				return nil
 			}
 		}
-		return badinput.Errorf("found %.60q, which is not among the tools", named.Function.Name)
+		return badinput.Errorf("found %q, which is not among the tools", brief(named.Function.Name))
 	default:
 		return badinput.Errorf("found %s, expected \"auto\", \"none\", \"required\" or {\"type\": \"function\", \"function\": {\"name\": …}}",
 			brief(raw))
@@ -187,7 +187,7 @@ func (p *Policy) shaped(q *sampler.Request, s shape, f *format, thinking bool) e
 	}
 	c, err := p.Language.constraint(s, f.notation, thinking)
 	if err != nil {
-		return refusal.Field(field, "%s", strings.ReplaceAll(err.Error(), "\n", "; "))
+		return refusal.Field(field, "%s", refusal.Short(strings.ReplaceAll(err.Error(), "\n", "; "), longestReason))
 	}
 	q.Constrain, q.Params.StopTokens = c, p.Language.Stops
 	return nil

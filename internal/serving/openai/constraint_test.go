@@ -45,9 +45,10 @@ func TestShapes(t *testing.T) {
 			[]string{callF + "\n" + callG}},
 		"named": {`"tool_choice":{"type":"function","function":{"name":"g"}},"tools":[` + aTool + `,` + g + `]`, []string{callG},
 			[]string{callF, callG + "\n" + callG, ""}},
-		"strict": {`"tools":[` + g + `]`, []string{callG, "hi", "", "hi " + callG + " so"}, []string{callF}},
-		"loose":  {`"tools":[` + aTool + `]`, nil, nil},
-		"none":   {`"tool_choice":"none","tools":[` + g + `]`, nil, nil},
+		"strict":              {`"tools":[` + g + `]`, []string{callG, "hi", "", "hi " + callG + " so"}, []string{callF}},
+		"auto and a document": {`"tools":[` + g + `],"response_format":{"type":"json_object"}`, []string{"{}"}, []string{callG}},
+		"loose":               {`"tools":[` + aTool + `]`, nil, nil},
+		"none":                {`"tool_choice":"none","tools":[` + g + `]`, nil, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := scripted(t, "a")
@@ -74,8 +75,11 @@ func TestShapesThatCannotBe(t *testing.T) {
 		`"response_format":{"type":"json_schema","json_schema":{"schema":{"type":"object","patternProperties":{}}}}`: "patternProperties",
 		`"response_format":{"type":"json_schema","json_schema":{"schema":{"type":"thing"}}}`:                         "response_format: ",
 		`"tool_choice":"required"`: "tool_choice: found", `"tool_choice":"always"`: "without tools",
-		`"tools":[` + aTool + `],"tool_choice":{"type":"function","function":{"name":"q"}}`: `found \"q\", which is not among`,
-		`"tools":[` + aTool + `],"tool_choice":7`:                                           "tool_choice: found 7, expected",
+		`"tools":[` + aTool + `],"tool_choice":{"type":"function","function":{"name":"q"}}`:         `found \"q\", which is not among`,
+		`"tools":[` + aTool + `],"tool_choice":7`:                                                   "tool_choice: found 7, expected",
+		`"tools":[` + aTool + `],"tool_choice":"required","response_format":{"type":"json_object"}`: "a call, response_format for a",
+		`"tools":[` + aTool + `],"tool_choice":{"type":"function","function":{"name":"f"}},"response_format":{"type":"json_schema",` +
+			`"json_schema":{"schema":{}}}`: "a call, response_format for a",
 	} {
 		status, text := post(t, h, "/v1/chat/completions", with(fields))
 		require.Equal(t, http.StatusBadRequest, status, fields)

@@ -23,7 +23,7 @@ type fields struct {
 func readFields(body io.Reader) (*fields, error) {
 	text, err := io.ReadAll(body)
 	if err != nil {
-		return nil, err
+		return nil, refusal.Body(err)
 	}
 	f := &fields{}
 	switch err := json.Unmarshal(text, &f.all); {
@@ -52,15 +52,14 @@ func (f *fields) wrong(name, format string, args ...any) {
 	}
 }
 
+// What an error quotes of a request, in characters.
+const (
+	longestQuote  = 40  // of a value
+	longestReason = 300 // of a reason that quotes some itself: why a template or a schema does not do
+)
+
 // brief is a value as an error quotes it.
-func brief(raw json.RawMessage) string {
-	const most = 40
-	text := []rune(string(raw[:min(len(raw), 4*most)]))
-	if len(text) <= most {
-		return string(text)
-	}
-	return string(text[:most]) + "…"
-}
+func brief[T ~string | ~[]byte](value T) string { return refusal.Short(string(value), longestQuote) }
 
 // value reads a field into to, which keeps what it has where there is none.
 func value[T any](f *fields, name string, to *T, expected string) bool {
@@ -176,7 +175,7 @@ func (f *fields) done() error {
 			continue
 		}
 		if n, ok := neutral[name]; !ok {
-			return refusal.Field(name, "no such field here; docs/serve.md lists those that there are")
+			return refusal.Field(brief(name), "no such field here; docs/serve.md lists those that there are")
 		} else if !slices.Contains(n.values, compact(raw)) {
 			return refusal.Field(name, "found %s, which is not supported; %s", brief(raw), n.advice)
 		}

@@ -37,7 +37,7 @@ func message(raw json.RawMessage) (m chat.Message, err error) {
 		m.Role = "system"
 	case "system", "user", "assistant", "tool":
 	default:
-		f.wrong("role", "found %q, expected system, developer, user, assistant or tool", m.Role)
+		f.wrong("role", "found %q, expected system, developer, user, assistant or tool", brief(m.Role))
 	}
 	if content, ok := f.take("content"); ok {
 		if m.Content, err = contentText(content); err != nil {
@@ -71,7 +71,7 @@ func message(raw json.RawMessage) (m chat.Message, err error) {
 	}
 	for name, raw := range f.all {
 		if !isNull(raw) {
-			return m, refusal.Errorf(http.StatusBadRequest, "%.100q: no such field here", name)
+			return m, refusal.Errorf(http.StatusBadRequest, "%q: no such field here", brief(name))
 		}
 	}
 	return m, nil
@@ -109,7 +109,7 @@ func contentText(raw json.RawMessage) (string, error) {
 			return refusal.Errorf(http.StatusBadRequest, "part %d: found %s, expected {\"type\": \"text\", \"text\": …}", i, brief(part))
 		}
 		if p.Type != "text" {
-			return refusal.Errorf(http.StatusBadRequest, "part %d: found type %.40q, and the models here read text alone", i, p.Type)
+			return refusal.Errorf(http.StatusBadRequest, "part %d: found type %q, and the models here read text alone", i, brief(p.Type))
 		}
 		all.WriteString(*p.Text)
 		return nil

@@ -136,9 +136,12 @@ func (s *Server) model(w http.ResponseWriter, r *http.Request) error {
 	return writeJSON(w, cardOf(p))
 }
 
+// longestName is as long as that of a model can be, and what an error quotes of one that is not there.
+const longestName = 200
+
 // find is the policy of a name.
 func (s *Server) find(name string) (*Policy, error) {
-	p, err := s.host.Find(name)
+	p, err := s.host.Find(refusal.Short(name, longestName))
 	if err != nil {
 		return nil, &refusal.Error{Status: http.StatusNotFound, Param: "model", Code: "model_not_found", Message: err.Error()}
 	}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math"
 	"net/http"
+	"os"
 	"strconv"
 	"time"
 )
@@ -36,6 +37,30 @@ func Field(name, format string, args ...any) *Error {
 // Busy refuses for now.
 func Busy(after time.Duration, format string, args ...any) *Error {
 	return &Error{Status: http.StatusTooManyRequests, Code: "rate_limit_exceeded", After: after, Message: fmt.Sprintf(format, args...)}
+}
+
+// Body is the refusal of a request whose body could not be read: whoever sends it was too slow, sent too much, or broke off.
+func Body(err error) error {
+	var large *http.MaxBytesError
+	switch {
+	case errors.As(err, &large):
+		return err
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return Errorf(http.StatusRequestTimeout, "the body did not come in time; send it faster, or send less")
+	}
+	return Errorf(http.StatusBadRequest, "the body ended before all of it had come; send it again")
+}
+
+// Short is a text as an error quotes it: what comes after so many characters is left out.
+func Short(text string, most int) string {
+	n := 0
+	for i := range text {
+		if n == most {
+			return text[:i] + "…"
+		}
+		n++
+	}
+	return text
 }
 
 // kind is the type of error in OpenAI's words.
@@ -91,6 +116,9 @@ func Write(w http.ResponseWriter, err error) {
 	}
 	if e.Status == http.StatusUnauthorized {
 		w.Header().Set("WWW-Authenticate", "Bearer")
+	}
+	if e.Status == http.StatusRequestTimeout {
+		w.Header().Set("Connection", "close") // what is late may still come
 	}
 	w.WriteHeader(e.Status)
 	w.Write(append(e.JSON(), '\n')) // who does not read it has left

@@ -6,6 +6,7 @@ import (
 	"io"
 	"io/fs"
 	"net/http"
+	"os"
 
 	"github.com/klauspost/compress/zstd"
 
@@ -100,6 +101,8 @@ func (s *Server) bodyOf(r *http.Request) ([]byte, error) {
 	switch {
 	case err == nil && int64(len(body)) > s.Body:
 		return nil, &http.MaxBytesError{Limit: s.Body}
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		err = &status{http.StatusRequestTimeout, badinput.Errorf("body: it did not come in time; send it faster, or in smaller parts")}
 	case err != nil && codeOf(err) != http.StatusRequestEntityTooLarge:
 		err = badinput.Errorf("body: %w", err)
 	}

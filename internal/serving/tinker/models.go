@@ -177,21 +177,23 @@ func (s *Server) unloadModel(r *http.Request) (any, error) {
 	return promise(id, m.ID), err
 }
 
-// forwardBackward takes data to learn from. A request that is none has no number that could be used up.
+// forwardBackward takes data to learn from. What is wrong in it is told by its future, as long as it says whose number that is.
 func (s *Server) forwardBackward(r *http.Request) (any, error) {
 	body, err := s.bodyOf(r)
 	if err != nil {
 		return nil, err
 	}
 	q, err := wire.ReadForwardBackward(body)
-	if err != nil {
-		return nil, badinput.Errorf("body: %w", err)
+	if err == nil {
+		body = q.Append(nil)
+	} else if q, err = wire.ReadNumber(body); err != nil {
+		return nil, badinput.Errorf("body: %w; expected protobuf, found Content-Type %.60q", err, r.Header.Get("Content-Type"))
 	}
 	m, err := s.findRun(q.ModelID)
 	if err != nil {
 		return nil, err
 	}
-	id, err := m.accept(q.SeqID, forwardBackward, q.Append(nil))
+	id, err := m.accept(q.SeqID, forwardBackward, body)
 	if err != nil {
 		return nil, err
 	}

@@ -56,6 +56,23 @@ func ReadForwardBackward(body []byte) (r ForwardBackward, err error) {
 	})
 }
 
+// ReadNumber reads whose request it is, and its number, of one in which something else may be wrong.
+func ReadNumber(body []byte) (r ForwardBackward, err error) {
+	err = fields(body, func(f field) (err error) {
+		switch f.num {
+		case 1:
+			r.ModelID, err = f.text()
+		case 2:
+			r.SeqID, err = f.number()
+		}
+		return err
+	})
+	if err == nil && (r.ModelID == "" || r.SeqID == 0) {
+		err = malformed("no model_id and seq_id")
+	}
+	return r, err
+}
+
 // readSetting reads an entry of a map of numbers.
 func readSetting(to *map[string]float64, f field) error {
 	m, err := f.message()

@@ -1,0 +1,107 @@
+package serve
+
+import (
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/serving"
+	"github.com/seed-7879b91d/grpo/internal/serving/gate"
+)
+
+// check looks at what can be wrong before anything is loaded.
+func (f *flags) check() (served serving.Options, local bool, err error) {
+	if err := f.bounds(); err != nil {
+		return served, false, err
+	}
+	if f.hosts, err = hostNames(f.hosts); err != nil {
+		return served, false, err
+	}
+	if day := f.speech.ChatDate; day != "" {
+		if _, err := time.Parse(time.DateOnly, day); err != nil {
+			return served, false, badinput.Errorf("--chat-date: found %q, expected a day such as 2024-07-26, or \"\" for none", day)
+		}
+	}
+	host, _, err := net.SplitHostPort(f.listen)
+	if err != nil {
+		return served, false, badinput.Errorf("--listen: found %q, expected an address such as 127.0.0.1:8000", f.listen)
+	}
+	ip := net.ParseIP(host)
+	local = host == "localhost" || ip != nil && ip.IsLoopback()
+	if f.keys != "" {
+		if f.gate.Keys, err = gate.ReadKeys(f.keys); err != nil {
+			return served, local, fmt.Errorf("--keys: %w", err)
+		}
+	} else if !local {
+		return served, local, badinput.Errorf("--listen %s: others can reach it, and nobody needs a key; type --keys FILE "+
+			"(grpo serve --new-key NAME makes one)", f.listen)
+	}
+	if f.cert != "" {
+		if f.door.TLS, err = gate.LoadTLS(f.cert, f.key); err != nil {
+			return served, local, err
+		}
+	}
+	served.Speech, served.Sampling = f.speech, f.sampling
+	err = f.named(&served)
+	return served, local, err
+}
+
+// bounds looks at the numbers.
+func (f *flags) bounds() error {
+	for _, limit := range []struct {
+		flag         string
+		value, least int64
+	}{{"max-n", int64(f.maxN), 1}, {"max-body", f.gate.MaxBody, 1}, {"concurrent", int64(f.gate.Concurrent), 1},
+		{"queue", int64(f.gate.Queue), 1}, {"max-connections", int64(f.door.Connections), 1},
+		{"max-context", int64(f.sampling.MaxLength), 0}, {"max-sequences", int64(f.sampling.MaxSequences), 0},
+		{"max-waiting", int64(f.sampling.MaxWaiting), 0}, {"cache-bytes", f.sampling.CacheBytes, 0}} {
+		if limit.value < limit.least {
+			return badinput.Errorf("--%s: found %d, expected %d or more", limit.flag, limit.value, limit.least)
+		}
+	}
+	if f.door.Drain <= 0 {
+		return badinput.Errorf("--drain: found %v, expected a time above 0, such as 30s", f.door.Drain)
+	}
+	return nil
+}
+
+// hostNames are the names as requests are looked at for: in lower case, with nothing around them.
+func hostNames(given []string) (names []string, err error) {
+	for _, name := range given {
+		if name == "" || net.ParseIP(name) == nil && strings.ContainsAny(name, ":/@?#[] \t\r\n") {
+			return nil, badinput.Errorf("--host: found %q, expected a name alone, without scheme, port or spaces, such as gpu.example.com", name)
+		}
+		names = append(names, strings.ToLower(name))
+	}
+	return names, nil
+}
+
+// named reads what is to be served.
+func (f *flags) named(o *serving.Options) error {
+	for _, text := range f.models {
+		m, err := serving.ParseNamedDir(text)
+		if err != nil {
+			return fmt.Errorf("--model: %w", err)
+		}
+		o.Models = append(o.Models, m)
+	}
+	for _, text := range f.adapters {
+		a, err := serving.ParseNamedDir(text)
+		if err != nil {
+			return fmt.Errorf("--adapter: %w", err)
+		}
+		adapter := serving.Adapter{NamedDir: a}
+		adapter.Name, adapter.Base, _ = strings.Cut(a.Name, "@")
+		if err := serving.CheckName(adapter.Name); err != nil {
+			return fmt.Errorf("--adapter %s: %w", text, err)
+		}
+		if below := adapter.Base; below != "" && !slices.ContainsFunc(o.Models, func(m serving.NamedDir) bool { return m.Name == below }) {
+			return badinput.Errorf("--adapter %s: there is no model %q; type NAME@MODEL=DIR with the name of a --model", text, below)
+		}
+		o.Adapters = append(o.Adapters, adapter)
+	}
+	return nil
+}

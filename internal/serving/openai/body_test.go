@@ -1,0 +1,69 @@
+package openai
+
+import (
+	"bufio"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7879b91d/grpo/internal/serving/refusal"
+)
+
+// What a client sends at great length does not come back at length, wherever it stands.
+func TestLongInputIsShortened(t *testing.T) {
+	long := strings.Repeat("é", 1<<16)
+	h := New(scripted(t, "a"), Options{})
+	for _, body := range []string{
+		`{"model":"` + long + `"}`,
+		`{"model":"tiny","messages":[{"role":"` + long + `","content":"a"}]}`,
+		`{"model":"tiny","messages":[{"role":"user","content":"a","` + long + `":1}]}`,
+		`{"model":"tiny","messages":[{"role":"user","content":[{"type":"` + long + `"}]}]}`,
+		with(`"` + long + `":1`),
+		with(`"stop":7,"tool_choice":"` + long + `"`),
+		with(`"tools":[` + aTool + `],"tool_choice":{"type":"function","function":{"name":"` + long + `"}}`),
+		with(`"response_format":{"type":"` + long + `"}`),
+		with(`"response_format":{"type":"json_schema","json_schema":{"schema":{"` + long + `":1}}}`),
+		with(`"response_format":{"type":"json_schema","json_schema":{"schema":{"type":"` + long + `"}}}`),
+		with(`"response_format":{"type":"json_schema","json_schema":{"schema":{"$ref":"` + long + `"}}}`),
+	} {
+		status, text := post(t, h, "/v1/chat/completions", body)
+		require.GreaterOrEqual(t, status, 400, "%.100s", body)
+		require.Less(t, len(text), 1000, "%.100s", body)
+		require.NotContains(t, text, "\ufffd", "cut between characters")
+	}
+}
+
+// A body that does not come, or not all of it, is the client's affair, and none of the server's log of errors.
+func TestABodyThatDoesNotCome(t *testing.T) {
+	why := make(chan error, 1)
+	server := httptest.NewUnstartedServer(New(scripted(t, "a"), Options{Refused: func(_ *http.Request, err error) { why <- err }}))
+	server.Config.ReadTimeout = 50 * time.Millisecond
+	server.Start()
+	defer server.Close()
+	for want, ended := range map[int]bool{http.StatusRequestTimeout: false, http.StatusBadRequest: true} {
+		c, err := net.Dial("tcp", server.Listener.Addr().String())
+		require.NoError(t, err)
+		defer c.Close()
+		_, err = io.WriteString(c, "POST /v1/completions HTTP/1.1\r\nHost: a\r\nContent-Length: 900\r\n\r\n{")
+		require.NoError(t, err)
+		if ended {
+			require.NoError(t, c.(*net.TCPConn).CloseWrite())
+		}
+		require.NoError(t, c.SetReadDeadline(time.Now().Add(20*time.Second)))
+		res, err := http.ReadResponse(bufio.NewReader(c), nil)
+		require.NoError(t, err)
+		text, err := io.ReadAll(res.Body)
+		require.NoError(t, err)
+		require.Equal(t, want, res.StatusCode, "%s", text)
+		require.Contains(t, string(text), `"type":"invalid_request_error"`)
+		require.True(t, ended || res.Close, "the rest of the body could be taken for a request")
+		var theirs *refusal.Error
+		require.ErrorAs(t, <-why, &theirs)
+	}
+}

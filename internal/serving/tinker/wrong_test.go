@@ -1,0 +1,51 @@
+package tinker
+
+import (
+	"bytes"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"testing"
+	"testing/iotest"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/encoding/protowire"
+)
+
+// A request that is wrong within uses its number up and fails by its future: the one after it does not wait. One without a number
+// is refused, and says in what form it is wanted.
+func TestAWrongRequestUsesItsNumberUp(t *testing.T) {
+	s := serve(t, t.TempDir())
+	m := train(t, s.connect(t), 1)
+	wrong := protowire.AppendTag(nil, 3, protowire.VarintType) // a datum that is a number; what comes after it is read
+	wrong = protowire.AppendVarint(wrong, 7)
+	wrong = protowire.AppendString(protowire.AppendTag(wrong, 1, protowire.BytesType), m.ID)
+	wrong = protowire.AppendVarint(protowire.AppendTag(wrong, 2, protowire.VarintType), 1)
+	promised := s.get(t, "POST", "forward_backward", wrong)
+	require.Equal(t, m.ID+"#1", promised["request_id"])
+	failure := s.get(t, "POST", "retrieve_future", promised)
+	require.Equal(t, "user", failure["category"])
+	require.Contains(t, failure["error"], "field 3")
+	m.Seq = 1
+	stepped(t, m, 0)
+
+	err := s.Call(t.Context(), "POST", "forward_backward", map[string]any{"model_id": m.ID, "seq_id": 3}, nil)
+	require.ErrorContains(t, err, "expected protobuf, found Content-Type \\\"application/json\\\"")
+	s.refused(t, http.StatusBadRequest, "POST", "forward_backward", []byte("{}"))
+	learned(t, m, crossEntropy(lesson(text1, 3, 1))) // the number is free
+}
+
+// A body that does not come in time is the client's to send again, packed or not.
+func TestASlowBody(t *testing.T) {
+	s := serve(t, t.TempDir())
+	for packing, begins := range map[string]string{"": "{", "zstd": "\x28\xb5\x2f\xfd"} {
+		body := io.MultiReader(bytes.NewReader([]byte(begins)), iotest.ErrReader(os.ErrDeadlineExceeded))
+		r := httptest.NewRequest("POST", "/api/v1/optim_step", body)
+		r.Header.Set("Content-Encoding", packing)
+		w := httptest.NewRecorder()
+		s.server.ServeHTTP(w, r)
+		require.Equal(t, http.StatusRequestTimeout, w.Code, "%q: %s", packing, w.Body)
+		require.Contains(t, w.Body.String(), "did not come in time")
+	}
+}
