@@ -1,30 +1,12 @@
 package openai
 
 import (
-	"net/http"
 	"strings"
 
 	"github.com/seed-7879b91d/grpo/data/chat"
 	"github.com/seed-7879b91d/grpo/internal/serving/refusal"
 	"github.com/seed-7879b91d/grpo/sampler"
 )
-
-// chat answers POST /v1/chat/completions.
-func (s *Server) chat(w http.ResponseWriter, r *http.Request) error {
-	f, err := readFields(r.Body)
-	if err != nil {
-		return err
-	}
-	p, err := s.named(f)
-	if err != nil {
-		return err
-	}
-	j, err := s.chatJob(f, p)
-	if err != nil {
-		return err
-	}
-	return s.answer(w, r, j)
-}
 
 // chatJob reads what a conversation asks for.
 func (s *Server) chatJob(f *fields, p *Policy) (*job, error) {

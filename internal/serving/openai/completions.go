@@ -9,23 +9,6 @@ import (
 	"github.com/seed-7879b91d/grpo/sampler"
 )
 
-// completions answers POST /v1/completions.
-func (s *Server) completions(w http.ResponseWriter, r *http.Request) error {
-	f, err := readFields(r.Body)
-	if err != nil {
-		return err
-	}
-	p, err := s.named(f)
-	if err != nil {
-		return err
-	}
-	j, err := s.textJob(f, p)
-	if err != nil {
-		return err
-	}
-	return s.answer(w, r, j)
-}
-
 // textJob reads which prompts are to be continued.
 func (s *Server) textJob(f *fields, p *Policy) (*job, error) {
 	d, err := s.drawing(f, p)

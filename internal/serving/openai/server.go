@@ -67,8 +67,8 @@ func New(host Host, o Options) *Server {
 	}
 	s.handle("GET /v1/models", s.models)
 	s.handle("GET /v1/models/{id...}", s.model)
-	s.handle("POST /v1/chat/completions", s.chat)
-	s.handle("POST /v1/completions", s.completions)
+	s.handle("POST /v1/chat/completions", s.drawn(s.chatJob))
+	s.handle("POST /v1/completions", s.drawn(s.textJob))
 	s.mux.HandleFunc("/v1/embeddings", func(w http.ResponseWriter, _ *http.Request) {
 		refusal.Write(w, refusal.Errorf(http.StatusNotFound, "/v1/embeddings: the models here write text, and give no embeddings"))
 	})
@@ -99,6 +99,25 @@ func (s *Server) handle(pattern string, fn func(w http.ResponseWriter, r *http.R
 			refusal.Write(w, err)
 		}
 	})
+}
+
+// drawn answers what is drawn for the body of a request, of which read says what it asks for.
+func (s *Server) drawn(read func(*fields, *Policy) (*job, error)) func(w http.ResponseWriter, r *http.Request) error {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		f, err := readFields(r.Body)
+		if err != nil {
+			return err
+		}
+		p, err := s.named(f)
+		if err != nil {
+			return err
+		}
+		j, err := read(f, p)
+		if err != nil {
+			return err
+		}
+		return s.answer(w, r, j)
+	}
 }
 
 // card is a model as a list of them shows it.
