@@ -1,0 +1,159 @@
+// Which of a row's tokens are likely: their order, and the cut after so many of them, or after such a part of their mass.
+#pragma once
+#include "bins.h"
+#include "head.h"
+
+// The order from likely to unlikely tokens, ties to the smaller one: that of rank, then token. What a truncation keeps is a beginning of
+// that order, up to a cut.
+DEVICE u32 rank_of(float logit) {
+	u32 bits = __builtin_bit_cast(u32, logit);
+	return bits >> 31 ? bits : 0x7fffffff - bits;
+}
+DEVICE u64 place_of(u32 rank, u32 token) { return (u64)rank << 32 | token; }
+constexpr u64 everything = ~0ull;
+
+// Numbers are sorted into bins by some bits of their rank. Before that they are by their distance from the largest, in steps of 1/32, of
+// which the last takes all the rest: otherwise most of a vocabulary would be in the same bin.
+constexpr u32 bins = 2048, bins_each = bins / threads;
+
+DEVICE u32 bucket_of(float logit, float max) {
+	float steps = (max - logit) * 32;
+	return steps < bins - 1 ? (u32)steps : bins - 1;
+}
+
+// Masses that are added in any order are integers: multiples of 2^-42, of which a vocabulary has fewer than 2^64.
+DEVICE u64 whole(float mass) { return mass <= 1 ? (u64)(mass * 0x1p42f) : 0; }
+
+// act(logit, token) for each of a row. A row has one block, which waits for memory above all: so many loads of a thread are under way.
+template <class Do> DEVICE void each(const float *l, u32 vocabulary, Do act) {
+	constexpr u32 loads = 4, step = 4 * threads;
+	bool wide = aligned(l);
+	_Pragma("nounroll") for (u32 i = 4 * thread(); i < vocabulary; i += loads * step) {
+		Four v[loads];
+		if (wide && i + (loads - 1) * step + 4 <= vocabulary)
+			UNROLL for (u32 n = 0; n < loads; n++)
+				v[n] = *(const Four *)(l + i + n * step);
+		else
+			UNROLL for (u32 n = 0; n < loads; n++)
+				v[n] = take(l, i + n * step, vocabulary, false);
+		UNROLL for (u32 n = 0; n < loads; n++)
+			UNROLL for (u32 k = 0; k < 4; k++)
+				if (i + n * step + k < vocabulary)
+					act(v[n][k], i + n * step + k);
+	}
+}
+
+// A number of tokens from the likely ones on, and their mass.
+struct Share {
+	u32 tokens;
+	u64 mass;
+};
+DEVICE Share operator+(Share a, Share b) { return {a.tokens + b.tokens, a.mass + b.mass}; }
+
+// The first share that is enough.
+struct Goal {
+	u32 tokens;
+	double mass;
+
+	__device__ __attribute__((always_inline)) bool reached(Share s) const { return s.tokens >= tokens || (double)s.mass >= mass; }
+};
+
+// What tighten has in shared memory.
+struct Bins {
+	u64 mass[bins];
+	u32 tokens[bins];
+	u32 bin; // in which the goal is reached; bins, if it is not
+	Share below, inside;
+};
+
+// The bin in which the goal is reached, of those from the likely ones on; what is before it is added to so_far, and inside is what it has.
+DEVICE bool reach(Bins &b, const Goal &goal, Share *so_far, Share *inside, u32 *bin) {
+	u32 first = thread() * bins_each;
+	Share own = {}, all, lower = *so_far;
+	UNROLL for (u32 i = 0; i < bins_each; i++)
+		own = own + Share{b.tokens[first + i], b.mass[first + i]};
+	lower = lower + Share{before(own.tokens, &all.tokens), before(own.mass, &all.mass)};
+	if (thread() == 0)
+		b.bin = bins;
+	barrier();
+	UNROLL for (u32 i = 0; i < bins_each; i++) {
+		Share here = {b.tokens[first + i], b.mass[first + i]}, next = lower + here;
+		if (!goal.reached(lower) && goal.reached(next))
+			b.bin = first + i, b.below = lower, b.inside = here;
+		lower = next;
+	}
+	barrier();
+	*bin = b.bin;
+	if (*bin == bins)
+		return false;
+	*so_far = b.below, *inside = b.inside;
+	barrier();
+	return true;
+}
+
+// The token that is the n-th, from the small ones on, of those of a rank up to a cut.
+DEVICE u32 nth_of_rank(Bins &b, const float *l, u32 vocabulary, u32 rank, u64 cut, u32 n) {
+	for (u32 first = 0; first < vocabulary; first += threads) {
+		u32 token = first + thread(), all;
+		u32 one = token < vocabulary && rank_of(l[token]) == rank && place_of(rank, token) <= cut, lower = before(one, &all);
+		if (one && lower + 1 == n)
+			b.bin = token;
+		if (all >= n)
+			break;
+		n -= all;
+	}
+	barrier();
+	return b.bin;
+}
+
+// The cut after the likely tokens of those up to a cut that number so many, or that have that part of their mass, whichever comes first.
+// Of the four rounds, the first finds the distance from the largest logit, the others 11, 11 and 10 bits of the rank.
+DEVICE u64 tighten(Bins &b, const float *l, u32 vocabulary, float max, u64 cut, u32 tokens, double part) {
+	Goal goal = {tokens, __builtin_inf()};
+	Share so_far = {}, inside = {};
+	u32 bucket = 0, rank = 0, known = 0; // the bits of the rank that are known
+	_Pragma("nounroll") for (u32 round = 0; round < 4; round++) {
+		u32 shift = round == 1 ? 21 : round == 2 ? 10 : 0, bin;
+		for (u32 i = thread(); i < bins; i += threads)
+			b.mass[i] = 0, b.tokens[i] = 0;
+		barrier();
+		each(l, vocabulary, [&](float logit, u32 token) {
+			u32 r = rank_of(logit), distance = bucket_of(logit, max);
+			if (place_of(r, token) > cut || (round && (distance != bucket || (r & known) != rank)))
+				return;
+			u32 bin = round ? (r & ~known) >> shift : distance;
+			count_into(&b.tokens[bin], 1);
+			if (part < 1)
+				count_into(&b.mass[bin], whole(exponential(logit - max)));
+		});
+		barrier();
+		if (!round && part < 1) {
+			u64 mass = 0, all;
+			for (u32 i = thread(); i < bins; i += threads)
+				mass += b.mass[i];
+			before(mass, &all);
+			goal.mass = (double)all * part;
+			goal.mass = goal.mass < 1 ? 1 : goal.mass; // one token at the least
+		}
+		if (!reach(b, goal, &so_far, &inside, &bin))
+			return cut;
+		if (round)
+			rank |= bin << shift, known = ~0u << shift;
+		else
+			bucket = bin;
+	}
+	// All tokens inside have the same mass. As many of them are kept as it takes.
+	u32 few = 1, enough = inside.tokens;
+	u64 mass = inside.mass / inside.tokens;
+	while (few < enough) {
+		u32 middle = few + (enough - few) / 2;
+		if (goal.reached(so_far + Share{middle, middle * mass}))
+			enough = middle;
+		else
+			few = middle + 1;
+	}
+	u64 end = place_of(rank, ~0u);
+	if (few < inside.tokens)
+		end = place_of(rank, nth_of_rank(b, l, vocabulary, rank, cut, few));
+	return end < cut ? end : cut;
+}
