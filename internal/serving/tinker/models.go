@@ -128,12 +128,17 @@ type named struct {
 	Seq   int64  `json:"seq_id"`
 }
 
-func (s *Server) getInfo(r *http.Request) (any, error) {
+// modelOf finds the model that a call is about.
+func (s *Server) modelOf(r *http.Request) (*run, error) {
 	var q named
 	if err := s.read(r, &q); err != nil {
 		return nil, err
 	}
-	m, err := s.findRun(q.Model)
+	return s.findRun(q.Model)
+}
+
+func (s *Server) getInfo(r *http.Request) (any, error) {
+	m, err := s.modelOf(r)
 	if err != nil {
 		return nil, err
 	}
@@ -149,11 +154,7 @@ func (s *Server) getInfo(r *http.Request) (any, error) {
 
 // unloadModel ends the training of a model. What was accepted before is done; its checkpoints stay.
 func (s *Server) unloadModel(r *http.Request) (any, error) {
-	var q named
-	if err := s.read(r, &q); err != nil {
-		return nil, err
-	}
-	m, err := s.findRun(q.Model)
+	m, err := s.modelOf(r)
 	if err != nil {
 		return nil, err
 	}

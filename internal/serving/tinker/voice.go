@@ -301,10 +301,12 @@ func (b *Base) request(v *voice, q *asked) (r sampler.Request, err error) {
 func (b *Base) stops(p *sampler.Params, stop json.RawMessage) error {
 	var one string
 	var texts []string
+	var tokens []int32 // has a zero for each text, where they are texts
 	switch {
 	case len(stop) == 0 || string(stop) == "null":
 		p.StopTokens = b.Stops
-	case json.Unmarshal(stop, &p.StopTokens) == nil:
+	case json.Unmarshal(stop, &tokens) == nil:
+		p.StopTokens = tokens
 	case json.Unmarshal(stop, &one) == nil:
 		texts = []string{one}
 	case json.Unmarshal(stop, &texts) == nil:

@@ -1,6 +1,7 @@
 package tinker
 
 import (
+	"encoding/json"
 	"math"
 	"slices"
 	"testing"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/seed-7879b91d/grpo/internal/serving/tinker/client"
 	"github.com/seed-7879b91d/grpo/internal/serving/tinker/wire"
+	"github.com/seed-7879b91d/grpo/sampler"
 )
 
 // free draws until the length, whatever is drawn.
@@ -118,6 +120,16 @@ func TestStopsAreKept(t *testing.T) {
 	require.NoError(t, err)
 	require.False(t, words.Sequences[0].Length)
 	require.LessOrEqual(t, len(words.Sequences[0].Tokens), 6)
+}
+
+// Texts that end a completion leave no token behind that does.
+func TestStopTextsAreNoTokens(t *testing.T) {
+	base := &Base{Stops: []int32{7}}
+	for stop, want := range map[string][]int32{`["x","y"]`: nil, `"x"`: nil, `[3,4]`: {3, 4}, `[]`: {}, `null`: {7}, ``: {7}} {
+		var p sampler.Params
+		require.NoError(t, base.stops(&p, json.RawMessage(stop)), stop)
+		require.Equal(t, want, p.StopTokens, stop)
+	}
 }
 
 func TestQuestionsThatAreWrong(t *testing.T) {
