@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
@@ -49,8 +50,9 @@ func (g *Gate) Serve(ctx context.Context, l net.Listener, door Door, cause error
 	}
 	work, end := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer end(nil)
+	inside := &inside{Handler: g}
 	server := &http.Server{
-		Handler:           g,
+		Handler:           inside,
 		MaxHeaderBytes:    door.Header,
 		ReadHeaderTimeout: door.HeaderTime,
 		ReadTimeout:       door.ReadTime,
@@ -66,9 +68,10 @@ func (g *Gate) Serve(ctx context.Context, l net.Listener, door Door, cause error
 	case <-ctx.Done():
 	}
 	g.Drain()
-	// Those who ask whether the server is ready hear that it is not, as long as something runs.
 	bound, stop := context.WithTimeout(context.WithoutCancel(ctx), door.Drain)
 	defer stop()
+	// Until then connections are taken: those who ask whether the server is ready hear that it is not.
+	inside.wait(bound)
 	err := server.Shutdown(bound)
 	if errors.Is(err, context.DeadlineExceeded) {
 		end(cause) // streams say why they end
@@ -79,6 +82,31 @@ func (g *Gate) Serve(ctx context.Context, l net.Listener, door Door, cause error
 		}
 	}
 	return err
+}
+
+// inside counts the requests that are answered.
+type inside struct {
+	http.Handler
+	n atomic.Int64
+}
+
+func (i *inside) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	i.n.Add(1)
+	defer i.n.Add(-1)
+	i.Handler.ServeHTTP(w, r)
+}
+
+// wait waits until none is, or for the context.
+func (i *inside) wait(ctx context.Context) {
+	look := time.NewTicker(10 * time.Millisecond)
+	defer look.Stop()
+	for i.n.Load() > 0 {
+		select {
+		case <-look.C:
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
 // slogLines takes what net/http says, which is of single connections, to the log.

@@ -55,9 +55,15 @@ func TestDrain(t *testing.T) {
 	<-began
 	require.Equal(t, 200, send(g, "GET", "/readyz", "").Code)
 	stop()
-	require.Eventually(t, func() bool { return send(g, "GET", "/readyz", "").Code == 503 }, 10*time.Second, time.Millisecond)
-	require.Equal(t, 200, send(g, "GET", "/healthz", "").Code)
-	require.Equal(t, 503, send(g, "POST", "/v1/x", "").Code)
+	code := func(path string) int { // over the wire: connections are still taken
+		res, err := http.Get("http://" + address + path)
+		require.NoError(t, err)
+		res.Body.Close()
+		return res.StatusCode
+	}
+	require.Eventually(t, func() bool { return code("/readyz") == 503 }, 10*time.Second, time.Millisecond)
+	require.Equal(t, 200, code("/healthz"))
+	require.Equal(t, 503, code("/v1/x"))
 	close(goOn)
 	require.Equal(t, "whole", <-answer)
 	wait()
