@@ -3,7 +3,7 @@
 GO ?= go
 STATICCHECK ?= honnef.co/go/tools/cmd/staticcheck@v0.8.2
 .DEFAULT_GOAL := help
-.PHONY: help build test race kills soak texts scale parity arm64 fuzz bench tinker fmt lint check tiny-model smoke demo emulator ptx ptx-probe
+.PHONY: help build test race kills soak tools-soak texts scale parity arm64 fuzz bench tinker fmt lint check tiny-model smoke demo emulator ptx ptx-probe
 
 help: ## this list
 	@echo "Targets"
@@ -29,7 +29,13 @@ build: ## the command with the GPU backend, as bin/grpo; it starts on any machin
 test: ## all tests
 	$(GO) test ./...
 	$(GPU) $(GO) vet -tags gpu ./...
-	$(GPU) $(GO) test -tags gpu ./kernels/cuda/... ./kernels/device
+	@$(MAKE) --no-print-directory -j2 -Otarget test-cuda test-card
+
+.PHONY: test-cuda test-card
+test-cuda: # the kernels on the emulated device, which keeps one core busy
+	$(GPU) $(GO) test -tags gpu -timeout 30m ./kernels/cuda/... ./kernels/device
+
+test-card: # what stands on them, on emulated cards
 	$(GPU) $(GO) test -tags gpu -timeout 30m -run Card ./model ./sampler ./internal/footprint ./cmd/grpo/...
 
 .PHONY: rebuild
@@ -50,10 +56,21 @@ tinker: ## a Tinker session killed KILLS (20) times, and STEPS (150) of GRPO ove
 	GRPO_TINKER_KILLS=$(or $(KILLS),20) $(GO) test -count=1 -v -timeout 30m -run TestASessionSurvivesKills ./internal/serving/tinker
 	GRPO_TINKER_STEPS=$(or $(STEPS),150) $(GO) test -count=1 -v -timeout 60m -run TestALoopOverTheWire .
 
+.PHONY: siege
+siege: ## what may be done to grpo serve to bring it down: the table of docs/serve.md; some minutes
+	GRPO_SIEGE=1 $(GO) test -count=1 -v -timeout 30m -run TestSiege ./cmd/grpo/serve/siege
+
+.PHONY: load
+load: ## CLIENTS (64) of all kinds at a server, with 50 requests each
+	GRPO_LOAD=$(or $(CLIENTS),64) $(GO) test -count=1 -v -timeout 30m -run 'TestLoad$$' ./internal/serving
+
 soak: ## REQUESTS (10000) to the sampler, PROGRAMS (20000) in the sandbox
 	GRPO_SOAK=$(or $(REQUESTS),10000) $(GO) test -count=1 -v -timeout 60m -run TestSoak ./sampler
 	GRPO_SANDBOX_FULL=$(or $(PROGRAMS),20000) $(GO) test -count=1 -v -timeout 90m \
-		-run 'TestSoak|TestStableVerdicts|TestHostile|TestHonest|TestOrdinaryUser' ./reward/sandbox
+		-run 'TestSoak|TestStableVerdicts|TestHostile|TestHonest|TestOrdinaryUser|TestSession' ./reward/sandbox
+
+tools-soak: ## CALLS (10000) of the tools of a model, with every hostile program
+	GRPO_TOOLS_SOAK=$(or $(CALLS),10000) $(GO) test -count=1 -v -timeout 90m ./reward/tools
 
 texts: ## TEXTS (1000000) random texts to the tokens of each tokenizer and back; every hostile template; schemas
 	GRPO_TEXTS=$(or $(TEXTS),1000000) $(GO) test -count=1 -v -timeout 60m -run 'TestModels|TestHostile' ./data/chat/...
@@ -68,6 +85,10 @@ parity: ## beside an independent float64 reference, and llama.cpp (SEED=1)
 .PHONY: clients
 clients: ## grpo serve and the official clients of OpenAI's API, in Go and for Node.js
 	./.ci/clients
+
+.PHONY: page
+page: ## the server's page in a browser (chromium, Node.js); pictures in build/page
+	./.ci/page
 
 arm64: ## the kernels on 64-bit Arm, cross-built and emulated
 	./.ci/arm64
@@ -85,7 +106,7 @@ fuzz: ## every fuzz target for FUZZTIME (10s) each
 	./.ci/fuzz $(or $(FUZZTIME),10s)
 
 bench: ## the hot paths beside the limits of this machine
-	for path in gemm train prefill decode "decode --batch 32" sandbox step; do $(GO) run ./cmd/grpo bench $$path || exit 1; done
+	for path in gemm train prefill decode "decode --batch 32" "serve --batch 32 --long 0" sandbox step; do $(GO) run ./cmd/grpo bench $$path || exit 1; done
 
 demo: build ## the default run with three seeds, and the README's table of it, in runs/demo
 	mkdir -p runs/demo

@@ -2,7 +2,6 @@ package grpo
 
 import (
 	"context"
-	"encoding/json"
 	"slices"
 
 	"github.com/seed-7879b91d/grpo/internal/atomicfile"
@@ -24,20 +23,16 @@ func (t *Trainer) saveAhead(path string) error {
 		s.Groups[i] = rollouts.AheadGroup{Problem: p.Problem.ID, Prompt: p.Tokens}
 	}
 	for _, round := range b.rounds {
-		for _, r := range round.Items() {
+		for _, r := range slices.SortedFunc(slices.Values(round.Items()), func(a, b Rollout) int { return a.Sample - b.Sample }) {
 			g := &s.Groups[r.Group]
 			g.Rollouts = append(g.Rollouts, sampler.Rollout{Request: r.Group, Sample: r.Sample, Tokens: r.Tokens,
 				LogProbs: r.LogProbs, Finish: r.Finish})
+			if r.Conversation != nil {
+				g.Held = append(g.Held, rollouts.Held{Score: r.Conversation.Score, Record: r.Conversation})
+			}
 		}
 	}
-	for _, g := range s.Groups {
-		slices.SortFunc(g.Rollouts, func(a, b sampler.Rollout) int { return a.Sample - b.Sample })
-	}
-	text, err := json.Marshal(s)
-	if err != nil {
-		return err
-	}
-	return atomicfile.WriteBytes(path, text)
+	return atomicfile.WriteJSON(path, s)
 }
 
 // restoreAhead reads what saveAhead wrote, if it did, and has it scored.
@@ -55,7 +50,7 @@ func (t *Trainer) restoreAhead(path string) (*rolloutBatch, error) {
 		}
 		b.prompts = append(b.prompts, Prompt{Index: i, Problem: problem, Tokens: g.Prompt})
 		for _, r := range g.Rollouts {
-			drawn = append(drawn, t.rollout(i, r))
+			drawn = append(drawn, t.rollout(i, r, g.Conversation(r.Sample)))
 		}
 	}
 	b.rounds = []*grading{t.score(b.prompts, drawn)}
@@ -66,6 +61,10 @@ func (t *Trainer) restoreAhead(path string) (*rolloutBatch, error) {
 func (t *Trainer) score(prompts []Prompt, rollouts []Rollout) *grading {
 	g := reward.NewBatch[Rollout](context.Background(), t.judging.Grader, len(rollouts), false)
 	for _, r := range rollouts {
+		if r.Conversation != nil {
+			g.Settle(r, r.Conversation.Score)
+			continue
+		}
 		g.Add(r, completion(&prompts[r.Group], r, t.cfg.MaxTokens))
 	}
 	g.Close()

@@ -92,10 +92,12 @@ func trainedDir(full bool) string {
 }
 
 func (t *Trainer) writeCheckpoint(dir string) error {
+	t.turn.Lock()
+	defer t.turn.Unlock()
 	if err := t.policy.Save(filepath.Join(dir, trainedDir(t.policy.full)), t.policy.Base); err != nil {
 		return err
 	}
-	if err := t.learner.adam.SaveState(filepath.Join(dir, momentsFile)); err != nil {
+	if err := t.learner.Adam.SaveState(filepath.Join(dir, momentsFile)); err != nil {
 		return err
 	}
 	if err := t.saveAhead(filepath.Join(dir, aheadFile)); err != nil {

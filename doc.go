@@ -7,26 +7,29 @@
 // For the completions i = 1 … G of one problem with rewards R_i, q the policy that sampled and p the one that is
 // trained, the loss is a sum over every token t that the policy wrote itself:
 //
-//	A_i   = R_i − mean(R)                        advantage=mean, or / std(R) with advantage=std  (Advantages)
+//	A_i   = R_i − mean(R)                        advantage=mean; others: internal/objective      (Comparison)
 //	r_t   = exp(log p(t) − log q(t))             the importance ratio                            (kernels.LossKind)
 //	loss  = −Σ w_t · r_t · A_i                   loss=importance_sampling, the default
 //	        −Σ w_t · min(r_t·A_i, clip(r_t)·A_i)                     loss=ppo
 //	        −Σ w_t · clip(r_t) · A_i · log p(t), clip(r_t) constant  loss=cispo
+//	        and what backends do not know, computed on the host      loss=gspo, kl_coef, tis … (internal/objective.Loss)
 //	clip(r) is r held in [clip_low, clip_high]
-//	w_t   = 1, 1/tokens of the step, or 1/tokens of its sequence / sequences, as reduction says      (model.Pack)
+//	w_t   = 1, 1/tokens of the step, 1/sequences, or 1/tokens of its sequence / sequences, as reduction says  (model.Pack)
 //
 // The mask is where w_t is 0: tokens of the prompt, and whatever else the policy did not write (model.Datum.Mask).
 // log q(t) is what the sampler recorded when it drew the token. Sampler and trainer run the same kernels, so in the
 // first update of a step r_t is exactly 1; the greatest difference is measured in every step
 // (max_logp_diff_on_policy). A group whose completions all earned the same has no advantage and is left out.
 //
+// The presets of papers, with their formulas, are in docs/recipes.md.
+//
 // # What is left out on purpose
 //
-//  1. No penalty for distance from a reference model, and so no second model in memory. How far each step moves
-//     the policy is measured and shown (Drift).
+//  1. No second model in memory: the reference that kl_coef keeps the policy near is the model without its adapter, one
+//     forward pass more. Without it, how far each step moves the policy is measured and shown (Drift).
 //  2. No value model: the group's mean is the baseline.
 //  3. No second forward pass for log q: the sampler's own numbers are used.
-//  4. No length normalisation within a group unless reduction asks for it, no entropy bonus.
+//  4. No length normalisation within a group and no entropy bonus, unless settings ask for them.
 //
 // An own grader, advantage or loss is a function that Open is given: WithGrader, WithAdvantage, WithLoss.
 //

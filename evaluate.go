@@ -22,6 +22,8 @@ type Evaluation struct {
 	NotJudged  int        `json:"not_judged"` // of all completions
 	// Sampled is what sampled completions say; nil without eval_samples.
 	*Sampled
+	// Conversations are those of the greedy ones.
+	Conversations *ConversationStats `json:"conversations,omitempty"`
 
 	Judged     stats.Judged  `json:"-"` // the greedy completions by problem
 	Change     *stats.Change `json:"-"` // since the first evaluation of the run; nil where this is it
@@ -34,8 +36,9 @@ type Sampled = stats.Sampled
 
 // Attempt is so many completions of each problem.
 type Attempt struct {
-	Groups  []Group
-	Seconds float64 // of sampling
+	Groups        []Group
+	Seconds       float64 // of sampling
+	Conversations *ConversationStats
 }
 
 // evaluateIfDue evaluates at the start, every eval_every steps and at the end, each once.
@@ -74,6 +77,7 @@ func (e *Evaluator) Evaluate(ctx context.Context) (Evaluation, error) {
 		return r, err
 	}
 	r.countGreedy(e.cfg.Seed)
+	r.Conversations = r.GreedyTry.Conversations
 	if e.before.Step < e.step {
 		r.Change = stats.Compare(e.before, r.Judged)
 	}
@@ -134,6 +138,9 @@ func (e *Evaluation) Summary() string {
 	sampled, worth := "", ""
 	if e.Sampled != nil {
 		sampled = fmt.Sprintf(", %.3f sampled, pass@%d %s", e.PassAt1, e.K, e.AtK(e.Problems))
+	}
+	if e.Conversations != nil {
+		sampled += ", " + e.Conversations.String()
 	}
 	switch {
 	case e.Change != nil:

@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"sync"
 
 	"github.com/seed-7879b91d/grpo/configs"
 	"github.com/seed-7879b91d/grpo/data"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/conversation"
 	"github.com/seed-7879b91d/grpo/internal/footprint"
 	"github.com/seed-7879b91d/grpo/internal/judging"
 	"github.com/seed-7879b91d/grpo/internal/meter"
@@ -28,10 +30,12 @@ type Evaluator struct {
 	problems *sources.Problems
 	sampling *sampling
 	judging  *judging.Judging
-	learns   bool         // it is a trainer's
-	step     int          // that the policy is of
-	leftOut  []string     // held-out problems that the policy was trained on
-	before   stats.Judged // what it is compared with; nothing: none
+	room     *conversation.Room // nil: completions are one turn
+	learns   bool               // it is a trainer's
+	step     int                // that the policy is of
+	leftOut  []string           // held-out problems that the policy was trained on
+	before   stats.Judged       // what it is compared with; nothing: none
+	turn     sync.Locker        // held while something is computed
 	closers  []io.Closer
 	closed   bool
 }
@@ -53,13 +57,15 @@ func OpenEvaluator(ctx context.Context, cfg *configs.Config, b kernels.Backend, 
 // open opens policy, problems, judging and sampling. What the user can have wrong is found before a model is loaded, and
 // so is what cannot fit into the memory; where that does not hang on the prompts, before the problems are opened.
 func (e *Evaluator) open(ctx context.Context, b kernels.Backend, o custom) (err error) {
+	e.turn = o.turn
 	if e.cfg.Order, err = kernels.Choose(b, e.cfg.Order); err != nil {
 		return badinput.Errorf("order: %w", err)
 	}
 	if e.policy, err = openLanguage(ctx, e.cfg); err != nil {
 		return err
 	}
-	run := footprint.Run{Config: e.cfg, Backend: b, Dir: e.policy.Dir, Learns: e.learns, Cells: o.grader == nil && e.cfg.Sandbox != "fusion"}
+	run := footprint.Run{Config: e.cfg, Backend: b, Dir: e.policy.Dir, Learns: e.learns, Loaded: o.model != nil,
+		Cells: o.grader == nil && e.cfg.Sandbox != "fusion"}
 	if _, err = footprint.Of(run); err != nil {
 		return err
 	}
@@ -76,15 +82,23 @@ func (e *Evaluator) open(ctx context.Context, b kernels.Backend, o custom) (err 
 		return err
 	}
 	e.closers = append(e.closers, e.judging)
+	if e.room, err = conversation.Open(e.cfg, e.policy.Language, e.judging, o.env); err != nil {
+		return err
+	}
+	if e.room != nil {
+		e.closers = append(e.closers, e.room)
+	}
 	if e.sampling, err = planSampling(run, e.policy, e.problems); err != nil {
 		return err
 	}
-	if err = e.policy.load(e.cfg, b, e.sampling.memory.Model); err != nil {
+	e.turn.Lock()
+	defer e.turn.Unlock()
+	if err = e.policy.load(e.cfg, b, e.sampling.memory.Model, o.model); err != nil {
 		return err
 	}
 	e.cfg.MaxRows = e.policy.MaxRows
 	e.cfg.Precision, e.cfg.KVCacheDtype = e.policy.Precision.String(), e.policy.Cache.String() // what auto stands for
-	return e.sampling.open(e.policy, e.learns)
+	return e.sampling.open(e.policy, e.learns, o.turn)
 }
 
 // Close gives back what was opened, but for the backend.
@@ -106,6 +120,9 @@ func (e *Evaluator) TooLong() (out, cut int) { return e.problems.NoRoom, e.probl
 
 // Settings are those that it was opened with.
 func (e *Evaluator) Settings() *configs.Config { return e.cfg }
+
+// Language is what the policy is spoken to in.
+func (e *Evaluator) Language() *Language { return e.policy.Language }
 
 // Sandbox is where programs run.
 func (e *Evaluator) Sandbox() reward.Backend { return e.judging.Sandbox }
@@ -146,6 +163,7 @@ func (e *Evaluator) attempt(ctx context.Context, problems []data.Problem, n int,
 		return a, errors.Join(err, g.Abandon())
 	}
 	a.Groups = gather(prompts, scored)
+	a.Conversations = conversations(a.Groups)
 	return a, nil
 }
 
@@ -155,24 +173,13 @@ type grading = reward.Batch[Rollout]
 // sample draws n completions of each prompt. What it gives has scores for them, or is getting them: each is
 // scored as soon as it is there, with pipeline=off once all of them are.
 func (e *Evaluator) sample(ctx context.Context, prompts []Prompt, step, n int, params sampler.Params) (*grading, error) {
-	requests := make([]sampler.Request, len(prompts))
-	for i, p := range prompts {
-		requests[i] = sampler.Request{Prompt: p.Tokens, N: n, Params: params,
-			Key: sampler.Key{Seed: e.cfg.Seed, Step: step, Problem: p.Index}}
-		requests[i].Params.MaxTokens = min(params.MaxTokens, max(e.policy.Shape.MaxPositions-len(p.Tokens), 1))
-	}
 	total := n * len(prompts)
 	e.watcher.Phase("sample", total)
 	g := reward.NewBatch[Rollout](ctx, e.judging.Grader, total, e.cfg.Pipeline == "off")
 	sampling, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	defer g.Broken(stop)() // nobody samples what will not be scored
-	_, err := e.sampling.engine.Sample(sampling, requests, sampler.Events{Done: func(r sampler.Rollout) {
-		p := &prompts[r.Request]
-		rollout := e.rollout(p.Index, r)
-		g.Add(rollout, completion(p, rollout, params.MaxTokens))
-		e.watcher.Advance(1, len(r.Tokens))
-	}})
+	err := e.drawn(sampling, prompts, step, n, params, g)
 	if err == nil {
 		g.Close()
 		return g, nil
@@ -183,9 +190,33 @@ func (e *Evaluator) sample(ctx context.Context, prompts []Prompt, step, n int, p
 	return nil, fmt.Errorf("sample: %w", err)
 }
 
+// drawn draws into g: completions, which it has scored, or conversations, which were while they were drawn.
+func (e *Evaluator) drawn(ctx context.Context, prompts []Prompt, step, n int, params sampler.Params, g *grading) error {
+	requests, asks := make([]sampler.Request, len(prompts)), make([]conversation.Ask, len(prompts))
+	for i := range prompts {
+		p := &prompts[i]
+		asks[i] = conversation.Ask{Problem: &p.Problem, Key: sampler.Key{Seed: e.cfg.Seed, Step: step, Problem: p.Index}}
+		requests[i] = sampler.Request{Prompt: p.Tokens, N: n, Params: params, Key: asks[i].Key}
+		requests[i].Params.MaxTokens = min(params.MaxTokens, max(e.policy.Shape.MaxPositions-len(p.Tokens), 1))
+	}
+	if e.room != nil {
+		return e.room.Sample(ctx, e.sampling.engine, asks, n, params, func(d conversation.Drawn) {
+			g.Settle(e.rollout(prompts[d.Request].Index, d.Rollout, d.Record), d.Record.Score)
+			e.watcher.Advance(1, d.Record.Drawn(len(d.Tokens)))
+		})
+	}
+	_, err := e.sampling.engine.Sample(ctx, requests, sampler.Events{Done: func(r sampler.Rollout) {
+		p := &prompts[r.Request]
+		rollout := e.rollout(p.Index, r, nil)
+		g.Add(rollout, completion(p, rollout, params.MaxTokens))
+		e.watcher.Advance(1, len(r.Tokens))
+	}})
+	return err
+}
+
 // rollout is what the sampler drew, in words too.
-func (e *Evaluator) rollout(group int, r sampler.Rollout) Rollout {
-	return Rollout{Group: group, Sample: r.Sample, Tokens: r.Tokens, LogProbs: r.LogProbs, Finish: r.Finish,
+func (e *Evaluator) rollout(group int, r sampler.Rollout, c *Conversation) Rollout {
+	return Rollout{Group: group, Sample: r.Sample, Tokens: r.Tokens, LogProbs: r.LogProbs, Finish: r.Finish, Conversation: c,
 		Text: e.policy.Tokenizer.Text(r.Tokens)}
 }
 

@@ -70,6 +70,29 @@ func Example() {
 	})
 }
 
+// A program whose model is on another machine, where grpo serve --sessions CONFIG --store DIR runs.
+func ExampleOpenRemote() {
+	ctx := context.Background()
+	s, err := grpo.OpenRemote(ctx, grpo.RemoteOptions{URL: "http://127.0.0.1:8000", Settings: map[string]any{"learning_rate": 5e-4}})
+	if err != nil {
+		log.Fatal(err)
+	}
+	for range 10 {
+		m, err := s.Step(ctx, nil, 0)
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println(m.Step, m.MeanReward)
+	}
+	saved, err := s.Finish(ctx)
+	if err == nil {
+		err = s.Download(ctx, saved, "adapter")
+	}
+	if err != nil {
+		log.Fatal(err)
+	}
+}
+
 // An own grader is any function of a completion.
 func ExampleWithGrader() {
 	with(small, func(ctx context.Context, t *grpo.Trainer) error {

@@ -20,14 +20,18 @@ type Prompt struct {
 	Tokens  []int32 // [T]
 }
 
-// Rollout is one completion of a prompt. It says itself which: nothing hangs on where it stands.
+// Rollout is one completion of a prompt, or one conversation. It says itself which: nothing hangs on where it stands.
 type Rollout struct {
 	Group, Sample int       // sample Sample of the prompt with index Group
 	Tokens        []int32   // [T]
 	LogProbs      []float32 // [T] of the tokens, as they were drawn
 	Finish        sampler.FinishReason
-	Text          string // of the tokens
+	Text          string        // of the tokens
+	Conversation  *Conversation // where the tokens are one; nil: all were drawn
 }
+
+// drawn is how many of its tokens the policy drew.
+func (r Rollout) drawn() int { return r.Conversation.Drawn(len(r.Tokens)) }
 
 // Scored is a rollout with what it earned.
 type Scored struct {
@@ -40,6 +44,9 @@ type Group struct {
 	Prompt
 	Rollouts   []Scored  // [G], by sample
 	Advantages []float64 // [G]; zero where the score is left out. nil in an evaluation
+
+	tokens       [][]float64 // [G][T]: the advantages of tokens; nil where they are those of their completions
+	positiveOnly bool        // completions with an advantage above 0 alone are learned from
 }
 
 // gather sorts scored rollouts into the groups of their prompts.
@@ -65,12 +72,30 @@ func (g *Group) Degenerate() bool { return stats.Negligible(g.Advantages) }
 func datums(groups []Group) []model.Datum {
 	var all []model.Datum
 	for g, i := range taught(groups) {
-		r := g.Rollouts[i]
-		tokens := slices.Concat(g.Tokens, r.Tokens)
-		logprobs := append(make([]float32, len(g.Tokens)-1, len(tokens)-1), r.LogProbs...)
-		all = append(all, model.NewDatum(tokens, len(g.Tokens), logprobs, float32(g.Advantages[i])))
+		all = append(all, g.datum(i))
 	}
 	return all
+}
+
+// datum is completion i as something to learn from.
+func (g *Group) datum(i int) model.Datum {
+	r := g.Rollouts[i]
+	tokens := slices.Concat(g.Tokens, r.Tokens)
+	logprobs := append(make([]float32, len(g.Tokens)-1, len(tokens)-1), r.LogProbs...)
+	one := 0.0
+	if g.Advantages != nil {
+		one = g.Advantages[i]
+	}
+	d := model.NewConversation(tokens, r.Conversation.Spans(len(g.Tokens), len(r.Tokens)), logprobs, float32(one))
+	if g.tokens != nil && g.tokens[i] != nil {
+		at := 0
+		for t, counts := range d.Mask {
+			if counts {
+				d.Advantages[t], at = float32(g.tokens[i][at]), at+1
+			}
+		}
+	}
+	return d
 }
 
 // taught are the completions to learn from: a group, and the index in it.
@@ -78,8 +103,27 @@ func taught(groups []Group) iter.Seq2[*Group, int] {
 	return func(yield func(*Group, int) bool) {
 		for k := range groups {
 			g := &groups[k]
-			for i, r := range g.Rollouts {
-				if r.Score.Excluded == "" && !g.Degenerate() && !yield(g, i) {
+			for i := range g.Rollouts {
+				if g.teaches(i) && g.wanted(i) && !yield(g, i) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// teaches tells whether completion i has something to teach.
+func (g *Group) teaches(i int) bool { return g.Rollouts[i].Score.Excluded == "" && !g.Degenerate() }
+
+// wanted tells whether the run learns from a completion with an advantage such as that of completion i.
+func (g *Group) wanted(i int) bool { return g.Advantages[i] > 0 || !g.positiveOnly }
+
+// scores are those of all completions.
+func scores(groups []Group) iter.Seq[reward.Score] {
+	return func(yield func(reward.Score) bool) {
+		for _, g := range groups {
+			for _, r := range g.Rollouts {
+				if !yield(r.Score) {
 					return
 				}
 			}

@@ -19,8 +19,9 @@ const module = "github.com/seed-7879b91d/grpo"
 var layers = map[string][]string{
 	"": slices.Concat(belowTrainer, roomsOfTrainer),
 	"cmd/grpo": slices.Concat(belowCommands, []string{"cmd/grpo/bench", "cmd/grpo/doctor", "cmd/grpo/export", "cmd/grpo/outcome",
-		"cmd/grpo/screen", "internal/destination", "internal/nf4", "internal/rebuild", "internal/rollouts", "internal/tiny",
-		"internal/serving", "internal/serving/gate", "internal/serving/openai", "internal/serving/refusal", "internal/serving/tinker",
+		"cmd/grpo/screen", "internal/destination", "internal/footprint", "internal/nf4", "internal/rebuild", "internal/rollouts",
+		"internal/tiny", "internal/serving", "internal/serving/adapters", "internal/serving/gate", "internal/serving/openai",
+		"internal/serving/page", "internal/serving/refusal", "internal/serving/sessions", "internal/serving/tinker", "internal/sources",
 		"kernels/cuda/driver"}),
 	"cmd/grpo/bench":     belowCommands,
 	"cmd/grpo/outcome":   belowCommands,
@@ -48,24 +49,31 @@ var layers = map[string][]string{
 	"internal/badinput":    {},
 	"internal/cachedir":    {},
 	"internal/cputime":     {},
+	"internal/episode":     {"sampler", "model", "reward", "data"},
+	"internal/conversation": {"configs", "data", "internal/episode", "internal/judging", "internal/sources", "internal/tiny", "reward",
+		"sampler"},
 	"internal/footprint":   belowTrainer,
 	"internal/disk":        {},
 	"internal/destination": {},
 	"internal/jsonl":       {},
 	"internal/provenance":  {"configs", "data", "kernels", "reward", "internal/rundir", "internal/sources", "internal/tiny"},
+	"internal/learning":    {"configs", "kernels", "model", "optim", "internal/recipe"},
 	"internal/memory":      {},
 	"internal/nf4":         {"kernels", "internal/tensorfile"},
 	"internal/notice":      {},
+	"internal/objective":   {},
+	"internal/recipe":      {"configs", "kernels", "model", "internal/objective"},
 	"internal/judging":     {"configs", "data", "internal/sources", "reward"},
 	"internal/serving":     {"sampler", "model", "kernels", "lora", "configs", "data", "internal/sources"},
 	"internal/settings":    {},
 	"internal/splitmix":    {},
 	"internal/tensorfile":  {"kernels"},
 	"internal/rebuild":     {},
+	"internal/remote":      {"data", "reward"},
 	"internal/report":      {},
 	"internal/meter":       {},
 	"internal/rundir":      {},
-	"internal/rollouts":    {"configs", "reward", "sampler"},
+	"internal/rollouts":    {"configs", "internal/conversation", "reward", "sampler"},
 	"internal/sources":     {"model", "configs", "data", "internal/tensorfile", "internal/tiny"},
 	"internal/stats":       {},
 	"internal/version":     {},
@@ -74,16 +82,23 @@ var layers = map[string][]string{
 
 	"internal/serving/grammar": {"data"},
 
+	"internal/serving/adapters": {"internal/serving", "internal/serving/body", "internal/serving/refusal"},
+	"internal/serving/body":     {"internal/serving/refusal"},
+
 	"internal/serving/gate": {"internal/serving/refusal"},
 	"internal/serving/openai": {"sampler", "data", "internal/serving", "internal/serving/grammar", "internal/serving/refusal",
 		"internal/sources"},
+	"internal/serving/page":    {"data", "internal/serving/refusal"},
 	"internal/serving/refusal": {},
-	"internal/serving/tinker":  {"internal/serving", "kernels", "lora", "model", "optim", "sampler"},
+	"internal/serving/sessions": {"", "configs", "data", "internal/serving", "internal/serving/body", "internal/serving/refusal", "kernels",
+		"model", "reward", "sampler", "internal/remote"},
+	"internal/serving/tinker": {"internal/serving", "kernels", "lora", "model", "optim", "sampler"},
 }
 
 // roomsOfTrainer are the trainer's own.
-var roomsOfTrainer = []string{"internal/advice", "internal/footprint", "internal/judging", "internal/provenance",
-	"internal/report", "internal/rollouts", "internal/rundir", "internal/sources", "internal/tiny"}
+var roomsOfTrainer = []string{"internal/advice", "internal/conversation", "internal/episode", "internal/footprint", "internal/judging",
+	"internal/learning", "internal/objective", "internal/provenance", "internal/recipe", "internal/remote", "internal/report",
+	"internal/rollouts", "internal/rundir", "internal/sources", "internal/tiny"}
 
 // belowTrainer and belowCommands are what the trainer and the commands stand on. Only commands choose a backend.
 var (
@@ -115,6 +130,7 @@ var homes = map[string][]string{
 	"golang.org/x/term":                 {"cmd/grpo/screen"},
 	"github.com/goccy/go-yaml":          {"configs"},
 	"github.com/prometheus":             {"internal/serving/gate"},
+	"github.com/santhosh-tekuri":        {"data"},
 }
 
 // room is the layer that a package of the module belongs to; sub-packages live in their parent's,

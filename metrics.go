@@ -6,6 +6,7 @@ import (
 	"math"
 	"strings"
 
+	"github.com/seed-7879b91d/grpo/internal/learning"
 	"github.com/seed-7879b91d/grpo/model"
 	"github.com/seed-7879b91d/grpo/reward"
 	"github.com/seed-7879b91d/grpo/sampler"
@@ -19,8 +20,15 @@ type Metrics struct {
 	RewardStats
 	GroupStats
 	CompletionStats
+	Conversations *ConversationStats `json:"conversations,omitempty"`
 	Update
 }
+
+// Update is what the updates of a step did to the policy, and Drift how far that moved it.
+type (
+	Update = learning.Update
+	Drift  = learning.Drift
+)
 
 // Provenance is where the completions of a step come from.
 type Provenance struct {
@@ -40,6 +48,8 @@ type RewardStats struct {
 	// MeanFraction is the share of tests passed.
 	MeanFraction float64 `json:"mean_fraction"`
 	FormatRate   float64 `json:"format_rate"`
+	// Components are the means of those that reward=weights and custom name.
+	Components map[string]float64 `json:"components,omitempty"`
 }
 
 // GroupStats count the groups of a step.
@@ -79,9 +89,22 @@ type CompletionStats struct {
 func metrics(p plan, b *rolloutBatch, groups []Group, datums []model.Datum, u Update) Metrics {
 	m := Metrics{Step: p.step, RewardStats: rewardStats(groups), GroupStats: groupStats(groups),
 		CompletionStats: completionStats(groups), Update: u}
-	m.Provenance = Provenance{Epoch: b.epoch, Policy: b.policy, Trained: u.trained, Staleness: p.updates - b.updates}
-	m.Refilled, m.Datums = b.refilled, len(datums)
+	m.Provenance = Provenance{Epoch: b.epoch, Policy: b.policy, Trained: u.After, Staleness: p.updates - b.updates}
+	m.Refilled, m.Datums, m.Conversations = b.refilled, len(datums), conversations(groups)
 	return m
+}
+
+// conversations are those of groups that were judged, nil where there are none.
+func conversations(groups []Group) *ConversationStats {
+	var s ConversationStats
+	for _, g := range groups {
+		for _, r := range g.Rollouts {
+			if r.Conversation != nil && !r.Score.Excluded.Failed() {
+				s.Add(r.Conversation, r.Score.Components.Correct == 1)
+			}
+		}
+	}
+	return s.Whole()
 }
 
 func rewardStats(groups []Group) (s RewardStats) {
@@ -114,7 +137,7 @@ func groupStats(groups []Group) (s GroupStats) {
 		if g.Degenerate() {
 			s.GroupsSkipped++
 			for _, r := range g.Rollouts {
-				s.WastedTokens += len(r.Tokens)
+				s.WastedTokens += r.drawn()
 			}
 		}
 		switch scored, correct := g.scored(); {
@@ -142,7 +165,7 @@ func completionStats(groups []Group) (s CompletionStats) {
 }
 
 func (s *CompletionStats) add(r Scored) {
-	n := len(r.Tokens)
+	n := r.drawn()
 	if s.Completions == 0 {
 		s.MinLength, s.Finish = n, map[sampler.FinishReason]int{}
 	}
@@ -212,3 +235,5 @@ func (m Metrics) Parts(t Timing) []string {
 	}
 	return append(parts, fmt.Sprintf("%.1f s", t.Total))
 }
+
+func finite(x float64) bool { return x-x == 0 }

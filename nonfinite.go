@@ -2,7 +2,6 @@ package grpo
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -19,7 +18,7 @@ func (t *Trainer) reportNonFinite(ctx context.Context, step int, cause *optim.No
 	if cause == nil {
 		return nil
 	}
-	culprits, err := t.learner.culprits(ctx, datums)
+	culprits, err := t.learner.Culprits(ctx, datums)
 	if err != nil {
 		return err
 	}
@@ -36,11 +35,7 @@ func (t *Trainer) reportNonFinite(ctx context.Context, step int, cause *optim.No
 	saved := ""
 	if t.record != nil {
 		path := t.record.File(fmt.Sprintf("non_finite_step_%06d.json", step))
-		text, err := json.Marshal(datums)
-		if err != nil {
-			return err
-		}
-		if err := atomicfile.WriteBytes(path, text); err != nil {
+		if err := atomicfile.WriteJSON(path, datums); err != nil {
 			return err
 		}
 		saved = "; saved to " + path

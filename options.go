@@ -1,6 +1,10 @@
 package grpo
 
 import (
+	"sync"
+
+	"github.com/seed-7879b91d/grpo/internal/conversation"
+	"github.com/seed-7879b91d/grpo/internal/episode"
 	"github.com/seed-7879b91d/grpo/internal/provenance"
 	"github.com/seed-7879b91d/grpo/model"
 	"github.com/seed-7879b91d/grpo/reward"
@@ -12,11 +16,14 @@ type Option func(*custom)
 // custom are the caller's own parts; nil is what the configuration says.
 type custom struct {
 	grader     reward.Grader
+	env        Environment
 	wrap       func(reward.Grader) reward.Grader
 	advantage  AdvantageFunc
 	loss       model.LossFunc
 	groups     func(step int, groups []Group) error
 	unrecorded bool
+	model      *model.Policy // whose weights are shared
+	turn       sync.Locker
 }
 
 // WithGrader scores completions with an own grader. Neither Python nor a sandbox is needed then, and the settings of
@@ -26,6 +33,21 @@ func WithGrader(g reward.Grader) Option { return func(c *custom) { c.grader = g 
 
 // WrapGrader puts something around the grader that the settings ask for, or that WithGrader brought.
 func WrapGrader(f func(reward.Grader) reward.Grader) Option { return func(c *custom) { c.wrap = f } }
+
+// An Environment answers a policy turn by turn. See the package episode, whose names these are.
+type (
+	Environment = episode.Environment
+	Episode     = episode.Episode
+	Said        = episode.Said
+	Answer      = episode.Answer
+	// Conversation is what is kept of one.
+	Conversation = conversation.Record
+	// ConversationStats are those of many.
+	ConversationStats = conversation.Stats
+)
+
+// WithEnvironment has an own environment answer the policy, with env=own among the settings.
+func WithEnvironment(env Environment) Option { return func(c *custom) { c.env = env } }
 
 // WithAdvantage compares the completions of a group in an own way.
 func WithAdvantage(f AdvantageFunc) Option { return func(c *custom) { c.advantage = f } }
@@ -44,11 +66,21 @@ func WithGroups(f func(step int, groups []Group) error) Option {
 	}
 }
 
+// Beside trains an adapter over the weights of a model that is open already, which must be the one that the settings name. The turn is
+// that of everybody who computes on the backend: it is held while something is computed, and given away between two pieces of work.
+func Beside(p *model.Policy, turn sync.Locker) Option {
+	return func(c *custom) { c.model, c.turn = p, turn }
+}
+
+// WithTurn has the trainer hold a lock while it computes. Between two batches, and while it does something else, others may hold it,
+// and compute on the same backend: that changes nothing of what the trainer comes to.
+func WithTurn(turn sync.Locker) Option { return func(c *custom) { c.turn = turn } }
+
 // Unrecorded trains without a run directory: nothing is written, and run_dir and resume are not used.
 func Unrecorded() Option { return func(c *custom) { c.unrecorded = true } }
 
 func collect(options []Option) custom {
-	c := custom{groups: func(int, []Group) error { return nil }}
+	c := custom{groups: func(int, []Group) error { return nil }, turn: new(sync.Mutex)}
 	for _, o := range options {
 		o(&c)
 	}
@@ -57,17 +89,14 @@ func collect(options []Option) custom {
 
 // names lists the parts that are the caller's own and decide what comes out, for the manifest.
 func (c custom) names() (names []string) {
-	if c.grader != nil {
-		names = append(names, provenance.OwnGrader)
-	}
-	if c.wrap != nil {
-		names = append(names, provenance.OwnWrapper)
-	}
-	if c.advantage != nil {
-		names = append(names, provenance.OwnAdvantage)
-	}
-	if c.loss != nil {
-		names = append(names, provenance.OwnLoss)
+	for _, part := range []struct {
+		own  bool
+		name string
+	}{{c.grader != nil, provenance.OwnGrader}, {c.wrap != nil, provenance.OwnWrapper}, {c.advantage != nil, provenance.OwnAdvantage},
+		{c.loss != nil, provenance.OwnLoss}, {c.env != nil, provenance.OwnEnvironment}} {
+		if part.own {
+			names = append(names, part.name)
+		}
 	}
 	return names
 }

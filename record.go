@@ -125,8 +125,13 @@ func (r *record) step(m Metrics, t Timing, groups []Group, advice []Advice) erro
 	w := rollouts.NewWriter(r.cfg, m.Step, r.Log)
 	for _, g := range groups {
 		for k, s := range g.Rollouts {
-			w.Add(rollouts.Line{Step: m.Step, Group: s.Group, Sample: s.Sample, Problem: g.Problem.ID, Prompt: g.Prompt.Tokens,
-				Tokens: s.Tokens, LogProbs: s.LogProbs, Text: s.Text, Finish: s.Finish, Score: s.Score, Advantage: g.Advantages[k]})
+			line := rollouts.Line{Step: m.Step, Group: s.Group, Sample: s.Sample, Problem: g.Problem.ID, Prompt: g.Prompt.Tokens,
+				Tokens: s.Tokens, LogProbs: s.LogProbs, Text: s.Text, Finish: s.Finish, Score: s.Score, Advantage: g.Advantages[k],
+				Conversation: s.Conversation}
+			if g.tokens != nil {
+				line.Advantages = g.tokens[k]
+			}
+			w.Add(line)
 		}
 	}
 	if err := w.End(); err != nil {

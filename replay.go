@@ -11,7 +11,9 @@ import (
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/jsonl"
+	"github.com/seed-7879b91d/grpo/internal/learning"
 	"github.com/seed-7879b91d/grpo/internal/provenance"
+	"github.com/seed-7879b91d/grpo/internal/recipe"
 	"github.com/seed-7879b91d/grpo/internal/rollouts"
 	"github.com/seed-7879b91d/grpo/internal/rundir"
 	"github.com/seed-7879b91d/grpo/kernels"
@@ -54,7 +56,7 @@ func Replay(ctx context.Context, run string, step int, b kernels.Backend, done f
 		return nil, err
 	}
 	if checkpoint != "" {
-		if err := restore(checkpoint, r.policy, r.learner.adam); err != nil {
+		if err := restore(checkpoint, r.policy, r.learner.Adam); err != nil {
 			return nil, err
 		}
 	}
@@ -62,7 +64,7 @@ func Replay(ctx context.Context, run string, step int, b kernels.Backend, done f
 		if err := r.goOn(ctx, n); err != nil {
 			return nil, err
 		}
-		again, err := r.learner.repeat(ctx, recordedGroups(kept.Groups[n]), recorded[n])
+		again, err := repeat(ctx, r.learner, recordedGroups(kept.Groups[n]), recorded[n])
 		if err != nil {
 			return nil, fmt.Errorf("step %d: %w", n, err)
 		}
@@ -81,7 +83,7 @@ type replay struct {
 	past    *provenance.Run
 	start   provenance.Start // whose settings are in force
 	policy  *policy
-	learner *learner
+	learner *learning.Learner
 }
 
 // read reads what the run says of itself and of its steps.
@@ -142,7 +144,7 @@ func (r *replay) open(ctx context.Context, step int) error {
 	if what := (provenance.Parts{"model": r.policy.print}).Differences(start.Parts)["model"]; what != "" {
 		return badinput.Errorf("step %d of run %s was trained on something else: %s; bring it back", step, r.dir, what)
 	}
-	r.learner, err = openLearner(cfg, r.backend, r.policy, loss)
+	r.learner, err = learning.Open(cfg, r.backend, r.policy.Policy, recipe.Own{Loss: loss})
 	return err
 }
 
@@ -158,14 +160,14 @@ func (r *replay) goOn(ctx context.Context, step int) (err error) {
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	if err := errors.Join(r.policy.Save(filepath.Join(dir, trainedDir(r.policy.full)), r.policy.Base),
-		r.learner.adam.SaveState(filepath.Join(dir, momentsFile))); err != nil {
+		r.learner.Adam.SaveState(filepath.Join(dir, momentsFile))); err != nil {
 		return err
 	}
 	r.policy, r.learner = nil, nil // so that there is one at a time
 	if err := r.open(ctx, step); err != nil {
 		return err
 	}
-	return restore(dir, r.policy, r.learner.adam)
+	return restore(dir, r.policy, r.learner.Adam)
 }
 
 // checkpointBefore finds the last checkpoint of a run that was made before a step, or the one that a fork began
@@ -193,10 +195,10 @@ func checkpointBefore(run string, step int, origin string) (after int, dir strin
 }
 
 // repeat takes a step with recorded completions and compares policies.
-func (l *learner) repeat(ctx context.Context, groups []Group, recorded Metrics) (m Metrics, err error) {
+func repeat(ctx context.Context, l *learning.Learner, groups []Group, recorded Metrics) (m Metrics, err error) {
 	m = Metrics{Step: recorded.Step, Provenance: recorded.Provenance}
 	compare := func(when, want string) error {
-		got, err := l.policy.Hash()
+		got, err := l.Policy.Hash()
 		if err == nil && got != want {
 			err = fmt.Errorf("the policy %s has SHA-256 %s, recorded was %s: settings, model or program are not those of the run", when, got, want)
 		}
@@ -207,11 +209,14 @@ func (l *learner) repeat(ctx context.Context, groups []Group, recorded Metrics) 
 			return m, err
 		}
 	}
+	for i := range groups {
+		groups[i].positiveOnly = l.Recipe.PositiveOnly
+	}
 	datums := datums(groups)
 	if m.Datums = len(datums); m.Datums != recorded.Datums {
 		return m, badinput.Errorf("the record has %d completions to learn from, the metrics say %d", len(datums), recorded.Datums)
 	}
-	m.Update, err = l.update(ctx, datums, recorded.Iterations, recorded.LearningRate, m.Staleness > 0)
+	m.Update, err = l.Update(ctx, datums, recorded.Iterations, recorded.LearningRate, m.Staleness > 0)
 	if err != nil {
 		return m, err
 	}
@@ -225,8 +230,10 @@ func recordedGroups(lines [][]rollouts.Line) []Group {
 		g := &groups[i]
 		g.Prompt = Prompt{Index: i, Tokens: samples[0].Prompt}
 		for _, l := range samples {
-			rollout := Rollout{Group: i, Sample: l.Sample, Tokens: l.Tokens, LogProbs: l.LogProbs, Finish: l.Finish, Text: l.Text}
+			rollout := Rollout{Group: i, Sample: l.Sample, Tokens: l.Tokens, LogProbs: l.LogProbs, Finish: l.Finish, Text: l.Text,
+				Conversation: l.Conversation}
 			g.Rollouts, g.Advantages = append(g.Rollouts, Scored{rollout, l.Score}), append(g.Advantages, l.Advantage)
+			g.tokens = append(g.tokens, l.Advantages)
 		}
 	}
 	return groups

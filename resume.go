@@ -149,7 +149,7 @@ func (t *Trainer) resume() error {
 	if s.Seed != t.cfg.Seed {
 		return badinput.Errorf("checkpoint %s: its seed is %d, this run's is %d; type seed=%d", dir, s.Seed, t.cfg.Seed, s.Seed)
 	}
-	if err := restore(dir, t.policy, t.learner.adam); err != nil {
+	if err := restore(dir, t.policy, t.learner.Adam); err != nil {
 		return badinput.Errorf("checkpoint %s does not fit the model and what is trained of it: %w; "+
 			"give what the run began with, as its %s says, or another run_dir", dir, err, provenance.ConfigFile)
 	}

@@ -48,8 +48,11 @@ func (t *Trainer) rollouts(ctx context.Context, subset []data.Problem) (b *rollo
 // draw samples the batch of a step, on a subset or on the next problems of the pool: P of them, and with refill=true
 // as many again while too few of their groups teach something.
 func (t *Trainer) draw(ctx context.Context, step int, subset []data.Problem) (b *rolloutBatch, s spent, err error) {
-	b = &rolloutBatch{updates: t.learner.adam.Steps()}
-	if b.policy, err = t.policy.Hash(); err != nil {
+	b = &rolloutBatch{updates: t.learner.Adam.Steps()}
+	t.turn.Lock()
+	b.policy, err = t.policy.Hash()
+	t.turn.Unlock()
+	if err != nil {
 		return nil, s, err
 	}
 	watch := meter.Start()
@@ -67,7 +70,7 @@ func (t *Trainer) draw(ctx context.Context, step int, subset []data.Problem) (b 
 			if err != nil {
 				return nil, s, err
 			}
-			n, err := t.teaching(b.prompts, scored)
+			n, err := t.teaching(ctx, b.prompts, scored)
 			if err != nil {
 				return nil, s, err
 			}
@@ -99,8 +102,10 @@ func (t *Trainer) drawRound(ctx context.Context, step int, problems []data.Probl
 }
 
 // teaching counts the groups that teach something.
-func (t *Trainer) teaching(prompts []Prompt, scored []Scored) (n int, err error) {
-	groups, err := compare(gather(prompts, scored), t.advantage)
+func (t *Trainer) teaching(ctx context.Context, prompts []Prompt, scored []Scored) (n int, err error) {
+	t.turn.Lock()
+	groups, err := compare(ctx, gather(prompts, scored), t.learner.Recipe, t.policy)
+	t.turn.Unlock()
 	for _, g := range groups {
 		if !g.Degenerate() {
 			n++

@@ -1,6 +1,8 @@
 package grpo
 
 import (
+	"sync"
+
 	"github.com/seed-7879b91d/grpo/internal/footprint"
 	"github.com/seed-7879b91d/grpo/internal/sources"
 	"github.com/seed-7879b91d/grpo/sampler"
@@ -22,7 +24,7 @@ func planSampling(run footprint.Run, p *policy, problems *sources.Problems) (*sa
 	eval := train
 	eval.TopK, eval.TopP, eval.MinP = cfg.EvalTopK, float32(cfg.EvalTopP), float32(cfg.EvalMinP)
 	s := &sampling{train: train, eval: eval}
-	longest, err := problems.Longest(p.Language, cfg.MaxTokens, run.Learns)
+	longest, err := problems.Longest(p.Language, cfg.SequenceTokens(), run.Learns)
 	if err != nil {
 		return nil, err
 	}
@@ -33,12 +35,14 @@ func planSampling(run footprint.Run, p *policy, problems *sources.Problems) (*sa
 }
 
 // open makes the room that is planned.
-func (s *sampling) open(p *policy, learns bool) (err error) {
+func (s *sampling) open(p *policy, learns bool, turn sync.Locker) (err error) {
 	if learns {
 		if _, _, err = p.Prepare(s.memory.Sampler.MaxLength); err != nil {
 			return err
 		}
 	}
-	s.engine, err = sampler.New(p.Policy, s.memory.Sampler)
+	if s.engine, err = sampler.New(p.Policy, s.memory.Sampler); err == nil {
+		s.engine.Turn = turn
+	}
 	return err
 }

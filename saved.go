@@ -51,6 +51,9 @@ func OpenSaved(dir string, step int, w Watcher) (s *Saved, err error) {
 	return s, err
 }
 
+// Step is how many steps the policy has behind it.
+func (s *Saved) Step() int { return s.state.Step }
+
 // Trained is the directory of the adapter, or with train=full of the model.
 func (s *Saved) Trained() string { return filepath.Join(s.Dir, trainedDir(s.Settings.Train == "full")) }
 

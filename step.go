@@ -53,7 +53,7 @@ func (t *Trainer) Step(ctx context.Context, subset []data.Problem, o StepOptions
 	}
 	spent.score += watch.Lap()
 	// Scored -> groups. Completions of one problem are compared with each other: rewards become advantages.
-	groups, err := t.groups(plan, batch.prompts, scored)
+	groups, err := t.groups(ctx, plan, batch.prompts, scored)
 	if err != nil {
 		return m, err
 	}
@@ -70,19 +70,22 @@ func (t *Trainer) Step(ctx context.Context, subset []data.Problem, o StepOptions
 	// Update -> metrics, on record.
 	t.step++
 	m = metrics(plan, batch, groups, datums, update)
+	m.Components = t.judging.Components(scores(groups))
 	spent.rewardFile = t.judging.CustomSeconds()
 	return m, t.conclude(m, timing(m, batch, spent, watch.Total()), groups)
 }
 
 // plan settles the next step.
 func (t *Trainer) plan(o StepOptions) plan {
-	return plan{step: t.step + 1, iterations: cmp.Or(o.Iterations, t.cfg.NumIterations), rate: t.learner.learningRate(t.step + 1),
-		updates: t.learner.adam.Steps()}
+	return plan{step: t.step + 1, iterations: cmp.Or(o.Iterations, t.cfg.NumIterations), rate: t.learner.Rate(t.step + 1),
+		updates: t.learner.Adam.Steps()}
 }
 
 // groups compares the completions of each problem, and lets the pool and the caller see what came of it.
-func (t *Trainer) groups(p plan, prompts []Prompt, scored []Scored) ([]Group, error) {
-	groups, err := compare(gather(prompts, scored), t.advantage)
+func (t *Trainer) groups(ctx context.Context, p plan, prompts []Prompt, scored []Scored) ([]Group, error) {
+	t.turn.Lock()
+	groups, err := compare(ctx, gather(prompts, scored), t.learner.Recipe, t.policy)
+	t.turn.Unlock()
 	if err != nil {
 		return nil, err
 	}
@@ -97,19 +100,21 @@ func (t *Trainer) groups(p plan, prompts []Prompt, scored []Scored) ([]Group, er
 // update improves the policy, measures how far that moved it, and names the parameters that came out. The datums are
 // so many updates old.
 func (t *Trainer) update(ctx context.Context, groups []Group, datums []model.Datum, p plan, staleness int) (Update, error) {
+	t.turn.Lock()
+	defer t.turn.Unlock()
 	t.watcher.Phase("train", len(datums)*p.iterations)
-	u, err := t.learner.update(ctx, datums, p.iterations, p.rate, staleness > 0)
+	u, err := t.learner.Update(ctx, datums, p.iterations, p.rate, staleness > 0)
 	if err != nil {
 		return u, err
 	}
 	if u.Updated {
 		ctx = context.WithoutCancel(ctx) // a step that has begun to change the policy is ended
 	}
-	if err := t.reportNonFinite(ctx, p.step, u.nonFinite, datums, groups); err != nil {
+	if err := t.reportNonFinite(ctx, p.step, u.NonFinite, datums, groups); err != nil {
 		return u, err
 	}
 	if u.Updated {
-		if u.Drift, err = t.learner.drift(ctx, datums); err != nil {
+		if u.Drift, err = t.learner.Drift(ctx, datums); err != nil {
 			return u, err
 		}
 		if !finite(u.Drift.KL2) || !finite(u.OnPolicy) {
@@ -117,7 +122,7 @@ func (t *Trainer) update(ctx context.Context, groups []Group, datums []model.Dat
 				"lower learning_rate, which is %g now, and go on from the last checkpoint", u.LearningRate)
 		}
 	}
-	u.trained, err = t.policy.Hash()
+	u.After, err = t.policy.Hash()
 	return u, err
 }
 
@@ -140,7 +145,7 @@ func (t *Trainer) undoOnFailure(p plan, err *error) func() {
 		t.ahead = ahead
 		_, rerr := t.pool.Restore(cursor)
 		*err = errors.Join(*err, rerr)
-		if t.learner.adam.Steps() != p.updates {
+		if t.learner.Adam.Steps() != p.updates {
 			t.broken = *err
 		}
 	}

@@ -14,12 +14,17 @@ type Timing struct {
 	Memory    float64 `json:"peak_memory_gb"` // of this process since it started
 	// RewardFile is the mean time of a call of the reward file so far.
 	RewardFile float64 `json:"reward_file_s,omitempty"`
+	// Environment is the time that conversations waited for their answers, all together.
+	Environment float64 `json:"environment_s,omitempty"`
 }
 
 // timing is that of a step which took so long in all. Its batch may have been drawn during the step before.
 func timing(m Metrics, b *rolloutBatch, s spent, total float64) Timing {
 	t := Timing{Step: m.Step, Total: total, Sample: s.sample, Score: s.score, Train: s.train, RewardFile: s.rewardFile,
 		Memory: meter.PeakMemory()}
+	if m.Conversations != nil {
+		t.Environment = m.Conversations.Seconds
+	}
 	if b.seconds > 0 {
 		t.TokensSec = float64(m.CompletionTokens) / b.seconds
 	}

@@ -102,7 +102,7 @@ func (l *loop) grade(t *testing.T, p *Prompt, voice *client.Voice, a client.Ask)
 		if q.Length {
 			finish = sampler.Length
 		}
-		r := l.rollout(p.Index, sampler.Rollout{Sample: k, Tokens: q.Tokens, LogProbs: q.LogProbs, Finish: finish})
+		r := l.rollout(p.Index, sampler.Rollout{Sample: k, Tokens: q.Tokens, LogProbs: q.LogProbs, Finish: finish}, nil)
 		score, err := l.judging.Grader.Grade(t.Context(), completion(p, r, l.cfg.MaxTokens))
 		if err != nil {
 			t.Error(err)
@@ -120,7 +120,7 @@ func (l *loop) step(t *testing.T, step int) (mean float64) {
 	for _, s := range scored {
 		mean += s.Score.Reward / float64(len(scored))
 	}
-	groups, err := compare(gather(prompts, scored), l.advantage)
+	groups, err := compare(t.Context(), gather(prompts, scored), l.learner.Recipe, nil)
 	require.NoError(t, err)
 	r := wire.ForwardBackward{Loss: "importance_sampling"}
 	for _, d := range datums(groups) {
@@ -131,7 +131,7 @@ func (l *loop) step(t *testing.T, step int) (mean float64) {
 	}
 	_, err = l.model.ForwardBackward(t.Context(), r)
 	require.NoError(t, err)
-	f, err := l.model.OptimStep(t.Context(), l.learner.learningRate(step))
+	f, err := l.model.OptimStep(t.Context(), l.learner.Rate(step))
 	require.NoError(t, err)
 	_, err = f.Wait(t.Context())
 	require.NoError(t, err)

@@ -62,7 +62,7 @@ func trainedByClient(t *testing.T, tr *Trainer, taught []model.Datum) []byte {
 	_, err = m.ForwardBackward(t.Context(), r)
 	require.NoError(t, err)
 	c := tr.cfg
-	_, err = m.Do(t.Context(), "optim_step", map[string]any{"adam_params": map[string]any{"learning_rate": tr.learner.learningRate(1),
+	_, err = m.Do(t.Context(), "optim_step", map[string]any{"adam_params": map[string]any{"learning_rate": tr.learner.Rate(1),
 		"beta1": c.AdamBeta1, "beta2": c.AdamBeta2, "eps": c.AdamEps, "weight_decay": c.WeightDecay, "grad_clip_norm": c.GradClipNorm}})
 	require.NoError(t, err)
 	_, err = m.Save(t.Context(), "after")

@@ -9,7 +9,9 @@ import (
 	"github.com/seed-7879b91d/grpo/data"
 	"github.com/seed-7879b91d/grpo/internal/advice"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/learning"
 	"github.com/seed-7879b91d/grpo/internal/provenance"
+	"github.com/seed-7879b91d/grpo/internal/recipe"
 	"github.com/seed-7879b91d/grpo/internal/report"
 	"github.com/seed-7879b91d/grpo/internal/sources"
 	"github.com/seed-7879b91d/grpo/kernels"
@@ -20,12 +22,11 @@ import (
 // concurrent use.
 type Trainer struct {
 	Evaluator
-	backend   kernels.Backend
-	pool      *data.Pool // of the problems to train on
-	learner   *learner
-	advantage AdvantageFunc
-	onGroups  func(step int, groups []Group) error
-	custom    custom
+	backend  kernels.Backend
+	pool     *data.Pool // of the problems to train on
+	learner  *learning.Learner
+	onGroups func(step int, groups []Group) error
+	custom   custom
 
 	record      *record // nil: nothing is written
 	ledger      *provenance.Ledger
@@ -69,14 +70,18 @@ func (t *Trainer) open(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	if t.learner, err = openLearner(t.cfg, t.backend, t.policy, t.custom.loss); err != nil {
+	t.turn.Lock()
+	defer t.turn.Unlock()
+	own := recipe.Own{Advantage: t.custom.advantage, Loss: t.custom.loss}
+	if t.learner, err = learning.Open(t.cfg, t.backend, t.policy.Policy, own); err != nil {
 		return err
 	}
-	t.policy.Progress = t.watcher.Advance
-	t.advantage, t.onGroups = t.custom.advantage, t.custom.groups
-	if t.advantage == nil {
-		t.advantage = advantages[t.cfg.Advantage]
+	t.policy.Progress = func(sequences, tokens int) {
+		t.watcher.Advance(sequences, tokens)
+		t.turn.Unlock()
+		t.turn.Lock()
 	}
+	t.onGroups = t.custom.groups
 	return t.resume()
 }
 

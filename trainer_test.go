@@ -9,7 +9,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed-7879b91d/grpo/internal/objective"
 	"github.com/seed-7879b91d/grpo/internal/racing"
+	"github.com/seed-7879b91d/grpo/internal/recipe"
 	"github.com/seed-7879b91d/grpo/internal/rollouts"
 	"github.com/seed-7879b91d/grpo/internal/rundir"
 	"github.com/seed-7879b91d/grpo/internal/stats"
@@ -124,7 +126,7 @@ func TestAdvantages(t *testing.T) {
 	require.True(t, stats.Negligible(StdAdvantages([]float64{0.3, 0.3, 0.3})))
 
 	g := Group{Rollouts: []Scored{{Score: reward.Score{Reward: 1}}, {Score: reward.Score{Reward: 5, Excluded: reward.ExcludedInfra}}, {}}}
-	groups, err := compare([]Group{g}, MeanAdvantages)
+	groups, err := compare(t.Context(), []Group{g}, &recipe.Recipe{Compare: objective.Comparison{Within: MeanAdvantages}}, nil)
 	require.NoError(t, err)
 	require.Equal(t, []float64{0.5, 0, -0.5}, groups[0].Advantages)
 }
@@ -154,7 +156,7 @@ func TestNothingToLearnMeansNoUpdate(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 2, m.GroupsSkipped)
 	require.False(t, m.Updated)
-	require.Zero(t, tr.learner.adam.Steps())
+	require.Zero(t, tr.learner.Adam.Steps())
 	after, err := tr.Policy().Adapter()
 	require.NoError(t, err)
 	require.Equal(t, before.Values, after.Values)
@@ -181,7 +183,7 @@ func TestStepsOnProblemsOfTheCaller(t *testing.T) {
 		require.InDelta(t, rate, m.LearningRate, 1e-12)
 		require.Zero(t, m.OnPolicy)
 	}
-	require.LessOrEqual(t, tr.learner.adam.Steps(), 6)
+	require.LessOrEqual(t, tr.learner.Adam.Steps(), 6)
 	require.Equal(t, cursor, tr.Pool().Cursor())
 	m, err := tr.Step(t.Context(), nil, StepOptions{})
 	require.NoError(t, err)

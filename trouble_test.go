@@ -167,7 +167,7 @@ func TestANonFiniteGradientIsSkipped(t *testing.T) {
 	require.NoError(t, err)
 	require.False(t, m.Updated)
 	require.Equal(t, before, m.Trained)
-	require.Zero(t, tr.learner.adam.Steps())
+	require.Zero(t, tr.learner.Adam.Steps())
 	require.Len(t, l.warnings, 1)
 	require.Regexp(t, `^step 1: no update: the gradient of \S+ is \S+ .* the cause: sample \d of problem p\d`, l.warnings[0])
 	require.FileExists(t, filepath.Join(dir, "non_finite_step_000001.json"))

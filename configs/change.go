@@ -8,10 +8,13 @@ import (
 
 // guarded are the settings that make a run what it is: one that goes on must have those that it began with,
 // unless allow_change names them.
-var guarded = []string{"model", "adapter", "quantize", "data", "data_split", "data_sources", "test_data", "test_split",
-	"prompt_template", "renderer", "chat_date", "chat_vars", "blocklist", "reject_blocklisted", "order", "advantage", "loss",
-	"clip_low", "clip_high", "reduction",
-	"reward", "reward_weights", "format_coef", "reward_file", "seed"}
+var guarded = []string{"model", "adapter", "quantize", "data", "data_split", "data_sources", "test_data", "test_split", "answer_match",
+	"prompt_template", "renderer", "chat_date", "chat_vars", "blocklist", "reject_blocklisted", "order", "advantage", "advantage_clip",
+	"positive_only", "loss", "clip_low", "clip_high", "clip_dual", "tis", "tis_cap", "kl_coef", "kl_estimator", "kl_in", "env", "max_turns",
+	"max_conversation_tokens", "turn_reward", "turn_discount", "public_tests", "heal_template",
+	"entropy_coef", "reduction",
+	"reward", "reward_weights", "format_coef", "reward_clip", "overlong_penalty", "overlong_buffer", "reward_file",
+	"judge_model", "judge_prompt", "judge_score", "seed"}
 
 // changeable are what allow_change may name: those, and the device, which may be another one but not take sums in
 // another order.

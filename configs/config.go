@@ -56,6 +56,8 @@ type Config struct {
 	TestData string `json:"test_data"`
 	// The part of test_data to evaluate on.
 	TestSplit string `json:"test_split"`
+	// How the "answer" of rows without tests and "match" is meant. row: those are refused.
+	AnswerMatch string `json:"answer_match" enum:"row exact regex json_schema math"`
 	// A file with the wording of the prompt, as a Go text/template. Empty: the project's own.
 	PromptTemplate string `json:"prompt_template"`
 	// How a conversation becomes tokens. auto: as the chat template among the model's files asks.
@@ -102,24 +104,68 @@ type Config struct {
 	// Strings that end a completion, besides the model's own end of turn.
 	Stop []string `json:"stop"`
 
+	// Conversations
+
+	// Who answers the model: nobody (none), so that a completion is one turn; heal, which grades each turn, and tells of one that is
+	// not right what is wrong; tools, which it calls until it answers; program:FILE, a program of yours; own, that of a Go program.
+	Env string `json:"env"`
+	// Turns of the model in a conversation. The last one ends it.
+	MaxTurns int `json:"max_turns"`
+	// Tokens of a conversation after its prompt, whoever wrote them. 0: max_turns times max_tokens.
+	MaxConversationTokens int `json:"max_conversation_tokens"`
+	// Seconds for an answer: of processor time for a call of a tool, and of the clock for a program of yours.
+	TurnSeconds float64 `json:"turn_seconds"`
+	// What a conversation with env=heal earns: as its last turn, its best, or the last times turn_discount for each before it.
+	TurnReward string `json:"turn_reward" enum:"last best discounted"`
+	// The factor of turn_reward=discounted, from 0 to 1.
+	TurnDiscount float64 `json:"turn_discount"`
+	// Of problems that mark no test as public, the first so many may be shown to the model by env=heal and tools.
+	PublicTests int `json:"public_tests"`
+	// A file with the words of env=heal, as a Go text/template. Empty: the project's own.
+	HealTemplate string `json:"heal_template"`
+
 	// Objective
 
-	// How rewards of a group become advantages: less their mean, or also divided by their standard
-	// deviation.
-	Advantage string `json:"advantage" enum:"mean std"`
+	// How rewards become advantages. Within a group: mean, less their mean; std, also divided by their standard deviation;
+	// leave_one_out, less the mean of the others. Over all tokens of the step: batch, brought to a mean of 0 and a standard
+	// deviation of 1; batch_baseline, the same after the mean of the group was taken off.
+	Advantage string `json:"advantage" enum:"mean std leave_one_out batch batch_baseline"`
+	// Advantages beyond it count as so much, on both sides of 0. 0: as they are.
+	AdvantageClip float64 `json:"advantage_clip"`
+	// Learn from completions with an advantage above 0 alone.
+	PositiveOnly bool `json:"positive_only"`
 	// What is minimised, for the ratio r of the trainer's to the sampler's probability and advantage A:
 	// importance_sampling r·A, ppo the smaller of r·A and clipped r·A, cispo log p·A weighted by clipped
-	// r, cross_entropy log p·A.
-	Loss string `json:"loss" enum:"importance_sampling ppo cispo cross_entropy"`
-	// The least ratio of loss=ppo (0.8) and cispo (0).
+	// r, cross_entropy log p·A; gspo is ppo where all tokens of a sequence have one ratio, the geometric mean of theirs, and
+	// gspo_token is that where the advantages of tokens may differ.
+	Loss string `json:"loss" enum:"importance_sampling ppo cispo cross_entropy gspo gspo_token"`
+	// The least ratio of loss=ppo (0.8), cispo (0), gspo and gspo_token (0.9997).
 	ClipLow float64 `json:"clip_low"`
-	// The greatest ratio of loss=ppo (1.2) and cispo (4).
+	// The greatest ratio of loss=ppo (1.2), cispo (4), gspo and gspo_token (1.0004).
 	ClipHigh float64 `json:"clip_high"`
-	// How tokens add up: each as one, divided by the tokens of the step, or each sequence by its mean.
-	Reduction string `json:"reduction" enum:"sum token_mean sequence_mean"`
+	// The greatest ratio of loss=ppo where the advantage is below 0, as in 3. 0: none.
+	ClipDual float64 `json:"clip_dual"`
+	// Where completions are older than the policy that the step begins with: ratios are to that policy, and its own ratio
+	// to what drew them, of each token or of whole sequences, is a weight of at most tis_cap (truncated importance
+	// sampling). none: ratios are to what drew them.
+	TIS string `json:"tis" enum:"none token sequence"`
+	// The greatest weight of tis=token and sequence (2).
+	TISCap float64 `json:"tis_cap"`
+	// The weight of a penalty for leaving the reference, which is the model without its adapter: a pass more for each step,
+	// and no memory. 0: none.
+	KLCoef float64 `json:"kl_coef"`
+	// How the divergence d = log p − log ref of a token counts: k1 as d, k2 as its square halved, k3 as exp(−d) − 1 + d.
+	KLEstimator string `json:"kl_estimator" enum:"k1 k2 k3"`
+	// What the penalty is part of: the loss (usually with k3 or k2), or the reward (with k1).
+	KLIn string `json:"kl_in" enum:"loss reward"`
+	// The weight of a bonus for the entropy of the distributions that tokens are drawn from. 0: none.
+	EntropyCoef float64 `json:"entropy_coef"`
+	// How tokens add up: each as one; divided by the tokens of the step; each sequence by its mean, or by its sum, divided by
+	// the sequences of the step.
+	Reduction string `json:"reduction" enum:"sum token_mean sequence_mean sequence_sum"`
 	// Updates on the completions of one step.
 	NumIterations int `json:"num_iterations"`
-	// Sample further problems while groups of a step teach nothing, for a step of full weight.
+	// Sample further problems while groups of a step teach nothing, for a step of full weight (dynamic sampling).
 	Refill bool `json:"refill"`
 	// The most such rounds in a step.
 	MaxRefills int `json:"max_refills"`
@@ -152,13 +198,37 @@ type Config struct {
 	// reward_weights names.
 	Reward string `json:"reward" enum:"correct fraction custom weights"`
 	// The mix of reward=weights, as in correct=1,format=0.1,length=-0.05; components are format, compile,
-	// fraction, correct, length and custom.
+	// fraction, correct, length, custom and judge.
 	RewardWeights string `json:"reward_weights"`
 	// Taken off the reward of a completion without a program; of reward=correct and fraction.
 	FormatCoef float64 `json:"format_coef"`
-	// A Python file with compute_reward(completion: str, ground_truth: str) -> float.
+	// Rewards beyond it count as so much, on both sides of 0. 0: as they are.
+	RewardClip float64 `json:"reward_clip"`
+	// Taken off the reward of a completion of max_tokens; of shorter ones less, down to none overlong_buffer tokens before.
+	// 0: none.
+	OverlongPenalty float64 `json:"overlong_penalty"`
+	// Tokens over which overlong_penalty rises (a fifth of max_tokens).
+	OverlongBuffer int `json:"overlong_buffer"`
+	// A Python file with compute_reward(completion: str, ground_truth: str, **columns) -> float, of the row of a problem.
 	// It is tried before the first step; a completion that it fails on is left out of its group.
 	RewardFile string `json:"reward_file"`
+	// The Python interpreter for reward_file, such as that of a virtual environment. Empty: the one of programs.
+	RewardPython string `json:"reward_python"`
+	// The address of an API as OpenAI has it, http://host:8000/v1, a model of which judges completions: judge in reward_weights.
+	// JUDGE_API_KEY in the environment is its key.
+	JudgeURL string `json:"judge_url"`
+	// The model to ask there.
+	JudgeModel string `json:"judge_model"`
+	// A file with what is asked, a Go text/template with .Statement, .Completion and .GroundTruth. Empty: the project's own.
+	JudgePrompt string `json:"judge_prompt"`
+	// A pattern whose one group finds the score in an answer. Empty: {"score": s} or the last number, from 0 to 1.
+	JudgeScore string `json:"judge_score"`
+	// Requests that may be sent; beyond them completions are left out, as where the judge fails. 0: any number.
+	JudgeBudget int `json:"judge_budget"`
+	// Requests at once. 0: 8.
+	JudgeSlots int `json:"judge_slots"`
+	// Seconds that the judge has for an answer. 0: 60.
+	JudgeTimeout float64 `json:"judge_timeout"`
 	// Seconds of processor time for a test that sets no limit of its own.
 	RewardTimeout float64 `json:"reward_timeout"`
 	// Judge by so many tests of a problem, those with the largest inputs. 0: all.
@@ -226,6 +296,11 @@ type Config struct {
 	RecordRollouts string `json:"record_rollouts"`
 	// Keep them compressed, in rollouts.jsonl.zst: zstd, a frame for each step.
 	CompressRollouts bool `json:"compress_rollouts"`
+	// Serve the policy of the last whole step at this address, such as 127.0.0.1:8000, to clients of OpenAI's API and to
+	// browsers, while it is trained; of this start alone. It changes no result. Empty: not at all.
+	Serve string `json:"serve"`
+	// A file of the keys that may ask there, as 'grpo serve' reads it. An address that other machines reach wants one.
+	ServeKeys string `json:"serve_keys"`
 	// Every draw of the run follows from it.
 	Seed uint64 `json:"seed"`
 	// Stop rather than go on when the sampler's and the trainer's probabilities differ, and allow nothing
@@ -260,37 +335,3 @@ type Config struct {
 	// time; auto, blocks only where the longest sequence would not fit otherwise. It changes no number.
 	Recompute string `json:"recompute" enum:"auto cheap blocks"`
 }
-
-// Defaults are the settings of the code-RL pipeline: the lowest layer, and the preset "defaults".
-func Defaults() Config {
-	return Config{
-		Version: version,
-
-		Model: "Qwen/Qwen3-4B-Instruct-2507", Train: "lora", LoRARank: 32, LoRAAlpha: 32,
-		LoRATargets: []string{"q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"},
-
-		Data: "agentica-org/DeepCoder-Preview-Dataset", DataSplit: "train", DataSources: []string{},
-		TestData: "agentica-org/DeepCoder-Preview-Dataset", TestSplit: "test", Renderer: "auto", ChatDate: "2024-07-26",
-		DifficultyKeep: 0.25,
-
-		PromptsPerStep: 8, CompletionsPerPrompt: 16, MaxTokens: 24576, Temperature: 1, Stop: []string{},
-
-		Advantage: "mean", Loss: "importance_sampling", Reduction: "sum", NumIterations: 1,
-
-		LearningRate: 4e-5, Schedule: "constant", AdamBeta1: 0.9, AdamBeta2: 0.95, AdamEps: 1e-12,
-
-		Reward: "correct", FormatCoef: 0.1, RewardTimeout: 6, OnTruncated: "grade", Comparator: "exact",
-		Sandbox: "auto", Python: "python3", InfraThreshold: 8,
-
-		EvalEvery: 10, EvalProblems: 128, EvalSamples: 4, EvalK: 4, EvalTemperature: 1, EvalTopP: 1,
-
-		Resume: "auto", AllowChange: []string{}, MaxSteps: -1, SaveEvery: 10, KeepLast: 5, KeepBest: 1,
-		RecordRollouts: "all",
-
-		Precision: "auto", Order: "auto", KVCacheDtype: "auto", Device: "auto", Pipeline: "score", SharePrefixes: true,
-		Recompute: "auto", Quantize: "none",
-	}
-}
-
-// version is the format that this program reads and writes.
-const version = 1

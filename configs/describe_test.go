@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"os"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-7879b91d/grpo/data/chat"
+	"github.com/seed-7879b91d/grpo/internal/objective"
 	"github.com/seed-7879b91d/grpo/kernels"
 	"github.com/seed-7879b91d/grpo/lora"
 	"github.com/seed-7879b91d/grpo/model"
@@ -65,11 +67,16 @@ func TestChoicesAreThoseOfThePackages(t *testing.T) {
 		values[f.Key] = f.Values
 	}
 	for _, name := range values["loss"] {
-		l, err := kernels.ParseLoss(name)
-		require.NoError(t, err)
 		low, high := clipRange(name)
-		require.Equal(t, l, kernels.Loss{Kind: l.Kind, Low: float32(low), High: float32(high)})
+		usualLow, usualHigh := objective.Kind(name).Clips()
+		require.Equal(t, []float64{usualLow, usualHigh}, []float64{low, high})
+		if l, err := kernels.ParseLoss(name); err == nil {
+			require.Equal(t, l, kernels.Loss{Kind: l.Kind, Low: float32(low), High: float32(high)})
+		}
 	}
+	require.Equal(t, spelled(objective.Kinds()), values["loss"])
+	require.Equal(t, spelled([]objective.Truncation{objective.None, objective.PerToken, objective.PerSequence}), values["tis"])
+	require.Equal(t, spelled([]objective.Estimator{objective.K1, objective.K2, objective.K3}), values["kl_estimator"])
 	for _, name := range values["reduction"] {
 		_, err := model.ParseReduction(name)
 		require.NoError(t, err)
@@ -89,6 +96,14 @@ func TestChoicesAreThoseOfThePackages(t *testing.T) {
 	require.ElementsMatch(t, values["renderer"], append(chat.Names(), "auto"))
 }
 
+// spelled are the names of values.
+func spelled[T ~string](all []T) (names []string) {
+	for _, x := range all {
+		names = append(names, string(x))
+	}
+	return names
+}
+
 var update = flag.Bool("update", false, "write docs/config.md anew")
 
 // docs/config.md says what Describe says. 'go test ./configs -update' writes it anew.
@@ -105,7 +120,7 @@ func TestDocument(t *testing.T) {
 
 func document() []byte {
 	var out bytes.Buffer
-	fmt.Fprintf(&out, documentHead, strings.Join(Presets(), ", "))
+	fmt.Fprintf(&out, documentHead, strings.Join(models(), ", "), strings.Join(Recipes(), ", "))
 	section := ""
 	for _, f := range Describe() {
 		if f.Section == "" {
@@ -118,6 +133,11 @@ func document() []byte {
 		fmt.Fprintf(&out, "| `%s` | %s | %s *%s* |\n", f.Key, code(f.Default), f.Help, kind(f))
 	}
 	return out.Bytes()
+}
+
+// models are the presets that are no recipes.
+func models() []string {
+	return slices.DeleteFunc(Presets(), func(name string) bool { return slices.Contains(Recipes(), name) })
 }
 
 func code(text string) string {
@@ -142,7 +162,9 @@ const documentHead = `# Settings
 A run is decided by the settings below. They come from four places, each changing the ones before:
 
 1. the defaults, those of the code-RL pipeline;
-2. a preset, ` + "`--preset NAME`" + `: %s;
+2. a preset, ` + "`--preset NAME`" + `: of a model, %s;
+   or a [recipe](recipes.md), %s; or several, as in
+   ` + "`--preset tiny,dapo`" + `, each changing the ones before;
 3. a file of your own, ` + "`--config-file FILE`" + `;
 4. words on the command line, ` + "`key=value`" + `; lists as ` + "`a,b`" + ` or ` + "`[\"a\", \"b\"]`" + `.
 
@@ -161,7 +183,8 @@ A key that does not exist, a value out of range and settings that contradict eac
 program before anything else happens, together, each with what to type.
 
 Some settings follow another when that is changed and they are not named: without an adapter
-(` + "`train=full`" + `) there is no rank, another ` + "`loss`" + ` brings its usual clip range, and other ` + "`data`" + ` needs its own
+(` + "`train=full`" + `) there is no rank, another ` + "`loss`" + ` brings its usual clip range,
+` + "`overlong_penalty`" + ` its buffer, and other ` + "`data`" + ` needs its own
 ` + "`test_data`" + `.
 
 The size of a step has two vocabularies. ` + "`prompts_per_step=8 completions_per_prompt=16`" + ` is the one used

@@ -20,11 +20,7 @@ func (c *Config) follow(before *Config, named func(key string) bool) {
 			inherit(&c.EvalEvery, -1, named("eval_every"))
 		}
 	}
-	if c.Loss != before.Loss {
-		low, high := clipRange(c.Loss)
-		inherit(&c.ClipLow, low, named("clip_low"))
-		inherit(&c.ClipHigh, high, named("clip_high"))
-	}
+	c.followObjective(before, named)
 	if c.Refill != before.Refill {
 		rounds := 0
 		if c.Refill {
@@ -42,6 +38,15 @@ func (c *Config) follow(before *Config, named func(key string) bool) {
 		inherit(&c.FormatCoef, d.FormatCoef, named("format_coef"))
 		inherit(&c.RewardWeights, "", named("reward_weights"))
 		inherit(&c.RewardFile, "", named("reward_file"))
+		inherit(&c.JudgeURL, "", named("judge_url"))
+	}
+	if c.JudgeURL == "" && before.JudgeURL != "" {
+		for key, text := range map[string]*string{"judge_model": &c.JudgeModel, "judge_prompt": &c.JudgePrompt, "judge_score": &c.JudgeScore} {
+			inherit(text, "", named(key))
+		}
+	}
+	if c.RewardFile == "" && before.RewardFile != "" {
+		inherit(&c.RewardPython, "", named("reward_python"))
 	}
 	if c.Comparator != before.Comparator {
 		tolerance := 0.0
@@ -58,10 +63,52 @@ func (c *Config) follow(before *Config, named func(key string) bool) {
 	}
 }
 
+// followObjective is follow for what a step minimises.
+func (c *Config) followObjective(before *Config, named func(key string) bool) {
+	d := Defaults()
+	if c.Loss != before.Loss {
+		low, high := clipRange(c.Loss)
+		inherit(&c.ClipLow, low, named("clip_low"))
+		inherit(&c.ClipHigh, high, named("clip_high"))
+	}
+	if c.Loss != "ppo" && before.Loss == "ppo" {
+		inherit(&c.ClipDual, 0, named("clip_dual"))
+	}
+	if c.TIS != before.TIS {
+		most := 0.0
+		if c.TIS != "none" {
+			most = usualCap
+		}
+		inherit(&c.TISCap, most, named("tis_cap"))
+	}
+	if c.KLCoef == 0 && before.KLCoef > 0 {
+		inherit(&c.KLIn, d.KLIn, named("kl_in"))
+		inherit(&c.KLEstimator, d.KLEstimator, named("kl_estimator"))
+	}
+	if c.KLIn != before.KLIn {
+		estimator := d.KLEstimator
+		if c.KLIn == "reward" {
+			estimator = "k1"
+		}
+		inherit(&c.KLEstimator, estimator, named("kl_estimator"))
+	}
+	if c.OverlongPenalty != before.OverlongPenalty || c.OverlongPenalty > 0 && c.MaxTokens != before.MaxTokens {
+		buffer := 0
+		if c.OverlongPenalty > 0 {
+			buffer = usualBuffer(c.MaxTokens)
+		}
+		inherit(&c.OverlongBuffer, buffer, named("overlong_buffer"))
+	}
+}
+
 const (
 	usualRefills   = 4
 	usualTolerance = 1e-6
+	usualCap       = 2.0
 )
+
+// usualBuffer is the end of a completion over which overlong_penalty rises.
+func usualBuffer(maxTokens int) int { return max(1, maxTokens/5) }
 
 func inherit[T any](p *T, v T, named bool) {
 	if !named {
@@ -76,6 +123,8 @@ func clipRange(loss string) (low, high float64) {
 		return 0.8, 1.2
 	case "cispo":
 		return 0, 4
+	case "gspo", "gspo_token":
+		return 0.9997, 1.0004
 	}
 	return 0, 0
 }

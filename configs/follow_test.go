@@ -18,6 +18,12 @@ func TestFollow(t *testing.T) {
 	require.Equal(t, []any{0, 0.0, []string{}}, []any{full.LoRARank, full.LoRAAlpha, full.LoRATargets})
 	require.Equal(t, []float64{0.8, 1.2}, []float64{load("loss=ppo").ClipLow, load("loss=ppo").ClipHigh})
 	require.Equal(t, []float64{0, 5}, []float64{load("loss=cispo clip_high=5").ClipLow, load("loss=cispo clip_high=5").ClipHigh})
+	require.Equal(t, []float64{0.9997, 1.0004}, []float64{load("loss=gspo").ClipLow, load("loss=gspo").ClipHigh})
+	require.Equal(t, []float64{0, 2, 5}, []float64{load("").TISCap, load("tis=token").TISCap, load("tis=token tis_cap=5").TISCap})
+	require.Equal(t, []string{"k3", "k1", "k2"}, []string{load("kl_coef=1").KLEstimator, load("kl_coef=1 kl_in=reward").KLEstimator,
+		load("kl_coef=1 kl_in=reward kl_estimator=k2").KLEstimator})
+	require.Equal(t, []int{0, 20, 7}, []int{load("max_tokens=100").OverlongBuffer, load("max_tokens=100 overlong_penalty=1").OverlongBuffer,
+		load("overlong_penalty=1 overlong_buffer=7").OverlongBuffer})
 	require.Equal(t, 4, load("refill=true").MaxRefills)
 	require.Equal(t, 9, load("refill=true max_refills=9").MaxRefills)
 	require.Equal(t, 0.2, load("reward=fraction format_coef=0.2").FormatCoef)

@@ -10,9 +10,12 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/settings"
 )
 
+// version is the format that this program reads and writes.
+const version = 1
+
 // Source says where a configuration comes from; each part changes the ones before it.
 type Source struct {
-	Preset    string   // its name; "" is none
+	Preset    string   // its name, or several with commas between, each changing the ones before; "" is none
 	File      string   // a path; "" is none
 	Base      *Config  // settings to start from, such as those of a run, in place of a preset and a file; nil is none
 	Overrides []string // key=value
@@ -179,8 +182,14 @@ type loader struct {
 	where  map[string]string // where the value of a key came from, if from a file
 }
 
-// preset applies the preset of that name, after the one that it extends.
+// preset applies the preset of that name, after the one that it extends; of several names, one after the other.
 func (l *loader) preset(name string) error {
+	if first, others, more := strings.Cut(name, ","); more {
+		if err := l.preset(first); err != nil {
+			return err
+		}
+		return l.preset(others)
+	}
 	if name == defaultsName {
 		return nil
 	}
@@ -248,8 +257,7 @@ var elsewhere = map[string]string{
 	"extends": "it stands in a file; on the command line type --preset NAME",
 	"quiet":   "it is a flag; type --quiet",
 	"json":    "it is a flag; type --json",
-	"beta":    noReference,
-	"kl_coef": noReference,
+	"beta":    "it is kl_coef here; type kl_coef=0.1",
 	"top_k":   truncated + "eval_top_k",
 	"top_p":   truncated + "eval_top_p",
 	"min_p":   truncated + "eval_min_p",
@@ -257,9 +265,6 @@ var elsewhere = map[string]string{
 
 const truncated = "training samples from the whole distribution, because the probabilities of a truncated one are not the model's " +
 	"and would bias the importance ratio; leave it out, or evaluate with "
-
-const noReference = "there is no penalty for leaving a reference model, and no such model in memory; leave it out, " +
-	"and keep the policy near where it began with a lower learning_rate"
 
 // unknown is the error for a key that is none, with the nearest that is.
 func unknown(key string) error {

@@ -8,7 +8,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 )
 
-//go:embed grpo/*.yaml
+//go:embed grpo/*.yaml recipes/*.yaml
 var presetFiles embed.FS
 
 const (
@@ -18,17 +18,30 @@ const (
 	defaultsName = "defaults"
 )
 
-// Presets are the names that Source.Preset and extends can have.
+// The folders of presets: of models, and of papers.
+const (
+	modelsFolder  = "grpo"
+	recipesFolder = "recipes"
+)
+
+// Presets are the names that Source.Preset and extends can have, one or several: those of models, and Recipes.
 func Presets() []string {
-	entries, err := presetFiles.ReadDir("grpo")
+	names := slices.Concat([]string{defaultsName}, namesIn(modelsFolder), Recipes())
+	slices.Sort(names)
+	return names
+}
+
+// Recipes are the presets that say how a policy learns, as a paper has it, and leave open what and from what.
+func Recipes() []string { return namesIn(recipesFolder) }
+
+func namesIn(folder string) (names []string) {
+	entries, err := presetFiles.ReadDir(folder)
 	if err != nil {
 		panic(err) // it is part of the program
 	}
-	names := []string{defaultsName}
 	for _, e := range entries {
 		names = append(names, strings.TrimSuffix(e.Name(), ".yaml"))
 	}
-	slices.Sort(names)
 	return names
 }
 
@@ -43,5 +56,9 @@ func readPreset(name string) ([]byte, error) {
 	if !slices.Contains(known, name) {
 		return nil, badinput.Errorf("preset %q is not known; expected %s; a file of your own is --config-file FILE", name, or(known))
 	}
-	return presetFiles.ReadFile("grpo/" + name + ".yaml")
+	folder := modelsFolder
+	if slices.Contains(Recipes(), name) {
+		folder = recipesFolder
+	}
+	return presetFiles.ReadFile(folder + "/" + name + ".yaml")
 }

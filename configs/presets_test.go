@@ -22,10 +22,25 @@ func TestPresets(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, "# ", string(text[:2]), "%s starts with what it is for", name)
 	}
-	_, err := Load(Source{Preset: "qwen3_8b"})
+	for _, name := range Recipes() {
+		c, err := Load(Source{Preset: "tiny," + name})
+		require.NoError(t, err)
+		alone, err := Load(Source{Preset: name})
+		require.NoError(t, err)
+		require.Equal(t, "tiny", c.Model, "a recipe says nothing of models")
+		require.Equal(t, []any{alone.Loss, alone.ClipHigh, alone.Advantage, alone.Reduction, alone.KLCoef, alone.KLIn},
+			[]any{c.Loss, c.ClipHigh, c.Advantage, c.Reduction, c.KLCoef, c.KLIn})
+	}
+	c, err := Load(Source{Preset: "tiny,dapo,rloo", Overrides: []string{"refill=false"}})
+	require.NoError(t, err)
+	require.Equal(t, []any{"leave_one_out", 0.0, 0.03, 19}, []any{c.Advantage, c.ClipHigh, c.KLCoef, c.OverlongBuffer}, "the later counts")
+	_, err = Load(Source{Preset: "tiny,"})
+	require.ErrorContains(t, err, `preset "" is not known`)
+	_, err = Load(Source{Preset: "qwen3_8b"})
 	require.EqualError(t, err,
-		`preset "qwen3_8b" is not known; expected 4090_gemma2, 4090_llama3, defaults, llama3.2_1b, qwen2.5_coder_1.5b, `+
-			`qwen2.5_coder_7b, qwen3_0.6b, qwen3_1.7b, qwen3_4b, tiny or tiny_smoke; `+
+		`preset "qwen3_8b" is not known; expected 4090_gemma2, 4090_llama3, cispo, dapo, defaults, dr_grpo, grpo, gspo, gspo_token, `+
+			`llama3.2_1b, qwen2.5_coder_1.5b, qwen2.5_coder_7b, qwen3_0.6b, qwen3_1.7b, qwen3_4b, reinforce_pp, reinforce_pp_baseline, `+
+			`rloo, tiny, tiny_heal or tiny_smoke; `+
 			`a file of your own is --config-file FILE`)
 }
 

@@ -47,8 +47,14 @@ func (c *Config) mistakes() []mistake {
 	k.numbers()
 	k.policyAndData()
 	k.chat()
+	k.conversations()
 	k.objective()
+	k.clipping()
+	k.divergence()
+	k.shaping()
+	k.schedule()
 	k.reward()
+	k.judge()
 	k.run()
 	return k.found
 }
@@ -101,7 +107,7 @@ func (k *checker) numbers() {
 		value int
 	}{
 		{"prompts_per_step", c.PromptsPerStep}, {"max_tokens", c.MaxTokens},
-		{"num_iterations", c.NumIterations}, {"infra_threshold", c.InfraThreshold},
+		{"max_turns", c.MaxTurns}, {"num_iterations", c.NumIterations}, {"infra_threshold", c.InfraThreshold},
 	} {
 		k.refuse(n.value < 1, n.key, "%s: found %d, expected 1 or more; %s", n.key, n.value, k.usual(n.key))
 	}
@@ -112,7 +118,10 @@ func (k *checker) numbers() {
 		{"min_prompt_chars", c.MinPromptChars}, {"max_prompt_chars", c.MaxPromptChars},
 		{"min_problem_tests", c.MinProblemTests}, {"max_problem_tests", c.MaxProblemTests},
 		{"difficulty_patience", c.DifficultyPatience}, {"max_refills", c.MaxRefills}, {"warmup_steps", c.WarmupSteps},
-		{"scheduler_total_steps", c.SchedulerTotalSteps}, {"max_tests", c.MaxTests}, {"sandbox_slots", c.SandboxSlots},
+		{"scheduler_total_steps", c.SchedulerTotalSteps}, {"max_tests", c.MaxTests}, {"public_tests", c.PublicTests},
+		{"max_conversation_tokens", c.MaxConversationTokens}, {"overlong_buffer", c.OverlongBuffer},
+		{"sandbox_slots", c.SandboxSlots},
+		{"judge_budget", c.JudgeBudget}, {"judge_slots", c.JudgeSlots},
 		{"eval_problems", c.EvalProblems}, {"eval_samples", c.EvalSamples}, {"eval_k", c.EvalK}, {"eval_top_k", c.EvalTopK},
 		{"keep_last", c.KeepLast}, {"keep_best", c.KeepBest}, {"threads", c.Threads}, {"max_sequences", c.MaxSequences},
 		{"token_budget", c.TokenBudget}, {"max_rows", c.MaxRows}, {"cache_memory", int(c.CacheMemory)},
@@ -150,8 +159,17 @@ func (k *checker) realNumbers() {
 	}{
 		{"difficulty_keep", c.DifficultyKeep, 0.01, 1, "0.01 to 1"},
 		{"temperature", c.Temperature, coldest, huge, "a number of at least 1e-06"},
+		{"turn_seconds", c.TurnSeconds, 0.001, 3600, "seconds, 0.001 to 3600"},
+		{"turn_discount", c.TurnDiscount, 0, 1, "0 to 1"},
 		{"clip_low", c.ClipLow, 0, huge, "0 or more"},
 		{"clip_high", c.ClipHigh, 0, huge, "0 or more"},
+		{"clip_dual", c.ClipDual, 0, huge, "0 (off) or a ratio above clip_high"},
+		{"tis_cap", c.TISCap, 0, huge, "0 or more"},
+		{"kl_coef", c.KLCoef, 0, huge, "0 (off) or more"},
+		{"entropy_coef", c.EntropyCoef, 0, huge, "0 (off) or more"},
+		{"advantage_clip", c.AdvantageClip, 0, huge, "0 (off) or more"},
+		{"reward_clip", c.RewardClip, 0, huge, "0 (off) or more"},
+		{"overlong_penalty", c.OverlongPenalty, 0, huge, "0 (off) or more"},
 		{"learning_rate", c.LearningRate, 0, huge, "0 or more"},
 		{"adam_beta1", c.AdamBeta1, 0, below1, "at least 0 and less than 1"},
 		{"adam_beta2", c.AdamBeta2, 0, below1, "at least 0 and less than 1"},
@@ -161,6 +179,7 @@ func (k *checker) realNumbers() {
 		{"format_coef", c.FormatCoef, 0, huge, "0 or more"},
 		{"reward_timeout", c.RewardTimeout, 0.001, 3600, "seconds, 0.001 to 3600"},
 		{"tolerance", c.Tolerance, 0, huge, "0 or more"},
+		{"judge_timeout", c.JudgeTimeout, 0, 3600, "seconds, up to 3600; 0 is 60"},
 		{"eval_temperature", c.EvalTemperature, coldest, huge, "a number of at least 1e-06; the greedy completion needs no setting"},
 		{"eval_top_p", c.EvalTopP, small, 1, "above 0 and up to 1"},
 		{"eval_min_p", c.EvalMinP, 0, 1, "0 to 1"},
@@ -190,6 +209,8 @@ func (k *checker) policyAndData() {
 		k.refuse(c.LoRAAlpha != 0, "lora_alpha", leave, "lora_alpha")
 		k.refuse(len(c.LoRATargets) > 0, "lora_targets", leave, "lora_targets")
 		k.refuse(c.Adapter != "", "adapter", leave, "adapter")
+		k.refuse(c.Serve != "", "serve", "serve: train=full changes the very weights that would be served; leave it out, "+
+			"and type grpo serve --run DIR beside the run")
 		k.refuse(c.Quantize != "none", "quantize",
 			"quantize: %s is for frozen weights, and with train=full they are trained; type quantize=none, or train=lora", c.Quantize)
 	} else {
@@ -220,42 +241,6 @@ func (k *checker) policyAndData() {
 		"expected_dataset_hash: found %q, expected the 64 hexadecimal digits that 'grpo data fingerprint' prints", c.ExpectedDatasetHash)
 }
 
-func (k *checker) objective() {
-	c := k.c
-	k.refuse(c.CompletionsPerPrompt < 2, "completions_per_prompt",
-		"completions_per_prompt: found %d, expected 2 or more: a completion is compared with others of its prompt; "+
-			"type completions_per_prompt=16", c.CompletionsPerPrompt)
-	k.refuse(c.PromptsPerStep > maxBatch, "prompts_per_step", "prompts_per_step: found %d, expected at most %d", c.PromptsPerStep, maxBatch)
-	k.refuse(c.CompletionsPerPrompt > maxBatch, "completions_per_prompt",
-		"completions_per_prompt: found %d, expected at most %d", c.CompletionsPerPrompt, maxBatch)
-	if _, high := clipRange(c.Loss); high == 0 {
-		const leave = "%s: loss=%s clips nothing; leave it out, or type loss=ppo"
-		k.refuse(c.ClipLow != 0, "clip_low", leave, "clip_low", c.Loss)
-		k.refuse(c.ClipHigh != 0, "clip_high", leave, "clip_high", c.Loss)
-	} else {
-		k.refuse(c.ClipLow > 1, "clip_low",
-			"clip_low: found %s, expected at most 1, the ratio of an unchanged policy", formatNumber(c.ClipLow))
-		k.refuse(c.ClipHigh < 1, "clip_high",
-			"clip_high: found %s, expected at least 1, the ratio of an unchanged policy; it bounds the ratio itself, as in clip_high=1.2",
-			formatNumber(c.ClipHigh))
-	}
-	k.refuse(c.Refill && c.MaxRefills == 0, "max_refills",
-		"max_refills: refill=true allows no round; type max_refills=%d, or refill=false", usualRefills)
-	k.refuse(!c.Refill && c.MaxRefills > 0, "max_refills", "max_refills: there are none without refill=true")
-	if c.Schedule == "constant" {
-		k.refuse(c.SchedulerTotalSteps > 0, "scheduler_total_steps",
-			"scheduler_total_steps: schedule=constant never falls; type schedule=linear or cosine, or leave it out")
-		return
-	}
-	k.refuse(c.SchedulerTotalSteps == 0, "schedule",
-		"schedule: %s needs to know how many steps it falls over; type scheduler_total_steps=%s", c.Schedule, k.steps())
-	k.refuse(c.SchedulerTotalSteps > 0 && c.WarmupSteps >= c.SchedulerTotalSteps, "warmup_steps",
-		"warmup_steps: found %d, expected less than scheduler_total_steps, which is %d", c.WarmupSteps, c.SchedulerTotalSteps)
-	k.refuse(c.SchedulerTotalSteps > 0 && c.MaxSteps > c.SchedulerTotalSteps, "max_steps",
-		"max_steps: %d steps go on after scheduler_total_steps, which is %d, where the learning rate is 0; type scheduler_total_steps=%d",
-		c.MaxSteps, c.SchedulerTotalSteps, c.MaxSteps)
-}
-
 // steps is a length for a schedule: the run's, where it has one.
 func (k *checker) steps() string {
 	if k.c.MaxSteps > 0 {
@@ -275,6 +260,8 @@ func (k *checker) reward() {
 	k.refuse(c.coefficient() && c.RewardFile != "", "reward_file",
 		"reward_file: reward=%s does not use it; type reward=custom, or a mix such as reward=weights reward_weights=correct=1,custom=0.5",
 		c.Reward)
+	k.refuse(c.RewardPython != "" && c.RewardFile == "", "reward_python",
+		"reward_python: there is no file to run on it; type reward_file=FILE, or leave it out")
 	k.refuse(!c.coefficient() && c.FormatCoef != 0, "format_coef",
 		"format_coef: it is part of reward=correct and fraction; leave it out, or type reward=weights with format=%s among reward_weights",
 		formatNumber(c.FormatCoef))
@@ -301,6 +288,7 @@ func (k *checker) run() {
 		"type record_rollouts=all", c.RecordRollouts)
 	k.refuse(c.CompressRollouts && c.RecordRollouts == "none", "compress_rollouts",
 		"compress_rollouts: record_rollouts=none keeps nothing to compress; leave one of them out")
+	k.refuse(c.ServeKeys != "" && c.Serve == "", "serve_keys", "serve_keys: nothing is served; type serve=127.0.0.1:8000, or leave it out")
 	k.refuse(c.Train == "full" && c.Precision == "bf16", "precision",
 		"precision: bf16 is for frozen weights, and with train=full they are trained in f32; type precision=f32")
 	k.refuse(!deviceName.MatchString(c.Device), "device", "device: found %q, expected auto, cpu or cuda:N, the number of a card", c.Device)

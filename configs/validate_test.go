@@ -32,9 +32,21 @@ var mistakes = []struct{ words, message string }{
 	{"init_from=a adapter=b", "adapter: init_from=a brings its own; leave one of them out"},
 	{"init_from=a resume=b", "init_from: resume=b names another checkpoint to go on from; leave one of them out"},
 	{"allow_change=learning_rate", `allow_change: found "learning_rate", expected model, adapter, quantize, data, data_split, data_sources, ` +
-		`test_data, test_split, prompt_template, renderer, chat_date, chat_vars, blocklist, reject_blocklisted, order, ` +
-		`advantage, loss, clip_low, clip_high, ` +
-		`reduction, reward, reward_weights, format_coef, reward_file, seed or device`},
+		`test_data, test_split, answer_match, prompt_template, renderer, chat_date, chat_vars, blocklist, reject_blocklisted, order, ` +
+		`advantage, advantage_clip, positive_only, loss, clip_low, clip_high, clip_dual, tis, tis_cap, kl_coef, kl_estimator, kl_in, env, ` +
+		`max_turns, max_conversation_tokens, turn_reward, turn_discount, public_tests, heal_template, ` +
+		`entropy_coef, reduction, reward, reward_weights, format_coef, reward_clip, overlong_penalty, overlong_buffer, ` +
+		`reward_file, judge_model, judge_prompt, judge_score, seed or device`},
+	{"env=chat", `env: found "chat", expected none, heal, tools, program:FILE or own; type env=heal`},
+	{"env=program:", `env: found "program:", expected none, heal, tools, program:FILE or own; type env=heal`},
+	{"heal_template=x", "heal_template: env=none tells the model nothing; type env=heal, or leave it out"},
+	{"env=tools heal_template=x", "heal_template: env=tools does not use it; type env=heal, or leave it out"},
+	{"env=heal max_tokens=100 max_conversation_tokens=99", "max_conversation_tokens: found 99, less than one turn of max_tokens, " +
+		"which is 100; type max_conversation_tokens=0 for max_turns of them"},
+	{"env=heal overlong_penalty=1", "overlong_penalty: it is for completions of one turn, and env=heal; type overlong_penalty=0"},
+	{"env=tools sandbox=fusion", "env: tools run in cells of this machine, and sandbox=fusion has none; type sandbox=local"},
+	{"max_turns=0", "max_turns: found 0, expected 1 or more; type max_turns=2"},
+	{"turn_discount=2", "turn_discount: found 2, expected 0 to 1; type turn_discount=0.5"},
 	{"train=both", `train: found "both", expected lora or full`},
 	{"train=full quantize=nf4",
 		"quantize: nf4 is for frozen weights, and with train=full they are trained; type quantize=none, or train=lora"},
@@ -68,6 +80,27 @@ var mistakes = []struct{ words, message string }{
 		"clip_high: found 0.2, expected at least 1, the ratio of an unchanged policy; it bounds the ratio itself, as in clip_high=1.2"},
 	{"refill=true max_refills=0", "max_refills: refill=true allows no round; type max_refills=4, or refill=false"},
 	{"max_refills=2", "max_refills: there are none without refill=true"},
+	{"refill=true advantage=batch", "refill: with advantage=batch and kl_in=loss every group teaches something; type refill=false"},
+	{"refill=true kl_coef=0.1 kl_in=reward",
+		"refill: with advantage=mean and kl_in=reward every group teaches something; type refill=false"},
+	{"loss=gspo clip_low=1.1", "clip_low: found 1.1, expected at most 1, the ratio of an unchanged policy"},
+	{"loss=ppo clip_dual=1.1", "clip_dual: found 1.1, expected a ratio above clip_high, which is 1.2; type clip_dual=3, or clip_dual=0"},
+	{"loss=gspo clip_dual=3", "clip_dual: it is part of loss=ppo; leave it out, or type loss=ppo"},
+	{"tis_cap=2", "tis_cap: tis=none corrects nothing; leave it out, or type tis=token"},
+	{"tis=sequence tis_cap=0", "tis_cap: tis=sequence needs one; type tis_cap=2"},
+	{"kl_in=reward", "kl_in: kl_coef=0 takes nothing off; leave it out, or type kl_coef=0.001"},
+	{"kl_estimator=k2", "kl_estimator: kl_coef=0 takes nothing off; leave it out, or type kl_coef=0.001"},
+	{"kl_coef=-1", "kl_coef: found -1, expected 0 (off) or more; type kl_coef=0"},
+	{"kl_coef=0.1 kl_estimator=k1", "kl_estimator: the gradient of k1 is 0 on average, so as part of the loss it is noise; " +
+		"type kl_estimator=k3, or kl_in=reward"},
+	{"kl_coef=0.1 train=full",
+		"kl_coef: the reference is the model without its adapter, and train=full has none; type kl_coef=0, or train=lora"},
+	{"beta=0.1", "beta: it is kl_coef here; type kl_coef=0.1"},
+	{"overlong_buffer=5", "overlong_buffer: overlong_penalty=0 takes nothing off; leave it out, or type overlong_penalty=1"},
+	{"overlong_penalty=1 max_tokens=50 overlong_buffer=51",
+		"overlong_buffer: found 51, expected 1 to max_tokens, which is 50; type overlong_buffer=10"},
+	{"overlong_penalty=1 on_truncated=mask", "overlong_penalty: on_truncated=mask leaves out the completions that it is for; " +
+		"type on_truncated=grade, or overlong_penalty=0"},
 	{"schedule=cosine", "schedule: cosine needs to know how many steps it falls over; type scheduler_total_steps=100"},
 	{"schedule=linear max_steps=70", "schedule: linear needs to know how many steps it falls over; type scheduler_total_steps=70"},
 	{"scheduler_total_steps=5",
@@ -86,6 +119,14 @@ var mistakes = []struct{ words, message string }{
 	{"reward=custom reward_file=r.py format_coef=0.1",
 		"format_coef: it is part of reward=correct and fraction; " +
 			"leave it out, or type reward=weights with format=0.1 among reward_weights"},
+	{"reward_python=py", "reward_python: there is no file to run on it; type reward_file=FILE, or leave it out"},
+	{"judge_model=m", "judge_model: there is no judge; type judge_url=http://host:8000/v1, or leave it out"},
+	{"judge_url=http://x judge_model=m", "judge_url: reward=correct does not use it; " +
+		"type reward=weights reward_weights=judge=1, or a mix such as correct=1,judge=0.5"},
+	{"reward=weights reward_weights=judge=1 judge_url=http://x",
+		"judge_model: found nothing; type judge_model=NAME, as the endpoint knows it"},
+	{"judge_url=http://x judge_model=m judge_timeout=-1 reward=weights reward_weights=judge=1",
+		"judge_timeout: found -1, expected seconds, up to 3600; 0 is 60; type judge_timeout=0"},
 	{"reward_timeout=0", "reward_timeout: found 0, expected seconds, 0.001 to 3600; type reward_timeout=6"},
 	{"tolerance=1e-3", "tolerance: comparator=exact has none; type comparator=tolerant"},
 	{"comparator=tolerant tolerance=0", "tolerance: comparator=tolerant needs one; type tolerance=1e-6"},
@@ -104,6 +145,9 @@ var mistakes = []struct{ words, message string }{
 		`record_rollouts: found "0", expected all, none or a number of steps, 1 or more; type record_rollouts=all`},
 	{"record_rollouts=some compress_rollouts=true",
 		`record_rollouts: found "some", expected all, none or a number of steps, 1 or more; type record_rollouts=all`},
+	{"serve_keys=keys", "serve_keys: nothing is served; type serve=127.0.0.1:8000, or leave it out"},
+	{"train=full serve=127.0.0.1:8000", "serve: train=full changes the very weights that would be served; leave it out, " +
+		"and type grpo serve --run DIR beside the run"},
 	{"record_rollouts=none compress_rollouts=true",
 		"compress_rollouts: record_rollouts=none keeps nothing to compress; leave one of them out"},
 	{"eval_every=-1 keep_best=2", "keep_best: without evaluation no checkpoint is the best; type keep_best=0 or eval_every=10"},

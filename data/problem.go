@@ -8,9 +8,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"time"
+
+	"github.com/seed-7879b91d/grpo/data/match"
 )
 
-// Problem is one programming task. Its tests may be gigabytes away on disk: Tests fetches them, and
+// Problem is one task. Its tests may be gigabytes away on disk: Tests fetches them, and
 // a Problem is cheap to copy and to keep. As JSON it carries everything but the tests; Record is the
 // problem together with them.
 type Problem struct {
@@ -28,6 +30,8 @@ type Problem struct {
 	// FuncName is what a Call problem calls: a module-level function, or a method of class Solution
 	// where the answer defines one. Empty for Stdin.
 	FuncName string `json:"fn_name,omitempty"`
+	// Match is how the answer to an Answer problem is held to what is wanted. All its tests say the same.
+	Match match.By `json:"match,omitempty"`
 	// Limits bound every test that sets none of its own.
 	Limits
 	// Tolerance, where above zero, lets numbers in the output differ by that much, absolute or
@@ -63,6 +67,25 @@ func (p *Problem) Tests(ctx context.Context) ([]Test, error) {
 	return tests, nil
 }
 
+// ColumnLoader is a TestLoader that knows what else the row of a problem had.
+type ColumnLoader interface {
+	LoadColumns(ctx context.Context) (map[string]json.RawMessage, error)
+}
+
+// Columns are what the row of the problem had beside what a Problem is made of, where the set was opened to keep it; else there
+// are none.
+func (p *Problem) Columns(ctx context.Context) (map[string]json.RawMessage, error) {
+	l, ok := p.loader.(ColumnLoader)
+	if !ok {
+		return nil, nil
+	}
+	columns, err := l.LoadColumns(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("problem %s: %w", p.ID, err)
+	}
+	return columns, nil
+}
+
 // WithTests returns the problem with its tests held in memory.
 func (p Problem) WithTests(tests ...Test) Problem {
 	return p.WithLoader(len(tests), inMemory(tests))
@@ -88,7 +111,7 @@ type Record struct {
 }
 
 // Test is one check of an answer. A test of a Stdin problem has Stdin and Stdout, a test of a Call
-// problem has Args and Returns.
+// problem has Args and Returns, a test of an Answer problem has Match.
 type Test struct {
 	// Stdin is everything the program can read, and Stdout what it must print.
 	Stdin, Stdout string
@@ -100,13 +123,20 @@ type Test struct {
 	// UnwrapOK says that Returns is a one-element list whose bare element is as right as the list:
 	// some collections wrap every expected value, and do not say so.
 	UnwrapOK bool
+	// Match is what an answer that is no program must be.
+	Match Match
+	// Public says that whoever answers may see this test: its input, and what is expected. All others are hidden.
+	Public bool
 	// Limits, where set, take the place of the problem's.
 	Limits
 }
 
 // Kind is the kind of the problem this test belongs to.
 func (t *Test) Kind() Kind {
-	if t.Args != nil {
+	switch {
+	case t.Match.By != "":
+		return Answer
+	case t.Args != nil:
 		return Call
 	}
 	return Stdin
@@ -145,6 +175,8 @@ const (
 	Stdin Kind = iota + 1
 	// Call calls one function of the answer with arguments and looks at what it returns.
 	Call
+	// Answer runs nothing: the answer is what was said.
+	Answer
 )
 
 func (k Kind) String() string {
@@ -153,27 +185,31 @@ func (k Kind) String() string {
 		return "stdin"
 	case Call:
 		return "call"
+	case Answer:
+		return "answer"
 	}
 	return fmt.Sprintf("Kind(%d)", uint8(k))
 }
 
-// MarshalText writes "stdin" or "call".
+// MarshalText writes "stdin", "call" or "answer".
 func (k Kind) MarshalText() ([]byte, error) {
-	if k != Stdin && k != Call {
+	if k < Stdin || k > Answer {
 		return nil, fmt.Errorf("%s is not a kind of problem", k)
 	}
 	return []byte(k.String()), nil
 }
 
-// UnmarshalText reads "stdin" or "call".
+// UnmarshalText reads "stdin", "call" or "answer".
 func (k *Kind) UnmarshalText(text []byte) error {
 	switch string(text) {
 	case "stdin":
 		*k = Stdin
 	case "call":
 		*k = Call
+	case "answer":
+		*k = Answer
 	default:
-		return fmt.Errorf("kind %q: expected \"stdin\" or \"call\"", text)
+		return fmt.Errorf("kind %q: expected \"stdin\", \"call\" or \"answer\"", text)
 	}
 	return nil
 }

@@ -8,35 +8,46 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/jsonl"
 )
 
-// wireTest is a test as JSON: {"stdin","stdout"} or {"args","returns"}, never a mixture.
+// wireTest is a test as JSON: {"stdin","stdout"}, {"args","returns"} or one key of MatchKeys, never a mixture.
 type wireTest struct {
 	Stdin    *string            `json:"stdin,omitempty"`
 	Stdout   *string            `json:"stdout,omitempty"`
 	Args     *[]json.RawMessage `json:"args,omitempty"`
 	Returns  json.RawMessage    `json:"returns,omitempty"`
 	UnwrapOK bool               `json:"unwrap_ok,omitempty"`
+	MatchKeys
+	Public bool `json:"public,omitempty"`
 	Limits
 }
 
 func (t *Test) wire() wireTest {
-	if t.Kind() == Call {
-		return wireTest{Args: &t.Args, Returns: t.Returns, UnwrapOK: t.UnwrapOK, Limits: t.Limits}
+	switch t.Kind() {
+	case Call:
+		return wireTest{Args: &t.Args, Returns: t.Returns, UnwrapOK: t.UnwrapOK, Public: t.Public, Limits: t.Limits}
+	case Answer:
+		return wireTest{MatchKeys: t.Match.keys(), Public: t.Public}
 	}
-	return wireTest{Stdin: &t.Stdin, Stdout: &t.Stdout, Limits: t.Limits}
+	return wireTest{Stdin: &t.Stdin, Stdout: &t.Stdout, Public: t.Public, Limits: t.Limits}
 }
 
 func (v *wireTest) test() (Test, error) {
 	noStdin, noCall := v.Stdin == nil && v.Stdout == nil, v.Args == nil && v.Returns == nil && !v.UnwrapOK
+	match, matches := v.Match()
 	switch {
+	case matches > 0:
+		if matches == 1 && noStdin && noCall && v.Limits == (Limits{}) {
+			return Test{Match: match, Public: v.Public}, nil
+		}
+		return Test{}, errors.New(`a test with "exact", "regex", "json_schema" or "math" has one of them, and nothing of a program`)
 	case noCall && v.Stdin != nil && v.Stdout != nil:
-		return Test{Stdin: *v.Stdin, Stdout: *v.Stdout, Limits: v.Limits}, nil
+		return Test{Stdin: *v.Stdin, Stdout: *v.Stdout, Public: v.Public, Limits: v.Limits}, nil
 	case noStdin && v.Args != nil && v.Returns != nil:
-		return Test{Args: *v.Args, Returns: v.Returns, UnwrapOK: v.UnwrapOK, Limits: v.Limits}, nil
+		return Test{Args: *v.Args, Returns: v.Returns, UnwrapOK: v.UnwrapOK, Public: v.Public, Limits: v.Limits}, nil
 	}
 	return Test{}, errors.New(`a test has either "stdin" and "stdout", or "args" and "returns"`)
 }
 
-// MarshalJSON writes {"stdin","stdout"} or {"args","returns"}.
+// MarshalJSON writes {"stdin","stdout"}, {"args","returns"} or the one key of MatchKeys.
 func (t Test) MarshalJSON() ([]byte, error) { return jsonl.Marshal(t.wire()) }
 
 // UnmarshalJSON reads what MarshalJSON writes. It fails where a test is of both kinds or of none.

@@ -58,11 +58,13 @@ func Choose(b Backend, name string) (string, error) {
 		return "", badinput.Errorf("found %s, and %s takes its sums in an order of its own; expected auto", name, b.Name())
 	case !ok:
 		return name, nil
-	case name == "auto":
-		k.SetSums(k.Fastest())
-	default:
-		o, _ := ParseOrder(name) // CheckOrder has
-		k.SetSums(o)
+	}
+	order := k.Fastest()
+	if name != "auto" {
+		order, _ = ParseOrder(name) // CheckOrder has
+	}
+	if k.Sums() != order { // who computes meanwhile in that order is not disturbed
+		k.SetSums(order)
 	}
 	return k.Sums().String(), nil
 }

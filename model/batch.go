@@ -21,7 +21,7 @@ type Batch struct {
 
 	// Sequences are the places of the packed sequences in the list that was packed. Sequence k has Places
 	// [Offsets[k], Offsets[k+1]): of each of its rows the place of its token, −1 where nothing is learned; where nobody
-	// learns, the pair that it is asked for.
+	// learns, the pair that it is asked for, −1 where it is not asked.
 	Sequences       []int
 	Offsets, Places []int32
 
@@ -111,14 +111,17 @@ func (b *Batch) nothingAsked() {
 	}
 }
 
-// score asks for the target of every row of the sequences.
+// score asks for the target of every row of the sequences, or of those that a mask sets where there is one.
 func (b *Batch) score(asked []Datum) {
 	b.spans()
 	b.nothingAsked()
 	for k, i := range b.Sequences {
 		places := b.Places[b.Offsets[k]:b.Offsets[k+1]]
 		for p, row := range places {
-			places[p] = b.ask(row, asked[i].Targets[p])
+			places[p] = -1
+			if asked[i].Mask == nil || asked[i].Mask[p] {
+				places[p] = b.ask(row, asked[i].Targets[p])
+			}
 		}
 	}
 }

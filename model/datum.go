@@ -69,16 +69,18 @@ func (d Datum) Check(c Config) error {
 
 func finite(x float32) bool { return !math.IsNaN(float64(x)) && !math.IsInf(float64(x), 0) }
 
-// datumJSON is a datum as files hold it: logprobs[i] belongs to tokens[i+1]; the first ob_len tokens
-// were observed, not sampled.
+// datumJSON is a datum as files hold it: logprobs[i] belongs to tokens[i+1]; the first ob_len tokens were observed, not sampled, and
+// where there are spans [from, to), only those in them were sampled.
 type datumJSON struct {
-	Tokens    jsonl.List[int32]   `json:"tokens"`
-	ObLen     int                 `json:"ob_len"`
-	LogProbs  jsonl.List[float32] `json:"logprobs"`
-	Advantage *float32            `json:"advantage"`
+	Tokens    jsonl.List[int32]           `json:"tokens"`
+	ObLen     int                         `json:"ob_len"`
+	Spans     jsonl.List[jsonl.List[int]] `json:"spans"`
+	LogProbs  jsonl.List[float32]         `json:"logprobs"`
+	Advantage *float32                    `json:"advantage"`
 }
 
-// UnmarshalJSON reads {"tokens":[…], "ob_len":P, "logprobs":[…], "advantage":A}, and nothing else.
+// UnmarshalJSON reads {"tokens":[…], "ob_len":P, "logprobs":[…], "advantage":A}, of a conversation "spans":[[P,…],…] too, and
+// nothing else.
 func (d *Datum) UnmarshalJSON(text []byte) error {
 	var j datumJSON
 	strict := json.NewDecoder(bytes.NewReader(text))
@@ -97,20 +99,51 @@ func (d *Datum) UnmarshalJSON(text []byte) error {
 	case j.Advantage == nil:
 		return badinput.Errorf("advantage: found none, expected a number")
 	}
-	*d = NewDatum(j.Tokens, j.ObLen, j.LogProbs, *j.Advantage)
+	spans, err := j.spans()
+	if err != nil {
+		return err
+	}
+	*d = NewConversation(j.Tokens, spans, j.LogProbs, *j.Advantage)
 	return nil
+}
+
+// spans are those of the tokens that were sampled.
+func (j *datumJSON) spans() (spans [][2]int, err error) {
+	if j.Spans == nil {
+		return [][2]int{{j.ObLen, len(j.Tokens)}}, nil
+	}
+	end := 0
+	for i, s := range j.Spans {
+		if len(s) != 2 || s[0] < max(end, 1) || s[0] >= s[1] || s[1] > len(j.Tokens) {
+			return nil, badinput.Errorf("spans: found %v in place %d, expected [from, to] after the span before, up to the %d tokens",
+				s, i, len(j.Tokens))
+		}
+		spans, end = append(spans, [2]int{s[0], s[1]}), s[1]
+	}
+	if len(spans) == 0 || spans[0][0] != j.ObLen {
+		return nil, badinput.Errorf("spans: found %v, expected the first to begin at ob_len, %d", spans, j.ObLen)
+	}
+	return spans, nil
 }
 
 // NewDatum makes the datum of a prompt of obLen tokens and its completion: logprobs[i] belongs to
 // tokens[i+1], and every completion token has the same advantage.
 func NewDatum(tokens []int32, obLen int, logprobs []float32, advantage float32) Datum {
+	return NewConversation(tokens, [][2]int{{obLen, len(tokens)}}, logprobs, advantage)
+}
+
+// NewConversation makes the datum of a conversation: of its tokens the policy wrote those in spans [from, to), which have the
+// advantage. The rest is read and teaches nothing, whatever number it has among logprobs, of which [i] belongs to tokens[i+1].
+func NewConversation(tokens []int32, spans [][2]int, logprobs []float32, advantage float32) Datum {
 	n := len(tokens) - 1
 	d := Datum{
 		Tokens: tokens[:n], Targets: tokens[1:], OldLogProbs: logprobs,
 		Advantages: make([]float32, n), Mask: make([]bool, n),
 	}
-	for i := obLen - 1; i < n; i++ {
-		d.Advantages[i], d.Mask[i] = advantage, true
+	for _, s := range spans {
+		for i := s[0] - 1; i < s[1]-1; i++ {
+			d.Advantages[i], d.Mask[i] = advantage, true
+		}
 	}
 	return d
 }

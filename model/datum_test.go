@@ -13,6 +13,7 @@ import (
 func FuzzDatum(f *testing.F) {
 	f.Add([]byte(`{"tokens":[1,2,3],"ob_len":1,"logprobs":[0,-1],"advantage":0.5}`))
 	f.Add([]byte(`{"tokens":[1],"ob_len":9,"logprobs":[],"advantage":1e40}`))
+	f.Add([]byte(`{"tokens":[1,2,3,4],"ob_len":1,"spans":[[1,2],[3,4]],"logprobs":[0,-1,0],"advantage":1}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		var d Datum
 		if json.Unmarshal(text, &d) != nil {
@@ -32,6 +33,11 @@ func TestDatumsAreReadAndChecked(t *testing.T) {
 	require.Equal(t, Datum{Tokens: []int32{5, 6, 7}, Targets: []int32{6, 7, 8}, OldLogProbs: []float32{0, -1, -2},
 		Advantages: []float32{0, 0.5, 0.5}, Mask: []bool{false, true, true}}, d)
 	require.Equal(t, 2, d.Trainable())
+	require.NoError(t, json.Unmarshal([]byte(
+		`{"tokens":[5,6,7,8,9],"ob_len":1,"spans":[[1,2],[3,5]],"logprobs":[-3,7,-1,-2],"advantage":0.5}`), &d))
+	require.Equal(t, Datum{Tokens: []int32{5, 6, 7, 8}, Targets: []int32{6, 7, 8, 9}, OldLogProbs: []float32{-3, 7, -1, -2},
+		Advantages: []float32{0.5, 0, 0.5, 0.5}, Mask: []bool{true, false, true, true}}, d)
+	require.Equal(t, 3, d.Trainable())
 
 	for message, text := range map[string]string{
 		"tokens: found 1, expected at least 2":       `{"tokens":[1],"ob_len":1,"logprobs":[],"advantage":0}`,
@@ -39,6 +45,19 @@ func TestDatumsAreReadAndChecked(t *testing.T) {
 		"ob_len: found 0, expected 1 to 2":           `{"tokens":[1,2,3],"ob_len":0,"logprobs":[0,0],"advantage":0}`,
 		"ob_len: found 3, expected 1 to 2":           `{"tokens":[1,2,3],"ob_len":3,"logprobs":[0,0],"advantage":0}`,
 	} {
+		require.EqualError(t, json.Unmarshal([]byte(text), &d), message)
+	}
+	for spans, message := range map[string]string{
+		"[]":            "spans: found [], expected the first to begin at ob_len, 1",
+		"[[2,3]]":       "spans: found [[2 3]], expected the first to begin at ob_len, 1",
+		"[[1,2],[2,2]]": "spans: found [2 2] in place 1, expected [from, to] after the span before, up to the 3 tokens",
+		"[[1,3],[2,3]]": "spans: found [2 3] in place 1, expected [from, to] after the span before, up to the 3 tokens",
+		"[[0,2]]":       "spans: found [0 2] in place 0, expected [from, to] after the span before, up to the 3 tokens",
+		"[[1,4]]":       "spans: found [1 4] in place 0, expected [from, to] after the span before, up to the 3 tokens",
+		"[[1,2,3]]":     "spans: found [1 2 3] in place 0, expected [from, to] after the span before, up to the 3 tokens",
+		"[[1]]":         "spans: found [1] in place 0, expected [from, to] after the span before, up to the 3 tokens",
+	} {
+		text := `{"tokens":[1,2,3],"ob_len":1,"spans":` + spans + `,"logprobs":[0,0],"advantage":0}`
 		require.EqualError(t, json.Unmarshal([]byte(text), &d), message)
 	}
 	c := Config{Vocab: 10, MaxPositions: 3}

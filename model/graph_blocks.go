@@ -55,7 +55,7 @@ func (b *builder) loraBranch(s arch.Slot, br *branch, x, y *gorgonia.Node) *gorg
 		in = append(in, b.param(fmt.Sprintf("%s.lora_B.%d", s.Name, i), w.N, rank, &br.b[i], br.gradB[i]))
 	}
 	up := ops.LoRAUp{What: s.Name, Width: s.Rows(), Rank: rank, Windows: br.windows}
-	return b.apply(up.Op(), in...)
+	return b.apply(up.Op(&b.inputs.run), in...)
 }
 
 func (b *builder) QKNormRope(slot string, qkv *gorgonia.Node) *gorgonia.Node {

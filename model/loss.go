@@ -1,6 +1,8 @@
 package model
 
 import (
+	"slices"
+
 	"github.com/seed-7879b91d/grpo/kernels"
 )
 
@@ -16,10 +18,11 @@ type LossSequence struct {
 	Index     int       // of the datum in the list that Accumulate was given
 	LogP      []float32 // of the targets, by the model as it is now
 	Old       []float32 // as the sampler recorded them
+	Entropy   []float32 // of the distribution that each target is one of, by the model as it is now
 	Advantage []float32
 	// Weight makes a sum over all rows of a step the reduction that is asked for: 1 under Sum, 1 over the
-	// rows of the step under TokenMean, 1 over the sequences of the step and over the rows of this one
-	// under SequenceMean. A loss that ignores it is not reduced.
+	// rows of the step under TokenMean, 1 over the sequences of the step under SequenceSum, and over the rows
+	// of this one too under SequenceMean. A loss that ignores it is not reduced.
 	Weight []float32
 
 	Grad []float32 // to be written: the derivative of the loss by each LogP; zero before
@@ -33,14 +36,19 @@ func (p *Policy) loadLoss(o Objective, batch *Batch) {
 	run.Loss, run.OwnLoss = o.Loss, nil
 	if o.Custom != nil {
 		run.Loss = kernels.Loss{Kind: kernels.ImportanceSampling}
-		run.OwnLoss = func(dlogp, stats, logp kernels.Buffer) error {
-			return p.customLoss(o.Custom, batch, dlogp, stats, logp)
+		run.OwnLoss = func(dlogp, stats, logp, entropy kernels.Buffer) error {
+			return p.customLoss(o.Custom, batch, dlogp, stats, logp, entropy)
 		}
 	}
 }
 
 // customLoss computes a caller's loss over a batch in place of the kernel's.
-func (p *Policy) customLoss(f LossFunc, batch *Batch, dlogp, stats, logp kernels.Buffer) error {
+func (p *Policy) customLoss(f LossFunc, batch *Batch, dlogp, stats, logp, entropy kernels.Buffer) error {
+	fetched, err := p.logp.fetch(p.b, entropy, len(batch.Weights))
+	if err != nil {
+		return err
+	}
+	entropies := slices.Clone(fetched)
 	values, err := p.logp.fetch(p.b, logp, len(batch.Weights))
 	if err != nil {
 		return err
@@ -48,7 +56,7 @@ func (p *Policy) customLoss(f LossFunc, batch *Batch, dlogp, stats, logp kernels
 	var s LossSequence
 	loss, grad := 0.0, make([]float32, len(batch.Weights))
 	for k := range batch.Sequences {
-		s.read(batch, k, values)
+		s.read(batch, k, values, entropies)
 		if len(s.places) == 0 {
 			continue
 		}
@@ -63,9 +71,10 @@ func (p *Policy) customLoss(f LossFunc, batch *Batch, dlogp, stats, logp kernels
 }
 
 // read takes the rows that count of sequence k.
-func (s *LossSequence) read(b *Batch, k int, logp []float32) {
+func (s *LossSequence) read(b *Batch, k int, logp, entropy []float32) {
 	s.Index = b.Sequences[k]
-	s.places, s.LogP, s.Old, s.Advantage, s.Weight = s.places[:0], s.LogP[:0], s.Old[:0], s.Advantage[:0], s.Weight[:0]
+	s.places, s.LogP, s.Old, s.Entropy = s.places[:0], s.LogP[:0], s.Old[:0], s.Entropy[:0]
+	s.Advantage, s.Weight = s.Advantage[:0], s.Weight[:0]
 	for _, place := range b.Places[b.Offsets[k]:b.Offsets[k+1]] {
 		if place < 0 {
 			continue
@@ -73,6 +82,7 @@ func (s *LossSequence) read(b *Batch, k int, logp []float32) {
 		s.places = append(s.places, place)
 		s.LogP = append(s.LogP, logp[place])
 		s.Old = append(s.Old, b.OldLogProbs[place])
+		s.Entropy = append(s.Entropy, entropy[place])
 		s.Advantage = append(s.Advantage, b.Advantages[place])
 		s.Weight = append(s.Weight, b.Weights[place])
 	}

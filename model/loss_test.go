@@ -71,6 +71,7 @@ func TestACustomLossEqualsTheKernels(t *testing.T) {
 			{kernels.ImportanceSampling, ownImportanceSampling, RecomputeCheap, Sum},
 			{kernels.ImportanceSampling, ownImportanceSampling, RecomputeBlocks, SequenceMean},
 			{kernels.CrossEntropy, ownCrossEntropy, RecomputeBlocks, TokenMean},
+			{kernels.CrossEntropy, ownCrossEntropy, RecomputeCheap, SequenceSum},
 		} {
 			o := Objective{Loss: kernels.Loss{Kind: c.kind}, Reduction: c.reduction, Temperature: 0.8}
 			want, wantStats := accumulated(t, b, c.recompute, train.Datums, o)
@@ -125,7 +126,8 @@ func TestACustomLossSeesEverySequence(t *testing.T) {
 	train.Datums, scored = append(train.Datums, mute), append(scored, mute)
 
 	var seen []int
-	_, err := p.Accumulate(t.Context(), train.Datums, Objective{Reduction: TokenMean, Temperature: 1, Custom: func(s *LossSequence) float64 {
+	entropy := 0.0
+	show := func(s *LossSequence) float64 {
 		d := train.Datums[s.Index]
 		seen = append(seen, s.Index)
 		k := 0
@@ -136,13 +138,18 @@ func TestACustomLossSeesEverySequence(t *testing.T) {
 				k++
 			}
 		}
-		for _, n := range []int{len(s.LogP), len(s.Old), len(s.Advantage), len(s.Weight), len(s.Grad)} {
+		for _, h := range s.Entropy {
+			entropy += float64(h)
+		}
+		for _, n := range []int{len(s.LogP), len(s.Old), len(s.Entropy), len(s.Advantage), len(s.Weight), len(s.Grad)} {
 			require.Equal(t, k, n)
 		}
 		s.Grad[0] = float32(math.NaN())
 		return 0
-	}})
+	}
+	stats, err := p.Accumulate(t.Context(), train.Datums, Objective{Reduction: TokenMean, Temperature: 1, Custom: show})
 	require.NoError(t, err)
+	require.InEpsilon(t, stats.Entropy*float64(stats.Rows), entropy, 1e-9)
 	want := make([]int, len(scored)-1)
 	for i := range want {
 		want[i] = i

@@ -13,6 +13,7 @@ const (
 	Sum          = reduction.Sum
 	TokenMean    = reduction.TokenMean
 	SequenceMean = reduction.SequenceMean
+	SequenceSum  = reduction.SequenceSum
 )
 
 // ParseReduction finds the reduction of that name.

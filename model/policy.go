@@ -129,6 +129,21 @@ func (p *Policy) Twin() (*Policy, error) {
 	return twin, nil
 }
 
+// TwinWith is Twin with batches and recomputation of its own. What the weights were loaded for must be the same.
+func (p *Policy) TwinWith(o Options) (*Policy, error) {
+	o = o.settled(p.b, func() bool { return p.Precision == BF16 })
+	if o.Precision != p.Precision || o.Cache != p.Cache || o.Quantise != p.Quantise {
+		return nil, badinput.Errorf("the model is open with precision=%s kv_cache_dtype=%s quantize=%s, and cannot be shared with %s, %s, %s",
+			p.Precision, p.Cache, p.Quantise, o.Precision, o.Cache, o.Quantise)
+	}
+	twin, err := p.Twin()
+	if err == nil {
+		twin.Options = o
+		twin.MaxRows = cmp.Or(o.MaxRows, UsualRows)
+	}
+	return twin, err
+}
+
 // Attach gives the policy an adapter, in place of any before.
 func (p *Policy) Attach(a *lora.Adapter) error {
 	if _, whole := p.trained.(*masters); whole {

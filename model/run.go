@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/kernels"
 	"github.com/seed-7879b91d/grpo/model/internal/program"
 )
@@ -35,6 +36,22 @@ func (p *Policy) ScoreTargets(ctx context.Context, datums []Datum, temperature f
 	return p.score(ctx, asked, temperature, p.Progress)
 }
 
+// ScoreBase gives what the frozen weights alone say of the rows that count, as if no adapter were attached, and 0 of others:
+// one pass of the program that scores, in the same memory. A model that is trained as a whole has no such weights any more.
+func (p *Policy) ScoreBase(ctx context.Context, datums []Datum, temperature float32) ([][]float32, error) {
+	if _, whole := p.trained.(*masters); whole {
+		return nil, badinput.Errorf("a model that is trained as a whole keeps no weights from before; open it with train=lora")
+	}
+	p.inputs.run.Bare = true
+	defer func() { p.inputs.run.Bare = false }()
+	for i := range datums {
+		if err := datums[i].Check(p.Config); err != nil {
+			return nil, fmt.Errorf("datum %d: %w", i, err)
+		}
+	}
+	return p.score(ctx, datums, temperature, p.Progress)
+}
+
 // score gives what each row is asked for, and tells done of each batch.
 func (p *Policy) score(ctx context.Context, asked []Datum, temperature float32, done func(sequences, tokens int)) ([][]float32, error) {
 	longest, out := 0, make([][]float32, len(asked))
@@ -59,7 +76,9 @@ func (p *Policy) score(ctx context.Context, asked []Datum, temperature float32, 
 			places := batch.Places[batch.Offsets[k]:batch.Offsets[k+1]]
 			out[i] = make([]float32, len(places))
 			for p, pair := range places {
-				out[i][p] = logp[pair]
+				if pair >= 0 {
+					out[i][p] = logp[pair]
+				}
 			}
 		}
 		if done != nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-7879b91d/grpo/internal/backendtest"
+	"github.com/seed-7879b91d/grpo/internal/racing"
 	"github.com/seed-7879b91d/grpo/kernels"
 	"github.com/seed-7879b91d/grpo/kernels/cpu"
 )
@@ -195,7 +196,7 @@ func TestSharedPrefixesHaveTheGradientsOfTheirSequences(t *testing.T) {
 					defer b.Close()
 					o.Recompute = recompute
 					some := objectives
-					if o.Precision != F32 || o.Cache != F32 {
+					if o.Precision != F32 || o.Cache != F32 || racing.Detected {
 						some = objectives[:4]
 					}
 					for i, objective := range some {

@@ -71,6 +71,40 @@ func TestTwinsShareTheirWeights(t *testing.T) {
 	require.Equal(t, p.WeightBytes(), twin.WeightBytes())
 }
 
+// What the weights say without the adapter takes a pass of the program that there is, and no memory.
+func TestTheBaseIsScoredInPlace(t *testing.T) {
+	var train goldenTrain
+	readJSON(t, &train, "qwen3-tied", "train.json")
+	backendtest.OnAll(t, func(t *testing.T, b kernels.Backend) {
+		within := &living{Backend: b}
+		p := openGolden(t, within, "qwen3-tied", "adapter", Options{MaxRows: 64})
+		score := func(p *Policy, f func(*Policy) ([][]float32, error)) [][]float32 {
+			scores, err := f(p)
+			require.NoError(t, err)
+			return scores
+		}
+		adapted := func(p *Policy) ([][]float32, error) { return p.ScoreTargets(t.Context(), train.Datums, 0.7) }
+		base := func(p *Policy) ([][]float32, error) { return p.ScoreBase(t.Context(), train.Datums, 0.7) }
+		want, before := score(p, adapted), within.now
+		passes := 0
+		p.Progress = func(int, int) { passes++ }
+		got := score(p, base)
+		once := passes
+		require.Equal(t, want, score(p, adapted), "the adapter is still there")
+		require.Equal(t, 2*once, passes)
+		require.Equal(t, before, within.now, "bytes")
+		for i, all := range score(openGolden(t, b, "qwen3-tied", "", Options{}), adapted) {
+			for k, counts := range train.Datums[i].Mask {
+				if !counts {
+					all[k] = 0
+				}
+			}
+			require.Equal(t, all, got[i])
+		}
+		require.NotEqual(t, want, got)
+	})
+}
+
 func TestAWholeModelHasNoTwin(t *testing.T) {
 	b := backendtest.CPU(t, cpu.Options{})
 	defer b.Close()
@@ -78,4 +112,6 @@ func TestAWholeModelHasNoTwin(t *testing.T) {
 	require.NoError(t, err)
 	_, err = p.Twin()
 	require.True(t, badinput.Is(err), "%v", err)
+	_, err = p.ScoreBase(t.Context(), nil, 1)
+	require.True(t, badinput.Is(err), "nor what it was before: %v", err)
 }

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/racing"
 	"github.com/seed-7879b91d/grpo/internal/tensorfile"
 	"github.com/seed-7879b91d/grpo/kernels"
 	"github.com/seed-7879b91d/grpo/kernels/kerneltest"
@@ -64,6 +65,7 @@ func TestAdamDescends(t *testing.T) {
 
 // A gradient that is not finite is found wherever it stands, and the step does not happen.
 func TestNonFiniteGradient(t *testing.T) {
+	racing.Alone(t)
 	onEach(t, func(t *testing.T, b kernels.Backend) {
 		const n = chunk + 30 // the last ones come in a second piece
 		p := newProblem(t, b, make([]float32, n), Defaults())

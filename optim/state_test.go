@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/racing"
 	"github.com/seed-7879b91d/grpo/internal/tensorfile"
 	"github.com/seed-7879b91d/grpo/kernels"
 	"github.com/seed-7879b91d/grpo/kernels/kerneltest"
@@ -16,6 +17,7 @@ import (
 
 // A run that is saved and taken up again ends with the same bits as one that went through.
 func TestStateContinues(t *testing.T) {
+	racing.Alone(t)
 	onEach(t, func(t *testing.T, b kernels.Backend) {
 		const n = chunk + 5
 		path, again := filepath.Join(t.TempDir(), "state"), filepath.Join(t.TempDir(), "state")

@@ -13,7 +13,7 @@ type Batch[Item any] struct {
 	grader  Grader
 	late    bool // nothing is scored before Close
 	items   []Item
-	held    []Completion // of the items, while late
+	held    []held[Item] // what was added while late
 	running sync.WaitGroup
 
 	ctx    context.Context // of the graders; its cause is why there are no more scores
@@ -43,16 +43,28 @@ func NewBatch[Item any](ctx context.Context, grader Grader, total int, late bool
 func (b *Batch[Item]) Add(item Item, c Completion) {
 	b.items = append(b.items, item)
 	if b.late {
-		b.held = append(b.held, c)
+		b.held = append(b.held, held[Item]{item, c})
 		return
 	}
 	b.score(item, c)
 }
 
+// held is a completion that is scored later.
+type held[Item any] struct {
+	item       Item
+	completion Completion
+}
+
+// Settle hands over an item whose score is known.
+func (b *Batch[Item]) Settle(item Item, s Score) {
+	b.items = append(b.items, item)
+	b.scored <- Marked[Item]{item, s}
+}
+
 // Close says that all completions are there.
 func (b *Batch[Item]) Close() {
-	for i, c := range b.held {
-		b.score(b.items[i], c)
+	for _, h := range b.held {
+		b.score(h.item, h.completion)
 	}
 	b.held = nil
 }

@@ -13,13 +13,14 @@ import (
 	"github.com/seed-7879b91d/grpo/reward/sandbox"
 )
 
-// custom asks the user's compute_reward(completion, ground_truth) -> float, which its runner keeps
+// custom asks the user's compute_reward(completion, ground_truth, **columns) -> float, which its runner keeps
 // loaded. What fails has no reward and is counted, so that it can be shown: it is the file's fault or the
 // completion's, and nobody but the author can tell.
 type custom struct {
 	runner Runner
 	limits sandbox.Limits
 	file   string // for messages
+	takes  columns
 
 	mu     sync.Mutex
 	calls  int64
@@ -35,8 +36,20 @@ type custom struct {
 // mostHeard bounds the lines of standard error that are passed on.
 const mostHeard = 5
 
-func (c *custom) score(ctx context.Context, group, completion, groundTruth string) (reward float64, note string, err error) {
-	a, err := call(ctx, c.runner, group, sandbox.Program{Call: "compute_reward"}, c.limits, completion, groundTruth)
+func (c *custom) score(ctx context.Context, group, completion string, p *data.Problem) (reward float64, note string, err error) {
+	truth, err := groundTruth(ctx, p)
+	if err != nil {
+		return 0, "", err
+	}
+	function, args := "compute_reward", []any{completion, truth}
+	if c.takes.some() {
+		columns, err := c.takes.of(ctx, p)
+		if err != nil {
+			return 0, "", err
+		}
+		function, args = rewardWithColumns, append(args, columns)
+	}
+	a, err := call(ctx, c.runner, group, sandbox.Program{Call: function}, c.limits, args...)
 	if err != nil {
 		return 0, "", err
 	}
@@ -88,6 +101,9 @@ func (j *Judge) Warnings() []string {
 	if j.custom != nil {
 		w = append(w, j.custom.warnings()...)
 	}
+	if j.referee != nil {
+		w = append(w, j.referee.warnings()...)
+	}
 	return w
 }
 
@@ -107,17 +123,18 @@ func (c *custom) warnings() (w []string) {
 // smallCompletion is what a reward file is tried on.
 const smallCompletion = "```python\nprint(42)\n```\n"
 
-// Try asks the reward file, where there is one, about a small completion of the problem, so that a mistake in it is
+// Try asks the reward file and the referee, where there are some, about a small completion of the problem, so that a mistake in it is
 // found before anything is scored.
 func (j *Judge) Try(ctx context.Context, p *data.Problem) error {
+	if j.referee != nil {
+		if err := j.referee.try(ctx, p); err != nil {
+			return err
+		}
+	}
 	if j.custom == nil {
 		return nil
 	}
-	truth, err := groundTruth(ctx, p)
-	if err != nil {
-		return err
-	}
-	_, note, err := j.custom.score(ctx, p.ID, smallCompletion, truth)
+	_, note, err := j.custom.score(ctx, p.ID, smallCompletion, p)
 	if err != nil {
 		return fmt.Errorf("reward_file=%s: %w", j.custom.file, err)
 	}

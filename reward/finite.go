@@ -24,24 +24,19 @@ func Finite(g Grader) Grader {
 
 // finite is a score without a number that is none.
 func (s Score) finite() Score {
-	c := &s.Components
 	wrong := ""
-	for _, f := range []struct {
-		name string
-		x    *float64
-		most float64
-	}{
-		{"reward", &s.Reward, mostReward}, {"component format", &c.Format, math.MaxFloat64}, {"component compile", &c.Compile, math.MaxFloat64},
-		{"component fraction", &c.Fraction, math.MaxFloat64}, {"component correct", &c.Correct, math.MaxFloat64},
-		{"component length", &c.Length, math.MaxFloat64}, {"component custom", &c.Custom, math.MaxFloat64},
-	} {
-		if math.Abs(*f.x) <= f.most { // which NaN is not
-			continue
+	check := func(name string, x *float64, most float64) {
+		if math.Abs(*x) <= most { // which NaN is not
+			return
 		}
 		if wrong == "" {
-			wrong = fmt.Sprintf("the %s is %v, expected a number of at most %.3g either way", f.name, *f.x, f.most)
+			wrong = fmt.Sprintf("the %s is %v, expected a number of at most %.3g either way", name, *x, most)
 		}
-		*f.x = 0
+		*x = 0
+	}
+	check("reward", &s.Reward, mostReward)
+	for _, c := range s.Components.named() {
+		check("component "+c.name, c.value, math.MaxFloat64)
 	}
 	if wrong != "" && s.Excluded == "" {
 		s.Excluded, s.Note = ExcludedReward, wrong

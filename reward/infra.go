@@ -22,13 +22,18 @@ func (e *InfraError) Error() string {
 // infraWindow is how many of the latest completions the limit is about.
 const infraWindow = 256
 
-// FileError ends a run whose reward file fails too often to go on.
+// FileError ends a run whose reward file, or judge, fails too often to go on.
 type FileError struct {
 	Failed, Of, Limit int
 	Last              string
+	Judge             bool // it is the model of judge_url that fails
 }
 
 func (e *FileError) Error() string {
+	if e.Judge {
+		return fmt.Sprintf("the judge scored %d of the last %d completions not, at last with: %s; "+
+			"mend it, or set infra_threshold above %d to leave out as many", e.Failed, e.Of, e.Last, e.Limit)
+	}
 	return fmt.Sprintf("the reward file failed on %d of the last %d completions, at last with: %s; "+
 		"mend it, or set infra_threshold above %d to leave out as many", e.Failed, e.Of, e.Last, e.Limit)
 }
@@ -38,6 +43,7 @@ func (e *FileError) Error() string {
 type infraWatch struct {
 	limit int
 	file  bool // that is watched: the reward file
+	judge bool // that is watched: the model of judge_url
 
 	mu     sync.Mutex
 	failed [infraWindow]bool
@@ -64,8 +70,8 @@ func (w *infraWatch) note(failed bool, why string) error {
 	if w.within > w.limit && w.err == nil {
 		of := int(min(w.seen, infraWindow))
 		w.err = &InfraError{Failed: w.within, Of: of, Last: why}
-		if w.file {
-			w.err = badinput.Errorf("%w", &FileError{Failed: w.within, Of: of, Limit: w.limit, Last: why})
+		if w.file || w.judge {
+			w.err = badinput.Errorf("%w", &FileError{Failed: w.within, Of: of, Limit: w.limit, Last: why, Judge: w.judge})
 		}
 	}
 	return w.err

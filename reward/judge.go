@@ -41,11 +41,15 @@ type Judge struct {
 	rules   Rules
 	tester  tester
 	checker checker
-	custom  *custom // nil without a reward file
+	custom  *custom   // nil without a reward file
+	referee *refereed // nil without a model to ask
 	infra   infraWatch
 	files   infraWatch // of the reward file
-	graded  atomic.Int64
-	cached  atomic.Int64
+
+	opinions infraWatch // of the referee
+
+	graded atomic.Int64
+	cached atomic.Int64
 
 	backend Backend
 	closers []interface{ Close() error }
@@ -59,10 +63,11 @@ func NewJudge(rules Rules, submissions, trusted, customs Runner) *Judge {
 	rules.InfraLimit = cmp.Or(rules.InfraLimit, 8)
 	limits := sandbox.Limits{CPU: rules.Timeout}
 	j := &Judge{
-		rules:   rules,
-		checker: checker{runner: trusted, limits: limits},
-		infra:   infraWatch{limit: rules.InfraLimit},
-		files:   infraWatch{limit: rules.InfraLimit, file: true},
+		rules:    rules,
+		checker:  checker{runner: trusted, limits: limits},
+		infra:    infraWatch{limit: rules.InfraLimit},
+		files:    infraWatch{limit: rules.InfraLimit, file: true},
+		opinions: infraWatch{limit: rules.InfraLimit, judge: true},
 	}
 	if customs != nil {
 		j.custom = &custom{runner: customs, limits: limits}
@@ -107,7 +112,7 @@ func (r Rules) Check() error {
 
 // Grade scores one completion.
 func (j *Judge) Grade(ctx context.Context, c Completion) (s Score, err error) {
-	if err := cmp.Or(j.infra.stopped(), j.files.stopped()); err != nil {
+	if err := cmp.Or(j.infra.stopped(), j.files.stopped(), j.opinions.stopped()); err != nil {
 		return s, err
 	}
 	j.graded.Add(1)
@@ -143,32 +148,46 @@ func (j *Judge) Grade(ctx context.Context, c Completion) (s Score, err error) {
 
 // measure fills in the components, and says whether a sandbox was needed.
 func (j *Judge) measure(ctx context.Context, c Completion, s *Score) (used bool, err error) {
+	if c.Problem.Kind == data.Answer {
+		err = j.answer(ctx, c, s)
+	} else {
+		used, err = j.program(ctx, c, s)
+	}
+	if err != nil {
+		return used, err
+	}
+	if j.custom != nil {
+		used = true
+		if err := j.ask(ctx, c, s); err != nil {
+			return used, err
+		}
+	}
+	if j.referee != nil && s.Excluded == "" {
+		return used, j.consult(ctx, c, s)
+	}
+	return used, nil
+}
+
+// program finds the program in a completion and tests it, which needs a sandbox.
+func (j *Judge) program(ctx context.Context, c Completion, s *Score) (used bool, err error) {
 	code, ok := c.Text, true
 	if !c.Bare {
 		code, ok = Extract(c.Text)
 	}
 	if !ok {
 		s.Components.Format = -1
-	} else if s.Total > 0 {
-		used = true
-		if err := j.test(ctx, c, code, s); err != nil {
-			return used, err
-		}
+		return false, nil
 	}
-	if j.custom == nil {
-		return used, nil
+	if s.Total == 0 {
+		return false, nil
 	}
-	truth, err := groundTruth(ctx, c.Problem)
-	if err != nil {
-		return true, err
-	}
-	return true, j.ask(ctx, c, truth, s)
+	return true, j.test(ctx, c, code, s)
 }
 
 // ask has the reward file say what it says of a completion. Where it fails, and the reward depends on it, the
 // completion has none.
-func (j *Judge) ask(ctx context.Context, c Completion, truth string, s *Score) error {
-	value, note, err := j.custom.score(ctx, c.Group, c.Text, truth)
+func (j *Judge) ask(ctx context.Context, c Completion, s *Score) error {
+	value, note, err := j.custom.score(ctx, c.Group, c.Text, c.Problem)
 	if broken := (*sandbox.InfraError)(nil); errors.As(err, &broken) {
 		s.Excluded, s.Note = ExcludedInfra, cmp.Or(s.Note, broken.Error())
 		return nil
@@ -210,7 +229,7 @@ func (j *Judge) test(ctx context.Context, c Completion, code string, s *Score) e
 }
 
 // groundTruth is what compute_reward is told about the problem: its own ground_truth where its row had
-// one, else its tests as JSON.
+// one, what is wanted where one answer is, else its tests as JSON.
 func groundTruth(ctx context.Context, p *data.Problem) (string, error) {
 	var meta struct {
 		GroundTruth *string `json:"ground_truth"`
@@ -221,6 +240,9 @@ func groundTruth(ctx context.Context, p *data.Problem) (string, error) {
 	tests, err := p.Tests(ctx)
 	if err != nil {
 		return "", err
+	}
+	if p.Kind == data.Answer && len(tests) == 1 {
+		return tests[0].Match.Want, nil
 	}
 	text, err := data.EncodeTests(tests)
 	return string(text), err

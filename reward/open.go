@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/reward/fusion"
+	"github.com/seed-7879b91d/grpo/reward/referee"
 	"github.com/seed-7879b91d/grpo/reward/sandbox"
 )
 
@@ -20,12 +21,18 @@ type Config struct {
 	// Reward is correct, fraction, custom, or weights: those of Weights, as in "correct=1,format=0.1". Empty
 	// is what the other fields say, and correct where they say nothing.
 	Reward, Weights string
-	// File is a Python file with compute_reward(completion: str, ground_truth: str) -> float.
-	File        string
+	// File is a Python file with compute_reward(completion: str, ground_truth: str, **columns) -> float, and FilePython the
+	// interpreter that it runs on where that is not the one of programs.
+	File       string
+	FilePython string
+	// Judge is a model to ask, where it has a URL.
+	Judge       referee.Config
 	OnTruncated Truncation
 	Timeout     time.Duration
 	MaxTests    int
 	InfraLimit  int
+	// Answers says that no problem wants a program: nothing has to be there that could run one, unless it is for File.
+	Answers bool
 
 	// Sandbox is auto (also ""): the Sandbox Fusion server of SANDBOX_URL where that is set, else cells
 	// of this machine; local: cells, whatever the environment says; unsafe: cells, or plain processes
@@ -36,11 +43,13 @@ type Config struct {
 	// Slots is how many programs run at once, and Python the interpreter; both have defaults.
 	Slots  int
 	Python string
+	// Sessions is how many interpreters of conversations are held at once (docs/tools.md); 0 is four for each slot.
+	Sessions int
 }
 
 // Backend says where the programs run. It goes into the record of a run.
 type Backend struct {
-	Kind string `json:"kind"` // local or fusion
+	Kind string `json:"kind"` // local or fusion, or none where no problem wants a program
 	URL  string `json:"url,omitempty"`
 	// Rung, Python, Version and Slots are those of local cells, and NotProtected what they leave open.
 	Rung         string   `json:"rung,omitempty"`
@@ -51,8 +60,11 @@ type Backend struct {
 }
 
 func (b Backend) String() string {
-	if b.Kind == "fusion" {
+	switch b.Kind {
+	case "fusion":
 		return "Sandbox Fusion at " + b.URL
+	case "none":
+		return "none: the problems want no programs"
 	}
 	return fmt.Sprintf("%s, %d slots, Python %s", b.Rung, b.Slots, b.Version)
 }
@@ -75,29 +87,32 @@ func Open(ctx context.Context, cfg Config) (*Judge, error) {
 	if err != nil {
 		return nil, errors.Join(err, submissions.Close())
 	}
-	j.backend = backend
+	if j.backend = backend; cfg.Judge.URL != "" {
+		if j.referee, err = newRefereed(cfg.Judge); err != nil {
+			return nil, errors.Join(err, j.Close())
+		}
+	}
 	return j, nil
 }
 
 // judge adds the cells for trusted code: checkers, and the reward file, loaded where there is one.
 func (cfg Config) judge(ctx context.Context, rules Rules, options sandbox.Options, submissions closingRunner) (*Judge, error) {
-	var custom Runner
 	trusted := &lazyPool{options: options}
-	if cfg.File != "" {
-		source, err := os.ReadFile(cfg.File)
-		if err != nil {
-			return nil, badinput.Errorf("reward_file: %w", err)
-		}
-		if err := tryRewardFile(ctx, cfg.File, string(source), submissions); err != nil {
-			return nil, err
-		}
-		trusted.options.Preload, custom = string(source), trusted
+	if cfg.File == "" {
+		j := NewJudge(rules, submissions, trusted, nil)
+		j.closers = []interface{ Close() error }{submissions, trusted}
+		return j, nil
 	}
-	j := NewJudge(rules, submissions, trusted, custom)
-	if j.custom != nil {
-		j.custom.file = cfg.File
+	customs, takes, err := cfg.openFile(ctx, options, submissions)
+	if err != nil {
+		return nil, err
 	}
-	j.closers = []interface{ Close() error }{submissions, trusted}
+	if cfg.FilePython == "" {
+		trusted = customs // one interpreter, and cells that serve both
+	}
+	j := NewJudge(rules, submissions, trusted, customs)
+	j.custom.file, j.custom.takes = cfg.File, takes
+	j.closers = []interface{ Close() error }{submissions, trusted, customs}
 	return j, nil
 }
 
@@ -120,6 +135,13 @@ func (cfg Config) rules() (r Rules, err error) {
 		err = badinput.Errorf("the custom reward has weight %g, but no reward_file= names a Python file with compute_reward(completion, "+
 			"ground_truth)", r.Weights.Custom)
 	}
+	switch {
+	case err != nil:
+	case r.Weights.Judge != 0 && cfg.Judge.URL == "":
+		err = badinput.Errorf("the judge has weight %g, but no judge_url= names the endpoint of a model", r.Weights.Judge)
+	case r.Weights.Judge == 0 && cfg.Judge.URL != "":
+		err = badinput.Errorf("judge_url: no weight makes use of the judge; type reward=weights reward_weights=judge=1, or leave it out")
+	}
 	return r, errors.Join(err, r.Check())
 }
 
@@ -138,7 +160,7 @@ func (cfg Config) mode() string {
 
 // Cells are the options of local cells.
 func (cfg Config) Cells() (o sandbox.Options, err error) {
-	o = sandbox.Options{Slots: cfg.Slots, Python: cfg.Python}
+	o = sandbox.Options{Slots: cfg.Slots, Sessions: cfg.Sessions, Python: cfg.Python}
 	switch cfg.Sandbox {
 	case "", "auto", "local":
 	case "unsafe":
@@ -148,6 +170,9 @@ func (cfg Config) Cells() (o sandbox.Options, err error) {
 	}
 	if cfg.Slots < 0 {
 		return o, badinput.Errorf("sandbox_slots=%d: expected 0 for one per processor, or more", cfg.Slots)
+	}
+	if cfg.Sessions < 0 {
+		return o, badinput.Errorf("sessions=%d: expected 0 for four for each slot, or more", cfg.Sessions)
 	}
 	return o, nil
 }
@@ -159,6 +184,9 @@ type closingRunner interface {
 
 // submissions opens the sandbox that programs of the model run in.
 func (cfg Config) submissions(ctx context.Context, o sandbox.Options) (closingRunner, Backend, error) {
+	if cfg.Answers {
+		return &lazyPool{options: o}, Backend{Kind: "none"}, nil
+	}
 	auto := cfg.Sandbox == "" || cfg.Sandbox == "auto"
 	if url := cmp.Or(cfg.URL, os.Getenv("SANDBOX_URL")); url != "" && auto {
 		client, err := fusion.New(fusion.Options{URL: url, Concurrency: cfg.Slots})
@@ -175,22 +203,6 @@ func (cfg Config) submissions(ctx context.Context, o sandbox.Options) (closingRu
 	b := Backend{Kind: "local", Rung: r.Rung.String(), Python: r.Python, Version: r.Version, Slots: r.Slots,
 		NotProtected: r.NotProtected}
 	return pool, b, nil
-}
-
-// tryRewardFile loads the file once, so that a mistake in it is found before anything is scored.
-func tryRewardFile(ctx context.Context, name, source string, r Runner) error {
-	const probe = "\n\ndef has_compute_reward():\n    return callable(globals().get('compute_reward'))\n"
-	a, err := call(ctx, r, "", sandbox.Program{Code: source + probe, Call: "has_compute_reward"},
-		sandbox.Limits{CPU: time.Minute})
-	switch {
-	case err != nil:
-		return err
-	case a.note != "":
-		return badinput.Errorf("reward_file=%s cannot be loaded in the sandbox: %s", name, a.note)
-	case a.value != true:
-		return badinput.Errorf("reward_file=%s: found no function compute_reward(completion, ground_truth)", name)
-	}
-	return nil
 }
 
 // lazyPool opens a pool when something is run on it: most runs have nothing for it to do.

@@ -2,6 +2,7 @@ package reward
 
 import (
 	"encoding/json"
+	"iter"
 	"time"
 )
 
@@ -32,6 +33,8 @@ const (
 	// that others could be compared with.
 	ExcludedCustom Exclusion = "reward_file"
 	ExcludedReward Exclusion = "reward"
+	// ExcludedJudge is a completion that the model of judge_url gave no score.
+	ExcludedJudge Exclusion = "judge"
 )
 
 // Failed tells completions that should have a reward and have none from those that were left out on purpose.
@@ -88,6 +91,20 @@ type Components struct {
 	Correct  float64 `json:"correct"`  // 1 where all tests passed, else 0
 	Length   float64 `json:"length"`   // the share of the length limit that was used
 	Custom   float64 `json:"custom"`   // what the reward file says
+
+	Judge float64 `json:"judge,omitempty"` // what the model of judge_url says
+}
+
+// component is one of them by its name.
+type component struct {
+	name  string
+	value *float64
+}
+
+// named are the components in their order.
+func (c *Components) named() []component {
+	return []component{{"format", &c.Format}, {"compile", &c.Compile}, {"fraction", &c.Fraction}, {"correct", &c.Correct},
+		{"length", &c.Length}, {"custom", &c.Custom}, {"judge", &c.Judge}}
 }
 
 // Weights turn components into a reward.
@@ -96,5 +113,26 @@ type Weights Components
 // Apply is the reward.
 func (w Weights) Apply(c Components) float64 {
 	return w.Format*c.Format + w.Compile*c.Compile + w.Fraction*c.Fraction +
-		w.Correct*c.Correct + w.Length*c.Length + w.Custom*c.Custom
+		w.Correct*c.Correct + w.Length*c.Length + w.Custom*c.Custom + w.Judge*c.Judge
+}
+
+// Means are the means of the components that weigh something, over the scores that count, by their names.
+func (w Weights) Means(scores iter.Seq[Score]) map[string]float64 {
+	means, n, weights := map[string]float64{}, 0, Components(w)
+	for s := range scores {
+		if s.Excluded != "" {
+			continue
+		}
+		n++
+		values := s.Components.named()
+		for i, weight := range weights.named() {
+			if *weight.value != 0 {
+				means[weight.name] += *values[i].value
+			}
+		}
+	}
+	for name := range means {
+		means[name] /= float64(n)
+	}
+	return means
 }

@@ -2,6 +2,7 @@ package reward
 
 import (
 	"encoding/json"
+	"slices"
 	"testing"
 	"time"
 
@@ -33,7 +34,7 @@ func TestParseWeights(t *testing.T) {
 	for text, message := range map[string]string{
 		"":                    `component "": expected format`,
 		"correct":             `"correct": expected a number`,
-		"correct=1,correct=2": `component "correct": expected format, compile, fraction, correct, length or custom, each once`,
+		"correct=1,correct=2": `component "correct": expected format, compile, fraction, correct, length, custom or judge, each once`,
 		"style=1":             `component "style"`,
 		"correct=nan":         `"correct=nan": expected a number`,
 		"correct=1e999":       `expected a number`,
@@ -53,4 +54,21 @@ func TestScoreJSON(t *testing.T) {
 	text, err = json.Marshal(Score{Verdict: INFRA, Excluded: ExcludedInfra})
 	require.NoError(t, err)
 	require.Contains(t, string(text), `"reward":null`)
+}
+
+// The means of what is mixed are those of the components that weigh something, over the scores that count.
+func TestMeansOfComponents(t *testing.T) {
+	w, err := ParseWeights("correct=1,length=-0.5,custom=0,judge=2")
+	require.NoError(t, err)
+	scores := []Score{
+		{Components: Components{Correct: 1, Length: 0.5, Custom: 9, Judge: 0.25}},
+		{Components: Components{Length: 1, Judge: 0.75}},
+		{Components: Components{Correct: 1, Length: 1, Judge: 1}, Excluded: ExcludedInfra},
+	}
+	require.Equal(t, map[string]float64{"correct": 0.5, "length": 0.75, "judge": 0.5}, w.Means(slices.Values(scores)))
+	require.Equal(t, 1-0.25+0.5, w.Apply(scores[0].Components))
+	require.Empty(t, w.Means(slices.Values[[]Score](nil)))
+	text, err := json.Marshal(Components{})
+	require.NoError(t, err)
+	require.NotContains(t, string(text), "judge", "records of runs without a judge are as they were")
 }

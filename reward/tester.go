@@ -73,6 +73,7 @@ type run struct {
 	set       *testSet
 	program   sandbox.Program
 	tests     []Verdict
+	results   []sandbox.Result // of each test, where somebody wants to see them
 	cpu       time.Duration
 	note      string
 	exhausted int
@@ -110,6 +111,9 @@ func (r *run) batch(ctx context.Context, order []int, limits sandbox.Limits) err
 	err := r.runner.Run(ctx, r.group, r.program, inputs, limits, func(i int, result sandbox.Result) bool {
 		ran++
 		r.cpu += result.CPU
+		if r.results != nil {
+			r.results[order[i]] = result
+		}
 		if last = result; r.set.problem.Checker == "" {
 			r.tests[order[i]], failed = r.verdict(order[i], result)
 			r.count(r.tests[order[i]])

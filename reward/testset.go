@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/seed-7879b91d/grpo/data"
+	"github.com/seed-7879b91d/grpo/data/match"
 	"github.com/seed-7879b91d/grpo/reward/sandbox"
 )
 
@@ -28,6 +29,8 @@ type testSet struct {
 	inputs  []sandbox.Input   // one for each test
 	order   []int             // indices of the tests that count, the small ones first
 	digest  [sha256.Size]byte // of all that decides about a program
+
+	matchers []*match.Matcher // one for each test, of an Answer problem
 
 	users int
 	ready chan struct{}
@@ -80,6 +83,11 @@ func (s *testSet) load(ctx context.Context, maxTests int) (err error) {
 	}
 	if len(s.tests) == 0 {
 		return fmt.Errorf("problem %s: there are no tests to judge by", s.problem.ID)
+	}
+	if s.problem.Kind == data.Answer {
+		if s.matchers, err = matchersOf(s.problem, s.tests); err != nil {
+			return err
+		}
 	}
 	hash := sha256.New()
 	s.order, s.inputs = make([]int, len(s.tests)), make([]sandbox.Input, len(s.tests))

@@ -31,9 +31,9 @@ func ModeWeights(name string) (Weights, error) {
 // ParseWeights reads "correct=1,format=0.1,length=-0.05". What is not named weighs nothing.
 func ParseWeights(text string) (Weights, error) {
 	var w Weights
-	fields := map[string]*float64{
-		"format": &w.Format, "compile": &w.Compile, "fraction": &w.Fraction,
-		"correct": &w.Correct, "length": &w.Length, "custom": &w.Custom,
+	fields := map[string]*float64{}
+	for _, c := range (*Components)(&w).named() {
+		fields[c.name] = c.value
 	}
 	for _, item := range strings.Split(text, ",") {
 		name, value, _ := strings.Cut(item, "=")
@@ -41,7 +41,7 @@ func ParseWeights(text string) (Weights, error) {
 		field, ok := fields[name]
 		if !ok {
 			return w, badinput.Errorf(
-				"reward_weights: component %q: expected format, compile, fraction, correct, length or custom, each once", name)
+				"reward_weights: component %q: expected format, compile, fraction, correct, length, custom or judge, each once", name)
 		}
 		v, err := strconv.ParseFloat(strings.TrimSpace(value), 64)
 		if err != nil || math.IsNaN(v) || math.IsInf(v, 0) {

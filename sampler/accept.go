@@ -43,7 +43,10 @@ func (s *scheduler) hand(q *sequence, t Token) {
 	if q.on.Token != nil {
 		q.on.Token(t)
 	}
-	if done {
+	switch {
+	case done && q.request.Next != nil:
+		s.park(q, why)
+	case done:
 		s.finish(q, why, nil)
 	}
 }
@@ -63,24 +66,21 @@ func likely(d model.Drawn, i, draws, n int) []Likely {
 
 // finish turns a sequence into a rollout and frees what it held; the last of a group frees the prefix.
 func (s *scheduler) finish(q *sequence, why FinishReason, err error) {
-	if q.state == running {
+	q.ended(why)
+	if q.table != nil {
 		if why != Failed {
 			s.remember(q)
 		}
 		s.release(q)
 	}
-	q.state = finished
+	s.leave(q, finished)
 	s.ended = true
+	q.job.served = true
 	if q.group.unfinished--; q.group.unfinished == 0 {
 		s.dropPrefix(q.group)
 	}
-	r := Rollout{Request: q.index, Sample: q.sample, Tokens: q.tokens, LogProbs: q.logprobs, Finish: why,
-		Raw: q.raws, Top: q.tops, PromptTop: q.promptTop, Cached: q.cached, Err: err}
-	if q.request.ScorePrompt {
-		r.Prompt = q.prompt
-	}
 	if q.on.Done != nil {
-		q.on.Done(r)
+		q.on.Done(q.rollout(why, err))
 	}
 }
 
@@ -106,12 +106,13 @@ func (s *scheduler) forget() {
 		}
 		return g.unfinished == 0
 	})
+	s.nextInLine()
 }
 
 // close frees whatever is still held: nothing after a run that came to its end.
 func (s *scheduler) close() {
 	for _, q := range s.sequences {
-		if q.state == running {
+		if q.table != nil {
 			s.release(q)
 		}
 	}

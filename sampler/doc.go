@@ -26,6 +26,10 @@
 // like an earlier one finds that in the cache; what was used longest ago gives way first. It lets no prompt take a whole
 // iteration while others wait, nor an iteration take much longer than drawing does (see Options.Pace).
 //
+// A request with a Next is for conversations of several turns, each of which is one sequence that grows. Between turns it is parked:
+// others have its place, its blocks stay in the cache as long as nobody needs them, and the rest goes on while tools take their time.
+// What is appended is computed behind what is there, which is not computed again.
+//
 // Blocks have reference counts and are copied when a shared one is written to. When none is free, the
-// youngest sequence is preempted: it gives its blocks up and is recomputed later.
+// last sequence that is parked gives its blocks up, or else the youngest one is preempted, and is recomputed later.
 package sampler

@@ -3,6 +3,7 @@ package sampler
 import (
 	"context"
 	"fmt"
+	"sync"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/model"
@@ -15,10 +16,15 @@ type Engine struct {
 	cfg     model.Config
 	decoder *model.Decoder
 	blocks  *blockPool
-	reach   int // positions that a row reads; 0: all
 
-	// Preempted counts the times that a sequence gave up its blocks, to be recomputed.
-	Preempted int
+	// Turn, if not nil, is held during each iteration: others may compute on the same backend between two of them.
+	Turn sync.Locker
+
+	// Preempted counts the times that a sequence gave up its blocks, to be recomputed, and Dropped those that one did that was not
+	// running, as it waited for a reply.
+	Preempted, Dropped int
+	// Computed counts the tokens that were computed, and Recomputed those of them that had been before, for the same sequence.
+	Computed, Recomputed int
 }
 
 // New makes an engine for a policy, as NewPlan says.
@@ -27,7 +33,7 @@ func New(p *model.Policy, o Options) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &Engine{Plan: plan, cfg: p.Config, blocks: newBlockPool(plan.Blocks), reach: p.Reach()}
+	e := &Engine{Plan: plan, cfg: p.Config, blocks: newBlockPool(plan.Blocks)}
 	e.decoder, err = p.NewDecoder(plan.Decoder())
 	return e, err
 }
@@ -67,7 +73,7 @@ func (e *Engine) Sample(ctx context.Context, requests []Request, on Events) ([]R
 			return nil, badinput.Errorf("request %d: an adapter of its own, which only a Live serves", i)
 		}
 	}
-	s := &scheduler{Engine: e}
+	s := &scheduler{Engine: e, replies: newReplies()}
 	defer s.close()
 	n := 0
 	for _, r := range requests {
@@ -82,9 +88,22 @@ func (e *Engine) Sample(ctx context.Context, requests []Request, on Events) ([]R
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		if err := s.iterate(); err != nil {
+		if s.idle() {
+			s.replies.wait(ctx)
+		} else if err := e.inTurn(s.iterate); err != nil {
 			return nil, err
 		}
+		s.hear()
+		s.forget()
 	}
 	return rollouts, nil
+}
+
+// inTurn does something while nobody else computes.
+func (e *Engine) inTurn(do func() error) error {
+	if e.Turn != nil {
+		e.Turn.Lock()
+		defer e.Turn.Unlock()
+	}
+	return do()
 }

@@ -116,6 +116,9 @@ func TestBlocksBehindAWindowAreFree(t *testing.T) {
 			{Prompt: randomTokens(rng, p.Vocab, 9), N: 1, Key: Key{Problem: 1}, Params: Params{Temperature: 1, MaxTokens: 330}},
 		}
 		o := Options{MaxLength: 352, MaxSequences: 4, TokenBudget: 32, CacheBytes: int64(18 * p.BlockBytes())}
+		plan, err := NewPlan(p, Options{MaxLength: 352, MaxSequences: 4, TokenBudget: 32, Free: 1 << 40})
+		require.NoError(t, err)
+		require.Equal(t, map[string]int{"mistral-yarn": 4 * (2 + kernels.BlocksAtOnce + 1), "gemma2-softcap": 4 * (11 + 1)}[name], plan.Blocks)
 		e := engine(t, p, o)
 		rollouts := sampleAll(t, e, asked)
 		require.Equal(t, name != "mistral-yarn", e.Preempted > 0, "%s: %d times", name, e.Preempted)

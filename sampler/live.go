@@ -34,6 +34,7 @@ type Live struct {
 	come    []*Ticket  // submitted, not yet with the scheduler
 	leave   []*Ticket  // cancelled, perhaps finished
 	waiting int        // requests with the scheduler of which nothing is drawn yet
+	unused  int        // blocks, between iterations
 	err     error      // why no more requests are taken; nil while they are
 	wake    chan struct{}
 	readers map[*model.Served]int // of each adapter that is served: requests that are not done
@@ -69,10 +70,17 @@ func NewLive(p *model.Policy, o Options) (*Live, error) {
 		return nil, err
 	}
 	e.TokenBudget = max(e.TokenBudget, e.MaxSequences) // each that runs has its row
-	s := &scheduler{Engine: e, tree: newTree(e.Block, e.blocks), pace: newPace(e.Pace, e.TokenBudget)}
-	l := &Live{Turn: new(sync.Mutex), s: s, wake: make(chan struct{}, 1), readers: map[*model.Served]int{}, leaving: map[*model.Served]int{}}
-	l.fewer.L = &l.mu
+	s := &scheduler{Engine: e, replies: newReplies(), tree: newTree(e.Block, e.blocks), pace: newPace(e.Pace, e.TokenBudget)}
+	l := &Live{Turn: new(sync.Mutex), s: s, wake: s.replies.wake, readers: map[*model.Served]int{}, leaving: map[*model.Served]int{}}
+	l.fewer.L, l.unused = &l.mu, s.FreeBlocks()
 	return l, nil
+}
+
+// FreeBlocks is how many blocks of its cache no request used when Run last looked at what came: all of them where there is none.
+func (l *Live) FreeBlocks() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.unused
 }
 
 // Plan is what it holds.
@@ -139,17 +147,14 @@ func (l *Live) Run(ctx context.Context) error {
 		switch err := ctx.Err(); {
 		case err != nil:
 			return l.abort(Cancelled, err)
-		case len(l.s.sequences) > 0:
+		case !l.s.idle():
 			if err := l.iterate(); err != nil {
 				return l.abort(Failed, err)
 			}
-		case !more:
+		case !more && len(l.s.sequences) == 0:
 			return nil
 		default:
-			select {
-			case <-l.wake:
-			case <-ctx.Done():
-			}
+			l.s.replies.wait(ctx)
 		}
 	}
 }
@@ -178,10 +183,11 @@ func (l *Live) receive() bool {
 	for _, t := range leave {
 		l.s.end(t.group, Cancelled, nil)
 	}
+	l.s.hear()
 	l.s.forget()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.waiting = l.s.waiting()
+	l.waiting, l.unused = l.s.waiting(), l.s.FreeBlocks()
 	l.left()
 	return more
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/memory"
+	"github.com/seed-7879b91d/grpo/kernels"
 	"github.com/seed-7879b91d/grpo/model"
 )
 
@@ -22,7 +23,7 @@ type Options struct {
 	// though these may take as long as drawing does; 0: prompts take what TokenBudget leaves.
 	Pace       time.Duration
 	MaxWaiting int // requests of a Live of which nothing is drawn yet; 0: 1,024
-	// CacheBytes is the memory for keys and values; 0: what MaxSequences of MaxLength take, but no
+	// CacheBytes is the memory for keys and values; 0: what MaxSequences of MaxLength hold, but no
 	// more than half of what is free.
 	CacheBytes int64
 	// Free is what is free, for a plan that is made before other things are allocated; 0: what is free now.
@@ -60,6 +61,17 @@ type Plan struct {
 	Block      int // positions in one block of the cache
 	Blocks     int
 	CacheBytes int64
+	reach      int // positions that a row reads; 0: all
+}
+
+// held is how many blocks a sequence holds at the most, as slide gives up those behind the window where every layer has one: what the
+// rows of one iteration read, and what attention looks at together with it. While the samples of a prompt begin they hold all of it.
+func (p Plan) held() int {
+	all := p.blocksFor(p.MaxLength)
+	if p.reach == 0 {
+		return all
+	}
+	return min(all, p.blocksFor(p.reach+p.TokenBudget)+kernels.BlocksAtOnce)
 }
 
 func (p Plan) String() string {
@@ -68,7 +80,7 @@ func (p Plan) String() string {
 		size = fmt.Sprintf("%.1f MiB", float64(p.CacheBytes)/(1<<20))
 	}
 	return fmt.Sprintf("KV: %s, %d sequences of %d tokens, %d at once at full length",
-		size, p.MaxSequences, p.MaxLength, p.Blocks/p.blocksFor(p.MaxLength))
+		size, p.MaxSequences, p.MaxLength, p.Blocks/p.held())
 }
 
 // Decoder is the size of the decoder that the engine has.
@@ -92,11 +104,11 @@ func NewPlan(p *model.Policy, o Options) (Plan, error) {
 	if o.MaxLength > p.MaxPositions {
 		return Plan{}, badinput.Errorf("max_length: found %d, the model has %d positions", o.MaxLength, p.MaxPositions)
 	}
-	plan := Plan{Options: o, Block: p.CacheBlock()}
+	plan := Plan{Options: o, Block: p.CacheBlock(), reach: p.Reach()}
 	// A sequence may hold one block more than its length: the copy of a block that it shares.
 	needed := plan.blocksFor(o.MaxLength) + 1
 	size := int64(p.BlockBytes())
-	want := o.MaxSequences * needed
+	want := max(needed, o.MaxSequences*(plan.held()+1))
 	free, known := o.free(p)
 	switch {
 	case o.CacheBytes > 0 && known && o.CacheBytes > free:

@@ -5,13 +5,7 @@ import "github.com/seed-7879b91d/grpo/kernels"
 // allocate makes the next n positions of a running sequence writable, and preempts younger ones for their
 // blocks if need be. It reports false if the sequence itself was preempted.
 func (s *scheduler) allocate(q *sequence, n int) bool {
-	first, end := q.computed/s.Block, s.blocksFor(q.computed+n)
-	missing := end - len(q.table)
-	for _, block := range q.table[min(first, len(q.table)):] {
-		if s.blocks.shared(block) {
-			missing++ // to be copied on write
-		}
-	}
+	missing := s.missing(q, n)
 	for len(s.blocks.free) < missing {
 		if s.reclaim(q.group) {
 			continue
@@ -25,8 +19,19 @@ func (s *scheduler) allocate(q *sequence, n int) bool {
 			return false
 		}
 	}
-	s.own(q, first, end)
+	s.own(q, q.computed/s.Block, s.blocksFor(q.computed+n))
 	return true
+}
+
+// missing is how many blocks a sequence needs for its next n positions.
+func (s *scheduler) missing(q *sequence, n int) int {
+	missing := s.blocksFor(q.computed+n) - len(q.table)
+	for _, block := range q.table[min(q.computed/s.Block, len(q.table)):] {
+		if s.blocks.shared(block) {
+			missing++ // to be copied on write
+		}
+	}
+	return missing
 }
 
 // own gives a sequence blocks [first, end) of its table for itself alone, from those that are free: new
@@ -79,13 +84,25 @@ func (s *scheduler) youngest() *sequence {
 func (s *scheduler) preempt(q *sequence) {
 	s.remember(q)
 	s.release(q)
+	s.leave(q, waiting)
 	s.Preempted++
 }
 
-// release takes a running sequence's references to its blocks.
+// release takes a sequence's references to its blocks.
 func (s *scheduler) release(q *sequence) {
 	s.blocks.release(q.table[q.spent:])
-	q.table, q.spent, q.computed, q.state = nil, 0, 0, waiting
-	q.group.running--
-	s.running--
+	q.table, q.spent, q.computed = nil, 0, 0
+}
+
+// leave takes a sequence from those that run, or are parked.
+func (s *scheduler) leave(q *sequence, to state) {
+	switch q.state {
+	case running:
+		q.group.running--
+		q.job.running--
+		s.running--
+	case parked:
+		s.parked--
+	}
+	q.state = to
 }

@@ -15,6 +15,7 @@ func (s *scheduler) prefill(g *group, end int) bool {
 	for range missing {
 		g.prefix = append(g.prefix, s.blocks.take())
 	}
+	s.count(&g.reached, g.prefilled, n)
 	for range n {
 		s.addRow(g.request.Prompt[g.prefilled], g.prefilled)
 		if g.prefilled++; g.unscored > 0 && g.prefilled < len(g.request.Prompt) {
@@ -34,6 +35,7 @@ func (s *scheduler) fullPrefix(g *group) int { return len(g.request.Prompt) / s.
 func (s *scheduler) makeRoom(n int, keep *group) bool {
 	for len(s.blocks.free) < n {
 		if !s.reclaim(keep) {
+			s.short = true
 			return false
 		}
 	}
@@ -41,9 +43,9 @@ func (s *scheduler) makeRoom(n int, keep *group) bool {
 }
 
 // reclaim takes blocks from what no running sequence stands on, if there is such: from the tree, then from a prefix
-// other than keep's.
+// other than keep's, then from a sequence that waits.
 func (s *scheduler) reclaim(keep *group) bool {
-	return s.tree != nil && s.tree.evict() || s.evictIdlePrefix(keep)
+	return s.tree != nil && s.tree.evict() || s.evictIdlePrefix(keep) || s.dropIdle()
 }
 
 // evictIdlePrefix drops the last prefix that no running sequence stands on, other than keep's, and that has no rows in

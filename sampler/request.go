@@ -15,6 +15,9 @@ type Request struct {
 	Params Params
 
 	Adapter *model.Served // what speaks instead of the bare base; of a Live only
+	// From is who asks, and Job what for: those who ask take turns, and so do the jobs of each. "" is a job of its own. Of a
+	// Live only.
+	From, Job string
 	// Raw asks for the log-probability of each token under the whole distribution, and Top for that many of the most
 	// likely tokens instead of it.
 	Raw bool
@@ -25,6 +28,10 @@ type Request struct {
 	PromptTop   int
 	// Constrain, if not nil, is called once for each sample: what it returns says which tokens may come.
 	Constrain func() Constraint
+	// Next, if not nil, is called with what a sample has when a turn of the model ends, by its stop or at its MaxTokens, and returns
+	// soon: the sample waits until reply is called, once and by any goroutine, and goes on as it says, or is done. What ends a turn
+	// (Watch), and what may come in it (Constrain), starts anew with each. A reply to what was cancelled meanwhile does nothing.
+	Next func(sofar Rollout, reply func(More))
 }
 
 // raw reports whether log-probabilities under the whole distribution are wanted.
@@ -74,12 +81,13 @@ const (
 	Failed    FinishReason = "failed"    // by Rollout.Err
 )
 
-// Rollout is one completion.
+// Rollout is one completion, or a conversation, in which some tokens were not drawn: those between its turns, whose numbers are 0.
 type Rollout struct {
 	Request, Sample int // which of the requests, and which of its samples
 	Tokens          []int32
 	LogProbs        []float32 // of each token, under the distribution that it was drawn from
 	Finish          FinishReason
+	Turns           []Turn `json:",omitempty"` // where Request.Next is
 
 	Raw       []float32  // of each token, under the whole distribution; where Request.Raw or Request.Top asks
 	Top       [][]Likely // the most likely tokens at the place of each; where Request.Top asks

@@ -21,6 +21,12 @@ func (s *scheduler) addRow(token int32, position int) {
 	s.rows.Positions = append(s.rows.Positions, int32(position))
 }
 
+// count notes that n positions from first on are computed, of which some were before.
+func (s *scheduler) count(reached *int, first, n int) {
+	s.Recomputed += max(min(first+n, *reached)-first, 0)
+	*reached = max(*reached, first+n)
+}
+
 // endRun makes the rows added since the last run, if any, those of a sequence of the group with that block table.
 func (s *scheduler) endRun(g *group, table []int32) {
 	if len(s.rows.Tokens) == int(s.rows.Starts[len(s.rows.Starts)-1]) {

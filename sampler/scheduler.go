@@ -7,13 +7,18 @@ import (
 )
 
 // scheduler decides what each iteration computes. Requests are added at any time between iterations, and
-// leave when they are finished. Sequences are served in the order of the requests: the first that is not
-// finished always goes on, so that the whole always ends.
+// leave when they are finished. Sequences are served in an order, in which the first that is not finished always
+// goes on, so that the whole always ends: that of the requests, or, in a Live, the one that turns.go has.
 type scheduler struct {
 	*Engine
-	groups    []*group    // not finished, in the order in which they were added
+	groups    []*group    // not finished, in the order in which they were added; of a Live in that of their turns
 	sequences []*sequence // of all groups, in order
+	reorder   bool        // a Live's are not, as some came or ended
+	short     bool        // what was to begin last lacked blocks
 	running   int
+	reserved  int // places of those whose prompts are computed before they begin; in a Live
+	parked    int
+	replies   *replies
 	admitted  int  // those of the running that began in this iteration
 	drawing   int  // those of them that wait for a token in this iteration
 	behind    int  // running sequences that are yet to be served in this iteration
@@ -34,17 +39,15 @@ type scheduler struct {
 
 // add takes a request in, behind all others.
 func (s *scheduler) add(g *group) {
+	g.job = s.jobOf(g.request)
 	s.groups = append(s.groups, g)
 	for n := range g.request.N {
 		q := &sequence{group: g, sample: n}
-		if watch := g.request.Params.Watch; watch != nil {
-			q.watch = watch()
-		}
-		if constrain := g.request.Constrain; constrain != nil {
-			q.constraint = constrain()
-		}
-		s.sequences = append(s.sequences, q)
+		q.open(g.request.Params.MaxTokens)
+		g.left = append(g.left, q)
 	}
+	s.sequences = append(s.sequences, g.left...)
+	s.reorder = true
 }
 
 // iterate computes one iteration, and hands out what it drew.
@@ -53,6 +56,7 @@ func (s *scheduler) iterate() error {
 	drawn, err := s.decoder.Run(&s.rows)
 	s.settle(err == nil)
 	if err == nil {
+		s.Computed += len(s.rows.Tokens)
 		s.accept(drawn)
 	}
 	return err
@@ -63,6 +67,7 @@ func (s *scheduler) iterate() error {
 func (s *scheduler) schedule() {
 	s.rows.Reset()
 	s.drawn, s.copyTo, s.copyFrom = s.drawn[:0], s.copyTo[:0], s.copyFrom[:0]
+	s.takeTurns()
 	s.admitted, s.behind, s.most = 0, s.running, s.TokenBudget
 	for _, q := range s.sequences {
 		if q.state == running {
@@ -93,6 +98,7 @@ func (s *scheduler) advance(q *sequence) {
 	for p := q.computed; p < q.computed+n; p++ {
 		s.addRow(q.token(p), p)
 	}
+	s.count(&q.reached, q.computed, n)
 	if q.computed += n; q.computed == q.length() {
 		s.addDraw(q)
 	}
@@ -102,21 +108,29 @@ func (s *scheduler) advance(q *sequence) {
 // admit starts waiting sequences, in order, while there are rows, places and free blocks. It preempts
 // nothing, so the first that does not fit ends it.
 func (s *scheduler) admit() {
+	s.reserved, s.short = 0, false
 	for i, q := range s.sequences {
 		if q.state != waiting || q.grown {
 			continue
 		}
-		if s.running >= s.MaxSequences || s.budget() == 0 {
+		if s.running+s.reserved >= s.MaxSequences || s.budget() == 0 {
 			return
 		}
 		ok := false
-		if len(q.tokens) == 0 {
+		switch {
+		case len(q.tokens) == 0:
 			ok = s.start(i)
-		} else {
+		case q.table != nil:
+			ok = s.rejoin(q)
+		default:
 			ok = s.resume(q)
 		}
 		if !ok {
+			s.short = s.short && q.job.running == 0
 			return
+		}
+		if s.short = false; q.state == waiting {
+			s.reserved++
 		}
 	}
 }
@@ -132,12 +146,13 @@ func (s *scheduler) start(i int) bool {
 		return false
 	}
 	if g.prefilled > last {
-		for ; i < len(s.sequences) && s.sequences[i].group == g && s.canStart(); i++ {
-			if q := s.sequences[i]; q.state == waiting && len(q.tokens) == 0 {
-				s.fork(q, len(g.prefix))
-				q.computed = last + 1
-				s.addDraw(q)
+		for _, q := range s.beginning(i) {
+			if !s.canStart() {
+				break
 			}
+			s.fork(q, len(g.prefix))
+			q.computed, q.reached = last+1, last+1
+			s.addDraw(q)
 		}
 	}
 	s.endRun(g, g.prefix)
@@ -147,8 +162,11 @@ func (s *scheduler) start(i int) bool {
 // canStart reports whether another sequence may start: it will need a block soon, as will each that has
 // just been admitted.
 func (s *scheduler) canStart() bool {
-	return s.running < s.MaxSequences && len(s.rows.Draws) < s.decoder.Rows &&
-		(s.running == 0 || s.blocks.unused() > s.admitted)
+	if s.running >= s.MaxSequences || len(s.rows.Draws) >= s.decoder.Rows {
+		return false
+	}
+	s.short = s.running > 0 && !s.spare(s.admitted+1)
+	return !s.short
 }
 
 // resume admits a sequence that was preempted: on the full blocks of its prefix, or of more where that is remembered,
@@ -161,8 +179,11 @@ func (s *scheduler) resume(q *sequence) bool {
 	if q.prefilled < shared*s.Block {
 		grown := s.prefill(q.group, shared*s.Block)
 		s.endRun(q.group, q.prefix)
-		if !grown || q.prefilled < shared*s.Block || s.budget() == 0 {
-			return false // the prefix goes on in the next iteration
+		if !grown {
+			return false
+		}
+		if q.prefilled < shared*s.Block || s.budget() == 0 {
+			return s.tree != nil // the prefix goes on in the next iteration
 		}
 	}
 	if !s.makeRoom(s.blocksFor(q.length())-shared, q.group) {
@@ -184,6 +205,7 @@ func (s *scheduler) fork(q *sequence, n int) {
 func (s *scheduler) begin(q *sequence, table []int32) {
 	q.table, q.state = table, running
 	q.group.running++
+	q.job.running++
 	s.running++
 	s.admitted++
 }

@@ -15,8 +15,12 @@ type group struct {
 
 	prefix     []int32 // block table of the prompt
 	prefilled  int     // prompt positions whose keys and values are in the cache
+	reached    int     // prompt positions that were computed at some time
 	running    int     // sequences in that state
 	unfinished int     // sequences in any other state than finished
+
+	left []*sequence // not finished, in order; up to date where a Live takes turns
+	job  *job        // that it is of
 
 	begun  bool // something of it was computed, or looked up
 	cached int  // prompt positions that were in the cache then
@@ -67,22 +71,29 @@ type sequence struct {
 	tops     [][]Likely // where Request.Top asks
 	watch    func(int32) bool
 	state    state
+	turns    []Turn // that ended
+	opened   int    // tokens before the turn that is drawn
+	limit    int    // tokens at its end
 
 	constraint Constraint // nil: all tokens may come
 	err        error      // why it cannot go on
 
-	// While it runs:
+	// While it runs, or is parked and nobody took them:
 	table    []int32 // block table; begins with blocks of the prefix
 	spent    int     // its first so many blocks are not the sequence's any more, as no row will read them
 	computed int     // positions whose keys and values are in the cache
+
+	reached int // positions that were computed at some time
+	rank    int // among the sequences of its job, in a Live
 }
 
 // state is where a sequence stands.
 type state uint8
 
 const (
-	waiting  state = iota // has no place in the cache, or none any more
+	waiting  state = iota // has no place among those that run, or none any more
 	running               // computes its next token
+	parked                // waits for a reply
 	finished              // is done
 )
 
@@ -117,8 +128,18 @@ func (q *sequence) accept(t Token) (done bool, why FinishReason) {
 	switch {
 	case stop || q.stops[t.ID]:
 		return true, Stop
-	case len(q.tokens) == q.request.Params.MaxTokens:
+	case len(q.tokens) == q.limit:
 		return true, Length
 	}
 	return false, ""
+}
+
+// rollout is what a sequence has.
+func (q *sequence) rollout(why FinishReason, err error) Rollout {
+	r := Rollout{Request: q.index, Sample: q.sample, Tokens: slices.Clip(q.tokens), LogProbs: slices.Clip(q.logprobs), Finish: why,
+		Turns: slices.Clip(q.turns), Raw: slices.Clip(q.raws), Top: slices.Clip(q.tops), PromptTop: q.promptTop, Cached: q.cached, Err: err}
+	if q.request.ScorePrompt {
+		r.Prompt = q.prompt
+	}
+	return r
 }

@@ -79,7 +79,11 @@ func (c *crowd) arrive() {
 	}
 	prompt = prompt[:min(len(prompt), 90)]
 	r := Request{Prompt: prompt, N: 1 + c.rng.IntN(3), Key: Key{Seed: c.rng.Uint64()}, Adapter: c.served[c.rng.IntN(len(c.served))],
+		From:   []string{"", "ada"}[c.rng.IntN(2)],
 		Params: Params{Temperature: c.rng.Float32() * 2, MaxTokens: 1 + c.rng.IntN(37), StopTokens: []int32{int32(c.rng.IntN(99))}}}
+	if c.rng.IntN(20) == 0 {
+		r.N = 10 // more than there are places for
+	}
 	i := len(c.asked)
 	c.asked, c.drawn, c.known = append(c.asked, r), append(c.drawn, nil), append(c.known, prompt)
 	c.waiting += r.N
@@ -144,7 +148,7 @@ func TestACrowdDrawsWhatEachDrawsAlone(t *testing.T) {
 		c := &crowd{t: t, rng: rand.New(rand.NewPCG(6, 7)), l: l, served: []*model.Served{nil, served}}
 		c.run(n)
 		t.Logf("%d blocks: %d preemptions, %d tokens of prompts found", blocks, l.s.Preempted, c.found)
-		require.Equal(t, blocks == 14, l.s.Preempted > 0)
+		require.Positive(t, l.s.Preempted)
 		require.Positive(t, c.found)
 		c.compare(map[*model.Served]*Engine{nil: alone, served: speaking})
 		l.Withdraw(served)

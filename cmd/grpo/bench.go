@@ -9,6 +9,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-7879b91d/grpo/cmd/grpo/bench"
+	"github.com/seed-7879b91d/grpo/cmd/grpo/load"
+	"github.com/seed-7879b91d/grpo/cmd/grpo/output"
 	"github.com/seed-7879b91d/grpo/cmd/grpo/screen"
 	"github.com/seed-7879b91d/grpo/cmd/grpo/usage"
 	"github.com/seed-7879b91d/grpo/configs"
@@ -28,7 +30,7 @@ medians.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(newBenchGemmCmd(), newBenchTrainCmd(), newBenchLongCmd(), newBenchSandboxCmd(), newBenchDecodeCmd(), newBenchPrefillCmd(),
-		newBenchStepCmd(), newBenchCardCmd())
+		newBenchServeCmd(), newBenchStepCmd(), newBenchCardCmd())
 	return cmd
 }
 
@@ -36,9 +38,9 @@ medians.`,
 func printResult(w io.Writer, r bench.Result) error {
 	report := r.Report()
 	fmt.Fprint(w, report.Above)
-	t := newTable(w, report.Header...)
+	t := output.NewTable(w, report.Header...)
 	for _, row := range report.Rows {
-		t.row(row...)
+		t.Row(row...)
 	}
 	if err := t.Flush(); err != nil {
 		return err
@@ -163,6 +165,21 @@ func newBenchPrefillCmd() *cobra.Command {
 		Example: `  grpo bench prefill --context 512`,
 	}, func(ctx context.Context) (bench.Result, error) { return bench.Prefill(ctx, &f.Sampling) })
 	f.registerSampling(cmd, 1, 512)
+	return cmd
+}
+
+func newBenchServeCmd() *cobra.Command {
+	var f benchFlags
+	var l load.Load
+	cmd := f.command(load.Verb, func(ctx context.Context) (bench.Result, error) {
+		l.Model = f.Model
+		return l.Run(ctx)
+	})
+	f.register(cmd, 0)
+	l.Register(cmd.Flags())
+	for _, unused := range []string{"tokens", "max-rows", "rank"} {
+		must(cmd.Flags().MarkHidden(unused))
+	}
 	return cmd
 }
 

@@ -36,7 +36,7 @@ func (f *rewardFlags) register(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.cfg.Reward, "reward", "", "correct: all tests passed; fraction: the share of them; "+
 		"custom: the reward file alone; weights: the mix that --reward-weights names (default correct, or what the other flags say)")
 	cmd.Flags().StringVar(&f.cfg.Weights, "reward-weights", "", "weights of the components format, compile, fraction, correct, "+
-		"length and custom, as in correct=1,format=0.1")
+		"length, custom and judge, as in correct=1,format=0.1")
 	cmd.Flags().StringVar(&f.cfg.File, "reward-file", "", "Python file with compute_reward(completion: str, ground_truth: str) -> float")
 	cmd.Flags().Float64Var(&f.timeout, "reward-timeout", 6, "processor seconds of a test whose problem sets no limit")
 	cmd.Flags().IntVar(&f.cfg.MaxTests, "max-tests", 0, "judge by so many tests of a problem, the largest (default: all)")

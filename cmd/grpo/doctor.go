@@ -11,13 +11,16 @@ import (
 func newDoctorCmd() *cobra.Command {
 	var flags sandboxFlags
 	var asJSON bool
+	var name string
 	cmd := &cobra.Command{
 		Use: "doctor",
 		Example: `  grpo doctor
-  grpo doctor --json`,
+  grpo doctor --json
+  grpo doctor --model ./Llama-3.1-8B-Instruct`,
 		Short: "Tell what this machine has, what it lacks, and what to do about it",
 		Long: `Builds a sandbox and attacks it: each claim stands beside the result of an attack that was made just now,
 and what is not protected stands below. Then the interpreter, processors, memory, disk and graphics cards.
+Of a model that is named: what its weights take in memory, as they are and in four bits each.
 The exit code is 0 where nothing needed is missing.`,
 		Args: usage.Takes(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -25,9 +28,13 @@ The exit code is 0 where nothing needed is missing.`,
 			if err != nil {
 				return err
 			}
+			asked, err := doctor.ExamineModel(cmd.Context(), name)
+			if err != nil {
+				return err
+			}
 			// The program with the GPU backend begins anew, so this comes before anything that takes time.
 			rebuilt := rebuild.Here(cmd.Context(), "auto")
-			findings := doctor.Examine(cmd.Context(), cells, rebuilt)
+			findings := append(doctor.Examine(cmd.Context(), cells, rebuilt), asked...)
 			if err := cmd.Context().Err(); err != nil {
 				return err // what was not seen to its end is not missing
 			}
@@ -43,6 +50,7 @@ The exit code is 0 where nothing needed is missing.`,
 		},
 	}
 	flags.register(cmd)
+	cmd.Flags().StringVar(&name, "model", "", "a model's directory, or its name on the Hub: tell what memory its weights need")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	return cmd
 }

@@ -29,7 +29,7 @@ func TestHabitsAreAnswered(t *testing.T) {
 		"--max-steps 3":                    {"type max_steps=VALUE"},
 		"--nonsense":                       {"unknown flag", "--help"},
 		"learning_rate":                    {"learning_rate: a setting has a value; type learning_rate=VALUE"},
-		"beta=0.1":                         {"beta: there is no penalty", "leave it out"},
+		"beta=0.1":                         {"beta: it is kl_coef here", "type kl_coef=0.1"},
 		"beta=0.1 seed=x learning_rate=-1": {"beta: ", `seed: found "x"`, "learning_rate: found -1"},
 		"model seed train":                 {"model: a setting has a value; type model=VALUE", "seed: a setting", "training has no verb"},
 		"adapter=" + run:                   {"adapter: ", "such as " + filepath.Join(run, "checkpoints", "step_000020", "adapter")},

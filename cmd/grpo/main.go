@@ -5,7 +5,7 @@
 // and a model), source.go (data sets), cells.go (sandboxes and rewards), prompts.go (conversations),
 // input.go and output.go (lines of JSON, tables). What a person is shown meanwhile is in the package screen,
 // what an evaluation found in outcome, tables of a run in export, mistakes on the command line
-// in usage, what this machine has in doctor, the server in serve, and benchmarks are in bench.
+// in usage, what this machine has in doctor, the server in serve, tools of a model in tools, and benchmarks are in bench and load.
 package main
 
 import (
@@ -23,6 +23,8 @@ import (
 
 	"github.com/seed-7879b91d/grpo/cmd/grpo/export"
 	"github.com/seed-7879b91d/grpo/cmd/grpo/screen"
+	"github.com/seed-7879b91d/grpo/cmd/grpo/sets"
+	"github.com/seed-7879b91d/grpo/cmd/grpo/tools"
 	"github.com/seed-7879b91d/grpo/cmd/grpo/usage"
 	"github.com/seed-7879b91d/grpo/data/hub"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
@@ -155,19 +157,8 @@ func newRoot() *cobra.Command {
 	train.register(root)
 	root.SetFlagErrorFunc(usage.BadFlag)
 	root.AddCommand(newScoreCmd(), newReplayCmd(), newMergeCmd(), newQuantizeCmd(), newSampleCmd(), newEvalCmd(), newBenchCmd(),
-		newTokenizeCmd(), newDataCmd(), newRewardCmd(), newDoctorCmd(), newServeCmd(), export.Command())
+		newTokenizeCmd(), sets.Command(), newRewardCmd(), newDoctorCmd(), newServeCmd(), export.Command(), tools.Command())
 	return root
-}
-
-// first has a verb look at something before it does anything, such as fetching a model.
-func first(cmd *cobra.Command, check func(args []string) error) {
-	verb := cmd.RunE
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if err := check(args); err != nil {
-			return err
-		}
-		return verb(cmd, args)
-	}
 }
 
 // must is for what can only fail by a mistake in this package.

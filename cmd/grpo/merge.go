@@ -41,7 +41,7 @@ the result is in bf16; --quantize nf4 merges into those that a run with quantize
 		},
 	}
 	flags.register(cmd)
-	first(cmd, func([]string) error { return destination.Place{Flag: "--out", Path: out, Folder: true}.Check() })
+	usage.First(cmd, func([]string) error { return destination.Place{Flag: "--out", Path: out, Folder: true}.Check() })
 	cmd.Flags().StringVar(&out, "out", "", "`directory` to write; must be empty or not there yet")
 	must(cmd.MarkFlagRequired("adapter"))
 	must(cmd.MarkFlagRequired("out"))

@@ -43,7 +43,7 @@ With --undo it decodes such a model to bf16 again.`,
 			return nil
 		},
 	}
-	first(cmd, func([]string) error { return destination.Place{Flag: "--out", Path: out, Folder: true}.Check() })
+	usage.First(cmd, func([]string) error { return destination.Place{Flag: "--out", Path: out, Folder: true}.Check() })
 	cmd.Flags().StringVar(&from, "model", "", "Hugging Face model `directory`, a name on the Hub, or tiny: the program's own")
 	cmd.Flags().StringVar(&out, "out", "", "`directory` to write; must be empty or not there yet")
 	cmd.Flags().BoolVar(&double, "double", true, "quantise the scales too, to eight bits")

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-7879b91d/grpo"
+	"github.com/seed-7879b91d/grpo/cmd/grpo/usage"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/destination"
 	"github.com/seed-7879b91d/grpo/internal/jsonl"
@@ -55,8 +56,9 @@ it recorded since, and fails unless the policy comes out as it was recorded, to 
 
 With --datums, takes N optimizer steps on the datums of a JSON Lines file, all of them in each step:
   {"tokens":[…], "ob_len":P, "logprobs":[len(tokens)-1 numbers], "advantage":A}
-logprobs[i] belongs to tokens[i+1]; the first ob_len tokens were observed and teach nothing. Prints
-one line of JSON a step and writes a PEFT adapter to DIR (with train=full, a model).
+logprobs[i] belongs to tokens[i+1]; the first ob_len tokens were observed and teach nothing. A datum of
+several turns has "spans":[[from,to],…] too: tokens in them alone were sampled, from ob_len on. Prints one
+line of JSON a step and writes a PEFT adapter to DIR (with train=full, a model).
 
 Keys: learning_rate (4e-5), adam_beta1 (0.9), adam_beta2 (0.95), adam_eps (1e-12), weight_decay (0),
 grad_clip_norm (0: off), reduction (sum, token_mean, sequence_mean), temperature (1), clip_low and
@@ -75,7 +77,7 @@ clip_high (of --loss ppo and cispo), train (lora, full), share_prefixes (false).
 		},
 	}
 	f.registerAll(cmd)
-	first(cmd, func([]string) error { return f.checkOut() })
+	usage.First(cmd, func([]string) error { return f.checkOut() })
 	fl := cmd.Flags()
 	fl.StringVar(&f.datums, "datums", "", "JSON Lines `file`")
 	fl.StringVar(&f.out, "out", "", "`directory` for the result")

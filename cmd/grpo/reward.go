@@ -8,6 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/seed-7879b91d/grpo/cmd/grpo/output"
+	"github.com/seed-7879b91d/grpo/cmd/grpo/sets"
 	"github.com/seed-7879b91d/grpo/cmd/grpo/usage"
 	"github.com/seed-7879b91d/grpo/data"
 	"github.com/seed-7879b91d/grpo/data/dataset"
@@ -18,7 +20,7 @@ import (
 
 func newRewardCmd() *cobra.Command {
 	var flags rewardFlags
-	var source dataFlags
+	var source sets.Flags
 	var problems, completions string
 	var program bool
 	cmd := &cobra.Command{
@@ -42,7 +44,9 @@ completion without a program. INFRA is a failure of the sandbox: the reward is n
 				return badinput.Errorf("--completions: %w", err)
 			}
 			defer in.Close()
-			return withSet(&source, false, func(cmd *cobra.Command, set *dataset.Set, source string) error {
+			source.KeepColumns = flags.cfg.File != ""
+			return sets.With(&source, false, func(cmd *cobra.Command, set *dataset.Set, source string) error {
+				flags.cfg.Answers = data.AllAnswers(set.Problems())
 				judge, err := flags.open(cmd.Context())
 				if err != nil {
 					return err
@@ -60,7 +64,7 @@ completion without a program. INFRA is a failure of the sandbox: the reward is n
 	cmd.Flags().StringVar(&problems, "problems", "", "JSON Lines of tasks, or whatever 'grpo data' reads")
 	cmd.Flags().StringVar(&completions, "completions", "", "JSON Lines of completions; - is standard input")
 	cmd.Flags().BoolVar(&program, "program", false, "completions are programs, without prose or fences")
-	source.register(cmd, "all")
+	source.Register(cmd, "all")
 	flags.register(cmd)
 	return cmd
 }
@@ -145,14 +149,14 @@ func (r *rewarder) run(ctx context.Context, in io.Reader, name string, out, errO
 			}
 		})
 	}()
-	lines := newJSONLines(out)
+	lines := output.NewJSONLines(out)
 	verdicts := map[reward.Verdict]int{}
 	for g, err := range reward.Stream(ctx, r.judge, read, underWay) {
 		if err != nil {
 			return err
 		}
 		verdicts[g.Score.Verdict]++
-		if err := lines.write(newScoreLine(g, r.custom)); err != nil {
+		if err := lines.Write(newScoreLine(g, r.custom)); err != nil {
 			return err
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-7879b91d/grpo"
+	"github.com/seed-7879b91d/grpo/cmd/grpo/output"
 	"github.com/seed-7879b91d/grpo/cmd/grpo/screen"
 	"github.com/seed-7879b91d/grpo/cmd/grpo/usage"
 	"github.com/seed-7879b91d/grpo/data/tokenizer"
@@ -201,9 +202,9 @@ func (f *sampleFlags) sample(
 	if err != nil || !f.json {
 		return err
 	}
-	lines := newJSONLines(out)
+	lines := output.NewJSONLines(out)
 	for _, r := range rollouts {
-		if err := lines.write(sampleLine{r.Request, r.Sample, r.Tokens, r.LogProbs, text(r.Tokens), r.Finish}); err != nil {
+		if err := lines.Write(sampleLine{r.Request, r.Sample, r.Tokens, r.LogProbs, text(r.Tokens), r.Finish}); err != nil {
 			return err
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/seed-7879b91d/grpo/cmd/grpo/output"
 	"github.com/seed-7879b91d/grpo/cmd/grpo/usage"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/jsonl"
@@ -83,9 +84,9 @@ func (s *scorer) flush(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	lines := newJSONLines(s.out)
+	lines := output.NewJSONLines(s.out)
 	for _, logprobs := range scores {
-		if err := lines.write(map[string][]float32{"logprobs": logprobs}); err != nil {
+		if err := lines.Write(map[string][]float32{"logprobs": logprobs}); err != nil {
 			return err
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-7879b91d/grpo/cmd/grpo/serve"
+	"github.com/seed-7879b91d/grpo/configs"
 	"github.com/seed-7879b91d/grpo/internal/rebuild"
 	"github.com/seed-7879b91d/grpo/kernels"
 	"github.com/seed-7879b91d/grpo/model"
@@ -12,7 +13,10 @@ import (
 func newServeCmd() *cobra.Command {
 	var f policyFlags
 	var cmd *cobra.Command
-	cmd = serve.Command(func() (kernels.Backend, model.Options, error) {
+	cmd = serve.Command(func(run *configs.Config) (kernels.Backend, model.Options, error) {
+		if run != nil { // its numbers are those of the run
+			f.precision, f.kv, f.quantize, f.order, f.kept = run.Precision, run.KVCacheDtype, run.Quantize, run.Order, true
+		}
 		if err := rebuild.Here(cmd.Context(), f.device); err != nil {
 			return nil, model.Options{}, err
 		}
@@ -20,5 +24,8 @@ func newServeCmd() *cobra.Command {
 		return b, f.options(), err
 	})
 	f.registerSpeed(cmd)
+	for _, own := range []string{"precision", "kv-cache-dtype", "quantize", "order"} {
+		cmd.MarkFlagsMutuallyExclusive("run", own)
+	}
 	return cmd
 }

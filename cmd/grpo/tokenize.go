@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-7879b91d/grpo"
+	"github.com/seed-7879b91d/grpo/cmd/grpo/output"
 	"github.com/seed-7879b91d/grpo/cmd/grpo/usage"
 	"github.com/seed-7879b91d/grpo/configs"
 	"github.com/seed-7879b91d/grpo/data/tokenizer"
@@ -46,7 +47,7 @@ tokens, which is what a training run does with every prompt.`,
 			if err != nil {
 				return err
 			}
-			out := newJSONLines(cmd.OutOrStdout())
+			out := output.NewJSONLines(cmd.OutOrStdout())
 			if decode {
 				return decodeLines(tok, cmd.InOrStdin(), out)
 			}
@@ -63,7 +64,7 @@ tokens, which is what a training run does with every prompt.`,
 	return cmd
 }
 
-func encodeLines(encode func(string) []int32, in io.Reader, out jsonLines) error {
+func encodeLines(encode func(string) []int32, in io.Reader, out output.JSONLines) error {
 	type input struct {
 		Text *string `json:"text"`
 	}
@@ -74,11 +75,11 @@ func encodeLines(encode func(string) []int32, in io.Reader, out jsonLines) error
 		if v.Text == nil {
 			return badinput.Errorf(`field "text" is missing; expected {"text":"…"} (to read ids, add --decode)`)
 		}
-		return out.write(output{encode(*v.Text)})
+		return out.Write(output{encode(*v.Text)})
 	})
 }
 
-func decodeLines(tok *tokenizer.Tokenizer, in io.Reader, out jsonLines) error {
+func decodeLines(tok *tokenizer.Tokenizer, in io.Reader, out output.JSONLines) error {
 	type input struct {
 		IDs jsonl.List[int32] `json:"ids"`
 	}
@@ -94,6 +95,6 @@ func decodeLines(tok *tokenizer.Tokenizer, in io.Reader, out jsonLines) error {
 				return badinput.Errorf(`field "ids"[%d]: no token has id %d; expected 0 to %d`, i, id, tok.VocabSize()-1)
 			}
 		}
-		return out.write(output{tok.Decode(v.IDs, false)})
+		return out.Write(output{tok.Decode(v.IDs, false)})
 	})
 }

@@ -14,7 +14,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-7879b91d/grpo"
+	"github.com/seed-7879b91d/grpo/cmd/grpo/output"
 	"github.com/seed-7879b91d/grpo/cmd/grpo/screen"
+	"github.com/seed-7879b91d/grpo/cmd/grpo/serve"
 	"github.com/seed-7879b91d/grpo/configs"
 	"github.com/seed-7879b91d/grpo/data"
 	"github.com/seed-7879b91d/grpo/data/hub"
@@ -32,7 +34,7 @@ type trainFlags struct {
 func (f *trainFlags) register(cmd *cobra.Command) {
 	fl := cmd.Flags()
 	fl.StringVar(&f.preset, "preset", "",
-		"settings to start from: "+strings.Join(configs.Presets(), ", ")+" (default "+configs.DefaultPreset+
+		"settings to start from, one or several as in tiny,dapo: "+strings.Join(configs.Presets(), ", ")+" (default "+configs.DefaultPreset+
 			", or those of the run that run_dir, resume or init_from names)")
 	fl.StringVar(&f.file, "config-file", "", "YAML `file` of settings; it says extends: PRESET or names every one")
 	fl.BoolVar(&f.printConfig, "print-config", false, "print the resolved settings and stop")
@@ -68,6 +70,11 @@ func (f *trainFlags) run(cmd *cobra.Command, words []string) error {
 		_, err := cmd.OutOrStdout().Write(cfg.Marshal())
 		return err
 	}
+	beside, err := serve.Listen(cfg, f.dryRun, cmd.ErrOrStderr())
+	if err != nil {
+		return err
+	}
+	defer beside.Close()
 	// A reader of the output that goes away, as tee may, is told of at the end, and is no reason to lose what is not
 	// saved: with a handler, writing fails in place of the process. What runs programs does not inherit it.
 	gone := make(chan os.Signal, 1)
@@ -83,14 +90,14 @@ func (f *trainFlags) run(cmd *cobra.Command, words []string) error {
 	if f.quiet {
 		ctx = hub.WithProgress(ctx, nil)
 	}
-	t, err := grpo.Open(ctx, cfg, b, show)
+	t, err := beside.Open(ctx, cfg, b, show)
 	if err != nil {
 		return err
 	}
 	if show.Expect(t.StepsDone(), cfg.MaxSteps, cfg.EvalEvery); len(t.HeldOut()) == 0 {
 		show.Expect(t.StepsDone(), cfg.MaxSteps, -1)
 	}
-	err = f.train(cmd, t, show)
+	err = beside.With(ctx, func() error { return f.train(cmd, t, show) })
 	return errors.Join(err, t.Close())
 }
 
@@ -137,16 +144,16 @@ func printOutcome(out io.Writer, trainer *grpo.Trainer) {
 	first, last := trainer.Evaluations()
 	if first != nil && last != nil && first != last {
 		fmt.Fprintln(out)
-		t := newTable(out, fmt.Sprintf("held-out, %d problems", last.Problems), fmt.Sprintf("before (step %d)", first.Step),
+		t := output.NewTable(out, fmt.Sprintf("held-out, %d problems", last.Problems), fmt.Sprintf("before (step %d)", first.Step),
 			fmt.Sprintf("after (step %d)", last.Step))
 		const interval = "%.3f [%.3f, %.3f]"
-		t.row("pass@1, greedy", fmt.Sprintf(interval, first.Greedy, first.GreedyCI[0], first.GreedyCI[1]),
+		t.Row("pass@1, greedy", fmt.Sprintf(interval, first.Greedy, first.GreedyCI[0], first.GreedyCI[1]),
 			fmt.Sprintf(interval, last.Greedy, last.GreedyCI[0], last.GreedyCI[1]))
 		if first.Sampled != nil && last.Sampled != nil {
-			t.row("pass@1, sampled", fmt.Sprintf("%.3f", first.PassAt1), fmt.Sprintf("%.3f", last.PassAt1))
-			t.row(fmt.Sprintf("pass@%d", last.K), first.AtK(first.Problems), last.AtK(last.Problems))
+			t.Row("pass@1, sampled", fmt.Sprintf("%.3f", first.PassAt1), fmt.Sprintf("%.3f", last.PassAt1))
+			t.Row(fmt.Sprintf("pass@%d", last.K), first.AtK(first.Problems), last.AtK(last.Problems))
 		}
-		t.row("has a program", fmt.Sprintf("%.3f", first.FormatRate), fmt.Sprintf("%.3f", last.FormatRate))
+		t.Row("has a program", fmt.Sprintf("%.3f", first.FormatRate), fmt.Sprintf("%.3f", last.FormatRate))
 		t.Flush()
 		if last.Change != nil {
 			fmt.Fprintf(out, "\npass@1, greedy, changed by %s\n", last.Change)

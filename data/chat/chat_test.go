@@ -12,6 +12,7 @@ import (
 	"github.com/seed-7879b91d/grpo/data/tokenizer"
 	"github.com/seed-7879b91d/grpo/data/tokenizer/tokenizertest"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/racing"
 )
 
 func load(t testing.TB, path string) *tokenizer.Tokenizer {
@@ -38,6 +39,7 @@ func renderer(t testing.TB, name string, tok *tokenizer.Tokenizer) *Renderer {
 }
 
 func TestQwen3ChatVectors(t *testing.T) {
+	racing.Alone(t)
 	dir := tokenizertest.Qwen3(t)
 	data, err := os.ReadFile(filepath.Join(dir, "chat_vectors.json"))
 	if err != nil {

@@ -14,10 +14,12 @@ import (
 
 	"github.com/seed-7879b91d/grpo/data/tokenizer"
 	"github.com/seed-7879b91d/grpo/data/tokenizer/tokenizertest"
+	"github.com/seed-7879b91d/grpo/internal/racing"
 )
 
 // The tokenizers of models are large, so each is loaded once, and everything that is asked of it stands here.
 func TestModels(t *testing.T) {
+	racing.Alone(t)
 	for _, m := range []struct {
 		name  string
 		files func(testing.TB) string
@@ -199,7 +201,7 @@ func checkChat(t *testing.T, dir string, tok *tokenizer.Tokenizer) {
 		}
 	}
 	for name, r := range renderers {
-		t.Run(name, func(t *testing.T) { checkTurns(t, r) })
+		t.Run(name, func(t *testing.T) { checkTurns(t, r); checkGrowth(t, r, true) })
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 	"sync"
 
 	"github.com/seed-7879b91d/grpo/data"
+	"github.com/seed-7879b91d/grpo/data/match"
 	"github.com/seed-7879b91d/grpo/internal/atomicfile"
 	"github.com/seed-7879b91d/grpo/internal/jsonl"
 )
@@ -37,7 +38,8 @@ func build(ctx context.Context, dir string, files []File, opt Options) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 
-	p := &pipeline{work: make(chan *job), ordered: make(chan *job, 1024), budget: newBudget(inFlight)}
+	p := &pipeline{work: make(chan *job), ordered: make(chan *job, 1024), budget: newBudget(inFlight), answers: opt.AnswerMatch,
+		keep: opt.KeepColumns}
 	var workers sync.WaitGroup
 	for range runtime.GOMAXPROCS(0) {
 		workers.Go(p.normalise)
@@ -85,15 +87,18 @@ type job struct {
 type pipeline struct {
 	work, ordered chan *job
 	budget        *budget
+	answers       match.By // of Options
+	keep          bool
 }
 
 // read sends out the rows of files, until one cannot be read or ctx ends.
 func (p *pipeline) read(ctx context.Context, files []File) error {
 	for _, f := range files {
-		err := readFile(ctx, f, func(r *row, refusal error) error {
+		err := readFile(ctx, f, p.keep, func(r *row, refusal error) error {
 			if err := p.budget.take(ctx, r.size); err != nil {
 				return err
 			}
+			r.answers = p.answers
 			j := &job{row: r, refusal: refusal, done: make(chan struct{})}
 			p.ordered <- j // never blocks for good: the writer drains this channel to the end
 			p.work <- j
@@ -222,6 +227,7 @@ func (w *writer) add(r *row, n *normal, err error) error {
 	e := entry{
 		Problem: n.light, Offset: w.manifest.Payload, Length: int64(len(n.tests)),
 		Count: n.problem.NumTests, CRC: crc32.Checksum(n.tests, castagnoli),
+		Columns: int64(len(n.columns)), ColumnsCRC: crc32.Checksum(n.columns, castagnoli),
 	}
 	line, err := jsonl.Marshal(&e)
 	if err != nil {
@@ -231,6 +237,11 @@ func (w *writer) add(r *row, n *normal, err error) error {
 	w.testsW.Write(n.tests)
 	w.testsW.WriteByte('\n')
 	w.manifest.Payload += int64(len(n.tests)) + 1
+	if len(n.columns) > 0 {
+		w.testsW.Write(n.columns)
+		w.testsW.WriteByte('\n')
+		w.manifest.Payload += int64(len(n.columns)) + 1
+	}
 	w.manifest.Problems++
 	w.manifest.Tests += n.problem.NumTests
 	return nil

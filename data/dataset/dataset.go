@@ -15,10 +15,12 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/seed-7879b91d/grpo/data"
 	"github.com/seed-7879b91d/grpo/data/hub"
+	"github.com/seed-7879b91d/grpo/data/match"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/cachedir"
 	"github.com/seed-7879b91d/grpo/internal/notice"
@@ -34,6 +36,10 @@ type Options struct {
 	Strict bool
 	// Empty allows a set without problems, for those who want to look at why.
 	Empty bool
+	// AnswerMatch is how the answers of rows with neither tests nor a "match" are held to what was said; "" refuses them.
+	AnswerMatch match.By
+	// KeepColumns keeps what rows have beside what a problem is made of, for data.Problem.Columns. It is no part of the fingerprint.
+	KeepColumns bool
 	// CacheDir holds the stores; "" means a folder of the user's cache.
 	CacheDir string
 	// Hub downloads; nil means as the environment says.
@@ -45,6 +51,9 @@ type Options struct {
 // Open locates the files of a source, takes their fingerprints, and opens the store of what they
 // hold, which is made first where this content was never seen.
 func Open(ctx context.Context, source string, opt Options) (*Set, error) {
+	if opt.AnswerMatch != "" && !slices.Contains(match.Names(), opt.AnswerMatch) {
+		return nil, badinput.Errorf("answer_match=%s: expected %s", opt.AnswerMatch, ways)
+	}
 	files, err := Locate(ctx, source, opt)
 	if err != nil {
 		return nil, err
@@ -62,7 +71,7 @@ func Open(ctx context.Context, source string, opt Options) (*Set, error) {
 			return nil, err
 		}
 	}
-	set, err := openOrBuild(ctx, filepath.Join(root, storeKey(files)), files, opt)
+	set, err := openOrBuild(ctx, filepath.Join(root, storeKey(files, opt)), files, opt)
 	if err != nil {
 		return nil, err
 	}

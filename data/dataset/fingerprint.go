@@ -38,15 +38,22 @@ type Manifest struct {
 // normalVersion changes with every change of what a row is turned into.
 const normalVersion = 1
 
-// countVersion changes with every change of what is counted beside that.
-const countVersion = 2
+// countVersion changes with every change of what is counted beside that, and when a field is read that was not: stores
+// that were made before are made anew, and copies that runs keep of them stay good.
+const countVersion = 4
 
 // storeKey names the store of these files: by their content, and by what else shows in the result.
-func storeKey(files []File) string {
+func storeKey(files []File, opt Options) string {
 	h := sha256.New()
 	fmt.Fprintf(h, "grpo normal form %d, counts %d\n", normalVersion, countVersion)
 	for _, f := range files {
 		fmt.Fprintf(h, "%q %q %s\n", f.Name, f.Collection, f.SHA256)
+	}
+	if opt.AnswerMatch != "" {
+		fmt.Fprintf(h, "answers are matched by %s\n", opt.AnswerMatch)
+	}
+	if opt.KeepColumns {
+		fmt.Fprintln(h, "with all columns")
 	}
 	return sum(h)[:32]
 }

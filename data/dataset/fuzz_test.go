@@ -61,7 +61,7 @@ func FuzzParquet(f *testing.F) {
 				t.Fatal(err)
 			}
 			defer in.Close()
-			err = readParquet(in, "f.parquet", func(r *row, refusal error) error {
+			err = readParquet(in, "f.parquet", false, func(r *row, refusal error) error {
 				if !strings.HasPrefix(r.where, "f.parquet row ") {
 					t.Fatalf("a row is at %q", r.where)
 				}

@@ -20,7 +20,7 @@ var (
 		"prompt": true, "question": true, "problem": true, "tests": true, "ground_truth": true,
 		"id": true, "source": true, "starter_code": true, "kind": true, "fn_name": true,
 		"time_limit_ms": true, "memory_limit_mb": true, "tolerance": true, "checker": true,
-		"metadata": true,
+		"metadata": true, "public_tests": true, "answer": true, "match": true,
 	}
 )
 
@@ -29,6 +29,7 @@ type normal struct {
 	problem data.Problem
 	light   []byte // the problem as JSON, without its tests
 	tests   []byte // the tests as a JSON array
+	columns []byte // what else the row has, as a JSON object; none where nothing is kept
 }
 
 // writeTo writes the whole problem as one line of the normal form, without the line feed.
@@ -60,6 +61,9 @@ func normalise(r *row) (*normal, error) {
 	if n.tests, err = data.EncodeTests(tests); err != nil {
 		return nil, err
 	}
+	if n.columns, err = r.columns(); err != nil {
+		return nil, err
+	}
 	if n.light, err = jsonl.Marshal(&p); err != nil {
 		return nil, err
 	}
@@ -71,6 +75,20 @@ func normalise(r *row) (*normal, error) {
 		n.light, err = jsonl.Marshal(&n.problem)
 	}
 	return n, err
+}
+
+// columns are the cells that no problem is made of, and the answer, of which a test may have kept the end alone.
+func (r *row) columns() ([]byte, error) {
+	kept := map[string]any{}
+	for _, name := range append([]string{"answer"}, r.others...) {
+		if v := r.cells[name]; r.keep && v != nil {
+			kept[name] = v
+		}
+	}
+	if len(kept) == 0 {
+		return nil, nil
+	}
+	return jsonl.Marshal(kept)
 }
 
 // rowMetadata is what the normaliser itself looks for in the metadata of a row or a test.
@@ -167,10 +185,29 @@ func (r *row) checkKind(found data.Kind) error {
 	}
 	var said data.Kind
 	if err := said.UnmarshalText([]byte(s)); err != nil {
-		return refuse(BadField, `"kind": found %s, expected "stdin" or "call"`, clip(s))
+		return refuse(BadField, `"kind": found %s, expected "stdin", "call" or "answer"`, clip(s))
 	}
 	if said != found {
 		return refuse(BadTests, `"kind" says %s, but the tests are of kind %s`, said, found)
+	}
+	return nil
+}
+
+// markPublic marks as many tests as public as the row's "public_tests" says, the first ones, where the tests do not say it
+// themselves.
+func (r *row) markPublic(tests []data.Test) error {
+	n, err := r.wholeCell("public_tests")
+	if err != nil || n == 0 {
+		return err
+	}
+	if n > int64(len(tests)) {
+		return refuse(BadField, `"public_tests": found %d, expected at most %d, the number of tests`, n, len(tests))
+	}
+	for i := range tests {
+		if tests[i].Public {
+			return refuse(BadField, `"public_tests" says %d, but tests[%d] is marked "public" itself: expected one of the two`, n, i)
+		}
+		tests[i].Public = int64(i) < n
 	}
 	return nil
 }

@@ -176,7 +176,7 @@ var refusals = []struct {
 	{"null as output", `{"prompt":"x","tests":[{"input":"","output":null}]}`, BadTests, "found null"},
 	{"call or not", `{"prompt":"x","metadata":{"func_name":"f"},"tests":[{"input":"1","output":"2"}]}`, BadTests, "testtype"},
 	{"kind says otherwise", `{"prompt":"x","kind":"call",` + stdin + `}`, BadTests, `"kind" says call`},
-	{"unknown kind", `{"prompt":"x","kind":"shell",` + stdin + `}`, BadField, `expected "stdin" or "call"`},
+	{"unknown kind", `{"prompt":"x","kind":"shell",` + stdin + `}`, BadField, `expected "stdin", "call" or "answer"`},
 	{"both kinds", `{"prompt":"x","fn_name":"f","tests":[{"stdin":"","stdout":""},{"args":[],"returns":1}]}`, MixedKinds,
 		"tests[1] is of kind call"},
 	{"no function name", `{"prompt":"x","tests":[{"args":[],"returns":1}]}`, NoFunction, `"fn_name"`},
@@ -204,11 +204,34 @@ var refusals = []struct {
 	{"part of a millisecond", `{"prompt":"x","time_limit_ms":0.5,` + stdin + `}`, BadField, "whole number"},
 	{"limit of a test", `{"prompt":"x","tests":[{"stdin":"","stdout":"","memory_limit_mb":-1}]}`, BadField, "tests[0]"},
 	{"tolerance", `{"prompt":"x","tolerance":"1e-6",` + stdin + `}`, BadField, `"tolerance"`},
+	{"more public tests than tests", `{"prompt":"x","public_tests":2,"tests":[{"stdin":"","stdout":""}]}`, BadField,
+		`"public_tests": found 2, expected at most 1`},
+	{"half a public test", `{"prompt":"x","public_tests":0.5,"tests":[{"stdin":"","stdout":""}]}`, BadField, "whole number"},
+	{"public twice", `{"prompt":"x","public_tests":1,"tests":[{"stdin":"","stdout":""},{"stdin":"1","stdout":"1","public":true}]}`, BadField,
+		`tests[1] is marked "public" itself`},
+	{"public as text", `{"prompt":"x","tests":[{"stdin":"","stdout":"","public":"yes"}]}`, BadTests, "public"},
+}
+
+// TestPublicTests: tests that may be seen are marked one by one, whichever way the row says it, and in every shape.
+func TestPublicTests(t *testing.T) {
+	for _, row := range []string{
+		`{"prompt":"x","tests":[{"stdin":"1","stdout":"1","public":true},{"stdin":"2","stdout":"2"}]}`,
+		`{"prompt":"x","public_tests":1,"tests":[{"stdin":"1","stdout":"1"},{"stdin":"2","stdout":"2","public":false}]}`,
+		`{"prompt":"x","public_tests":1,"tests":{"inputs":["1","2"],"outputs":["1","2"]}}`,
+		`{"prompt":"x","tests":[{"input":"1","output":"1","public":true},{"input":"2","output":"2","public":null}]}`,
+	} {
+		n, err := normaliseLine(row)
+		require.NoError(t, err, row)
+		require.Equal(t, `[{"stdin":"1","stdout":"1","public":true},{"stdin":"2","stdout":"2"}]`, string(n.tests), row)
+	}
+	n, err := normaliseLine(`{"prompt":"x","fn_name":"f","public_tests":1,"tests":[{"args":[],"returns":1}]}`)
+	require.NoError(t, err)
+	require.Equal(t, `[{"args":[],"returns":1,"public":true}]`, string(n.tests))
 }
 
 // Rows that no answer could solve, or whose meaning is a guess, are refused by name.
 func TestRefusals(t *testing.T) {
-	for _, c := range refusals {
+	for _, c := range append(refusals, refusedAnswers...) {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := normaliseLine(c.row)
 			var refused *Refused

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"unicode/utf8"
 
 	"github.com/parquet-go/parquet-go"
@@ -19,7 +20,7 @@ import (
 )
 
 // readFile calls fn with every row of f, in order. A line that is no row comes with the refusal.
-func readFile(ctx context.Context, f File, fn func(*row, error) error) error {
+func readFile(ctx context.Context, f File, keep bool, fn func(*row, error) error) error {
 	in, err := os.Open(f.Path)
 	if err != nil {
 		return badinput.Errorf("read %s: %w", f.Name, err)
@@ -29,11 +30,11 @@ func readFile(ctx context.Context, f File, fn func(*row, error) error) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		r.source = f.Collection
+		r.source, r.keep = f.Collection, keep
 		return fn(r, refusal)
 	}
 	if f.parquet() {
-		return readParquet(in, f.Name, emit)
+		return readParquet(in, f.Name, keep, emit)
 	}
 	return readLines(in, f.Name, emit)
 }
@@ -59,9 +60,9 @@ func readLines(in io.Reader, name string, emit func(*row, error) error) error {
 	}
 }
 
-// readParquet reads the columns that matter, one row group after the other, so that memory holds a
+// readParquet reads the columns that matter, or all where they are kept, one row group after the other, so that memory holds a
 // page of each column and no more.
-func readParquet(in *os.File, name string, emit func(*row, error) error) (err error) {
+func readParquet(in *os.File, name string, keep bool, emit func(*row, error) error) (err error) {
 	defer func() { // the library panics on some damaged files
 		if p := recover(); p != nil {
 			err = badinput.Errorf("%s: damaged Parquet file: %v", name, p)
@@ -80,9 +81,11 @@ func readParquet(in *os.File, name string, emit func(*row, error) error) (err er
 	}
 	wanted, others := parquet.Group{}, []string(nil)
 	for _, field := range file.Schema().Fields() {
-		if readColumns[field.Name()] {
+		read := readColumns[field.Name()]
+		if read || keep {
 			wanted[field.Name()] = field
-		} else {
+		}
+		if !read {
 			others = append(others, field.Name())
 		}
 	}
@@ -92,7 +95,7 @@ func readParquet(in *os.File, name string, emit func(*row, error) error) (err er
 		err := eachParquetRow(rows, func(values map[string]any) error {
 			n++
 			r, refusal := parquetRow(values)
-			r.where, r.others = fmt.Sprintf("%s row %d", name, n), others
+			r.where, r.others = fmt.Sprintf("%s row %d", name, n), slices.Clip(others)
 			return emit(r, refusal)
 		})
 		rows.Close()

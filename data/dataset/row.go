@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"unicode/utf16"
 	"unicode/utf8"
+
+	"github.com/seed-7879b91d/grpo/data/match"
 )
 
 // row is one record as its file holds it. A cell is a string (a JSON string, unquoted) or a
@@ -19,6 +21,9 @@ type row struct {
 	cells  map[string]any
 	others []string // the columns that are not read
 	size   int      // bytes, about what the row costs in memory
+
+	keep    bool     // columns that are not read
+	answers match.By // how an answer is matched where the row does not say it; "" is unknown
 }
 
 // Reason says why a row was refused. The set is closed, so that refusals can be counted.
@@ -81,10 +86,10 @@ func (r *row) split() error {
 	}
 	r.line, r.cells = nil, make(map[string]any, len(fields))
 	for name, c := range fields {
-		switch {
-		case !readColumns[name]:
+		if !readColumns[name] {
 			r.others = append(r.others, name)
-		case c != nil:
+		}
+		if c != nil && (r.keep || readColumns[name]) {
 			r.cells[name] = c.value
 		}
 	}
@@ -272,6 +277,11 @@ func kindOfJSON(raw json.RawMessage) string {
 		return "null"
 	}
 	return "a number"
+}
+
+func oneElement(raw json.RawMessage) bool {
+	var list []json.RawMessage
+	return raw[0] == '[' && json.Unmarshal(raw, &list) == nil && len(list) == 1
 }
 
 // clip keeps messages on one line.

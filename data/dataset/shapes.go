@@ -10,7 +10,7 @@ import (
 
 // looseTest is the union of the shapes in which collections write one test:
 //
-//	own tasks        {"stdin","stdout"} or {"args","returns","unwrap_ok"}
+//	own tasks        {"stdin","stdout"}, {"args","returns","unwrap_ok"}, or one key of data.MatchKeys
 //	PrimeIntellect   {"type":"stdin_stdout"|"function_call","fn_name","input","output"}
 //	LiveCodeBench    {"testtype":"stdin"|"functional","input","output"}
 //	Codeforces       {"input","output"}
@@ -22,6 +22,7 @@ type looseTest struct {
 	Args     *[]json.RawMessage `json:"args"`
 	Returns  json.RawMessage    `json:"returns"`
 	UnwrapOK bool               `json:"unwrap_ok"`
+	Public   bool               `json:"public"`
 
 	Type     string          `json:"type"`
 	TestType string          `json:"testtype"`
@@ -30,6 +31,7 @@ type looseTest struct {
 	Input    json.RawMessage `json:"input"`
 	Output   json.RawMessage `json:"output"`
 
+	data.MatchKeys
 	data.Limits
 }
 
@@ -66,6 +68,13 @@ func (r *row) readTests(p *data.Problem, meta rowMetadata) ([]data.Test, error) 
 	if err := r.checkKind(p.Kind); err != nil {
 		return nil, err
 	}
+	if err := r.markPublic(tests); err != nil {
+		return nil, err
+	}
+	if p.Kind == data.Answer {
+		return tests, r.settleAnswer(p, tests)
+	}
+	r.leave("match")
 	p.FuncName, err = names.settle(p.Kind, loose)
 	return tests, err
 }
@@ -79,8 +88,9 @@ func (r *row) looseTests() ([]looseTest, error) {
 		}
 	}
 	if s, ok := cell.(string); cell == nil || ok && s == "" {
-		return nil, refuse(NoTests, `expected "tests" or "ground_truth"`)
+		return r.answerTest()
 	}
+	r.leave("answer")
 	raw, err := jsonCell(cell)
 	if err != nil {
 		return nil, err
@@ -135,7 +145,8 @@ func (t *looseTest) kind(names functionNames) (data.Kind, error) {
 		return t.ownKind()
 	}
 	if t.Input == nil || t.Output == nil {
-		return 0, refuse(BadTests, `expected "stdin" and "stdout", or "args" and "returns", or "input" and "output"`)
+		return 0, refuse(BadTests, `expected "stdin" and "stdout", or "args" and "returns", or "input" and "output", `+
+			`or one of "exact", "regex", "json_schema" and "math"`)
 	}
 	declared := t.Type
 	if declared == "" {
@@ -165,13 +176,19 @@ func (t *looseTest) kind(names functionNames) (data.Kind, error) {
 // own reports whether the test has the shape of a user's own tasks. A Parquet table of tests has every
 // field in every row, so that a null says nothing by itself; only in "returns" it may be a value.
 func (t *looseTest) own() bool {
-	return t.Stdin != nil || t.Stdout != nil || t.Args != nil || t.Returns != nil && t.Input == nil
+	_, matches := t.Match()
+	return t.Stdin != nil || t.Stdout != nil || t.Args != nil || t.Returns != nil && t.Input == nil || matches > 0
 }
 
 func (t *looseTest) ownKind() (data.Kind, error) {
 	stdin, call := t.Stdin != nil && t.Stdout != nil, t.Args != nil && t.Returns != nil
 	anyStdin, anyCall := t.Stdin != nil || t.Stdout != nil, t.Args != nil || present(t.Returns)
+	_, matches := t.Match()
 	switch {
+	case matches == 1 && !anyStdin && !anyCall && !t.UnwrapOK && !present(t.Input) && !present(t.Output):
+		return data.Answer, nil
+	case matches > 0:
+		return 0, refuse(BadTests, `expected one of "exact", "regex", "json_schema" and "math", and nothing of a program beside it`)
 	case present(t.Input) || present(t.Output):
 	case stdin && !anyCall && !t.UnwrapOK:
 		return data.Stdin, nil
@@ -186,7 +203,10 @@ func (t *looseTest) normalise(kind data.Kind) (out data.Test, err error) {
 	if t.TimeMS < 0 || t.MemoryMB < 0 {
 		return out, refuse(BadField, "found a negative limit, expected a number of at least 0")
 	}
-	out.Limits = t.Limits
+	out.Limits, out.Public = t.Limits, t.Public
+	if kind == data.Answer {
+		return t.answer()
+	}
 	if t.Stdin != nil {
 		out.Stdin, out.Stdout = *t.Stdin, *t.Stdout
 		return out, nil
@@ -315,11 +335,6 @@ func inTest(i int, err error) error {
 		return refuse(r.Reason, "tests[%d]: %s", i, r.Detail)
 	}
 	return err
-}
-
-func oneElement(raw json.RawMessage) bool {
-	var list []json.RawMessage
-	return raw[0] == '[' && json.Unmarshal(raw, &list) == nil && len(list) == 1
 }
 
 // wholeNumber gives the digits of a JSON number that has neither a fraction nor an exponent.

@@ -33,6 +33,9 @@ type entry struct {
 	Length  int64           `json:"length"`
 	Count   int             `json:"tests"`
 	CRC     uint32          `json:"crc32c"`
+	// The further columns of the row stand on the next line, where there are some.
+	Columns    int64  `json:"columns,omitempty"`
+	ColumnsCRC uint32 `json:"columns_crc32c,omitempty"`
 }
 
 // openOrBuild opens the store in dir, and makes it where there is none or a damaged one.
@@ -166,21 +169,39 @@ func (t stored) LoadTests(ctx context.Context) ([]data.Test, error) {
 	return tests, nil
 }
 
+// LoadColumns gives what else the row had.
+func (t stored) LoadColumns(ctx context.Context) (columns map[string]json.RawMessage, err error) {
+	e := t.set.entries[t.n]
+	if e.Columns == 0 {
+		return nil, nil
+	}
+	raw, err := t.set.readPart(ctx, e.Offset+e.Length+1, e.Columns, e.ColumnsCRC, nil)
+	if err == nil {
+		err = json.Unmarshal(raw, &columns)
+	}
+	return columns, err
+}
+
 // readPayload reads the tests of problem n as JSON, into buf where it is large enough.
 func (s *Set) readPayload(ctx context.Context, n int, buf []byte) ([]byte, error) {
+	e := s.entries[n]
+	return s.readPart(ctx, e.Offset, e.Length, e.CRC, buf)
+}
+
+// readPart reads so many bytes of the payload, into buf where it is large enough.
+func (s *Set) readPart(ctx context.Context, offset, length int64, crc uint32, buf []byte) ([]byte, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	e := s.entries[n]
-	if int64(cap(buf)) < e.Length {
-		buf = make([]byte, e.Length)
+	if int64(cap(buf)) < length {
+		buf = make([]byte, length)
 	}
-	buf = buf[:e.Length]
-	if _, err := s.payload.ReadAt(buf, e.Offset); err != nil {
+	buf = buf[:length]
+	if _, err := s.payload.ReadAt(buf, offset); err != nil {
 		return nil, fmt.Errorf("read tests: %w", err)
 	}
-	if crc32.Checksum(buf, castagnoli) != e.CRC {
-		return nil, fmt.Errorf("%s is damaged at byte %d; remove the folder %s, and it is made anew", s.payload.Name(), e.Offset, s.dir)
+	if crc32.Checksum(buf, castagnoli) != crc {
+		return nil, fmt.Errorf("%s is damaged at byte %d; remove the folder %s, and it is made anew", s.payload.Name(), offset, s.dir)
 	}
 	return buf, nil
 }

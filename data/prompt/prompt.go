@@ -7,6 +7,7 @@ import (
 	_ "embed"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"text/template"
 	"unicode/utf8"
@@ -21,18 +22,28 @@ type Builder struct {
 	name   string
 	source string
 	text   *template.Template
+
+	answers *template.Template // of problems that want no program, in the project's own wording; nil: text
 }
 
-// Fingerprint is the SHA-256 of the wording.
-func (b *Builder) Fingerprint() string { return fmt.Sprintf("%x", sha256.Sum256([]byte(b.source))) }
+// Fingerprint is the SHA-256 of the wording, as problems of these sets are asked with it.
+func (b *Builder) Fingerprint(sets ...[]data.Problem) string {
+	source := b.source
+	isAnswer := func(p data.Problem) bool { return p.Kind == data.Answer }
+	if b.answers != nil && slices.ContainsFunc(slices.Concat(sets...), isAnswer) {
+		source += answerText
+	}
+	return fmt.Sprintf("%x", sha256.Sum256([]byte(source)))
+}
 
 // fields is what a template can use.
 type fields struct {
 	ID, Source  string
 	Statement   string
 	StarterCode string // "" where the problem has none
-	Kind        string // "stdin" or "call"
+	Kind        string // "stdin", "call" or "answer"
 	FuncName    string // of a call
+	Match       string // of an answer: "exact", "regex", "json_schema" or "math"
 }
 
 var functions = template.FuncMap{
@@ -40,20 +51,33 @@ var functions = template.FuncMap{
 	"trimRight": func(s string) string { return strings.TrimRight(s, " \t\r\n") },
 }
 
-//go:embed default.tmpl
-var defaultText string
+var (
+	//go:embed default.tmpl
+	defaultText string
+	//go:embed answer.tmpl
+	answerText string
+)
 
 // Default is the builder with the project's own wording: one user message.
 func Default() *Builder {
-	b, err := Parse("the default prompt template", defaultText)
+	b, err := Own("the default prompt template", defaultText)
 	if err != nil {
 		panic(err) // a test builds it
 	}
 	return b
 }
 
-// Load reads a template of Go's text/template. It may use .Statement, .StarterCode, .Kind ("stdin"
-// or "call"), .FuncName, .ID and .Source, and the functions trim and trimRight. Its text is the user
+// Own reads a wording of the project for programs, as Parse does. What wants no program has one in all of them.
+func Own(name, text string) (*Builder, error) {
+	b, err := Parse(name, text)
+	if err == nil {
+		b.answers, err = template.New("user").Funcs(functions).Parse(strings.TrimSuffix(answerText, "\n"))
+	}
+	return b, err
+}
+
+// Load reads a template of Go's text/template. It may use .Statement, .StarterCode, .Kind ("stdin",
+// "call" or "answer"), .FuncName, .Match, .ID and .Source, and the functions trim and trimRight. Its text is the user
 // message, to the letter, except that one line feed at the end of the file is the editor's; a
 // template defined in it under the name "system" is the system message.
 func Load(path string) (*Builder, error) {
@@ -99,14 +123,18 @@ func Parse(name, text string) (*Builder, error) {
 func (b *Builder) Messages(p *data.Problem) ([]chat.Message, error) {
 	f := fields{
 		ID: p.ID, Source: p.Source, Statement: p.Statement,
-		StarterCode: p.StarterCode, Kind: p.Kind.String(), FuncName: p.FuncName,
+		StarterCode: p.StarterCode, Kind: p.Kind.String(), FuncName: p.FuncName, Match: string(p.Match),
 	}
 	if strings.TrimSpace(f.StarterCode) == "" {
 		f.StarterCode = "" // some collections write a blank for none
 	}
+	wording := b.text
+	if p.Kind == data.Answer && b.answers != nil {
+		wording = b.answers
+	}
 	var messages []chat.Message
 	for _, part := range []struct{ template, role string }{{"system", "system"}, {"user", "user"}} {
-		t := b.text.Lookup(part.template)
+		t := wording.Lookup(part.template)
 		if t == nil {
 			continue
 		}
@@ -115,6 +143,10 @@ func (b *Builder) Messages(p *data.Problem) ([]chat.Message, error) {
 			return nil, badinput.Errorf("%s: %w", b.name, err)
 		}
 		messages = append(messages, chat.Message{Role: part.role, Content: out.String()})
+	}
+	if user := messages[len(messages)-1].Content; p.Kind == data.Answer && !strings.Contains(user, strings.TrimSpace(p.Statement)) {
+		return nil, badinput.Errorf("%s: for problems of kind answer the user message leaves out the task; put {{.Statement}} where it belongs",
+			b.name)
 	}
 	return messages, nil
 }

@@ -102,3 +102,20 @@ func TestStatementsAreNotTemplates(t *testing.T) {
 	text := user(t, Default(), data.Problem{Kind: data.Stdin, Statement: statement})
 	require.Equal(t, 1, strings.Count(text, statement))
 }
+
+// What wants no program is asked for none, and a template that says nothing of it is told where it does.
+func TestAnswers(t *testing.T) {
+	p := data.Problem{Kind: data.Answer, Match: "math", Statement: "What is 1+1?\n"}
+	require.Equal(t, "What is 1+1?\n\nPut the final answer in \\boxed{}.", user(t, Default(), p))
+	programs := Default().Fingerprint([]data.Problem{{Kind: data.Stdin}})
+	require.NotEqual(t, programs, Default().Fingerprint(nil, []data.Problem{{Kind: data.Stdin}, p}))
+	p.Match = "exact"
+	require.Equal(t, "What is 1+1?", user(t, Default(), p))
+
+	b, err := load(t, `{{if ne .Kind "answer"}}{{.Statement}}{{end}}{{.Match}}`)
+	require.NoError(t, err)
+	_, err = b.Messages(&p)
+	require.True(t, badinput.Is(err))
+	require.ErrorContains(t, err, "p.tmpl: for problems of kind answer the user message leaves out the task")
+	require.Equal(t, b.Fingerprint(), b.Fingerprint([]data.Problem{p}))
+}

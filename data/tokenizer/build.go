@@ -36,6 +36,7 @@ func (f *file) build() (*Tokenizer, error) {
 	if t.bpe, t.tokens, err = f.Model.build(s); err != nil {
 		return nil, err
 	}
+	t.leading = f.leading(s)
 	if t.bpe.seams != nil {
 		t.split = chain(t.split, t.bpe.seams.split)
 	}

@@ -5,8 +5,9 @@ package tokenizer
 // than there are tokens) stands for nothing.
 func (t *Tokenizer) Decode(ids []int32, skipSpecial bool) string {
 	raw := make([]byte, 0, 4*len(ids))
+	begun := false
 	for _, id := range ids {
-		raw = t.appendToken(raw, id, skipSpecial)
+		raw, begun = t.appendToken(raw, id, skipSpecial, begun)
 	}
 	raw, _ = strip(raw, t.spelling.strip)
 	return validText(string(raw))
@@ -15,11 +16,16 @@ func (t *Tokenizer) Decode(ids []int32, skipSpecial bool) string {
 // Text is what a model says with ids, without control tokens.
 func (t *Tokenizer) Text(ids []int32) string { return t.Decode(ids, true) }
 
-func (t *Tokenizer) appendToken(dst []byte, id int32, skipSpecial bool) []byte {
-	if id < 0 || int(id) >= len(t.tokens) || skipSpecial && t.control[id] {
-		return dst
+// appendToken adds what a token stands for in a text that has begun or not, and tells whether it has now.
+func (t *Tokenizer) appendToken(dst []byte, id int32, skipSpecial, begun bool) ([]byte, bool) {
+	if id < 0 || int(id) >= len(t.tokens) || t.tokens[id] == "" || skipSpecial && t.control[id] {
+		return dst, begun
 	}
-	return append(dst, t.tokens[id]...)
+	text := t.tokens[id]
+	if first, differs := t.leading[id]; differs && !begun {
+		text = first
+	}
+	return append(dst, text...), true
 }
 
 // Stream decodes tokens as they come and never gives out half a character. What Push and Flush return,
@@ -29,6 +35,7 @@ type Stream struct {
 	skipSpecial bool
 	rest        []byte // the start of a character
 	strip       int    // spaces that are left to take off the start of the text
+	begun       bool   // a token was pushed
 }
 
 // NewStream starts a text.
@@ -38,7 +45,7 @@ func (t *Tokenizer) NewStream(skipSpecial bool) *Stream {
 
 // Push adds a token and returns the text that is complete with it.
 func (s *Stream) Push(id int32) string {
-	s.rest = s.t.appendToken(s.rest, id, s.skipSpecial)
+	s.rest, s.begun = s.t.appendToken(s.rest, id, s.skipSpecial, s.begun)
 	s.rest, s.strip = strip(s.rest, s.strip)
 	text, rest := appendText(nil, s.rest, false)
 	s.rest = append(s.rest[:0], rest...)
@@ -48,6 +55,6 @@ func (s *Stream) Push(id int32) string {
 // Flush ends the text: an unfinished character becomes U+FFFD. The stream can be used anew.
 func (s *Stream) Flush() string {
 	text, _ := appendText(nil, s.rest, true)
-	s.rest, s.strip = s.rest[:0], s.t.spelling.strip
+	s.rest, s.strip, s.begun = s.rest[:0], s.t.spelling.strip, false
 	return string(text)
 }

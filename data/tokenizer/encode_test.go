@@ -11,6 +11,8 @@ import (
 	"unicode/utf8"
 
 	"golang.org/x/text/unicode/norm"
+
+	"github.com/seed-7879b91d/grpo/internal/racing"
 )
 
 // slow is the encoder as the definition has it: the regexp engine cuts the text, and the pair of lowest
@@ -118,6 +120,7 @@ func checkStream(t *testing.T, tok *Tokenizer, ids []int32) {
 }
 
 func TestQwen3AgainstSlow(t *testing.T) {
+	racing.Alone(t)
 	tok, dir := qwen3(t)
 	sure := newSlow(t, dir, qwenPattern)
 	for _, text := range append(seeds, corpus(t)) {

@@ -39,22 +39,47 @@ func (f *file) opening() (o opening, normalizer, pre *part, err error) {
 	if pre == nil || pre.Type != "Metaspace" {
 		return o, normalizer, pre, nil
 	}
-	const field = "pre_tokenizer"
-	o.blank, o.scheme = pre.Replacement, pre.PrependScheme
-	never := pre.AddPrefixSpace != nil && !*pre.AddPrefixSpace
+	o.blank, o.scheme, err = pre.marks("pre_tokenizer")
+	return o, normalizer, pre, err
+}
+
+// marks are what a Metaspace has in place of a space, and where it puts one before a text.
+func (p *part) marks(field string) (blank, scheme string, err error) {
+	blank, scheme = p.Replacement, p.PrependScheme
+	never := p.AddPrefixSpace != nil && !*p.AddPrefixSpace
 	switch {
-	case o.blank == "" || len([]rune(o.blank)) > 1:
-		return o, nil, nil, fmt.Errorf("%s.replacement: found %q, expected the character that stands for a space", field, o.blank)
-	case o.scheme == "" && never:
-		o.scheme = "never"
-	case o.scheme == "":
-		o.scheme = "always"
-	case o.scheme != "always" && o.scheme != "first" && o.scheme != "never":
-		return o, nil, nil, fmt.Errorf("%s.prepend_scheme: found %q, expected always, first or never", field, o.scheme)
-	case never && o.scheme != "never":
-		return o, nil, nil, fmt.Errorf("%s: found add_prefix_space false beside prepend_scheme %q, expected never", field, o.scheme)
+	case blank == "" || len([]rune(blank)) > 1:
+		return "", "", fmt.Errorf("%s.replacement: found %q, expected the character that stands for a space", field, blank)
+	case scheme == "" && never:
+		scheme = "never"
+	case scheme == "":
+		scheme = "always"
+	case scheme != "always" && scheme != "first" && scheme != "never":
+		return "", "", fmt.Errorf("%s.prepend_scheme: found %q, expected always, first or never", field, scheme)
+	case never && scheme != "never":
+		return "", "", fmt.Errorf("%s: found add_prefix_space false beside prepend_scheme %q, expected never", field, scheme)
 	}
-	return o, normalizer, pre, nil
+	return blank, scheme, nil
+}
+
+// leading are the tokens that stand for another text where they come first: without the blanks of the decoder Metaspace.
+func (f *file) leading(s *spelling) map[int32]string {
+	if s.blank == "" {
+		return nil
+	}
+	texts := map[int32]string{}
+	add := func(id int64, written string) {
+		if without := strings.ReplaceAll(written, s.blank, ""); without != written {
+			texts[int32(id)] = s.replace(without)
+		}
+	}
+	for _, e := range f.Model.Vocab {
+		add(int64(e.id), e.text)
+	}
+	for _, a := range f.AddedTokens {
+		add(a.Id, a.Content)
+	}
+	return texts
 }
 
 // metaspace cuts a text before each blank, unless it is told not to.

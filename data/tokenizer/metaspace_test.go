@@ -143,6 +143,46 @@ func TestNormalizedTokensWithAnOpening(t *testing.T) {
 	}
 }
 
+// The decoder Metaspace makes spaces of blanks, and nothing of those in the first token that is there: by its definition.
+func TestMetaspaceDecoder(t *testing.T) {
+	s := readSentencePiece(t)
+	for scheme, want := range map[string]string{"always": "def  x ", "first": "def  x ", "never": " def  x "} {
+		tok := charTokenizer(t, s.named(t, "always", func(f object) {
+			f["decoder"] = object{"type": "Sequence", "decoders": []any{object{"type": "Metaspace", "replacement": "▁", "prepend_scheme": scheme},
+				object{"type": "ByteFallback"}, object{"type": "Fuse"}}}
+		}))
+		id := func(name string) int32 {
+			id, ok := tok.TokenID(name)
+			if !ok {
+				t.Fatal("no token ", name)
+			}
+			return id
+		}
+		bare := []int32{id("▁d"), id("e"), id("f"), id("▁"), id("▁"), id("x"), id("▁")}
+		behind := append([]int32{id("<s>"), 1 << 20}, bare...)
+		for _, c := range []struct {
+			ids  []int32
+			skip bool
+			want string
+		}{{bare, true, want}, {behind, true, want}, {behind, false, "<s> def  x "}, {[]int32{id("▁"), id("▁d")}, true, map[string]string{
+			"always": " d", "first": " d", "never": "  d"}[scheme]}} {
+			if got := tok.Decode(c.ids, c.skip); got != c.want {
+				t.Errorf("%s: %v decoded to %q, expected %q", scheme, c.ids, got, c.want)
+			}
+			stream := tok.NewStream(c.skip)
+			for range 2 {
+				joined := ""
+				for _, id := range c.ids {
+					joined += stream.Push(id)
+				}
+				if joined += stream.Flush(); joined != c.want {
+					t.Errorf("%s: %v streamed as %q, expected %q", scheme, c.ids, joined, c.want)
+				}
+			}
+		}
+	}
+}
+
 func TestOpeningsThatAreNone(t *testing.T) {
 	s := readSentencePiece(t)
 	pre := func(change map[string]any) func(object) {

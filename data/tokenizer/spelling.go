@@ -14,14 +14,15 @@ import (
 type spelling struct {
 	replace func(string) string
 	bytes   map[string]byte
-	strip   int // spaces that decoding takes off the start of a text
+	strip   int    // spaces that decoding takes off the start of a text
+	blank   string // that the first token of a text does without: the decoder Metaspace; "": there is none
 }
 
 func (s *spelling) byteLevel() bool { return s.replace == nil }
 
 // spelling reads the decoder.
 func (p *part) spelling(field string) (*spelling, error) {
-	const expected = "expected ByteLevel, or a Sequence of Replace, ByteFallback, Fuse and Strip"
+	const expected = "expected ByteLevel, or a Sequence of Replace or Metaspace, ByteFallback, Fuse and Strip"
 	if p != nil && p.Type == "ByteLevel" {
 		return &spelling{}, nil
 	}
@@ -40,6 +41,14 @@ func (p *part) spelling(field string) (*spelling, error) {
 				return nil, err
 			}
 			pairs = append(pairs, [2]string{old, new})
+		case "Metaspace":
+			blank, scheme, err := d.marks(at)
+			if err != nil {
+				return nil, err
+			}
+			if pairs = append(pairs, [2]string{blank, " "}); scheme != "never" {
+				s.blank = blank
+			}
 		case "ByteFallback", "Fuse":
 			order = append(order, d.Type)
 			continue
@@ -54,7 +63,7 @@ func (p *part) spelling(field string) (*spelling, error) {
 			return nil, fmt.Errorf("%s.type: found %q, %s", at, d.Type, expected)
 		}
 		if len(order) > 0 {
-			return nil, fmt.Errorf("%s: found Replace after %s; %s, in this order", at, order[0], expected)
+			return nil, fmt.Errorf("%s: found %s after %s; %s, in this order", at, d.Type, order[0], expected)
 		}
 	}
 	if got := strings.Join(order, " "); !slices.Contains([]string{"ByteFallback Fuse", "ByteFallback", "ByteFallback Fuse Strip"}, got) {

@@ -32,6 +32,7 @@ type Tokenizer struct {
 	spelling  *spelling
 
 	tokens  []string         // the bytes of each id; "" where no token has that id
+	leading map[int32]string // those of some ids that begin a text
 	added   map[string]int32 // added tokens by content
 	control map[int32]bool   // added tokens by id; true for control tokens
 	raw     *matcher         // finds added tokens in the text as it comes

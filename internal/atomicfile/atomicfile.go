@@ -4,6 +4,7 @@ package atomicfile
 
 import (
 	"bufio"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -64,6 +65,15 @@ func Write(path string, fill func(io.Writer) error) (err error) {
 		return err
 	}
 	return SyncDir(filepath.Dir(path))
+}
+
+// WriteJSON writes a value as JSON.
+func WriteJSON(path string, v any) error {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	return WriteBytes(path, text)
 }
 
 // WriteBytes replaces the file at path with data.

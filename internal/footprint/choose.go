@@ -76,7 +76,7 @@ func (r Run) choose(least *Plan, with Run, sizes []int, longest int) (*Plan, err
 // longest is the length of the longest sequence that there may be.
 func (r Run) longest() (int, error) {
 	c, err := model.ReadConfig(r.Dir)
-	return min(max(r.Prompt, 1)+r.MaxTokens, c.MaxPositions), err
+	return min(max(r.Prompt, 1)+r.SequenceTokens(), c.MaxPositions), err
 }
 
 // settled is the run with the settings that it leaves open.

@@ -47,6 +47,7 @@ type Run struct {
 	Prompt  int    // tokens of the longest prompt; 0: not known yet
 	Learns  bool   // the policy is trained, not only asked
 	Cells   bool   // programs run on this machine
+	Loaded  bool   // the model's weights are in the memory already
 }
 
 // ModelOptions are what a configuration says of batches, precision and quantisation.
@@ -117,14 +118,18 @@ func (r Run) plan(rooms rooms) (p *Plan, err error) {
 	if err != nil {
 		return nil, err
 	}
-	p.take("weights", l)
-	if rooms[p.host()].Mapped {
+	if r.Loaded {
+		l.Take()
+	} else {
+		p.take("weights", l)
+	}
+	if rooms[p.host()].Mapped && !r.Loaded {
 		p.files = filesOf(r.Dir)
 	}
 	if err := r.learner(p, l, policy); err != nil {
 		return nil, err
 	}
-	length := min(max(r.Prompt, 1)+r.MaxTokens, policy.MaxPositions)
+	length := min(max(r.Prompt, 1)+r.SequenceTokens(), policy.MaxPositions)
 	work := policy.Work(length, r.Learns)
 	if work.Sequences = r.MaxSequences; work.Sequences == 0 {
 		work.Sequences = sampler.UsualSequences
@@ -143,6 +148,11 @@ func (r Run) plan(rooms rooms) (p *Plan, err error) {
 		p.add("batches", bytes-training-scoring+l.WorkSize(work), host)
 	}
 	p.rest(r)
+	if r.Learns && r.Serve != "" {
+		if err := r.beside(p, l, policy); err != nil {
+			return nil, err
+		}
+	}
 	if err := r.sampler(p, l, policy, length); err != nil {
 		return nil, err
 	}

@@ -78,6 +78,7 @@ func TestThePlanIsWhatIsAllocated(t *testing.T) {
 	for _, words := range [][]string{
 		nil, {"max_rows=2000", "lora_rank=4", "max_sequences=7"}, {"train=full", "recompute=blocks"},
 		{"precision=bf16", "lora_targets=q_proj,down_proj"}, {"kv_cache_dtype=bf16", "quantize=nf4"}, {"share_prefixes=false"},
+		{"serve=127.0.0.1:0"},
 	} {
 		t.Run(strings.Join(words, " "), func(t *testing.T) {
 			r := run(t, words...)
@@ -105,6 +106,9 @@ func TestThePlanIsWhatIsAllocated(t *testing.T) {
 			_, err = optim.NewAdam(c, params, grads, optim.Defaults(), locate)
 			require.NoError(t, err)
 			near("moments", c.take(), p.Of("moments"))
+			if r.Serve != "" {
+				servedBeside(t, c, policy, p)
+			}
 			training, scoring, err := policy.Prepare(r.Prompt + r.MaxTokens)
 			require.NoError(t, err)
 			require.Equal(t, []int{training, scoring}, []int{p.Of("activations"), p.Of("scorer")})
@@ -115,6 +119,26 @@ func TestThePlanIsWhatIsAllocated(t *testing.T) {
 			near("sampler", c.take(), p.Of("cache")+p.Of("sampler"))
 		})
 	}
+}
+
+// servedBeside holds what is allocated to answer beside training to the plan, which has the parts of a matrix one by one.
+func servedBeside(t *testing.T, c *counting, policy *model.Policy, p *Plan) {
+	t.Helper()
+	twin, err := policy.Twin()
+	require.NoError(t, err)
+	o, err := Beside(twin)
+	require.NoError(t, err)
+	live, err := sampler.NewLive(twin, o)
+	require.NoError(t, err)
+	a, err := policy.Adapter()
+	require.NoError(t, err)
+	for range o.Adapters {
+		_, err = live.Serve(a)
+		require.NoError(t, err)
+	}
+	got := c.take() + 2*4*len(a.Values) // on their way
+	require.GreaterOrEqual(t, p.Of("serve"), got)
+	require.InEpsilon(t, got, p.Of("serve"), 0.04)
 }
 
 // roomOf is that of a machine without a card.

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"os"
 	"time"
 
@@ -21,6 +22,7 @@ type Judging struct {
 	Grader  reward.Grader
 	Sandbox reward.Backend // that programs run in
 	judge   *reward.Judge  // nil where the grader is the caller's own
+	mix     reward.Weights // that the settings name one by one
 }
 
 // Own is what a manifest calls a grader that the caller brought.
@@ -33,7 +35,7 @@ func Open(ctx context.Context, cfg *configs.Config, own reward.Grader, wrap func
 	warn func(string)) (*Judging, error) {
 	j := &Judging{Grader: own, Sandbox: reward.Backend{Kind: Own}}
 	if own == nil {
-		if err := j.openSandbox(ctx, cfg); err != nil {
+		if err := j.openSandbox(ctx, cfg, p, warn); err != nil {
 			return nil, err
 		}
 		if err := j.try(ctx, cfg, p, warn); err != nil {
@@ -54,21 +56,28 @@ func Open(ctx context.Context, cfg *configs.Config, own reward.Grader, wrap func
 	return j, nil
 }
 
-func (j *Judging) openSandbox(ctx context.Context, cfg *configs.Config) (err error) {
-	rc := reward.Config{Weights: cfg.Weights(), File: cfg.RewardFile, OnTruncated: reward.Truncation(cfg.OnTruncated),
-		Timeout: time.Duration(cfg.RewardTimeout * float64(time.Second)), MaxTests: cfg.MaxTests, InfraLimit: cfg.InfraThreshold,
-		Sandbox: cfg.Sandbox, URL: cfg.SandboxURL, Slots: cfg.SandboxSlots, Python: cfg.Python}
+func (j *Judging) openSandbox(ctx context.Context, cfg *configs.Config, p *sources.Problems, warn func(string)) (err error) {
+	rc := reward.Config{Weights: cfg.Weights(), File: cfg.RewardFile, FilePython: cfg.RewardPython,
+		OnTruncated: reward.Truncation(cfg.OnTruncated), Timeout: time.Duration(cfg.RewardTimeout * float64(time.Second)),
+		MaxTests: cfg.MaxTests, InfraLimit: cfg.InfraThreshold, Sandbox: cfg.Sandbox, URL: cfg.SandboxURL, Slots: cfg.SandboxSlots,
+		Python: cfg.Python, Answers: cfg.Env != "tools" && data.AllAnswers(p.Train, p.HeldOut)}
 	if cfg.Sandbox == "fusion" {
-		if cfg.SandboxURL == "" && os.Getenv("SANDBOX_URL") == "" {
+		if cfg.SandboxURL == "" && os.Getenv("SANDBOX_URL") == "" && !rc.Answers {
 			return badinput.Errorf("sandbox=fusion: no server is named; type sandbox_url=http://host:8080, or set SANDBOX_URL")
 		}
 		rc.Sandbox = "auto"
+	}
+	if rc.Judge, err = refereeOf(cfg, warn); err != nil {
+		return err
 	}
 	if j.judge, err = reward.Open(ctx, rc); err != nil {
 		return err
 	}
 	j.Grader, j.Sandbox = j.judge, j.judge.Backend()
-	return nil
+	if cfg.Reward == "weights" || cfg.Reward == "custom" {
+		j.mix, err = reward.ParseWeights(cfg.Weights())
+	}
+	return err
 }
 
 // try holds the problems and the reward file against each other.
@@ -114,6 +123,9 @@ func without(problems []data.Problem, faults []reward.CheckerFault) []data.Probl
 	return kept
 }
 
+// Judge is what runs programs and judges them, nil where the grader is the caller's own.
+func (j *Judging) Judge() *reward.Judge { return j.judge }
+
 // Warnings are what a person should know of the checkers and the reward file since they were last asked for.
 func (j *Judging) Warnings() []string {
 	if j.judge == nil {
@@ -128,6 +140,12 @@ func (j *Judging) CustomSeconds() float64 {
 		return 0
 	}
 	return j.judge.Stats().CustomSeconds
+}
+
+// Components are the means of the components that reward=weights and custom name; of a reward that has a name, the metrics
+// know them by others.
+func (j *Judging) Components(scores iter.Seq[reward.Score]) map[string]float64 {
+	return j.mix.Means(scores)
 }
 
 // String says where programs run, for people.

@@ -1,7 +1,9 @@
-"""Writes a Qwen3 model as a GGUF file, for llama.cpp.
+"""Writes a Qwen3 model as a GGUF file, for llama.cpp, or random weights of a shape.
 
-    python3 gguf.py f32|bf16 OUT MODEL_DIR     the weights of a Hugging Face directory
-    python3 gguf.py f32|bf16 OUT qwen3-0.6b    random weights of that shape
+    python3 gguf.py f32|bf16 OUT MODEL_DIR         the weights of a Hugging Face directory
+    python3 gguf.py f32|bf16|q4_0 OUT SHAPE[/N]    random weights of qwen3-0.6b, llama3.2-1b or llama3.1-8b, or of N layers of it
+
+With q4_0 the matrices of the layers are in four bits a weight; the embedding and the head are in bf16.
 """
 
 import json
@@ -13,10 +15,23 @@ import numpy as np
 
 from tensors import read_model, to_bf16
 
-QWEN3_06B = {
-    "hidden_size": 1024, "num_hidden_layers": 28, "num_attention_heads": 16, "num_key_value_heads": 8, "head_dim": 128,
-    "intermediate_size": 3072, "vocab_size": 151936, "rms_norm_eps": 1e-6, "rope_theta": 1e6, "tie_word_embeddings": True,
-    "max_position_embeddings": 40960,
+LLAMA = {
+    "architectures": ["LlamaForCausalLM"], "num_attention_heads": 32, "num_key_value_heads": 8, "vocab_size": 128256,
+    "rms_norm_eps": 1e-5, "rope_theta": 5e5, "max_position_embeddings": 131072,
+}
+SHAPES = {
+    "qwen3-0.6b": {
+        "architectures": ["Qwen3ForCausalLM"],
+        "hidden_size": 1024, "num_hidden_layers": 28, "num_attention_heads": 16, "num_key_value_heads": 8, "head_dim": 128,
+        "intermediate_size": 3072, "vocab_size": 151936, "rms_norm_eps": 1e-6, "rope_theta": 1e6, "tie_word_embeddings": True,
+        "max_position_embeddings": 40960,
+    },
+    "llama3.2-1b": LLAMA | {
+        "hidden_size": 2048, "num_hidden_layers": 16, "head_dim": 64, "intermediate_size": 8192, "tie_word_embeddings": True,
+    },
+    "llama3.1-8b": LLAMA | {
+        "hidden_size": 4096, "num_hidden_layers": 32, "head_dim": 128, "intermediate_size": 14336, "tie_word_embeddings": False,
+    },
 }
 
 NAMES = {
@@ -26,7 +41,8 @@ NAMES = {
 }
 
 UINT32, FLOAT32, STRING = 4, 6, 8  # of a value in the header
-TYPES = {"f32": (0, 4), "bf16": (30, 2)}  # of a tensor: its number, and the bytes of an element
+TYPES = {"f32": (0, 4), "bf16": (30, 2), "q4_0": (2, 18 / 32)}  # of a tensor: its number, and the bytes of an element
+ARCHITECTURES = {"Qwen3ForCausalLM": "qwen3", "LlamaForCausalLM": "llama"}
 
 
 def readable(directory):
@@ -45,6 +61,8 @@ def shapes(c):
         "self_attn.k_norm": (width,), "post_attention_layernorm": (hidden,), "mlp.gate_proj": (inner, hidden),
         "mlp.up_proj": (inner, hidden), "mlp.down_proj": (hidden, inner),
     }
+    if architecture(c) == "llama":
+        del layer["self_attn.q_norm"], layer["self_attn.k_norm"]
     yield "model.embed_tokens.weight", "token_embd.weight", (c["vocab_size"], hidden)
     yield "model.norm.weight", "output_norm.weight", (hidden,)
     if not c["tie_word_embeddings"]:
@@ -54,30 +72,42 @@ def shapes(c):
             yield f"model.layers.{i}.{name}.weight", f"blk.{i}.{NAMES[name]}.weight", shape
 
 
+def architecture(c):
+    return ARCHITECTURES[c["architectures"][0]]
+
+
+def kind_of(kind, name, shape):
+    """In what form a tensor is written."""
+    if len(shape) < 2:
+        return "f32"
+    return "bf16" if kind == "q4_0" and not name.startswith("blk.") else kind
+
+
 def text(s):
     return struct.pack("<Q", len(s)) + s.encode()
 
 
 def header(c, kind):
     """The settings, and where each tensor lies."""
-    pairs = [("general.architecture", STRING, text("qwen3")), ("tokenizer.ggml.model", STRING, text("none"))]
+    pairs = [("general.architecture", STRING, text(architecture(c))), ("tokenizer.ggml.model", STRING, text("none"))]
     for key, value in {
         "context_length": c["max_position_embeddings"], "embedding_length": c["hidden_size"], "block_count": c["num_hidden_layers"],
         "feed_forward_length": c["intermediate_size"], "attention.head_count": c["num_attention_heads"],
         "attention.head_count_kv": c["num_key_value_heads"], "attention.key_length": c["head_dim"],
         "attention.value_length": c["head_dim"], "vocab_size": c["vocab_size"],
+        "rope.dimension_count": c["head_dim"],
     }.items():
-        pairs.append(("qwen3." + key, UINT32, struct.pack("<I", value)))
+        pairs.append((architecture(c) + "." + key, UINT32, struct.pack("<I", value)))
     for key, value in (("attention.layer_norm_rms_epsilon", c["rms_norm_eps"]), ("rope.freq_base", c["rope_theta"])):
-        pairs.append(("qwen3." + key, FLOAT32, struct.pack("<f", value)))
+        pairs.append((architecture(c) + "." + key, FLOAT32, struct.pack("<f", value)))
     tensors, offset, body = list(shapes(c)), 0, b""
     for key, kind_of_value, value in pairs:
         body += text(key) + struct.pack("<I", kind_of_value) + value
     for _, name, shape in tensors:
-        number, size = TYPES[kind if len(shape) == 2 else "f32"]
+        number, size = TYPES[kind_of(kind, name, shape)]
         body += text(name) + struct.pack("<I", len(shape)) + struct.pack(f"<{len(shape)}Q", *reversed(shape))
         body += struct.pack("<IQ", number, offset)
-        offset += padded(int(np.prod(shape)) * size)
+        offset += padded(int(np.prod(shape) * size))
     return b"GGUF" + struct.pack("<IQQ", 3, len(tensors), len(pairs)) + body
 
 
@@ -89,18 +119,33 @@ def write(path, c, kind, values):
     head = header(c, kind)
     with open(path + ".part", "wb") as f:
         f.write(head.ljust(padded(len(head)), b"\0"))
-        for name, _, shape in shapes(c):
-            x = values(name, shape).astype(np.float32)
-            raw = to_bf16(x).tobytes() if kind == "bf16" and len(shape) == 2 else x.tobytes()
+        for name, to, shape in shapes(c):
+            form = kind_of(kind, to, shape)
+            if form == "q4_0":
+                raw = random_codes(int(np.prod(shape)))
+            else:
+                x = values(name, shape).astype(np.float32)
+                raw = to_bf16(x).tobytes() if form == "bf16" else x.tobytes()
             f.write(raw.ljust(padded(len(raw)), b"\0"))
     os.rename(path + ".part", path)
 
 
+def random_codes(n):
+    """Blocks of 32 weights: a scale in f16, then their codes."""
+    blocks = np.random.default_rng(n).integers(0, 256, (n // 32, 18), np.uint8)
+    blocks[:, :2] = np.frombuffer(np.float16(0.004).tobytes(), np.uint8)
+    return blocks.tobytes()
+
+
 def main(kind, path, model):
-    if model == "qwen3-0.6b":
+    shape, _, layers = model.partition("/")
+    if shape in SHAPES and not os.path.exists(model):
+        c = SHAPES[shape] | ({"num_hidden_layers": int(layers)} if layers else {})
         rng = np.random.default_rng(0)
         random = lambda _, shape: np.ones(shape) if len(shape) == 1 else 0.02 * rng.standard_normal(shape, np.float32)
-        write(path, QWEN3_06B, kind, random)
+        write(path, c, kind, random)
+    elif kind == "q4_0":
+        sys.exit(f"gguf.py: {model}: q4_0 is written of random weights alone")
     else:
         config, weights = read_model(model)
         write(path, config, kind, lambda name, _: weights[name])

@@ -16,12 +16,14 @@ const (
 	OwnWrapper   = "wrapper" // something around the grader
 	OwnAdvantage = "advantage"
 	OwnLoss      = "loss"
+
+	OwnEnvironment = "environment"
 )
 
 // ownParts are these parts in the order of a message: the setting that each takes the place of, and the option that
 // brings it.
 var ownParts = []struct{ name, key, option string }{
-	{OwnAdvantage, "advantage", "WithAdvantage"}, {OwnLoss, "loss", "WithLoss"},
+	{OwnAdvantage, "advantage", "WithAdvantage"}, {OwnLoss, "loss", "WithLoss"}, {OwnEnvironment, "env", "WithEnvironment"},
 	{OwnGrader, "reward", "WithGrader"}, {OwnWrapper, "reward", "WrapGrader"},
 }
 

@@ -49,10 +49,17 @@ func Of(cfg *configs.Config, problems *sources.Problems, judged bool) (Parts, er
 	if err != nil {
 		return nil, err
 	}
-	parts["prompt_template"] = Part{SHA256: wording.Fingerprint()}
-	files := map[string]string{"blocklist": cfg.Blocklist}
+	parts["prompt_template"] = Part{SHA256: wording.Fingerprint(problems.Train, problems.HeldOut)}
+	if cfg.Env == "heal" {
+		words, err := sources.HealWording(cfg)
+		if err != nil {
+			return nil, err
+		}
+		parts["heal_template"] = Part{SHA256: fmt.Sprintf("%x", sha256.Sum256([]byte(words)))}
+	}
+	files := map[string]string{"blocklist": cfg.Blocklist, "env": cfg.EnvProgram()}
 	if judged {
-		files["reward_file"] = cfg.RewardFile
+		files["reward_file"], files["judge_prompt"] = cfg.RewardFile, cfg.JudgePrompt
 	}
 	for key, path := range files {
 		if path == "" {

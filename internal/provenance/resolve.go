@@ -73,7 +73,7 @@ func settingsOf(key, dir string) (*configs.Config, error) {
 	}
 	cfg, err := r.settingsOf(dir)
 	if err == nil {
-		cfg.RunDir, cfg.Resume, cfg.AllowChange = "", "auto", []string{}
+		cfg.RunDir, cfg.Resume, cfg.AllowChange, cfg.Serve, cfg.ServeKeys = "", "auto", []string{}, "", ""
 	}
 	return cfg, err
 }

@@ -2,7 +2,9 @@ package report
 
 import (
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 )
 
 // section is a part of the page: charts over the same axis, and the series that did not move.
@@ -119,8 +121,28 @@ func (r *run) learning(a *axis) section {
 				r.line("otherwise equal", "c7", rate, otherwiseEqual),
 			}},
 		r.verdictMix(),
+		r.components(),
 	)
 	return s
+}
+
+// components are the means of what the reward is mixed of.
+func (r *run) components() plot {
+	p, seen := plot{title: "Components of the reward"}, map[string]bool{}
+	for i := range r.steps {
+		for name := range r.steps[i].Components {
+			seen[name] = true
+		}
+	}
+	for i, name := range slices.Sorted(maps.Keys(seen)) {
+		p.series = append(p.series, r.line(name, fmt.Sprintf("c%d", 1+i%7), rate, func(s *step) float64 {
+			if v, ok := s.Components[name]; ok {
+				return v
+			}
+			return nan
+		}))
+	}
+	return p
 }
 
 // otherwiseEqual is the share of degenerate groups that are neither all right nor all wrong.
@@ -195,6 +217,8 @@ func (r *run) optimizer(a *axis) section {
 		plot{title: "KL of a step", note: "between the policies before and after it", series: []series{
 			r.line("kl_pre_post_v1", "c2", number, func(s *step) float64 { return s.Shift1 }),
 			r.line("kl_pre_post_v2", "c1", number, func(s *step) float64 { return s.Shift2 })}},
+		plot{title: "KL from the reference", note: "the model without its adapter",
+			series: []series{r.line("kl_ref", "c1", number, func(s *step) float64 { return s.KLRef })}},
 		plot{title: "KL between sampler and trainer", series: []series{
 			r.line("kl_v1", "c2", number, func(s *step) float64 { return s.KL1 }),
 			r.line("kl_v2", "c1", number, func(s *step) float64 { return s.KL2 })}},

@@ -79,6 +79,8 @@ type step struct {
 
 	Verdicts map[string]float64 `json:"verdicts"`
 
+	Components map[string]float64 `json:"components"`
+
 	// These mean nothing where no update was made.
 	Updated   *bool   `json:"updated"`
 	Loss      float64 `json:"loss"`
@@ -89,6 +91,7 @@ type step struct {
 	KL2       float64 `json:"kl_v2"`
 	Shift1    float64 `json:"kl_pre_post_v1"`
 	Shift2    float64 `json:"kl_pre_post_v2"`
+	KLRef     float64 `json:"kl_ref"`
 	MaxDiff   float64 `json:"max_logp_diff"`
 	Entropy   float64 `json:"entropy"`
 	Clipped   float64 `json:"clip_fraction"`
@@ -156,7 +159,7 @@ func unknownStep() step {
 		Completions: nan, Tokens: nan, MeanLength: nan, MaxLength: nan, MinLength: nan, Truncated: nan,
 		RewardErrors: nan, Excluded: nan, Blocked: nan,
 		Loss: nan, RatioMean: nan, RatioMin: nan, RatioMax: nan, KL1: nan, KL2: nan, Shift1: nan, Shift2: nan,
-		MaxDiff: nan, Entropy: nan, Clipped: nan, ESS: nan, GradNorm: nan, OnPolicy: nan,
+		KLRef: nan, MaxDiff: nan, Entropy: nan, Clipped: nan, ESS: nan, GradNorm: nan, OnPolicy: nan,
 		Staleness: nan, Rate: nan, timing: unknownTiming(),
 	}
 }
@@ -245,8 +248,8 @@ func (r *run) readMetrics(dir string) error {
 // settle makes unknown what a step without an update, or without a score, says nothing about.
 func (s step) settle() step {
 	if s.Updated != nil && !*s.Updated {
-		for _, x := range []*float64{&s.Loss, &s.RatioMean, &s.RatioMin, &s.RatioMax, &s.KL1, &s.KL2, &s.Shift1, &s.Shift2, &s.MaxDiff,
-			&s.Entropy, &s.Clipped, &s.ESS, &s.GradNorm, &s.OnPolicy} {
+		for _, x := range []*float64{&s.Loss, &s.RatioMean, &s.RatioMin, &s.RatioMax, &s.KL1, &s.KL2, &s.Shift1, &s.Shift2, &s.KLRef,
+			&s.MaxDiff, &s.Entropy, &s.Clipped, &s.ESS, &s.GradNorm, &s.OnPolicy} {
 			*x = nan
 		}
 	}

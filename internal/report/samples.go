@@ -4,12 +4,14 @@ import (
 	"bytes"
 	"cmp"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/seed-7879b91d/grpo/internal/jsonl"
 )
@@ -24,6 +26,29 @@ type sample struct {
 	Finish    string  `json:"finish_reason"`
 	Score     score   `json:"score"`
 	Advantage float64 `json:"advantage"`
+
+	Conversation *struct {
+		Messages []struct {
+			Role    string `json:"role"`
+			Content string `json:"content"`
+		} `json:"messages"`
+		Ending string `json:"ending"`
+	} `json:"conversation"` // null where the completion is one turn
+}
+
+// words are what was said: in a conversation, who said it stands above.
+func (s sample) words() string {
+	if s.Conversation == nil {
+		return s.Text
+	}
+	var out strings.Builder
+	for i, m := range s.Conversation.Messages {
+		if i > 0 {
+			out.WriteString("\n\n")
+		}
+		fmt.Fprintf(&out, "── %s ──\n%s", m.Role, m.Content)
+	}
+	return out.String()
 }
 
 type score struct {
@@ -200,7 +225,7 @@ func showGroup(samples []sample) shown {
 
 func show(s sample, which string) completion {
 	c := completion{Which: which, Verdict: visible(s.Score.Verdict), Color: verdictColor(s.Score.Verdict), Reward: "none",
-		Text: visible(cut(s.Text, mostText)), Note: visible(cut(s.Score.Note, 300))}
+		Text: visible(cut(s.words(), mostText)), Note: visible(cut(s.Score.Note, 300))}
 	if c.Verdict == "" {
 		c.Verdict = "not run"
 	}
@@ -216,6 +241,8 @@ func show(s sample, which string) completion {
 	switch {
 	case s.Score.Excluded != "":
 		c.Note = "left out of its group: " + visible(s.Score.Excluded) + " " + c.Note
+	case s.Conversation != nil && s.Conversation.Ending != "over":
+		c.Note = "ended by " + visible(s.Conversation.Ending) + " " + c.Note
 	case s.Finish == "length":
 		c.Note = "cut off at max_tokens " + c.Note
 	}

@@ -6,6 +6,8 @@ import (
 	"os"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/conversation"
+	"github.com/seed-7879b91d/grpo/reward"
 	"github.com/seed-7879b91d/grpo/sampler"
 )
 
@@ -24,6 +26,23 @@ type AheadGroup struct {
 	Problem  string            `json:"problem"`
 	Prompt   []int32           `json:"prompt"`
 	Rollouts []sampler.Rollout `json:"rollouts"`
+	// Held are the conversations that the rollouts are, by sample, which are not scored again; none where they are completions.
+	Held []Held `json:"conversations,omitempty"`
+}
+
+// Held is a conversation with what it earned.
+type Held struct {
+	Record *conversation.Record `json:"record"`
+	Score  reward.Score         `json:"score"`
+}
+
+// Conversation is what sample i is, nil of a completion.
+func (g AheadGroup) Conversation(i int) *conversation.Record {
+	if len(g.Held) == 0 {
+		return nil
+	}
+	g.Held[i].Record.Score = g.Held[i].Score
+	return g.Held[i].Record
 }
 
 // ReadAhead reads a batch, nil where there is no such file, of a model with that many tokens.
@@ -54,6 +73,14 @@ func (g AheadGroup) check(index, vocabulary int) error {
 	}
 	if err := checkTokens(g.Prompt, vocabulary); err != nil {
 		return fmt.Errorf("prompt: %w", err)
+	}
+	if n := len(g.Held); n > 0 && n != len(g.Rollouts) {
+		return fmt.Errorf("%d rollouts and %d conversations, expected one for each, or none", len(g.Rollouts), n)
+	}
+	for i, h := range g.Held {
+		if h.Record == nil || !h.Record.Within(len(g.Rollouts[i].Tokens)) {
+			return fmt.Errorf("sample %d: the turns of its conversation do not stand in its %d tokens", i, len(g.Rollouts[i].Tokens))
+		}
 	}
 	for i, r := range g.Rollouts {
 		switch {

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/conversation"
 	"github.com/seed-7879b91d/grpo/sampler"
 )
 
@@ -26,7 +27,8 @@ func drawn() Ahead {
 	}
 	return Ahead{Policy: "aa", Updates: 3, Epoch: 1, Groups: []AheadGroup{
 		{Problem: "p0", Prompt: []int32{1, 2}, Rollouts: []sampler.Rollout{of(0, 0, 5, 381), of(0, 1, 7)}},
-		{Problem: "p1", Prompt: []int32{383}, Rollouts: []sampler.Rollout{of(1, 0, 0)}},
+		{Problem: "p1", Prompt: []int32{383}, Rollouts: []sampler.Rollout{of(1, 0, 0)}, Held: []Held{{Record: &conversation.Record{
+			Turns: []sampler.Turn{{End: 1, Finish: sampler.Length}}, Most: 2, Ending: "over"}}}},
 	}}
 }
 
@@ -43,6 +45,9 @@ func TestReadAhead(t *testing.T) {
 		"2 tokens and 1 log-prob":                                 func(a *Ahead) { r := &a.Groups[0].Rollouts[0]; r.LogProbs = r.LogProbs[:1] },
 		"sample 1 of group 0 is not in its place":                 func(a *Ahead) { a.Groups[0].Rollouts = a.Groups[0].Rollouts[1:] },
 		"sample 0 of group 1 is not in its place":                 func(a *Ahead) { a.Groups = a.Groups[1:] },
+		"1 rollouts and 2 conversations":                          func(a *Ahead) { a.Groups[1].Held = append(a.Groups[1].Held, Held{}) },
+		"group 1: sample 0: the turns":                            func(a *Ahead) { a.Groups[1].Held[0].Record.Turns[0].End = 2 },
+		"group 1: sample 0: the turns of its":                     func(a *Ahead) { a.Groups[1].Held[0].Record = nil },
 		`sample 0 ended by "", expected stop or length`:           func(a *Ahead) { a.Groups[1].Rollouts[0].Finish = "" },
 	} {
 		a := drawn()

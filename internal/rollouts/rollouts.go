@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed-7879b91d/grpo/configs"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/conversation"
 	"github.com/seed-7879b91d/grpo/internal/jsonl"
 	"github.com/seed-7879b91d/grpo/reward"
 	"github.com/seed-7879b91d/grpo/sampler"
@@ -35,6 +36,10 @@ type Line struct {
 	Finish    sampler.FinishReason `json:"finish_reason"`
 	Score     reward.Score         `json:"score"`
 	Advantage float64              `json:"advantage"`
+	// Advantages are those of tokens, where they are not the completion's.
+	Advantages []float64 `json:"advantages,omitempty"`
+	// Conversation is what the tokens are, where they are one.
+	Conversation *conversation.Record `json:"conversation,omitempty"`
 }
 
 // Logs are the files of the run in dir that a process with these settings writes completions to, or that have those of

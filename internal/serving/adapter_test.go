@@ -67,3 +67,29 @@ func TestAdaptersComeAndGo(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, want[0], got)
 }
+
+// A model whose layers are kept in four bits a weight is served as it is sampled from elsewhere, and takes less memory.
+func TestAModelInFourBits(t *testing.T) {
+	b := backend(t)
+	four := model.Options{Quantise: model.NF4}
+	h, err := Open(t.Context(), Options{Backend: b, Model: four, Sampling: small, Models: []NamedDir{{"x", "tiny"}}})
+	require.NoError(t, err)
+	run(t, h)
+	x, err := h.Find("x")
+	require.NoError(t, err)
+	got := <-ask(t, x, "Print 2.", 5)
+
+	h.Turn().Lock()
+	defer h.Turn().Unlock()
+	whole, err := model.Open(b, x.Language.Dir, false, model.Options{})
+	require.NoError(t, err)
+	require.Less(t, x.Model.WeightBytes(), whole.WeightBytes())
+	p, err := model.Open(b, x.Language.Dir, false, four)
+	require.NoError(t, err)
+	e, err := sampler.New(p, small)
+	require.NoError(t, err)
+	prompt, params := asked(t, x, "Print 2.")
+	want, err := e.Sample(t.Context(), []sampler.Request{{Prompt: prompt, N: 1, Key: sampler.Key{Seed: 5}, Params: params}}, sampler.Events{})
+	require.NoError(t, err)
+	require.Equal(t, want[0], got)
+}

@@ -3,6 +3,7 @@ package serving
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -45,16 +46,22 @@ type Adapter struct {
 	Base string // the name of its model; "" where there is one only
 }
 
+// ErrFull refuses an adapter where a model has as many as there is room for.
+var ErrFull = errors.New("as many adapters are served as there is room for")
+
 // Host has policies by name. Its methods are safe for concurrent use.
 type Host struct {
 	backend kernels.Backend
-	turn    sync.Mutex // is held by whoever computes
+	turn    sync.Locker // is held by whoever computes
 	lives   []*sampler.Live
+	room    int           // adapters that a model may have a name for at a time
 	ended   chan struct{} // closed when Run has returned, or can no longer begin
+	replace sync.Mutex    // one adapter at a time is in the memory twice
 
 	mu       sync.Mutex // guards what follows
 	policies []Policy   // by name
 	loading  map[string]bool
+	placed   map[string]int // adapters in the memory, and those that are being loaded, by their model
 	running  bool
 	closed   bool
 	failure  error
@@ -62,7 +69,8 @@ type Host struct {
 
 // Open opens the models and adapters. Nothing is drawn before Run.
 func Open(ctx context.Context, o Options) (*Host, error) {
-	h := &Host{backend: o.Backend, ended: make(chan struct{}), loading: map[string]bool{}}
+	h := &Host{backend: o.Backend, room: cmp.Or(o.Sampling.Adapters, UsualAdapters), turn: new(sync.Mutex), ended: make(chan struct{}),
+		loading: map[string]bool{}, placed: map[string]int{}}
 	if len(o.Models) == 0 {
 		return nil, badinput.Errorf("nothing to serve: expected a model; type --model tiny, or --model DIR")
 	}
@@ -79,13 +87,9 @@ func Open(ctx context.Context, o Options) (*Host, error) {
 		return nil, err
 	}
 	for i, m := range opened {
-		live, err := sampler.NewLive(m.policy, m.sampling(o.Sampling, len(opened)-i))
-		if err != nil {
-			return nil, fmt.Errorf("model %s: %w", m.name, err)
+		if err := h.enliven(m, m.sampling(o.Sampling, len(opened)-i)); err != nil {
+			return nil, err
 		}
-		live.Turn = &h.turn
-		h.lives = append(h.lives, live)
-		h.add(Policy{Name: m.name, Base: m.name, Language: m.language, Live: live, Model: m.policy})
 	}
 	for _, a := range o.Adapters {
 		if err := h.LoadAdapter(a.Name, a.Base, a.Dir); err != nil {
@@ -95,8 +99,20 @@ func Open(ctx context.Context, o Options) (*Host, error) {
 	return h, nil
 }
 
+// enliven gives a model a sampler.
+func (h *Host) enliven(m opened, o sampler.Options) error {
+	live, err := sampler.NewLive(m.policy, o)
+	if err != nil {
+		return fmt.Errorf("model %s: %w", m.name, err)
+	}
+	live.Turn = h.turn
+	h.lives = append(h.lives, live)
+	h.add(Policy{Name: m.name, Base: m.name, Language: m.language, Live: live, Model: m.policy})
+	return nil
+}
+
 // Turn is held by whoever computes on the host's backend.
-func (h *Host) Turn() sync.Locker { return &h.turn }
+func (h *Host) Turn() sync.Locker { return h.turn }
 
 // Backend is what its models compute on.
 func (h *Host) Backend() kernels.Backend { return h.backend }
@@ -132,8 +148,17 @@ func (h *Host) add(p Policy) {
 	h.policies = slices.Insert(h.policies, i, p)
 }
 
+func (h *Host) remove(name string) {
+	h.policies = slices.DeleteFunc(h.policies, func(p Policy) bool { return p.Name == name })
+}
+
 // LoadAdapter serves the PEFT adapter in dir, over the model named base, which may be "" where there is one only.
 func (h *Host) LoadAdapter(name, base, dir string) error {
+	return h.serve(name, base, func(below *Policy) (*model.Served, error) { return load(below, dir) })
+}
+
+// serve adds an adapter, which load brings to the sampler of the model below it.
+func (h *Host) serve(name, base string, load func(below *Policy) (*model.Served, error)) error {
 	if err := CheckName(name); err != nil {
 		return err
 	}
@@ -141,11 +166,12 @@ func (h *Host) LoadAdapter(name, base, dir string) error {
 	if err != nil {
 		return err
 	}
-	served, err := load(below, dir)
+	served, err := load(below)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	delete(h.loading, name)
 	if err != nil {
+		h.placed[below.Name]--
 		return fmt.Errorf("adapter %s: %w", name, err)
 	}
 	h.add(Policy{Name: name, Base: below.Name, Language: below.Language, Live: below.Live, Model: below.Model, Adapter: served})
@@ -180,7 +206,12 @@ func (h *Host) reserve(name, base string) (*Policy, error) {
 	if below.Adapter != nil {
 		return nil, badinput.Errorf("adapter %s: %s is an adapter itself; expected a model below it, such as %s", name, base, below.Base)
 	}
+	if h.placed[below.Name] >= h.room {
+		return nil, badinput.Errorf("adapter %s: %w, %d over %s; unload one, or start the server with --max-adapters %d",
+			name, ErrFull, h.room, below.Name, h.room+1)
+	}
 	h.loading[name] = true
+	h.placed[below.Name]++
 	return below, nil
 }
 
@@ -190,16 +221,20 @@ func (h *Host) UnloadAdapter(name string) error {
 	h.mu.Lock()
 	p, err := h.find(name)
 	if err == nil && p.Adapter == nil {
-		err = badinput.Errorf("%s is a model, and stays; expected the name of an adapter", name)
+		err = stays(name)
 	}
 	if err == nil {
-		h.policies = slices.DeleteFunc(h.policies, func(p Policy) bool { return p.Name == name })
+		h.remove(name)
 	}
 	h.mu.Unlock()
-	if err == nil {
-		p.Live.Withdraw(p.Adapter)
+	if err != nil {
+		return err
 	}
-	return err
+	p.Live.Withdraw(p.Adapter)
+	h.mu.Lock()
+	h.placed[p.Base]--
+	h.mu.Unlock()
+	return nil
 }
 
 // Healthy is what went wrong with the machine, after which nothing is drawn any more.

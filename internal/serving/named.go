@@ -29,6 +29,12 @@ func ParseNamedDir(text string) (NamedDir, error) {
 	return n, CheckName(n.Name)
 }
 
+// Usual names a model as ParseNamedDir does where nobody gives it a name.
+func Usual(dir string) (NamedDir, error) {
+	n := NamedDir{usualName(dir), dir}
+	return n, CheckName(n.Name)
+}
+
 // usualName is what a directory goes by where nobody says.
 func usualName(dir string) string {
 	id, _, _ := strings.Cut(dir, "@")
@@ -48,18 +54,33 @@ func CheckName(name string) error {
 	bad := func(r rune) bool { return !unicode.IsPrint(r) || unicode.IsSpace(r) || r == unicode.ReplacementChar }
 	switch {
 	case name == "":
-		return badinput.Errorf("a name for what is served: found none; type NAME=DIR")
+		return misnamed("type NAME=DIR", "a name for what is served: found none")
 	case len(name) > longestName:
-		return badinput.Errorf("a name for what is served: it has %d bytes, at most %d are allowed", len(name), longestName)
+		return misnamed("", "a name for what is served: it has %d bytes, at most %d are allowed", len(name), longestName)
 	case strings.ContainsFunc(name, bad):
-		return badinput.Errorf("a name for what is served: found %q, expected letters, digits and signs without spaces", name)
+		return misnamed("", "a name for what is served: found %q, expected letters, digits and signs without spaces", name)
 	}
 	for part := range strings.SplitSeq(name, "/") {
 		if part == "" || part == "." || part == ".." { // clients and proxies fold these in /v1/models/NAME
-			return badinput.Errorf("a name for what is served: found %q, expected something but . and .. between its slashes; type NAME=DIR", name)
+			return misnamed("type NAME=DIR",
+				"a name for what is served: found %q, expected something but . and .. between its slashes", name)
 		}
 	}
 	return nil
+}
+
+// Misnamed says what is wrong with a name, and what to do about it on a command line.
+type Misnamed struct{ Wrong, Type string }
+
+func (e *Misnamed) Error() string {
+	if e.Type == "" {
+		return e.Wrong
+	}
+	return e.Wrong + "; " + e.Type
+}
+
+func misnamed(advice, format string, args ...any) error {
+	return badinput.Errorf("%w", &Misnamed{fmt.Sprintf(format, args...), advice})
 }
 
 // NotFound says that nothing of a name is served.
@@ -74,7 +95,12 @@ func (e *NotFound) Error() string {
 
 // taken reports that a name stands for something already.
 func taken(name string) error {
-	return badinput.Errorf("%q: something else of this name is served; type another NAME=DIR", name)
+	return misnamed("type another NAME=DIR", "%q: something else of this name is served", name)
+}
+
+// stays reports that a model was taken for an adapter.
+func stays(name string) error {
+	return badinput.Errorf("%s is a model, and stays; expected the name of an adapter", name)
 }
 
 func names(policies []Policy) []string {

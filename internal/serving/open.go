@@ -27,7 +27,7 @@ const UsualLength = 4096
 // UsualPace is how long tokens are meant to wait for prompts at the most where nobody says.
 const UsualPace = 200 * time.Millisecond
 
-// UsualAdapters are how many adapters a model has room for where nobody says.
+// UsualAdapters are how many adapters of a model may have names where nobody says.
 const UsualAdapters = 32
 
 // opened is a model that has no sampler yet.
@@ -72,7 +72,9 @@ func fits(maxLength int, models []opened) error {
 // sampling is the size of the model's sampler, where so many have not taken their share of the memory yet.
 func (m opened) sampling(o sampler.Options, left int) sampler.Options {
 	o.Pace = cmp.Or(o.Pace, UsualPace)
-	o.Adapters = cmp.Or(o.Adapters, UsualAdapters)
+	// Places cost nothing while they are empty: there are as many again for adapters without names, which programs train, and
+	// one for an adapter that takes another's place.
+	o.Adapters = 2*cmp.Or(o.Adapters, UsualAdapters) + 1
 	o.MaxLength = min(cmp.Or(o.MaxLength, UsualLength), m.policy.MaxPositions)
 	if room, known := m.policy.Free(); known && o.CacheBytes == 0 && o.Free == 0 {
 		o.Free = room.Bytes / int64(left)

@@ -23,6 +23,9 @@ type Language struct {
 	Renderer  *chat.Renderer
 	Stops     []int32 // tokens that end a completion
 
+	// Tools are those that the model is told of with a problem; nil: none.
+	Tools func(*data.Problem) ([]chat.Tool, error)
+
 	wording *prompt.Builder
 }
 
@@ -67,14 +70,27 @@ func renderer(cfg *configs.Config, tok *tokenizer.Tokenizer) (*chat.Renderer, er
 
 // Prompt puts a problem into words and tokens.
 func (l *Language) Prompt(problem *data.Problem) (tokens []int32, text string, err error) {
-	messages, err := l.wording.Messages(problem)
+	messages, tools, err := l.Messages(problem)
 	if err != nil {
-		return nil, "", fmt.Errorf("problem %s: prompt: %w", problem.ID, err)
+		return nil, "", err
 	}
-	if tokens, text, err = l.Renderer.Prompt(messages); err != nil {
+	if tokens, text, err = l.Renderer.Prompt(messages, tools...); err != nil {
 		return nil, "", fmt.Errorf("problem %s: render: %w", problem.ID, err)
 	}
 	return tokens, text, nil
+}
+
+// Messages are what opens a conversation about a problem, with the tools that the model is told of.
+func (l *Language) Messages(problem *data.Problem) (messages []chat.Message, tools []chat.Tool, err error) {
+	if messages, err = l.wording.Messages(problem); err != nil {
+		return nil, nil, fmt.Errorf("problem %s: prompt: %w", problem.ID, err)
+	}
+	if l.Tools != nil {
+		if tools, err = l.Tools(problem); err != nil {
+			return nil, nil, fmt.Errorf("problem %s: tools: %w", problem.ID, err)
+		}
+	}
+	return messages, tools, nil
 }
 
 // Longest is the number of tokens of the longest prompt. Where something is learned, it is refused that has no room for a

@@ -11,6 +11,7 @@ import (
 	"github.com/seed-7879b91d/grpo/configs"
 	"github.com/seed-7879b91d/grpo/data"
 	"github.com/seed-7879b91d/grpo/data/dataset"
+	"github.com/seed-7879b91d/grpo/data/match"
 	"github.com/seed-7879b91d/grpo/data/overlap"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/tiny"
@@ -214,7 +215,8 @@ func (p *Problems) read(ctx context.Context, cfg *configs.Config, name, source, 
 		o.Set, err = dataset.OpenStore(o.copy)
 	} else {
 		_, statErr := os.Stat(source)
-		o.Set, err = dataset.Open(ctx, source, dataset.Options{Split: split, Strict: statErr == nil})
+		o.Set, err = dataset.Open(ctx, source, dataset.Options{Split: split, Strict: statErr == nil, AnswerMatch: matching(cfg),
+			KeepColumns: cfg.RewardFile != ""})
 	}
 	if err != nil {
 		return nil, err
@@ -226,6 +228,14 @@ func (p *Problems) read(ctx context.Context, cfg *configs.Config, name, source, 
 		}
 	}
 	return o.Problems(), nil
+}
+
+// matching is how answers are matched where their rows do not say it, "" where those have to.
+func matching(cfg *configs.Config) match.By {
+	if cfg.AnswerMatch == "row" {
+		return ""
+	}
+	return match.By(cfg.AnswerMatch)
 }
 
 // Keep gives the run its own copies of the data, where it keeps them.

@@ -1,8 +1,12 @@
 package sources
 
 import (
+	_ "embed"
+	"os"
+
 	"github.com/seed-7879b91d/grpo/configs"
 	"github.com/seed-7879b91d/grpo/data/prompt"
+	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/tiny"
 )
 
@@ -15,4 +19,22 @@ func Wording(cfg *configs.Config) (*prompt.Builder, error) {
 		return tiny.Wording()
 	}
 	return prompt.Default(), nil
+}
+
+//go:embed heal.tmpl
+var healWords string
+
+// HealWording is the template of what the model is told with env=heal of a program that is not right.
+func HealWording(cfg *configs.Config) (text string, err error) {
+	switch {
+	case cfg.HealTemplate != "":
+		words, err := os.ReadFile(cfg.HealTemplate)
+		if err != nil {
+			return "", badinput.Errorf("heal_template: %w", err)
+		}
+		return string(words), nil
+	case cfg.Model == Embedded:
+		return tiny.HealWording(), nil
+	}
+	return healWords, nil
 }

@@ -27,7 +27,7 @@ const About = `The base model was taught on programs of authors who misread, sli
 and for a few minutes only. No held-out problem was among them, and no program that solves one. Some held-out problems
 are of families that neither it nor this run was trained on; make demo prints them apart, with pass@k up to 64.`
 
-//go:embed model train.jsonl heldout.jsonl prompt.tmpl
+//go:embed model train.jsonl heldout.jsonl prompt.tmpl heal.tmpl
 var files embed.FS
 
 // Problems are those to train on and those to evaluate on. No problem is in both. They are read once in a process.
@@ -57,7 +57,13 @@ func Wording() (*prompt.Builder, error) {
 	if err != nil {
 		return nil, err
 	}
-	return prompt.Parse("the embedded prompt template", string(text))
+	return prompt.Own("the embedded prompt template", string(text))
+}
+
+// HealWording is the template of what the model is told of a program that is not right, in words that it knows.
+func HealWording() string {
+	text, _ := files.ReadFile("heal.tmpl") // it is there, or the program would not have been built
+	return string(text)
 }
 
 // Fingerprint names the version of the model: it is another when any of its files is.

@@ -7,8 +7,8 @@ enum { PANEL = 32 };
 // Columns of a group, the unit of compression: see compress.h.
 enum { GROUP = 4 };
 
-// Columns of a group of codes: see nf4.h.
-enum { CODES = 8 };
+// Columns of a group of codes, and how few may share a scale: see nf4.h.
+enum { CODES = 32, LEAST_SEGMENT = 8 };
 
 // How deep one block of a right-hand side is: see gemm.h.
 enum { DEPTH = 192 };
@@ -39,6 +39,7 @@ typedef struct {
 	const float *scales; // [panels][cols / segment][32]
 	const float *values; // [16]
 	int64_t segment;     // columns of one scale
+	int32_t native;      // the processor rounds to bf16, and no value times a scale is one that it would round differently
 } grpo_matrix;
 
 // Compression; a task is a panel. The window of each panel is chosen first.

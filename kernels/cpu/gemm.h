@@ -107,7 +107,7 @@ static void gemm_panel(const grpo_gemm *g, float *scratch, int64_t tile0, int64_
 			};
 			left_side(&r, g, row, mr, k, g->paired ? step / 2 : step);
 			choose_prefetch(&r, g, panel, k + depth, mr, step, stream && i == tile0, i + 1 == tile1);
-			tile_function *f = tile_functions[mr][a_form][form];
+			tile_function *f = function_of(mr, a_form, form);
 			float *s = sums + (row - row0) * PANEL;
 			if (valid == PANEL)
 				f(&r, s, &t);

@@ -4,7 +4,7 @@
 //         half. To widen is a mask or a shift; and it is what the bf16 product of pairs wants, which adds
 //         the high half first: see pair.h.
 
-enum { PAIR_BYTES = PANEL * 4, CODE_BYTES = PANEL * 4 };
+enum { PAIR_BYTES = PANEL * 4, CODE_BYTES = PANEL * CODES / 2 };
 
 INLINE int64_t pairs_of(int64_t cols) { return (cols + 1) / 2; }
 INLINE int64_t code_groups(int64_t cols) { return (cols + CODES - 1) / CODES; } // of a matrix of four bits a weight: see nf4.h

@@ -1,9 +1,10 @@
 // A matrix of bf16 in four bits a weight: a code names one of 16 values, which is multiplied by the scale of the weight's
 // block and rounded to bf16. It is decoded into the pairs of an uncompressed panel where it is read, block by block.
 //
-// A group is eight columns of a panel: a word of 32 bits for each of its 32 rows, column i in bits 4i … 4i+3. Beyond the
-// last column weights are zero. So many columns of a row have one scale as divide both a row and a block; the 32 scales of
-// these columns of a panel lie together.
+// A group is 32 columns of a panel. Its rows go in fours, each with 64 bytes: word [b][r] of 32 bits, b and r from 0 to 3, holds
+// pairs b, 4+b, 8+b and 12+b of the group's 16 pairs of columns, of row r. Pair 4i+b has its first code in bits
+// 16+4i … 19+4i and its second in bits 4i … 4i+3. So many columns of a row have one scale as divide both a row and a block; the
+// 32 scales of these columns of a panel lie together.
 
 INLINE int is_quantised(const grpo_matrix *m) { return m->scales != NULL; }
 
@@ -53,76 +54,163 @@ INLINE vf look_up(const table *t, vi codes)
 	return out;
 }
 
-// Columns 2j and 2j+1 of a group, of the rows of its words, as pairs.
-INLINE vi decode_pair(const table *t, vi words, int j, vf first_scale, vf second_scale)
+// So many times four rows are a vector: of pairs b, b+1, ….
+enum { FOURS = VL / 4 };
+
+// The scales of four rows at column k, and at columns k+2, k+4, … in the further lanes.
+INLINE vf four_scales(const grpo_matrix *m, int64_t panel, int four, int64_t k)
 {
-	vf first = look_up(t, words >> 8 * j) * first_scale, second = look_up(t, words >> (8 * j + 4)) * second_scale;
-	return paired(rounded((vi)first), rounded((vi)second));
+	float s[VL];
+	UNROLL for (int i = 0; i < FOURS; i++) memcpy(s + 4 * i, scales_at(m, panel, k + 2 * i) + 4 * four, 16);
+	return load(s);
 }
+
+// Four rows of a group, which starts at column k.
+INLINE void decode_four(char *block, const char *words, const table *t, const grpo_matrix *m, int64_t panel, int four, int64_t k)
+{
+	int shared = m->segment % CODES == 0; // by all columns of the group
+	UNROLL for (int b = 0; b < 4; b += FOURS)
+	{
+		vi w = loadi(words + 16 * b);
+		vf first = four_scales(m, panel, four, k + 2 * b), second = first;
+		UNROLL for (int i = 0; i < 4; i++)
+		{
+			int pair = 4 * i + b;
+			if (!shared) {
+				first = four_scales(m, panel, four, k + 2 * pair);
+				second = four_scales(m, panel, four, k + 2 * pair + 1);
+			}
+			vi pairs = paired(rounded((vi)(look_up(t, w >> (16 + 4 * i)) * first)), rounded((vi)(look_up(t, w >> 4 * i) * second)));
+			UNROLL for (int j = 0; j < FOURS; j++) memcpy(block + (pair + j) * PAIR_BYTES + 16 * four, (char *)&pairs + 16 * j, 16);
+		}
+	}
+}
+
+#if VL == 16
+// Where all columns of a group share their scale, it goes faster: the 16 weights that a row can have there are computed
+// first, and a table of four rows, 64 words of 16 bits, gives what the codes name: four pairs of each row. Then the four pairs
+// of 16 rows are transposed.
+
+typedef int16_t v16 __attribute__((vector_size(64)));
+typedef struct {
+	vi low, high;
+} row_tables;
+
+// Two rows' weights as bf16, 16 words each.
+INLINE vi round_weights(vf first, vf second, const int native)
+{
+	vi out;
+	if (native)
+		__asm__("vcvtne2ps2bf16 %1, %2, %0" : "=v"(out) : "v"(first), "v"(second));
+	else
+		out = (vi)__builtin_shufflevector((v16)rounded((vi)first), (v16)rounded((vi)second), 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23,
+			25, 27, 29, 31, 33, 35, 37, 39, 41, 43, 45, 47, 49, 51, 53, 55, 57, 59, 61, 63);
+	return out;
+}
+
+INLINE row_tables tables_of(const table *t, const float *scales, const int native)
+{
+	return (row_tables){round_weights(t->v * scales[0], t->v * scales[1], native),
+	                    round_weights(t->v * scales[2], t->v * scales[3], native)};
+}
+
+// What bits 4i … 4i+3 of each word of 16 bits name.
+INLINE vi look_up_rows(const row_tables *t, vi words, const int i)
+{
+	const vi rows = {0, 0x00100010, 0x00200020, 0x00300030, 0, 0x00100010, 0x00200020, 0x00300030,
+	                 0, 0x00100010, 0x00200020, 0x00300030, 0, 0x00100010, 0x00200020, 0x00300030};
+	vi index = (vi)((v16)words >> 4 * i), mask = (vi){0} + 0x000f000f;
+	__asm__("vpternlogd $0xea, %2, %1, %0" : "+v"(index) : "v"(mask), "v"(rows)); // index & mask | rows
+	__asm__("vpermi2w %2, %1, %0" : "+v"(index) : "v"(t->low), "v"(t->high));
+	return index;
+}
+
+#define QUARTERS(a, b, i, j, k, l)                                                                                     \
+	__builtin_shufflevector(a, b, 4 * (i), 4 * (i) + 1, 4 * (i) + 2, 4 * (i) + 3, 4 * (j), 4 * (j) + 1, 4 * (j) + 2, 4 * (j) + 3, \
+	                        4 * (k), 4 * (k) + 1, 4 * (k) + 2, 4 * (k) + 3, 4 * (l), 4 * (l) + 1, 4 * (l) + 2, 4 * (l) + 3)
+
+// Pairs 4i … 4i+3 of 16 rows of a group, from the words of their first four rows on.
+INLINE void decode_sixteen(vi pairs[4], const row_tables t[4], const char *words, const int i)
+{
+	vi r[4];
+	UNROLL for (int four = 0; four < 4; four++) r[four] = look_up_rows(t + four, loadi(words + 64 * four), i);
+	vi a = QUARTERS(r[0], r[1], 0, 1, 4, 5), b = QUARTERS(r[2], r[3], 0, 1, 4, 5);
+	vi c = QUARTERS(r[0], r[1], 2, 3, 6, 7), d = QUARTERS(r[2], r[3], 2, 3, 6, 7);
+	pairs[0] = QUARTERS(a, b, 0, 2, 4, 6);
+	pairs[1] = QUARTERS(a, b, 1, 3, 5, 7);
+	pairs[2] = QUARTERS(c, d, 0, 2, 4, 6);
+	pairs[3] = QUARTERS(c, d, 1, 3, 5, 7);
+}
+
+INLINE void tables_of_sixteen(row_tables t[4], const table *values, const float *scales, const int native)
+{
+	UNROLL for (int four = 0; four < 4; four++) t[four] = tables_of(values, scales + 4 * four, native);
+}
+
+INLINE void decode_groups(char *block, const grpo_matrix *m, int64_t panel, int64_t k, int64_t depth, const int native)
+{
+	const char *words = column_at(m, panel, k);
+	const float *scales = scales_at(m, panel, k);
+	table values = table_of(m->values);
+	int64_t next = (k / m->segment + 1) * m->segment;
+	for (int64_t end = k + depth; k < end; k = next, next += m->segment, scales += PANEL) {
+		int64_t groups = (min64(next, end) - k + CODES - 1) / CODES;
+		for (int half = 0; half < 2; half++) {
+			row_tables t[4];
+			tables_of_sixteen(t, &values, scales + half * PANEL / 2, native);
+			const char *w = words + half * CODE_BYTES / 2;
+			char *to = block + half * PAIR_BYTES / 2;
+			for (int64_t g = 0; g < groups; g++, w += CODE_BYTES) {
+				UNROLL for (int line = 0; line < 4; line++) __builtin_prefetch(w + DECOMPRESS_AHEAD + 64 * line);
+				UNROLL for (int i = 0; i < 4; i++, to += 4 * PAIR_BYTES)
+				{
+					vi pairs[4];
+					decode_sixteen(pairs, t, w, i);
+					UNROLL for (int b = 0; b < 4; b++) *(vi_any *)(to + b * PAIR_BYTES) = pairs[b];
+				}
+			}
+		}
+		words += groups * CODE_BYTES;
+		block += groups * (CODES / 2) * PAIR_BYTES;
+	}
+}
+#endif
 
 // Columns [k, k+depth) of a panel as pairs, rounded up to whole groups; k is a multiple of CODES.
 static void decode_codes(char *block, const grpo_matrix *m, int64_t panel, int64_t k, int64_t depth)
 {
+#if VL == 16
+	if (m->segment % CODES == 0) {
+		if (m->native)
+			decode_groups(block, m, panel, k, depth, 1);
+		else
+			decode_groups(block, m, panel, k, depth, 0);
+		return;
+	}
+#endif
 	const char *words = panel_at(m, panel) + k / CODES * CODE_BYTES;
 	table t = table_of(m->values);
-	int shared = m->segment % CODES == 0; // by all columns of a group
-	for (int64_t end = k + depth; k < end; k += CODES, words += CODE_BYTES, block += CODES / 2 * PAIR_BYTES) {
-		const float *scales[CODES];
-		UNROLL for (int i = 0; i < CODES; i++) scales[i] = shared && i ? scales[0] : scales_at(m, panel, k + i);
-		__builtin_prefetch(words + DECOMPRESS_AHEAD);
-		__builtin_prefetch(words + DECOMPRESS_AHEAD + 64);
-		UNROLL for (int lane = 0; lane < PANEL; lane += VL)
-		{
-			vi w = loadi(words + 4 * lane);
-			UNROLL for (int j = 0; j < CODES / 2; j++)
-			{
-				vi pair = decode_pair(&t, w, j, load(scales[2 * j] + lane), load(scales[2 * j + 1] + lane));
-				*(vi_any *)(block + j * PAIR_BYTES + 4 * lane) = pair;
-			}
+	for (int64_t end = k + depth; k < end; k += CODES, block += CODES / 2 * PAIR_BYTES)
+		for (int four = 0; four < PANEL / 4; four++, words += CODE_BYTES / (PANEL / 4)) {
+			__builtin_prefetch(words + DECOMPRESS_AHEAD);
+			decode_four(block, words, &t, m, panel, four, k);
 		}
-	}
 }
+
+// Where the code of row r and column k of a panel lies: its word, and in that its lowest bit.
+INLINE uint32_t *word_of(const grpo_matrix *m, int64_t panel, int r, int64_t k)
+{
+	int64_t group = k / CODES, pair = k % CODES / 2;
+	return (uint32_t *)panel_at(m, panel) + group * (CODE_BYTES / 4) + r / 4 * 16 + pair % 4 * 4 + r % 4;
+}
+
+INLINE int bit_of(int64_t k) { return k % CODES / 8 * 4 + (k % 2 ? 0 : 16); }
 
 // Columns [k0, k1) of row r of a panel.
 static void decode_row(float *out, const grpo_matrix *m, int64_t panel, int r, int64_t k0, int64_t k1)
 {
-	const uint32_t *words = (const uint32_t *)panel_at(m, panel) + r;
 	for (int64_t k = k0; k < k1; k++) {
-		int code = words[k / CODES * PANEL] >> 4 * (k % CODES) & 15;
+		int code = *word_of(m, panel, r, k) >> bit_of(k) & 15;
 		out[k - k0] = rounded1(m->values[code] * scales_at(m, panel, k)[r]);
-	}
-}
-
-// Writes the rows of one part of a matrix: codes and scales as files have them. A task is one panel, starting with the one
-// that the part's first row is in.
-static void load_codes(const void *args, void *scratch, int64_t from, int64_t to)
-{
-	const grpo_load_codes *a = args;
-	const uint8_t *codes = (const uint8_t *)a->codes;
-	const float *scales = (const float *)a->scales;
-	int64_t cols = a->m.cols, segment = a->m.segment, first = a->row / PANEL;
-	(void)scratch;
-	for (int64_t p = first + from; p < first + to; p++) {
-		uint32_t *words = (uint32_t *)panel_at(&a->m, p);
-		int64_t r0 = max64(p * PANEL, a->row), r1 = min64((p + 1) * PANEL, a->row + a->count);
-		for (int64_t row = r1; row == a->m.rows && row % PANEL; row++) // the rows beyond the last: their scale is 0, and so are they
-			for (int64_t g = 0; g < code_groups(cols); g++) words[g * PANEL + row % PANEL] = UINT32_MAX;
-		for (int64_t row = r0; row < r1; row++) {
-			int64_t at = (row - a->row) * cols;
-			int r = row - p * PANEL;
-			for (int64_t k = 0; k < cols; k += segment) {
-				float scale;
-				memcpy(&scale, scales + (at + k) / a->block, 4);
-				((float *)scales_at(&a->m, p, k))[r] = scale;
-			}
-			for (int64_t k = 0; k < cols; k += CODES) {
-				uint32_t word = 0;
-				for (int i = 0; i < min64(CODES, cols - k); i++) {
-					int64_t n = at + k + i;
-					word |= (uint32_t)(n % 2 ? codes[n / 2] & 15 : codes[n / 2] >> 4) << 4 * i;
-				}
-				words[k / CODES * PANEL + r] = word;
-			}
-		}
 	}
 }

@@ -29,10 +29,10 @@ func shapeOf(parts []kernels.Quantised) (s quantisedShape, ok bool) {
 		s.rows += p.Rows
 	}
 	s.cols, s.segment = first.Cols, gcd(first.Cols, first.Block)
-	if s.cols%2 != 0 || s.segment < C.CODES {
+	if s.cols%2 != 0 || s.segment < C.LEAST_SEGMENT {
 		return s, false
 	}
-	s.scalesAt = panels(s.rows) * ((s.cols + C.CODES - 1) / C.CODES) * C.PANEL * 4
+	s.scalesAt = panels(s.rows) * ((s.cols + C.CODES - 1) / C.CODES) * C.PANEL * C.CODES / 2
 	s.valuesAt = s.scalesAt + panels(s.rows)*(s.cols/s.segment)*C.PANEL*4
 	s.size = s.valuesAt + 4*len(first.Values)
 	return s, true
@@ -64,7 +64,7 @@ func (b *backend) NewQuantised(t kernels.DType, parts []kernels.Quantised) (kern
 	m := &matrix{mem: mem, t: t, rows: s.rows, cols: s.cols, size: s.size, compressed: true}
 	m.layout = C.grpo_matrix{panels: mem.p, dtype: C.GRPO_BF16, rows: C.int64_t(s.rows), cols: C.int64_t(s.cols),
 		scales: (*C.float)(unsafe.Add(mem.p, s.scalesAt)), values: (*C.float)(unsafe.Add(mem.p, s.valuesAt)),
-		segment: C.int64_t(s.segment)}
+		segment: C.int64_t(s.segment), native: flag(b.pairs && areNormal(parts))}
 	if t == kernels.BF16Rounding {
 		m.layout.rounds = 1
 	}
@@ -75,6 +75,26 @@ func (b *backend) NewQuantised(t kernels.DType, parts []kernels.Quantised) (kern
 		row += parts[i].Rows
 	}
 	return m, nil
+}
+
+// areNormal tells whether all values times all their scales are zero or well inside the range of normal numbers: then the
+// instruction that rounds to bf16, which takes subnormal numbers for zeros, gives what arithmetic gives.
+func areNormal(parts []kernels.Quantised) bool {
+	const smallest, largest = 0x1p-120, 0x1p+120
+	least, most := float32(largest), float32(0)
+	for _, v := range parts[0].Values {
+		if v = max(v, -v); v != 0 {
+			least, most = min(least, v), max(most, v)
+		}
+	}
+	for _, p := range parts {
+		for _, s := range p.Scales {
+			if s = max(s, -s); s != 0 && !(s*least >= smallest && s*most <= largest) {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // loadCodes writes rows of m.

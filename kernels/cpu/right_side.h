@@ -135,6 +135,8 @@ INLINE int right_form(const grpo_gemm *g, int64_t tiles, int height, int valid)
 	if (g->b_kind == B_OUTPUTS && g->m.dtype == GRPO_BF16) {
 		if (is_compressed(&g->m) && tiles <= LOW_TILES && height <= LOW_ROWS)
 			return g->paired ? COMPRESSED_IN_PAIRS : COMPRESSED_WIDENED;
+		if (takes_codes(&g->m, tiles, height))
+			return g->paired ? CODES_IN_PAIRS : CODES_WIDENED;
 		if (!g->paired && tiles <= FEW_TILES)
 			return WIDENED;
 	}
@@ -146,6 +148,8 @@ INLINE int right_form(const grpo_gemm *g, int64_t tiles, int height, int valid)
 INLINE int64_t right_depth(const grpo_gemm *g, int64_t tiles, int form)
 {
 	int compressed = form == COMPRESSED_WIDENED || form == COMPRESSED_IN_PAIRS;
+	if (form == CODES_WIDENED || form == CODES_IN_PAIRS)
+		return FEW_DEPTH;
 	int converted = is_quantised(&g->m) || (is_compressed(&g->m) && (!compressed || tiles > 1));
 	if (g->b_kind == B_OUTPUTS && !converted && tiles <= FEW_TILES)
 		return FEW_DEPTH;
@@ -162,6 +166,13 @@ INLINE void read_outputs(reading *r, const grpo_matrix *m, int form, int64_t pan
 		r->base = m->bases[panel] * 0x00800080;
 		r->patch = patches_from(m, panel, k / GROUP);
 		r->group = k / GROUP;
+		return;
+	}
+	if (form == CODES_WIDENED || form == CODES_IN_PAIRS) {
+		r->codes = m;
+		r->panel = panel;
+		r->k = k;
+		r->depth = depth;
 		return;
 	}
 	if (!is_plain(m)) {

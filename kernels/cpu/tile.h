@@ -35,9 +35,10 @@ INLINE vf epilogue(vf sum, const target *t, int row, int column)
 
 // A tile reads its right-hand side as 32 floats a step, or as 32 floats of which only the first 16 matter (a low-rank
 // adapter often has no more), or as 32 pairs of bf16. These it widens, and a step is two multiply-adds of the
-// chain; or it multiplies them with pairs. A group of a compressed matrix is two pairs, which it decompresses itself. Its left-hand
+// chain; or it multiplies them with pairs. A group of a compressed matrix is two pairs, which it decompresses itself. Codes of four
+// bits have a tile of their own: see nf4_tile.h. Its left-hand
 // side is packed, so that the numbers of one step are neighbours, or spread, one row here and one there.
-enum { WIDE, NARROW, WIDENED, IN_PAIRS, COMPRESSED_WIDENED, COMPRESSED_IN_PAIRS, B_FORMS };
+enum { WIDE, NARROW, WIDENED, IN_PAIRS, COMPRESSED_WIDENED, COMPRESSED_IN_PAIRS, B_FORMS, CODES_WIDENED = B_FORMS, CODES_IN_PAIRS };
 enum { TOGETHER, SPREAD, A_FORMS };
 
 // Some tiles are low: spread ones, for rows a multiple of 4096 bytes apart share one set of the first-level cache;
@@ -58,6 +59,9 @@ typedef struct {
 	const grpo_patch *patch;
 	int64_t group;
 	char *keep;
+	// Of codes: whose they are, and which columns.
+	const grpo_matrix *codes;
+	int64_t panel, k, depth;
 } reading;
 
 // In fewer steps than this, a prefetch of what the sums are added to would come too late to help.

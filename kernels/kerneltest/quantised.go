@@ -10,20 +10,22 @@ import (
 )
 
 // testQuantised: a matrix of four bits a weight gives the bits that a matrix of its weights gives, in every operation,
-// whether blocks end with rows or not, in one part or in several.
+// whether blocks end with rows or not, in one part or in several, and where its weights are subnormal.
 func testQuantised(t *testing.T, m *machine) {
 	for _, s := range []struct {
 		rows        []int
 		cols, block int
+		scale       float32 // of the largest
 	}{
-		{[]int{1}, 1, 2}, {[]int{7}, 33, 64}, {[]int{33}, 8, 64}, {[]int{40, 20, 20}, 64, 64}, {[]int{70}, 416, 64},
-		{[]int{1100}, 36, 64}, {[]int{33, 7}, 1160, 128}, {[]int{70}, 24, 12}, {[]int{64}, 70, 70},
+		{[]int{1}, 1, 2, 0.1}, {[]int{7}, 33, 64, 0.1}, {[]int{33}, 8, 64, 0.1}, {[]int{40, 20, 20}, 64, 64, 0.1},
+		{[]int{70}, 416, 64, 0.1}, {[]int{1100}, 36, 64, 0.1}, {[]int{33, 7}, 1160, 128, 0.1}, {[]int{70}, 24, 12, 0.1},
+		{[]int{64}, 70, 70, 0.1}, {[]int{33}, 1152, 96, 0.1}, {[]int{33}, 64, 64, 1e-37},
 	} {
 		random := rand.New(rand.NewPCG(uint64(s.cols), uint64(len(s.rows))))
 		var parts []kernels.Quantised
 		var weights []float32
 		for _, rows := range s.rows {
-			q := quantised(random, rows, s.cols, s.block)
+			q := quantised(random, rows, s.cols, s.block, s.scale)
 			decoded := make([]float32, rows*s.cols)
 			q.Decode(decoded, 0)
 			parts, weights = append(parts, q), append(weights, decoded...)
@@ -53,7 +55,7 @@ func testQuantised(t *testing.T, m *machine) {
 }
 
 // quantised are rows of random codes and scales.
-func quantised(random *rand.Rand, rows, cols, block int) kernels.Quantised {
+func quantised(random *rand.Rand, rows, cols, block int, scale float32) kernels.Quantised {
 	n := rows * cols
 	q := kernels.Quantised{Rows: rows, Cols: cols, Block: block, Codes: make([]byte, (n+1)/2), Scales: make([]float32, (n+block-1)/block)}
 	for i := range q.Values {
@@ -63,7 +65,7 @@ func quantised(random *rand.Rand, rows, cols, block int) kernels.Quantised {
 		q.Codes[i] = byte(random.Uint32())
 	}
 	for i := range q.Scales {
-		q.Scales[i] = 0.1 * random.Float32()
+		q.Scales[i] = scale * random.Float32()
 	}
 	return q
 }

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/seed-7879b91d/grpo/reward/sandbox/internal/scratch"
 )
 
 // cell is one jailed zygote: a Python with its modules imported that forks a fresh process for every
@@ -54,7 +56,7 @@ func (c *cell) close() {
 		c.group.remove()
 	}
 	if c.scratch != "" {
-		removeScratch(c.scratch)
+		scratch.Remove(c.scratch)
 	}
 	unix.Close(c.control)
 	unix.Close(c.stderr)

@@ -18,6 +18,7 @@ import (
 
 	"github.com/seed-7879b91d/grpo/reward/internal/program"
 	"github.com/seed-7879b91d/grpo/reward/sandbox/internal/jail"
+	"github.com/seed-7879b91d/grpo/reward/sandbox/internal/scratch"
 )
 
 //go:embed zygote.py
@@ -26,18 +27,12 @@ var zygoteSource string
 // A test may have this many threads; the zygote and the test itself are two more.
 const maxThreads = 64
 
-// The scratch directory of a cell.
-const (
-	scratchBytes = 32 << 20
-	scratchFiles = 1024
-)
-
 // cells makes the cells of one rung.
 type cells struct {
 	source, config int // what every cell is born with
 	ownUser        bool
 	groups         *memoryGroups // nil below RungFull
-	room           *scratchRoom  // nil from RungNamespaces on
+	room           *scratch.Room // nil from RungNamespaces on
 
 	mu         sync.Mutex
 	supervisor *jail.Supervisor // nil after it has failed, until the next cell is wanted
@@ -62,7 +57,7 @@ func newKit(rung Rung, py *interpreter, preload string) (kit, error) {
 		}
 	}
 	if rung < RungNamespaces {
-		if c.room, err = newScratchRoom(); err != nil {
+		if c.room, err = scratch.NewRoom(); err != nil {
 			return nil, fmt.Errorf("no scratch directory: %w", err)
 		}
 	}
@@ -94,7 +89,7 @@ func (c *cells) configFile(rung Rung, py *interpreter) (int, error) {
 	config := jail.Config{
 		Namespaces: rung >= RungNamespaces, OwnUser: c.ownUser,
 		Exe: py.Exe, Args: py.command(jail.SourceFD), Env: program.Environment,
-		ScratchBytes: scratchBytes, ScratchFiles: scratchFiles,
+		ScratchBytes: scratch.Bytes, ScratchFiles: scratch.Files,
 	}
 	config.Readable, config.Links = py.view()
 	if rung != RungLandlock {
@@ -135,7 +130,7 @@ func (c *cells) start(slot int) (*cell, error) {
 	w := &cell{control: pair[0], stderr: complaints[0], pidfd: -1}
 	user := ownUser(slot)
 	if c.room != nil {
-		if w.scratch, err = c.room.make(user, c.ownUser); err != nil {
+		if w.scratch, err = c.room.Make(user, c.ownUser); err != nil {
 			w.close()
 			return nil, fmt.Errorf("scratch directory: %w", err)
 		}
@@ -225,7 +220,7 @@ func (c *cells) close() {
 		}
 	}
 	if c.room != nil {
-		c.room.close()
+		c.room.Close()
 		c.room = nil
 	}
 }

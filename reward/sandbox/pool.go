@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,9 +16,11 @@ import (
 
 // Pool is a set of cells that run programs.
 type Pool struct {
-	kit    kit
-	queue  *queue
-	report Report
+	kit      kit
+	queue    *queue // the right to run
+	places   *queue // the right to hold a process between runs
+	sessions holders
+	report   Report
 
 	closing context.Context
 	close   context.CancelFunc
@@ -42,6 +45,12 @@ type worker interface {
 type slot struct {
 	number int
 	worker worker
+}
+
+func (s *slot) close() {
+	if s.worker != nil {
+		s.worker.close()
+	}
 }
 
 // maxCode bounds the size of a program. No honest one comes near it.
@@ -70,7 +79,7 @@ func Open(ctx context.Context, o Options) (*Pool, error) {
 		if rung == RungUnsafe && !o.Unsafe {
 			break
 		}
-		p, err := openRung(ctx, rung, slots, py, o.Preload)
+		p, err := openRung(ctx, rung, slots, o, py)
 		if err == nil {
 			p.report.Passed = passed
 			return p, nil
@@ -109,8 +118,8 @@ func refuse(passed []Refusal) error {
 }
 
 // openRung builds a pool on one rung and puts it to the test.
-func openRung(ctx context.Context, rung Rung, slots int, py *interpreter, preload string) (*Pool, error) {
-	k, err := newKit(rung, py, preload)
+func openRung(ctx context.Context, rung Rung, slots int, o Options, py *interpreter) (*Pool, error) {
+	k, err := newKit(rung, py, o.Preload)
 	if err != nil {
 		return nil, err
 	}
@@ -118,7 +127,7 @@ func openRung(ctx context.Context, rung Rung, slots int, py *interpreter, preloa
 		Rung: rung, Python: py.Exe, Version: py.Version, Slots: slots, NotProtected: notProtected(rung),
 	}}
 	p.closing, p.close = context.WithCancel(context.Background())
-	p.queue = newQueue(slots)
+	p.queue, p.places = newQueue(0, slots), newQueue(slots, cmp.Or(max(o.Sessions, 0), 4*slots))
 	// The first cell is made without the patience that later ones get: what fails here is the rung.
 	first := p.queue.free[slots-1]
 	if first.worker, err = k.open(ctx, first.number); err != nil {
@@ -220,9 +229,12 @@ func (p *Pool) Close() error {
 		for range p.report.Slots {
 			// Runs in progress notice, and give their slots back; nobody gets one from here on.
 			s, _ := p.queue.acquire(context.Background(), "")
-			if s.worker != nil {
-				s.worker.close()
-			}
+			s.close()
+		}
+		p.sessions.closeAll()
+		for range p.places.slots {
+			s, _ := p.places.acquire(context.Background(), "")
+			s.close()
 		}
 		p.kit.close()
 	})

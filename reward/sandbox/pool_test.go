@@ -36,7 +36,7 @@ func (w *brokenWorker) run(context.Context, Program, Input, Limits) (Result, err
 
 func brokenPool(failures int) (*Pool, *brokenKit) {
 	k := &brokenKit{failures: failures}
-	p := &Pool{kit: k, queue: newQueue(1), report: Report{Slots: 1}}
+	p := &Pool{kit: k, queue: newQueue(0, 1), places: newQueue(1, 1), report: Report{Slots: 1}}
 	p.closing, p.close = context.WithCancel(context.Background())
 	return p, k
 }

@@ -183,9 +183,9 @@ func (f *processFiles) result(r *Result, stopped Status, prog Program, l Limits)
 	default:
 		r.Status = OK
 	}
-	if prog.Call != "" && r.Status == OK {
+	if prog.Call != "" && (r.Status == OK || prog.Record) {
 		content, _, err := f.read("result", l.Output)
-		r.Value = checkValue(content)
+		r.take(prog, content)
 		return err
 	}
 	return nil

@@ -17,7 +17,7 @@ def main(request, result, progress, cpu, size, space):
         pass  # not a Linux, or /proc is read-only
     with open(request, "rb") as f:
         source, call, args = read_parts(f.read())
-    result, progress = (os.open(path, os.O_WRONLY | getattr(os, "O_BINARY", 0)) for path in (result, progress))
+    result, progress = (os.open(path, os.O_RDWR | getattr(os, "O_BINARY", 0)) for path in (result, progress))
     code = compiled(source, progress)
     os.close(progress)
     run(code, source, call, args, result)

@@ -8,6 +8,7 @@ import (
 // queue hands out the slots. A group that has many runs waiting gets no more turns than one that has
 // few: the groups are served in a circle, the runs of a group in the order they came.
 type queue struct {
+	slots   int
 	mu      sync.Mutex
 	free    []*slot
 	waiting map[string][]*ticket
@@ -17,10 +18,11 @@ type queue struct {
 // ticket is a run that waits; the slot it gets comes through the channel.
 type ticket struct{ turn chan *slot }
 
-func newQueue(slots int) *queue {
-	q := &queue{waiting: map[string][]*ticket{}}
+// newQueue makes a queue for so many slots, numbered from first on.
+func newQueue(first, slots int) *queue {
+	q := &queue{slots: slots, waiting: map[string][]*ticket{}}
 	for i := range slots {
-		q.free = append(q.free, &slot{number: i})
+		q.free = append(q.free, &slot{number: first + i})
 	}
 	return q
 }

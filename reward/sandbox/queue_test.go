@@ -13,7 +13,7 @@ import (
 // the others have brought.
 func TestQueueFair(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := newQueue(1)
+		q := newQueue(0, 1)
 		held, err := q.acquire(t.Context(), "holder")
 		if err != nil {
 			t.Fatal(err)
@@ -44,7 +44,7 @@ func TestQueueFair(t *testing.T) {
 // TestQueueLeave: who gives up takes no slot along, whether it waits or was just served.
 func TestQueueLeave(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := newQueue(1)
+		q := newQueue(0, 1)
 		held, _ := q.acquire(t.Context(), "holder")
 		var leave []context.CancelFunc
 		for i := range 6 {

@@ -121,8 +121,8 @@ func soak(t *testing.T, rung Rung, n int) {
 	expectGone(t, all)
 	expectNoGroups(t, os.Getpid())
 	if room != nil {
-		if _, err := os.Lstat(room.dir); err == nil {
-			t.Errorf("%s is still there", room.dir)
+		if _, err := os.Lstat(room.Dir); err == nil {
+			t.Errorf("%s is still there", room.Dir)
 		}
 	}
 }

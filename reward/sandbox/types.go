@@ -14,6 +14,9 @@ type Program struct {
 	// prints its answer, run as __main__. A called program is not __main__, so its own test block
 	// stays quiet.
 	Call string
+	// Record asks for what the process of a call leaves in descriptor 3, whatever it is and however the run ends: a file in memory,
+	// empty at first, that it may map. It takes the place of the value.
+	Record bool
 }
 
 // Input is what one run is given. A program that is called gets Args, every other one gets Stdin.
@@ -104,6 +107,8 @@ type Result struct {
 	// ran the program: a program can choose them freely, which is worth exactly as much to it as
 	// returning that value.
 	Value json.RawMessage
+	// Record is what a program with Record has left. The process chose these bytes, too.
+	Record []byte
 	// Stderr is the end of what the program wrote there, at most 4 KiB; the message of a CE.
 	Stderr string
 	// ExitCode is the exit code of a run that ended by itself, and Signal the signal that ended it.
@@ -132,6 +137,8 @@ type Options struct {
 	// Slots is how many programs run at once. 0 takes SANDBOX_MAX_CONCURRENCY from the environment
 	// where it is set, else the number of processors.
 	Slots int
+	// Sessions is how many processes of conversations are held at once, each in a cell of its own. 0 is four for each slot.
+	Sessions int
 	// Python is the interpreter, a path or a name on PATH; empty is python3. It is asked for
 	// sys.executable, so a shim will do.
 	Python string

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/seed-7879b91d/grpo/reward/internal/program"
+	"github.com/seed-7879b91d/grpo/reward/sandbox/internal/scratch"
 )
 
 const (
@@ -25,7 +26,7 @@ const (
 	scratchFull = "\nthe scratch directory is full\n"
 )
 
-// watch is one test under way.
+// watch is one test under way, or one call of a process that stays.
 type watch struct {
 	cell   *cell
 	limits Limits
@@ -33,6 +34,10 @@ type watch struct {
 	start  time.Time
 	stderr tail
 	kills  int // of the memory group, as counted before the test
+	// hear takes what has come through the tail of the files, and tells whether that was all that was waited for.
+	hear func() (enough bool)
+	// What a process that stays had used when the call began.
+	cpuBefore, waitedBefore time.Duration
 
 	pid        int // of the test, once somebody has asked
 	cpu        time.Duration
@@ -49,17 +54,13 @@ func (c *cell) run(ctx context.Context, p Program, in Input, l Limits) (r Result
 	}
 	defer files.close()
 	w := &watch{cell: c, limits: l, files: files}
-	if c.group != nil {
-		if err := c.group.setLimit(l.Memory + 2*l.Output + scratchBytes + groupSlack); err != nil {
-			return r, fmt.Errorf("memory limit: %w", err)
-		}
-		if w.kills, err = c.group.kills(); err != nil {
-			return r, fmt.Errorf("memory limit: %w", err)
-		}
+	w.hear = func() bool { w.stderr.drain(files.tail); return false }
+	if err := w.boundMemory(); err != nil {
+		return r, err
 	}
 	defer context.AfterFunc(ctx, c.kill)()
 	w.start = time.Now()
-	if err := w.send(); err != nil {
+	if err := w.send(l.CPU); err != nil {
 		return r, fmt.Errorf("send a test: %w", err)
 	}
 	d, err := w.follow()
@@ -72,10 +73,24 @@ func (c *cell) run(ctx context.Context, p Program, in Input, l Limits) (r Result
 	return w.result(p, d)
 }
 
+// boundMemory sets the limit of the memory group, where there is one.
+func (w *watch) boundMemory() (err error) {
+	if w.cell.group == nil {
+		return nil
+	}
+	if err := w.cell.group.setLimit(w.limits.Memory + 2*w.limits.Output + scratch.Bytes + groupSlack); err != nil {
+		return fmt.Errorf("memory limit: %w", err)
+	}
+	if w.kills, err = w.cell.group.kills(); err != nil {
+		return fmt.Errorf("memory limit: %w", err)
+	}
+	return nil
+}
+
 // send gives the test to the zygote. The limits that the kernel itself enforces are a little above
 // those that are judged by, and coarser.
-func (w *watch) send() error {
-	seconds := int64((w.limits.CPU+time.Second-1)/time.Second) + 1
+func (w *watch) send(cpu time.Duration) error {
+	seconds := int64((cpu+time.Second-1)/time.Second) + 1
 	space := int64(0)
 	if w.cell.group == nil {
 		space = addressSpace(w.limits)
@@ -87,7 +102,7 @@ func (w *watch) send() error {
 }
 
 // follow waits for the end of the test, keeps the pipe of its errors empty and stops it at its
-// limits. Without a report and an error, the cell was killed: for a limit, or by the kernel for one.
+// limits. Without a report and an error, enough was heard, or the cell was killed: for a limit, or by the kernel for one.
 func (w *watch) follow() (*done, error) {
 	wall, cpu, memory := w.start.Add(w.limits.Wall), w.start.Add(w.limits.CPU), w.start.Add(memoryInterval)
 	fds := []unix.PollFd{{Fd: int32(w.cell.control), Events: unix.POLLIN}, {Fd: int32(w.files.tail), Events: unix.POLLIN}}
@@ -107,8 +122,8 @@ func (w *watch) follow() (*done, error) {
 		if err != nil {
 			return nil, fmt.Errorf("poll: %w", err)
 		}
-		if fds[1].Revents != 0 {
-			w.stderr.drain(w.files.tail)
+		if fds[1].Revents != 0 && w.hear() {
+			return nil, nil
 		}
 		if fds[0].Revents != 0 {
 			return w.listen()
@@ -151,7 +166,7 @@ func (w *watch) listen() (*done, error) {
 		return nil, fmt.Errorf("a cell said %q", m.kind)
 	}
 	d, err := m.done()
-	w.stderr.drain(w.files.tail)
+	w.hear()
 	if w.cell.spent = d.left; d.left && err == nil {
 		err = w.checkScratch() // it may have ended between two looks
 	}
@@ -170,7 +185,7 @@ func (w *watch) test() int {
 // single thread could have used up the rest. Several threads may be over the limit by then; the time
 // counted at the end tells.
 func (w *watch) checkCPU(now time.Time) time.Time {
-	w.cpu = max(w.cpu, processCPU(w.test()))
+	w.cpu = max(w.cpu, processCPU(w.test())-w.cpuBefore)
 	if w.cpu > w.limits.CPU {
 		w.stopped = TLE
 	}
@@ -191,7 +206,7 @@ func (w *watch) checkScratch() error {
 	if w.cell.scratch == "" {
 		return nil
 	}
-	full, err := scratchOverflows(w.cell.scratch)
+	full, err := scratch.Overflows(w.cell.scratch)
 	if err != nil {
 		return fmt.Errorf("look at the scratch directory: %w", err)
 	}
@@ -205,7 +220,9 @@ func (w *watch) checkScratch() error {
 // checkWall stops a test that has slept too long, and says when to look again.
 func (w *watch) checkWall(now time.Time) (time.Time, error) {
 	w.checkCPU(now)
-	left, err := w.limits.sleepLeft(now.Sub(w.start), lookAtThreads(w.test()))
+	t := lookAtThreads(w.test())
+	t.waited = max(t.waited-w.waitedBefore, 0)
+	left, err := w.limits.sleepLeft(now.Sub(w.start), t)
 	if err == nil && left <= 0 {
 		w.stopped = TLE
 	}
@@ -264,12 +281,12 @@ func (w *watch) result(p Program, d *done) (r Result, err error) {
 	default:
 		r.Status = OK
 	}
-	if p.Call != "" && r.Status == OK {
+	if p.Call != "" && (r.Status == OK || p.Record) {
 		content, _, err := readMemoryFile(w.files.result, w.limits.Output)
 		if err != nil {
 			return r, fmt.Errorf("read the result: %w", err)
 		}
-		r.Value = checkValue(content)
+		r.take(p, content)
 	}
 	return r, nil
 }

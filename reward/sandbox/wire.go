@@ -24,6 +24,15 @@ func (t *tail) add(b []byte) {
 
 func (t tail) String() string { return string(t[max(0, len(t)-stderrTail):]) }
 
+// take takes what is in the result file of a call.
+func (r *Result) take(p Program, content []byte) {
+	if p.Record {
+		r.Record = content
+	} else {
+		r.Value = checkValue(content)
+	}
+}
+
 // checkValue is the value that a result file holds: exactly one JSON value, or nil. The program can
 // have written anything there.
 func checkValue(content []byte) json.RawMessage {

@@ -48,7 +48,7 @@ func WriteLines(w io.Writer, e grpo.Evaluation, temperature float64) error {
 
 func newLine(g grpo.Group, r grpo.Scored, temperature float64) Line {
 	line := Line{
-		Problem: g.Problem.ID, Sample: r.Sample, Temperature: temperature, Text: r.Text, Tokens: len(r.Tokens),
+		Problem: g.Problem.ID, Sample: r.Sample, Temperature: temperature, Text: r.Text, Tokens: r.Conversation.Drawn(len(r.Tokens)),
 		Truncated: r.Finish == sampler.Length, Verdict: r.Score.Verdict, Score: &r.Score.Reward, Passed: r.Score.Passed, Total: r.Score.Total,
 	}
 	if r.Score.Excluded != "" {
@@ -65,13 +65,15 @@ type Attempts struct {
 	NotScored    int            `json:"not_scored"` // the machine failed, or on_truncated=mask
 	Tokens       int            `json:"tokens"`
 	TokensPerSec float64        `json:"tokens_per_s"`
+
+	Conversations *grpo.ConversationStats `json:"conversations,omitempty"`
 }
 
 // NotRun is the verdict of a completion without a program.
 const NotRun = "not run"
 
 func NewAttempts(try grpo.Attempt) Attempts {
-	r, n := Attempts{Verdicts: map[string]int{}}, 0
+	r, n := Attempts{Verdicts: map[string]int{}, Conversations: try.Conversations}, 0
 	for _, g := range try.Groups {
 		for _, a := range g.Rollouts {
 			s := a.Score
@@ -86,7 +88,7 @@ func NewAttempts(try grpo.Attempt) Attempts {
 				r.NotScored++
 			}
 			r.Verdicts[cmp.Or(string(s.Verdict), NotRun)]++
-			r.Tokens += len(a.Tokens)
+			r.Tokens += a.Conversation.Drawn(len(a.Tokens))
 		}
 	}
 	r.FormatRate, r.Truncated = r.FormatRate/float64(max(n, 1)), r.Truncated/float64(max(n, 1))
@@ -104,12 +106,20 @@ func (r *Attempts) rows() [][]string {
 			counts = append(counts, fmt.Sprintf("%d %s", n, v))
 		}
 	}
-	return [][]string{
+	var rows [][]string
+	if c := r.Conversations; c != nil {
+		turns := make([]string, len(c.SolvedByTurn))
+		for t, share := range c.SolvedByTurn {
+			turns[t] = fmt.Sprintf("%.3f", share)
+		}
+		rows = append(rows, []string{"solved by turn", strings.Join(turns, " ")})
+	}
+	return append(rows, [][]string{
 		{"has a program", fmt.Sprintf("%.3f", r.FormatRate)},
 		{"cut off", fmt.Sprintf("%.3f", r.Truncated)},
 		{"verdicts", strings.Join(counts, ", ")},
 		{"not scored", fmt.Sprint(r.NotScored)},
 		{"tokens", fmt.Sprint(r.Tokens)},
 		{"tokens/s", fmt.Sprintf("%.0f", r.TokensPerSec)},
-	}
+	}...)
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/serving"
+	"github.com/seed-7879b91d/grpo/internal/serving/adapters"
 	"github.com/seed-7879b91d/grpo/internal/serving/gate"
 )
 
@@ -25,12 +26,9 @@ func (f *flags) check() (served serving.Options, local bool, err error) {
 			return served, false, badinput.Errorf("--chat-date: found %q, expected a day such as 2024-07-26, or \"\" for none", day)
 		}
 	}
-	host, _, err := net.SplitHostPort(f.listen)
-	if err != nil {
-		return served, false, badinput.Errorf("--listen: found %q, expected an address such as 127.0.0.1:8000", f.listen)
+	if local, err = loopback(f.listen); err != nil {
+		return served, false, badinput.Errorf("--listen: %w", err)
 	}
-	ip := net.ParseIP(host)
-	local = host == "localhost" || ip != nil && ip.IsLoopback()
 	if f.keys != "" {
 		if f.gate.Keys, err = gate.ReadKeys(f.keys); err != nil {
 			return served, local, fmt.Errorf("--keys: %w", err)
@@ -39,14 +37,37 @@ func (f *flags) check() (served serving.Options, local bool, err error) {
 		return served, local, badinput.Errorf("--listen %s: others can reach it, and nobody needs a key; type --keys FILE "+
 			"(grpo serve --new-key NAME makes one)", f.listen)
 	}
+	if f.loadable != "" {
+		if f.loadable, err = adapters.Directory(f.loadable); err != nil {
+			return served, local, fmt.Errorf("--adapters: %w", err)
+		}
+	}
+	if err = f.checkSessions(); err != nil {
+		return served, local, err
+	}
 	if f.cert != "" {
 		if f.door.TLS, err = gate.LoadTLS(f.cert, f.key); err != nil {
 			return served, local, err
 		}
 	}
+	if f.run != "" {
+		if err := f.openRun(); err != nil {
+			return served, local, fmt.Errorf("--run: %w", err)
+		}
+	}
 	served.Speech, served.Sampling = f.speech, f.sampling
 	err = f.named(&served)
 	return served, local, err
+}
+
+// loopback reports whether nobody but this machine reaches an address.
+func loopback(address string) (bool, error) {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return false, badinput.Errorf("found %q, expected an address such as 127.0.0.1:8000", address)
+	}
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback(), nil
 }
 
 // bounds looks at the numbers.
@@ -57,7 +78,9 @@ func (f *flags) bounds() error {
 	}{{"max-n", int64(f.maxN), 1}, {"max-body", f.gate.MaxBody, 1}, {"concurrent", int64(f.gate.Concurrent), 1},
 		{"queue", int64(f.gate.Queue), 1}, {"max-connections", int64(f.door.Connections), 1},
 		{"max-context", int64(f.sampling.MaxLength), 0}, {"max-sequences", int64(f.sampling.MaxSequences), 0},
-		{"max-waiting", int64(f.sampling.MaxWaiting), 0}, {"cache-bytes", f.sampling.CacheBytes, 0}} {
+		{"max-waiting", int64(f.sampling.MaxWaiting), 0},
+		{"max-sessions", int64(f.maxSessions), 1}, {"max-adapters", int64(f.sampling.Adapters), 1}, {"cache-bytes", f.sampling.CacheBytes, 0},
+		{"store-bytes", f.storeBytes, 0}} {
 		if limit.value < limit.least {
 			return badinput.Errorf("--%s: found %d, expected %d or more", limit.flag, limit.value, limit.least)
 		}
@@ -81,12 +104,17 @@ func hostNames(given []string) (names []string, err error) {
 
 // named reads what is to be served.
 func (f *flags) named(o *serving.Options) error {
+	if f.recorded != nil {
+		f.recorded.serve(o)
+		f.models = nil
+	}
 	for _, text := range f.models {
 		m, err := serving.ParseNamedDir(text)
 		if err != nil {
 			return fmt.Errorf("--model: %w", err)
 		}
 		o.Models = append(o.Models, m)
+		f.places = append(f.places, m)
 	}
 	for _, text := range f.adapters {
 		a, err := serving.ParseNamedDir(text)

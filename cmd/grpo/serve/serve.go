@@ -21,22 +21,33 @@ import (
 	"github.com/seed-7879b91d/grpo/data/chat"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/serving"
+	"github.com/seed-7879b91d/grpo/internal/serving/adapters"
 	"github.com/seed-7879b91d/grpo/internal/serving/gate"
 	"github.com/seed-7879b91d/grpo/internal/serving/openai"
+	"github.com/seed-7879b91d/grpo/internal/serving/page"
 	"github.com/seed-7879b91d/grpo/internal/serving/refusal"
+	"github.com/seed-7879b91d/grpo/internal/serving/sessions"
 	"github.com/seed-7879b91d/grpo/internal/serving/tinker"
 	"github.com/seed-7879b91d/grpo/kernels"
 	"github.com/seed-7879b91d/grpo/model"
 	"github.com/seed-7879b91d/grpo/sampler"
 )
 
-// Machine opens what computes, as flags of the command line say; whoever calls it closes that.
-type Machine func() (kernels.Backend, model.Options, error)
+// Machine opens what computes, as flags of the command line say, and where there is a run, its settings; whoever calls it closes that.
+type Machine func(run *configs.Config) (kernels.Backend, model.Options, error)
 
 // flags are what the verb understands.
 type flags struct {
 	models, adapters []string
+	run              string    // NAME=DIR
+	recorded         *recorded // what that is; nil: none
 	store            string
+	sessions         string           // configuration that sessions begin with
+	base             *configs.Config  // what that says
+	trainers         *sessions.Server // nil: none
+	places           []serving.NamedDir
+	loadable         string // directory that requests may load adapters from
+	storeBytes       int64
 	listen, newKey   string
 	speech           serving.Speech
 	sampling         sampler.Options
@@ -44,8 +55,11 @@ type flags struct {
 	keys, cert, key string
 	hosts, origins  []string
 	maxN            int
+	maxSessions     int
 	gate            gate.Options
 	door            gate.Door
+	page            page.Options
+	level           slog.Level // of what is logged
 	logPrompts      bool
 	quiet           bool
 }
@@ -54,15 +68,20 @@ type flags struct {
 func Command(machine Machine) *cobra.Command {
 	f := &flags{}
 	cmd := &cobra.Command{
-		Use:   "serve [--model NAME=DIR …] [--adapter NAME=DIR …]",
+		Use:   "serve [--run NAME=DIR | --model NAME=DIR …] [--adapter NAME=DIR …]",
 		Short: "Serve policies to clients of OpenAI's API",
 		Long: `Serves models, and adapters over them, to any client of OpenAI's API: /v1/chat/completions, /v1/completions and
-/v1/models. The same request with the same seed gets the same answer, whatever else is asked meanwhile.
+/v1/models. The same request with the same seed gets the same answer, whatever else is asked meanwhile. At / there is a page to
+talk to them.
+
+With --run, it serves the model of a run and, named as the run's directory, the policy of its last checkpoint, in the words that it
+was trained with. While the run goes on, newer checkpoints take its place.
 
 On this machine's own address (--listen 127.0.0.1:8000) nobody needs a key. On any other one there must be --keys, a file with a
 line for each; --new-key makes one. The first interrupt lets running answers finish, for --drain at the most; the second ends at once.
 docs/serve.md has the fields of requests, metrics, and limits.`,
 		Example: `  grpo serve
+  grpo serve --run runs/x
   grpo serve --model ~/Qwen3-0.6B --adapter trained=runs/x/adapter
   grpo serve --new-key ada >> keys
   grpo serve --model ~/Qwen3-0.6B --listen 0.0.0.0:8443 --keys keys --tls-cert cert.pem --tls-key key.pem`,
@@ -71,7 +90,7 @@ docs/serve.md has the fields of requests, metrics, and limits.`,
 			if f.newKey != "" {
 				return f.makeKey(cmd.OutOrStdout(), cmd.ErrOrStderr())
 			}
-			return f.run(cmd.Context(), machine, cmd.ErrOrStderr())
+			return f.start(cmd.Context(), machine, cmd.ErrOrStderr())
 		},
 	}
 	f.register(cmd)
@@ -84,7 +103,15 @@ func (f *flags) register(cmd *cobra.Command) {
 		"model to serve: `NAME=DIR`, DIR, a name on the Hub, or tiny; may be given several times")
 	fl.StringArrayVar(&f.adapters, "adapter", nil,
 		"PEFT adapter to serve, `NAME=DIR`; NAME@MODEL=DIR where there are several models")
+	fl.StringVar(&f.loadable, "adapters", "", "`directory` below which requests may load adapters from (POST /v1/load_lora_adapter)")
+	fl.IntVar(&f.sampling.Adapters, "max-adapters", serving.UsualAdapters, "adapters of a model at a time")
+	fl.StringVar(&f.run, "run", "",
+		"run to serve, `NAME=DIR` or DIR: its model, and its policy, which is NAME or goes by the directory's name")
 	fl.StringVar(&f.store, "store", "", "`directory` of what Tinker's clients train: with it they are served, below /api/v1")
+	fl.Int64Var(&f.storeBytes, "store-bytes", 0, "`bytes` that the store may have; 0: as many as its disk has, but for the last GB")
+	fl.StringVar(&f.sessions, "sessions", "",
+		"`configuration`, a preset or a file, that training sessions of clients begin with (POST /v1/sessions); needs --store")
+	fl.IntVar(&f.maxSessions, "max-sessions", 8, "training sessions that are not finished, at a time")
 	fl.StringVar(&f.listen, "listen", "127.0.0.1:8000", "`address` to listen on; port 0: any that is free")
 	fl.StringVar(&f.keys, "keys", "", "`file` of the keys that may ask")
 	fl.StringVar(&f.newKey, "new-key", "", "make a key for `NAME`: it goes to standard error, and its line for --keys to standard output")
@@ -111,6 +138,9 @@ func (f *flags) register(cmd *cobra.Command) {
 	fl.BoolVar(&f.logPrompts, "log-prompts", false, "log what is asked, too")
 	fl.BoolVar(&f.quiet, "quiet", false, "log nothing")
 	cmd.MarkFlagsRequiredTogether("tls-cert", "tls-key")
+	for _, own := range []string{"model", "renderer", "chat-date", "chat-vars"} {
+		cmd.MarkFlagsMutuallyExclusive("run", own)
+	}
 }
 
 func (f *flags) makeKey(out, aside io.Writer) error {
@@ -123,17 +153,22 @@ func (f *flags) makeKey(out, aside io.Writer) error {
 	return nil
 }
 
-func (f *flags) run(ctx context.Context, machine Machine, stderr io.Writer) (err error) {
+func (f *flags) start(ctx context.Context, machine Machine, stderr io.Writer) (err error) {
 	options, local, err := f.check()
 	if err != nil {
 		return err
+	}
+	if f.recorded != nil {
+		if _, err := f.recorded.saved.Language(ctx); err != nil { // it also tells of weights that are others by now
+			return fmt.Errorf("--run: %w", err)
+		}
 	}
 	listener, err := net.Listen("tcp", f.listen)
 	if err != nil {
 		return badinput.Errorf("--listen: %w; type another address, such as --listen 127.0.0.1:8001", err)
 	}
 	defer listener.Close()
-	if options.Backend, options.Model, err = machine(); err != nil {
+	if options.Backend, options.Model, err = machine(f.recorded.settings()); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, options.Backend.Close()) }()
@@ -142,14 +177,19 @@ func (f *flags) run(ctx context.Context, machine Machine, stderr io.Writer) (err
 		return err
 	}
 	if local {
-		f.gate.Hosts = append([]string{"localhost", "127.0.0.1", "::1"}, f.hosts...)
+		f.gate.Hosts = append(thisMachine, f.hosts...)
 	}
+	f.page = f.recorded.page(f.gate.Keys != nil)
 	g, tuition, err := f.open(host, stderr)
 	if err != nil {
 		return err
 	}
 	if tuition != nil {
+		defer context.AfterFunc(ctx, tuition.Drain)()
 		defer func() { err = errors.Join(err, tuition.Close()) }()
+	}
+	if f.trainers != nil {
+		defer func() { err = errors.Join(err, f.trainers.Close()) }()
 	}
 	f.greet(stderr, listener.Addr(), host)
 	if !local && f.door.TLS == nil {
@@ -159,28 +199,53 @@ func (f *flags) run(ctx context.Context, machine Machine, stderr io.Writer) (err
 	return f.serve(ctx, g, host, listener)
 }
 
+// thisMachine is what requests from it are sent to.
+var thisMachine = []string{"localhost", "127.0.0.1", "::1"}
+
 // open puts the handlers behind the gate.
 func (f *flags) open(host *serving.Host, stderr io.Writer) (g *gate.Gate, tuition *tinker.Server, err error) {
 	log := slog.New(slog.DiscardHandler)
 	if !f.quiet {
-		log = slog.New(slog.NewJSONHandler(stderr, nil))
+		log = slog.New(slog.NewJSONHandler(stderr, &slog.HandlerOptions{Level: f.level}))
 	}
 	api := openai.New(openai.Of(host, f.speech), openai.Options{
-		MaxN: f.maxN,
+		MaxN:   f.maxN,
+		Beside: f.beside(),
+		From:   gate.KeyName,
 		Watch: func(s openai.Served) {
-			g.Metrics.Answer(s.Model, s.Prompt, s.Cached, s.Completion, s.First)
+			g.Metrics.Answer(s.Model, s.First)
 		},
+		Drawn:   func(d openai.Drawn) { g.Metrics.Drawn(d.Model, d.Prompt, d.Cached, d.Completion) },
 		Refused: func(r *http.Request, err error) { f.refused(log.With("id", r.Header.Get("X-Request-Id")), err) },
 	})
 	mux := http.NewServeMux()
 	mux.Handle("/", api)
-	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) { f.welcome(w, host) })
+	adapters.New(host, adapters.Options{
+		Dir:     f.loadable,
+		Changed: func(loaded int) { g.Metrics.Adapters(loaded) },
+		Refused: func(r *http.Request, err error) { f.refused(log.With("id", r.Header.Get("X-Request-Id")), err) },
+	}).Register(mux)
+	welcome := page.New(f.page)
+	for _, path := range page.Paths() {
+		mux.Handle(path, welcome)
+	}
+	f.gate.Own = func(path string) (int64, bool, bool) { return 0, page.Public(path), false }
 	if f.store != "" {
-		if tuition, err = tinker.New(tinker.Options{Store: f.store, Bases: tinker.Bases(host), Log: log}); err != nil {
+		if tuition, err = tinker.New(tinker.Options{Store: f.store, Bases: tinker.Bases(host), Log: log,
+			Owner: f.owner(), Room: f.storeBytes}); err != nil {
 			return nil, nil, fmt.Errorf("--store: %w", err)
 		}
 		mux.Handle("/api/v1/", tuition)
-		f.gate.Own = tuition.Own
+		f.gate.Own = func(path string) (int64, bool, bool) {
+			bytes, public, own := tuition.Own(path)
+			return bytes, public || page.Public(path), own
+		}
+	}
+	if err := f.openSessions(host, mux, log); err != nil {
+		if tuition != nil {
+			err = errors.Join(err, tuition.Close())
+		}
+		return nil, nil, err
 	}
 	f.gate.Log, f.gate.Bodies, f.gate.Origins, f.gate.Healthy = log, f.logPrompts, f.origins, host.Healthy
 	if g, err = gate.New(mux, f.gate); err != nil {
@@ -190,6 +255,14 @@ func (f *flags) open(host *serving.Host, stderr io.Writer) (g *gate.Gate, tuitio
 		return nil, nil, badinput.Errorf("--origin: %w", err)
 	}
 	return g, tuition, nil
+}
+
+// owner tells whose a request is, where there are keys.
+func (f *flags) owner() func(*http.Request) string {
+	if f.gate.Keys == nil {
+		return nil
+	}
+	return func(r *http.Request) string { return gate.KeyName(r.Context()) }
 }
 
 // refused logs why a request was not answered. What is wrong with one quotes it, and is logged where prompts are.
@@ -218,8 +291,10 @@ func (f *flags) serve(ctx context.Context, g *gate.Gate, host *serving.Host, lis
 		drawn <- host.Run(drawing)
 		fail() // without a machine there is nothing to serve
 	}()
+	following := f.recorded.follow(served, host, g.Log)
 	err := g.Serve(served, listener, f.door, openai.Stopping())
 	stop()
+	<-following
 	if why := <-drawn; !errors.Is(why, context.Canceled) {
 		err = errors.Join(why, err)
 	}
@@ -241,22 +316,5 @@ func (f *flags) greet(w io.Writer, at net.Addr, host *serving.Host) {
 		scheme = "https"
 	}
 	fmt.Fprintf(w, "grpo: serving %s on %s://%s/v1\n", strings.Join(names(host), ", "), scheme, at)
-}
-
-// welcome is what somebody sees who opens the server in a browser.
-func (f *flags) welcome(w http.ResponseWriter, host *serving.Host) {
-	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	fmt.Fprintf(w, `grpo serves: %s
-
-/v1/models, /v1/chat/completions, /v1/completions   as OpenAI's clients speak it
-%s/healthz, /readyz, /metrics                         for who looks after it
-`, strings.Join(names(host), ", "), f.training())
-}
-
-// training is the line of those who train.
-func (f *flags) training() string {
-	if f.store == "" {
-		return ""
-	}
-	return "/api/v1                                             as Tinker's clients speak it\n"
+	fmt.Fprintf(w, "grpo: to talk to them, open %s://%s/\n", scheme, at)
 }

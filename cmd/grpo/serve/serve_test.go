@@ -19,6 +19,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed-7879b91d/grpo/configs"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/serving/gate"
 	"github.com/seed-7879b91d/grpo/internal/serving/refusal"
@@ -28,7 +29,7 @@ import (
 )
 
 // machine is a processor with two threads.
-func machine() (kernels.Backend, model.Options, error) {
+func machine(*configs.Config) (kernels.Backend, model.Options, error) {
 	b, err := cpu.New(cpu.Options{Threads: 2})
 	return b, model.Options{}, err
 }
@@ -92,7 +93,7 @@ func post(t *testing.T, url, body string) (string, error) {
 // The embedded model is served: the same request with the same seed has the same answer, alone and among others, as a whole and as
 // it comes; answers are held to a schema; prompts stay out of the log.
 func TestServe(t *testing.T) {
-	url, said, stop := serve(t)
+	url, said, stop := serve(t, "--sessions", "tiny", "--store", t.TempDir(), "--adapters", t.TempDir())
 	ask := func(i int, more string) string {
 		return fmt.Sprintf(`{"model":"tiny","seed":%d,"max_completion_tokens":24,"logprobs":true,"top_logprobs":2%s,
 			"messages":[{"role":"user","content":"xyzzy: define compute(x), which returns x plus %d."}]}`, i, more, i)
@@ -141,6 +142,12 @@ func TestServe(t *testing.T) {
 	require.Regexp(t, `"content":"\{\s*\\"age\\":\s*[0-9]{1,2}\s*\}"`, text)
 	_, err = post(t, url+"/v1/chat/completions", `{"model":"tiny","messages":[{"role":"xyzzy"}]}`)
 	require.ErrorContains(t, err, "400")
+	_, err = post(t, url+"/v1/sessions", `{"settings":{"python":"/bin/sh"}}`)
+	require.ErrorContains(t, err, "is not a client's to change")
+	_, err = post(t, url+"/v1/load_lora_adapter", `{"lora_name":"a","lora_path":"b"}`)
+	require.ErrorContains(t, err, `there is no adapter_config.json in \"b\"`)
+	_, err = post(t, url+"/v1/responses", `{}`)
+	require.ErrorContains(t, err, "POST /v1/load_lora_adapter, POST /v1/unload_lora_adapter, DELETE /v1/models/NAME, POST /v1/sessions")
 	stop()
 	require.NotContains(t, said.String(), "xyzzy")
 	require.Contains(t, said.String(), `"path":"/v1/chat/completions","status":200`)
@@ -152,20 +159,27 @@ func TestServeMistakes(t *testing.T) {
 	empty := filepath.Join(dir, "empty")
 	require.NoError(t, os.WriteFile(empty, nil, 0o600))
 	for want, args := range map[string][]string{
-		"type --keys FILE":                     {"--listen", "0.0.0.0:0"},
-		"--listen: found \"8000\"":             {"--listen", "8000"},
-		"empty: no keys":                       {"--keys", empty},
-		"grpo serve --new-key NAME":            {"--keys", filepath.Join(dir, "none")},
-		"--tls-cert " + empty:                  {"--tls-cert", empty, "--tls-key", empty},
-		"--queue: found 0":                     {"--queue", "0"},
-		"--new-key: the name of a key":         {"--new-key", "a b"},
-		"expected NAME=DIR":                    {"--model", "a="},
-		"--listen: listen tcp":                 {"--listen", "127.0.0.1:99999"},
-		"--origin: ":                           {"--origin", "example.com", "--listen", "127.0.0.1:0"},
-		"--max-context: found -5, expected 0":  {"--max-context", "-5"},
-		"--max-sequences: found -1":            {"--max-sequences", "-1"},
-		"--max-waiting: found -1":              {"--max-waiting", "-1"},
-		"--cache-bytes: found -1":              {"--cache-bytes", "-1"},
+		"type --keys FILE":                    {"--listen", "0.0.0.0:0"},
+		"--listen: found \"8000\"":            {"--listen", "8000"},
+		"empty: no keys":                      {"--keys", empty},
+		"grpo serve --new-key NAME":           {"--keys", filepath.Join(dir, "none")},
+		"--tls-cert " + empty:                 {"--tls-cert", empty, "--tls-key", empty},
+		"--queue: found 0":                    {"--queue", "0"},
+		"--new-key: the name of a key":        {"--new-key", "a b"},
+		"expected NAME=DIR":                   {"--model", "a="},
+		"--listen: listen tcp":                {"--listen", "127.0.0.1:99999"},
+		"--origin: ":                          {"--origin", "example.com", "--listen", "127.0.0.1:0"},
+		"--max-context: found -5, expected 0": {"--max-context", "-5"},
+		"--max-sequences: found -1":           {"--max-sequences", "-1"},
+		"--max-waiting: found -1":             {"--max-waiting", "-1"},
+		"--cache-bytes: found -1":             {"--cache-bytes", "-1"},
+		"--max-adapters: found 0":             {"--max-adapters", "0"},
+		"--sessions: sessions are kept in a":  {"--sessions", "tiny"},
+		"--sessions: \"tinny\" is neither a preset nor a file; type the path of a file, or one of": {"--sessions", "tinny", "--store", dir},
+		"--sessions " + empty:                  {"--sessions", empty, "--store", dir},
+		"--max-sessions: found 0":              {"--max-sessions", "0"},
+		"--adapters: stat /nowhere: no such":   {"--adapters", "/nowhere"},
+		"empty is a file; type a directory":    {"--adapters", empty},
 		"--drain: found -1s":                   {"--drain", "-1s"},
 		"type --max-context 2048, or fewer":    {"--max-context", "2049", "--listen", "127.0.0.1:0"},
 		"--host: found \"https://a\"":          {"--host", "a", "--host", "https://a"},
@@ -238,6 +252,14 @@ func TestTheOpenDoor(t *testing.T) {
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	require.Eventually(t, func() bool { return strings.Contains(said.String(), "the client left") }, 20*time.Second, 5*time.Millisecond)
 	require.NotContains(t, said.String(), "ERROR")
+	require.Eventually(t, func() bool { // what was drawn for him is counted
+		res, err := http.Get(url + "/metrics")
+		require.NoError(t, err)
+		defer res.Body.Close()
+		text, err := io.ReadAll(res.Body)
+		require.NoError(t, err)
+		return regexp.MustCompile(`(?m)^grpo_tokens_total\{kind="completion",model="tiny"\} [1-9]`).Match(text)
+	}, 20*time.Second, 20*time.Millisecond)
 
 	_, line, err := gate.NewKey("ada")
 	require.NoError(t, err)

@@ -169,3 +169,14 @@ func AddHelpers(root *cobra.Command) {
 		}
 	}
 }
+
+// First has a verb look at something before it does anything, such as fetching a model.
+func First(cmd *cobra.Command, check func(args []string) error) {
+	verb := cmd.RunE
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := check(args); err != nil {
+			return err
+		}
+		return verb(cmd, args)
+	}
+}

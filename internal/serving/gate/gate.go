@@ -113,6 +113,12 @@ func (g *Gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err == nil {
 		name, err = g.who(r)
 	}
+	if err == nil && (name != "" || g.Keys == nil) {
+		stays(r.Context())
+	}
+	if name != "" {
+		r = r.WithContext(context.WithValue(r.Context(), nameKey{}, name))
+	}
 	g.cross(h, r)
 	switch {
 	case r.Method == http.MethodOptions && err == nil:
@@ -151,10 +157,19 @@ func (g *Gate) cross(h http.Header, r *http.Request) {
 	h.Set("Access-Control-Allow-Origin", origin)
 	h.Set("Access-Control-Expose-Headers", "X-Request-Id, Retry-After")
 	if r.Method == http.MethodOptions {
-		h.Set("Access-Control-Allow-Methods", "GET, POST")
+		h.Set("Access-Control-Allow-Methods", "GET, POST, DELETE")
 		h.Set("Access-Control-Allow-Headers", strings.Map(headerName, r.Header.Get("Access-Control-Request-Headers")))
 		h.Set("Access-Control-Max-Age", "600")
 	}
+}
+
+// nameKey is the key of the name of the key that a request shows.
+type nameKey struct{}
+
+// KeyName is the name of the key that was shown by the request of a context; "": none was needed.
+func KeyName(ctx context.Context) string {
+	name, _ := ctx.Value(nameKey{}).(string)
+	return name
 }
 
 func headerName(r rune) rune {

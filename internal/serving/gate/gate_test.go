@@ -27,6 +27,7 @@ var reads = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		refusal.Write(w, err)
 		return
 	}
+	w.Header().Set("Asker", KeyName(r.Context()))
 	w.Write(text)
 })
 
@@ -80,7 +81,9 @@ func TestKeys(t *testing.T) {
 	}
 	require.Equal(t, "hi", send(g, "POST", "/v1/x", "hi", "Authorization", "Bearer "+shown[0]).Body.String())
 	require.Equal(t, "hi", send(g, "POST", "/v1/x", "hi", "authorization", "bearer "+shown[0]).Body.String())
-	require.Equal(t, "hi", send(g, "POST", "/v1/x", "hi", "X-Api-Key", shown[1]).Body.String())
+	w := send(g, "POST", "/v1/x", "hi", "X-Api-Key", shown[1])
+	require.Equal(t, "hi", w.Body.String())
+	require.Equal(t, "bob", w.Header().Get("Asker"))
 	require.Equal(t, 200, send(g, "GET", "/healthz", "").Code)
 	require.Contains(t, log.String(), `"key":"bob"`)
 	for _, secret := range append(shown, "secret", "sk-wrong") {
@@ -196,7 +199,8 @@ func TestMetrics(t *testing.T) {
 		send(g, "GET", fmt.Sprintf("/v1/models/%d", i), "")
 		send(g, "GET", fmt.Sprintf("/%d", i), "")
 	}
-	g.Metrics.Answer("tiny", 5, 2, 7, time.Second)
+	g.Metrics.Answer("tiny", time.Second)
+	g.Metrics.Drawn("tiny", 5, 2, 7)
 	text := send(g, "GET", "/metrics", "").Body.String()
 	for _, line := range []string{`grpo_http_requests_total{path="/v1/models/*",status="200"} 50`,
 		`grpo_http_requests_total{path="other",status="200"} 50`,

@@ -20,6 +20,7 @@ type Metrics struct {
 	busy     prometheus.Counter
 	tokens   *prometheus.CounterVec
 	first    *prometheus.HistogramVec
+	adapters prometheus.Gauge
 }
 
 func newMetrics() *Metrics {
@@ -33,26 +34,35 @@ func newMetrics() *Metrics {
 		busy: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "grpo_http_busy_total", Help: "Requests refused because too many of their key were there."}),
 		tokens: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "grpo_tokens_total", Help: "Tokens of answers: of prompts, of prompts and found in the cache, of completions."},
+			Name: "grpo_tokens_total", Help: "Tokens of answers, of those that were cut, too: of prompts, of prompts and found in the cache, " +
+				"of completions."},
 			[]string{"model", "kind"}),
 		first: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "grpo_first_token_seconds", Help: "Time to the first token of a stream, to all of an answer that is none.", Buckets: buckets},
 			[]string{"model"}),
+		adapters: prometheus.NewGauge(prometheus.GaugeOpts{Name: "grpo_loaded_adapters", Help: "Adapters that requests have loaded."}),
 	}
 	all := prometheus.NewRegistry()
-	all.MustRegister(m.requests, m.seconds, m.active, m.busy, m.tokens, m.first, collectors.NewGoCollector(),
+	all.MustRegister(m.requests, m.seconds, m.active, m.busy, m.tokens, m.first, m.adapters, collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	m.Handler = promhttp.HandlerFor(all, promhttp.HandlerOpts{})
 	return m
 }
 
-// Answer counts an answer of a model that is served.
-func (m *Metrics) Answer(model string, prompt, cached, completion int, first time.Duration) {
+// Drawn counts tokens of a model that is served.
+func (m *Metrics) Drawn(model string, prompt, cached, completion int) {
 	m.tokens.WithLabelValues(model, "prompt").Add(float64(prompt))
 	m.tokens.WithLabelValues(model, "cached").Add(float64(cached))
 	m.tokens.WithLabelValues(model, "completion").Add(float64(completion))
+}
+
+// Answer counts an answer that was given in full.
+func (m *Metrics) Answer(model string, first time.Duration) {
 	m.first.WithLabelValues(model).Observe(first.Seconds())
 }
+
+// Adapters says how many adapters requests have loaded.
+func (m *Metrics) Adapters(loaded int) { m.adapters.Set(float64(loaded)) }
 
 // clientLeft is the status of a request that nobody waited for, as nginx has it.
 const clientLeft = 499
@@ -70,10 +80,11 @@ func (m *Metrics) request(r *http.Request, status int, took time.Duration) {
 func known(r *http.Request) string {
 	path := r.URL.Path
 	switch path {
-	case "/", healthz, readyz, metrics, "/v1/chat/completions", "/v1/completions", "/v1/models":
+	case "/", healthz, readyz, metrics, "/v1/chat/completions", "/v1/completions", "/v1/models",
+		"/v1/load_lora_adapter", "/v1/unload_lora_adapter", "/v1/sessions":
 		return path
 	}
-	for _, prefix := range []string{"/v1/models/", "/v1/", "/api/v1/"} {
+	for _, prefix := range []string{"/v1/models/", "/v1/sessions/", "/v1/", "/api/v1/"} {
 		if strings.HasPrefix(path, prefix) {
 			return prefix + "*"
 		}

@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -58,6 +57,7 @@ func (g *Gate) Serve(ctx context.Context, l net.Listener, door Door, cause error
 		ReadTimeout:       door.ReadTime,
 		IdleTimeout:       door.Idle,
 		BaseContext:       func(net.Listener) context.Context { return work },
+		ConnContext:       withVisitor,
 		ErrorLog:          slogLines(g.Log),
 	}
 	ended := make(chan error, 1)
@@ -112,47 +112,4 @@ func (i *inside) wait(ctx context.Context) {
 // slogLines takes what net/http says, which is of single connections, to the log.
 func slogLines(to *slog.Logger) *log.Logger {
 	return slog.NewLogLogger(to.Handler(), slog.LevelDebug)
-}
-
-// crowd closes connections beyond so many.
-type crowd struct {
-	net.Listener
-	most int
-
-	mu   sync.Mutex
-	open int
-}
-
-func (c *crowd) Accept() (net.Conn, error) {
-	for {
-		conn, err := c.Listener.Accept()
-		if err != nil {
-			return nil, err
-		}
-		c.mu.Lock()
-		room := c.open < c.most
-		if room {
-			c.open++
-		}
-		c.mu.Unlock()
-		if room {
-			return &counted{Conn: conn, in: c}, nil
-		}
-		conn.Close() // whoever sent it learns that there is no room
-	}
-}
-
-type counted struct {
-	net.Conn
-	in   *crowd
-	once sync.Once
-}
-
-func (c *counted) Close() error {
-	c.once.Do(func() {
-		c.in.mu.Lock()
-		c.in.open--
-		c.in.mu.Unlock()
-	})
-	return c.Conn.Close()
 }

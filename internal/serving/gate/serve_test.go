@@ -3,6 +3,7 @@ package gate
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -114,9 +115,11 @@ func TestHostileConnections(t *testing.T) {
 	require.Contains(t, ends(dial("GET / HTTP/1.1\r\nHost: a\r\nX: "+strings.Repeat("a", 20000)+"\r\n\r\n")), "431")
 }
 
-// Beyond so many connections, one that comes is closed; when another goes there is room.
+// Beyond so many connections, the one that came first and asked for nothing is closed; where there is none such it is the one that
+// comes, until another goes.
 func TestCrowds(t *testing.T) {
-	address, _, _ := open(t, gateOf(t, reads, Options{}), Door{Connections: 3})
+	k, shown := keysOf(t, "ada")
+	address, _, _ := open(t, gateOf(t, reads, Options{Keys: k}), Door{Connections: 3})
 	dial := func() net.Conn {
 		c, err := net.Dial("tcp", address)
 		require.NoError(t, err)
@@ -124,13 +127,33 @@ func TestCrowds(t *testing.T) {
 		return c
 	}
 	answered := func(c net.Conn) bool {
-		io.WriteString(c, "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+		io.WriteString(c, "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nAuthorization: Bearer "+shown[0]+"\r\n\r\n")
 		text, _ := io.ReadAll(c)
 		return strings.Contains(string(text), "200 OK")
 	}
-	first := dial()
-	dial()
-	dial()
+	closed := func(c net.Conn) bool {
+		c.SetReadDeadline(time.Now().Add(20 * time.Second))
+		_, err := c.Read(make([]byte, 1))
+		return err != nil && !errors.Is(err, os.ErrDeadlineExceeded)
+	}
+	stranger := dial()
+	for range 3 {
+		dial()
+	}
+	require.True(t, closed(stranger))
+	require.True(t, answered(dial()))
+	known := func(key string) net.Conn {
+		c := dial()
+		io.WriteString(c, "GET / HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer "+key+"\r\n\r\n")
+		require.NoError(t, c.SetReadDeadline(time.Now().Add(20*time.Second)))
+		_, err := c.Read(make([]byte, 1))
+		require.NoError(t, err)
+		return c
+	}
+	first := known(shown[0])
+	known(shown[0])
+	known("wrong")
+	known(shown[0]) // in place of the one whose key is wrong
 	require.False(t, answered(dial()))
 	first.Close()
 	require.Eventually(t, func() bool { return answered(dial()) }, 20*time.Second, time.Millisecond)

@@ -33,6 +33,8 @@ var hostile = map[string]string{
 	"enum":         `{"enum":[` + strings.Repeat(`"abcdefghijklmnopqrstuvwxyz",`, 20000) + `1]}`,
 	"limit":        `{"minimum":1e-60,"maximum":1e60,"multipleOf":1000,"type":"integer"}`,
 	"multiples":    `{"allOf":[` + strings.Repeat(`{"multipleOf":997},{"multipleOf":991},`, 9) + `{}]}`,
+	"options":      `{"pattern":"` + strings.Repeat("a?", 8000) + `"}`,
+	"long pattern": `{"pattern":"` + strings.Repeat("a?", 1<<18) + `"}`,
 	"unicode":      `{"pattern":"` + strings.Repeat(`[\\pL\\pN]?`, 200) + `"}`,
 	"long":         `{"const":"` + strings.Repeat("a", 900_000) + `"}`,
 	"longest name": `{"properties":{"` + strings.Repeat("a", 90_000) + `":{"not":{}}}}`,

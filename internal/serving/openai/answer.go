@@ -67,8 +67,26 @@ func (j *job) used(choices []*choice, all []*ended) (u usage) {
 	return u
 }
 
+// bearable refuses an answer with more log-probabilities than may be written: they take far more memory than the tokens.
+func (j *job) bearable() error {
+	found := 0
+	for _, r := range j.requests {
+		if r.Raw {
+			found += r.N * r.Params.MaxTokens * (1 + r.Top)
+		}
+		if r.ScorePrompt {
+			found += r.N * len(r.Prompt) * (1 + r.PromptTop)
+		}
+	}
+	if found > mostLikely {
+		return refusal.Field("logprobs", "the answer could have %d of them, expected at most %d; ask for fewer tokens, "+
+			"completions or likely ones", found, mostLikely)
+	}
+	return nil
+}
+
 // submit has everything drawn. The function that it returns gives up what is not drawn yet.
-func (j *job) submit(box *mailbox) (cancel func(), err error) {
+func (j *job) submit(box *mailbox, drew func(Drawn)) (cancel func(), err error) {
 	var cancels []func()
 	cancel = func() {
 		for _, c := range cancels {
@@ -77,7 +95,14 @@ func (j *job) submit(box *mailbox) (cancel func(), err error) {
 	}
 	for i, r := range j.requests {
 		first := i * j.n
-		on := sampler.Listener{Done: func(r sampler.Rollout) { box.put(event{choice: first + r.Sample, done: &r}) }}
+		drawn, left := Drawn{Model: j.policy.Name, Prompt: len(r.Prompt)}, r.N
+		on := sampler.Listener{Done: func(r sampler.Rollout) { // also of one that was given up
+			drawn.Cached, drawn.Completion = max(drawn.Cached, r.Cached), drawn.Completion+len(r.Tokens)
+			if left--; left == 0 && drawn.Completion > 0 && drew != nil {
+				drew(drawn)
+			}
+			box.put(event{choice: first + r.Sample, done: &r})
+		}}
 		if j.stream {
 			on.Token = func(t sampler.Token) { box.put(event{choice: first + t.Sample, token: t}) }
 		}
@@ -100,7 +125,7 @@ func Left(err error) bool { return errors.Is(err, errLeft) }
 // answer draws what a request asks for, and writes it. A client that leaves has nothing more drawn.
 func (s *Server) answer(w http.ResponseWriter, r *http.Request, j *job) error {
 	box := newMailbox()
-	cancel, err := j.submit(box)
+	cancel, err := j.submit(box, s.drew)
 	if err != nil {
 		return err
 	}
@@ -125,9 +150,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, j *job) error {
 		err = &afterwards{err}
 	}
 	if s.watch != nil && err == nil {
-		u := j.used(run.choices, run.all)
-		s.watch(Served{Model: j.policy.Name, Prompt: u.Prompt, Cached: u.Cache.Cached, Completion: u.Completion,
-			First: run.first, Whole: time.Since(run.began)})
+		s.watch(Served{Model: j.policy.Name, First: run.first, Whole: time.Since(run.began)})
 	}
 	return err
 }

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/seed-7879b91d/grpo/data/chat/calls"
 	"github.com/seed-7879b91d/grpo/internal/serving/refusal"
 	"github.com/seed-7879b91d/grpo/sampler"
 )
@@ -24,7 +25,8 @@ const (
 	mostPrompts    = 1024
 	mostTools      = 512
 	mostTop        = 20
-	usualMaxTokens = 16 // of /v1/completions, as OpenAI has it
+	mostLikely     = 1 << 20 // log-probabilities that an answer may have
+	usualMaxTokens = 16      // of /v1/completions, as OpenAI has it
 )
 
 // drawing is how completions are drawn, which both kinds of requests say in the same words.
@@ -149,7 +151,7 @@ func (d *drawing) watch(open func() *choice, once bool) func() func(int32) bool 
 		return func(token int32) bool {
 			c.token(sampler.Token{ID: token})
 			c.pending = nil
-			return c.speech.stopped || once && c.reader.calls > 0
+			return c.speech.stopped || once && c.reader.Made() > 0
 		}
 	}
 }
@@ -163,6 +165,14 @@ func (d *drawing) name(prefix string, prompt []int32, parts ...int) string {
 		binary.Write(h, binary.LittleEndian, int64(p))
 	}
 	return prefix + hex.EncodeToString(h.Sum(nil)[:12])
+}
+
+// callName is that of a call.
+func (d *drawing) callName(n calls.Notation, prompt []int32, choice, call int) string {
+	if n.List {
+		return d.name("", prompt, choice, call)[:9] // Mistral's templates take no others
+	}
+	return d.name("call_", prompt, choice, call)
 }
 
 // newID is another for every answer.

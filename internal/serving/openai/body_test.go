@@ -2,6 +2,7 @@ package openai
 
 import (
 	"bufio"
+	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -37,6 +38,41 @@ func TestLongInputIsShortened(t *testing.T) {
 		require.Less(t, len(text), 1000, "%.100s", body)
 		require.NotContains(t, text, "\ufffd", "cut between characters")
 	}
+}
+
+// Tokens of prompts may be many where nothing else may, and are not written out where they are refused.
+func TestManyTokens(t *testing.T) {
+	h := New(scripted(t, "a"), Options{})
+	many := `[5` + strings.Repeat(",5", mostValues) + `]`
+	status, text := post(t, h, "/v1/completions", `{"model":"tiny","prompt":`+many+`}`)
+	require.Equal(t, 400, status)
+	require.Contains(t, text, "context_length_exceeded")
+	status, text = post(t, h, "/v1/completions", `{"model":"tiny","prompt":[5],"stop":`+many+`}`)
+	require.Equal(t, 400, status)
+	require.Contains(t, text, "values, expected at most")
+	status, text = post(t, h, "/v1/completions", `{"model":"tiny","prompt":[5,null]}`)
+	require.Equal(t, 400, status)
+	require.Contains(t, text, "found 5, expected a text or token ids")
+	r := httptest.NewRequest("POST", "/v1/completions", strings.NewReader("{}"))
+	r.Header.Set("Content-Encoding", "gzip")
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	require.Equal(t, http.StatusUnsupportedMediaType, w.Code)
+	require.Contains(t, w.Body.String(), `Content-Encoding: found \"gzip\", expected none`)
+}
+
+// Tokens are counted that were drawn, also where the answer was not given.
+func TestWhatWasDrawnIsCounted(t *testing.T) {
+	s := scripted(t, "a b c")
+	var drawn []Drawn
+	h := New(s, Options{Drawn: func(d Drawn) { drawn = append(drawn, d) }})
+	ask(t, h, `"n":2`)
+	s.fail = errors.New("broken")
+	status, _ := post(t, h, "/v1/chat/completions", with(""))
+	require.Equal(t, 500, status)
+	length := len(s.asked[0].Prompt)
+	whole := len(s.Language.Tokenizer.Encode("a b c")) + 1
+	require.Equal(t, []Drawn{{"tiny", length, 3, 2 * whole}, {"tiny", length, 3, 1}}, drawn)
 }
 
 // A body that does not come, or not all of it, is the client's affair, and none of the server's log of errors.

@@ -1,9 +1,10 @@
 package openai
 
 import (
-	"strings"
+	"encoding/json"
 
 	"github.com/seed-7879b91d/grpo/data/chat"
+	"github.com/seed-7879b91d/grpo/data/chat/calls"
 	"github.com/seed-7879b91d/grpo/internal/serving/refusal"
 	"github.com/seed-7879b91d/grpo/sampler"
 )
@@ -26,10 +27,8 @@ func (s *Server) chatJob(f *fields, p *Policy) (*job, error) {
 		return nil, err
 	}
 	show, top := f.logprobs()
-	kwargs, _ := f.take("chat_template_kwargs")
-	if thinking, ok := f.take("enable_thinking"); ok && kwargs == nil {
-		kwargs = []byte(`{"enable_thinking":` + string(thinking) + `}`)
-	}
+	ids := f.ids()
+	kwargs := f.kwargs()
 	document := f.document()
 	if err := f.done(); err != nil {
 		return nil, err
@@ -45,42 +44,55 @@ func (s *Server) chatJob(f *fields, p *Policy) (*job, error) {
 	if len(use.list) > 0 && !chat.tools {
 		return nil, refusal.Field("tools", "the chat template of %s writes none; leave them out", p.Name)
 	}
-	prompt, text, err := chat.Prompt(messages, use.list...)
+	prompt, text, err := p.prompt(chat, messages, use.list)
 	if err != nil {
-		return nil, refusal.Field("messages", "%s", refusal.Short(err.Error(), longestReason))
+		return nil, err
 	}
 	maxTokens, err := d.room(p, prompt, p.MaxLength)
 	if err != nil {
 		return nil, err
 	}
 	n := chat.notation
-	n.calls = n.calls && len(use.list) > 0
-	thinking := n.thinks && withinThoughts(text)
+	n.Calls = n.Calls && len(use.list) > 0
+	thinking := n.Thinks && calls.WithinThoughts(text)
 	open := opener(p, n, d, thinking)
-	q := d.request(0, prompt, maxTokens, d.watch(func() *choice { return open(0) }, use.once && n.calls))
+	q := d.request(0, prompt, maxTokens, d.watch(func() *choice { return open(0) }, use.once && n.Calls))
 	q.Raw, q.Top = show, top
 	if err := p.shaped(&q, shape{document, use.forced, use.once, use.words}, chat, thinking); err != nil {
 		return nil, err
 	}
-	return &job{policy: p, requests: []sampler.Request{q}, n: d.n, stream: d.stream, usage: d.usage, open: open, form: &conversation{
+	form := &conversation{
 		id: newID("chatcmpl-"), created: s.now().Unix(), model: p.Name, usageToo: d.usage, logprobs: show, top: top, tok: p.Language.Tokenizer,
-		callID: func(choice, call int) string { return d.name("call_", prompt, choice, call) },
-	}}, nil
+		callID: func(choice, call int) string { return d.callName(n, prompt, choice, call) },
+	}
+	if ids {
+		form.prompt = prompt
+	}
+	return &job{policy: p, requests: []sampler.Request{q}, n: d.n, stream: d.stream, usage: d.usage, open: open, form: form}, nil
+}
+
+// ids reads whether the numbers of tokens are shown.
+func (f *fields) ids() (show bool) {
+	value(f, "return_token_ids", &show, "true or false")
+	return show
+}
+
+// kwargs are variables of the template.
+func (f *fields) kwargs() json.RawMessage {
+	kwargs, _ := f.take("chat_template_kwargs")
+	if thinking, ok := f.take("enable_thinking"); ok && kwargs == nil {
+		kwargs = []byte(`{"enable_thinking":` + string(thinking) + `}`)
+	}
+	return kwargs
 }
 
 // opener begins the choices of a chat; thinking: its prompt ends within thoughts.
-func opener(p *Policy, n notation, d drawing, thinking bool) func(int) *choice {
-	marks := p.Language.marks(n)
+func opener(p *Policy, n calls.Notation, d drawing, thinking bool) func(int) *choice {
+	marks := n.Marks(p.Language.Tokenizer)
 	return func(index int) *choice {
-		return &choice{index: index, speech: newSpeech(p.Language.Tokenizer, marks, d.stops), reader: newReader(n, thinking),
+		return &choice{index: index, speech: newSpeech(p.Language.Tokenizer, marks, d.stops), reader: calls.NewReader(n, thinking),
 			ends: d.params.StopTokens}
 	}
-}
-
-// withinThoughts reports whether a prompt leaves a model thinking.
-func withinThoughts(prompt string) bool {
-	i := strings.LastIndex(prompt, thinkOpen)
-	return i >= 0 && strings.TrimSpace(prompt[i+len(thinkOpen):]) == ""
 }
 
 // logprobs reads whether they are shown, and how many of the most likely tokens.

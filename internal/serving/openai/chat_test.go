@@ -197,6 +197,36 @@ func TestMistakes(t *testing.T) {
 	}
 }
 
+// What would take far more than it is long is refused, and so are functions whose names OpenAI does not take.
+func TestRequestsOutOfBounds(t *testing.T) {
+	h, long := New(scripted(t, "a"), Options{}), strings.Repeat("a", 1<<20)
+	for body, want := range map[string]string{
+		with(`"tools":[` + aTool + `,` + aTool + `]`): "tool 1: there is another function named f",
+		with(aToolNamed(`a\nb`)):                      `tool 0: name: found \"a\\nb\", expected 1 to 64 letters`,
+		with(aToolNamed("")):                          `tool 0: name: found \"\"`,
+		with(aToolNamed(strings.Repeat("a", 65))):     "expected 1 to 64 letters",
+		with(aToolNamed("ä")):                         "expected 1 to 64 letters",
+		with(`"chat_template_kwargs":{"a":"` + strings.Repeat("a", 5000) + `"}`): "expected at most 4096",
+		with(`"metadata":{"a":[1` + strings.Repeat(",1", mostValues) + `]}`):     "values, expected at most 65536",
+		with(`"a1":1` + strings.Repeat(`,"a":1`, mostFields)):                    "fields, expected at most 256",
+		with(`"n":128,"max_tokens":900,"logprobs":true,"top_logprobs":20`):       "could have 2419200 of them",
+		`{"model":"tiny","messages":[{"role":"user","content":"` + long + `"}]}`: "context_length_exceeded",
+	} {
+		status, text := post(t, h, "/v1/chat/completions", body)
+		require.Equal(t, http.StatusBadRequest, status, "%.100s", body)
+		require.Contains(t, text, want, "%.100s", body)
+		require.Less(t, len(text), 500)
+	}
+	status, text := post(t, h, "/v1/completions", `{"model":"tiny","prompt":["`+long+`"]}`)
+	require.Equal(t, http.StatusBadRequest, status)
+	require.Contains(t, text, "a text of 1048576 bytes is more than the 1000 tokens")
+}
+
+// aToolNamed is a list of one tool, as a field.
+func aToolNamed(name string) string {
+	return `"tools":[{"type":"function","function":{"name":"` + name + `"}}]`
+}
+
 // What the machine refuses has the status that tells a client what to do.
 func TestRefusals(t *testing.T) {
 	for want, err := range map[int]error{

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/seed-7879b91d/grpo/data/chat/calls"
 	"github.com/seed-7879b91d/grpo/sampler"
 )
 
@@ -11,8 +12,8 @@ import (
 type choice struct {
 	index    int
 	speech   *speech
-	reader   *reader // nil: its text goes as it is
-	ends     []int32 // tokens that end it, and are not shown
+	reader   *calls.Reader // nil: its text goes as it is
+	ends     []int32       // tokens that end it, and are not shown
 	pending  []spoken
 	tokens   int // with the one that ended it
 	thoughts int // of those
@@ -27,7 +28,7 @@ type spoken struct {
 
 // delta is what came of a choice since the last one.
 type delta struct {
-	parts  []part
+	parts  []calls.Part
 	tokens []spoken // whose text is shown with this
 }
 
@@ -36,7 +37,7 @@ func (d *delta) empty() bool { return len(d.parts) == 0 }
 // token adds one.
 func (c *choice) token(t sampler.Token) (d delta) {
 	c.tokens++
-	if c.reader != nil && c.reader.at == inThoughts {
+	if c.reader != nil && c.reader.Thinking() {
 		c.thoughts++
 	}
 	if slices.Contains(c.ends, t.ID) || c.speech.stopped {
@@ -56,7 +57,7 @@ func (c *choice) token(t sampler.Token) (d delta) {
 func (c *choice) end() (d delta) {
 	d.parts = c.read(c.speech.end())
 	if c.reader != nil {
-		d.parts = append(d.parts, c.calls(c.reader.end())...)
+		d.parts = append(d.parts, c.note(c.reader.End())...)
 	}
 	if c.speech.stopped { // tokens of the stop string are not shown
 		c.pending = slices.DeleteFunc(c.pending, func(s spoken) bool { return s.start >= c.speech.shown })
@@ -65,18 +66,18 @@ func (c *choice) end() (d delta) {
 	return d
 }
 
-func (c *choice) read(text string) []part {
+func (c *choice) read(text string) []calls.Part {
 	if text == "" {
 		return nil
 	}
 	if c.reader == nil {
-		return []part{{Content: text}}
+		return []calls.Part{{Content: text}}
 	}
-	return c.calls(c.reader.push(text))
+	return c.note(c.reader.Push(text))
 }
 
-func (c *choice) calls(parts []part) []part {
-	c.called = c.called || slices.ContainsFunc(parts, func(p part) bool { return p.isCall })
+func (c *choice) note(parts []calls.Part) []calls.Part {
+	c.called = c.called || slices.ContainsFunc(parts, func(p calls.Part) bool { return p.IsCall })
 	return parts
 }
 
@@ -130,7 +131,7 @@ func (j *joined) add(d delta) {
 	for _, p := range d.parts {
 		j.thoughts.WriteString(p.Thoughts)
 		j.content.WriteString(p.Content)
-		if !p.isCall {
+		if !p.IsCall {
 			continue
 		}
 		if p.Call == len(j.names) {

@@ -1,10 +1,12 @@
 package openai
 
 import (
+	"bytes"
 	"encoding/json"
 	"math"
 	"net/http"
 
+	"github.com/seed-7879b91d/grpo/data/chat/calls"
 	"github.com/seed-7879b91d/grpo/internal/serving/refusal"
 	"github.com/seed-7879b91d/grpo/sampler"
 )
@@ -36,7 +38,7 @@ func (s *Server) textJob(f *fields, p *Policy) (*job, error) {
 		return nil, refusal.Field("stream", "log-probabilities of a prompt (echo, logprobs) come as a whole alone")
 	}
 	j := &job{policy: p, n: d.n, stream: d.stream, usage: d.usage, form: t}
-	marks := p.Language.marks(notation{})
+	marks := calls.Notation{}.Marks(p.Language.Tokenizer)
 	j.open = func(index int) *choice {
 		return &choice{index: index, speech: newSpeech(p.Language.Tokenizer, marks, d.stops), ends: d.params.StopTokens}
 	}
@@ -77,15 +79,25 @@ func (f *fields) prompts(p *Policy) (list []prompt) {
 		if raw[0] != '"' || json.Unmarshal(raw, &text) != nil {
 			return false
 		}
+		if err := p.holds(len(text)); err != nil {
+			if f.err == nil {
+				f.err = err
+			}
+			return true
+		}
 		list = append(list, prompt{text, tok.EncodeSpecial(text)})
 		return true
 	}
 	tokens := func(raw json.RawMessage) bool {
 		var ids []int32
-		if raw[0] != '[' || json.Unmarshal(raw, &ids) != nil || len(ids) == 0 {
+		if raw[0] != '[' || bytes.Contains(raw, []byte("null")) || json.Unmarshal(raw, &ids) != nil || len(ids) == 0 {
 			return false
 		}
-		list = append(list, prompt{tok.Decode(ids, false), ids})
+		one := prompt{tokens: ids}
+		if len(ids) <= p.MaxLength { // else it is refused
+			one.text = tok.Decode(ids, false)
+		}
+		list = append(list, one)
 		return true
 	}
 	if !text(raw) && !tokens(raw) {

@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"context"
 	"encoding/json"
 	"math"
 	"net/http"
@@ -40,12 +41,14 @@ func TestPrompts(t *testing.T) {
 		`"def<|im_end|>"`: 1, `["def<|im_end|>","def<|im_end|>"]`: 2, string(text): 1, "[" + string(text) + "," + string(text) + "]": 2,
 	} {
 		s.asked = nil
-		answer := continued(t, New(s, Options{}), `"n":2,"seed":5,"prompt":`+prompt)
+		answer := continued(t, New(s, Options{From: func(context.Context) string { return "ada" }}), `"n":2,"seed":5,"prompt":`+prompt)
 		require.Len(t, answer.Choices, 2*n)
 		require.Len(t, s.asked, n)
 		for i, r := range s.asked {
 			require.Equal(t, ids, r.Prompt)
 			require.Equal(t, i, r.Key.Problem)
+			require.NotEmpty(t, r.Job)
+			require.Equal(t, []string{s.asked[0].Job, "ada"}, []string{r.Job, r.From}, "they take turns as one")
 			require.Equal(t, usualMaxTokens, r.Params.MaxTokens)
 		}
 		require.Equal(t, n*len(ids), answer.Usage.Prompt)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/seed-7879b91d/grpo/data/chat/calls"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/serving/grammar"
 	"github.com/seed-7879b91d/grpo/internal/serving/refusal"
@@ -33,49 +34,55 @@ func (s shape) none() bool { return s.document == nil && len(s.tools) == 0 }
 var noParameters = json.RawMessage(`{"type":"object","properties":{},"additionalProperties":false}`)
 
 // part is the shape in the notation of a model.
-func (s shape) part(n notation) grammar.Part {
+func (s shape) part(n calls.Notation) grammar.Part {
 	if s.document != nil {
 		return grammar.Schema(s.document)
 	}
 	if s.words {
-		return grammar.Words(n.open, s.inner(n))
+		return grammar.Words(n.Open, s.inner(n))
 	}
-	if n.open == "" {
+	if n.Open == "" {
 		return s.inner(n)
 	}
-	call := grammar.Sequence(grammar.Mark(n.open), s.inner(n))
-	if s.once {
+	call := grammar.Sequence(grammar.Mark(n.Open), s.inner(n))
+	if s.once || n.List {
 		return call
 	}
 	return grammar.Sequence(call, grammar.Repeat(grammar.Sequence(grammar.Text("\n"), call), 0, -1))
 }
 
-// inner is a call after its opening tag.
-func (s shape) inner(n notation) grammar.Part {
-	var calls []grammar.Part
+// inner is a call, or a list of them, after its opening tag.
+func (s shape) inner(n calls.Notation) grammar.Part {
+	var each []grammar.Part
 	for _, t := range s.tools {
 		name, err := json.Marshal(t.name)
 		if err != nil {
 			panic(err) // a text can always be written
 		}
-		before, after := `{"name": `+string(name)+`, "`+n.argKeys[0]+`": `, "}"
-		if n.open != "" {
+		before, after := `{"name": `+string(name)+`, "`+n.ArgKeys[0]+`": `, "}"
+		if n.Close != "" {
 			before, after = "\n"+before, after+"\n"
 		}
-		calls = append(calls, grammar.Sequence(grammar.Text(before), grammar.Schema(t.parameters), grammar.Text(after)))
+		each = append(each, grammar.Sequence(grammar.Text(before), grammar.Schema(t.parameters), grammar.Text(after)))
 	}
-	if n.close == "" {
-		return grammar.Choice(calls...)
+	switch one := grammar.Choice(each...); {
+	case n.List && s.once:
+		return grammar.Sequence(grammar.Text("["), one, grammar.Text("]"))
+	case n.List:
+		return grammar.Sequence(grammar.Text("["), one, grammar.Repeat(grammar.Sequence(grammar.Text(", "), one), 0, -1), grammar.Text("]"))
+	case n.Close == "":
+		return one
+	default:
+		return grammar.Sequence(one, grammar.Mark(n.Close))
 	}
-	return grammar.Sequence(grammar.Choice(calls...), grammar.Mark(n.close))
 }
 
 // mostShapes are kept compiled.
 const mostShapes = 32
 
 // constraint compiles a shape. thinking: thoughts come before it.
-func (l *Language) constraint(s shape, n notation, thinking bool) (func() sampler.Constraint, error) {
-	key := fmt.Sprintf("%q %v %v %v %v %q", s.document, s.tools, s.once, s.words, thinking, n.open)
+func (l *Language) constraint(s shape, n calls.Notation, thinking bool) (func() sampler.Constraint, error) {
+	key := fmt.Sprintf("%q %v %v %v %v %q", s.document, s.tools, s.once, s.words, thinking, n.Open)
 	l.mu.Lock()
 	g := l.shapes[key]
 	l.mu.Unlock()
@@ -86,7 +93,7 @@ func (l *Language) constraint(s shape, n notation, thinking bool) (func() sample
 		}
 		part := s.part(n)
 		if thinking {
-			part = grammar.Sequence(grammar.Until(thinkClose), grammar.Text("\n\n"), part)
+			part = grammar.Sequence(grammar.Until(calls.ThinkClose), grammar.Text("\n\n"), part)
 		}
 		if g, err = grammar.Compile(voc, part); err != nil {
 			return nil, err
@@ -177,10 +184,10 @@ func (p *Policy) shaped(q *sampler.Request, s shape, f *format, thinking bool) e
 	field := "response_format"
 	if s.document == nil {
 		field = "tools"
-		if !f.notation.calls {
+		if !f.notation.Calls {
 			return refusal.Field("tool_choice", "how %s writes calls is not known here; leave it out", p.Name)
 		}
-		if s.words && f.notation.open == "" {
+		if s.words && f.notation.Open == "" {
 			return refusal.Field("tools",
 				`strict: %s writes calls without tags, so it can be held to them with "tool_choice": "required" alone`, p.Name)
 		}

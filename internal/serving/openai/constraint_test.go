@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed-7879b91d/grpo/data/chat/calls"
 	"github.com/seed-7879b91d/grpo/sampler"
 )
 
@@ -62,6 +63,29 @@ func TestShapes(t *testing.T) {
 				require.Equal(t, slices.Contains(c.yes, text), fits(s, r.Constrain(), text), "%s", text)
 			}
 		})
+	}
+}
+
+// Mistral's models write their calls as a list, and theirs are other names of calls.
+func TestShapesOfMistral(t *testing.T) {
+	const callF, callG = `{"name": "f", "arguments": {"x":1}}`, `{"name": "g", "arguments": {}}`
+	s := scripted(t, "a")
+	tools := []tool{{name: "f", parameters: []byte(`{"type":"object","properties":{"x":{"type":"integer"}},"additionalProperties":false}`)},
+		{name: "g", parameters: noParameters}}
+	for _, c := range []struct {
+		shape   shape
+		yes, no []string
+	}{
+		{shape{tools: tools}, []string{"[TOOL_CALLS][" + callF + "]", "[TOOL_CALLS][" + callG + ", " + callF + "]"},
+			[]string{"", "hi", "[TOOL_CALLS][]"}},
+		{shape{tools: tools, once: true}, []string{"[TOOL_CALLS][" + callG + "]"}, []string{"[TOOL_CALLS][" + callG + ", " + callF + "]"}},
+		{shape{tools: tools, words: true}, []string{"hi", "hi [TOOL_CALLS][" + callF + "]"}, []string{"[TOOL_CALLS][7]"}},
+	} {
+		open, err := s.Language.constraint(c.shape, calls.Mistral, false)
+		require.NoError(t, err)
+		for _, text := range slices.Concat(c.yes, c.no) {
+			require.Equal(t, slices.Contains(c.yes, text), fits(s, open(), text), "%s", text)
+		}
 	}
 }
 

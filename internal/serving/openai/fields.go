@@ -19,22 +19,84 @@ type fields struct {
 	err error
 }
 
-// readFields reads the body of a request, which is an object.
-func readFields(body io.Reader) (*fields, error) {
+// readBody reads the body of a request, in which a text may stand.
+func readBody(body io.Reader) ([]byte, error) {
 	text, err := io.ReadAll(body)
 	if err != nil {
 		return nil, refusal.Body(err)
 	}
+	return text, nil
+}
+
+// readFields reads a body, which is an object.
+func readFields(text []byte) (*fields, error) {
 	f := &fields{}
-	switch err := json.Unmarshal(text, &f.all); {
-	case !utf8.Valid(text):
+	if !utf8.Valid(text) {
 		return nil, refusal.Errorf(http.StatusBadRequest, "the body is not UTF-8, expected a JSON object")
+	}
+	if err := crowded(text); err != nil {
+		return nil, err
+	}
+	switch err := json.Unmarshal(text, &f.all); {
 	case err != nil:
 		return nil, refusal.Errorf(http.StatusBadRequest, "the body: %v; expected a JSON object", err)
 	case f.all == nil:
 		return nil, refusal.Errorf(http.StatusBadRequest, "the body: found null, expected a JSON object")
 	}
 	return f, nil
+}
+
+// What a body may hold at the most: a value takes far more memory than its text.
+const (
+	mostFields = 256     // at the top
+	mostValues = 1 << 16 // in all, but for the tokens of prompts
+)
+
+// crowded refuses a body of more values than a request can need, before it is read.
+func crowded(text []byte) error {
+	fields, all := values(text)
+	if fields > mostFields {
+		return refusal.Errorf(http.StatusBadRequest, "the body: found %d fields, expected at most %d", fields, mostFields)
+	}
+	if all <= mostValues {
+		return nil
+	}
+	var prompts struct {
+		Prompt json.RawMessage `json:"prompt"`
+	}
+	if json.Unmarshal(text, &prompts) == nil {
+		_, tokens := values(prompts.Prompt)
+		all -= tokens
+	}
+	if all > mostValues {
+		return refusal.Errorf(http.StatusBadRequest, "the body: found %d values, expected at most %d", all, mostValues)
+	}
+	return nil
+}
+
+// values counts the separators outside of strings, those of the outermost list or object and all of them.
+func values(text []byte) (top, all int) {
+	depth := 0
+	for i := 0; i < len(text); i++ {
+		switch text[i] {
+		case '"':
+			for i++; i < len(text) && text[i] != '"'; i++ {
+				if text[i] == '\\' {
+					i++
+				}
+			}
+		case '{', '[':
+			depth++
+			all++
+		case '}', ']':
+			depth--
+		case ',':
+			if all++; depth == 1 {
+				top++
+			}
+		}
+	}
+	return top, all
 }
 
 // take gives a field once; null is none.

@@ -3,9 +3,12 @@ package openai
 import (
 	"encoding/json"
 	"net/http"
+	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/seed-7879b91d/grpo/data/chat"
+	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/serving/refusal"
 )
 
@@ -121,23 +124,14 @@ func contentText(raw json.RawMessage) (string, error) {
 func (f *fields) tools() (use chosen, err error) {
 	var tools []tool
 	f.list("tools", mostTools, func(i int, part json.RawMessage) error {
-		var t struct {
-			Type     string `json:"type"`
-			Function struct {
-				Name       string          `json:"name"`
-				Parameters json.RawMessage `json:"parameters"`
-				Strict     bool            `json:"strict"`
-			} `json:"function"`
+		t, err := readTool(part)
+		if err != nil {
+			return refusal.Errorf(http.StatusBadRequest, "tool %d: %v", i, err)
 		}
-		if json.Unmarshal(part, &t) != nil || t.Type != "function" || t.Function.Name == "" {
-			return refusal.Errorf(http.StatusBadRequest, "tool %d: found %s, expected {\"type\": \"function\", \"function\": {\"name\": …}}",
-				i, brief(part))
+		if slices.ContainsFunc(tools, func(other tool) bool { return other.name == t.name }) {
+			return refusal.Errorf(http.StatusBadRequest, "tool %d: there is another function named %s; give one of them another name", i, t.name)
 		}
-		one := tool{t.Function.Name, t.Function.Parameters, t.Function.Strict}
-		if len(one.parameters) == 0 || isNull(one.parameters) {
-			one.parameters = noParameters
-		}
-		tools = append(tools, one)
+		tools = append(tools, t)
 		use.list = append(use.list, chat.Tool(part))
 		return nil
 	})
@@ -149,4 +143,30 @@ func (f *fields) tools() (use chosen, err error) {
 		f.wrong("tool_choice", "%v", err)
 	}
 	return use, f.err
+}
+
+// functionName is what OpenAI lets a function be called.
+var functionName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
+
+// readTool reads a function that a model may call.
+func readTool(part json.RawMessage) (one tool, err error) {
+	var t struct {
+		Type     string `json:"type"`
+		Function *struct {
+			Name       string          `json:"name"`
+			Parameters json.RawMessage `json:"parameters"`
+			Strict     bool            `json:"strict"`
+		} `json:"function"`
+	}
+	if json.Unmarshal(part, &t) != nil || t.Type != "function" || t.Function == nil {
+		return one, badinput.Errorf("found %s, expected {\"type\": \"function\", \"function\": {\"name\": …}}", brief(part))
+	}
+	if !functionName.MatchString(t.Function.Name) {
+		return one, badinput.Errorf("name: found %q, expected 1 to 64 letters, digits, dashes and underscores", brief(t.Function.Name))
+	}
+	one = tool{t.Function.Name, t.Function.Parameters, t.Function.Strict}
+	if len(one.parameters) == 0 || isNull(one.parameters) {
+		one.parameters = noParameters
+	}
+	return one, nil
 }

@@ -5,11 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/seed-7879b91d/grpo/data/chat"
+	"github.com/seed-7879b91d/grpo/data/chat/calls"
 	"github.com/seed-7879b91d/grpo/data/tokenizer"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/serving/grammar"
@@ -45,6 +45,9 @@ type Language struct {
 	chats  map[string]*format
 	shapes map[string]*grammar.Grammar
 
+	length sync.Once
+	most   int // bytes of a token
+
 	once   sync.Once
 	voc    *grammar.Vocabulary
 	vocErr error
@@ -53,17 +56,22 @@ type Language struct {
 // format is a chat format and the notation of what is answered in it.
 type format struct {
 	*chat.Renderer
-	notation notation
+	notation calls.Notation
 	tools    bool // it writes the tools that there are
 }
 
-// mostFormats are kept of those that clients chose variables for.
-const mostFormats = 64
+const (
+	mostFormats      = 64      // are kept of those that clients chose variables for
+	longestVariables = 4 << 10 // bytes
+)
 
 // format gives the chat format with the variables of a request, as JSON or nil.
 func (l *Language) format(raw json.RawMessage) (*format, error) {
 	key := ""
 	var vars map[string]json.RawMessage
+	if len(raw) > longestVariables {
+		return nil, badinput.Errorf("found %d bytes, expected at most %d", len(raw), longestVariables)
+	}
 	if raw != nil {
 		if err := json.Unmarshal(raw, &vars); err != nil {
 			return nil, badinput.Errorf("found %s, expected an object such as {\"enable_thinking\": false}", brief(raw))
@@ -93,23 +101,9 @@ func (l *Language) format(raw json.RawMessage) (*format, error) {
 	if l.chats == nil || len(l.chats) == mostFormats {
 		l.chats = map[string]*format{}
 	}
-	f := &format{Renderer: renderer, notation: notationOf(renderer, l.Tokenizer), tools: writesTools(renderer)}
+	f := &format{Renderer: renderer, notation: calls.Of(renderer, l.Tokenizer), tools: writesTools(renderer)}
 	l.chats[key] = f
 	return f, nil
-}
-
-// notationOf tells from the chat format how a model writes thoughts and calls.
-func notationOf(r *chat.Renderer, tok *tokenizer.Tokenizer) (n notation) {
-	template := tok.ChatTemplate() + tok.ToolTemplate()
-	switch {
-	case r.Name() != "template" || strings.Contains(template, hermes.open):
-		n = hermes
-	case strings.Contains(template, `"parameters": `) || strings.Contains(template, pythonTag):
-		n = llama
-	}
-	_, hasToken := tok.TokenID(thinkOpen)
-	n.thinks = hasToken || strings.Contains(template, thinkOpen)
-	return n
 }
 
 // writesTools tries whether a tool makes a difference to a prompt.
@@ -119,17 +113,6 @@ func writesTools(r *chat.Renderer) bool {
 	_, without, err1 := r.Prompt(asked)
 	_, with, err2 := r.Prompt(asked, tool)
 	return err1 == nil && err2 == nil && with != without
-}
-
-// marks are the control tokens that belong to a notation.
-func (l *Language) marks(n notation) map[int32]string {
-	marks := map[int32]string{}
-	for _, text := range []string{n.prefix, n.open, n.close, thinkOpen, thinkClose} {
-		if id, ok := l.Tokenizer.TokenID(text); ok && text != "" {
-			marks[id] = text
-		}
-	}
-	return marks
 }
 
 // explain puts an error of drawing into the words of a status.

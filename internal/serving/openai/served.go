@@ -2,6 +2,7 @@ package openai
 
 import (
 	"encoding/json"
+	"errors"
 	"maps"
 	"sync"
 
@@ -45,6 +46,14 @@ func (s *served) policy(p *serving.Policy) *Policy {
 		Submit: func(r sampler.Request, on sampler.Listener) (func(), error) {
 			r.Adapter = p.Adapter
 			ticket, err := p.Live.Submit(r, on)
+			for errors.Is(err, sampler.ErrWithdrawn) { // since it was found: its name may stand for a newer one
+				now, found := s.host.Find(p.Name)
+				if found != nil || now.Adapter == r.Adapter || now.Live != p.Live {
+					break
+				}
+				r.Adapter = now.Adapter
+				ticket, err = p.Live.Submit(r, on)
+			}
 			if err != nil {
 				return nil, err
 			}

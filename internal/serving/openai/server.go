@@ -15,8 +15,10 @@
 package openai
 
 import (
+	"context"
 	"errors"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/seed-7879b91d/grpo/internal/serving/refusal"
@@ -25,19 +27,30 @@ import (
 // Options of a server.
 type Options struct {
 	MaxN int // completions of a request, over all its prompts; 0: 128
-	// Watch hears of every answer that was given in full.
+	// Watch hears of every answer that was given in full, Drawn of what was drawn for any, as soon as that ends.
 	Watch func(Served)
+	Drawn func(Drawn)
 	// Now is the time that answers bear; nil: the clock's.
 	Now func() time.Time
+	// From is who sent a request, by its context, as sampler.Request has it: they take turns, with large bodies too. nil: all
+	// are one.
+	From func(context.Context) string
+	// Beside are calls that others answer on the same server, such as POST /v1/sessions. What is not served is told of them.
+	Beside []string
 	// Refused hears of every request that was not answered.
 	Refused func(r *http.Request, err error)
 }
 
-// Served is what an answer took.
+// Served is how long an answer took.
 type Served struct {
+	Model        string
+	First, Whole time.Duration
+}
+
+// Drawn are the tokens of a prompt, of those the ones that were found in the cache, and of its completions.
+type Drawn struct {
 	Model                      string
-	Prompt, Cached, Completion int // tokens
-	First, Whole               time.Duration
+	Prompt, Cached, Completion int
 }
 
 // Server answers.
@@ -46,6 +59,9 @@ type Server struct {
 	mux     *http.ServeMux
 	maxN    int
 	watch   func(Served)
+	from    func(context.Context) string
+	drew    func(Drawn)
+	turns   *turns
 	refused func(r *http.Request, err error)
 	now     func() time.Time
 }
@@ -58,12 +74,16 @@ func Stopping() error { return errStopping }
 
 // New makes a server of the policies of a host.
 func New(host Host, o Options) *Server {
-	s := &Server{host: host, mux: http.NewServeMux(), maxN: o.MaxN, watch: o.Watch, refused: o.Refused, now: o.Now}
+	s := &Server{host: host, mux: http.NewServeMux(), maxN: o.MaxN, watch: o.Watch, drew: o.Drawn, from: o.From, turns: newTurns(),
+		refused: o.Refused, now: o.Now}
 	if s.maxN == 0 {
 		s.maxN = 128
 	}
 	if s.now == nil {
 		s.now = time.Now
+	}
+	if s.from == nil {
+		s.from = func(context.Context) string { return "" }
 	}
 	s.handle("GET /v1/models", s.models)
 	s.handle("GET /v1/models/{id...}", s.model)
@@ -72,14 +92,16 @@ func New(host Host, o Options) *Server {
 	s.mux.HandleFunc("/v1/embeddings", func(w http.ResponseWriter, _ *http.Request) {
 		refusal.Write(w, refusal.Errorf(http.StatusNotFound, "/v1/embeddings: the models here write text, and give no embeddings"))
 	})
-	s.mux.HandleFunc("/", unknown)
+	s.mux.HandleFunc("/", unknown(o.Beside))
 	return s
 }
 
 // unknown answers where nothing is, or not with that method.
-func unknown(w http.ResponseWriter, r *http.Request) {
-	refusal.Write(w, refusal.Errorf(http.StatusNotFound,
-		"%s %.200s is not served here; there are GET /v1/models, POST /v1/chat/completions and POST /v1/completions", r.Method, r.URL.Path))
+func unknown(beside []string) http.HandlerFunc {
+	there := strings.Join(append([]string{"GET /v1/models", "POST /v1/chat/completions", "POST /v1/completions"}, beside...), ", ")
+	return func(w http.ResponseWriter, r *http.Request) {
+		refusal.Write(w, refusal.Errorf(http.StatusNotFound, "%s %.200s is not served here; there are: %s", r.Method, r.URL.Path, there))
+	}
 }
 
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.mux.ServeHTTP(w, r) }
@@ -104,20 +126,50 @@ func (s *Server) handle(pattern string, fn func(w http.ResponseWriter, r *http.R
 // drawn answers what is drawn for the body of a request, of which read says what it asks for.
 func (s *Server) drawn(read func(*fields, *Policy) (*job, error)) func(w http.ResponseWriter, r *http.Request) error {
 	return func(w http.ResponseWriter, r *http.Request) error {
-		f, err := readFields(r.Body)
+		if packing := r.Header.Get("Content-Encoding"); packing != "" && packing != "identity" {
+			return refusal.Errorf(http.StatusUnsupportedMediaType, "Content-Encoding: found %.40q, expected none", packing)
+		}
+		text, err := readBody(r.Body)
 		if err != nil {
 			return err
 		}
-		p, err := s.named(f)
+		j, err := s.understand(r, text, read)
 		if err != nil {
 			return err
 		}
-		j, err := read(f, p)
-		if err != nil {
-			return err
+		from, job := "", newID("job-")
+		if s.from != nil {
+			from = s.from(r.Context())
+		}
+		for i := range j.requests {
+			j.requests[i].From, j.requests[i].Job = from, job
 		}
 		return s.answer(w, r, j)
 	}
+}
+
+// understand makes a job of a body, by turns where that is large.
+func (s *Server) understand(r *http.Request, text []byte, read func(*fields, *Policy) (*job, error)) (*job, error) {
+	if len(text) > largeBody {
+		leave, err := s.turns.take(r.Context(), s.from(r.Context()))
+		if err != nil {
+			return nil, err
+		}
+		defer leave()
+	}
+	f, err := readFields(text)
+	if err != nil {
+		return nil, err
+	}
+	p, err := s.named(f)
+	if err != nil {
+		return nil, err
+	}
+	j, err := read(f, p)
+	if err != nil {
+		return nil, err
+	}
+	return j, j.bearable()
 }
 
 // card is a model as a list of them shows it.

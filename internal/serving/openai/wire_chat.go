@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"github.com/seed-7879b91d/grpo/data/chat/calls"
 	"github.com/seed-7879b91d/grpo/data/tokenizer"
 	"github.com/seed-7879b91d/grpo/sampler"
 )
@@ -15,6 +16,7 @@ type conversation struct {
 	top      int
 	tok      *tokenizer.Tokenizer
 	callID   func(choice, call int) string
+	prompt   []int32 // nil: token ids are not wanted
 }
 
 type toolCall struct {
@@ -50,6 +52,7 @@ type chatLine struct {
 	Index    int         `json:"index"`
 	Delta    said        `json:"delta"`
 	LogProbs *likelihood `json:"logprobs"`
+	Tokens   []int32     `json:"token_ids,omitempty"`
 	Finish   *string     `json:"finish_reason"`
 }
 
@@ -57,6 +60,7 @@ type chatChoice struct {
 	Index    int         `json:"index"`
 	Message  answered    `json:"message"`
 	LogProbs *likelihood `json:"logprobs"`
+	Tokens   []int32     `json:"token_ids,omitempty"`
 	Finish   string      `json:"finish_reason"`
 }
 
@@ -88,15 +92,23 @@ func (f *conversation) line(l chatLine) any {
 
 func (f *conversation) start(c *choice) any {
 	none := ""
-	return f.line(chatLine{Index: c.index, Delta: said{Role: "assistant", Content: &none}})
+	first := chatLine{Index: c.index, Delta: said{Role: "assistant", Content: &none}}
+	if f.prompt == nil {
+		return f.line(first)
+	}
+	return struct {
+		head
+		Choices []chatLine `json:"choices"`
+		Prompt  []int32    `json:"prompt_token_ids"`
+	}{f.head("chat.completion.chunk"), []chatLine{first}, f.prompt}
 }
 
 func (f *conversation) more(c *choice, d delta) any {
-	return f.line(chatLine{Index: c.index, Delta: f.said(c, d.parts), LogProbs: f.likelihood(d.tokens)})
+	return f.line(chatLine{Index: c.index, Delta: f.said(c, d.parts), LogProbs: f.likelihood(d.tokens), Tokens: f.ids(d.tokens)})
 }
 
 func (f *conversation) last(c *choice, d delta, r *ended) (lines []any) {
-	if !d.empty() || len(d.tokens) > 0 && f.logprobs {
+	if !d.empty() || len(d.tokens) > 0 && (f.logprobs || f.prompt != nil) {
 		lines = append(lines, f.more(c, d))
 	}
 	return append(lines, f.line(chatLine{Index: c.index, Finish: &r.finish}))
@@ -111,11 +123,11 @@ func (f *conversation) usage(u usage) any {
 }
 
 // said joins parts of a line.
-func (f *conversation) said(c *choice, parts []part) (s said) {
+func (f *conversation) said(c *choice, parts []calls.Part) (s said) {
 	for _, p := range parts {
 		add(&s.Content, p.Content)
 		add(&s.Reasoning, p.Thoughts)
-		if !p.isCall {
+		if !p.IsCall {
 			continue
 		}
 		index := p.Call
@@ -151,13 +163,25 @@ func (f *conversation) whole(choices []*choice, all []*ended, u usage) any {
 			m.Calls = append(m.Calls, toolCall{ID: f.callID(i, k), Type: "function",
 				Function: calledFunction{name, e.arguments[k].String()}})
 		}
-		list[i] = chatChoice{choices[i].index, m, f.likelihood(e.tokens), e.finish}
+		list[i] = chatChoice{choices[i].index, m, f.likelihood(e.tokens), f.ids(e.tokens), e.finish}
 	}
 	return struct {
 		head
 		Choices []chatChoice `json:"choices"`
 		Usage   usage        `json:"usage"`
-	}{f.head("chat.completion"), list, u}
+		Prompt  []int32      `json:"prompt_token_ids,omitempty"`
+	}{f.head("chat.completion"), list, u, f.prompt}
+}
+
+// ids are the tokens whose text is shown, where they are wanted.
+func (f *conversation) ids(tokens []spoken) (list []int32) {
+	if f.prompt == nil {
+		return nil
+	}
+	for _, t := range tokens {
+		list = append(list, t.ID)
+	}
+	return list
 }
 
 // likelihood is how likely tokens were.

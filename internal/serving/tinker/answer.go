@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"net/http"
 	"os"
+	"syscall"
 
 	"github.com/klauspost/compress/zstd"
 
@@ -52,6 +53,8 @@ func codeOf(err error) int {
 		return s.code
 	case errors.As(err, &large):
 		return http.StatusRequestEntityTooLarge
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		return http.StatusTooManyRequests // of those that may be tried again, the one that a client is in no hurry with
 	case errors.Is(err, fs.ErrNotExist):
 		return http.StatusNotFound
 	case badinput.Is(err):
@@ -63,6 +66,7 @@ func codeOf(err error) int {
 func refuse(w http.ResponseWriter, code int, err error) {
 	if code == http.StatusTooManyRequests {
 		w.Header().Set("Retry-After", "1")
+		w.Header().Set("Connection", "close") // whoever has enough of them under way gives this one back
 	}
 	writeJSON(w, code, map[string]string{"error": err.Error(), "detail": err.Error()})
 }
@@ -81,9 +85,15 @@ func write(w http.ResponseWriter, code int, kind string, body []byte) {
 	_, _ = w.Write(body) // a client that has left polls again
 }
 
-// bodyOf is the body of a request, unpacked if it is packed.
-func (s *Server) bodyOf(r *http.Request) ([]byte, error) {
-	in := http.MaxBytesReader(nil, r.Body, s.Body)
+// bodyOf is the body of a request of so many bytes at the most, unpacked if it is packed.
+func (s *Server) bodyOf(r *http.Request, most int64) ([]byte, error) {
+	most = min(most, s.Body)
+	done, err := s.account(s.who(r)).read(r, most)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	in := http.MaxBytesReader(nil, r.Body, most)
 	var from io.Reader = in
 	switch packing := r.Header.Get("Content-Encoding"); packing {
 	case "", "identity":
@@ -93,25 +103,31 @@ func (s *Server) bodyOf(r *http.Request) ([]byte, error) {
 			return nil, err
 		}
 		defer dec.Close()
-		from = io.LimitReader(dec, s.Body+1)
+		from = io.LimitReader(dec, most+1)
 	default:
 		return nil, &status{http.StatusUnsupportedMediaType, badinput.Errorf("Content-Encoding: found %.40q, expected zstd or none", packing)}
 	}
 	body, err := io.ReadAll(from)
-	switch {
-	case err == nil && int64(len(body)) > s.Body:
-		return nil, &http.MaxBytesError{Limit: s.Body}
-	case errors.Is(err, os.ErrDeadlineExceeded):
-		err = &status{http.StatusRequestTimeout, badinput.Errorf("body: it did not come in time; send it faster, or in smaller parts")}
-	case err != nil && codeOf(err) != http.StatusRequestEntityTooLarge:
-		err = badinput.Errorf("body: %w", err)
+	if err == nil && int64(len(body)) > most {
+		err = &http.MaxBytesError{Limit: most}
 	}
-	return body, err
+	return body, unread(err)
+}
+
+// unread says why a body was not read.
+func unread(err error) error {
+	switch {
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return &status{http.StatusRequestTimeout, badinput.Errorf("body: it did not come in time; send it faster, or in smaller parts")}
+	case err != nil && codeOf(err) != http.StatusRequestEntityTooLarge:
+		return badinput.Errorf("body: %w", err)
+	}
+	return err
 }
 
 // read fills v from a JSON body. Fields that are not known are passed over, as clients of another version send some.
 func (s *Server) read(r *http.Request, v any) error {
-	body, err := s.bodyOf(r)
+	body, err := s.bodyOf(r, small)
 	if err != nil {
 		return err
 	}

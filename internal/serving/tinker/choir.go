@@ -15,6 +15,7 @@ import (
 // with the sampler as long as it has room; the one that nobody asked for longest goes first.
 type Choir struct {
 	live *sampler.Live
+	most int // seats; other places of the sampler are for adapters with names
 
 	mu    sync.Mutex // guards what follows
 	freed sync.Cond
@@ -31,7 +32,7 @@ type seat struct {
 
 // NewChoir makes a voice of a sampler, which somebody runs and which has room for adapters.
 func NewChoir(live *sampler.Live) *Choir {
-	c := &Choir{live: live, seats: map[string]*seat{}}
+	c := &Choir{live: live, most: max(1, live.Plan().Adapters/2), seats: map[string]*seat{}}
 	c.freed.L = &c.mu
 	return c
 }
@@ -92,21 +93,21 @@ func (c *Choir) take(w *Adapter) (*seat, error) {
 			at.users, at.used = at.users+1, c.clock
 			return at, nil
 		}
+		if len(c.seats) >= c.most {
+			if !c.dismiss() {
+				c.freed.Wait()
+			}
+			continue
+		}
 		a, err := w.Load()
 		if err != nil {
 			return nil, err
 		}
 		served, err := c.live.Serve(a)
-		if err == nil {
-			c.seats[w.ID] = &seat{served: served}
-			continue
-		}
-		if !badinput.Is(err) || len(c.seats) == 0 {
+		if err != nil {
 			return nil, err
 		}
-		if !c.dismiss() {
-			c.freed.Wait()
-		}
+		c.seats[w.ID] = &seat{served: served}
 	}
 }
 

@@ -127,12 +127,11 @@ func (r *run) do(e *entry) error {
 		}
 		r.finish(e, res)
 	}
-	if old := r.entries[e.seq-kept]; old != nil && old.settled() {
-		r.entries[old.seq] = &entry{&future{old.done, result{status: lost}}, old.seq, old.kind, old.sum, old.body}
-	}
+	r.forget(e.seq)
 	r.next++
+	much := r.held > 0 && r.account.full(maxHeld/2)
 	r.mu.Unlock()
-	if r.spent > r.s.Replay {
+	if r.spent > r.s.Replay || much {
 		return r.snapshot(e.seq)
 	}
 	return nil
@@ -168,6 +167,7 @@ func (r *run) snapshot(seq int64) error {
 	defer r.mu.Unlock()
 	for old := r.saved + 1; old <= seq; old++ {
 		if e := r.entries[old]; e != nil && e.settled() {
+			r.hold(-len(e.body))
 			e.body = nil // what it did is kept
 		}
 	}

@@ -84,16 +84,24 @@ func (s *Server) retrieve(w http.ResponseWriter, r *http.Request) {
 		refuse(w, codeOf(err), err)
 		return
 	}
-	f, err := s.find(q.ID)
+	who := s.who(r)
+	f, err := s.find(who, q.ID)
 	if err != nil {
 		refuse(w, codeOf(err), err)
 		return
 	}
+	done, err := s.account(who).poll()
+	if err != nil {
+		refuse(w, codeOf(err), err)
+		return
+	}
+	defer done()
 	patience, cancel := context.WithTimeout(r.Context(), s.Poll)
 	defer cancel()
 	select {
 	case <-f.done:
 	case <-patience.Done():
+	case <-s.draining:
 	case <-s.ctx.Done():
 	}
 	switch {
@@ -107,17 +115,24 @@ func (s *Server) retrieve(w http.ResponseWriter, r *http.Request) {
 }
 
 // find is the future of a request: of a model's, by its number, or of one to sample.
-func (s *Server) find(id string) (*future, error) {
-	if f := s.samples.get(id); f != nil {
+func (s *Server) find(who, id string) (*future, error) {
+	below, number, _ := strings.Cut(id, "#")
+	s.mu.Lock()
+	r, v := s.runs[below], s.voices[below]
+	session := ""
+	if r != nil {
+		session = r.Session
+	} else if v != nil {
+		session = v.Session
+	}
+	known, owner := (r != nil || v != nil) && s.sees(who, session), s.ownerOf(session)
+	s.mu.Unlock()
+	if f := s.account(owner).samples.get(id); f != nil && known {
 		return f, nil
 	}
-	owner, number, _ := strings.Cut(id, "#")
-	s.mu.Lock()
-	r, v := s.runs[owner], s.voices[owner]
-	s.mu.Unlock()
 	seq, err := strconv.ParseInt(number, 10, 64)
 	switch {
-	case err != nil:
+	case err != nil || !known:
 	case r != nil:
 		if f, err := r.future(seq); f != nil || err != nil {
 			return f, err
@@ -131,8 +146,10 @@ func (s *Server) find(id string) (*future, error) {
 // kept is how many results to sample, and of a model, are there to be read again.
 const kept = 4096
 
-// maxOpen is how many requests to sample may wait; a client sends at most 2,000 at a time.
-const maxOpen = 2048
+const (
+	maxKept = 256 << 20 // bytes of them, but for the last one
+	maxOpen = 2048      // requests to sample that may wait; a client sends at most 2,000 at a time
+)
 
 // answers are the futures of requests that no journal has.
 type answers struct {
@@ -140,6 +157,7 @@ type answers struct {
 	all   map[string]*answer
 	order []string
 	open  int // without a result
+	bytes int // of results
 }
 
 // settle gives a request that began its result.
@@ -148,6 +166,7 @@ func (a *answers) settle(f *future, r result) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.open--
+	a.bytes += len(r.body)
 }
 
 type answer struct {
@@ -178,18 +197,18 @@ func (a *answers) begin(id, sum string) (f *future, isNew bool, err error) {
 		a.all = map[string]*answer{}
 	}
 	if a.open >= maxOpen {
-		busy := badinput.Errorf("%d requests to sample wait; send the next when some are done", a.open)
-		return nil, false, &status{http.StatusTooManyRequests, busy}
+		return nil, false, tooMany("%d requests to sample wait; send the next when some are done", a.open)
 	}
 	a.open++
 	x := &answer{newFuture(), sum}
 	a.all[id], a.order = x, append(a.order, id)
-	for i := 0; len(a.all) > kept && i < len(a.order); {
+	for i := 0; (len(a.all) > kept || a.bytes > maxKept) && i < len(a.order); {
 		old := a.order[i]
-		if f := a.all[old]; f != nil && !f.settled() {
+		if f := a.all[old]; !f.settled() {
 			i++
 			continue
 		}
+		a.bytes -= len(a.all[old].result.body)
 		delete(a.all, old)
 		a.order = append(a.order[:i], a.order[i+1:]...)
 	}

@@ -3,6 +3,7 @@ package tinker
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"time"
@@ -49,7 +50,7 @@ func (s *Server) createModel(r *http.Request) (any, error) {
 	if err := s.read(r, &q); err != nil {
 		return nil, err
 	}
-	if _, err := s.findSession(q.Session); err != nil {
+	if _, err := s.findSession(s.who(r), q.Session); err != nil {
 		return nil, err
 	}
 	a := store.About{ID: fmt.Sprintf("%s:train:%d", q.Session, q.Seq), Session: q.Session, Base: q.Base, Rank: q.LoRA.Rank,
@@ -63,7 +64,7 @@ func (s *Server) createModel(r *http.Request) (any, error) {
 	if q.Seq < 0 {
 		return nil, badinput.Errorf("model_seq_id: found %d, expected 0 or more", q.Seq)
 	}
-	if err := s.checkModel(a); err != nil {
+	if err := errors.Join(s.checkModel(a), s.room()); err != nil {
 		return nil, err
 	}
 	created, err := s.makeRun(a)
@@ -106,17 +107,18 @@ func (s *Server) makeRun(a store.About) (id string, err error) {
 			s.mu.Unlock()
 			return "", err
 		}
-		r = &run{s: s, Run: kept}
+		r = &run{s: s, Run: kept, account: s.accountLocked(s.ownerOf(a.Session))}
 		s.runs[a.ID] = r
 	}
 	s.mu.Unlock()
-	return r.accept(0, created, content)
+	return r.accept(0, created, sumOf(created, content), content)
 }
 
-func (s *Server) findRun(id string) (*run, error) {
+// findRun finds the model of somebody.
+func (s *Server) findRun(who, id string) (*run, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if r := s.runs[id]; r != nil {
+	if r := s.runs[id]; r != nil && s.sees(who, r.Session) {
 		return r, nil
 	}
 	return nil, notFound(badinput.Errorf("model_id: there is no model %.140q; make one with create_model", id))
@@ -134,7 +136,7 @@ func (s *Server) modelOf(r *http.Request) (*run, error) {
 	if err := s.read(r, &q); err != nil {
 		return nil, err
 	}
-	return s.findRun(q.Model)
+	return s.findRun(s.who(r), q.Model)
 }
 
 func (s *Server) getInfo(r *http.Request) (any, error) {
@@ -171,30 +173,37 @@ func (s *Server) unloadModel(r *http.Request) (any, error) {
 		m.start()
 	}
 	id := m.ID + "#" + unload
-	f, isNew, err := s.samples.begin(id, "")
+	samples := &m.account.samples
+	f, isNew, err := samples.begin(id, "")
 	if isNew {
-		s.samples.settle(f, inJSON(map[string]string{"model_id": m.ID}))
+		samples.settle(f, inJSON(map[string]string{"model_id": m.ID}))
 	}
 	return promise(id, m.ID), err
 }
 
 // forwardBackward takes data to learn from. What is wrong in it is told by its future, as long as it says whose number that is.
 func (s *Server) forwardBackward(r *http.Request) (any, error) {
-	body, err := s.bodyOf(r)
+	body, err := s.bodyOf(r, s.Body)
 	if err != nil {
 		return nil, err
 	}
-	q, err := wire.ReadForwardBackward(body)
-	if err == nil {
-		body = q.Append(nil)
-	} else if q, err = wire.ReadNumber(body); err != nil {
+	q, err := wire.ReadNumber(body)
+	if err != nil {
 		return nil, badinput.Errorf("body: %w; expected protobuf, found Content-Type %.60q", err, r.Header.Get("Content-Type"))
 	}
-	m, err := s.findRun(q.ModelID)
+	m, err := s.findRun(s.who(r), q.ModelID)
 	if err != nil {
 		return nil, err
 	}
-	id, err := m.accept(q.SeqID, forwardBackward, body)
+	m.account.unpacking.Lock() // a few bytes may stand for a hundred megabytes
+	defer m.account.unpacking.Unlock()
+	sum := ""
+	if whole, err := wire.ReadForwardBackward(body); err == nil {
+		sum = sumOf(forwardBackward, whole.Append(nil))
+	} else {
+		sum = sumOf(forwardBackward, body)
+	}
+	id, err := m.accept(q.SeqID, forwardBackward, sum, body)
 	if err != nil {
 		return nil, err
 	}
@@ -204,7 +213,7 @@ func (s *Server) forwardBackward(r *http.Request) (any, error) {
 // numbered takes a request of a kind.
 func (s *Server) numbered(k kind) func(*http.Request) (any, error) {
 	return func(r *http.Request) (any, error) {
-		body, err := s.bodyOf(r)
+		body, err := s.bodyOf(r, small)
 		if err != nil {
 			return nil, err
 		}
@@ -212,14 +221,14 @@ func (s *Server) numbered(k kind) func(*http.Request) (any, error) {
 		if err := parse(body, &q); err != nil {
 			return nil, err
 		}
-		m, err := s.findRun(q.Model)
+		m, err := s.findRun(s.who(r), q.Model)
 		if err != nil {
 			return nil, err
 		}
 		if body, err = canonical(body); err != nil {
 			return nil, err
 		}
-		id, err := m.accept(q.Seq, k.kind, body)
+		id, err := m.accept(q.Seq, k.kind, sumOf(k.kind, body), body)
 		if err != nil {
 			return nil, err
 		}
@@ -323,7 +332,7 @@ func (r *run) loadWeights(e *entry) (any, error) {
 	if err := parse(e.body, &q); err != nil {
 		return nil, err
 	}
-	c, _, err := r.s.checkpoint(q.Path)
+	c, _, err := r.s.checkpoint(r.owner(), q.Path)
 	if err != nil {
 		return nil, err
 	}

@@ -72,13 +72,15 @@ func (s *Server) runJSON(r *run) (map[string]any, error) {
 	return out, nil
 }
 
-// allRuns are the models, the newest first.
-func (s *Server) allRuns() []*run {
+// allRuns are the models of somebody, the newest first.
+func (s *Server) allRuns(who string) []*run {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	runs := make([]*run, 0, len(s.runs))
 	for _, r := range s.runs {
-		runs = append(runs, r)
+		if s.sees(who, r.Session) {
+			runs = append(runs, r)
+		}
 	}
 	slices.SortFunc(runs, func(a, b *run) int {
 		if by := b.Created.Compare(a.Created); by != 0 {
@@ -90,7 +92,7 @@ func (s *Server) allRuns() []*run {
 }
 
 func (s *Server) listRuns(r *http.Request) (any, error) {
-	page, c, err := paged(r, s.allRuns())
+	page, c, err := paged(r, s.allRuns(s.who(r)))
 	if err != nil {
 		return nil, err
 	}
@@ -106,7 +108,7 @@ func (s *Server) listRuns(r *http.Request) (any, error) {
 }
 
 func (s *Server) getRun(r *http.Request) (any, error) {
-	m, err := s.findRun(r.PathValue("run"))
+	m, err := s.findRun(s.who(r), r.PathValue("run"))
 	if err != nil {
 		return nil, err
 	}
@@ -114,7 +116,7 @@ func (s *Server) getRun(r *http.Request) (any, error) {
 }
 
 func (s *Server) runCheckpoints(r *http.Request) (any, error) {
-	m, err := s.findRun(r.PathValue("run"))
+	m, err := s.findRun(s.who(r), r.PathValue("run"))
 	if err != nil {
 		return nil, err
 	}
@@ -131,7 +133,7 @@ func (s *Server) runCheckpoints(r *http.Request) (any, error) {
 
 func (s *Server) listCheckpoints(r *http.Request) (any, error) {
 	all := []any{}
-	for _, m := range s.allRuns() {
+	for _, m := range s.allRuns(s.who(r)) {
 		of, err := m.Checkpoints()
 		if err != nil {
 			return nil, err
@@ -146,7 +148,7 @@ func (s *Server) listCheckpoints(r *http.Request) (any, error) {
 
 // about is the checkpoint that a call is about.
 func (s *Server) about(r *http.Request) (*run, store.Checkpoint, error) {
-	m, err := s.findRun(r.PathValue("run"))
+	m, err := s.findRun(s.who(r), r.PathValue("run"))
 	if err != nil {
 		return nil, store.Checkpoint{}, err
 	}
@@ -201,7 +203,7 @@ func (s *Server) weightsInfo(r *http.Request) (any, error) {
 	if err := s.read(r, &q); err != nil {
 		return nil, err
 	}
-	_, m, err := s.checkpoint(q.Path)
+	_, m, err := s.checkpoint(s.who(r), q.Path)
 	if err != nil {
 		return nil, notFound(err)
 	}

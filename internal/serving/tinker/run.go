@@ -3,9 +3,8 @@ package tinker
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
-	"net/http"
+	"io"
 	"sync"
 	"time"
 
@@ -19,6 +18,7 @@ import (
 type run struct {
 	s *Server
 	*store.Run
+	account *account // of whoever opened its session
 
 	mu       sync.Mutex // guards what follows
 	journal  *store.Journal
@@ -27,6 +27,9 @@ type run struct {
 	highest  int64 // number of all entries
 	waiting  int   // entries without a result
 	bytes    int   // of their bodies
+	held     int   // bytes of bodies that no snapshot has
+	results  int   // bytes of results
+	forgot   int64 // results up to this number are not kept
 	working  bool
 	wake     chan struct{}
 	unloaded bool
@@ -75,6 +78,8 @@ func (r *run) open() error {
 		return r.broken
 	}
 	r.entries, r.wake = map[int64]*entry{}, make(chan struct{}, 1)
+	r.waiting, r.bytes, r.results = 0, 0, 0 // of a journal that could not be read before
+	r.hold(-r.held)
 	j, err := r.Run.Journal(func(rec store.Record) {
 		switch e := r.entries[rec.Seq]; {
 		case rec.Kind == unload:
@@ -101,18 +106,27 @@ func (r *run) enter(e *entry) {
 	r.entries[e.seq], r.highest = e, max(r.highest, e.seq)
 	r.waiting++
 	r.bytes += len(e.body)
+	r.hold(len(e.body))
 }
 
 func (r *run) finish(e *entry, res result) {
 	r.waiting--
 	r.bytes -= len(e.body)
+	r.results += len(res.body)
 	e.settle(res)
 }
 
-// accept takes a request, and returns when it is on disk. The same one again is the one that was taken.
-func (r *run) accept(seq int64, kind string, body []byte) (id string, err error) {
-	sum := sha256.Sum256(append([]byte(kind+"\n"), body...))
-	e := &entry{newFuture(), seq, kind, hex.EncodeToString(sum[:16]), body}
+// sumOf tells requests apart, by what they say in the one way in which that is written.
+func sumOf(kind string, canonical []byte) string {
+	h := sha256.New()
+	io.WriteString(h, kind+"\n")
+	h.Write(canonical)
+	return hex.EncodeToString(h.Sum(nil)[:16])
+}
+
+// accept takes a request with its sum, and returns when it is on disk. The same one again is the one that was taken.
+func (r *run) accept(seq int64, kind, sum string, body []byte) (id string, err error) {
+	e := &entry{newFuture(), seq, kind, sum, body}
 	id = fmt.Sprintf("%s#%d", r.ID, seq)
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -130,14 +144,18 @@ func (r *run) accept(seq int64, kind string, body []byte) (id string, err error)
 	case old != nil:
 		return "", badinput.Errorf("seq_id: %d was used for another request of %s", seq, r.ID)
 	case r.waiting >= maxWaiting || r.bytes+len(body) > maxPending:
-		busy := badinput.Errorf("%d requests of %s wait; send the next when some are done", r.waiting, r.ID)
-		return "", &status{http.StatusTooManyRequests, busy}
+		return "", tooMany("%d requests of %s wait; send the next when some are done", r.waiting, r.ID)
+	case r.account.full(len(body)) && kind == forwardBackward:
+		return "", tooMany("%d MB of requests are held that no optim_step has used; send the next after some", maxHeld>>20)
 	case r.unloaded:
 		r.enter(e)
 		r.finish(e, failed(badinput.Errorf("model_id: %s was unloaded; make another with create_model", r.ID)))
 		return id, nil
 	}
-	if err := r.record(true, store.Record{Kind: kind, Seq: seq, Sum: e.sum, Body: body}); err != nil {
+	if err := r.s.room(); err != nil {
+		return "", err
+	}
+	if err := r.take(store.Record{Kind: kind, Seq: seq, Sum: e.sum, Body: body}); err != nil {
 		return "", err
 	}
 	r.enter(e)
@@ -145,26 +163,25 @@ func (r *run) accept(seq int64, kind string, body []byte) (id string, err error)
 	return id, nil
 }
 
-// record adds to the journal; mu is held. A journal that fails is not written any more: what of it is on disk is not known.
-func (r *run) record(sync bool, records ...store.Record) error {
-	if r.broken != nil {
-		return r.broken
+// rouse has the goroutine look around, if there is one.
+func (r *run) rouse() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.working {
+		r.nudge()
 	}
-	for _, rec := range records {
-		r.broken = errors.Join(r.broken, r.journal.Append(rec))
-	}
-	if sync && r.broken == nil {
-		r.broken = r.journal.Sync()
-	}
-	return r.broken
 }
 
-// start has the goroutine look for work; mu is held.
-func (r *run) start() {
+func (r *run) nudge() {
 	select {
 	case r.wake <- struct{}{}:
 	default:
 	}
+}
+
+// start has the goroutine look for work; mu is held.
+func (r *run) start() {
+	r.nudge()
 	if !r.working && r.s.ctx.Err() == nil && r.waiting > 0 {
 		r.working = true
 		r.s.work.Go(r.work)
@@ -187,6 +204,13 @@ func (r *run) future(seq int64) (*future, error) {
 
 // work does requests until there are none for a while.
 func (r *run) work() {
+	if !r.sit() {
+		r.mu.Lock()
+		r.working = false
+		r.mu.Unlock()
+		return
+	}
+	defer func() { <-r.account.seats }()
 	if err := r.awake(); err != nil {
 		r.giveUp(err)
 		return
@@ -207,7 +231,7 @@ func (r *run) work() {
 func (r *run) due() *entry {
 	for {
 		r.mu.Lock()
-		e, wait := r.entries[r.next], r.s.Idle
+		e, wait := r.entries[r.next], r.account.idle(r.s.Idle)
 		switch {
 		case e != nil:
 			r.hole = time.Time{}

@@ -54,7 +54,10 @@ type Options struct {
 	Store string // directory
 	Bases []*Base
 	Log   *slog.Logger
+	// Owner is who sends a request: the name of a key. nil: all are one, and everything is everybody's.
+	Owner func(*http.Request) string
 
+	Room    int64         // bytes that the store may have; 0: as many as the disk has, but for some
 	Poll    time.Duration // how long a poll for a result is held; 20 s
 	Hole    time.Duration // how long a request's number is waited for after a later one came; 20 s
 	Replay  time.Duration // work after which a model is kept on disk again; 30 s
@@ -62,6 +65,7 @@ type Options struct {
 	Body    int64         // bytes of a request, also when it is unpacked; 64 MiB: a client splits its data at five megabytes
 	Journal int64         // bytes of a journal from which on it is written anew without what is kept elsewhere; 64 MiB
 	Moments int           // weights without a name that are kept of each model; 16
+	Models  int           // of one who asks in memory at a time; 16
 	Layouts int           // combinations of rank and targets in memory at a time over one base; 4
 }
 
@@ -69,7 +73,7 @@ func (o Options) withDefaults() Options {
 	o.Poll, o.Hole = cmp.Or(o.Poll, 20*time.Second), cmp.Or(o.Hole, 20*time.Second)
 	o.Replay, o.Idle = cmp.Or(o.Replay, 30*time.Second), cmp.Or(o.Idle, 15*time.Minute)
 	o.Journal, o.Body = cmp.Or(o.Journal, 64<<20), cmp.Or(o.Body, 64<<20)
-	o.Moments, o.Layouts = cmp.Or(o.Moments, 16), cmp.Or(o.Layouts, 4)
+	o.Moments, o.Models, o.Layouts = cmp.Or(o.Moments, 16), cmp.Or(o.Models, 16), cmp.Or(o.Layouts, 4)
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	return o
 }
@@ -84,11 +88,14 @@ type Server struct {
 	stop  context.CancelFunc
 	work  sync.WaitGroup
 
+	draining chan struct{} // closed by Drain
+	drain    sync.Once
+
 	mu       sync.Mutex
 	sessions map[string]*session
 	runs     map[string]*run
-	voices   map[string]*voice // by the id of the sampling session
-	samples  answers
+	voices   map[string]*voice   // by the id of the sampling session
+	accounts map[string]*account // by the name of a key
 
 	benchMu sync.Mutex
 	benches map[benchKey]*bench
@@ -97,7 +104,8 @@ type Server struct {
 // New opens a server over a directory, in which it goes on where one before it stopped.
 func New(o Options) (*Server, error) {
 	s := &Server{Options: o.withDefaults(), bases: map[string]*Base{}, sessions: map[string]*session{}, runs: map[string]*run{},
-		voices: map[string]*voice{}, benches: map[benchKey]*bench{}}
+		voices: map[string]*voice{}, accounts: map[string]*account{}, benches: map[benchKey]*bench{},
+		draining: make(chan struct{})}
 	for _, b := range o.Bases {
 		if s.bases[b.Name] != nil {
 			return nil, badinput.Errorf("two models have the name %q", b.Name)
@@ -142,10 +150,13 @@ func (s *Server) recall() error {
 		s.Log.Error("a model is not served", "folder", name, "error", bad[name])
 	}
 	for _, r := range runs {
-		s.runs[r.ID] = &run{s: s, Run: r}
+		s.runs[r.ID] = &run{s: s, Run: r, account: s.accountLocked(s.ownerOf(r.Session))}
 	}
 	return err
 }
+
+// Drain answers those who wait for a result, so that they ask the next server.
+func (s *Server) Drain() { s.drain.Do(func() { close(s.draining) }) }
 
 // Close ends what is computed; nothing that was acknowledged is lost. The bases are their owner's.
 func (s *Server) Close() error {

@@ -1,6 +1,7 @@
 package tinker
 
 import (
+	"io"
 	"maps"
 	"net/http"
 	"slices"
@@ -17,6 +18,7 @@ type session struct {
 	Tags     []string       `json:"tags"`
 	Metadata map[string]any `json:"user_metadata"`
 	Created  time.Time      `json:"created"`
+	Owner    string         `json:"owner,omitempty"` // the name of a key
 }
 
 // closing is an answer after which the connection is closed.
@@ -40,12 +42,15 @@ func (s *Server) token(*http.Request) (any, error) {
 }
 
 func (s *Server) createSession(r *http.Request) (any, error) {
-	n := session{ID: "s-" + store.NewID(), Created: time.Now().UTC()}
-	id := n.ID
+	var n session
 	if err := s.read(r, &n); err != nil {
 		return nil, err
 	}
-	n.ID = id
+	if err := s.room(); err != nil {
+		return nil, err
+	}
+	id := "s-" + store.NewID()
+	n.ID, n.Created, n.Owner = id, time.Now().UTC(), s.who(r)
 	if err := s.store.Put("sessions", id, n); err != nil {
 		return nil, err
 	}
@@ -55,10 +60,11 @@ func (s *Server) createSession(r *http.Request) (any, error) {
 	return map[string]string{"session_id": id}, nil
 }
 
-func (s *Server) findSession(id string) (*session, error) {
+// findSession finds the session of somebody.
+func (s *Server) findSession(who, id string) (*session, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if n := s.sessions[id]; n != nil {
+	if n := s.sessions[id]; n != nil && s.sees(who, id) {
 		return n, nil
 	}
 	return nil, notFound(badinput.Errorf("session_id: there is no session %.100q; make one with create_session", id))
@@ -69,14 +75,14 @@ func (s *Server) heartbeat(r *http.Request) (any, error) {
 	if err := s.read(r, &q); err != nil {
 		return nil, err
 	}
-	_, err := s.findSession(q.ID)
+	_, err := s.findSession(s.who(r), q.ID)
 	return nil, err
 }
 
 // telemetry is thrown away; a client that finds nobody to take it shows its user errors late.
 func (s *Server) telemetry(r *http.Request) (any, error) {
-	_, err := s.bodyOf(r)
-	return map[string]string{"status": "accepted"}, err
+	_, err := io.Copy(io.Discard, http.MaxBytesReader(nil, r.Body, s.Body))
+	return map[string]string{"status": "accepted"}, unread(err)
 }
 
 func (s *Server) healthz(*http.Request) (any, error) { return map[string]string{"status": "ok"}, nil }
@@ -99,7 +105,9 @@ func (s *Server) base(name string) (*Base, error) {
 func (s *Server) listSessions(r *http.Request) (any, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	who := s.who(r)
 	all := slices.SortedFunc(maps.Values(s.sessions), func(a, b *session) int { return b.Created.Compare(a.Created) })
+	all = slices.DeleteFunc(all, func(n *session) bool { return !s.sees(who, n.ID) })
 	page, cursor, err := paged(r, all)
 	ids := []string{}
 	for _, n := range page {
@@ -109,7 +117,7 @@ func (s *Server) listSessions(r *http.Request) (any, error) {
 }
 
 func (s *Server) getSession(r *http.Request) (any, error) {
-	n, err := s.findSession(r.PathValue("id"))
+	n, err := s.findSession(s.who(r), r.PathValue("id"))
 	if err != nil {
 		return nil, err
 	}

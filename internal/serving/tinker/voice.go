@@ -11,7 +11,6 @@ import (
 	"net/http"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
-	"github.com/seed-7879b91d/grpo/internal/serving/tinker/store"
 	"github.com/seed-7879b91d/grpo/internal/serving/tinker/wire"
 	"github.com/seed-7879b91d/grpo/lora"
 	"github.com/seed-7879b91d/grpo/sampler"
@@ -38,10 +37,11 @@ func (s *Server) keepVoice(v *voice) error {
 	return nil
 }
 
-func (s *Server) findVoice(id string) (*voice, error) {
+// findVoice finds the sampling session of somebody.
+func (s *Server) findVoice(who, id string) (*voice, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if v := s.voices[id]; v != nil {
+	if v := s.voices[id]; v != nil && s.sees(who, v.Session) {
 		return v, nil
 	}
 	return nil, notFound(badinput.Errorf("sampling_session_id: there is no %.140q; make one with create_sampling_session", id))
@@ -58,7 +58,7 @@ func (s *Server) createSamplingSession(r *http.Request) (any, error) {
 	if err := s.read(r, &q); err != nil {
 		return nil, err
 	}
-	if _, err := s.findSession(q.Session); err != nil {
+	if _, err := s.findSession(s.who(r), q.Session); err != nil {
 		return nil, err
 	}
 	v := &voice{ID: fmt.Sprintf("%s:sample:%d", q.Session, q.Seq), Session: q.Session}
@@ -66,7 +66,7 @@ func (s *Server) createSamplingSession(r *http.Request) (any, error) {
 	case q.Seq < 0:
 		return nil, badinput.Errorf("sampling_session_seq_id: found %d, expected 0 or more", q.Seq)
 	case q.Path != nil:
-		_, run, err := s.checkpoint(*q.Path)
+		_, run, err := s.checkpoint(s.who(r), *q.Path)
 		if err != nil {
 			return nil, err
 		}
@@ -82,14 +82,17 @@ func (s *Server) createSamplingSession(r *http.Request) (any, error) {
 	if _, err := s.base(v.Base); err != nil {
 		return nil, err
 	}
-	if old, err := s.findVoice(v.ID); err == nil && *old != *v {
+	if err := s.room(); err != nil {
+		return nil, err
+	}
+	if old, err := s.findVoice(s.who(r), v.ID); err == nil && *old != *v {
 		return nil, badinput.Errorf("sampling_session_seq_id: %d was used for another one", q.Seq)
 	}
 	return map[string]string{"sampling_session_id": v.ID}, s.keepVoice(v)
 }
 
 func (s *Server) sampler(r *http.Request) (any, error) {
-	v, err := s.findVoice(r.PathValue("id"))
+	v, err := s.findVoice(s.who(r), r.PathValue("id"))
 	if err != nil {
 		return nil, err
 	}
@@ -100,34 +103,27 @@ func (s *Server) sampler(r *http.Request) (any, error) {
 	return out, nil
 }
 
-// checkpoint finds what a path names.
-func (s *Server) checkpoint(path string) (c store.Checkpoint, r *run, err error) {
-	id, kind, name, err := store.ParsePath(path)
-	if err != nil {
-		return c, nil, err
-	}
-	if r, err = s.findRun(id); err != nil {
-		return c, nil, badinput.Errorf("path: there is no model of %.200q", path)
-	}
-	c, err = r.Find(kind, name)
-	return c, r, err
-}
-
 // adapter is what the session speaks with, nil for the bare base.
 func (s *Server) adapter(v *voice) (*Adapter, error) {
 	var dir, id string
 	switch {
 	case v.Path != "":
-		c, _, err := s.checkpoint(v.Path)
+		s.mu.Lock()
+		owner := s.ownerOf(v.Session)
+		s.mu.Unlock()
+		c, _, err := s.checkpoint(owner, v.Path)
 		if err != nil {
 			return nil, err
 		}
 		dir, id = c.Dir, fmt.Sprintf("%s@%d", v.Path, c.Seq) // a name may be saved again
 	case v.Run != "":
-		r, err := s.findRun(v.Run)
-		if err != nil {
-			return nil, err
+		s.mu.Lock()
+		r := s.runs[v.Run]
+		s.mu.Unlock()
+		if r == nil {
+			return nil, badinput.Errorf("sampling_session_id: there is no model %.140q any more", v.Run)
 		}
+		var err error
 		if dir, err = r.MomentOf(v.Seq); err != nil {
 			return nil, err
 		}
@@ -164,7 +160,7 @@ type asked struct {
 
 // asample draws completions. A request that is wrong is accepted and fails: what a client is refused it may try again.
 func (s *Server) asample(r *http.Request) (any, error) {
-	body, err := s.bodyOf(r)
+	body, err := s.bodyOf(r, s.Body)
 	if err != nil {
 		return nil, err
 	}
@@ -172,7 +168,7 @@ func (s *Server) asample(r *http.Request) (any, error) {
 	if err := parse(body, &q); err != nil {
 		return nil, err
 	}
-	v, err := s.findVoice(q.Session)
+	v, err := s.findVoice(s.who(r), q.Session)
 	if err != nil {
 		return nil, err
 	}
@@ -181,7 +177,10 @@ func (s *Server) asample(r *http.Request) (any, error) {
 	}
 	sum := sha256.Sum256(body)
 	id := fmt.Sprintf("%s#%d", v.ID, q.Seq)
-	f, isNew, err := s.samples.begin(id, hex.EncodeToString(sum[:]))
+	s.mu.Lock()
+	samples := &s.accountLocked(s.ownerOf(v.Session)).samples
+	s.mu.Unlock()
+	f, isNew, err := samples.begin(id, hex.EncodeToString(sum[:]))
 	if err != nil || !isNew {
 		return promise(id, ""), err
 	}
@@ -189,11 +188,11 @@ func (s *Server) asample(r *http.Request) (any, error) {
 		out, err := s.sample(s.ctx, v, &q)
 		switch {
 		case s.ctx.Err() != nil:
-			s.samples.settle(f, result{status: lost}) // the client sends it again
+			samples.settle(f, result{status: lost}) // the client sends it again
 		case err != nil:
-			s.samples.settle(f, failed(err))
+			samples.settle(f, failed(err))
 		default:
-			s.samples.settle(f, result{fine, isProtobuf, out.Append(nil)})
+			samples.settle(f, result{fine, isProtobuf, out.Append(nil)})
 		}
 	})
 	return promise(id, ""), nil
@@ -289,6 +288,8 @@ func (b *Base) request(v *voice, q *asked) (r sampler.Request, err error) {
 	case len(r.Prompt)+r.Params.MaxTokens > b.Context || len(r.Prompt) >= b.Context:
 		return r, badinput.Errorf("prompt: %d tokens and max_tokens %d are more than the %d of a sequence here",
 			len(r.Prompt), r.Params.MaxTokens, b.Context)
+	case p.TopP != nil && *p.TopP == 0: // to the sampler it is all of them
+		return r, badinput.Errorf("top_p: found 0, expected above 0 to 1; for the most likely token alone send temperature 0")
 	case r.N < 1 || r.N > most:
 		return r, badinput.Errorf("num_samples: found %d, expected 1 to %d", r.N, most)
 	case q.PromptTop < 0 || q.PromptTop > maxTop:

@@ -141,6 +141,7 @@ func TestQuestionsThatAreWrong(t *testing.T) {
 		"num_samples: found 100000":            free(100000, 4, 0),
 		"max_tokens: found -3":                 free(1, -3, 0),
 		"stop: expected":                       {Params: map[string]any{"stop": map[string]int{}}},
+		"top_p: found 0, expected above 0":     {Params: map[string]any{"top_p": 0}},
 		"temperature: found -1":                {Params: map[string]any{"temperature": -1}},
 		"topk_prompt_logprobs: found 1000":     {PromptTop: 1000},
 	} {

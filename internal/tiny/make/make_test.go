@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed-7879b91d/grpo/internal/racing"
 	"github.com/seed-7879b91d/grpo/kernels/cpu"
 	"github.com/seed-7879b91d/grpo/model"
 	"github.com/seed-7879b91d/grpo/reward"
@@ -61,6 +62,7 @@ func spaceless(text string) string {
 // Neither a held-out problem nor a program that solves one is in anything that the model or its tokenizer is trained
 // on, nor among the problems of a training run. The same holds for the validation split.
 func TestNoAnswerIsInTheCorpus(t *testing.T) {
+	racing.Alone(t)
 	w := newWorld()
 	s := w.problems()
 	var statements, programs []string
@@ -174,6 +176,7 @@ func TestAnswersAreAMixture(t *testing.T) {
 // A slip falls on any token, changes the program, and is of its own for every completion: no input, op or output draws
 // more of them than its length does.
 func TestSlipsFallAnywhere(t *testing.T) {
+	racing.Alone(t)
 	const code = "a = list(map(int, input().split()))\nprint(\"got:\", sum(x for x in a if x > 4))\n"
 	rng := rand.New(rand.NewPCG(6, 6))
 	changed := map[string]int{}

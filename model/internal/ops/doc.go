@@ -17,6 +17,7 @@ type Run struct {
 	InvTemp float32 // of the distribution that log-probabilities are of
 	Loss    kernels.Loss
 	OwnLoss OwnLoss // computes the loss in place of the kernel, or nil
+	Bare    bool    // an attached adapter says nothing: the numbers are those of the frozen weights alone
 
 	Paged kernels.Paged // the sequences of a decoder
 	Draws int           // rows that a decoder draws from

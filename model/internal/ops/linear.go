@@ -66,7 +66,7 @@ func (l Linear) gradBias() *program.Op {
 }
 
 // LoRAUp adds what an adapter has to say to the output of a packed linear:
-// out = base, and in each window += z[its rank columns] · Bᵀ. Inputs base, z, and one B per window.
+// out = base, and in each window += z[its rank columns] · Bᵀ, unless the run is bare. Inputs base, z, and one B per window.
 type LoRAUp struct {
 	What    string
 	Width   int
@@ -78,11 +78,14 @@ type LoRAUp struct {
 type Window struct{ From, N int }
 
 // Op is the addition.
-func (l LoRAUp) Op() *program.Op {
+func (l LoRAUp) Op(run *Run) *program.Op {
 	o := &program.Op{
 		Name: "lora up " + l.What, Inputs: 2 + len(l.Windows), Width: l.Width,
 		WRT: make([]bool, 2+len(l.Windows)), InPlace: 1, Mutates: true, Keep: true,
 		Run: func(x *program.Execution, out *program.Operand, in []*program.Operand) {
+			if run.Bare {
+				return
+			}
 			opt := kernels.LinearOpt{Alpha: 1, Accumulate: true}
 			for i, w := range l.Windows {
 				x.B.Linear(out.Window(w.From, w.N), in[1].Window(i*l.Rank, l.Rank), in[2+i].Mat, opt, x.T)

@@ -7,9 +7,9 @@ import (
 	"github.com/seed-7879b91d/grpo/model/internal/program"
 )
 
-// OwnLoss computes a loss on the host, after the kernel and in place of it: it reads logp [tokens],
-// writes dlogp [tokens], and corrects what the kernel said in stats F64 [kernels.NumStats].
-type OwnLoss func(dlogp, stats, logp kernels.Buffer) error
+// OwnLoss computes a loss on the host, after the kernel and in place of it: it reads logp and
+// entropy [tokens], writes dlogp [tokens], and corrects what the kernel said in stats F64 [kernels.NumStats].
+type OwnLoss func(dlogp, stats, logp, entropy kernels.Buffer) error
 
 // Loss: the scalar that is differentiated. Inputs logp, old, advantage, weight. One kernel computes
 // the loss with its statistics and, beside them, its gradient; the gradient's own operation only
@@ -28,7 +28,7 @@ func Loss(run *Run) *program.Op {
 			if run.OwnLoss == nil {
 				return nil
 			}
-			return run.OwnLoss(out.Aux[0], out.Buf, in[0].Buf)
+			return run.OwnLoss(out.Aux[0], out.Buf, in[0].Buf, in[0].Aux[headEntropy])
 		},
 		Diff: func(_ gorgonia.Nodes, out, _ *gorgonia.Node) (gorgonia.Nodes, error) {
 			g := &program.Op{Name: "loss, gradient to logp", Inputs: 1, Width: 1,

@@ -11,15 +11,16 @@ const (
 	Sum          Reduction = "sum"           // every token counts as one
 	TokenMean    Reduction = "token_mean"    // divided by the tokens of the step
 	SequenceMean Reduction = "sequence_mean" // each sequence's mean, divided by the sequences of the step
+	SequenceSum  Reduction = "sequence_sum"  // every token as one, divided by the sequences of the step
 )
 
 // Parse finds the reduction of that name.
 func Parse(name string) (Reduction, error) {
 	switch r := Reduction(name); r {
-	case Sum, TokenMean, SequenceMean:
+	case Sum, TokenMean, SequenceMean, SequenceSum:
 		return r, nil
 	}
-	return "", fmt.Errorf("reduction %q is not known; expected one of [%q %q %q]", name, Sum, TokenMean, SequenceMean)
+	return "", fmt.Errorf("reduction %q is not known; expected one of %q", name, []Reduction{Sum, TokenMean, SequenceMean, SequenceSum})
 }
 
 // Weight is that of a row of a sequence that teaches so many rows, in a step of so many sequences that teach so many tokens.
@@ -29,6 +30,8 @@ func (r Reduction) Weight(rows, sequences, tokens int) float32 {
 		return float32(1 / float64(tokens))
 	case SequenceMean:
 		return float32(1 / (float64(sequences) * float64(rows)))
+	case SequenceSum:
+		return float32(1 / float64(sequences))
 	}
 	return 1
 }

@@ -21,9 +21,15 @@ func Containing(b *Budget, pattern string) (*Automaton, error) {
 	return compilePattern(b, pattern, "(?s:.*)(?:"+pattern+")(?s:.*)")
 }
 
+// longestPattern is in bytes: what a state costs grows with it.
+const longestPattern = 16 << 10
+
 // compilePattern reads a pattern as package regexp does, with the \uXXXX of ECMA-262. The dot takes what it takes in
 // both: no end of a line of any kind.
 func compilePattern(b *Budget, shown, pattern string) (*Automaton, error) {
+	if len(shown) > longestPattern {
+		return nil, badinput.Errorf("the pattern %q has %d bytes, expected at most %d", Cut(shown), len(shown), longestPattern)
+	}
 	if _, err := syntax.Parse(unicodeEscapes(shown), syntax.Perl); err != nil { // alone: it may not close the group around it
 		return nil, badinput.Errorf("the pattern %q: %w", Cut(shown), err)
 	}

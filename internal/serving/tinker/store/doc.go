@@ -36,12 +36,18 @@ import (
 type Store struct {
 	dir    string
 	lock   *os.File
+	room   room
 	Secret []byte // of this store alone
 }
 
+var folders = []string{"sessions", "samplers", "runs"}
+
 // Open makes the directory if need be, and claims it.
 func Open(dir string) (*Store, error) {
-	for _, sub := range []string{"sessions", "samplers", "runs"} {
+	if err := isStore(dir); err != nil {
+		return nil, err
+	}
+	for _, sub := range folders {
 		if err := disk.MkdirAll(filepath.Join(dir, sub)); err != nil {
 			return nil, badinput.Errorf("store: %w", err)
 		}

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"hash/crc32"
 	"io/fs"
 	"os"
@@ -117,6 +118,9 @@ func encode(r Record) ([]byte, error) {
 	return b, nil
 }
 
+// ErrUnwritten is a record that was not added, as the disk is full, to a journal that is as it was.
+var ErrUnwritten = errors.New("the journal could not be written")
+
 // Append adds a record; it survives after the next Sync. What was half added is taken back.
 func (j *Journal) Append(r Record) error {
 	b, err := encode(r)
@@ -124,7 +128,10 @@ func (j *Journal) Append(r Record) error {
 		return err
 	}
 	if _, err := j.f.Write(b); err != nil {
-		return errors.Join(err, j.f.Cut(j.Size))
+		if cut := j.f.Cut(j.Size); cut != nil {
+			return errors.Join(err, cut)
+		}
+		return fmt.Errorf("%w: %w", ErrUnwritten, err)
 	}
 	j.Size += int64(len(b))
 	return nil

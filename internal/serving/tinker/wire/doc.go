@@ -13,7 +13,7 @@ import (
 // bytes.
 const (
 	MaxDatums   = 8192
-	MaxElements = 1 << 24 // of all tensors of a request
+	MaxElements = 1 << 23 // of all tensors of a request
 	maxInputs   = 32      // tensors of a datum, and settings of a loss
 	maxName     = 256     // bytes of a name
 	maxDims     = 8

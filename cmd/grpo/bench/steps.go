@@ -1,0 +1,31 @@
+package bench
+
+import (
+	"time"
+
+	"github.com/seed-7879b91d/grpo/model"
+)
+
+// Steps are the decoder's, of sequences with so many tokens in the cache.
+type Steps struct{ s *sequences }
+
+// NewSteps fills the cache.
+func NewSteps(p *model.Policy, batch, context int) (*Steps, error) {
+	s, err := newSequences(p, max(batch, context), batch, context, decodeSteps)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.prefill(1); err != nil {
+		return nil, err
+	}
+	s.spread()
+	return &Steps{s}, nil
+}
+
+// Time is that of a step, which draws a token of each sequence.
+func (s *Steps) Time() (time.Duration, error) {
+	s.s.length = s.s.context
+	start := time.Now()
+	err := s.s.decode(decodeSteps)
+	return time.Since(start) / decodeSteps, err
+}

@@ -1,0 +1,76 @@
+package doctor
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/seed-7879b91d/grpo"
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/memory"
+	"github.com/seed-7879b91d/grpo/internal/nf4"
+	"github.com/seed-7879b91d/grpo/kernels"
+	"github.com/seed-7879b91d/grpo/kernels/cpu"
+	"github.com/seed-7879b91d/grpo/model"
+)
+
+// ExamineModel tells what the weights of a model take on a processor, as they are and in four bits, beside what is free. It is a
+// directory, or on the Hub; of none it tells nothing.
+func ExamineModel(ctx context.Context, name string) ([]Finding, error) {
+	if name == "" {
+		return nil, nil
+	}
+	dir, err := grpo.ModelDir(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	room, known := memory.Free()
+	f, err := examineModel(dir, room, known)
+	return []Finding{f}, err
+}
+
+func examineModel(dir string, room memory.Room, known bool) (Finding, error) {
+	b, err := cpu.New(cpu.Options{Threads: 1})
+	if err != nil {
+		return Finding{}, err
+	}
+	defer b.Close()
+	coded, err := nf4.IsModel(dir)
+	if err != nil {
+		return Finding{}, err
+	}
+	stored, err := weightBytes(b, dir, model.AsStored)
+	if err != nil {
+		return Finding{}, err
+	}
+	f := Finding{Name: "model", Found: "weights " + memory.GB(stored), Notes: []string{
+		"adapter, activations and cache come on top: a run says what they take before it loads anything",
+		"a card decodes weights of four bits to bf16 when it loads them"}}
+	least := stored
+	if coded {
+		f.Found += " in four bits, as its files have them"
+	} else if least, err = weightBytes(b, dir, model.NF4); err == nil {
+		f.Found += fmt.Sprintf(" as its files have them, %s with quantize=nf4", memory.GB(least))
+	} else if badinput.Is(err) { // its numbers are no bf16
+		f.Notes, least = append(f.Notes, err.Error()), stored
+	} else {
+		return Finding{}, err
+	}
+	f.OK = !known || least < int(room.Bytes)
+	switch {
+	case !f.OK:
+		f.Do = "free for this process: " + room.String() + "; take a smaller model, or a machine with more memory"
+	case known && stored >= int(room.Bytes):
+		f.Do = "set quantize=nf4: only so do they fit into what is free for this process, " + room.String()
+	}
+	return f, nil
+}
+
+// weightBytes is what the weights take in memory, of which none is read.
+func weightBytes(b kernels.Backend, dir string, q model.Quantisation) (int, error) {
+	l := kernels.NewLedger(b)
+	if _, err := model.Sketch(l, dir, false, model.Options{Quantise: q}); err != nil {
+		return 0, err
+	}
+	bytes, _ := l.Take()
+	return bytes, nil
+}

@@ -1,0 +1,152 @@
+// Package load measures a server of OpenAI's API under the load of clients each of which asks again as soon as it has its
+// answer: this program's over random weights, beside what its sampler does without HTTP and its decoder without a sampler, or any
+// other by its address.
+package load
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/seed-7879b91d/grpo/cmd/grpo/bench"
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+)
+
+// Load is what is asked for, and of whom.
+type Load struct {
+	bench.Model
+	URL, Name string // of another server and its model
+
+	Clients     int
+	Prompt      int // tokens
+	Completion  int
+	Long        int // tokens of prompts that arrive meanwhile, one after the other; 0: none
+	Temperature float64
+	TopK        int
+}
+
+// Register adds the flags.
+func (l *Load) Register(fl *pflag.FlagSet) {
+	fl.StringVar(&l.URL, "url", "",
+		"`address` of another server, such as http://127.0.0.1:8080; if not given, this program's own, over random weights")
+	fl.StringVar(&l.Name, "name", "", "its model, by its `name`")
+	fl.IntVar(&l.Clients, "batch", 16, "clients, each of which waits for one completion at a time")
+	fl.IntVar(&l.Prompt, "context", 32, "tokens of each prompt")
+	fl.IntVar(&l.Completion, "completion", 64, "tokens of each completion")
+	fl.IntVar(&l.Long, "long", 2048, "tokens of prompts that arrive meanwhile in the second part; 0: leave that out")
+	fl.Float64Var(&l.Temperature, "temperature", 1, "0: the most likely token")
+	fl.IntVar(&l.TopK, "top-k", 0, "draw from so many of the most likely tokens; 0: all")
+}
+
+func (l *Load) check() error {
+	switch {
+	case l.Clients < 1 || l.Prompt < 1 || l.Completion < 2 || l.Runs < 1:
+		return badinput.Errorf("--batch, --context, --completion and --runs: found %d, %d, %d and %d, expected 1 or more, and 2 of --completion",
+			l.Clients, l.Prompt, l.Completion, l.Runs)
+	case l.Long < 0 || l.TopK < 0 || l.Temperature < 0:
+		return badinput.Errorf("--long, --top-k and --temperature: found %d, %d and %v, expected 0 or more", l.Long, l.TopK, l.Temperature)
+	case (l.URL == "") != (l.Name == ""):
+		return badinput.Errorf("--url and --name go together: type --url http://127.0.0.1:8080 --name MODEL")
+	case l.URL != "" && !strings.HasPrefix(l.URL, "http://") && !strings.HasPrefix(l.URL, "https://"):
+		return badinput.Errorf("--url: found %q, expected an address such as http://127.0.0.1:8080", l.URL)
+	}
+	return nil
+}
+
+// Verb is the command, without what it does.
+var Verb = cobra.Command{
+	Use:   "serve [--shape S] [--batch B] [--url URL --name MODEL]",
+	Short: "Completions through HTTP, beside the sampler and the decoder without it",
+	Long: `Has B clients ask a server for streams of completions, over this machine's own network: first all at the same time, in
+rounds between which the same is asked of the sampler without HTTP, and of the decoder without a sampler; shares are
+medians over the rounds. Then each asks three times, for completions of half to three halves of the length, while prompts
+of --long tokens arrive one after the other. How long the first token took, and the times between tokens, stand beside
+the rates.
+
+With --url any server of OpenAI's API is measured. It is sent ids of tokens, below 2,000, and ignore_eos.`,
+	Example: `  grpo bench serve
+  grpo bench serve --batch 32 --long 0
+  grpo bench serve --url http://127.0.0.1:8080 --name qwen`,
+}
+
+// longCompletion is how many tokens follow a long prompt.
+const longCompletion = 8
+
+// Run measures.
+func (l *Load) Run(ctx context.Context) (*Result, error) {
+	if err := l.check(); err != nil {
+		return nil, err
+	}
+	if l.URL != "" {
+		r := l.result()
+		r.Backend = l.URL
+		return r, l.measure(ctx, &asker{load: l, url: l.URL, name: l.Name}, nil, r)
+	}
+	h, err := l.open()
+	if err != nil {
+		return nil, err
+	}
+	defer h.close()
+	r := l.result()
+	r.Backend = h.backend.Name()
+	return r, l.measure(ctx, &asker{load: l, url: h.url, name: hostName}, h, r)
+}
+
+// measure takes turns between the ways, so that each is compared with what the machine could do at the time, and then looks at
+// long prompts.
+func (l *Load) measure(ctx context.Context, a *asker, h *host, r *Result) error {
+	var gaps, firsts []time.Duration
+	var ratios, decoding []float64
+	for i := range l.Runs + 1 {
+		served, err := l.together(ctx, a.ask, uint64(3*i))
+		if err != nil {
+			return err
+		}
+		if h == nil {
+			if i > 0 {
+				r.Served = append(r.Served, served.rate())
+			}
+		} else {
+			alone, err := l.together(ctx, h.ask, uint64(3*i+1))
+			if err != nil {
+				return err
+			}
+			step, err := h.decode()
+			if err != nil {
+				return err
+			}
+			if i > 0 {
+				r.Served, r.Alone = append(r.Served, served.rate()), append(r.Alone, alone.rate())
+				r.Decoded = append(r.Decoded, float64(l.Clients)/step.Seconds())
+				ratios = append(ratios, served.rate()/alone.rate())
+				decoding = append(decoding, served.rate()*step.Seconds()/float64(l.Clients))
+			}
+		}
+		if i > 0 { // the first warms up
+			gaps, firsts = append(gaps, served.gaps()...), append(firsts, served.firsts()...)
+		}
+	}
+	r.Short = latencies(firsts, gaps)
+	if h != nil {
+		r.Ratio, r.OfDecode = median(ratios), median(decoding)
+	}
+	if l.Long == 0 {
+		return nil
+	}
+	mixed, long, err := l.mixed(ctx, a.ask)
+	if err != nil {
+		return err
+	}
+	r.Mixed, r.MixedRate = latencies(mixed.firsts(), mixed.gaps()), mixed.whole()
+	r.Long = latencies(long.firsts(), long.gaps())
+	return nil
+}
+
+func median(x []float64) float64 {
+	x = slices.Sorted(slices.Values(x))
+	return x[len(x)/2]
+}

@@ -1,0 +1,236 @@
+package serve
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/seed-7879b91d/grpo"
+	"github.com/seed-7879b91d/grpo/configs"
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/footprint"
+	"github.com/seed-7879b91d/grpo/internal/serving"
+	"github.com/seed-7879b91d/grpo/internal/serving/gate"
+	"github.com/seed-7879b91d/grpo/internal/serving/page"
+	"github.com/seed-7879b91d/grpo/internal/sources"
+	"github.com/seed-7879b91d/grpo/kernels"
+	"github.com/seed-7879b91d/grpo/lora"
+)
+
+// Beside serves the policy that this process trains, as it was after the last whole step. A nil one does nothing.
+type Beside struct {
+	flags    flags
+	listener net.Listener
+	stderr   io.Writer
+	local    bool       // nobody but this machine reaches it
+	turn     sync.Mutex // of the trainer, and of the samplers that answer
+
+	backend kernels.Backend
+	trainer *grpo.Trainer
+
+	base  serving.NamedDir
+	name  string // of what is trained
+	fresh chan trained
+	step  atomic.Int64 // that is served
+}
+
+// trained is the policy after a step.
+type trained struct {
+	step    int
+	adapter *lora.Adapter
+}
+
+// drain is what answers that run have when the training ends.
+const drain = 2 * time.Second
+
+// Listen takes the address of serve, where there is one, before anything is loaded. A dry run gives it back at once.
+func Listen(cfg *configs.Config, dry bool, stderr io.Writer) (b *Beside, err error) {
+	if cfg.Serve == "" {
+		return nil, nil
+	}
+	b = &Beside{stderr: stderr, fresh: make(chan trained, 1)}
+	f := &b.flags
+	f.listen, f.level, f.door.Drain = cfg.Serve, slog.LevelError, drain
+	f.speech = serving.Speech{Renderer: cfg.Renderer, ChatDate: cfg.ChatDate, ChatVars: cfg.ChatVars}
+	if b.local, err = loopback(cfg.Serve); err != nil {
+		return nil, badinput.Errorf("serve: %w", err)
+	}
+	switch {
+	case cfg.ServeKeys != "":
+		if f.gate.Keys, err = gate.ReadKeys(cfg.ServeKeys); err != nil {
+			return nil, fmt.Errorf("serve_keys: %w", err)
+		}
+	case !b.local:
+		return nil, badinput.Errorf("serve=%s: others can reach it, and nobody needs a key; type serve_keys=FILE "+
+			"(grpo serve --new-key NAME makes one)", cfg.Serve)
+	}
+	if b.local {
+		f.gate.Hosts = thisMachine
+	}
+	if b.base, err = serving.Usual(cfg.Model); err != nil {
+		return nil, err
+	}
+	if b.listener, err = net.Listen("tcp", cfg.Serve); err != nil {
+		return nil, badinput.Errorf("serve: %w; type another address, such as serve=127.0.0.1:8001", err)
+	}
+	if dry {
+		return nil, b.listener.Close()
+	}
+	return b, nil
+}
+
+// Open opens a trainer, as grpo.Open does, whose steps can be served.
+func (b *Beside) Open(ctx context.Context, cfg *configs.Config, backend kernels.Backend, w grpo.Watcher, options ...grpo.Option) (
+	t *grpo.Trainer, err error) {
+	if b == nil {
+		return grpo.Open(ctx, cfg, backend, w, options...)
+	}
+	b.backend = backend
+	b.trainer, err = grpo.Open(ctx, cfg, backend, watched{w, b}, append(options, grpo.WithTurn(&b.turn))...)
+	return b.trainer, err
+}
+
+// watched is a watcher of a run that is served.
+type watched struct {
+	grpo.Watcher
+	beside *Beside
+}
+
+func (w watched) StepDone(m grpo.Metrics, t grpo.Timing, a []grpo.Advice) {
+	w.Watcher.StepDone(m, t, a)
+	if err := w.beside.offer(m.Step); err != nil {
+		w.Warn(fmt.Sprintf("step %d is not served: %v", m.Step, err))
+	}
+}
+
+// offer gives the policy to who publishes it, in place of one that he did not take yet.
+func (b *Beside) offer(step int) error {
+	b.turn.Lock()
+	a, err := b.trainer.Policy().Adapter()
+	b.turn.Unlock()
+	if err != nil {
+		return err
+	}
+	select {
+	case <-b.fresh:
+	default:
+	}
+	b.fresh <- trained{step, a}
+	return nil
+}
+
+// With serves the trainer that Open opened while train runs.
+func (b *Beside) With(ctx context.Context, train func() error) error {
+	if b == nil {
+		return train()
+	}
+	host, err := b.open()
+	if err != nil {
+		return fmt.Errorf("serve: %w", err)
+	}
+	g, _, err := b.flags.open(host, b.stderr)
+	if err != nil {
+		return fmt.Errorf("serve: %w", err)
+	}
+	b.flags.greet(b.stderr, b.listener.Addr(), host)
+	if !b.local {
+		fmt.Fprintln(b.stderr, "grpo: warning: keys travel in the clear; type serve=127.0.0.1:8000 behind a proxy that has TLS")
+	}
+	ctx, stop := context.WithCancel(ctx)
+	served, published := make(chan error, 1), make(chan struct{})
+	go func() { served <- b.flags.serve(ctx, g, host, b.listener) }()
+	go func() {
+		defer close(published)
+		b.publish(ctx, host, g.Log)
+	}()
+	err = train()
+	stop()
+	<-published
+	return errors.Join(err, <-served)
+}
+
+// Close gives the address back.
+func (b *Beside) Close() {
+	if b != nil {
+		b.listener.Close()
+	}
+}
+
+// open makes a host over the weights that are trained on, with the policy as it is now.
+func (b *Beside) open() (*serving.Host, error) {
+	t := b.trainer
+	cfg := t.Settings()
+	sampling, err := footprint.Beside(t.Policy())
+	if err != nil {
+		return nil, err
+	}
+	host, err := serving.Over(b.backend, &b.turn, b.base.Name, t.Language(), t.Policy(), sampling)
+	if err != nil {
+		return nil, err
+	}
+	b.name = filepath.Base(cmp.Or(t.RunDir(), "trained"))
+	if b.name == b.base.Name || serving.CheckName(b.name) != nil {
+		b.name = "trained"
+	}
+	if err := b.offer(t.StepsDone()); err != nil {
+		return nil, err
+	}
+	if _, err := b.serve(host, <-b.fresh); err != nil {
+		return nil, err
+	}
+	about := &b.flags.page
+	about.Keys, about.Report = b.flags.gate.Keys != nil, filepath.Join(t.RunDir(), "report.html")
+	about.Wording, _ = sources.Wording(cfg)
+	about.Run = func() *page.Run {
+		return &page.Run{Name: b.name, Step: int(b.step.Load()), Base: b.base.Name, Trained: b.name, Temperature: cfg.Temperature,
+			Follows: true, GoesOn: true}
+	}
+	return host, nil
+}
+
+// serve has a policy speak under the run's name.
+func (b *Beside) serve(host *serving.Host, now trained) (freed <-chan struct{}, err error) {
+	if freed, err = host.Publish(b.name, b.base.Name, now.adapter); err == nil {
+		b.step.Store(int64(now.step))
+	}
+	return freed, err
+}
+
+// publish serves the policy of each step, or the last of several, until ctx ends.
+func (b *Beside) publish(ctx context.Context, host *serving.Host, log *slog.Logger) {
+	freed := make(chan struct{})
+	for read := 0; ; {
+		fresh := b.fresh
+		if read > 1 { // two that are still read, and the one that is served: there is no room for another
+			fresh = nil
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-freed:
+			read--
+		case now := <-fresh:
+			later, err := b.serve(host, now)
+			if err != nil {
+				log.Error("a step is not served", "step", now.step, "why", err.Error())
+				continue
+			}
+			read++
+			go func() {
+				<-later
+				select {
+				case freed <- struct{}{}:
+				case <-ctx.Done():
+				}
+			}()
+		}
+	}
+}

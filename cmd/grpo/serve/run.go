@@ -1,0 +1,161 @@
+package serve
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/seed-7879b91d/grpo"
+	"github.com/seed-7879b91d/grpo/cmd/grpo/screen"
+	"github.com/seed-7879b91d/grpo/configs"
+	"github.com/seed-7879b91d/grpo/internal/serving"
+	"github.com/seed-7879b91d/grpo/internal/serving/page"
+	"github.com/seed-7879b91d/grpo/internal/sources"
+)
+
+// recorded is a run whose policy is served. A nil one is none.
+type recorded struct {
+	name  string // of the policy
+	dir   string // that was asked for: of the run, or of a checkpoint, which stays
+	base  serving.NamedDir
+	every time.Duration // between looks for a newer checkpoint
+
+	mu    sync.Mutex
+	saved *grpo.Saved // that is served
+}
+
+// betweenLooks is how long a newer checkpoint waits to be found.
+var betweenLooks = 2 * time.Second
+
+// openRun finds the last checkpoint of the run, and takes its way of speaking.
+func (f *flags) openRun() error {
+	named, err := serving.ParseNamedDir(f.run)
+	if err != nil {
+		return err
+	}
+	r := &recorded{name: named.Name, dir: named.Dir, every: betweenLooks}
+	if r.saved, err = open(r.dir); err != nil {
+		return err
+	}
+	run := r.saved.Settings
+	if r.base, err = serving.Usual(run.Model); err != nil {
+		return err
+	}
+	f.speech = serving.Speech{Renderer: run.Renderer, ChatDate: run.ChatDate, ChatVars: run.ChatVars}
+	f.recorded = r
+	return nil
+}
+
+func open(dir string) (*grpo.Saved, error) {
+	return grpo.OpenSaved(dir, -1, screen.New(io.Discard, os.Stderr, true, false))
+}
+
+func (r *recorded) settings() *configs.Config {
+	if r == nil {
+		return nil
+	}
+	return r.saved.Settings
+}
+
+// full reports whether what was trained is a model of its own.
+func (r *recorded) full() bool { return r.saved.Settings.Train == "full" }
+
+// serve names the model and the policy.
+func (r *recorded) serve(o *serving.Options) {
+	o.Models = []serving.NamedDir{r.base}
+	policy := serving.NamedDir{Name: r.name, Dir: r.saved.Trained()}
+	if r.full() {
+		o.Models = append(o.Models, policy)
+	} else {
+		o.Adapters = append(o.Adapters, serving.Adapter{NamedDir: policy, Base: r.base.Name})
+	}
+}
+
+// page is what the page at / shows of it.
+func (r *recorded) page(keys bool) page.Options {
+	o := page.Options{Keys: keys}
+	if r == nil {
+		return o
+	}
+	run := r.saved.Settings
+	o.Report = filepath.Join(run.RunDir, "report.html")
+	o.Wording, _ = sources.Wording(run) // its file may not be there any more
+	o.Run = func() *page.Run {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		return &page.Run{Name: r.name, Step: r.saved.Step(), Base: r.base.Name, Trained: r.name, Temperature: run.Temperature,
+			Follows: r.follows()}
+	}
+	return o
+}
+
+// follows reports whether newer checkpoints take the place of the one that is served: not that of a checkpoint that was named, and
+// not that of a whole model, which would have to be in memory twice.
+func (r *recorded) follows() bool {
+	run, err1 := filepath.Abs(r.saved.Settings.RunDir)
+	dir, err2 := filepath.Abs(r.dir)
+	return err1 == nil && err2 == nil && run == dir && !r.full()
+}
+
+// follow serves newer checkpoints from when they are there. What it gives is closed when it has ended, after ctx.
+func (r *recorded) follow(ctx context.Context, host *serving.Host, log *slog.Logger) <-chan struct{} {
+	ended := make(chan struct{})
+	if r == nil || !r.follows() {
+		close(ended)
+		return ended
+	}
+	go func() {
+		defer close(ended)
+		ticks := time.NewTicker(r.every)
+		defer ticks.Stop()
+		seen, said := r.list(), ""
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-ticks.C:
+			}
+			now := r.list()
+			if now == seen {
+				continue
+			}
+			switch err := r.renew(host, log); {
+			case err == nil:
+				seen, said = now, ""
+			case err.Error() != said: // it may be between two checkpoints: it is tried again
+				said = err.Error()
+				log.Warn("a newer checkpoint is not served", "why", said)
+			}
+		}
+	}()
+	return ended
+}
+
+// list names the checkpoints that there are: one appears whole, by being renamed.
+func (r *recorded) list() (names string) {
+	entries, _ := os.ReadDir(filepath.Join(r.saved.Settings.RunDir, "checkpoints"))
+	for _, e := range entries {
+		names += e.Name() + "\n"
+	}
+	return names
+}
+
+// renew serves the last checkpoint that there is.
+func (r *recorded) renew(host *serving.Host, log *slog.Logger) error {
+	newer, err := open(r.dir)
+	if err != nil || newer.Dir == r.saved.Dir {
+		return err
+	}
+	if err := host.ReplaceAdapter(r.name, newer.Trained()); err != nil {
+		return err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.saved = newer
+	log.Info("a newer checkpoint is served", "model", r.name, "step", newer.Step())
+	return nil
+}

@@ -1,0 +1,225 @@
+package serve
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7879b91d/grpo"
+	"github.com/seed-7879b91d/grpo/configs"
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/reward"
+)
+
+// vowels pays for the letter e, without a sandbox.
+func vowels(_ context.Context, c reward.Completion) (reward.Score, error) {
+	return reward.Score{Reward: float64(strings.Count(c.Text, "e")), Verdict: reward.WA}, nil
+}
+
+// train takes a run as far as the settings say, and serves it where they say so.
+func train(t *testing.T, dir string, words ...string) {
+	t.Helper()
+	words = append([]string{"run_dir=" + dir, "prompts_per_step=2", "completions_per_prompt=4", "max_tokens=16", "eval_every=-1",
+		"save_every=1", "learning_rate=0.01", "lora_rank=4", "max_sequences=8"}, words...)
+	cfg, err := configs.Load(configs.Source{Preset: "tiny", Overrides: words})
+	require.NoError(t, err)
+	b, _, err := machine(nil)
+	require.NoError(t, err)
+	beside, err := Listen(cfg, false, io.Discard)
+	require.NoError(t, err)
+	defer beside.Close()
+	tr, err := beside.Open(t.Context(), cfg, b, quiet{}, grpo.WithGrader(reward.GraderFunc(vowels)))
+	require.NoError(t, err)
+	require.NoError(t, beside.With(t.Context(), func() error { return tr.Run(t.Context()) }))
+	require.NoError(t, tr.Close())
+	require.NoError(t, b.Close())
+}
+
+// quiet is a watcher that says nothing.
+type quiet struct{}
+
+func (quiet) Begun(string)                                      {}
+func (quiet) Phase(string, int)                                 {}
+func (quiet) Advance(int, int)                                  {}
+func (quiet) StepDone(grpo.Metrics, grpo.Timing, []grpo.Advice) {}
+func (quiet) Evaluated(grpo.Evaluation, []grpo.Advice)          {}
+func (quiet) Saved(string)                                      {}
+func (quiet) Warn(string)                                       {}
+
+// fetched is the body of an answer.
+func fetched(t *testing.T, url string) string {
+	res, err := http.Get(url)
+	require.NoError(t, err)
+	defer res.Body.Close()
+	text, err := io.ReadAll(res.Body)
+	require.NoError(t, err)
+	require.Equal(t, http.StatusOK, res.StatusCode, "%s", text)
+	return string(text)
+}
+
+// drawn is what the page reads of an answer.
+type drawn struct {
+	Prompt  []int32 `json:"prompt_token_ids"`
+	Choices []struct {
+		Tokens   []int32 `json:"token_ids"`
+		LogProbs struct {
+			Content []struct{ LogProb float32 } `json:"content"`
+			Tokens  []*float32                  `json:"token_logprobs"`
+		} `json:"logprobs"`
+	}
+}
+
+func asks(t *testing.T, url, body string) (d drawn) {
+	text, err := post(t, url, body)
+	require.NoError(t, err)
+	require.NoError(t, json.Unmarshal([]byte(text), &d))
+	require.Len(t, d.Choices, 1)
+	return d
+}
+
+const question = `{"model":%q,"seed":3,"max_tokens":12,"logprobs":true,"return_token_ids":true,
+	"messages":[{"role":"user","content":"Define compute(x)."}]}`
+
+// A run is served by its directory, and followed: requests to come have the newer checkpoint. What the page computes of it, how
+// far a token was moved, is what was drawn with, to the bit.
+func TestServeARun(t *testing.T) {
+	looks := betweenLooks
+	betweenLooks = 10 * time.Millisecond
+	t.Cleanup(func() { betweenLooks = looks })
+	dir := filepath.Join(t.TempDir(), "first")
+	train(t, dir, "max_steps=1")
+	url, said, _ := serve(t, "--run", dir, "--max-sequences", "2", "--max-context", "256")
+	require.Contains(t, said.String(), "serving first, tiny on")
+	require.JSONEq(t, `{"run":{"name":"first","step":1,"base":"tiny","trained":"first","temperature":1,"follows":true,"goes_on":false},
+		"wording":true,"report":"/report"}`, fetched(t, url+"/page/about"))
+	require.Contains(t, fetched(t, url+"/report"), "grpo run")
+	require.Contains(t, fetched(t, url+"/"), "/page/page.js")
+
+	one := asks(t, url+"/v1/chat/completions", fmt.Sprintf(question, "first"))
+	ids := one.Choices[0].Tokens
+	require.NotEmpty(t, ids)
+	whole, err := json.Marshal(append(one.Prompt, ids...))
+	require.NoError(t, err)
+	score := func(model string) []*float32 {
+		d := asks(t, url+"/v1/completions", fmt.Sprintf(`{"model":%q,"prompt":%s,"max_tokens":0,"echo":true,"logprobs":0}`, model, whole))
+		return d.Choices[0].LogProbs.Tokens[len(one.Prompt):]
+	}
+	own, other := score("first"), score("tiny")
+	moved := 0
+	for i, at := range one.Choices[0].LogProbs.Content {
+		require.Equal(t, at.LogProb, *own[i])
+		if *own[i] != *other[i] {
+			moved++
+		}
+	}
+	require.Greater(t, moved, len(ids)/2)
+	stream, err := post(t, url+"/v1/chat/completions", strings.Replace(fmt.Sprintf(question, "first"), "{", `{"stream":true,`, 1))
+	require.NoError(t, err)
+	var streamed []int32
+	for line := range strings.SplitSeq(stream, "\n\n") {
+		var d drawn
+		if json.Unmarshal([]byte(strings.TrimPrefix(line, "data: ")), &d) == nil && len(d.Choices) > 0 {
+			require.True(t, len(d.Prompt) == 0 || len(streamed) == 0)
+			streamed = append(streamed, d.Choices[0].Tokens...)
+		}
+	}
+	require.Equal(t, ids, streamed)
+
+	train(t, dir, "max_steps=2")
+	second := func() bool { return strings.Contains(fetched(t, url+"/page/about"), `"step":2`) }
+	require.Eventually(t, second, 20*time.Second, 5*time.Millisecond)
+	require.NotEqual(t, own, score("first"))
+	require.Equal(t, other, score("tiny"))
+	mistakesOfRun(t, dir)
+}
+
+func mistakesOfRun(t *testing.T, dir string) {
+	for want, args := range map[string][]string{
+		"--run: ":                          {"--run", filepath.Join(dir, "nothing")},
+		"[model run] are set none":         {"--run", dir, "--model", "tiny"},
+		"something else of this name":      {"--run", "tiny=" + dir, "--listen", "127.0.0.1:0"},
+		"--run: \"x=\": expected NAME=DIR": {"--run", "x="},
+	} {
+		cmd := Command(machine)
+		cmd.SetArgs(args)
+		cmd.SilenceUsage, cmd.SilenceErrors = true, true
+		require.ErrorContains(t, cmd.ExecuteContext(t.Context()), strings.Split(want, " are set")[0], args)
+	}
+}
+
+// What is asked while a policy is trained changes no byte of the run, and the policy that answers is that of the last step.
+func TestServingBesideTraining(t *testing.T) {
+	alone, served := filepath.Join(t.TempDir(), "run"), filepath.Join(t.TempDir(), "run")
+	train(t, alone, "max_steps=2")
+
+	cfg := configs.Defaults()
+	cfg.Model, cfg.Serve = "tiny", "127.0.0.1:0"
+	beside, err := Listen(&cfg, false, io.Discard) // an address that is free
+	require.NoError(t, err)
+	address := beside.listener.Addr().String()
+	beside.Close()
+	answers := 0
+	asking, stop := context.WithCancel(t.Context())
+	var client sync.WaitGroup
+	client.Go(func() {
+		for asking.Err() == nil {
+			if _, err := post(t, "http://"+address+"/v1/chat/completions", fmt.Sprintf(question, "run")); err == nil {
+				answers++
+			}
+			time.Sleep(2 * time.Millisecond)
+		}
+	})
+	train(t, served, "max_steps=2", "serve="+address)
+	stop()
+	client.Wait()
+	require.Positive(t, answers)
+	for _, file := range []string{"metrics.jsonl", "rollouts.jsonl", "checkpoints/step_000002/adapter/adapter_model.safetensors",
+		"checkpoints/step_000002/optimizer.safetensors"} {
+		want, err := os.ReadFile(filepath.Join(alone, file))
+		require.NoError(t, err)
+		got, err := os.ReadFile(filepath.Join(served, file))
+		require.NoError(t, err)
+		require.Equal(t, string(want), string(got), file)
+	}
+	manifest, err := os.ReadFile(filepath.Join(served, "manifest.json"))
+	require.NoError(t, err)
+	require.NotContains(t, string(manifest), address, "it is no part of what a run is")
+}
+
+func TestMistakesOfServe(t *testing.T) {
+	taken, err := Listen(&configs.Config{Model: "tiny", Serve: "127.0.0.1:0"}, false, io.Discard)
+	require.NoError(t, err)
+	defer taken.Close()
+	for want, cfg := range map[string]configs.Config{
+		"serve: found \"8000\", expected an address":         {Serve: "8000"},
+		"serve=0.0.0.0:0: others can reach it":               {Serve: "0.0.0.0:0"},
+		"serve_keys: open /nowhere":                          {Serve: "127.0.0.1:0", ServeKeys: "/nowhere"},
+		"type another address, such as serve=127.0.0.1:8001": {Serve: taken.listener.Addr().String()},
+	} {
+		cfg.Model = "tiny"
+		_, err := Listen(&cfg, false, io.Discard)
+		require.ErrorContains(t, err, want)
+		require.True(t, badinput.Is(err), "%v", err)
+	}
+	for _, dry := range []bool{false, true} {
+		cfg := configs.Config{Model: "tiny"}
+		if dry {
+			cfg.Serve = "127.0.0.1:0"
+		}
+		none, err := Listen(&cfg, dry, io.Discard)
+		require.NoError(t, err)
+		require.Nil(t, none)
+		none.Close()
+		require.NoError(t, none.With(t.Context(), func() error { return nil }))
+	}
+}

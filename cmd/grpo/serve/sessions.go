@@ -1,0 +1,76 @@
+package serve
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/seed-7879b91d/grpo/configs"
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/serving"
+	"github.com/seed-7879b91d/grpo/internal/serving/refusal"
+	"github.com/seed-7879b91d/grpo/internal/serving/sessions"
+)
+
+// checkSessions reads the configuration that sessions begin with.
+func (f *flags) checkSessions() (err error) {
+	if f.sessions == "" {
+		return nil
+	}
+	if f.store == "" {
+		return badinput.Errorf("--sessions: sessions are kept in a store; type --store DIR, too")
+	}
+	source := configs.Source{File: f.sessions}
+	if presets := configs.Presets(); allOf(strings.Split(f.sessions, ","), presets) {
+		source = configs.Source{Preset: f.sessions}
+	} else if _, err := os.Stat(f.sessions); errors.Is(err, fs.ErrNotExist) {
+		return badinput.Errorf("--sessions: %q is neither a preset nor a file; type the path of a file, or one of %s", f.sessions,
+			strings.Join(presets, ", "))
+	}
+	if f.base, err = configs.Load(source); err != nil {
+		return fmt.Errorf("--sessions %s: %w", f.sessions, err)
+	}
+	return nil
+}
+
+func allOf(words, known []string) bool {
+	return !slices.ContainsFunc(words, func(word string) bool { return !slices.Contains(known, word) })
+}
+
+// beside are the calls that are answered beside OpenAI's.
+func (f *flags) beside() []string {
+	calls := []string{"POST /v1/load_lora_adapter", "POST /v1/unload_lora_adapter", "DELETE /v1/models/NAME"}
+	if f.base != nil {
+		calls = append(calls, "POST /v1/sessions", "those of a session below /v1/sessions/ID")
+	}
+	if f.store != "" {
+		calls = append(calls, "Tinker's below /api/v1")
+	}
+	return calls
+}
+
+// noSessions answers where clients may not train.
+func noSessions(w http.ResponseWriter, _ *http.Request) {
+	refusal.Write(w, refusal.Errorf(http.StatusNotFound,
+		"there are no training sessions here; start the server with --sessions tiny --store DIR (grpo serve --help)"))
+}
+
+// openSessions lets clients train with the trainer's own steps.
+func (f *flags) openSessions(host *serving.Host, mux *http.ServeMux, log *slog.Logger) (err error) {
+	if f.base == nil {
+		mux.HandleFunc("/v1/sessions", noSessions)
+		mux.HandleFunc("/v1/sessions/", noSessions)
+		return nil
+	}
+	f.trainers, err = sessions.New(sessions.Options{Store: f.store, Config: f.base, Host: host, Models: f.places, Log: log,
+		Most: f.maxSessions, Owner: f.owner()})
+	if err == nil {
+		f.trainers.Register(mux)
+	}
+	return err
+}

@@ -1,0 +1,66 @@
+package siege
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// attack is one, and what it may come to.
+type attack struct {
+	name   string
+	quick  bool     // is part of go test ./...
+	flags  []string // of the server
+	tls    bool
+	memory int64 // MB at the most; 0: 64
+	cpu    time.Duration
+	do     func(c *castle) (answered string)
+}
+
+// TestSiege attacks a server: it answers as the attack expects, at a bounded price, and another client goes on being answered.
+func TestSiege(t *testing.T) {
+	full, only := os.Getenv("GRPO_SIEGE") != "", os.Getenv("GRPO_SIEGE_ONLY")
+	all := slices.Concat(strangers, wires, bodies, requests, tuition)
+	var shared *castle
+	if !full {
+		shared = build(t)
+	}
+	var table strings.Builder
+	for _, a := range all {
+		if !full && !a.quick || !strings.Contains(a.name, only) {
+			continue
+		}
+		t.Run(a.name, func(t *testing.T) {
+			c := shared
+			if full {
+				if a.tls {
+					a.flags = certificate(t)
+				}
+				c = build(t, a.flags...)
+			} else {
+				c.t = t
+			}
+			var answered string
+			k := c.measure(func() { answered = a.do(c) })
+			fmt.Fprintf(&table, "| %s | %s | %s | %d MB | %s |\n", a.name, answered, brief(k.cpu), k.memory>>20, brief(k.wait))
+			if full && os.Getenv("GRPO_SIEGE_BINARY") == "" {
+				require.Less(t, k.memory>>20, max(a.memory, 64), "MB")
+				require.Less(t, k.cpu, max(a.cpu, 2*time.Second))
+				require.NotContains(t, c.said(), "panic")
+			}
+		})
+	}
+	t.Logf("what was tried, what was answered, processor, memory, the longest that another client waited\n%s", &table)
+}
+
+func brief(d time.Duration) string {
+	if d < time.Second {
+		return fmt.Sprintf("%d ms", d.Milliseconds())
+	}
+	return fmt.Sprintf("%.1f s", d.Seconds())
+}

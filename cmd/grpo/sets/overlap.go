@@ -1,0 +1,55 @@
+package sets
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed-7879b91d/grpo/cmd/grpo/usage"
+	"github.com/seed-7879b91d/grpo/data"
+	"github.com/seed-7879b91d/grpo/data/dataset"
+	"github.com/seed-7879b91d/grpo/data/overlap"
+)
+
+func newOverlapCmd() *cobra.Command {
+	var flags Flags
+	var testSplit string
+	cmd := &cobra.Command{
+		Use:     "overlap TRAIN TEST",
+		Example: `  grpo data overlap train.jsonl heldout.jsonl`,
+		Short:   "Say which problems of a data set are in another one, or nearly",
+		Long: `Compares what is asked, whatever the ids: the same statement but for its space, and statements of which 70 %
+of the runs of eight words are in another one. A run does the same with data and test_data.`,
+		Args: usage.Takes("TRAIN", "TEST"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			test := flags
+			test.split = cmp.Or(testSplit, flags.split)
+			return With(&flags, false, func(cmd *cobra.Command, train *dataset.Set, _ string) error {
+				return With(&test, false, func(cmd *cobra.Command, held *dataset.Set, _ string) error {
+					writeOverlap(cmd.OutOrStdout(), train.Problems(), held.Problems())
+					return nil
+				})(cmd, args[1:])
+			})(cmd, args[:1])
+		},
+	}
+	flags.Register(cmd, "train")
+	cmd.Flags().StringVar(&testSplit, "test-split", "", "the split of TEST, where it is not that of TRAIN")
+	return cmd
+}
+
+func writeOverlap(out io.Writer, train, held []data.Problem) {
+	found, same, near := overlap.Find(train, held), 0, 0
+	for i := range held {
+		switch {
+		case found.Same[i] >= 0:
+			same++
+			fmt.Fprintf(out, "%s is %s\n", held[i].ID, train[found.Same[i]].ID)
+		case found.Near[i] >= 0:
+			near++
+			fmt.Fprintf(out, "%s is %.0f %% of %s\n", held[i].ID, 100*found.Like[i], train[found.Near[i]].ID)
+		}
+	}
+	fmt.Fprintf(out, "of %d problems %d are among the %d of the other set, and %d nearly\n", len(held), same, len(train), near)
+}

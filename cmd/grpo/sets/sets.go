@@ -1,0 +1,114 @@
+// Package sets has the verbs that look at data sets, fetch and convert them, and the flags that all verbs on data sets share.
+package sets
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed-7879b91d/grpo/cmd/grpo/usage"
+	"github.com/seed-7879b91d/grpo/data/dataset"
+	"github.com/seed-7879b91d/grpo/internal/atomicfile"
+	"github.com/seed-7879b91d/grpo/internal/destination"
+)
+
+// Command is the verb with those below it.
+func Command() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "data",
+		Short: "Look at data sets, fetch and convert them",
+		Long: `A SOURCE is a file of JSON Lines (.jsonl, .ndjson) or Parquet (.parquet), a folder of such files, or a
+data set on the Hugging Face Hub (owner/name, owner/name@revision).
+
+Downloads go to the Hub's standard cache: HF_HOME, HF_TOKEN, HF_ENDPOINT and HF_HUB_OFFLINE are heeded.
+docs/tasks.md describes the format of your own tasks.`,
+		Example: `  grpo data inspect tasks.jsonl
+  grpo data fetch agentica-org/DeepCoder-Preview-Dataset
+  grpo data convert agentica-org/DeepCoder-Preview-Dataset --collection taco --out taco.jsonl`,
+		Args: usage.Takes(),
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(newInspectCmd(), newFingerprintCmd(), newFetchCmd(), newConvertCmd(), newOverlapCmd())
+	return cmd
+}
+
+func newFetchCmd() *cobra.Command {
+	var flags Flags
+	cmd := &cobra.Command{
+		Use:     "fetch SOURCE",
+		Example: `  grpo data fetch agentica-org/DeepCoder-Preview-Dataset`,
+		Short:   "Download a data set of the Hub, and say where its files lie",
+		Long:    "Downloads what is not in the cache yet. A download that was broken off goes on where it stopped.",
+		Args:    usage.Takes("SOURCE"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			opt, err := flags.options(cmd)
+			if err != nil {
+				return err
+			}
+			files, err := dataset.Locate(cmd.Context(), args[0], opt)
+			if err != nil {
+				return err
+			}
+			for _, f := range files {
+				fmt.Fprintln(cmd.OutOrStdout(), f.Path)
+			}
+			return nil
+		},
+	}
+	flags.Register(cmd, "all")
+	return cmd
+}
+
+func newFingerprintCmd() *cobra.Command {
+	var flags Flags
+	cmd := &cobra.Command{
+		Use:     "fingerprint SOURCE",
+		Example: `  grpo data fingerprint problems.jsonl`,
+		Short:   "Print the SHA-256 of a data set in normal form, and of each of its files",
+		Long: `The first line is the fingerprint of the set, for expected_dataset_hash: the SHA-256 of what
+'grpo data convert' writes. It does not depend on the format of the files.`,
+		Args: usage.Takes("SOURCE"),
+		RunE: With(&flags, false, func(cmd *cobra.Command, set *dataset.Set, source string) error {
+			m, out := set.Manifest(), cmd.OutOrStdout()
+			fmt.Fprintf(out, "%s  %s (%d problems, %d tests)\n", m.SHA256, source, m.Problems, m.Tests)
+			for _, f := range m.Files {
+				fmt.Fprintf(out, "%s  %s\n", f.SHA256, f.Name)
+			}
+			return nil
+		}),
+	}
+	flags.Register(cmd, "train")
+	return cmd
+}
+
+func newConvertCmd() *cobra.Command {
+	var flags Flags
+	var path string
+	cmd := &cobra.Command{
+		Use:     "convert SOURCE [--out FILE]",
+		Example: `  grpo data convert problems.parquet --out problems.jsonl`,
+		Short:   "Write a data set in normal form: JSON Lines, one problem with its tests on each",
+		Long:    "Rows that fit no known shape are left out and counted; 'grpo data inspect' lists them.",
+		Args:    usage.Takes("SOURCE"),
+		RunE: With(&flags, false, func(cmd *cobra.Command, set *dataset.Set, _ string) error {
+			var err error
+			if fill := func(w io.Writer) error { return set.WriteNormal(cmd.Context(), w) }; path == "" {
+				err = fill(cmd.OutOrStdout())
+			} else {
+				err = atomicfile.Write(path, fill)
+			}
+			m := set.Manifest()
+			if err == nil {
+				fmt.Fprintf(cmd.ErrOrStderr(), "%d problems written, %d rows refused\n", m.Problems, len(m.Refused))
+			}
+			return err
+		}),
+	}
+	usage.First(cmd, func(args []string) error {
+		return destination.Place{Flag: "--out", Path: path, Name: "problems.jsonl", Reads: args}.Check()
+	})
+	flags.Register(cmd, "train")
+	cmd.Flags().StringVar(&path, "out", "", "the file to write (default: standard output)")
+	return cmd
+}

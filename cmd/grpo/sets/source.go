@@ -1,0 +1,57 @@
+package sets
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/seed-7879b91d/grpo/cmd/grpo/screen"
+	"github.com/seed-7879b91d/grpo/data/dataset"
+	"github.com/seed-7879b91d/grpo/data/hub"
+	"github.com/seed-7879b91d/grpo/data/match"
+)
+
+// Flags are the flags that all verbs on data sets share.
+type Flags struct {
+	split       string
+	collections []string
+	cacheDir    string
+	answerMatch string
+
+	KeepColumns bool // for a reward file
+}
+
+// Register adds them to a verb; split is what it reads unless told.
+func (f *Flags) Register(cmd *cobra.Command, split string) {
+	cmd.Flags().StringVar(&f.split, "split", split, "train, test, validation, or all")
+	cmd.Flags().StringSliceVar(&f.collections, "collection", nil, "read these collections only, such as taco,lcbv5")
+	cmd.Flags().StringVar(&f.answerMatch, "answer-match", "", "match the answers of rows without a match: exact, regex, json_schema or math")
+	cmd.Flags().StringVar(&f.cacheDir, "cache-dir", "", "where normalised data sets are kept (default: in the user's cache)")
+}
+
+// options are the flags as the packages know them, with progress shown on standard error.
+func (f *Flags) options(cmd *cobra.Command) (dataset.Options, error) {
+	client, err := hub.FromEnv()
+	if err != nil {
+		return dataset.Options{}, err
+	}
+	opt := dataset.Options{Split: f.split, Collections: f.collections, CacheDir: f.cacheDir, Hub: client,
+		AnswerMatch: match.By(f.answerMatch), KeepColumns: f.KeepColumns}
+	opt.Progress = screen.Reading(cmd.ErrOrStderr())
+	return opt, nil
+}
+
+// With opens the set that a verb's argument names, and closes it afterwards.
+func With(flags *Flags, empty bool, use func(*cobra.Command, *dataset.Set, string) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		opt, err := flags.options(cmd)
+		if err != nil {
+			return err
+		}
+		opt.Empty = empty
+		set, err := dataset.Open(cmd.Context(), args[0], opt)
+		if err != nil {
+			return err
+		}
+		defer set.Close()
+		return use(cmd, set, args[0])
+	}
+}

@@ -1,0 +1,46 @@
+package configs
+
+import "strings"
+
+// programEnv is what env begins with where it names a program.
+const programEnv = "program:"
+
+// EnvProgram is the file of env=program:FILE, "" of any other.
+func (c *Config) EnvProgram() string {
+	path, _ := strings.CutPrefix(c.Env, programEnv)
+	if path == c.Env {
+		return ""
+	}
+	return path
+}
+
+// SequenceTokens is how many tokens may follow a prompt: of a completion, or of a conversation.
+func (c *Config) SequenceTokens() int {
+	switch {
+	case c.Env == "none":
+		return c.MaxTokens
+	case c.MaxConversationTokens > 0:
+		return c.MaxConversationTokens
+	}
+	return c.MaxTurns * c.MaxTokens
+}
+
+// conversations checks who answers the model, and what hangs on it.
+func (k *checker) conversations() {
+	c := k.c
+	known := c.Env == "none" || c.Env == "heal" || c.Env == "tools" || c.Env == "own" || c.EnvProgram() != ""
+	k.refuse(!known, "env", "env: found %q, expected none, heal, tools, program:FILE or own; type env=heal", c.Env)
+	if c.Env == "none" {
+		k.refuse(c.HealTemplate != "", "heal_template", "heal_template: env=none tells the model nothing; type env=heal, or leave it out")
+		return
+	}
+	k.refuse(c.HealTemplate != "" && c.Env != "heal", "heal_template", "heal_template: env=%s does not use it; type env=heal, or leave it out",
+		c.Env)
+	k.refuse(c.MaxConversationTokens > 0 && c.MaxConversationTokens < c.MaxTokens, "max_conversation_tokens",
+		"max_conversation_tokens: found %d, less than one turn of max_tokens, which is %d; type max_conversation_tokens=0 for max_turns of them",
+		c.MaxConversationTokens, c.MaxTokens)
+	k.refuse(c.OverlongPenalty > 0, "overlong_penalty",
+		"overlong_penalty: it is for completions of one turn, and env=%s; type overlong_penalty=0", c.Env)
+	k.refuse(c.Env == "tools" && c.Sandbox == "fusion", "env",
+		"env: tools run in cells of this machine, and sandbox=fusion has none; type sandbox=local")
+}

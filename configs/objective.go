@@ -1,0 +1,84 @@
+package configs
+
+// The checks of what a step minimises.
+
+func (k *checker) objective() {
+	c := k.c
+	k.refuse(c.CompletionsPerPrompt < 2, "completions_per_prompt",
+		"completions_per_prompt: found %d, expected 2 or more: a completion is compared with others of its prompt; "+
+			"type completions_per_prompt=16", c.CompletionsPerPrompt)
+	k.refuse(c.PromptsPerStep > maxBatch, "prompts_per_step", "prompts_per_step: found %d, expected at most %d", c.PromptsPerStep, maxBatch)
+	k.refuse(c.CompletionsPerPrompt > maxBatch, "completions_per_prompt",
+		"completions_per_prompt: found %d, expected at most %d", c.CompletionsPerPrompt, maxBatch)
+	k.refuse(c.Refill && c.MaxRefills == 0, "max_refills",
+		"max_refills: refill=true allows no round; type max_refills=%d, or refill=false", usualRefills)
+	k.refuse(!c.Refill && c.MaxRefills > 0, "max_refills", "max_refills: there are none without refill=true")
+	const all = "refill: with advantage=%s and kl_in=%s every group teaches something; type refill=false"
+	k.refuse(c.Refill && (c.batchwise() || c.KLCoef > 0 && c.KLIn == "reward"), "refill", all, c.Advantage, c.KLIn)
+}
+
+// batchwise tells whether tokens are compared with all others of the step.
+func (c *Config) batchwise() bool { return c.Advantage == "batch" || c.Advantage == "batch_baseline" }
+
+// clipping checks what bounds ratios.
+func (k *checker) clipping() {
+	c := k.c
+	if _, high := clipRange(c.Loss); high == 0 {
+		const leave = "%s: loss=%s clips nothing; leave it out, or type loss=ppo"
+		k.refuse(c.ClipLow != 0, "clip_low", leave, "clip_low", c.Loss)
+		k.refuse(c.ClipHigh != 0, "clip_high", leave, "clip_high", c.Loss)
+	} else {
+		k.refuse(c.ClipLow > 1, "clip_low",
+			"clip_low: found %s, expected at most 1, the ratio of an unchanged policy", formatNumber(c.ClipLow))
+		k.refuse(c.ClipHigh < 1, "clip_high",
+			"clip_high: found %s, expected at least 1, the ratio of an unchanged policy; it bounds the ratio itself, as in clip_high=1.2",
+			formatNumber(c.ClipHigh))
+	}
+	k.refuse(c.ClipDual != 0 && c.Loss != "ppo", "clip_dual", "clip_dual: it is part of loss=ppo; leave it out, or type loss=ppo")
+	k.refuse(c.ClipDual != 0 && c.ClipDual <= c.ClipHigh, "clip_dual",
+		"clip_dual: found %s, expected a ratio above clip_high, which is %s; type clip_dual=3, or clip_dual=0",
+		formatNumber(c.ClipDual), formatNumber(c.ClipHigh))
+	k.refuse(c.TIS == "none" && c.TISCap != 0, "tis_cap", "tis_cap: tis=none corrects nothing; leave it out, or type tis=token")
+	k.refuse(c.TIS != "none" && c.TISCap == 0, "tis_cap", "tis_cap: tis=%s needs one; type tis_cap=%s", c.TIS, formatNumber(usualCap))
+}
+
+// divergence checks the penalty for leaving the reference.
+func (k *checker) divergence() {
+	c, d := k.c, Defaults()
+	const none = "%s: kl_coef=0 takes nothing off; leave it out, or type kl_coef=0.001"
+	k.refuse(c.KLCoef == 0 && c.KLIn == d.KLIn && c.KLEstimator != d.KLEstimator, "kl_estimator", none, "kl_estimator")
+	k.refuse(c.KLCoef == 0 && c.KLIn != d.KLIn, "kl_in", none, "kl_in")
+	k.refuse(c.KLCoef > 0 && c.Train == "full", "kl_coef",
+		"kl_coef: the reference is the model without its adapter, and train=full has none; type kl_coef=0, or train=lora")
+	k.refuse(c.KLCoef > 0 && c.KLIn == "loss" && c.KLEstimator == "k1", "kl_estimator",
+		"kl_estimator: the gradient of k1 is 0 on average, so as part of the loss it is noise; type kl_estimator=k3, or kl_in=reward")
+}
+
+// shaping checks what becomes of rewards.
+func (k *checker) shaping() {
+	c := k.c
+	k.refuse(c.OverlongPenalty == 0 && c.OverlongBuffer > 0, "overlong_buffer",
+		"overlong_buffer: overlong_penalty=0 takes nothing off; leave it out, or type overlong_penalty=1")
+	k.refuse(c.OverlongPenalty > 0 && (c.OverlongBuffer < 1 || c.OverlongBuffer > c.MaxTokens), "overlong_buffer",
+		"overlong_buffer: found %d, expected 1 to max_tokens, which is %d; type overlong_buffer=%d",
+		c.OverlongBuffer, c.MaxTokens, usualBuffer(c.MaxTokens))
+	k.refuse(c.OverlongPenalty > 0 && c.OnTruncated == "mask", "overlong_penalty",
+		"overlong_penalty: on_truncated=mask leaves out the completions that it is for; type on_truncated=grade, or overlong_penalty=0")
+}
+
+// schedule checks how the learning rate goes on.
+func (k *checker) schedule() {
+	c := k.c
+	if c.Schedule == "constant" {
+		k.refuse(c.SchedulerTotalSteps > 0, "scheduler_total_steps",
+			"scheduler_total_steps: schedule=constant never falls; type schedule=linear or cosine, or leave it out")
+		return
+	}
+	k.refuse(c.SchedulerTotalSteps == 0, "schedule",
+		"schedule: %s needs to know how many steps it falls over; type scheduler_total_steps=%s", c.Schedule, k.steps())
+	k.refuse(c.SchedulerTotalSteps > 0 && c.WarmupSteps >= c.SchedulerTotalSteps, "warmup_steps",
+		"warmup_steps: found %d, expected less than scheduler_total_steps, which is %d", c.WarmupSteps, c.SchedulerTotalSteps)
+	k.refuse(c.SchedulerTotalSteps > 0 && c.MaxSteps > c.SchedulerTotalSteps, "max_steps",
+		"max_steps: %d steps go on after scheduler_total_steps, which is %d, where the learning rate is 0; type scheduler_total_steps=%d",
+		c.MaxSteps, c.SchedulerTotalSteps, c.MaxSteps)
+}

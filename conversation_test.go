@@ -1,0 +1,166 @@
+package grpo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7879b91d/grpo/data"
+	"github.com/seed-7879b91d/grpo/data/chat"
+	"github.com/seed-7879b91d/grpo/internal/rollouts"
+	"github.com/seed-7879b91d/grpo/reward"
+	"github.com/seed-7879b91d/grpo/reward/sandbox"
+)
+
+// inTurns are runs of conversations with a model that says anything: most turns are cut off.
+func inTurns(t *testing.T, dir string, words ...string) setup {
+	t.Helper()
+	template := filepath.Join(t.TempDir(), "heal")
+	require.NoError(t, os.WriteFile(template, []byte("no{{if .Program}}w{{end}}\n"), 0o644))
+	return setup{dir: dir, words: append([]string{"env=heal", "heal_template=" + template, "max_turns=3", "max_conversation_tokens=120",
+		"turn_reward=best", "max_steps=3", "eval_samples=0", "eval_k=0", "prompts_per_step=1"}, words...)}
+}
+
+// Conversations are learned from as they were drawn, to the bit, however many threads there are.
+func TestRunsOfConversationsAreEqualToTheByte(t *testing.T) {
+	var want map[string]string
+	for _, threads := range []int{1, 2} {
+		s := inTurns(t, t.TempDir(), "deterministic=true", "eval_every=2")
+		s.threads = threads
+		tr, l := s.open(t)
+		require.NoError(t, tr.Run(t.Context()))
+		for _, m := range l.metrics {
+			require.Zero(t, m.OnPolicy)
+			require.Greater(t, m.Conversations.Turns, 1.5)
+			require.Len(t, m.Conversations.SolvedByTurn, 3)
+			require.LessOrEqual(t, m.MaxLength, 3*12, "what others say is not counted")
+		}
+		require.NotNil(t, l.evals[0].Conversations)
+		got := files(t, s.dir)
+		if want == nil {
+			want = got
+		}
+		requireSame(t, want, got)
+	}
+}
+
+// A run of conversations that is interrupted ends as one that never was, also where those of the next step are drawn already; and its
+// steps can be taken again.
+func TestInterruptedConversations(t *testing.T) {
+	whole := inTurns(t, t.TempDir(), "pipeline=full")
+	tr, l := whole.open(t)
+	phases := 0
+	l.onPhase = func(string) { phases++ }
+	require.NoError(t, tr.Run(t.Context()))
+	want := files(t, whole.dir)
+	for stop := 7; stop <= phases; stop += stride(t, 60) {
+		cut := whole
+		cut.dir = t.TempDir()
+		tr, l := cut.open(t)
+		ctx, cancel := context.WithCancel(t.Context())
+		left := stop
+		l.onPhase = func(string) {
+			if left--; left == 0 {
+				cancel()
+			}
+		}
+		err := tr.Run(ctx)
+		cancel()
+		require.NoError(t, tr.Close())
+		require.ErrorIs(t, err, context.Canceled)
+		tr, _ = cut.open(t)
+		require.NoError(t, tr.Run(t.Context()))
+		requireSame(t, want, files(t, cut.dir))
+	}
+	steps, _, err := replayed(t, whole.dir, 3)
+	require.NoError(t, err)
+	require.Equal(t, []int{3}, steps)
+}
+
+// guesses is an environment with a tool that answers whatever is said, and with moods.
+type guesses struct {
+	fails error         // at a second turn
+	times *atomic.Int32 // how often; nil: always
+}
+
+func (g guesses) Open(context.Context, *data.Problem) (Episode, error) { return guess{g}, nil }
+
+type guess struct{ guesses }
+
+func (g guess) Turn(_ context.Context, said Said) (Answer, error) {
+	if g.fails != nil && said.Turn == 1 && (g.times == nil || g.times.Add(-1) >= 0) {
+		return Answer{}, g.fails
+	}
+	worth, _ := vowels(context.Background(), reward.Completion{Text: said.Raw})
+	return Answer{Reward: worth.Reward, Over: said.Tokens < 3,
+		Messages: []chat.Message{{Role: "tool", ToolCallID: "malformed", Content: fmt.Sprint(said.Turn)}}}, nil
+}
+
+func (guess) Close() error { return nil }
+
+// A Go program can bring an environment. What it says is read and not learned from, and whose it was is on record.
+func TestAnOwnEnvironment(t *testing.T) {
+	s := setup{dir: t.TempDir(), words: []string{"env=own", "max_turns=2", "max_conversation_tokens=120", "max_steps=2", "eval_every=-1",
+		"deterministic=true"}, options: []Option{WithEnvironment(guesses{}), WithGroups(func(_ int, groups []Group) error {
+		for _, g := range groups {
+			for i, r := range g.Rollouts {
+				if d := g.datum(i); d.Trainable() != r.drawn() || r.drawn() >= len(r.Tokens) && len(r.Conversation.Turns) > 1 {
+					return fmt.Errorf("%d tokens of %d are learned from, %d were drawn", d.Trainable(), len(r.Tokens), r.drawn())
+				}
+			}
+		}
+		return nil
+	})}}
+	tr, l := s.open(t)
+	require.NoError(t, tr.Run(t.Context()))
+	require.Zero(t, l.metrics[1].OnPolicy)
+	require.Greater(t, l.metrics[1].Conversations.Turns, 1.0)
+	kept, err := rollouts.Read(s.dir, 1, 2)
+	require.NoError(t, err)
+	c := kept.Groups[2][0][0].Conversation
+	require.Equal(t, []string{"assistant", "tool", "assistant"}, []string{c.Messages[0].Role, c.Messages[1].Role, c.Messages[2].Role})
+
+	s.options = nil
+	s.dir = t.TempDir()
+	_, _, err = s.tryOpen(t)
+	require.EqualError(t, err, "env=own is for a Go program that brings an environment (grpo.WithEnvironment); type env=heal or env=none")
+	_, _, err = setup{options: []Option{WithEnvironment(guesses{})}}.tryOpen(t)
+	require.EqualError(t, err, "env: the program brings an environment of its own, and env=none; type env=own")
+}
+
+// What the machine fails is left out, and too much of it ends the run; what an environment fails ends it at once.
+func TestEnvironmentsThatFail(t *testing.T) {
+	broken := &sandbox.InfraError{Attempts: 3, Err: errors.New("no cells")}
+	words := []string{"env=own", "max_turns=2", "max_conversation_tokens=120", "max_steps=1", "eval_every=-1"}
+	once := func() *atomic.Int32 { var n atomic.Int32; n.Store(1); return &n }
+	tr, _ := setup{words: words, options: []Option{WithEnvironment(guesses{broken, once()})}}.open(t)
+	m, err := tr.Step(t.Context(), nil, StepOptions{})
+	require.NoError(t, err)
+	require.Equal(t, 1, m.RewardErrors)
+	tr, _ = setup{words: words, options: []Option{WithEnvironment(guesses{fails: broken})}}.open(t)
+	_, err = tr.Step(t.Context(), nil, StepOptions{})
+	require.ErrorContains(t, err, "the environment failed in 9 conversations, at last with: ")
+	tr, _ = setup{words: words, options: []Option{WithEnvironment(guesses{fails: errors.New("a bug")})}}.open(t)
+	_, err = tr.Step(t.Context(), nil, StepOptions{})
+	require.ErrorContains(t, err, "step 1: sample: ")
+	require.ErrorContains(t, err, "a bug")
+}
+
+// The program of the documentation is learned from.
+func TestAProgramAsEnvironment(t *testing.T) {
+	if _, err := exec.LookPath("python3"); err != nil {
+		t.Skip("python3 is not on PATH")
+	}
+	tr, l := setup{words: []string{"env=program:docs/env.py", "turn_seconds=60", "max_conversation_tokens=250", "max_steps=1", "eval_every=-1",
+		"completions_per_prompt=3"}}.open(t)
+	require.NoError(t, tr.Run(t.Context()))
+	require.Zero(t, l.metrics[0].OnPolicy)
+	require.Greater(t, l.metrics[0].Conversations.Turns, 1.0)
+}

@@ -1,0 +1,66 @@
+package data
+
+import (
+	"encoding/json"
+
+	"github.com/seed-7879b91d/grpo/data/match"
+)
+
+// Match is what an answer is held to, and how.
+type Match struct {
+	By match.By
+	// Want is a text, a pattern, a JSON schema, or mathematics.
+	Want string
+}
+
+// MatchKeys are a Match as JSON: the one key that is there names the way.
+type MatchKeys struct {
+	Exact      *string         `json:"exact,omitempty"`
+	Regex      *string         `json:"regex,omitempty"`
+	JSONSchema json.RawMessage `json:"json_schema,omitempty"`
+	Math       *string         `json:"math,omitempty"`
+}
+
+// Match is the match of the keys, and how many of them are there; it means something where that is one.
+func (k *MatchKeys) Match() (m Match, n int) {
+	for _, key := range []struct {
+		by   match.By
+		want *string
+	}{{match.Exact, k.Exact}, {match.Regex, k.Regex}, {match.Math, k.Math}} {
+		if key.want != nil {
+			m, n = Match{key.by, *key.want}, n+1
+		}
+	}
+	if k.JSONSchema != nil && k.JSONSchema[0] != 'n' {
+		m, n = Match{match.JSONSchema, string(k.JSONSchema)}, n+1
+	}
+	return m, n
+}
+
+// keys are the way back.
+func (m *Match) keys() (k MatchKeys) {
+	switch m.By {
+	case match.Exact:
+		k.Exact = &m.Want
+	case match.Regex:
+		k.Regex = &m.Want
+	case match.JSONSchema:
+		k.JSONSchema = json.RawMessage(m.Want)
+	case match.Math:
+		k.Math = &m.Want
+	}
+	return k
+}
+
+// AllAnswers tells whether there are problems, and none of them is answered by a program.
+func AllAnswers(sets ...[]Problem) bool {
+	n := 0
+	for _, problems := range sets {
+		for i := range problems {
+			if n++; problems[i].Kind != Answer {
+				return false
+			}
+		}
+	}
+	return n > 0
+}

@@ -1,0 +1,145 @@
+package calls
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// heard is what a reader made of a text, joined.
+type heard struct {
+	Thoughts, Content string
+	Calls             [][2]string
+}
+
+func listen(n Notation, thinking bool, pieces ...string) (h heard) {
+	r := NewReader(n, thinking)
+	hear := func(parts []Part) {
+		for _, p := range parts {
+			h.Thoughts += p.Thoughts
+			h.Content += p.Content
+			if p.IsCall && p.Call == len(h.Calls) {
+				h.Calls = append(h.Calls, [2]string{p.Name})
+			}
+			if p.IsCall {
+				h.Calls[p.Call][1] += p.Arguments
+			}
+		}
+	}
+	for _, piece := range pieces {
+		hear(r.Push(piece))
+	}
+	hear(r.End())
+	return h
+}
+
+func calls(nameThenArguments ...string) (list [][2]string) {
+	for i := 0; i < len(nameThenArguments); i += 2 {
+		list = append(list, [2]string{nameThenArguments[i], nameThenArguments[i+1]})
+	}
+	return list
+}
+
+var thinker = func() Notation { n := Hermes; n.Thinks = true; return n }()
+
+var notationCases = []struct {
+	name     string
+	notation Notation
+	thinking bool
+	text     string
+	want     heard
+}{
+	{"content", Notation{}, false, " <think>a <tool_call>\n", heard{Content: " <think>a <tool_call>\n"}},
+	{"content with tools", Hermes, false, "one\n\ntwo <tool\n", heard{Content: "one\n\ntwo <tool\n"}},
+	{"a call", Hermes, false, "<tool_call>\n{\"name\": \"f\", \"arguments\": {\"x\": [1, {\"y\": \"}\\\"\"}]}}\n</tool_call>",
+		heard{Calls: calls("f", `{"x": [1, {"y": "}\""}]}`)}},
+	{"words and two calls", Hermes, false, "Let me see.\n<tool_call>{\"name\":\"f\",\"arguments\":{}}</tool_call>\n<tool_call>\n" +
+		"{\"arguments\":{\"a\":1},\"name\":\"g\"}\n</tool_call>\n", heard{Content: "Let me see.", Calls: calls("f", "{}", "g", `{"a":1}`)}},
+	{"no arguments", Hermes, false, `<tool_call>{"name": "f"}</tool_call>`, heard{Calls: calls("f", "{}")}},
+	{"null", Hermes, false, `<tool_call>{"arguments": null, "name": "f"}</tool_call>`, heard{Calls: calls("f", "{}")}},
+	{"arguments in a string", Hermes, false, `<tool_call>{"name": "f", "arguments": "{\"a\": 1}", "id": 7}</tool_call> so`,
+		heard{Content: " so", Calls: calls("f", `{"a": 1}`)}},
+	{"no call", Hermes, false, "a <tool_call>oops</tool_call> b", heard{Content: "a <tool_call>oops</tool_call> b"}},
+	{"no name", Hermes, false, `<tool_call>{"arguments": {}}</tool_call>`, heard{Content: `<tool_call>{"arguments": {}}</tool_call>`}},
+	{"a list of arguments", Hermes, false, `<tool_call>{"name": "f", "arguments": [1]}`,
+		heard{Content: `<tool_call>{"name": "f", "arguments": [1]}`}},
+	{"cut before the arguments", Hermes, false, `x <tool_call>{"name": "f", "argum`, heard{Content: `x <tool_call>{"name": "f", "argum`}},
+	{"cut within the arguments", Hermes, false, `<tool_call>{"name": "f", "arguments": {"x": "ab`, heard{Calls: calls("f", `{"x": "ab`)}},
+	{"twice", Hermes, false,
+		`<tool_call>{"name": "f", "arguments": {"x": 1}, "arguments": {}}</tool_call>`,
+		heard{Calls: calls("f", `{"x": 1}`)}},
+	{"no value", Hermes, false, `<tool_call>{"a":"0", "arguments":,`, heard{Content: `<tool_call>{"a":"0", "arguments":,`}},
+	{"thoughts", thinker, false, "<think>\nhm <b>\n\nso\n</think>\n\nyes\n", heard{Thoughts: "hm <b>\n\nso", Content: "yes\n"}},
+	{"empty thoughts", thinker, false, "<think>\n\n</think>\n\nyes", heard{Content: "yes"}},
+	{"thoughts of the prompt", thinker, true, "hm</think>\n<tool_call>{\"name\":\"f\",\"arguments\":{}}</tool_call>",
+		heard{Thoughts: "hm", Calls: calls("f", "{}")}},
+	{"thoughts without an end", thinker, true, "\nhm\n</thin", heard{Thoughts: "hm\n</thin"}},
+	{"thoughts later", thinker, false, "a <think>b</think>", heard{Content: "a <think>b</think>"}},
+	{"nearly thoughts", thinker, false, "\n<thin", heard{Content: "\n<thin"}},
+	{"llama", Llama, false, `{"name": "f", "parameters": {"x": 1}}`, heard{Calls: calls("f", `{"x": 1}`)}},
+	{"llama twice", Llama, false, `{"name": "f", "parameters": {}}; {"name": "g", "parameters": {"y": {}}}`,
+		heard{Calls: calls("f", "{}", "g", `{"y": {}}`)}},
+	{"llama with its tag", Llama, false, "<|python_tag|>{\"type\": \"function\", \"name\": \"f\", \"parameters\": {}}",
+		heard{Calls: calls("f", "{}")}},
+	{"llama's own code", Llama, false, "<|python_tag|>print(1)", heard{Content: "<|python_tag|>print(1)"}},
+	{"llama talks", Llama, false, "a {\"name\": \"f\"}", heard{Content: "a {\"name\": \"f\"}"}},
+	{"llama writes JSON", Llama, false, `{"city": "Paris", "n": 2}`, heard{Content: `{"city": "Paris", "n": 2}`}},
+	{"llama goes on", Llama, false, `{"name": "f", "parameters": {}} done`, heard{Content: "done", Calls: calls("f", "{}")}},
+	{"mistral", Mistral, false,
+		"Well.\n[TOOL_CALLS] [{\"name\": \"f\", \"arguments\": {\"x\": [1]}, \"id\": \"abcdefghi\"}, {\"name\":\"g\"}]\nso",
+		heard{Content: "Well.so", Calls: calls("f", `{"x": [1]}`, "g", "{}")}},
+	{"mistral calls nothing", Mistral, false, "[TOOL_CALLS][]", heard{Content: "[TOOL_CALLS][]"}},
+	{"mistral without a list", Mistral, false, `[TOOL_CALLS]{"name": "f", "arguments": {}}`, heard{Calls: calls("f", "{}")}},
+	{"mistral in two lists", Mistral, false, `[TOOL_CALLS][[{"name": "f"}]`, heard{Content: `[TOOL_CALLS][[{"name": "f"}]`}},
+	{"mistral is cut", Mistral, false, `[TOOL_CALLS][{"name": "f", "arguments": {"x": "a`, heard{Calls: calls("f", `{"x": "a`)}},
+	{"mistral goes on", Mistral, false, `[TOOL_CALLS][{"name": "f"} and`, heard{Content: "and", Calls: calls("f", "{}")}},
+	{"llama says nothing", Llama, false, " \n", heard{Content: " \n"}},
+}
+
+// A text means the same however it is cut.
+func TestNotation(t *testing.T) {
+	for _, c := range notationCases {
+		t.Run(c.name, func(t *testing.T) {
+			require.Equal(t, c.want, listen(c.notation, c.thinking, c.text), "whole")
+			require.Equal(t, c.want, listen(c.notation, c.thinking, strings.Split(c.text, "")...), "letter by letter")
+			for at := range c.text {
+				require.Equal(t, c.want, listen(c.notation, c.thinking, c.text[:at], c.text[at:]), "cut at %d", at)
+			}
+		})
+	}
+}
+
+// Arguments come while they are written.
+func TestArgumentsAreStreamed(t *testing.T) {
+	r := NewReader(Hermes, false)
+	require.Empty(t, r.Push(`hi<tool_call>{"name": "f", "argu`)[1:])
+	require.Equal(t, []Part{{Name: "f", Arguments: `{"x`, IsCall: true}}, r.Push(`ments": {"x`))
+	require.Equal(t, []Part{{Arguments: `": 1`, IsCall: true}}, r.Push(`": 1`))
+	require.Equal(t, []Part{{Arguments: "}", IsCall: true}}, r.Push("}}</tool_call>"))
+	require.Empty(t, r.End())
+}
+
+// Nothing a model writes stops the reader, and without a call nothing is lost but line ends and tags.
+func FuzzNotation(f *testing.F) {
+	for _, c := range notationCases {
+		f.Add(c.text, uint8(3))
+	}
+	f.Fuzz(func(t *testing.T, text string, cut uint8) {
+		for _, n := range []Notation{{}, Hermes, thinker, Llama, Mistral} {
+			at := min(int(cut), len(text))
+			whole := listen(n, false, text)
+			require.Equal(t, whole, listen(n, false, text[:at], text[at:]))
+			said, err := n.Read(text, false)
+			require.LessOrEqual(t, len(said.Calls), len(whole.Calls))
+			require.True(t, err != nil || len(said.Calls) == len(whole.Calls), "a call is there, or an error")
+			for _, call := range said.Calls {
+				require.True(t, call.Name != "" && json.Valid(call.Arguments), "%s", call.Arguments)
+			}
+			if len(whole.Calls) == 0 && !n.Thinks {
+				require.Equal(t, text, whole.Content)
+			}
+		}
+	})
+}

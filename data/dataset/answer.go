@@ -1,0 +1,119 @@
+package dataset
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/seed-7879b91d/grpo/data"
+	"github.com/seed-7879b91d/grpo/data/match"
+)
+
+// ofPrograms are the columns that say how a program is run: a row that wants none has none of them.
+var ofPrograms = []string{"fn_name", "starter_code", "checker", "tolerance", "time_limit_ms", "memory_limit_mb"}
+
+const ways = "exact, regex, json_schema or math"
+
+// answerTest is the test of a row without tests: its "answer", matched as its "match" says, or the options.
+func (r *row) answerTest() ([]looseTest, error) {
+	by, err := r.matchCell()
+	if err != nil {
+		return nil, err
+	}
+	cell := r.cells["answer"]
+	if s, ok := cell.(string); cell == nil || ok && strings.TrimSpace(s) == "" {
+		if r.cells["match"] != nil {
+			return nil, refuse(NoTests, `"match": found %q without an "answer" or tests beside it`, by)
+		}
+		return nil, refuse(NoTests, `expected "tests" or "ground_truth", or "answer" with "match"`)
+	}
+	if by == "" {
+		return nil, refuse(NoTests, `"answer": nothing says how to match it, expected "match" beside it: %s; `+
+			"or set answer_match for all rows", ways)
+	}
+	text, isText := cell.(string)
+	if !isText && by != match.JSONSchema {
+		raw := cell.(json.RawMessage)
+		if text = string(raw); kindOfJSON(raw) != "a number" {
+			return nil, refuse(BadField, `"answer": found %s, expected a string or a number`, kindOfJSON(raw))
+		}
+	}
+	var t looseTest
+	switch by {
+	case match.Exact:
+		t.Exact = &text
+	case match.Regex:
+		t.Regex = &text
+	case match.JSONSchema:
+		if t.JSONSchema, err = jsonCell(cell); err == nil && !json.Valid(t.JSONSchema) {
+			err = refuse(BadExpected, `"answer": found %s, expected a JSON schema`, clip(text))
+		}
+	case match.Math:
+		// Whole solutions stand in some collections, and end as a model's do.
+		if final, ok := match.Final(text); ok {
+			text = final
+		}
+		t.Math = &text
+	}
+	return []looseTest{t}, err
+}
+
+// matchCell is the row's "match", or what the options say where it has none.
+func (r *row) matchCell() (match.By, error) {
+	s, err := r.textCell("match")
+	if err != nil || s == "" {
+		return r.answers, err
+	}
+	if by := match.By(s); slices.Contains(match.Names(), by) {
+		return by, nil
+	}
+	return "", refuse(BadField, `"match": found %s, expected %s`, clip(s), ways)
+}
+
+// answer makes the typed test of one that is matched, and tries what is wanted.
+func (t *looseTest) answer() (out data.Test, err error) {
+	out.Match, _ = t.Match()
+	out.Public = t.Public
+	if t.TimeMS != 0 || t.MemoryMB != 0 {
+		return out, refuse(BadField, "found a limit beside %q, which runs nothing: leave it out", out.Match.By)
+	}
+	if strings.TrimSpace(out.Match.Want) == "" {
+		return out, refuse(BadExpected, "%q: found blank text, expected what is wanted", out.Match.By)
+	}
+	if _, err := match.New(out.Match.By, out.Match.Want); err != nil {
+		return out, refuse(BadExpected, "%s", strings.Join(strings.Fields(err.Error()), " "))
+	}
+	return out, nil
+}
+
+// settleAnswer holds the row against its tests, which want no program.
+func (r *row) settleAnswer(p *data.Problem, tests []data.Test) error {
+	p.Match = tests[0].Match.By
+	for i := range tests {
+		if by := tests[i].Match.By; by != p.Match {
+			return refuse(MixedKinds, "tests[%d] is matched by %s, tests[0] by %s", i, by, p.Match)
+		}
+	}
+	if r.cells["match"] != nil {
+		said, err := r.matchCell()
+		if err != nil {
+			return err
+		}
+		if said != p.Match {
+			return refuse(BadTests, `"match" says %s, but the tests are matched by %s`, said, p.Match)
+		}
+	}
+	for _, name := range ofPrograms {
+		if s, isText := r.cells[name].(string); r.cells[name] != nil && !(isText && s == "") {
+			return refuse(BadField, "%q: found one beside an answer that is no program: leave it out", name)
+		}
+	}
+	return nil
+}
+
+// leave counts a column as not read, after all: it is another collection's, of another meaning.
+func (r *row) leave(name string) {
+	if r.cells[name] != nil {
+		r.others = append(r.others, name)
+	}
+}

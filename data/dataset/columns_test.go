@@ -1,0 +1,70 @@
+package dataset
+
+import (
+	"encoding/json"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7879b91d/grpo/data"
+)
+
+// What a row has beside its problem is kept where somebody wants it, and changes neither problem nor fingerprint.
+func TestColumnsAreKept(t *testing.T) {
+	const rows = `{"id":"a","prompt":"p","level":3,"hint":"h","none":null,"answer":"8","tests":[{"stdin":"1","stdout":"2"}]}` + "\n" +
+		`{"id":"b","prompt":"q","match":"math","answer":"1+1\n#### 2","tags":["x"]}` + "\n" +
+		`{"id":"c","prompt":"r","tests":[{"stdin":"","stdout":"2"}]}` + "\n"
+	path := write(t, t.TempDir(), "p.jsonl", rows)
+	cache := t.TempDir()
+	set, err := Open(t.Context(), path, Options{CacheDir: cache, Strict: true, KeepColumns: true})
+	require.NoError(t, err)
+	defer set.Close()
+	plain, err := Open(t.Context(), path, Options{CacheDir: cache, Strict: true})
+	require.NoError(t, err)
+	defer plain.Close()
+	require.Equal(t, plain.Manifest().SHA256, set.Manifest().SHA256)
+	require.Equal(t, plain.Manifest().Unread, set.Manifest().Unread)
+
+	kept := filepath.Join(t.TempDir(), "copy")
+	require.NoError(t, set.CopyTo(t.Context(), kept))
+	copied, err := OpenStore(kept)
+	require.NoError(t, err)
+	defer copied.Close()
+	for i, want := range []map[string]json.RawMessage{
+		{"level": json.RawMessage("3"), "hint": json.RawMessage(`"h"`), "answer": json.RawMessage(`"8"`)},
+		{"tags": json.RawMessage(`["x"]`), "answer": json.RawMessage(`"1+1\n#### 2"`)},
+		nil,
+	} {
+		for _, problems := range [][]data.Problem{set.Problems(), copied.Problems()} {
+			got, err := problems[i].Columns(t.Context())
+			require.NoError(t, err)
+			require.Equal(t, want, got)
+		}
+		none, err := plain.Problems()[i].Columns(t.Context())
+		require.NoError(t, err)
+		require.Nil(t, none)
+		tests, err := copied.Problems()[i].Tests(t.Context())
+		require.NoError(t, err)
+		require.Len(t, tests, 1)
+	}
+}
+
+// A Parquet file is read for all its columns then.
+func TestColumnsOfParquet(t *testing.T) {
+	type record struct {
+		Prompt string `parquet:"prompt"`
+		Answer string `parquet:"answer"`
+		Match  string `parquet:"match"`
+		Level  int64  `parquet:"level"`
+	}
+	path := filepath.Join(t.TempDir(), "p.parquet")
+	writeParquet(t, path, 10, record{"x", "7", "math", 3})
+	set, err := Open(t.Context(), path, Options{CacheDir: t.TempDir(), Strict: true, KeepColumns: true})
+	require.NoError(t, err)
+	defer set.Close()
+	got, err := set.Problems()[0].Columns(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, map[string]json.RawMessage{"level": json.RawMessage("3"), "answer": json.RawMessage(`"7"`)}, got)
+	require.Equal(t, map[string]int{"level": 1}, set.Manifest().Unread)
+}

@@ -1,0 +1,101 @@
+package match
+
+import (
+	"regexp"
+	"strings"
+)
+
+// Said is a text without its thoughts, and without the space around. Thoughts that never end are all there is.
+func Said(text string) string {
+	if _, behind, ok := cutLast(text, "</think>"); ok {
+		text = behind
+	} else if before, _, ok := strings.Cut(text, "<think>"); ok {
+		text = before
+	}
+	return strings.TrimSpace(text)
+}
+
+func cutLast(s, sep string) (before, after string, found bool) {
+	if i := strings.LastIndex(s, sep); i >= 0 {
+		return s[:i], s[i+len(sep):], true
+	}
+	return s, "", false
+}
+
+var announced = regexp.MustCompile(`(?i)\banswer(?:\s+is)?\s*(?:\*\*)?\s*[:=]?\s*(?:\*\*)?\s*([^\n]+)`)
+
+// Final is the answer that a text ends with: in the last \boxed{}, behind the last ####, or behind the last "answer is" or
+// "answer:" up to the end of its line.
+func Final(text string) (string, bool) {
+	if boxed, ok := lastBoxed(text); ok {
+		return boxed, true
+	}
+	if _, behind, ok := cutLast(text, "####"); ok {
+		line, _, _ := strings.Cut(behind, "\n")
+		if line = strings.TrimSpace(line); line != "" {
+			return line, true
+		}
+	}
+	if all := announced.FindAllStringSubmatch(text, -1); all != nil {
+		line := strings.Trim(strings.TrimSpace(all[len(all)-1][1]), "*")
+		line = strings.TrimSpace(strings.TrimRight(line, "."))
+		return line, line != ""
+	}
+	return "", false
+}
+
+// lastBoxed is what stands in the \boxed{…} or \fbox{…} that is closed last.
+func lastBoxed(text string) (inside string, found bool) {
+	var open []int // where the braces that are open began, negative where they are no box's
+	for i := 0; i < len(text); i++ {
+		switch text[i] {
+		case '\\':
+			if i+1 < len(text) && strings.IndexByte("{}\\", text[i+1]) >= 0 {
+				i++ // an escaped brace is none
+			}
+		case '{':
+			at := i + 1
+			if before := strings.TrimRight(text[:i], " "); !strings.HasSuffix(before, `\boxed`) && !strings.HasSuffix(before, `\fbox`) {
+				at = -1
+			}
+			open = append(open, at)
+		case '}':
+			if len(open) == 0 {
+				continue
+			}
+			if at := open[len(open)-1]; at >= 0 {
+				inside, found = strings.TrimSpace(text[at:i]), true
+			}
+			open = open[:len(open)-1]
+		}
+	}
+	return inside, found
+}
+
+var aNumber = regexp.MustCompile(`-?\$?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?:/\d+)?%?`)
+
+// lastNumber is the last number of a text that announces no answer.
+func lastNumber(text string) (string, bool) {
+	all := aNumber.FindAllString(text, -1)
+	if all == nil {
+		return "", false
+	}
+	return all[len(all)-1], true
+}
+
+// document is the last fenced block of a text, or all of it.
+func document(text string) string {
+	before, _, ok := cutLast(text, "```")
+	if !ok {
+		return text
+	}
+	_, block, ok := cutLast(before, "```")
+	if !ok {
+		return text
+	}
+	info, body, ok := strings.Cut(block, "\n")
+	if !ok || strings.ContainsAny(info, "{[\"") {
+		body = block
+	}
+	return strings.TrimSpace(body)
+}

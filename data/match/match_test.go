@@ -1,0 +1,90 @@
+package match
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestAnswers(t *testing.T) {
+	const schema = `{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"],"additionalProperties":false}`
+	for _, c := range []struct {
+		by              By
+		want, text      string
+		answered, right bool
+	}{
+		{Math, "1/2", `So \boxed{\frac{1}{2}}.`, true, true},
+		{Math, "1/2", `First \boxed{3}, then \boxed{0.5} it is`, true, true},
+		{Math, "3", `\boxed{\{1,2\}} and \boxed{3`, true, false},
+		{Math, `\{1,2\}`, `\boxed{\{2,1\}}`, true, true},
+		{Math, "1234", "He pays 34.\n#### 1,234", true, true},
+		{Math, "42", "The final answer is: $42$.", true, true},
+		{Math, "42", "**Answer:** 42", true, true},
+		{Math, "42", "It is 41 or rather 42", true, true},
+		{Math, "42", "<think>\\boxed{42}</think> 41", true, false},
+		{Math, "42", "<think> it is 42", false, false},
+		{Math, "42", "I do not know.", false, false},
+		{Math, "42", "", false, false},
+		{Exact, "Paris", " Paris\n", true, true},
+		{Exact, "Paris", "Answer: Paris.", true, true},
+		{Exact, "Paris", "paris", true, false},
+		{Exact, "Answer: A", "Answer: A", true, true},
+		{Exact, "x", "", false, false},
+		{Regex, `^def \w+`, "def f", true, true},
+		{Regex, `(?m)^yes$`, "well\nyes", true, true},
+		{Regex, `\d{3}`, "<think>123</think>12", true, false},
+		{JSONSchema, schema, "Here:\n```json\n{\"n\": 3}\n```\n", true, true},
+		{JSONSchema, schema, `{"n": 3}`, true, true},
+		{JSONSchema, schema, `{"n": "3"}`, true, false},
+		{JSONSchema, schema, `{"n": 3} `, true, true},
+		{JSONSchema, schema, `{"n": 3} and`, false, false},
+		{JSONSchema, schema, "```{\"n\": 3}```", true, true},
+	} {
+		m, err := New(c.by, c.want)
+		require.NoError(t, err)
+		r := m.Match(c.text)
+		assert.Equal(t, [2]bool{c.answered, c.right}, [2]bool{r.Answered, r.Right}, "%s %q: %q, took %q", c.by, c.want, c.text, r.Got)
+	}
+}
+
+func TestWhatCannotBeMeantIsRefused(t *testing.T) {
+	for _, c := range []struct {
+		by         By
+		want, said string
+	}{
+		{Regex, "(", "regex: error parsing regexp"},
+		{JSONSchema, "{", "json_schema: "},
+		{JSONSchema, `{"type": 3}`, "json_schema: "},
+		{JSONSchema, `{"$ref": "file:///etc/passwd"}`, "schemas of other places are not read"},
+		{JSONSchema, `{"$ref": "http://127.0.0.1/x"}`, "schemas of other places are not read"},
+		{Math, " ", "math: expected an answer"},
+		{"words", "x", `found "words", expected one of [exact regex json_schema math]`},
+	} {
+		_, err := New(c.by, c.want)
+		assert.ErrorContains(t, err, c.said, "%s %q", c.by, c.want)
+	}
+}
+
+func FuzzMatch(f *testing.F) {
+	f.Add(`\boxed{1} answer is 2 #### 3`, "1")
+	f.Fuzz(func(t *testing.T, text, want string) {
+		for _, by := range Names() {
+			if m, err := New(by, want); err == nil {
+				if r := m.Match(text); r.Right && !r.Answered {
+					t.Errorf("%s %q: right, but no answer in %q", by, want, text)
+				}
+			}
+		}
+	})
+}
+
+// Texts that are made to keep a grader busy take no more than their length.
+func TestLongTexts(t *testing.T) {
+	m, err := New(Math, "1")
+	require.NoError(t, err)
+	for _, s := range []string{`\boxed{`, "answer is ", "#### ", "```", "<think>", "1,234"} {
+		m.Match(strings.Repeat(s, 1<<18/len(s)))
+	}
+}

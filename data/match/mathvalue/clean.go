@@ -1,0 +1,68 @@
+package mathvalue
+
+import (
+	"regexp"
+	"strings"
+)
+
+// spellings are written in one way before anything is read.
+var spellings = strings.NewReplacer(
+	`\\`, `\\`, `\left`, "", `\right`, "", `\!`, "", `\,`, " ", `\;`, " ", `\:`, " ", `\ `, " ", `\quad`, " ", `\qquad`, " ", "~", " ",
+	`\displaystyle`, "", `\dfrac`, `\frac`, `\tfrac`, `\frac`, `\cfrac`, `\frac`, `\$`, "", "$", "", `\(`, "", `\)`, "", `\[`, "", `\]`, "",
+	`^\circ`, "", `^{\circ}`, "", "°", "", `\degree`, "", `\cdot`, "*", `\times`, "*", "×", "*", "·", "*", "÷", "/", `\div`, "/",
+	"−", "-", "–", "-", `\leq`, "≤", `\le`, "≤", `\geq`, "≥", `\ge`, "≥", "<=", "≤", ">=", "≥", `\lt`, "<", `\gt`, ">",
+	`\infty`, "∞", `\int`, `\int`, `\inf`, "∞",
+	`\cup`, "∪", `\pm`, "±", `\{`, "⦃", `\}`, "⦄", `\lbrace`, "⦃", `\rbrace`, "⦄", `\pi`, "π", `\%`, "%",
+	`\emptyset`, "⦃⦄", `\varnothing`, "⦃⦄", "∅", "⦃⦄", `\mathbb{R}`, "(-∞,∞)", `\mathbb R`, "(-∞,∞)", "ℝ", "(-∞,∞)",
+	`\in`, "∈", `\lvert`, "|", `\rvert`, "|", `\vert`, "|", `\lfloor`, "⌊", `\rfloor`, "⌋", `\lceil`, "⌈", `\rceil`, "⌉", "**", "^",
+)
+
+var (
+	unitText  = regexp.MustCompile(`\\(?:text|textrm|mathrm|textbf|mathbf|mbox|operatorname)\s*\{([^{}]*)\}`)
+	shortFrac = regexp.MustCompile(`\\frac\s*(\d)\s*(\d)`)
+)
+
+// clean takes away what changes no value: dollars, spacing, units behind a number, a full stop.
+func clean(s string) string {
+	s = strings.TrimSpace(s)
+	s = spellings.Replace(s)
+	s = unitText.ReplaceAllStringFunc(s, func(m string) string {
+		inner := strings.TrimSpace(unitText.FindStringSubmatch(m)[1])
+		if inner == "" || strings.TrimSpace(s) == m {
+			return inner // it is all there is to the answer
+		}
+		if inner == "or" || inner == "and" {
+			return ","
+		}
+		if known(inner) {
+			return `\` + inner
+		}
+		return " " // a unit
+	})
+	s = shortFrac.ReplaceAllString(s, `\frac{$1}{$2}`)
+	return strings.TrimSpace(strings.TrimRight(strings.TrimSpace(s), ".;"))
+}
+
+var (
+	grouped = regexp.MustCompile(`\b\d{1,3}(?:,\d{3})+\b`)
+	percent = regexp.MustCompile(`\s*%`)
+)
+
+// readings are what a text may mean: thousands may be grouped by commas, and a percent sign may be a unit.
+func readings(s string) (all []expression) {
+	texts := []string{s}
+	if merged := grouped.ReplaceAllStringFunc(s, func(n string) string { return strings.ReplaceAll(n, ",", "") }); merged != s {
+		texts = append(texts, merged)
+	}
+	for _, t := range texts {
+		if percent.MatchString(t) {
+			texts = append(texts, percent.ReplaceAllString(t, ""))
+		}
+	}
+	for _, t := range texts {
+		if e, ok := parse(t); ok {
+			all = append(all, expression{e})
+		}
+	}
+	return all
+}

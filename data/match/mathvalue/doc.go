@@ -1,0 +1,89 @@
+// Package mathvalue says whether two answers to a mathematical question have the same value, however they are written:
+// 0.5, 1/2, \frac12 and 50\% are one number, {1, 2} and {2, 1} one set, 2(x+1) and 2x+2 one function.
+//
+// An answer is read as an expression, as a collection of them in braces or brackets, or as words. Rational numbers are
+// compared exactly, so 0.333 is not a third; what has roots, functions or constants in it is compared as a number of double
+// precision, and what has variables at several fixed places. A text that allows several readings (1,234 is a number, or
+// two) has the value of each.
+package mathvalue
+
+import "strings"
+
+// longest is how many bytes of an answer are read as mathematics; what is longer is compared as text.
+const longest = 2000
+
+// Equal reports whether two answers have the same value.
+func Equal(got, want string) bool {
+	a, b := clean(got), clean(want)
+	if a == "" || b == "" {
+		return a == b
+	}
+	if words(a) == words(b) {
+		return true
+	}
+	if len(a) > longest || len(b) > longest || prose(a) || prose(b) {
+		return false
+	}
+	for _, x := range readings(a) {
+		for _, y := range readings(b) {
+			if same(x, y) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// words is a text without what changes nothing in prose.
+func words(s string) string {
+	return strings.Trim(strings.Join(strings.Fields(strings.ToLower(s)), " "), ".;:!? ")
+}
+
+// prose reports whether a text has words in it that are no mathematics, or is nothing but a word.
+func prose(s string) bool {
+	letters := 0
+	run := 0
+	for i := 0; i < len(s); i++ {
+		switch c := s[i]; {
+		case c == '\\': // a command is no word
+			for i+1 < len(s) && letter(s[i+1]) {
+				i++
+			}
+			run = 0
+		case letter(c):
+			run++
+			letters++
+			if run >= 3 && !known(wordAround(s, i)) {
+				return true
+			}
+		default:
+			run = 0
+		}
+	}
+	return letters == 2 && letters == len(s) && strings.ContainsAny(s, "aeiouAEIOU") // no is a word, xy a product
+}
+
+func wordAround(s string, i int) string {
+	from, to := i, i
+	for from > 0 && letter(s[from-1]) {
+		from--
+	}
+	for to < len(s) && letter(s[to]) {
+		to++
+	}
+	return s[from:to]
+}
+
+func known(word string) bool {
+	if _, ok := functions[word]; ok {
+		return true
+	}
+	switch word {
+	case "sqrt", "inf", "infinity", "log", "oo", "matrix", "pmatrix", "bmatrix", "vmatrix", "Bmatrix":
+		return true
+	}
+	return false
+}
+
+func letter(c byte) bool { return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' }
+func digit(c byte) bool  { return c >= '0' && c <= '9' }

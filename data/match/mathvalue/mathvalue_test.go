@@ -1,0 +1,88 @@
+package mathvalue
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+)
+
+func TestEqualValues(t *testing.T) {
+	for _, pair := range [][2]string{
+		{"1/2", "0.5"}, {`\frac{1}{2}`, ".5"}, {`\frac12`, "1/2"}, {`\dfrac{3}{-4}`, "-0.75"}, {`50\%`, "1/2"}, {`50\%`, "50"},
+		{"1,234", "1234"}, {"$1,234.50", "1234.5"}, {`3\frac{1}{2}`, "7/2"}, {"3 1/2", "3.5"}, {"1e3", "1000"}, {"10^{-2}", "0.01"},
+		{"+7", "7"}, {"--7", "7"}, {"7.", "7"}, {"007", "7"}, {"-0", "0"}, {"2^{10}", "1024"}, {"5!", "120"}, {`\binom{5}{2}`, "10"},
+		{`\sqrt{16}`, "4"}, {`\sqrt{2}`, "2^{1/2}"}, {`\frac{1}{\sqrt{2}}`, `\frac{\sqrt{2}}{2}`},
+		{`\sqrt[3]{-8}`, "-2"}, {`2\sqrt3`, `\sqrt{12}`},
+		{`\sqrt{\frac{9}{4}}`, "1.5"}, {`\frac{\pi}{2}`, "π/2"}, {`\pi r^2`, `r^2 \cdot \pi`},
+		{`\log_2 8`, "3"}, {`\ln e`, "1"}, {`\sin(\pi/6)`, "1/2"},
+		{`\sin^2 x + \cos^2 x`, "1"}, {"2(x+1)", "2x+2"}, {"(x-1)(x+1)", "x^2-1"}, {`\frac{x^2-1}{x-1}`, "x+1"}, {"xy", "yx"},
+		{"x=5", "5"}, {"f(x) = 2x", "2x"}, {"x = 10/4 = 5/2", "2.5"}, {"x_1 + x_2", "x_2+x_1"}, {"|-3|", "3"}, {`\lfloor 2.7 \rfloor`, "2"},
+		{`\{1, 2, 3\}`, `\{3,2,1\}`}, {`\{1,1\}`, `\{1\}`}, {"1, 2", "2, 1"},
+		{"x=1, x=2", "2,1"}, {`1 \text{ or } 2`, "2,1"}, {`\emptyset`, `\{\}`},
+		{`1 \pm 2`, "3, -1"}, {`\{1\pm\sqrt2\}`, `\{1-\sqrt2, 1+\sqrt2\}`}, {"(1, 2)", `\left(1, \frac{4}{2}\right)`}, {"[0, 1)", `[0,1.0)`},
+		{`(-\infty, 2]`, `x \le 2`}, {"2 < x", `(2,\infty)`}, {`1 \le x < 3`, "[1,3)"}, {"3 > x ≥ 1", "[1,3)"}, {`x \in [1, 3)`, "[1,3)"},
+		{`(-\infty,-1)\cup(1,\infty)`, `(1,\infty) \cup (-\infty,-1)`}, {`\mathbb{R}`, `(-\infty,\infty)`},
+		{`\begin{pmatrix} 1 & 2 \\ 3 & 4 \end{pmatrix}`, `\begin{bmatrix}1&\frac{4}{2}\\3&4\end{bmatrix}`},
+		{"3+4i", "4i + 3"}, {"(1+i)^2", "2i"},
+		{`5 \text{ cm}`, "5"}, {`90^\circ`, "90"}, {`\text{Yes}`, "yes"}, {"No.", "no"}, {`\text{(A)}`, "(A)"}, {"The  cat", "the cat"},
+		{"y^2 = 4x", "y^2=4x"}, {"4x = y^2", "y^2=4x"}, {`\boxed{3}`, "3"}, {"1/3", `\frac{10}{30}`}, {"3/0.5", "6"}, {`e^{\ln 2}`, "2"},
+	} {
+		assert.True(t, Equal(pair[0], pair[1]), "%q and %q", pair[0], pair[1])
+		assert.True(t, Equal(pair[1], pair[0]), "%q and %q", pair[1], pair[0])
+	}
+}
+
+func TestDifferentValues(t *testing.T) {
+	for _, pair := range [][2]string{
+		{"0.333", "1/3"}, {"3.14", `\pi`}, {"1", "2"}, {"", "0"}, {"1,2", "12"}, {"(1,2)", "(2,1)"}, {"(1,2)", "[1,2]"}, {"{1,2}", "(1,2)"},
+		{`\{1,2\}`, `\{1,2,3\}`}, {"x", "y"}, {"x+1", "x"}, {"on", "no"},
+		{"yes", "sey"}, {"2x=4", "4"}, {"12", "1 2"}, {"1/0", "2/0"}, {"1/0", `\infty`},
+		{`\infty`, `-\infty`}, {"x<2", "x≤2"}, {"x<2", "x>2"}, {`\sqrt{2}`, "1.41421356"}, {"2^{1/3}", "1.26"}, {"50%", "5"}, {"0.5", "50"},
+		{`\begin{pmatrix} 1 & 2 \end{pmatrix}`, `\begin{pmatrix} 2 & 1 \end{pmatrix}`},
+		{"((((", "(((("[:3]}, {`\frac{1}{`, "1"}, {"1..2", "1.2"},
+		{"123456789012345678901234567890", "123456789012345678901234567891"},
+		{"10^400", "10^401"}, {"x_1", "x_2"}, {"A", "B"}, {"5 apples", "5 pears"},
+		{"sin(x)", "cos(x)"}, {"1e999", "1e998"},
+	} {
+		assert.False(t, Equal(pair[0], pair[1]), "%q and %q", pair[0], pair[1])
+		assert.False(t, Equal(pair[1], pair[0]), "%q and %q", pair[1], pair[0])
+	}
+}
+
+// What a model writes to keep a grader busy takes no time.
+func TestHostileAnswers(t *testing.T) {
+	start := time.Now()
+	for _, s := range []string{
+		strings.Repeat("(", 1990), strings.Repeat("-", 1990) + "1",
+		strings.Repeat("{", 900) + strings.Repeat("}", 900), "9^9^9^9^9^9", "2^{2^{2^{2^{30}}}}",
+		strings.Repeat("9!", 500), "255!!!!!", strings.Repeat("1±", 900) + "1",
+		strings.Repeat("(1,", 300) + "1" + strings.Repeat(")", 300), "1e999999999",
+		strings.Repeat("1,", 990) + "1", strings.Repeat("x^9", 600), strings.Repeat(`\frac{1}{`, 190), strings.Repeat(`\sqrt`, 380) + "2",
+		strings.Repeat("1+1%,", 390), strings.Repeat("|", 1999), "\\", "\x00", "\xff\xfe",
+		strings.Repeat("∪", 600), "_", "x_", "x_{", `\begin{pmatrix`, `\\`,
+		strings.Repeat("9", 1990) + "^{4095}",
+		strings.Repeat("(9^{999})^", 190) + "9", `\sqrt[`, `\log_`, `\binom{1}`, strings.Repeat("1,234,", 300), strings.Repeat("1±1,", 400),
+	} {
+		Equal(s, "1")
+		Equal("1", s)
+		Equal(s, s+" ")
+		Equal(s, s+",2")
+	}
+	assert.Less(t, time.Since(start), 10*time.Second)
+}
+
+func FuzzEqual(f *testing.F) {
+	for _, s := range []string{`\frac{1}{2}`, `\{1, 2\}`, "x^2-1", `\begin{pmatrix} 1 & 2 \end{pmatrix}`, "1 ± 2", "[0,1)", "50%"} {
+		f.Add(s, s)
+	}
+	f.Fuzz(func(t *testing.T, a, b string) {
+		if Equal(a, b) != Equal(b, a) {
+			t.Errorf("%q and %q are equal one way only", a, b)
+		}
+		if a != "" && !Equal(a, a) {
+			t.Errorf("%q is not equal to itself", a)
+		}
+	})
+}

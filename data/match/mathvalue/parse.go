@@ -1,0 +1,244 @@
+package mathvalue
+
+import (
+	"slices"
+	"strings"
+)
+
+// parser reads an expression by recursive descent.
+type parser struct {
+	tokens []string
+	at     int
+	deep   int
+	bars   bool // the next | is the end of |x|
+	failed bool
+}
+
+// parse reads a whole text.
+func parse(s string) (*node, bool) {
+	tokens, ok := lex(s)
+	if !ok || len(tokens) == 0 {
+		return nil, false
+	}
+	p := &parser{tokens: tokens}
+	n := p.answer()
+	return n, !p.failed && p.at == len(p.tokens)
+}
+
+func (p *parser) peek() string {
+	if p.at < len(p.tokens) {
+		return p.tokens[p.at]
+	}
+	return ""
+}
+
+func (p *parser) take(token string) bool {
+	if p.peek() != token {
+		return false
+	}
+	p.at++
+	return true
+}
+
+func (p *parser) need(token string) {
+	if !p.take(token) {
+		p.failed = true
+	}
+}
+
+// answer is a list of relations, or of unions.
+func (p *parser) answer() *node {
+	var items []*node
+	for {
+		items = append(items, p.relation())
+		if p.failed || !p.take(",") {
+			break
+		}
+	}
+	if len(items) == 1 {
+		return items[0]
+	}
+	return &node{kind: collection, args: items}
+}
+
+// relation is x = 5, whose value is 5; x ≥ 2, which is an interval; 1 < x ≤ 2, which is one too; or x ∈ a set.
+func (p *parser) relation() *node {
+	first := p.union()
+	op := p.peek()
+	if !isRelation(op) {
+		return first
+	}
+	p.at++
+	second := p.union()
+	if op == "=" || op == "∈" {
+		for p.take("=") { // x = 10/4 = 5/2: the last is the answer
+			second = p.union()
+		}
+		if named(first) {
+			return second
+		}
+		return &node{kind: call, text: op, args: []*node{first, second}}
+	}
+	if op2 := p.peek(); isRelation(op2) && second.kind == variable && rising(op2) == rising(op) {
+		p.at++
+		third := p.union()
+		if rising(op) {
+			return interval(first, op, third, op2)
+		}
+		return interval(third, op2, first, op)
+	}
+	if second.kind == variable && first.kind != variable { // 2 < x is x > 2
+		first, second, op = second, first, mirrored[op]
+	}
+	switch {
+	case first.kind == variable && rising(op):
+		return interval(&node{kind: negative, args: []*node{{kind: infinity}}}, "<", second, op)
+	case first.kind == variable:
+		return interval(second, op, &node{kind: infinity}, "<")
+	}
+	p.failed = true
+	return first
+}
+
+var mirrored = map[string]string{"<": ">", ">": "<", "≤": "≥", "≥": "≤"}
+
+func isRelation(op string) bool {
+	return slices.Contains([]string{"=", "∈", "<", ">", "≤", "≥"}, op)
+}
+func rising(op string) bool { return op == "<" || op == "≤" }
+
+// named is x, or f(x).
+func named(n *node) bool {
+	return n.kind == variable || n.kind == product && n.args[0].kind == variable && n.args[1].kind == variable
+}
+
+// interval is between two ends, with the signs that stand beside them.
+func interval(low *node, op string, high *node, op2 string) *node {
+	open, shut := "(", ")"
+	if op == "≤" || op == "≥" {
+		open = "["
+	}
+	if op2 == "≤" || op2 == "≥" {
+		shut = "]"
+	}
+	return &node{kind: collection, text: open + shut, args: []*node{low, high}}
+}
+
+func (p *parser) union() *node {
+	first := p.sum()
+	if p.peek() != "∪" {
+		return first
+	}
+	n := &node{kind: union, args: []*node{first}}
+	for p.take("∪") {
+		n.args = append(n.args, p.sum())
+	}
+	return n
+}
+
+func (p *parser) sum() *node {
+	if p.deep++; p.deep > depth {
+		p.failed = true
+	}
+	defer func() { p.deep-- }()
+	n := p.term()
+	for !p.failed {
+		switch {
+		case p.take("+"):
+			n = &node{kind: sum, args: []*node{n, p.term()}}
+		case p.take("-"):
+			n = &node{kind: sum, args: []*node{n, {kind: negative, args: []*node{p.term()}}}}
+		case p.take("±"):
+			t := p.term()
+			n = &node{kind: either, args: []*node{{kind: sum, args: []*node{n, t}},
+				{kind: sum, args: []*node{n, {kind: negative, args: []*node{t}}}}}}
+		default:
+			return n
+		}
+	}
+	return n
+}
+
+// term is factors beside each other, with or without a sign between them.
+func (p *parser) term() *node {
+	n := p.signed()
+	for !p.failed {
+		switch next := p.peek(); {
+		case p.take("*"):
+			n = &node{kind: product, args: []*node{n, p.signed()}}
+		case p.take("/"):
+			n = &node{kind: quotient, args: []*node{n, p.signed()}}
+		case p.begins(next):
+			beside := p.power()
+			if n.kind == number && !strings.Contains(n.text, ".") && wholeFraction(beside) { // 3 1/2
+				n = &node{kind: sum, args: []*node{n, beside}}
+			} else if n.kind == number && beside.kind == number {
+				n = p.mixed(n, beside)
+			} else {
+				n = &node{kind: product, args: []*node{n, beside}}
+			}
+		default:
+			return n
+		}
+	}
+	return n
+}
+
+// mixed is 3 1/2, whose second number has been read; two numbers beside each other are nothing else.
+func (p *parser) mixed(whole, over *node) *node {
+	if !p.take("/") {
+		p.failed = true
+		return whole
+	}
+	return &node{kind: sum, args: []*node{whole, {kind: quotient, args: []*node{over, p.power()}}}}
+}
+
+func wholeFraction(n *node) bool {
+	return n.kind == quotient && n.text == "frac" && n.args[0].kind == number && n.args[1].kind == number
+}
+
+func (p *parser) signed() *node {
+	switch {
+	case p.take("-"):
+		return &node{kind: negative, args: []*node{p.deeper(p.signed)}}
+	case p.take("+"):
+		return p.deeper(p.signed)
+	case p.take("±"):
+		n := p.deeper(p.signed)
+		return &node{kind: either, args: []*node{n, {kind: negative, args: []*node{n}}}}
+	}
+	return p.power()
+}
+
+func (p *parser) deeper(f func() *node) *node {
+	if p.deep++; p.deep > depth {
+		p.failed = true
+		return &node{}
+	}
+	defer func() { p.deep-- }()
+	return f()
+}
+
+func (p *parser) power() *node {
+	n := p.atom()
+	for !p.failed {
+		switch {
+		case p.take("!"):
+			n = &node{kind: factorial, args: []*node{n}}
+		case p.take("%"):
+			n = &node{kind: percentage, args: []*node{n}}
+		case p.take("^"):
+			n = &node{kind: power, args: []*node{n, p.deeper(p.exponent)}}
+		default:
+			return n
+		}
+	}
+	return n
+}
+
+func (p *parser) exponent() *node {
+	if p.take("-") {
+		return &node{kind: negative, args: []*node{p.deeper(p.exponent)}}
+	}
+	return p.power()
+}

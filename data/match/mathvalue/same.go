@@ -1,0 +1,134 @@
+package mathvalue
+
+// places is at how many points expressions with variables are compared.
+const places = 4
+
+// same reports whether two readings have the same value.
+func same(a, b expression) bool { return equal(spread(a.root), spread(b.root)) }
+
+// spread makes a list of what has two signs: 1 ± 2 is 3, −1.
+func spread(n *node) *node {
+	if n.kind == either {
+		return &node{kind: collection, args: []*node{spread(n.args[0]), spread(n.args[1])}}
+	}
+	if n.kind == union || n.kind == collection {
+		var args []*node
+		for _, a := range n.args {
+			a = spread(a)
+			if n.kind == collection && (n.text == "" || n.text == "⦃⦄") && a.kind == collection && a.text == "" {
+				args = append(args, a.args...)
+			} else {
+				args = append(args, a)
+			}
+		}
+		return &node{kind: n.kind, text: n.text, args: args}
+	}
+	return n
+}
+
+// equal compares collections element by element: those in round and square brackets and in matrices in their order, all
+// others in any.
+func equal(a, b *node) bool {
+	if a, b = unwrapped(a), unwrapped(b); a.kind != b.kind && (composed(a) || composed(b)) {
+		return false
+	}
+	switch a.kind {
+	case collection:
+		if a.text != b.text && !(unordered(a) && unordered(b)) {
+			return false
+		}
+		if unordered(a) {
+			return permuted(distinct(a.args), distinct(b.args))
+		}
+		return inOrder(a.args, b.args)
+	case union:
+		return permuted(distinct(a.args), distinct(b.args))
+	case matrix:
+		return inOrder(a.args, b.args)
+	case call:
+		if a.text == "=" || b.text == "=" {
+			return a.text == b.text && (inOrder(a.args, b.args) || equal(a.args[0], b.args[1]) && equal(a.args[1], b.args[0]))
+		}
+	}
+	return numbers(a, b)
+}
+
+// unwrapped is the only element of a list or of a union.
+func unwrapped(n *node) *node {
+	for (n.kind == union || n.kind == collection && n.text == "") && len(n.args) == 1 {
+		n = n.args[0]
+	}
+	return n
+}
+
+func composed(n *node) bool { return n.kind == collection || n.kind == union || n.kind == matrix }
+
+// unordered reports whether it is a set, or a list without brackets.
+func unordered(n *node) bool { return n.text == "⦃⦄" || n.text == "" }
+
+func inOrder(a, b []*node) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range a {
+		if !equalElement(a[i], b[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// equalElement compares rows of a matrix in their order too.
+func equalElement(a, b *node) bool {
+	if a.kind == collection && a.text == "" && b.kind == collection && b.text == "" {
+		return inOrder(a.args, b.args)
+	}
+	return equal(a, b)
+}
+
+// distinct drops what is there twice.
+func distinct(all []*node) (once []*node) {
+	for _, n := range all {
+		if !contains(once, n) {
+			once = append(once, n)
+		}
+	}
+	return once
+}
+
+func contains(all []*node, n *node) bool {
+	for _, m := range all {
+		if equal(m, n) {
+			return true
+		}
+	}
+	return false
+}
+
+// permuted compares what is distinct in any order.
+func permuted(a, b []*node) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for _, n := range a {
+		if !contains(b, n) {
+			return false
+		}
+	}
+	return true
+}
+
+// numbers compares two expressions at some places: where neither has variables, at each the same.
+func numbers(a, b *node) bool {
+	for place := range places {
+		x, ok := scope{place}.evaluate(a)
+		if !ok {
+			return false
+		}
+		y, ok := scope{place}.evaluate(b)
+		if !ok || !x.equal(y) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,178 @@
+package mathvalue
+
+import (
+	"math"
+	"math/big"
+	"math/cmplx"
+	"strconv"
+)
+
+// value is a number: exact where it is rational and not too large, and as a complex number of double precision.
+type value struct {
+	exact *big.Rat // nil: it is not known to be rational
+	near  complex128
+}
+
+// bits bounds the size of exact numbers.
+const bits = 1 << 12
+
+func exactly(r *big.Rat) value {
+	f, _ := r.Float64()
+	v := value{exact: r, near: complex(f, 0)}
+	if r.Num().BitLen()+r.Denom().BitLen() > bits {
+		v.exact = nil
+	}
+	return v
+}
+
+func nearly(z complex128) value { return value{near: z} }
+
+// equal compares exactly where both are exact, else within what double precision leaves of a long calculation.
+func (v value) equal(w value) bool {
+	if v.exact != nil && w.exact != nil {
+		return v.exact.Cmp(w.exact) == 0
+	}
+	if cmplx.IsInf(v.near) || cmplx.IsInf(w.near) {
+		return v.near == w.near
+	}
+	const within = 1e-9
+	return cmplx.Abs(v.near-w.near) <= within*max(cmplx.Abs(v.near), cmplx.Abs(w.near), 1e-3)
+}
+
+// scope is what variables stand for.
+type scope struct{ place int }
+
+// evaluate is the value of an expression without collections; not ok: it has none.
+func (s scope) evaluate(n *node) (v value, ok bool) {
+	var args []value
+	for _, a := range n.args {
+		x, ok := s.evaluate(a)
+		if !ok {
+			return v, false
+		}
+		args = append(args, x)
+	}
+	switch n.kind {
+	case number:
+		return decimal(n.text)
+	case variable:
+		return s.variable(n.text), true
+	case infinity:
+		return nearly(complex(math.Inf(1), 0)), true
+	case sum:
+		return add(args[0], args[1]), true
+	case negative:
+		return negated(args[0]), true
+	case product:
+		return times(args[0], args[1]), true
+	case quotient:
+		return over(args[0], args[1])
+	case power:
+		return raise(args[0], args[1])
+	case percentage:
+		return over(args[0], exactly(big.NewRat(100, 1)))
+	case factorial:
+		return factorials(args[0])
+	case call:
+		return apply(n.text, args)
+	}
+	return v, false
+}
+
+// decimal is a number as it is written. One with a huge exponent is not worth its digits.
+func decimal(text string) (value, bool) {
+	f, err := strconv.ParseFloat(text, 64)
+	if err != nil || math.Abs(f) > 1e300 {
+		return value{}, false
+	}
+	r, ok := new(big.Rat).SetString(text)
+	if !ok {
+		return value{}, false
+	}
+	return exactly(r), true
+}
+
+// variable is a number that follows from a name and a place, irrational for all that anybody can tell. i and e are what they are.
+func (s scope) variable(name string) value {
+	switch name {
+	case "i":
+		return nearly(1i)
+	case "e":
+		return nearly(complex(math.E, 0))
+	}
+	h := uint64(14695981039346656037) ^ uint64(s.place)*0x9e3779b97f4a7c15
+	for i := range len(name) {
+		h = (h ^ uint64(name[i])) * 1099511628211
+	}
+	h ^= h >> 29
+	h *= 0xbf58476d1ce4e5b9
+	h ^= h >> 32
+	return nearly(complex(0.4+2*float64(h>>11)/(1<<53), 0))
+}
+
+func add(a, b value) value {
+	if a.exact != nil && b.exact != nil {
+		return exactly(new(big.Rat).Add(a.exact, b.exact))
+	}
+	return nearly(a.near + b.near)
+}
+
+func negated(a value) value {
+	if a.exact != nil {
+		return exactly(new(big.Rat).Neg(a.exact))
+	}
+	return nearly(complex(-real(a.near), 0-imag(a.near)))
+}
+
+func times(a, b value) value {
+	if a.exact != nil && b.exact != nil {
+		return exactly(new(big.Rat).Mul(a.exact, b.exact))
+	}
+	return nearly(a.near * b.near)
+}
+
+func over(a, b value) (value, bool) {
+	if b.near == 0 {
+		return value{}, false
+	}
+	if a.exact != nil && b.exact != nil {
+		return exactly(new(big.Rat).Quo(a.exact, b.exact)), true
+	}
+	return nearly(a.near / b.near), true
+}
+
+// raise is exact for whole exponents that are not large, and for roots that are rational.
+func raise(a, b value) (value, bool) {
+	if a.near == 0 && real(b.near) <= 0 {
+		return value{}, false
+	}
+	if a.exact != nil && b.exact != nil && b.exact.IsInt() && b.exact.Num().IsInt64() {
+		if n := b.exact.Num().Int64(); n > -bits && n < bits && int64(a.exact.Num().BitLen()+a.exact.Denom().BitLen())*max(n, -n) < bits {
+			return wholePower(a.exact, n), true
+		}
+	}
+	if a.exact != nil && a.exact.Sign() > 0 && b.exact != nil && b.exact.Cmp(big.NewRat(1, 2)) == 0 {
+		n, d := new(big.Int).Sqrt(a.exact.Num()), new(big.Int).Sqrt(a.exact.Denom())
+		if r := new(big.Rat).SetFrac(n, d); new(big.Rat).Mul(r, r).Cmp(a.exact) == 0 {
+			return exactly(r), true
+		}
+	}
+	z := cmplx.Pow(a.near, b.near)
+	if imag(a.near) == 0 && real(a.near) < 0 && oddRoot(b.exact) {
+		z = complex(-math.Pow(-real(a.near), real(b.near)), 0) // the real one of the cube roots
+	}
+	return nearly(z), !cmplx.IsNaN(z)
+}
+
+func oddRoot(r *big.Rat) bool {
+	return r != nil && r.Num().IsInt64() && r.Num().Int64() == 1 && r.Denom().Bit(0) == 1 && !r.IsInt()
+}
+
+func wholePower(a *big.Rat, n int64) value {
+	e := big.NewInt(max(n, -n))
+	num, den := new(big.Int).Exp(a.Num(), e, nil), new(big.Int).Exp(a.Denom(), e, nil)
+	if n < 0 {
+		num, den = den, num
+	}
+	return exactly(new(big.Rat).SetFrac(num, den))
+}

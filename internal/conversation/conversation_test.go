@@ -1,0 +1,191 @@
+package conversation
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7879b91d/grpo/configs"
+	"github.com/seed-7879b91d/grpo/data"
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/episode"
+	"github.com/seed-7879b91d/grpo/internal/judging"
+	"github.com/seed-7879b91d/grpo/internal/sources"
+	"github.com/seed-7879b91d/grpo/internal/tiny"
+	"github.com/seed-7879b91d/grpo/sampler"
+)
+
+// place opens what the embedded model's conversations need, the sandbox included.
+func place(t *testing.T, words ...string) (*configs.Config, *sources.Language, *judging.Judging, data.Problem) {
+	t.Helper()
+	if _, err := exec.LookPath("python3"); err != nil {
+		t.Skip("python3 is not on PATH, and programs are Python")
+	}
+	cfg, err := configs.Load(configs.Source{Preset: "tiny_heal", Overrides: words})
+	require.NoError(t, err)
+	l, err := sources.OpenLanguage(t.Context(), cfg)
+	require.NoError(t, err)
+	j, err := judging.Open(t.Context(), cfg, nil, nil, &sources.Problems{}, func(string) {})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, j.Close()) })
+	problems, _, err := tiny.Problems()
+	require.NoError(t, err)
+	return cfg, l, j, problems[0] // prints p plus 5, of which the first test is 37
+}
+
+func said(text string, turn int, last bool) episode.Said {
+	return episode.Said{Raw: text, Text: text, Turn: turn, Last: last, Finish: sampler.Stop, Tokens: 9, MaxTokens: 96}
+}
+
+const (
+	wrong = "```python\nprint(int(input()) + 6)\n```"
+	right = "```python\nprint(int(input()) + 5)\n```"
+)
+
+// A program that is wrong is told of the first public test that it fails, and of no other; the one that mends it ends the episode.
+func TestHealing(t *testing.T) {
+	words := filepath.Join(t.TempDir(), "words")
+	const all = "{{.Program}} {{.Verdict}} {{.Test}}/{{.Of}} {{.Outcome}} {{.Input}} {{.Expected}} {{.Got}}\n"
+	require.NoError(t, os.WriteFile(words, []byte(all), 0o644))
+	cfg, l, j, p := place(t, "heal_template="+words, "turn_reward=discounted", "turn_discount=0.25", "public_tests=2")
+	r, err := Open(cfg, l, j, nil)
+	require.NoError(t, err)
+	e, err := r.env.Open(t.Context(), &p)
+	require.NoError(t, err)
+	a, err := e.Turn(t.Context(), said(wrong, 0, false))
+	require.NoError(t, err)
+	require.Equal(t, "true WA 1/2 wrong answer 37 42 43", a.Messages[0].Content)
+	require.Equal(t, []any{false, 0.0}, []any{a.Over, a.Reward})
+	a, err = e.Turn(t.Context(), said("I do not know", 1, false))
+	require.NoError(t, err)
+	require.Equal(t, "false  0/0    ", a.Messages[0].Content)
+	require.Equal(t, -0.1, a.Reward)
+	a, err = e.Turn(t.Context(), said(right, 2, true))
+	require.NoError(t, err)
+	require.Equal(t, []any{true, 0.25 * 0.25, 1.0}, []any{a.Over, a.Reward, a.Score.Reward})
+	require.NoError(t, e.Close())
+
+	text, err := sources.HealWording(&configs.Config{})
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(words, []byte(text+"{{.Trace}}"), 0o644))
+	r, err = Open(cfg, l, j, nil)
+	require.NoError(t, err)
+	e, err = r.env.Open(t.Context(), &p)
+	require.NoError(t, err)
+	a, err = e.Turn(t.Context(), said(wrong, 0, false))
+	require.NoError(t, err)
+	require.Contains(t, a.Messages[0].Content, "Your program fails a test: wrong answer.\n\nInput:\n37\n\nExpected:\n42\n\nGot:\n43\n\nFind")
+	require.Contains(t, a.Messages[0].Content, "1 | print(int(input()) + 6)")
+	a, err = e.Turn(t.Context(), said(wrong, 1, true))
+	require.NoError(t, err)
+	require.Empty(t, a.Messages, "nobody reads them")
+
+	for spoilt, message := range map[string]string{
+		"{{.Nothing}}": "heal_template: template: heal_template", "{{if .Program}}x{{end}}": "it says nothing of a program",
+		"{{": "heal_template: template: heal_template:1",
+	} {
+		require.NoError(t, os.WriteFile(words, []byte(spoilt), 0o644))
+		_, err := Open(cfg, l, j, nil)
+		require.ErrorContains(t, err, message)
+		require.True(t, badinput.Is(err))
+	}
+}
+
+// The model is told of tools with each problem, and calls the ones that there are.
+func TestToolsAreOffered(t *testing.T) {
+	cfg, l, j, p := place(t, "env=tools", "public_tests=1")
+	_, before, err := l.Prompt(&p)
+	require.NoError(t, err)
+	r, err := Open(cfg, l, j, nil)
+	require.NoError(t, err)
+	_, text, err := l.Prompt(&p)
+	require.NoError(t, err)
+	for _, name := range []string{"python", "run_tests", "trace"} {
+		require.NotContains(t, before, name+`"`)
+		require.Contains(t, text, name+`"`)
+	}
+	e, err := r.env.Open(t.Context(), &p)
+	require.NoError(t, err)
+	call := said("", 0, false)
+	call.Calls = []episode.Call{{Name: "run_tests", Arguments: []byte(`{"code": "print(42)"}`), ID: "call00000"}}
+	a, err := e.Turn(t.Context(), call)
+	require.NoError(t, err)
+	require.Equal(t, "1 of 1 public tests pass\ntest 1: passes", a.Messages[0].Content)
+	call.Calls[0].Arguments = []byte(`{}`)
+	a, err = e.Turn(t.Context(), call)
+	require.NoError(t, err)
+	require.Equal(t, 1, a.Wrong)
+	call.Last, call.Raw = true, right
+	a, err = e.Turn(t.Context(), call)
+	require.NoError(t, err)
+	require.Equal(t, []any{true, 1.0}, []any{a.Over, a.Reward}, "the last turn is graded, whatever it calls")
+	require.NoError(t, e.Close())
+	_, err = Open(cfg, l, &judging.Judging{}, nil)
+	require.EqualError(t, err, "env=tools runs programs in a sandbox, and the grader is the program's own; type env=own or none")
+}
+
+// A program that fails is a line that says how.
+func TestProgramsThatFail(t *testing.T) {
+	if _, err := exec.LookPath("python3"); err != nil {
+		t.Skip("python3 is not on PATH")
+	}
+	for text, message := range map[string]string{
+		"import sys\nfor l in sys.stdin: print('{}', flush=True)": "",
+		"raise ValueError('no such thing')":                       "ended without an answer: ValueError: no such thing",
+		"print('hello', flush=True)\ninput()\ninput()":            `answered "hello"`,
+		"input()\nprint('{\"error\": \"my bad\"}', flush=True)":   "reports: my bad",
+		"import time\ntime.sleep(9)":                              "gave no answer within turn_seconds=0.1; make it faster, or raise that",
+	} {
+		path := filepath.Join(t.TempDir(), "env.py")
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o644))
+		cfg := &configs.Config{Env: "program:" + path, Python: "python3", TurnSeconds: 60}
+		if strings.Contains(text, "sleep") {
+			cfg.TurnSeconds = 0.1
+		}
+		r, err := Open(cfg, &sources.Language{}, &judging.Judging{}, nil)
+		require.NoError(t, err)
+		e, err := r.env.Open(t.Context(), &data.Problem{ID: "p", Kind: data.Stdin})
+		if message != "" {
+			require.ErrorContains(t, err, "env=program:"+path+" "+message)
+			require.True(t, badinput.Is(err))
+		} else {
+			require.NoError(t, err)
+			a, err := e.Turn(t.Context(), said("x", 0, false))
+			require.NoError(t, err)
+			require.Equal(t, episode.Answer{}, a)
+			require.NoError(t, e.Close())
+		}
+		require.NoError(t, r.Close())
+	}
+	_, err := Open(&configs.Config{Env: "program:./none.py"}, &sources.Language{}, &judging.Judging{}, nil)
+	require.EqualError(t, err, "env=program:./none.py: found no such file; expected a program, such as env=program:./env.py")
+}
+
+// What conversations come to is counted by turn.
+func TestStats(t *testing.T) {
+	var s Stats
+	require.Nil(t, s.Whole())
+	turns := make([]sampler.Turn, 3)
+	s.Add(&Record{Turns: turns[:1], Most: 3, Ending: episode.Over, Judged: []episode.Judged{{Turn: 0, Correct: true}}}, true)
+	s.Add(&Record{Turns: turns[:2], Most: 3, Ending: episode.Over, Judged: []episode.Judged{{Turn: 0}, {Turn: 1, Correct: true}}}, true)
+	s.Add(&Record{Turns: turns, Most: 3, Ending: episode.OutOfTurns, Calls: 4, Wrong: 1}, false)
+	s.Add(&Record{Turns: turns[:2], Most: 3, Ending: episode.Over}, true)
+	w := s.Whole()
+	require.Equal(t, []float64{0.25, 0.75, 0.75}, w.SolvedByTurn)
+	require.InDelta(t, 2.0/3, w.Healed, 1e-12)
+	require.Equal(t, []any{2.0, 4, 1, 3, 1}, []any{w.Turns, w.Calls, w.Wrong, w.Endings[episode.Over], w.Endings[episode.OutOfTurns]})
+	require.Equal(t, "solved by turn 0.250 0.750 0.750", w.String())
+
+	r := Record{Turns: []sampler.Turn{{Start: 0, End: 3}, {Start: 5, End: 9}}, Most: 2}
+	require.Equal(t, [][2]int{{10, 13}, {15, 19}}, r.Spans(10, 9))
+	require.Equal(t, 7, r.Drawn(9))
+	require.True(t, r.Within(9))
+	require.False(t, r.Within(8))
+	r.Turns[1].Start = 2
+	require.False(t, r.Within(9))
+	require.Equal(t, 9, (*Record)(nil).Drawn(9))
+}

@@ -1,0 +1,232 @@
+package conversation
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/seed-7879b91d/grpo/configs"
+	"github.com/seed-7879b91d/grpo/data"
+	"github.com/seed-7879b91d/grpo/data/chat"
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/episode"
+	"github.com/seed-7879b91d/grpo/sampler"
+)
+
+// program is an environment of env=program: one process of the user's own, which is asked in a line of JSON and answers in one. It
+// has all conversations, each under a number, and is asked one thing at a time.
+type program struct {
+	path   string
+	within time.Duration // of an answer
+
+	mu     sync.Mutex
+	cmd    *exec.Cmd
+	in     io.WriteCloser
+	out    *bufio.Reader
+	said   tail // on its standard error
+	asked  int  // conversations so far
+	broken error
+}
+
+// request is what the program is asked: one of the three.
+type request struct {
+	ID    int          `json:"id"`
+	Open  *data.Record `json:"open,omitempty"`
+	Turn  *turn        `json:"turn,omitempty"`
+	Close bool         `json:"close,omitempty"`
+}
+
+// turn is what the model said.
+type turn struct {
+	Text   string               `json:"text"`
+	Turn   int                  `json:"turn"` // counts from 0
+	Last   bool                 `json:"last"` // no other turn comes
+	Finish sampler.FinishReason `json:"finish_reason"`
+}
+
+// reply is what the program answers. To open and close it may be {}.
+type reply struct {
+	Messages []chat.Message `json:"messages"`
+	Reward   float64        `json:"reward"`
+	Over     bool           `json:"over"`
+	Error    string         `json:"error"`
+}
+
+// program starts the program of env=program:FILE.
+func (r *Room) program(cfg *configs.Config) error {
+	path := cfg.EnvProgram()
+	info, err := os.Stat(path)
+	if err != nil || info.IsDir() {
+		return badinput.Errorf("env=%s: found no such file; expected a program, such as env=program:./env.py", cfg.Env)
+	}
+	args := []string{path}
+	switch {
+	case filepath.Ext(path) == ".py":
+		args = []string{cfg.Python, path}
+	case info.Mode()&0o111 == 0:
+		return badinput.Errorf("env=%s: the file is neither Python (.py) nor may be executed; type chmod +x %s", cfg.Env, path)
+	case !strings.ContainsRune(path, filepath.Separator):
+		args = []string{"." + string(filepath.Separator) + path}
+	}
+	p := &program{path: path, within: time.Duration(cfg.TurnSeconds * float64(time.Second)), cmd: exec.Command(args[0], args[1:]...)}
+	p.cmd.Stderr = &p.said
+	if p.in, err = p.cmd.StdinPipe(); err != nil {
+		return err
+	}
+	out, err := p.cmd.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	p.out = bufio.NewReader(out)
+	if err := p.cmd.Start(); err != nil {
+		return badinput.Errorf("env=%s cannot be started: %w", cfg.Env, err)
+	}
+	r.env, r.close = p, p.end
+	return nil
+}
+
+// end closes the program's input, and ends it where it does not end by that.
+func (p *program) end() error {
+	late := time.AfterFunc(p.within, func() { _ = p.cmd.Process.Kill() })
+	defer late.Stop()
+	err := p.in.Close()
+	if _, copied := io.Copy(io.Discard, p.out); copied != nil {
+		err = errors.Join(err, copied)
+	}
+	_ = p.cmd.Wait() // whether it liked to end is its own business
+	if errors.Is(err, os.ErrClosed) {
+		return nil
+	}
+	return err
+}
+
+// ask asks one thing. A program that fails once is asked no more, for nobody knows what its next answer is about.
+func (p *program) ask(ctx context.Context, q request) (a reply, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.broken != nil {
+		return a, p.broken
+	}
+	if err := ctx.Err(); err != nil {
+		return a, err
+	}
+	text, err := json.Marshal(q)
+	if err != nil {
+		return a, err
+	}
+	late := time.AfterFunc(p.within, func() { _ = p.cmd.Process.Kill() })
+	var line []byte
+	if _, err = p.in.Write(append(text, '\n')); err == nil {
+		line, err = p.out.ReadBytes('\n')
+	}
+	inTime := late.Stop()
+	if err != nil { // what it has said is all there once it is gone
+		_ = p.cmd.Process.Kill()
+		_ = p.cmd.Wait()
+	}
+	switch {
+	case !inTime:
+		p.broken = p.failed("gave no answer within turn_seconds=%g; make it faster, or raise that", p.within.Seconds())
+	case err != nil:
+		p.broken = p.failed("ended without an answer%s", p.said.last())
+	default:
+		d := json.NewDecoder(bytes.NewReader(line))
+		d.DisallowUnknownFields()
+		if err := d.Decode(&a); err != nil {
+			p.broken = p.failed("answered %.200q (%v); expected a line such as "+
+				`{"messages": [{"role": "user", "content": "…"}], "reward": 0.5, "over": false}`, bytes.TrimSpace(line), err)
+		} else if a.Error != "" {
+			p.broken = p.failed("reports: %s", a.Error)
+		}
+	}
+	return a, p.broken
+}
+
+func (p *program) failed(format string, args ...any) error {
+	return badinput.Errorf("env=program:%s %s", p.path, fmt.Sprintf(format, args...))
+}
+
+// Open opens a conversation with a problem, its tests included.
+func (p *program) Open(ctx context.Context, problem *data.Problem) (episode.Episode, error) {
+	record := data.Record{Problem: *problem}
+	if problem.NumTests > 0 {
+		var err error
+		if record.Tests, err = problem.Tests(ctx); err != nil {
+			return nil, err
+		}
+	}
+	p.mu.Lock()
+	p.asked++
+	id := p.asked
+	p.mu.Unlock()
+	if _, err := p.ask(ctx, request{ID: id, Open: &record}); err != nil {
+		return nil, err
+	}
+	return &outside{p, id}, nil
+}
+
+// outside is a conversation of the program.
+type outside struct {
+	*program
+	id int
+}
+
+func (o *outside) Turn(ctx context.Context, said episode.Said) (episode.Answer, error) {
+	a, err := o.ask(ctx, request{ID: o.id, Turn: &turn{Text: said.Raw, Turn: said.Turn, Last: said.Last, Finish: said.Finish}})
+	if err == nil && a.Reward-a.Reward != 0 {
+		err = o.failed("gave a reward that is no number")
+	}
+	return episode.Answer{Messages: a.Messages, Reward: a.Reward, Over: a.Over}, err
+}
+
+func (o *outside) Close() error {
+	if o.fault() != nil {
+		return nil // that ended the episode
+	}
+	_, err := o.ask(context.Background(), request{ID: o.id, Close: true})
+	return err
+}
+
+// fault is why the program is asked no more.
+func (p *program) fault() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.broken
+}
+
+// tail is the end of what was written to it.
+type tail struct {
+	mu   sync.Mutex
+	text []byte
+}
+
+const mostTail = 2000
+
+func (t *tail) Write(text []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.text = append(t.text, text...)
+	t.text = t.text[max(0, len(t.text)-mostTail):]
+	return len(text), nil
+}
+
+// last is the last line, which is where Python says what went wrong.
+func (t *tail) last() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	text := strings.TrimSpace(string(t.text))
+	if text == "" {
+		return ""
+	}
+	return ": " + text[strings.LastIndexByte(text, '\n')+1:]
+}

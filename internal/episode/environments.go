@@ -1,0 +1,116 @@
+package episode
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/seed-7879b91d/grpo/data"
+	"github.com/seed-7879b91d/grpo/data/chat"
+	"github.com/seed-7879b91d/grpo/reward"
+	"github.com/seed-7879b91d/grpo/sampler"
+)
+
+// Graded is the environment of one turn: a grader scores it, and the episode is over.
+func Graded(g reward.Grader) Environment { return graded{g} }
+
+type graded struct{ reward.Grader }
+
+func (g graded) Open(_ context.Context, p *data.Problem) (Episode, error) { return verdict{g, p}, nil }
+
+type verdict struct {
+	graded
+	problem *data.Problem
+}
+
+func (v verdict) Turn(ctx context.Context, said Said) (Answer, error) {
+	return v.grade(ctx, v.problem, said)
+}
+
+func (verdict) Close() error { return nil }
+
+// NotScored is the error of a turn whose score means nothing, because something else than the program failed.
+type NotScored struct{ Score reward.Score }
+
+func (e *NotScored) Error() string {
+	return fmt.Sprintf("not scored: %s: %s", e.Score.Excluded, e.Score.Note)
+}
+
+// grade ends an episode by the score of its last turn. A score that means nothing is an error: what failed was no program.
+func (g graded) grade(ctx context.Context, p *data.Problem, said Said) (Answer, error) {
+	score, err := g.Grade(ctx, reward.Completion{Problem: p, Text: said.Raw, Tokens: said.Tokens,
+		MaxTokens: said.MaxTokens, Truncated: said.Finish == sampler.Length})
+	if err != nil {
+		return Answer{}, err
+	}
+	if score.Excluded.Failed() {
+		return Answer{}, &NotScored{score}
+	}
+	return Answer{Reward: score.Reward, Score: &score, Over: true}, nil
+}
+
+// Kit is the tools of one conversation, which are called one at a time. What is wrong with a call is a text; an error is a failure of
+// the machine.
+type Kit interface {
+	Call(ctx context.Context, name string, args json.RawMessage) (text string, err error)
+	Close()
+}
+
+// Tools is the environment of a model that calls tools until it says something without a call, is cut off, or has no turn left: that
+// is what a grader scores. A call that cannot be read is told what is wrong with it.
+func Tools(open func(ctx context.Context, p *data.Problem) (Kit, error), g reward.Grader) Environment {
+	return workshop{graded{g}, open}
+}
+
+type workshop struct {
+	graded
+	open func(ctx context.Context, p *data.Problem) (Kit, error)
+}
+
+func (w workshop) Open(ctx context.Context, p *data.Problem) (Episode, error) {
+	kit, err := w.open(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	return bench{verdict{w.graded, p}, kit}, nil
+}
+
+// bench is a place with tools.
+type bench struct {
+	verdict
+	kit Kit
+}
+
+// unread is the ID of a call that could not be read: nine letters, which some templates want.
+const unread = "malformed"
+
+func (b bench) Turn(ctx context.Context, said Said) (Answer, error) {
+	if said.Last || said.Finish == sampler.Length || len(said.Calls) == 0 && said.Malformed == nil {
+		return b.verdict.Turn(ctx, said)
+	}
+	var a Answer
+	for _, call := range said.Calls {
+		text, err := b.kit.Call(ctx, call.Name, call.Arguments)
+		if err != nil {
+			return a, fmt.Errorf("%s: %w", call.Name, err)
+		}
+		a.Messages = append(a.Messages, chat.Message{Role: "tool", Name: call.Name, ToolCallID: call.ID, Content: text})
+	}
+	if k, counts := b.kit.(interface{ Wrong() int }); counts {
+		a.Wrong = k.Wrong()
+	}
+	if said.Malformed != nil {
+		a.Messages = append(a.Messages, chat.Message{Role: "tool", ToolCallID: unread, Content: said.Malformed.Error()})
+	}
+	return a, nil
+}
+
+// Spent grades what was said last.
+func (b bench) Spent(ctx context.Context, said Said) (Answer, error) {
+	return b.verdict.Turn(ctx, said)
+}
+
+func (b bench) Close() error {
+	b.kit.Close()
+	return nil
+}

@@ -1,0 +1,36 @@
+package judging
+
+import (
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/seed-7879b91d/grpo/configs"
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/cachedir"
+	"github.com/seed-7879b91d/grpo/reward/referee"
+)
+
+// refereeOf is the model that judges, as the settings name it.
+func refereeOf(cfg *configs.Config, warn func(string)) (r referee.Config, err error) {
+	if cfg.JudgeURL == "" {
+		return r, nil
+	}
+	r = referee.Config{URL: cfg.JudgeURL, Model: cfg.JudgeModel, Score: cfg.JudgeScore, Key: os.Getenv("JUDGE_API_KEY"),
+		Budget: int64(cfg.JudgeBudget), Concurrency: cfg.JudgeSlots, Timeout: time.Duration(cfg.JudgeTimeout * float64(time.Second))}
+	if cfg.JudgePrompt != "" {
+		text, err := os.ReadFile(cfg.JudgePrompt)
+		if err != nil {
+			return r, badinput.Errorf("judge_prompt: %w", err)
+		}
+		r.Prompt = string(text)
+	}
+	var why string
+	if r.Cache, why, err = cachedir.Find(filepath.Join("grpo", "judge")); err != nil {
+		return r, badinput.Errorf("no place for what the judge answers: %w", err)
+	}
+	if why != "" {
+		warn(why)
+	}
+	return r, nil
+}

@@ -1,0 +1,127 @@
+// Package learning changes a policy by what was sampled: it has the objective and the optimizer, and knows no problems and no
+// rewards.
+package learning
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/seed-7879b91d/grpo/configs"
+	"github.com/seed-7879b91d/grpo/internal/recipe"
+	"github.com/seed-7879b91d/grpo/kernels"
+	"github.com/seed-7879b91d/grpo/model"
+	"github.com/seed-7879b91d/grpo/optim"
+)
+
+// Learner changes a policy.
+type Learner struct {
+	Policy        *model.Policy
+	Adam          *optim.Adam
+	Recipe        *recipe.Recipe
+	own           bool // the loss is the program's
+	rate          float64
+	schedule      optim.Schedule
+	deterministic bool // a sampler and a trainer that disagree end the run
+}
+
+// Open opens the optimizer of a policy.
+func Open(cfg *configs.Config, b kernels.Backend, p *model.Policy, own recipe.Own) (l *Learner, err error) {
+	l = &Learner{Policy: p, rate: cfg.LearningRate, deterministic: cfg.Deterministic, own: own.Loss != nil}
+	if l.Recipe, err = recipe.Of(cfg, own); err != nil {
+		return nil, err
+	}
+	if l.schedule, err = optim.ParseSchedule(cfg.Schedule, cfg.SchedulerTotalSteps, cfg.WarmupSteps); err != nil {
+		return nil, err
+	}
+	params, grads, locate := p.Slabs()
+	l.Adam, err = optim.NewAdam(b, params, grads, optim.Config{Beta1: cfg.AdamBeta1, Beta2: cfg.AdamBeta2, Eps: cfg.AdamEps,
+		WeightDecay: cfg.WeightDecay, ClipNorm: cfg.GradClipNorm}, locate)
+	if err != nil {
+		return nil, err
+	}
+	l.Adam.Spare(p.Spared())
+	return l, nil
+}
+
+// Rate is the learning rate of a step.
+func (l *Learner) Rate(step int) float64 { return l.rate * l.schedule.Factor(step) }
+
+// Update is what the updates of a step did to the policy.
+type Update struct {
+	Updated     bool `json:"updated"`        // false where no group had anything to teach
+	Iterations  int  `json:"num_iterations"` // updates that were to be made on the same completions
+	model.Stats      // at the last update
+	Drift            // over all of them
+	recipe.Effects
+	GradNorm     float64 `json:"grad_norm"`
+	LearningRate float64 `json:"lr"`
+	// OnPolicy is max |log p − log q| between trainer and sampler at the first update of the step: exactly 0
+	// where the completions are of the current policy.
+	OnPolicy float64 `json:"max_logp_diff_on_policy"`
+
+	After     string                `json:"-"` // the SHA-256 of the parameters that came out
+	NonFinite *optim.NonFiniteError `json:"-"` // why there was no update after all
+}
+
+// Update takes the optimizer's steps on the datums: gradients are accumulated over all of them, then the
+// parameters change once for each iteration. Without datums it does nothing. stale says that the datums are of an
+// older policy.
+func (l *Learner) Update(ctx context.Context, datums []model.Datum, iterations int, rate float64, stale bool) (u Update, err error) {
+	u = Update{Iterations: iterations, LearningRate: rate, Effects: l.Recipe.Compared()}
+	if len(datums) == 0 {
+		return u, nil
+	}
+	if err := l.Recipe.Begin(ctx, l.Policy, datums); err != nil {
+		return u, fmt.Errorf("score by the reference: %w", err)
+	}
+	for i := range iterations {
+		l.Adam.ZeroGrad()
+		l.Recipe.BeginUpdate()
+		stats, err := l.Policy.Accumulate(ctx, datums, l.Recipe.Objective)
+		if err != nil {
+			return u, fmt.Errorf("train: %w", err)
+		}
+		u.Effects = l.Recipe.Effects(&stats)
+		if i == 0 {
+			u.OnPolicy = stats.MaxDiff
+			if l.deterministic && !stale && u.OnPolicy != 0 {
+				return u, fmt.Errorf("sampler and trainer disagree by %g about a log-probability: they do not run the same policy", u.OnPolicy)
+			}
+		}
+		if l.own && !finite(stats.Loss) {
+			return u, fmt.Errorf("train: the program's own loss is %v, expected a number", stats.Loss)
+		}
+		done, err := l.Adam.Step(rate)
+		if errors.As(err, &u.NonFinite) {
+			return u, nil
+		}
+		if err != nil {
+			return u, fmt.Errorf("update: %w", err)
+		}
+		l.Policy.Publish()
+		u.Stats, u.GradNorm, u.Updated = stats, done.GradNorm, true
+		ctx = context.WithoutCancel(ctx) // a step that has begun to change the policy is ended
+	}
+	return u, nil
+}
+
+// Culprits are the datums whose gradient is not finite.
+func (l *Learner) Culprits(ctx context.Context, datums []model.Datum) (culprits []int, err error) {
+	defer l.Adam.ZeroGrad()
+	for i := range datums {
+		l.Adam.ZeroGrad()
+		l.Recipe.Alone(i)
+		if _, err := l.Policy.Accumulate(ctx, datums[i:i+1], l.Recipe.Objective); err != nil {
+			return nil, err
+		}
+		if norm, err := l.Adam.GradNorm(); err != nil {
+			return nil, err
+		} else if !finite(norm) {
+			culprits = append(culprits, i)
+		}
+	}
+	return culprits, nil
+}
+
+func finite(x float64) bool { return x-x == 0 }

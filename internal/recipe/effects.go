@@ -1,0 +1,72 @@
+package recipe
+
+import (
+	"github.com/seed-7879b91d/grpo/internal/objective"
+	"github.com/seed-7879b91d/grpo/model"
+)
+
+// Effects are what the settings of the recipe did in a step. Of one that is off there is nothing.
+type Effects struct {
+	KLRef             *float64 `json:"kl_ref,omitempty"`             // mean estimate of the divergence from the reference
+	ClipLow           *float64 `json:"clip_low_fraction,omitempty"`  // tokens whose ratio was below the range
+	ClipHigh          *float64 `json:"clip_high_fraction,omitempty"` // above it
+	ClipDual          *float64 `json:"clip_dual_fraction,omitempty"` // bounded by clip_dual
+	TISMean           *float64 `json:"tis_mean,omitempty"`           // correction of tokens
+	TISShare          *float64 `json:"tis_truncated,omitempty"`      // tokens whose correction was above the cap
+	Overlong          *float64 `json:"overlong_penalty_mean,omitempty"`
+	RewardsClipped    *float64 `json:"reward_clipped,omitempty"`    // completions
+	AdvantagesClipped *float64 `json:"advantage_clipped,omitempty"` // advantages
+	NotLearnt         *int     `json:"n_not_positive,omitempty"`    // completions left out by positive_only
+}
+
+func mean(sum float64, n int) *float64 {
+	if n > 0 {
+		sum /= float64(n)
+	}
+	return &sum
+}
+
+// compared takes over what the comparison did.
+func (e *Effects) compared(c objective.Comparison, a objective.Advantages) {
+	if c.Buffer > 0 {
+		e.Overlong = &a.Overlong
+	}
+	if c.Shaping.Clip > 0 {
+		e.RewardsClipped = &a.Clipped
+	}
+	if c.Bound > 0 {
+		e.AdvantagesClipped = &a.Bounded
+	}
+}
+
+// Compared are the effects that the comparison had.
+func (r *Recipe) Compared() Effects { return r.effects }
+
+// Effects are those of the step, as of its last update, whose statistics are told what was clipped.
+func (r *Recipe) Effects(s *model.Stats) Effects {
+	e, seen := r.effects, r.seen
+	if seen.Tokens == 0 { // a kernel's loss, the program's own, or nothing to learn from
+		return e
+	}
+	s.Clipped = *mean(float64(seen.Low+seen.High+seen.Dual), seen.Tokens)
+	if low, high := r.Loss.Clips(); low != high {
+		e.ClipLow, e.ClipHigh = mean(float64(seen.Low), seen.Tokens), mean(float64(seen.High), seen.Tokens)
+	}
+	if r.Loss.Dual > 0 {
+		e.ClipDual = mean(float64(seen.Dual), seen.Tokens)
+	}
+	if r.Loss.Corrects() {
+		e.TISMean, e.TISShare = mean(seen.Correction, seen.Tokens), mean(float64(seen.Truncated), seen.Tokens)
+	}
+	if r.Loss.KL > 0 {
+		e.KLRef = mean(seen.KL, seen.Tokens)
+	}
+	return e
+}
+
+// LeftOut takes down how many completions PositiveOnly left out.
+func (r *Recipe) LeftOut(n int) {
+	if r.PositiveOnly {
+		r.effects.NotLearnt = &n
+	}
+}

@@ -1,0 +1,184 @@
+package recipe
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7879b91d/grpo/configs"
+	"github.com/seed-7879b91d/grpo/internal/objective"
+	"github.com/seed-7879b91d/grpo/kernels"
+	"github.com/seed-7879b91d/grpo/kernels/cpu"
+	"github.com/seed-7879b91d/grpo/model"
+)
+
+// reference knows the log-probabilities of a batch by the reference, and counts how often it was asked.
+type reference struct {
+	b     *batch
+	calls int
+}
+
+// promptLength is that of the prompt of every datum of the tests.
+const promptLength = 2
+
+func (r *reference) ScoreBase(_ context.Context, datums []model.Datum, _ float32) ([][]float32, error) {
+	r.calls++
+	all := make([][]float32, len(datums))
+	for k, d := range datums {
+		q, i := int(d.Tokens[0]), int(d.Tokens[1]) // the prompt says whose it is
+		all[k] = append(make([]float32, promptLength-1), narrow(r.b.ref[q][i])...)
+	}
+	return all, nil
+}
+
+func narrow(numbers []float64) []float32 {
+	all := make([]float32, len(numbers))
+	for i, x := range numbers {
+		all[i] = float32(x)
+	}
+	return all
+}
+
+func (b *batch) datum(q, i int) model.Datum {
+	tokens := append([]int32{int32(q), int32(i)}, make([]int32, len(b.old[q][i]))...)
+	return model.NewDatum(tokens, promptLength, append(make([]float32, promptLength-1), narrow(b.old[q][i])...), 0)
+}
+
+func (b *batch) groups() []objective.Group {
+	groups := make([]objective.Group, len(b.R))
+	for q := range b.R {
+		for i, reward := range b.R[q] {
+			groups[q].Samples = append(groups[q].Samples, objective.Sample{Reward: reward, Tokens: len(b.old[q][i])})
+		}
+	}
+	return groups
+}
+
+// recipe is that of a preset with further settings.
+func recipe(t *testing.T, preset string, words ...string) *Recipe {
+	t.Helper()
+	cfg, err := configs.Load(configs.Source{Preset: preset, Overrides: append([]string{"max_tokens=6"}, words...)})
+	require.NoError(t, err)
+	r, err := Of(cfg, Own{})
+	require.NoError(t, err)
+	return r
+}
+
+// learn takes the step of a preset: the loss, and its gradient.
+func (b *batch) learn(t *testing.T, preset string) (loss float64, gradient numbers) {
+	t.Helper()
+	r, ref := recipe(t, preset), &reference{b: b}
+	a, err := r.Advantages(t.Context(), ref, b.groups(), b.datum)
+	require.NoError(t, err)
+	var datums []model.Datum
+	for q := range b.R {
+		for i := range b.R[q] {
+			datums = append(datums, b.datum(q, i))
+		}
+	}
+	require.NoError(t, r.Begin(t.Context(), ref, datums))
+	if r.Compare.KL > 0 || r.Loss.KL > 0 {
+		require.Equal(t, 1, ref.calls, "%s: one pass through the reference", preset)
+	} else {
+		require.Zero(t, ref.calls, preset)
+	}
+	r.BeginUpdate()
+	gradient = b.logp.clone()
+	for k, d := range datums {
+		q, i := int(d.Tokens[0]), int(d.Tokens[1])
+		s := &model.LossSequence{Index: k, LogP: narrow(b.logp[q][i]), Old: narrow(b.old[q][i])}
+		s.Entropy, s.Grad = make([]float32, len(s.LogP)), make([]float32, len(s.LogP))
+		for t := range s.LogP {
+			one := a.Samples[q][i]
+			if a.Tokens != nil {
+				one = a.Tokens[q][i][t]
+			}
+			s.Advantage = append(s.Advantage, float32(one))
+			s.Weight = append(s.Weight, r.Objective.Reduction.Weight(len(s.LogP), len(datums), int(b.logp.tokens())))
+		}
+		if r.Objective.Custom != nil {
+			loss += r.Objective.Custom(s)
+		} else {
+			loss += kernel(t, r, s)
+		}
+		for t, g := range s.Grad {
+			gradient[q][i][t] = float64(g)
+		}
+	}
+	return loss, gradient
+}
+
+// kernel computes the loss as a backend does, and holds what is done on the host to that.
+func kernel(t *testing.T, r *Recipe, s *model.LossSequence) (loss float64) {
+	t.Helper()
+	b, err := cpu.New(cpu.Options{Threads: 1})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, b.Close()) }()
+	n := len(s.LogP)
+	up := func(x []float32) kernels.Buffer {
+		buffer, err := b.Alloc(kernels.F32, n)
+		require.NoError(t, err)
+		b.Upload(buffer, x)
+		return buffer
+	}
+	grad := up(s.Grad)
+	stats, err := b.Alloc(kernels.F64, kernels.NumStats)
+	require.NoError(t, err)
+	b.Loss(grad, stats, kernels.LossIn{LogP: up(s.LogP), Entropy: up(s.Entropy), OldLogP: up(s.Old), Advantage: up(s.Advantage),
+		Weight: up(s.Weight)}, r.Objective.Loss, n)
+	sums := make([]float64, kernels.NumStats)
+	require.NoError(t, b.Download(s.Grad, grad))
+	require.NoError(t, b.Download(sums, stats))
+
+	host := *s
+	host.Grad = make([]float32, n)
+	require.InDelta(t, sums[kernels.StatLoss], r.loss(&host), 1e-6)
+	require.InDeltaSlice(t, s.Grad, host.Grad, 1e-6)
+	return sums[kernels.StatLoss]
+}
+
+// Only what no kernel knows is computed on the host.
+func TestWhoComputesTheLoss(t *testing.T) {
+	for words, host := range map[string]bool{
+		"loss=ppo": false, "loss=importance_sampling": false, "loss=cispo": false, "loss=cross_entropy": false, "advantage=batch": false,
+		"loss=gspo": true, "loss=gspo_token": true, "tis=token": true, "tis=sequence": true, "kl_coef=0.1": true, "entropy_coef=0.1": true,
+	} {
+		require.Equal(t, host, recipe(t, "defaults", words).Objective.Custom != nil, words)
+	}
+	require.NotNil(t, recipe(t, "dapo", "clip_dual=3").Objective.Custom)
+	require.Nil(t, recipe(t, "defaults", "kl_coef=0.1", "kl_in=reward").Objective.Custom)
+
+	// A loss of the program's own takes the place of all of it.
+	own := func(*model.LossSequence) float64 { return 7 }
+	cfg, err := configs.Load(configs.Source{Preset: "grpo"})
+	require.NoError(t, err)
+	r, err := Of(cfg, Own{Loss: own})
+	require.NoError(t, err)
+	require.InDelta(t, 7, r.Objective.Custom(nil), 0)
+	require.NoError(t, r.Begin(t.Context(), nil, nil), "nobody asks the reference")
+}
+
+// The correction of a step is that of its first update, also in the second, and when a datum is looked at alone.
+func TestCorrectionsAreOfTheFirstUpdate(t *testing.T) {
+	r := recipe(t, "defaults", "tis=token", "tis_cap=1.5")
+	require.NoError(t, r.Begin(t.Context(), nil, make([]model.Datum, 2)))
+	show := func(logp float32) float32 {
+		r.BeginUpdate()
+		s := &model.LossSequence{Index: 1, LogP: []float32{logp}, Old: []float32{-2}, Advantage: []float32{1}, Weight: []float32{1},
+			Entropy: []float32{1}, Grad: []float32{0}}
+		if r.first == 1 {
+			s.Index = 0
+		}
+		r.Objective.Custom(s)
+		return s.Grad[0]
+	}
+	require.InDelta(t, -1.5, show(-1), 1e-6, "the cap, and a ratio of 1")
+	require.InDelta(t, -1.5*1.6487, show(-0.5), 1e-4)
+	r.Alone(1)
+	require.InDelta(t, -1.5*1.6487, show(-0.5), 1e-4)
+	var stats model.Stats
+	e := r.Effects(&stats)
+	require.Equal(t, []float64{1.5, 1}, []float64{*e.TISMean, *e.TISShare})
+	require.Nil(t, e.KLRef)
+}

@@ -1,0 +1,258 @@
+package remote
+
+import (
+	"archive/tar"
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/seed-7879b91d/grpo/data"
+	"github.com/seed-7879b91d/grpo/internal/atomicfile"
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+)
+
+// Options say which session, and where.
+type Options struct {
+	URL  string       // of the server, such as http://127.0.0.1:8000
+	Key  string       // "" where it asks for none
+	HTTP *http.Client // nil: the usual one
+
+	ID       string         // of a session to go on with; "": a new one of what follows
+	Model    string         // of those that are served; "" where there is one only
+	Settings map[string]any // by the keys of a configuration
+	Problems []data.Problem // to train on; nil: those of the server's configuration
+}
+
+// Session is a trainer on a server, whose steps tell M. A call that was lost on its way is made again, and counts once. It is not
+// safe for concurrent use.
+type Session[M any] struct {
+	ID    string
+	steps int
+	o     Options
+}
+
+// Open begins a session, or goes on with one.
+func Open[M any](ctx context.Context, o Options) (*Session[M], error) {
+	s := &Session[M]{ID: o.ID, o: o}
+	if o.ID != "" {
+		state, err := s.State(ctx)
+		s.steps = state.Steps
+		return s, err
+	}
+	ask := Begin{Model: o.Model, Settings: map[string]json.RawMessage{}}
+	for key, v := range o.Settings {
+		text, err := json.Marshal(v)
+		if err != nil {
+			return nil, badinput.Errorf("settings: %s: %w", key, err)
+		}
+		ask.Settings[key] = text
+	}
+	var err error
+	if ask.Problems, err = rows(ctx, o.Problems); err != nil {
+		return nil, err
+	}
+	var state State
+	if err := s.call(ctx, "POST", "", ask, &state); err != nil {
+		return nil, err
+	}
+	s.ID = state.ID
+	return s, nil
+}
+
+// rows are problems as lines of a task file have them; nil where they are nil.
+func rows(ctx context.Context, problems []data.Problem) ([]json.RawMessage, error) {
+	if problems == nil {
+		return nil, nil
+	}
+	all := make([]json.RawMessage, len(problems))
+	for i := range problems {
+		tests, err := problems[i].Tests(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if all[i], err = json.Marshal(data.Record{Problem: problems[i], Tests: tests}); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// State is that of the session.
+func (s *Session[M]) State(ctx context.Context) (state State, err error) {
+	return state, s.call(ctx, "GET", "", nil, &state)
+}
+
+// StepsDone is how many steps the policy has behind it.
+func (s *Session[M]) StepsDone() int { return s.steps }
+
+// Step takes one step, on a subset of problems, or on the next of the session where it is nil. Iterations are updates on the same
+// completions; 0: as configured.
+func (s *Session[M]) Step(ctx context.Context, subset []data.Problem, iterations int) (m M, err error) {
+	problems, err := rows(ctx, subset)
+	next := s.steps + 1
+	if err == nil {
+		err = s.call(ctx, "POST", "/train_step", StepAsk{Step: &next, Problems: problems, Iterations: iterations}, &m)
+	}
+	if err == nil {
+		s.steps++
+	}
+	return m, err
+}
+
+// Sample draws n completions of each problem from the policy as it is, and has them scored. At temperature 0 they are the most
+// likely ones. Asked again, the same policy answers the same.
+func (s *Session[M]) Sample(ctx context.Context, problems []data.Problem, n int, temperature float32) ([]Group, error) {
+	ask := SampleAsk{N: &n, Temperature: &temperature}
+	var err error
+	if ask.Problems, err = rows(ctx, problems); err != nil {
+		return nil, err
+	}
+	var got Sampled
+	err = s.call(ctx, "POST", "/sample", ask, &got)
+	return got.Groups, err
+}
+
+// Save keeps the adapter of the last step on the server, and serves it under a name where one is given.
+func (s *Session[M]) Save(ctx context.Context, serveAs string) (saved Saved, err error) {
+	return saved, s.call(ctx, "POST", "/save", SaveAsk{ServeAs: serveAs}, &saved)
+}
+
+// Finish ends the training: the last step is kept, and the session's memory is given back.
+func (s *Session[M]) Finish(ctx context.Context) (saved Saved, err error) {
+	return saved, s.call(ctx, "POST", "/finish", SaveAsk{}, &saved)
+}
+
+// Delete removes the session from the server, with what was kept of it.
+func (s *Session[M]) Delete(ctx context.Context) error { return s.call(ctx, "DELETE", "", nil, nil) }
+
+// Download writes an adapter that was kept into a new directory, in PEFT's format.
+func (s *Session[M]) Download(ctx context.Context, saved Saved, dir string) error {
+	var archive bytes.Buffer
+	if err := s.call(ctx, "GET", "/saved/"+strconv.Itoa(saved.Step), nil, &archive); err != nil {
+		return err
+	}
+	return atomicfile.Folder(dir, func(unfinished string) error {
+		for in := tar.NewReader(&archive); ; {
+			head, err := in.Next()
+			if errors.Is(err, io.EOF) {
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			if head.Name != filepath.Base(head.Name) || !filepath.IsLocal(head.Name) {
+				return fmt.Errorf("the archive of the adapter has a file %q, expected names without folders", head.Name)
+			}
+			text, err := io.ReadAll(in)
+			if err == nil {
+				err = os.WriteFile(filepath.Join(unfinished, head.Name), text, 0o644)
+			}
+			if err != nil {
+				return err
+			}
+		}
+	})
+}
+
+// Refused is an answer that making the call again would not mend.
+type Refused struct {
+	Status int
+	Text   string
+}
+
+func (e *Refused) Error() string { return fmt.Sprintf("the server refuses (%d): %s", e.Status, e.Text) }
+
+// call makes a call until it is answered. A server that is still at work says so, and is asked again: it knows the request.
+func (s *Session[M]) call(ctx context.Context, method, path string, in, out any) error {
+	var text []byte
+	if in != nil {
+		var err error
+		if text, err = json.Marshal(in); err != nil {
+			return err
+		}
+	}
+	once, wait, tries := rand.Text(), 50*time.Millisecond, 0
+	for {
+		status, answer, err := s.once(ctx, method, path, once, text)
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case err == nil && status == http.StatusAccepted:
+			tries, wait = 0, 50*time.Millisecond
+			continue
+		case err == nil && status < 300:
+			return read(answer, out)
+		case err == nil && status != http.StatusTooManyRequests && status != http.StatusServiceUnavailable:
+			return &Refused{status, reason(answer)}
+		case tries == mostTries:
+			return cmp.Or(err, error(&Refused{status, reason(answer)}))
+		}
+		tries++
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		wait = min(2*wait, 5*time.Second)
+	}
+}
+
+// mostTries is how often a server is tried in a row that does not answer, or has no room: for some minutes.
+const mostTries = 60
+
+func (s *Session[M]) once(ctx context.Context, method, path, once string, text []byte) (status int, answer []byte, err error) {
+	url := strings.TrimSuffix(s.o.URL, "/") + "/v1/sessions"
+	if s.ID != "" {
+		url += "/" + s.ID
+	}
+	r, err := http.NewRequestWithContext(ctx, method, url+path, bytes.NewReader(text))
+	if err != nil {
+		return 0, nil, err
+	}
+	r.Header.Set("Idempotency-Key", once)
+	if s.o.Key != "" {
+		r.Header.Set("Authorization", "Bearer "+s.o.Key)
+	}
+	res, err := cmp.Or(s.o.HTTP, http.DefaultClient).Do(r)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer res.Body.Close()
+	answer, err = io.ReadAll(res.Body)
+	return res.StatusCode, answer, err
+}
+
+func read(answer []byte, out any) error {
+	if whole, ok := out.(*bytes.Buffer); ok {
+		whole.Write(answer)
+		return nil
+	}
+	if out == nil {
+		return nil
+	}
+	return json.Unmarshal(answer, out)
+}
+
+// reason is what an answer that refuses says.
+func reason(answer []byte) string {
+	var said struct {
+		Error struct {
+			Message string `json:"message"`
+		} `json:"error"`
+	}
+	if json.Unmarshal(answer, &said) != nil || said.Error.Message == "" {
+		return string(answer[:min(len(answer), 200)])
+	}
+	return said.Error.Message
+}

@@ -1,0 +1,242 @@
+// Package adapters lets clients load adapters while a server answers, with the calls that vLLM has for it, and unload those
+// again. Only what lies below one directory can be loaded: it knows that directory, and nothing of how adapters speak.
+package adapters
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/serving"
+	"github.com/seed-7879b91d/grpo/internal/serving/body"
+	"github.com/seed-7879b91d/grpo/internal/serving/refusal"
+)
+
+// Options of a server.
+type Options struct {
+	Dir string // that adapters may be loaded from, as Directory says it; "": none may
+	// Changed hears how many adapters are loaded, after each change.
+	Changed func(loaded int)
+	// Refused hears of every request that was not answered.
+	Refused func(r *http.Request, err error)
+}
+
+// Server loads and unloads.
+type Server struct {
+	Options
+	host *serving.Host
+
+	mu     sync.Mutex
+	loaded map[string]bool // by this server: others stay
+}
+
+// Directory is the whole path of one that adapters may be loaded from.
+func Directory(name string) (string, error) {
+	info, err := os.Stat(name)
+	if err == nil && !info.IsDir() {
+		err = fmt.Errorf("%s is a file", name)
+	}
+	if err != nil {
+		return "", badinput.Errorf("%w; type a directory that has adapters below it", err)
+	}
+	return filepath.Abs(name)
+}
+
+// New makes a server for a host.
+func New(host *serving.Host, o Options) *Server {
+	return &Server{Options: o, host: host, loaded: map[string]bool{}}
+}
+
+// Register adds the calls to those of a server.
+func (s *Server) Register(mux *http.ServeMux) {
+	mux.HandleFunc("POST /v1/load_lora_adapter", s.answered(s.load))
+	mux.HandleFunc("POST /v1/unload_lora_adapter", s.answered(s.unload))
+	mux.HandleFunc("DELETE /v1/models/{name...}", s.answered(s.remove))
+}
+
+func (s *Server) answered(call func(w http.ResponseWriter, r *http.Request) error) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if err := call(w, r); err != nil {
+			if s.Refused != nil {
+				s.Refused(r, err)
+			}
+			refusal.Write(w, err)
+		}
+	}
+}
+
+// asked is what vLLM's clients send.
+type asked struct {
+	Name    string `json:"lora_name"`
+	Path    string `json:"lora_path"`
+	Inplace bool   `json:"load_inplace"`
+	Base    string `json:"base_model_name"` // where there are several models
+	ID      *int64 `json:"lora_int_id"`     // their engine's own number, which nothing here hangs on
+}
+
+func (s *Server) load(w http.ResponseWriter, r *http.Request) error {
+	var a asked
+	if _, err := body.Read(r, &a); err != nil {
+		return err
+	}
+	if a.Name == "" || a.Path == "" {
+		return refusal.Field("lora_name", "found %q with lora_path %q, expected both", a.Name, a.Path)
+	}
+	if err := serving.CheckName(a.Name); err != nil {
+		return misnamed(err)
+	}
+	dir, err := s.find(a.Path)
+	if err != nil {
+		return err
+	}
+	switch there := s.has(a.Name); {
+	case there && !a.Inplace:
+		return refusal.Field("lora_name", "%q is loaded already; unload it first, or send \"load_inplace\": true", a.Name)
+	case there:
+		err = s.host.ReplaceAdapter(a.Name, dir)
+	default:
+		if err = s.host.LoadAdapter(a.Name, a.Base, dir); err == nil {
+			s.note(a.Name, true)
+		}
+	}
+	if err != nil {
+		return explain(misnamed(err), dir, a.Path)
+	}
+	return say(w, "Success: LoRA adapter '%s' added successfully.", a.Name)
+}
+
+// find is the directory of an adapter that a client names: below that of the server, and reached without leaving it.
+func (s *Server) find(path string) (string, error) {
+	if s.Dir == "" {
+		return "", refusal.Errorf(http.StatusForbidden,
+			"no adapters are loaded here; start the server with --adapters DIR, which has them below it")
+	}
+	outside := &refusal.Error{Status: http.StatusForbidden, Param: "lora_path", Message: fmt.Sprintf(
+		"lora_path: found %q, expected the directory of an adapter below the one that --adapters names, by its path from there",
+		refusal.Short(path, 200))}
+	local := path
+	if filepath.IsAbs(path) {
+		rel, err := filepath.Rel(s.Dir, filepath.Clean(path))
+		if err != nil {
+			return "", outside
+		}
+		local = rel
+	}
+	if !filepath.IsLocal(local) || strings.ContainsRune(local, 0) {
+		return "", outside
+	}
+	root, err := os.OpenRoot(s.Dir)
+	if err != nil {
+		return "", err
+	}
+	defer root.Close()
+	for _, name := range []string{"adapter_config.json", "adapter_model.safetensors"} {
+		info, err := root.Stat(filepath.Join(local, name)) // which leaves the directory by no link
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return "", &refusal.Error{Status: http.StatusNotFound, Param: "lora_path",
+				Message: fmt.Sprintf("lora_path: there is no %s in %q", name, refusal.Short(path, 200))}
+		case err != nil || !info.Mode().IsRegular():
+			return "", outside
+		}
+	}
+	return filepath.Join(s.Dir, local), nil
+}
+
+func (s *Server) unload(w http.ResponseWriter, r *http.Request) error {
+	var a asked
+	if _, err := body.Read(r, &a); err != nil {
+		return err
+	}
+	if err := s.drop("lora_name", a.Name); err != nil {
+		return err
+	}
+	return say(w, "Success: LoRA adapter '%s' removed successfully.", a.Name)
+}
+
+// remove is unload in OpenAI's words.
+func (s *Server) remove(w http.ResponseWriter, r *http.Request) error {
+	name := r.PathValue("name")
+	if err := s.drop("model", name); err != nil {
+		return err
+	}
+	return body.Write(w, http.StatusOK, map[string]any{"id": name, "object": "model", "deleted": true})
+}
+
+// drop unloads an adapter, and waits until its running answers are given.
+func (s *Server) drop(field, name string) error {
+	if !s.note(name, false) {
+		if _, err := s.host.Find(refusal.Short(name, 200)); err != nil {
+			return &refusal.Error{Status: http.StatusNotFound, Param: field, Code: "model_not_found", Message: err.Error()}
+		}
+		return &refusal.Error{Status: http.StatusForbidden, Param: field,
+			Message: fmt.Sprintf("%s: %q was not loaded by a request, and stays", field, name)}
+	}
+	if err := s.host.UnloadAdapter(name); err != nil {
+		return explain(err, "", "")
+	}
+	return nil
+}
+
+func (s *Server) has(name string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.loaded[name]
+}
+
+// note notes what becomes of a name, and reports whether it was that of an adapter that a request had loaded.
+func (s *Server) note(name string, loaded bool) (was bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	was = s.loaded[name]
+	if delete(s.loaded, name); loaded {
+		s.loaded[name] = true
+	}
+	if s.Changed != nil {
+		s.Changed(len(s.loaded))
+	}
+	return was
+}
+
+// explain gives an error of the host a status. Where the adapter lies on this machine is none of the client's business.
+func explain(err error, dir, path string) error {
+	var missing *serving.NotFound
+	var known *refusal.Error
+	status := http.StatusBadRequest
+	switch {
+	case errors.As(err, &known):
+		return err
+	case errors.As(err, &missing):
+		status = http.StatusNotFound
+	case errors.Is(err, serving.ErrFull):
+		status = http.StatusConflict
+	case !badinput.Is(err):
+		return err
+	}
+	text := err.Error()
+	if dir != "" {
+		text = strings.ReplaceAll(text, dir, path)
+	}
+	return refusal.Errorf(status, "%s", text)
+}
+
+func say(w http.ResponseWriter, format string, args ...any) error {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	_, err := io.WriteString(w, fmt.Sprintf(format, args...)+"\n")
+	return err
+}
+
+// misnamed tells who sent a wrong name what to send; any other error stays as it is.
+func misnamed(err error) error {
+	if e := (*serving.Misnamed)(nil); errors.As(err, &e) {
+		return refusal.Field("lora_name", "%s; send another lora_name", e.Wrong)
+	}
+	return err
+}

@@ -1,0 +1,88 @@
+// Package body reads what a request brings as JSON: one object of fields that are known, and nothing behind it.
+package body
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"reflect"
+	"strings"
+
+	"github.com/seed-7879b91d/grpo/internal/serving/refusal"
+)
+
+// Read reads the body of a request into a struct. The text is given too.
+func Read(r *http.Request, into any) (text []byte, err error) {
+	if text, err = io.ReadAll(r.Body); err != nil {
+		return nil, refusal.Body(err)
+	}
+	in := json.NewDecoder(bytes.NewReader(text))
+	in.DisallowUnknownFields()
+	if err := in.Decode(into); err != nil {
+		return text, explain(err, into)
+	}
+	if _, err := in.Token(); !errors.Is(err, io.EOF) {
+		return text, refusal.Errorf(http.StatusBadRequest, "the body: found more after its JSON object, expected one object alone")
+	}
+	return text, nil
+}
+
+// explain puts what encoding/json says into the words of a field.
+func explain(err error, into any) error {
+	var kind *json.UnmarshalTypeError
+	if errors.As(err, &kind) && kind.Field != "" {
+		return refusal.Field(kind.Field, "found %s, expected %s", article(kind.Value), article(kind.Type.Kind().String()))
+	}
+	if errors.As(err, &kind) {
+		return refusal.Errorf(http.StatusBadRequest, "the body: found %s, expected a JSON object", article(kind.Value))
+	}
+	if name, unknown := strings.CutPrefix(err.Error(), "json: unknown field "); unknown {
+		name = strings.Trim(refusal.Short(name, 100), `"`)
+		return refusal.Field(name, "is not known here; there are: %s", strings.Join(fields(reflect.TypeOf(into).Elem()), ", "))
+	}
+	return refusal.Errorf(http.StatusBadRequest, "the body is no JSON object: %s",
+		refusal.Short(strings.TrimPrefix(err.Error(), "json: "), 200))
+}
+
+// words are the kinds of values as a client knows them.
+var words = map[string]string{"int": "a whole number", "int64": "a whole number", "uint64": "a whole number, 0 or more",
+	"float64": "a number", "float32": "a number", "bool": "true or false", "slice": "a list",
+	"struct": "an object", "map": "an object", "array": "a list",
+	"object": "an object"}
+
+func article(kind string) string {
+	if word, ok := words[kind]; ok {
+		return word
+	}
+	if strings.HasPrefix(kind, "number ") {
+		return strings.TrimPrefix(kind, "number ")
+	}
+	return "a " + kind
+}
+
+// fields are the names of a struct's.
+func fields(t reflect.Type) (all []string) {
+	for i := range t.NumField() {
+		f := t.Field(i)
+		if f.Anonymous {
+			all = append(all, fields(f.Type)...)
+		} else if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); name != "" && name != "-" {
+			all = append(all, name)
+		}
+	}
+	return all
+}
+
+// Write answers with JSON. Whoever does not read it has left.
+func Write(w http.ResponseWriter, status int, v any) error {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	w.Write(append(text, '\n'))
+	return nil
+}

@@ -1,0 +1,87 @@
+package serving
+
+import (
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/sources"
+	"github.com/seed-7879b91d/grpo/lora"
+	"github.com/seed-7879b91d/grpo/model"
+	"github.com/seed-7879b91d/grpo/sampler"
+)
+
+// What is published under a name answers from then on; who asked before hears the one before to its end.
+func TestPublishingTakesThePlaceOfTheOneBefore(t *testing.T) {
+	b := backend(t)
+	h, err := Open(t.Context(), Options{Backend: b, Sampling: small, Models: []NamedDir{{"x", "tiny"}}})
+	require.NoError(t, err)
+	run(t, h)
+	base, err := h.Find("x")
+	require.NoError(t, err)
+	older, newer := saved(t, base, 3), saved(t, base, 4)
+	hear := func(name string) sampler.Rollout {
+		p, err := h.Find(name)
+		require.NoError(t, err)
+		return <-ask(t, p, "Print 2.", 5)
+	}
+	require.NoError(t, h.LoadAdapter("older", "", older))
+	require.NoError(t, h.LoadAdapter("newer", "", newer))
+	require.NotEqual(t, hear("older").LogProbs, hear("newer").LogProbs)
+
+	require.NoError(t, h.LoadAdapter("it", "", older))
+	it, err := h.Find("it")
+	require.NoError(t, err)
+	speaking := ask(t, it, "Print 2.", 5)
+	a, err := lora.Load(newer, base.Language.Shape.LoRADims())
+	require.NoError(t, err)
+	freed, err := h.Publish("it", "x", a)
+	require.NoError(t, err)
+	require.Equal(t, hear("newer"), hear("it"))
+	require.Equal(t, hear("older").LogProbs, (<-speaking).LogProbs)
+	<-freed
+	require.NoError(t, h.ReplaceAdapter("it", older), "from a directory")
+	require.Equal(t, hear("older"), hear("it"))
+
+	freed, err = h.Publish("another", "x", a)
+	require.NoError(t, err)
+	<-freed
+	require.Equal(t, hear("newer"), hear("another"))
+	for name, base := range map[string]string{"x": "x", "it": "y", "a b": "x"} {
+		_, err := h.Publish(name, base, a)
+		require.True(t, badinput.Is(err), "%s: %v", name, err)
+	}
+	require.ErrorContains(t, h.ReplaceAdapter("x", newer), "x is a model, and stays")
+	require.Error(t, h.ReplaceAdapter("nobody", newer))
+}
+
+// A host over a model that is open already says what the bare model says, whatever is attached there.
+func TestAHostOverAnOpenModel(t *testing.T) {
+	b := backend(t)
+	h, err := Open(t.Context(), Options{Backend: b, Sampling: small, Models: []NamedDir{{"x", "tiny"}}})
+	require.NoError(t, err)
+	run(t, h)
+	x, err := h.Find("x")
+	require.NoError(t, err)
+	want := <-ask(t, x, "Print 2.", 5)
+
+	h.Turn().Lock()
+	p, err := model.Open(b, x.Language.Dir, false, model.Options{})
+	require.NoError(t, err)
+	a, err := lora.Load(saved(t, x, 3), p.LoRADims())
+	require.NoError(t, err)
+	require.NoError(t, p.Attach(a))
+	h.Turn().Unlock()
+	o := small
+	o.Adapters = 1
+	over, err := Over(b, h.Turn(), "y", x.Language, p, o)
+	require.NoError(t, err)
+	run(t, over)
+	y, err := over.Find("y")
+	require.NoError(t, err)
+	require.Equal(t, want, <-ask(t, y, "Print 2.", 5))
+	_, err = Over(b, new(sync.Mutex), "y/..", (*sources.Language)(nil), p, o)
+	require.True(t, badinput.Is(err), "%v", err)
+}

@@ -1,0 +1,226 @@
+package sessions
+
+import (
+	"archive/tar"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/seed-7879b91d/grpo/internal/atomicfile"
+	"github.com/seed-7879b91d/grpo/internal/remote"
+	"github.com/seed-7879b91d/grpo/internal/serving"
+	"github.com/seed-7879b91d/grpo/internal/serving/body"
+	"github.com/seed-7879b91d/grpo/internal/serving/refusal"
+)
+
+// save keeps the adapter of the last step, and serves it where a name is given.
+func (s *Server) save(w http.ResponseWriter, r *http.Request, n *session) error {
+	return n.keeping(w, r, "save", func(ctx context.Context, ask remote.SaveAsk) (remote.Saved, error) {
+		if n.isFinished() {
+			return remote.Saved{}, finished()
+		}
+		return n.keep(ctx, ask.ServeAs)
+	})
+}
+
+// finish keeps the adapter, and ends the training.
+func (s *Server) finish(w http.ResponseWriter, r *http.Request, n *session) error {
+	return n.keeping(w, r, "finish", func(ctx context.Context, ask remote.SaveAsk) (saved remote.Saved, err error) {
+		if n.isFinished() { // asked again
+			last := n.stateNow().Saved
+			return n.saved(last[len(last)-1]), nil
+		}
+		if saved, err = n.keep(ctx, ask.ServeAs); err == nil {
+			err = errors.Join(n.leave(), n.write(func(r *record) { r.Finished = true }))
+		}
+		return saved, err
+	})
+}
+
+func (n *session) keeping(w http.ResponseWriter, r *http.Request, what string,
+	keep func(context.Context, remote.SaveAsk) (remote.Saved, error)) error {
+	var ask remote.SaveAsk
+	text, err := body.Read(r, &ask)
+	if err != nil {
+		return err
+	}
+	if ask.ServeAs != "" {
+		if err := serving.CheckName(ask.ServeAs); err != nil {
+			return misnamed(err)
+		}
+	}
+	key := fmt.Sprintf("%s %s after step %d", what, sumOf(text), n.stateNow().Steps)
+	_, err = n.do(w, r, key, "", func(ctx context.Context) ([]byte, error) {
+		saved, err := keep(ctx, ask)
+		if err != nil {
+			return nil, err
+		}
+		return json.Marshal(saved)
+	})
+	return err
+}
+
+func (n *session) savedDir(step int) string {
+	return filepath.Join(n.file(savedFolder), strconv.Itoa(step))
+}
+
+func (n *session) saved(step int) remote.Saved {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return remote.Saved{Step: step, Adapter: fmt.Sprintf("/v1/sessions/%s/saved/%d", n.ID, step), ServedAs: n.record.ServedAs}
+}
+
+// files are those of an adapter.
+var files = []string{"adapter_config.json", "adapter_model.safetensors"}
+
+// keep copies the adapter of the last step to where it stays.
+func (n *session) keep(ctx context.Context, serveAs string) (saved remote.Saved, err error) {
+	t, err := n.open(ctx)
+	if err != nil {
+		return saved, err
+	}
+	checkpoint, err := t.Save(ctx)
+	if err != nil {
+		return saved, err
+	}
+	step, dir := t.StepsDone(), n.savedDir(t.StepsDone())
+	if !slices.Contains(n.stateNow().Saved, step) {
+		if err := os.RemoveAll(dir); err != nil { // of before a kill
+			return saved, err
+		}
+		if err := atomicfile.Folder(dir, func(unfinished string) error {
+			for _, name := range files {
+				text, err := os.ReadFile(filepath.Join(checkpoint, "adapter", name))
+				if err == nil {
+					err = atomicfile.WriteBytes(filepath.Join(unfinished, name), text)
+				}
+				if err != nil {
+					return err
+				}
+			}
+			return nil
+		}); err != nil {
+			return saved, err
+		}
+	}
+	if err := n.serve(serveAs, dir); err != nil {
+		return saved, misnamed(err)
+	}
+	err = n.write(func(r *record) {
+		r.Saved = append(slices.DeleteFunc(slices.Clone(r.Saved), func(s int) bool { return s == step }), step)
+		r.ServedAs = cmp.Or(serveAs, r.ServedAs)
+	})
+	return n.saved(step), err
+}
+
+// serve has a name stand for an adapter; a name of before goes.
+func (n *session) serve(name, dir string) error {
+	before := n.stateNow().ServedAs
+	switch {
+	case name == "":
+		return nil
+	case name == before:
+		return n.s.Host.ReplaceAdapter(name, dir)
+	}
+	if err := n.s.Host.LoadAdapter(name, n.Model, dir); err != nil {
+		return err
+	}
+	if before == "" {
+		return nil
+	}
+	return n.s.Host.UnloadAdapter(before)
+}
+
+// archive sends an adapter that was kept, as a tar.
+func (s *Server) archive(w http.ResponseWriter, r *http.Request, n *session) error {
+	step, err := number(r.PathValue("step"))
+	if err != nil {
+		return err
+	}
+	if kept := n.stateNow().Saved; !slices.Contains(kept, step) {
+		return refusal.Errorf(http.StatusNotFound, "step %d was not saved; %s", step, told(kept))
+	}
+	w.Header().Set("Content-Type", "application/x-tar")
+	w.Header().Set("Content-Disposition", fmt.Sprintf(`attachment; filename="adapter-%d.tar"`, step))
+	if err := pack(w, n.savedDir(step)); err != nil {
+		s.Log.Warn("an archive was not sent to its end", "error", err)
+		panic(http.ErrAbortHandler) // else what was sent would look whole
+	}
+	return nil
+}
+
+// told says which steps there are.
+func told(kept []int) string {
+	if len(kept) == 0 {
+		return "none is yet: POST …/save keeps the adapter of the last step"
+	}
+	var all []string
+	for _, step := range slices.Sorted(slices.Values(kept)) {
+		all = append(all, strconv.Itoa(step))
+	}
+	return "there are: " + strings.Join(all, ", ")
+}
+
+func pack(w io.Writer, dir string) error {
+	out := tar.NewWriter(w)
+	for _, name := range files {
+		f, err := os.Open(filepath.Join(dir, name))
+		if err != nil {
+			return err
+		}
+		info, err := f.Stat()
+		if err == nil {
+			err = out.WriteHeader(&tar.Header{Name: name, Mode: 0o644, Size: info.Size(), ModTime: info.ModTime()})
+		}
+		if err == nil {
+			_, err = io.Copy(out, f)
+		}
+		if err = errors.Join(err, f.Close()); err != nil {
+			return err
+		}
+	}
+	return out.Close()
+}
+
+// delete ends a session and removes it.
+func (s *Server) delete(w http.ResponseWriter, r *http.Request, n *session) error {
+	s.mu.Lock()
+	delete(s.sessions, n.ID)
+	s.mu.Unlock()
+	n.end()
+	last := &job{over: make(chan struct{})}
+	n.mu.Lock()
+	n.queue = append(n.queue, last)
+	if !n.working {
+		n.working = true
+		s.work.Go(n.workOff)
+	}
+	n.mu.Unlock()
+	<-last.over // what was at work has ended
+	err := n.leave()
+	if name := n.stateNow().ServedAs; name != "" {
+		err = errors.Join(err, s.Host.UnloadAdapter(name))
+	}
+	s.forget(n)
+	if err != nil {
+		return err
+	}
+	return body.Write(w, http.StatusOK, map[string]any{"id": n.ID, "deleted": true})
+}
+
+// misnamed tells who sent a wrong name what to send; any other error stays as it is.
+func misnamed(err error) error {
+	if e := (*serving.Misnamed)(nil); errors.As(err, &e) {
+		return refusal.Field("serve_as", "%s; send another serve_as", e.Wrong)
+	}
+	return err
+}

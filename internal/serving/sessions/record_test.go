@@ -1,0 +1,54 @@
+package sessions
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7879b91d/grpo"
+)
+
+// A session shows its settings after a restart as before, be they of its record or, where that has none, of its run.
+func TestSettingsAfterARestart(t *testing.T) {
+	s := newServer(t)
+	r, err := grpo.OpenRemote(t.Context(), grpo.RemoteOptions{URL: s.web.URL, Problems: problems(),
+		Settings: map[string]any{"learning_rate": 0.01, "seed": uint64(1) << 60}})
+	require.NoError(t, err)
+	_, err = r.Step(t.Context(), nil, 0)
+	require.NoError(t, err)
+	settings := func() string {
+		var state struct{ Settings json.RawMessage }
+		require.NoError(t, json.Unmarshal([]byte(s.call("GET", "/v1/sessions/"+r.ID, "")[4:]), &state))
+		return string(state.Settings)
+	}
+	before := settings()
+	require.Contains(t, before, `"learning_rate":0.01,`)
+	require.Contains(t, before, `"seed":1152921504606846976,`)
+	require.Contains(t, s.call("GET", "/v1/sessions/"+r.ID+"/saved/9", ""), "step 9 was not saved; none is yet")
+	_, err = r.Save(t.Context(), "")
+	require.NoError(t, err)
+	_, err = r.Step(t.Context(), nil, 0)
+	require.NoError(t, err)
+	_, err = r.Save(t.Context(), "")
+	require.NoError(t, err)
+	require.Contains(t, s.call("GET", "/v1/sessions/"+r.ID+"/saved/9", ""), "step 9 was not saved; there are: 1, 2")
+	s.stop()
+	s.start(Options{})
+	require.Equal(t, before, settings())
+
+	s.stop()
+	file := filepath.Join(s.Store, r.ID, recordFile)
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	var kept map[string]any
+	require.NoError(t, json.Unmarshal(text, &kept))
+	delete(kept, "shown")
+	text, err = json.Marshal(kept)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(file, text, 0o600))
+	s.start(Options{})
+	require.Equal(t, before, settings())
+}

@@ -1,0 +1,266 @@
+package sessions
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base32"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/seed-7879b91d/grpo"
+	"github.com/seed-7879b91d/grpo/configs"
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/remote"
+	"github.com/seed-7879b91d/grpo/internal/serving"
+	"github.com/seed-7879b91d/grpo/internal/serving/body"
+	"github.com/seed-7879b91d/grpo/internal/serving/refusal"
+)
+
+// Options of a server. The zero value of what has a number behind it is that.
+type Options struct {
+	Store  string // directory
+	Config *configs.Config
+	Host   *serving.Host
+	Models []serving.NamedDir // of the host, as the operator named them
+	Log    *slog.Logger
+
+	Most    int                        // sessions that are not finished; 8
+	Poll    time.Duration              // how long a call is held before it is answered with 202; 20 s
+	Owner   func(*http.Request) string // who sends a request: the name of a key. nil: all are one
+	Idle    time.Duration              // a session that nobody asks anything leaves the memory; 15 min
+	Trainer []grpo.Option              // of every session
+}
+
+// Server has sessions.
+type Server struct {
+	Options
+	ctx  context.Context // of everything that is computed
+	stop context.CancelFunc
+	work sync.WaitGroup
+
+	mu       sync.Mutex
+	sessions map[string]*session
+}
+
+// folder is where sessions are, below the store.
+const folder = "steps"
+
+// New opens a server over a directory, in which it goes on where one before it stopped.
+func New(o Options) (*Server, error) {
+	o.Most, o.Poll, o.Idle = cmp.Or(o.Most, 8), cmp.Or(o.Poll, 20*time.Second), cmp.Or(o.Idle, 15*time.Minute)
+	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
+	s := &Server{Options: o, sessions: map[string]*session{}}
+	if s.Owner == nil {
+		s.Owner = func(*http.Request) string { return "" }
+	}
+	var err error
+	if s.Store, err = filepath.Abs(filepath.Join(o.Store, folder)); err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(s.Store, 0o700); err != nil {
+		return nil, badinput.Errorf("--store: %w; type a directory that can be written", err)
+	}
+	s.ctx, s.stop = context.WithCancel(context.Background())
+	entries, err := os.ReadDir(s.Store)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range entries {
+		if n, err := s.recall(e.Name()); err != nil {
+			s.Log.Error("a session is not there", "folder", e.Name(), "error", err.Error())
+		} else {
+			s.sessions[n.ID] = n
+		}
+	}
+	return s, nil
+}
+
+// Close ends what is computed; no step that was answered is lost. The host is its owner's.
+func (s *Server) Close() error {
+	s.stop()
+	s.work.Wait()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var errs []error
+	for _, n := range s.sessions {
+		errs = append(errs, n.leave())
+	}
+	return errors.Join(errs...)
+}
+
+// Register adds the calls to those of a server.
+func (s *Server) Register(mux *http.ServeMux) {
+	for pattern, call := range map[string]func(http.ResponseWriter, *http.Request, *session) error{
+		"GET ":              s.state,
+		"DELETE ":           s.delete,
+		"POST /train_step":  s.trainStep,
+		"POST /sample":      s.sample,
+		"POST /save":        s.save,
+		"POST /finish":      s.finish,
+		"GET /saved/{step}": s.archive,
+	} {
+		method, path, _ := strings.Cut(pattern, " ")
+		mux.HandleFunc(method+" /v1/sessions/{id}"+path, s.answered(func(w http.ResponseWriter, r *http.Request) error {
+			n, err := s.find(r.PathValue("id"), s.Owner(r))
+			if err != nil {
+				return err
+			}
+			return call(w, r, n)
+		}))
+	}
+	mux.HandleFunc("POST /v1/sessions", s.answered(s.create))
+}
+
+func (s *Server) answered(call func(http.ResponseWriter, *http.Request) error) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if err := call(w, r); err != nil {
+			e := refusal.Of(err)
+			if e.Status >= 500 {
+				s.Log.Error("not answered", "id", r.Header.Get("X-Request-Id"), "why", err.Error())
+			}
+			refusal.Write(w, err)
+		}
+	}
+}
+
+// find is the session of an id, which is there for the one alone who began it.
+func (s *Server) find(id, owner string) (*session, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := s.sessions[id]
+	if n == nil || n.Owner != owner {
+		return nil, refusal.Errorf(http.StatusNotFound, "there is no session %q here; POST /v1/sessions begins one", refusal.Short(id, 50))
+	}
+	return n, nil
+}
+
+// create begins a session, or finds the one that was begun by the same request.
+func (s *Server) create(w http.ResponseWriter, r *http.Request) error {
+	var ask remote.Begin
+	text, err := body.Read(r, &ask)
+	if err != nil {
+		return err
+	}
+	n, err := s.begin(r, ask, sumOf(text))
+	if err != nil {
+		return err
+	}
+	_, err = n.do(w, r, "open", n.Sum, func(ctx context.Context) ([]byte, error) {
+		if n.isFinished() { // asked again
+			return json.Marshal(n.stateNow())
+		}
+		if _, err := n.open(ctx); err != nil {
+			s.forget(n)
+			return nil, err
+		}
+		state := n.stateNow()
+		state.State = remote.Ready // once this is answered
+		return json.Marshal(state)
+	})
+	return err
+}
+
+// begin finds a place for a session, and writes down what it is. No trainer is opened yet.
+func (s *Server) begin(r *http.Request, ask remote.Begin, sum string) (*session, error) {
+	key := r.Header.Get("Idempotency-Key")
+	if key == "" {
+		key = rand.Text()
+	}
+	if _, err := words(ask.Settings); err != nil {
+		return nil, err
+	}
+	if err := some("problems", ask.Problems); err != nil {
+		return nil, err
+	}
+	problems, err := read(r.Context(), ask.Problems)
+	if err != nil {
+		return nil, err
+	}
+	p, err := s.model(ask.Model)
+	if err != nil {
+		return nil, err
+	}
+	owner := s.Owner(r)
+	n := newSession(s, record{ID: idOf(owner, key), Owner: owner, Sum: sum, Model: p.Name, Settings: ask.Settings, Own: len(problems) > 0})
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if before := s.sessions[n.ID]; before != nil {
+		if before.Sum != sum {
+			return nil, refusal.Errorf(http.StatusConflict, "another session was begun with this Idempotency-Key; send another key")
+		}
+		return before, nil
+	}
+	if open := s.unfinished(); open >= s.Most {
+		return nil, refusal.Busy(time.Minute, "%d sessions are open, as many as may be; finish or delete one", open)
+	}
+	cfg, err := s.configure(n, p)
+	if err == nil {
+		err = bearable(cfg)
+	}
+	if err != nil {
+		return nil, err
+	}
+	n.record.Shown = shown(cfg)
+	if err := n.create(lines(ask.Problems)); err != nil {
+		return nil, err
+	}
+	s.sessions[n.ID] = n
+	return n, nil
+}
+
+// model is the model of a name, or the only one.
+func (s *Server) model(name string) (*serving.Policy, error) {
+	models := slices.DeleteFunc(s.Host.Policies(), func(p serving.Policy) bool { return p.Adapter != nil })
+	if name == "" && len(models) == 1 {
+		return &models[0], nil
+	}
+	if i := slices.IndexFunc(models, func(p serving.Policy) bool { return p.Name == name }); i >= 0 {
+		return &models[i], nil
+	}
+	var names []string
+	for _, p := range models {
+		names = append(names, p.Name)
+	}
+	return nil, refusal.Field("model", "found %q, expected one of %s", refusal.Short(name, 200), strings.Join(names, ", "))
+}
+
+func (s *Server) unfinished() (open int) {
+	for _, n := range s.sessions {
+		if !n.isFinished() {
+			open++
+		}
+	}
+	return open
+}
+
+// forget removes a session.
+func (s *Server) forget(n *session) {
+	s.mu.Lock()
+	delete(s.sessions, n.ID)
+	s.mu.Unlock()
+	if err := os.RemoveAll(n.dir); err != nil {
+		s.Log.Error("a session is not removed", "id", n.ID, "error", err.Error())
+	}
+}
+
+// idOf names a session after who began it, with which Idempotency-Key: nobody guesses it who does not know that.
+func idOf(owner, key string) string {
+	sum := sha256.Sum256([]byte("session\n" + owner + "\n" + key))
+	return strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:16]))
+}
+
+func sumOf(text []byte) string {
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:16])
+}

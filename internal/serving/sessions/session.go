@@ -1,0 +1,329 @@
+package sessions
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/seed-7879b91d/grpo"
+	"github.com/seed-7879b91d/grpo/internal/atomicfile"
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/remote"
+	"github.com/seed-7879b91d/grpo/internal/serving"
+	"github.com/seed-7879b91d/grpo/internal/serving/body"
+	"github.com/seed-7879b91d/grpo/internal/serving/refusal"
+)
+
+// The files of a session.
+const (
+	recordFile   = "session.json"
+	problemsFile = "problems.jsonl"
+	runFolder    = "run"
+	savedFolder  = "saved"
+)
+
+// record is what a session is after a restart, besides its run.
+type record struct {
+	ID       string                     `json:"id"`
+	Owner    string                     `json:"owner"`
+	Sum      string                     `json:"sha256"` // of the request that began it
+	Model    string                     `json:"model"`
+	Settings map[string]json.RawMessage `json:"settings"` // that were asked for
+	Shown    map[string]json.RawMessage `json:"shown"`    // all that are a client's to change
+	Own      bool                       `json:"own_problems"`
+	Steps    []string                   `json:"steps"` // the SHA-256 of what was asked, of each that was answered
+	Saved    []int                      `json:"saved"`
+	ServedAs string                     `json:"served_as,omitempty"`
+	Finished bool                       `json:"finished"`
+}
+
+// session is a run that is driven from elsewhere.
+type session struct {
+	s   *Server
+	dir string
+	ctx context.Context
+	end context.CancelFunc
+
+	mu      sync.Mutex // guards what follows
+	record  record
+	jobs    map[string]*job
+	queue   []*job
+	done    []string // jobs whose answers are kept yet
+	working bool
+	idle    *time.Timer
+
+	trainer *grpo.Trainer // of the goroutine that works; nil: it is not in memory
+
+	ID, Owner, Sum, Model string // of the record; these do not change
+	Settings              map[string]json.RawMessage
+	Own                   bool
+}
+
+// job is a request that is worked on. The same request again is the same job.
+type job struct {
+	key, sum string
+	run      func(context.Context) ([]byte, error)
+	over     chan struct{}
+	answer   []byte
+	err      error
+}
+
+const (
+	mostWaiting = 16 // jobs of a session
+	mostKept    = 4  // answers
+)
+
+func newSession(s *Server, r record) *session {
+	n := &session{s: s, dir: filepath.Join(s.Store, r.ID), record: r, jobs: map[string]*job{},
+		ID: r.ID, Owner: r.Owner, Sum: r.Sum, Model: r.Model, Settings: r.Settings, Own: r.Own}
+	n.ctx, n.end = context.WithCancel(s.ctx)
+	return n
+}
+
+func (n *session) file(name string) string { return filepath.Join(n.dir, name) }
+
+// create makes the folder of a session.
+func (n *session) create(problems string) error {
+	return atomicfile.Folder(n.dir, func(unfinished string) error {
+		err := atomicfile.WriteJSON(filepath.Join(unfinished, recordFile), n.record)
+		if err == nil && n.Own {
+			err = atomicfile.WriteBytes(filepath.Join(unfinished, problemsFile), []byte(problems))
+		}
+		return err
+	})
+}
+
+// recall finds a session of before.
+func (s *Server) recall(name string) (*session, error) {
+	text, err := os.ReadFile(filepath.Join(s.Store, name, recordFile))
+	if err != nil {
+		return nil, err
+	}
+	var r record
+	if err := json.Unmarshal(text, &r); err != nil {
+		return nil, err
+	}
+	if r.ID != name {
+		return nil, fmt.Errorf("it says that it is %q", r.ID)
+	}
+	n := newSession(s, r)
+	if r.Shown == nil { // a record of before these were kept
+		if run, err := grpo.OpenSaved(n.file(runFolder), -1, nil); err == nil {
+			n.record.Shown = shown(run.Settings)
+		}
+	}
+	if r.ServedAs != "" && len(r.Saved) > 0 {
+		if err := s.Host.LoadAdapter(r.ServedAs, r.Model, n.savedDir(r.Saved[len(r.Saved)-1])); err != nil {
+			s.Log.Error("an adapter is not served", "id", r.ID, "error", err.Error())
+		}
+	}
+	return n, nil
+}
+
+// write changes the record, and returns when it is on disk.
+func (n *session) write(change func(r *record)) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	next := n.record
+	change(&next)
+	if err := atomicfile.WriteJSON(n.file(recordFile), next); err != nil {
+		return err
+	}
+	n.record = next
+	return nil
+}
+
+func (n *session) isFinished() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.record.Finished
+}
+
+// stateNow is what the session is now.
+func (n *session) stateNow() remote.State {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	r := n.record
+	state := remote.State{ID: r.ID, Model: r.Model, State: remote.Ready, Steps: len(r.Steps), Settings: map[string]any{},
+		Saved: r.Saved, ServedAs: r.ServedAs}
+	for key, value := range r.Shown {
+		state.Settings[key] = value
+	}
+	switch {
+	case r.Finished:
+		state.State = remote.Finished
+	case n.working:
+		state.State = remote.Working
+	}
+	if state.Saved == nil {
+		state.Saved = []int{}
+	}
+	return state
+}
+
+// do has a request worked on, and answers it; after a while with 202: the same request made again finds the same work. It reports
+// whether the request was done.
+func (n *session) do(w http.ResponseWriter, r *http.Request, key, sum string, run func(context.Context) ([]byte, error)) (bool, error) {
+	j, err := n.join(&job{key: key, sum: sum, run: run, over: make(chan struct{})})
+	if err != nil {
+		return false, err
+	}
+	wait := time.NewTimer(n.s.Poll)
+	defer wait.Stop()
+	select {
+	case <-j.over:
+	case <-wait.C:
+		return false, body.Write(w, http.StatusAccepted, n.stateNow())
+	case <-r.Context().Done():
+		return false, refusal.Errorf(http.StatusServiceUnavailable, "nobody waited for the answer; the work goes on")
+	}
+	if j.err != nil {
+		n.forgetJob(j)
+		return false, n.explain(j.err)
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Write(append(j.answer, '\n')) // who does not read it has left
+	return true, nil
+}
+
+// join finds the job of a request, or puts it behind the others.
+func (n *session) join(j *job) (*job, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	switch old := n.jobs[j.key]; {
+	case n.ctx.Err() != nil:
+		return nil, errStopping
+	case old != nil && old.sum == j.sum:
+		return old, nil
+	case old != nil:
+		return nil, refusal.Errorf(http.StatusConflict, "%s was asked for with other content before", j.key)
+	case len(n.queue) >= mostWaiting:
+		return nil, refusal.Busy(time.Second, "%d requests of this session wait; ask again when some are done", len(n.queue))
+	}
+	n.jobs[j.key] = j
+	n.queue = append(n.queue, j)
+	if n.idle != nil {
+		n.idle.Stop()
+	}
+	if !n.working {
+		n.working = true
+		n.s.work.Go(n.workOff)
+	}
+	return j, nil
+}
+
+// workOff does jobs until there are none.
+func (n *session) workOff() {
+	for {
+		n.mu.Lock()
+		if len(n.queue) == 0 {
+			n.working = false
+			if n.ctx.Err() == nil && n.trainer != nil {
+				n.idle = time.AfterFunc(n.s.Idle, n.rest)
+			}
+			n.mu.Unlock()
+			return
+		}
+		j := n.queue[0]
+		n.queue = n.queue[1:]
+		n.mu.Unlock()
+		if j.err = n.ctx.Err(); j.err == nil {
+			j.answer, j.err = j.run(n.ctx)
+		}
+		n.settle(j)
+	}
+}
+
+// settle tells those who wait for a job, and keeps its answer for those who ask again.
+func (n *session) settle(j *job) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	close(j.over)
+	n.done = append(n.done, j.key)
+	if len(n.done) > mostKept {
+		delete(n.jobs, n.done[0])
+		n.done = n.done[1:]
+	}
+}
+
+// forgetJob lets a request that failed be tried again.
+func (n *session) forgetJob(j *job) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.jobs[j.key] == j {
+		delete(n.jobs, j.key)
+	}
+}
+
+// rest gives the memory back of a session that nobody asks anything.
+func (n *session) rest() {
+	_, err := n.join(&job{key: "rest", over: make(chan struct{}), run: func(context.Context) ([]byte, error) { return nil, n.leave() }})
+	if err != nil {
+		n.s.Log.Error("a session stays in memory", "id", n.ID, "error", err.Error())
+	}
+}
+
+// leave closes the trainer; it is opened again where it is needed.
+func (n *session) leave() error {
+	t := n.trainer
+	n.trainer = nil
+	if t == nil {
+		return nil
+	}
+	return t.Close()
+}
+
+// open is the trainer.
+func (n *session) open(ctx context.Context) (*grpo.Trainer, error) {
+	if n.trainer != nil {
+		return n.trainer, nil
+	}
+	p, err := n.s.model(n.Model)
+	if err != nil {
+		return nil, err
+	}
+	cfg, err := n.s.configure(n, p)
+	if err != nil {
+		return nil, err
+	}
+	options := append([]grpo.Option{grpo.Beside(p.Model, n.s.Host.Turn())}, n.s.Trainer...)
+	if n.trainer, err = grpo.Open(ctx, cfg, n.s.Host.Backend(), nil, options...); err != nil {
+		return nil, err
+	}
+	return n.trainer, n.write(func(r *record) {
+		r.Shown = shown(n.trainer.Settings())
+		if done := n.trainer.StepsDone(); done < len(r.Steps) { // a damaged checkpoint was passed over
+			r.Steps = r.Steps[:done]
+		}
+	})
+}
+
+var errStopping = &refusal.Error{Status: http.StatusServiceUnavailable, Message: "the server is stopping", After: time.Second}
+
+// explain gives an error of the trainer a status. Where things lie on this machine is none of the client's business.
+func (n *session) explain(err error) error {
+	var known *refusal.Error
+	var missing *serving.NotFound
+	status := http.StatusInternalServerError
+	switch {
+	case errors.As(err, &known):
+		return err
+	case errors.Is(err, context.Canceled):
+		return errStopping
+	case errors.As(err, &missing):
+		status = http.StatusNotFound
+	case errors.Is(err, serving.ErrFull):
+		status = http.StatusConflict
+	case badinput.Is(err):
+		status = http.StatusBadRequest
+	}
+	text := strings.ReplaceAll(strings.ReplaceAll(err.Error(), n.dir+"/", ""), n.dir, n.ID)
+	return refusal.Errorf(status, "%s", strings.ReplaceAll(text, "\n", "; "))
+}

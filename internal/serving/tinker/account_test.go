@@ -1,0 +1,224 @@
+package tinker
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/serving/tinker/client"
+)
+
+// keyed has whoever asks be the one whose key is shown.
+func keyed(o *Options) {
+	o.Owner = func(r *http.Request) string { return strings.TrimPrefix(r.Header.Get("X-Api-Key"), "tml-") }
+}
+
+// as is the same server, seen with another key.
+func (s *site) as(name string) *site {
+	return &site{&client.Client{URL: s.URL, Key: "tml-" + name, Patience: s.Patience}, s.server, s.store}
+}
+
+// What somebody made is not there for another: neither to be read, nor to be changed, nor among others. What was published can be
+// loaded, until it is taken back.
+func TestEachHasHisOwn(t *testing.T) {
+	s := serve(t, t.TempDir(), keyed)
+	ada, eve := s.as("ada"), s.as("eve")
+	n := ada.connect(t)
+	m := train(t, n, 1)
+	path, err := m.Save(t.Context(), "one")
+	require.NoError(t, err)
+	v, err := n.Voice(t.Context(), "tiny", "")
+	require.NoError(t, err)
+	_, err = v.Sample(t.Context(), text1, free(1, 2, 1))
+	require.NoError(t, err)
+
+	run := "training_runs/" + m.ID
+	for _, c := range []struct {
+		method, path string
+		in           any
+	}{
+		{"GET", run, nil}, {"GET", run + "/checkpoints", nil}, {"GET", run + "/checkpoints/weights/one/archive", nil},
+		{"DELETE", run + "/checkpoints/weights/one", nil}, {"POST", run + "/checkpoints/weights/one/publish", nil},
+		{"PUT", run + "/checkpoints/weights/one/ttl", map[string]int{"ttl_seconds": 1}},
+		{"GET", "sessions/" + n.ID, nil}, {"GET", "samplers/" + v.ID, nil}, {"POST", "session_heartbeat", map[string]string{"session_id": n.ID}},
+		{"POST", "weights_info", map[string]string{"tinker_path": path}}, {"POST", "get_info", map[string]string{"model_id": m.ID}},
+		{"POST", "unload_model", map[string]string{"model_id": m.ID}}, {"POST", "retrieve_future", map[string]string{"request_id": m.ID + "#1"}},
+		{"POST", "retrieve_future", map[string]string{"request_id": v.ID + "#0"}},
+		{"POST", "optim_step", map[string]any{"model_id": m.ID, "seq_id": 2}},
+		{"POST", "asample", map[string]any{"sampling_session_id": v.ID, "seq_id": 0}},
+		{"POST", "create_model", map[string]any{"session_id": n.ID, "base_model": "tiny", "model_seq_id": 0}},
+		{"POST", "create_sampling_session", map[string]any{"session_id": n.ID, "base_model": "tiny"}},
+	} {
+		eve.refused(t, http.StatusNotFound, c.method, c.path, c.in)
+	}
+	for _, list := range []string{"sessions", "training_runs", "checkpoints"} {
+		require.Empty(t, eve.get(t, "GET", list, nil)[list])
+		require.Len(t, ada.get(t, "GET", list, nil)[list], 1)
+	}
+	other := train(t, eve.connect(t), 2)
+	require.ErrorContains(t, other.Load(t.Context(), path, true), "there is no model of")
+	require.NoError(t, ada.Call(t.Context(), "POST", run+"/checkpoints/weights/one/publish", nil, nil))
+	require.NoError(t, other.Load(t.Context(), path, true))
+	require.NoError(t, ada.Call(t.Context(), "DELETE", run+"/checkpoints/weights/one/publish", nil, nil))
+	require.ErrorContains(t, other.Load(t.Context(), path, true), "there is no model of")
+	require.NoError(t, m.Load(t.Context(), path, true))
+}
+
+// Whose something is is known after a restart; what was made without keys is everybody's.
+func TestOwnersAreKept(t *testing.T) {
+	dir := t.TempDir()
+	var own, open string
+	t.Run("without keys", func(t *testing.T) { open = serve(t, dir).connect(t).ID })
+	t.Run("with keys", func(t *testing.T) { own = serve(t, dir, keyed).as("ada").connect(t).ID })
+	s := serve(t, dir, keyed)
+	require.Len(t, s.as("ada").get(t, "GET", "sessions", nil)["sessions"], 2)
+	require.Equal(t, []any{open}, s.as("eve").get(t, "GET", "sessions", nil)["sessions"])
+	s.as("eve").refused(t, http.StatusNotFound, "GET", "sessions/"+own, nil)
+}
+
+// A request that is neither data nor a prompt is short, and one who has many under way is told to wait. Others are not.
+func TestWhatOneMayHaveIsBounded(t *testing.T) {
+	s := serve(t, t.TempDir(), keyed)
+	ada, eve := s.as("ada"), s.as("eve")
+	n := ada.connect(t)
+	ada.refused(t, http.StatusRequestEntityTooLarge, "POST", "create_session", map[string]string{"a": strings.Repeat("a", small)})
+
+	account := s.server.account("ada")
+	account.reading = maxReading
+	call := func(s *site, path, body string) int {
+		r := httptest.NewRequest("POST", prefix+path, strings.NewReader(body))
+		r.Header.Set("X-Api-Key", s.Key)
+		w := httptest.NewRecorder()
+		s.server.ServeHTTP(w, r)
+		return w.Code
+	}
+	require.Equal(t, http.StatusTooManyRequests, call(ada, "create_session", "{}"))
+	require.Equal(t, http.StatusOK, call(eve, "create_session", "{}"))
+	account.reading = 0
+	require.Equal(t, http.StatusOK, call(ada, "create_session", "{}"))
+	require.Zero(t, account.reading)
+
+	m := train(t, n, 1)
+	account.polls = maxPolls
+	require.Equal(t, http.StatusTooManyRequests, call(ada, "retrieve_future", `{"request_id":"`+m.ID+`#0"}`))
+	account.polls = 0
+	learned(t, m, crossEntropy(lesson(text1, 3, 1)))
+	require.Positive(t, account.held)
+	account.hold(maxHeld)
+	body := crossEntropy(lesson(text1, 3, 1))
+	body.ModelID, body.SeqID = m.ID, 2
+	require.Equal(t, http.StatusTooManyRequests, call(ada, "forward_backward", string(body.Append(nil))))
+	m.Seq = 1
+	stepped(t, m, 1e-2) // which has a state be kept
+	require.Eventually(t, func() bool { return !account.full(0) }, 10*time.Second, time.Millisecond)
+}
+
+// Results that are large together are not kept for long.
+func TestLargeResultsAreForgotten(t *testing.T) {
+	var a answers
+	large := result{fine, isProtobuf, make([]byte, maxKept/2+1)}
+	for _, id := range []string{"a", "b", "c"} {
+		f, isNew, err := a.begin(id, "")
+		require.NoError(t, err)
+		require.True(t, isNew)
+		a.settle(f, large)
+	}
+	require.Nil(t, a.get("a"))
+	require.NotNil(t, a.get("c"))
+	require.LessOrEqual(t, a.bytes, 2*len(large.body))
+}
+
+// Where there is no room nothing is begun, and what is there can be deleted.
+func TestAStoreThatIsFull(t *testing.T) {
+	dir := t.TempDir()
+	s := serve(t, dir)
+	n := s.connect(t)
+	m := train(t, n, 1)
+	_, err := m.Save(t.Context(), "one")
+	require.NoError(t, err)
+	s.server.Room = 1
+	s.Patience = time.Millisecond
+	for path, in := range map[string]any{"create_session": nil, "optim_step": map[string]any{"model_id": m.ID, "seq_id": 2},
+		"create_model":            map[string]any{"session_id": n.ID, "base_model": "tiny", "model_seq_id": 9},
+		"create_sampling_session": map[string]any{"session_id": n.ID, "base_model": "tiny"}} {
+		err := s.Call(t.Context(), "POST", path, in, nil)
+		require.ErrorContains(t, err, "larger --store-bytes", path)
+		require.ErrorContains(t, err, "HTTP 429", path)
+	}
+	require.NoError(t, s.Call(t.Context(), "DELETE", "training_runs/"+m.ID+"/checkpoints/weights/one", nil, nil))
+	s.server.Room = 0
+	s.Patience = 10 * time.Second
+	stepped(t, m, 1e-2)
+}
+
+// A poll is answered when the server is to stop: whoever polls asks the next one.
+func TestPollsEndWithTheServer(t *testing.T) {
+	s := serve(t, t.TempDir(), func(o *Options) { o.Poll = time.Minute })
+	m := train(t, s.connect(t), 1)
+	m.Seq++ // one that does not come is waited for
+	f, err := m.OptimStep(t.Context(), 1)
+	require.NoError(t, err)
+	answered := make(chan int, 1)
+	go func() {
+		w := httptest.NewRecorder()
+		s.server.ServeHTTP(w, httptest.NewRequest("POST", prefix+"retrieve_future", strings.NewReader(`{"request_id":"`+m.ID+`#2"}`)))
+		answered <- w.Code
+	}()
+	time.Sleep(20 * time.Millisecond)
+	s.server.Drain()
+	select {
+	case code := <-answered:
+		require.Equal(t, http.StatusRequestTimeout, code)
+	case <-time.After(10 * time.Second):
+		t.Fatal("the poll goes on")
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	_, err = f.Wait(ctx)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+}
+
+// A directory with something else in it is none to keep a store in.
+func TestADirectoryThatIsNoStore(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, os.Mkdir(filepath.Join(dir, "runs"), 0o755)) // as those of a trainer
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "main.go"), nil, 0o644))
+	_, err := New(Options{Store: dir})
+	require.True(t, badinput.Is(err))
+	require.ErrorContains(t, err, `has "main.go" in it; type the name of a new directory, such as --store `+filepath.Join(dir, "store"))
+	dir = filepath.Join(dir, "store")
+	for range 2 {
+		s, err := New(Options{Store: dir})
+		require.NoError(t, err)
+		require.NoError(t, s.Close())
+		require.NoError(t, os.WriteFile(filepath.Join(dir, "notes"), nil, 0o644)) // somebody's, in what is one
+	}
+}
+
+// Where one may have so many models in the memory, others come when one of them leaves it, and nobody's numbers change.
+func TestModelsTakeSeats(t *testing.T) {
+	var want, got []any
+	for _, seats := range []int{16, 1} {
+		s := serve(t, t.TempDir(), func(o *Options) { o.Models = seats })
+		n := s.connect(t)
+		one, two := train(t, n, 7), train(t, n, 8)
+		got = nil
+		for range 2 {
+			got = append(got, learned(t, one, crossEntropy(lesson(text1, 3, 1))), learned(t, two, crossEntropy(lesson(text2, 3, 1))))
+			got = append(got, stepped(t, two, 1e-2), stepped(t, one, 1e-2))
+		}
+		require.Equal(t, min(seats, 2), len(s.server.account("").seats))
+		if want == nil {
+			want = got
+		}
+	}
+	require.Equal(t, want, got)
+}

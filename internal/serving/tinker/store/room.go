@@ -1,0 +1,84 @@
+package store
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+)
+
+// room is how much a store may take of its disk.
+type room struct {
+	mu    sync.Mutex
+	used  int64
+	since time.Time // when that was measured
+}
+
+// spare is what is left to others on a disk of so many bytes: what was accepted has to be finished, too.
+func spare(disk int64) int64 { return min(1<<30, disk/20) }
+
+// Room refuses where the store takes more than most bytes (0: any number), or the disk is nearly full.
+func (s *Store) Room(most int64) error {
+	var disk syscall.Statfs_t
+	if err := syscall.Statfs(s.dir, &disk); err != nil {
+		return err
+	}
+	free, all := int64(disk.Bavail)*int64(disk.Bsize), int64(disk.Blocks)*int64(disk.Bsize)
+	if free < spare(all) {
+		return badinput.Errorf("the disk of the store is nearly full: %d MB are free; delete checkpoints, or give it more room", free>>20)
+	}
+	if most == 0 {
+		return nil
+	}
+	used, err := s.usage()
+	if err == nil && used >= most {
+		err = badinput.Errorf("the store has %d MB of the %d that it may take; delete checkpoints, or start the server "+
+			"with a larger --store-bytes", used>>20, most>>20)
+	}
+	return err
+}
+
+// usage is what the files of the store take, which is looked at every few seconds.
+func (s *Store) usage() (int64, error) {
+	s.room.mu.Lock()
+	defer s.room.mu.Unlock()
+	if time.Since(s.room.since) < 5*time.Second {
+		return s.room.used, nil
+	}
+	used := int64(0)
+	err := filepath.WalkDir(s.dir, func(_ string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return nil // it was removed meanwhile
+		}
+		if info, err := d.Info(); err == nil {
+			if sys, ok := info.Sys().(*syscall.Stat_t); ok {
+				used += 512 * sys.Blocks
+			}
+		}
+		return nil
+	})
+	s.room.used, s.room.since = used, time.Now()
+	return used, err
+}
+
+// isStore refuses a directory that has something in it, and is no store.
+func isStore(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil // it is made, or what is wrong with it is found then
+	}
+	ours := append([]string{".lock", "secret"}, folders...)
+	other := slices.IndexFunc(entries, func(e fs.DirEntry) bool { return !slices.Contains(ours, e.Name()) })
+	_, secret := os.Stat(filepath.Join(dir, "secret"))
+	_, runs := os.Stat(filepath.Join(dir, "runs"))
+	if other >= 0 && (secret != nil || runs != nil) {
+		return badinput.Errorf("%s is no store: it has %q in it; type the name of a new directory, such as --store %s",
+			dir, entries[other].Name(), filepath.Join(dir, "store"))
+	}
+	return nil
+}

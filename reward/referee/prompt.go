@@ -1,0 +1,157 @@
+package referee
+
+import (
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"math"
+	"regexp"
+	"strconv"
+	"strings"
+	"text/template"
+
+	"github.com/seed-7879b91d/grpo/data/match"
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+)
+
+// Question is what a template can use of a completion.
+type Question struct {
+	Statement  string // of the task
+	Completion string
+	Kind       string // of the problem: "stdin", "call" or "answer"
+
+	// Truth gives what is known to be right. It may be large, and is asked for where the template has it.
+	Truth func() (string, error)
+}
+
+// GroundTruth is what a template has for Truth.
+func (q *Question) GroundTruth() (string, error) { return q.Truth() }
+
+//go:embed prompt.tmpl
+var usualPrompt string
+
+// parsePrompt reads a template, and tries it.
+func parsePrompt(text string) (*template.Template, error) {
+	t, err := template.New("judge_prompt").Parse(text)
+	if err != nil {
+		return nil, badinput.Errorf("judge_prompt: %w", err)
+	}
+	const mark = "the completion"
+	q := Question{Completion: mark, Kind: "stdin", Truth: func() (string, error) { return "the truth", nil }}
+	prompt, err := fill(t, &q)
+	if err != nil {
+		return nil, badinput.Errorf("judge_prompt: %w", err)
+	}
+	if !strings.Contains(prompt, mark) {
+		return nil, badinput.Errorf("judge_prompt: the prompt leaves out what is to be judged; put {{.Completion}} where it belongs")
+	}
+	return t, nil
+}
+
+func fill(t *template.Template, q *Question) (string, error) {
+	var out strings.Builder
+	err := t.Execute(&out, q)
+	return out.String(), err
+}
+
+var (
+	scoreKey = regexp.MustCompile(`"score"\s*:\s*("?)(-?[0-9.]+(?:[eE][-+]?[0-9]+)?)("?)`)
+	number   = regexp.MustCompile(`-?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?`)
+)
+
+// parsePattern reads what finds the score in an answer; "" is the usual way.
+func parsePattern(text string) (*regexp.Regexp, error) {
+	if text == "" {
+		return nil, nil
+	}
+	pattern, err := regexp.Compile(text)
+	if err != nil {
+		return nil, badinput.Errorf("judge_score: %w", err)
+	}
+	if pattern.NumSubexp() != 1 {
+		return nil, badinput.Errorf("judge_score: found %d groups in %q, expected one, around the number; type judge_score='Score: ([0-9.]+)'",
+			pattern.NumSubexp(), text)
+	}
+	return pattern, nil
+}
+
+// read finds the score in an answer: what the pattern's group matched last, or, without a pattern, the last "score" of JSON, or
+// else the last number, which must be in 0 to 1 then. Thoughts are looked past.
+func read(pattern *regexp.Regexp, answer string) (float64, error) {
+	answer = match.Said(answer)
+	found, least, most := "", -math.MaxFloat32, math.MaxFloat32
+	if pattern != nil {
+		if all := pattern.FindAllStringSubmatch(answer, -1); all != nil {
+			found = all[len(all)-1][1]
+		}
+	} else {
+		least, most = 0, 1
+		if all := scoreKey.FindAllStringSubmatch(answer, -1); all != nil {
+			found = all[len(all)-1][2]
+		} else if all := number.FindAllString(answer, -1); all != nil {
+			found = all[len(all)-1]
+		}
+	}
+	x, err := strconv.ParseFloat(strings.TrimSpace(found), 64)
+	switch {
+	case found == "":
+		return 0, fmt.Errorf("found no score in the answer %s", clip(answer))
+	case err != nil:
+		return 0, fmt.Errorf("found the score %q, expected a number", found)
+	case !(x >= least && x <= most):
+		return 0, fmt.Errorf("found the score %s, expected %g to %g; judge_score says how others are read", found, least, most)
+	}
+	return x, nil
+}
+
+// clip is a text on one line, and its end where it is long.
+func clip(text string) string {
+	text = strings.Join(strings.Fields(text), " ")
+	if runes := []rune(text); len(runes) > 120 {
+		text = "…" + string(runes[len(runes)-120:])
+	}
+	return strconv.Quote(text)
+}
+
+// explain is what the body of a refusal says: its message, as OpenAI has it, or what there is.
+func explain(body []byte) string {
+	var refusal struct {
+		Error struct {
+			Message string `json:"message"`
+		} `json:"error"`
+	}
+	if json.Unmarshal(body, &refusal) == nil && refusal.Error.Message != "" {
+		return strings.Join(strings.Fields(refusal.Error.Message), " ")
+	}
+	return clip(string(body))
+}
+
+// request and reply are what is read and written of a chat completion.
+type request struct {
+	Model       string    `json:"model"`
+	Messages    []message `json:"messages"`
+	Temperature float64   `json:"temperature"`
+}
+
+type message struct {
+	Role    string `json:"role"`
+	Content string `json:"content"`
+}
+
+type reply struct {
+	Choices []struct {
+		Message message `json:"message"`
+	} `json:"choices"`
+}
+
+// parseReply gives the answer of a chat completion.
+func parseReply(body []byte) (string, error) {
+	var r reply
+	if err := json.Unmarshal(body, &r); err != nil {
+		return "", fmt.Errorf("the endpoint answered %s, expected a chat completion", clip(string(body)))
+	}
+	if len(r.Choices) == 0 {
+		return "", fmt.Errorf("the endpoint answered %s, expected choices in it", clip(string(body)))
+	}
+	return r.Choices[0].Message.Content, nil
+}

@@ -1,0 +1,200 @@
+package referee
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"text/template"
+	"time"
+
+	"github.com/seed-7879b91d/grpo/internal/atomicfile"
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+)
+
+// Config says whom to ask, and how.
+type Config struct {
+	URL    string // of the API, as in http://host:8000/v1
+	Model  string
+	Prompt string // a template; "" is the usual one
+	Score  string // a pattern with one group around the number; "" is the usual way to read an answer
+	Key    string // of the endpoint, where it wants one
+
+	Budget      int64         // of requests; 0 is none
+	Concurrency int           // requests at once; 0 is 8
+	Timeout     time.Duration // of one request; 0 is a minute
+	Cache       string        // a folder that keeps what was answered; "" keeps nothing
+}
+
+// Referee asks. It is safe for concurrent use.
+type Referee struct {
+	cfg      Config
+	endpoint string
+	prompt   *template.Template
+	pattern  *regexp.Regexp
+	turns    chan struct{}
+	sent     atomic.Int64
+	pause    time.Duration // before the second try; later ones wait longer
+}
+
+const (
+	tries      = 5
+	mostReply  = 4 << 20
+	mostPaused = time.Minute
+)
+
+// New makes a referee; nothing is sent.
+func New(cfg Config) (*Referee, error) {
+	u, err := url.Parse(cfg.URL)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		return nil, badinput.Errorf("judge_url: found %q, expected the address of an API; type judge_url=http://host:8000/v1", cfg.URL)
+	}
+	r := &Referee{cfg: cfg, pause: time.Second}
+	if u.Path = strings.TrimSuffix(u.Path, "/"); !strings.HasSuffix(u.Path, "/chat/completions") {
+		u.Path += "/chat/completions"
+	}
+	r.endpoint = u.String()
+	if cfg.Prompt == "" {
+		cfg.Prompt = usualPrompt
+	}
+	if r.prompt, err = parsePrompt(cfg.Prompt); err != nil {
+		return nil, err
+	}
+	if r.pattern, err = parsePattern(cfg.Score); err != nil {
+		return nil, err
+	}
+	if cfg.Concurrency == 0 {
+		cfg.Concurrency = 8
+	}
+	r.turns = make(chan struct{}, cfg.Concurrency)
+	if r.cfg.Timeout == 0 {
+		r.cfg.Timeout = time.Minute
+	}
+	return r, nil
+}
+
+// Sent is how many requests were sent so far.
+func (r *Referee) Sent() int64 { return r.sent.Load() }
+
+// Prompt is what is asked about a completion.
+func (r *Referee) Prompt(q *Question) (string, error) { return fill(r.prompt, q) }
+
+// Ask gives the score that answers a prompt. A note says why there is none: the endpoint failed, the budget is used up, or the
+// answer has no score. An error is the context's.
+func (r *Referee) Ask(ctx context.Context, prompt string) (score float64, note string, err error) {
+	kept := r.place(prompt)
+	if kept != "" {
+		if answer, err := os.ReadFile(kept); err == nil {
+			if score, err = read(r.pattern, string(answer)); err == nil {
+				return score, "", nil
+			}
+		}
+	}
+	answer, failed := r.complete(ctx, prompt)
+	if ctx.Err() != nil {
+		return 0, "", context.Cause(ctx)
+	}
+	if failed == nil {
+		score, failed = read(r.pattern, answer)
+	}
+	if failed != nil {
+		return 0, failed.Error(), nil
+	}
+	if kept == "" {
+		return score, "", nil
+	}
+	if err := os.MkdirAll(filepath.Dir(kept), 0o755); err != nil {
+		return 0, "", fmt.Errorf("keep what the judge answered: %w", err)
+	}
+	if err := atomicfile.WriteBytes(kept, []byte(answer)); err != nil {
+		return 0, "", fmt.Errorf("keep what the judge answered: %w", err)
+	}
+	return score, "", nil
+}
+
+// place is the file of the answer to a prompt, "" where none is kept.
+func (r *Referee) place(prompt string) string {
+	if r.cfg.Cache == "" {
+		return ""
+	}
+	name := fmt.Sprintf("%x", sha256.Sum256([]byte(r.cfg.Model+"\x00"+prompt)))
+	return filepath.Join(r.cfg.Cache, name[:2], name)
+}
+
+// complete asks until there is an answer, the tries are used up, or the endpoint wants no more of them.
+func (r *Referee) complete(ctx context.Context, prompt string) (string, error) {
+	body, err := json.Marshal(request{Model: r.cfg.Model, Messages: []message{{"user", prompt}}})
+	if err != nil {
+		return "", err
+	}
+	select {
+	case r.turns <- struct{}{}:
+		defer func() { <-r.turns }()
+	case <-ctx.Done():
+		return "", ctx.Err()
+	}
+	pause := r.pause
+	for try := 1; ; try++ {
+		if n := r.sent.Add(1); r.cfg.Budget > 0 && n > r.cfg.Budget {
+			r.sent.Add(-1)
+			return "", fmt.Errorf("the %d requests of judge_budget are used up", r.cfg.Budget)
+		}
+		answer, again, err := r.send(ctx, body)
+		if err == nil || again < 0 || try == tries || ctx.Err() != nil {
+			return answer, err
+		}
+		select {
+		case <-time.After(min(max(pause, again), mostPaused)):
+		case <-ctx.Done():
+			return "", ctx.Err()
+		}
+		pause *= 2
+	}
+}
+
+// send sends one request. again is how long the endpoint asks to be left alone after a failure, negative where no other try
+// would go better.
+func (r *Referee) send(ctx context.Context, body []byte) (answer string, again time.Duration, err error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, r.cfg.Timeout, fmt.Errorf("no answer within %v", r.cfg.Timeout))
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, r.endpoint, bytes.NewReader(body))
+	if err != nil {
+		return "", -1, err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	if r.cfg.Key != "" {
+		req.Header.Set("Authorization", "Bearer "+r.cfg.Key)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		if ctx.Err() != nil {
+			err = fmt.Errorf("%s: %w", r.endpoint, context.Cause(ctx))
+		}
+		return "", 0, err
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(resp.Body, mostReply))
+	if err != nil {
+		return "", 0, fmt.Errorf("%s: %w", r.endpoint, err)
+	}
+	if resp.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s: %s: %s", r.endpoint, resp.Status, explain(text))
+		if s := resp.StatusCode; s < 500 && s != http.StatusTooManyRequests && s != http.StatusRequestTimeout {
+			return "", -1, err
+		}
+		seconds, _ := strconv.Atoi(resp.Header.Get("Retry-After"))
+		return "", time.Duration(seconds) * time.Second, err
+	}
+	answer, err = parseReply(text)
+	return answer, 0, err
+}

@@ -1,0 +1,84 @@
+package reward
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"sync"
+
+	"github.com/seed-7879b91d/grpo/data"
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/reward/referee"
+)
+
+// refereed asks a model what it thinks of completions. Equal ones of a problem are asked about once.
+type refereed struct {
+	referee *referee.Referee
+	seen    *flights[[sha256.Size]byte, opinion]
+
+	mu    sync.Mutex
+	fresh int64 // failures since the last warnings, and the first of them
+	first string
+}
+
+// opinion is a score, or a note that says why there is none.
+type opinion struct {
+	score float64
+	note  string
+}
+
+func newRefereed(cfg referee.Config) (*refereed, error) {
+	r, err := referee.New(cfg)
+	return &refereed{referee: r, seen: newFlights[[sha256.Size]byte, opinion](rememberedPrograms)}, err
+}
+
+func (r *refereed) score(ctx context.Context, p *data.Problem, completion string) (opinion, error) {
+	q := referee.Question{Statement: p.Statement, Completion: completion, Kind: p.Kind.String(),
+		Truth: func() (string, error) { return groundTruth(ctx, p) }}
+	prompt, err := r.referee.Prompt(&q)
+	if err != nil {
+		return opinion{}, fmt.Errorf("judge_prompt: problem %s: %w", p.ID, err)
+	}
+	o, _, err := r.seen.do(ctx, sha256.Sum256([]byte(prompt)), func() (o opinion, keep bool, err error) {
+		o.score, o.note, err = r.referee.Ask(ctx, prompt)
+		return o, o.note == "", err
+	})
+	return o, err
+}
+
+// consult has the model say what it thinks. A completion that it gives no score has no reward.
+func (j *Judge) consult(ctx context.Context, c Completion, s *Score) error {
+	o, err := j.referee.score(ctx, c.Problem, c.Text)
+	if err != nil {
+		return err
+	}
+	if s.Components.Judge = o.score; o.note != "" {
+		s.Excluded, s.Note = ExcludedJudge, "judge: "+o.note
+		j.referee.mu.Lock()
+		if j.referee.fresh++; j.referee.fresh == 1 {
+			j.referee.first = o.note
+		}
+		j.referee.mu.Unlock()
+	}
+	return j.opinions.note(o.note != "", o.note)
+}
+
+// try asks about a small completion, so that a mistake in what names the model is found before anything is scored.
+func (r *refereed) try(ctx context.Context, p *data.Problem) error {
+	o, err := r.score(ctx, p, smallCompletion)
+	if err == nil && o.note != "" {
+		err = badinput.Errorf("judge_url: asked about a small completion of problem %s: %s", p.ID, o.note)
+	}
+	return err
+}
+
+// warnings say on how many completions the model gave no score since they were last asked for.
+func (r *refereed) warnings() (w []string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.fresh > 0 {
+		w = []string{fmt.Sprintf("the judge scored %d completions not; the first time: %s", r.fresh, r.first)}
+	}
+	r.fresh = 0
+	return w
+}

@@ -1,0 +1,103 @@
+package reward
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/seed-7879b91d/grpo/data"
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/reward/sandbox"
+)
+
+// columns are the further columns of rows that compute_reward takes: those that its parameters name, or all.
+type columns struct {
+	Names []string `json:"names"`
+	All   bool     `json:"all"`
+}
+
+func (c columns) some() bool { return c.All || len(c.Names) > 0 }
+
+// of are those that the row of a problem has.
+func (c columns) of(ctx context.Context, p *data.Problem) (map[string]any, error) {
+	further, err := p.Columns(ctx)
+	if err != nil {
+		return nil, err
+	}
+	has := map[string]any{"id": p.ID, "prompt": p.Statement, "source": p.Source}
+	if p.Metadata != nil {
+		has["metadata"] = p.Metadata
+	}
+	for name, value := range further {
+		has[name] = value
+	}
+	for name := range has {
+		if !c.All && !slices.Contains(c.Names, name) || name == "completion" || name == "ground_truth" {
+			delete(has, name)
+		}
+	}
+	return has, nil
+}
+
+// rewardWithColumns is the function that hands them over by name, and signature one that tells which are taken.
+const (
+	rewardWithColumns = "_compute_reward_with"
+	handOver          = `
+
+def _compute_reward_with(completion, ground_truth, columns):
+    return compute_reward(completion, ground_truth, **columns)
+`
+	signature = `
+
+def _signature_of_compute_reward():
+    import inspect
+    function = globals().get("compute_reward")
+    if not callable(function):
+        return None
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return {}
+    in_order = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    by_name = [p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
+    return {"names": [n for n in by_name if n not in in_order[:2]], "all": any(p.kind == p.VAR_KEYWORD for p in parameters)}
+`
+)
+
+// openFile loads the reward file once, so that a mistake in it is found before anything is scored, and gives the cells that have
+// it loaded. It is tried where programs run, unless it has an interpreter of its own.
+func (cfg Config) openFile(ctx context.Context, options sandbox.Options, submissions Runner) (*lazyPool, columns, error) {
+	var takes columns
+	text, err := os.ReadFile(cfg.File)
+	if err != nil {
+		return nil, takes, badinput.Errorf("reward_file: %w", err)
+	}
+	source := string(text)
+	if cfg.FilePython != "" {
+		options.Python = cfg.FilePython
+		apart := &lazyPool{options: options}
+		defer apart.Close()
+		submissions = apart
+	}
+	a, err := call(ctx, submissions, "", sandbox.Program{Code: source + signature, Call: "_signature_of_compute_reward"},
+		sandbox.Limits{CPU: time.Minute})
+	switch {
+	case err != nil && cfg.FilePython != "" && badinput.Is(err):
+		return nil, takes, badinput.Errorf("reward_python: %w", err)
+	case err != nil:
+		return nil, takes, err
+	case a.note != "":
+		return nil, takes, badinput.Errorf("reward_file=%s cannot be loaded in the sandbox: %s", cfg.File, a.note)
+	case a.value == nil:
+		return nil, takes, badinput.Errorf("reward_file=%s: found no function compute_reward(completion, ground_truth)", cfg.File)
+	}
+	if err := json.Unmarshal(a.Value, &takes); err != nil {
+		return nil, takes, err
+	}
+	if options.Preload = source; takes.some() {
+		options.Preload += handOver
+	}
+	return &lazyPool{options: options}, takes, nil
+}

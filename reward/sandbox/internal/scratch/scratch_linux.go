@@ -1,0 +1,149 @@
+//go:build linux && (amd64 || arm64)
+
+package scratch
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Room is a directory of this machine with the scratch directories of cells that have no file
+// system of their own. It is locked as long as this process lives.
+type Room struct {
+	Dir  string
+	lock *os.File
+	made atomic.Int64
+}
+
+// What a scratch directory may hold.
+const (
+	Bytes = 32 << 20
+	Files = 1024
+)
+
+const prefix = "grpo-scratch-"
+
+// NewRoom makes the directory, and removes those of processes that were killed before they could.
+func NewRoom() (*Room, error) {
+	sweep(time.Minute)
+	base, err := filepath.Abs(os.TempDir())
+	if err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp(base, prefix)
+	if err != nil {
+		return nil, fmt.Errorf("%w; set TMPDIR to a directory that can be written to", err)
+	}
+	lock, err := lockDirectory(dir)
+	if err == nil {
+		// Cells go through, each to its own, and cannot list it.
+		err = os.Chmod(dir, 0o711)
+	}
+	if err != nil {
+		os.Remove(dir)
+		return nil, err
+	}
+	return &Room{Dir: dir, lock: lock}, nil
+}
+
+// lockDirectory opens a directory that nobody else has locked.
+func lockDirectory(dir string) (*os.File, error) {
+	f, err := os.OpenFile(dir, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
+	if err != nil {
+		return nil, err
+	}
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		f.Close()
+		return nil, fmt.Errorf("lock %s: %w", dir, err)
+	}
+	return f, nil
+}
+
+// sweep removes the rooms of this user that nobody has locked. A young one may be about to be.
+func sweep(old time.Duration) {
+	rooms, _ := filepath.Glob(filepath.Join(os.TempDir(), prefix+"*"))
+	for _, dir := range rooms {
+		info, err := os.Lstat(dir)
+		if err != nil || time.Since(info.ModTime()) < old || int(info.Sys().(*syscall.Stat_t).Uid) != os.Geteuid() {
+			continue
+		}
+		if lock, err := lockDirectory(dir); err == nil {
+			Remove(dir)
+			lock.Close()
+		}
+	}
+}
+
+// Make makes the scratch directory of a cell, which may belong to a user of its own.
+func (r *Room) Make(user int, own bool) (string, error) {
+	dir := filepath.Join(r.Dir, strconv.FormatInt(r.made.Add(1), 10))
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return "", err
+	}
+	if own {
+		if err := os.Chown(dir, user, user); err != nil {
+			os.Remove(dir)
+			return "", err
+		}
+	}
+	return dir, nil
+}
+
+// Close removes the directory.
+func (r *Room) Close() {
+	Remove(r.Dir)
+	r.lock.Close()
+}
+
+// Remove removes a directory in which nobody writes any more.
+func Remove(dir string) {
+	if os.RemoveAll(dir) == nil {
+		return
+	}
+	// A program may have made a directory that its own user cannot read.
+	filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if d != nil && d.IsDir() && err == nil {
+			os.Chmod(path, 0o700)
+		}
+		return nil
+	})
+	os.RemoveAll(dir)
+}
+
+// Overflows tells whether a scratch directory holds more than the file system of a cell with a root
+// of its own would take, or something that cannot be looked at, which only a hostile program brings about.
+// The error is a failure of the machine.
+func Overflows(dir string) (bool, error) {
+	files, bytes := 0, int64(0)
+	err := filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
+		var info fs.FileInfo
+		if err == nil {
+			info, err = d.Info()
+		}
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil // removed while we looked
+		}
+		if err != nil {
+			return err
+		}
+		files++
+		bytes += info.Sys().(*syscall.Stat_t).Blocks * 512
+		if files > Files || bytes > Bytes {
+			return fs.SkipAll
+		}
+		return nil
+	})
+	if errors.Is(err, fs.ErrPermission) || errors.Is(err, unix.ENAMETOOLONG) {
+		return true, nil
+	}
+	return files > Files || bytes > Bytes, err
+}

@@ -1,0 +1,149 @@
+//go:build linux && (amd64 || arm64)
+
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// evaluator answers with the value of an expression, after it has run what stands before the last line.
+const evaluator = `
+import os
+def take(n):
+    data = b""
+    while len(data) < n: data += os.read(3, n - len(data)) or os._exit(0)
+    return data
+def serve():
+    names = {}
+    os.write(3, bytes(12))
+    while True:
+        token = take(8)
+        before, _, last = take(int.from_bytes(take(4), "little")).decode().rpartition("\n")
+        exec(before, names)
+        text = repr(eval(last, names)).encode()
+        os.write(3, token + len(text).to_bytes(4, "little") + text)
+`
+
+func newTestSession(t *testing.T, p *Pool) *Session {
+	s := p.NewSession(t.Name(), Program{Code: evaluator, Call: "serve"}, SessionLimits{
+		Call: Limits{CPU: 150 * time.Millisecond, Wall: 500 * time.Millisecond, Memory: 64 << 20}, Keep: 10})
+	t.Cleanup(s.Close)
+	return s
+}
+
+func expectReply(t *testing.T, s *Session, code, want string) Reply {
+	t.Helper()
+	r, err := s.Call(t.Context(), []byte(code))
+	if err != nil {
+		t.Fatalf("%s: %v", code, err)
+	}
+	got := r.Status.String()
+	if r.Status == OK {
+		got = string(r.Answer)
+	}
+	if !strings.Contains(got, want) {
+		t.Errorf("%s: got %s (exit code %d, signal %d, %s), want %s", code, got, r.ExitCode, r.Signal, r.Stderr.Head, want)
+	}
+	return r
+}
+
+// TestSession: a process keeps its state between calls, in which it stands still; whatever ends it, the next call begins anew. The
+// long form holds that on every rung.
+func TestSession(t *testing.T) {
+	t.Parallel()
+	if full == 0 {
+		session(t, openPool(t, 0, 1))
+		return
+	}
+	for _, rung := range attacked() {
+		t.Run(rung.String(), func(t *testing.T) { session(t, openPool(t, rung, 1)) })
+	}
+}
+
+func session(t *testing.T, p *Pool) {
+	s := newTestSession(t, p)
+	expectReply(t, s, "n = 1\nn", "1")
+	expectReply(t, s, "n += 1\nn", "2")
+	r := expectReply(t, s, "os = __import__('os')\nos.write(1, b'0123456789' * 10)", "100")
+	if string(r.Stdout.Head) != "0123456789" || r.Stdout.LeftOut != 80 || string(r.Stdout.Tail) != "0123456789" {
+		t.Errorf("kept %+v of the output", r.Stdout)
+	}
+	if r = expectReply(t, s, "n", "2"); len(r.Stdout.Head) > 0 {
+		t.Errorf("an old output came again: %q", r.Stdout.Head)
+	}
+
+	// A thread that counts stands still while nobody calls.
+	expectReply(t, s, "import threading, time\ncount = [0]\ndef spin():\n  while True: count[0] += 1; time.sleep(0.001)\n"+
+		"threading.Thread(target=spin, daemon=True).start()\ncount[0] >= 0", "True")
+	pid := s.talk.(*talk).pid
+	for deadline := time.Now().Add(time.Minute); lookAtThreads(pid).runnable && time.Now().Before(deadline); {
+		time.Sleep(time.Millisecond) // it was told to stop
+	}
+	cpu := processCPU(pid)
+	time.Sleep(20 * time.Millisecond)
+	if used := processCPU(pid) - cpu; used != 0 {
+		t.Errorf("a process that waits has used %v", used)
+	}
+
+	for _, c := range []struct{ code, want string }{
+		{"os.write(3, b'x' * 100)", "RTE"},         // no answer to this call
+		{"while True: pass\n1", "TLE"},             //
+		{"blocks = [b'x' * (80 << 20)]\n1", "MLE"}, //
+		{"import os; os.dup2(0, 3)\n1", "RTE"},     // it cannot be spoken to any more
+	} {
+		expectReply(t, s, c.code, c.want)
+		expectReply(t, s, "import os\nlen(globals())", "2") // what exec puts there, and os
+	}
+	s.Close()
+	if _, err := s.Call(t.Context(), nil); err == nil {
+		t.Error("a closed session answers")
+	}
+	expectHonest(t, p)
+}
+
+// TestSessionsAndTheMachine: what breaks under a session is an error; a clean cell is left to the next session; a pool that is
+// closed ends sessions that nobody has closed, those that wait, too.
+func TestSessionsAndTheMachine(t *testing.T) {
+	t.Parallel()
+	p := openPool(t, 0, 1)
+	s := newTestSession(t, p)
+	expectReply(t, s, "1", "1")
+	first := s.place.worker.(*cell).pid
+	s.Close()
+	s = newTestSession(t, p)
+	expectReply(t, s, "2", "2")
+	if s.place.worker.(*cell).pid != first {
+		t.Error("a cell that was left clean was not used again")
+	}
+
+	unix.Kill(s.talk.(*talk).pid, unix.SIGKILL)
+	_, err := s.Call(t.Context(), []byte("1"))
+	if broken := (*InfraError)(nil); !errors.As(err, &broken) {
+		t.Errorf("a process killed from outside gave %v, want an *InfraError", err)
+	}
+	expectReply(t, s, "3", "3")
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	if _, err := s.Call(ctx, []byte("while True: pass\n1")); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("a call that was given up gave %v", err)
+	}
+	expectReply(t, s, "4", "4")
+
+	calls := make(chan error)
+	go func() {
+		_, err := s.Call(t.Context(), []byte("import time; time.sleep(100)\n1"))
+		calls <- err
+	}()
+	all := family(p.kit.(*cells).supervisor.Pid())
+	p.Close()
+	if err := <-calls; !errors.Is(err, ErrClosed) {
+		t.Errorf("a call under way gave %v when the pool was closed", err)
+	}
+	expectGone(t, all)
+}

@@ -1,0 +1,275 @@
+//go:build linux && (amd64 || arm64)
+
+package sandbox
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/seed-7879b91d/grpo/reward/internal/program"
+)
+
+// talk is a process that stays in a cell and answers calls. To the zygote it is a test that takes long: its result
+// descriptor is a socket, and its standard output and error are files in memory, emptied before every call. Between calls it is
+// stopped, with all its threads, so that one that waits for its conversation costs memory and nothing else.
+//
+// A request is eight bytes that nobody can guess, the length and the content, and so is the answer, with the same eight
+// bytes: what a thread of an earlier call has written is no answer to this one.
+type talk struct {
+	cell   *cell
+	files  *testFiles
+	limits SessionLimits
+	pid    int
+	pidfd  int
+	over   bool
+}
+
+// startTime is the processor time that a process may take until it says that it is ready. Nothing of what it runs until then
+// comes from somebody who is not trusted.
+const startTime = 10 * time.Second
+
+const frameHeader = 12
+
+func (c *cell) begin(ctx context.Context, p Program, l SessionLimits) (dialogue, error) {
+	files, err := newTalkFiles(p)
+	if err != nil {
+		return nil, err
+	}
+	t := &talk{cell: c, files: files, limits: l, pidfd: -1}
+	if err := t.start(ctx); err != nil {
+		c.kill()
+		c.spent = true
+		t.close()
+		return nil, fmt.Errorf("start a conversation: %w", err)
+	}
+	return t, nil
+}
+
+// newTalkFiles are the files of a test whose result and tail are the ends of a socket.
+func newTalkFiles(p Program) (f *testFiles, err error) {
+	f = &testFiles{-1, -1, -1, -1, -1, -1}
+	defer func() {
+		if err != nil {
+			f.close()
+			f, err = nil, fmt.Errorf("files of a conversation: %w", err)
+		}
+	}()
+	if f.request, err = memoryFile("request", program.Request(p.Code, p.Call, nil)); err != nil {
+		return
+	}
+	for _, fd := range []*int{&f.stdin, &f.stdout, &f.stderr} {
+		if *fd, err = memoryFile("stream", nil); err != nil {
+			return
+		}
+	}
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return
+	}
+	f.tail, f.result = pair[0], pair[1]
+	return f, unix.SetNonblock(f.tail, true)
+}
+
+// start has the zygote make the process, and waits until it is ready.
+func (t *talk) start(ctx context.Context) error {
+	w := t.watch(Limits{CPU: startTime, Memory: t.limits.Call.Memory, Output: t.limits.Call.Output}.effective())
+	heard := frame{fd: t.files.tail}
+	w.hear = heard.read
+	if err := w.boundMemory(); err != nil {
+		return err
+	}
+	defer context.AfterFunc(ctx, t.cell.kill)()
+	w.start = time.Now()
+	if err := w.send(t.limits.Total + startTime); err != nil {
+		return err
+	}
+	d, err := w.follow()
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case err != nil:
+		return err
+	case d != nil || w.stopped != 0 || !heard.whole():
+		text, _, _ := readMemoryFile(t.files.stderr, stderrTail)
+		return fmt.Errorf("the process was not ready after %v: %s", time.Since(w.start), lastLine(string(text)))
+	}
+	t.pid = w.test()
+	if t.pidfd, err = unix.PidfdOpen(t.pid, 0); err != nil {
+		return err
+	}
+	if onlyChild(t.cell.pid) != t.pid {
+		return errors.New("the process ended as soon as it was ready")
+	}
+	return t.signal(unix.SIGSTOP)
+}
+
+// watch begins to watch a call.
+func (t *talk) watch(l Limits) *watch {
+	return &watch{cell: t.cell, limits: l, files: t.files, pid: t.pid, start: time.Now()}
+}
+
+func (t *talk) signal(s unix.Signal) error { return unix.PidfdSendSignal(t.pidfd, s, nil, 0) }
+
+func (t *talk) call(ctx context.Context, request []byte, l Limits) (r Reply, err error) {
+	heard := frame{fd: t.files.tail}
+	rand.Read(heard.token[:]) // never fails
+	w := t.watch(l)
+	w.hear = heard.read
+	w.cpuBefore, w.waitedBefore = processCPU(t.pid), lookAtThreads(t.pid).waited
+	if err := errors.Join(w.boundMemory(), emptied(t.files.stdout), emptied(t.files.stderr), t.signal(unix.SIGCONT)); err != nil {
+		return r, fmt.Errorf("begin a call: %w", err)
+	}
+	defer context.AfterFunc(ctx, t.cell.kill)()
+	message := binary.LittleEndian.AppendUint32(heard.token[:8:8], uint32(len(request)))
+	message = append(message, request...)
+	if n, err := unix.Write(t.files.tail, message); err != nil && err != unix.EAGAIN && err != unix.EPIPE {
+		return r, fmt.Errorf("send a call: %w", err)
+	} else if n < len(message) {
+		heard.broken = true // who has filled the socket does not read calls
+	}
+	var d *done
+	if !heard.broken {
+		d, err = w.follow()
+	}
+	if ctx.Err() != nil {
+		return r, ctx.Err()
+	}
+	if err != nil {
+		return r, err
+	}
+	return t.reply(w, d, &heard)
+}
+
+// reply puts together what is known of a call, and leaves the process stopped or the cell without it.
+func (t *talk) reply(w *watch, d *done, heard *frame) (r Reply, err error) {
+	answered := d == nil && w.stopped == 0 && heard.whole()
+	if answered {
+		if err := t.signal(unix.SIGSTOP); err != nil {
+			return r, fmt.Errorf("stop a process between calls: %w", err)
+		}
+		w.cpu = max(w.cpu, processCPU(t.pid)-w.cpuBefore)
+		if residentMemory(t.pid) > w.limits.Memory {
+			w.stopped, answered = MLE, false
+		}
+	}
+	r.Wall, r.CPU = time.Since(w.start), w.cpu
+	if d != nil {
+		t.over = true // the zygote is ready for another, unless something was left
+		r.CPU = max(d.cpu-w.cpuBefore, 0)
+		r.ExitCode, r.Signal = max(d.wait.ExitStatus(), 0), signalOf(d.wait)
+	} else if !answered {
+		t.cell.kill()
+		t.cell.spent = true
+		pollOne(t.cell.pidfd, time.Now().Add(10*time.Second)) // its files must not change any more
+	}
+	if r.Stdout, err = excerpt(t.files.stdout, t.limits.Keep); err != nil {
+		return r, err
+	}
+	if r.Stderr, err = excerpt(t.files.stderr, t.limits.Keep); err != nil {
+		return r, err
+	}
+	killed := r.Signal == int(unix.SIGKILL)
+	switch {
+	case answered:
+		r.Status, r.Answer = OK, heard.content()
+	case w.stopped == MLE, killed && w.groupKilled():
+		r.Status = MLE
+	case w.stopped == TLE, d != nil && r.CPU > w.limits.CPU:
+		r.Status = TLE
+	case killed:
+		return r, errors.New("a conversation was killed from outside its cell")
+	default:
+		r.Status = RTE
+	}
+	return r, nil
+}
+
+// end ends the process and, where that leaves the cell as it was before, leaves it to the next.
+func (t *talk) end() {
+	defer t.close()
+	if t.over || t.cell.spent {
+		return
+	}
+	t.cell.spent = true
+	if t.signal(unix.SIGKILL) != nil || !pollOne(t.cell.control, time.Now().Add(10*time.Second)) {
+		return
+	}
+	if m, err := t.cell.receive(); err == nil && m.kind == 'D' {
+		d, err := m.done()
+		t.cell.spent = err != nil || d.left
+	}
+}
+
+func (t *talk) close() {
+	t.over = true
+	t.files.close()
+	if t.pidfd >= 0 {
+		unix.Close(t.pidfd)
+		t.pidfd = -1
+	}
+}
+
+// frame is the answer to one call, as it comes in.
+type frame struct {
+	fd     int
+	token  [8]byte
+	got    []byte
+	broken bool // it is no answer, or not to this call
+}
+
+// read takes what is there without waiting, and tells whether nothing more is to be waited for.
+func (f *frame) read() bool {
+	var buf [16 << 10]byte
+	for !f.broken && !f.whole() {
+		n, err := unix.Read(f.fd, buf[:])
+		if err == unix.EINTR {
+			continue
+		}
+		if err != nil || n <= 0 {
+			return false
+		}
+		f.got = append(f.got, buf[:n]...)
+		f.broken = len(f.got) >= 8 && [8]byte(f.got) != f.token || len(f.got) >= frameHeader && f.size() > maxAnswer ||
+			len(f.got) >= frameHeader && len(f.got) > frameHeader+f.size()
+	}
+	return true
+}
+
+func (f *frame) size() int { return int(binary.LittleEndian.Uint32(f.got[8:])) }
+
+func (f *frame) whole() bool {
+	return !f.broken && len(f.got) >= frameHeader && len(f.got) == frameHeader+f.size()
+}
+
+func (f *frame) content() []byte { return f.got[frameHeader:] }
+
+// emptied makes a file in memory empty, for those who write to it next, too: they share the offset.
+func emptied(fd int) error {
+	if _, err := unix.Seek(fd, 0, 0); err != nil {
+		return err
+	}
+	return unix.Ftruncate(fd, 0)
+}
+
+// excerpt reads the beginning and the end of a file in memory.
+func excerpt(fd, keep int) (e Excerpt, err error) {
+	var size int64
+	if e.Head, size, err = readMemoryFile(fd, int64(keep)); err != nil {
+		return e, fmt.Errorf("read the output: %w", err)
+	}
+	rest := size - int64(len(e.Head))
+	e.Tail = make([]byte, min(rest, int64(keep)))
+	e.LeftOut = rest - int64(len(e.Tail))
+	n, err := unix.Pread(fd, e.Tail, size-int64(len(e.Tail)))
+	if err != nil {
+		return e, fmt.Errorf("read the output: %w", err)
+	}
+	e.Tail = e.Tail[:n]
+	return e, nil
+}

@@ -1,0 +1,152 @@
+package tools
+
+import (
+	"encoding/json"
+	"slices"
+)
+
+// detail is how much of a trace is shown: so many of the first and the last rounds of a loop, and calls down to a depth.
+type detail struct{ first, last, depth int }
+
+// details go from much to little.
+var details = []detail{{3, 2, 8}, {2, 1, 6}, {2, 1, 4}, {1, 1, 4}, {1, 1, 3}, {1, 1, 2}, {1, 1, 1}, {1, 1, 0}}
+
+// Steps is the trace as a list, rounds of loops and deep calls left out where they are many.
+func (t *Trace) Steps() []Step { return t.folded(details[0]) }
+
+// MarshalJSON writes an object with the steps.
+func (t *Trace) MarshalJSON() ([]byte, error) {
+	return json.Marshal(struct {
+		Steps  []Step `json:"steps"`
+		Output string `json:"output"`
+		Ended  string `json:"ended"`
+		Lines  int    `json:"lines"`
+	}{t.Steps(), fit(steady(t.Output), 4000), t.Ended, t.Lines})
+}
+
+func (t *Trace) folded(d detail) []Step {
+	f := folder{detail: d, loops: t.loops}
+	f.lines(t.steps)
+	return f.steps
+}
+
+// folder makes a list of a tree.
+type folder struct {
+	detail
+	loops [][2]int
+	steps []Step
+}
+
+// lines takes the steps of a frame: those of a loop together.
+func (f *folder) lines(list []*node) {
+	for len(list) > 0 {
+		loop := f.loopAt(list[0].Line)
+		if list[0].Kind != Line || loop == nil {
+			f.one(list[0])
+			list = list[1:]
+			continue
+		}
+		end := 1
+		for end < len(list) && list[end].Kind == Line && list[end].Line >= loop[0] && list[end].Line <= loop[1] {
+			end++
+		}
+		f.loop(list[:end], loop[0])
+		list = list[end:]
+	}
+}
+
+// loopAt is the loop whose head is in that line.
+func (f *folder) loopAt(line int) *[2]int {
+	for i := range f.loops {
+		if f.loops[i][0] == line {
+			return &f.loops[i]
+		}
+	}
+	return nil
+}
+
+// loop takes the lines of a loop. Its rounds begin with the line of its head, or with the one that comes first where the head runs only
+// once, as Python has it of a loop without a condition.
+func (f *folder) loop(list []*node, head int) {
+	first, at := head, 1
+	if len(list) > 1 && !slices.ContainsFunc(list[1:], func(n *node) bool { return n.Line == head }) {
+		first, at = list[1].Line, 2
+	}
+	var rounds [][]*node
+	for i, start := at, 0; i <= len(list); i++ {
+		if i == len(list) || list[i].Line == first {
+			rounds = append(rounds, list[start:i])
+			start = i
+		}
+	}
+	left := len(rounds) - f.first - f.last
+	for i, round := range rounds {
+		if left > 1 && i == f.first {
+			f.skip(Step{Kind: Skip, Depth: round[0].Depth, Line: head, Count: left, Name: "rounds"})
+		}
+		if left > 1 && i >= f.first && i < len(rounds)-f.last {
+			continue
+		}
+		f.one(round[0])
+		f.lines(round[1:])
+	}
+}
+
+func (f *folder) skip(s Step) { f.steps = append(f.steps, s) }
+
+// one takes a step and what happened in the course of it.
+func (f *folder) one(n *node) {
+	s := n.Step
+	if len(n.inner) == 0 {
+		f.steps = append(f.steps, s)
+		return
+	}
+	if s.Kind != Line {
+		f.steps = append(f.steps, s)
+		if s.Depth > f.depth {
+			f.deep(n)
+			return
+		}
+		f.lines(n.inner)
+		return
+	}
+	s.Changes = nil
+	f.steps = append(f.steps, s)
+	most := f.first + f.last
+	for i, inner := range n.inner {
+		switch left := len(n.inner) - most; {
+		case left > 1 && i == f.first:
+			f.skip(Step{Kind: Skip, Depth: s.Depth + 1, Count: left, Name: "calls"})
+		case left > 1 && i > f.first && i < len(n.inner)-f.last:
+		default:
+			f.one(inner)
+		}
+	}
+	if len(n.Changes) > 0 {
+		s.Kind, s.Changes = After, n.Changes
+		f.steps = append(f.steps, s)
+	}
+}
+
+// deep takes a call of which nothing but its end is shown.
+func (f *folder) deep(n *node) {
+	end := n.inner[len(n.inner)-1]
+	lines := count(n.inner)
+	if lines > 0 {
+		f.skip(Step{Kind: Skip, Depth: n.Depth, Count: lines, Name: "lines"})
+	}
+	if end.Kind != Line {
+		f.steps = append(f.steps, end.Step)
+	}
+}
+
+// count is how many lines ran.
+func count(list []*node) (lines int) {
+	for _, n := range list {
+		if n.Kind == Line {
+			lines++
+		}
+		lines += count(n.inner)
+	}
+	return lines
+}

@@ -1,0 +1,243 @@
+package tools
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/seed-7879b91d/grpo/data"
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/reward"
+	"github.com/seed-7879b91d/grpo/reward/sandbox"
+)
+
+// Tool is something that a model can call.
+type Tool interface {
+	// Name is what it is called by.
+	Name() string
+	// Schema describes it and its arguments: a function as the "tools" of OpenAI's requests list it.
+	Schema() json.RawMessage
+	// Call answers a call with these arguments, a JSON object. A call that is wrong gets a text as answer, too; an error
+	// is the context's, or a failure of the machine that wraps a *sandbox.InfraError.
+	Call(ctx context.Context, args json.RawMessage) (text string, err error)
+}
+
+// Options say what the tools of a conversation are like. A zero field takes its default.
+type Options struct {
+	// Judge runs and judges tests. Its programs must run in cells of this machine.
+	Judge *reward.Judge
+	// Group names the conversations that wait together for their turn; empty is the ID of the problem.
+	Group string
+	// Tools are the names of those to have: python, run_tests, trace. Empty is all of them.
+	Tools []string
+	// Text is the most bytes of an answer. Default 4,000, at least 400.
+	Text int
+	// CallTime is the processor time of one call, and TotalTime that of all calls of python together. Default 5 s and 60 s.
+	CallTime, TotalTime time.Duration
+	// Memory is the memory of a program and of the interpreter. Default 512 MiB.
+	Memory int64
+	// PublicTests is how many tests, from the first, are public where the problem itself marks none.
+	PublicTests int
+	// CountHidden has run_tests say how many of the hidden tests pass, too, and nothing else of them.
+	CountHidden bool
+	// Form is how a trace is written: lines (also ""), table or story.
+	Form Form
+	// Lines is how many lines a traced program may run. Default 100,000.
+	Lines int
+}
+
+func (o Options) withDefaults(p *data.Problem) (Options, error) {
+	o.Group = cmp.Or(o.Group, p.ID)
+	o.Text, o.Lines = cmp.Or(o.Text, 4000), cmp.Or(o.Lines, 100_000)
+	o.CallTime, o.TotalTime = cmp.Or(o.CallTime, 5*time.Second), cmp.Or(o.TotalTime, time.Minute)
+	o.Memory, o.Form = cmp.Or(o.Memory, 512<<20), cmp.Or(o.Form, LinesForm)
+	if len(o.Tools) == 0 {
+		o.Tools = []string{"python", "run_tests", "trace"}
+	}
+	switch {
+	case o.Judge == nil || o.Judge.Pool() == nil:
+		return o, badinput.Errorf("tools run in cells of this machine, not on a server: type sandbox=local")
+	case o.Text < 400:
+		return o, badinput.Errorf("tools: an answer of at most %d bytes, expected at least 400", o.Text)
+	case o.CallTime < 0 || o.TotalTime < 0 || o.Memory < 0 || o.Lines < 0 || o.PublicTests < 0:
+		return o, badinput.Errorf("tools: found a limit below 0, expected one above, or 0 for the default")
+	}
+	return o, o.Form.check()
+}
+
+// Kit is the tools of one conversation. Its tools may be called one at a time.
+type Kit struct {
+	options Options
+	problem *data.Problem
+	tools   []Tool
+	session *sandbox.Session
+
+	mu    sync.Mutex
+	stats Stats
+}
+
+// Stats is what a kit has done.
+type Stats struct {
+	// Calls counts the calls of each tool, Wrong those whose arguments could not be used, and Failed those that ended with an error.
+	Calls         map[string]int `json:"calls"`
+	Wrong, Failed int
+	// Lost counts how often the state of the interpreter was lost.
+	Lost int
+	// Wall is the time from call to answer, the waiting for a turn included, and CPU the processor time of programs.
+	Wall, CPU time.Duration
+}
+
+// Open makes the tools for a conversation about the problem. It starts nothing. Close ends what calls have started.
+func Open(ctx context.Context, p *data.Problem, o Options) (*Kit, error) {
+	o, err := o.withDefaults(p)
+	if err != nil {
+		return nil, err
+	}
+	k := &Kit{options: o, problem: p, stats: Stats{Calls: map[string]int{}}}
+	for _, name := range o.Tools {
+		var t answerer
+		switch name {
+		case "python":
+			t = k.newPython()
+		case "run_tests":
+			t, err = k.newTests(ctx)
+		case "trace":
+			t, err = k.newTracer(ctx)
+		default:
+			err = badinput.Errorf("tools: found %q, expected python, run_tests or trace", name)
+		}
+		if err == nil && slices.ContainsFunc(k.tools, func(other Tool) bool { return other.Name() == name }) {
+			err = badinput.Errorf("tools: %s is there twice", name)
+		}
+		if err != nil {
+			return nil, err
+		}
+		k.tools = append(k.tools, &counted{t, k})
+	}
+	return k, nil
+}
+
+// Tools are the tools, in the order that they were asked for.
+func (k *Kit) Tools() []Tool { return k.tools }
+
+// Call calls the tool of that name. A name that is none gets a text as answer.
+func (k *Kit) Call(ctx context.Context, name string, args json.RawMessage) (string, error) {
+	var names []string
+	for _, t := range k.tools {
+		if t.Name() == name {
+			return t.Call(ctx, args)
+		}
+		names = append(names, t.Name())
+	}
+	k.note(func(s *Stats) { s.Wrong++ })
+	return fmt.Sprintf("there is no tool %.40q; the tools are %s", name, strings.Join(names, ", ")), nil
+}
+
+// Stats is what the kit has done so far.
+func (k *Kit) Stats() Stats {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	s := k.stats
+	s.Calls = make(map[string]int, len(k.stats.Calls))
+	for name, n := range k.stats.Calls {
+		s.Calls[name] = n
+	}
+	return s
+}
+
+func (k *Kit) note(change func(*Stats)) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	change(&k.stats)
+}
+
+// Close ends the interpreter, where there is one.
+func (k *Kit) Close() {
+	if k.session != nil {
+		k.session.Close()
+	}
+}
+
+// answerer is a tool that says by a *wrong what is wrong with a call.
+type answerer interface {
+	Name() string
+	Schema() json.RawMessage
+	answer(ctx context.Context, args json.RawMessage) (string, error)
+}
+
+// wrong is what is wrong with a call.
+type wrong struct{ text string }
+
+func (w *wrong) Error() string { return w.text }
+
+func wrongf(format string, args ...any) error { return &wrong{fmt.Sprintf(format, args...)} }
+
+// counted is a tool as others see it.
+type counted struct {
+	answerer
+	kit *Kit
+}
+
+// Call answers a call, and counts it.
+func (c *counted) Call(ctx context.Context, args json.RawMessage) (string, error) {
+	start := time.Now()
+	text, err := c.answer(ctx, args)
+	var mistake *wrong
+	isWrong := errors.As(err, &mistake)
+	if isWrong {
+		text, err = c.Name()+": "+mistake.text, nil
+	}
+	c.kit.note(func(s *Stats) {
+		s.Calls[c.Name()]++
+		s.Wall += time.Since(start)
+		if isWrong {
+			s.Wrong++
+		}
+		if err != nil {
+			s.Failed++
+		}
+	})
+	if err != nil {
+		return "", err
+	}
+	return fit(steady(text), c.kit.options.Text), nil
+}
+
+// decode reads the arguments of a call: one JSON object with the fields of v and no others.
+func decode(args json.RawMessage, v any, expected string) error {
+	d := json.NewDecoder(bytes.NewReader(args))
+	d.DisallowUnknownFields()
+	err := d.Decode(v)
+	if err == nil && d.InputOffset() < int64(len(bytes.TrimRight(args, " \t\r\n"))) {
+		err = errors.New("there is text after the object")
+	}
+	if err == io.EOF {
+		err = errors.New("there are none")
+	}
+	if err != nil {
+		return wrongf("the arguments cannot be used: %s; expected %s", strings.TrimPrefix(err.Error(), "json: "), expected)
+	}
+	return nil
+}
+
+// checkCode refuses a program that no tool takes.
+func checkCode(code string) error {
+	switch {
+	case strings.TrimSpace(code) == "":
+		return wrongf("there is no code; expected Python in \"code\"")
+	case len(code) > mostCode:
+		return wrongf("the code has %d bytes; at most %d are run", len(code), mostCode)
+	}
+	return nil
+}
+
+// mostCode is the size of the largest program that a tool takes: one that fits into a request.
+const mostCode = sandbox.MaxRequest - 16

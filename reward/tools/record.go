@@ -1,0 +1,206 @@
+package tools
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+
+	"github.com/seed-7879b91d/grpo/reward/sandbox"
+)
+
+// Trace is what a program did, line by line.
+type Trace struct {
+	// Lines is how many lines ran.
+	Lines int
+	// Output is what the program printed, and Ended how it ended.
+	Output, Ended string
+
+	source []string
+	loops  [][2]int
+	steps  []*node
+}
+
+// node is something that a program did, with what happened in the course of it: the calls of a line, the lines of a call.
+type node struct {
+	Step
+	inner []*node
+}
+
+// Kind says what a step is.
+type Kind string
+
+const (
+	Line   Kind = "line"   // a line ran; Changes are what it did
+	After  Kind = "after"  // the changes of a line that called something, which stands between
+	Call   Kind = "call"   // a function was called; Changes are its arguments
+	Resume Kind = "resume" // a generator goes on
+	Return Kind = "return" // a function returned Value
+	Yield  Kind = "yield"  // a generator gave Value
+	Raise  Kind = "raise"  // the exception Value was raised
+	Leave  Kind = "leave"  // a function was left by an exception
+	Skip   Kind = "skip"   // Count rounds of the loop of Line, or calls, or lines, are left out; Name says which
+)
+
+// Step is a line of a trace.
+type Step struct {
+	Kind    Kind     `json:"kind"`
+	Depth   int      `json:"depth"` // of calls
+	Line    int      `json:"line,omitempty"`
+	Code    string   `json:"code,omitempty"` // as the program has it, indented
+	Name    string   `json:"name,omitempty"`
+	Changes []Change `json:"changes,omitempty"`
+	Value   string   `json:"value,omitempty"`
+	Count   int      `json:"count,omitempty"`
+}
+
+// Change is a new value of a variable, of an element or an attribute. Old is there for short values that have changed.
+type Change struct {
+	Name string `json:"name"`
+	Old  string `json:"old,omitempty"`
+	New  string `json:"new"`
+}
+
+// reader puts a record together. The process that wrote it was free to write anything, so what makes no sense is passed over.
+type reader struct {
+	*Trace
+	open      []*[]*node // the steps of every frame that is open, by its depth; the first are those of the program
+	why, text string     // of the end
+}
+
+// mostDepth bounds how deep calls are followed; what lies deeper counts as of that depth.
+const mostDepth = 64
+
+func readTrace(source string, r sandbox.Result) *Trace {
+	t := &Trace{source: strings.Split(source, "\n"), Output: string(r.Stdout)}
+	in := reader{Trace: t, open: []*[]*node{&t.steps}}
+	for line := range bytes.Lines(r.Record) {
+		if line[0] == 0 {
+			break
+		}
+		var event []json.RawMessage
+		if json.Unmarshal(line, &event) == nil && len(event) > 1 {
+			in.event(event)
+		}
+	}
+	t.Ended = ended(in.why, in.text, t.Lines, r)
+	if in.why == "" && r.Status == sandbox.RTE && r.Stderr != "" {
+		said := strings.TrimSpace(r.Stderr)
+		t.Ended += " It said: " + oneLine(said[strings.LastIndexByte(said, '\n')+1:], 250)
+	}
+	return t
+}
+
+// event takes an event: its kind, a depth, and the rest.
+func (in *reader) event(event []json.RawMessage) {
+	kind, depth := "", 0
+	get(event, 0, &kind)
+	switch kind {
+	case "o":
+		get(event, 1, &in.loops)
+		return
+	case "e":
+		get(event, 1, &in.why)
+		get(event, 2, &in.text)
+		in.text = oneLine(in.text, 400)
+		return
+	}
+	get(event, 1, &depth)
+	s := Step{Depth: min(max(depth, 0), mostDepth)}
+	switch kind {
+	case "l":
+		get(event, 2, &s.Line)
+		s.Kind, s.Code = Line, in.code(s.Line)
+		in.Lines++
+		*in.frame(s.Depth) = append(*in.frame(s.Depth), &node{Step: s})
+	case "c":
+		if line := last(*in.frame(s.Depth)); line != nil {
+			line.Changes = append(line.Changes, changes(event, 2)...)
+		}
+	case "f", "g":
+		s.Kind = Resume
+		get(event, 2, &s.Name)
+		if kind == "f" {
+			s.Kind, s.Changes = Call, changes(event, 4)
+			get(event, 3, &s.Line)
+		}
+		in.begin(s)
+	case "r", "y", "u":
+		s.Kind = map[string]Kind{"r": Return, "y": Yield, "u": Leave}[kind]
+		get(event, 2, &s.Value)
+		s.Value = oneLine(s.Value, 250)
+		in.end(s)
+	case "x":
+		s.Kind = Raise
+		get(event, 2, &s.Line)
+		get(event, 3, &s.Value)
+		s.Value = oneLine(s.Value, 250)
+		frame := in.frame(s.Depth)
+		if line := last(*frame); line != nil {
+			frame = &line.inner
+		}
+		*frame = append(*frame, &node{Step: s})
+	}
+}
+
+// frame are the steps of the open frame of that depth, or of the deepest above it.
+func (in *reader) frame(depth int) *[]*node { return in.open[min(depth, len(in.open)-1)] }
+
+// begin opens a frame, in the course of the last line of the one above.
+func (in *reader) begin(s Step) {
+	n := &node{Step: s}
+	above := &in.steps
+	if s.Depth > 0 {
+		in.open = in.open[:min(s.Depth, len(in.open))]
+		above = in.frame(s.Depth - 1)
+		if line := last(*above); line != nil {
+			above = &line.inner
+		}
+	} else {
+		in.open = in.open[:0]
+	}
+	*above = append(*above, n)
+	in.open = append(in.open, &n.inner)
+}
+
+// end closes the frame of that depth. The program itself has no value.
+func (in *reader) end(s Step) {
+	if frame := in.frame(s.Depth); frame != &in.steps {
+		*frame = append(*frame, &node{Step: s})
+	}
+	if in.open = in.open[:min(max(s.Depth, 0), len(in.open))]; len(in.open) == 0 {
+		in.open = append(in.open, &in.steps)
+	}
+}
+
+// last is the last line of a frame.
+func last(steps []*node) *node {
+	for i := len(steps) - 1; i >= 0; i-- {
+		if steps[i].Kind == Line {
+			return steps[i]
+		}
+	}
+	return nil
+}
+
+func (t *Trace) code(line int) string {
+	if line < 1 || line > len(t.source) {
+		return ""
+	}
+	return oneLine(strings.TrimRight(t.source[line-1], " \t\r"), 100)
+}
+
+// get reads a part of an event, and leaves v as it is where that is not there.
+func get(event []json.RawMessage, i int, v any) {
+	if i < len(event) {
+		_ = json.Unmarshal(event[i], v)
+	}
+}
+
+func changes(event []json.RawMessage, at int) (all []Change) {
+	var list [][3]string // null is ""
+	get(event, at, &list)
+	for _, c := range list {
+		all = append(all, Change{Name: oneLine(c[0], 120), Old: oneLine(c[1], 120), New: oneLine(c[2], 120)})
+	}
+	return all
+}

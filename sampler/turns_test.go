@@ -1,0 +1,182 @@
+package sampler
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// queue is a Live that nobody runs, and what is drawn for the requests to it.
+type queue struct {
+	t         *testing.T
+	l         *Live
+	rng       *rand.Rand
+	iteration int
+	asked     []Request
+	first     []int // the iteration of the first token of each request; -1: there is none
+	ended     []int // sequences of each
+	drawn     [][]Rollout
+}
+
+func newQueue(t *testing.T, o Options) *queue {
+	p := open(t, backend(t), "qwen3-tied", "")
+	if o.CacheBytes > 0 { // in blocks
+		o.CacheBytes *= int64(p.BlockBytes())
+	}
+	l, err := NewLive(p, o)
+	require.NoError(t, err)
+	return &queue{t: t, l: l, rng: rand.New(rand.NewPCG(7, 8))}
+}
+
+// ask submits n completions of so many tokens, and gives the request's number.
+func (q *queue) ask(from, job string, prompt, n, tokens int) int {
+	i := len(q.asked)
+	r := Request{Prompt: randomTokens(q.rng, q.l.s.cfg.Vocab, prompt), N: n, Key: Key{Problem: i}, From: from, Job: job,
+		Params: Params{Temperature: 1, MaxTokens: tokens}}
+	q.asked, q.first, q.ended, q.drawn = append(q.asked, r), append(q.first, -1), append(q.ended, 0), append(q.drawn, make([]Rollout, n))
+	_, err := q.l.Submit(r, Listener{
+		Token: func(Token) {
+			if q.first[i] < 0 {
+				q.first[i] = q.iteration
+			}
+		},
+		Done: func(got Rollout) {
+			q.ended[i]++
+			got.Cached = 0
+			q.drawn[i][got.Sample] = got
+		}})
+	require.NoError(q.t, err)
+	return i
+}
+
+func (q *queue) steps(n int) {
+	for range n {
+		require.True(q.t, step(q.t, q.l))
+		q.iteration++
+	}
+}
+
+// finish takes all iterations that are left, and compares what was drawn with what each request draws alone.
+func (q *queue) finish() {
+	for step(q.t, q.l) {
+		q.iteration++
+	}
+	require.Equal(q.t, q.l.s.Blocks, q.l.s.FreeBlocks())
+	alone := engine(q.t, open(q.t, backend(q.t), "qwen3-tied", ""), Options{MaxLength: q.l.s.MaxLength})
+	for i, r := range q.asked {
+		require.Equal(q.t, sampleAll(q.t, alone, []Request{r}), q.drawn[i], "request %d", i)
+	}
+}
+
+// A request that asks for much has all places; one that comes meanwhile has one at the next iteration, and only one is given up.
+func TestABigRequestGivesAPlaceToASmallOne(t *testing.T) {
+	q := newQueue(t, Options{MaxLength: 128, MaxSequences: 8})
+	big := q.ask("", "", 40, 24, 60)
+	q.steps(20)
+	require.Equal(t, 8, q.l.s.running)
+	small := q.ask("", "", 5, 1, 10)
+	q.steps(1)
+	require.Equal(t, 20, q.first[small])
+	require.Equal(t, 1, q.l.s.Preempted)
+	require.Equal(t, 7, q.l.s.groups[big].running)
+	second := q.ask("", "", 5, 16, 10)
+	q.steps(10)
+	require.Equal(t, 21, q.first[second])
+	require.Equal(t, 1, q.ended[small])
+	q.finish()
+	require.Less(t, q.l.s.Preempted, 10, "of others a place is taken when it is free")
+}
+
+// Two that come together have half of the places each, and a long prompt keeps no more than one from others.
+func TestPlacesAreShared(t *testing.T) {
+	q := newQueue(t, Options{MaxLength: 512, MaxSequences: 8, TokenBudget: 40})
+	q.ask("", "", 5, 24, 12)
+	q.ask("", "", 6, 24, 12)
+	q.steps(1)
+	require.Equal(t, []int{4, 4}, []int{q.l.s.groups[0].running, q.l.s.groups[1].running})
+	long := q.ask("", "", 400, 4, 12)
+	q.steps(1)
+	require.Equal(t, 7, q.l.s.running)
+	q.steps(3)
+	require.Equal(t, 7, q.l.s.running)
+	require.Negative(t, q.first[long])
+	q.finish()
+}
+
+// Where there are more requests than places, each that ends a sequence goes behind those that wait.
+func TestMoreRequestsThanPlaces(t *testing.T) {
+	q := newQueue(t, Options{MaxLength: 128, MaxSequences: 3})
+	for i := range 4 {
+		q.ask("", "", 5+i, 20, 9+i)
+	}
+	q.steps(2)
+	ended := func() (n int) {
+		for _, e := range q.ended {
+			n += e
+		}
+		return n
+	}
+	before := ended()
+	last := q.ask("", "", 5, 20, 9) // behind the fourth
+	for q.first[last] < 0 {
+		q.steps(1)
+		require.LessOrEqual(t, ended()-before, 3, "those that end together let the next ones in")
+	}
+	require.Zero(t, q.l.s.Preempted, "each has one place")
+	q.finish()
+}
+
+// Who asks much at once, in many requests, leaves half of the places to somebody else.
+func TestThoseWhoAskTakeTurns(t *testing.T) {
+	q := newQueue(t, Options{MaxLength: 128, MaxSequences: 6})
+	for range 12 {
+		q.ask("ada", "", 5, 1, 40)
+	}
+	q.steps(4)
+	require.Equal(t, 6, q.l.s.running)
+	for range 5 {
+		q.ask("bob", "", 6, 1, 40)
+	}
+	q.steps(1)
+	running := map[string]int{}
+	for _, g := range q.l.s.groups {
+		running[g.request.From] += g.running
+	}
+	require.Equal(t, map[string]int{"ada": 3, "bob": 3}, running)
+	q.steps(10)
+	require.Equal(t, 3, q.l.s.Preempted)
+	q.finish()
+}
+
+// Many requests of one job are as one of many completions.
+func TestRequestsOfAJobTakeTurnsAsOne(t *testing.T) {
+	q := newQueue(t, Options{MaxLength: 128, MaxSequences: 6})
+	for range 12 {
+		q.ask("", "list", 5, 1, 40)
+	}
+	q.steps(4)
+	for range 2 {
+		i := q.ask("", "", 6, 1, 40)
+		q.steps(1)
+		require.Equal(t, q.iteration-1, q.first[i])
+	}
+	require.Equal(t, 2, q.l.s.Preempted)
+	q.finish()
+}
+
+// Where there is hardly any memory, one that came last has blocks taken from the one that has most, for a prompt of many blocks too.
+func TestBlocksAreGivenUpForThoseWithout(t *testing.T) {
+	q := newQueue(t, Options{MaxLength: 128, MaxSequences: 8, TokenBudget: 24, CacheBytes: 9})
+	q.ask("", "", 40, 24, 80)
+	q.steps(30)
+	for _, prompt := range []int{3, 90} {
+		i := q.ask("", "", prompt, 2, 30)
+		for n := 0; q.first[i] < 0; n++ {
+			require.Less(t, n, 16)
+			q.steps(1)
+		}
+	}
+	q.finish()
+	require.Positive(t, q.l.s.Preempted)
+}
