@@ -158,7 +158,11 @@ func TestADiskThatIsTooSmall(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	h.setTrouble(cut(h, 60_000))
 	c.free = func(string) (int64, bool) { return 300_000, true }
-	ctx = WithProgress(ctx, func(p Progress) { cancel() })
+	ctx = WithProgress(ctx, func(p Progress) {
+		if p.Done == 60_000 {
+			cancel()
+		}
+	})
 	s, err := c.Snapshot(ctx, repo)
 	require.NoError(t, err)
 	_, err = s.Download(ctx, large)

@@ -108,7 +108,8 @@ func (r *Room) Sample(ctx context.Context, e *sampler.Engine, asks []Ask, n int,
 		}
 		done(d)
 	})
-	if cause := context.Cause(ctx); err != nil && cause != nil {
+	// The failure may be that of the last conversation, when nothing is left to be drawn and the sampler has no reason to complain.
+	if cause := context.Cause(ctx); cause != nil {
 		return cause
 	}
 	return err
