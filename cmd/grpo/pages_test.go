@@ -1,0 +1,279 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7879b91d/grpo"
+	"github.com/seed-7879b91d/grpo/configs"
+)
+
+// What a page tells to type is something that can be typed: verbs, flags and settings are there, with values that they take;
+// make has the target; and a pattern of tests finds some.
+func TestTheCommandsOfThePages(t *testing.T) {
+	counts := map[string]int{}
+	for _, page := range pages(t) {
+		text, err := os.ReadFile(page)
+		require.NoError(t, err)
+		for _, c := range append(inBlocks(string(text)), inSentences(string(text))...) {
+			where := fmt.Sprintf("%s: %s", page, strings.Join(c, " "))
+			switch {
+			case c[0] == "named" && c[1] == "grpo":
+				namesOnly(t, where, c[2:])
+			case c[0] == "grpo" || c[0] == "bin/grpo":
+				takes(t, where, c[1:])
+			case len(c) > 2 && c[0] == "go" && c[1] == "run" && c[2] == "./cmd/grpo":
+				takes(t, where, c[3:])
+			case c[0] == "make":
+				hasTarget(t, where, c[1:])
+			case len(c) > 1 && c[0] == "go" && c[1] == "test":
+				findsTests(t, where, c[2:])
+			default:
+				continue
+			}
+			counts[strings.TrimPrefix(c[0], "bin/")]++
+		}
+	}
+	require.Greater(t, counts["grpo"], 50, "commands are found in the pages")
+	require.Greater(t, counts["make"], 10)
+	require.Greater(t, counts["go"], 10)
+}
+
+// A command that a page had wrong is told.
+func TestCommandsThatCannotBeTyped(t *testing.T) {
+	for line, says := range map[string]string{
+		"grpo evaluate runs/x":                "evaluate",
+		"grpo eval --runs x":                  "--runs",
+		"grpo sample":                         "",
+		"grpo learning_rat=1 max_steps=2":     "learning_rat",
+		"grpo --preset qwen9 data=tasks.json": "qwen9",
+	} {
+		words, err := shellWords(line)
+		require.NoError(t, err)
+		err = typed(words[0][1:])
+		if says == "" {
+			require.NoError(t, err, line)
+			continue
+		}
+		require.ErrorContains(t, err, says, line)
+	}
+}
+
+// pages are those that users read.
+func pages(t *testing.T) []string {
+	docs, err := filepath.Glob("../../docs/*.md")
+	require.NoError(t, err)
+	docs = slices.DeleteFunc(docs, func(p string) bool { return filepath.Base(p) == "log.md" }) // what once was typed
+	return append(docs, "../../README.md", "../../CONTRIBUTING.md")
+}
+
+// quoted is what stands between backticks.
+var quoted = regexp.MustCompile("`([^`\n]+(?:\n[^`\n]+)?)`")
+
+// inBlocks are the commands of a page's blocks.
+func inBlocks(page string) (commands [][]string) {
+	block := ""
+	for line := range strings.Lines(page + "\n\n") {
+		switch in, inside := strings.CutPrefix(line, "    "); {
+		case inside:
+			block += in
+		case block != "" && strings.TrimSpace(line) != "":
+			if found, err := shellWords(block); err == nil {
+				commands = append(commands, found...)
+			}
+			block = ""
+		}
+	}
+	return commands
+}
+
+// inSentences are the commands that a page's sentences speak of; those of grpo may lack their arguments.
+func inSentences(page string) (commands [][]string) {
+	for _, span := range quoted.FindAllStringSubmatch(page, -1) {
+		found, err := shellWords(span[1])
+		if err != nil || strings.Contains(span[1], "…") {
+			continue
+		}
+		for _, c := range found {
+			if c[0] = strings.TrimPrefix(c[0], "bin/"); c[0] == "grpo" && len(c) > 1 {
+				c = append([]string{"named"}, c...)
+			}
+			commands = append(commands, c)
+		}
+	}
+	return commands
+}
+
+// shellWords are the commands of a text, word by word, as a shell reads them: quotes, comments, lines that go on, pipes, variables
+// before a command, and where output goes.
+func shellWords(text string) (commands [][]string, err error) {
+	var command []string
+	var word bytes.Buffer
+	inWord, quote := false, byte(0)
+	endWord := func() {
+		if w := word.String(); inWord && (len(command) > 0 || !regexp.MustCompile(`^[A-Z_]+=`).MatchString(w)) {
+			command = append(command, w)
+		}
+		word.Reset()
+		inWord = false
+	}
+	endCommand := func() {
+		if endWord(); len(command) > 0 {
+			if at := slices.IndexFunc(command, func(w string) bool { return strings.HasPrefix(w, ">") || w == "<" }); at > 0 {
+				command = command[:at]
+			}
+			commands = append(commands, command)
+		}
+		command = nil
+	}
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case quote != 0 && c == quote:
+			quote = 0
+		case quote != 0:
+			word.WriteByte(c)
+		case c == '\'' || c == '"':
+			quote, inWord = c, true
+		case c == '\\' && i+1 < len(text):
+			if i++; text[i] != '\n' {
+				word.WriteByte(text[i])
+				inWord = true
+			}
+		case c == '#' && !inWord:
+			for i+1 < len(text) && text[i+1] != '\n' {
+				i++
+			}
+		case c == '\n' || c == '|' || c == ';' || c == '&':
+			endCommand()
+		case c == ' ' || c == '\t':
+			endWord()
+		default:
+			word.WriteByte(c)
+			inWord = true
+		}
+	}
+	if endCommand(); quote != 0 {
+		return nil, fmt.Errorf("a quote is not closed")
+	}
+	return commands, nil
+}
+
+// takes wants a command line that the program takes.
+func takes(t *testing.T, where string, words []string) {
+	if strings.Contains(strings.Join(words, " "), "…") {
+		return // a form, not a command
+	}
+	assert.NoError(t, typed(words), where)
+}
+
+// namesOnly wants the verb and the flags that a sentence speaks of.
+func namesOnly(t *testing.T, where string, words []string) {
+	verb, rest, err := newRoot().Find(words)
+	assert.NoError(t, err, where)
+	for _, w := range rest {
+		if name, long := strings.CutPrefix(w, "--"); long && verb != nil {
+			name, _, _ = strings.Cut(name, "=")
+			verb.InitDefaultHelpFlag()
+			assert.NotNil(t, verb.Flag(name), "%s has no --%s", where, name)
+		}
+	}
+}
+
+// typed reads a command line as far as it can be read without doing what it asks for.
+func typed(words []string) error {
+	root := newRoot()
+	verb, rest, err := root.Find(words)
+	if err != nil {
+		return err
+	}
+	if err := verb.ParseFlags(rest); err != nil {
+		return err
+	}
+	args := verb.Flags().Args()
+	if err := verb.ValidateArgs(args); err != nil || verb != root {
+		return err
+	}
+	return resolves(verb, args)
+}
+
+// resolves reads the words of a training run; what it goes on from need not be there.
+func resolves(verb *cobra.Command, words []string) error {
+	words = slices.DeleteFunc(slices.Clone(words), func(w string) bool {
+		key, _, _ := strings.Cut(w, "=")
+		return key == "resume" || key == "init_from"
+	})
+	_, err := grpo.Resolve(configs.Source{Preset: verb.Flag("preset").Value.String(), Overrides: words})
+	return err
+}
+
+func hasTarget(t *testing.T, where string, words []string) {
+	makefile, err := os.ReadFile("../../Makefile")
+	require.NoError(t, err)
+	for _, w := range words {
+		if !strings.Contains(w, "=") && regexp.MustCompile(`^[a-z0-9-]+$`).MatchString(w) {
+			assert.Regexp(t, `(?m)^`+w+`:`, string(makefile), where)
+		}
+	}
+}
+
+// findsTests wants each alternative of a -run or -bench pattern to be a test of the packages that are named.
+func findsTests(t *testing.T, where string, words []string) {
+	var dirs []string
+	pattern, kind := "", "Test|Example|Fuzz"
+	for i, w := range words {
+		switch {
+		case w == "." || strings.HasPrefix(w, "./"):
+			dirs = append(dirs, w)
+		case i > 0 && (words[i-1] == "-run" || words[i-1] == "-bench") && w != "XXX" && w != "^$":
+			pattern = w
+			if words[i-1] == "-bench" {
+				kind = "Benchmark"
+			}
+		}
+	}
+	var names []string
+	for _, dir := range dirs {
+		names = append(names, testsOf(t, where, dir, kind)...)
+	}
+	for one := range strings.SplitSeq(pattern, "|") {
+		first, _, _ := strings.Cut(one, "/")
+		found := regexp.MustCompile(first)
+		assert.True(t, len(dirs) == 0 || slices.ContainsFunc(names, found.MatchString), "%s: there is no test %s in %v", where, one, dirs)
+	}
+}
+
+// testsOf are the tests of a package, or of all below a folder.
+func testsOf(t *testing.T, where, dir, kind string) (names []string) {
+	dir, all := strings.CutSuffix(dir, "/...")
+	top := filepath.Join("../..", dir)
+	function := regexp.MustCompile(`(?m)^func ((?:` + kind + `)\w+)\(`)
+	require.NoError(t, filepath.WalkDir(top, func(path string, e os.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if e.IsDir() && path != top && !all {
+			return filepath.SkipDir
+		}
+		if strings.HasSuffix(path, "_test.go") {
+			text, err := os.ReadFile(path)
+			if err != nil {
+				return err
+			}
+			for _, m := range function.FindAllSubmatch(text, -1) {
+				names = append(names, string(m[1]))
+			}
+		}
+		return nil
+	}), where)
+	return names
+}
