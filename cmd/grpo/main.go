@@ -4,8 +4,9 @@
 // prints the answer. What verbs share is in main.go (signals, exit codes, errors), policy.go (a backend
 // and a model), source.go (data sets), cells.go (sandboxes and rewards), prompts.go (conversations),
 // input.go and output.go (lines of JSON, tables). What a person is shown meanwhile is in the package screen,
-// what an evaluation found in outcome, tables of a run in export, mistakes on the command line
-// in usage, what this machine has in doctor, the server in serve, tools of a model in tools, and benchmarks are in bench and load.
+// what an evaluation found in outcome, tables of a run in export, mistakes on the command line and what a shell
+// completes in usage, what this machine has in doctor, the server in serve, tools of a model in tools, pages of man(1)
+// in manual, and benchmarks are in bench and load.
 package main
 
 import (
@@ -22,6 +23,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-7879b91d/grpo/cmd/grpo/export"
+	"github.com/seed-7879b91d/grpo/cmd/grpo/manual"
 	"github.com/seed-7879b91d/grpo/cmd/grpo/screen"
 	"github.com/seed-7879b91d/grpo/cmd/grpo/sets"
 	"github.com/seed-7879b91d/grpo/cmd/grpo/tools"
@@ -154,10 +156,12 @@ func newRoot() *cobra.Command {
 		RunE:          train.run,
 		Version:       version.Line(cpu.Variants()),
 	}
+	root.ValidArgsFunction = usage.Settings
 	train.register(root)
+	must(root.RegisterFlagCompletionFunc("preset", usage.Presets))
 	root.SetFlagErrorFunc(usage.BadFlag)
 	root.AddCommand(newScoreCmd(), newReplayCmd(), newMergeCmd(), newQuantizeCmd(), newSampleCmd(), newEvalCmd(), newBenchCmd(),
-		newTokenizeCmd(), sets.Command(), newRewardCmd(), newDoctorCmd(), newServeCmd(), export.Command(), tools.Command())
+		newTokenizeCmd(), sets.Command(), newRewardCmd(), newDoctorCmd(), newServeCmd(), export.Command(), tools.Command(), manual.Command())
 	return root
 }
 

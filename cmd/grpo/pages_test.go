@@ -277,3 +277,34 @@ func testsOf(t *testing.T, where, dir, kind string) (names []string) {
 	}), where)
 	return names
 }
+
+// What the page of troubles says that the program says is what it says.
+func TestTheMessagesOfThePages(t *testing.T) {
+	page, err := os.ReadFile("../../docs/troubleshooting.md")
+	require.NoError(t, err)
+	var source strings.Builder
+	require.NoError(t, filepath.WalkDir("../..", func(path string, _ os.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		source.Write(text)
+		return err
+	}))
+	found := 0
+	for line := range strings.Lines(string(page)) {
+		row := strings.Split(line, "|")
+		if len(row) < 3 {
+			continue
+		}
+		for _, m := range quoted.FindAllStringSubmatch(row[1], -1) {
+			for part := range strings.SplitSeq(m[1], "…") {
+				if part = strings.TrimSpace(part); len(part) > 2 && !strings.HasPrefix(part, "grpo ") {
+					found++
+					assert.Contains(t, source.String(), part, "of the message %s", m[1])
+				}
+			}
+		}
+	}
+	require.Greater(t, found, 20)
+}
