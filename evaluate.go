@@ -114,12 +114,14 @@ func (e *Evaluation) countGreedy(seed uint64) {
 // countSampled counts the completions at eval_temperature.
 func (e *Evaluation) countSampled(k int) {
 	var pass1, passK, best []float64
-	short := 0
+	short, tried := 0, &stats.Tried{}
 	for _, g := range e.SampledTry.Groups {
 		judged, correct := g.judged()
 		e.NotJudged += len(g.Rollouts) - judged
 		if judged > 0 {
 			pass1 = append(pass1, stats.PassAtK(judged, correct, 1))
+			tried.Problems = append(tried.Problems, g.Problem.ID)
+			tried.Judged, tried.Right = append(tried.Judged, judged), append(tried.Right, correct)
 		}
 		if judged < k {
 			short++
@@ -127,6 +129,7 @@ func (e *Evaluation) countSampled(k int) {
 		}
 		passK, best = append(passK, stats.PassAtK(judged, correct, k)), append(best, g.best(k))
 	}
+	e.Judged.Sampled = tried
 	e.Sampled = &Sampled{K: k, PassAt1: stats.Mean(pass1), PassAtK: stats.Known(passK), BestOfK: stats.Known(best), LeftOut: short}
 }
 

@@ -19,7 +19,8 @@ const module = "github.com/seed-7879b91d/grpo"
 var layers = map[string][]string{
 	"": slices.Concat(belowTrainer, roomsOfTrainer),
 	"cmd/grpo": slices.Concat(belowCommands, []string{"cmd/grpo/bench", "cmd/grpo/doctor", "cmd/grpo/export", "cmd/grpo/outcome",
-		"cmd/grpo/screen", "internal/destination", "internal/footprint", "internal/nf4", "internal/rebuild", "internal/rollouts",
+		"cmd/grpo/screen", "internal/compare", "internal/destination", "internal/footprint", "internal/nf4", "internal/rebuild",
+		"internal/rollouts",
 		"internal/tiny", "internal/serving", "internal/serving/adapters", "internal/serving/gate", "internal/serving/openai",
 		"internal/serving/page", "internal/serving/refusal", "internal/serving/sessions", "internal/serving/tinker", "internal/sources",
 		"kernels/cuda/driver"}),
@@ -53,6 +54,7 @@ var layers = map[string][]string{
 	"internal/conversation": {"configs", "data", "internal/episode", "internal/judging", "internal/sources", "internal/tiny", "reward",
 		"sampler"},
 	"internal/footprint":   belowTrainer,
+	"internal/compare":     {"configs", "internal/provenance", "internal/report", "internal/rundir"},
 	"internal/disk":        {},
 	"internal/destination": {},
 	"internal/jsonl":       {},

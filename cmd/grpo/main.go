@@ -22,6 +22,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/seed-7879b91d/grpo/cmd/grpo/compare"
 	"github.com/seed-7879b91d/grpo/cmd/grpo/export"
 	"github.com/seed-7879b91d/grpo/cmd/grpo/manual"
 	"github.com/seed-7879b91d/grpo/cmd/grpo/screen"
@@ -161,7 +162,8 @@ func newRoot() *cobra.Command {
 	must(root.RegisterFlagCompletionFunc("preset", usage.Presets))
 	root.SetFlagErrorFunc(usage.BadFlag)
 	root.AddCommand(newScoreCmd(), newReplayCmd(), newMergeCmd(), newQuantizeCmd(), newSampleCmd(), newEvalCmd(), newBenchCmd(),
-		newTokenizeCmd(), sets.Command(), newRewardCmd(), newDoctorCmd(), newServeCmd(), export.Command(), tools.Command(), manual.Command())
+		newTokenizeCmd(), sets.Command(), newRewardCmd(), newDoctorCmd(), newServeCmd(), export.Command(), tools.Command(), manual.Command(),
+		compare.Command(), compare.Summarize())
 	return root
 }
 

@@ -23,6 +23,7 @@ type plot struct {
 	steep       bool      // logarithmic, where the values lie far apart
 	plain       bool      // no moving average: every value counts
 	dots        bool      // few values, shown one by one
+	joined      bool      // a line goes on beyond a column that it knows nothing of
 	reference   []float64 // values that the scale must hold
 }
 
@@ -119,16 +120,30 @@ func (p plot) lines(c *chart, a *axis, lines [][]column) {
 		}
 	}
 	for i, s := range p.series {
-		if p.plain || len(a.at) < enoughForTrend {
-			c.add("line", s.color, extent(a.at, lines[i], y))
-		} else {
-			c.add("raw", s.color, extent(a.at, lines[i], y))
-			c.add("line", s.color, trace(a.at, smooth(lines[i]), y))
+		at, line := a.at, lines[i]
+		if p.joined {
+			at, line = measured(at, line)
 		}
-		if p.dots && len(a.at) < tooManyForDots || len(a.at) == 1 {
-			c.add("dots", s.color, dots(a.at, lines[i], y))
+		if p.plain || len(at) < enoughForTrend {
+			c.add("line", s.color, extent(at, line, y))
+		} else {
+			c.add("raw", s.color, extent(at, line, y))
+			c.add("line", s.color, trace(at, smooth(line), y))
+		}
+		if p.dots && len(at) < tooManyForDots || len(at) == 1 {
+			c.add("dots", s.color, dots(at, line, y))
 		}
 	}
+}
+
+// measured are the columns that something is known of, and where they are.
+func measured(at []float64, line []column) (places []float64, known []column) {
+	for i, c := range line {
+		if c.mean == c.mean {
+			places, known = append(places, at[i]), append(known, c)
+		}
+	}
+	return places, known
 }
 
 func (p plot) scale(lines [][]column, bands [][2][]column) *scale {

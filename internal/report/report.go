@@ -18,11 +18,11 @@ import (
 // File is the name of the page in the run directory.
 const File = "report.html"
 
-//go:embed page.html page.css page.js
+//go:embed page.html charts.html comparison.html page.css page.js
 var parts embed.FS
 
 var (
-	layout = template.Must(template.New("page.html").ParseFS(parts, "page.html", "page.css"))
+	layout = template.Must(template.New("page.html").ParseFS(parts, "page.html", "charts.html", "page.css"))
 	script = part("page.js")
 )
 

@@ -10,6 +10,30 @@ type Judged struct {
 	Step     int       `json:"step"`
 	Problems []string  `json:"problems"` // those that were judged
 	Correct  []float64 `json:"correct"`
+	// Sampled is what became of the sampled completions; nil where there were none, or nobody wrote it down.
+	Sampled *Tried `json:"sampled,omitempty"`
+}
+
+// Tried is how many sampled completions of each problem were judged, and how many of these were right.
+type Tried struct {
+	Problems []string `json:"problems"` // of which any was judged
+	Judged   []int    `json:"judged"`
+	Right    []int    `json:"right"`
+}
+
+// Shares are the problems with the share of completions that was right, so that two evaluations of the same problems
+// can be compared by Compare.
+func (t *Tried) Shares(step int) Judged {
+	j := Judged{Step: step}
+	if t == nil {
+		return j
+	}
+	for i, id := range t.Problems[:min(len(t.Problems), len(t.Judged), len(t.Right))] {
+		if t.Judged[i] > 0 {
+			j.Problems, j.Correct = append(j.Problems, id), append(j.Correct, float64(t.Right[i])/float64(t.Judged[i]))
+		}
+	}
+	return j
 }
 
 // Change is by how much more of the same problems were right later.

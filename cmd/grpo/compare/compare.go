@@ -1,0 +1,171 @@
+// Package compare is the verbs that set runs beside each other: compare, and summarize over seeds.
+package compare
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed-7879b91d/grpo/internal/atomicfile"
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/compare"
+	"github.com/seed-7879b91d/grpo/internal/destination"
+)
+
+// DefaultPage is the page of a comparison that nobody named.
+const DefaultPage = "comparison.html"
+
+// Command is the verb compare.
+func Command() *cobra.Command {
+	var format, page, base string
+	var step int
+	cmd := &cobra.Command{
+		Use:   "compare RUN RUN… [--base RUN] [--step N] [--page FILE] [--format csv|markdown|json]",
+		Short: "Set runs beside each other: settings, curves, held-out scores with paired intervals",
+		Long: `Compares runs with the first one, or with --base: the settings that differ, held-out scores, reward, KL, entropy, lengths,
+time and tokens, and the problems that one solves and the other does not. Prints a table, and writes a page with the curves over
+each other that needs nothing but itself.
+
+Scores are compared problem by problem, with an interval of 95 % from resampling the problems with a fixed seed. That wants the
+same held-out problems, by their SHA-256: of others it is said, and nothing is compared. So are runs that are unfinished, were
+resumed, or are of another model. Runs may be going on.`,
+		Example: `  grpo compare runs/first runs/second
+  grpo compare runs/sweep/runs/* --format markdown
+  grpo compare runs/first runs/second --step 20 --page '' --format json`,
+		Args: atLeast("compare", 2),
+		RunE: func(cmd *cobra.Command, dirs []string) error {
+			if err := compare.CheckFormat(format); err != nil {
+				return err
+			}
+			if err := checkPage(page, dirs); err != nil {
+				return err
+			}
+			c, err := open(dirs, base, step)
+			if err != nil {
+				return err
+			}
+			return show(cmd, c, format, page)
+		},
+	}
+	addFormat(cmd, &format)
+	cmd.Flags().StringVar(&page, "page", DefaultPage, "`file` for the page, which is replaced where there is one of this verb; '' writes none")
+	cmd.Flags().StringVar(&base, "base", "", "`directory` of the run that the others are compared with; if not given: the first")
+	cmd.Flags().IntVar(&step, "step", -1, "compare the evaluations after this step, in place of the last of each run")
+	return cmd
+}
+
+func addFormat(cmd *cobra.Command, format *string) {
+	cmd.Flags().StringVar(format, "format", "", "a table for programs: csv, `markdown` or json; if not given, one for the terminal")
+}
+
+// atLeast wants so many runs.
+func atLeast(verb string, n int) cobra.PositionalArgs {
+	return func(_ *cobra.Command, args []string) error {
+		if len(args) < n {
+			return badinput.Errorf("found %d directories of runs, expected %d or more; type grpo %s%s", len(args), n, verb,
+				strings.Repeat(" RUN", n))
+		}
+		return nil
+	}
+}
+
+// open reads the runs and compares them with one.
+func open(dirs []string, base string, step int) (*compare.Comparison, error) {
+	at := 0
+	if base != "" {
+		at = -1
+		for i, dir := range dirs {
+			if filepath.Clean(dir) == filepath.Clean(base) {
+				at = i
+			}
+		}
+		if at < 0 {
+			dirs, at = append([]string{base}, dirs...), 0
+		}
+	}
+	runs, err := compare.Open(dirs)
+	if err != nil {
+		return nil, err
+	}
+	return compare.New(runs, at, step)
+}
+
+// checkPage refuses to replace a file that is no page of a comparison, and to write into a run.
+func checkPage(page string, runs []string) error {
+	if page == "" {
+		return nil
+	}
+	for _, run := range runs {
+		if err := (destination.Place{Flag: "--page", Path: page, Name: DefaultPage, Run: run}).Check(); err != nil {
+			return err
+		}
+	}
+	text, err := os.ReadFile(page)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return badinput.Errorf("--page: %w", err)
+	case !bytes.Contains(text[:min(len(text), 2000)], []byte(compare.PageMark)):
+		return badinput.Errorf("--page %s: there is a file that is no page of grpo compare; type --page FILE for another one, "+
+			"or --page '' for none", page)
+	}
+	return nil
+}
+
+// show prints the table and writes the page.
+func show(cmd *cobra.Command, c *compare.Comparison, format, page string) error {
+	text, err := []byte(c.Text()), error(nil)
+	switch format {
+	case "json":
+		text, err = c.JSON()
+	case "csv", "markdown":
+		text, err = c.Table(true).Write(format)
+		tell(cmd.ErrOrStderr(), c.Notes)
+	}
+	if err != nil {
+		return err
+	}
+	if page != "" {
+		if err := WritePage(page, c); err != nil {
+			return err
+		}
+	}
+	if _, err = cmd.OutOrStdout().Write(text); err != nil {
+		return err
+	}
+	if page != "" {
+		to := cmd.OutOrStdout()
+		if format != "" {
+			to = cmd.ErrOrStderr()
+		}
+		fmt.Fprintf(to, "\nthe curves are in %s\n", page)
+	}
+	return nil
+}
+
+// tell says on the side what a table of cells has no place for.
+func tell(errs io.Writer, notes []string) {
+	for _, note := range notes {
+		fmt.Fprintf(errs, "! %s\n", note)
+	}
+}
+
+// WritePage writes the page of a comparison.
+func WritePage(path string, c *compare.Comparison) error {
+	html, err := c.Page().HTML()
+	if err == nil {
+		err = atomicfile.WriteBytes(path, html)
+	}
+	if err != nil {
+		return fmt.Errorf("--page: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,150 @@
+package compare
+
+import (
+	"slices"
+
+	"github.com/seed-7879b91d/grpo/configs"
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/stats"
+)
+
+// Comparison is runs beside each other, all of them against the first.
+type Comparison struct {
+	Runs     []*Run
+	Base     *Run
+	Step     int // that evaluations are of; below 0: the last of each run
+	Settings []Setting
+	Pairs    []Pair // of each run but the base, in order
+	Notes    []string
+}
+
+// Setting is one in which not all runs agree, with what each has.
+type Setting struct {
+	Key    string   `json:"key"`
+	Values []string `json:"values"` // in the order of the runs
+}
+
+// Pair is a run beside the base.
+type Pair struct {
+	Run     *Run
+	Refused string // why nothing can be said problem by problem
+	Greedy  *Side  // of the most likely completions; nil where nothing can be said
+	Sampled *Side  // of sampled ones
+}
+
+// Side is what a pair of evaluations says of one kind of completions.
+type Side struct {
+	Change *stats.Change
+	// Lost are problems that the base solves and the run does not, Won those where it is the other way round. Of sampled
+	// completions one that is right is enough.
+	Lost, Won []string
+}
+
+// New compares runs with the one at base, by their evaluations after a step, or by the last of each where step is below 0.
+func New(runs []*Run, base, step int) (*Comparison, error) {
+	if len(runs) < 2 {
+		return nil, badinput.Errorf("found %d runs, expected 2 or more; type grpo compare RUN RUN", len(runs))
+	}
+	c := &Comparison{Runs: runs, Base: runs[base], Step: step, Settings: Differing(runs, places)}
+	for _, r := range runs {
+		if step >= 0 && r.At(step) == nil {
+			return nil, badinput.Errorf("--step %d: %s has no evaluation after it; it has some after %s", step, r.Name, r.evaluated())
+		}
+		if r != c.Base {
+			c.Pairs = append(c.Pairs, pair(c.Base, r, step))
+		}
+	}
+	c.Notes = c.notes()
+	return c, nil
+}
+
+// pair compares two runs problem by problem, where they were evaluated on the same ones.
+func pair(base, r *Run, step int) Pair {
+	p := Pair{Run: r}
+	a, b := base.At(step), r.At(step)
+	if p.Refused = unpaired(base, r, a, b); p.Refused != "" {
+		return p
+	}
+	p.Greedy = side(a.Judged, b.Judged)
+	p.Sampled = side(a.Judged.Sampled.Shares(a.Step), b.Judged.Sampled.Shares(b.Step))
+	return p
+}
+
+// unpaired says why two evaluations cannot be compared problem by problem. Only the hash of the problems tells that those of
+// one name are the same.
+func unpaired(base, r *Run, a, b *Evaluation) string {
+	was, is := base.Parts["test_data"].SHA256, r.Parts["test_data"].SHA256
+	switch {
+	case a == nil && b == nil:
+		return "neither was evaluated"
+	case a == nil:
+		return base.Name + " was not evaluated"
+	case b == nil:
+		return "it was not evaluated"
+	case was == "" || is == "":
+		return "nobody wrote down which held-out problems these are"
+	case was != is:
+		return "other held-out problems than " + base.Name
+	case len(a.Judged.Problems) == 0 || len(b.Judged.Problems) == 0:
+		return "nobody wrote down which problems were right"
+	case stats.Compare(a.Judged, b.Judged) == nil:
+		return "no held-out problem in common with " + base.Name
+	}
+	return ""
+}
+
+// side compares what two evaluations say of their problems; nil where they have none in common.
+func side(a, b stats.Judged) *Side {
+	change := stats.Compare(a, b)
+	if change == nil {
+		return nil
+	}
+	s := &Side{Change: change}
+	was := map[string]bool{}
+	for i, id := range a.Problems {
+		was[id] = a.Correct[i] > 0
+	}
+	for i, id := range b.Problems {
+		solved, both := was[id]
+		switch {
+		case !both:
+		case solved && b.Correct[i] == 0:
+			s.Lost = append(s.Lost, id)
+		case !solved && b.Correct[i] > 0:
+			s.Won = append(s.Won, id)
+		}
+	}
+	slices.Sort(s.Lost)
+	slices.Sort(s.Won)
+	return s
+}
+
+// places are the settings that say where a run is, and are for once.
+var places = []string{"run_dir", "resume", "allow_change", "serve", "serve_keys"}
+
+// Differing are the settings that not all runs have alike, but for those.
+func Differing(runs []*Run, without []string) (all []Setting) {
+	texts := make([]map[string]string, len(runs))
+	for i, r := range runs {
+		texts[i] = map[string]string{}
+		for _, change := range configs.Changed(runs[0].Settings, r.Settings) {
+			texts[i][change.Key] = change.After
+			texts[0][change.Key] = change.Before
+		}
+	}
+	for _, f := range configs.Describe() {
+		if _, differs := texts[0][f.Key]; !differs || slices.Contains(without, f.Key) {
+			continue
+		}
+		s := Setting{Key: f.Key}
+		for i := range runs {
+			text, other := texts[i][f.Key]
+			if !other {
+				text = texts[0][f.Key]
+			}
+			s.Values = append(s.Values, text)
+		}
+		all = append(all, s)
+	}
+	return all
+}

@@ -1,0 +1,97 @@
+package compare
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// asking are the settings that change how held-out problems are asked and judged, whatever was learned.
+var asking = []string{"prompt_template", "renderer", "chat_date", "chat_vars", "max_tokens", "stop", "env", "max_turns",
+	"max_conversation_tokens", "turn_seconds", "public_tests", "heal_template", "answer_match", "blocklist", "reject_blocklisted",
+	"reward_timeout", "max_tests", "on_truncated", "comparator", "tolerance", "eval_samples", "eval_temperature", "eval_top_k",
+	"eval_top_p", "eval_min_p"}
+
+// notes are what a reader must know before believing the rest.
+func (c *Comparison) notes() (notes []string) {
+	for _, r := range c.Runs {
+		notes = append(notes, r.notes()...)
+	}
+	model := c.Base.Parts["model"].SHA256
+	for _, p := range c.Pairs {
+		if is := p.Run.Parts["model"].SHA256; is != model || p.Run.Settings.Model != c.Base.Settings.Model && is == "" {
+			notes = append(notes, fmt.Sprintf("%s is of another model than %s: %s, not %s", p.Run.Name, c.Base.Name,
+				p.Run.Settings.Model, c.Base.Settings.Model))
+		}
+		switch a, b := c.Base.At(c.Step), p.Run.At(c.Step); {
+		case p.Refused != "":
+			notes = append(notes, fmt.Sprintf("%s is not compared problem by problem: %s", p.Run.Name, p.Refused))
+		case a.Step != b.Step:
+			notes = append(notes, fmt.Sprintf("%s was evaluated last after step %d, %s after step %d; --step N compares the same one",
+				c.Base.Name, a.Step, p.Run.Name, b.Step))
+		}
+		if p.Greedy != nil {
+			a, b := len(c.Base.At(c.Step).Judged.Problems), len(p.Run.At(c.Step).Judged.Problems)
+			if n := p.Greedy.Change.Problems; n < max(a, b) {
+				notes = append(notes, fmt.Sprintf("%s has %d of its %d held-out problems in common with the %d of %s", p.Run.Name, n, b, a,
+					c.Base.Name))
+			}
+		}
+	}
+	var otherwise []string
+	for _, s := range c.Settings {
+		if slices.Contains(asking, s.Key) {
+			otherwise = append(otherwise, s.Key)
+		}
+	}
+	if len(otherwise) > 0 {
+		notes = append(notes, "held-out problems are not asked or judged alike, which scores differ by, too: "+strings.Join(otherwise, ", "))
+	}
+	return notes
+}
+
+// notes are what is out of the ordinary about a run by itself.
+func (r *Run) notes() (notes []string) {
+	if !r.Finished() {
+		of := ""
+		if r.Settings.MaxSteps >= 0 {
+			of = " of " + strconv.Itoa(r.Settings.MaxSteps)
+		}
+		notes = append(notes, fmt.Sprintf("%s is unfinished, with %d%s steps; grpo run_dir=%s goes on with it", r.Name, r.Done(), of, r.Dir))
+	}
+	if n := len(r.Manifest.Resumed); n > 0 {
+		text := fmt.Sprintf("%s was interrupted and resumed %d times", r.Name, n)
+		if n == 1 {
+			text = r.Name + " was interrupted and resumed once"
+		}
+		var changed []string
+		for _, s := range r.Manifest.Starts {
+			for key := range s.Settings {
+				if !slices.Contains(changed, key) {
+					changed = append(changed, key)
+				}
+			}
+		}
+		if slices.Sort(changed); len(changed) > 0 {
+			text += ", with other settings than it began with: " + strings.Join(changed, ", ")
+		}
+		notes = append(notes, text)
+	}
+	if r.Manifest.Origin != "" {
+		notes = append(notes, fmt.Sprintf("%s is a fork of %s", r.Name, r.Manifest.Origin))
+	}
+	return notes
+}
+
+// evaluated lists the steps after which there were evaluations.
+func (r *Run) evaluated() string {
+	if len(r.Evaluations) == 0 {
+		return "none"
+	}
+	var steps []string
+	for _, e := range r.Evaluations {
+		steps = append(steps, strconv.Itoa(e.Step))
+	}
+	return strings.Join(steps, ", ")
+}

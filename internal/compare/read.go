@@ -1,0 +1,257 @@
+// Package compare sets runs beside each other by what their directories say: what differs in settings, the curves, and
+// held-out scores problem by problem. It trains nothing, and knows nothing of a run that is not written down there.
+package compare
+
+import (
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/seed-7879b91d/grpo/configs"
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/jsonl"
+	"github.com/seed-7879b91d/grpo/internal/provenance"
+	"github.com/seed-7879b91d/grpo/internal/rundir"
+	"github.com/seed-7879b91d/grpo/internal/stats"
+)
+
+// Run is a run as its directory has it.
+type Run struct {
+	Name, Dir   string
+	Settings    *configs.Config // that it had last
+	Manifest    provenance.Manifest
+	Parts       provenance.Parts // that it had last
+	Steps       []Step
+	Evaluations []Evaluation
+}
+
+// Step is a line of metrics.jsonl with its time of train_log.jsonl. What a line does not say is NaN.
+type Step struct {
+	Step     int     `json:"step"`
+	Reward   float64 `json:"mean_reward"`
+	Correct  float64 `json:"mean_correct"`
+	KL       float64 `json:"kl_pre_post_v1"`
+	KLRef    float64 `json:"kl_ref"`
+	Entropy  float64 `json:"entropy"`
+	Length   float64 `json:"completion_length_mean"`
+	Tokens   float64 `json:"completion_tokens"`
+	GradNorm float64 `json:"grad_norm"`
+	Updated  *bool   `json:"updated"`
+	Seconds  float64 `json:"-"`
+}
+
+// Evaluation is one of held-out problems.
+type Evaluation struct {
+	Step     int        `json:"step"`
+	Problems int        `json:"problems"`
+	Greedy   float64    `json:"pass@1_greedy"`
+	CI       [2]float64 `json:"pass@1_greedy_ci"`
+	K        int        `json:"k"`
+	PassAt1  float64    `json:"pass@1"`
+	PassAtK  float64    `json:"pass@k"`
+	BestOfK  float64    `json:"best_of_k"`
+
+	Judged stats.Judged `json:"-"` // of which problems it is; nothing where nobody wrote that down
+}
+
+var nan = math.NaN()
+
+// Open reads the directories of runs, in the order in which they are given. Names are what tells the directories apart.
+func Open(dirs []string) (runs []*Run, err error) {
+	seen := map[string]bool{}
+	var mistakes []error
+	for _, dir := range dirs {
+		whole, err := filepath.Abs(dir)
+		if err != nil {
+			return nil, err
+		}
+		if seen[whole] {
+			mistakes = append(mistakes, badinput.Errorf("%s: it is there twice; leave one out", dir))
+			continue
+		}
+		seen[whole] = true
+		r, err := Read(dir)
+		if err != nil {
+			mistakes = append(mistakes, err)
+			continue
+		}
+		runs = append(runs, r)
+	}
+	name(runs)
+	return runs, errors.Join(mistakes...)
+}
+
+// Read reads the directory of one run.
+func Read(dir string) (*Run, error) {
+	if err := check(dir); err != nil {
+		return nil, err
+	}
+	past, err := provenance.Read(dir)
+	if err != nil {
+		return nil, err
+	}
+	r := &Run{Dir: filepath.Clean(dir), Manifest: past.Manifest}
+	cfg, start, err := past.Last()
+	if err != nil {
+		return nil, badinput.Errorf("%w; expected the directory of a run, as its run_dir names it", err)
+	}
+	r.Settings, r.Parts = cfg, start.Parts
+	for _, read := range []func() error{r.readMetrics, r.readJudged, r.readTimes} {
+		if err := read(); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
+	}
+	return r, nil
+}
+
+// check tells what is no directory of a run, where it can be told what to type in place of it.
+func check(dir string) error {
+	info, err := os.Stat(dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return badinput.Errorf("%s: there is none; expected the directory of a run, as its run_dir names it", dir)
+	case err != nil:
+		return err
+	case !info.IsDir():
+		return badinput.Errorf("%s: a file; expected the directory of a run", dir)
+	}
+	if run := rundir.RunOf(dir); run != filepath.Clean(dir) {
+		return badinput.Errorf("%s is a checkpoint; type the directory of its run, %s", dir, run)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "sweep.json")); err == nil {
+		return badinput.Errorf("%s is a sweep; type its runs, %s", dir, filepath.Join(dir, "runs", "*"))
+	}
+	return nil
+}
+
+func (r *Run) readMetrics() error {
+	return jsonl.Whole(filepath.Join(r.Dir, "metrics.jsonl"), func(line []byte) error {
+		var is struct{ Kind string }
+		if err := json.Unmarshal(line, &is); err != nil {
+			return err
+		}
+		switch is.Kind {
+		case "":
+			s := Step{Reward: nan, Correct: nan, KL: nan, KLRef: nan, Entropy: nan, Length: nan, Tokens: nan, GradNorm: nan, Seconds: nan}
+			if err := json.Unmarshal(line, &s); err != nil {
+				return err
+			}
+			if s.Updated != nil && !*s.Updated { // of which such a line says nothing
+				s.KL, s.KLRef, s.Entropy, s.GradNorm = nan, nan, nan, nan
+			}
+			r.Steps = append(r.Steps, s)
+		case "evaluation":
+			e := Evaluation{Greedy: nan, CI: [2]float64{nan, nan}, PassAt1: nan, PassAtK: nan, BestOfK: nan}
+			if err := json.Unmarshal(line, &e); err != nil {
+				return err
+			}
+			r.Evaluations = append(r.Evaluations, e)
+		}
+		return nil
+	})
+}
+
+func (r *Run) readJudged() error {
+	all, err := jsonl.OfKind[stats.Judged](filepath.Join(r.Dir, provenance.JudgedFile), "")
+	for _, j := range all {
+		for i := range r.Evaluations {
+			if r.Evaluations[i].Step == j.Step {
+				r.Evaluations[i].Judged = j
+			}
+		}
+	}
+	return err
+}
+
+func (r *Run) readTimes() error {
+	all, err := jsonl.OfKind[struct {
+		Step  int     `json:"step"`
+		Total float64 `json:"total_s"`
+	}](filepath.Join(r.Dir, "train_log.jsonl"), "")
+	at := map[int]float64{}
+	for _, t := range all {
+		at[t.Step] = t.Total
+	}
+	for i := range r.Steps {
+		if s, ok := at[r.Steps[i].Step]; ok {
+			r.Steps[i].Seconds = s
+		}
+	}
+	return err
+}
+
+// name gives each run the shortest end of its path that no other run has.
+func name(runs []*Run) {
+	parts := make([][]string, len(runs))
+	for i, r := range runs {
+		whole, err := filepath.Abs(r.Dir)
+		if err != nil {
+			whole = r.Dir
+		}
+		parts[i] = strings.Split(filepath.ToSlash(whole), "/")
+	}
+	end := func(i, n int) string { return strings.Join(parts[i][max(0, len(parts[i])-n):], "/") }
+	for i, r := range runs {
+		for n := 1; ; n++ {
+			r.Name = end(i, n)
+			unique := true
+			for k := range runs {
+				unique = unique && (k == i || end(k, n) != r.Name)
+			}
+			if unique || n > len(parts[i]) {
+				break
+			}
+		}
+	}
+}
+
+// Done is how many steps the run has.
+func (r *Run) Done() int {
+	if n := len(r.Steps); n > 0 {
+		return r.Steps[n-1].Step
+	}
+	return 0
+}
+
+// Finished tells whether it has all the steps that it was to have.
+func (r *Run) Finished() bool { return r.Settings.MaxSteps >= 0 && r.Done() >= r.Settings.MaxSteps }
+
+// At is the evaluation after a step, the last where step is below 0; nil where there is none.
+func (r *Run) At(step int) *Evaluation {
+	for i := len(r.Evaluations) - 1; i >= 0; i-- {
+		if step < 0 || r.Evaluations[i].Step == step {
+			return &r.Evaluations[i]
+		}
+	}
+	return nil
+}
+
+// Total adds up what is known of a quantity over the steps, NaN where nothing is.
+func (r *Run) Total(of func(s *Step) float64) float64 {
+	total, known := 0.0, false
+	for i := range r.Steps {
+		if v := of(&r.Steps[i]); v == v {
+			total, known = total+v, true
+		}
+	}
+	if !known {
+		return nan
+	}
+	return total
+}
+
+// Late is the mean of a quantity over the last tenth of the steps, NaN where nothing is known.
+func (r *Run) Late(of func(s *Step) float64) float64 {
+	n := max(len(r.Steps)/10, 1)
+	sum, known := 0.0, 0
+	for i := max(0, len(r.Steps)-n); i < len(r.Steps); i++ {
+		if v := of(&r.Steps[i]); v == v {
+			sum, known = sum+v, known+1
+		}
+	}
+	return sum / float64(known) // 0/0 is not known
+}

@@ -1,0 +1,274 @@
+package compare
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/seed-7879b91d/grpo/configs"
+	"github.com/seed-7879b91d/grpo/internal/report"
+	"github.com/seed-7879b91d/grpo/internal/stats"
+)
+
+// Summary is runs by what they have in common: all settings but the seed, and what these name.
+type Summary struct {
+	Groups []Group
+	Notes  []string
+}
+
+// Group is runs that differ in their seeds.
+type Group struct {
+	Name    string // the settings that not all groups have, "all runs" where there is one
+	Runs    []*Run
+	Figures []Figure
+}
+
+// Figure is one measure over the runs of a group.
+type Figure struct {
+	Name   string
+	At     string // a step, or end
+	Values []float64
+}
+
+// machine are the settings that change no result beside those that say where.
+var machine = append([]string{"seed", "threads", "sandbox_slots", "judge_slots", "cache_memory", "max_sequences", "token_budget",
+	"recompute", "save_every", "keep_last", "keep_best", "record_rollouts", "compress_rollouts", "cache_dataset"}, places...)
+
+// Summarize groups runs and gathers their figures.
+func Summarize(runs []*Run) *Summary {
+	s := &Summary{}
+	keys := []string{}
+	for _, r := range runs {
+		s.Notes = append(s.Notes, r.notes()...)
+		key := r.kind()
+		at := slices.Index(keys, key)
+		if at < 0 {
+			at = len(keys)
+			keys, s.Groups = append(keys, key), append(s.Groups, Group{})
+		}
+		s.Groups[at].Runs = append(s.Groups[at].Runs, r)
+	}
+	firsts := make([]*Run, len(s.Groups))
+	for i, g := range s.Groups {
+		firsts[i] = g.Runs[0]
+	}
+	differing := Differing(firsts, machine)
+	for i := range s.Groups {
+		g := &s.Groups[i]
+		g.name(i, differing, len(s.Groups))
+		g.gather()
+		s.Notes = append(s.Notes, g.notes()...)
+	}
+	return s
+}
+
+// kind is what runs of one group have in common.
+func (r *Run) kind() string {
+	settings := map[string]any{}
+	for _, f := range configs.Describe() {
+		if !slices.Contains(machine, f.Key) {
+			settings[f.Key] = r.Settings.Setting(f.Key)
+		}
+	}
+	parts := map[string]string{}
+	for key, part := range r.Parts {
+		parts[key] = part.SHA256
+	}
+	text, err := json.Marshal([]any{settings, parts})
+	if err != nil {
+		return r.Dir // a setting that is no number is like no other
+	}
+	return string(text)
+}
+
+func (g *Group) name(i int, differing []Setting, groups int) {
+	if groups == 1 {
+		g.Name = "all runs"
+		return
+	}
+	var words []string
+	for _, s := range differing {
+		words = append(words, s.Key+"="+s.Values[i])
+	}
+	if g.Name = strings.Join(words, " "); g.Name == "" {
+		g.Name = fmt.Sprintf("of other files %d", i+1)
+	}
+}
+
+// short is the name where it is to fit into a line.
+func (g *Group) short() string {
+	words := strings.Fields(g.Name)
+	for i := range words {
+		words[i] = cut(words[i], columns-20)
+	}
+	return strings.Join(words, " ")
+}
+
+// notes tell of runs that are no runs of their own, and of figures that are not of all.
+func (g *Group) notes() (notes []string) {
+	seen := map[uint64]string{}
+	for _, r := range g.Runs {
+		if other, twice := seen[r.Settings.Seed]; twice {
+			notes = append(notes, fmt.Sprintf("%s and %s have the same seed and settings: they are one run twice", other, r.Name))
+		}
+		seen[r.Settings.Seed] = r.Name
+	}
+	if len(g.Runs) == 1 {
+		notes = append(notes, fmt.Sprintf("%s: one run has no deviation", g.short()))
+	}
+	return notes
+}
+
+// gather collects the figures: those of each evaluation step, then those of the end.
+func (g *Group) gather() {
+	var steps []int
+	for _, r := range g.Runs {
+		for _, e := range r.Evaluations {
+			if !slices.Contains(steps, e.Step) {
+				steps = append(steps, e.Step)
+			}
+		}
+	}
+	slices.Sort(steps)
+	for _, step := range append(steps, -1) {
+		at := fmt.Sprint(step)
+		if step < 0 {
+			at = "end"
+		}
+		for _, f := range []struct {
+			name string
+			of   func(e *Evaluation) float64
+		}{
+			{"pass@1_greedy", func(e *Evaluation) float64 { return e.Greedy }},
+			{"pass@1_sampled", func(e *Evaluation) float64 { return e.PassAt1 }},
+			{"pass@k", func(e *Evaluation) float64 { return e.PassAtK }},
+			{"best_of_k", func(e *Evaluation) float64 { return e.BestOfK }},
+		} {
+			g.add(f.name, at, func(r *Run) float64 {
+				if e := r.At(step); e != nil {
+					return f.of(e)
+				}
+				return nan
+			})
+		}
+	}
+	for _, f := range []struct {
+		name string
+		of   func(r *Run) float64
+	}{
+		{"reward", func(r *Run) float64 { return r.Late(reward) }},
+		{"kl", func(r *Run) float64 { return r.Late(kl) }},
+		{"entropy", func(r *Run) float64 { return r.Late(entropy) }},
+		{"length", func(r *Run) float64 { return r.Late(length) }},
+		{"completion_tokens", func(r *Run) float64 { return r.Total(tokens) }},
+		{"seconds", func(r *Run) float64 { return r.Total(seconds) }},
+	} {
+		g.add(f.name, "end", f.of)
+	}
+}
+
+// add adds a figure that is known of some run.
+func (g *Group) add(name, at string, of func(r *Run) float64) {
+	f := Figure{Name: name, At: at}
+	for _, r := range g.Runs {
+		if v := of(r); v == v {
+			f.Values = append(f.Values, v)
+		}
+	}
+	if len(f.Values) > 0 {
+		g.Figures = append(g.Figures, f)
+	}
+}
+
+// Mean is that of the runs.
+func (f Figure) Mean() float64 { return stats.Mean(f.Values) }
+
+// Deviation is the standard deviation as it is estimated from so many runs, NaN of one.
+func (f Figure) Deviation() float64 {
+	if len(f.Values) < 2 {
+		return nan
+	}
+	mean, squares := f.Mean(), 0.0
+	for _, v := range f.Values {
+		squares += (v - mean) * (v - mean)
+	}
+	return math.Sqrt(squares / float64(len(f.Values)-1))
+}
+
+// Error is the standard error of the mean.
+func (f Figure) Error() float64 { return f.Deviation() / math.Sqrt(float64(len(f.Values))) }
+
+// Table has a row for each figure of each group.
+func (s *Summary) Table() *Table {
+	t := &Table{Header: []string{"settings", "at", "figure", "runs", "mean", "deviation", "standard_error", "min", "max"}}
+	for _, g := range s.Groups {
+		for _, f := range g.Figures {
+			t.Rows = append(t.Rows, []any{g.Name, f.At, f.Name, len(f.Values), f.Mean(), f.Deviation(), f.Error(), slices.Min(f.Values),
+				slices.Max(f.Values)})
+		}
+	}
+	return t
+}
+
+// JSON is the summary as one object.
+func (s *Summary) JSON() ([]byte, error) {
+	type group struct {
+		Settings string           `json:"settings"`
+		Runs     []string         `json:"runs"`
+		Seeds    []uint64         `json:"seeds"`
+		Figures  []map[string]any `json:"figures"`
+	}
+	out := struct {
+		Notes  []string `json:"notes"`
+		Groups []group  `json:"groups"`
+	}{Notes: append([]string{}, s.Notes...)}
+	all := s.Table().objects()
+	for _, g := range s.Groups {
+		one := group{Settings: g.Name, Figures: all[:len(g.Figures)]}
+		all = all[len(g.Figures):]
+		for _, r := range g.Runs {
+			one.Runs, one.Seeds = append(one.Runs, r.Dir), append(one.Seeds, r.Settings.Seed)
+		}
+		for _, f := range one.Figures {
+			delete(f, "settings")
+		}
+		out.Groups = append(out.Groups, one)
+	}
+	return marshal(out)
+}
+
+// Text is the summary for a terminal of 80 columns.
+func (s *Summary) Text() string {
+	var b strings.Builder
+	for _, note := range s.Notes {
+		b.WriteString(hang("! ", note))
+	}
+	for i, g := range s.Groups {
+		if i > 0 || len(s.Notes) > 0 {
+			b.WriteByte('\n')
+		}
+		seeds := make([]string, len(g.Runs))
+		for k, r := range g.Runs {
+			seeds[k] = fmt.Sprint(r.Settings.Seed)
+		}
+		b.WriteString(hang("", fmt.Sprintf("%s: %s, seeds %s", g.short(), report.Count(len(g.Runs), "run"), strings.Join(seeds, ", "))))
+		t := grid{head: []string{"figure", "at", "runs", "mean", "deviation", "error", "least", "most"}}
+		for _, f := range g.Figures {
+			t.add([]string{f.Name, f.At, fmt.Sprint(len(f.Values)), f.show(f.Mean()), f.show(f.Deviation()), f.show(f.Error()),
+				f.show(slices.Min(f.Values)), f.show(slices.Max(f.Values))})
+		}
+		t.print(&b)
+	}
+	return b.String()
+}
+
+// show writes a value of the figure: shares to three places.
+func (f Figure) show(v float64) string {
+	switch f.Name {
+	case "pass@1_greedy", "pass@1_sampled", "pass@k", "best_of_k", "reward":
+		return rate(v)
+	}
+	return rounded(v)
+}

@@ -1,0 +1,169 @@
+package compare
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/seed-7879b91d/grpo/internal/report"
+)
+
+// columns of a terminal that everything fits into.
+const columns = 80
+
+// Text is the comparison for a terminal of 80 columns.
+func (c *Comparison) Text() string {
+	var b strings.Builder
+	names := make([]string, len(c.Runs))
+	for i, r := range c.Runs {
+		names[i] = r.Name
+	}
+	for _, note := range c.Notes {
+		b.WriteString(hang("! ", note))
+	}
+	if len(c.Notes) > 0 {
+		b.WriteByte('\n')
+	}
+	c.settingsText(&b)
+	t := grid{head: []string{"held-out", "step", "greedy", "against " + cut(c.Base.Name, 12), "sampled", "pass@k"}}
+	for _, r := range c.Runs {
+		t.add(append([]string{r.Name}, c.scoreWords(r)...))
+	}
+	t.print(&b)
+	b.WriteByte('\n')
+	t = grid{head: []string{"training", "steps", "reward", "KL", "entropy", "length", "tokens", "time"}}
+	for _, r := range c.Runs {
+		t.add([]string{r.Name, r.progress(), rate(r.Late(reward)), rounded(r.Late(kl)), rounded(r.Late(entropy)), rounded(r.Late(length)),
+			rounded(r.Total(tokens)), duration(r.Total(seconds))})
+	}
+	t.print(&b)
+	c.problemText(&b)
+	b.WriteString("\n" + hang("", "greedy: pass@1 of the most likely completion with its interval of 95 %; against: the change, problem by "+
+		"problem, with its interval of 95 % from resampling the problems; reward to length: the mean of the last tenth of the steps"))
+	return b.String()
+}
+
+// settingsText prints the settings that differ, a block of rows for each run where they do not fit side by side.
+func (c *Comparison) settingsText(b *strings.Builder) {
+	if len(c.Settings) == 0 {
+		b.WriteString("the settings are the same\n\n")
+		return
+	}
+	for from := 0; from < len(c.Settings); {
+		t, to, width := grid{head: []string{"settings"}}, from, c.nameWidth()
+		for to < len(c.Settings) {
+			w := utf8.RuneCountInString(c.Settings[to].Key)
+			for _, v := range c.Settings[to].Values {
+				w = max(w, min(utf8.RuneCountInString(v), mostCell))
+			}
+			if to > from && width+2+w > columns {
+				break
+			}
+			width, to = width+2+w, to+1
+		}
+		for _, s := range c.Settings[from:to] {
+			t.head = append(t.head, s.Key)
+		}
+		for i, r := range c.Runs {
+			row := []string{r.Name}
+			for _, s := range c.Settings[from:to] {
+				row = append(row, cut(s.Values[i], mostCell))
+			}
+			t.add(row)
+		}
+		t.print(b)
+		b.WriteByte('\n')
+		from = to
+	}
+}
+
+// mostCell is what a setting may take of a line; --format has all of it.
+const mostCell = 36
+
+func (c *Comparison) nameWidth() int {
+	width := len("settings")
+	for _, r := range c.Runs {
+		width = max(width, utf8.RuneCountInString(cut(r.Name, mostName)))
+	}
+	return width
+}
+
+// scoreWords are the cells about held-out problems.
+func (c *Comparison) scoreWords(r *Run) []string {
+	e := r.At(c.Step)
+	if e == nil {
+		return []string{"–", "–", "–", "–", "–"}
+	}
+	greedy := rate(e.Greedy)
+	if e.CI[0] == e.CI[0] {
+		greedy += fmt.Sprintf(" [%.2f, %.2f]", e.CI[0], e.CI[1])
+	}
+	against := "–"
+	for _, p := range c.Pairs {
+		if p.Run == r && p.Greedy != nil {
+			d := p.Greedy.Change
+			against = fmt.Sprintf("%+.3f [%+.2f, %+.2f]", d.Mean, d.CI[0], d.CI[1])
+		}
+	}
+	atK := "–"
+	if e.K > 0 && e.PassAtK == e.PassAtK {
+		atK = fmt.Sprintf("%.3f@%d", e.PassAtK, e.K)
+	}
+	return []string{fmt.Sprint(e.Step), greedy, against, rate(e.PassAt1), atK}
+}
+
+// problemText says what each change is worth, and which problems changed hands.
+func (c *Comparison) problemText(b *strings.Builder) {
+	for _, p := range c.Pairs {
+		if p.Greedy == nil && p.Sampled == nil {
+			continue
+		}
+		fmt.Fprintf(b, "\n%s beside %s\n", p.Run.Name, c.Base.Name)
+		for _, kind := range []struct {
+			name string
+			side *Side
+		}{{"greedy", p.Greedy}, {"sampled", p.Sampled}} {
+			if s := kind.side; s != nil {
+				b.WriteString(hang("  ", kind.name+": "+s.words()))
+				b.WriteString(listed("    solves what "+cut(c.Base.Name, mostName)+" does not: ", s.Won))
+				b.WriteString(listed("    does not solve what "+cut(c.Base.Name, mostName)+" does: ", s.Lost))
+			}
+		}
+	}
+}
+
+// words are a change with what it is worth.
+func (s *Side) words() string {
+	d := s.Change
+	return fmt.Sprintf("%+.3f [%+.3f, %+.3f] over %s: %s", d.Mean, d.CI[0], d.CI[1], report.Count(d.Problems, "problem"), d.Verdict())
+}
+
+// listed names a few problems.
+func listed(lead string, names []string) string {
+	if len(names) == 0 {
+		return ""
+	}
+	const most = 6
+	text := lead + fmt.Sprint(len(names)) + " (" + strings.Join(names[:min(most, len(names))], ", ")
+	if len(names) > most {
+		text += fmt.Sprintf(", and %d more", len(names)-most)
+	}
+	return hang("    ", strings.TrimSpace(text)+")")
+}
+
+func (r *Run) progress() string {
+	if r.Settings.MaxSteps < 0 {
+		return fmt.Sprint(r.Done())
+	}
+	return fmt.Sprintf("%d/%d", r.Done(), r.Settings.MaxSteps)
+}
+
+func rate(v float64) string    { return report.Rate(v) }
+func rounded(v float64) string { return report.Number(v) }
+
+func duration(v float64) string {
+	if v != v {
+		return "–"
+	}
+	return strings.ReplaceAll(report.Duration(v), "\u00a0", " ")
+}

@@ -1,0 +1,183 @@
+package report
+
+import (
+	"bytes"
+	"fmt"
+	"html/template"
+	"maps"
+	"slices"
+)
+
+// Comparison is a page about several runs: tables, and curves over each other. It has what the page of a run has: it needs
+// nothing but itself.
+type Comparison struct {
+	What, Of      string // of which verb, and what it was given, in a few words
+	Title, Detail string
+	Notes         []string // what a reader must know before believing the rest
+	Tables, After []Table  // before the charts, and after them
+	Groups        []CurveGroup
+}
+
+// ComparisonMark stands in every such page, and in no other file.
+const ComparisonMark = `<meta name="generator" content="grpo comparison" />`
+
+// Table is one of a page. The name of a row is its first cell.
+type Table struct {
+	ID, Title, Lead string
+	Header          []string
+	Rows            []TableRow
+	Wide            bool // cells are words, and may be many
+}
+
+// TableRow is a row of it, with the color of a run where it is of one.
+type TableRow struct {
+	Name  string
+	Color string
+	Cells []string
+}
+
+// CurveGroup is a section of charts over one axis of steps.
+type CurveGroup struct {
+	ID, Title string
+	Scattered bool // steps lie apart, as those of evaluations
+	Charts    []CurveChart
+}
+
+// CurveChart is one quantity of several runs.
+type CurveChart struct {
+	Title, Note string
+	Share       bool // 0..1
+	Seconds     bool
+	Curves      []Curve
+}
+
+// Curve is the quantity of one run, with an interval where there is one.
+type Curve struct {
+	Name, Color       string
+	Steps             []int
+	Values, Low, High []float64
+}
+
+// RunColor is the color of run i of a comparison.
+func RunColor(i int) string {
+	return []string{"c1", "c2", "c3", "c4", "c5", "c6", "c8", "c9", "c7"}[i%9]
+}
+
+var comparisonLayout = template.Must(template.New("comparison.html").ParseFS(parts, "comparison.html", "charts.html", "page.css"))
+
+// HTML draws the page.
+func (c *Comparison) HTML() ([]byte, error) {
+	var sections []section
+	for _, g := range c.Groups {
+		if s, ok := g.section(); ok {
+			sections = append(sections, s)
+		}
+	}
+	seen := *c
+	seen.Of, seen.Title, seen.Detail = visible(c.Of), visible(c.Title), visible(c.Detail)
+	seen.Notes = make([]string, len(c.Notes))
+	for i, note := range c.Notes {
+		seen.Notes[i] = visible(note)
+	}
+	seen.Tables, seen.After = visibleTables(c.Tables), visibleTables(c.After)
+	var b bytes.Buffer
+	err := comparisonLayout.Execute(&b, struct {
+		Comparison
+		Sections   []section
+		ScriptHash string
+		Script     template.JS
+	}{seen, sections, scriptHash(), template.JS(script)})
+	return b.Bytes(), err
+}
+
+func visibleTables(tables []Table) []Table {
+	out := slices.Clone(tables)
+	for i := range out {
+		out[i].Rows = slices.Clone(out[i].Rows)
+		for k, row := range out[i].Rows {
+			row.Name, row.Cells = visible(row.Name), slices.Clone(row.Cells)
+			for j := range row.Cells {
+				row.Cells[j] = visible(row.Cells[j])
+			}
+			out[i].Rows[k] = row
+		}
+	}
+	return out
+}
+
+// section lays the charts out over all steps that any of their curves has.
+func (g CurveGroup) section() (s section, ok bool) {
+	at := map[int]int{}
+	for _, chart := range g.Charts {
+		for _, curve := range chart.Curves {
+			for _, step := range curve.Steps {
+				at[step] = 0
+			}
+		}
+	}
+	if len(at) == 0 {
+		return s, false
+	}
+	steps := slices.Sorted(maps.Keys(at))
+	for i, step := range steps {
+		at[step] = i
+	}
+	s = section{ID: g.ID, Title: g.Title, Axis: stepsAxis(steps)}
+	if g.Scattered {
+		s.Axis = evalsAxis(steps)
+	} else {
+		s.Lead = s.Axis.reading()
+	}
+	for _, chart := range g.Charts {
+		s.add(chart.plot(at, g.Scattered))
+	}
+	return s, len(s.Charts)+len(s.Still) > 0
+}
+
+// plot puts every curve where its steps are on the axis.
+func (c CurveChart) plot(at map[int]int, dots bool) plot {
+	format := number
+	switch {
+	case c.Share:
+		format = rate
+	case c.Seconds:
+		format = seconds
+	}
+	p := plot{title: c.Title, note: c.Note, share: c.Share, plain: dots, dots: dots, joined: true}
+	for _, curve := range c.Curves {
+		one := series{name: curve.Name, color: curve.Color, format: format, values: spread(curve.Values, curve.Steps, at)}
+		if curve.Low != nil {
+			one.low, one.high = spread(curve.Low, curve.Steps, at), spread(curve.High, curve.Steps, at)
+		}
+		p.series = append(p.series, one)
+	}
+	if p.still() { // a list of values says nothing without the name of the chart
+		for i := range p.series {
+			p.series[i].name = fmt.Sprintf("%s, %s", c.Title, p.series[i].name)
+		}
+	}
+	return p
+}
+
+func spread(values []float64, steps []int, at map[int]int) []float64 {
+	out := make([]float64, len(at))
+	for i := range out {
+		out[i] = nan
+	}
+	for i, step := range steps {
+		out[at[step]] = values[i]
+	}
+	return out
+}
+
+// Number, Rate, Duration and Count write what was measured as the pages do.
+func Number(v float64) string { return number(v) }
+
+// Rate writes a share.
+func Rate(v float64) string { return rate(v) }
+
+// Duration writes seconds the way people say them.
+func Duration(s float64) string { return duration(s) }
+
+// Count is so many of something.
+func Count(n int, what string) string { return count(n, what) }
