@@ -23,7 +23,7 @@ var layers = map[string][]string{
 		"internal/rollouts",
 		"internal/tiny", "internal/serving", "internal/serving/adapters", "internal/serving/gate", "internal/serving/openai",
 		"internal/serving/page", "internal/serving/refusal", "internal/serving/sessions", "internal/serving/tinker", "internal/sources",
-		"kernels/cuda/driver"}),
+		"internal/warmup", "kernels/cuda/driver"}),
 	"cmd/grpo/bench":     belowCommands,
 	"cmd/grpo/outcome":   belowCommands,
 	"cmd/grpo/screen":    belowCommands,
@@ -79,8 +79,10 @@ var layers = map[string][]string{
 	"internal/sources":     {"model", "configs", "data", "internal/tensorfile", "internal/tiny"},
 	"internal/stats":       {},
 	"internal/version":     {},
-	"internal/tiny":        {"data"},
-	"internal/tiny/make":   {"model", "optim", "kernels", "kernels/cpu", "data", "internal/tiny"},
+	"internal/warmup": {"configs", "data", "internal/footprint", "internal/learning", "internal/objective", "internal/provenance",
+		"internal/recipe", "internal/report", "internal/rundir", "internal/sources", "kernels", "lora", "model", "reward"},
+	"internal/tiny":      {"data"},
+	"internal/tiny/make": {"model", "optim", "kernels", "kernels/cpu", "data", "internal/tiny"},
 
 	"internal/serving/grammar": {"data"},
 

@@ -9,7 +9,6 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/provenance"
 	"github.com/seed-7879b91d/grpo/internal/sources"
 	"github.com/seed-7879b91d/grpo/kernels"
-	"github.com/seed-7879b91d/grpo/lora"
 	"github.com/seed-7879b91d/grpo/model"
 )
 
@@ -49,20 +48,11 @@ func (p *policy) load(cfg *configs.Config, b kernels.Backend, o model.Options, o
 
 // adapt gives the model the adapter that the run starts from.
 func (p *policy) adapt(cfg *configs.Config) error {
-	layout, err := footprint.AdapterLayout(cfg, p.LoRADims())
+	a, err := footprint.Adapter(cfg, p.LoRADims())
 	if err != nil {
 		return err
 	}
-	if cfg.Adapter == "" {
-		a := lora.New(layout)
-		a.Init(cfg.Seed)
-		return p.Attach(a)
-	}
-	given, err := lora.Load(cfg.Adapter, p.LoRADims())
-	if err != nil {
-		return err
-	}
-	return p.Attach(given)
+	return p.Attach(a)
 }
 
 // openLanguage opens the language of a model that is not loaded yet.

@@ -12,7 +12,8 @@ var guarded = []string{"model", "adapter", "quantize", "data", "data_split", "da
 	"prompt_template", "renderer", "chat_date", "chat_vars", "blocklist", "reject_blocklisted", "order", "advantage", "advantage_clip",
 	"positive_only", "loss", "clip_low", "clip_high", "clip_dual", "tis", "tis_cap", "kl_coef", "kl_estimator", "kl_in", "env", "max_turns",
 	"max_conversation_tokens", "turn_reward", "turn_discount", "public_tests", "heal_template",
-	"entropy_coef", "reduction",
+	"entropy_coef", "reduction", "method", "rows_per_step", "row_tokens", "learn_turns", "held_out", "dpo_beta", "dpo_loss",
+	"label_smoothing",
 	"reward", "reward_weights", "format_coef", "reward_clip", "overlong_penalty", "overlong_buffer", "reward_file",
 	"judge_model", "judge_prompt", "judge_score", "seed"}
 

@@ -15,8 +15,7 @@ type Config struct {
 	// A checkpoint of another run, or the directory of that run for its last good one, which this run goes
 	// on from in a directory of its own: weights, moments, data cursor and step.
 	InitFrom string `json:"init_from"`
-	// A PEFT adapter directory to start from, with a fresh optimizer. Its rank, alpha and targets must be
-	// the ones given here.
+	// A PEFT adapter directory to start from, with a fresh optimizer. Its rank, alpha and targets must be the ones given here.
 	Adapter string `json:"adapter"`
 	// What is trained: an adapter, or all weights.
 	Train string `json:"train" enum:"lora full"`
@@ -26,10 +25,9 @@ type Config struct {
 	LoRAAlpha float64 `json:"lora_alpha"`
 	// The linear weights that are adapted.
 	LoRATargets []string `json:"lora_targets" enum:"q_proj k_proj v_proj o_proj gate_proj up_proj down_proj"`
-	// What numbers are rounded to before they are multiplied with a bf16 weight of the model, in sampling and training
-	// alike: f32, not at all; bf16, which is twice as fast where the processor has instructions for it, and what tensor
-	// cores of a card multiply; auto, bf16 on a card and f32 on the processor. Sums are f32 in any case, and the sampler and the trainer
-	// agree to the bit.
+	// What numbers are rounded to before they are multiplied with a bf16 weight of the model, in sampling and training alike: f32, not at
+	// all; bf16, which is twice as fast where the processor has instructions for it, and what tensor cores of a card multiply; auto, bf16 on
+	// a card and f32 on the processor. Sums are f32 in any case, and the sampler and the trainer agree to the bit.
 	Precision string `json:"precision" enum:"auto f32 bf16"`
 	// In which order the sums of products are taken, in sampling and training alike: serial, one by one; tiles, as the tile
 	// unit of a processor takes them; auto, when a run begins, tiles where there is such a unit and serial elsewhere. Every
@@ -134,10 +132,9 @@ type Config struct {
 	AdvantageClip float64 `json:"advantage_clip"`
 	// Learn from completions with an advantage above 0 alone.
 	PositiveOnly bool `json:"positive_only"`
-	// What is minimised, for the ratio r of the trainer's to the sampler's probability and advantage A:
-	// importance_sampling r·A, ppo the smaller of r·A and clipped r·A, cispo log p·A weighted by clipped
-	// r, cross_entropy log p·A; gspo is ppo where all tokens of a sequence have one ratio, the geometric mean of theirs, and
-	// gspo_token is that where the advantages of tokens may differ.
+	// What is minimised, for the ratio r of the trainer's to the sampler's probability and advantage A: importance_sampling r·A, ppo the
+	// smaller of r·A and clipped r·A, cispo log p·A weighted by clipped r, cross_entropy log p·A; gspo is ppo where all tokens of a sequence
+	// have one ratio, the geometric mean of theirs, and gspo_token is that where the advantages of tokens may differ.
 	Loss string `json:"loss" enum:"importance_sampling ppo cispo cross_entropy gspo gspo_token"`
 	// The least ratio of loss=ppo (0.8), cispo (0), gspo and gspo_token (0.9997).
 	ClipLow float64 `json:"clip_low"`
@@ -170,6 +167,28 @@ type Config struct {
 	// The most such rounds in a step.
 	MaxRefills int `json:"max_refills"`
 
+	// Warm-up
+
+	// What the run does: grpo; sft, on conversations; dpo, on preferences. The verbs grpo sft and grpo dpo set it.
+	Method string `json:"method" enum:"grpo sft dpo"`
+	// Passes of a warm-up over its data. 0: as many as max_steps take.
+	Epochs int `json:"epochs"`
+	// Rows of a step of a warm-up; with method=dpo each is a pair.
+	RowsPerStep int `json:"rows_per_step"`
+	// Conversations of a warm-up are cut off after so many tokens. 0: where the model's positions end.
+	RowTokens int `json:"row_tokens"`
+	// What method=sft learns of a conversation: all turns of the assistant, or the last.
+	LearnTurns string `json:"learn_turns" enum:"all last"`
+	// The share of data that a warm-up holds out, drawn by the seed, where test_data names nothing.
+	HeldOut float64 `json:"held_out"`
+	// How closely method=dpo keeps to the policy that it begins with.
+	DPOBeta float64 `json:"dpo_beta"`
+	// What method=dpo minimises for the margin m = dpo_beta times (chosen less rejected, each as log p − log ref): sigmoid, the
+	// paper's −log σ(m); ipo, (m/dpo_beta − 1/(2·dpo_beta))².
+	DPOLoss string `json:"dpo_loss" enum:"sigmoid ipo"`
+	// The share of preferences that are taken to be the wrong way round, with dpo_loss=sigmoid. 0: none.
+	LabelSmoothing float64 `json:"label_smoothing"`
+
 	// Optimizer
 
 	// The peak learning rate.
@@ -178,7 +197,7 @@ type Config struct {
 	Schedule string `json:"schedule" enum:"constant linear cosine"`
 	// Steps of a linear rise to the peak. 0: none.
 	WarmupSteps int `json:"warmup_steps"`
-	// Steps that schedule=linear and cosine fall over, the warm-up included.
+	// Steps that schedule=linear and cosine fall over, their warm-up included. 0, of grpo sft and grpo dpo: all of the run.
 	SchedulerTotalSteps int `json:"scheduler_total_steps"`
 	// Decay of Adam's mean of the gradient.
 	AdamBeta1 float64 `json:"adam_beta1"`
@@ -186,16 +205,14 @@ type Config struct {
 	AdamBeta2 float64 `json:"adam_beta2"`
 	// Added to the root in Adam's denominator. With reduction=sum gradients are large: keep it tiny.
 	AdamEps float64 `json:"adam_eps"`
-	// Taken off every weight, times the learning rate. With train=full norms, biases and the embedding are
-	// left alone. 0: off.
+	// Taken off every weight, times the learning rate. With train=full norms, biases and the embedding are left alone. 0: off.
 	WeightDecay float64 `json:"weight_decay"`
 	// Gradients of a larger norm are scaled down to it. 0: off.
 	GradClipNorm float64 `json:"grad_clip_norm"`
 
 	// Reward
 
-	// What earns the reward: all tests passed, the share that passed, reward_file alone, or the mix that
-	// reward_weights names.
+	// What earns the reward: all tests passed, the share that passed, reward_file alone, or the mix that reward_weights names.
 	Reward string `json:"reward" enum:"correct fraction custom weights"`
 	// The mix of reward=weights, as in correct=1,format=0.1,length=-0.05; components are format, compile,
 	// fraction, correct, length, custom and judge.
@@ -204,8 +221,7 @@ type Config struct {
 	FormatCoef float64 `json:"format_coef"`
 	// Rewards beyond it count as so much, on both sides of 0. 0: as they are.
 	RewardClip float64 `json:"reward_clip"`
-	// Taken off the reward of a completion of max_tokens; of shorter ones less, down to none overlong_buffer tokens before.
-	// 0: none.
+	// Taken off the reward of a completion of max_tokens; of shorter ones less, down to none overlong_buffer tokens before. 0: none.
 	OverlongPenalty float64 `json:"overlong_penalty"`
 	// Tokens over which overlong_penalty rises (a fifth of max_tokens).
 	OverlongBuffer int `json:"overlong_buffer"`
@@ -240,9 +256,8 @@ type Config struct {
 	Comparator string `json:"comparator" enum:"exact tolerant"`
 	// What comparator=tolerant lets numbers differ by, absolute or relative, whichever allows more.
 	Tolerance float64 `json:"tolerance"`
-	// Where programs run. auto: the server of sandbox_url or SANDBOX_URL where there is one, else cells of
-	// this machine; local: cells; unsafe: cells, or plain processes where this machine can isolate nothing;
-	// fusion: a Sandbox Fusion server.
+	// Where programs run. auto: the server of sandbox_url or SANDBOX_URL where there is one, else cells of this machine; local: cells;
+	// unsafe: cells, or plain processes where this machine can isolate nothing; fusion: a Sandbox Fusion server.
 	Sandbox string `json:"sandbox" enum:"auto local unsafe fusion"`
 	// Programs that run at once. 0: SANDBOX_MAX_CONCURRENCY, else one a core.
 	SandboxSlots int `json:"sandbox_slots"`
@@ -276,8 +291,7 @@ type Config struct {
 
 	// Where the run is kept. Empty: a new directory under runs, named by the time.
 	RunDir string `json:"run_dir"`
-	// Go on from a checkpoint: auto, the last good one of run_dir where there is one; never; or the
-	// directory of a run or checkpoint.
+	// Go on from a checkpoint: auto, the last good one of run_dir where there is one; never; or the directory of a run or checkpoint.
 	Resume string `json:"resume"`
 	// Settings that may be others than those of the run that is gone on with, by name, or files that may hold
 	// something else. What is not named here must be as it was: a run that changes its model, its problems, its
@@ -328,8 +342,7 @@ type Config struct {
 	// whole group may take, or half of its completions, a quarter and so on where memory is short, and at least the longest
 	// sequence; with deterministic, which must not hang on what is free, the longest sequence. 0 otherwise: 512.
 	MaxRows int `json:"max_rows"`
-	// Compute once what several sequences of a training batch begin with: the prompt of a group, and
-	// whatever else they have in common.
+	// Compute once what several sequences of a training batch begin with: the prompt of a group, and whatever else they have in common.
 	SharePrefixes bool `json:"share_prefixes"`
 	// What the backward pass computes again to save memory: cheap things; blocks, the inside of every block, for a third more
 	// time; auto, blocks only where the longest sequence would not fit otherwise. It changes no number.

@@ -18,6 +18,8 @@ func Defaults() Config {
 
 		Advantage: "mean", Loss: "importance_sampling", TIS: "none", KLEstimator: "k3", KLIn: "loss", Reduction: "sum", NumIterations: 1,
 
+		Method: "grpo", LearnTurns: "all", DPOLoss: "sigmoid",
+
 		LearningRate: 4e-5, Schedule: "constant", AdamBeta1: 0.9, AdamBeta2: 0.95, AdamEps: 1e-12,
 
 		Reward: "correct", FormatCoef: 0.1, RewardTimeout: 6, OnTruncated: "grade", Comparator: "exact",

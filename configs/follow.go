@@ -4,6 +4,7 @@ package configs
 // and does not name them. So train=full needs no word about the adapter that it does away with, and a
 // new data set is not evaluated on the test problems of the old one unless somebody says so.
 func (c *Config) follow(before *Config, named func(key string) bool) {
+	c.followMethod(before, named)
 	d := Defaults()
 	if c.Train != before.Train {
 		if c.Train == "full" {
@@ -16,7 +17,7 @@ func (c *Config) follow(before *Config, named func(key string) bool) {
 	if c.Data != before.Data {
 		inherit(&c.TestData, "", named("test_data"))
 		inherit(&c.ExpectedDatasetHash, "", named("expected_dataset_hash"))
-		if c.TestData == "" {
+		if c.TestData == "" && !c.Warmup() {
 			inherit(&c.EvalEvery, -1, named("eval_every"))
 		}
 	}

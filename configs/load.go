@@ -228,6 +228,13 @@ func (l *loader) apply(next *layer) error {
 	if l.config.Batch() != before.Batch() {
 		l.where["prompts_per_step"], l.where["completions_per_prompt"] = batch.where, batch.where
 	}
+	if l.config.Method != before.Method { // most of what was said before is of no use
+		for key := range l.where {
+			if _, ok := named[key]; !ok {
+				delete(l.where, key)
+			}
+		}
+	}
 	l.config.follow(&before, func(key string) bool { _, ok := named[key]; return ok })
 	return join(mistakes)
 }

@@ -74,7 +74,7 @@ func (k *checker) schedule() {
 			"scheduler_total_steps: schedule=constant never falls; type schedule=linear or cosine, or leave it out")
 		return
 	}
-	k.refuse(c.SchedulerTotalSteps == 0, "schedule",
+	k.refuse(c.SchedulerTotalSteps == 0 && !c.Warmup(), "schedule",
 		"schedule: %s needs to know how many steps it falls over; type scheduler_total_steps=%s", c.Schedule, k.steps())
 	k.refuse(c.SchedulerTotalSteps > 0 && c.WarmupSteps >= c.SchedulerTotalSteps, "warmup_steps",
 		"warmup_steps: found %d, expected less than scheduler_total_steps, which is %d", c.WarmupSteps, c.SchedulerTotalSteps)

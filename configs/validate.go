@@ -53,6 +53,7 @@ func (c *Config) mistakes() []mistake {
 	k.divergence()
 	k.shaping()
 	k.schedule()
+	k.warmup()
 	k.reward()
 	k.judge()
 	k.run()
@@ -119,6 +120,7 @@ func (k *checker) numbers() {
 		{"min_problem_tests", c.MinProblemTests}, {"max_problem_tests", c.MaxProblemTests},
 		{"difficulty_patience", c.DifficultyPatience}, {"max_refills", c.MaxRefills}, {"warmup_steps", c.WarmupSteps},
 		{"scheduler_total_steps", c.SchedulerTotalSteps}, {"max_tests", c.MaxTests}, {"public_tests", c.PublicTests},
+		{"epochs", c.Epochs}, {"rows_per_step", c.RowsPerStep}, {"row_tokens", c.RowTokens},
 		{"max_conversation_tokens", c.MaxConversationTokens}, {"overlong_buffer", c.OverlongBuffer},
 		{"sandbox_slots", c.SandboxSlots},
 		{"judge_budget", c.JudgeBudget}, {"judge_slots", c.JudgeSlots},
@@ -170,6 +172,9 @@ func (k *checker) realNumbers() {
 		{"advantage_clip", c.AdvantageClip, 0, huge, "0 (off) or more"},
 		{"reward_clip", c.RewardClip, 0, huge, "0 (off) or more"},
 		{"overlong_penalty", c.OverlongPenalty, 0, huge, "0 (off) or more"},
+		{"held_out", c.HeldOut, 0, 0.9, "0 (none) to 0.9"},
+		{"dpo_beta", c.DPOBeta, 0, huge, "a number above 0"},
+		{"label_smoothing", c.LabelSmoothing, 0, 0.49, "0 (none) to 0.49"},
 		{"learning_rate", c.LearningRate, 0, huge, "0 or more"},
 		{"adam_beta1", c.AdamBeta1, 0, below1, "at least 0 and less than 1"},
 		{"adam_beta2", c.AdamBeta2, 0, below1, "at least 0 and less than 1"},
@@ -221,6 +226,7 @@ func (k *checker) policyAndData() {
 		k.refuse(len(c.LoRATargets) == 0, "lora_targets",
 			"lora_targets: found none; leave it out to adapt all seven, or type lora_targets=q_proj,v_proj")
 	}
+	k.refuse(c.Data == "" && c.Warmup(), "data", "data: found nothing; type data=FILE or data=owner/name, rows of what is to be learned")
 	k.refuse(c.Data == "", "data", "data: found nothing; type data=FILE, data=owner/name or data=tiny")
 	k.refuse(c.DataSplit == "", "data_split", "data_split: found nothing; type data_split=train or data_split=all")
 	k.refuse(c.TestData != "" && c.TestSplit == "", "test_split", "test_split: found nothing; type test_split=test or test_split=all")
@@ -277,7 +283,7 @@ func (k *checker) reward() {
 
 func (k *checker) run() {
 	c := k.c
-	k.refuse(c.EvalEvery > 0 && c.TestData == "", "eval_every",
+	k.refuse(c.EvalEvery > 0 && c.TestData == "" && c.HeldOut == 0, "eval_every",
 		"eval_every: there is no test_data to evaluate on; type test_data=FILE, or eval_every=-1")
 	k.refuse(c.EvalK > c.EvalSamples, "eval_k", "eval_k: found %d, expected at most eval_samples, which is %d", c.EvalK, c.EvalSamples)
 	k.refuse(c.EvalSamples > 0 && c.EvalK == 0, "eval_k", "eval_k: found 0, expected 1 to eval_samples, which is %d", c.EvalSamples)

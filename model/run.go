@@ -44,6 +44,11 @@ func (p *Policy) ScoreBase(ctx context.Context, datums []Datum, temperature floa
 	}
 	p.inputs.run.Bare = true
 	defer func() { p.inputs.run.Bare = false }()
+	return p.ScoreLearned(ctx, datums, temperature)
+}
+
+// ScoreLearned gives log p(target | the tokens up to its row) for the rows of the datums that teach, and 0 of others.
+func (p *Policy) ScoreLearned(ctx context.Context, datums []Datum, temperature float32) ([][]float32, error) {
 	for i := range datums {
 		if err := datums[i].Check(p.Config); err != nil {
 			return nil, fmt.Errorf("datum %d: %w", i, err)

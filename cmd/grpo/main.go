@@ -6,7 +6,7 @@
 // input.go and output.go (lines of JSON, tables). What a person is shown meanwhile is in the package screen,
 // what an evaluation found in outcome, tables of a run in export, mistakes on the command line and what a shell
 // completes in usage, what this machine has in doctor, the server in serve, tools of a model in tools, pages of man(1)
-// in manual, and benchmarks are in bench and load.
+// in manual, warm-ups in warmup, and benchmarks are in bench and load.
 package main
 
 import (
@@ -29,11 +29,13 @@ import (
 	"github.com/seed-7879b91d/grpo/cmd/grpo/sets"
 	"github.com/seed-7879b91d/grpo/cmd/grpo/tools"
 	"github.com/seed-7879b91d/grpo/cmd/grpo/usage"
+	"github.com/seed-7879b91d/grpo/cmd/grpo/warmup"
 	"github.com/seed-7879b91d/grpo/data/hub"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/notice"
 	"github.com/seed-7879b91d/grpo/internal/rebuild"
 	"github.com/seed-7879b91d/grpo/internal/version"
+	"github.com/seed-7879b91d/grpo/kernels"
 	"github.com/seed-7879b91d/grpo/kernels/cpu"
 )
 
@@ -164,6 +166,11 @@ func newRoot() *cobra.Command {
 	root.AddCommand(newScoreCmd(), newReplayCmd(), newMergeCmd(), newQuantizeCmd(), newSampleCmd(), newEvalCmd(), newBenchCmd(),
 		newTokenizeCmd(), sets.Command(), newRewardCmd(), newDoctorCmd(), newServeCmd(), export.Command(), tools.Command(), manual.Command(),
 		compare.Command(), compare.Summarize())
+	root.AddCommand(warmup.Commands(warmup.Machine{Args: trainArgs, Saves: &saves,
+		Open: func(ctx context.Context, name string, threads int) (kernels.Backend, error) {
+			return openDevice(ctx)(name, threads)
+		},
+		Stopped: func(what string) error { return stopped(what) }})...)
 	return root
 }
 

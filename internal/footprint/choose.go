@@ -76,7 +76,15 @@ func (r Run) choose(least *Plan, with Run, sizes []int, longest int) (*Plan, err
 // longest is the length of the longest sequence that there may be.
 func (r Run) longest() (int, error) {
 	c, err := model.ReadConfig(r.Dir)
-	return min(max(r.Prompt, 1)+r.SequenceTokens(), c.MaxPositions), err
+	return min(max(r.Prompt, 1)+r.drawn(), c.MaxPositions), err
+}
+
+// drawn is how many tokens the longest prompt may be followed by.
+func (r Run) drawn() int {
+	if r.Reads {
+		return 0
+	}
+	return r.SequenceTokens()
 }
 
 // settled is the run with the settings that it leaves open.
@@ -97,6 +105,8 @@ func (r Run) sizes(longest int) []int {
 	switch {
 	case r.MaxRows > 0:
 		return []int{r.MaxRows}
+	case r.Reads:
+		return []int{least}
 	case !r.SharePrefixes || !r.Learns:
 		return []int{model.UsualRows}
 	case r.Deterministic: // what is free may be more another time
@@ -113,9 +123,10 @@ func (r Run) sizes(longest int) []int {
 // share says how much of a group a batch of a size that was left open has room for.
 func (r Run) share(rows, longest int) string {
 	prompt := max(r.Prompt, 1)
-	switch n := (rows - prompt) / (longest - prompt); {
-	case r.MaxRows > 0 || !r.SharePrefixes:
+	if r.MaxRows > 0 || !r.SharePrefixes || r.Reads {
 		return ""
+	}
+	switch n := (rows - prompt) / (longest - prompt); {
 	case r.Deterministic:
 		return " (max_rows=0: with deterministic=true, what fits wherever the run does)"
 	case n >= r.CompletionsPerPrompt:

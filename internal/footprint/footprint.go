@@ -48,6 +48,7 @@ type Run struct {
 	Learns  bool   // the policy is trained, not only asked
 	Cells   bool   // programs run on this machine
 	Loaded  bool   // the model's weights are in the memory already
+	Reads   bool   // it samples nothing: Prompt is the longest sequence
 }
 
 // ModelOptions are what a configuration says of batches, precision and quantisation.
@@ -75,6 +76,20 @@ func AdapterLayout(cfg *configs.Config, d lora.Dims) (*lora.Layout, error) {
 		return nil, err
 	}
 	return lora.NewLayout(lora.Config{Rank: cfg.LoRARank, Alpha: cfg.LoRAAlpha, Targets: targets}, d)
+}
+
+// Adapter is the one that a run begins with: a fresh one, or that of its settings.
+func Adapter(cfg *configs.Config, d lora.Dims) (*lora.Adapter, error) {
+	layout, err := AdapterLayout(cfg, d)
+	if err != nil {
+		return nil, err
+	}
+	if cfg.Adapter != "" {
+		return lora.Load(cfg.Adapter, d)
+	}
+	a := lora.New(layout)
+	a.Init(cfg.Seed)
+	return a, nil
 }
 
 // CheckAdapter refuses an adapter that the run cannot start from: one of another shape than its settings say, or of
@@ -129,13 +144,16 @@ func (r Run) plan(rooms rooms) (p *Plan, err error) {
 	if err := r.learner(p, l, policy); err != nil {
 		return nil, err
 	}
-	length := min(max(r.Prompt, 1)+r.SequenceTokens(), policy.MaxPositions)
+	length := min(max(r.Prompt, 1)+r.drawn(), policy.MaxPositions)
 	work := policy.Work(length, r.Learns)
 	if work.Sequences = r.MaxSequences; work.Sequences == 0 {
 		work.Sequences = sampler.UsualSequences
 	}
 	if r.SharePrefixes { // by how much rows become fewer nobody knows
 		work.Trees = r.PromptsPerStep * r.CompletionsPerPrompt * (1 + r.MaxRefills)
+		if r.Reads {
+			work.Trees = 2 * r.RowsPerStep
+		}
 	}
 	if r.Learns {
 		training, scoring, err := policy.Prepare(length)
@@ -153,8 +171,10 @@ func (r Run) plan(rooms rooms) (p *Plan, err error) {
 			return nil, err
 		}
 	}
-	if err := r.sampler(p, l, policy, length); err != nil {
-		return nil, err
+	if !r.Reads {
+		if err := r.sampler(p, l, policy, length); err != nil {
+			return nil, err
+		}
 	}
 	if !r.Learns {
 		p.add("batches", l.WorkSize(work), 0)

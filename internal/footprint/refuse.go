@@ -35,6 +35,9 @@ func (r Run) knobs(p *Plan) []knob {
 		{"max_tokens", r.MaxTokens, 1, func(c *configs.Config, v int) { c.MaxTokens = v }, plain},
 		{"lora_rank", r.LoRARank, 1, func(c *configs.Config, v int) { c.LoRARank = v }, plain},
 	}
+	if r.Reads {
+		return []knob{all[0], all[len(all)-1]}
+	}
 	if r.CacheMemory > 0 {
 		const mib = 1 << 20
 		all = append(all, knob{"cache_memory", int(r.CacheMemory) / mib, (p.least + mib - 1) / mib,
@@ -87,8 +90,12 @@ func (r Run) refuse(p *Plan, s side) error {
 			return badinput.Errorf("recompute=%s: %s; type recompute=blocks", r.Recompute, short)
 		}
 	}
-	return badinput.Errorf("model=%s: %s, and no single setting is to blame: %s; take a smaller model, "+
-		"or lower max_tokens, max_rows and lora_rank together", r.Model, short, p)
+	together := "max_tokens, max_rows and lora_rank"
+	if r.Reads {
+		together = "row_tokens, max_rows and lora_rank"
+	}
+	return badinput.Errorf("model=%s: %s, and no single setting is to blame: %s; take a smaller model, or lower %s together",
+		r.Model, short, p, together)
 }
 
 // largest is the largest value of a knob that fits, to three digits: memory is nearly a line in it.

@@ -16,17 +16,20 @@ import (
 // run's own settings: of the run that resume or run_dir goes on with, or of the one that init_from forks. Words that
 // name none change the default preset.
 func Resolve(s configs.Source) (*configs.Config, error) {
-	if s.Preset != "" || s.File != "" || s.Base != nil {
-		return configs.Load(s)
+	if s.Preset == "" && s.File == "" && s.Base == nil {
+		var err error
+		if s.Base, err = namedRun(s.Overrides); err != nil {
+			return nil, err
+		}
+		if s.Base == nil {
+			s.Preset = configs.DefaultPreset
+		}
 	}
-	var err error
-	if s.Base, err = namedRun(s.Overrides); err != nil {
+	cfg, err := configs.Load(s)
+	if err != nil {
 		return nil, err
 	}
-	if s.Base == nil {
-		s.Preset = configs.DefaultPreset
-	}
-	return configs.Load(s)
+	return cfg, takeWeights(cfg)
 }
 
 // namedRun gives the settings of the run that words name, nil where they name none.
@@ -46,10 +49,11 @@ func namedRun(words []string) (*configs.Config, error) {
 	}
 	if from := configs.Word(words, "init_from"); from != "" {
 		cfg, err := settingsOf("init_from", from)
-		if cfg != nil {
-			cfg.InitFrom, cfg.Adapter = "", "" // which the checkpoint takes the place of
+		if cfg == nil || err != nil {
+			return cfg, err
 		}
-		return cfg, err
+		cfg.InitFrom, cfg.Adapter = "", "" // which the checkpoint takes the place of
+		return handOver(cfg, words)
 	}
 	return nil, nil
 }

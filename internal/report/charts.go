@@ -34,13 +34,16 @@ func (r *run) sections() []section {
 	if len(r.evals) > 1 { // one has its place at the top
 		out = append(out, r.heldOut())
 	}
+	if len(r.held) > 1 {
+		out = append(out, r.heldRows())
+	}
 	if len(r.steps) > 0 {
 		steps := make([]int, len(r.steps))
 		for i, s := range r.steps {
 			steps[i] = s.Step
 		}
 		a := stepsAxis(steps)
-		for _, make := range []func(*axis) section{r.learning, r.completions, r.optimizer, r.time} {
+		for _, make := range []func(*axis) section{r.lessons, r.learning, r.completions, r.optimizer, r.time} {
 			if s := make(a); len(s.Charts)+len(s.Still) > 0 {
 				out = append(out, s)
 			}

@@ -22,6 +22,7 @@ type run struct {
 	origin           origin
 	steps            []step
 	evals            []evaluation
+	held             []heldRows           // of a warm-up
 	judged           map[int]stats.Judged // by the evaluation's step: which problems were right
 	advice           []advice
 	checkpoints      []checkpoint
@@ -35,6 +36,7 @@ type document []byte
 
 // settings are the keys of config.json that the page speaks of.
 type settings struct {
+	Method   string `json:"method"`
 	Model    string `json:"model"`
 	Data     string `json:"data"`
 	MaxSteps int    `json:"max_steps"`
@@ -101,6 +103,8 @@ type step struct {
 	Staleness float64 `json:"staleness"`
 	Rate      float64 `json:"lr"`
 
+	pairs
+
 	timing timing
 }
 
@@ -160,7 +164,7 @@ func unknownStep() step {
 		RewardErrors: nan, Excluded: nan, Blocked: nan,
 		Loss: nan, RatioMean: nan, RatioMin: nan, RatioMax: nan, KL1: nan, KL2: nan, Shift1: nan, Shift2: nan,
 		KLRef: nan, MaxDiff: nan, Entropy: nan, Clipped: nan, ESS: nan, GradNorm: nan, OnPolicy: nan,
-		Staleness: nan, Rate: nan, timing: unknownTiming(),
+		Staleness: nan, Rate: nan, pairs: unknownPairs, timing: unknownTiming(),
 	}
 }
 
@@ -234,6 +238,12 @@ func (r *run) readMetrics(dir string) error {
 				return false
 			}
 			r.steps = put(r.steps, s.settle(), func(s step) int { return s.Step })
+		case "held_out":
+			h := unknownRows()
+			if understand(line, &h); h.Step < 0 {
+				return false
+			}
+			r.held = put(r.held, h, func(h heldRows) int { return h.Step })
 		case "evaluation":
 			e := unknownEvaluation()
 			if understand(line, &e); e.Step < 0 {

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"path/filepath"
@@ -12,6 +13,8 @@ import (
 // Page draws the page of a run that is being trained, again and again.
 type Page struct {
 	Dir string
+	// Verb is what goes on with the run on the command line; "" is grpo.
+	Verb string
 	// Statement gives the text of a problem by its name, "" where it is not known. It may be nil.
 	Statement func(problem string) string
 
@@ -45,12 +48,15 @@ func (p *Page) Ends(because error) error {
 	s := status{word: "Over"}
 	switch {
 	case errors.Is(because, context.Canceled), errors.Is(because, context.DeadlineExceeded):
-		s = status{word: "Stopped", command: "grpo run_dir=" + p.Dir}
+		s = status{word: "Stopped", command: p.command()}
 	case because != nil:
-		s = status{word: "Ended by an error", why: because.Error(), command: "grpo run_dir=" + p.Dir}
+		s = status{word: "Ended by an error", why: because.Error(), command: p.command()}
 	}
 	return p.draw(s)
 }
+
+// command is what goes on with the run.
+func (p *Page) command() string { return cmp.Or(p.Verb, "grpo") + " run_dir=" + p.Dir }
 
 func (p *Page) now() time.Time {
 	if p.clock != nil {
@@ -66,7 +72,7 @@ func (p *Page) draw(s status) error {
 	}
 	s.written, s.every = began, p.longest
 	if s.word == "Going on" {
-		s.command = "grpo run_dir=" + p.Dir
+		s.command = p.command()
 	}
 	text, err := render(p.Dir, s, p.Statement)
 	if err == nil {

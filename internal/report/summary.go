@@ -21,6 +21,9 @@ type verdict struct {
 
 // verdict judges by held-out problems where there are two evaluations, else by rewards.
 func (r *run) verdict() verdict {
+	if r.warmup() {
+		return r.rowsSay()
+	}
 	evals := slices.DeleteFunc(slices.Clone(r.evals), func(e evaluation) bool { return e.Greedy != e.Greedy })
 	switch {
 	case len(evals) > 1:
@@ -139,7 +142,7 @@ func (r *run) facts() []fact {
 	add("model", short(r.settings.Model), r.origin.Backend)
 	problems := ""
 	if r.origin.Problems > 0 {
-		problems = count(r.origin.Problems, "problem")
+		problems = count(r.origin.Problems, r.unit())
 		if r.origin.HeldOut > 0 {
 			problems += ", " + grouped(int64(r.origin.HeldOut)) + " held out"
 		}
@@ -178,6 +181,9 @@ func (r *run) progress() string {
 }
 
 func (r *run) shape() string {
+	if r.warmup() {
+		return ""
+	}
 	if r.settings.Prompts == 0 || r.settings.Samples == 0 {
 		return ""
 	}

@@ -100,7 +100,7 @@ func (s *Screen) StepDone(m grpo.Metrics, t grpo.Timing, advice []grpo.Advice) {
 	s.step, s.rewards = m.Step, append(s.rewards, m.MeanReward)
 	s.pace.steps = with(s.pace.steps, cmp.Or(s.pace.lap(time.Now()), t.Total))
 	if s.json {
-		s.line(struct {
+		s.Line(struct {
 			grpo.Metrics
 			Timing grpo.Timing   `json:"timing"`
 			Advice []grpo.Advice `json:"advice,omitempty"`
@@ -142,7 +142,7 @@ func (s *Screen) Evaluated(e grpo.Evaluation, advice []grpo.Advice) {
 	s.pace.evals = with(s.pace.evals, s.pace.lap(time.Now()))
 	switch {
 	case s.json:
-		s.line(struct {
+		s.Line(struct {
 			Evaluation grpo.Evaluation `json:"evaluation"`
 			Change     *stats.Change   `json:"change,omitempty"`
 			Advice     []grpo.Advice   `json:"advice,omitempty"`
@@ -157,7 +157,7 @@ func (s *Screen) Evaluated(e grpo.Evaluation, advice []grpo.Advice) {
 // Saved tells of a checkpoint.
 func (s *Screen) Saved(dir string) {
 	if s.json {
-		s.line(map[string]any{"checkpoint": dir})
+		s.Line(map[string]any{"checkpoint": dir})
 	}
 }
 
@@ -167,7 +167,8 @@ func (s *Screen) Warn(what string) {
 	Tell(s.errs, "  ! "+what)
 }
 
-func (s *Screen) line(v any) {
+// Line prints a value as a line of JSON.
+func (s *Screen) Line(v any) {
 	if text, err := json.Marshal(v); err == nil {
 		fmt.Fprintln(s.out, string(text))
 	}

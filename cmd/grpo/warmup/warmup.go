@@ -1,0 +1,219 @@
+// Package warmup has the verbs that train on rows before, or in place of, GRPO: grpo sft and grpo dpo. It has their flags, their help
+// and what is shown; what a warm-up is, internal/warmup knows.
+package warmup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed-7879b91d/grpo/cmd/grpo/output"
+	"github.com/seed-7879b91d/grpo/cmd/grpo/screen"
+	"github.com/seed-7879b91d/grpo/cmd/grpo/usage"
+	"github.com/seed-7879b91d/grpo/configs"
+	"github.com/seed-7879b91d/grpo/data/hub"
+	"github.com/seed-7879b91d/grpo/internal/warmup"
+	"github.com/seed-7879b91d/grpo/kernels"
+)
+
+// Machine is what the command line gives the verbs.
+type Machine struct {
+	// Open opens what computes.
+	Open func(ctx context.Context, device string, threads int) (kernels.Backend, error)
+	// Args takes key=value words.
+	Args cobra.PositionalArgs
+	// Saves is set while an interrupt keeps what there is.
+	Saves *atomic.Bool
+	// Stopped is the error of a run that somebody interrupted.
+	Stopped func(what string) error
+}
+
+// flags are those of both verbs, as of grpo itself.
+type flags struct {
+	method              string
+	preset, file        string
+	printConfig, dryRun bool
+	quiet, json         bool
+	machine             Machine
+}
+
+// Commands are the verbs.
+func Commands(m Machine) []*cobra.Command {
+	return []*cobra.Command{
+		command(m, configs.SFT, &cobra.Command{
+			Short: "Warm a model up on conversations: supervised fine-tuning",
+			Long: `Trains an adapter, or with train=full all weights, on what the assistant says in conversations, as the model's own chat format
+has them: rows with "messages" (and "tools"), or with "prompt" and "completion". data is a JSON Lines or Parquet file, a folder of
+them, or a data set on the Hub. A share of the rows is held out (held_out), or test_data names others.
+
+The run is kept as every other: the same with run_dir=DIR goes on, to the same bytes. grpo init_from=DIR begins with what it learned.`,
+			Example: `  grpo sft data=conversations.jsonl
+  grpo sft data=conversations.jsonl model=Qwen/Qwen3-0.6B epochs=2 run_dir=runs/warm
+  grpo sft data=conversations.jsonl --dry-run
+  grpo init_from=runs/warm data=tasks.jsonl`,
+		}),
+		command(m, configs.DPO, &cobra.Command{
+			Short: "Teach a model to prefer one answer to another: direct preference optimisation",
+			Long: `Trains an adapter, or with train=full all weights, on rows with "prompt", "chosen" and "rejected", texts or lists of messages.
+What the policy is kept near is the policy as the run begins: it says once what it thinks of each row, and there is no second model.
+A share of the rows is held out (held_out), or test_data names others.
+
+The run is kept as every other: the same with run_dir=DIR goes on, to the same bytes. grpo init_from=DIR begins with what it learned.`,
+			Example: `  grpo dpo data=preferences.jsonl
+  grpo dpo data=preferences.jsonl init_from=runs/warm dpo_beta=0.2 run_dir=runs/preferred
+  grpo dpo data=preferences.jsonl --dry-run`,
+		}),
+	}
+}
+
+func command(m Machine, method string, cmd *cobra.Command) *cobra.Command {
+	f := &flags{method: method, machine: m}
+	cmd.Use, cmd.Args, cmd.RunE = method+" data=FILE [key=value …]", m.Args, f.run
+	cmd.ValidArgsFunction = usage.Settings
+	fl := cmd.Flags()
+	fl.StringVar(&f.preset, "preset", "", "settings to take the model from, one of those of grpo (default "+configs.DefaultPreset+
+		", or those of the run that run_dir, resume or init_from names)")
+	fl.StringVar(&f.file, "config-file", "", "YAML `file` of settings; it says extends: PRESET or names every one")
+	fl.BoolVar(&f.printConfig, "print-config", false, "print the resolved settings and stop")
+	fl.BoolVar(&f.dryRun, "dry-run", false, "open everything, show the plan and the first row, and stop")
+	fl.BoolVarP(&f.quiet, "quiet", "q", false, "no progress, only what must be said")
+	fl.BoolVar(&f.json, "json", false, "one line of JSON a step")
+	return cmd
+}
+
+func (f *flags) run(cmd *cobra.Command, words []string) error {
+	cfg, err := warmup.Resolve(f.method, configs.Source{Preset: f.preset, File: f.file, Overrides: words})
+	if err != nil {
+		return err
+	}
+	if f.printConfig {
+		_, err := cmd.OutOrStdout().Write(cfg.Marshal())
+		return err
+	}
+	// A reader of the output that goes away is no reason to lose what is not saved.
+	gone := make(chan os.Signal, 1)
+	signal.Notify(gone, syscall.SIGPIPE)
+	defer signal.Stop(gone)
+	ctx := cmd.Context()
+	b, err := f.machine.Open(ctx, cfg.Device, cfg.Threads)
+	if err != nil {
+		return err
+	}
+	defer b.Close()
+	show := &shown{Screen: screen.New(cmd.OutOrStdout(), cmd.ErrOrStderr(), f.quiet, f.json), out: cmd.OutOrStdout(),
+		quiet: f.quiet, json: f.json}
+	if f.quiet {
+		ctx = hub.WithProgress(ctx, nil)
+	}
+	t, err := warmup.Open(ctx, cfg, b, show)
+	if err != nil {
+		return err
+	}
+	show.last = t.Steps()
+	show.Expect(t.StepsDone(), show.last, -1)
+	return errors.Join(f.train(ctx, cmd, t, show), t.Close())
+}
+
+func (f *flags) train(ctx context.Context, cmd *cobra.Command, t *warmup.Trainer, show *shown) error {
+	out, talk := cmd.OutOrStdout(), !f.quiet && !f.json
+	if talk || f.dryRun {
+		for _, line := range t.Plan() {
+			screen.Tell(out, line)
+		}
+	}
+	if f.dryRun {
+		if t.StepsDone() > 0 {
+			screen.Tell(out, "run: "+t.Origin())
+		}
+		fmt.Fprintf(out, "\n%s", t.FirstRow())
+		return nil
+	}
+	if t.StepsDone() >= t.Steps() && !talk {
+		fmt.Fprintln(cmd.ErrOrStderr(), t.Origin())
+	}
+	f.machine.Saves.Store(true)
+	err := t.Run(ctx)
+	show.End()
+	dir := t.Settings().RunDir
+	if errors.Is(err, context.Canceled) {
+		return f.machine.Stopped(fmt.Sprintf("stopped after step %d and saved; the same with run_dir=%s goes on", t.StepsDone(), dir))
+	}
+	if err == nil && talk {
+		f.outcome(out, t, dir)
+	}
+	return err
+}
+
+// outcome is the end of a run: what was held out, before and after, and how to go on.
+func (f *flags) outcome(out io.Writer, t *warmup.Trainer, dir string) {
+	if first, last := t.Evaluations(); first != nil && first != last {
+		fmt.Fprintln(out)
+		table := output.NewTable(out, fmt.Sprintf("held-out, %d rows", last.Rows), fmt.Sprintf("before (step %d)", first.Step),
+			fmt.Sprintf("after (step %d)", last.Step))
+		row := func(name, format string, a, b float64) {
+			table.Row(name, fmt.Sprintf(format, a), fmt.Sprintf(format, b))
+		}
+		if first.PerSequence != nil && last.PerSequence != nil {
+			row("loss per token", "%.4f", first.Loss, last.Loss)
+			row("loss per conversation", "%.3f", *first.PerSequence, *last.PerSequence)
+		}
+		if a, b := first.Preferences, last.Preferences; a != nil && b != nil {
+			row("loss", "%.4f", first.Loss, last.Loss)
+			row("accuracy", "%.3f", a.Accuracy, b.Accuracy)
+			row("margin", "%+.3f", a.Margin, b.Margin)
+		}
+		table.Flush()
+	}
+	fmt.Fprintf(out, "\nthe run is in %s; look at %s\n", dir, filepath.Join(dir, "report.html"))
+	fmt.Fprintf(out, "to go on with GRPO, type grpo init_from=%s\n", dir)
+}
+
+// shown is a screen that knows the steps of a warm-up.
+type shown struct {
+	*screen.Screen
+	out         io.Writer
+	quiet, json bool
+	last        int
+}
+
+var _ warmup.Watcher = (*shown)(nil)
+
+// StepDone prints the step.
+func (s *shown) StepDone(m warmup.Metrics, t warmup.Timing) {
+	s.End()
+	s.Expect(m.Step, s.last, -1)
+	switch {
+	case s.json:
+		s.Line(struct {
+			warmup.Metrics
+			Timing warmup.Timing `json:"timing"`
+		}{m, t})
+	case !s.quiet:
+		parts := m.Parts(t)
+		width := len(fmt.Sprint(s.last))
+		parts[0] = fmt.Sprintf("step %*d/%d", width, m.Step, s.last)
+		screen.Tell(s.out, strings.Join(parts, "  "))
+	}
+}
+
+// Evaluated prints an evaluation.
+func (s *shown) Evaluated(h warmup.HeldOut) {
+	s.End()
+	switch {
+	case s.json:
+		s.Line(struct {
+			HeldOut warmup.HeldOut `json:"held_out"`
+		}{h})
+	case !s.quiet:
+		screen.Tell(s.out, h.Summary())
+	}
+}

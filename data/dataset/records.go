@@ -1,0 +1,78 @@
+package dataset
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/jsonl"
+)
+
+// Record is a row as its file holds it, whatever it means.
+type Record struct {
+	Where string                     // the file and the line, or the row of a Parquet file
+	Cells map[string]json.RawMessage // by column; null ones are left out
+}
+
+// Origin is what rows were read from.
+type Origin struct {
+	SHA256 string // of the files, in order
+	Commit string // of the Hub; "" of files that are here
+}
+
+// Records calls fn with every row of a source, in order: what Open reads, without making problems of it. Of opt it knows the
+// split, the collections and the Hub's client. What is no row at all is an error.
+func Records(ctx context.Context, source string, opt Options, fn func(Record) error) (o Origin, err error) {
+	files, err := Locate(ctx, source, opt)
+	if err != nil {
+		return o, err
+	}
+	h := sha256.New()
+	for i := range files {
+		if err := files[i].hash(ctx); err != nil {
+			return o, err
+		}
+		fmt.Fprintln(h, files[i].SHA256)
+		err := readFile(ctx, files[i], true, func(r *row, refusal error) error {
+			if refusal == nil {
+				refusal = r.split()
+			}
+			var refused *Refused
+			if errors.As(refusal, &refused) {
+				refused.Where = r.where
+				return badinput.Errorf("%w", refused)
+			}
+			if refusal != nil {
+				return refusal
+			}
+			record, err := r.record()
+			if err != nil {
+				return err
+			}
+			return fn(record)
+		})
+		if err != nil {
+			return o, err
+		}
+	}
+	o.SHA256, o.Commit = sum(h), files[0].commit
+	return o, nil
+}
+
+func (r *row) record() (Record, error) {
+	record := Record{Where: r.where, Cells: make(map[string]json.RawMessage, len(r.cells))}
+	for name, value := range r.cells {
+		text, ok := value.(json.RawMessage)
+		if !ok {
+			var err error
+			if text, err = jsonl.Marshal(value); err != nil {
+				return record, err
+			}
+		}
+		record.Cells[name] = text
+	}
+	return record, nil
+}

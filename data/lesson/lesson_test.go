@@ -1,0 +1,174 @@
+package lesson
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7879b91d/grpo/data/chat"
+	"github.com/seed-7879b91d/grpo/data/dataset"
+	"github.com/seed-7879b91d/grpo/data/tokenizer"
+)
+
+// record is a row of this JSON.
+func record(t *testing.T, text string) dataset.Record {
+	t.Helper()
+	r := dataset.Record{Where: "f:1"}
+	require.NoError(t, json.Unmarshal([]byte(text), &r.Cells))
+	for name, cell := range r.Cells {
+		if string(cell) == "null" {
+			delete(r.Cells, name)
+		}
+	}
+	return r
+}
+
+func voice(t *testing.T, renderer string) *Voice {
+	t.Helper()
+	tok, err := tokenizer.Load("../tokenizer/testdata/small")
+	require.NoError(t, err)
+	r, err := chat.New(renderer, tok)
+	require.NoError(t, err)
+	return &Voice{Renderer: r, Tokenizer: tok, Most: 1 << 20}
+}
+
+// spoken are the sequences of a row, with what is learned between « and ».
+func spoken(t *testing.T, v *Voice, text string) (all []string, cut bool) {
+	t.Helper()
+	c, err := ReadConversation(record(t, text))
+	require.NoError(t, err)
+	sequences, cut, err := v.Sequences(c)
+	require.NoError(t, err)
+	for _, s := range sequences {
+		line, at := "", 0
+		for _, span := range s.Spans {
+			line += v.Tokenizer.Decode(s.Tokens[at:span[0]], false) + "«" + v.Tokenizer.Decode(s.Tokens[span[0]:span[1]], false) + "»"
+			at = span[1]
+		}
+		all = append(all, line+v.Tokenizer.Decode(s.Tokens[at:], false))
+	}
+	return all, cut
+}
+
+const twoTurns = `{"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"},
+	{"role": "user", "content": "c"}, {"role": "assistant", "content": "d", "name": null}]}`
+
+// What the assistant says is learned with what ends its turn, and nothing else: of every turn, or of the last.
+func TestSpans(t *testing.T) {
+	v := voice(t, "qwen3_instruct")
+	const first = "<|im_start|>user\na<|im_end|>\n<|im_start|>assistant\n"
+	const second = "\n<|im_start|>user\nc<|im_end|>\n<|im_start|>assistant\n"
+	all, _ := spoken(t, v, twoTurns)
+	require.Equal(t, []string{first + "«b<|im_end|>»" + second + "«d<|im_end|>»"}, all)
+	v.LastTurn = true
+	all, _ = spoken(t, v, twoTurns)
+	require.Equal(t, []string{first + "b<|im_end|>" + second + "«d<|im_end|>»"}, all)
+	all, _ = spoken(t, v, `{"prompt": "a", "completion": "b"}`)
+	require.Equal(t, []string{first + "«b<|im_end|>»"}, all)
+	all, _ = spoken(t, v, `{"prompt": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"},
+		{"role": "user", "content": "c"}],
+		"answer": "d"}`)
+	require.Equal(t, []string{first + "b<|im_end|>" + second + "«d<|im_end|>»"}, all, "what is given is not learned")
+}
+
+// A chat format that drops old thoughts writes a turn later otherwise than it was said: each is learned as it was.
+func TestTurnsThatAreRewritten(t *testing.T) {
+	all, _ := spoken(t, voice(t, "qwen3"), `{"messages": [{"role": "user", "content": "a"},
+		{"role": "assistant", "content": "b", "reasoning_content": "x"}, {"role": "user", "content": "c"},
+		{"role": "assistant", "content": "d", "reasoning_content": "y"}]}`)
+	require.Len(t, all, 2)
+	require.Contains(t, all[0], "«<think>\nx\n</think>\n\nb<|im_end|>»")
+	require.NotContains(t, all[1], "x")
+	require.Contains(t, all[1], "«<think>\ny\n</think>\n\nd<|im_end|>»")
+}
+
+// A turn that begins with what would be one token together with the end of the prompt is said as the model would: after the
+// tokens that it is asked with.
+func TestTurnsBeginWithATokenOfTheirOwn(t *testing.T) {
+	v := voice(t, "qwen3_instruct")
+	c, err := ReadConversation(record(t, `{"prompt": "a", "completion": "\n\n\nb"}`))
+	require.NoError(t, err)
+	sequences, _, err := v.Sequences(c)
+	require.NoError(t, err)
+	asked, _, err := v.Renderer.Prompt(c.Messages[:1])
+	require.NoError(t, err)
+	require.Equal(t, asked, sequences[0].Tokens[:len(asked)])
+	require.Equal(t, [][2]int{{len(asked), len(sequences[0].Tokens)}}, sequences[0].Spans)
+	require.Equal(t, "\n\n\nb<|im_end|>", v.Tokenizer.Decode(sequences[0].Tokens[len(asked):], false))
+}
+
+// Tools are declared, and calls of them are learned.
+func TestTools(t *testing.T) {
+	for _, tools := range []string{`[{"type": "function", "function": {"name": "f", "parameters": {}}}]`,
+		`"[{\"type\": \"function\", \"function\": {\"name\": \"f\", \"parameters\": {}}}]"`} {
+		all, _ := spoken(t, voice(t, "qwen3_instruct"), `{"tools": `+tools+`, "messages": [{"role": "user", "content": "a"},
+			{"role": "assistant", "content": "", "tool_calls": [{"function": {"name": "f", "arguments": {"x": 1}}}]},
+			{"role": "tool", "content": "2"}, {"role": "assistant", "content": "d"}]}`)
+		require.Len(t, all, 1)
+		require.Regexp(t, `(?s)"name": "f".*«<tool_call>.*</tool_call><\|im_end\|>».*2.*«d<\|im_end\|>»`, all[0])
+		require.NotRegexp(t, `«[^»]*tool_response`, all[0])
+	}
+}
+
+// What is longer than fits is cut off, and said to be; what has nothing left to learn is left out.
+func TestCut(t *testing.T) {
+	v := voice(t, "qwen3_instruct")
+	whole, cut := spoken(t, v, twoTurns)
+	require.False(t, cut)
+	c, err := ReadConversation(record(t, twoTurns))
+	require.NoError(t, err)
+	sequences, _, err := v.Sequences(c)
+	require.NoError(t, err)
+	end := sequences[0].Spans[0][1]
+	v.Most = end
+	short, cut := spoken(t, v, twoTurns)
+	require.True(t, cut)
+	require.True(t, strings.HasPrefix(whole[0], short[0]) && strings.HasSuffix(short[0], "»"))
+	v.Most = sequences[0].Spans[0][0]
+	none, cut := spoken(t, v, twoTurns)
+	require.True(t, cut)
+	require.Empty(t, none)
+}
+
+// Preferences have a prompt, or what both sides begin with is one.
+func TestPreferences(t *testing.T) {
+	for _, text := range []string{
+		`{"prompt": "a", "chosen": "b", "rejected": "c"}`,
+		`{"prompt": [{"role": "user", "content": "a"}], "chosen": [{"role": "assistant", "content": "b"}], "rejected": "c"}`,
+		`{"prompt": "a", "chosen": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}], "rejected": "c"}`,
+		`{"chosen": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}],
+		  "rejected": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "c"}]}`,
+	} {
+		p, err := ReadPreference(record(t, text))
+		require.NoError(t, err, text)
+		for side, c := range map[string]Conversation{"b": p.Chosen, "c": p.Rejected} {
+			require.Equal(t, 1, c.Given, text)
+			require.Equal(t, []chat.Message{{Role: "user", Content: "a"}, {Role: "assistant", Content: side}}, c.Messages, text)
+		}
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	for text, want := range map[string]string{
+		`{"text": "a"}`:                                         "f:1: found the columns text; expected messages, or prompt with completion",
+		`{"messages": "hello"}`:                                 "f:1: messages: ",
+		`{"messages": [{"content": "a"}]}`:                      "f:1: messages: message 1 has no role; expected system, user, assistant or tool",
+		`{"messages": [{"role": "user"}]}`:                      "f:1: messages: no message of the assistant to learn",
+		`{"messages": [{"role": "user", "weight": 1}]}`:         `f:1: messages: json: unknown field "weight"`,
+		`{"messages": [{"role": "assistant", "content": "a"}]}`: "f:1: messages: it begins with the assistant; expected what it answers before",
+		`{"completion": "a"}`:                                   "f:1: found the columns completion; expected a prompt",
+	} {
+		_, err := ReadConversation(record(t, text))
+		require.ErrorContains(t, err, want, text)
+	}
+	for text, want := range map[string]string{
+		`{"prompt": "a", "chosen": "b"}`:                  "f:1: found the columns chosen, prompt; expected prompt, chosen and rejected",
+		`{"prompt": "a", "chosen": "b", "rejected": "b"}`: "f:1: chosen and rejected are the same",
+		`{"chosen": "b", "rejected": "c"}`:                "f:1: there is no prompt, and chosen and rejected begin with no message in common",
+	} {
+		_, err := ReadPreference(record(t, text))
+		require.ErrorContains(t, err, want, text)
+	}
+}

@@ -1,0 +1,145 @@
+package lesson
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/seed-7879b91d/grpo/data"
+	"github.com/seed-7879b91d/grpo/data/chat"
+	"github.com/seed-7879b91d/grpo/data/prompt"
+	"github.com/seed-7879b91d/grpo/data/tokenizer"
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+)
+
+// Sequence is a conversation in tokens, of which those in the spans [from, to) are learned.
+type Sequence struct {
+	Tokens []int32
+	Spans  [][2]int
+}
+
+// Learned counts the tokens in spans.
+func (s *Sequence) Learned() (n int) {
+	for _, span := range s.Spans {
+		n += span[1] - span[0]
+	}
+	return n
+}
+
+// cut leaves the first so many tokens, and tells whether there were more.
+func (s *Sequence) cut(most int) bool {
+	if len(s.Tokens) <= most {
+		return false
+	}
+	s.Tokens = s.Tokens[:most]
+	for i, span := range s.Spans {
+		if span[1] > most {
+			if s.Spans = s.Spans[:i]; span[0] < most {
+				s.Spans = append(s.Spans, [2]int{span[0], most})
+			}
+			break
+		}
+	}
+	return true
+}
+
+// Voice lays conversations out as a model is spoken to.
+type Voice struct {
+	Renderer  *chat.Renderer
+	Tokenizer *tokenizer.Tokenizer
+	Wording   *prompt.Builder // of prompts that are a text; nil: they are as they stand
+	LastTurn  bool            // the last turn of the assistant alone is learned
+	Most      int             // tokens of a sequence
+}
+
+// Sequences are a conversation in tokens: one sequence, where the chat format writes each turn later as it stood when it was said,
+// and else one for each stretch of turns that it does. So what is learned is what the model is asked to say at that place. cut
+// tells that there were more tokens than fit. A sequence with nothing to learn is left out.
+func (v *Voice) Sequences(c Conversation) (all []Sequence, cut bool, err error) {
+	if err := v.word(&c); err != nil {
+		return nil, false, err
+	}
+	var now Sequence
+	for i := c.Given; i < len(c.Messages); i++ {
+		if !assistants(c.Messages[i]) || v.LastTurn && slices.ContainsFunc(c.Messages[i+1:], assistants) {
+			continue
+		}
+		tokens, from, err := v.turn(c, i)
+		if err != nil {
+			return nil, false, badinput.Errorf("%s: message %d: %w", c.Where, i+1, err)
+		}
+		if n := len(now.Tokens); n > from || !slices.Equal(now.Tokens, tokens[:n]) {
+			all, now = append(all, now), Sequence{}
+		}
+		now.Tokens, now.Spans = tokens, append(now.Spans, [2]int{from, len(tokens)})
+	}
+	all = append(all, now)
+	for i := range all {
+		cut = all[i].cut(v.Most) || cut
+	}
+	return slices.DeleteFunc(all, func(s Sequence) bool { return s.Learned() == 0 }), cut, nil
+}
+
+// word asks a prompt that is a text as the wording has it.
+func (v *Voice) word(c *Conversation) error {
+	if v.Wording == nil || c.statement == "" {
+		return nil
+	}
+	asked, err := v.Wording.Messages(&data.Problem{ID: c.Where, Statement: c.statement, Kind: data.Answer})
+	if err != nil {
+		return err
+	}
+	c.Messages = slices.Concat(asked, c.Messages[c.Given:])
+	c.Given = len(asked)
+	return nil
+}
+
+// turn is a conversation in tokens up to the end of a turn of the assistant, which begins at from.
+func (v *Voice) turn(c Conversation, i int) (tokens []int32, from int, err error) {
+	before, opening, err := v.Renderer.Prompt(c.Messages[:i], c.Tools...)
+	if err != nil {
+		return nil, 0, err
+	}
+	tokens, text, err := v.Renderer.Conversation(c.Messages[:i+1], c.Tools...)
+	if err != nil {
+		return nil, 0, err
+	}
+	from = len(before)
+	stop := v.Renderer.Stop()
+	if len(tokens) > from && slices.Equal(tokens[:from], before) {
+		for end := len(tokens); end > from; end-- {
+			if slices.Contains(stop, tokens[end-1]) {
+				return tokens[:end], from, nil
+			}
+		}
+		return tokens, from, nil // the format has nothing that ends a turn
+	}
+	// What is said begins with something that would be a token together with the end of what opens the turn. The model never says
+	// it so: it begins with a token of its own.
+	said, ok := strings.CutPrefix(text, opening)
+	if !ok {
+		return nil, 0, badinput.Errorf("the chat format does not write this turn after what opens it, so it cannot be learned; "+
+			"found %.40q…, expected it to go on from …%.40q", text[min(len(text), commonStart(text, opening)):], tail(opening))
+	}
+	for _, special := range v.Tokenizer.SpecialTokens() {
+		if at := strings.LastIndex(said, special.Content); at >= 0 && slices.Contains(stop, special.ID) {
+			said = said[:at]
+		}
+	}
+	if slices.ContainsFunc(v.Tokenizer.SpecialTokens(), func(s tokenizer.Special) bool { return strings.Contains(said, s.Content) }) {
+		return nil, 0, badinput.Errorf("this turn begins in the middle of a token, and has special tokens in it; begin it with something else")
+	}
+	tokens = v.Tokenizer.AppendText(slices.Clone(before), said)
+	if len(stop) > 0 {
+		tokens = append(tokens, stop[0])
+	}
+	return tokens, from, nil
+}
+
+func commonStart(a, b string) (n int) {
+	for n < min(len(a), len(b)) && a[n] == b[n] {
+		n++
+	}
+	return n
+}
+
+func tail(s string) string { return s[max(0, len(s)-40):] }

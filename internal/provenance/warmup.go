@@ -1,0 +1,120 @@
+package provenance
+
+import (
+	"path/filepath"
+
+	"github.com/seed-7879b91d/grpo/configs"
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/rundir"
+)
+
+// The folders of a checkpoint that have what is trained.
+const (
+	AdapterDir = "adapter"
+	ModelDir   = "model"
+)
+
+// TrainedDir is the one that a run has.
+func TrainedDir(full bool) string {
+	if full {
+		return ModelDir
+	}
+	return AdapterDir
+}
+
+// ResolveWarmup is Resolve for the verb of a warm-up.
+func ResolveWarmup(method string, s configs.Source) (*configs.Config, error) {
+	if err := configs.CheckWords(method, s.Overrides); err != nil {
+		return nil, err
+	}
+	for _, key := range []string{"run_dir", "resume"} {
+		dir := configs.Word(s.Overrides, key)
+		if dir == "" || dir == "auto" || dir == "never" {
+			continue
+		}
+		if cfg, err := settingsOf(key, dir); err == nil && cfg != nil && cfg.Method != method {
+			return nil, otherVerb(cfg, dir)
+		}
+	}
+	s.Overrides = append([]string{"method=" + method}, s.Overrides...)
+	return Resolve(s)
+}
+
+// otherVerb refuses a run that another verb goes on with.
+func otherVerb(cfg *configs.Config, dir string) error {
+	return badinput.Errorf("%s is a run of %s; type %s run_dir=%s to go on with it", dir, cfg.Verb(), cfg.Verb(), rundir.RunOf(dir))
+}
+
+// CheckMethod refuses settings that are not those of the verb.
+func CheckMethod(cfg *configs.Config, method string) error {
+	if cfg.Method == method {
+		return nil
+	}
+	if cfg.RunDir != "" {
+		return otherVerb(cfg, cfg.RunDir)
+	}
+	return badinput.Errorf("method: %s has a verb of its own; type %s", cfg.Method, cfg.Verb())
+}
+
+// handOver gives the settings of a run that begins with the weights of another, where one of them is a warm-up: what that is a
+// model of, and nothing of how it was trained.
+func handOver(of *configs.Config, words []string) (*configs.Config, error) {
+	if method := configs.Word(words, "method"); !of.Warmup() && (method == "" || method == "grpo") {
+		return of, nil // a fork
+	}
+	s := configs.Source{Preset: "defaults"}
+	if of.Model == configs.DefaultPreset {
+		s.Preset = configs.DefaultPreset
+	}
+	c, err := configs.Load(s)
+	if err != nil {
+		return nil, err
+	}
+	c.Model, c.Train, c.LoRARank, c.LoRAAlpha, c.LoRATargets = of.Model, of.Train, of.LoRARank, of.LoRAAlpha, of.LoRATargets
+	c.Precision, c.KVCacheDtype, c.Quantize = of.Precision, of.KVCacheDtype, of.Quantize
+	c.Renderer, c.ChatDate, c.ChatVars, c.PromptTemplate = of.Renderer, of.ChatDate, of.ChatVars, of.PromptTemplate
+	return c, nil
+}
+
+// takeWeights has a run that begins where another left off, one of them a warm-up, take the weights alone: the adapter or the
+// model of its last checkpoint that is whole. The optimizer, the steps and the data are its own.
+func takeWeights(cfg *configs.Config) error {
+	from := cfg.InitFrom
+	if from == "" {
+		return nil
+	}
+	of, err := SettingsOf(from)
+	if err != nil || !of.Warmup() && !cfg.Warmup() {
+		return nil // Open tells what is wrong with it, if anything is
+	}
+	if of.Train != cfg.Train {
+		return badinput.Errorf("init_from=%s: it has train=%s, and this run train=%s; type train=%s", from, of.Train, cfg.Train, of.Train)
+	}
+	checkpoint, whole := from, func(dir string) error {
+		var s struct {
+			Checksum map[string]string `json:"sha256"`
+		}
+		if err := rundir.ReadState(dir, &s, oldestState, newestState); err != nil {
+			return badinput.Errorf("checkpoint %s: %w", dir, err)
+		}
+		return rundir.Verify(dir, s.Checksum)
+	}
+	if isCheckpoint(from) {
+		err = whole(from)
+	} else if checkpoint, _, err = rundir.Newest(from, whole); err == nil && checkpoint == "" {
+		err = badinput.Errorf("no checkpoint to go on from")
+	}
+	if err != nil {
+		return badinput.Errorf("init_from=%s: %w", from, err)
+	}
+	trained := filepath.Join(checkpoint, TrainedDir(cfg.Train == "full"))
+	if cfg.InitFrom = ""; cfg.Train == "full" {
+		cfg.Model = trained
+	} else {
+		cfg.Adapter = trained
+	}
+	return nil
+}
+
+// The versions of a checkpoint's state that are read.
+const oldestState, newestState = 2, 3

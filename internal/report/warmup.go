@@ -1,0 +1,118 @@
+package report
+
+import "fmt"
+
+// heldRows is what a warm-up found on rows that are held out.
+type heldRows struct {
+	Step        int     `json:"step"`
+	Loss        float64 `json:"loss"`
+	PerSequence float64 `json:"loss_per_sequence"`
+	pairs
+}
+
+// pairs is what is known of preferences.
+type pairs struct {
+	Margin   float64 `json:"reward_margin"`
+	Accuracy float64 `json:"accuracy"`
+	Chosen   float64 `json:"reward_chosen"`
+	Rejected float64 `json:"reward_rejected"`
+}
+
+var unknownPairs = pairs{nan, nan, nan, nan}
+
+func unknownRows() heldRows {
+	return heldRows{Step: -1, Loss: nan, PerSequence: nan, pairs: unknownPairs}
+}
+
+// warmup tells whether the run learned from rows.
+func (r *run) warmup() bool { return r.settings.Method == "sft" || r.settings.Method == "dpo" }
+
+// unit is what the run trains on.
+func (r *run) unit() string {
+	if r.warmup() {
+		return "row"
+	}
+	return "problem"
+}
+
+// rowsSay judges a warm-up by its held-out rows.
+func (r *run) rowsSay() verdict {
+	n := len(r.held)
+	switch {
+	case len(r.steps) == 0 && n == 0:
+		return verdict{Tone: "open", Sentence: "No step is done yet"}
+	case n == 0:
+		return verdict{Tone: "open", Sentence: "The loss is " + number(r.steps[len(r.steps)-1].Loss) + " after " + count(len(r.steps), "step"),
+			Detail: "Without held-out rows, nobody can say whether that is learning."}
+	case n == 1:
+		return verdict{Tone: "open", Sentence: fmt.Sprintf("The held-out loss is %s after step %d", number(r.held[0].Loss), r.held[0].Step)}
+	}
+	first, last := r.held[0], r.held[n-1]
+	v := verdict{Tone: "open", Sentence: "The held-out loss stayed at " + number(last.Loss)}
+	switch {
+	case last.Loss < first.Loss:
+		v = verdict{Tone: "good", Sentence: "The held-out loss fell from " + number(first.Loss) + " to " + number(last.Loss)}
+	case last.Loss > first.Loss:
+		v = verdict{Tone: "bad", Sentence: "The held-out loss rose from " + number(first.Loss) + " to " + number(last.Loss)}
+	}
+	if last.Accuracy == last.Accuracy {
+		v.Detail = "The chosen answer of a held-out pair earns more in " + rate(last.Accuracy) + " of them."
+	}
+	best := first
+	for _, h := range r.held {
+		if h.Loss < best.Loss {
+			best = h
+		}
+	}
+	if best.Loss < last.Loss && best.Step != first.Step {
+		v.Detail += fmt.Sprintf(" It was lowest at step %d, %s.", best.Step, number(best.Loss))
+	}
+	return v
+}
+
+// heldRows are the charts of held-out rows.
+func (r *run) heldRows() section {
+	steps := make([]int, len(r.held))
+	over := func(name, color string, format func(float64) string, of func(h *heldRows) float64) series {
+		s := series{name: name, color: color, format: format}
+		for i := range r.held {
+			s.values = append(s.values, of(&r.held[i]))
+		}
+		return s
+	}
+	for i, h := range r.held {
+		steps[i] = h.Step
+	}
+	s := section{ID: "held-out", Title: "Held-out rows", Axis: evalsAxis(steps)}
+	s.add(
+		plot{title: "Loss", plain: true, dots: true,
+			series: []series{over("loss", "c1", number, func(h *heldRows) float64 { return h.Loss })}},
+		plot{title: "Loss of a conversation", plain: true, dots: true,
+			series: []series{over("per conversation", "c3", number, func(h *heldRows) float64 { return h.PerSequence })}},
+		plot{title: "Accuracy", note: "share of pairs whose chosen answer earns more", plain: true, dots: true, share: true,
+			series: []series{over("accuracy", "c1", rate, func(h *heldRows) float64 { return h.Accuracy })}},
+		plot{title: "Rewards", note: "dpo_beta times log p − log ref", plain: true, dots: true, series: []series{
+			over("chosen", "c1", number, func(h *heldRows) float64 { return h.Chosen }),
+			over("rejected", "c3", number, func(h *heldRows) float64 { return h.Rejected })}},
+	)
+	return s
+}
+
+// lessons are the charts of the steps of a warm-up.
+func (r *run) lessons(a *axis) section {
+	s := section{ID: "lessons", Title: "Learning", Lead: a.reading(), Axis: a}
+	if !r.warmup() {
+		return s
+	}
+	s.add(
+		plot{title: "Loss", series: []series{r.line("loss", "c1", number, func(s *step) float64 { return s.Loss })}},
+		plot{title: "Accuracy", note: "share of pairs whose chosen answer earns more", share: true,
+			series: []series{r.line("accuracy", "c1", rate, func(s *step) float64 { return s.Accuracy })}},
+		plot{title: "Rewards", note: "dpo_beta times log p − log ref", series: []series{
+			r.line("chosen", "c1", number, func(s *step) float64 { return s.Chosen }),
+			r.line("rejected", "c3", number, func(s *step) float64 { return s.Rejected })}},
+		plot{title: "Margin", note: "of the rewards",
+			series: []series{r.line("margin", "c2", number, func(s *step) float64 { return s.Margin })}},
+	)
+	return s
+}

@@ -1,0 +1,135 @@
+package warmup
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"github.com/seed-7879b91d/grpo/data"
+	"github.com/seed-7879b91d/grpo/internal/atomicfile"
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/jsonl"
+	"github.com/seed-7879b91d/grpo/internal/provenance"
+	"github.com/seed-7879b91d/grpo/internal/report"
+	"github.com/seed-7879b91d/grpo/internal/rundir"
+)
+
+const momentsFile = "optimizer.safetensors"
+
+// state is what a checkpoint knows besides what is trained and the moments: the part of a run's state that a warm-up has, in the
+// same words.
+type state struct {
+	Version   int               `json:"version"`
+	Step      int               `json:"step"`
+	Evaluated int               `json:"evaluated"`
+	Seed      uint64            `json:"seed"`
+	Cursor    data.Cursor       `json:"cursor"`
+	Logs      map[string]int64  `json:"logs"`
+	Checksum  map[string]string `json:"sha256"`
+	Parts     provenance.Parts  `json:"parts,omitempty"`
+	Order     string            `json:"order,omitempty"`
+	Seal      string            `json:"seal"`
+}
+
+const stateVersion = 3
+
+// save writes a checkpoint of the last step, unless there is one already.
+func (t *Trainer) save() error {
+	if t.broken != nil { // whose policy is of no step
+		return nil
+	}
+	dir := t.record.Checkpoint(t.step)
+	s, err := parseState(dir)
+	switch {
+	case err == nil && s.Evaluated == t.evaluated:
+		return t.retain() // which a process that was killed may have left undone
+	case err == nil: // it was made before the step's evaluation; what is trained is the same
+		err = t.writeState(dir, s.Checksum)
+	default:
+		err = t.record.Save(t.step, func(unfinished string) error {
+			return errors.Join(t.logCheckpoint(dir), t.writeCheckpoint(unfinished))
+		})
+	}
+	if err != nil {
+		return fmt.Errorf("checkpoint %s: %w; what was saved before stands: mend that, then type %s run_dir=%s to go on",
+			dir, err, t.cfg.Verb(), t.cfg.RunDir)
+	}
+	t.watcher.Saved(dir)
+	t.report((*report.Page).GoesOn)
+	return t.retain()
+}
+
+func (t *Trainer) writeCheckpoint(dir string) error {
+	if err := t.policy.Save(filepath.Join(dir, provenance.TrainedDir(t.full)), t.lang.Base); err != nil {
+		return err
+	}
+	if err := t.learner.Adam.SaveState(filepath.Join(dir, momentsFile)); err != nil {
+		return err
+	}
+	sums, err := rundir.Checksums(dir)
+	if err != nil {
+		return err
+	}
+	return t.writeState(dir, sums)
+}
+
+// writeState writes the state of the last step beside files with these checksums.
+func (t *Trainer) writeState(dir string, sums map[string]string) (err error) {
+	s := state{Version: stateVersion, Step: t.step, Evaluated: t.evaluated, Seed: t.cfg.Seed, Cursor: t.pool.Cursor(),
+		Checksum: sums, Parts: t.parts, Order: t.cfg.Order}
+	if s.Logs, err = t.record.Lengths(); err != nil {
+		return err
+	}
+	text, err := rundir.Seal(s)
+	if err != nil {
+		return err
+	}
+	return atomicfile.WriteBytes(filepath.Join(dir, rundir.StateFile), text)
+}
+
+// logCheckpoint adds a line to checkpoints.jsonl, before the checkpoint appears.
+func (t *Trainer) logCheckpoint(dir string) error {
+	return t.record.Append(rundir.CheckpointLog, map[string]any{
+		"name": filepath.Base(dir), "step": t.step, "batch": t.step, "epoch": t.pool.Epoch(),
+		"state_path": dir, "sampler_path": filepath.Join(dir, provenance.TrainedDir(t.full))})
+}
+
+// retain removes old checkpoints: the last keep_last stay, and those of the keep_best evaluations.
+func (t *Trainer) retain() error {
+	if t.cfg.KeepLast < 1 {
+		return nil
+	}
+	all, err := jsonl.OfKind[HeldOut](t.record.File(metricsFile), heldOutKind)
+	if err != nil {
+		return err
+	}
+	worth := map[int]float64{}
+	for _, h := range all {
+		worth[h.Step] = -h.Loss
+	}
+	return t.record.Retain(t.cfg.KeepLast, t.cfg.KeepBest, worth)
+}
+
+// readState reads a checkpoint's state, verifies every file of it, and that the logs of its run have what they had then.
+func readState(dir, run string) (state, error) {
+	s, err := parseState(dir)
+	if err != nil {
+		return s, err
+	}
+	if err := rundir.Verify(dir, s.Checksum); err != nil {
+		return s, badinput.Errorf("checkpoint %s: %w", dir, err)
+	}
+	if err := rundir.Fits(run, rundir.Point{Logs: s.Logs}); err != nil {
+		return s, badinput.Errorf("checkpoint %s: %w; type run_dir=DIR init_from=%s to begin another run with its weights", dir, err, dir)
+	}
+	return s, nil
+}
+
+// parseState reads a checkpoint's state alone.
+func parseState(dir string) (s state, err error) {
+	if err = rundir.ReadState(dir, &s, stateVersion, stateVersion); err != nil {
+		return s, badinput.Errorf("checkpoint %s: %w", dir, err)
+	}
+	s.Seal = ""
+	return s, nil
+}

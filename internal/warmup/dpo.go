@@ -1,0 +1,181 @@
+package warmup
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"math"
+
+	"github.com/seed-7879b91d/grpo/configs"
+	"github.com/seed-7879b91d/grpo/internal/atomicfile"
+	"github.com/seed-7879b91d/grpo/internal/objective"
+	"github.com/seed-7879b91d/grpo/internal/rundir"
+	"github.com/seed-7879b91d/grpo/model"
+)
+
+// preferences are lessons in pairs. The loss of a pair hangs on the log-probabilities of both answers as a whole, so a step first
+// scores its pairs. What is minimised then has the same gradient: −Σ w·log p, the weight of every token of an answer being the
+// derivative of the loss by the log-probability of that answer.
+type preferences struct {
+	loss objective.Preference
+	// reference has what the policy said of each row before its first step, the chosen first. That is the model without its
+	// adapter, unless the run began with one.
+	reference [][2]float64
+}
+
+// pair is what a policy says of a row.
+type pair struct {
+	logp [2]float64
+	h    float64 // how much more it prefers the chosen one than the reference does
+}
+
+// referenceFile keeps the reference, so that it is asked once.
+const referenceFile = "reference.json"
+
+// cached is the content of that file.
+type cached struct {
+	Key    string       `json:"key"` // of what was scored, and by what
+	Scores [][2]float64 `json:"scores"`
+}
+
+func (p *preferences) begin(ctx context.Context, t *Trainer) error {
+	p.loss = objective.Preference{Beta: t.cfg.DPOBeta, Squared: t.cfg.DPOLoss == "ipo", Smoothing: t.cfg.LabelSmoothing}
+	key, err := p.key(t)
+	if err != nil {
+		return err
+	}
+	path := t.record.File(referenceFile)
+	var known cached
+	if err := rundir.ReadJSON(path, &known); err == nil && known.Key == key && len(known.Scores) == len(t.set.rows) {
+		p.reference = known.Scores
+		return nil
+	}
+	all := make([]int, len(t.set.rows))
+	for i := range all {
+		all[i] = i
+	}
+	t.watcher.Phase("reference", t.set.sequences(all))
+	if p.reference, _, _, err = p.score(ctx, t, all); err != nil {
+		return fmt.Errorf("score by the reference: %w", err)
+	}
+	return atomicfile.WriteJSON(path, cached{key, p.reference})
+}
+
+// key is the fingerprint of the rows in tokens, and of the weights that the run began with.
+func (p *preferences) key(t *Trainer) (string, error) {
+	h := sha256.New()
+	text, err := json.Marshal([]any{t.print.SHA256, t.parts["adapter"].SHA256, t.cfg.Precision, t.backend.Order()})
+	if err != nil {
+		return "", err
+	}
+	h.Write(text)
+	for _, r := range t.set.rows {
+		for _, side := range r.sides {
+			for _, s := range side {
+				fmt.Fprintln(h, s.Tokens, s.Spans)
+			}
+		}
+	}
+	return fmt.Sprintf("%x", h.Sum(nil)), nil
+}
+
+// score gives the log-probabilities of both answers of rows, with the datums, and of each datum its row and side.
+func (p *preferences) score(ctx context.Context, t *Trainer, rows []int) (sums [][2]float64, datums []model.Datum, of [][2]int, err error) {
+	for k, i := range rows {
+		for side, sequences := range t.set.rows[i].sides {
+			for _, s := range sequences {
+				datums, of = append(datums, datum(s, 1)), append(of, [2]int{k, side})
+			}
+		}
+	}
+	scores, err := t.policy.ScoreLearned(ctx, datums, 1)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	sums = make([][2]float64, len(rows))
+	for i, d := range datums {
+		sum, _ := counted(d, scores[i])
+		sums[of[i][0]][of[i][1]] += sum
+	}
+	return sums, datums, of, nil
+}
+
+// compare holds what the policy says against the reference.
+func (p *preferences) compare(rows []int, sums [][2]float64) (pairs []pair) {
+	for k, i := range rows {
+		ref := p.reference[i]
+		pairs = append(pairs, pair{sums[k], (sums[k][0] - ref[0]) - (sums[k][1] - ref[1])})
+	}
+	return pairs
+}
+
+func (p *preferences) datums(ctx context.Context, t *Trainer, rows []int, m *Metrics) ([]model.Datum, error) {
+	progress := t.policy.Progress
+	t.policy.Progress = nil // the same sequences are trained in a moment
+	sums, datums, of, err := p.score(ctx, t, rows)
+	t.policy.Progress = progress
+	if err != nil {
+		return nil, err
+	}
+	pairs := p.compare(rows, sums)
+	m.Preferences = p.measure(rows, pairs)
+	for i := range datums {
+		_, slope := p.loss.Of(pairs[of[i][0]].h)
+		// d loss / d log p of this answer, of the mean over pairs. The objective divides by the sequences of the step.
+		weight := -slope * float64(len(datums)) / float64(len(rows))
+		if of[i][1] == 1 {
+			weight = -weight
+		}
+		for k, counts := range datums[i].Mask {
+			if counts {
+				datums[i].Advantages[k] = float32(weight)
+			}
+		}
+	}
+	return datums, nil
+}
+
+// measure says how far the policy has come to prefer what was chosen.
+func (p *preferences) measure(rows []int, pairs []pair) *Preferences {
+	out, n := &Preferences{}, float64(len(pairs))
+	for k, i := range rows {
+		loss, _ := p.loss.Of(pairs[k].h)
+		out.PairLoss += loss / n
+		out.Margin += p.loss.Beta * pairs[k].h / n
+		out.Chosen += p.loss.Beta * (pairs[k].logp[0] - p.reference[i][0]) / n
+		out.Rejected += p.loss.Beta * (pairs[k].logp[1] - p.reference[i][1]) / n
+		if pairs[k].h > 0 {
+			out.Accuracy += 1 / n
+		}
+	}
+	out.Accuracy = math.Min(out.Accuracy, 1) // the sum of shares rounds
+	return out
+}
+
+func (p *preferences) evaluate(ctx context.Context, t *Trainer, first, rows int) (h HeldOut, err error) {
+	places := make([]int, rows)
+	for i := range places {
+		places[i] = first + i
+	}
+	sums, datums, _, err := p.score(ctx, t, places)
+	if err != nil {
+		return h, err
+	}
+	for _, d := range datums {
+		h.Tokens += d.Trainable()
+	}
+	h.Rows, h.Preferences = rows, p.measure(places, p.compare(places, sums))
+	h.Loss = h.PairLoss
+	return h, nil
+}
+
+var _, _ lessons = &conversations{}, &preferences{}
+
+// rowsAre says what a row of a method is, for people.
+func rowsAre(method string) string {
+	if method == configs.DPO {
+		return "pairs"
+	}
+	return "conversations"
+}

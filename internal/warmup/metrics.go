@@ -1,0 +1,134 @@
+package warmup
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/seed-7879b91d/grpo/internal/learning"
+)
+
+// Metrics are what a step did. They are the same in every run of the same.
+type Metrics struct {
+	Step      int `json:"step"`
+	Epoch     int `json:"epoch"`
+	Rows      int `json:"rows"`
+	Sequences int `json:"n_datums"`
+	Tokens    int `json:"tokens"` // that were learned
+	// Loss is the mean of −log p over these tokens; of pairs, what is minimised.
+	Loss float64 `json:"loss"`
+	*Preferences
+	Entropy      float64 `json:"entropy"`
+	GradNorm     float64 `json:"grad_norm"`
+	LearningRate float64 `json:"lr"`
+	Updated      bool    `json:"updated"`
+	Trained      string  `json:"trained_sha256"`
+}
+
+// Preferences are what is known of pairs. A reward is dpo_beta times log p − log ref.
+type Preferences struct {
+	PairLoss float64 `json:"pair_loss"`
+	Margin   float64 `json:"reward_margin"`
+	Accuracy float64 `json:"accuracy"` // the share of pairs whose chosen answer earns more
+	Chosen   float64 `json:"reward_chosen"`
+	Rejected float64 `json:"reward_rejected"`
+}
+
+// took takes over what an update was. No log-probabilities were recorded, so the mean of old − new is that of −log p.
+func (m *Metrics) took(u learning.Update) {
+	m.Tokens, m.Loss = u.Rows, u.Stats.KL1
+	if m.Preferences != nil {
+		m.Loss = m.PairLoss
+	}
+	m.Entropy, m.GradNorm, m.Updated = u.Entropy, u.GradNorm, u.Updated
+}
+
+// Parts are the step in parts of a line.
+func (m Metrics) Parts(t Timing) []string {
+	parts := []string{fmt.Sprintf("step %3d", m.Step), fmt.Sprintf("loss %.4f", m.Loss)}
+	if p := m.Preferences; p != nil {
+		parts = append(parts, p.parts()...)
+	}
+	norm := fmt.Sprintf("|g| %.3g", m.GradNorm)
+	if !m.Updated {
+		norm = "no update"
+	}
+	return append(parts, norm, fmt.Sprintf("lr %.2g", m.LearningRate), fmt.Sprintf("%d tokens", m.Tokens),
+		fmt.Sprintf("%.0f tokens/s", t.TrainSec))
+}
+
+func (p *Preferences) parts() []string {
+	return []string{fmt.Sprintf("accuracy %.3f", p.Accuracy), fmt.Sprintf("margin %+.3f (chosen %+.3f, rejected %+.3f)", p.Margin, p.Chosen,
+		p.Rejected)}
+}
+
+// HeldOut is what was found on rows that are not trained on.
+type HeldOut struct {
+	Step   int `json:"step"`
+	Rows   int `json:"rows"`
+	Tokens int `json:"tokens"`
+	// Loss is that of Metrics, and PerSequence the mean of −log p of whole conversations.
+	Loss        float64  `json:"loss"`
+	PerSequence *float64 `json:"loss_per_sequence,omitempty"`
+	*Preferences
+}
+
+// Summary is the evaluation in a line.
+func (h HeldOut) Summary() string {
+	text := fmt.Sprintf("held-out after step %d: loss %.4f", h.Step, h.Loss)
+	if h.PerSequence != nil {
+		text += fmt.Sprintf(" per token, %.3f per conversation", *h.PerSequence)
+	}
+	if p := h.Preferences; p != nil {
+		for _, part := range p.parts() {
+			text += ", " + part
+		}
+	}
+	return fmt.Sprintf("%s; %d rows, %d tokens", text, h.Rows, h.Tokens)
+}
+
+// heldOutKind tells the lines of evaluations from those of steps.
+const heldOutKind = "held_out"
+
+// Timing is where a step's time went.
+type Timing struct {
+	Step     int     `json:"step"`
+	Total    float64 `json:"total_s"`
+	Train    float64 `json:"train_s"`
+	TrainSec float64 `json:"trained_tokens_per_s"`
+	Memory   float64 `json:"peak_memory_gb"`
+}
+
+// evaluateIfDue evaluates before the first step, at the last, and every eval_every steps between.
+func (t *Trainer) evaluateIfDue(ctx context.Context) error {
+	n, every := t.HeldOutRows(), t.cfg.EvalEvery
+	if n == 0 || every < 1 || t.step < t.evaluated || t.step%every != 0 && t.step != t.Steps() {
+		return nil
+	}
+	t.watcher.Phase("held-out", 2*n)
+	h, err := t.lessons.evaluate(ctx, t, t.set.train, n)
+	if err != nil {
+		return fmt.Errorf("evaluate: %w", err)
+	}
+	h.Step = t.step
+	if err := t.record.evaluation(h); err != nil {
+		t.broken = err
+		return err
+	}
+	if t.last = &h; t.first == nil {
+		t.first = t.last
+	}
+	t.evaluated = t.step + 1
+	t.watcher.Evaluated(h)
+	return nil
+}
+
+// Watcher is told how a run goes on. Calls come from the goroutine that trains.
+type Watcher interface {
+	Begun(how string)
+	Phase(name string, units int)
+	Advance(units, tokens int)
+	StepDone(m Metrics, t Timing)
+	Evaluated(h HeldOut)
+	Saved(dir string)
+	Warn(what string)
+}

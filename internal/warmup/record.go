@@ -1,0 +1,169 @@
+package warmup
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/jsonl"
+	"github.com/seed-7879b91d/grpo/internal/provenance"
+	"github.com/seed-7879b91d/grpo/internal/report"
+	"github.com/seed-7879b91d/grpo/internal/rundir"
+	"github.com/seed-7879b91d/grpo/kernels"
+	"github.com/seed-7879b91d/grpo/reward"
+)
+
+// The files of the run directory that grow line by line, and the one for people.
+const (
+	metricsFile  = "metrics.jsonl"
+	trainLogFile = "train_log.jsonl"
+	journalFile  = "logs.log"
+)
+
+var logFiles = []string{metricsFile, trainLogFile, rundir.CheckpointLog}
+
+// record writes a run down in its directory, and tells people in it what the watcher hears.
+type record struct {
+	*rundir.Dir
+	Watcher
+	journal rundir.Journal
+	page    *report.Page
+	begun   bool
+}
+
+func (r *record) Begun(how string) {
+	r.journal.Say("%s", how)
+	r.Watcher.Begun(how)
+}
+
+func (r *record) StepDone(m Metrics, t Timing) {
+	r.journal.Say("%s", strings.Join(m.Parts(t), "  "))
+	r.Watcher.StepDone(m, t)
+}
+
+func (r *record) Evaluated(h HeldOut) {
+	r.journal.Say("%s", h.Summary())
+	r.Watcher.Evaluated(h)
+}
+
+func (r *record) Saved(dir string) {
+	r.journal.Say("saved %s", dir)
+	r.Watcher.Saved(dir)
+}
+
+func (r *record) Warn(what string) {
+	r.journal.Say("! %s", what)
+	r.Watcher.Warn(what)
+}
+
+// claim takes the run directory; one that nobody named gets a name that nobody has.
+func (t *Trainer) claim(named bool) error {
+	claim := rundir.Reserve
+	if named {
+		claim = rundir.Claim
+	}
+	dir, err := claim(t.cfg.RunDir)
+	if err != nil {
+		return err
+	}
+	t.cfg.RunDir = dir.Path
+	t.record = &record{Dir: dir, Watcher: t.watcher, page: &report.Page{Dir: dir.Path, Verb: t.cfg.Verb()}}
+	t.watcher, t.closers = t.record, append(t.closers, dir, &t.record.journal)
+	others, err := provenance.CheckPlace(dir.Path, append(slices.Clone(logFiles), journalFile, referenceFile, report.File))
+	if len(others) > 0 {
+		t.watcher.Warn(fmt.Sprintf("run_dir %s holds other files and no run yet: %s", dir.Path, strings.Join(others, ", ")))
+	}
+	return err
+}
+
+// begin starts recording: what was written after the checkpoint that the run goes on from is set aside.
+func (t *Trainer) begin(ctx context.Context) error {
+	switch {
+	case t.broken != nil:
+		return fmt.Errorf("a step was left half done, go on from the last checkpoint: %w", t.broken)
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case t.record.begun:
+		return nil
+	}
+	from := rundir.Point{Step: t.step, Files: []string{provenance.ConfigFile, provenance.ManifestFile}}
+	if t.origin.checkpoint != "" {
+		from.Logs, from.Files = t.origin.state.Logs, nil
+	}
+	aside, err := t.record.Begin(logFiles, from)
+	if err != nil {
+		return err
+	}
+	if err := t.record.journal.Open(t.record.File(journalFile)); err != nil {
+		return badinput.Errorf("run_dir: %w; choose another one", err)
+	}
+	if aside != "" {
+		t.watcher.Warn(fmt.Sprintf("what the run had after step %d is set aside in %s", t.step, aside))
+	}
+	if err := t.writeManifest(); err != nil {
+		return err
+	}
+	before, err := jsonl.OfKind[HeldOut](t.record.File(metricsFile), heldOutKind)
+	if err != nil {
+		return err
+	}
+	if n := len(before); n > 0 {
+		t.first, t.last = &before[0], &before[n-1]
+	}
+	t.watcher.Begun(t.Origin())
+	if t.origin.checkpoint == "" {
+		if err := t.lessons.begin(ctx, t); err != nil {
+			return err
+		}
+	}
+	t.record.begun = true
+	t.report((*report.Page).GoesOn)
+	return nil
+}
+
+// writeManifest writes down how the run came to be.
+func (t *Trainer) writeManifest() (err error) {
+	if _, err = kernels.Keep(t.backend, t.cfg.Order); err != nil {
+		return err
+	}
+	m := provenance.Manifest{Backend: t.backend.Name(), Precision: t.cfg.Precision, Order: t.cfg.Order,
+		Sandbox: reward.Backend{Kind: "none"}, Problems: t.set.train, HeldOut: t.HeldOutRows(), Seed: t.cfg.Seed,
+		Parameters: t.policy.TrainableCount()}
+	start := provenance.Start{After: t.step, Order: t.backend.Order(), Parts: t.parts}
+	t.ledger, err = provenance.Open(t.record.Dir, t.cfg, t.origin.past, m, start, t.lang.Dir, t.watcher.Warn)
+	if err == nil {
+		t.closers = append(t.closers, t.ledger)
+	}
+	return err
+}
+
+func (r *record) step(m Metrics, t Timing) error {
+	if err := r.append(metricsFile, m); err != nil {
+		return err
+	}
+	return r.append(trainLogFile, t)
+}
+
+func (r *record) evaluation(h HeldOut) error {
+	return r.append(metricsFile, struct {
+		Kind string `json:"kind"`
+		HeldOut
+	}{heldOutKind, h})
+}
+
+// append adds a line to a log, and says of one that could not be written that the run can be gone on with.
+func (r *record) append(name string, v any) error {
+	if err := r.Append(name, v); err != nil {
+		return fmt.Errorf("%w; what was saved before stands: mend that, then type %s run_dir=%s to go on", err, r.page.Verb, r.Path)
+	}
+	return nil
+}
+
+// report draws the run as a page. A run is not ended because it cannot be drawn.
+func (t *Trainer) report(draw func(*report.Page) error) {
+	if err := draw(t.record.page); err != nil {
+		t.watcher.Warn(fmt.Sprintf("%s: %v", report.File, err))
+	}
+}

@@ -1,0 +1,146 @@
+package warmup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/provenance"
+	"github.com/seed-7879b91d/grpo/internal/rundir"
+	"github.com/seed-7879b91d/grpo/internal/sources"
+	"github.com/seed-7879b91d/grpo/lora"
+)
+
+// origin is where a run begins: at a checkpoint of its own, or anew.
+type origin struct {
+	checkpoint string // "": none
+	state      state
+	past       provenance.Past
+}
+
+// openRecord decides on the run directory, claims it, and finds where the run begins.
+func (t *Trainer) openRecord() (err error) {
+	named := t.cfg.RunDir != "" || t.cfg.Resume != "auto" && t.cfg.Resume != "never"
+	if err := provenance.SettleRunDir(t.cfg); err != nil {
+		return err
+	}
+	if err := t.claim(named); err != nil {
+		return err
+	}
+	if t.origin, err = t.findOrigin(); err != nil {
+		return err
+	}
+	if t.cfg.InitFrom != "" && t.origin.checkpoint == "" {
+		return badinput.Errorf("init_from=%s: found no run to begin with; expected the directory of a run, or of one of its %s",
+			t.cfg.InitFrom, rundir.Checkpoints)
+	}
+	if t.cfg.Adapter != "" {
+		if _, err := lora.ReadConfig(t.cfg.Adapter); err != nil {
+			return badinput.Errorf("adapter: %w", err)
+		}
+	}
+	t.origin.past = provenance.Past{Checkpoint: t.origin.checkpoint, Order: t.origin.state.Order}
+	return t.origin.past.Check(t.cfg, t.origin.state.Step, t.backend)
+}
+
+// findOrigin finds where the run begins.
+func (t *Trainer) findOrigin() (o origin, err error) {
+	key, dir := "run_dir", t.cfg.RunDir
+	switch t.cfg.Resume {
+	case "auto":
+	case "never":
+		if rundir.Trained(dir, logFiles) {
+			return o, badinput.Errorf("run_dir %s has a run, and resume=never; choose another run_dir, or resume=auto to go on", dir)
+		}
+	default:
+		key, dir = "resume", t.cfg.Resume
+	}
+	if err := provenance.CheckNamed(dir); err != nil && key == "resume" {
+		return o, badinput.Errorf("%s=%w", key, err)
+	}
+	if rundir.RunOf(dir) != filepath.Clean(dir) {
+		o.checkpoint = dir
+		o.state, err = readState(dir, t.cfg.RunDir)
+		return o, err
+	}
+	all, err := rundir.List(dir)
+	if err != nil {
+		return o, badinput.Errorf("run_dir: %w; choose another one", err)
+	}
+	var damaged []error
+	o.checkpoint, damaged, err = rundir.Newest(dir, func(checkpoint string) (err error) {
+		o.state, err = readState(checkpoint, dir)
+		return err
+	})
+	if err == nil && o.checkpoint == "" && (key == "resume" || len(all) > 0) {
+		err = badinput.Errorf("%s=%s: %w", key, dir, errors.Join(append(damaged,
+			fmt.Errorf("no checkpoint to go on from; choose another run_dir to begin anew"))...))
+	}
+	if o.checkpoint == "" {
+		o.state = state{}
+	}
+	for _, d := range damaged {
+		t.watcher.Warn(fmt.Sprintf("%v; an older one is used, %s", d, o.checkpoint))
+	}
+	return o, err
+}
+
+// checkParts compares what the run is made of with what its checkpoint knows.
+func (t *Trainer) checkParts() (err error) {
+	if t.parts, err = provenance.Of(t.cfg, &sources.Problems{}, false); err != nil {
+		return err
+	}
+	for key, part := range t.set.parts {
+		t.parts[key] = part
+	}
+	t.parts["model"] = t.print
+	return t.origin.past.CheckParts(t.cfg, t.origin.state.Parts, t.parts, t.watcher.Warn)
+}
+
+// resume puts the trainer where the run begins.
+func (t *Trainer) resume(ctx context.Context) error {
+	dir, s := t.origin.checkpoint, t.origin.state
+	if dir == "" {
+		return nil
+	}
+	if t.cfg.Allowed("seed") && s.Cursor.Seed == s.Seed {
+		s.Seed, s.Cursor.Seed = t.cfg.Seed, t.cfg.Seed
+	}
+	if s.Seed != t.cfg.Seed {
+		return badinput.Errorf("checkpoint %s: its seed is %d, this run's is %d; type seed=%d", dir, s.Seed, t.cfg.Seed, s.Seed)
+	}
+	if err := t.lessons.begin(ctx, t); err != nil { // the policy is still as it was when the run began
+		return err
+	}
+	err := t.policy.Restore(filepath.Join(dir, provenance.TrainedDir(t.full)))
+	if err == nil {
+		err = t.learner.Adam.LoadState(filepath.Join(dir, momentsFile))
+	}
+	if err != nil {
+		return badinput.Errorf("checkpoint %s does not fit the model and what is trained of it: %w; "+
+			"give what the run began with, as its %s says, or another run_dir", dir, err, provenance.ConfigFile)
+	}
+	drifted, err := t.pool.Restore(s.Cursor)
+	if err != nil {
+		return err
+	}
+	if drifted {
+		t.watcher.Warn("the rows are not those that the checkpoint was made with: the run goes on at the same place among others")
+	}
+	t.step, t.evaluated = s.Step, s.Evaluated
+	return nil
+}
+
+// Origin says how the run begins.
+func (t *Trainer) Origin() string {
+	o := t.origin
+	switch {
+	case o.checkpoint == "":
+		return "a new run in " + t.cfg.RunDir
+	case o.state.Step >= t.Steps():
+		return fmt.Sprintf("%s has all of its %d steps; type epochs=N or max_steps=N for more", o.checkpoint, t.Steps())
+	}
+	return fmt.Sprintf("goes on from %s, after step %d", o.checkpoint, o.state.Step)
+}

@@ -1,0 +1,232 @@
+package warmup
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+
+	"github.com/seed-7879b91d/grpo/configs"
+	"github.com/seed-7879b91d/grpo/data/dataset"
+	"github.com/seed-7879b91d/grpo/data/lesson"
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/provenance"
+	"github.com/seed-7879b91d/grpo/internal/sources"
+	"github.com/seed-7879b91d/grpo/internal/splitmix"
+	"github.com/seed-7879b91d/grpo/model"
+)
+
+// row is one of a data set in tokens: a conversation, or the chosen and the rejected one of a preference.
+type row struct {
+	where string
+	sides [][]lesson.Sequence
+}
+
+// set is the rows of a run: first those to train on, then those that are held out.
+type set struct {
+	rows    []row
+	train   int
+	longest int // tokens of a sequence
+	learned int // tokens to learn from, of those to train on
+	cut     int // rows that were longer than fits
+	empty   int // rows that were left out: what there is to learn lies beyond
+	refused int // rows of a set on the Hub that are none
+	parts   provenance.Parts
+}
+
+// openSet reads the rows that a configuration names.
+func openSet(ctx context.Context, cfg *configs.Config, lang *sources.Language, warn func(string)) (*set, error) {
+	r := &reader{cfg: cfg, set: &set{parts: provenance.Parts{}}, voice: lesson.Voice{Renderer: lang.Renderer, Tokenizer: lang.Tokenizer,
+		LastTurn: cfg.LearnTurns == "last", Most: lang.Shape.MaxPositions}}
+	if cfg.RowTokens > 0 {
+		r.voice.Most = min(cfg.RowTokens, lang.Shape.MaxPositions)
+	}
+	if cfg.PromptTemplate != "" {
+		var err error
+		if r.voice.Wording, err = sources.Wording(cfg); err != nil {
+			return nil, err
+		}
+	}
+	train, err := r.read(ctx, "data", cfg.Data, cfg.DataSplit)
+	if err != nil {
+		return nil, err
+	}
+	if got, want := r.set.parts["data"].SHA256, cfg.ExpectedDatasetHash; want != "" && got != want {
+		return nil, badinput.Errorf("data %s: its SHA-256 is %s, and expected_dataset_hash says %s", cfg.Data, got, want)
+	}
+	held := []row(nil)
+	if cfg.TestData != "" {
+		if held, err = r.read(ctx, "test_data", cfg.TestData, cfg.TestSplit); err != nil {
+			return nil, err
+		}
+	} else {
+		train, held = holdOut(train, cfg.HeldOut, cfg.Seed)
+	}
+	if n := cfg.EvalProblems; n > 0 {
+		held = held[:min(n, len(held))]
+	}
+	if len(train) == 0 {
+		return nil, badinput.Errorf("data %s: no row is left to learn from; raise row_tokens, or lower held_out", cfg.Data)
+	}
+	s := r.set
+	s.rows, s.train = append(train, held...), len(train)
+	for i, one := range s.rows {
+		for _, sequence := range slices.Concat(one.sides...) {
+			s.longest = max(s.longest, len(sequence.Tokens))
+			if i < s.train {
+				s.learned += sequence.Learned()
+			}
+		}
+	}
+	s.tell(r.voice.Most, warn)
+	return s, nil
+}
+
+// tell says what of the rows is not learned.
+func (s *set) tell(most int, warn func(string)) {
+	if s.cut > 0 {
+		warn(fmt.Sprintf("%d rows are longer than %d tokens, and cut off there (row_tokens)", s.cut, most))
+	}
+	if s.empty > 0 {
+		warn(fmt.Sprintf("%d rows are left out: what there is to learn lies beyond %d tokens (row_tokens)", s.empty, most))
+	}
+}
+
+// reader makes rows of records.
+type reader struct {
+	cfg   *configs.Config
+	voice lesson.Voice
+	set   *set
+}
+
+// read gives the rows of a source. A row that is none is an error in a file of the user's own, and else left out.
+func (r *reader) read(ctx context.Context, key, source, split string) (rows []row, err error) {
+	_, statErr := os.Stat(source)
+	strict, first := statErr == nil, error(nil)
+	refused := 0
+	origin, err := dataset.Records(ctx, source, dataset.Options{Split: split}, func(record dataset.Record) error {
+		one, err := r.row(record)
+		switch {
+		case err != nil && strict:
+			return err
+		case err != nil:
+			if refused++; first == nil {
+				first = err
+			}
+		case one.where == "":
+			r.set.empty++
+		default:
+			rows = append(rows, one)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, badinput.Errorf("%s: %w", key, err)
+	}
+	if first != nil && len(rows) == 0 {
+		return nil, badinput.Errorf("%s: all %d rows were refused; the first: %w", key, refused, first)
+	}
+	if r.set.refused += refused; len(rows) == 0 && r.set.empty == 0 {
+		return nil, badinput.Errorf("%s %s: no rows in it", key, source)
+	}
+	r.set.parts[key] = provenance.Part{SHA256: origin.SHA256, Commit: origin.Commit}
+	return rows, nil
+}
+
+// row makes a row of a record; one with nothing to learn has no name.
+func (r *reader) row(record dataset.Record) (one row, err error) {
+	var sides []lesson.Conversation
+	if r.cfg.Method == configs.DPO {
+		p, err := lesson.ReadPreference(record)
+		if err != nil {
+			return one, err
+		}
+		sides = []lesson.Conversation{p.Chosen, p.Rejected}
+	} else {
+		c, err := lesson.ReadConversation(record)
+		if err != nil {
+			return one, err
+		}
+		sides = []lesson.Conversation{c}
+	}
+	long, empty := false, false
+	for _, c := range sides {
+		sequences, cut, err := r.voice.Sequences(c)
+		if err != nil {
+			return one, err
+		}
+		long, empty = long || cut, empty || len(sequences) == 0
+		one.sides = append(one.sides, sequences)
+	}
+	if !empty {
+		one.where = record.Where
+		if long {
+			r.set.cut++
+		}
+	}
+	return one, nil
+}
+
+// holdOut draws a share of rows by the seed. Both parts stay in order.
+func holdOut(all []row, share float64, seed uint64) (train, held []row) {
+	n := int(share*float64(len(all)) + 0.5)
+	if share > 0 {
+		n = max(n, 1)
+	}
+	lots := make([]int, len(all))
+	for i := range lots {
+		lots[i] = i
+	}
+	const stream = 0x68656c64 // so that no other draws have its numbers
+	lot := func(i int) uint64 { return splitmix.At(splitmix.At(seed, stream), uint64(i)) }
+	slices.SortFunc(lots, func(a, b int) int {
+		if lot(a) < lot(b) {
+			return -1
+		}
+		return 1
+	})
+	out := map[int]bool{}
+	for _, i := range lots[:min(n, len(lots))] {
+		out[i] = true
+	}
+	for i, one := range all {
+		if out[i] {
+			held = append(held, one)
+		} else {
+			train = append(train, one)
+		}
+	}
+	return train, held
+}
+
+// place is the row that a pool calls so.
+func (s *set) place(id string) int {
+	i, _ := strconv.Atoi(id) // which places wrote
+	return i
+}
+
+// sequences counts those of rows.
+func (s *set) sequences(rows []int) (n int) {
+	for _, i := range rows {
+		for _, side := range s.rows[i].sides {
+			n += len(side)
+		}
+	}
+	return n
+}
+
+// datum is a sequence as something to learn from, each of its tokens with the same weight.
+func datum(s lesson.Sequence, weight float64) model.Datum {
+	return model.NewConversation(s.Tokens, s.Spans, make([]float32, len(s.Tokens)-1), float32(weight))
+}
+
+// counted is the sum over the tokens that a datum learns.
+func counted(d model.Datum, logp []float32) (sum float64, n int) {
+	for i, counts := range d.Mask {
+		if counts {
+			sum, n = sum+float64(logp[i]), n+1
+		}
+	}
+	return sum, n
+}

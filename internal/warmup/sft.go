@@ -1,0 +1,41 @@
+package warmup
+
+import (
+	"context"
+
+	"github.com/seed-7879b91d/grpo/model"
+)
+
+// conversations are lessons whose every token counts the same: −Σ w·log p, with w as the reduction has it.
+type conversations struct{}
+
+func (*conversations) begin(context.Context, *Trainer) error { return nil }
+
+func (*conversations) datums(_ context.Context, t *Trainer, rows []int, _ *Metrics) (all []model.Datum, err error) {
+	for _, i := range rows {
+		for _, s := range t.set.rows[i].sides[0] {
+			all = append(all, datum(s, 1))
+		}
+	}
+	return all, nil
+}
+
+func (c *conversations) evaluate(ctx context.Context, t *Trainer, first, rows int) (h HeldOut, err error) {
+	places := make([]int, rows)
+	for i := range places {
+		places[i] = first + i
+	}
+	datums, _ := c.datums(ctx, t, places, nil)
+	scores, err := t.policy.ScoreLearned(ctx, datums, 1)
+	if err != nil {
+		return h, err
+	}
+	total := 0.0
+	for i, d := range datums {
+		sum, n := counted(d, scores[i])
+		total, h.Tokens = total-sum, h.Tokens+n
+	}
+	sequence := total / float64(len(datums))
+	h.Rows, h.Loss, h.PerSequence = rows, total/float64(h.Tokens), &sequence
+	return h, nil
+}
