@@ -18,7 +18,8 @@ import types
 CONVERSATION = 3
 MOST_FRAMES = 10  # of a traceback, from either end
 MOST_TEXT = 16 << 10  # characters of a value or a traceback, from either end
-read, write, leave = os.read, os.write, os._exit
+SPARE = 60  # and the two after it: the standard streams' descriptors once more, for a call that closes them
+read, write, leave, copy, look = os.read, os.write, os._exit, os.dup2, os.fstat
 raw, text_stream = io.FileIO, io.TextIOWrapper
 TREE, Expression, Expr = ast.PyCF_ONLY_AST, ast.Expression, ast.Expr
 settrace, setprofile, setitimer, exc_info = sys.settrace, sys.setprofile, signal.setitimer, sys.exc_info
@@ -44,6 +45,11 @@ def give(token, content):
 
 def open_streams():
     """Standard streams without a buffer: what a call could not write does not come out in the next one."""
+    for fd in range(3):
+        try:
+            look(fd)
+        except OSError:
+            copy(SPARE + fd, fd)
     sys.stdin = sys.__stdin__ = text_stream(raw(0, "rb", closefd=False), encoding="utf-8")
     for fd, name in ((1, "stdout"), (2, "stderr")):
         stream = text_stream(raw(fd, "wb", closefd=False), encoding="utf-8", errors="backslashreplace", write_through=True)
@@ -120,6 +126,8 @@ def serve():
     names.update(NAMES, __builtins__=builtins)
     globals()["NAMES"] = names
     sys.modules["__main__"] = module
+    for fd in range(3):
+        copy(fd, SPARE + fd, inheritable=False)
     give(bytes(8), b"")
     while True:
         token = take(8)
