@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,6 +15,8 @@ import (
 
 	"github.com/seed-7879b91d/grpo/data"
 	"github.com/seed-7879b91d/grpo/data/chat"
+	"github.com/seed-7879b91d/grpo/internal/episode"
+	"github.com/seed-7879b91d/grpo/internal/openenv/openenvtest"
 	"github.com/seed-7879b91d/grpo/internal/rollouts"
 	"github.com/seed-7879b91d/grpo/reward"
 	"github.com/seed-7879b91d/grpo/reward/sandbox"
@@ -166,4 +169,34 @@ func TestAProgramAsEnvironment(t *testing.T) {
 	require.NoError(t, tr.Run(t.Context()))
 	require.Zero(t, l.metrics[0].OnPolicy)
 	require.Greater(t, l.metrics[0].Conversations.Turns, 1.0)
+}
+
+// A run against a server: what it says is read and not learned from, twice the same, and its steps are taken again without it.
+func TestARunAgainstAServer(t *testing.T) {
+	game := &openenvtest.Server{Sessions: 5, Turns: 2}
+	at := httptest.NewServer(game)
+	var want map[string]string
+	var dir string
+	for range 2 {
+		dir = t.TempDir()
+		s := setup{dir: dir, words: []string{"env=openenv:" + at.URL, "max_turns=2", "max_conversation_tokens=120", "max_steps=2",
+			"eval_every=-1", "deterministic=true"}}
+		tr, l := s.open(t)
+		require.NoError(t, tr.Run(t.Context()))
+		require.Zero(t, l.metrics[1].OnPolicy)
+		require.Positive(t, l.metrics[1].Update.GradNorm)
+		require.Equal(t, map[episode.Ending]int{episode.Over: 12}, l.metrics[1].Conversations.Endings)
+		got := files(t, dir)
+		if want == nil {
+			want = got
+		}
+		requireSame(t, want, got)
+	}
+	most, _, open := game.Most()
+	require.Equal(t, []bool{true, true}, []bool{most <= 5, open == 0})
+	require.Equal(t, 2*2*12*2, game.Stepped)
+	at.Close()
+	steps, _, err := replayed(t, dir, 2)
+	require.NoError(t, err)
+	require.Equal(t, []int{1, 2}, steps)
 }

@@ -82,11 +82,14 @@ func (e *Evaluator) open(ctx context.Context, b kernels.Backend, o custom) (err 
 		return err
 	}
 	e.closers = append(e.closers, e.judging)
-	if e.room, err = conversation.Open(e.cfg, e.policy.Language, e.judging, o.env); err != nil {
+	if e.room, err = conversation.Open(ctx, e.cfg, e.policy.Language, e.judging, o.env); err != nil {
 		return err
 	}
 	if e.room != nil {
 		e.closers = append(e.closers, e.room)
+		for _, note := range e.room.Notes {
+			e.watcher.Warn(note)
+		}
 	}
 	if e.sampling, err = planSampling(run, e.policy, e.problems); err != nil {
 		return err

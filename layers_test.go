@@ -19,8 +19,8 @@ const module = "github.com/seed-7879b91d/grpo"
 var layers = map[string][]string{
 	"": slices.Concat(belowTrainer, roomsOfTrainer),
 	"cmd/grpo": slices.Concat(belowCommands, []string{"cmd/grpo/bench", "cmd/grpo/doctor", "cmd/grpo/export", "cmd/grpo/outcome",
-		"cmd/grpo/screen", "internal/compare", "internal/destination", "internal/footprint", "internal/nf4", "internal/rebuild",
-		"internal/rollouts",
+		"cmd/grpo/screen", "internal/compare", "internal/destination", "internal/footprint", "internal/mcp", "internal/nf4",
+		"internal/rebuild", "internal/rollouts",
 		"internal/tiny", "internal/serving", "internal/serving/adapters", "internal/serving/gate", "internal/serving/openai",
 		"internal/serving/page", "internal/serving/refusal", "internal/serving/sessions", "internal/serving/tinker", "internal/sources",
 		"internal/warmup", "kernels/cuda/driver"}),
@@ -51,8 +51,11 @@ var layers = map[string][]string{
 	"internal/cachedir":    {},
 	"internal/cputime":     {},
 	"internal/episode":     {"sampler", "model", "reward", "data"},
-	"internal/conversation": {"configs", "data", "internal/episode", "internal/judging", "internal/sources", "internal/tiny", "reward",
-		"sampler"},
+	"internal/conversation": {"configs", "data", "internal/episode", "internal/judging", "internal/mcp",
+		"internal/openenv", "internal/sources",
+		"internal/tiny", "reward", "sampler"},
+	"internal/mcp":         {},
+	"internal/openenv":     {},
 	"internal/footprint":   belowTrainer,
 	"internal/compare":     {"configs", "internal/provenance", "internal/report", "internal/rundir"},
 	"internal/disk":        {},
@@ -78,6 +81,7 @@ var layers = map[string][]string{
 	"internal/rollouts":    {"configs", "internal/conversation", "reward", "sampler"},
 	"internal/sources":     {"model", "configs", "data", "internal/tensorfile", "internal/tiny"},
 	"internal/stats":       {},
+	"internal/tail":        {},
 	"internal/version":     {},
 	"internal/warmup": {"configs", "data", "internal/footprint", "internal/learning", "internal/objective", "internal/provenance",
 		"internal/recipe", "internal/report", "internal/rundir", "internal/sources", "kernels", "lora", "model", "reward"},
@@ -113,7 +117,7 @@ var (
 // cellar is what every room may import: it knows nothing of models.
 var cellar = []string{"internal/atomicfile", "internal/badinput", "internal/cachedir", "internal/cputime", "internal/disk",
 	"internal/jsonl", "internal/memory", "internal/notice", "internal/settings", "internal/splitmix", "internal/meter", "internal/racing",
-	"internal/stats", "internal/version"}
+	"internal/stats", "internal/tail", "internal/version"}
 
 // homes are the rooms that a library may be used in.
 var homes = map[string][]string{
@@ -135,6 +139,8 @@ var homes = map[string][]string{
 	"github.com/goccy/go-yaml":          {"configs"},
 	"github.com/prometheus":             {"internal/serving/gate"},
 	"github.com/santhosh-tekuri":        {"data"},
+	"github.com/coder/websocket":        {"internal/openenv"},
+	"github.com/modelcontextprotocol":   {"internal/mcp"},
 }
 
 // room is the layer that a package of the module belongs to; sub-packages live in their parent's,

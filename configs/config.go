@@ -104,15 +104,17 @@ type Config struct {
 
 	// Conversations
 
-	// Who answers the model: nobody (none), so that a completion is one turn; heal, which grades each turn, and tells of one that is
-	// not right what is wrong; tools, which it calls until it answers; program:FILE, a program of yours; own, that of a Go program.
+	// Who answers the model: nobody (none), for one turn; heal, which grades each turn and tells what is wrong; tools, which it calls
+	// until it answers; program:FILE, a program of yours; openenv:URL, a server of OpenEnv; own, that of a Go program.
 	Env string `json:"env"`
 	// Turns of the model in a conversation. The last one ends it.
 	MaxTurns int `json:"max_turns"`
 	// Tokens of a conversation after its prompt, whoever wrote them. 0: max_turns times max_tokens.
 	MaxConversationTokens int `json:"max_conversation_tokens"`
-	// Seconds for an answer: of processor time for a call of a tool, and of the clock for a program of yours.
+	// Seconds for an answer: of processor time for a call of a tool, of the clock for a program of yours or a server.
 	TurnSeconds float64 `json:"turn_seconds"`
+	// Seconds of the clock for all that answers a conversation, waiting included; one that takes longer is left out. 0: any.
+	ConversationSeconds float64 `json:"conversation_seconds"`
 	// What a conversation with env=heal earns: as its last turn, its best, or the last times turn_discount for each before it.
 	TurnReward string `json:"turn_reward" enum:"last best discounted"`
 	// The factor of turn_reward=discounted, from 0 to 1.
@@ -121,6 +123,16 @@ type Config struct {
 	PublicTests int `json:"public_tests"`
 	// A file with the words of env=heal, as a Go text/template. Empty: the project's own.
 	HealTemplate string `json:"heal_template"`
+	// What env=tools has of python, run_tests and trace; with mcp it may be none, [].
+	Tools []string `json:"tools" enum:"python run_tests trace"`
+	// A file that names MCP servers, {"mcpServers": {…}} as other programs have it, whose tools env=tools has too. Empty: none.
+	MCP string `json:"mcp"`
+	// With env=openenv:URL, the field of an action that a text becomes; json: it is the action. Empty: by the server's schema.
+	OpenEnvAction string `json:"openenv_action"`
+	// A file that puts an observation into words, a Go text/template of its fields. Empty: the fields that have something in them.
+	OpenEnvTemplate string `json:"openenv_template"`
+	// What a conversation with env=openenv:URL earns of the rewards of its turns: their sum, the last or the best.
+	OpenEnvReward string `json:"openenv_reward" enum:"sum last best"`
 
 	// Objective
 

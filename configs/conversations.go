@@ -14,6 +14,18 @@ func (c *Config) EnvProgram() string {
 	return path
 }
 
+// openEnv is what env begins with where it names a server.
+const openEnv = "openenv:"
+
+// EnvServer is the address of env=openenv:URL, "" of any other.
+func (c *Config) EnvServer() string {
+	address, named := strings.CutPrefix(c.Env, openEnv)
+	if !named {
+		return ""
+	}
+	return address
+}
+
 // SequenceTokens is how many tokens may follow a prompt: of a completion, or of a conversation.
 func (c *Config) SequenceTokens() int {
 	switch {
@@ -28,14 +40,24 @@ func (c *Config) SequenceTokens() int {
 // conversations checks who answers the model, and what hangs on it.
 func (k *checker) conversations() {
 	c := k.c
-	known := c.Env == "none" || c.Env == "heal" || c.Env == "tools" || c.Env == "own" || c.EnvProgram() != ""
-	k.refuse(!known, "env", "env: found %q, expected none, heal, tools, program:FILE or own; type env=heal", c.Env)
+	known := c.Env == "none" || c.Env == "heal" || c.Env == "tools" || c.Env == "own" || c.EnvProgram() != "" || c.EnvServer() != ""
+	k.refuse(!known, "env", "env: found %q, expected none, heal, tools, program:FILE, openenv:URL or own; type env=heal", c.Env)
+	k.refuse(c.MCP != "" && c.Env != "tools", "mcp", "mcp: env=%s calls no tools; type env=tools, or leave it out", c.Env)
+	k.refuse(c.Env == "tools" && c.MCP == "" && len(c.Tools) == 0, "tools",
+		"tools: found none, and no mcp=FILE names others; type tools=python")
+	for _, s := range []struct{ key, value string }{{"openenv_action", c.OpenEnvAction}, {"openenv_template", c.OpenEnvTemplate}} {
+		k.refuse(s.value != "" && c.EnvServer() == "", s.key, "%s: env=%s does not use it; type env=openenv:URL, or leave it out", s.key, c.Env)
+	}
 	if c.Env == "none" {
+		k.refuse(c.ConversationSeconds > 0, "conversation_seconds",
+			"conversation_seconds: env=none has no conversations; type conversation_seconds=0")
 		k.refuse(c.HealTemplate != "", "heal_template", "heal_template: env=none tells the model nothing; type env=heal, or leave it out")
 		return
 	}
 	k.refuse(c.HealTemplate != "" && c.Env != "heal", "heal_template", "heal_template: env=%s does not use it; type env=heal, or leave it out",
 		c.Env)
+	k.refuse(c.ConversationSeconds > 0 && c.Deterministic, "deterministic",
+		"deterministic: with conversation_seconds a clock says what is left out; type deterministic=false or conversation_seconds=0")
 	k.refuse(c.MaxConversationTokens > 0 && c.MaxConversationTokens < c.MaxTokens, "max_conversation_tokens",
 		"max_conversation_tokens: found %d, less than one turn of max_tokens, which is %d; type max_conversation_tokens=0 for max_turns of them",
 		c.MaxConversationTokens, c.MaxTokens)

@@ -15,6 +15,7 @@ func Defaults() Config {
 		PromptsPerStep: 8, CompletionsPerPrompt: 16, MaxTokens: 24576, Temperature: 1, Stop: []string{},
 
 		Env: "none", MaxTurns: 2, TurnSeconds: 5, TurnReward: "last", TurnDiscount: 0.5, PublicTests: 1,
+		Tools: []string{"python", "run_tests", "trace"}, OpenEnvReward: "sum",
 
 		Advantage: "mean", Loss: "importance_sampling", TIS: "none", KLEstimator: "k3", KLIn: "loss", Reduction: "sum", NumIterations: 1,
 

@@ -162,6 +162,7 @@ func (k *checker) realNumbers() {
 		{"difficulty_keep", c.DifficultyKeep, 0.01, 1, "0.01 to 1"},
 		{"temperature", c.Temperature, coldest, huge, "a number of at least 1e-06"},
 		{"turn_seconds", c.TurnSeconds, 0.001, 3600, "seconds, 0.001 to 3600"},
+		{"conversation_seconds", c.ConversationSeconds, 0, 1e6, "seconds, 0 (any) or more"},
 		{"turn_discount", c.TurnDiscount, 0, 1, "0 to 1"},
 		{"clip_low", c.ClipLow, 0, huge, "0 or more"},
 		{"clip_high", c.ClipHigh, 0, huge, "0 or more"},

@@ -38,8 +38,8 @@ var mistakes = []struct{ words, message string }{
 		`entropy_coef, reduction, method, rows_per_step, row_tokens, learn_turns, held_out, dpo_beta, dpo_loss, label_smoothing, ` +
 		`reward, reward_weights, format_coef, reward_clip, overlong_penalty, overlong_buffer, ` +
 		`reward_file, judge_model, judge_prompt, judge_score, seed or device`},
-	{"env=chat", `env: found "chat", expected none, heal, tools, program:FILE or own; type env=heal`},
-	{"env=program:", `env: found "program:", expected none, heal, tools, program:FILE or own; type env=heal`},
+	{"env=chat", `env: found "chat", expected none, heal, tools, program:FILE, openenv:URL or own; type env=heal`},
+	{"env=program:", `env: found "program:", expected none, heal, tools, program:FILE, openenv:URL or own; type env=heal`},
 	{"heal_template=x", "heal_template: env=none tells the model nothing; type env=heal, or leave it out"},
 	{"env=tools heal_template=x", "heal_template: env=tools does not use it; type env=heal, or leave it out"},
 	{"env=heal max_tokens=100 max_conversation_tokens=99", "max_conversation_tokens: found 99, less than one turn of max_tokens, " +
@@ -121,6 +121,12 @@ var mistakes = []struct{ words, message string }{
 		"format_coef: it is part of reward=correct and fraction; " +
 			"leave it out, or type reward=weights with format=0.1 among reward_weights"},
 	{"reward_python=py", "reward_python: there is no file to run on it; type reward_file=FILE, or leave it out"},
+	{"mcp=s.json", "mcp: env=none calls no tools; type env=tools, or leave it out"},
+	{"conversation_seconds=3", "conversation_seconds: env=none has no conversations; type conversation_seconds=0"},
+	{"env=heal conversation_seconds=3 deterministic=true",
+		"deterministic: with conversation_seconds a clock says what is left out; type deterministic=false or conversation_seconds=0"},
+	{"env=tools tools=[]", "tools: found none, and no mcp=FILE names others; type tools=python"},
+	{"env=heal openenv_action=code", "openenv_action: env=heal does not use it; type env=openenv:URL, or leave it out"},
 	{"judge_model=m", "judge_model: there is no judge; type judge_url=http://host:8000/v1, or leave it out"},
 	{"judge_url=http://x judge_model=m", "judge_url: reward=correct does not use it; " +
 		"type reward=weights reward_weights=judge=1, or a mix such as correct=1,judge=0.5"},

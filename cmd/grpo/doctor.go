@@ -11,12 +11,13 @@ import (
 func newDoctorCmd() *cobra.Command {
 	var flags sandboxFlags
 	var asJSON bool
-	var name string
+	var name, servers string
 	cmd := &cobra.Command{
 		Use: "doctor",
 		Example: `  grpo doctor
   grpo doctor --json
-  grpo doctor --model ./Llama-3.1-8B-Instruct`,
+  grpo doctor --model ./Llama-3.1-8B-Instruct
+  grpo doctor --mcp servers.json`,
 		Short: "Tell what this machine has, what it lacks, and what to do about it",
 		Long: `Builds a sandbox and attacks it: each claim stands beside the result of an attack that was made just now,
 and what is not protected stands below. Then the interpreter, processors, memory, disk and graphics cards.
@@ -31,6 +32,9 @@ The exit code is 0 where nothing needed is missing.`,
 			asked, err := doctor.ExamineModel(cmd.Context(), name)
 			if err != nil {
 				return err
+			}
+			if servers != "" {
+				asked = append(asked, doctor.ExamineServers(cmd.Context(), servers)...)
 			}
 			// The program with the GPU backend begins anew, so this comes before anything that takes time.
 			rebuilt := rebuild.Here(cmd.Context(), "auto")
@@ -51,6 +55,7 @@ The exit code is 0 where nothing needed is missing.`,
 	}
 	flags.register(cmd)
 	cmd.Flags().StringVar(&name, "model", "", "a model's directory, or its name on the Hub: tell what memory its weights need")
+	cmd.Flags().StringVar(&servers, "mcp", "", "a file of MCP servers: start them, and tell what tools they have")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	return cmd
 }

@@ -6,12 +6,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/seed-7879b91d/grpo/configs"
 	"github.com/seed-7879b91d/grpo/data"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/episode"
 	"github.com/seed-7879b91d/grpo/internal/judging"
+	"github.com/seed-7879b91d/grpo/internal/mcp"
+	"github.com/seed-7879b91d/grpo/internal/openenv"
 	"github.com/seed-7879b91d/grpo/internal/sources"
 	"github.com/seed-7879b91d/grpo/reward"
 	"github.com/seed-7879b91d/grpo/reward/sandbox"
@@ -23,15 +26,19 @@ const Own = "own"
 
 // Room is where a run's conversations take place. A nil Room is that of a run whose completions are one turn.
 type Room struct {
+	Notes []string // that the user should know
+
 	language *sources.Language
 	env      episode.Environment
 	talk     episode.Talk
 	failures int // of the machine that a draw may have
+	servers  *mcp.Servers
+	where    string // for people
 	close    func() error
 }
 
 // Open opens what the settings say of conversations, nil where they say none. Own is the caller's environment, of env=own.
-func Open(cfg *configs.Config, l *sources.Language, j *judging.Judging, own episode.Environment) (*Room, error) {
+func Open(ctx context.Context, cfg *configs.Config, l *sources.Language, j *judging.Judging, own episode.Environment) (*Room, error) {
 	if own != nil && cfg.Env != Own {
 		return nil, badinput.Errorf("env: the program brings an environment of its own, and env=%s; type env=%s", cfg.Env, Own)
 	}
@@ -40,7 +47,8 @@ func Open(cfg *configs.Config, l *sources.Language, j *judging.Judging, own epis
 	}
 	r := &Room{language: l, env: own, failures: cfg.InfraThreshold, close: func() error { return nil }}
 	r.talk = episode.Talk{Renderer: l.Renderer, Tokenizer: l.Tokenizer, Stops: l.Stops,
-		Limits: episode.Limits{Turns: cfg.MaxTurns, TurnTokens: cfg.MaxTokens, Tokens: cfg.SequenceTokens()}}
+		Limits: episode.Limits{Turns: cfg.MaxTurns, TurnTokens: cfg.MaxTokens, Tokens: cfg.SequenceTokens(),
+			Time: time.Duration(cfg.ConversationSeconds * float64(time.Second))}}
 	var err error
 	switch {
 	case cfg.Env == Own && own == nil:
@@ -48,9 +56,11 @@ func Open(cfg *configs.Config, l *sources.Language, j *judging.Judging, own epis
 	case cfg.Env == "heal":
 		r.env, err = healing(cfg, j)
 	case cfg.Env == "tools":
-		r.env, err = workshop(cfg, l, j)
+		err = r.workshop(ctx, cfg, l, j)
 	case cfg.EnvProgram() != "":
 		err = r.program(cfg)
+	case cfg.EnvServer() != "":
+		err = r.world(ctx, cfg, l)
 	}
 	return r, err
 }
@@ -60,7 +70,14 @@ func (r *Room) String() string {
 	if r == nil {
 		return ""
 	}
-	return fmt.Sprintf(", in conversations of up to %d turns and %d tokens", r.talk.Turns, r.talk.Tokens)
+	text := fmt.Sprintf(", in conversations of up to %d turns and %d tokens", r.talk.Turns, r.talk.Tokens)
+	if r.servers != nil {
+		text += ", with the tools of " + r.servers.String()
+	}
+	if r.where != "" {
+		text += " " + r.where
+	}
+	return text
 }
 
 // Close ends what answers.
@@ -130,12 +147,14 @@ func score(p episode.Played) (s reward.Score) {
 func machine(err error, s *reward.Score) bool {
 	var infra *sandbox.InfraError
 	var slow *episode.TooSlow
+	var down *mcp.Down
+	var away *openenv.Down
 	var unscored *episode.NotScored
 	switch {
 	case errors.As(err, &unscored):
 		*s = unscored.Score
 		return true
-	case errors.As(err, &infra), errors.As(err, &slow):
+	case errors.As(err, &infra), errors.As(err, &slow), errors.As(err, &down), errors.As(err, &away):
 		*s = reward.Score{Excluded: reward.ExcludedInfra, Verdict: reward.INFRA, Note: err.Error()}
 		return true
 	}

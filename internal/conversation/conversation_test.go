@@ -52,7 +52,7 @@ func TestHealing(t *testing.T) {
 	const all = "{{.Program}} {{.Verdict}} {{.Test}}/{{.Of}} {{.Outcome}} {{.Input}} {{.Expected}} {{.Got}}\n"
 	require.NoError(t, os.WriteFile(words, []byte(all), 0o644))
 	cfg, l, j, p := place(t, "heal_template="+words, "turn_reward=discounted", "turn_discount=0.25", "public_tests=2")
-	r, err := Open(cfg, l, j, nil)
+	r, err := Open(t.Context(), cfg, l, j, nil)
 	require.NoError(t, err)
 	e, err := r.env.Open(t.Context(), &p)
 	require.NoError(t, err)
@@ -72,7 +72,7 @@ func TestHealing(t *testing.T) {
 	text, err := sources.HealWording(&configs.Config{})
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(words, []byte(text+"{{.Trace}}"), 0o644))
-	r, err = Open(cfg, l, j, nil)
+	r, err = Open(t.Context(), cfg, l, j, nil)
 	require.NoError(t, err)
 	e, err = r.env.Open(t.Context(), &p)
 	require.NoError(t, err)
@@ -89,7 +89,7 @@ func TestHealing(t *testing.T) {
 		"{{": "heal_template: template: heal_template:1",
 	} {
 		require.NoError(t, os.WriteFile(words, []byte(spoilt), 0o644))
-		_, err := Open(cfg, l, j, nil)
+		_, err := Open(t.Context(), cfg, l, j, nil)
 		require.ErrorContains(t, err, message)
 		require.True(t, badinput.Is(err))
 	}
@@ -100,7 +100,7 @@ func TestToolsAreOffered(t *testing.T) {
 	cfg, l, j, p := place(t, "env=tools", "public_tests=1")
 	_, before, err := l.Prompt(&p)
 	require.NoError(t, err)
-	r, err := Open(cfg, l, j, nil)
+	r, err := Open(t.Context(), cfg, l, j, nil)
 	require.NoError(t, err)
 	_, text, err := l.Prompt(&p)
 	require.NoError(t, err)
@@ -124,7 +124,7 @@ func TestToolsAreOffered(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []any{true, 1.0}, []any{a.Over, a.Reward}, "the last turn is graded, whatever it calls")
 	require.NoError(t, e.Close())
-	_, err = Open(cfg, l, &judging.Judging{}, nil)
+	_, err = Open(t.Context(), cfg, l, &judging.Judging{}, nil)
 	require.EqualError(t, err, "env=tools runs programs in a sandbox, and the grader is the program's own; type env=own or none")
 }
 
@@ -146,7 +146,7 @@ func TestProgramsThatFail(t *testing.T) {
 		if strings.Contains(text, "sleep") {
 			cfg.TurnSeconds = 0.1
 		}
-		r, err := Open(cfg, &sources.Language{}, &judging.Judging{}, nil)
+		r, err := Open(t.Context(), cfg, &sources.Language{}, &judging.Judging{}, nil)
 		require.NoError(t, err)
 		e, err := r.env.Open(t.Context(), &data.Problem{ID: "p", Kind: data.Stdin})
 		if message != "" {
@@ -161,7 +161,7 @@ func TestProgramsThatFail(t *testing.T) {
 		}
 		require.NoError(t, r.Close())
 	}
-	_, err := Open(&configs.Config{Env: "program:./none.py"}, &sources.Language{}, &judging.Judging{}, nil)
+	_, err := Open(t.Context(), &configs.Config{Env: "program:./none.py"}, &sources.Language{}, &judging.Judging{}, nil)
 	require.EqualError(t, err, "env=program:./none.py: found no such file; expected a program, such as env=program:./env.py")
 }
 

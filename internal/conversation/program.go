@@ -20,6 +20,7 @@ import (
 	"github.com/seed-7879b91d/grpo/data/chat"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/episode"
+	"github.com/seed-7879b91d/grpo/internal/tail"
 	"github.com/seed-7879b91d/grpo/sampler"
 )
 
@@ -33,8 +34,8 @@ type program struct {
 	cmd    *exec.Cmd
 	in     io.WriteCloser
 	out    *bufio.Reader
-	said   tail // on its standard error
-	asked  int  // conversations so far
+	said   tail.Tail // on its standard error
+	asked  int       // conversations so far
 	broken error
 }
 
@@ -138,7 +139,7 @@ func (p *program) ask(ctx context.Context, q request) (a reply, err error) {
 	case !inTime:
 		p.broken = p.failed("gave no answer within turn_seconds=%g; make it faster, or raise that", p.within.Seconds())
 	case err != nil:
-		p.broken = p.failed("ended without an answer%s", p.said.last())
+		p.broken = p.failed("ended without an answer%s", p.said.Last())
 	default:
 		d := json.NewDecoder(bytes.NewReader(line))
 		d.DisallowUnknownFields()
@@ -202,31 +203,4 @@ func (p *program) fault() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.broken
-}
-
-// tail is the end of what was written to it.
-type tail struct {
-	mu   sync.Mutex
-	text []byte
-}
-
-const mostTail = 2000
-
-func (t *tail) Write(text []byte) (int, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.text = append(t.text, text...)
-	t.text = t.text[max(0, len(t.text)-mostTail):]
-	return len(text), nil
-}
-
-// last is the last line, which is where Python says what went wrong.
-func (t *tail) last() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	text := strings.TrimSpace(string(t.text))
-	if text == "" {
-		return ""
-	}
-	return ": " + text[strings.LastIndexByte(text, '\n')+1:]
 }

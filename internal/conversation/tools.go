@@ -2,6 +2,10 @@ package conversation
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
 
 	"github.com/seed-7879b91d/grpo/configs"
 	"github.com/seed-7879b91d/grpo/data"
@@ -9,36 +13,113 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/episode"
 	"github.com/seed-7879b91d/grpo/internal/judging"
+	"github.com/seed-7879b91d/grpo/internal/mcp"
 	"github.com/seed-7879b91d/grpo/internal/sources"
 	"github.com/seed-7879b91d/grpo/reward/tools"
 )
 
-// kit are the tools of a conversation, which count what was wrong.
-type kit struct{ *tools.Kit }
+// kit are the tools of a conversation, which count what was wrong: those of the sandbox, and those of servers, where there are some.
+type kit struct {
+	local   *tools.Kit
+	servers *mcp.Kit
+	unknown int // calls of what there is not
+}
 
-// Wrong counts the calls whose arguments could not be used.
-func (k kit) Wrong() int { return k.Stats().Wrong }
+// Wrong counts the calls that could not be done as they were made.
+func (k *kit) Wrong() int {
+	wrong := k.unknown
+	if k.local != nil {
+		wrong += k.local.Stats().Wrong
+	}
+	if k.servers != nil {
+		wrong += k.servers.Wrong()
+	}
+	return wrong
+}
+
+// Call calls the tool of that name, wherever it is.
+func (k *kit) Call(ctx context.Context, name string, args json.RawMessage) (string, error) {
+	switch {
+	case k.servers != nil && k.servers.Has(name):
+		text, err := k.servers.Call(ctx, name, args)
+		return tools.Fit(text, tools.DefaultText), err
+	case k.local != nil && (k.servers == nil || slices.Contains(tools.Names(), name)):
+		return k.local.Call(ctx, name, args)
+	}
+	k.unknown++
+	return fmt.Sprintf("there is no tool %.40q", name), nil
+}
+
+func (k *kit) Close() {
+	if k.servers != nil {
+		k.servers.Close()
+	}
+	if k.local != nil {
+		k.local.Close()
+	}
+}
 
 // workshop is the environment of env=tools. The language tells the model of the tools from then on.
-func workshop(cfg *configs.Config, l *sources.Language, j *judging.Judging) (episode.Environment, error) {
+func (r *Room) workshop(ctx context.Context, cfg *configs.Config, l *sources.Language, j *judging.Judging) error {
 	o := options(cfg, j)
-	if o.Judge == nil {
-		return nil, badinput.Errorf("env=tools runs programs in a sandbox, and the grader is the program's own; type env=%s or none", Own)
+	o.Tools = cfg.Tools
+	if o.Judge == nil && len(o.Tools) > 0 {
+		return badinput.Errorf("env=tools runs programs in a sandbox, and the grader is the program's own; type env=%s or none", Own)
+	}
+	if cfg.MCP != "" {
+		if err := r.reach(ctx, cfg); err != nil {
+			return err
+		}
 	}
 	l.Tools = func(p *data.Problem) (list []chat.Tool, err error) {
-		k, err := tools.Open(context.Background(), p, o)
-		if err != nil {
-			return nil, err
+		if len(o.Tools) > 0 {
+			k, err := tools.Open(context.Background(), p, o)
+			if err != nil {
+				return nil, err
+			}
+			defer k.Close()
+			for _, t := range k.Tools() {
+				list = append(list, t.Schema())
+			}
 		}
-		defer k.Close()
-		for _, t := range k.Tools() {
-			list = append(list, t.Schema())
+		for _, t := range r.servers.Tools() {
+			list = append(list, t.Schema)
 		}
 		return list, nil
 	}
-	open := func(ctx context.Context, p *data.Problem) (episode.Kit, error) {
-		k, err := tools.Open(ctx, p, o)
-		return kit{k}, err
+	r.env = episode.Tools(func(ctx context.Context, p *data.Problem) (episode.Kit, error) {
+		made := &kit{}
+		var err error
+		if r.servers != nil { // the place of a conversation comes before one in the sandbox, for everybody
+			if made.servers, err = r.servers.Kit(ctx); err != nil {
+				return nil, err
+			}
+		}
+		if len(o.Tools) > 0 {
+			made.local, err = tools.Open(ctx, p, o)
+		}
+		if err != nil && made.servers != nil {
+			made.servers.Close()
+		}
+		return made, err
+	}, j.Grader)
+	return nil
+}
+
+// reach starts the servers that the settings name.
+func (r *Room) reach(ctx context.Context, cfg *configs.Config) error {
+	named, err := mcp.Read(cfg.MCP)
+	if err != nil {
+		return err
 	}
-	return episode.Tools(open, j.Grader), nil
+	o := mcp.Options{CallTime: time.Duration(cfg.TurnSeconds * float64(time.Second)), Taken: cfg.Tools}
+	if r.servers, err = mcp.Open(ctx, named, o); err != nil {
+		return fmt.Errorf("%w (or 'grpo tool mcp %s')", err, cfg.MCP)
+	}
+	r.Notes = append(r.Notes, r.servers.Notes...)
+	r.close = func() error {
+		r.servers.Close()
+		return nil
+	}
+	return nil
 }

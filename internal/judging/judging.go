@@ -60,7 +60,7 @@ func (j *Judging) openSandbox(ctx context.Context, cfg *configs.Config, p *sourc
 	rc := reward.Config{Weights: cfg.Weights(), File: cfg.RewardFile, FilePython: cfg.RewardPython,
 		OnTruncated: reward.Truncation(cfg.OnTruncated), Timeout: time.Duration(cfg.RewardTimeout * float64(time.Second)),
 		MaxTests: cfg.MaxTests, InfraLimit: cfg.InfraThreshold, Sandbox: cfg.Sandbox, URL: cfg.SandboxURL, Slots: cfg.SandboxSlots,
-		Python: cfg.Python, Answers: cfg.Env != "tools" && data.AllAnswers(p.Train, p.HeldOut)}
+		Python: cfg.Python, Answers: !(cfg.Env == "tools" && len(cfg.Tools) > 0) && data.AllAnswers(p.Train, p.HeldOut)}
 	if cfg.Sandbox == "fusion" {
 		if cfg.SandboxURL == "" && os.Getenv("SANDBOX_URL") == "" && !rc.Answers {
 			return badinput.Errorf("sandbox=fusion: no server is named; type sandbox_url=http://host:8080, or set SANDBOX_URL")

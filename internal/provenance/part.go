@@ -57,7 +57,7 @@ func Of(cfg *configs.Config, problems *sources.Problems, judged bool) (Parts, er
 		}
 		parts["heal_template"] = Part{SHA256: fmt.Sprintf("%x", sha256.Sum256([]byte(words)))}
 	}
-	files := map[string]string{"blocklist": cfg.Blocklist, "env": cfg.EnvProgram()}
+	files := map[string]string{"blocklist": cfg.Blocklist, "env": cfg.EnvProgram(), "mcp": cfg.MCP, "openenv_template": cfg.OpenEnvTemplate}
 	if judged {
 		files["reward_file"], files["judge_prompt"] = cfg.RewardFile, cfg.JudgePrompt
 	}

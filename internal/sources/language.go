@@ -26,6 +26,9 @@ type Language struct {
 	// Tools are those that the model is told of with a problem; nil: none.
 	Tools func(*data.Problem) ([]chat.Tool, error)
 
+	// Begin is what the environment says first about a problem, which ends what the user says; nil: nothing.
+	Begin func(*data.Problem) (string, error)
+
 	wording *prompt.Builder
 }
 
@@ -84,6 +87,15 @@ func (l *Language) Prompt(problem *data.Problem) (tokens []int32, text string, e
 func (l *Language) Messages(problem *data.Problem) (messages []chat.Message, tools []chat.Tool, err error) {
 	if messages, err = l.wording.Messages(problem); err != nil {
 		return nil, nil, fmt.Errorf("problem %s: prompt: %w", problem.ID, err)
+	}
+	if l.Begin != nil {
+		text, err := l.Begin(problem)
+		if err != nil {
+			return nil, nil, fmt.Errorf("problem %s: %w", problem.ID, err)
+		}
+		if last := &messages[len(messages)-1]; text != "" {
+			last.Content = strings.TrimSpace(last.Content + "\n\n" + text)
+		}
 	}
 	if l.Tools != nil {
 		if tools, err = l.Tools(problem); err != nil {

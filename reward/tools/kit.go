@@ -54,13 +54,16 @@ type Options struct {
 	Lines int
 }
 
+// DefaultText is the most bytes of an answer where Options do not say.
+const DefaultText = 4000
+
 func (o Options) withDefaults(p *data.Problem) (Options, error) {
 	o.Group = cmp.Or(o.Group, p.ID)
-	o.Text, o.Lines = cmp.Or(o.Text, 4000), cmp.Or(o.Lines, 100_000)
+	o.Text, o.Lines = cmp.Or(o.Text, DefaultText), cmp.Or(o.Lines, 100_000)
 	o.CallTime, o.TotalTime = cmp.Or(o.CallTime, 5*time.Second), cmp.Or(o.TotalTime, time.Minute)
 	o.Memory, o.Form = cmp.Or(o.Memory, 512<<20), cmp.Or(o.Form, LinesForm)
 	if len(o.Tools) == 0 {
-		o.Tools = []string{"python", "run_tests", "trace"}
+		o.Tools = Names()
 	}
 	switch {
 	case o.Judge == nil || o.Judge.Pool() == nil:
@@ -72,6 +75,9 @@ func (o Options) withDefaults(p *data.Problem) (Options, error) {
 	}
 	return o, o.Form.check()
 }
+
+// Names are the tools that there are.
+func Names() []string { return []string{"python", "run_tests", "trace"} }
 
 // Kit is the tools of one conversation. Its tools may be called one at a time.
 type Kit struct {

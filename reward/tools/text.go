@@ -37,6 +37,9 @@ func fit(text string, n int) string {
 	return join(text[:head], int64(at-head), text[at:])
 }
 
+// Fit cuts a text to at most n bytes as those of tools are, and makes it valid UTF-8.
+func Fit(text string, n int) string { return fit(strings.ToValidUTF8(text, "\ufffd"), n) }
+
 func join(head string, left int64, tail string) string {
 	if left == 0 {
 		return head + tail

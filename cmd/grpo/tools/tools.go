@@ -25,13 +25,13 @@ import (
 func Command() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "tool",
-		Short: "Try the tools that a model may call: an interpreter, traces, public tests",
+		Short: "Try the tools that a model may call: an interpreter, traces, public tests, MCP servers",
 		Long: `Calls a tool as a model would, in the sandbox of this machine, and prints the text that the model would be given.
 docs/tools.md says what the tools promise.`,
 		Args: usage.Takes(),
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(pythonCommand(), traceCommand(), testsCommand())
+	cmd.AddCommand(pythonCommand(), traceCommand(), testsCommand(), mcpCommand())
 	return cmd
 }
 

@@ -1,0 +1,102 @@
+package tools
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/mcp"
+	"github.com/seed-7879b91d/grpo/reward/tools"
+)
+
+func mcpCommand() *cobra.Command {
+	var seconds float64
+	var text int
+	cmd := &cobra.Command{
+		Use:   "mcp FILE [TOOL [ARGUMENTS]]",
+		Short: "List the tools of MCP servers, or call one of them",
+		Long: `Starts the servers that FILE names, as mcp=FILE does, and lists their tools under the names that a model calls them by;
+with TOOL, calls it and prints the text that the model would be given. ARGUMENTS is a JSON object.`,
+		Example: `  grpo tool mcp servers.json
+  grpo tool mcp servers.json read_file '{"path": "/data/notes.txt"}'`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) < 1 || len(args) > 3 {
+				return badinput.Errorf("expected FILE, or FILE TOOL ARGUMENTS; type grpo tool mcp servers.json (see 'grpo tool mcp --help')")
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if !(seconds > 0 && seconds <= 3600) {
+				return badinput.Errorf("--seconds: found %v, expected a number above 0, up to 3600", seconds)
+			}
+			named, err := mcp.Read(args[0])
+			if err != nil {
+				return err
+			}
+			o := mcp.Options{CallTime: time.Duration(seconds * float64(time.Second)), Taken: tools.Names()}
+			servers, err := mcp.Open(cmd.Context(), named, o)
+			if err != nil {
+				return err
+			}
+			defer servers.Close()
+			if len(args) == 1 {
+				return listTools(cmd, servers)
+			}
+			given := json.RawMessage("{}")
+			if len(args) == 3 {
+				given = json.RawMessage(args[2])
+			}
+			kit, err := servers.Kit(cmd.Context())
+			if err != nil {
+				return err
+			}
+			defer kit.Close()
+			if !kit.Has(args[1]) {
+				return badinput.Errorf("TOOL: found %q, expected one of: %s", args[1], servers)
+			}
+			said, err := kit.Call(cmd.Context(), args[1], given)
+			if err == nil {
+				_, err = fmt.Fprintln(cmd.OutOrStdout(), tools.Fit(said, max(text, 400)))
+			}
+			return err
+		},
+	}
+	cmd.Flags().Float64Var(&seconds, "seconds", 30, "seconds of a call")
+	cmd.Flags().IntVar(&text, "text", tools.DefaultText, "the most bytes of an answer")
+	return cmd
+}
+
+// listTools prints tools for people: what they are called, whose they are, and what they say of themselves first.
+func listTools(cmd *cobra.Command, servers *mcp.Servers) error {
+	out := cmd.OutOrStdout()
+	var errs []error
+	for _, t := range servers.Tools() {
+		var known struct {
+			Function struct {
+				Description string
+				Parameters  struct {
+					Properties map[string]json.RawMessage
+					Required   []string
+				}
+			}
+		}
+		errs = append(errs, json.Unmarshal(t.Schema, &known))
+		what, _, _ := strings.Cut(strings.TrimSpace(known.Function.Description), "\n")
+		_, err := fmt.Fprintf(out, "%-28s %s: %s\n", t.Name, t.Server, what)
+		errs = append(errs, err)
+		if needed := known.Function.Parameters.Required; len(needed) > 0 {
+			_, err = fmt.Fprintf(out, "%-28s   needs %s\n", "", strings.Join(needed, ", "))
+			errs = append(errs, err)
+		}
+	}
+	for _, note := range servers.Notes {
+		_, err := fmt.Fprintln(cmd.ErrOrStderr(), note)
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,180 @@
+package conversation
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"hash/fnv"
+	"maps"
+	"os"
+	"sync"
+	"text/template"
+	"time"
+
+	"github.com/seed-7879b91d/grpo/configs"
+	"github.com/seed-7879b91d/grpo/data"
+	"github.com/seed-7879b91d/grpo/data/chat"
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/episode"
+	"github.com/seed-7879b91d/grpo/internal/openenv"
+	"github.com/seed-7879b91d/grpo/internal/sources"
+	"github.com/seed-7879b91d/grpo/reward/tools"
+)
+
+// world is the environment of env=openenv:URL: a session of the server for each conversation, which its text is an action in.
+type world struct {
+	server *openenv.Server
+	reward func(rewards []float64) float64
+
+	mu     sync.Mutex
+	begins map[string]string // what a session begins with, by the ID of its problem
+}
+
+// world reaches the server of env=openenv:URL. What a session begins with is the end of the prompt from then on.
+func (r *Room) world(ctx context.Context, cfg *configs.Config, l *sources.Language) error {
+	o := openenv.Options{URL: cfg.EnvServer(), Action: cfg.OpenEnvAction, Within: time.Duration(cfg.TurnSeconds * float64(time.Second))}
+	if cfg.OpenEnvTemplate != "" {
+		text, err := os.ReadFile(cfg.OpenEnvTemplate)
+		if err != nil {
+			return badinput.Errorf("openenv_template: %w", err)
+		}
+		if o.Words, err = template.New("openenv_template").Parse(string(text)); err != nil {
+			return badinput.Errorf("openenv_template: %w", err)
+		}
+	}
+	server, err := openenv.Open(ctx, o)
+	if err != nil {
+		return err
+	}
+	w := &world{server: server, reward: sum, begins: map[string]string{}}
+	switch cfg.OpenEnvReward {
+	case "last":
+		w.reward = episode.LastReward
+	case "best":
+		w.reward = episode.BestReward
+	}
+	l.Begin = w.begin
+	r.env, r.where = w, "at "+server.Plan()
+	return nil
+}
+
+// sum is what rewards come to together.
+func sum(rewards []float64) (all float64) {
+	for _, r := range rewards {
+		all += r
+	}
+	return all
+}
+
+// begin is what a session about a problem begins with. The server is asked once.
+func (w *world) begin(p *data.Problem) (string, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if text, known := w.begins[p.ID]; known {
+		return text, nil
+	}
+	e, text, err := w.reset(context.Background(), p)
+	if err != nil {
+		return "", err
+	}
+	e.session.Close()
+	w.begins[p.ID] = text
+	return text, nil
+}
+
+// reset begins a session about a problem: with a seed of its own, or what its row says in metadata.reset.
+func (w *world) reset(ctx context.Context, p *data.Problem) (*inhabitant, string, error) {
+	hash := fnv.New32a()
+	_, _ = hash.Write([]byte(p.ID))
+	parameters := map[string]any{"seed": hash.Sum32() >> 1}
+	if len(p.Metadata) > 0 {
+		var row struct{ Reset map[string]any }
+		if err := json.Unmarshal(p.Metadata, &row); err != nil {
+			return nil, "", badinput.Errorf("problem %s: metadata: reset: expected an object, such as {\"seed\": 7}: %w", p.ID, err)
+		}
+		maps.Copy(parameters, row.Reset)
+	}
+	session, r, err := w.server.Begin(ctx, parameters)
+	if err != nil {
+		return nil, "", err
+	}
+	text, err := w.text(r)
+	if err == nil && r.Done {
+		err = badinput.Errorf("env=openenv: problem %s: the session is done as it begins; see metadata.reset of its row", p.ID)
+	}
+	if err != nil {
+		session.Close()
+		return nil, "", err
+	}
+	return &inhabitant{world: w, session: session}, text, nil
+}
+
+// text is what the model is told of an observation.
+func (w *world) text(r openenv.Result) (string, error) {
+	text, err := w.server.Text(r)
+	return tools.Fit(text, 4*tools.DefaultText), err
+}
+
+// Open begins the session of a conversation, which has to begin as its prompt says.
+func (w *world) Open(ctx context.Context, p *data.Problem) (episode.Episode, error) {
+	want, err := w.begin(p)
+	if err != nil {
+		return nil, err
+	}
+	e, text, err := w.reset(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	if text != want {
+		_ = e.Close()
+		return nil, badinput.Errorf("env=openenv: problem %s: the server begins with %.80q and with %.80q, though its seed is the same, and the "+
+			"conversations of a problem are compared; have it heed the seed, or leave what changes out by openenv_template", p.ID, want, text)
+	}
+	return e, nil
+}
+
+// inhabitant is a conversation in a session.
+type inhabitant struct {
+	*world
+	session *openenv.Session
+	rewards []float64
+	wrong   int
+}
+
+// Turn acts by what the model said.
+func (e *inhabitant) Turn(ctx context.Context, said episode.Said) (episode.Answer, error) {
+	text, r, err := e.step(ctx, said)
+	if err != nil {
+		return episode.Answer{}, err
+	}
+	reward := 0.0
+	if r.Reward != nil {
+		reward = *r.Reward
+	}
+	e.rewards = append(e.rewards, reward)
+	return episode.Answer{Messages: []chat.Message{{Role: "user", Content: cmp.Or(text, "(nothing)")}}, Reward: e.reward(e.rewards),
+		Over: r.Done, Wrong: e.wrong}, nil
+}
+
+// step is what comes of a turn: where it is no action, what is wrong with it.
+func (e *inhabitant) step(ctx context.Context, said episode.Said) (text string, r openenv.Result, err error) {
+	action, err := e.server.Act(said.Text)
+	if err == nil {
+		r, err = e.session.Step(ctx, action)
+	}
+	var refused *openenv.Refused
+	if errors.As(err, &refused) {
+		e.wrong++
+		return "error: " + tools.Fit(refused.Why, tools.DefaultText), r, nil
+	}
+	if err == nil {
+		text, err = e.text(r)
+	}
+	return text, r, err
+}
+
+func (e *inhabitant) Close() error {
+	e.session.Close()
+	return nil
+}

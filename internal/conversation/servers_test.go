@@ -1,0 +1,131 @@
+package conversation
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7879b91d/grpo/configs"
+	"github.com/seed-7879b91d/grpo/data"
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/episode"
+	"github.com/seed-7879b91d/grpo/internal/judging"
+	"github.com/seed-7879b91d/grpo/internal/openenv"
+	"github.com/seed-7879b91d/grpo/internal/openenv/openenvtest"
+	"github.com/seed-7879b91d/grpo/internal/sources"
+	"github.com/seed-7879b91d/grpo/reward"
+)
+
+// mcpServer is a server with a tool that repeats a text so many times, and the file that names it.
+func mcpServer(t *testing.T) string {
+	t.Helper()
+	s := sdk.NewServer(&sdk.Implementation{Name: "example", Version: "1"}, nil)
+	type in struct {
+		Text  string `json:"text"`
+		Times int    `json:"times"`
+	}
+	sdk.AddTool(s, &sdk.Tool{Name: "repeat", Description: "Says it again."},
+		func(_ context.Context, _ *sdk.CallToolRequest, i in) (*sdk.CallToolResult, any, error) {
+			return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: strings.Repeat(i.Text, i.Times)}}}, nil, nil
+		})
+	at := httptest.NewServer(sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return s }, nil))
+	t.Cleanup(at.Close)
+	path := filepath.Join(t.TempDir(), "servers.json")
+	require.NoError(t, os.WriteFile(path, fmt.Appendf(nil, `{"mcpServers": {"ex": {"url": %q}}}`, at.URL), 0o600))
+	return path
+}
+
+// The tools of servers stand beside those of the sandbox, or alone: then a run needs no sandbox.
+func TestToolsOfServers(t *testing.T) {
+	for _, own := range []string{"tools=[trace]", "tools=[]"} {
+		cfg, l, j, p := place(t, "env=tools", "mcp="+mcpServer(t), own)
+		if own == "tools=[]" {
+			j = &judging.Judging{Grader: reward.GraderFunc(func(_ context.Context, c reward.Completion) (reward.Score, error) {
+				return reward.Score{Reward: float64(len(c.Text))}, nil
+			})}
+		}
+		r, err := Open(t.Context(), cfg, l, j, nil)
+		require.NoError(t, err)
+		require.Contains(t, r.String(), ", with the tools of ex (repeat)")
+		_, text, err := l.Prompt(&p)
+		require.NoError(t, err)
+		require.Contains(t, text, `"name": "repeat", "description": "Says it again."`)
+		require.Equal(t, own == "tools=[trace]", strings.Contains(text, `"name": "trace"`))
+		require.NotContains(t, text, `"name": "python"`)
+		e, err := r.env.Open(t.Context(), &p)
+		require.NoError(t, err)
+		say := func(name, args string) string {
+			turn := said("", 0, false)
+			turn.Calls = []episode.Call{{Name: name, Arguments: []byte(args), ID: "call00000"}}
+			a, err := e.Turn(t.Context(), turn)
+			require.NoError(t, err)
+			return a.Messages[0].Content
+		}
+		require.Equal(t, "ababab", say("repeat", `{"text": "ab", "times": 3}`))
+		require.Contains(t, say("repeat", `{"text": "ab", "times": 9999}`), " bytes left out …")
+		require.Contains(t, say("repeat", `{"text": 3}`), "error: ")
+		require.Contains(t, say("python", `{"code": "1"}`), "there is no tool")
+		a, err := e.Turn(t.Context(), said("x", 1, true))
+		require.NoError(t, err)
+		require.True(t, a.Over)
+		require.NoError(t, e.Close())
+		require.NoError(t, r.Close())
+	}
+	_, _, _, _ = place(t)
+	_, err := Open(t.Context(), &configs.Config{Env: "tools", MCP: "nothing.json"}, &sources.Language{}, &judging.Judging{}, nil)
+	require.ErrorContains(t, err, "mcp: open nothing.json")
+	require.True(t, badinput.Is(err))
+}
+
+// A conversation is a session: what it begins with ends the prompt, and what the model says is an action.
+func TestOpenEnv(t *testing.T) {
+	game := &openenvtest.Server{}
+	at := httptest.NewServer(game)
+	defer at.Close()
+	cfg, l, _, p := place(t, "env=openenv:"+at.URL, "openenv_reward=best")
+	p.Metadata = []byte(`{"reset": {"seed": 7}}`)
+	r, err := Open(t.Context(), cfg, l, &judging.Judging{}, nil)
+	require.NoError(t, err)
+	require.Contains(t, r.String(), " at "+at.URL+", actions with message (string), sessions by WebSocket")
+	_, text, err := l.Prompt(&p)
+	require.NoError(t, err)
+	require.Contains(t, text, "\n\nSay vowels about 7.<|im_end|>")
+	e, err := r.env.Open(t.Context(), &p)
+	require.NoError(t, err)
+	for turn, want := range []episode.Answer{{Reward: 1}, {Reward: 1}, {Reward: 1, Over: true}} {
+		a, err := e.Turn(t.Context(), said([]string{"aa", "bb", "ab"}[turn], turn, turn == 2))
+		require.NoError(t, err)
+		require.Equal(t, want, episode.Answer{Reward: a.Reward, Over: a.Over})
+		require.Equal(t, fmt.Sprintf("reply: so %d\nturn: %d", []int{2, 0, 1}[turn], turn+1), a.Messages[0].Content)
+	}
+	require.NoError(t, e.Close())
+
+	e, err = r.env.Open(t.Context(), &p)
+	require.NoError(t, err)
+	_, err = e.Turn(t.Context(), said("vanish", 0, false))
+	var down *openenv.Down
+	require.ErrorAs(t, err, &down)
+	var s reward.Score
+	require.True(t, machine(err, &s))
+	require.Equal(t, reward.ExcludedInfra, s.Excluded)
+	require.NoError(t, e.Close())
+	_, _, open := game.Most()
+	require.Zero(t, open)
+
+	moody := httptest.NewServer(&openenvtest.Server{Seedless: true})
+	defer moody.Close()
+	cfg, l, _, p = place(t, "env=openenv:"+moody.URL)
+	r, err = Open(t.Context(), cfg, l, &judging.Judging{}, nil)
+	require.NoError(t, err)
+	_, err = r.env.Open(t.Context(), &data.Problem{ID: p.ID})
+	require.ErrorContains(t, err, "though its seed is the same, and the conversations of a problem are compared; have it heed the seed")
+	require.True(t, badinput.Is(err))
+}

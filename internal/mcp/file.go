@@ -1,0 +1,179 @@
+package mcp
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/url"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+)
+
+// Server is a server as a file names it: a command that speaks on its standard input and output, or an address.
+type Server struct {
+	Name    string
+	Command string
+	Args    []string
+	Env     map[string]string // that it is given, beside what all are
+	Dir     string            // that it runs in; "": this one
+	URL     string
+	Headers map[string]string
+	Tools   []string // that the model is told of; nil: all
+	Isolate bool     // each conversation has a session of its own
+}
+
+// entry is a server as it is written. The last line is what other programs read in such files, and nobody here.
+type entry struct {
+	Type, Transport string
+	Command         string
+	Args            []string
+	Env, Headers    map[string]string
+	Cwd             string
+	URL             string
+	Tools           []string
+	Isolate         bool
+	Disabled        bool
+
+	Timeout, AutoApprove, AlwaysAllow, Trust, Description json.RawMessage
+}
+
+// Read reads a file of the form that programs with tools share: {"mcpServers": {"files": {"command": "npx", "args": […]}}}. In all of
+// its texts ${NAME} stands for a variable of the environment. The servers are in the order of their names.
+func Read(path string) ([]Server, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, badinput.Errorf("mcp: %w; expected a file such as %s", err, example)
+	}
+	var file struct {
+		MCPServers, Servers map[string]entry
+		Inputs              json.RawMessage // of an editor
+	}
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&file); err != nil {
+		return nil, badinput.Errorf("mcp: %s: %s; expected %s", path, strings.TrimPrefix(err.Error(), "json: "), example)
+	}
+	all := file.MCPServers
+	if all == nil {
+		all = file.Servers
+	}
+	var servers []Server
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		e := all[name]
+		if e.Disabled {
+			continue
+		}
+		s, err := e.server(name)
+		if err != nil {
+			return nil, badinput.Errorf("mcp: %s: server %q: %w", path, name, err)
+		}
+		servers = append(servers, s)
+	}
+	if len(servers) == 0 {
+		return nil, badinput.Errorf("mcp: %s names no server; expected %s", path, example)
+	}
+	return servers, nil
+}
+
+const example = `{"mcpServers": {"files": {"command": "npx", "args": ["-y", "@modelcontextprotocol/server-filesystem", "/data"]}}}`
+
+// server is what an entry says, with the variables of the environment in it.
+func (e entry) server(name string) (s Server, err error) {
+	kind := e.Type
+	if kind == "" {
+		kind = e.Transport
+	}
+	switch {
+	case e.Command == "" && e.URL == "":
+		return s, fmt.Errorf(`found neither "command" nor "url", expected one of them`)
+	case e.Command != "" && e.URL != "":
+		return s, fmt.Errorf(`found "command" and "url", expected one of them`)
+	case e.Command != "" && (kind != "" && kind != "stdio"):
+		return s, fmt.Errorf(`type: found %q beside "command", expected "stdio"`, kind)
+	case e.URL != "" && !slices.Contains([]string{"", "http", "streamable-http", "streamableHttp"}, kind):
+		return s, fmt.Errorf(`type: found %q beside "url", expected "http"; servers that spoke "sse" have it at another path, such as /mcp`,
+			kind)
+	case e.Command != "" && len(e.Headers) > 0:
+		return s, fmt.Errorf(`headers: a command has none; name variables of it in "env"`)
+	case e.URL != "" && (len(e.Args) > 0 || len(e.Env) > 0 || e.Cwd != ""):
+		return s, fmt.Errorf(`"args", "env" and "cwd" are for a "command"; a "url" has "headers"`)
+	}
+	s = Server{Name: name, Command: e.Command, Args: slices.Clone(e.Args), Env: maps.Clone(e.Env), Dir: e.Cwd, URL: e.URL,
+		Headers: maps.Clone(e.Headers), Tools: e.Tools, Isolate: e.Isolate}
+	if err = s.fill(); err != nil {
+		return s, err
+	}
+	if s.URL != "" {
+		u, err := url.Parse(s.URL)
+		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+			return s, fmt.Errorf(`url: found %q, expected one such as "https://host/mcp"`, e.URL)
+		}
+	}
+	return s, nil
+}
+
+var variable = regexp.MustCompile(`\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(:-[^}]*)?\}`)
+
+// fill puts variables in their places. Only those that a text names are read.
+func (s *Server) fill() error {
+	var missing string
+	put := func(text string) string {
+		return variable.ReplaceAllStringFunc(text, func(found string) string {
+			m := variable.FindStringSubmatch(found)
+			value, set := os.LookupEnv(m[1])
+			switch {
+			case set:
+				return value
+			case m[2] == "":
+				missing = m[1]
+			}
+			return strings.TrimPrefix(m[2], ":-")
+		})
+	}
+	s.Command, s.Dir, s.URL = put(s.Command), put(s.Dir), put(s.URL)
+	for i := range s.Args {
+		s.Args[i] = put(s.Args[i])
+	}
+	for _, texts := range []map[string]string{s.Env, s.Headers} {
+		for key := range texts {
+			texts[key] = put(texts[key])
+		}
+	}
+	if missing != "" {
+		return fmt.Errorf("the variable %s is not set; type export %s=…", missing, missing)
+	}
+	return nil
+}
+
+// inherited are the variables of the environment that every command gets.
+var inherited = []string{"HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "TZ", "USER"}
+
+// environment is what a command gets: what every one does, and what the file names.
+func (s *Server) environment() (env []string) {
+	for _, name := range inherited {
+		if value, set := os.LookupEnv(name); set && s.Env[name] == "" {
+			env = append(env, name+"="+value)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.Env)) {
+		env = append(env, name+"="+s.Env[name])
+	}
+	return env
+}
+
+// String says where a server is, without what may be secret.
+func (s *Server) String() string {
+	if s.URL == "" {
+		return s.Command
+	}
+	u, err := url.Parse(s.URL)
+	if err != nil {
+		return "its address"
+	}
+	return u.Scheme + "://" + u.Host + u.Path
+}

@@ -1,0 +1,82 @@
+package mcp
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// Kit is the tools of one conversation. They are called one at a time.
+type Kit struct {
+	all   *Servers
+	own   map[*host]*link // sessions that nobody else has
+	wrong int
+}
+
+// Kit opens the tools of a conversation. Where a server is there for each conversation alone it waits for a place; that server is
+// started with its first call.
+func (all *Servers) Kit(ctx context.Context) (*Kit, error) {
+	if all.places != nil {
+		select {
+		case all.places <- struct{}{}:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+	return &Kit{all: all, own: map[*host]*link{}}, nil
+}
+
+// Has tells whether there is a tool of that name.
+func (k *Kit) Has(name string) bool { return k.find(name) >= 0 }
+
+func (k *Kit) find(name string) int {
+	return slices.IndexFunc(k.all.tools, func(t Tool) bool { return t.Name == name })
+}
+
+// Wrong counts the calls that did not do what they were made for.
+func (k *Kit) Wrong() int { return k.wrong }
+
+// Call calls a tool that there is.
+func (k *Kit) Call(ctx context.Context, name string, args json.RawMessage) (string, error) {
+	t := k.all.tools[k.find(name)]
+	if len(bytes.TrimSpace(args)) == 0 {
+		args = json.RawMessage("{}")
+	}
+	if !json.Valid(args) || bytes.TrimSpace(args)[0] != '{' {
+		k.wrong++
+		return "error: the arguments are no JSON object", nil
+	}
+	l := t.at.shared
+	if t.at.Isolate {
+		if l = k.own[t.at]; l == nil {
+			l = k.all.link(t.at)
+			k.own[t.at] = l
+		}
+	}
+	select {
+	case t.at.slots <- struct{}{}:
+	case <-ctx.Done():
+		return "", context.Cause(ctx)
+	}
+	defer func() { <-t.at.slots }()
+	text, wrong, err := l.call(ctx, t.Own, args)
+	if wrong {
+		k.wrong++
+	}
+	return strings.ToValidUTF8(text, "\ufffd"), err
+}
+
+// Close ends the sessions of the conversation.
+func (k *Kit) Close() {
+	var wait sync.WaitGroup
+	for _, l := range k.own {
+		wait.Go(l.close)
+	}
+	wait.Wait()
+	if k.all.places != nil {
+		<-k.all.places
+	}
+}

@@ -1,0 +1,219 @@
+package mcp
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os/exec"
+	"sync"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/seed-7879b91d/grpo/internal/tail"
+	"github.com/seed-7879b91d/grpo/internal/version"
+)
+
+const (
+	startTime = 2 * time.Minute // that a server has to be ready: some are downloaded first
+	alive     = 5 * time.Second // that it has to say so
+	endTime   = 2 * time.Second // that it has to end, before it is made to
+	mostGoes  = 5               // times that it may end in a row without an answer to a call
+)
+
+// Down is the error of a server that cannot be reached, nor started again.
+type Down struct {
+	Server string
+	Err    error
+}
+
+func (e *Down) Error() string { return fmt.Sprintf("the MCP server %q %v", e.Server, e.Err) }
+
+// Unwrap gives the cause.
+func (e *Down) Unwrap() error { return e.Err }
+
+// link is a session with a server, which begins anew where it ends. Goroutines may share one.
+type link struct {
+	server *Server
+	within time.Duration // of the clock, for a call
+
+	mu      sync.Mutex
+	session *session
+	goes    int // since a call was last answered
+	closed  bool
+	ending  sync.WaitGroup
+}
+
+// session is one that lasts until something breaks it.
+type session struct {
+	*sdk.ClientSession
+	cmd  *exec.Cmd // nil: the server is elsewhere
+	said *tail.Tail
+}
+
+// get is the session that there is, or a new one.
+func (l *link) get(ctx context.Context) (*session, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case l.closed:
+		return nil, &Down{l.server.Name, errors.New("is closed")}
+	case l.session != nil:
+		return l.session, nil
+	case l.goes >= mostGoes:
+		return nil, &Down{l.server.Name, fmt.Errorf("ended %d times without an answer to a call", l.goes)}
+	}
+	l.goes++
+	s, err := l.server.connect(ctx)
+	if err != nil {
+		if ctx.Err() != nil {
+			l.goes-- // nobody waited for it
+			return nil, context.Cause(ctx)
+		}
+		return nil, &Down{l.server.Name, err}
+	}
+	l.session = s
+	return s, nil
+}
+
+// connect starts a server, or reaches it.
+func (s *Server) connect(ctx context.Context) (*session, error) {
+	ctx, cancel := context.WithTimeout(ctx, startTime)
+	defer cancel()
+	client := sdk.NewClient(&sdk.Implementation{Name: "grpo", Version: cmp.Or(version.Program(), "(devel)")},
+		&sdk.ClientOptions{Capabilities: &sdk.ClientCapabilities{}})
+	made := &session{said: &tail.Tail{}}
+	var way sdk.Transport
+	if s.Command != "" {
+		made.cmd = exec.Command(s.Command, s.Args...)
+		made.cmd.Env, made.cmd.Dir, made.cmd.Stderr, made.cmd.WaitDelay = s.environment(), s.Dir, made.said, endTime
+		apart(made.cmd)
+		way = &sdk.CommandTransport{Command: made.cmd, TerminateDuration: endTime}
+	} else {
+		way = &sdk.StreamableClientTransport{Endpoint: s.URL, HTTPClient: s.client(), DisableStandaloneSSE: true, MaxRetries: -1}
+	}
+	opened, err := client.Connect(ctx, way, nil)
+	if err != nil {
+		if made.cmd != nil && made.cmd.Process != nil {
+			kill(made.cmd)
+		}
+		return nil, fmt.Errorf("(%s) cannot be started: %w%s", s, err, made.said.Last())
+	}
+	made.ClientSession = opened
+	return made, nil
+}
+
+// client sends the headers of the server, to its host alone.
+func (s *Server) client() *http.Client {
+	return &http.Client{Transport: carrier{s}}
+}
+
+type carrier struct{ server *Server }
+
+func (c carrier) RoundTrip(r *http.Request) (*http.Response, error) {
+	if home, err := url.Parse(c.server.URL); err == nil && r.URL.Host == home.Host && len(c.server.Headers) > 0 {
+		r = r.Clone(r.Context())
+		for name, value := range c.server.Headers {
+			r.Header.Set(name, value)
+		}
+	}
+	return http.DefaultTransport.RoundTrip(r)
+}
+
+// drop ends a session that is of no use any more. Nobody waits for that but close.
+func (l *link) drop(s *session) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.session != s {
+		return
+	}
+	l.session = nil
+	l.ending.Go(func() { s.end(false) })
+}
+
+// end ends a session: in order, or at once.
+func (s *session) end(inOrder bool) {
+	if !inOrder && s.cmd != nil {
+		kill(s.cmd)
+	}
+	_ = s.Close() // how it ends is its own business
+	if s.cmd != nil {
+		kill(s.cmd) // what it has left behind
+	}
+}
+
+func (l *link) close() {
+	l.mu.Lock()
+	s := l.session
+	l.session, l.closed = nil, true
+	l.mu.Unlock()
+	if s != nil {
+		s.end(true)
+	}
+	l.ending.Wait()
+}
+
+// call has the server do something. What it says is a text, also where it does not like the call; an error says that it cannot be asked.
+func (l *link) call(ctx context.Context, name string, args json.RawMessage) (text string, wrong bool, err error) {
+	for again := false; ; again = true {
+		s, err := l.get(ctx)
+		if err != nil {
+			return "", false, err
+		}
+		text, wrong, err = l.ask(ctx, s, name, args)
+		if err == nil || ctx.Err() != nil {
+			return text, wrong, err
+		}
+		l.drop(s)
+		if again || !errors.Is(err, sdk.ErrSessionMissing) { // a server that does not know the session has not begun with the call
+			_, err = l.get(ctx)
+			return "error: the server ended before it answered" + s.said.Last(), true, err
+		}
+	}
+}
+
+// ask asks in a session. An error is the end of it, or of the run.
+func (l *link) ask(ctx context.Context, s *session, name string, args json.RawMessage) (text string, wrong bool, err error) {
+	limited, cancel := context.WithTimeout(ctx, l.within)
+	defer cancel()
+	r, err := s.CallTool(limited, &sdk.CallToolParams{Name: name, Arguments: args})
+	var refused *jsonrpc.Error
+	switch {
+	case ctx.Err() != nil:
+		return "", false, context.Cause(ctx)
+	case limited.Err() != nil:
+		if !s.lives(ctx) {
+			l.drop(s)
+		}
+		return fmt.Sprintf("error: no answer within %v", l.within), true, nil
+	case errors.Is(err, sdk.ErrConnectionClosed), errors.Is(err, sdk.ErrSessionMissing):
+		return "", false, err
+	case errors.As(err, &refused):
+		l.answered()
+		return "error: " + refused.Message, true, nil
+	case err != nil:
+		return "", false, err
+	}
+	l.answered()
+	return words(r), r.IsError, nil
+}
+
+func (l *link) answered() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.goes = 1
+}
+
+// lives tells whether a server that is slow answers at all.
+func (s *session) lives(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, alive)
+	defer cancel()
+	err := s.Ping(ctx, nil)
+	var refused *jsonrpc.Error
+	return err == nil || errors.As(err, &refused)
+}

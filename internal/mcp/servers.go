@@ -1,0 +1,224 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+)
+
+const (
+	callsAtOnce = 8  // of one server
+	apartAtOnce = 32 // conversations that have sessions of their own
+)
+
+// Options say how servers are asked.
+type Options struct {
+	CallTime time.Duration // of the clock, for a call
+	Taken    []string      // names of other tools
+}
+
+// Tool is a tool of a server, under the name that the model calls it by.
+type Tool struct {
+	Name   string
+	Server string
+	Own    string          // its name there
+	Schema json.RawMessage // a function as the "tools" of OpenAI's requests list it
+
+	at *host
+}
+
+// host is a server with what is shared of it.
+type host struct {
+	Server
+	shared *link
+	slots  chan struct{} // calls at once
+}
+
+// Servers are the servers of a file.
+type Servers struct {
+	// Notes say what was done to names.
+	Notes []string
+
+	options Options
+	hosts   []*host
+	tools   []Tool
+	places  chan struct{} // conversations with sessions of their own; nil: no server is of that kind
+}
+
+// Open starts or reaches all servers, beside each other, and asks what tools they have.
+func Open(ctx context.Context, servers []Server, o Options) (*Servers, error) {
+	all := &Servers{options: o}
+	found := make([][]*sdk.Tool, len(servers))
+	errs := make([]error, len(servers))
+	var wait sync.WaitGroup
+	for i := range servers {
+		h := &host{Server: servers[i], slots: make(chan struct{}, callsAtOnce)}
+		h.shared = all.link(h)
+		all.hosts = append(all.hosts, h)
+		if h.Isolate && all.places == nil {
+			all.places = make(chan struct{}, apartAtOnce)
+		}
+		wait.Go(func() { found[i], errs[i] = h.list(ctx) })
+	}
+	wait.Wait()
+	err := errors.Join(errs...)
+	if err == nil {
+		err = all.name(found)
+	}
+	if err != nil {
+		all.Close()
+		return nil, err
+	}
+	return all, nil
+}
+
+func (all *Servers) link(h *host) *link {
+	return &link{server: &h.Server, within: all.options.CallTime}
+}
+
+// list asks a server for its tools. One that is there for each conversation is started for that, and ended.
+func (h *host) list(ctx context.Context) (tools []*sdk.Tool, err error) {
+	s, err := h.shared.get(ctx)
+	if err != nil {
+		return nil, h.advice(err)
+	}
+	missing := slices.Clone(h.Tools)
+	names := []string{}
+	for t, err := range s.Tools(ctx, nil) {
+		if err != nil {
+			return nil, h.advice(fmt.Errorf("mcp: the server %q does not say what tools it has: %w%s", h.Name, err, s.said.Last()))
+		}
+		names = append(names, t.Name)
+		if h.Tools == nil || slices.Contains(h.Tools, t.Name) {
+			tools = append(tools, t)
+			missing = slices.DeleteFunc(missing, func(name string) bool { return name == t.Name })
+		}
+	}
+	switch {
+	case len(missing) > 0:
+		return nil, badinput.Errorf("mcp: server %q: tools: it has none called %q; it has %s", h.Name, missing[0], strings.Join(names, ", "))
+	case len(tools) == 0:
+		return nil, badinput.Errorf("mcp: the server %q has no tools; take it out of the file, or set \"disabled\": true", h.Name)
+	}
+	if h.Isolate {
+		h.shared.drop(s)
+	}
+	return tools, nil
+}
+
+// advice says what to do about a server that cannot be started.
+func (h *host) advice(err error) error {
+	var down *Down
+	if !errors.As(err, &down) {
+		return err
+	}
+	do := "type its command by itself to see what it lacks"
+	if h.URL != "" {
+		do = "see whether the server is up, and whether its headers are right"
+	}
+	return badinput.Errorf("mcp: %w; %s", err, do)
+}
+
+var illegal = regexp.MustCompile(`[^A-Za-z0-9_-]`)
+
+// legal is a name as every chat format can write it.
+func legal(name string) string {
+	name = illegal.ReplaceAllString(name, "_")
+	return name[:min(len(name), 64)]
+}
+
+// name gives tools names that no other has: their own, and where several have one, that of their server before it.
+func (all *Servers) name(found [][]*sdk.Tool) error {
+	times := map[string]int{}
+	for _, name := range all.options.Taken {
+		times[name]++
+	}
+	for _, tools := range found {
+		for _, t := range tools {
+			times[legal(t.Name)]++
+		}
+	}
+	used := slices.Clone(all.options.Taken)
+	for i, tools := range found {
+		h := all.hosts[i]
+		for _, t := range tools {
+			name := legal(t.Name)
+			if times[name] > 1 {
+				name = legal(h.Name + "_" + t.Name)
+			}
+			if name != t.Name {
+				all.Notes = append(all.Notes, fmt.Sprintf("mcp: the tool %s of the server %s is called %s", t.Name, h.Name, name))
+			}
+			if slices.Contains(used, name) {
+				return badinput.Errorf("mcp: two tools would be called %s; give the server %q another name, or list its \"tools\"", name, h.Name)
+			}
+			used = append(used, name)
+			schema, err := describe(name, t)
+			if err != nil {
+				return fmt.Errorf("mcp: server %q: tool %s: %w", h.Name, t.Name, err)
+			}
+			all.tools = append(all.tools, Tool{Name: name, Server: h.Name, Own: t.Name, Schema: schema, at: h})
+		}
+	}
+	return nil
+}
+
+// describe words a tool as requests do.
+func describe(name string, t *sdk.Tool) (json.RawMessage, error) {
+	type function struct {
+		Name        string `json:"name"`
+		Description string `json:"description"`
+		Parameters  any    `json:"parameters"`
+	}
+	parameters, _ := t.InputSchema.(map[string]any)
+	if parameters == nil {
+		parameters = map[string]any{"type": "object", "properties": map[string]any{}}
+	}
+	delete(parameters, "$schema")
+	return json.Marshal(struct {
+		Type     string   `json:"type"`
+		Function function `json:"function"`
+	}{"function", function{name, t.Description, parameters}})
+}
+
+// Tools are the tools of all servers.
+func (all *Servers) Tools() []Tool {
+	if all == nil {
+		return nil
+	}
+	return all.tools
+}
+
+// String says for people what there is.
+func (all *Servers) String() string {
+	var parts []string
+	for _, h := range all.hosts {
+		var names []string
+		for _, t := range all.tools {
+			if t.at == h {
+				names = append(names, t.Name)
+			}
+		}
+		parts = append(parts, h.Name+" ("+strings.Join(names, ", ")+")")
+	}
+	return strings.Join(parts, ", ")
+}
+
+// Close ends all servers that were started.
+func (all *Servers) Close() {
+	var wait sync.WaitGroup
+	for _, h := range all.hosts {
+		wait.Go(h.shared.close)
+	}
+	wait.Wait()
+}

@@ -1,0 +1,123 @@
+package openenv
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+)
+
+// field is what a model's text becomes in an action.
+type field struct {
+	name string // "": the text is the action, as JSON
+	kind string // as JSON Schema has it: string, integer, number, boolean
+}
+
+func (f field) String() string {
+	if f.name == "" {
+		return "actions as JSON"
+	}
+	return fmt.Sprintf("actions with %s (%s)", f.name, f.kind)
+}
+
+var kinds = []string{"string", "integer", "number", "boolean"}
+
+// choose finds the field of an action: the one that is asked for, or else the only one that there must be, or that there is.
+func choose(schema json.RawMessage, asked string) (field, error) {
+	var s struct {
+		Properties map[string]struct{ Type any }
+		Required   []string
+	}
+	if len(schema) > 0 && json.Unmarshal(schema, &s) != nil {
+		s.Properties = nil
+	}
+	delete(s.Properties, "metadata")
+	names := slices.Sorted(maps.Keys(s.Properties))
+	kind := func(name string) string { text, _ := s.Properties[name].Type.(string); return text }
+	switch {
+	case asked == "json":
+		return field{}, nil
+	case asked != "" && (len(names) == 0 || kind(asked) == ""):
+		if len(names) > 0 && !slices.Contains(names, asked) {
+			return field{}, badinput.Errorf("openenv_action: found %q, and the server's actions have %s", asked, strings.Join(names, ", "))
+		}
+		return field{asked, "string"}, nil
+	case asked != "":
+		if !slices.Contains(kinds, kind(asked)) {
+			return field{}, badinput.Errorf("openenv_action: %s is %s, which a text cannot be; type openenv_action=json for a model "+
+				"that writes the action itself", asked, kind(asked))
+		}
+		return field{asked, kind(asked)}, nil
+	case len(names) == 0:
+		return field{}, badinput.Errorf("openenv_action: the server does not say at /schema what its actions have; " +
+			"type openenv_action=NAME of the field that the model's text is to be, or openenv_action=json")
+	}
+	must := slices.DeleteFunc(s.Required, func(name string) bool { return name == "metadata" })
+	if len(must) == 0 { // then any may be there, and a text is a text
+		if must = slices.DeleteFunc(slices.Clone(names), func(name string) bool { return kind(name) != "string" }); len(must) == 0 {
+			must = names
+		}
+	}
+	if len(must) == 1 && slices.Contains(kinds, kind(must[0])) {
+		return field{must[0], kind(must[0])}, nil
+	}
+	return field{}, badinput.Errorf("openenv_action: the server's actions have %s; type openenv_action=NAME of the one that the model's "+
+		"text is to be, or openenv_action=json for a model that writes the action itself", strings.Join(names, ", "))
+}
+
+var (
+	fenced = regexp.MustCompile("(?s)```[a-zA-Z0-9_+-]*\\n(.*?)```")
+	amount = regexp.MustCompile(`-?\d+(?:\.\d+)?`)
+	whole  = regexp.MustCompile(`-?\d+`)
+)
+
+// Act is what a text comes to. Where it is none, a *Refused says what is missing.
+func (s *Server) Act(text string) (map[string]any, error) {
+	text = strings.TrimSpace(text)
+	block := ""
+	if found := fenced.FindAllStringSubmatch(text, -1); found != nil {
+		block = strings.TrimRight(found[len(found)-1][1], "\n")
+	}
+	switch s.field.kind {
+	case "":
+		if block != "" {
+			text = block
+		}
+		var action map[string]any
+		if err := json.Unmarshal([]byte(text), &action); err != nil || action == nil {
+			return nil, &Refused{"there is no action; expected a JSON object"}
+		}
+		return action, nil
+	case "string":
+		if s.field.name == "code" && block != "" {
+			text = block
+		}
+		return map[string]any{s.field.name: text}, nil
+	case "boolean":
+		words := strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return r < 'a' || r > 'z' })
+		for _, word := range slices.Backward(words) {
+			if word == "true" || word == "yes" || word == "false" || word == "no" {
+				return map[string]any{s.field.name: word == "true" || word == "yes"}, nil
+			}
+		}
+		return nil, &Refused{"there is no action; expected true or false"}
+	}
+	pattern := amount
+	if s.field.kind == "integer" {
+		pattern = whole
+	}
+	found := pattern.FindAllString(text, -1)
+	if len(found) == 0 {
+		return nil, &Refused{"there is no action; expected a number"}
+	}
+	number := json.Number(found[len(found)-1])
+	if _, err := strconv.ParseFloat(string(number), 64); err != nil {
+		return nil, &Refused{"there is no action; expected a number that is not as large"}
+	}
+	return map[string]any{s.field.name: number}, nil
+}

@@ -1,0 +1,201 @@
+package openenv
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"testing"
+	"text/template"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/openenv/openenvtest"
+)
+
+// reach serves the game, and reaches it.
+func reach(t *testing.T, game *openenvtest.Server) (*Server, *httptest.Server) {
+	t.Helper()
+	at := httptest.NewServer(game)
+	t.Cleanup(at.Close)
+	s, err := Open(t.Context(), Options{URL: at.URL, Within: time.Minute})
+	require.NoError(t, err)
+	return s, at
+}
+
+// play says something in a session.
+func play(t *testing.T, s *Server, c *Session, text string) (Result, error) {
+	t.Helper()
+	action, err := s.Act(text)
+	require.NoError(t, err)
+	return c.Step(t.Context(), action)
+}
+
+// A session is reset, answers actions, refuses some, and ends; with WebSockets and without.
+func TestSession(t *testing.T) {
+	for _, plain := range []bool{false, true} {
+		t.Setenv("OPENENV_TOKEN", "hush")
+		game := &openenvtest.Server{Plain: plain, Token: "hush"}
+		s, at := reach(t, game)
+		require.Equal(t, plain, s.plain)
+		require.Contains(t, s.Plan(), at.URL+", actions with message (string), ")
+		c, r, err := s.Begin(t.Context(), map[string]any{"seed": 7})
+		require.NoError(t, err)
+		require.Nil(t, r.Reward)
+		text, err := s.Text(r)
+		require.NoError(t, err)
+		require.Equal(t, "Say vowels about 7.", text)
+		r, err = play(t, s, c, " aab ")
+		require.NoError(t, err)
+		require.InDelta(t, 2.0/3, *r.Reward, 1e-12)
+		text, err = s.Text(r)
+		require.NoError(t, err)
+		require.Equal(t, "reply: so 2\nturn: 1", text)
+		_, err = c.Step(t.Context(), map[string]any{"massage": "x"})
+		var refused *Refused
+		require.ErrorAs(t, err, &refused)
+		require.Contains(t, refused.Why, "message: expected a text and nothing else")
+		_, err = play(t, s, c, "b")
+		require.NoError(t, err)
+		r, err = play(t, s, c, "c")
+		require.NoError(t, err)
+		require.True(t, r.Done)
+		_, err = play(t, s, c, "raise")
+		var down *Down
+		require.ErrorAs(t, err, &down)
+		require.ErrorContains(t, err, "division by zero")
+		c.Close()
+		require.Zero(t, s.open)
+	}
+}
+
+// A session that is cut off is an error, and the next one is not.
+func TestCutOff(t *testing.T) {
+	s, _ := reach(t, &openenvtest.Server{})
+	c, _, err := s.Begin(t.Context(), nil)
+	require.NoError(t, err)
+	_, err = play(t, s, c, "vanish")
+	var down *Down
+	require.ErrorAs(t, err, &down)
+	_, again := play(t, s, c, "a")
+	require.Equal(t, err, again)
+	c.Close()
+	c, _, err = s.Begin(t.Context(), nil)
+	require.NoError(t, err)
+	_, err = play(t, s, c, "a")
+	require.NoError(t, err)
+	c.Close()
+}
+
+// A server that has room for few sessions is asked for no more, and all get their turn.
+func TestFewSessions(t *testing.T) {
+	for _, plain := range []bool{false, true} {
+		game := &openenvtest.Server{Sessions: 2, Plain: plain}
+		s, _ := reach(t, game)
+		var wait sync.WaitGroup
+		for range 9 {
+			wait.Go(func() {
+				c, _, err := s.Begin(t.Context(), nil)
+				if err == nil {
+					_, err = play(t, s, c, "a")
+					c.Close()
+				}
+				if err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		wait.Wait()
+		most, _, _ := game.Most()
+		require.LessOrEqual(t, most, 2)
+		require.Equal(t, 9, game.Stepped)
+	}
+}
+
+// The field of an action is the one that the schema asks for.
+func TestChoose(t *testing.T) {
+	const two = `{"properties": {"b": {"type": "string"}, "a": {"type": "integer"}, "metadata": {"type": "object"}}`
+	for _, c := range []struct{ schema, asked, want string }{
+		{`{"properties": {"code": {"type": "string"}}, "required": ["code"]}`, "", "actions with code (string)"},
+		{two + `}`, "", "actions with b (string)"},
+		{two + `, "required": ["a"]}`, "", "actions with a (integer)"},
+		{two + `, "required": ["a", "b"]}`, "", "openenv_action: the server's actions have a, b; type openenv_action=NAME of the one that " +
+			"the model's text is to be, or openenv_action=json for a model that writes the action itself"},
+		{two + `, "required": ["a", "b"]}`, "json", "actions as JSON"},
+		{two + `}`, "a", "actions with a (integer)"},
+		{two + `}`, "c", `openenv_action: found "c", and the server's actions have a, b`},
+		{`{"properties": {"a": {"type": "array"}}}`, "a",
+			"openenv_action: a is array, which a text cannot be; type openenv_action=json for a model that writes the action itself"},
+		{``, "x", "actions with x (string)"},
+		{``, "", "openenv_action: the server does not say at /schema what its actions have; " +
+			"type openenv_action=NAME of the field that the model's text is to be, or openenv_action=json"},
+	} {
+		got, err := choose(json.RawMessage(c.schema), c.asked)
+		if err != nil {
+			require.True(t, badinput.Is(err))
+			require.EqualError(t, err, c.want)
+			continue
+		}
+		require.Equal(t, c.want, got.String())
+	}
+}
+
+// A text is the action that its field can hold.
+func TestAct(t *testing.T) {
+	for _, c := range []struct {
+		field
+		text, want string
+	}{
+		{field{"message", "string"}, " a `b`\n", `{"message":"a ` + "`b`" + `"}`},
+		{field{"code", "string"}, "So:\n```python\nprint(1)\n```\n", `{"code":"print(1)"}`},
+		{field{"action_id", "integer"}, "Not 3 but -4.", `{"action_id":-4}`},
+		{field{"at", "number"}, "0.5", `{"at":0.5}`},
+		{field{"go", "boolean"}, "No. Yes!", `{"go":true}`},
+		{field{}, "```json\n{\"a\": [1]}\n```", `{"a":[1]}`},
+		{field{}, "a", "there is no action; expected a JSON object"},
+		{field{"n", "integer"}, "none", "there is no action; expected a number"},
+		{field{"go", "boolean"}, "maybe", "there is no action; expected true or false"},
+	} {
+		action, err := (&Server{field: c.field}).Act(c.text)
+		if err != nil {
+			require.EqualError(t, err, c.want)
+			continue
+		}
+		got, err := json.Marshal(action)
+		require.NoError(t, err)
+		require.Equal(t, c.want, string(got))
+	}
+}
+
+// An observation is put into words by a template, where there is one.
+func TestText(t *testing.T) {
+	s := &Server{base: nil, Options: Options{Words: template.Must(template.New("").Parse("{{.a}} of {{index .b 1}}\n"))}}
+	text, err := s.Text(Result{Observation: json.RawMessage(`{"a": "x", "b": [1, 2]}`)})
+	require.NoError(t, err)
+	require.Equal(t, "x of 2", text)
+	s.Words = nil
+	text, err = s.Text(Result{Observation: json.RawMessage(`{"z": "one\ntwo\n", "a": [1], "n": null, "e": ""}`)})
+	require.NoError(t, err)
+	require.Equal(t, "z:\none\ntwo\na: [1]", text)
+}
+
+// What is no server, or none of this kind, is said in a line.
+func TestFaults(t *testing.T) {
+	nothing := httptest.NewServer(http.NotFoundHandler())
+	defer nothing.Close()
+	slow := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, "hello") }))
+	gone := slow.URL
+	slow.Close()
+	for url, message := range map[string]string{
+		"localhost:8000": "expected an address, such as env=openenv:http://localhost:8000",
+		gone:             "cannot be reached",
+		nothing.URL:      "answered /reset with 404 Not Found",
+	} {
+		_, err := Open(t.Context(), Options{URL: url, Action: "message"})
+		require.ErrorContains(t, err, message)
+		require.True(t, badinput.Is(err))
+	}
+}

@@ -1,0 +1,198 @@
+package openenv
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"sync"
+	"text/template"
+	"time"
+
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+)
+
+const (
+	beginTime   = time.Minute // that a server has to begin a session, or to have room for one
+	pause       = 200 * time.Millisecond
+	mostReply   = 32 << 20 // bytes
+	sessionsMax = 64       // at a time
+)
+
+// Options say where a server is and how it is spoken to.
+type Options struct {
+	URL    string
+	Action string             // the field that a text becomes; "json": the text is the action; "": as the server's schema says
+	Words  *template.Template // of an observation; nil: its fields
+	Within time.Duration      // of the clock, for an answer to an action
+}
+
+// Server is a server that was reached.
+type Server struct {
+	Options
+	base   *url.URL
+	token  string
+	client *http.Client
+	plain  bool // it has no WebSockets
+	known  bool // that is known
+	field  field
+
+	mu    sync.Mutex
+	freed *sync.Cond
+	open  int // sessions
+	limit int // of them, as far as is known
+}
+
+// Down is the error of a server that does not answer as it has to.
+type Down struct {
+	URL string
+	Err error
+}
+
+func (e *Down) Error() string { return fmt.Sprintf("the OpenEnv server %s %v", e.URL, e.Err) }
+
+// Unwrap gives the cause.
+func (e *Down) Unwrap() error { return e.Err }
+
+func (s *Server) down(format string, args ...any) error {
+	return &Down{s.String(), fmt.Errorf(format, args...)}
+}
+
+// Open asks a server what its actions are, and begins a session to see whether it can.
+func Open(ctx context.Context, o Options) (*Server, error) {
+	u, err := url.Parse(o.URL)
+	if err == nil {
+		u.Scheme = strings.Replace(u.Scheme, "ws", "http", 1)
+	}
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		return nil, badinput.Errorf("env=openenv:%s: expected an address, such as env=openenv:http://localhost:8000", o.URL)
+	}
+	u.Path = strings.TrimSuffix(u.Path, "/")
+	s := &Server{Options: o, base: u, token: os.Getenv("OPENENV_TOKEN"), client: &http.Client{}, limit: sessionsMax}
+	s.freed = sync.NewCond(&s.mu)
+	if err := s.learn(ctx); err != nil {
+		return nil, err
+	}
+	session, _, err := s.Begin(ctx, nil)
+	if err != nil {
+		return nil, badinput.Errorf("%w; see whether it is up, and serves an environment", err)
+	}
+	session.Close()
+	s.known = true
+	return s, nil
+}
+
+// String says for people where the server is, without what may be secret.
+func (s *Server) String() string { return s.base.Scheme + "://" + s.base.Host + s.base.Path }
+
+// Plan says for people how the server is spoken to.
+func (s *Server) Plan() string {
+	how := "sessions by WebSocket"
+	if s.plain {
+		how = "no WebSockets: one session at a time by HTTP"
+	}
+	return fmt.Sprintf("%s, %s, %s", s, s.field, how)
+}
+
+// learn asks the server what its actions are.
+func (s *Server) learn(ctx context.Context) error {
+	var schema struct {
+		Action json.RawMessage `json:"action"`
+	}
+	ctx, cancel := context.WithTimeout(ctx, beginTime)
+	defer cancel()
+	status, err := s.ask(ctx, http.MethodGet, "/schema", nil, &schema)
+	if err != nil && status == 0 {
+		return badinput.Errorf("%w; see whether it is up, at that address", err)
+	}
+	s.field, err = choose(schema.Action, s.Options.Action)
+	return err
+}
+
+// ask asks by HTTP. A status of 0 is that of a server that was not reached.
+func (s *Server) ask(ctx context.Context, method, path string, body, reply any) (status int, err error) {
+	text, err := json.Marshal(body)
+	if err != nil {
+		return 0, err
+	}
+	r, err := http.NewRequestWithContext(ctx, method, s.base.JoinPath(path).String(), strings.NewReader(string(text)))
+	if err != nil {
+		return 0, err
+	}
+	r.Header.Set("Content-Type", "application/json")
+	for name, values := range s.header() {
+		r.Header[name] = values
+	}
+	response, err := s.client.Do(r)
+	if err != nil {
+		return 0, s.down("cannot be reached: %w", cause(ctx, err))
+	}
+	defer response.Body.Close()
+	text, err = io.ReadAll(io.LimitReader(response.Body, mostReply))
+	if err != nil {
+		return response.StatusCode, s.down("broke off: %w", cause(ctx, err))
+	}
+	if response.StatusCode != http.StatusOK {
+		return response.StatusCode, s.down("answered %s with %s: %.300s", path, response.Status, text)
+	}
+	if err := json.Unmarshal(text, reply); err != nil {
+		return response.StatusCode, s.down("answered %s with what is not understood: %w", path, err)
+	}
+	return response.StatusCode, nil
+}
+
+// cause is why something failed: the end of a context where that was it.
+func cause(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return err
+}
+
+func (s *Server) header() http.Header {
+	h := http.Header{}
+	if s.token != "" {
+		h.Set("Authorization", "Bearer "+s.token)
+	}
+	return h
+}
+
+// enter waits until there is room for a session.
+func (s *Server) enter(ctx context.Context) error {
+	stop := context.AfterFunc(ctx, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.freed.Broadcast()
+	})
+	defer stop()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for s.open >= s.limit {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		s.freed.Wait()
+	}
+	s.open++
+	return nil
+}
+
+func (s *Server) leave() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.open--
+	s.freed.Broadcast()
+}
+
+// full notes that the server has no room for more than what there is beside one session, and tells whether there is any.
+func (s *Server) full() (others int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	others = s.open - 1
+	s.limit = min(s.limit, max(others, 1))
+	return others
+}

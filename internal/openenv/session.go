@@ -1,0 +1,223 @@
+package openenv
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"time"
+
+	"github.com/coder/websocket"
+	"github.com/coder/websocket/wsjson"
+)
+
+// Result is what a server answers.
+type Result struct {
+	Observation json.RawMessage `json:"observation"`
+	Reward      *float64        `json:"reward"`
+	Done        bool            `json:"done"`
+}
+
+// Refused is the error of an action that the server does not take.
+type Refused struct{ Why string }
+
+func (e *Refused) Error() string { return e.Why }
+
+// Session is one of an environment. Its methods are called one after the other.
+type Session struct {
+	server *Server
+	conn   *websocket.Conn // nil: by HTTP
+	broken error
+}
+
+// message is what is sent by WebSocket, either way.
+type message struct {
+	Type string          `json:"type"`
+	Data json.RawMessage `json:"data,omitempty"`
+}
+
+// failure is the data of a message that is an error.
+type failure struct {
+	Code    string          `json:"code"`
+	Message string          `json:"message"`
+	Errors  json.RawMessage `json:"errors"`
+}
+
+func (f failure) String() string {
+	text := f.Message
+	if len(f.Errors) > 0 {
+		text += ": " + string(f.Errors)
+	}
+	return text
+}
+
+// errFull is what a server says that has as many sessions as it can have.
+var errFull = errors.New("has no room for a session")
+
+// Begin begins a session, and resets it with the parameters. It waits where there is no room for it.
+func (s *Server) Begin(ctx context.Context, parameters map[string]any) (*Session, Result, error) {
+	var r Result
+	if err := s.enter(ctx); err != nil {
+		return nil, r, err
+	}
+	patience := time.Now().Add(beginTime)
+	for {
+		session, r, err := s.begin(ctx, parameters)
+		if err == nil {
+			return session, r, nil
+		}
+		full := errors.Is(err, errFull)
+		if full {
+			if s.full() > 0 { // one of ours is to end first
+				s.leave()
+				if err := s.enter(ctx); err != nil {
+					return nil, r, err
+				}
+				continue
+			}
+		}
+		if ctx.Err() != nil || !full || time.Now().After(patience) {
+			s.leave()
+			return nil, r, err
+		}
+		select { // those of others, or one of ours that the server has not put away yet
+		case <-time.After(pause):
+		case <-ctx.Done():
+		}
+	}
+}
+
+// begin tries once.
+func (s *Server) begin(ctx context.Context, parameters map[string]any) (*Session, Result, error) {
+	limited, cancel := context.WithTimeout(ctx, beginTime)
+	defer cancel()
+	session := &Session{server: s}
+	if !s.plain {
+		at := s.base.JoinPath("ws")
+		conn, response, err := websocket.Dial(limited, at.String(), &websocket.DialOptions{HTTPHeader: s.header()})
+		switch {
+		case err == nil:
+			conn.SetReadLimit(mostReply)
+			session.conn = conn
+		case !s.known && response != nil && response.StatusCode >= 400 && response.StatusCode < 500:
+			s.alone()
+		default:
+			return nil, Result{}, s.down("cannot be reached: %w", cause(limited, err))
+		}
+	}
+	if parameters == nil {
+		parameters = map[string]any{}
+	}
+	r, err := session.exchange(limited, "reset", parameters)
+	if err != nil {
+		session.hang()
+	}
+	return session, r, err
+}
+
+// alone notes that the server has no WebSockets, and so no sessions of its own.
+func (s *Server) alone() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.plain, s.limit = true, 1
+}
+
+// Step does something. A *Refused says that the server did not take the action; after any other error the session is of no use.
+func (c *Session) Step(ctx context.Context, action map[string]any) (Result, error) {
+	if c.broken != nil {
+		return Result{}, c.broken
+	}
+	limited, cancel := context.WithTimeout(ctx, c.server.Within)
+	defer cancel()
+	r, err := c.exchange(limited, "step", action)
+	var refused *Refused
+	if err != nil && !errors.As(err, &refused) {
+		if ctx.Err() == nil && limited.Err() != nil {
+			err = c.server.down("gave no answer within %v; make it faster, or raise turn_seconds", c.server.Within)
+		}
+		c.broken = err
+	}
+	return r, err
+}
+
+// exchange asks and is answered.
+func (c *Session) exchange(ctx context.Context, kind string, data map[string]any) (r Result, err error) {
+	if c.conn == nil {
+		return c.plainly(ctx, kind, data)
+	}
+	text, err := json.Marshal(data)
+	if err != nil {
+		return r, err
+	}
+	var reply message
+	if err = wsjson.Write(ctx, c.conn, message{kind, text}); err == nil {
+		err = wsjson.Read(ctx, c.conn, &reply)
+	}
+	if err != nil {
+		return r, c.server.down("broke off: %w", cause(ctx, err))
+	}
+	switch reply.Type {
+	case "observation":
+		err = json.Unmarshal(reply.Data, &r)
+	case "error":
+		var f failure
+		if err = json.Unmarshal(reply.Data, &f); err == nil {
+			return r, c.failed(kind, f)
+		}
+	default:
+		err = fmt.Errorf("its type is %.40q", reply.Type)
+	}
+	if err != nil {
+		return r, c.server.down("answered %s with what is not understood: %w", kind, err)
+	}
+	return r, nil
+}
+
+// failed tells an action that the server does not take from a server that fails.
+func (c *Session) failed(kind string, f failure) error {
+	switch {
+	case f.Code == "CAPACITY_REACHED":
+		return c.server.down("%w: %s", errFull, f)
+	case f.Code == "VALIDATION_ERROR" && kind == "step":
+		return &Refused{f.String()}
+	}
+	return c.server.down("reports %s: %s", f.Code, f)
+}
+
+// plainly asks by HTTP.
+func (c *Session) plainly(ctx context.Context, kind string, data map[string]any) (r Result, err error) {
+	body := maps.Clone(data)
+	if kind == "step" {
+		body = map[string]any{"action": data}
+	}
+	status, err := c.server.ask(ctx, http.MethodPost, "/"+kind, body, &r)
+	if status == http.StatusUnprocessableEntity && kind == "step" {
+		var down *Down
+		if errors.As(err, &down) {
+			err = &Refused{down.Err.Error()}
+		}
+	}
+	return r, err
+}
+
+// hang ends the connection at once.
+func (c *Session) hang() {
+	if c.conn != nil {
+		_ = c.conn.CloseNow()
+	}
+}
+
+// Close ends the session.
+func (c *Session) Close() {
+	if c.conn != nil && c.broken == nil {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		if wsjson.Write(ctx, c.conn, message{Type: "close"}) == nil {
+			_, _, _ = c.conn.Read(ctx) // until the server has put it away, and closes
+		}
+		cancel()
+	}
+	c.hang()
+	c.server.leave()
+}

@@ -1,0 +1,81 @@
+package openenv
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"strings"
+
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+)
+
+// named is a field of an observation.
+type named struct {
+	name string
+	text string
+}
+
+// Text is what a model is told of an observation: by the template where there is one; else its only text, or its fields that have
+// something in them, in their order.
+func (s *Server) Text(r Result) (string, error) {
+	if s.Words != nil {
+		observation := map[string]any{}
+		if err := json.Unmarshal(r.Observation, &observation); err != nil {
+			return "", s.down("gave an observation that is no JSON object: %w", err)
+		}
+		var out strings.Builder
+		if err := s.Words.Execute(&out, observation); err != nil {
+			return "", badinput.Errorf("openenv_template: %w", err)
+		}
+		return strings.TrimSpace(out.String()), nil
+	}
+	fields, err := fieldsOf(r.Observation)
+	if err != nil {
+		return "", s.down("gave an observation that is no JSON object: %w", err)
+	}
+	if len(fields) == 1 {
+		return strings.TrimSpace(fields[0].text), nil
+	}
+	var out strings.Builder
+	for _, f := range fields {
+		text := strings.TrimRight(f.text, "\n")
+		if strings.Contains(text, "\n") {
+			text = "\n" + text
+		} else {
+			text = " " + text
+		}
+		out.WriteString(f.name + ":" + text + "\n")
+	}
+	return strings.TrimSpace(out.String()), nil
+}
+
+// fieldsOf are the fields of an object that are not empty: texts as they are, all else as JSON.
+func fieldsOf(object json.RawMessage) (fields []named, err error) {
+	d := json.NewDecoder(bytes.NewReader(object))
+	if start, err := d.Token(); err != nil || start != json.Delim('{') {
+		return nil, errors.Join(errors.New("expected an object"), err)
+	}
+	for d.More() {
+		key, err := d.Token()
+		if err != nil {
+			return nil, err
+		}
+		var value json.RawMessage
+		if err := d.Decode(&value); err != nil {
+			return nil, err
+		}
+		name, _ := key.(string)
+		text := string(value)
+		switch text {
+		case "null", `""`, "[]", "{}":
+			continue
+		}
+		if value[0] == '"' {
+			if err := json.Unmarshal(value, &text); err != nil {
+				return nil, err
+			}
+		}
+		fields = append(fields, named{name, text})
+	}
+	return fields, nil
+}
