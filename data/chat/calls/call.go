@@ -13,6 +13,7 @@ type call struct {
 	argKeys []string // what the arguments are called
 
 	inList       bool // a bracket may stand before it
+	bare         bool // what comes is the arguments alone
 	object       int  // where it begins
 	depth        int
 	text, escape bool   // in a string
@@ -48,7 +49,10 @@ func (c *call) push(text string) (taken int) {
 			return i
 		}
 		c.raw = append(c.raw, text[i])
-		c.step(text[i])
+		if c.step(text[i]); c.bare && c.at == afterValue && !c.broken { // the object that they stand in ends with them
+			c.raw = append(c.raw, '}')
+			c.after('}')
+		}
 		c.due = c.due || !c.broken && c.name != "" && (c.to > 0 || c.over)
 	}
 	return len(text)

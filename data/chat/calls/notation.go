@@ -10,7 +10,8 @@ type Notation struct {
 	// Calls are between these tags, or where Open is "", the whole text is: objects, with ; or a line's end between them.
 	Calls       bool
 	Open, Close string
-	List        bool     // what follows the opening tag is a list of calls, without a closing one
+	List        bool     // what follows the opening tag is a list of calls, without a closing one, or a call as Named has it
+	Named       bool     // a call is its name, NameEnd and the object of its arguments; with List: that is what the model writes
 	Prefix      string   // may stand before a text that is calls
 	ArgKeys     []string // what arguments are called
 }
@@ -23,8 +24,17 @@ const (
 
 const pythonTag = "<|python_tag|>"
 
-// Hermes is what Qwen's and Nous's models write, Llama what Meta's from 3.1 on do, Mistral what Mistral's do but for their latest.
+// What stands between the name of a call of Mistral's and its arguments: some models give it an id before that.
+const (
+	NameEnd = "[ARGS]"
+	nameID  = "[CALL_ID]"
+)
+
+// Hermes is what Qwen's and Nous's models write, Llama what Meta's from 3.1 on do, Mistral what Mistral's do. Both of theirs are
+// read in either notation: their later ones, whose templates have NameEnd, write [TOOL_CALLS]name[ARGS]{…}, one after the other.
 var (
+	MistralNamed = Notation{Calls: true, Open: "[TOOL_CALLS]", List: true, Named: true, ArgKeys: []string{"arguments", "parameters"}}
+
 	Mistral = Notation{Calls: true, Open: "[TOOL_CALLS]", List: true, ArgKeys: []string{"arguments", "parameters"}}
 
 	Hermes = Notation{Calls: true, Open: "<tool_call>", Close: "</tool_call>", ArgKeys: []string{"arguments", "parameters"}}
@@ -60,6 +70,7 @@ const (
 	inThoughts       // up to the tag
 	afterTag         // blanks are left out
 	inContent
+	inName // of a call, before its arguments
 	inCall
 	afterCall // up to the next
 )
@@ -119,6 +130,8 @@ func (r *Reader) read(parts []Part, last bool) []Part {
 		}
 	case inContent:
 		return r.speak(parts, last)
+	case inName:
+		return r.named(parts, last)
 	case inCall:
 		return r.write(parts)
 	case afterCall:
@@ -202,7 +215,9 @@ func (r *Reader) speak(parts []Part, last bool) []Part {
 		content := strings.TrimRight(before, " \n\t\r")
 		parts = r.content(parts, content)
 		r.enter(after, before[len(content):]+r.Open)
-		r.call.inList = r.List
+		if r.call.inList = r.List; r.List {
+			r.at = inName
+		}
 		return parts
 	case last:
 		r.held = ""
@@ -243,7 +258,9 @@ func (r *Reader) write(parts []Part) []Part {
 			r.breaks()
 		}
 		r.calls++
-		r.at, r.raw = afterCall, nil
+		if r.at, r.raw = afterCall, nil; r.call.bare {
+			r.at = afterTag
+		}
 	}
 	return parts
 }

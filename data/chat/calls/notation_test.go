@@ -95,6 +95,19 @@ var notationCases = []struct {
 	{"mistral in two lists", Mistral, false, `[TOOL_CALLS][[{"name": "f"}]`, heard{Content: `[TOOL_CALLS][[{"name": "f"}]`}},
 	{"mistral is cut", Mistral, false, `[TOOL_CALLS][{"name": "f", "arguments": {"x": "a`, heard{Calls: calls("f", `{"x": "a`)}},
 	{"mistral goes on", Mistral, false, `[TOOL_CALLS][{"name": "f"} and`, heard{Content: "and", Calls: calls("f", "{}")}},
+	{"mistral by name", MistralNamed, false, "So.\n[TOOL_CALLS]f[ARGS]{\"x\": [1, \"}\"]}[TOOL_CALLS]g-2[CALL_ID]abc123XYZ[ARGS]{}",
+		heard{Content: "So.", Calls: calls("f", `{"x": [1, "}"]}`, "g-2", "{}")}},
+	{"mistral by name, in a list's notation", Mistral, false, "[TOOL_CALLS] f [ARGS]{}", heard{Content: "[TOOL_CALLS] f [ARGS]{}"}},
+	{"mistral by name with blanks", Mistral, false, "[TOOL_CALLS] f[ARGS] {\"a\":1}\nso", heard{Content: "so", Calls: calls("f", `{"a":1}`)}},
+	{"mistral's list, by those who write names", MistralNamed, false, `[TOOL_CALLS][{"name": "f"}, {"name": "g"}]`,
+		heard{Calls: calls("f", "{}", "g", "{}")}},
+	{"mistral names and is cut", MistralNamed, false, `[TOOL_CALLS]f[ARGS]{"x": "a`, heard{Calls: calls("f", `{"x": "a`)}},
+	{"mistral is cut in a name", MistralNamed, false, `hm [TOOL_CALLS]f[AR`, heard{Content: `hm [TOOL_CALLS]f[AR`}},
+	{"mistral names no arguments", MistralNamed, false, `[TOOL_CALLS]f[ARGS][1]`, heard{Content: `[TOOL_CALLS]f[ARGS][1]`}},
+	{"mistral names nothing", MistralNamed, false, `[TOOL_CALLS][ARGS]{}`, heard{Content: `[TOOL_CALLS][ARGS]{}`}},
+	{"mistral's arguments in a string", MistralNamed, false, `[TOOL_CALLS]f[ARGS]"{\"a\": 1}" x`,
+		heard{Content: " x", Calls: calls("f", `{"a": 1}`)}},
+	{"mistral talks of a tag", MistralNamed, false, "[TOOL_CALLS]oops, no", heard{Content: "[TOOL_CALLS]oops, no"}},
 	{"llama says nothing", Llama, false, " \n", heard{Content: " \n"}},
 }
 
@@ -127,7 +140,7 @@ func FuzzNotation(f *testing.F) {
 		f.Add(c.text, uint8(3))
 	}
 	f.Fuzz(func(t *testing.T, text string, cut uint8) {
-		for _, n := range []Notation{{}, Hermes, thinker, Llama, Mistral} {
+		for _, n := range []Notation{{}, Hermes, thinker, Llama, Mistral, MistralNamed} {
 			at := min(int(cut), len(text))
 			whole := listen(n, false, text)
 			require.Equal(t, whole, listen(n, false, text[:at], text[at:]))

@@ -14,7 +14,9 @@ import (
 func Of(r *chat.Renderer, tok *tokenizer.Tokenizer) (n Notation) {
 	template := tok.ChatTemplate() + tok.ToolTemplate()
 	switch {
-	case r.Name() == "template" && strings.Contains(template, Mistral.Open) && !strings.Contains(template, "[ARGS]"):
+	case r.Name() == "template" && strings.Contains(template, Mistral.Open) && strings.Contains(template, NameEnd):
+		n = MistralNamed
+	case r.Name() == "template" && strings.Contains(template, Mistral.Open):
 		n = Mistral
 	case r.Name() != "template" || strings.Contains(template, Hermes.Open):
 		n = Hermes
@@ -29,7 +31,11 @@ func Of(r *chat.Renderer, tok *tokenizer.Tokenizer) (n Notation) {
 // Marks are the control tokens that belong to a notation, and their texts.
 func (n Notation) Marks(tok *tokenizer.Tokenizer) map[int32]string {
 	marks := map[int32]string{}
-	for _, text := range []string{n.Prefix, n.Open, n.Close, ThinkOpen, ThinkClose} {
+	texts := []string{n.Prefix, n.Open, n.Close, ThinkOpen, ThinkClose}
+	if n.List {
+		texts = append(texts, NameEnd, nameID)
+	}
+	for _, text := range texts {
 		if id, ok := tok.TokenID(text); ok && text != "" {
 			marks[id] = text
 		}

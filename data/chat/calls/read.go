@@ -87,12 +87,15 @@ func (n Notation) malformed(text string) *Malformed {
 		text = text[:len(text)-len(call)] + before + n.Close
 		call = before
 	}
-	if n.List {
+	name, arguments, named := strings.Cut(call, NameEnd)
+	if named = named && n.List; named {
+		name, _, _ = strings.Cut(strings.TrimSpace(name), nameID)
+		call = `{"name": ` + quoted(name) + `, "` + n.ArgKeys[0] + `": ` + arguments + "}"
+	} else if n.List {
 		call = strings.TrimSuffix(strings.TrimPrefix(strings.TrimSpace(call), "["), "]")
 	}
 	m := &Malformed{Call: text}
 	var object map[string]json.RawMessage
-	var name string
 	switch err := json.Unmarshal([]byte(call), &object); {
 	case err != nil:
 		m.Reason = fmt.Sprintf("expected a JSON object, and read %v", err)
@@ -102,4 +105,13 @@ func (n Notation) malformed(text string) *Malformed {
 		m.Reason = fmt.Sprintf("%q: expected one object", n.ArgKeys[0])
 	}
 	return m
+}
+
+// quoted is a text as JSON has it.
+func quoted(text string) string {
+	b, err := json.Marshal(text)
+	if err != nil {
+		panic(err) // a text can always be written
+	}
+	return string(b)
 }

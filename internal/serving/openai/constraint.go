@@ -45,8 +45,11 @@ func (s shape) part(n calls.Notation) grammar.Part {
 		return s.inner(n)
 	}
 	call := grammar.Sequence(grammar.Mark(n.Open), s.inner(n))
-	if s.once || n.List {
+	if s.once || n.List && !n.Named {
 		return call
+	}
+	if n.Named {
+		return grammar.Sequence(call, grammar.Repeat(call, 0, -1))
 	}
 	return grammar.Sequence(call, grammar.Repeat(grammar.Sequence(grammar.Text("\n"), call), 0, -1))
 }
@@ -55,6 +58,10 @@ func (s shape) part(n calls.Notation) grammar.Part {
 func (s shape) inner(n calls.Notation) grammar.Part {
 	var each []grammar.Part
 	for _, t := range s.tools {
+		if n.Named {
+			each = append(each, grammar.Sequence(grammar.Text(t.name), grammar.Mark(calls.NameEnd), grammar.Schema(t.parameters)))
+			continue
+		}
 		name, err := json.Marshal(t.name)
 		if err != nil {
 			panic(err) // a text can always be written
@@ -66,6 +73,8 @@ func (s shape) inner(n calls.Notation) grammar.Part {
 		each = append(each, grammar.Sequence(grammar.Text(before), grammar.Schema(t.parameters), grammar.Text(after)))
 	}
 	switch one := grammar.Choice(each...); {
+	case n.Named:
+		return one
 	case n.List && s.once:
 		return grammar.Sequence(grammar.Text("["), one, grammar.Text("]"))
 	case n.List:
@@ -82,7 +91,7 @@ const mostShapes = 32
 
 // constraint compiles a shape. thinking: thoughts come before it.
 func (l *Language) constraint(s shape, n calls.Notation, thinking bool) (func() sampler.Constraint, error) {
-	key := fmt.Sprintf("%q %v %v %v %v %q", s.document, s.tools, s.once, s.words, thinking, n.Open)
+	key := fmt.Sprintf("%q %v %v %v %v %q %v", s.document, s.tools, s.once, s.words, thinking, n.Open, n.Named)
 	l.mu.Lock()
 	g := l.shapes[key]
 	l.mu.Unlock()

@@ -73,15 +73,22 @@ func TestShapesOfMistral(t *testing.T) {
 	tools := []tool{{name: "f", parameters: []byte(`{"type":"object","properties":{"x":{"type":"integer"}},"additionalProperties":false}`)},
 		{name: "g", parameters: noParameters}}
 	for _, c := range []struct {
-		shape   shape
-		yes, no []string
+		notation calls.Notation
+		shape    shape
+		yes, no  []string
 	}{
-		{shape{tools: tools}, []string{"[TOOL_CALLS][" + callF + "]", "[TOOL_CALLS][" + callG + ", " + callF + "]"},
+		{calls.MistralNamed, shape{tools: tools}, []string{`[TOOL_CALLS]f[ARGS]{"x":1}`, `[TOOL_CALLS]g[ARGS]{}[TOOL_CALLS]f[ARGS]{}`},
+			[]string{"", "hi", `[TOOL_CALLS]h[ARGS]{}`, `[TOOL_CALLS]g[ARGS]{"x":1}`, "[TOOL_CALLS][" + callG + "]"}},
+		{calls.MistralNamed, shape{tools: tools, once: true}, []string{`[TOOL_CALLS]g[ARGS]{}`},
+			[]string{`[TOOL_CALLS]g[ARGS]{}[TOOL_CALLS]f[ARGS]{}`}},
+		{calls.MistralNamed, shape{tools: tools, words: true}, []string{"hi", `hi [TOOL_CALLS]g[ARGS]{}`}, []string{"[TOOL_CALLS]7"}},
+		{calls.Mistral, shape{tools: tools}, []string{"[TOOL_CALLS][" + callF + "]", "[TOOL_CALLS][" + callG + ", " + callF + "]"},
 			[]string{"", "hi", "[TOOL_CALLS][]"}},
-		{shape{tools: tools, once: true}, []string{"[TOOL_CALLS][" + callG + "]"}, []string{"[TOOL_CALLS][" + callG + ", " + callF + "]"}},
-		{shape{tools: tools, words: true}, []string{"hi", "hi [TOOL_CALLS][" + callF + "]"}, []string{"[TOOL_CALLS][7]"}},
+		{calls.Mistral, shape{tools: tools, once: true}, []string{"[TOOL_CALLS][" + callG + "]"},
+			[]string{"[TOOL_CALLS][" + callG + ", " + callF + "]"}},
+		{calls.Mistral, shape{tools: tools, words: true}, []string{"hi", "hi [TOOL_CALLS][" + callF + "]"}, []string{"[TOOL_CALLS][7]"}},
 	} {
-		open, err := s.Language.constraint(c.shape, calls.Mistral, false)
+		open, err := s.Language.constraint(c.shape, c.notation, false)
 		require.NoError(t, err)
 		for _, text := range slices.Concat(c.yes, c.no) {
 			require.Equal(t, slices.Contains(c.yes, text), fits(s, open(), text), "%s", text)
