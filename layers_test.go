@@ -94,13 +94,13 @@ var layers = map[string][]string{
 	"internal/serving/body":     {"internal/serving/refusal"},
 
 	"internal/serving/gate": {"internal/serving/refusal"},
-	"internal/serving/openai": {"sampler", "data", "internal/serving", "internal/serving/grammar", "internal/serving/refusal",
-		"internal/sources"},
+	"internal/serving/openai": {"sampler", "data", "internal/serving", "internal/serving/body", "internal/serving/grammar",
+		"internal/serving/refusal", "internal/sources"},
 	"internal/serving/page":    {"data", "internal/serving/refusal"},
 	"internal/serving/refusal": {},
 	"internal/serving/sessions": {"", "configs", "data", "internal/serving", "internal/serving/body", "internal/serving/refusal", "kernels",
 		"model", "reward", "sampler", "internal/remote"},
-	"internal/serving/tinker": {"internal/serving", "kernels", "lora", "model", "optim", "sampler"},
+	"internal/serving/tinker": {"internal/serving", "internal/serving/body", "kernels", "lora", "model", "optim", "sampler"},
 }
 
 // roomsOfTrainer are the trainer's own.

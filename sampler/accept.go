@@ -40,6 +40,10 @@ func (s *scheduler) hand(q *sequence, t Token) {
 		t.Raw = 0
 	}
 	done, why := q.accept(t)
+	if q.on.Prompt != nil && q.prompt != nil && !q.told {
+		q.told = true
+		q.on.Prompt(q.prompt, q.promptTop)
+	}
 	if q.on.Token != nil {
 		q.on.Token(t)
 	}

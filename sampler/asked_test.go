@@ -25,6 +25,13 @@ func TestWhatIsToldOfTokens(t *testing.T) {
 		r.Raw, r.ScorePrompt = true, true
 		r.Top, r.PromptTop = k%4, k%3
 		h, on := listen(r)
+		var scored []float32
+		var top [][]Likely
+		before := false // every token, and once
+		on.Prompt = func(scores []float32, t [][]Likely) {
+			before = scored == nil && len(h.tokens) == 0
+			scored, top = slices.Clone(scores), slices.Clone(t)
+		}
 		_, err := l.Submit(r, on)
 		require.NoError(t, err)
 		for range r.N {
@@ -36,6 +43,9 @@ func TestWhatIsToldOfTokens(t *testing.T) {
 			scores, err := p.Score(t.Context(), [][]int32{whole}, 1)
 			require.NoError(t, err)
 			require.True(t, math.IsNaN(float64(got.Prompt[0])))
+			require.True(t, before)
+			require.Equal(t, got.Prompt[1:], scored[1:])
+			require.Equal(t, got.PromptTop, top)
 			require.Equal(t, scores[0], slices.Concat(got.Prompt[1:], got.Raw))
 			require.Zero(t, got.Cached, "what is scored is computed")
 			first := len(r.Prompt)

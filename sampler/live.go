@@ -28,7 +28,8 @@ type Live struct {
 	// Turn is held while it computes. Whoever else computes on the same backend holds it too; it is set before Run.
 	Turn sync.Locker
 
-	s *scheduler // of the goroutine of Run
+	s   *scheduler // of the goroutine of Run
+	now func() time.Time
 
 	mu      sync.Mutex // guards what follows
 	come    []*Ticket  // submitted, not yet with the scheduler
@@ -51,8 +52,10 @@ type Ticket struct {
 // Listener hears of a request. Its functions, which may be nil, are called by the goroutine of Run: they return
 // soon, and neither run nor wait for anything of the same Live, but may submit and cancel.
 type Listener struct {
-	Token func(Token)
-	Done  func(Rollout) // once for each sample, in the order in which they end
+	// Prompt hears, before the first token, of the scores of a prompt that asks for them, as Rollout has them.
+	Prompt func(scores []float32, top [][]Likely)
+	Token  func(Token)
+	Done   func(Rollout) // once for each sample, in the order in which they end
 }
 
 // Token is one that was drawn.
@@ -71,7 +74,8 @@ func NewLive(p *model.Policy, o Options) (*Live, error) {
 	}
 	e.TokenBudget = max(e.TokenBudget, e.MaxSequences) // each that runs has its row
 	s := &scheduler{Engine: e, replies: newReplies(), tree: newTree(e.Block, e.blocks), pace: newPace(e.Pace, e.TokenBudget)}
-	l := &Live{Turn: new(sync.Mutex), s: s, wake: s.replies.wake, readers: map[*model.Served]int{}, leaving: map[*model.Served]int{}}
+	l := &Live{Turn: new(sync.Mutex), s: s, now: time.Now, wake: s.replies.wake, readers: map[*model.Served]int{},
+		leaving: map[*model.Served]int{}}
 	l.fewer.L, l.unused = &l.mu, s.FreeBlocks()
 	return l, nil
 }
@@ -162,11 +166,9 @@ func (l *Live) Run(ctx context.Context) error {
 func (l *Live) iterate() error {
 	l.Turn.Lock()
 	defer l.Turn.Unlock()
-	start := time.Now()
+	start := l.now()
 	err := l.s.iterate()
-	if l.s.drawing > 0 {
-		l.s.pace.saw(len(l.s.rows.Tokens)-l.s.drawing, time.Since(start))
-	}
+	l.s.pace.saw(l.s.drawing, len(l.s.rows.Tokens)-l.s.drawing, l.now().Sub(start))
 	return err
 }
 

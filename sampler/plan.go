@@ -19,8 +19,8 @@ type Options struct {
 	MaxLength    int // tokens of the longest sequence, prompt and completion; 0: 2,048
 	TokenBudget  int // rows of one iteration; 0: 512
 	Adapters     int // that a Live has room for, each request having its own; 0: the policy's own speaks, if it has one
-	// Pace is how long an iteration of a Live is meant to take at the most while some are drawn and prompts are computed,
-	// though these may take as long as drawing does; 0: prompts take what TokenBudget leaves.
+	// Pace is how long an iteration of a Live may take in any case while some are drawn and prompts are computed. Where drawing
+	// takes more than half of that, an iteration takes twice what drawing does; 0: prompts take what TokenBudget leaves.
 	Pace       time.Duration
 	MaxWaiting int // requests of a Live of which nothing is drawn yet; 0: 1,024
 	// CacheBytes is the memory for keys and values; 0: what MaxSequences of MaxLength hold, but no

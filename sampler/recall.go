@@ -97,7 +97,7 @@ func (s *scheduler) chunk(q *sequence) int {
 // bound leaves those that begin fewer rows than there are, where others wait for a token, and notes how many.
 func (s *scheduler) bound() {
 	if s.drawing = len(s.drawn); s.tree != nil && s.drawing > 0 {
-		s.most = min(s.most, len(s.rows.Tokens)+s.pace.rows)
+		s.most = min(s.most, len(s.rows.Tokens)+s.pace.allowed(s.drawing))
 	}
 	s.room = s.budget()
 }

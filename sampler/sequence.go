@@ -28,6 +28,7 @@ type group struct {
 	prompt    []float32  // scores of the prompt's tokens, NaN where there is none yet; nil where nobody asks
 	promptTop [][]Likely // at each of them; where PromptTop asks
 	unscored  int        // of them, but the first
+	told      bool       // who listens has heard of the scores
 
 	grown bool // rows of the prompt are in this iteration
 }

@@ -17,6 +17,7 @@ type queue struct {
 	first     []int // the iteration of the first token of each request; -1: there is none
 	ended     []int // sequences of each
 	drawn     [][]Rollout
+	heard     func() // of each token; nil: nobody
 }
 
 func newQueue(t *testing.T, o Options) *queue {
@@ -37,6 +38,9 @@ func (q *queue) ask(from, job string, prompt, n, tokens int) int {
 	q.asked, q.first, q.ended, q.drawn = append(q.asked, r), append(q.first, -1), append(q.ended, 0), append(q.drawn, make([]Rollout, n))
 	_, err := q.l.Submit(r, Listener{
 		Token: func(Token) {
+			if q.heard != nil {
+				q.heard()
+			}
 			if q.first[i] < 0 {
 				q.first[i] = q.iteration
 			}

@@ -24,8 +24,9 @@ type Speech struct {
 // UsualLength is the longest sequence, in tokens, where nobody says.
 const UsualLength = 4096
 
-// UsualPace is how long tokens are meant to wait for prompts at the most where nobody says.
-const UsualPace = 200 * time.Millisecond
+// UsualPace is how long tokens wait for one another in any case while a prompt is read, where nobody says. Nobody reads faster
+// than that; where drawing takes long, they wait twice as long as without the prompt.
+const UsualPace = 50 * time.Millisecond
 
 // UsualAdapters are how many adapters of a model may have names where nobody says.
 const UsualAdapters = 32

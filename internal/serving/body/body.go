@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/seed-7879b91d/grpo/internal/serving/refusal"
@@ -15,7 +16,7 @@ import (
 
 // Read reads the body of a request into a struct. The text is given too.
 func Read(r *http.Request, into any) (text []byte, err error) {
-	if text, err = io.ReadAll(r.Body); err != nil {
+	if text, err = All(r.Body); err != nil {
 		return nil, refusal.Body(err)
 	}
 	in := json.NewDecoder(bytes.NewReader(text))
@@ -27,6 +28,29 @@ func Read(r *http.Request, into any) (text []byte, err error) {
 		return text, refusal.Errorf(http.StatusBadRequest, "the body: found more after its JSON object, expected one object alone")
 	}
 	return text, nil
+}
+
+// All reads to the end. Unlike io.ReadAll it copies what it has once alone, at the end: of a body that turns out to be too large
+// there is never more than that in memory.
+func All(in io.Reader) ([]byte, error) {
+	const least, most = 4 << 10, 4 << 20
+	var full [][]byte
+	piece := make([]byte, 0, least)
+	for {
+		n, err := in.Read(piece[len(piece):cap(piece)])
+		piece = piece[:len(piece)+n]
+		switch {
+		case err == io.EOF && full == nil:
+			return piece, nil
+		case err == io.EOF:
+			return slices.Concat(append(full, piece)...), nil
+		case err != nil:
+			return nil, err
+		case len(piece) == cap(piece):
+			full = append(full, piece)
+			piece = make([]byte, 0, min(2*len(piece), most))
+		}
+	}
 }
 
 // explain puts what encoding/json says into the words of a field.

@@ -25,10 +25,11 @@ type job struct {
 
 // form writes answers of one kind.
 type form interface {
-	start(c *choice) any                     // of a choice of a stream; nil: nothing
-	more(c *choice, d delta) any             // a line of a stream
-	last(c *choice, d delta, r *ended) []any // its last lines
-	usage(u usage) any                       // after the last choice
+	start(c *choice) any                      // of a choice of a stream; nil: nothing
+	scored(c *choice, r *sampler.Rollout) any // of a stream, when its prompt is
+	more(c *choice, d delta) any              // a line of a stream
+	last(c *choice, d delta, r *ended) []any  // its last lines
+	usage(u usage) any                        // after the last choice
 	whole(choices []*choice, all []*ended, u usage) any
 }
 
@@ -105,6 +106,11 @@ func (j *job) submit(box *mailbox, drew func(Drawn)) (cancel func(), err error) 
 		}}
 		if j.stream {
 			on.Token = func(t sampler.Token) { box.put(event{choice: first + t.Sample, token: t}) }
+			on.Prompt = func(scores []float32, top [][]sampler.Likely) {
+				for k := range r.N {
+					box.put(event{choice: first + k, prompt: &sampler.Rollout{Prompt: scores, PromptTop: top}})
+				}
+			}
 		}
 		c, err := j.policy.Submit(r, on)
 		if err != nil {
@@ -198,6 +204,10 @@ func (r *running) follow(ctx context.Context, box *mailbox) error {
 
 func (r *running) take(e event) error {
 	c := r.choices[e.choice]
+	if e.prompt != nil {
+		r.out.send(r.form.scored(c, e.prompt))
+		return nil
+	}
 	if r.first == 0 {
 		r.first = time.Since(r.began)
 	}

@@ -34,8 +34,6 @@ func (s *Server) textJob(f *fields, p *Policy) (*job, error) {
 			len(prompts), d.n, mostChoices)
 	case d.none && !t.echo:
 		return nil, refusal.Field("max_tokens", "found 0, expected 1 or more, or \"echo\": true")
-	case d.stream && t.echo && t.logprobs:
-		return nil, refusal.Field("stream", "log-probabilities of a prompt (echo, logprobs) come as a whole alone")
 	}
 	j := &job{policy: p, n: d.n, stream: d.stream, usage: d.usage, form: t}
 	marks := calls.Notation{}.Marks(p.Language.Tokenizer)
@@ -123,10 +121,10 @@ func (f *fields) prompts(p *Policy) (list []prompt) {
 }
 
 // scored are the tokens of a prompt with their log-probabilities.
-func scored(tokens []int32, r *sampler.Rollout) []sampler.Token {
-	list := make([]sampler.Token, len(tokens))
+func scored(tokens []int32, r *sampler.Rollout) []spoken {
+	list := make([]spoken, len(tokens))
 	for i, id := range tokens {
-		list[i] = sampler.Token{ID: id, Raw: float32(math.NaN())}
+		list[i].Token = sampler.Token{ID: id, Raw: float32(math.NaN())}
 		if i > 0 && i < len(r.Prompt) {
 			list[i].Raw = r.Prompt[i]
 		}

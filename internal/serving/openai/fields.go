@@ -10,6 +10,7 @@ import (
 	"slices"
 	"unicode/utf8"
 
+	"github.com/seed-7879b91d/grpo/internal/serving/body"
 	"github.com/seed-7879b91d/grpo/internal/serving/refusal"
 )
 
@@ -20,8 +21,8 @@ type fields struct {
 }
 
 // readBody reads the body of a request, in which a text may stand.
-func readBody(body io.Reader) ([]byte, error) {
-	text, err := io.ReadAll(body)
+func readBody(from io.Reader) ([]byte, error) {
+	text, err := body.All(from)
 	if err != nil {
 		return nil, refusal.Body(err)
 	}

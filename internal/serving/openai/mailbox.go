@@ -6,10 +6,11 @@ import (
 	"github.com/seed-7879b91d/grpo/sampler"
 )
 
-// event is a token, or the end of a completion.
+// event is a token, the scores of the prompt before the first, or the end of a completion.
 type event struct {
 	choice int
 	token  sampler.Token
+	prompt *sampler.Rollout // has nothing but them
 	done   *sampler.Rollout
 }
 

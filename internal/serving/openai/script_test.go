@@ -104,6 +104,14 @@ func (s *script) say(r sampler.Request, place, sample int, on sampler.Listener) 
 	if r.Params.Watch != nil {
 		watch = r.Params.Watch()
 	}
+	if r.ScorePrompt {
+		for i := range r.Prompt {
+			done.Prompt = append(done.Prompt, -float32(i)/2)
+		}
+	}
+	if r.ScorePrompt && sample == 0 && on.Prompt != nil {
+		on.Prompt(done.Prompt, nil)
+	}
 	for i, id := range ids {
 		if i == r.Params.MaxTokens {
 			break
@@ -127,11 +135,6 @@ func (s *script) say(r sampler.Request, place, sample int, on sampler.Listener) 
 		if s.fail != nil {
 			done.Finish, done.Err = sampler.Failed, s.fail
 			break
-		}
-	}
-	if r.ScorePrompt {
-		for i := range r.Prompt {
-			done.Prompt = append(done.Prompt, -float32(i)/2)
 		}
 	}
 	on.Done(done)

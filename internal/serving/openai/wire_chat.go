@@ -103,6 +103,9 @@ func (f *conversation) start(c *choice) any {
 	}{f.head("chat.completion.chunk"), []chatLine{first}, f.prompt}
 }
 
+// scored is nothing in a chat, whose prompts nobody asks for.
+func (f *conversation) scored(*choice, *sampler.Rollout) any { return nil }
+
 func (f *conversation) more(c *choice, d delta) any {
 	return f.line(chatLine{Index: c.index, Delta: f.said(c, d.parts), LogProbs: f.likelihood(d.tokens), Tokens: f.ids(d.tokens)})
 }

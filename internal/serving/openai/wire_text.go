@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/seed-7879b91d/grpo/data/tokenizer"
+	"github.com/seed-7879b91d/grpo/sampler"
 )
 
 // texts writes the answers of /v1/completions.
@@ -67,12 +68,17 @@ func (f *texts) start(c *choice) any {
 	}
 	at := &place{stream: f.tok.NewStream(true)}
 	f.places[c.index] = at
-	if !f.echo {
+	if !f.echo || f.logprobs { // with these it comes when it is scored
 		return nil
 	}
 	text := f.prompts[c.index/f.n].text
 	at.offset = utf8.RuneCountInString(text)
 	return f.line(textChoice{Index: c.index, Text: text})
+}
+
+func (f *texts) scored(c *choice, r *sampler.Rollout) any {
+	asked := f.prompts[c.index/f.n]
+	return f.line(textChoice{Index: c.index, Text: asked.text, LogProbs: f.likelihood(scored(asked.tokens, r), f.places[c.index])})
 }
 
 func (f *texts) more(c *choice, d delta) any {
@@ -121,9 +127,7 @@ func (f *texts) whole(choices []*choice, all []*ended, u usage) any {
 		if f.logprobs {
 			var before []spoken
 			if f.echo {
-				for _, t := range scored(asked.tokens, e.Rollout) {
-					before = append(before, spoken{Token: t})
-				}
+				before = scored(asked.tokens, e.Rollout)
 			}
 			l.LogProbs = f.likelihood(append(before, tokens...), &place{stream: f.tok.NewStream(true)})
 		}

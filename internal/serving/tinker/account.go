@@ -140,9 +140,12 @@ func (a *account) full(n int) bool {
 	return a.held+int64(n) > maxHeld
 }
 
+// HasRoom says why the store may not grow; nil: it may.
+func (s *Server) HasRoom() error { return s.store.Room(s.Room) }
+
 // room refuses what would be written where there is no room for it; clients try again for a while.
 func (s *Server) room() error {
-	if err := s.store.Room(s.Room); err != nil {
+	if err := s.HasRoom(); err != nil {
 		return &status{http.StatusTooManyRequests, err}
 	}
 	return nil

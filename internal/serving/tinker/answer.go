@@ -12,6 +12,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/serving/body"
 )
 
 // status is an error that is answered with a code of HTTP.
@@ -107,11 +108,11 @@ func (s *Server) bodyOf(r *http.Request, most int64) ([]byte, error) {
 	default:
 		return nil, &status{http.StatusUnsupportedMediaType, badinput.Errorf("Content-Encoding: found %.40q, expected zstd or none", packing)}
 	}
-	body, err := io.ReadAll(from)
-	if err == nil && int64(len(body)) > most {
+	text, err := body.All(from)
+	if err == nil && int64(len(text)) > most {
 		err = &http.MaxBytesError{Limit: most}
 	}
-	return body, unread(err)
+	return text, unread(err)
 }
 
 // unread says why a body was not read.

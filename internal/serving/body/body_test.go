@@ -1,0 +1,49 @@
+package body
+
+import (
+	"errors"
+	"io"
+	"runtime"
+	"strings"
+	"testing"
+	"testing/iotest"
+
+	"github.com/stretchr/testify/require"
+)
+
+// What All gives is what io.ReadAll does, however it comes.
+func TestAll(t *testing.T) {
+	for _, n := range []int{0, 1, 4<<10 - 1, 4 << 10, 4<<10 + 1, 12 << 10, 100_000} {
+		text := strings.Repeat("abcdefg", n/7+1)[:n]
+		for name, in := range map[string]io.Reader{"whole": strings.NewReader(text), "by halves": iotest.HalfReader(strings.NewReader(text)),
+			"its end with it": iotest.DataErrReader(strings.NewReader(text))} {
+			got, err := All(in)
+			require.NoError(t, err)
+			require.Equal(t, text, string(got), "%d %s", n, name)
+		}
+	}
+}
+
+// A body that is cut, or too large, is none.
+func TestAllOfWhatIsCut(t *testing.T) {
+	for _, why := range []error{io.ErrUnexpectedEOF, errors.New("too large")} {
+		_, err := All(io.MultiReader(strings.NewReader(strings.Repeat("a", 9000)), iotest.ErrReader(why)))
+		require.ErrorIs(t, err, why)
+	}
+}
+
+// Of a large body there is little more in memory than twice what it has.
+func TestAllTakesLittle(t *testing.T) {
+	const size = 16 << 20
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	text, err := All(io.LimitReader(endless{}, size))
+	runtime.ReadMemStats(&after)
+	require.NoError(t, err)
+	require.Len(t, text, size)
+	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(size*5/2))
+}
+
+type endless struct{}
+
+func (endless) Read(p []byte) (int, error) { return len(p), nil }
