@@ -85,6 +85,9 @@ func (f *flags) bounds() error {
 			return badinput.Errorf("--%s: found %d, expected %d or more", limit.flag, limit.value, limit.least)
 		}
 	}
+	if f.keepSessions < 0 {
+		return badinput.Errorf("--keep-sessions: found %v, expected a time such as 720h, or 0", f.keepSessions)
+	}
 	if f.door.Drain <= 0 {
 		return badinput.Errorf("--drain: found %v, expected a time above 0, such as 30s", f.door.Drain)
 	}

@@ -95,24 +95,28 @@ func (r *recorded) page(keys bool) page.Options {
 
 // follows reports whether newer checkpoints take the place of the one that is served: not that of a checkpoint that was named, and
 // not that of a whole model, which would have to be in memory twice.
-func (r *recorded) follows() bool {
+func (r *recorded) follows() bool { return r.whole() && !r.full() }
+
+// whole reports whether what was asked for is a run, and no checkpoint of one.
+func (r *recorded) whole() bool {
 	run, err1 := filepath.Abs(r.saved.Settings.RunDir)
 	dir, err2 := filepath.Abs(r.dir)
-	return err1 == nil && err2 == nil && run == dir && !r.full()
+	return err1 == nil && err2 == nil && run == dir
 }
 
-// follow serves newer checkpoints from when they are there. What it gives is closed when it has ended, after ctx.
+// follow serves newer checkpoints from when they are there, or says that they are, where they are whole models. What it gives is
+// closed when it has ended, after ctx.
 func (r *recorded) follow(ctx context.Context, host *serving.Host, log *slog.Logger) <-chan struct{} {
 	ended := make(chan struct{})
-	if r == nil || !r.follows() {
+	if r == nil || !r.whole() {
 		close(ended)
 		return ended
 	}
+	seen, said := r.list(), ""
 	go func() {
 		defer close(ended)
 		ticks := time.NewTicker(r.every)
 		defer ticks.Stop()
-		seen, said := r.list(), ""
 		for {
 			select {
 			case <-ctx.Done():
@@ -121,6 +125,11 @@ func (r *recorded) follow(ctx context.Context, host *serving.Host, log *slog.Log
 			}
 			now := r.list()
 			if now == seen {
+				continue
+			}
+			if r.full() {
+				log.Warn("a newer checkpoint is there, a whole model (train=full); start the server again to serve it", "model", r.name)
+				seen = now
 				continue
 			}
 			switch err := r.renew(host, log); {

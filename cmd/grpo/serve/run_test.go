@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -194,6 +195,31 @@ func TestServingBesideTraining(t *testing.T) {
 	manifest, err := os.ReadFile(filepath.Join(served, "manifest.json"))
 	require.NoError(t, err)
 	require.NotContains(t, string(manifest), address, "it is no part of what a run is")
+}
+
+// A whole model stays the one that is served, and the log says that a newer one is there.
+func TestAWholeModelIsNotFollowed(t *testing.T) {
+	dir := t.TempDir()
+	at := filepath.Join(dir, "checkpoints", "step_000001")
+	require.NoError(t, os.MkdirAll(at, 0o700))
+	r := &recorded{name: "run", dir: dir, every: time.Millisecond, saved: &grpo.Saved{Dir: at,
+		Settings: &configs.Config{Train: "full", RunDir: dir}}}
+	require.False(t, r.follows())
+	ctx, stop := context.WithCancel(t.Context())
+	lines := make(chan string, 1)
+	ended := r.follow(ctx, nil, slog.New(slog.NewTextHandler(sent(lines), nil)))
+	require.NoError(t, os.Mkdir(filepath.Join(dir, "checkpoints", "step_000002"), 0o700))
+	require.Contains(t, <-lines, "start the server again to serve it")
+	stop()
+	<-ended
+}
+
+// sent is a writer whose lines go there.
+type sent chan<- string
+
+func (s sent) Write(p []byte) (int, error) {
+	s <- string(p)
+	return len(p), nil
 }
 
 func TestMistakesOfServe(t *testing.T) {

@@ -49,6 +49,7 @@ type flags struct {
 	loadable         string // directory that requests may load adapters from
 	storeBytes       int64
 	listen, newKey   string
+	newAdmin         bool
 	speech           serving.Speech
 	sampling         sampler.Options
 
@@ -56,6 +57,7 @@ type flags struct {
 	hosts, origins  []string
 	maxN            int
 	maxSessions     int
+	keepSessions    time.Duration
 	gate            gate.Options
 	door            gate.Door
 	page            page.Options
@@ -87,6 +89,10 @@ docs/serve.md has the fields of requests, metrics, and limits.`,
   grpo serve --model ~/Qwen3-0.6B --listen 0.0.0.0:8443 --keys keys --tls-cert cert.pem --tls-key key.pem`,
 		Args: usage.Takes(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if f.newAdmin && f.newKey == "" {
+				return badinput.Errorf("--admin: it is of a key that is made; type --new-key NAME --admin, or write admin behind its name " +
+					"in the file of --keys")
+			}
 			if f.newKey != "" {
 				return f.makeKey(cmd.OutOrStdout(), cmd.ErrOrStderr())
 			}
@@ -112,9 +118,12 @@ func (f *flags) register(cmd *cobra.Command) {
 	fl.StringVar(&f.sessions, "sessions", "",
 		"`configuration`, a preset or a file, that training sessions of clients begin with (POST /v1/sessions); needs --store")
 	fl.IntVar(&f.maxSessions, "max-sessions", 8, "training sessions that are not finished, at a time")
+	fl.DurationVar(&f.keepSessions, "keep-sessions", 0,
+		"`time` after which a finished session is removed that nobody asks for, such as 720h; 0: it stays until it is deleted")
 	fl.StringVar(&f.listen, "listen", "127.0.0.1:8000", "`address` to listen on; port 0: any that is free")
-	fl.StringVar(&f.keys, "keys", "", "`file` of the keys that may ask")
+	fl.StringVar(&f.keys, "keys", "", "`file` of the keys that may ask; admin behind the name of one: it may load and unload adapters, too")
 	fl.StringVar(&f.newKey, "new-key", "", "make a key for `NAME`: it goes to standard error, and its line for --keys to standard output")
+	fl.BoolVar(&f.newAdmin, "admin", false, "of --new-key: the key may load and unload adapters")
 	fl.StringVar(&f.cert, "tls-cert", "", "certificate, a PEM `file`")
 	fl.StringVar(&f.key, "tls-key", "", "its key, a PEM `file`")
 	fl.StringArrayVar(&f.hosts, "host", nil, "`name` that requests may be sent to, besides this machine's own; may be given several times")
@@ -149,6 +158,9 @@ func (f *flags) makeKey(out, aside io.Writer) error {
 		return fmt.Errorf("--new-key: %w", err)
 	}
 	fmt.Fprintf(aside, "grpo: the key of %s, which is shown this once: %s\n", f.newKey, key)
+	if f.newAdmin {
+		line += " admin"
+	}
 	fmt.Fprintln(out, line)
 	return nil
 }
@@ -189,6 +201,7 @@ func (f *flags) start(ctx context.Context, machine Machine, stderr io.Writer) (e
 		defer func() { err = errors.Join(err, tuition.Close()) }()
 	}
 	if f.trainers != nil {
+		defer context.AfterFunc(ctx, f.trainers.Drain)()
 		defer func() { err = errors.Join(err, f.trainers.Close()) }()
 	}
 	f.greet(stderr, listener.Addr(), host)
@@ -222,6 +235,7 @@ func (f *flags) open(host *serving.Host, stderr io.Writer) (g *gate.Gate, tuitio
 	mux.Handle("/", api)
 	adapters.New(host, adapters.Options{
 		Dir:     f.loadable,
+		Barred:  f.barred(),
 		Changed: func(loaded int) { g.Metrics.Adapters(loaded) },
 		Refused: func(r *http.Request, err error) { f.refused(log.With("id", r.Header.Get("X-Request-Id")), err) },
 	}).Register(mux)
@@ -241,7 +255,7 @@ func (f *flags) open(host *serving.Host, stderr io.Writer) (g *gate.Gate, tuitio
 			return bytes, public || page.Public(path), own
 		}
 	}
-	if err := f.openSessions(host, mux, log); err != nil {
+	if err := f.openSessions(host, mux, tuition, log); err != nil {
 		if tuition != nil {
 			err = errors.Join(err, tuition.Close())
 		}
@@ -263,6 +277,20 @@ func (f *flags) owner() func(*http.Request) string {
 		return nil
 	}
 	return func(r *http.Request) string { return gate.KeyName(r.Context()) }
+}
+
+// barred tells those whose key may not change what is served; nil: nobody needs a key.
+func (f *flags) barred() func(*http.Request) error {
+	if f.gate.Keys == nil {
+		return nil
+	}
+	return func(r *http.Request) error {
+		if gate.Admin(r.Context()) {
+			return nil
+		}
+		return refusal.Errorf(http.StatusForbidden, "the key %s may neither load nor unload adapters; write admin behind its name in the "+
+			"file of --keys, and start the server again", gate.KeyName(r.Context()))
+	}
 }
 
 // refused logs why a request was not answered. What is wrong with one quotes it, and is logged where prompts are.

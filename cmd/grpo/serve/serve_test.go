@@ -181,6 +181,8 @@ func TestServeMistakes(t *testing.T) {
 		"--adapters: stat /nowhere: no such":   {"--adapters", "/nowhere"},
 		"empty is a file; type a directory":    {"--adapters", empty},
 		"--drain: found -1s":                   {"--drain", "-1s"},
+		"--keep-sessions: found -1h0m0s":       {"--keep-sessions", "-1h"},
+		"type --new-key NAME --admin":          {"--admin"},
 		"type --max-context 2048, or fewer":    {"--max-context", "2049", "--listen", "127.0.0.1:0"},
 		"--host: found \"https://a\"":          {"--host", "a", "--host", "https://a"},
 		"--host: found \"a:80\"":               {"--host", "a:80"},
@@ -204,14 +206,52 @@ func TestServeMistakes(t *testing.T) {
 
 // The key goes where a person sees it, its line where a file is written.
 func TestNewKey(t *testing.T) {
-	var out, aside bytes.Buffer
-	cmd := Command(machine)
-	cmd.SetArgs([]string{"--new-key", "ada"})
-	cmd.SetOut(&out)
-	cmd.SetErr(&aside)
-	require.NoError(t, cmd.ExecuteContext(t.Context()))
-	require.Regexp(t, `^[0-9a-f]{64} ada\n$`, out.String())
-	require.Regexp(t, `shown this once: sk-[A-Z2-7]{26}\n$`, aside.String())
+	for want, args := range map[string][]string{`^[0-9a-f]{64} ada\n$`: {"--new-key", "ada"},
+		`^[0-9a-f]{64} ada admin\n$`: {"--new-key", "ada", "--admin"}} {
+		var out, aside bytes.Buffer
+		cmd := Command(machine)
+		cmd.SetArgs(args)
+		cmd.SetOut(&out)
+		cmd.SetErr(&aside)
+		require.NoError(t, cmd.ExecuteContext(t.Context()))
+		require.Regexp(t, want, out.String())
+		require.Regexp(t, `shown this once: sk-[A-Z2-7]{26}\n$`, aside.String())
+		file := filepath.Join(t.TempDir(), "keys")
+		require.NoError(t, os.WriteFile(file, out.Bytes(), 0o600))
+		_, err := gate.ReadKeys(file)
+		require.NoError(t, err)
+	}
+}
+
+// Where there are keys, only those that are marked load and unload adapters.
+func TestWhoMayLoad(t *testing.T) {
+	keys, lines := map[string]string{}, ""
+	for _, name := range []string{"ada", "bob"} {
+		key, line, err := gate.NewKey(name)
+		require.NoError(t, err)
+		keys[name], lines = key, lines+line+map[string]string{"ada": " admin\n", "bob": "\n"}[name]
+	}
+	file := filepath.Join(t.TempDir(), "keys")
+	require.NoError(t, os.WriteFile(file, []byte(lines), 0o600))
+	url, _, _ := serve(t, "--keys", file, "--adapters", t.TempDir())
+	for _, c := range []struct{ name, method, path, want string }{
+		{"ada", "POST", "/v1/load_lora_adapter", `404 .*there is no adapter_config.json`},
+		{"bob", "POST", "/v1/load_lora_adapter", `403 .*the key bob may neither load nor unload adapters; write admin behind its name`},
+		{"bob", "POST", "/v1/unload_lora_adapter", "403 .*the key bob"},
+		{"bob", "DELETE", "/v1/models/a", "403 .*the key bob"},
+		{"ada", "DELETE", "/v1/models/a", "404 "},
+		{"bob", "GET", "/v1/models", "200 "},
+	} {
+		r, err := http.NewRequestWithContext(t.Context(), c.method, url+c.path, strings.NewReader(`{"lora_name":"a","lora_path":"b"}`))
+		require.NoError(t, err)
+		r.Header.Set("Authorization", "Bearer "+keys[c.name])
+		res, err := http.DefaultClient.Do(r)
+		require.NoError(t, err)
+		text, err := io.ReadAll(res.Body)
+		res.Body.Close()
+		require.NoError(t, err)
+		require.Regexp(t, c.want, fmt.Sprintf("%d %s", res.StatusCode, text), c)
+	}
 }
 
 // What a client did wrong is no error of the server, and is quoted only where prompts are logged.

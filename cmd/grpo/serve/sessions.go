@@ -15,6 +15,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/serving"
 	"github.com/seed-7879b91d/grpo/internal/serving/refusal"
 	"github.com/seed-7879b91d/grpo/internal/serving/sessions"
+	"github.com/seed-7879b91d/grpo/internal/serving/tinker"
 )
 
 // checkSessions reads the configuration that sessions begin with.
@@ -61,14 +62,14 @@ func noSessions(w http.ResponseWriter, _ *http.Request) {
 }
 
 // openSessions lets clients train with the trainer's own steps.
-func (f *flags) openSessions(host *serving.Host, mux *http.ServeMux, log *slog.Logger) (err error) {
+func (f *flags) openSessions(host *serving.Host, mux *http.ServeMux, tuition *tinker.Server, log *slog.Logger) (err error) {
 	if f.base == nil {
 		mux.HandleFunc("/v1/sessions", noSessions)
 		mux.HandleFunc("/v1/sessions/", noSessions)
 		return nil
 	}
 	f.trainers, err = sessions.New(sessions.Options{Store: f.store, Config: f.base, Host: host, Models: f.places, Log: log,
-		Most: f.maxSessions, Owner: f.owner()})
+		Most: f.maxSessions, Owner: f.owner(), Keep: f.keepSessions, Room: tuition.HasRoom})
 	if err == nil {
 		f.trainers.Register(mux)
 	}

@@ -22,6 +22,8 @@ import (
 // Options of a server.
 type Options struct {
 	Dir string // that adapters may be loaded from, as Directory says it; "": none may
+	// Barred says why a request may neither load nor unload; nil: all may.
+	Barred func(r *http.Request) error
 	// Changed hears how many adapters are loaded, after each change.
 	Changed func(loaded int)
 	// Refused hears of every request that was not answered.
@@ -63,7 +65,14 @@ func (s *Server) Register(mux *http.ServeMux) {
 
 func (s *Server) answered(call func(w http.ResponseWriter, r *http.Request) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		if err := call(w, r); err != nil {
+		err := error(nil)
+		if s.Barred != nil {
+			err = s.Barred(r)
+		}
+		if err == nil {
+			err = call(w, r)
+		}
+		if err != nil {
 			if s.Refused != nil {
 				s.Refused(r, err)
 			}

@@ -44,6 +44,9 @@ type Gate struct {
 	next     http.Handler
 	browsers *http.CrossOriginProtection
 	draining atomic.Bool
+	linger   time.Duration // that is waited for the rest of a body which is refused
+
+	strangers strangers
 
 	mu    sync.Mutex
 	lanes map[string]*lane // by the name of the key
@@ -64,7 +67,8 @@ func New(next http.Handler, o Options) (*Gate, error) {
 	if o.Healthy == nil {
 		o.Healthy = func() error { return nil }
 	}
-	g := &Gate{Options: o, Metrics: newMetrics(), next: next, browsers: http.NewCrossOriginProtection(), lanes: map[string]*lane{}}
+	g := &Gate{Options: o, Metrics: newMetrics(), next: next, browsers: http.NewCrossOriginProtection(), lanes: map[string]*lane{},
+		linger: time.Second}
 	for _, origin := range o.Origins {
 		if err := g.browsers.AddTrustedOrigin(origin); err != nil {
 			return nil, err
@@ -97,27 +101,39 @@ func (g *Gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("X-Request-Id", id)
 	r.Header.Set("X-Request-Id", id)
 	h.Set("X-Content-Type-Options", "nosniff")
-	seen := &response{ResponseWriter: w, control: http.NewResponseController(w), stall: g.Stall}
-	began, name := time.Now(), ""
+	seen := &response{ResponseWriter: w, control: http.NewResponseController(w), stall: g.Stall, linger: g.linger, body: newIncoming(r)}
+	began, of := time.Now(), key{}
 	g.Metrics.active.Inc()
 	defer func() {
 		g.Metrics.active.Dec()
 		g.Metrics.request(r, seen.status, time.Since(began))
+		if seen.status == http.StatusUnauthorized && of.name == "" {
+			told, untold := g.strangers.next(began)
+			if untold > 0 {
+				g.Log.Info("more requests had no key that is known", "count", untold)
+			}
+			if !told {
+				return
+			}
+		}
 		if r.URL.Path != healthz && r.URL.Path != readyz {
-			g.Log.LogAttrs(r.Context(), slog.LevelInfo, "request", slog.String("id", id), slog.String("key", name),
+			g.Log.LogAttrs(r.Context(), slog.LevelInfo, "request", slog.String("id", id), slog.String("key", of.name),
 				slog.String("method", r.Method), slog.String("path", printable(r.URL.Path)), slog.Int("status", seen.status),
 				slog.Int64("bytes", seen.bytes), slog.Float64("seconds", time.Since(began).Seconds()))
 		}
 	}()
 	err := g.admit(r)
 	if err == nil {
-		name, err = g.who(r)
+		of, err = g.who(r)
 	}
-	if err == nil && (name != "" || g.Keys == nil) {
+	if err == nil && (of.name != "" || g.Keys == nil) {
 		stays(r.Context())
 	}
-	if name != "" {
-		r = r.WithContext(context.WithValue(r.Context(), nameKey{}, name))
+	if of.name != "" {
+		r = r.WithContext(context.WithValue(r.Context(), shownKey{}, of))
+	}
+	if r.Body != nil {
+		r.Body = seen.body
 	}
 	g.cross(h, r)
 	switch {
@@ -126,7 +142,7 @@ func (g *Gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case err != nil:
 		refusal.Write(seen, err)
 	default:
-		g.pass(seen, r, name, id)
+		g.pass(seen, r, of.name, id)
 	}
 }
 
@@ -163,45 +179,11 @@ func (g *Gate) cross(h http.Header, r *http.Request) {
 	}
 }
 
-// nameKey is the key of the name of the key that a request shows.
-type nameKey struct{}
-
-// KeyName is the name of the key that was shown by the request of a context; "": none was needed.
-func KeyName(ctx context.Context) string {
-	name, _ := ctx.Value(nameKey{}).(string)
-	return name
-}
-
 func headerName(r rune) rune {
 	if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_, ", r) {
 		return r
 	}
 	return -1
-}
-
-// who is the name of the key that a request shows.
-func (g *Gate) who(r *http.Request) (string, error) {
-	if g.Keys == nil || r.URL.Path == healthz || r.URL.Path == readyz || r.Method == http.MethodOptions {
-		return "", nil
-	}
-	if _, public, _ := g.Own(r.URL.Path); public {
-		return "", nil
-	}
-	scheme, shown, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-	if !strings.EqualFold(scheme, "Bearer") {
-		shown = r.Header.Get("X-Api-Key")
-	}
-	if shown == "" {
-		return "", refusal.Errorf(http.StatusUnauthorized, "no key, expected Authorization: Bearer KEY")
-	}
-	name, ok := g.Keys.find(shown)
-	if !ok { // Tinker's clients show no key that does not begin so
-		name, ok = g.Keys.find(strings.TrimPrefix(shown, "tml-"))
-	}
-	if !ok {
-		return "", &refusal.Error{Status: http.StatusUnauthorized, Code: "invalid_api_key", Message: "the key is not one that is known here"}
-	}
-	return name, nil
 }
 
 // pass hands a request on, when it is its turn.

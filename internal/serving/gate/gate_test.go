@@ -91,12 +91,55 @@ func TestKeys(t *testing.T) {
 	}
 }
 
+// A flood of wrong keys is ten lines a second in the log, and all of it in the metrics.
+func TestTheLogOfWrongKeys(t *testing.T) {
+	k, shown := keysOf(t, "ada")
+	var log bytes.Buffer
+	g := gateOf(t, reads, Options{Keys: k, Log: slog.New(slog.NewJSONHandler(&log, nil))})
+	for range 500 {
+		require.Equal(t, 401, send(g, "GET", "/v1/models", "", "X-Api-Key", "wrong").Code)
+	}
+	g.strangers.second = time.Time{}
+	send(g, "GET", "/v1/models", "", "X-Api-Key", "wrong")
+	require.Contains(t, log.String(), `"msg":"more requests had no key that is known","count":4`)
+	require.Less(t, strings.Count(log.String(), `"status":401`), 490)
+	require.Contains(t, send(g, "GET", "/metrics", "", "X-Api-Key", shown[0]).Body.String(),
+		`grpo_http_requests_total{path="/v1/models",status="401"} 501`)
+	began := time.Now()
+	var s strangers
+	for i := range mostTold + 3 {
+		told, untold := s.next(began)
+		require.Equal(t, i < mostTold, told)
+		require.Zero(t, untold)
+	}
+	told, untold := s.next(began.Add(time.Second))
+	require.True(t, told)
+	require.Equal(t, 3, untold)
+}
+
+// A line says whether a key may change what is served.
+func TestKeysOfAdmins(t *testing.T) {
+	k, shown := keysOf(t, "ada", "bob")
+	k.list[0].admin = true
+	for i, want := range []string{"true", "false"} {
+		g := gateOf(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, Admin(r.Context())) }), Options{Keys: k})
+		require.Equal(t, want, send(g, "GET", "/", "", "X-Api-Key", shown[i]).Body.String())
+	}
+	_, line, err := NewKey("ada")
+	require.NoError(t, err)
+	file := filepath.Join(t.TempDir(), "keys")
+	require.NoError(t, os.WriteFile(file, []byte(line+" admin\n"), 0o600))
+	k, err = ReadKeys(file)
+	require.NoError(t, err)
+	require.True(t, k.list[0].admin)
+}
+
 func TestFilesOfKeys(t *testing.T) {
 	_, line, err := NewKey("ada")
 	require.NoError(t, err)
 	for text, want := range map[string]string{
 		"": "no keys", "sk-abc ada": ":1: expected the SHA-256", line + "\n" + line: ":2: there is another key named ada",
-		strings.TrimSuffix(line, "ada"): ":1: expected", line + " b": ":1: expected",
+		strings.TrimSuffix(line, "ada"): ":1: expected", line + " b": ":1: expected", line + " admin x": ":1: expected",
 	} {
 		file := filepath.Join(t.TempDir(), "keys")
 		require.NoError(t, os.WriteFile(file, []byte(text), 0o600))

@@ -17,11 +17,15 @@ import (
 type Keys struct{ list []key }
 
 type key struct {
-	name string
-	sum  [sha256.Size]byte
+	name  string
+	admin bool // it may change what is served
+	sum   [sha256.Size]byte
 }
 
-// ReadKeys reads a file of lines "SHA-256 NAME"; empty ones and those that begin with # say nothing.
+// admin marks a key that may load and unload adapters, behind its name.
+const admin = "admin"
+
+// ReadKeys reads a file of lines "SHA-256 NAME" or "SHA-256 NAME admin"; empty ones and those that begin with # say nothing.
 func ReadKeys(path string) (*Keys, error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -35,17 +39,17 @@ func ReadKeys(path string) (*Keys, error) {
 		if line == "" || line[0] == '#' {
 			continue
 		}
-		text, name, _ := strings.Cut(line, " ")
-		sum, err := hex.DecodeString(text)
-		if name = strings.TrimSpace(name); err != nil || len(sum) != sha256.Size || checkKeyName(name) != nil {
-			return nil, badinput.Errorf("%s:%d: expected the SHA-256 of a key and a name; grpo serve --new-key NAME prints such a line", path, n)
+		known, ok := parseKey(line)
+		if !ok {
+			return nil, badinput.Errorf("%s:%d: expected the SHA-256 of a key, a name, and %q where it may load adapters; "+
+				"grpo serve --new-key NAME prints such a line", path, n, admin)
 		}
 		for _, other := range k.list {
-			if other.name == name {
-				return nil, badinput.Errorf("%s:%d: there is another key named %s; give one of them another name", path, n, name)
+			if other.name == known.name {
+				return nil, badinput.Errorf("%s:%d: there is another key named %s; give one of them another name", path, n, known.name)
 			}
 		}
-		k.list = append(k.list, key{name, [sha256.Size]byte(sum)})
+		k.list = append(k.list, known)
 	}
 	if err := lines.Err(); err != nil {
 		return nil, badinput.Errorf("%s: %w", path, err)
@@ -56,15 +60,30 @@ func ReadKeys(path string) (*Keys, error) {
 	return k, nil
 }
 
-// find gives the name of a key. It takes as long for one that is wrong, whatever is wrong with it.
-func (k *Keys) find(shown string) (name string, ok bool) {
+// parseKey reads a line of a file of keys.
+func parseKey(line string) (k key, ok bool) {
+	parts := strings.Fields(line)
+	if k.admin = len(parts) == 3 && parts[2] == admin; len(parts) != 2 && !k.admin {
+		return k, false
+	}
+	sum, err := hex.DecodeString(parts[0])
+	if err != nil || len(sum) != sha256.Size || checkKeyName(parts[1]) != nil {
+		return k, false
+	}
+	k.name, k.sum = parts[1], [sha256.Size]byte(sum)
+	return k, true
+}
+
+// find gives what is known of a key; without a name it is not known. It takes as long for one that is wrong, whatever is wrong
+// with it.
+func (k *Keys) find(shown string) (found key) {
 	sum := sha256.Sum256([]byte(shown))
 	for _, known := range k.list {
 		if subtle.ConstantTimeCompare(sum[:], known.sum[:]) == 1 {
-			name, ok = known.name, true
+			found = known
 		}
 	}
-	return name, ok
+	return found
 }
 
 func checkKeyName(name string) error {

@@ -1,9 +1,11 @@
 package gate
 
 import (
+	"errors"
 	"io"
 	"log/slog"
 	"net/http"
+	"sync/atomic"
 	"time"
 )
 
@@ -12,6 +14,8 @@ type response struct {
 	http.ResponseWriter
 	control *http.ResponseController
 	stall   time.Duration
+	linger  time.Duration
+	body    *incoming // of the request
 	status  int
 	bytes   int64
 }
@@ -19,6 +23,10 @@ type response struct {
 func (w *response) WriteHeader(status int) {
 	if w.status == 0 {
 		w.status = status
+	}
+	if status >= http.StatusBadRequest && !w.body.ended.Load() {
+		// What is left of the body is read before the answer is sent, for the connection's sake: no longer than this.
+		w.control.SetReadDeadline(time.Now().Add(w.linger))
 	}
 	w.ResponseWriter.WriteHeader(status)
 }
@@ -41,6 +49,26 @@ func (w *response) FlushError() error {
 
 // Unwrap is too.
 func (w *response) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// incoming is the body of a request, of which it is known whether all of it was read.
+type incoming struct {
+	io.ReadCloser
+	ended atomic.Bool
+}
+
+func newIncoming(r *http.Request) *incoming {
+	b := &incoming{ReadCloser: r.Body}
+	b.ended.Store(r.Body == nil || r.Body == http.NoBody || r.ContentLength == 0)
+	return b
+}
+
+func (b *incoming) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if errors.Is(err, io.EOF) {
+		b.ended.Store(true)
+	}
+	return n, err
+}
 
 // logged is a body that is written to the log as it is read.
 type logged struct {

@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -68,6 +69,31 @@ func TestDrain(t *testing.T) {
 	close(goOn)
 	require.Equal(t, "whole", <-answer)
 	wait()
+}
+
+// Who is refused hears of it before all of a body has come, which may take a minute; the connection goes on where it has come.
+func TestARefusalDoesNotWaitForTheBody(t *testing.T) {
+	k, _ := keysOf(t, "ada")
+	g := gateOf(t, reads, Options{Keys: k})
+	g.linger = 10 * time.Millisecond
+	address, _, _ := open(t, g, Door{ReadTime: time.Hour})
+	const head = "POST /v1/x HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n"
+	conn, err := net.Dial("tcp", address)
+	require.NoError(t, err)
+	defer conn.Close()
+	in := bufio.NewReader(conn)
+	for _, body := range []string{"123456789", "123456789", "1"} {
+		_, err = io.WriteString(conn, head+body)
+		require.NoError(t, err)
+		res, err := http.ReadResponse(in, nil)
+		require.NoError(t, err)
+		text, err := io.ReadAll(res.Body)
+		require.NoError(t, err)
+		require.Equal(t, 401, res.StatusCode)
+		require.Contains(t, string(text), "no key")
+	}
+	_, err = in.ReadByte()
+	require.ErrorIs(t, err, io.EOF, "what is left of a body is no request")
 }
 
 // What does not finish in time is ended with a reason.

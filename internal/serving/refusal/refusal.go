@@ -9,6 +9,7 @@ import (
 	"math"
 	"net/http"
 	"os"
+	"slices"
 	"strconv"
 	"time"
 )
@@ -20,6 +21,8 @@ type Error struct {
 	Param   string // the field that is wrong; "": none in particular
 	Code    string // for programs; "": the status says it all
 	After   time.Duration
+
+	text []byte // JSON, where that was prepared
 }
 
 func (e *Error) Error() string { return e.Message }
@@ -32,6 +35,12 @@ func Errorf(status int, format string, args ...any) *Error {
 // Field refuses a field of a request.
 func Field(name, format string, args ...any) *Error {
 	return &Error{Status: http.StatusBadRequest, Param: name, Message: name + ": " + fmt.Sprintf(format, args...)}
+}
+
+// Prepared is an error that is answered often: its body is written once.
+func Prepared(e *Error) *Error {
+	e.text = e.JSON()
+	return e
 }
 
 // Busy refuses for now.
@@ -91,6 +100,9 @@ type body struct {
 
 // JSON is the body of the answer.
 func (e *Error) JSON() []byte {
+	if e.text != nil {
+		return slices.Clone(e.text)
+	}
 	var b body
 	b.Error.Message, b.Error.Type = e.Message, kind(e.Status)
 	if e.Param != "" {

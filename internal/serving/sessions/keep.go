@@ -28,6 +28,9 @@ func (s *Server) save(w http.ResponseWriter, r *http.Request, n *session) error 
 		if n.isFinished() {
 			return remote.Saved{}, finished()
 		}
+		if err := s.room(); err != nil {
+			return remote.Saved{}, err
+		}
 		return n.keep(ctx, ask.ServeAs)
 	})
 }

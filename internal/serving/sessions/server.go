@@ -39,6 +39,8 @@ type Options struct {
 	Poll    time.Duration              // how long a call is held before it is answered with 202; 20 s
 	Owner   func(*http.Request) string // who sends a request: the name of a key. nil: all are one
 	Idle    time.Duration              // a session that nobody asks anything leaves the memory; 15 min
+	Keep    time.Duration              // a finished session is removed when nobody asked for it for so long; 0: it stays
+	Room    func() error               // why there is no room for what a call would write; nil: there always is
 	Trainer []grpo.Option              // of every session
 }
 
@@ -48,6 +50,9 @@ type Server struct {
 	ctx  context.Context // of everything that is computed
 	stop context.CancelFunc
 	work sync.WaitGroup
+
+	draining chan struct{} // closed by Drain
+	drain    sync.Once
 
 	mu       sync.Mutex
 	sessions map[string]*session
@@ -60,7 +65,7 @@ const folder = "steps"
 func New(o Options) (*Server, error) {
 	o.Most, o.Poll, o.Idle = cmp.Or(o.Most, 8), cmp.Or(o.Poll, 20*time.Second), cmp.Or(o.Idle, 15*time.Minute)
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
-	s := &Server{Options: o, sessions: map[string]*session{}}
+	s := &Server{Options: o, sessions: map[string]*session{}, draining: make(chan struct{})}
 	if s.Owner == nil {
 		s.Owner = func(*http.Request) string { return "" }
 	}
@@ -70,6 +75,9 @@ func New(o Options) (*Server, error) {
 	}
 	if err := os.MkdirAll(s.Store, 0o700); err != nil {
 		return nil, badinput.Errorf("--store: %w; type a directory that can be written", err)
+	}
+	if s.Room == nil {
+		s.Room = func() error { return nil }
 	}
 	s.ctx, s.stop = context.WithCancel(context.Background())
 	entries, err := os.ReadDir(s.Store)
@@ -83,8 +91,14 @@ func New(o Options) (*Server, error) {
 			s.sessions[n.ID] = n
 		}
 	}
+	if s.Keep > 0 {
+		s.work.Go(s.sweeps)
+	}
 	return s, nil
 }
+
+// Drain answers those who wait for work with what there is, so that they ask the next server.
+func (s *Server) Drain() { s.drain.Do(func() { close(s.draining) }) }
 
 // Close ends what is computed; no step that was answered is lost. The host is its owner's.
 func (s *Server) Close() error {
@@ -115,6 +129,11 @@ func (s *Server) Register(mux *http.ServeMux) {
 			n, err := s.find(r.PathValue("id"), s.Owner(r))
 			if err != nil {
 				return err
+			}
+			if s.Keep > 0 && n.isFinished() {
+				if err := n.touch(); err != nil {
+					return err
+				}
 			}
 			return call(w, r, n)
 		}))
@@ -200,6 +219,9 @@ func (s *Server) begin(r *http.Request, ask remote.Begin, sum string) (*session,
 			return nil, refusal.Errorf(http.StatusConflict, "another session was begun with this Idempotency-Key; send another key")
 		}
 		return before, nil
+	}
+	if err := s.room(); err != nil {
+		return nil, err
 	}
 	if open := s.unfinished(); open >= s.Most {
 		return nil, refusal.Busy(time.Minute, "%d sessions are open, as many as may be; finish or delete one", open)

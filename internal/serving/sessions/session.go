@@ -181,6 +181,12 @@ func (n *session) do(w http.ResponseWriter, r *http.Request, key, sum string, ru
 	case <-j.over:
 	case <-wait.C:
 		return false, body.Write(w, http.StatusAccepted, n.stateNow())
+	case <-n.s.draining:
+		select {
+		case <-j.over:
+		default:
+			return false, body.Write(w, http.StatusAccepted, n.stateNow())
+		}
 	case <-r.Context().Done():
 		return false, refusal.Errorf(http.StatusServiceUnavailable, "nobody waited for the answer; the work goes on")
 	}

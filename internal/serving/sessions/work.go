@@ -63,6 +63,9 @@ func (s *Server) trainStep(w http.ResponseWriter, r *http.Request, n *session) e
 	case known.Finished:
 		return finished()
 	}
+	if err := s.room(); err != nil {
+		return err
+	}
 	given, err := subset(r.Context(), ask.Problems, ask.IDs)
 	if err != nil {
 		return err

@@ -1,0 +1,53 @@
+package gate
+
+import (
+	"context"
+	"net/http"
+	"strings"
+
+	"github.com/seed-7879b91d/grpo/internal/serving/refusal"
+)
+
+// unknownKey refuses a key.
+var unknownKey = refusal.Prepared(&refusal.Error{Status: http.StatusUnauthorized, Code: "invalid_api_key",
+	Message: "the key is not one that is known here"})
+
+// shownKey is the key of the key that a request shows.
+type shownKey struct{}
+
+// KeyName is the name of the key that was shown by the request of a context; "": none was needed.
+func KeyName(ctx context.Context) string {
+	of, _ := ctx.Value(shownKey{}).(key)
+	return of.name
+}
+
+// Admin reports whether the key that was shown by the request of a context may change what is served.
+func Admin(ctx context.Context) bool {
+	of, _ := ctx.Value(shownKey{}).(key)
+	return of.admin
+}
+
+// who is the key that a request shows.
+func (g *Gate) who(r *http.Request) (of key, err error) {
+	if g.Keys == nil || r.URL.Path == healthz || r.URL.Path == readyz || r.Method == http.MethodOptions {
+		return of, nil
+	}
+	if _, public, _ := g.Own(r.URL.Path); public {
+		return of, nil
+	}
+	scheme, shown, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	if !strings.EqualFold(scheme, "Bearer") {
+		shown = r.Header.Get("X-Api-Key")
+	}
+	if shown == "" {
+		return of, refusal.Errorf(http.StatusUnauthorized, "no key, expected Authorization: Bearer KEY")
+	}
+	of = g.Keys.find(shown)
+	if behind, tinkers := strings.CutPrefix(shown, "tml-"); of.name == "" && tinkers { // their clients show no key that does not begin so
+		of = g.Keys.find(behind)
+	}
+	if of.name == "" {
+		return of, unknownKey
+	}
+	return of, nil
+}

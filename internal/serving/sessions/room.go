@@ -1,0 +1,73 @@
+package sessions
+
+import (
+	"errors"
+	"os"
+	"time"
+
+	"github.com/seed-7879b91d/grpo/internal/serving/refusal"
+)
+
+// room refuses what would be written where there is no room for it; clients try again.
+func (s *Server) room() error {
+	if err := s.Room(); err != nil {
+		return refusal.Busy(time.Minute, "%v", err)
+	}
+	return nil
+}
+
+// betweenSweeps is how long one that may go stays at the most.
+const betweenSweeps = time.Hour
+
+// sweeps removes finished sessions that nobody asks for, until the server is closed.
+func (s *Server) sweeps() {
+	ticks := time.NewTicker(betweenSweeps)
+	defer ticks.Stop()
+	for {
+		s.sweep(time.Now())
+		select {
+		case <-ticks.C:
+		case <-s.ctx.Done():
+			return
+		}
+	}
+}
+
+// sweep removes the sessions that are finished and were not asked for since Keep before now, but for those whose adapter is served.
+func (s *Server) sweep(now time.Time) {
+	s.mu.Lock()
+	var old []*session
+	for _, n := range s.sessions {
+		if n.isOver(now.Add(-s.Keep)) {
+			old = append(old, n)
+		}
+	}
+	for _, n := range old {
+		delete(s.sessions, n.ID)
+	}
+	s.mu.Unlock()
+	for _, n := range old {
+		s.forget(n)
+		s.Log.Info("a finished session is removed", "id", n.ID)
+	}
+}
+
+// isOver reports whether a session is finished, has no name to be spoken to by, and was not asked for since then.
+func (n *session) isOver(since time.Time) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if !n.record.Finished || n.record.ServedAs != "" || n.working {
+		return false
+	}
+	info, err := os.Stat(n.file(recordFile))
+	return err == nil && info.ModTime().Before(since)
+}
+
+// touch notes that a session was asked for.
+func (n *session) touch() error {
+	now := time.Now()
+	if err := os.Chtimes(n.file(recordFile), now, now); !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return nil // it is being removed
+}

@@ -1,0 +1,85 @@
+package sessions
+
+import (
+	"errors"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// quiet is a server that computes nothing, with a session as it is after a restart.
+func quiet(t *testing.T, o Options) (*Server, *session) {
+	o.Store = t.TempDir()
+	s, err := New(o)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, s.Close()) })
+	return s, kept(t, s, record{ID: "a"})
+}
+
+func kept(t *testing.T, s *Server, r record) *session {
+	n := newSession(s, r)
+	require.NoError(t, n.create(""))
+	s.sessions[n.ID] = n
+	return n
+}
+
+// Who waits for work is answered with what there is as soon as the server is to stop.
+func TestDrainEndsPolls(t *testing.T) {
+	s, n := quiet(t, Options{Poll: time.Hour})
+	began, end := make(chan bool), make(chan bool)
+	n.jobs["x"] = &job{key: "x", over: make(chan struct{})} // it is worked on
+	answer := make(chan *httptest.ResponseRecorder)
+	go func() {
+		w := httptest.NewRecorder()
+		close(began)
+		done, err := n.do(w, httptest.NewRequest("POST", "/", nil), "x", "", nil)
+		if done || err != nil {
+			w.Code = 0
+		}
+		answer <- w
+		close(end)
+	}()
+	<-began
+	s.Drain()
+	s.Drain()
+	require.Equal(t, 202, (<-answer).Code)
+	<-end
+	close(n.jobs["x"].over)
+	n.jobs["x"].answer = []byte("{}")
+	w := httptest.NewRecorder()
+	done, err := n.do(w, httptest.NewRequest("POST", "/", nil), "x", "", nil)
+	require.NoError(t, err)
+	require.True(t, done, "what is done is answered")
+}
+
+// What would be written is refused where there is no room for it.
+func TestNoRoomForSessions(t *testing.T) {
+	s, n := quiet(t, Options{Room: func() error { return errors.New("the store is full") }})
+	err := s.trainStep(httptest.NewRecorder(), httptest.NewRequest("POST", "/", strings.NewReader(`{"step":1}`)), n)
+	require.ErrorContains(t, err, "the store is full")
+	err = s.save(httptest.NewRecorder(), httptest.NewRequest("POST", "/", strings.NewReader(`{}`)), n)
+	require.ErrorContains(t, err, "the store is full")
+}
+
+// Of the finished sessions those go that nobody asks for, and that have no name.
+func TestFinishedSessionsGo(t *testing.T) {
+	s, _ := quiet(t, Options{Keep: time.Hour})
+	kept(t, s, record{ID: "finished", Finished: true})
+	kept(t, s, record{ID: "served", Finished: true, ServedAs: "mine"})
+	asked := kept(t, s, record{ID: "asked", Finished: true})
+	for _, n := range s.sessions {
+		long := time.Now().Add(-2 * time.Hour)
+		require.NoError(t, os.Chtimes(n.file(recordFile), long, long))
+	}
+	require.NoError(t, asked.touch())
+	s.sweep(time.Now())
+	require.Len(t, s.sessions, 3)
+	require.Nil(t, s.sessions["finished"])
+	entries, err := os.ReadDir(s.Store)
+	require.NoError(t, err)
+	require.Len(t, entries, 3)
+}
