@@ -60,12 +60,20 @@ func (t *Trainer) restoreAhead(path string) (*rolloutBatch, error) {
 // score has rollouts scored that are there already.
 func (t *Trainer) score(prompts []Prompt, rollouts []Rollout) *grading {
 	g := reward.NewBatch[Rollout](context.Background(), t.judging.Grader, len(rollouts), false)
+	samples := make([]int, len(prompts))
+	for _, r := range rollouts {
+		samples[r.Group] = max(samples[r.Group], r.Sample+1)
+	}
+	peers := make([]*reward.Peers, len(prompts))
+	for i, n := range samples {
+		peers[i] = reward.NewPeers(n)
+	}
 	for _, r := range rollouts {
 		if r.Conversation != nil {
 			g.Settle(r, r.Conversation.Score)
 			continue
 		}
-		g.Add(r, completion(&prompts[r.Group], r, t.cfg.MaxTokens))
+		g.Add(r, completion(&prompts[r.Group], r, t.cfg.MaxTokens, peers[r.Group]))
 	}
 	g.Close()
 	return g

@@ -208,10 +208,14 @@ func (e *Evaluator) drawn(ctx context.Context, prompts []Prompt, step, n int, pa
 			e.watcher.Advance(1, d.Record.Drawn(len(d.Tokens)))
 		})
 	}
+	peers := make([]*reward.Peers, len(prompts))
+	for i := range peers {
+		peers[i] = reward.NewPeers(n)
+	}
 	_, err := e.sampling.engine.Sample(ctx, requests, sampler.Events{Done: func(r sampler.Rollout) {
 		p := &prompts[r.Request]
 		rollout := e.rollout(p.Index, r, nil)
-		g.Add(rollout, completion(p, rollout, params.MaxTokens))
+		g.Add(rollout, completion(p, rollout, params.MaxTokens, peers[r.Request]))
 		e.watcher.Advance(1, len(r.Tokens))
 	}})
 	return err
@@ -224,9 +228,9 @@ func (e *Evaluator) rollout(group int, r sampler.Rollout, c *Conversation) Rollo
 }
 
 // completion is a rollout as a grader sees it.
-func completion(p *Prompt, r Rollout, maxTokens int) reward.Completion {
+func completion(p *Prompt, r Rollout, maxTokens int, peers *reward.Peers) reward.Completion {
 	return reward.Completion{Problem: &p.Problem, Text: r.Text, Truncated: r.Finish == sampler.Length,
-		Tokens: len(r.Tokens), MaxTokens: maxTokens}
+		Tokens: len(r.Tokens), MaxTokens: maxTokens, Peers: peers, Place: r.Sample}
 }
 
 // wait waits for the scores that are missing yet.

@@ -23,7 +23,7 @@ var layers = map[string][]string{
 		"internal/rebuild", "internal/rollouts",
 		"internal/tiny", "internal/serving", "internal/serving/adapters", "internal/serving/gate", "internal/serving/openai",
 		"internal/serving/page", "internal/serving/refusal", "internal/serving/sessions", "internal/serving/tinker", "internal/sources",
-		"internal/warmup", "kernels/cuda/driver"}),
+		"internal/judging", "internal/warmup", "kernels/cuda/driver"}),
 	"cmd/grpo/bench":     belowCommands,
 	"cmd/grpo/outcome":   belowCommands,
 	"cmd/grpo/screen":    belowCommands,

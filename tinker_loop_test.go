@@ -103,7 +103,7 @@ func (l *loop) grade(t *testing.T, p *Prompt, voice *client.Voice, a client.Ask)
 			finish = sampler.Length
 		}
 		r := l.rollout(p.Index, sampler.Rollout{Sample: k, Tokens: q.Tokens, LogProbs: q.LogProbs, Finish: finish}, nil)
-		score, err := l.judging.Grader.Grade(t.Context(), completion(p, r, l.cfg.MaxTokens))
+		score, err := l.judging.Grader.Grade(t.Context(), completion(p, r, l.cfg.MaxTokens, nil))
 		if err != nil {
 			t.Error(err)
 		}

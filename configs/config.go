@@ -9,11 +9,9 @@ type Config struct {
 
 	// Model
 
-	// A Hugging Face model directory, the name of a model on the Hub (owner/name or owner/name@revision),
-	// or tiny: the model that is part of the program.
+	// A Hugging Face model directory, a name on the Hub (owner/name or owner/name@revision), or tiny, which is part of the program.
 	Model string `json:"model"`
-	// A checkpoint of another run, or the directory of that run for its last good one, which this run goes
-	// on from in a directory of its own: weights, moments, data cursor and step.
+	// A checkpoint of another run, or its directory, to go on from in another one: weights, moments, data cursor, step; a warm-up's: weights.
 	InitFrom string `json:"init_from"`
 	// A PEFT adapter directory to start from, with a fresh optimizer. Its rank, alpha and targets must be the ones given here.
 	Adapter string `json:"adapter"`
@@ -36,15 +34,13 @@ type Config struct {
 	// What keys and values are rounded to, in sampling and training alike: f32, not at all; bf16, so that they take half
 	// the memory, and half the time to read; auto, the same as precision on a card, and f32 on the processor.
 	KVCacheDtype string `json:"kv_cache_dtype" enum:"auto f32 bf16"`
-
 	// In what form frozen weights are kept: none, as the model's files have them; nf4, those of the layers in four bits each, to the
 	// same bits as in the model that 'grpo quantize' writes. The model must be in bf16, or in four bits already.
 	Quantize string `json:"quantize" enum:"none nf4"`
 
 	// Data
 
-	// Problems to train on: a JSON Lines or Parquet file, a folder of them, a data set on the Hub
-	// (owner/name or owner/name@revision), or tiny: the problems that are part of the program.
+	// Problems to train on: a JSON Lines or Parquet file, a folder of them, owner/name or owner/name@revision on the Hub, or tiny.
 	Data string `json:"data"`
 	// The part of the data to train on: train, test, validation or all.
 	DataSplit string `json:"data_split"`
@@ -60,8 +56,7 @@ type Config struct {
 	PromptTemplate string `json:"prompt_template"`
 	// How a conversation becomes tokens. auto: as the chat template among the model's files asks.
 	Renderer string `json:"renderer" enum:"auto qwen3_instruct qwen3 qwen3_disable_thinking"`
-	// What the model's chat template takes for today, so that a run does not depend on the day. Empty: none, and a
-	// template that asks for it fails.
+	// What the chat template takes for today. Empty: none, and a template that asks for it fails.
 	ChatDate string `json:"chat_date"`
 	// Variables of the model's chat template, as a JSON object of names and values. Empty: none.
 	ChatVars string `json:"chat_vars"`
@@ -75,8 +70,7 @@ type Config struct {
 	MinProblemTests int `json:"min_problem_tests"`
 	// Leave out problems with more tests. 0: none. To run fewer of them, see max_tests.
 	MaxProblemTests int `json:"max_problem_tests"`
-	// A problem that all completions solved, or none did, on so many visits in a row is dealt less often
-	// from then on. 0: every problem is dealt once an epoch.
+	// A problem that all completions solved, or none, on so many visits in a row is dealt less often from then on. 0: each once an epoch.
 	DifficultyPatience int `json:"difficulty_patience"`
 	// The chance with which such a problem is dealt all the same, from 0.01 to 1.
 	DifficultyKeep float64 `json:"difficulty_keep"`
@@ -160,8 +154,7 @@ type Config struct {
 	TIS string `json:"tis" enum:"none token sequence"`
 	// The greatest weight of tis=token and sequence (2).
 	TISCap float64 `json:"tis_cap"`
-	// The weight of a penalty for leaving the reference, which is the model without its adapter: a pass more for each step,
-	// and no memory. 0: none.
+	// The weight of a penalty for leaving the reference, the model without its adapter: a pass more for each step. 0: none.
 	KLCoef float64 `json:"kl_coef"`
 	// How the divergence d = log p − log ref of a token counts: k1 as d, k2 as its square halved, k3 as exp(−d) − 1 + d.
 	KLEstimator string `json:"kl_estimator" enum:"k1 k2 k3"`
@@ -169,8 +162,7 @@ type Config struct {
 	KLIn string `json:"kl_in" enum:"loss reward"`
 	// The weight of a bonus for the entropy of the distributions that tokens are drawn from. 0: none.
 	EntropyCoef float64 `json:"entropy_coef"`
-	// How tokens add up: each as one; divided by the tokens of the step; each sequence by its mean, or by its sum, divided by
-	// the sequences of the step.
+	// How tokens add up: each as one; over the tokens of the step; each sequence by its mean, or its sum, over the sequences of the step.
 	Reduction string `json:"reduction" enum:"sum token_mean sequence_mean sequence_sum"`
 	// Updates on the completions of one step.
 	NumIterations int `json:"num_iterations"`
@@ -195,8 +187,7 @@ type Config struct {
 	HeldOut float64 `json:"held_out"`
 	// How closely method=dpo keeps to the policy that it begins with.
 	DPOBeta float64 `json:"dpo_beta"`
-	// What method=dpo minimises for the margin m = dpo_beta times (chosen less rejected, each as log p − log ref): sigmoid, the
-	// paper's −log σ(m); ipo, (m/dpo_beta − 1/(2·dpo_beta))².
+	// What method=dpo minimises of h, by how much more it prefers the chosen answer: sigmoid, −log σ(dpo_beta·h); ipo, (h − 1/(2·dpo_beta))².
 	DPOLoss string `json:"dpo_loss" enum:"sigmoid ipo"`
 	// The share of preferences that are taken to be the wrong way round, with dpo_loss=sigmoid. 0: none.
 	LabelSmoothing float64 `json:"label_smoothing"`
@@ -226,8 +217,7 @@ type Config struct {
 
 	// What earns the reward: all tests passed, the share that passed, reward_file alone, or the mix that reward_weights names.
 	Reward string `json:"reward" enum:"correct fraction custom weights"`
-	// The mix of reward=weights, as in correct=1,format=0.1,length=-0.05; components are format, compile,
-	// fraction, correct, length, custom and judge.
+	// The mix of reward=weights, as in correct=1,format=0.1: of format, compile, fraction, correct, length, custom and judge.
 	RewardWeights string `json:"reward_weights"`
 	// Taken off the reward of a completion without a program; of reward=correct and fraction.
 	FormatCoef float64 `json:"format_coef"`
@@ -237,8 +227,8 @@ type Config struct {
 	OverlongPenalty float64 `json:"overlong_penalty"`
 	// Tokens over which overlong_penalty rises (a fifth of max_tokens).
 	OverlongBuffer int `json:"overlong_buffer"`
-	// A Python file with compute_reward(completion: str, ground_truth: str, **columns) -> float, of the row of a problem.
-	// It is tried before the first step; a completion that it fails on is left out of its group.
+	// A Python file with compute_reward(completion: str, ground_truth: str, **columns) -> float, of the row of a problem, or with
+	// compute_rewards(completions: list, **columns) -> list. It is tried first; a completion that it fails on is left out of its group.
 	RewardFile string `json:"reward_file"`
 	// The Python interpreter for reward_file, such as that of a virtual environment. Empty: the one of programs.
 	RewardPython string `json:"reward_python"`
@@ -261,8 +251,7 @@ type Config struct {
 	RewardTimeout float64 `json:"reward_timeout"`
 	// Judge by so many tests of a problem, those with the largest inputs. 0: all.
 	MaxTests int `json:"max_tests"`
-	// What becomes of a completion that was cut off at max_tokens: scored as any other, left out of its
-	// group, or scored as one without a program.
+	// What becomes of a completion that was cut off at max_tokens: scored as any other, left out, or scored as one without a program.
 	OnTruncated string `json:"on_truncated" enum:"grade mask penalise"`
 	// How outputs are compared for problems that say nothing themselves: numbers equal, or close.
 	Comparator string `json:"comparator" enum:"exact tolerant"`
@@ -317,8 +306,7 @@ type Config struct {
 	KeepLast int `json:"keep_last"`
 	// So many checkpoints with the best held-out pass@1 are kept beside the last. 0: none.
 	KeepBest int `json:"keep_best"`
-	// Which completions the run directory keeps: all, those of every Nth step, or none. A step is taken again (grpo
-	// replay) from its completions and those of the steps since the checkpoint before it.
+	// Which completions are kept: all, those of every Nth step, or none. grpo replay wants those since the checkpoint before a step.
 	RecordRollouts string `json:"record_rollouts"`
 	// Keep them compressed, in rollouts.jsonl.zst: zstd, a frame for each step.
 	CompressRollouts bool `json:"compress_rollouts"`
@@ -336,13 +324,11 @@ type Config struct {
 
 	// Machine: pipeline=full alone changes results; max_rows and share_prefixes change last bits
 
-	// What computes: cpu, the processor; cuda:N, the NVIDIA card of that number; auto, the first card where there is one, or
-	// else the processor. A run goes on with what it was begun with.
+	// What computes: cpu; cuda:N, the card of that number; auto, the first card, or else the processor. A run keeps what it began with.
 	Device string `json:"device"`
 	// Worker threads. 0: one a core.
 	Threads int `json:"threads"`
-	// What overlaps: nothing; scoring with sampling; or also sampling a step with training on the one
-	// before, the staleness corrected by the importance ratio.
+	// What overlaps: nothing; scoring with sampling; or sampling with training on the step before, corrected by the importance ratio, too.
 	Pipeline string `json:"pipeline" enum:"off score full"`
 	// Memory for keys and values, as in 8GiB. 0: what max_sequences take, and at most half of what is free.
 	CacheMemory Bytes `json:"cache_memory"`

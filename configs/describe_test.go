@@ -43,7 +43,7 @@ func TestDescribeCoversEveryField(t *testing.T) {
 
 // A help text that names another key names one that exists.
 func TestHelpNamesKeysThatExist(t *testing.T) {
-	known := map[string]bool{"group_size": true, "batch_size": true, "compute_reward": true, "ground_truth": true}
+	known := map[string]bool{"group_size": true, "batch_size": true, "compute_reward": true, "compute_rewards": true, "ground_truth": true}
 	for _, f := range Describe() {
 		known[f.Key] = true
 		for _, v := range f.Values {

@@ -72,6 +72,7 @@ func (b *Batch[Item]) Close() {
 func (b *Batch[Item]) score(item Item, c Completion) {
 	b.running.Go(func() {
 		score, err := b.grader.Grade(b.ctx, c)
+		c.Peers.Leave(c.Place)
 		if err != nil {
 			b.cancel(err) // the first one counts
 			return

@@ -134,7 +134,7 @@ func (j *Judge) Try(ctx context.Context, p *data.Problem) error {
 	if j.custom == nil {
 		return nil
 	}
-	_, note, err := j.custom.score(ctx, p.ID, smallCompletion, p)
+	_, note, err := j.custom.scoreOf(ctx, Completion{Problem: p, Group: p.ID, Text: smallCompletion})
 	if err != nil {
 		return fmt.Errorf("reward_file=%s: %w", j.custom.file, err)
 	}

@@ -187,7 +187,7 @@ func (j *Judge) program(ctx context.Context, c Completion, s *Score) (used bool,
 // ask has the reward file say what it says of a completion. Where it fails, and the reward depends on it, the
 // completion has none.
 func (j *Judge) ask(ctx context.Context, c Completion, s *Score) error {
-	value, note, err := j.custom.score(ctx, c.Group, c.Text, c.Problem)
+	value, note, err := j.custom.scoreOf(ctx, c)
 	if broken := (*sandbox.InfraError)(nil); errors.As(err, &broken) {
 		s.Excluded, s.Note = ExcludedInfra, cmp.Or(s.Note, broken.Error())
 		return nil

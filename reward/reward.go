@@ -42,6 +42,9 @@ type Completion struct {
 	Truncated bool
 	// Tokens of MaxTokens were used; both may be unknown, 0.
 	Tokens, MaxTokens int
+	// Peers are the completions that it is judged with, where the judge is Whole, and Place is its own among them. nil: it is alone.
+	Peers *Peers
+	Place int
 }
 
 // Grader scores completions. Many goroutines may call Grade at once. What is wrong with a completion
@@ -88,6 +91,7 @@ func Stream(ctx context.Context, g Grader, in <-chan Completion, ahead int) iter
 					}
 					go func() {
 						score, err := g.Grade(ctx, c)
+						c.Peers.Leave(c.Place)
 						done <- result{Graded{c, score}, err}
 					}()
 				case <-ctx.Done():

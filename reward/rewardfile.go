@@ -16,7 +16,12 @@ import (
 type columns struct {
 	Names []string `json:"names"`
 	All   bool     `json:"all"`
+	Whole bool     `json:"whole"` // the function is compute_rewards, which is given all completions of a problem at once
+	Both  bool     `json:"both"`  // there are both functions
 }
+
+// takes tells whether a column is wanted.
+func (c columns) takes(name string) bool { return c.All || slices.Contains(c.Names, name) }
 
 func (c columns) some() bool { return c.All || len(c.Names) > 0 }
 
@@ -34,7 +39,7 @@ func (c columns) of(ctx context.Context, p *data.Problem) (map[string]any, error
 		has[name] = value
 	}
 	for name := range has {
-		if !c.All && !slices.Contains(c.Names, name) || name == "completion" || name == "ground_truth" {
+		if !c.takes(name) || name == "completion" || name == "ground_truth" || name == "completions" && c.Whole {
 			delete(has, name)
 		}
 	}
@@ -43,26 +48,38 @@ func (c columns) of(ctx context.Context, p *data.Problem) (map[string]any, error
 
 // rewardWithColumns is the function that hands them over by name, and signature one that tells which are taken.
 const (
-	rewardWithColumns = "_compute_reward_with"
-	handOver          = `
+	rewardWithColumns  = "_compute_reward_with"
+	rewardsWithColumns = "_compute_rewards_with"
+	handOver           = `
 
 def _compute_reward_with(completion, ground_truth, columns):
     return compute_reward(completion, ground_truth, **columns)
+`
+	handOverAll = `
+
+def _compute_rewards_with(completions, columns):
+    return [None if r is None else float(r) for r in compute_rewards(completions, **columns)]
 `
 	signature = `
 
 def _signature_of_compute_reward():
     import inspect
-    function = globals().get("compute_reward")
+    function, whole = globals().get("compute_reward"), globals().get("compute_rewards")
+    if callable(function) and callable(whole):
+        return {"both": True}
+    given, is_whole = 2, False
+    if callable(whole):
+        function, given, is_whole = whole, 1, True
     if not callable(function):
         return None
     try:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):
-        return {}
+        return {"whole": is_whole}
     in_order = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     by_name = [p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
-    return {"names": [n for n in by_name if n not in in_order[:2]], "all": any(p.kind == p.VAR_KEYWORD for p in parameters)}
+    return {"names": [n for n in by_name if n not in in_order[:given]], "all": any(p.kind == p.VAR_KEYWORD for p in parameters),
+        "whole": is_whole}
 `
 )
 
@@ -91,12 +108,20 @@ func (cfg Config) openFile(ctx context.Context, options sandbox.Options, submiss
 	case a.note != "":
 		return nil, takes, badinput.Errorf("reward_file=%s cannot be loaded in the sandbox: %s", cfg.File, a.note)
 	case a.value == nil:
-		return nil, takes, badinput.Errorf("reward_file=%s: found no function compute_reward(completion, ground_truth)", cfg.File)
+		return nil, takes, badinput.Errorf("reward_file=%s: found no function compute_reward(completion, ground_truth), "+
+			"or compute_rewards(completions)", cfg.File)
 	}
 	if err := json.Unmarshal(a.Value, &takes); err != nil {
 		return nil, takes, err
 	}
-	if options.Preload = source; takes.some() {
+	if takes.Both {
+		return nil, takes, badinput.Errorf("reward_file=%s: found compute_reward and compute_rewards; keep one, and give the other "+
+			"another name", cfg.File)
+	}
+	switch options.Preload = source; {
+	case takes.Whole:
+		options.Preload += handOverAll
+	case takes.some():
 		options.Preload += handOver
 	}
 	return &lazyPool{options: options}, takes, nil

@@ -55,3 +55,50 @@ func TestColumnsThatAreTaken(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, map[string]any{"level": json.RawMessage("1")}, some)
 }
+
+// A file with compute_rewards is asked once about all completions of a problem, in their order, but for those that are not to be
+// judged.
+func TestRewardFileOfAGroup(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "r.py")
+	write(t, path, "def compute_rewards(completions, ground_truth, level=1, **more):\n"+
+		"    assert ground_truth == '42' and more['prompt'] == 'Double.' and 'completions' not in more\n"+
+		"    if 'short' in completions: return [1]\n"+
+		"    return [None if c == 'none' else level * (10 * i + len(set(completions))) for i, c in enumerate(completions)]\n")
+	j, err := Open(t.Context(), Config{File: path, Answers: true, Slots: 1, OnTruncated: MaskTruncated})
+	require.NoError(t, err)
+	defer j.Close()
+	require.True(t, j.Whole())
+	base := data.Problem{ID: "p", Kind: data.Stdin, Statement: "Double.", Metadata: json.RawMessage(`{"ground_truth":"42"}`)}
+	row := base.WithLoader(1, rowOf{"level": json.RawMessage("0.5"), "completions": json.RawMessage("1")})
+	require.NoError(t, j.Try(t.Context(), &row))
+	group := func(texts ...string) (all []Completion) {
+		peers := NewPeers(len(texts))
+		for i, text := range texts {
+			all = append(all, Completion{Problem: &row, Text: text, Truncated: text == "cut", Peers: peers, Place: i})
+		}
+		return all
+	}
+	scores, err := All(t.Context(), j, group("a", "cut", "b", "none", "a"))
+	require.NoError(t, err)
+	require.Equal(t, []Exclusion{"", ExcludedTruncated, "", ExcludedCustom, ""},
+		[]Exclusion{scores[0].Excluded, scores[1].Excluded, scores[2].Excluded, scores[3].Excluded, scores[4].Excluded})
+	require.Equal(t, []float64{1.5, 6.5, 16.5}, []float64{scores[0].Reward, scores[2].Reward, scores[4].Reward})
+	require.Contains(t, scores[3].Note, "compute_rewards returned <nil> for completion 2, expected a finite number")
+
+	scores, err = All(t.Context(), j, group("a", "short"))
+	require.NoError(t, err)
+	require.Contains(t, scores[0].Note+scores[1].Note, "compute_rewards returned [1.0], expected a list of 2 numbers")
+	require.Equal(t, 0.5, grade(t, j, Completion{Problem: &row, Text: "alone"}).Reward, "one without peers is alone")
+
+	write(t, path, "def compute_rewards(c): pass\ndef compute_reward(c, g): pass\n")
+	_, err = Open(t.Context(), Config{File: path, Answers: true, Slots: 1})
+	require.ErrorContains(t, err, "found compute_reward and compute_rewards; keep one")
+}
+
+// Who waits for others that never come stops waiting when the context ends.
+func TestPeersThatDoNotCome(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := NewPeers(2).judge(ctx, 0, "a", nil)
+	require.ErrorIs(t, err, context.Canceled)
+}

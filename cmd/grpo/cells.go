@@ -6,7 +6,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/seed-7879b91d/grpo/configs"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/judging"
+	"github.com/seed-7879b91d/grpo/internal/notice"
 	"github.com/seed-7879b91d/grpo/reward"
 	"github.com/seed-7879b91d/grpo/reward/sandbox"
 )
@@ -29,6 +32,7 @@ type rewardFlags struct {
 	sandboxFlags
 	timeout    float64
 	truncation string
+	judge      configs.Config // of which it has the settings of a judge
 }
 
 func (f *rewardFlags) register(cmd *cobra.Command) {
@@ -37,19 +41,48 @@ func (f *rewardFlags) register(cmd *cobra.Command) {
 		"custom: the reward file alone; weights: the mix that --reward-weights names (default correct, or what the other flags say)")
 	cmd.Flags().StringVar(&f.cfg.Weights, "reward-weights", "", "weights of the components format, compile, fraction, correct, "+
 		"length, custom and judge, as in correct=1,format=0.1")
-	cmd.Flags().StringVar(&f.cfg.File, "reward-file", "", "Python file with compute_reward(completion: str, ground_truth: str) -> float")
+	cmd.Flags().StringVar(&f.cfg.File, "reward-file", "", "Python file with compute_reward(completion: str, ground_truth: str) -> float, "+
+		"or compute_rewards(completions: list) -> list, which is given those of a problem together")
+	fl := cmd.Flags()
+	fl.StringVar(&f.judge.JudgeURL, "judge-url", "", "`address` of an API as OpenAI has it, a model of which judges; JUDGE_API_KEY is its key")
+	fl.StringVar(&f.judge.JudgeModel, "judge-model", "", "`model` to ask there")
+	fl.StringVar(&f.judge.JudgePrompt, "judge-prompt", "", "`file` with what is asked, a Go text/template")
+	fl.StringVar(&f.judge.JudgeScore, "judge-score", "", "`pattern` whose one group finds the score in an answer")
+	fl.IntVar(&f.judge.JudgeBudget, "judge-budget", 0, "requests that may be sent; 0: any number")
+	fl.IntVar(&f.judge.JudgeSlots, "judge-slots", 0, "requests at once; 0: 8")
+	fl.Float64Var(&f.judge.JudgeTimeout, "judge-timeout", 0, "seconds that the judge has for an answer; 0: 60")
 	cmd.Flags().Float64Var(&f.timeout, "reward-timeout", 6, "processor seconds of a test whose problem sets no limit")
 	cmd.Flags().IntVar(&f.cfg.MaxTests, "max-tests", 0, "judge by so many tests of a problem, the largest (default: all)")
 	cmd.Flags().StringVar(&f.truncation, "on-truncated", "grade", "what becomes of completions that were cut off: grade, mask or penalise")
 }
 
 // open makes the judge that the flags describe.
-func (f *rewardFlags) open(ctx context.Context) (*reward.Judge, error) {
+func (f *rewardFlags) open(ctx context.Context) (judge *reward.Judge, err error) {
 	if !(f.timeout > 0 && f.timeout <= 3600) {
 		return nil, badinput.Errorf("--reward-timeout: found %v, expected seconds above 0, up to 3600", f.timeout)
 	}
 	cfg := f.cfg
 	cfg.Timeout = time.Duration(f.timeout * float64(time.Second))
 	cfg.OnTruncated = reward.Truncation(f.truncation)
+	if err := f.checkJudge(); err != nil {
+		return nil, err
+	}
+	if cfg.Judge, err = judging.Referee(&f.judge, func(why string) { notice.Warn(ctx, why) }); err != nil {
+		return nil, err
+	}
 	return reward.Open(ctx, cfg)
+}
+
+// checkJudge refuses what the flags of the judge cannot mean.
+func (f *rewardFlags) checkJudge() error {
+	j := &f.judge
+	switch {
+	case j.JudgeBudget < 0 || j.JudgeSlots < 0 || !(j.JudgeTimeout >= 0 && j.JudgeTimeout <= 3600):
+		return badinput.Errorf("--judge-budget, --judge-slots and --judge-timeout: expected 0 or more, and at most 3600 seconds")
+	case j.JudgeURL == "" && (j.JudgeModel != "" || j.JudgePrompt != "" || j.JudgeScore != ""):
+		return badinput.Errorf("--judge-url: there is no judge; type --judge-url http://host:8000/v1, or leave the others out")
+	case j.JudgeURL != "" && j.JudgeModel == "":
+		return badinput.Errorf("--judge-model: found nothing; type --judge-model NAME, as the endpoint knows it")
+	}
+	return nil
 }

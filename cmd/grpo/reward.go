@@ -31,9 +31,12 @@ func newRewardCmd() *cobra.Command {
 
 Verdicts are AC, WA, TLE, MLE, OLE, RTE and CE; a test that was not run has the verdict "", and so has a
 completion without a program. INFRA is a failure of the sandbox: the reward is null then, never 0; so it is where the reward file fails.
-"truncated":true on a line says that the completion was cut off.`,
+"truncated":true on a line says that the completion was cut off. A reward file with compute_rewards is given all completions of a problem
+together, in the order of their lines. --judge-url asks a model about each: --reward weights --reward-weights judge=1.`,
 		Example: `  grpo reward --problems tasks.jsonl --completions answers.jsonl
-  grpo reward --problems tasks.jsonl --completions - --program --reward fraction < programs.jsonl`,
+  grpo reward --problems tasks.jsonl --completions - --program --reward fraction < programs.jsonl
+  grpo reward --problems tasks.jsonl --completions answers.jsonl --reward weights --reward-weights judge=1 \
+    --judge-url http://127.0.0.1:8000/v1 --judge-model NAME`,
 		Args: usage.Takes(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if problems == "" || completions == "" {
@@ -56,7 +59,8 @@ completion without a program. INFRA is a failure of the sandbox: the reward is n
 				if err != nil {
 					return err
 				}
-				s := rewarder{judge: judge, byID: byID(problems), source: source, bare: program, custom: flags.cfg.File != ""}
+				s := rewarder{judge: judge, byID: byID(problems), source: source, bare: program, custom: flags.cfg.File != "",
+					asks: flags.judge.JudgeURL != ""}
 				return s.run(cmd.Context(), in, name, cmd.OutOrStdout(), cmd.ErrOrStderr())
 			})(cmd, []string{problems})
 		},
@@ -101,6 +105,7 @@ type rewarder struct {
 	source string
 	bare   bool // completions are programs
 	custom bool // there is a reward file
+	asks   bool // there is a judge
 }
 
 // completionLine is a completion as it is read.
@@ -122,6 +127,7 @@ type scoreLine struct {
 	Tests    []reward.Verdict `json:"tests"`
 	CPU      float64          `json:"cpu_ms"`
 	Custom   *float64         `json:"custom,omitempty"`
+	Judge    *float64         `json:"judge,omitempty"`
 	Excluded reward.Exclusion `json:"excluded,omitempty"`
 	Note     string           `json:"note,omitempty"`
 }
@@ -132,11 +138,69 @@ const underWay = 64
 func (r *rewarder) run(ctx context.Context, in io.Reader, name string, out, errOut io.Writer) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	read := make(chan reward.Completion)
+	read, ahead := make(chan reward.Completion), underWay
 	var readErr error
+	if r.judge.Whole() {
+		all, err := r.groups(in, name)
+		if err != nil {
+			return err
+		}
+		read, ahead = all, max(len(all), 1) // those of a problem wait for each other
+	} else {
+		r.read(ctx, in, name, read, &readErr)
+	}
+	lines := output.NewJSONLines(out)
+	verdicts := map[reward.Verdict]int{}
+	for g, err := range reward.Stream(ctx, r.judge, read, ahead) {
+		if err != nil {
+			return err
+		}
+		verdicts[g.Score.Verdict]++
+		if err := lines.Write(r.line(g)); err != nil {
+			return err
+		}
+	}
+	if readErr != nil { // the channel was closed after it was set
+		return readErr
+	}
+	summarise(errOut, verdicts, r.judge)
+	return nil
+}
+
+// groups are all completions, those of a problem to be judged together.
+func (r *rewarder) groups(in io.Reader, name string) (chan reward.Completion, error) {
+	var all []reward.Completion
+	places := map[*data.Problem]int{}
+	err := jsonl.EachLoose(in, name, func(_ int, v completionLine) error {
+		c, err := r.completion(v)
+		if err == nil {
+			c.Place = places[c.Problem]
+			places[c.Problem]++
+			all = append(all, c)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	peers := map[*data.Problem]*reward.Peers{}
+	for problem, n := range places {
+		peers[problem] = reward.NewPeers(n)
+	}
+	queue := make(chan reward.Completion, len(all))
+	for _, c := range all {
+		c.Peers = peers[c.Problem]
+		queue <- c
+	}
+	close(queue)
+	return queue, nil
+}
+
+// read reads completions as they come. The error is there when the channel is closed.
+func (r *rewarder) read(ctx context.Context, in io.Reader, name string, read chan<- reward.Completion, readErr *error) {
 	go func() {
 		defer close(read)
-		readErr = jsonl.EachLoose(in, name, func(_ int, v completionLine) error {
+		*readErr = jsonl.EachLoose(in, name, func(_ int, v completionLine) error {
 			c, err := r.completion(v)
 			if err != nil {
 				return err
@@ -149,22 +213,6 @@ func (r *rewarder) run(ctx context.Context, in io.Reader, name string, out, errO
 			}
 		})
 	}()
-	lines := output.NewJSONLines(out)
-	verdicts := map[reward.Verdict]int{}
-	for g, err := range reward.Stream(ctx, r.judge, read, underWay) {
-		if err != nil {
-			return err
-		}
-		verdicts[g.Score.Verdict]++
-		if err := lines.Write(newScoreLine(g, r.custom)); err != nil {
-			return err
-		}
-	}
-	if readErr != nil { // the channel was closed after it was set
-		return readErr
-	}
-	summarise(errOut, verdicts, r.judge)
-	return nil
 }
 
 func (r *rewarder) completion(v completionLine) (c reward.Completion, err error) {
@@ -178,7 +226,7 @@ func (r *rewarder) completion(v completionLine) (c reward.Completion, err error)
 	return reward.Completion{Problem: p, Text: *v.Completion, Bare: r.bare, Truncated: v.Truncated}, nil
 }
 
-func newScoreLine(g reward.Graded, custom bool) scoreLine {
+func (r *rewarder) line(g reward.Graded) scoreLine {
 	s := g.Score
 	line := scoreLine{
 		Problem: g.Problem.ID, Reward: &s.Reward, Format: s.Components.Format, Correct: s.Components.Correct,
@@ -188,7 +236,10 @@ func newScoreLine(g reward.Graded, custom bool) scoreLine {
 	if s.Excluded != "" {
 		line.Reward = nil
 	}
-	if custom && s.Excluded != reward.ExcludedCustom {
+	if r.asks && s.Excluded == "" {
+		line.Judge = &s.Components.Judge
+	}
+	if r.custom && s.Excluded != reward.ExcludedCustom {
 		line.Custom = &s.Components.Custom
 	}
 	return line

@@ -67,11 +67,15 @@ func (j *Judging) openSandbox(ctx context.Context, cfg *configs.Config, p *sourc
 		}
 		rc.Sandbox = "auto"
 	}
-	if rc.Judge, err = refereeOf(cfg, warn); err != nil {
+	if rc.Judge, err = Referee(cfg, warn); err != nil {
 		return err
 	}
 	if j.judge, err = reward.Open(ctx, rc); err != nil {
 		return err
+	}
+	if j.judge.Whole() && cfg.Env != "none" {
+		return badinput.Errorf("reward_file=%s: compute_rewards judges completions of one turn together, and with env=%s they have several; "+
+			"write compute_reward(completion, ground_truth)", cfg.RewardFile, cfg.Env)
 	}
 	j.Grader, j.Sandbox = j.judge, j.judge.Backend()
 	if cfg.Reward == "weights" || cfg.Reward == "custom" {

@@ -11,8 +11,8 @@ import (
 	"github.com/seed-7879b91d/grpo/reward/referee"
 )
 
-// refereeOf is the model that judges, as the settings name it.
-func refereeOf(cfg *configs.Config, warn func(string)) (r referee.Config, err error) {
+// Referee is the model that judges, as the settings name it; without judge_url there is none.
+func Referee(cfg *configs.Config, warn func(string)) (r referee.Config, err error) {
 	if cfg.JudgeURL == "" {
 		return r, nil
 	}
