@@ -52,6 +52,10 @@ kills: ## runs cut off at KILLS (20: all) moments and resumed, byte for byte
 	GRPO_KILLS=$(or $(KILLS),20) $(GO) test -count=1 -v -timeout 60m \
 		-run 'TestRunsEndAlike|TestResumedRuns|TestThePowerIsCut' . ./cmd/grpo
 
+.PHONY: sweeps
+sweeps: ## a sweep of nine runs, killed three times, beside one that was not: the same results
+	GRPO_SWEEPS=1 $(GO) test -count=1 -v -timeout 60m -run TestSweepsEndAlike ./cmd/grpo
+
 tinker: ## a Tinker session killed KILLS (20) times, and STEPS (150) of GRPO over the wire
 	GRPO_TINKER_KILLS=$(or $(KILLS),20) $(GO) test -count=1 -v -timeout 30m -run TestASessionSurvivesKills ./internal/serving/tinker
 	GRPO_TINKER_STEPS=$(or $(STEPS),150) $(GO) test -count=1 -v -timeout 60m -run TestALoopOverTheWire .

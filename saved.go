@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"path/filepath"
+	"slices"
 
 	"github.com/seed-7879b91d/grpo/configs"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
@@ -49,6 +50,18 @@ func OpenSaved(dir string, step int, w Watcher) (s *Saved, err error) {
 		s.first, err = s.run.First()
 	}
 	return s, err
+}
+
+// SavedSteps are the steps of the checkpoints that a run has, the first one first.
+func SavedSteps(dir string) (steps []int, err error) {
+	if rundir.RunOf(dir) != filepath.Clean(dir) {
+		return nil, badinput.Errorf("%s is a checkpoint; type the directory of its run, %s", dir, rundir.RunOf(dir))
+	}
+	all, err := rundir.List(dir)
+	for _, saved := range slices.Backward(all) {
+		steps = append(steps, rundir.StepOf(saved))
+	}
+	return steps, err
 }
 
 // Step is how many steps the policy has behind it.

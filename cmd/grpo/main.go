@@ -27,6 +27,7 @@ import (
 	"github.com/seed-7879b91d/grpo/cmd/grpo/manual"
 	"github.com/seed-7879b91d/grpo/cmd/grpo/screen"
 	"github.com/seed-7879b91d/grpo/cmd/grpo/sets"
+	"github.com/seed-7879b91d/grpo/cmd/grpo/sweep"
 	"github.com/seed-7879b91d/grpo/cmd/grpo/tools"
 	"github.com/seed-7879b91d/grpo/cmd/grpo/usage"
 	"github.com/seed-7879b91d/grpo/cmd/grpo/warmup"
@@ -144,6 +145,11 @@ func noteStart(cmd *cobra.Command, started *bool) {
 	}
 }
 
+// sweeping is what the verbs of several runs need of this package.
+var sweeping = sweep.Program{
+	Open: openDevice, Stopped: func(said string) error { return stopped(said) }, Saves: saves.Store,
+}
+
 // newRoot is the command tree. Each verb lives in a file of its own.
 func newRoot() *cobra.Command {
 	var train trainFlags
@@ -165,7 +171,7 @@ func newRoot() *cobra.Command {
 	root.SetFlagErrorFunc(usage.BadFlag)
 	root.AddCommand(newScoreCmd(), newReplayCmd(), newMergeCmd(), newQuantizeCmd(), newSampleCmd(), newEvalCmd(), newBenchCmd(),
 		newTokenizeCmd(), sets.Command(), newRewardCmd(), newDoctorCmd(), newServeCmd(), export.Command(), tools.Command(), manual.Command(),
-		compare.Command(), compare.Summarize())
+		compare.Command(), compare.Summarize(), sweep.Command(sweeping), sweep.Checkpoints(sweeping))
 	root.AddCommand(warmup.Commands(warmup.Machine{Args: trainArgs, Saves: &saves,
 		Open: func(ctx context.Context, name string, threads int) (kernels.Backend, error) {
 			return openDevice(ctx)(name, threads)

@@ -42,9 +42,6 @@ type Side struct {
 
 // New compares runs with the one at base, by their evaluations after a step, or by the last of each where step is below 0.
 func New(runs []*Run, base, step int) (*Comparison, error) {
-	if len(runs) < 2 {
-		return nil, badinput.Errorf("found %d runs, expected 2 or more; type grpo compare RUN RUN", len(runs))
-	}
 	c := &Comparison{Runs: runs, Base: runs[base], Step: step, Settings: Differing(runs, places)}
 	for _, r := range runs {
 		if step >= 0 && r.At(step) == nil {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -117,13 +118,17 @@ func (t *Table) objects() []map[string]any {
 	return out
 }
 
+// JSON is the rows as a list of objects.
+func (t *Table) JSON() ([]byte, error) { return marshal(t.objects()) }
+
 // Table has a row for each run. What hangs on a clock, or on what became of processes, is not in it unless times is set.
 func (c *Comparison) Table(times bool) *Table {
 	t := &Table{Header: []string{"run", "steps", "max_steps"}}
-	for _, s := range c.Settings {
-		if s.Key != "max_steps" {
-			t.Header = append(t.Header, s.Key)
-		}
+	settings := slices.DeleteFunc(slices.Clone(c.Settings), func(s Setting) bool {
+		return s.Key == "max_steps" || !times && s.Key != "seed" && slices.Contains(machine, s.Key)
+	})
+	for _, s := range settings {
+		t.Header = append(t.Header, s.Key)
 	}
 	t.Header = append(t.Header, "evaluated_at", "problems", "pass@1_greedy", "pass@1_greedy_low", "pass@1_greedy_high", "pass@1_sampled",
 		"k", "pass@k", "best_of_k", "against", "paired", "greedy_change", "greedy_change_low", "greedy_change_high", "greedy_won",
@@ -134,10 +139,8 @@ func (c *Comparison) Table(times bool) *Table {
 	}
 	for i, r := range c.Runs {
 		row := []any{r.Name, r.Done(), r.Settings.MaxSteps}
-		for _, s := range c.Settings {
-			if s.Key != "max_steps" {
-				row = append(row, s.Values[i])
-			}
+		for _, s := range settings {
+			row = append(row, s.Values[i])
 		}
 		row = append(row, r.scores(c.Step)...)
 		row = append(row, c.paired(r)...)

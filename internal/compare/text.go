@@ -14,9 +14,14 @@ const columns = 80
 // Text is the comparison for a terminal of 80 columns.
 func (c *Comparison) Text() string {
 	var b strings.Builder
-	names := make([]string, len(c.Runs))
+	label := c.labels()
 	for i, r := range c.Runs {
-		names[i] = r.Name
+		if label[r] != r.Name {
+			b.WriteString(label[r] + "  " + cut(r.Name, columns-6) + "\n")
+		}
+		if label[r] != r.Name && i == len(c.Runs)-1 {
+			b.WriteByte('\n')
+		}
 	}
 	for _, note := range c.Notes {
 		b.WriteString(hang("! ", note))
@@ -24,33 +29,33 @@ func (c *Comparison) Text() string {
 	if len(c.Notes) > 0 {
 		b.WriteByte('\n')
 	}
-	c.settingsText(&b)
-	t := grid{head: []string{"held-out", "step", "greedy", "against " + cut(c.Base.Name, 12), "sampled", "pass@k"}}
+	c.settingsText(&b, label)
+	t := grid{head: []string{"held-out", "step", "greedy", "against " + label[c.Base], "sampled", "pass@k"}}
 	for _, r := range c.Runs {
-		t.add(append([]string{r.Name}, c.scoreWords(r)...))
+		t.add(append([]string{label[r]}, c.scoreWords(r)...))
 	}
 	t.print(&b)
 	b.WriteByte('\n')
 	t = grid{head: []string{"training", "steps", "reward", "KL", "entropy", "length", "tokens", "time"}}
 	for _, r := range c.Runs {
-		t.add([]string{r.Name, r.progress(), rate(r.Late(reward)), rounded(r.Late(kl)), rounded(r.Late(entropy)), rounded(r.Late(length)),
+		t.add([]string{label[r], r.progress(), rate(r.Late(reward)), rounded(r.Late(kl)), rounded(r.Late(entropy)), rounded(r.Late(length)),
 			rounded(r.Total(tokens)), duration(r.Total(seconds))})
 	}
 	t.print(&b)
-	c.problemText(&b)
+	c.problemText(&b, label)
 	b.WriteString("\n" + hang("", "greedy: pass@1 of the most likely completion with its interval of 95 %; against: the change, problem by "+
 		"problem, with its interval of 95 % from resampling the problems; reward to length: the mean of the last tenth of the steps"))
 	return b.String()
 }
 
 // settingsText prints the settings that differ, a block of rows for each run where they do not fit side by side.
-func (c *Comparison) settingsText(b *strings.Builder) {
+func (c *Comparison) settingsText(b *strings.Builder, label map[*Run]string) {
 	if len(c.Settings) == 0 {
 		b.WriteString("the settings are the same\n\n")
 		return
 	}
 	for from := 0; from < len(c.Settings); {
-		t, to, width := grid{head: []string{"settings"}}, from, c.nameWidth()
+		t, to, width := grid{head: []string{"settings"}}, from, nameWidth(label)
 		for to < len(c.Settings) {
 			w := utf8.RuneCountInString(c.Settings[to].Key)
 			for _, v := range c.Settings[to].Values {
@@ -65,7 +70,7 @@ func (c *Comparison) settingsText(b *strings.Builder) {
 			t.head = append(t.head, s.Key)
 		}
 		for i, r := range c.Runs {
-			row := []string{r.Name}
+			row := []string{label[r]}
 			for _, s := range c.Settings[from:to] {
 				row = append(row, cut(s.Values[i], mostCell))
 			}
@@ -80,12 +85,28 @@ func (c *Comparison) settingsText(b *strings.Builder) {
 // mostCell is what a setting may take of a line; --format has all of it.
 const mostCell = 36
 
-func (c *Comparison) nameWidth() int {
+func nameWidth(label map[*Run]string) int {
 	width := len("settings")
-	for _, r := range c.Runs {
-		width = max(width, utf8.RuneCountInString(cut(r.Name, mostName)))
+	for _, name := range label {
+		width = max(width, utf8.RuneCountInString(name))
 	}
 	return width
+}
+
+// mostLabel is what the name of a run may take of a line of many columns.
+const mostLabel = 12
+
+// labels are the names of the runs, or numbers where a name is too long to stand beside figures.
+func (c *Comparison) labels() map[*Run]string {
+	names, numbers, short := map[*Run]string{}, map[*Run]string{}, true
+	for i, r := range c.Runs {
+		names[r], numbers[r] = r.Name, fmt.Sprintf("#%d", i+1)
+		short = short && utf8.RuneCountInString(r.Name) <= mostLabel
+	}
+	if short {
+		return names
+	}
+	return numbers
 }
 
 // scoreWords are the cells about held-out problems.
@@ -112,21 +133,29 @@ func (c *Comparison) scoreWords(r *Run) []string {
 	return []string{fmt.Sprint(e.Step), greedy, against, rate(e.PassAt1), atK}
 }
 
+// mostPairs is how many runs are told of problem by problem.
+const mostPairs = 8
+
 // problemText says what each change is worth, and which problems changed hands.
-func (c *Comparison) problemText(b *strings.Builder) {
-	for _, p := range c.Pairs {
+func (c *Comparison) problemText(b *strings.Builder, label map[*Run]string) {
+	base := label[c.Base]
+	for i, p := range c.Pairs {
+		if i == mostPairs {
+			fmt.Fprintf(b, "\nand %d more runs beside %s; the page and --format json have all\n", len(c.Pairs)-i, base)
+			return
+		}
 		if p.Greedy == nil && p.Sampled == nil {
 			continue
 		}
-		fmt.Fprintf(b, "\n%s beside %s\n", p.Run.Name, c.Base.Name)
+		fmt.Fprintf(b, "\n%s beside %s\n", label[p.Run], base)
 		for _, kind := range []struct {
 			name string
 			side *Side
 		}{{"greedy", p.Greedy}, {"sampled", p.Sampled}} {
 			if s := kind.side; s != nil {
 				b.WriteString(hang("  ", kind.name+": "+s.words()))
-				b.WriteString(listed("    solves what "+cut(c.Base.Name, mostName)+" does not: ", s.Won))
-				b.WriteString(listed("    does not solve what "+cut(c.Base.Name, mostName)+" does: ", s.Lost))
+				b.WriteString(listed("    solves what "+base+" does not: ", s.Won))
+				b.WriteString(listed("    does not solve what "+base+" does: ", s.Lost))
 			}
 		}
 	}

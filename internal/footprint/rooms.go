@@ -49,6 +49,14 @@ func (p *Plan) total(s side) (bytes int) {
 	return bytes
 }
 
+// Bytes is all that is planned, on the host and on a card.
+func (p *Plan) Bytes() (bytes int) {
+	for _, s := range []side{device, host} {
+		bytes += p.total(s)
+	}
+	return bytes
+}
+
 // needs is the least that the run can do with.
 func (p *Plan) needs(s side) int {
 	n := p.total(s)

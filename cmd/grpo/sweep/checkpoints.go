@@ -1,0 +1,237 @@
+package sweep
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed-7879b91d/grpo"
+	"github.com/seed-7879b91d/grpo/cmd/grpo/output"
+	"github.com/seed-7879b91d/grpo/cmd/grpo/screen"
+	"github.com/seed-7879b91d/grpo/configs"
+	"github.com/seed-7879b91d/grpo/data/dataset"
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/compare"
+	"github.com/seed-7879b91d/grpo/kernels"
+)
+
+// asked is what each checkpoint is asked.
+type asked struct {
+	data, split, format  string
+	problems, samples, k int
+	device               string
+}
+
+// Checkpoints is the verb sweep-checkpoints.
+func Checkpoints(p Program) *cobra.Command {
+	var a asked
+	cmd := &cobra.Command{
+		Use:   "sweep-checkpoints RUN [--data SOURCE] [--samples N --k K] [--format csv|markdown|json]",
+		Short: "Evaluate every checkpoint of a run: pass@1, pass@k, best of k, and which is best",
+		Long: `Evaluates all checkpoints that keep_last and keep_best have kept, asked as the run asks, on its test_data or on --data. The best
+one by pass@1, greedy (of two alike: by the samples, then the earlier) is marked, and how to go on from it is said. Problems that
+choose a checkpoint flatter it: report its score on others.`,
+		Example: `  grpo sweep-checkpoints runs/first
+  grpo sweep-checkpoints runs/first --data tasks.jsonl --samples 8 --k 4 --format csv`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return badinput.Errorf("found %d directories of runs, expected one; type grpo sweep-checkpoints RUN", len(args))
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := a.check(); err != nil {
+				return err
+			}
+			return a.run(cmd, args[0], p)
+		},
+	}
+	fl := cmd.Flags()
+	fl.StringVar(&a.data, "data", "", "problems: what 'grpo data' reads; if not given: the run's test_data")
+	fl.StringVar(&a.split, "split", "test", "part of the data: train, test, validation or all")
+	fl.IntVar(&a.problems, "problems", 0, "the first so many problems; 0: all; if neither this nor --data is given: as the run evaluates")
+	fl.IntVar(&a.samples, "samples", -1, "completions of each problem at eval_temperature; 0: the greedy one only; if not given: as the run")
+	fl.IntVar(&a.k, "k", 0, "of pass@k and best of k; 0: as many as --samples")
+	fl.StringVar(&a.format, "format", "", "a table for programs: csv, `markdown` or json; if not given, one for the terminal")
+	fl.StringVar(&a.device, "device", "auto", "what computes: auto, cpu, or the card `cuda:N`")
+	return cmd
+}
+
+func (a *asked) check() error {
+	if err := compare.CheckFormat(a.format); err != nil {
+		return err
+	}
+	if err := dataset.CheckSplit(a.split); err != nil {
+		return badinput.Errorf("--split: %w", err)
+	}
+	switch {
+	case a.split != "test" && a.data == "":
+		return badinput.Errorf("--split %s: it is of the data; type --data SOURCE, too", a.split)
+	case a.problems < 0 || a.k < 0 || a.samples < -1:
+		return badinput.Errorf("found --problems %d, --samples %d and --k %d, expected 0 or more", a.problems, a.samples, a.k)
+	case a.samples < 0 && a.k > 0:
+		return badinput.Errorf("--k %d: type --samples N, too", a.k)
+	case a.samples >= 0 && a.k > a.samples:
+		return badinput.Errorf("--k: found %d, expected at most --samples, which is %d", a.k, a.samples)
+	}
+	return nil
+}
+
+// found is what a checkpoint does.
+type found struct {
+	step int
+	dir  string
+	grpo.Evaluation
+}
+
+func (a *asked) run(cmd *cobra.Command, dir string, p Program) error {
+	steps, err := grpo.SavedSteps(dir)
+	if err != nil {
+		return err
+	}
+	if len(steps) == 0 {
+		return badinput.Errorf("%s has no checkpoints; expected the directory of a run that has saved some (save_every)", dir)
+	}
+	ctx, out := cmd.Context(), cmd.OutOrStdout()
+	show := screen.New(out, cmd.ErrOrStderr(), false, a.format != "")
+	b, err := p.Open(ctx)(a.device, 0)
+	if err != nil {
+		return err
+	}
+	defer b.Close()
+	var all []found
+	for _, step := range steps {
+		f, err := a.one(ctx, dir, step, b, show)
+		if err != nil {
+			return fmt.Errorf("step %d: %w", step, err)
+		}
+		all = append(all, f)
+	}
+	show.End()
+	return a.print(out, dir, all)
+}
+
+// one evaluates a checkpoint.
+func (a *asked) one(ctx context.Context, dir string, step int, b kernels.Backend, show *screen.Screen) (f found, err error) {
+	saved, err := grpo.OpenSaved(dir, step, show)
+	if err != nil {
+		return f, err
+	}
+	if saved.Settings.TestData == "" && a.data == "" {
+		return f, badinput.Errorf("%s: the run has no test_data; type --data SOURCE", dir)
+	}
+	e, err := saved.Evaluator(ctx, b, a.change)
+	if err != nil {
+		return f, err
+	}
+	f = found{step: step, dir: saved.Dir}
+	f.Evaluation, err = e.Evaluate(ctx)
+	return f, errors.Join(err, e.Close())
+}
+
+// change asks as the run does, but for what flags say. Nothing is trained: the problems of the program are there for that.
+func (a *asked) change(c *configs.Config) error {
+	if a.data != "" {
+		c.TestData, c.TestSplit, c.EvalProblems = a.data, a.split, 0
+	}
+	c.Data, c.DataSplit, c.ExpectedDatasetHash, c.DataSources = configs.DefaultPreset, "train", "", []string{}
+	c.CacheDataset = c.CacheDataset && a.data == ""
+	if c.TestData == c.Data {
+		c.TestSplit = "test"
+	}
+	if a.problems > 0 {
+		c.EvalProblems = a.problems
+	}
+	if a.samples >= 0 {
+		c.EvalSamples, c.EvalK = a.samples, cmp.Or(a.k, a.samples)
+	}
+	return c.Validate()
+}
+
+// best is the index of the checkpoint that does best.
+func best(all []found) int {
+	at := 0
+	for i, f := range all {
+		sampled := func(f found) float64 {
+			if f.Sampled == nil {
+				return 0
+			}
+			return f.PassAt1
+		}
+		if c := cmp.Or(cmp.Compare(f.Greedy, all[at].Greedy), cmp.Compare(sampled(f), sampled(all[at]))); c > 0 {
+			at = i
+		}
+	}
+	return at
+}
+
+func (a *asked) print(out io.Writer, dir string, all []found) error {
+	top := best(all)
+	if a.format != "" {
+		text, err := a.table(all, top)
+		if err == nil {
+			_, err = out.Write(text)
+		}
+		return err
+	}
+	heads := []string{"", "step", "pass@1, greedy"}
+	sampled := slices.ContainsFunc(all, func(f found) bool { return f.Sampled != nil })
+	if sampled {
+		heads = append(heads, "sampled", fmt.Sprintf("pass@%d", all[top].K), fmt.Sprintf("best of %d", all[top].K))
+	}
+	t := output.NewTable(out, heads...)
+	for i, f := range all {
+		row := []string{" ", fmt.Sprint(f.step), fmt.Sprintf("%.3f [%.3f, %.3f]", f.Greedy, f.GreedyCI[0], f.GreedyCI[1])}
+		if i == top {
+			row[0] = "*"
+		}
+		if f.Sampled != nil {
+			row = append(row, fmt.Sprintf("%.3f", f.PassAt1), f.AtK(f.Problems), f.Best(f.Problems))
+		}
+		t.Row(row...)
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	at := all[top]
+	fmt.Fprintf(out, "\n%d problems; step %d is best. To go on from it, or to ask it:\n  grpo init_from=%s run_dir=DIR\n",
+		at.Problems, at.step, at.dir)
+	if adapter := filepath.Join(at.dir, "adapter"); exists(filepath.Join(adapter, "adapter_config.json")) {
+		fmt.Fprintf(out, "  grpo eval --model %s --adapter %s\n", modelOf(dir), adapter)
+	}
+	fmt.Fprintf(out, "  grpo sample --run %s --step %d --prompt TEXT\n", dir, at.step)
+	return nil
+}
+
+// table is the evaluations for programs.
+func (a *asked) table(all []found, top int) ([]byte, error) {
+	t := &compare.Table{Header: []string{"step", "problems", "pass@1_greedy", "pass@1_greedy_low", "pass@1_greedy_high", "pass@1_sampled", "k",
+		"pass@k", "best_of_k", "best", "checkpoint"}}
+	for i, f := range all {
+		row := []any{f.step, f.Problems, f.Greedy, f.GreedyCI[0], f.GreedyCI[1], math.NaN(), nil, math.NaN(), math.NaN(), i == top, f.dir}
+		if s := f.Sampled; s != nil {
+			row[5], row[6], row[7], row[8] = s.PassAt1, s.K, float64(s.PassAtK), float64(s.BestOfK)
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	if a.format == "json" {
+		return t.JSON()
+	}
+	return t.Write(a.format)
+}
+
+// modelOf is the model of a run, as it is typed.
+func modelOf(dir string) string {
+	if r, err := compare.Read(dir); err == nil && !strings.ContainsAny(r.Settings.Model, " '\"") {
+		return r.Settings.Model
+	}
+	return "MODEL"
+}

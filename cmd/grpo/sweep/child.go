@@ -1,0 +1,80 @@
+package sweep
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"runtime"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/seed-7879b91d/grpo/internal/sweep"
+)
+
+// children makes each run as a process of its own.
+type children struct {
+	journal *sweep.Journal
+	share   []string // settings of runs that share the machine
+}
+
+// patience is what an interrupted run has to save what it has.
+const patience = 10 * time.Minute
+
+// run makes a run, or goes on with it. Should this process be killed, its child is too. An interruption is passed on, and waited for.
+func (c children) run(ctx context.Context, e sweep.Entry, words []string) error {
+	exe, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	log, err := os.OpenFile(c.journal.LogPath(e.Name), os.O_CREATE|os.O_APPEND|os.O_RDWR, 0o644)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	began, err := log.Seek(0, io.SeekEnd)
+	if err != nil {
+		return err
+	}
+	args := append([]string{"--quiet", "--config-file", c.journal.BasePath(), "run_dir=" + c.journal.RunDir(e.Name)}, words...)
+	for _, w := range c.share {
+		key, _, _ := strings.Cut(w, "=")
+		if !slices.ContainsFunc(words, func(other string) bool { return strings.HasPrefix(other, key+"=") }) {
+			args = append(args, w)
+		}
+	}
+	cmd := exec.CommandContext(ctx, exe, args...)
+	cmd.Stderr, cmd.SysProcAttr = log, apart()
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGINT) }
+	cmd.WaitDelay = patience
+	// The kernel ends a child with the thread that started it, so that thread has to stay.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	if err := cmd.Run(); err != nil {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		return errors.New(lastLine(log, began, err))
+	}
+	return nil
+}
+
+// lastLine is what a process said last, which is why it ended.
+func lastLine(log *os.File, from int64, err error) string {
+	last := ""
+	in := bufio.NewScanner(io.NewSectionReader(log, from, 1<<20))
+	for in.Scan() {
+		if line := strings.TrimSpace(in.Text()); line != "" {
+			last = line
+		}
+	}
+	if last = strings.TrimPrefix(last, "grpo: "); last == "" {
+		last = err.Error()
+	}
+	return fmt.Sprintf("%s (%s)", last, log.Name())
+}

@@ -1,0 +1,244 @@
+// Package sweep is the verbs that make several runs of one command, and that evaluate the checkpoints of a run. Each run is a process
+// of its own, so that one that fails takes no other with it.
+package sweep
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed-7879b91d/grpo/cmd/grpo/bench"
+	"github.com/seed-7879b91d/grpo/configs"
+	"github.com/seed-7879b91d/grpo/internal/atomicfile"
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/sweep"
+)
+
+// Program is what the verbs need of the program that they are part of.
+type Program struct {
+	Open    func(ctx context.Context) bench.Opener
+	Stopped func(said string) error // the end of a verb that somebody interrupted
+	Saves   func(bool)              // whether an interruption is an orderly end
+}
+
+// flags are what the verb sweep understands.
+type flags struct {
+	dir, file, preset, base string
+	random                  int
+	seed                    uint64
+	halving, dryRun         bool
+	rungs, atOnce           int
+}
+
+// Command is the verb sweep.
+func Command(p Program) *cobra.Command {
+	var f flags
+	cmd := &cobra.Command{
+		Use:   "sweep [key=value,value …] [--file FILE] [--dir DIR] [--random N] [--halving] [--at-once N]",
+		Short: "Several runs, one for each combination of settings, and their comparison",
+		Long: `Makes a run for each combination of the values: key=a,b has two, seed=0..2 three. Brackets hold a value that has commas itself,
+lora_targets=[q_proj,v_proj],[o_proj]. Settings start from --preset or --config-file, as those of a run do. --random N draws N
+combinations by --random-seed; then ranges may be of any numbers, 1e-5..1e-3, by their magnitude where they are rates.
+
+With --halving all runs go to a part of max_steps, the better half by held-out pass@1 goes on from its checkpoints to twice as many, and
+so on: --rungs 3 are a quarter, a half, and all.
+
+The directory of the sweep has sweep.json, which says how far each run is, the runs in runs/, what they said in logs/, and at the end
+results.csv and comparison.html. ^C saves and stops; grpo sweep --dir DIR goes on, also after kill -9. A run that fails is told, and
+the others go on. Runs are made in turn, or --at-once N, which share the cores; the plan (--dry-run) says what they take.`,
+		Example: `  grpo sweep learning_rate=1e-4,2e-4 seed=0..2 max_steps=40 --dir runs/rates
+  grpo sweep --dir runs/rates
+  grpo sweep learning_rate=1e-5..1e-3 seed=0..9 max_steps=40 --random 8 --halving --dry-run`,
+		RunE: func(cmd *cobra.Command, words []string) error { return f.run(cmd, words, p) },
+	}
+	fl := cmd.Flags()
+	fl.StringVar(&f.dir, "dir", "", "`directory` of the sweep; if not given: a new one under runs, named by the time")
+	fl.StringVar(&f.file, "file", "", "YAML `file` of keys with their values, in place of words or beside them; it may say extends: PRESET")
+	fl.StringVar(&f.preset, "preset", "", "settings to start from, as those of a run (default "+configs.DefaultPreset+")")
+	fl.StringVar(&f.base, "config-file", "", "YAML `file` of settings to start from")
+	fl.IntVar(&f.random, "random", 0, "draw so many combinations; 0: all of them")
+	fl.Uint64Var(&f.seed, "random-seed", 0, "seed of --random")
+	fl.BoolVar(&f.halving, "halving", false, "leave the worse half behind at each rung")
+	fl.IntVar(&f.rungs, "rungs", 3, "rungs of --halving")
+	fl.IntVar(&f.atOnce, "at-once", 1, "runs at a time")
+	fl.BoolVar(&f.dryRun, "dry-run", false, "show the plan and stop")
+	return cmd
+}
+
+func (f *flags) run(cmd *cobra.Command, words []string, p Program) error {
+	plan, err := f.plan(words)
+	if err != nil {
+		return err
+	}
+	if f.dir == "" {
+		if plan == nil {
+			return badinput.Errorf("found nothing to do; type grpo sweep key=value,value, or grpo sweep --dir DIR to go on with one")
+		}
+		f.dir = filepath.Join("runs", "sweep_"+time.Now().Format("2006_01_02-15_04_05"))
+	}
+	j, err := sweep.Open(f.dir, plan)
+	if err != nil {
+		return err
+	}
+	all, err := settle(j)
+	if err != nil {
+		return err
+	}
+	out, ctx := cmd.OutOrStdout(), cmd.Context()
+	share, err := f.describe(ctx, out, j, all, p.Open(ctx))
+	if err != nil || f.dryRun {
+		return err
+	}
+	if err := j.Begin(); err != nil {
+		return err
+	}
+	p.Saves(true)
+	say := func(format string, args ...any) { fmt.Fprintf(out, format+"\n", args...) }
+	d := sweep.Driver{Journal: j, AtOnce: f.atOnce, Say: say, Run: children{j, share}.run}
+	if err := d.Drive(ctx); err != nil {
+		if ctx.Err() != nil {
+			return errors.Join(p.Stopped(fmt.Sprintf("stopped, and the runs are saved; grpo sweep --dir %s goes on", f.dir)), unexpected(err))
+		}
+		return err
+	}
+	return conclude(out, j)
+}
+
+// unexpected leaves out of an error that somebody interrupted.
+func unexpected(err error) error {
+	if errors.Is(err, context.Canceled) {
+		return nil
+	}
+	return err
+}
+
+// plan is what the words and the flags say; nil where they say nothing.
+func (f *flags) plan(words []string) (*sweep.Plan, error) {
+	if f.file != "" {
+		more, extends, err := configs.Lists(f.file)
+		if err != nil {
+			return nil, err
+		}
+		words = append(more, words...)
+		if f.preset = cmp.Or(f.preset, extends); f.preset == "" {
+			f.preset = configs.DefaultPreset
+		}
+	}
+	if f.random < 0 || f.atOnce < 1 || f.rungs < 2 {
+		return nil, badinput.Errorf("found --random %d, --at-once %d and --rungs %d, expected at least 0, 1 and 2", f.random, f.atOnce, f.rungs)
+	}
+	if len(words) == 0 {
+		if f.preset != "" || f.base != "" || f.random > 0 || f.halving {
+			return nil, badinput.Errorf("found no settings with values; type grpo sweep key=value,value, or grpo sweep --dir DIR alone to go on")
+		}
+		return nil, nil
+	}
+	source := configs.Source{Preset: f.preset, File: f.base}
+	if f.preset == "" && f.base == "" {
+		source.Preset = configs.DefaultPreset
+	}
+	base, err := configs.Load(source)
+	if err != nil {
+		return nil, err
+	}
+	plan := &sweep.Plan{Words: words, Random: f.random, Seed: f.seed}
+	plan.SetBase(base.Marshal())
+	if f.halving {
+		plan.Rungs, err = f.ladder(base, words)
+	}
+	return plan, err
+}
+
+// ladder are the rungs of a sweep: they are of one number of steps, and want something to judge by.
+func (f *flags) ladder(base *configs.Config, words []string) ([]int, error) {
+	var fixed []string
+	for _, w := range words {
+		if key, _, _ := strings.Cut(w, "="); slices.Contains([]string{"max_steps", "data", "test_data", "eval_every"}, key) {
+			fixed = append(fixed, w)
+		}
+	}
+	cfg, err := configs.Load(configs.Source{Base: base, Overrides: fixed})
+	if err != nil {
+		return nil, badinput.Errorf("--halving: %w; give one value", err)
+	}
+	switch {
+	case cfg.MaxSteps < 1<<(f.rungs-1):
+		return nil, badinput.Errorf("--halving: %d rungs want max_steps of %d or more, found %d", f.rungs, 1<<(f.rungs-1), cfg.MaxSteps)
+	case cfg.TestData == "" || cfg.EvalEvery < 1:
+		return nil, badinput.Errorf("--halving judges by held-out problems; give test_data, and an eval_every of 1 or more")
+	}
+	return sweep.Rungs(cfg.MaxSteps, f.rungs), nil
+}
+
+// settle resolves the settings of every run: what is wrong with any is found before the first begins.
+func settle(j *sweep.Journal) (all []*configs.Config, err error) {
+	base, err := os.CreateTemp("", "grpo-sweep-*.yaml")
+	if err != nil {
+		return nil, err
+	}
+	defer os.Remove(base.Name())
+	if _, err = base.Write(j.Base()); err != nil {
+		return nil, errors.Join(err, base.Close())
+	}
+	if err = base.Close(); err != nil {
+		return nil, err
+	}
+	var mistakes []error
+	for _, e := range j.Runs {
+		cfg, err := configs.Load(configs.Source{File: base.Name(), Overrides: e.Words})
+		if err != nil {
+			mistakes = append(mistakes, badinput.Errorf("%s: %s", e.Name, strings.ReplaceAll(err.Error(), base.Name(), sweep.BaseFile)))
+			if len(mistakes) == 3 {
+				break
+			}
+		}
+		all = append(all, cfg)
+	}
+	return all, errors.Join(mistakes...)
+}
+
+// conclude writes the results, and tells them.
+func conclude(out io.Writer, j *sweep.Journal) error {
+	c, table, err := j.Results()
+	if err != nil {
+		return err
+	}
+	failed := 0
+	for _, e := range j.Runs {
+		if e.State == sweep.Failed {
+			failed++
+		}
+	}
+	if c == nil {
+		return fmt.Errorf("all %d runs failed; %s and its like say why", failed, j.LogPath(j.Runs[0].Name))
+	}
+	text, err := table.Write("csv")
+	if err == nil {
+		err = atomicfile.WriteBytes(j.ResultsPath(), text)
+	}
+	if err != nil {
+		return err
+	}
+	page, err := c.Page().HTML()
+	if err == nil {
+		err = atomicfile.WriteBytes(j.PagePath(), page)
+	}
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "\n%s\nthe results are in %s, the curves in %s\n", c.Text(), j.ResultsPath(), j.PagePath())
+	if failed > 0 {
+		return fmt.Errorf("%d of %d runs failed, and the others are done; their logs are in %s", failed, len(j.Runs),
+			filepath.Dir(j.LogPath("x")))
+	}
+	return nil
+}

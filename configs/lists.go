@@ -1,0 +1,41 @@
+package configs
+
+import (
+	"os"
+	"strings"
+
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+)
+
+// Lists reads a YAML file in which a key may have several values, for several runs, as the words of 'grpo sweep': key=a,b, where
+// brackets hold a value with a comma together. extends is the preset that it names; "": none.
+func Lists(path string) (words []string, extends string, err error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, "", badinput.Errorf("--file: %w", err)
+	}
+	all, err := parseYAML(path, text)
+	if err != nil {
+		return nil, "", err
+	}
+	for _, s := range all {
+		values := s.value.list
+		if !s.value.isList {
+			values = []string{s.value.text}
+		}
+		switch s.key {
+		case "version":
+		case "extends":
+			extends = s.value.text
+		default:
+			parts := make([]string, len(values))
+			for i, v := range values {
+				if parts[i] = v; strings.Contains(v, ",") && !strings.HasPrefix(v, "[") {
+					parts[i] = "[" + v + "]"
+				}
+			}
+			words = append(words, s.key+"="+strings.Join(parts, ","))
+		}
+	}
+	return words, extends, nil
+}

@@ -1,0 +1,161 @@
+package sweep
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/seed-7879b91d/grpo/internal/atomicfile"
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+)
+
+// The files of a sweep's directory. Its runs are in the folder runs, what they say in the folder logs.
+const (
+	File        = "sweep.json"
+	BaseFile    = "base.yaml" // the settings that no word changes
+	ResultsFile = "results.csv"
+	PageFile    = "comparison.html"
+)
+
+// Plan is what a sweep is to do. Two that are equal have the same runs.
+type Plan struct {
+	Words  []string `json:"words"`
+	Base   string   `json:"base_sha256"` // of BaseFile
+	Random int      `json:"random,omitempty"`
+	Seed   uint64   `json:"random_seed,omitempty"`
+	Rungs  []int    `json:"rungs,omitempty"` // steps after which half of the runs is left behind; the last has the best
+
+	base []byte
+}
+
+// SetBase gives the plan the text of the settings that no word changes.
+func (p *Plan) SetBase(text []byte) { p.base, p.Base = text, fmt.Sprintf("%x", sha256.Sum256(text)) }
+
+// The states of a run.
+const (
+	Waiting = "waiting" // or interrupted
+	Running = "running"
+	Done    = "done"
+	Failed  = "failed"
+	Left    = "left behind" // by halving
+)
+
+// Entry is a run of the journal.
+type Entry struct {
+	Name  string   `json:"name"`
+	Words []string `json:"words"`
+	State string   `json:"state"`
+	Why   string   `json:"why,omitempty"` // it failed
+	// Scores are the held-out pass@1 at the rungs that it has reached.
+	Scores []float64 `json:"scores,omitempty"`
+}
+
+// Journal is sweep.json: the plan, and how far each run is. It is written anew, as a whole, at every change.
+type Journal struct {
+	Version int     `json:"version"`
+	Plan    Plan    `json:"plan"`
+	Runs    []Entry `json:"runs"`
+
+	dir string
+}
+
+// Open takes the journal of a directory, or begins one. Without a plan there must be one; another plan than its own is refused.
+func Open(dir string, plan *Plan) (*Journal, error) {
+	text, err := os.ReadFile(filepath.Join(dir, File))
+	if errors.Is(err, fs.ErrNotExist) {
+		if plan == nil {
+			return nil, badinput.Errorf("%s: there is no sweep to go on with; type grpo sweep key=value,value --dir %s to begin one", dir, dir)
+		}
+		return begin(dir, plan)
+	}
+	if err != nil {
+		return nil, badinput.Errorf("%w", err)
+	}
+	j := &Journal{dir: dir}
+	if err := json.Unmarshal(text, j); err != nil || j.Version != 1 {
+		return nil, badinput.Errorf("%s is no journal of a sweep that this program reads; choose another --dir", filepath.Join(dir, File))
+	}
+	if plan != nil && !plan.equal(&j.Plan) {
+		return nil, badinput.Errorf("%s has a sweep of other words or settings; type grpo sweep --dir %s to go on with that, or another --dir",
+			dir, dir)
+	}
+	if j.Plan.base, err = os.ReadFile(j.BasePath()); err != nil {
+		return nil, badinput.Errorf("%w; it is part of the sweep: bring it back, or choose another --dir", err)
+	}
+	if was := j.Plan.Base; fmt.Sprintf("%x", sha256.Sum256(j.Plan.base)) != was {
+		return nil, badinput.Errorf("%s is not as the sweep wrote it; bring it back, or choose another --dir", j.BasePath())
+	}
+	// What was running when its process ended is gone on with, and what failed is tried again: not in a race that goes on without it.
+	for i := range j.Runs {
+		if s := &j.Runs[i]; s.State == Running || s.State == Failed && len(j.Plan.Rungs) == 0 {
+			s.State, s.Why = Waiting, ""
+		}
+	}
+	return j, nil
+}
+
+func begin(dir string, plan *Plan) (*Journal, error) {
+	axes, err := Parse(plan.Words)
+	if err != nil {
+		return nil, err
+	}
+	runs, err := plan.combinations(axes)
+	if err != nil {
+		return nil, err
+	}
+	j := &Journal{Version: 1, Plan: *plan, dir: dir}
+	for i, name := range Names(runs) {
+		j.Runs = append(j.Runs, Entry{Name: name, Words: runs[i], State: Waiting})
+	}
+	return j, nil
+}
+
+func (p *Plan) combinations(axes []Axis) ([][]string, error) {
+	if p.Random > 0 {
+		return Random(axes, p.Random, p.Seed), nil
+	}
+	return Grid(axes)
+}
+
+func (p *Plan) equal(other *Plan) bool {
+	return slices.Equal(p.Words, other.Words) && p.Base == other.Base && p.Random == other.Random && p.Seed == other.Seed &&
+		slices.Equal(p.Rungs, other.Rungs)
+}
+
+// Begin writes the journal and what it rests on, before the first run.
+func (j *Journal) Begin() error {
+	for _, folder := range []string{"runs", "logs"} {
+		if err := os.MkdirAll(filepath.Join(j.dir, folder), 0o755); err != nil {
+			return badinput.Errorf("--dir: %w; choose another one", err)
+		}
+	}
+	if err := atomicfile.WriteBytes(j.BasePath(), j.Plan.base); err != nil {
+		return badinput.Errorf("--dir: %w; choose another one", err)
+	}
+	return j.write()
+}
+
+func (j *Journal) write() error {
+	text, err := json.MarshalIndent(j, "", "  ")
+	if err != nil {
+		return err
+	}
+	return atomicfile.WriteBytes(filepath.Join(j.dir, File), append(text, '\n'))
+}
+
+// Base is the text of the settings that no word changes.
+func (j *Journal) Base() []byte { return j.Plan.base }
+
+// BasePath is where the settings are that no word changes.
+func (j *Journal) BasePath() string { return filepath.Join(j.dir, BaseFile) }
+
+// RunDir is the directory of a run.
+func (j *Journal) RunDir(name string) string { return filepath.Join(j.dir, "runs", name) }
+
+// LogPath is where what a run says is kept.
+func (j *Journal) LogPath(name string) string { return filepath.Join(j.dir, "logs", name+".log") }

@@ -1,0 +1,222 @@
+package sweep
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7879b91d/grpo/configs"
+)
+
+func grid(t *testing.T, words ...string) [][]string {
+	t.Helper()
+	axes, err := Parse(words)
+	require.NoError(t, err)
+	all, err := Grid(axes)
+	require.NoError(t, err)
+	return all
+}
+
+func TestWordsBecomeAGrid(t *testing.T) {
+	require.Equal(t, [][]string{
+		{"learning_rate=1e-4", "seed=0", "max_steps=40"}, {"learning_rate=1e-4", "seed=1", "max_steps=40"},
+		{"learning_rate=2e-4", "seed=0", "max_steps=40"}, {"learning_rate=2e-4", "seed=1", "max_steps=40"},
+	}, grid(t, "learning_rate=1e-4,2e-4", "seed=0..1", "max_steps=40"))
+	require.Equal(t, [][]string{
+		{"lora_targets=[q_proj,v_proj]", "reward_weights=correct=1,format=0.1"}, {"lora_targets=[q_proj,v_proj]", "reward_weights=correct=1"},
+		{"lora_targets=o_proj", "reward_weights=correct=1,format=0.1"}, {"lora_targets=o_proj", "reward_weights=correct=1"},
+	}, grid(t, "lora_targets=[q_proj,v_proj],o_proj", "reward_weights=[correct=1,format=0.1],correct=1"), "brackets hold commas together")
+	require.Equal(t, [][]string{{"judge_score=[0-9]+"}, {"judge_score="}}, grid(t, "judge_score=[[0-9]+],"))
+	require.Equal(t, [][]string{{"prompt_template=../x"}}, grid(t, "prompt_template=../x"), "only numbers have ranges")
+	require.Equal(t, []string{"learning_rate=1e-4,prompt_template=a_b", "learning_rate=1e-4,prompt_template=c", "run-003"},
+		Names([][]string{{"seed=1", "learning_rate=1e-4", "prompt_template=a/b"}, {"seed=1", "learning_rate=1e-4", "prompt_template=c"},
+			{"seed=1", "learning_rate=2e-4", "prompt_template=" + strings.Repeat("x", 200)}}))
+}
+
+func TestWordsThatCannotBeMeant(t *testing.T) {
+	for word, says := range map[string]string{
+		"seed": "expected key=value", "run_dir=x": "type --dir", "seed=0..1,5": "a range among values", "seed=2..1": "the smaller number first",
+		"seed=0.5..1": `"0.5" in a range`, "lora_targets=[a,b": "brackets do not match", "stop=a]": "brackets do not match",
+		"seed=1,1": "1 is there twice", "learning_rate=1e-4..nan": `"nan" in a range`,
+	} {
+		_, err := Parse([]string{word})
+		require.ErrorContains(t, err, says, word)
+	}
+	_, err := Parse([]string{"seed=1", "seed=2"})
+	require.ErrorContains(t, err, "there twice")
+	for word, says := range map[string]string{"learning_rate=1e-5..1e-3": "--random N", "seed=0..99999999": "--random N"} {
+		axes, err := Parse([]string{word})
+		require.NoError(t, err)
+		_, err = Grid(axes)
+		require.ErrorContains(t, err, says)
+	}
+}
+
+// What is drawn follows from the seed, lies in its range, and a rate is as likely in each decade.
+func TestRandomCombinations(t *testing.T) {
+	axes, err := Parse([]string{"learning_rate=1e-5..1e-3", "seed=0..2", "temperature=0.5..1", "loss=ppo,cispo"})
+	require.NoError(t, err)
+	all := Random(axes, 400, 7)
+	require.Len(t, all, 400)
+	require.Equal(t, all[:50], Random(axes, 50, 7))
+	require.NotEqual(t, all[:50], Random(axes, 50, 8))
+	low := 0
+	for _, words := range all {
+		rate, err := strconv.ParseFloat(strings.TrimPrefix(words[0], "learning_rate="), 64)
+		require.NoError(t, err)
+		require.True(t, rate >= 1e-5 && rate <= 1e-3, rate)
+		if rate < 1e-4 {
+			low++
+		}
+	}
+	require.InDelta(t, 200, low, 60, "of uniform draws there would be 36")
+	axes, err = Parse([]string{"seed=0..2"})
+	require.NoError(t, err)
+	require.Len(t, Random(axes, 10, 0), 3, "each once")
+}
+
+// program is a fake of the command: a run has as many steps as it was asked for, and is as good as its seed.
+type program struct {
+	t     *testing.T
+	j     *Journal
+	mu    sync.Mutex
+	calls []string
+	fails map[string]bool
+	stop  func(calls int)
+}
+
+func (p *program) run(ctx context.Context, e Entry, words []string) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	steps := configs.Word(words, "max_steps")
+	p.calls = append(p.calls, e.Name+" to "+steps)
+	if p.stop != nil {
+		p.stop(len(p.calls))
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if p.fails[e.Name] {
+		return errors.New("no memory")
+	}
+	seed, err := strconv.Atoi(configs.Word(words, "seed"))
+	require.NoError(p.t, err)
+	dir := p.j.RunDir(e.Name)
+	require.NoError(p.t, os.MkdirAll(dir, 0o755))
+	put := func(name, text string) {
+		require.NoError(p.t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644))
+	}
+	put("config.json", fmt.Sprintf(`{"version":1,"seed":%d,"max_steps":%s}`, seed, steps))
+	put("manifest.json", `{"created":"x","starts":[{"after":0,"parts":{"test_data":{"sha256":"h"}}}]}`)
+	score := []string{"0", "1", "0.5", "0.25"}[seed%4]
+	put("metrics.jsonl", fmt.Sprintf(`{"step":%s,"mean_reward":0.5}
+{"kind":"evaluation","step":%[1]s,"problems":1,"pass@1_greedy":%s}
+`, steps, score))
+	return nil
+}
+
+func (p *program) drive(t *testing.T, dir string, atOnce int, words []string, rungs []int) (*Journal, error) {
+	t.Helper()
+	plan := &Plan{Words: words, Rungs: rungs}
+	plan.SetBase([]byte("base"))
+	j, err := Open(dir, plan)
+	require.NoError(t, err)
+	require.NoError(t, j.Begin())
+	p.t, p.j = t, j
+	d := Driver{Journal: j, AtOnce: atOnce, Run: p.run, Say: func(string, ...any) {}}
+	return j, d.Drive(context.Background())
+}
+
+func results(t *testing.T, j *Journal) string {
+	t.Helper()
+	_, table, err := j.Results()
+	require.NoError(t, err)
+	text, err := table.Write("csv")
+	require.NoError(t, err)
+	return string(text)
+}
+
+func TestARunThatFailsStopsNoOther(t *testing.T) {
+	dir := t.TempDir()
+	p := &program{fails: map[string]bool{"seed=1": true}}
+	j, err := p.drive(t, dir, 2, []string{"seed=0..3", "max_steps=4"}, nil)
+	require.NoError(t, err)
+	require.Len(t, p.calls, 4)
+	require.Equal(t, []string{Failed, "no memory"}, []string{j.Runs[1].State, j.Runs[1].Why})
+	require.Contains(t, results(t, j), "seed=1,failed,,")
+	again := &program{}
+	j, err = again.drive(t, dir, 1, []string{"seed=0..3", "max_steps=4"}, nil)
+	require.NoError(t, err)
+	require.Equal(t, []string{"seed=1 to 4"}, again.calls, "what failed is tried again, and nothing else")
+	plain := &program{}
+	want, err := plain.drive(t, t.TempDir(), 1, []string{"seed=0..3", "max_steps=4"}, nil)
+	require.NoError(t, err)
+	require.Equal(t, results(t, want), results(t, j))
+}
+
+// The worse half is left behind at each rung; of a process that ends at any moment the next one does what is left, to the same results.
+func TestHalvingGoesOnAfterAnyInterruption(t *testing.T) {
+	words, rungs := []string{"seed=0..3", "max_steps=8"}, Rungs(8, 3)
+	require.Equal(t, []int{2, 4, 8}, rungs)
+	require.Equal(t, []int{1, 2, 3}, Rungs(3, 3))
+	whole := &program{}
+	j, err := whole.drive(t, t.TempDir(), 1, words, rungs)
+	require.NoError(t, err)
+	require.Equal(t, []string{"seed=0 to 2", "seed=1 to 2", "seed=2 to 2", "seed=3 to 2", "seed=1 to 4", "seed=2 to 4", "seed=1 to 8"},
+		whole.calls)
+	want := results(t, j)
+	require.Contains(t, want, "seed=1,done,8")
+	require.Contains(t, want, "seed=2,left behind,4")
+	for at := 1; at <= len(whole.calls); at++ {
+		dir := t.TempDir()
+		first := &program{}
+		ctx, cancel := context.WithCancel(context.Background())
+		plan := &Plan{Words: words, Rungs: rungs}
+		plan.SetBase([]byte("base"))
+		j, err := Open(dir, plan)
+		require.NoError(t, err)
+		require.NoError(t, j.Begin())
+		first.t, first.j, first.stop = t, j, func(calls int) {
+			if calls == at {
+				cancel()
+			}
+		}
+		d := Driver{Journal: j, AtOnce: 1, Run: first.run, Say: func(string, ...any) {}}
+		require.ErrorIs(t, d.Drive(ctx), context.Canceled)
+		second := &program{}
+		j, err = second.drive(t, dir, 1, words, rungs)
+		require.NoError(t, err)
+		require.Len(t, second.calls, len(whole.calls)-at+1, "stopped in call %d", at)
+		require.Equal(t, want, results(t, j))
+	}
+}
+
+func TestAJournalIsOfOneSweep(t *testing.T) {
+	dir := t.TempDir()
+	_, err := Open(dir, nil)
+	require.ErrorContains(t, err, "no sweep to go on with")
+	p := &program{}
+	_, err = p.drive(t, dir, 1, []string{"seed=0..1", "max_steps=1"}, nil)
+	require.NoError(t, err)
+	j, err := Open(dir, nil)
+	require.NoError(t, err)
+	require.Equal(t, []byte("base"), j.Base())
+	other := &Plan{Words: []string{"seed=0..2"}}
+	other.SetBase([]byte("base"))
+	_, err = Open(dir, other)
+	require.ErrorContains(t, err, "other words or settings")
+	require.NoError(t, os.WriteFile(j.BasePath(), []byte("edited"), 0o644))
+	_, err = Open(dir, nil)
+	require.ErrorContains(t, err, "not as the sweep wrote it")
+	require.NoError(t, os.WriteFile(filepath.Join(dir, File), []byte("{"), 0o644))
+	_, err = Open(dir, nil)
+	require.ErrorContains(t, err, "no journal of a sweep")
+}
