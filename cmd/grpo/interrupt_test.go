@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -18,23 +19,51 @@ import (
 
 // phases are moments of a run, as its sandbox sees them.
 var phases = map[string]struct {
-	words   []string
-	request int           // that comes in this phase
-	later   time.Duration // than it
-	signal  syscall.Signal
+	words  []string
+	signal syscall.Signal
+	trains bool // after it has asked for its verdicts; or it waits for one
 }{
-	"evaluates": {[]string{"eval_problems=40"}, 1, 0, syscall.SIGINT},
-	"samples":   {[]string{"eval_every=-1", "prompts_per_step=8", "completions_per_prompt=8"}, 1, 0, syscall.SIGTERM},
-	"trains":    {[]string{"eval_every=-1", "num_iterations=20", "pipeline=off"}, 3, 100 * time.Millisecond, syscall.SIGINT},
+	"evaluates": {[]string{"eval_problems=40"}, syscall.SIGINT, false},
+	"samples":   {[]string{"eval_every=-1", "prompts_per_step=8", "completions_per_prompt=8"}, syscall.SIGTERM, false},
+	"trains":    {[]string{"eval_every=-1", "num_iterations=20", "pipeline=off"}, syscall.SIGINT, true},
 }
 
-func await(t *testing.T, reached <-chan bool) {
+// questions are what a run asks its sandbox for, one of which may have to wait.
+type questions struct {
+	asked   atomic.Int64
+	waiting chan bool // has something when one waits
+	goOn    chan bool // closed when none waits any more
+	release func()    // closes it
+}
+
+// hold has every question wait of which this is so.
+func hold(t *testing.T, o *oracle, so func() bool) *questions {
+	q := &questions{waiting: make(chan bool, 1), goOn: make(chan bool)}
+	q.release = sync.OnceFunc(func() { close(q.goOn) })
+	t.Cleanup(q.release) // or the server would wait for its answers
+	o.whenAsked(func() {
+		q.asked.Add(1)
+		if so() {
+			select {
+			case q.waiting <- true:
+			default:
+			}
+			<-q.goOn
+		}
+	})
+	return q
+}
+
+// awaitTraining waits until a run has worked for a while since it asked for something, or waits for an answer.
+func (q *questions) awaitTraining(t *testing.T, p *process, work time.Duration) {
 	t.Helper()
-	select {
-	case <-reached:
-	case <-time.After(5 * time.Minute):
-		require.Fail(t, "the run asks for no verdict")
-	}
+	asked, before := int64(0), time.Duration(0)
+	require.True(t, p.waitFor(func() bool {
+		if now := q.asked.Load(); now != asked {
+			asked, before = now, p.spent(t)
+		}
+		return asked > 0 && p.spent(t)-before > work || len(q.waiting) > 0
+	}), "the run has ended")
 }
 
 // A run that is asked to stop saves what it has, says so, and goes on as if nothing had been.
@@ -47,17 +76,11 @@ func TestStoppedRunsGoOn(t *testing.T) {
 			want := finish(t, t.TempDir(), words...)
 
 			folder := t.TempDir()
-			var requests atomic.Int64
-			reached := make(chan bool, 1)
-			o.whenAsked(func() {
-				if requests.Add(1) == int64(phase.request) {
-					reached <- true
-				}
-			})
+			q := hold(t, o, func() bool { return !phase.trains || lines(folder) > 0 })
 			p := start(t, folder, words...)
-			await(t, reached)
-			time.Sleep(phase.later)
+			q.awaitTraining(t, p, 100*time.Millisecond)
 			require.NoError(t, p.Process.Signal(phase.signal))
+			q.release()
 			code, says := p.end(t)
 			require.Equal(t, exitInterrupted, code, says)
 			require.Contains(t, says, "grpo: stopping; once more to stop without saving")
@@ -74,16 +97,9 @@ func TestStoppedRunsGoOn(t *testing.T) {
 func TestASecondInterruptEndsAtOnce(t *testing.T) {
 	o := newOracle(t)
 	words := o.words("eval_every=-1", "num_iterations=2000", "pipeline=off", "max_steps=1")
-	reached := make(chan bool, 1)
-	o.whenAsked(func() {
-		select {
-		case reached <- true:
-		default:
-		}
-	})
+	q := hold(t, o, func() bool { return false })
 	p := start(t, t.TempDir(), words...)
-	await(t, reached)
-	time.Sleep(300 * time.Millisecond) // it trains by now, for many seconds
+	q.awaitTraining(t, p, 300*time.Millisecond) // it trains for many seconds
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	require.NoError(t, p.Process.Signal(syscall.SIGINT))

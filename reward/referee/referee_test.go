@@ -94,6 +94,7 @@ func TestAnswersAreKept(t *testing.T) {
 
 // An endpoint that fails for a moment is asked again, one that will not have it is not, and what comes of it is a note.
 func TestFailures(t *testing.T) {
+	never := make(chan struct{})
 	url, asked := endpoint(t, func(n int64, prompt string, w http.ResponseWriter) {
 		switch {
 		case prompt == "busy" && n < 3:
@@ -103,7 +104,7 @@ func TestFailures(t *testing.T) {
 		case prompt == "broken":
 			http.Error(w, "oh", http.StatusBadGateway)
 		case prompt == "slow":
-			time.Sleep(60 * time.Millisecond)
+			<-never
 		case prompt == "odd":
 			fmt.Fprint(w, "{}")
 		case prompt == "refused":
@@ -112,6 +113,7 @@ func TestFailures(t *testing.T) {
 			http.Error(w, "no such page", http.StatusNotFound)
 		}
 	})
+	t.Cleanup(func() { close(never) })
 	r := newReferee(t, Config{URL: url})
 	score, note := ask(t, r, "busy")
 	require.Equal(t, 0.5, score, note)
@@ -119,18 +121,18 @@ func TestFailures(t *testing.T) {
 		prompt, note string
 		asked        int64
 	}{
-		{"broken", "502 Bad Gateway", tries}, {"odd", "expected choices", tries}, {"slow", "no answer within 20ms", tries},
+		{"broken", "502 Bad Gateway", tries}, {"odd", "expected choices", tries},
 		{"other", `404 Not Found: "no such page"`, 1}, {"refused", "404 Not Found: no such model", 1},
 	} {
 		asked.Store(10)
-		r := r
-		if tt.prompt == "slow" {
-			r = newReferee(t, Config{URL: url, Timeout: 20 * time.Millisecond})
-		}
 		_, note = ask(t, r, tt.prompt)
 		require.Contains(t, note, tt.note)
 		require.Equal(t, tt.asked, asked.Load()-10, tt.prompt)
 	}
+	impatient := newReferee(t, Config{URL: url, Timeout: 20 * time.Millisecond})
+	_, note = ask(t, impatient, "slow")
+	require.Contains(t, note, "no answer within 20ms")
+	require.EqualValues(t, tries, impatient.Sent()) // some may be given up before the endpoint has read them
 	_, note = ask(t, newReferee(t, Config{URL: url, Model: "m", Key: "wrong"}), "busy")
 	require.Contains(t, note, "401 Unauthorized")
 
@@ -144,7 +146,11 @@ func TestFailures(t *testing.T) {
 func TestBudgetAndTurns(t *testing.T) {
 	var now, most atomic.Int64
 	url, asked := endpoint(t, func(_ int64, _ string, w http.ResponseWriter) {
-		most.Store(max(most.Load(), now.Add(1)))
+		for n := now.Add(1); ; {
+			if old := most.Load(); old >= n || most.CompareAndSwap(old, n) {
+				break
+			}
+		}
 		time.Sleep(2 * time.Millisecond)
 		now.Add(-1)
 		says(w, "1")

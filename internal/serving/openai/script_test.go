@@ -32,6 +32,7 @@ type script struct {
 	mu        sync.Mutex
 	asked     []sampler.Request
 	cancelled chan struct{}
+	hanging   chan struct{} // has something when one hangs
 }
 
 // tinys is the tokenizer of the embedded model.
@@ -54,7 +55,7 @@ func scripted(t testing.TB, says ...string) *script {
 	require.NoError(t, err)
 	renderer, err := chat.ForModel(tok, chat.Options{})
 	require.NoError(t, err)
-	s := &script{says: says, cancelled: make(chan struct{}, 1)}
+	s := &script{says: says, cancelled: make(chan struct{}, 1), hanging: make(chan struct{}, 1)}
 	s.Policy = &Policy{Name: "tiny", Base: "tiny", Created: time.Unix(7, 0), MaxLength: 1000, Submit: s.submit, Language: &Language{
 		Tokenizer: tok, Stops: renderer.Stop(), Rows: 768,
 		Chat: func(map[string]json.RawMessage) (*chat.Renderer, error) { return renderer, nil },
@@ -130,6 +131,7 @@ func (s *script) say(r sampler.Request, place, sample int, on sampler.Listener) 
 			break
 		}
 		if s.hang {
+			s.hanging <- struct{}{}
 			return
 		}
 		if s.fail != nil {

@@ -92,7 +92,12 @@ func TestWhatOneMayHaveIsBounded(t *testing.T) {
 	ada.refused(t, http.StatusRequestEntityTooLarge, "POST", "create_session", map[string]string{"a": strings.Repeat("a", small)})
 
 	account := s.server.account("ada")
-	account.reading = maxReading
+	change := func(do func()) { // as the server does
+		account.mu.Lock()
+		defer account.mu.Unlock()
+		do()
+	}
+	change(func() { account.reading = maxReading })
 	call := func(s *site, path, body string) int {
 		r := httptest.NewRequest("POST", prefix+path, strings.NewReader(body))
 		r.Header.Set("X-Api-Key", s.Key)
@@ -102,23 +107,48 @@ func TestWhatOneMayHaveIsBounded(t *testing.T) {
 	}
 	require.Equal(t, http.StatusTooManyRequests, call(ada, "create_session", "{}"))
 	require.Equal(t, http.StatusOK, call(eve, "create_session", "{}"))
-	account.reading = 0
+	change(func() { account.reading = 0 })
 	require.Equal(t, http.StatusOK, call(ada, "create_session", "{}"))
-	require.Zero(t, account.reading)
+	change(func() { require.Zero(t, account.reading) })
 
 	m := train(t, n, 1)
-	account.polls = maxPolls
+	change(func() { account.polls = maxPolls })
 	require.Equal(t, http.StatusTooManyRequests, call(ada, "retrieve_future", `{"request_id":"`+m.ID+`#0"}`))
-	account.polls = 0
+	change(func() { account.polls = 0 })
 	learned(t, m, crossEntropy(lesson(text1, 3, 1)))
-	require.Positive(t, account.held)
+	change(func() { require.Positive(t, account.held) })
 	account.hold(maxHeld)
 	body := crossEntropy(lesson(text1, 3, 1))
 	body.ModelID, body.SeqID = m.ID, 2
 	require.Equal(t, http.StatusTooManyRequests, call(ada, "forward_backward", string(body.Append(nil))))
 	m.Seq = 1
 	stepped(t, m, 1e-2) // which has a state be kept
-	require.Eventually(t, func() bool { return !account.full(0) }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return !account.full(0) }, time.Minute, time.Millisecond)
+}
+
+// answering calls a function when an answer begins.
+type answering struct {
+	http.ResponseWriter
+	begins func()
+}
+
+func (a *answering) WriteHeader(code int) {
+	a.begins()
+	a.ResponseWriter.WriteHeader(code)
+}
+
+// Whoever has the answer to a poll can poll again: it counts no more.
+func TestAPollThatIsAnsweredIsNone(t *testing.T) {
+	s := serve(t, t.TempDir())
+	m := train(t, s.connect(t), 1)
+	account := s.server.account("")
+	w := &answering{httptest.NewRecorder(), func() {
+		account.mu.Lock()
+		defer account.mu.Unlock()
+		require.Zero(t, account.polls)
+	}}
+	s.server.ServeHTTP(w, httptest.NewRequest("POST", prefix+"retrieve_future", strings.NewReader(`{"request_id":"`+m.ID+`#0"}`)))
+	require.Equal(t, http.StatusOK, w.ResponseWriter.(*httptest.ResponseRecorder).Code)
 }
 
 // Results that are large together are not kept for long.

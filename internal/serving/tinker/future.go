@@ -95,7 +95,6 @@ func (s *Server) retrieve(w http.ResponseWriter, r *http.Request) {
 		refuse(w, codeOf(err), err)
 		return
 	}
-	defer done()
 	patience, cancel := context.WithTimeout(r.Context(), s.Poll)
 	defer cancel()
 	select {
@@ -104,6 +103,7 @@ func (s *Server) retrieve(w http.ResponseWriter, r *http.Request) {
 	case <-s.draining:
 	case <-s.ctx.Done():
 	}
+	done() // before the answer: whoever has it may poll again at once
 	switch {
 	case !f.settled():
 		writeJSON(w, http.StatusRequestTimeout, map[string]string{"type": "try_again", "request_id": q.ID, "queue_state": "active"})

@@ -274,7 +274,7 @@ func TestAModelSleeps(t *testing.T) {
 				r.mu.Lock()
 				defer r.mu.Unlock()
 				return r.working == (idle == time.Hour)
-			}, 5*time.Second, time.Millisecond)
+			}, time.Minute, time.Millisecond)
 			got = append(got, out, stepped(t, m, 1e-2))
 		}
 		if want == nil {
