@@ -21,7 +21,8 @@ define found
 endef
 
 # The GPU backend needs no toolkit: cgo finds the header of the driver here, beside the flags that it has anyway.
-GPU = CGO_CFLAGS="$$($(GO) env CGO_CFLAGS) -I$(CURDIR)/kernels/cuda/include"
+HEADER = -I$(CURDIR)/kernels/cuda/include
+GPU = $(if $(findstring $(HEADER),$(CGO_CFLAGS)),,CGO_CFLAGS="$$($(GO) env CGO_CFLAGS) $(HEADER)")
 
 build: ## the command with the GPU backend, as bin/grpo; it starts on any machine
 	$(GPU) $(GO) build -tags gpu -o bin/grpo ./cmd/grpo

@@ -70,7 +70,11 @@ func environment(ctx context.Context, goTool, dir string) ([]string, error) {
 	if strings.ContainsAny(include, " \t") {
 		include = "'" + include + "'"
 	}
-	return append(os.Environ(), "CGO_ENABLED=1", "CGO_CFLAGS="+strings.TrimSpace(string(usual))+" "+include), nil
+	all := strings.TrimSpace(string(usual))
+	if !strings.Contains(all, include) { // other flags would have everything compiled anew
+		all += " " + include
+	}
+	return append(os.Environ(), "CGO_ENABLED=1", "CGO_CFLAGS="+all), nil
 }
 
 // follow runs a build and tells how far it is: with -v the go command names each package that it comes to. What

@@ -20,7 +20,7 @@ import (
 const fakeGo = `#!/bin/sh
 echo "$@" >> "$FAKE_GO/log"
 case "$1" in
-env) echo "-g -O2";;
+env) cat "$FAKE_GO/usual" 2>/dev/null || echo "-g -O2";;
 list) printf 'p/one\np/two\n';;
 mod) cat "$FAKE_GO/json"; [ -s "$FAKE_GO/json" ];;
 build)
@@ -122,6 +122,17 @@ func TestItIsBuiltOnce(t *testing.T) {
 	out, err := exec.Command(program, "a", "b").Output()
 	require.NoError(t, err)
 	require.Equal(t, "a b with\n", string(out))
+}
+
+// Who has the header among the flags of cgo has everything compiled with them already.
+func TestFlagsWithTheHeaderStayAsTheyAre(t *testing.T) {
+	b := newBench(t)
+	usual := "-O2 '-I" + b.dir + "/kernels/cuda/include' -g\n"
+	b.write(b.fake, "usual", usual)
+	b.program()
+	flags, err := os.ReadFile(filepath.Join(b.fake, "flags"))
+	require.NoError(t, err)
+	require.Equal(t, usual, string(flags))
 }
 
 func TestSeveralAtOnceBuildOnce(t *testing.T) {
