@@ -30,14 +30,15 @@ func (s *Store) Room(most int64) error {
 	}
 	free, all := int64(disk.Bavail)*int64(disk.Bsize), int64(disk.Blocks)*int64(disk.Bsize)
 	if free < spare(all) {
-		return badinput.Errorf("the disk of the store is nearly full: %d MB are free; delete checkpoints, or give it more room", free>>20)
+		return badinput.Errorf("the disk of the store is nearly full: %d MB are free; delete checkpoints or sessions, or give it more room",
+			free>>20)
 	}
 	if most == 0 {
 		return nil
 	}
 	used, err := s.usage()
 	if err == nil && used >= most {
-		err = badinput.Errorf("the store has %d MB of the %d that it may take; delete checkpoints, or start the server "+
+		err = badinput.Errorf("the store has %d MB of the %d that it may take; delete checkpoints or sessions, or start the server "+
 			"with a larger --store-bytes", used>>20, most>>20)
 	}
 	return err
