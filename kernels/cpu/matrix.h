@@ -19,6 +19,16 @@ INLINE int64_t panel_bytes(const grpo_matrix *m)
 
 INLINE char *panel_at(const grpo_matrix *m, int64_t p) { return (char *)m->panels + p * panel_bytes(m); }
 
+// Four bits a weight: see nf4.h.
+INLINE int is_quantised(const grpo_matrix *m) { return m->scales != NULL; }
+
+// The scales of column k of a panel.
+INLINE const float *scales_at(const grpo_matrix *m, int64_t panel, int64_t k)
+{
+	int64_t segments = m->cols / m->segment;
+	return m->scales + (panel * segments + min64(k / m->segment, segments - 1)) * PANEL;
+}
+
 INLINE vf widen_first(vi pairs) { return (vf)(pairs & (int32_t)0xffff0000); }
 INLINE vf widen_second(vi pairs) { return (vf)(pairs << 16); }
 

@@ -6,15 +6,6 @@
 // 16+4i … 19+4i and its second in bits 4i … 4i+3. So many columns of a row have one scale as divide both a row and a block; the
 // 32 scales of these columns of a panel lie together.
 
-INLINE int is_quantised(const grpo_matrix *m) { return m->scales != NULL; }
-
-// The scales of column k of a panel.
-INLINE const float *scales_at(const grpo_matrix *m, int64_t panel, int64_t k)
-{
-	int64_t segments = m->cols / m->segment;
-	return m->scales + (panel * segments + min64(k / m->segment, segments - 1)) * PANEL;
-}
-
 // The 16 values as the lanes of vectors.
 typedef struct {
 #if VL == 16
@@ -179,7 +170,15 @@ INLINE void decode_groups(char *block, const grpo_matrix *m, int64_t panel, int6
 // Columns [k, k+depth) of a panel as pairs, rounded up to whole groups; k is a multiple of CODES.
 static void decode_codes(char *block, const grpo_matrix *m, int64_t panel, int64_t k, int64_t depth)
 {
-#if VL == 16
+#if VL == 8
+	if (is_by_bytes(m)) {
+		if (m->native)
+			decode_bytes(block, m, panel, k, depth, 1);
+		else
+			decode_bytes(block, m, panel, k, depth, 0);
+		return;
+	}
+#elif VL == 16
 	if (m->segment % CODES == 0) {
 		if (m->native)
 			decode_groups(block, m, panel, k, depth, 1);
@@ -206,11 +205,33 @@ INLINE uint32_t *word_of(const grpo_matrix *m, int64_t panel, int r, int64_t k)
 
 INLINE int bit_of(int64_t k) { return k % CODES / 8 * 4 + (k % 2 ? 0 : 16); }
 
+INLINE int code_at(const grpo_matrix *m, int64_t panel, int r, int64_t k)
+{
+	if (is_by_bytes(m))
+		return bytes_of(m, panel, r, k)[1 - k % 2] >> bit_in_byte(k) & 15;
+	return *word_of(m, panel, r, k) >> bit_of(k) & 15;
+}
+
+// Codes of even columns k, and of k+1, in ascending order of k: the first that lie somewhere replace what is there.
+INLINE void put_codes(const grpo_matrix *m, int64_t panel, int r, int64_t k, uint32_t first, uint32_t second)
+{
+	if (is_by_bytes(m)) {
+		uint8_t *at = bytes_of(m, panel, r, k);
+		int bit = bit_in_byte(k);
+		at[1] = bit ? at[1] | first << bit : first;
+		at[0] = bit ? at[0] | second << bit : second;
+		return;
+	}
+	uint32_t *word = word_of(m, panel, r, k), pair = first << 16 | second;
+	int i = k % CODES / 8;
+	*word = i ? *word | pair << 4 * i : pair;
+}
+
 // Columns [k0, k1) of row r of a panel.
 static void decode_row(float *out, const grpo_matrix *m, int64_t panel, int r, int64_t k0, int64_t k1)
 {
 	for (int64_t k = k0; k < k1; k++) {
-		int code = *word_of(m, panel, r, k) >> bit_of(k) & 15;
+		int code = code_at(m, panel, r, k);
 		out[k - k0] = rounded1(m->values[code] * scales_at(m, panel, k)[r]);
 	}
 }

@@ -21,9 +21,7 @@ static void load_codes(const void *args, void *scratch, int64_t from, int64_t to
 			}
 			for (int64_t k = 0; k < cols; k += 2) {
 				int64_t n = at + k; // even, as cols is: both codes are in one byte
-				uint32_t pair = (uint32_t)(codes[n / 2] >> 4) << 16 | (codes[n / 2] & 15), *word = word_of(&a->m, p, r, k);
-				int i = k % CODES / 8;
-				*word = i ? *word | pair << 4 * i : pair;
+				put_codes(&a->m, p, r, k, codes[n / 2] >> 4, codes[n / 2] & 15);
 			}
 		}
 	}

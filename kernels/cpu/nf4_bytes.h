@@ -1,0 +1,135 @@
+// Codes of four bits where vectors have 32 bytes and an instruction (vpshufb) finds 16 of them at once in a table of 16: the
+// layout of panels whose groups have one scale a row, and how it is decoded.
+//
+// The 16 numbers that a row can have under one scale are computed first, in bf16, and cut into tables of their lower and of
+// their upper bytes. A group is 16 units of 32 bytes: unit 4q+i has in its halves rows 8q+i and 8q+4+i, with the codes of the
+// row's first 16 columns in the lower bits of the bytes and of the others in the upper ones. What is found for two rows is
+// put together to pairs of bf16 and, with that of six other rows, transposed. In rows with odd i, neighbouring pairs
+// have changed places, so that half of the transposition is to blend.
+
+INLINE int is_by_bytes(const grpo_matrix *m) { return VL == 8 && m->segment % CODES == 0; }
+
+// Where the codes of row r and columns k and k+1 lie, the first in the byte that follows, and from which bit on.
+INLINE uint8_t *bytes_of(const grpo_matrix *m, int64_t panel, int r, int64_t k)
+{
+	int pair = (k % 16 / 2) ^ (r % 2);
+	return (uint8_t *)panel_at(m, panel) + k / CODES * CODE_BYTES + (r / 8 * 4 + r % 4) * 32 + r / 4 % 2 * 16 + 2 * pair;
+}
+
+INLINE int bit_in_byte(int64_t k) { return k % CODES / 16 * 4; }
+
+#if VL == 8
+typedef char bytes __attribute__((vector_size(32)));
+typedef int16_t words __attribute__((vector_size(32)));
+typedef uint16_t unsigned_words __attribute__((vector_size(32)));
+
+// The tables of eight rows: lower and upper bytes of rows 0 and 4, of 1 and 5, ….
+typedef struct {
+	vi low[4], high[4];
+} byte_tables;
+
+// Byte 4i+j of a table is from lane i of numbers in this order of j: that which takes fewest instructions below.
+INLINE void ordered_values(vf v[4], const float *values)
+{
+	static const int order[4] = {2, 0, 3, 1};
+	UNROLL for (int j = 0; j < 4; j++)
+		UNROLL for (int i = 0; i < VL; i++) v[j][i] = values[i % 4 * 4 + order[j]];
+}
+
+// The nearest bf16 of each float, ties to even, as rounded gives it. The quick way is for numbers that are zero, whose sign it
+// loses, or well inside the range of normal ones. With x = k·u, u being the unit of x's last place, 65536·x is k of the units
+// that bf16 has there, and 65535·x lies x below it: the float nearest to that is a whole number of these units below,
+// since it is at least as large as 2^23 of them or x is so close to a power of two that what is nearest is. In a tie
+// k is even, so the even one of two floats is an even number of units below.
+INLINE vf round_to_bf16(vf x, const int quick)
+{
+	if (!quick)
+		return (vf)rounded((vi)x);
+	vf below = x * 65535.0f;
+	__asm__("" : "+x"(below)); // or the compiler multiplies within the difference
+	return x * 65536.0f - below;
+}
+
+INLINE void tables_of_two(byte_tables *t, const int i, const vf values[4], vf scales, const int quick)
+{
+	vi n[4];
+	vf scale = i == 0 ? __builtin_shufflevector(scales, scales, 0, 0, 0, 0, 4, 4, 4, 4)
+	         : i == 1 ? __builtin_shufflevector(scales, scales, 1, 1, 1, 1, 5, 5, 5, 5)
+	         : i == 2 ? __builtin_shufflevector(scales, scales, 2, 2, 2, 2, 6, 6, 6, 6)
+	                  : __builtin_shufflevector(scales, scales, 3, 3, 3, 3, 7, 7, 7, 7);
+	UNROLL for (int j = 0; j < 4; j++) n[j] = (vi)round_to_bf16(values[j] * scale, quick);
+	vi p = paired(n[0], n[1]), q = paired(n[2], n[3]);
+	const vi lower = (vi){0} + 0x00ff00ff;
+	t->low[i] = (p & lower) | (vi)((words)q << 8);
+	t->high[i] = (vi)((unsigned_words)p >> 8) | (q & ~lower);
+}
+
+INLINE void tables_of_eight(byte_tables *t, const vf values[4], const float *scales, const int quick)
+{
+	vf s = load(scales);
+	UNROLL for (int i = 0; i < 4; i++) tables_of_two(t, i, values, s, quick);
+}
+
+INLINE vi find_bytes(vi table, vi index) { return (vi)__builtin_ia32_pshufb256((bytes)table, (bytes)index); }
+
+#define ZIP_BYTES(a, b, n) \
+	(vi) __builtin_shufflevector((bytes)(a), (bytes)(b), n, n + 32, n + 1, n + 33, n + 2, n + 34, n + 3, n + 35, n + 4, n + 36, n + 5, \
+	                             n + 37, n + 6, n + 38, n + 7, n + 39, n + 16, n + 48, n + 17, n + 49, n + 18, n + 50, n + 19, n + 51, \
+	                             n + 20, n + 52, n + 21, n + 53, n + 22, n + 54, n + 23, n + 55)
+
+// Four pairs of eight rows, from those of two rows each.
+INLINE void join_rows(vi pairs[4], const vi two[4])
+{
+	vi a = __builtin_shufflevector(two[0], two[1], 0, 9, 2, 11, 4, 13, 6, 15), b = __builtin_shufflevector(two[2], two[3], 0, 9, 2, 11, 4, 13, 6, 15);
+	vi c = __builtin_shufflevector(two[1], two[0], 0, 9, 2, 11, 4, 13, 6, 15), d = __builtin_shufflevector(two[3], two[2], 0, 9, 2, 11, 4, 13, 6, 15);
+	pairs[0] = __builtin_shufflevector(a, b, 0, 1, 8, 9, 4, 5, 12, 13);
+	pairs[1] = __builtin_shufflevector(c, d, 1, 0, 9, 8, 5, 4, 13, 12);
+	pairs[2] = __builtin_shufflevector(a, b, 2, 3, 10, 11, 6, 7, 14, 15);
+	pairs[3] = __builtin_shufflevector(c, d, 3, 2, 11, 10, 7, 6, 15, 14);
+}
+
+// Eight pairs, of half a group, of the eight rows that units and tables are of.
+INLINE void decode_eight(vi pairs[8], const char *units, const byte_tables *t, const int half)
+{
+	vi first[4], last[4];
+	UNROLL for (int i = 0; i < 4; i++)
+	{
+		vi w = loadi(units + 32 * i), index = (half ? w >> 4 : w) & 0x0f0f0f0f;
+		vi low = find_bytes(t->low[i], index), high = find_bytes(t->high[i], index);
+		first[i] = ZIP_BYTES(low, high, 0);
+		last[i] = ZIP_BYTES(low, high, 8);
+	}
+	join_rows(pairs, first);
+	join_rows(pairs + 4, last);
+}
+
+// Columns [k, k+depth) of a panel as pairs; k and depth are multiples of CODES.
+INLINE void decode_bytes(char *block, const grpo_matrix *m, int64_t panel, int64_t k, int64_t depth, const int quick)
+{
+	const char *units = column_at(m, panel, k);
+	const float *scales = scales_at(m, panel, k);
+	vf values[4];
+	ordered_values(values, m->values);
+	int64_t next = (k / m->segment + 1) * m->segment;
+	for (int64_t end = k + depth; k < end; k = next, next += m->segment, scales += PANEL) {
+		int64_t groups = (min64(next, end) - k) / CODES;
+		for (int q = 0; q < PANEL / 8; q++) {
+			byte_tables t;
+			tables_of_eight(&t, values, scales + 8 * q, quick);
+			const char *from = units + 128 * q;
+			char *to = block + 32 * q;
+			for (int64_t g = 0; g < groups; g++, from += CODE_BYTES) {
+				prefetch_lines(from + DECOMPRESS_AHEAD, 2);
+				UNROLL for (int half = 0; half < 2; half++, to += 8 * PAIR_BYTES)
+				{
+					vi pairs[8];
+					decode_eight(pairs, from, &t, half);
+					UNROLL for (int i = 0; i < 8; i++) *(vi_any *)(to + i * PAIR_BYTES) = pairs[i];
+				}
+			}
+		}
+		units += groups * CODE_BYTES;
+		block += groups * (CODES / 2) * PAIR_BYTES;
+	}
+}
+#endif
