@@ -40,13 +40,80 @@ INLINE void codes_tile(const reading *r, float *sums, const target *t, const int
 
 static void tile_codes_widened(const reading *r, float *sums, const target *t) { codes_tile(r, sums, t, CODES_WIDENED); }
 static void tile_codes_in_pairs(const reading *r, float *sums, const target *t) { codes_tile(r, sums, t, CODES_IN_PAIRS); }
+#elif VL == 8
+// Sums of all 32 columns go together, or they would wait for themselves. Decoding half a group takes as long as its products
+// wait, so each eight rows are decoded between two pairs of the half group before.
+enum { HALF_PAIRS = CODES / 4, EIGHTS = PANEL / 8 };
+
+typedef struct {
+	vi pairs[HALF_PAIRS][EIGHTS];
+} half_group;
+
+INLINE void decode_half(half_group *h, const char *units, const byte_tables *t, const int q, const int half)
+{
+	vi pairs[HALF_PAIRS];
+	decode_eight(pairs, units + 128 * q, t + q, half);
+	UNROLL for (int i = 0; i < HALF_PAIRS; i++) h->pairs[i][q] = pairs[i];
+}
+
+INLINE void add_pair(vf acc[EIGHTS], const vi pairs[EIGHTS], const float *a)
+{
+	UNROLL for (int q = 0; q < EIGHTS; q++) acc[q] += widen_first(pairs[q]) * a[0];
+	UNROLL for (int q = 0; q < EIGHTS; q++) acc[q] += widen_second(pairs[q]) * a[1];
+}
+
+// Decodes half a group, and adds the products of the half before it.
+INLINE void decode_and_add(half_group *h, const char *units, const byte_tables *t, const int half, vf acc[EIGHTS], const half_group *before,
+                           const float *a)
+{
+	UNROLL for (int q = 0; q < EIGHTS; q++)
+	{
+		decode_half(h, units, t, q, half);
+		add_pair(acc, before->pairs[2 * q], a + 4 * q);
+		add_pair(acc, before->pairs[2 * q + 1], a + 4 * q + 2);
+	}
+}
+
+static void tile_codes_widened(const reading *r, float *sums, const target *t)
+{
+	const grpo_matrix *m = r->codes;
+	const char *units = r->b;
+	const float *a = r->a, *scales = scales_at(m, r->panel, r->k);
+	vf acc[EIGHTS], values[4];
+	byte_tables tables[EIGHTS];
+	half_group halves[2];
+	ordered_values(values, m->values);
+	UNROLL for (int q = 0; q < EIGHTS; q++) acc[q] = r->first ? splat(0) : load(sums + 8 * q);
+	int64_t k = r->k, end = k + r->depth;
+	for (int64_t next = (k / m->segment + 1) * m->segment; k < end; next += m->segment, scales += PANEL) {
+		for (int q = 0; q < EIGHTS; q++) tables_of_eight(tables + q, values, scales + 8 * q, 1);
+		for (; k < min64(next, end); k += CODES, units += CODE_BYTES, a += CODES) {
+			UNROLL for (int line = 0; line < CODE_BYTES / 64; line++) __builtin_prefetch(units + DECOMPRESS_AHEAD + 64 * line);
+			if (k == r->k)
+				UNROLL for (int q = 0; q < EIGHTS; q++) decode_half(halves, units, tables, q, 0);
+			else
+				decode_and_add(halves, units, tables, 0, acc, halves + 1, a - CODES / 2);
+			decode_and_add(halves + 1, units, tables, 1, acc, halves, a);
+		}
+	}
+	UNROLL for (int i = 0; i < HALF_PAIRS; i++) add_pair(acc, halves[1].pairs[i], a - CODES / 2 + 2 * i);
+	UNROLL for (int q = 0; q < EIGHTS; q++)
+	{
+		if (r->last)
+			store(t->out + 8 * q, epilogue(acc[q], t, 0, 8 * q));
+		else
+			store(sums + 8 * q, acc[q]);
+	}
+}
 #endif
 
 INLINE tile_function *function_of(int mr, int a_form, int b_form)
 {
-#if VL == 16
+#if VL >= 8
 	if (b_form == CODES_WIDENED)
 		return tile_codes_widened;
+#endif
+#if VL == 16
 	if (b_form == CODES_IN_PAIRS)
 		return tile_codes_in_pairs;
 #endif
@@ -56,5 +123,5 @@ INLINE tile_function *function_of(int mr, int a_form, int b_form)
 // Whether a tile of one row, the only one, can take the codes of a matrix as they are.
 INLINE int takes_codes(const grpo_matrix *m, int64_t tiles, int height)
 {
-	return VL == 16 && is_quantised(m) && m->native && m->segment % CODES == 0 && tiles == 1 && height == 1;
+	return VL >= 8 && is_quantised(m) && m->native && m->segment % CODES == 0 && tiles == 1 && height == 1;
 }
