@@ -39,7 +39,7 @@ typedef struct {
 	const float *scales; // [panels][cols / segment][32]
 	const float *values; // [16]
 	int64_t segment;     // columns of one scale
-	int32_t native;      // the processor rounds to bf16, and no value times a scale is one that it would round differently
+	int32_t native;      // there is a quick way to round to bf16, and no value times a scale is one that it would round differently
 } grpo_matrix;
 
 // Compression; a task is a panel. The window of each panel is chosen first.

@@ -1,8 +1,9 @@
 // A matrix of bf16 in four bits a weight: a code names one of 16 values, which is multiplied by the scale of the weight's
 // block and rounded to bf16. It is decoded into the pairs of an uncompressed panel where it is read, block by block.
 //
-// A group is 32 columns of a panel. Its rows go in fours, each with 64 bytes: word [b][r] of 32 bits, b and r from 0 to 3, holds
-// pairs b, 4+b, 8+b and 12+b of the group's 16 pairs of columns, of row r. Pair 4i+b has its first code in bits
+// Vectors of 32 bytes have a layout of their own where the columns of a group share their scale: see nf4_bytes.h. Else it is this
+// one. A group is 32 columns of a panel. Its rows go in fours, each with 64 bytes: word [b][r] of 32 bits, b and r from 0 to 3,
+// holds pairs b, 4+b, 8+b and 12+b of the group's 16 pairs of columns, of row r. Pair 4i+b has its first code in bits
 // 16+4i … 19+4i and its second in bits 4i … 4i+3. So many columns of a row have one scale as divide both a row and a block; the
 // 32 scales of these columns of a panel lie together.
 

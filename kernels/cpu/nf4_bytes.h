@@ -36,11 +36,11 @@ INLINE void ordered_values(vf v[4], const float *values)
 		UNROLL for (int i = 0; i < VL; i++) v[j][i] = values[i % 4 * 4 + order[j]];
 }
 
-// The nearest bf16 of each float, ties to even, as rounded gives it. The quick way is for numbers that are zero, whose sign it
-// loses, or well inside the range of normal ones. With x = k·u, u being the unit of x's last place, 65536·x is k of the units
-// that bf16 has there, and 65535·x lies x below it: the float nearest to that is a whole number of these units below,
-// since it is at least as large as 2^23 of them or x is so close to a power of two that what is nearest is. In a tie
-// k is even, so the even one of two floats is an even number of units below.
+// The nearest bf16 of each float, ties to even, as rounded gives it. The quick way is for numbers that are zero or well inside the
+// range of normal ones; a zero loses its sign, which no sum that begins with zero shows. 65536·x is a whole number of the units
+// that a bf16 of x's size counts in, and x itself is 128 to 256 of them. So the float nearest to 65535·x, which has 24 bits, lies
+// a whole number of units below 65536·x, the one nearest to x. In a tie the last bit of x is zero, so even stays even. Just
+// above a power of two that float may have a bit more, but x is too close to 128 units to need it.
 INLINE vf round_to_bf16(vf x, const int quick)
 {
 	if (!quick)
@@ -50,13 +50,9 @@ INLINE vf round_to_bf16(vf x, const int quick)
 	return x * 65536.0f - below;
 }
 
-INLINE void tables_of_two(byte_tables *t, const int i, const vf values[4], vf scales, const int quick)
+INLINE void tables_of_two(byte_tables *t, const int i, const vf values[4], vf scale, const int quick)
 {
 	vi n[4];
-	vf scale = i == 0 ? __builtin_shufflevector(scales, scales, 0, 0, 0, 0, 4, 4, 4, 4)
-	         : i == 1 ? __builtin_shufflevector(scales, scales, 1, 1, 1, 1, 5, 5, 5, 5)
-	         : i == 2 ? __builtin_shufflevector(scales, scales, 2, 2, 2, 2, 6, 6, 6, 6)
-	                  : __builtin_shufflevector(scales, scales, 3, 3, 3, 3, 7, 7, 7, 7);
 	UNROLL for (int j = 0; j < 4; j++) n[j] = (vi)round_to_bf16(values[j] * scale, quick);
 	vi p = paired(n[0], n[1]), q = paired(n[2], n[3]);
 	const vi lower = (vi){0} + 0x00ff00ff;
@@ -64,10 +60,16 @@ INLINE void tables_of_two(byte_tables *t, const int i, const vf values[4], vf sc
 	t->high[i] = (vi)((unsigned_words)p >> 8) | (q & ~lower);
 }
 
+// The scales of two rows, each in its half.
+#define SCALES_OF(s, i) __builtin_shufflevector(s, s, i, i, i, i, i + 4, i + 4, i + 4, i + 4)
+
 INLINE void tables_of_eight(byte_tables *t, const vf values[4], const float *scales, const int quick)
 {
 	vf s = load(scales);
-	UNROLL for (int i = 0; i < 4; i++) tables_of_two(t, i, values, s, quick);
+	tables_of_two(t, 0, values, SCALES_OF(s, 0), quick);
+	tables_of_two(t, 1, values, SCALES_OF(s, 1), quick);
+	tables_of_two(t, 2, values, SCALES_OF(s, 2), quick);
+	tables_of_two(t, 3, values, SCALES_OF(s, 3), quick);
 }
 
 INLINE vi find_bytes(vi table, vi index) { return (vi)__builtin_ia32_pshufb256((bytes)table, (bytes)index); }
@@ -77,15 +79,22 @@ INLINE vi find_bytes(vi table, vi index) { return (vi)__builtin_ia32_pshufb256((
 	                             n + 37, n + 6, n + 38, n + 7, n + 39, n + 16, n + 48, n + 17, n + 49, n + 18, n + 50, n + 19, n + 51, \
 	                             n + 20, n + 52, n + 21, n + 53, n + 22, n + 54, n + 23, n + 55)
 
-// Four pairs of eight rows, from those of two rows each.
+// Every second lane of b in place of that of a.
+#define ALTERNATE(a, b) __builtin_shufflevector(a, b, 0, 9, 2, 11, 4, 13, 6, 15)
+
+// Four pairs of eight rows, from those of two rows each. As floats, for which two lanes of each of two vectors are one shuffle.
 INLINE void join_rows(vi pairs[4], const vi two[4])
 {
-	vi a = __builtin_shufflevector(two[0], two[1], 0, 9, 2, 11, 4, 13, 6, 15), b = __builtin_shufflevector(two[2], two[3], 0, 9, 2, 11, 4, 13, 6, 15);
-	vi c = __builtin_shufflevector(two[1], two[0], 0, 9, 2, 11, 4, 13, 6, 15), d = __builtin_shufflevector(two[3], two[2], 0, 9, 2, 11, 4, 13, 6, 15);
-	pairs[0] = __builtin_shufflevector(a, b, 0, 1, 8, 9, 4, 5, 12, 13);
-	pairs[1] = __builtin_shufflevector(c, d, 1, 0, 9, 8, 5, 4, 13, 12);
-	pairs[2] = __builtin_shufflevector(a, b, 2, 3, 10, 11, 6, 7, 14, 15);
-	pairs[3] = __builtin_shufflevector(c, d, 3, 2, 11, 10, 7, 6, 15, 14);
+	vf even[2], odd[2];
+	UNROLL for (int i = 0; i < 2; i++)
+	{
+		even[i] = (vf)ALTERNATE(two[2 * i], two[2 * i + 1]);
+		odd[i] = (vf)ALTERNATE(two[2 * i + 1], two[2 * i]);
+	}
+	pairs[0] = (vi)__builtin_shufflevector(even[0], even[1], 0, 1, 8, 9, 4, 5, 12, 13);
+	pairs[1] = (vi)__builtin_shufflevector(odd[0], odd[1], 1, 0, 9, 8, 5, 4, 13, 12);
+	pairs[2] = (vi)__builtin_shufflevector(even[0], even[1], 2, 3, 10, 11, 6, 7, 14, 15);
+	pairs[3] = (vi)__builtin_shufflevector(odd[0], odd[1], 3, 2, 11, 10, 7, 6, 15, 14);
 }
 
 // Eight pairs, of half a group, of the eight rows that units and tables are of.

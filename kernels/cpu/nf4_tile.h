@@ -63,8 +63,8 @@ INLINE void add_pair(vf acc[EIGHTS], const vi pairs[EIGHTS], const float *a)
 }
 
 // Decodes half a group, and adds the products of the half before it.
-INLINE void decode_and_add(half_group *h, const char *units, const byte_tables *t, const int half, vf acc[EIGHTS], const half_group *before,
-                           const float *a)
+INLINE void decode_and_add(half_group *h, const char *units, const byte_tables *t, const int half, vf acc[EIGHTS],
+                           const half_group *before, const float *a)
 {
 	UNROLL for (int q = 0; q < EIGHTS; q++)
 	{

@@ -64,7 +64,7 @@ func (b *backend) NewQuantised(t kernels.DType, parts []kernels.Quantised) (kern
 	m := &matrix{mem: mem, t: t, rows: s.rows, cols: s.cols, size: s.size, compressed: true}
 	m.layout = C.grpo_matrix{panels: mem.p, dtype: C.GRPO_BF16, rows: C.int64_t(s.rows), cols: C.int64_t(s.cols),
 		scales: (*C.float)(unsafe.Add(mem.p, s.scalesAt)), values: (*C.float)(unsafe.Add(mem.p, s.valuesAt)),
-		segment: C.int64_t(s.segment), native: flag(b.pairs && areNormal(parts))}
+		segment: C.int64_t(s.segment), native: flag((b.pairs || b.ops.lanes == 8) && areNormal(parts))}
 	if t == kernels.BF16Rounding {
 		m.layout.rounds = 1
 	}
@@ -78,9 +78,10 @@ func (b *backend) NewQuantised(t kernels.DType, parts []kernels.Quantised) (kern
 }
 
 // areNormal tells whether all values times all their scales are zero or well inside the range of normal numbers: then the
-// instruction that rounds to bf16, which takes subnormal numbers for zeros, gives what arithmetic gives.
+// instruction that rounds to bf16, which takes subnormal numbers for zeros, gives what arithmetic gives; and so do two
+// multiplications, one by 65536, where there is no such instruction.
 func areNormal(parts []kernels.Quantised) bool {
-	const smallest, largest = 0x1p-120, 0x1p+120
+	const smallest, largest = 0x1p-110, 0x1p+110
 	least, most := float32(largest), float32(0)
 	for _, v := range parts[0].Values {
 		if v = max(v, -v); v != 0 {
