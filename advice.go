@@ -13,7 +13,7 @@ func evidence(m Metrics, t Timing, r advice.Reward) advice.Step {
 	return advice.Step{Number: m.Step, Reward: m.MeanReward, Groups: m.GroupsTotal, Skipped: m.GroupsSkipped,
 		AllBad: m.AllBad == 1, AllGood: m.AllGood == 1, Updated: m.Updated, KL: max(m.Stats.KL2, m.Drift.KL2), LearningRate: m.LearningRate,
 		Format: m.FormatRate, Truncated: m.Truncated, Completions: m.Completions, TimedOut: m.Verdicts[reward.TLE],
-		Unscored: m.RewardErrors, FileErrors: m.FileErrors, Why: m.unscored, CheckerErrors: m.checkers, CheckerNote: m.checkerFails,
+		Unscored: m.RewardErrors, FileErrors: m.FileErrors, Why: m.Unscored, CheckerErrors: m.Checkers, CheckerNote: m.CheckerFails,
 		Judge: r, Correct: m.MeanCorrect, Seconds: t.Total, Waited: t.Score}
 }
 

@@ -26,8 +26,8 @@ func TestTooManyRewardErrorsStopTheRun(t *testing.T) {
 func TestEvidenceIsTheStepsOwn(t *testing.T) {
 	m := Metrics{Step: 7, RewardStats: RewardStats{MeanReward: 0.5, MeanCorrect: 0.125, FormatRate: 0.75},
 		GroupStats: GroupStats{GroupsTotal: 8, GroupsSkipped: 3, AllGood: 1},
-		CompletionStats: CompletionStats{Completions: 64, Truncated: 0.25, RewardErrors: 5, FileErrors: 4, unscored: "why", checkers: 3,
-			checkerFails: "how",
+		CompletionStats: CompletionStats{Completions: 64, Truncated: 0.25, RewardErrors: 5, FileErrors: 4, Unscored: "why", Checkers: 3,
+			CheckerFails: "how",
 			Verdicts:     map[reward.Verdict]int{reward.TLE: 6}}, Update: Update{Updated: true, LearningRate: 1e-3}}
 	m.Stats.KL2, m.Drift.KL2 = 0.01, 0.02
 	want := advice.Step{Number: 7, Reward: 0.5, Groups: 8, Skipped: 3, AllGood: true, Updated: true, KL: 0.02, LearningRate: 1e-3,
@@ -51,15 +51,15 @@ func TestACheckerThatFailsIsSeen(t *testing.T) {
 	run(t, tr)
 	failed := 0
 	for _, m := range l.metrics {
-		failed += m.checkers
+		failed += m.Checkers
 	}
 	first := l.metrics[0]
-	require.NotZero(t, first.checkers)
-	require.Contains(t, first.Summary(Timing{}), fmt.Sprintf("checkers failed on %d", first.checkers))
+	require.NotZero(t, first.Checkers)
+	require.Contains(t, first.Summary(Timing{}), fmt.Sprintf("checkers failed on %d", first.Checkers))
 	require.Contains(t, strings.Join(l.warnings, "\n"), "answers, which count as wrong; the first time: RTE ValueError: 3")
 	require.Equal(t, "checker errors", l.advice[0].Rule)
 	require.Equal(t, fmt.Sprintf("checkers failed on %d of 8 answers, which count as wrong; the first: checker: RTE ValueError: 3",
-		first.checkers), l.advice[0].Finding)
+		first.Checkers), l.advice[0].Finding)
 	require.Equal(t, "checker errors", lines(t, dir, "run", runLogFile)[0]["rule"])
 	for _, a := range l.advice {
 		require.NotEqual(t, "all groups wrong", a.Rule)

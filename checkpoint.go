@@ -4,47 +4,23 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"path/filepath"
 
-	"github.com/seed-7879b91d/grpo/data"
-	"github.com/seed-7879b91d/grpo/internal/advice"
 	"github.com/seed-7879b91d/grpo/internal/atomicfile"
-	"github.com/seed-7879b91d/grpo/internal/badinput"
-	"github.com/seed-7879b91d/grpo/internal/provenance"
 	"github.com/seed-7879b91d/grpo/internal/report"
 	"github.com/seed-7879b91d/grpo/internal/rundir"
+	"github.com/seed-7879b91d/grpo/internal/snapshot"
 	"github.com/seed-7879b91d/grpo/optim"
 )
 
 // The parts of a checkpoint.
 const (
-	stateFile    = rundir.StateFile
 	momentsFile  = "optimizer.safetensors"
 	adapterDir   = "adapter" // what is trained, or
 	modelDirName = "model"
 	aheadFile    = "ahead.json" // where steps are sampled ahead
 )
-
-// state is what a checkpoint knows besides the adapter and the moments. Draws depend on the seed and
-// on where they are made, so there is no generator to save.
-type state struct {
-	Version int `json:"version"`
-	Step    int `json:"step"`
-	// Evaluated is the first step that has no evaluation yet.
-	Evaluated int               `json:"evaluated"`
-	Start     int               `json:"start"`
-	Seed      uint64            `json:"seed"`
-	Cursor    data.Cursor       `json:"cursor"`
-	Advisor   advice.Advisor    `json:"adviser"`
-	Logs      map[string]int64  `json:"logs"`   // how long the files of the record are
-	Checksum  map[string]string `json:"sha256"` // of every other file
-	Parts     provenance.Parts  `json:"parts,omitempty"`
-	Order     string            `json:"order,omitempty"` // the setting
-	Seal      string            `json:"seal"`
-}
-
-// Checkpoints of version 2 do not know what the run is made of.
-const stateVersion, oldestState = 3, 2
 
 // Save writes a checkpoint of the last step into the run directory, and says where.
 func (t *Trainer) Save(ctx context.Context) (dir string, err error) {
@@ -64,9 +40,9 @@ func (t *Trainer) save() error {
 		return nil
 	}
 	dir := t.record.Checkpoint(t.step)
-	s, err := parseState(dir)
+	s, err := snapshot.Parse(dir)
 	switch {
-	case err == nil && s.Evaluated == t.evaluated:
+	case err == nil && s.Evaluated == t.evaluated && s.Pilot.Decided() == t.pilot.Decided():
 		return t.retain() // which a process that was killed may have left undone
 	case err == nil: // it was made in the middle of the step's evaluation; what is trained is the same
 		err = t.writeState(dir, s.Checksum)
@@ -112,8 +88,8 @@ func (t *Trainer) writeCheckpoint(dir string) error {
 
 // writeState writes the state of the last step beside files with these checksums.
 func (t *Trainer) writeState(dir string, sums map[string]string) error {
-	s := state{Version: stateVersion, Step: t.step, Start: t.start, Evaluated: t.evaluated, Seed: t.cfg.Seed, Cursor: t.pool.Cursor(),
-		Advisor: t.advisor, Checksum: sums, Parts: t.parts, Order: t.cfg.Order}
+	s := snapshot.State{Version: snapshot.Version, Step: t.step, Start: t.start, Evaluated: t.evaluated, Seed: t.cfg.Seed,
+		Cursor: t.pool.Cursor(), Advisor: t.advisor, Checksum: sums, Parts: t.parts, Order: t.cfg.Order, Pilot: t.pilot}
 	var err error
 	if s.Logs, err = t.record.Lengths(); err != nil {
 		return err
@@ -122,7 +98,7 @@ func (t *Trainer) writeState(dir string, sums map[string]string) error {
 	if err != nil {
 		return err
 	}
-	return atomicfile.WriteBytes(filepath.Join(dir, stateFile), text)
+	return atomicfile.WriteBytes(filepath.Join(dir, rundir.StateFile), text)
 }
 
 // logCheckpoint adds a line to checkpoints.jsonl. It comes before the checkpoint appears: should that
@@ -146,47 +122,11 @@ func (t *Trainer) retain() error {
 	for _, e := range all {
 		greedy[e.Step] = e.Greedy
 	}
-	return t.record.Retain(t.cfg.KeepLast, t.cfg.KeepBest, greedy)
-}
-
-// readState reads a checkpoint's state and verifies every file of it.
-func readState(dir string) (state, error) {
-	s, err := parseState(dir)
-	if err == nil {
-		if err = rundir.Verify(dir, s.Checksum); err != nil {
-			err = badinput.Errorf("checkpoint %s: %w", dir, err)
-		}
+	best := t.cfg.KeepBest
+	if t.pilot != nil { // which may go back to there
+		greedy[t.pilot.Anchor], best = math.Inf(1), best+1
 	}
-	return s, err
-}
-
-// parseState reads a checkpoint's state alone.
-func parseState(dir string) (s state, err error) {
-	if err = rundir.ReadState(dir, &s, oldestState, stateVersion); err != nil {
-		return s, badinput.Errorf("checkpoint %s: %w", dir, err)
-	}
-	s.Seal = ""
-	return s, nil
-}
-
-// newestCheckpoint finds the last checkpoint of a run that is whole, and that its logs fit where the run itself goes
-// on; damaged tells of those that are not. There may be none.
-func newestCheckpoint(run string, goesOn bool) (dir string, s state, damaged []error, err error) {
-	dir, damaged, err = rundir.Newest(run, func(dir string) (err error) {
-		if s, err = readState(dir); err == nil && goesOn {
-			err = s.fits(dir, run)
-		}
-		return err
-	})
-	return dir, s, damaged, err
-}
-
-// fits tells whether the logs of a run have what they had when its checkpoint was made.
-func (s state) fits(dir, run string) error {
-	if err := rundir.Fits(run, rundir.Point{Logs: s.Logs}); err != nil {
-		return badinput.Errorf("checkpoint %s: %w; type run_dir=DIR init_from=%s to go on from it in another directory", dir, err, dir)
-	}
-	return nil
+	return t.record.Retain(t.cfg.KeepLast, best, greedy)
 }
 
 // restore gives a policy and its optimizer what a checkpoint has of them.

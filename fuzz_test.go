@@ -14,6 +14,7 @@ import (
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/rundir"
+	"github.com/seed-7879b91d/grpo/internal/snapshot"
 )
 
 // resealed is a text with a member "seal" that fits it, where it has one.
@@ -32,7 +33,7 @@ func FuzzState(f *testing.F) {
 	run := filepath.Join(f.TempDir(), "run")
 	tr, _ := setup{dir: run, words: []string{"max_steps=2", "pipeline=full"}}.open(f)
 	require.NoError(f, tr.Run(f.Context()))
-	saved, err := filepath.Glob(filepath.Join(run, rundir.Checkpoints, "step_??????", stateFile))
+	saved, err := filepath.Glob(filepath.Join(run, rundir.Checkpoints, "step_??????", rundir.StateFile))
 	require.NoError(f, err)
 	require.NotEmpty(f, saved)
 	for _, path := range saved {
@@ -45,10 +46,10 @@ func FuzzState(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text []byte, at int) {
 		dir := filepath.Join(t.TempDir(), "step_000002")
 		require.NoError(t, os.Mkdir(dir, 0o755))
-		path := filepath.Join(dir, stateFile)
-		read := func(text []byte) (state, error) {
+		path := filepath.Join(dir, rundir.StateFile)
+		read := func(text []byte) (snapshot.State, error) {
 			require.NoError(t, os.WriteFile(path, text, 0o644))
-			s, err := parseState(dir)
+			s, err := snapshot.Parse(dir)
 			if err != nil && (!badinput.Is(err) || !strings.Contains(err.Error(), dir)) {
 				t.Fatalf("not an input error that names the checkpoint: %v", err)
 			}
@@ -59,7 +60,7 @@ func FuzzState(f *testing.F) {
 		if err != nil {
 			return
 		}
-		_, err = readState(dir)
+		_, err = snapshot.Read(dir)
 		for name := range s.Checksum {
 			if !filepath.IsLocal(name) {
 				require.ErrorContains(t, err, "outside")

@@ -23,6 +23,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/racing"
 	"github.com/seed-7879b91d/grpo/internal/rollouts"
 	"github.com/seed-7879b91d/grpo/internal/rundir"
+	"github.com/seed-7879b91d/grpo/internal/snapshot"
 	"github.com/seed-7879b91d/grpo/kernels"
 	"github.com/seed-7879b91d/grpo/kernels/cpu"
 	"github.com/seed-7879b91d/grpo/kernels/kerneltest/deferred"
@@ -178,7 +179,7 @@ func TestMain(m *testing.M) {
 func files(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	out := map[string]string{}
-	newest, s, damaged, err := newestCheckpoint(dir, true)
+	newest, s, damaged, err := snapshot.Newest(dir, true)
 	require.NoError(t, err)
 	require.Empty(t, damaged)
 	for _, name := range []string{adapterDir + "/adapter_model.safetensors", momentsFile, aheadFile} {
@@ -191,7 +192,7 @@ func files(t *testing.T, dir string) map[string]string {
 	s.Logs = nil // some of them tell the time
 	text, err := json.Marshal(s)
 	require.NoError(t, err)
-	out[stateFile] = string(text)
+	out[rundir.StateFile] = string(text)
 	for _, name := range []string{metricsFile, rollouts.Plain, rollouts.Compressed} {
 		text, err := os.ReadFile(filepath.Join(dir, name))
 		if name == metricsFile || !os.IsNotExist(err) {

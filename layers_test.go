@@ -43,6 +43,9 @@ var layers = map[string][]string{
 	"kernels/cuda/driver": {},
 
 	"internal/advice":     {"internal/report"},
+	"internal/autopilot":  {"configs", "data", "internal/advice"},
+	"internal/snapshot":   {"data", "internal/advice", "internal/autopilot", "internal/provenance", "internal/rundir"},
+	"internal/tally":      {"reward", "sampler"},
 	"internal/atomicfile": {},
 	// of tests
 	"internal/backendtest": {"kernels", "kernels/cpu", "kernels/cuda", "kernels/cuda/driver", "kernels/kerneltest"},
@@ -105,9 +108,9 @@ var layers = map[string][]string{
 }
 
 // roomsOfTrainer are the trainer's own.
-var roomsOfTrainer = []string{"internal/advice", "internal/conversation", "internal/episode", "internal/footprint", "internal/judging",
-	"internal/learning", "internal/objective", "internal/provenance", "internal/recipe", "internal/remote", "internal/report",
-	"internal/rollouts", "internal/rundir", "internal/sources", "internal/tiny"}
+var roomsOfTrainer = []string{"internal/advice", "internal/autopilot", "internal/conversation", "internal/episode", "internal/footprint",
+	"internal/judging", "internal/learning", "internal/objective", "internal/provenance", "internal/recipe", "internal/remote",
+	"internal/report", "internal/rollouts", "internal/rundir", "internal/snapshot", "internal/sources", "internal/tally", "internal/tiny"}
 
 // belowTrainer and belowCommands are what the trainer and the commands stand on. Only commands choose a backend.
 var (

@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 
 	"github.com/seed-7879b91d/grpo/configs"
+	"github.com/seed-7879b91d/grpo/internal/autopilot"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/jsonl"
 	"github.com/seed-7879b91d/grpo/internal/provenance"
@@ -54,7 +56,11 @@ func (t *Trainer) begin(ctx context.Context) error {
 	if t.origin.checkpoint != "" && !t.origin.fork {
 		from.Logs, from.Files = t.origin.state.Logs, nil
 	}
-	aside, err := t.record.Begin(slices.Concat(logFiles, rollouts.Logs(t.cfg, t.record.Path)), from)
+	logs := slices.Concat(logFiles, rollouts.Logs(t.cfg, t.record.Path))
+	if _, err := os.Stat(t.record.File(autopilot.File)); err == nil || t.cfg.Autopilot {
+		logs = append(logs, autopilot.File)
+	}
+	aside, err := t.record.Begin(logs, from)
 	if err != nil {
 		return err
 	}
@@ -67,22 +73,37 @@ func (t *Trainer) begin(ctx context.Context) error {
 	if err := errors.Join(t.problems.Keep(ctx), t.writeManifest()); err != nil {
 		return err
 	}
-	before, err := t.record.evaluations()
-	if err != nil {
+	if err := t.recall(); err != nil {
 		return err
-	}
-	if len(before) > 0 {
-		if !t.origin.past.SameJudge(t.custom.names()) {
-			before[0].Judged = stats.Judged{} // nothing that this judge could be compared with
-		}
-		t.first, t.last = &before[0], &before[len(before)-1]
-		if len(before) > 1 {
-			t.last.Change = stats.Compare(t.first.Judged, t.last.Judged)
-		}
 	}
 	t.record.begun, t.record.page.Statement = true, t.problems.Statement
 	t.watcher.Begun(t.Origin())
 	t.report((*report.Page).GoesOn)
+	return nil
+}
+
+// recall finds the first and the last evaluation on record.
+func (t *Trainer) recall() error {
+	before, err := t.record.evaluations()
+	if err != nil {
+		return err
+	}
+	first := t.first
+	if t.first, t.last = nil, nil; len(before) == 0 {
+		return nil
+	}
+	if !t.origin.past.SameJudge(t.custom.names()) {
+		before[0].Judged = stats.Judged{} // nothing that this judge could be compared with
+	}
+	t.first, t.last = &before[0], &before[len(before)-1]
+	if first != nil && first.Step == t.first.Step {
+		t.first = first // which has completions, too
+	}
+	if len(before) > 1 {
+		t.last.Change = stats.Compare(t.first.Judged, t.last.Judged)
+	} else {
+		t.last = t.first
+	}
 	return nil
 }
 
@@ -103,7 +124,10 @@ func (r *record) unwritten(err error) error {
 
 // conclude writes a step down, judges it and tells of it.
 func (t *Trainer) conclude(m Metrics, timing Timing, groups []Group) error {
-	advice := t.advisor.OnStep(evidence(m, timing, t.judge()))
+	e := evidence(m, timing, t.judge())
+	e.Peak, e.Steps = t.learner.Peak(), t.cfg.MaxSteps
+	advice := t.advisor.OnStep(e)
+	t.pilot.Heard(advice)
 	if err := t.record.step(m, timing, groups, advice); err != nil {
 		t.broken = fmt.Errorf("record: %w", err) // half of a step is on record
 		return t.broken

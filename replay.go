@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/seed-7879b91d/grpo/internal/autopilot"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/jsonl"
 	"github.com/seed-7879b91d/grpo/internal/learning"
@@ -16,6 +17,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/recipe"
 	"github.com/seed-7879b91d/grpo/internal/rollouts"
 	"github.com/seed-7879b91d/grpo/internal/rundir"
+	"github.com/seed-7879b91d/grpo/internal/snapshot"
 	"github.com/seed-7879b91d/grpo/kernels"
 	"github.com/seed-7879b91d/grpo/model"
 )
@@ -64,6 +66,7 @@ func Replay(ctx context.Context, run string, step int, b kernels.Backend, done f
 		if err := r.goOn(ctx, n); err != nil {
 			return nil, err
 		}
+		r.force(n, recorded[n])
 		again, err := repeat(ctx, r.learner, recordedGroups(kept.Groups[n]), recorded[n])
 		if err != nil {
 			return nil, fmt.Errorf("step %d: %w", n, err)
@@ -170,6 +173,17 @@ func (r *replay) goOn(ctx context.Context, step int) (err error) {
 	return restore(dir, r.policy, r.learner.Adam)
 }
 
+// force puts the temperature in force that a step had; of what else the autopilot changes, the record has what came of it.
+func (r *replay) force(step int, m Metrics) {
+	if cfg, _, err := r.past.At(step); err == nil {
+		t, other := m.Autopilot[autopilot.Temperature]
+		if !other {
+			t = cfg.Temperature
+		}
+		r.learner.Recipe.Objective.Temperature = float32(t)
+	}
+}
+
 // checkpointBefore finds the last checkpoint of a run that was made before a step, or the one that a fork began
 // at. There is none at the beginning.
 func checkpointBefore(run string, step int, origin string) (after int, dir string, err error) {
@@ -182,7 +196,7 @@ func checkpointBefore(run string, step int, origin string) (after int, dir strin
 	}
 	var bad error // of the last one
 	for _, dir := range all {
-		st, err := readState(dir)
+		st, err := snapshot.Read(dir)
 		if err == nil && st.Step < step {
 			return st.Step, dir, nil
 		}

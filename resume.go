@@ -8,18 +8,20 @@ import (
 	"strings"
 
 	"github.com/seed-7879b91d/grpo/configs"
+	"github.com/seed-7879b91d/grpo/internal/autopilot"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/provenance"
 	"github.com/seed-7879b91d/grpo/internal/report"
 	"github.com/seed-7879b91d/grpo/internal/rollouts"
 	"github.com/seed-7879b91d/grpo/internal/rundir"
+	"github.com/seed-7879b91d/grpo/internal/snapshot"
 	"github.com/seed-7879b91d/grpo/lora"
 )
 
 // origin is where a run begins: at a checkpoint of its own, at one of another run, or anew.
 type origin struct {
 	checkpoint string // "": none
-	state      state
+	state      snapshot.State
 	fork       bool // the checkpoint is another run's
 	past       provenance.Past
 }
@@ -74,7 +76,8 @@ func (t *Trainer) claim(named bool) error {
 	log := &logbook{Watcher: t.watcher}
 	t.record = &record{Dir: dir, cfg: t.cfg, log: log, page: &report.Page{Dir: dir.Path}}
 	t.watcher, t.closers = log, append(t.closers, dir, log)
-	others, err := provenance.CheckPlace(dir.Path, append(slices.Clone(logFiles), rollouts.Plain, rollouts.Compressed, logFile, report.File))
+	others, err := provenance.CheckPlace(dir.Path, append(slices.Clone(logFiles), autopilot.File, rollouts.Plain, rollouts.Compressed, logFile,
+		report.File))
 	if len(others) > 0 {
 		t.watcher.Warn(fmt.Sprintf("run_dir %s holds other files and no run yet: %s", dir.Path, strings.Join(others, ", ")))
 	}
@@ -109,13 +112,13 @@ func namedOrigin(key, dir string, w Watcher) (origin, error) {
 		return origin{}, badinput.Errorf("%s=%w", key, err)
 	}
 	if run := rundir.RunOf(dir); run != filepath.Clean(dir) {
-		st, err := readState(dir)
+		st, err := snapshot.Read(dir)
 		if err == nil && key == "resume" {
-			err = st.fits(dir, run)
+			err = st.Fits(dir, run)
 		}
 		return origin{checkpoint: dir, state: st}, err
 	}
-	newest, st, damaged, err := newestCheckpoint(dir, key == "resume" || key == "run_dir")
+	newest, st, damaged, err := snapshot.Newest(dir, key == "resume" || key == "run_dir")
 	if err != nil {
 		return origin{}, badinput.Errorf("%s=%s: %w", key, dir, err)
 	}
@@ -164,6 +167,9 @@ func (t *Trainer) resume() error {
 	t.step, t.start, t.evaluated, t.advisor = s.Step, s.Start, s.Evaluated, s.Advisor
 	if t.origin.fork { // which draws with its own settings: what the other run sampled ahead is passed over
 		t.start, t.evaluated = t.step, t.step
+		return nil
+	}
+	if t.pilot = s.Pilot; s.Pilot.Passes(t.cfg.Autopilot) {
 		return nil
 	}
 	t.ahead, err = t.restoreAhead(filepath.Join(dir, aheadFile))

@@ -89,7 +89,7 @@ func (t *Trainer) drawRound(ctx context.Context, step int, problems []data.Probl
 		return err
 	}
 	watch := meter.Start()
-	g, err := t.sample(ctx, prompts, step, t.cfg.CompletionsPerPrompt, t.sampling.train)
+	g, err := t.sample(ctx, prompts, step, t.completions, t.sampling.train)
 	if err != nil {
 		return err
 	}

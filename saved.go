@@ -10,6 +10,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/provenance"
 	"github.com/seed-7879b91d/grpo/internal/rundir"
+	"github.com/seed-7879b91d/grpo/internal/snapshot"
 	"github.com/seed-7879b91d/grpo/internal/sources"
 	"github.com/seed-7879b91d/grpo/internal/stats"
 	"github.com/seed-7879b91d/grpo/kernels"
@@ -23,7 +24,7 @@ type Saved struct {
 	Dir      string
 	Settings *configs.Config // that it was made with
 
-	state   state
+	state   snapshot.State
 	watcher Watcher
 	run     *provenance.Run
 	first   stats.Judged // what the first evaluation of the run found

@@ -70,7 +70,7 @@ func (t *Trainer) Step(ctx context.Context, subset []data.Problem, o StepOptions
 	// Update -> metrics, on record.
 	t.step++
 	m = metrics(plan, batch, groups, datums, update)
-	m.Components = t.judging.Components(scores(groups))
+	m.Components, m.Autopilot = t.judging.Components(scores(groups)), t.pilot.InForce()
 	spent.rewardFile = t.judging.CustomSeconds()
 	return m, t.conclude(m, timing(m, batch, spent, watch.Total()), groups)
 }
@@ -118,8 +118,7 @@ func (t *Trainer) update(ctx context.Context, groups []Group, datums []model.Dat
 			return u, err
 		}
 		if !finite(u.Drift.KL2) || !finite(u.OnPolicy) {
-			return u, badinput.Errorf("the update left log-probabilities that are not finite; "+
-				"lower learning_rate, which is %g now, and go on from the last checkpoint", u.LearningRate)
+			return u, badinput.Errorf("%w; lower learning_rate, which is %g now, and go on from the last checkpoint", errLost, u.LearningRate)
 		}
 	}
 	u.After, err = t.policy.Hash()

@@ -8,6 +8,7 @@ import (
 	"github.com/seed-7879b91d/grpo/configs"
 	"github.com/seed-7879b91d/grpo/data"
 	"github.com/seed-7879b91d/grpo/internal/advice"
+	"github.com/seed-7879b91d/grpo/internal/autopilot"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/learning"
 	"github.com/seed-7879b91d/grpo/internal/provenance"
@@ -35,8 +36,11 @@ type Trainer struct {
 	start       int // the step that the run began after: above 0 in a fork
 	evaluated   int // the first step that has no evaluation yet
 	advisor     advice.Advisor
-	ahead       *rolloutBatch // of the next step, where it is sampled already
-	broken      error         // why the policy is of no step any more
+	pilot       *autopilot.Pilot // nil: none
+	checks      []data.Problem   // that it measures on
+	completions int              // of a prompt, now
+	ahead       *rolloutBatch    // of the next step, where it is sampled already
+	broken      error            // why the policy is of no step any more
 	first, last *Evaluation
 }
 
@@ -69,7 +73,11 @@ func (t *Trainer) open(ctx context.Context) (err error) {
 	if t.cfg.Deterministic && t.judging.Sandbox.Kind == "fusion" {
 		return badinput.Errorf("deterministic: a sandbox on another machine may judge differently; set sandbox=local, or deterministic=false")
 	}
-	t.pool, err = data.NewPool(t.problems.Train, t.cfg.Seed, data.Difficulty{Patience: t.cfg.DifficultyPatience, Keep: t.cfg.DifficultyKeep})
+	var train []data.Problem
+	if train, t.checks, err = autopilot.Share(t.cfg, t.HeldOut(), t.problems.Train); err != nil {
+		return err
+	}
+	t.pool, err = data.NewPool(train, t.cfg.Seed, data.Difficulty{Patience: t.cfg.DifficultyPatience, Keep: t.cfg.DifficultyKeep})
 	if err != nil {
 		return err
 	}
@@ -85,7 +93,10 @@ func (t *Trainer) open(ctx context.Context) (err error) {
 		t.turn.Lock()
 	}
 	t.onGroups = t.custom.groups
-	return t.resume()
+	if err := t.resume(); err != nil {
+		return err
+	}
+	return t.engage()
 }
 
 // Run trains to max_steps, evaluating and saving when due. A run that is interrupted is saved as of its last
@@ -106,10 +117,13 @@ func (t *Trainer) Run(ctx context.Context) error {
 
 func (t *Trainer) run(ctx context.Context) error {
 	for {
+		if err := t.steer(ctx); err != nil {
+			return err
+		}
 		if err := t.evaluateIfDue(ctx); err != nil {
 			return fmt.Errorf("step %d: %w", t.step, err)
 		}
-		if n := t.cfg.SaveEvery; n > 0 && t.step > 0 && t.step%n == 0 {
+		if n := t.cfg.SaveEvery; n > 0 && t.step > 0 && t.step%n == 0 || t.pilot.Stands(t.step) {
 			if err := t.save(); err != nil {
 				return err
 			}
@@ -118,6 +132,9 @@ func (t *Trainer) run(ctx context.Context) error {
 			return nil
 		}
 		if _, err := t.Step(ctx, nil, StepOptions{}); err != nil {
+			if errors.Is(err, errLost) && t.pilot.Breaks(errLost) {
+				continue
+			}
 			return err
 		}
 		if t.ledger != nil {

@@ -197,7 +197,7 @@ func TestStepsOnProblemsOfTheCaller(t *testing.T) {
 
 	saved, err := tr.Save(t.Context())
 	require.NoError(t, err)
-	require.FileExists(t, filepath.Join(saved, stateFile))
+	require.FileExists(t, filepath.Join(saved, rundir.StateFile))
 	groups, err := tr.Sample(t.Context(), tr.HeldOut()[:2], 3, 0)
 	require.NoError(t, err)
 	require.Len(t, groups, 2)

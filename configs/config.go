@@ -315,6 +315,9 @@ type Config struct {
 	Serve string `json:"serve"`
 	// A file of the keys that may ask there, as 'grpo serve' reads it. An address that other machines reach wants one.
 	ServeKeys string `json:"serve_keys"`
+	// Try what the advice on a run says, one change at a time, keep what lowers no held-out score, and go back to the checkpoint
+	// before what does: of learning_rate, temperature, completions_per_prompt, format_coef and overlong_penalty. See tuning.md.
+	Autopilot bool `json:"autopilot"`
 	// Every draw of the run follows from it.
 	Seed uint64 `json:"seed"`
 	// Stop rather than go on when the sampler's and the trainer's probabilities differ, and allow nothing

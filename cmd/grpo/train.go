@@ -166,6 +166,9 @@ func printOutcome(out io.Writer, trainer *grpo.Trainer) {
 				flip.problem.ID, indent(flip.problem.Statement), indent(flip.before), indent(flip.after))
 		}
 	}
+	if did := trainer.Autopilot(); did != "" {
+		fmt.Fprintf(out, "\n%s\n", did)
+	}
 	fmt.Fprintf(out, "\nthe run is in %s; look at %s\n", trainer.RunDir(), filepath.Join(trainer.RunDir(), "report.html"))
 }
 

@@ -14,6 +14,10 @@ type Advice struct {
 	Finding string `json:"finding"` // with the evidence
 	Try     string `json:"try"`
 	Fatal   bool   `json:"fatal,omitempty"` // going on would be a waste
+
+	// What a program can do about it: nothing where there is none.
+	Remedies []Remedy `json:"-"`
+	Urgency  Urgency  `json:"-"`
 }
 
 func (a Advice) String() string { return fmt.Sprintf("! %s: %s; try %s", a.Rule, a.Finding, a.Try) }
@@ -47,6 +51,8 @@ type Step struct {
 	CheckerErrors    int    // that a problem's checker failed on
 	CheckerNote      string // how it failed on the first
 	Seconds, Waited  float64
+	Peak             float64 // the learning rate without its schedule; 0: nobody knows
+	Steps            int     // of the run; below 1: nobody knows
 }
 
 // Advisor judges by rules. It keeps the little history that the rules need, which checkpoints save.
@@ -61,6 +67,9 @@ type Advisor struct {
 	Marked     bool           `json:"marked,omitempty"` // an own grader called a completion correct
 	Paid       int            `json:"paid,omitempty"`   // steps in which an own grader paid for some and called none correct
 	Said       map[string]int `json:"said,omitempty"`   // the step at which a rule last spoke
+	Still      int            `json:"still,omitempty"`  // steps in a row that hardly moved the policy
+	Scores     []float64      `json:"scores,omitempty"` // of the last steps
+	BestScore  float64        `json:"best_score,omitempty"`
 
 	// What hangs on the clock is not saved: two runs of the same would differ.
 	slow     int // steps in a row
@@ -100,7 +109,8 @@ const (
 func (a *Advisor) OnStep(s Step) (out []Advice) {
 	say := func(rule, finding, try string) {
 		if a.mayspeak(rule, s.Number) {
-			out = append(out, Advice{Rule: rule, Finding: finding, Try: try})
+			remedies, urgency := acted(rule, s)
+			out = append(out, Advice{Rule: rule, Finding: finding, Try: try, Remedies: remedies, Urgency: urgency})
 		}
 	}
 	a.Earned, a.Steps = a.Earned+s.Reward, a.Steps+1
@@ -116,15 +126,9 @@ func (a *Advisor) OnStep(s Step) (out []Advice) {
 			"more completions_per_prompt, a higher temperature, or a reward that tells answers apart"+how)
 	}
 	if s.Updated {
-		calmer := fmt.Sprintf("learning_rate=%.2g, or a lower temperature", s.LearningRate/2)
-		if s.KL > klSpike && s.KL > klSwing*a.LastKL {
-			say("policy jumps", fmt.Sprintf("a step moved the policy by kl %.3g, the one before by %.3g", s.KL, a.LastKL), calmer)
-		}
-		if a.Swings = next(a.Swings, a.swings(s.KL)); a.Swings >= patience {
-			say("policy swings", fmt.Sprintf("kl went up and down %d times in a row, to %.3g now", a.Swings, s.KL), calmer)
-		}
-		a.LastKL = s.KL
+		a.onPolicy(s, say)
 	}
+	a.onScore(s, say)
 	if a.BestFormat = max(a.BestFormat, s.Format); s.Format < a.BestFormat-formatFall {
 		say("format falls", fmt.Sprintf("%.0f %% of completions have a program, %.0f %% at best", 100*s.Format, 100*a.BestFormat),
 			"a larger format_coef, or a lower learning_rate")

@@ -64,6 +64,56 @@ func TestFallingFormatAndJumpsAreSeen(t *testing.T) {
 	require.Equal(t, []string{"policy jumps"}, rules(a.OnStep(Step{Number: 3, Format: 0.9, Updated: true, KL: 0.2})))
 }
 
+// A rate that is far too high or too low is seen within a few steps, by how far these move the policy; a run that is short,
+// warms up, or has learned what there is, is no such case.
+func TestRatesThatAreFarOffAreSeen(t *testing.T) {
+	var a Advisor
+	said := a.OnStep(Step{Number: 1, Updated: true, KL: 0.7, LearningRate: 0.06})
+	require.Equal(t, []string{"policy leaps"}, rules(said))
+	require.Equal(t, Now, said[0].Urgency)
+	require.Contains(t, said[0].Try, "learning_rate=0.0039")
+	said = a.OnStep(Step{Number: 2, Updated: true, KL: 2.9, LearningRate: 0.06})
+	require.Empty(t, said, "it does not nag")
+
+	// By a rate r, with 2.7e-3·r² and less from the third step on, as the embedded model does.
+	still := func(r float64, change func(*Step)) (names []string) {
+		var a Advisor
+		for step := 1; step <= 6; step++ {
+			s := Step{Number: step, Updated: true, KL: 2.7e-3 * r * r, LearningRate: r, Peak: r, Steps: 150, Correct: 0.3}
+			if step > 2 {
+				s.KL /= 8
+			}
+			change(&s)
+			for _, a := range a.OnStep(s) {
+				require.Equal(t, "learning_rate", a.Remedies[0].Setting)
+				require.True(t, a.Remedies[0].Factor >= 2 && a.Remedies[0].Factor <= 16)
+				names = append(names, a.Rule)
+			}
+		}
+		return names
+	}
+	as := func(*Step) {}
+	require.Equal(t, []string{"policy hardly moves"}, still(1.0/30, as))
+	require.Empty(t, still(1, as))
+	require.Empty(t, still(1.0/30, func(s *Step) { s.Peak *= 3 }), "it warms up")
+	require.Empty(t, still(1.0/30, func(s *Step) { s.Correct = 0.95 }), "it knows how")
+	require.Empty(t, still(1.0/2, func(s *Step) { s.Steps = 4 }), "a try is taken for longer than it is")
+	require.NotEmpty(t, still(1.0/30, func(s *Step) { s.Steps = -1 }))
+}
+
+func TestAScoreThatFallsIsSeen(t *testing.T) {
+	var a Advisor
+	var said []string
+	for step, correct := range []float64{0.3, 0.4, 0.5, 0.5, 0.5, 0.3, 0.2, 0.2, 0.1, 0, 0, 0} {
+		said = append(said, rules(a.OnStep(Step{Number: step + 1, Correct: correct, Judge: Graded}))...)
+	}
+	require.Equal(t, []string{"score falls"}, said)
+	a = Advisor{}
+	for step := range 60 { // problems differ
+		require.Empty(t, a.OnStep(Step{Number: step + 1, Correct: 0.3 + 0.25*float64(step%2)}))
+	}
+}
+
 func TestTooManyErrorsAreFatal(t *testing.T) {
 	var a Advisor
 	require.False(t, a.OnStep(Step{Number: 1, Completions: 10, Unscored: 2})[0].Fatal)

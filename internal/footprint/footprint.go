@@ -150,7 +150,7 @@ func (r Run) plan(rooms rooms) (p *Plan, err error) {
 		work.Sequences = sampler.UsualSequences
 	}
 	if r.SharePrefixes { // by how much rows become fewer nobody knows
-		work.Trees = r.PromptsPerStep * r.CompletionsPerPrompt * (1 + r.MaxRefills)
+		work.Trees = r.mostCompletions()
 		if r.Reads {
 			work.Trees = 2 * r.RowsPerStep
 		}
@@ -180,6 +180,15 @@ func (r Run) plan(rooms rooms) (p *Plan, err error) {
 		p.add("batches", l.WorkSize(work), 0)
 	}
 	return p, nil
+}
+
+// mostCompletions is how many a step may have.
+func (r Run) mostCompletions() int {
+	n := r.PromptsPerStep * r.CompletionsPerPrompt * (1 + r.MaxRefills)
+	if r.Autopilot { // which may come to as many again
+		n *= 2
+	}
+	return n
 }
 
 // learner adds what is trained, with a copy on the host where it is saved from, and the moments of Adam.

@@ -44,6 +44,10 @@ func Open(cfg *configs.Config, b kernels.Backend, p *model.Policy, own recipe.Ow
 	return l, nil
 }
 
+// SetRate is another peak of the learning rate from now on, and Peak what it is.
+func (l *Learner) SetRate(rate float64) { l.rate = rate }
+func (l *Learner) Peak() float64        { return l.rate }
+
 // Rate is the learning rate of a step.
 func (l *Learner) Rate(step int) float64 { return l.rate * l.schedule.Factor(step) }
 

@@ -78,6 +78,15 @@ func Of(cfg *configs.Config, own Own) (*Recipe, error) {
 	return r, nil
 }
 
+// Adjust puts other settings in force from the next step on. Without a penalty for length the buffer is the run's own.
+func (r *Recipe) Adjust(temperature, overlong float64, buffer int) {
+	r.Objective.Temperature = float32(temperature)
+	s := &r.Compare.Shaping
+	if s.Penalty, s.Buffer = overlong, buffer; overlong > 0 && buffer == 0 {
+		s.Buffer = max(1, s.Longest/5)
+	}
+}
+
 // kernel tells whether backends know the loss.
 func (r *Recipe) kernel() bool {
 	return r.Loss.Plain() && r.Loss.Kind != objective.GSPO && r.Loss.Kind != objective.GSPOToken

@@ -111,7 +111,7 @@ func (r *run) learning(a *axis) section {
 	s := section{ID: "learning", Title: "Rewards", Lead: a.reading(), Axis: a}
 	s.add(
 		plot{title: "Mean reward",
-			series: []series{r.line("reward", "c1", rate, func(s *step) float64 { return s.Reward })}},
+			series: append([]series{r.line("reward", "c1", rate, func(s *step) float64 { return s.Reward })}, r.undone()...)},
 		plot{title: "Shares of completions", share: true, series: []series{
 			r.line("right", "c1", rate, func(s *step) float64 { return s.Correct }),
 			r.line("tests passed", "c3", rate, func(s *step) float64 { return s.Fraction }),

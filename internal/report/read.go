@@ -25,6 +25,7 @@ type run struct {
 	held             []heldRows           // of a warm-up
 	judged           map[int]stats.Judged // by the evaluation's step: which problems were right
 	advice           []advice
+	deeds            []deed // of the autopilot
 	checkpoints      []checkpoint
 	samples          []sample                    // of the last step that they were recorded of
 	statement        func(problem string) string // nil: not known
@@ -188,7 +189,7 @@ func read(dir string) (*run, error) {
 		return nil, err
 	}
 	r := &run{name: filepath.Base(whole)}
-	for _, load := range []func(dir string) error{r.readDocuments, r.readMetrics, r.readJudged, r.readTimings, r.readLogs,
+	for _, load := range []func(dir string) error{r.readDocuments, r.readMetrics, r.readJudged, r.readTimings, r.readLogs, r.readDeeds,
 		r.readCheckpoints, r.readSamples} {
 		if err := load(dir); err != nil {
 			return nil, err

@@ -54,6 +54,7 @@ type page struct {
 	Sections    []section
 	Rules       []rule // that hold
 	Once        []rule // that do not any more
+	Deeds       []shownDeed
 	SampleStep  int
 	Groups      []shown
 	Status      *shownStatus
@@ -90,6 +91,7 @@ func (r *run) page() page {
 		Config: visible(cut(string(r.config), mostDocument)), Manifest: visible(cut(string(r.manifest), mostDocument)),
 	}
 	p.Rules, p.Once = r.rules()
+	p.Deeds = r.piloted()
 	p.Title = p.Name + ": " + r.progress() + " steps"
 	if n := len(r.evals); n > 0 {
 		p.HeldOut = r.evals[n-1].Problems

@@ -189,6 +189,34 @@ func TestAdviceAndSamples(t *testing.T) {
 	require.Contains(t, root.all("div", "pair")[0].read(), "0.637")
 }
 
+// What the autopilot did is told, the latest first, and what it undid is drawn beside what took its place.
+func TestThePageOfAPilotedRun(t *testing.T) {
+	files := small()
+	require.NotContains(t, parse(t, write(t, files)).read(), "Autopilot")
+	files["autopilot.jsonl"] = `{"step":1,"did":"tries","rule":"policy hardly moves","why":"it <b>stands</b>",` +
+		`"setting":"learning_rate","before":1e-05,"after":0.00016}` + "\n" +
+		`{"step":3,"did":"goes back","to":1,"rule":"held-out score falls","why":"it changed by -0.3","setting":"learning_rate",` +
+		`"before":0.00016,"after":1e-05,"score":0.1,"change":-0.3,"ci":[-0.4,-0.2],` +
+		`"undone":[{"step":2,"reward":0.125,"kl":1},{"step":3,"reward":0.0625,"kl":1}]}` + "\n" +
+		`{"step":3,"did":"goes on","rule":"x","why":"y"}` + "\nnot JSON\n"
+	root := parse(t, write(t, files))
+	var told *element
+	for _, s := range root.all("section", "") {
+		if s.attr("id") == "autopilot" {
+			told = s
+		}
+	}
+	require.NotNil(t, told)
+	require.Equal(t, []string{
+		"goes on step 3 x: y.",
+		"went back to step 1, 2 steps undone; learning_rate 0.00016 → 1e-5 step 3 held-out score falls: it changed by -0.3; " +
+			"score 0.100, -0.300 [-0.400, -0.200].",
+		"tried learning_rate 1e-5 → 0.00016 step 1 policy hardly moves: it <b>stands</b>.",
+	}, readAll(told.all("li", "")))
+	require.Contains(t, root.read(), "undone 0.062")
+	require.Contains(t, root.read(), "autopilot.jsonl (1 line)")
+}
+
 func TestSameRunSamePage(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range small() {

@@ -98,6 +98,27 @@ func (d *Dir) Begin(logs []string, p Point) (aside string, err error) {
 	return aside, nil
 }
 
+// Back puts the logs back to a point that the run goes on from, while it is open, but for one of them, which tells of that.
+// What they have beyond it, and later checkpoints, is set aside first, as by Begin.
+func (d *Dir) Back(p Point, but string) (aside string, err error) {
+	logs := []string{d.first}
+	for name := range d.logs {
+		if name != d.first && name != but {
+			logs = append(logs, name)
+		}
+	}
+	slices.Sort(logs[1:])
+	if aside, err = d.setAside(logs, p); err != nil {
+		return "", err
+	}
+	for _, name := range logs {
+		if err := d.logs[name].Cut(p.Logs[name]); err != nil {
+			return "", err
+		}
+	}
+	return aside, nil
+}
+
 // Trained tells whether a directory has logs or checkpoints of a run.
 func Trained(dir string, logs []string) bool {
 	if all, err := List(dir); err != nil || len(all) > 0 {

@@ -1,0 +1,135 @@
+package grpo
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7879b91d/grpo/internal/autopilot"
+	"github.com/seed-7879b91d/grpo/internal/jsonl"
+	"github.com/seed-7879b91d/grpo/internal/rundir"
+)
+
+// piloted are words for a run whose rate is far too high, so that it goes back, and tries.
+func piloted(words ...string) []string {
+	return override([]string{"autopilot=true", "max_steps=9", "learning_rate=3", "eval_samples=0", "eval_k=0"}, words)
+}
+
+func deeds(t *testing.T, dir string) []autopilot.Deed {
+	t.Helper()
+	all, err := jsonl.OfKind[autopilot.Deed](filepath.Join(dir, autopilot.File), "")
+	require.NoError(t, err)
+	return all
+}
+
+// A rate that is far too high is seen at once: the run goes back with a smaller one, says so, and loses nothing.
+func TestTheAutopilotGoesBack(t *testing.T) {
+	dir := t.TempDir()
+	tr, l := setup{dir: dir, words: piloted()}.open(t)
+	run(t, tr)
+	did := deeds(t, dir)
+	require.NotEmpty(t, did)
+	require.Equal(t, autopilot.GoesBack, did[0].Did)
+	require.Equal(t, 0, *did[0].To)
+	require.Equal(t, 3.0, did[0].Before)
+	require.Less(t, did[0].After, 3.0)
+	require.NotEmpty(t, did[0].Undone)
+
+	seen := map[int]bool{}
+	recorded, err := jsonl.OfKind[Metrics](filepath.Join(dir, metricsFile), "")
+	require.NoError(t, err)
+	for i, m := range recorded {
+		require.Equal(t, i+1, m.Step, "a step is on record once")
+		require.Equal(t, m.LearningRate, m.Autopilot[autopilot.Rate])
+		seen[m.Step] = true
+	}
+	require.Len(t, seen, 9)
+	require.Greater(t, len(l.metrics), 9, "some were undone")
+	aside, err := filepath.Glob(filepath.Join(dir, rundir.Checkpoints, rundir.Aside, "*", metricsFile))
+	require.NoError(t, err)
+	require.NotEmpty(t, aside, "what was undone is kept")
+	require.Contains(t, tr.Autopilot(), "in force at the end: learning_rate=")
+	require.Contains(t, l.warnings[0]+l.warnings[1], "goes back to step 0, and on with learning_rate=")
+}
+
+// The steps that stand are taken again to the bit, with the settings that each of them had.
+func TestPilotedStepsAreReplayed(t *testing.T) {
+	dir := t.TempDir()
+	tr, _ := setup{dir: dir, words: piloted("pipeline=full", "learning_rate=0.0001", "max_steps=5")}.open(t)
+	tr.pilot.Now[autopilot.Temperature] = 1.3 // as if it had been tried
+	tr.putInForce()
+	run(t, tr)
+	require.NoError(t, os.RemoveAll(checkpoint(dir, 2)))
+	require.Equal(t, autopilot.Tries, deeds(t, dir)[0].Did)
+	steps, _, err := replayed(t, dir, 4)
+	require.NoError(t, err)
+	require.Contains(t, steps, 4)
+}
+
+// A run with an autopilot that is interrupted at the beginning of any phase, and resumed, ends as one that never was. Here
+// at some phases, with GRPO_KILLS=20 at each.
+func TestPilotedRunsAreResumedToTheByte(t *testing.T) {
+	for _, words := range [][]string{piloted("max_steps=6"), piloted("pipeline=full", "max_steps=4", "save_every=1", "keep_last=1")} {
+		whole := setup{dir: t.TempDir(), words: words}
+		tr, l := whole.open(t)
+		phases := 0
+		l.onPhase = func(string) { phases++ }
+		require.NoError(t, tr.Run(t.Context()))
+		want, did := files(t, whole.dir), deeds(t, whole.dir)
+		require.NotEmpty(t, did)
+		for stop := 2; stop <= phases; stop += stride(t, 60) {
+			interrupted := setup{dir: t.TempDir(), words: words}
+			for from := stop; ; from += 9 {
+				tr, l := interrupted.open(t)
+				ctx, cancel := context.WithCancel(t.Context())
+				left := from
+				l.onPhase = func(string) {
+					if left--; left == 0 {
+						cancel()
+					}
+				}
+				err := tr.Run(ctx)
+				cancel()
+				require.NoError(t, tr.Close())
+				if err == nil {
+					break
+				}
+				require.ErrorIs(t, err, context.Canceled)
+			}
+			requireSame(t, want, files(t, interrupted.dir))
+			require.Equal(t, did, deeds(t, interrupted.dir))
+		}
+	}
+}
+
+// What was tried in place of a setting gives way to what somebody says of it, and without the autopilot to what the run says.
+func TestWhatIsSaidCountsMoreThanWhatWasTried(t *testing.T) {
+	s := setup{dir: t.TempDir(), words: piloted("max_steps=4")}
+	tr, _ := s.open(t)
+	run(t, tr)
+	require.NotEmpty(t, tr.pilot.Now)
+	s.words = piloted("max_steps=5")
+	tr, _ = s.open(t)
+	require.NotEqual(t, 3.0, tr.learner.Peak())
+	require.NoError(t, tr.Close())
+	s.words = piloted("max_steps=5", "learning_rate=0.02")
+	tr, _ = s.open(t)
+	require.Equal(t, 0.02, tr.learner.Peak())
+	require.NoError(t, tr.Close())
+	s.words = piloted("max_steps=5", "autopilot=false", "learning_rate=0.02")
+	tr, l := s.open(t)
+	require.Equal(t, 0.02, tr.learner.Peak())
+	run(t, tr)
+	require.Empty(t, l.metrics[0].Autopilot)
+	require.NotEmpty(t, deeds(t, s.dir), "what it did stays on record")
+}
+
+func TestTheAutopilotWantsSomewhereToGoBackToAndSomethingToMeasureOn(t *testing.T) {
+	_, _, err := setup{words: piloted()}.tryOpen(t)
+	require.ErrorContains(t, err, "autopilot: it goes back to checkpoints, and this trainer is unrecorded")
+	_, _, err = setup{dir: t.TempDir(), words: piloted("test_data=", "eval_every=-1")}.tryOpen(t)
+	require.ErrorContains(t, err, "autopilot: no problems are held out, and a tenth of the 6 to train on is too little")
+}

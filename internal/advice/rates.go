@@ -1,0 +1,129 @@
+package advice
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/seed-7879b91d/grpo/internal/stats"
+)
+
+// Remedy is a setting that a program can change in answer to a finding.
+type Remedy struct {
+	Setting string  `json:"setting"`
+	Factor  float64 `json:"factor"`          // of what it is
+	Begin   float64 `json:"begin,omitempty"` // what it becomes where it is 0
+}
+
+// Urgency is how long a finding can wait for somebody who acts on it.
+type Urgency int
+
+const (
+	Calm Urgency = iota // until there is nothing else to do
+	Soon                // until the policy was measured, now
+	Now                 // for nothing: the policy is not to be trusted any more
+)
+
+// How far a step moves a policy does not hang on the model: kl is that of a token, so √(2·kl) is by how much its
+// log-probability changes. Steps of one direction add up, so it follows from the length of a run what is too little.
+const (
+	klLeap   = 0.3   // half of a nat and more, in one step
+	klGoal   = 0.003 // what a smaller rate aims at
+	tooShort = 1.0   // nats that all steps of a run come to: a policy that hardly moves
+	enough   = 4.0   // what a larger rate aims at
+
+	openEnded = 200 // steps that a run without an end is taken to have
+	shortRun  = 100 // as long as which shorter ones are taken to be: they are tries
+
+	mostDown, leastDown = 1.0 / 16, 1.0 / 2 // factors of a learning rate
+	mostUp, leastUp     = 16.0, 2.0
+
+	solved     = 0.9 // of completions: a policy that need not move
+	window     = 5   // steps that a mean is taken over
+	fallsBelow = 0.5 // of the best such mean
+	fallsBy    = 0.1
+)
+
+// calmer is the factor of a rate that moves the policy by about klGoal: kl goes with the square of the rate.
+func calmer(kl float64) float64 {
+	return min(max(math.Sqrt(klGoal/max(kl, klGoal)), mostDown), leastDown)
+}
+
+// pace is how many nats the steps of a run come to, at best.
+func (s Step) pace() float64 {
+	steps := max(s.Steps, shortRun)
+	if s.Steps <= 0 {
+		steps = openEnded
+	}
+	return float64(steps) * math.Sqrt(2*s.KL)
+}
+
+// onPolicy gives the rules about how far a step moved the policy.
+func (a *Advisor) onPolicy(s Step, say func(rule, finding, try string)) {
+	down := fmt.Sprintf("learning_rate=%.2g, or a lower temperature", s.LearningRate*calmer(s.KL))
+	switch {
+	case s.KL > klLeap:
+		say("policy leaps", fmt.Sprintf("one step moved the policy by kl %.3g, which is another policy", s.KL),
+			down+"; and go back to the checkpoint before (resume=DIR)")
+	case s.KL > klSpike && s.KL > klSwing*a.LastKL:
+		say("policy jumps", fmt.Sprintf("a step moved the policy by kl %.3g, the one before by %.3g", s.KL, a.LastKL), down)
+	}
+	if a.Swings = next(a.Swings, a.swings(s.KL)); a.Swings >= patience {
+		say("policy swings", fmt.Sprintf("kl went up and down %d times in a row, to %.3g now", a.Swings, s.KL), down)
+	}
+	full := s.Peak == 0 || s.LearningRate >= s.Peak/2 // neither warming up nor near the end of a schedule
+	if a.Still = next(a.Still, full && s.KL > 0 && s.pace() < tooShort && s.Correct < solved); a.Still >= patience {
+		say("policy hardly moves", fmt.Sprintf("%d steps in a row moved it by kl %.2g or so: all steps of the run come to %.2g nats "+
+			"a token at best", a.Still, s.KL, s.pace()), fmt.Sprintf("learning_rate=%.2g", s.LearningRate*livelier(s)))
+	}
+	a.LastKL = s.KL
+}
+
+// livelier is the factor of a rate with which the steps of a run come to enough.
+func livelier(s Step) float64 { return min(max(enough/max(s.pace(), enough/mostUp), leastUp), mostUp) }
+
+// onScore gives the rule about what steps earn.
+func (a *Advisor) onScore(s Step, say func(rule, finding, try string)) {
+	score, what := s.Correct, "completions that are right"
+	if s.Judge == OwnReward && !a.Marked {
+		score, what = s.Reward, "the mean reward"
+	}
+	if a.Scores = append(a.Scores, score); len(a.Scores) > window {
+		a.Scores = a.Scores[1:]
+	}
+	if len(a.Scores) < window {
+		return
+	}
+	now := stats.Mean(a.Scores)
+	if a.BestScore = max(a.BestScore, now); now < fallsBelow*a.BestScore && now < a.BestScore-fallsBy {
+		say("score falls", fmt.Sprintf("%s: %.3f over %d steps, %.3f at best", what, now, window, a.BestScore),
+			"an earlier checkpoint (resume=DIR) and a lower learning_rate")
+	}
+}
+
+// acted are the rules that a program can act on, with what it may try, the likeliest first.
+func acted(rule string, s Step) (remedies []Remedy, u Urgency) {
+	rate := func(factor float64) Remedy { return Remedy{Setting: "learning_rate", Factor: factor} }
+	half := rate(leastDown)
+	warmer, more := Remedy{Setting: "temperature", Factor: 1.2}, Remedy{Setting: "completions_per_prompt", Factor: 1.5}
+	switch rule {
+	case "policy leaps":
+		return []Remedy{rate(calmer(s.KL))}, Now
+	case "policy jumps":
+		return []Remedy{rate(calmer(s.KL))}, Soon
+	case "policy swings":
+		return []Remedy{half, {Setting: "temperature", Factor: 0.8}}, Soon
+	case "score falls":
+		return []Remedy{half}, Soon
+	case "policy hardly moves":
+		return []Remedy{rate(livelier(s))}, Calm
+	case "format falls":
+		return []Remedy{{Setting: "format_coef", Factor: 2, Begin: 0.1}, half}, Soon
+	case "truncation":
+		return []Remedy{{Setting: "overlong_penalty", Factor: 2, Begin: 0.2}, half}, Soon
+	case "no group differs":
+		return []Remedy{warmer, more}, Soon
+	case "all groups wrong":
+		return []Remedy{more, warmer}, Soon
+	}
+	return nil, Calm
+}

@@ -1,0 +1,205 @@
+package autopilot
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7879b91d/grpo/configs"
+	"github.com/seed-7879b91d/grpo/data"
+	"github.com/seed-7879b91d/grpo/internal/advice"
+	"github.com/seed-7879b91d/grpo/internal/stats"
+)
+
+// scored are so many problems, of which the first are right.
+func scored(step, right int) stats.Judged {
+	j := stats.Judged{Step: step}
+	for i := range 60 {
+		j.Problems = append(j.Problems, fmt.Sprint("p", i))
+		if j.Correct = append(j.Correct, 0); i < right {
+			j.Correct[i] = 1
+		}
+	}
+	return j
+}
+
+// world is a run of which only so much is real: a score that hangs on the step and the settings, and checkpoints.
+type world struct {
+	pilot    *Pilot
+	saved    map[int]advice.Advisor
+	advisor  advice.Advisor
+	step     int
+	kl       func(rate float64) float64
+	right    func(step int, p *Pilot) int
+	evidence func(s *advice.Step)
+	did      []Deed
+}
+
+func newWorld() *world {
+	own := Values{Rate: 0.01, Temperature: 1, Format: 0.1, Completions: 8, Overlong: 0}
+	return &world{pilot: New(own), saved: map[int]advice.Advisor{}, right: func(int, *Pilot) int { return 30 },
+		kl: func(float64) float64 { return 1e-3 }}
+}
+
+// run takes steps as the trainer does, in a pilot that is saved and read before each.
+func (w *world) run(t *testing.T, steps int) {
+	t.Helper()
+	for taken := 0; ; taken++ {
+		require.Less(t, taken, 20*steps, "it does not come to an end: %v", w.did)
+		text, err := json.Marshal(w.pilot)
+		require.NoError(t, err)
+		w.pilot = nil
+		require.NoError(t, json.Unmarshal(text, &w.pilot))
+		if want := w.pilot.Wants(w.step, w.step == steps); want != Nothing {
+			var found stats.Judged
+			if want == Measure {
+				found = scored(w.step, w.right(w.step, w.pilot))
+			}
+			deeds, back := w.pilot.Decide(w.step, found)
+			w.did = append(w.did, deeds...)
+			if back >= 0 {
+				w.step, w.advisor = back, copied(t, w.saved[back])
+			} else {
+				w.saved[w.step] = copied(t, w.advisor)
+			}
+		}
+		if w.step == steps {
+			return
+		}
+		w.step++
+		rate := w.pilot.Value(Rate)
+		s := advice.Step{Number: w.step, Reward: 0.3, Correct: 0.3, Groups: 8, Updated: true, KL: w.kl(rate), LearningRate: rate, Peak: rate,
+			Format: 1, Completions: 64, Steps: steps}
+		if w.evidence != nil {
+			w.evidence(&s)
+		}
+		w.pilot.Heard(w.advisor.OnStep(s))
+	}
+}
+
+func copied(t *testing.T, a advice.Advisor) (b advice.Advisor) {
+	t.Helper()
+	text, err := json.Marshal(a)
+	require.NoError(t, err)
+	require.NoError(t, json.Unmarshal(text, &b))
+	return b
+}
+
+func TestAQuietRunIsLeftAlone(t *testing.T) {
+	w := newWorld()
+	w.run(t, 100)
+	require.Empty(t, w.did)
+	require.Empty(t, w.pilot.InForce())
+	require.Contains(t, w.pilot.Summary(), "nothing was found")
+	require.Equal(t, 90, w.pilot.Anchor, "it is measured now and then; the last step is for the run's own evaluation")
+}
+
+// kl goes with the square of the rate, and is about 1e-3 at 0.01.
+func square(rate float64) float64 { return min(rate*rate*10, 3) }
+
+// Rates that are far from what moves a policy come to where they should be within a few steps.
+func TestARateIsFound(t *testing.T) {
+	for _, rate := range []float64{0.3, 10, 0.01 / 30, 0.01 / 1000} {
+		w := newWorld()
+		w.pilot.Own[Rate], w.kl = rate, square
+		w.right = func(_ int, p *Pilot) int {
+			if p.Value(Rate) > 0.1 {
+				return 0
+			}
+			return 30
+		}
+		w.run(t, 100)
+		got := w.pilot.Value(Rate)
+		require.True(t, got > 0.01/4 && got < 0.01*4, "%g became %g: %v", rate, got, w.did)
+		require.Less(t, w.did[len(w.did)-1].Step, 40)
+	}
+}
+
+// A rate at which the policy jumped is not come back to, however little a smaller one moves it.
+func TestARateThatJumpedIsARoof(t *testing.T) {
+	w := newWorld()
+	w.kl = func(rate float64) float64 {
+		if rate >= 0.01 {
+			return 0.1
+		}
+		return 1e-8
+	}
+	w.run(t, 60)
+	require.Equal(t, "policy jumps", w.did[0].Rule)
+	require.Greater(t, len(w.did), 3)
+	for _, d := range w.did {
+		require.Less(t, d.After, 0.01, "%v", d)
+	}
+}
+
+// A change under which the score falls is taken back, and is not tried again for a while.
+func TestAChangeThatDoesHarmIsUndone(t *testing.T) {
+	w := newWorld()
+	w.evidence = func(s *advice.Step) { s.Skipped = 8 }
+	w.right = func(step int, p *Pilot) int {
+		if p.Value(Temperature) > 1 {
+			return 10
+		}
+		return 30
+	}
+	w.run(t, 30)
+	require.Equal(t, []string{Tries, GoesBack}, []string{w.did[0].Did, w.did[1].Did})
+	require.Equal(t, Temperature, w.did[0].Setting)
+	require.Equal(t, w.did[0].Step, *w.did[1].To)
+	require.Equal(t, []float64{1.2, 1}, []float64{w.did[1].Before, w.did[1].After})
+	require.InDelta(t, -1.0/3, *w.did[1].Change, 1e-9)
+	for _, d := range w.did[2:] {
+		require.NotEqual(t, Temperature, d.Setting, "%v", d)
+	}
+	require.Equal(t, Completions, w.did[2].Setting, "the next remedy")
+	require.Equal(t, Values{Completions: 16}, w.pilot.InForce(), "and no more than twice as many")
+}
+
+// Where the score falls and nothing was tried the rate is halved; where that does not help the run goes on in the end.
+func TestAFallWithoutACauseIsNoEndlessLoop(t *testing.T) {
+	w := newWorld()
+	w.right = func(step int, _ *Pilot) int { return max(30-3*step, 0) }
+	w.run(t, 30)
+	require.Equal(t, GoesBack, w.did[0].Did)
+	require.Equal(t, []float64{0.01, 0.005}, []float64{w.did[0].Before, w.did[0].After})
+	last := w.did[mostReturns]
+	require.Equal(t, GoesOn, last.Did)
+	require.Contains(t, last.String(), "goes on as it is")
+	require.Contains(t, last.Why, "did not help 6 times")
+}
+
+// Of a policy that is lost nothing is measured; without a place to go back to nothing can be done.
+func TestALostPolicy(t *testing.T) {
+	w := newWorld()
+	require.False(t, w.pilot.Breaks(errors.New("not finite")))
+	w.run(t, 3)
+	require.True(t, w.pilot.Breaks(errors.New("not finite")))
+	require.Equal(t, Return, w.pilot.Wants(3, false))
+	did, back := w.pilot.Decide(3, stats.Judged{})
+	require.Equal(t, 0, back)
+	require.Equal(t, "autopilot, step 3: goes back to step 0, and on with learning_rate=0.000625, which was 0.01; policy is lost: not finite",
+		did[0].String())
+}
+
+func TestWhatIsMeasuredOn(t *testing.T) {
+	cfg := configs.Defaults()
+	problems := make([]data.Problem, 300)
+	left, checks, err := Share(&cfg, problems[:50], problems)
+	require.NoError(t, err)
+	require.Empty(t, checks)
+	require.Len(t, left, 300)
+	cfg.Autopilot = true
+	_, checks, err = Share(&cfg, problems[:50], problems)
+	require.NoError(t, err)
+	require.Len(t, checks, 50)
+	left, checks, err = Share(&cfg, nil, problems)
+	require.NoError(t, err)
+	require.Len(t, left, 270)
+	require.Len(t, checks, 30)
+	_, _, err = Share(&cfg, nil, problems[:70])
+	require.ErrorContains(t, err, "type test_data=FILE, or autopilot=false")
+	require.NotContains(t, Own(&cfg, false), Format, "another grader pays for it")
+}

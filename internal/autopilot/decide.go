@@ -1,0 +1,155 @@
+package autopilot
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/seed-7879b91d/grpo/internal/advice"
+	"github.com/seed-7879b91d/grpo/internal/stats"
+)
+
+const (
+	farDown  = 1.0 / 16 // the factor of a rate that lost the policy
+	down     = 1.0 / 2  // that of one under which the score fell
+	farFall  = 0.1      // below the best that was kept, which luck is part of
+	leastUse = 1.1      // a change by less is none
+)
+
+// bounds are how far a setting may be from the run's own, as factors.
+var bounds = map[string][2]float64{Rate: {1e-6, 1e6}, Temperature: {0.7, 1.5}, Format: {1, 8}, Completions: {1, 2}, Overlong: {1, 8}}
+
+// Most is how many completions of a prompt there may come to be.
+func Most(completions int) int { return int(bounds[Completions][1]) * completions }
+
+// Decide decides after a step, by what was measured; found is of no use where the policy is not to be trusted. back is the
+// step to go back to, −1 where the run goes on from here: a checkpoint is due then, which later steps can go back to.
+func (p *Pilot) Decide(step int, found stats.Judged) (deeds []Deed, back int) {
+	alarm := p.Alarm
+	p.Alarm, p.Done, p.Fresh = nil, step+1, false
+	if alarm != nil && alarm.Urgency == advice.Now && p.Anchor >= 0 {
+		return p.goBack(step, Deed{Rule: alarm.Rule, Why: alarm.Finding}, alarm.Remedies[0].Factor, found)
+	}
+	if p.Anchor >= 0 {
+		if fall := p.fall(found); fall != nil {
+			why := Deed{Rule: "held-out score falls", Why: "it changed by " + fall.String()}
+			why.measured(found, fall)
+			return p.goBack(step, why, down, found)
+		}
+	}
+	if t := p.Trial; t != nil {
+		d := Deed{Step: step, Did: Keeps, Rule: t.Rule, Setting: t.Setting, Before: t.Before, After: t.After, Why: "the score did not fall"}
+		d.measured(found, stats.Compare(p.Known, found))
+		deeds, p.Trial = append(deeds, d), nil
+		p.Last.Kept++
+	}
+	p.settle(step, found)
+	if alarm != nil {
+		deeds = append(deeds, p.try(step, alarm)...)
+	}
+	return deeds, -1
+}
+
+// settle makes a step the one to go back to.
+func (p *Pilot) settle(step int, found stats.Judged) {
+	if p.Best.Problems == nil || stats.Mean(found.Correct) >= stats.Mean(p.Best.Correct) {
+		p.Best = found
+	}
+	p.Anchor, p.Known, p.Returns, p.Due = step, found, 0, step+calmSteps
+}
+
+// fall is by how much the score fell, nil where it did not, or where that may be chance. A trial is held to what was
+// measured before it, and all that goes on to the best: of many measurements the best had luck, so it takes more.
+func (p *Pilot) fall(found stats.Judged) *stats.Change {
+	if c := stats.Compare(p.Known, found); p.Trial != nil && c != nil && c.CI[1] < 0 {
+		return c
+	}
+	if c := stats.Compare(p.Best, found); c != nil && c.CI[1] < 0 && c.Mean <= -farFall {
+		return c
+	}
+	return nil
+}
+
+// goBack undoes a trial, or takes a smaller learning rate where there is none to blame, or where that was the trial.
+func (p *Pilot) goBack(step int, d Deed, factor float64, found stats.Judged) ([]Deed, int) {
+	d.Step, d.Did = step, GoesBack
+	if p.Returns++; p.Returns > mostReturns {
+		d.Did, d.Why = GoesOn, d.Why+fmt.Sprintf("; going back to step %d did not help %d times", p.Anchor, mostReturns)
+		p.Trial, p.Lost = nil, true
+		p.Best = found
+		p.settle(step, found)
+		return []Deed{d}, -1
+	}
+	t, rate := p.Trial, p.Value(Rate)
+	p.Trial, p.Fresh, p.Done, p.Due = nil, true, p.Anchor+1, p.Anchor+calmSteps
+	p.Last.Undone++
+	if t != nil && !t.Retreat {
+		d.Setting, d.Before, d.After = t.Setting, t.After, t.Before
+		p.set(t.Setting, t.Before)
+		p.Rests[t.Rule+"/"+t.Setting] = p.Anchor + restSteps
+		if t.Setting == Rate && t.After > t.Before {
+			p.Roof = t.After
+			delete(p.Rests, t.Rule+"/"+t.Setting) // a smaller step up is something else
+		}
+	} else {
+		d.Setting, d.Before, d.After = Rate, rate, neat(rate*factor)
+		p.set(Rate, d.After)
+		p.Roof = rate
+		p.Trial = &Trial{Rule: d.Rule, Setting: Rate, Before: rate, After: d.After, Due: p.Anchor + trialSteps, Retreat: true}
+		p.Last.Tried++
+	}
+	d.To = &p.Anchor
+	return []Deed{d.own()}, p.Anchor
+}
+
+// try begins a trial of the first remedy that there is.
+func (p *Pilot) try(step int, a *Alarm) []Deed {
+	for _, r := range a.Remedies {
+		before, known := p.Value(r.Setting), true
+		if _, known = p.Own[r.Setting]; !known || step < p.Rests[a.Rule+"/"+r.Setting] {
+			continue
+		}
+		after := p.value(r, before)
+		if ratio := after / before; before > 0 && ratio < leastUse && ratio > 1/leastUse || after <= 0 {
+			continue
+		}
+		if r.Setting == Rate && after < before {
+			p.Roof = before
+		}
+		p.set(r.Setting, after)
+		p.Fresh = true
+		p.Trial = &Trial{Rule: a.Rule, Setting: r.Setting, Before: before, After: after, Due: step + trialSteps}
+		p.Last.Tried++
+		return []Deed{{Step: step, Did: Tries, Rule: a.Rule, Why: a.Finding, Setting: r.Setting, Before: before, After: after}}
+	}
+	return nil
+}
+
+// value is what a remedy makes of a setting, as far as it may go.
+func (p *Pilot) value(r advice.Remedy, before float64) float64 {
+	after := before * r.Factor
+	if before == 0 {
+		after = r.Begin
+	}
+	if own := p.Own[r.Setting]; own > 0 {
+		b := bounds[r.Setting]
+		after = min(max(after, own*b[0]), own*b[1])
+	} else if after > r.Begin*bounds[r.Setting][1] {
+		after = before
+	}
+	switch {
+	case r.Setting == Rate && p.Roof > 0 && after >= p.Roof && before < p.Roof:
+		after = math.Sqrt(before * p.Roof) // half of the way, as rates go
+	case r.Setting == Completions:
+		return math.Round(after)
+	}
+	return neat(after)
+}
+
+// neat is a number of three digits, which can be read and typed.
+func neat(x float64) float64 {
+	if x <= 0 {
+		return x
+	}
+	scale := math.Pow(10, 2-math.Floor(math.Log10(x)))
+	return math.Round(x*scale) / scale
+}

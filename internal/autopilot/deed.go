@@ -1,0 +1,97 @@
+package autopilot
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/seed-7879b91d/grpo/internal/stats"
+)
+
+// What a pilot does.
+const (
+	Tries    = "tries"
+	Keeps    = "keeps"
+	GoesBack = "goes back"
+	GoesOn   = "goes on"
+)
+
+// Deed is a line of File: what was decided after a step, and why.
+type Deed struct {
+	Step    int        `json:"step"`
+	Did     string     `json:"did"`
+	To      *int       `json:"to,omitempty"` // the step that the run went back to
+	Rule    string     `json:"rule"`
+	Why     string     `json:"why"`
+	Setting string     `json:"setting,omitempty"`
+	Before  float64    `json:"before"`
+	After   float64    `json:"after"`
+	Score   *float64   `json:"score,omitempty"`  // that was measured
+	Change  *float64   `json:"change,omitempty"` // by how much more it is than where the run would go back to
+	CI      []float64  `json:"ci,omitempty"`     // of the change, of 95 %
+	Undone  []UndoneBy `json:"undone,omitempty"` // the steps that the run went back behind
+}
+
+// UndoneBy is a step that the run went back behind: its reward, and how far it moved the policy.
+type UndoneBy struct {
+	Step   int     `json:"step"`
+	Reward float64 `json:"reward"`
+	KL     float64 `json:"kl"`
+}
+
+func (d *Deed) measured(found stats.Judged, c *stats.Change) {
+	score := stats.Mean(found.Correct)
+	if d.Score = &score; c != nil {
+		d.Change, d.CI = &c.Mean, c.CI[:]
+	}
+}
+
+// own is a copy that does not change with the pilot.
+func (d Deed) own() Deed {
+	to := *d.To
+	d.To = &to
+	return d
+}
+
+// String is a deed in words.
+func (d Deed) String() string {
+	change := fmt.Sprintf("%s=%.4g", d.Setting, d.After)
+	score := ""
+	if d.Score != nil {
+		score = fmt.Sprintf(" (%.3f", *d.Score)
+		if d.Change != nil {
+			score += fmt.Sprintf(", %+.3f [%+.3f, %+.3f]", *d.Change, d.CI[0], d.CI[1])
+		}
+		score += ")"
+	}
+	switch d.Did {
+	case Tries:
+		return fmt.Sprintf("autopilot, step %d: tries %s, which was %.4g; %s: %s", d.Step, change, d.Before, d.Rule, d.Why)
+	case Keeps:
+		return fmt.Sprintf("autopilot, step %d: keeps %s: %s%s", d.Step, change, d.Why, score)
+	case GoesBack:
+		return fmt.Sprintf("autopilot, step %d: goes back to step %d, and on with %s, which was %.4g; %s: %s",
+			d.Step, *d.To, change, d.Before, d.Rule, d.Why)
+	}
+	return fmt.Sprintf("autopilot, step %d: goes on as it is; %s: %s", d.Step, d.Rule, d.Why)
+}
+
+// Summary says at the end of a run what was done, "" where nothing was.
+func (p *Pilot) Summary() string {
+	if p == nil {
+		return ""
+	}
+	if p.Last == (Counts{}) {
+		return "autopilot: nothing was found that it could act on"
+	}
+	text := fmt.Sprintf("autopilot: %d changes tried, %d kept, went back %d times", p.Last.Tried, p.Last.Kept, p.Last.Undone)
+	var now []string
+	for _, key := range []string{Rate, Temperature, Format, Completions, Overlong} {
+		if v, other := p.Now[key]; other {
+			now = append(now, fmt.Sprintf("%s=%.4g (was %.4g)", key, v, p.Own[key]))
+		}
+	}
+	if len(now) > 0 {
+		text += "; in force at the end: " + strings.Join(now, ", ")
+	}
+	return text
+}

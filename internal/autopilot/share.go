@@ -1,0 +1,40 @@
+package autopilot
+
+import (
+	"github.com/seed-7879b91d/grpo/configs"
+	"github.com/seed-7879b91d/grpo/data"
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+)
+
+// fewest is how many problems it takes to see anything.
+const fewest = 8
+
+// Share gives the problems to measure on: the first of those held out, or the last tenth of those to train on, which are
+// not trained on then.
+func Share(cfg *configs.Config, heldOut, train []data.Problem) (left, checks []data.Problem, err error) {
+	if !cfg.Autopilot {
+		return train, nil, nil
+	}
+	each := cfg.PromptsPerStep * cfg.CompletionsPerPrompt
+	if n := Problems(len(heldOut), each); n > 0 {
+		return train, heldOut[:n], nil
+	}
+	n := Problems(len(train)/10, max(each, fewest))
+	if n < fewest {
+		return nil, nil, badinput.Errorf("autopilot: no problems are held out, and a tenth of the %d to train on is too little to measure on; "+
+			"type test_data=FILE, or autopilot=false", len(train))
+	}
+	return train[:len(train)-n], train[len(train)-n:], nil
+}
+
+// Own are the settings of a run that may be changed. judged says that the run's own judge makes the reward of what it finds.
+func Own(cfg *configs.Config, judged bool) Values {
+	v := Values{Rate: cfg.LearningRate, Temperature: cfg.Temperature, Completions: float64(cfg.CompletionsPerPrompt)}
+	if cfg.Env == "none" {
+		v[Overlong] = cfg.OverlongPenalty
+	}
+	if judged && (cfg.Reward == "correct" || cfg.Reward == "fraction") {
+		v[Format] = cfg.FormatCoef
+	}
+	return v
+}

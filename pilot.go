@@ -1,0 +1,143 @@
+package grpo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/seed-7879b91d/grpo/internal/autopilot"
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/jsonl"
+	"github.com/seed-7879b91d/grpo/internal/report"
+	"github.com/seed-7879b91d/grpo/internal/rundir"
+	"github.com/seed-7879b91d/grpo/internal/snapshot"
+	"github.com/seed-7879b91d/grpo/internal/stats"
+	"github.com/seed-7879b91d/grpo/reward"
+)
+
+// errLost is an update after which there is nothing to go on with.
+var errLost = errors.New("the update left log-probabilities that are not finite")
+
+// engage has the autopilot begin, or go on.
+func (t *Trainer) engage() error {
+	t.completions = t.cfg.CompletionsPerPrompt
+	switch {
+	case !t.cfg.Autopilot:
+		t.pilot = nil
+		return nil
+	case t.record == nil:
+		return badinput.Errorf("autopilot: it goes back to checkpoints, and this trainer is unrecorded; leave one of them out")
+	}
+	own := autopilot.Own(t.cfg, t.judging.Judge() != nil)
+	if t.pilot == nil {
+		t.pilot = autopilot.New(own)
+	}
+	t.pilot.GoesOn(own)
+	t.putInForce()
+	return nil
+}
+
+// putInForce trains on with the settings of the autopilot. Nothing is being scored then.
+func (t *Trainer) putInForce() {
+	p := t.pilot
+	t.learner.SetRate(p.Value(autopilot.Rate))
+	t.sampling.train.Temperature = float32(p.Value(autopilot.Temperature))
+	t.learner.Recipe.Adjust(p.Value(autopilot.Temperature), p.Value(autopilot.Overlong), t.cfg.OverlongBuffer)
+	t.completions = int(p.Value(autopilot.Completions))
+	if j := t.judging.Judge(); j != nil && p.Value(autopilot.Format) != 0 {
+		j.WeighFormat(p.Value(autopilot.Format))
+	}
+}
+
+// steer has the autopilot look at the run between two steps, and does what it decides.
+func (t *Trainer) steer(ctx context.Context) (err error) {
+	if t.pilot == nil {
+		return nil
+	}
+	var found stats.Judged
+	switch t.pilot.Wants(t.step, t.step == t.cfg.MaxSteps) {
+	case autopilot.Nothing:
+		return nil
+	case autopilot.Measure:
+		if found, err = t.measure(ctx); err != nil {
+			return fmt.Errorf("step %d: autopilot: measure: %w", t.step, err)
+		}
+	}
+	deeds, back := t.pilot.Decide(t.step, found)
+	if t.pilot.Fresh && t.ahead != nil {
+		err, t.ahead = t.ahead.abandon(), nil
+	}
+	var sums map[string]string // of the checkpoint that it is back at
+	if err == nil && back >= 0 {
+		sums, err = t.goBack(back, deeds)
+	}
+	t.putInForce()
+	for _, d := range deeds {
+		err = errors.Join(err, t.record.append(autopilot.File, d))
+		t.watcher.Warn(d.String())
+	}
+	if back >= 0 && err == nil { // from here on a resumed run goes on from there, too
+		err = t.writeState(t.record.Checkpoint(back), sums)
+	}
+	t.report((*report.Page).GoesOn)
+	return err
+}
+
+// measure tries the problems that the autopilot measures on.
+func (t *Trainer) measure(ctx context.Context) (found stats.Judged, err error) {
+	a, err := t.attempt(ctx, t.checks, 1, 0)
+	found.Step = t.step
+	for _, g := range a.Groups {
+		score := g.Rollouts[0].Score
+		if score.Excluded == reward.ExcludedInfra {
+			continue
+		}
+		value := score.Components.Correct
+		if t.custom.grader != nil { // which need not say what is correct
+			value = score.Reward
+		}
+		found.Problems, found.Correct = append(found.Problems, g.Problem.ID), append(found.Correct, value)
+	}
+	return found, err
+}
+
+// goBack puts everything back to a checkpoint but the autopilot, and gives the checksums of its files. What the run has
+// beyond it is set aside.
+func (t *Trainer) goBack(step int, deeds []autopilot.Deed) (map[string]string, error) {
+	dir := t.record.Checkpoint(step)
+	s, err := snapshot.Read(dir)
+	if err != nil {
+		return nil, err
+	}
+	steps, err := jsonl.OfKind[Metrics](t.record.File(metricsFile), "")
+	if err != nil {
+		return nil, err
+	}
+	for _, m := range steps {
+		if m.Step > step {
+			deeds[0].Undone = append(deeds[0].Undone, autopilot.UndoneBy{Step: m.Step, Reward: m.MeanReward, KL: m.Drift.KL2})
+		}
+	}
+	t.turn.Lock()
+	err = restore(dir, t.policy, t.learner.Adam)
+	t.turn.Unlock()
+	if err != nil {
+		return nil, err
+	}
+	if _, err = t.pool.Restore(s.Cursor); err != nil {
+		return nil, err
+	}
+	t.step, t.evaluated, t.advisor, t.broken = s.Step, s.Evaluated, s.Advisor, nil
+	delete(s.Logs, autopilot.File)
+	aside, err := t.record.Back(rundir.Point{Step: step, Logs: s.Logs}, autopilot.File)
+	if err != nil {
+		return nil, err
+	}
+	if aside != "" {
+		t.watcher.Warn(fmt.Sprintf("what the run had after step %d is set aside in %s", step, aside))
+	}
+	return s.Checksum, t.recall()
+}
+
+// Autopilot says in words what the autopilot did so far, "" where there is none.
+func (t *Trainer) Autopilot() string { return t.pilot.Summary() }
