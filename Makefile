@@ -91,6 +91,10 @@ parity: ## beside an independent float64 reference, and llama.cpp (SEED=1)
 clients: ## grpo serve and the official clients of OpenAI's API, in Go and for Node.js
 	./.ci/clients
 
+.PHONY: environments
+environments: ## runs with the tools of npm's MCP server, and against a server of OpenEnv's protocol
+	./.ci/environments
+
 .PHONY: page
 page: ## the server's page in a browser (chromium, Node.js); pictures in build/page
 	./.ci/page

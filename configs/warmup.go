@@ -58,6 +58,7 @@ func (c *Config) becomeWarmup(named func(key string) bool) {
 	}
 	c.Loss, c.Advantage, c.TIS, c.KLCoef, c.EntropyCoef, c.AdvantageClip, c.PositiveOnly = loss, d.Advantage, d.TIS, 0, 0, 0, false
 	c.OverlongPenalty, c.OverlongBuffer, c.Refill, c.MaxRefills, c.NumIterations = 0, 0, false, 0, 1
+	c.HealTemplate, c.MCP, c.OpenEnvAction, c.OpenEnvTemplate, c.ConversationSeconds = "", "", "", "", 0
 	c.Env, c.Temperature, c.RecordRollouts, c.Pipeline, c.ClipDual = "none", 1, "none", "off", 0
 	inherit(&c.Reduction, reduction, named("reduction"))
 	inherit(&c.LearningRate, rate, named("learning_rate"))

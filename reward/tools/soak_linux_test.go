@@ -48,7 +48,11 @@ func nothingIsLeft(t *testing.T, j *reward.Judge) {
 	converse := func(n int) {
 		o := tight(j)
 		o.Group = strconv.Itoa(n % 7)
-		k := openKit(t, p, o)
+		k, err := Open(t.Context(), &p, o) // openKit would have the test keep it to its end
+		if err != nil {
+			t.Error(err)
+			return
+		}
 		for i := range 4 {
 			c := programs[(n*3+i*7)%len(programs)]
 			if text := ask(t, k, c.tool, map[string]any{"code": c.code}); !strings.Contains(text, c.want) {
@@ -71,6 +75,8 @@ func nothingIsLeft(t *testing.T, j *reward.Judge) {
 	}
 	wait.Wait()
 	after := remains(t)
+	t.Logf("%d calls: %d processes (%d before), %d descriptors (%d), heap %d KiB (%d)", calls, after.processes, before.processes,
+		after.descriptors, before.descriptors, after.heap>>10, before.heap>>10)
 	require.LessOrEqual(t, after.descriptors, before.descriptors+2*3, "descriptors: a cell that was not there before has three")
 	require.LessOrEqual(t, after.processes, most, "processes: a supervisor, and cells of two slots and three places")
 	require.Less(t, after.heap, before.heap+16<<20, "heap")

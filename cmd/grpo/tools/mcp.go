@@ -17,12 +17,14 @@ import (
 func mcpCommand() *cobra.Command {
 	var seconds float64
 	var text int
+	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "mcp FILE [TOOL [ARGUMENTS]]",
 		Short: "List the tools of MCP servers, or call one of them",
 		Long: `Starts the servers that FILE names, as mcp=FILE does, and lists their tools under the names that a model calls them by;
 with TOOL, calls it and prints the text that the model would be given. ARGUMENTS is a JSON object.`,
 		Example: `  grpo tool mcp servers.json
+  grpo tool mcp servers.json --json > tools.json
   grpo tool mcp servers.json read_file '{"path": "/data/notes.txt"}'`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) < 1 || len(args) > 3 {
@@ -45,7 +47,7 @@ with TOOL, calls it and prints the text that the model would be given. ARGUMENTS
 			}
 			defer servers.Close()
 			if len(args) == 1 {
-				return listTools(cmd, servers)
+				return list(cmd, servers, asJSON)
 			}
 			given := json.RawMessage("{}")
 			if len(args) == 3 {
@@ -67,8 +69,26 @@ with TOOL, calls it and prints the text that the model would be given. ARGUMENTS
 		},
 	}
 	cmd.Flags().Float64Var(&seconds, "seconds", 30, "seconds of a call")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "list the tools as a model is told of them, one JSON array")
 	cmd.Flags().IntVar(&text, "text", tools.DefaultText, "the most bytes of an answer")
 	return cmd
+}
+
+// printSchemas prints tools as requests and rows have them.
+func printSchemas(cmd *cobra.Command, servers *mcp.Servers) error {
+	schemas := []json.RawMessage{}
+	for _, t := range servers.Tools() {
+		schemas = append(schemas, t.Schema)
+	}
+	return json.NewEncoder(cmd.OutOrStdout()).Encode(schemas)
+}
+
+// list prints what tools there are, for programs or for people.
+func list(cmd *cobra.Command, servers *mcp.Servers, asJSON bool) error {
+	if asJSON {
+		return printSchemas(cmd, servers)
+	}
+	return listTools(cmd, servers)
 }
 
 // listTools prints tools for people: what they are called, whose they are, and what they say of themselves first.
@@ -87,7 +107,7 @@ func listTools(cmd *cobra.Command, servers *mcp.Servers) error {
 		}
 		errs = append(errs, json.Unmarshal(t.Schema, &known))
 		what, _, _ := strings.Cut(strings.TrimSpace(known.Function.Description), "\n")
-		_, err := fmt.Fprintf(out, "%-28s %s: %s\n", t.Name, t.Server, what)
+		_, err := fmt.Fprintf(out, "%-28s %s: %s\n", t.Name, t.Server, tools.Fit(what, 400))
 		errs = append(errs, err)
 		if needed := known.Function.Parameters.Required; len(needed) > 0 {
 			_, err = fmt.Fprintf(out, "%-28s   needs %s\n", "", strings.Join(needed, ", "))
