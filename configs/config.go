@@ -98,8 +98,7 @@ type Config struct {
 
 	// Conversations
 
-	// Who answers the model: nobody (none), for one turn; heal, which grades each turn and tells what is wrong; tools, which it calls
-	// until it answers; program:FILE, a program of yours; openenv:URL, a server of OpenEnv; own, that of a Go program.
+	// Who answers the model: nobody (none); heal, which tells what is wrong; tools; program:FILE; openenv:URL; own, a Go program's.
 	Env string `json:"env"`
 	// Turns of the model in a conversation. The last one ends it.
 	MaxTurns int `json:"max_turns"`
