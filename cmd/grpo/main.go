@@ -6,7 +6,8 @@
 // input.go and output.go (lines of JSON, tables). What a person is shown meanwhile is in the package screen,
 // what an evaluation found in outcome, tables of a run in export, mistakes on the command line and what a shell
 // completes in usage, what this machine has in doctor, the server in serve, tools of a model in tools, pages of man(1)
-// in manual, warm-ups in warmup, and benchmarks are in bench and load.
+// in manual, warm-ups in warmup, several runs in compare and
+// sweep, runs while they go on in watch, and benchmarks are in bench and load.
 package main
 
 import (
@@ -31,6 +32,7 @@ import (
 	"github.com/seed-7879b91d/grpo/cmd/grpo/tools"
 	"github.com/seed-7879b91d/grpo/cmd/grpo/usage"
 	"github.com/seed-7879b91d/grpo/cmd/grpo/warmup"
+	"github.com/seed-7879b91d/grpo/cmd/grpo/watch"
 	"github.com/seed-7879b91d/grpo/data/hub"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/notice"
@@ -171,7 +173,7 @@ func newRoot() *cobra.Command {
 	root.SetFlagErrorFunc(usage.BadFlag)
 	root.AddCommand(newScoreCmd(), newReplayCmd(), newMergeCmd(), newQuantizeCmd(), newSampleCmd(), newEvalCmd(), newBenchCmd(),
 		newTokenizeCmd(), sets.Command(), newRewardCmd(), newDoctorCmd(), newServeCmd(), export.Command(), tools.Command(), manual.Command(),
-		compare.Command(), compare.Summarize(), sweep.Command(sweeping), sweep.Checkpoints(sweeping))
+		compare.Command(), compare.Summarize(), sweep.Command(sweeping), sweep.Checkpoints(sweeping), watch.Command())
 	root.AddCommand(warmup.Commands(warmup.Machine{Args: trainArgs, Saves: &saves,
 		Open: func(ctx context.Context, name string, threads int) (kernels.Backend, error) {
 			return openDevice(ctx)(name, threads)

@@ -86,7 +86,7 @@ func (c *Comparison) HTML() ([]byte, error) {
 		Sections   []section
 		ScriptHash string
 		Script     template.JS
-	}{seen, sections, scriptHash(), template.JS(script)})
+	}{seen, sections, hashOf(script), template.JS(script)})
 	return b.Bytes(), err
 }
 

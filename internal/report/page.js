@@ -1,6 +1,8 @@
 "use strict";
+const all = what => [...document.querySelectorAll(what)];
+
 // Pointing at a chart reads all charts of its section at that step. Without this the page lacks nothing else.
-for (const section of document.querySelectorAll("[data-at]")) {
+const read = section => {
 	const at = section.dataset.at.split(" ").map(Number), label = section.dataset.label.split(" ");
 	const slots = [...section.querySelectorAll("[data-v]")].map(e => ({ e, rest: e.textContent, values: e.dataset.v.split(" ") }));
 	const whens = section.querySelectorAll(".when"), cursors = section.querySelectorAll(".cursor");
@@ -22,24 +24,28 @@ for (const section of document.querySelectorAll("[data-at]")) {
 	section.addEventListener("pointermove", point);
 	section.addEventListener("pointerdown", point);
 	section.addEventListener("pointerleave", () => show(null));
-}
+};
+all("[data-at]").forEach(read);
 
 // The page of a run that goes on is loaded again, and again shows what its reader was looking at. It waits for one who
 // is not there, has something selected, or did something just now. Without scripts the browser does the first by itself.
 // (No character here may mean something to a reader of XML.)
 const ago = s => (s > 129600 ? Math.round(s / 86400) + " days" : s > 5400 ? Math.round(s / 3600) + " h" : s > 90 ? Math.round(s / 60) + " min" : s + " s");
-const place = "grpo " + location.pathname, details = [...document.querySelectorAll("details")];
-const boxes = [...document.querySelectorAll("pre, .statement")];
-const remember = () => sessionStorage.setItem(place, JSON.stringify({
-	y: scrollY, open: Object.fromEntries(details.map(d => [d.id, d.open])), boxes: boxes.map(b => b.scrollTop),
-}));
+const place = "grpo " + location.pathname, boxes = "pre, .statement";
+const looked = () => ({
+	y: scrollY, open: Object.fromEntries(all("details").map(d => [d.id, d.open])), boxes: all(boxes).map(b => b.scrollTop),
+});
+const look = was => {
+	for (const d of all("details")) if (d.id in was.open) d.open = was.open[d.id];
+	all(boxes).forEach((b, i) => (b.scrollTop = was.boxes[i] || 0));
+	scrollTo(0, was.y);
+};
+const remember = () => sessionStorage.setItem(place, JSON.stringify(looked()));
 const recall = () => {
 	const was = JSON.parse(sessionStorage.getItem(place));
 	if (!was) return;
 	history.scrollRestoration = "manual";
-	for (const d of details) if (d.id in was.open) d.open = was.open[d.id];
-	boxes.forEach((b, i) => (b.scrollTop = was.boxes[i] || 0));
-	scrollTo(0, was.y);
+	look(was);
 };
 const said = document.querySelector("[data-written]");
 if (said) {

@@ -34,8 +34,8 @@ func part(name string) string {
 	return string(text)
 }
 
-// scriptHash lets the browser run the page's own script and no other, whatever a completion says.
-func scriptHash() string {
+// hashOf lets the browser run the page's own script and no other, whatever a completion says.
+func hashOf(script string) string {
 	sum := sha256.Sum256([]byte(script))
 	return "sha256-" + base64.StdEncoding.EncodeToString(sum[:])
 }
@@ -58,6 +58,7 @@ type page struct {
 	SampleStep  int
 	Groups      []shown
 	Status      *shownStatus
+	Live        bool // it is drawn by a server, again and again
 	Checkpoints []checkpoint
 	Kept        string // how many of the checkpoints are
 	Config      string
@@ -85,7 +86,7 @@ const mostDocument = 24 << 10 // of config.json or manifest.json, in bytes
 
 func (r *run) page() page {
 	p := page{
-		Name: visible(r.name), Script: template.JS(script), ScriptHash: scriptHash(),
+		Name: visible(r.name), Script: template.JS(script), ScriptHash: hashOf(script),
 		Verdict: r.verdict(), Facts: r.facts(), Outcomes: r.outcomes(), BeforeAfter: r.beforeAfter(), Checks: r.checks(),
 		Sections: r.sections(), Groups: r.groups(), Unread: r.unread,
 		Config: visible(cut(string(r.config), mostDocument)), Manifest: visible(cut(string(r.manifest), mostDocument)),

@@ -19,17 +19,23 @@ const usual = 80
 // Width is how many characters fit in a line of w, and whether that is a terminal. It is asked for each time that
 // something is drawn, since a window may be made smaller at any time.
 func Width(w io.Writer) (columns int, terminal bool) {
+	columns, _, terminal = Size(w)
+	return columns, terminal
+}
+
+// Size is Width with the number of lines; 0 where there is no end to them.
+func Size(w io.Writer) (columns, rows int, terminal bool) {
 	if over, ok := w.(interface{ Unwrap() io.Writer }); ok {
 		w = over.Unwrap()
 	}
 	f, ok := w.(*os.File)
 	if !ok || !term.IsTerminal(int(f.Fd())) {
-		return usual, false
+		return usual, 0, false
 	}
-	if columns, _, err := term.GetSize(int(f.Fd())); err == nil && columns > 0 {
-		return columns, true
+	if columns, rows, err := term.GetSize(int(f.Fd())); err == nil && columns > 0 {
+		return columns, rows, true
 	}
-	return usual, true
+	return usual, 0, true
 }
 
 // Tell prints a line: on a terminal in as many as it takes, with whole words.

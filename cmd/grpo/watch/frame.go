@@ -1,0 +1,134 @@
+package watch
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/seed-7879b91d/grpo/internal/report"
+)
+
+// chartRows is how high a chart is, in lines.
+const chartRows = 4
+
+// frame draws a run in lines of at most so many characters.
+func frame(l report.Listed, columns int) []string {
+	head := fmt.Sprintf("%s · %s · %s", l.Name, strings.ToLower(string(l.State)), l.Progress())
+	if held := l.HeldOut(); held != "" {
+		head += " · held-out pass@1 " + held
+	}
+	lines := []string{fit(head, columns), fit(l.Sentence(), columns), ""}
+	lines = append(lines, charts(l.Lines(), columns)...)
+	if bar := phases(l.Phases(), columns); bar != "" {
+		lines = append(lines, bar, "")
+	}
+	for i, a := range l.Advice() {
+		if i == 2 {
+			break
+		}
+		lines = append(lines, fit("! "+a, columns))
+	}
+	return append(lines, samples(l.Samples(), columns)...)
+}
+
+// charts are two beside each other where there is room.
+func charts(curves []report.Line, columns int) (lines []string) {
+	beside := 1
+	if columns >= 60 {
+		beside = 2
+	}
+	width := (columns - 3*(beside-1)) / beside
+	for at := 0; at < len(curves); at += beside {
+		var blocks [][]string
+		for _, c := range curves[at:min(at+beside, len(curves))] {
+			blocks = append(blocks, chart(c, width))
+		}
+		for i := range blocks[0] {
+			var parts []string
+			for _, b := range blocks {
+				parts = append(parts, b[i])
+			}
+			lines = append(lines, strings.TrimRight(strings.Join(parts, "   "), " "))
+		}
+		lines = append(lines, "")
+	}
+	return lines
+}
+
+// chart is a curve below its name and its last value, with the ends of its scale beside it.
+func chart(c report.Line, width int) []string {
+	low, high := ends(c.Values)
+	if c.Share {
+		low, high = 0, 1
+	}
+	scale := []string{short(high), short(low)}
+	margin := max(len(scale[0]), len(scale[1]))
+	lines := []string{pad(fit(c.Name+" "+c.Last, width), width)}
+	for i, row := range braille(c.Values, low, high, width-margin-1, chartRows) {
+		mark := ""
+		switch i {
+		case 0:
+			mark = scale[0]
+		case chartRows - 1:
+			mark = scale[1]
+		}
+		lines = append(lines, fmt.Sprintf("%*s %s", margin, mark, row))
+	}
+	return lines
+}
+
+func short(v float64) string {
+	if a := math.Abs(v); a >= 1e5 || a > 0 && a < 1e-3 {
+		return fmt.Sprintf("%.0e", v)
+	}
+	return fmt.Sprintf("%.3g", v)
+}
+
+// phases is how the last step went by, in shares.
+func phases(all []report.Phase, columns int) string {
+	total := 0.0
+	for _, p := range all {
+		total += p.Seconds
+	}
+	if total == 0 {
+		return ""
+	}
+	var parts []string
+	for _, p := range all {
+		if share := p.Seconds / total; share >= 0.005 {
+			parts = append(parts, fmt.Sprintf("%s %.0f %%", p.Name, 100*share))
+		}
+	}
+	return fit(fmt.Sprintf("last step %.3g s: %s", total, strings.Join(parts, ", ")), columns)
+}
+
+// sampleLines is how much is shown of a completion.
+const sampleLines = 6
+
+func samples(all []report.Written, columns int) (lines []string) {
+	for _, s := range all {
+		lines = append(lines, fit(fmt.Sprintf("── %s: %s, reward %s ", s.Problem, s.Verdict, s.Reward), columns))
+		n := 0
+		for line := range strings.Lines(s.Text) {
+			if n++; n > sampleLines {
+				lines = append(lines, "  …")
+				break
+			}
+			lines = append(lines, fit("  "+strings.ReplaceAll(strings.TrimRight(line, "\n"), "\t", "    "), columns))
+		}
+	}
+	return lines
+}
+
+// fit cuts a line to so many characters.
+func fit(line string, columns int) string {
+	if utf8.RuneCountInString(line) <= columns {
+		return line
+	}
+	return string([]rune(line)[:columns-1]) + "…"
+}
+
+func pad(line string, columns int) string {
+	return line + strings.Repeat(" ", max(columns-utf8.RuneCountInString(line), 0))
+}

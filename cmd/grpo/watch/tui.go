@@ -1,0 +1,91 @@
+package watch
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/seed-7879b91d/grpo/cmd/grpo/screen"
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/report"
+	"github.com/seed-7879b91d/grpo/internal/watch"
+)
+
+// What a terminal understands: another screen without a cursor, and back; the upper left corner; the rest of a line, or screen, away.
+const (
+	enter, leave = "\x1b[?1049h\x1b[?25l", "\x1b[?25h\x1b[?1049l"
+	home         = "\x1b[H"
+	toEnd        = "\x1b[K"
+	below        = "\x1b[J"
+)
+
+// watchHere draws a run in the terminal until ctx ends; once, where that is asked for or where there is no terminal.
+func watchHere(ctx context.Context, out io.Writer, paths []string, once bool) error {
+	s, err := watch.New(watch.Options{Paths: paths})
+	if err != nil {
+		return err
+	}
+	runs := s.Runs()
+	switch len(runs) {
+	case 0:
+		return badinput.Errorf("%s: there is no run yet; type grpo watch without --tui to wait for one", strings.Join(paths, ", "))
+	case 1:
+	default:
+		return badinput.Errorf("--tui draws one run, and here are %d; type grpo watch %s/%s --tui", len(runs),
+			strings.TrimRight(paths[0], "/"), runs[0])
+	}
+	columns, rows, terminal := screen.Size(out)
+	if once || !terminal {
+		text, err := picture(s, runs[0], columns, 0)
+		if err != nil {
+			return err
+		}
+		_, err = io.WriteString(out, strings.Join(text, "\n")+"\n")
+		return err
+	}
+	fmt.Fprint(out, enter)
+	defer fmt.Fprint(out, leave)
+	go s.Watch(ctx)
+	tick := time.NewTicker(time.Second) // which also sees a window that was made smaller
+	defer tick.Stop()
+	for version, last := "", ""; ; {
+		now, fresh := s.Version(runs[0])
+		columns, rows, _ = screen.Size(out)
+		if now = fmt.Sprint(now, columns, rows); now != version {
+			text, err := picture(s, runs[0], columns, rows)
+			if err != nil {
+				return err
+			}
+			if drawn := strings.Join(text, toEnd+"\r\n"); drawn != last {
+				fmt.Fprint(out, home, drawn, toEnd, below)
+				last = drawn
+			}
+			version = now
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-fresh:
+		case <-tick.C:
+		}
+	}
+}
+
+// picture is a run in so many columns and rows, of which 0 are any.
+func picture(s *watch.Server, name string, columns, rows int) ([]string, error) {
+	dir, state, ok := s.Where(name)
+	if !ok {
+		return []string{"the run is not there any more"}, nil
+	}
+	l, err := report.Look(dir, name, state)
+	if err != nil {
+		return nil, err
+	}
+	lines := frame(l, columns)
+	if rows > 0 && len(lines) > rows {
+		lines = lines[:rows]
+	}
+	return lines, nil
+}

@@ -1,0 +1,63 @@
+package watch
+
+import (
+	"bytes"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+)
+
+func TestBraille(t *testing.T) {
+	require.Equal(t, []string{"⡠⠊"}, braille([]float64{0, 1, 2, 3}, 0, 3, 2, 1))
+	require.Equal(t, []string{"⠀⡸", "⡸⠀"}, braille([]float64{0, 3, 4, 7}, 0, 7, 2, 2), "a step up is joined")
+	require.Equal(t, []string{"⠈⠁"}, braille([]float64{math.NaN(), 1, 1, math.NaN()}, 0, 1, 2, 1), "a gap")
+	require.Equal(t, []string{"⠤⠤"}, braille([]float64{5, 5}, 5, 5, 2, 1), "one that never moved, in the middle")
+	require.Equal(t, []float64{0.5, 2.5}, squeezed([]float64{0, 1, 2, 3}, 2))
+	require.Equal(t, []float64{0, 0.5, 1, 1.5, 2}, squeezed([]float64{0, 1, 2}, 5))
+	require.Equal(t, []float64{7, 7}, squeezed([]float64{7}, 2))
+	low, high := ends([]float64{math.NaN(), 2, -1})
+	require.Equal(t, []float64{-1, 2}, []float64{low, high})
+}
+
+// A picture has no line that is longer than the terminal, and says what there is.
+func TestAPicture(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "first")
+	require.NoError(t, os.Mkdir(dir, 0o755))
+	for name, text := range map[string]string{
+		"config.json":   `{"model":"tiny","data":"tiny","max_steps":3}`,
+		"manifest.json": `{"backend":"cpu"}`,
+		"metrics.jsonl": `{"step":1,"mean_reward":0.1,"mean_correct":0.1,"entropy":0.5}` + "\n" +
+			`{"step":2,"mean_reward":0.7,"mean_correct":0.25,"entropy":0.4}` + "\n",
+		"train_log.jsonl": `{"step":2,"total_s":2,"sample_s":1,"score_s":0.25,"train_s":0.5}` + "\n",
+		"run_log.jsonl":   `{"step":2,"rule":"truncation","finding":"60 % of completions end at max_tokens","try":"a larger max_tokens"}` + "\n",
+		"rollouts.jsonl": `{"step":2,"group":0,"problem":"plus","text":"print(1)\n` +
+			strings.Repeat("long ", 60) + `\u001b[31m","score":{"reward":1,"verdict":"AC"}}` + "\n" +
+			`{"step":2,"group":0,"problem":"plus","text":"no","score":{"reward":0,"verdict":"WA"}}` + "\n",
+	} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644))
+	}
+	var out bytes.Buffer
+	require.NoError(t, watchHere(t.Context(), &out, []string{dir}, true))
+	for _, says := range []string{"first · not running · 2 of 3 steps\n", "mean reward 0.700", "right 0.250", "entropy 0.4",
+		"last step 2 s: sampling 50 %, scores 12 %, training 25 %, the rest 12 %\n",
+		"! truncation: 60 % of completions end at max_tokens; try a larger max_tokens\n",
+		"── plus: AC, reward 1", "── plus: WA, reward 0", "  print(1)\n"} {
+		require.Contains(t, out.String(), says)
+	}
+	for line := range strings.Lines(out.String()) {
+		require.LessOrEqual(t, utf8.RuneCountInString(strings.TrimSuffix(line, "\n")), 80, line)
+		require.NotContains(t, line, "\x1b", "what a model wrote cannot steer the terminal")
+	}
+
+	err := watchHere(t.Context(), &out, []string{filepath.Join(dir, "none")}, true)
+	require.True(t, badinput.Is(err))
+	err = watchHere(t.Context(), &out, []string{t.TempDir()}, true)
+	require.ErrorContains(t, err, "there is no run yet")
+}

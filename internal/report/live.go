@@ -1,0 +1,141 @@
+package report
+
+import (
+	"bytes"
+	"embed"
+	"html/template"
+	"net/url"
+	"strings"
+)
+
+//go:embed list.html live.js
+var liveParts embed.FS
+
+var (
+	listLayout = template.Must(template.Must(template.New("list.html").ParseFS(parts, "page.css")).ParseFS(liveParts, "list.html"))
+	liveScript = func() string {
+		text, err := liveParts.ReadFile("live.js")
+		if err != nil {
+			panic(err) // it is embedded
+		}
+		return script + string(text)
+	}()
+)
+
+// State is whether a process trains a run.
+type State string
+
+const (
+	GoingOn State = "Going on"
+	Idle    State = "Not running"
+	Over    State = "Over" // it has done all its steps
+)
+
+// at is the state of a run of which a process trains it, or none.
+func (r *run) at(state State) State {
+	if n := len(r.steps); state == Idle && n > 0 && r.steps[n-1].Step == r.settings.MaxSteps {
+		return Over
+	}
+	return state
+}
+
+// Live draws a run for a server that calls it name: a browser draws the page again whenever the server says that there is something
+// new. statement gives the text of a problem by its name; it may be nil.
+func Live(dir, name string, state State, statement func(problem string) string) ([]byte, error) {
+	r, err := read(dir)
+	if err != nil {
+		return nil, err
+	}
+	r.name, r.statement = name, statement
+	p := r.page()
+	p.Live, p.Status = true, &shownStatus{Word: string(r.at(state)), Tone: "open"}
+	switch r.at(state) {
+	case Idle:
+		p.Status.Command = visible("grpo run_dir=" + dir)
+	case Over:
+		p.Status.Tone = "good"
+	}
+	p.Script, p.ScriptHash = template.JS(liveScript), hashOf(liveScript)
+	var b bytes.Buffer
+	err = layout.Execute(&b, p)
+	return b.Bytes(), err
+}
+
+// Listed is a run in a list of runs.
+type Listed struct {
+	Name  string
+	State State
+	run   *run
+}
+
+// Look reads a run for a list.
+func Look(dir, name string, state State) (Listed, error) {
+	r, err := read(dir)
+	if err != nil {
+		return Listed{}, err
+	}
+	return Listed{Name: name, State: r.at(state), run: r}, nil
+}
+
+// Path is its name as a part of an address.
+func (l Listed) Path() string {
+	parts := strings.Split(l.Name, "/")
+	for i := range parts {
+		parts[i] = url.PathEscape(parts[i])
+	}
+	return strings.Join(parts, "/")
+}
+
+// Progress, Sentence and Tone are as in the headline of its page.
+func (l Listed) Progress() string { return l.run.progress() + " steps" }
+func (l Listed) Sentence() string { return l.run.verdict().Sentence }
+func (l Listed) Tone() string     { return l.run.verdict().Tone }
+
+// HeldOut is the first and the last share of held-out problems that were solved; "" where there is none.
+func (l Listed) HeldOut() string {
+	switch n := len(l.run.evals); n {
+	case 0:
+		return ""
+	case 1:
+		return rate(l.run.evals[0].Greedy)
+	default:
+		return rate(l.run.evals[0].Greedy) + " → " + rate(l.run.evals[n-1].Greedy)
+	}
+}
+
+// Chart is its mean reward.
+func (l Listed) Chart() *chart {
+	steps := make([]int, len(l.run.steps))
+	for i, s := range l.run.steps {
+		steps[i] = s.Step
+	}
+	if len(steps) < 2 {
+		return nil
+	}
+	p := plot{title: "Mean reward", series: []series{l.run.line("reward", "c1", rate, func(s *step) float64 { return s.Reward })}}
+	if c := p.draw(stepsAxis(steps)); c != nil && !c.Still {
+		return c
+	}
+	return nil
+}
+
+// List draws the runs below some folders, as Live draws one.
+func List(where string, runs []Listed) ([]byte, error) {
+	going := 0
+	for _, l := range runs {
+		if l.State == GoingOn {
+			going++
+		}
+	}
+	title := count(len(runs), "run")
+	if going > 0 {
+		title += ", " + grouped(int64(going)) + " going on"
+	}
+	var b bytes.Buffer
+	err := listLayout.Execute(&b, struct {
+		Title, Where, ScriptHash string
+		Script                   template.JS
+		Runs                     []Listed
+	}{title, where, hashOf(liveScript), template.JS(liveScript), runs})
+	return b.Bytes(), err
+}

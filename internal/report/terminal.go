@@ -1,0 +1,78 @@
+package report
+
+import (
+	"cmp"
+	"slices"
+)
+
+// Line is a quantity of a run over its steps; what is not known of a step is NaN.
+type Line struct {
+	Name   string
+	Values []float64
+	Last   string // the latest one, as a person reads it
+	Share  bool   // from 0 to 1
+}
+
+// Lines are what a terminal has room for.
+func (l Listed) Lines() (curves []Line) {
+	add := func(name string, share bool, format func(float64) string, of func(s *step) float64) {
+		if values := l.run.over(of); known(values) {
+			last := slices.IndexFunc(reversed(values), func(v float64) bool { return v == v })
+			curves = append(curves, Line{name, values, format(reversed(values)[last]), share})
+		}
+	}
+	add("mean reward", false, rate, func(s *step) float64 { return s.Reward })
+	add("right", true, rate, func(s *step) float64 { return s.Correct })
+	add("tokens of a completion", false, number, func(s *step) float64 { return s.MeanLength })
+	add("entropy", false, number, func(s *step) float64 { return s.Entropy })
+	add("kl of a step", false, number, func(s *step) float64 { return s.Shift2 })
+	add("seconds of a step", false, number, func(s *step) float64 { return s.timing.Total })
+	return curves
+}
+
+func reversed(values []float64) []float64 {
+	out := slices.Clone(values)
+	slices.Reverse(out)
+	return out
+}
+
+// Phase is a part of a step's time.
+type Phase struct {
+	Name    string
+	Seconds float64
+}
+
+// Phases are those of the last step that was timed, and what is left of it.
+func (l Listed) Phases() []Phase {
+	for _, s := range slices.Backward(l.run.steps) {
+		if t := s.timing; t.Total == t.Total {
+			rest := t.Total - known0(t.Sample) - known0(t.Score) - known0(t.Train)
+			return []Phase{{"sampling", known0(t.Sample)}, {"scores", known0(t.Score)}, {"training", known0(t.Train)},
+				{"the rest", max(rest, 0)}}
+		}
+	}
+	return nil
+}
+
+// Advice is what holds of it, the latest first, with what to try.
+func (l Listed) Advice() (lines []string) {
+	now, _ := l.run.rules()
+	for _, r := range now {
+		lines = append(lines, r.Name+": "+r.Finding+"; try "+r.Try)
+	}
+	return lines
+}
+
+// Written is a completion of the latest step on record.
+type Written struct{ Problem, Verdict, Reward, Text string }
+
+// Samples are the best and the worst completion of the group whose rewards lie furthest apart.
+func (l Listed) Samples() (out []Written) {
+	for _, g := range l.run.groups() {
+		for _, c := range g.Completions {
+			out = append(out, Written{g.Problem, c.Verdict, cmp.Or(c.Reward, "none"), c.Text})
+		}
+		break
+	}
+	return out
+}

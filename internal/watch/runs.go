@@ -1,0 +1,125 @@
+// Package watch shows runs to browsers while they go on: a list of those below some folders, and the report of each, drawn again
+// as soon as one of its files changes. It looks at files alone, so a trainer may end and begin again meanwhile.
+package watch
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/report"
+	"github.com/seed-7879b91d/grpo/internal/rundir"
+)
+
+// run is a run directory that is watched.
+type run struct {
+	name, dir string
+	mark      string // of its files, as they were last seen
+	version   int    // counts how often that changed
+	state     report.State
+}
+
+// depth is how far below a folder runs are looked for.
+const depth = 3
+
+// find gives the runs of some folders, which are runs themselves or have some below, in the order of their names.
+func find(paths []string) (runs []run, err error) {
+	taken := map[string]bool{}
+	for _, path := range paths {
+		info, err := os.Stat(path)
+		if err != nil || !info.IsDir() {
+			return nil, badinput.Errorf("%s: expected the directory of a run, or one with runs in it, and found none", path)
+		}
+		whole, err := filepath.Abs(path)
+		if err != nil {
+			return nil, err
+		}
+		if isRun(whole) {
+			runs = append(runs, run{name: unique(filepath.Base(whole), taken), dir: whole})
+			continue
+		}
+		for _, dir := range below(whole) {
+			name, err := filepath.Rel(whole, dir)
+			if err != nil {
+				return nil, err
+			}
+			runs = append(runs, run{name: unique(filepath.ToSlash(name), taken), dir: dir})
+		}
+	}
+	slices.SortStableFunc(runs, func(a, b run) int { return strings.Compare(a.name, b.name) })
+	return runs, nil
+}
+
+// unique is a name that no other run has.
+func unique(name string, taken map[string]bool) string {
+	free := name
+	for n := 2; taken[free]; n++ {
+		free = fmt.Sprintf("%s~%d", name, n)
+	}
+	taken[free] = true
+	return free
+}
+
+// isRun tells whether a directory is one that a run wrote.
+func isRun(dir string) bool {
+	for _, name := range []string{"config.json", "manifest.json"} {
+		if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// below are the runs below a folder. What cannot be read has none.
+func below(root string) (dirs []string) {
+	filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
+		switch {
+		case err != nil || !e.IsDir():
+			return nil
+		case path != root && strings.HasPrefix(e.Name(), "."):
+			return fs.SkipDir
+		case path != root && isRun(path):
+			dirs = append(dirs, path)
+			return fs.SkipDir
+		case strings.Count(strings.TrimPrefix(path, root), string(filepath.Separator)) >= depth:
+			return fs.SkipDir
+		}
+		return nil
+	})
+	return dirs
+}
+
+// files are what a page is drawn from.
+var files = []string{"config.json", "manifest.json", "metrics.jsonl", "train_log.jsonl", "run_log.jsonl", "evaluations.jsonl",
+	"checkpoints.jsonl", "rollouts.jsonl", "rollouts.jsonl.zst"}
+
+// recently is how young a file of a run is that goes on, where the kernel does not tell who holds a lock.
+const recently = 2 * time.Minute
+
+// see looks at the files of a run again, and tells whether something is new.
+func (r *run) see(now time.Time) (changed bool) {
+	mark, newest := "", time.Time{}
+	for _, name := range files {
+		if info, err := os.Stat(filepath.Join(r.dir, name)); err == nil {
+			mark += fmt.Sprintf("%s %d %d\n", name, info.Size(), info.ModTime().UnixNano())
+			if info.ModTime().After(newest) {
+				newest = info.ModTime()
+			}
+		}
+	}
+	r.state = report.Idle
+	if held, known := rundir.Held(r.dir); held || !known && now.Sub(newest) < recently {
+		r.state = report.GoingOn
+	}
+	if mark += string(r.state); mark == r.mark {
+		return false
+	}
+	r.mark = mark
+	r.version++
+	return true
+}

@@ -1,0 +1,311 @@
+package watch
+
+import (
+	"context"
+	"crypto/subtle"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/seed-7879b91d/grpo/internal/report"
+)
+
+// Options of a server.
+type Options struct {
+	Paths []string // runs, or folders with runs in them
+	// Statement gives the text of a problem of the run in a directory, "" where it is not known. It may be nil.
+	Statement func(dir, problem string) string
+	Ticket    string   // who asks shows it, first in the address and then as a cookie; "": nobody needs to
+	Hosts     []string // the only names that requests may be sent to; nil: any
+}
+
+// Server is the handler of the pages.
+type Server struct {
+	Options
+	mux *http.ServeMux
+
+	mu    sync.Mutex
+	runs  map[string]*run // by name
+	order []string
+	fresh chan struct{} // closed with each change
+	drawn map[string]drawing
+	took  time.Duration // the longest of the last drawings
+}
+
+// drawing is a page as it was drawn from a version of its run.
+type drawing struct {
+	version string
+	page    []byte
+}
+
+// What is drawn takes a small part of the time, and a browser hears of a change within a second all the same.
+const (
+	seldom = 30 // times as long as a page took is nothing drawn
+	latest = 700 * time.Millisecond
+)
+
+// rest waits before a browser is told of a change, for what else changes with it.
+func (s *Server) rest(ctx context.Context) bool {
+	s.mu.Lock()
+	wait := min(max(seldom*s.took, often), latest)
+	s.mu.Unlock()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(wait):
+		return true
+	}
+}
+
+// How often files are looked at, and folders for new runs; and how often a browser hears that the server is there.
+const (
+	often  = 200 * time.Millisecond
+	rarely = 2 * time.Second
+	alive  = 15 * time.Second
+)
+
+// New makes a server, which has looked once.
+func New(o Options) (*Server, error) {
+	s := &Server{Options: o, mux: http.NewServeMux(), runs: map[string]*run{}, fresh: make(chan struct{}), drawn: map[string]drawing{}}
+	if err := s.look(true); err != nil {
+		return nil, err
+	}
+	s.mux.HandleFunc("GET /{$}", s.list)
+	s.mux.HandleFunc("GET /run/{name...}", s.one)
+	s.mux.HandleFunc("GET /events", s.events)
+	return s, nil
+}
+
+// Runs are the names of what is there now.
+func (s *Server) Runs() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.order)
+}
+
+// Watch looks at the files until ctx ends.
+func (s *Server) Watch(ctx context.Context) {
+	tick := time.NewTicker(often)
+	defer tick.Stop()
+	for searched := time.Now(); ; {
+		select {
+		case <-ctx.Done():
+			return
+		case now := <-tick.C:
+			search := now.Sub(searched) >= rarely
+			if search {
+				searched = now
+			}
+			s.look(search) // a folder that went away may come back
+		}
+	}
+}
+
+// look sees what is new, and wakes who waits for that.
+func (s *Server) look(search bool) error {
+	var found []run
+	if search {
+		var err error
+		if found, err = find(s.Paths); err != nil {
+			return err
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	changed := false
+	if search {
+		changed = s.take(found)
+	}
+	now := time.Now()
+	for _, r := range s.runs {
+		changed = r.see(now) || changed
+	}
+	if changed {
+		close(s.fresh)
+		s.fresh = make(chan struct{})
+	}
+	return nil
+}
+
+// take makes the runs that were found those that are watched.
+func (s *Server) take(found []run) (changed bool) {
+	runs, order := map[string]*run{}, []string{}
+	for _, f := range found {
+		old := s.runs[f.name]
+		if old == nil || old.dir != f.dir {
+			old, changed = &f, true
+		}
+		runs[f.name], order = old, append(order, f.name)
+	}
+	changed = changed || len(runs) != len(s.runs)
+	s.runs, s.order = runs, order
+	return changed
+}
+
+// Version names the state of a run, or of all for "", and what to wait for until it is another.
+func (s *Server) Version(name string) (version string, fresh <-chan struct{}) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if r := s.runs[name]; r != nil {
+		return fmt.Sprint(r.version), s.fresh
+	}
+	var all strings.Builder
+	for _, n := range s.order {
+		fmt.Fprintf(&all, "%s %d\n", n, s.runs[n].version)
+	}
+	return all.String(), s.fresh
+}
+
+// ServeHTTP lets in who may ask.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	host, _, err := net.SplitHostPort(r.Host)
+	if err != nil {
+		host = r.Host
+	}
+	if s.Hosts != nil && !slices.Contains(s.Hosts, strings.Trim(host, "[]")) {
+		http.Error(w, "this server answers on this machine's own names only", http.StatusMisdirectedRequest)
+		return
+	}
+	if !s.enter(w, r) {
+		return
+	}
+	h := w.Header()
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("X-Frame-Options", "DENY")
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("Cache-Control", "no-store")
+	s.mux.ServeHTTP(w, r)
+}
+
+const cookie = "grpo_watch"
+
+// enter looks for the ticket. One in the address becomes a cookie, so that it does not stay in the address.
+func (s *Server) enter(w http.ResponseWriter, r *http.Request) bool {
+	same := func(text string) bool { return subtle.ConstantTimeCompare([]byte(text), []byte(s.Ticket)) == 1 }
+	if s.Ticket == "" {
+		return true
+	}
+	if c, err := r.Cookie(cookie); err == nil && same(c.Value) {
+		return true
+	}
+	if !same(r.URL.Query().Get("ticket")) {
+		http.Error(w, "open the address that grpo watch printed; it has a ticket", http.StatusForbidden)
+		return false
+	}
+	http.SetCookie(w, &http.Cookie{Name: cookie, Value: s.Ticket, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode})
+	http.Redirect(w, r, r.URL.Path, http.StatusSeeOther)
+	return false
+}
+
+// list draws all runs.
+func (s *Server) list(w http.ResponseWriter, _ *http.Request) {
+	version, _ := s.Version("")
+	s.page(w, "", version, func() ([]byte, error) {
+		var listed []report.Listed
+		for _, name := range s.Runs() {
+			dir, state, ok := s.Where(name)
+			if !ok {
+				continue
+			}
+			l, err := report.Look(dir, name, state)
+			if err != nil {
+				return nil, err
+			}
+			listed = append(listed, l)
+		}
+		return report.List(strings.Join(s.Paths, ", "), listed)
+	})
+}
+
+// one draws a run.
+func (s *Server) one(w http.ResponseWriter, r *http.Request) {
+	name := r.PathValue("name")
+	dir, state, ok := s.Where(name)
+	if !ok {
+		http.Error(w, "there is no run of that name here", http.StatusNotFound)
+		return
+	}
+	version, _ := s.Version(name)
+	s.page(w, name, version, func() ([]byte, error) {
+		var statement func(string) string
+		if s.Statement != nil {
+			statement = func(problem string) string { return s.Statement(dir, problem) }
+		}
+		return report.Live(dir, name, state, statement)
+	})
+}
+
+// Where is the directory of a run, and whether it goes on.
+func (s *Server) Where(name string) (dir string, state report.State, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r, ok := s.runs[name]
+	if !ok {
+		return "", "", false
+	}
+	return r.dir, r.state, true
+}
+
+// page answers with a page, which is drawn once for each version however many look.
+func (s *Server) page(w http.ResponseWriter, name, version string, draw func() ([]byte, error)) {
+	s.mu.Lock()
+	d, drawn := s.drawn[name]
+	s.mu.Unlock()
+	if !drawn || d.version != version {
+		began := time.Now()
+		page, err := draw()
+		if errors.Is(err, os.ErrNotExist) {
+			http.Error(w, "the run is not there any more", http.StatusNotFound)
+			return
+		}
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
+		d = drawing{version, page}
+		s.mu.Lock()
+		s.drawn[name], s.took = d, max(time.Since(began), s.took/2)
+		s.mu.Unlock()
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.Write(d.page)
+}
+
+// events tells a browser of each change to a run, or to any.
+func (s *Server) events(w http.ResponseWriter, r *http.Request) {
+	name := r.URL.Query().Get("of")
+	w.Header().Set("Content-Type", "text/event-stream")
+	out := http.NewResponseController(w)
+	keep := time.NewTicker(alive)
+	defer keep.Stop()
+	last, fresh := s.Version(name)
+	for line := ": here\n\n"; ; {
+		if _, err := io.WriteString(w, line); err != nil || out.Flush() != nil {
+			return
+		}
+		for changed := false; !changed; {
+			select {
+			case <-r.Context().Done():
+				return
+			case <-keep.C:
+				line, changed = ": here\n\n", true
+			case <-fresh:
+				var now string
+				if now, fresh = s.Version(name); now == last {
+					continue
+				}
+				last, line, changed = now, "data: changed\n\n", true
+				if !s.rest(r.Context()) {
+					return
+				}
+			}
+		}
+	}
+}
