@@ -32,7 +32,8 @@ func TestAnEvaluationLeavesOutWhatWasNotJudged(t *testing.T) {
 	require.EqualValues(t, 0.5, e.BestOfK)
 	require.Equal(t, 1, e.LeftOut)
 	require.Equal(t, "0.500 (without 1 of 3 problems)", e.AtK(e.Problems))
-	require.Equal(t, stats.Judged{Problems: []string{"h1", "h2"}, Correct: []float64{0, 1}}, e.Judged)
+	require.Equal(t, stats.Judged{Problems: []string{"h1", "h2"}, Correct: []float64{0, 1},
+		Sampled: &stats.Tried{Problems: []string{"h1", "h2"}, Judged: []int{2, 2}, Right: []int{0, 2}}}, e.Judged)
 	require.Contains(t, e.Summary(), "; 2 problems are too few to say")
 
 	e = grade(reward.Score{Excluded: reward.ExcludedTruncated})

@@ -25,6 +25,7 @@ var writers = map[string]struct {
 	"grpo replay --run --out":  {"replay --run RUN --step 2 --out", true},
 	"grpo replay --dump-grads": {"replay --model tiny --rank 1 --datums DATUMS --out OUT --dump-grads", false},
 	"grpo quantize --out":      {"quantize --model tiny --out", true},
+	"grpo manual --out":        {"manual --out", true},
 	"grpo merge --out":         {"merge --model tiny --adapter RUN/checkpoints/step_000002/adapter --out", true},
 }
 

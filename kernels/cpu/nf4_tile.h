@@ -81,7 +81,7 @@ static void tile_codes_widened(const reading *r, float *sums, const target *t)
 	const float *a = r->a, *scales = scales_at(m, r->panel, r->k);
 	vf acc[EIGHTS], values[4];
 	byte_tables tables[EIGHTS];
-	half_group halves[2];
+	half_group halves[2] = {0}; // what no codes leave as it is adds nothing
 	ordered_values(values, m->values);
 	UNROLL for (int q = 0; q < EIGHTS; q++) acc[q] = r->first ? splat(0) : load(sums + 8 * q);
 	int64_t k = r->k, end = k + r->depth;

@@ -14,6 +14,7 @@ import (
 	"github.com/seed-7879b91d/grpo/configs"
 	"github.com/seed-7879b91d/grpo/internal/atomicfile"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/destination"
 )
 
 // Command is grpo manual.
@@ -31,6 +32,9 @@ verbs into a folder: share/man/man1 of your own is where man looks for them.`,
 			if out != "" {
 				if len(words) > 0 {
 					return badinput.Errorf("--out writes the pages of all verbs; leave %s out", strings.Join(words, " "))
+				}
+				if err := (destination.Place{Flag: "--out", Path: out, Folder: true}).Check(); err != nil {
+					return err
 				}
 				return writeAll(cmd.Root(), out)
 			}
