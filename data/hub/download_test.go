@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -78,13 +79,12 @@ func TestResumeInAnotherProcess(t *testing.T) {
 func TestServerThatCannotResume(t *testing.T) {
 	h := newFakeHub(t)
 	c, _ := h.client(t)
-	first := true
+	var asked atomic.Int32 // over several connections
 	h.setTrouble(func(w http.ResponseWriter, r *http.Request) bool {
 		if !strings.HasPrefix(r.URL.Path, "/storage/") {
 			return false
 		}
-		if first {
-			first = false
+		if asked.Add(1) == 1 {
 			return cut(h, 1000)(w, r)
 		}
 		w.Write(h.large[large]) // 200, whatever the Range
@@ -106,12 +106,11 @@ func TestStalledTransfer(t *testing.T) {
 		return sleep(ctx, d)
 	}
 	arrived := make(chan bool)
-	first := true
+	var asked atomic.Int32 // over several connections
 	h.setTrouble(func(w http.ResponseWriter, r *http.Request) bool {
-		if !strings.HasPrefix(r.URL.Path, "/storage/") || !first {
+		if !strings.HasPrefix(r.URL.Path, "/storage/") || asked.Add(1) > 1 {
 			return false
 		}
-		first = false
 		w.Header().Set("Content-Length", "300000")
 		w.Write(h.large[large][:300])
 		w.(http.Flusher).Flush()

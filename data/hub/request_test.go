@@ -3,6 +3,7 @@ package hub
 import (
 	"context"
 	"net/http"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -58,13 +59,13 @@ func TestRefusals(t *testing.T) {
 func TestTooManyRequests(t *testing.T) {
 	h := newFakeHub(t)
 	c, waits := h.client(t)
-	left := 2
+	var asked atomic.Int32 // over several connections
 	h.setTrouble(func(w http.ResponseWriter, r *http.Request) bool {
-		if left == 0 {
+		n := asked.Add(1)
+		if n > 2 {
 			return false
 		}
-		left--
-		w.Header().Set("Retry-After", []string{time.Now().Add(100 * time.Second).UTC().Format(http.TimeFormat), "7"}[left])
+		w.Header().Set("Retry-After", []string{"7", time.Now().Add(100 * time.Second).UTC().Format(http.TimeFormat)}[n-1])
 		w.WriteHeader(http.StatusTooManyRequests)
 		return true
 	})
