@@ -68,11 +68,12 @@ type Written struct{ Problem, Verdict, Reward, Text string }
 
 // Samples are the best and the worst completion of the group whose rewards lie furthest apart.
 func (l Listed) Samples() (out []Written) {
-	for _, g := range l.run.groups() {
-		for _, c := range g.Completions {
-			out = append(out, Written{g.Problem, c.Verdict, cmp.Or(c.Reward, "none"), c.Text})
-		}
-		break
+	groups := l.run.groups()
+	if len(groups) == 0 {
+		return nil
+	}
+	for _, c := range groups[0].Completions {
+		out = append(out, Written{groups[0].Problem, c.Verdict, cmp.Or(c.Reward, "none"), c.Text})
 	}
 	return out
 }

@@ -36,8 +36,7 @@ func watchHere(ctx context.Context, out io.Writer, paths []string, once bool) er
 		return badinput.Errorf("--tui draws one run, and here are %d; type grpo watch %s/%s --tui", len(runs),
 			strings.TrimRight(paths[0], "/"), runs[0])
 	}
-	columns, rows, terminal := screen.Size(out)
-	if once || !terminal {
+	if columns, _, terminal := screen.Size(out); once || !terminal {
 		text, err := picture(s, runs[0], columns, 0)
 		if err != nil {
 			return err
@@ -52,7 +51,7 @@ func watchHere(ctx context.Context, out io.Writer, paths []string, once bool) er
 	defer tick.Stop()
 	for version, last := "", ""; ; {
 		now, fresh := s.Version(runs[0])
-		columns, rows, _ = screen.Size(out)
+		columns, rows, _ := screen.Size(out)
 		if now = fmt.Sprint(now, columns, rows); now != version {
 			text, err := picture(s, runs[0], columns, rows)
 			if err != nil {
