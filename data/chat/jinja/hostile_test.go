@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/seed-7879b91d/grpo/internal/cputime"
+	"github.com/seed-7879b91d/grpo/internal/racing"
 )
 
 // Every template here would take for ever, or all memory. A few stand for all, which GRPO_TEXTS asks for.
@@ -76,6 +77,7 @@ var (
 )
 
 func TestHostile(t *testing.T) {
+	racing.Alone(t) // whose processor time is measured
 	for name, source := range hostile {
 		if os.Getenv("GRPO_TEXTS") == "" && !slices.Contains(few, name) {
 			continue

@@ -9,6 +9,8 @@ import (
 	"testing/iotest"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7879b91d/grpo/internal/racing"
 )
 
 // What All gives is what io.ReadAll does, however it comes.
@@ -34,6 +36,7 @@ func TestAllOfWhatIsCut(t *testing.T) {
 
 // Of a large body there is little more in memory than twice what it has.
 func TestAllTakesLittle(t *testing.T) {
+	racing.Alone(t) // and the race detector allocates, too
 	const size = 16 << 20
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)

@@ -23,6 +23,8 @@ func quiet(t *testing.T, o Options) (*Server, *session) {
 func kept(t *testing.T, s *Server, r record) *session {
 	n := newSession(s, r)
 	require.NoError(t, n.create(""))
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.sessions[n.ID] = n
 	return n
 }
@@ -67,7 +69,8 @@ func TestNoRoomForSessions(t *testing.T) {
 
 // Of the finished sessions those go that nobody asks for, and that have no name.
 func TestFinishedSessionsGo(t *testing.T) {
-	s, _ := quiet(t, Options{Keep: time.Hour})
+	s, _ := quiet(t, Options{}) // which sweeps only when it is told to
+	s.Keep = time.Hour
 	kept(t, s, record{ID: "finished", Finished: true})
 	kept(t, s, record{ID: "served", Finished: true, ServedAs: "mine"})
 	asked := kept(t, s, record{ID: "asked", Finished: true})
