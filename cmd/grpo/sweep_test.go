@@ -12,14 +12,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/seed-7879b91d/grpo/internal/racing"
 	"github.com/seed-7879b91d/grpo/internal/sweep"
 )
 
 // A sweep ends in the same results whatever becomes of the processes that make it. GRPO_SWEEPS=1 takes nine runs in real cells,
 // and kills more often.
 func TestSweepsEndAlike(t *testing.T) {
-	racing.Again(t)
 	if runtime.GOOS != "linux" {
 		t.Skip("processes are looked for in /proc")
 	}

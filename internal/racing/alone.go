@@ -9,11 +9,3 @@ func Alone(t testing.TB) {
 		t.Skip("one goroutine: nothing to race with")
 	}
 }
-
-// Again skips a test that takes long and begins no goroutine that shorter tests do not begin, too: it would say the same once more.
-func Again(t testing.TB) {
-	t.Helper()
-	if Detected {
-		t.Skip("shorter tests race the same goroutines")
-	}
-}
