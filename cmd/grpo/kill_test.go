@@ -141,5 +141,6 @@ func killedWhileSaving(t *testing.T, n int, words []string, want map[string]stri
 		}
 	}
 	t.Logf("seed %d: %d kills of %d runs with up to %d processes; %d of them left a part of a checkpoint", seed, n, runs, family, hits)
+	require.Positive(t, family)
 	requireSameRun(t, want, finish(t, folder, words...))
 }

@@ -77,7 +77,6 @@ var (
 )
 
 func TestHostile(t *testing.T) {
-	racing.Alone(t) // whose processor time is measured
 	for name, source := range hostile {
 		if os.Getenv("GRPO_TEXTS") == "" && !slices.Contains(few, name) {
 			continue
@@ -94,7 +93,7 @@ func TestHostile(t *testing.T) {
 		if err == nil {
 			t.Errorf("%s: it ends well", name)
 		}
-		if took > time.Second {
+		if took > time.Second && !racing.Detected { // which takes its time, too
 			t.Errorf("%s: it took %v", name, took)
 		}
 		// What was ever allocated bounds what was held.
