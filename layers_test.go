@@ -67,6 +67,7 @@ var layers = map[string][]string{
 	"internal/jsonl":       {},
 	"internal/provenance":  {"configs", "data", "kernels", "reward", "internal/rundir", "internal/sources", "internal/tiny"},
 	"internal/learning":    {"configs", "kernels", "model", "optim", "internal/recipe"},
+	"internal/loopback":    {},
 	"internal/memory":      {},
 	"internal/nf4":         {"kernels", "internal/tensorfile"},
 	"internal/notice":      {},
@@ -121,7 +122,8 @@ var (
 
 // cellar is what every room may import: it knows nothing of models.
 var cellar = []string{"internal/atomicfile", "internal/badinput", "internal/cachedir", "internal/cputime", "internal/disk",
-	"internal/jsonl", "internal/memory", "internal/notice", "internal/settings", "internal/splitmix", "internal/meter", "internal/racing",
+	"internal/jsonl", "internal/loopback", "internal/memory", "internal/notice", "internal/settings", "internal/splitmix", "internal/meter",
+	"internal/racing",
 	"internal/stats", "internal/tail", "internal/version"}
 
 // homes are the rooms that a library may be used in.

@@ -16,9 +16,12 @@ type Line struct {
 // Lines are what a terminal has room for.
 func (l Listed) Lines() (curves []Line) {
 	add := func(name string, share bool, format func(float64) string, of func(s *step) float64) {
-		if values := l.run.over(of); known(values) {
-			last := slices.IndexFunc(reversed(values), func(v float64) bool { return v == v })
-			curves = append(curves, Line{name, values, format(reversed(values)[last]), share})
+		values := l.run.over(of)
+		for _, v := range slices.Backward(values) {
+			if v == v {
+				curves = append(curves, Line{name, values, format(v), share})
+				return
+			}
 		}
 	}
 	add("mean reward", false, rate, func(s *step) float64 { return s.Reward })
@@ -28,12 +31,6 @@ func (l Listed) Lines() (curves []Line) {
 	add("kl of a step", false, number, func(s *step) float64 { return s.Shift2 })
 	add("seconds of a step", false, number, func(s *step) float64 { return s.timing.Total })
 	return curves
-}
-
-func reversed(values []float64) []float64 {
-	out := slices.Clone(values)
-	slices.Reverse(out)
-	return out
 }
 
 // Phase is a part of a step's time.

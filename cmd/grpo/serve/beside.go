@@ -17,6 +17,7 @@ import (
 	"github.com/seed-7879b91d/grpo/configs"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/footprint"
+	"github.com/seed-7879b91d/grpo/internal/loopback"
 	"github.com/seed-7879b91d/grpo/internal/serving"
 	"github.com/seed-7879b91d/grpo/internal/serving/gate"
 	"github.com/seed-7879b91d/grpo/internal/serving/page"
@@ -60,7 +61,7 @@ func Listen(cfg *configs.Config, dry bool, stderr io.Writer) (b *Beside, err err
 	f := &b.flags
 	f.listen, f.level, f.door.Drain = cfg.Serve, slog.LevelError, drain
 	f.speech = serving.Speech{Renderer: cfg.Renderer, ChatDate: cfg.ChatDate, ChatVars: cfg.ChatVars}
-	if b.local, err = loopback(cfg.Serve); err != nil {
+	if b.local, err = loopback.Is(cfg.Serve); err != nil {
 		return nil, badinput.Errorf("serve: %w", err)
 	}
 	switch {
@@ -73,7 +74,7 @@ func Listen(cfg *configs.Config, dry bool, stderr io.Writer) (b *Beside, err err
 			"(grpo serve --new-key NAME makes one)", cfg.Serve)
 	}
 	if b.local {
-		f.gate.Hosts = thisMachine
+		f.gate.Hosts = loopback.Names
 	}
 	if b.base, err = serving.Usual(cfg.Model); err != nil {
 		return nil, err

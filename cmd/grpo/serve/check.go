@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/loopback"
 	"github.com/seed-7879b91d/grpo/internal/serving"
 	"github.com/seed-7879b91d/grpo/internal/serving/adapters"
 	"github.com/seed-7879b91d/grpo/internal/serving/gate"
@@ -26,7 +27,7 @@ func (f *flags) check() (served serving.Options, local bool, err error) {
 			return served, false, badinput.Errorf("--chat-date: found %q, expected a day such as 2024-07-26, or \"\" for none", day)
 		}
 	}
-	if local, err = loopback(f.listen); err != nil {
+	if local, err = loopback.Is(f.listen); err != nil {
 		return served, false, badinput.Errorf("--listen: %w", err)
 	}
 	if f.keys != "" {
@@ -58,16 +59,6 @@ func (f *flags) check() (served serving.Options, local bool, err error) {
 	served.Speech, served.Sampling = f.speech, f.sampling
 	err = f.named(&served)
 	return served, local, err
-}
-
-// loopback reports whether nobody but this machine reaches an address.
-func loopback(address string) (bool, error) {
-	host, _, err := net.SplitHostPort(address)
-	if err != nil {
-		return false, badinput.Errorf("found %q, expected an address such as 127.0.0.1:8000", address)
-	}
-	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback(), nil
 }
 
 // bounds looks at the numbers.

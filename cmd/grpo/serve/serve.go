@@ -20,6 +20,7 @@ import (
 	"github.com/seed-7879b91d/grpo/configs"
 	"github.com/seed-7879b91d/grpo/data/chat"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/loopback"
 	"github.com/seed-7879b91d/grpo/internal/serving"
 	"github.com/seed-7879b91d/grpo/internal/serving/adapters"
 	"github.com/seed-7879b91d/grpo/internal/serving/gate"
@@ -189,7 +190,7 @@ func (f *flags) start(ctx context.Context, machine Machine, stderr io.Writer) (e
 		return err
 	}
 	if local {
-		f.gate.Hosts = append(thisMachine, f.hosts...)
+		f.gate.Hosts = slices.Concat(loopback.Names, f.hosts)
 	}
 	f.page = f.recorded.page(f.gate.Keys != nil)
 	g, tuition, err := f.open(host, stderr)
@@ -211,9 +212,6 @@ func (f *flags) start(ctx context.Context, machine Machine, stderr io.Writer) (e
 	}
 	return f.serve(ctx, g, host, listener)
 }
-
-// thisMachine is what requests from it are sent to.
-var thisMachine = []string{"localhost", "127.0.0.1", "::1"}
 
 // open puts the handlers behind the gate.
 func (f *flags) open(host *serving.Host, stderr io.Writer) (g *gate.Gate, tuition *tinker.Server, err error) {

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/loopback"
 	"github.com/seed-7879b91d/grpo/internal/watch"
 )
 
@@ -60,13 +61,13 @@ terminal: curves, where the time goes, advice, and what the model wrote last.`,
 
 // serve shows runs to browsers until ctx ends.
 func serve(ctx context.Context, out io.Writer, paths []string, address string) error {
-	local, err := loopback(address)
+	local, err := loopback.Is(address)
 	if err != nil {
-		return err
+		return badinput.Errorf("--listen: %w", err)
 	}
 	o := watch.Options{Paths: paths, Statement: newStatements(ctx).of}
 	if local {
-		o.Hosts = []string{"localhost", "127.0.0.1", "::1"}
+		o.Hosts = loopback.Names
 	} else {
 		o.Ticket = rand.Text()
 	}
@@ -107,14 +108,4 @@ func greet(out io.Writer, s *watch.Server, at net.Addr, ticket string) {
 		runs = fmt.Sprintf("%d runs", n)
 	}
 	fmt.Fprintf(out, "%s at %s\n^C ends this; the runs do not notice.\n", runs, address)
-}
-
-// loopback reports whether nobody but this machine reaches an address.
-func loopback(address string) (bool, error) {
-	host, _, err := net.SplitHostPort(address)
-	if err != nil {
-		return false, badinput.Errorf("--listen: found %q, expected an address such as 127.0.0.1:7770", address)
-	}
-	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback(), nil
 }
