@@ -332,7 +332,8 @@ func TestTheOpenDoor(t *testing.T) {
 	require.Eventually(t, func() bool { return strings.Count(said.String(), "the client left") == 2 }, time.Minute, 5*time.Millisecond)
 	require.NotContains(t, said.String(), "ERROR")
 	drawn := regexp.MustCompile(`(?m)^grpo_tokens_total\{kind="completion",model="tiny"\} [1-9]`)
-	require.Eventually(t, func() bool { return drawn.MatchString(metrics(t, url)) }, time.Minute, 20*time.Millisecond, "what was drawn is counted")
+	require.Eventually(t, func() bool { return drawn.MatchString(metrics(t, url)) }, time.Minute, 20*time.Millisecond,
+		"what was drawn is counted")
 
 	_, line, err := gate.NewKey("ada")
 	require.NoError(t, err)
