@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 
 	"github.com/seed-7879b91d/grpo/internal/atomicfile"
-	"github.com/seed-7879b91d/grpo/internal/report"
+	"github.com/seed-7879b91d/grpo/internal/readers"
 	"github.com/seed-7879b91d/grpo/internal/rundir"
 	"github.com/seed-7879b91d/grpo/internal/snapshot"
 	"github.com/seed-7879b91d/grpo/optim"
@@ -55,7 +55,7 @@ func (t *Trainer) save() error {
 		return t.record.unwritten(fmt.Errorf("checkpoint %s: %w", dir, err))
 	}
 	t.watcher.Saved(dir)
-	t.report((*report.Page).GoesOn)
+	t.report((*readers.Page).GoesOn)
 	return t.retain()
 }
 

@@ -5,7 +5,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/seed-7879b91d/grpo/internal/report"
+	"github.com/seed-7879b91d/grpo/internal/readers"
 	"github.com/seed-7879b91d/grpo/internal/stats"
 	"github.com/seed-7879b91d/grpo/reward"
 )
@@ -65,7 +65,7 @@ func (t *Trainer) evaluateIfDue(ctx context.Context) error {
 	}
 	t.last, t.evaluated = &e, t.step+1
 	t.watcher.Evaluated(e, advice)
-	t.report((*report.Page).GoesOn)
+	t.report((*readers.Page).GoesOn)
 	return nil
 }
 

@@ -20,7 +20,8 @@ var layers = map[string][]string{
 	"": slices.Concat(belowTrainer, roomsOfTrainer),
 	"cmd/grpo": slices.Concat(belowCommands, []string{"cmd/grpo/bench", "cmd/grpo/doctor", "cmd/grpo/export", "cmd/grpo/outcome",
 		"cmd/grpo/screen", "internal/compare", "internal/destination", "internal/footprint", "internal/mcp", "internal/nf4",
-		"internal/rebuild", "internal/rollouts", "internal/provenance", "internal/report", "internal/sweep", "internal/watch",
+		"internal/readers", "internal/rebuild", "internal/rollouts", "internal/rows", "internal/provenance", "internal/report",
+		"internal/sweep", "internal/watch",
 		"internal/tiny", "internal/serving", "internal/serving/adapters", "internal/serving/gate", "internal/serving/openai",
 		"internal/serving/page", "internal/serving/refusal", "internal/serving/sessions", "internal/serving/tinker", "internal/sources",
 		"internal/judging", "internal/warmup", "kernels/cuda/driver"}),
@@ -81,6 +82,8 @@ var layers = map[string][]string{
 	"internal/rebuild":     {},
 	"internal/remote":      {"data", "reward"},
 	"internal/report":      {},
+	"internal/readers":     {"configs", "internal/report", "internal/rows"},
+	"internal/rows":        {},
 	"internal/meter":       {},
 	"internal/rundir":      {},
 	"internal/rollouts":    {"configs", "internal/conversation", "reward", "sampler"},
@@ -90,7 +93,7 @@ var layers = map[string][]string{
 	"internal/sweep":       {"configs", "internal/compare"},
 	"internal/version":     {},
 	"internal/warmup": {"configs", "data", "internal/footprint", "internal/learning", "internal/objective", "internal/provenance",
-		"internal/recipe", "internal/report", "internal/rundir", "internal/sources", "kernels", "lora", "model", "reward"},
+		"internal/readers", "internal/recipe", "internal/report", "internal/rundir", "internal/sources", "kernels", "lora", "model", "reward"},
 	"internal/tiny":      {"data"},
 	"internal/tiny/make": {"model", "optim", "kernels", "kernels/cpu", "data", "internal/tiny"},
 
@@ -111,7 +114,8 @@ var layers = map[string][]string{
 
 // roomsOfTrainer are the trainer's own.
 var roomsOfTrainer = []string{"internal/advice", "internal/autopilot", "internal/conversation", "internal/episode", "internal/footprint",
-	"internal/judging", "internal/learning", "internal/objective", "internal/provenance", "internal/recipe", "internal/remote",
+	"internal/judging", "internal/learning", "internal/objective", "internal/provenance", "internal/readers", "internal/recipe",
+	"internal/remote",
 	"internal/report", "internal/rollouts", "internal/rundir", "internal/snapshot", "internal/sources", "internal/tally", "internal/tiny"}
 
 // belowTrainer and belowCommands are what the trainer and the commands stand on. Only commands choose a backend.
@@ -135,11 +139,11 @@ var homes = map[string][]string{
 	"gorgonia.org/tensor":               {"model"},
 	"github.com/chewxy/hm":              {"model"},
 	"github.com/klauspost/compress":     {"internal/jsonl", "internal/serving/tinker"},
-	"google.golang.org/protobuf":        {"internal/serving/tinker"},
+	"google.golang.org/protobuf":        {"internal/rows", "internal/serving/tinker"},
 	"github.com/nlpodyssey/safetensors": {"internal/tensorfile"},
 	"github.com/sugarme/tokenizer":      {"data"},
 	"github.com/dlclark/regexp2":        {"data"},
-	"github.com/parquet-go/parquet-go":  {"data"},
+	"github.com/parquet-go/parquet-go":  {"data", "internal/rows"},
 	"golang.org/x/text":                 {"data"},
 	"golang.org/x/sys":                  {"reward", "internal/tensorfile", "kernels/cpu", "data"},
 	"golang.org/x/term":                 {"cmd/grpo/screen"},

@@ -8,7 +8,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/autopilot"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/jsonl"
-	"github.com/seed-7879b91d/grpo/internal/report"
+	"github.com/seed-7879b91d/grpo/internal/readers"
 	"github.com/seed-7879b91d/grpo/internal/rundir"
 	"github.com/seed-7879b91d/grpo/internal/snapshot"
 	"github.com/seed-7879b91d/grpo/internal/stats"
@@ -79,7 +79,7 @@ func (t *Trainer) steer(ctx context.Context) (err error) {
 	if back >= 0 && err == nil { // from here on a resumed run goes on from there, too
 		err = t.writeState(t.record.Checkpoint(back), sums)
 	}
-	t.report((*report.Page).GoesOn)
+	t.report((*readers.Page).GoesOn)
 	return err
 }
 

@@ -12,7 +12,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/jsonl"
 	"github.com/seed-7879b91d/grpo/internal/provenance"
-	"github.com/seed-7879b91d/grpo/internal/report"
+	"github.com/seed-7879b91d/grpo/internal/readers"
 	"github.com/seed-7879b91d/grpo/internal/rollouts"
 	"github.com/seed-7879b91d/grpo/internal/rundir"
 	"github.com/seed-7879b91d/grpo/internal/stats"
@@ -35,7 +35,7 @@ type record struct {
 	*rundir.Dir
 	cfg   *configs.Config
 	log   *logbook
-	page  *report.Page
+	page  *readers.Page
 	begun bool
 }
 
@@ -78,7 +78,7 @@ func (t *Trainer) begin(ctx context.Context) error {
 	}
 	t.record.begun, t.record.page.Statement = true, t.problems.Statement
 	t.watcher.Begun(t.Origin())
-	t.report((*report.Page).GoesOn)
+	t.report((*readers.Page).GoesOn)
 	return nil
 }
 
@@ -133,7 +133,7 @@ func (t *Trainer) conclude(m Metrics, timing Timing, groups []Group) error {
 		return t.broken
 	}
 	t.watcher.StepDone(m, timing, advice)
-	t.report((*report.Page).Follow)
+	t.report((*readers.Page).Follow)
 	for _, a := range advice {
 		if a.Fatal {
 			return fmt.Errorf("%s: %s", a.Finding, a.Try)
@@ -219,11 +219,11 @@ func (r *record) evaluations() ([]Evaluation, error) {
 }
 
 // report draws the run as a page. A run is not ended because it cannot be drawn.
-func (t *Trainer) report(draw func(*report.Page) error) {
+func (t *Trainer) report(draw func(*readers.Page) error) {
 	if t.record == nil {
 		return
 	}
 	if err := draw(t.record.page); err != nil {
-		t.watcher.Warn(fmt.Sprintf("%s: %v", report.File, err))
+		t.watcher.Warn(err.Error())
 	}
 }

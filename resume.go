@@ -11,6 +11,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/autopilot"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/provenance"
+	"github.com/seed-7879b91d/grpo/internal/readers"
 	"github.com/seed-7879b91d/grpo/internal/report"
 	"github.com/seed-7879b91d/grpo/internal/rollouts"
 	"github.com/seed-7879b91d/grpo/internal/rundir"
@@ -73,15 +74,16 @@ func (t *Trainer) claim(named bool) error {
 		return err
 	}
 	t.cfg.RunDir = dir.Path
+	page, perr := readers.Open(t.cfg, dir.Path, "")
 	log := &logbook{Watcher: t.watcher}
-	t.record = &record{Dir: dir, cfg: t.cfg, log: log, page: &report.Page{Dir: dir.Path}}
+	t.record = &record{Dir: dir, cfg: t.cfg, log: log, page: page}
 	t.watcher, t.closers = log, append(t.closers, dir, log)
 	others, err := provenance.CheckPlace(dir.Path, append(slices.Clone(logFiles), autopilot.File, rollouts.Plain, rollouts.Compressed, logFile,
 		report.File))
 	if len(others) > 0 {
 		t.watcher.Warn(fmt.Sprintf("run_dir %s holds other files and no run yet: %s", dir.Path, strings.Join(others, ", ")))
 	}
-	return err
+	return errors.Join(err, perr)
 }
 
 // findOrigin finds where the run begins.

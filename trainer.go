@@ -12,8 +12,8 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/learning"
 	"github.com/seed-7879b91d/grpo/internal/provenance"
+	"github.com/seed-7879b91d/grpo/internal/readers"
 	"github.com/seed-7879b91d/grpo/internal/recipe"
-	"github.com/seed-7879b91d/grpo/internal/report"
 	"github.com/seed-7879b91d/grpo/internal/sources"
 	"github.com/seed-7879b91d/grpo/kernels"
 	"github.com/seed-7879b91d/grpo/model"
@@ -111,7 +111,7 @@ func (t *Trainer) Run(ctx context.Context) error {
 			err = serr
 		}
 	}
-	t.report(func(p *report.Page) error { return p.Ends(err) })
+	t.report(func(p *readers.Page) error { return p.Ends(err) })
 	return err
 }
 

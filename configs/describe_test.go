@@ -5,7 +5,6 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -22,12 +21,12 @@ import (
 
 // Every field has a key, a help text, a section and a default that reads back.
 func TestDescribeCoversEveryField(t *testing.T) {
-	structure, seen := reflect.TypeFor[Config](), map[string]bool{}
+	structure, seen := settled(), map[string]bool{}
 	described := Describe()
-	require.Len(t, described, structure.NumField())
+	require.Len(t, described, len(structure))
 	defaults := Defaults()
 	for i, f := range described {
-		name := structure.Field(i).Name
+		name := structure[i].Name
 		require.Regexp(t, `^[a-z][a-z0-9_]*$`, f.Key, name)
 		require.Equal(t, strings.ToLower(name), strings.ReplaceAll(f.Key, "_", ""))
 		require.False(t, seen[f.Key], f.Key)

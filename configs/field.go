@@ -34,14 +34,15 @@ func Describe() []Field { return slices.Clone(fields()) }
 //go:embed config.go
 var source string
 
+//go:embed machine.go
+var sourceInside string
+
 // fields are those of Config, in order.
 var fields = sync.OnceValue(func() []Field {
 	comments := readComments()
 	defaults := Defaults()
-	t := reflect.TypeFor[Config]()
-	out := make([]Field, t.NumField())
-	for i := range out {
-		f := t.Field(i)
+	out := make([]Field, len(settled()))
+	for i, f := range settled() {
 		out[i] = comments[f.Name]
 		out[i].Key = f.Tag.Get("json")
 		out[i].Values = strings.Fields(f.Tag.Get("enum"))
@@ -53,14 +54,40 @@ var fields = sync.OnceValue(func() []Field {
 	return out
 })
 
-// readComments gives the comment of every field of Config, by its Go name, with the section it is in.
+// settled are the fields of Config and of the structs inside, in order.
+var settled = sync.OnceValue(func() []reflect.StructField {
+	return slices.DeleteFunc(reflect.VisibleFields(reflect.TypeFor[Config]()), func(f reflect.StructField) bool { return f.Anonymous })
+})
+
+// readComments gives the comment of every field of Config, by its Go name, with the section it is in. That of a struct inside
+// is the one that it stands in.
 func readComments() map[string]Field {
-	files := token.NewFileSet()
-	file, err := parser.ParseFile(files, "config.go", source, parser.ParseComments)
+	out := map[string]Field{}
+	for _, f := range commented(source, "Config") {
+		if f.Key != "" {
+			out[f.Key] = f
+			continue
+		}
+		for _, inside := range commented(sourceInside, f.Help) {
+			inside.Section = f.Section
+			out[inside.Key] = inside
+		}
+	}
+	for name, f := range out {
+		f.Key = ""
+		out[name] = f
+	}
+	return out
+}
+
+// commented are the fields of a struct: their Go names as Key, their comments as Help, and their sections. One that has no name
+// is a struct inside, and Help is what that is called.
+func commented(source, name string) (out []Field) {
+	file, err := parser.ParseFile(token.NewFileSet(), "", source, parser.ParseComments)
 	if err != nil {
 		panic(err) // it was compiled
 	}
-	structure := file.Scope.Lookup("Config").Decl.(*ast.TypeSpec).Type.(*ast.StructType)
+	structure := file.Scope.Lookup(name).Decl.(*ast.TypeSpec).Type.(*ast.StructType)
 	attached := map[*ast.CommentGroup]bool{}
 	for _, f := range structure.Fields.List {
 		attached[f.Doc] = true
@@ -68,12 +95,16 @@ func readComments() map[string]Field {
 	sections := slices.DeleteFunc(slices.Clone(file.Comments), func(c *ast.CommentGroup) bool {
 		return attached[c] || c.Pos() < structure.Pos() || c.End() > structure.End()
 	})
-	out, section := map[string]Field{}, ""
+	section := ""
 	for _, f := range structure.Fields.List {
 		for len(sections) > 0 && sections[0].Pos() < f.Pos() {
 			section, sections = oneLine(sections[0]), sections[1:]
 		}
-		out[f.Names[0].Name] = Field{Help: oneLine(f.Doc), Section: section}
+		if len(f.Names) == 0 {
+			out = append(out, Field{Help: f.Type.(*ast.Ident).Name, Section: section})
+			continue
+		}
+		out = append(out, Field{Key: f.Names[0].Name, Help: oneLine(f.Doc), Section: section})
 	}
 	return out
 }
@@ -99,7 +130,9 @@ var keys = sync.OnceValue(func() []string {
 })
 
 // pointer is the address of field i.
-func (c *Config) pointer(i int) any { return reflect.ValueOf(c).Elem().Field(i).Addr().Interface() }
+func (c *Config) pointer(i int) any {
+	return reflect.ValueOf(c).Elem().FieldByIndex(settled()[i].Index).Addr().Interface()
+}
 
 func typeName(pointer any) string {
 	switch pointer.(type) {

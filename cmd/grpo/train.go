@@ -21,6 +21,7 @@ import (
 	"github.com/seed-7879b91d/grpo/data"
 	"github.com/seed-7879b91d/grpo/data/hub"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/readers"
 	"github.com/seed-7879b91d/grpo/internal/tiny"
 )
 
@@ -130,6 +131,7 @@ func (f *trainFlags) train(cmd *cobra.Command, t *grpo.Trainer, show *screen.Scr
 	if talk {
 		printOutcome(out, t)
 	}
+	readers.HandOver(ctx, t.Settings(), t.RunDir(), f.quiet || f.json, func(line string) { screen.Tell(cmd.ErrOrStderr(), line) })
 	return err
 }
 

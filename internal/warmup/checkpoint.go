@@ -10,7 +10,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/jsonl"
 	"github.com/seed-7879b91d/grpo/internal/provenance"
-	"github.com/seed-7879b91d/grpo/internal/report"
+	"github.com/seed-7879b91d/grpo/internal/readers"
 	"github.com/seed-7879b91d/grpo/internal/rundir"
 )
 
@@ -55,7 +55,7 @@ func (t *Trainer) save() error {
 			dir, err, t.cfg.Verb(), t.cfg.RunDir)
 	}
 	t.watcher.Saved(dir)
-	t.report((*report.Page).GoesOn)
+	t.report((*readers.Page).GoesOn)
 	return t.retain()
 }
 

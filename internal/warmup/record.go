@@ -2,6 +2,7 @@ package warmup
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/jsonl"
 	"github.com/seed-7879b91d/grpo/internal/provenance"
+	"github.com/seed-7879b91d/grpo/internal/readers"
 	"github.com/seed-7879b91d/grpo/internal/report"
 	"github.com/seed-7879b91d/grpo/internal/rundir"
 	"github.com/seed-7879b91d/grpo/kernels"
@@ -29,7 +31,7 @@ type record struct {
 	*rundir.Dir
 	Watcher
 	journal rundir.Journal
-	page    *report.Page
+	page    *readers.Page
 	begun   bool
 }
 
@@ -69,13 +71,14 @@ func (t *Trainer) claim(named bool) error {
 		return err
 	}
 	t.cfg.RunDir = dir.Path
-	t.record = &record{Dir: dir, Watcher: t.watcher, page: &report.Page{Dir: dir.Path, Verb: t.cfg.Verb()}}
+	page, perr := readers.Open(t.cfg, dir.Path, t.cfg.Verb())
+	t.record = &record{Dir: dir, Watcher: t.watcher, page: page}
 	t.watcher, t.closers = t.record, append(t.closers, dir, &t.record.journal)
 	others, err := provenance.CheckPlace(dir.Path, append(slices.Clone(logFiles), journalFile, referenceFile, report.File))
 	if len(others) > 0 {
 		t.watcher.Warn(fmt.Sprintf("run_dir %s holds other files and no run yet: %s", dir.Path, strings.Join(others, ", ")))
 	}
-	return err
+	return errors.Join(err, perr)
 }
 
 // begin starts recording: what was written after the checkpoint that the run goes on from is set aside.
@@ -119,7 +122,7 @@ func (t *Trainer) begin(ctx context.Context) error {
 		}
 	}
 	t.record.begun = true
-	t.report((*report.Page).GoesOn)
+	t.report((*readers.Page).GoesOn)
 	return nil
 }
 
@@ -161,9 +164,9 @@ func (r *record) append(name string, v any) error {
 	return nil
 }
 
-// report draws the run as a page. A run is not ended because it cannot be drawn.
-func (t *Trainer) report(draw func(*report.Page) error) {
+// report draws the run as a page, and writes it down for other readers. A run is not ended because that cannot be done.
+func (t *Trainer) report(draw func(*readers.Page) error) {
 	if err := draw(t.record.page); err != nil {
-		t.watcher.Warn(fmt.Sprintf("%s: %v", report.File, err))
+		t.watcher.Warn(err.Error())
 	}
 }

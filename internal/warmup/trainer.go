@@ -14,8 +14,8 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/learning"
 	"github.com/seed-7879b91d/grpo/internal/meter"
 	"github.com/seed-7879b91d/grpo/internal/provenance"
+	"github.com/seed-7879b91d/grpo/internal/readers"
 	"github.com/seed-7879b91d/grpo/internal/recipe"
-	"github.com/seed-7879b91d/grpo/internal/report"
 	"github.com/seed-7879b91d/grpo/internal/sources"
 	"github.com/seed-7879b91d/grpo/kernels"
 	"github.com/seed-7879b91d/grpo/model"
@@ -165,7 +165,7 @@ func (t *Trainer) Run(ctx context.Context) error {
 			err = serr
 		}
 	}
-	t.report(func(p *report.Page) error { return p.Ends(err) })
+	t.report(func(p *readers.Page) error { return p.Ends(err) })
 	return err
 }
 
@@ -231,7 +231,7 @@ func (t *Trainer) Step(ctx context.Context) (err error) {
 		return err
 	}
 	t.watcher.StepDone(m, timing)
-	t.report((*report.Page).Follow)
+	t.report((*readers.Page).Follow)
 	return nil
 }
 

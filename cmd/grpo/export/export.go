@@ -19,25 +19,33 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/destination"
 	"github.com/seed-7879b91d/grpo/internal/jsonl"
+	"github.com/seed-7879b91d/grpo/internal/readers"
 	"github.com/seed-7879b91d/grpo/internal/rollouts"
+	"github.com/seed-7879b91d/grpo/internal/rows"
+	"github.com/seed-7879b91d/grpo/internal/rows/parquet"
 )
 
-const metrics = "metrics.jsonl"
+// The files that tables are of, besides rollouts.
+const (
+	metrics = "metrics.jsonl"
+	clock   = "train_log.jsonl"
+)
 
 var (
-	formats = []string{"csv", "jsonl"}
-	tables  = []string{"steps", "evaluations", "rollouts"}
+	formats = []string{"csv", "jsonl", "parquet", "tensorboard", "wandb", "mlflow"}
+	tables  = []string{"steps", "evaluations", "timing", "rollouts"}
 )
 
 // Command is the verb.
 func Command() *cobra.Command {
 	var table, out string
 	cmd := &cobra.Command{
-		Use:   "export csv|jsonl RUN [--table steps|evaluations|rollouts] [--out FILE]",
-		Short: "Write the record of a run as a table for spreadsheets and other programs",
-		Long: `Writes one of three tables of the run in the directory RUN, which may be going on:
+		Use:   "export csv|jsonl|parquet|tensorboard|wandb|mlflow RUN [--table TABLE] [--out PLACE]",
+		Short: "Write the record of a run for spreadsheets, TensorBoard and other programs",
+		Long: `Writes down the run in the directory RUN, which may be going on. csv and jsonl write one of its tables:
   steps        a row for each step, of metrics.jsonl
   evaluations  a row for each evaluation, of metrics.jsonl
+  timing       a row for each step, of train_log.jsonl
   rollouts     a row for each completion that was recorded (see record_rollouts), compressed or not
 
 Columns have the names of the JSON keys; what is inside of another has both, verdicts.AC. Lists of numbers have
@@ -45,28 +53,44 @@ a column for each, pass@1_greedy_ci.0 and .1; tokens and log-probabilities stay 
 each key means.
 
 csv is RFC 4180 in UTF-8; a key that a row lacks, or has as null, is an empty cell. Completions are written by a model:
-let a spreadsheet import the column text as text, not as formulas. jsonl is a flat object for each row.`,
+let a spreadsheet import the column text as text, not as formulas. jsonl is a flat object for each row. parquet has the same
+columns with their types, in FILE.parquet, or a file for each table in a folder.
+
+tensorboard, wandb and mlflow write all of the run but its rollouts below the folder --out: a file of events, the directory of
+an offline run for wandb sync, a run in a file store. A run writes the same while it goes on with tensorboard=true and
+mlflow=DIR, and where WANDB_PROJECT is set (docs/export.md).`,
 		Example: `  grpo export csv runs/first --out steps.csv
   grpo export csv runs/first --table evaluations
-  grpo export jsonl runs/first --table rollouts | grep '"problem":"two-sum"'`,
+  grpo export jsonl runs/first --table rollouts | grep '"problem":"two-sum"'
+  grpo export parquet runs/first --out tables
+  grpo export tensorboard runs/first --out logs/first
+  grpo export mlflow runs/first --out mlruns`,
 		Args: checkArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !slices.Contains(tables, table) {
-				return badinput.Errorf("--table: found %q, expected steps, evaluations or rollouts", table)
+				return badinput.Errorf("--table: found %q, expected steps, evaluations, timing or rollouts", table)
 			}
 			s := source{dir: filepath.Clean(args[1]), table: table}
-			if err := s.check(args[0], out); err != nil {
+			if err := s.check(); err != nil {
 				return err
+			}
+			if at := slices.IndexFunc(readers.Forms, func(f readers.Form) bool { return f.Name == args[0] }); at >= 0 {
+				return s.write(readers.Forms[at], cmd.Flags().Changed("table"), out, cmd.OutOrStdout())
+			}
+			if args[0] == "parquet" && !strings.HasSuffix(out, ".parquet") {
+				return s.folder(cmd.Flags().Changed("table"), out, cmd.OutOrStdout())
 			}
 			return s.export(args[0], out, cmd.OutOrStdout())
 		},
 	}
-	cmd.Flags().StringVar(&table, "table", "steps", "`table`: steps, evaluations or rollouts")
-	cmd.Flags().StringVar(&out, "out", "", "`file` to write, outside of the run; it is replaced. Default: standard output")
+	cmd.Flags().StringVar(&table, "table", "steps", "`table`: steps, evaluations, timing or rollouts")
+	cmd.Flags().StringVar(&out, "out", "",
+		"`place` to write, outside of the run: a file, which is replaced, or a folder (default: it is printed)")
 	return cmd
 }
 
 func checkArgs(_ *cobra.Command, args []string) error {
+	known := strings.Join(formats[:len(formats)-1], ", ") + " or " + formats[len(formats)-1]
 	isFormat := func(i int) bool { return i < len(args) && slices.Contains(formats, args[i]) }
 	switch {
 	case len(args) == 2 && isFormat(0):
@@ -76,9 +100,9 @@ func checkArgs(_ *cobra.Command, args []string) error {
 	case len(args) == 1 && isFormat(0):
 		return badinput.Errorf("expected the directory of a run; type grpo export %s RUN", args[0])
 	case len(args) == 1:
-		return badinput.Errorf("expected a format, csv or jsonl; type grpo export csv %s", args[0])
+		return badinput.Errorf("expected a format, %s; type grpo export csv %s", known, args[0])
 	case len(args) == 2:
-		return badinput.Errorf("found %q, expected csv or jsonl; type grpo export csv %s", args[0], args[1])
+		return badinput.Errorf("found %q, expected %s; type grpo export csv %s", args[0], known, args[1])
 	}
 	return badinput.Errorf("expected a format and the directory of one run; type grpo export csv RUN")
 }
@@ -86,48 +110,71 @@ func checkArgs(_ *cobra.Command, args []string) error {
 // source is where rows come from.
 type source struct{ dir, table string }
 
-// check sees that there is a run, and that nothing of it would be overwritten.
-func (s source) check(format, out string) error {
+// check sees that there is a run.
+func (s source) check() error {
 	if _, err := os.Stat(filepath.Join(s.dir, "state.json")); err == nil {
 		return badinput.Errorf("%s is a checkpoint; type the directory of its run, %s", s.dir, filepath.Join(s.dir, "..", ".."))
 	}
 	if _, err := os.Stat(filepath.Join(s.dir, metrics)); err != nil {
 		return badinput.Errorf("%s: found no %s there; expected the directory of a run, as its run_dir names it", s.dir, metrics)
 	}
-	return destination.Place{Flag: "--out", Path: out, Name: s.table + "." + format, Run: s.dir}.Check()
+	return nil
 }
 
-// export reads twice: for the columns, and then as many rows as there were.
+// export writes a table to a file, or to standard output.
 func (s source) export(format, out string, stdout io.Writer) error {
-	var all columns
-	rows := 0
-	if err := s.each(-1, func(row []cell) error {
-		all.add(row)
-		rows++
-		return nil
-	}); err != nil {
+	if err := (destination.Place{Flag: "--out", Path: out, Name: s.table + "." + format, Run: s.dir}).Check(); err != nil {
 		return err
 	}
-	if rows == 0 {
+	t, err := s.read()
+	if err != nil {
+		return err
+	}
+	if t.rows == 0 {
 		return badinput.Errorf("%s has no %s on record%s", s.dir, s.table, s.why())
 	}
-	write := func(w io.Writer) error {
-		buffered := bufio.NewWriterSize(w, 1<<16)
-		var to writer = jsonRows{buffered}
-		if format == "csv" {
-			to = &csvRows{Writer: buffered}
-		}
-		to.begin(all.names)
-		err := s.each(rows, to.row)
-		return errors.Join(err, buffered.Flush())
-	}
 	if out == "" {
-		return write(stdout)
+		return t.write(format, stdout)
 	}
-	if err := atomicfile.Write(out, write); err != nil {
+	return t.file(format, out, stdout)
+}
+
+// content is a table that was read once, for its columns.
+type content struct {
+	source
+	columns parquet.Columns
+	rows    int
+}
+
+func (s source) read() (*content, error) {
+	t := &content{source: s, columns: parquet.Columns{Declared: s.kinds()}}
+	return t, s.each(-1, func(row []rows.Cell) error {
+		t.columns.Add(row)
+		t.rows++
+		return nil
+	})
+}
+
+// write reads again, as many rows as there were.
+func (t *content) write(format string, out io.Writer) error {
+	buffered := bufio.NewWriterSize(out, 1<<16)
+	var to writer = jsonRows{buffered}
+	switch format {
+	case "csv":
+		to = &csvRows{Writer: buffered}
+	case "parquet":
+		to = &typedRows{parquet.New(buffered, t.table, &t.columns)}
+	}
+	to.begin(t.columns.Names)
+	err := t.each(t.rows, to.row)
+	return errors.Join(err, to.end(), buffered.Flush())
+}
+
+func (t *content) file(format, out string, stdout io.Writer) error {
+	if err := atomicfile.Write(out, func(w io.Writer) error { return t.write(format, w) }); err != nil {
 		return fmt.Errorf("--out: %w", err)
 	}
-	fmt.Fprintf(stdout, "%s: %d rows, %d columns\n", out, rows, len(all.names))
+	fmt.Fprintf(stdout, "%s: %d rows, %d columns\n", out, t.rows, len(t.columns.Names))
 	return nil
 }
 
@@ -147,7 +194,7 @@ var errEnough = errors.New("enough")
 
 // each calls fn with the first so many rows, with all of them where most is −1. A last line that is being written is
 // none.
-func (s source) each(most int, fn func(row []cell) error) error {
+func (s source) each(most int, fn func(row []rows.Cell) error) error {
 	line := func(line []byte) error {
 		if most == 0 {
 			return errEnough
@@ -160,9 +207,12 @@ func (s source) each(most int, fn func(row []cell) error) error {
 		return fn(row)
 	}
 	var err error
-	if s.table == "rollouts" {
+	switch s.table {
+	case "rollouts":
 		err = rollouts.Each(s.dir, line)
-	} else {
+	case "timing":
+		err = jsonl.Whole(filepath.Join(s.dir, clock), line)
+	default:
 		err = jsonl.Whole(filepath.Join(s.dir, metrics), line)
 	}
 	if errors.Is(err, errEnough) {
@@ -172,17 +222,17 @@ func (s source) each(most int, fn func(row []cell) error) error {
 }
 
 // row is what a line has for the table, nil where it is another's.
-func (s source) row(line []byte) ([]cell, error) {
-	if s.table == "rollouts" {
-		return flatten(line, false)
+func (s source) row(line []byte) ([]rows.Cell, error) {
+	if s.table == "rollouts" || s.table == "timing" {
+		return rows.Flatten(line, s.table == "timing")
 	}
 	var is struct{ Kind string }
 	if err := json.Unmarshal(line, &is); err != nil {
 		return nil, err
 	}
-	if kind := map[string]string{"steps": "", "evaluations": "evaluation"}[s.table]; is.Kind != kind {
+	if (is.Kind == "") != (s.table == "steps") { // what a warm-up finds has another kind
 		return nil, nil
 	}
-	row, err := flatten(line, true)
-	return slices.DeleteFunc(row, func(c cell) bool { return strings.EqualFold(c.name, "kind") }), err
+	row, err := rows.Flatten(line, true)
+	return slices.DeleteFunc(row, func(c rows.Cell) bool { return strings.EqualFold(c.Name, "kind") }), err
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/parquet-go/parquet-go"
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
@@ -31,7 +32,8 @@ func recorded(t *testing.T) (dir string) {
 	require.NoError(t, f.Append(json.RawMessage(`{"step":2,"tokens":[5],"text":"=1+1","score":{"reward":1,"verdict":"AC"}}`)))
 	require.NoError(t, f.Close())
 	for name, text := range map[string]string{
-		"metrics.jsonl": someMetrics,
+		"metrics.jsonl":   someMetrics,
+		"train_log.jsonl": `{"step":1,"total_s":0.5}` + "\n",
 		"rollouts.jsonl": `{"step":1,"tokens":[1,2],"text":" a,\"b\"\n\u003cé\r\n","score":{"reward":null}}` + "\n" +
 			`{"step":3,"tokens":[],"text":"","score":{"reward":0}}` + "\n",
 		"rollouts.jsonl.zst": packed.String(),
@@ -60,6 +62,7 @@ func TestTablesOfARunThatGoesOn(t *testing.T) {
 			"2,0.5,0.2,0.7,2\r\n",
 		"csv --table rollouts": "step,tokens,text,score.reward,score.verdict\r\n1,\"[1,2]\",\" a,\"\"b\"\"\n<é\r\n\",,\r\n" +
 			"2,[5],=1+1,1,AC\r\n3,[],,0,\r\n",
+		"csv --table timing": "step,total_s\r\n1,0.5\r\n",
 		"jsonl": `{"step":1,"mean_reward":1e-05,"verdicts.AC":3,"updated":true,"note":null}` + "\n" +
 			`{"step":2,"mean_reward":0.5,"verdicts.AC":3,"verdicts.CE":1,"refilled":9,"updated":false}` + "\n",
 		"jsonl --table rollouts": `{"step":1,"tokens":[1,2],"text":" a,\"b\"\n\u003cé\r\n","score.reward":null}` + "\n" +
@@ -92,15 +95,20 @@ func TestMistakesAreAnswered(t *testing.T) {
 		"":                                      "type grpo export csv RUN",
 		"csv":                                   "type grpo export csv RUN",
 		"csv a b":                               "one run; type grpo export csv RUN",
-		dir:                                     "expected a format, csv or jsonl; type grpo export csv " + dir,
+		dir:                                     "jsonl, parquet, tensorboard, wandb or mlflow; type grpo export csv " + dir,
 		dir + " jsonl":                          "the format comes first; type grpo export jsonl " + dir,
-		"xlsx " + dir:                           `found "xlsx", expected csv or jsonl`,
+		"xlsx " + dir:                           `found "xlsx", expected csv, jsonl, parquet, tensorboard, wandb or mlflow`,
 		"csv " + bare:                           bare + ": found no metrics.jsonl there",
 		"csv " + checkpoint:                     "is a checkpoint; type the directory of its run, " + dir,
-		"csv --table tokens " + dir:             `--table: found "tokens", expected steps, evaluations or rollouts`,
+		"csv --table tokens " + dir:             `--table: found "tokens", expected steps, evaluations, timing or rollouts`,
 		"csv --out " + bare + " " + dir:         "found a directory, expected a file; type --out " + filepath.Join(bare, "steps.csv"),
 		"csv --out " + bare + "/a/b.csv " + dir: "there is no folder " + bare + "/a; make it first",
 		"jsonl --out " + dir + "/metrics.jsonl " + dir: dir + " is a run, and its files stay as they are",
+		"parquet " + dir: "type grpo export parquet " + dir + " --out DIR, or --out steps.parquet",
+		"parquet --out " + dir + "/tables " + dir: dir + " is a run, and its files stay as they are",
+		"tensorboard " + dir:                      "type grpo export tensorboard " + dir + " --out DIR",
+		"wandb --table steps --out x " + dir:      "--table: wandb has them all; leave it out",
+		"mlflow --out " + dir + "/mlruns " + dir:  dir + " is a run, and its files stay as they are",
 	} {
 		out, err := exported(t, strings.Fields(args)...)
 		require.ErrorContains(t, err, says, args)
@@ -117,4 +125,52 @@ func TestMistakesAreAnswered(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(bare, "metrics.jsonl"), []byte("{\"step\":1}\n{\"step\":\n{}\n"), 0o644))
 	_, err := exported(t, "csv", bare)
 	require.ErrorContains(t, err, "metrics.jsonl:2: ")
+}
+
+// Each table becomes a file with the types that the settings of all runs share, or one of them where its name is given.
+func TestTypedTables(t *testing.T) {
+	dir, out := recorded(t), filepath.Join(t.TempDir(), "tables")
+	says, err := exported(t, "parquet", dir, "--out", out)
+	require.NoError(t, err)
+	require.Equal(t, out+"/steps.parquet: 2 rows, 7 columns\n"+out+"/evaluations.parquet: 2 rows, 5 columns\n"+
+		out+"/timing.parquet: 1 rows, 2 columns\n", says)
+	type step struct {
+		Step    int64   `parquet:"step,optional"`
+		Mean    float64 `parquet:"mean_reward,optional"`
+		Right   *int64  `parquet:"verdicts.AC,optional"`
+		Wrong   *int64  `parquet:"verdicts.CE,optional"`
+		Updated bool    `parquet:"updated,optional"`
+	}
+	read, err := parquet.ReadFile[step](filepath.Join(out, "steps.parquet"))
+	require.NoError(t, err)
+	three, one := int64(3), int64(1)
+	require.Equal(t, []step{{1, 1e-5, &three, nil, true}, {2, 0.5, &three, &one, false}}, read)
+
+	file := filepath.Join(t.TempDir(), "completions.parquet")
+	says, err = exported(t, "parquet", dir, "--table", "rollouts", "--out", file)
+	require.NoError(t, err)
+	require.Equal(t, file+": 3 rows, 5 columns\n", says)
+	type completion struct {
+		Tokens []int64 `parquet:"tokens,optional,list"`
+		Text   string  `parquet:"text,optional"`
+	}
+	texts, err := parquet.ReadFile[completion](file)
+	require.NoError(t, err)
+	require.Equal(t, []completion{{[]int64{1, 2}, " a,\"b\"\n<é\r\n"}, {[]int64{5}, "=1+1"}, {[]int64{}, ""}}, texts)
+}
+
+// A run in a form of its own says what reads it, and is the same when it is written again.
+func TestWholeRuns(t *testing.T) {
+	t.Setenv("WANDB_PROJECT", "p")
+	dir := recorded(t)
+	for form, reads := range map[string]string{"tensorboard": "tensorboard --logdir OUT",
+		"wandb":  "wandb sync OUT/offline-run-19700101_000000-",
+		"mlflow": "mlflow ui --backend-store-uri OUT"} {
+		out := filepath.Join(t.TempDir(), "a", "b")
+		for range 2 {
+			says, err := exported(t, form, dir, "--out", out)
+			require.NoError(t, err)
+			require.Contains(t, says, out+": "+strings.ReplaceAll(reads, "OUT", out))
+		}
+	}
 }

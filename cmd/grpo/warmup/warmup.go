@@ -21,6 +21,7 @@ import (
 	"github.com/seed-7879b91d/grpo/cmd/grpo/usage"
 	"github.com/seed-7879b91d/grpo/configs"
 	"github.com/seed-7879b91d/grpo/data/hub"
+	"github.com/seed-7879b91d/grpo/internal/readers"
 	"github.com/seed-7879b91d/grpo/internal/warmup"
 	"github.com/seed-7879b91d/grpo/kernels"
 )
@@ -150,6 +151,7 @@ func (f *flags) train(ctx context.Context, cmd *cobra.Command, t *warmup.Trainer
 	if err == nil && talk {
 		f.outcome(out, t, dir)
 	}
+	readers.HandOver(ctx, t.Settings(), dir, !talk, func(line string) { screen.Tell(cmd.ErrOrStderr(), line) })
 	return err
 }
 

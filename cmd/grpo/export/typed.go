@@ -1,0 +1,95 @@
+package export
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"reflect"
+
+	"github.com/seed-7879b91d/grpo"
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/destination"
+	"github.com/seed-7879b91d/grpo/internal/readers"
+	"github.com/seed-7879b91d/grpo/internal/rollouts"
+	"github.com/seed-7879b91d/grpo/internal/rows"
+	"github.com/seed-7879b91d/grpo/internal/rows/parquet"
+	"github.com/seed-7879b91d/grpo/internal/warmup"
+)
+
+// kinds are what the columns of the table hold, as the types say whose values the record has: so that the same column has the
+// same type in the tables of all runs.
+func (s source) kinds() map[string]parquet.Kind {
+	switch s.table {
+	case "steps":
+		return parquet.Kinds(true, reflect.TypeFor[warmup.Metrics](), reflect.TypeFor[grpo.Metrics]())
+	case "evaluations":
+		return parquet.Kinds(true, reflect.TypeFor[warmup.HeldOut](), reflect.TypeFor[grpo.Evaluation]())
+	case "timing":
+		return parquet.Kinds(true, reflect.TypeFor[grpo.Timing]())
+	}
+	return parquet.Kinds(false, reflect.TypeFor[rollouts.Line]())
+}
+
+// typedRows writes Parquet.
+type typedRows struct{ to *parquet.Writer }
+
+func (typedRows) begin([]string)              {}
+func (w typedRows) row(row []rows.Cell) error { return w.to.Row(row) }
+func (w typedRows) end() error                { return w.to.Close() }
+
+// folder writes tables into a folder: the one that was named, or all but rollouts that have rows.
+func (s source) folder(one bool, out string, stdout io.Writer) error {
+	if out == "" {
+		return badinput.Errorf("parquet is nothing to print; type grpo export parquet %s --out DIR, or --out %s.parquet", s.dir, s.table)
+	}
+	if err := (destination.Place{Flag: "--out", Path: out, Folder: true, Run: s.dir}).Check(); err != nil {
+		return err
+	}
+	names := tables[:3]
+	if one {
+		names = []string{s.table}
+	}
+	var all []*content
+	for _, name := range names {
+		t, err := source{s.dir, name}.read()
+		switch {
+		case err != nil:
+			return err
+		case t.rows > 0:
+			all = append(all, t)
+		case name == names[0]:
+			return badinput.Errorf("%s has no %s on record%s", s.dir, name, t.why())
+		}
+	}
+	if err := os.MkdirAll(out, 0o755); err != nil {
+		return fmt.Errorf("--out: %w", err)
+	}
+	for _, t := range all {
+		if err := t.file("parquet", filepath.Join(out, t.table+".parquet"), stdout); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// write writes the run in a form of its own.
+func (s source) write(form readers.Form, table bool, out string, stdout io.Writer) error {
+	switch {
+	case table:
+		return badinput.Errorf("--table: %s has them all; leave it out", form.Name)
+	case out == "":
+		return badinput.Errorf("%s is a folder; type grpo export %s %s --out DIR", form.Name, form.Name, s.dir)
+	}
+	if err := (destination.Place{Flag: "--out", Path: out, Folder: true, Run: s.dir}).Check(); err != nil {
+		return err
+	}
+	if err := form.Check(out); err != nil {
+		return fmt.Errorf("--out: %w", err)
+	}
+	run, err := form.Write(s.dir, out)
+	if err == nil {
+		fmt.Fprintf(stdout, "%s: %s\n", out, form.Reads(out, run))
+	}
+	return err
+}

@@ -1,0 +1,117 @@
+// Package readers writes the record of a run in the forms that other programs read: while it goes on, beside its page, and
+// afterwards from its directory. Both are the same code, and the same bytes.
+package readers
+
+import (
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/rows"
+	"github.com/seed-7879b91d/grpo/internal/rows/mlflow"
+	"github.com/seed-7879b91d/grpo/internal/rows/tfevents"
+	"github.com/seed-7879b91d/grpo/internal/rows/wandb"
+)
+
+// Form is one that a whole run is written in, below a folder.
+type Form struct {
+	Name string
+	// Check refuses a folder that holds something else.
+	Check func(dir string) error
+	// Reads is the command that reads it.
+	Reads func(dir string, r rows.Run) string
+
+	open func(dir string, r rows.Run) (*writer, error)
+}
+
+// Forms are those that there are.
+var Forms = []Form{
+	{Name: "tensorboard", Check: anything, open: openEvents,
+		Reads: func(dir string, _ rows.Run) string { return "tensorboard --logdir " + dir }},
+	{Name: "wandb", Check: anything, open: openLog,
+		Reads: func(dir string, r rows.Run) string { return "wandb sync " + filepath.Join(dir, wandb.Folder(r)) }},
+	{Name: "mlflow", Check: mlflow.Check, open: openStore,
+		Reads: func(dir string, _ rows.Run) string { return "mlflow ui --backend-store-uri " + dir }},
+}
+
+func anything(string) error { return nil }
+
+// form is the one of a name that there is.
+func form(name string) Form {
+	for _, f := range Forms {
+		if f.Name == name {
+			return f
+		}
+	}
+	panic("readers: no form " + name)
+}
+
+// Write writes what the directory of a run has on record below another one. A record that cannot be read is found before
+// anything is written.
+func (f Form) Write(run, dir string) (r rows.Run, err error) {
+	whole, err := rows.Open(run)
+	if err == nil {
+		err = whole.Follow(nobody{})
+	}
+	if err == nil && whole.Empty() {
+		err = badinput.Errorf("%s has no steps on record yet", run)
+	}
+	if err != nil {
+		return r, err
+	}
+	l := live{Form: f, run: run, dir: dir}
+	if err = l.follow(); err != nil {
+		return r, err
+	}
+	err = l.follower.Done(l.to)
+	return whole.Run, errors.Join(err, l.close())
+}
+
+// nobody writes nothing.
+type nobody struct{}
+
+func (nobody) Start(rows.Start) error { return nil }
+func (nobody) Row(rows.Row) error     { return nil }
+func (nobody) Done(time.Time) error   { return nil }
+
+// writer writes below a folder. What was there besides is cut off by end, and what is said from then on is added.
+type writer struct {
+	rows.Sink
+	end, close func() error
+}
+
+func openEvents(dir string, r rows.Run) (*writer, error) {
+	return keep(filepath.Join(dir, tfevents.Name(r)), func(to io.Writer) (rows.Sink, error) { return tfevents.New(to, r) })
+}
+
+func openLog(dir string, r rows.Run) (*writer, error) {
+	about := wandb.Environment(os.Getenv)
+	return keep(filepath.Join(dir, wandb.Path(r)), func(to io.Writer) (rows.Sink, error) { return wandb.New(to, r, about) })
+}
+
+func openStore(dir string, r rows.Run) (*writer, error) {
+	s, err := mlflow.New(dir, r, os.Getenv("MLFLOW_EXPERIMENT_NAME"))
+	if err != nil {
+		return nil, err
+	}
+	return &writer{s, s.End, s.Close}, nil
+}
+
+// keep is a writer of one file.
+func keep(path string, open func(io.Writer) (rows.Sink, error)) (*writer, error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return nil, err
+	}
+	k, err := rows.Keep(path)
+	if err != nil {
+		return nil, err
+	}
+	to, err := open(k)
+	if err != nil {
+		return nil, errors.Join(err, k.Close())
+	}
+	return &writer{to, k.End, k.Close}, nil
+}

@@ -1,0 +1,52 @@
+package readers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+
+	"github.com/seed-7879b91d/grpo/configs"
+	"github.com/seed-7879b91d/grpo/internal/rows"
+	"github.com/seed-7879b91d/grpo/internal/rows/wandb"
+	"github.com/seed-7879b91d/grpo/internal/tail"
+)
+
+// HandOver says at the end of a run what reads it. With WANDB_MODE=online the client that is installed sends it, unless somebody
+// stopped the run. quiet says no more than what went wrong.
+func HandOver(ctx context.Context, cfg *configs.Config, dir string, quiet bool, say func(string)) {
+	for _, l := range wanted(cfg, dir) {
+		f, err := rows.Open(dir)
+		if err != nil {
+			continue // the run has said so
+		}
+		command := l.Reads(l.dir, f.Run)
+		switch {
+		case l.Name == "wandb" && os.Getenv("WANDB_MODE") == "online" && ctx.Err() == nil:
+			if err := sync(ctx, filepath.Join(l.dir, wandb.Folder(f.Run))); err != nil {
+				say(fmt.Sprintf("wandb: the run was not sent: %v, then type %s", err, command))
+			} else if !quiet {
+				say("wandb: sent by " + command)
+			}
+		case !quiet:
+			say(l.Name + ": type " + command)
+		}
+	}
+}
+
+// sync has the client send an offline run.
+func sync(ctx context.Context, dir string) error {
+	client, err := exec.LookPath("wandb")
+	if err != nil {
+		return errors.New("WANDB_MODE=online wants the command wandb, and there is none on PATH; pip install wandb")
+	}
+	cmd := exec.CommandContext(ctx, client, "sync", dir)
+	said := &tail.Tail{}
+	cmd.Stdout, cmd.Stderr = said, said
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("wandb sync: %w%s; mend that", err, said.Last())
+	}
+	return nil
+}

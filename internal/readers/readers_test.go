@@ -1,0 +1,252 @@
+package readers
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7879b91d/grpo/configs"
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+)
+
+// life is a run that a test lets go on.
+type life struct {
+	t   *testing.T
+	dir string
+}
+
+func (l life) add(name, text string) {
+	l.t.Helper()
+	f, err := os.OpenFile(filepath.Join(l.dir, name), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+	require.NoError(l.t, err)
+	_, err = f.WriteString(text)
+	require.NoError(l.t, err)
+	require.NoError(l.t, f.Close())
+}
+
+func (l life) step(n int, reward float64) {
+	l.add("metrics.jsonl", fmt.Sprintf(`{"step":%d,"mean_reward":%g,"verdicts":{"AC":%d}}`+"\n", n, reward, n))
+	l.add("train_log.jsonl", fmt.Sprintf(`{"step":%d,"total_s":%g}`+"\n", n, 1.5+reward))
+}
+
+func (l life) evaluation(n int) {
+	l.add("metrics.jsonl", fmt.Sprintf(`{"kind":"evaluation","step":%d,"pass@1":0.5}`+"\n", n))
+}
+
+// back cuts the logs to so many steps, as going on from a checkpoint does.
+func (l life) back(lengths [2]int64) {
+	require.NoError(l.t, os.Truncate(filepath.Join(l.dir, "metrics.jsonl"), lengths[0]))
+	require.NoError(l.t, os.Truncate(filepath.Join(l.dir, "train_log.jsonl"), lengths[1]))
+}
+
+func (l life) lengths() (n [2]int64) {
+	for i, name := range []string{"metrics.jsonl", "train_log.jsonl"} {
+		info, err := os.Stat(filepath.Join(l.dir, name))
+		require.NoError(l.t, err)
+		n[i] = info.Size()
+	}
+	return n
+}
+
+// starts writes the manifest of a run that was started so often, each time after so many steps.
+func (l life) starts(after ...int) {
+	list := make([]string, len(after))
+	for i, n := range after {
+		list[i] = fmt.Sprintf(`{"after":%d,"time":"2026-01-02T0%d:00:00Z","settings":{"lora_rank":%d}}`, n, 3+i, 4+i)
+	}
+	text := `{"created":"2026-01-02T03:00:00Z","starts":[` + strings.Join(list, ",") + "]}"
+	require.NoError(l.t, os.WriteFile(filepath.Join(l.dir, "manifest.json"), []byte(text), 0o644))
+}
+
+// files are all files below a folder, with their texts.
+func files(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	out := map[string]string{}
+	require.NoError(t, filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		name, _ := filepath.Rel(dir, path)
+		out[name] = strings.ReplaceAll(string(text), dir, "")
+		return err
+	}))
+	return out
+}
+
+// begin is a run that has begun, and a page of it that writes every form.
+func begin(t *testing.T, store string) (life, *configs.Config) {
+	t.Helper()
+	t.Setenv("WANDB_PROJECT", "p")
+	for _, name := range []string{"WANDB_DIR", "WANDB_MODE", "WANDB_NAME", "MLFLOW_EXPERIMENT_NAME"} {
+		t.Setenv(name, "")
+	}
+	l := life{t, filepath.Join(t.TempDir(), "run")}
+	require.NoError(t, os.MkdirAll(l.dir, 0o755))
+	require.NoError(t, os.WriteFile(filepath.Join(l.dir, "config.json"), []byte(`{"model":"tiny","max_steps":5,"lora_rank":1}`), 0o644))
+	l.starts(0)
+	cfg := configs.Defaults()
+	cfg.TensorBoard, cfg.MLflow = true, store
+	return l, &cfg
+}
+
+// same compares what was written while a run went on with what is written from its directory now.
+func same(t *testing.T, l life, store string) {
+	t.Helper()
+	for name, dir := range map[string]string{"tensorboard": filepath.Join(l.dir, "tensorboard"), "wandb": filepath.Join(l.dir, "wandb"),
+		"mlflow": store} {
+		fresh := filepath.Join(t.TempDir(), "fresh")
+		_, err := form(name).Write(l.dir, fresh)
+		require.NoError(t, err)
+		want := files(t, fresh)
+		require.NotEmpty(t, want)
+		require.Equal(t, want, files(t, dir), name)
+	}
+}
+
+// A run that is killed, goes on from a checkpoint, goes back by itself and comes to its end.
+func TestWrittenMeanwhileIsWrittenAfterwards(t *testing.T) {
+	store := filepath.Join(t.TempDir(), "mlruns")
+	l, cfg := begin(t, store)
+	open := func() *Page {
+		p, err := Open(cfg, l.dir, "")
+		require.NoError(t, err)
+		require.NoError(t, p.GoesOn())
+		return p
+	}
+	p := open()
+	l.evaluation(0)
+	require.NoError(t, p.GoesOn())
+	l.step(1, 0.25)
+	require.NoError(t, p.Follow())
+	saved := l.lengths()
+	l.step(2, 0.5)
+	require.NoError(t, p.Follow())
+	same(t, l, store)
+
+	// It is killed while it writes, and goes on after step 1. Then another step comes out.
+	for _, pattern := range []string{"tensorboard/*", "wandb/*/*"} {
+		found, err := filepath.Glob(filepath.Join(l.dir, pattern))
+		require.NoError(t, err)
+		require.Len(t, found, 1)
+		rel, err := filepath.Rel(l.dir, found[0])
+		require.NoError(t, err)
+		l.add(rel, "half of a rec")
+	}
+	l.back(saved)
+	l.starts(0, 1)
+	p = open()
+	l.step(2, 0.75)
+	require.NoError(t, p.Follow())
+	same(t, l, store)
+	l.step(3, 1)
+	l.evaluation(3)
+	require.NoError(t, p.Follow())
+
+	// It goes back while it is open.
+	l.back(saved)
+	require.NoError(t, p.GoesOn())
+	for n := 2; n <= 5; n++ {
+		l.step(n, 0.125)
+		require.NoError(t, p.Follow())
+	}
+	l.evaluation(5)
+	require.NoError(t, p.Ends(nil))
+	same(t, l, store)
+	require.Contains(t, fmt.Sprint(files(t, store)), "status: 3")
+
+	// It is started once more, and given another step: what said that it was done is gone, until it is again.
+	l.starts(0, 1, 5)
+	p = open()
+	l.step(6, 1)
+	require.NoError(t, p.Follow())
+	require.Contains(t, fmt.Sprint(files(t, store)), "status: 1")
+	require.NoError(t, p.Ends(nil))
+	same(t, l, store)
+}
+
+// What cannot be written is told once, ends nothing, and is there once it can be.
+func TestTroubleIsToldOnce(t *testing.T) {
+	store := filepath.Join(t.TempDir(), "mlruns")
+	l, cfg := begin(t, store)
+	blocker := filepath.Join(l.dir, "tensorboard")
+	require.NoError(t, os.WriteFile(blocker, nil, 0o644))
+	p, err := Open(cfg, l.dir, "")
+	require.NoError(t, err)
+	require.ErrorContains(t, p.GoesOn(), "tensorboard: ")
+	l.step(1, 0.5)
+	require.NoError(t, p.Follow())
+	require.NoError(t, os.Remove(blocker))
+	l.step(2, 0.5)
+	require.NoError(t, p.Follow())
+	require.NoError(t, p.Ends(nil))
+	same(t, l, store)
+}
+
+func TestWhatIsNotAskedForIsNotWritten(t *testing.T) {
+	l, cfg := begin(t, "")
+	cfg.TensorBoard = false
+	t.Setenv("WANDB_MODE", "disabled")
+	p, err := Open(cfg, l.dir, "")
+	require.NoError(t, err)
+	l.step(1, 0.5)
+	require.NoError(t, p.GoesOn())
+	require.NoError(t, p.Ends(nil))
+	require.NoDirExists(t, filepath.Join(l.dir, "wandb"))
+	require.NoDirExists(t, filepath.Join(l.dir, "tensorboard"))
+	var said []string
+	HandOver(t.Context(), cfg, l.dir, false, func(line string) { said = append(said, line) })
+	require.Empty(t, said)
+}
+
+func TestARunWithoutStepsIsRefused(t *testing.T) {
+	l, _ := begin(t, "")
+	for _, f := range Forms {
+		out := filepath.Join(t.TempDir(), "out")
+		_, err := f.Write(l.dir, out)
+		require.ErrorContains(t, err, "has no steps on record yet")
+		require.True(t, badinput.Is(err))
+		require.NoDirExists(t, out)
+	}
+}
+
+func TestAFolderOfSomethingElseIsRefused(t *testing.T) {
+	l, cfg := begin(t, "")
+	cfg.MLflow = l.dir
+	_, err := Open(cfg, l.dir, "")
+	require.ErrorContains(t, err, "mlflow: ")
+	require.True(t, badinput.Is(err))
+}
+
+// The client is called with the run, and what it says last is told.
+func TestAClientSendsTheRun(t *testing.T) {
+	l, cfg := begin(t, "")
+	cfg.TensorBoard = false
+	l.step(1, 0.5)
+	t.Setenv("WANDB_MODE", "online")
+	said := func() (lines []string) {
+		HandOver(t.Context(), cfg, l.dir, true, func(line string) { lines = append(lines, line) })
+		return lines
+	}
+	bin := t.TempDir()
+	t.Setenv("PATH", bin)
+	require.Len(t, said(), 1)
+	require.Contains(t, said()[0], "there is none on PATH; pip install wandb, then type wandb sync "+l.dir+
+		"/wandb/offline-run-20260102_030000-")
+	client := func(text string) {
+		require.NoError(t, os.WriteFile(filepath.Join(bin, "wandb"), []byte("#!/bin/sh\n"+text), 0o755))
+	}
+	client(`echo "$@" > ` + bin + "/args\n")
+	require.Empty(t, said())
+	args, err := os.ReadFile(filepath.Join(bin, "args"))
+	require.NoError(t, err)
+	require.Regexp(t, `^sync /.*/wandb/offline-run-20260102_030000-[0-9a-f]{8}\n$`, string(args))
+	client("echo no key >&2\nexit 3\n")
+	require.Len(t, said(), 1)
+	require.Contains(t, said()[0], "the run was not sent: wandb sync: exit status 3: no key; mend that, then type wandb sync ")
+}

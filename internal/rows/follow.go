@@ -1,0 +1,129 @@
+package rows
+
+import (
+	"encoding/json"
+	"errors"
+	"path/filepath"
+	"slices"
+	"time"
+)
+
+// Follower reads the record of a run, and later on what it has more.
+type Follower struct {
+	Run
+
+	starts  []Start
+	active  int // the start whose process made what was read last; −1 before anything was
+	metrics growing
+	log     growing
+	clocks  map[int][]Cell // of train_log.jsonl, by step
+	passed  time.Duration  // of steps since the start
+	last    int            // step
+}
+
+// Open opens the record of the run in a directory.
+func Open(dir string) (*Follower, error) {
+	run, starts, err := past(dir)
+	return &Follower{Run: run, starts: starts, active: -1, clocks: map[int][]Cell{},
+		metrics: growing{path: filepath.Join(dir, "metrics.jsonl")}, log: growing{path: filepath.Join(dir, "train_log.jsonl")}}, err
+}
+
+// ErrCut says that the record is shorter than it was: the run went back, and is to be read from its beginning.
+var ErrCut = errors.New("the record was cut")
+
+// Follow tells a sink what is new.
+func (f *Follower) Follow(to Sink) error {
+	if err := f.log.lines(f.clock); err != nil {
+		return err
+	}
+	return f.metrics.lines(func(line []byte) error { return f.line(line, to) })
+}
+
+// Empty tells that nothing is on record yet.
+func (f *Follower) Empty() bool { return f.active < 0 }
+
+// Done tells a sink so where the run has all the steps that its last settings want.
+func (f *Follower) Done(to Sink) error {
+	for _, c := range f.starts[len(f.starts)-1].Settings {
+		if most, ok := c.Number(); ok && c.Name == "max_steps" && f.active >= 0 && f.last == int(most) {
+			return to.Done(f.now())
+		}
+	}
+	return nil
+}
+
+func (f *Follower) clock(line []byte) error {
+	var is struct{ Step int }
+	if err := json.Unmarshal(line, &is); err != nil {
+		return err
+	}
+	cells, err := Flatten(line, true)
+	f.clocks[is.Step] = cells
+	return err
+}
+
+// line is one of metrics.jsonl.
+func (f *Follower) line(line []byte, to Sink) error {
+	var is struct {
+		Kind string
+		Step int
+	}
+	if err := json.Unmarshal(line, &is); err != nil {
+		return err
+	}
+	cells, err := Flatten(line, true)
+	if err != nil {
+		return err
+	}
+	step, prefix := is.Kind == "", Evaluations
+	if step {
+		prefix = Steps
+	}
+	if err := f.begin(is.Step, step, to); err != nil {
+		return err
+	}
+	f.last = is.Step
+	row := Row{Step: is.Step, Cells: named(prefix, cells)}
+	if step {
+		clock := f.clocks[is.Step]
+		delete(f.clocks, is.Step)
+		for _, c := range clock {
+			if seconds, ok := c.Number(); ok && c.Name == "total_s" {
+				f.passed += time.Duration(seconds * float64(time.Second))
+			}
+		}
+		row.Cells = append(row.Cells, named(Timing, clock)...)
+	}
+	row.Time = f.now()
+	return to.Row(row)
+}
+
+// begin tells of the start whose process made a step, unless that was told.
+func (f *Follower) begin(step int, made bool, to Sink) error {
+	by := max(f.active, 0)
+	for i, s := range f.starts {
+		if s.After < step || !made && f.active < 0 && s.After == step {
+			by = max(by, i)
+		}
+	}
+	if by == f.active {
+		return nil
+	}
+	s := f.starts[by]
+	if s.Changed = s.Settings; f.active >= 0 {
+		s.Changed = differences(f.starts[f.active].Settings, s.Settings)
+	}
+	f.active, f.passed = by, 0
+	return to.Start(s)
+}
+
+func (f *Follower) now() time.Time { return f.starts[f.active].Time.Add(f.passed) }
+
+// named gives the cells of a row their first part, but for those that say which row it is.
+func named(prefix string, cells []Cell) []Cell {
+	cells = slices.DeleteFunc(cells, func(c Cell) bool { return c.Name == "step" || c.Name == "kind" })
+	for i := range cells {
+		cells[i].Name = prefix + cells[i].Name
+	}
+	return cells
+}

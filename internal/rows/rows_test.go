@@ -1,0 +1,195 @@
+package rows
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+)
+
+// told is a sink that writes down what it hears.
+type told struct{ lines []string }
+
+func (t *told) Start(s Start) error {
+	t.add("start after %d %s", s.After, s.Time.Format("15:04:05"))
+	for _, c := range s.Changed {
+		t.lines[len(t.lines)-1] += " " + c.Name + "=" + c.Text()
+	}
+	return nil
+}
+
+func (t *told) Row(r Row) error {
+	t.add("%d %s", r.Step, r.Time.Format("15:04:05.0"))
+	for _, c := range r.Cells {
+		t.lines[len(t.lines)-1] += " " + c.Name + "=" + c.Text()
+	}
+	return nil
+}
+
+func (t *told) Done(at time.Time) error {
+	t.add("done %s", at.Format("15:04:05.0"))
+	return nil
+}
+
+func (t *told) add(format string, args ...any) {
+	t.lines = append(t.lines, fmt.Sprintf(format, args...))
+}
+
+func (t *told) take() (lines []string) {
+	lines, t.lines = t.lines, nil
+	return lines
+}
+
+// put writes a file of a run.
+func put(t *testing.T, dir, name, text string) {
+	t.Helper()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644))
+}
+
+const twice = `{"created":"2026-01-02T03:00:00Z","starts":[{"after":0,"time":"2026-01-02T03:00:00Z"},` +
+	`{"after":1,"time":"2026-01-02T04:00:00Z","settings":{"max_steps":3}}]}`
+
+// A run that was killed after two steps, and went on after the first of them with another setting.
+func TestARecordIsWalkedOnce(t *testing.T) {
+	dir := t.TempDir()
+	put(t, dir, "config.json", `{"seed":7,"max_steps":2}`)
+	put(t, dir, "manifest.json", twice)
+	put(t, dir, "metrics.jsonl", `{"kind":"evaluation","step":0,"pass@1":0.5}
+{"step":1,"verdicts":{"AC":1},"ci":[0,1],"updated":true}
+{"step":2,"verdicts":null,"name":"a b"}
+{"kind":"evaluation","step":2,"pass@1":1}
+{"step":3`)
+	put(t, dir, "train_log.jsonl", `{"step":1,"total_s":1.5}`+"\n"+`{"step":2,"total_s":2}`+"\n")
+	f, err := Open(dir)
+	require.NoError(t, err)
+	require.Equal(t, filepath.Base(dir), f.Name)
+	require.Len(t, f.ID, 32)
+	require.True(t, f.Empty())
+	var to told
+	require.NoError(t, f.Follow(&to))
+	require.False(t, f.Empty())
+	require.Equal(t, []string{
+		"start after 0 03:00:00 seed=7 max_steps=2",
+		"0 03:00:00.0 evaluations/pass@1=0.5",
+		"1 03:00:01.5 steps/verdicts.AC=1 steps/ci.0=0 steps/ci.1=1 steps/updated=true timing/total_s=1.5",
+		"start after 1 04:00:00 max_steps=3",
+		"2 04:00:02.0 steps/verdicts= steps/name=a b timing/total_s=2",
+		"2 04:00:02.0 evaluations/pass@1=1",
+	}, to.take())
+	require.NoError(t, f.Done(&to))
+	require.Empty(t, to.take(), "the last settings want three steps")
+	require.NoError(t, f.Follow(&to))
+	require.Empty(t, to.take())
+
+	add := func(name, text string) {
+		out, err := os.OpenFile(filepath.Join(dir, name), os.O_APPEND|os.O_WRONLY, 0)
+		require.NoError(t, err)
+		_, err = out.WriteString(text)
+		require.NoError(t, err)
+		require.NoError(t, out.Close())
+	}
+	add("train_log.jsonl", `{"step":3,"total_s":0.5}`+"\n")
+	add("metrics.jsonl", "}\n\n")
+	require.NoError(t, f.Follow(&to))
+	require.NoError(t, f.Done(&to))
+	require.Equal(t, []string{"3 04:00:02.5 timing/total_s=0.5", "done 04:00:02.5"}, to.take())
+
+	require.NoError(t, os.Truncate(filepath.Join(dir, "metrics.jsonl"), 40))
+	require.ErrorIs(t, f.Follow(&to), ErrCut)
+}
+
+// Who goes back makes steps anew: what counts is who made them last. An evaluation is of the process that made its step.
+func TestOfSeveralStartsTheLastMadeAStep(t *testing.T) {
+	dir := t.TempDir()
+	put(t, dir, "manifest.json", `{"created":"2026-01-02T03:00:00Z","starts":[{"after":0,"time":"2026-01-02T03:00:00Z"},`+
+		`{"after":4,"time":"2026-01-02T04:00:00Z"},{"after":1,"time":"2026-01-02T05:00:00Z"},{"after":1,"time":"2026-01-02T06:00:00Z"}]}`)
+	put(t, dir, "metrics.jsonl", `{"step":1}`+"\n"+`{"kind":"evaluation","step":1}`+"\n"+`{"step":2}`+"\n"+`{"step":5}`+"\n")
+	f, err := Open(dir)
+	require.NoError(t, err)
+	var to told
+	require.NoError(t, f.Follow(&to))
+	require.Equal(t, []string{"start after 0 03:00:00", "1 03:00:00.0", "1 03:00:00.0", "start after 1 06:00:00", "2 06:00:00.0",
+		"5 06:00:00.0"}, to.take())
+}
+
+// A fork begins with an evaluation after the steps of another run.
+func TestAForkBeginsLate(t *testing.T) {
+	dir := t.TempDir()
+	put(t, dir, "manifest.json", `{"created":"2026-01-02T03:00:00Z","starts":[{"after":9,"time":"2026-01-02T03:00:00Z"}]}`)
+	put(t, dir, "metrics.jsonl", `{"kind":"evaluation","step":9}`+"\n"+`{"step":10}`+"\n")
+	f, err := Open(dir)
+	require.NoError(t, err)
+	var to told
+	require.NoError(t, f.Follow(&to))
+	require.Equal(t, []string{"start after 9 03:00:00", "9 03:00:00.0", "10 03:00:00.0"}, to.take())
+}
+
+// What is no record is refused by its place.
+func TestDamageIsNamed(t *testing.T) {
+	for name, text := range map[string]string{"metrics.jsonl": "{\"step\":1}\n{\"step\":\n{}\n", "train_log.jsonl": "{\"step\":1}\n[]\n"} {
+		dir := t.TempDir()
+		put(t, dir, "metrics.jsonl", "")
+		put(t, dir, name, text)
+		f, err := Open(dir)
+		require.NoError(t, err)
+		err = f.Follow(&told{})
+		require.ErrorContains(t, err, filepath.Join(dir, name)+":2: ")
+		require.True(t, badinput.Is(err))
+	}
+	for name, text := range map[string]string{"config.json": "[]", "manifest.json": `{"starts":4}`} {
+		dir := t.TempDir()
+		put(t, dir, name, text)
+		_, err := Open(dir)
+		require.ErrorContains(t, err, name)
+		require.True(t, badinput.Is(err))
+	}
+}
+
+// A file that is written again has what was written, whatever it had before.
+func TestKeptFilesAreWhatWasWritten(t *testing.T) {
+	parts := []string{"one ", "two two ", "three"}
+	whole := strings.Join(parts, "")
+	for _, before := range []string{"", "o", "one ", "one two", whole, whole + " four", "one two two thirty", "x" + whole,
+		whole[:len(whole)-1]} {
+		path := filepath.Join(t.TempDir(), "f")
+		require.NoError(t, os.WriteFile(path, []byte(before), 0o644))
+		k, err := Keep(path)
+		require.NoError(t, err)
+		for i, part := range parts {
+			_, err := k.Write([]byte(part))
+			require.NoError(t, err)
+			there, err := os.ReadFile(path)
+			require.NoError(t, err)
+			require.True(t, strings.HasPrefix(string(there), strings.Join(parts[:i+1], "")), before)
+		}
+		require.NoError(t, k.End())
+		_, err = k.Write([]byte("!"))
+		require.NoError(t, err)
+		require.NoError(t, k.Close())
+		there, err := os.ReadFile(path)
+		require.NoError(t, err)
+		require.Equal(t, whole+"!", string(there), before)
+	}
+}
+
+func TestNumbersAndTexts(t *testing.T) {
+	for text, want := range map[string]struct {
+		number float64
+		is     bool
+		text   string
+	}{"1.5": {1.5, true, "1.5"}, "true": {1, true, "true"}, "false": {0, true, "false"}, "null": {}, `"7"`: {text: "7"}, "[1]": {text: "[1]"},
+		"1e400": {text: "1e400"}} {
+		number, is := Cell{JSON: []byte(text)}.Number()
+		require.Equal(t, want.is, is, text)
+		if is {
+			require.Equal(t, want.number, number, text)
+		}
+		require.Equal(t, want.text, Cell{JSON: []byte(text)}.Text())
+	}
+}

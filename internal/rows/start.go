@@ -1,0 +1,102 @@
+package rows
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+)
+
+// manifest is what this package wants of manifest.json.
+type manifest struct {
+	Created time.Time `json:"created"`
+	Starts  []struct {
+		After    int                        `json:"after"`
+		Time     time.Time                  `json:"time"`
+		Settings map[string]json.RawMessage `json:"settings"`
+	} `json:"starts"`
+}
+
+// past reads what a run is called and every start of it. One that has no such files, made by hand, began in 1970.
+func past(dir string) (run Run, starts []Start, err error) {
+	config, err := readObject(filepath.Join(dir, "config.json"))
+	if err != nil {
+		return run, nil, err
+	}
+	how, err := readObject(filepath.Join(dir, "manifest.json"))
+	if err != nil {
+		return run, nil, err
+	}
+	m := manifest{Created: time.Unix(0, 0)}
+	if err := json.Unmarshal(how, &m); err != nil {
+		return run, nil, badinput.Errorf("%s: %w", filepath.Join(dir, "manifest.json"), err)
+	}
+	whole, err := filepath.Abs(dir)
+	if err != nil {
+		return run, nil, err
+	}
+	sum := sha256.Sum256(append(fmt.Appendf(nil, "%d\n", m.Created.Unix()), config...))
+	run = Run{Name: filepath.Base(whole), ID: fmt.Sprintf("%x", sum[:16]), Begun: m.Created.UTC()}
+	if len(m.Starts) == 0 {
+		m.Starts = append(m.Starts, struct {
+			After    int                        `json:"after"`
+			Time     time.Time                  `json:"time"`
+			Settings map[string]json.RawMessage `json:"settings"`
+		}{Time: m.Created})
+	}
+	for _, s := range m.Starts {
+		settings, err := Flatten(config, false)
+		if err != nil {
+			return run, nil, badinput.Errorf("%s: %w", filepath.Join(dir, "config.json"), err)
+		}
+		starts = append(starts, Start{After: s.After, Time: s.Time.UTC(), Settings: changed(settings, s.Settings)})
+	}
+	return run, starts, nil
+}
+
+// readObject reads a file of JSON; one that is missing is an empty object.
+func readObject(path string) ([]byte, error) {
+	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return []byte("{}"), nil
+	}
+	if err == nil && !bytes.HasPrefix(text, []byte("{")) {
+		err = badinput.Errorf("%s: expected a JSON object", path)
+	}
+	return text, err
+}
+
+// changed are settings with other values for some, and those that nobody knew at first at the end.
+func changed(settings []Cell, others map[string]json.RawMessage) []Cell {
+	for _, name := range slices.Sorted(maps.Keys(others)) {
+		if at := slices.IndexFunc(settings, func(c Cell) bool { return c.Name == name }); at >= 0 {
+			settings[at].JSON = others[name]
+		} else {
+			settings = append(settings, Cell{name, others[name]})
+		}
+	}
+	return settings
+}
+
+// differences are the settings that were not so before.
+func differences(before, now []Cell) (cells []Cell) {
+	was := map[string]string{}
+	for _, c := range before {
+		was[c.Name] = string(c.JSON)
+	}
+	for _, c := range now {
+		if text, known := was[c.Name]; !known || text != string(c.JSON) {
+			cells = append(cells, c)
+		}
+	}
+	return cells
+}
