@@ -54,17 +54,27 @@ func TestRunsOfConversationsAreEqualToTheByte(t *testing.T) {
 	}
 }
 
-// A run of conversations that is interrupted ends as one that never was, also where those of the next step are drawn already; and its
-// steps can be taken again.
+// A run of conversations that is interrupted ends as one that never was, also where those of the next step are drawn already, and where
+// tools answer; and its steps can be taken again.
 func TestInterruptedConversations(t *testing.T) {
-	whole := inTurns(t, t.TempDir(), "pipeline=full")
-	tr, l := whole.open(t)
+	ahead := inTurns(t, "", "pipeline=full")
+	answered := setup{options: []Option{WithEnvironment(guesses{})}, words: []string{"env=own", "max_turns=5", "max_conversation_tokens=100",
+		"max_steps=3", "eval_every=2", "prompts_per_step=1"}}
+	for name, s := range map[string]setup{"ahead": ahead, "with tools": answered} {
+		t.Run(name, func(t *testing.T) { interruptedConversations(t, s) })
+	}
+}
+
+func interruptedConversations(t *testing.T, s setup) {
+	s.dir = t.TempDir()
+	tr, l := s.open(t)
 	phases := 0
 	l.onPhase = func(string) { phases++ }
 	require.NoError(t, tr.Run(t.Context()))
-	want := files(t, whole.dir)
+	want := files(t, s.dir)
+	requireConversations(t, s, l.metrics)
 	for stop := 7; stop <= phases; stop += stride(t, 60) {
-		cut := whole
+		cut := s
 		cut.dir = t.TempDir()
 		tr, l := cut.open(t)
 		ctx, cancel := context.WithCancel(t.Context())
@@ -78,13 +88,28 @@ func TestInterruptedConversations(t *testing.T) {
 		cancel()
 		require.NoError(t, tr.Close())
 		require.ErrorIs(t, err, context.Canceled)
-		tr, _ = cut.open(t)
+		tr, l = cut.open(t)
 		require.NoError(t, tr.Run(t.Context()))
+		requireConversations(t, s, l.metrics)
 		requireSame(t, want, files(t, cut.dir))
 	}
-	steps, _, err := replayed(t, whole.dir, 3)
+	steps, _, err := replayed(t, s.dir, 3)
 	require.NoError(t, err)
 	require.Equal(t, []int{3}, steps)
+}
+
+// requireConversations holds steps to what was drawn: where they are not drawn ahead, the trainer's log-probabilities are the
+// sampler's to the bit, also of turns that were cut off and after a resume.
+func requireConversations(t *testing.T, s setup, steps []Metrics) {
+	t.Helper()
+	require.NotEmpty(t, steps)
+	for _, m := range steps {
+		require.Greater(t, m.Conversations.Turns, 1.0)
+		if len(s.options) > 0 {
+			require.Positive(t, m.Conversations.Endings[episode.OutOfTokens], "some have no room for another turn")
+			require.Zero(t, m.OnPolicy)
+		}
+	}
 }
 
 // guesses is an environment with a tool that answers whatever is said, and with moods.
