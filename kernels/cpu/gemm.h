@@ -53,13 +53,14 @@ INLINE void left_side(reading *r, const grpo_gemm *g, int64_t row, int mr, int64
 
 // Chooses what a tile prefetches: words further on in the panel that it reads; or the same depths of the next tile, after
 // the last tile the next depths of the panel, `columns` in a step; or further rows, where its left-hand side is strided.
-INLINE void choose_prefetch(reading *r, const grpo_gemm *g, int64_t panel, int64_t next_k, int mr, int columns, int stream, int last_tile)
+INLINE void choose_prefetch(reading *r, const grpo_gemm *g, int64_t panel, int64_t next_k, int mr, int form, int columns, int stream,
+                            int last_tile)
 {
 	r->soon = (const char *)(r->a + mr * (g->paired ? g->inner / 2 : g->inner));
 	r->soon_step = 4 * r->a_step;
 	if (stream) {
-		r->soon = r->b + STEPS_AHEAD * r->b_step;
-		r->soon_step = r->b_step;
+		r->soon_step = step_bytes(form);
+		r->soon = r->b + STEPS_AHEAD * r->soon_step;
 	} else if (g->a_kind == A_COLS) {
 		r->soon = (const char *)(r->a + ROWS_AHEAD * r->a_step);
 		r->soon_step = 4 * r->a_step;
@@ -92,7 +93,6 @@ static void gemm_panel(const grpo_gemm *g, float *scratch, int64_t tile0, int64_
 				form = g->paired ? IN_PAIRS : WIDENED;
 				step = 2;
 				r.b = (const char *)block;
-				r.b_step = PAIR_BYTES;
 				r.steps = depth / step;
 			}
 			int64_t row = tile_start(g->rows, g->row_tiles, i);
@@ -106,7 +106,7 @@ static void gemm_panel(const grpo_gemm *g, float *scratch, int64_t tile0, int64_
 				.accumulate = g->accumulate,
 			};
 			left_side(&r, g, row, mr, k, g->paired ? step / 2 : step);
-			choose_prefetch(&r, g, panel, k + depth, mr, step, stream && i == tile0, i + 1 == tile1);
+			choose_prefetch(&r, g, panel, k + depth, mr, form, step, stream && i == tile0, i + 1 == tile1);
 			tile_function *f = function_of(mr, a_form, form);
 			float *s = sums + (row - row0) * PANEL;
 			if (valid == PANEL)

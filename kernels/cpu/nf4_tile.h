@@ -10,7 +10,7 @@ INLINE void codes_tile(const reading *r, float *sums, const target *t, const int
 	const float *a = r->a, *scales = scales_at(m, r->panel, r->k);
 	table values = table_of(m->values);
 	vf acc[MR][NV];
-	UNROLL for (int v = 0; v < NV; v++) acc[0][v] = r->first ? splat(0) : load(sums + column_of(0, v));
+	UNROLL for (int v = 0; v < NV; v++) acc[0][v] = r->first ? splat(0) : load(sums + v * VL);
 	int64_t k = r->k, end = k + r->depth;
 	for (int64_t next = (k / m->segment + 1) * m->segment; k < end; next += m->segment, scales += PANEL) {
 		row_tables tables[2][4];
@@ -35,7 +35,7 @@ INLINE void codes_tile(const reading *r, float *sums, const target *t, const int
 			}
 		}
 	}
-	write_sums(acc, 1, 1, 0, r->last, sums, t);
+	write_sums(acc, 1, 1, 0, 0, r->last, sums, t);
 }
 
 static void tile_codes_widened(const reading *r, float *sums, const target *t) { codes_tile(r, sums, t, CODES_WIDENED); }

@@ -1,8 +1,9 @@
 // The right-hand side of a product: 32 columns, at most DEPTH deep, as the register tiles read it.
 
-// Where at most so many tiles read it, weights stay pairs of bf16 and are widened in the registers: less to
-// read, and no conversion first, which would wait for the memory.
-enum { FEW_TILES = 9, FEW_DEPTH = 1024 };
+// What at most so many tiles read is not converted first, which would wait for the memory, and is read once, in deep blocks. Weights
+// in pairs of bf16 are then widened in the registers. With 16 registers a tile of pairs runs at two thirds of the speed of one of
+// floats, so there it is for so few rows.
+enum { FEW_TILES = 9, FEW_DEPTH = 1024, WIDENED_ROWS = VL == 8 ? 8 : FEW_TILES * MR };
 
 // How many rows of a buffer ahead are prefetched. Few, for they may share one set of the cache.
 enum { ROWS_AHEAD = 16 };
@@ -137,7 +138,7 @@ INLINE int right_form(const grpo_gemm *g, int64_t tiles, int height, int valid)
 			return g->paired ? COMPRESSED_IN_PAIRS : COMPRESSED_WIDENED;
 		if (takes_codes(&g->m, tiles, height))
 			return g->paired ? CODES_IN_PAIRS : CODES_WIDENED;
-		if (!g->paired && tiles <= FEW_TILES)
+		if (!g->paired && tiles * height <= WIDENED_ROWS)
 			return WIDENED;
 	}
 	return g->paired ? IN_PAIRS : valid <= PANEL / 2 ? NARROW : WIDE;
@@ -150,10 +151,11 @@ INLINE int64_t right_depth(const grpo_gemm *g, int64_t tiles, int form)
 	int compressed = form == COMPRESSED_WIDENED || form == COMPRESSED_IN_PAIRS;
 	if (form == CODES_WIDENED || form == CODES_IN_PAIRS)
 		return FEW_DEPTH;
-	int converted = is_quantised(&g->m) || (is_compressed(&g->m) && (!compressed || tiles > 1));
+	int floats = form == WIDE || form == NARROW;
+	int converted = is_quantised(&g->m) || (is_compressed(&g->m) && (!compressed || tiles > 1)) || (floats && g->m.dtype == GRPO_BF16);
 	if (g->b_kind == B_OUTPUTS && !converted && tiles <= FEW_TILES)
 		return FEW_DEPTH;
-	return form == WIDE || form == NARROW ? DEPTH : 2 * DEPTH;
+	return floats ? DEPTH : 2 * DEPTH;
 }
 
 // Weights of a panel of outputs at depths [k, k+depth).
@@ -162,7 +164,6 @@ INLINE void read_outputs(reading *r, const grpo_matrix *m, int form, int64_t pan
 	r->b = column_at(m, panel, k);
 	if (form == COMPRESSED_WIDENED || form == COMPRESSED_IN_PAIRS) {
 		r->steps = depth / GROUP;
-		r->b_step = GROUP_BYTES;
 		r->base = m->bases[panel] * 0x00800080;
 		r->patch = patches_from(m, panel, k / GROUP);
 		r->group = k / GROUP;
@@ -196,7 +197,6 @@ static void right_side(reading *r, const grpo_gemm *g, int form, int64_t panel, 
 	int64_t c0 = panel * PANEL;
 	int valid = min64(g->cols - c0, PANEL);
 	r->b = (const char *)block;
-	r->b_step = PANEL * 4;
 	r->steps = g->paired ? depth / 2 : depth;
 	if (g->b_kind == B_OUTPUTS) {
 		read_outputs(r, &g->m, form, g->m_offset / PANEL + panel, k, depth, block);

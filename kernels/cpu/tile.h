@@ -3,9 +3,12 @@
 
 enum { SUBTILES = PANEL / (NV * VL) };
 
-// The columns of vector v in subtile s. Odd vectors are of the panel's second half, which is not there when there are
-// 16 columns or fewer.
-INLINE int column_of(int s, int v) { return (s * (NV / 2) + v / 2) * VL + (v & 1) * (PANEL / 2); }
+// The columns of vector v in subtile s: neighbours, which never meet in one bank of the cache; or, in halves, odd vectors are of the
+// panel's second half.
+INLINE int column_of(int s, int v, const int halves)
+{
+	return halves ? (s * (NV / 2) + v / 2) * VL + (v & 1) * (PANEL / 2) : (s * NV + v) * VL;
+}
 
 // Where the columns of vector v lie among those of a step, which may be two pairs: in the order of decompress, four by four.
 INLINE int vector_of(int v, int pair) { return v / 2 * 4 + pair * 2 + v % 2; }
@@ -46,14 +49,14 @@ enum { TOGETHER, SPREAD, A_FORMS };
 enum { LOW_ROWS = MR < 8 ? MR : 8 };
 
 // What a tile reads: step i finds the numbers of a at a + i·a_step, a_apart from each other (and before the next step
-// those of its further columns, if it has some), and those of b at b + i·b_step. soon is what to prefetch
+// those of its further columns, if it has some), and those of b at b + i·step_bytes. soon is what to prefetch
 // meanwhile, one cache line for each step; of pairs two, of groups three.
 typedef struct {
 	const float *a;
 	const char *b, *soon;
-	int64_t a_step, a_apart;   // in floats
-	int64_t b_step, soon_step; // in bytes
-	int steps, first, last;    // of the depths of one sum
+	int64_t a_step, a_apart; // in floats
+	int64_t soon_step;       // in bytes
+	int steps, first, last;  // of the depths of one sum
 	// Of groups: the exponents' base, the next patch, the number of the first group; and where the pairs are kept, or NULL.
 	int32_t base;
 	const grpo_patch *patch;
@@ -64,16 +67,22 @@ typedef struct {
 	int64_t panel, k, depth;
 } reading;
 
+INLINE int step_bytes(const int b_form)
+{
+	return b_form == COMPRESSED_WIDENED || b_form == COMPRESSED_IN_PAIRS ? GROUP_BYTES : PANEL * 4;
+}
+
 // In fewer steps than this, a prefetch of what the sums are added to would come too late to help.
 enum { PREFETCH_STEPS = 64 };
 
 // Writes the sums of subtile s: to the output, or back to sums [mr][32] before the last depth.
-INLINE void write_sums(vf acc[MR][NV], const int mr, const int step, const int s, const int last, float *sums, const target *t)
+INLINE void write_sums(vf acc[MR][NV], const int mr, const int step, const int s, const int halves, const int last, float *sums,
+                       const target *t)
 {
 	UNROLL for (int i = 0; i < mr; i++)
 		UNROLL for (int v = 0; v < NV; v += step)
 		{
-			int c = column_of(s, v);
+			int c = column_of(s, v, halves);
 			if (last)
 				store(t->out + i * t->stride + c, epilogue(acc[i][v], t, i, c));
 			else
@@ -81,28 +90,37 @@ INLINE void write_sums(vf acc[MR][NV], const int mr, const int step, const int s
 		}
 }
 
+#if VL == 8 && !defined(__clang__)
+#define TWO_STEPS _Pragma("GCC unroll 2")
+#else
+#define TWO_STEPS
+#endif
+
 // sums [mr][32] waits between two depths.
 INLINE void tile(const int mr, const int a_form, const int b_form, const reading *r, float *sums, const target *t)
 {
-	const int step = b_form == NARROW ? 2 : 1;
+	const int compressed = b_form == COMPRESSED_WIDENED || b_form == COMPRESSED_IN_PAIRS, pairs = b_form == WIDENED || b_form == IN_PAIRS;
+	// Of 16 columns there are half as many subtiles; where there is one, every other vector, of halves.
+	const int step = b_form == NARROW && SUBTILES == 1 ? 2 : 1, subtiles = b_form == NARROW && SUBTILES > 1 ? SUBTILES / 2 : SUBTILES;
+	const int halves = compressed || step == 2;
 	const int64_t a_step = r->a_step, a_apart = a_form == SPREAD ? r->a_apart : 1;
 	const int64_t a_link = a_form == SPREAD ? 1 : mr;
-	const int64_t b_step = r->b_step, soon_step = r->soon_step;
+	const int64_t b_step = step_bytes(b_form), soon_step = r->soon_step;
 	const int steps = r->steps, last = r->last;
-	const int compressed = b_form == COMPRESSED_WIDENED || b_form == COMPRESSED_IN_PAIRS, pairs = b_form == WIDENED || b_form == IN_PAIRS;
-	for (int s = 0; s < SUBTILES; s++) {
+	for (int s = 0; s < subtiles; s++) {
 		vf acc[MR][NV];
 		UNROLL for (int i = 0; i < mr; i++)
 			UNROLL for (int v = 0; v < NV; v += step)
-				acc[i][v] = r->first ? splat(0) : load(sums + i * PANEL + column_of(s, v));
+				acc[i][v] = r->first ? splat(0) : load(sums + i * PANEL + column_of(s, v, halves));
 		if (last && t->accumulate && steps >= PREFETCH_STEPS)
 			UNROLL for (int i = 0; i < mr; i++)
-				UNROLL for (int v = 0; v < NV; v += step) __builtin_prefetch(t->out + i * t->stride + column_of(s, v), 1);
+				UNROLL for (int v = 0; v < NV; v += step) __builtin_prefetch(t->out + i * t->stride + column_of(s, v, halves), 1);
 		const float *ak = r->a;
 		const char *bk = r->b, *soon = r->soon;
 		const grpo_patch *next = r->patch;
 		const vi base = (vi){0} + r->base;
 		char *keep = r->keep;
+		TWO_STEPS
 		for (int k = 0; k < steps; k++, ak += a_step, bk += b_step, soon += soon_step) {
 			vi bv[2 * NV];
 			prefetch_lines(soon, compressed ? 3 : pairs ? 2 : 1);
@@ -111,7 +129,7 @@ INLINE void tile(const int mr, const int a_form, const int b_form, const reading
 				UNROLL for (int v = 0; v < NV; v += 2)
 				{
 					vi *four = bv + vector_of(v, 0);
-					int lane = column_of(s, v);
+					int lane = column_of(s, v, halves);
 					decompress(four, bk, lane, base);
 					if (__builtin_expect(listed->group == r->group + k, 0))
 						next = patch(four, listed, lane);
@@ -122,7 +140,7 @@ INLINE void tile(const int mr, const int a_form, const int b_form, const reading
 					}
 				}
 			} else {
-				UNROLL for (int v = 0; v < NV; v += step) bv[vector_of(v, 0)] = loadi(bk + 4 * column_of(s, v));
+				UNROLL for (int v = 0; v < NV; v += step) bv[vector_of(v, 0)] = loadi(bk + 4 * column_of(s, v, halves));
 			}
 			UNROLL for (int pair = 0; pair < 2; pair++)
 			{
@@ -145,7 +163,7 @@ INLINE void tile(const int mr, const int a_form, const int b_form, const reading
 							acc[i][v] += widen_second(bv[vector_of(v, pair)]) * ak[i * a_apart + (2 * pair + 1) * a_link];
 			}
 		}
-		write_sums(acc, mr, step, s, last, sums, t);
+		write_sums(acc, mr, step, s, halves, last, sums, t);
 	}
 }
 
