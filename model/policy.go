@@ -73,6 +73,11 @@ func Open(b kernels.Backend, dir string, trainable bool, o Options) (*Policy, er
 		return nil, err
 	}
 	defer set.Close()
+	return OpenSet(b, cfg, set, trainable, o)
+}
+
+// OpenSet is Open for tensors that are found already, such as those of a file in another format.
+func OpenSet(b kernels.Backend, cfg Config, set *tensorfile.Set, trainable bool, o Options) (*Policy, error) {
 	if err := consistent.Check(cfg, set); err != nil {
 		return nil, err
 	}

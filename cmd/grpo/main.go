@@ -6,7 +6,7 @@
 // input.go and output.go (lines of JSON, tables). What a person is shown meanwhile is in the package screen,
 // what an evaluation found in outcome, tables of a run in export, mistakes on the command line and what a shell
 // completes in usage, what this machine has in doctor, the server in serve, tools of a model in tools, pages of man(1)
-// in manual, warm-ups in warmup, several runs in compare and
+// in manual, warm-ups in warmup, what is handed over to others in handover, several runs in compare and
 // sweep, runs while they go on in watch, and benchmarks are in bench and load.
 package main
 
@@ -25,6 +25,7 @@ import (
 
 	"github.com/seed-7879b91d/grpo/cmd/grpo/compare"
 	"github.com/seed-7879b91d/grpo/cmd/grpo/export"
+	"github.com/seed-7879b91d/grpo/cmd/grpo/handover"
 	"github.com/seed-7879b91d/grpo/cmd/grpo/manual"
 	"github.com/seed-7879b91d/grpo/cmd/grpo/screen"
 	"github.com/seed-7879b91d/grpo/cmd/grpo/sets"
@@ -174,10 +175,11 @@ func newRoot() *cobra.Command {
 	root.AddCommand(newScoreCmd(), newReplayCmd(), newMergeCmd(), newQuantizeCmd(), newSampleCmd(), newEvalCmd(), newBenchCmd(),
 		newTokenizeCmd(), sets.Command(), newRewardCmd(), newDoctorCmd(), newServeCmd(), export.Command(), tools.Command(), manual.Command(),
 		compare.Command(), compare.Summarize(), sweep.Command(sweeping), sweep.Checkpoints(sweeping), watch.Command())
-	root.AddCommand(warmup.Commands(warmup.Machine{Args: trainArgs, Saves: &saves,
-		Open: func(ctx context.Context, name string, threads int) (kernels.Backend, error) {
-			return openDevice(ctx)(name, threads)
-		},
+	open := func(ctx context.Context, name string, threads int) (kernels.Backend, error) {
+		return openDevice(ctx)(name, threads)
+	}
+	root.AddCommand(handover.Commands(handover.Machine{Open: open})...)
+	root.AddCommand(warmup.Commands(warmup.Machine{Args: trainArgs, Saves: &saves, Open: open,
 		Stopped: func(what string) error { return stopped(what) }})...)
 	return root
 }

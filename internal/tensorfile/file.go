@@ -35,6 +35,7 @@ type File struct {
 	entries  map[string]entry
 	names    []string
 	metadata map[string]string
+	made     map[string]Made // those whose bytes are not in the data
 }
 
 // Open maps the file at path and checks its header.
@@ -110,22 +111,31 @@ func (f *File) Tensor(name string, shape ...int) (Tensor, error) {
 	if len(shape) > 0 && !slices.Equal(shape, e.shape) {
 		return Tensor{}, badinput.Errorf("%s: tensor %q has shape %v, expected %v", f.path, name, e.shape, shape)
 	}
-	return Tensor{Name: name, File: f.path, Encoding: enc, Shape: e.shape, Bytes: f.bytes(e)}, nil
+	bytes, err := f.make(e)
+	return Tensor{Name: name, File: f.path, Encoding: enc, Shape: e.shape, Bytes: bytes}, err
 }
 
 // Release lets the pages of a tensor go: they take no memory until they are touched again.
 func (f *File) Release(name string) {
+	if m, ok := f.made[name]; ok && m.Release != nil {
+		m.Release()
+	}
 	e, ok := f.entries[name]
 	if !ok || !f.mapped {
 		return
 	}
+	drop(f.data, f.size+e.from, f.size+e.to)
+}
+
+// drop lets the pages between two offsets of a mapping go.
+func drop(data []byte, from, to int) {
 	// Only whole pages: those at the edges hold neighbours too.
 	page := os.Getpagesize()
-	from := (f.size + e.from + page - 1) / page * page
-	to := (f.size + e.to) / page * page
+	from = (from + page - 1) / page * page
+	to = to / page * page
 	if from < to {
 		// Advice that is not taken costs memory and nothing else.
-		_ = unix.Madvise(f.data[from:to], unix.MADV_DONTNEED)
+		_ = unix.Madvise(data[from:to], unix.MADV_DONTNEED)
 	}
 }
 

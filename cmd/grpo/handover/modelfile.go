@@ -1,0 +1,110 @@
+package handover
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"text/template"
+
+	"github.com/seed-7879b91d/grpo/data/chat"
+	"github.com/seed-7879b91d/grpo/data/tokenizer"
+)
+
+// there tells whether a file is.
+func there(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().IsRegular()
+}
+
+// ollamaTemplates are chat formats as Ollama writes them. Which of them a model's is, is tried out.
+var ollamaTemplates = []string{
+	"{{ range .Messages }}<|im_start|>{{ .Role }}\n{{ .Content }}<|im_end|>\n{{ end }}<|im_start|>assistant\n",
+	"{{ range .Messages }}<|start_header_id|>{{ .Role }}<|end_header_id|>\n\n{{ .Content }}<|eot_id|>{{ end }}" +
+		"<|start_header_id|>assistant<|end_header_id|>\n\n",
+	"{{ range .Messages }}<start_of_turn>{{ if eq .Role \"assistant\" }}model{{ else }}{{ .Role }}{{ end }}\n" +
+		"{{ .Content }}<end_of_turn>\n{{ end }}<start_of_turn>model\n",
+	"{{ range .Messages }}<|{{ .Role }}|>\n{{ .Content }}</s>\n{{ end }}<|assistant|>\n",
+}
+
+// dialogues are conversations that a template is tried on.
+var dialogues = [][]chat.Message{
+	{{Role: "user", Content: "One?"}},
+	{{Role: "user", Content: "One?"}, {Role: "assistant", Content: "Two."}, {Role: "user", Content: "Three?"}},
+	{{Role: "system", Content: "Be brief."}, {Role: "user", Content: "One?"}},
+}
+
+// ollamaTemplate is the one that gives what the model's own does, and the system prompt that it has where there is none.
+func ollamaTemplate(r *chat.Renderer, bos string) (text, system string) {
+	for _, candidate := range ollamaTemplates {
+		t := template.Must(template.New("").Parse(candidate))
+		if gives(t, r, bos, "") {
+			return candidate, ""
+		}
+		_, bare, err := r.Prompt(dialogues[0])
+		if err != nil {
+			continue
+		}
+		const mark = "\x00"
+		var with strings.Builder
+		if t.Execute(&with, talk(dialogues[0], mark)) != nil {
+			continue
+		}
+		before, after, _ := strings.Cut(with.String(), mark)
+		bare = strings.TrimPrefix(bare, bos)
+		if len(bare) < len(before)+len(after) || !strings.HasPrefix(bare, before) || !strings.HasSuffix(bare, after) {
+			continue
+		}
+		if said := bare[len(before) : len(bare)-len(after)]; !strings.Contains(said, `"""`) && gives(t, r, bos, said) {
+			return candidate, said
+		}
+	}
+	return "", ""
+}
+
+// talk is a conversation as Ollama gives it to a template: with a system prompt, if there is none and there should be.
+func talk(messages []chat.Message, system string) map[string]any {
+	if system != "" && messages[0].Role != "system" {
+		messages = slices.Concat([]chat.Message{{Role: "system", Content: system}}, messages)
+	}
+	return map[string]any{"Messages": messages}
+}
+
+// gives tells whether a template gives what the model's own does, of the conversations that that one takes.
+func gives(t *template.Template, r *chat.Renderer, bos, system string) bool {
+	same := 0
+	for _, d := range dialogues {
+		_, want, err := r.Prompt(d)
+		if err != nil {
+			continue
+		}
+		var got strings.Builder
+		if t.Execute(&got, talk(d, system)) != nil || got.String() != strings.TrimPrefix(want, bos) {
+			return false
+		}
+		same++
+	}
+	return same > 1
+}
+
+// modelfile is the text of one for Ollama, and what is to be said of it.
+func modelfile(file string, tok *tokenizer.Tokenizer, r *chat.Renderer, stops []int32) (text, note string) {
+	lines := []string{"FROM ./" + file, ""}
+	note = "Modelfile: without a TEMPLATE: Ollama takes that of the file where it knows it"
+	if r != nil {
+		template, system := ollamaTemplate(r, tok.Parts()["bos_token"])
+		if template != "" {
+			lines = append(lines, `TEMPLATE """`+template+`"""`, "")
+			note = fmt.Sprintf("Modelfile: its TEMPLATE gives what the model's own chat template does, in %d conversations", len(dialogues))
+		}
+		if system != "" {
+			lines = append(lines, `SYSTEM """`+system+`"""`, "")
+		}
+	}
+	for _, id := range stops {
+		if text, ok := tok.Token(id); ok && !strings.ContainsAny(text, "\"\n") {
+			lines = append(lines, `PARAMETER stop "`+text+`"`)
+		}
+	}
+	return strings.Join(lines, "\n") + "\n", note
+}

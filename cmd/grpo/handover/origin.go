@@ -1,0 +1,201 @@
+package handover
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed-7879b91d/grpo"
+	"github.com/seed-7879b91d/grpo/cmd/grpo/screen"
+	"github.com/seed-7879b91d/grpo/data/chat"
+	"github.com/seed-7879b91d/grpo/data/tokenizer"
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/nf4"
+	"github.com/seed-7879b91d/grpo/internal/tensorfile"
+	"github.com/seed-7879b91d/grpo/kernels"
+	"github.com/seed-7879b91d/grpo/lora"
+	"github.com/seed-7879b91d/grpo/model"
+)
+
+// origin is what a user says of where a policy comes from: a run, or a model and an adapter.
+type origin struct {
+	recorded       string // the run
+	step           int
+	model, adapter string
+	quantize       string
+}
+
+func (o *origin) register(cmd *cobra.Command) {
+	fl := cmd.Flags()
+	fl.StringVar(&o.model, "model", "", "in place of a run: Hugging Face model `directory`, a name on the Hub, or tiny: the program's own")
+	fl.StringVar(&o.adapter, "adapter", "", "PEFT adapter `directory`, with --model")
+	fl.IntVar(&o.step, "step", -1, "of the run, in place of the last that has a checkpoint")
+	fl.StringVar(&o.quantize, "quantize", "none", "what the adapter was trained over, with --model: none or `nf4`")
+}
+
+// check looks at the words before anything is opened.
+func (o *origin) check(verb string, args []string) error {
+	_, err := model.ParseQuantisation(o.quantize)
+	switch {
+	case len(args) > 1:
+		return badinput.Errorf("found %q, which is one word too many; type grpo %s RUN --out DIR", args[1], verb)
+	case len(args) == 0 && o.model == "":
+		return badinput.Errorf("expected the directory of a run, or --model; type grpo %s RUN --out DIR", verb)
+	case len(args) == 1 && (o.model != "" || o.adapter != "" || o.quantize != "none"):
+		return badinput.Errorf("found the run %s beside --model, --adapter or --quantize; leave one of them out", args[0])
+	case len(args) == 0 && o.step >= 0:
+		return badinput.Errorf("--step: it is of a run; type grpo %s RUN --step %d --out DIR", verb, o.step)
+	case err != nil:
+		return badinput.Errorf("--quantize: %w", err)
+	}
+	if len(args) == 1 {
+		o.recorded = args[0]
+	}
+	return nil
+}
+
+// source is a policy: a model in a directory, and what an adapter adds to it.
+type source struct {
+	name     string // for people
+	dir      string
+	adapter  string // "": none
+	quantise model.Quantisation
+	tok      *tokenizer.Tokenizer // nil: the model has none
+	renderer *chat.Renderer       // nil: it has no chat template
+	stops    []int32              // tokens that end an answer
+}
+
+// find opens what a policy is made of, but for its weights.
+func (o *origin) find(ctx context.Context, args []string, talk io.Writer) (s *source, err error) {
+	if o.recorded != "" {
+		return o.ofRun(ctx, talk)
+	}
+	s = &source{adapter: o.adapter}
+	s.quantise, _ = model.ParseQuantisation(o.quantize) // check has looked at it
+	if s.dir, err = grpo.ModelDir(ctx, o.model); err != nil {
+		return nil, err
+	}
+	s.name = nameOf(o.model)
+	if s.tok, err = loadTokenizer(s.dir); err != nil {
+		return nil, err
+	}
+	var end []int32
+	if s.tok != nil && s.tok.ChatTemplate() != "" {
+		if s.renderer, err = chat.ForModel(s.tok, chat.Options{Date: today}); err != nil {
+			return nil, err
+		}
+		end = s.renderer.Stop()
+	}
+	s.stops, err = tokenizer.StopTokens(s.dir, s.tok, end...)
+	return s, err
+}
+
+// today is the date in prompts of models that are told one; which one it is does not matter for a comparison.
+const today = "2024-07-26"
+
+// ofRun is the policy of a run.
+func (o *origin) ofRun(ctx context.Context, talk io.Writer) (*source, error) {
+	saved, err := grpo.OpenSaved(o.recorded, o.step, screen.New(io.Discard, talk, true, false))
+	if err != nil {
+		return nil, err
+	}
+	language, err := saved.Language(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s := &source{dir: language.Dir, adapter: saved.Trained(), tok: language.Tokenizer, renderer: language.Renderer, stops: language.Stops}
+	if saved.Settings.Train == "full" {
+		s.dir, s.adapter = saved.Trained(), ""
+	}
+	s.name = nameOf(saved.Settings.RunDir)
+	s.quantise, err = model.ParseQuantisation(saved.Settings.Quantize)
+	return s, err
+}
+
+// nameOf is the last part of a path, of characters that a file may be called by anywhere.
+func nameOf(path string) string {
+	if abs, err := filepath.Abs(path); err == nil {
+		path = abs
+	}
+	return strings.Trim(strings.Map(func(r rune) rune {
+		if strings.ContainsRune("-._", r) || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' {
+			return r
+		}
+		return '-'
+	}, filepath.Base(path)), ".-_")
+}
+
+// loadTokenizer opens that of a model, which may have none.
+func loadTokenizer(dir string) (*tokenizer.Tokenizer, error) {
+	if !there(filepath.Join(dir, "tokenizer.json")) {
+		return nil, nil
+	}
+	return tokenizer.Load(dir)
+}
+
+// usualType is how weights are written where nobody says.
+func (s *source) usualType() (kind string, err error) {
+	set, err := tensorfile.OpenModel(s.dir)
+	if err != nil {
+		return "", err
+	}
+	defer set.Close()
+	table, err := set.Tensor("model.embed_tokens.weight")
+	if err == nil && table.Encoding == kernels.EncodedF16 {
+		return "f16", nil
+	}
+	return "bf16", err
+}
+
+// merged is the model with the adapter in its weights, as numbers: its own directory where there is nothing to be done, else
+// one that is made in beside. lines say what became of the adapter.
+func (s *source) merged(beside string) (dir string, lines []string, err error) {
+	quantised, err := nf4.IsModel(s.dir)
+	if err != nil {
+		return "", nil, err
+	}
+	dir = s.dir
+	if quantised || s.quantise == model.NF4 {
+		if dir, err = inNumbers(s.dir, quantised, beside); err != nil {
+			return "", nil, err
+		}
+		lines = append(lines, "weights in four bits were decoded first")
+	}
+	if s.adapter == "" {
+		return dir, lines, nil
+	}
+	cfg, err := model.ReadConfig(s.dir)
+	if err != nil {
+		return "", nil, err
+	}
+	adapter, err := lora.Load(s.adapter, cfg.LoRADims())
+	if err != nil {
+		return "", nil, err
+	}
+	to := filepath.Join(beside, "merged")
+	if err := lora.Merge(dir, adapter, to); err != nil {
+		return "", nil, err
+	}
+	kept, err := lora.CheckMerge(dir, adapter, to)
+	if err != nil {
+		return "", nil, fmt.Errorf("the merged model is not the adapted one, and nothing was written: %w", err)
+	}
+	return to, append(lines, fmt.Sprintf("adapter: %.1f %% of it is in the weights once these are rounded as the model's are", 100*kept)), nil
+}
+
+// inNumbers decodes the model in dir, in four bits already or as a run with quantize=nf4 saw it.
+func inNumbers(dir string, quantised bool, beside string) (decoded string, err error) {
+	codes, decoded := dir, filepath.Join(beside, "numbers")
+	if !quantised {
+		codes = filepath.Join(beside, "codes")
+		err = nf4.QuantiseModel(dir, codes, true)
+	}
+	if err == nil {
+		err = nf4.DequantiseModel(codes, decoded)
+	}
+	return decoded, err
+}

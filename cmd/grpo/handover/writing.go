@@ -1,0 +1,211 @@
+package handover
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/seed-7879b91d/grpo/internal/atomicfile"
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/gguf"
+	"github.com/seed-7879b91d/grpo/internal/tensorfile"
+	"github.com/seed-7879b91d/grpo/kernels"
+	"github.com/seed-7879b91d/grpo/model"
+)
+
+// writing is a model on its way into a folder.
+type writing struct {
+	*source
+	merged    string // the directory that it is in
+	kind, dir string // how weights are written, and where
+}
+
+// written is a model that was written.
+type written struct {
+	writing
+	file  string // the GGUF, "" of a directory
+	bytes int64
+	notes []string
+}
+
+func (w writing) write(format string) (*written, error) {
+	done := &written{writing: w}
+	if format == formatGGUF {
+		return done, done.asGGUF()
+	}
+	return done, done.asDirectory()
+}
+
+// asGGUF writes one file, and how Ollama is to use it.
+func (w *written) asGGUF() error {
+	kind, err := gguf.ParseType(w.kind)
+	if err != nil {
+		return err
+	}
+	w.file = w.name + "-" + w.kind + ".gguf"
+	path := filepath.Join(w.dir, w.file)
+	if w.notes, err = gguf.Export(w.merged, path, w.name, kind); err != nil {
+		return err
+	}
+	if info, err := os.Stat(path); err == nil {
+		w.bytes = info.Size()
+	}
+	text, note := modelfile(w.file, w.tok, w.renderer, w.stops)
+	w.notes = append(w.notes, note)
+	return atomicfile.WriteBytes(filepath.Join(w.dir, "Modelfile"), []byte(text))
+}
+
+// dtypes are the encodings of a directory, by --type, and what config.json calls them.
+var dtypes = map[string]struct {
+	encoding kernels.Encoding
+	name     string
+}{"bf16": {kernels.EncodedBF16, "bfloat16"}, "f16": {kernels.EncodedF16, "float16"}}
+
+// asDirectory writes a Hugging Face directory.
+func (w *written) asDirectory() (err error) {
+	set, err := tensorfile.OpenModel(w.merged)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, set.Close()) }()
+	d := dtypes[w.kind]
+	var sources []tensorfile.Source
+	for _, name := range set.Names() {
+		t, err := set.Tensor(name)
+		if err != nil {
+			return err
+		}
+		s := converted(t, d.encoding)
+		write := s.Write
+		s.Write = func(to io.Writer) error {
+			defer set.Release(name)
+			return write(&sizing{to, &w.bytes})
+		}
+		sources = append(sources, s)
+	}
+	if err := tensorfile.WriteModel(w.dir, sources, map[string]string{"format": "pt"}); err != nil {
+		return err
+	}
+	if err := w.config(d.name); err != nil {
+		return err
+	}
+	return tensorfile.CopyRest(w.merged, w.dir)
+}
+
+// sizing adds up what is written.
+type sizing struct {
+	io.Writer
+	sum *int64
+}
+
+func (s *sizing) Write(b []byte) (int, error) {
+	n, err := s.Writer.Write(b)
+	*s.sum += int64(n)
+	return n, err
+}
+
+// config copies config.json, with the type of the weights as it is now, unless the old one is part of what is computed.
+func (w *written) config(dtype string) error {
+	c, err := model.ReadConfig(w.merged)
+	if err != nil {
+		return err
+	}
+	path := filepath.Join(w.merged, "config.json")
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	var keys map[string]any
+	if err := json.Unmarshal(text, &keys); err != nil {
+		return badinput.Errorf("%s: %w", path, err)
+	}
+	if c.DType == "" {
+		delete(keys, "dtype")
+		keys["torch_dtype"] = dtype
+	}
+	if text, err = json.MarshalIndent(keys, "", "  "); err != nil {
+		return err
+	}
+	return atomicfile.WriteBytes(filepath.Join(w.dir, "config.json"), append(text, '\n'))
+}
+
+// converted is a tensor in another encoding, where it is not in that one: each number rounded once, some at a time.
+func converted(t tensorfile.Tensor, to kernels.Encoding) tensorfile.Source {
+	s := tensorfile.FromTensor(t)
+	if t.Encoding == to {
+		return s
+	}
+	s.Encoding = to
+	s.Write = func(w io.Writer) error {
+		const atATime = 1 << 14
+		narrow, wide, exact := make([]float32, atATime), make([]byte, atATime*to.Size()), make([]float64, atATime)
+		for at := 0; at < t.Len(); at += atATime {
+			part := narrow[:min(atATime, t.Len()-at)]
+			tensorfile.Widen(part, t.Encoding, t.Bytes[at*t.Encoding.Size():])
+			for i, x := range part {
+				if exact[i] = float64(x); to == kernels.EncodedF16 && (x > 65504 || x < -65504) {
+					return badinput.Errorf("%s: tensor %q: %g is too large for f16; type --type bf16", t.File, t.Name, x)
+				}
+			}
+			tensorfile.Narrow(wide, to, exact[:len(part)])
+			if _, err := w.Write(wide[:len(part)*to.Size()]); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	return s
+}
+
+// probe opens what was written as a model, and asks it what the policy was asked.
+func (w *written) probe(ctx context.Context, b kernels.Backend, want *probe) (*probe, error) {
+	o := model.Options{Precision: model.F32, Cache: model.F32}
+	if w.file == "" {
+		p, err := model.Open(b, w.dir, false, o)
+		if err != nil {
+			return nil, err
+		}
+		return w.again(ctx, p, want)
+	}
+	f, err := gguf.Open(filepath.Join(w.dir, w.file))
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	if err := w.checkWords(f, want); err != nil {
+		return nil, err
+	}
+	p, err := f.Model(b, o)
+	if err != nil {
+		return nil, err
+	}
+	return w.again(ctx, p, want)
+}
+
+// checkWords wants the file to spell the policy's answers as the tokenizer does.
+func (w *written) checkWords(f *gguf.File, want *probe) error {
+	for _, a := range want.answers {
+		text, err := f.Text(a)
+		if err == nil && text != w.tok.Decode(a, false) {
+			err = fmt.Errorf("%s: it spells %.60q as %.60q", f.Path, w.tok.Decode(a, false), text)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// lines say what was written, in the directory that it will be in.
+func (w *written) lines(out string) []string {
+	name, mib := filepath.Join(out, w.file), float64(w.bytes)/(1<<20)
+	all := []string{fmt.Sprintf("%s: %.1f MiB of weights in %s", name, mib, w.kind)}
+	if w.file != "" {
+		all[0] = fmt.Sprintf("%s: %.1f MiB, weights in %s", name, mib, w.kind)
+	}
+	return append(all, w.notes...)
+}

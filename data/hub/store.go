@@ -1,0 +1,171 @@
+package hub
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+)
+
+// lfsType is what requests about large files are written in.
+const lfsType = "application/vnd.git-lfs+json"
+
+// action is a request that the Hub tells to make.
+type action struct {
+	Href   string
+	Header map[string]json.RawMessage // mostly texts; of a file in parts numbers, too
+}
+
+// store brings a file to the Hub's storage of large ones, and tells whether it was not there already.
+func (c *Client) store(ctx context.Context, repo Repo, f Upload) (oid string, sent bool, err error) {
+	if oid, err = f.hash(); err != nil {
+		return "", false, err
+	}
+	type object struct {
+		OID  string `json:"oid"`
+		Size int64  `json:"size"`
+	}
+	ask := map[string]any{
+		"operation": "upload", "transfers": []string{"basic", "multipart"}, "hash_algo": "sha256", "objects": []object{{oid, f.Size}},
+	}
+	text, err := json.Marshal(ask)
+	if err != nil {
+		return "", false, err
+	}
+	var answer struct {
+		Objects []struct {
+			Error   *struct{ Message string }
+			Actions struct{ Upload, Verify *action }
+		}
+	}
+	folder := map[Type]string{Dataset: "datasets/"}[repo.Type]
+	address := c.Endpoint + "/" + folder + repo.ID + ".git/info/lfs/objects/batch"
+	if err := c.send(ctx, address, lfsType, text, &answer, repo); err != nil {
+		return "", false, err
+	}
+	if len(answer.Objects) != 1 {
+		return "", false, fmt.Errorf("the Hub answered about %d files, expected 1", len(answer.Objects))
+	}
+	o := answer.Objects[0]
+	switch {
+	case o.Error != nil:
+		return "", false, fmt.Errorf("the Hub refuses it: %.200s", o.Error.Message)
+	case o.Actions.Upload == nil:
+		return oid, false, nil // it has it
+	}
+	if size, ok := o.Actions.Upload.Header["chunk_size"]; ok {
+		err = c.putParts(ctx, f, oid, o.Actions.Upload, size)
+	} else {
+		_, err = c.put(ctx, f, 0, f.Size, o.Actions.Upload)
+	}
+	if err == nil && o.Actions.Verify != nil {
+		err = c.post(ctx, o.Actions.Verify.Href, object{oid, f.Size}, nil, repo)
+	}
+	return oid, err == nil, err
+}
+
+// put sends a part of a file, and gives the tag that it was stored under.
+func (c *Client) put(ctx context.Context, f Upload, from, size int64, to *action) (tag string, err error) {
+	header := http.Header{}
+	for key, value := range to.Header {
+		var text string
+		if json.Unmarshal(value, &text) == nil {
+			header.Set(key, text)
+		}
+	}
+	return tag, c.retry(ctx, func() (bool, error) {
+		r, err := f.Open()
+		if err != nil {
+			return false, err
+		}
+		defer r.Close()
+		if _, err := io.CopyN(io.Discard, r, from); err != nil {
+			return false, errChanged
+		}
+		resp, err := c.carry(ctx, http.MethodPut, to.Href, header, io.LimitReader(r, size), size, false)
+		if err != nil {
+			return false, err
+		}
+		defer resp.Body.Close()
+		tag = resp.Header.Get("ETag")
+		return false, c.checkStored(resp)
+	})
+}
+
+// checkStored is about answers of the storage, which is not the Hub and knows no token.
+func (c *Client) checkStored(resp *http.Response) error {
+	switch code := resp.StatusCode; {
+	case code < 300:
+		return nil
+	case code == http.StatusTooManyRequests || code == http.StatusRequestTimeout || code >= 500:
+		return transient{err: fmt.Errorf("the storage answered %s", resp.Status), after: retryAfter(resp.Header.Get("Retry-After"))}
+	}
+	return fmt.Errorf("the storage answered %s", resp.Status)
+}
+
+// putParts sends a file in parts of the size that the Hub says, each to an address of its own, and then says that they are one.
+func (c *Client) putParts(ctx context.Context, f Upload, oid string, to *action, chunk json.RawMessage) error {
+	var text string
+	if json.Unmarshal(chunk, &text) != nil {
+		text = string(chunk)
+	}
+	size, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || size < 1 || (f.Size+size-1)/size > 10_000 {
+		return fmt.Errorf("the Hub wants parts of %.40s bytes, which cannot be", text)
+	}
+	type part struct {
+		Number int    `json:"partNumber"`
+		Tag    string `json:"etag"`
+	}
+	var parts []part
+	for n := 1; int64(n-1)*size < f.Size; n++ {
+		raw, ok := to.Header[strconv.Itoa(n)]
+		for width := 2; !ok && width <= 5; width++ { // with zeros before it
+			raw, ok = to.Header[fmt.Sprintf("%0*d", width, n)]
+		}
+		one := &action{}
+		if !ok || json.Unmarshal(raw, &one.Href) != nil {
+			return fmt.Errorf("the Hub gave no address for part %d", n)
+		}
+		from := int64(n-1) * size
+		tag, err := c.put(ctx, f, from, min(size, f.Size-from), one)
+		if err != nil {
+			return fmt.Errorf("part %d: %w", n, err)
+		}
+		parts = append(parts, part{n, tag})
+	}
+	ask, err := json.Marshal(map[string]any{"oid": oid, "parts": parts})
+	if err != nil {
+		return err
+	}
+	return c.send(ctx, to.Href, lfsType, ask, nil, Repo{})
+}
+
+// carry sends a request with a body. Only the Hub itself is told the token.
+func (c *Client) carry(ctx context.Context, method, address string, header http.Header, body io.Reader, size int64, token bool) (
+	*http.Response, error,
+) {
+	req, err := http.NewRequestWithContext(ctx, method, address, body)
+	if err != nil {
+		return nil, fmt.Errorf("%.200q is no address: %w", address, err)
+	}
+	req.Header = header.Clone()
+	req.Header.Set("User-Agent", "grpo")
+	if req.ContentLength = size; size == 0 {
+		req.Body = http.NoBody
+	}
+	if hub, err := url.Parse(c.Endpoint); token && err == nil && req.URL.Host == hub.Host && req.URL.Scheme == hub.Scheme {
+		req.Header.Set("Authorization", "Bearer "+c.Token)
+	}
+	resp, err := c.http.Do(req)
+	if err != nil {
+		var op *net.OpError
+		return nil, transient{err: fmt.Errorf("%w; look at the network, and at HF_ENDPOINT", err), dial: errors.As(err, &op) && op.Op == "dial"}
+	}
+	return resp, nil
+}

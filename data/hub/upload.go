@@ -1,0 +1,249 @@
+package hub
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+)
+
+// Upload is a file that is to be in a repository.
+type Upload struct {
+	Path string // there, with slashes
+	Size int64
+	Open func() (io.ReadCloser, error)
+}
+
+// sampleSize is how much of a file the Hub looks at to say how it wants it.
+const sampleSize = 512
+
+// largest is what goes into a commit itself; the Hub refuses more.
+const largest = 10 << 20
+
+// Published is a commit that was made.
+type Published struct {
+	Commit string // the hash
+	URL    string
+	Stored int // files that went to the large files' storage, and were not there yet
+}
+
+// Publish makes the repository where there is none, and a commit of the files in it. Other files stay as they are. say, where
+// not nil, hears of each file before it is sent.
+func (c *Client) Publish(ctx context.Context, repo Repo, private bool, message string, files []Upload, say func(string)) (
+	*Published, error,
+) {
+	repo.Revision = either(repo.Revision, "main")
+	if err := c.checkUpload(repo); err != nil {
+		return nil, err
+	}
+	if say == nil {
+		say = func(string) {}
+	}
+	if err := c.create(ctx, repo, private); err != nil {
+		return nil, fmt.Errorf("make %s: %w", repo.ID, err)
+	}
+	wanted, err := c.preupload(ctx, repo, files)
+	if err != nil {
+		return nil, fmt.Errorf("ask %s how it wants the files: %w", repo.ID, err)
+	}
+	done := &Published{}
+	var body bytes.Buffer
+	lines := json.NewEncoder(&body)
+	type entry struct {
+		Key   string         `json:"key"`
+		Value map[string]any `json:"value"`
+	}
+	if err := lines.Encode(entry{"header", map[string]any{"summary": message, "description": ""}}); err != nil {
+		return nil, err
+	}
+	for _, f := range files {
+		e := entry{Key: "file"}
+		if wanted[f.Path] == "lfs" || f.Size > largest {
+			say(f.Path)
+			oid, sent, err := c.store(ctx, repo, f)
+			if err != nil {
+				return nil, fmt.Errorf("send %s: %w", f.Path, err)
+			}
+			if sent {
+				done.Stored++
+			}
+			e.Key, e.Value = "lfsFile", map[string]any{"path": f.Path, "algo": "sha256", "oid": oid, "size": f.Size}
+		} else {
+			content, err := f.read(largest)
+			if err != nil {
+				return nil, err
+			}
+			e.Value = map[string]any{"path": f.Path, "encoding": "base64", "content": base64.StdEncoding.EncodeToString(content)}
+		}
+		if err := lines.Encode(e); err != nil {
+			return nil, err
+		}
+	}
+	say("the commit")
+	return done, c.commit(ctx, repo, body.Bytes(), done)
+}
+
+// checkUpload refuses what cannot be before anything is sent.
+func (c *Client) checkUpload(repo Repo) error {
+	switch {
+	case c.Offline:
+		return badinput.Errorf("HF_HUB_OFFLINE forbids to publish %s; unset it", repo.ID)
+	case c.Token == "":
+		return badinput.Errorf("publishing needs a token: make one that may write at %s/settings/tokens and set HF_TOKEN", c.Endpoint)
+	}
+	return CheckName(repo.ID)
+}
+
+// CheckName wants the name of a repository with its owner.
+func CheckName(id string) error {
+	if !repoID.MatchString(id) || strings.Count(id, "/") != 1 || strings.Contains(id, "..") || strings.Contains(id, "--") {
+		return badinput.Errorf("%q is not the name of a repository on the Hub (owner/name)", id)
+	}
+	return nil
+}
+
+// create makes the repository; one that is there already is fine.
+func (c *Client) create(ctx context.Context, repo Repo, private bool) error {
+	owner, name, _ := strings.Cut(repo.ID, "/")
+	ask := map[string]any{"type": string(repo.Type), "name": name, "organization": owner, "private": private}
+	err := c.post(ctx, c.Endpoint+"/api/repos/create", ask, nil, repo, http.StatusConflict)
+	return err
+}
+
+// preupload asks the Hub how it wants each file: "regular", in the commit, or "lfs", in its storage of large ones.
+func (c *Client) preupload(ctx context.Context, repo Repo, files []Upload) (map[string]string, error) {
+	type file struct {
+		Path   string `json:"path"`
+		Size   int64  `json:"size"`
+		Sample string `json:"sample"`
+	}
+	var ask struct {
+		Files []file `json:"files"`
+	}
+	for _, f := range files {
+		start, err := f.read(sampleSize)
+		if err != nil {
+			return nil, err
+		}
+		ask.Files = append(ask.Files, file{f.Path, f.Size, base64.StdEncoding.EncodeToString(start)})
+	}
+	var answer struct {
+		Files []struct{ Path, UploadMode string }
+	}
+	if err := c.post(ctx, c.api(repo, "preupload"), ask, &answer, repo); err != nil {
+		return nil, err
+	}
+	modes := map[string]string{}
+	for _, f := range answer.Files {
+		modes[f.Path] = f.UploadMode
+	}
+	return modes, nil
+}
+
+// api is an address of the repository's.
+func (c *Client) api(repo Repo, verb string) string {
+	return fmt.Sprintf("%s/api/%ss/%s/%s/%s", c.Endpoint, repo.Type, repo.ID, verb, url.PathEscape(repo.Revision))
+}
+
+// commit makes the commit.
+func (c *Client) commit(ctx context.Context, repo Repo, lines []byte, done *Published) error {
+	var answer struct{ CommitOid, CommitURL string }
+	err := c.send(ctx, c.api(repo, "commit"), "application/x-ndjson", lines, &answer, repo)
+	if err != nil {
+		return fmt.Errorf("commit to %s: %w", repo.ID, err)
+	}
+	done.Commit, done.URL = answer.CommitOid, answer.CommitURL
+	return nil
+}
+
+// post sends JSON, and reads JSON where there is something to read it into. Statuses in fine are no errors.
+func (c *Client) post(ctx context.Context, address string, ask, answer any, repo Repo, fine ...int) error {
+	text, err := json.Marshal(ask)
+	if err != nil {
+		return err
+	}
+	return c.send(ctx, address, "application/json", text, answer, repo, fine...)
+}
+
+// send posts a body to the Hub.
+func (c *Client) send(ctx context.Context, address, kind string, body []byte, answer any, repo Repo, fine ...int) error {
+	header := http.Header{"Content-Type": {kind}}
+	if kind == lfsType {
+		header["Accept"] = []string{lfsType}
+	}
+	return c.retry(ctx, func() (bool, error) {
+		resp, err := c.carry(ctx, http.MethodPost, address, header, bytes.NewReader(body), int64(len(body)), true)
+		if err != nil {
+			return false, err
+		}
+		defer resp.Body.Close()
+		for _, code := range fine {
+			if resp.StatusCode == code {
+				return false, nil
+			}
+		}
+		if err := c.checkWrite(resp, repo); err != nil {
+			return false, err
+		}
+		if answer == nil {
+			return false, nil
+		}
+		text, err := io.ReadAll(io.LimitReader(resp.Body, 16<<20))
+		if err != nil {
+			return false, transient{err: err}
+		}
+		if err := json.Unmarshal(text, answer); err != nil {
+			return false, fmt.Errorf("the Hub at %s answered with something else than JSON: %w", c.Endpoint, err)
+		}
+		return false, nil
+	})
+}
+
+// checkWrite is check, in the words of somebody who writes.
+func (c *Client) checkWrite(resp *http.Response, repo Repo) error {
+	switch resp.StatusCode {
+	case http.StatusUnauthorized:
+		return badinput.Errorf("the Hub refuses this HF_TOKEN (401): check it at %s/settings/tokens", c.Endpoint)
+	case http.StatusForbidden:
+		return badinput.Errorf("this HF_TOKEN may not write to %s (403): make one that may at %s/settings/tokens, or check the owner: "+
+			"it is your name, or an organisation that you belong to", repo.ID, c.Endpoint)
+	}
+	return c.check(resp, repo, "")
+}
+
+// read gives the start of a file, up to so many bytes.
+func (f Upload) read(most int64) ([]byte, error) {
+	r, err := f.Open()
+	if err != nil {
+		return nil, badinput.Errorf("%w", err)
+	}
+	defer r.Close()
+	return io.ReadAll(io.LimitReader(r, most))
+}
+
+// hash is the SHA-256 of a file, which must be as long as it was.
+func (f Upload) hash() (string, error) {
+	r, err := f.Open()
+	if err != nil {
+		return "", badinput.Errorf("%w", err)
+	}
+	defer r.Close()
+	h := sha256.New()
+	n, err := io.Copy(h, r)
+	if err == nil && n != f.Size {
+		err = errChanged
+	}
+	return hex.EncodeToString(h.Sum(nil)), err
+}
+
+var errChanged = errors.New("the file changed meanwhile; wait until its run is at its end, and do it again")

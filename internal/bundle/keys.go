@@ -1,0 +1,140 @@
+package bundle
+
+import (
+	"crypto/ed25519"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+)
+
+// meant stands before what is signed, so that no signature of something else is one of a package.
+const meant = "grpo package, SHA256SUMS\n"
+
+// signatureSize is that of SHA256SUMS.sig: the public key, and the signature.
+const signatureSize = ed25519.PublicKeySize + ed25519.SignatureSize
+
+// sign gives the content of SHA256SUMS.sig.
+func sign(sums []byte, key ed25519.PrivateKey) []byte {
+	return append(append([]byte(nil), key.Public().(ed25519.PublicKey)...), ed25519.Sign(key, append([]byte(meant), sums...))...)
+}
+
+// signer is whose signature of the sums it is, or that it is none.
+func signer(sums, signed []byte) (ed25519.PublicKey, error) {
+	if len(signed) != signatureSize {
+		return nil, badinput.Errorf("%s has %d bytes, expected %d", Signature, len(signed), signatureSize)
+	}
+	key := ed25519.PublicKey(signed[:ed25519.PublicKeySize])
+	if !ed25519.Verify(key, append([]byte(meant), sums...), signed[ed25519.PublicKeySize:]) {
+		return nil, badinput.Errorf("%s does not go with %s: one of them was changed", Signature, Sums)
+	}
+	return key, nil
+}
+
+// Fingerprint names a public key.
+func Fingerprint(key ed25519.PublicKey) string {
+	h := sha256.Sum256(key)
+	return fmt.Sprintf("%x", h[:8])
+}
+
+// PublicEnding is what the name of a public key ends in, after that of its secret one.
+const PublicEnding = ".pub"
+
+// NewKey writes a secret key, which only its owner may read, and its public one beside it. It replaces nothing.
+func NewKey(path string) (ed25519.PublicKey, error) {
+	public, secret, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		return nil, err
+	}
+	secretText, err := x509.MarshalPKCS8PrivateKey(secret)
+	if err != nil {
+		return nil, err
+	}
+	publicText, err := x509.MarshalPKIXPublicKey(public)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := os.Lstat(path + PublicEnding); err == nil {
+		return nil, badinput.Errorf("%s is there already; choose another name", path+PublicEnding)
+	}
+	if err := writeNew(path, 0o600, &pem.Block{Type: "PRIVATE KEY", Bytes: secretText}); err != nil {
+		return nil, err
+	}
+	return public, writeNew(path+PublicEnding, 0o644, &pem.Block{Type: "PUBLIC KEY", Bytes: publicText})
+}
+
+func writeNew(path string, mode os.FileMode, block *pem.Block) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+	if errors.Is(err, os.ErrExist) {
+		return badinput.Errorf("%s is there already, and a key is not replaced; choose another name", path)
+	}
+	if err != nil {
+		return badinput.Errorf("%w", err)
+	}
+	err = pem.Encode(f, block)
+	if err == nil {
+		err = f.Sync()
+	}
+	return errors.Join(err, f.Close())
+}
+
+// SecretKey reads a key to sign with, as NewKey or openssl genpkey writes it.
+func SecretKey(path string) (ed25519.PrivateKey, error) {
+	block, err := readKey(path)
+	if err != nil {
+		return nil, err
+	}
+	if block.Type == "PUBLIC KEY" {
+		return nil, badinput.Errorf("%s is a public key, and signing takes the secret one; type --key %s",
+			path, strings.TrimSuffix(path, PublicEnding))
+	}
+	key, err := x509.ParsePKCS8PrivateKey(block.Bytes)
+	if secret, ok := key.(ed25519.PrivateKey); err == nil && ok {
+		return secret, nil
+	}
+	return nil, badinput.Errorf("%s is no ed25519 key; type grpo package --new-key FILE to make one", path)
+}
+
+// PublicKey reads a key to check signatures with; of a secret one, its public one.
+func PublicKey(path string) (ed25519.PublicKey, error) {
+	block, err := readKey(path)
+	if err != nil {
+		return nil, err
+	}
+	if block.Type == "PRIVATE KEY" {
+		secret, err := SecretKey(path)
+		if err != nil {
+			return nil, err
+		}
+		return secret.Public().(ed25519.PublicKey), nil
+	}
+	key, err := x509.ParsePKIXPublicKey(block.Bytes)
+	if public, ok := key.(ed25519.PublicKey); err == nil && ok {
+		return public, nil
+	}
+	return nil, badinput.Errorf("%s is no ed25519 key; expected the file that ends in %s", path, PublicEnding)
+}
+
+func readKey(path string) (*pem.Block, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, badinput.Errorf("%w; type grpo package --new-key FILE to make a key", err)
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, 1<<16))
+	if err != nil {
+		return nil, badinput.Errorf("%w", err)
+	}
+	block, _ := pem.Decode(text)
+	if block == nil {
+		return nil, badinput.Errorf("%s is no key in PEM; type grpo package --new-key FILE to make one", path)
+	}
+	return block, nil
+}

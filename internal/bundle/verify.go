@@ -1,0 +1,246 @@
+package bundle
+
+import (
+	"archive/tar"
+	"bytes"
+	"crypto/ed25519"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+)
+
+// Content is what an archive holds.
+type Content struct {
+	Files  []string
+	Bytes  int64             // of the files, unpacked
+	Signer ed25519.PublicKey // who signed it; nil: nobody
+}
+
+// window is how far back the compression looks, and all that a decoder needs to keep.
+const window = 1 << 20
+
+// A package may be that much larger unpacked than packed: what is more is a bomb.
+const (
+	mostRatio = 500
+	freeBytes = 64 << 20 // that are not looked at
+)
+
+// Verify checks an archive from its first byte to its last. The error names the first file that is not what it should be.
+func Verify(path string) (*Content, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, badinput.Errorf("%w", err)
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, badinput.Errorf("%s is no file; expected a package that grpo package has written", path)
+	}
+	c, err := verify(f, info.Size())
+	if err != nil {
+		return nil, badinput.Errorf("%s: %w; do not use it", path, err)
+	}
+	return c, nil
+}
+
+func verify(f io.ReaderAt, size int64) (*Content, error) {
+	if size < sealSize {
+		return nil, badinput.Errorf("it has %d bytes: this is no package, or only the beginning of one", size)
+	}
+	sealed := checkSeal(f, size)
+	// What is inside is looked at in any case, as it says more of what is wrong.
+	c, err := verifyContent(io.NewSectionReader(f, 0, size-sealSize))
+	if err == nil {
+		err = sealed
+	}
+	return c, err
+}
+
+// checkSeal compares all bytes with the hash at the end.
+func checkSeal(f io.ReaderAt, size int64) error {
+	h := sha256.New()
+	if _, err := io.Copy(h, io.NewSectionReader(f, 0, size-sealSize)); err != nil {
+		return err
+	}
+	end := make([]byte, sealSize)
+	if _, err := f.ReadAt(end, size-sealSize); err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	if binary.LittleEndian.Uint32(end) != sealMark {
+		return badinput.Errorf("it does not end as a package does: it was cut off, or something was added")
+	}
+	if !bytes.Equal(end, seal(h)) {
+		return badinput.Errorf("its bytes are not those that were written")
+	}
+	return nil
+}
+
+// verifyContent checks every file of the archive.
+func verifyContent(packed io.Reader) (*Content, error) {
+	in := &counting{Reader: packed}
+	z, err := zstd.NewReader(in, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(window),
+		zstd.WithDecoderMaxMemory(64<<20))
+	if err != nil {
+		return nil, err
+	}
+	defer z.Close()
+	plain := &bounded{r: z, packed: in}
+	v := &verifier{t: tar.NewReader(plain), c: &Content{}}
+	if err := v.list(); err != nil {
+		return nil, err
+	}
+	for _, want := range v.sums {
+		if err := v.file(want); err != nil {
+			return nil, err
+		}
+	}
+	if v.next != nil || v.peek() != nil {
+		return nil, badinput.Errorf("%.100q is in it, but not in %s: it was added, or is there twice", v.next.Name, Sums)
+	}
+	if v.err != nil && !errors.Is(v.err, io.EOF) {
+		return nil, badinput.Errorf("after the last file: %w", v.err)
+	}
+	if n, err := plain.Read(make([]byte, 1)); n > 0 || !errors.Is(err, io.EOF) {
+		return nil, badinput.Errorf("there is something after the last file")
+	}
+	return v.c, nil
+}
+
+// counting knows how much was read.
+type counting struct {
+	io.Reader
+	n int64
+}
+
+func (c *counting) Read(b []byte) (int, error) {
+	n, err := c.Reader.Read(b)
+	c.n += int64(n)
+	return n, err
+}
+
+// bounded stops where what was unpacked is out of proportion.
+type bounded struct {
+	r      io.Reader
+	packed *counting
+	n      int64
+}
+
+func (b *bounded) Read(p []byte) (int, error) {
+	n, err := b.r.Read(p)
+	if b.n += int64(n); b.n > freeBytes && b.n/mostRatio > b.packed.n {
+		return 0, badinput.Errorf("it unpacks to more than %d times its size: this is no honest package", mostRatio)
+	}
+	return n, err
+}
+
+// verifier goes through the files.
+type verifier struct {
+	t    *tar.Reader
+	next *tar.Header // that was looked at, and is not used yet
+	err  error
+	sums sumList
+	c    *Content
+}
+
+// peek is the next header, nil at the end or where there is none.
+func (v *verifier) peek() *tar.Header {
+	if v.next == nil && v.err == nil {
+		if v.next, v.err = v.t.Next(); v.err != nil {
+			v.next = nil
+		}
+	}
+	return v.next
+}
+
+// list reads what comes first: the sums, and the signature.
+func (v *verifier) list() (err error) {
+	text, err := v.small(Sums, mostSums)
+	if err != nil {
+		return err
+	}
+	if v.sums, err = parseSums(text); err != nil {
+		return err
+	}
+	if h := v.peek(); h == nil || h.Name != folder+Signature {
+		return nil
+	}
+	signed, err := v.small(Signature, signatureSize)
+	if err == nil {
+		v.c.Signer, err = signer(text, signed)
+	}
+	return err
+}
+
+// small reads a file of the package itself, which is held in memory.
+func (v *verifier) small(name string, most int64) ([]byte, error) {
+	h, err := v.expect(name)
+	if err != nil {
+		return nil, err
+	}
+	if h.Size > most {
+		return nil, badinput.Errorf("%s has %d bytes, expected at most %d", name, h.Size, most)
+	}
+	text, err := io.ReadAll(v.t)
+	if err != nil {
+		return nil, badinput.Errorf("%s: %w", name, err)
+	}
+	return text, nil
+}
+
+// file reads a file, and compares what it is with what it should be.
+func (v *verifier) file(want sum) error {
+	h, err := v.expect(want.name)
+	if err != nil {
+		return err
+	}
+	got := sha256.New()
+	n, err := io.Copy(got, v.t)
+	if err != nil {
+		return badinput.Errorf("%s: %w", want.name, err)
+	}
+	if n != h.Size || [sha256.Size]byte(got.Sum(nil)) != want.hash {
+		return badinput.Errorf("%s is not what was packed: its checksum is another", want.name)
+	}
+	v.c.Files, v.c.Bytes = append(v.c.Files, want.name), v.c.Bytes+n
+	return nil
+}
+
+// expect takes the next header, which is that of the file of this name, written as all of them are.
+func (v *verifier) expect(name string) (*tar.Header, error) {
+	h := v.peek()
+	v.next = nil
+	switch {
+	case h == nil && errors.Is(v.err, io.EOF):
+		return nil, badinput.Errorf("%s is missing", name)
+	case h == nil:
+		return nil, badinput.Errorf("where %s should be: %w", name, v.err)
+	case h.Typeflag != tar.TypeReg || h.Linkname != "":
+		return nil, badinput.Errorf("%.100q is no ordinary file", h.Name)
+	case h.Name != folder+name && v.listed(h.Name):
+		return nil, badinput.Errorf("%s is missing, or %.100q is there twice", name, strings.TrimPrefix(h.Name, folder))
+	case h.Name != folder+name:
+		return nil, badinput.Errorf("found %.100q where %s should be: it was added, or renamed", h.Name, name)
+	case h.Format != tar.FormatUSTAR || h.Mode != 0o644 || !h.ModTime.Equal(modified) || h.Uid|h.Gid != 0 || h.Uname+h.Gname != "":
+		return nil, badinput.Errorf("%s: its owner, mode or time is not as in every package", name)
+	}
+	return h, nil
+}
+
+func (v *verifier) listed(name string) bool {
+	for _, s := range v.sums {
+		if folder+s.name == name {
+			return true
+		}
+	}
+	return false
+}

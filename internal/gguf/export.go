@@ -1,0 +1,208 @@
+package gguf
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/nf4"
+	"github.com/seed-7879b91d/grpo/internal/tensorfile"
+	"github.com/seed-7879b91d/grpo/model"
+)
+
+// Export writes the model in dir as a file of type t, with its tokenizer and its chat template where it has them. Every number
+// is read again from what it was written as, and held to what it was. Notes are what is not as in the model.
+func Export(dir, path, name string, t Type) (notes []string, err error) {
+	cfg, err := model.ReadConfig(dir)
+	if err != nil {
+		return nil, err
+	}
+	fam := families[cfg.Architecture]
+	if fam == nil {
+		return nil, badinput.Errorf("%s: the format has no %s here; type --format safetensors", dir, cfg.Architecture)
+	}
+	if err := fam.check(cfg); err != nil {
+		return nil, badinput.Errorf("%s: %w", dir, err)
+	}
+	set, err := tensorfile.OpenModel(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, set.Close()) }()
+	if nf4.Any(set) {
+		return nil, badinput.Errorf("%s: its weights are in four bits; type grpo quantize --undo --model %s --out DIR first", dir, dir)
+	}
+	tensors, err := fam.tensors(cfg, set, t)
+	if err != nil {
+		return nil, err
+	}
+	if cfg, err = published(cfg, set); err != nil {
+		return nil, err
+	}
+	pairs := append(fam.settings(cfg, t), Pair{"general.name", name})
+	words, more, err := vocabulary(dir, cfg)
+	if err != nil {
+		return nil, err
+	}
+	if _, note := fam.context(cfg); note != "" {
+		notes = append(notes, note)
+	}
+	return append(notes, more...), Write(path, append(pairs, words...), tensors)
+}
+
+// published is the configuration with what the weights' type says where config.json does not.
+func published(c model.Config, set *tensorfile.Set) (model.Config, error) {
+	table, err := set.Tensor("model.embed_tokens.weight")
+	return c.Published(table.Encoding), err
+}
+
+// tensors are those of the model, in the order of its forward pass.
+func (f *family) tensors(cfg model.Config, set *tensorfile.Set, t Type) (all []Tensor, err error) {
+	if divisors := factors(cfg); divisors != nil {
+		all = append(all, Tensor{ropeFactor, F32, []int{len(divisors)}, func(w io.Writer) error {
+			return tensorfile.WriteFloat32s(w, divisors)
+		}})
+	}
+	for _, slot := range cfg.Slots() {
+		for _, part := range slot.Parts {
+			from, err := set.Tensor(part.Tensor, slot.Shape(part)...)
+			if err != nil {
+				return nil, err
+			}
+			name, err := f.tensorName(part.Tensor)
+			if err != nil {
+				return nil, err
+			}
+			kind := t.fitting(name, from.Shape)
+			change := f.changeOf(part.Tensor, cfg)
+			all = append(all, Tensor{name, kind, from.Shape, func(w io.Writer) error {
+				defer set.Release(part.Tensor)
+				return change.write(w, from, kind)
+			}})
+		}
+	}
+	return all, nil
+}
+
+// atATime is how many numbers are in memory when a tensor is written.
+const atATime = 1 << 16
+
+// write writes a tensor as numbers of type t.
+func (c change) write(w io.Writer, from tensorfile.Tensor, t Type) error {
+	rows, cols := 1, from.Shape[len(from.Shape)-1]
+	if len(from.Shape) == 2 {
+		rows = from.Shape[0]
+	} else if c.heads > 0 { // a bias has one number for each row
+		rows, cols = cols, 1
+	}
+	if from.Encoding == encodings[t] && kinds[t].block == 1 && c.none() {
+		if err := tensorfile.CheckFinite(from); err != nil {
+			return err
+		}
+		_, err := w.Write(from.Bytes)
+		return err
+	}
+	size := from.Encoding.Size()
+	n := min(cols, atATime/kinds[t].block*kinds[t].block)
+	values, again, wide := make([]float32, n), make([]float32, n), make([]float64, n)
+	written := make([]byte, n/kinds[t].block*kinds[t].bytes)
+	for r := range rows {
+		for at := 0; at < cols; at += n {
+			part := values[:min(n, cols-at)]
+			tensorfile.Widen(part, from.Encoding, from.Bytes[(c.row(r)*cols+at)*size:])
+			for i := range part {
+				part[i] += c.offset
+			}
+			out := written[:len(part)/kinds[t].block*kinds[t].bytes]
+			err := t.encode(out, part, wide)
+			if err == nil {
+				err = t.check(part, out, again)
+			}
+			if err != nil {
+				return badinput.Errorf("%s: tensor %q: row %d: %w", from.File, from.Name, r, err)
+			}
+			if _, err := w.Write(out); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// Set is the tensors of a file as a model's files would have them.
+func (f *File) Set() (*tensorfile.Set, error) {
+	cfg, err := f.Config()
+	if err != nil {
+		return nil, err
+	}
+	fam := families[cfg.Architecture]
+	var all []tensorfile.Made
+	read := map[string]bool{ropeFactor: true}
+	for _, slot := range cfg.Slots() {
+		for _, part := range slot.Parts {
+			name, err := fam.tensorName(part.Tensor)
+			if err != nil {
+				return nil, err
+			}
+			p, ok := f.tensors[name]
+			if !ok {
+				return nil, badinput.Errorf("%s: tensor %q is missing", f.Path, name)
+			}
+			read[name] = true
+			all = append(all, f.made(part.Tensor, p, fam.changeOf(part.Tensor, cfg)))
+		}
+	}
+	for _, name := range f.order {
+		if !read[name] {
+			return nil, badinput.Errorf("%s: tensor %q is none of a %s", f.Path, name, cfg.Architecture)
+		}
+	}
+	return tensorfile.MadeSet(f.Path, all)
+}
+
+// made is a tensor of the file under its name in a model's files.
+func (f *File) made(name string, p place, c change) tensorfile.Made {
+	encoding, plain := encodings[p.kind]
+	if !plain {
+		encoding = encodings[F32]
+	}
+	m := tensorfile.Made{Name: name, Encoding: encoding, Shape: p.shape, Release: func() { f.mapping.Drop(p.from, p.to) }}
+	m.Bytes = func() ([]byte, error) {
+		raw := f.mapping.Bytes[p.from:p.to]
+		if plain && c.none() {
+			return raw, nil
+		}
+		return c.back(raw, p, encoding.Size())
+	}
+	return m
+}
+
+// back undoes the change of the bytes of a tensor. Numbers of blocks become f32.
+func (c change) back(raw []byte, p place, size int) ([]byte, error) {
+	rows, cols := 1, p.shape[len(p.shape)-1]
+	if len(p.shape) == 2 {
+		rows = p.shape[0]
+	} else if c.heads > 0 {
+		rows, cols = cols, 1
+	}
+	if c.heads > 0 && rows != c.heads*c.width {
+		return nil, fmt.Errorf("it has %d rows, expected %d heads of %d", rows, c.heads, c.width)
+	}
+	k := kinds[p.kind]
+	out, stride := make([]byte, rows*cols*size), cols/k.block*k.bytes
+	values, wide := make([]float32, cols), make([]float64, cols)
+	for r := range rows {
+		to, from := out[c.row(r)*cols*size:][:cols*size], raw[r*stride:][:stride]
+		if k.block == 1 && c.offset == 0 {
+			copy(to, from)
+			continue
+		}
+		p.kind.decode(values, from)
+		for i := range values {
+			wide[i] = float64(values[i] - c.offset)
+		}
+		tensorfile.Narrow(to, encodings[F32], wide)
+	}
+	return out, nil
+}

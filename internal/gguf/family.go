@@ -1,0 +1,115 @@
+package gguf
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/model"
+)
+
+// The tensors that are not of a layer.
+const (
+	embedding  = "token_embd.weight"
+	head       = "output.weight"
+	lastNorm   = "output_norm.weight"
+	ropeFactor = "rope_freqs.weight" // what the frequencies of the rotary embedding are divided by
+)
+
+var outerNames = map[string]string{
+	"model.embed_tokens.weight": embedding, "model.norm.weight": lastNorm, "lm_head.weight": head,
+}
+
+// family is what tells the architectures of the format apart.
+type family struct {
+	name     string            // general.architecture
+	read     string            // the name in a config.json that it is read back as
+	own      map[string]string // names of modules that are not as in common
+	pairwise bool              // heads turn neighbouring pairs of rows, not halves
+	offset   float32           // that the weights of norms have in them, and in the model's files have not
+}
+
+// common are the names of a layer's modules.
+var common = map[string]string{
+	"input_layernorm": "attn_norm", "self_attn.q_proj": "attn_q", "self_attn.k_proj": "attn_k", "self_attn.v_proj": "attn_v",
+	"self_attn.o_proj": "attn_output", "self_attn.q_norm": "attn_q_norm", "self_attn.k_norm": "attn_k_norm",
+	"post_attention_layernorm": "ffn_norm", "mlp.gate_proj": "ffn_gate", "mlp.up_proj": "ffn_up", "mlp.down_proj": "ffn_down",
+}
+
+var (
+	llama  = family{name: "llama", read: "LlamaForCausalLM", pairwise: true}
+	qwen2  = family{name: "qwen2", read: "Qwen2ForCausalLM"}
+	qwen3  = family{name: "qwen3", read: "Qwen3ForCausalLM"}
+	gemma2 = family{name: "gemma2", read: "Gemma2ForCausalLM", offset: 1, own: map[string]string{
+		"post_attention_layernorm": "post_attention_norm", "pre_feedforward_layernorm": "ffn_norm",
+		"post_feedforward_layernorm": "post_ffw_norm",
+	}}
+)
+
+// families are those of the architectures in a config.json.
+var families = map[string]*family{
+	"LlamaForCausalLM": &llama, "MistralForCausalLM": &llama, "Qwen2ForCausalLM": &qwen2, "Qwen3ForCausalLM": &qwen3,
+	"Gemma2ForCausalLM": &gemma2,
+}
+
+// familyNamed finds one by its name in a GGUF file.
+func familyNamed(name string) (*family, error) {
+	for _, f := range []*family{&llama, &qwen2, &qwen3, &gemma2} {
+		if f.name == name {
+			return f, nil
+		}
+	}
+	return nil, badinput.Errorf("general.architecture: found %q, supported: llama, qwen2, qwen3, gemma2", name)
+}
+
+// tensorName is the name of a tensor of a model's files.
+func (f *family) tensorName(hf string) (string, error) {
+	if name, ok := outerNames[hf]; ok {
+		return name, nil
+	}
+	rest, inLayer := strings.CutPrefix(hf, "model.layers.")
+	layer, rest, _ := strings.Cut(rest, ".")
+	for _, kind := range []string{".weight", ".bias"} {
+		module, ok := strings.CutSuffix(rest, kind)
+		name := f.own[module]
+		if name == "" {
+			name = common[module]
+		}
+		if inLayer && ok && name != "" {
+			return "blk." + layer + "." + name + kind, nil
+		}
+	}
+	return "", fmt.Errorf("gguf: tensor %q has no name in a file of the architecture %s", hf, f.name)
+}
+
+// change is what a tensor's numbers go through on their way into the file.
+type change struct {
+	heads, width int     // where not 0: heads of so many rows whose halves are interleaved
+	offset       float32 // added
+}
+
+// none tells that the numbers are as they were.
+func (c change) none() bool { return c == change{} }
+
+// changeOf is that of a tensor of the model's files.
+func (f *family) changeOf(hf string, cfg model.Config) (c change) {
+	of := func(module string) bool { return strings.Contains(hf, module) }
+	switch {
+	case f.pairwise && of("self_attn.q_proj."):
+		c.heads, c.width = cfg.Heads.Q, cfg.Heads.Dim
+	case f.pairwise && of("self_attn.k_proj."):
+		c.heads, c.width = cfg.Heads.KV, cfg.Heads.Dim
+	case strings.HasSuffix(hf, "norm.weight"):
+		c.offset = f.offset
+	}
+	return c
+}
+
+// row is where row r of the file is in the model.
+func (c change) row(r int) int {
+	if c.heads == 0 {
+		return r
+	}
+	h, i := r/c.width, r%c.width
+	return h*c.width + i%2*(c.width/2) + i/2
+}

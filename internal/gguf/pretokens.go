@@ -1,0 +1,119 @@
+package gguf
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+)
+
+// step is a part of tokenizer.json's way from text to words: the keys of all kinds, of which each has some.
+type step struct {
+	Type        string
+	Normalizers []step
+	Pre         []step `json:"pretokenizers"`
+	Processors  []step
+	Pattern     struct{ Regex, String string }
+	Single      []map[string]json.RawMessage
+	Individual  bool  `json:"individual_digits"`
+	UseRegex    *bool `json:"use_regex"` // absent means true
+	Prepend     string
+	Scheme      string `json:"prepend_scheme"`
+	AddPrefix   *bool  `json:"add_prefix_space"`
+}
+
+// inner are the steps of a sequence, or the one that it is.
+func (s *step) inner() []step {
+	if s == nil {
+		return nil
+	}
+	if s.Type != "Sequence" {
+		return []step{*s}
+	}
+	var all []step
+	for _, list := range [][]step{s.Normalizers, s.Pre, s.Processors} {
+		for i := range list {
+			all = append(all, list[i].inner()...)
+		}
+	}
+	return all
+}
+
+// begins tells whether a text gets a token of its own to begin with.
+func (s *step) begins() bool {
+	for _, p := range s.inner() {
+		if p.Type != "TemplateProcessing" || len(p.Single) == 0 {
+			continue
+		}
+		if _, special := p.Single[0]["SpecialToken"]; special {
+			return true
+		}
+	}
+	return false
+}
+
+// prefixed tells whether a text gets a blank to begin with.
+func (w *words) prefixed() bool {
+	for _, s := range append(w.Normalizer.inner(), w.Pre.inner()...) {
+		switch {
+		case s.Type == "Prepend" && s.Prepend != "":
+			return true
+		case s.Type == "Metaspace" && s.Scheme != "":
+			return s.Scheme != "never"
+		case s.Type == "Metaspace":
+			return s.AddPrefix == nil || *s.AddPrefix
+		}
+	}
+	return false
+}
+
+// The patterns that words are cut by, as tokenizer.json has them.
+const (
+	contractions = `(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|`
+	spaces       = `| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`
+	qwenWords    = contractions + `\p{N}` + spaces
+	llamaWords   = contractions + `\p{N}{1,3}` + spaces
+)
+
+// preTokenizers are the names that readers of the format know the ways to cut text into words by.
+var preTokenizers = map[string]string{
+	qwenWords:        "qwen2",
+	llamaWords:       "llama-bpe",
+	"gpt2":           "gpt-2",
+	"digits\x00gpt2": "smollm",
+	strings.Join([]string{`[\r\n]`, `\s?\p{L}+`, `\s?\p{P}+`, `[一-龥ࠀ-一가-퟿]+`, "digits"}, "\x00"): "deepseek-coder",
+}
+
+// wholeWords are those whose readers take a word that is in the vocabulary whole, and what to say where they should not.
+var wholeWords = map[string]string{"llama-bpe": "dbrx"}
+
+// preTokenizer is the name of the way that words are cut; "" where they are not.
+func (w *words) preTokenizer() (string, error) {
+	if w.Model.ByteFallback {
+		return "", nil
+	}
+	var cuts []string
+	for _, s := range w.Pre.inner() {
+		switch {
+		case s.Type == "Split" && s.Pattern.Regex != "":
+			cuts = append(cuts, s.Pattern.Regex)
+		case s.Type == "Digits" && s.Individual:
+			cuts = append(cuts, "digits")
+		case s.Type == "ByteLevel" && (s.UseRegex == nil || *s.UseRegex):
+			cuts = append(cuts, "gpt2")
+		case s.Type != "ByteLevel":
+			cuts = append(cuts, s.Type)
+		}
+	}
+	name, ok := preTokenizers[strings.Join(cuts, "\x00")]
+	if !ok {
+		return "", fmt.Errorf("pre_tokenizer: readers of GGUF have no name for one that cuts by %q; type --format safetensors", cuts)
+	}
+	without, whole := wholeWords[name]
+	switch {
+	case whole && !w.Model.IgnoreMerges:
+		return without, nil
+	case !whole && w.Model.IgnoreMerges:
+		return "", fmt.Errorf("ignore_merges: readers of GGUF do not do that with the pre_tokenizer of %s; type --format safetensors", name)
+	}
+	return name, nil
+}

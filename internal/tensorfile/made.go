@@ -1,0 +1,81 @@
+package tensorfile
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/nlpodyssey/safetensors"
+
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/kernels"
+)
+
+// Made is a tensor of a file in another format: its bytes are made each time that they are asked for.
+type Made struct {
+	Name     string
+	Encoding kernels.Encoding
+	Shape    []int
+	Bytes    func() ([]byte, error)
+	Release  func() // what File.Release does for it; nil: nothing
+}
+
+// MadeSet is the set of such tensors of the file at path.
+func MadeSet(path string, tensors []Made) (*Set, error) {
+	f := &File{path: path, entries: map[string]entry{}, made: map[string]Made{}}
+	for _, m := range tensors {
+		if f.Has(m.Name) {
+			return nil, badinput.Errorf("%s: tensor %q is there twice", path, m.Name)
+		}
+		f.made[m.Name] = m
+		f.entries[m.Name] = entry{name: m.Name, dtype: dtypes[m.Encoding], shape: m.Shape}
+	}
+	f.names = slices.Sorted(maps.Keys(f.made))
+	s := &Set{root: path, files: []*File{f}, home: make(map[string]*File, len(f.names)), names: f.names}
+	for _, name := range f.names {
+		s.home[name] = f
+	}
+	return s, nil
+}
+
+var dtypes = map[kernels.Encoding]safetensors.DType{
+	kernels.EncodedBF16: safetensors.BF16, kernels.EncodedF16: safetensors.F16, kernels.EncodedF32: safetensors.F32,
+}
+
+// make gives the bytes of an entry, wherever they come from.
+func (f *File) make(e entry) ([]byte, error) {
+	m, ok := f.made[e.name]
+	if !ok {
+		return f.bytes(e), nil
+	}
+	bytes, err := m.Bytes()
+	if err != nil {
+		return nil, badinput.Errorf("%s: tensor %q: %w", f.path, e.name, err)
+	}
+	want := m.Encoding.Size()
+	for _, n := range m.Shape {
+		want *= n
+	}
+	if len(bytes) != want {
+		return nil, badinput.Errorf("%s: tensor %q has %d bytes, its shape %v asks for %d", f.path, e.name, len(bytes), m.Shape, want)
+	}
+	return bytes, nil
+}
+
+// Mapping is a file in memory that is read page by page, as it is touched.
+type Mapping struct{ Bytes []byte }
+
+// Map maps the whole of a regular file. Its bytes must not be written.
+func Map(path string) (*Mapping, error) {
+	data, err := mapFile(path)
+	return &Mapping{data}, err
+}
+
+// Drop lets the pages between two offsets go: they take no memory until they are touched again.
+func (m *Mapping) Drop(from, to int) { drop(m.Bytes, from, to) }
+
+// Close gives the mapping back.
+func (m *Mapping) Close() error {
+	data := m.Bytes
+	m.Bytes = nil
+	return unmap(data)
+}
