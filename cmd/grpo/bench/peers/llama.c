@@ -3,9 +3,13 @@
 //   llama LIBRARIES MODEL.gguf THREADS prefill TOKENS RUNS
 //   llama LIBRARIES MODEL.gguf THREADS decode SEQUENCES CONTEXT RUNS UNIFIED
 //   llama LIBRARIES MODEL.gguf THREADS score < sequences
+//   llama LIBRARIES MODEL.gguf THREADS tokens SPECIAL < texts
+//   llama LIBRARIES MODEL.gguf THREADS greedy TOKENS < prompt
 //
-// The first two print the median tokens per second, after a run that is not counted. The last reads a
-// sequence of token ids from each line and prints the log-probability of each token but the first.
+// The first two print the median tokens per second, after a run that is not counted. score reads a
+// sequence of token ids from each line and prints the log-probability of each token but the first. tokens reads texts
+// that end in a zero byte and prints the ids of each, reading special tokens in it as such where SPECIAL is 1. greedy
+// prints the ids of the most likely tokens after a prompt, and then what they spell.
 
 #include <math.h>
 #include <stdio.h>
@@ -110,6 +114,57 @@ static void score_lines(struct llama_context *c, struct llama_batch *b, int voca
     }
 }
 
+static int text_to_tokens(const struct llama_vocab *v, const char *text, size_t bytes, int special, int *tokens) {
+    int n = llama_tokenize(v, text, bytes, tokens, MOST_TOKENS, false, special);
+    if (n < 0) die("a text has too many tokens");
+    return n;
+}
+
+static size_t read_all(char **text) {
+    size_t n = 0, room = 1 << 20;
+    *text = malloc(room);
+    for (size_t got; *text && (got = fread(*text + n, 1, room - n - 1, stdin)) > 0;)
+        if ((n += got) == room - 1) *text = realloc(*text, room *= 2);
+    if (!*text) die("no memory");
+    (*text)[n] = 0;
+    return n;
+}
+
+static void print_tokens(const int *tokens, int n) {
+    for (int i = 0; i < n; i++) printf(i ? " %d" : "%d", tokens[i]);
+    printf("\n");
+}
+
+static void tokens_of_texts(const struct llama_vocab *v, int special) {
+    static int tokens[MOST_TOKENS];
+    char *text;
+    size_t n = read_all(&text);
+    for (size_t at = 0; at < n; at += strlen(text + at) + 1)
+        print_tokens(tokens, text_to_tokens(v, text + at, strlen(text + at), special, tokens));
+}
+
+static void greedy(struct llama_context *c, struct llama_batch *b, const struct llama_vocab *v, int most) {
+    static int tokens[MOST_TOKENS];
+    char *text, piece[256];
+    size_t bytes = read_all(&text);
+    int prompt = text_to_tokens(v, text, bytes, true, tokens), n = prompt;
+    for (int i = 0; i < n; i++) add(b, tokens[i], i, 0, i == n - 1);
+    while (n < MOST_TOKENS && n - prompt < most) {
+        compute(c, b);
+        const float *logits = llama_get_logits_ith(c, -1);
+        int best = 0;
+        for (int k = 1; k < llama_vocab_n_tokens(v); k++) best = logits[k] > logits[best] ? k : best;
+        tokens[n] = best;
+        if (llama_vocab_is_eog(v, tokens[n++])) break;
+        add(b, best, n - 1, 0, 1);
+    }
+    print_tokens(tokens + prompt, n - prompt);
+    for (int i = prompt; i < n; i++) {
+        int got = llama_token_to_piece(v, tokens[i], piece, sizeof piece, 0, false);
+        if (got > 0) fwrite(piece, 1, got, stdout);
+    }
+}
+
 int main(int argc, char **argv) {
     if (argc < 5) die("usage: see the top of llama.c");
     const char *verb = argv[4];
@@ -128,6 +183,12 @@ int main(int argc, char **argv) {
     if (!strcmp(verb, "score")) {
         score_lines(open_context(m, MOST_TOKENS, 1, threads, 1, 1), &b, vocab);
         return 0;
+    } else if (!strcmp(verb, "tokens")) {
+        tokens_of_texts(llama_model_get_vocab(m), number[0]);
+        return 0;
+    } else if (!strcmp(verb, "greedy")) {
+        greedy(open_context(m, MOST_TOKENS, 1, threads, 1, 1), &b, llama_model_get_vocab(m), number[0]);
+        return 0;
     } else if (!strcmp(verb, "prefill")) {
         struct llama_context *c = open_context(m, number[0], 1, threads, 1, 0);
         for (; runs <= number[1]; runs++) {
@@ -144,7 +205,7 @@ int main(int argc, char **argv) {
         }
         for (; runs <= number[2]; runs++) rates[runs] = decode_run(c, &b, number[0], &at, vocab);
     } else {
-        die("verb: expected prefill, decode or score");
+        die("verb: expected prefill, decode, score, tokens or greedy");
     }
     qsort(rates + 1, runs - 1, sizeof *rates, ascending); // the first warmed up
     printf("{\"tokens_per_s\":%.2f}\n", rates[1 + (runs - 1) / 2]);

@@ -1,19 +1,15 @@
-"""Writes a Qwen3 model as a GGUF file, for llama.cpp, or random weights of a shape.
+"""Writes random weights of a shape as a GGUF file, for llama.cpp.
 
-    python3 gguf.py f32|bf16 OUT MODEL_DIR         the weights of a Hugging Face directory
-    python3 gguf.py f32|bf16|q4_0 OUT SHAPE[/N]    random weights of qwen3-0.6b, llama3.2-1b or llama3.1-8b, or of N layers of it
+    python3 shapes.py f32|bf16|q4_0 OUT SHAPE[/N]    of qwen3-0.6b, llama3.2-1b or llama3.1-8b, or of N layers of it
 
-With q4_0 the matrices of the layers are in four bits a weight; the embedding and the head are in bf16.
+With q4_0 the matrices of the layers are in four bits a weight; the embedding and the head are in bf16. It takes numpy.
 """
 
-import json
 import os
 import struct
 import sys
 
 import numpy as np
-
-from tensors import read_model, to_bf16
 
 LLAMA = {
     "architectures": ["LlamaForCausalLM"], "num_attention_heads": 32, "num_key_value_heads": 8, "vocab_size": 128256,
@@ -43,12 +39,6 @@ NAMES = {
 UINT32, FLOAT32, STRING = 4, 6, 8  # of a value in the header
 TYPES = {"f32": (0, 4), "bf16": (30, 2), "q4_0": (2, 18 / 32)}  # of a tensor: its number, and the bytes of an element
 ARCHITECTURES = {"Qwen3ForCausalLM": "qwen3", "LlamaForCausalLM": "llama"}
-
-
-def readable(directory):
-    """Whether the model is of the family that is written here."""
-    with open(os.path.join(directory, "config.json")) as f:
-        return json.load(f)["architectures"] == ["Qwen3ForCausalLM"]
 
 
 def shapes(c):
@@ -111,6 +101,12 @@ def header(c, kind):
     return b"GGUF" + struct.pack("<IQQ", 3, len(tensors), len(pairs)) + body
 
 
+def to_bf16(x):
+    """The nearest bf16 of each number, ties to even, as its 16 bits."""
+    bits = x.astype(np.float32).view(np.uint32)
+    return ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype(np.uint16)
+
+
 def padded(n):
     return (n + 31) // 32 * 32
 
@@ -137,18 +133,13 @@ def random_codes(n):
     return blocks.tobytes()
 
 
-def main(kind, path, model):
-    shape, _, layers = model.partition("/")
-    if shape in SHAPES and not os.path.exists(model):
-        c = SHAPES[shape] | ({"num_hidden_layers": int(layers)} if layers else {})
-        rng = np.random.default_rng(0)
-        random = lambda _, shape: np.ones(shape) if len(shape) == 1 else 0.02 * rng.standard_normal(shape, np.float32)
-        write(path, c, kind, random)
-    elif kind == "q4_0":
-        sys.exit(f"gguf.py: {model}: q4_0 is written of random weights alone")
-    else:
-        config, weights = read_model(model)
-        write(path, config, kind, lambda name, _: weights[name])
+def main(kind, path, name):
+    shape, _, layers = name.partition("/")
+    if shape not in SHAPES:
+        sys.exit(f"shapes.py: found {name}, expected one of {', '.join(SHAPES)}")
+    c = SHAPES[shape] | ({"num_hidden_layers": int(layers)} if layers else {})
+    rng = np.random.default_rng(0)
+    write(path, c, kind, lambda _, shape: np.ones(shape) if len(shape) == 1 else 0.02 * rng.standard_normal(shape, np.float32))
 
 
 if __name__ == "__main__":
