@@ -63,7 +63,7 @@ var layers = map[string][]string{
 	"internal/openenv":     {},
 	"internal/footprint":   belowTrainer,
 	"internal/gguf":        {"data", "internal/nf4", "internal/tensorfile", "kernels", "model"},
-	"internal/watch":       {"internal/report", "internal/rundir"},
+	"internal/watch":       {"internal/report", "internal/rows", "internal/rundir"},
 	"internal/compare":     {"configs", "internal/provenance", "internal/report", "internal/rundir"},
 	"internal/disk":        {},
 	"internal/destination": {},

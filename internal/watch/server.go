@@ -37,6 +37,8 @@ type Server struct {
 	fresh chan struct{} // closed with each change
 	drawn map[string]drawing
 	took  time.Duration // the longest of the last drawings
+
+	gauges gauges
 }
 
 // drawing is a page as it was drawn from a version of its run.
@@ -73,13 +75,15 @@ const (
 
 // New makes a server, which has looked once.
 func New(o Options) (*Server, error) {
-	s := &Server{Options: o, mux: http.NewServeMux(), runs: map[string]*run{}, fresh: make(chan struct{}), drawn: map[string]drawing{}}
+	s := &Server{Options: o, mux: http.NewServeMux(), runs: map[string]*run{}, fresh: make(chan struct{}), drawn: map[string]drawing{},
+		gauges: gauges{runs: map[string]*gauge{}}}
 	if err := s.look(true); err != nil {
 		return nil, err
 	}
 	s.mux.HandleFunc("GET /{$}", s.list)
 	s.mux.HandleFunc("GET /run/{name...}", s.one)
 	s.mux.HandleFunc("GET /events", s.events)
+	s.mux.HandleFunc("GET "+metricsPath, s.metrics)
 	return s, nil
 }
 
@@ -198,6 +202,9 @@ func (s *Server) enter(w http.ResponseWriter, r *http.Request) bool {
 	if !same(r.URL.Query().Get("ticket")) {
 		http.Error(w, "open the address that grpo watch printed; it has a ticket", http.StatusForbidden)
 		return false
+	}
+	if r.URL.Path == metricsPath { // who asks keeps no cookie
+		return true
 	}
 	http.SetCookie(w, &http.Cookie{Name: cookie, Value: s.Ticket, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode})
 	http.Redirect(w, r, r.URL.Path, http.StatusSeeOther)

@@ -34,7 +34,9 @@ written, and the trainer is not asked: it may end, be killed and begin again mea
 Without a folder, that is runs.
 
 An address that other machines reach wants a ticket, which is part of the address that is printed. --tui draws one run in the
-terminal: curves, where the time goes, advice, and what the model wrote last.`,
+terminal: curves, where the time goes, advice, and what the model wrote last.
+
+/metrics has the last values of all runs for Prometheus; where a ticket is wanted, /metrics?ticket=TICKET.`,
 		Example: `  grpo watch
   grpo watch runs/first --tui
   grpo watch runs/first --tui --once

@@ -144,6 +144,10 @@ func Key(name string) string {
 		}
 		return '_'
 	}, strings.ReplaceAll(rest, "@", "_at_"))
+	if strings.Trim(rest, ".") == "" { // no name of a file
+		rest = strings.Repeat("_", max(1, len(rest)))
+	}
+	rest = rest[:min(len(rest), 200)]
 	if has {
 		return prefix + "/" + rest
 	}

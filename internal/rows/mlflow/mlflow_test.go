@@ -141,3 +141,12 @@ func TestAFolderOfSomethingElseIsRefused(t *testing.T) {
 	require.True(t, badinput.Is(err))
 	require.True(t, badinput.Is(Check(filepath.Join(root, "thesis.txt"))))
 }
+
+// Every name is that of a file in its folder.
+func TestKeys(t *testing.T) {
+	for name, want := range map[string]string{"model": "model", "steps/pass@1": "steps/pass_at_1", "steps/a/../b": "steps/a_.._b", "..": "__",
+		"steps/": "steps/_", "steps/..": "steps/__", "é:": "__", "a b-c.d_e": "a b-c.d_e"} {
+		require.Equal(t, want, Key(name))
+	}
+	require.Len(t, Key("steps/"+strings.Repeat("x", 999)), len("steps/")+200)
+}

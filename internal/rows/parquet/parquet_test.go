@@ -145,3 +145,30 @@ func TestValuesWidenTheirColumns(t *testing.T) {
 		require.Equal(t, want, c.kinds[c.Names[0]], lines)
 	}
 }
+
+// Names are a model's or a user's: none of them breaks a table, and each keeps its column.
+func FuzzNames(f *testing.F) {
+	for _, seed := range [][2]string{{"a", "b"}, {"a,b", "a_b"}, {"", " "}, {`q"`, "`"}, {"\\", "\n"}, {"A", "a"}, {"é", "e\u0301"},
+		{"1", "_1"}, {"a.b", "a b"}, {"\xff", "\x00"}, {"-", "list"}} {
+		f.Add(seed[0], seed[1])
+	}
+	f.Fuzz(func(t *testing.T, a, b string) {
+		all := [][]rows.Cell{{{Name: a, JSON: []byte("1")}, {Name: b, JSON: []byte(`"x"`)}}}
+		if a == b {
+			all[0] = all[0][:1]
+		}
+		c := &Columns{}
+		c.Add(all[0])
+		var out bytes.Buffer
+		w := New(&out, "table", c)
+		require.NoError(t, w.Row(all[0]))
+		require.NoError(t, w.Close())
+		file, err := parquet.OpenFile(bytes.NewReader(out.Bytes()), int64(out.Len()))
+		require.NoError(t, err)
+		require.Len(t, file.Schema().Fields(), len(all[0]))
+		read := make([]parquet.Row, 1)
+		n, _ := file.RowGroups()[0].Rows().ReadRows(read)
+		require.Equal(t, 1, n)
+		require.Equal(t, 1.0, read[0][0].Double())
+	})
+}

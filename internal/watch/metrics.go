@@ -1,0 +1,116 @@
+package watch
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/seed-7879b91d/grpo/internal/report"
+	"github.com/seed-7879b91d/grpo/internal/rows"
+)
+
+const metricsPath = "/metrics"
+
+// values are the last ones of a run: of its last step, and of its last evaluation. It is a rows.Sink.
+type values struct {
+	step int
+	of   map[string]float64
+}
+
+func (v *values) Start(rows.Start) error { return nil }
+func (v *values) Done(time.Time) error   { return nil }
+
+// Row takes the place of the last row of its kind: what that had and this one lacks is gone.
+func (v *values) Row(r rows.Row) error {
+	v.step = r.Step
+	for _, c := range r.Cells {
+		table, _, _ := strings.Cut(c.Name, "/")
+		maps.DeleteFunc(v.of, func(name string, _ float64) bool { return strings.HasPrefix(name, table+"/") })
+	}
+	for _, c := range r.Cells {
+		if number, ok := c.Number(); ok {
+			v.of[c.Name] = number
+		}
+	}
+	return nil
+}
+
+// gauges are the values of runs, by directory.
+type gauges struct {
+	mu   sync.Mutex
+	runs map[string]*gauge
+}
+
+type gauge struct {
+	from *rows.Follower
+	values
+}
+
+// look reads what a run has more. A record that was cut, or is another one by now, is read from its beginning.
+func (g *gauges) look(dir string) *gauge {
+	r := g.runs[dir]
+	if r != nil && r.from.Follow(r) == nil {
+		return r
+	}
+	delete(g.runs, dir)
+	from, err := rows.Open(dir)
+	if err != nil {
+		return nil
+	}
+	r = &gauge{from, values{of: map[string]float64{}}}
+	if from.Follow(r) != nil {
+		return nil
+	}
+	g.runs[dir] = r
+	return r
+}
+
+// metrics gives the last values of all runs as Prometheus reads them.
+func (s *Server) metrics(w http.ResponseWriter, _ *http.Request) {
+	s.gauges.mu.Lock()
+	defer s.gauges.mu.Unlock()
+	var up, steps, all strings.Builder
+	there := map[string]bool{}
+	for _, name := range s.Runs() {
+		dir, state, ok := s.Where(name)
+		if !ok {
+			continue
+		}
+		there[dir] = true
+		at := "{run=" + label(name)
+		going := 0
+		if state == report.GoingOn {
+			going = 1
+		}
+		fmt.Fprintf(&up, "grpo_run_up%s} %d\n", at, going)
+		r := s.gauges.look(dir)
+		if r == nil || r.from.Empty() {
+			continue
+		}
+		fmt.Fprintf(&steps, "grpo_run_step%s} %d\n", at, r.step)
+		for _, full := range slices.Sorted(maps.Keys(r.of)) {
+			table, key, _ := strings.Cut(full, "/")
+			fmt.Fprintf(&all, "grpo_run_value%s,table=%s,key=%s} %s\n", at, label(table), label(key),
+				strconv.FormatFloat(r.of[full], 'g', -1, 64))
+		}
+	}
+	maps.DeleteFunc(s.gauges.runs, func(dir string, _ *gauge) bool { return !there[dir] })
+	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
+	for _, family := range []struct{ name, help, text string }{
+		{"grpo_run_up", "Whether a process trains the run.", up.String()},
+		{"grpo_run_step", "Steps that the run has on record.", steps.String()},
+		{"grpo_run_value", "What the last step or evaluation has under a key of metrics.jsonl, and of train_log.jsonl as timing.", all.String()},
+	} {
+		fmt.Fprintf(w, "# HELP %s %s\n# TYPE %s gauge\n%s", family.name, family.help, family.name, family.text)
+	}
+}
+
+// label is a text as the value of a label.
+func label(text string) string {
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(strings.ToValidUTF8(text, "\ufffd")) + `"`
+}
