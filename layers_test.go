@@ -63,13 +63,15 @@ var layers = map[string][]string{
 	"internal/openenv":     {},
 	"internal/footprint":   belowTrainer,
 	"internal/gguf":        {"data", "internal/nf4", "internal/tensorfile", "kernels", "model"},
-	"internal/watch":       {"internal/report", "internal/rows", "internal/rundir"},
+	"internal/samples":     {},
+	"internal/watch":       {"internal/report", "internal/rows", "internal/rundir", "internal/samples"},
 	"internal/compare":     {"configs", "internal/provenance", "internal/report", "internal/rundir"},
 	"internal/disk":        {},
 	"internal/destination": {},
 	"internal/jsonl":       {},
 	"internal/provenance":  {"configs", "data", "kernels", "reward", "internal/rundir", "internal/sources", "internal/tiny"},
 	"internal/learning":    {"configs", "kernels", "model", "optim", "internal/recipe"},
+	"internal/look":        {},
 	"internal/loopback":    {},
 	"internal/memory":      {},
 	"internal/nf4":         {"kernels", "internal/tensorfile"},
@@ -128,7 +130,7 @@ var (
 
 // cellar is what every room may import: it knows nothing of models.
 var cellar = []string{"internal/atomicfile", "internal/badinput", "internal/cachedir", "internal/cputime", "internal/disk",
-	"internal/jsonl", "internal/loopback", "internal/memory", "internal/notice", "internal/settings", "internal/splitmix", "internal/meter",
+	"internal/jsonl", "internal/look", "internal/loopback", "internal/memory", "internal/notice", "internal/settings", "internal/splitmix", "internal/meter",
 	"internal/racing",
 	"internal/stats", "internal/tail", "internal/version"}
 

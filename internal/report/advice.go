@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+
+	"github.com/seed-7879b91d/grpo/internal/look"
 )
 
 // What the page needs to know of the trainer's advice, to tell what still holds.
@@ -54,14 +56,14 @@ func (r *run) rules() (now, once []rule) {
 	for _, a := range r.advice {
 		x := byName[a.Rule]
 		if x == nil {
-			x = &rule{Name: visible(a.Rule), first: a.Step}
+			x = &rule{Name: look.Visible(a.Rule), first: a.Step}
 			byName[a.Rule] = x
 			out = append(out, x)
 		}
 		x.times++
 		x.last, x.Holds = a.Step, r.holds(a)
 		x.Fatal = a.Fatal && x.Holds
-		x.Finding, x.Try = visible(cut(a.Finding, 500)), visible(cut(a.Try, 500))
+		x.Finding, x.Try = look.Visible(look.Cut(a.Finding, 500)), look.Visible(look.Cut(a.Try, 500))
 	}
 	slices.SortStableFunc(out, func(a, b *rule) int { return cmp.Compare(b.last, a.last) })
 	for _, x := range out[:min(len(out), mostRules)] {

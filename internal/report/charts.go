@@ -5,6 +5,8 @@ import (
 	"maps"
 	"math"
 	"slices"
+
+	"github.com/seed-7879b91d/grpo/internal/look"
 )
 
 // section is a part of the page: charts over the same axis, and the series that did not move.
@@ -157,28 +159,14 @@ func otherwiseEqual(s *step) float64 {
 	return rest
 }
 
-// verdictColors fixes order and color of the verdicts. What is not named here comes last, in gray.
-var verdictColors = []struct{ verdict, color string }{
-	{"AC", "c1"}, {"WA", "c2"}, {"RTE", "c4"}, {"CE", "c6"}, {"TLE", "c5"}, {"MLE", "c3"}, {"OLE", "c8"}, {"INFRA", "c9"},
-}
-
-func verdictColor(verdict string) string {
-	for _, v := range verdictColors {
-		if v.verdict == verdict {
-			return v.color
-		}
-	}
-	return "c7"
-}
-
 func (r *run) verdictMix() plot {
 	p := plot{title: "Verdicts", note: "share of completions", share: true, stacked: true}
-	for _, v := range verdictColors {
-		p.series = append(p.series, series{name: v.verdict, color: v.color, format: rate, values: r.over(func(s *step) float64 {
+	for _, v := range look.Verdicts {
+		p.series = append(p.series, series{name: v.Name, color: v.Color, format: rate, values: r.over(func(s *step) float64 {
 			if s.Verdicts == nil {
 				return nan
 			}
-			return s.Verdicts[v.verdict] / s.Completions
+			return s.Verdicts[v.Name] / s.Completions
 		})})
 	}
 	p.series = append(p.series, series{name: "not run", color: "c7", format: rate, values: r.over(func(s *step) float64 {
@@ -186,8 +174,8 @@ func (r *run) verdictMix() plot {
 			return nan
 		}
 		ran := 0.0
-		for _, v := range verdictColors {
-			ran += s.Verdicts[v.verdict]
+		for _, v := range look.Verdicts {
+			ran += s.Verdicts[v.Name]
 		}
 		return math.Max(0, s.Completions-ran) / s.Completions
 	})})

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+
+	"github.com/seed-7879b91d/grpo/internal/look"
 )
 
 // checkpoint is a line of checkpoints.jsonl.
@@ -43,7 +45,7 @@ func (r *run) listed() (list []checkpoint, lead string) {
 			there++
 		}
 		if c.There || i >= len(r.checkpoints)-lastCheckpoints {
-			c.Name, c.Path = visible(c.Name), visible(c.Path)
+			c.Name, c.Path = look.Visible(c.Name), look.Visible(c.Path)
 			list = append(list, c)
 		}
 	}

@@ -3,6 +3,8 @@ package report
 import (
 	"fmt"
 	"math"
+
+	"github.com/seed-7879b91d/grpo/internal/look"
 )
 
 // check is a line that says whether something is in order.
@@ -26,7 +28,7 @@ func (r *run) fatal() (check, bool) {
 	for _, a := range r.advice {
 		if a.Fatal && r.holds(a) {
 			return check{"bad", fmt.Sprintf("The run was stopped at step %d: %s. Try: %s",
-				a.Step, visible(a.Finding), visible(a.Try))}, true
+				a.Step, look.Visible(a.Finding), look.Visible(a.Try))}, true
 		}
 	}
 	return check{}, false

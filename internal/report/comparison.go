@@ -6,6 +6,8 @@ import (
 	"html/template"
 	"maps"
 	"slices"
+
+	"github.com/seed-7879b91d/grpo/internal/look"
 )
 
 // Comparison is a page about several runs: tables, and curves over each other. It has what the page of a run has: it needs
@@ -63,7 +65,7 @@ func RunColor(i int) string {
 	return []string{"c1", "c2", "c3", "c4", "c5", "c6", "c8", "c9", "c7"}[i%9]
 }
 
-var comparisonLayout = template.Must(template.New("comparison.html").ParseFS(parts, "comparison.html", "charts.html", "page.css"))
+var comparisonLayout = template.Must(look.Template("comparison.html").ParseFS(parts, "comparison.html", "charts.html"))
 
 // HTML draws the page.
 func (c *Comparison) HTML() ([]byte, error) {
@@ -74,10 +76,10 @@ func (c *Comparison) HTML() ([]byte, error) {
 		}
 	}
 	seen := *c
-	seen.Of, seen.Title, seen.Detail = visible(c.Of), visible(c.Title), visible(c.Detail)
+	seen.Of, seen.Title, seen.Detail = look.Visible(c.Of), look.Visible(c.Title), look.Visible(c.Detail)
 	seen.Notes = make([]string, len(c.Notes))
 	for i, note := range c.Notes {
-		seen.Notes[i] = visible(note)
+		seen.Notes[i] = look.Visible(note)
 	}
 	seen.Tables, seen.After = visibleTables(c.Tables), visibleTables(c.After)
 	var b bytes.Buffer
@@ -86,7 +88,7 @@ func (c *Comparison) HTML() ([]byte, error) {
 		Sections   []section
 		ScriptHash string
 		Script     template.JS
-	}{seen, sections, hashOf(script), template.JS(script)})
+	}{seen, sections, look.Hash(script), template.JS(script)})
 	return b.Bytes(), err
 }
 
@@ -95,9 +97,9 @@ func visibleTables(tables []Table) []Table {
 	for i := range out {
 		out[i].Rows = slices.Clone(out[i].Rows)
 		for k, row := range out[i].Rows {
-			row.Name, row.Cells = visible(row.Name), slices.Clone(row.Cells)
+			row.Name, row.Cells = look.Visible(row.Name), slices.Clone(row.Cells)
 			for j := range row.Cells {
-				row.Cells[j] = visible(row.Cells[j])
+				row.Cells[j] = look.Visible(row.Cells[j])
 			}
 			out[i].Rows[k] = row
 		}

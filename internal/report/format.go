@@ -7,8 +7,6 @@ import (
 	"math"
 	"strconv"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 )
 
 // number writes a measured value with three digits, or whole where it is large.
@@ -119,40 +117,6 @@ func duration(s float64) string {
 	}
 	minutes := int(math.Round(s / 60))
 	return fmt.Sprintf("%s\u00a0h %d\u00a0min", grouped(int64(minutes/60)), minutes%60)
-}
-
-// cut shortens a text at a rune's edge and says by how much.
-func cut(text string, most int) string {
-	if len(text) <= most {
-		return text
-	}
-	for most > 0 && !utf8.RuneStart(text[most]) {
-		most--
-	}
-	return text[:most] + "\n… and " + count(len(text)-most, "byte") + " more"
-}
-
-// visible replaces characters that cannot be seen, and those that reorder the text around them, by signs
-// that can. What is left is legal in HTML and in XML.
-func visible(text string) string {
-	plain := func(r rune) bool { return r == '\n' || r == '\t' || unicode.IsPrint(r) }
-	if utf8.ValidString(text) && strings.IndexFunc(text, func(r rune) bool { return !plain(r) }) < 0 {
-		return text
-	}
-	var b strings.Builder
-	for _, r := range text {
-		switch {
-		case plain(r):
-			b.WriteRune(r)
-		case r < 0x20:
-			b.WriteRune('␀' + r) // the control pictures lie in the same order
-		case r == 0xa0 || r >= 0x2000 && r <= 0x200a:
-			b.WriteRune(' ')
-		default:
-			fmt.Fprintf(&b, "⟨%U⟩", r)
-		}
-	}
-	return b.String()
 }
 
 // understand decodes what it can: a value of another type than expected leaves its field as it was.

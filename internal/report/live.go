@@ -6,13 +6,15 @@ import (
 	"html/template"
 	"net/url"
 	"strings"
+
+	"github.com/seed-7879b91d/grpo/internal/look"
 )
 
 //go:embed list.html live.js
 var liveParts embed.FS
 
 var (
-	listLayout = template.Must(template.Must(template.New("list.html").ParseFS(parts, "page.css")).ParseFS(liveParts, "list.html"))
+	listLayout = template.Must(look.Template("list.html").ParseFS(liveParts, "list.html"))
 	liveScript = func() string {
 		text, err := liveParts.ReadFile("live.js")
 		if err != nil {
@@ -51,11 +53,11 @@ func Live(dir, name string, state State, statement func(problem string) string) 
 	p.Live, p.Status = true, &shownStatus{Word: string(r.at(state)), Tone: "open"}
 	switch r.at(state) {
 	case Idle:
-		p.Status.Command = visible("grpo run_dir=" + dir)
+		p.Status.Command = look.Visible("grpo run_dir=" + dir)
 	case Over:
 		p.Status.Tone = "good"
 	}
-	p.Script, p.ScriptHash = template.JS(liveScript), hashOf(liveScript)
+	p.Script, p.ScriptHash = template.JS(liveScript), look.Hash(liveScript)
 	var b bytes.Buffer
 	err = layout.Execute(&b, p)
 	return b.Bytes(), err
@@ -136,6 +138,6 @@ func List(where string, runs []Listed) ([]byte, error) {
 		Title, Where, ScriptHash string
 		Script                   template.JS
 		Runs                     []Listed
-	}{title, where, hashOf(liveScript), template.JS(liveScript), runs})
+	}{title, where, look.Hash(liveScript), template.JS(liveScript), runs})
 	return b.Bytes(), err
 }

@@ -8,21 +8,21 @@ package report
 
 import (
 	"bytes"
-	"crypto/sha256"
 	"embed"
-	"encoding/base64"
 	"html/template"
 	"strconv"
+
+	"github.com/seed-7879b91d/grpo/internal/look"
 )
 
 // File is the name of the page in the run directory.
 const File = "report.html"
 
-//go:embed page.html charts.html comparison.html page.css page.js
+//go:embed page.html charts.html comparison.html page.js
 var parts embed.FS
 
 var (
-	layout = template.Must(template.New("page.html").ParseFS(parts, "page.html", "charts.html", "page.css"))
+	layout = template.Must(look.Template("page.html").ParseFS(parts, "page.html", "charts.html"))
 	script = part("page.js")
 )
 
@@ -32,12 +32,6 @@ func part(name string) string {
 		panic(err) // it is embedded
 	}
 	return string(text)
-}
-
-// hashOf lets the browser run the page's own script and no other, whatever a completion says.
-func hashOf(script string) string {
-	sum := sha256.Sum256([]byte(script))
-	return "sha256-" + base64.StdEncoding.EncodeToString(sum[:])
 }
 
 // page is what the template shows.
@@ -86,10 +80,10 @@ const mostDocument = 24 << 10 // of config.json or manifest.json, in bytes
 
 func (r *run) page() page {
 	p := page{
-		Name: visible(r.name), Script: template.JS(script), ScriptHash: hashOf(script),
+		Name: look.Visible(r.name), Script: template.JS(script), ScriptHash: look.Hash(script),
 		Verdict: r.verdict(), Facts: r.facts(), Outcomes: r.outcomes(), BeforeAfter: r.beforeAfter(), Checks: r.checks(),
 		Sections: r.sections(), Groups: r.groups(), Unread: r.unread,
-		Config: visible(cut(string(r.config), mostDocument)), Manifest: visible(cut(string(r.manifest), mostDocument)),
+		Config: look.Visible(look.Cut(string(r.config), mostDocument)), Manifest: look.Visible(look.Cut(string(r.manifest), mostDocument)),
 	}
 	p.Rules, p.Once = r.rules()
 	p.Deeds = r.piloted()

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/look"
 )
 
 // The files of a small run. Its first step made no update; its second one has a key as null.
@@ -239,7 +240,7 @@ func TestPageNeedsNothingButItself(t *testing.T) {
 	require.Len(t, scripts, 1)
 	require.Equal(t, script, scripts[0].Text)
 	require.Contains(t, page,
-		`content="default-src 'none'; style-src 'unsafe-inline'; script-src '`+strings.ReplaceAll(hashOf(script), "+", "&#43;")+`'"`)
+		`content="default-src 'none'; style-src 'unsafe-inline'; script-src '`+strings.ReplaceAll(look.Hash(script), "+", "&#43;")+`'"`)
 }
 
 func TestWhatIsMissingIsLeftOut(t *testing.T) {

@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/seed-7879b91d/grpo/internal/jsonl"
+	"github.com/seed-7879b91d/grpo/internal/look"
 )
 
 // sample is a line of rollouts.jsonl: a completion with what came of it.
@@ -183,7 +184,7 @@ func (r *run) groups() []shown {
 	for i, c := range chosen {
 		out[i] = showGroup(byGroup[c.group])
 		if r.statement != nil {
-			out[i].Statement = visible(cut(r.statement(byGroup[c.group][0].Problem), mostText))
+			out[i].Statement = look.Visible(look.Cut(r.statement(byGroup[c.group][0].Problem), mostText))
 		}
 	}
 	return out
@@ -209,7 +210,7 @@ func showGroup(samples []sample) shown {
 			right++
 		}
 	}
-	g := shown{Problem: visible(samples[0].Problem), Outcome: strconv.Itoa(right) + " of " + strconv.Itoa(len(samples)) + " right"}
+	g := shown{Problem: look.Visible(samples[0].Problem), Outcome: strconv.Itoa(right) + " of " + strconv.Itoa(len(samples)) + " right"}
 	best, worst := extremes(samples)
 	if value(best) == value(worst) {
 		which := "the only one"
@@ -224,8 +225,8 @@ func showGroup(samples []sample) shown {
 }
 
 func show(s sample, which string) completion {
-	c := completion{Which: which, Verdict: visible(s.Score.Verdict), Color: verdictColor(s.Score.Verdict), Reward: "none",
-		Text: visible(cut(s.words(), mostText)), Note: visible(cut(s.Score.Note, 300))}
+	c := completion{Which: which, Verdict: look.Visible(s.Score.Verdict), Color: look.VerdictColor(s.Score.Verdict), Reward: "none",
+		Text: look.Visible(look.Cut(s.words(), mostText)), Note: look.Visible(look.Cut(s.Score.Note, 300))}
 	if c.Verdict == "" {
 		c.Verdict = "not run"
 	}
@@ -240,9 +241,9 @@ func show(s sample, which string) completion {
 	}
 	switch {
 	case s.Score.Excluded != "":
-		c.Note = "left out of its group: " + visible(s.Score.Excluded) + " " + c.Note
+		c.Note = "left out of its group: " + look.Visible(s.Score.Excluded) + " " + c.Note
 	case s.Conversation != nil && s.Conversation.Ending != "over":
-		c.Note = "ended by " + visible(s.Conversation.Ending) + " " + c.Note
+		c.Note = "ended by " + look.Visible(s.Conversation.Ending) + " " + c.Note
 	case s.Finish == "length":
 		c.Note = "cut off at max_tokens " + c.Note
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/seed-7879b91d/grpo/internal/atomicfile"
+	"github.com/seed-7879b91d/grpo/internal/look"
 )
 
 // Page draws the page of a run that is being trained, again and again.
@@ -105,7 +106,7 @@ func (s status) shown() *shownStatus {
 		return nil
 	}
 	at := s.written.UTC()
-	out := &shownStatus{Word: s.word, Why: visible(cut(s.why, 500)), Command: visible(s.command), Tone: "open",
+	out := &shownStatus{Word: s.word, Why: look.Visible(look.Cut(s.why, 500)), Command: look.Visible(s.command), Tone: "open",
 		Machine: at.Format(time.RFC3339), Written: at.Format("2006-01-02 15:04:05 UTC")}
 	switch s.word {
 	case "Going on":

@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-7879b91d/grpo/internal/jsonl"
+	"github.com/seed-7879b91d/grpo/internal/look"
 )
 
 // followed is a page on a clock that the test moves, in a directory of the small run.
@@ -178,7 +179,7 @@ func TestThePageCanBeReadByEverybody(t *testing.T) {
 
 // Text stands out from what it is on by 4.5 to 1, on a light screen and on a dark one.
 func TestTextStandsOut(t *testing.T) {
-	css := part("page.css")
+	css := look.Style
 	light, dark, found := strings.Cut(css, "prefers-color-scheme: dark")
 	require.True(t, found)
 	for _, scheme := range []string{light, dark} {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed-7879b91d/grpo/internal/look"
 	"github.com/seed-7879b91d/grpo/internal/stats"
 )
 
@@ -136,7 +137,7 @@ func (r *run) facts() []fact {
 	var out []fact
 	add := func(name, value, more string) {
 		if value != "" {
-			out = append(out, fact{name, visible(value), visible(more)})
+			out = append(out, fact{name, look.Visible(value), look.Visible(more)})
 		}
 	}
 	add("model", short(r.settings.Model), r.origin.Backend)

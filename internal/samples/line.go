@@ -1,0 +1,122 @@
+package samples
+
+import (
+	"bytes"
+	"encoding/json"
+	"math"
+	"strconv"
+	"unsafe"
+
+	"github.com/seed-7879b91d/grpo/internal/jsonl"
+)
+
+// skimmed is what the index takes of a line.
+type skimmed struct {
+	step, group int32
+	problem     []byte
+	tokens      int32
+	reward      float32
+	verdict     Verdicts
+	right, left bool
+}
+
+// skim reads a line without decoding what is in it. It tells what is wrong with one that is no completion.
+func skim(line []byte) (s skimmed, why string) {
+	s.reward, s.verdict = nan, verdict("")
+	has := 0
+	ok := jsonl.Skim(line, func(name, value []byte) {
+		switch string(name) {
+		case "step":
+			s.step = whole(value, &has)
+		case "group":
+			s.group = whole(value, &has)
+		case "problem":
+			s.problem = value
+		case "tokens":
+			if bytes.ContainsAny(value[:min(len(value), 3)], "0123456789") {
+				s.tokens = int32(min(bytes.Count(value, []byte(",")), math.MaxInt32-1)) + 1
+			}
+		case "score":
+			s.score(value)
+		}
+	})
+	switch {
+	case !ok && len(bytes.Trim(line, "\x00")) == 0:
+		return s, "zeros, as a power cut leaves them"
+	case !ok:
+		return s, "not a whole line of JSON"
+	case has < 2:
+		return s, "no completion: expected step and group"
+	}
+	return s, ""
+}
+
+// whole reads a number and counts it.
+func whole(value []byte, n *int) int32 {
+	v, err := strconv.ParseInt(text(value), 10, 32)
+	if err == nil && v >= 0 {
+		*n++
+		return int32(v)
+	}
+	return 0
+}
+
+func (s *skimmed) score(value []byte) {
+	jsonl.Skim(value, func(name, value []byte) {
+		switch string(name) {
+		case "reward":
+			if v, err := strconv.ParseFloat(text(value), 32); err == nil {
+				s.reward = float32(v)
+			}
+		case "verdict":
+			s.verdict = verdict(text(bytes.Trim(value, `"`)))
+		case "excluded":
+			s.left = len(value) > 2
+		case "components":
+			jsonl.Skim(value, func(name, value []byte) {
+				if string(name) == "correct" {
+					s.right = string(value) == "1"
+				}
+			})
+		}
+	})
+}
+
+// text lends bytes to what only looks at them.
+func text(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
+
+// named is a problem's name, which is quoted as it stands in a line.
+func named(quoted []byte) string {
+	var name string
+	if json.Unmarshal(quoted, &name) != nil {
+		name = string(quoted)
+	}
+	return name[:min(len(name), mostName)]
+}
+
+// begin makes a group of its first completion.
+func (s *skimmed) begin(g *Group, problem int32) {
+	*g = Group{Step: s.step, Number: s.group, Problem: problem, Best: nan, Worst: nan}
+}
+
+// add counts a completion.
+func (s *skimmed) add(g *Group) {
+	g.Samples++
+	g.Verdicts |= s.verdict
+	g.Tokens = int32(min(int64(g.Tokens)+int64(s.tokens), math.MaxInt32))
+	if s.left {
+		g.Left++
+		return
+	}
+	if s.right {
+		g.Right++
+	}
+	if s.reward == s.reward {
+		if !(g.Best >= s.reward) {
+			g.Best = s.reward
+		}
+		if !(g.Worst <= s.reward) {
+			g.Worst = s.reward
+		}
+	}
+}

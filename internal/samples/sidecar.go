@@ -1,0 +1,113 @@
+package samples
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/json"
+	"os"
+	"path/filepath"
+
+	"github.com/seed-7879b91d/grpo/internal/atomicfile"
+)
+
+// File is the name of an index that is written down, in the directory of the run. It may be removed.
+const File = "rollouts.index"
+
+// sidecar is what is in it: this as a line of JSON, the groups as numbers, and the SHA-256 of both.
+type sidecar struct {
+	Format   string   `json:"format"`
+	Read     [2]int64 `json:"read"`
+	Size     [2]int64 `json:"size"`
+	Modified [2]int64 `json:"modified_ns"`
+	Groups   [2]int   `json:"groups"`
+	Problems []string `json:"problems"` // quoted as in the record
+	Faults   []Fault  `json:"faults"`
+	Faulty   int      `json:"faulty"`
+}
+
+const format = "grpo rollouts.index 1"
+
+// save writes the index down. One that cannot be written is made again another time.
+func (x *Index) save() {
+	x.mu.Lock()
+	head := sidecar{Format: format, Problems: make([]string, len(x.problems)), Faults: x.faults, Faulty: x.faulty}
+	for quoted, n := range x.byName {
+		head.Problems[n] = quoted
+	}
+	var groups [len(files)][]Group
+	for i, p := range x.parts {
+		groups[i] = p.groups
+		head.Read[i], head.Size[i], head.Modified[i], head.Groups[i] = p.read, p.state.size, p.state.modified, len(p.groups)
+	}
+	read := x.read()
+	x.mu.Unlock()
+	text, err := json.Marshal(head)
+	if err != nil {
+		return
+	}
+	out := bytes.NewBuffer(append(text, '\n'))
+	for _, part := range groups {
+		if binary.Write(out, binary.LittleEndian, part) != nil {
+			return
+		}
+	}
+	sum := sha256.Sum256(out.Bytes())
+	out.Write(sum[:])
+	if atomicfile.WriteBytes(filepath.Join(x.dir, File), out.Bytes()) == nil {
+		x.mu.Lock()
+		x.kept = read
+		x.mu.Unlock()
+	}
+}
+
+// load takes what is written down, where it is whole and of the files that are there. What is not is made anew.
+func (x *Index) load() {
+	text, err := os.ReadFile(filepath.Join(x.dir, File))
+	if err != nil || len(text) < sha256.Size {
+		return
+	}
+	text, seal := text[:len(text)-sha256.Size], text[len(text)-sha256.Size:]
+	if sum := sha256.Sum256(text); !bytes.Equal(sum[:], seal) {
+		return
+	}
+	line, rest, _ := bytes.Cut(text, []byte("\n"))
+	var head sidecar
+	if json.Unmarshal(line, &head) != nil || head.Format != format {
+		return
+	}
+	parts, ok := head.parts(rest)
+	if !ok {
+		return
+	}
+	x.parts, x.faults, x.faulty = parts, head.Faults, head.Faulty
+	for n, quoted := range head.Problems {
+		x.problems = append(x.problems, named([]byte(quoted)))
+		x.byName[quoted] = int32(n)
+	}
+	x.kept = x.read()
+}
+
+// parts decodes the groups, of which none may speak of what is not there.
+func (s *sidecar) parts(text []byte) (parts [len(files)]part, ok bool) {
+	size := binary.Size(Group{})
+	for i := range parts {
+		n := s.Groups[i]
+		if n < 0 || n > mostGroups || n*size > len(text) {
+			return parts, false
+		}
+		groups := make([]Group, n)
+		used, err := binary.Decode(text[:n*size], binary.LittleEndian, groups)
+		if err != nil || used != n*size {
+			return parts, false
+		}
+		for _, g := range groups {
+			if g.Problem < 0 || int(g.Problem) >= len(s.Problems) || int(g.File) != i || g.At < 0 || g.Size < 0 || g.Frame < 0 {
+				return parts, false
+			}
+		}
+		parts[i] = part{groups: groups, read: s.Read[i], state: state{s.Size[i], s.Modified[i]}}
+		text = text[n*size:]
+	}
+	return parts, len(text) == 0
+}
