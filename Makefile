@@ -84,6 +84,10 @@ texts: ## TEXTS (1000000) random texts to the tokens of each tokenizer and back;
 scale: ## a data set of SIZE: full (2 GB) or tenth
 	GRPO_SCALE=$(or $(SIZE),full) $(GO) test -count=1 -v -timeout 30m -run TestScale ./data/dataset
 
+.PHONY: browse
+browse: ## a record of completions of SIZE: full (2 GB) or tenth, plain and packed
+	GRPO_BROWSE=$(or $(SIZE),full) $(GO) test -count=1 -v -timeout 30m -run TestBrowse ./internal/samples
+
 parity: ## beside an independent float64 reference, and llama.cpp (SEED=1)
 	./.ci/parity --seed $(or $(SEED),1)
 

@@ -21,7 +21,7 @@ var layers = map[string][]string{
 	"cmd/grpo": slices.Concat(belowCommands, []string{"cmd/grpo/bench", "cmd/grpo/doctor", "cmd/grpo/export", "cmd/grpo/outcome",
 		"cmd/grpo/screen", "internal/bundle", "internal/compare", "internal/destination", "internal/footprint", "internal/gguf",
 		"internal/mcp", "internal/nf4", "internal/readers", "internal/rebuild", "internal/rollouts", "internal/rows", "internal/provenance",
-		"internal/report", "internal/sweep", "internal/tensorfile", "internal/watch",
+		"internal/report", "internal/samples", "internal/sweep", "internal/tensorfile", "internal/watch",
 		"internal/tiny", "internal/serving", "internal/serving/adapters", "internal/serving/gate", "internal/serving/openai",
 		"internal/serving/page", "internal/serving/refusal", "internal/serving/sessions", "internal/serving/tinker", "internal/sources",
 		"internal/judging", "internal/warmup", "kernels/cuda/driver"}),

@@ -314,6 +314,9 @@ type Config struct {
 	Serve string `json:"serve"`
 	// A file of the keys that may ask there, as 'grpo serve' reads it. An address that other machines reach wants one.
 	ServeKeys string `json:"serve_keys"`
+	// Show the report and the samples of the run at this address, such as 127.0.0.1:7770, to browsers while it is trained, as 'grpo watch'
+	// does; of this start alone. It changes no result. One that other machines reach wants serve_keys. Empty: not at all.
+	Watch string `json:"watch"`
 	// Try what the advice on a run says, one change at a time, keep what lowers no held-out score, and go back to the checkpoint
 	// before what does: of learning_rate, temperature, completions_per_prompt, format_coef and overlong_penalty. See tuning.md.
 	Autopilot bool `json:"autopilot"`

@@ -295,7 +295,8 @@ func (k *checker) run() {
 		"type record_rollouts=all", c.RecordRollouts)
 	k.refuse(c.CompressRollouts && c.RecordRollouts == "none", "compress_rollouts",
 		"compress_rollouts: record_rollouts=none keeps nothing to compress; leave one of them out")
-	k.refuse(c.ServeKeys != "" && c.Serve == "", "serve_keys", "serve_keys: nothing is served; type serve=127.0.0.1:8000, or leave it out")
+	k.refuse(c.ServeKeys != "" && c.Serve == "" && c.Watch == "", "serve_keys",
+		"serve_keys: nothing is served; type serve=127.0.0.1:8000, or leave it out")
 	k.refuse(c.Train == "full" && c.Precision == "bf16", "precision",
 		"precision: bf16 is for frozen weights, and with train=full they are trained in f32; type precision=f32")
 	k.refuse(!deviceName.MatchString(c.Device), "device", "device: found %q, expected auto, cpu or cuda:N, the number of a card", c.Device)

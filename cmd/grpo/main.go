@@ -7,7 +7,7 @@
 // what an evaluation found in outcome, tables of a run in export, mistakes on the command line and what a shell
 // completes in usage, what this machine has in doctor, the server in serve, tools of a model in tools, pages of man(1)
 // in manual, warm-ups in warmup, what is handed over to others in handover, several runs in compare and
-// sweep, runs while they go on in watch, and benchmarks are in bench and load.
+// sweep, runs while they go on in watch, what they wrote in samples, and benchmarks are in bench and load.
 package main
 
 import (
@@ -27,6 +27,7 @@ import (
 	"github.com/seed-7879b91d/grpo/cmd/grpo/export"
 	"github.com/seed-7879b91d/grpo/cmd/grpo/handover"
 	"github.com/seed-7879b91d/grpo/cmd/grpo/manual"
+	"github.com/seed-7879b91d/grpo/cmd/grpo/samples"
 	"github.com/seed-7879b91d/grpo/cmd/grpo/screen"
 	"github.com/seed-7879b91d/grpo/cmd/grpo/sets"
 	"github.com/seed-7879b91d/grpo/cmd/grpo/sweep"
@@ -174,7 +175,7 @@ func newRoot() *cobra.Command {
 	root.SetFlagErrorFunc(usage.BadFlag)
 	root.AddCommand(newScoreCmd(), newReplayCmd(), newMergeCmd(), newQuantizeCmd(), newSampleCmd(), newEvalCmd(), newBenchCmd(),
 		newTokenizeCmd(), sets.Command(), newRewardCmd(), newDoctorCmd(), newServeCmd(), export.Command(), tools.Command(), manual.Command(),
-		compare.Command(), compare.Summarize(), sweep.Command(sweeping), sweep.Checkpoints(sweeping), watch.Command())
+		compare.Command(), compare.Summarize(), sweep.Command(sweeping), sweep.Checkpoints(sweeping), watch.Command(), samples.Command())
 	open := func(ctx context.Context, name string, threads int) (kernels.Backend, error) {
 		return openDevice(ctx)(name, threads)
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/seed-7879b91d/grpo/cmd/grpo/output"
 	"github.com/seed-7879b91d/grpo/cmd/grpo/screen"
 	"github.com/seed-7879b91d/grpo/cmd/grpo/serve"
+	"github.com/seed-7879b91d/grpo/cmd/grpo/watch"
 	"github.com/seed-7879b91d/grpo/configs"
 	"github.com/seed-7879b91d/grpo/data"
 	"github.com/seed-7879b91d/grpo/data/hub"
@@ -76,6 +77,11 @@ func (f *trainFlags) run(cmd *cobra.Command, words []string) error {
 		return err
 	}
 	defer beside.Close()
+	shown, err := watch.Listen(cfg, f.dryRun, cmd.ErrOrStderr())
+	if err != nil {
+		return err
+	}
+	defer shown.Close()
 	// A reader of the output that goes away, as tee may, is told of at the end, and is no reason to lose what is not
 	// saved: with a handler, writing fails in place of the process. What runs programs does not inherit it.
 	gone := make(chan os.Signal, 1)
@@ -98,7 +104,9 @@ func (f *trainFlags) run(cmd *cobra.Command, words []string) error {
 	if show.Expect(t.StepsDone(), cfg.MaxSteps, cfg.EvalEvery); len(t.HeldOut()) == 0 {
 		show.Expect(t.StepsDone(), cfg.MaxSteps, -1)
 	}
-	err = beside.With(ctx, func() error { return f.train(cmd, t, show) })
+	err = beside.With(ctx, func() error {
+		return shown.With(ctx, t, func() error { return f.train(cmd, t, show) })
+	})
 	return errors.Join(err, t.Close())
 }
 

@@ -117,7 +117,7 @@ func side(a, b stats.Judged) *Side {
 }
 
 // places are the settings that say where a run is, and are for once.
-var places = []string{"run_dir", "resume", "allow_change", "serve", "serve_keys", "tensorboard", "mlflow"}
+var places = []string{"run_dir", "resume", "allow_change", "serve", "serve_keys", "tensorboard", "mlflow", "watch"}
 
 // Differing are the settings that not all runs have alike, but for those.
 func Differing(runs []*Run, without []string) (all []Setting) {

@@ -15,6 +15,9 @@ var ErrUnfinished = errors.New("the frame has no end")
 // FrameEnd is where the frame ends that begins at a byte of a packed file of that size. The sizes of its blocks tell, so that
 // nothing is unpacked, and nothing that is inside of them is checked.
 func FrameEnd(f io.ReaderAt, at, size int64) (int64, error) {
+	if at >= size {
+		return 0, ErrUnfinished
+	}
 	var room [zstd.HeaderMaxSize]byte
 	head := room[:min(int64(len(room)), size-at)]
 	if _, err := f.ReadAt(head, at); err != nil && err != io.EOF {

@@ -142,7 +142,7 @@ func (r *Run) of(s Start) (*configs.Config, Start, error) {
 }
 
 // places are the settings that say where, or that are for once.
-var places = []string{"run_dir", "resume", "init_from", "allow_change", "serve", "serve_keys"}
+var places = []string{"run_dir", "resume", "init_from", "allow_change", "serve", "serve_keys", "watch"}
 
 // Changes lists in what settings differ that say what a run is, and not where.
 func Changes(before, now *configs.Config) []configs.Change {

@@ -77,7 +77,7 @@ func settingsOf(key, dir string) (*configs.Config, error) {
 	}
 	cfg, err := r.settingsOf(dir)
 	if err == nil {
-		cfg.RunDir, cfg.Resume, cfg.AllowChange, cfg.Serve, cfg.ServeKeys = "", "auto", []string{}, "", ""
+		cfg.RunDir, cfg.Resume, cfg.AllowChange, cfg.Serve, cfg.ServeKeys, cfg.Watch = "", "auto", []string{}, "", "", ""
 	}
 	return cfg, err
 }

@@ -50,7 +50,7 @@ func Live(dir, name string, state State, statement func(problem string) string) 
 	}
 	r.name, r.statement = name, statement
 	p := r.page()
-	p.Live, p.Status = true, &shownStatus{Word: string(r.at(state)), Tone: "open"}
+	p.Live, p.Path, p.Status = true, pathOf(name), &shownStatus{Word: string(r.at(state)), Tone: "open"}
 	switch r.at(state) {
 	case Idle:
 		p.Status.Command = look.Visible("grpo run_dir=" + dir)
@@ -80,8 +80,10 @@ func Look(dir, name string, state State) (Listed, error) {
 }
 
 // Path is its name as a part of an address.
-func (l Listed) Path() string {
-	parts := strings.Split(l.Name, "/")
+func (l Listed) Path() string { return pathOf(l.Name) }
+
+func pathOf(name string) string {
+	parts := strings.Split(name, "/")
 	for i := range parts {
 		parts[i] = url.PathEscape(parts[i])
 	}

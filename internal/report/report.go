@@ -52,7 +52,9 @@ type page struct {
 	SampleStep  int
 	Groups      []shown
 	Status      *shownStatus
-	Live        bool // it is drawn by a server, again and again
+	Live        bool   // it is drawn by a server, again and again
+	Path        string // of the run, as a part of a server's address
+	Command     string // that shows all completions
 	Checkpoints []checkpoint
 	Kept        string // how many of the checkpoints are
 	Config      string
@@ -68,6 +70,7 @@ func render(dir string, now status, statement func(problem string) string) ([]by
 	}
 	r.statement = statement
 	p := r.page()
+	p.Command = look.Visible("grpo samples " + dir)
 	if p.Status = now.shown(); p.Status != nil && p.Status.GoesOn {
 		p.Title += ", going on"
 	}

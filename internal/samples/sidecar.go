@@ -11,8 +11,9 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/atomicfile"
 )
 
-// File is the name of an index that is written down, in the directory of the run. It may be removed.
-const File = "rollouts.index"
+// File is the name of an index that is written down, in the directory of the run. It may be removed, and is hidden from what looks
+// for files that are no run's.
+const File = ".rollouts.index"
 
 // sidecar is what is in it: this as a line of JSON, the groups as numbers, and the SHA-256 of both.
 type sidecar struct {

@@ -49,6 +49,24 @@ func ModelDir(ctx context.Context, name string) (string, error) {
 	return snapshot.Dir(), download(ctx, snapshot)
 }
 
+// ModelHere finds a model as ModelDir does, and asks nobody elsewhere: of one on the Hub it is what was downloaded before.
+func ModelHere(ctx context.Context, name string) (string, error) {
+	if info, err := os.Stat(name); name == Embedded || err == nil && info.IsDir() {
+		return ModelDir(ctx, name)
+	}
+	client, err := hub.FromEnv()
+	if err != nil {
+		return "", err
+	}
+	client.Offline = true
+	id, revision, _ := strings.Cut(name, "@")
+	snapshot, err := client.Snapshot(ctx, hub.Repo{Type: hub.Model, ID: id, Revision: revision})
+	if err != nil {
+		return "", err
+	}
+	return snapshot.Dir(), nil
+}
+
 // download brings the files of a model that are read. Repositories often hold the same weights in other forms too, under
 // other names or in folders: those stay where they are.
 func download(ctx context.Context, s *hub.Snapshot) error {

@@ -32,10 +32,18 @@ type Problems struct {
 
 // Statement is the text of a problem to train on, by its name; "" where there is none of that name.
 func (p *Problems) Statement(id string) string {
-	if i := slices.IndexFunc(p.Train, func(problem data.Problem) bool { return problem.ID == id }); i >= 0 {
-		return p.Train[i].Statement
+	if problem := p.Find(id); problem != nil {
+		return problem.Statement
 	}
 	return ""
+}
+
+// Find gives a problem to train on by its name; nil where there is none of that name.
+func (p *Problems) Find(id string) *data.Problem {
+	if i := slices.IndexFunc(p.Train, func(problem data.Problem) bool { return problem.ID == id }); i >= 0 {
+		return &p.Train[i]
+	}
+	return nil
 }
 
 // OpenHeldOut opens the problems to evaluate on but those with the ids of left, and none to train on. What has no room

@@ -31,6 +31,7 @@ type Range struct {
 var own = map[string]string{
 	"run_dir": "each run has a directory of its own; type --dir DIR for that of the sweep", "resume": "runs go on by themselves",
 	"serve": "only one run can have an address", "serve_keys": "only one run can have an address",
+	"watch": "only one run can have an address",
 }
 
 // rates are the settings whose ranges are drawn from by their magnitudes.

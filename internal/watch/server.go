@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/seed-7879b91d/grpo/internal/report"
+	"github.com/seed-7879b91d/grpo/internal/samples/browser"
 )
 
 // Options of a server.
@@ -22,14 +23,23 @@ type Options struct {
 	Paths []string // runs, or folders with runs in them
 	// Statement gives the text of a problem of the run in a directory, "" where it is not known. It may be nil.
 	Statement func(dir, problem string) string
-	Ticket    string   // who asks shows it, first in the address and then as a cookie; "": nobody needs to
-	Hosts     []string // the only names that requests may be sent to; nil: any
+	// Samples is what is known of the completions of runs.
+	Samples browser.Known
+	// Keep says that the index of a large run's completions may be written beside them.
+	Keep bool
+	// Later says that paths which are not there may be there later. Gentle is for a process that has something else to do: what is drawn
+	// takes less than a hundredth of its time, and a browser hears of a change as late as that needs.
+	Later, Gentle bool
+	// Lets tells whether a ticket is good: who asks shows it, first in the address and then as a cookie. nil: nobody needs one.
+	Lets  func(ticket string) bool
+	Hosts []string // the only names that requests may be sent to; nil: any
 }
 
 // Server is the handler of the pages.
 type Server struct {
 	Options
-	mux *http.ServeMux
+	mux     *http.ServeMux
+	samples *browser.Browser
 
 	mu    sync.Mutex
 	runs  map[string]*run // by name
@@ -49,7 +59,8 @@ type drawing struct {
 
 // What is drawn takes a small part of the time, and a browser hears of a change within a second all the same.
 const (
-	seldom = 30 // times as long as a page took is nothing drawn
+	seldom = 30  // times as long as a page took is nothing drawn
+	hardly = 150 // likewise, beside a trainer
 	latest = 700 * time.Millisecond
 )
 
@@ -57,6 +68,9 @@ const (
 func (s *Server) rest(ctx context.Context) bool {
 	s.mu.Lock()
 	wait := min(max(seldom*s.took, often), latest)
+	if s.Gentle {
+		wait = max(hardly*s.took, latest)
+	}
 	s.mu.Unlock()
 	select {
 	case <-ctx.Done():
@@ -76,12 +90,13 @@ const (
 // New makes a server, which has looked once.
 func New(o Options) (*Server, error) {
 	s := &Server{Options: o, mux: http.NewServeMux(), runs: map[string]*run{}, fresh: make(chan struct{}), drawn: map[string]drawing{},
-		gauges: gauges{runs: map[string]*gauge{}}}
+		samples: browser.New(o.Samples, o.Keep), gauges: gauges{runs: map[string]*gauge{}}}
 	if err := s.look(true); err != nil {
 		return nil, err
 	}
 	s.mux.HandleFunc("GET /{$}", s.list)
 	s.mux.HandleFunc("GET /run/{name...}", s.one)
+	s.mux.HandleFunc("GET /samples/{name...}", s.completions)
 	s.mux.HandleFunc("GET /events", s.events)
 	s.mux.HandleFunc("GET "+metricsPath, s.metrics)
 	return s, nil
@@ -117,7 +132,7 @@ func (s *Server) look(search bool) error {
 	var found []run
 	if search {
 		var err error
-		if found, err = find(s.Paths); err != nil {
+		if found, err = find(s.Paths); err != nil && !s.Later {
 			return err
 		}
 	}
@@ -192,21 +207,21 @@ const cookie = "grpo_watch"
 
 // enter looks for the ticket. One in the address becomes a cookie, so that it does not stay in the address.
 func (s *Server) enter(w http.ResponseWriter, r *http.Request) bool {
-	same := func(text string) bool { return subtle.ConstantTimeCompare([]byte(text), []byte(s.Ticket)) == 1 }
-	if s.Ticket == "" {
+	if s.Lets == nil {
 		return true
 	}
-	if c, err := r.Cookie(cookie); err == nil && same(c.Value) {
+	if c, err := r.Cookie(cookie); err == nil && s.Lets(c.Value) {
 		return true
 	}
-	if !same(r.URL.Query().Get("ticket")) {
-		http.Error(w, "open the address that grpo watch printed; it has a ticket", http.StatusForbidden)
+	ticket := r.URL.Query().Get("ticket")
+	if !s.Lets(ticket) {
+		http.Error(w, "open the address that was printed when this began; it ends in ?ticket=, and what lets in behind it", http.StatusForbidden)
 		return false
 	}
 	if r.URL.Path == metricsPath { // who asks keeps no cookie
 		return true
 	}
-	http.SetCookie(w, &http.Cookie{Name: cookie, Value: s.Ticket, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode})
+	http.SetCookie(w, &http.Cookie{Name: cookie, Value: ticket, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode})
 	http.Redirect(w, r, r.URL.Path, http.StatusSeeOther)
 	return false
 }
@@ -247,6 +262,25 @@ func (s *Server) one(w http.ResponseWriter, r *http.Request) {
 		}
 		return report.Live(dir, name, state, statement)
 	})
+}
+
+// completions draws what is on record of a run.
+func (s *Server) completions(w http.ResponseWriter, r *http.Request) {
+	name := r.PathValue("name")
+	dir, state, ok := s.Where(name)
+	if !ok {
+		http.Error(w, "there is no run of that name here", http.StatusNotFound)
+		return
+	}
+	s.samples.Serve(w, r, browser.Run{Name: name, Dir: dir, GoesOn: state == report.GoingOn})
+}
+
+// Close ends what goes on for pages.
+func (s *Server) Close() { s.samples.Close() }
+
+// Ticket makes of one ticket what lets in who shows it.
+func Ticket(ticket string) func(string) bool {
+	return func(shown string) bool { return subtle.ConstantTimeCompare([]byte(shown), []byte(ticket)) == 1 }
 }
 
 // Where is the directory of a run, and whether it goes on.

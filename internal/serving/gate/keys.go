@@ -86,6 +86,9 @@ func (k *Keys) find(shown string) (found key) {
 	return found
 }
 
+// Knows tells whether a key is one of them.
+func (k *Keys) Knows(shown string) bool { return k.find(shown).name != "" }
+
 func checkKeyName(name string) error {
 	plain := func(r rune) bool {
 		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_.@", r)

@@ -1,0 +1,115 @@
+package watch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+
+	"github.com/seed-7879b91d/grpo"
+	"github.com/seed-7879b91d/grpo/configs"
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/loopback"
+	"github.com/seed-7879b91d/grpo/internal/samples/browser"
+	"github.com/seed-7879b91d/grpo/internal/serving/gate"
+	"github.com/seed-7879b91d/grpo/internal/watch"
+)
+
+// Beside shows the run that this process trains to browsers. A nil one does nothing.
+type Beside struct {
+	listener net.Listener
+	keys     *gate.Keys
+	local    bool
+	stderr   io.Writer
+}
+
+// Listen takes the address of the setting watch, where there is one, before anything is loaded. A dry run gives it back at once.
+func Listen(cfg *configs.Config, dry bool, stderr io.Writer) (b *Beside, err error) {
+	if cfg.Watch == "" {
+		return nil, nil
+	}
+	b = &Beside{stderr: stderr}
+	if b.local, err = loopback.Is(cfg.Watch); err != nil {
+		return nil, badinput.Errorf("watch: %w", err)
+	}
+	switch {
+	case cfg.ServeKeys != "":
+		if b.keys, err = gate.ReadKeys(cfg.ServeKeys); err != nil {
+			return nil, fmt.Errorf("serve_keys: %w", err)
+		}
+	case !b.local:
+		return nil, badinput.Errorf("watch=%s: others can reach it, and nobody needs a key; type serve_keys=FILE "+
+			"(grpo serve --new-key NAME makes one)", cfg.Watch)
+	}
+	if b.listener, err = net.Listen("tcp", cfg.Watch); err != nil {
+		return nil, badinput.Errorf("watch: %w; type another address, such as watch=127.0.0.1:7771", err)
+	}
+	if dry {
+		return nil, b.listener.Close()
+	}
+	return b, nil
+}
+
+// With shows the run of t while train runs. It reads files, as grpo watch does, so nothing of the run hangs on it.
+func (b *Beside) With(ctx context.Context, t *grpo.Trainer, train func() error) error {
+	if b == nil || t.RunDir() == "" {
+		return train()
+	}
+	about := ofTrainer{ctx, t}
+	o := watch.Options{Paths: []string{t.RunDir()}, Later: true, Gentle: true, Statement: about.statement,
+		Samples: browser.Known{Problem: about.problem, Pieces: about.pieces}}
+	if b.local {
+		o.Hosts = loopback.Names
+	}
+	if b.keys != nil {
+		o.Lets = b.keys.Knows
+	}
+	s, err := watch.New(o)
+	if err != nil {
+		return fmt.Errorf("watch: %w", err)
+	}
+	where := addressOf(b.listener.Addr(), !b.local)
+	if b.keys != nil {
+		where += "?ticket=KEY"
+	}
+	fmt.Fprintf(b.stderr, "grpo: the run is at %s\n", where)
+	if !b.local {
+		fmt.Fprintln(b.stderr, "grpo: warning: keys travel in the clear; type watch=127.0.0.1:7770 behind a proxy that has TLS")
+	}
+	ctx, stop := context.WithCancel(ctx)
+	served := make(chan error, 1)
+	go func() { served <- serve(ctx, s, b.listener) }()
+	err = train()
+	stop()
+	return errors.Join(err, <-served)
+}
+
+// Close gives the address back.
+func (b *Beside) Close() {
+	if b != nil {
+		b.listener.Close()
+	}
+}
+
+// ofTrainer is what a trainer knows of its own run.
+type ofTrainer struct {
+	ctx context.Context
+	*grpo.Trainer
+}
+
+func (t ofTrainer) statement(_, name string) string {
+	p, _ := t.Pool().Problem(name)
+	return p.Statement
+}
+
+func (t ofTrainer) problem(_, name string) *browser.Problem {
+	if p, ok := t.Pool().Problem(name); ok {
+		return shown(t.ctx, &p)
+	}
+	return nil
+}
+
+func (t ofTrainer) pieces(_ string, tokens []int32) []string {
+	return split(t.Language().Tokenizer, tokens)
+}

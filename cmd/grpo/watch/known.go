@@ -1,0 +1,177 @@
+package watch
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"strings"
+	"sync"
+
+	"github.com/seed-7879b91d/grpo/configs"
+	"github.com/seed-7879b91d/grpo/data"
+	"github.com/seed-7879b91d/grpo/data/tokenizer"
+	"github.com/seed-7879b91d/grpo/internal/provenance"
+	"github.com/seed-7879b91d/grpo/internal/samples/browser"
+	"github.com/seed-7879b91d/grpo/internal/sources"
+)
+
+// known are the problems and the tokenizers of runs whose data and model are on this machine, opened when they are first asked for.
+type known struct {
+	ctx  context.Context
+	mu   sync.Mutex
+	runs map[string]*knownRun // by directory
+}
+
+// knownRun is what is known of a run; nil is what is not.
+type knownRun struct {
+	problems *sources.Problems
+	words    *tokenizer.Tokenizer
+
+	opened, loaded bool
+}
+
+func newKnown(ctx context.Context) *known {
+	return &known{ctx: ctx, runs: map[string]*knownRun{}}
+}
+
+func (k *known) of(dir string) *knownRun {
+	r := k.runs[dir]
+	if r == nil {
+		r = &knownRun{}
+		k.runs[dir] = r
+	}
+	return r
+}
+
+// find gives a problem of a run; nil where it is not known.
+func (k *known) find(dir, problem string) *data.Problem {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	r := k.of(dir)
+	if !r.opened {
+		r.problems, r.opened = k.open(dir), true
+	}
+	if r.problems == nil {
+		return nil
+	}
+	return r.problems.Find(problem)
+}
+
+// statement is the text of a problem of a run; "" where it is not known.
+func (k *known) statement(dir, problem string) string {
+	if p := k.find(dir, problem); p != nil {
+		return p.Statement
+	}
+	return ""
+}
+
+// problem is a problem with its tests.
+func (k *known) problem(dir, name string) *browser.Problem {
+	if p := k.find(dir, name); p != nil {
+		return shown(k.ctx, p)
+	}
+	return nil
+}
+
+// shown is a problem as a page has it.
+func shown(ctx context.Context, p *data.Problem) *browser.Problem {
+	out := &browser.Problem{Statement: p.Statement}
+	tests, err := p.Tests(ctx)
+	if err != nil {
+		return out
+	}
+	for _, t := range tests {
+		out.Tests = append(out.Tests, shownTest(p, &t))
+	}
+	return out
+}
+
+func shownTest(p *data.Problem, t *data.Test) browser.Test {
+	switch p.Kind {
+	case data.Call:
+		args := make([]string, len(t.Args))
+		for i, a := range t.Args {
+			args[i] = string(a)
+		}
+		return browser.Test{Input: p.FuncName + "(" + strings.Join(args, ", ") + ")", Expected: string(bytes.TrimSpace(t.Returns))}
+	case data.Answer:
+		return browser.Test{Expected: t.Match.Want}
+	}
+	return browser.Test{Input: t.Stdin, Expected: t.Stdout}
+}
+
+// pieces are the texts of tokens of a run's model; nil where that is not known.
+func (k *known) pieces(dir string, tokens []int32) []string {
+	k.mu.Lock()
+	r := k.of(dir)
+	if !r.loaded {
+		r.words, r.loaded = k.load(dir), true
+	}
+	k.mu.Unlock()
+	return split(r.words, tokens)
+}
+
+// split gives the text of each token; nil without a tokenizer.
+func split(words *tokenizer.Tokenizer, tokens []int32) []string {
+	if words == nil {
+		return nil
+	}
+	stream := words.NewStream(false)
+	texts := make([]string, len(tokens))
+	for i, id := range tokens {
+		if id < 0 || int(id) >= words.VocabSize() {
+			return nil // they are those of another model
+		}
+		texts[i] = stream.Push(id)
+	}
+	if n := len(texts); n > 0 {
+		texts[n-1] += stream.Flush()
+	}
+	return texts
+}
+
+func settings(dir string) *configs.Config {
+	past, err := provenance.Read(dir)
+	if err != nil || !past.Known() {
+		return nil
+	}
+	cfg, _, err := past.Last()
+	if err != nil {
+		return nil
+	}
+	return cfg
+}
+
+// open opens the data of a run. What cannot be read leaves statements out of a page, and is no reason to fail.
+func (k *known) open(dir string) *sources.Problems {
+	cfg := settings(dir)
+	if cfg == nil {
+		return nil
+	}
+	if _, err := os.Stat(cfg.Data); cfg.Data != sources.Embedded && err != nil {
+		return nil // on the Hub: who looks at a run downloads nothing
+	}
+	cfg.TestData = ""
+	p, err := sources.OpenAll(k.ctx, cfg, func(string) {})
+	if err != nil {
+		return nil
+	}
+	return p
+}
+
+// load opens the tokenizer of a run's model, where it is on this machine.
+func (k *known) load(dir string) *tokenizer.Tokenizer {
+	cfg := settings(dir)
+	if cfg == nil {
+		return nil
+	}
+	model, err := sources.ModelHere(k.ctx, cfg.Model)
+	if err != nil {
+		return nil
+	}
+	words, err := tokenizer.Load(model)
+	if err != nil {
+		return nil
+	}
+	return words
+}

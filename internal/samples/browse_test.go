@@ -1,0 +1,113 @@
+package samples
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7879b91d/grpo/internal/cputime"
+)
+
+// sizes of a record, by the name that make browse gives them.
+var sizes = map[string]int64{"": 20 << 20, "tenth": 200 << 20, "full": 2 << 30}
+
+// A record of any size is read in one pass, is shown while that goes on, and is opened at once when it was read before; any step is found
+// in no time, in memory that does not grow with the file. Processor time is bounded, since a clock says how busy a machine is.
+func TestBrowse(t *testing.T) {
+	size, known := sizes[os.Getenv("GRPO_BROWSE")]
+	require.True(t, known, "GRPO_BROWSE: expected tenth or full")
+	r := record{problems: 500, groups: 16, samples: 8, tokens: 400, seed: 3}
+	for _, name := range files {
+		dir := t.TempDir()
+		path := filepath.Join(dir, name)
+		steps := r.write(t, path, size)
+		info, err := os.Stat(path)
+		require.NoError(t, err)
+
+		x := open(t, dir)
+		spent, began := cputime.Used(), time.Now()
+		first := x.View(t.Context(), 0)
+		for first = x.View(t.Context(), 50*time.Millisecond); len(first.Groups) == 0; {
+			first = x.View(t.Context(), 50*time.Millisecond)
+		}
+		toFirst, shown := time.Since(began), len(first.Groups)
+		v := settled(t, x)
+		pass := cputime.Used() - spent
+		require.NoError(t, v.Err)
+		require.Len(t, v.Groups, steps*r.groups)
+		t.Logf("%s of %d bytes, %d of lines: %v of processor time in one pass, %v of the clock; %d groups after %v", name, info.Size(), size,
+			pass, time.Since(began), shown, toFirst)
+		require.Less(t, pass, time.Second+time.Duration(size)*10, "10 ns a byte is 0.1 GB in a second")
+
+		// With the index that was written down, nothing is read again.
+		_, err = os.Stat(filepath.Join(dir, File))
+		require.Equal(t, info.Size() >= worthKeeping, err == nil)
+		x.Close()
+		if err == nil {
+			spent, began = cputime.Used(), time.Now()
+			again := open(t, dir)
+			require.Nil(t, again.look(), "there is nothing to read")
+			require.Equal(t, v.Groups, again.view().Groups)
+			require.Equal(t, v.Problems, again.view().Problems)
+			took := cputime.Used() - spent
+			t.Logf("opened with its index: %v of processor time, %v", took, time.Since(began))
+			require.Less(t, took, 2*time.Second)
+			v = again.view()
+		}
+		for _, step := range []int{0, steps / 2, steps - 1} {
+			spent, began = cputime.Used(), time.Now()
+			g, ok := v.Find(step, r.groups-1)
+			require.True(t, ok)
+			all, complete, err := v.Read(g)
+			require.NoError(t, err)
+			require.True(t, complete)
+			want := r.line(step%4, r.groups-1, 7)
+			require.Contains(t, string(want), `"problem":"tasks/\"`)
+			require.Equal(t, step, all[7].Step)
+			require.True(t, bytes.Contains(want, []byte(`"finish_reason":"`+all[7].Finish)))
+			took := cputime.Used() - spent
+			t.Logf("step %d: %v of processor time, %v", step, took, time.Since(began))
+			require.Less(t, took, 300*time.Millisecond)
+		}
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		t.Logf("%d MB in memory", m.HeapAlloc>>20)
+		require.Less(t, m.HeapAlloc, uint64(64<<20)+uint64(len(v.Groups))*300)
+		require.NoError(t, os.Remove(path), "disks are small")
+
+	}
+}
+
+// An index that is damaged, or is not of the file that is there, is made anew, and nobody notices.
+func TestAnIndexThatIsNoneIsMadeAnew(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, files[0])
+	require.NoError(t, os.WriteFile(path, smallRecord.step(0), 0o644))
+	x := open(t, dir)
+	want := settled(t, x).Groups
+	x.save()
+	kept, err := os.ReadFile(filepath.Join(dir, File))
+	require.NoError(t, err)
+	require.Nil(t, open(t, dir).look(), "it is taken")
+	for at := 0; at < len(kept); at += 1 + len(kept)/29 {
+		for _, text := range [][]byte{kept[:at], append(append(bytes.Clone(kept[:at]), kept[at]^4), kept[at+1:]...)} {
+			require.NoError(t, os.WriteFile(filepath.Join(dir, File), text, 0o644))
+			again := open(t, dir)
+			require.NotNil(t, again.look(), "byte %d", at)
+			require.Equal(t, want, settled(t, again).Groups)
+		}
+	}
+	require.NoError(t, os.WriteFile(filepath.Join(dir, File), kept, 0o644))
+	require.NoError(t, os.WriteFile(path, smallRecord.step(3), 0o644))
+	require.EqualValues(t, 3, settled(t, open(t, dir)).Groups[0].Step, "which has another size or time")
+	require.NoError(t, os.WriteFile(path, append(smallRecord.step(0), smallRecord.step(1)...), 0o644))
+	require.Len(t, settled(t, open(t, dir)).Groups, 6, "which is longer")
+	require.NoError(t, os.Remove(path))
+	require.Empty(t, settled(t, open(t, dir)).Groups)
+}

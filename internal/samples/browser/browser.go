@@ -1,0 +1,302 @@
+// Package browser shows the completions on record of runs to browsers: step by step, problem by problem, and a group from near, with
+// what the model was asked, what failed, how the best and the worst completion differ, and how likely each token was.
+package browser
+
+import (
+	"bytes"
+	"embed"
+	"html/template"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/look"
+	"github.com/seed-7879b91d/grpo/internal/samples"
+)
+
+//go:embed samples.html group.html samples.css samples.js
+var parts embed.FS
+
+var (
+	layout = template.Must(look.Template("samples.html").ParseFS(parts, "samples.html", "group.html", "samples.css"))
+	script = func() string {
+		text, err := parts.ReadFile("samples.js")
+		if err != nil {
+			panic(err) // it is embedded
+		}
+		return string(text)
+	}()
+)
+
+// Known is what others know of runs. Any of it may be nil, and any answer empty.
+type Known struct {
+	// Problem gives a problem of the run in a directory; nil where it is not known.
+	Problem func(dir, name string) *Problem
+	// Pieces gives the text of each of some tokens of the run's model, which joined are the text.
+	Pieces func(dir string, tokens []int32) []string
+}
+
+// Problem is what a completion answers.
+type Problem struct {
+	Statement string
+	Tests     []Test // in the order of verdicts
+}
+
+// Test is one of a problem's.
+type Test struct{ Input, Expected string }
+
+// Browser is of many runs.
+type Browser struct {
+	known Known
+	keep  bool
+
+	mu      sync.Mutex
+	indexes map[string]*opened // by directory
+}
+
+type opened struct {
+	*samples.Index
+	used time.Time
+	in   int // how many requests are at it
+}
+
+// mostOpen is how many indexes are held in memory.
+const mostOpen = 6
+
+// New makes a browser. keep says that the index of a large run may be written beside its files.
+func New(known Known, keep bool) *Browser {
+	return &Browser{known: known, keep: keep, indexes: map[string]*opened{}}
+}
+
+// Close ends what goes on.
+func (b *Browser) Close() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for dir, x := range b.indexes {
+		x.Close()
+		delete(b.indexes, dir)
+	}
+}
+
+// index gives the index of a run, and what ends its use.
+func (b *Browser) index(dir string) (x *opened, release func()) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	x = b.indexes[dir]
+	if x == nil {
+		b.forget()
+		x = &opened{Index: samples.Open(dir, b.keep)}
+		b.indexes[dir] = x
+	}
+	x.used = time.Now()
+	x.in++
+	return x, func() {
+		b.mu.Lock()
+		x.in--
+		b.mu.Unlock()
+	}
+}
+
+// forget makes room for another index where nobody is at one. b.mu is held.
+func (b *Browser) forget() {
+	var oldest string
+	for dir, x := range b.indexes {
+		if x.in == 0 && (oldest == "" || x.used.Before(b.indexes[oldest].used)) {
+			oldest = dir
+		}
+	}
+	if len(b.indexes) >= mostOpen && oldest != "" {
+		go b.indexes[oldest].Close()
+		delete(b.indexes, oldest)
+	}
+}
+
+// patience is how long a page waits for what is not in the index yet, before it shows what is.
+const patience = 400 * time.Millisecond
+
+// Run names a run to its pages.
+type Run struct {
+	Name, Dir string
+	GoesOn    bool
+}
+
+// Serve answers a request for a page of a run.
+func (b *Browser) Serve(w http.ResponseWriter, r *http.Request, run Run) {
+	x, release := b.index(run.Dir)
+	defer release()
+	p := &page{Run: run, ask: r.URL.Query(), view: x.View(r.Context(), patience), known: b.known, ScriptHash: look.Hash(script),
+		Script: template.JS(script)}
+	if err := p.draw(); err != nil {
+		code := http.StatusInternalServerError
+		if badinput.Is(err) {
+			code = http.StatusNotFound
+		}
+		http.Error(w, err.Error(), code)
+		return
+	}
+	var out bytes.Buffer
+	if err := layout.Execute(&out, p); err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.Write(out.Bytes())
+}
+
+// page is what the template shows: one of the views.
+type page struct {
+	Run
+	ScriptHash string
+	Script     template.JS
+
+	Title  string
+	Detail string
+	View   string
+
+	Rows     []row
+	Groups   []groupRow
+	Problems []problemRow
+	Flips    []flip
+	Visits   []visit
+	HeldOut  []heldFlip
+	Filter   filter
+	Near     *near
+	Nothing  string // why there is nothing to show
+	Pages    pages
+
+	ask   url.Values
+	view  *samples.View
+	known Known
+}
+
+// draw makes the view that was asked for.
+func (p *page) draw() error {
+	p.View = p.ask.Get("view")
+	if len(p.view.Groups) == 0 {
+		p.empty()
+		return nil
+	}
+	switch p.View {
+	case "", "steps":
+		p.View = "steps"
+		p.steps()
+	case "groups":
+		p.groups()
+	case "problems":
+		p.problems()
+	case "problem":
+		p.problem()
+	case "flips":
+		return p.flips()
+	case "group":
+		return p.group()
+	default:
+		return badinput.Errorf("there is no view %q; expected steps, groups, problems, problem, flips or group", p.View)
+	}
+	return nil
+}
+
+// empty says why a run shows no completion.
+func (p *page) empty() {
+	p.Title = "No completion is on record"
+	switch {
+	case p.view.Building:
+		p.Title, p.Nothing = "The record is being read", "Completions appear here as they are found."
+	case p.view.Err != nil:
+		p.Nothing = "The record cannot be read: " + look.Visible(p.view.Err.Error()) + "."
+	case p.view.Total > 0:
+		p.Nothing = "There is a file, and no whole completion is in it yet."
+	case p.GoesOn:
+		p.Nothing = "The run has written none yet. With record_rollouts=none it will write none; with a number, those of every so many steps."
+	default:
+		p.Nothing = "The run wrote none: record_rollouts=none keeps none, or it ended before its first step did."
+	}
+}
+
+// Path is the run's name as a part of an address.
+func (r Run) Path() string {
+	parts := strings.Split(r.Name, "/")
+	for i := range parts {
+		parts[i] = url.PathEscape(parts[i])
+	}
+	return strings.Join(parts, "/")
+}
+
+// Address is that of a view of the run: names and values in turn.
+func (p *page) Address(view string, rest ...any) string {
+	q := url.Values{"view": {view}}
+	for i := 0; i+1 < len(rest); i += 2 {
+		if v := text(rest[i+1]); v != "" {
+			q.Set(text(rest[i]), v)
+		}
+	}
+	return "/samples/" + p.Path() + "?" + q.Encode()
+}
+
+func text(v any) string {
+	switch v := v.(type) {
+	case string:
+		return v
+	case int:
+		return strconv.Itoa(v)
+	case int32:
+		return strconv.Itoa(int(v))
+	}
+	return ""
+}
+
+// number is what is asked for under a name; none where it is no number.
+func (p *page) number(name string, none int) int {
+	n, err := strconv.Atoi(p.ask.Get(name))
+	if err != nil {
+		return none
+	}
+	return n
+}
+
+// Building tells that more is on its way, and Progress how much there is.
+func (p *page) Building() bool { return p.view.Building }
+
+// Progress is how far the record is read.
+func (p *page) Progress() string {
+	return strconv.Itoa(int(100*p.view.Done/max(p.view.Total, 1))) + "\u00a0% of " + size(p.view.Total)
+}
+
+// Faults are the parts of the record that were passed over.
+func (p *page) Faults() []samples.Fault { return p.view.Faults }
+
+// Faulty is how many there are.
+func (p *page) Faulty() int { return p.view.Faulty }
+
+// Broken says why the record is not read further.
+func (p *page) Broken() string {
+	if p.view.Err == nil || p.view.Building {
+		return ""
+	}
+	return look.Visible(p.view.Err.Error())
+}
+
+// size writes a number of bytes.
+func size(n int64) string {
+	switch {
+	case n >= 1e9:
+		return strconv.FormatFloat(float64(n)/1e9, 'f', 1, 64) + "\u00a0GB"
+	case n >= 1e6:
+		return strconv.FormatFloat(float64(n)/1e6, 'f', 1, 64) + "\u00a0MB"
+	}
+	return strconv.FormatInt((n+999)/1000, 10) + "\u00a0kB"
+}
+
+// Here is the address of the view that is shown with another value for a name.
+func (p *page) Here(name string, value any) string {
+	q := url.Values{}
+	for key, values := range p.ask {
+		q[key] = values
+	}
+	q.Set(name, text(value))
+	return "/samples/" + p.Path() + "?" + q.Encode()
+}

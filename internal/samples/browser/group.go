@@ -1,0 +1,352 @@
+package browser
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/seed-7879b91d/grpo/internal/look"
+	"github.com/seed-7879b91d/grpo/internal/samples"
+)
+
+// The most that is shown of a text, in bytes.
+const (
+	mostText      = 400 << 10
+	mostStatement = 100 << 10
+	mostInput     = 4 << 10
+)
+
+// near is a group from near.
+type near struct {
+	Statement  string
+	Prompt     string // where the statement is not known
+	Asked      string // why there is neither
+	Siblings   []sibling
+	Left       *answer
+	Right      *answer
+	By         []choice // ways to color
+	Way        string
+	Reason     string // why there is no color
+	Back, Next string // addresses of the groups beside this one
+	History    []visit
+	Problem    string
+	Partial    bool
+}
+
+// sibling is a completion of the group in a row of all.
+type sibling struct {
+	Sample   int
+	Verdict  chip
+	Reward   string
+	Right    bool
+	Best     bool
+	Shown    bool
+	Excluded bool
+}
+
+// answer is a completion from near.
+type answer struct {
+	Which, Reward, Advantage, Tests, Finish, Note string
+	Sample, Tokens                                int
+	Mean                                          string // log-probability of a token
+	Verdict                                       chip
+	Strip                                         []chip // of tests
+	Failed                                        *failed
+	Blocks                                        []block
+}
+
+// failed is the first test that failed.
+type failed struct {
+	Number          int
+	Verdict         string
+	Input, Expected string
+	Known           bool
+}
+
+// block is what somebody said; a completion that is no conversation is one of nobody.
+type block struct {
+	Who    string
+	Note   string
+	Pieces []piece
+}
+
+// group shows a group from near.
+func (p *page) group() error {
+	step, number := p.number("step", -1), p.number("group", -1)
+	g, ok := p.view.Find(step, number)
+	if !ok {
+		p.Title, p.Nothing = fmt.Sprintf("Group %d of step %d", number, step), "It is not on record"+p.nearest(step)
+		return nil
+	}
+	all, whole, err := p.view.Read(g)
+	if err != nil {
+		return err
+	}
+	name := all[0].Problem
+	n := &near{Problem: name, Partial: !whole, Way: p.ask.Get("by")}
+	p.Title = look.Visible(name)
+	p.Detail = fmt.Sprintf("Step %d, group %d: %d of %d right.", step, number, g.Right, g.Samples)
+	if g.Left > 0 {
+		p.Detail += fmt.Sprintf(" %d left out of the group.", g.Left)
+	}
+	p.Near = n
+	problem := p.asked(n, &all[0])
+	best, other := choose(all, p.number("sample", -1))
+	p.siblings(n, all, best, other)
+	p.answers(n, &all[best], &all[other], best == other, problem)
+	p.around(n, step, number)
+	var visits []samples.Group
+	for _, v := range p.view.Groups {
+		if v.Problem == g.Problem {
+			visits = append(visits, v)
+		}
+	}
+	if n.History, _, _ = history(visits); len(n.History) > mostVisits {
+		n.History = n.History[len(n.History)-mostVisits:]
+	}
+	return nil
+}
+
+// asked finds what the model was asked.
+func (p *page) asked(n *near, s *samples.Sample) *Problem {
+	if p.known.Problem != nil {
+		if problem := p.known.Problem(p.Dir, s.Problem); problem != nil {
+			n.Statement = look.Visible(look.Cut(problem.Statement, mostStatement))
+			return problem
+		}
+	}
+	if p.known.Pieces != nil && len(s.Prompt) > 0 {
+		n.Prompt = look.Visible(look.Cut(strings.Join(p.known.Pieces(p.Dir, s.Prompt), ""), mostStatement))
+	}
+	if n.Prompt == "" {
+		n.Asked = "The record has the prompt as tokens. Its text is shown where the data of the run, or the tokenizer of its model, is on this machine."
+	}
+	return nil
+}
+
+// choose gives the best completion, and the one beside it: the one that is asked for, or the worst.
+func choose(all []samples.Sample, sample int) (best, other int) {
+	for i := range all {
+		if value(&all[i]) > value(&all[best]) {
+			best = i
+		}
+		if value(&all[i]) < value(&all[other]) {
+			other = i
+		}
+	}
+	for i := range all {
+		if all[i].Sample == sample {
+			other = i
+		}
+	}
+	return best, other
+}
+
+// value orders completions: one without a reward is worth less than any.
+func value(s *samples.Sample) float64 {
+	if s.Score.Reward == nil {
+		return math.Inf(-1)
+	}
+	return *s.Score.Reward
+}
+
+func (p *page) siblings(n *near, all []samples.Sample, best, other int) {
+	for i := range all {
+		s := &all[i]
+		n.Siblings = append(n.Siblings, sibling{Sample: s.Sample, Verdict: chipOf(s.Score.Verdict), Reward: number(s.Score.Reward),
+			Right: s.Right(), Best: i == best, Shown: i == best || i == other, Excluded: s.Score.Excluded != ""})
+	}
+}
+
+// answers shows the best completion and another, or the only one.
+func (p *page) answers(n *near, best, other *samples.Sample, alone bool, problem *Problem) {
+	if !slices.Contains(ways, n.Way) {
+		n.Way = byDifference
+		if alone {
+			n.Way = byProbability
+		}
+	}
+	for _, way := range ways {
+		if way != byDifference || !alone {
+			n.By = append(n.By, choice{way, way, way == n.Way})
+		}
+	}
+	n.Left = about(best, problem)
+	n.Left.Which = "best"
+	if alone {
+		n.Left.Which = "one"
+		if other.Score.Reward != nil && len(n.Siblings) > 1 {
+			n.Left.Which = "all earned the same; this is one"
+		}
+	} else {
+		n.Right = about(other, problem)
+		n.Right.Which = "beside it"
+		if value(other) < value(best) && p.ask.Get("sample") == "" {
+			n.Right.Which = "worst"
+		}
+	}
+	switch n.Way {
+	case byProbability, byAdvantage:
+		n.Left.Blocks, n.Reason = p.painted(best, n.Way)
+		if n.Right != nil && n.Reason == "" {
+			n.Right.Blocks, n.Reason = p.painted(other, n.Way)
+		}
+		if n.Reason == "" {
+			return
+		}
+	case byMovement:
+		n.Reason = "How far the run moved each token is not on record: it keeps what the policy that drew a token thought of it, and no " +
+			"later one. grpo serve --run " + p.Dir + " shows it for what you ask there."
+	case byDifference:
+		if n.Right != nil {
+			n.Left.Blocks, n.Right.Blocks = compared(best, other)
+			return
+		}
+	}
+	n.Left.Blocks = said(best)
+	if n.Right != nil {
+		n.Right.Blocks = said(other)
+	}
+}
+
+// about is what came of a completion.
+func about(s *samples.Sample, problem *Problem) *answer {
+	a := &answer{Sample: s.Sample, Tokens: len(s.Tokens), Verdict: chipOf(s.Score.Verdict), Reward: number(s.Score.Reward),
+		Advantage: number(s.Advantage), Note: look.Visible(look.Cut(s.Score.Note, 1000))}
+	if s.Score.Total > 0 {
+		a.Tests = fmt.Sprintf("%d of %d", s.Score.Passed, s.Score.Total)
+	}
+	if n := len(s.LogProbs); n > 0 {
+		sum := 0.0
+		for _, v := range s.LogProbs {
+			sum += float64(v)
+		}
+		a.Mean = strconv.FormatFloat(sum/float64(n), 'f', 3, 64)
+	}
+	switch {
+	case s.Score.Excluded != "":
+		a.Finish = "left out of its group: " + look.Visible(s.Score.Excluded)
+	case s.Talk != nil && s.Talk.Ending != "":
+		a.Finish = "ended by " + look.Visible(s.Talk.Ending)
+	case s.Finish == "length":
+		a.Finish = "cut off at max_tokens"
+	}
+	for _, v := range s.Score.Tests[:min(len(s.Score.Tests), 200)] {
+		a.Strip = append(a.Strip, chipOf(v))
+	}
+	first := slices.IndexFunc(s.Score.Tests, func(v string) bool { return v != "" && v != "AC" })
+	if first >= 0 {
+		a.Failed = &failed{Number: first + 1, Verdict: look.Visible(s.Score.Tests[first])}
+		if problem != nil && first < len(problem.Tests) {
+			t := problem.Tests[first]
+			a.Failed.Known = true
+			a.Failed.Input, a.Failed.Expected = look.Visible(look.Cut(t.Input, mostInput)), look.Visible(look.Cut(t.Expected, mostInput))
+		}
+	}
+	return a
+}
+
+// said is a completion as it is.
+func said(s *samples.Sample) []block {
+	if s.Talk == nil {
+		return []block{{Pieces: []piece{{Text: look.Visible(look.Cut(s.Text, mostText))}}}}
+	}
+	var all []block
+	for _, m := range messages(s) {
+		all = append(all, block{Who: m.who, Note: m.note, Pieces: []piece{{Text: m.text}}})
+	}
+	return all
+}
+
+// message is a message of a conversation; turn is which of the model's it is, -1 of others.
+type message struct {
+	who, note, text string
+	turn            int
+}
+
+func messages(s *samples.Sample) (all []message) {
+	turn := 0
+	for _, m := range s.Talk.Messages {
+		text := look.Visible(look.Cut(m.Content, mostText/4))
+		for _, c := range m.ToolCalls {
+			text = strings.TrimPrefix(text+"\n→ "+look.Visible(look.Cut(c.Function.Name+" "+string(c.Function.Arguments), mostText/8)), "\n")
+		}
+		out := message{who: look.Visible(m.Role), text: text, turn: -1}
+		if m.Name != "" {
+			out.who += " " + look.Visible(m.Name)
+		}
+		if m.Role == "assistant" {
+			out.turn = turn
+			for _, j := range s.Talk.Judged {
+				if j.Turn == turn {
+					out.note = look.Visible(cmp.Or(j.Verdict, "not run")) + ", reward " + strconv.FormatFloat(j.Reward, 'g', 3, 64)
+				}
+			}
+			turn++
+		}
+		all = append(all, out)
+	}
+	return all
+}
+
+// painted is a completion with a color for each token that the model drew.
+func (p *page) painted(s *samples.Sample, way string) (all []block, reason string) {
+	var texts []string
+	if p.known.Pieces != nil {
+		texts = p.known.Pieces(p.Dir, s.Tokens)
+	}
+	if s.Talk == nil {
+		pieces, reason := colored(s, texts, 0, len(s.Tokens), way)
+		return []block{{Pieces: pieces}}, reason
+	}
+	for _, m := range messages(s) {
+		b := block{Who: m.who, Note: m.note, Pieces: []piece{{Text: m.text}}}
+		if m.turn >= 0 && m.turn < len(s.Talk.Turns) {
+			t := s.Talk.Turns[m.turn]
+			if b.Pieces, reason = colored(s, texts, max(0, t.Start), t.End, way); reason != "" {
+				return nil, reason
+			}
+		}
+		all = append(all, b)
+	}
+	return all, ""
+}
+
+// compared are two completions with what differs marked: of conversations message by message.
+func compared(a, b *samples.Sample) (left, right []block) {
+	left, right = said(a), said(b)
+	for i := range min(len(left), len(right)) {
+		left[i].Pieces, right[i].Pieces = differ(whole(left[i]), whole(right[i]))
+	}
+	return left, right
+}
+
+func whole(b block) (text string) {
+	for _, p := range b.Pieces {
+		text += p.Text
+	}
+	return text
+}
+
+// around finds the groups before and after one.
+func (p *page) around(n *near, step, number int) {
+	i := slices.IndexFunc(p.view.Groups, func(g samples.Group) bool { return int(g.Step) == step && int(g.Number) == number })
+	if i > 0 {
+		g := p.view.Groups[i-1]
+		n.Back = p.Address("group", "step", g.Step, "group", g.Number, "by", p.ask.Get("by"))
+	}
+	if i+1 < len(p.view.Groups) {
+		g := p.view.Groups[i+1]
+		n.Next = p.Address("group", "step", g.Step, "group", g.Number, "by", p.ask.Get("by"))
+	}
+}
+
+func number(v *float64) string {
+	if v == nil {
+		return "none"
+	}
+	return strconv.FormatFloat(*v, 'g', 3, 64)
+}

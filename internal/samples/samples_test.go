@@ -1,0 +1,209 @@
+package samples
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// settled is all of an index, as it is when nothing is under way.
+func settled(t *testing.T, x *Index) *View {
+	t.Helper()
+	v := x.View(t.Context(), time.Hour)
+	require.False(t, v.Building)
+	return v
+}
+
+func open(t *testing.T, dir string) *Index {
+	t.Helper()
+	x := Open(dir, true)
+	t.Cleanup(x.Close)
+	return x
+}
+
+// counted is a group without where it is.
+type counted struct {
+	step, number                 int
+	problem                      string
+	samples, right, left, tokens int
+	best, worst                  float32
+	verdicts                     Verdicts
+}
+
+// read counts the groups of lines in the plainest way: the reference.
+func read(t *testing.T, lines []byte) (all []counted) {
+	t.Helper()
+	for line := range bytes.Lines(lines) {
+		var s Sample
+		require.NoError(t, json.Unmarshal(line, &s))
+		n := len(all)
+		if n == 0 || all[n-1].step != s.Step || all[n-1].number != s.Group {
+			all = append(all, counted{step: s.Step, number: s.Group, problem: s.Problem, best: -99, worst: 99})
+			n++
+		}
+		g := &all[n-1]
+		g.samples++
+		g.tokens += len(s.Tokens)
+		g.verdicts |= verdict(s.Score.Verdict)
+		if s.Score.Reward == nil {
+			g.left++
+			continue
+		}
+		if s.Right() {
+			g.right++
+		}
+		g.best, g.worst = max(g.best, float32(*s.Score.Reward)), min(g.worst, float32(*s.Score.Reward))
+	}
+	return all
+}
+
+func groupsOf(v *View) (all []counted) {
+	for _, g := range v.Groups {
+		all = append(all, counted{int(g.Step), int(g.Number), v.Name(g), int(g.Samples), int(g.Right), int(g.Left), int(g.Tokens),
+			g.Best, g.Worst, g.Verdicts})
+	}
+	return all
+}
+
+// The index counts what a plain reader counts, and gives every completion back, packed or not, and of a run that has both files.
+func TestTheIndexIsAsAPlainReader(t *testing.T) {
+	var lines []byte
+	for step := range 6 {
+		lines = append(lines, smallRecord.step(step)...)
+	}
+	want := read(t, lines)
+	require.Len(t, want, 18)
+	for name, packedFrom := range map[string]int{"plain": 6, "packed": 0, "both": 3} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			var plain, frames bytes.Buffer
+			for step := range 6 {
+				if step < packedFrom {
+					plain.Write(smallRecord.step(step))
+				} else {
+					pack(t, &frames, smallRecord.step(step))
+				}
+			}
+			for i, b := range []bytes.Buffer{plain, frames} {
+				if b.Len() > 0 {
+					require.NoError(t, os.WriteFile(filepath.Join(dir, files[i]), b.Bytes(), 0o644))
+				}
+			}
+			v := settled(t, open(t, dir))
+			require.NoError(t, v.Err)
+			require.Equal(t, want, groupsOf(v))
+			require.Zero(t, v.Faulty)
+			require.Equal(t, v.Total, v.Done)
+			require.Equal(t, v.Groups, settled(t, open(t, dir)).Groups, "twice the same")
+			steps, first := v.Steps()
+			require.Equal(t, []int{0, 1, 2, 3, 4, 5}, steps)
+			require.Equal(t, 6, first[2])
+			require.Len(t, v.Step(4), 3)
+			require.Empty(t, v.Step(6))
+			var back []byte
+			for _, g := range v.Groups {
+				all, complete, err := v.Read(g)
+				require.NoError(t, err)
+				require.True(t, complete)
+				require.Len(t, all, 4)
+				for i, s := range all {
+					require.Equal(t, i, s.Sample)
+					back = append(back, smallRecord.line(s.Step, s.Group, s.Sample)...)
+				}
+			}
+			require.Equal(t, lines, back)
+		})
+	}
+}
+
+// Wherever a file that is written to ends when somebody looks, the index that goes on with it ends as one that is made at once.
+func TestTheIndexGoesOnWithTheFile(t *testing.T) {
+	var plain, frames bytes.Buffer
+	for step := range 3 {
+		plain.Write(smallRecord.step(step))
+		pack(t, &frames, smallRecord.step(step))
+	}
+	for i, text := range [][]byte{plain.Bytes(), frames.Bytes()} {
+		dir := t.TempDir()
+		path := filepath.Join(dir, files[i])
+		f, err := os.Create(path)
+		require.NoError(t, err)
+		x := open(t, dir)
+		for at := 0; at < len(text); {
+			end := min(len(text), at+1+len(text)/23)
+			_, err := f.Write(text[at:end])
+			require.NoError(t, err)
+			at = end
+			v := settled(t, x)
+			require.Zero(t, v.Faulty)
+			require.True(t, slices.IsSortedFunc(v.Groups, func(a, b Group) int { return int(a.Step - b.Step) }))
+		}
+		require.NoError(t, f.Close())
+		require.Equal(t, settled(t, open(t, dir)).Groups, settled(t, x).Groups)
+		require.Len(t, settled(t, x).Groups, 9)
+
+		// A run that went back writes other lines, to a longer file in the end: what was read is no part of it.
+		other := smallRecord
+		other.seed = 2
+		var again bytes.Buffer
+		for step := range 5 {
+			if i == packed {
+				pack(t, &again, other.step(step+1))
+			} else {
+				again.Write(other.step(step + 1))
+			}
+		}
+		require.NoError(t, os.WriteFile(path, again.Bytes(), 0o644))
+		require.Equal(t, settled(t, open(t, dir)).Groups, settled(t, x).Groups)
+		require.EqualValues(t, 1, settled(t, x).Groups[0].Step)
+		old := settled(t, x)
+		require.NoError(t, os.WriteFile(path, text, 0o644))
+		_, _, err = old.Read(old.Groups[9])
+		require.Error(t, err, "it is not where it was")
+	}
+}
+
+// Lines that are torn, garbage or no completions are named by where they are, and those around them are there.
+func TestWhatIsNoCompletionIsPassedOver(t *testing.T) {
+	dir := t.TempDir()
+	good := smallRecord.step(0)
+	long := append(append([]byte(`{"step":0,"group":9,"text":"`), bytes.Repeat([]byte("x"), 5<<20)...), "\"}\n"...)
+	text := slices.Concat(good, []byte("{\"step\":1,\"gro\n"), make([]byte, 30), []byte("\n\n[1,2]\n{\"step\":1}\n"), long, smallRecord.step(2), []byte(`{"st`))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, files[0]), text, 0o644))
+	v := settled(t, open(t, dir))
+	require.Len(t, v.Groups, 7)
+	require.Equal(t, 4, v.Faulty)
+	at := int64(len(good))
+	require.Equal(t, []Fault{{files[0], at, "not a whole line of JSON"}, {files[0], at + 15, "zeros, as a power cut leaves them"},
+		{files[0], at + 47, "not a whole line of JSON"}, {files[0], at + 53, "no completion: expected step and group"}}, v.Faults)
+	require.Equal(t, v.Total-4, v.Done, "half a line may become a whole one")
+
+	var frames bytes.Buffer
+	pack(t, &frames, good)
+	second := frames.Len()
+	pack(t, &frames, smallRecord.step(1))
+	frames.WriteString("what is this")
+	third := frames.Len()
+	pack(t, &frames, smallRecord.step(2))
+	damaged := frames.Bytes()
+	damaged[second+(third-second)/2] ^= 1
+	dir = t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, files[packed]), damaged[:len(damaged)-3], 0o644))
+	v = settled(t, open(t, dir))
+	require.NoError(t, v.Err)
+	steps, _ := v.Steps()
+	require.Equal(t, 0, steps[0])
+	require.NotContains(t, steps, 2, "the last frame has no end")
+	require.GreaterOrEqual(t, v.Faulty, 2)
+	require.EqualValues(t, second, v.Faults[0].At)
+	require.Contains(t, v.Faults[0].Why, "damaged")
+	require.NoError(t, os.WriteFile(filepath.Join(dir, files[packed]), damaged, 0o644))
+	steps, _ = settled(t, open(t, dir)).Steps()
+	require.Contains(t, steps, 2)
+}
