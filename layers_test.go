@@ -130,9 +130,8 @@ var (
 
 // cellar is what every room may import: it knows nothing of models.
 var cellar = []string{"internal/atomicfile", "internal/badinput", "internal/cachedir", "internal/cputime", "internal/disk",
-	"internal/jsonl", "internal/look", "internal/loopback", "internal/memory", "internal/notice", "internal/settings", "internal/splitmix", "internal/meter",
-	"internal/racing",
-	"internal/stats", "internal/tail", "internal/version"}
+	"internal/jsonl", "internal/look", "internal/loopback", "internal/memory", "internal/notice", "internal/settings",
+	"internal/splitmix", "internal/meter", "internal/racing", "internal/stats", "internal/tail", "internal/version"}
 
 // homes are the rooms that a library may be used in.
 var homes = map[string][]string{

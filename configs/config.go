@@ -147,9 +147,8 @@ type Config struct {
 	ClipHigh float64 `json:"clip_high"`
 	// The greatest ratio of loss=ppo where the advantage is below 0, as in 3. 0: none.
 	ClipDual float64 `json:"clip_dual"`
-	// Where completions are older than the policy that the step begins with: ratios are to that policy, and its own ratio
-	// to what drew them, of each token or of whole sequences, is a weight of at most tis_cap (truncated importance
-	// sampling). none: ratios are to what drew them.
+	// Where completions are older than the policy that the step begins with: ratios are to that policy, and its own ratio to what drew them,
+	// of each token or of whole sequences, is a weight of at most tis_cap (truncated importance sampling). none: ratios are to what drew them.
 	TIS string `json:"tis" enum:"none token sequence"`
 	// The greatest weight of tis=token and sequence (2).
 	TISCap float64 `json:"tis_cap"`
@@ -314,17 +313,15 @@ type Config struct {
 	Serve string `json:"serve"`
 	// A file of the keys that may ask there, as 'grpo serve' reads it. An address that other machines reach wants one.
 	ServeKeys string `json:"serve_keys"`
-	// Show the report and the samples of the run at this address, such as 127.0.0.1:7770, to browsers while it is trained, as 'grpo watch'
-	// does; of this start alone. It changes no result. One that other machines reach wants serve_keys. Empty: not at all.
+	// Show the run to browsers at this address, such as 127.0.0.1:7770, as 'grpo watch' does; others need serve_keys. Empty: not at all.
 	Watch string `json:"watch"`
 	// Try what the advice on a run says, one change at a time, keep what lowers no held-out score, and go back to the checkpoint
 	// before what does: of learning_rate, temperature, completions_per_prompt, format_coef and overlong_penalty. See tuning.md.
 	Autopilot bool `json:"autopilot"`
 	// Every draw of the run follows from it.
 	Seed uint64 `json:"seed"`
-	// Stop rather than go on when the sampler's and the trainer's probabilities differ, and allow nothing
-	// that could make two runs of one seed differ, such as a sandbox on another machine. Completions that
-	// are older than the policy, as with pipeline=full, cannot be compared.
+	// Stop rather than go on when the sampler's and the trainer's probabilities differ, and allow nothing that could make two runs of one seed
+	// differ, such as a sandbox on another machine. Completions that are older than the policy, as with pipeline=full, cannot be compared.
 	Deterministic bool `json:"deterministic"`
 
 	// Readers

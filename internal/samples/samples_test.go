@@ -174,7 +174,8 @@ func TestWhatIsNoCompletionIsPassedOver(t *testing.T) {
 	dir := t.TempDir()
 	good := smallRecord.step(0)
 	long := append(append([]byte(`{"step":0,"group":9,"text":"`), bytes.Repeat([]byte("x"), 5<<20)...), "\"}\n"...)
-	text := slices.Concat(good, []byte("{\"step\":1,\"gro\n"), make([]byte, 30), []byte("\n\n[1,2]\n{\"step\":1}\n"), long, smallRecord.step(2), []byte(`{"st`))
+	text := slices.Concat(good, []byte("{\"step\":1,\"gro\n"), make([]byte, 30), []byte("\n\n[1,2]\n{\"step\":1}\n"), long,
+		smallRecord.step(2), []byte(`{"st`))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, files[0]), text, 0o644))
 	v := settled(t, open(t, dir))
 	require.Len(t, v.Groups, 7)

@@ -2,7 +2,6 @@ package watch
 
 import (
 	"context"
-	"crypto/subtle"
 	"errors"
 	"fmt"
 	"io"
@@ -264,27 +263,15 @@ func (s *Server) one(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// completions draws what is on record of a run.
-func (s *Server) completions(w http.ResponseWriter, r *http.Request) {
-	name := r.PathValue("name")
-	dir, state, ok := s.Where(name)
-	if !ok {
-		http.Error(w, "there is no run of that name here", http.StatusNotFound)
-		return
-	}
-	s.samples.Serve(w, r, browser.Run{Name: name, Dir: dir, GoesOn: state == report.GoingOn})
-}
-
-// Close ends what goes on for pages.
-func (s *Server) Close() { s.samples.Close() }
-
-// Ticket makes of one ticket what lets in who shows it.
-func Ticket(ticket string) func(string) bool {
-	return func(shown string) bool { return subtle.ConstantTimeCompare([]byte(shown), []byte(ticket)) == 1 }
-}
-
-// Where is the directory of a run, and whether it goes on.
+// Where is the directory of a run, and whether it goes on. One that nobody has seen is looked for.
 func (s *Server) Where(name string) (dir string, state report.State, ok bool) {
+	if dir, state, ok = s.seen(name); !ok && s.look(true) == nil {
+		dir, state, ok = s.seen(name)
+	}
+	return dir, state, ok
+}
+
+func (s *Server) seen(name string) (dir string, state report.State, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r, ok := s.runs[name]

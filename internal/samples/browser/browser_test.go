@@ -1,6 +1,7 @@
 package browser
 
 import (
+	"encoding/json"
 	"encoding/xml"
 	"fmt"
 	"io"
@@ -28,9 +29,13 @@ func completion(step, group, sample int, problem, text string, reward float64) s
 	if reward == 1 {
 		verdict, correct = "AC", 1
 	}
-	return fmt.Sprintf(`{"step":%d,"group":%d,"sample":%d,"problem":%q,"prompt":[1],"tokens":[7,8],"logprobs":[-0.01,-3],"text":%q,`+
+	quoted, err := json.Marshal(text)
+	if err != nil {
+		panic(err)
+	}
+	return fmt.Sprintf(`{"step":%d,"group":%d,"sample":%d,"problem":%q,"prompt":[1],"tokens":[7,8],"logprobs":[-0.01,-3],"text":%s,`+
 		`"finish_reason":"stop","score":{"reward":%g,"verdict":%q,"passed":%d,"total":2,"tests":["AC",%q],"components":{"correct":%d}},`+
-		`"advantage":%g}`, step, group, sample, problem, text, reward, verdict, 1+correct, verdict, correct, reward-0.5)
+		`"advantage":%g}`, step, group, sample, problem, quoted, reward, verdict, 1+correct, verdict, correct, reward-0.5)
 }
 
 var known = Known{
@@ -58,17 +63,29 @@ func ask(t *testing.T, b *Browser, run Run, query string) (page, read string) {
 	require.Equal(t, http.StatusOK, w.Code, w.Body.String())
 	page = w.Body.String()
 	d := xml.NewDecoder(strings.NewReader(page))
-	for {
+	for inside := ""; ; {
 		token, err := d.Token()
 		if err == io.EOF {
 			break
 		}
 		require.NoError(t, err, "%s", query)
-		if text, ok := token.(xml.CharData); ok {
-			read += string(text)
+		switch token := token.(type) {
+		case xml.StartElement:
+			inside = token.Name.Local
+		case xml.CharData:
+			if inside != "style" && inside != "script" {
+				read += string(token)
+			}
 		}
 	}
+	_, page, _ = strings.Cut(page, "<body>")
 	return page, space.ReplaceAllString(read, " ")
+}
+
+// has wants something in a page, and does not print all of it.
+func has(t *testing.T, page, want string) {
+	t.Helper()
+	require.True(t, strings.Contains(page, want), "%q", want)
 }
 
 // plusAndMore is a record of two problems over three steps.
@@ -86,34 +103,34 @@ func TestViews(t *testing.T) {
 	b := New(known, false)
 	defer b.Close()
 	page, read := ask(t, b, run, "")
-	require.Contains(t, read, "8 completions of 3 steps")
+	has(t, read, "8 completions of 3 steps")
 	require.Regexp(t, `step 4 ?2 ?0.000 ?1 ?0 ?WA ?step 2 ?2 ?0.500 ?1 ?1 ?AC ?WA ?step 1`, strings.TrimSpace(read), "the latest first")
-	require.Contains(t, page, `<a href="/samples/sweep/one%20&amp;%20two?step=4&amp;view=groups">`)
+	has(t, page, `<a href="/samples/sweep/one%20&amp;%20two?step=4&amp;view=groups">`)
 
 	_, read = ask(t, b, run, "view=groups&step=1")
-	require.Contains(t, read, "Step 1")
-	require.Contains(t, read, "2 groups.")
-	require.Contains(t, read, "<b>other")
+	has(t, read, "Step 1")
+	has(t, read, "2 groups.")
+	has(t, read, "<b>other")
 	_, read = ask(t, b, run, "view=groups&step=3")
-	require.Contains(t, read, "No completion of this step is on record; the nearest: 2 and 4.")
-	for query, groups := range map[string]int{"verdict=AC": 2, "verdict=WA": 3, "verdict=TLE": 0, "problem=PLU": 3, "outcome=mixed": 1, "outcome=all": 1,
-		"outcome=none": 2, "outcome=left": 0, "problem=plus&verdict=AC": 1} {
+	has(t, read, "No completion of this step is on record; the nearest: 2 and 4.")
+	for query, groups := range map[string]int{"verdict=AC": 2, "verdict=WA": 3, "verdict=TLE": 0, "problem=PLU": 3, "outcome=mixed": 1,
+		"outcome=all": 1, "outcome=none": 2, "outcome=left": 0, "problem=plus&verdict=AC": 1} {
 		page, read = ask(t, b, run, "view=groups&"+query)
 		require.Equal(t, groups, strings.Count(page, "view=group\""), query)
-		require.Contains(t, read, fmt.Sprintf("%d group", groups), query)
+		has(t, read, fmt.Sprintf("%d group", groups))
 	}
 
 	_, read = ask(t, b, run, "view=problems")
 	require.Regexp(t, `plus ?3 ?0.167 ?0.000 ?0.000 ?1 ?1 ?step 4 ?<b>other ?1 ?1.000`, read)
 	_, read = ask(t, b, run, "view=problems&outcome=down")
-	require.Contains(t, read, "1 problem")
+	has(t, read, "1 problem")
 	page, read = ask(t, b, run, "view=problem&problem=plus")
-	require.Contains(t, read, "Add <two> numbers.")
-	require.Contains(t, page, `aria-label="step 2: 1 of 2 right, solved now"`)
-	require.Contains(t, page, `aria-label="step 4: 0 of 2 right, not any more"`)
+	has(t, read, "Add <two> numbers.")
+	has(t, page, `aria-label="step 2: 1 of 2 right, solved now"`)
+	has(t, page, `aria-label="step 4: 0 of 2 right, not any more"`)
 
 	_, read = ask(t, b, run, "view=flips")
-	require.Contains(t, read, "2 flips")
+	has(t, read, "2 flips")
 	require.Regexp(t, `solved → not ?1 of 2, step 2 ?0 of 2, step 4 ?plus ?not → solved ?0 of 2, step 1 ?1 of 2, step 2`, read)
 	page, _ = ask(t, b, run, "view=flips&outcome=up")
 	require.Equal(t, 1, strings.Count(page, `<tr><th scope="row">`))
@@ -133,54 +150,59 @@ func TestAGroupFromNear(t *testing.T) {
 	b := New(known, false)
 	defer b.Close()
 	page, read := ask(t, b, run, "view=group&step=2&group=0")
-	require.Contains(t, read, "Step 2, group 0: 1 of 2 right.")
-	require.Contains(t, read, "Add <two> numbers.")
+	has(t, read, "Step 2, group 0: 1 of 2 right.")
+	has(t, read, "Add <two> numbers.")
 	require.Regexp(t, `Sample 0 best AC ?reward 1, advantage 0.5, tests 2 of 2, 2 tokens, mean log-probability -1.505`, read)
 	require.Regexp(t, `Sample 1 worst WA ?reward 0.25`, read)
-	require.Contains(t, page, `<span class="line mark">+</span>`, "what differs in a line")
-	require.Contains(t, page, `<span class="line mark">-</span>`)
+	has(t, page, `<span class="line mark">&#43;</span>`)
+	has(t, page, `<span class="line mark">-</span>`)
 	require.Regexp(t, `Test 2 was the first that failed: WA ?input ?1 2⟨U\+202E⟩ ?expected ?3 ?what came ?is not on record`, read)
-	require.Contains(t, page, `rel="prev"`)
-	require.Contains(t, page, `step=4`)
+	has(t, page, `rel="prev"`)
+	has(t, page, `step=4`)
 
 	page, _ = ask(t, b, run, "view=group&step=2&group=0&by=probability")
-	require.Contains(t, page, `<span title="99 %, log-probability -0.010">t7 </span><span class="t p4" title="4.98 %, log-probability -3.000">t8 </span>`)
+	has(t, page, `<span title="99 %, log-probability -0.010">t7 </span><span class="t p4" title="4.98 %, log-probability -3.000">t8 </span>`)
 	page, _ = ask(t, b, run, "view=group&step=2&group=0&by=advantage")
-	require.Contains(t, page, `<span class="t up3" title="advantage &#43;0.5">t7 t8 </span>`)
-	require.Contains(t, page, `<span class="t down3" title="advantage -0.25">t7 t8 </span>`)
+	has(t, page, `<span class="t up3" title="advantage &#43;0.5">t7 t8 </span>`)
+	has(t, page, `<span class="t down3" title="advantage -0.25">t7 t8 </span>`)
 	_, read = ask(t, b, run, "view=group&step=2&group=0&by=movement")
-	require.Contains(t, read, "How far the run moved each token is not on record")
+	has(t, read, "How far the run moved each token is not on record")
 	page, read = ask(t, b, run, "view=group&step=4&group=0")
-	require.Contains(t, read, "all earned the same; this is one")
+	has(t, read, "all earned the same; this is one")
 	require.NotContains(t, page, "by=difference", "there is nothing to compare")
 	_, read = ask(t, b, run, "view=group&step=4&group=0&by=nothing")
-	require.Contains(t, read, "a␛[31mb", "what a model wrote cannot steer anything")
+	has(t, read, "a␛[31mb")
 	_, read = ask(t, b, run, "view=group&step=4&group=0&sample=1")
-	require.Contains(t, read, "beside it")
+	has(t, read, "beside it")
 	_, read = ask(t, b, run, "view=group&step=9&group=9")
-	require.Contains(t, read, "It is not on record; the nearest: 4.")
+	has(t, read, "It is not on record; the nearest: 4.")
+
+	_, read = ask(t, b, of(t, completion(0, 0, 0, "p", "x", 1), `{"step":0,"group":0,"sample":1,"problem":"p","text":"\x"}`),
+		"view=group&step=0&group=0")
+	has(t, read, "1 line of this group is no completion")
 
 	nobody := New(Known{}, false)
 	defer nobody.Close()
 	_, read = ask(t, nobody, run, "view=group&step=2&group=0&by=probability")
-	require.Contains(t, read, "The tokens cannot be read without the tokenizer")
-	require.Contains(t, read, "The record has the prompt as tokens")
-	require.Contains(t, read, "return a + b", "the text is there all the same")
+	has(t, read, "The tokens cannot be read without the tokenizer")
+	has(t, read, "The record has the prompt as tokens")
+	has(t, read, "return a + b")
 }
 
 // Conversations are shown as such, with the color of tokens on what the model said alone.
 func TestConversationsFromNear(t *testing.T) {
-	run := of(t, strings.Replace(completion(1, 0, 0, "talk", "", 1), `"advantage"`, `"conversation":{"turns":[{"Start":0,"End":1}],"messages":[`+
+	run := of(t, strings.Replace(completion(1, 0, 0, "talk", "", 1), `"advantage"`, `"conversation":{"turns":[{"Start":0,"End":1}],`+
+		`"messages":[`+
 		`{"role":"assistant","content":"first","tool_calls":[{"type":"function","function":{"name":"run","arguments":{"code":"1"}}}]},`+
 		`{"role":"tool","name":"run","content":"out"}],"ending":"over","judged":[{"turn":0,"reward":0.5,"verdict":"RTE"}]},"advantage"`, 1))
 	b := New(known, false)
 	defer b.Close()
 	_, read := ask(t, b, run, "view=group&step=1&group=0&by=nothing")
-	require.Regexp(t, `ended by over.* assistant ?RTE, reward 0.5 ?first → run \{"code":"1"\} ?tool run ?out`, read)
+	require.Regexp(t, `ended by over.*assistant ?RTE, reward 0.5 ?first → run \{"code":"1"\} ?tool run ?out`, read)
 	page, _ := ask(t, b, run, "view=group&step=1&group=0&by=probability")
-	require.Contains(t, page, `log-probability -0.010">t7 </span></pre>`)
+	has(t, page, `log-probability -0.010">t7 </span></pre>`)
 	require.NotContains(t, page, "t8 ")
-	require.Contains(t, page, `>out</pre>`)
+	has(t, page, `>out</pre>`)
 }
 
 // A run without a record says why, and lists are drawn in pages.
@@ -188,14 +210,14 @@ func TestWhatIsNotThere(t *testing.T) {
 	b := New(Known{}, false)
 	defer b.Close()
 	_, read := ask(t, b, Run{Name: "none", Dir: t.TempDir()}, "")
-	require.Contains(t, read, "record_rollouts=none keeps none")
+	has(t, read, "record_rollouts=none keeps none")
 	_, read = ask(t, b, Run{Name: "none", Dir: t.TempDir(), GoesOn: true}, "view=flips")
-	require.Contains(t, read, "The run has written none yet")
+	has(t, read, "The run has written none yet")
 	_, read = ask(t, b, of(t, "garbage"), "")
 	require.Regexp(t, `Passed over: 1 part of the record ?rollouts.jsonl, byte 0: not a whole line of JSON`, read)
 	_, read = ask(t, b, of(t, completion(0, 0, 0, "p", "x", 1), `{"step":`, completion(1, 0, 0, "p", "x", 1)), "view=flips")
-	require.Contains(t, read, "Passed over: 1 part")
-	require.Contains(t, read, "No problem that was drawn twice changed sides.")
+	has(t, read, "Passed over: 1 part")
+	has(t, read, "No problem that was drawn twice changed sides.")
 
 	var lines []string
 	for step := range 2*mostRows + 1 {
@@ -203,13 +225,13 @@ func TestWhatIsNotThere(t *testing.T) {
 	}
 	long := of(t, lines...)
 	page, read := ask(t, b, long, "")
-	require.Contains(t, read, "1 to 100 of 201")
+	has(t, read, "1 to 100 of 201")
 	require.Equal(t, mostRows, strings.Count(page, `<tr><th scope="row">`))
 	page, _ = ask(t, b, long, "view=steps&from=200")
 	require.Equal(t, 1, strings.Count(page, `<tr><th scope="row">`))
-	require.Contains(t, page, `rel="prev"`)
+	has(t, page, `rel="prev"`)
 	_, read = ask(t, b, long, "view=groups&from=-7")
-	require.Contains(t, read, "1 to 100 of 201")
+	has(t, read, "1 to 100 of 201")
 	for range mostOpen {
 		ask(t, b, of(t, lines[0]), "")
 	}

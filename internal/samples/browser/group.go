@@ -1,7 +1,6 @@
 package browser
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -34,6 +33,7 @@ type near struct {
 	History    []visit
 	Problem    string
 	Partial    bool
+	Lost       string // lines that are no completions
 }
 
 // sibling is a completion of the group in a row of all.
@@ -92,6 +92,12 @@ func (p *page) group() error {
 	if g.Left > 0 {
 		p.Detail += fmt.Sprintf(" %d left out of the group.", g.Left)
 	}
+	if lost := int(g.Samples) - len(all); whole && lost > 0 {
+		n.Lost = count(lost, "line") + " of this group is no completion, and passed over."
+		if lost > 1 {
+			n.Lost = count(lost, "line") + " of this group are no completions, and passed over."
+		}
+	}
 	p.Near = n
 	problem := p.asked(n, &all[0])
 	best, other := choose(all, p.number("sample", -1))
@@ -122,7 +128,8 @@ func (p *page) asked(n *near, s *samples.Sample) *Problem {
 		n.Prompt = look.Visible(look.Cut(strings.Join(p.known.Pieces(p.Dir, s.Prompt), ""), mostStatement))
 	}
 	if n.Prompt == "" {
-		n.Asked = "The record has the prompt as tokens. Its text is shown where the data of the run, or the tokenizer of its model, is on this machine."
+		n.Asked = "The record has the prompt as tokens. Its text is shown where the data of the run, or the tokenizer of its model, " +
+			"is on this machine."
 	}
 	return nil
 }
@@ -247,88 +254,6 @@ func about(s *samples.Sample, problem *Problem) *answer {
 		}
 	}
 	return a
-}
-
-// said is a completion as it is.
-func said(s *samples.Sample) []block {
-	if s.Talk == nil {
-		return []block{{Pieces: []piece{{Text: look.Visible(look.Cut(s.Text, mostText))}}}}
-	}
-	var all []block
-	for _, m := range messages(s) {
-		all = append(all, block{Who: m.who, Note: m.note, Pieces: []piece{{Text: m.text}}})
-	}
-	return all
-}
-
-// message is a message of a conversation; turn is which of the model's it is, -1 of others.
-type message struct {
-	who, note, text string
-	turn            int
-}
-
-func messages(s *samples.Sample) (all []message) {
-	turn := 0
-	for _, m := range s.Talk.Messages {
-		text := look.Visible(look.Cut(m.Content, mostText/4))
-		for _, c := range m.ToolCalls {
-			text = strings.TrimPrefix(text+"\n→ "+look.Visible(look.Cut(c.Function.Name+" "+string(c.Function.Arguments), mostText/8)), "\n")
-		}
-		out := message{who: look.Visible(m.Role), text: text, turn: -1}
-		if m.Name != "" {
-			out.who += " " + look.Visible(m.Name)
-		}
-		if m.Role == "assistant" {
-			out.turn = turn
-			for _, j := range s.Talk.Judged {
-				if j.Turn == turn {
-					out.note = look.Visible(cmp.Or(j.Verdict, "not run")) + ", reward " + strconv.FormatFloat(j.Reward, 'g', 3, 64)
-				}
-			}
-			turn++
-		}
-		all = append(all, out)
-	}
-	return all
-}
-
-// painted is a completion with a color for each token that the model drew.
-func (p *page) painted(s *samples.Sample, way string) (all []block, reason string) {
-	var texts []string
-	if p.known.Pieces != nil {
-		texts = p.known.Pieces(p.Dir, s.Tokens)
-	}
-	if s.Talk == nil {
-		pieces, reason := colored(s, texts, 0, len(s.Tokens), way)
-		return []block{{Pieces: pieces}}, reason
-	}
-	for _, m := range messages(s) {
-		b := block{Who: m.who, Note: m.note, Pieces: []piece{{Text: m.text}}}
-		if m.turn >= 0 && m.turn < len(s.Talk.Turns) {
-			t := s.Talk.Turns[m.turn]
-			if b.Pieces, reason = colored(s, texts, max(0, t.Start), t.End, way); reason != "" {
-				return nil, reason
-			}
-		}
-		all = append(all, b)
-	}
-	return all, ""
-}
-
-// compared are two completions with what differs marked: of conversations message by message.
-func compared(a, b *samples.Sample) (left, right []block) {
-	left, right = said(a), said(b)
-	for i := range min(len(left), len(right)) {
-		left[i].Pieces, right[i].Pieces = differ(whole(left[i]), whole(right[i]))
-	}
-	return left, right
-}
-
-func whole(b block) (text string) {
-	for _, p := range b.Pieces {
-		text += p.Text
-	}
-	return text
 }
 
 // around finds the groups before and after one.

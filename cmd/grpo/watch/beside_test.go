@@ -1,0 +1,144 @@
+package watch
+
+import (
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7879b91d/grpo"
+	"github.com/seed-7879b91d/grpo/configs"
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/serving/gate"
+	"github.com/seed-7879b91d/grpo/kernels/cpu"
+	"github.com/seed-7879b91d/grpo/reward"
+)
+
+// vowels pays for the letter e, without a sandbox.
+func vowels(_ context.Context, c reward.Completion) (reward.Score, error) {
+	return reward.Score{Reward: float64(strings.Count(c.Text, "e")), Verdict: reward.WA}, nil
+}
+
+// looking is a watcher that calls something after each step.
+type looking struct{ after func(step int) }
+
+func (looking) Begun(string)                             {}
+func (looking) Phase(string, int)                        {}
+func (looking) Advance(int, int)                         {}
+func (looking) Evaluated(grpo.Evaluation, []grpo.Advice) {}
+func (looking) Saved(string)                             {}
+func (looking) Warn(string)                              {}
+func (l looking) StepDone(m grpo.Metrics, _ grpo.Timing, _ []grpo.Advice) {
+	if l.after != nil {
+		l.after(m.Step)
+	}
+}
+
+func settingsOf(t *testing.T, words ...string) *configs.Config {
+	t.Helper()
+	words = append([]string{"prompts_per_step=2", "completions_per_prompt=3", "max_tokens=8", "eval_every=-1", "learning_rate=0.01",
+		"lora_rank=2", "max_sequences=6", "threads=1"}, words...)
+	cfg, err := configs.Load(configs.Source{Preset: "tiny", Overrides: words})
+	require.NoError(t, err)
+	return cfg
+}
+
+// train takes a run as far as the settings say, and shows it where they say so.
+func train(t *testing.T, after func(b *Beside, step int), words ...string) {
+	t.Helper()
+	cfg := settingsOf(t, words...)
+	b, err := cpu.New(cpu.Options{Threads: 1})
+	require.NoError(t, err)
+	beside, err := Listen(cfg, false, io.Discard)
+	require.NoError(t, err)
+	defer beside.Close()
+	look := looking{}
+	if after != nil {
+		look.after = func(step int) { after(beside, step) }
+	}
+	tr, err := grpo.Open(t.Context(), cfg, b, look, grpo.WithGrader(reward.GraderFunc(vowels)))
+	require.NoError(t, err)
+	require.NoError(t, beside.With(t.Context(), tr, func() error { return tr.Run(t.Context()) }))
+	require.NoError(t, tr.Close())
+	require.NoError(t, b.Close())
+}
+
+func fetched(t *testing.T, url string) string {
+	t.Helper()
+	res, err := http.Get(url)
+	require.NoError(t, err)
+	defer res.Body.Close()
+	text, err := io.ReadAll(res.Body)
+	require.NoError(t, err)
+	require.Equal(t, http.StatusOK, res.StatusCode, "%s", text)
+	return string(text)
+}
+
+// A run that is shown while it trains writes what one does that is not, to the byte, and its pages know its problems and tokens.
+func TestARunIsShownFromItsOwnProcess(t *testing.T) {
+	dir := t.TempDir()
+	train(t, nil, "run_dir="+filepath.Join(dir, "alone"), "max_steps=2")
+	address := ""
+	train(t, func(b *Beside, step int) {
+		address = "http://" + b.listener.Addr().String()
+		if step == 2 { // the pages have looked for the run by then, or do so now
+			require.Contains(t, fetched(t, address+"/samples/shown?view=groups&step=2"), "2 groups")
+			near := fetched(t, address+"/samples/shown?view=group&step=2&group=0&by=probability")
+			require.Contains(t, near, "log-probability -")
+			require.Contains(t, near, `<div class="statement"`)
+		}
+	}, "run_dir="+filepath.Join(dir, "shown"), "max_steps=2", "watch=127.0.0.1:0")
+	for _, name := range []string{"rollouts.jsonl", "metrics.jsonl"} {
+		alone, err := os.ReadFile(filepath.Join(dir, "alone", name))
+		require.NoError(t, err)
+		shown, err := os.ReadFile(filepath.Join(dir, "shown", name))
+		require.NoError(t, err)
+		require.Equal(t, string(alone), string(shown), name)
+	}
+	_, err := http.Get(address)
+	require.Error(t, err, "it ends with the run")
+}
+
+// What is wrong with the address is said before anything is loaded, and one that others reach wants keys.
+func TestTheAddressOfASetting(t *testing.T) {
+	none, err := Listen(settingsOf(t), false, io.Discard)
+	require.NoError(t, err)
+	require.Nil(t, none)
+	none.Close()
+	for word, says := range map[string]string{
+		"watch=7770":         `watch: found "7770", expected an address`,
+		"watch=0.0.0.0:0":    "watch=0.0.0.0:0: others can reach it, and nobody needs a key; type serve_keys=FILE",
+		"watch=127.0.0.1:-1": "type another address, such as watch=127.0.0.1:7771",
+	} {
+		_, err := Listen(settingsOf(t, word), false, io.Discard)
+		require.ErrorContains(t, err, says)
+		require.True(t, badinput.Is(err), word)
+	}
+	key, line, err := gate.NewKey("me")
+	require.NoError(t, err)
+	keys := filepath.Join(t.TempDir(), "keys")
+	require.NoError(t, os.WriteFile(keys, []byte(line+"\n"), 0o600))
+	b, err := Listen(settingsOf(t, "watch=0.0.0.0:0", "serve_keys="+keys), false, io.Discard)
+	require.NoError(t, err)
+	defer b.Close()
+	require.True(t, b.keys.Knows(key))
+	require.False(t, b.keys.Knows(""))
+	require.False(t, b.keys.Knows(key+"x"))
+
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	free := l.Addr().String()
+	require.NoError(t, l.Close())
+	dry, err := Listen(settingsOf(t, "watch="+free), true, io.Discard)
+	require.NoError(t, err)
+	require.Nil(t, dry)
+	again, err := net.Listen("tcp", free)
+	require.NoError(t, err, "a dry run gives the address back")
+	require.NoError(t, again.Close())
+}

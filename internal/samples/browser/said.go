@@ -1,0 +1,92 @@
+package browser
+
+import (
+	"cmp"
+	"strconv"
+	"strings"
+
+	"github.com/seed-7879b91d/grpo/internal/look"
+	"github.com/seed-7879b91d/grpo/internal/samples"
+)
+
+// said is a completion as it is.
+func said(s *samples.Sample) []block {
+	if s.Talk == nil {
+		return []block{{Pieces: []piece{{Text: look.Visible(look.Cut(s.Text, mostText))}}}}
+	}
+	var all []block
+	for _, m := range messages(s) {
+		all = append(all, block{Who: m.who, Note: m.note, Pieces: []piece{{Text: m.text}}})
+	}
+	return all
+}
+
+// message is a message of a conversation; turn is which of the model's it is, -1 of others.
+type message struct {
+	who, note, text string
+	turn            int
+}
+
+func messages(s *samples.Sample) (all []message) {
+	turn := 0
+	for _, m := range s.Talk.Messages {
+		text := look.Visible(look.Cut(m.Content, mostText/4))
+		for _, c := range m.ToolCalls {
+			text = strings.TrimPrefix(text+"\n→ "+look.Visible(look.Cut(c.Function.Name+" "+string(c.Function.Arguments), mostText/8)), "\n")
+		}
+		out := message{who: look.Visible(m.Role), text: text, turn: -1}
+		if m.Name != "" {
+			out.who += " " + look.Visible(m.Name)
+		}
+		if m.Role == "assistant" {
+			out.turn = turn
+			for _, j := range s.Talk.Judged {
+				if j.Turn == turn {
+					out.note = look.Visible(cmp.Or(j.Verdict, "not run")) + ", reward " + strconv.FormatFloat(j.Reward, 'g', 3, 64)
+				}
+			}
+			turn++
+		}
+		all = append(all, out)
+	}
+	return all
+}
+
+// painted is a completion with a color for each token that the model drew.
+func (p *page) painted(s *samples.Sample, way string) (all []block, reason string) {
+	var texts []string
+	if p.known.Pieces != nil {
+		texts = p.known.Pieces(p.Dir, s.Tokens)
+	}
+	if s.Talk == nil {
+		pieces, reason := colored(s, texts, 0, len(s.Tokens), way)
+		return []block{{Pieces: pieces}}, reason
+	}
+	for _, m := range messages(s) {
+		b := block{Who: m.who, Note: m.note, Pieces: []piece{{Text: m.text}}}
+		if m.turn >= 0 && m.turn < len(s.Talk.Turns) {
+			t := s.Talk.Turns[m.turn]
+			if b.Pieces, reason = colored(s, texts, max(0, t.Start), t.End, way); reason != "" {
+				return nil, reason
+			}
+		}
+		all = append(all, b)
+	}
+	return all, ""
+}
+
+// compared are two completions with what differs marked: of conversations message by message.
+func compared(a, b *samples.Sample) (left, right []block) {
+	left, right = said(a), said(b)
+	for i := range min(len(left), len(right)) {
+		left[i].Pieces, right[i].Pieces = differ(whole(left[i]), whole(right[i]))
+	}
+	return left, right
+}
+
+func whole(b block) (text string) {
+	for _, p := range b.Pieces {
+		text += p.Text
+	}
+	return text
+}
