@@ -105,7 +105,6 @@ func (k *checker) warmup() {
 	k.refuse(c.TestData != "" && c.HeldOut > 0, "held_out", "held_out: test_data=%s is what is held out; leave one of them out", c.TestData)
 	k.refuse(c.Data == "tiny" || c.TestData == "tiny", "data",
 		"data: tiny has problems for grpo; a warm-up learns from rows of your own; type data=FILE")
-	k.refuse(c.Watch != "", "watch", "watch: it is for grpo alone; leave it out, and type grpo watch DIR beside the run")
 	k.refuse(c.Serve != "", "serve", "serve: it is for grpo alone; leave it out, and type grpo serve --run DIR beside the run")
 	k.refuse(c.CacheDataset, "cache_dataset", "cache_dataset: it is for grpo alone; leave it out")
 	if c.Method == SFT {
