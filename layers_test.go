@@ -61,7 +61,7 @@ var layers = map[string][]string{
 		"internal/tiny", "reward", "sampler"},
 	"internal/mcp":         {},
 	"internal/openenv":     {},
-	"internal/footprint":   belowTrainer,
+	"internal/footprint":   slices.Concat(belowTrainer, []string{"kernels/cuda/driver"}), // which says what a card pins on the host
 	"internal/gguf":        {"data", "internal/nf4", "internal/tensorfile", "kernels", "model"},
 	"internal/samples":     {},
 	"internal/watch":       {"internal/report", "internal/rows", "internal/rundir", "internal/samples"},

@@ -58,7 +58,8 @@ func TestCallsOfAStepOnACard(t *testing.T) {
 	require.LessOrEqual(t, decoding.Launches, uint64(25*p.Layers+12))
 	require.LessOrEqual(t, decoding.Contexts, uint64(1), "the goroutine may have moved")
 	require.Equal(t, decoding.Calls, decoding.Launches+decoding.Uploads+decoding.Downloads+decoding.Waits+decoding.Contexts)
-	t.Logf("a step of decoding: %+v, %v allocations", decoding, testing.AllocsPerRun(10, step))
+	require.Zero(t, testing.AllocsPerRun(10, step), "of Go's memory in a step of decoding")
+	t.Logf("a step of decoding: %+v", decoding)
 
 	datums := []Datum{NewDatum([]int32{1, 2, 3, 4}, 2, []float32{0, -1, -1}, 1)}
 	train := func() {

@@ -4,13 +4,17 @@ package model
 
 import (
 	"math"
+	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-7879b91d/grpo/internal/backendtest"
+	"github.com/seed-7879b91d/grpo/internal/nf4"
 	"github.com/seed-7879b91d/grpo/internal/tensorfile"
 	"github.com/seed-7879b91d/grpo/kernels"
+	"github.com/seed-7879b91d/grpo/lora"
 	"github.com/seed-7879b91d/grpo/optim"
 )
 
@@ -54,6 +58,39 @@ func TestScoresOfACardMatchTheFloat64Reference(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A model in four bits stays so on a card, in less memory, and gives the scores and gradients of the same weights in bf16, to the bit.
+func TestFourBitsStayOnACard(t *testing.T) {
+	b := backendtest.Card(t)
+	defer func() { require.NoError(t, b.Close()) }()
+	written, decoded := filepath.Join(t.TempDir(), "written"), filepath.Join(t.TempDir(), "decoded")
+	require.NoError(t, nf4.QuantiseModel(goldenDir("qwen3-tied"), written, true))
+	require.NoError(t, nf4.DequantiseModel(written, decoded))
+	var train goldenTrain
+	readJSON(t, &train, "qwen3-tied", "train.json")
+	var bytes [2]int
+	var scores [2][][]float32
+	var gradients [2][]float32
+	for i, dir := range []string{written, decoded} {
+		p, err := Open(b, dir, false, Options{Precision: BF16, Cache: BF16})
+		require.NoError(t, err)
+		a, err := lora.Load(goldenDir("qwen3-tied", "train_init"), p.LoRADims())
+		require.NoError(t, err)
+		require.NoError(t, p.Attach(a))
+		bytes[i] = p.WeightBytes()
+		scores[i], err = p.Score(t.Context(), [][]int32{{1, 2, 3, 80, 95, 0, 17, 5, 5, 80, 81, 82}}, 1)
+		require.NoError(t, err)
+		_, err = p.Accumulate(t.Context(), train.Datums, importanceSampling)
+		require.NoError(t, err)
+		g, err := p.Gradients()
+		require.NoError(t, err)
+		gradients[i] = g.Values
+	}
+	require.Less(t, 3*bytes[0], 2*bytes[1], "the embedding stays in bf16")
+	require.Equal(t, scores[1], scores[0])
+	require.Equal(t, gradients[1], gradients[0])
+	require.NotZero(t, slices.Max(gradients[0]))
 }
 
 // Gradients, and where two steps of the optimizer lead.

@@ -227,4 +227,7 @@ func TestCardBench(t *testing.T) {
 	_, errs, code = onCard(t, t.TempDir(), []string{"bench", "card", "--device", "cpu"})
 	require.Equal(t, exitBadInput, code, errs)
 	require.Contains(t, errs, "this proves a card")
+	_, errs, code = onCard(t, t.TempDir(), []string{"bench", "card", "--size", "smoke"}, "GRPO_EMU_DEVICES=0")
+	require.Equal(t, exitBadInput, code, errs)
+	require.Contains(t, errs, "; type grpo doctor, or --device cuda:0, which say why")
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed-7879b91d/grpo/internal/backendtest"
 	"github.com/seed-7879b91d/grpo/kernels"
+	"github.com/seed-7879b91d/grpo/kernels/cuda/driver"
 	"github.com/seed-7879b91d/grpo/lora"
 	"github.com/seed-7879b91d/grpo/model"
 	"github.com/seed-7879b91d/grpo/optim"
@@ -25,6 +26,7 @@ func TestOnACardThePlanIsEnough(t *testing.T) {
 	require.NoError(t, err)
 	before, known := b.Free()
 	require.True(t, known)
+	require.Contains(t, p.Items, Item{"transfers", sides{host: driver.PinnedBytes}})
 
 	o, err := ModelOptions(r.Config)
 	require.NoError(t, err)

@@ -14,6 +14,7 @@ import (
 	"github.com/seed-7879b91d/grpo/configs"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/kernels"
+	"github.com/seed-7879b91d/grpo/kernels/cuda/driver"
 	"github.com/seed-7879b91d/grpo/lora"
 	"github.com/seed-7879b91d/grpo/model"
 	"github.com/seed-7879b91d/grpo/optim"
@@ -231,6 +232,9 @@ func (p *Plan) rest(r Run) {
 		p.add("sandbox", 0, slots*cellBytes)
 	}
 	p.add("report", 0, reportBytes)
+	if p.host() == host {
+		p.add("transfers", 0, driver.PinnedBytes)
+	}
 }
 
 // sampler adds the sampler and its cache, of which a size that is not given is half of what is left.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/seed-7879b91d/grpo/internal/memory"
 	"github.com/seed-7879b91d/grpo/kernels"
+	"github.com/seed-7879b91d/grpo/kernels/cuda/driver"
 )
 
 // side is where memory is taken: of a backend on the processor, all of it is the device's.
@@ -25,10 +26,12 @@ type rooms [2]struct {
 	known bool
 }
 
-// roomsOf asks a backend what it has, and the machine where that is another matter.
+// roomsOf asks a backend what it has, and the machine where that is another matter. What transfers with a card have pinned already is the
+// run's, too: the plan has it.
 func roomsOf(b kernels.Backend) (r rooms) {
 	if r[device].Room, r[device].known = b.Free(); r[device].Apart {
 		r[host].Room, r[host].known = memory.Free()
+		r[host].Bytes += driver.PinnedBytes
 	}
 	return r
 }

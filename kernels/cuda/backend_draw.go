@@ -28,34 +28,36 @@ func (b *Backend) Draw(out kernels.DrawOut, h kernels.Buffer, w kernels.Matrix, 
 	}
 	for row := 0; row < n; row += drawRows {
 		rows := min(drawRows, n-row)
-		from := func(x kernels.Buffer, width int) arg { // of a buffer that may be missing
-			if x == nil {
-				return address(0)
-			}
-			return at(x.Slice(row*width, n*width))
-		}
 		b.note(b.products.linear(b.stream, window{logits, stride, m.n}, window{own(h).at + ptr(4*row*m.k), m.k, m.k}, m,
 			written{alpha: 1}, rows))
-		size := []arg{address(logits), i64(stride), i64(m.n)}
-		launch := func(name string, grid dims, outs []arg, args ...arg) {
-			b.launch(name, grid, append(append(outs, size...), args...)...)
-		}
 		eachChunk, each := dims{X: chunks, Y: rows}, dims{X: rows}
-		invTemp, minP, given := from(d.InvTemp, 1), from(d.MinP, 1), from(d.Given, 1)
-		launch("draw_partials", eachChunk, []arg{address(whole)}, invTemp, f32(d.Cap))
+		l, apart, tokens := address(logits), i64(stride), i64(m.n)
+		token, logp := rowOf(out.Token, row, 1), rowOf(out.LogP, row, 1)
+		invTemp, minP, given := rowOf(d.InvTemp, row, 1), rowOf(d.MinP, row, 1), rowOf(d.Given, row, 1)
+		b.launch("draw_partials", eachChunk, address(whole), l, apart, tokens, invTemp, f32(d.Cap))
 		if out.Tops > 0 {
 			overwritten(out.TopToken)
-			launch("draw_tops", each, []arg{from(out.TopToken, out.Tops), from(out.TopLogP, out.Tops)}, address(whole), i64(out.Tops))
+			b.launch("draw_tops", each, rowOf(out.TopToken, row, out.Tops), rowOf(out.TopLogP, row, out.Tops), l, apart, tokens,
+				address(whole), i64(out.Tops))
 		}
 		if masked > 0 {
-			launch("draw_mask", eachChunk, []arg{address(rest)}, from(d.Allowed, words), given)
+			b.launch("draw_mask", eachChunk, address(rest), l, apart, tokens, rowOf(d.Allowed, row, words), given)
 		}
-		launch("draw_cuts", each, []arg{address(cuts)}, address(rest), invTemp, from(d.TopK, 1), from(d.TopP, 1))
-		launch("draw_masses", eachChunk, []arg{address(masses)}, address(rest), address(cuts), minP, invTemp)
-		launch("draw_tokens", each, []arg{from(out.Token, 1), from(out.LogP, 1)}, address(rest), address(masses), address(cuts), minP,
-			invTemp, from(d.Uniform, 1))
+		b.launch("draw_cuts", each, address(cuts), l, apart, tokens, address(rest), invTemp, rowOf(d.TopK, row, 1), rowOf(d.TopP, row, 1))
+		b.launch("draw_masses", eachChunk, address(masses), l, apart, tokens, address(rest), address(cuts), minP, invTemp)
+		b.launch("draw_tokens", each, token, logp, l, apart, tokens, address(rest), address(masses), address(cuts), minP, invTemp,
+			rowOf(d.Uniform, row, 1))
 		if out.Raw != nil || d.Given != nil {
-			launch("draw_scores", each, []arg{from(out.Token, 1), from(out.LogP, 1), from(out.Raw, 1)}, address(whole), given)
+			b.launch("draw_scores", each, token, logp, rowOf(out.Raw, row, 1), l, apart, tokens, address(whole), given)
 		}
 	}
+}
+
+// rowOf is where a row of so many numbers is in a buffer, which may be missing: no slice, which would be an allocation in every step.
+func rowOf(x kernels.Buffer, row, width int) arg {
+	if x == nil {
+		return address(0)
+	}
+	o := own(x)
+	return address(o.at + ptr(row*width*o.t.Size()))
 }

@@ -43,14 +43,24 @@ func (b *Backend) LogProb(out kernels.LogProbOut, h kernels.Buffer, w kernels.Ma
 		b.launch("head_results", blocks(r.rows, threads/32), at(out.LogP), at(out.Entropy), at(out.LSE), address(r.inverse),
 			address(r.partials), address(r.kept), address(r.index), i64(chunksOf(r.w.n)), i64(r.rows))
 		if out.Jacobian != nil {
-			name := "head_jacobian"
-			if r.w.dtype != kernels.F32 {
-				name = "head_jacobian_bf16"
-			}
-			b.launch(name, dims{X: r.rows}, at(out.Jacobian), address(r.w.at), address(r.mean), address(r.inverse), address(r.targets),
-				address(r.index), address(r.kept), f32(l.Cap), f32(l.InvTemp), i64(r.w.k))
+			r.jacobian(b, at(out.Jacobian), l)
 		}
 	}
+}
+
+// jacobian writes the rows of a round.
+func (r *asked) jacobian(b *Backend, out arg, l kernels.Logits) {
+	mean, inverse, targets, index, kept := address(r.mean), address(r.inverse), address(r.targets), address(r.index), address(r.kept)
+	if c := r.w.codes; c.values != 0 {
+		b.launch("head_jacobian_codes", dims{X: r.rows}, out, address(r.w.at), address(c.scales), i64(c.shift), address(c.values),
+			mean, inverse, targets, index, kept, f32(l.Cap), f32(l.InvTemp), i64(r.w.k))
+		return
+	}
+	name := "head_jacobian"
+	if r.w.dtype != kernels.F32 {
+		name = "head_jacobian_bf16"
+	}
+	b.launch(name, dims{X: r.rows}, out, address(r.w.at), mean, inverse, targets, index, kept, f32(l.Cap), f32(l.InvTemp), i64(r.w.k))
 }
 
 // LogProbGradX scales the rows of the Jacobian.
@@ -142,9 +152,8 @@ func chunksOf(vocabulary int) int { return ceil(vocabulary, headVocabulary) }
 
 // chunk is the rows of w that a chunk is about, and the place of their logits.
 func (r *asked) chunk(c int) (weights, window) {
-	w, first := r.w, c*headVocabulary
-	w.at += ptr(first * w.k * w.dtype.Size())
-	w.n = min(w.n-first, headVocabulary)
+	first := c * headVocabulary
+	w := r.w.from(first, min(r.w.n-first, headVocabulary))
 	return w, window{r.matrix, headVocabulary, w.n}
 }
 

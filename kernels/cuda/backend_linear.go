@@ -10,7 +10,11 @@ func windowOf(c kernels.Cols) window { return window{own(c.Buf).at + ptr(4*c.Fro
 // weightsOf are a matrix on the card.
 func weightsOf(w kernels.Matrix) weights {
 	m := ownMatrix(w)
-	return weights{m.memory.At, m.t, m.cols, m.rows, m.cols}
+	of := weights{at: m.memory.At, dtype: m.t, stride: m.cols, n: m.rows, k: m.cols, codes: m.codes}
+	if m.codes.values != 0 {
+		of.stride = m.codes.pitch
+	}
+	return of
 }
 
 // as is how a product is written.

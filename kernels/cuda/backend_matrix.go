@@ -18,6 +18,7 @@ type matrix struct {
 	rows, cols int
 	memory     *driver.Memory
 	compressed bool
+	codes      codes // what it has in place of numbers, if anything
 }
 
 func (m *matrix) DType() kernels.DType { return m.t }
@@ -99,6 +100,10 @@ func (b *Backend) Compress(w kernels.Matrix) error {
 // Unpack gives a matrix in f32.
 func (b *Backend) Unpack(dst kernels.Buffer, w kernels.Matrix) {
 	m := ownMatrix(w)
+	if m.codes.values != 0 {
+		b.gatherCodes(at(dst), m, address(0), m.rows)
+		return
+	}
 	if m.t == kernels.F32 {
 		b.note(b.stream.Copy(own(dst).at, m.memory.At, m.memory.Bytes))
 		return

@@ -15,6 +15,10 @@ const (
 // Embed gives the rows of a table.
 func (b *Backend) Embed(out kernels.Buffer, table kernels.Matrix, ids kernels.Buffer, T int) {
 	m := ownMatrix(table)
+	if m.codes.values != 0 {
+		b.gatherCodes(at(out), m, at(ids), T)
+		return
+	}
 	name := "gather"
 	if m.t != kernels.F32 {
 		name = "gather_bf16"

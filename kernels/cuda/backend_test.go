@@ -24,6 +24,9 @@ func init() {
 			return err
 		}
 		b, err := NewBackend(d)
+		if held := d.Held().Pinned; err == nil && held != driver.PinnedBytes {
+			err = fmt.Errorf("plans of memory have %d pinned bytes, and %d are pinned", driver.PinnedBytes, held)
+		}
 		if err == nil {
 			err = sums(b)
 			if closing := b.Close(); err == nil {

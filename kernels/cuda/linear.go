@@ -19,7 +19,19 @@ type window struct {
 type weights struct {
 	at           ptr
 	dtype        kernels.DType // BF16, BF16Rounding or F32
-	stride, n, k int
+	stride, n, k int           // of codes, the stride is in bytes
+	codes        codes         // of weights of four bits
+}
+
+// from are so many of its rows, from that one on.
+func (w weights) from(row, n int) weights {
+	size := w.dtype.Size()
+	if w.codes.values != 0 {
+		size = 1
+		w.codes.scales += ptr(4 * row * w.codes.groups)
+	}
+	w.at, w.n = w.at+ptr(row*w.stride*size), n
+	return w
 }
 
 // written is how a product is written.
@@ -66,6 +78,16 @@ func (t tile) tensorShared(transposed bool) int {
 	return t.stages * (factor(t.high, t.deep, 8, 4) + factor(rows, numbers, 8, 2))
 }
 
+// codesShared is that of a product with weights of four bits, whose rows have scales behind their codes.
+func (t tile) codesShared(transposed bool) int {
+	rows, numbers := t.broad, t.deep
+	if transposed {
+		rows, numbers = numbers, rows
+	}
+	pitch := (ceil(numbers/2+numbers/codeColumns*4, 16) | 1) * 16
+	return t.stages * (factor(t.high, t.deep, 8, 4) + rows*pitch)
+}
+
 // f32Shared is that of a product of f32, whose factors lie with the inner size along rows, or along columns.
 func (t tile) f32Shared(first, second bool) int {
 	bytes := 0
@@ -92,6 +114,7 @@ const (
 	gradWName  = "linear_grad_w"
 
 	gradWAddName = gradWName + "_add"
+	codesName    = "_codes" // behind that of one with weights of four bits
 )
 
 // newProducts finds the kernels of a card.
@@ -102,6 +125,7 @@ func newProducts(card driver.Card, kernel func(name string) (*driver.Function, e
 		for _, t := range tensorTiles {
 			for _, dtype := range []kernels.DType{kernels.BF16, kernels.BF16Rounding} {
 				shared[t.kernel(op, dtype)] = t.tensorShared(op == gradXName)
+				shared[t.kernel(op, dtype).ofCodes()] = t.codesShared(op == gradXName)
 			}
 		}
 		for _, t := range f32Tiles {
@@ -145,12 +169,24 @@ type product struct {
 	op    string
 	dtype kernels.DType
 	tile  string // or none
+	codes bool   // weights have four bits
 }
 
-func (t tile) kernel(op string, dtype kernels.DType) product { return product{op, dtype, t.name} }
+func (t tile) kernel(op string, dtype kernels.DType) product {
+	return product{op: op, dtype: dtype, tile: t.name}
+}
+
+// ofCodes is that with weights of four bits.
+func (p product) ofCodes() product {
+	p.codes = true
+	return p
+}
 
 // String is its name.
 func (p product) String() string {
+	if p.codes {
+		p.op, p.codes = p.op+codesName, false
+	}
 	switch {
 	case p.op == gradWAddName:
 		return p.op
@@ -199,7 +235,13 @@ func (p *products) multiply(s *driver.Stream, op string, t tile, out, x window, 
 	if o.accumulate {
 		accumulate = 1
 	}
-	return s.Launch(p.functions[t.kernel(op, w.dtype)], dims{X: ceil(outer, t.broad), Y: ceil(T, t.high)}, dims{X: t.threads}, shared,
+	grid, block := dims{X: ceil(outer, t.broad), Y: ceil(T, t.high)}, dims{X: t.threads}
+	if c := w.codes; c.values != 0 {
+		return s.Launch(p.functions[t.kernel(op, w.dtype).ofCodes()], grid, block, t.codesShared(op == gradXName),
+			address(out.at), i64(out.stride), address(x.at), i64(x.stride), address(w.at), address(c.scales), i64(c.shift), address(c.values),
+			address(o.bias), f32(o.alpha), i64(accumulate), i64(T), i64(outer), i64(inner))
+	}
+	return s.Launch(p.functions[t.kernel(op, w.dtype)], grid, block, shared,
 		address(out.at), i64(out.stride), address(x.at), i64(x.stride), address(w.at), i64(w.stride), address(o.bias),
 		f32(o.alpha), i64(accumulate), i64(T), i64(outer), i64(inner))
 }

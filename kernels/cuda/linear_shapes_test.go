@@ -207,7 +207,7 @@ func identity(l *lab) error {
 		x.data[i] *= float32(math.Exp2(float64(l.rng.IntN(200) - 100)))
 	}
 	x.at = l.again(x).at
-	w := weights{l.put(unit(n), 2*n*n), kernels.BF16, n, n, n}
+	w := weights{at: l.put(unit(n), 2*n*n), dtype: kernels.BF16, stride: n, n: n, k: n}
 	for _, op := range []string{linearName, gradXName} {
 		for _, w.dtype = range []kernels.DType{kernels.BF16, kernels.BF16Rounding} {
 			out := l.columns(16, n, true)
@@ -245,7 +245,7 @@ func unit(n int) []uint16 {
 var figure = regexp.MustCompile(`(?m)^figure: (.*)\n?`)
 
 func TestProducts(t *testing.T) {
-	for _, task := range []string{"identity", "products", "rows alone", "gradients of weights"} {
+	for _, task := range []string{"identity", "products", "codes", "rows alone", "gradients of weights"} {
 		t.Run(task, func(t *testing.T) {
 			out, ok := apart.Emulated(t, task)
 			require.True(t, ok, out)
@@ -281,7 +281,7 @@ func TestTheChoiceOfTiles(t *testing.T) {
 // aligned; fragments are loaded as often as they must be; nothing is in local memory.
 func TestProductsInPTX(t *testing.T) {
 	entries := map[string]string{}
-	for _, file := range []string{linearName, gradXName, "linear_f32", gradWName} {
+	for _, file := range productFiles {
 		text, err := os.ReadFile("ptx/" + file + ".ptx")
 		require.NoError(t, err)
 		for _, entry := range strings.Split(string(text), ".visible .entry ")[1:] {
@@ -302,6 +302,11 @@ func TestProductsInPTX(t *testing.T) {
 				require.Zero(t, count(name, "ld.shared.f32"), name)
 				require.LessOrEqual(t, tile.tensorShared(op == gradXName), 99<<10, name)
 				requireCopies(t, entries[name], tile, name)
+
+				name = tile.kernel(op, dtype).ofCodes().String()
+				require.Equal(t, mma*parts, count(name, "mma.sync"), name)
+				require.Zero(t, count(name, "ldmatrix.sync"), name)
+				require.LessOrEqual(t, tile.codesShared(op == gradXName), 99<<10, name)
 			}
 		}
 		for _, tile := range f32Tiles {

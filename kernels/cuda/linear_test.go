@@ -16,6 +16,9 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels/kerneltest"
 )
 
+// productFiles are those of linear.go.
+var productFiles = []string{linearName, gradXName, linearName + codesName, gradXName + codesName, "linear_f32", gradWName}
+
 // lab is a card with the products loaded, and the oracle beside it.
 type lab struct {
 	*products
@@ -41,7 +44,7 @@ func inLab(use func(*lab) error) error {
 		return err
 	}
 	var modules []*driver.Module
-	for _, file := range []string{linearName, gradXName, "linear_f32", gradWName} {
+	for _, file := range productFiles {
 		text, err := os.ReadFile("ptx/" + file + ".ptx")
 		if err != nil {
 			return err

@@ -77,7 +77,7 @@ func (c *Card) Run(ctx context.Context) (*CardResult, error) {
 	}
 	defer b.Close()
 	if room, _ := b.Free(); !room.Apart {
-		return nil, badinput.Errorf("there is no card here that computes: %s", b.Name())
+		return nil, badinput.Errorf("there is no card here that computes, only %s; type grpo doctor, or --device cuda:0, which say why", b.Name())
 	}
 	r := &CardResult{Bench: "card", Backend: b.Name(), Order: b.Order(), Size: c.Size, Shape: size.shape, Limits: lim}
 	if err := r.prove(ctx, b, size); err != nil {

@@ -13,6 +13,16 @@ var (
 	LeastCapability = Version{8, 0}
 )
 
+// How much pinned memory of the host transfers have.
+const (
+	stagingSlots = 4
+	stagingBytes = 1 << 20 // of a slot
+	landingBytes = 256 << 10
+
+	// PinnedBytes is all of it.
+	PinnedBytes = stagingSlots*stagingBytes + landingBytes
+)
+
 // Version is of CUDA or of a card's instructions, such as 12.4 or 9.0.
 type Version struct{ Major, Minor int }
 

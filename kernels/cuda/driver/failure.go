@@ -31,11 +31,16 @@ var ErrMemory = errors.New("the card is out of memory")
 
 func (e *Error) Error() string {
 	text := fmt.Sprintf("%s: %s: %s", e.Card, e.Doing, e.Said)
-	if lasting(e.Code) {
+	switch {
+	case lasting(e.Code):
 		if e.Launched != "" {
 			text += "; the last kernel launched was " + e.Launched
 		}
-		text += "; nothing more runs on it in this process: look at dmesg for Xid, and start again"
+		text += "; nothing more runs on it in this process: look at dmesg for Xid, then type the same command again, " +
+			"with which a run goes on from its last checkpoint"
+	case e.Code == C.CUDA_ERROR_OUT_OF_MEMORY:
+		text += "; end what else runs on it (see nvidia-smi), take less (max_rows and cache_memory; --dry-run says what takes how much), " +
+			"or device=cpu"
 	}
 	return text
 }

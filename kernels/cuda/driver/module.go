@@ -27,10 +27,11 @@ type Refused struct {
 }
 
 func (r *Refused) Error() string {
-	if r.Log == "" {
-		return r.Answer.Error()
+	text := r.Answer.Error()
+	if r.Log != "" {
+		text += "; its compiler says: " + r.Log
 	}
-	return r.Answer.Error() + "; its compiler says: " + r.Log
+	return text + "; install a newer NVIDIA driver, or device=cpu"
 }
 
 // Unwrap gives the driver's answer.

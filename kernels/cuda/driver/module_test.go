@@ -88,7 +88,7 @@ func TestRefusedKernels(t *testing.T) {
 	var refused *Refused
 	require.ErrorAs(t, err, &refused)
 	require.EqualError(t, err, "card 0 (Test Card): loading kernels: CUDA_ERROR_INVALID_PTX (218): a PTX JIT compilation failed; "+
-		"its compiler says: PTX line 1: PTX begins with .version: nonsense")
+		"its compiler says: PTX line 1: PTX begins with .version: nonsense; install a newer NVIDIA driver, or device=cpu")
 	require.Equal(t, "1; 2; 3; 4; 5; 6; 7; 8; and 2 lines more", firstLines("1\n2\n\n3\n4\n5\n6\n7\n8\n9\n10\n", 8))
 
 	text, err := probeKernels("kernels")
@@ -116,7 +116,8 @@ func TestACrash(t *testing.T) {
 	out, ok := apart.Run(t, "crash")
 	require.True(t, ok, out)
 	const want = "card 0 (Test Card): copying from it: CUDA_ERROR_ILLEGAL_ADDRESS (700): an illegal memory access was encountered; " +
-		"the last kernel launched was collatz; nothing more runs on it in this process: look at dmesg for Xid, and start again"
+		"the last kernel launched was collatz; nothing more runs on it in this process: look at dmesg for Xid, then type the same " +
+		"command again, with which a run goes on from its last checkpoint"
 	require.Contains(t, out, "emulated device: out of bounds: kernel collatz")
 	require.Equal(t, 2, strings.Count(out, want), out)
 }

@@ -4,13 +4,6 @@ package driver
 
 import "errors"
 
-// How much pinned memory transfers have.
-const (
-	stagingSlots = 4
-	stagingBytes = 1 << 20 // of a slot
-	landingBytes = 256 << 10
-)
-
 // line is what transfers begin at multiples of in pinned memory: a line of a cache.
 const line = 64
 

@@ -1,6 +1,7 @@
 // The output head: log-probabilities, without logits as a whole. The host has a chunk of logits of some rows computed as any product, and
 // these kernels reduce it before the next one. For the Jacobian the chunks go in ascending order: logits become weights relative to the
 // largest logit so far, and their product with the chunk's rows of w is added to what the chunks before gave, shrunk to the same maximum.
+#include "codes.h"
 #include "head.h"
 
 // A block has a row of the chunk c. If the target is in the chunk, its logit is kept.
@@ -65,30 +66,30 @@ KERNEL head_results(float *logp, float *entropy, float *lse, float *inverse, con
 }
 
 // jacobian [T, H] = scale · (slope of the target · w[target] − mean / S): a block has a row.
-template <class W>
-DEVICE void jacobian_row(float *jacobian, const W *w, const float *mean, const float *inverse, const int *targets, const int *index,
-	const float *kept, Form f, u32 H) {
+template <class Weight>
+DEVICE void jacobian_row(float *jacobian, const float *mean, const float *inverse, const int *targets, const int *index, const float *kept,
+	Form f, u32 H, Weight weight) {
 	u32 row = block();
 	float slope = f.slope(kept[row]);
-	const W *of_target = w + (u64)targets[row] * H;
+	u64 target = (u64)targets[row];
 	jacobian += (u64)index[row] * H, mean += (u64)row * H;
-	for (u32 i = thread(); i < H; i += threads) {
-		float weight;
-		if constexpr (sizeof(W) == 4)
-			weight = of_target[i];
-		else
-			weight = __builtin_bit_cast(float, (u32)of_target[i] << 16);
-		jacobian[i] = (weight * slope - mean[i] * inverse[row]) * f.scale;
-	}
+	for (u32 i = thread(); i < H; i += threads)
+		jacobian[i] = (weight(target, i) * slope - mean[i] * inverse[row]) * f.scale;
 }
 
 KERNEL head_jacobian(float *jacobian, const float *w, const float *mean, const float *inverse, const int *targets, const int *index,
 	const float *kept, float cap, float scale, u32 H) {
-	jacobian_row(jacobian, w, mean, inverse, targets, index, kept, {cap, scale}, H);
+	jacobian_row(jacobian, mean, inverse, targets, index, kept, {cap, scale}, H, [&](u64 row, u32 i) { return w[row * H + i]; });
 }
 KERNEL head_jacobian_bf16(float *jacobian, const u16 *w, const float *mean, const float *inverse, const int *targets, const int *index,
 	const float *kept, float cap, float scale, u32 H) {
-	jacobian_row(jacobian, w, mean, inverse, targets, index, kept, {cap, scale}, H);
+	jacobian_row(jacobian, mean, inverse, targets, index, kept, {cap, scale}, H,
+		[&](u64 row, u32 i) { return __builtin_bit_cast(float, (u32)w[row * H + i] << 16); });
+}
+KERNEL head_jacobian_codes(float *jacobian, CODES_ARGUMENTS, const float *mean, const float *inverse, const int *targets, const int *index,
+	const float *kept, float cap, float scale, u32 H) {
+	Codes w = CODES;
+	jacobian_row(jacobian, mean, inverse, targets, index, kept, {cap, scale}, H, [&](u64 row, u32 i) { return weight_of(w, H, row, i); });
 }
 
 // LogProbGradX: out [T, H] = the rows of x, each times its scale. A block has 1,024 columns of a row.

@@ -48,12 +48,10 @@ using Large = Shape<128, 128, 2, 4, 32, 3>;
 using Middle = Shape<32, 64, 2, 2, 64, 5>;
 using Small = Shape<16, 32, 1, 2, 64, 10>;
 
-// A stage of the ring: x, then w, in bytes. The pitches keep the 8 rows of a matrix, and the 4 rows of half a warp's pairs, in different
-// banks. Weights lie there as in memory: in rows of outputs for Linear (w [outer, inner]), of the inner size for its gradient
-// (w [inner, outer]).
-template <typename S, bool transposed> struct Stage {
-	static constexpr u32 x_pitch = S::deep + 8, w_rows = transposed ? S::deep : S::broad, w_columns = transposed ? S::broad : S::deep,
-		w_pitch = w_columns + 8, w = S::high * x_pitch * 4, bytes = w + w_rows * w_pitch * 2;
+// A stage of the ring: x, then weights, in bytes. The pitches keep the 8 rows of a matrix, and the 4 rows of half a warp's pairs, in
+// different banks.
+template <typename S, typename W> struct Stage {
+	static constexpr u32 x_pitch = S::deep + 8, w = S::high * x_pitch * 4, bytes = w + W::bytes;
 	static_assert(bytes * S::stages <= 99 << 10, "more than the smallest cards have for a block");
 };
 
@@ -84,7 +82,27 @@ template <bool transposed, u32 pitch> DEVICE u32 place_of_weights(u32 lane) {
 	return (transposed ? inner * pitch + outer : outer * pitch + inner) * 2;
 }
 
-template <bool transposed> DEVICE void take_weights(u32 *b, u32 from) { transposed ? load_transposed(b, from) : load_matrices(b, from); }
+// Weights as numbers of bf16. They lie in a stage as in memory: in rows of outputs for Linear (w [outer, inner]), of the inner size for its
+// gradient (w [inner, outer]).
+template <typename S, bool transposed> struct Numbers {
+	static constexpr u32 rows = transposed ? S::deep : S::broad, columns = transposed ? S::broad : S::deep, pitch = columns + 8,
+		bytes = rows * pitch * 2, next = (transposed ? 16 : 16 * pitch) * 2, deeper = (transposed ? pitch : 1) * 2;
+	Rows<u16> w;
+
+	// fetch brings what a stage has of them, the first being (row, column) of a matrix of all_rows × all_columns.
+	MEMBER void fetch(u32 to, u32 row, u32 column, u32 all_rows, u32 all_columns) const {
+		bring<rows, columns, pitch, S::threads>(to, w, row, column, all_rows, all_columns);
+	}
+	// place is where a lane begins, for the columns of results from across on.
+	static MEMBER u32 place(u32 across, u32 lane) {
+		return (transposed ? across : across * pitch) * 2 + place_of_weights<transposed, pitch>(lane);
+	}
+	// take gives the fragments of the n-th 16 columns, for inner numbers d to d + 15.
+	MEMBER void take(u32 *b, u32 from, u32 n, u32 d) const {
+		from += n * next + d * deeper;
+		transposed ? load_transposed(b, from) : load_matrices(b, from);
+	}
+};
 
 // add_product adds 16 products to each sum. Those of three parts have a sum of their own first, from the smallest on: in the large one each
 // part would be rounded away again.
@@ -99,22 +117,21 @@ template <u32 parts> DEVICE void add_product(float *sum, const u32 (*a)[4], cons
 }
 
 // product: the tile (block) of result [rows, outer] = x [rows, inner] · w, w [outer, inner] or, transposed, [inner, outer].
-template <typename S, u32 parts, bool transposed>
-DEVICE void product(const Result &result, Rows<float> x, Rows<u16> w, u32 rows, u32 outer, u32 inner) {
-	using At = Stage<S, transposed>;
+template <typename S, u32 parts, bool transposed, typename W>
+DEVICE void product(const Result &result, Rows<float> x, const W &weights, u32 rows, u32 outer, u32 inner) {
+	using At = Stage<S, W>;
 	extern __shared__ __attribute__((aligned(16))) unsigned char ring[];
-	u32 lane = thread() % 32, warp = thread() / 32, row = block_y() * S::high, column = block_x() * S::broad,
-		down = warp % S::down * S::tall * 16, across = warp / S::down * S::wide * 8;
+	u32 lane = thread() % 32, warp = thread() / 32, down = warp % S::down * S::tall * 16, across = warp / S::down * S::wide * 8;
 	auto fetch = [&](u32 to, u32 k) {
+		u32 row = block_y_here() * S::high, column = block_x_here() * S::broad;
 		bring<S::high, S::deep, At::x_pitch, S::threads>(to, x, row, k, rows, inner);
 		if (transposed)
-			bring<S::deep, S::broad, At::w_pitch, S::threads>(to + At::w, w, k, column, inner, outer);
+			weights.fetch(to + At::w, k, column, inner, outer);
 		else
-			bring<S::broad, S::deep, At::w_pitch, S::threads>(to + At::w, w, column, k, outer, inner);
+			weights.fetch(to + At::w, column, k, outer, inner);
 	};
 	u32 begin = shared_address(ring), x_place = down * At::x_pitch * 4 + place<At::x_pitch>(lane),
-		w_place = At::w + (transposed ? across : across * At::w_pitch) * 2 + place_of_weights<transposed, At::w_pitch>(lane);
-	constexpr u32 w_next = (transposed ? 16 : 16 * At::w_pitch) * 2, w_deeper = (transposed ? At::w_pitch : 1) * 2;
+		w_place = At::w + W::place(across, lane);
 	ROLLED for (u32 s = 0; s < S::stages - 1; s++) {
 		if (s * S::deep < inner)
 			fetch(begin + s * At::bytes, s * S::deep);
@@ -131,7 +148,7 @@ DEVICE void product(const Result &result, Rows<float> x, Rows<u16> w, u32 rows, 
 		UNROLL for (u32 d = 0; d < S::deep; d += 16) {
 			u32 b[S::wide][2];
 			UNROLL for (u32 j = 0; j < S::wide; j += 2)
-				take_weights<transposed>(b[j], now + w_place + j / 2 * w_next + d * w_deeper);
+				weights.take(b[j], now + w_place, j / 2, d);
 			UNROLL for (u32 i = 0; i < S::tall; i++) {
 				u32 a[parts][4];
 				take<parts, At::x_pitch>(a, now + x_place + (i * 16 * At::x_pitch + d) * 4);
@@ -142,8 +159,8 @@ DEVICE void product(const Result &result, Rows<float> x, Rows<u16> w, u32 rows, 
 		now = now == last ? begin : now + At::bytes;
 	}
 	u32 here = thread_here();
-	row = block_y_here() * S::high + here / 32 % S::down * S::tall * 16 + here % 32 / 4;
-	column = block_x_here() * S::broad + here / 32 / S::down * S::wide * 8 + here % 4 * 2;
+	u32 row = block_y_here() * S::high + here / 32 % S::down * S::tall * 16 + here % 32 / 4;
+	u32 column = block_x_here() * S::broad + here / 32 / S::down * S::wide * 8 + here % 4 * 2;
 	UNROLL for (u32 i = 0; i < S::tall; i++)
 		UNROLL for (u32 j = 0; j < S::wide; j++)
 			UNROLL for (u32 n = 0; n < 4; n++) {
@@ -157,8 +174,8 @@ DEVICE void product(const Result &result, Rows<float> x, Rows<u16> w, u32 rows, 
 #define PRODUCT(name, shape, tile, parts, transposed) \
 	KERNEL THREADS(tile::threads) name##_##shape(float *out, u32 out_stride, const float *x, u32 x_stride, const u16 *w, u32 w_stride, \
 		const float *bias, float alpha, u32 accumulate, u32 rows, u32 outer, u32 inner) { \
-		product<tile, parts, transposed>({out, out_stride, bias, alpha, accumulate}, rows_of(x, x_stride), rows_of(w, w_stride), rows, \
-			outer, inner); \
+		product<tile, parts, transposed>({out, out_stride, bias, alpha, accumulate}, rows_of(x, x_stride), \
+			Numbers<tile, transposed>{rows_of(w, w_stride)}, rows, outer, inner); \
 	}
 #define PRODUCTS(name, transposed) \
 	PRODUCT(name##_bf16, 128x128, Large, 1, transposed) \

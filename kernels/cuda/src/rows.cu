@@ -1,4 +1,5 @@
 // Rows that are copied, and bf16 that becomes f32. A block has a row, or the next 1,024 numbers.
+#include "codes.h"
 #include "kernel.h"
 
 DEVICE Four widened(const u16 *x, u64 i, u64 n) {
@@ -23,6 +24,15 @@ KERNEL gather_bf16(float *out, const u16 *x, const int *rows, u32 width) {
 	float *to = out + (u64)block() * width;
 	for (u32 i = 4 * thread(); i < width; i += 4 * threads)
 		put(to, i, width, aligned(out) && width % 4 == 0, widened(from, i, width));
+}
+
+// The rows of a matrix of four bits; all of it, in ascending order, where none are named.
+KERNEL gather_codes(float *out, CODES_ARGUMENTS, const int *rows, u32 width) {
+	Codes w = CODES;
+	u64 from = rows ? (u64)rows[block()] : block();
+	float *to = out + (u64)block() * width;
+	for (u32 i = thread(); i < width; i += threads)
+		to[i] = weight_of(w, width, from, i);
 }
 
 KERNEL widen_bf16(float *out, const u16 *x, u64 n) {

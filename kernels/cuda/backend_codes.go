@@ -1,0 +1,116 @@
+//go:build gpu
+
+package cuda
+
+import (
+	"math"
+	"math/bits"
+	"runtime"
+
+	"github.com/seed-7879b91d/grpo/kernels"
+)
+
+var _ kernels.Quantiser = (*Backend)(nil)
+
+// codeColumns is how many columns have one scale at the least: those that a product takes at a time, in src/linear_codes.h.
+const codeColumns = 16
+
+// codes say what a matrix of four bits has besides its codes, of which src/codes.h says how they lie.
+type codes struct {
+	pitch          int // bytes from row to row
+	scales, values ptr // values: 0, where a matrix has none
+	groups, shift  int // 2^shift columns have one scale, of which a row has so many
+}
+
+// bytes are those of so many rows: codes, scales, values.
+func (c codes) bytes(rows int) int { return rows*c.pitch + c.ofScales(rows) + 4*16 }
+
+func (c codes) ofScales(rows int) int { return 4 * rows * c.groups }
+
+// codesOf gives false where the parts cannot be one matrix of codes: their values or blocks differ, columns that follow each other have
+// scales of their own, or a value is no number.
+func codesOf(parts []kernels.Quantised) (c codes, rows int, ok bool) {
+	first := &parts[0]
+	for _, p := range parts {
+		if p.Values != first.Values || p.Block != first.Block {
+			return c, 0, false
+		}
+		rows += p.Rows
+	}
+	for _, v := range first.Values {
+		if math.IsNaN(float64(v)) || math.IsInf(float64(v), 0) { // a tile has the first value, times 0, behind the end of a row
+			return c, 0, false
+		}
+	}
+	c.shift = min(bits.TrailingZeros(uint(first.Cols)), bits.TrailingZeros(uint(first.Block)))
+	c.pitch, c.groups = ceil(first.Cols, 32)*16, first.Cols>>c.shift
+	return c, rows, 1<<c.shift >= codeColumns
+}
+
+// QuantisedSize is the memory of the parts as one matrix; 0 where they cannot be one.
+func (b *Backend) QuantisedSize(parts []kernels.Quantised) int {
+	c, rows, ok := codesOf(parts)
+	if !ok {
+		return 0
+	}
+	return dealt(c.bytes(rows))
+}
+
+// NewQuantised gives a matrix that keeps the codes, of which products make numbers where they take them.
+func (b *Backend) NewQuantised(t kernels.DType, parts []kernels.Quantised) (kernels.Matrix, error) {
+	c, rows, ok := codesOf(parts)
+	if !ok {
+		return nil, nil
+	}
+	memory, err := b.memory.take(b, int64(c.bytes(rows)))
+	if err != nil {
+		return nil, err
+	}
+	c.scales = memory.At + ptr(rows*c.pitch)
+	c.values = c.scales + ptr(c.ofScales(rows))
+	m := &matrix{t: t, rows: rows, cols: parts[0].Cols, memory: memory, compressed: true, codes: c}
+	runtime.AddCleanup(m, b.memory.orphan, memory)
+	b.note(b.moves.Upload(c.values, raw(parts[0].Values[:])))
+	row := 0
+	for i := range parts {
+		b.loadCodes(m, row, &parts[i])
+		row += parts[i].Rows
+	}
+	return m, nil
+}
+
+// loadCodes writes rows of m: as they come where they lie so, else some at a time.
+func (b *Backend) loadCodes(m *matrix, row int, q *kernels.Quantised) {
+	c := m.codes
+	at, scales := m.memory.At+ptr(row*c.pitch), c.scales+ptr(c.ofScales(row))
+	if 2*c.pitch == m.cols {
+		b.note(b.moves.Upload(at, q.Codes))
+	} else {
+		some := make([]byte, min(q.Rows, max(1, loadNumbers/c.pitch))*c.pitch)
+		for first := 0; first < q.Rows; first += len(some) / c.pitch {
+			n := min(len(some)/c.pitch, q.Rows-first)
+			for r := range n {
+				copy(some[r*c.pitch:][:m.cols/2], q.Codes[(first+r)*m.cols/2:])
+			}
+			b.note(b.moves.Upload(at+ptr(first*c.pitch), some[:n*c.pitch]))
+		}
+	}
+	if 1<<c.shift == q.Block {
+		b.note(b.moves.Upload(scales, raw(q.Scales)))
+		return
+	}
+	some, all := make([]float32, min(loadNumbers, q.Rows*c.groups)), q.Rows*c.groups
+	for first := 0; first < all; first += len(some) {
+		n := min(len(some), all-first)
+		for i := range n {
+			some[i] = q.Scales[(first+i)<<c.shift/q.Block]
+		}
+		b.note(b.moves.Upload(scales+ptr(4*first), raw(some[:n])))
+	}
+}
+
+// gatherCodes gives rows of a matrix of codes, or all of them, in f32.
+func (b *Backend) gatherCodes(out arg, m *matrix, rows arg, n int) {
+	c := m.codes
+	b.launch("gather_codes", dims{X: n}, out, address(m.memory.At), address(c.scales), i64(c.shift), address(c.values), rows, i64(m.cols))
+}
