@@ -25,19 +25,35 @@ type Form struct {
 	Reads func(dir string, r rows.Run) string
 
 	open func(dir string, r rows.Run) (*writer, error)
+	// files are what a run has below the folder, and what no other run has.
+	files func(dir string, r rows.Run) (names []string, err error)
 }
 
 // Forms are those that there are.
 var Forms = []Form{
-	{Name: "tensorboard", Check: anything, open: openEvents,
+	{Name: "tensorboard", Check: anything, open: openEvents, files: one(tfevents.Name),
 		Reads: func(dir string, _ rows.Run) string { return "tensorboard --logdir " + dir }},
-	{Name: "wandb", Check: anything, open: openLog,
+	{Name: "wandb", Check: anything, open: openLog, files: one(wandb.Folder),
 		Reads: func(dir string, r rows.Run) string { return "wandb sync " + filepath.Join(dir, wandb.Folder(r)) }},
-	{Name: "mlflow", Check: mlflow.Check, open: openStore,
+	{Name: "mlflow", Check: mlflow.Check, open: openStore, files: mlflow.Folders,
 		Reads: func(dir string, _ rows.Run) string { return "mlflow ui --backend-store-uri " + dir }},
 }
 
 func anything(string) error { return nil }
+
+// one is the file or folder of that name.
+func one(name func(rows.Run) string) func(dir string, r rows.Run) ([]string, error) {
+	return func(dir string, r rows.Run) ([]string, error) { return []string{filepath.Join(dir, name(r))}, nil }
+}
+
+// remove removes a run.
+func (f Form) remove(dir string, r rows.Run) error {
+	all, err := f.files(dir, r)
+	for _, path := range all {
+		err = errors.Join(err, os.RemoveAll(path))
+	}
+	return err
+}
 
 // form is the one of a name that there is.
 func form(name string) Form {

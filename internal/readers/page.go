@@ -20,10 +20,15 @@ type Page struct {
 	live []*live
 }
 
-// Open readies what the settings of a run ask for. Nothing is written yet.
+// Open readies what the settings of a run ask for. Nothing is written yet. It is called before the run is begun, anew or again.
 func Open(cfg *configs.Config, dir, verb string) (*Page, error) {
 	p := &Page{Page: report.Page{Dir: dir, Verb: verb}}
+	var before rows.Run
+	if f, err := rows.Open(dir); err == nil {
+		before = f.Run
+	}
 	for _, w := range wanted(cfg, dir) {
+		w.before = before
 		if err := w.Check(w.dir); err != nil {
 			return p, badinput.Errorf("%s: %w", w.Name, err)
 		}
@@ -77,6 +82,7 @@ func (p *Page) write(page error) error {
 type live struct {
 	Form
 	run, dir string
+	before   rows.Run // that the directory had when this process began
 
 	follower *rows.Follower // nil: nothing is open
 	to       *writer
@@ -96,6 +102,11 @@ func (l *live) follow() (err error) {
 	f, err := rows.Open(l.run)
 	if err != nil {
 		return err
+	}
+	if l.before.ID != "" && l.before.ID != f.ID { // it was killed before its first checkpoint, and begins anew
+		if err := l.remove(l.dir, l.before); err != nil {
+			return err
+		}
 	}
 	to, err := l.open(l.dir, f.Run)
 	if err != nil {

@@ -170,6 +170,45 @@ func TestWrittenMeanwhileIsWrittenAfterwards(t *testing.T) {
 	same(t, l, store)
 }
 
+// A run that was killed before its first checkpoint begins anew in its directory: of the try before nothing is left. A run of another
+// directory stays.
+func TestARunThatBeginsAnewIsThereOnce(t *testing.T) {
+	store := filepath.Join(t.TempDir(), "mlruns")
+	l, cfg := begin(t, store)
+	other := life{t, filepath.Join(t.TempDir(), "other")}
+	require.NoError(t, os.MkdirAll(other.dir, 0o755))
+	other.starts(0)
+	other.step(1, 0.5)
+	_, err := form("mlflow").Write(other.dir, store)
+	require.NoError(t, err)
+	runs := func() int {
+		found, err := filepath.Glob(filepath.Join(store, "*", "*", "meta.yaml"))
+		require.NoError(t, err)
+		return len(found)
+	}
+	p, err := Open(cfg, l.dir, "")
+	require.NoError(t, err)
+	l.step(1, 0.5)
+	require.NoError(t, p.GoesOn())
+	require.Equal(t, 2, runs())
+
+	p, err = Open(cfg, l.dir, "")
+	require.NoError(t, err)
+	l.back([2]int64{})
+	text := `{"created":"2026-01-02T05:00:00Z","starts":[{"after":0,"time":"2026-01-02T05:00:00Z"}]}`
+	require.NoError(t, os.WriteFile(filepath.Join(l.dir, "manifest.json"), []byte(text), 0o644))
+	l.step(1, 0.25)
+	require.NoError(t, p.GoesOn())
+	require.NoError(t, p.Ends(nil))
+	require.Equal(t, 2, runs())
+	for _, name := range []string{"tensorboard", "wandb"} {
+		fresh := filepath.Join(t.TempDir(), "fresh")
+		_, err := form(name).Write(l.dir, fresh)
+		require.NoError(t, err)
+		require.Equal(t, files(t, fresh), files(t, filepath.Join(l.dir, name)))
+	}
+}
+
 // What cannot be written is told once, ends nothing, and is there once it can be.
 func TestTroubleIsToldOnce(t *testing.T) {
 	store := filepath.Join(t.TempDir(), "mlruns")

@@ -237,6 +237,11 @@ func (s *Store) Close() error {
 	return errors.Join(errs...)
 }
 
+// Folders are those of a run in a store.
+func Folders(root string, r rows.Run) ([]string, error) {
+	return filepath.Glob(filepath.Join(root, "*", r.ID))
+}
+
 // Check refuses a folder that is something else than a store.
 func Check(root string) error {
 	entries, err := os.ReadDir(root)
