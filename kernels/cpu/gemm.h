@@ -9,6 +9,9 @@
 // hardware's prefetchers do not.
 enum { STEPS_AHEAD = 48 };
 
+// So many tiles, the last of a panel's depth, prefetch the next depth of it together: one alone would wait for the memory.
+enum { TILES_AHEAD = 8 };
+
 // Row tiles have nearly equal heights; tile i starts at this row.
 INLINE int64_t tile_start(int64_t rows, int64_t tiles, int64_t i)
 {
@@ -51,22 +54,25 @@ INLINE void left_side(reading *r, const grpo_gemm *g, int64_t row, int mr, int64
 	}
 }
 
-// Chooses what a tile prefetches: words further on in the panel that it reads; or the same depths of the next tile, after
-// the last tile the next depths of the panel, `columns` in a step; or further rows, where its left-hand side is strided.
+// Chooses what tile i of so many prefetches, which are columns in a step: words further on in the panel that it reads; or the same
+// depths of the next tile, and the last few tiles their part of the panel's next depths; or further rows, where its left-hand side is
+// strided.
 INLINE void choose_prefetch(reading *r, const grpo_gemm *g, int64_t panel, int64_t next_k, int mr, int form, int columns, int stream,
-                            int last_tile)
+                            int64_t i, int64_t tiles)
 {
+	int64_t together = stream ? 1 : min64(tiles, TILES_AHEAD), part = i - (tiles - together);
 	r->soon = (const char *)(r->a + mr * (g->paired ? g->inner / 2 : g->inner));
 	r->soon_step = 4 * r->a_step;
-	if (stream) {
+	if (stream && i == 0) {
 		r->soon_step = step_bytes(form);
 		r->soon = r->b + STEPS_AHEAD * r->soon_step;
 	} else if (g->a_kind == A_COLS) {
 		r->soon = (const char *)(r->a + ROWS_AHEAD * r->a_step);
 		r->soon_step = 4 * r->a_step;
-	} else if (last_tile && g->b_kind == B_OUTPUTS) {
-		r->soon = column_at(&g->m, g->m_offset / PANEL + panel, next_k);
-		r->soon_step = (column_at(&g->m, 0, GROUP) - column_at(&g->m, 0, 0)) / GROUP * columns;
+	} else if (part >= 0 && g->b_kind == B_OUTPUTS) {
+		int64_t step = (column_at(&g->m, 0, GROUP) - column_at(&g->m, 0, 0)) / GROUP * columns;
+		r->soon = column_at(&g->m, g->m_offset / PANEL + panel, next_k) + step * r->steps / together * part;
+		r->soon_step = step / together;
 	}
 }
 
@@ -106,7 +112,7 @@ static void gemm_panel(const grpo_gemm *g, float *scratch, int64_t tile0, int64_
 				.accumulate = g->accumulate,
 			};
 			left_side(&r, g, row, mr, k, g->paired ? step / 2 : step);
-			choose_prefetch(&r, g, panel, k + depth, mr, form, step, stream && i == tile0, i + 1 == tile1);
+			choose_prefetch(&r, g, panel, k + depth, mr, form, step, stream, i - tile0, tile1 - tile0);
 			tile_function *f = function_of(mr, a_form, form);
 			float *s = sums + (row - row0) * PANEL;
 			if (valid == PANEL)
