@@ -59,6 +59,16 @@ func (f *family) context(c model.Config) (positions int, note string) {
 		c.Window, c.Window, c.MaxPositions)
 }
 
+// Positions is how many a model has once it is a file.
+func Positions(c model.Config) int {
+	f := families[c.Architecture]
+	if f == nil {
+		return c.MaxPositions
+	}
+	n, _ := f.context(c)
+	return n
+}
+
 // settings are the keys of a model's shape.
 func (f *family) settings(c model.Config, t Type) []Pair {
 	positions, _ := f.context(c)

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -105,6 +106,9 @@ func (f *exportFlags) run(ctx context.Context, args []string, out, talk io.Write
 	if err != nil {
 		return err
 	}
+	if f.format == formatGGUF {
+		source.positions = gguf.Positions
+	}
 	if f.kind == "" {
 		if f.kind, err = source.usualType(); err != nil {
 			return err
@@ -153,10 +157,8 @@ func (f *exportFlags) run(ctx context.Context, args []string, out, talk io.Write
 	if err != nil {
 		return err
 	}
-	for _, line := range lines {
-		fmt.Fprintln(out, line)
-	}
-	return nil
+	_, err = fmt.Fprintln(out, strings.Join(lines, "\n"))
+	return err
 }
 
 // with opens what computes for the time of fn: the memory of a model goes with it.

@@ -185,6 +185,16 @@ func published(t *testing.T, run string) {
 	require.Greater(t, len(sent), 6)
 }
 
+// A window that the format does not know shortens the context, and what is compared fits into it.
+func TestAModelWithAWindow(t *testing.T) {
+	out, err := typed(t, "export-model", "--model", "../../../model/testdata/golden/mistral-yarn", "--format", "gguf",
+		"--out", filepath.Join(t.TempDir(), "out"))
+	require.NoError(t, err)
+	require.Contains(t, out, "its context is 8 tokens there, not 4096")
+	require.Contains(t, out, "the model has no tokenizer.json")
+	require.Contains(t, out, "log-probabilities of 28 tokens, read back: the policy's, to the bit")
+}
+
 func TestMistakesAreAnswered(t *testing.T) {
 	full := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(full, "x"), nil, 0o644))

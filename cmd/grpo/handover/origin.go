@@ -67,6 +67,8 @@ type source struct {
 	tok      *tokenizer.Tokenizer // nil: the model has none
 	renderer *chat.Renderer       // nil: it has no chat template
 	stops    []int32              // tokens that end an answer
+
+	positions func(model.Config) int // that what is written has; nil: as many as the policy
 }
 
 // find opens what a policy is made of, but for its weights.

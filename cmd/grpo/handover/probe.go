@@ -50,11 +50,15 @@ func (s *source) policyProbe(ctx context.Context, b kernels.Backend) (*probe, er
 		return nil, err
 	}
 	w := &probe{}
-	if w.prompts, err = s.prompts(p.MaxPositions); err != nil {
+	positions := p.MaxPositions
+	if s.positions != nil {
+		positions = s.positions(p.Config)
+	}
+	if w.prompts, err = s.prompts(positions); err != nil {
 		return nil, err
 	}
 	var bare [][]float32
-	w.sequences = randomSequences(p.Vocab, p.MaxPositions)
+	w.sequences = randomSequences(p.Vocab, positions)
 	if s.adapter != "" {
 		if bare, err = p.Score(ctx, w.sequences, 1); err != nil {
 			return nil, err
