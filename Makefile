@@ -100,7 +100,7 @@ environments: ## runs with the tools of npm's MCP server, and against a server o
 	./.ci/environments
 
 .PHONY: page
-page: ## the server's page in a browser (chromium, Node.js); pictures in build/page
+page: ## all pages in a browser (chromium, Node.js); pictures in build/page
 	./.ci/page
 
 arm64: ## the kernels on 64-bit Arm, cross-built and emulated
