@@ -140,6 +140,7 @@ func TestModelsThatReadersWouldMisreadAreRefused(t *testing.T) {
 		{"mistral-yarn", map[string]any{"rope_scaling": map[string]any{"rope_type": "yarn", "factor": 4, "truncate": false}}, "truncate=false"},
 		{"qwen2-bias", map[string]any{"rope_scaling": map[string]any{"rope_type": "llama3", "factor": 4, "low_freq_factor": 1,
 			"high_freq_factor": 4, "original_max_position_embeddings": 64}}, "rope_scaling of type llama3"},
+		{"qwen2-bias", map[string]any{"head_dim": 16, "num_attention_heads": 2}, "where hidden_size"},
 		{"nf4-single", nil, "type grpo quantize --undo"},
 	} {
 		_, err := Export(changed(t, c.name, c.settings), path, "x", BF16)

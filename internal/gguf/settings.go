@@ -29,6 +29,8 @@ func (f *family) check(c model.Config) error {
 		return refuse("the model has a rope_scaling of type llama3")
 	case s.Type == "yarn" && s.Exact:
 		return refuse("the model has truncate=false in its rope_scaling")
+	case f == &qwen2 && c.Heads.Q*c.Heads.Dim != c.Hidden:
+		return refuse("num_attention_heads · head_dim is %d where hidden_size %d is meant", c.Heads.Q*c.Heads.Dim, c.Hidden)
 	case f != &gemma2:
 		return nil
 	case c.ScoreCap == 0 || c.LogitCap == 0:
