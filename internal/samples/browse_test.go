@@ -32,8 +32,8 @@ func TestBrowse(t *testing.T) {
 
 		x := open(t, dir)
 		spent, began := cputime.Used(), time.Now()
-		first := x.View(t.Context(), 0)
-		for first = x.View(t.Context(), 50*time.Millisecond); len(first.Groups) == 0; {
+		first := x.View(t.Context(), 50*time.Millisecond)
+		for len(first.Groups) == 0 {
 			first = x.View(t.Context(), 50*time.Millisecond)
 		}
 		toFirst, shown := time.Since(began), len(first.Groups)

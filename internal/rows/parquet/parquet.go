@@ -13,7 +13,7 @@ import (
 
 // Writer writes rows. Every column is optional.
 type Writer struct {
-	to    *parquet.Writer
+	to    *parquet.GenericWriter[any]
 	at    map[string]int // columns, by name
 	kinds []Kind
 }
@@ -35,7 +35,7 @@ func New(to io.Writer, table string, c *Columns) *Writer {
 		}
 		group[column], order = node(kind), append(order, column)
 	}
-	w.to = parquet.NewWriter(to, parquet.NewSchema(table, ordered{group, order}), parquet.Compression(&parquet.Snappy),
+	w.to = parquet.NewGenericWriter[any](to, parquet.NewSchema(table, ordered{group, order}), parquet.Compression(&parquet.Snappy),
 		parquet.CreatedBy("grpo", "1", ""))
 	return w
 }
