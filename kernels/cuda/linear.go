@@ -185,7 +185,7 @@ func (p product) ofCodes() product {
 // String is its name.
 func (p product) String() string {
 	if p.codes {
-		p.op, p.codes = p.op+codesName, false
+		p.op += codesName
 	}
 	switch {
 	case p.op == gradWAddName:
