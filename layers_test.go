@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"io"
+	"os"
 	"os/exec"
 	"slices"
 	"strings"
@@ -216,4 +217,19 @@ func homeOf(path string) []string {
 		}
 	}
 	return nil
+}
+
+// Who does not ask for the GPU backend needs no header of the driver, and no flag that says where it is.
+func TestTheHeaderOfTheDriverIsForTheTagAlone(t *testing.T) {
+	list := "{{$p := .}}{{range .CgoFiles}}{{$p.ImportPath}} {{$p.Dir}}/{{.}}\n{{end}}"
+	out, err := exec.Command("go", "list", "-deps", "-f", list, "./...").Output()
+	require.NoError(t, err)
+	for _, line := range strings.Split(strings.TrimSpace(string(out)), "\n") {
+		path, file, _ := strings.Cut(line, " ")
+		require.NotContains(t, path, "gorgonia.org/cu")
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		require.NotRegexp(t, `(?m)^\s*#\s*include.*cuda`, string(text), file)
+	}
+	require.Contains(t, string(out), module+"/kernels/cpu ")
 }
