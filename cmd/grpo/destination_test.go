@@ -26,6 +26,8 @@ var writers = map[string]struct {
 	"grpo replay --dump-grads": {"replay --model tiny --rank 1 --datums DATUMS --out OUT --dump-grads", false},
 	"grpo quantize --out":      {"quantize --model tiny --out", true},
 	"grpo manual --out":        {"manual --out", true},
+	"grpo export-model --out":  {"export-model --model tiny --out", true},
+	"grpo package --out":       {"package RUN --out", false},
 	"grpo merge --out":         {"merge --model tiny --adapter RUN/checkpoints/step_000002/adapter --out", true},
 }
 

@@ -33,6 +33,11 @@ func Sweep(dir string) error {
 	return err
 }
 
+// Unfinished tells whether a name is what a writer of a file of that name, who was killed, left beside it.
+func Unfinished(name, file string) bool {
+	return strings.HasPrefix(name, "."+file+".") && strings.HasSuffix(name, temporary)
+}
+
 // Write replaces the file at path with what fill writes, or leaves it as it was.
 func Write(path string, fill func(io.Writer) error) (err error) {
 	f, err := disk.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*"+temporary)

@@ -94,10 +94,13 @@ func (f *exportFlags) check(args []string) error {
 	case f.threads < 0:
 		return badinput.Errorf("--threads: found %d, expected 0 or more", f.threads)
 	}
+	if err := (destination.Place{Flag: "--out", Path: f.out, Folder: true, Run: f.origin.recorded}).Check(); err != nil {
+		return err
+	}
 	if entries, err := os.ReadDir(f.out); err == nil && len(entries) > 0 {
 		return badinput.Errorf("--out %s: not empty; choose a new directory", f.out)
 	}
-	return destination.Place{Flag: "--out", Path: f.out, Folder: true, Run: f.origin.recorded}.Check()
+	return nil
 }
 
 // run merges, writes and compares.

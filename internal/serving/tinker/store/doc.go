@@ -61,6 +61,9 @@ func Open(dir string) (*Store, error) {
 			lock.Close())
 	}
 	s := &Store{dir: dir, lock: lock}
+	if err = atomicfile.Sweep(dir); err != nil {
+		return nil, errors.Join(err, lock.Close())
+	}
 	if s.Secret, err = secret(filepath.Join(dir, "secret")); err != nil {
 		return nil, errors.Join(err, lock.Close())
 	}

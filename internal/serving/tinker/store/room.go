@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/seed-7879b91d/grpo/internal/atomicfile"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 )
 
@@ -74,7 +75,9 @@ func isStore(dir string) error {
 		return nil // it is made, or what is wrong with it is found then
 	}
 	ours := append([]string{".lock", "secret"}, folders...)
-	other := slices.IndexFunc(entries, func(e fs.DirEntry) bool { return !slices.Contains(ours, e.Name()) })
+	other := slices.IndexFunc(entries, func(e fs.DirEntry) bool {
+		return !slices.Contains(ours, e.Name()) && !atomicfile.Unfinished(e.Name(), "secret")
+	})
 	_, secret := os.Stat(filepath.Join(dir, "secret"))
 	_, runs := os.Stat(filepath.Join(dir, "runs"))
 	if other >= 0 && (secret != nil || runs != nil) {

@@ -162,3 +162,24 @@ func TestSnapshots(t *testing.T) {
 	require.Len(t, bad, 1)
 	require.ErrorContains(t, s.Put("sessions", "../x", 1), "does not exist")
 }
+
+// A server that was killed while it made its store goes on with it; what else is called by a dot and ends in .tmp is somebody's.
+func TestAStoreThatWasHardlyMade(t *testing.T) {
+	dir := t.TempDir()
+	s, err := Open(dir)
+	require.NoError(t, err)
+	require.NoError(t, s.Close())
+	left := filepath.Join(dir, ".secret.1490126072.tmp")
+	require.NoError(t, os.Rename(filepath.Join(dir, "secret"), left))
+	s, err = Open(dir)
+	require.NoError(t, err)
+	require.NoError(t, s.Close())
+	require.NoFileExists(t, left)
+
+	foreign := t.TempDir()
+	mine := filepath.Join(foreign, ".letter.1.tmp")
+	require.NoError(t, os.WriteFile(mine, nil, 0o600))
+	_, err = Open(foreign)
+	require.ErrorContains(t, err, `is no store: it has ".letter.1.tmp" in it`)
+	require.FileExists(t, mine)
+}
