@@ -17,18 +17,20 @@ var writers = map[string]struct {
 	line   string
 	folder bool
 }{
-	"grpo eval --out":          {"eval --problems 1 --samples 0 --out", false},
-	"grpo eval --run --out":    {"eval --run RUN --out", false},
-	"grpo data convert --out":  {"data convert TASKS --out", false},
-	"grpo export --out":        {"export csv RUN --out", false},
-	"grpo replay --out":        {"replay --model tiny --rank 1 --datums DATUMS --out", true},
-	"grpo replay --run --out":  {"replay --run RUN --step 2 --out", true},
-	"grpo replay --dump-grads": {"replay --model tiny --rank 1 --datums DATUMS --out OUT --dump-grads", false},
-	"grpo quantize --out":      {"quantize --model tiny --out", true},
-	"grpo manual --out":        {"manual --out", true},
-	"grpo export-model --out":  {"export-model --model tiny --out", true},
-	"grpo package --out":       {"package RUN --out", false},
-	"grpo merge --out":         {"merge --model tiny --adapter RUN/checkpoints/step_000002/adapter --out", true},
+	"grpo eval --out":               {"eval --problems 1 --samples 0 --out", false},
+	"grpo eval --run --out":         {"eval --run RUN --out", false},
+	"grpo data convert --out":       {"data convert TASKS --out", false},
+	"grpo export --out":             {"export csv RUN --out", false},
+	"grpo export parquet --out":     {"export parquet RUN --out", true},
+	"grpo export tensorboard --out": {"export tensorboard RUN --out", true},
+	"grpo replay --out":             {"replay --model tiny --rank 1 --datums DATUMS --out", true},
+	"grpo replay --run --out":       {"replay --run RUN --step 2 --out", true},
+	"grpo replay --dump-grads":      {"replay --model tiny --rank 1 --datums DATUMS --out OUT --dump-grads", false},
+	"grpo quantize --out":           {"quantize --model tiny --out", true},
+	"grpo manual --out":             {"manual --out", true},
+	"grpo export-model --out":       {"export-model --model tiny --out", true},
+	"grpo package --out":            {"package RUN --out", false},
+	"grpo merge --out":              {"merge --model tiny --adapter RUN/checkpoints/step_000002/adapter --out", true},
 }
 
 func TestWritersAreKnown(t *testing.T) {

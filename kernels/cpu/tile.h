@@ -3,8 +3,7 @@
 
 enum { SUBTILES = PANEL / (NV * VL) };
 
-// The columns of vector v in subtile s: neighbours, which never meet in one bank of the cache; or, in halves, odd vectors are of the
-// panel's second half.
+// The columns of vector v in subtile s: neighbours; or, in halves, odd vectors are of the panel's second half.
 INLINE int column_of(int s, int v, const int halves)
 {
 	return halves ? (s * (NV / 2) + v / 2) * VL + (v & 1) * (PANEL / 2) : (s * NV + v) * VL;
