@@ -24,12 +24,15 @@ endef
 HEADER = -I$(CURDIR)/kernels/cuda/include
 GPU = $(if $(findstring $(HEADER),$(CGO_CFLAGS)),,CGO_CFLAGS="$$($(GO) env CGO_CFLAGS) $(HEADER)")
 
+# The packages that have other files with the backend than without it: the others are read once.
+OTHER_WITH_GPU = $$(grep -rl --include='*.go' '^//go:build .*gpu' . | xargs -n1 dirname | sort -u)
+
 build: ## the command with the GPU backend, as bin/grpo; it starts on any machine
 	$(GPU) $(GO) build -tags gpu -o bin/grpo ./cmd/grpo
 
 test: ## all tests
 	$(GO) test ./...
-	$(GPU) $(GO) vet -tags gpu ./...
+	$(GPU) $(GO) vet -tags gpu $(OTHER_WITH_GPU)
 	@$(MAKE) --no-print-directory -j2 -Otarget test-cuda test-card
 
 .PHONY: test-cuda test-card
@@ -37,7 +40,8 @@ test-cuda: # the kernels on the emulated device, which keeps one core busy
 	$(GPU) $(GO) test -tags gpu -timeout 30m ./kernels/cuda/... ./kernels/device
 
 test-card: # what stands on them, on emulated cards
-	$(GPU) $(GO) test -tags gpu -timeout 30m -run Card ./model ./sampler ./internal/footprint ./cmd/grpo/...
+	$(GPU) $(GO) test -tags gpu -timeout 30m -run Card \
+		$$(grep -rl --include='*_test.go' '^func Test.*Card' cmd internal model sampler | xargs -n1 dirname | sort -u | sed 's|^|./|')
 
 .PHONY: rebuild
 rebuild: ## go run builds itself with the GPU backend where a driver answers, in earnest
@@ -138,7 +142,7 @@ lint: ## gofmt, go vet and staticcheck, which have nothing to say
 	@unformatted=$$(gofmt -l .); [ -z "$$unformatted" ] || { echo "gofmt would change:"; echo "$$unformatted"; exit 1; }
 	$(GO) vet ./...
 	$(GO) run $(STATICCHECK) ./...
-	$(GPU) $(GO) run $(STATICCHECK) -tags gpu ./kernels/... ./internal/... ./model ./sampler ./cmd/grpo/...
+	$(GPU) $(GO) run $(STATICCHECK) -tags gpu $(OTHER_WITH_GPU)
 
 check: ## what continuous integration runs
 	./.ci/run

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -217,8 +218,12 @@ func TestARunAgainstAServer(t *testing.T) {
 		}
 		requireSame(t, want, got)
 	}
-	most, _, open := game.Most()
-	require.Equal(t, []bool{true, true}, []bool{most <= 5, open == 0})
+	most, _, _ := game.Most()
+	require.LessOrEqual(t, most, 5)
+	require.Eventually(t, func() bool { // a busy server may be waited for longer than who leaves it waits
+		_, _, open := game.Most()
+		return open == 0
+	}, time.Minute, time.Millisecond)
 	require.Equal(t, 2*2*12*2, game.Stepped)
 	at.Close()
 	steps, _, err := replayed(t, dir, 2)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/provenance"
+	"github.com/seed-7879b91d/grpo/internal/racing"
 	"github.com/seed-7879b91d/grpo/internal/stats"
 	"github.com/seed-7879b91d/grpo/model"
 	"github.com/seed-7879b91d/grpo/reward"
@@ -28,17 +29,18 @@ func push(s *model.LossSequence) float64 {
 
 // A run goes on with the parts of the program's own that it began with, and with others where that is said.
 func TestARunThatLosesItsOwnPartsIsRefused(t *testing.T) {
-	for _, c := range []struct {
+	type change struct {
 		key         string
 		before, now []Option
 		refused     string
 		sandbox     bool // is opened without the own grader
-	}{
-		{"reward", nil, []Option{WithGrader(nil)}, "reward: that of the settings, before a grader of the program's own (WithGrader)", true},
+	}
+	for _, c := range racing.First([]change{
 		{"reward", nil, []Option{WrapGrader(same)}, "reward: a wrapper of the program's own (WrapGrader), before nothing around", false},
+		{"reward", nil, []Option{WithGrader(nil)}, "reward: that of the settings, before a grader of the program's own (WithGrader)", true},
 		{"advantage", []Option{WithAdvantage(StdAdvantages)}, nil, "advantage: that of the settings, before", false},
 		{"loss", nil, []Option{WithLoss(push)}, "loss: a loss of the program's own (WithLoss), before that of the settings", false},
-	} {
+	}...) {
 		s := setup{dir: t.TempDir(), words: []string{"max_steps=1", "eval_every=-1"}, options: c.before}
 		tr, _ := s.open(t)
 		run(t, tr)

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/stretchr/testify/require"
@@ -117,8 +118,10 @@ func TestOpenEnv(t *testing.T) {
 	require.True(t, machine(err, &s))
 	require.Equal(t, reward.ExcludedInfra, s.Excluded)
 	require.NoError(t, e.Close())
-	_, _, open := game.Most()
-	require.Zero(t, open)
+	require.Eventually(t, func() bool { // who vanishes says no goodbye that could be waited for
+		_, _, open := game.Most()
+		return open == 0
+	}, time.Minute, time.Millisecond)
 
 	moody := httptest.NewServer(&openenvtest.Server{Seedless: true})
 	defer moody.Close()
