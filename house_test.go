@@ -15,6 +15,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7879b91d/grpo/internal/racing"
 )
 
 // What a file, a function, a line and a package may have at the most.
@@ -39,6 +41,7 @@ type source struct {
 
 // TestHouseRules holds what keeps the code readable: a function fits a screen, a file a sitting.
 func TestHouseRules(t *testing.T) {
+	racing.Alone(t)
 	packages := map[string]int{}
 	files := handwritten(t)
 	require.Greater(t, len(files), 100)

@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7879b91d/grpo/internal/racing"
 )
 
 const module = "github.com/seed-7879b91d/grpo"
@@ -175,6 +177,7 @@ func room(pkg string) string {
 }
 
 func TestImportsPointDown(t *testing.T) {
+	racing.Alone(t)
 	for _, tags := range []string{"", "gpu"} {
 		t.Run("tags="+tags, func(t *testing.T) { importsPointDown(t, tags) })
 	}

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7879b91d/grpo/internal/racing"
 )
 
 // ownMounts is how a command gets mounts of its own: in a user namespace, which most machines give to everybody, or
@@ -42,20 +44,20 @@ func TestFullDisks(t *testing.T) {
 	want := remains(t, whole)
 	const larger = "mount -o remount,rw,size=100m run"
 	others := map[string]string{"rm run/.others": "head -c 20000k /dev/zero >run/.others || exit 97"}
-	for name, c := range map[string]struct {
-		size string
-		code int
-		says string
-		mend string
-	}{
-		"no room for a checkpoint": {"size=4500k", exitFailed, "checkpoint run/checkpoints/step_000004: ", larger},
-		"no room for metrics":      {"size=12k", exitFailed, "metrics.jsonl", larger},
-		"no room for completions":  {"size=20k", exitFailed, "rollouts.jsonl", larger},
-		"no room at all":           {"size=4k", exitBadInput, "run_dir: ", larger},
-		"not to be written to":     {"ro", exitBadInput, "run_dir: ", larger},
-		"filled by somebody else":  {"size=24500k", exitFailed, "checkpoint run/checkpoints/step_000004: ", "rm run/.others"},
-	} {
-		t.Run(name, func(t *testing.T) {
+	type disk struct {
+		name, size string
+		code       int
+		says, mend string
+	}
+	for _, c := range racing.First([]disk{
+		{"no room for a checkpoint", "size=4500k", exitFailed, "checkpoint run/checkpoints/step_000004: ", larger},
+		{"no room for metrics", "size=12k", exitFailed, "metrics.jsonl", larger},
+		{"no room for completions", "size=20k", exitFailed, "rollouts.jsonl", larger},
+		{"no room at all", "size=4k", exitBadInput, "run_dir: ", larger},
+		{"not to be written to", "ro", exitBadInput, "run_dir: ", larger},
+		{"filled by somebody else", "size=24500k", exitFailed, "checkpoint run/checkpoints/step_000004: ", "rm run/.others"},
+	}...) {
+		t.Run(c.name, func(t *testing.T) {
 			folder := t.TempDir()
 			require.NoError(t, os.Mkdir(filepath.Join(folder, "run"), 0o755))
 			script := `mount -t tmpfs -o ` + c.size + ` none run || exit 99

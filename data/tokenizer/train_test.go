@@ -13,6 +13,7 @@ import (
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/cputime"
+	"github.com/seed-7879b91d/grpo/internal/racing"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -224,6 +225,7 @@ func TestTrainRefuses(t *testing.T) {
 }
 
 func TestTrainIsFast(t *testing.T) {
+	racing.Alone(t)
 	// 3 MB in which no two pieces of a line are alike.
 	var texts []string
 	r := newRand(1)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/seed-7879b91d/grpo/data/tokenizer/tokenizertest"
 	"github.com/seed-7879b91d/grpo/internal/cputime"
+	"github.com/seed-7879b91d/grpo/internal/racing"
 )
 
 type vector struct {
@@ -19,6 +20,7 @@ type vector struct {
 
 // The vectors are what Hugging Face's tokenizer makes of texts with special tokens read as such.
 func TestQwen3Vectors(t *testing.T) {
+	racing.Alone(t)
 	tok, dir := qwen3(t)
 	var vectors []vector
 	readTestJSON(t, filepath.Join(dir, "vectors.json"), &vectors)

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-7879b91d/grpo/configs"
+	"github.com/seed-7879b91d/grpo/internal/racing"
 	"github.com/seed-7879b91d/grpo/kernels"
 	"github.com/seed-7879b91d/grpo/kernels/cpu"
 	"github.com/seed-7879b91d/grpo/model"
@@ -160,6 +161,7 @@ const columns = "| preset | model | weights as | weights | adapter | activations
 // The memory that each preset takes on a processor is what docs/presets.md says, from the shapes of the models as they were
 // published, and fits into what it is for.
 func TestPresetsTakeWhatTheTableSays(t *testing.T) {
+	racing.Alone(t)
 	b, err := cpu.New(cpu.Options{Threads: 2, Variant: "portable"}) // which has the same sizes everywhere
 	require.NoError(t, err)
 	defer func() { require.NoError(t, b.Close()) }()
