@@ -28,7 +28,7 @@ type Problem struct {
 	// Kind says how the answer is run. All tests of a problem are of this kind.
 	Kind Kind `json:"kind"`
 	// FuncName is what a Call problem calls: a module-level function, or a method of class Solution
-	// where the answer defines one. Empty for Stdin.
+	// where the answer defines one. Empty for Stdin. The assertions of an Assert problem call it, too.
 	FuncName string `json:"fn_name,omitempty"`
 	// Match is how the answer to an Answer problem is held to what is wanted. All its tests say the same.
 	Match match.By `json:"match,omitempty"`
@@ -111,7 +111,7 @@ type Record struct {
 }
 
 // Test is one check of an answer. A test of a Stdin problem has Stdin and Stdout, a test of a Call
-// problem has Args and Returns, a test of an Answer problem has Match.
+// problem has Args and Returns, a test of an Answer problem has Match, a test of an Assert problem has Assert.
 type Test struct {
 	// Stdin is everything the program can read, and Stdout what it must print.
 	Stdin, Stdout string
@@ -125,6 +125,10 @@ type Test struct {
 	UnwrapOK bool
 	// Match is what an answer that is no program must be.
 	Match Match
+	// Assert is Python that raises nothing where the answer is right: assertions that call FuncName, or what else Calls names of the
+	// answer. Setup runs before them; the answer sees neither. Given is code that the task gives, which runs before the answer.
+	Assert, Setup, Given string
+	Calls                []string
 	// Public says that whoever answers may see this test: its input, and what is expected. All others are hidden.
 	Public bool
 	// Limits, where set, take the place of the problem's.
@@ -136,6 +140,8 @@ func (t *Test) Kind() Kind {
 	switch {
 	case t.Match.By != "":
 		return Answer
+	case t.Assert != "":
+		return Assert
 	case t.Args != nil:
 		return Call
 	}
@@ -177,6 +183,8 @@ const (
 	Call
 	// Answer runs nothing: the answer is what was said.
 	Answer
+	// Assert runs assertions beside the answer, whose functions they call.
+	Assert
 )
 
 func (k Kind) String() string {
@@ -187,19 +195,21 @@ func (k Kind) String() string {
 		return "call"
 	case Answer:
 		return "answer"
+	case Assert:
+		return "assert"
 	}
 	return fmt.Sprintf("Kind(%d)", uint8(k))
 }
 
-// MarshalText writes "stdin", "call" or "answer".
+// MarshalText writes "stdin", "call", "answer" or "assert".
 func (k Kind) MarshalText() ([]byte, error) {
-	if k < Stdin || k > Answer {
+	if k < Stdin || k > Assert {
 		return nil, fmt.Errorf("%s is not a kind of problem", k)
 	}
 	return []byte(k.String()), nil
 }
 
-// UnmarshalText reads "stdin", "call" or "answer".
+// UnmarshalText reads "stdin", "call", "answer" or "assert".
 func (k *Kind) UnmarshalText(text []byte) error {
 	switch string(text) {
 	case "stdin":
@@ -208,8 +218,10 @@ func (k *Kind) UnmarshalText(text []byte) error {
 		*k = Call
 	case "answer":
 		*k = Answer
+	case "assert":
+		*k = Assert
 	default:
-		return fmt.Errorf("kind %q: expected \"stdin\", \"call\" or \"answer\"", text)
+		return fmt.Errorf("kind %q: expected \"stdin\", \"call\", \"answer\" or \"assert\"", text)
 	}
 	return nil
 }

@@ -47,7 +47,7 @@ func TestKindIsClosed(t *testing.T) {
 	_, err := json.Marshal(Kind(0))
 	require.Error(t, err)
 	var k Kind
-	require.ErrorContains(t, json.Unmarshal([]byte(`"shell"`), &k), `expected "stdin", "call" or "answer"`)
+	require.ErrorContains(t, json.Unmarshal([]byte(`"shell"`), &k), `expected "stdin", "call", "answer" or "assert"`)
 }
 
 func TestProblemTests(t *testing.T) {

@@ -8,20 +8,35 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/jsonl"
 )
 
-// wireTest is a test as JSON: {"stdin","stdout"}, {"args","returns"} or one key of MatchKeys, never a mixture.
+// wireTest is a test as JSON: {"stdin","stdout"}, {"args","returns"}, {"assert"} or one key of MatchKeys, never a mixture.
 type wireTest struct {
 	Stdin    *string            `json:"stdin,omitempty"`
 	Stdout   *string            `json:"stdout,omitempty"`
 	Args     *[]json.RawMessage `json:"args,omitempty"`
 	Returns  json.RawMessage    `json:"returns,omitempty"`
 	UnwrapOK bool               `json:"unwrap_ok,omitempty"`
+	AssertKeys
 	MatchKeys
 	Public bool `json:"public,omitempty"`
 	Limits
 }
 
+// AssertKeys are the assertions of a Test as JSON.
+type AssertKeys struct {
+	Assert string   `json:"assert,omitempty"`
+	Setup  string   `json:"setup,omitempty"`
+	Given  string   `json:"given,omitempty"`
+	Calls  []string `json:"calls,omitempty"`
+}
+
+func (k *AssertKeys) none() bool {
+	return k.Assert == "" && k.Setup == "" && k.Given == "" && k.Calls == nil
+}
+
 func (t *Test) wire() wireTest {
 	switch t.Kind() {
+	case Assert:
+		return wireTest{AssertKeys: AssertKeys{t.Assert, t.Setup, t.Given, t.Calls}, Public: t.Public, Limits: t.Limits}
 	case Call:
 		return wireTest{Args: &t.Args, Returns: t.Returns, UnwrapOK: t.UnwrapOK, Public: t.Public, Limits: t.Limits}
 	case Answer:
@@ -34,6 +49,11 @@ func (v *wireTest) test() (Test, error) {
 	noStdin, noCall := v.Stdin == nil && v.Stdout == nil, v.Args == nil && v.Returns == nil && !v.UnwrapOK
 	match, matches := v.Match()
 	switch {
+	case !v.AssertKeys.none():
+		if k := v.AssertKeys; k.Assert != "" && noStdin && noCall && matches == 0 {
+			return Test{Assert: k.Assert, Setup: k.Setup, Given: k.Given, Calls: k.Calls, Public: v.Public, Limits: v.Limits}, nil
+		}
+		return Test{}, errors.New(`a test with "setup", "given" or "calls" has "assert", and nothing of another kind`)
 	case matches > 0:
 		if matches == 1 && noStdin && noCall && v.Limits == (Limits{}) {
 			return Test{Match: match, Public: v.Public}, nil
@@ -44,10 +64,10 @@ func (v *wireTest) test() (Test, error) {
 	case noStdin && v.Args != nil && v.Returns != nil:
 		return Test{Args: *v.Args, Returns: v.Returns, UnwrapOK: v.UnwrapOK, Public: v.Public, Limits: v.Limits}, nil
 	}
-	return Test{}, errors.New(`a test has either "stdin" and "stdout", or "args" and "returns"`)
+	return Test{}, errors.New(`a test has either "stdin" and "stdout", or "args" and "returns", or "assert"`)
 }
 
-// MarshalJSON writes {"stdin","stdout"}, {"args","returns"} or the one key of MatchKeys.
+// MarshalJSON writes {"stdin","stdout"}, {"args","returns"}, {"assert"} or the one key of MatchKeys.
 func (t Test) MarshalJSON() ([]byte, error) { return jsonl.Marshal(t.wire()) }
 
 // UnmarshalJSON reads what MarshalJSON writes. It fails where a test is of both kinds or of none.

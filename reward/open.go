@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/reward/assertion"
 	"github.com/seed-7879b91d/grpo/reward/fusion"
 	"github.com/seed-7879b91d/grpo/reward/referee"
 	"github.com/seed-7879b91d/grpo/reward/sandbox"
@@ -98,9 +99,12 @@ func Open(ctx context.Context, cfg Config) (*Judge, error) {
 // judge adds the cells for trusted code: checkers, and the reward file, loaded where there is one.
 func (cfg Config) judge(ctx context.Context, rules Rules, options sandbox.Options, submissions closingRunner) (*Judge, error) {
 	trusted := &lazyPool{options: options}
+	programs, asserts := assertion.Cells(options)
+	asserted, asserting := &lazyPool{options: programs}, &lazyPool{options: asserts} // places that tools of a conversation never hold
 	if cfg.File == "" {
 		j := NewJudge(rules, submissions, trusted, nil)
-		j.closers = []interface{ Close() error }{submissions, trusted}
+		j.closers = []interface{ Close() error }{submissions, trusted, asserted, asserting}
+		j.tester.assertions = assertion.New(asserted.open, asserting.open)
 		return j, nil
 	}
 	customs, takes, err := cfg.openFile(ctx, options, submissions)
@@ -112,7 +116,8 @@ func (cfg Config) judge(ctx context.Context, rules Rules, options sandbox.Option
 	}
 	j := NewJudge(rules, submissions, trusted, customs)
 	j.custom.file, j.custom.takes = cfg.File, takes
-	j.closers = []interface{ Close() error }{submissions, trusted, customs}
+	j.closers = []interface{ Close() error }{submissions, trusted, customs, asserted, asserting}
+	j.tester.assertions = assertion.New(asserted.open, asserting.open)
 	return j, nil
 }
 
@@ -216,11 +221,16 @@ type lazyPool struct {
 
 func (l *lazyPool) Run(ctx context.Context, group string, prog sandbox.Program, inputs []sandbox.Input, limits sandbox.Limits,
 	each func(i int, r sandbox.Result) (more bool)) error {
-	l.once.Do(func() { l.pool, l.err = sandbox.Open(context.WithoutCancel(ctx), l.options) })
-	if l.err != nil {
-		return l.err
+	pool, err := l.open(ctx)
+	if err != nil {
+		return err
 	}
-	return l.pool.Run(ctx, group, prog, inputs, limits, each)
+	return pool.Run(ctx, group, prog, inputs, limits, each)
+}
+
+func (l *lazyPool) open(ctx context.Context) (*sandbox.Pool, error) {
+	l.once.Do(func() { l.pool, l.err = sandbox.Open(context.WithoutCancel(ctx), l.options) })
+	return l.pool, l.err
 }
 
 // Close closes the pool where it was opened, and keeps it from being opened later.

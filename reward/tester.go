@@ -7,9 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/seed-7879b91d/grpo/data"
+	"github.com/seed-7879b91d/grpo/reward/assertion"
 	"github.com/seed-7879b91d/grpo/reward/sandbox"
 )
 
@@ -22,6 +24,8 @@ type tester struct {
 	patience int
 	sets     *testSets
 	seen     *flights[[sha256.Size]byte, outcome]
+
+	assertions Runner // of Assert problems
 }
 
 // outcome is what the tests say about a program.
@@ -108,7 +112,14 @@ func (r *run) batch(ctx context.Context, order []int, limits sandbox.Limits) err
 	var last sandbox.Result
 	var failed error
 	ran := 0
-	err := r.runner.Run(ctx, r.group, r.program, inputs, limits, func(i int, result sandbox.Result) bool {
+	runner := r.runner
+	if r.set.problem.Kind == data.Assert {
+		if runner = r.assertions; runner == nil {
+			return fmt.Errorf("problem %s: its tests are assertions, and this judge has no cells for them: it has to come from Open",
+				r.set.problem.ID)
+		}
+	}
+	err := runner.Run(ctx, r.group, r.program, inputs, limits, func(i int, result sandbox.Result) bool {
 		ran++
 		r.cpu += result.CPU
 		if r.results != nil {
@@ -180,6 +191,10 @@ func (r *run) verdict(test int, result sandbox.Result) (Verdict, error) {
 	if v := ended(result.Status); v != "" {
 		return v, nil
 	}
+	if r.set.problem.Kind == data.Assert && strings.HasPrefix(result.Stderr, assertion.Faulty) {
+		r.note = checkerNote + result.Stderr
+		r.checker.fail(result.Stderr)
+	}
 	right, err := right(&r.set.tests[test], result, r.set.problem.Tolerance)
 	if err != nil {
 		return "", fmt.Errorf("problem %s: %w", r.set.problem.ID, err)
@@ -190,6 +205,8 @@ func (r *run) verdict(test int, result sandbox.Result) (Verdict, error) {
 // right says whether the answer is the one wanted.
 func right(t *data.Test, result sandbox.Result, tolerance float64) (bool, error) {
 	switch {
+	case t.Kind() == data.Assert:
+		return string(result.Value) == "true", nil
 	case t.Kind() == data.Call && result.Value == nil:
 		return false, nil
 	case t.Kind() == data.Call:

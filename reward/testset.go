@@ -10,6 +10,7 @@ import (
 
 	"github.com/seed-7879b91d/grpo/data"
 	"github.com/seed-7879b91d/grpo/data/match"
+	"github.com/seed-7879b91d/grpo/reward/assertion"
 	"github.com/seed-7879b91d/grpo/reward/sandbox"
 )
 
@@ -98,7 +99,9 @@ func (s *testSet) load(ctx context.Context, maxTests int) (err error) {
 			return err
 		}
 		hash.Write(encoded)
-		s.inputs[i] = sandbox.Input{Stdin: []byte(s.tests[i].Stdin), Args: s.tests[i].Args}
+		if s.inputs[i] = (sandbox.Input{Stdin: []byte(s.tests[i].Stdin), Args: s.tests[i].Args}); s.problem.Kind == data.Assert {
+			s.inputs[i] = assertion.Input(s.problem, &s.tests[i])
+		}
 		s.tests[i].Stdin = "" // inputs holds it now
 	}
 	hash.Sum(s.digest[:0])

@@ -21,7 +21,7 @@ func TestDocumentedExamples(t *testing.T) {
 		lines.Write(m[1])
 	}
 	set := open(t, write(t, t.TempDir(), "docs.jsonl", lines.String()), Options{Strict: true})
-	require.Len(t, set.Problems(), 18)
+	require.Len(t, set.Problems(), 20)
 	require.Empty(t, set.Manifest().Unread)
 
 	template := regexp.MustCompile("(?s)```\n({{define.*?)```").FindSubmatch(page)

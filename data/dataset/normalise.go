@@ -185,7 +185,7 @@ func (r *row) checkKind(found data.Kind) error {
 	}
 	var said data.Kind
 	if err := said.UnmarshalText([]byte(s)); err != nil {
-		return refuse(BadField, `"kind": found %s, expected "stdin", "call" or "answer"`, clip(s))
+		return refuse(BadField, `"kind": found %s, expected "stdin", "call", "answer" or "assert"`, clip(s))
 	}
 	if said != found {
 		return refuse(BadTests, `"kind" says %s, but the tests are of kind %s`, said, found)

@@ -176,7 +176,7 @@ var refusals = []struct {
 	{"null as output", `{"prompt":"x","tests":[{"input":"","output":null}]}`, BadTests, "found null"},
 	{"call or not", `{"prompt":"x","metadata":{"func_name":"f"},"tests":[{"input":"1","output":"2"}]}`, BadTests, "testtype"},
 	{"kind says otherwise", `{"prompt":"x","kind":"call",` + stdin + `}`, BadTests, `"kind" says call`},
-	{"unknown kind", `{"prompt":"x","kind":"shell",` + stdin + `}`, BadField, `expected "stdin", "call" or "answer"`},
+	{"unknown kind", `{"prompt":"x","kind":"shell",` + stdin + `}`, BadField, `expected "stdin", "call", "answer" or "assert"`},
 	{"both kinds", `{"prompt":"x","fn_name":"f","tests":[{"stdin":"","stdout":""},{"args":[],"returns":1}]}`, MixedKinds,
 		"tests[1] is of kind call"},
 	{"no function name", `{"prompt":"x","tests":[{"args":[],"returns":1}]}`, NoFunction, `"fn_name"`},

@@ -295,3 +295,12 @@ func clip(s string) string {
 	}
 	return strconv.Quote(s[:cut] + "…")
 }
+
+// wholeNumber gives the digits of a JSON number that has neither a fraction nor an exponent.
+func wholeNumber(raw json.RawMessage) (string, bool) {
+	digits := bytes.TrimPrefix(raw, []byte("-"))
+	if len(digits) == 0 || len(bytes.Trim(digits, "0123456789")) > 0 {
+		return "", false
+	}
+	return string(raw), true
+}

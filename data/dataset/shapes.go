@@ -1,7 +1,6 @@
 package dataset
 
 import (
-	"bytes"
 	"encoding/json"
 	"strings"
 
@@ -10,7 +9,7 @@ import (
 
 // looseTest is the union of the shapes in which collections write one test:
 //
-//	own tasks        {"stdin","stdout"}, {"args","returns","unwrap_ok"}, or one key of data.MatchKeys
+//	own tasks        {"stdin","stdout"}, {"args","returns","unwrap_ok"}, {"assert"}, or one key of data.MatchKeys
 //	PrimeIntellect   {"type":"stdin_stdout"|"function_call","fn_name","input","output"}
 //	LiveCodeBench    {"testtype":"stdin"|"functional","input","output"}
 //	Codeforces       {"input","output"}
@@ -31,6 +30,7 @@ type looseTest struct {
 	Input    json.RawMessage `json:"input"`
 	Output   json.RawMessage `json:"output"`
 
+	data.AssertKeys
 	data.MatchKeys
 	data.Limits
 }
@@ -75,6 +75,9 @@ func (r *row) readTests(p *data.Problem, meta rowMetadata) ([]data.Test, error) 
 		return tests, r.settleAnswer(p, tests)
 	}
 	r.leave("match")
+	if p.Kind == data.Assert {
+		return tests, r.settleAssert(p, tests)
+	}
 	p.FuncName, err = names.settle(p.Kind, loose)
 	return tests, err
 }
@@ -146,7 +149,7 @@ func (t *looseTest) kind(names functionNames) (data.Kind, error) {
 	}
 	if t.Input == nil || t.Output == nil {
 		return 0, refuse(BadTests, `expected "stdin" and "stdout", or "args" and "returns", or "input" and "output", `+
-			`or one of "exact", "regex", "json_schema" and "math"`)
+			`or "assert", or one of "exact", "regex", "json_schema" and "math"`)
 	}
 	declared := t.Type
 	if declared == "" {
@@ -177,7 +180,7 @@ func (t *looseTest) kind(names functionNames) (data.Kind, error) {
 // field in every row, so that a null says nothing by itself; only in "returns" it may be a value.
 func (t *looseTest) own() bool {
 	_, matches := t.Match()
-	return t.Stdin != nil || t.Stdout != nil || t.Args != nil || t.Returns != nil && t.Input == nil || matches > 0
+	return t.Stdin != nil || t.Stdout != nil || t.Args != nil || t.Returns != nil && t.Input == nil || matches > 0 || t.Assert != ""
 }
 
 func (t *looseTest) ownKind() (data.Kind, error) {
@@ -185,6 +188,10 @@ func (t *looseTest) ownKind() (data.Kind, error) {
 	anyStdin, anyCall := t.Stdin != nil || t.Stdout != nil, t.Args != nil || present(t.Returns)
 	_, matches := t.Match()
 	switch {
+	case t.Assert != "" && matches == 0 && !anyStdin && !anyCall && !t.UnwrapOK && !present(t.Input) && !present(t.Output):
+		return data.Assert, nil
+	case t.Assert != "":
+		return 0, refuse(BadTests, `expected "assert" alone, with "setup", "given" and "calls" where it needs them`)
 	case matches == 1 && !anyStdin && !anyCall && !t.UnwrapOK && !present(t.Input) && !present(t.Output):
 		return data.Answer, nil
 	case matches > 0:
@@ -206,6 +213,9 @@ func (t *looseTest) normalise(kind data.Kind) (out data.Test, err error) {
 	out.Limits, out.Public = t.Limits, t.Public
 	if kind == data.Answer {
 		return t.answer()
+	}
+	if kind == data.Assert {
+		return t.assertion(out)
 	}
 	if t.Stdin != nil {
 		out.Stdin, out.Stdout = *t.Stdin, *t.Stdout
@@ -335,13 +345,4 @@ func inTest(i int, err error) error {
 		return refuse(r.Reason, "tests[%d]: %s", i, r.Detail)
 	}
 	return err
-}
-
-// wholeNumber gives the digits of a JSON number that has neither a fraction nor an exponent.
-func wholeNumber(raw json.RawMessage) (string, bool) {
-	digits := bytes.TrimPrefix(raw, []byte("-"))
-	if len(digits) == 0 || len(bytes.Trim(digits, "0123456789")) > 0 {
-		return "", false
-	}
-	return string(raw), true
 }

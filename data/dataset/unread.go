@@ -14,7 +14,8 @@ import (
 // testKeys are the fields of a test, in small letters: encoding/json passes over the case.
 var testKeys = func() map[string]bool {
 	keys := map[string]bool{}
-	for _, t := range []reflect.Type{reflect.TypeFor[looseTest](), reflect.TypeFor[data.Limits](), reflect.TypeFor[data.MatchKeys]()} {
+	for _, t := range []reflect.Type{reflect.TypeFor[looseTest](), reflect.TypeFor[data.Limits](), reflect.TypeFor[data.MatchKeys](),
+		reflect.TypeFor[data.AssertKeys]()} {
 		for i := range t.NumField() {
 			key, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
 			keys[key] = true

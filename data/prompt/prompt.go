@@ -24,6 +24,7 @@ type Builder struct {
 	text   *template.Template
 
 	answers *template.Template // of problems that want no program, in the project's own wording; nil: text
+	asserts *template.Template // of problems whose tests are assertions, in the default wording; nil: text
 }
 
 // Fingerprint is the SHA-256 of the wording, as problems of these sets are asked with it.
@@ -33,6 +34,10 @@ func (b *Builder) Fingerprint(sets ...[]data.Problem) string {
 	if b.answers != nil && slices.ContainsFunc(slices.Concat(sets...), isAnswer) {
 		source += answerText
 	}
+	isAssert := func(p data.Problem) bool { return p.Kind == data.Assert }
+	if b.asserts != nil && slices.ContainsFunc(slices.Concat(sets...), isAssert) {
+		source += assertText
+	}
 	return fmt.Sprintf("%x", sha256.Sum256([]byte(source)))
 }
 
@@ -41,7 +46,7 @@ type fields struct {
 	ID, Source  string
 	Statement   string
 	StarterCode string // "" where the problem has none
-	Kind        string // "stdin", "call" or "answer"
+	Kind        string // "stdin", "call", "answer" or "assert"
 	FuncName    string // of a call
 	Match       string // of an answer: "exact", "regex", "json_schema" or "math"
 }
@@ -56,11 +61,16 @@ var (
 	defaultText string
 	//go:embed answer.tmpl
 	answerText string
+	//go:embed assert.tmpl
+	assertText string
 )
 
 // Default is the builder with the project's own wording: one user message.
 func Default() *Builder {
 	b, err := Own("the default prompt template", defaultText)
+	if err == nil {
+		b.asserts, err = template.New("user").Funcs(functions).Parse(strings.TrimSuffix(assertText, "\n"))
+	}
 	if err != nil {
 		panic(err) // a test builds it
 	}
@@ -77,7 +87,7 @@ func Own(name, text string) (*Builder, error) {
 }
 
 // Load reads a template of Go's text/template. It may use .Statement, .StarterCode, .Kind ("stdin",
-// "call" or "answer"), .FuncName, .Match, .ID and .Source, and the functions trim and trimRight. Its text is the user
+// "call", "answer" or "assert"), .FuncName, .Match, .ID and .Source, and the functions trim and trimRight. Its text is the user
 // message, to the letter, except that one line feed at the end of the file is the editor's; a
 // template defined in it under the name "system" is the system message.
 func Load(path string) (*Builder, error) {
@@ -131,6 +141,9 @@ func (b *Builder) Messages(p *data.Problem) ([]chat.Message, error) {
 	wording := b.text
 	if p.Kind == data.Answer && b.answers != nil {
 		wording = b.answers
+	}
+	if p.Kind == data.Assert && b.asserts != nil {
+		wording = b.asserts
 	}
 	var messages []chat.Message
 	for _, part := range []struct{ template, role string }{{"system", "system"}, {"user", "user"}} {

@@ -156,6 +156,9 @@ func (r *runTests) failure(i int, s *reward.Seen, n int) string {
 
 // shown is what went into a test, what is expected and what came out.
 func shown(t *data.Test, result *sandbox.Result) (input, expected, got string) {
+	if t.Kind() == data.Assert {
+		return t.Assert, "nothing is raised", strings.TrimSpace(result.Stderr)
+	}
 	if t.Kind() != data.Call {
 		return t.Stdin, t.Stdout, string(result.Stdout)
 	}

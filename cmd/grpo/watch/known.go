@@ -96,6 +96,8 @@ func shownTest(p *data.Problem, t *data.Test) browser.Test {
 		return browser.Test{Input: p.FuncName + "(" + strings.Join(args, ", ") + ")", Expected: string(bytes.TrimSpace(t.Returns))}
 	case data.Answer:
 		return browser.Test{Expected: t.Match.Want}
+	case data.Assert:
+		return browser.Test{Input: t.Assert}
 	}
 	return browser.Test{Input: t.Stdin, Expected: t.Stdout}
 }

@@ -1,0 +1,37 @@
+package dataset
+
+import (
+	"strings"
+
+	"github.com/seed-7879b91d/grpo/data"
+)
+
+// assertion makes the typed test of one that is Python.
+func (t *looseTest) assertion(out data.Test) (data.Test, error) {
+	if strings.TrimSpace(t.Assert) == "" {
+		return out, refuse(BadExpected, `"assert": found blank text, expected Python such as assert f(2) == 4`)
+	}
+	for _, name := range t.Calls {
+		if !identifier(name) {
+			return out, refuse(NoFunction, `"calls": found %s, expected names of Python`, clip(name))
+		}
+	}
+	out.Assert, out.Setup, out.Given, out.Calls = t.Assert, t.Setup, t.Given, t.Calls
+	return out, nil
+}
+
+// settleAssert holds the row against its tests, which have to name what of the answer they call.
+func (r *row) settleAssert(p *data.Problem, tests []data.Test) error {
+	if p.FuncName != "" && !identifier(p.FuncName) {
+		return refuse(NoFunction, `found %s, expected the name of a Python function in "fn_name"`, clip(p.FuncName))
+	}
+	for i := range tests {
+		if p.FuncName == "" && len(tests[i].Calls) == 0 {
+			return refuse(NoFunction, `tests[%d]: nothing says what it calls; expected "fn_name" in the row, or "calls" in the test`, i)
+		}
+	}
+	if p.Checker != "" || p.Tolerance != 0 {
+		return refuse(BadField, `found "checker" or "tolerance" beside "assert", which decides by itself: leave it out`)
+	}
+	return nil
+}

@@ -1,0 +1,165 @@
+"""The trusted side of a test: runs what the author of the problem wrote, and has the program's functions called on the other side."""
+import builtins
+import traceback
+
+TOKEN = bytes(8)
+FAILURES = []  # exceptions that are the program's
+ASKED = []  # whether the program was asked for anything yet
+# What a program raises is raised here as well where a test could expect it. StopIteration and the like would mean something to
+# those who only call the function: they are none of these.
+EXPECTED = {e.__name__: e for e in (
+    ArithmeticError, AttributeError, EOFError, IndexError, KeyError, LookupError, NameError, NotImplementedError, OSError,
+    OverflowError, RecursionError, RuntimeError, TypeError, UnicodeError, ValueError, ZeroDivisionError)}
+
+
+class ProgramFailed(BaseException):
+    """The program has failed in a way that no test expects."""
+
+
+class NotPlain(BaseException):
+    """The test wants to pass on what cannot cross."""
+
+
+def say(message):
+    give(TOKEN, message)
+
+
+def fail(text):
+    failure = ProgramFailed(text)
+    FAILURES.append(failure)
+    raise failure
+
+
+def cannot_cross(value):
+    raise NotPlain("a value of type %s cannot be passed to the program: it is not plain data" % type(value).__name__)
+
+
+def stands(value):
+    """What stands for an object of the program's on the way back."""
+    if type(value) is Held:
+        return ["h", object.__getattribute__(value, "_place"), ""]
+    cannot_cross(value)
+
+
+def packed(value):
+    try:
+        return encode(value, stands)
+    except NoValue as problem:
+        raise NotPlain("%s cannot be passed to the program" % problem)
+
+
+def ask(*question):
+    """Has the program's side do something, and gives back the value."""
+    global TOKEN
+    ASKED.append(True)
+    text = to_json(question).encode()
+    if len(text) > MOST_ANSWER:
+        raise NotPlain("what is passed to the program has %d bytes; at most %d" % (len(text), MOST_ANSWER))
+    say(b"Q" + text)
+    TOKEN, answer = hear()
+    try:
+        tree = from_json(answer[1:])
+        if answer[:1] == b"V":
+            return decode(tree, Held)
+        kind, text = tree
+        kind, text = str(kind), str(text)[:2000]
+    except Exception:  # not JSON, not a value, not hashable, nested too deep
+        fail("what the program gave back is no plain value")
+    if kind not in EXPECTED:
+        fail((kind + ": " + text) if kind else text)
+    try:
+        failure = EXPECTED[kind](text)
+    except TypeError:  # those of Unicode want more to be told
+        failure = ValueError(text)
+    FAILURES.append(failure)
+    raise failure
+
+
+class Held:
+    """An object that stays with the program: a test can call it, look at what it has, go through it and pass it back."""
+    __slots__ = ("_place", "_name")
+
+    def __init__(self, place, name):
+        object.__setattr__(self, "_place", place)
+        object.__setattr__(self, "_name", str(name)[:100])
+
+    def __call__(self, *args, **named):
+        return ask("call", self._place, packed(list(args)), packed(named))
+
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return ask("get", self._place, name)
+
+    def __setattr__(self, name, value):
+        return ask("set", self._place, name, packed(value))
+
+    def __iter__(self):
+        return iter(ask("list", self._place))
+
+    def __eq__(self, other):
+        if type(other) is Held:
+            return self._place == other._place
+        return self.refuse()
+
+    def __hash__(self):
+        return hash(self._place)
+
+    def __bool__(self):
+        return self.refuse()
+
+    def refuse(self):
+        fail("the program returned an object of type %s, which is not plain data" % self._name)
+
+
+def explained(problem):
+    """An exception in a line, with the line of the test that it came from."""
+    text = "".join(traceback.format_exception_only(type(problem), problem)).strip()
+    places = [f for f in traceback.extract_tb(problem.__traceback__) if f.filename in SOURCES]
+    if places:
+        lines = SOURCES[places[-1].filename].splitlines()
+        at = places[-1].lineno
+        if 0 < at <= len(lines):
+            text = "%s: %s" % (lines[at - 1].strip(), text)
+    return text[:2000].encode("utf-8", "backslashreplace")
+
+
+SOURCES = {}
+
+
+def compiled(name, source):
+    SOURCES[name] = source
+    return compile(source, name, "exec", dont_inherit=True)
+
+
+def judge(test):
+    """Runs a test, and gives what is to be said of it."""
+    names = {"__name__": "assertions", "__builtins__": builtins}
+    function = test.get("function", "")
+    try:
+        setup, source = compiled("setup", test.get("setup", "")), compiled("test", test["source"])
+        for name in test.get("calls", ()):
+            names[name] = Held(name, name)
+        if function:
+            names[function] = Held(function, function)
+        exec(setup, names)
+        if function:
+            names[function] = Held(function, function)
+        exec(source, names)
+        return b"P"
+    except BaseException as problem:
+        if any(problem is failure for failure in FAILURES):
+            return b"X" + explained(problem) if type(problem) is not ProgramFailed else b"X" + str(problem).encode("utf-8", "backslashreplace")
+        faulty = isinstance(problem, (NotPlain, SystemExit, SyntaxError)) or not ASKED and not isinstance(problem, AssertionError)
+        return (b"E" if faulty else b"F") + explained(problem)
+
+
+def serve(names):
+    global TOKEN
+    sys.setrecursionlimit(5000)
+    any_digits()
+    say(b"")
+    while True:
+        TOKEN, message = hear()
+        del FAILURES[:], ASKED[:]
+        say(judge(json.loads(message)))
