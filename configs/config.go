@@ -54,8 +54,9 @@ type Config struct {
 	AnswerMatch string `json:"answer_match" enum:"row exact regex json_schema math"`
 	// A file with the wording of the prompt, as a Go text/template. Empty: the project's own.
 	PromptTemplate string `json:"prompt_template"`
-	// How a conversation becomes tokens. auto: as the chat template among the model's files asks.
-	Renderer string `json:"renderer" enum:"auto qwen3_instruct qwen3 qwen3_disable_thinking"`
+	// How a conversation becomes tokens. auto: as the chat template among the model's files asks; plain: what is said as it is, for models
+	// that go on with a text.
+	Renderer string `json:"renderer" enum:"auto plain qwen3_instruct qwen3 qwen3_disable_thinking"`
 	// What the chat template takes for today. Empty: none, and a template that asks for it fails.
 	ChatDate string `json:"chat_date"`
 	// Variables of the model's chat template, as a JSON object of names and values. Empty: none.

@@ -92,7 +92,7 @@ func TestChoicesAreThoseOfThePackages(t *testing.T) {
 	for i, target := range lora.AllTargets() {
 		require.Equal(t, values["lora_targets"][i], target.String())
 	}
-	require.ElementsMatch(t, values["renderer"], append(chat.Names(), "auto"))
+	require.ElementsMatch(t, values["renderer"], append(chat.Names(), "auto", "plain"))
 }
 
 // spelled are the names of values.

@@ -12,6 +12,7 @@ import (
 	"github.com/seed-7879b91d/grpo"
 	"github.com/seed-7879b91d/grpo/cmd/grpo/outcome"
 	"github.com/seed-7879b91d/grpo/cmd/grpo/screen"
+	"github.com/seed-7879b91d/grpo/cmd/grpo/suites"
 	"github.com/seed-7879b91d/grpo/configs"
 	"github.com/seed-7879b91d/grpo/data/dataset"
 	"github.com/seed-7879b91d/grpo/internal/atomicfile"
@@ -32,7 +33,10 @@ type evalFlags struct {
 	json                          bool
 	out, device                   string
 
-	checkpoint string // of the run
+	checkpoint string          // of the run
+	trained    *configs.Config // what the run was trained with
+	suite      suites.Flags
+	plan       *suites.Plan // nil: no suite
 }
 
 func newEvalCmd() *cobra.Command {
@@ -54,11 +58,18 @@ pass@1 (greedy) comes with a bootstrap interval of 95 %; pass@1 and pass@k of th
 estimates, and best of k is the mean of the best reward among the first k. --out writes for each completion
 {"problem","sample","temperature","text","tokens","truncated","verdict","score","passed","total"}: the greedy
 one has the temperature 0, the verdict is "" where nothing was run, and the score null where the machine
-failed. key=value are settings as those of a run, such as threads=2, eval_top_p=0.9 or sandbox=unsafe.`,
+failed. key=value are settings as those of a run, such as threads=2, eval_top_p=0.9 or sandbox=unsafe.
+
+--suite asks a set that papers report on, in their number of samples, temperature and tokens, unless flags say
+others; --data is then where the set lies, in place of the Hub. --card writes results and every setting, with the
+problems that are in what the model was trained on (--against). --oracle judges the set's own solutions instead.`,
 		Example: `  grpo eval
   grpo eval --run runs/x
   grpo eval --run runs/x --step 20 --data tasks.jsonl --samples 8 --k 4
   grpo eval --adapter runs/x/checkpoints/step_000060/adapter
+  grpo eval --suite humaneval --model ~/Qwen3-0.6B --card humaneval.md
+  grpo eval --suite livecodebench --from 2024-08-01 --to 2025-02-01 --run runs/x --card lcb.json
+  grpo eval --suite mbpp --style completion --model ~/Qwen3-0.6B-Base --data ~/mbpp
   grpo eval --model ~/Qwen3-0.6B --data tasks.jsonl --problems 100 --samples 0 --max-tokens 2048 --json --out answers.jsonl`,
 		Args: trainArgs,
 		RunE: func(cmd *cobra.Command, words []string) error { return f.run(cmd, words) },
@@ -81,12 +92,16 @@ failed. key=value are settings as those of a run, such as threads=2, eval_top_p=
 	registerDevice(cmd, &f.device)
 	fl.BoolVar(&f.json, "json", false, "one JSON object in place of the table")
 	fl.StringVar(&f.out, "out", "", "`file` for one line of JSON a completion")
+	f.suite.Register(cmd)
 	cmd.MarkFlagsMutuallyExclusive("run", "model")
 	cmd.MarkFlagsMutuallyExclusive("run", "adapter")
 	return cmd
 }
 
 func (f *evalFlags) run(cmd *cobra.Command, words []string) error {
+	if err := f.openSuite(cmd, words); err != nil {
+		return err
+	}
 	cfg, err := f.config(words)
 	if err != nil {
 		return err
@@ -100,6 +115,9 @@ func (f *evalFlags) run(cmd *cobra.Command, words []string) error {
 	if err := f.checkOut(cfg); err != nil { // before the hours that an evaluation may take
 		return err
 	}
+	if f.suite.Oracle {
+		return f.judgeSolutions(cmd, cfg)
+	}
 	b, err := openDevice(cmd.Context())(cfg.Device, cfg.Threads)
 	if err != nil {
 		return err
@@ -110,16 +128,12 @@ func (f *evalFlags) run(cmd *cobra.Command, words []string) error {
 	if err != nil {
 		return err
 	}
-	r, err := f.evaluate(cmd.Context(), e)
+	r, card, err := f.evaluate(cmd.Context(), e, b.Name())
 	show.End()
 	if err = errors.Join(err, e.Close()); err != nil {
 		return err
 	}
-	r.Backend = b.Name()
-	if f.json {
-		return printJSON(cmd.OutOrStdout(), r)
-	}
-	return r.Print(cmd.OutOrStdout())
+	return f.print(cmd.OutOrStdout(), r, card)
 }
 
 // checkOut looks at where the completions go, for an evaluation with these settings.
@@ -131,7 +145,7 @@ func (f *evalFlags) checkOut(cfg *configs.Config) error {
 // open opens an evaluator with these settings, or with those of a run.
 func (f *evalFlags) open(cmd *cobra.Command, cfg *configs.Config, b kernels.Backend, show *screen.Screen) (*grpo.Evaluator, error) {
 	if f.recorded == "" {
-		return grpo.OpenEvaluator(cmd.Context(), cfg, b, show)
+		return grpo.OpenEvaluator(cmd.Context(), cfg, b, show, f.grading()...)
 	}
 	saved, err := grpo.OpenSaved(f.recorded, f.step, show)
 	if err != nil {
@@ -141,11 +155,13 @@ func (f *evalFlags) open(cmd *cobra.Command, cfg *configs.Config, b kernels.Back
 		return nil, badinput.Errorf("%s: the run has no test_data; type --data SOURCE", f.recorded)
 	}
 	return saved.Evaluator(cmd.Context(), b, func(c *configs.Config) error {
+		trained := *c
+		f.trained = &trained
 		f.follow(c, cmd.Flags().Changed)
 		f.ask(c)
 		f.model, f.checkpoint = c.Model, saved.Dir
 		return errors.Join(f.checkOut(c), c.Validate())
-	})
+	}, f.grading()...)
 }
 
 // follow asks as a run does, but for what was given.
@@ -168,19 +184,19 @@ func (f *evalFlags) follow(run *configs.Config, given func(flag string) bool) {
 }
 
 // evaluate tries the problems, and writes what came of each completion.
-func (f *evalFlags) evaluate(ctx context.Context, evaluator *grpo.Evaluator) (*outcome.Report, error) {
+func (f *evalFlags) evaluate(ctx context.Context, evaluator *grpo.Evaluator, backend string) (*outcome.Report, *suites.Card, error) {
 	e, err := evaluator.Evaluate(ctx)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if f.out != "" {
 		if err := atomicfile.Write(f.out, func(w io.Writer) error { return outcome.WriteLines(w, e, f.temperature) }); err != nil {
-			return nil, fmt.Errorf("--out: %w", err)
+			return nil, nil, fmt.Errorf("--out: %w", err)
 		}
 	}
 	cfg := evaluator.Settings()
 	r := &outcome.Report{Model: f.model, Adapter: f.adapter, Checkpoint: f.checkpoint, Data: cfg.TestData, Problems: e.Problems, Seed: f.seed,
-		MaxTokens: cfg.MaxTokens, Change: e.Change}
+		MaxTokens: cfg.MaxTokens, Change: e.Change, Backend: backend}
 	r.NoRoom, r.LessRoom = evaluator.TooLong()
 	if r.Data != configs.DefaultPreset {
 		r.Split = cfg.TestSplit
@@ -190,7 +206,8 @@ func (f *evalFlags) evaluate(ctx context.Context, evaluator *grpo.Evaluator) (*o
 		r.Sampled = &outcome.Sampled{Samples: f.samples, Temperature: f.temperature, Sampled: *e.Sampled,
 			Attempts: outcome.NewAttempts(e.SampledTry)}
 	}
-	return r, nil
+	card, err := f.card(ctx, evaluator, &e, r)
+	return r, card, err
 }
 
 // covered are the settings that flags of the verb give.
@@ -240,6 +257,9 @@ func (f *evalFlags) config(words []string) (*configs.Config, error) {
 func (f *evalFlags) ask(cfg *configs.Config) {
 	cfg.Seed = f.seed
 	switch {
+	case f.plan != nil:
+		cfg.TestData, cfg.TestSplit = f.plan.Tasks, "all"
+		f.plan.Configure(cfg)
 	case f.data != "":
 		cfg.TestData, cfg.TestSplit = f.data, f.split
 	case f.recorded == "":

@@ -4,10 +4,10 @@
 // prints the answer. What verbs share is in main.go (signals, exit codes, errors), policy.go (a backend
 // and a model), source.go (data sets), cells.go (sandboxes and rewards), prompts.go (conversations),
 // input.go and output.go (lines of JSON, tables). What a person is shown meanwhile is in the package screen,
-// what an evaluation found in outcome, tables of a run in export, mistakes on the command line and what a shell
-// completes in usage, what this machine has in doctor, the server in serve, tools of a model in tools, pages of man(1)
-// in manual, warm-ups in warmup, what is handed over to others in handover, several runs in compare and
-// sweep, runs while they go on in watch, what they wrote in samples, and benchmarks are in bench and load.
+// what an evaluation found in outcome, the sets that papers report on in suites, tables of a run in export, mistakes
+// on the command line and what a shell completes in usage, what this machine has in doctor, the server in serve, tools
+// of a model in tools, pages of man(1) in manual, warm-ups in warmup, what is handed over to others in handover, several
+// runs in compare and sweep, runs while they go on in watch, what they wrote in samples, and benchmarks are in bench and load.
 package main
 
 import (

@@ -26,16 +26,11 @@ type Origin struct {
 // Records calls fn with every row of a source, in order: what Open reads, without making problems of it. Of opt it knows the
 // split, the collections and the Hub's client. What is no row at all is an error.
 func Records(ctx context.Context, source string, opt Options, fn func(Record) error) (o Origin, err error) {
-	files, err := Locate(ctx, source, opt)
+	files, o, err := origin(ctx, source, opt)
 	if err != nil {
 		return o, err
 	}
-	h := sha256.New()
 	for i := range files {
-		if err := files[i].hash(ctx); err != nil {
-			return o, err
-		}
-		fmt.Fprintln(h, files[i].SHA256)
 		err := readFile(ctx, files[i], true, func(r *row, refusal error) error {
 			if refusal == nil {
 				refusal = r.split()
@@ -58,8 +53,27 @@ func Records(ctx context.Context, source string, opt Options, fn func(Record) er
 			return o, err
 		}
 	}
-	o.SHA256, o.Commit = sum(h), files[0].commit
 	return o, nil
+}
+
+// OriginOf says what Records would read rows from.
+func OriginOf(ctx context.Context, source string, opt Options) (Origin, error) {
+	_, o, err := origin(ctx, source, opt)
+	return o, err
+}
+
+func origin(ctx context.Context, source string, opt Options) (files []File, o Origin, err error) {
+	if files, err = Locate(ctx, source, opt); err != nil {
+		return nil, o, err
+	}
+	h := sha256.New()
+	for i := range files {
+		if err := files[i].hash(ctx); err != nil {
+			return nil, o, err
+		}
+		fmt.Fprintln(h, files[i].SHA256)
+	}
+	return files, Origin{SHA256: sum(h), Commit: files[0].commit}, nil
 }
 
 func (r *row) record() (Record, error) {

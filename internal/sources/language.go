@@ -61,7 +61,11 @@ func OpenLanguage(ctx context.Context, cfg *configs.Config) (*Language, error) {
 }
 
 func renderer(cfg *configs.Config, tok *tokenizer.Tokenizer) (*chat.Renderer, error) {
-	if cfg.Renderer != "auto" {
+	switch cfg.Renderer {
+	case "auto":
+	case "plain":
+		return chat.Plain(tok)
+	default:
 		return chat.New(cfg.Renderer, tok)
 	}
 	vars, err := chat.ParseVars(cfg.ChatVars)

@@ -1,0 +1,75 @@
+package main
+
+import (
+	"context"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed-7879b91d/grpo"
+	"github.com/seed-7879b91d/grpo/cmd/grpo/outcome"
+	"github.com/seed-7879b91d/grpo/cmd/grpo/suites"
+	"github.com/seed-7879b91d/grpo/configs"
+)
+
+// openSuite makes the problems of a suite ready, where one is named, and asks as it is asked.
+func (f *evalFlags) openSuite(cmd *cobra.Command, words []string) (err error) {
+	if err := f.suite.CheckCard(f.recorded); err != nil {
+		return err
+	}
+	if f.plan, err = f.suite.Open(cmd, f.data, f.problems, words); err != nil || f.plan == nil {
+		return err
+	}
+	f.data, f.problems = f.plan.Tasks, 0 // which are no more than were asked for
+	f.plan.Settle(suites.Asked{Samples: &f.samples, K: &f.k, MaxTokens: &f.maxToks, Temperature: &f.temperature})
+	for _, flag := range []string{"samples", "k", "temperature", "problems"} {
+		cmd.Flags().Lookup(flag).Changed = true // with --run, too
+	}
+	return nil
+}
+
+// judgeSolutions judges the solutions of the suite.
+func (f *evalFlags) judgeSolutions(cmd *cobra.Command, cfg *configs.Config) error {
+	j, err := f.plan.Oracle(cmd.Context(), cfg)
+	if err != nil {
+		return err
+	}
+	if f.json {
+		return printJSON(cmd.OutOrStdout(), j)
+	}
+	return j.Print(cmd.OutOrStdout())
+}
+
+func (f *evalFlags) grading() []grpo.Option {
+	if f.plan == nil {
+		return nil
+	}
+	return f.plan.Grading()
+}
+
+// card is the card of a suite, written where --card says.
+func (f *evalFlags) card(ctx context.Context, e *grpo.Evaluator, found *grpo.Evaluation, r *outcome.Report) (*suites.Card, error) {
+	if f.plan == nil {
+		return nil, nil
+	}
+	r.Data, r.Split = f.plan.String(), ""
+	c, err := f.plan.Card(ctx, suites.Evaluated{Evaluator: e, Evaluation: found, Report: r, Run: f.trained, RunDir: f.recorded})
+	if err != nil {
+		return nil, err
+	}
+	return c, c.Write(f.suite.Card)
+}
+
+// print says what was found, to people or to programs.
+func (f *evalFlags) print(w io.Writer, r *outcome.Report, card *suites.Card) error {
+	if f.json {
+		return printJSON(w, struct {
+			*outcome.Report
+			Suite *suites.Card `json:"suite,omitempty"`
+		}{r, card})
+	}
+	if err := r.Print(w); err != nil || card == nil {
+		return err
+	}
+	return card.Print(w)
+}

@@ -1,0 +1,207 @@
+package suites
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/seed-7879b91d/grpo/configs"
+	"github.com/seed-7879b91d/grpo/data"
+	"github.com/seed-7879b91d/grpo/data/dataset"
+	"github.com/seed-7879b91d/grpo/data/overlap"
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/tiny"
+)
+
+// Contamination is which problems of the suite are in data that a model may have been trained on.
+type Contamination struct {
+	Against []Against `json:"against"`
+	Same    int       `json:"same"` // problems, each counted once
+	Near    int       `json:"near"`
+	// Worst are the problems that are most like one of the data, the same ones first.
+	Worst []Alike `json:"worst"`
+}
+
+// Against is data that was looked into.
+type Against struct {
+	Source   string `json:"source"`
+	SHA256   string `json:"sha256,omitempty"`
+	Problems int    `json:"problems"`
+	Failed   string `json:"failed,omitempty"` // why it was not looked into, after all
+}
+
+// Alike is a problem that is in the data.
+type Alike struct {
+	Problem string  `json:"problem"`
+	Other   string  `json:"other"` // of the data
+	Source  string  `json:"source"`
+	Share   float64 `json:"share"` // of the runs of words; 1: it is the same
+	same    bool
+}
+
+// mostWorst is how many problems a card names.
+const mostWorst = 20
+
+// contamination looks for the problems of the suite where --against says, or in what the run trained on.
+func (p *Plan) contamination(ctx context.Context, e Evaluated) (*Contamination, error) {
+	c := &Contamination{Worst: []Alike{}}
+	var found []Alike
+	look := func(a Against, others []data.Problem) {
+		a.Problems = len(others)
+		c.Against = append(c.Against, a)
+		found = append(found, alike(a.Source, others, e.Evaluator.HeldOut())...)
+	}
+	switch against := p.flags.against; {
+	case slices.Equal(against, []string{"none"}):
+		return nil, nil
+	case len(against) > 0:
+		for _, source := range against {
+			a, others, err := open(ctx, source, "train")
+			if err != nil {
+				return nil, badinput.Errorf("--against: %w", err)
+			}
+			look(a, others)
+		}
+	case e.Run != nil:
+		a, others, err := open(ctx, e.Run.Data, e.Run.DataSplit)
+		if err != nil { // a run can be asked whose data is gone
+			c.Against = append(c.Against, Against{Source: e.Run.Data, Failed: err.Error()})
+			return c, nil
+		}
+		look(a, others)
+	default:
+		return nil, nil
+	}
+	c.count(found)
+	return c, nil
+}
+
+// count counts each problem once, by what it is most like.
+func (c *Contamination) count(found []Alike) {
+	slices.SortStableFunc(found, func(a, b Alike) int {
+		if a.same != b.same {
+			return map[bool]int{true: -1, false: 1}[a.same]
+		}
+		return cmp.Compare(b.Share, a.Share)
+	})
+	seen := map[string]bool{}
+	for _, a := range found {
+		if seen[a.Problem] {
+			continue
+		}
+		if seen[a.Problem] = true; a.same {
+			c.Same++
+		} else {
+			c.Near++
+		}
+		if len(c.Worst) < mostWorst {
+			c.Worst = append(c.Worst, a)
+		}
+	}
+}
+
+// open reads what is asked in a data set, whatever else its rows are.
+func open(ctx context.Context, source, split string) (a Against, problems []data.Problem, err error) {
+	a.Source = source
+	if source == configs.DefaultPreset {
+		problems, _, err = tiny.Problems()
+		a.SHA256 = tiny.ProblemsFingerprint(false)
+		return a, problems, err
+	}
+	origin, err := dataset.Records(ctx, source, dataset.Options{Split: split}, func(r dataset.Record) error {
+		if text := asked(r); text != "" {
+			problems = append(problems, data.Problem{ID: called(r), Statement: text})
+		}
+		return nil
+	})
+	if err == nil && len(problems) == 0 {
+		err = badinput.Errorf("data %s: no row says what is asked; expected one of %s, or messages", source, strings.Join(texts, ", "))
+	}
+	a.SHA256 = origin.SHA256
+	return a, problems, err
+}
+
+// texts are the columns that say what is asked, and names those that name a row.
+var (
+	texts = []string{"prompt", "question", "problem", "question_content", "text", "instruction", "content"}
+	names = []string{"id", "task_id", "question_id"}
+)
+
+// asked is what a row asks: a text, or what others than the assistant say in a conversation.
+func asked(r dataset.Record) (text string) {
+	for _, column := range texts {
+		if json.Unmarshal(r.Cells[column], &text) == nil && strings.TrimSpace(text) != "" {
+			return text
+		}
+	}
+	for _, column := range append([]string{"messages"}, texts...) {
+		var messages []struct{ Role, Content string }
+		if json.Unmarshal(r.Cells[column], &messages) != nil {
+			continue
+		}
+		var said []string
+		for _, m := range messages {
+			if m.Role != "assistant" {
+				said = append(said, m.Content)
+			}
+		}
+		return strings.TrimSpace(strings.Join(said, "\n"))
+	}
+	return ""
+}
+
+func called(r dataset.Record) (name string) {
+	for _, column := range names {
+		if raw := r.Cells[column]; raw != nil {
+			if json.Unmarshal(raw, &name) != nil {
+				name = string(raw)
+			}
+			return name
+		}
+	}
+	return r.Where
+}
+
+// alike compares what is asked alone: how an answer is called and judged, and what else stands in a prompt, is the suite's.
+func alike(source string, others, held []data.Problem) (found []Alike) {
+	statements := func(problems []data.Problem) []data.Problem {
+		bare := make([]data.Problem, len(problems))
+		for i := range problems {
+			bare[i] = data.Problem{ID: problems[i].ID, Statement: problems[i].Statement}
+		}
+		return bare
+	}
+	r := overlap.Find(statements(others), statements(held))
+	for i := range held {
+		switch {
+		case r.Same[i] >= 0:
+			found = append(found, Alike{Problem: held[i].ID, Other: others[r.Same[i]].ID, Source: source, Share: 1, same: true})
+		case r.Near[i] >= 0:
+			found = append(found, Alike{Problem: held[i].ID, Other: others[r.Near[i]].ID, Source: source, Share: r.Like[i]})
+		}
+	}
+	return found
+}
+
+// String says in a line what was found.
+func (c *Contamination) String() string {
+	if c == nil {
+		return "contamination: not looked for; type --against SOURCE with what the model was trained on"
+	}
+	var where []string
+	for _, a := range c.Against {
+		if a.Failed != "" {
+			return "contamination: unknown, for " + a.Source + " cannot be read: " + a.Failed
+		}
+		where = append(where, fmt.Sprintf("the %d of %s", a.Problems, a.Source))
+	}
+	text := fmt.Sprintf("contamination: %d problems are among %s, and %d nearly", c.Same, strings.Join(where, " and "), c.Near)
+	if len(c.Worst) > 0 {
+		w := c.Worst[0]
+		text += fmt.Sprintf(" (%s is %.0f %% of %s)", w.Problem, 100*w.Share, w.Other)
+	}
+	return text
+}

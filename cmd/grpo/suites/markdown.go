@@ -1,0 +1,139 @@
+package suites
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Markdown is the card for people.
+func (c *Card) Markdown() string {
+	var b strings.Builder
+	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
+	line("# %s: %s\n", c.Title, named(c))
+	c.figures(line)
+	line("\n## Settings\n\n| setting | value |\n|---|---|")
+	for _, r := range c.rows() {
+		if r[1] != "" {
+			line("| %s | %s |", r[0], strings.ReplaceAll(strings.ReplaceAll(r[1], "|", `\|`), "\n", " "))
+		}
+	}
+	line("\nPapers: %s.", c.Papers)
+	if len(c.Deviations) > 0 {
+		line("\nNot as papers ask it: %s.", strings.Join(c.Deviations, "; "))
+	}
+	line("\n## Contamination\n\n%s.", strings.TrimPrefix(c.Contamination.String(), "contamination: "))
+	if c.Contamination != nil && len(c.Contamination.Worst) > 0 {
+		line("\n| problem | is like | of | share |\n|---|---|---|---|")
+		for _, w := range c.Contamination.Worst {
+			line("| %s | %s | %s | %.2f |", w.Problem, w.Other, w.Source, w.Share)
+		}
+	}
+	line("\n## Prompt\n")
+	if c.Prompt == "" {
+		line("The wording is grpo's own. The first problem, as the model was given it:\n")
+	} else {
+		line("The template:\n\n%s\n\nThe first problem, as the model was given it:\n", block(c.Prompt))
+	}
+	line("%s", block(c.FirstPrompt))
+	return b.String()
+}
+
+func named(c *Card) string {
+	switch {
+	case c.Run != "":
+		return fmt.Sprintf("%s, step %d", c.Run, *c.Step)
+	case c.Adapter != "":
+		return c.Model + " with " + c.Adapter
+	}
+	return c.Model
+}
+
+func (c *Card) figures(line func(string, ...any)) {
+	line("| | | 95 %% |\n|---|---|---|")
+	line("| pass@1, greedy | %.3f | %.3f to %.3f |", c.Greedy, c.CI[0], c.CI[1])
+	for _, p := range c.PassAt {
+		of := ""
+		if p.Problems != c.Problems {
+			of = fmt.Sprintf(" of %d problems", p.Problems)
+		}
+		line("| pass@%d, %d samples at temperature %v%s | %.3f | %.3f to %.3f |", p.K, c.Samples, c.Temperature, of, p.Value, p.CI[0], p.CI[1])
+	}
+	cut := fmt.Sprintf("%.3f", c.Truncated)
+	if c.SampledTruncated != nil {
+		cut += fmt.Sprintf(", of the samples %.3f", *c.SampledTruncated)
+	}
+	line("| cut off | %s | |", cut)
+	if c.NotJudged > 0 {
+		line("| not judged, for the machine failed | %d | |", c.NotJudged)
+	}
+	by := ""
+	for _, g := range c.Groups {
+		if g.By != by {
+			by = g.By
+			line("\n| %s | problems | pass@1, greedy | 95 %% | sampled |\n|---|---|---|---|---|", by)
+		}
+		sampled := ""
+		if g.Sampled != nil {
+			sampled = fmt.Sprintf("%.3f", *g.Sampled)
+		}
+		line("| %s | %d | %.3f | %.3f to %.3f | %s |", g.Name, g.Problems, g.Greedy, g.CI[0], g.CI[1], sampled)
+	}
+}
+
+// rows are the settings.
+func (c *Card) rows() [][2]string {
+	step := ""
+	if c.Step != nil {
+		step = fmt.Sprint(*c.Step)
+	}
+	quoted := make([]string, len(c.Stop))
+	for i, s := range c.Stop {
+		quoted[i] = fmt.Sprintf("`%q`", s)
+	}
+	sandbox := c.Sandbox.String()
+	for _, open := range c.Sandbox.NotProtected {
+		sandbox += "; " + open
+	}
+	dates := ""
+	if c.From != "" || c.To != "" {
+		dates = c.From + " to " + c.To
+	}
+	return [][2]string{
+		{"suite", c.Suite}, {"source", c.Source}, {"SHA-256 of the source", c.SHA256}, {"commit of the source", c.Commit},
+		{"days", dates}, {"difficulty", c.Difficulty}, {"problems", fmt.Sprint(c.Problems)}, {"refused", some(c.Refused)},
+		{"left out, too long", some(c.NoRoom)}, {"less room than max_tokens", some(c.LessRoom)},
+		{"model", c.Model}, {"SHA-256 of the model", c.ModelSHA256}, {"commit of the model", c.ModelCommit}, {"run", c.Run}, {"step", step},
+		{"adapter", c.Adapter}, {"SHA-256 of the adapter", c.AdapterSHA},
+		{"style", c.Style}, {"examples in the prompt", fmt.Sprint(c.Shots)}, {"renderer", c.Renderer}, {"stop", strings.Join(quoted, ", ")},
+		{"samples", fmt.Sprint(c.Samples)}, {"k", fmt.Sprint(c.K)}, {"temperature", fmt.Sprint(c.Temperature)}, {"top_p", fmt.Sprint(c.TopP)},
+		{"top_k", some(c.TopK)}, {"min_p", zeroless(c.MinP)}, {"tokens at most", fmt.Sprint(c.MaxTokens)}, {"seed", fmt.Sprint(c.Seed)},
+		{"sandbox", sandbox}, {"processor time of a test", fmt.Sprintf("%v s, unless the problem says another", c.TimeLimit)},
+		{"memory of a test", fmt.Sprintf("%d MiB, unless the problem says another", c.MemoryLimit)},
+		{"precision", c.Precision}, {"order of sums", c.Order}, {"computed by", c.Backend}, {"grpo", c.Program},
+	}
+}
+
+func some(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprint(n)
+}
+
+func zeroless(x float64) string {
+	if x == 0 {
+		return ""
+	}
+	return fmt.Sprint(x)
+}
+
+// block is a text that Markdown leaves as it is, whatever fences are in it.
+func block(text string) string {
+	longest := 2
+	for run := range strings.FieldsFuncSeq(text, func(r rune) bool { return r != '`' }) {
+		longest = max(longest, len(run))
+	}
+	fence := string(slices.Repeat([]byte{'`'}, longest+1))
+	return fence + "\n" + strings.TrimRight(text, "\n") + "\n" + fence
+}

@@ -1,0 +1,193 @@
+// Package suites is the part of the verb eval that asks the sets which papers report on, and writes a card that says how.
+package suites
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed-7879b91d/grpo"
+	"github.com/seed-7879b91d/grpo/configs"
+	"github.com/seed-7879b91d/grpo/data/suite"
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/destination"
+	"github.com/seed-7879b91d/grpo/reward"
+)
+
+// Flags are those of the verb that are about suites.
+type Flags struct {
+	Name, Card string
+	Oracle     bool
+
+	from, to, difficulty, style string
+	shots                       int
+	against                     []string
+}
+
+// Register adds them to the verb.
+func (f *Flags) Register(cmd *cobra.Command) {
+	fl := cmd.Flags()
+	fl.StringVar(&f.Name, "suite", "", "a set that papers report on, asked as they do, by its `name`: "+strings.Join(suite.Names(), ", "))
+	fl.StringVar(&f.Card, "card", "", "`file` (.md or .json) for a card of the suite: results, and every setting")
+	fl.StringVar(&f.from, "from", "", "of a dated suite, problems of this `day` and later, such as 2024-08-01")
+	fl.StringVar(&f.to, "to", "", "of a dated suite, problems of this `day` and earlier")
+	fl.StringVar(&f.difficulty, "difficulty", "", "of a dated suite: easy, medium or hard")
+	fl.StringVar(&f.style, "style", string(suite.Chat), "how a suite is asked: chat, or completion for models without a chat template")
+	fl.IntVar(&f.shots, "shots", 0, "solved examples in the prompt of a suite; if not given: as papers ask it")
+	fl.StringSliceVar(&f.against, "against", nil,
+		"data sets to look for the problems of the suite in; if not given, with --run: what the run trained on; none: nowhere")
+	fl.BoolVar(&f.Oracle, "oracle", false, "judge the solutions that the suite has, in place of a model's")
+}
+
+// only are the flags that mean something with --suite alone.
+var only = []string{"card", "from", "to", "difficulty", "style", "shots", "against", "oracle"}
+
+// Plan is a suite as it is to be asked.
+type Plan struct {
+	*suite.Built
+	flags   *Flags
+	changed func(flag string) bool
+	words   []string
+}
+
+// Open finds the suite and makes its problems ready. source, where it is not "", takes the place of the suite's own; first is --problems.
+// Without --suite there is no plan.
+func (f *Flags) Open(cmd *cobra.Command, source string, first int, words []string) (*Plan, error) {
+	changed := cmd.Flags().Changed
+	if f.Name == "" {
+		for _, flag := range only {
+			if changed(flag) {
+				return nil, badinput.Errorf("--%s: it is of a suite; type --suite %s, too", flag, strings.Join(suite.Names(), "|"))
+			}
+		}
+		return nil, nil
+	}
+	if changed("split") {
+		return nil, badinput.Errorf("--split: which part of %s is asked is a part of it; leave it out", f.Name)
+	}
+	s, err := suite.Find(f.Name)
+	if err != nil {
+		return nil, badinput.Errorf("--suite: %w", err)
+	}
+	o := suite.Options{Source: source, Difficulty: f.difficulty, Style: suite.Style(f.style), Shots: f.shots, First: max(first, 0)}
+	if !changed("shots") && o.Style == suite.Completion {
+		o.Shots = s.Settings.Shots
+	}
+	for _, day := range []struct {
+		flag, text string
+		to         *time.Time
+	}{{"from", f.from, &o.From}, {"to", f.to, &o.To}} {
+		if day.text == "" {
+			continue
+		}
+		if *day.to, err = time.Parse(time.DateOnly, day.text); err != nil {
+			return nil, badinput.Errorf("--%s: found %q, expected a day such as 2024-08-01", day.flag, day.text)
+		}
+	}
+	built, err := s.Build(cmd.Context(), o)
+	if err != nil {
+		return nil, err
+	}
+	return &Plan{Built: built, flags: f, changed: changed, words: words}, nil
+}
+
+// CheckCard looks at where the card goes.
+func (f *Flags) CheckCard(run string) error {
+	if f.Card != "" && !strings.HasSuffix(f.Card, ".md") && !strings.HasSuffix(f.Card, ".json") {
+		return badinput.Errorf("--card %s: expected a name that ends in .md or .json", f.Card)
+	}
+	return destination.Place{Flag: "--card", Path: f.Card, Name: "card.md", Run: run}.Check()
+}
+
+// Asked are the numbers of the verb that a suite has settings for.
+type Asked struct {
+	Samples, K, MaxTokens *int
+	Temperature           *float64
+}
+
+// Settle has the suite's settings take the place of what the user did not say.
+func (p *Plan) Settle(a Asked) {
+	s := p.Suite.Settings
+	if !p.changed("samples") {
+		*a.Samples = s.Samples
+	}
+	if !p.changed("k") {
+		*a.K = min(s.K, *a.Samples)
+	}
+	if !p.changed("max-tokens") {
+		*a.MaxTokens = s.MaxTokens
+	}
+	if !p.changed("temperature") {
+		*a.Temperature = s.Temperature
+	}
+}
+
+// Configure has a configuration ask in one turn, in the suite's words, and judge by all tests as they stand. What the user has typed as
+// key=value stays.
+func (p *Plan) Configure(cfg *configs.Config) {
+	d := configs.Defaults()
+	cfg.Env, cfg.HealTemplate, cfg.MCP, cfg.Tools, cfg.ConversationSeconds = d.Env, d.HealTemplate, d.MCP, d.Tools, d.ConversationSeconds
+	cfg.OpenEnvAction, cfg.OpenEnvTemplate = d.OpenEnvAction, d.OpenEnvTemplate
+	set := func(key string, change func()) {
+		if !slices.ContainsFunc(p.words, func(w string) bool { return strings.HasPrefix(w, key+"=") }) {
+			change()
+		}
+	}
+	set("prompt_template", func() { cfg.PromptTemplate = p.Template })
+	set("eval_top_p", func() { cfg.EvalTopP = p.Suite.TopP })
+	set("max_tests", func() { cfg.MaxTests = 0 })
+	set("comparator", func() { cfg.Comparator = d.Comparator })
+	set("on_truncated", func() { cfg.OnTruncated = d.OnTruncated })
+	set("reward_timeout", func() { cfg.RewardTimeout = d.RewardTimeout })
+	// What a run was paid for beside its tests is not needed, and need not be there any more.
+	cfg.Reward, cfg.RewardWeights, cfg.RewardFile, cfg.RewardPython = d.Reward, d.RewardWeights, d.RewardFile, d.RewardPython
+	cfg.JudgeURL, cfg.JudgeModel, cfg.JudgePrompt, cfg.JudgeScore = d.JudgeURL, d.JudgeModel, d.JudgePrompt, d.JudgeScore
+	cfg.JudgeBudget, cfg.JudgeSlots, cfg.JudgeTimeout = d.JudgeBudget, d.JudgeSlots, d.JudgeTimeout
+	cfg.Blocklist, cfg.RejectBlocklisted = d.Blocklist, d.RejectBlocklisted
+	if p.Options.Style == suite.Completion {
+		set("renderer", func() { cfg.Renderer = "plain" })
+		set("stop", func() { cfg.Stop = p.Suite.Stops() })
+	}
+}
+
+// Grading is how the evaluator has completions judged: those that go on with a text are made programs first.
+func (p *Plan) Grading() []grpo.Option {
+	if p.Options.Style != suite.Completion {
+		return nil
+	}
+	return []grpo.Option{grpo.WrapGrader(func(inner reward.Grader) reward.Grader {
+		return reward.GraderFunc(func(ctx context.Context, c reward.Completion) (reward.Score, error) {
+			return inner.Grade(ctx, p.whole(c))
+		})
+	})}
+}
+
+// whole makes a program of a completion that goes on with what the problem began.
+func (p *Plan) whole(c reward.Completion) reward.Completion {
+	if c.Text = p.Suite.Ended(c.Text); p.Suite.Programs() {
+		c.Text, c.Bare = suite.Of(c.Problem).Prefix+c.Text+"\n", true
+	}
+	return c
+}
+
+// String says in a line what is asked.
+func (p *Plan) String() string {
+	text := p.Suite.Title
+	if p.Suite.Dated {
+		day := func(t time.Time, never string) string {
+			if t.IsZero() {
+				return never
+			}
+			return t.Format(time.DateOnly)
+		}
+		text += fmt.Sprintf(", %s to %s", day(p.Options.From, "the first day"), day(p.Options.To, "the last"))
+	}
+	if p.Options.Difficulty != "" {
+		text += ", " + p.Options.Difficulty
+	}
+	return text
+}

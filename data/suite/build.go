@@ -1,0 +1,225 @@
+package suite
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/seed-7879b91d/grpo/data/dataset"
+	"github.com/seed-7879b91d/grpo/internal/atomicfile"
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/cachedir"
+	"github.com/seed-7879b91d/grpo/internal/jsonl"
+	"github.com/seed-7879b91d/grpo/internal/notice"
+)
+
+// Built is a part of a suite as files of one's own tasks.
+type Built struct {
+	Suite   *Suite
+	Options Options
+	// Tasks has the problems in normal form, and Template the wording; "" where it is the project's own.
+	Tasks, Template string
+	// Source is what was read, with its fingerprint.
+	Source string
+	Origin dataset.Origin
+	// Prompt is the wording.
+	Prompt string
+	// Refused are problems with tests that fit no known shape: they are not asked.
+	Refused []dataset.Refused
+}
+
+// layout changes with every change of what the problems are turned into.
+const layout = 1
+
+// Build writes the problems that are asked and the wording, where files of the same content did not give the same before.
+func (s *Suite) Build(ctx context.Context, o Options) (*Built, error) {
+	if err := s.Check(o); err != nil {
+		return nil, err
+	}
+	source, opt := s.options(o)
+	b := &Built{Suite: s, Options: o, Source: source}
+	var err error
+	if b.Origin, err = dataset.OriginOf(ctx, source, opt); err != nil {
+		return nil, err
+	}
+	dir := o.CacheDir
+	if dir == "" {
+		var why string
+		if dir, why, err = cachedir.Find(filepath.Join("grpo", "suites")); err != nil {
+			return nil, badinput.Errorf("no place for the problems of %s: %w", s.Name, err)
+		}
+		notice.Warn(ctx, why)
+	} else if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, badinput.Errorf("no place for the problems of %s: %w", s.Name, err)
+	}
+	shots, err := s.shots(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	b.Prompt = s.wording(o, shots)
+	key := fmt.Sprintf("%d %s %s %q %q %s %s %s %d %q", layout, s.Name, b.Origin.SHA256, o.From.Format(time.DateOnly),
+		o.To.Format(time.DateOnly), o.Difficulty, o.Style, source, o.First, b.Prompt)
+	stem := filepath.Join(dir, fmt.Sprintf("%s-%.16x", s.Name, sha256.Sum256([]byte(key))))
+	b.Tasks = stem + ".jsonl"
+	if b.Prompt != "" {
+		b.Template = stem + ".tmpl"
+		if err := atomicfile.WriteBytes(b.Template, []byte(b.Prompt+"\n")); err != nil {
+			return nil, err
+		}
+	}
+	if text, err := os.ReadFile(stem + ".json"); err == nil && json.Unmarshal(text, &b.Refused) == nil {
+		return b, nil
+	}
+	if b.Refused, err = s.normalise(ctx, b.Tasks, o); err != nil {
+		return nil, err
+	}
+	text, err := json.Marshal(b.Refused)
+	if err != nil {
+		return nil, err
+	}
+	return b, atomicfile.WriteBytes(stem+".json", append(text, '\n')) // the last of the files: without it they are made again
+}
+
+// normalise writes the problems as their own normal form, and gives those that have none.
+func (s *Suite) normalise(ctx context.Context, path string, o Options) (refused []dataset.Refused, err error) {
+	dir, err := os.MkdirTemp(filepath.Dir(path), ".making-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	rows := filepath.Join(dir, s.Name+".jsonl")
+	if err := atomicfile.Write(rows, func(w io.Writer) error { return s.write(ctx, w, o) }); err != nil {
+		return nil, err
+	}
+	set, err := dataset.Open(ctx, rows, dataset.Options{CacheDir: dir})
+	if err != nil {
+		return nil, badinput.Errorf("--suite %s: %w", s.Name, err)
+	}
+	defer set.Close()
+	refused = append([]dataset.Refused{}, set.Manifest().Refused...)
+	for i := range refused {
+		refused[i].Where = "problem " + strings.TrimPrefix(refused[i].Where, rows+":")
+	}
+	return refused, atomicfile.Write(path, func(w io.Writer) error { return set.WriteNormal(ctx, w) })
+}
+
+// line is a problem in a file of tasks.
+type line struct {
+	ID       string          `json:"id"`
+	Source   string          `json:"source,omitempty"`
+	Prompt   string          `json:"prompt"`
+	Starter  string          `json:"starter_code,omitempty"`
+	FuncName string          `json:"fn_name,omitempty"`
+	Metadata json.RawMessage `json:"metadata"`
+	Tests    []any           `json:"tests"`
+}
+
+func (s *Suite) write(ctx context.Context, w io.Writer, o Options) error {
+	out, n := bufio.NewWriterSize(w, 1<<20), 0
+	err := s.Each(ctx, o, func(p Item) error {
+		n++
+		text, err := jsonl.Marshal(line{p.ID, p.Source, p.Statement, p.StarterCode, p.FuncName, p.Metadata, p.Tests})
+		if err != nil {
+			return err
+		}
+		out.Write(append(text, '\n')) // which keeps its first error
+		return nil
+	})
+	if err == nil && n == 0 {
+		err = badinput.Errorf("--suite %s: none of the problems is asked; look at --from, --to and --difficulty", s.Name)
+	}
+	return cmp.Or(err, out.Flush())
+}
+
+// errEnough ends the reading of a set.
+var errEnough = errors.New("enough")
+
+// Each calls fn with every problem that is asked, in the order of the set. A row that is none is an error that names it.
+func (s *Suite) Each(ctx context.Context, o Options, fn func(Item) error) error {
+	source, opt := s.options(o)
+	n, seen := 0, map[string]string{}
+	_, err := dataset.Records(ctx, source, opt, func(r dataset.Record) error {
+		item, err := s.read(newRow(r), o)
+		if err != nil {
+			return badinput.Errorf("--suite %s: %w; name the set with --data", s.Name, located(r, err))
+		}
+		if item == nil || item.shot {
+			return nil
+		}
+		if n++; item.ID == "" {
+			item.ID = fmt.Sprintf("%s/%d", s.Name, n)
+		}
+		if first, twice := seen[item.ID]; twice {
+			return badinput.Errorf("--suite %s: %s: the problem %s is there twice, first in %s", s.Name, r.Where, item.ID, first)
+		}
+		seen[item.ID] = r.Where
+		if err := fn(*item); err != nil {
+			return err
+		}
+		if n == o.First {
+			return errEnough
+		}
+		return nil
+	})
+	if errors.Is(err, errEnough) {
+		err = nil
+	}
+	return err
+}
+
+// shots are the examples that stand in the prompt: of MBPP tasks that are not asked, of other sets the first of those to train on.
+func (s *Suite) shots(ctx context.Context, o Options) (shots []Item, err error) {
+	if o.Shots == 0 {
+		return nil, nil
+	}
+	source, opt := s.options(o)
+	apart := s.Split != "all"
+	if apart {
+		opt.Split = "train"
+	}
+	if info, err := os.Stat(source); apart && err == nil && !info.IsDir() {
+		return nil, badinput.Errorf("--shots %d: examples are of the train split, and %s is one file; name the folder that both lie in, "+
+			"or type --shots 0 --style chat", o.Shots, source)
+	}
+	_, err = dataset.Records(ctx, source, opt, func(r dataset.Record) error {
+		item, err := s.read(newRow(r), o)
+		if err != nil {
+			return located(r, err)
+		}
+		if item != nil && (apart || item.shot) {
+			shots = append(shots, *item)
+		}
+		if apart && len(shots) == o.Shots {
+			return errEnough
+		}
+		return nil
+	})
+	if err != nil && !errors.Is(err, errEnough) {
+		return nil, badinput.Errorf("--shots %d: %w; or type --shots 0 --style chat", o.Shots, err)
+	}
+	slices.SortStableFunc(shots, func(a, b Item) int { return cmp.Compare(rank(a), rank(b)) })
+	if len(shots) < o.Shots {
+		return nil, badinput.Errorf("--shots %d: %s has %d examples that are not asked; type --shots %d", o.Shots, source, len(shots), len(shots))
+	}
+	return shots[:o.Shots], nil
+}
+
+// rank has the examples that papers take come first.
+func rank(p Item) int {
+	for i, task := range exampleTasks {
+		if p.ID == fmt.Sprintf("%s/%d", nameMBPP, task) || p.ID == fmt.Sprintf("%s/%d", nameSanitized, task) {
+			return i
+		}
+	}
+	return len(exampleTasks)
+}

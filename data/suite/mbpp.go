@@ -1,0 +1,113 @@
+package suite
+
+import (
+	"encoding/json"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/seed-7879b91d/grpo/data"
+)
+
+var mbppSettings = Settings{K: 1, Temperature: 0.8, TopP: 0.95, MaxTokens: 1024, Shots: 3,
+	Papers: "Austin et al. 2021: the tasks 11 to 510, three examples (2, 3, 4) for models that go on with a text; " +
+		"greedy pass@1 as reported since"}
+
+var mbpp = Suite{
+	Name: nameMBPP, Title: "MBPP", Source: "google-research-datasets/mbpp", Split: "all", Collection: "full", Shots: true,
+	Settings: mbppSettings, read: func(r row, o Options) (*Item, error) { return readMBPP(nameMBPP, r, o) },
+}
+
+var mbppSanitized = Suite{
+	Name: nameSanitized, Title: "MBPP, sanitized", Source: "google-research-datasets/mbpp", Split: "all", Collection: "sanitized",
+	Shots: true, Settings: mbppSettings, read: func(r row, o Options) (*Item, error) { return readMBPP(nameSanitized, r, o) },
+}
+
+// The tasks that are asked, and those that examples are taken from first.
+const firstTask, lastTask = 11, 510
+
+var exampleTasks = []int{2, 3, 4}
+
+// readMBPP reads a row of the full set (text, test_setup_code) or of the sanitized one (prompt, test_imports).
+func readMBPP(name string, r row, o Options) (*Item, error) {
+	task := r.number("task_id")
+	if *r.err != nil {
+		return nil, *r.err
+	}
+	isShot := slices.Contains(exampleTasks, task) || task < firstTask
+	if !isShot && task > lastTask {
+		return nil, nil
+	}
+	statement := "text"
+	if !r.has(statement) {
+		statement = "prompt"
+	}
+	tests, code := r.list("test_list"), r.text("code", false)
+	setup := strings.Join(append(r.list("test_imports"), r.text("test_setup_code", false)), "\n")
+	// Further assertions that the set keeps apart, challenge_test_list, are no part of what is reported.
+	calls := called(code, strings.Join(append(slices.Clone(tests), setup), "\n"))
+	text := r.text(statement, true)
+	switch {
+	case *r.err != nil:
+		return nil, *r.err
+	case len(tests) == 0:
+		return nil, refuse(`"test_list": found no test`)
+	}
+	if len(calls) == 0 { // no code of its own says what the program has
+		calls = outermost(tests[0])
+	}
+	if len(calls) == 0 {
+		return nil, refuse(`"test_list": found no call of a function in %.60q`, tests[0])
+	}
+	item := &Item{Problem: data.Problem{ID: name + "/" + r.id("task_id"), Source: name, Statement: strings.TrimSpace(text),
+		StarterCode: strings.Join(tests, "\n"), FuncName: calls[0]}, shot: isShot, text: strings.TrimSpace(text), solution: code}
+	for _, t := range tests { // all of which stand in the prompt
+		item.Tests = append(item.Tests, assertTest{Assert: t, Setup: strings.TrimSpace(setup), Calls: calls})
+	}
+	if item.Canonical = code; o.Style == Chat {
+		item.Canonical = fenced(code)
+	}
+	var err error
+	item.Metadata, err = json.Marshal(About{Suite: name})
+	return item, err
+}
+
+var (
+	defined = regexp.MustCompile(`(?m)^(?:def|class)\s+([A-Za-z_]\w*)`)
+	words   = regexp.MustCompile(`[A-Za-z_]\w*`)
+	callee  = regexp.MustCompile(`([A-Za-z_]\w*)\s*\(`)
+)
+
+// called are the names that code defines and tests use, in the order in which the tests do: functions before classes, for a function
+// is what is asked for.
+func called(code, tests string) (names []string) {
+	var classes []string
+	has := map[string]string{}
+	for _, m := range defined.FindAllStringSubmatch(code, -1) {
+		has[m[1]] = m[0]
+	}
+	for _, word := range words.FindAllString(tests, -1) {
+		switch how := has[word]; {
+		case how == "" || slices.Contains(names, word) || slices.Contains(classes, word):
+		case strings.HasPrefix(how, "class"):
+			classes = append(classes, word)
+		default:
+			names = append(names, word)
+		}
+	}
+	return append(names, classes...)
+}
+
+// ofPython are functions that assertions put around a call.
+var ofPython = []string{"abs", "all", "any", "bool", "dict", "float", "int", "isclose", "isinstance", "len", "list", "max", "min", "round",
+	"set", "sorted", "str", "sum", "tuple", "frozenset", "not", "assert"}
+
+// outermost is the first call of an assertion that is none of Python's own.
+func outermost(test string) []string {
+	for _, m := range callee.FindAllStringSubmatch(test, -1) {
+		if !slices.Contains(ofPython, m[1]) {
+			return m[1:2]
+		}
+	}
+	return nil
+}

@@ -1,0 +1,78 @@
+package suite
+
+import (
+	"encoding/binary"
+	"unicode/utf8"
+)
+
+// The opcodes of a pickled text, of protocols 1 to 5. Everything else a pickle can say makes objects or calls functions, and is refused.
+const (
+	opProto           = 0x80 // and a byte
+	opFrame           = 0x95 // and eight bytes
+	opMemoize         = 0x94
+	opBinPut          = 'q' // and a byte
+	opLongBinPut      = 'r' // and four bytes
+	opShortBinUnicode = 0x8c
+	opBinUnicode      = 'X'
+	opBinUnicode8     = 0x8d
+	opStop            = '.'
+)
+
+// pickledText is the one text that a pickle consists of. Nothing of it is run.
+func pickledText(p []byte) (text []byte, err error) {
+	found := false
+	take := func(n uint64) (part []byte) {
+		if uint64(len(p)) < n {
+			err = refuse("the pickle ends too early")
+			return nil
+		}
+		part, p = p[:n], p[n:]
+		return part
+	}
+	size := func(bytes uint64) uint64 {
+		var whole [8]byte
+		copy(whole[:], take(bytes))
+		return binary.LittleEndian.Uint64(whole[:])
+	}
+	for err == nil {
+		op := take(1)
+		if err != nil {
+			break
+		}
+		n := uint64(0)
+		switch op[0] {
+		case opProto, opBinPut:
+			take(1)
+			continue
+		case opFrame:
+			take(8)
+			continue
+		case opLongBinPut:
+			take(4)
+			continue
+		case opMemoize:
+			continue
+		case opStop:
+			if !found || len(p) > 0 {
+				return nil, refuse("the pickle holds something else than one text")
+			}
+			return text, nil
+		case opShortBinUnicode:
+			n = 1
+		case opBinUnicode:
+			n = 4
+		case opBinUnicode8:
+			n = 8
+		default:
+			return nil, refuse("the pickle has the instruction 0x%02x, which is for something else than a text; it is not run", op[0])
+		}
+		if found {
+			return nil, refuse("the pickle holds more than one text")
+		}
+		text, found = take(size(n)), true
+		if err == nil && !utf8.Valid(text) {
+			err = refuse("the pickled text is not UTF-8")
+		}
+	}
+	return nil, err
+}
