@@ -50,6 +50,9 @@ func (s *Suite) Build(ctx context.Context, o Options) (*Built, error) {
 	b := &Built{Suite: s, Options: o, Source: source}
 	var err error
 	if b.Origin, err = dataset.OriginOf(ctx, source, opt); err != nil {
+		if o.Source == "" {
+			err = fmt.Errorf("--suite %s: %w; or --data names a copy of it", s.Name, err)
+		}
 		return nil, err
 	}
 	dir := o.CacheDir

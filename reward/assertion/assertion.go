@@ -118,13 +118,17 @@ type dialogue struct {
 // The trusted side does what its author wrote with values that a program chose, so that it has limits, too.
 const (
 	judgeTime = 10 * time.Second
-	// patience bounds the time of all calls together, by a clock: it ends programs that sleep in each of many calls.
-	patience = 30 * time.Second
+	// patience bounds the time of all calls together, by a clock: it ends programs that sleep in each of many calls, and is long, for
+	// on a busy machine others take their time, too.
+	patience = 5 * time.Minute
 )
 
 func newDialogue(group, code string, t Test, programs, trusted *sandbox.Pool, l sandbox.Limits) *dialogue {
 	if l.CPU == 0 {
 		l.CPU = 6 * time.Second
+	}
+	if l.Wall == 0 {
+		l.Wall = l.CPU + time.Second
 	}
 	judge := sandbox.Limits{CPU: judgeTime, Memory: 1 << 30}
 	return &dialogue{

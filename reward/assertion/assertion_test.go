@@ -141,7 +141,7 @@ func TestAProgramEndsNoIterationOfATest(t *testing.T) {
 
 func TestVerdicts(t *testing.T) {
 	r := newRunner(t)
-	short := sandbox.Limits{CPU: 500e6, Wall: 2000e6, Memory: 128 << 20}
+	short := sandbox.Limits{CPU: 250e6, Wall: 2000e6, Memory: 128 << 20}
 	for code, want := range map[string]sandbox.Status{
 		"def square(x):\n    while True: pass":                       sandbox.TLE,
 		"while True: pass":                                           sandbox.TLE,
