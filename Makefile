@@ -103,6 +103,14 @@ clients: ## grpo serve and the official clients of OpenAI's API, in Go and for N
 environments: ## runs with the tools of npm's MCP server, and against a server of OpenEnv's protocol
 	./.ci/environments
 
+.PHONY: docs-run
+docs-run: ## the commands of the pages as typed, in a fresh clone of what is committed; PAGE=runs.md: of one page
+	GRPO_DOCS=$(or $(PAGE),all) $(GO) test -count=1 -v -timeout 60m -run TestThePagesAsTyped ./cmd/grpo
+
+.PHONY: picture
+picture: ## docs/images/report.png, the README's picture, of RUN (the default run, made now)
+	./.ci/picture $(RUN)
+
 .PHONY: page
 page: ## all pages in a browser (chromium, Node.js); pictures in build/page
 	./.ci/page

@@ -70,6 +70,7 @@ var layers = map[string][]string{
 	"internal/watch":       {"internal/report", "internal/rows", "internal/rundir", "internal/samples"},
 	"internal/compare":     {"configs", "internal/provenance", "internal/report", "internal/rundir"},
 	"internal/disk":        {},
+	"internal/doctest":     {},
 	"internal/destination": {},
 	"internal/jsonl":       {},
 	"internal/provenance":  {"configs", "data", "kernels", "reward", "internal/rundir", "internal/sources", "internal/tiny"},

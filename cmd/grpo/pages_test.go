@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -16,6 +15,7 @@ import (
 
 	"github.com/seed-7879b91d/grpo"
 	"github.com/seed-7879b91d/grpo/configs"
+	"github.com/seed-7879b91d/grpo/internal/doctest"
 )
 
 // What a page tells to type is something that can be typed: verbs, flags and settings are there, with values that they take;
@@ -25,7 +25,7 @@ func TestTheCommandsOfThePages(t *testing.T) {
 	for _, page := range pages(t) {
 		text, err := os.ReadFile(page)
 		require.NoError(t, err)
-		for _, c := range append(inBlocks(string(text)), inSentences(string(text))...) {
+		for _, c := range append(inBlocks(t, page, string(text)), inSentences(string(text))...) {
 			where := fmt.Sprintf("%s: %s", page, strings.Join(c, " "))
 			switch {
 			case c[0] == "named" && c[1] == "grpo":
@@ -58,7 +58,7 @@ func TestCommandsThatCannotBeTyped(t *testing.T) {
 		"grpo learning_rat=1 max_steps=2":     "learning_rat",
 		"grpo --preset qwen9 data=tasks.json": "qwen9",
 	} {
-		words, err := shellWords(line)
+		words, err := doctest.Words(line)
 		require.NoError(t, err)
 		err = typed(words[0][1:])
 		if says == "" {
@@ -81,18 +81,13 @@ func pages(t *testing.T) []string {
 var quoted = regexp.MustCompile("`([^`\n]+(?:\n[^`\n]+)?)`")
 
 // inBlocks are the commands of a page's blocks.
-func inBlocks(page string) (commands [][]string) {
-	block := ""
-	for line := range strings.Lines(page + "\n\n") {
-		switch in, inside := strings.CutPrefix(line, "    "); {
-		case inside:
-			block += in
-		case block != "" && strings.TrimSpace(line) != "":
-			if found, err := shellWords(block); err == nil {
-				commands = append(commands, found...)
-			}
-			block = ""
-		}
+func inBlocks(t *testing.T, path, text string) (commands [][]string) {
+	page, err := doctest.Parse(text)
+	require.NoError(t, err, path)
+	for _, c := range page.Commands {
+		words, err := doctest.Words(c.Text)
+		require.NoError(t, err, "%s:%d: %s", path, c.Line, c.Text)
+		commands = append(commands, words...)
 	}
 	return commands
 }
@@ -100,7 +95,7 @@ func inBlocks(page string) (commands [][]string) {
 // inSentences are the commands that a page's sentences speak of; those of grpo may lack their arguments.
 func inSentences(page string) (commands [][]string) {
 	for _, span := range quoted.FindAllStringSubmatch(page, -1) {
-		found, err := shellWords(span[1])
+		found, err := doctest.Words(span[1])
 		if err != nil || strings.Contains(span[1], "…") {
 			continue
 		}
@@ -112,60 +107,6 @@ func inSentences(page string) (commands [][]string) {
 		}
 	}
 	return commands
-}
-
-// shellWords are the commands of a text, word by word, as a shell reads them: quotes, comments, lines that go on, pipes, variables
-// before a command, and where output goes.
-func shellWords(text string) (commands [][]string, err error) {
-	var command []string
-	var word bytes.Buffer
-	inWord, quote := false, byte(0)
-	endWord := func() {
-		if w := word.String(); inWord && (len(command) > 0 || !regexp.MustCompile(`^[A-Z_]+=`).MatchString(w)) {
-			command = append(command, w)
-		}
-		word.Reset()
-		inWord = false
-	}
-	endCommand := func() {
-		if endWord(); len(command) > 0 {
-			if at := slices.IndexFunc(command, func(w string) bool { return strings.HasPrefix(w, ">") || w == "<" }); at > 0 {
-				command = command[:at]
-			}
-			commands = append(commands, command)
-		}
-		command = nil
-	}
-	for i := 0; i < len(text); i++ {
-		switch c := text[i]; {
-		case quote != 0 && c == quote:
-			quote = 0
-		case quote != 0:
-			word.WriteByte(c)
-		case c == '\'' || c == '"':
-			quote, inWord = c, true
-		case c == '\\' && i+1 < len(text):
-			if i++; text[i] != '\n' {
-				word.WriteByte(text[i])
-				inWord = true
-			}
-		case c == '#' && !inWord:
-			for i+1 < len(text) && text[i+1] != '\n' {
-				i++
-			}
-		case c == '\n' || c == '|' || c == ';' || c == '&':
-			endCommand()
-		case c == ' ' || c == '\t':
-			endWord()
-		default:
-			word.WriteByte(c)
-			inWord = true
-		}
-	}
-	if endCommand(); quote != 0 {
-		return nil, fmt.Errorf("a quote is not closed")
-	}
-	return commands, nil
 }
 
 // takes wants a command line that the program takes.

@@ -115,9 +115,15 @@ func (p plot) lines(c *chart, a *axis, lines [][]column) {
 	y := p.scale(lines, bands)
 	c.Ticks = y.Ticks
 	for i, s := range p.series {
-		if bands[i][0] != nil {
-			c.add("band", s.color, band(a.at, bands[i][0], bands[i][1], y))
+		at, low, high := a.at, bands[i][0], bands[i][1]
+		if low == nil {
+			continue
 		}
+		if p.joined {
+			at, low = measured(a.at, low)
+			_, high = measured(a.at, high)
+		}
+		c.add("band", s.color, band(at, low, high, y))
 	}
 	for i, s := range p.series {
 		at, line := a.at, lines[i]

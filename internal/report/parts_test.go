@@ -263,6 +263,13 @@ func TestLinesHaveGapsWhereNothingIsKnown(t *testing.T) {
 	unknown := known(nan)
 	require.Equal(t, "M0 0 500 500 500 1000 0 1000z",
 		band([]float64{0, 0.5, 1}, []column{known(0), known(0), unknown}, []column{known(1), known(0.5), unknown}, y))
+	// Where a line goes on beyond a gap, the band around it does.
+	p := plot{plain: true, joined: true, dots: true, series: []series{{color: "c1", format: rate, values: []float64{0.5, nan, 0.5},
+		low: []float64{0, nan, 0}, high: []float64{1, nan, 1}}}}
+	c := p.draw(stepsAxis([]int{0, 10, 20}))
+	require.Equal(t, "band", c.Shapes[0].Class)
+	require.Equal(t, 1, strings.Count(c.Shapes[0].Path, "M"), c.Shapes[0].Path)
+	require.Equal(t, 1, strings.Count(c.Shapes[1].Path, "M"), c.Shapes[1].Path)
 	require.Equal(t, "M500 0h0", dots([]float64{0, 0.5}, []column{unknown, known(1)}, y))
 }
 

@@ -1,0 +1,200 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7879b91d/grpo"
+	"github.com/seed-7879b91d/grpo/configs"
+	"github.com/seed-7879b91d/grpo/internal/doctest"
+	"github.com/seed-7879b91d/grpo/internal/racing"
+)
+
+// Commands of the pages are typed, in the order of a page, in a folder of its own with what its reader has by then. Here those of
+// some pages that take little; `make docs-run` types all, in a fresh clone of what is committed, but for those of which the page
+// says why not.
+func TestThePagesAsTyped(t *testing.T) {
+	if racing.Detected {
+		t.Skip("processes, which the detector does not see into")
+	}
+	needsCells(t)
+	clone := os.Getenv("GRPO_DOCS") != ""
+	ran, not := 0, map[string]int{}
+	kept := t.TempDir()
+	for _, page := range pages(t) {
+		name := filepath.Base(page)
+		if only := os.Getenv("GRPO_DOCS"); !clone && !slices.Contains(quickPages, name) || strings.HasSuffix(only, ".md") && only != name {
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			r := reading{page: page, dir: t.TempDir(), home: t.TempDir(), kept: kept}
+			if clone {
+				require.NoError(t, exec.Command("git", "clone", "--quiet", "--shared", "../..", r.dir).Run())
+			}
+			r.read(t, not)
+			ran += r.ran
+		})
+	}
+	t.Logf("%d commands were run; not run: %v", ran, not)
+}
+
+// quickPages are those whose commands take little together.
+var quickPages = []string{"tasks.md", "tools.md"}
+
+// typing is what a shell has before a command of a page: the program that is tested, and sizes for runs of which the page leaves them open.
+const typing = `set -euo pipefail
+few=(prompts_per_step=1 completions_per_prompt=2 max_tokens=32 eval_problems=4)
+grpo() {
+	local words=("$@") sizes=() typed=" $* "
+	case "${1:-}" in
+	sft | dpo) sizes=(max_steps=10) ;;
+	sweep) [[ $typed != *=* ]] || sizes=(max_steps=8 save_every=4 eval_every=4 "${few[@]}") ;;
+	"" | *=* | --*) sizes=(max_steps=30 save_every=10 keep_last=0 eval_every=10 "${few[@]}") ;;
+	esac
+	for size in ${sizes[@]+"${sizes[@]}"}; do [[ $typed == *" ${size%%=*}="* ]] || words+=("$size"); done
+	env GRPO_AS_COMMAND=1 "$GRPO_TYPED" ${words[@]+"${words[@]}"}
+}
+bin/grpo() { grpo "$@"; }
+go() { if [ "$1 $2" = "run ./cmd/grpo" ]; then shift 2; grpo "$@"; else command go "$@"; fi }
+`
+
+// reading is somebody who types what a page says.
+type reading struct {
+	page, dir, home, kept string
+	serving               *exec.Cmd // what was begun and does not end by itself
+	served                chan error
+	ran                   int
+}
+
+func (r *reading) read(t *testing.T, not map[string]int) {
+	text, err := os.ReadFile(r.page)
+	require.NoError(t, err)
+	page, err := doctest.Parse(string(text))
+	require.NoError(t, err)
+	for _, thing := range page.Has {
+		r.have(t, thing)
+	}
+	defer r.stopServing(t)
+	for _, c := range page.Commands {
+		if why := doctest.Why(c, presetIsTiny); why != "" {
+			not[why]++
+			continue
+		}
+		began := time.Now()
+		out, err := r.typed(t, c.Text)
+		if r.ran++; err != nil {
+			t.Errorf("%s:%d: %s\n%v\n%s", filepath.Base(r.page), c.Line, c.Text, err, out)
+		} else {
+			t.Logf("%s:%d: %s (%.1f s)", filepath.Base(r.page), c.Line, c.Text, time.Since(began).Seconds())
+		}
+	}
+}
+
+// presetIsTiny tells whether a preset's model is part of the program.
+func presetIsTiny(preset string) bool {
+	c, err := grpo.Resolve(configs.Source{Preset: preset})
+	return err == nil && c.Model == "tiny"
+}
+
+// have makes what the reader of a page has: a run, with the seed that its name ends in, or a file of internal/doctest/testdata.
+func (r *reading) have(t *testing.T, thing string) {
+	to := filepath.Join(r.dir, thing)
+	require.NoError(t, os.MkdirAll(filepath.Dir(to), 0o755))
+	name, isRun := strings.CutPrefix(thing, "runs/")
+	if !isRun {
+		text, err := os.ReadFile(filepath.Join("../../internal/doctest/testdata", thing))
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(to, text, 0o644))
+		return
+	}
+	kept := filepath.Join(r.kept, name)
+	if _, err := os.Stat(kept); err != nil {
+		maker := reading{dir: r.kept, home: r.home}
+		seed := max(0, slices.Index([]string{"seed-0", "seed-1", "seed-2", "first", "second", "third"}, name)) % 3
+		out, err := maker.typed(t, fmt.Sprintf("grpo --quiet run_dir=%s seed=%d", name, seed))
+		require.NoError(t, err, out)
+	}
+	require.NoError(t, os.CopyFS(to, os.DirFS(kept)))
+}
+
+// endless are verbs that go on until they are stopped, and what makes them end.
+var (
+	endless = regexp.MustCompile(`^(bin/)?grpo (serve|watch|samples)\b`)
+	alone   = regexp.MustCompile(`\b(serve|watch)=`)       // wants the address of the server before
+	ends    = regexp.MustCompile(`--new-key|--tui|--help`) // --tui draws once where there is no terminal
+)
+
+// typed types one command and gives what it said. A server is there until the next one begins.
+func (r *reading) typed(t *testing.T, text string) (said string, err error) {
+	exe, err := os.Executable()
+	require.NoError(t, err)
+	if alone.MatchString(text) {
+		r.stopServing(t)
+	}
+	background, inBackground := strings.CutSuffix(strings.TrimSpace(text), "&")
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+	t.Cleanup(cancel)
+	cmd := exec.CommandContext(ctx, "bash", "-c", typing+background)
+	cmd.Dir = r.dir
+	cmd.Env = append(os.Environ(), "SANDBOX_URL=", "HOME="+r.home, "GRPO_TYPED="+exe, "XDG_CACHE_HOME="+filepath.Join(r.home, ".cache"))
+	for _, name := range []string{"GOCACHE", "GOMODCACHE", "GOPATH"} {
+		value, err := exec.Command("go", "env", name).Output()
+		require.NoError(t, err)
+		cmd.Env = append(cmd.Env, name+"="+strings.TrimSpace(string(value)))
+	}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	if inBackground || endless.MatchString(text) && !ends.MatchString(text) {
+		return r.serve(t, cmd)
+	}
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+// serve starts what does not end, and waits for the address that it says.
+func (r *reading) serve(t *testing.T, cmd *exec.Cmd) (said string, err error) {
+	r.stopServing(t)
+	out, err := os.Create(filepath.Join(t.TempDir(), "said"))
+	require.NoError(t, err)
+	defer out.Close()
+	cmd.Stdout, cmd.Stderr = out, out
+	require.NoError(t, cmd.Start())
+	gone := make(chan error, 1)
+	go func() { gone <- cmd.Wait() }()
+	for {
+		text, err := os.ReadFile(out.Name())
+		require.NoError(t, err)
+		if bytes.Contains(text, []byte("http")) {
+			r.serving = cmd
+			r.served = gone
+			return string(text), nil
+		}
+		select {
+		case err := <-gone:
+			return string(text), fmt.Errorf("it ended: %w", err)
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+// stopServing ends the last server, as ^C does.
+func (r *reading) stopServing(t *testing.T) {
+	if r.serving == nil {
+		return
+	}
+	require.NoError(t, syscall.Kill(-r.serving.Process.Pid, syscall.SIGINT))
+	<-r.served
+	r.serving = nil
+}

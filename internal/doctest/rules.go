@@ -1,0 +1,57 @@
+package doctest
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Why tells why a command is not run anywhere here, in the words of its mark or, where what it wants is evident, by itself. Empty: it is to
+// be run. Tiny tells of a preset whether its model is part of the program.
+func Why(c Command, tiny func(preset string) bool) string {
+	if c.Not != "" {
+		return c.Not
+	}
+	words, err := Words(c.Text)
+	if err != nil {
+		return ""
+	}
+	for _, w := range words {
+		if why := evident(w, c.Text, tiny); why != "" {
+			return why
+		}
+	}
+	return ""
+}
+
+// published are names of models that are downloaded, and paths where a reader may have some.
+var published = regexp.MustCompile(`(^|=)(~/Qwen|Qwen/|Llama-|gemma-)`)
+
+// evident says what a command wants that not every machine has.
+func evident(words []string, text string, tiny func(string) bool) string {
+	if len(words) == 0 {
+		return ""
+	}
+	given := func(word string) bool { return slices.Contains(words, word) }
+	switch program := words[0]; {
+	case program == "make" || program == "go" && len(words) > 1 && words[1] == "test":
+		return "a target or a test of its own"
+	case strings.Contains(text, "GRPO_CUDA_LIB="):
+		return "make test-card runs the emulated card"
+	case strings.Contains(text, "cuda:") || given("bench") && given("card"):
+		return "wants a card"
+	case program == "go" && given("-tags"):
+		return "make build builds with the tag"
+	case slices.ContainsFunc(words, published.MatchString):
+		return "wants a model that is no part of the program"
+	case given("--suite"):
+		return "wants a set that is downloaded"
+	case given("--shape"):
+		return "wants the memory of a large model"
+	}
+	at := slices.Index(words, "--preset")
+	if at > 0 && at+1 < len(words) && !tiny(words[at+1]) && !given("model=tiny") {
+		return "wants a model that is no part of the program"
+	}
+	return ""
+}
