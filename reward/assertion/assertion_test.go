@@ -48,15 +48,17 @@ func newRunner(t *testing.T) *Runner {
 // try passes a program through a test.
 func try(t *testing.T, r *Runner, code string, test data.Test, function string, l sandbox.Limits) sandbox.Result {
 	t.Helper()
-	var result sandbox.Result
-	err := r.Run(t.Context(), t.Name(), sandbox.Program{Code: code}, []sandbox.Input{Input(&data.Problem{FuncName: function}, &test)}, l,
-		func(_ int, got sandbox.Result) bool { result = got; return true })
-	var broken *sandbox.InfraError
-	if errors.As(err, &broken) && strings.Contains(err.Error(), "too busy") {
-		t.Skip(err)
+	for again := 0; ; again++ {
+		var result sandbox.Result
+		err := r.Run(t.Context(), t.Name(), sandbox.Program{Code: code}, []sandbox.Input{Input(&data.Problem{FuncName: function}, &test)}, l,
+			func(_ int, got sandbox.Result) bool { result = got; return true })
+		var broken *sandbox.InfraError
+		if errors.As(err, &broken) && strings.Contains(err.Error(), "too busy") && again < 5 {
+			continue // it says nothing of the program
+		}
+		require.NoError(t, err, code)
+		return result
 	}
-	require.NoError(t, err, code)
-	return result
 }
 
 func passes(r sandbox.Result) bool { return r.Status == sandbox.OK && string(r.Value) == "true" }
