@@ -138,6 +138,8 @@ func TestModelsThatReadersWouldMisreadAreRefused(t *testing.T) {
 		{"gemma2-softcap", nil, "query_pre_attn_scalar is 24 where 32 is meant"},
 		{"gemma2-softcap", map[string]any{"attn_logit_softcapping": nil}, "no attn_logit_softcapping"},
 		{"mistral-yarn", map[string]any{"rope_scaling": map[string]any{"rope_type": "yarn", "factor": 4, "truncate": false}}, "truncate=false"},
+		{"mistral-yarn", map[string]any{"rope_scaling": map[string]any{"rope_type": "yarn", "factor": 4, "beta_fast": 16}}, "beta_fast=16"},
+		{"gemma2-softcap", map[string]any{"query_pre_attn_scalar": 32, "tie_word_embeddings": false}, "an output head of its own"},
 		{"qwen2-bias", map[string]any{"rope_scaling": map[string]any{"rope_type": "llama3", "factor": 4, "low_freq_factor": 1,
 			"high_freq_factor": 4, "original_max_position_embeddings": 64}}, "rope_scaling of type llama3"},
 		{"qwen2-bias", map[string]any{"head_dim": 16, "num_attention_heads": 2}, "where hidden_size"},

@@ -29,10 +29,14 @@ func (f *family) check(c model.Config) error {
 		return refuse("the model has a rope_scaling of type llama3")
 	case s.Type == "yarn" && s.Exact:
 		return refuse("the model has truncate=false in its rope_scaling")
+	case s.Type == "yarn" && (s.BetaFast != 32 || s.BetaSlow != 1): // there are keys for both, which no reader of these models looks at
+		return refuse("the model has beta_fast=%g and beta_slow=%g in its rope_scaling, and not 32 and 1", s.BetaFast, s.BetaSlow)
 	case f == &qwen2 && c.Heads.Q*c.Heads.Dim != c.Hidden:
 		return refuse("num_attention_heads · head_dim is %d where hidden_size %d is meant", c.Heads.Q*c.Heads.Dim, c.Hidden)
 	case f != &gemma2:
 		return nil
+	case !c.TiedHead:
+		return refuse("the model has an output head of its own (tie_word_embeddings=false)")
 	case c.ScoreCap == 0 || c.LogitCap == 0:
 		return refuse("the model has no attn_logit_softcapping or no final_logit_softcapping")
 	}

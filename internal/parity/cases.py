@@ -184,6 +184,27 @@ def draw_weights(rng, c):
     return weights
 
 
+def readable(config, directory):
+    """A model like one of a case that readers of GGUF compute otherwise, without what they do: where one cannot be compared with
+    llama.cpp, this one is."""
+    c = dict(config, rope_scaling=dict(config.get("rope_scaling") or {}) or None)
+    family, scaling = c["model_type"], c["rope_scaling"]
+    if scaling:
+        for key in ("truncate", "beta_fast", "beta_slow"):
+            scaling.pop(key, None)
+        if scaling["rope_type"] == "llama3" and family != "llama":
+            c["rope_scaling"] = None
+    if family != "llama":
+        c.pop("attention_bias", None)
+    if family == "qwen2":
+        c["hidden_size"] = c["num_attention_heads"] * c["head_dim"]
+    if family == "gemma2":
+        c.update(tie_word_embeddings=True, query_pre_attn_scalar=c["head_dim"],
+                 attn_logit_softcapping=c["attn_logit_softcapping"] or 50.0, final_logit_softcapping=c["final_logit_softcapping"] or 30.0)
+    store(directory, "config.json", c)
+    write_tensors(os.path.join(directory, "model.safetensors"), draw_weights(np.random.default_rng(1), c), "BF16")
+
+
 def draw_adapter(rng, weights, rank, targets):
     tensors = {}
     for name, w in weights.items():
