@@ -265,6 +265,7 @@ var elsewhere = map[string]string{
 	"quiet":   "it is a flag; type --quiet",
 	"json":    "it is a flag; type --json",
 	"beta":    "it is kl_coef here; type kl_coef=0.1",
+	"lr":      "it is learning_rate here; type learning_rate=1e-4",
 	"top_k":   truncated + "eval_top_k",
 	"top_p":   truncated + "eval_top_p",
 	"min_p":   truncated + "eval_min_p",

@@ -24,6 +24,18 @@ func (c *Config) Verb() string {
 	return "grpo"
 }
 
+// StepsOf is the last step of a run on so many rows or problems; -1: it has none.
+func (c *Config) StepsOf(rows int) int {
+	if c.Epochs == 0 || c.RowsPerStep < 1 {
+		return c.MaxSteps
+	}
+	steps := (c.Epochs*rows + c.RowsPerStep - 1) / c.RowsPerStep
+	if c.MaxSteps >= 0 {
+		return min(steps, c.MaxSteps)
+	}
+	return steps
+}
+
 // usualRows is rows_per_step, usualBeta dpo_beta, and usualShare held_out.
 const (
 	usualRows  = 16
@@ -126,14 +138,20 @@ var ofWarmups = []string{"model", "init_from", "adapter", "train", "lora_rank", 
 	"expected_dataset_hash", "method", "epochs", "rows_per_step", "row_tokens", "learn_turns", "held_out", "dpo_beta", "dpo_loss",
 	"label_smoothing", "reduction", "learning_rate", "schedule", "warmup_steps", "scheduler_total_steps", "adam_beta1", "adam_beta2",
 	"adam_eps", "weight_decay", "grad_clip_norm", "eval_every", "eval_problems", "run_dir", "resume", "allow_change", "max_steps",
-	"save_every", "keep_last", "keep_best", "seed", "deterministic", "device", "threads", "max_rows", "share_prefixes", "recompute"}
+	"save_every", "keep_last", "keep_best", "tensorboard", "mlflow", "seed", "deterministic", "device", "threads", "max_rows", "share_prefixes", "recompute"}
+
+// ofOthers are the names that some settings of a warm-up have in other trainers.
+var ofOthers = map[string]string{"batch_size": "rows_per_step", "beta": "dpo_beta", "max_length": "row_tokens",
+	"max_seq_length": "row_tokens"}
 
 // CheckWords refuses words of the command line that a warm-up has no use for.
 func CheckWords(method string, words []string) error {
 	var mistakes []error
 	for _, word := range words {
 		key, _, _ := strings.Cut(word, "=")
-		if key == "method" {
+		if instead := ofOthers[key]; instead != "" && (key != "beta" || method == DPO) {
+			mistakes = append(mistakes, badinput.Errorf("%s: it is %s here; type %s=NUMBER", key, instead, instead))
+		} else if key == "method" {
 			mistakes = append(mistakes, badinput.Errorf("method: the verb says it; leave it out"))
 		} else if slices.Contains(keys(), key) && !slices.Contains(ofWarmups, key) {
 			mistakes = append(mistakes, badinput.Errorf("%s: it is for grpo, and grpo %s has no use for it; leave it out", key, method))

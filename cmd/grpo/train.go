@@ -23,6 +23,7 @@ import (
 	"github.com/seed-7879b91d/grpo/data/hub"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/readers"
+	"github.com/seed-7879b91d/grpo/internal/rundir"
 	"github.com/seed-7879b91d/grpo/internal/tiny"
 )
 
@@ -55,12 +56,19 @@ func trainArgs(cmd *cobra.Command, args []string) error {
 			mistakes = append(mistakes, badinput.Errorf("%s: training has no verb; leave the word out and type grpo [key=value …]", a))
 		case configs.Key(a) != "":
 			mistakes = append(mistakes, badinput.Errorf("%s: a setting has a value; type %s=VALUE", a, configs.Key(a)))
+		case isFile(a):
+			mistakes = append(mistakes, badinput.Errorf("%s: a setting names a file; type data=%s, or --config-file %s", a, a, a))
 		default:
 			mistakes = append(mistakes,
 				badinput.Errorf("unknown command or setting %q; expected a verb or key=value (see '%s --help')", a, cmd.CommandPath()))
 		}
 	}
 	return errors.Join(mistakes...)
+}
+
+func isFile(name string) bool {
+	info, err := os.Stat(name)
+	return err == nil && info.Mode().IsRegular()
 }
 
 func (f *trainFlags) run(cmd *cobra.Command, words []string) error {
@@ -134,7 +142,7 @@ func (f *trainFlags) train(cmd *cobra.Command, t *grpo.Trainer, show *screen.Scr
 		fmt.Fprintln(cmd.ErrOrStderr(), t.Origin())
 	}
 	if errors.Is(err, context.Canceled) {
-		err = stopped(fmt.Sprintf("stopped after step %d and saved; the same with run_dir=%s goes on", t.StepsDone(), t.RunDir()))
+		err = stopped(rundir.Stopped(t.RunDir(), t.StepsDone()))
 	}
 	if talk {
 		printOutcome(out, t)

@@ -48,6 +48,9 @@ func readLines(in io.Reader, name string, emit func(*row, error) error) error {
 		if err != nil && err != io.EOF {
 			return fmt.Errorf("read %s: %w", name, err)
 		}
+		if n == 1 { // which some editors begin a file with
+			line = bytes.TrimPrefix(line, []byte("\ufeff"))
+		}
 		if text := bytes.TrimSpace(line); len(text) > 0 {
 			r := &row{where: fmt.Sprintf("%s:%d", name, n), line: text, size: len(text)}
 			if eerr := emit(r, nil); eerr != nil {

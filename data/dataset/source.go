@@ -64,12 +64,15 @@ func Locate(ctx context.Context, source string, opt Options) ([]File, error) {
 		return locateFolder(source, opt)
 	case err == nil:
 		if !readable(source) {
-			return nil, badinput.Errorf("data %s: found a file of another kind, expected .jsonl, .ndjson or .parquet", source)
+			return nil, badinput.Errorf("data %s: found a file of another kind, expected .jsonl (a row of JSON on each line), .ndjson or .parquet",
+				source)
 		}
 		stem := filepath.Base(source)
 		return []File{{Path: source, Name: source, Collection: strings.TrimSuffix(stem, filepath.Ext(stem))}}, nil
 	case !os.IsNotExist(err):
 		return nil, badinput.Errorf("data %s: %w", source, err)
+	case readable(source) || path.Ext(source) == ".json":
+		return nil, badinput.Errorf("data %s: no such file", source)
 	case !hubName.MatchString(source):
 		return nil, badinput.Errorf("data %s: no such file, and not the name of a data set on the Hub (owner/name)", source)
 	}

@@ -47,10 +47,19 @@ func TestFolders(t *testing.T) {
 	require.ErrorContains(t, err, "taco/train-00000-of-00002.jsonl is missing")
 }
 
+// Some editors begin a file with a mark of its encoding.
+func TestAMarkAtTheBeginningIsPassedOver(t *testing.T) {
+	row := `{"prompt": "p", "tests": [{"stdin": "1", "stdout": "2"}]}`
+	d, err := Open(t.Context(), write(t, t.TempDir(), "x.jsonl", "\ufeff"+row+"\n"), Options{CacheDir: t.TempDir()})
+	require.NoError(t, err)
+	require.NoError(t, d.Close())
+}
+
 func TestNoSuchSource(t *testing.T) {
 	dir := t.TempDir()
 	for source, says := range map[string]string{
 		filepath.Join(dir, "no/such/file.jsonl"): "no such file",
+		"no/file.jsonl":                          "data no/file.jsonl: no such file",
 		dir:                                      "no .jsonl",
 		write(t, dir, "x.csv", "a,b"):            "expected .jsonl",
 		write(t, dir, "sub/empty.jsonl", "\n"):   "no rows in it",

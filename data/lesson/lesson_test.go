@@ -156,6 +156,8 @@ func TestRefusals(t *testing.T) {
 		`{"messages": "hello"}`:                                 "f:1: messages: ",
 		`{"messages": [{"content": "a"}]}`:                      "f:1: messages: message 1 has no role; expected system, user, assistant or tool",
 		`{"messages": [{"role": "user"}]}`:                      "f:1: messages: no message of the assistant to learn",
+		`{"messages": [{"role": "user"}, {"role": "bot"}]}`:     "to learn; found those of user, bot",
+		`{"prompt": 1, "completion": "a"}`:                      `f:1: prompt: found 1; expected a text, or a list of {"role"`,
 		`{"messages": [{"role": "user", "weight": 1}]}`:         `f:1: messages: json: unknown field "weight"`,
 		`{"messages": [{"role": "assistant", "content": "a"}]}`: "f:1: messages: it begins with the assistant; expected what it answers before",
 		`{"completion": "a"}`:                                   "f:1: found the columns completion; expected a prompt",

@@ -133,11 +133,25 @@ func (c *Conversation) check(name string) error {
 	learned := slices.IndexFunc(c.Messages[min(c.Given, len(c.Messages)):], assistants)
 	switch {
 	case learned < 0:
-		return badinput.Errorf("%s: %s: no message of the assistant to learn", c.Where, name)
+		return badinput.Errorf("%s: %s: no message of the assistant to learn; found those of %s", c.Where, name, c.roles())
 	case c.Given+learned == 0:
 		return badinput.Errorf("%s: %s: it begins with the assistant; expected what it answers before", c.Where, name)
 	}
 	return nil
+}
+
+// roles names who says something, in the order in which they begin to.
+func (c *Conversation) roles() string {
+	var all []string
+	for _, m := range c.Messages {
+		if !slices.Contains(all, m.Role) {
+			all = append(all, m.Role)
+		}
+	}
+	if len(all) == 0 {
+		return "nobody"
+	}
+	return strings.Join(all, ", ")
 }
 
 func assistants(m chat.Message) bool { return m.Role == "assistant" }
@@ -159,6 +173,10 @@ func messages(r dataset.Record, name string) (all []chat.Message, err error) {
 	if raw = bytes.TrimSpace(raw); len(raw) > 0 && raw[0] == '{' {
 		raw = slices.Concat([]byte("["), raw, []byte("]"))
 	}
+	if len(raw) > 0 && raw[0] != '[' {
+		return nil, badinput.Errorf("%s: %s: found %s; expected a text, or a list of {\"role\": …, \"content\": …}", r.Where, name,
+			brief(raw))
+	}
 	if err := json.Unmarshal(tidy(raw), &all); err != nil {
 		return nil, badinput.Errorf("%s: %s: %w; expected a list of {\"role\": …, \"content\": …}", r.Where, name, err)
 	}
@@ -168,6 +186,14 @@ func messages(r dataset.Record, name string) (all []chat.Message, err error) {
 		}
 	}
 	return all, nil
+}
+
+// brief is the beginning of what was found.
+func brief(raw []byte) string {
+	if len(raw) > 40 {
+		return string(bytes.ToValidUTF8(raw[:40], nil)) + "…"
+	}
+	return string(raw)
 }
 
 // tidy takes members out of messages that are null, as the rows of Parquet files have them.

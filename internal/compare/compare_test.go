@@ -40,7 +40,7 @@ func (m made) write(t *testing.T, dir string) string {
 		m.change(&cfg)
 	}
 	start := provenance.Start{Parts: provenance.Parts{"test_data": {SHA256: m.heldOut}, "model": {SHA256: m.model}}}
-	manifest := provenance.Manifest{Created: "2026-01-01T00:00:00Z", Starts: []provenance.Start{start}}
+	manifest := provenance.Manifest{Created: "2026-01-01T00:00:00Z", Problems: 30, Starts: []provenance.Start{start}}
 	for range m.resumed {
 		manifest.Resumed = append(manifest.Resumed, "2026-01-02T00:00:00Z")
 	}
@@ -183,6 +183,7 @@ func TestWhatIsOutOfTheOrdinaryIsSaid(t *testing.T) {
 	good := made{heldOut: "h", model: "m", steps: 4, evaluations: []stats.Judged{judged(4, 1, 0)}}
 	for said, change := range map[string]func(m *made){
 		"b is unfinished, with 2 of 4 steps":                     func(m *made) { m.steps = 2 },
+		"b is unfinished, with 4 of 6 steps; grpo sft run_dir=":  func(m *made) { m.change = warmedUp(3) },
 		"b was interrupted and resumed 2 times":                  func(m *made) { m.resumed = 2 },
 		"b is of another model than a":                           func(m *made) { m.model = "other" },
 		"other held-out problems than a":                         func(m *made) { m.heldOut = "other" },

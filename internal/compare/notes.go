@@ -55,10 +55,11 @@ func (c *Comparison) notes() (notes []string) {
 func (r *Run) notes() (notes []string) {
 	if !r.Finished() {
 		of := ""
-		if r.Settings.MaxSteps >= 0 {
-			of = " of " + strconv.Itoa(r.Settings.MaxSteps)
+		if last := r.last(); last >= 0 {
+			of = " of " + strconv.Itoa(last)
 		}
-		notes = append(notes, fmt.Sprintf("%s is unfinished, with %d%s steps; grpo run_dir=%s goes on with it", r.Name, r.Done(), of, r.Dir))
+		notes = append(notes, fmt.Sprintf("%s is unfinished, with %d%s steps; %s run_dir=%s goes on with it", r.Name, r.Done(), of,
+			r.Settings.Verb(), r.Dir))
 	}
 	if n := len(r.Manifest.Resumed); n > 0 {
 		text := fmt.Sprintf("%s was interrupted and resumed %d times", r.Name, n)

@@ -218,7 +218,10 @@ func (r *Run) Done() int {
 }
 
 // Finished tells whether it has all the steps that it was to have.
-func (r *Run) Finished() bool { return r.Settings.MaxSteps >= 0 && r.Done() >= r.Settings.MaxSteps }
+func (r *Run) Finished() bool { return r.last() >= 0 && r.Done() >= r.last() }
+
+// last is the last step that it was to have; -1: none.
+func (r *Run) last() int { return r.Settings.StepsOf(r.Manifest.Problems) }
 
 // At is the evaluation after a step, the last where step is below 0; nil where there is none.
 func (r *Run) At(step int) *Evaluation {

@@ -138,7 +138,7 @@ func (c *Comparison) Table(times bool) *Table {
 		t.Header = append(t.Header, "seconds", "resumed")
 	}
 	for i, r := range c.Runs {
-		row := []any{r.Name, r.Done(), r.Settings.MaxSteps}
+		row := []any{r.Name, r.Done(), r.last()}
 		for _, s := range settings {
 			row = append(row, s.Values[i])
 		}

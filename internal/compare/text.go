@@ -181,10 +181,10 @@ func listed(lead string, names []string) string {
 }
 
 func (r *Run) progress() string {
-	if r.Settings.MaxSteps < 0 {
+	if r.last() < 0 {
 		return fmt.Sprint(r.Done())
 	}
-	return fmt.Sprintf("%d/%d", r.Done(), r.Settings.MaxSteps)
+	return fmt.Sprintf("%d/%d", r.Done(), r.last())
 }
 
 func rate(v float64) string    { return report.Rate(v) }

@@ -35,7 +35,7 @@ const (
 
 // at is the state of a run of which a process trains it, or none.
 func (r *run) at(state State) State {
-	if n := len(r.steps); state == Idle && n > 0 && r.steps[n-1].Step == r.settings.MaxSteps {
+	if n := len(r.steps); state == Idle && n > 0 && r.steps[n-1].Step == r.lastStep() {
 		return Over
 	}
 	return state
@@ -53,7 +53,7 @@ func Live(dir, name string, state State, statement func(problem string) string) 
 	p.Live, p.Path, p.Status = true, pathOf(name), &shownStatus{Word: string(r.at(state)), Tone: "open"}
 	switch r.at(state) {
 	case Idle:
-		p.Status.Command = look.Visible("grpo run_dir=" + dir)
+		p.Status.Command = look.Visible(r.verb() + " run_dir=" + dir)
 	case Over:
 		p.Status.Tone = "good"
 	}

@@ -41,6 +41,8 @@ type settings struct {
 	Model    string `json:"model"`
 	Data     string `json:"data"`
 	MaxSteps int    `json:"max_steps"`
+	Epochs   int    `json:"epochs"`
+	Rows     int    `json:"rows_per_step"`
 	Prompts  int    `json:"prompts_per_step"`
 	Samples  int    `json:"completions_per_prompt"`
 	Recorded string `json:"record_rollouts"`

@@ -175,8 +175,8 @@ func (r *run) progress() string {
 	if n := len(r.steps); n > 0 {
 		done = r.steps[n-1].Step
 	}
-	if r.settings.MaxSteps >= max(done, 1) {
-		return grouped(int64(done)) + " of " + grouped(int64(r.settings.MaxSteps))
+	if last := r.lastStep(); last >= max(done, 1) {
+		return grouped(int64(done)) + " of " + grouped(int64(last))
 	}
 	return grouped(int64(done))
 }

@@ -27,6 +27,27 @@ func unknownRows() heldRows {
 // warmup tells whether the run learned from rows.
 func (r *run) warmup() bool { return r.settings.Method == "sft" || r.settings.Method == "dpo" }
 
+// verb is what goes on with the run on the command line.
+func (r *run) verb() string {
+	if r.warmup() {
+		return "grpo " + r.settings.Method
+	}
+	return "grpo"
+}
+
+// lastStep is that of the run: where max_steps says nothing, a warm-up ends with its last epoch. -1: it has none.
+func (r *run) lastStep() int {
+	s := &r.settings
+	if !r.warmup() || s.Epochs < 1 || s.Rows < 1 || r.origin.Problems < 1 {
+		return s.MaxSteps
+	}
+	steps := (s.Epochs*r.origin.Problems + s.Rows - 1) / s.Rows
+	if s.MaxSteps >= 0 {
+		return min(steps, s.MaxSteps)
+	}
+	return steps
+}
+
 // unit is what the run trains on.
 func (r *run) unit() string {
 	if r.warmup() {

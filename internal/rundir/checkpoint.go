@@ -87,6 +87,14 @@ func Newest(dir string, read func(dir string) error) (newest string, refused []e
 // Checkpoint is where the checkpoint of a step is, or will be.
 func (d *Dir) Checkpoint(step int) string { return filepath.Join(d.Path, Checkpoints, Name(step)) }
 
+// Stopped says what became of a run that somebody stopped after a step.
+func Stopped(dir string, step int) string {
+	if _, err := os.Stat(filepath.Join(dir, Checkpoints, Name(step), StateFile)); err != nil {
+		return "stopped before the first step"
+	}
+	return fmt.Sprintf("stopped after step %d and saved; the same with run_dir=%s goes on", step, dir)
+}
+
 // Save makes the checkpoint of a step of what write puts into an empty folder. It appears whole or not at
 // all, in place of a damaged one that may be there.
 func (d *Dir) Save(step int, write func(dir string) error) error {

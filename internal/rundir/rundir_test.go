@@ -105,6 +105,15 @@ func TestLogsAreCutToWhatTheyWere(t *testing.T) {
 	require.ErrorContains(t, err, "somebody shortened it")
 }
 
+// Nobody is told that something was saved where nothing is.
+func TestWhatBecameOfAStoppedRun(t *testing.T) {
+	dir := t.TempDir()
+	require.Equal(t, "stopped before the first step", Stopped(dir, 0))
+	require.NoError(t, os.MkdirAll(filepath.Join(dir, Checkpoints, Name(2)), 0o755))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, Checkpoints, Name(2), StateFile), nil, 0o644))
+	require.Equal(t, "stopped after step 2 and saved; the same with run_dir="+dir+" goes on", Stopped(dir, 2))
+}
+
 func TestACheckpointIsWholeOrNotThere(t *testing.T) {
 	d := begun(t, t.TempDir(), 0)
 	failed := errors.New("disk full")

@@ -6,6 +6,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/seed-7879b91d/grpo/configs"
 	"github.com/seed-7879b91d/grpo/data/dataset"
@@ -121,6 +122,9 @@ func (r *reader) read(ctx context.Context, key, source, split string) (rows []ro
 		}
 		return nil
 	})
+	if err != nil && key == "data" && strings.HasPrefix(err.Error(), "data ") { // it is named
+		return nil, badinput.Errorf("%w", err)
+	}
 	if err != nil {
 		return nil, badinput.Errorf("%s: %w", key, err)
 	}

@@ -278,17 +278,7 @@ func (t *Trainer) settleSteps() error {
 }
 
 // Steps is the last step of the run.
-func (t *Trainer) Steps() int {
-	per := t.cfg.RowsPerStep
-	steps := (t.cfg.Epochs*t.set.train + per - 1) / per
-	switch {
-	case t.cfg.Epochs == 0:
-		return t.cfg.MaxSteps
-	case t.cfg.MaxSteps >= 0:
-		return min(steps, t.cfg.MaxSteps)
-	}
-	return steps
-}
+func (t *Trainer) Steps() int { return t.cfg.StepsOf(t.set.train) }
 
 // rowsOf is how many rows a step takes: the last has what is left of the last epoch.
 func (t *Trainer) rowsOf(step int) int {

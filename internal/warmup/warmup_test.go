@@ -230,7 +230,9 @@ func TestLossAndGradientOfPairs(t *testing.T) {
 // A run is gone on with by its own verb and with what it was begun with, and its weights may begin another.
 func TestHandingOver(t *testing.T) {
 	data, dir := rowsFile(t, configs.SFT, 6), filepath.Join(t.TempDir(), "warm")
-	require.NoError(t, run(t, t.Context(), configs.SFT, &listener{}, "data="+data, "run_dir="+dir, "lora_rank=2", "rows_per_step=3"))
+	require.NoError(t, run(t, t.Context(), configs.SFT, &listener{}, "data="+data, "run_dir="+dir, "lora_rank=2", "rows_per_step=3",
+		"tensorboard=true"))
+	require.DirExists(t, filepath.Join(dir, "tensorboard"))
 	_, err := provenance.ResolveWarmup(configs.DPO, configs.Source{Overrides: []string{"run_dir=" + dir}})
 	require.EqualError(t, err, fmt.Sprintf("%s is a run of grpo sft; type grpo sft run_dir=%s to go on with it", dir, dir))
 	_, err = open(t, configs.SFT, &listener{}, "run_dir="+dir, "rows_per_step=2")

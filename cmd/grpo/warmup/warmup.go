@@ -22,6 +22,7 @@ import (
 	"github.com/seed-7879b91d/grpo/configs"
 	"github.com/seed-7879b91d/grpo/data/hub"
 	"github.com/seed-7879b91d/grpo/internal/readers"
+	"github.com/seed-7879b91d/grpo/internal/rundir"
 	"github.com/seed-7879b91d/grpo/internal/warmup"
 	"github.com/seed-7879b91d/grpo/kernels"
 )
@@ -146,7 +147,7 @@ func (f *flags) train(ctx context.Context, cmd *cobra.Command, t *warmup.Trainer
 	show.End()
 	dir := t.Settings().RunDir
 	if errors.Is(err, context.Canceled) {
-		return f.machine.Stopped(fmt.Sprintf("stopped after step %d and saved; the same with run_dir=%s goes on", t.StepsDone(), dir))
+		return f.machine.Stopped(rundir.Stopped(dir, t.StepsDone()))
 	}
 	if err == nil && talk {
 		f.outcome(out, t, dir)

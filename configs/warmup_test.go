@@ -1,0 +1,26 @@
+package configs
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Who knows other trainers is told what a setting is called here.
+func TestNamesOfOthersInAWarmUp(t *testing.T) {
+	require.ErrorContains(t, CheckWords(SFT, []string{"batch_size=8"}), "batch_size: it is rows_per_step here; type rows_per_step=NUMBER")
+	require.ErrorContains(t, CheckWords(DPO, []string{"beta=0.5"}), "beta: it is dpo_beta here; type dpo_beta=NUMBER")
+	require.NoError(t, CheckWords(SFT, []string{"rows_per_step=8", "tensorboard=true", "mlflow=x"}))
+	require.ErrorContains(t, CheckWords(SFT, []string{"autopilot=true"}), "has no use for it")
+	_, err := Load(Source{Preset: "tiny", Overrides: []string{"lr=1"}})
+	require.ErrorContains(t, err, "lr: it is learning_rate here")
+}
+
+func TestTheStepsOfAWarmUp(t *testing.T) {
+	for _, c := range []struct{ epochs, per, most, rows, want int }{
+		{2, 16, -1, 38, 5}, {2, 16, 3, 38, 3}, {0, 16, 7, 38, 7}, {0, 0, -1, 0, -1}, {1, 16, -1, 16, 1},
+	} {
+		cfg := Config{Epochs: c.epochs, RowsPerStep: c.per, MaxSteps: c.most}
+		require.Equal(t, c.want, cfg.StepsOf(c.rows))
+	}
+}
