@@ -23,7 +23,6 @@ import (
 	"github.com/seed-7879b91d/grpo/data/hub"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/readers"
-	"github.com/seed-7879b91d/grpo/internal/rundir"
 	"github.com/seed-7879b91d/grpo/internal/tiny"
 )
 
@@ -142,7 +141,7 @@ func (f *trainFlags) train(cmd *cobra.Command, t *grpo.Trainer, show *screen.Scr
 		fmt.Fprintln(cmd.ErrOrStderr(), t.Origin())
 	}
 	if errors.Is(err, context.Canceled) {
-		err = stopped(rundir.Stopped(t.RunDir(), t.StepsDone()))
+		err = stopped(fmt.Sprintf("stopped after step %d and saved; the same with run_dir=%s goes on", t.StepsDone(), t.RunDir()))
 	}
 	if talk {
 		printOutcome(out, t)

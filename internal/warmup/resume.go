@@ -133,6 +133,9 @@ func (t *Trainer) resume(ctx context.Context) error {
 	return nil
 }
 
+// Stopped says what became of a run that somebody stopped.
+func (t *Trainer) Stopped() string { return rundir.Stopped(t.cfg.RunDir, t.step) }
+
 // Origin says how the run begins.
 func (t *Trainer) Origin() string {
 	o := t.origin

@@ -22,7 +22,6 @@ import (
 	"github.com/seed-7879b91d/grpo/configs"
 	"github.com/seed-7879b91d/grpo/data/hub"
 	"github.com/seed-7879b91d/grpo/internal/readers"
-	"github.com/seed-7879b91d/grpo/internal/rundir"
 	"github.com/seed-7879b91d/grpo/internal/warmup"
 	"github.com/seed-7879b91d/grpo/kernels"
 )
@@ -147,7 +146,7 @@ func (f *flags) train(ctx context.Context, cmd *cobra.Command, t *warmup.Trainer
 	show.End()
 	dir := t.Settings().RunDir
 	if errors.Is(err, context.Canceled) {
-		return f.machine.Stopped(rundir.Stopped(dir, t.StepsDone()))
+		return f.machine.Stopped(t.Stopped())
 	}
 	if err == nil && talk {
 		f.outcome(out, t, dir)
