@@ -28,7 +28,7 @@ type loop struct {
 	model   *client.Training
 }
 
-// GRPO as a client of the Tinker server writes it learns the tiny task. GRPO_TINKER_STEPS says how many steps; the default run
+// GRPO as a client of the Tinker server writes it learns the tiny task. GRPO_TINKER_STEPS says how many steps; make tinker
 // has 150. Held-out problems are answered greedily before and after.
 func TestALoopOverTheWireLearns(t *testing.T) {
 	steps, err := strconv.Atoi(os.Getenv("GRPO_TINKER_STEPS"))

@@ -59,7 +59,7 @@ func TestANamedRunBringsItsSettings(t *testing.T) {
 	require.NotContains(t, says, "!")
 	cfg, err := provenance.SettingsOf(child)
 	require.NoError(t, err)
-	require.Equal(t, []any{"tiny", "ppo", uint64(7), 2, 16, run},
+	require.Equal(t, []any{"tiny", "ppo", uint64(7), 2, 40, run},
 		[]any{cfg.Model, cfg.Loss, cfg.Seed, cfg.PromptsPerStep, cfg.MaxTokens, cfg.InitFrom})
 	require.Contains(t, say("--quiet", "run_dir="+child), "has all of its 5 steps")
 	out, errs, code = shell(t, "", "--preset", "tiny_smoke", "--quiet", "run_dir="+run, "data=nowhere.jsonl", "eval_every=-1")

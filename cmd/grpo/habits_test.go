@@ -89,7 +89,7 @@ func TestSampleStopsAtTheEndOfATurn(t *testing.T) {
 			})
 		}
 	}
-	line := "sample --prompt Print --max-tokens 200 --temperature 0 --json --renderer qwen3_instruct --model "
+	line := "sample --prompt Code --max-tokens 200 --temperature 0 --json --renderer qwen3_instruct --model "
 	want, errs, code := shell(t, "", strings.Fields(line+dir)...)
 	require.Zero(t, code, errs)
 	got, errs, code := shell(t, "", strings.Fields(line+other)...)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
@@ -9,14 +10,17 @@ import (
 	"net/http/httptest"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7879b91d/grpo/internal/tiny"
 )
 
-// oracle answers as a sandbox server does, but from the programs' looks and at once: trouble needs runs,
-// and no Python.
+// oracle answers as a sandbox server does, but from the programs' looks and at once, now and then with what the embedded problems
+// expect: trouble needs runs, and no Python.
 type oracle struct {
 	*httptest.Server
 	asked atomic.Pointer[func()] // by a request, before the answer; nil: nobody listens
@@ -32,6 +36,28 @@ func newOracle(t *testing.T) *oracle {
 // whenAsked calls f at every request from now on.
 func (o *oracle) whenAsked(f func()) { o.asked.Store(&f) }
 
+// expected is what the embedded problems expect of programs that read and print, by what they read.
+var expected = sync.OnceValue(func() map[string][]string {
+	train, heldOut, _ := tiny.Problems()
+	by := map[string][]string{}
+	for _, p := range append(train, heldOut...) {
+		tests, _ := p.Tests(context.Background())
+		for _, t := range tests {
+			by[t.Stdin] = append(by[t.Stdin], t.Stdout)
+		}
+	}
+	return by
+})
+
+// guess is in two cases of three what some problem expects of a program that reads this.
+func guess(program, input []byte) string {
+	h := sha256.Sum256(append(program, input...))
+	if known := expected()[string(input)]; len(known) > 0 && h[0]%3 > 0 {
+		return known[int(h[1])%len(known)]
+	}
+	return "NO\n"
+}
+
 func (o *oracle) answer(w http.ResponseWriter, r *http.Request) {
 	var req struct {
 		Files      map[string][]byte `json:"files"`
@@ -46,7 +72,7 @@ func (o *oracle) answer(w http.ResponseWriter, r *http.Request) {
 		if asked := o.asked.Load(); asked != nil {
 			(*asked)()
 		}
-		stdout = []string{"YES\n", "NO\n", "1\n"}[sha256.Sum256(append(program, req.Files["input"]...))[0]%3]
+		stdout = guess(program, req.Files["input"])
 	}
 	name := req.FetchFiles[0]
 	frame := fmt.Appendf(nil, "%s\n{\"sizes\":[%d,0,0]}\n%s", strings.TrimPrefix(name, "frame-"), len(stdout), stdout)
@@ -56,7 +82,7 @@ func (o *oracle) answer(w http.ResponseWriter, r *http.Request) {
 
 // words are a run of four steps that this server judges.
 func (o *oracle) words(others ...string) []string {
-	words := set(small, "max_steps=4", "max_tokens=16", "eval_problems=2", "eval_every=2", "save_every=2", "keep_last=0",
+	words := set(small, "max_steps=4", "max_tokens=40", "eval_problems=2", "eval_every=2", "save_every=2", "keep_last=0",
 		"sandbox=fusion", "sandbox_url="+o.URL, "deterministic=false")
 	return set(words, others...)
 }

@@ -15,7 +15,6 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/episode"
 	"github.com/seed-7879b91d/grpo/internal/judging"
 	"github.com/seed-7879b91d/grpo/internal/sources"
-	"github.com/seed-7879b91d/grpo/internal/tiny"
 	"github.com/seed-7879b91d/grpo/sampler"
 )
 
@@ -32,9 +31,9 @@ func place(t *testing.T, words ...string) (*configs.Config, *sources.Language, *
 	j, err := judging.Open(t.Context(), cfg, nil, nil, &sources.Problems{}, func(string) {})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, j.Close()) })
-	problems, _, err := tiny.Problems()
-	require.NoError(t, err)
-	return cfg, l, j, problems[0] // prints p plus 5, of which the first test is 37
+	p := data.Problem{ID: "plus", Source: "tiny", Statement: "Given one line with an integer p, print p plus 5.", Kind: data.Stdin}
+	return cfg, l, j, p.WithTests(data.Test{Stdin: "37\n", Stdout: "42\n"}, data.Test{Stdin: "48\n", Stdout: "53\n"},
+		data.Test{Stdin: "5\n", Stdout: "10\n"}, data.Test{Stdin: "27\n", Stdout: "32\n"})
 }
 
 func said(text string, turn int, last bool) episode.Said {

@@ -23,9 +23,10 @@ import (
 )
 
 // About says what the results of a run with the embedded model and problems mean.
-const About = `The base model was taught on programs of authors who misread, slip and talk, by the same rules whatever the problem,
-and for a few minutes only. No held-out problem was among them, and no program that solves one. Some held-out problems
-are of families that neither it nor this run was trained on; make demo prints them apart, with pass@k up to 64.`
+const About = `The base model was taught for a few minutes by authors who misread, slip and talk, by the same rules whatever the
+problem; the last of them mostly guessed what was meant. No held-out problem was among theirs, and no program that solves one.
+Some held-out problems are of families of which neither it nor this run was given any; make demo prints them apart, with pass@k
+up to 64.`
 
 //go:embed model train.jsonl heldout.jsonl prompt.tmpl heal.tmpl
 var files embed.FS

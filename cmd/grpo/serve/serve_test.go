@@ -140,7 +140,7 @@ func TestServe(t *testing.T) {
 		"response_format":{"type":"json_schema","json_schema":{"name":"n","schema":{"type":"object","required":["age"],
 		"properties":{"age":{"type":"integer","minimum":0,"maximum":99}},"additionalProperties":false}}}}`)
 	require.NoError(t, err)
-	require.Regexp(t, `"content":"\{\s*\\"age\\":\s*[0-9]{1,2}\s*\}"`, text)
+	require.Regexp(t, `"content":"\{(\\n|\s)*\\"age\\":(\\n|\s)*[0-9]{1,2}(\\n|\s)*\}"`, text)
 	_, err = post(t, url+"/v1/chat/completions", `{"model":"tiny","messages":[{"role":"xyzzy"}]}`)
 	require.ErrorContains(t, err, "400")
 	_, err = post(t, url+"/v1/sessions", `{"settings":{"python":"/bin/sh"}}`)

@@ -130,7 +130,7 @@ func TestAModelLearnsWhatItIsTaught(t *testing.T) {
 	m := train(t, s.connect(t), 1)
 	lessons := crossEntropy(lesson(text1, 3, 1), lesson(text2, 2, 1))
 	first := learned(t, m, lessons)
-	for range 3 {
+	for range 5 {
 		stepped(t, m, 1e-2)
 		learned(t, m, lessons)
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"math/rand/v2"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -10,33 +11,63 @@ import (
 // How the authors of the corpus answer: the same rules for every problem, drawn anew for every completion. What is not one
 // of the first two is a program for the problem as its author understood it.
 const (
-	talks         = 0.10 // says something and writes no program
-	answersOther  = 0.05 // answers a problem that has nothing to do with this one
-	misreadsOp    = 0.35 // takes what is to be computed for something that is worded alike
-	misreadsGive  = 0.30 // takes the way to give it back for another
-	meanSlips     = 0.2  // slips of an author, on average; some take more care than others
-	leavesNoFence = 0.06
-	leavesItOpen  = 0.04
+	talks         = 0.08 // says something and writes no program
+	answersOther  = 0.04 // answers a problem that has nothing to do with this one
+	meanSlips     = 0.15 // slips of an author, on average; some take more care than others
+	leavesNoFence = 0.05
+	leavesItOpen  = 0.03
+	triesAgain    = 0.25 // where the answer is not right: is told so, and answers again
+	sees          = 0.50 // sees then which parts were wrong, and reads those anew; others read everything anew
+	isShownATest  = 0.80 // of those who wrote a program
 )
 
-// wordedAlike is how many ops an op may be taken for.
-const wordedAlike = 3
+// guessing is how often authors guess what is to be computed, it or what is worded alike, and the way to give it back.
+type guessing struct{ op, give float64 }
+
+// The model is taught by the former first, and by the latter last.
+var fair, poor = guessing{0.45, 0.40}, guessing{0.95, 0.92}
+
+// wordedAlike is how many ops, or ways to give a result back, a guess takes in besides the right one.
+const wordedAlike = 2
+
+// said is an answer, and what its author understood.
+type said struct {
+	text       string
+	understood problem
+	code       string // "" where there is no program
+}
 
 // answer is a completion as the corpus has it.
-func (c *corpus) answer(p problem, rng *rand.Rand) string {
+func (c *corpus) answer(p problem, g guessing, rng *rand.Rand) said {
 	switch r := rng.Float64(); {
 	case r < talks:
-		return p.talk(rng)
+		return said{text: p.talk(rng), understood: p}
 	case r < talks+answersOther:
-		p = pick(rng, c.families).instance(rng)
-	default:
-		p = c.misread(p, rng)
+		return written(pick(rng, c.families).instance(rng), rng)
 	}
-	code := p.program(p.right())
+	return written(c.guess(p, nil, g, rng), rng)
+}
+
+// written is a program for a problem, with slips.
+func written(p problem, rng *rand.Rand) said {
+	code := p.program()
 	for range poisson(rng, rng.ExpFloat64()*meanSlips) {
 		code = slip(code, rng)
 	}
-	return fenced(code, rng)
+	return said{fenced(code, rng), p, code}
+}
+
+// again is the answer of an author whose first was not right. It is never the same program.
+func (c *corpus) again(p problem, first said, g guessing, rng *rand.Rand) said {
+	for {
+		var but *problem
+		if first.code != "" && rng.Float64() < sees {
+			but = &first.understood
+		}
+		if a := written(c.guess(p, but, g, rng), rng); a.code != first.code {
+			return a
+		}
+	}
 }
 
 // talk is an answer without a program.
@@ -49,47 +80,65 @@ func (p problem) talk(rng *rand.Rand) string {
 	return p.fill(strings.ReplaceAll(says, "{task}", p.result()))
 }
 
-// misread is the problem as its author understood it: mostly as it is. It is never taken for one of a family that is
-// not trained on.
-func (c *corpus) misread(p problem, rng *rand.Rand) problem {
-	understood := p
-	if alike := c.alike[p.family.String()]; len(alike) > 0 && rng.Float64() < misreadsOp {
-		understood.op = pick(rng, alike)
-		if understood.small != p.small {
-			understood.k = draw(rng, understood.op).k
+// guess is the problem as its author understood it, which is none that wants what the statement does not have. It may be of a
+// family that is not trained on, and then the program is wrong. Of a reading that was wrong, its author keeps what was right of it, and
+// does not guess the rest as before.
+func (c *corpus) guess(p problem, wrong *problem, g guessing, rng *rand.Rand) problem {
+	op, give := true, true
+	if wrong != nil {
+		op, give = wrong.op.name != p.op.name, wrong.output.name != p.output.name
+	}
+	for range 20 {
+		u := p
+		if op && rng.Float64() < g.op {
+			u.op = pick(rng, append(c.opsAlike[p.op.name], p.op))
+		}
+		if give && rng.Float64() < g.give {
+			u.output = pick(rng, append(c.outputsAlike[p.output.name], p.output))
+		}
+		before := wrong != nil && (op && u.op.name == wrong.op.name || give && u.output.name == wrong.output.name)
+		if !before {
+			return u
 		}
 	}
-	if rng.Float64() < misreadsGive {
-		var others []output
-		for _, o := range outputs {
-			if o.name != p.output.name && o.call == p.call && slices.Contains(o.of, understood.out) {
-				others = append(others, o)
-			}
-		}
-		if len(others) > 0 {
-			understood.output = pick(rng, others)
-		}
-	}
-	if !c.has[understood.family.String()] {
-		return p
-	}
-	return understood
+	return p
 }
 
-// wordedLike are the ops that may be taken for the op of a family: of those that fit into the same program, the ones
-// that share most words with it.
-func wordedLike(f family) (alike []op) {
-	for _, o := range ops {
-		if o.name != f.op.name && o.in == f.in && slices.Contains(f.output.of, o.out) {
-			alike = append(alike, o)
-		}
-	}
-	slices.SortStableFunc(alike, func(a, b op) int { return cmp.Compare(likeness(b, f.op), likeness(a, f.op)) })
-	return alike[:min(wordedAlike, len(alike))]
+// opsLike are the ops that may be taken for an op: of those that read the same and want nothing that it lacks, the ones that
+// share most words with it.
+func opsLike(o op) []op {
+	return mostLike(o, ops, func(x op) []string { return x.says }, func(x op) bool {
+		return x.name != o.name && x.in == o.in && within(x.code, o.code)
+	})
 }
 
-// likeness is the share of the words of two ops that both have.
-func likeness(a, b op) float64 {
+// outputsLike are the same of ways to give a result back.
+func outputsLike(o output) []output {
+	return mostLike(o, outputs, func(x output) []string { return []string{x.says} }, func(x output) bool {
+		return x.name != o.name && x.call == o.call && within(x.code, o.code)
+	})
+}
+
+func mostLike[T any](it T, all []T, says func(T) []string, may func(T) bool) []T {
+	alike := keep(all, may)
+	slices.SortStableFunc(alike, func(a, b T) int { return cmp.Compare(likeness(says(b), says(it)), likeness(says(a), says(it))) })
+	return slices.Clip(alike[:min(wordedAlike, len(alike))])
+}
+
+var slots = regexp.MustCompile(`\{[a-z]+\}`)
+
+// within tells whether all that one pattern is filled with is in the other, or is the input, which every statement has.
+func within(pattern, other string) bool {
+	for _, s := range slots.FindAllString(pattern, -1) {
+		if s != "{v}" && !strings.Contains(other, s) {
+			return false
+		}
+	}
+	return true
+}
+
+// likeness is the share of the words of two things that both have.
+func likeness(a, b []string) float64 {
 	x, y := wordsOf(a), wordsOf(b)
 	both := 0
 	for w := range x {
@@ -100,9 +149,9 @@ func likeness(a, b op) float64 {
 	return float64(both) / float64(len(x)+len(y)-both)
 }
 
-func wordsOf(o op) map[string]bool {
+func wordsOf(says []string) map[string]bool {
 	set := map[string]bool{}
-	for _, w := range strings.Fields(strings.Join(o.says, " ")) {
+	for _, w := range strings.Fields(strings.Join(says, " ")) {
 		set[strings.Trim(w, ",")] = true
 	}
 	return set
@@ -129,4 +178,4 @@ func poisson(rng *rand.Rand, mean float64) (n int) {
 }
 
 // solution is the completion that earns the reward.
-func (p problem) solution() string { return "```python\n" + p.program(p.right()) + "```" }
+func (p problem) solution() string { return "```python\n" + p.program() + "```" }

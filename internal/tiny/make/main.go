@@ -68,7 +68,7 @@ func run(ctx context.Context, out string, threads, steps int, problemsOnly bool)
 		return err
 	}
 	defer b.Close()
-	return makeModel(ctx, b, newCorpus(w, s), filepath.Join(out, "model"), filepath.Join(out, "prompt.tmpl"), steps)
+	return makeModel(ctx, b, newCorpus(w, s), filepath.Join(out, "model"), steps)
 }
 
 func writeRecords(path string, set []data.Record) error {

@@ -5,64 +5,58 @@ import (
 	"strings"
 )
 
-// output is how a program gives a result back. {E} is the expression, or what it is called in words.
+// output is how a program gives a result back, of whatever type it is. {E} is the expression, or what it is called in words.
 type output struct {
 	name string
-	of   []shape
 	call bool // the program is a function
 	says string
 	code string
-	// show is what a program prints, or a function returns.
-	show func(e env, v any) any
+	// show is what a program prints, or a function returns, where it reads in and computes v.
+	show func(e env, in, v any) any
 }
 
 var outputs = []output{
-	{name: "print", of: []shape{integer, text}, says: "print {E}", code: "print({E})\n",
-		show: func(_ env, v any) any { return fmt.Sprint(v) }},
-	{name: "label", of: []shape{integer}, says: "print {label} followed by {E}", code: "print(\"{label}\", {E})\n",
-		show: func(e env, v any) any { return fmt.Sprint(e.label, " ", v) }},
-	{name: "more", of: []shape{integer}, says: "print {E}, plus {m}", code: "print({E} + {m})\n",
-		show: func(e env, v any) any { return fmt.Sprint(v.(int) + e.m) }},
-	{name: "angles", of: []shape{text}, says: "print {E} between < and >", code: "print(\"<\" + {E} + \">\")\n",
-		show: func(_ env, v any) any { return fmt.Sprint("<", v, ">") }},
-	{name: "spaces", of: []shape{numbers, words}, says: "print {E}, separated by spaces", code: "print(*{E})\n",
-		show: func(_ env, v any) any { return join(v, " ") }},
-	{name: "commas", of: []shape{numbers, words}, says: "print {E}, separated by commas", code: "print(*{E}, sep=\",\")\n",
-		show: func(_ env, v any) any { return join(v, ",") }},
-	{name: "lines", of: []shape{numbers, words}, says: "print {E}, one per line", code: "for x in {E}:\n    print(x)\n",
-		show: func(_ env, v any) any { return join(v, "\n") }},
-	{name: "answer", of: []shape{boolean}, says: "print {yes} if {E}, otherwise {no}", code: "print(\"{yes}\" if {E} else \"{no}\")\n",
-		show: func(e env, v any) any {
-			if v.(bool) {
-				return e.yes
-			}
-			return e.no
-		}},
-	{name: "return", of: []shape{integer, text, numbers, words}, call: true, says: "returns {E}", code: "return {E}\n",
-		show: func(_ env, v any) any { return v }},
-	{name: "return-more", of: []shape{integer}, call: true, says: "returns {E}, plus {m}", code: "return {E} + {m}\n",
-		show: func(e env, v any) any { return v.(int) + e.m }},
-	{name: "return-twice", of: []shape{text}, call: true, says: "returns {E}, twice in a row", code: "return ({E}) * 2\n",
-		show: func(_ env, v any) any { return v.(string) + v.(string) }},
-	{name: "tell", of: []shape{boolean}, call: true, says: "returns True if {E}, otherwise False", code: "return {E}\n",
-		show: func(_ env, v any) any { return v }},
-	{name: "word", of: []shape{boolean}, call: true, says: "returns the string {yes} if {E}, otherwise {no}",
-		code: "return \"{yes}\" if {E} else \"{no}\"\n",
-		show: func(e env, v any) any {
-			if v.(bool) {
-				return e.yes
-			}
-			return e.no
-		}},
+	{name: "print", says: "print {E}", code: "print({E})\n",
+		show: func(_ env, _, v any) any { return printed(v) }},
+	{name: "label-before", says: "print {label} before {E}", code: "print(\"{label}\", {E})\n",
+		show: func(e env, _, v any) any { return printed(e.label, v) }},
+	{name: "label-after", says: "print {label} after {E}", code: "print({E}, \"{label}\")\n",
+		show: func(e env, _, v any) any { return printed(v, e.label) }},
+	{name: "number-before", says: "print {m} before {E}", code: "print({m}, {E})\n",
+		show: func(e env, _, v any) any { return printed(e.m, v) }},
+	{name: "number-after", says: "print {m} after {E}", code: "print({E}, {m})\n",
+		show: func(e env, _, v any) any { return printed(v, e.m) }},
+	{name: "input-before", says: "print {v} before {E}", code: "print({v}, {E})\n",
+		show: func(_ env, in, v any) any { return printed(in, v) }},
+	{name: "input-after", says: "print {v} after {E}", code: "print({E}, {v})\n",
+		show: func(_ env, in, v any) any { return printed(v, in) }},
+	{name: "return", call: true, says: "returns {E}", code: "return {E}\n",
+		show: func(_ env, _, v any) any { return v }},
+	{name: "return-number-before", call: true, says: "returns a list with {m} before {E}", code: "return [{m}, {E}]\n",
+		show: func(e env, _, v any) any { return []any{e.m, v} }},
+	{name: "return-number-after", call: true, says: "returns a list with {m} after {E}", code: "return [{E}, {m}]\n",
+		show: func(e env, _, v any) any { return []any{v, e.m} }},
+	{name: "return-input-before", call: true, says: "returns a list with {v} before {E}", code: "return [{v}, {E}]\n",
+		show: func(_ env, in, v any) any { return []any{in, v} }},
+	{name: "return-input-after", call: true, says: "returns a list with {v} after {E}", code: "return [{E}, {v}]\n",
+		show: func(_ env, in, v any) any { return []any{v, in} }},
+	{name: "return-twice", call: true, says: "returns a list with {E} twice", code: "return [{E}] * 2\n",
+		show: func(_ env, _, v any) any { return []any{v, v} }},
 }
 
-func join(list any, sep string) string {
-	var parts []string
-	switch a := list.(type) {
-	case []int:
-		parts = each(a, func(x int) string { return fmt.Sprint(x) })
-	case []string:
-		parts = a
-	}
-	return strings.Join(parts, sep)
+// printed is what Python prints of values.
+func printed(values ...any) string {
+	return strings.Join(each(values, func(v any) string {
+		switch v := v.(type) {
+		case []int:
+			return "[" + join(v, ", ") + "]"
+		case []string:
+			return "[" + join(each(v, func(s string) string { return "'" + s + "'" }), ", ") + "]"
+		}
+		return fmt.Sprint(v)
+	}), " ")
+}
+
+func join[T any](list []T, sep string) string {
+	return strings.Join(each(list, func(x T) string { return fmt.Sprint(x) }), sep)
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -11,33 +12,38 @@ import (
 
 // Sizes of the sets of problems.
 const (
-	instancesPerFamily      = 4   // in training
-	instancesPerHeldOut     = 3   // of a family that is not trained on
-	instancesHeldOut        = 100 // new instances of families that are
-	instancesValidation     = 50  // the same, of the validation split
-	heldOutFamilyPercent    = 20
-	validationFamilyPercent = 8
+	instancesPerFamily  = 5   // in training
+	instancesPerHeldOut = 3   // of a family that is not trained on
+	instancesHeldOut    = 120 // new instances of families that are
+	instancesValidation = 70  // the same, of the validation split
+	heldOutFamilies     = 30
+	validationFamilies  = 26
 
-	testsTrain, testsHeldOut = 4, 6 // of a problem; a test costs a run's time
+	testsTrain, testsHeldOut = 3, 6 // of a problem; a test costs a run's time
 )
 
 // world is which families are trained on, and which never are.
 type world struct{ train, heldOut, validation []family }
 
-// newWorld holds back families: of each op at most one for each of the two splits, and never all.
+// newWorld holds back families for the two splits, as many of each op and of each output, or one more.
 func newWorld() (w world) {
 	rng := rand.New(rand.NewPCG(problemSeed, 0))
-	for _, of := range byOp() {
+	grid, back := byOp(), map[string]int{} // how many of each output are held back
+	rng.Shuffle(len(grid), func(i, j int) { grid[i], grid[j] = grid[j], grid[i] })
+	for i := range heldOutFamilies + validationFamilies {
+		of := grid[i%len(grid)]
 		rng.Shuffle(len(of), func(i, j int) { of[i], of[j] = of[j], of[i] })
-		n := len(of)
-		back := func(percent int) (f []family) {
-			if len(of) > 1 && rng.IntN(100) < percent*n {
-				f, of = of[:1], of[1:]
-			}
-			return f
+		slices.SortStableFunc(of, func(a, b family) int { return cmp.Compare(back[a.output.name], back[b.output.name]) })
+		f := of[0]
+		grid[i%len(grid)] = of[1:]
+		back[f.output.name]++
+		if i < heldOutFamilies {
+			w.heldOut = append(w.heldOut, f)
+		} else {
+			w.validation = append(w.validation, f)
 		}
-		w.heldOut = append(w.heldOut, back(heldOutFamilyPercent)...)
-		w.validation = append(w.validation, back(validationFamilyPercent)...)
+	}
+	for _, of := range grid {
 		w.train = append(w.train, of...)
 	}
 	return w
@@ -76,7 +82,7 @@ func (s *sets) held(train, never []family, known int, rng *rand.Rand) (set []pro
 		set = append(set, s.fresh(train[i], rng)...)
 	}
 	for _, p := range set {
-		s.solutions = append(s.solutions, withoutSpace(p.program(p.right())))
+		s.solutions = append(s.solutions, withoutSpace(p.program()))
 	}
 	// Whoever evaluates on the first so many should have some of everything.
 	rng.Shuffle(len(set), func(i, j int) { set[i], set[j] = set[j], set[i] })
@@ -87,7 +93,7 @@ func (s *sets) held(train, never []family, known int, rng *rand.Rand) (set []pro
 func (s *sets) fresh(f family, rng *rand.Rand) []problem {
 	for range 100 {
 		p := f.instance(rng)
-		if !s.taken[p.statement()] && !s.solutions.in(p.program(p.right())) {
+		if !s.taken[p.statement()] && !s.solutions.in(p.program()) {
 			s.taken[p.statement()] = true
 			return []problem{p}
 		}

@@ -1,0 +1,84 @@
+package main
+
+import (
+	"iter"
+	"math/rand/v2"
+	"strings"
+
+	"github.com/seed-7879b91d/grpo/data"
+)
+
+// corpus is an endless text of problems with answers. None of its problems is in a set of problems, and no answer of
+// it has a program in it that solves a held-out one.
+type corpus struct {
+	families     []family
+	opsAlike     map[string][]op
+	outputsAlike map[string][]output
+	taken        map[string]bool
+	solutions    solutions
+}
+
+func newCorpus(w world, s *sets) *corpus {
+	c := &corpus{
+		families: w.train, opsAlike: map[string][]op{}, outputsAlike: map[string][]output{}, taken: s.taken, solutions: s.solutions,
+	}
+	for _, o := range ops {
+		c.opsAlike[o.name] = opsLike(o)
+	}
+	for _, o := range outputs {
+		c.outputsAlike[o.name] = outputsLike(o)
+	}
+	return c
+}
+
+// dialogue is what one author says to a problem: an answer, and where that was wrong perhaps a second.
+type dialogue struct {
+	first  said
+	shown  *data.Test // that the first answer fails, where one is shown
+	second string     // "" where there is none
+}
+
+// example is number i of the corpus: a problem and what several authors say to it.
+func (c *corpus) example(i int) (problem, []dialogue) {
+	rng := rand.New(rand.NewPCG(corpusSeed, uint64(i)))
+	g := fair
+	if i >= fairSteps*batch {
+		g = poor
+	}
+	for {
+		p := pick(rng, c.families).instance(rng)
+		if c.taken[p.statement()] || c.solutions.in(p.program()) {
+			continue
+		}
+		var dialogues []dialogue
+		for len(dialogues) < authors {
+			if d := c.dialogue(p, g, rng); !c.solutions.in(d.first.text) && !c.solutions.in(d.second) {
+				dialogues = append(dialogues, d)
+			}
+		}
+		return p, dialogues
+	}
+}
+
+func (c *corpus) dialogue(p problem, g guessing, rng *rand.Rand) dialogue {
+	d := dialogue{first: c.answer(p, g, rng)}
+	if strings.Contains(d.first.text, p.solution()) || rng.Float64() >= triesAgain {
+		return d
+	}
+	if d.first.code != "" && rng.Float64() < isShownATest {
+		d.shown = &p.tests(1, rng)[0]
+	}
+	d.second = c.again(p, d.first, g, rng).text
+	return d
+}
+
+// all is everything that the tokenizer and so many steps of training see.
+func (c *corpus) all(steps int) iter.Seq2[problem, []dialogue] {
+	return func(yield func(problem, []dialogue) bool) {
+		for i := -tokenizerTexts; i < steps*batch; i++ {
+			if !yield(c.example(i)) {
+				return
+			}
+		}
+	}
+}

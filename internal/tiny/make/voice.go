@@ -1,0 +1,130 @@
+package main
+
+import (
+	"errors"
+	"strings"
+	"text/template"
+
+	"github.com/seed-7879b91d/grpo/data"
+	"github.com/seed-7879b91d/grpo/data/chat"
+	"github.com/seed-7879b91d/grpo/data/prompt"
+	"github.com/seed-7879b91d/grpo/data/tokenizer"
+	"github.com/seed-7879b91d/grpo/internal/tiny"
+	"github.com/seed-7879b91d/grpo/model"
+)
+
+// voice turns a problem and what is said to it into tokens, as the trainer and the sampler see them.
+type voice struct {
+	tok      *tokenizer.Tokenizer
+	wording  *prompt.Builder
+	told     *template.Template
+	renderer *chat.Renderer
+}
+
+// newVoice trains the tokenizer on what the corpus says.
+func newVoice(c *corpus) (*voice, *tokenizer.Trained, error) {
+	wording, err := tiny.Wording()
+	if err != nil {
+		return nil, nil, err
+	}
+	told, err := template.New("heal.tmpl").Parse(tiny.HealWording())
+	if err != nil {
+		return nil, nil, err
+	}
+	var failed error
+	trained, err := tokenizer.Train(func(yield func(string) bool) {
+		for p, dialogues := range c.all(0) {
+			texts, err := texts(wording, told, p, dialogues[0])
+			if err != nil {
+				failed = err
+				return
+			}
+			for _, text := range texts {
+				if !yield(text) {
+					return
+				}
+			}
+		}
+	}, tokenizer.TrainOptions{
+		VocabSize: vocabulary, EOS: end, Pad: pad, ChatTemplate: chat.Template,
+		Special: []tokenizer.Special{{Content: pad, Control: true}, {Content: start, Control: true}, {Content: end, Control: true}},
+	})
+	if err := errors.Join(failed, err); err != nil {
+		return nil, nil, err
+	}
+	tok, err := trained.Tokenizer()
+	if err != nil {
+		return nil, nil, err
+	}
+	renderer, err := chat.ForModel(tok, chat.Options{})
+	return &voice{tok, wording, told, renderer}, trained, err
+}
+
+// texts are what the tokenizer learns from: who says it, and what. Of a second turn it is what an author is told.
+func texts(wording *prompt.Builder, told *template.Template, p problem, d dialogue) ([]string, error) {
+	task := p.task()
+	messages, err := wording.Messages(&task)
+	if err != nil {
+		return nil, err
+	}
+	said := []string{"user\n" + messages[0].Content, "assistant\n" + d.first.text}
+	if d.second == "" {
+		return said, nil
+	}
+	text, err := tell(told, p, d.shown)
+	return append(said, "user\n"+text), err
+}
+
+func (v *voice) datum(p problem, d dialogue) (model.Datum, error) {
+	task := p.task()
+	messages, err := v.wording.Messages(&task)
+	if err != nil {
+		return model.Datum{}, err
+	}
+	tokens, _, err := v.renderer.Prompt(messages)
+	if err != nil {
+		return model.Datum{}, err
+	}
+	var spans [][2]int
+	say := func(answer string) {
+		from := len(tokens)
+		tokens = append(v.tok.AppendText(tokens, answer), v.renderer.Stop()[0])
+		spans = append(spans, [2]int{from, len(tokens)})
+	}
+	say(d.first.text)
+	if d.second != "" {
+		text, err := tell(v.told, p, d.shown)
+		if err != nil {
+			return model.Datum{}, err
+		}
+		more, _, err := v.renderer.Continue(messages, true, []chat.Message{{Role: "user", Content: text}})
+		if err != nil {
+			return model.Datum{}, err
+		}
+		tokens = append(tokens, more...)
+		say(d.second)
+	}
+	return model.NewConversation(tokens, spans, make([]float32, len(tokens)-1), 1), nil
+}
+
+// tell is what an author is told of an answer that was wrong, as env=heal words it.
+func tell(told *template.Template, p problem, shown *data.Test) (string, error) {
+	finding := struct {
+		Statement, Input, Expected string
+		Test                       int
+	}{Statement: p.statement()}
+	if shown != nil {
+		finding.Test = 1
+		finding.Input, finding.Expected = strings.TrimRight(shown.Stdin, "\n"), strings.TrimRight(shown.Stdout, "\n")
+		if p.call {
+			var args []string
+			for _, a := range shown.Args {
+				args = append(args, string(a))
+			}
+			finding.Input, finding.Expected = strings.Join(args, ", "), string(shown.Returns)
+		}
+	}
+	var out strings.Builder
+	err := told.Execute(&out, finding)
+	return strings.TrimSuffix(out.String(), "\n"), err
+}
