@@ -23,6 +23,7 @@ import (
 
 // TestManyConversations in one pool: they wait for places, they leave nothing behind, and end when it does.
 func TestManyConversations(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir()) // where nobody else leaves anything, or takes it away
 	j, pool := openJudge(t, 1, 2)
 	t.Run("wait", func(t *testing.T) { conversationsWait(t, j) })
 	t.Run("soak", func(t *testing.T) { nothingIsLeft(t, j) })
