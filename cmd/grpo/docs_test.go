@@ -63,6 +63,7 @@ grpo() {
 	sweep) [[ $typed != *=* ]] || sizes=(max_steps=8 save_every=4 eval_every=4 "${few[@]}") ;;
 	"" | *=* | --*) sizes=(max_steps=30 save_every=10 keep_last=0 eval_every=10 "${few[@]}") ;;
 	esac
+	[[ $typed != *" data="* || $typed == *" test_data="* ]] || typed+="eval_every= " # there is nothing to evaluate on
 	for size in ${sizes[@]+"${sizes[@]}"}; do [[ $typed == *" ${size%%=*}="* ]] || words+=("$size"); done
 	env GRPO_AS_COMMAND=1 "$GRPO_TYPED" ${words[@]+"${words[@]}"}
 }
