@@ -225,7 +225,7 @@ func (g *Gate) pass(w *response, r *http.Request, name, id string) {
 	if g.Bodies {
 		r.Body = &logged{ReadCloser: r.Body, log: g.Log, id: id}
 	}
-	g.next.ServeHTTP(w, r)
+	g.answer(w, r, id)
 }
 
 // tooLarge refuses a body. A client hears of it only when it has sent what it has, so some of that is taken and thrown away.

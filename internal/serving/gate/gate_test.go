@@ -140,6 +140,7 @@ func TestFilesOfKeys(t *testing.T) {
 	require.NoError(t, err)
 	for text, want := range map[string]string{
 		"": "no keys", "sk-abc ada": ":1: expected the SHA-256", line + "\n" + line: ":2: there is another key named ada",
+		line + "\n" + strings.Replace(line, " ada", " bob admin", 1): ":2: bob has the key of ada",
 		strings.TrimSuffix(line, "ada"): ":1: expected", line + " b": ":1: expected", line + " admin x": ":1: expected",
 	} {
 		file := filepath.Join(t.TempDir(), "keys")

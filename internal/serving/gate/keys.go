@@ -48,6 +48,10 @@ func ReadKeys(path string) (*Keys, error) {
 			if other.name == known.name {
 				return nil, badinput.Errorf("%s:%d: there is another key named %s; give one of them another name", path, n, known.name)
 			}
+			if other.sum == known.sum { // whose requests would they be, and with whose rights?
+				return nil, badinput.Errorf("%s:%d: %s has the key of %s; make one of his own with grpo serve --new-key %s", path, n,
+					known.name, other.name, known.name)
+			}
 		}
 		k.list = append(k.list, known)
 	}

@@ -85,6 +85,12 @@ func New(o Options) (*Server, error) {
 		return nil, err
 	}
 	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), ".") { // one that was about to begin, of which nobody was told
+			if err := os.RemoveAll(filepath.Join(s.Store, e.Name())); err != nil {
+				return nil, err
+			}
+			continue
+		}
 		if n, err := s.recall(e.Name()); err != nil {
 			s.Log.Error("a session is not there", "folder", e.Name(), "error", err.Error())
 		} else {

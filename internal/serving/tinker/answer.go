@@ -27,11 +27,11 @@ func (e *status) Unwrap() error { return e.err }
 func notFound(err error) error { return &status{http.StatusNotFound, err} }
 
 // answered makes a handler of a call whose answer is JSON: nil is an empty object.
-func answered(call func(*http.Request) (any, error)) http.HandlerFunc {
+func (s *Server) answered(call func(*http.Request) (any, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		v, err := call(r)
 		if err != nil {
-			refuse(w, codeOf(err), err)
+			s.fail(w, r, err)
 			return
 		}
 		if c, ok := v.(closing); ok { // see config
@@ -62,6 +62,16 @@ func codeOf(err error) int {
 		return http.StatusBadRequest
 	}
 	return http.StatusInternalServerError
+}
+
+// fail answers with an error. What went wrong inside is in the log, and not in the answer.
+func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
+	code := codeOf(err)
+	if code >= http.StatusInternalServerError {
+		s.Log.Error("not answered", "id", r.Header.Get("X-Request-Id"), "why", err.Error())
+		err = errors.New("the server failed; its log says why")
+	}
+	refuse(w, code, err)
 }
 
 func refuse(w http.ResponseWriter, code int, err error) {

@@ -42,13 +42,13 @@ func (s *Server) sign(payload string) string {
 func (s *Server) archiveAddress(w http.ResponseWriter, r *http.Request) {
 	m, c, err := s.about(r)
 	if err != nil {
-		refuse(w, codeOf(err), err)
+		s.fail(w, r, err)
 		return
 	}
 	until := time.Now().Add(valid)
 	text, err := json.Marshal(ticket{m.ID, c.Kind, c.Name, c.Seq, until.Unix()})
 	if err != nil {
-		refuse(w, codeOf(err), err)
+		s.fail(w, r, err)
 		return
 	}
 	payload := base64.RawURLEncoding.EncodeToString(text)
@@ -96,7 +96,7 @@ func (s *Server) archive(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	if err != nil {
-		refuse(w, codeOf(err), err)
+		s.fail(w, r, err)
 		return
 	}
 	w.Header().Set("Content-Type", "application/x-tar")

@@ -116,6 +116,9 @@ func (r *run) do(e *entry) error {
 	if res.status == server && (again && e.replayed() || r.dirty(e)) {
 		return errors.New(string(res.body))
 	}
+	if res.status == server && !again {
+		r.s.Log.Error("a request failed", "model", r.ID, "number", e.seq, "kind", e.kind, "why", string(res.body))
+	}
 	r.spent += time.Since(start)
 	r.mu.Lock()
 	if !again {

@@ -81,18 +81,18 @@ func (s *Server) retrieve(w http.ResponseWriter, r *http.Request) {
 		ID string `json:"request_id"`
 	}
 	if err := s.read(r, &q); err != nil {
-		refuse(w, codeOf(err), err)
+		s.fail(w, r, err)
 		return
 	}
 	who := s.who(r)
 	f, err := s.find(who, q.ID)
 	if err != nil {
-		refuse(w, codeOf(err), err)
+		s.fail(w, r, err)
 		return
 	}
 	done, err := s.account(who).poll()
 	if err != nil {
-		refuse(w, codeOf(err), err)
+		s.fail(w, r, err)
 		return
 	}
 	patience, cancel := context.WithTimeout(r.Context(), s.Poll)

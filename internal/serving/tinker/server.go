@@ -237,7 +237,7 @@ func (s *Server) routes() *http.ServeMux {
 		"DELETE training_runs/{run}/checkpoints/{kind}/{name}/publish": s.publish(false),
 	} {
 		method, path, _ := strings.Cut(pattern, " ")
-		mux.HandleFunc(method+" "+prefix+path, answered(call))
+		mux.HandleFunc(method+" "+prefix+path, s.answered(call))
 	}
 	mux.HandleFunc("POST "+prefix+"retrieve_future", s.retrieve)
 	mux.HandleFunc("GET "+prefix+"training_runs/{run}/checkpoints/{kind}/{name}/archive", s.archiveAddress)

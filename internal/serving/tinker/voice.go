@@ -190,7 +190,11 @@ func (s *Server) asample(r *http.Request) (any, error) {
 		case s.ctx.Err() != nil:
 			samples.settle(f, result{status: lost}) // the client sends it again
 		case err != nil:
-			samples.settle(f, failed(err))
+			why := failed(err)
+			if why.status == server {
+				s.Log.Error("a request failed", "sampler", v.ID, "number", q.Seq, "why", err.Error())
+			}
+			samples.settle(f, why)
 		default:
 			samples.settle(f, result{fine, isProtobuf, out.Append(nil)})
 		}

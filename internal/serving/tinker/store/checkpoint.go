@@ -20,6 +20,7 @@ const (
 	Weights = "weights"         // with the optimizer's state
 	Sampler = "sampler_weights" // the adapter alone
 	moments = "moments"         // the same, without a name
+	states  = "state"           // where a replay of the journal begins
 )
 
 // Checkpoint is the saved state of a model.
@@ -46,16 +47,19 @@ func (r *Run) Save(c Checkpoint, overwrite bool, fill func(dir string) error) er
 	}
 	path := filepath.Join(r.dir, c.Kind, c.Name)
 	old, err := r.read(c.Kind, c.Name)
+	there := err == nil
 	switch {
-	case err == nil && old.Seq == c.Seq:
+	case there && old.Seq == c.Seq:
 		return nil
-	case err == nil && !overwrite && !old.expired(time.Now()):
+	case there && !overwrite && !old.expired(time.Now()):
 		return badinput.Errorf("path: %w: checkpoint %s/%s exists; delete it, or save with overwrite", ErrTaken, c.Kind, c.Name)
 	}
-	if err := errors.Join(disk.RemoveAll(path), disk.MkdirAll(filepath.Dir(path))); err != nil {
+	// What is replaced stays until all of the new one is there: the disk may be full.
+	next := filepath.Join(r.dir, c.Kind, "."+c.Name)
+	if err := errors.Join(disk.RemoveAll(next), disk.MkdirAll(filepath.Dir(path))); err != nil {
 		return err
 	}
-	return atomicfile.Folder(path, func(dir string) error {
+	if err := atomicfile.Folder(next, func(dir string) error {
 		if err := fill(dir); err != nil {
 			return err
 		}
@@ -63,7 +67,15 @@ func (r *Run) Save(c Checkpoint, overwrite bool, fill func(dir string) error) er
 			return err
 		}
 		return writeJSON(filepath.Join(dir, aboutName), c)
-	})
+	}); err != nil {
+		return err
+	}
+	if there {
+		if err := r.Delete(old); err != nil {
+			return err
+		}
+	}
+	return errors.Join(disk.RemoveAll(path), disk.Rename(next, path), atomicfile.SyncDir(filepath.Dir(path)))
 }
 
 // Moment keeps an adapter without a name, and only so many of them: the one that was not used for longest goes.

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/seed-7879b91d/grpo/internal/atomicfile"
@@ -49,7 +50,11 @@ func (s *Store) Runs() (runs []*Run, bad map[string]error, err error) {
 	bad = map[string]error{}
 	for _, e := range entries {
 		r := &Run{dir: filepath.Join(s.dir, "runs", e.Name())}
-		switch err := readJSON(filepath.Join(r.dir, "run.json"), &r.About); {
+		err := readJSON(filepath.Join(r.dir, "run.json"), &r.About)
+		if err == nil {
+			err = r.sweep()
+		}
+		switch {
 		case errors.Is(err, fs.ErrNotExist): // it was about to be created, and nobody was told
 		case err != nil:
 			bad[e.Name()] = err
@@ -60,9 +65,25 @@ func (s *Store) Runs() (runs []*Run, bad map[string]error, err error) {
 	return runs, bad, err
 }
 
+// sweep removes what saves that were killed left: folders that have no name yet. Nobody may be writing.
+func (r *Run) sweep() (err error) {
+	for _, kind := range []string{Weights, Sampler, moments, states} {
+		entries, missing := os.ReadDir(filepath.Join(r.dir, kind))
+		if missing != nil && !errors.Is(missing, fs.ErrNotExist) {
+			err = errors.Join(err, missing)
+		}
+		for _, e := range entries {
+			if strings.HasPrefix(e.Name(), ".") {
+				err = errors.Join(err, disk.RemoveAll(filepath.Join(r.dir, kind, e.Name())))
+			}
+		}
+	}
+	return err
+}
+
 // Snapshot keeps the state of a model after request seq, as fill writes it, and forgets earlier ones.
 func (r *Run) Snapshot(seq int64, fill func(dir string) error) error {
-	parent := filepath.Join(r.dir, "state")
+	parent := filepath.Join(r.dir, states)
 	path := filepath.Join(parent, strconv.FormatInt(seq, 10))
 	if _, err := os.Stat(path); err == nil {
 		return nil
@@ -84,7 +105,7 @@ func (r *Run) Snapshot(seq int64, fill func(dir string) error) error {
 
 // State is the folder of the last Snapshot and its request; −1 where there is none.
 func (r *Run) State() (seq int64, dir string, err error) {
-	parent := filepath.Join(r.dir, "state")
+	parent := filepath.Join(r.dir, states)
 	entries, err := os.ReadDir(parent)
 	if errors.Is(err, fs.ErrNotExist) {
 		err = nil
@@ -99,4 +120,4 @@ func (r *Run) State() (seq int64, dir string, err error) {
 }
 
 // Forget removes what a model that is not trained any more has no use for: its state. Checkpoints stay.
-func (r *Run) Forget() error { return disk.RemoveAll(filepath.Join(r.dir, "state")) }
+func (r *Run) Forget() error { return disk.RemoveAll(filepath.Join(r.dir, states)) }

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
@@ -97,6 +98,13 @@ func TestCheckpoints(t *testing.T) {
 	require.NoError(t, err)
 	require.EqualValues(t, 5, found.Size)
 
+	full := errors.New("no space")
+	c.Seq = 5
+	require.ErrorIs(t, r.Save(c, true, func(string) error { return full }), full)
+	still, err := r.Find(Weights, "a")
+	require.NoError(t, err)
+	require.Equal(t, found, still, "what could not be replaced is there")
+
 	past := time.Now().Add(-time.Second)
 	found.Expires = &past
 	require.NoError(t, r.Change(found))
@@ -118,6 +126,32 @@ func TestCheckpoints(t *testing.T) {
 	}
 	_, err = r.Find("state", "3")
 	require.Error(t, err)
+}
+
+// What a save that was killed left is removed when the store is opened again, and nothing else.
+func TestRemainsOfKills(t *testing.T) {
+	s, r := newRun(t)
+	require.NoError(t, r.Save(Checkpoint{Kind: Weights, Name: "a", Seq: 3, Time: time.Now()}, false, write("one")))
+	moment, err := r.Moment(4, 2, write("x"))
+	require.NoError(t, err)
+	require.NoError(t, r.Snapshot(5, write("x")))
+	for _, kind := range []string{Weights, Sampler, moments, states} {
+		require.NoError(t, os.MkdirAll(filepath.Join(r.dir, kind, ".7.123"), 0o700))
+		require.NoError(t, os.WriteFile(filepath.Join(r.dir, kind, ".7.123", "half"), nil, 0o600))
+	}
+	require.NoError(t, os.WriteFile(filepath.Join(s.dir, "runs", "notes"), nil, 0o600)) // no model's
+	runs, _, err := s.Runs()
+	require.NoError(t, err)
+	require.Len(t, runs, 1)
+	remains, err := filepath.Glob(filepath.Join(r.dir, "*", ".*"))
+	require.NoError(t, err)
+	require.Empty(t, remains)
+	_, err = runs[0].Find(Weights, "a")
+	require.NoError(t, err)
+	require.DirExists(t, moment)
+	seq, _, err := runs[0].State()
+	require.NoError(t, err)
+	require.EqualValues(t, 5, seq)
 }
 
 // Only so many weights without a name are kept: those that were used last.
