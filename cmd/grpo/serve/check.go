@@ -76,6 +76,9 @@ func (f *flags) bounds() error {
 			return badinput.Errorf("--%s: found %d, expected %d or more", limit.flag, limit.value, limit.least)
 		}
 	}
+	if f.sampling.MaxLength == 1 {
+		return badinput.Errorf("--max-context: found 1, expected room for a prompt and its completion, 2 or more")
+	}
 	if f.keepSessions < 0 {
 		return badinput.Errorf("--keep-sessions: found %v, expected a time such as 720h, or 0", f.keepSessions)
 	}

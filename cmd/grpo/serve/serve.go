@@ -90,11 +90,11 @@ docs/serve.md has the fields of requests, metrics, and limits.`,
   grpo serve --model ~/Qwen3-0.6B --listen 0.0.0.0:8443 --keys keys --tls-cert cert.pem --tls-key key.pem`,
 		Args: usage.Takes(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if f.newAdmin && f.newKey == "" {
+			if f.newAdmin && !cmd.Flags().Changed("new-key") {
 				return badinput.Errorf("--admin: it is of a key that is made; type --new-key NAME --admin, or write admin behind its name " +
 					"in the file of --keys")
 			}
-			if f.newKey != "" {
+			if cmd.Flags().Changed("new-key") { // one without a name is refused
 				return f.makeKey(cmd.OutOrStdout(), cmd.ErrOrStderr())
 			}
 			return f.start(cmd.Context(), machine, cmd.ErrOrStderr())
@@ -197,6 +197,8 @@ func (f *flags) start(ctx context.Context, machine Machine, stderr io.Writer) (e
 	if err != nil {
 		return err
 	}
+	ctx, stop := f.hangups(ctx, g.Log)
+	defer stop()
 	if tuition != nil {
 		defer context.AfterFunc(ctx, tuition.Drain)()
 		defer func() { err = errors.Join(err, tuition.Close()) }()
@@ -264,7 +266,7 @@ func (f *flags) open(host *serving.Host, stderr io.Writer) (g *gate.Gate, tuitio
 		if tuition != nil {
 			err = errors.Join(err, tuition.Close())
 		}
-		return nil, nil, badinput.Errorf("--origin: %w", err)
+		return nil, nil, badinput.Errorf("--origin: %w; expected one such as https://example.com", err)
 	}
 	return g, tuition, nil
 }
@@ -287,7 +289,7 @@ func (f *flags) barred() func(*http.Request) error {
 			return nil
 		}
 		return refusal.Errorf(http.StatusForbidden, "the key %s may neither load nor unload adapters; write admin behind its name in the "+
-			"file of --keys, and start the server again", gate.KeyName(r.Context()))
+			"file of --keys, and send the server SIGHUP", gate.KeyName(r.Context()))
 	}
 }
 

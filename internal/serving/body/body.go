@@ -22,7 +22,7 @@ func Read(r *http.Request, into any) (text []byte, err error) {
 	in := json.NewDecoder(bytes.NewReader(text))
 	in.DisallowUnknownFields()
 	if err := in.Decode(into); err != nil {
-		return text, explain(err, into)
+		return text, Explain(err, into)
 	}
 	if _, err := in.Token(); !errors.Is(err, io.EOF) {
 		return text, refusal.Errorf(http.StatusBadRequest, "the body: found more after its JSON object, expected one object alone")
@@ -53,8 +53,8 @@ func All(in io.Reader) ([]byte, error) {
 	}
 }
 
-// explain puts what encoding/json says into the words of a field.
-func explain(err error, into any) error {
+// Explain puts what encoding/json says into the words of a field.
+func Explain(err error, into any) error {
 	var kind *json.UnmarshalTypeError
 	if errors.As(err, &kind) && kind.Field != "" {
 		return refusal.Field(kind.Field, "found %s, expected %s", article(kind.Value), article(kind.Type.Kind().String()))

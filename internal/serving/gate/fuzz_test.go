@@ -65,9 +65,9 @@ func FuzzKeys(f *testing.F) {
 			require.NotContains(t, err.Error(), "\n")
 			return
 		}
-		for _, known := range k.list {
+		for _, known := range *k.list.Load() {
 			require.NoError(t, checkKeyName(known.name))
 		}
-		require.NotEmpty(t, k.list)
+		require.NotEmpty(t, *k.list.Load())
 	})
 }

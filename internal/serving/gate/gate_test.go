@@ -121,7 +121,7 @@ func TestTheLogOfWrongKeys(t *testing.T) {
 // A line says whether a key may change what is served.
 func TestKeysOfAdmins(t *testing.T) {
 	k, shown := keysOf(t, "ada", "bob")
-	k.list[0].admin = true
+	(*k.list.Load())[0].admin = true
 	for i, want := range []string{"true", "false"} {
 		g := gateOf(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, Admin(r.Context())) }), Options{Keys: k})
 		require.Equal(t, want, send(g, "GET", "/", "", "X-Api-Key", shown[i]).Body.String())
@@ -132,16 +132,32 @@ func TestKeysOfAdmins(t *testing.T) {
 	require.NoError(t, os.WriteFile(file, []byte(line+" admin\n"), 0o600))
 	k, err = ReadKeys(file)
 	require.NoError(t, err)
-	require.True(t, k.list[0].admin)
+	require.True(t, (*k.list.Load())[0].admin)
+
+	// The file may be written anew while the server runs; what is wrong in it changes nothing.
+	bob, line, err := NewKey("bob")
+	require.NoError(t, err)
+	g := gateOf(t, reads, Options{Keys: k})
+	require.Equal(t, http.StatusUnauthorized, send(g, "GET", "/", "", "X-Api-Key", bob).Code)
+	require.NoError(t, os.WriteFile(file, []byte(line), 0o600))
+	require.NoError(t, k.Reread())
+	require.Equal(t, http.StatusOK, send(g, "GET", "/", "", "X-Api-Key", bob).Code)
+	for _, text := range []string{"", "nonsense", strings.Repeat("a", 1<<17)} {
+		require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
+		require.True(t, badinput.Is(k.Reread()))
+		require.Equal(t, http.StatusOK, send(g, "GET", "/", "", "X-Api-Key", bob).Code)
+	}
 }
 
 func TestFilesOfKeys(t *testing.T) {
 	_, line, err := NewKey("ada")
 	require.NoError(t, err)
 	for text, want := range map[string]string{
-		"": "no keys", "sk-abc ada": ":1: expected the SHA-256", line + "\n" + line: ":2: there is another key named ada",
+		"": "no keys", "sk-abc ada": ":1: expected the SHA-256",
+		line + "\n" + line: ":2: there is another key named ada",
 		line + "\n" + strings.Replace(line, " ada", " bob admin", 1): ":2: bob has the key of ada",
-		strings.TrimSuffix(line, "ada"): ":1: expected", line + " b": ":1: expected", line + " admin x": ":1: expected",
+		strings.TrimSuffix(line, "ada"):                              ":1: expected", line + " b": ":1: expected",
+		line + " admin x": ":1: expected",
 	} {
 		file := filepath.Join(t.TempDir(), "keys")
 		require.NoError(t, os.WriteFile(file, []byte(text), 0o600))

@@ -9,12 +9,16 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"sync/atomic"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 )
 
 // Keys are who may ask, by the SHA-256 of what they show.
-type Keys struct{ list []key }
+type Keys struct {
+	path string
+	list atomic.Pointer[[]key]
+}
 
 type key struct {
 	name  string
@@ -27,14 +31,31 @@ const admin = "admin"
 
 // ReadKeys reads a file of lines "SHA-256 NAME" or "SHA-256 NAME admin"; empty ones and those that begin with # say nothing.
 func ReadKeys(path string) (*Keys, error) {
+	k := &Keys{path: path}
+	if err := k.Reread(); err != nil {
+		return nil, err
+	}
+	return k, nil
+}
+
+// Reread reads the file again. Where there is something wrong with it, the keys stay those that they are.
+func (k *Keys) Reread() error {
+	list, err := readKeys(k.path)
+	if err == nil {
+		k.list.Store(&list)
+	}
+	return err
+}
+
+func readKeys(path string) (list []key, err error) {
 	file, err := os.Open(path)
 	if err != nil {
 		return nil, badinput.Errorf("%w; grpo serve --new-key NAME prints a line of such a file", err)
 	}
 	defer file.Close()
-	k := &Keys{}
 	lines := bufio.NewScanner(file)
-	for n := 1; lines.Scan(); n++ {
+	n := 1
+	for ; lines.Scan(); n++ {
 		line := strings.TrimSpace(lines.Text())
 		if line == "" || line[0] == '#' {
 			continue
@@ -44,7 +65,7 @@ func ReadKeys(path string) (*Keys, error) {
 			return nil, badinput.Errorf("%s:%d: expected the SHA-256 of a key, a name, and %q where it may load adapters; "+
 				"grpo serve --new-key NAME prints such a line", path, n, admin)
 		}
-		for _, other := range k.list {
+		for _, other := range list {
 			if other.name == known.name {
 				return nil, badinput.Errorf("%s:%d: there is another key named %s; give one of them another name", path, n, known.name)
 			}
@@ -53,15 +74,15 @@ func ReadKeys(path string) (*Keys, error) {
 					known.name, other.name, known.name)
 			}
 		}
-		k.list = append(k.list, known)
+		list = append(list, known)
 	}
 	if err := lines.Err(); err != nil {
-		return nil, badinput.Errorf("%s: %w", path, err)
+		return nil, badinput.Errorf("%s:%d: %w; expected a file of lines as grpo serve --new-key NAME prints them", path, n, err)
 	}
-	if len(k.list) == 0 {
+	if len(list) == 0 {
 		return nil, badinput.Errorf("%s: no keys; grpo serve --new-key NAME prints a line to put there", path)
 	}
-	return k, nil
+	return list, nil
 }
 
 // parseKey reads a line of a file of keys.
@@ -82,7 +103,7 @@ func parseKey(line string) (k key, ok bool) {
 // with it.
 func (k *Keys) find(shown string) (found key) {
 	sum := sha256.Sum256([]byte(shown))
-	for _, known := range k.list {
+	for _, known := range *k.list.Load() {
 		if subtle.ConstantTimeCompare(sum[:], known.sum[:]) == 1 {
 			found = known
 		}

@@ -67,7 +67,7 @@ func (s *Server) drawing(f *fields, p *Policy) (d drawing, err error) {
 	d.usage = o.Usage
 	if f.err == nil {
 		if err := sampler.CheckTemperature(d.params.Temperature); err != nil {
-			f.err = refusal.Errorf(http.StatusBadRequest, "%v", err)
+			f.err = &refusal.Error{Status: http.StatusBadRequest, Param: "temperature", Message: err.Error()}
 		}
 	}
 	if d.params.TopP == 0 {
@@ -132,6 +132,15 @@ func (d *drawing) room(p *Policy, prompt []int32, usual int) (maxTokens int, err
 			len(prompt), maxTokens, p.MaxLength, p.Name)}
 	}
 	return maxTokens, nil
+}
+
+// scored refuses a prompt that is scored alone, and is too long for that: the sampler draws a token behind it.
+func (p *Policy) scored(prompt []int32) error {
+	if most := p.MaxLength - 1; len(prompt) > most {
+		return &refusal.Error{Status: http.StatusBadRequest, Code: "context_length_exceeded", Message: fmt.Sprintf(
+			"a prompt of %d tokens is more than the %d that %s can score here; send less", len(prompt), most, p.Name)}
+	}
+	return nil
 }
 
 // request is one prompt's; the numbers of its draws are those of its place.

@@ -140,13 +140,31 @@ func TestHowItIsDrawn(t *testing.T) {
 	require.NotEqual(t, s.asked[3].Key, s.asked[4].Key, "without a seed it is drawn")
 }
 
+// A message says something, and what a function takes is an object.
+func TestMissingParts(t *testing.T) {
+	h := New(scripted(t, "a"), Options{})
+	function := func(parameters string) string {
+		return with(`"tools":[{"type":"function","function":{"name":"f","parameters":` + parameters + `}}]`)
+	}
+	for body, want := range map[string]string{
+		`{"model":"tiny","messages":[{"role":"user"}]}`:                "message 0: content: missing, expected a text",
+		`{"model":"tiny","messages":[{"role":"tool","content":null}]}`: "message 0: content: missing",
+		function(`{"type":"array"}`):                                   `found \"type\": \"array\"`,
+		function(`7`):                                                  `tool 0: parameters: found 7`,
+	} {
+		status, text := post(t, h, "/v1/chat/completions", body)
+		require.Equal(t, http.StatusBadRequest, status, body)
+		require.Contains(t, text, want, body)
+	}
+}
+
 // A mistake is told with the status that a client knows, the field, and what to do.
 func TestMistakes(t *testing.T) {
 	h := New(scripted(t, "a"), Options{})
 	deep := strings.Repeat("[", 20000)
 	for body, want := range map[string]string{
-		`{`:                               "the body: unexpected end",
-		`[]`:                              "expected a JSON object",
+		`{`:                               "the body is no JSON object: unexpected end",
+		`[]`:                              "the body: found a list, expected a JSON object",
 		`null`:                            "found null",
 		"{\"a\":\"\xff\"}":                "not UTF-8",
 		deep:                              "exceeded max depth",
@@ -160,7 +178,7 @@ func TestMistakes(t *testing.T) {
 		`{"model":"tiny","messages":[{"role":"user","content":[{"type":"image_url"}]}]}`: `part 0: found type \"image_url\"`,
 		`{"model":"tiny","messages":[{"role":"user","content":"a","color":1}]}`:          `\"color\": no such field`,
 		with(`"temperature":-1`):                               "temperature: found -1, expected 0 to 100",
-		with(`"temperature":1e-9`):                             "temperature: found 1e-09",
+		with(`"temperature":1e-9`):                             `"param":"temperature"`,
 		with(`"temperature":"hot"`):                            `temperature: found \"hot\", expected a number`,
 		with(`"n":1000000`):                                    "n: found 1000000, expected 1 to 128",
 		with(`"n":1e99`):                                       "n: found 1e99, expected a whole number",

@@ -42,10 +42,13 @@ func (s *Server) textJob(f *fields, p *Policy) (*job, error) {
 	}
 	for i, prompt := range prompts {
 		maxTokens := 1
-		if !d.none {
-			if maxTokens, err = d.room(p, prompt.tokens, usualMaxTokens); err != nil {
-				return nil, err
-			}
+		if d.none {
+			err = p.scored(prompt.tokens)
+		} else {
+			maxTokens, err = d.room(p, prompt.tokens, usualMaxTokens)
+		}
+		if err != nil {
+			return nil, err
 		}
 		q := d.request(i, prompt.tokens, maxTokens, d.watch(func() *choice { return j.open(0) }, false))
 		q.Raw, q.Top = t.logprobs, t.top

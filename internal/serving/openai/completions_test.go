@@ -87,6 +87,11 @@ func TestEcho(t *testing.T) {
 	status, text := post(t, New(s, Options{}), "/v1/completions", `{"model":"tiny","prompt":"a","max_tokens":0}`)
 	require.Equal(t, http.StatusBadRequest, status)
 	require.Contains(t, text, `or \"echo\": true`)
+	long := strings.Repeat("5,", 999) + "5" // and no room for the token that the sampler draws behind it
+	status, text = post(t, New(s, Options{}), "/v1/completions", `{"model":"tiny","echo":true,"max_tokens":0,"prompt":[`+long+`]}`)
+	require.Equal(t, http.StatusBadRequest, status)
+	require.Contains(t, text, `a prompt of 1000 tokens is more than the 999 that tiny can score here; send less`)
+	require.Contains(t, text, `"code":"context_length_exceeded"`)
 }
 
 // A stream of texts joins to the whole, offsets and all, with the prompts before them, or these alone.

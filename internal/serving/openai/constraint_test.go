@@ -48,8 +48,10 @@ func TestShapes(t *testing.T) {
 			[]string{callF, callG + "\n" + callG, ""}},
 		"strict":              {`"tools":[` + g + `]`, []string{callG, "hi", "", "hi " + callG + " so"}, []string{callF}},
 		"auto and a document": {`"tools":[` + g + `],"response_format":{"type":"json_object"}`, []string{"{}"}, []string{callG}},
-		"loose":               {`"tools":[` + aTool + `]`, nil, nil},
-		"none":                {`"tool_choice":"none","tools":[` + g + `]`, nil, nil},
+		"no type": {`"tool_choice":"required","tools":[{"type":"function","function":{"name":"g","parameters":{}}}]`, []string{callG},
+			[]string{"<tool_call>\n{\"name\": \"g\", \"arguments\": [1]}\n</tool_call>"}},
+		"loose": {`"tools":[` + aTool + `]`, nil, nil},
+		"none":  {`"tool_choice":"none","tools":[` + g + `]`, nil, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := scripted(t, "a")

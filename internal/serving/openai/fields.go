@@ -40,7 +40,7 @@ func readFields(text []byte) (*fields, error) {
 	}
 	switch err := json.Unmarshal(text, &f.all); {
 	case err != nil:
-		return nil, refusal.Errorf(http.StatusBadRequest, "the body: %v; expected a JSON object", err)
+		return nil, body.Explain(err, &f.all)
 	case f.all == nil:
 		return nil, refusal.Errorf(http.StatusBadRequest, "the body: found null, expected a JSON object")
 	}

@@ -42,10 +42,13 @@ func message(raw json.RawMessage) (m chat.Message, err error) {
 	default:
 		f.wrong("role", "found %q, expected system, developer, user, assistant or tool", brief(m.Role))
 	}
-	if content, ok := f.take("content"); ok {
+	switch content, ok := f.take("content"); {
+	case ok:
 		if m.Content, err = contentText(content); err != nil {
 			f.wrong("content", "%v", err)
 		}
+	case m.Role != "assistant": // which may have called instead
+		f.wrong("content", "missing, expected a text")
 	}
 	value(f, "name", &m.Name, "a text")
 	value(f, "tool_call_id", &m.ToolCallID, "a text")
@@ -168,5 +171,23 @@ func readTool(part json.RawMessage) (one tool, err error) {
 	if len(one.parameters) == 0 || isNull(one.parameters) {
 		one.parameters = noParameters
 	}
-	return one, nil
+	one.parameters, err = anObject(one.parameters)
+	return one, err
+}
+
+// anObject is a schema of parameters, which are those of an object in every notation; one that says nothing of its type says so then.
+func anObject(parameters json.RawMessage) (json.RawMessage, error) {
+	var schema map[string]json.RawMessage
+	if json.Unmarshal(parameters, &schema) != nil {
+		return nil, badinput.Errorf(`parameters: found %s, expected a schema of "type": "object"`, brief(parameters))
+	}
+	kind, said := schema["type"]
+	switch {
+	case said && compact(kind) != `"object"`:
+		return nil, badinput.Errorf(`parameters: found "type": %s, expected "object"`, brief(kind))
+	case said || slices.ContainsFunc([]string{"$ref", "anyOf", "oneOf", "allOf"}, func(key string) bool { return schema[key] != nil }):
+		return parameters, nil
+	}
+	schema["type"] = json.RawMessage(`"object"`)
+	return json.Marshal(schema)
 }

@@ -145,12 +145,12 @@ func (s *Server) read(r *http.Request, v any) error {
 	return parse(body, v)
 }
 
-func parse(body []byte, v any) error {
-	if len(body) == 0 {
+func parse(text []byte, v any) error {
+	if len(text) == 0 {
 		return nil
 	}
-	if err := json.Unmarshal(body, v); err != nil {
-		return badinput.Errorf("body: %w", err)
+	if err := json.Unmarshal(text, v); err != nil {
+		return badinput.Errorf("%w", body.Explain(err, v))
 	}
 	return nil
 }
