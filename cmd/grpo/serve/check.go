@@ -7,12 +7,29 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/pflag"
+
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/loopback"
 	"github.com/seed-7879b91d/grpo/internal/serving"
 	"github.com/seed-7879b91d/grpo/internal/serving/adapters"
 	"github.com/seed-7879b91d/grpo/internal/serving/gate"
 )
+
+// given looks at what was typed. A name that is empty, as a variable of the shell may be that nobody has set, must not mean that there
+// is none: a server without its keys answers everybody.
+func (f *flags) given(typed *pflag.FlagSet) error {
+	for _, name := range []string{"adapters", "run", "store", "sessions", "keys", "tls-cert", "tls-key"} {
+		if flag := typed.Lookup(name); flag.Changed && flag.Value.String() == "" {
+			return badinput.Errorf("--%s: found an empty name; type one, or leave --%s out", name, name)
+		}
+	}
+	if f.newAdmin && !typed.Changed("new-key") {
+		return badinput.Errorf("--admin: it is of a key that is made; type --new-key NAME --admin, or write admin behind its name " +
+			"in the file of --keys")
+	}
+	return nil
+}
 
 // check looks at what can be wrong before anything is loaded.
 func (f *flags) check() (served serving.Options, local bool, err error) {

@@ -90,9 +90,8 @@ docs/serve.md has the fields of requests, metrics, and limits.`,
   grpo serve --model ~/Qwen3-0.6B --listen 0.0.0.0:8443 --keys keys --tls-cert cert.pem --tls-key key.pem`,
 		Args: usage.Takes(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if f.newAdmin && !cmd.Flags().Changed("new-key") {
-				return badinput.Errorf("--admin: it is of a key that is made; type --new-key NAME --admin, or write admin behind its name " +
-					"in the file of --keys")
+			if err := f.given(cmd.Flags()); err != nil {
+				return err
 			}
 			if cmd.Flags().Changed("new-key") { // one without a name is refused
 				return f.makeKey(cmd.OutOrStdout(), cmd.ErrOrStderr())

@@ -168,6 +168,8 @@ func TestServeMistakes(t *testing.T) {
 		"--queue: found 0":                    {"--queue", "0"},
 		"--new-key: the name of a key":        {"--new-key", "a b"},
 		"the name of a key: found \"\"":       {"--new-key", ""},
+		"--keys: found an empty name":         {"--keys", ""},
+		"--store: found an empty name":        {"--sessions", "tiny", "--store", ""},
 		"--max-context: found 1,":             {"--max-context", "1"},
 		"expected NAME=DIR":                   {"--model", "a="},
 		"--listen: listen tcp":                {"--listen", "127.0.0.1:99999"},

@@ -5,15 +5,17 @@ import (
 	"os"
 	"time"
 
+	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/serving/refusal"
 )
 
 // room refuses what would be written where there is no room for it; clients try again.
 func (s *Server) room() error {
-	if err := s.Room(); err != nil {
+	err := s.Room()
+	if badinput.Is(err) {
 		return refusal.Busy(time.Minute, "%v", err)
 	}
-	return nil
+	return err // nil, or the store itself is gone
 }
 
 // betweenSweeps is how long one that may go stays at the most.

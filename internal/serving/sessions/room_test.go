@@ -1,7 +1,6 @@
 package sessions
 
 import (
-	"errors"
 	"net/http/httptest"
 	"os"
 	"strings"
@@ -9,6 +8,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7879b91d/grpo/internal/badinput"
 )
 
 // quiet is a server that computes nothing, with a session as it is after a restart.
@@ -60,7 +61,7 @@ func TestDrainEndsPolls(t *testing.T) {
 
 // What would be written is refused where there is no room for it.
 func TestNoRoomForSessions(t *testing.T) {
-	s, n := quiet(t, Options{Room: func() error { return errors.New("the store is full") }})
+	s, n := quiet(t, Options{Room: func() error { return badinput.Errorf("the store is full") }})
 	err := s.trainStep(httptest.NewRecorder(), httptest.NewRequest("POST", "/", strings.NewReader(`{"step":1}`)), n)
 	require.ErrorContains(t, err, "the store is full")
 	err = s.save(httptest.NewRecorder(), httptest.NewRequest("POST", "/", strings.NewReader(`{}`)), n)

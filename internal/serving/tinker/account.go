@@ -145,10 +145,14 @@ func (s *Server) HasRoom() error { return s.store.Room(s.Room) }
 
 // room refuses what would be written where there is no room for it; clients try again for a while.
 func (s *Server) room() error {
-	if err := s.HasRoom(); err != nil {
+	err := s.HasRoom()
+	switch {
+	case err == nil:
+		return nil
+	case badinput.Is(err):
 		return &status{http.StatusTooManyRequests, err}
 	}
-	return nil
+	return &status{http.StatusInternalServerError, err} // the store itself is gone
 }
 
 func tooMany(format string, args ...any) error {

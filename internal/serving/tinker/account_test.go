@@ -154,7 +154,7 @@ func TestAPollThatIsAnsweredIsNone(t *testing.T) {
 // Results that are large together are not kept for long.
 func TestLargeResultsAreForgotten(t *testing.T) {
 	var a answers
-	large := result{fine, isProtobuf, make([]byte, maxKept/2+1)}
+	large := result{status: fine, kind: isProtobuf, body: make([]byte, maxKept/2+1)}
 	for _, id := range []string{"a", "b", "c"} {
 		f, isNew, err := a.begin(id, "")
 		require.NoError(t, err)

@@ -54,7 +54,7 @@ func codeOf(err error) int {
 		return s.code
 	case errors.As(err, &large):
 		return http.StatusRequestEntityTooLarge
-	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+	case noSpace(err):
 		return http.StatusTooManyRequests // of those that may be tried again, the one that a client is in no hurry with
 	case errors.Is(err, fs.ErrNotExist):
 		return http.StatusNotFound
@@ -64,12 +64,15 @@ func codeOf(err error) int {
 	return http.StatusInternalServerError
 }
 
+// noSpace reports whether a disk was full.
+func noSpace(err error) bool { return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) }
+
 // fail answers with an error. What went wrong inside is in the log, and not in the answer.
 func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	code := codeOf(err)
 	if code >= http.StatusInternalServerError {
 		s.Log.Error("not answered", "id", r.Header.Get("X-Request-Id"), "why", err.Error())
-		err = errors.New("the server failed; its log says why")
+		err = errors.New(failedHere)
 	}
 	refuse(w, code, err)
 }

@@ -1,7 +1,6 @@
 package tinker
 
 import (
-	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -106,18 +105,18 @@ func (r *run) awake() error {
 // was started anew since. The error is of the machine.
 func (r *run) do(e *entry) error {
 	start, again := time.Now(), e.settled()
-	res := e.result
-	if !again || e.replayed() {
+	res, done := e.result, !again || e.replayed()
+	if done {
 		res = r.execute(e)
 	}
 	if r.s.ctx.Err() != nil {
 		return r.s.ctx.Err()
 	}
-	if res.status == server && (again && e.replayed() || r.dirty(e)) {
-		return errors.New(string(res.body))
-	}
-	if res.status == server && !again {
-		r.s.Log.Error("a request failed", "model", r.ID, "number", e.seq, "kind", e.kind, "why", string(res.body))
+	switch failed := done && res.status == server; { // what the machine failed before is passed over
+	case failed && (again || r.dirty(e)):
+		return res.cause
+	case failed:
+		r.s.Log.Error("a request failed", "model", r.ID, "number", e.seq, "kind", e.kind, "why", res.cause.Error())
 	}
 	r.spent += time.Since(start)
 	r.mu.Lock()
@@ -209,7 +208,7 @@ func (r *run) execute(e *entry) result {
 		if err != nil {
 			return failed(err)
 		}
-		return result{fine, isProtobuf, out.Append(nil)}
+		return result{status: fine, kind: isProtobuf, body: out.Append(nil)}
 	}
 	for _, k := range []kind{optimStep, saveWeights, loadWeights, saveForSampler} {
 		if k.kind == e.kind {

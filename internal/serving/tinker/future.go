@@ -42,6 +42,7 @@ type result struct {
 	status string // how it ended
 	kind   string // content type of the body
 	body   []byte
+	cause  error // of what the machine failed just now, for the log
 }
 
 // The ways to end. What failed by its own fault fails again when it is done again; what the machine failed is not.
@@ -62,7 +63,7 @@ func inJSON(v any) result {
 	if err != nil {
 		return failed(err)
 	}
-	return result{fine, isJSON, text}
+	return result{status: fine, kind: isJSON, body: text}
 }
 
 func failed(err error) result {
@@ -71,9 +72,20 @@ func failed(err error) result {
 	if badinput.Is(err) || errors.As(err, &bad) {
 		status = user
 	}
-	text, _ := json.Marshal(map[string]string{"error": err.Error(), "category": status}) // of strings: it cannot fail
-	return result{status, isJSON, text}
+	said := err.Error()
+	switch {
+	case status == user:
+	case noSpace(err):
+		said = "the disk of the store is full; delete checkpoints or sessions, or give it more room"
+	default: // where things lie on this machine is none of the client's business
+		said = failedHere
+	}
+	text, _ := json.Marshal(map[string]string{"error": said, "category": status}) // of strings: it cannot fail
+	return result{status, isJSON, text, err}
 }
+
+// failedHere is what a client is told of what went wrong inside.
+const failedHere = "the server failed; its log says why"
 
 // retrieve waits for a result as long as a client waits for an answer.
 func (s *Server) retrieve(w http.ResponseWriter, r *http.Request) {

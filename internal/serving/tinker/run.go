@@ -90,7 +90,7 @@ func (r *run) open() error {
 				r.finish(r.entries[rec.Seq], neverCame(rec.Seq))
 			}
 		case e != nil && !e.settled():
-			r.finish(e, result{rec.Status, rec.Type, rec.Body})
+			r.finish(e, result{status: rec.Status, kind: rec.Type, body: rec.Body})
 		}
 	})
 	r.journal = j

@@ -196,7 +196,7 @@ func (s *Server) asample(r *http.Request) (any, error) {
 			}
 			samples.settle(f, why)
 		default:
-			samples.settle(f, result{fine, isProtobuf, out.Append(nil)})
+			samples.settle(f, result{status: fine, kind: isProtobuf, body: out.Append(nil)})
 		}
 	})
 	return promise(id, ""), nil

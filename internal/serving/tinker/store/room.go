@@ -27,7 +27,7 @@ func spare(disk int64) int64 { return min(1<<30, disk/20) }
 func (s *Store) Room(most int64) error {
 	var disk syscall.Statfs_t
 	if err := syscall.Statfs(s.dir, &disk); err != nil {
-		return err
+		return &fs.PathError{Op: "statfs", Path: s.dir, Err: err}
 	}
 	free, all := int64(disk.Bavail)*int64(disk.Bsize), int64(disk.Blocks)*int64(disk.Bsize)
 	if free < spare(all) {
