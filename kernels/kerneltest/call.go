@@ -25,6 +25,19 @@ type opCase struct {
 type machine struct {
 	kernels.Backend
 	params map[operand]any
+	*drawn
+}
+
+// drawn are the numbers of the case at hand, which are wanted in many calls, of all machines.
+type drawn struct {
+	about string // its name
+	rows  map[rowOf][]float32
+}
+
+// rowOf is a row of an operand.
+type rowOf struct {
+	operand
+	row, width int
 }
 
 // poison is what an operation must write over, or leave alone.
@@ -36,7 +49,7 @@ type operand struct {
 	n    int
 }
 
-func newMachine(b kernels.Backend) *machine { return &machine{b, map[operand]any{}} }
+func newMachine(b kernels.Backend, d *drawn) *machine { return &machine{b, map[operand]any{}, d} }
 
 // call is one execution of a case on a machine over some of its units. Every operand is a function of
 // (case, operand, row), so that a row has the same numbers wherever it stands.
@@ -176,9 +189,16 @@ func encode(e kernels.Encoding, x []float32) (b []byte) {
 
 // rowsOf are the numbers of the call's rows for one operand.
 func (c *call) rowsOf(o operand, width int, number func(*rand.Rand) float32) []float32 {
-	var x []float32
+	if d := c.drawn; d.about != c.name {
+		d.about, d.rows = c.name, map[rowOf][]float32{}
+	}
+	x := make([]float32, 0, len(c.rows)*width)
 	for _, r := range c.rows {
-		x = append(x, o.draw(r, width, number)...)
+		k := rowOf{o, r, width}
+		if c.drawn.rows[k] == nil {
+			c.drawn.rows[k] = o.draw(r, width, number)
+		}
+		x = append(x, c.drawn.rows[k]...)
 	}
 	return x
 }

@@ -31,7 +31,11 @@ func testCompress(t *testing.T, m *machine) {
 					t.Fatalf("twice: %v", err)
 				}
 				what := fmt.Sprintf("%d × %d %v, %s", s.rows, s.cols, dtype, name)
-				for _, T := range []int{1, 5, 9, 30, 140} {
+				rows := []int{1, 5, 9, 30, 140}
+				if emulated {
+					rows = []int{1, 9}
+				}
+				for _, T := range rows {
 					equal(t, fmt.Sprintf("%s, %d rows", what, T), m.everything(plain, T), m.everything(compressed, T))
 					if t.Failed() {
 						return

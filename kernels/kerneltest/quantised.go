@@ -40,6 +40,9 @@ func testQuantised(t *testing.T, m *machine) {
 				t.Fatalf("%v of %v: a matrix of %v, %d × %d", dtype, s, q.DType(), q.Rows(), q.Cols())
 			}
 			rows := []int{1, 5, 30, 140}
+			if emulated {
+				rows = []int{1, 30}
+			}
 			if q.Bytes() == plain.Bytes() {
 				rows = rows[:1] // it is kept as numbers, and all that is to be seen is that they are the right ones
 			}

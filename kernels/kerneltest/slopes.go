@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"sync"
 	"testing"
 
 	"github.com/seed-7879b91d/grpo/kernels"
@@ -72,8 +73,20 @@ func (m *machine) difference(c slope, x, dy []float32, i int) float64 {
 	return (8*(at(h)-at(-h)) - (at(2*h) - at(-2*h))) / (12 * h)
 }
 
-// given are n fixed numbers for the operands that a slope does not turn.
-func given(name string, n int) []float32 { return operand{name, 0}.draw(0, n, normal) }
+// given are n fixed numbers for operands that are not at issue. More of a name begin with the same ones, so the longest are kept.
+func given(name string, n int) []float32 {
+	kept.Lock()
+	defer kept.Unlock()
+	if len(kept.numbers[name]) < n {
+		kept.numbers[name] = operand{name, 0}.draw(0, n, normal)
+	}
+	return slices.Clone(kept.numbers[name][:n])
+}
+
+var kept = struct {
+	sync.Mutex
+	numbers map[string][]float32
+}{numbers: map[string][]float32{}}
 
 func slopes() []slope {
 	return slices.Concat(linearSlopes(), normSlopes(), ropeSlopes(), rowSlopes())
