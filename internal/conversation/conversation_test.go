@@ -137,6 +137,7 @@ func TestProgramsThatFail(t *testing.T) {
 		"raise ValueError('no such thing')":                       "ended without an answer: ValueError: no such thing",
 		"print('hello', flush=True)\ninput()\ninput()":            `answered "hello"`,
 		"input()\nprint('{\"error\": \"my bad\"}', flush=True)":   "reports: my bad",
+		"print('{} {\"over\": true}', flush=True)\ninput()":       `answered "{} {\"over\": true}" (found "{\"over\": true}" at byte 3, after`,
 		"import time\ntime.sleep(9)":                              "gave no answer within turn_seconds=0.1; make it faster, or raise that",
 	} {
 		path := filepath.Join(t.TempDir(), "env.py")

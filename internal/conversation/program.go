@@ -20,6 +20,7 @@ import (
 	"github.com/seed-7879b91d/grpo/data/chat"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/episode"
+	"github.com/seed-7879b91d/grpo/internal/jsonl"
 	"github.com/seed-7879b91d/grpo/internal/tail"
 	"github.com/seed-7879b91d/grpo/sampler"
 )
@@ -143,7 +144,10 @@ func (p *program) ask(ctx context.Context, q request) (a reply, err error) {
 	default:
 		d := json.NewDecoder(bytes.NewReader(line))
 		d.DisallowUnknownFields()
-		if err := d.Decode(&a); err != nil {
+		if err = d.Decode(&a); err == nil {
+			err = jsonl.Rest(line, d.InputOffset())
+		}
+		if err != nil {
 			p.broken = p.failed("answered %.200q (%v); expected a line such as "+
 				`{"messages": [{"role": "user", "content": "…"}], "reward": 0.5, "over": false}`, bytes.TrimSpace(line), err)
 		} else if a.Error != "" {

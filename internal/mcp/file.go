@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/jsonl"
 )
 
 // Server is a server as a file names it: a command that speaks on its standard input and output, or an address.
@@ -55,7 +56,10 @@ func Read(path string) ([]Server, error) {
 	}
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()
-	if err := d.Decode(&file); err != nil {
+	if err = d.Decode(&file); err == nil {
+		err = jsonl.Rest(text, d.InputOffset())
+	}
+	if err != nil {
 		return nil, badinput.Errorf("mcp: %s: %s; expected %s", path, strings.TrimPrefix(err.Error(), "json: "), example)
 	}
 	all := file.MCPServers

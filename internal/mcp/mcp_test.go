@@ -235,6 +235,8 @@ func TestFaults(t *testing.T) {
 		`{"mcpServers": {"a": {"url": "http://y", "args": ["b"]}}}`:              `a "url" has "headers"`,
 		`{"mcpServers": {"a": {"command": "x", "env": {"b": "${MCP_NO_ONE}"}}}}`: "MCP_NO_ONE is not set; type export MCP_NO_ONE=…",
 		`{"mcpServers": {"a": {"command": "x", "disabled": true}}}`:              "names no server",
+		`{"mcpServers": {"a": {"command": "x"}}}` + "\n" + `{"mcpServers": {}}`:  `found "{\"mcpServers\": {}}" at byte 40, after the JSON value`,
+		`{"mcpServers": {"a": {"command": "x"}}} ]`:                              `found "]" at byte 40, after the JSON value`,
 	} {
 		_, err := Read(write(t, text))
 		require.ErrorContains(t, err, message, text)
