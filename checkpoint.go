@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 
 	"github.com/seed-7879b91d/grpo/internal/atomicfile"
+	"github.com/seed-7879b91d/grpo/internal/provenance"
 	"github.com/seed-7879b91d/grpo/internal/readers"
 	"github.com/seed-7879b91d/grpo/internal/rundir"
 	"github.com/seed-7879b91d/grpo/internal/snapshot"
@@ -16,10 +17,8 @@ import (
 
 // The parts of a checkpoint.
 const (
-	momentsFile  = "optimizer.safetensors"
-	adapterDir   = "adapter" // what is trained, or
-	modelDirName = "model"
-	aheadFile    = "ahead.json" // where steps are sampled ahead
+	momentsFile = "optimizer.safetensors"
+	aheadFile   = "ahead.json" // where steps are sampled ahead
 )
 
 // Save writes a checkpoint of the last step into the run directory, and says where.
@@ -59,18 +58,16 @@ func (t *Trainer) save() error {
 	return t.retain()
 }
 
-// trainedDir is the folder of a checkpoint that has what is trained.
-func trainedDir(full bool) string {
-	if full {
-		return modelDirName
-	}
-	return adapterDir
+// Stopped says what became of a run that somebody stopped, and whether there is anything of it.
+func (t *Trainer) Stopped() (said string, saved bool) {
+	all, err := rundir.List(t.RunDir())
+	return rundir.Stopped(t.RunDir(), t.step), err == nil && len(all) > 0
 }
 
 func (t *Trainer) writeCheckpoint(dir string) error {
 	t.turn.Lock()
 	defer t.turn.Unlock()
-	if err := t.policy.Save(filepath.Join(dir, trainedDir(t.policy.full)), t.policy.Base); err != nil {
+	if err := t.policy.Save(filepath.Join(dir, provenance.TrainedDir(t.policy.full)), t.policy.Base); err != nil {
 		return err
 	}
 	if err := t.learner.Adam.SaveState(filepath.Join(dir, momentsFile)); err != nil {
@@ -106,7 +103,7 @@ func (t *Trainer) writeState(dir string, sums map[string]string) error {
 func (t *Trainer) logCheckpoint(dir string) error {
 	return t.record.Append(rundir.CheckpointLog, map[string]any{
 		"name": filepath.Base(dir), "step": t.step, "batch": t.step, "epoch": t.pool.Epoch(),
-		"state_path": dir, "sampler_path": filepath.Join(dir, trainedDir(t.policy.full))})
+		"state_path": dir, "sampler_path": filepath.Join(dir, provenance.TrainedDir(t.policy.full))})
 }
 
 // retain removes old checkpoints: the last keep_last stay, and those of the keep_best evaluations.
@@ -131,7 +128,7 @@ func (t *Trainer) retain() error {
 
 // restore gives a policy and its optimizer what a checkpoint has of them.
 func restore(checkpoint string, p *policy, adam *optim.Adam) error {
-	if err := p.Restore(filepath.Join(checkpoint, trainedDir(p.full))); err != nil {
+	if err := p.Restore(filepath.Join(checkpoint, provenance.TrainedDir(p.full))); err != nil {
 		return err
 	}
 	return adam.LoadState(filepath.Join(checkpoint, momentsFile))

@@ -15,6 +15,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/footprint"
 	"github.com/seed-7879b91d/grpo/internal/judging"
 	"github.com/seed-7879b91d/grpo/internal/meter"
+	"github.com/seed-7879b91d/grpo/internal/provenance"
 	"github.com/seed-7879b91d/grpo/internal/sources"
 	"github.com/seed-7879b91d/grpo/internal/stats"
 	"github.com/seed-7879b91d/grpo/kernels"
@@ -32,6 +33,7 @@ type Evaluator struct {
 	judging  *judging.Judging
 	room     *conversation.Room // nil: completions are one turn
 	learns   bool               // it is a trainer's
+	trained  string             // the directory of the adapter or model that the policy is restored from or begins with
 	step     int                // that the policy is of
 	leftOut  []string           // held-out problems that the policy was trained on
 	before   stats.Judged       // what it is compared with; nothing: none
@@ -46,7 +48,7 @@ var errClosed = errors.New("grpo: used after Close")
 // closes after Close. The watcher may be nil. Of the options it knows WithGrader and WrapGrader.
 func OpenEvaluator(ctx context.Context, cfg *configs.Config, b kernels.Backend, w Watcher, options ...Option) (*Evaluator, error) {
 	settings := *cfg
-	e := &Evaluator{cfg: &settings, watcher: watcherOrNobody(w)}
+	e := &Evaluator{cfg: &settings, watcher: watcherOrNobody(w), trained: cfg.Adapter}
 	err := e.open(ctx, b, collect(options))
 	if err != nil {
 		return nil, errors.Join(err, e.Close())
@@ -62,6 +64,9 @@ func (e *Evaluator) open(ctx context.Context, b kernels.Backend, o custom) (err 
 		return badinput.Errorf("order: %w", err)
 	}
 	if e.policy, err = openLanguage(ctx, e.cfg); err != nil {
+		return err
+	}
+	if err = provenance.CheckBase(e.trained, e.policy.Dir); err != nil {
 		return err
 	}
 	run := footprint.Run{Config: e.cfg, Backend: b, Dir: e.policy.Dir, Learns: e.learns, Loaded: o.model != nil,

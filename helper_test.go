@@ -20,6 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-7879b91d/grpo/configs"
+	"github.com/seed-7879b91d/grpo/internal/provenance"
 	"github.com/seed-7879b91d/grpo/internal/racing"
 	"github.com/seed-7879b91d/grpo/internal/rollouts"
 	"github.com/seed-7879b91d/grpo/internal/rundir"
@@ -182,7 +183,7 @@ func files(t *testing.T, dir string) map[string]string {
 	newest, s, damaged, err := snapshot.Newest(dir, true)
 	require.NoError(t, err)
 	require.Empty(t, damaged)
-	for _, name := range []string{adapterDir + "/adapter_model.safetensors", momentsFile, aheadFile} {
+	for _, name := range []string{provenance.AdapterDir + "/adapter_model.safetensors", momentsFile, aheadFile} {
 		text, err := os.ReadFile(filepath.Join(newest, name))
 		if name != aheadFile {
 			require.NoError(t, err)

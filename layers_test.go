@@ -83,7 +83,8 @@ var layers = map[string][]string{
 	"internal/objective":   {},
 	"internal/recipe":      {"configs", "kernels", "model", "internal/objective"},
 	"internal/judging":     {"configs", "data", "internal/sources", "reward"},
-	"internal/serving":     {"sampler", "model", "kernels", "lora", "configs", "data", "internal/sources"},
+	"internal/serving":     {"sampler", "model", "kernels", "lora", "configs", "data", "internal/provenance", "internal/sources"},
+	"internal/plural":      {},
 	"internal/settings":    {},
 	"internal/splitmix":    {},
 	"internal/tensorfile":  {"kernels"},
@@ -134,8 +135,8 @@ var (
 
 // cellar is what every room may import: it knows nothing of models.
 var cellar = []string{"internal/atomicfile", "internal/badinput", "internal/cachedir", "internal/cputime", "internal/disk",
-	"internal/jsonl", "internal/look", "internal/loopback", "internal/memory", "internal/notice", "internal/settings",
-	"internal/splitmix", "internal/meter", "internal/racing", "internal/stats", "internal/tail", "internal/version"}
+	"internal/jsonl", "internal/look", "internal/loopback", "internal/memory", "internal/meter", "internal/notice", "internal/plural",
+	"internal/racing", "internal/settings", "internal/splitmix", "internal/stats", "internal/tail", "internal/version"}
 
 // homes are the rooms that a library may be used in.
 var homes = map[string][]string{

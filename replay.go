@@ -162,7 +162,7 @@ func (r *replay) goOn(ctx context.Context, step int) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	if err := errors.Join(r.policy.Save(filepath.Join(dir, trainedDir(r.policy.full)), r.policy.Base),
+	if err := errors.Join(r.policy.Save(filepath.Join(dir, provenance.TrainedDir(r.policy.full)), r.policy.Base),
 		r.learner.Adam.SaveState(filepath.Join(dir, momentsFile))); err != nil {
 		return err
 	}

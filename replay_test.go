@@ -45,7 +45,7 @@ func TestRecordedStepsComeOutTheSame(t *testing.T) {
 				require.Len(t, files, 1)
 				got, err := os.ReadFile(files[0])
 				require.NoError(t, err)
-				want, err := os.ReadFile(filepath.Join(checkpoint(dir, 3), trainedDir(after.policy.full), filepath.Base(files[0])))
+				want, err := os.ReadFile(filepath.Join(checkpoint(dir, 3), provenance.TrainedDir(after.policy.full), filepath.Base(files[0])))
 				require.NoError(t, err)
 				require.True(t, string(want) == string(got))
 			}

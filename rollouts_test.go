@@ -10,6 +10,7 @@ import (
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/jsonl"
+	"github.com/seed-7879b91d/grpo/internal/provenance"
 	"github.com/seed-7879b91d/grpo/internal/rollouts"
 	"github.com/seed-7879b91d/grpo/internal/rundir"
 )
@@ -62,7 +63,7 @@ func TestRecordsOfEachForm(t *testing.T) {
 	require.Empty(t, steps)
 	require.NoFileExists(t, filepath.Join(none, rollouts.Plain))
 	for _, other := range []map[string]string{got, thinned, nothing} {
-		for _, name := range []string{metricsFile, momentsFile, adapterDir + "/adapter_model.safetensors"} {
+		for _, name := range []string{metricsFile, momentsFile, provenance.AdapterDir + "/adapter_model.safetensors"} {
 			require.True(t, want[name] == other[name], name)
 		}
 	}

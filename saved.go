@@ -69,7 +69,9 @@ func SavedSteps(dir string) (steps []int, err error) {
 func (s *Saved) Step() int { return s.state.Step }
 
 // Trained is the directory of the adapter, or with train=full of the model.
-func (s *Saved) Trained() string { return filepath.Join(s.Dir, trainedDir(s.Settings.Train == "full")) }
+func (s *Saved) Trained() string {
+	return filepath.Join(s.Dir, provenance.TrainedDir(s.Settings.Train == "full"))
+}
 
 // Language opens what the model was spoken to in, as the run did.
 func (s *Saved) Language(ctx context.Context) (*Language, error) {
@@ -77,14 +79,17 @@ func (s *Saved) Language(ctx context.Context) (*Language, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := provenance.CheckBase(s.Trained(), p.Dir); err != nil {
+		return nil, err
+	}
 	s.checkModel(p)
 	return p.Language, nil
 }
 
-// checkModel warns of a model that is another one by now.
+// checkModel warns of a model that is not as it was.
 func (s *Saved) checkModel(p *policy) {
 	if what, differs := (provenance.Parts{"model": p.print}).Differences(s.state.Parts)["model"]; differs {
-		s.watcher.Warn("the weights are not those that the run was trained on: " + what)
+		s.watcher.Warn("the model is not as it was when the run was trained: " + what)
 	}
 }
 
@@ -100,7 +105,7 @@ func (s *Saved) Evaluator(ctx context.Context, b kernels.Backend, change func(*c
 			return nil, err
 		}
 	}
-	e := &Evaluator{cfg: &cfg, watcher: s.watcher, step: s.state.Step}
+	e := &Evaluator{cfg: &cfg, watcher: s.watcher, step: s.state.Step, trained: s.Trained()}
 	if cfg.TestData == s.Settings.TestData && (cfg.TestSplit == s.Settings.TestSplit || cfg.TestData == sources.Embedded) {
 		e.leftOut, e.before = s.run.Manifest.LeftOut, s.first
 	}

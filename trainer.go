@@ -64,6 +64,9 @@ func (t *Trainer) open(ctx context.Context) (err error) {
 	if err := t.openRecord(); err != nil {
 		return err
 	}
+	if t.origin.checkpoint == "" {
+		t.trained = t.cfg.Adapter
+	}
 	if err := t.Evaluator.open(ctx, t.backend, t.custom); err != nil {
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/seed-7879b91d/grpo"
 	"github.com/seed-7879b91d/grpo/cmd/grpo/bench"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/provenance"
 	"github.com/seed-7879b91d/grpo/internal/rebuild"
 	"github.com/seed-7879b91d/grpo/kernels"
 	"github.com/seed-7879b91d/grpo/kernels/device"
@@ -154,6 +155,9 @@ func (f *policyFlags) checkAdapter() error {
 	shape, err := model.ReadConfig(f.model)
 	if err == nil {
 		_, err = lora.Check(f.adapter, shape.LoRADims())
+	}
+	if err == nil {
+		err = provenance.CheckBase(f.adapter, f.model)
 	}
 	return err
 }

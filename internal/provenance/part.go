@@ -2,9 +2,7 @@ package provenance
 
 import (
 	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -122,11 +120,7 @@ func ofDir(dir string, names []string) (Part, error) {
 			return p, badinput.Errorf("fingerprint of %s: %w", path, err)
 		}
 	}
-	h := sha256.New()
-	for _, name := range slices.Sorted(maps.Keys(p.Files)) {
-		fmt.Fprintf(h, "%s %s\n", p.Files[name], name)
-	}
-	p.SHA256 = hex.EncodeToString(h.Sum(nil))
+	p.SHA256 = sumOf(p.Files)
 	return p, nil
 }
 

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/provenance"
 	"github.com/seed-7879b91d/grpo/internal/sources"
 	"github.com/seed-7879b91d/grpo/kernels"
 	"github.com/seed-7879b91d/grpo/lora"
@@ -179,6 +180,9 @@ func (h *Host) serve(name, base string, load func(below *Policy) (*model.Served,
 }
 
 func load(below *Policy, dir string) (*model.Served, error) {
+	if err := provenance.CheckBase(dir, below.Language.Dir); err != nil {
+		return nil, err
+	}
 	a, err := lora.Load(dir, below.Language.Shape.LoRADims())
 	if err != nil {
 		return nil, err

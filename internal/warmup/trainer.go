@@ -90,6 +90,11 @@ func (t *Trainer) open(ctx context.Context) (err error) {
 		if err := footprint.CheckAdapter(t.cfg, t.lang.Shape.LoRADims()); err != nil {
 			return err
 		}
+		if t.origin.checkpoint == "" {
+			if err := provenance.CheckBase(t.cfg.Adapter, t.lang.Dir); err != nil {
+				return err
+			}
+		}
 	}
 	if t.print, err = provenance.OfModel(t.lang.Dir); err != nil {
 		return err

@@ -15,6 +15,7 @@ import (
 	"github.com/seed-7879b91d/grpo/data/tokenizer"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/nf4"
+	"github.com/seed-7879b91d/grpo/internal/provenance"
 	"github.com/seed-7879b91d/grpo/internal/tensorfile"
 	"github.com/seed-7879b91d/grpo/kernels"
 	"github.com/seed-7879b91d/grpo/lora"
@@ -79,6 +80,9 @@ func (o *origin) find(ctx context.Context, args []string, talk io.Writer) (s *so
 	s = &source{adapter: o.adapter}
 	s.quantise, _ = model.ParseQuantisation(o.quantize) // check has looked at it
 	if s.dir, err = grpo.ModelDir(ctx, o.model); err != nil {
+		return nil, err
+	}
+	if err = provenance.CheckBase(s.adapter, s.dir); err != nil {
 		return nil, err
 	}
 	s.name = nameOf(o.model)
