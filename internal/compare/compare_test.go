@@ -27,6 +27,7 @@ type made struct {
 	heldOut, model string // hashes
 	change         func(c *configs.Config)
 	resumed        int
+	again          int // starts of the finished run
 	steps          int
 	evaluations    []stats.Judged
 }
@@ -43,6 +44,10 @@ func (m made) write(t *testing.T, dir string) string {
 	manifest := provenance.Manifest{Created: "2026-01-01T00:00:00Z", Problems: 30, Starts: []provenance.Start{start}}
 	for range m.resumed {
 		manifest.Resumed = append(manifest.Resumed, "2026-01-02T00:00:00Z")
+	}
+	for range m.again {
+		manifest.Resumed = append(manifest.Resumed, "2026-01-03T00:00:00Z")
+		manifest.Starts = append(manifest.Starts, provenance.Start{After: cfg.MaxSteps, Parts: start.Parts})
 	}
 	require.NoError(t, os.MkdirAll(dir, 0o755))
 	put := func(name string, lines ...any) {
@@ -184,7 +189,7 @@ func TestWhatIsOutOfTheOrdinaryIsSaid(t *testing.T) {
 	for said, change := range map[string]func(m *made){
 		"b is unfinished, with 2 of 4 steps":                     func(m *made) { m.steps = 2 },
 		"b is unfinished, with 4 of 6 steps; grpo sft run_dir=":  func(m *made) { m.change = warmedUp(3) },
-		"b was interrupted and resumed 2 times":                  func(m *made) { m.resumed = 2 },
+		"b was interrupted and resumed 2 times":                  func(m *made) { m.resumed, m.again = 2, 1 },
 		"b is of another model than a":                           func(m *made) { m.model = "other" },
 		"other held-out problems than a":                         func(m *made) { m.heldOut = "other" },
 		"nobody wrote down which held-out problems":              func(m *made) { m.heldOut = "" },
@@ -282,6 +287,7 @@ func TestThePageHasEveryRun(t *testing.T) {
 	text, err := c.Page().HTML()
 	require.NoError(t, err)
 	require.Contains(t, string(text[:1500]), PageMark)
+	require.Equal(t, []string{"a", "b", "c", "d"}, c.Page().Names, "which are whole in the headline")
 	require.NotContains(t, string(text), "<script>|")
 	dec := xml.NewDecoder(strings.NewReader(string(text)))
 	lines := map[string]int{}

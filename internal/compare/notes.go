@@ -61,7 +61,7 @@ func (r *Run) notes() (notes []string) {
 		notes = append(notes, fmt.Sprintf("%s is unfinished, with %d%s steps; %s run_dir=%s goes on with it", r.Name, r.Done(), of,
 			r.Settings.Verb(), r.Dir))
 	}
-	if n := len(r.Manifest.Resumed); n > 0 {
+	if n := r.Resumes; n > 0 {
 		text := fmt.Sprintf("%s was interrupted and resumed %d times", r.Name, n)
 		if n == 1 {
 			text = r.Name + " was interrupted and resumed once"

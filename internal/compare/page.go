@@ -16,6 +16,9 @@ const mostBands = 3
 // Page is the comparison as one page.
 func (c *Comparison) Page() *report.Comparison {
 	p := &report.Comparison{What: "compare", Of: report.Count(len(c.Runs), "run"), Title: c.title(), Detail: c.detail(), Notes: c.Notes}
+	for _, r := range c.Runs {
+		p.Names = append(p.Names, r.Name)
+	}
 	p.Tables = append(p.Tables, c.scoreTable())
 	if len(c.Settings) > 0 {
 		p.Tables = append(p.Tables, c.settingsTable())

@@ -27,6 +27,7 @@ type Run struct {
 	Parts       provenance.Parts // that it had last
 	Steps       []Step
 	Evaluations []Evaluation
+	Resumes     int // after interruptions
 }
 
 // Step is a line of metrics.jsonl with its time of train_log.jsonl. What a line does not say is NaN.
@@ -94,7 +95,7 @@ func Read(dir string) (*Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Run{Dir: filepath.Clean(dir), Manifest: past.Manifest}
+	r := &Run{Dir: filepath.Clean(dir), Manifest: past.Manifest, Resumes: past.Resumes()}
 	cfg, start, err := past.Last()
 	if err != nil {
 		return nil, badinput.Errorf("%w; expected the directory of a run, as its run_dir names it", err)

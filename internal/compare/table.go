@@ -149,7 +149,7 @@ func (c *Comparison) Table(times bool) *Table {
 		}
 		row = append(row, r.Total(tokens))
 		if times {
-			row = append(row, r.Total(seconds), len(r.Manifest.Resumed))
+			row = append(row, r.Total(seconds), r.Resumes)
 		}
 		t.Rows = append(t.Rows, row)
 	}

@@ -176,6 +176,18 @@ func CheckPlace(dir string, own []string) (others []string, err error) {
 	return others, err
 }
 
+// Resumes is how often the run went on after it was interrupted. A finished one that is started again has nothing to go on with.
+func (r *Run) Resumes() int {
+	n := len(r.Manifest.Resumed)
+	for i, s := range r.Manifest.Starts {
+		cfg, _, err := r.of(s)
+		if i > 0 && err == nil && cfg.StepsOf(r.Manifest.Problems) >= 0 && s.After >= cfg.StepsOf(r.Manifest.Problems) {
+			n--
+		}
+	}
+	return max(n, 0)
+}
+
 // Since gives a start of the run the settings that are not as it began with.
 func (r *Run) Since(now *configs.Config) (map[string]json.RawMessage, error) {
 	first, _, err := r.settings(nil)

@@ -15,6 +15,7 @@ import (
 type Comparison struct {
 	What, Of      string // of which verb, and what it was given, in a few words
 	Title, Detail string
+	Names         []string // of runs: in the title each stays on one line where there is room for it
 	Notes         []string // what a reader must know before believing the rest
 	Tables, After []Table  // before the charts, and after them
 	Groups        []CurveGroup
@@ -85,10 +86,11 @@ func (c *Comparison) HTML() ([]byte, error) {
 	var b bytes.Buffer
 	err := comparisonLayout.Execute(&b, struct {
 		Comparison
+		Heading    []look.HeadingPart
 		Sections   []section
 		ScriptHash string
 		Script     template.JS
-	}{seen, sections, look.Hash(script), template.JS(script)})
+	}{seen, look.Heading(c.Title, c.Names), sections, look.Hash(script), template.JS(script)})
 	return b.Bytes(), err
 }
 
