@@ -135,7 +135,8 @@ func TestAnAdapterNamesItsBase(t *testing.T) {
 	t.Setenv("HF_HOME", home)
 	t.Setenv("HF_HUB_CACHE", "")
 	t.Setenv("HF_HUB_OFFLINE", "1")
-	for _, c := range []struct{ words, want string }{{"model=us/small@v1", "us/small"}, {"model=" + local, local}} {
+	for _, c := range []struct{ words, want string }{{"model=us/small@v1", "us/small"}, {"model=" + local, local},
+		{"model=" + snapshot, "us/small"}} {
 		s, out := open(t, nil, c.words), t.TempDir()
 		require.NoError(t, s.policy.Save(out, s.policy.Base))
 		text, err := os.ReadFile(filepath.Join(out, "adapter_config.json"))

@@ -14,6 +14,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/destination"
 	"github.com/seed-7879b91d/grpo/internal/jsonl"
 	"github.com/seed-7879b91d/grpo/internal/settings"
+	"github.com/seed-7879b91d/grpo/internal/sources"
 	"github.com/seed-7879b91d/grpo/kernels"
 	"github.com/seed-7879b91d/grpo/lora"
 	"github.com/seed-7879b91d/grpo/model"
@@ -216,7 +217,11 @@ func (f *replayFlags) run(cmd *cobra.Command) error {
 				return fmt.Errorf("standard output: %w", err)
 			}
 		}
-		return p.Save(f.out, f.model)
+		base := f.model
+		if f.train == "lora" { // a whole model takes its other files from there
+			base = sources.BaseName(base)
+		}
+		return p.Save(f.out, base)
 	})
 }
 

@@ -41,8 +41,12 @@ func OpenLanguage(ctx context.Context, cfg *configs.Config) (*Language, error) {
 	l := &Language{Dir: dir, Base: dir}
 	// Adapters name a base that was downloaded as the Hub does, and not after our copy of it. What is
 	// trained as a whole takes its other files from the copy.
-	if cfg.Train != "full" && cfg.Model != Embedded && cfg.Model != dir {
+	switch {
+	case cfg.Train == "full" || cfg.Model == Embedded:
+	case cfg.Model != dir:
 		l.Base, _, _ = strings.Cut(cfg.Model, "@")
+	default:
+		l.Base = BaseName(dir)
 	}
 	if l.Shape, err = model.ReadConfig(dir); err != nil {
 		return nil, err

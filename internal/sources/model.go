@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -47,6 +48,18 @@ func ModelDir(ctx context.Context, name string) (string, error) {
 		return "", err
 	}
 	return snapshot.Dir(), download(ctx, snapshot)
+}
+
+// downloaded is where caches of the Hub keep the files of a model at a commit. A name with two hyphens in a row cannot be told from it.
+var downloaded = regexp.MustCompile(`(?:^|/)models--((?:[^/-]|-[^/-])+)--((?:[^/-]|-[^/-])+)/snapshots/[0-9a-f]{40}$`)
+
+// BaseName is what an adapter over the model in a directory calls it: its name on the Hub where it is a copy from there, which means
+// something on other machines too, else the directory as it was given.
+func BaseName(dir string) string {
+	if found := downloaded.FindStringSubmatch(filepath.ToSlash(filepath.Clean(dir))); found != nil {
+		return found[1] + "/" + found[2]
+	}
+	return dir
 }
 
 // ModelHere finds a model as ModelDir does, and asks nobody elsewhere: of one on the Hub it is what was downloaded before.

@@ -102,3 +102,18 @@ func TestAModelInAnotherForm(t *testing.T) {
 		"o/m holds neither model.safetensors nor model.safetensors.index.json, only .gguf, .pth; name a repository with")
 	require.Empty(t, fetched())
 }
+
+// An adapter names a model by what other machines know it by, where there is such a thing.
+func TestWhatAnAdapterCallsItsBase(t *testing.T) {
+	const commit = "/snapshots/0123456789abcdef0123456789abcdef01234567"
+	for dir, want := range map[string]string{
+		"/cache/hub/models--Qwen--Qwen3-0.6B" + commit + "/": "Qwen/Qwen3-0.6B",
+		"models--a-b--c" + commit:                            "a-b/c",
+		"models--a--b--c" + commit:                           "models--a--b--c" + commit,
+		"/cache/hub/datasets--a--b" + commit:                 "/cache/hub/datasets--a--b" + commit,
+		"/cache/hub/models--a--b/snapshots/main":             "/cache/hub/models--a--b/snapshots/main",
+		"../models/mine":                                     "../models/mine",
+	} {
+		require.Equal(t, want, BaseName(dir))
+	}
+}
