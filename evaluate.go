@@ -149,7 +149,7 @@ func (e *Evaluation) Summary() string {
 	case e.Change != nil:
 		worth = "; " + e.Change.String()
 	case e.judged() < stats.Few:
-		worth = fmt.Sprintf("; %d problems are too few to say", e.judged())
+		worth = "; " + stats.TooFew(e.judged())
 	}
 	return fmt.Sprintf("held-out at step %d: pass@1 %.3f [%.3f, %.3f] greedy%s%s",
 		e.Step, e.Greedy, e.GreedyCI[0], e.GreedyCI[1], sampled, worth)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/seed-7879b91d/grpo/data"
+	"github.com/seed-7879b91d/grpo/internal/plural"
 	"github.com/seed-7879b91d/grpo/kernels"
 )
 
@@ -12,7 +13,7 @@ func (t *Trainer) Plan() []string {
 	cfg := t.cfg
 	steps := "until it is stopped"
 	if cfg.MaxSteps >= 0 {
-		steps = fmt.Sprintf("%d steps", cfg.MaxSteps)
+		steps = plural.Of(cfg.MaxSteps, "step")
 	}
 	left := ""
 	if n := t.problems.Near; n > 0 {
@@ -33,10 +34,10 @@ func (t *Trainer) Plan() []string {
 		fmt.Sprintf("model: %s, %.1f M weights in %.2f GB; %s",
 			cfg.Model, float64(t.policy.WeightCount())/1e6, float64(t.policy.WeightBytes())/1e9, trained),
 		"numbers: " + t.numbers(),
-		fmt.Sprintf("data: %d problems to train on, %s; prompts of up to %d tokens%s",
-			t.pool.Len(), held, t.sampling.longestPrompt, left),
-		fmt.Sprintf("step: %d prompts × %d completions of up to %d tokens%s, %s",
-			cfg.PromptsPerStep, cfg.CompletionsPerPrompt, cfg.MaxTokens, t.room, steps),
+		fmt.Sprintf("data: %s to train on, %s; prompts of up to %d tokens%s",
+			plural.Of(t.pool.Len(), "problem"), held, t.sampling.longestPrompt, left),
+		fmt.Sprintf("step: %s of up to %d tokens%s, %s",
+			cfg.Batch(), cfg.MaxTokens, t.room, steps),
 		"training: " + t.sampling.memory.Why,
 		fmt.Sprintf("memory: %s", t.sampling.memory),
 		t.sampling.engine.Plan.String(),

@@ -10,6 +10,7 @@ import (
 	"github.com/seed-7879b91d/grpo/configs"
 	"github.com/seed-7879b91d/grpo/internal/autopilot"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/plural"
 	"github.com/seed-7879b91d/grpo/internal/provenance"
 	"github.com/seed-7879b91d/grpo/internal/readers"
 	"github.com/seed-7879b91d/grpo/internal/report"
@@ -183,7 +184,7 @@ func (t *Trainer) Origin() string {
 	o := t.origin
 	switch {
 	case o.checkpoint != "" && t.cfg.MaxSteps >= 0 && o.state.Step >= t.cfg.MaxSteps:
-		return fmt.Sprintf("%s has all of its %d steps; type max_steps=N for more", o.checkpoint, t.cfg.MaxSteps)
+		return fmt.Sprintf("%s has all of its %s; type max_steps=N for more", o.checkpoint, plural.Of(t.cfg.MaxSteps, "step"))
 	case o.checkpoint == "":
 		return "a new run in " + t.cfg.RunDir
 	case o.fork:

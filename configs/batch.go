@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/plural"
 	"github.com/seed-7879b91d/grpo/internal/settings"
 )
 
@@ -95,12 +96,5 @@ func indivisible(all, parts int, what string) error {
 
 // Batch tells the size of a step as people say it: 8 prompts × 16 completions.
 func (c *Config) Batch() string {
-	return plural(c.PromptsPerStep, "prompt") + " × " + plural(c.CompletionsPerPrompt, "completion")
-}
-
-func plural(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
+	return plural.Of(c.PromptsPerStep, "prompt") + " × " + plural.Of(c.CompletionsPerPrompt, "completion")
 }

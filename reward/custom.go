@@ -10,6 +10,7 @@ import (
 
 	"github.com/seed-7879b91d/grpo/data"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/plural"
 	"github.com/seed-7879b91d/grpo/reward/sandbox"
 )
 
@@ -111,7 +112,7 @@ func (c *custom) warnings() (w []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.fresh > 0 {
-		w = append(w, fmt.Sprintf("reward_file=%s failed on %d completions; the first time: %s", c.file, c.fresh, c.first))
+		w = append(w, fmt.Sprintf("reward_file=%s failed on %s; the first time: %s", c.file, plural.Of(int(c.fresh), "completion"), c.first))
 	}
 	for _, line := range c.heard[c.told:] {
 		w = append(w, fmt.Sprintf("reward_file=%s writes to standard error: %.200s", c.file, line))

@@ -6,6 +6,7 @@ import (
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/memory"
+	"github.com/seed-7879b91d/grpo/internal/plural"
 	"github.com/seed-7879b91d/grpo/kernels"
 	"github.com/seed-7879b91d/grpo/model"
 )
@@ -79,8 +80,8 @@ func (p Plan) String() string {
 	if p.CacheBytes < 1<<30 {
 		size = fmt.Sprintf("%.1f MiB", float64(p.CacheBytes)/(1<<20))
 	}
-	return fmt.Sprintf("KV: %s, %d sequences of %d tokens, %d at once at full length",
-		size, p.MaxSequences, p.MaxLength, p.Blocks/p.held())
+	return fmt.Sprintf("KV: %s, %s of %d tokens, %d at once at full length",
+		size, plural.Of(p.MaxSequences, "sequence"), p.MaxLength, p.Blocks/p.held())
 }
 
 // Decoder is the size of the decoder that the engine has.

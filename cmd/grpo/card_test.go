@@ -167,7 +167,7 @@ func TestCardTroubleIsOneLine(t *testing.T) {
 	for device, faults := range map[string]string{"cuda: card 0 (Emulated device)": "GRPO_EMU_THREADS=2", "cpu: ": "GRPO_EMU_DEVICES=0"} {
 		out, errs, code := onCard(t, folder, []string{"eval", "--problems", "1", "--samples", "0", "--max-tokens", "2"}, faults)
 		require.Zero(t, code, errs)
-		require.Contains(t, out, "on 1 problems of tiny, seed 0; "+device)
+		require.Contains(t, out, "on 1 problem of tiny, seed 0; "+device)
 	}
 }
 

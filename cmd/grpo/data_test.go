@@ -77,7 +77,7 @@ func TestDataConvertAndFingerprint(t *testing.T) {
 	normal := filepath.Join(filepath.Dir(path), "normal.jsonl")
 	_, errOut, code := shell(t, "", "data", "convert", path, "--out", normal)
 	require.Zero(t, code, errOut)
-	require.Contains(t, errOut, "2 problems written, 1 rows refused")
+	require.Contains(t, errOut, "2 problems written, 1 row refused")
 	text, err := os.ReadFile(normal)
 	require.NoError(t, err)
 

@@ -65,7 +65,7 @@ func TestASuiteOfARun(t *testing.T) {
 		"completions_per_prompt=2", "max_tokens=4", "lora_rank=1")
 	require.Zero(t, code, errs)
 	card, out := askedSuite(t, "gsm8k", "--run", run)
-	require.Contains(t, out, "contamination: 1 problems are among the 1 of "+data+", and 0 nearly (gsm8k/2 is 100 % of")
+	require.Contains(t, out, "contamination: 1 problem is among the 1 of "+data+", and 0 nearly (gsm8k/2 is 100 % of")
 	require.Equal(t, []any{1, "gsm8k/2", run, 1}, []any{card.Contamination.Same, card.Contamination.Worst[0].Problem, card.Run, *card.Step})
 	require.Regexp(t, "^[0-9a-f]{64}$", card.AdapterSHA)
 	require.NoError(t, os.Remove(data))

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -91,6 +92,31 @@ func TestStoppedRunsGoOn(t *testing.T) {
 			requireSameEnd(t, want, finish(t, folder, words...))
 		})
 	}
+}
+
+// stopAtOnce stops a run with the first thing that it prints.
+type stopAtOnce struct {
+	bytes.Buffer
+	stop context.CancelFunc
+}
+
+func (s *stopAtOnce) Write(p []byte) (int, error) {
+	s.stop()
+	return s.Buffer.Write(p)
+}
+
+// A run that is stopped once it is open, and before it has begun, has saved nothing and does not say that it has.
+func TestStoppedBeforeTheFirstStep(t *testing.T) {
+	needsCells(t)
+	dir := filepath.Join(t.TempDir(), "run")
+	ctx, stop := context.WithCancel(t.Context())
+	var errs bytes.Buffer
+	out := &stopAtOnce{stop: stop}
+	code := run(ctx, []string{"--preset", "tiny_smoke", "threads=1", "max_steps=1", "run_dir=" + dir}, strings.NewReader(""), out, &errs)
+	require.Equal(t, exitInterrupted, code, errs.String())
+	require.Contains(t, errs.String(), "grpo: stopped before the first step\n")
+	require.NotContains(t, out.String()+errs.String(), "the run is in")
+	require.NoDirExists(t, dir)
 }
 
 // Who does not want to wait for the end of the step asks twice.

@@ -15,6 +15,7 @@ import (
 	"github.com/seed-7879b91d/grpo/data/dataset"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/jsonl"
+	"github.com/seed-7879b91d/grpo/internal/plural"
 	"github.com/seed-7879b91d/grpo/reward"
 )
 
@@ -248,7 +249,7 @@ func (r *rewarder) line(g reward.Graded) scoreLine {
 // summarise counts the verdicts, and names what failed beside the programs.
 func summarise(w io.Writer, verdicts map[reward.Verdict]int, judge *reward.Judge) {
 	stats := judge.Stats()
-	fmt.Fprintf(w, "%d completions:", stats.Graded)
+	fmt.Fprintf(w, "%s:", plural.Of(int(stats.Graded), "completion"))
 	for _, v := range []reward.Verdict{reward.AC, reward.WA, reward.TLE, reward.MLE, reward.OLE, reward.RTE, reward.CE, reward.INFRA} {
 		if n := verdicts[v]; n > 0 {
 			fmt.Fprintf(w, " %d %s", n, v)

@@ -13,6 +13,7 @@ import (
 	"github.com/seed-7879b91d/grpo/cmd/grpo/usage"
 	"github.com/seed-7879b91d/grpo/data/tokenizer"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/plural"
 	"github.com/seed-7879b91d/grpo/kernels"
 	"github.com/seed-7879b91d/grpo/model"
 	"github.com/seed-7879b91d/grpo/sampler"
@@ -195,7 +196,8 @@ func (f *sampleFlags) sample(
 		on.Done = func(sampler.Rollout) { fmt.Fprintln(out, stream.Flush()) }
 	} else if !f.json {
 		on.Done = func(r sampler.Rollout) {
-			fmt.Fprintf(out, "--- prompt %d, sample %d, %d tokens, %s\n%s\n", r.Request, r.Sample, len(r.Tokens), r.Finish, text(r.Tokens))
+			fmt.Fprintf(out, "--- prompt %d, sample %d, %s, %s\n%s\n", r.Request, r.Sample, plural.Of(len(r.Tokens), "token"),
+				r.Finish, text(r.Tokens))
 		}
 	}
 	rollouts, err := e.Sample(ctx, requests, on)

@@ -22,6 +22,7 @@ import (
 	"github.com/seed-7879b91d/grpo/data"
 	"github.com/seed-7879b91d/grpo/data/hub"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/plural"
 	"github.com/seed-7879b91d/grpo/internal/readers"
 	"github.com/seed-7879b91d/grpo/internal/tiny"
 )
@@ -141,7 +142,10 @@ func (f *trainFlags) train(cmd *cobra.Command, t *grpo.Trainer, show *screen.Scr
 		fmt.Fprintln(cmd.ErrOrStderr(), t.Origin())
 	}
 	if errors.Is(err, context.Canceled) {
-		err = stopped(fmt.Sprintf("stopped after step %d and saved; the same with run_dir=%s goes on", t.StepsDone(), t.RunDir()))
+		said, saved := t.Stopped()
+		if err = stopped(said); !saved {
+			return err // there is nothing to look at
+		}
 	}
 	if talk {
 		printOutcome(out, t)
@@ -161,7 +165,7 @@ func printOutcome(out io.Writer, trainer *grpo.Trainer) {
 	first, last := trainer.Evaluations()
 	if first != nil && last != nil && first != last {
 		fmt.Fprintln(out)
-		t := output.NewTable(out, fmt.Sprintf("held-out, %d problems", last.Problems), fmt.Sprintf("before (step %d)", first.Step),
+		t := output.NewTable(out, "held-out, "+plural.Of(last.Problems, "problem"), fmt.Sprintf("before (step %d)", first.Step),
 			fmt.Sprintf("after (step %d)", last.Step))
 		const interval = "%.3f [%.3f, %.3f]"
 		t.Row("pass@1, greedy", fmt.Sprintf(interval, first.Greedy, first.GreedyCI[0], first.GreedyCI[1]),

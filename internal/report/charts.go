@@ -60,8 +60,11 @@ func (a *axis) reading() string {
 	if len(a.spans) >= enoughForTrend {
 		lead = "thin lines show what was measured, thick ones the moving average"
 	}
-	if n := a.spans[len(a.spans)-1][1]; n > len(a.spans) {
-		lead += fmt.Sprintf("; a point stands for about %d steps", (n+len(a.spans)/2)/len(a.spans))
+	switch n, points := a.spans[len(a.spans)-1][1], len(a.spans); {
+	case n >= points*3/2:
+		lead += fmt.Sprintf("; a point stands for about %d steps", (n+points/2)/points)
+	case n > points:
+		lead += "; a point stands for a step or two"
 	}
 	return lead
 }

@@ -86,3 +86,14 @@ func TestTenThousandSteps(t *testing.T) {
 	require.Len(t, root.all("article", ""), mostGroups)
 	require.Contains(t, root.all("section", "")[2].read(), "a point stands for about 50 steps")
 }
+
+// How many steps a point stands for is said in whole steps, and of fewer than two nobody says that they are about one.
+func TestWhatAPointStandsFor(t *testing.T) {
+	for n, want := range map[int]string{
+		20: "", 200: "", 201: "a point stands for a step or two", 299: "a point stands for a step or two",
+		300: "a point stands for about 2 steps", 10_000: "a point stands for about 50 steps",
+	} {
+		_, says, _ := strings.Cut(stepsAxis(make([]int, n)).reading(), "; ")
+		require.Equal(t, want, says, "%d steps", n)
+	}
+}

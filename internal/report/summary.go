@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/seed-7879b91d/grpo/internal/look"
+	"github.com/seed-7879b91d/grpo/internal/plural"
 	"github.com/seed-7879b91d/grpo/internal/stats"
 )
 
@@ -70,7 +71,7 @@ func (r *run) compare(evals []evaluation) verdict {
 		v.Detail = fmt.Sprintf("Problem by problem it changed by %+.3f, 95 %% interval [%+.3f, %+.3f]: %s.",
 			pairs.Mean, pairs.CI[0], pairs.CI[1], pairs.Verdict())
 	case few:
-		v.Detail = fmt.Sprintf("%d problems are too few to say.", last.Problems)
+		v.Detail = count(last.Problems, "problem") + plural.Pick(last.Problems, " is", " are") + " too few to say."
 	case !first.hasInterval() || !last.hasInterval() || change == 0:
 	case first.CI[1] < last.CI[0] || last.CI[1] < first.CI[0]:
 		sure, v.Detail = true, "The 95 % intervals do not overlap."
@@ -110,7 +111,8 @@ func (r *run) rewardsSay() verdict {
 	case last < first:
 		word = "fell from " + rate(first) + " to"
 	}
-	return verdict{"open", "Mean reward " + word + " " + rate(last), fmt.Sprintf("That is the last %d steps against the first %d.", n, n)}
+	return verdict{"open", "Mean reward " + word + " " + rate(last),
+		fmt.Sprintf("That is the last %s against the first %d.", count(n, "step"), n)}
 }
 
 func mean(x []float64) float64 {
@@ -188,7 +190,7 @@ func (r *run) shape() string {
 	if r.settings.Prompts == 0 || r.settings.Samples == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%d prompts × %d completions each", r.settings.Prompts, r.settings.Samples)
+	return count(r.settings.Prompts, "prompt") + " × " + count(r.settings.Samples, "completion") + " each"
 }
 
 // outcome is an evaluation as a row of the figure at the top.

@@ -14,6 +14,7 @@ import (
 	"github.com/seed-7879b91d/grpo/data/match"
 	"github.com/seed-7879b91d/grpo/data/overlap"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/plural"
 	"github.com/seed-7879b91d/grpo/internal/tiny"
 )
 
@@ -81,14 +82,15 @@ func (p *Problems) makeRoom(cfg *configs.Config, held []data.Problem, l *Languag
 		p.HeldOut = append(p.HeldOut, problem)
 	}
 	if p.NoRoom > 0 {
-		warn(fmt.Sprintf("%d problems of %d are left out: their prompts alone take the model's %d positions", p.NoRoom, len(held), most))
+		warn(fmt.Sprintf("%s of %d %s left out: %s alone take the model's %d positions", plural.Of(p.NoRoom, "problem"), len(held),
+			plural.Pick(p.NoRoom, "is", "are"), plural.Pick(p.NoRoom, "the tokens of its prompt", "their prompts"), most))
 	}
 	if p.LessRoom > 0 {
-		warn(fmt.Sprintf("%d problems of %d leave less room than max_tokens=%d in the model's %d positions: their completions end there",
-			p.LessRoom, len(held), cfg.MaxTokens, most))
+		warn(fmt.Sprintf("%s of %d %s less room than max_tokens=%d in the model's %d positions: their completions end there",
+			plural.Of(p.LessRoom, "problem"), len(held), plural.Pick(p.LessRoom, "leaves", "leave"), cfg.MaxTokens, most))
 	}
 	if len(held) > 0 && len(p.HeldOut) == 0 {
-		return badinput.Errorf("test_data: none of its %d problems leaves room for a completion in the model's %d positions", len(held), most)
+		return badinput.Errorf("test_data: none of its problems (%d) leaves room for a completion in the model's %d positions", len(held), most)
 	}
 	return nil
 }
@@ -160,10 +162,12 @@ func (p *Problems) holdOut(cfg *configs.Config, trained, held []data.Problem, wa
 			"give others, or type test_data= eval_every=-1", sameAs)
 	}
 	if both > 0 {
-		warn(fmt.Sprintf("%d problems of test_data are among those to train on (%s), and are not evaluated", both, sameAs))
+		warn(fmt.Sprintf("%s of test_data %s among those to train on (%s), and not evaluated", plural.Of(both, "problem"),
+			plural.Pick(both, "is", "are"), sameAs))
 	}
 	if p.Near > 0 {
-		warn(fmt.Sprintf("%d held-out problems are nearly the same as one to train on (%s): what they show may be memory", p.Near, nearTo))
+		warn(fmt.Sprintf("%s nearly the same as one to train on (%s): what they show may be memory",
+			plural.Of(p.Near, "held-out problem")+plural.Pick(p.Near, " is", " are"), nearTo))
 	}
 	return nil
 }

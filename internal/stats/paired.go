@@ -3,6 +3,8 @@ package stats
 import (
 	"fmt"
 	"math"
+
+	"github.com/seed-7879b91d/grpo/internal/plural"
 )
 
 // Judged is which problems an evaluation found right: a line of evaluations.jsonl.
@@ -89,7 +91,7 @@ func (c *Change) String() string {
 func (c *Change) Verdict() string {
 	switch {
 	case c.Problems < Few:
-		return fmt.Sprintf("%d problems are too few to say", c.Problems)
+		return TooFew(c.Problems)
 	case c.Sure():
 		return "more than chance"
 	}
@@ -98,3 +100,8 @@ func (c *Change) Verdict() string {
 
 // Sure tells whether so many problems changed that chance is no explanation.
 func (c *Change) Sure() bool { return c.Problems >= Few && (c.CI[0] > 0 || c.CI[1] < 0) }
+
+// TooFew says of so many problems that nothing can be told from them.
+func TooFew(problems int) string {
+	return plural.Of(problems, "problem") + " " + plural.Pick(problems, "is", "are") + " too few to say"
+}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/seed-7879b91d/grpo/internal/learning"
+	"github.com/seed-7879b91d/grpo/internal/plural"
 )
 
 // Metrics are what a step did. They are the same in every run of the same.
@@ -52,7 +53,7 @@ func (m Metrics) Parts(t Timing) []string {
 	if !m.Updated {
 		norm = "no update"
 	}
-	return append(parts, norm, fmt.Sprintf("lr %.2g", m.LearningRate), fmt.Sprintf("%d tokens", m.Tokens),
+	return append(parts, norm, fmt.Sprintf("lr %.2g", m.LearningRate), plural.Of(m.Tokens, "token"),
 		fmt.Sprintf("%.0f tokens/s", t.TrainSec))
 }
 
@@ -83,7 +84,7 @@ func (h HeldOut) Summary() string {
 			text += ", " + part
 		}
 	}
-	return fmt.Sprintf("%s; %d rows, %d tokens", text, h.Rows, h.Tokens)
+	return fmt.Sprintf("%s; %s, %s", text, plural.Of(h.Rows, "row"), plural.Of(h.Tokens, "token"))
 }
 
 // heldOutKind tells the lines of evaluations from those of steps.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/seed-7879b91d/grpo/configs"
 	"github.com/seed-7879b91d/grpo/data/lesson"
+	"github.com/seed-7879b91d/grpo/internal/plural"
 )
 
 // Plan says in a few lines what the run will do and hold.
@@ -37,7 +38,8 @@ func (t *Trainer) Plan() []string {
 			cfg.Model, float64(t.policy.WeightCount())/1e6, float64(t.policy.WeightBytes())/1e9, trained),
 		fmt.Sprintf("numbers: precision=%s, order=%s; %s", cfg.Precision, cfg.Order, t.backend.Name()),
 		"data: " + rows,
-		fmt.Sprintf("step: %d rows, %d steps%s; learning rate %.2g, %s", cfg.RowsPerStep, t.Steps(), epochs, cfg.LearningRate, cfg.Schedule),
+		fmt.Sprintf("step: %s, %s%s; learning rate %.2g, %s", plural.Of(cfg.RowsPerStep, "row"), plural.Of(t.Steps(), "step"), epochs,
+			cfg.LearningRate, cfg.Schedule),
 		"objective: " + t.objective(),
 		"training: " + t.memory.Why,
 		fmt.Sprintf("memory: %s", t.memory),

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/plural"
 	"github.com/seed-7879b91d/grpo/internal/provenance"
 	"github.com/seed-7879b91d/grpo/internal/rundir"
 	"github.com/seed-7879b91d/grpo/internal/sources"
@@ -143,7 +144,7 @@ func (t *Trainer) Origin() string {
 	case o.checkpoint == "":
 		return "a new run in " + t.cfg.RunDir
 	case o.state.Step >= t.Steps():
-		return fmt.Sprintf("%s has all of its %d steps; type epochs=N or max_steps=N for more", o.checkpoint, t.Steps())
+		return fmt.Sprintf("%s has all of its %s; type epochs=N or max_steps=N for more", o.checkpoint, plural.Of(t.Steps(), "step"))
 	}
 	return fmt.Sprintf("goes on from %s, after step %d", o.checkpoint, o.state.Step)
 }

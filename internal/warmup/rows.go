@@ -12,6 +12,7 @@ import (
 	"github.com/seed-7879b91d/grpo/data/dataset"
 	"github.com/seed-7879b91d/grpo/data/lesson"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/plural"
 	"github.com/seed-7879b91d/grpo/internal/provenance"
 	"github.com/seed-7879b91d/grpo/internal/sources"
 	"github.com/seed-7879b91d/grpo/internal/splitmix"
@@ -87,10 +88,12 @@ func openSet(ctx context.Context, cfg *configs.Config, lang *sources.Language, w
 // tell says what of the rows is not learned.
 func (s *set) tell(most int, warn func(string)) {
 	if s.cut > 0 {
-		warn(fmt.Sprintf("%d rows are longer than %d tokens, and cut off there (row_tokens)", s.cut, most))
+		warn(fmt.Sprintf("%s %s longer than %d tokens, and cut off there (row_tokens)", plural.Of(s.cut, "row"),
+			plural.Pick(s.cut, "is", "are"), most))
 	}
 	if s.empty > 0 {
-		warn(fmt.Sprintf("%d rows are left out: what there is to learn lies beyond %d tokens (row_tokens)", s.empty, most))
+		warn(fmt.Sprintf("%s %s left out: what there is to learn lies beyond %d tokens (row_tokens)", plural.Of(s.empty, "row"),
+			plural.Pick(s.empty, "is", "are"), most))
 	}
 }
 

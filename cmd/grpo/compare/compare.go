@@ -17,6 +17,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/compare"
 	"github.com/seed-7879b91d/grpo/internal/destination"
+	"github.com/seed-7879b91d/grpo/internal/plural"
 )
 
 // DefaultPage is the page of a comparison that nobody named.
@@ -69,8 +70,8 @@ func addFormat(cmd *cobra.Command, format *string) {
 func atLeast(verb string, n int) cobra.PositionalArgs {
 	return func(_ *cobra.Command, args []string) error {
 		if len(args) < n {
-			return badinput.Errorf("found %d directories of runs, expected %d or more; type grpo %s%s", len(args), n, verb,
-				strings.Repeat(" RUN", n))
+			return badinput.Errorf("found %d %s, expected %d or more; type grpo %s%s", len(args),
+				plural.Pick(len(args), "directory of a run", "directories of runs"), n, verb, strings.Repeat(" RUN", n))
 		}
 		return nil
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/destination"
 	"github.com/seed-7879b91d/grpo/internal/jsonl"
+	"github.com/seed-7879b91d/grpo/internal/plural"
 	"github.com/seed-7879b91d/grpo/internal/readers"
 	"github.com/seed-7879b91d/grpo/internal/rollouts"
 	"github.com/seed-7879b91d/grpo/internal/rows"
@@ -174,7 +175,7 @@ func (t *content) file(format, out string, stdout io.Writer) error {
 	if err := atomicfile.Write(out, func(w io.Writer) error { return t.write(format, w) }); err != nil {
 		return fmt.Errorf("--out: %w", err)
 	}
-	fmt.Fprintf(stdout, "%s: %d rows, %d columns\n", out, t.rows, len(t.columns.Names))
+	fmt.Fprintf(stdout, "%s: %s, %s\n", out, plural.Of(t.rows, "row"), plural.Of(len(t.columns.Names), "column"))
 	return nil
 }
 

@@ -133,7 +133,7 @@ func TestTypedTables(t *testing.T) {
 	says, err := exported(t, "parquet", dir, "--out", out)
 	require.NoError(t, err)
 	require.Equal(t, out+"/steps.parquet: 2 rows, 7 columns\n"+out+"/evaluations.parquet: 2 rows, 5 columns\n"+
-		out+"/timing.parquet: 1 rows, 2 columns\n", says)
+		out+"/timing.parquet: 1 row, 2 columns\n", says)
 	type step struct {
 		Step    int64   `parquet:"step,optional"`
 		Mean    float64 `parquet:"mean_reward,optional"`

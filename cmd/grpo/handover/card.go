@@ -11,6 +11,7 @@ import (
 	"github.com/seed-7879b91d/grpo"
 	"github.com/seed-7879b91d/grpo/configs"
 	"github.com/seed-7879b91d/grpo/internal/jsonl"
+	"github.com/seed-7879b91d/grpo/internal/plural"
 	"github.com/seed-7879b91d/grpo/internal/provenance"
 )
 
@@ -43,7 +44,7 @@ func card(saved *grpo.Saved) ([]byte, error) {
 	if full {
 		what = "The weights of " + named(cfg.Model)
 	}
-	line("%s, trained for %d steps with %s on %s.\n", what, saved.Step(), method(cfg), problems(past.Manifest, cfg))
+	line("%s, trained for %s with %s on %s.\n", what, plural.Of(saved.Step(), "step"), method(cfg), problems(past.Manifest, cfg))
 	figures(line, evaluations, saved.Step())
 	settings(line, cfg)
 	line("## Where it comes from\n")
@@ -141,7 +142,7 @@ func problems(m provenance.Manifest, cfg *configs.Config) string {
 		return fmt.Sprintf("the %d problems that are part of grpo", m.Problems)
 	}
 	if id := onHub(cfg.Data); id != "" {
-		return fmt.Sprintf("%d problems of [%s](https://huggingface.co/datasets/%s)", m.Problems, id, id)
+		return fmt.Sprintf("%s of [%s](https://huggingface.co/datasets/%s)", plural.Of(m.Problems, "problem"), id, id)
 	}
-	return fmt.Sprintf("%d problems of %s", m.Problems, nameOf(cfg.Data))
+	return plural.Of(m.Problems, "problem") + " of " + nameOf(cfg.Data)
 }

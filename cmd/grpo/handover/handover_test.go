@@ -171,7 +171,7 @@ func published(t *testing.T, run string) {
 	out, err := typed(t, "publish", run, "--repo", "me/coder", "--dry-run")
 	require.NoError(t, err)
 	for _, says := range []string{"would make " + hub.URL + "/me/coder", "there is no token yet: set HF_TOKEN", "adapter_model.safetensors",
-		"training/manifest.json", "library_name: peft", "trained for 1 steps", "Nothing was evaluated", "| `learning_rate` | `0.01` |"} {
+		"training/manifest.json", "library_name: peft", "trained for 1 step with", "Nothing was evaluated", "| `learning_rate` | `0.01` |"} {
 		require.Contains(t, out, says)
 	}
 	_, err = typed(t, "publish", run, "--repo", "me/coder")

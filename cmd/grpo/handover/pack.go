@@ -16,6 +16,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/bundle"
 	"github.com/seed-7879b91d/grpo/internal/destination"
+	"github.com/seed-7879b91d/grpo/internal/plural"
 )
 
 // packFlags are what the verb package understands.
@@ -110,7 +111,8 @@ func (f *packFlags) check(out io.Writer) error {
 		signed = fmt.Sprintf("signed by the key %s; type --key FILE%s to hold it to one that you know", bundle.Fingerprint(c.Signer),
 			bundle.PublicEnding)
 	}
-	fmt.Fprintf(out, "%s: whole: %d files, %.1f MiB, each with its checksum; %s\n", f.verify, len(c.Files), float64(c.Bytes)/(1<<20), signed)
+	fmt.Fprintf(out, "%s: whole: %s, %.1f MiB, each with its checksum; %s\n", f.verify, plural.Of(len(c.Files), "file"),
+		float64(c.Bytes)/(1<<20), signed)
 	return nil
 }
 

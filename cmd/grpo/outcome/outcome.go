@@ -7,6 +7,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"github.com/seed-7879b91d/grpo/internal/plural"
 	"github.com/seed-7879b91d/grpo/internal/stats"
 )
 
@@ -53,12 +54,12 @@ func (r *Report) Print(w io.Writer) error {
 	if r.Split != "" {
 		source += " (" + r.Split + ")"
 	}
-	fmt.Fprintf(w, "%s on %d problems of %s, seed %d; %s\n\n", what, r.Problems, source, r.Seed, r.Backend)
+	fmt.Fprintf(w, "%s on %s of %s, seed %d; %s\n\n", what, plural.Of(r.Problems, "problem"), source, r.Seed, r.Backend)
 	greedy := fmt.Sprintf("%.3f [%.3f, %.3f]", r.Greedy.PassAt1, r.Greedy.CI[0], r.Greedy.CI[1])
 	header, rows := []string{"", "greedy"}, [][]string{{"pass@1", greedy}}
 	rows = append(rows, r.Greedy.rows()...)
 	if s := r.Sampled; s != nil {
-		header = append(header, fmt.Sprintf("%d samples at temperature %v", s.Samples, s.Temperature))
+		header = append(header, fmt.Sprintf("%s at temperature %v", plural.Of(s.Samples, "sample"), s.Temperature))
 		rows[0] = append(rows[0], fmt.Sprintf("%.3f", s.PassAt1))
 		for i, row := range s.rows() {
 			rows[i+1] = append(rows[i+1], row[1])
@@ -82,6 +83,6 @@ func (r *Report) Print(w io.Writer) error {
 	if r.Problems >= stats.Few {
 		return nil
 	}
-	_, err := fmt.Fprintf(w, "\n%d problems are too few to say\n", r.Problems)
+	_, err := fmt.Fprintf(w, "\n%s\n", stats.TooFew(r.Problems))
 	return err
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/seed-7879b91d/grpo/data/dataset"
 	"github.com/seed-7879b91d/grpo/data/prompt"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/plural"
 )
 
 func newInspectCmd() *cobra.Command {
@@ -58,8 +59,8 @@ func writeSummaryJSON(w io.Writer, set *dataset.Set) error {
 
 func writeSummary(out io.Writer, set *dataset.Set, source string, all bool) {
 	m, sum := set.Manifest(), set.Summary()
-	fmt.Fprintf(out, "%s: %d problems, %d tests, %.1f MB of tests\nfingerprint %s\n\n",
-		source, m.Problems, m.Tests, float64(m.Payload)/1e6, m.SHA256)
+	fmt.Fprintf(out, "%s: %s, %s, %.1f MB of tests\nfingerprint %s\n\n",
+		source, plural.Of(m.Problems, "problem"), plural.Of(m.Tests, "test"), float64(m.Payload)/1e6, m.SHA256)
 	t := output.NewTable(out, "source", "kind", "problems", "tests")
 	for _, g := range sum.Groups {
 		t.Row(g.Source, g.Kind.String(), fmt.Sprint(g.Problems), fmt.Sprint(g.Tests))

@@ -11,6 +11,7 @@ import (
 	"github.com/seed-7879b91d/grpo/data/dataset"
 	"github.com/seed-7879b91d/grpo/internal/atomicfile"
 	"github.com/seed-7879b91d/grpo/internal/destination"
+	"github.com/seed-7879b91d/grpo/internal/plural"
 )
 
 // Command is the verb with those below it.
@@ -71,7 +72,7 @@ func newFingerprintCmd() *cobra.Command {
 		Args: usage.Takes("SOURCE"),
 		RunE: With(&flags, false, func(cmd *cobra.Command, set *dataset.Set, source string) error {
 			m, out := set.Manifest(), cmd.OutOrStdout()
-			fmt.Fprintf(out, "%s  %s (%d problems, %d tests)\n", m.SHA256, source, m.Problems, m.Tests)
+			fmt.Fprintf(out, "%s  %s (%s, %s)\n", m.SHA256, source, plural.Of(m.Problems, "problem"), plural.Of(m.Tests, "test"))
 			for _, f := range m.Files {
 				fmt.Fprintf(out, "%s  %s\n", f.SHA256, f.Name)
 			}
@@ -100,7 +101,7 @@ func newConvertCmd() *cobra.Command {
 			}
 			m := set.Manifest()
 			if err == nil {
-				fmt.Fprintf(cmd.ErrOrStderr(), "%d problems written, %d rows refused\n", m.Problems, len(m.Refused))
+				fmt.Fprintf(cmd.ErrOrStderr(), "%s written, %s refused\n", plural.Of(m.Problems, "problem"), plural.Of(len(m.Refused), "row"))
 			}
 			return err
 		}),

@@ -13,6 +13,7 @@ import (
 	"github.com/seed-7879b91d/grpo/data/dataset"
 	"github.com/seed-7879b91d/grpo/data/overlap"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/plural"
 	"github.com/seed-7879b91d/grpo/internal/tiny"
 )
 
@@ -198,7 +199,8 @@ func (c *Contamination) String() string {
 		}
 		where = append(where, fmt.Sprintf("the %d of %s", a.Problems, a.Source))
 	}
-	text := fmt.Sprintf("contamination: %d problems are among %s, and %d nearly", c.Same, strings.Join(where, " and "), c.Near)
+	text := fmt.Sprintf("contamination: %s among %s, and %d nearly", plural.Of(c.Same, "problem")+plural.Pick(c.Same, " is", " are"),
+		strings.Join(where, " and "), c.Near)
 	if len(c.Worst) > 0 {
 		w := c.Worst[0]
 		text += fmt.Sprintf(" (%s is %.0f %% of %s)", w.Problem, 100*w.Share, w.Other)

@@ -198,7 +198,7 @@ func TestContamination(t *testing.T) {
 	require.Equal(t, []int{1, 1, 2}, []int{c.Same, c.Near, len(c.Worst)})
 	require.Equal(t, []string{"a", path + ":1", "b", "7"},
 		[]string{c.Worst[0].Problem, c.Worst[0].Other, c.Worst[1].Problem, c.Worst[1].Other})
-	require.Contains(t, c.String(), "1 problems are among the 3 of "+path+", and 1 nearly (a is 100 % of")
+	require.Contains(t, c.String(), "1 problem is among the 3 of "+path+", and 1 nearly (a is 100 % of")
 	_, _, err = open(t.Context(), filepath.Join(excerpts, "solutions.jsonl"), "train")
 	require.ErrorContains(t, err, "no row says what is asked")
 	_, problems, err = open(t.Context(), "tiny", "train")

@@ -20,6 +20,7 @@ import (
 	"github.com/seed-7879b91d/grpo/data/dataset"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/compare"
+	"github.com/seed-7879b91d/grpo/internal/plural"
 	"github.com/seed-7879b91d/grpo/kernels"
 )
 
@@ -202,8 +203,8 @@ func (a *asked) print(out io.Writer, dir string, all []found) error {
 		return err
 	}
 	at := all[top]
-	fmt.Fprintf(out, "\n%d problems; step %d is best. To go on from it, or to ask it:\n  grpo init_from=%s run_dir=DIR\n",
-		at.Problems, at.step, at.dir)
+	fmt.Fprintf(out, "\n%s; step %d is best. To go on from it, or to ask it:\n  grpo init_from=%s run_dir=DIR\n",
+		plural.Of(at.Problems, "problem"), at.step, at.dir)
 	if adapter := filepath.Join(at.dir, "adapter"); exists(filepath.Join(adapter, "adapter_config.json")) {
 		fmt.Fprintf(out, "  grpo eval --model %s --adapter %s\n", modelOf(dir), adapter)
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/seed-7879b91d/grpo/cmd/grpo/usage"
 	"github.com/seed-7879b91d/grpo/configs"
 	"github.com/seed-7879b91d/grpo/data/hub"
+	"github.com/seed-7879b91d/grpo/internal/plural"
 	"github.com/seed-7879b91d/grpo/internal/readers"
 	"github.com/seed-7879b91d/grpo/internal/warmup"
 	"github.com/seed-7879b91d/grpo/kernels"
@@ -159,7 +160,7 @@ func (f *flags) train(ctx context.Context, cmd *cobra.Command, t *warmup.Trainer
 func (f *flags) outcome(out io.Writer, t *warmup.Trainer, dir string) {
 	if first, last := t.Evaluations(); first != nil && first != last {
 		fmt.Fprintln(out)
-		table := output.NewTable(out, fmt.Sprintf("held-out, %d rows", last.Rows), fmt.Sprintf("before (step %d)", first.Step),
+		table := output.NewTable(out, "held-out, "+plural.Of(last.Rows, "row"), fmt.Sprintf("before (step %d)", first.Step),
 			fmt.Sprintf("after (step %d)", last.Step))
 		row := func(name, format string, a, b float64) {
 			table.Row(name, fmt.Sprintf(format, a), fmt.Sprintf(format, b))
