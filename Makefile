@@ -53,9 +53,13 @@ smoke: ## the default run: held-out problems must be solved more often
 race: ## the race detector, on every package that has no C of its own
 	$(GO) test -race -vet=off -timeout 30m $$($(GO) list -f '{{if not .CgoFiles}}{{.ImportPath}}{{end}}' ./...)
 
-kills: ## runs cut off at KILLS (20: all) moments and resumed, byte for byte
+kills: ## runs cut off at KILLS (20: all) moments and resumed, byte for byte; PRESET=tiny_heal: that run, KILLS (10) times
+ifdef PRESET
+	GRPO_PRESET=$(PRESET) GRPO_WORDS="$(WORDS)" GRPO_KILLS=$(or $(KILLS),10) $(GO) test -count=1 -v -timeout 120m -run TestAPresetEndsAlike ./cmd/grpo
+else
 	GRPO_KILLS=$(or $(KILLS),20) $(GO) test -count=1 -v -timeout 60m \
-		-run 'TestRunsEndAlike|TestResumedRuns|TestThePowerIsCut' . ./cmd/grpo
+		-run 'TestRunsEndAlike|TestAPresetEndsAlike|TestResumedRuns|TestThePowerIsCut' . ./cmd/grpo
+endif
 
 .PHONY: sweeps
 sweeps: ## a sweep of nine runs, killed three times, beside one that was not: the same results

@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -46,6 +47,24 @@ func TestRunsEndAlike(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A run of conversations, killed again and again as it goes on, ends with the same bits as one that was left alone.
+// GRPO_PRESET=tiny_heal makes it the whole run of a preset, killed GRPO_KILLS times, with such settings as GRPO_WORDS has.
+func TestAPresetEndsAlike(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("processes are looked for in /proc")
+	}
+	needsCells(t)
+	kills, words := 2, set(small[2:], "--preset=tiny_heal", "pipeline=full", "max_steps=3", "completions_per_prompt=2")
+	if preset := os.Getenv("GRPO_PRESET"); preset != "" {
+		var err error
+		kills, err = strconv.Atoi(cmp.Or(os.Getenv("GRPO_KILLS"), "10"))
+		require.NoError(t, err, "GRPO_KILLS")
+		words = append([]string{"--quiet", "threads=2", "--preset=" + preset}, strings.Fields(os.Getenv("GRPO_WORDS"))...)
+	}
+	want, took := timed(t, words)
+	killedAgainAndAgain(t, kills, words, took, want)
 }
 
 // pace is how long a run takes to open everything and from one line of metrics to the next, and how many
@@ -98,6 +117,28 @@ func killedAtSomeMoment(t *testing.T, n int, words []string, took pace, want map
 		t.Logf("killed with %d processes; it had written %s", family, soFar(folder))
 		requireSameRun(t, want, finish(t, folder, set(words, "threads=4")...))
 	}
+}
+
+// killedAgainAndAgain kills one run at random moments of its course, and goes on with it each time.
+func killedAgainAndAgain(t *testing.T, n int, words []string, took pace, want map[string]string) {
+	seed := rand.Uint64()
+	lots := rand.New(rand.NewPCG(seed, 2))
+	t.Logf("seed %d", seed)
+	moments := make([]float64, n) // in lines of metrics
+	for i := range moments {
+		moments[i] = lots.Float64() * float64(took.lines)
+	}
+	slices.Sort(moments)
+	folder := t.TempDir()
+	for i, moment := range moments {
+		p := start(t, folder, words...)
+		on := p.waitFor(func() bool { return lines(folder) >= int(moment) })
+		time.Sleep(time.Duration((moment - float64(int(moment))) * float64(took.line)))
+		family := p.kill(t)
+		t.Logf("kill %d of %d, after %.2f of %d lines, with %d processes; it had written %s", i+1, n, moment, took.lines, family, soFar(folder))
+		require.True(t, on, "it had ended before")
+	}
+	requireSameRun(t, want, finish(t, folder, words...))
 }
 
 // soFar says how far the run in a folder came.
