@@ -125,9 +125,9 @@ func (r *record) unwritten(err error) error {
 // conclude writes a step down, judges it and tells of it.
 func (t *Trainer) conclude(m Metrics, timing Timing, groups []Group) error {
 	e := evidence(m, timing, t.judge())
-	e.Peak, e.Steps = t.learner.Peak(), t.cfg.MaxSteps
+	e.Peak, e.Steps, e.Updates = t.learner.Peak(), t.cfg.MaxSteps, t.learner.Adam.Steps()
 	advice := t.advisor.OnStep(e)
-	t.pilot.Heard(advice)
+	t.pilot.Heard(e, advice)
 	if err := t.record.step(m, timing, groups, advice); err != nil {
 		t.broken = fmt.Errorf("record: %w", err) // half of a step is on record
 		return t.broken

@@ -40,6 +40,7 @@ type Step struct {
 	Groups, Skipped  int     // skipped ones taught nothing
 	AllBad, AllGood  bool    // all groups
 	Updated          bool
+	Updates          int // that the optimizer has behind it
 	KL, LearningRate float64
 	Format           float64 // the share of completions with a program
 	Truncated        float64 // the share that ended at max_tokens

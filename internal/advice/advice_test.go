@@ -101,6 +101,20 @@ func TestRatesThatAreFarOffAreSeen(t *testing.T) {
 	require.NotEmpty(t, still(1.0/30, func(s *Step) { s.Steps = -1 }))
 }
 
+// The pace of a run is that of its full rate, and is not told by the first steps of an optimizer.
+func TestThePaceOfARun(t *testing.T) {
+	s := Step{Updated: true, Updates: 10, KL: 0.5e-4, LearningRate: 1, Peak: 1, Steps: 200}
+	require.InDelta(t, 2, s.Pace(), 1e-9, "200 steps of 0.01")
+	require.InDelta(t, 2, Enough(s.Pace()), 1e-9)
+	s.LearningRate = 0.25
+	require.InDelta(t, 8, s.Pace(), 1e-9, "it warms up")
+	s.Updates = earlyUpdates
+	require.Zero(t, s.Pace())
+	s.Updates, s.Updated = 10, false
+	require.Zero(t, s.Pace())
+	require.Equal(t, mostUp, Enough(1e-9))
+}
+
 func TestAScoreThatFallsIsSeen(t *testing.T) {
 	var a Advisor
 	var said []string

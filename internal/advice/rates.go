@@ -37,6 +37,8 @@ const (
 	mostDown, leastDown = 1.0 / 16, 1.0 / 2 // factors of a learning rate
 	mostUp, leastUp     = 16.0, 2.0
 
+	earlyUpdates = 5
+
 	solved     = 0.9 // of completions: a policy that need not move
 	window     = 5   // steps that a mean is taken over
 	fallsBelow = 0.5 // of the best such mean
@@ -56,6 +58,21 @@ func (s Step) pace() float64 {
 	}
 	return float64(steps) * math.Sqrt(2*s.KL)
 }
+
+// Early tells whether a step is one of the first of an optimizer, which go farther than those that follow: there is little
+// yet that the moments could average.
+func (s Step) Early() bool { return s.Updates <= earlyUpdates }
+
+// Pace is how many nats the steps of a run come to at its full learning rate, at best; 0 where a step does not tell.
+func (s Step) Pace() float64 {
+	if s.Early() || !s.Updated || !(s.KL > 0) || s.LearningRate <= 0 {
+		return 0
+	}
+	return s.pace() * max(s.Peak/s.LearningRate, 1)
+}
+
+// Enough is the factor of a learning rate with which a run of such a pace comes to enough.
+func Enough(pace float64) float64 { return min(enough/pace, mostUp) }
 
 // onPolicy gives the rules about how far a step moved the policy.
 func (a *Advisor) onPolicy(s Step, say func(rule, finding, try string)) {

@@ -40,6 +40,9 @@ type Pilot struct {
 	Done  int     `json:"done"` // the first step that nothing was decided at
 	Roof  float64 `json:"roof"` // a learning rate that the policy did not bear; 0: none
 
+	Aims  int       `json:"aims,omitempty"`  // the step until which the learning rate is held to a pace
+	Paces []float64 `json:"paces,omitempty"` // of the steps with this rate until then, in nats a run
+
 	Returns int            `json:"returns"`        // to the anchor, in a row
 	Rests   map[string]int `json:"rests"`          // until which step a remedy is not tried again
 	Fresh   bool           `json:"fresh"`          // what was sampled ahead before is not to be used
@@ -75,6 +78,7 @@ type Counts struct {
 // How long things take, in steps.
 const (
 	trialSteps   = 5  // of a trial
+	aimSteps     = 30 // after a change of the learning rate that it is held to a pace
 	calmSteps    = 10 // between measurements where nothing is tried
 	restSteps    = 40 // that a remedy which did not help is not tried again
 	mostReturns  = 6  // to one anchor
@@ -102,7 +106,7 @@ func (p *Pilot) GoesOn(own Values) {
 		p.Trial = nil
 	}
 	if own[Rate] != p.Own[Rate] {
-		p.Roof = 0
+		p.Roof, p.Aims = 0, 0
 	}
 	p.Own = own
 }
@@ -129,15 +133,21 @@ func (p *Pilot) InForce() Values {
 	return maps.Clone(p.Now)
 }
 
-// Heard takes in what was said of a step. Of several findings the most urgent counts, and of these the first.
-func (p *Pilot) Heard(said []advice.Advice) {
+// Heard takes in a step, and what was said of it. Of several findings the most urgent counts, and of these the first.
+func (p *Pilot) Heard(s advice.Step, said []advice.Advice) {
 	if p == nil {
 		return
 	}
 	p.Fresh = false
+	if pace := s.Pace(); pace > 0 && s.Number <= p.Aims {
+		p.Paces = append(p.Paces, pace)
+	} else if t := p.Trial; t != nil && t.Setting == Rate && t.After > t.Before && s.Early() {
+		t.Due++ // such a step tells nothing of a rate that may be too low
+		p.Aims++
+	}
 	for _, a := range said {
 		if len(a.Remedies) > 0 && (p.Alarm == nil || a.Urgency > p.Alarm.Urgency) {
-			p.Alarm = &Alarm{a.Rule, a.Finding, a.Remedies, a.Urgency}
+			p.Alarm = &Alarm{Rule: a.Rule, Finding: a.Finding, Remedies: a.Remedies, Urgency: a.Urgency}
 		}
 	}
 }
@@ -148,7 +158,7 @@ func (p *Pilot) Breaks(why error) bool {
 	if p == nil || p.Anchor < 0 || p.Returns >= mostReturns {
 		return false
 	}
-	p.Alarm = &Alarm{Rule: "policy is lost", Finding: why.Error(), Urgency: advice.Now,
+	p.Alarm = &Alarm{Rule: lost, Finding: why.Error(), Urgency: advice.Now,
 		Remedies: []advice.Remedy{{Setting: Rate, Factor: farDown}}}
 	return true
 }

@@ -71,12 +71,12 @@ func (w *world) run(t *testing.T, steps int) {
 		}
 		w.step++
 		rate := w.pilot.Value(Rate)
-		s := advice.Step{Number: w.step, Reward: 0.3, Correct: 0.3, Groups: 8, Updated: true, KL: w.kl(rate), LearningRate: rate, Peak: rate,
-			Format: 1, Completions: 64, Steps: steps}
+		s := advice.Step{Number: w.step, Reward: 0.3, Correct: 0.3, Groups: 8, Updated: true, Updates: w.step, KL: w.kl(rate),
+			LearningRate: rate, Peak: rate, Format: 1, Completions: 64, Steps: steps}
 		if w.evidence != nil {
 			w.evidence(&s)
 		}
-		w.pilot.Heard(w.advisor.OnStep(s))
+		w.pilot.Heard(s, w.advisor.OnStep(s))
 	}
 }
 
@@ -100,7 +100,8 @@ func TestAQuietRunIsLeftAlone(t *testing.T) {
 // kl goes with the square of the rate, and is about 1e-3 at 0.01.
 func square(rate float64) float64 { return min(rate*rate*10, 3) }
 
-// Rates that are far from what moves a policy come to where they should be within a few steps.
+// Rates that are far from what moves a policy come to where they should be within a few steps: a hundred steps at 0.009 come
+// to 4 nats.
 func TestARateIsFound(t *testing.T) {
 	for _, rate := range []float64{0.3, 10, 0.01 / 30, 0.01 / 1000} {
 		w := newWorld()
@@ -113,9 +114,43 @@ func TestARateIsFound(t *testing.T) {
 		}
 		w.run(t, 100)
 		got := w.pilot.Value(Rate)
-		require.True(t, got > 0.01/4 && got < 0.01*4, "%g became %g: %v", rate, got, w.did)
+		require.True(t, got > 0.009/tooSlow && got < 0.01*4, "%g became %g: %v", rate, got, w.did)
+		if rate < 0.01 {
+			require.Less(t, got, 0.009*tooSlow, "no farther than it must")
+		}
 		require.Less(t, w.did[len(w.did)-1].Step, 40)
 	}
+}
+
+// Aiming at a pace ends, also where the policy's pace does not follow the rate; and a rate that jumped is no aim.
+func TestAPaceThatDoesNotFollowTheRate(t *testing.T) {
+	w := newWorld()
+	w.kl = func(float64) float64 { return 1e-6 }
+	w.run(t, 200)
+	paced := 0
+	for _, d := range w.did {
+		if d.Rule == aim && d.Did == Tries {
+			paced++
+			require.Less(t, d.Step, 3+aimSteps+restSteps)
+		}
+	}
+	require.Positive(t, paced)
+}
+
+// The first steps of an optimizer go farther than those that follow, and do not say that a rate is enough.
+func TestFirstStepsTellNoPace(t *testing.T) {
+	w := newWorld()
+	w.pilot.Own[Rate] = 0.01 / 100
+	w.kl = func(rate float64) float64 {
+		kl := square(rate)
+		if w.step <= 5 {
+			kl *= 10
+		}
+		return kl
+	}
+	w.run(t, 100)
+	got := w.pilot.Value(Rate)
+	require.True(t, got > 0.009/tooSlow && got < 0.009*tooSlow, "it became %g: %v", got, w.did)
 }
 
 // A rate at which the policy jumped is not come back to, however little a smaller one moves it.

@@ -3,6 +3,7 @@ package autopilot
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/seed-7879b91d/grpo/internal/advice"
 	"github.com/seed-7879b91d/grpo/internal/stats"
@@ -13,6 +14,17 @@ const (
 	down     = 1.0 / 2  // that of one under which the score fell
 	farFall  = 0.1      // below the best that was kept, which luck is part of
 	leastUse = 1.1      // a change by less is none
+
+	aim     = "pace" // the rule by which a learning rate that was changed is changed further
+	tooSlow = 1.3    // times less than enough, which is worth a trial
+)
+
+// The rules that find fault with a pace.
+const (
+	leaps = "policy leaps"
+	jumps = "policy jumps"
+	lost  = "policy is lost"
+	still = "policy hardly moves"
 )
 
 // bounds are how far a setting may be from the run's own, as factors.
@@ -41,6 +53,9 @@ func (p *Pilot) Decide(step int, found stats.Judged) (deeds []Deed, back int) {
 		d.measured(found, stats.Compare(p.Known, found))
 		deeds, p.Trial = append(deeds, d), nil
 		p.Last.Kept++
+	}
+	if alarm == nil {
+		alarm = p.further(step)
 	}
 	p.settle(step, found)
 	if alarm != nil {
@@ -85,6 +100,9 @@ func (p *Pilot) goBack(step int, d Deed, factor float64, found stats.Judged) ([]
 	if t != nil && !t.Retreat {
 		d.Setting, d.Before, d.After = t.Setting, t.After, t.Before
 		p.set(t.Setting, t.Before)
+		if t.Setting == Rate {
+			p.Aims = 0
+		}
 		p.Rests[t.Rule+"/"+t.Setting] = p.Anchor + restSteps
 		if t.Setting == Rate && t.After > t.Before {
 			p.Roof = t.After
@@ -94,6 +112,7 @@ func (p *Pilot) goBack(step int, d Deed, factor float64, found stats.Judged) ([]
 		d.Setting, d.Before, d.After = Rate, rate, neat(rate*factor)
 		p.set(Rate, d.After)
 		p.Roof = rate
+		p.aimed(d.Rule, p.Anchor)
 		p.Trial = &Trial{Rule: d.Rule, Setting: Rate, Before: rate, After: d.After, Due: p.Anchor + trialSteps, Retreat: true}
 		p.Last.Tried++
 	}
@@ -112,8 +131,11 @@ func (p *Pilot) try(step int, a *Alarm) []Deed {
 		if ratio := after / before; before > 0 && ratio < leastUse && ratio > 1/leastUse || after <= 0 {
 			continue
 		}
-		if r.Setting == Rate && after < before {
-			p.Roof = before
+		if r.Setting == Rate {
+			p.aimed(a.Rule, step)
+			if after < before {
+				p.Roof = before
+			}
 		}
 		p.set(r.Setting, after)
 		p.Fresh = true
@@ -122,6 +144,35 @@ func (p *Pilot) try(step int, a *Alarm) []Deed {
 		return []Deed{{Step: step, Did: Tries, Rule: a.Rule, Why: a.Finding, Setting: r.Setting, Before: before, After: after}}
 	}
 	return nil
+}
+
+// further is what is left to do about a learning rate that was changed: steps with it tell what pace it gives the policy. A run
+// whose rate nobody found fault with is not held to that, nor one that went on for long. And a policy that moves farther than
+// it must is left to the advice: early steps say little of what it will bear.
+func (p *Pilot) further(step int) *Alarm {
+	if step >= p.Aims || len(p.Paces) < trialSteps {
+		return nil
+	}
+	paces := slices.Sorted(slices.Values(p.Paces))
+	pace := paces[len(paces)/2]
+	factor := advice.Enough(pace)
+	if factor < tooSlow {
+		return nil
+	}
+	finding := fmt.Sprintf("at the pace of %d steps with it all steps of the run come to %.2g nats a token", len(paces), pace)
+	return &Alarm{Rule: aim, Finding: finding, Remedies: []advice.Remedy{{Setting: Rate, Factor: factor}}}
+}
+
+// aimed begins to watch the pace of a learning rate that is changed at a step, where the pace was what was wrong with it.
+func (p *Pilot) aimed(rule string, step int) {
+	p.Paces = nil
+	switch rule {
+	case aim:
+	case leaps, jumps, lost, still:
+		p.Aims = step + aimSteps
+	default:
+		p.Aims = 0
+	}
 }
 
 // value is what a remedy makes of a setting, as far as it may go.
