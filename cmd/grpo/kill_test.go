@@ -56,7 +56,7 @@ func TestAPresetEndsAlike(t *testing.T) {
 		t.Skip("processes are looked for in /proc")
 	}
 	needsCells(t)
-	kills, words := 2, set(small[2:], "--preset=tiny_heal", "pipeline=full", "max_steps=3", "completions_per_prompt=2")
+	kills, words := 2, set(small[2:], "--preset=tiny_heal", "max_steps=3", "completions_per_prompt=2")
 	if preset := os.Getenv("GRPO_PRESET"); preset != "" {
 		var err error
 		kills, err = strconv.Atoi(cmp.Or(os.Getenv("GRPO_KILLS"), "10"))
