@@ -75,8 +75,9 @@ func (c *Comparison) rows(cells func(i int, r *Run) []string) (rows []report.Tab
 }
 
 func (c *Comparison) scoreTable() report.Table {
+	against := "against " + cut(c.Base.Name, mostName)
 	t := report.Table{ID: "scores", Title: "Held-out problems", Lead: "intervals of 95 %",
-		Header: []string{"run", "after step", "greedy", "against " + c.Base.Name, "", "sampled", "against " + c.Base.Name, "pass@k"}}
+		Header: []string{"run", "after step", "greedy", against, "", "sampled", against, "pass@k"}}
 	t.Rows = c.rows(func(_ int, r *Run) []string {
 		w := c.scoreWords(r)
 		out := []string{w[0], w[1], w[2], "–", w[3], "–", w[4]}
@@ -128,7 +129,7 @@ const mostListed = 200
 
 func (c *Comparison) problemTable() *report.Table {
 	t := report.Table{ID: "problems", Title: "Problems that one solves and the other does not", Wide: true,
-		Lead: "sampled: in any of the samples", Header: []string{"run", "it solves", c.Base.Name + " solves"}}
+		Lead: "sampled: in any of the samples", Header: []string{"run", "it solves", cut(c.Base.Name, mostName) + " solves"}}
 	names := func(all []string) string {
 		if len(all) == 0 {
 			return "–"

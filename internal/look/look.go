@@ -59,14 +59,14 @@ func Cut(text string, most int) string {
 // Visible replaces characters that cannot be seen, and those that reorder the text around them, by signs
 // that can. What is left is legal in HTML and in XML.
 func Visible(text string) string {
-	plain := func(r rune) bool { return r == '\n' || r == '\t' || unicode.IsPrint(r) }
 	if utf8.ValidString(text) && strings.IndexFunc(text, func(r rune) bool { return !plain(r) }) < 0 {
 		return text
 	}
 	var b strings.Builder
-	for _, r := range text {
+	before := rune(0)
+	for i, r := range text {
 		switch {
-		case plain(r):
+		case plain(r) || joins(before, r, text[i:]):
 			b.WriteRune(r)
 		case r < 0x20:
 			b.WriteRune('␀' + r) // the control pictures lie in the same order
@@ -75,8 +75,24 @@ func Visible(text string) string {
 		default:
 			fmt.Fprintf(&b, "⟨%U⟩", r)
 		}
+		before = r
 	}
 	return b.String()
+}
+
+func plain(r rune) bool { return r == '\n' || r == '\t' || unicode.IsPrint(r) }
+
+// joins tells whether r, with which rest begins, is a joiner where writing wants one: between two people of a family, or two letters of a
+// script that joins them or not.
+func joins(before, r rune, rest string) bool {
+	if r != '\u200c' && r != '\u200d' {
+		return false
+	}
+	behind, _ := utf8.DecodeRuneInString(rest[utf8.RuneLen(r):])
+	wants := func(r rune) bool {
+		return r >= '\u0600' && r != utf8.RuneError && unicode.In(r, unicode.L, unicode.M, unicode.So, unicode.Sk)
+	}
+	return wants(before) && wants(behind)
 }
 
 func bytes(n int) string {

@@ -56,11 +56,21 @@ func evalsAxis(steps []int) *axis {
 		span := [2]int{i * n / columns, (i + 1) * n / columns}
 		a.add(span, (place(span[0])+place(span[1]-1))/2, steps)
 	}
-	for _, i := range marks(n) {
+	named := []int{}
+	for _, i := range marks(n) { // those that are too close to be read make room for later ones
+		for len(named) > 0 && place(i)-place(named[len(named)-1]) < legible {
+			named = named[:len(named)-1]
+		}
+		named = append(named, i)
+	}
+	for _, i := range named {
 		a.Ticks = append(a.Ticks, tick{percentAt(place(i)), grouped(int64(steps[i]))})
 	}
 	return a.finish()
 }
+
+// legible is the least distance between two names below a chart, as a share of the axis.
+const legible = 0.09
 
 func (a *axis) add(span [2]int, at float64, steps []int) {
 	a.spans, a.at = append(a.spans, span), append(a.at, at)
@@ -134,17 +144,23 @@ func gather(values []float64) column {
 }
 
 // smooth is a moving average: the value at the centre of a line fitted through each window. In a symmetric
-// window that is the mean; near the ends, where the window is lopsided, it does not lag behind a slope.
+// window that is the mean; near the ends, where the window is lopsided, it does not lag behind a slope. It goes on over
+// a gap that has something on both sides in its window, and ends where nothing more was measured.
 func smooth(columns []column) []float64 {
 	reach := len(columns) / 15
 	out := make([]float64, len(columns))
 	for i := range columns {
 		var n, x, y, xx, xy float64 // sums over the window, x counted from i
+		left, right := false, false
 		for k := max(0, i-reach); k < min(len(columns), i+reach+1); k++ {
 			if v := columns[k].mean; v == v {
 				at := float64(k - i)
 				n, x, y, xx, xy = n+1, x+at, y+v, xx+at*at, xy+at*v
+				left, right = left || k <= i, right || k >= i
 			}
+		}
+		if out[i] = nan; !left || !right {
+			continue
 		}
 		out[i] = y / n
 		if spread := n*xx - x*x; spread > 0 {

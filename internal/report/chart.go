@@ -59,7 +59,7 @@ func (p plot) draw(a *axis) *chart {
 	if p.still() {
 		c.Still = true
 		for _, s := range p.series {
-			c.Legend = append(c.Legend, legend{Name: s.name, Last: exact(last(s.values))})
+			c.Legend = append(c.Legend, legend{Name: s.name, Last: s.unchanged()})
 		}
 		return c
 	}
@@ -136,7 +136,7 @@ func (p plot) lines(c *chart, a *axis, lines [][]column) {
 			c.add("raw", s.color, extent(at, line, y))
 			c.add("line", s.color, trace(at, smooth(line), y))
 		}
-		if p.dots && len(at) < tooManyForDots || len(at) == 1 {
+		if p.dots && len(at) < tooManyForDots && !c.Many() || len(at) == 1 {
 			c.add("dots", s.color, dots(at, line, y))
 		}
 	}

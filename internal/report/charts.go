@@ -54,6 +54,20 @@ func (r *run) sections() []section {
 	return out
 }
 
+// Many tells whether the legend would take more room than the curves.
+func (c *chart) Many() bool { return len(c.Legend) > colors }
+
+// unchanged is the value that a series always had, with every digit; one that was measured once may change yet.
+func (s series) unchanged() string {
+	if len(s.values) == 1 {
+		return s.format(s.values[0])
+	}
+	return exact(last(s.values))
+}
+
+// Only tells whether there is but one sample to each chart.
+func (s section) Only() bool { return s.Axis.spans[len(s.Axis.spans)-1][1] == 1 }
+
 // reading says how lines are to be read, where that is not plain.
 func (a *axis) reading() string {
 	lead := ""
@@ -203,7 +217,7 @@ func (r *run) optimizer(a *axis) section {
 	s := section{ID: "optimizer", Title: "Optimizer", Axis: a}
 	s.add(
 		plot{title: "Gradient norm", steep: true,
-			series: []series{r.line("norm", "c1", number, func(s *step) float64 { return s.GradNorm })}},
+			series: []series{r.line("gradient norm", "c1", number, func(s *step) float64 { return s.GradNorm })}},
 		plot{title: "Entropy", note: "nats per token", reference: []float64{0},
 			series: []series{r.line("entropy", "c3", number, func(s *step) float64 { return s.Entropy })}},
 		plot{title: "Learning rate", plain: true, reference: []float64{0},

@@ -61,9 +61,16 @@ type Curve struct {
 	Values, Low, High []float64
 }
 
-// RunColor is the color of run i of a comparison.
+// colors is how many colors can be told apart, and dashes how many ways there are to draw a line.
+const colors, dashes = 9, 4
+
+// RunColor is the color of run i of a comparison, and where there are more runs than colors, how its line is dashed.
 func RunColor(i int) string {
-	return []string{"c1", "c2", "c3", "c4", "c5", "c6", "c8", "c9", "c7"}[i%9]
+	color := [colors]string{"c1", "c2", "c3", "c4", "c5", "c6", "c8", "c9", "c7"}[i%colors]
+	if again := i / colors % dashes; again > 0 {
+		color += fmt.Sprintf(" d%d", again)
+	}
+	return color
 }
 
 var comparisonLayout = template.Must(look.Template("comparison.html").ParseFS(parts, "comparison.html", "charts.html"))
@@ -138,6 +145,9 @@ func (g CurveGroup) section() (s section, ok bool) {
 	return s, len(s.Charts)+len(s.Still) > 0
 }
 
+// mostName is how many characters of a run's name stand in a legend; tables have all.
+const mostName = 40
+
 // plot puts every curve where its steps are on the axis.
 func (c CurveChart) plot(at map[int]int, dots bool) plot {
 	format := number
@@ -149,7 +159,8 @@ func (c CurveChart) plot(at map[int]int, dots bool) plot {
 	}
 	p := plot{title: c.Title, note: c.Note, share: c.Share, plain: dots, dots: dots, joined: true}
 	for _, curve := range c.Curves {
-		one := series{name: curve.Name, color: curve.Color, format: format, values: spread(curve.Values, curve.Steps, at)}
+		one := series{name: look.Middle(look.Visible(curve.Name), mostName), color: curve.Color, format: format,
+			values: spread(curve.Values, curve.Steps, at)}
 		if curve.Low != nil {
 			one.low, one.high = spread(curve.Low, curve.Steps, at), spread(curve.High, curve.Steps, at)
 		}

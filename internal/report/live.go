@@ -5,6 +5,7 @@ import (
 	"embed"
 	"html/template"
 	"net/url"
+	"path"
 	"strings"
 
 	"github.com/seed-7879b91d/grpo/internal/look"
@@ -97,14 +98,16 @@ func (l Listed) Tone() string     { return l.run.verdict().Tone }
 
 // HeldOut is the first and the last share of held-out problems that were solved; "" where there is none.
 func (l Listed) HeldOut() string {
-	switch n := len(l.run.evals); n {
-	case 0:
-		return ""
-	case 1:
-		return rate(l.run.evals[0].Greedy)
-	default:
-		return rate(l.run.evals[0].Greedy) + " → " + rate(l.run.evals[n-1].Greedy)
+	var known []string
+	for _, e := range l.run.evals {
+		if e.Greedy == e.Greedy {
+			known = append(known, rate(e.Greedy))
+		}
 	}
+	if len(known) < 2 {
+		return strings.Join(known, "")
+	}
+	return known[0] + " → " + known[len(known)-1]
 }
 
 // Chart is its mean reward.
@@ -124,7 +127,7 @@ func (l Listed) Chart() *chart {
 }
 
 // List draws the runs below some folders, as Live draws one.
-func List(where string, runs []Listed) ([]byte, error) {
+func List(where []string, runs []Listed) ([]byte, error) {
 	going := 0
 	for _, l := range runs {
 		if l.State == GoingOn {
@@ -135,11 +138,15 @@ func List(where string, runs []Listed) ([]byte, error) {
 	if going > 0 {
 		title += ", " + grouped(int64(going)) + " going on"
 	}
+	command := ""
+	if len(runs) == 0 {
+		title, command = "No run yet", look.Visible("grpo run_dir="+path.Join(strings.Join(where[:min(len(where), 1)], ""), "first"))
+	}
 	var b bytes.Buffer
 	err := listLayout.Execute(&b, struct {
-		Title, Where, ScriptHash string
-		Script                   template.JS
-		Runs                     []Listed
-	}{title, where, look.Hash(liveScript), template.JS(liveScript), runs})
+		Title, Where, Command, ScriptHash string
+		Script                            template.JS
+		Runs                              []Listed
+	}{title, look.Visible(strings.Join(where, ", ")), command, look.Hash(liveScript), template.JS(liveScript), runs})
 	return b.Bytes(), err
 }

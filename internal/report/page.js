@@ -1,6 +1,17 @@
 "use strict";
 const all = what => [...document.querySelectorAll(what)];
 
+// Pointing at a name of a legend shows its curve alone.
+const alone = figure => {
+	const paths = [...figure.querySelectorAll("path")], keys = [...figure.querySelectorAll(".key")];
+	if (2 > keys.length) return;
+	for (const key of keys) {
+		const of = key.className.slice("key".length);
+		key.addEventListener("pointerenter", () => paths.forEach(p => p.classList.toggle("dim", !p.getAttribute("class").endsWith(of))));
+		key.addEventListener("pointerleave", () => paths.forEach(p => p.classList.remove("dim")));
+	}
+};
+
 // Pointing at a chart reads all charts of its section at that step. Without this the page lacks nothing else.
 const read = section => {
 	const at = section.dataset.at.split(" ").map(Number), label = section.dataset.label.split(" ");
@@ -21,6 +32,7 @@ const read = section => {
 		const box = plot.getBoundingClientRect();
 		show(nearest(1000 * (event.clientX - box.left) / box.width));
 	};
+	section.querySelectorAll("figure").forEach(alone);
 	section.addEventListener("pointermove", point);
 	section.addEventListener("pointerdown", point);
 	section.addEventListener("pointerleave", () => show(null));

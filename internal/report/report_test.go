@@ -126,7 +126,7 @@ var smallValues = map[string]string{
 	"Verdicts/not run":                           "0.219 0.000 0.016",
 	"Tokens of a completion/mean":                "22.4 23.4 21.6",
 	"Cut off at max_tokens/truncated":            "0.250 0.000 0.000",
-	"Gradient norm/norm":                         "– 16.2 25.9", // the first step made no update
+	"Gradient norm/gradient norm":                "– 16.2 25.9", // the first step made no update
 	"Entropy/entropy":                            "– 0.175 0.0686",
 	"KL from the reference/kl_ref":               "– 0.0001 0.002",
 	"Seconds per step/sampling":                  "0.25 0.5 0.5",

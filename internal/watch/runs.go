@@ -96,7 +96,7 @@ func below(root string) (dirs []string) {
 
 // files are what a page is drawn from.
 var files = []string{"config.json", "manifest.json", "metrics.jsonl", "train_log.jsonl", "run_log.jsonl", "evaluations.jsonl",
-	"checkpoints.jsonl", "rollouts.jsonl", "rollouts.jsonl.zst"}
+	"checkpoints.jsonl", "autopilot.jsonl", "rollouts.jsonl", "rollouts.jsonl.zst"}
 
 // recently is how young a file of a run is that goes on, where the kernel does not tell who holds a lock.
 const recently = 2 * time.Minute

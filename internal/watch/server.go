@@ -63,18 +63,19 @@ const (
 	latest = 700 * time.Millisecond
 )
 
-// rest waits before a browser is told of a change, for what else changes with it.
-func (s *Server) rest(ctx context.Context) bool {
+// rest waits before a browser is told of a change: for what else changes with it, and until enough time has gone since it was told of
+// another. One that comes after a while is told at once.
+func (s *Server) rest(ctx context.Context, told time.Time) bool {
 	s.mu.Lock()
-	wait := min(max(seldom*s.took, often), latest)
+	apart := min(seldom*s.took, latest)
 	if s.Gentle {
-		wait = max(hardly*s.took, latest)
+		apart = max(hardly*s.took, latest)
 	}
 	s.mu.Unlock()
 	select {
 	case <-ctx.Done():
 		return false
-	case <-time.After(wait):
+	case <-time.After(max(apart-time.Since(told), often)):
 		return true
 	}
 }
@@ -241,7 +242,7 @@ func (s *Server) list(w http.ResponseWriter, _ *http.Request) {
 			}
 			listed = append(listed, l)
 		}
-		return report.List(strings.Join(s.Paths, ", "), listed)
+		return report.List(s.Paths, listed)
 	})
 }
 
@@ -314,6 +315,7 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 	keep := time.NewTicker(alive)
 	defer keep.Stop()
 	last, fresh := s.Version(name)
+	told := time.Time{}
 	for line := ": here\n\n"; ; {
 		if _, err := io.WriteString(w, line); err != nil || out.Flush() != nil {
 			return
@@ -329,10 +331,11 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 				if now, fresh = s.Version(name); now == last {
 					continue
 				}
-				last, line, changed = now, "data: changed\n\n", true
-				if !s.rest(r.Context()) {
+				if !s.rest(r.Context(), told) {
 					return
 				}
+				last, fresh = s.Version(name) // what came meanwhile is told with it
+				line, told, changed = "data: changed\n\n", time.Now(), true
 			}
 		}
 	}

@@ -1,0 +1,130 @@
+package look
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+)
+
+// Number writes a measured value with three digits, or whole where it is large.
+func Number(v float64) string {
+	switch a := math.Abs(v); {
+	case v != v:
+		return "–"
+	case a >= 1e6 && a < 1e12:
+		return Tidy(strconv.FormatFloat(v/1e6, 'g', max(3, int(math.Log10(a))-5), 64)) + "M"
+	case a >= 1000 && a < 1e6:
+		return Grouped(int64(math.Round(v)))
+	default:
+		return Tidy(strconv.FormatFloat(v, 'g', 3, 64))
+	}
+}
+
+// Rate writes a share.
+func Rate(v float64) string {
+	if v != v {
+		return "–"
+	}
+	return strconv.FormatFloat(v, 'f', 3, 64)
+}
+
+// Fine writes a value that stays near 1.
+func Fine(v float64) string {
+	if v != v {
+		return "–"
+	}
+	return strconv.FormatFloat(v, 'f', 5, 64)
+}
+
+// Seconds writes the time of a phase; what nobody would notice is none.
+func Seconds(v float64) string {
+	if v < 0.0005 {
+		return "0"
+	}
+	return Number(v)
+}
+
+// Percent writes a share for a sentence.
+func Percent(v float64) string {
+	text := strconv.FormatFloat(100*v, 'f', 0, 64)
+	if v > 0 && v < 0.01 {
+		text = Number(100 * v)
+	}
+	return text + "\u00a0%"
+}
+
+// Signed writes a change.
+func Signed(v float64) string {
+	if v > 0 {
+		return "+" + Number(v)
+	}
+	return Number(v)
+}
+
+// Exact writes a value that never changed, with every digit.
+func Exact(v float64) string { return Tidy(strconv.FormatFloat(v, 'g', -1, 64)) }
+
+// Tidy takes the padding out of an exponent: 1e-05 is 1e-5.
+func Tidy(text string) string {
+	mantissa, exponent, ok := strings.Cut(text, "e")
+	if !ok {
+		return text
+	}
+	n, err := strconv.Atoi(exponent)
+	if err != nil {
+		return text
+	}
+	return mantissa + "e" + strconv.Itoa(n)
+}
+
+// Grouped writes a whole number with commas.
+func Grouped(n int64) string {
+	if n < 0 {
+		return "-" + Grouped(-n)
+	}
+	text := strconv.FormatInt(n, 10)
+	for at := len(text) - 3; at > 0; at -= 3 {
+		text = text[:at] + "," + text[at:]
+	}
+	return text
+}
+
+// Count is so many of something.
+func Count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return Grouped(int64(n)) + " " + what + "s"
+}
+
+// Every is all of so many.
+func Every(n int, what string) string {
+	if n == 1 {
+		return "the only " + what
+	}
+	return "all " + Count(n, what)
+}
+
+// Middle leaves the middle of a text out, where both ends tell it from others.
+func Middle(text string, most int) string {
+	runes := []rune(text)
+	if len(runes) <= most {
+		return text
+	}
+	return string(runes[:most/2]) + "…" + string(runes[len(runes)-(most-1)/2:])
+}
+
+// Duration writes seconds the way people say them.
+func Duration(s float64) string {
+	switch {
+	case s < 9.95:
+		return Number(s) + "\u00a0s"
+	case s < 90:
+		return strconv.FormatFloat(s, 'f', 0, 64) + "\u00a0s"
+	case s < 90*60:
+		return fmt.Sprintf("%d\u00a0min", int(math.Round(s/60)))
+	}
+	minutes := int(math.Round(s / 60))
+	return fmt.Sprintf("%s\u00a0h %d\u00a0min", Grouped(int64(minutes/60)), minutes%60)
+}

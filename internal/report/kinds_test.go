@@ -1,0 +1,72 @@
+package report
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// A moving average goes on over a short gap, and ends where nothing more was measured.
+func TestAMovingAverageEndsWithItsValues(t *testing.T) {
+	columns := make([]column, 60)
+	for i := range columns {
+		v := float64(i)
+		if i == 10 || i >= 25 && i < 40 || i >= 58 {
+			v = nan
+		}
+		columns[i] = column{mean: v, low: v, high: v}
+	}
+	for i, v := range smooth(columns) {
+		if i >= 25 && i < 40 || i >= 58 {
+			require.True(t, v != v, "%d: %v where nothing is known", i, v)
+			continue
+		}
+		require.InDelta(t, i, v, 1e-9)
+	}
+}
+
+// Names below a chart do not run into each other; the last one stays.
+func TestNamesBelowAChartKeepApart(t *testing.T) {
+	var names []string
+	for _, x := range evalsAxis([]int{0, 1, 2, 3, 4, 500}).Ticks {
+		names = append(names, x.At+" "+x.Label)
+	}
+	require.Equal(t, []string{"2.8 4", "98.0 500"}, names)
+	require.Len(t, evalsAxis([]int{0, 20, 40, 60, 80, 100, 120}).Ticks, 7)
+}
+
+// Thirty runs are told apart by color and dashes, their legends are folded, and a long name gives its middle.
+func TestManyCurves(t *testing.T) {
+	names, colors := map[string]bool{}, map[string]bool{}
+	chart := CurveChart{Title: "Mean reward"}
+	for i := range 30 {
+		colors[RunColor(i)] = true
+		name := fmt.Sprintf("learning_rate=0.0001,%s,seed=%d\u202e", strings.Repeat("long", 20), i)
+		names[name] = true
+		chart.Curves = append(chart.Curves, Curve{Name: name, Color: RunColor(i), Steps: []int{1, 2}, Values: []float64{0, float64(i)}})
+	}
+	require.Len(t, colors, 30)
+	text, err := (&Comparison{Title: "seed-0 is not surpassed", Groups: []CurveGroup{{ID: "training", Title: "Training",
+		Scattered: true, Charts: []CurveChart{chart}}}}).HTML()
+	require.NoError(t, err)
+	root := parse(t, string(text))
+	require.Equal(t, "seed-0 is not surpassed", root.all("h1", "")[0].read())
+	keys := root.all("details", "keys")[0].all("span", "key")
+	require.Len(t, keys, 30)
+	for _, key := range keys {
+		require.Regexp(t, `^learning_rate=0.0001…?.*,seed=\d+⟨U\+202E⟩$`, strings.TrimSpace(key.Text))
+		require.Len(t, []rune(strings.TrimSpace(key.Text)), mostName)
+	}
+	require.Empty(t, root.all("path", "dots"))
+}
+
+// A list without a run says how to begin one.
+func TestAListOfNoRuns(t *testing.T) {
+	text, err := List([]string{"my runs", "others"}, nil)
+	require.NoError(t, err)
+	root := parse(t, string(text))
+	require.Equal(t, "No run yet", root.all("h1", "")[0].read())
+	require.Contains(t, root.read(), "below my runs, others appears here by itself. To begin one: grpo run_dir=my runs/first")
+}

@@ -1,0 +1,100 @@
+package watch
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// ear hears when a browser is told of a change.
+type ear struct {
+	header http.Header
+	told   chan time.Time
+}
+
+func (e ear) Header() http.Header { return e.header }
+func (e ear) WriteHeader(int)     {}
+func (e ear) Flush()              {}
+
+func (e ear) Write(text []byte) (int, error) {
+	if strings.HasPrefix(string(text), "data:") {
+		e.told <- time.Now()
+	}
+	return len(text), nil
+}
+
+// following is a server over a run of one step, and who hears of its changes, with a clock that goes on when all wait.
+func following(t *testing.T, o Options, test func(t *testing.T, s *Server, dir string, told <-chan time.Time)) {
+	t.Helper()
+	dir := newRun(t, filepath.Join(t.TempDir(), "run"), 1)
+	synctest.Test(t, func(t *testing.T) {
+		o.Paths = []string{dir}
+		s, err := New(o)
+		require.NoError(t, err)
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		go s.Watch(ctx)
+		told := make(chan time.Time, 1000)
+		go s.ServeHTTP(ear{http.Header{}, told}, httptest.NewRequest(http.MethodGet, "/events?of=run", nil).WithContext(ctx))
+		synctest.Wait()
+		test(t, s, dir, told)
+	})
+}
+
+// took is how long a page takes to be drawn, which the clock of these tests does not tell.
+func (s *Server) takes(took time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.took = took
+}
+
+// A browser has a step within a second after its line is whole, whenever that is, and however long a page takes.
+func TestAStepIsSeenWithinASecond(t *testing.T) {
+	for _, took := range []time.Duration{0, 5 * time.Millisecond, 20 * time.Millisecond, 250 * time.Millisecond} {
+		following(t, Options{}, func(t *testing.T, s *Server, dir string, told <-chan time.Time) {
+			longest := time.Duration(0)
+			for i := 2; i <= 9; i++ {
+				s.takes(took)
+				time.Sleep(time.Duration(i*i*i) * 7 * time.Millisecond) // soon after the step before, and late
+				written := time.Now()
+				step(t, dir, i)
+				select {
+				case at := <-told:
+					longest = max(longest, at.Sub(written)+took)
+				case <-time.After(time.Minute):
+					require.Fail(t, "nobody was told")
+				}
+				_, page := get(t, s, "/run/run")
+				require.Contains(t, page, fmt.Sprintf("%d of 9", i), "what is drawn then has the step")
+			}
+			require.Less(t, longest, time.Second, "a page takes %v", took)
+		})
+	}
+}
+
+// Steps that follow each other closely are told of together, so that drawing takes a small part of the time.
+func TestStepsAreToldTogether(t *testing.T) {
+	const took, all = 20 * time.Millisecond, 30 * time.Second
+	for _, gentle := range []bool{false, true} {
+		following(t, Options{Gentle: gentle}, func(t *testing.T, s *Server, dir string, told <-chan time.Time) {
+			for until := time.Now().Add(all); time.Now().Before(until); time.Sleep(50 * time.Millisecond) {
+				s.takes(took)
+				step(t, dir, 2)
+			}
+			apart := seldom * took
+			if gentle {
+				apart = hardly * took
+			}
+			require.LessOrEqual(t, len(told), int(all/apart)+1)
+			require.Greater(t, len(told), int(all/apart)/2)
+		})
+	}
+}
