@@ -56,7 +56,7 @@ func TestConformance(t *testing.T) {
 
 // One number of threads is enough here: the others are above.
 func TestConformanceDeferred(t *testing.T) {
-	kerneltest.RunDevice(t, kerneltest.Chains, func() kernels.Backend {
+	kerneltest.RunDevice(t, kerneltest.Chains, 1, func() kernels.Backend {
 		b, err := New(Options{Threads: 2})
 		if err != nil {
 			t.Fatal(err)

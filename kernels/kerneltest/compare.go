@@ -30,6 +30,20 @@ func join(parts []result) (whole result) {
 	return whole
 }
 
+// split is what join joins: the rows of each unit.
+func split(whole result, units [][]int) []result {
+	parts := make([]result, len(units))
+	for _, o := range whole {
+		at := 0
+		for u, unit := range units {
+			n := len(unit) * o.width
+			parts[u] = append(parts[u], output{o.width, o.data[at : at+n]})
+			at += n
+		}
+	}
+	return parts
+}
+
 // Tolerance is what numbers may be off by, in terms of near, by the type of what they are computed with: that of a matrix
 // of weights, or of keys and values. It goes with the order in which a backend sums.
 type Tolerance struct {

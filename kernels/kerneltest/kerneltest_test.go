@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"github.com/seed-7879b91d/grpo/internal/racing"
-	"github.com/seed-7879b91d/grpo/kernels"
 )
 
 // Operands are large and short-lived: a heap that may grow is cheaper than one that is looked through for each of them.
@@ -20,5 +19,5 @@ func TestReference(t *testing.T) {
 	if racing.Detected {
 		t.Skip("one goroutine")
 	}
-	run(t, Chains, func(int) kernels.Backend { return NewReference() }, 1, 2)
+	RunDevice(t, Chains, 1, NewReference)
 }

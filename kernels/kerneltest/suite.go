@@ -24,16 +24,19 @@ func RunWithin(t *testing.T, o Tolerance, open func(threads int) kernels.Backend
 	if emulated {
 		numbers = []int{1, 3}
 	}
-	run(t, o, open, numbers...)
+	newSuite(t, o, open, numbers...).run(t)
 }
 
-// On an emulated processor (GRPO_EMULATED=1) a suite takes a tenth of the time with fewer numbers of threads and fewer rows, and says of
+// On an emulated processor (GRPO_EMULATED=1) a suite takes fewer numbers of threads and fewer rows, for the time, and says of
 // it what is not the same there: that its compiler's numbers are right, and the same as elsewhere.
 var emulated = os.Getenv("GRPO_EMULATED") != ""
 
-// RunDevice is RunWithin for a backend that has no threads of its own to be opened with: it is opened twice.
-func RunDevice(t *testing.T, o Tolerance, open func() kernels.Backend) {
-	run(t, o, func(int) kernels.Backend { return open() }, 1, 2)
+// RunDevice is RunWithin for a backend that has no threads of its own to be opened with: it is opened twice. Of each operation one
+// of so many rows, or sequences, is run alone, too: on an emulated card one takes as long as a block of them, and 1 is every one.
+func RunDevice(t *testing.T, o Tolerance, every int, open func() kernels.Backend) {
+	s := newSuite(t, o, func(int) kernels.Backend { return open() }, 1, 2)
+	s.every = every
+	s.run(t)
 }
 
 // RunProducts is the part of RunWithin that depends on the order in which products with numbers of bf16 are summed, for a
@@ -63,7 +66,7 @@ func RunProducts(t *testing.T, o Tolerance, open func(threads int) kernels.Backe
 // newSuite opens the backend with each number of threads, until the test ends.
 func newSuite(t *testing.T, o Tolerance, open func(threads int) kernels.Backend, numbers ...int) suite {
 	d := new(drawn)
-	s := suite{tolerance: o, reference: newMachine(NewReference(), d)}
+	s := suite{tolerance: o, every: 1, reference: newMachine(NewReference(), d)}
 	for _, threads := range numbers {
 		m := newMachine(open(threads), d)
 		t.Cleanup(func() {
@@ -77,8 +80,7 @@ func newSuite(t *testing.T, o Tolerance, open func(threads int) kernels.Backend,
 	return s
 }
 
-func run(t *testing.T, o Tolerance, open func(threads int) kernels.Backend, numbers ...int) {
-	s := newSuite(t, o, open, numbers...)
+func (s suite) run(t *testing.T) {
 	t.Run("one order", func(t *testing.T) {
 		for _, m := range s.machines {
 			if m.Order() == "" || m.Order() != s.machines[0].Order() {
@@ -89,7 +91,7 @@ func run(t *testing.T, o Tolerance, open func(threads int) kernels.Backend, numb
 	})
 	t.Run("memory", func(t *testing.T) { testMemory(t, s.machines[1]) })
 	t.Run("wrong calls", func(t *testing.T) { misuse.Test(t, s.machines[1].Backend) })
-	t.Run("laws", func(t *testing.T) { testLaws(t, o, s.machines[1]) })
+	t.Run("laws", func(t *testing.T) { testLaws(t, s.tolerance, s.machines[1]) })
 	matrices := s.machines[:2]
 	if emulated {
 		matrices = matrices[1:]
@@ -102,10 +104,10 @@ func run(t *testing.T, o Tolerance, open func(threads int) kernels.Backend, numb
 	t.Run("sampling", func(t *testing.T) { testSampling(t, s) })
 	t.Run("sum of squares", func(t *testing.T) { testSumSquares(t, s) })
 	t.Run("slopes", func(t *testing.T) { testSlopes(t, s) })
-	for _, c := range rowCases(o) {
+	for _, c := range rowCases(s.tolerance) {
 		t.Run(c.name, func(t *testing.T) { s.testRows(t, c) })
 	}
-	for _, c := range sumCases(o) {
+	for _, c := range sumCases(s.tolerance) {
 		t.Run(c.name, func(t *testing.T) { s.testSums(t, c) })
 	}
 }
@@ -113,6 +115,7 @@ func run(t *testing.T, o Tolerance, open func(threads int) kernels.Backend, numb
 // suite is the backend under test, opened with several numbers of threads, and the reference.
 type suite struct {
 	tolerance Tolerance
+	every     int // unit is run alone
 	reference *machine
 	machines  []*machine
 }
@@ -123,7 +126,10 @@ func (s suite) testRows(t *testing.T, c opCase) {
 	units := c.units
 	want := s.reference.call(t, c, units)
 	alone := make([]result, len(units))
-	for u := range units {
+	if s.every > 1 {
+		alone = split(s.machines[0].call(t, c, units), units)
+	}
+	for u := 0; u < len(units); u += s.every {
 		alone[u] = s.machines[0].call(t, c, units[u:u+1])
 	}
 	near(t, "alone", c.tolerance, want, join(alone))

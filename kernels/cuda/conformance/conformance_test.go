@@ -71,7 +71,7 @@ func TestContract(t *testing.T) {
 	open := opened(t)
 	within := kerneltest.Chains
 	within.Attention = 1.5e-2 // queries and weights are rounded to bf16, too
-	kerneltest.RunDevice(t, within, func() kernels.Backend { return kernels.Checked(open()) })
+	kerneltest.RunDevice(t, within, 4, func() kernels.Backend { return kernels.Checked(open()) })
 }
 
 // A card tells what it reaches at best.
