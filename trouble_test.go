@@ -197,7 +197,7 @@ func TestTrainingProblemsAreNotHeldOut(t *testing.T) {
 	q.warnings = nil // of those that differ in how they are written, one is told
 	near := open(t, q, "run_dir="+filepath.Join(dir, "run"), "data="+train, "test_data="+write("near.jsonl", "xC"), "eval_problems=0")
 	require.Len(t, near.HeldOut(), 2)
-	require.Equal(t, []string{"1 held-out problems are nearly the same as one to train on (1 is 100 % of 2): what they show may be memory"},
+	require.Equal(t, []string{"1 held-out problem is nearly the same as one to train on (1 is 100 % of 2): what they show may be memory"},
 		q.warnings)
 	require.Contains(t, near.Plan()[2], "2 held out; prompts of up to")
 	require.Contains(t, near.Plan()[2], "; 1 of these nearly the same as one to train on")

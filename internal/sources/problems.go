@@ -162,7 +162,7 @@ func (p *Problems) holdOut(cfg *configs.Config, trained, held []data.Problem, wa
 			"give others, or type test_data= eval_every=-1", sameAs)
 	}
 	if both > 0 {
-		warn(fmt.Sprintf("%s of test_data %s among those to train on (%s), and not evaluated", plural.Of(both, "problem"),
+		warn(fmt.Sprintf("%s of test_data %s among those to train on (%s), and %[2]s not evaluated", plural.Of(both, "problem"),
 			plural.Pick(both, "is", "are"), sameAs))
 	}
 	if p.Near > 0 {
