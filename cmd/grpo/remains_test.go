@@ -75,6 +75,9 @@ func timeless(t *testing.T, text []byte) []byte {
 	require.Contains(t, s, "seal")
 	delete(s, "logs")
 	delete(s, "seal")
+	sums, ok := s["sha256"].(map[string]any)
+	require.True(t, ok)
+	delete(sums, "ahead.json") // conversations in it have the time of their judge; without that it is compared itself
 	text, err := json.Marshal(s)
 	require.NoError(t, err)
 	return text
