@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -31,8 +32,8 @@ func RunWithin(t *testing.T, o Tolerance, open func(threads int) kernels.Backend
 // it what is not the same there: that its compiler's numbers are right, and the same as elsewhere.
 var emulated = os.Getenv("GRPO_EMULATED") != ""
 
-// RunDevice is RunWithin for a backend that has no threads of its own to be opened with: it is opened twice. Of each operation one
-// of so many rows, or sequences, is run alone, too: on an emulated card one takes as long as a block of them, and 1 is every one.
+// RunDevice is RunWithin for a backend that has no threads of its own to be opened with: it is opened twice. Of operations on rows one
+// of so many is run alone, too: on an emulated card a row takes as long as a block of them, and 1 is every one. Sequences all are.
 func RunDevice(t *testing.T, o Tolerance, every int, open func() kernels.Backend) {
 	s := newSuite(t, o, func(int) kernels.Backend { return open() }, 1, 2)
 	s.every = every
@@ -94,7 +95,7 @@ func (s suite) run(t *testing.T) {
 	t.Run("laws", func(t *testing.T) { testLaws(t, s.tolerance, s.machines[1]) })
 	matrices := s.machines[:2]
 	if emulated {
-		matrices = matrices[1:]
+		matrices = matrices[1:] // the one with several threads
 	}
 	for _, m := range matrices {
 		t.Run("compressed matrices of "+m.Name(), func(t *testing.T) { testCompress(t, m) })
@@ -115,7 +116,7 @@ func (s suite) run(t *testing.T) {
 // suite is the backend under test, opened with several numbers of threads, and the reference.
 type suite struct {
 	tolerance Tolerance
-	every     int // unit is run alone
+	every     int // row is run alone
 	reference *machine
 	machines  []*machine
 }
@@ -125,11 +126,15 @@ type suite struct {
 func (s suite) testRows(t *testing.T, c opCase) {
 	units := c.units
 	want := s.reference.call(t, c, units)
+	every := s.every
+	if slices.ContainsFunc(units, func(u []int) bool { return len(u) > 1 }) {
+		every = 1 // each sequence ends elsewhere in a block
+	}
 	alone := make([]result, len(units))
-	if s.every > 1 {
+	if every > 1 {
 		alone = split(s.machines[0].call(t, c, units), units)
 	}
-	for u := 0; u < len(units); u += s.every {
+	for u := 0; u < len(units); u += every {
 		alone[u] = s.machines[0].call(t, c, units[u:u+1])
 	}
 	near(t, "alone", c.tolerance, want, join(alone))
