@@ -103,7 +103,7 @@ func Read(dir string) (*Run, error) {
 	r.Settings, r.Parts = cfg, start.Parts
 	for _, read := range []func() error{r.readMetrics, r.readJudged, r.readTimes} {
 		if err := read(); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return nil, err
+			return nil, badinput.Errorf("%w; mend that line, or leave %s out", err, dir)
 		}
 	}
 	return r, nil
