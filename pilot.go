@@ -15,9 +15,6 @@ import (
 	"github.com/seed-7879b91d/grpo/reward"
 )
 
-// errLost is an update after which there is nothing to go on with.
-var errLost = errors.New("the update left log-probabilities that are not finite")
-
 // engage has the autopilot begin, or go on.
 func (t *Trainer) engage() error {
 	t.completions = t.cfg.CompletionsPerPrompt

@@ -8,6 +8,7 @@ import (
 
 	"github.com/seed-7879b91d/grpo/data"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/learning"
 	"github.com/seed-7879b91d/grpo/internal/meter"
 	"github.com/seed-7879b91d/grpo/model"
 )
@@ -105,7 +106,7 @@ func (t *Trainer) update(ctx context.Context, groups []Group, datums []model.Dat
 	t.watcher.Phase("train", len(datums)*p.iterations)
 	u, err := t.learner.Update(ctx, datums, p.iterations, p.rate, staleness > 0)
 	if err != nil {
-		return u, err
+		return u, learning.Explain(err, t.cfg, p.rate)
 	}
 	if u.Updated {
 		ctx = context.WithoutCancel(ctx) // a step that has begun to change the policy is ended
@@ -117,8 +118,8 @@ func (t *Trainer) update(ctx context.Context, groups []Group, datums []model.Dat
 		if u.Drift, err = t.learner.Drift(ctx, datums); err != nil {
 			return u, err
 		}
-		if !finite(u.Drift.KL2) || !finite(u.OnPolicy) {
-			return u, badinput.Errorf("%w; lower learning_rate, which is %g now, and go on from the last checkpoint", errLost, u.LearningRate)
+		if err = u.Whole(t.cfg); err != nil {
+			return u, err
 		}
 	}
 	u.After, err = t.policy.Hash()

@@ -135,7 +135,7 @@ func (t *Trainer) run(ctx context.Context) error {
 			return nil
 		}
 		if _, err := t.Step(ctx, nil, StepOptions{}); err != nil {
-			if errors.Is(err, errLost) && t.pilot.Breaks(errLost) {
+			if why := learning.Lost(err); why != nil && t.pilot.Breaks(why) {
 				continue
 			}
 			return err

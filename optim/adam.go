@@ -52,6 +52,7 @@ type Adam struct {
 	locate        func(offset int) string
 	spared        [][2]int
 	step          int // steps done
+	reach         reach
 
 	squares kernels.Buffer // F64 [1]
 	sum     []float64      // [1], the same on the host
@@ -91,7 +92,7 @@ type Update struct {
 	ClipScale float64 // what they were multiplied with: 1 if they were not clipped
 }
 
-// NonFiniteError is a gradient that is infinite or not a number.
+// NonFiniteError is a gradient that is infinite or not a number, or one whose square is.
 type NonFiniteError struct {
 	Tensor string // that it belongs to
 	Index  int    // in the slab
@@ -99,13 +100,17 @@ type NonFiniteError struct {
 }
 
 func (e *NonFiniteError) Error() string {
-	return fmt.Sprintf("the gradient of %s is %v (element %d of all parameters); weights and moments are as they were before the step",
-		e.Tensor, e.Value, e.Index)
+	much := ""
+	if e.Value-e.Value == 0 {
+		much = ", whose square is infinite"
+	}
+	return fmt.Sprintf("the gradient of %s is %v%s (element %d of all parameters); weights and moments are as they were before the step",
+		e.Tensor, e.Value, much, e.Index)
 }
 
 // Step improves the parameters once, at learning rate lr. If a gradient is not finite, the step does
-// not happen and the error is a *NonFiniteError. Step waits for the gradients; the improvement itself
-// is queued.
+// not happen and the error is a *NonFiniteError; if a parameter would become infinite, it does not happen either,
+// and the error is an *OverflowError. Step waits for the gradients; the improvement itself is queued.
 func (a *Adam) Step(lr float64) (Update, error) {
 	if !(lr >= 0) || math.IsInf(lr, 0) {
 		return Update{}, badinput.Errorf("learning_rate is %v, expected a finite number of at least 0", lr)
@@ -121,7 +126,9 @@ func (a *Adam) Step(lr float64) (Update, error) {
 	if a.cfg.ClipNorm > 0 && norm > a.cfg.ClipNorm {
 		u.ClipScale = a.cfg.ClipNorm / norm
 	}
-	a.improve(a.cfg.kernelStep(lr, u))
+	if err := a.within(a.cfg.kernelStep(lr, u), norm, lr); err != nil {
+		return Update{}, err
+	}
 	a.step = u.Step
 	return u, nil
 }

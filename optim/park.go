@@ -53,6 +53,6 @@ func (a *Adam) Resume(s *State) error {
 			a.b.Upload(mo.slab, mo.host)
 		}
 	}
-	a.step = s.Steps
+	a.step, a.reach = s.Steps, reach{} // the parameters are others, too
 	return a.b.Sync()
 }

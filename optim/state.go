@@ -74,9 +74,14 @@ func (a *Adam) LoadState(path string) (err error) {
 	if found := hex.EncodeToString(sum.Sum(nil)); found != meta["sha256"] {
 		return badinput.Errorf("%s: the state has checksum %s, its metadata say %q: the file is damaged", path, found, meta["sha256"])
 	}
+	for _, t := range moments {
+		if err := tensorfile.CheckFinite(t); err != nil {
+			return err
+		}
+	}
 	a.upload(a.m, moments[0])
 	a.upload(a.v, moments[1])
-	a.step = step
+	a.step, a.reach = step, reach{}
 	return nil
 }
 

@@ -1,6 +1,7 @@
 package warmup
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -46,6 +47,9 @@ func (t *Trainer) save() error {
 	case err == nil: // it was made before the step's evaluation; what is trained is the same
 		err = t.writeState(dir, s.Checksum)
 	default:
+		if err := t.sound(context.Background()); err != nil {
+			return err
+		}
 		err = t.record.Save(t.step, func(unfinished string) error {
 			return errors.Join(t.logCheckpoint(dir), t.writeCheckpoint(unfinished))
 		})

@@ -105,6 +105,9 @@ func (t *Trainer) evaluateIfDue(ctx context.Context) error {
 	if n == 0 || every < 1 || t.step < t.evaluated || t.step%every != 0 && t.step != t.Steps() {
 		return nil
 	}
+	if err := t.sound(ctx); err != nil {
+		return err
+	}
 	t.watcher.Phase("held-out", 2*n)
 	h, err := t.lessons.evaluate(ctx, t, t.set.train, n)
 	if err != nil {

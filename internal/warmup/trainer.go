@@ -44,6 +44,7 @@ type Trainer struct {
 	step      int
 	evaluated int // the first step that has no evaluation yet
 	broken    error
+	taught    *model.Datum // the shortest that the last step was trained on; nil: none was
 	closers   []io.Closer
 
 	first, last *HeldOut
@@ -245,18 +246,41 @@ func (t *Trainer) update(ctx context.Context, datums []model.Datum, m *Metrics) 
 	m.Sequences = len(datums)
 	u, err := t.learner.Update(ctx, datums, 1, m.LearningRate, true)
 	if err != nil {
-		return err
+		return learning.Explain(err, t.cfg, m.LearningRate)
+	}
+	for i := range datums {
+		if t.taught == nil || i == 0 || len(datums[i].Tokens) < len(t.taught.Tokens) {
+			t.taught = &datums[i]
+		}
 	}
 	if u.NonFinite != nil {
 		culprits, err := t.learner.Culprits(ctx, datums)
 		if err != nil {
 			return err
 		}
+		if len(culprits) == len(datums) {
+			if err := t.sound(ctx); err != nil {
+				return err
+			}
+		}
 		t.watcher.Warn(fmt.Sprintf("step %d: no update: %v; %d of its %d sequences have such a gradient by themselves",
 			m.Step, u.NonFinite, len(culprits), len(datums)))
 	}
 	m.took(u)
 	m.Trained, err = t.policy.Hash()
+	return err
+}
+
+// sound refuses a policy that computes no numbers any more: nothing is saved of it, and it is not evaluated.
+func (t *Trainer) sound(ctx context.Context) error {
+	if t.taught == nil {
+		return nil
+	}
+	sound, err := t.learner.Sound(ctx, *t.taught)
+	if err == nil && !sound {
+		err = learning.Fail(t.cfg, t.learner.Rate(t.step))
+		t.broken = err
+	}
 	return err
 }
 

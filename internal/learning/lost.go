@@ -1,0 +1,70 @@
+package learning
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/seed-7879b91d/grpo/configs"
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/model"
+	"github.com/seed-7879b91d/grpo/optim"
+)
+
+// ErrLost is an update after which there is nothing to go on with.
+var ErrLost = errors.New("the update left log-probabilities that are not finite")
+
+// Whole refuses an update that moved the policy to where it computes no numbers any more; nothing may be saved of it.
+func (u Update) Whole(cfg *configs.Config) error {
+	if finite(u.Drift.KL2) && finite(u.OnPolicy) {
+		return nil
+	}
+	return Fail(cfg, u.LearningRate)
+}
+
+// Fail is the error of a policy that computes no numbers any more.
+func Fail(cfg *configs.Config, rate float64) error {
+	return badinput.Errorf("%w; %s", ErrLost, lower(cfg, rate))
+}
+
+// Explain says of an update that was not made, because it would have left numbers that are infinite, what to type instead.
+func Explain(err error, cfg *configs.Config, rate float64) error {
+	if over := (*optim.OverflowError)(nil); errors.As(err, &over) {
+		return badinput.Errorf("%w; %s", err, lower(cfg, rate))
+	}
+	return err
+}
+
+// Lost is the update in an error that a lower learning rate might not have failed with; nil where it is another error.
+func Lost(err error) error {
+	if over := (*optim.OverflowError)(nil); errors.As(err, &over) {
+		return over
+	}
+	if errors.Is(err, ErrLost) {
+		return ErrLost
+	}
+	return nil
+}
+
+// lower is what to type.
+func lower(cfg *configs.Config, rate float64) string {
+	how := fmt.Sprintf("lower learning_rate, which is %g now", rate)
+	if cfg.RunDir == "" {
+		return how + ", and go on from the last checkpoint"
+	}
+	return fmt.Sprintf("%s: type %s run_dir=%s learning_rate=%.2g to go on from the last checkpoint", how, cfg.Verb(), cfg.RunDir,
+		min(rate/10, 1e-3))
+}
+
+// Sound reports whether a policy computes numbers still, by one of the datums that it was last trained on.
+func (l *Learner) Sound(ctx context.Context, d model.Datum) (bool, error) {
+	if len(d.Tokens) < 2 {
+		return true, nil
+	}
+	progress := l.Policy.Progress
+	defer func() { l.Policy.Progress = progress }()
+	l.Policy.Progress = nil
+	scores, err := l.Policy.Score(ctx, [][]int32{d.Tokens}, 1)
+	return err == nil && !slices.ContainsFunc(scores[0], func(x float32) bool { return !finite(float64(x)) }), err
+}

@@ -1,0 +1,116 @@
+package optim
+
+import (
+	"errors"
+	"math"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/kernels"
+)
+
+// A step that would make a number infinite does not happen, whatever makes it so; the next one with sane settings does, and is what
+// it would have been.
+func TestAStepThatWouldOverflow(t *testing.T) {
+	const n = 100
+	plain := Config{Beta1: 0.9, Beta2: 0.95, Eps: 1e-12}
+	for _, c := range []struct {
+		name   string
+		cfg    Config
+		rate   float64
+		bad    float32 // the last gradient
+		square bool    // it is the gradient's fault
+	}{
+		{"rate", plain, 1e39, 1, false},
+		{"decay", Config{Beta1: 0.9, Beta2: 0.95, Eps: 1e-12, WeightDecay: 1e25}, 1e15, 1, false},
+		{"square", plain, 1e-3, 1e20, true},
+		{"negative", plain, 1e-3, -3e38, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			onEach(t, func(t *testing.T, b kernels.Backend) {
+				p := newProblem(t, b, draws(1, n), plain)
+				p.step(draws(2, n), 0.1)
+				before, g := p.all(), draws(3, n)
+				if err := p.Configure(c.cfg); err != nil {
+					t.Fatal(err)
+				}
+				g[n-1] = c.bad
+				p.b.Upload(p.grads, g)
+				u, err := p.Step(c.rate)
+				var gradient *NonFiniteError
+				var over *OverflowError
+				switch {
+				case err == nil || u != (Update{}) || p.Steps() != 1:
+					t.Fatalf("%v after %d steps, %v", u, p.Steps(), err)
+				case c.square && (!errors.As(err, &gradient) || gradient.Index != n-1 || gradient.Value != c.bad ||
+					!strings.Contains(err.Error(), "whose square is infinite")):
+					t.Errorf("%v", err)
+				case !c.square && (!errors.As(err, &over) || !badinput.Is(err) || !strings.Contains(err.Error(), "learning_rate: found 1e+")):
+					t.Errorf("%v", err)
+				}
+				if !slices.Equal(before, p.all()) {
+					t.Error("something has changed")
+				}
+				if err := p.Configure(plain); err != nil {
+					t.Fatal(err)
+				}
+				q := newProblem(t, b, draws(1, n), plain)
+				q.step(draws(2, n), 0.1)
+				p.step(draws(4, n), 0.1)
+				q.step(draws(4, n), 0.1)
+				if !slices.Equal(p.all(), q.all()) {
+					t.Error("the next step is another")
+				}
+			})
+		})
+	}
+}
+
+// Rates that are absurd, but leave numbers that are some, are a program's own affair: the result is that of the kernel alone.
+func TestARateThatIsHuge(t *testing.T) {
+	onEach(t, func(t *testing.T, b kernels.Backend) {
+		p := newProblem(t, b, draws(1, 100), Defaults())
+		p.step(draws(2, 100), 1e30)
+		q := newProblem(t, b, draws(1, 100), Defaults())
+		q.b.Upload(q.grads, draws(2, 100))
+		q.improve(q.cfg.kernelStep(1e30, Update{Step: 1, ClipScale: 1}))
+		if !slices.Equal(p.all(), q.all()) || p.get(p.params)[0] > -1e29 && p.get(p.params)[0] < 1e29 {
+			t.Errorf("%v", p.get(p.params)[:3])
+		}
+	})
+}
+
+// The bound grows with every step, and what is bounded need not: it is measured again before anything is done on trial.
+func TestTheBoundIsMeasuredAgain(t *testing.T) {
+	onEach(t, func(t *testing.T, b kernels.Backend) {
+		p := newProblem(t, b, draws(1, 100), Defaults())
+		p.step(draws(2, 100), 0.1)
+		p.reach.params = mostParam
+		p.step(draws(3, 100), 0.1)
+		if !p.reach.known || p.reach.params > 1e20 {
+			t.Errorf("%+v", p.reach)
+		}
+	})
+}
+
+// A saved state of numbers that are none is refused.
+func TestAStateOfNoNumbers(t *testing.T) {
+	onEach(t, func(t *testing.T, b kernels.Backend) {
+		p := newProblem(t, b, draws(1, 100), Defaults())
+		p.step(draws(2, 100), 0.1)
+		bad := p.get(p.v)
+		bad[7] = float32(math.Inf(1))
+		p.b.Upload(p.v, bad)
+		path := filepath.Join(t.TempDir(), "state")
+		if err := p.SaveState(path); err != nil {
+			t.Fatal(err)
+		}
+		err := p.LoadState(path)
+		if !badinput.Is(err) || !strings.Contains(err.Error(), `tensor "v": element 7 is +Inf`) {
+			t.Errorf("%v", err)
+		}
+	})
+}
