@@ -59,7 +59,7 @@ func Listen(cfg *configs.Config, dry bool, stderr io.Writer) (b *Beside, err err
 	}
 	b = &Beside{stderr: stderr, fresh: make(chan trained, 1)}
 	f := &b.flags
-	f.listen, f.level, f.door.Drain = cfg.Serve, slog.LevelError, drain
+	f.listen, f.keys, f.level, f.door.Drain = cfg.Serve, cfg.ServeKeys, slog.LevelError, drain
 	f.speech = serving.Speech{Renderer: cfg.Renderer, ChatDate: cfg.ChatDate, ChatVars: cfg.ChatVars}
 	if b.local, err = loopback.Is(cfg.Serve); err != nil {
 		return nil, badinput.Errorf("serve: %w", err)
@@ -144,6 +144,11 @@ func (b *Beside) With(ctx context.Context, train func() error) error {
 	b.flags.greet(b.stderr, b.listener.Addr(), host)
 	if !b.local {
 		fmt.Fprintln(b.stderr, "grpo: warning: keys travel in the clear; type serve=127.0.0.1:8000 behind a proxy that has TLS")
+	}
+	if b.flags.gate.Keys != nil { // else SIGHUP does to the training what it does to any
+		var deaf context.CancelFunc
+		ctx, deaf = b.flags.hangups(ctx, g.Log)
+		defer deaf()
 	}
 	ctx, stop := context.WithCancel(ctx)
 	served, published := make(chan error, 1), make(chan struct{})

@@ -1,16 +1,23 @@
 package serve
 
 import (
+	"io"
 	"log/slog"
+	"net/http"
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed-7879b91d/grpo"
+	"github.com/seed-7879b91d/grpo/configs"
 	"github.com/seed-7879b91d/grpo/internal/serving/gate"
+	"github.com/seed-7879b91d/grpo/reward"
 )
 
 // hangUp sends this process what a terminal that is closed sends, or somebody who has changed the file of keys.
@@ -55,4 +62,51 @@ func TestAHangupWithoutKeys(t *testing.T) {
 	defer stop()
 	hangUp(t)
 	<-ctx.Done()
+}
+
+// Beside a training SIGHUP has the keys read again, too, and disturbs neither.
+func TestAHangupBesideATraining(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "keys")
+	ada, line, err := gate.NewKey("ada")
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(file, []byte(line), 0o600))
+	cfg, err := configs.Load(configs.Source{Preset: "tiny", Overrides: []string{"run_dir=" + filepath.Join(t.TempDir(), "run"),
+		"serve=127.0.0.1:0", "serve_keys=" + file, "prompts_per_step=2", "completions_per_prompt=2", "max_tokens=8", "max_sequences=4"}})
+	require.NoError(t, err)
+	b, _, err := machine(nil)
+	require.NoError(t, err)
+	beside, err := Listen(cfg, false, io.Discard)
+	require.NoError(t, err)
+	defer beside.Close()
+	tr, err := beside.Open(t.Context(), cfg, b, quiet{}, grpo.WithGrader(reward.GraderFunc(vowels)))
+	require.NoError(t, err)
+	require.NoError(t, beside.With(t.Context(), func() error {
+		bob, line, err := gate.NewKey("bob")
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(file, []byte(line), 0o600))
+		hangUp(t)
+		require.Eventually(t, func() bool { return beside.flags.gate.Keys.Knows(bob) }, time.Minute, time.Millisecond)
+		require.False(t, beside.flags.gate.Keys.Knows(ada))
+		return t.Context().Err()
+	}))
+	require.NoError(t, tr.Close())
+	require.NoError(t, b.Close())
+}
+
+// What other packages answer is known, too, where a path is asked for by another method.
+func TestMethodsOfAllCalls(t *testing.T) {
+	url, _, _ := serve(t, "--store", t.TempDir(), "--max-context", "64", "--max-sequences", "1")
+	for call, methods := range map[string]string{
+		"PATCH /v1/models/x": "GET, HEAD, DELETE", "GET /v1/load_lora_adapter": "POST", "GET /api/v1/optim_step": "POST",
+		"POST /": "GET, HEAD", "PUT /v1/chat/completions": "POST",
+	} {
+		method, path, _ := strings.Cut(call, " ")
+		r, err := http.NewRequestWithContext(t.Context(), method, url+path, nil)
+		require.NoError(t, err)
+		res, err := http.DefaultClient.Do(r)
+		require.NoError(t, err)
+		require.NoError(t, res.Body.Close())
+		require.Equal(t, http.StatusMethodNotAllowed, res.StatusCode, call)
+		require.Equal(t, methods, res.Header.Get("Allow"), call)
+	}
 }

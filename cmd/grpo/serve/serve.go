@@ -220,17 +220,18 @@ func (f *flags) open(host *serving.Host, stderr io.Writer) (g *gate.Gate, tuitio
 	if !f.quiet {
 		log = slog.New(slog.NewJSONHandler(stderr, &slog.HandlerOptions{Level: f.level}))
 	}
+	mux := http.NewServeMux()
 	api := openai.New(openai.Of(host, f.speech), openai.Options{
-		MaxN:   f.maxN,
-		Beside: f.beside(),
-		From:   gate.KeyName,
+		MaxN:    f.maxN,
+		Beside:  f.beside(),
+		Methods: func(r *http.Request) []string { return refusal.Methods(mux, r, "/") },
+		From:    gate.KeyName,
 		Watch: func(s openai.Served) {
 			g.Metrics.Answer(s.Model, s.First)
 		},
 		Drawn:   func(d openai.Drawn) { g.Metrics.Drawn(d.Model, d.Prompt, d.Cached, d.Completion) },
 		Refused: func(r *http.Request, err error) { f.refused(log.With("id", r.Header.Get("X-Request-Id")), err) },
 	})
-	mux := http.NewServeMux()
 	mux.Handle("/", api)
 	adapters.New(host, adapters.Options{
 		Dir:     f.loadable,

@@ -117,6 +117,28 @@ func (r *Reader) End() (parts []Part) {
 	return parts
 }
 
+// Cut is End of a text that was cut off. A call that had begun is told of as far as it came: its name and the beginning of its
+// arguments, or, before it had a name, not at all. It is no content.
+func (r *Reader) Cut() (parts []Part) {
+	parts = r.Push("")
+	switch {
+	case r.at == inName, r.at == inContent && r.Notation.Calls && begun(r.held, r.Open) > 1: // in its name, or in the tag before it
+	case r.at == inCall && !r.call.due && r.marked():
+		if r.call.name != "" && !r.call.broken {
+			parts = append(parts, Part{Call: r.calls, Name: r.call.name, IsCall: true})
+		}
+	default:
+		return append(parts, r.End()...)
+	}
+	r.held, r.raw = "", nil
+	return parts
+}
+
+// marked tells whether what is read can be nothing but a call: without a tag before it it may be a document.
+func (r *Reader) marked() bool {
+	return r.Open != "" || r.calls > 0 || strings.HasPrefix(strings.TrimLeft(string(r.raw), " \n\t\r"), r.Prefix) && r.Prefix != ""
+}
+
 func (r *Reader) read(parts []Part, last bool) []Part {
 	switch r.at {
 	case atStart:

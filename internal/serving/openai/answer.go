@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/seed-7879b91d/grpo/internal/serving/refusal"
@@ -211,6 +212,11 @@ func (r *running) take(e event) error {
 	if r.first == 0 {
 		r.first = time.Since(r.began)
 	}
+	if e.done == nil && e.token.LogProb != e.token.LogProb ||
+		e.done != nil && slices.ContainsFunc(e.done.LogProbs, func(p float32) bool { return p != p }) {
+		return refusal.Errorf(http.StatusInternalServerError, "%s says nothing: its weights are so far off that its log-probabilities are "+
+			"no numbers; ask for another model", r.policy.Name)
+	}
 	if e.done == nil {
 		if d := c.token(e.token); !d.empty() {
 			r.out.send(r.form.more(c, d))
@@ -231,7 +237,7 @@ func (r *running) take(e event) error {
 			end.add(c.token(t))
 		}
 	}
-	d := c.end()
+	d := c.end(e.done)
 	end.finish = c.finish(e.done)
 	if r.out == nil {
 		end.add(d)

@@ -48,7 +48,7 @@ func (s *Server) drawing(f *fields, p *Policy) (d drawing, err error) {
 	f.number("temperature", &d.params.Temperature, 0, 100)
 	f.number("top_p", &d.params.TopP, 0, 1)
 	f.number("min_p", &d.params.MinP, 0, 1)
-	if raw := f.all["top_k"]; string(raw) == "-1" { // all, as vLLM says it
+	if raw := f.all["top_k"]; raw != nil && same("-1", string(raw)) { // all, as vLLM says it
 		f.take("top_k")
 	}
 	f.count("top_k", &d.params.TopK, 0, math.MaxInt32)
@@ -83,7 +83,7 @@ func (s *Server) drawing(f *fields, p *Policy) (d drawing, err error) {
 // seed reads it; without one it is drawn.
 func (f *fields) seed() uint64 {
 	var seed int64
-	if value(f, "seed", &seed, "a whole number") {
+	if f.whole("seed", &seed) {
 		return uint64(seed)
 	}
 	var b [8]byte

@@ -53,10 +53,14 @@ func (c *choice) token(t sampler.Token) (d delta) {
 	return d
 }
 
-// end adds what was held back.
-func (c *choice) end() (d delta) {
+// end adds what was held back of a completion that ended so.
+func (c *choice) end(r *sampler.Rollout) (d delta) {
 	d.parts = c.read(c.speech.end())
-	if c.reader != nil {
+	switch {
+	case c.reader == nil:
+	case c.cut(r):
+		d.parts = append(d.parts, c.note(c.reader.Cut())...)
+	default:
 		d.parts = append(d.parts, c.note(c.reader.End())...)
 	}
 	if c.speech.stopped { // tokens of the stop string are not shown
@@ -92,10 +96,13 @@ func (c *choice) release() []spoken {
 	return list
 }
 
+// cut tells whether it was cut off by max_tokens.
+func (c *choice) cut(r *sampler.Rollout) bool { return r.Finish == sampler.Length && !c.speech.stopped }
+
 // finish is why it ended, in OpenAI's words.
 func (c *choice) finish(r *sampler.Rollout) string {
 	switch {
-	case r.Finish == sampler.Length && !c.speech.stopped:
+	case c.cut(r):
 		return "length"
 	case c.called:
 		return "tool_calls"

@@ -8,6 +8,7 @@ import (
 	"math"
 	"net/http"
 	"slices"
+	"strconv"
 	"unicode/utf8"
 
 	"github.com/seed-7879b91d/grpo/internal/serving/body"
@@ -152,10 +153,28 @@ func (f *fields) number(name string, to *float32, least, most float64) {
 	*to = float32(v)
 }
 
+// whole reads a whole number, which some clients write as 1.0.
+func (f *fields) whole(name string, to *int64) bool {
+	raw, ok := f.take(name)
+	if !ok {
+		return false
+	}
+	if json.Unmarshal(raw, to) == nil {
+		return true
+	}
+	var v float64
+	if json.Unmarshal(raw, &v) != nil || v != math.Trunc(v) || math.Abs(v) > 1<<53 {
+		f.wrong(name, "found %s, expected a whole number", brief(raw))
+		return false
+	}
+	*to = int64(v)
+	return true
+}
+
 // count reads a whole number within bounds.
 func (f *fields) count(name string, to *int, least, most int) bool {
 	v := int64(*to)
-	if !value(f, name, &v, "a whole number") {
+	if !f.whole(name, &v) {
 		return false
 	}
 	if v < int64(least) || v > int64(most) {
@@ -209,9 +228,9 @@ var neutral = map[string]struct {
 	values []string
 	advice string
 }{
-	"frequency_penalty":     {[]string{"0", "0.0"}, "penalties would make a token depend on more than the policy"},
-	"presence_penalty":      {[]string{"0", "0.0"}, "penalties would make a token depend on more than the policy"},
-	"repetition_penalty":    {[]string{"1", "1.0"}, "penalties would make a token depend on more than the policy"},
+	"frequency_penalty":     {[]string{"0"}, "penalties would make a token depend on more than the policy"},
+	"presence_penalty":      {[]string{"0"}, "penalties would make a token depend on more than the policy"},
+	"repetition_penalty":    {[]string{"1"}, "penalties would make a token depend on more than the policy"},
 	"logit_bias":            {[]string{"{}"}, "leave it out"},
 	"modalities":            {[]string{`["text"]`}, "this server speaks text"},
 	"audio":                 {nil, "this server speaks text"},
@@ -222,7 +241,7 @@ var neutral = map[string]struct {
 	"web_search_options":    {nil, "this server has no search"},
 	"suffix":                {[]string{`""`}, "leave it out"},
 	"min_tokens":            {[]string{"0"}, "leave it out"},
-	"length_penalty":        {[]string{"1", "1.0"}, "leave it out"},
+	"length_penalty":        {[]string{"1"}, "leave it out"},
 	"use_beam_search":       {[]string{"false"}, "leave it out"},
 	"add_generation_prompt": {[]string{"true"}, "leave it out"},
 }
@@ -239,11 +258,18 @@ func (f *fields) done() error {
 		}
 		if n, ok := neutral[name]; !ok {
 			return refusal.Field(brief(name), "no such field here; docs/serve.md lists those that there are")
-		} else if !slices.Contains(n.values, compact(raw)) {
+		} else if !slices.ContainsFunc(n.values, func(v string) bool { return same(v, compact(raw)) }) {
 			return refusal.Field(name, "found %s, which is not supported; %s", brief(raw), n.advice)
 		}
 	}
 	return nil
+}
+
+// same tells whether two values are, of which numbers may be written in several ways.
+func same(a, b string) bool {
+	x, err := strconv.ParseFloat(a, 64)
+	y, err2 := strconv.ParseFloat(b, 64)
+	return a == b || err == nil && err2 == nil && x == y
 }
 
 func compact(raw json.RawMessage) string {

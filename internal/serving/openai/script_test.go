@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"cmp"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -23,11 +24,12 @@ import (
 // script is a host of one policy, which says what is written there.
 type script struct {
 	*Policy
-	says   []string // the samples of each prompt, in turn
-	tokens []int32  // in place of the first of them
-	refuse error
-	fail   error // after the first token
-	hang   bool  // after the first token
+	says    []string // the samples of each prompt, in turn
+	tokens  []int32  // in place of the first of them
+	logProb float32  // of each token, where it is not 0
+	refuse  error
+	fail    error // after the first token
+	hang    bool  // after the first token
 
 	mu        sync.Mutex
 	asked     []sampler.Request
@@ -117,8 +119,8 @@ func (s *script) say(r sampler.Request, place, sample int, on sampler.Listener) 
 		if i == r.Params.MaxTokens {
 			break
 		}
-		token := sampler.Token{Sample: sample, ID: id, Raw: -float32(i)}
-		done.Tokens, done.LogProbs, done.Raw = append(done.Tokens, id), append(done.LogProbs, -9), append(done.Raw, token.Raw)
+		token := sampler.Token{Sample: sample, ID: id, Raw: -float32(i), LogProb: s.logProb}
+		done.Tokens, done.LogProbs, done.Raw = append(done.Tokens, id), append(done.LogProbs, cmp.Or(s.logProb, -9)), append(done.Raw, token.Raw)
 		if r.Top > 0 {
 			token.Top = []sampler.Likely{{Token: id, LogProb: token.Raw}, {Token: 5, LogProb: -50}}[:min(2, r.Top)]
 			done.Top = append(done.Top, token.Top)

@@ -37,6 +37,8 @@ type Options struct {
 	From func(context.Context) string
 	// Beside are calls that others answer on the same server, such as POST /v1/sessions. What is not served is told of them.
 	Beside []string
+	// Methods are those that others answer a path with on the same server; nil: nobody else does.
+	Methods func(*http.Request) []string
 	// Refused hears of every request that was not answered.
 	Refused func(r *http.Request, err error)
 }
@@ -92,14 +94,22 @@ func New(host Host, o Options) *Server {
 	s.mux.HandleFunc("/v1/embeddings", func(w http.ResponseWriter, _ *http.Request) {
 		refusal.Write(w, refusal.Errorf(http.StatusNotFound, "/v1/embeddings: the models here write text, and give no embeddings"))
 	})
-	s.mux.HandleFunc("/", unknown(o.Beside))
+	s.mux.HandleFunc("/", s.unknown(o))
 	return s
 }
 
 // unknown answers where nothing is, or not with that method.
-func unknown(beside []string) http.HandlerFunc {
-	there := strings.Join(append([]string{"GET /v1/models", "POST /v1/chat/completions", "POST /v1/completions"}, beside...), ", ")
+func (s *Server) unknown(o Options) http.HandlerFunc {
+	there := strings.Join(append([]string{"GET /v1/models", "POST /v1/chat/completions", "POST /v1/completions"}, o.Beside...), ", ")
 	return func(w http.ResponseWriter, r *http.Request) {
+		methods := refusal.Methods(s.mux, r, "/")
+		if o.Methods != nil {
+			methods = append(methods, o.Methods(r)...)
+		}
+		if err := refusal.Method(w, r, methods); err != nil {
+			refusal.Write(w, err)
+			return
+		}
 		refusal.Write(w, refusal.Errorf(http.StatusNotFound, "%s %.200s is not served here; there are: %s", r.Method, r.URL.Path, there))
 	}
 }
