@@ -117,8 +117,9 @@ var layers = map[string][]string{
 	"internal/serving/page":    {"data", "internal/serving/refusal"},
 	"internal/serving/refusal": {},
 	"internal/serving/sessions": {"", "configs", "data", "internal/serving", "internal/serving/body", "internal/serving/refusal", "kernels",
-		"model", "reward", "sampler", "internal/remote"},
-	"internal/serving/tinker": {"internal/serving", "internal/serving/body", "kernels", "lora", "model", "optim", "sampler"},
+		"model", "reward", "sampler", "internal/provenance", "internal/remote"},
+	"internal/serving/tinker": {"internal/provenance", "internal/serving", "internal/serving/body", "internal/serving/refusal", "kernels",
+		"lora", "model", "optim", "sampler"},
 }
 
 // roomsOfTrainer are the trainer's own.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed-7879b91d/grpo/internal/provenance"
 	"github.com/seed-7879b91d/grpo/internal/tensorfile"
 )
 
@@ -229,6 +230,17 @@ func TestQuantizeVerb(t *testing.T) {
 	again, _, code := shell(t, sequence, "score", "--model", golden("qwen3-tied"), "--quantize", "nf4")
 	require.Zero(t, code)
 	require.Equal(t, text, again)
+	// An adapter over the numbers goes with the codes that were made of them.
+	adapter, trained := filepath.Join(dir, "adapter"), golden("qwen3-tied")
+	require.NoError(t, os.CopyFS(adapter, os.DirFS(golden("qwen3-tied", "adapter"))))
+	part, err := provenance.OfModel(trained)
+	require.NoError(t, err)
+	require.NoError(t, provenance.WriteBase(adapter, part))
+	_, errs, code = shell(t, sequence, "score", "--model", small, "--adapter", adapter)
+	require.Zero(t, code, errs)
+	_, errs, code = shell(t, sequence, "score", "--model", large, "--adapter", adapter)
+	require.Equal(t, 2, code)
+	require.Contains(t, errs, "was trained over another model: model: ")
 	_, errs, code = shell(t, "", "score", "--model", small, "--quantize", "int4")
 	require.Equal(t, 2, code)
 	require.Contains(t, errs, `--quantize: found "int4", expected none or nf4`)

@@ -11,6 +11,7 @@ import (
 	"github.com/seed-7879b91d/grpo/cmd/grpo/usage"
 	"github.com/seed-7879b91d/grpo/internal/destination"
 	"github.com/seed-7879b91d/grpo/internal/nf4"
+	"github.com/seed-7879b91d/grpo/internal/provenance"
 )
 
 func newQuantizeCmd() *cobra.Command {
@@ -35,6 +36,9 @@ With --undo it decodes such a model to bf16 again.`,
 				err = nf4.DequantiseModel(dir, out)
 			} else {
 				err = nf4.QuantiseModel(dir, out, double)
+			}
+			if err == nil && !undo {
+				err = provenance.WriteQuantised(dir, out)
 			}
 			if err != nil {
 				return err

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/seed-7879b91d/grpo/internal/atomicfile"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/rundir"
 )
@@ -18,18 +19,54 @@ import (
 // baseFiles are those of a model that say what the numbers of an adapter over it mean. How the model is spoken to is for whoever asks.
 var baseFiles = []string{"config.json", "tokenizer.json", "model.safetensors.index.json", "*.safetensors"}
 
-// CheckBase refuses to lay an adapter over the model in a directory where it is of a checkpoint of a run that was trained over
-// another. What is no adapter, and one of which nobody wrote down what it was trained over, as other programs write them, it lets pass.
-func CheckBase(adapter, model string) error {
-	was, known, err := baseOf(adapter)
+// BaseFile stands beside an adapter that is no checkpoint's, and says which model it was trained over.
+const BaseFile = "base_model.json"
+
+// base is what BaseFile says.
+type base struct {
+	Model Part `json:"model"`
+}
+
+// WriteBase writes beside the adapter in dir that it was trained over the model of this fingerprint.
+func WriteBase(dir string, model Part) error {
+	return atomicfile.WriteJSON(filepath.Join(dir, BaseFile), base{model.asBase()})
+}
+
+// CopyBase gives the copy of an adapter in dir what is known of the model that the adapter was trained over.
+func CopyBase(adapter, dir string) error {
+	p, known, err := BaseOf(adapter)
 	if err != nil || !known {
 		return err
 	}
-	return was.CheckUnder(adapter, model)
+	return WriteBase(dir, p)
 }
 
-// baseOf is the fingerprint of the model that the adapter of a checkpoint was trained over. A link leads to the checkpoint, too.
-func baseOf(adapter string) (p Part, known bool, err error) {
+// CheckBase refuses to lay an adapter over the model in a directory where it was trained over another. What is no adapter, and one of
+// which nobody wrote down what it was trained over, as other programs write them, it lets pass.
+func CheckBase(adapter, model string) error {
+	was, known, err := BaseOf(adapter)
+	if err != nil || !known {
+		return err
+	}
+	now, err := OfModel(model)
+	if err != nil {
+		return err
+	}
+	what := was.Under(now)
+	if what == "" {
+		return nil
+	}
+	how := "copy it out of its run (cp -r " + adapter + " COPY) and give the copy as an adapter with --model"
+	if _, err := os.Stat(filepath.Join(adapter, BaseFile)); err == nil {
+		how = "delete " + filepath.Join(adapter, BaseFile)
+	}
+	return badinput.Errorf("adapter %s was trained over another model: %s; bring that one back, or, to have it over this one all the same, %s",
+		adapter, what, how)
+}
+
+// BaseOf is the fingerprint of the model that an adapter was trained over, where that is known: it stands beside it, or in the
+// checkpoint that it is of. A link leads there, too.
+func BaseOf(adapter string) (p Part, known bool, err error) {
 	if adapter == "" {
 		return p, false, nil
 	}
@@ -42,6 +79,13 @@ func baseOf(adapter string) (p Part, known bool, err error) {
 	}
 	if err != nil { // who reads it tells what is wrong with it
 		return p, false, nil
+	}
+	var beside base
+	if err := rundir.ReadJSON(filepath.Join(dir, BaseFile), &beside); err != nil {
+		return p, false, badinput.Errorf("%s: %w", filepath.Join(adapter, BaseFile), err)
+	}
+	if len(beside.Model.Files) > 0 {
+		return beside.Model, true, nil
 	}
 	var s struct {
 		Parts Parts `json:"parts"`
@@ -57,19 +101,55 @@ func baseOf(adapter string) (p Part, known bool, err error) {
 	return p, known && len(p.Files) > 0, nil
 }
 
-// CheckUnder refuses the model in a directory below an adapter that was trained over the one of this fingerprint.
-func (was Part) CheckUnder(adapter, model string) error {
-	now, err := OfModel(model)
+// Under says how the model below an adapter differs from the one that it was trained over; "" where it does not, or was quantised
+// from it, or the other way round: adapters are trained over a model in four bits whether it was written so, or is kept so.
+func (was Part) Under(now Part) (what string) {
+	before, after := was.asBase(), now.asBase()
+	for _, a := range before.origins() {
+		if slices.Contains(after.origins(), a) { // of another commit, it may be, that changed nothing of it
+			return ""
+		}
+	}
+	return (Parts{"model": after}).Differences(Parts{"model": before})["model"]
+}
+
+// origins are the fingerprints that stand for a model: its own, and that of the one that it was quantised from.
+func (p Part) origins() []string {
+	if p.From == nil {
+		return []string{p.SHA256}
+	}
+	return []string{p.SHA256, p.From.SHA256}
+}
+
+// quantisedFile stands beside a model in four bits, and says what it was made of.
+const quantisedFile = "quantised_from.json"
+
+// quantised is what quantisedFile says. It holds for the model of this fingerprint alone: the file may have been copied with others.
+type quantised struct {
+	Model  Part   `json:"model"`
+	Result string `json:"result_sha256"`
+}
+
+// WriteQuantised writes beside the model in out that it is the one in dir, quantised.
+func WriteQuantised(dir, out string) error {
+	from, err := OfModel(dir)
 	if err != nil {
 		return err
 	}
-	before, after := was.asBase(), now.asBase()
-	if before.SHA256 == after.SHA256 { // of another commit, it may be, that changed nothing of it
+	made, err := OfModel(out)
+	if err != nil {
+		return err
+	}
+	return atomicfile.WriteJSON(filepath.Join(out, quantisedFile), quantised{from.asBase(), made.asBase().SHA256})
+}
+
+// origin is the model that the one in dir was quantised from; nil where there is none, or nobody wrote it down.
+func (p Part) origin(dir string) *Part {
+	var q quantised
+	if rundir.ReadJSON(filepath.Join(dir, quantisedFile), &q) != nil || q.Model.SHA256 == "" || q.Result != p.asBase().SHA256 {
 		return nil
 	}
-	what := (Parts{"model": after}).Differences(Parts{"model": before})["model"]
-	return badinput.Errorf("adapter %s was trained over another model: %s; bring that one back, or, to have it over this one all the same, "+
-		"copy it out of its run (cp -r %s COPY) and give the copy as an adapter with --model", adapter, what, adapter)
+	return &q.Model
 }
 
 // asBase is the part of a model's fingerprint that an adapter over it hangs on.
@@ -78,7 +158,7 @@ func (p Part) asBase() Part {
 	maps.DeleteFunc(files, func(name, _ string) bool {
 		return !slices.ContainsFunc(baseFiles, func(of string) bool { ok, _ := filepath.Match(of, name); return ok })
 	})
-	return Part{SHA256: sumOf(files), Commit: p.Commit, Files: files}
+	return Part{SHA256: sumOf(files), Commit: p.Commit, Files: files, From: p.From}
 }
 
 // sumOf is the SHA-256 of files by their names.

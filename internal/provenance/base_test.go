@@ -72,3 +72,48 @@ func TestWhatIsBelowAnAdapter(t *testing.T) {
 	require.NoError(t, os.WriteFile(state, append(text, ' '), 0o644))
 	require.ErrorContains(t, CheckBase(adapter, model), "state.json is damaged")
 }
+
+// A copy of an adapter that has the record of its base beside it goes with that one, as the checkpoint does.
+func TestWhatStandsBesideAnAdapter(t *testing.T) {
+	model := t.TempDir()
+	for _, name := range []string{"config.json", "tokenizer.json", "model.safetensors"} {
+		require.NoError(t, os.WriteFile(filepath.Join(model, name), []byte(name), 0o644))
+	}
+	adapter, copied := checkpointOf(t, model), filepath.Join(t.TempDir(), "copy")
+	require.NoError(t, os.CopyFS(copied, os.DirFS(adapter)))
+	require.NoError(t, CopyBase(adapter, copied))
+	require.NoError(t, CheckBase(copied, model))
+	require.NoError(t, os.WriteFile(filepath.Join(model, "model.safetensors"), []byte("other"), 0o644))
+	err := CheckBase(copied, model)
+	require.True(t, badinput.Is(err))
+	require.ErrorContains(t, err, "adapter "+copied+" was trained over another model: model: model.safetensors has the SHA-256 ")
+	require.ErrorContains(t, err, "delete "+filepath.Join(copied, BaseFile))
+	require.NoError(t, os.WriteFile(filepath.Join(copied, BaseFile), []byte("{"), 0o644))
+	require.ErrorContains(t, CheckBase(copied, model), BaseFile+": ")
+	require.NoError(t, os.Remove(filepath.Join(copied, BaseFile)))
+	require.NoError(t, CheckBase(copied, model))
+	require.NoError(t, CopyBase(copied, copied), "of what nothing is known nothing is written")
+	require.NoFileExists(t, filepath.Join(copied, BaseFile))
+}
+
+// A model in four bits and the one that it was made of are the same below an adapter, until one of them is changed.
+func TestAQuantisedBase(t *testing.T) {
+	model, four := t.TempDir(), t.TempDir()
+	put := func(dir, name, text string) {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644))
+	}
+	for _, name := range []string{"config.json", "tokenizer.json", "model.safetensors"} {
+		put(model, name, name)
+		put(four, name, name+" in four bits")
+	}
+	of, ofFour := checkpointOf(t, model), checkpointOf(t, four)
+	require.ErrorContains(t, CheckBase(of, four), "trained over another model")
+	require.NoError(t, WriteQuantised(model, four))
+	known := checkpointOf(t, four)
+	require.NoError(t, CheckBase(of, four))
+	require.NoError(t, CheckBase(known, model))
+	require.ErrorContains(t, CheckBase(ofFour, model), "trained over another model", "a run of before the record")
+	put(four, "model.safetensors", "other")
+	require.ErrorContains(t, CheckBase(of, four), "trained over another model", "the record is of other weights")
+	require.ErrorContains(t, CheckBase(known, four), "model.safetensors has the SHA-256")
+}

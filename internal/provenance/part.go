@@ -25,6 +25,8 @@ type Part struct {
 	Commit string `json:"commit,omitempty"`
 	// Files are the parts of a directory.
 	Files map[string]string `json:"files,omitempty"`
+	// From is the model that this one was quantised from, where that is known.
+	From *Part `json:"quantised_from,omitempty"`
 }
 
 // Parts are what a run is made of, by the settings that name them.
@@ -92,6 +94,9 @@ func OfModel(dir string) (Part, error) {
 	p, err := ofDir(dir, modelFiles)
 	if found := commitFolder.FindStringSubmatch(filepath.ToSlash(dir)); found != nil {
 		p.Commit = found[1]
+	}
+	if err == nil {
+		p.From = p.origin(dir)
 	}
 	return p, err
 }

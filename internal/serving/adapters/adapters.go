@@ -232,6 +232,7 @@ func explain(err error, dir, path string) error {
 	text := err.Error()
 	if dir != "" {
 		text = strings.ReplaceAll(text, dir, path)
+		text = strings.ReplaceAll(text, filepath.Dir(dir), filepath.Dir(path)) // a checkpoint of which it is
 	}
 	return refusal.Errorf(status, "%s", text)
 }

@@ -16,6 +16,7 @@ import (
 	"strings"
 
 	"github.com/seed-7879b91d/grpo/internal/atomicfile"
+	"github.com/seed-7879b91d/grpo/internal/provenance"
 	"github.com/seed-7879b91d/grpo/internal/remote"
 	"github.com/seed-7879b91d/grpo/internal/serving"
 	"github.com/seed-7879b91d/grpo/internal/serving/body"
@@ -102,7 +103,7 @@ func (n *session) keep(ctx context.Context, serveAs string) (saved remote.Saved,
 		}
 		if err := atomicfile.Folder(dir, func(unfinished string) error {
 			for _, name := range files {
-				text, err := os.ReadFile(filepath.Join(checkpoint, "adapter", name))
+				text, err := os.ReadFile(filepath.Join(checkpoint, provenance.AdapterDir, name))
 				if err == nil {
 					err = atomicfile.WriteBytes(filepath.Join(unfinished, name), text)
 				}
@@ -110,7 +111,7 @@ func (n *session) keep(ctx context.Context, serveAs string) (saved remote.Saved,
 					return err
 				}
 			}
-			return nil
+			return provenance.CopyBase(filepath.Join(checkpoint, provenance.AdapterDir), unfinished)
 		}); err != nil {
 			return saved, err
 		}

@@ -3,9 +3,13 @@ package sessions
 import (
 	"errors"
 	"os"
+	"path/filepath"
+	"strings"
 	"time"
 
+	"github.com/seed-7879b91d/grpo/internal/atomicfile"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/disk"
 	"github.com/seed-7879b91d/grpo/internal/serving/refusal"
 )
 
@@ -52,6 +56,21 @@ func (s *Server) sweep(now time.Time) {
 		s.forget(n)
 		s.Log.Info("a finished session is removed", "id", n.ID)
 	}
+}
+
+// sweepSaves removes what saves that were killed left: files, and folders of adapters, that have no name yet. Nobody may be writing.
+func (n *session) sweepSaves() error {
+	saved := n.file(savedFolder)
+	entries, err := os.ReadDir(saved)
+	if errors.Is(err, os.ErrNotExist) {
+		err = nil
+	}
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), ".") {
+			err = errors.Join(err, disk.RemoveAll(filepath.Join(saved, e.Name())))
+		}
+	}
+	return errors.Join(err, atomicfile.Sweep(n.dir))
 }
 
 // isOver reports whether a session is finished, has no name to be spoken to by, and was not asked for since then.

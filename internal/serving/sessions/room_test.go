@@ -3,6 +3,7 @@ package sessions
 import (
 	"net/http/httptest"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -86,4 +87,33 @@ func TestFinishedSessionsGo(t *testing.T) {
 	entries, err := os.ReadDir(s.Store)
 	require.NoError(t, err)
 	require.Len(t, entries, 3)
+}
+
+// What a kill left of a session that was about to begin, of a save and of a record goes when a server begins, and nothing else.
+func TestRemainsOfKilledSavesGo(t *testing.T) {
+	s, n := quiet(t, Options{})
+	require.NoError(t, n.write(func(r *record) { r.Saved = []int{3} }))
+	for _, name := range []string{filepath.Join("saved", "3"), filepath.Join("saved", ".4.1490126072"), "../.b.77", "run"} {
+		require.NoError(t, os.MkdirAll(n.file(name), 0o700))
+		require.NoError(t, os.WriteFile(filepath.Join(n.file(name), "adapter_config.json"), []byte("half"), 0o600))
+	}
+	require.NoError(t, os.WriteFile(n.file(".session.json.123.tmp"), []byte("{"), 0o600))
+	names := func(dir string) (all []string) {
+		entries, err := os.ReadDir(dir)
+		require.NoError(t, err)
+		for _, e := range entries {
+			all = append(all, e.Name())
+		}
+		return all
+	}
+	for range 2 { // nor does it harm when there is nothing left
+		again, err := New(Options{Store: filepath.Dir(s.Store)})
+		require.NoError(t, err)
+		require.Equal(t, []int{3}, again.sessions["a"].record.Saved)
+		require.NoError(t, again.Close())
+		require.Equal(t, []string{"a"}, names(s.Store))
+		require.Equal(t, []string{"run", "saved", "session.json"}, names(n.dir))
+		require.Equal(t, []string{"3"}, names(n.file("saved")))
+		require.FileExists(t, filepath.Join(n.savedDir(3), "adapter_config.json"))
+	}
 }

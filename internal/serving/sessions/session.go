@@ -15,6 +15,7 @@ import (
 	"github.com/seed-7879b91d/grpo"
 	"github.com/seed-7879b91d/grpo/internal/atomicfile"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/provenance"
 	"github.com/seed-7879b91d/grpo/internal/remote"
 	"github.com/seed-7879b91d/grpo/internal/serving"
 	"github.com/seed-7879b91d/grpo/internal/serving/body"
@@ -114,13 +115,21 @@ func (s *Server) recall(name string) (*session, error) {
 		return nil, fmt.Errorf("it says that it is %q", r.ID)
 	}
 	n := newSession(s, r)
+	if err := n.sweepSaves(); err != nil {
+		return nil, err
+	}
 	if r.Shown == nil { // a record of before these were kept
 		if run, err := grpo.OpenSaved(n.file(runFolder), -1, nil); err == nil {
 			n.record.Shown = shown(run.Settings)
 		}
 	}
 	if r.ServedAs != "" && len(r.Saved) > 0 {
-		if err := s.Host.LoadAdapter(r.ServedAs, r.Model, n.savedDir(r.Saved[len(r.Saved)-1])); err != nil {
+		dir := n.savedDir(r.Saved[len(r.Saved)-1])
+		if _, known, err := provenance.BaseOf(dir); err == nil && !known { // it was saved before that was written down
+			s.Log.Warn("it is not known which weights an adapter was trained over; save it again to have that written down", "id", r.ID,
+				"adapter", r.ServedAs)
+		}
+		if err := s.Host.LoadAdapter(r.ServedAs, r.Model, dir); err != nil {
 			s.Log.Error("an adapter is not served", "id", r.ID, "error", err.Error())
 		}
 	}

@@ -74,7 +74,7 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 		s.Log.Error("not answered", "id", r.Header.Get("X-Request-Id"), "why", err.Error())
 		err = errors.New(failedHere)
 	}
-	refuse(w, code, err)
+	refuse(w, code, errors.New(s.told(err)))
 }
 
 func refuse(w http.ResponseWriter, code int, err error) {

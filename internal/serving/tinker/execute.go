@@ -92,6 +92,9 @@ func (r *run) awake() error {
 	w := worker{bench: b, key: key, model: b.NewModel(r.Seed)}
 	seq, dir, err := r.State()
 	if err == nil && seq >= 0 {
+		err = r.s.checkBase(r.Base, dir, "model "+r.ID)
+	}
+	if err == nil && seq >= 0 {
 		err = b.Load(w.model, dir, true)
 	}
 	w.saved, w.next = seq, seq+1
@@ -161,7 +164,7 @@ func (r *run) snapshot(seq int64) error {
 	if err != nil {
 		return err
 	}
-	err = r.Snapshot(seq, func(dir string) error { return r.bench.Save(r.model, dir, r.s.bases[r.Base].Source, true) })
+	err = r.Snapshot(seq, func(dir string) error { return r.saveTo(dir, true) })
 	if err != nil {
 		return err
 	}
@@ -202,11 +205,11 @@ func (r *run) execute(e *entry) result {
 	case forwardBackward:
 		q, err := wire.ReadForwardBackward(e.body)
 		if err != nil {
-			return failed(badinput.Errorf("%w", err))
+			return r.s.failed(badinput.Errorf("%w", err))
 		}
 		out, err := r.bench.Run(r.s.ctx, r.model, q)
 		if err != nil {
-			return failed(err)
+			return r.s.failed(err)
 		}
 		return result{status: fine, kind: isProtobuf, body: out.Append(nil)}
 	}
@@ -214,10 +217,10 @@ func (r *run) execute(e *entry) result {
 		if k.kind == e.kind {
 			v, err := k.do(r, e)
 			if err != nil {
-				return failed(err)
+				return r.s.failed(err)
 			}
 			return inJSON(v)
 		}
 	}
-	return failed(badinput.Errorf("%s was accepted by another version of this server", e.kind))
+	return r.s.failed(badinput.Errorf("%s was accepted by another version of this server", e.kind))
 }

@@ -61,25 +61,27 @@ const (
 func inJSON(v any) result {
 	text, err := json.Marshal(v)
 	if err != nil {
-		return failed(err)
+		return ended(server, failedHere, err)
 	}
 	return result{status: fine, kind: isJSON, body: text}
 }
 
-func failed(err error) result {
-	status := server
+// failed is what an error comes to: it is the client's, or of the machine.
+func (s *Server) failed(err error) result {
 	var bad *optim.NonFiniteError
-	if badinput.Is(err) || errors.As(err, &bad) {
-		status = user
-	}
-	said := err.Error()
 	switch {
-	case status == user:
+	case badinput.Is(err) || errors.As(err, &bad):
+		return ended(user, s.told(err), err)
 	case noSpace(err):
-		said = "the disk of the store is full; delete checkpoints or sessions, or give it more room"
-	default: // where things lie on this machine is none of the client's business
-		said = failedHere
+		return ended(server, "the disk of the store is full; delete checkpoints or sessions, or give it more room", err)
 	}
+	return ended(server, failedHere, err) // where things lie on this machine is none of the client's business
+}
+
+// refused is what an error of a client comes to in which nothing of this machine is named.
+func refused(err error) result { return ended(user, err.Error(), err) }
+
+func ended(status, said string, err error) result {
 	text, _ := json.Marshal(map[string]string{"error": said, "category": status}) // of strings: it cannot fail
 	return result{status, isJSON, text, err}
 }

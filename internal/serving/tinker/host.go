@@ -14,7 +14,7 @@ func Bases(h *serving.Host) []*Base {
 		}
 		words := p.Language.Tokenizer
 		all = append(all, &Base{
-			Name: p.Name, Source: p.Language.Base, Context: p.Live.Plan().MaxLength, Stops: p.Language.Stops,
+			Name: p.Name, Source: p.Language.Base, Dir: p.Language.Dir, Context: p.Live.Plan().MaxLength, Stops: p.Language.Stops,
 			Text:   func() sampler.TextStream { return words.NewStream(false) },
 			Policy: p.Model, Backend: h.Backend(), Turn: h.Turn(), Voice: NewChoir(p.Live),
 		})

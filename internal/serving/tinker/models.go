@@ -297,9 +297,7 @@ func (r *run) saveNamed(e *entry, q saving, kind string) (any, error) {
 	if err := c.Live(q.TTL); err != nil {
 		return nil, err
 	}
-	err := r.Save(c, q.Overwrite, func(dir string) error {
-		return r.bench.Save(r.model, dir, r.s.bases[r.Base].Source, kind == store.Weights)
-	})
+	err := r.Save(c, q.Overwrite, func(dir string) error { return r.saveTo(dir, kind == store.Weights) })
 	return map[string]string{"path": store.Path(r.ID, kind, c.Name)}, err
 }
 
@@ -312,10 +310,7 @@ func (r *run) saveForSampler(e *entry) (any, error) {
 	if q.Path != nil {
 		return r.saveNamed(e, q, store.Sampler)
 	}
-	_, err := r.Moment(e.seq, r.s.Moments, func(dir string) error {
-		return r.bench.Save(r.model, dir, r.s.bases[r.Base].Source, false)
-	})
-	if err != nil {
+	if _, err := r.Moment(e.seq, r.s.Moments, func(dir string) error { return r.saveTo(dir, false) }); err != nil {
 		return nil, err
 	}
 	v := &voice{ID: fmt.Sprintf("%s:sample:%d", r.ID, e.seq), Session: r.Session, Base: r.Base, Run: r.ID, Seq: e.seq}
@@ -338,6 +333,9 @@ func (r *run) loadWeights(e *entry) (any, error) {
 	}
 	if q.Optimizer && c.Kind != store.Weights {
 		return nil, badinput.Errorf("path: %s has no optimizer's state; load it without, or a checkpoint under %s", q.Path, store.Weights)
+	}
+	if err := r.s.checkBase(r.Base, c.Dir, q.Path); err != nil {
+		return nil, err
 	}
 	if err := r.bench.Load(r.model, c.Dir, q.Optimizer); err != nil {
 		return nil, err

@@ -98,7 +98,7 @@ func (r *run) open() error {
 }
 
 func neverCame(seq int64) result {
-	return failed(badinput.Errorf("seq_id: request %d did not come in time, and later ones were done without it", seq))
+	return refused(badinput.Errorf("seq_id: request %d did not come in time, and later ones were done without it", seq))
 }
 
 // enter and finish count entries; mu is held.
@@ -149,7 +149,7 @@ func (r *run) accept(seq int64, kind, sum string, body []byte) (id string, err e
 		return "", tooMany("%d MB of requests are held that no optim_step has used; send the next after some", maxHeld>>20)
 	case r.unloaded:
 		r.enter(e)
-		r.finish(e, failed(badinput.Errorf("model_id: %s was unloaded; make another with create_model", r.ID)))
+		r.finish(e, refused(badinput.Errorf("model_id: %s was unloaded; make another with create_model", r.ID)))
 		return id, nil
 	}
 	if err := r.s.room(); err != nil {
@@ -330,7 +330,7 @@ func (r *run) giveUp(err error) {
 	r.s.Log.Error("a model stopped", "model", r.ID, "error", err)
 	for seq, e := range r.entries {
 		if !e.settled() {
-			r.finish(e, failed(err))
+			r.finish(e, r.s.failed(err))
 			_ = r.record(false, store.Record{Kind: store.Done, Seq: seq, Status: server, Type: isJSON, Body: e.result.body}) // broken or not
 		}
 	}

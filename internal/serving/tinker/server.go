@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/provenance"
+	"github.com/seed-7879b91d/grpo/internal/serving/refusal"
 	"github.com/seed-7879b91d/grpo/internal/serving/tinker/store"
 	"github.com/seed-7879b91d/grpo/kernels"
 	"github.com/seed-7879b91d/grpo/lora"
@@ -27,6 +29,7 @@ type Base struct {
 	Name      string // as clients ask for it
 	Tokenizer string // that clients are to open, by its name on the Hub; "": Name
 	Source    string // what an adapter that is saved names as its base; "": Name
+	Dir       string // where the model lies, of which adapters say that they go with it; "": they say nothing
 	Context   int    // tokens of a sequence, at most; 0: as many as the model has positions
 	Stops     []int32
 	Text      func() sampler.TextStream // of tokens, for stop strings
@@ -97,6 +100,9 @@ type Server struct {
 	voices   map[string]*voice   // by the id of the sampling session
 	accounts map[string]*account // by the name of a key
 
+	prints map[string]provenance.Part // of the bases, by their names; these do not change
+	unsure sync.Map                   // folders of adapters of which nobody knows what they go with, and whose user was told
+
 	benchMu sync.Mutex
 	benches map[benchKey]*bench
 }
@@ -114,7 +120,10 @@ func New(o Options) (*Server, error) {
 		b.Context = cmp.Or(b.Context, b.Policy.MaxPositions)
 		s.bases[b.Name] = b
 	}
-	var err error
+	err := s.know()
+	if err != nil {
+		return nil, err
+	}
 	if s.store, err = store.Open(o.Store); err != nil {
 		return nil, err
 	}
@@ -243,6 +252,10 @@ func (s *Server) routes() *http.ServeMux {
 	mux.HandleFunc("GET "+prefix+"training_runs/{run}/checkpoints/{kind}/{name}/archive", s.archiveAddress)
 	mux.HandleFunc("GET "+prefix+"archives/{token}", s.archive)
 	mux.HandleFunc(prefix, func(w http.ResponseWriter, r *http.Request) {
+		if err := refusal.Method(w, r, refusal.Methods(mux, r, prefix)); err != nil {
+			refuse(w, http.StatusMethodNotAllowed, err)
+			return
+		}
 		refuse(w, http.StatusNotFound, fmt.Errorf("%s %.100q is not a call of this server", r.Method, r.URL.Path))
 	})
 	return mux

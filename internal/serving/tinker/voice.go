@@ -1,6 +1,7 @@
 package tinker
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
@@ -9,6 +10,7 @@ import (
 	"fmt"
 	"math"
 	"net/http"
+	"slices"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/serving/tinker/wire"
@@ -132,7 +134,12 @@ func (s *Server) adapter(v *voice) (*Adapter, error) {
 		return nil, nil
 	}
 	dims := s.bases[v.Base].Policy.LoRADims()
-	return &Adapter{ID: id, Load: func() (*lora.Adapter, error) { return lora.Load(dir, dims) }}, nil
+	return &Adapter{ID: id, Load: func() (*lora.Adapter, error) {
+		if err := s.checkBase(v.Base, dir, cmp.Or(v.Path, v.ID)); err != nil {
+			return nil, err
+		}
+		return lora.Load(dir, dims)
+	}}, nil
 }
 
 // asked is the body of an asample.
@@ -190,7 +197,7 @@ func (s *Server) asample(r *http.Request) (any, error) {
 		case s.ctx.Err() != nil:
 			samples.settle(f, result{status: lost}) // the client sends it again
 		case err != nil:
-			why := failed(err)
+			why := s.failed(err)
 			if why.status == server {
 				s.Log.Error("a request failed", "sampler", v.ID, "number", q.Seq, "why", err.Error())
 			}
@@ -222,6 +229,10 @@ func (s *Server) sample(ctx context.Context, v *voice, q *asked) (out wire.Sampl
 	for _, x := range rollouts {
 		if x.Err != nil {
 			return out, x.Err
+		}
+		if slices.ContainsFunc(x.LogProbs, func(p float32) bool { return p != p }) {
+			return out, badinput.Errorf("the weights of %s are so far off that they say nothing: its log-probabilities are no numbers; sample "+
+				"from a checkpoint from before, and train on from there with a lower learning_rate", cmp.Or(v.Path, v.ID))
 		}
 		out.Sequences = append(out.Sequences, wire.Sequence{Length: x.Finish == sampler.Length, Tokens: x.Tokens, LogProbs: x.LogProbs})
 	}

@@ -150,6 +150,10 @@ func (b *Bench) Run(ctx context.Context, m *Model, r wire.ForwardBackward) (out 
 		if err != nil {
 			return err
 		}
+		if i, lost := t.lost(lp); lost {
+			return badinput.Errorf("data: %d: its log-probabilities are no numbers, so far off are the weights of the model: load_weights of "+
+				"a checkpoint from before, and go on with a lower learning_rate", i)
+		}
 		if !r.ForwardOnly {
 			m.dirty = true
 			if _, err := b.policy.Accumulate(ctx, t.datums, t.objective()); err != nil {
@@ -159,6 +163,16 @@ func (b *Bench) Run(ctx context.Context, m *Model, r wire.ForwardBackward) (out 
 		out = t.output(lp)
 		return nil
 	})
+}
+
+// lost finds a datum of which a log-probability is no number.
+func (t *task) lost(lp [][]float32) (datum int, lost bool) {
+	for i, values := range lp {
+		if slices.ContainsFunc(values, func(x float32) bool { return x != x }) {
+			return t.of[i], true
+		}
+	}
+	return 0, false
 }
 
 // output gathers the columns of each of the client's datums.

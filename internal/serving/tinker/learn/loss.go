@@ -102,6 +102,10 @@ func read(r wire.ForwardBackward) (t task, err error) {
 			return t, badinput.Errorf("loss_fn_config: %s is not a number", key)
 		}
 	}
+	if low, high := t.settings[clipLow], t.settings[clipHigh]; low > high {
+		return t, badinput.Errorf("loss_fn_config: found %s %v, which is above %s %v, and no ratio is between them; they bound the ratio "+
+			"itself: send such as %s 0.8 and %s 1.2", clipLow, low, clipHigh, high, clipLow, clipHigh)
+	}
 	if len(r.Data) == 0 {
 		return t, badinput.Errorf("data: found no datum, expected one or more")
 	}

@@ -1,0 +1,57 @@
+package sessions
+
+import (
+	"bytes"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7879b91d/grpo"
+	"github.com/seed-7879b91d/grpo/internal/provenance"
+)
+
+// An adapter that is kept says which weights it was trained over, and after a restart is served over those alone. One of before that was
+// written down is served, and the log says so.
+func TestSavedAdaptersKnowTheirBase(t *testing.T) {
+	s := newServer(t)
+	r, err := grpo.OpenRemote(t.Context(), grpo.RemoteOptions{URL: s.web.URL, Problems: problems()})
+	require.NoError(t, err)
+	_, err = r.Step(t.Context(), nil, 0)
+	require.NoError(t, err)
+	_, err = r.Save(t.Context(), "mine")
+	require.NoError(t, err)
+	file := filepath.Join(s.Store, r.ID, "saved", "1", provenance.BaseFile)
+	written, err := os.ReadFile(file)
+	require.NoError(t, err)
+	models := func() string { return s.call("GET", "/v1/models", "") }
+	require.Contains(t, models(), `"mine"`)
+
+	again := func(text []byte) string {
+		s.stop()
+		require.NoError(t, s.host.UnloadAdapter("mine"))
+		require.NoError(t, os.Remove(file))
+		if text != nil {
+			require.NoError(t, os.WriteFile(file, text, 0o600))
+		}
+		var log bytes.Buffer
+		s.start(Options{Log: slog.New(slog.NewTextHandler(&log, nil))})
+		if text == nil {
+			require.NoError(t, os.WriteFile(file, written, 0o600))
+		}
+		return log.String()
+	}
+	require.Empty(t, again(written))
+	require.Contains(t, again(nil), "it is not known which weights an adapter was trained over")
+	require.Contains(t, models(), `"mine"`)
+	p, known, err := provenance.BaseOf(filepath.Dir(file))
+	require.NoError(t, err)
+	require.True(t, known)
+	sum := p.Files["model.safetensors"]
+	other := again([]byte(strings.ReplaceAll(string(written), sum, strings.Repeat("0", len(sum)))))
+	require.Contains(t, other, "trained over another model")
+	require.NotContains(t, models(), `"mine"`)
+}

@@ -1,0 +1,85 @@
+package tinker
+
+import (
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/provenance"
+	"github.com/seed-7879b91d/grpo/internal/serving/tinker/store"
+)
+
+// know takes the fingerprints of the bases, which stand beside every adapter that is saved.
+func (s *Server) know() (err error) {
+	s.prints = map[string]provenance.Part{}
+	for name, b := range s.bases {
+		if b.Dir == "" {
+			continue
+		}
+		if s.prints[name], err = provenance.OfModel(b.Dir); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// saveTo writes the model to a folder, with state what the optimizer knows, and what it was trained over.
+func (r *run) saveTo(dir string, state bool) error {
+	if err := r.bench.Save(r.model, dir, r.s.bases[r.Base].Source, state); err != nil {
+		return err
+	}
+	if print, known := r.s.prints[r.Base]; known {
+		return provenance.WriteBase(dir, print)
+	}
+	return nil
+}
+
+// checkBase refuses what was saved in a folder, and clients call by a name, where it was trained over another model than has the
+// name of its base now. Of what was saved before that was written down nobody knows; the log says so once.
+func (s *Server) checkBase(base, dir, name string) error {
+	print, known := s.prints[base]
+	if !known {
+		return nil
+	}
+	was, known, err := provenance.BaseOf(dir)
+	if err != nil {
+		return err
+	}
+	if !known {
+		if _, told := s.unsure.LoadOrStore(dir, true); !told {
+			s.Log.Warn("it is not known which weights of its base this was trained over; save it again to have that written down", "of", name,
+				"base", base)
+		}
+		return nil
+	}
+	if what := was.Under(print); what != "" {
+		return badinput.Errorf("%s was trained over another model than %s is now: %s; it goes with a server that has the one of before",
+			name, base, what)
+	}
+	return nil
+}
+
+// inStore finds the folders of models in a text, and what of them is named.
+var inStore = regexp.MustCompile(`(s-[0-9a-f]+_train_[0-9]+)(/[A-Za-z_]+)?(/[0-9A-Za-z][^/\s:;,"]*)?`)
+
+// told is what a client is told of an error: the models and checkpoints in it by the names that it knows them by, and nothing of where
+// things lie on this machine.
+func (s *Server) told(err error) string {
+	text := err.Error()
+	runs := filepath.Join(s.Options.Store, "runs") + string(filepath.Separator)
+	text = inStore.ReplaceAllStringFunc(strings.ReplaceAll(text, runs, ""), func(found string) string {
+		parts := append(strings.SplitN(found, "/", 3), "", "")
+		id, kind, name := strings.ReplaceAll(parts[0], "_", ":"), parts[1], parts[2]
+		if kind == store.Weights || kind == store.Sampler {
+			return strings.TrimSuffix(store.Path(id, kind, name), "/")
+		}
+		return "model " + id
+	})
+	for name, b := range s.bases {
+		if strings.ContainsRune(b.Dir, filepath.Separator) { // else it may be a part of any word
+			text = strings.ReplaceAll(strings.ReplaceAll(text, b.Dir+string(filepath.Separator), name+": "), b.Dir, name)
+		}
+	}
+	return strings.ReplaceAll(text, s.Options.Store+string(filepath.Separator), "")
+}
