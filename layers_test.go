@@ -117,7 +117,7 @@ var layers = map[string][]string{
 	"internal/serving/page":    {"data", "internal/serving/refusal"},
 	"internal/serving/refusal": {},
 	"internal/serving/sessions": {"", "configs", "data", "internal/serving", "internal/serving/body", "internal/serving/refusal", "kernels",
-		"model", "reward", "sampler", "internal/provenance", "internal/remote"},
+		"model", "reward", "sampler", "internal/learning", "internal/provenance", "internal/remote"},
 	"internal/serving/tinker": {"internal/provenance", "internal/serving", "internal/serving/body", "internal/serving/refusal", "kernels",
 		"lora", "model", "optim", "sampler"},
 }

@@ -55,3 +55,21 @@ func TestSavedAdaptersKnowTheirBase(t *testing.T) {
 	require.Contains(t, other, "trained over another model")
 	require.NotContains(t, models(), `"mine"`)
 }
+
+// A step that leaves the policy without numbers is refused in words that a client can do something about, and leaves the session as it
+// was: what is saved of it then is as good as before.
+func TestAStepThatLosesThePolicy(t *testing.T) {
+	s := newServer(t)
+	r, err := grpo.OpenRemote(t.Context(), grpo.RemoteOptions{URL: s.web.URL, Problems: problems(),
+		Settings: map[string]any{"learning_rate": 1e30}})
+	require.NoError(t, err)
+	for range 2 {
+		said := s.call("POST", "/v1/sessions/"+r.ID+"/train_step", `{"step":1}`)
+		require.Contains(t, said, `400 {"error":{"message":"settings: the update left log-probabilities that are not finite; the session stays `+
+			`as it was: begin another one with a lower learning_rate"`)
+	}
+	_, err = r.Save(t.Context(), "mine")
+	require.NoError(t, err)
+	require.Equal(t, s.says("tiny"), s.says("mine"), "an adapter that has learned nothing")
+	require.Contains(t, s.call("GET", "/v1/sessions/"+r.ID, ""), `"steps":0`)
+}

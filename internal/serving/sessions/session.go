@@ -15,6 +15,7 @@ import (
 	"github.com/seed-7879b91d/grpo"
 	"github.com/seed-7879b91d/grpo/internal/atomicfile"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/learning"
 	"github.com/seed-7879b91d/grpo/internal/provenance"
 	"github.com/seed-7879b91d/grpo/internal/remote"
 	"github.com/seed-7879b91d/grpo/internal/serving"
@@ -324,6 +325,9 @@ var errStopping = &refusal.Error{Status: http.StatusServiceUnavailable, Message:
 
 // explain gives an error of the trainer a status. Where things lie on this machine is none of the client's business.
 func (n *session) explain(err error) error {
+	if why := learning.Lost(err); why != nil {
+		return refusal.Field("settings", "%v; the session stays as it was: begin another one with a lower learning_rate", why)
+	}
 	var known *refusal.Error
 	var missing *serving.NotFound
 	status := http.StatusInternalServerError
