@@ -1,12 +1,15 @@
 package tinker
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"io"
 	"io/fs"
+	"math"
 	"net/http"
 	"os"
+	"strings"
 	"syscall"
 
 	"github.com/klauspost/compress/zstd"
@@ -152,8 +155,46 @@ func parse(text []byte, v any) error {
 	if len(text) == 0 {
 		return nil
 	}
-	if err := json.Unmarshal(text, v); err != nil {
+	err := json.Unmarshal(text, v)
+	var kind *json.UnmarshalTypeError
+	if errors.As(err, &kind) && strings.HasPrefix(kind.Value, "number") && json.Unmarshal(whole(text), v) == nil {
+		return nil
+	}
+	if err != nil {
 		return badinput.Errorf("%w", body.Explain(err, v))
 	}
 	return nil
+}
+
+// whole is a JSON text with whole numbers written as such, which some clients write as 1.0.
+func whole(text []byte) []byte {
+	dec := json.NewDecoder(bytes.NewReader(text))
+	dec.UseNumber()
+	var v any
+	if dec.Decode(&v) != nil {
+		return text
+	}
+	same, err := json.Marshal(rewritten(v))
+	if err != nil {
+		return text
+	}
+	return same
+}
+
+func rewritten(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		for key, x := range v {
+			v[key] = rewritten(x)
+		}
+	case []any:
+		for i, x := range v {
+			v[i] = rewritten(x)
+		}
+	case json.Number:
+		if x, err := v.Float64(); err == nil && strings.ContainsAny(v.String(), ".eE") && x == math.Trunc(x) && math.Abs(x) < 1<<53 {
+			return int64(x)
+		}
+	}
+	return v
 }

@@ -1,6 +1,7 @@
 package tinker
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"os"
@@ -152,4 +153,21 @@ func (s *site) ask(t *testing.T, method, path string) *http.Response {
 	require.NoError(t, err)
 	require.NoError(t, answer.Body.Close())
 	return answer
+}
+
+// Whole numbers may be written with a fraction that is none.
+func TestWholeNumbersInOtherWords(t *testing.T) {
+	s := serve(t, t.TempDir())
+	v, err := s.connect(t).Voice(t.Context(), "tiny", "")
+	require.NoError(t, err)
+	want, err := v.Sample(t.Context(), text1, client.Ask{Params: map[string]any{"max_tokens": 3, "seed": 5, "top_k": 7, "stop": []int{}}})
+	require.NoError(t, err)
+	got, err := v.Sample(t.Context(), text1, client.Ask{Params: map[string]any{"max_tokens": json.Number("3.0"), "seed": json.Number("5e0"),
+		"top_k": json.Number("7.00"), "temperature": json.Number("1.0"), "stop": []int{}}})
+	require.NoError(t, err)
+	require.Equal(t, want.Sequences, got.Sequences)
+	for _, wrong := range []string{"1.5", "1e300", "-1e-3"} {
+		_, err = v.Sample(t.Context(), text1, client.Ask{Params: map[string]any{"max_tokens": json.Number(wrong)}})
+		require.ErrorContains(t, err, "sampling_params.max_tokens: found "+wrong+", expected a whole number")
+	}
 }
