@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static Owned *all_owned;
+static Owned *all_owned[KINDS_OWNED]; // by what they are
 bool initialized;
 u64 calls;
 
@@ -84,19 +84,19 @@ Owned *own(What what, void *thing, u64 size) {
 	Owned *o = calloc(1, sizeof *o);
 	if (!o)
 		abort();
-	*o = (Owned){.what = what, .thing = thing, .size = size, .call = calls, .context = current(), .next = all_owned};
-	return all_owned = o;
+	*o = (Owned){.what = what, .thing = thing, .size = size, .call = calls, .context = current(), .next = all_owned[what]};
+	return all_owned[what] = o;
 }
 
 Owned *owned(What what, const void *thing) {
-	for (Owned *o = all_owned; o; o = o->next)
-		if (o->what == what && o->thing == thing)
+	for (Owned *o = all_owned[what]; o; o = o->next)
+		if (o->thing == thing)
 			return o;
 	return NULL;
 }
 
 void disown(Owned *o) {
-	for (Owned **p = &all_owned; *p; p = &(*p)->next)
+	for (Owned **p = &all_owned[o->what]; *p; p = &(*p)->next)
 		if (*p == o) {
 			*p = o->next;
 			free(o);
@@ -105,8 +105,8 @@ void disown(Owned *o) {
 }
 
 Owned *pinned_memory(const void *host) {
-	for (Owned *o = all_owned; o; o = o->next)
-		if (o->what == PINNED_MEMORY && (const u8 *)host >= (u8 *)o->thing && (const u8 *)host < (u8 *)o->thing + o->size)
+	for (Owned *o = all_owned[PINNED_MEMORY]; o; o = o->next)
+		if ((const u8 *)host >= (u8 *)o->thing && (const u8 *)host < (u8 *)o->thing + o->size)
 			return o;
 	return NULL;
 }
@@ -119,24 +119,29 @@ static bool can_free(const Owned *o) {
 	return !(o->context && o->context->stuck) && !(settings.lost_at && calls >= settings.lost_at);
 }
 
-// tell_leaks names what a context still holds (NULL: all contexts), each thing once.
-void tell_leaks(const Context *c) {
+static void tell_leak(const Owned *o) {
 	static const char *names[] = {"device memory", "pinned host memory", "a stream", "an event", "a module"};
 	char text[200];
+	if (o->size)
+		snprintf(text, sizeof text, "%llu bytes of %s that call %llu of the driver took were never freed", (unsigned long long)o->size,
+			names[o->what], (unsigned long long)o->call);
+	else
+		snprintf(text, sizeof text, "%s that call %llu of the driver made was never destroyed", names[o->what], (unsigned long long)o->call);
+	tell(LEAK, text);
+}
+
+// tell_leaks names what a context still holds (NULL: all contexts), each thing once.
+void tell_leaks(const Context *c) {
+	char text[200];
 	u32 leaks = 0;
-	for (Owned *o = all_owned; o; o = o->next) {
-		if (o->told || !can_free(o) || (c && o->context != c))
-			continue;
-		o->told = true;
-		if (++leaks > MOST_TOLD)
-			continue;
-		if (o->size)
-			snprintf(text, sizeof text, "%llu bytes of %s that call %llu of the driver took were never freed", (unsigned long long)o->size,
-				names[o->what], (unsigned long long)o->call);
-		else
-			snprintf(text, sizeof text, "%s that call %llu of the driver made was never destroyed", names[o->what], (unsigned long long)o->call);
-		tell(LEAK, text);
-	}
+	for (u32 what = 0; what < KINDS_OWNED; what++)
+		for (Owned *o = all_owned[what]; o; o = o->next) {
+			if (o->told || !can_free(o) || (c && o->context != c))
+				continue;
+			o->told = true;
+			if (++leaks <= MOST_TOLD)
+				tell_leak(o);
+		}
 	if (leaks > MOST_TOLD) {
 		snprintf(text, sizeof text, "and %u more", leaks - MOST_TOLD);
 		tell(LEAK, text);
@@ -155,11 +160,12 @@ static void destroy(Owned *o) {
 }
 
 void destroy_all_of(Context *c) {
-	for (Owned *o = all_owned, *next; o; o = next) {
-		next = o->next;
-		if (o->context == c)
-			destroy(o);
-	}
+	for (u32 what = 0; what < KINDS_OWNED; what++)
+		for (Owned *o = all_owned[what], *next; o; o = next) {
+			next = o->next;
+			if (o->context == c)
+				destroy(o);
+		}
 }
 
 // grpo_emu_report tells what nobody has given back so far, and gives the number of all findings of this process.

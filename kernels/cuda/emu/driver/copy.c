@@ -149,7 +149,9 @@ static CUresult fill(CUdeviceptr d, u32 value, u32 size, size_t times, CUstream 
 		return leave(SUCCESS);
 	Allocation *a = part(&q, d, times * size, WRITE, &ok);
 	if (ok) {
-		for (size_t n = 0; n < times; n++)
+		if (size == 1)
+			memset(a->bytes + (d - a->base), (int)value, times);
+		for (size_t n = 0; size > 1 && n < times; n++)
 			memcpy(a->bytes + (d - a->base) + n * size, &value, size);
 		memset(a->valid + (d - a->base), 1, times * size);
 	}

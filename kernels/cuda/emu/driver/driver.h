@@ -64,6 +64,7 @@ void fail_context(Kind kind, const char *text);
 
 // Owned is memory or another thing that somebody has to give back.
 typedef enum { DEVICE_MEMORY, PINNED_MEMORY, STREAM, EVENT, MODULE } What;
+enum { KINDS_OWNED = MODULE + 1 };
 typedef struct Owned {
 	What what;
 	void *thing;               // Allocation, the host's memory, Stream, Event, Module

@@ -55,6 +55,8 @@ u32 begin_operation(struct Stream *s) {
 		join(knows[s->index], knows[0]);
 	}
 	knows[s->index][s->index] = ++sequence[s->index];
+	if (ring[last_operation % RING].stream != s->index)
+		lone_since = last_operation + 1;
 	ring[++last_operation % RING] = (Operation){s->index, sequence[s->index]};
 	return last_operation;
 }

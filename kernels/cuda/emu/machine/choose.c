@@ -35,14 +35,17 @@ static u32 any_width(Loader *t, const Operand *o, u8 *width) {
 
 // apply puts a statement's operands in the order and sizes of its row: 2, 4, 8 bytes, p a predicate, v4 a vector of four
 // 32-bit registers, w a register of any width, | a predicate that may follow the operand before; &, / and ^ are how a comparison
-// is joined with a predicate.
+// is joined with a predicate. The first operand is written, but for a row that begins with -.
 static void apply(Loader *t, Statement *s, const Row *row) {
 	Ins *i = s->ins;
 	u32 next = 0;
 	int n = 0;
+	bool writes = row->operands[0] != '-';
 	i->run = row->run;
-	for (const char *c = row->operands; *c; c++) {
+	for (const char *c = row->operands + !writes; *c; c++) {
+		u32 before = next;
 		if (*c == '|') {
+			i->writes |= (u16)(1u << next);
 			i->operand[next++] = s->operand[n - 1].second;
 			s->operand[n - 1].second = 0;
 			continue;
@@ -60,6 +63,7 @@ static void apply(Loader *t, Statement *s, const Row *row) {
 			i->operand[next++] = any_width(t, o, c == row->operands ? &i->width : &i->bytes);
 		else
 			i->operand[next++] = place_of(t, o, *c == 'p' ? 0 : (u32)(*c - '0'));
+		*(before || !writes ? &i->reads : &i->writes) |= (u16)((1u << next) - (1u << before));
 	}
 	if (n != s->n)
 		refuse(t, s->name, "too many operands");
@@ -99,6 +103,8 @@ static bool choose_move(Loader *t, Statement *s) {
 			v->part[n] = (Part){'r', SINK, i->bytes, 0};
 	place_vector(t, v, i->count, i->bytes, i, &next);
 	i->run = unpacks ? unpack : pack;
+	i->reads = unpacks ? 1 : (u16)((1u << next) - 2);
+	i->writes = unpacks ? (u16)((1u << next) - 2) : 1;
 	return true;
 }
 
@@ -115,6 +121,7 @@ static bool choose_barrier(Loader *t, Statement *s) {
 			refuse(t, s->name, "expected %s", arrives ? "a barrier and a number of threads" : "a barrier, and perhaps a number of threads");
 		i->flow = BARRIER;
 		i->has = (u8)((s->n == 2) | arrives << 1);
+		i->reads = (u16)((1u << s->n) - 1);
 		for (int o = 0; o < s->n; o++)
 			i->operand[o] = place_of(t, &s->operand[o], 4);
 		return true;

@@ -53,6 +53,7 @@ static void set_address(Loader *t, Statement *s, int n, int slot) {
 		refuse(t, s->name, "expected an address as operand %d", n + 1);
 	Ins *i = s->ins;
 	i->operand[slot] = o->at;
+	i->reads |= (u16)((o->size != 0) << slot);
 	if (slot == 0) {
 		i->has = (u8)o->size;
 		i->offset = o->offset;
@@ -62,7 +63,7 @@ static void set_address(Loader *t, Statement *s, int n, int slot) {
 }
 
 // values puts a register or a vector of them behind the address, in slots from 1 on. Registers may be wider than memory.
-static void values(Loader *t, Statement *s, int n) {
+static void values(Loader *t, Statement *s, int n, u16 *whose) {
 	Ins *i = s->ins;
 	Operand *o = &s->operand[n];
 	u32 next = 1;
@@ -81,6 +82,7 @@ static void values(Loader *t, Statement *s, int n) {
 		i->width = o->kind == 'r' ? (u8)o->size : i->bytes;
 		i->operand[1] = place_of(t, o, i->width);
 	}
+	*whose |= (u16)((2u << i->count) - 2);
 	if (i->width < i->bytes)
 		refuse(t, s->name, "a register of %d bytes for %d bytes of memory", i->width, i->bytes);
 }
@@ -106,7 +108,7 @@ static void load_or_store(Loader *t, Statement *s, const Parts *p) {
 	if (!typed || s->n != 2 || (stores && i->space == PARAM))
 		refuse(t, s->name, "no memory access that this machine knows");
 	set_address(t, s, stores ? 0 : 1, 0);
-	values(t, s, stores ? 1 : 0);
+	values(t, s, stores ? 1 : 0, stores ? &i->reads : &i->writes);
 	i->run = stores ? store : i->space == PARAM ? load_parameter : load;
 	if (i->space == PARAM && (i->has || i->offset < 0 || i->offset + i->count * i->bytes > t->kernel->parameter_bytes))
 		refuse(t, s->name, "no parameter is there");
@@ -148,6 +150,8 @@ static void atomic_access(Loader *t, Statement *s, const Parts *p) {
 	i->width = i->bytes;
 	set_address(t, s, at, 0);
 	i->operand[1] = gives && s->operand[0].kind != '_' ? place_of(t, &s->operand[0], i->bytes) : SINK;
+	i->writes = 2;
+	i->reads |= (u16)((4u << inputs) - 4);
 	for (int n = 0; n < inputs; n++)
 		i->operand[2 + n] = place_of(t, &s->operand[at + 1 + n], i->bytes);
 }
@@ -176,6 +180,7 @@ static void async(Loader *t, Statement *s, const Parts *p) {
 	i->target = (u32)(s32)s->operand[1].offset;
 	Operand all = {.kind = 'i', .value = bytes, .word = s->name};
 	i->operand[2] = place_of(t, s->n == 4 ? &s->operand[3] : &all, 4);
+	i->reads |= 4;
 	i->run = copy_async;
 }
 
@@ -194,6 +199,7 @@ static void matrix(Loader *t, Statement *s, const Parts *p) {
 	u32 next = 1;
 	set_address(t, s, 1, 0);
 	place_vector(t, &s->operand[0], i->count, 4, i, &next);
+	i->writes = (u16)((1u << next) - 2);
 	i->run = transposed ? load_matrix_transposed : load_matrix;
 }
 

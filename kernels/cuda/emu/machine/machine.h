@@ -3,9 +3,10 @@
 //   text.c      the words of PTX text
 //   module.c    directives: kernels, their registers, parameters and memory; variables of a module
 //   decode.c    one instruction: its operands find their places, its name finds the function that executes it
+//   registers.c places that registers share
 //   op_*.c      those functions, and the table of their names; op_memory.c and op_warp.c reach beyond registers
 //   warp.c      32 lanes and their program counters;  run.c  blocks and barriers, blocks over threads of the host
-//   global.c    global memory and who touched it;  shared.c  the same for a block's own;  finding.c  what is told
+//   global.c    global memory;  records.c  who touched it;  shared.c  the same for a block's own;  finding.c  what is told
 #ifndef GRPO_EMU_MACHINE_H
 #define GRPO_EMU_MACHINE_H
 #include <setjmp.h>
@@ -43,6 +44,7 @@ typedef enum { GLOBAL, SHARED, LOCAL, PARAM, GENERIC } Space;
 struct Ins {
 	Handler *run;
 	u32 operand[MOST_OPERANDS];
+	u16 reads, writes; // operands that are registers or constants: a bit for each
 	s64 offset;       // of an address
 	u32 guard;        // the predicate's place; 0: none
 	u32 target;       // of a branch
@@ -75,6 +77,11 @@ typedef struct {
 	u32 size, at;
 } Constant;
 
+// Range is registers that were declared together, of a size in bytes; 0: predicates.
+typedef struct {
+	u32 at, size, count;
+} Range;
+
 typedef struct Kernel {
 	char *name;
 	struct Module *module;
@@ -83,7 +90,9 @@ typedef struct Kernel {
 	Places parameters, locals;
 	u32 parameter_bytes, local_bytes, shared_bytes, file_bytes;
 	Constant *constants;
-	int n_constants;
+	Range *ranges;
+	int n_constants, n_ranges;
+	bool placed;          // registers share places
 	u32 most_threads;     // .maxntid; 0: any
 	u32 most_dynamic;     // shared memory beyond the static: what the attribute allows
 	int most_registers;   // declared 32-bit registers, capped at 255: for the attribute only
@@ -103,14 +112,10 @@ typedef struct {
 	_Atomic u64 wrote, read;
 } Access;
 
-typedef struct {
-	Access whole, part[4];
-} AccessLine;
-
 typedef struct Allocation {
 	u64 base, size;
 	u8 *bytes, *valid;    // valid: one per byte
-	AccessLine *lines;    // one for 16 bytes
+	Access *lines, *words; // one for 16 bytes, and for four of those that were touched in parts
 	bool freed;
 	u32 number;
 	const char *what;     // "allocation", or the variable's name
@@ -148,10 +153,12 @@ typedef struct {
 	u8 lane;               // the reader's in its warp, or MANY
 } Granule;
 
-// Line is 16 bytes of shared memory: one record for all, or four in a block that touched parts of it.
+// Line is 16 bytes of shared memory: one record for all, or one for each word in a block that touched parts of it. Of several lanes
+// that touched it together the record has the first; each: how many bytes a lane had.
 typedef struct {
-	u32 fine_since;        // the start of the block that did
-	Granule whole, part[4];
+	Granule whole;
+	u32 fine_since;        // the start of the block that touched parts
+	u8 written_each, read_each;
 } Line;
 
 // Copy is a cp.async under way: a lane's bytes that have not arrived.
@@ -174,12 +181,20 @@ struct Warp {
 	u8 *local, *local_valid;
 };
 
+// Room is memory that a block keeps between launches.
+typedef struct {
+	u8 *bytes;
+	size_t size;
+} Room;
+enum { SHARED_BYTES, SHARED_VALID, LINES, WORDS, FILES, LOCALS, ROOMS };
+
 typedef struct Block {
 	Launch *launch;
 	u64 number;
 	u32 at[3];
 	u8 *shared, *shared_valid;
 	Line *lines;
+	Granule *words;        // of lines that were touched in parts
 	u32 clock, start;      // start: the clock when the block began
 	u32 seen[MOST_WARPS][MOST_WARPS]; // up to when a warp knows what another did
 	Barrier barriers[MOST_BARRIERS];
@@ -187,6 +202,8 @@ typedef struct Block {
 	u64 executed;
 	jmp_buf stop;
 	Allocation *last;      // of the access before: the next is likely the same
+	Room rooms[ROOMS];
+	struct Block *next;    // of those that are idle
 } Block;
 
 typedef enum {
@@ -213,9 +230,10 @@ Allocation *allocate(u64 size, const char *what);
 void release(Allocation *a);
 Allocation *find_allocation(u64 address);
 u8 *global_at(Warp *w, const Ins *i, int lane, u64 address, u32 n, How how);
+u8 *global_run(Warp *w, const Ins *i, u32 lane, u32 lanes, u64 address, u32 n, How how);
 bool touch_range(Allocation *a, u64 offset, u64 n, How how, u32 operation, char *why, size_t room);
 void say_where(u64 address, u32 n, char *into, size_t room, Kind *kind);
-extern u32 settled_operation;
+extern u32 settled_operation, lone_since;
 
 // stream.c of the driver: which operations can run at the same time
 bool operation_is_ordered(u32 earlier, u32 later);
@@ -223,13 +241,15 @@ void describe_operations(u32 earlier, u32 later, char *into, size_t room);
 
 // shared.c
 u8 *shared_at(Warp *w, const Ins *i, int lane, u32 at, u32 n, How how);
+u8 *shared_run(Warp *w, const Ins *i, u32 lane, u32 lanes, u32 at, u32 n, How how);
 void shared_will_arrive(Warp *w, const Ins *i, int lane, u32 at, u32 n);
 u8 *local_at(Warp *w, const Ins *i, int lane, u32 at, u32 n, How how);
-u8 *any_at(Warp *w, const Ins *i, int lane, u64 address, u32 n, How how);
 
-// module.c, decode.c, text.c
+// module.c, decode.c, text.c, registers.c
 Module *load_module(const char *text, int newest_version, int capability, char *log, size_t room, int *status);
 void unload_module(Module *m);
+static inline u32 room_of(u32 size) { return size ? size * LANES : 4; } // in a warp's file
+void place_registers(Kernel *k);
 
 // warp.c
 void run_warp(Warp *w);
@@ -248,14 +268,14 @@ typedef struct {
 } Row;
 extern const Row integer_rows[], bit_rows[], float_rows[], compare_rows[], convert_rows[], warp_rows[], matrix_rows[];
 
+// All lanes compute d[l]; those of the mask keep it.
 #define LANE_LOOP(statement)                                                                                                     \
 	do {                                                                                                                         \
-		if (mask == ~0u) {                                                                                                       \
-			_Pragma("GCC ivdep") for (int l = 0; l < LANES; l++) { statement; }                                                  \
-		} else {                                                                                                                 \
-			for (int l = 0; l < LANES; l++)                                                                                      \
-				if (mask >> l & 1) { statement; }                                                                                \
-		}                                                                                                                        \
+		__typeof__(*d) all[LANES], *const place = d;                                                                             \
+		d = mask == ~0u ? place : all;                                                                                           \
+		_Pragma("GCC ivdep") for (int l = 0; l < LANES; l++) { statement; }                                                      \
+		for (int l = 0; mask != ~0u && l < LANES; l++)                                                                           \
+			place[l] = mask >> l & 1 ? all[l] : place[l];                                                                        \
 	} while (0)
 // For what compilers do not vectorise anyway: half the code.
 #define SLOW_LANE_LOOP(statement)                                                                                                \

@@ -102,11 +102,14 @@ static void registers(Loader *t) {
 			r.count = (int)take_integer(t);
 			expect(t, ">");
 		}
-		u32 each = predicate ? 4 : size * LANES, n = r.count ? (u32)r.count : 1;
+		u32 n = r.count ? (u32)r.count : 1;
 		if (r.count < 0 || n > 1 << 20 || t->n_registers == MOST_DECLARATIONS)
 			refuse(t, r.name, "too many registers");
 		r.at = k->file_bytes = round_up(k->file_bytes, predicate ? 4 : 64);
-		k->file_bytes += n * each;
+		k->file_bytes += n * room_of(size);
+		if (k->n_ranges % 64 == 0)
+			k->ranges = grow(k->ranges, sizeof *k->ranges * (size_t)(k->n_ranges + 64));
+		k->ranges[k->n_ranges++] = (Range){r.at, size, n};
 		k->most_registers += (int)(n * (size == 8 ? 2 : size != 0));
 		t->registers[t->n_registers++] = r;
 	} while (skip_if(t, ","));
@@ -301,6 +304,7 @@ void unload_module(Module *m) {
 		free_places(&k->parameters);
 		free_places(&k->locals);
 		free(k->constants);
+		free(k->ranges);
 		free(k->code);
 		free(k->name);
 		free(k);

@@ -60,6 +60,13 @@ TERNARY(fma, f32, canonical(__builtin_fmaf(a, b, c)))
 UNARY(sqrt, f32, canonical(__builtin_sqrtf(a))) UNARY(rcp, f32, canonical(1 / a))
 UNARY(neg, f32, -a) UNARY(abs, f32, __builtin_fabsf(a))
 BINARY(copysign, f32, __builtin_copysignf(b, a))
+#undef UNARY
+#define UNARY(op, type, expression)                                                                                              \
+	static void op##_##type(Warp *w, const Ins *i, u32 mask) {                                                                   \
+		type *d = REG(type, 0);                                                                                                  \
+		const type *x = REG(type, 1);                                                                                            \
+		SLOW_LANE_LOOP(type a = x[l]; d[l] = (expression));                                                                      \
+	}
 UNARY(rsqrt, f32, canonical((f32)(1 / sqrt(a)))) UNARY(ex2, f32, canonical((f32)exp2(a))) UNARY(lg2, f32, canonical((f32)log2(a)))
 UNARY(sin, f32, canonical((f32)sin(a))) UNARY(cos, f32, canonical((f32)cos(a))) UNARY(tanh, f32, canonical((f32)tanh(a)))
 

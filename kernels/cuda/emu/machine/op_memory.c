@@ -10,12 +10,68 @@ static inline u64 address(const Warp *w, const Ins *i, int l) {
 	return base + (u64)i->offset;
 }
 
+static inline Space space_of(const Ins *i, u64 p) {
+	return i->space != GENERIC ? i->space : p >> 32 == SHARED_WINDOW ? SHARED : p >> 32 == LOCAL_WINDOW ? LOCAL : GLOBAL;
+}
+
 static inline u8 *at(Warp *w, const Ins *i, int l, u64 p, u32 n, How how) {
-	switch (i->space) {
-	case GLOBAL: return global_at(w, i, l, p, n, how);
+	switch (space_of(i, p)) {
 	case SHARED: return shared_at(w, i, l, (u32)p, n, how);
 	case LOCAL: return local_at(w, i, l, (u32)p, n, how);
-	default: return any_at(w, i, l, p, n, how);
+	default: return global_at(w, i, l, p, n, how);
+	}
+}
+
+// run_at is for lanes that touch bytes which follow one another; NULL: look at each alone.
+static inline u8 *run_at(Warp *w, const Ins *i, u32 l, u32 lanes, u64 p, u32 n, How how) {
+	switch (space_of(i, p)) {
+	case SHARED: return shared_run(w, i, l, lanes, (u32)p, n, how);
+	case GLOBAL: return global_run(w, i, l, lanes, p, n, how);
+	default: return NULL;
+	}
+}
+
+static inline void addresses(const Warp *w, const Ins *i, u64 *p) {
+	if (i->has == 8)
+		for (int l = 0; l < LANES; l++)
+			p[l] = REG(u64, 0)[l] + (u64)i->offset;
+	else
+		for (int l = 0; l < LANES; l++)
+			p[l] = address(w, i, l);
+}
+
+// followers are the lanes whose address is so far behind that of the lane before.
+static inline u32 followers(const u64 *p, u64 apart) {
+	u32 all = 0;
+	for (u32 l = 1; l < LANES; l++)
+		all |= (u32)(p[l] == p[l - 1] + apart) << l;
+	return all;
+}
+
+// run_of is how many lanes from l on there are that follow one another.
+static inline u32 run_of(u32 following, u32 l) { return 1 + (u32)__builtin_ctzll(~((u64)following >> 1 >> l)); }
+
+// copied moves an element of some lanes between registers and memory; the bytes of one lane are so far behind those of another.
+static inline void copied(u8 *to, u32 to_each, const u8 *from, u32 from_each, u32 lanes, u32 bytes) {
+	if (to_each == bytes && from_each == bytes)
+		memcpy(to, from, (size_t)lanes * bytes);
+	for (u32 l = 0; (to_each != bytes || from_each != bytes) && l < lanes; l++)
+		memcpy(to + l * to_each, from + l * from_each, bytes);
+}
+
+// give_words fills registers of 32 bits.
+static inline void give_words(Warp *w, const Ins *i, u32 lane, u32 lanes, const u8 *p, u32 each) {
+	for (u32 e = 0; e < i->count; e++, p += 4) {
+		u32 *to = REG(u32, 1 + e) + lane, word;
+		memcpy(&word, p, 4);
+		if (each == 4)
+			memcpy(to, p, (size_t)lanes * 4);
+		else if (!each)
+			for (u32 l = 0; l < lanes; l++)
+				to[l] = word;
+		else
+			for (u32 l = 0; l < lanes; l++)
+				memcpy(&to[l], p + l * each, 4);
 	}
 }
 
@@ -28,24 +84,46 @@ static inline u64 widened(const u8 *p, const Ins *i) {
 	return v;
 }
 
+// give fills the registers of lanes from memory.
+static inline void give(Warp *w, const Ins *i, u32 lane, u32 lanes, const u8 *p, u32 each) {
+	if (i->bytes == 4 && i->width == 4) {
+		give_words(w, i, lane, lanes, p, each);
+		return;
+	}
+	for (u32 e = 0; e < i->count; e++)
+		for (u32 l = 0; l < lanes; l++) {
+			u64 v = widened(p + e * i->bytes + l * each, i);
+			memcpy(REG(u8, 1 + e) + (lane + l) * i->width, &v, i->width);
+		}
+}
+
+static inline void put(Warp *w, const Ins *i, u32 lane, u32 lanes, u8 *p, u32 each) {
+	for (u32 e = 0; e < i->count; e++) {
+		const u8 *from = REG(u8, 1 + e) + lane * i->width;
+		if (i->bytes == 4)
+			copied(p + e * 4, each, from, i->width, lanes, 4);
+		else
+			copied(p + e * i->bytes, each, from, i->width, lanes, i->bytes);
+	}
+}
+
+// Lanes often read, or write, bytes that follow one another, or read the same: these are looked at as one.
 void load(Warp *w, const Ins *i, u32 mask) {
-	u32 n = i->count * i->bytes;
-	bool plain = i->bytes == 4 && i->width == 4;
-	u64 addresses[LANES]; // taken first: a result may overwrite the address
-	for (int l = 0; l < LANES; l++)
-		addresses[l] = address(w, i, l);
-	for (int l = 0; l < LANES; l++) {
+	u32 n = i->count * i->bytes, lanes, each;
+	u64 p[LANES]; // taken first: a result may overwrite the address
+	addresses(w, i, p);
+	u32 next = followers(p, n) & mask, same = followers(p, 0) & mask;
+	for (u32 l = 0; l < LANES; l += lanes) {
+		lanes = 1;
 		if (!(mask >> l & 1))
 			continue;
-		const u8 *p = at(w, i, l, addresses[l], n, READ);
-		for (u32 e = 0; e < i->count; e++) {
-			if (plain) {
-				memcpy(&REG(u32, 1 + e)[l], p + 4 * e, 4);
-			} else {
-				u64 v = widened(p + e * i->bytes, i);
-				memcpy(w->file + i->operand[1 + e] + l * i->width, &v, i->width);
-			}
-		}
+		each = (u64)same >> 1 >> l & 1 ? 0 : n;
+		lanes = run_of(each ? next : same, l);
+		const u8 *from = lanes == 1 ? NULL : run_at(w, i, l, each ? lanes : 1, p[l], n, READ);
+		if (from)
+			give(w, i, l, lanes, from, each);
+		for (u32 x = l; !from && x < l + lanes; x++)
+			give(w, i, x, 1, at(w, i, (int)x, p[x], n, READ), n);
 	}
 }
 
@@ -59,13 +137,20 @@ void load_parameter(Warp *w, const Ins *i, u32 mask) {
 }
 
 void store(Warp *w, const Ins *i, u32 mask) {
-	u32 n = i->count * i->bytes;
-	for (int l = 0; l < LANES; l++) {
+	u32 n = i->count * i->bytes, lanes;
+	u64 p[LANES];
+	addresses(w, i, p);
+	u32 next = followers(p, n) & mask;
+	for (u32 l = 0; l < LANES; l += lanes) {
+		lanes = 1;
 		if (!(mask >> l & 1))
 			continue;
-		u8 *p = at(w, i, l, address(w, i, l), n, WRITE);
-		for (u32 e = 0; e < i->count; e++)
-			memcpy(p + e * i->bytes, w->file + i->operand[1 + e] + l * i->width, i->bytes);
+		lanes = run_of(next, l);
+		u8 *to = lanes == 1 ? NULL : run_at(w, i, l, lanes, p[l], n, WRITE);
+		if (to)
+			put(w, i, l, lanes, to, n);
+		for (u32 x = l; !to && x < l + lanes; x++)
+			put(w, i, x, 1, at(w, i, (int)x, p[x], n, WRITE), n);
 	}
 }
 
@@ -100,39 +185,63 @@ ATOMIC_OPERATION(update_xor, u32, u64, old ^ a)
 ATOMIC_OPERATION(update_exchange, u32, u64, a)
 ATOMIC_OPERATION(update_cas, u32, u64, old == a ? REG(__typeof__(old), 3)[l] : old)
 
+// copied_in_pieces takes bytes of another number than a lane's place has.
+static void copied_in_pieces(Warp *w, const Ins *i, int l, u8 *to, u64 from, u32 n) {
+	if (n > i->bytes)
+		find(w, i, l, OUT_OF_BOUNDS, "it copies %u bytes into a place of %u; give at most as many", n, i->bytes);
+	if (from % i->bytes)
+		find(w, i, l, MISALIGNED, "its source 0x%llx is no multiple of %u", (unsigned long long)from, i->bytes);
+	for (u32 part = 0, size; part < n; part += size) {
+		size = n - part >= 16 ? 16 : n - part >= 8 ? 8 : n - part >= 4 ? 4 : n - part >= 2 ? 2 : 1;
+		memcpy(to + part, global_at(w, i, l, from + part, size, READ), size);
+	}
+}
+
+static Copy *room_for_copies(Warp *w) {
+	if (w->n_copies + LANES > w->room) {
+		w->room = w->room * 2 + 256;
+		w->copies = realloc(w->copies, sizeof *w->copies * (size_t)w->room);
+		if (!w->copies)
+			abort();
+	}
+	return w->copies + w->n_copies;
+}
+
 // copy_async takes the bytes and keeps them: they arrive when the lane waits for their group, and not before.
 void copy_async(Warp *w, const Ins *i, u32 mask) {
-	for (int l = 0; l < LANES; l++) {
+	u64 to[LANES], from[LANES];
+	const u32 *n = REG(u32, 2);
+	u32 whole = 0, lanes;
+	Copy *c = room_for_copies(w);
+	addresses(w, i, to);
+	for (u32 l = 0; l < LANES; l++) {
+		from[l] = REG(u64, 1)[l] + (u64)(s64)(s32)i->target;
+		whole |= (u32)(n[l] == i->bytes) << l & mask;
+	}
+	u32 next = followers(from, i->bytes) & whole & whole << 1;
+	for (u32 l = 0; l < LANES; l += lanes) {
+		lanes = 1;
 		if (!(mask >> l & 1))
 			continue;
-		u32 to = (u32)address(w, i, l), n = REG(u32, 2)[l];
-		u64 from = REG(u64, 1)[l] + (u64)(s64)(s32)i->target;
-		if (n > i->bytes)
-			find(w, i, l, OUT_OF_BOUNDS, "it copies %u bytes into a place of %u; give at most as many", n, i->bytes);
-		if (from % i->bytes)
-			find(w, i, l, MISALIGNED, "its source 0x%llx is no multiple of %u", (unsigned long long)from, i->bytes);
-		if (w->n_copies == w->room) {
-			w->room = w->room * 2 + 256;
-			w->copies = realloc(w->copies, sizeof *w->copies * (size_t)w->room);
-			if (!w->copies)
-				abort();
+		lanes = run_of(next, l);
+		const u8 *bytes = whole >> l & 1 ? global_run(w, i, l, lanes, from[l], i->bytes, READ) : NULL;
+		for (u32 x = l; x < l + lanes; x++, c++) {
+			*c = (Copy){.at = (u32)to[x], .group = w->groups[x], .lane = (u8)x, .size = i->bytes};
+			if (bytes && i->bytes == 16)
+				memcpy(c->bytes, bytes + (x - l) * 16, 16);
+			else if (bytes)
+				memcpy(c->bytes, bytes + (x - l) * i->bytes, i->bytes);
+			else
+				copied_in_pieces(w, i, (int)x, c->bytes, from[x], n[x]);
+			shared_will_arrive(w, i, (int)x, c->at, i->bytes);
 		}
-		Copy c = {.at = to, .group = w->groups[l], .lane = (u8)l, .size = i->bytes};
-		if (n == 16)
-			memcpy(c.bytes, global_at(w, i, l, from, 16, READ), 16);
-		for (u32 part = n == 16 ? 16 : 0; part < n;) { // a source of another length is read in pieces
-			u32 size = n - part >= 16 ? 16 : n - part >= 8 ? 8 : n - part >= 4 ? 4 : n - part >= 2 ? 2 : 1;
-			memcpy(c.bytes + part, global_at(w, i, l, from + part, size, READ), size);
-			part += size;
-		}
-		shared_will_arrive(w, i, l, to, i->bytes);
-		w->copies[w->n_copies++] = c;
 	}
+	w->n_copies = (int)(c - w->copies);
 }
 
 void commit_group(Warp *w, const Ins *i, u32 mask) {
 	(void)i;
-	LANE_LOOP(w->groups[l]++);
+	SLOW_LANE_LOOP(w->groups[l]++);
 }
 
 // arrive delivers the copies of lanes in mask that are not among their last `keep` groups.
@@ -149,7 +258,7 @@ static void arrive(Warp *w, const Ins *i, u32 mask, u32 keep) {
 }
 void wait_group(Warp *w, const Ins *i, u32 mask) { arrive(w, i, mask, (u32)i->offset); }
 void wait_all(Warp *w, const Ins *i, u32 mask) {
-	LANE_LOOP(w->groups[l]++);
+	SLOW_LANE_LOOP(w->groups[l]++);
 	arrive(w, i, mask, 0);
 }
 

@@ -118,6 +118,6 @@ const Row warp_rows[] = {
 	{"redux.sync.min.u32", redux_min_u32, "444"}, {"redux.sync.max.u32", redux_max_u32, "444"},
 	{"redux.sync.min.s32", redux_min_s32, "444"}, {"redux.sync.max.s32", redux_max_s32, "444"},
 	{"redux.sync.and.b32", redux_and, "444"}, {"redux.sync.or.b32", redux_or, "444"}, {"redux.sync.xor.b32", redux_xor, "444"},
-	{"bar.warp.sync", warp_barrier, "4"},
+	{"bar.warp.sync", warp_barrier, "-4"},
 	{0},
 };

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 static const u64 most_instructions = 1ull << 31; // of a block: then it is called endless
+static const u64 worth_a_thread = 20000;        // of all blocks but the first
 
 // stuck tells of warps that wait for others that will not come.
 __attribute__((noreturn)) static void stuck(Block *b, Warp *w) {
@@ -63,41 +64,67 @@ static void begin_block(Block *b, u64 number) {
 		begin_warp(b, &b->warps[n]);
 }
 
-static void *room_for(size_t n) {
-	void *p = aligned_alloc(64, (n + 64) / 64 * 64);
-	if (!p) {
-		fprintf(stderr, "emulated device: the host has no %zu bytes of memory left for a launch\n", n);
-		abort();
+// room_for makes room of zeros, if there is not enough from an earlier launch.
+static void *room_for(Room *room, size_t n) {
+	if (n > room->size) {
+		free(room->bytes);
+		room->size = (n + 4095) / 4096 * 4096;
+		room->bytes = aligned_alloc(64, room->size);
+		if (!room->bytes) {
+			fprintf(stderr, "emulated device: the host has no %zu bytes of memory left for a launch\n", n);
+			abort();
+		}
+		memset(room->bytes, 0, room->size);
 	}
-	memset(p, 0, n);
-	return p;
+	return room->bytes;
+}
+
+// Blocks that no launch has: their memory serves the next one. What shared memory remembers is then of an earlier time.
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static Block *idle;
+
+static Block *idle_block(void) {
+	pthread_mutex_lock(&lock);
+	Block *b = idle;
+	idle = b ? b->next : NULL;
+	pthread_mutex_unlock(&lock);
+	if (!b)
+		b = room_for(&(Room){0}, sizeof *b);
+	if (b->clock > UINT32_MAX / 2) {
+		memset(b->rooms[LINES].bytes, 0, b->rooms[LINES].size); // of words nothing counts that a line does not know
+		b->clock = 0;
+	}
+	return b;
 }
 
 static Block *open_block(Launch *l) {
 	const Kernel *k = l->kernel;
-	Block *b = room_for(sizeof *b);
+	Block *b = idle_block();
+	size_t local = (size_t)k->local_bytes * LANES, file = (k->file_bytes + 63) / 64 * 64;
 	b->launch = l;
-	b->shared = room_for(l->shared_bytes + 64);
-	b->shared_valid = room_for(l->shared_bytes + 64);
-	b->lines = room_for((l->shared_bytes / 16 + 2) * sizeof *b->lines);
+	b->last = NULL;
+	b->shared = room_for(&b->rooms[SHARED_BYTES], l->shared_bytes + 64);
+	b->shared_valid = room_for(&b->rooms[SHARED_VALID], l->shared_bytes + 64);
+	b->lines = (Line *)room_for(&b->rooms[LINES], (l->shared_bytes / 16 + 2) * sizeof *b->lines);
+	b->words = (Granule *)room_for(&b->rooms[WORDS], (l->shared_bytes / 4 + 8) * sizeof *b->words);
+	u8 *files = room_for(&b->rooms[FILES], file * l->warps), *locals = room_for(&b->rooms[LOCALS], 2 * local * l->warps);
 	for (u32 n = 0; n < l->warps; n++) {
 		Warp *w = &b->warps[n];
 		w->block = b;
 		w->id = n;
-		w->file = room_for(k->file_bytes);
-		w->local = room_for((size_t)k->local_bytes * LANES);
-		w->local_valid = room_for((size_t)k->local_bytes * LANES);
+		w->file = files + file * n;
+		w->local = locals + 2 * local * n;
+		w->local_valid = w->local + local;
 		set_constants(w, k);
 	}
 	return b;
 }
 
 static void close_block(Block *b) {
-	for (u32 n = 0; n < b->launch->warps; n++) {
-		Warp *w = &b->warps[n];
-		free(w->file), free(w->local), free(w->local_valid), free(w->copies);
-	}
-	free(b->shared), free(b->shared_valid), free(b->lines), free(b);
+	pthread_mutex_lock(&lock);
+	b->next = idle;
+	idle = b;
+	pthread_mutex_unlock(&lock);
 }
 
 static void run_block(Block *b) {
@@ -105,15 +132,21 @@ static void run_block(Block *b) {
 		run_warps(b);
 }
 
-// work takes blocks in ascending order until none is left, or a lower one has found something.
-static void *work(void *launch) {
-	Launch *l = launch;
-	Block *b = open_block(l);
-	for (u64 n; (n = atomic_fetch_add(&l->next, 1)) < l->blocks && n < l->failed;) {
-		begin_block(b, n);
-		run_block(b);
-		atomic_fetch_add(&l->executed, b->executed);
-	}
+// take runs the next block, unless none is left or a lower one has found something.
+static bool take(Block *b) {
+	Launch *l = b->launch;
+	u64 n = atomic_fetch_add(&l->next, 1);
+	if (n >= l->blocks || n >= l->failed)
+		return false;
+	begin_block(b, n);
+	run_block(b);
+	atomic_fetch_add(&l->executed, b->executed);
+	return true;
+}
+
+static void *help(void *launch) {
+	Block *b = open_block(launch);
+	while (take(b)) {}
 	close_block(b);
 	return NULL;
 }
@@ -125,14 +158,22 @@ u32 host_threads(void) {
 	return n < 1 ? 1 : n > 256 ? 256 : (u32)n;
 }
 
+// run_launch has help where the first block shows that the others are worth a thread.
 void run_launch(Launch *l) {
 	pthread_t helpers[256];
 	u32 n = 0, threads = host_threads();
 	l->blocks = (u64)l->grid[0] * l->grid[1] * l->grid[2];
 	l->failed = UINT64_MAX;
-	while (n + 1 < threads && n + 1 < l->blocks && pthread_create(&helpers[n], NULL, work, l) == 0)
+	if (!l->kernel->placed)
+		place_registers(l->kernel);
+	Block *b = open_block(l);
+	take(b);
+	if (l->executed * (l->blocks - 1) < worth_a_thread)
+		threads = 1;
+	while (n + 1 < threads && n + 2 < l->blocks && pthread_create(&helpers[n], NULL, help, l) == 0)
 		n++;
-	work(l);
+	while (take(b)) {}
+	close_block(b);
 	while (n-- > 0)
 		pthread_join(helpers[n], NULL);
 }

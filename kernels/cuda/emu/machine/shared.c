@@ -31,8 +31,8 @@ __attribute__((noreturn, noinline)) static void race(Warp *w, const Ins *i, int 
 }
 
 // add_reader keeps earlier readers that w does not know to be done. Who knows w's read then knows all that it left out. Readers
-// of different bytes are forgotten: which of them had which is not kept.
-static inline void add_reader(Warp *w, Granule *g, int lane, u32 bytes) {
+// of different bytes are forgotten: which of them had which is not kept. alike: the reader before had as many bytes.
+static inline void add_reader(Warp *w, Granule *g, int lane, u32 bytes, bool alike) {
 	const Block *b = w->block;
 	u32 old = g->read < b->start ? 0 : g->readers, known = 0;
 	if (g->read != b->clock)
@@ -41,7 +41,7 @@ static inline void add_reader(Warp *w, Granule *g, int lane, u32 bytes) {
 	if (known == old)
 		old = 0;
 	bool mixed = old && g->bytes >> 4 != bytes;
-	g->lane = old && g->lane != lane ? MANY : (u8)lane;
+	g->lane = old && (g->lane != lane || !alike) ? MANY : (u8)lane;
 	g->readers = mixed ? 0 : old | 1u << w->id;
 	g->bytes = (u8)((g->bytes & 15) | bytes << 4);
 	g->read = b->clock;
@@ -55,7 +55,7 @@ static inline void touch(Warp *w, const Ins *i, Granule *g, int lane, u32 at, u3
 		race(w, i, lane, at, how, true, g->writer);
 	if (how == READ) {
 		if (g->read != b->clock || g->readers != 1u << w->id || g->lane != lane || g->bytes >> 4 != bytes)
-			add_reader(w, g, lane, bytes);
+			add_reader(w, g, lane, bytes, true);
 		return;
 	}
 	int reader = g->bytes >> 4 & bytes && !i->strong ? unordered_reader(w, g, lane) : -1;
@@ -69,21 +69,82 @@ static inline void touch(Warp *w, const Ins *i, Granule *g, int lane, u32 at, u3
 
 static inline u32 part(u32 at, u32 n) { return n >= 4 ? 15 : ((1u << n) - 1) << (at & 3); }
 
-// touch_all keeps one record for 16 bytes as long as they are read and written as a whole in this block, then one for every four.
-static inline void touch_all(Warp *w, const Ins *i, int lane, u32 at, u32 n, How how) {
+// is_quiet: w knows all that was done with these bytes.
+static bool is_quiet(const Warp *w, const Granule *g) {
+	return (!(g->bytes & 15) || is_past(w->block, w->id, g->writer / LANES, g->written)) && unordered_reader(w, g, -1) < 0;
+}
+
+// folds: a line that is written as a whole has one record again, where nobody is in the way.
+static bool folds(const Warp *w, Line *line, const Granule *words) {
+	for (u32 p = 0; p < 4; p++)
+		if (!is_quiet(w, &words[p]))
+			return false;
+	*line = (Line){0};
+	return true;
+}
+
+// touch_line puts an access to all 16 bytes on record, of lanes from `lane` on that have `each` bytes; false, and nothing is on
+// record, where that needs a closer look.
+static inline bool touch_line(Warp *w, const Ins *i, u32 n, int lane, u32 each, How how) {
 	Block *b = w->block;
-	Line *line = &b->lines[at / 16];
-	if (n == 16 && line->fine_since != b->start) {
-		touch(w, i, &line->whole, lane, at, 15, how);
-		return;
+	Line *line = &b->lines[n];
+	Granule *g = &line->whole;
+	u16 me = (u16)(w->id * LANES + (u32)lane);
+	if (i->strong || (line->fine_since == b->start && (how == READ || !folds(w, line, &b->words[4 * n]))))
+		return false;
+	bool mine = g->writer == me && line->written_each == each, alike = line->read_each == each;
+	if (!mine && g->bytes & 15 && !is_past(b, w->id, g->writer / LANES, g->written))
+		return false;
+	if (how == READ) {
+		if (g->read != b->clock || g->readers != 1u << w->id || g->lane != lane || !alike)
+			add_reader(w, g, lane, 15, alike);
+		line->read_each = (u8)each;
+		return true;
 	}
-	if (line->fine_since != b->start) {
-		line->fine_since = b->start;
-		for (u32 p = 0; p < 4; p++)
-			line->part[p] = line->whole;
+	if (g->bytes >> 4 && unordered_reader(w, g, alike ? lane : -1) >= 0)
+		return false;
+	g->bytes |= 15;
+	g->writer = me;
+	g->written = b->clock;
+	line->written_each = (u8)each;
+	return true;
+}
+
+// refine gives each word of a line its own record of what the line's says.
+static void refine(const Block *b, Line *line, Granule *words) {
+	line->fine_since = b->start;
+	for (u32 p = 0; p < 4; p++) {
+		words[p] = line->whole;
+		if (line->written_each)
+			words[p].writer += (u16)(p * 4 / line->written_each);
+		if (line->read_each && words[p].lane != MANY)
+			words[p].lane += (u8)(p * 4 / line->read_each);
 	}
-	for (u32 p = at & ~3u; p < at + n; p += 4)
-		touch(w, i, &line->part[p / 4 % 4], lane, p, part(at, n), how);
+}
+
+// touch_lanes puts the accesses of lanes on record that follow one another, n bytes each: by lines as long as these are read and
+// written as a whole, by words otherwise.
+__attribute__((noinline)) static void touch_lanes(Warp *w, const Ins *i, int lane, u32 lanes, u32 at, u32 n, How how) {
+	Block *b = w->block;
+	for (u32 done; lanes; lanes -= done, lane += (int)done, at += done * n) {
+		Line *line = &b->lines[at / 16];
+		done = n >= 4 && !(at & 15) ? 16 / n : LANES + 1;
+		if (done <= lanes && touch_line(w, i, at / 16, lane, n, how))
+			continue;
+		done = 1;
+		if (line->fine_since != b->start)
+			refine(b, line, &b->words[at / 16 * 4]);
+		for (u32 p = at & ~3u; p < at + n; p += 4)
+			touch(w, i, &b->words[p / 4], lane, p, part(at, n), how);
+	}
+}
+
+static inline void touch_lane(Warp *w, const Ins *i, int lane, u32 at, u32 n, How how) {
+	const Block *b = w->block;
+	if (n == 4 && b->lines[at / 16].fine_since == b->start)
+		touch(w, i, &b->words[at / 4], lane, at, 15, how);
+	else if (n != 16 || !touch_line(w, i, at / 16, lane, 16, how))
+		touch_lanes(w, i, lane, 1, at, n, how);
 }
 
 __attribute__((noreturn, noinline)) static void outside(Warp *w, const Ins *i, int lane, u32 at, u32 n) {
@@ -121,9 +182,14 @@ static bool present(const u8 *valid, u32 n, u8 *worst) {
 
 static inline bool all_present(const u8 *valid, u32 n) {
 	const u64 all = 0x0101010101010101;
-	if (n == 16)
-		return !memcmp(valid, &all, 8) && !memcmp(valid + 8, &all, 8);
-	return n == 4 && !memcmp(valid, &all, 4);
+	u64 off = 0, x;
+	for (; n >= 8; n -= 8, valid += 8) {
+		memcpy(&x, valid, 8);
+		off |= x ^ all;
+	}
+	for (; n; n--)
+		off |= *valid++ ^ PRESENT;
+	return !off;
 }
 
 // shared_at checks one lane's access and gives its place on the host.
@@ -137,16 +203,29 @@ u8 *shared_at(Warp *w, const Ins *i, int lane, u32 at, u32 n, How how) {
 				"(cp.async.wait_group) before the barrier", n, at);
 		find(w, i, lane, UNINITIALISED, "it reads %u bytes at %u of shared memory that nothing has written", n, at);
 	}
-	touch_all(w, i, lane, at, n, how == READ ? READ : WRITE);
+	touch_lane(w, i, lane, at, n, how == READ ? READ : WRITE);
 	if (how != READ)
 		mark(valid, PRESENT, n);
+	return b->shared + at;
+}
+
+// shared_run does so for lanes whose bytes, n each, follow one another; NULL, where one of them may not be.
+u8 *shared_run(Warp *w, const Ins *i, u32 lane, u32 lanes, u32 at, u32 n, How how) {
+	Block *b = w->block;
+	u32 size = b->launch->shared_bytes, all = lanes * n;
+	u8 *valid = b->shared_valid + at;
+	if (at > size || all > size - at || at & (n - 1) || (how == READ && !all_present(valid, all)))
+		return NULL;
+	touch_lanes(w, i, (int)lane, lanes, at, n, how);
+	if (how != READ)
+		memset(valid, PRESENT, all);
 	return b->shared + at;
 }
 
 // shared_will_arrive marks the place of an asynchronous copy: until the wait, nobody may read there.
 void shared_will_arrive(Warp *w, const Ins *i, int lane, u32 at, u32 n) {
 	bounds(w, i, lane, at, n);
-	touch_all(w, i, lane, at, n, WRITE);
+	touch_lane(w, i, lane, at, n, WRITE);
 	mark(w->block->shared_valid + at, UNDER_WAY, n);
 	mark(w->block->shared + at, 0xff, n);
 }
@@ -165,13 +244,4 @@ u8 *local_at(Warp *w, const Ins *i, int lane, u32 at, u32 n, How how) {
 	if (how != READ)
 		memset(w->local_valid + place, PRESENT, n);
 	return w->local + place;
-}
-
-// any_at resolves a generic address.
-u8 *any_at(Warp *w, const Ins *i, int lane, u64 address, u32 n, How how) {
-	switch (address >> 32) {
-	case SHARED_WINDOW: return shared_at(w, i, lane, (u32)address, n, how);
-	case LOCAL_WINDOW: return local_at(w, i, lane, (u32)address, n, how);
-	default: return global_at(w, i, lane, address, n, how);
-	}
 }
