@@ -2,6 +2,7 @@ package compare
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/seed-7879b91d/grpo/internal/report"
@@ -47,7 +48,7 @@ func (c *Comparison) title() string {
 	}
 	switch {
 	case best == nil:
-		return report.Count(len(c.Runs), "run") + ", no two on the same held-out problems"
+		return report.Count(len(c.Runs), "run") + ", not compared problem by problem"
 	case few(best.Greedy.Change.Problems):
 		return fmt.Sprintf("%s, and %s, too few to say which is best", report.Count(len(c.Runs), "run"),
 			report.Count(best.Greedy.Change.Problems, "held-out problem"))
@@ -60,7 +61,7 @@ func (c *Comparison) title() string {
 }
 
 func (c *Comparison) detail() string {
-	if len(c.Pairs) < 2 {
+	if len(c.Pairs) < 2 || !slices.ContainsFunc(c.Pairs, func(p Pair) bool { return p.Greedy != nil }) {
 		return ""
 	}
 	return fmt.Sprintf("Each run is compared with %s alone, and intervals of 95 %% are each for itself: of twenty runs that are the same one "+
@@ -77,7 +78,7 @@ func (c *Comparison) rows(cells func(i int, r *Run) []string) (rows []report.Tab
 func (c *Comparison) scoreTable() report.Table {
 	against := "against " + cut(c.Base.Name, mostName)
 	t := report.Table{ID: "scores", Title: "Held-out problems", Lead: "intervals of 95 %",
-		Header: []string{"run", "after step", "greedy", against, "", "sampled", against, "pass@k"}}
+		Header: []string{"run", "after step", "greedy", against, "by chance?", "sampled", against, "pass@k"}}
 	t.Rows = c.rows(func(_ int, r *Run) []string {
 		w := c.scoreWords(r)
 		out := []string{w[0], w[1], w[2], "–", w[3], "–", w[4]}
@@ -163,7 +164,7 @@ func (c *Comparison) problemTable() *report.Table {
 
 // curves are the runs over each other.
 func curves(runs []*Run) []report.CurveGroup {
-	held := report.CurveGroup{ID: "held-out", Title: "Held-out problems", Scattered: true, Charts: []report.CurveChart{
+	held := report.CurveGroup{ID: "held-out", Title: "Held-out problems over the run", Scattered: true, Charts: []report.CurveChart{
 		{Title: "pass@1, greedy", Share: true}, {Title: "pass@1, sampled", Share: true}, {Title: "pass@k", Share: true}}}
 	for i, r := range runs {
 		var steps []int
@@ -188,7 +189,7 @@ func curves(runs []*Run) []report.CurveGroup {
 		chart report.CurveChart
 		of    func(*Step) float64
 	}{
-		{report.CurveChart{Title: "Mean reward"}, reward},
+		{report.CurveChart{Title: "Mean reward", Rate: true}, reward},
 		{report.CurveChart{Title: "KL of a step", Note: "between the policies before and after it"}, kl},
 		{report.CurveChart{Title: "KL from the reference"}, klRef},
 		{report.CurveChart{Title: "Entropy", Note: "nats per token"}, entropy},

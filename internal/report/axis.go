@@ -56,12 +56,14 @@ func evalsAxis(steps []int) *axis {
 		span := [2]int{i * n / columns, (i + 1) * n / columns}
 		a.add(span, (place(span[0])+place(span[1]-1))/2, steps)
 	}
-	named := []int{}
-	for _, i := range marks(n) { // those that are too close to be read make room for later ones
-		for len(named) > 0 && place(i)-place(named[len(named)-1]) < legible {
+	named := []int{0}
+	for _, i := range marks(n)[1:] { // those that are too close to be read make room: the first and the last stay
+		for len(named) > 1 && place(i)-place(named[len(named)-1]) < legible {
 			named = named[:len(named)-1]
 		}
-		named = append(named, i)
+		if place(i)-place(0) >= legible {
+			named = append(named, i)
+		}
 	}
 	for _, i := range named {
 		a.Ticks = append(a.Ticks, tick{percentAt(place(i)), grouped(int64(steps[i]))})
@@ -203,7 +205,7 @@ func linear(low, high float64) *scale {
 	s := &scale{low: math.Floor(low/stride+1e-9) * stride, high: math.Ceil(high/stride-1e-9) * stride}
 	for i := range int(math.Round((s.high-s.low)/stride)) + 1 {
 		v := s.low + float64(i)*stride
-		s.Ticks = append(s.Ticks, tick{percentAt(s.place(v)), tickLabel(v, stride)})
+		s.Ticks = append(s.Ticks, tick{percentAt(s.place(v)), tickLabel(v, stride, max(-s.low, s.high))})
 	}
 	return s
 }
@@ -215,7 +217,7 @@ func logarithmic(low, high float64) *scale {
 	every := math.Ceil((to - from) / 5)
 	for e := from; e <= to; e += every {
 		v := math.Pow(10, e)
-		s.Ticks = append(s.Ticks, tick{percentAt(s.place(v)), tickLabel(v, v)})
+		s.Ticks = append(s.Ticks, tick{percentAt(s.place(v)), tickLabel(v, v, v)})
 	}
 	return s
 }
@@ -231,17 +233,19 @@ func roundUp(v float64) float64 {
 	return 10 * ten
 }
 
-// tickLabel writes a round number with the digits that its stride asks for.
-func tickLabel(v, stride float64) string {
+// tickLabel writes a round number with the digits that its stride asks for, in the unit that suits the most of its scale.
+func tickLabel(v, stride, most float64) string {
 	switch a := math.Max(math.Abs(v), stride); {
 	case math.Abs(v) < stride/2:
 		return "0"
-	case a >= 1e9 || a < 1e-2 && stride < 1e-4:
+	case most >= 1e9 || a < 1e-2 && stride < 1e-4:
 		return tidy(strconv.FormatFloat(v, 'g', 3, 64))
-	case a >= 1e6:
+	case most >= 1e6:
 		return tidy(strconv.FormatFloat(v/1e6, 'g', 4, 64)) + "M"
-	case a >= 1e4:
+	case most >= 1e4:
 		return tidy(strconv.FormatFloat(v/1e3, 'g', 4, 64)) + "k"
+	case stride >= 1:
+		return grouped(int64(math.Round(v)))
 	}
 	return strconv.FormatFloat(v, 'f', max(0, int(-math.Floor(math.Log10(stride)+1e-9))), 64)
 }

@@ -75,7 +75,7 @@ func (a *axis) reading() string {
 		lead = "thin lines show what was measured, thick ones the moving average"
 	}
 	switch n, points := a.spans[len(a.spans)-1][1], len(a.spans); {
-	case n >= points*3/2:
+	case 2*n >= 3*points:
 		lead += fmt.Sprintf("; a point stands for about %d steps", (n+points/2)/points)
 	case n > points:
 		lead += "; a point stands for a step or two"
@@ -136,7 +136,7 @@ func (r *run) learning(a *axis) section {
 			r.line("tests passed", "c3", rate, func(s *step) float64 { return s.Fraction }),
 			r.line("has a program", "c2", rate, func(s *step) float64 { return s.Format }),
 		}},
-		plot{title: "Groups that taught nothing", note: "share of groups whose completions all earned the same", share: true, stacked: true,
+		plot{title: "Groups of one outcome", note: "share of groups; they teach where rewards differ all the same", share: true, stacked: true,
 			series: []series{
 				r.line("all right", "c1", rate, func(s *step) float64 { return s.AllGood }),
 				r.line("all wrong", "c2", rate, func(s *step) float64 { return s.AllBad }),

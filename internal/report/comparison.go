@@ -51,6 +51,7 @@ type CurveChart struct {
 	Title, Note string
 	Share       bool // 0..1
 	Seconds     bool
+	Rate        bool // written as a share is, on a scale of its own
 	Curves      []Curve
 }
 
@@ -152,7 +153,7 @@ const mostName = 40
 func (c CurveChart) plot(at map[int]int, dots bool) plot {
 	format := number
 	switch {
-	case c.Share:
+	case c.Share, c.Rate:
 		format = rate
 	case c.Seconds:
 		format = seconds

@@ -33,7 +33,7 @@ func TestNamesBelowAChartKeepApart(t *testing.T) {
 	for _, x := range evalsAxis([]int{0, 1, 2, 3, 4, 500}).Ticks {
 		names = append(names, x.At+" "+x.Label)
 	}
-	require.Equal(t, []string{"2.8 4", "98.0 500"}, names)
+	require.Equal(t, []string{"2.0 0", "98.0 500"}, names)
 	require.Len(t, evalsAxis([]int{0, 20, 40, 60, 80, 100, 120}).Ticks, 7)
 }
 

@@ -92,7 +92,14 @@ func pathOf(name string) string {
 }
 
 // Progress, Sentence and Tone are as in the headline of its page.
-func (l Listed) Progress() string { return l.run.progress() + " steps" }
+func (l Listed) Progress() string {
+	text := l.run.progress()
+	if text == "1" || strings.HasSuffix(text, " of 1") {
+		return text + " step"
+	}
+	return text + " steps"
+}
+
 func (l Listed) Sentence() string { return l.run.verdict().Sentence }
 func (l Listed) Tone() string     { return l.run.verdict().Tone }
 

@@ -234,7 +234,7 @@ func show(s sample, which string) completion {
 		c.Reward = number(*s.Score.Reward)
 	}
 	if s.Score.Total > 0 {
-		c.Tests = strconv.Itoa(s.Score.Passed) + "/" + strconv.Itoa(s.Score.Total)
+		c.Tests = strconv.Itoa(s.Score.Passed) + " of " + strconv.Itoa(s.Score.Total)
 	}
 	if s.Advantage == s.Advantage {
 		c.Advantage = signed(s.Advantage)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"math"
 	"strconv"
+	"strings"
 	"unsafe"
 
 	"github.com/seed-7879b91d/grpo/internal/jsonl"
@@ -91,7 +92,10 @@ func named(quoted []byte) string {
 	if json.Unmarshal(quoted, &name) != nil {
 		name = string(quoted)
 	}
-	return name[:min(len(name), mostName)]
+	if len(name) > mostName {
+		return strings.ToValidUTF8(name[:mostName], "") + "…"
+	}
+	return name
 }
 
 // begin makes a group of its first completion.

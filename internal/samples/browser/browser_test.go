@@ -152,7 +152,7 @@ func TestAGroupFromNear(t *testing.T) {
 	page, read := ask(t, b, run, "view=group&step=2&group=0")
 	has(t, read, "Step 2, group 0: 1 of 2 right.")
 	has(t, read, "Add <two> numbers.")
-	require.Regexp(t, `Sample 0 best AC ?reward 1, advantage 0.5, tests 2 of 2, 2 tokens, mean log-probability -1.505`, read)
+	require.Regexp(t, `Sample 0 best AC ?reward 1, advantage .0.5, tests 2 of 2, 2 tokens, mean log-probability -1.505`, read)
 	require.Regexp(t, `Sample 1 worst WA ?reward 0.25`, read)
 	has(t, page, `<span class="line mark">&#43;</span>`)
 	has(t, page, `<span class="line mark">-</span>`)

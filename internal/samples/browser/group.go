@@ -222,7 +222,7 @@ func (p *page) answers(n *near, best, other *samples.Sample, alone bool, problem
 // about is what came of a completion.
 func about(s *samples.Sample, problem *Problem) *answer {
 	a := &answer{Sample: s.Sample, Tokens: len(s.Tokens), Verdict: chipOf(s.Score.Verdict), Reward: number(s.Score.Reward),
-		Advantage: number(s.Advantage), Note: look.Visible(look.Cut(s.Score.Note, 1000))}
+		Advantage: signed(s.Advantage), Note: look.Visible(look.Cut(s.Score.Note, 1000))}
 	if s.Score.Total > 0 {
 		a.Tests = fmt.Sprintf("%d of %d", s.Score.Passed, s.Score.Total)
 	}
@@ -273,5 +273,12 @@ func number(v *float64) string {
 	if v == nil {
 		return "none"
 	}
-	return strconv.FormatFloat(*v, 'g', 3, 64)
+	return look.Number(*v)
+}
+
+func signed(v *float64) string {
+	if v == nil {
+		return "none"
+	}
+	return look.Signed(*v)
 }

@@ -127,11 +127,15 @@ func (p *page) flips() error {
 	p.Flips = cut(p, all, "outcome", want)
 	p.Filter.Outcome = want
 	p.Filter.Outcomes = []choice{{"", "both ways", want == ""}, {"up", "not → solved", want == "up"}, {"down", "solved → not", want == "down"}}
-	p.Title = count(up+down, "flip")
-	p.Detail = fmt.Sprintf("%d times a problem was solved that had not been at the visit before, %d times the other way round. "+
-		"A problem is solved when any completion of the group is right; with few completions chance alone flips many.", up, down)
+	if p.Title = count(up+down, "flip"); up+down == 0 {
+		p.Title, p.Filter.Outcomes = "No flip in training", nil
+		p.Nothing = "No problem that was drawn twice changed sides. A problem is solved when any completion of the group is right."
+		return p.heldOut(want)
+	}
+	p.Detail = fmt.Sprintf("A problem was solved that had not been at the visit before: %s. The other way round: %s. "+
+		"A problem is solved when any completion of the group is right; with few completions chance alone flips many.", count(up, "time"), count(down, "time"))
 	if len(all) == 0 {
-		p.Nothing = "No problem that was drawn twice changed sides."
+		p.Nothing = "No problem changed sides this way."
 	}
 	return p.heldOut(want)
 }

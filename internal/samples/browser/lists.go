@@ -136,7 +136,7 @@ func reward(v float32) string {
 	if v != v {
 		return "none"
 	}
-	return strconv.FormatFloat(float64(v), 'g', 3, 32)
+	return look.Number(float64(v))
 }
 
 // filter is what a list of groups is held to.

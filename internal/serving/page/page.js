@@ -87,8 +87,8 @@ async function open() {
 	$("tokens").value = Math.min(256, room / 2 | 0);
 	$("tokens").max = room;
 	$("hint").textContent = names.length > 1
-		? "Whatever you ask goes to both, with the same seed. Colour the tokens to see how sure each was, and what training moved."
-		: "Ask it something. Colour the tokens to see how sure it was of each.";
+		? "Whatever you ask goes to both, with the same seed. Color the tokens to see how sure each was, and what training moved."
+		: "Ask it something. Color the tokens to see how sure it was of each.";
 	const tries = about.wording
 		? ["Define compute(x), which returns x plus 8.", "Read an integer x. Print x plus 1."]
 		: ["Write a Python function that reverses a string.", "Why is the sky blue?"];
