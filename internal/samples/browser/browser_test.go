@@ -217,7 +217,11 @@ func TestWhatIsNotThere(t *testing.T) {
 	require.Regexp(t, `Passed over: 1 part of the record ?rollouts.jsonl, byte 0: not a whole line of JSON`, read)
 	_, read = ask(t, b, of(t, completion(0, 0, 0, "p", "x", 1), `{"step":`, completion(1, 0, 0, "p", "x", 1)), "view=flips")
 	has(t, read, "Passed over: 1 part")
+	has(t, read, "No flip in training")
 	has(t, read, "No problem that was drawn twice changed sides.")
+	name := strings.Repeat("é", 150)
+	_, read = ask(t, b, of(t, completion(1, 0, 0, name, "x", 1)), "view=groups")
+	require.Regexp(t, `(^|[^é])é{100}…`, read)
 
 	var lines []string
 	for step := range 2*mostRows + 1 {
