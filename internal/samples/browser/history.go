@@ -133,7 +133,8 @@ func (p *page) flips() error {
 		return p.heldOut(want)
 	}
 	p.Detail = fmt.Sprintf("A problem was solved that had not been at the visit before: %s. The other way round: %s. "+
-		"A problem is solved when any completion of the group is right; with few completions chance alone flips many.", count(up, "time"), count(down, "time"))
+		"A problem is solved when any completion of the group is right; with few completions chance alone flips many.",
+		count(up, "time"), count(down, "time"))
 	if len(all) == 0 {
 		p.Nothing = "No problem changed sides this way."
 	}
