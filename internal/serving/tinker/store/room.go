@@ -18,7 +18,14 @@ type room struct {
 	mu    sync.Mutex
 	used  int64
 	since time.Time // when that was measured
+	asked int       // so often since
 }
+
+// What is known of the store's size is taken for true for so long, and for so many requests, each of which may write something.
+const (
+	fresh = 5 * time.Second
+	few   = 32
+)
 
 // spare is what is left to others on a disk of so many bytes: what was accepted has to be finished, too.
 func spare(disk int64) int64 { return min(1<<30, disk/20) }
@@ -45,11 +52,11 @@ func (s *Store) Room(most int64) error {
 	return err
 }
 
-// usage is what the files of the store take, which is looked at every few seconds.
+// usage is what the files of the store take, or took a little while ago.
 func (s *Store) usage() (int64, error) {
 	s.room.mu.Lock()
 	defer s.room.mu.Unlock()
-	if time.Since(s.room.since) < 5*time.Second {
+	if s.room.asked++; s.room.asked < few && time.Since(s.room.since) < fresh {
 		return s.room.used, nil
 	}
 	used := int64(0)
@@ -64,7 +71,7 @@ func (s *Store) usage() (int64, error) {
 		}
 		return nil
 	})
-	s.room.used, s.room.since = used, time.Now()
+	s.room.used, s.room.since, s.room.asked = used, time.Now(), 0
 	return used, err
 }
 

@@ -1,0 +1,26 @@
+package store
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// A store that fills up between two looks at it is found to be full after a few requests, however fast they come.
+func TestAStoreThatFillsUpFast(t *testing.T) {
+	s, r := newRun(t)
+	const most = 1 << 20
+	require.NoError(t, s.Room(most))
+	require.NoError(t, os.WriteFile(filepath.Join(r.dir, "much"), make([]byte, 2*most), 0o644))
+	asked := 1
+	for ; s.Room(most) == nil; asked++ {
+		require.Less(t, asked, few)
+	}
+	require.ErrorContains(t, s.Room(most), "the store has 2 MB of the 1 that it may take")
+	require.NoError(t, os.Remove(filepath.Join(r.dir, "much")))
+	for asked = 1; s.Room(most) != nil; asked++ {
+		require.Less(t, asked, few)
+	}
+}
