@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7879b91d/grpo/internal/racing"
 )
 
 // damage is done to a file of a checkpoint.
@@ -53,6 +55,7 @@ func (d damage) do(t *testing.T, checkpoint string) {
 // Every file of a checkpoint can be cut short, have a bit that is not as it was, or be gone: that is
 // told, and the last checkpoint that is whole is gone on from.
 func TestDamagedCheckpoints(t *testing.T) {
+	racing.Again(t)
 	o := newOracle(t)
 	folder := t.TempDir()
 	all := damages()
@@ -96,6 +99,7 @@ func TestDamagedCheckpoints(t *testing.T) {
 
 // What processes left that were killed while they wrote is gone when the run goes on, and only that.
 func TestLeftoversAreSwept(t *testing.T) {
+	racing.Again(t)
 	o := newOracle(t)
 	folder := filepath.Join(t.TempDir(), "[a-b]*")
 	run := filepath.Join(folder, "run")
