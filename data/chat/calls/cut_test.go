@@ -7,25 +7,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// cutOff joins what a reader makes of a text that was cut off.
-func cutOff(n Notation, pieces ...string) (h heard) {
-	r := NewReader(n, false)
-	take := func(parts []Part) {
-		for _, p := range parts {
-			h.Content += p.Content
-			if p.IsCall && p.Call == len(h.Calls) {
-				h.Calls = append(h.Calls, [2]string{p.Name})
-			}
-			if p.IsCall {
-				h.Calls[p.Call][1] += p.Arguments
-			}
-		}
-	}
-	for _, piece := range pieces {
-		take(r.Push(piece))
-	}
-	take(r.Cut())
-	return h
+// cutOff is what a reader makes of a text that was cut off.
+func cutOff(n Notation, pieces ...string) heard {
+	return hear(NewReader(n, false), (*Reader).Cut, pieces...)
 }
 
 // A call that is cut off is no content: it is told of as far as it came, or not at all, however the text came.

@@ -14,9 +14,13 @@ type heard struct {
 	Calls             [][2]string
 }
 
-func listen(n Notation, thinking bool, pieces ...string) (h heard) {
-	r := NewReader(n, thinking)
-	hear := func(parts []Part) {
+func listen(n Notation, thinking bool, pieces ...string) heard {
+	return hear(NewReader(n, thinking), (*Reader).End, pieces...)
+}
+
+// hear joins what a reader makes of a text that ends so.
+func hear(r *Reader, end func(*Reader) []Part, pieces ...string) (h heard) {
+	take := func(parts []Part) {
 		for _, p := range parts {
 			h.Thoughts += p.Thoughts
 			h.Content += p.Content
@@ -29,9 +33,9 @@ func listen(n Notation, thinking bool, pieces ...string) (h heard) {
 		}
 	}
 	for _, piece := range pieces {
-		hear(r.Push(piece))
+		take(r.Push(piece))
 	}
-	hear(r.End())
+	take(end(r))
 	return h
 }
 
