@@ -154,7 +154,7 @@ var homes = map[string][]string{
 	"github.com/dlclark/regexp2":        {"data"},
 	"github.com/parquet-go/parquet-go":  {"data", "internal/rows"},
 	"golang.org/x/text":                 {"data"},
-	"golang.org/x/sys":                  {"reward", "internal/tensorfile", "kernels/cpu", "data"},
+	"golang.org/x/sys":                  {"reward", "internal/cputime", "internal/tensorfile", "kernels/cpu", "data"},
 	"golang.org/x/term":                 {"cmd/grpo/screen"},
 	"github.com/goccy/go-yaml":          {"configs"},
 	"github.com/prometheus":             {"internal/serving/gate"},

@@ -31,6 +31,7 @@ type plot struct {
 type chart struct {
 	Title, Note, Spoken string
 	Ticks               []tick
+	Span                string // of the scale that has the ticks
 	XTicks              []tick
 	Shapes              []shape
 	Legend              []legend
@@ -113,7 +114,7 @@ func (p plot) lines(c *chart, a *axis, lines [][]column) {
 		}
 	}
 	y := p.scale(lines, bands)
-	c.Ticks = y.Ticks
+	c.Ticks, c.Span = y.Ticks, y.Span()
 	for i, s := range p.series {
 		at, low, high := a.at, bands[i][0], bands[i][1]
 		if low == nil {
@@ -145,7 +146,7 @@ func (p plot) lines(c *chart, a *axis, lines [][]column) {
 // measured are the columns that something is known of, and where they are.
 func measured(at []float64, line []column) (places []float64, known []column) {
 	for i, c := range line {
-		if c.mean == c.mean {
+		if c.Mean == c.Mean {
 			places, known = append(places, at[i]), append(known, c)
 		}
 	}
@@ -159,8 +160,8 @@ func (p plot) scale(lines [][]column, bands [][2][]column) *scale {
 	low, high := math.Inf(1), math.Inf(-1)
 	include := func(columns []column) {
 		for _, c := range columns {
-			if c.mean == c.mean {
-				low, high = min(low, c.low), max(high, c.high)
+			if c.Mean == c.Mean {
+				low, high = min(low, c.Low), max(high, c.High)
 			}
 		}
 	}
@@ -170,8 +171,8 @@ func (p plot) scale(lines [][]column, bands [][2][]column) *scale {
 		include(bands[i][0])
 		include(bands[i][1])
 		for _, c := range columns {
-			if c.mean == c.mean {
-				middle = append(middle, c.mean)
+			if c.Mean == c.Mean {
+				middle = append(middle, c.Mean)
 			}
 		}
 	}
@@ -192,7 +193,7 @@ func (p plot) stack(c *chart, lines [][]column) {
 	for i := range n {
 		total := 0.0
 		for _, line := range lines {
-			total += known0(line[i].mean)
+			total += known0(line[i].Mean)
 		}
 		tallest = max(tallest, total)
 	}
@@ -200,7 +201,7 @@ func (p plot) stack(c *chart, lines [][]column) {
 	if p.share {
 		y = linear(0, 1)
 	}
-	c.Ticks = y.Ticks
+	c.Ticks, c.Span = y.Ticks, y.Span()
 	gap := 0.0
 	if n <= 100 {
 		gap = 0.14 / float64(n)
@@ -208,12 +209,12 @@ func (p plot) stack(c *chart, lines [][]column) {
 	for k, line := range lines {
 		var path strings.Builder
 		for i := range n {
-			v := known0(line[i].mean)
+			v := known0(line[i].Mean)
 			if v <= 0 {
 				continue
 			}
 			left, right := float64(i)/float64(n)+gap/2, float64(i+1)/float64(n)-gap/2
-			bottom, top := permille(y.place(sums[i])), permille(y.place(sums[i]+v))
+			bottom, top := permille(y.Place(sums[i])), permille(y.Place(sums[i]+v))
 			path.WriteString("M" + permille(left) + " " + bottom + "V" + top + "H" + permille(right) + "V" + bottom + "z")
 			sums[i] += v
 		}
@@ -227,90 +228,10 @@ func (c *chart) add(class, color, path string) {
 	}
 }
 
-// trace is a line through values, with a gap where one is unknown.
-func trace(at, values []float64, y *scale) string {
-	var b strings.Builder
-	pen := false
-	for i, v := range values {
-		if v != v {
-			pen = false
-			continue
-		}
-		if !pen {
-			b.WriteString("M")
-		} else {
-			b.WriteString(" ")
-		}
-		b.WriteString(point(at[i], v, y))
-		if alone := !pen && (i+1 == len(values) || values[i+1] != values[i+1]); alone {
-			b.WriteString("h0")
-		}
-		pen = true
-	}
-	return b.String()
-}
-
-// extent is a line through the least and the greatest value of every column, in the order in which they
-// came, so that no spike is lost.
-func extent(at []float64, line []column, y *scale) string {
-	var places, values []float64
-	for i, c := range line {
-		ends := []float64{c.low, c.high}
-		switch {
-		case c.low == c.high || c.mean != c.mean:
-			ends = ends[:1]
-		case c.falls:
-			slices.Reverse(ends)
-		}
-		for _, v := range ends {
-			places, values = append(places, at[i]), append(values, v)
-		}
-	}
-	return trace(places, values, y)
-}
-
-func band(at []float64, low, high []column, y *scale) string {
-	var b strings.Builder
-	for i := 0; i < len(at); {
-		end := i
-		for end < len(at) && low[end].low == low[end].low && high[end].high == high[end].high {
-			end++
-		}
-		if end-i > 1 {
-			pen := "M"
-			for k := i; k < end; k++ {
-				b.WriteString(pen + point(at[k], high[k].high, y))
-				pen = " "
-			}
-			for k := end - 1; k >= i; k-- {
-				b.WriteString(" " + point(at[k], low[k].low, y))
-			}
-			b.WriteString("z")
-		} else if end-i == 1 { // an interval on its own
-			b.WriteString("M" + point(at[i]-0.004, high[i].high, y) + " " + point(at[i]+0.004, high[i].high, y) +
-				" " + point(at[i]+0.004, low[i].low, y) + " " + point(at[i]-0.004, low[i].low, y) + "z")
-		}
-		i = max(end, i+1)
-	}
-	return b.String()
-}
-
-func dots(at []float64, line []column, y *scale) string {
-	var b strings.Builder
-	for i, c := range line {
-		if c.mean == c.mean {
-			b.WriteString("M" + point(at[i], c.mean, y) + "h0")
-		}
-	}
-	return b.String()
-}
-
-func point(x, v float64, y *scale) string { return permille(x) + " " + permille(y.place(v)) }
-
 func readout(line []column, format func(float64) string) string {
 	words := make([]string, len(line))
 	for i, c := range line {
-		words[i] = strings.ReplaceAll(format(c.mean), " ", "\u00a0")
+		words[i] = strings.ReplaceAll(format(c.Mean), " ", "\u00a0")
 	}
 	return strings.Join(words, " ")
 }

@@ -15,11 +15,14 @@ type section struct {
 	Axis            *axis
 	Charts          []*chart
 	Still           []legend
+	plots           []plot // that it is drawn of
 }
 
-// add draws plots into the section; those that nothing is known about are left out.
-func (s *section) add(plots ...plot) {
-	for _, p := range plots {
+func (s *section) add(plots ...plot) { s.plots = append(s.plots, plots...) }
+
+// drawn is the section with its plots as charts; those that nothing is known about are left out.
+func (s section) drawn() section {
+	for _, p := range s.plots {
 		switch c := p.draw(s.Axis); {
 		case c == nil:
 		case c.Still:
@@ -28,16 +31,17 @@ func (s *section) add(plots ...plot) {
 			s.Charts = append(s.Charts, c)
 		}
 	}
+	return s
 }
 
 // sections are the charts, what a reader asks first coming first.
 func (r *run) sections() []section {
 	var out []section
 	if len(r.evals) > 1 { // one has its place at the top
-		out = append(out, r.heldOut())
+		out = append(out, r.heldOut().drawn())
 	}
 	if len(r.held) > 1 {
-		out = append(out, r.heldRows())
+		out = append(out, r.heldRows().drawn())
 	}
 	if len(r.steps) > 0 {
 		steps := make([]int, len(r.steps))
@@ -45,13 +49,18 @@ func (r *run) sections() []section {
 			steps[i] = s.Step
 		}
 		a := stepsAxis(steps)
-		for _, make := range []func(*axis) section{r.lessons, r.learning, r.completions, r.optimizer, r.time} {
-			if s := make(a); len(s.Charts)+len(s.Still) > 0 {
+		for _, s := range r.ofSteps(a) {
+			if s = s.drawn(); len(s.Charts)+len(s.Still) > 0 {
 				out = append(out, s)
 			}
 		}
 	}
 	return out
+}
+
+// ofSteps are the sections whose charts have a value for each step.
+func (r *run) ofSteps(a *axis) []section {
+	return []section{r.lessons(a), r.learning(a), r.completions(a), r.optimizer(a), r.time(a)}
 }
 
 // Many tells whether the legend would take more room than the curves.

@@ -143,6 +143,7 @@ func (g CurveGroup) section() (s section, ok bool) {
 	for _, chart := range g.Charts {
 		s.add(chart.plot(at, g.Scattered))
 	}
+	s = s.drawn()
 	return s, len(s.Charts)+len(s.Still) > 0
 }
 

@@ -16,7 +16,7 @@ func TestAMovingAverageEndsWithItsValues(t *testing.T) {
 		if i == 10 || i >= 25 && i < 40 || i >= 58 {
 			v = nan
 		}
-		columns[i] = column{mean: v, low: v, high: v}
+		columns[i] = column{Mean: v, Low: v, High: v}
 	}
 	for i, v := range smooth(columns) {
 		if i >= 25 && i < 40 || i >= 58 {

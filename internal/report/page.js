@@ -3,39 +3,43 @@ const all = what => [...document.querySelectorAll(what)];
 
 // Pointing at a name of a legend shows its curve alone.
 const alone = figure => {
-	const paths = [...figure.querySelectorAll("path")], keys = [...figure.querySelectorAll(".key")];
+	const paths = () => figure.querySelectorAll("path"), keys = [...figure.querySelectorAll(".key")];
 	if (2 > keys.length) return;
 	for (const key of keys) {
 		const of = key.className.slice("key".length);
-		key.addEventListener("pointerenter", () => paths.forEach(p => p.classList.toggle("dim", !p.getAttribute("class").endsWith(of))));
-		key.addEventListener("pointerleave", () => paths.forEach(p => p.classList.remove("dim")));
+		key.addEventListener("pointerenter", () => paths().forEach(p => p.classList.toggle("dim", !p.getAttribute("class").endsWith(of))));
+		key.addEventListener("pointerleave", () => paths().forEach(p => p.classList.remove("dim")));
 	}
 };
 
-// Pointing at a chart reads all charts of its section at that step. Without this the page lacks nothing else.
+// Pointing at a chart reads all charts of its section at that step. Without this the page lacks nothing else. Where a page goes on, by is
+// how much narrower its charts have become.
 const read = section => {
 	const at = section.dataset.at.split(" ").map(Number), label = section.dataset.label.split(" ");
 	const slots = [...section.querySelectorAll("[data-v]")].map(e => ({ e, rest: e.textContent, values: e.dataset.v.split(" ") }));
 	const whens = section.querySelectorAll(".when"), cursors = section.querySelectorAll(".cursor");
+	const reading = { at, label, slots, by: 1, now: null };
 	const nearest = x => at.reduce((best, p, i) => (Math.abs(at[best] - x) > Math.abs(p - x) ? i : best), 0);
 	const show = i => {
+		reading.now = i;
 		for (const s of slots) s.e.textContent = i === null ? s.rest : s.values[i];
 		for (const w of whens) w.textContent = i === null ? "latest" : "step " + label[i];
 		for (const c of cursors) {
 			c.style.visibility = i === null ? "" : "visible";
-			if (i !== null) c.style.left = at[i] / 10 + "%";
+			if (i !== null) c.style.left = (at[i] * reading.by) / 10 + "%";
 		}
 	};
 	const point = event => {
 		const plot = event.target.closest(".plot");
 		if (!plot) return show(null);
 		const box = plot.getBoundingClientRect();
-		show(nearest(1000 * (event.clientX - box.left) / box.width));
+		show(nearest(1000 * (event.clientX - box.left) / box.width / reading.by));
 	};
 	section.querySelectorAll("figure").forEach(alone);
 	section.addEventListener("pointermove", point);
 	section.addEventListener("pointerdown", point);
 	section.addEventListener("pointerleave", () => show(null));
+	section.reading = Object.assign(reading, { show });
 };
 all("[data-at]").forEach(read);
 

@@ -241,18 +241,18 @@ func TestColumnsKeepExtremes(t *testing.T) {
 			}
 		}
 		low, high := slices.Min(held), slices.Max(held)
-		require.Equal(t, low, c.low)
-		require.Equal(t, high, c.high)
-		require.InDelta(t, mean(held), c.mean, 1e-12)
-		require.Equal(t, slices.Index(held, high) < slices.Index(held, low), c.falls)
+		require.Equal(t, low, c.Low)
+		require.Equal(t, high, c.High)
+		require.InDelta(t, mean(held), c.Mean, 1e-12)
+		require.Equal(t, slices.Index(held, high) < slices.Index(held, low), c.Falls)
 	}
 	require.Equal(t, len(values), seen, "every value is in exactly one column")
-	require.True(t, math.IsNaN(gather([]float64{nan}).mean))
+	require.True(t, math.IsNaN(gather([]float64{nan}).Mean))
 
 	// A moving average of a straight line is the line, to its ends.
 	line := make([]column, 60)
 	for i := range line {
-		line[i] = column{mean: 3 + 2*float64(i)}
+		line[i] = column{Mean: 3 + 2*float64(i)}
 	}
 	for i, v := range smooth(line) {
 		require.InDelta(t, 3+2*float64(i), v, 1e-9)
@@ -262,7 +262,7 @@ func TestColumnsKeepExtremes(t *testing.T) {
 func TestLinesHaveGapsWhereNothingIsKnown(t *testing.T) {
 	y := linear(0, 1)
 	require.Equal(t, "M0 1000 250 0M750 500h0", trace([]float64{0, 0.25, 0.5, 0.75}, []float64{0, 1, nan, 0.5}, y))
-	known := func(v float64) column { return column{mean: v, low: v, high: v} }
+	known := func(v float64) column { return column{Mean: v, Low: v, High: v} }
 	unknown := known(nan)
 	require.Equal(t, "M0 0 500 500 500 1000 0 1000z",
 		band([]float64{0, 0.5, 1}, []column{known(0), known(0), unknown}, []column{known(1), known(0.5), unknown}, y))

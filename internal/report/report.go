@@ -90,7 +90,7 @@ func (r *run) page() page {
 	}
 	p.Rules, p.Once = r.rules()
 	p.Deeds = r.piloted()
-	p.Title = p.Name + ": " + r.progress() + " steps"
+	p.Title = r.title()
 	if n := len(r.evals); n > 0 {
 		p.HeldOut = r.evals[n-1].Problems
 	}
@@ -100,6 +100,8 @@ func (r *run) page() page {
 	p.Checkpoints, p.Kept = r.listed()
 	return p
 }
+
+func (r *run) title() string { return look.Visible(r.name) + ": " + r.progress() + " steps" }
 
 // Columns is the number of charts side by side.
 func (s section) Columns() string { return strconv.Itoa(min(len(s.Charts), 2)) }

@@ -101,12 +101,16 @@ func (s *Server) metrics(w http.ResponseWriter, _ *http.Request) {
 	}
 	maps.DeleteFunc(s.gauges.runs, func(dir string, _ *gauge) bool { return !there[dir] })
 	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
-	for _, family := range []struct{ name, help, text string }{
-		{"grpo_run_up", "Whether a process trains the run.", up.String()},
-		{"grpo_run_step", "Steps that the run has on record.", steps.String()},
-		{"grpo_run_value", "What the last step or evaluation has under a key of metrics.jsonl, and of train_log.jsonl as timing.", all.String()},
+	const seconds = "grpo_watch_processor_seconds_total"
+	spent := fmt.Sprintf("%s %.6f\n", seconds, time.Duration(s.spent.Load()).Seconds())
+	for _, family := range []struct{ name, kind, help, text string }{
+		{"grpo_run_up", "gauge", "Whether a process trains the run.", up.String()},
+		{"grpo_run_step", "gauge", "Steps that the run has on record.", steps.String()},
+		{seconds, "counter", "Processor time of looking at runs, of drawing, and of telling who looks.", spent},
+		{"grpo_run_value", "gauge", "What the last step or evaluation has under a key of metrics.jsonl, and of train_log.jsonl as timing.",
+			all.String()},
 	} {
-		fmt.Fprintf(w, "# HELP %s %s\n# TYPE %s gauge\n%s", family.name, family.help, family.name, family.text)
+		fmt.Fprintf(w, "# HELP %s %s\n# TYPE %s %s\n%s", family.name, family.help, family.name, family.kind, family.text)
 	}
 }
 

@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"os"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/seed-7879b91d/grpo/internal/report"
@@ -27,7 +27,7 @@ type Options struct {
 	// Keep says that the index of a large run's completions may be written beside them.
 	Keep bool
 	// Later says that paths which are not there may be there later. Gentle is for a process that has something else to do: what is drawn
-	// takes less than a hundredth of its time, and a browser hears of a change as late as that needs.
+	// takes less than a 300th of its time, and what steps do not have in numbers is as late as that needs.
 	Later, Gentle bool
 	// Lets tells whether a ticket is good: who asks shows it, first in the address and then as a cookie. nil: nobody needs one.
 	Lets  func(ticket string) bool
@@ -44,40 +44,44 @@ type Server struct {
 	runs  map[string]*run // by name
 	order []string
 	fresh chan struct{} // closed with each change
-	drawn map[string]drawing
+	drawn map[string]*drawing
 	took  time.Duration // the longest of the last drawings
 
+	telling sync.Mutex
+	news    map[string]*news // by name
+
 	gauges gauges
+	spent  atomic.Int64 // nanoseconds of processor time
 }
 
-// drawing is a page as it was drawn from a version of its run.
+// drawing is a page as it was drawn from a version of its run. Who draws it holds the lock of it, and of what is inside that of the server.
 type drawing struct {
+	sync.Mutex
 	version string
 	page    []byte
+	at      time.Time
 }
 
-// What is drawn takes a small part of the time, and a browser hears of a change within a second all the same.
+// What is drawn takes a small part of the time. Steps are told in numbers meanwhile.
 const (
-	seldom = 30  // times as long as a page took is nothing drawn
-	hardly = 150 // likewise, beside a trainer
+	seldom = 30  // times as long as a page took is nothing drawn, but no longer than latest
+	hardly = 300 // likewise beside a trainer, but no sooner than latest
 	latest = 700 * time.Millisecond
 )
 
-// rest waits before a browser is told of a change: for what else changes with it, and until enough time has gone since it was told of
-// another. One that comes after a while is told at once.
-func (s *Server) rest(ctx context.Context, told time.Time) bool {
+// pause is how long to wait before a browser is told of a change to a page: for what else changes with it, and until enough time has gone
+// since it was told of another, or anybody had the page drawn. One that comes after a while is told at once.
+func (s *Server) pause(name string, told time.Time) time.Duration {
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	apart := min(seldom*s.took, latest)
 	if s.Gentle {
 		apart = max(hardly*s.took, latest)
 	}
-	s.mu.Unlock()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-time.After(max(apart-time.Since(told), often)):
-		return true
+	if d := s.drawn[name]; d != nil && d.at.After(told) {
+		told = d.at
 	}
+	return max(apart-time.Since(told), often)
 }
 
 // How often files are looked at, and folders for new runs; and how often a browser hears that the server is there.
@@ -87,17 +91,19 @@ const (
 	alive  = 15 * time.Second
 )
 
+const eventsPath = "/events"
+
 // New makes a server, which has looked once.
 func New(o Options) (*Server, error) {
-	s := &Server{Options: o, mux: http.NewServeMux(), runs: map[string]*run{}, fresh: make(chan struct{}), drawn: map[string]drawing{},
-		samples: browser.New(o.Samples, o.Keep), gauges: gauges{runs: map[string]*gauge{}}}
+	s := &Server{Options: o, mux: http.NewServeMux(), runs: map[string]*run{}, fresh: make(chan struct{}), drawn: map[string]*drawing{},
+		news: map[string]*news{}, samples: browser.New(o.Samples, o.Keep), gauges: gauges{runs: map[string]*gauge{}}}
 	if err := s.look(true); err != nil {
 		return nil, err
 	}
 	s.mux.HandleFunc("GET /{$}", s.list)
 	s.mux.HandleFunc("GET /run/{name...}", s.one)
 	s.mux.HandleFunc("GET /samples/{name...}", s.completions)
-	s.mux.HandleFunc("GET /events", s.events)
+	s.mux.HandleFunc("GET "+eventsPath, s.events)
 	s.mux.HandleFunc("GET "+metricsPath, s.metrics)
 	return s, nil
 }
@@ -122,7 +128,7 @@ func (s *Server) Watch(ctx context.Context) {
 			if search {
 				searched = now
 			}
-			s.look(search) // a folder that went away may come back
+			s.counted(func() { s.look(search) }) // a folder that went away may come back
 		}
 	}
 }
@@ -200,7 +206,11 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("X-Frame-Options", "DENY")
 	h.Set("Referrer-Policy", "no-referrer")
 	h.Set("Cache-Control", "no-store")
-	s.mux.ServeHTTP(w, r)
+	if r.URL.Path == eventsPath { // which goes on for as long as somebody looks
+		s.mux.ServeHTTP(w, r)
+		return
+	}
+	s.counted(func() { s.mux.ServeHTTP(w, r) })
 }
 
 const cookie = "grpo_watch"
@@ -228,8 +238,7 @@ func (s *Server) enter(w http.ResponseWriter, r *http.Request) bool {
 
 // list draws all runs.
 func (s *Server) list(w http.ResponseWriter, _ *http.Request) {
-	version, _ := s.Version("")
-	s.page(w, "", version, func() ([]byte, error) {
+	s.page(w, "", func() ([]byte, error) {
 		var listed []report.Listed
 		for _, name := range s.Runs() {
 			dir, state, ok := s.Where(name)
@@ -254,8 +263,7 @@ func (s *Server) one(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "there is no run of that name here", http.StatusNotFound)
 		return
 	}
-	version, _ := s.Version(name)
-	s.page(w, name, version, func() ([]byte, error) {
+	s.page(w, name, func() ([]byte, error) {
 		var statement func(string) string
 		if s.Statement != nil {
 			statement = func(problem string) string { return s.Statement(dir, problem) }
@@ -283,60 +291,42 @@ func (s *Server) seen(name string) (dir string, state report.State, ok bool) {
 }
 
 // page answers with a page, which is drawn once for each version however many look.
-func (s *Server) page(w http.ResponseWriter, name, version string, draw func() ([]byte, error)) {
+func (s *Server) page(w http.ResponseWriter, name string, draw func() ([]byte, error)) {
 	s.mu.Lock()
-	d, drawn := s.drawn[name]
-	s.mu.Unlock()
-	if !drawn || d.version != version {
-		began := time.Now()
-		page, err := draw()
-		if errors.Is(err, os.ErrNotExist) {
-			http.Error(w, "the run is not there any more", http.StatusNotFound)
-			return
-		}
-		if err != nil {
-			http.Error(w, err.Error(), http.StatusInternalServerError)
-			return
-		}
-		d = drawing{version, page}
-		s.mu.Lock()
-		s.drawn[name], s.took = d, max(time.Since(began), s.took/2)
-		s.mu.Unlock()
+	d := s.drawn[name]
+	if d == nil {
+		d = &drawing{}
+		s.drawn[name] = d
 	}
-	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	w.Write(d.page)
+	s.mu.Unlock()
+	page, err := s.redrawn(d, name, draw)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		http.Error(w, "the run is not there any more", http.StatusNotFound)
+	case err != nil:
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+	default:
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		w.Write(page)
+	}
 }
 
-// events tells a browser of each change to a run, or to any.
-func (s *Server) events(w http.ResponseWriter, r *http.Request) {
-	name := r.URL.Query().Get("of")
-	w.Header().Set("Content-Type", "text/event-stream")
-	out := http.NewResponseController(w)
-	keep := time.NewTicker(alive)
-	defer keep.Stop()
-	last, fresh := s.Version(name)
-	told := time.Time{}
-	for line := ": here\n\n"; ; {
-		if _, err := io.WriteString(w, line); err != nil || out.Flush() != nil {
-			return
-		}
-		for changed := false; !changed; {
-			select {
-			case <-r.Context().Done():
-				return
-			case <-keep.C:
-				line, changed = ": here\n\n", true
-			case <-fresh:
-				var now string
-				if now, fresh = s.Version(name); now == last {
-					continue
-				}
-				if !s.rest(r.Context(), told) {
-					return
-				}
-				last, fresh = s.Version(name) // what came meanwhile is told with it
-				line, told, changed = "data: changed\n\n", time.Now(), true
-			}
-		}
+// redrawn is a page of the version that there is now.
+func (s *Server) redrawn(d *drawing, name string, draw func() ([]byte, error)) ([]byte, error) {
+	d.Lock()
+	defer d.Unlock()
+	version, _ := s.Version(name)
+	if d.page != nil && d.version == version {
+		return d.page, nil
 	}
+	began := time.Now()
+	page, err := draw()
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	d.version, d.page, d.at = version, page, began
+	s.took = max(time.Since(began), s.took/2)
+	return page, nil
 }

@@ -101,7 +101,7 @@ func TestPages(t *testing.T) {
 	require.NoError(t, syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB))
 }
 
-// A browser hears of a step of its run, of no other's, and of a run that begins.
+// A browser hears of a step of its run, in numbers and then that its page is another, of no other's, and of a run that begins.
 func TestEvents(t *testing.T) {
 	root := t.TempDir()
 	first, second := newRun(t, filepath.Join(root, "first"), 1), newRun(t, filepath.Join(root, "second"), 1)
@@ -130,12 +130,16 @@ func TestEvents(t *testing.T) {
 	one, all := follow("first"), follow("")
 	require.Equal(t, ": here", one())
 	require.Equal(t, ": here", all())
+	require.Equal(t, "event: steps", one())
+	require.Contains(t, one(), `data: [{"step":1,`)
 
 	step(t, second, 2)
 	require.NoError(t, s.look(false))
 	require.Equal(t, "data: changed", all())
 	step(t, first, 2)
 	require.NoError(t, s.look(false))
+	require.Equal(t, "event: steps", one())
+	require.Contains(t, one(), `data: [{"step":2,`)
 	require.Equal(t, "data: changed", one())
 	require.Equal(t, "data: changed", all())
 	_, page := get(t, s, "/run/first")

@@ -1,13 +1,13 @@
 // The report, the list of runs, the comparison and the samples in a browser: large and small, light and dark. URL is a `grpo watch` over
-// two runs and those of runs.mjs, EMPTY one over none; PAGES are files of pages; pictures go to PICTURES.
+// two runs and those of runs.mjs, which are in RUNS, EMPTY one over none; PAGES are files of pages; pictures go to PICTURES.
 import assert from "node:assert/strict";
-import { readFileSync, statSync } from "node:fs";
+import { appendFileSync, cpSync, readFileSync, statSync } from "node:fs";
 import { createRequire } from "node:module";
 import { basename } from "node:path";
 import { after, before, test } from "node:test";
 import { chromium } from "playwright-core";
 
-const { URL: url, EMPTY: empty, PAGES: files, PICTURES: pictures, CHROMIUM: program } = process.env;
+const { URL: url, EMPTY: empty, PAGES: files, RUNS: runs, PICTURES: pictures, CHROMIUM: program } = process.env;
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 let browser;
 before(async () => { browser = await chromium.launch({ executablePath: program, args: ["--no-sandbox"] }); });
@@ -105,3 +105,54 @@ test("pages are small", async () => {
 	const long = await (await fetch(url + "run/long")).text();
 	assert.ok(long.length < 5e6, `${long.length} bytes for a run of 500 steps`);
 });
+
+// ends are where the curves of the charts end, by what they are of; those of a chart that goes on are its tails.
+const ends = (page, which) => page.evaluate(which => Object.fromEntries([...document.querySelectorAll("[data-end] figure")].flatMap(f =>
+	[...f.querySelectorAll(which)].map(p => [`${f.querySelector("h3").textContent} ${p.getAttribute("class").split(" ").at(-1)}, ${f.querySelector(".plot").dataset.y}`,
+		p.getAttribute("d").replace(/h0$/, "").split(" ").slice(-2).join(" ")]))), which);
+
+// A page that is open goes on with steps as they are done, before it is drawn again; and their points are where that puts them.
+for (const [width, height] of [[1280, 900], [390, 844]]) {
+	for (const colorScheme of ["light", "dark"]) {
+		test(`a page goes on at ${width} pixels, ${colorScheme}`, async t => {
+			const context = await browser.newContext({ viewport: { width, height }, colorScheme, reducedMotion: "reduce" });
+			t.after(() => context.close());
+			const page = await context.newPage(), wrong = [], held = [], name = `goes-on-${width}-${colorScheme}`;
+			page.on("console", m => m.type() === "error" && wrong.push(m.text()));
+			page.on("pageerror", e => wrong.push(e.message));
+			cpSync(`${runs}/seed-0`, `${runs}/${name}`, { recursive: true });
+			let asked = 0;
+			await page.route(`${url}run/${name}`, route => asked++ < 2 ? route.continue() : held.push(route));
+			const second = page.waitForResponse(r => r.url().endsWith(name) && asked > 1);
+			await page.goto(`${url}run/${name}`, { waitUntil: "load" });
+			await second;
+			const last = log => readFileSync(`${runs}/${name}/${log}`, "utf8").trim().split("\n").map(l => JSON.parse(l)).findLast(l => !l.kind);
+			const steps = ["metrics.jsonl", "train_log.jsonl"].map(log => [log, last(log)]);
+			for (const step of [9, 10]) {
+				for (const [log, line] of steps) {
+					appendFileSync(`${runs}/${name}/${log}`, JSON.stringify({ ...line, step, mean_correct: 0.5, mean_reward: 0.25 + step / 100 }) + "\n");
+				}
+				await page.waitForFunction(step => document.title.includes(`: ${step}`) && document.querySelector(".tail"), step);
+			}
+			await page.waitForFunction(() => [...document.querySelectorAll("#time .key b")].every(b => b.textContent !== "–")); // its times came
+			assert.equal(await page.locator("#learning .key.c1 b").first().textContent(), "0.350");
+			await drawn(page, name);
+			await labelled(page, name);
+			await accessible(page, name);
+			assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), "nothing sticks out");
+			await page.screenshot({ path: `${pictures}/${width}-${colorScheme}-goes-on.png`, fullPage: true });
+			const plot = page.locator("#learning .plot").first(), box = await plot.boundingBox();
+			await plot.hover({ position: { x: box.width - 3, y: 20 } });
+			assert.equal(await page.locator("#learning .when").first().textContent(), "step 10");
+			await page.mouse.move(1, 1);
+			const tails = await ends(page, ".tail:is(.raw, .line)");
+			while (held.length === 0) await new Promise(done => setTimeout(done, 50));
+			await held[0].continue();
+			await page.waitForFunction(() => document.querySelector("[data-end]").dataset.end === "10 10" && !document.querySelector(".tail"));
+			const whole = await ends(page, ".line"), both = Object.keys(tails).filter(key => key in whole);
+			assert.ok(both.length > 5, both.join("; "));
+			assert.deepEqual(Object.fromEntries(both.map(key => [key, tails[key]])), Object.fromEntries(both.map(key => [key, whole[key]])));
+			assert.deepEqual(wrong, []);
+		});
+	}
+}

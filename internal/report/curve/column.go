@@ -1,0 +1,63 @@
+package curve
+
+import "math"
+
+var nan = math.NaN()
+
+// Column is what a series has in one column: NaN where nothing is known.
+type Column struct {
+	Mean, Low, High float64
+	Falls           bool // the highest came before the lowest
+}
+
+// Gather makes a column of the samples in it.
+func Gather(values []float64) Column {
+	c := Column{Mean: nan, Low: nan, High: nan}
+	sum, n := 0.0, 0.0
+	for _, v := range values {
+		if v != v {
+			continue
+		}
+		sum, n = sum+v, n+1
+		if !(v >= c.Low) {
+			c.Low, c.Falls = v, true
+		}
+		if !(v <= c.High) {
+			c.High, c.Falls = v, false
+		}
+	}
+	if n > 0 {
+		c.Mean = sum / n
+	}
+	if c.Low == c.High {
+		c.Mean = c.Low // a mean would round
+	}
+	return c
+}
+
+// Smooth is a moving average: the value at the centre of a line fitted through each window. In a symmetric
+// window that is the mean; near the ends, where the window is lopsided, it does not lag behind a slope. It goes on over
+// a gap that has something on both sides in its window, and ends where nothing more was measured.
+func Smooth(columns []Column) []float64 {
+	reach := len(columns) / 15
+	out := make([]float64, len(columns))
+	for i := range columns {
+		var n, x, y, xx, xy float64 // sums over the window, x counted from i
+		left, right := false, false
+		for k := max(0, i-reach); k < min(len(columns), i+reach+1); k++ {
+			if v := columns[k].Mean; v == v {
+				at := float64(k - i)
+				n, x, y, xx, xy = n+1, x+at, y+v, xx+at*at, xy+at*v
+				left, right = left || k <= i, right || k >= i
+			}
+		}
+		if out[i] = nan; !left || !right {
+			continue
+		}
+		out[i] = y / n
+		if spread := n*xx - x*x; spread > 0 {
+			out[i] = (xx*y - x*xy) / spread
+		}
+	}
+	return out
+}
