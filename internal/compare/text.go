@@ -128,7 +128,7 @@ func (c *Comparison) scoreWords(r *Run) []string {
 	}
 	atK := "–"
 	if e.K > 0 && e.PassAtK == e.PassAtK {
-		atK = fmt.Sprintf("%.3f@%d", e.PassAtK, e.K)
+		atK = fmt.Sprintf("%.3f (k=%d)", e.PassAtK, e.K)
 	}
 	return []string{fmt.Sprint(e.Step), greedy, against, rate(e.PassAt1), atK}
 }

@@ -213,7 +213,8 @@ func (p *page) empty() {
 	case p.GoesOn:
 		p.Nothing = "The run has written none yet. With record_rollouts=none it will write none; with a number, those of every so many steps."
 	default:
-		p.Nothing = "The run wrote none: record_rollouts=none keeps none, or it ended before its first step did."
+		p.Nothing = "The run wrote none: record_rollouts=none keeps none, or it ended before its first step did. " +
+			"A run with record_rollouts=all, which is the default, has them all."
 	}
 }
 

@@ -38,7 +38,7 @@ export const percent = logp => {
 	return (p >= 99.95 ? p.toFixed(p >= 99.995 ? 0 : 2) : p >= 1 ? p.toFixed(1) : p >= 0.01 ? p.toFixed(2) : p.toExponential(0)) + " %";
 };
 
-export const signed = x => (x < 0 ? "−" : "+") + Math.abs(x).toFixed(2);
+export const signed = x => (x < 0 ? "-" : "+") + Math.abs(x).toFixed(2);
 
 // A factor as people say it: how many times as likely.
 export const times = moved => {

@@ -66,7 +66,7 @@ for (const [width, height] of [[1280, 900], [390, 844]]) {
 			await accessible(page, "two turns");
 			await picture("2-answers");
 
-			await page.getByText("Likelihood", { exact: true }).click();
+			await page.getByText("Probability", { exact: true }).click();
 			assert.ok(await page.locator(".text.likely .t").count() > 10);
 			await accessible(page, "likelihood");
 			await page.locator(".text.likely .t").nth(4).hover();
@@ -78,8 +78,8 @@ for (const [width, height] of [[1280, 900], [390, 844]]) {
 			assert.ok(await page.locator(".moved .up, .moved .down").count() > 0, "training moved something");
 			await page.locator(".answer.c1 .t").first().focus();
 			for (let i = 0; i < 5; i++) await page.keyboard.press("ArrowRight");
-			assert.match(await page.locator("#reading").textContent(), /tiny.*%.*run.*%.*[+−]\d/);
-			assert.match(await page.locator("#spoken").textContent(), /moved [+−]/);
+			assert.match(await page.locator("#reading").textContent(), /tiny.*%.*run.*%.*[+-]\d/);
+			assert.match(await page.locator("#spoken").textContent(), /moved [+-]/);
 			await accessible(page, "moved");
 			await picture("4-moved");
 
