@@ -83,10 +83,11 @@ const below = (chart, by, last, at) => {
 	for (const [i, e] of names.entries()) {
 		e.dataset.left ||= e.style.left;
 		e.style.left = parseFloat(e.dataset.left) * by + "%";
-		if (by > 0.8) continue;
-		e.hidden = i > 0;
-		if (i === 0 || i + 1 !== names.length) continue;
-		e.hidden = false;
+		if (by > 0.8 || i === 0) continue;
+		if (i + 1 !== names.length) {
+			e.remove();
+			continue;
+		}
 		e.textContent = last.steps.split(" ")[0];
 		e.style.left = at(last) / 10 + "%";
 	}
