@@ -65,7 +65,7 @@ var Verb = cobra.Command{
 rounds between which the same is asked of the sampler without HTTP, and of the decoder without a sampler; shares are
 medians over the rounds. Then each asks three times, for completions of half to three halves of the length, while prompts
 of --long tokens arrive one after the other. How long the first token took, and the times between tokens, stand beside
-the rates.
+the rates, and below them for which share of the time all B completions were drawn at once, and whether they ever were.
 
 With --url any server of OpenAI's API is measured. It is sent ids of tokens, below 2,000, and ignore_eos.`,
 	Example: `  grpo bench serve
@@ -84,7 +84,7 @@ func (l *Load) Run(ctx context.Context) (*Result, error) {
 	if l.URL != "" {
 		r := l.result()
 		r.Backend = l.URL
-		return r, l.measure(ctx, &asker{load: l, url: l.URL, name: l.Name}, nil, r)
+		return r, l.measure(ctx, (&asker{load: l, url: l.URL, name: l.Name}).ask, nil, r)
 	}
 	h, err := l.open()
 	if err != nil {
@@ -93,16 +93,19 @@ func (l *Load) Run(ctx context.Context) (*Result, error) {
 	defer h.close()
 	r := l.result()
 	r.Backend = h.backend.Name()
-	return r, l.measure(ctx, &asker{load: l, url: h.url, name: hostName}, h, r)
+	return r, l.measure(ctx, (&asker{load: l, url: h.url, name: hostName}).ask, h, r)
 }
 
 // measure takes turns between the ways, so that each is compared with what the machine could do at the time, and then looks at
 // long prompts.
-func (l *Load) measure(ctx context.Context, a *asker, h *host, r *Result) error {
+func (l *Load) measure(ctx context.Context, ask ask, h *host, r *Result) error {
 	var gaps, firsts []time.Duration
 	var ratios, decoding []float64
+	if h != nil {
+		r.AloneAtOnce = &Abreast{}
+	}
 	for i := range l.Runs + 1 {
-		served, err := l.together(ctx, a.ask, uint64(3*i))
+		served, err := l.together(ctx, ask, uint64(3*i))
 		if err != nil {
 			return err
 		}
@@ -120,6 +123,7 @@ func (l *Load) measure(ctx context.Context, a *asker, h *host, r *Result) error 
 				return err
 			}
 			if i > 0 {
+				r.AloneAtOnce.add(alone, l.Clients)
 				r.Served, r.Alone = append(r.Served, served.rate()), append(r.Alone, alone.rate())
 				r.Decoded = append(r.Decoded, float64(l.Clients)/step.Seconds())
 				ratios = append(ratios, served.rate()/alone.rate())
@@ -127,6 +131,7 @@ func (l *Load) measure(ctx context.Context, a *asker, h *host, r *Result) error 
 			}
 		}
 		if i > 0 { // the first warms up
+			r.AtOnce.add(served, l.Clients)
 			gaps, firsts = append(gaps, served.gaps()...), append(firsts, served.firsts()...)
 		}
 	}
@@ -137,11 +142,12 @@ func (l *Load) measure(ctx context.Context, a *asker, h *host, r *Result) error 
 	if l.Long == 0 {
 		return nil
 	}
-	mixed, long, err := l.mixed(ctx, a.ask)
+	mixed, long, err := l.mixed(ctx, ask)
 	if err != nil {
 		return err
 	}
-	r.Mixed, r.MixedRate = latencies(mixed.firsts(), mixed.gaps()), mixed.whole()
+	r.Mixed, r.MixedRate, r.MixedAtOnce = latencies(mixed.firsts(), mixed.gaps()), mixed.whole(), &Abreast{}
+	r.MixedAtOnce.add(mixed, l.Clients)
 	r.Long = latencies(long.firsts(), long.gaps())
 	return nil
 }

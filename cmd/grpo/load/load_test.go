@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
@@ -51,6 +52,8 @@ func TestAnotherServer(t *testing.T) {
 	require.Len(t, r.Served, 1)
 	require.Equal(t, 2, r.Short.Answers)
 	require.Nil(t, r.Long)
+	require.Len(t, r.AtOnce.Most, 1)
+	require.Nil(t, r.AloneAtOnce)
 	says = 2
 	_, err = l.Run(t.Context())
 	require.ErrorContains(t, err, "3 tokens says that there are 2")
@@ -78,6 +81,7 @@ func TestOurOwnServer(t *testing.T) {
 	}
 	require.Equal(t, 6, r.Mixed.Answers)
 	require.Contains(t, r.Report().Rows[1][0], "beside prompts of 60")
+	require.Equal(t, 3, strings.Count(r.Report().Below, " completions were "), "%s", r.Report().Below)
 	l.Long = 5000
 	_, err = l.Run(t.Context())
 	require.ErrorContains(t, err, "4096 positions")

@@ -8,7 +8,8 @@ import (
 	"github.com/seed-7879b91d/grpo/cmd/grpo/bench"
 )
 
-// Result is what was found. Rates are of tokens in a second while all completions are drawn, one for each round.
+// Result is what was found. Rates are of tokens in a second while all completions are drawn, or, in a round in which they never
+// all are, from the first question to the last token; one for each round.
 type Result struct {
 	Bench      string `json:"bench"`
 	Backend    string `json:"backend"`
@@ -22,6 +23,10 @@ type Result struct {
 	Decoded  []float64 `json:"decoder_tokens_per_s,omitempty"` // steps of the decoder alone
 	Ratio    float64   `json:"of_sampler,omitempty"`           // medians over rounds
 	OfDecode float64   `json:"of_decoder,omitempty"`
+
+	AtOnce      Abreast  `json:"served_at_once"` // what the rates are of
+	AloneAtOnce *Abreast `json:"sampler_at_once,omitempty"`
+	MixedAtOnce *Abreast `json:"beside_long_at_once,omitempty"`
 
 	Short     *Latencies `json:"together"`
 	Mixed     *Latencies `json:"beside_long,omitempty"`
@@ -76,9 +81,15 @@ func (r *Result) Report() bench.Report {
 		t.Rows = append(t.Rows, slices.Concat([]string{load, rate}, shares, l.cells()))
 	}
 	row("at once", rate(median(r.Served)), shares, r.Short)
+	t.Below = r.AtOnce.say("at once", r.Clients, false)
+	if r.AloneAtOnce != nil {
+		t.Below += r.AloneAtOnce.say("sampler alone", r.Clients, false)
+	}
 	none := make([]string, len(shares))
 	if r.Mixed != nil {
-		row(fmt.Sprintf("beside prompts of %d", r.LongPrompt), rate(r.MixedRate), none, r.Mixed)
+		beside := fmt.Sprintf("beside prompts of %d", r.LongPrompt)
+		row(beside, rate(r.MixedRate), none, r.Mixed)
+		t.Below += r.MixedAtOnce.say(beside, r.Clients, true)
 	}
 	if r.Long != nil {
 		row(fmt.Sprintf("those, %d answers", r.Long.Answers), "", none, r.Long)

@@ -1,0 +1,87 @@
+package load
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/seed-7879b91d/grpo/internal/plural"
+)
+
+// Abreast is how far the completions of each round were drawn at the same time. A completion is, from its first token to its last:
+// before that its prompt waits or is read, and a server with fewer places than clients has it wait for long.
+type Abreast struct {
+	Most []int     `json:"most"` // of them at a time
+	All  []float64 `json:"all"`  // share of the round, from the first question to the last token, in which every client's was
+}
+
+// drawn are the beginnings and ends of the answers' drawing.
+type drawn struct {
+	at   time.Time
+	more int // 1 or -1
+}
+
+// abreast finds the most that were drawn at a time, and for which share of the whole so many as there are clients were.
+func (all answers) abreast(clients int) (most int, share float64) {
+	begin, moments := all[0].asked, make([]drawn, 0, 2*len(all))
+	for _, a := range all {
+		if a.asked.Before(begin) {
+			begin = a.asked
+		}
+		moments = append(moments, drawn{a.came[0], 1}, drawn{a.came[len(a.came)-1], -1})
+	}
+	slices.SortFunc(moments, func(a, b drawn) int {
+		if a.at.Equal(b.at) {
+			return a.more - b.more // who ends when another begins was not there with it
+		}
+		return a.at.Compare(b.at)
+	})
+	now, with, since := 0, time.Duration(0), time.Time{}
+	for _, m := range moments {
+		if now >= clients {
+			with += m.at.Sub(since)
+		}
+		now, since = now+m.more, m.at
+		most = max(most, now)
+	}
+	if whole := since.Sub(begin); whole > 0 {
+		share = with.Seconds() / whole.Seconds()
+	}
+	return most, share
+}
+
+// add notes a round.
+func (a *Abreast) add(all answers, clients int) {
+	most, share := all.abreast(clients)
+	a.Most, a.All = append(a.Most, most), append(a.All, share)
+}
+
+// say says in words what a rate is of. That of a round in which all were drawn at once is of that time; one that is whole is of
+// all the time in any case.
+func (a *Abreast) say(where string, clients int, whole bool) string {
+	var fewer, most int
+	var shares []float64 // of the rounds in which all were
+	for i, n := range a.Most {
+		if n < clients {
+			fewer, most = fewer+1, max(most, n)
+		} else {
+			shares = append(shares, a.All[i])
+		}
+	}
+	var parts []string
+	if len(shares) > 0 {
+		of := "that"
+		if whole {
+			of = "the whole"
+		}
+		parts = append(parts, fmt.Sprintf("all %d completions were drawn at once for %s of the time, and tokens/s are of %s",
+			clients, share(median(shares)), of))
+	}
+	if fewer > 0 {
+		parts = append(parts, fmt.Sprintf("in %d of %s the %d completions were never all drawn at once, but %d at the most: "+
+			"tokens/s are then of fewer,\n  with the time in them that prompts take; type a larger --completion, or a smaller --batch",
+			fewer, plural.Of(len(a.Most), "round"), clients, most))
+	}
+	return where + ": " + strings.Join(parts, ";\n  ") + "\n"
+}
