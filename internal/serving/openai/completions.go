@@ -1,7 +1,6 @@
 package openai
 
 import (
-	"bytes"
 	"encoding/json"
 	"math"
 	"net/http"
@@ -76,8 +75,8 @@ func (f *fields) prompts(p *Policy) (list []prompt) {
 	}
 	tok := p.Language.Tokenizer
 	text := func(raw json.RawMessage) bool {
-		var text string
-		if raw[0] != '"' || json.Unmarshal(raw, &text) != nil {
+		text, is := quoted(raw)
+		if !is {
 			return false
 		}
 		if err := p.holds(len(text)); err != nil {
@@ -90,8 +89,8 @@ func (f *fields) prompts(p *Policy) (list []prompt) {
 		return true
 	}
 	tokens := func(raw json.RawMessage) bool {
-		var ids []int32
-		if raw[0] != '[' || bytes.Contains(raw, []byte("null")) || json.Unmarshal(raw, &ids) != nil || len(ids) == 0 {
+		ids, is := wholes(raw)
+		if !is {
 			return false
 		}
 		one := prompt{tokens: ids}

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/seed-7879b91d/grpo/internal/serving/body"
@@ -30,22 +31,32 @@ func readBody(from io.Reader) ([]byte, error) {
 	return text, nil
 }
 
-// readFields reads a body, which is an object.
+// readFields reads a body, which is an object. Before anything is made of its values they are counted.
 func readFields(text []byte) (*fields, error) {
-	f := &fields{}
 	if !utf8.Valid(text) {
 		return nil, refusal.Errorf(http.StatusBadRequest, "the body is not UTF-8, expected a JSON object")
 	}
-	if err := crowded(text); err != nil {
-		return nil, err
+	top, all := values(text)
+	if top > mostFields {
+		return nil, refusal.Errorf(http.StatusBadRequest, "the body: found %d fields, expected at most %d", top, mostFields)
 	}
-	switch err := json.Unmarshal(text, &f.all); {
-	case err != nil:
+	f, prompts := &fields{all: map[string]json.RawMessage{}}, 0
+	ok := split(text, func(name string, raw json.RawMessage) {
+		f.all[name] = slices.Clone(raw)
+		if strings.EqualFold(name, "prompt") {
+			_, prompts = values(raw)
+		}
+	})
+	if all -= prompts; all > mostValues {
+		return nil, refusal.Errorf(http.StatusBadRequest, "the body: found %d values, expected at most %d", all, mostValues)
+	}
+	if ok {
+		return f, nil
+	}
+	if err := json.Unmarshal(text, &f.all); err != nil {
 		return nil, body.Explain(err, &f.all)
-	case f.all == nil:
-		return nil, refusal.Errorf(http.StatusBadRequest, "the body: found null, expected a JSON object")
 	}
-	return f, nil
+	return nil, refusal.Errorf(http.StatusBadRequest, "the body: found null, expected a JSON object")
 }
 
 // What a body may hold at the most: a value takes far more memory than its text.
@@ -53,28 +64,6 @@ const (
 	mostFields = 256     // at the top
 	mostValues = 1 << 16 // in all, but for the tokens of prompts
 )
-
-// crowded refuses a body of more values than a request can need, before it is read.
-func crowded(text []byte) error {
-	fields, all := values(text)
-	if fields > mostFields {
-		return refusal.Errorf(http.StatusBadRequest, "the body: found %d fields, expected at most %d", fields, mostFields)
-	}
-	if all <= mostValues {
-		return nil
-	}
-	var prompts struct {
-		Prompt json.RawMessage `json:"prompt"`
-	}
-	if json.Unmarshal(text, &prompts) == nil {
-		_, tokens := values(prompts.Prompt)
-		all -= tokens
-	}
-	if all > mostValues {
-		return refusal.Errorf(http.StatusBadRequest, "the body: found %d values, expected at most %d", all, mostValues)
-	}
-	return nil
-}
 
 // values counts the separators outside of strings, those of the outermost list or object and all of them.
 func values(text []byte) (top, all int) {

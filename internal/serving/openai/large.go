@@ -1,50 +1,12 @@
 package openai
 
 import (
-	"context"
 	"fmt"
 	"net/http"
-	"sync"
 
 	"github.com/seed-7879b91d/grpo/data/chat"
 	"github.com/seed-7879b91d/grpo/internal/serving/refusal"
 )
-
-// largeBody is a body, in bytes, that is read by turns: what is made of a text may be fifty times as large, and take a second.
-const largeBody = 64 << 10
-
-// turns are those of large bodies: one at a time of each who asks, and two in all.
-type turns struct {
-	all chan struct{}
-
-	mu   sync.Mutex
-	each map[string]chan struct{} // by who asks
-}
-
-func newTurns() *turns { return &turns{all: make(chan struct{}, 2), each: map[string]chan struct{}{}} }
-
-// take waits for one.
-func (t *turns) take(ctx context.Context, who string) (leave func(), err error) {
-	t.mu.Lock()
-	own := t.each[who]
-	if own == nil {
-		own = make(chan struct{}, 1)
-		t.each[who] = own
-	}
-	t.mu.Unlock()
-	select {
-	case own <- struct{}{}:
-	case <-ctx.Done():
-		return nil, errLeft
-	}
-	select {
-	case t.all <- struct{}{}:
-		return func() { <-t.all; <-own }, nil
-	case <-ctx.Done():
-		<-own
-		return nil, errLeft
-	}
-}
 
 // longest is the length of the longest token in bytes.
 func (l *Language) longest() int {

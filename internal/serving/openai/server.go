@@ -21,6 +21,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed-7879b91d/grpo/internal/serving/body"
 	"github.com/seed-7879b91d/grpo/internal/serving/refusal"
 )
 
@@ -63,7 +64,7 @@ type Server struct {
 	watch   func(Served)
 	from    func(context.Context) string
 	drew    func(Drawn)
-	turns   *turns
+	turns   *body.Turns
 	refused func(r *http.Request, err error)
 	now     func() time.Time
 }
@@ -76,7 +77,7 @@ func Stopping() error { return errStopping }
 
 // New makes a server of the policies of a host.
 func New(host Host, o Options) *Server {
-	s := &Server{host: host, mux: http.NewServeMux(), maxN: o.MaxN, watch: o.Watch, drew: o.Drawn, from: o.From, turns: newTurns(),
+	s := &Server{host: host, mux: http.NewServeMux(), maxN: o.MaxN, watch: o.Watch, drew: o.Drawn, from: o.From, turns: body.NewTurns(),
 		refused: o.Refused, now: o.Now}
 	if s.maxN == 0 {
 		s.maxN = 128
@@ -160,10 +161,10 @@ func (s *Server) drawn(read func(*fields, *Policy) (*job, error)) func(w http.Re
 
 // understand makes a job of a body, by turns where that is large.
 func (s *Server) understand(r *http.Request, text []byte, read func(*fields, *Policy) (*job, error)) (*job, error) {
-	if len(text) > largeBody {
-		leave, err := s.turns.take(r.Context(), s.from(r.Context()))
+	if len(text) > body.Large {
+		leave, err := s.turns.Take(r.Context(), s.from(r.Context()))
 		if err != nil {
-			return nil, err
+			return nil, errLeft
 		}
 		defer leave()
 	}
