@@ -19,15 +19,20 @@ func Read(r *http.Request, into any) (text []byte, err error) {
 	if text, err = All(r.Body); err != nil {
 		return nil, refusal.Body(err)
 	}
+	return text, Decode(text, into)
+}
+
+// Decode reads a body that has come into a struct.
+func Decode(text []byte, into any) error {
 	in := json.NewDecoder(bytes.NewReader(text))
 	in.DisallowUnknownFields()
 	if err := in.Decode(into); err != nil {
-		return text, Explain(err, into)
+		return Explain(err, into)
 	}
 	if _, err := in.Token(); !errors.Is(err, io.EOF) {
-		return text, refusal.Errorf(http.StatusBadRequest, "the body: found more after its JSON object, expected one object alone")
+		return refusal.Errorf(http.StatusBadRequest, "the body: found more after its JSON object, expected one object alone")
 	}
-	return text, nil
+	return nil
 }
 
 // All reads to the end. Unlike io.ReadAll it copies what it has once alone, at the end: of a body that turns out to be too large

@@ -54,6 +54,8 @@ type Server struct {
 	draining chan struct{} // closed by Drain
 	drain    sync.Once
 
+	turns *body.Turns
+
 	mu       sync.Mutex
 	sessions map[string]*session
 }
@@ -65,7 +67,7 @@ const folder = "steps"
 func New(o Options) (*Server, error) {
 	o.Most, o.Poll, o.Idle = cmp.Or(o.Most, 8), cmp.Or(o.Poll, 20*time.Second), cmp.Or(o.Idle, 15*time.Minute)
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
-	s := &Server{Options: o, sessions: map[string]*session{}, draining: make(chan struct{})}
+	s := &Server{Options: o, sessions: map[string]*session{}, draining: make(chan struct{}), turns: body.NewTurns()}
 	if s.Owner == nil {
 		s.Owner = func(*http.Request) string { return "" }
 	}
@@ -170,14 +172,34 @@ func (s *Server) find(id, owner string) (*session, error) {
 	return n, nil
 }
 
+// take reads the body of a request. A large one is read by turns: until leave is called, when the rows in it were looked at, too.
+func (s *Server) take(r *http.Request, into any) (text []byte, leave func(), err error) {
+	if text, err = body.All(r.Body); err != nil {
+		return nil, nil, refusal.Body(err)
+	}
+	leave = func() {}
+	if len(text) > body.Large {
+		if leave, err = s.turns.Take(r.Context(), s.Owner(r)); err != nil {
+			return nil, nil, refusal.Errorf(http.StatusServiceUnavailable, "nobody waited for the answer")
+		}
+	}
+	if err := body.Decode(text, into); err != nil {
+		leave()
+		return nil, nil, err
+	}
+	return text, leave, nil
+}
+
 // create begins a session, or finds the one that was begun by the same request.
 func (s *Server) create(w http.ResponseWriter, r *http.Request) error {
 	var ask remote.Begin
-	text, err := body.Read(r, &ask)
+	text, leave, err := s.take(r, &ask)
 	if err != nil {
 		return err
 	}
+	defer leave() // at the latest
 	n, err := s.begin(r, ask, sumOf(text))
+	leave()
 	if err != nil {
 		return err
 	}
@@ -234,7 +256,7 @@ func (s *Server) begin(r *http.Request, ask remote.Begin, sum string) (*session,
 	}
 	cfg, err := s.configure(n, p)
 	if err == nil {
-		err = bearable(cfg)
+		err = s.bearable(cfg)
 	}
 	if err != nil {
 		return nil, err

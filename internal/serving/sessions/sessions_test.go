@@ -40,7 +40,7 @@ func vowels(_ context.Context, c reward.Completion) (reward.Score, error) {
 var own = []grpo.Option{grpo.WithGrader(reward.GraderFunc(vowels))}
 
 // base is the configuration of a server.
-func base(t *testing.T, words ...string) *configs.Config {
+func base(t testing.TB, words ...string) *configs.Config {
 	cfg, err := configs.Load(configs.Source{Preset: "tiny", Overrides: append([]string{"prompts_per_step=2", "completions_per_prompt=4",
 		"max_tokens=12", "max_sequences=16", "eval_every=-1", "test_data=", "max_rows=128"}, words...)})
 	require.NoError(t, err)
@@ -286,6 +286,8 @@ func TestWhatAClientMayNotSay(t *testing.T) {
 		`{"problems":[{"prompt":"a"},{"prompt":"b"}]}`:    "problems: problems:1",
 		`{"problems":[]}`:                                 "problems: found an empty list",
 		`{"settings":{"learning_rate":-1}}`:               "send learning_rate=4e-5",
+		`{"settings":{"num_iterations":65}}`:              "num_iterations: found 65, and a step has at most 64",
+		`{"settings":{"refill":true,"max_refills":100}}`:  "max_refills: found 100, and a step has at most 64; send a max_refills of 64",
 		`{"settings":{"prompts_per_step":129,"completions_per_prompt":128}}`: "prompts_per_step: found 129 with completions_per_prompt 128, " +
 			"and a step has at most 16384 completions; send a prompts_per_step of 128 or less",
 	} {

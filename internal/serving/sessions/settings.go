@@ -92,11 +92,19 @@ func unfit(err error) error {
 }
 
 // bearable refuses steps that would be too large.
-func bearable(cfg *configs.Config) error {
+func (s *Server) bearable(cfg *configs.Config) error {
 	if most := mostCompletions / cfg.CompletionsPerPrompt; cfg.PromptsPerStep > most {
 		return refusal.Field("settings", "prompts_per_step: found %d with completions_per_prompt %d, and a step has at most %d completions; "+
 			"send a prompts_per_step of %d or less, or fewer completions_per_prompt", cfg.PromptsPerStep, cfg.CompletionsPerPrompt,
 			mostCompletions, most)
+	}
+	for _, n := range []struct {
+		key          string
+		value, usual int
+	}{{"num_iterations", cfg.NumIterations, s.Config.NumIterations}, {"max_refills", cfg.MaxRefills, s.Config.MaxRefills}} {
+		if most := max(mostIterations, n.usual); n.value > most {
+			return refusal.Field("settings", "%s: found %d, and a step has at most %d; send a %s of %d or less", n.key, n.value, most, n.key, most)
+		}
 	}
 	return nil
 }

@@ -20,7 +20,7 @@ import (
 
 // What one request may ask for.
 const (
-	mostIterations  = 64
+	mostIterations  = 64 // updates of a step, and rounds that take the place of groups which teach nothing
 	mostSamples     = 128
 	mostCompletions = 16384 // of a step
 	mostSampled     = 2048  // whose tokens are in one answer
@@ -33,10 +33,11 @@ func (s *Server) state(w http.ResponseWriter, _ *http.Request, n *session) error
 // trainStep takes the step that is asked for by its number, or answers from the record.
 func (s *Server) trainStep(w http.ResponseWriter, r *http.Request, n *session) error {
 	var ask remote.StepAsk
-	text, err := body.Read(r, &ask)
+	text, leave, err := s.take(r, &ask)
 	if err != nil {
 		return err
 	}
+	defer leave()
 	if ask.Iterations < 0 || ask.Iterations > mostIterations {
 		return refusal.Field("iterations", "found %d, expected 0 (as configured) to %d", ask.Iterations, mostIterations)
 	}
@@ -67,6 +68,7 @@ func (s *Server) trainStep(w http.ResponseWriter, r *http.Request, n *session) e
 		return err
 	}
 	given, err := subset(r.Context(), ask.Problems, ask.IDs)
+	leave()
 	if err != nil {
 		return err
 	}
@@ -165,10 +167,11 @@ func (n *session) row(step int) (row []byte, err error) {
 // sample draws completions from the policy as it is.
 func (s *Server) sample(w http.ResponseWriter, r *http.Request, n *session) error {
 	var ask remote.SampleAsk
-	text, err := body.Read(r, &ask)
+	text, leave, err := s.take(r, &ask)
 	if err != nil {
 		return err
 	}
+	defer leave()
 	temperature := float32(1)
 	if ask.Temperature != nil {
 		temperature = *ask.Temperature
@@ -190,6 +193,7 @@ func (s *Server) sample(w http.ResponseWriter, r *http.Request, n *session) erro
 		return finished()
 	}
 	given, err := subset(r.Context(), ask.Problems, ask.IDs)
+	leave()
 	if err != nil {
 		return err
 	}
