@@ -3,6 +3,7 @@ package sampler
 import (
 	"context"
 	"encoding/json"
+	"math"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -221,15 +222,16 @@ func TestBadRequestsAreRefusedBeforeAnyWork(t *testing.T) {
 		return Request{Prompt: []int32{1, 2}, N: 1, Params: Params{MaxTokens: 4, Temperature: 1}}
 	}
 	for message, spoil := range map[string]func(*Request){
-		"prompt: empty, expected at least one token":                    func(r *Request) { r.Prompt = nil },
-		"n: found 0, expected 1 or more":                                func(r *Request) { r.N = 0 },
-		"max_tokens: found 0, expected 1 or more":                       func(r *Request) { r.Params.MaxTokens = 0 },
-		"temperature: found -1, expected 0 (greedy), or at least 1e-06": func(r *Request) { r.Params.Temperature = -1 },
-		"top_k: found -1, expected 0 (all) or more":                     func(r *Request) { r.Params.TopK = -1 },
-		"top_p: found 1.5, expected 0 to 1":                             func(r *Request) { r.Params.TopP = 1.5 },
-		"min_p: found -0.5, expected 0 to 1":                            func(r *Request) { r.Params.MinP = -0.5 },
-		"prompt: token 384 at position 1, expected 0 to 383":            func(r *Request) { r.Prompt[1] = 384 },
-		"stop token 500 is not in the vocabulary, expected 0 to 383":    func(r *Request) { r.Params.StopTokens = []int32{500} },
+		"prompt: empty, expected at least one token":                         func(r *Request) { r.Prompt = nil },
+		"n: found 0, expected 1 or more":                                     func(r *Request) { r.N = 0 },
+		"max_tokens: found 0, expected 1 or more":                            func(r *Request) { r.Params.MaxTokens = 0 },
+		"max_tokens: found 9223372036854775807, expected at most 2147483647": func(r *Request) { r.Params.MaxTokens = math.MaxInt64 },
+		"temperature: found -1, expected 0 (greedy), or at least 1e-06":      func(r *Request) { r.Params.Temperature = -1 },
+		"top_k: found -1, expected 0 (all) or more":                          func(r *Request) { r.Params.TopK = -1 },
+		"top_p: found 1.5, expected 0 to 1":                                  func(r *Request) { r.Params.TopP = 1.5 },
+		"min_p: found -0.5, expected 0 to 1":                                 func(r *Request) { r.Params.MinP = -0.5 },
+		"prompt: token 384 at position 1, expected 0 to 383":                 func(r *Request) { r.Prompt[1] = 384 },
+		"stop token 500 is not in the vocabulary, expected 0 to 383":         func(r *Request) { r.Params.StopTokens = []int32{500} },
 		"a prompt of 2 tokens and max_tokens 63 make 65, more than the 64 that a sequence may have here": func(r *Request) {
 			r.Params.MaxTokens = 63
 		},

@@ -125,6 +125,8 @@ func (r Request) check(c model.Config, maxLength int) error {
 		return badinput.Errorf("n: found %d, expected 1 or more", r.N)
 	case p.MaxTokens < 1:
 		return badinput.Errorf("max_tokens: found %d, expected 1 or more", p.MaxTokens)
+	case p.MaxTokens > math.MaxInt32: // with a prompt it might be less than 0
+		return badinput.Errorf("max_tokens: found %d, expected at most %d", p.MaxTokens, math.MaxInt32)
 	case p.TopK < 0:
 		return badinput.Errorf("top_k: found %d, expected 0 (all) or more", p.TopK)
 	case r.Top < 0 || r.Top > model.MostTops || r.PromptTop < 0 || r.PromptTop > model.MostTops:

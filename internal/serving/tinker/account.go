@@ -10,10 +10,11 @@ import (
 
 // What one who asks may have at a time; whatever goes beyond it is told to come back. None takes from what others may have.
 const (
-	maxReading = 256 << 20 // bytes of bodies that come in
+	maxReading = 256 << 20 // bytes of bodies that come in, and of which nothing was made yet
 	maxHeld    = 1 << 30   // of requests to train that no state has yet
 	maxPolls   = 512
 	small      = 64 << 10 // bytes of a request that is neither data nor a prompt
+	perToken   = 64       // bytes of one that is a prompt, for each token that a sequence may have, beside those
 )
 
 // account is what one who asks has.
@@ -92,8 +93,14 @@ func (s *Server) accountLocked(who string) *account {
 	return a
 }
 
-// read takes room for a body to come in, until done is called.
-func (a *account) read(r *http.Request, most int64) (done func(), err error) {
+// incoming is the room that a body takes of an account while it comes in, and until something was made of it.
+type incoming struct {
+	of   *account
+	room int64
+}
+
+// read takes room for a body, which is to be given back with is(0).
+func (a *account) read(r *http.Request, most int64) (*incoming, error) {
 	n := r.ContentLength
 	if n < 0 || r.Header.Get("Content-Encoding") != "" {
 		n = most // it tells when it is there
@@ -105,11 +112,24 @@ func (a *account) read(r *http.Request, most int64) (done func(), err error) {
 		return nil, tooMany("%d MB of requests are on their way; send the next when some have come", a.reading>>20)
 	}
 	a.reading += n
-	return func() {
-		a.mu.Lock()
-		defer a.mu.Unlock()
-		a.reading -= n
-	}, nil
+	return &incoming{a, n}, nil
+}
+
+// is says how large the body is that has come.
+func (i *incoming) is(n int) {
+	i.of.mu.Lock()
+	defer i.of.mu.Unlock()
+	i.of.reading += int64(n) - i.room
+	i.room = int64(n)
+}
+
+// unpack waits until nothing is made of another large body: that may be fifty times as large.
+func (a *account) unpack(n int) (done func()) {
+	if n <= small {
+		return func() {}
+	}
+	a.unpacking.Lock()
+	return a.unpacking.Unlock
 }
 
 // poll takes one of the polls at a time, until done is called.

@@ -1,12 +1,10 @@
 package tinker
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"io"
 	"io/fs"
-	"math"
 	"net/http"
 	"os"
 	"strings"
@@ -102,14 +100,24 @@ func write(w http.ResponseWriter, code int, kind string, body []byte) {
 	_, _ = w.Write(body) // a client that has left polls again
 }
 
-// bodyOf is the body of a request of so many bytes at the most, unpacked if it is packed.
-func (s *Server) bodyOf(r *http.Request, most int64) ([]byte, error) {
+// bodyOf is the body of a request of so many bytes at the most, unpacked if it is packed. Its room in the account of who sent it
+// is taken until done is called: when something was made of it.
+func (s *Server) bodyOf(r *http.Request, most int64) (text []byte, done func(), err error) {
 	most = min(most, s.Body)
-	done, err := s.account(s.who(r)).read(r, most)
+	room, err := s.account(s.who(r)).read(r, most)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	defer done()
+	if text, err = unpacked(r, most); err != nil {
+		room.is(0)
+		return nil, nil, err
+	}
+	room.is(len(text))
+	return text, func() { room.is(0) }, nil
+}
+
+// unpacked reads a body.
+func unpacked(r *http.Request, most int64) ([]byte, error) {
 	in := http.MaxBytesReader(nil, r.Body, most)
 	var from io.Reader = in
 	switch packing := r.Header.Get("Content-Encoding"); packing {
@@ -144,10 +152,11 @@ func unread(err error) error {
 
 // read fills v from a JSON body. Fields that are not known are passed over, as clients of another version send some.
 func (s *Server) read(r *http.Request, v any) error {
-	body, err := s.bodyOf(r, small)
+	body, done, err := s.bodyOf(r, small)
 	if err != nil {
 		return err
 	}
+	defer done()
 	return parse(body, v)
 }
 
@@ -157,44 +166,11 @@ func parse(text []byte, v any) error {
 	}
 	err := json.Unmarshal(text, v)
 	var kind *json.UnmarshalTypeError
-	if errors.As(err, &kind) && strings.HasPrefix(kind.Value, "number") && json.Unmarshal(whole(text), v) == nil {
+	if errors.As(err, &kind) && strings.HasPrefix(kind.Value, "number") && json.Unmarshal(body.Whole(text), v) == nil {
 		return nil
 	}
 	if err != nil {
 		return badinput.Errorf("%w", body.Explain(err, v))
 	}
 	return nil
-}
-
-// whole is a JSON text with whole numbers written as such, which some clients write as 1.0.
-func whole(text []byte) []byte {
-	dec := json.NewDecoder(bytes.NewReader(text))
-	dec.UseNumber()
-	var v any
-	if dec.Decode(&v) != nil {
-		return text
-	}
-	same, err := json.Marshal(rewritten(v))
-	if err != nil {
-		return text
-	}
-	return same
-}
-
-func rewritten(v any) any {
-	switch v := v.(type) {
-	case map[string]any:
-		for key, x := range v {
-			v[key] = rewritten(x)
-		}
-	case []any:
-		for i, x := range v {
-			v[i] = rewritten(x)
-		}
-	case json.Number:
-		if x, err := v.Float64(); err == nil && strings.ContainsAny(v.String(), ".eE") && x == math.Trunc(x) && math.Abs(x) < 1<<53 {
-			return int64(x)
-		}
-	}
-	return v
 }

@@ -183,10 +183,11 @@ func (s *Server) unloadModel(r *http.Request) (any, error) {
 
 // forwardBackward takes data to learn from. What is wrong in it is told by its future, as long as it says whose number that is.
 func (s *Server) forwardBackward(r *http.Request) (any, error) {
-	body, err := s.bodyOf(r, s.Body)
+	body, done, err := s.bodyOf(r, s.Body)
 	if err != nil {
 		return nil, err
 	}
+	defer done() // it is held by the model then
 	q, err := wire.ReadNumber(body)
 	if err != nil {
 		return nil, badinput.Errorf("body: %w; expected protobuf, found Content-Type %.60q", err, r.Header.Get("Content-Type"))
@@ -213,10 +214,11 @@ func (s *Server) forwardBackward(r *http.Request) (any, error) {
 // numbered takes a request of a kind.
 func (s *Server) numbered(k kind) func(*http.Request) (any, error) {
 	return func(r *http.Request) (any, error) {
-		body, err := s.bodyOf(r, small)
+		body, done, err := s.bodyOf(r, small)
 		if err != nil {
 			return nil, err
 		}
+		defer done()
 		var q named
 		if err := parse(body, &q); err != nil {
 			return nil, err

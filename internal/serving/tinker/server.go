@@ -94,6 +94,8 @@ type Server struct {
 	draining chan struct{} // closed by Drain
 	drain    sync.Once
 
+	mostAsked int64 // bytes of a request to sample
+
 	mu       sync.Mutex
 	sessions map[string]*session
 	runs     map[string]*run
@@ -119,6 +121,7 @@ func New(o Options) (*Server, error) {
 		b.Tokenizer, b.Source = cmp.Or(b.Tokenizer, b.Name), cmp.Or(b.Source, b.Name)
 		b.Context = cmp.Or(b.Context, b.Policy.MaxPositions)
 		s.bases[b.Name] = b
+		s.mostAsked = max(s.mostAsked, small+perToken*int64(b.Context))
 	}
 	err := s.know()
 	if err != nil {

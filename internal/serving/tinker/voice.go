@@ -167,10 +167,12 @@ type asked struct {
 
 // asample draws completions. A request that is wrong is accepted and fails: what a client is refused it may try again.
 func (s *Server) asample(r *http.Request) (any, error) {
-	body, err := s.bodyOf(r, s.Body)
+	body, done, err := s.bodyOf(r, s.mostAsked)
 	if err != nil {
 		return nil, err
 	}
+	defer done()
+	defer s.account(s.who(r)).unpack(len(body))()
 	var q asked
 	if err := parse(body, &q); err != nil {
 		return nil, err
@@ -300,7 +302,7 @@ func (b *Base) request(v *voice, q *asked) (r sampler.Request, err error) {
 	switch {
 	case len(r.Prompt) == 0:
 		return r, badinput.Errorf("prompt: found no tokens, expected one or more")
-	case len(r.Prompt)+r.Params.MaxTokens > b.Context || len(r.Prompt) >= b.Context:
+	case r.Params.MaxTokens > b.Context-len(r.Prompt) || len(r.Prompt) >= b.Context: // a sum may be too large to be one
 		return r, badinput.Errorf("prompt: %d tokens and max_tokens %d are more than the %d of a sequence here",
 			len(r.Prompt), r.Params.MaxTokens, b.Context)
 	case p.TopP != nil && *p.TopP == 0: // to the sampler it is all of them

@@ -138,6 +138,7 @@ func TestQuestionsThatAreWrong(t *testing.T) {
 	require.NoError(t, err)
 	for want, ask := range map[string]client.Ask{
 		"prompt: 7 tokens and max_tokens 1000": free(1, 1000, 0),
+		"prompt: 7 tokens and max_tokens 9223": free(1, math.MaxInt, 0),
 		"num_samples: found 100000":            free(100000, 4, 0),
 		"max_tokens: found -3":                 free(1, -3, 0),
 		"stop: expected":                       {Params: map[string]any{"stop": map[string]int{}}},
