@@ -156,7 +156,7 @@ func (p *Page) words(w http.ResponseWriter, r *http.Request) {
 
 // report gives the run's page as it is in its directory now.
 func (p *Page) report(w http.ResponseWriter, r *http.Request) {
-	if p.Keys && !p.tickets.valid(r.FormValue("ticket")) {
+	if p.Keys && !p.tickets.valid(r.URL.Query().Get("ticket")) {
 		refusal.Write(w, refusal.Errorf(http.StatusUnauthorized, "the report opens from the page at /, which asks for a key"))
 		return
 	}

@@ -78,6 +78,12 @@ func TestTheReportWantsATicket(t *testing.T) {
 		"." + p.tickets.seal(""), "x." + p.tickets.seal("x")} {
 		require.Equal(t, http.StatusUnauthorized, get(p, "GET", report+"?ticket="+ticket, "").Code, ticket)
 	}
+	r := httptest.NewRequest("GET", report, strings.NewReader("--a\r\nContent-Disposition: form-data; name=\"ticket\"\r\n\r\n"+end+"."+seal+
+		"\r\n--a--\r\n"))
+	r.Header.Set("Content-Type", "multipart/form-data; boundary=a")
+	w = httptest.NewRecorder()
+	p.ServeHTTP(w, r)
+	require.Equal(t, http.StatusUnauthorized, w.Code, "the body of a stranger is not taken apart")
 	p.tickets.now = func() time.Time { return time.Now().Add(lasting + time.Minute) }
 	require.Equal(t, http.StatusUnauthorized, get(p, "GET", first, "").Code, "it is old")
 	require.Equal(t, http.StatusOK, get(p, "GET", link(), "").Code)
