@@ -41,7 +41,8 @@ type LinearOpt struct {
 	Bias       Buffer // [N], or nil
 }
 
-// PointOps treat rows one by one.
+// PointOps treat rows one by one. What a gradient reads of the forward pass (x of norms and of Rope, qkv of QKNormRope, gateUp; not
+// those of gradients of weights) may be BF16 where the backend is a Narrower: the numbers are those of the same rows in F32.
 type PointOps interface {
 	// Embed: out [T, H] = the rows ids [T] of table [V, H].
 	Embed(out Buffer, table Matrix, ids Buffer, T int)

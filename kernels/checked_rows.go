@@ -25,7 +25,7 @@ func (k *checked) RMSNorm(out, x, weight Buffer, n Norm, H, T int) {
 	c := k.call("RMSNorm")
 	c.rows(T, "H", H)
 	c.f32("out", out, T*H)
-	c.f32("x", x, T*H)
+	k.kept(c, "x", x, T*H)
 	c.f32("weight", weight, H)
 	k.b.RMSNorm(out, x, weight, n, H, T)
 }
@@ -35,7 +35,7 @@ func (k *checked) RMSNormGradX(dx, dy, x, weight Buffer, n Norm, H, T int) {
 	c.rows(T, "H", H)
 	c.f32("dx", dx, T*H)
 	c.f32("dy", dy, T*H)
-	c.f32("x", x, T*H)
+	k.kept(c, "x", x, T*H)
 	c.f32("weight", weight, H)
 	k.b.RMSNormGradX(dx, dy, x, weight, n, H, T)
 }
@@ -66,7 +66,7 @@ func (k *checked) Rope(out, x, rope Buffer, back bool, h Heads, T int) {
 	c.size("T", T, 0)
 	c.heads(h)
 	c.f32("out", out, T*h.Width())
-	c.f32("x", x, T*h.Width())
+	k.kept(c, "x", x, T*h.Width())
 	c.f32("rope", rope, T*h.Dim)
 	k.b.Rope(out, x, rope, back, h, T)
 }
@@ -76,7 +76,7 @@ func (k *checked) QKNormRope(out, qkv, qw, kw, rope Buffer, eps float32, h Heads
 	c.size("T", T, 0)
 	c.heads(h)
 	c.f32("out", out, T*h.Width())
-	c.f32("qkv", qkv, T*h.Width())
+	k.kept(c, "qkv", qkv, T*h.Width())
 	c.f32("qw", qw, h.Dim)
 	c.f32("kw", kw, h.Dim)
 	c.f32("rope", rope, T*h.Dim)
@@ -89,7 +89,7 @@ func (k *checked) QKNormRopeGradX(dqkv, dout, qkv, qw, kw, rope Buffer, eps floa
 	c.heads(h)
 	c.f32("dqkv", dqkv, T*h.Width())
 	c.f32("dout", dout, T*h.Width())
-	c.f32("qkv", qkv, T*h.Width())
+	k.kept(c, "qkv", qkv, T*h.Width())
 	c.f32("qw", qw, h.Dim)
 	c.f32("kw", kw, h.Dim)
 	c.f32("rope", rope, T*h.Dim)
@@ -112,7 +112,7 @@ func (k *checked) SwiGLU(out, gateUp Buffer, N, T int) {
 	c := k.call("SwiGLU")
 	c.rows(T, "N", N)
 	c.f32("out", out, T*N)
-	c.f32("gateUp", gateUp, T*2*N)
+	k.kept(c, "gateUp", gateUp, T*2*N)
 	k.b.SwiGLU(out, gateUp, N, T)
 }
 
@@ -121,7 +121,7 @@ func (k *checked) SwiGLUGrad(dGateUp, dout, gateUp Buffer, N, T int) {
 	c.rows(T, "N", N)
 	c.f32("dGateUp", dGateUp, T*2*N)
 	c.f32("dout", dout, T*N)
-	c.f32("gateUp", gateUp, T*2*N)
+	k.kept(c, "gateUp", gateUp, T*2*N)
 	k.b.SwiGLUGrad(dGateUp, dout, gateUp, N, T)
 }
 
@@ -129,7 +129,7 @@ func (k *checked) GeGLU(out, gateUp Buffer, N, T int) {
 	c := k.call("GeGLU")
 	c.rows(T, "N", N)
 	c.f32("out", out, T*N)
-	c.f32("gateUp", gateUp, T*2*N)
+	k.kept(c, "gateUp", gateUp, T*2*N)
 	k.b.GeGLU(out, gateUp, N, T)
 }
 
@@ -138,7 +138,7 @@ func (k *checked) GeGLUGrad(dGateUp, dout, gateUp Buffer, N, T int) {
 	c.rows(T, "N", N)
 	c.f32("dGateUp", dGateUp, T*2*N)
 	c.f32("dout", dout, T*N)
-	c.f32("gateUp", gateUp, T*2*N)
+	k.kept(c, "gateUp", gateUp, T*2*N)
 	k.b.GeGLUGrad(dGateUp, dout, gateUp, N, T)
 }
 

@@ -13,7 +13,7 @@ const (
 	F32  DType = iota // activations, parameters, gradients
 	I32               // token ids, positions, sequence starts
 	F64               // sums that leave the machine: losses, norms
-	BF16              // frozen weights, inside a Matrix; keys and values, inside a Cache
+	BF16              // frozen weights, inside a Matrix; keys and values, inside a Cache; rows that wait, where a backend is a Narrower
 
 	// BF16Rounding are the same weights, in a Matrix that has every number rounded to bf16, ties to even, before
 	// it is multiplied with one of them; what is subnormal may count as zero there. Sums are F32 all the same.

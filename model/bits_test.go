@@ -110,7 +110,7 @@ func TestArenaBlocksInUseDoNotOverlap(t *testing.T) {
 					if x == nil || y == nil || x == y || x.Last < y.First || y.Last < x.First {
 						continue
 					}
-					require.True(t, x.Offset+x.Floats <= y.Offset || y.Offset+y.Floats <= x.Offset, "%+v and %+v", x, y)
+					require.True(t, x.Offset+x.Numbers <= y.Offset || y.Offset+y.Numbers <= x.Offset, "%+v and %+v", x, y)
 				}
 			}
 			for _, copied := range l.Copies {

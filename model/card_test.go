@@ -138,6 +138,11 @@ func TestTrainingOnACardMatchesTheFloat64Reference(t *testing.T) {
 	})
 }
 
+// Rows that wait for gradients wait in bf16: no number of the forward pass changes, and gradients do not by what is computed again.
+func TestWhatWaitsInBF16OnACard(t *testing.T) {
+	backendtest.On(t, backendtest.Card(t), testNarrow)
+}
+
 // What is said of other backends holds on a card.
 func TestServingOnACard(t *testing.T) {
 	backendtest.On(t, backendtest.Card(t), func(t *testing.T, b kernels.Backend) {

@@ -38,7 +38,8 @@ func (q Quantisation) readers() (read, describe nf4.Reader) {
 }
 
 // Precision is what every number is rounded to before it is multiplied with a frozen bf16 weight. The sampler and the
-// trainer of a policy have the same, so that they agree to the bit either way.
+// trainer of a policy have the same, so that they agree to the bit either way. With BF16, a backend that is a kernels.Narrower keeps
+// what gradients read in bf16, too.
 type Precision uint8
 
 const (

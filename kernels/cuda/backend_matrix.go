@@ -109,5 +109,5 @@ func (b *Backend) Unpack(dst kernels.Buffer, w kernels.Matrix) {
 		return
 	}
 	n := m.rows * m.cols
-	b.launch("widen_bf16", fours(n), at(dst), address(m.memory.At), i64(n))
+	b.launch("widen", fours(n), at(dst), address(m.memory.At), i64(n))
 }

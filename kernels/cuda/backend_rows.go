@@ -46,12 +46,12 @@ func (b *Backend) Gather(out, x, rows kernels.Buffer, width, n int) {
 
 // RMSNorm normalises rows.
 func (b *Backend) RMSNorm(out, x, weight kernels.Buffer, n kernels.Norm, H, T int) {
-	b.launch("rms_norm", dims{X: T}, at(out), at(x), at(weight), f32(n.Eps), f32(0-n.Offset), i64(H))
+	b.launch(readingHalf("rms_norm", x), dims{X: T}, at(out), at(x), at(weight), f32(n.Eps), f32(0-n.Offset), i64(H))
 }
 
 // RMSNormGradX is the gradient to x.
 func (b *Backend) RMSNormGradX(dx, dy, x, weight kernels.Buffer, n kernels.Norm, H, T int) {
-	b.launch("rms_norm_grad_x", dims{X: T}, at(dx), at(dy), at(x), at(weight), f32(n.Eps), f32(0-n.Offset), i64(H))
+	b.launch(readingHalf("rms_norm_grad_x", x), dims{X: T}, at(dx), at(dy), at(x), at(weight), f32(n.Eps), f32(0-n.Offset), i64(H))
 }
 
 // RMSNormGradW adds the gradient to the weight.
@@ -81,22 +81,22 @@ func (b *Backend) BiasGrad(db kernels.Buffer, dy kernels.Cols, T int) {
 
 // SwiGLU is the gate of a block.
 func (b *Backend) SwiGLU(out, gateUp kernels.Buffer, N, T int) {
-	b.launch("swiglu", dims{X: T}.By(N, 4*threads), at(out), at(gateUp), i64(N))
+	b.launch(readingHalf("swiglu", gateUp), dims{X: T}.By(N, 4*threads), at(out), at(gateUp), i64(N))
 }
 
 // SwiGLUGrad is its gradient.
 func (b *Backend) SwiGLUGrad(dGateUp, dout, gateUp kernels.Buffer, N, T int) {
-	b.launch("swiglu_grad", dims{X: T}.By(N, 4*threads), at(dGateUp), at(dout), at(gateUp), i64(N))
+	b.launch(readingHalf("swiglu_grad", gateUp), dims{X: T}.By(N, 4*threads), at(dGateUp), at(dout), at(gateUp), i64(N))
 }
 
 // GeGLU is the gate of a block in another form.
 func (b *Backend) GeGLU(out, gateUp kernels.Buffer, N, T int) {
-	b.launch("geglu", dims{X: T}.By(N, 4*threads), at(out), at(gateUp), i64(N))
+	b.launch(readingHalf("geglu", gateUp), dims{X: T}.By(N, 4*threads), at(out), at(gateUp), i64(N))
 }
 
 // GeGLUGrad is its gradient.
 func (b *Backend) GeGLUGrad(dGateUp, dout, gateUp kernels.Buffer, N, T int) {
-	b.launch("geglu_grad", dims{X: T}.By(N, 4*threads), at(dGateUp), at(dout), at(gateUp), i64(N))
+	b.launch(readingHalf("geglu_grad", gateUp), dims{X: T}.By(N, 4*threads), at(dGateUp), at(dout), at(gateUp), i64(N))
 }
 
 // Scale multiplies numbers.
@@ -118,7 +118,7 @@ func (b *Backend) RopeTable(out, positions, frequencies kernels.Buffer, scale fl
 // Rope rotates queries and keys.
 func (b *Backend) Rope(out, x, rope kernels.Buffer, back bool, h kernels.Heads, T int) {
 	turn := i64(map[bool]int{true: 1}[back])
-	b.launch("rope", perHead(h, T), at(out), at(x), at(rope), turn, i64(h.Q), i64(h.KV), i64(h.Dim), i64(T))
+	b.launch(readingHalf("rope", x), perHead(h, T), at(out), at(x), at(rope), turn, i64(h.Q), i64(h.KV), i64(h.Dim), i64(T))
 }
 
 // perHead is a warp for each head of T rows.
@@ -126,13 +126,14 @@ func perHead(h kernels.Heads, T int) dims { return blocks((h.Q+2*h.KV)*T, thread
 
 // QKNormRope normalises and rotates queries and keys.
 func (b *Backend) QKNormRope(out, qkv, qw, kw, rope kernels.Buffer, eps float32, h kernels.Heads, T int) {
-	b.launch("qk_norm_rope", perHead(h, T), at(out), at(qkv), at(qw), at(kw), at(rope), f32(eps), i64(h.Q), i64(h.KV), i64(h.Dim), i64(T))
+	b.launch(readingHalf("qk_norm_rope", qkv), perHead(h, T), at(out), at(qkv), at(qw), at(kw), at(rope), f32(eps), i64(h.Q), i64(h.KV),
+		i64(h.Dim), i64(T))
 }
 
 // QKNormRopeGradX is the gradient to qkv.
 func (b *Backend) QKNormRopeGradX(dqkv, dout, qkv, qw, kw, rope kernels.Buffer, eps float32, h kernels.Heads, T int) {
-	b.launch("qk_norm_rope_grad_x", perHead(h, T), at(dqkv), at(dout), at(qkv), at(qw), at(kw), at(rope), f32(eps), i64(h.Q),
-		i64(h.KV), i64(h.Dim), i64(T))
+	b.launch(readingHalf("qk_norm_rope_grad_x", qkv), perHead(h, T), at(dqkv), at(dout), at(qkv), at(qw), at(kw), at(rope), f32(eps),
+		i64(h.Q), i64(h.KV), i64(h.Dim), i64(T))
 }
 
 // QKNormRopeGradW adds the gradients to both weights.

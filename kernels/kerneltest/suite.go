@@ -101,6 +101,7 @@ func (s suite) run(t *testing.T) {
 		t.Run("compressed matrices of "+m.Name(), func(t *testing.T) { testCompress(t, m) })
 		t.Run("quantised matrices of "+m.Name(), func(t *testing.T) { testQuantised(t, m) })
 	}
+	t.Run("rows that wait in bf16", func(t *testing.T) { testNarrow(t, s.machines[0]) })
 	t.Run("loss", func(t *testing.T) { testLoss(t, s) })
 	t.Run("sampling", func(t *testing.T) { testSampling(t, s) })
 	t.Run("sum of squares", func(t *testing.T) { testSumSquares(t, s) })

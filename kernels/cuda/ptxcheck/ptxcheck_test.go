@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -71,6 +72,13 @@ func TestKernelsReadWide(t *testing.T) {
 	for _, name := range []string{"sum_squares", "head_partials", "draw_cuts", "draw_masses", "draw_tops"} {
 		require.Positive(t, all[name].Loads[16], "%s: loads of 16 bytes", name)
 	}
+	for name, k := range all {
+		if of, reads := strings.CutSuffix(name, "_bf16"); reads && (slices.Contains(wide, of) || of == "geglu" || of == "geglu_grad") {
+			require.Positive(t, k.Loads[8], "%s: loads of four numbers of bf16", name)
+			require.Positive(t, k.Stores[16], "%s: stores of 16 bytes", name)
+		}
+	}
+	require.Positive(t, min(all["narrow"].Loads[16], all["narrow"].Stores[8], all["widen"].Loads[8], all["widen"].Stores[16]))
 	require.Equal(t, 2*4, all["draw_cuts"].Loads[16], "four loads of a thread under way, in each of two truncations")
 	for name, k := range all {
 		if strings.HasPrefix(name, "attention_bf16") || strings.HasPrefix(name, "attention_f32") {

@@ -40,6 +40,35 @@ DEVICE void put(float *x, u64 i, u64 n, bool wide, Four v) {
 			x[i + k] = v[k];
 }
 
+// The same for rows that wait in bf16, whose access is one of 8 bytes.
+DEVICE float take_one(const float *x, u64 i) { return x[i]; }
+DEVICE float take_one(const u16 *x, u64 i) { return __builtin_bit_cast(float, (u32)x[i] << 16); }
+
+DEVICE Four take(const u16 *x, u64 i, u64 n, bool wide) {
+	Four v = 0;
+	if (wide && i + 4 <= n) {
+		u64 all = *(const u64 *)(x + i);
+		UNROLL for (u32 k = 0; k < 4; k++)
+			v[k] = __builtin_bit_cast(float, (u32)(all >> 16 * k) << 16);
+		return v;
+	}
+	UNROLL for (u32 k = 0; k < 4; k++)
+		if (i + k < n)
+			v[k] = take_one(x, i + k);
+	return v;
+}
+
+DEVICE void put(u16 *x, u64 i, u64 n, bool wide, Four v) {
+	u64 all = (u64)rounded(v[2], v[3]) << 32 | rounded(v[0], v[1]);
+	if (wide && i + 4 <= n) {
+		*(u64 *)(x + i) = all;
+		return;
+	}
+	UNROLL for (u32 k = 0; k < 4; k++)
+		if (i + k < n)
+			x[i + k] = (u16)(all >> 16 * k);
+}
+
 DEVICE float fma(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
 DEVICE double fma(double a, double b, double c) { return __builtin_fma(a, b, c); }
 

@@ -26,12 +26,6 @@ DEVICE void multiply(float *c, const u32 *a, const u32 *b) {
 		: "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3]) : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
 
-// A pair of numbers rounded to bf16, the first in the lower half.
-DEVICE u32 rounded(float first, float second) {
-	u32 pair;
-	asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(second), "f"(first));
-	return pair;
-}
 DEVICE float first_of(u32 pair) { return __builtin_bit_cast(float, pair << 16); }
 DEVICE float second_of(u32 pair) { return __builtin_bit_cast(float, pair & 0xffff0000); }
 

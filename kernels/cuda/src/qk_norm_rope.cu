@@ -1,5 +1,5 @@
 // Each query and key head of a row of qkv is normalised (weights qw, kw) and rotated by the row's angles; value heads are copied. A warp
-// has a head: a lane the pairs (i, i + dim/2) for every 32nd i.
+// has a head: a lane the pairs (i, i + dim/2) for every 32nd i. Rows are of f32; those that wait for a gradient may be of bf16.
 #include "kernel.h"
 
 // A head of a row, and what its norm is weighted with: nothing for values.
@@ -26,45 +26,48 @@ DEVICE bool head(Head *h, Shape s, const float *qw, const float *kw, const float
 }
 
 // 1 / sqrt(mean(x²) + eps) of a head, for all lanes of its warp.
-DEVICE float head_scale(const float *x, u32 half, float eps) {
+template <class N> DEVICE float head_scale(const N *x, u32 half, float eps) {
 	float squares = 0;
-	for (u32 i = lane(); i < half; i += 32)
-		squares = fma(x[i], x[i], fma(x[i + half], x[i + half], squares));
+	for (u32 i = lane(); i < half; i += 32) {
+		float a = take_one(x, i), b = take_one(x, i + half);
+		squares = fma(a, a, fma(b, b, squares));
+	}
 	return inverse_rms(over_warp(squares), 2 * half, eps);
 }
 
-DEVICE void copy_head(float *to, const float *from, u32 half) {
+template <class N> DEVICE void copy_head(float *to, const N *from, u32 half) {
 	for (u32 i = lane(); i < 2 * half; i += 32)
-		to[i] = from[i];
+		to[i] = take_one(from, i);
 }
 
-KERNEL qk_norm_rope(float *out, const float *qkv, const float *qw, const float *kw, const float *rope, float eps, u32 queries,
-	u32 keys, u32 dim, u32 T) {
+template <class N>
+DEVICE void norm_and_turn(float *out, const N *qkv, const float *qw, const float *kw, const float *rope, float eps, u32 queries, u32 keys,
+	u32 dim, u32 T) {
 	Head h;
 	if (!head(&h, Shape{queries, keys, dim}, qw, kw, rope, T))
 		return;
-	const float *x = qkv + h.at;
+	const N *x = qkv + h.at;
 	float *y = out + h.at;
 	if (!h.w)
 		return copy_head(y, x, h.half);
 	float r = head_scale(x, h.half, eps);
 	for (u32 i = lane(); i < h.half; i += 32) {
-		float a = h.w[i] * (x[i] * r), b = h.w[i + h.half] * (x[i + h.half] * r), c = h.turns[i], s = h.turns[i + h.half];
+		float a = h.w[i] * (take_one(x, i) * r), b = h.w[i + h.half] * (take_one(x, i + h.half) * r), c = h.turns[i], s = h.turns[i + h.half];
 		y[i] = fma(a, c, -(b * s));
 		y[i + h.half] = fma(b, c, a * s);
 	}
 }
 
 // Queries and keys are rotated without a norm, or where back is set against their angles.
-KERNEL rope(float *out, const float *x, const float *rope, u32 back, u32 queries, u32 keys, u32 dim, u32 T) {
+template <class N> DEVICE void turn(float *out, const N *x, const float *rope, u32 back, u32 queries, u32 keys, u32 dim, u32 T) {
 	Head h;
-	if (!head(&h, Shape{queries, keys, dim}, x, x, rope, T))
+	if (!head(&h, Shape{queries, keys, dim}, rope, rope, rope, T)) // which are no weights, but are there
 		return;
 	x += h.at, out += h.at;
 	if (!h.w)
 		return copy_head(out, x, h.half);
 	for (u32 i = lane(); i < h.half; i += 32) {
-		float a = x[i], b = x[i + h.half], c = h.turns[i], s = back ? -h.turns[i + h.half] : h.turns[i + h.half];
+		float a = take_one(x, i), b = take_one(x, i + h.half), c = h.turns[i], s = back ? -h.turns[i + h.half] : h.turns[i + h.half];
 		out[i] = fma(a, c, -(b * s));
 		out[i + h.half] = fma(b, c, a * s);
 	}
@@ -81,27 +84,44 @@ DEVICE Pair turned_back(const float *dy, const float *turns, u32 i, u32 half) {
 }
 
 // With r the scale of a head and d what its norm gets back: dx = r · d · w − r³ · mean(d · w · x) · x.
-KERNEL qk_norm_rope_grad_x(float *dqkv, const float *dout, const float *qkv, const float *qw, const float *kw, const float *rope,
+template <class N>
+DEVICE void norm_and_turn_grad_x(float *dqkv, const float *dout, const N *qkv, const float *qw, const float *kw, const float *rope,
 	float eps, u32 queries, u32 keys, u32 dim, u32 T) {
 	Head h;
 	if (!head(&h, Shape{queries, keys, dim}, qw, kw, rope, T))
 		return;
-	const float *x = qkv + h.at, *dy = dout + h.at;
+	const N *x = qkv + h.at;
+	const float *dy = dout + h.at;
 	float *dx = dqkv + h.at;
 	if (!h.w)
 		return copy_head(dx, dy, h.half);
 	float r = head_scale(x, h.half, eps), along = 0;
 	for (u32 i = lane(); i < h.half; i += 32) {
 		Pair d = turned_back(dy, h.turns, i, h.half);
-		along = fma(d.a * h.w[i], x[i], fma(d.b * h.w[i + h.half], x[i + h.half], along));
+		along = fma(d.a * h.w[i], take_one(x, i), fma(d.b * h.w[i + h.half], take_one(x, i + h.half), along));
 	}
 	float back = over_warp(along) / (float)dim * r * r;
 	for (u32 i = lane(); i < h.half; i += 32) {
 		Pair d = turned_back(dy, h.turns, i, h.half);
-		dx[i] = r * fma(-back, x[i], d.a * h.w[i]);
-		dx[i + h.half] = r * fma(-back, x[i + h.half], d.b * h.w[i + h.half]);
+		dx[i] = r * fma(-back, take_one(x, i), d.a * h.w[i]);
+		dx[i + h.half] = r * fma(-back, take_one(x, i + h.half), d.b * h.w[i + h.half]);
 	}
 }
+
+#define HEADS(N, of) \
+	KERNEL qk_norm_rope##of(float *out, const N *qkv, const float *qw, const float *kw, const float *rope, float eps, u32 queries, \
+		u32 keys, u32 dim, u32 T) { \
+		norm_and_turn(out, qkv, qw, kw, rope, eps, queries, keys, dim, T); \
+	} \
+	KERNEL rope##of(float *out, const N *x, const float *angles, u32 back, u32 queries, u32 keys, u32 dim, u32 T) { \
+		turn(out, x, angles, back, queries, keys, dim, T); \
+	} \
+	KERNEL qk_norm_rope_grad_x##of(float *dqkv, const float *dout, const N *qkv, const float *qw, const float *kw, const float *rope, \
+		float eps, u32 queries, u32 keys, u32 dim, u32 T) { \
+		norm_and_turn_grad_x(dqkv, dout, qkv, qw, kw, rope, eps, queries, keys, dim, T); \
+	}
+HEADS(float, )
+HEADS(u16, _bf16)
 
 // The scales [T, queries + 2 keys] of all heads, those of values among them, which nobody reads.
 KERNEL head_scales(float *scales, const float *qkv, float eps, u32 heads, u32 dim, u32 T) {

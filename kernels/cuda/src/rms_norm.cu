@@ -1,7 +1,8 @@
-// (weight − less) · x / sqrt(mean(x²) + eps), and its gradients: less is below zero where the weight lacks an offset. A block has a row [width]: a thread four numbers of each 1,024.
+// (weight − less) · x / sqrt(mean(x²) + eps), and its gradients: less is below zero where the weight lacks an offset.
+// A block has a row [width]: a thread four numbers of each 1,024. x is of f32, or of bf16.
 #include "kernel.h"
 
-KERNEL rms_norm(float *out, const float *x, const float *weight, float eps, float less, u32 width) {
+template <class N> DEVICE void norm(float *out, const N *x, const float *weight, float eps, float less, u32 width) {
 	x += (u64)block() * width, out += (u64)block() * width;
 	bool wide = aligned(out, x, weight) && width % 4 == 0;
 	float squares = 0;
@@ -16,7 +17,8 @@ KERNEL rms_norm(float *out, const float *x, const float *weight, float eps, floa
 }
 
 // With r as above: dx = r · dy · weight − r³ · mean(dy · weight · x) · x.
-KERNEL rms_norm_grad_x(float *dx, const float *dy, const float *x, const float *weight, float eps, float less, u32 width) {
+template <class N>
+DEVICE void norm_grad_x(float *dx, const float *dy, const N *x, const float *weight, float eps, float less, u32 width) {
 	x += (u64)block() * width, dy += (u64)block() * width, dx += (u64)block() * width;
 	bool wide = aligned(dx, dy, x, weight) && width % 4 == 0;
 	float squares = 0, along = 0;
@@ -35,6 +37,16 @@ KERNEL rms_norm_grad_x(float *dx, const float *dy, const float *x, const float *
 		put(dx, i, width, wide, d);
 	}
 }
+
+#define NORM(N, of) \
+	KERNEL rms_norm##of(float *out, const N *x, const float *weight, float eps, float less, u32 width) { \
+		norm(out, x, weight, eps, less, width); \
+	} \
+	KERNEL rms_norm_grad_x##of(float *dx, const float *dy, const N *x, const float *weight, float eps, float less, u32 width) { \
+		norm_grad_x(dx, dy, x, weight, eps, less, width); \
+	}
+NORM(float, )
+NORM(u16, _bf16)
 
 // r [T], which the gradient of the weight needs for all rows.
 KERNEL row_scales(float *scales, const float *x, float eps, u32 width) {

@@ -7,14 +7,15 @@ DEVICE float sigmoid(float x) {
 	return (x < 0 ? e : 1) / (1 + e);
 }
 
-struct Place {
-	const float *g, *u;
+// Rows are of f32, or of bf16.
+template <class N> struct Place {
+	const N *g, *u;
 	u32 i, t;
 	bool wide;
 };
 
-DEVICE Place place(const float *gate_up, u32 width) {
-	Place p;
+template <class N> DEVICE Place<N> place(const N *gate_up, u32 width) {
+	Place<N> p;
 	p.t = block();
 	p.i = (block_y() * threads + thread()) * 4;
 	p.g = gate_up + (u64)p.t * 2 * width;
@@ -23,16 +24,16 @@ DEVICE Place place(const float *gate_up, u32 width) {
 	return p;
 }
 
-KERNEL swiglu(float *out, const float *gate_up, u32 width) {
-	Place p = place(gate_up, width);
+template <class N> DEVICE void swiglu_of(float *out, const N *gate_up, u32 width) {
+	Place<N> p = place(gate_up, width);
 	Four g = take(p.g, p.i, width, p.wide), u = take(p.u, p.i, width, p.wide), v;
 	UNROLL for (int k = 0; k < 4; k++)
 		v[k] = g[k] * sigmoid(g[k]) * u[k];
 	put(out + (u64)p.t * width, p.i, width, p.wide && aligned(out), v);
 }
 
-KERNEL swiglu_grad(float *d_gate_up, const float *d_out, const float *gate_up, u32 width) {
-	Place p = place(gate_up, width);
+template <class N> DEVICE void swiglu_grad_of(float *d_gate_up, const float *d_out, const N *gate_up, u32 width) {
+	Place<N> p = place(gate_up, width);
 	Four d = take(d_out + (u64)p.t * width, p.i, width, p.wide && aligned(d_out));
 	Four g = take(p.g, p.i, width, p.wide), u = take(p.u, p.i, width, p.wide), dg, du;
 	UNROLL for (int k = 0; k < 4; k++) {
@@ -53,8 +54,8 @@ DEVICE float inner(float g, float *slope) {
 	return g * fma(square, cubic, c);
 }
 
-KERNEL geglu(float *out, const float *gate_up, u32 width) {
-	Place p = place(gate_up, width);
+template <class N> DEVICE void geglu_of(float *out, const N *gate_up, u32 width) {
+	Place<N> p = place(gate_up, width);
 	Four g = take(p.g, p.i, width, p.wide), u = take(p.u, p.i, width, p.wide), v;
 	UNROLL for (int k = 0; k < 4; k++) {
 		float slope;
@@ -63,8 +64,8 @@ KERNEL geglu(float *out, const float *gate_up, u32 width) {
 	put(out + (u64)p.t * width, p.i, width, p.wide && aligned(out), v);
 }
 
-KERNEL geglu_grad(float *d_gate_up, const float *d_out, const float *gate_up, u32 width) {
-	Place p = place(gate_up, width);
+template <class N> DEVICE void geglu_grad_of(float *d_gate_up, const float *d_out, const N *gate_up, u32 width) {
+	Place<N> p = place(gate_up, width);
 	Four d = take(d_out + (u64)p.t * width, p.i, width, p.wide && aligned(d_out));
 	Four g = take(p.g, p.i, width, p.wide), u = take(p.u, p.i, width, p.wide), dg, du;
 	UNROLL for (int k = 0; k < 4; k++) {
@@ -76,3 +77,13 @@ KERNEL geglu_grad(float *d_gate_up, const float *d_out, const float *gate_up, u3
 	put(to, p.i, width, p.wide && aligned(d_gate_up), dg);
 	put(to + width, p.i, width, p.wide && aligned(d_gate_up), du);
 }
+
+#define GATE(name, N, of) \
+	KERNEL name##of(float *out, const N *gate_up, u32 width) { name##_of(out, gate_up, width); } \
+	KERNEL name##_grad##of(float *d_gate_up, const float *d_out, const N *gate_up, u32 width) { \
+		name##_grad_of(d_gate_up, d_out, gate_up, width); \
+	}
+GATE(swiglu, float, )
+GATE(swiglu, u16, _bf16)
+GATE(geglu, float, )
+GATE(geglu, u16, _bf16)

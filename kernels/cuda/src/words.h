@@ -13,3 +13,10 @@ typedef unsigned long long u64;
 DEVICE u32 thread() { return __nvvm_read_ptx_sreg_tid_x(); }
 DEVICE u32 block_y() { return __nvvm_read_ptx_sreg_ctaid_y(); }
 DEVICE void barrier() { __nvvm_bar_sync(0); }
+
+// A pair of numbers rounded to bf16, the first in the lower half.
+DEVICE u32 rounded(float first, float second) {
+	u32 pair;
+	asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(second), "f"(first));
+	return pair;
+}

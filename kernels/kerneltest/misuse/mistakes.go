@@ -55,7 +55,7 @@ func mistakes(m memory) []mistake {
 
 func memoryMistakes(m memory, x, ids kernels.Buffer) []mistake {
 	return []mistake{
-		{"Alloc: bf16 buffers do not exist, expected f32, i32 or f64", func() { _, _ = m.Alloc(kernels.BF16, 1) }},
+		{"Alloc: rounding bf16 buffers do not exist, expected f32, i32 or f64", func() { _, _ = m.Alloc(kernels.BF16Rounding, 1) }},
 		{"NewMatrix: i32 matrices do not exist, expected f32, bf16 or rounding bf16", func() { _, _ = m.NewMatrix(kernels.I32, 1, 1) }},
 		{"Slice: [5, 13) of 12 elements", func() { x.Slice(5, 13) }},
 		{"Slice: [5, 4) of 12 elements", func() { x.Slice(5, 4) }},

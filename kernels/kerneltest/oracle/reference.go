@@ -22,7 +22,9 @@ func (reference) Order() string { return "double precision" }
 func (reference) Name() string { return "reference: plain Go, double precision inside, 1 thread" }
 
 // number is what the reference's buffers are made of.
-type number interface{ float32 | int32 | float64 }
+type number interface {
+	float32 | int32 | float64 | uint16
+}
 
 // buffer is a Go slice, or a part of one. All parts know when it has been released.
 type buffer[E number] struct {
@@ -38,6 +40,8 @@ func (b buffer[E]) DType() kernels.DType {
 		return kernels.I32
 	case []float64:
 		return kernels.F64
+	case []uint16:
+		return kernels.BF16
 	}
 	return kernels.F32
 }
@@ -72,8 +76,13 @@ func own[E number](b kernels.Buffer) []E {
 	return s.data
 }
 
-// row is row t of a row-major buffer of rows of n numbers.
-func row(b kernels.Buffer, n, t int) []float32 { return own[float32](b)[t*n : (t+1)*n] }
+// row is row t of a row-major buffer of rows of n numbers; of BF16 a copy, to read.
+func row(b kernels.Buffer, n, t int) []float32 {
+	if b.DType() == kernels.BF16 {
+		return widened(own[uint16](b)[t*n : (t+1)*n])
+	}
+	return own[float32](b)[t*n : (t+1)*n]
+}
 
 // window is what c shows of row t.
 func window(c kernels.Cols, t int) []float32 {
@@ -110,6 +119,8 @@ func (reference) Alloc(t kernels.DType, n int) (kernels.Buffer, error) {
 		return newBuffer[int32](n), nil
 	case kernels.F64:
 		return newBuffer[float64](n), nil
+	case kernels.BF16:
+		return newBuffer[uint16](n), nil
 	}
 	return newBuffer[float32](n), nil
 }
@@ -166,6 +177,8 @@ func (reference) Copy(dst, src kernels.Buffer) {
 		copy(own[int32](dst), own[int32](src))
 	case kernels.F64:
 		copy(own[float64](dst), own[float64](src))
+	case kernels.BF16:
+		copy(own[uint16](dst), own[uint16](src))
 	default:
 		copy(own[float32](dst), own[float32](src))
 	}

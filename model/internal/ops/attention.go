@@ -27,7 +27,7 @@ func Rope(what string, h kernels.Heads) *program.Op {
 		}
 	}
 	return &program.Op{
-		Name: "rope " + what, Inputs: 2, Width: h.Width(), WRT: []bool{true, false}, Run: turn(false),
+		Name: "rope " + what, Inputs: 2, Width: h.Width(), WRT: []bool{true, false}, HalfInputs: []int{1}, Run: turn(false),
 		Diff: func(in gorgonia.Nodes, _, dout *gorgonia.Node) (gorgonia.Nodes, error) {
 			g := &program.Op{Name: "rope " + what + ", gradient to qkv", Inputs: 2, Width: h.Width(), Run: turn(true)}
 			return gradients(by(g, dout, in[1]), nil)
@@ -38,12 +38,12 @@ func Rope(what string, h kernels.Heads) *program.Op {
 // QKNormRope: inputs qkv, the two head norms' weights [2, Dim] as planes, rope table.
 func QKNormRope(what string, h kernels.Heads, eps float32, trainable bool) *program.Op {
 	return &program.Op{
-		Name: "qk-norm+rope " + what, Inputs: 3, Width: h.Width(), WRT: []bool{true, trainable, false},
+		Name: "qk-norm+rope " + what, Inputs: 3, Width: h.Width(), WRT: []bool{true, trainable, false}, HalfInputs: []int{1},
 		Run: func(x *program.Execution, out *program.Operand, in []*program.Operand) {
 			x.B.QKNormRope(out.Buf, in[0].Buf, in[1].Aux[0], in[1].Aux[1], in[2].Buf, eps, h, x.T)
 		},
 		Diff: func(in gorgonia.Nodes, _, dout *gorgonia.Node) (gorgonia.Nodes, error) {
-			gx := &program.Op{Name: "qk-norm+rope " + what + ", gradient to qkv", Inputs: 4, Width: h.Width(),
+			gx := &program.Op{Name: "qk-norm+rope " + what + ", gradient to qkv", Inputs: 4, Width: h.Width(), HalfInputs: []int{2},
 				Run: func(x *program.Execution, out *program.Operand, in []*program.Operand) {
 					x.B.QKNormRopeGradX(out.Buf, in[0].Buf, in[1].Buf, in[2].Aux[0], in[2].Aux[1], in[3].Buf, eps, h, x.T)
 				}}
@@ -61,7 +61,7 @@ func QKNormRope(what string, h kernels.Heads, eps float32, trainable bool) *prog
 // it keeps the log of each softmax's sum. Keys and values are of type kv, that of a decoder's cache.
 func Attention(run *Run, what string, a kernels.Attn, kv kernels.DType) *program.Op {
 	return &program.Op{
-		Name: "attention " + what, Inputs: 1, Width: a.OutWidth(), WRT: []bool{true}, Aux: []int{a.Q}, Keep: true,
+		Name: "attention " + what, Inputs: 1, Width: a.OutWidth(), WRT: []bool{true}, Aux: []int{a.Q}, Keep: true, Halve: true,
 		Run: func(x *program.Execution, out *program.Operand, in []*program.Operand) {
 			x.B.Attention(out.Buf, out.Aux[0], in[0].Buf, run.Spans, a, kv, x.T)
 		},

@@ -29,12 +29,12 @@ func Embed(vocab, hidden int, trainable bool) *program.Op {
 // RMSNorm: inputs x, weight [H].
 func RMSNorm(what string, hidden int, n kernels.Norm, trainable bool) *program.Op {
 	return &program.Op{
-		Name: "rmsnorm " + what, Inputs: 2, Width: hidden, WRT: []bool{true, trainable},
+		Name: "rmsnorm " + what, Inputs: 2, Width: hidden, WRT: []bool{true, trainable}, HalfInputs: []int{1},
 		Run: func(x *program.Execution, out *program.Operand, in []*program.Operand) {
 			x.B.RMSNorm(out.Buf, in[0].Buf, in[1].Buf, n, hidden, x.T)
 		},
 		Diff: func(in gorgonia.Nodes, _, dout *gorgonia.Node) (gorgonia.Nodes, error) {
-			gx := &program.Op{Name: "rmsnorm " + what + ", gradient to x", Inputs: 3, Width: hidden,
+			gx := &program.Op{Name: "rmsnorm " + what + ", gradient to x", Inputs: 3, Width: hidden, HalfInputs: []int{2},
 				Run: func(x *program.Execution, out *program.Operand, in []*program.Operand) {
 					x.B.RMSNormGradX(out.Buf, in[0].Buf, in[1].Buf, in[2].Buf, n, hidden, x.T)
 				}}
@@ -50,12 +50,12 @@ func RMSNorm(what string, hidden int, n kernels.Norm, trainable bool) *program.O
 // SwiGLU: input the packed (gate | up).
 func SwiGLU(what string, n int) *program.Op {
 	return &program.Op{
-		Name: "swiglu " + what, Inputs: 1, Width: n, WRT: []bool{true},
+		Name: "swiglu " + what, Inputs: 1, Width: n, WRT: []bool{true}, HalfInputs: []int{1},
 		Run: func(x *program.Execution, out *program.Operand, in []*program.Operand) {
 			x.B.SwiGLU(out.Buf, in[0].Buf, n, x.T)
 		},
 		Diff: func(in gorgonia.Nodes, _, dout *gorgonia.Node) (gorgonia.Nodes, error) {
-			g := &program.Op{Name: "swiglu " + what + ", gradient", Inputs: 2, Width: 2 * n,
+			g := &program.Op{Name: "swiglu " + what + ", gradient", Inputs: 2, Width: 2 * n, HalfInputs: []int{2},
 				Run: func(x *program.Execution, out *program.Operand, in []*program.Operand) {
 					x.B.SwiGLUGrad(out.Buf, in[0].Buf, in[1].Buf, n, x.T)
 				}}
@@ -67,12 +67,12 @@ func SwiGLU(what string, n int) *program.Op {
 // GeGLU: input the packed (gate | up).
 func GeGLU(what string, n int) *program.Op {
 	return &program.Op{
-		Name: "geglu " + what, Inputs: 1, Width: n, WRT: []bool{true},
+		Name: "geglu " + what, Inputs: 1, Width: n, WRT: []bool{true}, HalfInputs: []int{1},
 		Run: func(x *program.Execution, out *program.Operand, in []*program.Operand) {
 			x.B.GeGLU(out.Buf, in[0].Buf, n, x.T)
 		},
 		Diff: func(in gorgonia.Nodes, _, dout *gorgonia.Node) (gorgonia.Nodes, error) {
-			g := &program.Op{Name: "geglu " + what + ", gradient", Inputs: 2, Width: 2 * n,
+			g := &program.Op{Name: "geglu " + what + ", gradient", Inputs: 2, Width: 2 * n, HalfInputs: []int{2},
 				Run: func(x *program.Execution, out *program.Operand, in []*program.Operand) {
 					x.B.GeGLUGrad(out.Buf, in[0].Buf, in[1].Buf, n, x.T)
 				}}
@@ -98,7 +98,8 @@ func Scale(what string, width int, factor float32) *program.Op {
 // Add joins a branch to the residual stream.
 func Add(what string, width int, checkpoint bool) *program.Op {
 	return &program.Op{
-		Name: "add " + what, Inputs: 2, Width: width, WRT: []bool{true, true}, InPlace: 2, Keep: true, Checkpoint: checkpoint,
+		Name: "add " + what, Inputs: 2, Width: width, WRT: []bool{true, true}, InPlace: 2, Keep: true, Halve: true,
+		Checkpoint: checkpoint,
 		Run: func(x *program.Execution, out *program.Operand, in []*program.Operand) {
 			x.B.Add(out.Buf, in[0].Buf, in[1].Buf, x.T*width)
 		},

@@ -16,13 +16,14 @@ type Linear struct {
 	Alpha     float32
 	Bias      bool
 	Trainable bool
+	Wide      bool // what it gives is worth halving while gradients wait for it
 }
 
 // Op is the product.
 func (l Linear) Op() *program.Op {
 	o := &program.Op{
 		Name: fmt.Sprintf("linear %s [%d,%d] ×%g", l.What, l.N, l.K, l.Alpha), Inputs: 2, Width: l.N,
-		WRT: []bool{true, l.Trainable}, Keep: true,
+		WRT: []bool{true, l.Trainable}, Keep: true, Halve: l.Wide,
 		Run: func(x *program.Execution, out *program.Operand, in []*program.Operand) {
 			opt := kernels.LinearOpt{Alpha: l.Alpha}
 			if l.Bias {
@@ -81,7 +82,7 @@ type Window struct{ From, N int }
 func (l LoRAUp) Op(run *Run) *program.Op {
 	o := &program.Op{
 		Name: "lora up " + l.What, Inputs: 2 + len(l.Windows), Width: l.Width,
-		WRT: make([]bool, 2+len(l.Windows)), InPlace: 1, Mutates: true, Keep: true,
+		WRT: make([]bool, 2+len(l.Windows)), InPlace: 1, Mutates: true, Keep: true, Halve: true,
 		Run: func(x *program.Execution, out *program.Operand, in []*program.Operand) {
 			if run.Bare {
 				return

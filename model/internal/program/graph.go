@@ -13,6 +13,9 @@ type Graph struct {
 	Outputs gorgonia.Nodes // what is read after a run
 	// Grads are the gradients of the trainable leaves, in the order in which they are computed.
 	Grads []ParamGrad
+	// Narrow has gradients read what an Op marks with Halve as numbers of bf16: what waits for them takes half the memory. The backend
+	// must be a kernels.Narrower. The forward pass goes on with the numbers in f32, and nothing of it changes by a bit.
+	Narrow bool
 }
 
 // ParamGrad is the gradient of a parameter and the memory that it is added to.

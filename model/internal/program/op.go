@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"hash"
 	"hash/fnv"
+	"slices"
 
 	"github.com/chewxy/hm"
 	"gorgonia.org/gorgonia"
@@ -45,6 +46,10 @@ type Op struct {
 	// Keep marks an output that costs a matrix product or attention: the backward pass would rather
 	// find it than compute it again. Checkpoint marks the few that even a pass short of memory keeps.
 	Keep, Checkpoint bool
+	// Halve marks an output that is kept, and that gradients may find rounded to bf16: see Graph.Narrow. HalfInputs are the inputs,
+	// counted from 1, that Run takes in bf16 as well as in f32.
+	Halve      bool
+	HalfInputs []int
 }
 
 // Execution is what an operation is run with: the backend, and the rows of the batch.
@@ -78,6 +83,9 @@ func sum(width int) *Op {
 	return &Op{Name: "sum of gradients", Inputs: 2, Width: width, InPlace: 1,
 		Run: func(x *Execution, out *Operand, in []*Operand) { x.B.Add(out.Buf, in[0].Buf, in[1].Buf, x.T*width) }}
 }
+
+// takesHalf reports whether an operation can read an input in bf16.
+func (o *Op) takesHalf(input int) bool { return slices.Contains(o.HalfInputs, input+1) }
 
 // The rest makes Op a gorgonia.SDOp, an operation that can be differentiated.
 

@@ -9,16 +9,18 @@ import (
 )
 
 // Program is a graph compiled for batches of up to Rows rows: a flat list of backend calls over one
-// arena. It is a gorgonia.VM, and allocates nothing while running.
+// arena, or two. It is a gorgonia.VM, and allocates nothing while running.
 type Program struct {
 	Rows    int
 	T       int        // rows of the next run
 	Outputs []*Operand // of the graph's outputs
 
-	b     kernels.Backend
-	steps []instruction
-	arena kernels.Buffer
-	x     Execution
+	b      kernels.Backend
+	steps  []instruction
+	arenas arenas
+	bytes  int
+	open   bool
+	x      Execution
 }
 
 var _ gorgonia.VM = (*Program)(nil)
@@ -38,11 +40,12 @@ func Compile(b kernels.Backend, g *Graph, rows int, r Recompute) (*Program, erro
 		return nil, err
 	}
 	l := s.Place(rows)
-	p := &Program{Rows: rows, b: b}
-	if p.arena, err = b.Alloc(kernels.F32, l.Floats); err != nil {
+	p := &Program{Rows: rows, b: b, bytes: l.Bytes()}
+	if p.arenas, err = l.allocate(b); err != nil {
 		return nil, fmt.Errorf("activations of %d rows: %w; a smaller max_rows takes less", rows, err)
 	}
-	operands, err := s.bind(b, p.arena, l, rows)
+	p.open = true
+	operands, err := s.bind(b, p.arenas, l, rows)
 	if err != nil {
 		return nil, err
 	}
@@ -63,7 +66,7 @@ func Compile(b kernels.Backend, g *Graph, rows int, r Recompute) (*Program, erro
 }
 
 // bind makes the operand of every value.
-func (s *Schedule) bind(b kernels.Backend, arena kernels.Buffer, l *Layout, rows int) ([]*Operand, error) {
+func (s *Schedule) bind(b kernels.Backend, a arenas, l *Layout, rows int) ([]*Operand, error) {
 	operands := make([]*Operand, len(s.values))
 	for v, val := range s.values {
 		if val.leaf != nil {
@@ -72,7 +75,7 @@ func (s *Schedule) bind(b kernels.Backend, arena kernels.Buffer, l *Layout, rows
 		}
 		operands[v] = &Operand{}
 		if l.Blocks[v] != nil {
-			operands[v] = val.op.bind(arena, l.Blocks[v], rows)
+			operands[v] = a.bind(val.op, l.Blocks[v], l.Planes[v], rows)
 		}
 		if n := val.op.Sums; n > 0 {
 			var err error
@@ -84,8 +87,8 @@ func (s *Schedule) bind(b kernels.Backend, arena kernels.Buffer, l *Layout, rows
 	return operands, nil
 }
 
-// Bytes is the memory of the program's arena.
-func (p *Program) Bytes() int { return kernels.F32.Size() * p.arena.Len() }
+// Bytes is the memory of the program's arenas.
+func (p *Program) Bytes() int { return p.bytes }
 
 // RunAll issues every operation for T rows. The results are there after the next Download.
 func (p *Program) RunAll() error {
@@ -111,11 +114,11 @@ func (p *Program) RunAll() error {
 // Reset does nothing: a run leaves nothing behind that the next could see.
 func (p *Program) Reset() {}
 
-// Close gives the arena back.
+// Close gives the arenas back.
 func (p *Program) Close() error {
-	if p.arena != nil {
-		p.b.Release(p.arena)
+	if p.open {
+		p.arenas.release(p.b)
 	}
-	p.steps, p.arena = nil, nil
+	p.steps, p.open = nil, false
 	return nil
 }

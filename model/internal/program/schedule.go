@@ -2,6 +2,7 @@ package program
 
 import (
 	"fmt"
+	"slices"
 
 	"gorgonia.org/gorgonia"
 
@@ -27,9 +28,11 @@ type Schedule struct {
 	steps  []step
 	values []value
 
-	leaves     map[*gorgonia.Node]int // the value of each leaf
-	forward    map[*gorgonia.Node]int // the value that the forward pass gave each node
-	again      map[*gorgonia.Node]int // and the one computed again, or first met, in the backward pass
+	leaves     map[*gorgonia.Node]int    // the value of each leaf
+	forward    map[*gorgonia.Node]int    // the value that the forward pass gave each node
+	again      [2]map[*gorgonia.Node]int // and the one computed again, or first met, in the backward pass, for each reading
+	wide       map[int]int               // what a value in bf16 is in f32
+	halved     map[*gorgonia.Node]bool   // whether its two readings differ
 	inBackward bool
 	recompute  Recompute
 	graph      *Graph
@@ -40,6 +43,7 @@ type value struct {
 	op     *Op      // what computes it; nil for a leaf
 	leaf   *Operand // where it is, if known beforehand: a leaf, or a place in the gradient slab
 	output bool     // read after the run
+	half   bool     // it lies there in bf16
 }
 
 // step computes one value from others.
@@ -52,10 +56,11 @@ type step struct {
 func NewSchedule(g *Graph, r Recompute) (*Schedule, error) {
 	s := &Schedule{
 		graph: g, recompute: r,
-		leaves: map[*gorgonia.Node]int{}, forward: map[*gorgonia.Node]int{}, again: map[*gorgonia.Node]int{},
+		leaves: map[*gorgonia.Node]int{}, forward: map[*gorgonia.Node]int{},
+		again: [2]map[*gorgonia.Node]int{{}, {}}, wide: map[int]int{}, halved: map[*gorgonia.Node]bool{},
 	}
 	for _, n := range g.Outputs {
-		v, err := s.need(n)
+		v, err := s.need(n, exact)
 		if err != nil {
 			return nil, err
 		}
@@ -71,7 +76,7 @@ func NewSchedule(g *Graph, r Recompute) (*Schedule, error) {
 }
 
 // need gives the value of a node, putting what computes it at the end of the list if it is not there.
-func (s *Schedule) need(n *gorgonia.Node) (int, error) {
+func (s *Schedule) need(n *gorgonia.Node, r reading) (int, error) {
 	if leaf, ok := s.graph.Leaves[n]; ok {
 		v, ok := s.leaves[n]
 		if !ok {
@@ -80,19 +85,29 @@ func (s *Schedule) need(n *gorgonia.Node) (int, error) {
 		}
 		return v, nil
 	}
-	if v, ok := s.forward[n]; ok && (!s.inBackward || s.kept(s.values[v].op)) {
-		return v, nil
+	r = s.differs(n, r)
+	before, inForward := s.forward[n]
+	if inForward && r == exact && (!s.inBackward || s.kept(s.values[before].op)) {
+		return before, nil
 	}
-	if v, ok := s.again[n]; ok {
+	if v, ok := s.again[r][n]; ok {
 		return v, nil
 	}
 	o, err := lower(n)
 	if err != nil {
 		return 0, err
 	}
-	v, err := s.compute(o, children(n), nil)
+	var v int
+	switch {
+	case r == rounded && o.Halve:
+		v, err = s.narrow(n, o)
+	case s.inBackward && !inForward:
+		v, err = s.compute(o, children(n), rounded, nil)
+	default:
+		v, err = s.compute(o, children(n), r, nil)
+	}
 	if s.inBackward {
-		s.again[n] = v
+		s.again[r][n] = v
 	} else {
 		s.forward[n] = v
 	}
@@ -108,12 +123,15 @@ func (s *Schedule) kept(o *Op) bool {
 }
 
 // compute puts an operation on the list, after what it needs.
-func (s *Schedule) compute(o *Op, in gorgonia.Nodes, dest *Operand) (int, error) {
+func (s *Schedule) compute(o *Op, in gorgonia.Nodes, r reading, dest *Operand) (int, error) {
 	st := step{in: make([]int, len(in))}
 	for i, n := range in {
-		v, err := s.need(n)
+		v, err := s.need(n, r)
 		if err != nil {
 			return 0, err
+		}
+		if s.values[v].half && !o.takesHalf(i) {
+			v = s.widen(v)
 		}
 		st.in[i] = v
 	}
@@ -142,9 +160,12 @@ func (s *Schedule) paramGradient(n *gorgonia.Node, dest kernels.Buffer) error {
 		place.Aux = append(place.Aux, dest.Slice(from, from+o.Aux[i]))
 		from += o.Aux[i]
 	}
-	_, err := s.compute(o, children(n), place)
+	_, err := s.compute(o, children(n), rounded, place)
 	return err
 }
+
+// insert puts a step on the list before step number at.
+func (s *Schedule) insert(at int, st step) { s.steps = slices.Insert(s.steps, at, st) }
 
 func (s *Schedule) add(v value) int {
 	s.values = append(s.values, v)

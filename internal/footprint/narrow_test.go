@@ -1,0 +1,31 @@
+package footprint
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7879b91d/grpo/configs"
+	"github.com/seed-7879b91d/grpo/internal/racing"
+	"github.com/seed-7879b91d/grpo/kernels/kerneltest"
+)
+
+// Where rows wait in bf16, what a training batch holds of each token is little more than half.
+func TestWhatWaitsInBF16IsPlanned(t *testing.T) {
+	racing.Alone(t)
+	dir, c := hollow(t, "qwen3-4b")
+	const rows = 16384
+	activations := func(precision string) int {
+		cfg, err := configs.Load(configs.Source{Preset: "qwen3_4b", Overrides: []string{"precision=" + precision,
+			"kv_cache_dtype=" + precision, "recompute=cheap", "max_rows=16384", "max_tokens=8192", "lora_rank=32"}})
+		require.NoError(t, err)
+		r := Run{Config: cfg, Backend: kerneltest.NewReference(), Dir: dir, Prompt: prompt, Learns: true}
+		p, err := r.plan(roomsOf(r.Backend))
+		require.NoError(t, err)
+		return p.Of("activations")
+	}
+	wide, narrow := activations("f32"), activations("bf16")
+	t.Logf("%d tokens of Qwen3-4B: %.1f GB of activations in f32, %.1f in bf16; %d and %d bytes a token and layer", rows,
+		float64(wide)/1e9, float64(narrow)/1e9, wide/rows/c.Layers, narrow/rows/c.Layers)
+	require.Less(t, 100*narrow, 56*wide)
+}

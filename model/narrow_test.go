@@ -1,0 +1,48 @@
+package model
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7879b91d/grpo/internal/backendtest"
+	"github.com/seed-7879b91d/grpo/internal/racing"
+	"github.com/seed-7879b91d/grpo/kernels"
+	"github.com/seed-7879b91d/grpo/kernels/kerneltest"
+)
+
+// wideOnly is a backend as it would be without buffers of bf16.
+type wideOnly struct{ kernels.Backend }
+
+// What waits for gradients in bf16 changes no number of the forward pass; gradients a little, and not by what is computed again.
+func TestWhatWaitsInBF16(t *testing.T) {
+	racing.Alone(t)
+	backendtest.On(t, kerneltest.NewReference(), testNarrow)
+}
+
+func testNarrow(t *testing.T, b kernels.Backend) {
+	name := plainCases[0]
+	var train goldenTrain
+	readJSON(t, &train, name, "train.json")
+	run := func(b kernels.Backend, r Recompute) (gradients []float32, stats Stats, bytes int) {
+		p := openGolden(t, b, name, "train_init", Options{Precision: BF16, Cache: BF16, Recompute: r, MaxRows: 64})
+		stats, err := p.Accumulate(t.Context(), train.Datums[:1], importanceSampling)
+		require.NoError(t, err)
+		g, err := p.Gradients()
+		require.NoError(t, err)
+		return g.Values, stats, p.trainer.Bytes()
+	}
+	wide, wideStats, wideBytes := run(wideOnly{b}, RecomputeCheap)
+	narrow, stats, bytes := run(b, RecomputeCheap)
+	require.Equal(t, wideStats, stats, "the forward pass")
+	require.NotEqual(t, wide, narrow)
+	d := distance(narrow, wide)
+	t.Logf("rounding what waits moves gradients by %.2g of their norm; %d bytes of activations become %d", d, wideBytes, bytes)
+	require.Less(t, d, 1e-2)
+	require.Less(t, 4*bytes, 3*wideBytes)
+
+	again, stats, blocks := run(b, RecomputeBlocks)
+	require.Equal(t, wideStats, stats)
+	require.Equal(t, narrow, again, "kept or computed again")
+	require.Less(t, blocks, bytes)
+}
