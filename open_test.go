@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-7879b91d/grpo/internal/provenance"
+	"github.com/seed-7879b91d/grpo/internal/racing"
 	"github.com/seed-7879b91d/grpo/internal/rollouts"
 	"github.com/seed-7879b91d/grpo/internal/rundir"
 	"github.com/seed-7879b91d/grpo/internal/tiny"
@@ -37,6 +38,7 @@ func TestAModelIsTrainedAsAWholeAndResumed(t *testing.T) {
 }
 
 func TestAForkGoesOnInItsOwnDirectory(t *testing.T) {
+	racing.Again(t)
 	parent, child := t.TempDir(), filepath.Join(t.TempDir(), "child")
 	run(t, open(t, nil, "run_dir="+parent))
 	before := lines(t, parent, metricsFile)
@@ -56,6 +58,7 @@ func TestAForkGoesOnInItsOwnDirectory(t *testing.T) {
 
 // A run keeps a copy of its data, and goes on when the source is gone or has changed.
 func TestARunOutlivesItsData(t *testing.T) {
+	racing.Again(t)
 	dir, source := t.TempDir(), filepath.Join(t.TempDir(), "tasks.jsonl")
 	task := `{"id":"%","prompt":"Write a program that reads a number and prints it.","tests":[{"input":"1\n","output":"1\n"}]}` + "\n"
 	problems := strings.ReplaceAll(task, "%", "a") + strings.ReplaceAll(task, "%", "b") + strings.ReplaceAll(task, "%", "c")
@@ -123,6 +126,7 @@ func TestWhatHappenedIsLoggedAndDrawn(t *testing.T) {
 // An adapter of a model that was downloaded names it as others can find it; whatever else is saved says
 // where its other files are.
 func TestAnAdapterNamesItsBase(t *testing.T) {
+	racing.Again(t)
 	const commit = "0123456789abcdef0123456789abcdef01234567"
 	home, local := t.TempDir(), filepath.Join(t.TempDir(), "mine")
 	repo := filepath.Join(home, "hub", "models--us--small")

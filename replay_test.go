@@ -54,6 +54,7 @@ func TestRecordedStepsComeOutTheSame(t *testing.T) {
 }
 
 func TestAChangedRecordIsNoticed(t *testing.T) {
+	racing.Again(t)
 	dir := t.TempDir()
 	run(t, open(t, nil, "run_dir="+dir, "max_steps=2", "eval_every=-1"))
 	_, _, err := replayed(t, dir, 3)
@@ -97,6 +98,7 @@ func TestStepsAreReplayedWithTheirOwnSettings(t *testing.T) {
 
 // A run of before prefixes were shared says nothing of them: it goes on and is replayed without, to the bit.
 func TestARunOfBeforePrefixesWereShared(t *testing.T) {
+	racing.Again(t)
 	s := setup{dir: t.TempDir(), words: []string{"share_prefixes=false", "max_steps=4", "eval_every=-1"}}
 	old := setup{dir: t.TempDir(), words: []string{"share_prefixes=false", "max_steps=2", "eval_every=-1"}}
 	sharing := setup{dir: t.TempDir(), words: []string{"max_steps=4", "eval_every=-1"}}

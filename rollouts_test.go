@@ -11,6 +11,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/jsonl"
 	"github.com/seed-7879b91d/grpo/internal/provenance"
+	"github.com/seed-7879b91d/grpo/internal/racing"
 	"github.com/seed-7879b91d/grpo/internal/rollouts"
 	"github.com/seed-7879b91d/grpo/internal/rundir"
 )
@@ -85,6 +86,7 @@ func TestRecordsOfEachForm(t *testing.T) {
 
 // A run may change how it records on its way. What it goes back behind is cut in every file, and set aside.
 func TestRecordsChangeTheirFormOnTheWay(t *testing.T) {
+	racing.Again(t)
 	dir := filepath.Join(t.TempDir(), "run")
 	goOn := func(words ...string) {
 		tr, _ := setup{dir: dir, words: append(words, "eval_every=-1", "keep_best=0", "keep_last=0")}.open(t)

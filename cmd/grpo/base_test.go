@@ -8,11 +8,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed-7879b91d/grpo/internal/racing"
 	"github.com/seed-7879b91d/grpo/internal/tiny"
 )
 
 // An adapter of a run belongs to the model that it was trained over: no verb lays it over another one, which says so and what to type.
 func TestAdaptersStayWithTheirBase(t *testing.T) {
+	racing.Again(t)
 	needsCells(t)
 	tasks(t)
 	folder := t.TempDir()

@@ -12,6 +12,7 @@ import (
 	"github.com/seed-7879b91d/grpo"
 	"github.com/seed-7879b91d/grpo/cmd/grpo/outcome"
 	"github.com/seed-7879b91d/grpo/configs"
+	"github.com/seed-7879b91d/grpo/internal/racing"
 	"github.com/seed-7879b91d/grpo/internal/tiny"
 )
 
@@ -100,6 +101,7 @@ func TestEvalPrintsATable(t *testing.T) {
 
 // An adapter of any rank changes what the model says; one that was not trained changes nothing.
 func TestEvalOfAnAdapterAndAFileOfTasks(t *testing.T) {
+	racing.Again(t)
 	needsCells(t)
 	run := filepath.Join(t.TempDir(), "run")
 	_, errs, code := shell(t, "", "--quiet", "threads=1", "run_dir="+run, "max_steps=1", "eval_every=-1", "prompts_per_step=8",
@@ -160,6 +162,7 @@ func TestEvalCoversItsSettings(t *testing.T) {
 
 // A run is evaluated as it evaluated itself: the same settings, problems and draws.
 func TestEvalOfARun(t *testing.T) {
+	racing.Again(t)
 	needsCells(t)
 	dir := filepath.Join(t.TempDir(), "run")
 	_, errs, code := shell(t, "", "--preset", "tiny_smoke", "--quiet", "threads=1", "run_dir="+dir, "max_steps=2", "prompts_per_step=2",

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-7879b91d/grpo/internal/provenance"
+	"github.com/seed-7879b91d/grpo/internal/racing"
 	"github.com/seed-7879b91d/grpo/internal/rundir"
 	"github.com/seed-7879b91d/grpo/internal/tiny"
 )
@@ -18,6 +19,7 @@ import (
 // A run that is named alone goes on with its own settings; what is typed beside it is changed, and what it began with
 // is kept.
 func TestANamedRunBringsItsSettings(t *testing.T) {
+	racing.Again(t)
 	o := newOracle(t)
 	folder, child := t.TempDir(), filepath.Join(t.TempDir(), "child")
 	run := filepath.Join(folder, "run")
@@ -78,6 +80,7 @@ func TestANamedRunBringsItsSettings(t *testing.T) {
 
 // Files that a run is made of are known again.
 func TestChangedFilesAreNoticed(t *testing.T) {
+	racing.Again(t)
 	o := newOracle(t)
 	folder, files := t.TempDir(), t.TempDir()
 	run, model := filepath.Join(folder, "run"), filepath.Join(files, "model")

@@ -13,6 +13,7 @@ import (
 	"github.com/seed-7879b91d/grpo/cmd/grpo/outcome"
 	"github.com/seed-7879b91d/grpo/internal/jsonl"
 	"github.com/seed-7879b91d/grpo/internal/provenance"
+	"github.com/seed-7879b91d/grpo/internal/racing"
 	"github.com/seed-7879b91d/grpo/internal/rollouts"
 	"github.com/seed-7879b91d/grpo/internal/tiny"
 )
@@ -47,6 +48,7 @@ func own(t *testing.T, words ...string) (dir, train, held string) {
 
 // What eval finds is what the run found: of the same problems, though those that the run trains on are gone.
 func TestEvalFindsWhatTheRunFound(t *testing.T) {
+	racing.Again(t)
 	dir, train, held := own(t)
 	all, err := jsonl.OfKind[grpo.Evaluation](filepath.Join(dir, "metrics.jsonl"), "evaluation")
 	require.NoError(t, err)
@@ -81,6 +83,7 @@ func TestEvalFindsWhatTheRunFound(t *testing.T) {
 
 // A run that keeps copies of its data is evaluated on them.
 func TestEvalReadsWhatTheRunKeeps(t *testing.T) {
+	racing.Again(t)
 	dir, train, held := own(t, "cache_dataset=true")
 	require.NoError(t, os.Remove(train))
 	require.NoError(t, os.Remove(held))
@@ -93,6 +96,7 @@ func TestEvalReadsWhatTheRunKeeps(t *testing.T) {
 // What was trained is spoken to as in training: the tokens of the prompt are those on record, and the run's settings
 // hold where nothing was said.
 func TestSampleSpeaksAsTheRunDid(t *testing.T) {
+	racing.Again(t)
 	dir, train, _ := own(t, `stop=["\n"]`)
 	recorded, err := jsonl.OfKind[rollouts.Line](filepath.Join(dir, "rollouts.jsonl"), "")
 	require.NoError(t, err)
@@ -138,6 +142,7 @@ func TestSampleSpeaksAsTheRunDid(t *testing.T) {
 
 // A checkpoint that is not there any more is named as such, wherever it is asked for.
 func TestPrunedCheckpointsAreNamed(t *testing.T) {
+	racing.Again(t)
 	dir, _, _ := own(t)
 	const pruned, never = "step 2 was pruned (keep_last=2, keep_best=0); there are 3, 4", "step 9 has no checkpoint; there are 3, 4"
 	whole := filepath.Join(dir, "checkpoints", "step_000003")

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed-7879b91d/grpo/internal/racing"
 	"github.com/seed-7879b91d/grpo/internal/tensorfile"
 	"github.com/seed-7879b91d/grpo/internal/tiny"
 )
@@ -161,6 +162,7 @@ func dropLayer(t *testing.T, path, layer string) {
 
 // A run that is not to be gone on with as asked is left as it is.
 func TestRunsThatDoNotFitAreLeftAlone(t *testing.T) {
+	racing.Again(t)
 	o := newOracle(t)
 	folder := t.TempDir()
 	run := filepath.Join(folder, "run")

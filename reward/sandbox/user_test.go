@@ -11,10 +11,13 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/seed-7879b91d/grpo/internal/racing"
 )
 
 // TestOrdinaryUser repeats the attacks, and what honest programs may do, without any power.
 func TestOrdinaryUser(t *testing.T) {
+	racing.Again(t)
 	t.Parallel()
 	tests := "TestHostile|TestHonest|TestRungs|TestScratch|TestKilled|TestDiesFirst"
 	if full > 0 {
