@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/seed-7879b91d/grpo/internal/cputime"
 	"github.com/seed-7879b91d/grpo/internal/report"
 	"github.com/seed-7879b91d/grpo/internal/samples/browser"
 )
@@ -45,7 +46,7 @@ type Server struct {
 	order []string
 	fresh chan struct{} // closed with each change
 	drawn map[string]*drawing
-	took  time.Duration // the longest of the last drawings
+	took  time.Duration // of the processor, the longest of the last drawings
 
 	telling sync.Mutex
 	news    map[string]*news // by name
@@ -64,7 +65,7 @@ type drawing struct {
 
 // What is drawn takes a small part of the time. Steps are told in numbers meanwhile.
 const (
-	seldom = 30  // times as long as a page took is nothing drawn, but no longer than latest
+	seldom = 30  // times as long as a page took of the processor is nothing drawn, but no longer than latest
 	hardly = 300 // likewise beside a trainer, but no sooner than latest
 	latest = 700 * time.Millisecond
 )
@@ -319,14 +320,14 @@ func (s *Server) redrawn(d *drawing, name string, draw func() ([]byte, error)) (
 	if d.page != nil && d.version == version {
 		return d.page, nil
 	}
-	began := time.Now()
+	at, began := time.Now(), cputime.Thread() // who asks is counted: the goroutine is locked to its thread
 	page, err := draw()
 	if err != nil {
 		return nil, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	d.version, d.page, d.at = version, page, began
-	s.took = max(time.Since(began), s.took/2)
+	d.version, d.page, d.at = version, page, at
+	s.took = max(cputime.Thread()-began, s.took/2)
 	return page, nil
 }
