@@ -228,19 +228,19 @@ func (r *run) readDocuments(dir string) error {
 
 func (r *run) readMetrics(dir string) error {
 	return r.each(dir, "metrics.jsonl", func(line []byte) bool {
-		var kind struct {
-			Kind string `json:"kind"`
-		}
-		if !understand(line, &kind) {
+		l := struct {
+			Kind string `json:"kind"` // of what is no step
+			step
+		}{step: unknownStep()}
+		if !understand(line, &l) {
 			return false
 		}
-		switch kind.Kind {
+		switch l.Kind {
 		case "":
-			s := unknownStep()
-			if understand(line, &s); s.Step < 1 {
+			if l.Step < 1 {
 				return false
 			}
-			r.steps = put(r.steps, s.settle(), func(s step) int { return s.Step })
+			r.steps = put(r.steps, l.settle(), func(s step) int { return s.Step })
 		case "held_out":
 			h := unknownRows()
 			if understand(line, &h); h.Step < 0 {

@@ -3,6 +3,7 @@ package report
 import (
 	"bytes"
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -23,10 +24,11 @@ type sample struct {
 	Group     int     `json:"group"`
 	Sample    int     `json:"sample"`
 	Problem   string  `json:"problem"`
-	Text      string  `json:"text"`
 	Finish    string  `json:"finish_reason"`
 	Score     score   `json:"score"`
 	Advantage float64 `json:"advantage"`
+
+	Text json.RawMessage `json:"text"` // a string, which most pages have no need of
 
 	Conversation *struct {
 		Messages []struct {
@@ -40,7 +42,9 @@ type sample struct {
 // words are what was said: in a conversation, who said it stands above.
 func (s sample) words() string {
 	if s.Conversation == nil {
-		return s.Text
+		var text string
+		understand(s.Text, &text)
+		return text
 	}
 	var out strings.Builder
 	for i, m := range s.Conversation.Messages {
@@ -112,6 +116,9 @@ func (r *run) readLastStep(path string, most int64) error {
 		if _, err := f.ReadAt(text, info.Size()-size); err != nil && err != io.EOF {
 			return err
 		}
+		if size < min(info.Size(), most) && !reaches(text) {
+			continue // nothing was made of its texts
+		}
 		samples, begun := lastStep(text, size == info.Size())
 		if !begun && size < most {
 			continue
@@ -123,6 +130,19 @@ func (r *run) readLastStep(path string, most int64) error {
 		r.samples = samples
 		return nil
 	}
+}
+
+// reaches reports whether the first whole line in the end of a file is of another step than the last one.
+func reaches(text []byte) bool {
+	text = text[bytes.IndexByte(text, '\n')+1 : bytes.LastIndexByte(text, '\n')+1]
+	if len(text) == 0 {
+		return false
+	}
+	var first, last struct {
+		Step int `json:"step"`
+	}
+	begin := bytes.LastIndexByte(text[:len(text)-1], '\n') + 1
+	return understand(text[:bytes.IndexByte(text, '\n')], &first) && understand(text[begin:], &last) && first.Step != last.Step
 }
 
 // lastStep gives the samples of the last step in the end of a file, in their order, and whether the
