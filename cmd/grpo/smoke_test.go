@@ -2,11 +2,9 @@ package main
 
 import (
 	"encoding/json"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -17,24 +15,16 @@ import (
 
 // The default run: the embedded model must get better at problems that it was not trained on, and every step
 // must start on policy. The programs that it samples say so with less chance than the greedy ones, of which there is one
-// a problem; those must get better, too. make smoke runs it, STEPS of it; fewer than all of them must gain half as much.
+// a problem; those must get better, too. make smoke runs it.
 func TestSmoke(t *testing.T) {
-	text := os.Getenv("GRPO_SMOKE")
-	if text == "" {
+	if os.Getenv("GRPO_SMOKE") == "" {
 		t.Skip("more than a minute of training; make smoke runs it")
-	}
-	const all = 280
-	want, err := strconv.Atoi(text)
-	require.NoError(t, err, "GRPO_SMOKE is a number of steps, at most %d", all)
-	greedy, sampled := 0.4, 0.35
-	if want < all {
-		greedy, sampled = greedy/2, sampled/2
 	}
 	if _, err := exec.LookPath("python3"); err != nil {
 		t.Skip("python3 is not on PATH, and programs are Python")
 	}
 	dir := t.TempDir()
-	out, errs, code := shell(t, "", "--preset", "tiny", "run_dir="+dir, "--json", "max_steps="+text, "eval_every="+text)
+	out, errs, code := shell(t, "", "--preset", "tiny", "run_dir="+dir, "--json", "eval_every=280")
 	require.Zero(t, code, errs)
 	var evaluations []grpo.Evaluation
 	steps := 0
@@ -52,15 +42,15 @@ func TestSmoke(t *testing.T) {
 			require.Zero(t, l.OnPolicy, "step %d", l.Step)
 		}
 	}
-	require.Equal(t, want, steps)
+	require.Equal(t, 280, steps)
 	require.Len(t, evaluations, 2)
 	first, last := evaluations[0], evaluations[1]
 	t.Logf("held-out pass@1: %.3f %v, then %.3f %v", first.Greedy, first.GreedyCI, last.Greedy, last.GreedyCI)
-	require.Greater(t, last.Greedy, first.Greedy+greedy)
+	require.Greater(t, last.Greedy, first.Greedy+0.4)
 	t.Logf("sampled: %.3f, then %.3f", first.PassAt1, last.PassAt1)
-	require.Greater(t, last.PassAt1, first.PassAt1+sampled)
+	require.Greater(t, last.PassAt1, first.PassAt1+0.35)
 	for _, name := range []string{"config.json", "manifest.json", "metrics.jsonl", "train_log.jsonl", "rollouts.jsonl",
-		fmt.Sprintf("checkpoints/step_%06d/state.json", want)} {
+		"checkpoints/step_000280/state.json"} {
 		require.FileExists(t, filepath.Join(dir, name))
 	}
 }
