@@ -76,11 +76,12 @@ func Enough(pace float64) float64 { return min(enough/pace, mostUp) }
 
 // onPolicy gives the rules about how far a step moved the policy.
 func (a *Advisor) onPolicy(s Step, say func(rule, finding, try string)) {
-	down := fmt.Sprintf("learning_rate=%.2g, or a lower temperature", s.LearningRate*calmer(s.KL))
+	down := fmt.Sprintf("learning_rate=%.2g, or a lower temperature", s.LearningRate*leastDown)
 	switch {
 	case s.KL > klLeap:
 		say("policy leaps", fmt.Sprintf("one step moved the policy by kl %.3g, which is another policy", s.KL),
-			down+"; and go back to the checkpoint before (resume=DIR)")
+			fmt.Sprintf("learning_rate=%.2g, or a lower temperature; and go back to the checkpoint before (resume=DIR)",
+				s.LearningRate*calmer(s.KL)))
 	case s.KL > klSpike && s.KL > klSwing*a.LastKL:
 		say("policy jumps", fmt.Sprintf("a step moved the policy by kl %.3g, the one before by %.3g", s.KL, a.LastKL), down)
 	}
@@ -125,8 +126,8 @@ func acted(rule string, s Step) (remedies []Remedy, u Urgency) {
 	switch rule {
 	case "policy leaps":
 		return []Remedy{rate(calmer(s.KL))}, Now
-	case "policy jumps":
-		return []Remedy{rate(calmer(s.KL))}, Soon
+	case "policy jumps": // one step among many says little of the others, and the score tells what it did
+		return []Remedy{half}, Soon
 	case "policy swings":
 		return []Remedy{half, {Setting: "temperature", Factor: 0.8}}, Soon
 	case "score falls":
