@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed-7879b91d/grpo/internal/backendtest"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/racing"
 	"github.com/seed-7879b91d/grpo/kernels/cpu"
 )
 
@@ -53,6 +54,7 @@ func TestWhatIsNotTrainedIsRefused(t *testing.T) {
 
 // Norms, biases and the embedding have sizes of their own, which weight decay must not shrink.
 func TestNormsAndTheEmbeddingAreSpared(t *testing.T) {
+	racing.Alone(t)
 	b := backendtest.CPU(t, cpu.Options{Threads: 1})
 	defer b.Close()
 	for _, name := range []string{"qwen3-tied", "qwen3-untied-sharded"} {

@@ -24,7 +24,7 @@ func TestSmoke(t *testing.T) {
 		t.Skip("python3 is not on PATH, and programs are Python")
 	}
 	dir := t.TempDir()
-	out, errs, code := shell(t, "", "--preset", "tiny", "run_dir="+dir, "--json", "eval_every=280")
+	out, errs, code := shell(t, "", "--preset", "tiny", "run_dir="+dir, "--json", "eval_every=200")
 	require.Zero(t, code, errs)
 	var evaluations []grpo.Evaluation
 	steps := 0
@@ -42,7 +42,7 @@ func TestSmoke(t *testing.T) {
 			require.Zero(t, l.OnPolicy, "step %d", l.Step)
 		}
 	}
-	require.Equal(t, 280, steps)
+	require.Equal(t, 200, steps)
 	require.Len(t, evaluations, 2)
 	first, last := evaluations[0], evaluations[1]
 	t.Logf("held-out pass@1: %.3f %v, then %.3f %v", first.Greedy, first.GreedyCI, last.Greedy, last.GreedyCI)
@@ -50,7 +50,7 @@ func TestSmoke(t *testing.T) {
 	t.Logf("sampled: %.3f, then %.3f", first.PassAt1, last.PassAt1)
 	require.Greater(t, last.PassAt1, first.PassAt1+0.35)
 	for _, name := range []string{"config.json", "manifest.json", "metrics.jsonl", "train_log.jsonl", "rollouts.jsonl",
-		"checkpoints/step_000280/state.json"} {
+		"checkpoints/step_000200/state.json"} {
 		require.FileExists(t, filepath.Join(dir, name))
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/seed-7879b91d/grpo"
 	"github.com/seed-7879b91d/grpo/configs"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/racing"
 	"github.com/seed-7879b91d/grpo/kernels"
 	"github.com/seed-7879b91d/grpo/kernels/cpu"
 	"github.com/seed-7879b91d/grpo/reward"
@@ -71,15 +72,16 @@ func TestARunIsHandedOver(t *testing.T) {
 }
 
 func exported(t *testing.T, run string) {
-	for _, c := range []struct {
+	type form struct {
 		args  []string
 		files []string
 		says  []string
-	}{
-		{nil, []string{"config.json", "model.safetensors", "tokenizer.json"}, []string{"weights in bf16", "% of it is in the weights"}},
-		{[]string{"--format", "gguf"}, []string{"coder-bf16.gguf", "Modelfile"}, []string{"its TEMPLATE gives what"}},
-		{[]string{"--format", "gguf", "--type", "q8_0"}, []string{"coder-q8_0.gguf", "Modelfile"}, []string{"for comparison: the adapter moved"}},
-	} {
+	}
+	for _, c := range racing.First(
+		form{nil, []string{"config.json", "model.safetensors", "tokenizer.json"}, []string{"weights in bf16", "% of it is in the weights"}},
+		form{[]string{"--format", "gguf"}, []string{"coder-bf16.gguf", "Modelfile"}, []string{"its TEMPLATE gives what"}},
+		form{[]string{"--format", "gguf", "--type", "q8_0"}, []string{"coder-q8_0.gguf", "Modelfile"}, []string{"for comparison: the adapter moved"}},
+	) {
 		dir := filepath.Join(t.TempDir(), "out")
 		out, err := typed(t, append([]string{"export-model", run, "--out", dir}, c.args...)...)
 		require.NoError(t, err)

@@ -17,6 +17,7 @@ import (
 	"github.com/seed-7879b91d/grpo/data/dataset"
 	"github.com/seed-7879b91d/grpo/data/suite"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/racing"
 	"github.com/seed-7879b91d/grpo/reward"
 	"github.com/seed-7879b91d/grpo/sampler"
 )
@@ -57,7 +58,7 @@ func TestOracle(t *testing.T) {
 	cfg := configs.Defaults()
 	cfg.SandboxSlots = 1
 	for name, n := range map[string]int{"humaneval": 3, "mbpp": 4, "mbpp-sanitized": 2, "gsm8k": 2} {
-		for _, style := range []suite.Style{suite.Chat, suite.Completion} {
+		for _, style := range racing.First(suite.Chat, suite.Completion) {
 			if style == suite.Completion && (name == "mbpp-sanitized" || testing.Short()) {
 				continue
 			}

@@ -266,7 +266,8 @@ func TestModelsRepeat(t *testing.T) {
 	w := newWorld()
 	corpus := newCorpus(w, w.problems())
 	var files [2]string
-	for i, threads := range []int{1, 2} {
+	counts := racing.First(2, 1)
+	for i, threads := range counts {
 		b, err := cpu.New(cpu.Options{Threads: threads})
 		require.NoError(t, err)
 		dir := filepath.Join(t.TempDir(), "model")
@@ -279,5 +280,5 @@ func TestModelsRepeat(t *testing.T) {
 			files[i] += string(text)
 		}
 	}
-	require.True(t, files[0] == files[1], "two runs made different models")
+	require.True(t, len(counts) == 1 || files[0] == files[1], "two runs made different models")
 }
