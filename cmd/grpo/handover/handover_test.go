@@ -80,7 +80,8 @@ func exported(t *testing.T, run string) {
 	for _, c := range racing.First(
 		form{nil, []string{"config.json", "model.safetensors", "tokenizer.json"}, []string{"weights in bf16", "% of it is in the weights"}},
 		form{[]string{"--format", "gguf"}, []string{"coder-bf16.gguf", "Modelfile"}, []string{"its TEMPLATE gives what"}},
-		form{[]string{"--format", "gguf", "--type", "q8_0"}, []string{"coder-q8_0.gguf", "Modelfile"}, []string{"for comparison: the adapter moved"}},
+		form{[]string{"--format", "gguf", "--type", "q8_0"}, []string{"coder-q8_0.gguf", "Modelfile"},
+			[]string{"for comparison: the adapter moved"}},
 	) {
 		dir := filepath.Join(t.TempDir(), "out")
 		out, err := typed(t, append([]string{"export-model", run, "--out", dir}, c.args...)...)
