@@ -164,6 +164,7 @@ func TestARateThatJumpedIsARoof(t *testing.T) {
 	}
 	w.run(t, 60)
 	require.Equal(t, "policy jumps", w.did[0].Rule)
+	require.Equal(t, []float64{0.01, 0.005}, []float64{w.did[0].Before, w.did[0].After}, "half, however far the step went")
 	require.Greater(t, len(w.did), 3)
 	for _, d := range w.did {
 		require.Less(t, d.After, 0.01, "%v", d)
