@@ -171,6 +171,80 @@ func TestARateThatJumpedIsARoof(t *testing.T) {
 	}
 }
 
+// A rate that was lowered and leaps is not given back: lower it goes.
+func TestALoweredRateThatLeapsIsLoweredFurther(t *testing.T) {
+	w := newWorld()
+	w.pilot.Own[Rate] = 0.1
+	w.kl = func(rate float64) float64 {
+		switch {
+		case rate >= 0.1:
+			return 0.15 // a jump, half of which leaps
+		case rate >= 0.01:
+			return 0.9
+		}
+		return 1e-3
+	}
+	w.run(t, 40)
+	require.Equal(t, []string{jumps, leaps}, []string{w.did[0].Rule, w.did[1].Rule})
+	require.Equal(t, []float64{0.1, 0.05}, []float64{w.did[0].Before, w.did[0].After})
+	require.Equal(t, GoesBack, w.did[1].Did)
+	for before, d := range w.did[1:] {
+		require.Less(t, d.After, 0.1, "%d: %v", before+1, d)
+	}
+	require.InDelta(t, 0.05/16, w.did[1].After, 1e-5)
+}
+
+// One leap in many steps halves the rate; a second one at once goes by how far it went.
+func TestALeapOfARateThatWasBorne(t *testing.T) {
+	for _, again := range []bool{false, true} {
+		w := newWorld()
+		leapt := 0
+		w.kl = func(float64) float64 {
+			if w.step == 31 && (leapt == 0 || again && leapt == 1) {
+				leapt++
+				return 0.9
+			}
+			return 1e-3
+		}
+		w.run(t, 60)
+		require.Equal(t, GoesBack, w.did[0].Did)
+		require.Equal(t, []float64{0.01, 0.005}, []float64{w.did[0].Before, w.did[0].After})
+		if again {
+			require.Equal(t, leaps, w.did[1].Rule)
+			require.Less(t, w.did[1].After, 0.001)
+		} else {
+			require.Equal(t, Keeps, w.did[1].Did)
+		}
+	}
+}
+
+// Steps that earn less, of other problems each, have those measured that are held out, and change nothing where these do not fall.
+func TestAFallOfStepsAloneIsNone(t *testing.T) {
+	for _, fell := range []bool{false, true} {
+		w := newWorld()
+		w.evidence = func(s *advice.Step) {
+			if s.Number > 12 {
+				s.Correct, s.Reward = 0.1, 0.1
+			}
+		}
+		w.right = func(step int, _ *Pilot) int {
+			if fell && step > 12 {
+				return 5
+			}
+			return 30
+		}
+		w.run(t, 18)
+		if fell {
+			require.NotEmpty(t, w.did)
+			require.Equal(t, "held-out score falls", w.did[0].Rule)
+			require.Less(t, w.did[0].Step, 20, "it was measured out of turn")
+		} else {
+			require.Empty(t, w.did)
+			require.Greater(t, w.pilot.Anchor, 12)
+		}
+	}
+}
+
 // A change under which the score falls is taken back, and is not tried again for a while.
 func TestAChangeThatDoesHarmIsUndone(t *testing.T) {
 	w := newWorld()

@@ -27,6 +27,9 @@ const (
 	still = "policy hardly moves"
 )
 
+// falls is the rule about what completions earn. Each step has other problems, so where a run is measured it only asks for that.
+const falls = "score falls"
+
 // bounds are how far a setting may be from the run's own, as factors.
 var bounds = map[string][2]float64{Rate: {1e-6, 1e6}, Temperature: {0.7, 1.5}, Format: {1, 8}, Completions: {1, 2}, Overlong: {1, 8}}
 
@@ -39,7 +42,7 @@ func (p *Pilot) Decide(step int, found stats.Judged) (deeds []Deed, back int) {
 	alarm := p.Alarm
 	p.Alarm, p.Done, p.Fresh = nil, step+1, false
 	if alarm != nil && alarm.Urgency == advice.Now && p.Anchor >= 0 {
-		return p.goBack(step, Deed{Rule: alarm.Rule, Why: alarm.Finding}, alarm.Remedies[0].Factor, found)
+		return p.goBack(step, Deed{Rule: alarm.Rule, Why: alarm.Finding}, p.lower(step, alarm), found)
 	}
 	if p.Anchor >= 0 {
 		if fall := p.fall(found); fall != nil {
@@ -54,6 +57,9 @@ func (p *Pilot) Decide(step int, found stats.Judged) (deeds []Deed, back int) {
 		deeds, p.Trial = append(deeds, d), nil
 		p.Last.Kept++
 	}
+	if alarm != nil && alarm.Rule == falls {
+		alarm = nil
+	}
 	if alarm == nil {
 		alarm = p.further(step)
 	}
@@ -62,6 +68,19 @@ func (p *Pilot) Decide(step int, found stats.Judged) (deeds []Deed, back int) {
 		deeds = append(deeds, p.try(step, alarm)...)
 	}
 	return deeds, -1
+}
+
+// lower is the factor of a learning rate with which the policy leapt or was lost. A rate that it bore for long is halved; how
+// far one step went says little of such a rate. A smaller rate on trial is not to blame: one that is smaller still comes next.
+func (p *Pilot) lower(step int, a *Alarm) float64 {
+	t := p.Trial
+	if t == nil && step > calmSteps && a.Rule == leaps {
+		return down
+	}
+	if t != nil && t.Setting == Rate && t.After < t.Before {
+		t.Retreat = true
+	}
+	return a.Remedies[0].Factor
 }
 
 // settle makes a step the one to go back to.
