@@ -260,3 +260,15 @@ func TestAnOwnGraderThatCallsNothingCorrect(t *testing.T) {
 		require.Empty(t, a.OnStep(Step{Number: step + 1, Reward: 1.5, Groups: 4}), "the settings' own reward")
 	}
 }
+
+// A jump halves the rate; one of the first updates goes by how far it went, and the policy before it is the better one.
+func TestAJumpOfTheFirstUpdates(t *testing.T) {
+	for updates, factor := range map[int]float64{3: calmer(0.2), 30: leastDown} {
+		var a Advisor
+		said := a.OnStep(Step{Number: updates, Updates: updates, Format: 0.9, Updated: true, KL: 0.2, LearningRate: 1e-3})
+		require.Equal(t, []string{"policy jumps"}, rules(said))
+		require.Equal(t, []Remedy{{Setting: "learning_rate", Factor: factor}}, said[0].Remedies)
+		require.Equal(t, updates == 3, said[0].Urgency == Now)
+		require.Equal(t, updates == 3, strings.Contains(said[0].Try, "go back"), said[0].Try)
+	}
+}

@@ -77,12 +77,15 @@ func Enough(pace float64) float64 { return min(enough/pace, mostUp) }
 // onPolicy gives the rules about how far a step moved the policy.
 func (a *Advisor) onPolicy(s Step, say func(rule, finding, try string)) {
 	down := fmt.Sprintf("learning_rate=%.2g, or a lower temperature", s.LearningRate*leastDown)
+	away := fmt.Sprintf("learning_rate=%.2g, or a lower temperature; and go back to the checkpoint before (resume=DIR)",
+		s.LearningRate*calmer(s.KL))
 	switch {
 	case s.KL > klLeap:
-		say("policy leaps", fmt.Sprintf("one step moved the policy by kl %.3g, which is another policy", s.KL),
-			fmt.Sprintf("learning_rate=%.2g, or a lower temperature; and go back to the checkpoint before (resume=DIR)",
-				s.LearningRate*calmer(s.KL)))
+		say("policy leaps", fmt.Sprintf("one step moved the policy by kl %.3g, which is another policy", s.KL), away)
 	case s.KL > klSpike && s.KL > klSwing*a.LastKL:
+		if s.Early() {
+			down = away
+		}
 		say("policy jumps", fmt.Sprintf("a step moved the policy by kl %.3g, the one before by %.3g", s.KL, a.LastKL), down)
 	}
 	if a.Swings = next(a.Swings, a.swings(s.KL)); a.Swings >= patience {
@@ -127,6 +130,9 @@ func acted(rule string, s Step) (remedies []Remedy, u Urgency) {
 	case "policy leaps":
 		return []Remedy{rate(calmer(s.KL))}, Now
 	case "policy jumps": // one step among many says little of the others, and the score tells what it did
+		if s.Early() { // there are no others
+			return []Remedy{rate(calmer(s.KL))}, Now
+		}
 		return []Remedy{half}, Soon
 	case "policy swings":
 		return []Remedy{half, {Setting: "temperature", Factor: 0.8}}, Soon

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -157,6 +158,9 @@ func TestFirstStepsTellNoPace(t *testing.T) {
 func TestARateThatJumpedIsARoof(t *testing.T) {
 	w := newWorld()
 	w.kl = func(rate float64) float64 {
+		if w.step <= 8 {
+			return 1e-3
+		}
 		if rate >= 0.01 {
 			return 0.1
 		}
@@ -177,6 +181,8 @@ func TestALoweredRateThatLeapsIsLoweredFurther(t *testing.T) {
 	w.pilot.Own[Rate] = 0.1
 	w.kl = func(rate float64) float64 {
 		switch {
+		case w.step <= 20:
+			return 1e-3
 		case rate >= 0.1:
 			return 0.15 // a jump, half of which leaps
 		case rate >= 0.01:
@@ -192,6 +198,20 @@ func TestALoweredRateThatLeapsIsLoweredFurther(t *testing.T) {
 		require.Less(t, d.After, 0.1, "%d: %v", before+1, d)
 	}
 	require.InDelta(t, 0.05/16, w.did[1].After, 1e-5)
+}
+
+// A first step that jumps is undone, and the rate goes by how far it went: no other step speaks for it.
+func TestAFirstStepThatJumps(t *testing.T) {
+	w := newWorld()
+	w.kl = func(rate float64) float64 {
+		if rate >= 0.01 {
+			return 0.15
+		}
+		return 1e-3
+	}
+	w.run(t, 20)
+	require.Equal(t, []any{jumps, GoesBack, 0}, []any{w.did[0].Rule, w.did[0].Did, *w.did[0].To})
+	require.InDelta(t, 0.01*math.Sqrt(0.003/0.15), w.did[0].After, 1e-5)
 }
 
 // One leap in many steps halves the rate; a second one at once goes by how far it went.
