@@ -29,7 +29,7 @@ const (
 	klLeap   = 0.3   // half of a nat and more, in one step
 	klGoal   = 0.003 // what a smaller rate aims at
 	tooShort = 1.0   // nats that all steps of a run come to: a policy that hardly moves
-	enough   = 4.0   // what a larger rate aims at
+	enough   = 3.0   // what a larger rate aims at
 
 	openEnded = 200 // steps that a run without an end is taken to have
 	shortRun  = 100 // as long as which shorter ones are taken to be: they are tries
