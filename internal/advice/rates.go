@@ -83,10 +83,11 @@ func (a *Advisor) onPolicy(s Step, say func(rule, finding, try string)) {
 	case s.KL > klLeap:
 		say("policy leaps", fmt.Sprintf("one step moved the policy by kl %.3g, which is another policy", s.KL), away)
 	case s.KL > klSpike && s.KL > klSwing*a.LastKL:
+		try := down
 		if s.Early() {
-			down = away
+			try = away
 		}
-		say("policy jumps", fmt.Sprintf("a step moved the policy by kl %.3g, the one before by %.3g", s.KL, a.LastKL), down)
+		say("policy jumps", fmt.Sprintf("a step moved the policy by kl %.3g, the one before by %.3g", s.KL, a.LastKL), try)
 	}
 	if a.Swings = next(a.Swings, a.swings(s.KL)); a.Swings >= patience {
 		say("policy swings", fmt.Sprintf("kl went up and down %d times in a row, to %.3g now", a.Swings, s.KL), down)

@@ -57,7 +57,7 @@ type Trial struct {
 	Before  float64 `json:"before"`
 	After   float64 `json:"after"`
 	Due     int     `json:"due"`               // the step to decide at
-	Retreat bool    `json:"retreat,omitempty"` // it came with going back: what was before is no choice
+	Retreat bool    `json:"retreat,omitempty"` // what was before is no choice: the run went back from that, or a larger rate
 }
 
 // Alarm is a finding that nothing was done about yet.

@@ -42,6 +42,9 @@ func (p *Pilot) Decide(step int, found stats.Judged) (deeds []Deed, back int) {
 	alarm := p.Alarm
 	p.Alarm, p.Done, p.Fresh = nil, step+1, false
 	if alarm != nil && alarm.Urgency == advice.Now && p.Anchor >= 0 {
+		if t := p.Trial; t != nil && t.Setting == Rate && t.After < t.Before {
+			t.Retreat = true // a smaller rate is not to blame
+		}
 		return p.goBack(step, Deed{Rule: alarm.Rule, Why: alarm.Finding}, p.lower(step, alarm), found)
 	}
 	if p.Anchor >= 0 {
@@ -70,15 +73,11 @@ func (p *Pilot) Decide(step int, found stats.Judged) (deeds []Deed, back int) {
 	return deeds, -1
 }
 
-// lower is the factor of a learning rate with which the policy leapt or was lost. A rate that it bore for long is halved; how
-// far one step went says little of such a rate. A smaller rate on trial is not to blame: one that is smaller still comes next.
+// lower is the factor of a learning rate with which the policy leapt or was lost. Past the first steps a rate that is not on trial
+// is one that the policy bore, of which the length of one step says little: half of it is next.
 func (p *Pilot) lower(step int, a *Alarm) float64 {
-	t := p.Trial
-	if t == nil && step > calmSteps && a.Rule == leaps {
+	if p.Trial == nil && step > calmSteps && a.Rule == leaps {
 		return down
-	}
-	if t != nil && t.Setting == Rate && t.After < t.Before {
-		t.Retreat = true
 	}
 	return a.Remedies[0].Factor
 }
