@@ -144,7 +144,7 @@ func (l *Ledger) newQuantised(t DType, parts []Quantised) (Matrix, error) {
 		bytes = q.QuantisedSize(parts)
 	}
 	if bytes == 0 {
-		m, err := l.NewMatrix(t, rowsOf(parts), parts[0].Cols)
+		m, err := l.NewMatrix(t.unquantised(), rowsOf(parts), parts[0].Cols)
 		if err != nil {
 			return nil, err
 		}

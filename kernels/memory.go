@@ -18,6 +18,15 @@ const (
 	// BF16Rounding are the same weights, in a Matrix that has every number rounded to bf16, ties to even, before
 	// it is multiplied with one of them; what is subnormal may count as zero there. Sums are F32 all the same.
 	BF16Rounding
+
+	// I16Rounding are weights of four bits, in a Matrix that NewQuantised gives: Linear multiplies it in whole numbers where every 64
+	// inputs of a row share a scale, and as BF16 elsewhere; all other operations do as with BF16. Inputs are rounded to 15 bits of the
+	// largest of their 64, the 16 values to 12 bits of the largest of them, and a product of 64 is exact. With a_i the inputs and
+	// v_i the values,
+	//   p = 16383 / max|a|, u = 2047 / max|v|, sum of the row = Σ over 64s, in ascending order, of
+	//     (Σ round(p·a_i) · round(u·v_i)) / (p·u) · scale of the weights.
+	// Where the largest input is below 2^-100 they are zeros; where one is not finite, no output is.
+	I16Rounding
 )
 
 // Size is the number of bytes of one element.
@@ -25,7 +34,7 @@ func (d DType) Size() int {
 	switch d {
 	case F64:
 		return 8
-	case BF16, BF16Rounding:
+	case BF16, BF16Rounding, I16Rounding:
 		return 2
 	}
 	return 4
@@ -43,6 +52,8 @@ func (d DType) String() string {
 		return "bf16"
 	case BF16Rounding:
 		return "rounding bf16"
+	case I16Rounding:
+		return "rounding i16"
 	}
 	return fmt.Sprintf("DType(%d)", uint8(d))
 }
@@ -59,7 +70,7 @@ type Buffer interface {
 // Matrix is a weight of N rows (outputs) and K columns (inputs) in whatever layout the backend's
 // kernels like best. It is written by Load or Pack and read by operations.
 type Matrix interface {
-	DType() DType // BF16, BF16Rounding or F32
+	DType() DType // BF16, BF16Rounding, I16Rounding or F32
 	Rows() int
 	Cols() int
 	Bytes() int       // what it takes, padding included

@@ -36,21 +36,32 @@ type Quantiser interface {
 	QuantisedSize(parts []Quantised) int
 }
 
-// NewQuantised gives a matrix of type BF16 or BF16Rounding whose rows are those of the parts, one below the other, each
+// WholeMultiplier is a backend that multiplies matrices of I16Rounding.
+type WholeMultiplier interface {
+	MultipliesWhole() bool
+}
+
+// MultipliesWhole asks a backend: false where it says nothing.
+func MultipliesWhole(b Backend) bool {
+	w, ok := inside(b).(WholeMultiplier)
+	return ok && w.MultipliesWhole()
+}
+
+// NewQuantised gives a matrix of type BF16, BF16Rounding or I16Rounding whose rows are those of the parts, one below the other, each
 // weight rounded to bf16. It is complete, as after Compress, and every number that is computed with it is the one that a
-// matrix of those weights gives. Where the backend can keep them so, it takes four bits a weight and the scales; else 16
-// bits.
+// matrix of those weights gives, but for products in whole numbers, of which only a WholeMultiplier has matrices. Where the backend
+// can keep them so, it takes four bits a weight and the scales; else 16 bits, and the type is BF16 in place of I16Rounding.
 func NewQuantised(b Backend, t DType, parts ...Quantised) (Matrix, error) {
 	if l, ok := b.(*Ledger); ok {
 		return l.newQuantised(t, parts)
 	}
-	checkQuantised(t, parts)
+	checkQuantised(b, t, parts)
 	if q, ok := inside(b).(Quantiser); ok {
 		if m, err := q.NewQuantised(t, parts); m != nil || err != nil {
 			return m, err
 		}
 	}
-	m, err := b.NewMatrix(t, rowsOf(parts), parts[0].Cols)
+	m, err := b.NewMatrix(t.unquantised(), rowsOf(parts), parts[0].Cols)
 	if err != nil {
 		return nil, err
 	}
@@ -62,6 +73,14 @@ func NewQuantised(b Backend, t DType, parts ...Quantised) (Matrix, error) {
 	return m, b.Compress(m)
 }
 
+// unquantised is the type of a matrix of 16 bits a weight in place of one of four.
+func (d DType) unquantised() DType {
+	if d == I16Rounding {
+		return BF16
+	}
+	return d
+}
+
 func rowsOf(parts []Quantised) (n int) {
 	for _, p := range parts {
 		n += p.Rows
@@ -70,9 +89,12 @@ func rowsOf(parts []Quantised) (n int) {
 }
 
 // checkQuantised panics where the parts do not fit together: a bug of the caller's, as a wrong shape of an operation is.
-func checkQuantised(t DType, parts []Quantised) {
-	if t != BF16 && t != BF16Rounding {
+func checkQuantised(b Backend, t DType, parts []Quantised) {
+	if t != BF16 && t != BF16Rounding && t != I16Rounding {
 		panic(fmt.Sprintf("kernels: NewQuantised: the type is %v, expected bf16", t))
+	}
+	if t == I16Rounding && !MultipliesWhole(b) {
+		panic(fmt.Sprintf("kernels: NewQuantised: %s has no products in whole numbers", b.Name()))
 	}
 	if len(parts) == 0 {
 		panic("kernels: NewQuantised: there are no parts")

@@ -58,7 +58,7 @@ func newMasters(b kernels.Backend, cfg Config) (*masters, error) {
 // loadMasters reads every tensor of a model, to train it as a whole.
 func loadMasters(b kernels.Backend, cfg Config, set *tensorfile.Set, p Precision) (*masters, error) {
 	if p != F32 {
-		return nil, badinput.Errorf("a precision of bf16 is for frozen weights: those that are trained are f32; take precision f32")
+		return nil, badinput.Errorf("a precision of %v is for frozen weights: those that are trained are f32; take precision f32", p)
 	}
 	m, err := newMasters(b, cfg)
 	if err != nil {

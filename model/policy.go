@@ -93,6 +93,9 @@ func OpenSet(b kernels.Backend, cfg Config, set *tensorfile.Set, trainable bool,
 		}
 		return newPolicy(b, cfg, m.weights, m, o), nil
 	}
+	if err := o.checkWhole(b, set); err != nil {
+		return nil, err
+	}
 	w, err := loadFrozen(b, cfg, set, o)
 	if err != nil {
 		return nil, err
@@ -107,6 +110,9 @@ func Random(b kernels.Backend, shape string, o Options) (*Policy, error) {
 		return nil, err
 	}
 	o = o.settled(b, func() bool { return true })
+	if err := o.checkWhole(b, nil); err != nil {
+		return nil, err
+	}
 	w, err := randomWeights(b, cfg, 1, o)
 	if err != nil {
 		return nil, err

@@ -45,21 +45,44 @@ type Precision uint8
 const (
 	F32  Precision = iota // nothing is rounded
 	BF16                  // as on most accelerators; twice as fast where the processor has instructions for it
+	I16                   // to 15 bits of the largest of 64 numbers, where a weight has four bits: kernels.I16Rounding; F32 elsewhere
 
 	// Auto is BF16 where the backend prefers that and the weights are frozen bf16, else F32; of a cache, F32 too where the rest is.
 	Auto
 )
 
-var precisionNames = []string{"f32", "bf16", "auto"}
+var precisionNames = []string{"f32", "bf16", "int16", "auto"}
 
 func (p Precision) String() string { return precisionNames[p] }
 
-// ParsePrecision understands auto, f32 and bf16. Nothing is f32: runs of before there was a choice say nothing.
+// ParsePrecision understands auto, f32, bf16 and int16. Nothing is f32: runs of before there was a choice say nothing.
 func ParsePrecision(s string) (Precision, error) {
 	if i := slices.Index(precisionNames, s); i >= 0 || s == "" {
 		return Precision(max(i, 0)), nil
 	}
-	return 0, badinput.Errorf("found %q, expected auto, f32 or bf16", s)
+	return 0, badinput.Errorf("found %q, expected auto, f32, bf16 or int16", s)
+}
+
+// ParseCache understands auto, f32 and bf16: what keys and values are rounded to.
+func ParseCache(s string) (Precision, error) {
+	p, err := ParsePrecision(s)
+	if err != nil || p == I16 {
+		return 0, badinput.Errorf("found %q, expected auto, f32 or bf16", s)
+	}
+	return p, nil
+}
+
+// checkWhole refuses I16 where nothing is multiplied in whole numbers. set are the model's tensors, or nil.
+func (o Options) checkWhole(b kernels.Backend, set *tensorfile.Set) error {
+	switch {
+	case o.Precision != I16:
+		return nil
+	case !kernels.MultipliesWhole(b):
+		return badinput.Errorf("a precision of int16 is for the processor, and this is %s; take precision bf16", b.Name())
+	case o.Quantise != NF4 && (set == nil || !nf4.Any(set)):
+		return badinput.Errorf("a precision of int16 is for weights of four bits, and the model has none; take quantize nf4, or precision f32")
+	}
+	return nil
 }
 
 // settled are the options with what auto stands for; frozen tells whether all matrices are frozen bf16.
@@ -94,4 +117,12 @@ func (p Precision) Frozen() kernels.DType {
 		return kernels.BF16Rounding
 	}
 	return kernels.BF16
+}
+
+// Quantised is what one of frozen weights of four bits is made of.
+func (p Precision) Quantised() kernels.DType {
+	if p == I16 {
+		return kernels.I16Rounding
+	}
+	return p.Frozen()
 }

@@ -20,7 +20,15 @@ func TestRoundingMovesScoresALittle(t *testing.T) {
 	}
 }
 
-func testRounding(t *testing.T, name string, o Options) {
+// In whole numbers they move as little: weights are not rounded to bf16 there, which is most of it.
+func TestWholeNumbersMoveScoresALittle(t *testing.T) {
+	for _, name := range []string{"nf4-double", "nf4-single"} {
+		whole := testRounding(t, name, Options{Precision: I16})
+		require.Less(t, whole, 1.3*testRounding(t, name, Options{Precision: BF16}), name)
+	}
+}
+
+func testRounding(t *testing.T, name string, o Options) (mean float64) {
 	var train goldenTrain
 	readJSON(t, &train, name, "train.json")
 	run := func(o Options) (scores [][]float32, grads []float32) {
@@ -45,7 +53,7 @@ func testRounding(t *testing.T, name string, o Options) {
 			n, squares, worst = n+1, squares+off*off, max(worst, off)
 		}
 	}
-	mean := math.Sqrt(squares / n)
+	mean = math.Sqrt(squares / n)
 	t.Logf("%s: log-probabilities move by %.2g on average, %.2g at most", name, mean, worst)
 	require.NotZero(t, mean)
 	require.Less(t, worst, 0.1)
@@ -60,4 +68,5 @@ func testRounding(t *testing.T, name string, o Options) {
 	t.Logf("%s: the cosine between the gradients is %.5f", name, cosine)
 	require.Less(t, cosine, 1.0)
 	require.Greater(t, cosine, 0.99)
+	return mean
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/nf4"
 	"github.com/seed-7879b91d/grpo/kernels"
 	"github.com/seed-7879b91d/grpo/kernels/cpu"
+	"github.com/seed-7879b91d/grpo/kernels/kerneltest"
 )
 
 // A model that is quantised while it is read is the one that QuantiseModel writes, to the bit, in as much memory; the plan knows
@@ -72,6 +73,39 @@ func TestWhatIsNotQuantised(t *testing.T) {
 	}
 	_, err = ParseQuantisation("int8")
 	require.ErrorContains(t, err, `found "int8", expected none or nf4`)
+}
+
+// Products in whole numbers are for weights of four bits, on a backend that has them; the plan says so, too.
+func TestWholeNumbersAreForFourBits(t *testing.T) {
+	b := backendtest.CPU(t, cpu.Options{})
+	defer b.Close()
+	r := kerneltest.NewReference()
+	defer r.Close()
+	for message, c := range map[string]struct {
+		b         kernels.Backend
+		dir       string
+		trainable bool
+	}{
+		"a precision of int16 is for weights of four bits, and the model has none": {b, "qwen3-tied", false},
+		"a precision of int16 is for the processor, and this is reference":         {r, "nf4-double", false},
+		"a precision of int16 is for frozen weights":                               {b, "qwen3-tied", true},
+	} {
+		_, err := Open(c.b, goldenDir(c.dir), c.trainable, Options{Precision: I16})
+		require.ErrorContains(t, err, message)
+		require.True(t, badinput.Is(err))
+		if !c.trainable {
+			_, err = Sketch(kernels.NewLedger(c.b), goldenDir(c.dir), false, Options{Precision: I16})
+			require.ErrorContains(t, err, message)
+		}
+	}
+	for _, name := range append(slices.Clone(familyCases), "nf4-single") {
+		p, err := Open(b, goldenDir(name), false, Options{Precision: I16, Quantise: NF4})
+		require.NoError(t, err)
+		_, err = p.Score(t.Context(), [][]int32{{1, 2, 3}}, 1)
+		require.NoError(t, err)
+	}
+	_, err := ParseCache("int16")
+	require.ErrorContains(t, err, `found "int16", expected auto, f32 or bf16`)
 }
 
 // Random weights in four bits are those of the same shape in bf16, quantised, in the memory of four bits and a scale.

@@ -96,6 +96,7 @@ func TestServedRowsAreThoseOfTheirAdapter(t *testing.T) {
 		for _, name := range families {
 			testServed(t, b, name, Options{Precision: BF16})
 		}
+		testServed(t, b, "nf4-double", Options{Precision: I16})
 	})
 }
 

@@ -35,6 +35,9 @@ func Sketch(l *kernels.Ledger, dir string, trainable bool, o Options) (*Policy, 
 		return newPolicy(l, cfg, m.weights, m, o), nil
 	}
 	o = o.settled(l, func() bool { return onlyBF16(set) })
+	if err := o.checkWhole(l, set); err != nil {
+		return nil, err
+	}
 	w, err := newWeights(l, cfg, o.Precision)
 	if err != nil {
 		return nil, err

@@ -106,11 +106,11 @@ func (w *weights) loadMatrix(s arch.Slot, parts []stored) error {
 			dtype = kernels.F32
 		}
 	}
-	if dtype == kernels.F32 && w.precision != F32 {
+	if dtype == kernels.F32 && w.precision == BF16 {
 		return badinput.Errorf("a precision of bf16 is for weights in bf16, and these are not; take precision f32")
 	}
 	if codes := allCodes(parts); codes != nil && dtype != kernels.F32 {
-		m, err := kernels.NewQuantised(w.b, dtype, codes...)
+		m, err := kernels.NewQuantised(w.b, w.precision.Quantised(), codes...)
 		w.operands[s.Name] = operand(s, nil, m)
 		return err
 	}

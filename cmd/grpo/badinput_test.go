@@ -68,7 +68,7 @@ func TestBadPrecisionsAndDevicesAreRefusedInOneLine(t *testing.T) {
 	out, errs, code = score(halves, "f32")
 	require.Zero(t, code, "%s%s", out, errs)
 	out, errs, code = score(golden("qwen3-tied"), "f16")
-	requireBadInput(t, out, errs, code, "--precision", `"f16"`, "auto, f32 or bf16")
+	requireBadInput(t, out, errs, code, "--precision", `"f16"`, "auto, f32, bf16 or int16")
 	out, errs, code = shell(t, `{"tokens":[1,2]}`, "score", "--model", golden("qwen3-tied"), "--device", "gpu")
 	requireBadInput(t, out, errs, code, "--device", `"gpu"`, "auto, cpu or cuda:N")
 	out, errs, code = shell(t, `{"tokens":[1,2]}`, "score", "--model", golden("qwen3-tied"), "--kv-cache-dtype", "fp8")

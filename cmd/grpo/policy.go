@@ -59,7 +59,7 @@ func (f *policyFlags) registerAll(cmd *cobra.Command) {
 // registerSpeed adds the flags of the machine.
 func (f *policyFlags) registerSpeed(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.precision, "precision", "auto", "what numbers are rounded to before they meet a bf16 weight: "+
-		"f32, not at all; `bf16`, faster where there are instructions for it; auto, bf16 on a card")
+		"f32, not at all; `bf16`, faster where there are instructions for it; int16, with weights of four bits on a processor; auto, bf16 on a card")
 	cmd.Flags().StringVar(&f.kv, "kv-cache-dtype", "auto",
 		"what keys and values are rounded to: f32, `bf16`, or auto, on a card as --precision says")
 	cmd.Flags().StringVar(&f.quantize, "quantize", "none", "keep the layers of a bf16 model in four bits a weight: none or `nf4`")
@@ -124,7 +124,7 @@ func (f *policyFlags) check() error {
 	if _, err := model.ParsePrecision(f.precision); err != nil {
 		return badinput.Errorf("--precision: %w", err)
 	}
-	if _, err := model.ParsePrecision(f.kv); err != nil {
+	if _, err := model.ParseCache(f.kv); err != nil {
 		return badinput.Errorf("--kv-cache-dtype: %w", err)
 	}
 	if _, err := model.ParseQuantisation(f.quantize); err != nil {
@@ -142,7 +142,7 @@ func (f *policyFlags) check() error {
 // options are what the flags say of batches and memory.
 func (f *policyFlags) options() model.Options {
 	p, _ := model.ParsePrecision(f.precision) // check has looked at it
-	c, _ := model.ParsePrecision(f.kv)
+	c, _ := model.ParseCache(f.kv)
 	q, _ := model.ParseQuantisation(f.quantize)
 	return model.Options{MaxRows: f.rows, Precision: p, Cache: c, Quantise: q, SharePrefixes: true}
 }

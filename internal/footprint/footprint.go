@@ -61,7 +61,7 @@ func ModelOptions(cfg *configs.Config) (o model.Options, err error) {
 	if o.Precision, err = model.ParsePrecision(cfg.Precision); err != nil {
 		return o, badinput.Errorf("precision: %w", err)
 	}
-	if o.Cache, err = model.ParsePrecision(cfg.KVCacheDtype); err != nil {
+	if o.Cache, err = model.ParseCache(cfg.KVCacheDtype); err != nil {
 		return o, badinput.Errorf("kv_cache_dtype: %w", err)
 	}
 	if o.Quantise, err = model.ParseQuantisation(cfg.Quantize); err != nil {

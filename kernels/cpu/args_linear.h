@@ -156,6 +156,39 @@ static inline int64_t grpo_tiles_scratch(int64_t block_tiles)
 	return TILE_DEPTH * PANEL * 2 + TILE_PANELS * block_tiles * TILE * PANEL * 4;
 }
 
+// How many inputs share a scale in a product in whole numbers, and of how many a panel is decoded at once: what is decoded stays in the
+// first-level cache.
+enum { CHUNK = 64, WHOLE_DEPTH = 4 * CHUNK };
+
+// The left-hand side of a product in whole numbers (whole.h), in tiles as pack_rows has them: for each two inputs a pair of each row. And
+// for each 64 a scale.
+typedef struct {
+	int32_t *pairs;
+	float *scales; // [rows][inner / 64]
+	const float *x;
+	int64_t stride, rows, inner, tiles;
+	const float *values; // of the matrix
+} grpo_pack_whole;
+
+// out [rows, m.rows] = (accumulate ? out : 0) + bias + alpha · x · mᵀ, of such a left-hand side and a matrix of four bits a weight. A
+// task is a block of row tiles times one panel of the matrix; panels run fastest.
+typedef struct {
+	grpo_matrix m;
+	const int32_t *pairs;
+	const float *scales;
+	int64_t rows, row_tiles, block_tiles;
+	float *out;
+	int64_t out_stride;
+	const float *bias; // [m.rows] or NULL
+	float alpha;
+	int32_t accumulate;
+	int32_t dot; // the processor adds products of pairs in one instruction (AVX512_VNNI)
+} grpo_whole_products;
+typedef grpo_whole_products grpo_whole;
+
+// What it takes of scratch beside the sums of a block.
+enum { WHOLE_SCRATCH = WHOLE_DEPTH / 2 * PANEL * 4 };
+
 // A task is one block of SUM_COLUMNS columns.
 enum { SUM_COLUMNS = 256 };
 typedef struct {

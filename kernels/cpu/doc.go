@@ -19,6 +19,7 @@
 //
 // Where a matrix has its factors rounded to bf16, the chain is the same one over rounded numbers, and a
 // processor that multiplies bf16 in pairs does two multiply-adds of it in one instruction: see pair.h.
+// A matrix of four bits a weight may be multiplied in whole numbers, 64 inputs at a time, whose sum is exact: see whole.h.
 // How a matrix lies in memory, in pairs of columns or compressed to twelve bits a weight (compress.h),
 // changes no number.
 //

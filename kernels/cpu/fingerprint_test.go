@@ -39,7 +39,35 @@ func TestTheSameRowsOnEveryMachine(t *testing.T) {
 		if got := attentionInTiles(t, open(t, Options{Threads: 2, Variant: name, Order: kernels.Tiles})); got != inTiles {
 			t.Errorf("%s: the fingerprint of attention in tiles is %#x, expected %#x", name, got, uint64(inTiles))
 		}
+		const whole = 0x159102fc7c0655c8
+		if got := inWholeNumbers(t, open(t, Options{Threads: 2, Variant: name})); got != whole {
+			t.Errorf("%s: the fingerprint of products in whole numbers is %#x, expected %#x", name, got, uint64(whole))
+		}
 	}
+}
+
+// inWholeNumbers is the fingerprint of products with weights of four bits in whole numbers, of one row and of some.
+func inWholeNumbers(t *testing.T, m kernels.Backend) uint64 {
+	const rows, cols, T = 75, 1088, 29
+	random := lcg(9)
+	q := kernels.Quantised{Rows: rows, Cols: cols, Block: 64, Codes: make([]byte, rows*cols/2)}
+	copy(q.Values[:], random.draw(16, func(bits float32) float32 { return bits*0x1p-23 - 1 }))
+	q.Scales = random.draw(rows*cols/64, func(bits float32) float32 { return bits * 0x1p-27 })
+	for i, x := range random.draw(len(q.Codes), func(bits float32) float32 { return bits * 0x1p-16 }) {
+		q.Codes[i] = byte(x)
+	}
+	w, err := kernels.NewQuantised(m, kernels.I16Rounding, q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := upload(t, m, random.draw(T*cols, func(bits float32) float32 { return bits*0x1p-22 - 2 }))
+	hash := fnv.New64a()
+	for _, n := range []int{1, T} {
+		out := upload(t, m, make([]float32, n*rows))
+		m.Linear(kernels.Whole(out, rows), kernels.Whole(x, cols), w, kernels.LinearOpt{Alpha: 1}, n)
+		hash.Write(bytesOf(download(t, m, out)))
+	}
+	return hash.Sum64()
 }
 
 // attentionInTiles is the fingerprint of attention over keys and values in bf16, in the order of tiles.

@@ -30,6 +30,9 @@ typedef struct {
 // Whether the processor multiplies bf16 numbers in pairs, which the avx512 variant can use.
 int grpo_has_pairs(void);
 
+// And whether it adds products of pairs of 16-bit numbers in one instruction.
+int grpo_has_dot(void);
+
 // Kernels for the tile unit of the processor are compiled where the compiler has its instructions. Whether it may be used:
 // see tile_unit.c.
 #if defined(__x86_64__) && defined(__linux__) && (defined(__clang__) || __GNUC__ >= 11)

@@ -26,6 +26,10 @@ func (b *backend) Linear(out, x kernels.Cols, w kernels.Matrix, o kernels.Linear
 		return
 	}
 	defer b.release()
+	if m, ok := w.(*matrix); ok && m.whole {
+		b.linearWhole(out, x, m, o, T)
+		return
+	}
 	p := product{rows: T, inner: x.N, outStride: out.Stride, xStride: x.Stride, pack: b.ops.pack_rows}
 	p.x, p.out = b.cols(x), b.cols(out)
 	p.g = C.grpo_gemm{b_kind: C.B_OUTPUTS, m: b.matrix(w), cols: C.int64_t(out.N)}

@@ -18,6 +18,7 @@ type matrix struct {
 	rows, cols int
 
 	size       int           // of mem
+	whole      bool          // Linear multiplies it in whole numbers
 	compressed bool          // Compress was called: it is only read
 	layout     C.grpo_matrix // of mem, where compression has changed it; see compress.go
 }

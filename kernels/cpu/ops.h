@@ -15,6 +15,8 @@
 	OP(gemm)                 \
 	OP(pack_tiles)           \
 	OP(tiles_gemm)           \
+	OP(pack_whole)           \
+	OP(whole_products)       \
 	OP(bias_grad)            \
 	OP(gather_rows)          \
 	OP(head_chunks)          \

@@ -33,7 +33,9 @@ const grpo_variant *grpo_avx512(void)
 }
 
 int grpo_has_pairs(void) { return __builtin_cpu_supports("avx512bf16"); }
+int grpo_has_dot(void) { return __builtin_cpu_supports("avx512vnni"); }
 #else
 const grpo_variant *grpo_avx512(void) { return NULL; }
 int grpo_has_pairs(void) { return 0; }
+int grpo_has_dot(void) { return 0; }
 #endif

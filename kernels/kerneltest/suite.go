@@ -51,6 +51,7 @@ func RunProducts(t *testing.T, o Tolerance, open func(threads int) kernels.Backe
 	t.Run("keys and values are rounded", func(t *testing.T) { testRoundedAttention(t, m) })
 	t.Run("sampling", func(t *testing.T) { testSampling(t, s) })
 	t.Run("quantised matrices", func(t *testing.T) { testQuantised(t, m) })
+	t.Run("products in whole numbers", func(t *testing.T) { testWhole(t, s.machines) })
 	of := regexp.MustCompile("^(Linear|LogProb|Attention.* bf16)")
 	for _, c := range rowCases(o) {
 		if of.MatchString(strings.ReplaceAll(c.name, "/", " ")) {
@@ -101,6 +102,7 @@ func (s suite) run(t *testing.T) {
 		t.Run("compressed matrices of "+m.Name(), func(t *testing.T) { testCompress(t, m) })
 		t.Run("quantised matrices of "+m.Name(), func(t *testing.T) { testQuantised(t, m) })
 	}
+	t.Run("products in whole numbers", func(t *testing.T) { testWhole(t, matrices) })
 	t.Run("rows that wait in bf16", func(t *testing.T) { testNarrow(t, s.machines[0]) })
 	t.Run("loss", func(t *testing.T) { testLoss(t, s) })
 	t.Run("sampling", func(t *testing.T) { testSampling(t, s) })

@@ -1,0 +1,59 @@
+package cpu
+
+// #include "kernels.h"
+import "C"
+
+import "github.com/seed-7879b91d/grpo/kernels"
+
+var _ kernels.WholeMultiplier = (*backend)(nil)
+
+// MultipliesWhole: always; see whole.h.
+func (b *backend) MultipliesWhole() bool { return true }
+
+// inWholeNumbers tells whether chunks of 64 inputs share a scale, in a matrix of four bits a weight.
+func (s quantisedShape) inWholeNumbers() bool { return s.segment%C.CHUNK == 0 }
+
+// wholeRows is how many rows share a decoded panel, at most: a depth of them, and their sums, stay in the second-level cache.
+const wholeRows = 256
+
+// linearWhole is Linear of a matrix that is multiplied in whole numbers.
+func (b *backend) linearWhole(out, x kernels.Cols, w *matrix, o kernels.LinearOpt, T int) {
+	m := b.matrix(w)
+	round := max(packedBytes/(2*x.N+4*x.N/C.CHUNK), 1)
+	for row := 0; row < T; row += round {
+		g := C.grpo_whole_products{m: m, rows: C.int64_t(min(round, T-row)), dot: flag(C.grpo_has_dot() != 0)}
+		g.out, g.out_stride = at(b.cols(out), row*out.Stride), C.int64_t(out.Stride)
+		if o.Bias != nil {
+			g.bias = b.f32(o.Bias)
+		}
+		g.alpha, g.accumulate = C.float(o.Alpha), flag(o.Accumulate)
+		b.packWhole(&g, at(b.cols(x), row*x.Stride), x)
+		b.wholeProducts(&g)
+	}
+}
+
+// packWhole makes the left-hand side of g of rows of x.
+func (b *backend) packWhole(g *C.grpo_whole_products, from *C.float, x kernels.Cols) {
+	rows, tiles := int(g.rows), b.tiles(int(g.rows))
+	a := args[C.grpo_pack_whole](b)
+	pairs := rows * x.N / 2
+	packed := b.shared(slotPacked, 4*pairs+4*rows*(x.N/C.CHUNK))
+	a.pairs, a.scales = (*C.int32_t)(packed), at((*C.float)(packed), pairs)
+	a.x, a.stride, a.rows, a.inner, a.tiles = from, C.int64_t(x.Stride), g.rows, C.int64_t(x.N), C.int64_t(tiles)
+	a.values = g.m.values
+	g.pairs, g.scales, g.row_tiles = a.pairs, a.scales, a.tiles
+	b.run(b.ops.pack_whole, tiles, 8192/(x.N*int(b.ops.tile)))
+}
+
+// wholeProducts runs g, cut into enough tasks to keep all workers busy to the end.
+func (b *backend) wholeProducts(g *C.grpo_whole_products) {
+	tiles, height, columns := int(g.row_tiles), int(b.ops.tile), panels(int(g.m.rows))
+	enough := blocksOf(8*b.threads(), columns) // blocks of rows, for want of panels
+	block := min(max(tiles/enough, 1), wholeRows/height)
+	b.scratch(C.WHOLE_SCRATCH + 4*C.PANEL*block*height)
+	a := args[C.grpo_whole_products](b)
+	*a = *g
+	a.block_tiles = C.int64_t(block)
+	work := 2 * block * height * int(g.m.cols) * C.PANEL // operations of one task
+	b.run(b.ops.whole_products, blocksOf(tiles, block)*columns, 1+1<<16/work)
+}

@@ -1,0 +1,100 @@
+// Products in whole numbers, of weights of four bits (nf4.h) with inputs that are rounded for it: kernels.I16Rounding.
+//
+// A chunk is 64 inputs, which share a scale with each other and with the 64 weights of every row. Inputs become whole numbers of up
+// to ±16383 and the 16 values of up to ±2047, so that the sum of a chunk's products is below 2^31 and is exact in any order. A sum
+// of a row takes its chunks in ascending order: sum = float(chunk) · (scale of the inputs) · scale of the weights + sum.
+//
+// Two numbers of 16 bits are a pair, one lane, the first in the upper half, as pairs of bf16 are.
+
+enum { MOST_INPUT = 16383, MOST_VALUE = 2047 };
+
+// The largest of 16 values, by size.
+INLINE float most_value(const float *values)
+{
+	float most = 0;
+	for (int i = 0; i < 16; i++) {
+		float size = values[i] < 0 ? -values[i] : values[i];
+		most = size > most ? size : most;
+	}
+	return most;
+}
+
+// The 16 values as whole numbers.
+INLINE void whole_values(int16_t whole[16], const float *values)
+{
+	float most = most_value(values), unit = most > 0 ? MOST_VALUE / most : 0;
+	for (int i = 0; i < 16; i++) whole[i] = __builtin_rintf(values[i] * unit);
+}
+
+// The nearest whole numbers to products, each rounded to a float first on every machine: none is fused with what follows.
+INLINE vi nearest_whole(vf product)
+{
+	__asm__("" : IN_REGISTER(product));
+	return (vi)(product + 12582912.0f) - 0x4b400000; // 1.5·2^23 leaves them in the lowest bits
+}
+
+// One chunk of inputs, whose pairs are `apart` from each other. What is not finite makes a scale of NaN, and so every sum; what is next
+// to nothing is nothing.
+INLINE void pack_chunk(int32_t *pairs, int64_t apart, float *scale, const float *x, float unit)
+{
+	int32_t row[CHUNK / 2] = {0}, top = 0;
+	vi sizes = {0};
+	UNROLL for (int k = 0; k < CHUNK; k += VL)
+	{
+		vi size = (vi)load(x + k) & 0x7fffffff;
+		sizes = (vi)pick(size > sizes, (vf)size, (vf)sizes);
+	}
+	UNROLL for (int i = 0; i < VL; i++) top = sizes[i] > top ? sizes[i] : top;
+	float size;
+	memcpy(&size, &top, 4);
+	if (size >= 0x1p-100f && size < __builtin_inff()) {
+		float inverse = MOST_INPUT / size;
+		*scale = size * unit;
+		UNROLL for (int k = 0; k < CHUNK; k += 2 * VL)
+		{
+			vi a = nearest_whole(load(x + k) * inverse), b = nearest_whole(load(x + k + VL) * inverse);
+			*(vi_any *)(row + k / 2) = EVEN_LANES(a, b) << 16 | (ODD_LANES(a, b) & 0xffff);
+		}
+	} else {
+		*scale = size < 0x1p-100f ? 0 : __builtin_nanf("");
+	}
+	for (int k = 0; k < CHUNK / 2; k++) pairs[k * apart] = row[k];
+}
+
+// Rows of x. A task is a tile.
+static void pack_whole(const void *args, void *scratch, int64_t from, int64_t to)
+{
+	const grpo_pack_whole *p = args;
+	float unit = most_value(p->values) / ((float)MOST_VALUE * MOST_INPUT);
+	int64_t chunks = p->inner / CHUNK;
+	(void)scratch;
+	for (int64_t t = from; t < to; t++) {
+		int64_t row = tile_start(p->rows, p->tiles, t), height = tile_start(p->rows, p->tiles, t + 1) - row;
+		int32_t *tile = p->pairs + row * (p->inner / 2);
+		for (int64_t i = 0; i < height; i++)
+			for (int64_t c = 0; c < chunks; c++)
+				pack_chunk(tile + c * (CHUNK / 2) * height + i, height, p->scales + (row + i) * chunks + c,
+				           p->x + (row + i) * p->stride + c * CHUNK, unit);
+	}
+}
+
+// sum + the products of both halves.
+INLINE vi add_whole_pairs(vi sum, vi a, vi b, const int dot)
+{
+#if VL == 16
+	vi products;
+	if (dot) {
+		__asm__("vpdpwssd %2, %1, %0" : "+v"(sum) : "v"(a), "v"(b));
+		return sum;
+	}
+	__asm__("vpmaddwd %2, %1, %0" : "=v"(products) : "v"(a), "v"(b));
+	return sum + products;
+#elif VL == 8
+	return sum + (vi)__builtin_ia32_pmaddwd256((words)a, (words)b);
+#else
+	return sum + (a >> 16) * (b >> 16) + (a << 16 >> 16) * (b << 16 >> 16);
+#endif
+}
+
+// The sum of a row with one more chunk.
+INLINE vf add_chunk(vf sum, vi chunk, float scale, vf weights) { return __builtin_convertvector(chunk, vf) * scale * weights + sum; }

@@ -1,0 +1,183 @@
+// Products in whole numbers of some rows: a panel is decoded to pairs, some chunks at a time, and a register tile of up to MR rows by
+// NV vectors has the sums of a chunk.
+
+// Columns [k, k+depth) of a panel as pairs of whole numbers, 32 rows to a pair; both are multiples of CHUNK.
+#if VL == 16
+static void decode_whole(char *block, const grpo_matrix *m, int64_t panel, int64_t k, int64_t depth, const int16_t *values)
+{
+	vi twice;
+	memcpy(&twice, values, 32);
+	memcpy((char *)&twice + 32, values, 32);
+	const row_tables same = {twice, twice}, t[4] = {same, same, same, same};
+	const char *words = column_at(m, panel, k);
+	for (int64_t g = 0; g < depth / CODES; g++, words += CODE_BYTES) {
+		UNROLL for (int line = 0; line < CODE_BYTES / 64; line++) __builtin_prefetch(words + DECOMPRESS_AHEAD + 64 * line);
+		UNROLL for (int i = 0; i < 4; i++, block += 4 * PAIR_BYTES)
+			UNROLL for (int half = 0; half < 2; half++)
+			{
+				vi pairs[4];
+				decode_sixteen(pairs, t, words + half * CODE_BYTES / 2, i);
+				UNROLL for (int b = 0; b < 4; b++) *(vi_any *)(block + b * PAIR_BYTES + half * PAIR_BYTES / 2) = pairs[b];
+			}
+	}
+}
+#elif VL == 8
+// The lower and the upper bytes of whole values, in both halves.
+INLINE byte_tables whole_tables(const int16_t *values)
+{
+	byte_tables t;
+	char low[32], high[32];
+	for (int i = 0; i < 32; i++) {
+		low[i] = values[i % 16];
+		high[i] = values[i % 16] >> 8;
+	}
+	UNROLL for (int i = 0; i < 4; i++)
+	{
+		t.low[i] = loadi(low);
+		t.high[i] = loadi(high);
+	}
+	return t;
+}
+
+static void decode_whole(char *block, const grpo_matrix *m, int64_t panel, int64_t k, int64_t depth, const int16_t *values)
+{
+	const char *units = column_at(m, panel, k);
+	const byte_tables t = whole_tables(values);
+	for (int64_t g = 0; g < depth / CODES; g++, units += CODE_BYTES, block += CODES / 2 * PAIR_BYTES)
+		for (int q = 0; q < PANEL / 8; q++) {
+			prefetch_lines(units + 128 * q + DECOMPRESS_AHEAD, 2);
+			UNROLL for (int half = 0; half < 2; half++)
+			{
+				vi pairs[8];
+				decode_eight(pairs, units + 128 * q, &t, half);
+				UNROLL for (int i = 0; i < 8; i++) *(vi_any *)(block + (8 * half + i) * PAIR_BYTES + 32 * q) = pairs[i];
+			}
+		}
+}
+#else
+static void decode_whole(char *block, const grpo_matrix *m, int64_t panel, int64_t k, int64_t depth, const int16_t *values)
+{
+	for (int64_t end = k + depth; k < end; k += CODES, block += CODES / 2 * PAIR_BYTES)
+		for (int four = 0; four < PANEL / 4; four++)
+			for (int b = 0; b < 4; b++) {
+				vi w = loadi((const char *)column_at(m, panel, k) + four * 64 + 16 * b), pairs;
+				for (int i = 0; i < 4; i++) {
+					UNROLL for (int r = 0; r < 4; r++)
+						pairs[r] = (uint32_t)values[w[r] >> (16 + 4 * i) & 15] << 16 | (uint16_t)values[w[r] >> 4 * i & 15];
+					*(vi_any *)(block + (4 * i + b) * PAIR_BYTES + 16 * four) = pairs;
+				}
+			}
+}
+#endif
+
+// What a tile reads: pairs of mr rows, and of a decoded panel, whole chunks of both; their scales; and the sums that it adds to.
+typedef struct {
+	const int32_t *a;
+	const char *soon; // what to prefetch meanwhile: the next tile's pairs
+	const float *a_scales;
+	int64_t a_scales_apart;
+	const char *b;
+	const float *b_scales; // of the first chunk; those of the next PANEL or 0 behind it
+	int64_t b_segment;     // in chunks
+	int64_t b_phase;       // how many chunks of the segment were before
+	int64_t chunks;
+	float *sums; // [mr][32]
+} whole_reading;
+
+INLINE void whole_tile(const int mr, const whole_reading *r, const int dot)
+{
+	const int64_t chunks = r->chunks, segment = r->b_segment, a_scales_apart = r->a_scales_apart;
+	float *const sums = r->sums;
+	for (int s = 0; s < SUBTILES; s++) {
+		const int32_t *a = r->a;
+		const char *b = r->b + 4 * column_of(s, 0, 0), *soon = r->soon;
+		const float *a_scales = r->a_scales, *b_scales = r->b_scales + column_of(s, 0, 0);
+		int64_t phase = r->b_phase;
+		for (int64_t c = 0; c < chunks; c++, a_scales++) {
+			vi acc[MR][NV] = {{{0}}};
+			TWO_STEPS
+			for (int k = 0; k < CHUNK / 2; k++, b += PAIR_BYTES, a += mr, soon += 4 * mr / SUBTILES) {
+				vi w[NV];
+				__builtin_prefetch(soon);
+				UNROLL for (int v = 0; v < NV; v++) w[v] = loadi(b + 4 * VL * v);
+				UNROLL for (int i = 0; i < mr; i++)
+				{
+					vi x = (vi){0} + a[i];
+					UNROLL for (int v = 0; v < NV; v++) acc[i][v] = add_whole_pairs(acc[i][v], x, w[v], dot);
+				}
+			}
+			UNROLL for (int i = 0; i < mr; i++)
+				UNROLL for (int v = 0; v < NV; v++)
+				{
+					float *sum = sums + i * PANEL + column_of(s, v, 0);
+					store(sum, add_chunk(load(sum), acc[i][v], a_scales[i * a_scales_apart], load(b_scales + VL * v)));
+				}
+			if (++phase == segment) {
+				phase = 0;
+				b_scales += PANEL;
+			}
+		}
+	}
+}
+
+typedef void whole_function(const whole_reading *r, int dot);
+#define WHOLE_TILE(mr)                                             \
+	static void whole_tile_##mr(const whole_reading *r, int dot)   \
+	{                                                              \
+		if (dot)                                                   \
+			whole_tile(mr, r, 1);                                  \
+		else                                                       \
+			whole_tile(mr, r, 0);                                  \
+	}
+#define WHOLE_ENTRY(mr) whole_tile_##mr,
+LOW(WHOLE_TILE) HIGH(WHOLE_TILE)
+static whole_function *const whole_functions[MR + 1] = {NULL, LOW(WHOLE_ENTRY) HIGH(WHOLE_ENTRY)};
+
+// Writes finished sums of rows [0, rows) of a panel, of which so many columns exist.
+static void write_whole(const grpo_whole *g, const float *sums, int64_t row, int64_t rows, int64_t panel)
+{
+	int valid = min64(g->m.rows - panel * PANEL, PANEL);
+	float bias[PANEL] = {0}, padded[PANEL] = {0};
+	if (g->bias)
+		memcpy(bias, g->bias + panel * PANEL, valid * 4);
+	for (int64_t i = 0; i < rows; i++, sums += PANEL) {
+		float *out = g->out + (row + i) * g->out_stride + panel * PANEL;
+		target t = {.out = valid == PANEL ? out : padded, .bias = g->bias ? bias : NULL, .alpha = g->alpha, .accumulate = g->accumulate};
+		if (valid < PANEL)
+			memcpy(padded, out, valid * 4);
+		UNROLL for (int c = 0; c < PANEL; c += VL) store(t.out + c, epilogue(load(sums + c), &t, 0, c));
+		if (valid < PANEL)
+			memcpy(out, padded, valid * 4);
+	}
+}
+
+// Tiles [tile0, tile1) of rows times one panel.
+static void whole_panel(const grpo_whole *g, float *scratch, int64_t tile0, int64_t tile1, int64_t panel, const int16_t *values)
+{
+	char *block = (char *)scratch;
+	float *sums = scratch + WHOLE_DEPTH / 2 * PANEL;
+	int64_t cols = g->m.cols, chunks = cols / CHUNK, segment = g->m.segment / CHUNK;
+	int64_t row0 = tile_start(g->rows, g->row_tiles, tile0), row1 = tile_start(g->rows, g->row_tiles, tile1);
+	memset(sums, 0, (row1 - row0) * PANEL * 4);
+	for (int64_t k = 0; k < cols; k += WHOLE_DEPTH) {
+		int64_t depth = min64(WHOLE_DEPTH, cols - k), chunk = k / CHUNK;
+		decode_whole(block, &g->m, panel, k, depth, values);
+		for (int64_t i = tile0; i < tile1; i++) {
+			int64_t row = tile_start(g->rows, g->row_tiles, i), mr = tile_start(g->rows, g->row_tiles, i + 1) - row;
+			whole_reading r = {
+				.a = g->pairs + row * (cols / 2) + k / 2 * mr,
+				.a_scales = g->scales + row * chunks + chunk,
+				.a_scales_apart = chunks,
+				.b = block,
+				.b_scales = scales_at(&g->m, panel, k),
+				.b_segment = segment,
+				.b_phase = chunk % segment,
+				.chunks = depth / CHUNK,
+				.sums = sums + (row - row0) * PANEL,
+			};
+			r.soon = (const char *)(r.a + mr * (cols / 2));
+			whole_functions[mr](&r, g->dot);
+		}
+	}
+	write_whole(g, sums, row0, row1 - row0, panel);
+}
