@@ -81,7 +81,7 @@ func (t *Trainer) claim(named bool) error {
 	t.watcher, t.closers = log, append(t.closers, dir, log)
 	others, err := provenance.CheckPlace(dir.Path, append(slices.Clone(logFiles), autopilot.File, rollouts.Plain, rollouts.Compressed, logFile,
 		report.File))
-	if len(others) > 0 {
+	if err == nil && len(others) > 0 {
 		t.watcher.Warn(fmt.Sprintf("run_dir %s holds other files and no run yet: %s", dir.Path, strings.Join(others, ", ")))
 	}
 	return errors.Join(err, perr)

@@ -67,6 +67,20 @@ func TestARewardFileThatFailsIsSeen(t *testing.T) {
 	}
 }
 
+// A run that ends because a reward file fails too often is saved as of its last whole step.
+func TestARewardFileThatFailsLosesNoStep(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "reward.py")
+	require.NoError(t, os.WriteFile(file, []byte("def compute_reward(completion, ground_truth):\n    if len(completion) % 4 == 1:\n"+
+		"        raise ValueError('odd')\n    return len(completion)\n"), 0o644))
+	tr := open(t, nil, "run_dir="+filepath.Join(dir, "run"), "reward=custom", "reward_file="+file, "infra_threshold=3", "eval_every=-1",
+		"temperature=3", "max_steps=40")
+	err := tr.Run(t.Context())
+	require.True(t, reward.Unscorable(err), err)
+	require.Positive(t, tr.StepsDone())
+	require.FileExists(t, filepath.Join(dir, "run", "checkpoints", fmt.Sprintf("step_%06d", tr.StepsDone()), "state.json"))
+}
+
 // A reward that is no number takes its completion out of the group; the run goes on.
 func TestARewardThatIsNoNumberIsLeftOut(t *testing.T) {
 	odd := []float64{1e200, math.Inf(1), math.NaN()}

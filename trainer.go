@@ -17,6 +17,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/sources"
 	"github.com/seed-7879b91d/grpo/kernels"
 	"github.com/seed-7879b91d/grpo/model"
+	"github.com/seed-7879b91d/grpo/reward"
 )
 
 // Trainer runs GRPO: it samples, has scored and trains one policy, and keeps the record of it. It is not safe for
@@ -102,15 +103,18 @@ func (t *Trainer) open(ctx context.Context) (err error) {
 	return t.engage()
 }
 
-// Run trains to max_steps, evaluating and saving when due. A run that is interrupted is saved as of its last
-// whole step and ends with the context's error; after a step that failed the last good checkpoint stands.
+// Run trains to max_steps, evaluating and saving when due. A run that is interrupted, or whose completions can no longer be scored, is
+// saved as of its last whole step and ends with the context's error, or that one; after a step that failed otherwise the last good
+// checkpoint stands.
 func (t *Trainer) Run(ctx context.Context) error {
 	if err := t.begin(ctx); err != nil {
 		return err
 	}
 	err := t.run(ctx)
-	if err == nil || errors.Is(err, ctx.Err()) {
-		if serr := t.save(); serr != nil {
+	if err == nil || errors.Is(err, ctx.Err()) || t.step > 0 && reward.Unscorable(err) {
+		if serr := t.save(); serr != nil && reward.Unscorable(err) {
+			err = errors.Join(err, serr)
+		} else if serr != nil {
 			err = serr
 		}
 	}

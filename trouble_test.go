@@ -66,7 +66,7 @@ func TestABrokenGraderIsAnErrorEachTime(t *testing.T) {
 func TestAnUpdateThatBreaksTheModelIsNamed(t *testing.T) {
 	tr, _ := setup{dir: t.TempDir(), words: []string{"max_steps=3", "eval_every=-1", "learning_rate=1e30"}}.open(t)
 	require.ErrorContains(t, tr.Run(t.Context()), "step 1: the update left log-probabilities that are not finite; lower learning_rate, "+
-		"which is 1e+30 now: type grpo run_dir="+tr.RunDir()+" learning_rate=0.001 to go on from the last checkpoint")
+		"which is 1e+30 now: type grpo run_dir="+tr.RunDir()+" learning_rate=0.001 to go on from the last checkpoint, if there is one")
 	_, err := tr.Save(t.Context())
 	require.ErrorContains(t, err, "half done")
 	_, err = tr.Step(t.Context(), nil, StepOptions{})

@@ -114,6 +114,8 @@ func misfits(run, narrow string) map[string]misfit {
 		"another reward":     {nil, []string{"reward=fraction", "advantage=std"}, []string{"advantage: mean → std, reward: correct → fraction"}},
 		"a fork of another":  {nil, []string{"init_from=" + run + "2"}, []string{"init_from=" + run + "2", "has a run already"}},
 		"in a checkpoint":    {nil, []string{"run_dir=" + checkpoint}, []string{"is a checkpoint of a run; type resume=" + checkpoint}},
+		"above a run":        {nil, []string{"run_dir=" + filepath.Dir(run)}, []string{"has other runs in it, such as ", "choose a new one"}},
+		"in its checkpoints": {nil, []string{"run_dir=" + filepath.Dir(checkpoint)}, []string{"are the checkpoints of a run; type run_dir=" + run}},
 		"another rank":       {nil, []string{"lora_rank=8"}, []string{checkpoint, "rank", "config.json says", "another run_dir"}},
 		"another seed":       {nil, []string{"seed=7"}, []string{"seed: 0 → 7", "allow_change=seed "}},
 		"trained as a whole": {nil, []string{"train=full"}, []string{checkpoint, "what is trained", "config.json says"}},

@@ -8,6 +8,9 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/report"
 )
 
+// RewardErrors is the rule of completions that could not be scored.
+const RewardErrors = "reward errors"
+
 // Advice is something that a person should know about the run, and what to try.
 type Advice struct {
 	Rule    string `json:"rule"`
@@ -155,7 +158,7 @@ func (a *Advisor) OnStep(s Step) (out []Advice) {
 		if s.FileErrors > 0 {
 			try = "mend the reward file: grpo reward --reward-file tries it on completions of your own"
 		}
-		out = append(out, Advice{Rule: "reward errors", Fatal: share > mostErrors, Finding: finding, Try: try})
+		out = append(out, Advice{Rule: RewardErrors, Fatal: share > mostErrors, Finding: finding, Try: try})
 	}
 	return out
 }

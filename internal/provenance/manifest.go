@@ -158,24 +158,6 @@ func list(changes []configs.Change) string {
 	return strings.Join(text, ", ")
 }
 
-// CheckPlace sees that a run can be put where it is to be, and names other files that are there, unless there is a run.
-// own are files of a run besides those that this package knows.
-func CheckPlace(dir string, own []string) (others []string, err error) {
-	r, err := Read(dir)
-	if err != nil {
-		return nil, err
-	}
-	own = append(own, ManifestFile, rundir.Checkpoints, "data")
-	if r.Known() {
-		own = append(own, ConfigFile)
-	}
-	others, err = rundir.CheckForeign(dir, own, []string{ConfigFile})
-	if err == nil && (r.Known() || r.Manifest.Created != "") {
-		others = nil // people keep notes beside their runs
-	}
-	return others, err
-}
-
 // Resumes is how often the run went on after it was interrupted. A finished one that is started again has nothing to go on with.
 func (r *Run) Resumes() int {
 	n := len(r.Manifest.Resumed)

@@ -176,6 +176,9 @@ func ReadJSON(path string, v any) error {
 	if os.IsNotExist(err) || errors.Is(err, syscall.ENOTDIR) { // whoever uses the directory says that it is none
 		return nil
 	}
+	if errors.Is(err, os.ErrPermission) {
+		return badinput.Errorf("%s: may not be read by this user; choose another run_dir, or have the run given to you", path)
+	}
 	if err == nil {
 		err = json.Unmarshal(text, v)
 	}

@@ -33,7 +33,7 @@ func TestAPolicyThatIsLostIsNotSaved(t *testing.T) {
 			err := run(t, t.Context(), c.method, &listener{}, append(words, "max_steps=3", "learning_rate="+c.rate)...)
 			require.True(t, badinput.Is(err), "%v", err)
 			require.ErrorContains(t, err, "lower learning_rate, which is "+c.rate+" now: type grpo "+c.method+" run_dir="+dir+
-				" learning_rate=0.001 to go on from the last checkpoint")
+				" learning_rate=0.001 to go on from the last checkpoint, if there is one")
 			saved, err := filepath.Glob(filepath.Join(dir, "checkpoints", "step_*"))
 			require.NoError(t, err)
 			require.Len(t, saved, 1)

@@ -75,7 +75,7 @@ func (t *Trainer) claim(named bool) error {
 	t.record = &record{Dir: dir, Watcher: t.watcher, page: page}
 	t.watcher, t.closers = t.record, append(t.closers, dir, &t.record.journal)
 	others, err := provenance.CheckPlace(dir.Path, append(slices.Clone(logFiles), journalFile, referenceFile, report.File))
-	if len(others) > 0 {
+	if err == nil && len(others) > 0 {
 		t.watcher.Warn(fmt.Sprintf("run_dir %s holds other files and no run yet: %s", dir.Path, strings.Join(others, ", ")))
 	}
 	return errors.Join(err, perr)

@@ -1,0 +1,49 @@
+package provenance
+
+import (
+	"os"
+	"path/filepath"
+
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/rundir"
+)
+
+// CheckPlace sees that a run can be put where it is to be, and names other files that are there, unless there is a run.
+// own are files of a run besides those that this package knows.
+func CheckPlace(dir string, own []string) (others []string, err error) {
+	r, err := Read(dir)
+	if err != nil {
+		return nil, err
+	}
+	own = append(own, ManifestFile, rundir.Checkpoints, "data")
+	if r.Known() {
+		own = append(own, ConfigFile)
+	}
+	others, err = rundir.CheckForeign(dir, own, []string{ConfigFile})
+	switch {
+	case err != nil:
+		return others, err
+	case r.Known() || r.Manifest.Created != "":
+		return nil, nil // people keep notes beside their runs
+	}
+	return others, checkRuns(dir, others)
+}
+
+// checkRuns refuses a directory in which other runs are, or the checkpoints of one: two would be taken for one.
+func checkRuns(dir string, others []string) error {
+	if abs, err := filepath.Abs(dir); err == nil && filepath.Base(abs) == rundir.Checkpoints && isRun(filepath.Dir(abs)) {
+		return badinput.Errorf("run_dir=%s are the checkpoints of a run; type run_dir=%s to go on with it", dir, filepath.Dir(dir))
+	}
+	for _, name := range others {
+		if isRun(filepath.Join(dir, name)) {
+			return badinput.Errorf("run_dir=%s has other runs in it, such as %s; choose a new one beside them, such as %s", dir, name,
+				filepath.Join(dir, "new"))
+		}
+	}
+	return nil
+}
+
+func isRun(dir string) bool {
+	_, err := os.Stat(filepath.Join(dir, ManifestFile))
+	return err == nil
+}
