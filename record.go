@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	"github.com/seed-7879b91d/grpo/configs"
-	"github.com/seed-7879b91d/grpo/internal/advice"
 	"github.com/seed-7879b91d/grpo/internal/autopilot"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/jsonl"
@@ -17,7 +16,6 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/rollouts"
 	"github.com/seed-7879b91d/grpo/internal/rundir"
 	"github.com/seed-7879b91d/grpo/internal/stats"
-	"github.com/seed-7879b91d/grpo/reward"
 )
 
 // The files of a run directory that grow line by line.
@@ -128,19 +126,17 @@ func (r *record) unwritten(err error) error {
 func (t *Trainer) conclude(m Metrics, timing Timing, groups []Group) error {
 	e := evidence(m, timing, t.judge())
 	e.Peak, e.Steps, e.Updates = t.learner.Peak(), t.cfg.MaxSteps, t.learner.Adam.Steps()
-	all := t.advisor.OnStep(e)
-	t.pilot.Heard(e, all)
-	if err := t.record.step(m, timing, groups, all); err != nil {
+	advice := t.advisor.OnStep(e)
+	t.pilot.Heard(e, advice)
+	if err := t.record.step(m, timing, groups, advice); err != nil {
 		t.broken = fmt.Errorf("record: %w", err) // half of a step is on record
 		return t.broken
 	}
-	t.watcher.StepDone(m, timing, all)
+	t.watcher.StepDone(m, timing, advice)
 	t.report((*readers.Page).Follow)
-	for _, a := range all {
-		if finding := a.Finding + ": " + a.Try; a.Fatal && a.Rule == advice.RewardErrors {
-			return &reward.StepError{Finding: finding}
-		} else if a.Fatal {
-			return errors.New(finding)
+	for _, a := range advice {
+		if a.Fatal {
+			return a.Err()
 		}
 	}
 	return nil

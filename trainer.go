@@ -1,6 +1,7 @@
 package grpo
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,7 +18,6 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/sources"
 	"github.com/seed-7879b91d/grpo/kernels"
 	"github.com/seed-7879b91d/grpo/model"
-	"github.com/seed-7879b91d/grpo/reward"
 )
 
 // Trainer runs GRPO: it samples, has scored and trains one policy, and keeps the record of it. It is not safe for
@@ -111,12 +111,10 @@ func (t *Trainer) Run(ctx context.Context) error {
 		return err
 	}
 	err := t.run(ctx)
-	if err == nil || errors.Is(err, ctx.Err()) || t.step > 0 && reward.Unscorable(err) {
-		if serr := t.save(); serr != nil && reward.Unscorable(err) {
-			err = errors.Join(err, serr)
-		} else if serr != nil {
-			err = serr
-		}
+	if err == nil || errors.Is(err, ctx.Err()) {
+		err = cmp.Or(t.save(), err)
+	} else if t.step > 0 && advice.Unscorable(err) {
+		err = errors.Join(err, t.save())
 	}
 	t.report(func(p *readers.Page) error { return p.Ends(err) })
 	return err

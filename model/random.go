@@ -1,7 +1,6 @@
 package model
 
 import (
-	"math"
 	"math/rand/v2"
 
 	"github.com/seed-7879b91d/grpo/internal/nf4"
@@ -52,7 +51,7 @@ func (w *weights) drawMatrix(s arch.Slot, rng *rand.Rand) error {
 	var rows []byte
 	for row := 0; row < s.Rows(); row += randomRows {
 		n := min(randomRows, s.Rows()-row)
-		rows = randomBF16(rng, rows[:0], n*s.Cols)
+		rows = arch.RandomBF16(rng, rows[:0], n*s.Cols)
 		w.b.Load(m, row, kernels.HostRows{Encoding: kernels.EncodedBF16, Bytes: rows})
 		if err := w.b.Sync(); err != nil {
 			return err
@@ -75,33 +74,8 @@ func (w *weights) drawCodes(s arch.Slot, rng *rand.Rand) (parts []stored) {
 			continue
 		}
 		numbers := tensorfile.Tensor{Name: p.Tensor, Encoding: kernels.EncodedBF16, Shape: s.Shape(p),
-			Bytes: randomBF16(rng, make([]byte, 0, 2*p.Rows*s.Cols), p.Rows*s.Cols)}
+			Bytes: arch.RandomBF16(rng, make([]byte, 0, 2*p.Rows*s.Cols), p.Rows*s.Cols)}
 		parts = append(parts, stored{codes: nf4.OfTensor(numbers)})
 	}
 	return parts
 }
-
-// randomBF16 appends n numbers: the sum of four bytes of a random word, centred and scaled, is close
-// enough to normal.
-func randomBF16(rng *rand.Rand, out []byte, n int) []byte {
-	for i := 0; i < n; i += 2 {
-		r := rng.Uint64()
-		for half := range min(2, n-i) {
-			x := uint32(r >> (32 * half))
-			v := normalBF16[x&255+x>>8&255+x>>16&255+x>>24]
-			out = append(out, byte(v), byte(v>>8))
-		}
-	}
-	return out
-}
-
-// normalBF16 turns a sum of four bytes into the upper half of a float32: standard deviation 0.02, and
-// never zero.
-var normalBF16 = func() (table [4*255 + 1]uint16) {
-	const spread = 147.8 // of the sum of four bytes
-	for sum := range table {
-		x := float32((float64(sum) - 509.75) * 0.02 / spread)
-		table[sum] = uint16(math.Float32bits(x) >> 16)
-	}
-	return table
-}()

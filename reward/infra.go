@@ -1,7 +1,6 @@
 package reward
 
 import (
-	"errors"
 	"fmt"
 	"sync"
 
@@ -37,18 +36,6 @@ func (e *FileError) Error() string {
 	}
 	return fmt.Sprintf("the reward file failed on %d of the last %d completions, at last with: %s; "+
 		"mend it, or set infra_threshold above %d to leave out as many", e.Failed, e.Of, e.Last, e.Limit)
-}
-
-// StepError ends a run of which too many completions of one step could not be scored.
-type StepError struct{ Finding string }
-
-func (e *StepError) Error() string { return e.Finding }
-
-// Unscorable tells whether a run ends because programs cannot be judged, or completions not be scored: nothing is wrong with what it has
-// learned.
-func Unscorable(err error) bool {
-	infra, file, step := (*InfraError)(nil), (*FileError)(nil), (*StepError)(nil)
-	return errors.As(err, &infra) || errors.As(err, &file) || errors.As(err, &step)
 }
 
 // infraWatch stops grading when the sandbox, or the reward file, failed for more than limit of the last infraWindow

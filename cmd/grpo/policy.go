@@ -59,7 +59,8 @@ func (f *policyFlags) registerAll(cmd *cobra.Command) {
 // registerSpeed adds the flags of the machine.
 func (f *policyFlags) registerSpeed(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.precision, "precision", "auto", "what numbers are rounded to before they meet a bf16 weight: "+
-		"f32, not at all; `bf16`, faster where there are instructions for it; int16, with weights of four bits on a processor; auto, bf16 on a card")
+		"f32, not at all; `bf16`, faster where there are instructions for it; int16, with weights of four bits on a "+
+		"processor; auto, bf16 on a card")
 	cmd.Flags().StringVar(&f.kv, "kv-cache-dtype", "auto",
 		"what keys and values are rounded to: f32, `bf16`, or auto, on a card as --precision says")
 	cmd.Flags().StringVar(&f.quantize, "quantize", "none", "keep the layers of a bf16 model in four bits a weight: none or `nf4`")

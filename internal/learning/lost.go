@@ -53,8 +53,8 @@ func lower(cfg *configs.Config, rate float64) string {
 	if cfg.RunDir == "" {
 		return how + ", and go on from the last checkpoint"
 	}
-	return fmt.Sprintf("%s: type %s run_dir=%s learning_rate=%.2g to go on from the last checkpoint, if there is one", how, cfg.Verb(), cfg.RunDir,
-		min(rate/10, 1e-3))
+	return fmt.Sprintf("%s: type %s run_dir=%s learning_rate=%.2g to go on from the last checkpoint, if there is one", how, cfg.Verb(),
+		cfg.RunDir, min(rate/10, 1e-3))
 }
 
 // Sound reports whether a policy computes numbers still, by one of the datums that it was last trained on.

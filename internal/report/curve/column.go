@@ -36,19 +36,19 @@ func Gather(values []float64) Column {
 }
 
 // Smooth is a moving average: the value at the centre of a line fitted through each window. In a symmetric
-// window that is the mean; near the ends, where the window is lopsided, it does not lag behind a slope. It goes on over
-// a gap that has something on both sides in its window, and ends where nothing more was measured.
+// window that is the mean; near the ends, where the window is lopsided, it does not lag behind a slope, and does not leave what was
+// measured in its window. It goes on over a gap that has something on both sides in its window, and ends where nothing more was measured.
 func Smooth(columns []Column) []float64 {
 	reach := len(columns) / 15
 	out := make([]float64, len(columns))
 	for i := range columns {
 		var n, x, y, xx, xy float64 // sums over the window, x counted from i
-		left, right := false, false
+		left, right, low, high := false, false, math.Inf(1), math.Inf(-1)
 		for k := max(0, i-reach); k < min(len(columns), i+reach+1); k++ {
 			if v := columns[k].Mean; v == v {
 				at := float64(k - i)
 				n, x, y, xx, xy = n+1, x+at, y+v, xx+at*at, xy+at*v
-				left, right = left || k <= i, right || k >= i
+				left, right, low, high = left || k <= i, right || k >= i, min(low, v), max(high, v)
 			}
 		}
 		if out[i] = nan; !left || !right {
@@ -56,7 +56,7 @@ func Smooth(columns []Column) []float64 {
 		}
 		out[i] = y / n
 		if spread := n*xx - x*x; spread > 0 {
-			out[i] = (xx*y - x*xy) / spread
+			out[i] = min(max((xx*y-x*xy)/spread, low), high)
 		}
 	}
 	return out
