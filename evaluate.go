@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/seed-7879b91d/grpo/internal/advice"
 	"github.com/seed-7879b91d/grpo/internal/readers"
 	"github.com/seed-7879b91d/grpo/internal/stats"
 	"github.com/seed-7879b91d/grpo/reward"
@@ -55,8 +56,9 @@ func (t *Trainer) evaluateIfDue(ctx context.Context) error {
 	if t.first != nil {
 		e.Change = stats.Compare(t.first.Judged, e.Judged)
 	}
-	advice := t.advisor.OnEvaluation(e.Step, e.Greedy)
-	if err := t.record.evaluation(e, advice); err != nil {
+	said := t.advisor.OnEvaluation(advice.Evaluation{Step: e.Step, Problems: len(e.Judged.Problems), Greedy: e.Greedy,
+		MaxTests: t.cfg.MaxTests})
+	if err := t.record.evaluation(e, said); err != nil {
 		return fmt.Errorf("record: %w", err)
 	}
 	e.SampledTry.Groups = nil // only the greedy ones are compared later
@@ -64,7 +66,7 @@ func (t *Trainer) evaluateIfDue(ctx context.Context) error {
 		t.first = &e
 	}
 	t.last, t.evaluated = &e, t.step+1
-	t.watcher.Evaluated(e, advice)
+	t.watcher.Evaluated(e, said)
 	t.report((*readers.Page).GoesOn)
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/seed-7879b91d/grpo/internal/report"
+	"github.com/seed-7879b91d/grpo/internal/stats"
 )
 
 // Advice is something that a person should know about the run, and what to try.
@@ -207,13 +208,21 @@ func (a *Advisor) mayspeak(rule string, step int) bool {
 	return true
 }
 
-// OnEvaluation gives what the rules say of one after a step, with so much greedy pass@1: a reward that rises while held-out problems do not
-// get better is earned by something else than skill.
-func (a *Advisor) OnEvaluation(step int, greedy float64) []Advice {
+// Evaluation is what the rules look at in an evaluation.
+type Evaluation struct {
+	Step     int
+	Problems int     // that were judged
+	Greedy   float64 // pass@1
+	MaxTests int     // of a problem; 0: all
+}
+
+// OnEvaluation gives what the rules say of one after a step: a reward that rises while held-out problems do not get better is earned by
+// something else than skill. Of few problems nobody can tell whether they do.
+func (a *Advisor) OnEvaluation(e Evaluation) []Advice {
 	if a.Steps == 0 {
 		return nil
 	}
-	now := milestone{Step: step, Reward: a.Earned / float64(a.Steps), Greedy: greedy}
+	now := milestone{Step: e.Step, Reward: a.Earned / float64(a.Steps), Greedy: e.Greedy}
 	a.Earned, a.Steps = 0, 0
 	if a.Early == nil {
 		a.Early = &now
@@ -221,13 +230,16 @@ func (a *Advisor) OnEvaluation(step int, greedy float64) []Advice {
 	}
 	rise, gain := now.Reward-a.Early.Reward, now.Greedy-a.Early.Greedy
 	const rule = report.NoSkill
-	if rise < rewardRise || gain > flatShare*rise || !a.mayspeak(rule, step) {
+	if e.Problems < stats.Few || rise < rewardRise || gain > flatShare*rise || !a.mayspeak(rule, e.Step) {
 		return nil
+	}
+	tests := "more or harder tests"
+	if e.MaxTests > 0 {
+		tests += " (max_tests=0)"
 	}
 	return []Advice{{Rule: rule, Finding: fmt.Sprintf("mean reward went from %.3f to %.3f since step %d, held-out pass@1 from %.3f to %.3f",
 		a.Early.Reward, now.Reward, a.Early.Step, a.Early.Greedy, now.Greedy),
-		Try: "read the best completions in rollouts.jsonl for a trick; " +
-			"more or harder tests (max_tests=0), or an earlier checkpoint (resume=DIR)"}}
+		Try: "read the best completions in rollouts.jsonl for a trick; " + tests + ", or an earlier checkpoint (resume=DIR)"}}
 }
 
 func next(n int, again bool) int {

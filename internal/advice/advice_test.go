@@ -172,23 +172,35 @@ func TestSwingsAreSeen(t *testing.T) {
 func TestRewardWithoutSkillIsSeen(t *testing.T) {
 	for _, c := range []struct {
 		rewards, greedy []float64
+		problems        int
 		alarm           bool
 	}{
-		{[]float64{0.2, 0.3, 0.5}, []float64{0.30, 0.30, 0.31}, true},
-		{[]float64{0.2, 0.3, 0.5}, []float64{0.30, 0.35, 0.45}, false},   // held-out problems follow
-		{[]float64{0.2, 0.22, 0.25}, []float64{0.30, 0.30, 0.30}, false}, // nothing rises
-		{[]float64{0.2, 0.5, 0.6}, []float64{0.30, 0.20, 0.10}, true},
+		{[]float64{0.2, 0.3, 0.5}, []float64{0.30, 0.30, 0.31}, 20, true},
+		{[]float64{0.2, 0.3, 0.5}, []float64{0.30, 0.35, 0.45}, 20, false},   // held-out problems follow
+		{[]float64{0.2, 0.22, 0.25}, []float64{0.30, 0.30, 0.30}, 20, false}, // nothing rises
+		{[]float64{0.2, 0.5, 0.6}, []float64{0.30, 0.20, 0.10}, 20, true},
+		{[]float64{0.2, 0.5, 0.6}, []float64{0.30, 0.20, 0.10}, 19, false}, // too few to say
 	} {
 		var a Advisor
-		require.Empty(t, a.OnEvaluation(0, c.greedy[0]), "no step was taken")
+		require.Empty(t, a.OnEvaluation(Evaluation{Problems: c.problems, Greedy: c.greedy[0]}), "no step was taken")
 		var said []string
 		for i, r := range c.rewards {
 			for k := range 10 {
 				a.OnStep(Step{Number: 10*i + k + 1, Reward: r})
 			}
-			said = append(said, rules(a.OnEvaluation(10*(i+1), c.greedy[i]))...)
+			said = append(said, rules(a.OnEvaluation(Evaluation{Step: 10 * (i + 1), Problems: c.problems, Greedy: c.greedy[i]}))...)
 		}
 		require.Equal(t, c.alarm, len(said) > 0, "%+v: %v", c, said)
+	}
+}
+
+// All tests are advised where not all are taken.
+func TestMoreTestsAreAdvisedWhereThereAreSome(t *testing.T) {
+	for most, more := range map[int]bool{0: false, 4: true} {
+		a := Advisor{Early: &milestone{}, Earned: 1, Steps: 1}
+		said := a.OnEvaluation(Evaluation{Step: 10, Problems: 20, MaxTests: most})
+		require.Equal(t, []string{"reward without skill"}, rules(said))
+		require.Equal(t, more, strings.Contains(said[0].Try, "max_tests=0"))
 	}
 }
 
@@ -198,7 +210,7 @@ func TestTheAdvisorIsSaved(t *testing.T) {
 	for step := range 5 {
 		a.OnStep(Step{Number: step + 1, AllBad: true, Reward: 0.1, Seconds: 1, Waited: 1})
 	}
-	a.OnEvaluation(5, 0.5)
+	a.OnEvaluation(Evaluation{Step: 5, Problems: 20, Greedy: 0.5})
 	text, err := json.Marshal(a)
 	require.NoError(t, err)
 	var b Advisor

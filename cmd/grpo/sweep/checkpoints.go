@@ -157,25 +157,40 @@ func (a *asked) change(c *configs.Config) error {
 	return c.Validate()
 }
 
-// best is the index of the checkpoint that does best.
-func best(all []found) int {
-	at := 0
-	for i, f := range all {
-		sampled := func(f found) float64 {
-			if f.Sampled == nil {
-				return 0
-			}
-			return f.PassAt1
+// compared sets two checkpoints against each other: above 0 where f does better.
+func compared(f, other found) int {
+	sampled := func(f found) float64 {
+		if f.Sampled == nil {
+			return 0
 		}
-		if c := cmp.Or(cmp.Compare(f.Greedy, all[at].Greedy), cmp.Compare(sampled(f), sampled(all[at]))); c > 0 {
-			at = i
+		return f.PassAt1
+	}
+	return cmp.Or(cmp.Compare(f.Greedy, other.Greedy), cmp.Compare(sampled(f), sampled(other)))
+}
+
+// best is the index of the checkpoint that does best, the earliest of several that do the same, and what can be said of it.
+func best(all []found) (at int, says string) {
+	alike := 0
+	for i, f := range all {
+		switch c := compared(f, all[at]); {
+		case i == 0 || c > 0:
+			at, alike = i, 1
+		case c == 0:
+			alike++
 		}
 	}
-	return at
+	step := all[at].step
+	switch {
+	case alike == 1:
+		return at, fmt.Sprintf("step %d is best", step)
+	case alike == len(all):
+		return at, fmt.Sprintf("all %d checkpoints do the same, and the earliest, step %d, is marked", alike, step)
+	}
+	return at, fmt.Sprintf("%d checkpoints do best and the same, and the earliest, step %d, is marked", alike, step)
 }
 
 func (a *asked) print(out io.Writer, dir string, all []found) error {
-	top := best(all)
+	top, says := best(all)
 	if a.format != "" {
 		text, err := a.table(all, top)
 		if err == nil {
@@ -203,8 +218,8 @@ func (a *asked) print(out io.Writer, dir string, all []found) error {
 		return err
 	}
 	at := all[top]
-	fmt.Fprintf(out, "\n%s; step %d is best. To go on from it, or to ask it:\n  grpo init_from=%s run_dir=DIR\n",
-		plural.Of(at.Problems, "problem"), at.step, at.dir)
+	fmt.Fprintf(out, "\n%s; %s. To go on from it, or to ask it:\n  grpo init_from=%s run_dir=DIR\n",
+		plural.Of(at.Problems, "problem"), says, at.dir)
 	if adapter := filepath.Join(at.dir, "adapter"); exists(filepath.Join(adapter, "adapter_config.json")) {
 		fmt.Fprintf(out, "  grpo eval --model %s --adapter %s\n", modelOf(dir), adapter)
 	}

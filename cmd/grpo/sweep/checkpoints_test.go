@@ -1,0 +1,32 @@
+package sweep
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7879b91d/grpo"
+)
+
+// Nothing is called best that others tie with.
+func TestTheBestCheckpoint(t *testing.T) {
+	for says, greedy := range map[string][]float64{
+		"step 6 is best": {0.25, 0.75, 0.5},
+		"step 3 is best": {0},
+		"all 3 checkpoints do the same, and the earliest, step 3, is marked":      {0.25, 0.25, 0.25},
+		"2 checkpoints do best and the same, and the earliest, step 6, is marked": {0.25, 0.5, 0.5, 0},
+	} {
+		var all []found
+		for i, g := range greedy {
+			all = append(all, found{step: 3 * (i + 1), Evaluation: grpo.Evaluation{Greedy: g}})
+		}
+		at, told := best(all)
+		require.Equal(t, says, told)
+		require.Contains(t, says, "step "+map[int]string{0: "3", 1: "6"}[at])
+	}
+	sampled := func(share float64) found {
+		return found{Evaluation: grpo.Evaluation{Sampled: &grpo.Sampled{PassAt1: share}}}
+	}
+	at, _ := best([]found{sampled(0.1), sampled(0.2)})
+	require.Equal(t, 1, at)
+}
