@@ -60,7 +60,7 @@ func TestAForkGoesOnInItsOwnDirectory(t *testing.T) {
 func TestARunOutlivesItsData(t *testing.T) {
 	racing.Again(t)
 	dir, source := t.TempDir(), filepath.Join(t.TempDir(), "tasks.jsonl")
-	task := `{"id":"%","prompt":"Write a program that reads a number and prints it.","tests":[{"input":"1\n","output":"1\n"}]}` + "\n"
+	task := `{"id":"%","prompt":"Write a program that reads a number and prints it, %.","tests":[{"input":"1\n","output":"1\n"}]}` + "\n"
 	problems := strings.ReplaceAll(task, "%", "a") + strings.ReplaceAll(task, "%", "b") + strings.ReplaceAll(task, "%", "c")
 	require.NoError(t, os.WriteFile(source, []byte(problems), 0o644))
 	with := []string{"run_dir=" + dir, "data=" + source, "cache_dataset=true", "eval_every=-1"}

@@ -179,12 +179,12 @@ type writer struct {
 	index, payload *os.File
 	indexW, testsW *bufio.Writer
 	normal, indexH hash.Hash
-	seen           map[string]string // id to where
+	seen           seen
 }
 
 func newWriter(dir string, files []File) (*writer, error) {
 	w := &writer{
-		dir: dir, normal: sha256.New(), indexH: sha256.New(), seen: map[string]string{},
+		dir: dir, normal: sha256.New(), indexH: sha256.New(), seen: newSeen(),
 		manifest: Manifest{Version: normalVersion, Files: files, Unread: map[string]int{}},
 	}
 	var err error
@@ -211,7 +211,7 @@ func (w *writer) add(r *row, n *normal, err error) error {
 		w.manifest.Unread[column]++
 	}
 	if err == nil {
-		err = unique(w.seen, n.problem.ID, r.where)
+		err = w.seen.add(n, r.where)
 	}
 	var refused *Refused
 	if errors.As(err, &refused) {

@@ -11,6 +11,7 @@ package dataset
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"io"
 	"os"
@@ -99,7 +100,7 @@ func noProblems(source string, refused []Refused) error {
 // a store: the tests stay in memory. The first row that is no problem is an error.
 func Read(ctx context.Context, name string, in io.Reader) ([]data.Problem, error) {
 	var problems []data.Problem
-	seen := map[string]string{}
+	seen := newSeen()
 	err := readLines(in, name, func(r *row, _ error) error {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -108,7 +109,7 @@ func Read(ctx context.Context, name string, in io.Reader) ([]data.Problem, error
 		r.source = strings.TrimSuffix(stem, filepath.Ext(stem))
 		n, err := normalise(r)
 		if err == nil {
-			err = unique(seen, n.problem.ID, r.where)
+			err = seen.add(n, r.where)
 		}
 		var refused *Refused
 		if errors.As(err, &refused) {
@@ -125,12 +126,25 @@ func Read(ctx context.Context, name string, in io.Reader) ([]data.Problem, error
 	return problems, err
 }
 
-// unique refuses an id that another row has.
-func unique(seen map[string]string, id, where string) error {
-	if first, twice := seen[id]; twice {
-		return refuse(Duplicate, "id %q is taken by %s", id, first)
+// seen is where the ids, and what is asked under them, were read first.
+type seen struct {
+	ids   map[string]string
+	asked map[[sha256.Size]byte]string
+}
+
+func newSeen() seen {
+	return seen{map[string]string{}, map[[sha256.Size]byte]string{}}
+}
+
+// add refuses an id that another row has, and a row that asks what another does under an id of its own.
+func (s seen) add(n *normal, where string) error {
+	if first, twice := s.ids[n.problem.ID]; twice {
+		return refuse(Duplicate, "id %q is taken by %s", n.problem.ID, first)
 	}
-	seen[id] = where
+	if first, twice := s.asked[n.asked]; twice {
+		return refuse(Duplicate, "it is the problem of %s under another id", first)
+	}
+	s.ids[n.problem.ID], s.asked[n.asked] = where, where
 	return nil
 }
 

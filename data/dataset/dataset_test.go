@@ -144,3 +144,20 @@ func TestExpectedHash(t *testing.T) {
 		require.ErrorContains(t, err, says)
 	}
 }
+
+// A row that asks what an earlier one does is refused, whatever it is called; one that asks it with something else beside is not.
+func TestRowsThatRepeatAreRefused(t *testing.T) {
+	const asks = `"prompt":"p","tests":[{"stdin":"","stdout":"1"}]`
+	path := write(t, t.TempDir(), "p.jsonl", `{"id":"a",`+asks+"}\n"+`{"id":"b",`+asks+"}\n{"+asks+"}\n"+
+		`{"id":"c","time_limit_ms":5,`+asks+"}\n"+`{"id":"d","checker":"def check(i, o, e): return True",`+asks+"}\n")
+	set, err := Open(t.Context(), path, Options{CacheDir: t.TempDir()})
+	require.NoError(t, err)
+	defer set.Close()
+	require.Len(t, set.Problems(), 3)
+	refused := set.Manifest().Refused
+	require.Len(t, refused, 2)
+	require.Equal(t, Refused{Where: path + ":2", Reason: Duplicate,
+		Detail: "it is the problem of " + path + ":1 under another id"}, refused[0])
+	_, err = Read(t.Context(), "p.jsonl", strings.NewReader(`{"id":"a",`+asks+"}\n"+`{"id":"b",`+asks+"}\n"))
+	require.ErrorContains(t, err, "p.jsonl:2: duplicate")
+}

@@ -27,9 +27,10 @@ var (
 // normal is a problem in normal form: what the store keeps.
 type normal struct {
 	problem data.Problem
-	light   []byte // the problem as JSON, without its tests
-	tests   []byte // the tests as a JSON array
-	columns []byte // what else the row has, as a JSON object; none where nothing is kept
+	light   []byte            // the problem as JSON, without its tests
+	tests   []byte            // the tests as a JSON array
+	columns []byte            // what else the row has, as a JSON object; none where nothing is kept
+	asked   [sha256.Size]byte // the hash of the problem without its id
 }
 
 // writeTo writes the whole problem as one line of the normal form, without the line feed.
@@ -64,16 +65,18 @@ func normalise(r *row) (*normal, error) {
 	if n.columns, err = r.columns(); err != nil {
 		return nil, err
 	}
-	if n.light, err = jsonl.Marshal(&p); err != nil {
+	n.problem.ID = ""
+	if n.light, err = jsonl.Marshal(&n.problem); err != nil {
 		return nil, err
 	}
-	if p.ID == "" {
+	h := sha256.New()
+	n.writeTo(h) // a hash takes everything
+	h.Sum(n.asked[:0])
+	if n.problem.ID = p.ID; p.ID == "" {
 		// The name of a nameless problem is its content, so that it stays when rows move.
-		h := sha256.New()
-		n.writeTo(h) // a hash takes everything
 		n.problem.ID = p.Source + "-" + sum(h)[:12]
-		n.light, err = jsonl.Marshal(&n.problem)
 	}
+	n.light, err = jsonl.Marshal(&n.problem)
 	return n, err
 }
 
