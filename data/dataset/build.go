@@ -180,12 +180,13 @@ type writer struct {
 	indexW, testsW *bufio.Writer
 	normal, indexH hash.Hash
 	seen           seen
+	near           map[string]string // what a column looks like, "" for nothing
 }
 
 func newWriter(dir string, files []File) (*writer, error) {
 	w := &writer{
-		dir: dir, normal: sha256.New(), indexH: sha256.New(), seen: newSeen(),
-		manifest: Manifest{Version: normalVersion, Files: files, Unread: map[string]int{}},
+		dir: dir, normal: sha256.New(), indexH: sha256.New(), seen: newSeen(), near: map[string]string{},
+		manifest: Manifest{Version: normalVersion, Files: files, Unread: map[string]int{}, Misspelt: map[string]string{}},
 	}
 	var err error
 	if w.index, err = os.Create(filepath.Join(dir, indexName)); err != nil {
@@ -209,6 +210,9 @@ func (w *writer) close() {
 func (w *writer) add(r *row, n *normal, err error) error {
 	for _, column := range r.others {
 		w.manifest.Unread[column]++
+		if near := w.meant(r, column); near != "" {
+			w.manifest.Misspelt[column] = near
+		}
 	}
 	if err == nil {
 		err = w.seen.add(n, r.where)

@@ -29,6 +29,8 @@ type Manifest struct {
 	Refused []Refused `json:"refused,omitempty"`
 	// Unread counts the rows that had a value in a column that nothing reads, or in such a key of a test, "tests[].key".
 	Unread map[string]int `json:"unread_columns,omitempty"`
+	// Misspelt are those of Unread that look like one that is read and that a row was without, with that one.
+	Misspelt map[string]string `json:"misspelt_columns,omitempty"`
 	// Payload is the size of the stored tests in bytes.
 	Payload int64 `json:"payload_bytes"`
 	// Index is the SHA-256 of the stored problems, against damage.

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/seed-7879b91d/grpo/configs"
 	"github.com/seed-7879b91d/grpo/data"
@@ -51,7 +52,7 @@ func (p *Problems) Find(id string) *data.Problem {
 // in the model's positions is told of.
 func OpenHeldOut(ctx context.Context, cfg *configs.Config, left []string, l *Language, warn func(string)) (*Problems, error) {
 	p := &Problems{}
-	held, err := p.read(ctx, cfg, "test", cfg.TestData, cfg.TestSplit, "")
+	held, err := p.read(ctx, cfg, "test", cfg.TestData, cfg.TestSplit, "", warn)
 	if err == nil {
 		held = slices.DeleteFunc(slices.Clone(held), func(p data.Problem) bool { return slices.Contains(left, p.ID) })
 		held = held[:atMost(cfg.EvalProblems, len(held))]
@@ -105,11 +106,11 @@ func OpenAll(ctx context.Context, cfg *configs.Config, warn func(string)) (*Prob
 }
 
 func (p *Problems) open(ctx context.Context, cfg *configs.Config, warn func(string)) error {
-	train, err := p.read(ctx, cfg, "train", cfg.Data, cfg.DataSplit, cfg.ExpectedDatasetHash)
+	train, err := p.read(ctx, cfg, "train", cfg.Data, cfg.DataSplit, cfg.ExpectedDatasetHash, warn)
 	if err != nil {
 		return err
 	}
-	held, err := p.read(ctx, cfg, "test", cfg.TestData, cfg.TestSplit, "")
+	held, err := p.read(ctx, cfg, "test", cfg.TestData, cfg.TestSplit, "", warn)
 	if err != nil {
 		return err
 	}
@@ -201,7 +202,8 @@ type Set struct {
 
 // read gives the problems of a source: the embedded ones, those of the run's own copy where it keeps one, else
 // those of the data set that the source names.
-func (p *Problems) read(ctx context.Context, cfg *configs.Config, name, source, split, hash string) ([]data.Problem, error) {
+func (p *Problems) read(ctx context.Context, cfg *configs.Config, name, source, split, hash string,
+	warn func(string)) ([]data.Problem, error) {
 	switch source {
 	case "":
 		return nil, nil
@@ -234,10 +236,15 @@ func (p *Problems) read(ctx context.Context, cfg *configs.Config, name, source, 
 		return nil, err
 	}
 	p.Sets = append(p.Sets, o)
-	if m := o.Manifest(); hash != "" {
+	m := o.Manifest()
+	if hash != "" {
 		if err := m.CheckHash(hash); err != nil {
 			return nil, err
 		}
+	}
+	if names := m.Misspellings(); len(names) > 0 && cfg.RewardFile == "" { // which may be given any column
+		warn(fmt.Sprintf("%s=%s: %s not read: %s", o.Key, source, plural.Of(len(names), "column")+plural.Pick(len(names), " is", " are"),
+			strings.Join(names, ", ")))
 	}
 	return o.Problems(), nil
 }
