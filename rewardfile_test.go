@@ -56,7 +56,7 @@ func TestARewardFileThatFailsIsSeen(t *testing.T) {
 	require.NotZero(t, m.FileErrors)
 	require.Equal(t, m.FileErrors, m.RewardErrors)
 	require.Equal(t, m.FileErrors, m.Excluded)
-	require.Contains(t, l.warnings, fmt.Sprintf("reward_file=%s failed on %d completions; the first time: RTE ValueError: odd",
+	require.Contains(t, l.warnings, fmt.Sprintf("reward_file=%s failed on %d completions; the first time: RTE ValueError: odd (line 3)",
 		file, m.FileErrors))
 	require.Contains(t, findings(l), fmt.Sprintf("%d of 8 completions could not be scored; the first: reward file: RTE", m.FileErrors))
 	require.Contains(t, m.Summary(Timing{RewardFile: 0.5}), fmt.Sprintf("%d not scored", m.FileErrors))

@@ -54,6 +54,7 @@ func (c *custom) score(ctx context.Context, group, completion string, p *data.Pr
 	if err != nil {
 		return 0, "", err
 	}
+	a.note = c.takes.file.Note(a.note, "compute_reward", a.Result, c.limits)
 	n, ok := asNumber(a.value)
 	if a.note == "" && (!ok || math.IsInf(n.nearest(), 0)) {
 		a.note = fmt.Sprintf("compute_reward returned %.60s, expected a finite number", a.Value)

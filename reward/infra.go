@@ -35,7 +35,7 @@ func (e *FileError) Error() string {
 			"mend it, or set infra_threshold above %d to leave out as many", e.Failed, e.Of, e.Last, e.Limit)
 	}
 	return fmt.Sprintf("the reward file failed on %d of the last %d completions, at last with: %s; "+
-		"mend it, or set infra_threshold above %d to leave out as many", e.Failed, e.Of, e.Last, e.Limit)
+		"mend it, and go on with allow_change=reward_file, or set infra_threshold above %d to leave out as many", e.Failed, e.Of, e.Last, e.Limit)
 }
 
 // infraWatch stops grading when the sandbox, or the reward file, failed for more than limit of the last infraWindow

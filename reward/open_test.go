@@ -29,7 +29,7 @@ func TestOpen(t *testing.T) {
 	require.Equal(t, 0.5, grade(t, j, Completion{Problem: &p, Text: "12"}).Reward)
 	s := grade(t, j, Completion{Problem: &p, Text: "raise"})
 	require.Equal(t, ExcludedCustom, s.Excluded)
-	require.Equal(t, "reward file: RTE ValueError: no", s.Note)
+	require.Equal(t, "reward file: RTE ValueError: no (line 5)", s.Note)
 	require.NoError(t, j.Close())
 
 	j, err = Open(t.Context(), Config{File: file, Weights: "correct=1,custom=0.25", Sandbox: "local"})

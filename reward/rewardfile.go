@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed-7879b91d/grpo/data"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/reward/fault"
 	"github.com/seed-7879b91d/grpo/reward/sandbox"
 )
 
@@ -18,6 +19,8 @@ type columns struct {
 	All   bool     `json:"all"`
 	Whole bool     `json:"whole"` // the function is compute_rewards, which is given all completions of a problem at once
 	Both  bool     `json:"both"`  // there are both functions
+
+	file fault.File
 }
 
 // takes tells whether a column is wanted.
@@ -98,8 +101,9 @@ func (cfg Config) openFile(ctx context.Context, options sandbox.Options, submiss
 		defer apart.Close()
 		submissions = apart
 	}
-	a, err := call(ctx, submissions, "", sandbox.Program{Code: source + signature, Call: "_signature_of_compute_reward"},
-		sandbox.Limits{CPU: time.Minute})
+	limits := sandbox.Limits{CPU: time.Minute}
+	a, err := call(ctx, submissions, "", sandbox.Program{Code: source + signature, Call: "_signature_of_compute_reward"}, limits)
+	a.note = fault.Of(source, cfg.FilePython != "").Note(a.note, "", a.Result, limits)
 	switch {
 	case err != nil && cfg.FilePython != "" && badinput.Is(err):
 		return nil, takes, badinput.Errorf("reward_python: %w", err)
@@ -124,5 +128,6 @@ func (cfg Config) openFile(ctx context.Context, options sandbox.Options, submiss
 	case takes.some():
 		options.Preload += handOver
 	}
+	takes.file = fault.Of(source, cfg.FilePython != "")
 	return &lazyPool{options: options}, takes, nil
 }

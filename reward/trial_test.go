@@ -24,7 +24,7 @@ func TestARewardFileIsTried(t *testing.T) {
 		"return {}['x']":                                    "RTE KeyError: 'x'",
 		"return '0.5'":                                      `compute_reward returned "0.5", expected a finite number`,
 		"return None":                                       "compute_reward returned null, expected a finite number",
-		"return float('nan')":                               "no value the returned value is lost",
+		"return float('nan')":                               "compute_reward returned nan or an infinity, expected a finite number",
 		"return float(open('/etc/shadow'))":                 "RTE ",
 		"import socket; socket.socket()":                    "RTE ",
 		"return json.loads(ground_truth)[7]":                "RTE IndexError",
@@ -71,7 +71,7 @@ func TestARewardFileThatFailsIsTold(t *testing.T) {
 	for range 2 {
 		_, err := j.Grade(t.Context(), Completion{Problem: p, Text: "fail"})
 		require.EqualError(t, err, "the reward file failed on 3 of the last 4 completions, at last with: reward file: RTE KeyError: 'x'; "+
-			"mend it, or set infra_threshold above 2 to leave out as many")
+			"mend it, and go on with allow_change=reward_file, or set infra_threshold above 2 to leave out as many")
 		require.True(t, badinput.Is(err))
 	}
 	unweighed := NewJudge(Rules{Weights: Weights{Correct: 1}}, newFake(), nil, file)

@@ -43,6 +43,7 @@ func (c *custom) scores(ctx context.Context, group string, texts []string, p *da
 	if err != nil {
 		return nil, err
 	}
+	a.note = c.takes.file.Note(a.note, "compute_rewards", a.Result, limits)
 	list, ok := a.value.([]any)
 	if a.note == "" && (!ok || len(list) != len(texts)) {
 		a.note = fmt.Sprintf("compute_rewards returned %.60s, expected a list of %d numbers", a.Value, len(texts))

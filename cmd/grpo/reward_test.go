@@ -90,7 +90,7 @@ func TestRewardFile(t *testing.T) {
 	require.Contains(t, out, `{"problem":"add","reward":0.5,"format":-1,`)
 	require.Contains(t, out, `"custom":0.5}`)
 	require.Contains(t, out, `{"problem":"add","reward":null,"format":-1,`)
-	require.Contains(t, out, `,"excluded":"reward_file","note":"reward file: RTE ZeroDivisionError: division by zero"}`)
+	require.Contains(t, out, `,"excluded":"reward_file","note":"reward file: RTE ZeroDivisionError: division by zero (line 2)"}`)
 	require.Contains(t, errOut, "reward_file="+file+" failed on 1 completion; the first time: RTE ZeroDivisionError")
 	require.NoError(t, os.WriteFile(file, []byte("def compute_reward(completion, ground_truth):\n    return 'good'\n"), 0o644))
 	out, errOut, code = shell(t, "", "reward", "--problems", path, "--completions", completions, "--reward-file", file)

@@ -1,0 +1,70 @@
+// Package fault puts what went wrong in a reward file in words that its author can use.
+package fault
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/seed-7879b91d/grpo/reward/sandbox"
+)
+
+// File is the reward file. The zero value is one of no lines.
+type File struct {
+	lines int  // what is added to it stands behind
+	apart bool // it has an interpreter of its own
+}
+
+// Of is the file of that source.
+func Of(source string, apart bool) File {
+	return File{lines: strings.Count(source, "\n") + 1, apart: apart}
+}
+
+var (
+	ownFrame = regexp.MustCompile(`File "(?:preload|solution)\.py", line (\d+)`)
+	missing  = regexp.MustCompile(`^TypeError: .*missing \d+ required (?:positional|keyword-only) arguments?: (.+)$`)
+)
+
+// Note is what to say of a call of a function of the file under the limits, which has the note so far; "" of one that did not fail.
+func (f File) Note(note, function string, a sandbox.Result, l sandbox.Limits) string {
+	stderr := strings.TrimSpace(a.Stderr)
+	last := stderr[strings.LastIndexByte(stderr, '\n')+1:]
+	switch {
+	case note == "":
+		return ""
+	case a.Status == sandbox.TLE:
+		cpu, wall := l.CPU, l.Wall
+		if wall == 0 {
+			wall = 2*cpu + time.Second
+		}
+		return fmt.Sprintf("TLE, time limit exceeded: it was allowed %v s of processor time, and %v s if it sleeps",
+			cpu.Seconds(), wall.Seconds())
+	case a.Status == sandbox.OK && a.Value == nil && strings.Contains(last, "Out of range float values"):
+		return function + " returned nan or an infinity, expected a finite number"
+	}
+	line := f.line(a.Stderr)
+	if m := missing.FindStringSubmatch(last); m != nil && line == "" {
+		return fmt.Sprintf("no column %s in the row, for a parameter without a default: %s", m[1], note)
+	}
+	note += line
+	switch {
+	case !strings.HasPrefix(last, "ModuleNotFoundError"):
+	case f.apart:
+		note += "; install it for the interpreter of reward_python"
+	default:
+		note += "; type reward_python=FILE for an interpreter that has it"
+	}
+	return note
+}
+
+// line is the last line of the file that a traceback names, in brackets, or "".
+func (f File) line(stderr string) (where string) {
+	for _, m := range ownFrame.FindAllStringSubmatch(stderr, -1) {
+		if n, err := strconv.Atoi(m[1]); err == nil && n <= f.lines {
+			where = fmt.Sprintf(" (line %d)", n)
+		}
+	}
+	return where
+}

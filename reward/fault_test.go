@@ -1,0 +1,59 @@
+package reward
+
+import (
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7879b91d/grpo/data"
+)
+
+// What goes wrong in a reward file is said with its line, and with what to do.
+func TestFaultsOfARewardFileAreSaid(t *testing.T) {
+	t.Parallel()
+	localPool(t).Close() // or skip
+	file := filepath.Join(t.TempDir(), "reward.py")
+	p := data.Problem{ID: "p", Kind: data.Stdin}.WithTests(data.Test{Stdin: "", Stdout: "x"})
+	for _, c := range []struct{ source, says string }{
+		{"x = 1\ndef compute_reward(completion, ground_truth:\n    return 1\n",
+			"CE SyntaxError: '(' was never closed (line 2)"},
+		{"x = 1\n{}['y']\n",
+			"RTE KeyError: 'y' (line 2)"},
+		{"import torhc\n",
+			"(line 1); type reward_python=FILE for an interpreter that has it"},
+		{"def one():\n    import torhc\n\ndef compute_reward(c, g):\n    one()\n",
+			"(line 2); type reward_python=FILE"},
+		{"def compute_reward(c, g):\n    raise ValueError(3)\n",
+			"RTE ValueError: 3 (line 2)"},
+		{"def compute_reward(c, g, source):\n    json.loads('x')\n",
+			"(char 0) (line 2)"},
+		{"def compute_reward(c, g, difficulty):\n    return 1\n",
+			"no column 'difficulty' in the row, for a parameter without a default: RTE TypeError"},
+		{"def compute_reward(c, g, *, hint, level):\n    return 1\n",
+			"no column 'hint' and 'level' in the row"},
+		{"def compute_reward(c, g, source):\n    return compute_reward(c, g)\n",
+			"RTE TypeError: compute_reward() missing 1 required positional argument: 'source' (line 2)"},
+		{"def compute_rewards(completions, difficulty):\n    return [1.0]\n",
+			"no column 'difficulty' in the row"},
+		{"def compute_reward(c, g):\n    while True: pass\n",
+			"TLE, time limit exceeded: it was allowed 0.5 s of processor time, and 2 s if it sleeps"},
+		{"def compute_reward(c, g):\n    return float('nan')\n",
+			"compute_reward returned nan or an infinity, expected a finite number"},
+		{"def compute_rewards(completions):\n    return [float('inf') for _ in completions]\n",
+			"compute_rewards returned nan or an infinity, expected a finite number"},
+		{"def compute_rewards(completions):\n    return ['x' for _ in completions]\n",
+			"RTE ValueError: could not convert string to float: 'x'"},
+		{"def compute_reward(c, g):\n    import datetime\n    return datetime.date(2025, 1, 1)\n",
+			"no value the returned value is lost: JSON cannot carry"},
+	} {
+		write(t, file, c.source)
+		j, err := Open(t.Context(), Config{File: file, Slots: 1, Timeout: 5e8})
+		if err == nil {
+			err = j.Try(t.Context(), &p)
+			require.NoError(t, j.Close())
+		}
+		require.ErrorContains(t, err, c.says, c.source)
+		require.ErrorContains(t, err, "reward_file="+file, c.source)
+	}
+}
