@@ -16,7 +16,6 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/provenance"
 	"github.com/seed-7879b91d/grpo/internal/recipe"
 	"github.com/seed-7879b91d/grpo/internal/rollouts"
-	"github.com/seed-7879b91d/grpo/internal/rundir"
 	"github.com/seed-7879b91d/grpo/internal/snapshot"
 	"github.com/seed-7879b91d/grpo/kernels"
 	"github.com/seed-7879b91d/grpo/model"
@@ -41,7 +40,7 @@ func Replay(ctx context.Context, run string, step int, b kernels.Backend, done f
 	if err != nil {
 		return nil, err
 	}
-	from, checkpoint, err := checkpointBefore(run, step, r.past.Manifest.Origin)
+	from, checkpoint, err := snapshot.Before(run, step, r.past.Manifest.Origin)
 	if err != nil {
 		return nil, err
 	}
@@ -182,30 +181,6 @@ func (r *replay) force(step int, m Metrics) {
 		}
 		r.learner.Recipe.Objective.Temperature = float32(t)
 	}
-}
-
-// checkpointBefore finds the last checkpoint of a run that was made before a step, or the one that a fork began
-// at. There is none at the beginning.
-func checkpointBefore(run string, step int, origin string) (after int, dir string, err error) {
-	all, err := rundir.List(run)
-	if err != nil {
-		return 0, "", err
-	}
-	if origin != "" {
-		all = append(all, origin)
-	}
-	var bad error // of the last one
-	for _, dir := range all {
-		st, err := snapshot.Read(dir)
-		if err == nil && st.Step < step {
-			return st.Step, dir, nil
-		}
-		bad = err
-	}
-	if origin != "" {
-		return 0, "", badinput.Errorf("run %s is a fork of %s, which cannot be read any more: %w", run, origin, bad)
-	}
-	return 0, "", nil
 }
 
 // repeat takes a step with recorded completions and compares policies.

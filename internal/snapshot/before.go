@@ -1,0 +1,30 @@
+package snapshot
+
+import (
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/rundir"
+)
+
+// Before finds the last checkpoint of a run that was made before a step, or the one that a fork began
+// at. There is none at the beginning.
+func Before(run string, step int, origin string) (after int, dir string, err error) {
+	all, err := rundir.List(run)
+	if err != nil {
+		return 0, "", err
+	}
+	if origin != "" {
+		all = append(all, origin)
+	}
+	var bad error // of the last one
+	for _, dir := range all {
+		st, err := Read(dir)
+		if err == nil && st.Step < step {
+			return st.Step, dir, nil
+		}
+		bad = err
+	}
+	if origin != "" {
+		return 0, "", badinput.Errorf("run %s is a fork of %s, which cannot be read any more: %w", run, origin, bad)
+	}
+	return 0, "", nil
+}
