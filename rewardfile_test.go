@@ -13,6 +13,7 @@ import (
 
 	"github.com/seed-7879b91d/grpo/internal/advice"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/judging"
 	"github.com/seed-7879b91d/grpo/reward"
 )
 
@@ -77,7 +78,7 @@ func TestARewardFileThatFailsLosesNoStep(t *testing.T) {
 	tr := open(t, nil, "run_dir="+filepath.Join(dir, "run"), "reward=custom", "reward_file="+file, "infra_threshold=3", "eval_every=-1",
 		"temperature=3", "max_steps=40")
 	err := tr.Run(t.Context())
-	require.True(t, advice.Unscorable(err), err)
+	require.True(t, judging.Unscorable(err), err)
 	require.Positive(t, tr.StepsDone())
 	require.FileExists(t, filepath.Join(dir, "run", "checkpoints", fmt.Sprintf("step_%06d", tr.StepsDone()), "state.json"))
 }

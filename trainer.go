@@ -11,6 +11,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/advice"
 	"github.com/seed-7879b91d/grpo/internal/autopilot"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/judging"
 	"github.com/seed-7879b91d/grpo/internal/learning"
 	"github.com/seed-7879b91d/grpo/internal/provenance"
 	"github.com/seed-7879b91d/grpo/internal/readers"
@@ -113,7 +114,7 @@ func (t *Trainer) Run(ctx context.Context) error {
 	err := t.run(ctx)
 	if err == nil || errors.Is(err, ctx.Err()) {
 		err = cmp.Or(t.save(), err)
-	} else if t.step > 0 && advice.Unscorable(err) {
+	} else if t.step > 0 && judging.Unscorable(err) {
 		err = errors.Join(err, t.save())
 	}
 	t.report(func(p *readers.Page) error { return p.Ends(err) })

@@ -1,10 +1,6 @@
 package advice
 
-import (
-	"errors"
-
-	"github.com/seed-7879b91d/grpo/reward"
-)
+import "errors"
 
 // RewardErrors is the rule of completions that could not be scored.
 const RewardErrors = "reward errors"
@@ -21,11 +17,4 @@ func (a Advice) Err() error {
 		return &StepError{finding}
 	}
 	return errors.New(finding)
-}
-
-// Unscorable tells whether a run ends because programs cannot be judged, or completions not be scored: nothing is wrong with what it has
-// learned.
-func Unscorable(err error) bool {
-	infra, file, step := (*reward.InfraError)(nil), (*reward.FileError)(nil), (*StepError)(nil)
-	return errors.As(err, &infra) || errors.As(err, &file) || errors.As(err, &step)
 }
