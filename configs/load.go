@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
-	"github.com/seed-7879b91d/grpo/internal/settings"
 )
 
 // version is the format that this program reads and writes.
@@ -245,42 +244,18 @@ func (l *loader) take(s setting, named map[string]setting, b *batch) error {
 		return badinput.Errorf("it is there twice; keep one")
 	}
 	named[s.key] = s
-	if instead, ok := elsewhere[s.key]; ok {
-		return badinput.Errorf("%s", instead)
-	}
 	if known, err := b.take(s); known {
 		return err
 	}
 	i := slices.Index(keys(), s.key)
 	if i < 0 {
+		if instead := Habit(s.key, s.value.text); instead != "" {
+			return badinput.Errorf("%s", instead)
+		}
 		return unknown(s.key)
 	}
 	l.where[s.key] = s.where
 	return l.config.set(i, s.value)
-}
-
-// elsewhere are keys that somebody may well try here, and what to do instead.
-var elsewhere = map[string]string{
-	"extends": "it stands in a file; on the command line type --preset NAME",
-	"quiet":   "it is a flag; type --quiet",
-	"json":    "it is a flag; type --json",
-	"beta":    "it is kl_coef here; type kl_coef=0.1",
-	"lr":      "it is learning_rate here; type learning_rate=1e-4",
-	"top_k":   truncated + "eval_top_k",
-	"top_p":   truncated + "eval_top_p",
-	"min_p":   truncated + "eval_min_p",
-}
-
-const truncated = "training samples from the whole distribution, because the probabilities of a truncated one are not the model's " +
-	"and would bias the importance ratio; leave it out, or evaluate with "
-
-// unknown is the error for a key that is none, with the nearest that is.
-func unknown(key string) error {
-	known := append([]string{"batch_size", "group_size"}, keys()...)
-	if near := settings.Nearest(key, known); near != "" {
-		return badinput.Errorf("this key is not known; did you mean %s?", near)
-	}
-	return badinput.Errorf("this key is not known; 'grpo --print-config' lists all")
 }
 
 // join makes one input error of several, one a line.

@@ -27,6 +27,8 @@ func TestHabitsAreAnswered(t *testing.T) {
 		"run":                              {"training has no verb"},
 		"--learning_rate=1":                {"--learning_rate: it is a setting, and no flag; type learning_rate=VALUE"},
 		"--max-steps 3":                    {"type max_steps=VALUE"},
+		"--num-generations 8":              {"--num-generations: it is completions_per_prompt here; type completions_per_prompt=VALUE"},
+		"num_generations=8":                {"num_generations: it is completions_per_prompt here; type completions_per_prompt=8"},
 		"--nonsense":                       {"unknown flag", "--help"},
 		"learning_rate":                    {"learning_rate: a setting has a value; type learning_rate=VALUE"},
 		"beta=0.1":                         {"beta: it is kl_coef here", "type kl_coef=0.1"},

@@ -89,9 +89,10 @@ func Unknown(key string, known []string) error {
 	return badinput.Errorf("unknown key %q; expected one of %q", key, known)
 }
 
-// Nearest is the known word that takes the fewest edits to reach, or "" if none is near.
+// Nearest is the known word that takes the fewest edits to reach, or "" if none is near: what takes more than one for three
+// letters is another word, and would lead astray.
 func Nearest(word string, known []string) string {
-	best, at := "", len(word)/2+2
+	best, at := "", len(word)/3+1
 	for _, k := range known {
 		if d := distance(word, k); d < at {
 			best, at = k, d

@@ -101,6 +101,9 @@ func BadFlag(cmd *cobra.Command, err error) error {
 		if key := configs.Key(name); key != "" {
 			return badinput.Errorf("--%s: it is a setting, and no flag; type %s=VALUE", name, key)
 		}
+		if instead := configs.Habit(name, ""); instead != "" {
+			return badinput.Errorf("--%s: %s", name, instead)
+		}
 	}
 	return badinput.Errorf("%w (see '%s --help')", err, cmd.CommandPath())
 }
