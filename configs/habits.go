@@ -91,7 +91,7 @@ var elsewhere = named(map[string]string{
 	"it is a flag; type --quiet":                                  "quiet",
 	"it is a flag; type --json":                                   "json",
 	"it is a flag; type --preset NAME":                            "preset",
-	"it is a flag; type --config-file FILE":                       "config config_file",
+	"a file of settings is a flag; type --config-file FILE":       "config config_file",
 	truncated + "eval_top_k":                                      "top_k",
 	truncated + "eval_top_p":                                      "top_p repetition_penalty",
 	truncated + "eval_min_p":                                      "min_p",

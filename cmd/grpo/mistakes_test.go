@@ -24,9 +24,18 @@ func TestMistakesAreAnsweredInOurWords(t *testing.T) {
 		"data inspect":                         "SOURCE is missing; type grpo data inspect SOURCE",
 		"data overlap a":                       "TEST is missing; type grpo data overlap TRAIN TEST",
 		"data convert a b":                     `found "b", which is one word too many; type grpo data convert SOURCE`,
-		"data foo":                             `unknown command "foo" of grpo data (see 'grpo data --help')`,
+		"data foo":                             `unknown command "foo"; expected a verb of grpo data (see 'grpo data --help')`,
+		"data inspct":                          `unknown command "inspct"; did you mean inspect? type grpo data inspect`,
+		"evel":                                 `unknown command or setting "evel"; did you mean eval? type grpo eval (see 'grpo --help')`,
+		"compar a b":                           "did you mean compare?",
+		"evaluate --run x":                     `unknown command or setting "evaluate"; did you mean eval?`,
+		"eval --sample 3":                      "unknown flag: --sample; did you mean --samples? (see 'grpo eval --help')",
+		"eval --tempreature 3":                 "did you mean --temperature?",
+		"eval --nonsense 3":                    "unknown flag: --nonsense (see 'grpo eval --help')",
+		"nonsense runs/a":                      `unknown command or setting "nonsense"; expected a verb or key=value (see 'grpo --help')`,
 		"bench gemm foo":                       `"foo"; grpo bench gemm takes flags alone`,
 		"help foo":                             "help foo: grpo has no verb foo; type grpo --help",
+		"help evel":                            "help evel: grpo has no verb evel; did you mean eval? type grpo eval --help",
 		"help eval foo":                        "help eval foo: grpo eval has no verb foo; type grpo eval --help",
 		"completion foo":                       `completion: found "foo", expected bash, zsh, fish or powershell; type grpo completion bash`,
 		"doctor --sandbox foo":                 "sandbox=foo: expected auto, local or unsafe",
@@ -35,6 +44,17 @@ func TestMistakesAreAnsweredInOurWords(t *testing.T) {
 	} {
 		out, errs, code := shell(t, "", strings.Fields(line)...)
 		requireBadInput(t, out, errs, code, says)
+	}
+}
+
+// Words after a verb that does not exist are what it would have taken, and no mistakes of their own.
+func TestAMisspeltVerbIsToldOfOnce(t *testing.T) {
+	for _, line := range []string{"show runs/a", "nonsense runs/a seed=1"} {
+		out, errs, code := shell(t, "", strings.Fields(line)...)
+		requireBadInput(t, out, errs, code, "unknown command or setting")
+		if strings.Contains(errs, "runs/a") {
+			t.Errorf("grpo %s: %s", line, errs)
+		}
 	}
 }
 

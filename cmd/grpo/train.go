@@ -17,6 +17,7 @@ import (
 	"github.com/seed-7879b91d/grpo/cmd/grpo/output"
 	"github.com/seed-7879b91d/grpo/cmd/grpo/screen"
 	"github.com/seed-7879b91d/grpo/cmd/grpo/serve"
+	"github.com/seed-7879b91d/grpo/cmd/grpo/usage"
 	"github.com/seed-7879b91d/grpo/cmd/grpo/watch"
 	"github.com/seed-7879b91d/grpo/configs"
 	"github.com/seed-7879b91d/grpo/data"
@@ -59,8 +60,8 @@ func trainArgs(cmd *cobra.Command, args []string) error {
 		case isFile(a):
 			mistakes = append(mistakes, badinput.Errorf("%s: a setting names a file; type data=%s, or --config-file %s", a, a, a))
 		default:
-			mistakes = append(mistakes,
-				badinput.Errorf("unknown command or setting %q; expected a verb or key=value (see '%s --help')", a, cmd.CommandPath()))
+			// What follows is what that verb would have taken.
+			return errors.Join(append(mistakes, usage.NoVerb(cmd, a))...)
 		}
 	}
 	return errors.Join(mistakes...)

@@ -97,7 +97,15 @@ func BadFlag(cmd *cobra.Command, err error) error {
 		return badinput.Errorf("--%s: its value is missing; type %s (see '%s --help')", none.GetFlag().Name,
 			typed(cmd, []string{none.GetFlag().Name}), cmd.CommandPath())
 	}
-	if _, name, ok := strings.Cut(err.Error(), "unknown flag: --"); ok && cmd.Flags().Lookup("preset") != nil {
+	_, name, ok := strings.Cut(err.Error(), "unknown flag: --")
+	if !ok {
+		return badinput.Errorf("%w (see '%s --help')", err, cmd.CommandPath())
+	}
+	if cmd.Flags().Lookup("preset") != nil {
+		// A word before it that is no setting is a verb that does not exist, and the flag would be that one's.
+		if words := cmd.Flags().Args(); cmd.HasAvailableSubCommands() && len(words) > 0 && Closest(cmd, words[0]) != "" {
+			return NoVerb(cmd, words[0])
+		}
 		if key := configs.Key(name); key != "" {
 			return badinput.Errorf("--%s: it is a setting, and no flag; type %s=VALUE", name, key)
 		}
@@ -105,7 +113,7 @@ func BadFlag(cmd *cobra.Command, err error) error {
 			return badinput.Errorf("--%s: %s", name, instead)
 		}
 	}
-	return badinput.Errorf("%w (see '%s --help')", err, cmd.CommandPath())
+	return noFlag(cmd, name, err)
 }
 
 // kind is what the values of a flag are.
@@ -133,7 +141,7 @@ func Takes(names ...string) cobra.PositionalArgs {
 		case len(words) < n:
 			return badinput.Errorf("%s is missing; type %s (see '%s --help')", names[len(words)], usage, path)
 		case len(words) > n && cmd.HasAvailableSubCommands():
-			return badinput.Errorf("unknown command %q of %s (see '%[2]s --help')", words[n], path)
+			return NoVerb(cmd, words[n])
 		case len(words) > n && n == 0:
 			return badinput.Errorf("unknown command or word %q; %s takes flags alone (see '%[2]s --help')", words[n], path)
 		case len(words) > n:
@@ -152,6 +160,10 @@ func AddHelpers(root *cobra.Command) {
 		case "help":
 			c.Args = func(_ *cobra.Command, words []string) error {
 				verb, rest, err := root.Find(words)
+				if len(rest) > 0 && Closest(verb, rest[0]) != "" {
+					return badinput.Errorf("help %s: %s has no verb %s; did you mean %s? type %[2]s %[4]s --help", strings.Join(words, " "),
+						verb.CommandPath(), rest[0], Closest(verb, rest[0]))
+				}
 				if err != nil || len(rest) > 0 {
 					return badinput.Errorf("help %s: %s has no verb %s; type %[2]s --help", strings.Join(words, " "), verb.CommandPath(),
 						strings.Join(rest, " "))

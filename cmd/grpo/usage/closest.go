@@ -1,0 +1,77 @@
+package usage
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/settings"
+)
+
+// meant are verbs by words that other programs have for them.
+var meant = map[string]string{
+	"show": "watch", "dashboard": "watch", "ui": "watch", "report": "watch", "list": "watch", "logs": "watch",
+	"rollouts": "samples", "completions": "samples", "generate": "sample", "infer": "sample", "test": "eval", "benchmark": "bench",
+	"finetune": "sft", "convert": "export-model", "gguf": "export-model", "diff": "compare", "upload": "publish", "api": "serve",
+}
+
+// Closest is the verb of a command that a word may be meant as, "" where none is close.
+func Closest(cmd *cobra.Command, word string) string {
+	var verbs []string
+	for _, c := range cmd.Commands() {
+		if c.IsAvailableCommand() {
+			verbs = append(verbs, c.Name())
+		}
+	}
+	word = strings.ToLower(word)
+	if near := settings.Nearest(word, verbs); near != "" {
+		return near
+	}
+	if verb := meant[word]; slices.Contains(verbs, verb) {
+		return verb
+	}
+	return extended(word, verbs)
+}
+
+// extended is the known word that begins as this one does, where one of them goes on, as in evaluate. Two letters begin too much.
+func extended(word string, known []string) string {
+	for _, k := range known {
+		if len(word) > 2 && len(k) > 2 && (strings.HasPrefix(word, k) || strings.HasPrefix(k, word)) {
+			return k
+		}
+	}
+	return ""
+}
+
+// NoVerb is the error for a word that is no verb, nor a setting where those are taken.
+func NoVerb(cmd *cobra.Command, word string) error {
+	path, what, wanted := cmd.CommandPath(), "unknown command or setting", "expected a verb or key=value"
+	if cmd.HasParent() && cmd.HasAvailableSubCommands() {
+		what, wanted = "unknown command", "expected a verb of "+path
+	}
+	if near := Closest(cmd, word); near != "" {
+		return badinput.Errorf("%s %q; did you mean %s? type %[4]s %[3]s (see '%[4]s --help')", what, word, near, path)
+	}
+	return badinput.Errorf("%s %q; %s (see '%s --help')", what, word, wanted, path)
+}
+
+// noFlag is the error for a flag that is none, with the one that it may be meant as.
+func noFlag(cmd *cobra.Command, name string, err error) error {
+	var names []string
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if !f.Hidden {
+			names = append(names, f.Name)
+		}
+	})
+	near := settings.Nearest(name, names)
+	if near == "" {
+		near = extended(name, names)
+	}
+	if near == "" {
+		return badinput.Errorf("%w (see '%s --help')", err, cmd.CommandPath())
+	}
+	return badinput.Errorf("%w; did you mean --%s? (see '%s --help')", err, near, cmd.CommandPath())
+}
