@@ -145,7 +145,8 @@ func (f *evalFlags) checkOut(cfg *configs.Config) error {
 // open opens an evaluator with these settings, or with those of a run.
 func (f *evalFlags) open(cmd *cobra.Command, cfg *configs.Config, b kernels.Backend, show *screen.Screen) (*grpo.Evaluator, error) {
 	if f.recorded == "" {
-		return grpo.OpenEvaluator(cmd.Context(), cfg, b, show, f.grading()...)
+		e, err := grpo.OpenEvaluator(cmd.Context(), cfg, b, show, f.grading()...)
+		return e, f.named(err)
 	}
 	saved, err := grpo.OpenSaved(f.recorded, f.step, show)
 	if err != nil {
@@ -154,7 +155,7 @@ func (f *evalFlags) open(cmd *cobra.Command, cfg *configs.Config, b kernels.Back
 	if saved.Settings.TestData == "" && f.data == "" {
 		return nil, badinput.Errorf("%s: the run has no test_data; type --data SOURCE", f.recorded)
 	}
-	return saved.Evaluator(cmd.Context(), b, func(c *configs.Config) error {
+	e, err := saved.Evaluator(cmd.Context(), b, func(c *configs.Config) error {
 		trained := *c
 		f.trained = &trained
 		f.follow(c, cmd.Flags().Changed)
@@ -162,6 +163,21 @@ func (f *evalFlags) open(cmd *cobra.Command, cfg *configs.Config, b kernels.Back
 		f.model, f.checkpoint = c.Model, saved.Dir
 		return errors.Join(f.checkOut(c), c.Validate())
 	}, f.grading()...)
+	return e, f.named(err)
+}
+
+// named says of a mistake in the problems which flag they are named by.
+func (f *evalFlags) named(err error) error {
+	if err == nil {
+		return nil
+	}
+	if what, ok := strings.CutPrefix(err.Error(), "test_data "+f.data+": "); ok && f.data != "" && badinput.Is(err) {
+		return badinput.Errorf("--data %s: %s", f.data, what)
+	}
+	if errors.Is(err, dataset.ErrAbsent) && f.recorded != "" {
+		return badinput.Errorf("%w; start in the directory where the run began, or type --data PATH", err)
+	}
+	return err
 }
 
 // follow asks as a run does, but for what was given.

@@ -131,7 +131,7 @@ func TestEvalRefuses(t *testing.T) {
 	for line, says := range map[string][]string{
 		"--model /nowhere":        {`model "/nowhere"`, "no such directory", "owner/name"},
 		"--model " + dir:          {"config.json"},
-		"--data /nowhere.jsonl":   {"/nowhere.jsonl", "no such file"},
+		"--data /nowhere.jsonl":   {"--data /nowhere.jsonl: no such file"},
 		"--data " + empty:         {"empty.jsonl", "no rows"},
 		"--data " + split:         {`no split "test"`, "train"},
 		"--data tiny --split tst": {"--split: no split \"tst\"", "validation"},

@@ -10,6 +10,7 @@
 package dataset
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -29,6 +30,8 @@ import (
 
 // Options say how to open a source. The zero value reads the train split of everything.
 type Options struct {
+	// Setting is what named the source, for messages; "" is data.
+	Setting string
 	// Split is the part of a data set to use: "train" (also ""), "test", "validation", or "all".
 	Split string
 	// Collections, where set, are the only ones to read: "taco", "lcbv5".
@@ -48,6 +51,9 @@ type Options struct {
 	// Progress, where set, is told how many bytes of the files were read while a store is made.
 	Progress func(done, total int64)
 }
+
+// call is how messages call a source.
+func (o *Options) call(source string) string { return cmp.Or(o.Setting, "data") + " " + source }
 
 // Open locates the files of a source, takes their fingerprints, and opens the store of what they
 // hold, which is made first where this content was never seen.
@@ -84,16 +90,16 @@ func Open(ctx context.Context, source string, opt Options) (*Set, error) {
 	}
 	if len(set.problems) == 0 && !opt.Empty {
 		set.Close()
-		return nil, noProblems(source, set.manifest.Refused)
+		return nil, noProblems(opt.call(source), set.manifest.Refused)
 	}
 	return set, nil
 }
 
-func noProblems(source string, refused []Refused) error {
+func noProblems(called string, refused []Refused) error {
 	if len(refused) == 0 {
-		return badinput.Errorf("data %s: no rows in it", source)
+		return badinput.Errorf("%s: no rows in it", called)
 	}
-	return badinput.Errorf("data %s: all %d rows were refused; the first: %w", source, len(refused), &refused[0])
+	return badinput.Errorf("%s: all %d rows were refused; the first: %w", called, len(refused), &refused[0])
 }
 
 // Read reads a small set of JSON Lines from memory, such as one that is part of the program, without

@@ -3,6 +3,7 @@ package dataset
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -56,7 +57,7 @@ func CheckSplit(name string) error {
 // the cache. Only files of the split are taken where files are told apart by split.
 func Locate(ctx context.Context, source string, opt Options) ([]File, error) {
 	if err := CheckSplit(opt.Split); err != nil {
-		return nil, badinput.Errorf("data %s: %w", source, err)
+		return nil, badinput.Errorf("%s: %w", opt.call(source), err)
 	}
 	info, err := os.Stat(source)
 	switch {
@@ -64,19 +65,31 @@ func Locate(ctx context.Context, source string, opt Options) ([]File, error) {
 		return locateFolder(source, opt)
 	case err == nil:
 		if !readable(source) {
-			return nil, badinput.Errorf("data %s: found a file of another kind, expected .jsonl (a row of JSON on each line), .ndjson or .parquet",
-				source)
+			return nil, badinput.Errorf("%s: found a file of another kind, expected .jsonl (a row of JSON on each line), .ndjson or .parquet",
+				opt.call(source))
 		}
 		stem := filepath.Base(source)
 		return []File{{Path: source, Name: source, Collection: strings.TrimSuffix(stem, filepath.Ext(stem))}}, nil
 	case !os.IsNotExist(err):
-		return nil, badinput.Errorf("data %s: %w", source, err)
+		return nil, badinput.Errorf("%s: %w", opt.call(source), err)
 	case readable(source) || path.Ext(source) == ".json":
-		return nil, badinput.Errorf("data %s: no such file", source)
+		return nil, absent(source, opt, "")
 	case !hubName.MatchString(source):
-		return nil, badinput.Errorf("data %s: no such file, and not the name of a data set on the Hub (owner/name)", source)
+		return nil, absent(source, opt, ", and not the name of a data set on the Hub (owner/name)")
 	}
 	return locateHub(ctx, source, opt)
+}
+
+// ErrAbsent is that a source is no file, and can be nothing else.
+var ErrAbsent = errors.New("no such file")
+
+// absent is ErrAbsent of a source, with where it was looked for.
+func absent(source string, opt Options, more string) error {
+	where := ""
+	if here, err := os.Getwd(); err == nil && !filepath.IsAbs(source) {
+		where = " in " + here
+	}
+	return badinput.Errorf("%s: %w%s%s", opt.call(source), ErrAbsent, where, more)
 }
 
 func readable(name string) bool {
@@ -103,7 +116,7 @@ func locateFolder(dir string, opt Options) ([]File, error) {
 		return nil
 	})
 	if err != nil {
-		return nil, badinput.Errorf("data %s: %w", dir, err)
+		return nil, badinput.Errorf("%s: %w", opt.call(dir), err)
 	}
 	whole := filepath.Base(filepath.Clean(dir))
 	names, err = choose(dir, whole, names, opt)
@@ -152,7 +165,7 @@ func choose(source, whole string, names []string, opt Options) ([]string, error)
 	names = slices.DeleteFunc(slices.Clone(names), func(n string) bool { return !readable(n) })
 	slices.Sort(names)
 	if len(names) == 0 {
-		return nil, badinput.Errorf("data %s: no .jsonl, .ndjson or .parquet file in it", source)
+		return nil, badinput.Errorf("%s: no .jsonl, .ndjson or .parquet file in it", opt.call(source))
 	}
 	wanted, splits := cmp.Or(opt.Split, "train"), map[string]bool{}
 	for _, n := range names {
@@ -161,7 +174,7 @@ func choose(source, whole string, names []string, opt Options) ([]string, error)
 	if wanted != "all" && (len(splits) > 1 || !splits[""]) {
 		if names = slices.DeleteFunc(names, func(n string) bool { return splitOf(n) != wanted }); len(names) == 0 {
 			delete(splits, "")
-			return nil, badinput.Errorf("data %s: no split %q; it has %s", source, wanted, keys(splits))
+			return nil, badinput.Errorf("%s: no split %q; it has %s", opt.call(source), wanted, keys(splits))
 		}
 	}
 	if len(opt.Collections) > 0 {
@@ -171,14 +184,14 @@ func choose(source, whole string, names []string, opt Options) ([]string, error)
 		}
 		for _, c := range opt.Collections {
 			if !have[c] {
-				return nil, badinput.Errorf("data %s: no collection %q in split %q; it has %s", source, c, wanted, keys(have))
+				return nil, badinput.Errorf("%s: no collection %q in split %q; it has %s", opt.call(source), c, wanted, keys(have))
 			}
 		}
 		names = slices.DeleteFunc(names, func(n string) bool {
 			return !slices.Contains(opt.Collections, collection(n, whole))
 		})
 	}
-	return names, checkShards(source, names)
+	return names, checkShards(opt.call(source), names)
 }
 
 // splitOf is the split that a file name or a folder of its path names, or "".
@@ -207,7 +220,7 @@ func collection(name, whole string) string {
 }
 
 // checkShards refuses an incomplete series: training on part of a data set must be a decision.
-func checkShards(source string, names []string) error {
+func checkShards(called string, names []string) error {
 	for _, n := range names {
 		m := shardName.FindStringSubmatch(n)
 		if m == nil {
@@ -217,7 +230,7 @@ func checkShards(source string, names []string) error {
 		fmt.Sscanf(m[3], "%d", &total)
 		for i := range total {
 			if shard := fmt.Sprintf("%s-%05d-of-%s%s", m[1], i, m[3], m[4]); !slices.Contains(names, shard) {
-				return badinput.Errorf("data %s: %s is missing, but %s is there; complete it with 'grpo data fetch'", source, shard, n)
+				return badinput.Errorf("%s: %s is missing, but %s is there; complete it with 'grpo data fetch'", called, shard, n)
 			}
 		}
 	}

@@ -108,11 +108,11 @@ func OpenAll(ctx context.Context, cfg *configs.Config, warn func(string)) (*Prob
 func (p *Problems) open(ctx context.Context, cfg *configs.Config, warn func(string)) error {
 	train, err := p.read(ctx, cfg, "train", cfg.Data, cfg.DataSplit, cfg.ExpectedDatasetHash, warn)
 	if err != nil {
-		return err
+		return Absent(cfg, "data", err)
 	}
 	held, err := p.read(ctx, cfg, "test", cfg.TestData, cfg.TestSplit, "", warn)
 	if err != nil {
-		return err
+		return Absent(cfg, "test_data", err)
 	}
 	filter := data.Filter{MinTests: cfg.MinProblemTests, MaxTests: cfg.MaxProblemTests, MinPromptChars: cfg.MinPromptChars,
 		MaxPromptChars: cfg.MaxPromptChars, TruncatePrompts: cfg.TruncatePrompts, Sources: cfg.DataSources}
@@ -204,22 +204,22 @@ type Set struct {
 // those of the data set that the source names.
 func (p *Problems) read(ctx context.Context, cfg *configs.Config, name, source, split, hash string,
 	warn func(string)) ([]data.Problem, error) {
+	o := Set{Key: "data"}
+	if name == "test" {
+		o.Key = "test_data"
+	}
 	switch source {
 	case "":
 		return nil, nil
 	case Embedded:
 		if err := dataset.CheckSplit(split); err != nil {
-			return nil, badinput.Errorf("data %s: %w", source, err)
+			return nil, badinput.Errorf("%s %s: %w", o.Key, source, err)
 		}
 		train, held, err := tiny.Problems()
 		if name == "test" {
 			return held, err
 		}
 		return train, err
-	}
-	o := Set{Key: "data"}
-	if name == "test" {
-		o.Key = "test_data"
 	}
 	var err error
 	if cfg.CacheDataset {
@@ -229,7 +229,7 @@ func (p *Problems) read(ctx context.Context, cfg *configs.Config, name, source, 
 		o.Set, err = dataset.OpenStore(o.copy)
 	} else {
 		_, statErr := os.Stat(source)
-		o.Set, err = dataset.Open(ctx, source, dataset.Options{Split: split, Strict: statErr == nil, AnswerMatch: matching(cfg),
+		o.Set, err = dataset.Open(ctx, source, dataset.Options{Setting: o.Key, Split: split, Strict: statErr == nil, AnswerMatch: matching(cfg),
 			KeepColumns: cfg.RewardFile != ""})
 	}
 	if err != nil {

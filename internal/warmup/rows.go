@@ -109,7 +109,7 @@ func (r *reader) read(ctx context.Context, key, source, split string) (rows []ro
 	_, statErr := os.Stat(source)
 	strict, first := statErr == nil, error(nil)
 	refused := 0
-	origin, err := dataset.Records(ctx, source, dataset.Options{Split: split}, func(record dataset.Record) error {
+	origin, err := dataset.Records(ctx, source, dataset.Options{Setting: key, Split: split}, func(record dataset.Record) error {
 		one, err := r.row(record)
 		switch {
 		case err != nil && strict:
@@ -125,8 +125,8 @@ func (r *reader) read(ctx context.Context, key, source, split string) (rows []ro
 		}
 		return nil
 	})
-	if err != nil && key == "data" && strings.HasPrefix(err.Error(), "data ") { // it is named
-		return nil, badinput.Errorf("%w", err)
+	if err != nil && strings.HasPrefix(err.Error(), key+" ") { // it is named
+		return nil, sources.Absent(r.cfg, key, badinput.Errorf("%w", err))
 	}
 	if err != nil {
 		return nil, badinput.Errorf("%s: %w", key, err)

@@ -1,0 +1,23 @@
+package sources
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+
+	"github.com/seed-7879b91d/grpo/configs"
+	"github.com/seed-7879b91d/grpo/data/dataset"
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+)
+
+// Absent says of a setting that names a file which is not there what to type. A run that goes on has the path that it began with,
+// which is another file's where the program is started elsewhere.
+func Absent(cfg *configs.Config, key string, err error) error {
+	if !errors.Is(err, dataset.ErrAbsent) {
+		return err
+	}
+	if _, none := os.Stat(filepath.Join(cfg.RunDir, "config.json")); cfg.RunDir == "" || none != nil {
+		return badinput.Errorf("%w; type %s=PATH", err, key)
+	}
+	return badinput.Errorf("%w; start in the directory where the run began, or type %s=PATH allow_change=%[2]s", err, key)
+}

@@ -1,0 +1,34 @@
+package sources
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7879b91d/grpo/configs"
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+)
+
+// A file that is not there is told of by the setting that names it, with where it was looked for and what to type.
+func TestAbsentFilesAreToldOf(t *testing.T) {
+	t.Chdir(t.TempDir())
+	here, err := os.Getwd()
+	require.NoError(t, err)
+	run := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(run, "config.json"), nil, 0o600))
+	const goesOn = "; start in the directory where the run began, or type data=PATH allow_change=data"
+	for _, c := range []struct{ data, test, run, says string }{
+		{"tasks.jsonl", "", "", "data tasks.jsonl: no such file in " + here + "; type data=PATH"},
+		{"tiny", "held.jsonl", "", "test_data held.jsonl: no such file in " + here + "; type test_data=PATH"},
+		{"/nowhere/tasks.jsonl", "", "new", "data /nowhere/tasks.jsonl: no such file; type data=PATH"},
+		{"tasks.jsonl", "", run, "data tasks.jsonl: no such file in " + here + goesOn},
+	} {
+		cfg := configs.Defaults()
+		cfg.Data, cfg.TestData, cfg.RunDir = c.data, c.test, c.run
+		_, err := OpenAll(t.Context(), &cfg, nil)
+		require.EqualError(t, err, c.says)
+		require.True(t, badinput.Is(err))
+	}
+}
