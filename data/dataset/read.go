@@ -42,7 +42,7 @@ func readFile(ctx context.Context, f File, keep bool, fn func(*row, error) error
 // readLines reads JSON Lines. Blank lines are passed over, as editors leave them at the end. The
 // line is not parsed here: one reader feeds many parsers.
 func readLines(in io.Reader, name string, emit func(*row, error) error) error {
-	br := bufio.NewReaderSize(in, 1<<20)
+	br, begun := bufio.NewReaderSize(in, 1<<20), false
 	for n := 1; ; n++ {
 		line, err := br.ReadBytes('\n')
 		if err != nil && err != io.EOF {
@@ -52,6 +52,11 @@ func readLines(in io.Reader, name string, emit func(*row, error) error) error {
 			line = bytes.TrimPrefix(line, []byte("\ufeff"))
 		}
 		if text := bytes.TrimSpace(line); len(text) > 0 {
+			if !begun && isList(text, br) {
+				return badinput.Errorf("%s: found one list of JSON, expected an object on each line; "+
+					"type jq -c '.[]' %[1]s > rows.jsonl, and name that", name)
+			}
+			begun = true
 			r := &row{where: fmt.Sprintf("%s:%d", name, n), line: text, size: len(text)}
 			if eerr := emit(r, nil); eerr != nil {
 				return eerr
@@ -61,6 +66,16 @@ func readLines(in io.Reader, name string, emit func(*row, error) error) error {
 			return nil
 		}
 	}
+}
+
+// isList tells whether a file whose first line this is holds a single list, on one line or on many: every line would be refused
+// for something else.
+func isList(first []byte, rest *bufio.Reader) bool {
+	if first[0] != '[' {
+		return false
+	}
+	_, err := rest.Peek(1)
+	return err == io.EOF || !json.Valid(first)
 }
 
 // readParquet reads the columns that matter, or all where they are kept, one row group after the other, so that memory holds a

@@ -55,6 +55,25 @@ func TestAMarkAtTheBeginningIsPassedOver(t *testing.T) {
 	require.NoError(t, d.Close())
 }
 
+// A list that was saved as JSON Lines is told of as what it is, whether it stands on one line or on many.
+func TestAListIsNoJSONLines(t *testing.T) {
+	row := `{"prompt": "p", "tests": [{"stdin": "1", "stdout": "2"}]}`
+	for text, list := range map[string]bool{
+		"[" + row + "," + row + "]\n": true, "\n[\n  " + row + "\n]\n": true, "[" + row + ",\n" + row + "]": true,
+		"[1]\n" + row + "\n": false, row + "\n[" + row + "]\n": false,
+	} {
+		path := write(t, t.TempDir(), "x.jsonl", text)
+		_, err := Open(t.Context(), path, Options{CacheDir: t.TempDir(), Strict: true})
+		require.True(t, badinput.Is(err), "%v", err)
+		if list {
+			require.EqualError(t, err, path+": found one list of JSON, expected an object on each line; type jq -c '.[]' "+path+
+				" > rows.jsonl, and name that")
+		} else {
+			require.ErrorContains(t, err, "found a JSON array, expected an object")
+		}
+	}
+}
+
 func TestNoSuchSource(t *testing.T) {
 	dir := t.TempDir()
 	for source, says := range map[string]string{
