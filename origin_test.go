@@ -28,7 +28,7 @@ func TestWhereARunBegins(t *testing.T) {
 		{resume: "auto", runDir: own, from: saved, in: own},
 		{resume: "auto", runDir: empty, in: empty},
 		{resume: "never", runDir: empty, in: empty},
-		{resume: "never", runDir: own, err: "has a run with 1 checkpoints, and resume=never; choose another run_dir, or resume=auto"},
+		{resume: "never", runDir: own, err: "has a run with 1 checkpoint, and resume=never; choose another run_dir, or resume=auto"},
 		{resume: "never", runDir: unsaved, err: "has a run with 0 checkpoints, and resume=never; choose another run_dir"},
 		{resume: "auto", runDir: unsaved, in: unsaved},
 		{resume: own, from: saved, in: own},

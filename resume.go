@@ -98,8 +98,8 @@ func findOrigin(cfg *configs.Config, w Watcher) (o origin, err error) {
 	}
 	switch {
 	case cfg.Resume == "never" && rundir.Trained(cfg.RunDir, logFiles):
-		return o, badinput.Errorf("run_dir %s has a run with %d checkpoints, and resume=never; choose another run_dir, or resume=auto to go on",
-			cfg.RunDir, len(all))
+		return o, badinput.Errorf("run_dir %s has a run with %s, and resume=never; choose another run_dir, or resume=auto to go on",
+			cfg.RunDir, plural.Of(len(all), "checkpoint"))
 	case len(all) > 0:
 		return namedOrigin("run_dir", cfg.RunDir, w)
 	case cfg.InitFrom != "":

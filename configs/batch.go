@@ -18,8 +18,8 @@ type batch struct {
 	where                      string
 }
 
-// take reads a setting if it is one of the four.
-func (b *batch) take(s setting) (known bool, err error) {
+// take reads a setting if it is one of the four, beside what there is before.
+func (b *batch) take(s setting, before *Config) (known bool, err error) {
 	fields := map[string]*int{
 		"prompts_per_step": &b.prompts, "completions_per_prompt": &b.each, "group_size": &b.groups, "batch_size": &b.all,
 	}
@@ -37,7 +37,10 @@ func (b *batch) take(s setting) (known bool, err error) {
 	if *p < 1 || *p > maxBatch {
 		n := *p
 		*p = 0
-		return true, badinput.Errorf("found %d, expected 1 to %d", n, maxBatch)
+		return true, badinput.Errorf("found %d, expected 1 to %d; type %s=%d", n, maxBatch, s.key, map[string]int{
+			"prompts_per_step": before.PromptsPerStep, "group_size": before.PromptsPerStep,
+			"completions_per_prompt": before.CompletionsPerPrompt, "batch_size": before.PromptsPerStep * before.CompletionsPerPrompt,
+		}[s.key])
 	}
 	return true, nil
 }

@@ -30,7 +30,7 @@ func TestBatch(t *testing.T) {
 		{"group_size=8 prompts_per_step=4", "prompts_per_step=4 and group_size=8 both count the problems of a step; keep one"},
 		{"batch_size=128 prompts_per_step=8 completions_per_prompt=8",
 			"batch_size=128 contradicts 8 problems with 8 completions each, which make 64; leave batch_size out"},
-		{"batch_size=0", "batch_size: found 0, expected 1 to 1048576"},
+		{"batch_size=0", "batch_size: found 0, expected 1 to 1048576; type batch_size=128"},
 		{"group_size=x", `group_size: found "x", expected a whole number`},
 		{"completions_per_prompt=1",
 			"completions_per_prompt: found 1, expected 2 or more: a completion is compared with others of its prompt; " +

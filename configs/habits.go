@@ -106,16 +106,16 @@ var elsewhere = named(map[string]string{
 	"prompts are measured in characters here; type max_prompt_chars=4000": "max_prompt_length prompt_max_len max_prompt_tokens",
 	"completions have a bound of their own here, without the prompt; type max_tokens=1024": "max_seq_length max_seq_len max_length max_len " +
 		"max_model_len max_total_sequence_length",
-	"a run is counted in steps here, of prompts_per_step problems each; type max_steps=200, or for a warm-up epochs=1": "num_train_epochs total_epochs num_epochs " +
-		"max_num_epochs num_episodes max_epochs",
+	"a run is counted in steps here, of prompts_per_step problems each; type max_steps=200, or for a warm-up epochs=1": "num_train_epochs " +
+		"total_epochs num_epochs max_num_epochs num_episodes max_epochs",
 
 	// Learning.
 	"the ends of the clip range are ratios here, of loss=ppo; for 0.2 on both sides type loss=ppo clip_low=0.8 clip_high=1.2": "epsilon " +
 		"epsilon_low epsilon_high clip_ratio clip_ratio_low clip_ratio_high eps_clip eps_clip_low_high cliprange clip_range clip_eps " +
 		"ratio_clip_min ratio_clip_max",
 	"it is counted in steps here; type warmup_steps=10": "warmup_ratio lr_warmup_ratio lr_warmup_steps_ratio",
-	"how the learning rate goes on is schedule here; type schedule=cosine scheduler_total_steps=200, or schedule=constant": "lr_scheduler_type " +
-		"lr_scheduler scheduler",
+	"how the learning rate goes on is schedule here; type schedule=cosine scheduler_total_steps=200, or schedule=constant": "" +
+		"lr_scheduler_type lr_scheduler scheduler",
 	"it is always Adam here; leave it out, or type adam_beta1=0.9":           "optim optimizer",
 	"papers are presets here, and the loss is loss; type --preset tiny,dapo": "loss_type",
 	"how rewards become advantages is advantage here; type advantage=std, or advantage=mean to divide by nothing": "scale_rewards " +

@@ -27,7 +27,8 @@ func TestHabits(t *testing.T) {
 		"max_prompt_length=512":            "max_prompt_length: prompts are measured in characters here; type max_prompt_chars=4000",
 		"temprature=0.5":                   "temprature: this key is not known; did you mean temperature?",
 		"lora_ranks=4":                     "lora_ranks: this key is not known; did you mean lora_rank?",
-		"custom_reward_function.path=a.py": "custom_reward_function.path: a reward of your own is a Python file here; type reward=custom reward_file=FILE",
+		"custom_reward_function.path=a.py": "custom_reward_function.path: a reward of your own is a Python file here; " +
+			"type reward=custom reward_file=FILE",
 	} {
 		_, err := Load(Source{Overrides: []string{word}})
 		require.EqualError(t, err, message, word)

@@ -49,6 +49,7 @@ func Load(s Source) (*Config, error) {
 			return nil, err
 		}
 	}
+	l.base = l.config
 	words, err := parseWords(s.Overrides)
 	mistakes := []error{err}
 	for _, layer := range []*layer{file, words} {
@@ -178,6 +179,7 @@ func parseList(text string) (value, error) {
 // loader is a configuration on its way through the layers.
 type loader struct {
 	config Config
+	base   Config            // before the file and the words
 	where  map[string]string // where the value of a key came from, if from a file
 }
 
@@ -244,7 +246,7 @@ func (l *loader) take(s setting, named map[string]setting, b *batch) error {
 		return badinput.Errorf("it is there twice; keep one")
 	}
 	named[s.key] = s
-	if known, err := b.take(s); known {
+	if known, err := b.take(s, &l.config); known {
 		return err
 	}
 	i := slices.Index(keys(), s.key)

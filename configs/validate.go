@@ -16,7 +16,7 @@ import (
 // line and with what to type.
 func (c *Config) Validate() error {
 	var mistakes []error
-	for _, m := range c.mistakes() {
+	for _, m := range c.mistakes(c) {
 		mistakes = append(mistakes, badinput.Errorf("%s", m.text))
 	}
 	return join(mistakes)
@@ -25,7 +25,7 @@ func (c *Config) Validate() error {
 // validate is Validate with the places where the values come from.
 func (l *loader) validate() error {
 	var mistakes []error
-	for _, m := range l.config.mistakes() {
+	for _, m := range l.config.mistakes(&l.base) {
 		mistakes = append(mistakes, badinput.Errorf("%s%s", l.where[m.key], m.text))
 	}
 	return join(mistakes)
@@ -36,12 +36,12 @@ type mistake struct{ key, text string }
 
 // checker collects mistakes. A key that has one already is not looked at again: the first is the cause.
 type checker struct {
-	c     *Config
-	found []mistake
+	c, base *Config // base is what c was before somebody changed it
+	found   []mistake
 }
 
-func (c *Config) mistakes() []mistake {
-	k := &checker{c: c}
+func (c *Config) mistakes(base *Config) []mistake {
+	k := &checker{c: c, base: base}
 	k.refuse(c.Order == "pairs", "order", "order: by pairs is how serial sums of bf16 are taken, to the same bits; type order=serial")
 	k.values()
 	k.numbers()
@@ -195,10 +195,14 @@ func (k *checker) realNumbers() {
 	}
 }
 
-// usual says what to type for a key: its default.
+// usual says what to type for a key: what the preset or the run has that somebody started from, or else its default.
 func (k *checker) usual(key string) string {
-	d := fields()[slices.Index(keys(), key)].Default
-	return "type " + key + "=" + d
+	i := slices.Index(keys(), key)
+	before := k.base.text(i)
+	if before == k.c.text(i) {
+		before = fields()[i].Default
+	}
+	return "type " + key + "=" + before
 }
 
 var deviceName = regexp.MustCompile(`^(auto|cpu|cuda:(0|[1-9][0-9]{0,3}))$`)
@@ -221,9 +225,9 @@ func (k *checker) policyAndData() {
 			"quantize: %s is for frozen weights, and with train=full they are trained; type quantize=none, or train=lora", c.Quantize)
 	} else {
 		k.refuse(c.LoRARank < 1 || c.LoRARank > 1<<16, "lora_rank",
-			"lora_rank: found %d, expected 1 to %d; type lora_rank=32", c.LoRARank, 1<<16)
+			"lora_rank: found %d, expected 1 to %d; %s", c.LoRARank, 1<<16, k.usual("lora_rank"))
 		k.refuse(!(c.LoRAAlpha > 0 && c.LoRAAlpha <= math.MaxFloat32), "lora_alpha",
-			"lora_alpha: found %s, expected a number above 0; type lora_alpha=32", formatNumber(c.LoRAAlpha))
+			"lora_alpha: found %s, expected a number above 0; %s", formatNumber(c.LoRAAlpha), k.usual("lora_alpha"))
 		k.refuse(len(c.LoRATargets) == 0, "lora_targets",
 			"lora_targets: found none; leave it out to adapt all seven, or type lora_targets=q_proj,v_proj")
 	}

@@ -171,6 +171,28 @@ func TestMistakes(t *testing.T) {
 	}
 }
 
+// What to type is what somebody started from: a preset, or the settings of a run.
+func TestMistakesNameTheValueOfThePreset(t *testing.T) {
+	for words, message := range map[string]string{
+		"learning_rate=-1":        "learning_rate: found -1, expected 0 or more; type learning_rate=0.0015",
+		"max_tokens=0":            "max_tokens: found 0, expected 1 or more; type max_tokens=96",
+		"lora_rank=0":             "lora_rank: found 0, expected 1 to 65536; type lora_rank=16",
+		"reward_timeout=0":        "reward_timeout: found 0, expected seconds, 0.001 to 3600; type reward_timeout=2",
+		"prompts_per_step=0":      "prompts_per_step: found 0, expected 1 to 1048576; type prompts_per_step=4",
+		"completions_per_prompt=": `completions_per_prompt: found "", expected a whole number`,
+		"batch_size=-3":           "batch_size: found -3, expected 1 to 1048576; type batch_size=64",
+	} {
+		_, err := Load(Source{Preset: "tiny", Overrides: []string{words}})
+		require.EqualError(t, err, message)
+	}
+	base, err := Load(Source{Preset: "tiny", Overrides: []string{"learning_rate=2e-4"}})
+	require.NoError(t, err)
+	_, err = Load(Source{Base: base, Overrides: []string{"learning_rate=-1"}})
+	require.EqualError(t, err, "learning_rate: found -1, expected 0 or more; type learning_rate=2e-4")
+	base.LearningRate = -1 // which is what it starts from
+	require.EqualError(t, base.Validate(), "learning_rate: found -1, expected 0 or more; type learning_rate=4e-5")
+}
+
 func TestWeights(t *testing.T) {
 	for words, want := range map[string]string{
 		"":                               "correct=1,format=0.1",

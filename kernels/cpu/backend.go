@@ -12,6 +12,7 @@ import (
 	"unsafe"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/plural"
 	"github.com/seed-7879b91d/grpo/kernels"
 )
 
@@ -76,7 +77,7 @@ func newBackend(o Options) (*backend, error) {
 
 // Name is "cpu: avx512, 2 threads".
 func (b *backend) Name() string {
-	return fmt.Sprintf("cpu: %s, %d threads", C.GoString(b.ops.name), b.threads())
+	return fmt.Sprintf("cpu: %s, %s", C.GoString(b.ops.name), plural.Of(b.threads(), "thread"))
 }
 
 // Order is the same for every processor with fused multiply-adds. In series, sums of f32 are taken one by one and products

@@ -44,6 +44,9 @@ func TestBadOptions(t *testing.T) {
 		}
 	}
 	t.Setenv("GRPO_CPU", "portable")
+	if b := open(t, Options{Threads: 1}); b.Name() != "cpu: portable, 1 thread" {
+		t.Errorf("found %q", b.Name())
+	}
 	if b := open(t, Options{Threads: 3}); b.Name() != "cpu: portable, 3 threads" {
 		t.Errorf("with GRPO_CPU=portable: %s", b.Name())
 	}
