@@ -111,8 +111,12 @@ func findOrigin(cfg *configs.Config, w Watcher) (o origin, err error) {
 
 // namedOrigin reads the checkpoint that a setting names, itself or by its run.
 func namedOrigin(key, dir string, w Watcher) (origin, error) {
+	named := key + "="
+	if key == "run" { // which is a flag of verbs, or a word
+		named = "run "
+	}
 	if err := provenance.CheckNamed(dir); err != nil {
-		return origin{}, badinput.Errorf("%s=%w", key, err)
+		return origin{}, badinput.Errorf("%s%w", named, err)
 	}
 	if run := rundir.RunOf(dir); run != filepath.Clean(dir) {
 		st, err := snapshot.Read(dir)
@@ -123,11 +127,11 @@ func namedOrigin(key, dir string, w Watcher) (origin, error) {
 	}
 	newest, st, damaged, err := snapshot.Newest(dir, key == "resume" || key == "run_dir")
 	if err != nil {
-		return origin{}, badinput.Errorf("%s=%s: %w", key, dir, err)
+		return origin{}, badinput.Errorf("%s%s: %w", named, dir, err)
 	}
 	if newest == "" {
 		nothing := fmt.Errorf("no checkpoint to go on from; %s", elsewhere(key))
-		return origin{}, badinput.Errorf("%s=%s: %w", key, dir, errors.Join(append(damaged, nothing)...))
+		return origin{}, badinput.Errorf("%s%s: %w", named, dir, errors.Join(append(damaged, nothing)...))
 	}
 	for _, d := range damaged {
 		w.Warn(fmt.Sprintf("%v; an older one is used, %s", d, newest))
@@ -137,8 +141,11 @@ func namedOrigin(key, dir string, w Watcher) (origin, error) {
 
 // elsewhere is what to type where a setting names nothing that a run could go on from.
 func elsewhere(key string) string {
-	if key == "run_dir" {
+	switch key {
+	case "run_dir":
 		return "choose another run_dir to begin anew"
+	case "run":
+		return "expected the directory of a run that has one, or of one of its " + rundir.Checkpoints
 	}
 	return fmt.Sprintf("expected %s=DIR of a run, or of one of its %s", key, rundir.Checkpoints)
 }

@@ -231,12 +231,16 @@ var covered = map[string]string{
 	"model": "--model", "adapter": "--adapter", "data": "--data", "test_data": "--data", "data_split": "--split", "test_split": "--split",
 	"eval_problems": "--problems", "eval_samples": "--samples", "eval_k": "--k",
 	"eval_temperature": "--temperature", "max_tokens": "--max-tokens", "seed": "--seed", "device": "--device",
+	"run_dir": "--run", "resume": "--run", "init_from": "--run",
 }
 
 // config is a configuration that evaluates what the flags say.
 func (f *evalFlags) config(words []string) (*configs.Config, error) {
 	for _, w := range words {
 		key, value, _ := strings.Cut(w, "=")
+		if key == "run" {
+			return nil, badinput.Errorf("run: it is a flag here; type --run %s", value)
+		}
 		if flag, ok := covered[key]; ok {
 			return nil, badinput.Errorf("%s: it is a flag here; type %s %s", key, flag, value)
 		}

@@ -131,6 +131,8 @@ func TestEvalRefuses(t *testing.T) {
 	for line, says := range map[string][]string{
 		"--model /nowhere":        {`model "/nowhere"`, "no such directory", "owner/name"},
 		"--model " + dir:          {"config.json"},
+		"run=runs/a":              {"run: it is a flag here; type --run runs/a"},
+		"run_dir=runs/a":          {"run_dir: it is a flag here; type --run runs/a"},
 		"--data /nowhere.jsonl":   {"--data /nowhere.jsonl: no such file"},
 		"--data " + empty:         {"empty.jsonl", "no rows"},
 		"--data " + split:         {`no split "test"`, "train"},
@@ -183,4 +185,7 @@ func TestEvalOfARun(t *testing.T) {
 	earlier := filepath.Join(dir, "checkpoints", "step_000001")
 	first, _, _ := evaluate(t, "--run", earlier, "--problems", "8", "--samples", "0", "--seed", "3", "--data", "tiny")
 	require.Equal(t, 8, first.Problems)
+	require.NoError(t, os.RemoveAll(filepath.Join(dir, "checkpoints")))
+	out, errs, code := shell(t, "", "eval", "--run", dir)
+	requireBadInput(t, out, errs, code, "run "+dir+": no checkpoint to go on from; expected the directory of a run that has one")
 }
