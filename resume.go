@@ -1,6 +1,7 @@
 package grpo
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -111,10 +112,7 @@ func findOrigin(cfg *configs.Config, w Watcher) (o origin, err error) {
 
 // namedOrigin reads the checkpoint that a setting names, itself or by its run.
 func namedOrigin(key, dir string, w Watcher) (origin, error) {
-	named := key + "="
-	if key == "run" { // which is a flag of verbs, or a word
-		named = "run "
-	}
+	named := strings.Replace(key+"=", "run=", "run ", 1) // which is a flag of verbs, or a word
 	if err := provenance.CheckNamed(dir); err != nil {
 		return origin{}, badinput.Errorf("%s%w", named, err)
 	}
@@ -141,13 +139,10 @@ func namedOrigin(key, dir string, w Watcher) (origin, error) {
 
 // elsewhere is what to type where a setting names nothing that a run could go on from.
 func elsewhere(key string) string {
-	switch key {
-	case "run_dir":
-		return "choose another run_dir to begin anew"
-	case "run":
-		return "expected the directory of a run that has one, or of one of its " + rundir.Checkpoints
-	}
-	return fmt.Sprintf("expected %s=DIR of a run, or of one of its %s", key, rundir.Checkpoints)
+	return cmp.Or(map[string]string{
+		"run_dir": "choose another run_dir to begin anew",
+		"run":     "expected the directory of a run that has one, or of one of its " + rundir.Checkpoints,
+	}[key], fmt.Sprintf("expected %s=DIR of a run, or of one of its %s", key, rundir.Checkpoints))
 }
 
 // resume puts the trainer where the run begins.
