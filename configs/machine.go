@@ -1,5 +1,10 @@
 package configs
 
+import "runtime"
+
+// MostThreads is how many worker threads may be asked for: more than that is a slip, and takes long to fail.
+func MostThreads() int { return max(1024, 16*runtime.NumCPU()) }
+
 // Readers says for which other programs a run is written down while it goes on. It changes no result.
 type Readers struct {
 	// Write steps and evaluations for TensorBoard, too, in the folder tensorboard of the run. It changes no result.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"regexp"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -136,6 +137,8 @@ func (k *checker) numbers() {
 	}{{"max_sequences", c.MaxSequences}, {"token_budget", c.TokenBudget}, {"max_rows", c.MaxRows}} {
 		k.refuse(n.value > math.MaxInt32, n.key, "%s: found %d, expected at most %d; %s", n.key, n.value, math.MaxInt32, k.usual(n.key))
 	}
+	k.refuse(c.Threads > MostThreads(), "threads", "threads: found %d, expected at most %d; type threads=%d, one a core",
+		c.Threads, MostThreads(), runtime.NumCPU())
 	for _, n := range []struct {
 		key, off string
 		value    int

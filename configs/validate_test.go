@@ -1,6 +1,8 @@
 package configs
 
 import (
+	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -191,6 +193,15 @@ func TestMistakesNameTheValueOfThePreset(t *testing.T) {
 	require.EqualError(t, err, "learning_rate: found -1, expected 0 or more; type learning_rate=2e-4")
 	base.LearningRate = -1 // which is what it starts from
 	require.EqualError(t, base.Validate(), "learning_rate: found -1, expected 0 or more; type learning_rate=4e-5")
+}
+
+// So many threads are a slip, and fail before a machine has tried to start them.
+func TestTooManyThreads(t *testing.T) {
+	_, err := Load(Source{Overrides: []string{"threads=999999"}})
+	require.EqualError(t, err, fmt.Sprintf("threads: found 999999, expected at most %d; type threads=%d, one a core",
+		MostThreads(), runtime.NumCPU()))
+	_, err = Load(Source{Overrides: []string{"threads=1024"}})
+	require.NoError(t, err)
 }
 
 func TestWeights(t *testing.T) {

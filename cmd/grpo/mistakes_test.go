@@ -28,6 +28,8 @@ func TestMistakesAreAnsweredInOurWords(t *testing.T) {
 		"data inspct":                          `unknown command "inspct"; did you mean inspect? type grpo data inspect`,
 		"evel":                                 `unknown command or setting "evel"; did you mean eval? type grpo eval (see 'grpo --help')`,
 		"compar a b":                           "did you mean compare?",
+		"threads=999999":                       "threads: found 999999, expected at most ",
+		"score --model tiny --threads 999999":  "type --threads 0 for one a core",
 		"evaluate --run x":                     `unknown command or setting "evaluate"; did you mean eval?`,
 		"eval --sample 3":                      "unknown flag: --sample; did you mean --samples? (see 'grpo eval --help')",
 		"eval --tempreature 3":                 "did you mean --temperature?",

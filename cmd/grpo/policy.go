@@ -10,6 +10,7 @@ import (
 
 	"github.com/seed-7879b91d/grpo"
 	"github.com/seed-7879b91d/grpo/cmd/grpo/bench"
+	"github.com/seed-7879b91d/grpo/configs"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/provenance"
 	"github.com/seed-7879b91d/grpo/internal/rebuild"
@@ -118,6 +119,9 @@ func (f *policyFlags) ordered(open bench.Opener) bench.Opener {
 func (f *policyFlags) check() error {
 	if f.threads < 0 {
 		return badinput.Errorf("--threads: found %d, expected 0 or more", f.threads)
+	}
+	if most := configs.MostThreads(); f.threads > most {
+		return badinput.Errorf("--threads: found %d, expected at most %d; type --threads 0 for one a core", f.threads, most)
 	}
 	if err := device.Check(f.device); err != nil {
 		return badinput.Errorf("--device: %w", err)

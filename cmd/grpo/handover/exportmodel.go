@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-7879b91d/grpo/cmd/grpo/usage"
+	"github.com/seed-7879b91d/grpo/configs"
 	"github.com/seed-7879b91d/grpo/internal/atomicfile"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/destination"
@@ -93,6 +94,8 @@ func (f *exportFlags) check(args []string) error {
 		return badinput.Errorf("--type: found %q, expected one of %q", f.kind, types)
 	case f.threads < 0:
 		return badinput.Errorf("--threads: found %d, expected 0 or more", f.threads)
+	case f.threads > configs.MostThreads():
+		return badinput.Errorf("--threads: found %d, expected at most %d; type --threads 0 for one a core", f.threads, configs.MostThreads())
 	}
 	if err := (destination.Place{Flag: "--out", Path: f.out, Folder: true, Run: f.origin.recorded}).Check(); err != nil {
 		return err
