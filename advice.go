@@ -1,7 +1,10 @@
 package grpo
 
 import (
+	"errors"
+
 	"github.com/seed-7879b91d/grpo/internal/advice"
+	"github.com/seed-7879b91d/grpo/internal/judging"
 	"github.com/seed-7879b91d/grpo/reward"
 )
 
@@ -26,4 +29,13 @@ func (t *Trainer) judge() advice.Reward {
 		return advice.Binary
 	}
 	return advice.Graded
+}
+
+// ended is the end of a run by advice that is fatal.
+func ended(a Advice) error {
+	finding := a.Finding + ": " + a.Try
+	if a.Rule == advice.RewardErrors {
+		return &judging.StepError{Finding: finding}
+	}
+	return errors.New(finding)
 }

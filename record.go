@@ -136,7 +136,7 @@ func (t *Trainer) conclude(m Metrics, timing Timing, groups []Group) error {
 	t.report((*readers.Page).Follow)
 	for _, a := range advice {
 		if a.Fatal {
-			return a.Err()
+			return ended(a)
 		}
 	}
 	return nil

@@ -9,6 +9,9 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/stats"
 )
 
+// RewardErrors is the rule of completions that could not be scored.
+const RewardErrors = "reward errors"
+
 // Advice is something that a person should know about the run, and what to try.
 type Advice struct {
 	Rule    string `json:"rule"`
