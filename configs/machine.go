@@ -1,9 +1,24 @@
 package configs
 
-import "runtime"
+import (
+	"runtime"
+
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+)
 
 // MostThreads is how many worker threads may be asked for: more than that is a slip, and takes long to fail.
 func MostThreads() int { return max(1024, 16*runtime.NumCPU()) }
+
+// CheckThreads refuses numbers of threads that a --threads cannot mean.
+func CheckThreads(n int) error {
+	if n < 0 {
+		return badinput.Errorf("--threads: found %d, expected 0 or more", n)
+	}
+	if most := MostThreads(); n > most {
+		return badinput.Errorf("--threads: found %d, expected at most %d; type --threads 0 for one a core", n, most)
+	}
+	return nil
+}
 
 // Readers says for which other programs a run is written down while it goes on. It changes no result.
 type Readers struct {

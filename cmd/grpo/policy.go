@@ -117,11 +117,8 @@ func (f *policyFlags) ordered(open bench.Opener) bench.Opener {
 
 // check refuses what the flags of the machine cannot mean.
 func (f *policyFlags) check() error {
-	if f.threads < 0 {
-		return badinput.Errorf("--threads: found %d, expected 0 or more", f.threads)
-	}
-	if most := configs.MostThreads(); f.threads > most {
-		return badinput.Errorf("--threads: found %d, expected at most %d; type --threads 0 for one a core", f.threads, most)
+	if err := configs.CheckThreads(f.threads); err != nil {
+		return err
 	}
 	if err := device.Check(f.device); err != nil {
 		return badinput.Errorf("--device: %w", err)

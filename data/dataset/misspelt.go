@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/seed-7879b91d/grpo/internal/settings"
 )
 
 // Columns, and keys of a test, that a row may well be without: nobody would notice that one is misspelt. Without the others a
@@ -52,33 +54,9 @@ func nearOf(name string, known []string) string {
 		if len(want) > 8 {
 			most = 2
 		}
-		if letters+"ms" == want || letters+"mb" == want || slips(letters, want) <= most {
+		if letters+"ms" == want || letters+"mb" == want || settings.Slips(letters, want) <= most {
 			return k
 		}
 	}
 	return ""
-}
-
-// slips counts the letters that were left out, put in, replaced, or swapped with the next between two words.
-func slips(a, b string) int {
-	n := make([][]int, len(a)+1)
-	for i := range n {
-		n[i] = make([]int, len(b)+1)
-		for j := range n[i] {
-			if i == 0 || j == 0 {
-				n[i][j] = i + j
-				continue
-			}
-			n[i][j] = min(n[i-1][j], n[i][j-1]) + 1
-			cost := n[i-1][j-1]
-			if a[i-1] != b[j-1] {
-				cost++
-			}
-			n[i][j] = min(n[i][j], cost)
-			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
-				n[i][j] = min(n[i][j], n[i-2][j-2]+1)
-			}
-		}
-	}
-	return n[len(a)][len(b)]
 }

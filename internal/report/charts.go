@@ -275,8 +275,8 @@ func (r *run) time(a *axis) section {
 			r.line("other", "c7", seconds, func(s *step) float64 { return s.timing.other() }),
 		}},
 		plot{title: "Tokens per second", note: "while that phase ran", steep: true, series: []series{
-			r.line("sampled", "c1", number, func(s *step) float64 { return s.timing.TokensSec }),
-			r.line("trained", "c3", number, func(s *step) float64 { return s.timing.TrainSec }),
+			r.line("tokens/s sampled", "c1", number, func(s *step) float64 { return s.timing.TokensSec }),
+			r.line("tokens/s trained", "c3", number, func(s *step) float64 { return s.timing.TrainSec }),
 		}},
 	)
 	return s

@@ -88,36 +88,3 @@ func Unknown(key string, known []string) error {
 	}
 	return badinput.Errorf("unknown key %q; expected one of %q", key, known)
 }
-
-// Nearest is the known word that takes the fewest edits to reach, or "" if none is near: what takes more than one for three
-// letters is another word, and would lead astray.
-func Nearest(word string, known []string) string {
-	best, at := "", len(word)/3+1
-	for _, k := range known {
-		if d := distance(word, k); d < at {
-			best, at = k, d
-		}
-	}
-	return best
-}
-
-// distance counts the insertions, deletions and replacements between two words.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range a {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range b {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(cost, diagonal+1, row[j]+1)
-		}
-	}
-	return row[len(b)]
-}

@@ -35,7 +35,7 @@ INLINE void codes_tile(const reading *r, float *sums, const target *t, const int
 			}
 		}
 	}
-	write_sums(acc, 1, 1, 0, 0, r->last, sums, t);
+	write_sums(acc[0], 1, NV, 1, 0, 0, r->last, sums, t);
 }
 
 static void tile_codes_widened(const reading *r, float *sums, const target *t) { codes_tile(r, sums, t, CODES_WIDENED); }

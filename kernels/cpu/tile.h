@@ -1,12 +1,16 @@
 // The micro-kernel: a register tile of up to MR rows by NV vectors of columns, whose sums stay in registers over the
 // steps of the reduction. Whatever its height, each sum is the same chain of fused multiply-adds.
 
-enum { SUBTILES = PANEL / (NV * VL) };
+enum { SUBTILES = PANEL / (NV * VL), ALL_VECTORS = PANEL / VL };
 
-// The columns of vector v in subtile s: neighbours; or, in halves, odd vectors are of the panel's second half.
-INLINE int column_of(int s, int v, const int halves)
+// Subtiles come one after the other, and the first has the panel read from memory. A row of its own that decompresses has all columns
+// go together instead: it would wait for the memory in the first subtile, and for its own sums in the others.
+INLINE int vectors_of(const int mr, const int compressed) { return compressed && mr == 1 ? ALL_VECTORS : NV; }
+
+// The columns of vector v in subtile s of nv: neighbours; or, in halves, odd vectors are of the panel's second half.
+INLINE int column_of(int s, int v, const int nv, const int halves)
 {
-	return halves ? (s * (NV / 2) + v / 2) * VL + (v & 1) * (PANEL / 2) : (s * NV + v) * VL;
+	return halves ? (s * (nv / 2) + v / 2) * VL + (v & 1) * (PANEL / 2) : (s * nv + v) * VL;
 }
 
 // Where the columns of vector v lie among those of a step, which may be two pairs: in the order of decompress, four by four.
@@ -75,17 +79,17 @@ INLINE int step_bytes(const int b_form)
 enum { PREFETCH_STEPS = 64 };
 
 // Writes the sums of subtile s: to the output, or back to sums [mr][32] before the last depth.
-INLINE void write_sums(vf acc[MR][NV], const int mr, const int step, const int s, const int halves, const int last, float *sums,
-                       const target *t)
+INLINE void write_sums(const vf *acc, const int mr, const int nv, const int step, const int s, const int halves, const int last,
+                       float *sums, const target *t)
 {
 	UNROLL for (int i = 0; i < mr; i++)
-		UNROLL for (int v = 0; v < NV; v += step)
+		UNROLL for (int v = 0; v < nv; v += step)
 		{
-			int c = column_of(s, v, halves);
+			int c = column_of(s, v, nv, halves);
 			if (last)
-				store(t->out + i * t->stride + c, epilogue(acc[i][v], t, i, c));
+				store(t->out + i * t->stride + c, epilogue(acc[i * nv + v], t, i, c));
 			else
-				store(sums + i * PANEL + c, acc[i][v]);
+				store(sums + i * PANEL + c, acc[i * nv + v]);
 		}
 }
 
@@ -100,20 +104,21 @@ INLINE void tile(const int mr, const int a_form, const int b_form, const reading
 {
 	const int compressed = b_form == COMPRESSED_WIDENED || b_form == COMPRESSED_IN_PAIRS, pairs = b_form == WIDENED || b_form == IN_PAIRS;
 	// Of 16 columns there are half as many subtiles; where there is one, every other vector, of halves.
-	const int step = b_form == NARROW && SUBTILES == 1 ? 2 : 1, subtiles = b_form == NARROW && SUBTILES > 1 ? SUBTILES / 2 : SUBTILES;
+	const int step = b_form == NARROW && SUBTILES == 1 ? 2 : 1, nv = vectors_of(mr, compressed), whole = PANEL / (nv * VL);
+	const int subtiles = b_form == NARROW && whole > 1 ? whole / 2 : whole;
 	const int halves = compressed || step == 2;
 	const int64_t a_step = r->a_step, a_apart = a_form == SPREAD ? r->a_apart : 1;
 	const int64_t a_link = a_form == SPREAD ? 1 : mr;
 	const int64_t b_step = step_bytes(b_form), soon_step = r->soon_step;
 	const int steps = r->steps, last = r->last;
 	for (int s = 0; s < subtiles; s++) {
-		vf acc[MR][NV];
+		vf acc[MR * NV < ALL_VECTORS ? ALL_VECTORS : MR * NV];
 		UNROLL for (int i = 0; i < mr; i++)
-			UNROLL for (int v = 0; v < NV; v += step)
-				acc[i][v] = r->first ? splat(0) : load(sums + i * PANEL + column_of(s, v, halves));
+			UNROLL for (int v = 0; v < nv; v += step)
+				acc[i * nv + v] = r->first ? splat(0) : load(sums + i * PANEL + column_of(s, v, nv, halves));
 		if (last && t->accumulate && steps >= PREFETCH_STEPS)
 			UNROLL for (int i = 0; i < mr; i++)
-				UNROLL for (int v = 0; v < NV; v += step) __builtin_prefetch(t->out + i * t->stride + column_of(s, v, halves), 1);
+				UNROLL for (int v = 0; v < nv; v += step) __builtin_prefetch(t->out + i * t->stride + column_of(s, v, nv, halves), 1);
 		const float *ak = r->a;
 		const char *bk = r->b, *soon = r->soon;
 		const grpo_patch *next = r->patch;
@@ -121,48 +126,48 @@ INLINE void tile(const int mr, const int a_form, const int b_form, const reading
 		char *keep = r->keep;
 		TWO_STEPS
 		for (int k = 0; k < steps; k++, ak += a_step, bk += b_step, soon += soon_step) {
-			vi bv[2 * NV];
+			vi bv[2 * ALL_VECTORS];
 			prefetch_lines(soon, compressed ? 3 : pairs ? 2 : 1);
 			if (compressed) {
 				const grpo_patch *listed = next;
-				UNROLL for (int v = 0; v < NV; v += 2)
+				UNROLL for (int v = 0; v < nv; v += 2)
 				{
 					vi *four = bv + vector_of(v, 0);
-					int lane = column_of(s, v, halves);
+					int lane = column_of(s, v, nv, halves);
 					decompress(four, bk, lane, base);
 					if (__builtin_expect(listed->group == r->group + k, 0))
 						next = patch(four, listed, lane);
 					if (keep) {
 						store_pairs(keep, four, lane);
-						if (v + 2 == NV)
+						if (v + 2 == nv)
 							keep += GROUP / 2 * PAIR_BYTES;
 					}
 				}
 			} else {
-				UNROLL for (int v = 0; v < NV; v += step) bv[vector_of(v, 0)] = loadi(bk + 4 * column_of(s, v, halves));
+				UNROLL for (int v = 0; v < nv; v += step) bv[vector_of(v, 0)] = loadi(bk + 4 * column_of(s, v, nv, halves));
 			}
 			UNROLL for (int pair = 0; pair < 2; pair++)
 			{
 				if (pair && !compressed)
 					break;
 				UNROLL for (int i = 0; i < mr; i++)
-					UNROLL for (int v = 0; v < NV; v += step)
+					UNROLL for (int v = 0; v < nv; v += step)
 					{
 						vi w = bv[vector_of(v, pair)];
 						if (b_form == IN_PAIRS || b_form == COMPRESSED_IN_PAIRS)
-							acc[i][v] = add_pairs(acc[i][v], w, (vi)splat(ak[i * a_apart + pair * a_link]));
+							acc[i * nv + v] = add_pairs(acc[i * nv + v], w, (vi)splat(ak[i * a_apart + pair * a_link]));
 						else if (pairs || compressed)
-							acc[i][v] += widen_first(w) * ak[i * a_apart + 2 * pair * a_link];
+							acc[i * nv + v] += widen_first(w) * ak[i * a_apart + 2 * pair * a_link];
 						else
-							acc[i][v] += (vf)w * ak[i * a_apart];
+							acc[i * nv + v] += (vf)w * ak[i * a_apart];
 					}
 				if (b_form == WIDENED || b_form == COMPRESSED_WIDENED)
 					UNROLL for (int i = 0; i < mr; i++)
-						UNROLL for (int v = 0; v < NV; v += step)
-							acc[i][v] += widen_second(bv[vector_of(v, pair)]) * ak[i * a_apart + (2 * pair + 1) * a_link];
+						UNROLL for (int v = 0; v < nv; v += step)
+							acc[i * nv + v] += widen_second(bv[vector_of(v, pair)]) * ak[i * a_apart + (2 * pair + 1) * a_link];
 			}
 		}
-		write_sums(acc, mr, step, s, halves, last, sums, t);
+		write_sums(acc, mr, nv, step, s, halves, last, sums, t);
 	}
 }
 

@@ -90,8 +90,8 @@ INLINE void whole_tile(const int mr, const whole_reading *r, const int dot)
 	float *const sums = r->sums;
 	for (int s = 0; s < SUBTILES; s++) {
 		const int32_t *a = r->a;
-		const char *b = r->b + 4 * column_of(s, 0, 0), *soon = r->soon;
-		const float *a_scales = r->a_scales, *b_scales = r->b_scales + column_of(s, 0, 0);
+		const char *b = r->b + 4 * column_of(s, 0, NV, 0), *soon = r->soon;
+		const float *a_scales = r->a_scales, *b_scales = r->b_scales + column_of(s, 0, NV, 0);
 		int64_t phase = r->b_phase;
 		for (int64_t c = 0; c < chunks; c++, a_scales++) {
 			vi acc[MR][NV] = {{{0}}};
@@ -109,7 +109,7 @@ INLINE void whole_tile(const int mr, const whole_reading *r, const int dot)
 			UNROLL for (int i = 0; i < mr; i++)
 				UNROLL for (int v = 0; v < NV; v++)
 				{
-					float *sum = sums + i * PANEL + column_of(s, v, 0);
+					float *sum = sums + i * PANEL + column_of(s, v, NV, 0);
 					store(sum, add_chunk(load(sum), acc[i][v], a_scales[i * a_scales_apart], load(b_scales + VL * v)));
 				}
 			if (++phase == segment) {

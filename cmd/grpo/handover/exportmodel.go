@@ -92,10 +92,9 @@ func (f *exportFlags) check(args []string) error {
 		return badinput.Errorf("--type %s is of GGUF; type --format gguf --type %[1]s, or --type bf16", f.kind)
 	case f.kind != "" && !slices.Contains(types, f.kind):
 		return badinput.Errorf("--type: found %q, expected one of %q", f.kind, types)
-	case f.threads < 0:
-		return badinput.Errorf("--threads: found %d, expected 0 or more", f.threads)
-	case f.threads > configs.MostThreads():
-		return badinput.Errorf("--threads: found %d, expected at most %d; type --threads 0 for one a core", f.threads, configs.MostThreads())
+	}
+	if err := configs.CheckThreads(f.threads); err != nil {
+		return err
 	}
 	if err := (destination.Place{Flag: "--out", Path: f.out, Folder: true, Run: f.origin.recorded}).Check(); err != nil {
 		return err

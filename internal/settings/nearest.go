@@ -1,0 +1,37 @@
+package settings
+
+// Nearest is the known word that takes the fewest edits to reach, or "" if none is near: what takes more than one for three
+// letters is another word, and would lead astray.
+func Nearest(word string, known []string) string {
+	best, at := "", len(word)/3+1
+	for _, k := range known {
+		if d := Slips(word, k); d < at {
+			best, at = k, d
+		}
+	}
+	return best
+}
+
+// Slips counts the letters that were left out, put in, replaced, or swapped with the next between two words.
+func Slips(a, b string) int {
+	n := make([][]int, len(a)+1)
+	for i := range n {
+		n[i] = make([]int, len(b)+1)
+		for j := range n[i] {
+			if i == 0 || j == 0 {
+				n[i][j] = i + j
+				continue
+			}
+			n[i][j] = min(n[i-1][j], n[i][j-1]) + 1
+			cost := n[i-1][j-1]
+			if a[i-1] != b[j-1] {
+				cost++
+			}
+			n[i][j] = min(n[i][j], cost)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				n[i][j] = min(n[i][j], n[i-2][j-2]+1)
+			}
+		}
+	}
+	return n[len(a)][len(b)]
+}
