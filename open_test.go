@@ -17,6 +17,7 @@ import (
 )
 
 func TestAModelIsTrainedAsAWholeAndResumed(t *testing.T) {
+	racing.Again(t)
 	whole, parts := t.TempDir(), t.TempDir()
 	words := []string{"train=full", "learning_rate=1e-5", "eval_every=-1"}
 	run(t, open(t, nil, append(words, "run_dir="+whole)...))
@@ -90,6 +91,7 @@ func TestARunOutlivesItsData(t *testing.T) {
 }
 
 func TestBlockedCompletionsAreCounted(t *testing.T) {
+	racing.Again(t)
 	list := filepath.Join(t.TempDir(), "blocked.txt")
 	require.NoError(t, os.WriteFile(list, []byte("def \n"), 0o644))
 	q := &listener{}

@@ -82,6 +82,7 @@ func TestAChangedRecordIsNoticed(t *testing.T) {
 
 // A run whose settings changed on its way is replayed with those that were in force at each step.
 func TestStepsAreReplayedWithTheirOwnSettings(t *testing.T) {
+	racing.Again(t)
 	dir := t.TempDir()
 	for _, words := range [][]string{{"max_steps=2"}, {"max_steps=4", "reduction=token_mean", "allow_change=reduction", "adam_beta1=0.5"}} {
 		tr, _ := setup{dir: dir, words: append(words, "eval_every=-1", "keep_best=0")}.open(t)
@@ -136,6 +137,7 @@ func TestARunOfBeforePrefixesWereShared(t *testing.T) {
 // A run in the order of tiles goes on in it and is replayed in it on any machine, without being told, and after the backend
 // has computed something else in between.
 func TestARunInTilesStaysInTiles(t *testing.T) {
+	racing.Again(t)
 	words := []string{"precision=bf16", "order=tiles", "max_steps=4", "eval_every=-1"}
 	whole := setup{dir: t.TempDir(), words: words}
 	tr, _ := whole.open(t)

@@ -39,6 +39,7 @@ func unpacked(t *testing.T, dir string) (text string, steps []int) {
 
 // However completions are recorded, the run is the same; compressed, they are the same lines, in less.
 func TestRecordsOfEachForm(t *testing.T) {
+	racing.Again(t)
 	at := func(words ...string) (dir string, left map[string]string) {
 		s := setup{dir: filepath.Join(t.TempDir(), "run"), words: append(words, "max_steps=6", "eval_every=-1", "keep_best=0", "keep_last=0")}
 		tr, _ := s.open(t)

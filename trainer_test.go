@@ -56,6 +56,7 @@ func TestRunsAreEqualToTheByte(t *testing.T) {
 
 // Where numbers are rounded, runs are equal likewise, the ratio is 1 at the start of every step; and they are other runs.
 func TestRoundedRunsAreEqualToTheByte(t *testing.T) {
+	racing.Again(t)
 	run := func(threads int, precision string) map[string]string {
 		// deterministic, or the run would go on where the two differ
 		s := setup{threads: threads, dir: t.TempDir(), words: []string{"max_steps=5", "deterministic=true", "precision=" + precision}}

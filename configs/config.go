@@ -25,9 +25,9 @@ type Config struct {
 	LoRATargets []string `json:"lora_targets" enum:"q_proj k_proj v_proj o_proj gate_proj up_proj down_proj"`
 	// What numbers are rounded to before they are multiplied with a bf16 weight of the model, in sampling and training alike: f32, not at
 	// all; bf16, which is twice as fast where the processor has instructions for it, and what tensor cores of a card multiply; int16, where a
-	// weight has four bits and its rows are whole blocks of 64, to whole numbers of 15 bits, which a processor multiplies faster, and
-	// otherwise as f32; auto, bf16 on a card and f32 on the processor. Sums are f32 in any case, and the sampler and the trainer agree to the bit. On a card bf16 is also
-	// what gradients find of the forward pass, in half the memory; scores do not see that.
+	// weight has four bits and its rows are whole blocks of 64, to whole numbers of 15 bits, which a processor multiplies faster,
+	// and otherwise as f32; auto, bf16 on a card and f32 on the processor. Sums are f32 in any case, and the sampler and the trainer
+	// agree to the bit. On a card bf16 is also what gradients find of the forward pass, in half the memory; scores do not see that.
 	Precision string `json:"precision" enum:"auto f32 bf16 int16"`
 	// In which order the sums of products are taken, in sampling and training alike: serial, one by one; tiles, as the tile
 	// unit of a processor takes them; auto, when a run begins, tiles where there is such a unit and serial elsewhere. Every

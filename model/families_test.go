@@ -12,6 +12,7 @@ import (
 
 	"github.com/seed-7879b91d/grpo/internal/backendtest"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/racing"
 	"github.com/seed-7879b91d/grpo/kernels/cpu"
 )
 
@@ -22,6 +23,7 @@ var families = goldenCases[2:]
 // Scores are the same bits alone, packed and sharing, and those that the trainer has; gradients are the same bits whatever is
 // kept, and the same but for the order of their sums where prefixes are shared.
 func TestOtherFamiliesHoldTheLaws(t *testing.T) {
+	racing.Alone(t)
 	for _, o := range []Options{{}, {Precision: BF16, Cache: BF16}} {
 		b := backendtest.CPU(t, cpu.Options{Threads: 2})
 		for _, name := range families {

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-7879b91d/grpo/internal/backendtest"
+	"github.com/seed-7879b91d/grpo/internal/racing"
 	"github.com/seed-7879b91d/grpo/kernels"
 	"github.com/seed-7879b91d/grpo/kernels/cpu"
 	"github.com/seed-7879b91d/grpo/optim"
@@ -59,6 +60,7 @@ func accumulated(t *testing.T, b kernels.Backend, r Recompute, datums []Datum, o
 }
 
 func TestACustomLossEqualsTheKernels(t *testing.T) {
+	racing.Alone(t)
 	var train goldenTrain
 	readJSON(t, &train, "qwen3-tied", "train.json")
 	backendtest.OnAll(t, func(t *testing.T, b kernels.Backend) {

@@ -7,12 +7,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-7879b91d/grpo/internal/backendtest"
+	"github.com/seed-7879b91d/grpo/internal/racing"
 	"github.com/seed-7879b91d/grpo/kernels/cpu"
 )
 
 // Rounding what meets the weights, or keys and values, moves log-probabilities, but no further than eight bits of each
 // number may; and it takes place, forward and backward.
 func TestRoundingMovesScoresALittle(t *testing.T) {
+	racing.Alone(t)
 	for _, name := range goldenCases {
 		for how, o := range roundings {
 			t.Run(name+" "+how, func(t *testing.T) { testRounding(t, name, o) })

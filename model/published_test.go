@@ -6,11 +6,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-7879b91d/grpo/internal/backendtest"
+	"github.com/seed-7879b91d/grpo/internal/racing"
 	"github.com/seed-7879b91d/grpo/kernels"
 )
 
 // A change of the masters that nobody published is found, and named.
 func TestAnUnpublishedAdapterIsFound(t *testing.T) {
+	racing.Alone(t)
 	backendtest.OnAll(t, func(t *testing.T, b kernels.Backend) {
 		for _, name := range goldenCases {
 			p := openGolden(t, b, name, "adapter", Options{})

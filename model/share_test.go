@@ -78,6 +78,7 @@ func (b *Batch) tokensOf(t *testing.T, row int32) []int32 {
 // Each token that a datum learns from is in the batches once, with the row that read what the datum read; no batch takes
 // more than it may; nothing is there twice in one.
 func TestATrieHasEverySequence(t *testing.T) {
+	racing.Alone(t)
 	all, alone := 0, 0
 	for seed := range uint64(200) {
 		random := rand.New(rand.NewPCG(seed, 1))
@@ -173,6 +174,7 @@ func sharedGradients(t *testing.T, p *Policy, b kernels.Backend, datums []Datum,
 // A loss adds up to the same, and its gradients are the same but for rounding, whatever it is, whatever is trained, and
 // whatever is computed again.
 func TestSharedPrefixesHaveTheGradientsOfTheirSequences(t *testing.T) {
+	racing.Alone(t)
 	objectives := []Objective{{Custom: ownSequenceRatio, Reduction: SequenceMean}, {Custom: ownCrossEntropy, Reduction: Sum}}
 	for _, name := range []string{"importance_sampling", "ppo", "cispo", "cross_entropy"} {
 		loss, err := kernels.ParseLoss(name)
@@ -196,7 +198,7 @@ func TestSharedPrefixesHaveTheGradientsOfTheirSequences(t *testing.T) {
 					defer b.Close()
 					o.Recompute = recompute
 					some := objectives
-					if o.Precision != F32 || o.Cache != F32 || racing.Detected {
+					if o.Precision != F32 || o.Cache != F32 {
 						some = objectives[:4]
 					}
 					for i, objective := range some {
@@ -240,6 +242,7 @@ func openFor(t *testing.T, b kernels.Backend, full bool, o Options) *Policy {
 
 // Scores are the same bits, whatever they share and on every backend; so are a custom loss's log-probabilities.
 func TestSharedPrefixesHaveTheScoresOfTheirSequences(t *testing.T) {
+	racing.Alone(t)
 	inEveryPrecision(t, func(t *testing.T, b kernels.Backend, o Options) {
 		random := rand.New(rand.NewPCG(9, 9))
 		for _, rows := range []int{40, 150, 1000} {

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-7879b91d/grpo/internal/backendtest"
+	"github.com/seed-7879b91d/grpo/internal/racing"
 	"github.com/seed-7879b91d/grpo/internal/tensorfile"
 	"github.com/seed-7879b91d/grpo/kernels"
 	"github.com/seed-7879b91d/grpo/kernels/cpu"
@@ -51,6 +52,7 @@ func distance(got, want []float32) float64 {
 }
 
 func TestGradientsMatchTheFloat64Reference(t *testing.T) {
+	racing.Alone(t)
 	backendtest.OnAll(t, func(t *testing.T, b kernels.Backend) {
 		for _, name := range goldenOn(b) {
 			for _, recompute := range []Recompute{RecomputeCheap, RecomputeBlocks} {
@@ -82,6 +84,7 @@ func TestGradientsMatchTheFloat64Reference(t *testing.T) {
 
 // A whole training: the losses and norms of every step, and where the adapter ends.
 func TestTrainingMatchesTheFloat64Reference(t *testing.T) {
+	racing.Alone(t)
 	backendtest.OnAll(t, func(t *testing.T, b kernels.Backend) {
 		for _, name := range goldenOn(b) {
 			var train goldenTrain

@@ -7,10 +7,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-7879b91d/grpo/data"
+	"github.com/seed-7879b91d/grpo/internal/racing"
 )
 
 // What goes wrong in a reward file is said with its line, and with what to do.
 func TestFaultsOfARewardFileAreSaid(t *testing.T) {
+	racing.Again(t)
 	t.Parallel()
 	localPool(t).Close() // or skip
 	file := filepath.Join(t.TempDir(), "reward.py")

@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed-7879b91d/grpo/data"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/racing"
 	"github.com/seed-7879b91d/grpo/reward/sandbox"
 )
 
@@ -113,6 +114,7 @@ var returnedByNumpy = map[string]answer{
 // TestNumpy runs with an interpreter that has numpy, where there is one. Programs whose answer is what matters find it
 // imported, the others import it in their own process.
 func TestNumpy(t *testing.T) {
+	racing.Again(t)
 	t.Parallel()
 	python := pythonWithNumpy(t)
 	open := func(preload string) *Judge {

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-7879b91d/grpo/internal/backendtest"
+	"github.com/seed-7879b91d/grpo/internal/racing"
 	"github.com/seed-7879b91d/grpo/kernels"
 	"github.com/seed-7879b91d/grpo/kernels/cpu"
 	"github.com/seed-7879b91d/grpo/kernels/kerneltest"
@@ -22,6 +23,7 @@ import (
 var families = []string{"llama-rope-scaled", "qwen2-bias", "gemma2-softcap", "mistral-yarn"}
 
 func TestGreedyMatchesTheFloat64Reference(t *testing.T) {
+	racing.Alone(t)
 	backendtest.OnAll(t, func(t *testing.T, b kernels.Backend) {
 		names := []string{"qwen3-tied", "qwen3-untied-sharded"}
 		if b.Order() != kerneltest.NewReference().Order() { // which is slow

@@ -36,6 +36,7 @@ func evaluate(t *testing.T, args ...string) (r outcome.Report, lines []outcome.L
 
 // What the report says follows from the lines, and the lines from the seed.
 func TestEval(t *testing.T) {
+	racing.Again(t)
 	needsCells(t)
 	args := []string{"--problems", "12", "--samples", "3", "--k", "2", "--seed", "5"}
 	r, lines, text := evaluate(t, args...)

@@ -132,8 +132,8 @@ var smallValues = map[string]string{
 	"Seconds per step/sampling":             "0.25 0.5 0.5",
 	"Seconds per step/waiting for scores":   "0.5 0.375 0.5",
 	"Seconds per step/training":             "0 0.625 1",
-	"Tokens per second/tokens/s sampled":             "5,744 3,000 2,760",
-	"Tokens per second/tokens/s trained":             "– 2,400 1,180", // nothing was trained in the first step
+	"Tokens per second/tokens/s sampled":    "5,744 3,000 2,760",
+	"Tokens per second/tokens/s trained":    "– 2,400 1,180", // nothing was trained in the first step
 }
 
 func TestChartsHoldTheNumbersOfTheFiles(t *testing.T) {

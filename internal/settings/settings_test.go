@@ -38,7 +38,8 @@ func TestSlips(t *testing.T) {
 	for _, c := range []struct {
 		a, b string
 		want int
-	}{{"", "", 0}, {"abc", "abc", 0}, {"abc", "", 3}, {"kitten", "sitting", 3}, {"ab", "ba", 1}, {"lraening", "learning", 2}, {"ca", "abc", 3}} {
+	}{{"", "", 0}, {"abc", "abc", 0}, {"abc", "", 3}, {"kitten", "sitting", 3}, {"ab", "ba", 1}, {"lraening", "learning", 2},
+		{"ca", "abc", 3}} {
 		require.Equal(t, c.want, Slips(c.a, c.b), "%q %q", c.a, c.b)
 		require.Equal(t, c.want, Slips(c.b, c.a), "%q %q", c.b, c.a)
 	}

@@ -9,11 +9,13 @@ import (
 
 	"github.com/seed-7879b91d/grpo/configs"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/racing"
 )
 
 // Of a policy that a step left without numbers nothing is saved, and it is not evaluated: the checkpoint of before stands, and the
 // error says what to type.
 func TestAPolicyThatIsLostIsNotSaved(t *testing.T) {
+	racing.Alone(t)
 	for _, c := range []struct {
 		method, rate string
 		words        []string
