@@ -18,7 +18,6 @@ import (
 	"github.com/seed-7879b91d/grpo/data/chat"
 	"github.com/seed-7879b91d/grpo/internal/episode"
 	"github.com/seed-7879b91d/grpo/internal/openenv/openenvtest"
-	"github.com/seed-7879b91d/grpo/internal/racing"
 	"github.com/seed-7879b91d/grpo/internal/rollouts"
 	"github.com/seed-7879b91d/grpo/reward"
 	"github.com/seed-7879b91d/grpo/reward/sandbox"
@@ -59,7 +58,6 @@ func TestRunsOfConversationsAreEqualToTheByte(t *testing.T) {
 // A run of conversations that is interrupted ends as one that never was, also where those of the next step are drawn already, and where
 // tools answer; and its steps can be taken again.
 func TestInterruptedConversations(t *testing.T) {
-	racing.Again(t)
 	ahead := inTurns(t, "", "pipeline=full")
 	answered := setup{options: []Option{WithEnvironment(guesses{})}, words: []string{"env=own", "max_turns=5", "max_conversation_tokens=100",
 		"max_steps=3", "eval_every=2", "prompts_per_step=1"}}

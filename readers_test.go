@@ -8,14 +8,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/seed-7879b91d/grpo/internal/racing"
 	"github.com/seed-7879b91d/grpo/internal/readers"
 )
 
 // A run that is written down for other readers, and interrupted meanwhile, comes to what it comes to without; and what they read is
 // what its directory says.
 func TestOtherReadersChangeNoResult(t *testing.T) {
-	racing.Again(t)
 	plain := setup{dir: t.TempDir(), words: []string{"max_steps=3", "eval_every=2"}}
 	tr, _ := plain.open(t)
 	require.NoError(t, tr.Run(t.Context()))

@@ -9,7 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-7879b91d/grpo/internal/provenance"
-	"github.com/seed-7879b91d/grpo/internal/racing"
 	"github.com/seed-7879b91d/grpo/internal/rollouts"
 	"github.com/seed-7879b91d/grpo/internal/rundir"
 	"github.com/seed-7879b91d/grpo/reward"
@@ -27,7 +26,6 @@ var kinds = map[string][]string{
 // A run that is interrupted at the beginning of any phase and resumed ends as one that never was. Here at
 // some phases, with GRPO_KILLS=20 at each.
 func TestResumedRunsAreEqualToTheByte(t *testing.T) {
-	racing.Again(t)
 	const again = 5
 	for name, words := range kinds {
 		t.Run(name, func(t *testing.T) {

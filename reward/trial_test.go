@@ -11,13 +11,11 @@ import (
 
 	"github.com/seed-7879b91d/grpo/data"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
-	"github.com/seed-7879b91d/grpo/internal/racing"
 	"github.com/seed-7879b91d/grpo/reward/sandbox"
 )
 
 // A reward file that cannot work is refused by name, with what Python says, before anything is scored.
 func TestARewardFileIsTried(t *testing.T) {
-	racing.Again(t)
 	t.Parallel()
 	localPool(t).Close() // or skip
 	file := filepath.Join(t.TempDir(), "reward.py")

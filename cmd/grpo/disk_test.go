@@ -33,7 +33,6 @@ func ownMounts(t *testing.T) (flags string) {
 // A run that has no room ends in one line and goes on where there is some: where the file system is larger, or what
 // has filled it is gone.
 func TestFullDisks(t *testing.T) {
-	racing.Again(t)
 	mounts := ownMounts(t)
 	o := newOracle(t)
 	exe, err := os.Executable()
@@ -50,14 +49,14 @@ func TestFullDisks(t *testing.T) {
 		code       int
 		says, mend string
 	}
-	for _, c := range []disk{
+	for _, c := range racing.First([]disk{
 		{"no room for a checkpoint", "size=4500k", exitFailed, "checkpoint run/checkpoints/step_000004: ", larger},
 		{"no room for metrics", "size=12k", exitFailed, "metrics.jsonl", larger},
 		{"no room for completions", "size=20k", exitFailed, "rollouts.jsonl", larger},
 		{"no room at all", "size=4k", exitBadInput, "run_dir: ", larger},
 		{"not to be written to", "ro", exitBadInput, "run_dir: ", larger},
 		{"filled by somebody else", "size=24500k", exitFailed, "checkpoint run/checkpoints/step_000004: ", "rm run/.others"},
-	} {
+	}...) {
 		t.Run(c.name, func(t *testing.T) {
 			folder := t.TempDir()
 			require.NoError(t, os.Mkdir(filepath.Join(folder, "run"), 0o755))

@@ -11,7 +11,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/seed-7879b91d/grpo/internal/racing"
 	"github.com/seed-7879b91d/grpo/internal/tiny"
 )
 
@@ -58,7 +57,6 @@ func TestFullOutputs(t *testing.T) {
 
 // Whoever reads what a run prints may go away: it trains and saves to the end, and says that something is missing.
 func TestNobodyReadsTheOutput(t *testing.T) {
-	racing.Again(t)
 	o := newOracle(t)
 	exe, err := os.Executable()
 	require.NoError(t, err)

@@ -8,9 +8,12 @@ import (
 	"github.com/dlclark/regexp2"
 )
 
-// patternTrials are how long a pattern may take over each of the trial texts; those in use take a thousandth of the first. Who is
-// late once is tried again: the machine may have been busy with others.
-var patternTrials = []time.Duration{200 * time.Millisecond, 2 * time.Second}
+// patternTrial is how long a pattern may take over each of the trial texts; those in use take a thousandth of it. A pattern is late
+// when it is so patternTries times in a row: the machine may have been busy with others.
+const (
+	patternTrial = 200 * time.Millisecond
+	patternTries = 5
+)
 
 // tryPattern refuses a regular expression that takes for ever over some texts: (a+)+b tries all ways to part a row of
 // a's. The trial texts are rows of each character that the pattern names, of one of each kind, and of the row with
@@ -20,6 +23,7 @@ func tryPattern(pattern string) error {
 	if err != nil {
 		return err
 	}
+	re.MatchTimeout = patternTrial
 	tried := map[rune]bool{}
 	for _, r := range pattern + "a1 \n!日\u0301" {
 		if tried[r] || len(tried) == 64 {
@@ -36,10 +40,9 @@ func tryPattern(pattern string) error {
 	return nil
 }
 
-// endsInTime tells whether all matches in a text are found within one of the trials.
+// endsInTime tells whether all matches in a text are found within one of the tries.
 func endsInTime(re *regexp2.Regexp, text string) bool {
-	for _, trial := range patternTrials {
-		re.MatchTimeout = trial
+	for range patternTries {
 		m, err := re.FindStringMatch(text)
 		for m != nil && err == nil {
 			m, err = re.FindNextMatch(m)
