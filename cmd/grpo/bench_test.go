@@ -19,6 +19,7 @@ func lastLine(t *testing.T, out string, v any) {
 }
 
 func TestBenchStep(t *testing.T) {
+	racing.Again(t)
 	needsCells(t)
 	out, errs, code := shell(t, "", "bench", "step", "--steps", "1", "--rounds", "1", "--share", "0",
 		"prompts_per_step=2", "completions_per_prompt=4")

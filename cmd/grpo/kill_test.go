@@ -15,11 +15,14 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7879b91d/grpo/internal/racing"
 )
 
 // A run ends with the same bits whatever becomes of the processes that do its work, and however many
 // threads they have. GRPO_KILLS=20 kills it more than a few times.
 func TestRunsEndAlike(t *testing.T) {
+	racing.Again(t)
 	if runtime.GOOS != "linux" {
 		t.Skip("processes are looked for in /proc")
 	}
