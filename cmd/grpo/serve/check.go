@@ -68,7 +68,11 @@ func (f *flags) check() (served serving.Options, local bool, err error) {
 			return served, local, err
 		}
 	}
-	if f.run != "" {
+	if len(f.runs) > 1 {
+		return served, local, badinput.Errorf("--run: found %d, expected one; serve several as adapters: --model DIR "+
+			"--adapter NAME=RUN/checkpoints/step_N/adapter for each", len(f.runs))
+	}
+	if len(f.runs) > 0 {
 		if err := f.openRun(); err != nil {
 			return served, local, fmt.Errorf("--run: %w", err)
 		}

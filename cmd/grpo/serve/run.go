@@ -33,7 +33,7 @@ var betweenLooks = 2 * time.Second
 
 // openRun finds the last checkpoint of the run, and takes its way of speaking.
 func (f *flags) openRun() error {
-	named, err := serving.ParseNamedDir(f.run)
+	named, err := serving.ParseNamedDir(f.runs[0])
 	if err != nil {
 		return err
 	}

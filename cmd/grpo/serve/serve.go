@@ -40,7 +40,7 @@ type Machine func(run *configs.Config) (kernels.Backend, model.Options, error)
 // flags are what the verb understands.
 type flags struct {
 	models, adapters []string
-	run              string    // NAME=DIR
+	runs             []string  // NAME=DIR, one at the most
 	recorded         *recorded // what that is; nil: none
 	store            string
 	sessions         string           // configuration that sessions begin with
@@ -111,7 +111,7 @@ func (f *flags) register(cmd *cobra.Command) {
 		"PEFT adapter to serve, `NAME=DIR`; NAME@MODEL=DIR where there are several models")
 	fl.StringVar(&f.loadable, "adapters", "", "`directory` below which requests may load adapters from (POST /v1/load_lora_adapter)")
 	fl.IntVar(&f.sampling.Adapters, "max-adapters", serving.UsualAdapters, "adapters of a model at a time")
-	fl.StringVar(&f.run, "run", "",
+	fl.StringArrayVar(&f.runs, "run", nil,
 		"run to serve, `NAME=DIR` or DIR: its model, and its policy, which is NAME or goes by the directory's name")
 	fl.StringVar(&f.store, "store", "", "`directory` of what Tinker's clients train: with it they are served, below /api/v1")
 	fl.Int64Var(&f.storeBytes, "store-bytes", 0, "`bytes` that the store may have; 0: as many as its disk has, but for the last GB")
@@ -239,6 +239,7 @@ func (f *flags) open(host *serving.Host, stderr io.Writer) (g *gate.Gate, tuitio
 		Changed: func(loaded int) { g.Metrics.Adapters(loaded) },
 		Refused: func(r *http.Request, err error) { f.refused(log.With("id", r.Header.Get("X-Request-Id")), err) },
 	}).Register(mux)
+	f.page.Known = func(ctx context.Context) bool { return gate.KeyName(ctx) != "" }
 	welcome := page.New(f.page)
 	for _, path := range page.Paths() {
 		mux.Handle(path, welcome)

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"net/http"
 	"os"
+	"path"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -122,17 +123,17 @@ func (s *Server) load(w http.ResponseWriter, r *http.Request) error {
 }
 
 // find is the directory of an adapter that a client names: below that of the server, and reached without leaving it.
-func (s *Server) find(path string) (string, error) {
+func (s *Server) find(given string) (string, error) {
 	if s.Dir == "" {
 		return "", refusal.Errorf(http.StatusForbidden,
 			"no adapters are loaded here; start the server with --adapters DIR, which has them below it")
 	}
 	outside := &refusal.Error{Status: http.StatusForbidden, Param: "lora_path", Message: fmt.Sprintf(
 		"lora_path: found %q, expected the directory of an adapter below the one that --adapters names, by its path from there",
-		refusal.Short(path, 200))}
-	local := path
-	if filepath.IsAbs(path) {
-		rel, err := filepath.Rel(s.Dir, filepath.Clean(path))
+		refusal.Short(given, 200))}
+	local := given
+	if filepath.IsAbs(given) {
+		rel, err := filepath.Rel(s.Dir, filepath.Clean(given))
 		if err != nil {
 			return "", outside
 		}
@@ -151,7 +152,7 @@ func (s *Server) find(path string) (string, error) {
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			return "", &refusal.Error{Status: http.StatusNotFound, Param: "lora_path",
-				Message: fmt.Sprintf("lora_path: there is no %s in %q", name, refusal.Short(path, 200))}
+				Message: fmt.Sprintf("lora_path: there is no %s in %q%s", name, refusal.Short(given, 200), nearby(root, local))}
 		case err != nil || !info.Mode().IsRegular():
 			return "", outside
 		}
@@ -159,10 +160,23 @@ func (s *Server) find(path string) (string, error) {
 	return filepath.Join(s.Dir, local), nil
 }
 
+// nearby tells the way to the last adapter of a run, or that of a checkpoint, where those are what a client named.
+func nearby(root *os.Root, local string) string {
+	for _, pattern := range []string{"adapter", "checkpoints/step_*/adapter"} {
+		if found, err := fs.Glob(root.FS(), path.Join(filepath.ToSlash(local), pattern)); err == nil && len(found) > 0 {
+			return fmt.Sprintf("; there is one in %q", refusal.Short(found[len(found)-1], 200))
+		}
+	}
+	return ""
+}
+
 func (s *Server) unload(w http.ResponseWriter, r *http.Request) error {
 	var a asked
 	if _, err := body.Read(r, &a); err != nil {
 		return err
+	}
+	if a.Name == "" {
+		return refusal.Field("lora_name", "missing, expected the name of an adapter that a request had loaded")
 	}
 	if err := s.drop("lora_name", a.Name); err != nil {
 		return err

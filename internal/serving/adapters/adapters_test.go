@@ -144,6 +144,8 @@ func TestWhatCannotBeLoaded(t *testing.T) {
 	require.NoError(t, os.Mkdir(filepath.Join(s.dir, "half"), 0o700))
 	require.NoError(t, os.Symlink(filepath.Join(outside, "other", "adapter_config.json"), filepath.Join(s.dir, "half", "adapter_config.json")))
 	require.NoError(t, os.Symlink("one", filepath.Join(s.dir, "inside")))
+	checkpoint := filepath.Join(s.dir, "run", "checkpoints", "step_000009", "adapter")
+	require.NoError(t, os.CopyFS(checkpoint, os.DirFS(filepath.Join(s.dir, "one"))))
 	for fields, want := range map[string]string{
 		`{"lora_name":"a","lora_path":"../other"}`:                                       "403 ",
 		`{"lora_name":"a","lora_path":"one/../../` + filepath.Base(outside) + `/other"}`: "403 ",
@@ -152,6 +154,7 @@ func TestWhatCannotBeLoaded(t *testing.T) {
 		`{"lora_name":"a","lora_path":"half"}`:                                           "403 ",
 		`{"lora_name":"a","lora_path":"one\u0000"}`:                                      "403 ",
 		`{"lora_name":"a","lora_path":"deep"}`:                                           "404 ",
+		`{"lora_name":"a","lora_path":"run"}`:                                            `in \"run/checkpoints/step_000009/adapter\"`,
 		`{"lora_name":"../a","lora_path":"one"}`:                                         "400 ",
 		`{"lora_name":"a b","lora_path":"one"}`:                                          "400 ",
 		`{"lora_name":"tiny","lora_path":"one"}`:                                         "400 ",
@@ -168,6 +171,7 @@ func TestWhatCannotBeLoaded(t *testing.T) {
 	require.Contains(t, s.load(`{"lora_name":"tiny","lora_path":"one","load_inplace":true}`),
 		`400 {"error":{"message":"lora_name: \"tiny\": something else of this name is served; send another lora_name"`)
 	require.Contains(t, s.call("POST", "/v1/unload_lora_adapter", `{"lora_name":"tiny"}`), "403 ")
+	require.Contains(t, s.call("POST", "/v1/unload_lora_adapter", `{}`), `400 {"error":{"message":"lora_name: missing`)
 	require.Contains(t, s.call("DELETE", "/v1/models/zz", ""), "404 ")
 
 	none := serve(t, "")

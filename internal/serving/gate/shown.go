@@ -33,8 +33,14 @@ func (g *Gate) who(r *http.Request) (of key, err error) {
 		return of, nil
 	}
 	if _, public, _ := g.Own(r.URL.Path); public {
+		of, _ = g.shown(r) // it may do more
 		return of, nil
 	}
+	return g.shown(r)
+}
+
+// shown is the key behind one of the headers that clients show it in.
+func (g *Gate) shown(r *http.Request) (of key, err error) {
 	scheme, shown, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	if !strings.EqualFold(scheme, "Bearer") {
 		shown = r.Header.Get("X-Api-Key")

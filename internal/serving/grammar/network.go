@@ -170,7 +170,7 @@ func (b *builder) finish(start int32) error {
 	}
 	switch h := b.nodes[start].height; {
 	case h < 0:
-		return badinput.Errorf("nothing fits: limits contradict each other, or a value must contain itself")
+		return badinput.Errorf("nothing fits: limits contradict each other, or want numbers of too many digits, or a value must contain itself")
 	case h > mostHeight:
 		return badinput.Errorf("every document nests %d deep, expected at most %d", h, mostHeight)
 	}

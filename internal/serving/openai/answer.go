@@ -18,6 +18,7 @@ type job struct {
 	policy   *Policy
 	requests []sampler.Request // one for each prompt
 	n        int               // completions of each
+	none     bool              // nothing is asked of them but their prompts
 	stream   bool
 	usage    bool // a stream ends with what was used
 	open     func(index int) *choice
@@ -60,7 +61,9 @@ func (j *job) used(choices []*choice, all []*ended) (u usage) {
 		cached := 0
 		for k := i * j.n; k < (i+1)*j.n; k++ {
 			cached = max(cached, all[k].Cached)
-			u.Completion += choices[k].tokens
+			if !j.none {
+				u.Completion += choices[k].tokens
+			}
 			u.Kinds.Reasoning += choices[k].thoughts
 		}
 		u.Cache.Cached += cached

@@ -61,7 +61,7 @@ func (s *Server) drawing(f *fields, p *Policy) (d drawing, err error) {
 		Usage       bool `json:"include_usage"`
 		Obfuscation bool `json:"include_obfuscation"`
 	}
-	if value(f, "stream_options", &o, `an object such as {"include_usage": true}`) && !d.stream {
+	if exact(f, "stream_options", &o, `an object such as {"include_usage": true}`) && !d.stream {
 		f.wrong("stream_options", "it is of a stream; send \"stream\": true")
 	}
 	d.usage = o.Usage
@@ -110,8 +110,10 @@ func (f *fields) stops() (stops []string) {
 		if string(raw) != `""` { // none, as some clients say it
 			err = add(0, raw)
 		}
-	} else {
+	} else if raw[0] == '[' {
 		err = each(raw, mostStops, add)
+	} else {
+		err = refusal.Errorf(http.StatusBadRequest, "found %s, expected a text or a list of texts", brief(raw))
 	}
 	if err != nil {
 		f.wrong("stop", "%v", err)

@@ -52,7 +52,7 @@ func TestManyTokens(t *testing.T) {
 	require.Contains(t, text, "values, expected at most")
 	status, text = post(t, h, "/v1/completions", `{"model":"tiny","prompt":[5,null]}`)
 	require.Equal(t, 400, status)
-	require.Contains(t, text, "found 5, expected a text or token ids")
+	require.Contains(t, text, "found 5, expected all of them")
 	r := httptest.NewRequest("POST", "/v1/completions", strings.NewReader("{}"))
 	r.Header.Set("Content-Encoding", "gzip")
 	w := httptest.NewRecorder()

@@ -2,6 +2,7 @@ package openai
 
 import (
 	"encoding/json"
+	"fmt"
 
 	"github.com/seed-7879b91d/grpo/data/chat"
 	"github.com/seed-7879b91d/grpo/data/chat/calls"
@@ -80,8 +81,9 @@ func (f *fields) ids() (show bool) {
 // kwargs are variables of the template.
 func (f *fields) kwargs() json.RawMessage {
 	kwargs, _ := f.take("chat_template_kwargs")
-	if thinking, ok := f.take("enable_thinking"); ok && kwargs == nil {
-		kwargs = []byte(`{"enable_thinking":` + string(thinking) + `}`)
+	thinking := false
+	if value(f, "enable_thinking", &thinking, "true or false") && kwargs == nil {
+		kwargs = fmt.Appendf(nil, `{"enable_thinking":%t}`, thinking)
 	}
 	return kwargs
 }

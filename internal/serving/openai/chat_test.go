@@ -186,7 +186,7 @@ func TestMistakes(t *testing.T) {
 		with(`"logprobs":true,"top_logprobs":21`):              "top_logprobs: found 21, expected 0 to 20",
 		with(`"stop":["` + strings.Repeat("a", 2000) + `"]`):   "expected a text of 1 to 1024 bytes",
 		with(`"stop":[` + strings.Repeat(`"a",`, 16) + `"a"]`): "stop: found more than 16",
-		with(`"stop":7`):                                       "stop: found 7, expected a list",
+		with(`"stop":7`):                                       "stop: found 7, expected a text or a list of texts",
 		with(`"max_tokens":0`):                                 "max_tokens: found 0, expected 1 or more",
 		with(`"max_tokens":1000`):                              "send less, or fewer max_tokens",
 		with(`"seed":1.5`):                                     "seed: found 1.5",
@@ -214,6 +214,24 @@ func TestMistakes(t *testing.T) {
 		status, text = post(t, h, path, "{}")
 		require.Equal(t, http.StatusNotFound, status)
 		require.Contains(t, text, want)
+	}
+}
+
+// What is wrong within a field is named with what would be right.
+func TestMistakesWithinFields(t *testing.T) {
+	h := New(scripted(t, "a"), Options{})
+	for body, want := range map[string]string{
+		with(`"seed":9223372036854775808`):                                           "a whole number from -9223372036854775808 to",
+		with(`"enable_thinking":"no"`):                                               "expected true or false",
+		with(`"stream":true,"stream_options":{"usage":true}`):                        `no field \"usage\" is known in it, expected`,
+		with(`"response_format":{"type":"json_object","schema":{"type":"boolean"}}`): `expected {\"type\": \"json_schema\"`,
+		with(`"response_format":{"type":"json_object","strict":true}`):               `no field \"strict\" is known in it`,
+		with(`"tools":[` + aTool + `],"tool_choice":{"type":"function","name":"f"}`): `{\"type\": \"function\", \"function\": {\"name\": …}}`,
+		`{"model":"tiny","messages":[{"role":"user","content":7}]}`:                  "content: found 7, expected a text or a list of its parts",
+	} {
+		status, text := post(t, h, "/v1/chat/completions", body)
+		require.Equal(t, http.StatusBadRequest, status, body)
+		require.Contains(t, text, want, body)
 	}
 }
 

@@ -34,7 +34,7 @@ func (s *Server) textJob(f *fields, p *Policy) (*job, error) {
 	case d.none && !t.echo:
 		return nil, refusal.Field("max_tokens", "found 0, expected 1 or more, or \"echo\": true")
 	}
-	j := &job{policy: p, n: d.n, stream: d.stream, usage: d.usage, form: t}
+	j := &job{policy: p, n: d.n, none: d.none, stream: d.stream, usage: d.usage, form: t}
 	marks := calls.Notation{}.Marks(p.Language.Tokenizer)
 	j.open = func(index int) *choice {
 		return &choice{index: index, speech: newSpeech(p.Language.Tokenizer, marks, d.stops), ends: d.params.StopTokens}
@@ -103,7 +103,8 @@ func (f *fields) prompts(p *Policy) (list []prompt) {
 	if !text(raw) && !tokens(raw) {
 		err := each(raw, mostPrompts, func(i int, part json.RawMessage) error {
 			if !text(part) && !tokens(part) {
-				return refusal.Errorf(http.StatusBadRequest, "prompt %d: found %s, expected a text or token ids", i, brief(part))
+				return refusal.Errorf(http.StatusBadRequest,
+					"prompt %d: found %s, expected all of them to be texts, or token ids, or lists of token ids", i, brief(part))
 			}
 			return nil
 		})

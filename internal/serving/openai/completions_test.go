@@ -6,6 +6,7 @@ import (
 	"math"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -38,6 +39,7 @@ func TestPrompts(t *testing.T) {
 	text, err := json.Marshal(ids)
 	require.NoError(t, err)
 	for prompt, n := range map[string]int{
+		strings.ReplaceAll(string(text), ",", ".0,"): 1,
 		`"def<|im_end|>"`: 1, `["def<|im_end|>","def<|im_end|>"]`: 2, string(text): 1, "[" + string(text) + "," + string(text) + "]": 2,
 	} {
 		s.asked = nil
@@ -54,7 +56,7 @@ func TestPrompts(t *testing.T) {
 		require.Equal(t, n*len(ids), answer.Usage.Prompt)
 	}
 	for prompt, want := range map[string]string{
-		`""`: "has no tokens", `[]`: "none", `7`: "expected a list", `[[]]`: "prompt 0: found []", `["a",7]`: "prompt 1: found 7",
+		`""`: "has no tokens", `[]`: "none", `7`: "expected a list", `[[]]`: "prompt 0: found []", `["a",7]`: "prompt 1: found 7, expected all",
 		`[99999999999]`: "prompt 0", `[` + strings.Repeat(`"a",`, 1024) + `"a"]`: "more than 1024",
 	} {
 		status, text := post(t, New(s, Options{}), "/v1/completions", `{"model":"tiny","prompt":`+prompt+`}`)
@@ -103,8 +105,13 @@ func TestTextStreams(t *testing.T) {
 
 func streams(t *testing.T, fields string) {
 	whole := continued(t, New(scripted(t, "wörld", "👋 so"), Options{}), fields)
-	_, text := post(t, New(scripted(t, "wörld", "👋 so"), Options{}), "/v1/completions", `{"model":"tiny","stream":true,`+fields+`}`)
+	_, text := post(t, New(scripted(t, "wörld", "👋 so"), Options{}), "/v1/completions",
+		`{"model":"tiny","stream":true,"stream_options":{"include_usage":true},`+fields+`}`)
 	list := lines(t, text)
+	var used wholeText
+	require.NoError(t, json.Unmarshal([]byte(list[len(list)-2]), &used))
+	require.Equal(t, whole.Usage, used.Usage)
+	list = slices.Delete(list, len(list)-2, len(list)-1)
 	joined := make([]textLogs, len(whole.Choices))
 	texts, finish := make([]string, len(joined)), make([]string, len(joined))
 	for _, line := range list[:len(list)-1] {

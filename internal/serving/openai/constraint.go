@@ -126,15 +126,18 @@ func (l *Language) vocabulary() (*grammar.Vocabulary, error) {
 // document reads response_format.
 func (f *fields) document() json.RawMessage {
 	var v struct {
-		Type   string `json:"type"`
+		Type   string          `json:"type"`
+		Own    json.RawMessage `json:"schema"` // as other servers have it
 		Schema *struct {
 			Schema json.RawMessage `json:"schema"`
 		} `json:"json_schema"`
 	}
-	if !value(f, "response_format", &v, `an object such as {"type": "text"}`) {
+	if !exact(f, "response_format", &v, `an object such as {"type": "text"}`) {
 		return nil
 	}
 	switch {
+	case v.Own != nil:
+		f.wrong("response_format", `found "schema" beside "type", expected {"type": "json_schema", "json_schema": {"name": …, "schema": {…}}}`)
 	case v.Type == "text":
 	case v.Type == "json_object":
 		return json.RawMessage(`{"type":"object"}`)
@@ -157,7 +160,7 @@ func (c *chosen) choice(raw json.RawMessage, tools []tool) error {
 		} `json:"function"`
 	}
 	switch text := string(raw); {
-	case text == "" || text == `"auto"`:
+	case text == `"auto"`:
 		for _, t := range tools {
 			c.words = c.words || t.strict
 		}
@@ -170,7 +173,7 @@ func (c *chosen) choice(raw json.RawMessage, tools []tool) error {
 		return badinput.Errorf("found %s without tools", brief(raw))
 	case text == `"required"`:
 		c.forced = tools
-	case json.Unmarshal(raw, &named) == nil && named.Type == "function":
+	case json.Unmarshal(raw, &named) == nil && named.Type == "function" && named.Function.Name != "":
 		for _, t := range tools {
 			if t.name == named.Function.Name {
 				c.forced, c.once = []tool{t}, true

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"math"
 	"net/http"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -129,6 +130,20 @@ func value[T any](f *fields, name string, to *T, expected string) bool {
 	return true
 }
 
+// exact is value for an object in which a field that nobody knows would be missed.
+func exact[T any](f *fields, name string, to *T, expected string) bool {
+	var known map[string]json.RawMessage
+	if raw := f.all[name]; json.Unmarshal(raw, &known) == nil {
+		for i, of := 0, reflect.TypeFor[T](); i < of.NumField(); i++ {
+			delete(known, of.Field(i).Tag.Get("json"))
+		}
+		for _, unknown := range slices.Sorted(maps.Keys(known)) {
+			f.wrong(name, "no field %q is known in it, expected %s", brief(unknown), expected)
+		}
+	}
+	return value(f, name, to, expected)
+}
+
 // number reads one within bounds.
 func (f *fields) number(name string, to *float32, least, most float64) {
 	v := float64(*to)
@@ -152,8 +167,12 @@ func (f *fields) whole(name string, to *int64) bool {
 		return true
 	}
 	var v float64
-	if json.Unmarshal(raw, &v) != nil || v != math.Trunc(v) || math.Abs(v) > 1<<53 {
+	switch {
+	case json.Unmarshal(raw, &v) != nil || v != math.Trunc(v):
 		f.wrong(name, "found %s, expected a whole number", brief(raw))
+		return false
+	case math.Abs(v) > 1<<53:
+		f.wrong(name, "found %s, expected a whole number from %d to %d", brief(raw), int64(math.MinInt64), int64(math.MaxInt64))
 		return false
 	}
 	*to = int64(v)

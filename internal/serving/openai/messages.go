@@ -105,6 +105,9 @@ func contentText(raw json.RawMessage) (string, error) {
 	if raw[0] == '"' {
 		return text, json.Unmarshal(raw, &text)
 	}
+	if raw[0] != '[' {
+		return "", refusal.Errorf(http.StatusBadRequest, "found %s, expected a text or a list of its parts", brief(raw))
+	}
 	var all strings.Builder
 	err := each(raw, mostMessages, func(i int, part json.RawMessage) error {
 		var p struct {
@@ -141,7 +144,10 @@ func (f *fields) tools() (use chosen, err error) {
 	parallel := true
 	value(f, "parallel_tool_calls", &parallel, "true or false")
 	use.once = !parallel
-	raw, _ := f.take("tool_choice")
+	raw, ok := f.take("tool_choice")
+	if !ok {
+		raw = []byte(`"auto"`)
+	}
 	if err := use.choice(raw, tools); err != nil {
 		f.wrong("tool_choice", "%v", err)
 	}

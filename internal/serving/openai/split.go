@@ -118,5 +118,8 @@ func wholeAt(raw []byte, i int) (n int64, end int) {
 	if end == at {
 		return 0, i
 	}
+	if rest := raw[end:]; len(rest) > 1 && rest[0] == '.' && rest[1] == '0' { // 1.0, as some clients write it
+		end += 1 + len(rest[1:]) - len(bytes.TrimLeft(rest[1:], "0"))
+	}
 	return sign * n, end
 }

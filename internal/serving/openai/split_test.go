@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"math/rand/v2"
 	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -44,8 +45,12 @@ func plainFields(text []byte) (all map[string]json.RawMessage, err error) {
 	return all, nil
 }
 
+// noFraction is that of a whole number, which encoding/json takes for none.
+var noFraction = regexp.MustCompile(`(\d)\.0+(\s*[,\]])`)
+
 // plainWholes is wholes by encoding/json alone.
 func plainWholes(raw []byte) (list []int32, is bool) {
+	raw = noFraction.ReplaceAll(raw, []byte("$1$2"))
 	return list, raw[0] == '[' && !bytes.Contains(raw, []byte("null")) && json.Unmarshal(raw, &list) == nil && len(list) > 0
 }
 

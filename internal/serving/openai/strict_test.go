@@ -2,6 +2,7 @@ package openai
 
 import (
 	"math"
+	"net/http"
 	"net/http/httptest"
 	"strconv"
 	"strings"
@@ -31,6 +32,16 @@ func TestACallThatIsCutOff(t *testing.T) {
 		}
 	}
 	require.Len(t, seen, 2)
+}
+
+// null is a field that was left out, as clients write it that have one for each.
+func TestNullIsLeftOut(t *testing.T) {
+	h := New(scripted(t, "a"), Options{})
+	for _, fields := range []string{`"tool_choice":null`, `"tool_choice":null,"tools":[` + aTool + `]`, `"tools":null,"stop":null,"n":null`,
+		`"response_format":null,"stream_options":null,"enable_thinking":null`} {
+		status, text := post(t, h, "/v1/chat/completions", with(fields))
+		require.Equal(t, http.StatusOK, status, text)
+	}
 }
 
 // Whole numbers may be written with a fraction that is none, and what changes nothing in any way: official servers take them, too.

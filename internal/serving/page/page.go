@@ -3,11 +3,12 @@
 // a run is called, its wording, and its report.
 //
 // The page itself wants no key. Where the server has keys, the page asks its reader for one and sends it along, and the report,
-// which a browser opens by itself, wants a ticket that the page gets with the key.
+// which a browser opens by itself, wants a ticket that the page gets with the key; a client that shows the key needs none.
 package page
 
 import (
 	"bytes"
+	"context"
 	"embed"
 	"encoding/json"
 	"errors"
@@ -25,10 +26,11 @@ import (
 
 // Options of a page.
 type Options struct {
-	Keys    bool            // who asks shows a key
-	Run     func() *Run     // nil, or what it gives is: there is no run
-	Report  string          // the file of the run's report; "": none
-	Wording *prompt.Builder // how the run words problems; nil: not at all
+	Keys    bool                       // who asks shows a key
+	Known   func(context.Context) bool // whether the request of a context has shown one; nil: a ticket alone opens the report
+	Run     func() *Run                // nil, or what it gives is: there is no run
+	Report  string                     // the file of the run's report; "": none
+	Wording *prompt.Builder            // how the run words problems; nil: not at all
 }
 
 // Run is what the page knows of a run.
@@ -156,8 +158,10 @@ func (p *Page) words(w http.ResponseWriter, r *http.Request) {
 
 // report gives the run's page as it is in its directory now.
 func (p *Page) report(w http.ResponseWriter, r *http.Request) {
-	if p.Keys && !p.tickets.valid(r.URL.Query().Get("ticket")) {
-		refusal.Write(w, refusal.Errorf(http.StatusUnauthorized, "the report opens from the page at /, which asks for a key"))
+	known := p.Known != nil && p.Known(r.Context())
+	if p.Keys && !known && !p.tickets.valid(r.URL.Query().Get("ticket")) {
+		refusal.Write(w, refusal.Errorf(http.StatusUnauthorized,
+			"the report opens from the page at /, which asks for a key, or with Authorization: Bearer KEY"))
 		return
 	}
 	text, err := os.ReadFile(p.Report)

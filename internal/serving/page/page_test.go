@@ -1,6 +1,7 @@
 package page
 
 import (
+	"context"
 	"io/fs"
 	"net/http"
 	"net/http/httptest"
@@ -84,6 +85,9 @@ func TestTheReportWantsATicket(t *testing.T) {
 	w = httptest.NewRecorder()
 	p.ServeHTTP(w, r)
 	require.Equal(t, http.StatusUnauthorized, w.Code, "the body of a stranger is not taken apart")
+	p.Known = func(context.Context) bool { return true }
+	require.Equal(t, http.StatusOK, get(p, "GET", report, "").Code, "a key was shown")
+	p.Known = nil
 	p.tickets.now = func() time.Time { return time.Now().Add(lasting + time.Minute) }
 	require.Equal(t, http.StatusUnauthorized, get(p, "GET", first, "").Code, "it is old")
 	require.Equal(t, http.StatusOK, get(p, "GET", link(), "").Code)
