@@ -18,6 +18,7 @@ func TestAProtocolWithBoundsOfItsOwn(t *testing.T) {
 			close(held)
 			<-hold
 		}
+		w.Header().Set("Known", KeyName(r.Context()))
 		reads(w, r)
 	}), Options{Keys: k, MaxBody: 4, Concurrent: 1, Queue: 1, Own: func(path string) (int64, bool, bool) {
 		return 8, path == "/own/public", strings.HasPrefix(path, "/own/")
@@ -44,6 +45,8 @@ func TestAProtocolWithBoundsOfItsOwn(t *testing.T) {
 	} {
 		require.Equal(t, c.code, send(g, "POST", c.path, c.body, c.headers...).Code, c)
 	}
+	require.Equal(t, "ada", send(g, "GET", "/own/public", "", mine...).Header().Get("Known"), "a key that is shown is known")
+	require.Empty(t, send(g, "GET", "/own/public", "", "X-Api-Key", "tml-wrong").Header().Get("Known"))
 	close(hold)
 	<-ended
 }

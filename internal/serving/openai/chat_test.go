@@ -217,16 +217,22 @@ func TestMistakes(t *testing.T) {
 	}
 }
 
+// aSchema is a response_format.
+func aSchema(more string) string {
+	return `"response_format":{"type":"json_schema","json_schema":{"schema":{},` + more + `}}`
+}
+
 // What is wrong within a field is named with what would be right.
 func TestMistakesWithinFields(t *testing.T) {
 	h := New(scripted(t, "a"), Options{})
 	for body, want := range map[string]string{
-		with(`"seed":9223372036854775808`):                                           "a whole number from -9223372036854775808 to",
+		with(`"seed":9223372036854775808`):                                           "in digits, from -9223372036854775808",
 		with(`"enable_thinking":"no"`):                                               "expected true or false",
 		with(`"stream":true,"stream_options":{"usage":true}`):                        `no field \"usage\" is known in it, expected`,
 		with(`"response_format":{"type":"json_object","schema":{"type":"boolean"}}`): `expected {\"type\": \"json_schema\"`,
 		with(`"response_format":{"type":"json_object","strict":true}`):               `no field \"strict\" is known in it`,
 		with(`"tools":[` + aTool + `],"tool_choice":{"type":"function","name":"f"}`): `{\"type\": \"function\", \"function\": {\"name\": …}}`,
+		with(aSchema(`"shema":7`)):                                                   `no field \"shema\" is known in it`,
 		`{"model":"tiny","messages":[{"role":"user","content":7}]}`:                  "content: found 7, expected a text or a list of its parts",
 	} {
 		status, text := post(t, h, "/v1/chat/completions", body)

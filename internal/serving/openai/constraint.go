@@ -129,7 +129,10 @@ func (f *fields) document() json.RawMessage {
 		Type   string          `json:"type"`
 		Own    json.RawMessage `json:"schema"` // as other servers have it
 		Schema *struct {
-			Schema json.RawMessage `json:"schema"`
+			Schema      json.RawMessage `json:"schema"`
+			Name        any             `json:"name"` // these change nothing
+			Description any             `json:"description"`
+			Strict      any             `json:"strict"`
 		} `json:"json_schema"`
 	}
 	if !exact(f, "response_format", &v, `an object such as {"type": "text"}`) {

@@ -7,7 +7,6 @@ import (
 	"maps"
 	"math"
 	"net/http"
-	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -132,13 +131,11 @@ func value[T any](f *fields, name string, to *T, expected string) bool {
 
 // exact is value for an object in which a field that nobody knows would be missed.
 func exact[T any](f *fields, name string, to *T, expected string) bool {
-	var known map[string]json.RawMessage
-	if raw := f.all[name]; json.Unmarshal(raw, &known) == nil {
-		for i, of := 0, reflect.TypeFor[T](); i < of.NumField(); i++ {
-			delete(known, of.Field(i).Tag.Get("json"))
-		}
-		for _, unknown := range slices.Sorted(maps.Keys(known)) {
-			f.wrong(name, "no field %q is known in it, expected %s", brief(unknown), expected)
+	in := json.NewDecoder(bytes.NewReader(f.all[name]))
+	in.DisallowUnknownFields()
+	if err := in.Decode(new(T)); err != nil {
+		if unknown, is := strings.CutPrefix(err.Error(), "json: unknown field "); is {
+			f.wrong(name, "no field %s is known in it, expected %s", brief(unknown), expected)
 		}
 	}
 	return value(f, name, to, expected)
@@ -172,7 +169,7 @@ func (f *fields) whole(name string, to *int64) bool {
 		f.wrong(name, "found %s, expected a whole number", brief(raw))
 		return false
 	case math.Abs(v) > 1<<53:
-		f.wrong(name, "found %s, expected a whole number from %d to %d", brief(raw), int64(math.MinInt64), int64(math.MaxInt64))
+		f.wrong(name, "found %s, expected a whole number, in digits, from %d to %d", brief(raw), int64(math.MinInt64), int64(math.MaxInt64))
 		return false
 	}
 	*to = int64(v)
