@@ -19,10 +19,10 @@ const (
 // strangers have no key, or try whether names lead anywhere.
 var strangers = []attack{
 	{name: "no key, and a key where none is read", quick: true, do: oddKeys},
-	{name: "20,000 wrong keys", do: wrongKeys},
+	{name: "20,000 wrong keys", asks: 20000, do: wrongKeys},
 	{name: "names that lead out of their folder", quick: true, do: paths},
 	{name: "lines in names, for the log", quick: true, do: logged},
-	{name: "10,000 paths, for the metrics", do: labels},
+	{name: "10,000 paths, for the metrics", asks: 10000, do: labels},
 }
 
 func oddKeys(c *castle) string {
