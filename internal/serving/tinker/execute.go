@@ -101,6 +101,9 @@ func (r *run) awake() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.worker = w
+	if err == nil {
+		err = r.caughtUp()
+	}
 	return err
 }
 
@@ -108,14 +111,14 @@ func (r *run) awake() error {
 // was started anew since. The error is of the machine.
 func (r *run) do(e *entry) error {
 	start, again := time.Now(), e.settled()
-	res, done := e.result, !again || e.replayed()
-	if done {
+	res, does := e.result, !again || e.replayed()
+	if does {
 		res = r.execute(e)
 	}
 	if r.s.ctx.Err() != nil {
 		return r.s.ctx.Err()
 	}
-	switch failed := done && res.status == server; { // what the machine failed before is passed over
+	switch failed := does && res.status == server; { // what the machine failed before is passed over
 	case failed && (again || r.dirty(e)):
 		return res.cause
 	case failed:
@@ -125,8 +128,7 @@ func (r *run) do(e *entry) error {
 	r.mu.Lock()
 	if !again {
 		saves := strings.HasPrefix(e.kind, "save_") || e.kind == loadWeights.kind
-		rec := store.Record{Kind: store.Done, Seq: e.seq, Status: res.status, Type: res.kind, Body: res.body}
-		if err := r.record(saves, rec); err != nil {
+		if err := r.record(saves, done(e.seq, res)); err != nil {
 			r.mu.Unlock()
 			return err
 		}
@@ -170,13 +172,8 @@ func (r *run) snapshot(seq int64) error {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for old := r.saved + 1; old <= seq; old++ {
-		if e := r.entries[old]; e != nil && e.settled() {
-			r.hold(-len(e.body))
-			e.body = nil // what it did is kept
-		}
-	}
 	r.saved, r.spent = seq, 0
+	r.drop()
 	return r.shorten()
 }
 
@@ -190,7 +187,7 @@ func (r *run) shorten() error {
 		e := r.entries[seq]
 		records = append(records, store.Record{Kind: e.kind, Seq: seq, Sum: e.sum, Body: e.body})
 		if e.settled() && e.kind != skipped {
-			records = append(records, store.Record{Kind: store.Done, Seq: seq, Status: e.result.status, Type: e.result.kind, Body: e.result.body})
+			records = append(records, done(seq, e.result))
 		}
 	}
 	r.broken = r.journal.Rewrite(records)

@@ -2,7 +2,9 @@ package tinker
 
 import (
 	"bytes"
+	"encoding/binary"
 	"encoding/json"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"os"
@@ -10,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7879b91d/grpo/internal/serving/tinker/client"
 )
 
 // What goes wrong inside is in the log; a client is not told where things lie on this machine.
@@ -53,4 +57,52 @@ func TestAModelGoesOnAfterAFault(t *testing.T) {
 	require.NoError(t, os.Remove(state))
 	q := crossEntropy(lesson(text1, 3, 1))
 	require.Equal(t, learned(t, other, q).LogProbs, learned(t, m, q).LogProbs)
+}
+
+// A load keeps its state before its result: a server that was killed between the two gives the result when it is there again.
+func TestALoadThatWasCutOffIsAnswered(t *testing.T) {
+	first := serve(t, t.TempDir())
+	n := first.connect(t)
+	m := train(t, n, 1)
+	q := crossEntropy(lesson(text1, 3, 1))
+	learned(t, m, q)
+	stepped(t, m, 1e-2)
+	path, err := m.Save(t.Context(), "one")
+	require.NoError(t, err)
+	learned(t, m, q)
+	stepped(t, m, 1e-2)
+	require.NoError(t, m.Load(t.Context(), path, true))
+
+	folder := filepath.Join(t.TempDir(), "store")
+	require.NoError(t, os.CopyFS(folder, os.DirFS(first.store)))
+	journals, err := filepath.Glob(filepath.Join(folder, "runs", "*", "journal"))
+	require.NoError(t, err)
+	require.Len(t, journals, 1)
+	text, err := os.ReadFile(journals[0])
+	require.NoError(t, err)
+	last := 0 // record: its length, two checksums, what it says
+	for next := 0; next < len(text); next += 12 + int(binary.LittleEndian.Uint32(text[next:])) {
+		last = next
+	}
+	require.Contains(t, string(text[last:]), `"k":"done"`)
+	require.NoError(t, os.Truncate(journals[0], int64(last)))
+
+	second := serve(t, folder)
+	answer, err := second.Wait(t.Context(), fmt.Sprintf("%s#%d", m.ID, m.Seq))
+	require.NoError(t, err)
+	require.JSONEq(t, "{}", string(answer))
+	again := *m
+	again.Session = &client.Session{Client: second.Client, ID: n.ID}
+	require.Equal(t, learned(t, m, q), learned(t, &again, q))
+	require.Equal(t, stepped(t, m, 1e-2), stepped(t, &again, 1e-2))
+	count := func(s *site) (waiting, held int) { // requests without a result; bytes that no snapshot has
+		r := s.server.runs[m.ID]
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		return r.waiting, r.held
+	}
+	_, held := count(first)
+	waiting, heldAfter := count(second)
+	require.Zero(t, waiting)
+	require.LessOrEqual(t, heldAfter, held)
 }

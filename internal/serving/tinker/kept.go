@@ -35,6 +35,38 @@ func (r *run) record(sync bool, records ...store.Record) error {
 	return r.broken
 }
 
+// done is the record of what a request came to.
+func done(seq int64, res result) store.Record {
+	return store.Record{Kind: store.Done, Seq: seq, Status: res.status, Type: res.kind, Body: res.body}
+}
+
+// caughtUp brings the requests to where the snapshot is from which the model goes on; mu is held. A load keeps its state before
+// its result: of one that was cut off between the two the snapshot says that it went well.
+func (r *run) caughtUp() error {
+	for _, e := range r.entries {
+		if e.seq > r.saved || e.settled() || e.kind != loadWeights.kind {
+			continue
+		}
+		res := inJSON(struct{}{})
+		if err := r.record(true, done(e.seq, res)); err != nil {
+			return err
+		}
+		r.finish(e, res)
+	}
+	r.drop()
+	return nil
+}
+
+// drop lets go of the bodies of requests whose doing the last snapshot has; mu is held.
+func (r *run) drop() {
+	for _, e := range r.entries {
+		if e.seq <= r.saved && e.settled() {
+			r.hold(-len(e.body))
+			e.body = nil
+		}
+	}
+}
+
 // hold counts bytes that are kept until a snapshot has what they did; mu is held.
 func (r *run) hold(n int) {
 	r.held += n

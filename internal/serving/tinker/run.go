@@ -331,7 +331,7 @@ func (r *run) giveUp(err error) {
 	for seq, e := range r.entries {
 		if !e.settled() {
 			r.finish(e, r.s.failed(err))
-			_ = r.record(false, store.Record{Kind: store.Done, Seq: seq, Status: server, Type: isJSON, Body: e.result.body}) // broken or not
+			_ = r.record(false, done(seq, e.result)) // broken or not
 		}
 	}
 }
