@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/optim"
@@ -236,10 +235,4 @@ func promise(id, model string) any {
 		p["model_id"] = model
 	}
 	return p
-}
-
-// timer fires after d; stop it when it is not needed any more.
-func timer(d time.Duration) (<-chan time.Time, func() bool) {
-	t := time.NewTimer(d)
-	return t.C, t.Stop
 }

@@ -261,12 +261,10 @@ func (r *run) due() *entry {
 
 // wait returns when something came or a while has passed, and reports whether there is a reason to go on.
 func (r *run) wait(d time.Duration) bool {
-	after, stop := timer(d)
-	defer stop()
 	select {
 	case <-r.wake:
 		return true
-	case <-after:
+	case <-time.After(d):
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		return r.highest > r.next
