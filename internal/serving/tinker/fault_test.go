@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -105,4 +106,47 @@ func TestALoadThatWasCutOffIsAnswered(t *testing.T) {
 	waiting, heldAfter := count(second)
 	require.Zero(t, waiting)
 	require.LessOrEqual(t, heldAfter, held)
+}
+
+// What a model was told for want of room on the backend is not done later, when there is some, and not by the next server.
+func TestWhatFailedForWantOfRoomStaysUndone(t *testing.T) {
+	folder := t.TempDir()
+	s := serve(t, folder, func(o *Options) { o.Idle, o.Layouts = time.Millisecond, 1 })
+	n := s.connect(t)
+	m, other := train(t, n, 1), train(t, n, 1)
+	q := crossEntropy(lesson(text1, 3, 1))
+	var key benchKey
+	require.Eventually(t, func() bool { // both sleep
+		s.server.benchMu.Lock()
+		defer s.server.benchMu.Unlock()
+		for k, b := range s.server.benches {
+			key = k
+			return b.users == 0
+		}
+		return false
+	}, time.Minute, time.Millisecond)
+	wide := key
+	wide.rank++
+	_, err := s.server.findBench(wide)
+	require.NoError(t, err)
+	f, err := m.ForwardBackward(t.Context(), q)
+	require.NoError(t, err)
+	_, err = f.Wait(t.Context())
+	require.ErrorContains(t, err, "no more are; unload one")
+	s.server.release(wide)
+	want := learned(t, other, q)
+	stepped(t, other, 1e-2)
+	require.Equal(t, want, learned(t, m, q))
+	stepped(t, m, 1e-2)
+	want = learned(t, other, q)
+	require.Equal(t, want, learned(t, m, q)) // of two gradients it would be another
+
+	copied := filepath.Join(t.TempDir(), "store")
+	require.NoError(t, os.CopyFS(copied, os.DirFS(folder)))
+	next := serve(t, copied)
+	again := *m
+	again.Session = &client.Session{Client: next.Client, ID: n.ID}
+	stepped(t, other, 1e-2)
+	stepped(t, &again, 1e-2)
+	require.Equal(t, learned(t, other, q), learned(t, &again, q))
 }

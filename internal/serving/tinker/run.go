@@ -326,10 +326,12 @@ func (r *run) giveUp(err error) {
 		return // the next server does it
 	}
 	r.s.Log.Error("a model stopped", "model", r.ID, "error", err)
+	res := r.s.failed(err)
+	res.status = server // also of limits: what somebody was told had failed is not done later
 	for seq, e := range r.entries {
 		if !e.settled() {
-			r.finish(e, r.s.failed(err))
-			_ = r.record(false, done(seq, e.result)) // broken or not
+			r.finish(e, res)
+			_ = r.record(false, done(seq, res)) // broken or not
 		}
 	}
 }

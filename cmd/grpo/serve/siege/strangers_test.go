@@ -22,7 +22,7 @@ var strangers = []attack{
 	{name: "20,000 wrong keys", asks: 20000, do: wrongKeys},
 	{name: "names that lead out of their folder", quick: true, do: paths},
 	{name: "lines in names, for the log", quick: true, do: logged},
-	{name: "10,000 paths, for the metrics", asks: 10000, do: labels},
+	{name: "10,000 paths, for the metrics", asks: 15000, do: labels},
 }
 
 func oddKeys(c *castle) string {
