@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -268,11 +269,13 @@ is what it would be if everything were hidden that its sampling and training can
 
 func newBenchCardCmd() *cobra.Command {
 	var c bench.Card
+	var contract bool
 	cmd := &cobra.Command{
-		Use:   "card [--device cuda:N] [--size full|smoke]",
+		Use:   "card [--device cuda:N] [--size full|smoke] [--contract]",
 		Short: "What a card must prove, and how fast it is: one table, for the first minutes with one",
-		Long: `Proves on a card what the emulated device cannot show, and measures it beside its limits: a small model is
-that of the processor but for rounding; rows of products are the same bits in every batch and place; what the
+		Long: `Proves on a card what the emulated device cannot show, and measures it beside its limits. Every operation keeps
+the contract of the kernels, the suite that all backends pass (--contract: that alone, case by case); a small model
+is that of the processor but for rounding; rows of products are the same bits in every batch and place; what the
 sampler recorded is what the trainer computes, over 100,000 tokens. Then the speeds of a model of 4 B parameters with
 random weights: decoding one sequence and 128, a prompt, LoRA training on 4k and 16k tokens, a step of 8 × 16. The
 limits are measured just before: reads of memory, fused multiply-adds, and products by mma.sync.
@@ -286,6 +289,14 @@ It ends with exit code 1 where something does not hold. --size smoke is a tiny m
 				return badinput.Errorf("--device: %w", err)
 			}
 			c.Open = openDevice(cmd.Context())
+			if contract {
+				return c.HoldContract()
+			}
+			self, err := os.Executable()
+			if err != nil {
+				return err
+			}
+			c.Contract = []string{self, "bench", "card", "--contract", "--device", c.Device, "--size", c.Size}
 			r, err := c.Run(cmd.Context())
 			if err != nil {
 				return err
@@ -298,5 +309,6 @@ It ends with exit code 1 where something does not hold. --size smoke is a tiny m
 	}
 	registerDevice(cmd, &c.Device)
 	cmd.Flags().StringVar(&c.Size, "size", "full", "full, or `smoke`")
+	cmd.Flags().BoolVar(&contract, "contract", false, "only the contract of the kernels, each case as go test tells it")
 	return cmd
 }

@@ -214,7 +214,7 @@ func TestCardBench(t *testing.T) {
 	require.Contains(t, out, "cuda: card 0 (Emulated device); limits here: ")
 	var r bench.CardResult
 	lastLine(t, out, &r)
-	require.Len(t, r.Proofs, 3)
+	require.Len(t, r.Proofs, 4)
 	for _, p := range r.Proofs {
 		require.True(t, p.Holds, p)
 	}
@@ -224,6 +224,11 @@ func TestCardBench(t *testing.T) {
 		require.Empty(t, s.Trouble)
 	}
 	require.Positive(t, min(r.Limits.Bytes, r.Limits.Flops, r.Limits.Products))
+	out, errs, code = onCard(t, t.TempDir(), []string{"bench", "card", "--size", "smoke"}, "GRPO_EMU_FAIL_LAUNCH=300")
+	require.Equal(t, exitFailed, code, out+errs)
+	lastLine(t, out, &r)
+	require.Contains(t, r.Proofs[0].Saw, "cases fail, Contract/")
+	require.Contains(t, r.Proofs[1].Saw, "dmesg", "what a part ends by does not end the table")
 	_, errs, code = onCard(t, t.TempDir(), []string{"bench", "card", "--device", "cpu"})
 	require.Equal(t, exitBadInput, code, errs)
 	require.Contains(t, errs, "this proves a card")

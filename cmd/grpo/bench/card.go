@@ -15,10 +15,13 @@ type Card struct {
 	Open   Opener
 	Device string
 	Size   string // full, some minutes of a large card; or smoke, which an emulated one executes in as much
+
+	Contract []string // the command that calls HoldContract
 }
 
 // cardSize is how large everything is.
 type cardSize struct {
+	contract         string // its parts
 	shape            string
 	cases, rows      int   // of the products that are compared by their place
 	outputs, inputs  int   // of them
@@ -30,8 +33,8 @@ type cardSize struct {
 }
 
 var cardSizes = map[string]cardSize{
-	"full":  {"qwen3-4b", 200, 700, 1024, 2560, []int{1, 128}, 1024, 4096, []int{4096, 16384}, rolloutSize{8, 16, 256, 800, 32}, 3},
-	"smoke": {"tiny", 20, 70, 96, 128, []int{1, 4}, 40, 48, []int{48}, rolloutSize{2, 2, 8, 6, 4}, 1},
+	"full":  {"", "qwen3-4b", 200, 700, 1024, 2560, []int{1, 128}, 1024, 4096, []int{4096, 16384}, rolloutSize{8, 16, 256, 800, 32}, 3},
+	"smoke": {"Contract/(one order|memory|laws)", "tiny", 20, 70, 96, 128, []int{1, 4}, 40, 48, []int{48}, rolloutSize{2, 2, 8, 6, 4}, 1},
 }
 
 // CardResult is what was found.
@@ -61,29 +64,40 @@ type cardRate struct {
 	Trouble string  `json:"trouble,omitempty"`
 }
 
-// Run proves and measures one after the other. What cannot be measured is told in its place.
+// Run proves and measures one after the other. What cannot be proved or measured is told in its place.
 func (c *Card) Run(ctx context.Context) (*CardResult, error) {
 	size, known := cardSizes[c.Size]
 	if !known {
-		return nil, badinput.Errorf("--size: found %q, expected full or smoke", c.Size)
+		return nil, c.badSize()
 	}
 	if c.Device == "cpu" {
 		return nil, badinput.Errorf("--device cpu: this proves a card; expected auto or cuda:N")
 	}
-	m := Model{Open: c.Open, Device: c.Device, Shape: size.shape, Options: model.Options{Precision: model.BF16, Cache: model.BF16}}
+	m := Model{Open: func(string, int) (kernels.Backend, error) { return c.open() }, Device: c.Device, Shape: size.shape,
+		Options: model.Options{Precision: model.BF16, Cache: model.BF16}}
 	lim, b, err := m.begin()
 	if err != nil {
 		return nil, err
 	}
 	defer b.Close()
-	if room, _ := b.Free(); !room.Apart {
-		return nil, badinput.Errorf("there is no card here that computes, only %s; type grpo doctor, or --device cuda:0, which say why", b.Name())
-	}
 	r := &CardResult{Bench: "card", Backend: b.Name(), Order: b.Order(), Size: c.Size, Shape: size.shape, Limits: lim}
-	if err := r.prove(ctx, b, size); err != nil {
+	held, err := c.contract(ctx)
+	if err != nil {
 		return nil, err
 	}
-	return r, r.measure(ctx, b, size)
+	r.Proofs = append(r.Proofs, held)
+	if err := r.prove(ctx, b, size); err != nil {
+		r.fails("what a small model computes", err)
+	}
+	if err := r.measure(ctx, b, size); err != nil {
+		r.fails("a model to measure", err)
+	}
+	return r, ctx.Err()
+}
+
+// fails notes what ended a part of it: the rest is told nevertheless.
+func (r *CardResult) fails(what string, err error) {
+	r.Proofs = append(r.Proofs, proof{What: what, Saw: err.Error()})
 }
 
 // measure takes the speeds of one model after another: decoding, prompts, training, a step.
@@ -111,7 +125,7 @@ func (r *CardResult) measure(ctx context.Context, b kernels.Backend, size cardSi
 		})
 	}
 	if err := r.step(ctx, b, p, size.step); err != nil {
-		r.Proofs = append(r.Proofs, proof{"sampler = trainer", false, err.Error()})
+		r.fails("sampler = trainer", err)
 	}
 	return b.Sync()
 }

@@ -1,0 +1,108 @@
+package bench
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/kernels"
+	"github.com/seed-7879b91d/grpo/kernels/kerneltest"
+)
+
+// HoldContract holds a card to the contract of the kernels, the suite that every backend passes in the tests. It prints what go test
+// does, and ends the process as that.
+func (c *Card) HoldContract() error {
+	size, known := cardSizes[c.Size]
+	if !known {
+		return c.badSize()
+	}
+	b, err := c.open()
+	if err != nil {
+		return err
+	}
+	if err := b.Close(); err != nil {
+		return err
+	}
+	suite := func(t *testing.T) {
+		kerneltest.RunDevice(t, kerneltest.OnCard, 1, func() kernels.Backend {
+			b, err := c.open()
+			if err != nil {
+				t.Fatal(err)
+			}
+			return kernels.Checked(b)
+		})
+	}
+	os.Args = []string{os.Args[0], "-test.v", "-test.run=" + size.contract}
+	testing.Main(regexp.MatchString, []testing.InternalTest{{Name: "Contract", F: suite}}, nil, nil)
+	return nil
+}
+
+// open opens the card. What computes without one is refused.
+func (c *Card) open() (kernels.Backend, error) {
+	b, err := c.Open(c.Device, 0)
+	if err != nil {
+		return nil, err
+	}
+	if room, _ := b.Free(); !room.Apart {
+		err = badinput.Errorf("there is no card here that computes, only %s; type grpo doctor, or --device cuda:0, which say why", b.Name())
+		return nil, errors.Join(err, b.Close())
+	}
+	return b, nil
+}
+
+func (c *Card) badSize() error {
+	return badinput.Errorf("--size: found %q, expected full or smoke", c.Size)
+}
+
+// contract is what HoldContract finds, in a process of its own: a kernel that goes wrong ends that one.
+func (c *Card) contract(ctx context.Context) (proof, error) {
+	p := proof{What: "the contract of the kernels"}
+	out, err := exec.CommandContext(ctx, c.Contract[0], c.Contract[1:]...).CombinedOutput()
+	if ctx.Err() != nil {
+		return p, ctx.Err()
+	}
+	if failed := new(exec.ExitError); err != nil && !errors.As(err, &failed) {
+		return p, fmt.Errorf("%s: %w", strings.Join(c.Contract, " "), err)
+	}
+	cases, failed := casesOf(out)
+	switch {
+	case len(failed) > 0:
+		p.Saw = fmt.Sprintf("%d of %d cases fail, %s among them; --contract shows them all", len(failed), cases, failed[0])
+	case err != nil:
+		lines := strings.Split(strings.TrimSpace(string(out)), "\n")
+		p.Saw = fmt.Sprintf("%v after %d cases: %s; --contract shows all", err, cases, cmp.Or(lines[len(lines)-1], "it said nothing"))
+	default:
+		p.Holds, p.Saw = cases > 0, fmt.Sprintf("%d cases against double precision, alone and in batches, twice", cases)
+	}
+	return p, nil
+}
+
+// casesOf counts what go test -v tells of: cases that have no others within, and the names of those that failed.
+func casesOf(out []byte) (cases int, failed []string) {
+	var all []string // a test comes before those within
+	for line := range bytes.Lines(out) {
+		verdict, rest, found := strings.Cut(strings.TrimSpace(string(line)), ": ")
+		if !found || (verdict != "--- PASS" && verdict != "--- FAIL") {
+			continue
+		}
+		name, _, _ := strings.Cut(rest, " (")
+		if len(all) > 0 && strings.HasPrefix(name, all[len(all)-1]+"/") {
+			if cases--; len(failed) > 0 && failed[len(failed)-1] == all[len(all)-1] {
+				failed = failed[:len(failed)-1]
+			}
+		}
+		all = append(all, name)
+		if cases++; verdict == "--- FAIL" {
+			failed = append(failed, name)
+		}
+	}
+	return cases, failed
+}

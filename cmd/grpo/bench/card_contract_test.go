@@ -1,0 +1,59 @@
+package bench
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// What the contract's own process prints becomes one row: cases are counted where nothing is within, and what fails, or ends the
+// process, is told.
+func TestTheContractInARow(t *testing.T) {
+	const passes = `=== RUN   Contract
+=== RUN   Contract/memory
+=== RUN   Contract/memory/buffers
+--- PASS: Contract (0.10s)
+    --- PASS: Contract/memory (0.02s)
+        --- PASS: Contract/memory/buffers (0.01s)
+        --- PASS: Contract/memory/releasing (0.01s)
+    --- PASS: Contract/loss (0.01s)
+    --- PASS: Contract/loss_of_all (0.01s)
+PASS
+`
+	const fails = `=== RUN   Contract
+    compare.go:90: alone: off by 3
+--- FAIL: Contract (0.10s)
+    --- FAIL: Contract/Linear (0.02s)
+        --- FAIL: Contract/Linear/9x11 (0.01s)
+        --- PASS: Contract/Linear/3x4 (0.01s)
+    --- FAIL: Contract/loss (0.01s)
+FAIL
+`
+	for _, c := range []struct {
+		name, out, code string
+		holds           bool
+		saw             string
+	}{
+		{"passes", passes, "0", true, "4 cases against double precision, alone and in batches, twice"},
+		{"fails", fails, "1", false, "2 of 3 cases fail, Contract/Linear/9x11 among them; --contract shows them all"},
+		{"nothing", "", "0", false, "0 cases"},
+		{"is cut off", "=== RUN   Contract\n\npanic: the card is lost\n", "2", false,
+			"exit status 2 after 0 cases: panic: the card is lost; --contract shows all"},
+		{"is silent", "", "3", false, "exit status 3 after 0 cases: it said nothing; --contract shows all"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			card := Card{Contract: []string{"sh", "-c", `printf '%s' "$0"; exit ` + c.code, c.out}}
+			p, err := card.contract(t.Context())
+			require.NoError(t, err)
+			require.Equal(t, c.holds, p.Holds)
+			require.Contains(t, p.Saw, c.saw)
+		})
+	}
+	_, err := (&Card{Contract: []string{"/there/is/no/such/program", "x"}}).contract(t.Context())
+	require.ErrorContains(t, err, "/there/is/no/such/program x: ")
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err = (&Card{Contract: []string{"sh", "-c", "sleep 60"}}).contract(ended)
+	require.ErrorIs(t, err, context.Canceled)
+}
