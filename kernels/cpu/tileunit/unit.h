@@ -1,0 +1,13 @@
+#include <stdint.h>
+
+// 0 where the processor has a tile unit, or lacks what its stand-in is made of.
+int grpo_use_stand_in(void);
+int64_t grpo_stand_in_executed(void);
+int64_t grpo_stand_in_holders(void);
+
+// sums += left · right by the instructions, for tiles of so many rows, pairs and columns, whose rows are so many bytes apart.
+void grpo_try_tiles(int rows, int pairs, int columns, float *sums, int64_t sums_row, const void *left, int64_t left_row,
+                    const void *right, int64_t right_row);
+
+// Something that the unit refuses: see try.c.
+void grpo_try_mistake(int which);

@@ -1,0 +1,46 @@
+package cpu
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7879b91d/grpo/kernels"
+	"github.com/seed-7879b91d/grpo/kernels/cpu/tileunit"
+)
+
+// Where the processor has no tile unit its instructions are executed in its place, so that the kernels made of them are tested
+// everywhere.
+var standsIn = tileunit.Use() == nil
+
+// Where there is a tile unit, tiles are computed by it without being asked for, and to the bits of the emulated ones also
+// where products take many depths, panels and threads.
+func TestTheTileUnit(t *testing.T) {
+	if unit := Tiles(); !unit.Native {
+		t.Skip(unit.Reason)
+	}
+	t.Setenv("GRPO_CPU", "")
+	b := openBare(t, Options{Order: kernels.Tiles})
+	require.True(t, hasTileUnit(b.ops), b.Name())
+	require.False(t, hasTileUnit(openBare(t, Options{}).ops))
+	T, N, K := 203, 1100, 2060
+	if standsIn {
+		T, N, K = 43, 550, 1060
+	}
+	random := rand.New(rand.NewPCG(1, 1))
+	x, y, w := normal(random, T*K), normal(random, T*N), normal(random, N*K)
+	for _, d := range []kernels.DType{kernels.BF16, kernels.BF16Rounding} {
+		out, dx, _ := results(t, Options{Threads: 2, Variant: "avx512", Order: kernels.Tiles}, d, x, y, w, T, N, K)
+		for threads := range 4 {
+			o := Options{Threads: threads + 1, Variant: "amx", Order: kernels.Tiles}
+			gotOut, gotDx, _ := results(t, o, d, x, y, w, T, N, K)
+			same(t, fmt.Sprint(d, o, " Linear"), gotOut, out)
+			same(t, fmt.Sprint(d, o, " LinearGradX"), gotDx, dx)
+		}
+	}
+	executed, holders := tileunit.Executed()
+	require.Equal(t, standsIn, executed > 0)
+	require.Zero(t, holders, "a thread left a kernel with its tiles")
+}
