@@ -124,6 +124,30 @@ func TestCardTrains(t *testing.T) {
 	require.Contains(t, errs, "run "+processor+" "+other)
 }
 
+// The default run takes three steps on a card, in its full size: the sampler and the trainer agree to the bit, and what it teaches is kept.
+func TestCardTakesTheDefaultRun(t *testing.T) {
+	needsCells(t)
+	dir := filepath.Join(t.TempDir(), "run")
+	_, errs, code := onCard(t, t.TempDir(), []string{"device=cuda:0", "max_steps=3", "eval_every=-1", "run_dir=" + dir, "--quiet"})
+	require.Zero(t, code, errs)
+	steps := records[struct {
+		Completions int
+		Updated     bool
+		Max         *float64 `json:"max_logp_diff_on_policy"`
+		Before      string   `json:"policy_sha256"`
+		After       string   `json:"trained_sha256"`
+	}](t, filepath.Join(dir, "metrics.jsonl"))
+	require.Len(t, steps, 3)
+	for i, s := range steps {
+		require.Equal(t, 64, s.Completions)
+		require.True(t, s.Updated)
+		require.NotNil(t, s.Max)
+		require.Zero(t, *s.Max)
+		require.NotEqual(t, s.Before, s.After)
+		require.True(t, i == 0 || s.Before == steps[i-1].After)
+	}
+}
+
 // records are the lines of a file.
 func records[T any](t *testing.T, path string) (all []T) {
 	t.Helper()

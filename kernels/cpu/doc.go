@@ -31,7 +31,8 @@
 // Everything else stays in series: products with matrices of float32 (adapters), gradients of weights, attention over
 // float32. The kernels are written once in terms of tiles (tiles.h, attention_tiles.h): with a tile unit these are
 // instructions (variant_amx.c), and everywhere else multiply-adds in the same order (tile_ops.h), so that a run of one
-// machine can be replayed on another.
+// machine can be replayed on another. In the tests those instructions run on every amd64 processor with AVX-512: package
+// tileunit executes them where the processor traps them.
 //
 // What makes that hold in C: contraction of a*b+c is on (never -ffast-math), so an expression carries
 // at most one product per sum, since a*b+c*d could be fused two ways. No kernel calls libm: exp and log
