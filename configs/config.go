@@ -34,7 +34,7 @@ type Config struct {
 	// processor can take both, to the same bits, and a run keeps its order. A card has one of its own, and knows auto alone.
 	Order string `json:"order" enum:"auto serial tiles"`
 	// What keys and values are rounded to, in sampling and training alike: f32, not at all; bf16, so that they take half
-	// the memory, and half the time to read; auto, the same as precision on a card, and f32 on the processor.
+	// the memory, and half the time to read; auto, the same as precision on a card and with order=tiles, and else f32.
 	KVCacheDtype string `json:"kv_cache_dtype" enum:"auto f32 bf16"`
 	// In what form frozen weights are kept: none, as the model's files have them; nf4, those of the layers in four bits each, to the
 	// same bits as in the model that 'grpo quantize' writes. The model must be in bf16, or in four bits already.
@@ -296,8 +296,8 @@ type Config struct {
 	// Go on from a checkpoint: auto, the last good one of run_dir where there is one; never; or the directory of a run or checkpoint.
 	Resume string `json:"resume"`
 	// Settings that may be others than those of the run that is gone on with, by name, or files that may hold
-	// something else. What is not named here must be as it was: a run that changes its model, its problems, its
-	// loss or its reward halfway is neither the one nor the other.
+	// something else. Without it a run keeps its model, its problems, its loss, its reward and its numbers (precision, order): one
+	// that changes them halfway is neither the one nor the other. Any other setting may change, and is told of.
 	AllowChange []string `json:"allow_change"`
 	// Steps of the run. -1: until it is stopped.
 	MaxSteps int `json:"max_steps"`

@@ -43,7 +43,8 @@ type checker struct {
 
 func (c *Config) mistakes(base *Config) []mistake {
 	k := &checker{c: c, base: base}
-	k.refuse(c.Order == "pairs", "order", "order: by pairs is how serial sums of bf16 are taken, to the same bits; type order=serial")
+	k.refuse(c.Order == "pairs", "order",
+		"order: by pairs is how serial sums of bf16 are taken, to the same bits; type order=serial, or on a card leave it out")
 	k.values()
 	k.numbers()
 	k.policyAndData()

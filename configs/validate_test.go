@@ -34,7 +34,8 @@ var mistakes = []struct{ words, message string }{
 	{"init_from=a adapter=b", "adapter: init_from=a brings its own; leave one of them out"},
 	{"init_from=a resume=b", "init_from: resume=b names another checkpoint to go on from; leave one of them out"},
 	{"allow_change=learning_rate", `allow_change: found "learning_rate", expected model, adapter, quantize, data, data_split, data_sources, ` +
-		`test_data, test_split, answer_match, prompt_template, renderer, chat_date, chat_vars, blocklist, reject_blocklisted, order, ` +
+		`test_data, test_split, answer_match, prompt_template, renderer, chat_date, chat_vars, blocklist, reject_blocklisted, ` +
+		`precision, kv_cache_dtype, order, ` +
 		`advantage, advantage_clip, positive_only, loss, clip_low, clip_high, clip_dual, tis, tis_cap, kl_coef, kl_estimator, kl_in, env, ` +
 		`max_turns, max_conversation_tokens, turn_reward, turn_discount, public_tests, heal_template, ` +
 		`entropy_coef, reduction, method, rows_per_step, row_tokens, learn_turns, held_out, dpo_beta, dpo_loss, label_smoothing, ` +
@@ -55,7 +56,7 @@ var mistakes = []struct{ words, message string }{
 		"quantize: nf4 is for frozen weights, and with train=full they are trained; type quantize=none, or train=lora"},
 	{"quantize=int8", `quantize: found "int8", expected none or nf4`},
 	{"train=full lora_rank=8", "lora_rank: train=full has no adapter; leave it out, or type train=lora"},
-	{"order=pairs", "order: by pairs is how serial sums of bf16 are taken, to the same bits; type order=serial"},
+	{"order=pairs", "order: by pairs is how serial sums of bf16 are taken, to the same bits; type order=serial, or on a card leave it out"},
 	{"train=full precision=bf16",
 		"precision: bf16 is for frozen weights, and with train=full they are trained in f32; type precision=f32"},
 	{"train=full adapter=a", "adapter: train=full has no adapter; leave it out, or type train=lora"},

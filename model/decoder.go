@@ -8,9 +8,8 @@ import (
 	"github.com/seed-7879b91d/grpo/model/internal/program"
 )
 
-// Decoder runs the policy over rows: the next tokens of many sequences, whose earlier keys and values
-// lie in a paged cache. Prefill and decoding are the same to it: rows. Its arithmetic is that of the
-// policy's other programs, so a token's log-probability here is the one that Score gives, bit for bit.
+// Decoder runs the policy over rows: the next tokens of many sequences, whose earlier keys and values lie in a paged cache. Prefill and
+// decoding are the same to it. Its arithmetic is that of the policy's other programs: a token's log-probability is Score's, bit for bit.
 type Decoder struct {
 	DecoderSize
 

@@ -14,8 +14,8 @@ import (
 	"github.com/seed-7879b91d/grpo/model/internal/program"
 )
 
-// Policy is a model that can be scored and trained: base weights, what of it is trained, and the programs
-// that use both. It is not safe for concurrent use.
+// Policy is a model that can be scored and trained: base weights, what of it is trained, and the programs that use both. It is not safe
+// for concurrent use.
 type Policy struct {
 	Config
 	Options
@@ -43,8 +43,7 @@ type Options struct {
 	MaxRows   int
 	Recompute Recompute
 	Precision Precision
-	// SharePrefixes has what several sequences of a batch begin with computed once. Scores do not depend on it; gradients
-	// do in the last bits.
+	// SharePrefixes has what several sequences of a batch begin with computed once. Scores do not depend on it, gradients in the last bits.
 	SharePrefixes bool
 	Cache         Precision // what keys and values are rounded to, in a decoder's cache and in training alike
 	Quantise      Quantisation

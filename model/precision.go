@@ -37,9 +37,8 @@ func (q Quantisation) readers() (read, describe nf4.Reader) {
 	return nf4.Read, nf4.Describe
 }
 
-// Precision is what every number is rounded to before it is multiplied with a frozen bf16 weight. The sampler and the
-// trainer of a policy have the same, so that they agree to the bit either way. With BF16, a backend that is a kernels.Narrower keeps
-// what gradients read in bf16, too.
+// Precision is what every number is rounded to before it is multiplied with a frozen bf16 weight. Sampler and trainer of a policy have the
+// same, so that they agree to the bit either way. With BF16, a backend that is a kernels.Narrower keeps what gradients read in bf16, too.
 type Precision uint8
 
 const (
@@ -47,7 +46,7 @@ const (
 	BF16                  // as on most accelerators; twice as fast where the processor has instructions for it
 	I16                   // to 15 bits of the largest of 64 numbers, where a weight has four bits: kernels.I16Rounding; F32 elsewhere
 
-	// Auto is BF16 where the backend prefers that and the weights are frozen bf16, else F32; of a cache, F32 too where the rest is.
+	// Auto is BF16 where the backend prefers that and the weights are frozen bf16, else F32; of a cache, also with BF16 in the order of tiles.
 	Auto
 )
 
@@ -91,6 +90,9 @@ func (o Options) settled(b kernels.Backend, frozen func() bool) Options {
 	}
 	if o.Precision == Auto {
 		o.Precision = usual
+	}
+	if order, _ := kernels.OrderOf(b); order == kernels.Tiles && o.Precision == BF16 {
+		usual = BF16 // a tile unit multiplies bf16 alone: over f32, attention would take longer than all else
 	}
 	if o.Cache == Auto {
 		o.Cache = min(o.Precision, usual)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/seed-7879b91d/grpo/internal/backendtest"
 	"github.com/seed-7879b91d/grpo/internal/racing"
+	"github.com/seed-7879b91d/grpo/kernels"
 	"github.com/seed-7879b91d/grpo/kernels/cpu"
 )
 
@@ -27,6 +28,27 @@ func TestWholeNumbersMoveScoresALittle(t *testing.T) {
 	for _, name := range []string{"nf4-double", "nf4-single"} {
 		whole := testRounding(t, name, Options{Precision: I16})
 		require.Less(t, whole, 1.3*testRounding(t, name, Options{Precision: BF16}), name)
+	}
+}
+
+// A tile unit multiplies bf16 alone, so that with order=tiles a cache is rounded where everything else is; the plan knows it.
+func TestWhatACacheIsWhereNobodySays(t *testing.T) {
+	for _, c := range []struct {
+		precision, cache Precision
+		order            kernels.Order
+	}{
+		{F32, F32, kernels.Serial}, {BF16, F32, kernels.Serial}, {F32, F32, kernels.Tiles}, {BF16, BF16, kernels.Tiles},
+	} {
+		b := backendtest.CPU(t, cpu.Options{})
+		kernels.SetOrder(b, c.order)
+		o := Options{Precision: c.precision, Cache: Auto}
+		p, err := Open(b, goldenDir("qwen3-tied"), false, o)
+		require.NoError(t, err)
+		require.Equal(t, c.cache, p.Cache, c)
+		sketched, err := Sketch(kernels.NewLedger(b), goldenDir("qwen3-tied"), false, o)
+		require.NoError(t, err)
+		require.Equal(t, c.cache, sketched.Cache, c)
+		require.NoError(t, b.Close())
 	}
 }
 

@@ -63,7 +63,7 @@ func (f *policyFlags) registerSpeed(cmd *cobra.Command) {
 		"f32, not at all; `bf16`, faster where there are instructions for it; int16, with weights of four bits on a "+
 		"processor; auto, bf16 on a card")
 	cmd.Flags().StringVar(&f.kv, "kv-cache-dtype", "auto",
-		"what keys and values are rounded to: f32, `bf16`, or auto, on a card as --precision says")
+		"what keys and values are rounded to: f32, `bf16`, or auto, on a card and with --order tiles as --precision says, else f32")
 	cmd.Flags().StringVar(&f.quantize, "quantize", "none", "keep the layers of a bf16 model in four bits a weight: none or `nf4`")
 	cmd.Flags().StringVar(&f.order, "order", "auto", "in which order sums of products are taken: serial; `tiles`, as the tile unit of a "+
 		"processor does; auto, tiles where there is one. On a card: auto")

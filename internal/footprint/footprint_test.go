@@ -1,6 +1,8 @@
 package footprint
 
 import (
+	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -185,6 +187,30 @@ func TestWhatDoesNotFitIsRefusedByName(t *testing.T) {
 	}
 }
 
+// What a run needs has bends: whatever the room, the value that is named is the largest that fits, to three digits.
+func TestTheLargestThatFits(t *testing.T) {
+	needs := func(rows int) int {
+		r := run(t, "recompute=cheap", fmt.Sprintf("max_rows=%d", rows))
+		p, err := r.plan(roomsOf(r.Backend))
+		require.NoError(t, err)
+		return p.needs(device)
+	}
+	const asked = 2048
+	least, most := needs(1), needs(asked)
+	for share := 0.02; share < 1; share += 0.07 {
+		r := run(t, "recompute=cheap", fmt.Sprintf("max_rows=%d", asked))
+		rooms := roomsOf(r.Backend)
+		rooms[device].Bytes = int64((float64(least) + share*float64(most-least)) / (1 - spare))
+		p, err := r.plan(rooms)
+		require.NoError(t, err)
+		_, word, _ := strings.Cut(r.refuse(p, device).Error(), "the largest that fits is max_rows=")
+		found, err := strconv.Atoi(word)
+		require.NoError(t, err, word)
+		require.LessOrEqual(t, float64(needs(found)), p.limit(device))
+		require.Greater(t, float64(needs(found+max(found/100, 2))), p.limit(device), "%d is not the largest", found)
+	}
+}
+
 // A cache of no given size takes half of what is left, and is never the reason why a run is refused.
 func TestACacheFitsIntoWhatIsLeft(t *testing.T) {
 	r := run(t, "max_sequences=100000")
@@ -223,7 +249,8 @@ func TestACardAndItsHostHaveARoomEach(t *testing.T) {
 
 	r.MaxRows = 60000
 	_, err = Of(r)
-	require.ErrorContains(t, err, "this process has 2.00 GB of the memory of card 0; the largest that fits is max_rows=")
+	require.ErrorContains(t, err, "this process has 2.00 GB of the memory of card 0, "+
+		"a twentieth of which is left alone; the largest that fits is max_rows=")
 
 	r.MaxRows = 512
 	rooms := roomsOf(r.Backend)

@@ -67,21 +67,22 @@ func (p *Plan) enough() bool {
 // refuse says by how much a run is too large, and which setting makes it fit on that side: the one that takes the most memory of
 // those that alone are enough, with its largest value.
 func (r Run) refuse(p *Plan, s side) error {
-	short := fmt.Sprintf("this run needs %s of memory, and this process has %s", memory.GB(p.needs(s)), p.rooms[s])
+	short := fmt.Sprintf("this run needs %s of memory, and this process has %s, a twentieth of which is left alone",
+		memory.GB(p.needs(s)), p.rooms[s])
 	if s == host {
 		return badinput.Errorf("sandbox_slots: %s besides the card's: %s; lower it, or end what else takes memory", short, p)
 	}
-	best, found, saved := knob{}, (*Plan)(nil), 0
+	best, saved := knob{}, 0
 	for _, k := range r.knobs(p) {
 		if k.value <= k.least {
 			continue
 		}
 		if low := r.with(p, k, k.least); low != nil && low.enough() && p.needs(s)-low.needs(s) > saved {
-			best, found, saved = k, low, p.needs(s)-low.needs(s)
+			best, saved = k, p.needs(s)-low.needs(s)
 		}
 	}
-	if found != nil {
-		v := r.largest(p, s, best, found)
+	if saved > 0 {
+		v := r.largest(p, best)
 		return badinput.Errorf("%s=%s: %s; the largest that fits is %s=%s", best.key, best.text(best.value), short, best.key, best.text(v))
 	}
 	if r.Recompute != "blocks" && r.Learns {
@@ -98,24 +99,23 @@ func (r Run) refuse(p *Plan, s side) error {
 		r.Model, short, p, together)
 }
 
-// largest is the largest value of a knob that fits, to three digits: memory is nearly a line in it.
-func (r Run) largest(p *Plan, s side, k knob, low *Plan) int {
-	fits, tooLarge := k.least, k.value
-	need, most := float64(low.needs(s)), float64(p.needs(s))
-	for range 6 {
-		share := (p.limit(s) - need) / (most - need)
-		v := rounded(fits + int(share*float64(tooLarge-fits)))
-		if v <= fits || v >= tooLarge {
-			break
-		}
+// largest is the largest value of a knob that fits, to three digits. Halving finds it whatever the plan is in it: what a run needs is
+// the larger of several sums, so that it has bends.
+func (r Run) largest(p *Plan, k knob) int {
+	roomFor := func(v int) bool {
 		again := r.with(p, k, v)
-		if again != nil && again.enough() {
-			return v
+		return again != nil && again.enough()
+	}
+	fits, tooLarge := k.least, k.value
+	for tooLarge-fits > max(1, fits/1000) {
+		if v := fits + (tooLarge-fits)/2; roomFor(v) {
+			fits = v
+		} else {
+			tooLarge = v
 		}
-		if again == nil {
-			break
-		}
-		tooLarge, most = v, float64(again.needs(s))
+	}
+	if v := rounded(fits); roomFor(v) {
+		return v
 	}
 	return fits
 }

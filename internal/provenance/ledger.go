@@ -58,8 +58,9 @@ func (p *Past) settle(cfg *configs.Config, made int, b kernels.Backend) (start S
 	if err != nil {
 		return start, err
 	}
-	adopt(&cfg.Precision, "auto", cmp.Or(p.before.Precision, "f32"))
-	adopt(&cfg.KVCacheDtype, "auto", cmp.Or(p.before.KVCacheDtype, "f32"))
+	p.before.Precision, p.before.KVCacheDtype = cmp.Or(p.before.Precision, "f32"), cmp.Or(p.before.KVCacheDtype, "f32")
+	adopt(&cfg.Precision, "auto", p.before.Precision)
+	adopt(&cfg.KVCacheDtype, "auto", p.before.KVCacheDtype)
 	adopt(&cfg.Order, "auto", p.before.Order)
 	adopt(&cfg.MaxRows, 0, p.before.MaxRows)
 	if _, choice := kernels.OrderOf(b); !choice && cfg.Order == p.before.Order { // which was another device's

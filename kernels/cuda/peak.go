@@ -90,5 +90,8 @@ func (b *Backend) rate(most int, launch func(rounds int) float64) float64 {
 		amount, took := timed(rounds)
 		best = max(best, amount/took.Seconds())
 	}
-	return best // of no account where something failed, which Sync tells
+	if b.failed != nil { // which Sync tells
+		return 0
+	}
+	return best
 }

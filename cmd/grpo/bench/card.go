@@ -21,7 +21,8 @@ type Card struct {
 
 // cardSize is how large everything is.
 type cardSize struct {
-	contract         string // its parts
+	contract         string // its parts, and what they are
+	holding          string
 	shape            string
 	cases, rows      int   // of the products that are compared by their place
 	outputs, inputs  int   // of them
@@ -33,8 +34,10 @@ type cardSize struct {
 }
 
 var cardSizes = map[string]cardSize{
-	"full":  {"", "qwen3-4b", 200, 700, 1024, 2560, []int{1, 128}, 1024, 4096, []int{4096, 16384}, rolloutSize{8, 16, 256, 800, 32}, 3},
-	"smoke": {"Contract/(one order|memory|laws)", "tiny", 20, 70, 96, 128, []int{1, 4}, 40, 48, []int{48}, rolloutSize{2, 2, 8, 6, 4}, 1},
+	"full": {"", "against double precision, alone and in batches, twice",
+		"qwen3-4b", 200, 700, 1024, 2560, []int{1, 128}, 1024, 4096, []int{4096, 16384}, rolloutSize{8, 16, 256, 800, 32}, 3},
+	"smoke": {"Contract/(one order|memory|laws)", "of order, memory and common laws; each operation's are of --size full",
+		"tiny", 20, 70, 96, 128, []int{1, 4}, 40, 48, []int{48}, rolloutSize{2, 2, 8, 6, 4}, 1},
 }
 
 // CardResult is what was found.
@@ -73,6 +76,13 @@ func (c *Card) Run(ctx context.Context) (*CardResult, error) {
 	if c.Device == "cpu" {
 		return nil, badinput.Errorf("--device cpu: this proves a card; expected auto or cuda:N")
 	}
+	if err := c.there(); err != nil {
+		return nil, err
+	}
+	held, err := c.contract(ctx)
+	if err != nil {
+		return nil, err
+	}
 	m := Model{Open: func(string, int) (kernels.Backend, error) { return c.open() }, Device: c.Device, Shape: size.shape,
 		Options: model.Options{Precision: model.BF16, Cache: model.BF16}}
 	lim, b, err := m.begin()
@@ -81,10 +91,6 @@ func (c *Card) Run(ctx context.Context) (*CardResult, error) {
 	}
 	defer b.Close()
 	r := &CardResult{Bench: "card", Backend: b.Name(), Order: b.Order(), Size: c.Size, Shape: size.shape, Limits: lim}
-	held, err := c.contract(ctx)
-	if err != nil {
-		return nil, err
-	}
 	r.Proofs = append(r.Proofs, held)
 	if err := r.prove(ctx, b, size); err != nil {
 		r.fails("what a small model computes", err)

@@ -43,7 +43,7 @@ FAIL
 		{"is silent", "", "3", false, "exit status 3 after 0 cases: it said nothing; --contract shows all"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			card := Card{Contract: []string{"sh", "-c", `printf '%s' "$0"; exit ` + c.code, c.out}}
+			card := Card{Size: "full", Contract: []string{"sh", "-c", `printf '%s' "$0"; exit ` + c.code, c.out}}
 			p, err := card.contract(t.Context())
 			require.NoError(t, err)
 			require.Equal(t, c.holds, p.Holds)

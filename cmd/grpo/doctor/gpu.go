@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/seed-7879b91d/grpo/internal/rebuild"
 	"github.com/seed-7879b91d/grpo/kernels/cuda/driver"
@@ -19,7 +20,8 @@ func examineGPU(ctx context.Context, rebuilt error) Finding {
 	return aboutDriver(found, cmp.Or(rebuilt, err))
 }
 
-// aboutDriver is what a probe found. Nobody needs a card, so that nothing is missing without one.
+// aboutDriver is what a probe found. Nobody needs a card, so that nothing is missing without one; but where there is one that fails,
+// device=auto does not take the processors in silence.
 func aboutDriver(d driver.Driver, err error) Finding {
 	f := Finding{Name: "gpu", OK: true, Found: "an NVIDIA driver, which cannot be used"}
 	var why *driver.Unusable
@@ -27,12 +29,28 @@ func aboutDriver(d driver.Driver, err error) Finding {
 	case errors.As(err, &why) && why.Absent():
 		f.Found = why.Error()
 	case err != nil:
-		f.Do = err.Error()
+		f.OK, f.Do = false, err.Error()
 	default:
 		f.Found = d.String()
 		f.Notes = aboutCards(d)
+		if len(d.Cards) > 0 && d.Cards[0].Trouble != nil {
+			f.OK, f.Do = false, "device=auto takes card 0, and stops there: "+instead(d)
+		}
 	}
 	return f
+}
+
+// usable is the first card that computes; -1 where none does.
+func usable(d driver.Driver) int {
+	return slices.IndexFunc(d.Cards, func(c driver.Card) bool { return c.Trouble == nil })
+}
+
+// instead is what to type where the first card does not compute.
+func instead(d driver.Driver) string {
+	if other := usable(d); other >= 0 {
+		return fmt.Sprintf("type device=cuda:%d, or device=cpu", d.Cards[other].Index)
+	}
+	return "type device=cpu"
 }
 
 // aboutCards is a line for each card, and what a card is good for as the program is today.
@@ -44,6 +62,9 @@ func aboutCards(d driver.Driver) (lines []string) {
 		}
 		lines = append(lines, fmt.Sprintf("%s: compute capability %s, %d multiprocessors, %s of memory, %s of it free",
 			c, c.Capability, c.Processors, gib(c.Total), gib(c.Free)))
+	}
+	if usable(d) < 0 {
+		return lines
 	}
 	return append(lines,
 		"runs there: everything that computes (device=auto takes card 0, device=cpu the processors); tested on an emulated card",

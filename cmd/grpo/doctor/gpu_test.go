@@ -32,6 +32,14 @@ func TestDoctorOnCards(t *testing.T) {
 		require.Equal(t, Finding{Name: "gpu", OK: true, Found: "none that an NVIDIA driver answers for; grpo computes on the processors"}, f)
 	}
 	f = aboutDriver(driver.Driver{}, badinput.Errorf("it does not start: restart the machine"))
-	require.Equal(t, Finding{Name: "gpu", OK: true, Found: "an NVIDIA driver, which cannot be used",
+	require.Equal(t, Finding{Name: "gpu", Found: "an NVIDIA driver, which cannot be used",
 		Do: "it does not start: restart the machine"}, f)
+
+	closed := driver.Card{Name: "One", Trouble: errors.New("card 0 (One) is closed")}
+	f = aboutDriver(driver.Driver{Cards: []driver.Card{closed}}, nil)
+	require.False(t, f.OK)
+	require.Equal(t, []string{"card 0 (One) is closed"}, f.Notes)
+	require.Equal(t, "device=auto takes card 0, and stops there: type device=cpu", f.Do)
+	f = aboutDriver(driver.Driver{Cards: []driver.Card{closed, {Index: 1, Name: "Two"}}}, nil)
+	require.Equal(t, "device=auto takes card 0, and stops there: type device=cuda:1, or device=cpu", f.Do)
 }

@@ -67,8 +67,8 @@ func TestNoMemory(t *testing.T) {
 	require.ErrorIs(t, err, ErrMemory)
 	require.NotErrorIs(t, err, ErrLost)
 	require.EqualError(t, err, "card 0 (Test Card): allocating 3.0 GiB where 512.0 MiB of 512.0 MiB are free: "+
-		"CUDA_ERROR_OUT_OF_MEMORY (2): out of memory; end what else runs on it (see nvidia-smi), take less (max_rows and cache_memory; "+
-		"--dry-run says what takes how much), or device=cpu")
+		"CUDA_ERROR_OUT_OF_MEMORY (2): out of memory; end what else runs on it (see nvidia-smi), take less "+
+		"(of a run, max_rows and cache_memory; --dry-run says what takes how much), or device=cpu")
 	m, err := d.Alloc(1 << 20)
 	require.NoError(t, err)
 	free, total, err := d.Memory()

@@ -36,11 +36,11 @@ func (e *Error) Error() string {
 		if e.Launched != "" {
 			text += "; the last kernel launched was " + e.Launched
 		}
-		text += "; nothing more runs on it in this process: look at dmesg for Xid, then type the same command again, " +
-			"with which a run goes on from its last checkpoint"
+		text += "; nothing more runs on it in this process: look at dmesg for Xid, then type the same command again " +
+			"(a run goes on from its last checkpoint)"
 	case e.Code == C.CUDA_ERROR_OUT_OF_MEMORY:
-		text += "; end what else runs on it (see nvidia-smi), take less (max_rows and cache_memory; --dry-run says what takes how much), " +
-			"or device=cpu"
+		text += "; end what else runs on it (see nvidia-smi), take less " +
+			"(of a run, max_rows and cache_memory; --dry-run says what takes how much), or device=cpu"
 	}
 	return text
 }

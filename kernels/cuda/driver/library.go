@@ -46,6 +46,9 @@ func openLibrary() (Driver, error) {
 		return Driver{}, unusable(NoDriver, "no NVIDIA driver: %s; install it (in a container: start that with its GPUs)", said)
 	case answer == C.GRPO_CUDA_NO_LIBRARY:
 		return Driver{}, unusable(DriverBroken, "%s: %s; unset it for the driver of this machine", libraryVariable, said)
+	case answer == C.GRPO_CUDA_NO_DRIVER && asked != usualLibrary:
+		return Driver{}, unusable(DriverBroken, "%s=%s is no CUDA driver: it has no cuInit; unset it for the driver of this machine",
+			libraryVariable, said)
 	case answer == C.GRPO_CUDA_NO_DRIVER:
 		return Driver{}, unusable(DriverBroken, "%s is no CUDA driver: it has no cuInit; install the NVIDIA driver again", said)
 	}

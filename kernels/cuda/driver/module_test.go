@@ -117,7 +117,7 @@ func TestACrash(t *testing.T) {
 	require.True(t, ok, out)
 	const want = "card 0 (Test Card): copying from it: CUDA_ERROR_ILLEGAL_ADDRESS (700): an illegal memory access was encountered; " +
 		"the last kernel launched was collatz; nothing more runs on it in this process: look at dmesg for Xid, then type the same " +
-		"command again, with which a run goes on from its last checkpoint"
+		"command again (a run goes on from its last checkpoint)"
 	require.Contains(t, out, "emulated device: out of bounds: kernel collatz")
 	require.Equal(t, 2, strings.Count(out, want), out)
 }

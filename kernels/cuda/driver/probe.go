@@ -91,7 +91,7 @@ func look(index int) (Card, cu.Device, error) {
 			"choose another card", card, card.Capability, LeastCapability)
 	case mode == C.CU_COMPUTEMODE_PROHIBITED:
 		card.Trouble = unusable(Prohibited, "%s is closed to programs (compute mode Prohibited): "+
-			"type nvidia-smi -i %d -c DEFAULT as root", card, index)
+			"type nvidia-smi -i N -c DEFAULT as root, N being its number there", card)
 	}
 	return card, device, nil
 }

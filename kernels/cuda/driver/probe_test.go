@@ -50,7 +50,7 @@ func TestDriversThatCannotBeUsed(t *testing.T) {
 			"install it (in a container: start that with its GPUs), or device=cpu"},
 		{"not there", libraryVariable + "=/no/such.so", "error: GRPO_CUDA_LIB: /no/such.so: cannot open shared object file"},
 		{"no library", libraryVariable + "=" + notALibrary, "error: GRPO_CUDA_LIB: " + notALibrary + ": file too short"},
-		{"another library", libraryVariable + "=libm.so.6", "libm.so.6 is no CUDA driver: it has no cuInit; "},
+		{"another library", libraryVariable + "=libm.so.6", "libm.so.6 is no CUDA driver: it has no cuInit; unset it"},
 		{"old", "GRPO_EMU_DRIVER=10.2", "libcuda.so.1 serves CUDA 10.2, the kernels need 11.0: install a newer NVIDIA driver, or device=cpu"},
 		{"no card", "GRPO_EMU_ANSWER=cuInit:100", "libcuda.so.1 finds no card: look at nvidia-smi and at CUDA_VISIBLE_DEVICES, or device=cpu"},
 		{"no cards", "GRPO_EMU_DEVICES=0", "libcuda.so.1 finds no card: "},
@@ -81,7 +81,7 @@ func TestCardsThatCannotBeUsed(t *testing.T) {
 		{"GRPO_EMU_CAPABILITY", "7.5", CardOld, "card 0 (Test Card) has compute capability 7.5, " +
 			"the kernels need 8.0 (A100, RTX 30 or newer): choose another card, or device=cpu"},
 		{"GRPO_EMU_MODE", "2", Prohibited, "card 0 (Test Card) is closed to programs (compute mode Prohibited): " +
-			"type nvidia-smi -i 0 -c DEFAULT as root, or device=cpu"},
+			"type nvidia-smi -i N -c DEFAULT as root, N being its number there, or device=cpu"},
 		{"GRPO_EMU_BUSY", "1", Busy, "card 0 (Test Card) is busy: another process has it for itself (see nvidia-smi); end that, " +
 			"choose another card, or device=cpu"},
 		{"GRPO_EMU_ANSWER", "cuDevicePrimaryCtxRetain:2", NoMemory, "card 0 (Test Card) has no memory left for a context (see nvidia-smi): " +
