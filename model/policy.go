@@ -43,7 +43,7 @@ type Options struct {
 	MaxRows   int
 	Recompute Recompute
 	Precision Precision
-	// SharePrefixes has what several sequences of a batch begin with computed once. Scores do not depend on it, gradients in the last bits.
+	// SharePrefixes has what sequences of a batch begin with computed once. Scores do not depend on it; gradients do in the last bits.
 	SharePrefixes bool
 	Cache         Precision // what keys and values are rounded to, in a decoder's cache and in training alike
 	Quantise      Quantisation

@@ -177,7 +177,8 @@ func TestCardTroubleIsOneLine(t *testing.T) {
 		{nil, "GRPO_EMU_DRIVER=10.2", exitBadInput, "serves CUDA 10.2, the kernels need 11.0"},
 		{nil, "GRPO_EMU_CAPABILITY=7.5", exitBadInput, "has compute capability 7.5, the kernels need 8.0"},
 		{auto, "GRPO_EMU_BUSY=1", exitBadInput, "is busy: another process has it for itself"},
-		{nil, "GRPO_EMU_MEMORY=24M", exitBadInput, "a twentieth of which is left alone; the largest that fits is "},
+		{nil, "GRPO_EMU_MEMORY=24M", exitBadInput,
+			"of the memory of card 0 (Emulated device), a twentieth of which is left alone; the largest that fits is "},
 		{nil, "GRPO_EMU_OOM_AFTER=8M", exitFailed, "card 0 (Emulated device): allocating "},
 		{nil, "GRPO_EMU_LOST_AT=40", exitFailed, "nothing more runs on it in this process"},
 	} {

@@ -152,6 +152,17 @@ func TestAutoIsWhatTheRunHas(t *testing.T) {
 	cfg.Precision, cfg.KVCacheDtype = "auto", "auto"
 	require.NoError(t, (&Past{Checkpoint: "any"}).Check(&cfg, 4, sums{}))
 	require.Equal(t, []string{"bf16", "f32"}, []string{cfg.Precision, cfg.KVCacheDtype})
+	require.NoError(t, (&Past{Checkpoint: "any"}).Check(&cfg, 4, sums{}), "said as it was")
+	for key, setting := range map[string]*string{"precision": &cfg.Precision, "kv_cache_dtype": &cfg.KVCacheDtype} {
+		was, other := *setting, map[string]string{"bf16": "f32", "f32": "bf16"}[*setting]
+		*setting = other
+		err := (&Past{Checkpoint: "any"}).Check(&cfg, 4, sums{})
+		require.True(t, badinput.Is(err))
+		require.ErrorContains(t, err, key+": "+was+" → "+other)
+		cfg.AllowChange = []string{key}
+		require.NoError(t, (&Past{Checkpoint: "any"}).Check(&cfg, 4, sums{}))
+		*setting, cfg.AllowChange = was, nil
+	}
 	cfg.Precision = "auto"
 	require.NoError(t, (&Past{Checkpoint: "any", Fork: true}).Check(&cfg, 4, sums{}))
 	require.Equal(t, "auto", cfg.Precision, "a fork is a run of its own")

@@ -2,10 +2,44 @@ package bench
 
 import (
 	"context"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7879b91d/grpo/internal/backendtest"
+	"github.com/seed-7879b91d/grpo/internal/memory"
+	"github.com/seed-7879b91d/grpo/kernels"
+	"github.com/seed-7879b91d/grpo/kernels/cpu"
 )
+
+// held is a card that a file tells of while somebody has it.
+type held struct {
+	kernels.Backend
+	file string
+}
+
+func (held) Free() (memory.Room, bool) { return memory.Room{Apart: true}, true }
+func (h held) Close() error            { return os.Remove(h.file) }
+
+// A card may serve a single process: while another one holds it to the contract, nobody else has it.
+func TestTheContractHasTheCardForItself(t *testing.T) {
+	folder := t.TempDir()
+	taken, alone := filepath.Join(folder, "taken"), filepath.Join(folder, "alone")
+	opened := 0
+	c := Card{Size: "smoke", Device: "cuda:0",
+		Open: func(string, int) (kernels.Backend, error) {
+			opened++
+			return held{backendtest.CPU(t, cpu.Options{}), taken}, os.WriteFile(taken, nil, 0o600)
+		},
+		Contract: []string{"sh", "-c", `test -e "$0" || touch "$1"`, taken, alone}}
+	_, err := c.Run(t.Context())
+	require.ErrorContains(t, err, "tells no peak", "it is no card")
+	require.FileExists(t, alone)
+	require.NoFileExists(t, taken)
+	require.Equal(t, 2, opened)
+}
 
 // What the contract's own process prints becomes one row: cases are counted where nothing is within, and what fails, or ends the
 // process, is told.
