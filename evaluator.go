@@ -105,7 +105,7 @@ func (e *Evaluator) open(ctx context.Context, b kernels.Backend, o custom) (err 
 		return err
 	}
 	e.cfg.MaxRows = e.policy.MaxRows
-	e.cfg.Precision, e.cfg.KVCacheDtype = e.policy.Precision.String(), e.policy.Cache.String() // what auto stands for
+	footprint.Record(e.cfg, e.policy.Options)
 	return e.sampling.open(e.policy, e.learns, o.turn)
 }
 

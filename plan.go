@@ -54,7 +54,11 @@ func (t *Trainer) numbers() string {
 	if t.cfg.Quantize != "none" {
 		order = "quantize=" + t.cfg.Quantize + ", " + order
 	}
-	return fmt.Sprintf("precision=%s, %s, kv_cache_dtype=%s; %s", t.cfg.Precision, order, t.cfg.KVCacheDtype, t.backend.Name())
+	kept := "kv_cache_dtype=" + t.cfg.KVCacheDtype
+	if t.cfg.AdapterPrecision != "f32" {
+		kept += ", adapter_precision=" + t.cfg.AdapterPrecision
+	}
+	return fmt.Sprintf("precision=%s, %s, %s; %s", t.cfg.Precision, order, kept, t.backend.Name())
 }
 
 // FirstPrompt is the text that the model would be asked first.

@@ -9,7 +9,8 @@ import (
 // guarded are the settings that make a run what it is: one that goes on must have those that it began with,
 // unless allow_change names them.
 var guarded = []string{"model", "adapter", "quantize", "data", "data_split", "data_sources", "test_data", "test_split", "answer_match",
-	"prompt_template", "renderer", "chat_date", "chat_vars", "blocklist", "reject_blocklisted", "precision", "kv_cache_dtype", "order",
+	"prompt_template", "renderer", "chat_date", "chat_vars", "blocklist", "reject_blocklisted", "precision", "kv_cache_dtype",
+	"adapter_precision", "order",
 	"advantage", "advantage_clip", "positive_only", "loss", "clip_low", "clip_high", "clip_dual", "tis", "tis_cap", "kl_coef",
 	"kl_estimator", "kl_in", "env", "max_turns",
 	"max_conversation_tokens", "turn_reward", "turn_discount", "public_tests", "heal_template",

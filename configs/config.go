@@ -36,6 +36,10 @@ type Config struct {
 	// What keys and values are rounded to, in sampling and training alike: f32, not at all; bf16, so that they take half
 	// the memory, and half the time to read; auto, the same as precision on a card and with order=tiles, and else f32.
 	KVCacheDtype string `json:"kv_cache_dtype" enum:"auto f32 bf16"`
+	// What the matrices of an adapter are rounded to in products, and what is multiplied with them, in sampling and training alike: f32,
+	// not at all; bf16; auto, bf16 where precision=bf16 meets order=tiles, as a tile unit multiplies bf16 alone, and else f32. The
+	// adapter that is trained and saved is f32 in any case, and so are sums.
+	AdapterPrecision string `json:"adapter_precision" enum:"auto f32 bf16"`
 	// In what form frozen weights are kept: none, as the model's files have them; nf4, those of the layers in four bits each, to the
 	// same bits as in the model that 'grpo quantize' writes. The model must be in bf16, or in four bits already.
 	Quantize string `json:"quantize" enum:"none nf4"`

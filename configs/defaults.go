@@ -31,7 +31,7 @@ func Defaults() Config {
 		Resume: "auto", AllowChange: []string{}, MaxSteps: -1, SaveEvery: 10, KeepLast: 5, KeepBest: 1,
 		RecordRollouts: "all",
 
-		Precision: "auto", Order: "auto", KVCacheDtype: "auto", Quantize: "none",
+		Precision: "auto", Order: "auto", KVCacheDtype: "auto", AdapterPrecision: "auto", Quantize: "none",
 
 		Machine: Machine{Device: "auto", Pipeline: "score", SharePrefixes: true, Recompute: "auto"},
 	}

@@ -35,7 +35,7 @@ var mistakes = []struct{ words, message string }{
 	{"init_from=a resume=b", "init_from: resume=b names another checkpoint to go on from; leave one of them out"},
 	{"allow_change=learning_rate", `allow_change: found "learning_rate", expected model, adapter, quantize, data, data_split, data_sources, ` +
 		`test_data, test_split, answer_match, prompt_template, renderer, chat_date, chat_vars, blocklist, reject_blocklisted, ` +
-		`precision, kv_cache_dtype, order, ` +
+		`precision, kv_cache_dtype, adapter_precision, order, ` +
 		`advantage, advantage_clip, positive_only, loss, clip_low, clip_high, clip_dual, tis, tis_cap, kl_coef, kl_estimator, kl_in, env, ` +
 		`max_turns, max_conversation_tokens, turn_reward, turn_discount, public_tests, heal_template, ` +
 		`entropy_coef, reduction, method, rows_per_step, row_tokens, learn_turns, held_out, dpo_beta, dpo_loss, label_smoothing, ` +

@@ -134,12 +134,12 @@ func (k *checker) warmup() {
 
 // ofWarmups are the settings that warm-ups understand.
 var ofWarmups = []string{"model", "init_from", "adapter", "train", "lora_rank", "lora_alpha", "lora_targets", "precision", "order",
-	"kv_cache_dtype", "quantize", "data", "data_split", "test_data", "test_split", "prompt_template", "renderer", "chat_date", "chat_vars",
-	"expected_dataset_hash", "method", "epochs", "rows_per_step", "row_tokens", "learn_turns", "held_out", "dpo_beta", "dpo_loss",
-	"label_smoothing", "reduction", "learning_rate", "schedule", "warmup_steps", "scheduler_total_steps", "adam_beta1", "adam_beta2",
-	"adam_eps", "weight_decay", "grad_clip_norm", "eval_every", "eval_problems", "run_dir", "resume", "allow_change", "max_steps",
-	"save_every", "keep_last", "keep_best", "tensorboard", "mlflow", "seed", "deterministic",
-	"device", "threads", "max_rows", "share_prefixes", "recompute"}
+	"kv_cache_dtype", "adapter_precision", "quantize", "data", "data_split", "test_data", "test_split", "prompt_template",
+	"renderer", "chat_date", "chat_vars", "expected_dataset_hash", "method", "epochs", "rows_per_step", "row_tokens", "learn_turns",
+	"held_out", "dpo_beta", "dpo_loss", "label_smoothing", "reduction", "learning_rate", "schedule", "warmup_steps",
+	"scheduler_total_steps", "adam_beta1", "adam_beta2", "adam_eps", "weight_decay", "grad_clip_norm", "eval_every",
+	"eval_problems", "run_dir", "resume", "allow_change", "max_steps", "save_every", "keep_last", "keep_best", "tensorboard",
+	"mlflow", "seed", "deterministic", "device", "threads", "max_rows", "share_prefixes", "recompute"}
 
 // ofOthers are the names that some settings of a warm-up have in other trainers.
 var ofOthers = map[string]string{"batch_size": "rows_per_step", "beta": "dpo_beta", "max_length": "row_tokens",

@@ -28,8 +28,9 @@ type LinearOps interface {
 	// taken in one order that depends on N and the type of w alone. o.Bias must be nil.
 	LinearGradX(dx, dy Cols, w Matrix, o LinearOpt, T int)
 	// LinearGradW: dw [N, K] row-major += alpha · dyᵀ · x, for dy [T, N] and x [T, K]. The sum over
-	// rows starts from zero, is taken in one order that depends on T alone, and is then scaled and added once.
-	LinearGradW(dw Buffer, dy, x Cols, alpha float32, T int)
+	// rows starts from zero, is taken in one order that depends on T and factors alone, and is then scaled and added once.
+	// factors is F32, or BF16: then dy and x may be rounded to the nearest first, ties to even.
+	LinearGradW(dw Buffer, dy, x Cols, alpha float32, factors DType, T int)
 	// BiasGrad: db [N] += the sum of the rows of dy [T, N].
 	BiasGrad(db Buffer, dy Cols, T int)
 }

@@ -26,13 +26,16 @@ func (k *checked) LinearGradX(dx, dy Cols, w Matrix, o LinearOpt, T int) {
 	k.b.LinearGradX(dx, dy, w, o, T)
 }
 
-func (k *checked) LinearGradW(dw Buffer, dy, x Cols, alpha float32, T int) {
+func (k *checked) LinearGradW(dw Buffer, dy, x Cols, alpha float32, factors DType, T int) {
 	c := k.call("LinearGradW")
 	c.size("T", T, 0)
 	c.cols("dy", dy, dy.N, T)
 	c.cols("x", x, x.N, T)
 	c.f32("dw", dw, dy.N*x.N)
-	k.b.LinearGradW(dw, dy, x, alpha, T)
+	if factors != F32 && factors != BF16 {
+		c.fail("factors of %v, expected f32 or bf16", factors)
+	}
+	k.b.LinearGradW(dw, dy, x, alpha, factors, T)
 }
 
 func (k *checked) BiasGrad(db Buffer, dy Cols, T int) {

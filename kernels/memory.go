@@ -131,7 +131,8 @@ type Memory interface {
 	// Load writes rows [row, row+n) of m from a file's bytes, where n is what src holds. A matrix of
 	// bf16 takes bf16 only; an F32 matrix takes every encoding, exactly. src may be reused when the call returns.
 	Load(m Matrix, row int, src HostRows)
-	// Pack writes rows [row, row+n) of an F32 matrix from the row-major buffer src of n × cols elements.
+	// Pack writes rows [row, row+n) of a matrix of F32 or bf16 from the row-major buffer src of n × cols elements; those of
+	// bf16 are rounded to the nearest, ties to even.
 	Pack(m Matrix, row int, src Buffer)
 	// Compress says that m is complete: it is only read from now on, and a backend may keep it in less space, without
 	// loss. No number that is computed with it changes.

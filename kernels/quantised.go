@@ -118,14 +118,14 @@ func loadDecoded(b Backend, m Matrix, row int, q *Quantised) {
 		n := min(some, q.Rows-r) * q.Cols
 		q.Decode(wide[:n], r*q.Cols)
 		for i, x := range wide[:n] {
-			binary.LittleEndian.PutUint16(narrow[2*i:], bf16(x))
+			binary.LittleEndian.PutUint16(narrow[2*i:], BF16Bits(x))
 		}
 		b.Load(m, row+r, HostRows{Encoding: EncodedBF16, Bytes: narrow[:2*n]})
 	}
 }
 
-// bf16 are the bits of the nearest number of that type, ties to even.
-func bf16(x float32) uint16 {
+// BF16Bits are the bits of the nearest number of that type, ties to even.
+func BF16Bits(x float32) uint16 {
 	u := math.Float32bits(x)
 	return uint16((u + 0x7fff + u>>16&1) >> 16)
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/seed-7879b91d/grpo/lora"
 	"github.com/seed-7879b91d/grpo/model/internal/adapted"
 	"github.com/seed-7879b91d/grpo/model/internal/arch"
+	"github.com/seed-7879b91d/grpo/model/internal/copies"
 	"github.com/seed-7879b91d/grpo/model/internal/ops"
 	"github.com/seed-7879b91d/grpo/model/internal/program"
 )
@@ -20,7 +21,8 @@ type adapter struct {
 	b             kernels.Backend
 	params, grads kernels.Buffer
 	branches      map[string]*branch // by slot; absent where nothing is adapted
-	copies        copies
+	copies        copies.Set
+	precision     Precision // of its products
 }
 
 // branch is what an adapter adds to one packed linear. The A matrices of its targets are one matrix.
@@ -33,8 +35,8 @@ type branch struct {
 }
 
 // newAdapter brings an adapter to the backend.
-func newAdapter(b kernels.Backend, host *lora.Adapter) (*adapter, error) {
-	a := &adapter{Layout: host.Layout, b: b, branches: map[string]*branch{}}
+func newAdapter(b kernels.Backend, host *lora.Adapter, p Precision) (*adapter, error) {
+	a := &adapter{Layout: host.Layout, b: b, precision: p, branches: map[string]*branch{}}
 	var err error
 	if a.params, err = b.Alloc(kernels.F32, host.Len()); err != nil {
 		return nil, fmt.Errorf("adapter: %w", err)
@@ -49,7 +51,7 @@ func newAdapter(b kernels.Backend, host *lora.Adapter) (*adapter, error) {
 			}
 		}
 	}
-	if err := a.copies.allocate(b); err != nil {
+	if err := a.copies.Allocate(b); err != nil {
 		return nil, err
 	}
 	b.Upload(a.params, host.Values)
@@ -77,18 +79,18 @@ func (a *adapter) addBranch(layer int, l adapted.Linear) error {
 
 // matrix makes the copy of a matrix that lies at an offset of the slabs, and finds its gradient.
 func (a *adapter) matrix(e lora.Entry) (o program.Operand, grad kernels.Buffer, err error) {
-	m, err := a.b.NewMatrix(kernels.F32, e.Rows, e.Cols)
+	m, err := a.b.NewMatrix(a.precision.Trained(), e.Rows, e.Cols)
 	if err != nil {
 		return o, nil, err
 	}
 	to := e.Offset + e.Len()
-	a.copies.add(m, a.params.Slice(e.Offset, to), e.Offset)
+	a.copies.Add(m, a.params.Slice(e.Offset, to), e.Offset)
 	return program.Operand{Mat: m, Width: e.Cols}, a.grads.Slice(e.Offset, to), nil
 }
 
 func (a *adapter) slabs() (params, grads kernels.Buffer) { return a.params, a.grads }
 func (a *adapter) locate(offset int) string              { return a.Locate(offset) }
-func (a *adapter) publish()                              { a.copies.publish(a.b) }
+func (a *adapter) publish()                              { a.copies.Publish(a.b) }
 
 func (a *adapter) count() int {
 	n := 0
@@ -109,13 +111,13 @@ func (a *adapter) verify() (hash string, err error) {
 	if err != nil {
 		return "", err
 	}
-	for _, c := range a.copies.all {
-		i, err := a.copies.stale(a.b, c.mat, host.Values[c.offset:c.offset+c.master.Len()])
+	for _, c := range a.copies.All {
+		i, err := a.copies.Stale(a.b, c.Mat, host.Values[c.Offset:c.Offset+c.Master.Len()])
 		if err != nil {
 			return "", err
 		}
 		if i >= 0 {
-			return "", unpublished(a.Locate(c.offset+i), "adapter")
+			return "", copies.Unpublished(a.Locate(c.Offset+i), "adapter")
 		}
 	}
 	return host.Hash(), nil

@@ -47,14 +47,21 @@ func readJSON(t testing.TB, v any, path ...string) {
 // roundings are the ways in which a policy may round, besides not at all.
 var roundings = map[string]Options{
 	"bf16": {Precision: BF16}, "bf16 cache": {Cache: BF16}, "bf16 and bf16 cache": {Precision: BF16, Cache: BF16},
+	"bf16 everywhere": {Precision: BF16, Cache: BF16, AdapterPrecision: BF16},
 }
 
-// inEveryPrecision is onBackends for what also holds where numbers are rounded.
+// inEveryPrecision is onBackends for what also holds where numbers are rounded, and in the order of tiles.
 func inEveryPrecision(t *testing.T, test func(t *testing.T, b kernels.Backend, o Options)) {
 	backendtest.OnAll(t, func(t *testing.T, b kernels.Backend) { test(t, b, Options{}) })
 	for name, o := range roundings {
 		t.Run("cpu "+name, func(t *testing.T) {
 			backendtest.On(t, backendtest.CPU(t, cpu.Options{}), func(t *testing.T, b kernels.Backend) { test(t, b, o) })
+		})
+	}
+	for name, o := range map[string]Options{"f32": {}, "bf16 everywhere": roundings["bf16 everywhere"]} {
+		t.Run("cpu in tiles "+name, func(t *testing.T) {
+			b := backendtest.CPU(t, cpu.Options{Order: kernels.Tiles})
+			backendtest.On(t, b, func(t *testing.T, b kernels.Backend) { test(t, b, o) })
 		})
 	}
 }

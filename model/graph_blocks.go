@@ -47,14 +47,15 @@ func (b *builder) loraBranch(s arch.Slot, br *branch, x, y *gorgonia.Node) *gorg
 	if br == nil {
 		return y
 	}
-	rank := b.adapter.Config.Rank
-	down := ops.Linear{What: s.Name + " lora down", N: rank * len(br.windows), K: s.Cols, Alpha: b.adapter.Scale(), Trainable: true}
+	rank, factors := b.adapter.Config.Rank, b.adapter.precision.Cached()
+	down := ops.Linear{What: s.Name + " lora down", N: rank * len(br.windows), K: s.Cols, Alpha: b.adapter.Scale(), Trainable: true,
+		Factors: factors}
 	z := b.apply(down.Op(), x, b.param(s.Name+".lora_A", down.N, down.K, &br.a, br.gradA))
 	in := gorgonia.Nodes{y, z}
 	for i, w := range br.windows {
 		in = append(in, b.param(fmt.Sprintf("%s.lora_B.%d", s.Name, i), w.N, rank, &br.b[i], br.gradB[i]))
 	}
-	up := ops.LoRAUp{What: s.Name, Width: s.Rows(), Rank: rank, Windows: br.windows}
+	up := ops.LoRAUp{What: s.Name, Width: s.Rows(), Rank: rank, Factors: factors, Windows: br.windows}
 	return b.apply(up.Op(&b.inputs.run), in...)
 }
 

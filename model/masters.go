@@ -11,6 +11,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/tensorfile"
 	"github.com/seed-7879b91d/grpo/kernels"
 	"github.com/seed-7879b91d/grpo/model/internal/arch"
+	"github.com/seed-7879b91d/grpo/model/internal/copies"
 	"github.com/seed-7879b91d/grpo/model/internal/program"
 )
 
@@ -18,7 +19,7 @@ import (
 // slots in the order of the forward pass. The kernels read vectors there, and matrices from copies.
 type masters struct {
 	*weights
-	copies        copies
+	copies        copies.Set
 	params, grads kernels.Buffer
 	offsets       map[string]int
 }
@@ -50,9 +51,9 @@ func newMasters(b kernels.Backend, cfg Config) (*masters, error) {
 		if err != nil {
 			return nil, err
 		}
-		m.copies.add(mat, m.master(s), m.offsets[s.Name])
+		m.copies.Add(mat, m.master(s), m.offsets[s.Name])
 	}
-	return m, m.copies.allocate(b)
+	return m, m.copies.Allocate(b)
 }
 
 // loadMasters reads every tensor of a model, to train it as a whole.
@@ -109,7 +110,7 @@ func (m *masters) locate(offset int) string {
 	return "padding"
 }
 
-func (m *masters) publish() { m.copies.publish(m.b) }
+func (m *masters) publish() { m.copies.Publish(m.b) }
 
 func (m *masters) verify() (hash string, err error) {
 	h := sha256.New()
@@ -120,12 +121,12 @@ func (m *masters) verify() (hash string, err error) {
 			return "", err
 		}
 		if mat := m.operands[s.Name].Mat; mat != nil {
-			i, err := m.copies.stale(m.b, mat, values)
+			i, err := m.copies.Stale(m.b, mat, values)
 			if err != nil {
 				return "", err
 			}
 			if i >= 0 {
-				return "", unpublished(m.locate(m.offsets[s.Name]+i), "model")
+				return "", copies.Unpublished(m.locate(m.offsets[s.Name]+i), "model")
 			}
 		}
 		if err := tensorfile.WriteFloat32s(h, values); err != nil {

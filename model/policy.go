@@ -3,6 +3,7 @@ package model
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"strings"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
@@ -44,9 +45,15 @@ type Options struct {
 	Recompute Recompute
 	Precision Precision
 	// SharePrefixes has what sequences of a batch begin with computed once. Scores do not depend on it; gradients do in the last bits.
-	SharePrefixes bool
-	Cache         Precision // what keys and values are rounded to, in a decoder's cache and in training alike
-	Quantise      Quantisation
+	SharePrefixes    bool
+	Cache            Precision // what keys and values are rounded to, in a decoder's cache and in training alike
+	AdapterPrecision Precision // what an adapter's matrices are rounded to in products, and what they are multiplied with
+	Quantise         Quantisation
+}
+
+// numbers are those that other weights, or other copies of an adapter, would be loaded for.
+func (o Options) numbers() string {
+	return fmt.Sprintf("precision=%s kv_cache_dtype=%s adapter_precision=%s quantize=%s", o.Precision, o.Cache, o.AdapterPrecision, o.Quantise)
 }
 
 const UsualRows = 512 // MaxRows where nobody says
@@ -142,9 +149,8 @@ func (p *Policy) Twin() (*Policy, error) {
 // TwinWith is Twin with batches and recomputation of its own. What the weights were loaded for must be the same.
 func (p *Policy) TwinWith(o Options) (*Policy, error) {
 	o = o.settled(p.b, func() bool { return p.Precision == BF16 })
-	if o.Precision != p.Precision || o.Cache != p.Cache || o.Quantise != p.Quantise {
-		return nil, badinput.Errorf("the model is open with precision=%s kv_cache_dtype=%s quantize=%s, and cannot be shared with %s, %s, %s",
-			p.Precision, p.Cache, p.Quantise, o.Precision, o.Cache, o.Quantise)
+	if o.numbers() != p.numbers() {
+		return nil, badinput.Errorf("the model is open with %s, and cannot be shared with %s", p.numbers(), o.numbers())
 	}
 	twin, err := p.Twin()
 	if err == nil {
@@ -162,7 +168,7 @@ func (p *Policy) Attach(a *lora.Adapter) error {
 	if a.Dims != p.LoRADims() {
 		return badinput.Errorf("adapter for a model of sizes %+v, this one has %+v", a.Dims, p.LoRADims())
 	}
-	t, err := newAdapter(p.b, a)
+	t, err := newAdapter(p.b, a, p.Options.AdapterPrecision)
 	if err != nil {
 		return err
 	}

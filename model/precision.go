@@ -91,11 +91,18 @@ func (o Options) settled(b kernels.Backend, frozen func() bool) Options {
 	if o.Precision == Auto {
 		o.Precision = usual
 	}
-	if order, _ := kernels.OrderOf(b); order == kernels.Tiles && o.Precision == BF16 {
+	order, _ := kernels.OrderOf(b)
+	if order == kernels.Tiles && o.Precision == BF16 {
 		usual = BF16 // a tile unit multiplies bf16 alone: over f32, attention would take longer than all else
 	}
 	if o.Cache == Auto {
 		o.Cache = min(o.Precision, usual)
+	}
+	if o.AdapterPrecision == Auto {
+		o.AdapterPrecision = F32
+		if order == kernels.Tiles {
+			o.AdapterPrecision = min(o.Precision, BF16)
+		}
 	}
 	return o
 }
@@ -117,6 +124,14 @@ func (p Precision) Frozen() kernels.DType {
 		return kernels.BF16Rounding
 	}
 	return kernels.BF16
+}
+
+// Trained is what kernels read an adapter from.
+func (p Precision) Trained() kernels.DType {
+	if p == BF16 {
+		return kernels.BF16Rounding
+	}
+	return kernels.F32
 }
 
 // Quantised is what one of frozen weights of four bits is made of.

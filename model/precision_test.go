@@ -18,45 +18,47 @@ func TestRoundingMovesScoresALittle(t *testing.T) {
 	racing.Alone(t)
 	for _, name := range goldenCases {
 		for how, o := range roundings {
-			t.Run(name+" "+how, func(t *testing.T) { testRounding(t, name, o) })
+			t.Run(name+" "+how, func(t *testing.T) { testRounding(t, name, o, kernels.Serial) })
 		}
+		t.Run(name+" bf16 everywhere in tiles", func(t *testing.T) { testRounding(t, name, roundings["bf16 everywhere"], kernels.Tiles) })
 	}
 }
 
 // In whole numbers they move as little: weights are not rounded to bf16 there, which is most of it.
 func TestWholeNumbersMoveScoresALittle(t *testing.T) {
 	for _, name := range []string{"nf4-double", "nf4-single"} {
-		whole := testRounding(t, name, Options{Precision: I16})
-		require.Less(t, whole, 1.3*testRounding(t, name, Options{Precision: BF16}), name)
+		whole := testRounding(t, name, Options{Precision: I16}, kernels.Serial)
+		require.Less(t, whole, 1.3*testRounding(t, name, Options{Precision: BF16}, kernels.Serial), name)
 	}
 }
 
-// A tile unit multiplies bf16 alone, so that with order=tiles a cache is rounded where everything else is; the plan knows it.
-func TestWhatACacheIsWhereNobodySays(t *testing.T) {
+// A tile unit multiplies bf16 alone, so that with order=tiles a cache and an adapter are rounded where everything else is; the plan
+// knows it.
+func TestWhatIsRoundedWhereNobodySays(t *testing.T) {
 	for _, c := range []struct {
-		precision, cache Precision
-		order            kernels.Order
+		precision, others Precision
+		order             kernels.Order
 	}{
 		{F32, F32, kernels.Serial}, {BF16, F32, kernels.Serial}, {F32, F32, kernels.Tiles}, {BF16, BF16, kernels.Tiles},
 	} {
 		b := backendtest.CPU(t, cpu.Options{})
 		kernels.SetOrder(b, c.order)
-		o := Options{Precision: c.precision, Cache: Auto}
+		o := Options{Precision: c.precision, Cache: Auto, AdapterPrecision: Auto}
 		p, err := Open(b, goldenDir("qwen3-tied"), false, o)
 		require.NoError(t, err)
-		require.Equal(t, c.cache, p.Cache, c)
+		require.Equal(t, []Precision{c.others, c.others}, []Precision{p.Cache, p.AdapterPrecision}, c)
 		sketched, err := Sketch(kernels.NewLedger(b), goldenDir("qwen3-tied"), false, o)
 		require.NoError(t, err)
-		require.Equal(t, c.cache, sketched.Cache, c)
+		require.Equal(t, []Precision{c.others, c.others}, []Precision{sketched.Cache, sketched.AdapterPrecision}, c)
 		require.NoError(t, b.Close())
 	}
 }
 
-func testRounding(t *testing.T, name string, o Options) (mean float64) {
+func testRounding(t *testing.T, name string, o Options, order kernels.Order) (mean float64) {
 	var train goldenTrain
 	readJSON(t, &train, name, "train.json")
-	run := func(o Options) (scores [][]float32, grads []float32) {
-		b := backendtest.CPU(t, cpu.Options{})
+	run := func(o Options, order kernels.Order) (scores [][]float32, grads []float32) {
+		b := backendtest.CPU(t, cpu.Options{Order: order})
 		defer func() { require.NoError(t, b.Close()) }()
 		p := openGolden(t, b, name, "train_init", o)
 		scores, err := p.Score(t.Context(), train.sequences(), 1)
@@ -67,8 +69,8 @@ func testRounding(t *testing.T, name string, o Options) (mean float64) {
 		require.NoError(t, err)
 		return scores, g.Values
 	}
-	exact, exactGrads := run(Options{})
-	rounded, roundedGrads := run(o)
+	exact, exactGrads := run(Options{}, kernels.Serial)
+	rounded, roundedGrads := run(o, order)
 
 	var n, squares, worst float64
 	for i := range exact {

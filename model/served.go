@@ -27,7 +27,7 @@ func (d *Decoder) Serve(a *lora.Adapter) (*Served, error) {
 	case a.Dims != d.p.LoRADims():
 		return nil, badinput.Errorf("adapter for a model of sizes %+v, this one has %+v", a.Dims, d.p.LoRADims())
 	}
-	corrections, err := adapted.Corrections(d.p.b, a)
+	corrections, err := adapted.Corrections(d.p.b, a, d.p.Options.AdapterPrecision.Trained())
 	if err != nil {
 		return nil, fmt.Errorf("adapter: %w", err)
 	}

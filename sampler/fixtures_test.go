@@ -19,7 +19,7 @@ func golden(name ...string) string {
 	return filepath.Join(append([]string{"..", "model", "testdata", "golden"}, name...)...)
 }
 
-// inEveryPrecision is onBackends for what also holds where numbers are rounded.
+// inEveryPrecision is onBackends for what also holds where numbers are rounded, and in the order of tiles.
 func inEveryPrecision(t *testing.T, test func(t *testing.T, b kernels.Backend, o model.Options)) {
 	backendtest.OnAll(t, func(t *testing.T, b kernels.Backend) { test(t, b, model.Options{}) })
 	for name, o := range map[string]model.Options{"bf16": {Precision: model.BF16}, "bf16 cache": {Cache: model.BF16}} {
@@ -27,6 +27,11 @@ func inEveryPrecision(t *testing.T, test func(t *testing.T, b kernels.Backend, o
 			backendtest.On(t, backendtest.CPU(t, cpu.Options{}), func(t *testing.T, b kernels.Backend) { test(t, b, o) })
 		})
 	}
+	t.Run("cpu in tiles", func(t *testing.T) {
+		everything := model.Options{Precision: model.BF16, Cache: model.BF16, AdapterPrecision: model.BF16}
+		b := backendtest.CPU(t, cpu.Options{Order: kernels.Tiles})
+		backendtest.On(t, b, func(t *testing.T, b kernels.Backend) { test(t, b, everything) })
+	})
 }
 
 func open(t testing.TB, b kernels.Backend, name, adapter string) *model.Policy {

@@ -25,6 +25,7 @@ type policyFlags struct {
 	model, adapter string
 	precision      string
 	kv             string
+	adapted        string // precision of an adapter
 	quantize       string
 	order          string
 	kept           bool // the order is that of a run
@@ -64,6 +65,8 @@ func (f *policyFlags) registerSpeed(cmd *cobra.Command) {
 		"processor; auto, bf16 on a card")
 	cmd.Flags().StringVar(&f.kv, "kv-cache-dtype", "auto",
 		"what keys and values are rounded to: f32, `bf16`, or auto, on a card and with --order tiles as --precision says, else f32")
+	cmd.Flags().StringVar(&f.adapted, "adapter-precision", "auto", "what an adapter's matrices are rounded to in products, and what they are "+
+		"multiplied with: f32, `bf16`, or auto, bf16 with --precision bf16 and --order tiles, else f32")
 	cmd.Flags().StringVar(&f.quantize, "quantize", "none", "keep the layers of a bf16 model in four bits a weight: none or `nf4`")
 	cmd.Flags().StringVar(&f.order, "order", "auto", "in which order sums of products are taken: serial; `tiles`, as the tile unit of a "+
 		"processor does; auto, tiles where there is one. On a card: auto")
@@ -129,6 +132,9 @@ func (f *policyFlags) check() error {
 	if _, err := model.ParseCache(f.kv); err != nil {
 		return badinput.Errorf("--kv-cache-dtype: %w", err)
 	}
+	if _, err := model.ParseCache(f.adapted); err != nil {
+		return badinput.Errorf("--adapter-precision: %w", err)
+	}
 	if _, err := model.ParseQuantisation(f.quantize); err != nil {
 		return badinput.Errorf("--quantize: %w", err)
 	}
@@ -145,8 +151,9 @@ func (f *policyFlags) check() error {
 func (f *policyFlags) options() model.Options {
 	p, _ := model.ParsePrecision(f.precision) // check has looked at it
 	c, _ := model.ParseCache(f.kv)
+	a, _ := model.ParseCache(f.adapted)
 	q, _ := model.ParseQuantisation(f.quantize)
-	return model.Options{MaxRows: f.rows, Precision: p, Cache: c, Quantise: q, SharePrefixes: true}
+	return model.Options{MaxRows: f.rows, Precision: p, Cache: c, AdapterPrecision: a, Quantise: q, SharePrefixes: true}
 }
 
 // checkAdapter refuses an adapter of another model before that is loaded.

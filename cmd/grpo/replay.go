@@ -94,7 +94,7 @@ clip_high (of --loss ppo and cispo), train (lora, full), share_prefixes (false).
 	cmd.MarkFlagsOneRequired("run", "datums")
 	cmd.MarkFlagsMutuallyExclusive("run", "datums")
 	cmd.MarkFlagsRequiredTogether("run", "step")
-	for _, flag := range []string{"model", "precision", "kv-cache-dtype", "quantize", "order"} {
+	for _, flag := range []string{"model", "precision", "kv-cache-dtype", "adapter-precision", "quantize", "order"} {
 		cmd.MarkFlagsMutuallyExclusive("run", flag)
 	}
 	return cmd

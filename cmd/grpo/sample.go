@@ -74,7 +74,7 @@ strings, the temperature and the length of completions are the run's, but for wh
 	fl.IntVar(&f.engine.MaxSequences, "max-sequences", 0, "completions at work at a time; 0: 64")
 	fl.Int64Var(&f.engine.CacheBytes, "cache-bytes", 0, "memory for keys and values; 0: as needed")
 	cmd.MarkFlagsOneRequired("run", "model")
-	for _, flag := range []string{"model", "adapter", "precision", "kv-cache-dtype", "quantize", "order"} {
+	for _, flag := range []string{"model", "adapter", "precision", "kv-cache-dtype", "adapter-precision", "quantize", "order"} {
 		cmd.MarkFlagsMutuallyExclusive("run", flag)
 	}
 	return cmd
@@ -101,7 +101,7 @@ func (f *sampleFlags) follow(cmd *cobra.Command) error {
 	}
 	run, given := saved.Settings, cmd.Flags().Changed
 	f.model, f.adapter, f.precision, f.kv = language.Dir, saved.Trained(), run.Precision, run.KVCacheDtype
-	f.quantize, f.order, f.kept = run.Quantize, run.Order, true
+	f.adapted, f.quantize, f.order, f.kept = run.AdapterPrecision, run.Quantize, run.Order, true
 	if run.Train == "full" {
 		f.model, f.adapter = saved.Trained(), ""
 	}

@@ -15,7 +15,8 @@ func newServeCmd() *cobra.Command {
 	var cmd *cobra.Command
 	cmd = serve.Command(func(run *configs.Config) (kernels.Backend, model.Options, error) {
 		if run != nil { // its numbers are those of the run
-			f.precision, f.kv, f.quantize, f.order, f.kept = run.Precision, run.KVCacheDtype, run.Quantize, run.Order, true
+			f.precision, f.kv, f.adapted = run.Precision, run.KVCacheDtype, run.AdapterPrecision
+			f.quantize, f.order, f.kept = run.Quantize, run.Order, true
 		}
 		if err := rebuild.Here(cmd.Context(), f.device); err != nil {
 			return nil, model.Options{}, err
@@ -24,7 +25,7 @@ func newServeCmd() *cobra.Command {
 		return b, f.options(), err
 	})
 	f.registerSpeed(cmd)
-	for _, own := range []string{"precision", "kv-cache-dtype", "quantize", "order"} {
+	for _, own := range []string{"precision", "kv-cache-dtype", "adapter-precision", "quantize", "order"} {
 		cmd.MarkFlagsMutuallyExclusive("run", own)
 	}
 	return cmd

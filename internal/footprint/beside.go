@@ -51,7 +51,7 @@ func (r Run) beside(p *Plan, l *kernels.Ledger, policy *model.Policy) error {
 	}
 	for range besideAdapters {
 		for _, e := range layout.Entries() {
-			if _, err := l.NewMatrix(kernels.F32, e.Rows, e.Cols); err != nil {
+			if _, err := l.NewMatrix(twin.Options.AdapterPrecision.Trained(), e.Rows, e.Cols); err != nil {
 				return err
 			}
 		}

@@ -64,10 +64,18 @@ func ModelOptions(cfg *configs.Config) (o model.Options, err error) {
 	if o.Cache, err = model.ParseCache(cfg.KVCacheDtype); err != nil {
 		return o, badinput.Errorf("kv_cache_dtype: %w", err)
 	}
+	if o.AdapterPrecision, err = model.ParseCache(cfg.AdapterPrecision); err != nil {
+		return o, badinput.Errorf("adapter_precision: %w", err)
+	}
 	if o.Quantise, err = model.ParseQuantisation(cfg.Quantize); err != nil {
 		err = badinput.Errorf("quantize: %w", err)
 	}
 	return o, err
+}
+
+// Record has a configuration say what auto stood for.
+func Record(cfg *configs.Config, o model.Options) {
+	cfg.Precision, cfg.KVCacheDtype, cfg.AdapterPrecision = o.Precision.String(), o.Cache.String(), o.AdapterPrecision.String()
 }
 
 // AdapterLayout is where the numbers of the adapter lie that a configuration asks for.

@@ -59,8 +59,10 @@ func (p *Past) settle(cfg *configs.Config, made int, b kernels.Backend) (start S
 		return start, err
 	}
 	p.before.Precision, p.before.KVCacheDtype = cmp.Or(p.before.Precision, "f32"), cmp.Or(p.before.KVCacheDtype, "f32")
+	p.before.AdapterPrecision = cmp.Or(p.before.AdapterPrecision, "f32")
 	adopt(&cfg.Precision, "auto", p.before.Precision)
 	adopt(&cfg.KVCacheDtype, "auto", p.before.KVCacheDtype)
+	adopt(&cfg.AdapterPrecision, "auto", p.before.AdapterPrecision)
 	adopt(&cfg.Order, "auto", p.before.Order)
 	adopt(&cfg.MaxRows, 0, p.before.MaxRows)
 	if _, choice := kernels.OrderOf(b); !choice && cfg.Order == p.before.Order { // which was another device's

@@ -147,13 +147,14 @@ func TestAutoIsWhatTheRunHas(t *testing.T) {
 	weights, run := t.TempDir(), t.TempDir()
 	model(t, weights, 20)
 	cfg := configs.Defaults()
-	cfg.RunDir, cfg.Precision, cfg.KVCacheDtype = run, "bf16", "" // nothing is f32
+	cfg.RunDir, cfg.Precision, cfg.KVCacheDtype, cfg.AdapterPrecision = run, "bf16", "", "" // nothing is f32
 	require.NoError(t, began(t, run, &cfg, Past{}, Start{}, weights))
-	cfg.Precision, cfg.KVCacheDtype = "auto", "auto"
+	cfg.Precision, cfg.KVCacheDtype, cfg.AdapterPrecision = "auto", "auto", "auto"
 	require.NoError(t, (&Past{Checkpoint: "any"}).Check(&cfg, 4, sums{}))
-	require.Equal(t, []string{"bf16", "f32"}, []string{cfg.Precision, cfg.KVCacheDtype})
+	require.Equal(t, []string{"bf16", "f32", "f32"}, []string{cfg.Precision, cfg.KVCacheDtype, cfg.AdapterPrecision})
 	require.NoError(t, (&Past{Checkpoint: "any"}).Check(&cfg, 4, sums{}), "said as it was")
-	for key, setting := range map[string]*string{"precision": &cfg.Precision, "kv_cache_dtype": &cfg.KVCacheDtype} {
+	for key, setting := range map[string]*string{"precision": &cfg.Precision, "kv_cache_dtype": &cfg.KVCacheDtype,
+		"adapter_precision": &cfg.AdapterPrecision} {
 		was, other := *setting, map[string]string{"bf16": "f32", "f32": "bf16"}[*setting]
 		*setting = other
 		err := (&Past{Checkpoint: "any"}).Check(&cfg, 4, sums{})

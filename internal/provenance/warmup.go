@@ -71,7 +71,7 @@ func handOver(of *configs.Config, words []string) (*configs.Config, error) {
 		return nil, err
 	}
 	c.Model, c.Train, c.LoRARank, c.LoRAAlpha, c.LoRATargets = of.Model, of.Train, of.LoRARank, of.LoRAAlpha, of.LoRATargets
-	c.Precision, c.KVCacheDtype, c.Quantize = of.Precision, of.KVCacheDtype, of.Quantize
+	c.Precision, c.KVCacheDtype, c.AdapterPrecision, c.Quantize = of.Precision, of.KVCacheDtype, of.AdapterPrecision, of.Quantize
 	c.Renderer, c.ChatDate, c.ChatVars, c.PromptTemplate = of.Renderer, of.ChatDate, of.ChatVars, of.PromptTemplate
 	return c, nil
 }

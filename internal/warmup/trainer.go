@@ -138,7 +138,7 @@ func (t *Trainer) load() (err error) {
 		}
 	}
 	t.cfg.MaxRows = t.policy.MaxRows
-	t.cfg.Precision, t.cfg.KVCacheDtype = t.policy.Precision.String(), t.policy.Cache.String() // what auto stands for
+	footprint.Record(t.cfg, t.policy.Options)
 	if _, _, err := t.policy.Prepare(t.set.longest); err != nil {
 		return err
 	}

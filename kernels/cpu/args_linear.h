@@ -110,6 +110,7 @@ typedef struct {
 	int64_t stride, rows, inner;
 	int32_t pieces; // 1 or PIECES
 } grpo_pack_tiles;
+typedef grpo_pack_tiles grpo_pack_tiles_across; // the same of x [inner, rows], in one piece
 
 // The layout of a product's left-hand side: packed by pack_rows or pack_cols; or, where it is read only
 // a few times, as it is: rows of `inner` or columns of `rows` elements, a_stride apart.
@@ -141,6 +142,7 @@ typedef struct {
 
 	float *out;
 	int64_t out_stride;
+	int32_t out_across;     // in the order of tiles, without bias and row_scale: out is [cols, rows]
 	const float *bias;      // [cols] or NULL
 	const float *row_scale; // [rows] or NULL
 	float alpha;

@@ -174,7 +174,7 @@ INLINE void score_block(const int tiled, attend_space *w, softmax_state *s, int 
 	}
 	prefetch_tile((const char *)soon, 2 * KEYS * padded(dim));
 	add_tiles(&w->file, n, (tile_sum){
-		.sums = s->score[0], .sums_row = 4 * KEYS, .left = w->queries, .next_tile = left_tile_bytes(dim, 1),
+		.from = s->score[0], .to = s->score[0], .row = 4 * KEYS, .left = w->queries, .next_tile = left_tile_bytes(dim, 1),
 		.right = (const char *)keys, .right_row = 4 * KEYS, .steps = tile_steps(dim), .pieces = 1, .fresh = 1});
 }
 
@@ -192,7 +192,7 @@ INLINE void mean_block(const int tiled, attend_space *w, softmax_state *s, int n
 	pack_left(w->weights, s->score[0], KEYS, n, KEYS);
 	for (int64_t c = 0; c < wide; c += PANEL)
 		add_tiles(&w->file, n, (tile_sum){
-			.sums = w->mean + c, .sums_row = 4 * wide, .left = w->weights, .next_tile = TILE_BYTES,
+			.from = w->mean + c, .to = w->mean + c, .row = 4 * wide, .left = w->weights, .next_tile = TILE_BYTES,
 			.right = (const char *)(values + c), .right_row = 4 * wide, .steps = 1, .pieces = 1});
 }
 

@@ -62,7 +62,7 @@ static void tile_product(tile_space *t, float *out, int64_t width, int n, const 
 	for (int row = 0; row < n; row += 2 * TILE)
 		for (int64_t c = 0; c < width; c += PANEL)
 			add_tiles(&t->file, min64(2 * TILE, n - row), (tile_sum){
-				.sums = out + row * width + c, .sums_row = 4 * width, .left = left + row / TILE * next, .next_tile = next,
+				.from = out + row * width + c, .to = out + row * width + c, .row = 4 * width, .left = left + row / TILE * next, .next_tile = next,
 				.right = (const char *)(right + c), .right_row = 4 * width, .steps = tile_steps(inner), .pieces = 1,
 				.fresh = fresh});
 }

@@ -133,7 +133,7 @@ func (s *asked) next(b *backend) bool {
 	b.run(b.ops.gather_rows, s.rows, 16)
 	if s.pieces = b.pieces(&s.w); s.pieces > 0 {
 		g := s.product(s.w.rows)
-		s.packed = b.packTiles(s.h, s.width, &g)
+		s.packed = b.packTiles(b.ops.pack_tiles, s.h, s.width, &g)
 		return true
 	}
 	s.form = b.leftForm(&s.w)

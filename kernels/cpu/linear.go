@@ -54,12 +54,16 @@ func (b *backend) LinearGradX(dx, dy kernels.Cols, w kernels.Matrix, o kernels.L
 }
 
 // LinearGradW: dw [N, K] += alpha · dyᵀ [N, T] · x [T, K].
-func (b *backend) LinearGradW(dw kernels.Buffer, dy, x kernels.Cols, alpha float32, T int) {
+func (b *backend) LinearGradW(dw kernels.Buffer, dy, x kernels.Cols, alpha float32, factors kernels.DType, T int) {
 	N, K := dy.N, x.N
 	if T == 0 {
 		return
 	}
 	defer b.release()
+	if b.order == kernels.Tiles && factors == kernels.BF16 {
+		b.gradWTiles(dw, dy, x, alpha, T)
+		return
+	}
 	p := product{rows: N, inner: T, outStride: K, xStride: dy.Stride, pack: b.ops.pack_cols}
 	p.x, p.out = b.cols(dy), b.f32(dw)
 	p.g = C.grpo_gemm{b_kind: C.B_ROWS, b: b.cols(x), cols: C.int64_t(K)}

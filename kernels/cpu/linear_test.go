@@ -165,7 +165,7 @@ func linearCase(t *testing.T, b kernels.Backend, d kernels.DType, T, N, K int) {
 		ones[i] = 1
 	}
 	gw := upload(t, b, ones)
-	b.LinearGradW(gw, Y, X, 0.25, T)
+	b.LinearGradW(gw, Y, X, 0.25, kernels.F32, T)
 	near(t, "LinearGradW", download(t, b, gw), dw, 2e-6)
 
 	gb := upload(t, b, make([]float32, N))
@@ -181,7 +181,7 @@ func results(t *testing.T, o Options, d kernels.DType, x, y, w []float32, T, N, 
 	bo, bx, bw := upload(t, b, make([]float32, T*N)), upload(t, b, make([]float32, T*K)), upload(t, b, make([]float32, N*K))
 	b.Linear(kernels.Whole(bo, N), kernels.Whole(X, K), m, kernels.LinearOpt{Alpha: 1}, T)
 	b.LinearGradX(kernels.Whole(bx, K), kernels.Whole(Y, N), m, kernels.LinearOpt{Alpha: 1}, T)
-	b.LinearGradW(bw, kernels.Whole(Y, N), kernels.Whole(X, K), 1, T)
+	b.LinearGradW(bw, kernels.Whole(Y, N), kernels.Whole(X, K), 1, kernels.F32, T)
 	return download(t, b, bo), download(t, b, bx), download(t, b, bw)
 }
 
@@ -245,7 +245,7 @@ func BenchmarkLinear(bench *testing.B) {
 				case "gradx":
 					b.LinearGradX(X, Y, m, kernels.LinearOpt{Alpha: 1}, s.T)
 				case "gradw":
-					b.LinearGradW(dw, Y, X, 1, s.T)
+					b.LinearGradW(dw, Y, X, 1, kernels.F32, s.T)
 				}
 			}
 			seconds := bench.Elapsed().Seconds() / float64(bench.N)

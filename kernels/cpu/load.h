@@ -75,13 +75,17 @@ static void pack_matrix(const void *args, void *scratch, int64_t from, int64_t t
 	int64_t cols = a->m.cols, first = a->row / PANEL;
 	(void)scratch;
 	for (int64_t p = first + from; p < first + to; p++) {
-		float *panel = (float *)panel_at(&a->m, p);
+		char *panel = panel_at(&a->m, p);
 		int64_t r0 = max64(p * PANEL, a->row), r1 = min64((p + 1) * PANEL, a->row + a->count);
 		for (int64_t k0 = 0; k0 < cols; k0 += SCATTER)
 			for (int64_t row = r0; row < r1; row++) {
 				const float *src = a->rows + (row - a->row) * cols;
+				int r = row - p * PANEL;
 				for (int64_t k = k0; k < min64(k0 + SCATTER, cols); k++)
-					panel[k * PANEL + row - p * PANEL] = src[k];
+					if (a->m.dtype == GRPO_BF16)
+						put_half((uint32_t *)panel + k / 2 * PANEL + r, k % 2, rounded1(src[k]));
+					else
+						((float *)panel)[k * PANEL + r] = src[k];
 			}
 	}
 }

@@ -14,6 +14,7 @@
 	OP(pack_cols)            \
 	OP(gemm)                 \
 	OP(pack_tiles)           \
+	OP(pack_tiles_across)    \
 	OP(tiles_gemm)           \
 	OP(pack_whole)           \
 	OP(whole_products)       \

@@ -11,6 +11,8 @@
 // There are eight tiles: the sums of two tiles of rows by two tiles of columns, and both sides' factors.
 enum { SUMS_00, SUMS_01, SUMS_10, SUMS_11, LEFT_0, LEFT_1, RIGHT_0, RIGHT_1, TILES };
 
+INLINE int64_t tile_steps(int64_t inner) { return (inner + TILE_INPUTS - 1) / TILE_INPUTS; }
+
 #ifdef TILES_NATIVE
 
 // What ldtilecfg reads.

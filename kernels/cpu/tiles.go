@@ -54,21 +54,35 @@ func (b *backend) multiplyTiles(p *product, pieces int) {
 	for row := 0; row < p.rows; row += round {
 		g := p.g
 		g.rows, g.inner, g.pieces = C.int64_t(min(round, p.rows-row)), C.int64_t(p.inner), C.int32_t(pieces)
-		g.a = b.packTiles(at(p.x, row*p.xStride), p.xStride, &g)
+		g.a = b.packTiles(b.ops.pack_tiles, at(p.x, row*p.xStride), p.xStride, &g)
 		g.out, g.out_stride = at(p.out, row*p.outStride), C.int64_t(p.outStride)
 		b.tilesGemm(&g)
 	}
 }
 
+// gradWTiles is LinearGradW in the order of tiles. The narrower of dy and x becomes the left-hand side, as its columns have to become
+// rows; a product of two numbers does not depend on which comes first.
+func (b *backend) gradWTiles(dw kernels.Buffer, dy, x kernels.Cols, alpha float32, T int) {
+	left, right, across := dy, x, false
+	if x.N < dy.N {
+		left, right, across = x, dy, true
+	}
+	g := C.grpo_gemm{b_kind: C.B_ROWS, b: b.cols(right), b_stride: C.int64_t(right.Stride), cols: C.int64_t(right.N),
+		pieces: 1, rows: C.int64_t(left.N), inner: C.int64_t(T),
+		out: b.f32(dw), out_stride: C.int64_t(x.N), out_across: flag(across), alpha: C.float(alpha), accumulate: 1}
+	g.a = b.packTiles(b.ops.pack_tiles_across, b.cols(left), left.Stride, &g)
+	b.tilesGemm(&g)
+}
+
 // packTiles makes the left-hand side of g of rows of x.
-func (b *backend) packTiles(x *C.float, stride int, g *C.grpo_gemm) *C.float {
+func (b *backend) packTiles(kernel *C.grpo_kernel, x *C.float, stride int, g *C.grpo_gemm) *C.float {
 	tiles := rowTiles(int(g.rows))
 	a := args[C.grpo_pack_tiles](b)
 	a.packed = b.shared(slotPacked, tiles*leftTileBytes(int(g.inner), int(g.pieces)))
 	a.x, a.stride = x, C.int64_t(stride)
 	a.rows, a.inner, a.pieces = g.rows, g.inner, g.pieces
 	packed := (*C.float)(a.packed)
-	b.run(b.ops.pack_tiles, tiles, 8192/(int(g.inner)*C.TILE))
+	b.run(kernel, tiles, 8192/(int(g.inner)*C.TILE))
 	return packed
 }
 

@@ -10,8 +10,6 @@
 // How many steps of 32 inputs ahead a left-hand side is prefetched from the second-level cache, and a panel from memory.
 enum { LEFT_AHEAD = 3, RIGHT_AHEAD = 8 };
 
-INLINE int64_t tile_steps(int64_t inner) { return (inner + TILE_INPUTS - 1) / TILE_INPUTS; }
-
 // A tile of rows: for each 32 inputs its pieces.
 INLINE int64_t left_tile_bytes(int64_t inner, int pieces) { return tile_steps(inner) * pieces * TILE_BYTES; }
 
@@ -60,13 +58,27 @@ static void pack_tiles(const void *args, void *scratch, int64_t from, int64_t to
 		               min64(TILE, p->rows - t * TILE), p->inner, p->pieces);
 }
 
+// Columns of x [inner, rows], rounded. A task is a tile of rows.
+static void pack_tiles_across(const void *args, void *scratch, int64_t from, int64_t to)
+{
+	const grpo_pack_tiles_across *p = args;
+	(void)scratch;
+	for (int64_t t = from; t < to; t++)
+		pack_across_tile((char *)p->packed + t * left_tile_bytes(p->inner, 1), p->x + t * TILE, p->stride,
+		                 min64(TILE, p->rows - t * TILE), p->inner);
+}
+
 // The right-hand side of one panel of columns at depths [k, k+depth), in whole steps: where it lies, or in block.
 static const char *tiles_right(const grpo_gemm *g, int64_t panel, int64_t k, int64_t depth, char *block)
 {
 	const grpo_matrix *m = &g->m;
+	int64_t c0 = panel * PANEL;
+	int valid = min64(g->cols - c0, PANEL);
+	if (g->b_kind == B_ROWS) {
+		zip_rows(block, g->b + k * g->b_stride + c0, g->b_stride, depth, valid);
+		return block;
+	}
 	if (g->b_kind == B_INPUTS) {
-		int64_t c0 = panel * PANEL;
-		int valid = min64(g->cols - c0, PANEL);
 		for (int64_t n = 0; n < depth; n += PANEL) {
 			int64_t p = (g->m_offset + k + n) / PANEL;
 			fetch_panel(m, p + 1, c0, valid);
@@ -95,11 +107,12 @@ INLINE void prefetch_tile(const char *p, int bytes)
 #endif
 }
 
-// What add_steps adds up: sums [one or two tiles][32] = (fresh ? 0 : sums) + left · right. left is the first tile of rows; the
+// What add_steps adds up: to [one or two tiles][32] = (fresh ? 0 : from) + left · right. left is the first tile of rows; the
 // second lies next_tile bytes behind it. Rows of sums and of right are so many bytes apart.
 typedef struct {
-	float *sums;
-	int64_t sums_row;
+	const float *from;
+	float *to;
+	int64_t row;
 	const char *left;
 	int64_t next_tile;
 	const char *right;
@@ -110,23 +123,24 @@ typedef struct {
 
 INLINE void add_steps(tile_file *f, const int both, const tile_sum *t)
 {
-	const int64_t row = t->sums_row, right_row = t->right_row;
+	const int64_t row = t->row, right_row = t->right_row;
 	const int pieces = t->pieces, fresh = t->fresh, cold = t->cold;
 	const char *left = t->left, *right = t->right;
-	float *sums = t->sums, *below = (float *)((char *)sums + TILE * row);
+	const float *from = t->from, *from_below = (const float *)((const char *)from + TILE * row);
+	float *to = t->to, *to_below = (float *)((char *)to + TILE * row);
 	if (fresh) {
 		tile_zero(f, SUMS_00);
 		tile_zero(f, SUMS_01);
 	} else {
-		tile_load_sums(f, SUMS_00, sums, row);
-		tile_load_sums(f, SUMS_01, sums + TILE, row);
+		tile_load_sums(f, SUMS_00, from, row);
+		tile_load_sums(f, SUMS_01, from + TILE, row);
 	}
 	if (both && fresh) {
 		tile_zero(f, SUMS_10);
 		tile_zero(f, SUMS_11);
 	} else if (both) {
-		tile_load_sums(f, SUMS_10, below, row);
-		tile_load_sums(f, SUMS_11, below + TILE, row);
+		tile_load_sums(f, SUMS_10, from_below, row);
+		tile_load_sums(f, SUMS_11, from_below + TILE, row);
 	}
 	for (int64_t s = 0; s < t->steps; s++, right += TILE * right_row) {
 		if (cold)
@@ -146,11 +160,11 @@ INLINE void add_steps(tile_file *f, const int both, const tile_sum *t)
 			tile_add(f, SUMS_11, LEFT_1, RIGHT_1);
 		}
 	}
-	tile_store_sums(f, SUMS_00, sums, row);
-	tile_store_sums(f, SUMS_01, sums + TILE, row);
+	tile_store_sums(f, SUMS_00, to, row);
+	tile_store_sums(f, SUMS_01, to + TILE, row);
 	if (both) {
-		tile_store_sums(f, SUMS_10, below, row);
-		tile_store_sums(f, SUMS_11, below + TILE, row);
+		tile_store_sums(f, SUMS_10, to_below, row);
+		tile_store_sums(f, SUMS_11, to_below + TILE, row);
 	}
 }
 
@@ -187,38 +201,56 @@ static void write_tiles(const float *sums, int rows, int valid, const target *t)
 	}
 }
 
+// The same where out is [32][rows].
+static void write_across(const float *sums, int rows, int valid, const target *t)
+{
+	for (int c = 0; c < valid; c++)
+		for (int i = 0; i < rows; i++) {
+			float *out = t->out + c * t->stride + i, sum = t->alpha * sums[i * PANEL + c];
+			*out = t->accumulate ? *out + sum : sum;
+		}
+}
+
+// Where a row of the product begins that has so many panels before it.
+INLINE float *tiles_out(const grpo_gemm *g, float *out, int64_t row, int64_t panels)
+{
+	return g->out_across ? out + panels * PANEL * g->out_stride + row : out + row * g->out_stride + panels * PANEL;
+}
+
 // Tiles of rows [tile0, tile1) times panels [panel0, panel1), at most TILE_PANELS of them, into out, where row tile0 meets
 // panel0.
 static void tiles_block(const grpo_gemm *g, char *scratch, int64_t tile0, int64_t tile1, int64_t panel0, int64_t panel1, float *out)
 {
 	char *block = scratch;
-	float *sums = (float *)(scratch + TILE_DEPTH / 2 * PAIR_BYTES);
-	int64_t left_tile = left_tile_bytes(g->inner, g->pieces), height = (tile1 - tile0) * TILE;
+	float *kept = (float *)(scratch + TILE_DEPTH / 2 * PAIR_BYTES), done[2 * TILE * PANEL] __attribute__((aligned(64)));
+	int64_t left_tile = left_tile_bytes(g->inner, g->pieces), row0 = tile0 * TILE, row1 = min64(tile1 * TILE, g->rows);
+	int64_t height = (tile1 - tile0) * TILE;
 	uint64_t before = flush_subnormals();
 	tile_file f;
 	tile_begin();
 	for (int64_t k = 0; k < g->inner; k += TILE_DEPTH) {
 		int64_t depth = min64(TILE_DEPTH, g->inner - k);
+		int last = k + depth == g->inner;
 		for (int64_t panel = panel0; panel < panel1; panel++) {
 			const char *right = tiles_right(g, panel, k, depth, block);
-			for (int64_t i = tile0; i < tile1; i += 2) {
-				int64_t row = i * TILE, rows = min64(g->rows - row, 2 * TILE);
-				float *s = sums + ((panel - panel0) * height + row - tile0 * TILE) * PANEL;
-				const char *left = (const char *)g->a + i * left_tile + k / TILE_INPUTS * g->pieces * TILE_BYTES;
-				add_tiles(&f, i + 1 < tile1 ? rows : min64(rows, TILE), (tile_sum){
-					.sums = s, .sums_row = 4 * PANEL, .left = left, .next_tile = left_tile, .right = right, .right_row = PAIR_BYTES,
-					.steps = tile_steps(depth), .pieces = g->pieces, .fresh = k == 0, .cold = i == tile0 && right != block});
-				if (k + depth < g->inner)
-					continue;
+			for (int64_t row = row0; row < row1; row += 2 * TILE) {
+				int64_t rows = min64(row1 - row, 2 * TILE);
+				float *sums = kept + ((panel - panel0) * height + row - row0) * PANEL;
 				target t = {
-					.out = out + (row - tile0 * TILE) * g->out_stride + (panel - panel0) * PANEL,
+					.out = tiles_out(g, out, row - row0, panel - panel0),
 					.stride = g->out_stride,
 					.bias = g->bias ? g->bias + panel * PANEL : NULL,
 					.row_scale = g->row_scale ? g->row_scale + row : NULL,
 					.alpha = g->alpha,
 					.accumulate = g->accumulate,
 				};
-				write_tiles(s, i + 1 < tile1 ? rows : min64(rows, TILE), min64(g->cols - panel * PANEL, PANEL), &t);
+				add_tiles(&f, rows, (tile_sum){
+					.from = sums, .to = last ? done : sums, .row = 4 * PANEL,
+					.left = (const char *)g->a + row / TILE * left_tile + k / TILE_INPUTS * g->pieces * TILE_BYTES, .next_tile = left_tile,
+					.right = right, .right_row = PAIR_BYTES, .steps = tile_steps(depth), .pieces = g->pieces, .fresh = k == 0,
+					.cold = row == row0 && right != block});
+				if (last)
+					(g->out_across ? write_across : write_tiles)(done, rows, min64(g->cols - panel * PANEL, PANEL), &t);
 			}
 		}
 	}
@@ -234,7 +266,7 @@ static void tiles_gemm(const void *args, void *scratch, int64_t from, int64_t to
 	for (int64_t t = from; t < to; t++) {
 		int64_t tile0 = t / groups * g->block_tiles, panel0 = t % groups * TILE_PANELS;
 		tiles_block(g, scratch, tile0, min64(tile0 + g->block_tiles, g->row_tiles), panel0, min64(panel0 + TILE_PANELS, panels),
-		            g->out + tile0 * TILE * g->out_stride + panel0 * PANEL);
+		            tiles_out(g, g->out, tile0 * TILE, panel0));
 	}
 }
 

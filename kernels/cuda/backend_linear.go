@@ -37,7 +37,7 @@ func (b *Backend) LinearGradX(dx, dy kernels.Cols, w kernels.Matrix, o kernels.L
 }
 
 // LinearGradW adds the gradient to the matrix.
-func (b *Backend) LinearGradW(dw kernels.Buffer, dy, x kernels.Cols, alpha float32, T int) {
+func (b *Backend) LinearGradW(dw kernels.Buffer, dy, x kernels.Cols, alpha float32, _ kernels.DType, T int) {
 	var sums scratch
 	if n := b.products.sumsOfGradW(dy.N, x.N, T); n > 0 {
 		at, ok := b.between(4 * n)

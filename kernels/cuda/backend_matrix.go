@@ -87,8 +87,13 @@ func widened(e kernels.Encoding, bits uint16) float32 {
 
 // Pack writes rows from a buffer.
 func (b *Backend) Pack(w kernels.Matrix, row int, src kernels.Buffer) {
-	from := own(src)
-	b.note(b.stream.Copy(ownMatrix(w).row(row), from.at, from.bytes()))
+	m, from := ownMatrix(w), own(src)
+	if m.t != kernels.F32 {
+		n := src.Len()
+		b.launch("narrow", fours(n), address(m.row(row)), at(src), i64(n))
+		return
+	}
+	b.note(b.stream.Copy(m.row(row), from.at, from.bytes()))
 }
 
 // Compress leaves a matrix as it is: what a card reads in 16 bits, it reads fast.

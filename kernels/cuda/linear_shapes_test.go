@@ -161,7 +161,7 @@ func weightGradients(l *lab) error {
 		before := l.normals(s.n * s.k)
 		dw := must(l.oracle.Alloc(kernels.F32, len(before)))
 		l.oracle.Upload(dw, before)
-		l.oracle.LinearGradW(dw, dy.cols, x.cols, -0.5, s.t)
+		l.oracle.LinearGradW(dw, dy.cols, x.cols, -0.5, kernels.F32, s.t)
 		want := make([]float32, len(before))
 		must(0, l.oracle.Download(want, dw))
 		chosen, sums := l.put(before, 4*len(before)), scratch{}

@@ -257,13 +257,17 @@ func addAttentionOver(cases *[]opCase, name string, rounding float64, h kernels.
 // sumCases are the operations that sum over rows.
 func sumCases(o Tolerance) (cases []opCase) {
 	const eps = 0.3
-	addTyped := func(name string, t kernels.DType, run func(c *call)) {
-		cases = append(cases, opCase{name, o.of(t), singles(), nil, run})
+	addWithin := func(name string, tolerance float64, run func(c *call)) {
+		cases = append(cases, opCase{name, tolerance, singles(), nil, run})
 	}
+	addTyped := func(name string, t kernels.DType, run func(c *call)) { addWithin(name, o.of(t), run) }
 	add := func(name string, run func(c *call)) { addTyped(name, kernels.F32, run) }
 	for _, s := range []struct{ n, k int }{{1, 1}, {7, 33}, {33, 100}, {130, 65}} {
 		add(fmt.Sprintf("LinearGradW/%dx%d", s.n, s.k), func(c *call) {
-			c.LinearGradW(c.sum(s.k, s.n*s.k), c.cols(s.n), c.cols(s.k), -0.5, c.T)
+			c.LinearGradW(c.sum(s.k, s.n*s.k), c.cols(s.n), c.cols(s.k), -0.5, kernels.F32, c.T)
+		})
+		addWithin(fmt.Sprintf("LinearGradW/of bf16 %dx%d", s.n, s.k), 0x1p-6, func(c *call) { // which the reference does not round
+			c.LinearGradW(c.sum(s.k, s.n*s.k), c.cols(s.n), c.cols(s.k), -0.5, kernels.BF16, c.T)
 		})
 		add(fmt.Sprintf("BiasGrad/%d", s.n), func(c *call) {
 			c.BiasGrad(c.sum(s.n, s.n), c.cols(s.n), c.T)

@@ -45,7 +45,7 @@ func testAddedOnce(t *testing.T, m *machine) {
 		m.LinearGradX(kernels.Whole(out, K), kernels.Whole(dy, N), w, kernels.LinearOpt{Alpha: 1, Accumulate: accumulate}, T)
 	})
 	check("LinearGradW", N*K, func(out kernels.Buffer, _ bool) {
-		m.LinearGradW(out, kernels.Whole(dy, N), kernels.Whole(x, K), 1, T)
+		m.LinearGradW(out, kernels.Whole(dy, N), kernels.Whole(x, K), 1, kernels.F32, T)
 	})
 }
 

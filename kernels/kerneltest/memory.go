@@ -2,6 +2,7 @@ package kerneltest
 
 import (
 	"encoding/binary"
+	"fmt"
 	"math"
 	"slices"
 	"testing"
@@ -157,15 +158,29 @@ func testMatrices(t *testing.T, m *machine) {
 			m.Unpack(back, w)
 			m.expect(t, "loaded in pieces", back, x...)
 		}
-		w, err := m.NewMatrix(kernels.F32, s.rows, s.cols)
+		testPack(t, m, s.rows, s.cols)
+	}
+}
+
+// testPack packs rows in pieces, some of whose numbers lie right between two of bf16.
+func testPack(t *testing.T, m *machine, rows, cols int) {
+	y, half := given("packed", rows*cols), rows/2
+	for i := 0; i < len(y); i += 3 {
+		y[i] = math.Float32frombits(math.Float32bits(y[i])&^0xffff | 0x8000)
+	}
+	src, back := m.f32(y...), m.zeros(kernels.F32, rows*cols)
+	for _, dtype := range matrixTypes {
+		w, err := m.NewMatrix(dtype, rows, cols)
 		if err != nil {
 			t.Fatal(err)
 		}
-		y, half := given("packed", s.rows*s.cols), s.rows/2
-		src, back := m.f32(y...), m.zeros(kernels.F32, s.rows*s.cols)
-		m.Pack(w, half, src.Slice(half*s.cols, s.rows*s.cols))
-		m.Pack(w, 0, src.Slice(0, half*s.cols))
+		m.Pack(w, half, src.Slice(half*cols, rows*cols))
+		m.Pack(w, 0, src.Slice(0, half*cols))
 		m.Unpack(back, w)
-		m.expect(t, "packed in pieces", back, y...)
+		want := y
+		if dtype != kernels.F32 {
+			want = oracle.RoundedToBF16(y)
+		}
+		m.expect(t, fmt.Sprintf("%v packed in pieces", dtype), back, want...)
 	}
 }

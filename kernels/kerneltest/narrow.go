@@ -72,18 +72,20 @@ func testNarrowed(t *testing.T, m *machine) {
 func testNarrowMisuse(t *testing.T, m *machine) {
 	half, x := m.zeros(kernels.BF16, 8), m.zeros(kernels.F32, 8)
 	for want, run := range map[string]func(){
-		"Narrow: n is -1, expected at least 0":             func() { kernels.Narrow(m.Backend, half, x, -1) },
-		"Narrow: out is f32 [8], expected bf16 [8]":        func() { kernels.Narrow(m.Backend, x, x, 8) },
-		"Narrow: x is f32 [8], expected f32 [9]":           func() { kernels.Narrow(m.Backend, m.zeros(kernels.BF16, 9), x, 9) },
-		"Widen: out is bf16 [8], expected f32 [8]":         func() { kernels.Widen(m.Backend, half, half, 8) },
-		"Widen: x is nil, expected bf16 [8]":               func() { kernels.Widen(m.Backend, x, nil, 8) },
-		"SwiGLU: gateUp is bf16 [8], expected bf16 [16]":   func() { m.SwiGLU(x, half, 8, 1) },
-		"SwiGLU: out is bf16 [8], expected f32 [4]":        func() { m.SwiGLU(half, half, 4, 1) },
-		"Add: a is bf16 [8], expected f32 [8]":             func() { m.Add(x, half, x, 8) },
-		"Copy: dst is f32 [8], expected bf16 [8]":          func() { m.Copy(x, half) },
-		"Download: src is bf16 [8], expected f32 [8]":      func() { _ = m.Download(make([]float32, 8), half) },
-		"RMSNormGradW: x is bf16 [8], expected f32 [8]":    func() { m.RMSNormGradW(x, x, half, kernels.Norm{}, 8, 1) },
-		"LinearGradW: x is bf16 [8], expected f32 [8]":     func() { m.LinearGradW(x, kernels.Whole(x, 1), kernels.Whole(half, 8), 1, 1) },
+		"Narrow: n is -1, expected at least 0":           func() { kernels.Narrow(m.Backend, half, x, -1) },
+		"Narrow: out is f32 [8], expected bf16 [8]":      func() { kernels.Narrow(m.Backend, x, x, 8) },
+		"Narrow: x is f32 [8], expected f32 [9]":         func() { kernels.Narrow(m.Backend, m.zeros(kernels.BF16, 9), x, 9) },
+		"Widen: out is bf16 [8], expected f32 [8]":       func() { kernels.Widen(m.Backend, half, half, 8) },
+		"Widen: x is nil, expected bf16 [8]":             func() { kernels.Widen(m.Backend, x, nil, 8) },
+		"SwiGLU: gateUp is bf16 [8], expected bf16 [16]": func() { m.SwiGLU(x, half, 8, 1) },
+		"SwiGLU: out is bf16 [8], expected f32 [4]":      func() { m.SwiGLU(half, half, 4, 1) },
+		"Add: a is bf16 [8], expected f32 [8]":           func() { m.Add(x, half, x, 8) },
+		"Copy: dst is f32 [8], expected bf16 [8]":        func() { m.Copy(x, half) },
+		"Download: src is bf16 [8], expected f32 [8]":    func() { _ = m.Download(make([]float32, 8), half) },
+		"RMSNormGradW: x is bf16 [8], expected f32 [8]":  func() { m.RMSNormGradW(x, x, half, kernels.Norm{}, 8, 1) },
+		"LinearGradW: x is bf16 [8], expected f32 [8]": func() {
+			m.LinearGradW(x, kernels.Whole(x, 1), kernels.Whole(half, 8), 1, kernels.F32, 1)
+		},
 		"Rope: rope is bf16 [8], expected f32 [2]":         func() { m.Rope(x, half, half, false, kernels.Heads{Q: 1, KV: 1, Dim: 2}, 1) },
 		"Alloc: n is -1, expected at least 0":              func() { _, _ = m.Alloc(kernels.BF16, -1) },
 		"Slice: [0, 9) of 8 elements":                      func() { half.Slice(0, 9) },

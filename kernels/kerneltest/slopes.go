@@ -115,7 +115,7 @@ func linearSlopes() []slope {
 			func(m *machine, w []float32) kernels.Buffer { return product(m, x, w, bias) },
 			func(m *machine, w, dy []float32) kernels.Buffer {
 				dw := m.zeros(kernels.F32, N*K)
-				m.LinearGradW(dw, kernels.Whole(m.f32(dy...), N), kernels.Whole(m.f32(x...), K), alpha, T)
+				m.LinearGradW(dw, kernels.Whole(m.f32(dy...), N), kernels.Whole(m.f32(x...), K), alpha, kernels.F32, T)
 				return dw
 			}},
 		{"BiasGrad", N,

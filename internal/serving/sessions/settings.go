@@ -70,6 +70,7 @@ func (s *Server) configure(n *session, p *serving.Policy) (*configs.Config, erro
 	cfg.Train, cfg.Adapter, cfg.InitFrom, cfg.Resume, cfg.RunDir = "lora", "", "", "auto", n.file(runFolder)
 	cfg.TestData, cfg.EvalEvery, cfg.MaxSteps, cfg.SaveEvery, cfg.KeepLast, cfg.KeepBest = "", -1, -1, -1, 2, 0
 	cfg.Precision, cfg.KVCacheDtype, cfg.Quantize = p.Model.Precision.String(), p.Model.Cache.String(), p.Model.Quantise.String()
+	cfg.AdapterPrecision = p.Model.AdapterPrecision.String()
 	cfg.Order = "auto"
 	if order, choice := kernels.OrderOf(s.Host.Backend()); choice {
 		cfg.Order = order.String() // that the others compute in

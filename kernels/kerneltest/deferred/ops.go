@@ -12,9 +12,9 @@ func (d *backend) LinearGradX(dx, dy kernels.Cols, w kernels.Matrix, o kernels.L
 	d.later(func() { d.b.LinearGradX(dx, dy, w, o, T) })
 }
 
-func (d *backend) LinearGradW(dw kernels.Buffer, dy, x kernels.Cols, alpha float32, T int) {
+func (d *backend) LinearGradW(dw kernels.Buffer, dy, x kernels.Cols, alpha float32, factors kernels.DType, T int) {
 	dw, dy, x = d.in(dw), d.cols(dy), d.cols(x)
-	d.later(func() { d.b.LinearGradW(dw, dy, x, alpha, T) })
+	d.later(func() { d.b.LinearGradW(dw, dy, x, alpha, factors, T) })
 }
 
 func (d *backend) BiasGrad(db kernels.Buffer, dy kernels.Cols, T int) {

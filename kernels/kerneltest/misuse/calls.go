@@ -26,7 +26,7 @@ var calls = map[string]func(c *call){
 		c.LinearGradX(c.cols("dx", k), c.cols("dy", n), c.weight("w", kernels.BF16), kernels.LinearOpt{Alpha: 1}, c.size("T", T, 0))
 	},
 	"LinearGradW": func(c *call) {
-		c.LinearGradW(c.floats("dw", n*k), c.cols("dy", n), c.cols("x", k), 1, c.size("T", T, 0))
+		c.LinearGradW(c.floats("dw", n*k), c.cols("dy", n), c.cols("x", k), 1, kernels.F32, c.size("T", T, 0))
 	},
 	"BiasGrad": func(c *call) { c.BiasGrad(c.floats("db", n), c.cols("dy", n), c.size("T", T, 0)) },
 	"Embed": func(c *call) {

@@ -47,7 +47,6 @@ func mistakes(m memory) []mistake {
 		{"Load: encoding 9 is not known", m.loading(f32, 0, 9, 24)},
 		{"Load: m has been compressed, and is only read from then on", m.loading(m.compressed(kernels.BF16), 0, kernels.EncodedBF16, 12)},
 		{"Pack: m has been compressed, and is only read from then on", func() { m.Pack(m.compressed(kernels.F32), 0, x) }},
-		{"Pack: m is bf16, expected f32", func() { m.Pack(bf16, 0, x) }},
 		{"Pack: src has 11 elements, expected rows of 6", func() { m.Pack(f32, 0, x.Slice(0, 11)) }},
 		{"Pack: rows [3, 5) of a matrix of 4 rows", func() { m.Pack(f32, 3, x) }},
 	}, shapeMistakes(m, x, ids))
@@ -108,6 +107,9 @@ func shapeMistakes(m memory, x, ids kernels.Buffer) []mistake {
 	return []mistake{
 		{"Linear: out is columns [0, 3) of 3, expected 4 columns inside the row", linear(kernels.Whole(x, 3), kernels.Whole(x, k))},
 		{"Linear: x is columns [0, 4) of 4, expected 6 columns inside the row", linear(kernels.Whole(x, n), kernels.Whole(x, n))},
+		{"LinearGradW: factors of i32, expected f32 or bf16", func() {
+			m.LinearGradW(m.zeros(kernels.F32, n*k), kernels.Whole(x, n), kernels.Whole(x, k), 1, kernels.I32, 1)
+		}},
 		{"Linear: out is columns [-1, 3) of 6, expected 4 columns inside the row", linear(outside, kernels.Whole(x, k))},
 		{"LinearGradX: a gradient to x has no bias", func() {
 			m.LinearGradX(kernels.Whole(x, k), kernels.Whole(x, n), m.matrix(kernels.F32), kernels.LinearOpt{Bias: x}, 1)

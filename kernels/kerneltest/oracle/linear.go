@@ -96,7 +96,7 @@ func (reference) LinearGradX(dx, dy kernels.Cols, w kernels.Matrix, o kernels.Li
 	}
 }
 
-func (reference) LinearGradW(dw kernels.Buffer, dy, x kernels.Cols, alpha float32, T int) {
+func (reference) LinearGradW(dw kernels.Buffer, dy, x kernels.Cols, alpha float32, _ kernels.DType, T int) {
 	for n := range dy.N {
 		dw, sums := row(dw, x.N, n), make([]float64, x.N)
 		for t := range T {

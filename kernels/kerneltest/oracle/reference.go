@@ -222,8 +222,11 @@ func Decode(e kernels.Encoding, b []byte) float32 {
 }
 
 func (reference) Pack(w kernels.Matrix, first int, src kernels.Buffer) {
-	m := ownMatrix(w)
-	copy(m.data[first*m.cols:], own[float32](src))
+	m, rows := ownMatrix(w), own[float32](src)
+	if m.t != kernels.F32 {
+		rows = RoundedToBF16(rows)
+	}
+	copy(m.data[first*m.cols:], rows)
 }
 
 func (reference) Unpack(dst kernels.Buffer, w kernels.Matrix) {

@@ -73,11 +73,11 @@ func flushed(x float32) float32 {
 	return x
 }
 
-// Run holds backends to the order of tiles: products with a matrix of bf16 are Sum to the last bit, whatever the
+// Run holds backends to the order of tiles: products with a matrix of bf16, and gradients to one, are Sum to the last bit, whatever the
 // sizes and the number of rows, and whether the matrix is compressed or not.
 func Run(t *testing.T, backends ...kernels.Backend) {
 	for _, s := range []struct{ n, k, rows int }{{1, 1, 1}, {33, 7, 2}, {16, 32, 16}, {70, 100, 17}, {150, 64, 9}, {12, 1100, 3},
-		{5, 516, 33}} {
+		{5, 516, 33}, {9, 40, 1030}} {
 		for _, dtype := range []kernels.DType{kernels.BF16, kernels.BF16Rounding} {
 			for _, scale := range []float32{1, 0x1p-70} { // of both factors: products are normal, or subnormal and worse
 				c := newProduct(dtype, s.n, s.k, s.rows, scale)
@@ -95,6 +95,7 @@ type product struct {
 	n, k, rows int
 	x, dy, w   []float32
 	out, dx    []float32
+	dw         []float32 // of numbers that are rounded
 }
 
 func newProduct(dtype kernels.DType, n, k, rows int, scale float32) *product {
@@ -124,7 +125,20 @@ func newProduct(dtype kernels.DType, n, k, rows int, scale float32) *product {
 			c.dx = append(c.dx, Sum(c.dy[t*n:(t+1)*n], columns[j*n:(j+1)*n], rounds))
 		}
 	}
+	for i := range n {
+		for j := range k {
+			c.dw = append(c.dw, Sum(column(c.dy, i, n), rounded(column(c.x, j, k)), true))
+		}
+	}
 	return c
+}
+
+// column is one of a matrix that has so many.
+func column(x []float32, j, columns int) (all []float32) {
+	for ; j < len(x); j += columns {
+		all = append(all, x[j])
+	}
+	return all
 }
 
 func (c *product) test(t *testing.T, b kernels.Backend, what string) {
@@ -153,6 +167,9 @@ func (c *product) test(t *testing.T, b kernels.Backend, what string) {
 		same(t, b, fmt.Sprintf("%s, compressed: %v: Linear", what, compressed), c.out, out)
 		same(t, b, fmt.Sprintf("%s, compressed: %v: LinearGradX", what, compressed), c.dx, dx)
 	}
+	dw := buffer(c.n*c.k, nil)
+	b.LinearGradW(dw, dy, x, 1, kernels.BF16, c.rows)
+	same(t, b, what+": LinearGradW", c.dw, dw)
 }
 
 func must(t *testing.T, err error) {

@@ -2,6 +2,7 @@ package adapted
 
 import (
 	"bytes"
+	"encoding/binary"
 
 	"github.com/seed-7879b91d/grpo/internal/tensorfile"
 	"github.com/seed-7879b91d/grpo/kernels"
@@ -9,8 +10,8 @@ import (
 	"github.com/seed-7879b91d/grpo/model/internal/ops"
 )
 
-// Corrections brings an adapter to a backend, to be read only: what it has for each packed linear, by its number.
-func Corrections(b kernels.Backend, a *lora.Adapter) ([]*ops.Correction, error) {
+// Corrections brings an adapter to a backend, in matrices of type t, to be read only: what it has for each packed linear, by its number.
+func Corrections(b kernels.Backend, a *lora.Adapter, t kernels.DType) ([]*ops.Correction, error) {
 	all := make([]*ops.Correction, len(Linears)*a.Dims.Layers)
 	for layer := range a.Dims.Layers {
 		for _, l := range Linears {
@@ -21,7 +22,7 @@ func Corrections(b kernels.Backend, a *lora.Adapter) ([]*ops.Correction, error) 
 			if s == nil {
 				continue
 			}
-			if all[Number(layer, l.Slot)], err = s.bring(b, a); err != nil {
+			if all[Number(layer, l.Slot)], err = s.bring(b, a, t); err != nil {
 				return nil, err
 			}
 		}
@@ -29,23 +30,31 @@ func Corrections(b kernels.Backend, a *lora.Adapter) ([]*ops.Correction, error) 
 	return all, nil
 }
 
-func (s *Share) bring(b kernels.Backend, a *lora.Adapter) (c *ops.Correction, err error) {
+func (s *Share) bring(b kernels.Backend, a *lora.Adapter, t kernels.DType) (c *ops.Correction, err error) {
 	c = &ops.Correction{Scale: a.Scale(), Windows: s.Windows, B: make([]kernels.Matrix, len(s.B))}
-	if c.A, err = matrix(b, a, s.A); err != nil {
+	if c.A, err = matrix(b, a, s.A, t); err != nil {
 		return nil, err
 	}
 	for i, e := range s.B {
-		if c.B[i], err = matrix(b, a, e); err != nil {
+		if c.B[i], err = matrix(b, a, e, t); err != nil {
 			return nil, err
 		}
 	}
 	return c, nil
 }
 
-func matrix(b kernels.Backend, a *lora.Adapter, e lora.Entry) (kernels.Matrix, error) {
-	m, err := b.NewMatrix(kernels.F32, e.Rows, e.Cols)
+func matrix(b kernels.Backend, a *lora.Adapter, e lora.Entry, t kernels.DType) (kernels.Matrix, error) {
+	m, err := b.NewMatrix(t, e.Rows, e.Cols)
 	if err != nil {
 		return nil, err
+	}
+	if t != kernels.F32 {
+		narrow := make([]byte, 0, 2*e.Len())
+		for _, x := range a.Of(e) {
+			narrow = binary.LittleEndian.AppendUint16(narrow, kernels.BF16Bits(x))
+		}
+		b.Load(m, 0, kernels.HostRows{Encoding: kernels.EncodedBF16, Bytes: narrow})
+		return m, nil
 	}
 	var text bytes.Buffer
 	if err := tensorfile.WriteFloat32s(&text, a.Of(e)); err != nil {

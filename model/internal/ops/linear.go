@@ -16,7 +16,8 @@ type Linear struct {
 	Alpha     float32
 	Bias      bool
 	Trainable bool
-	Wide      bool // what it gives is worth halving while gradients wait for it
+	Factors   kernels.DType // of the gradient to w
+	Wide      bool          // what it gives is worth halving while gradients wait for it
 }
 
 // Op is the product.
@@ -55,7 +56,7 @@ func (l Linear) gradX() *program.Op {
 func (l Linear) gradW() *program.Op {
 	return &program.Op{Name: fmt.Sprintf("linear %s ×%g, gradient to w", l.What, l.Alpha), Inputs: 2, Rows: l.N, Width: l.K,
 		Run: func(x *program.Execution, out *program.Operand, in []*program.Operand) {
-			x.B.LinearGradW(out.Buf, in[0].Cols(), in[1].Cols(), l.Alpha, x.T)
+			x.B.LinearGradW(out.Buf, in[0].Cols(), in[1].Cols(), l.Alpha, l.Factors, x.T)
 		}}
 }
 
@@ -72,6 +73,7 @@ type LoRAUp struct {
 	What    string
 	Width   int
 	Rank    int
+	Factors kernels.DType // of the gradients to B
 	Windows []Window
 }
 
@@ -120,6 +122,6 @@ func (l LoRAUp) gradB(i int) *program.Op {
 	w := l.Windows[i]
 	return &program.Op{Name: fmt.Sprintf("lora up %s, gradient to B %d", l.What, i), Inputs: 2, Rows: w.N, Width: l.Rank,
 		Run: func(x *program.Execution, out *program.Operand, in []*program.Operand) {
-			x.B.LinearGradW(out.Buf, in[0].Window(w.From, w.N), in[1].Window(i*l.Rank, l.Rank), 1, x.T)
+			x.B.LinearGradW(out.Buf, in[0].Window(w.From, w.N), in[1].Window(i*l.Rank, l.Rank), 1, l.Factors, x.T)
 		}}
 }

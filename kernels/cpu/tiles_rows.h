@@ -1,0 +1,53 @@
+// Both sides of a product in the order of tiles from buffers whose rows are the inputs, as the gradient to a weight has them: each
+// pair of bf16 is of two rows that follow each other.
+
+// Columns of x [inner, …] as one tile of rows, so many of them; the rows of the tile below are zero.
+static void pack_across_tile(char *tile, const float *x, int64_t stride, int count, int64_t inner)
+{
+	for (int64_t k = 0; k < inner; k += TILE_INPUTS, tile += TILE_BYTES) {
+		float pair[2][TILE];
+		vi columns[TILE / VL][TILE];
+		memset(pair, 0, sizeof pair);
+		for (int j = 0; j < TILE; j++) {
+			for (int second = 0; second < 2; second++) {
+				int64_t row = k + 2 * j + second;
+				if (row < inner)
+					memcpy(pair[second], x + row * stride, 4 * count);
+				else
+					memset(pair[second], 0, 4 * count);
+			}
+			UNROLL for (int v = 0; v < TILE; v += VL)
+				columns[v / VL][j] = paired(rounded((vi)load(pair[0] + v)), rounded((vi)load(pair[1] + v)));
+		}
+		UNROLL for (int v = 0; v < TILE; v += VL)
+			for (int j = 0; j < TILE; j += VL) {
+				transpose(columns[v / VL] + j);
+				UNROLL for (int i = 0; i < VL; i++) *(vi_any *)(tile + 4 * (TILE * (v + i) + j)) = columns[v / VL][j + i];
+			}
+	}
+}
+
+// 32 columns, of which valid exist, of the rows [0, depth) of a buffer as pairs, in whole steps; what does not exist is zero.
+static void zip_rows(char *block, const float *src, int64_t stride, int64_t depth, int valid)
+{
+	float both[2][PANEL];
+	memset(both, 0, sizeof both);
+	for (int64_t n = 0; n < tile_steps(depth) * TILE_INPUTS; n += 2, block += PAIR_BYTES) {
+		const float *first = src + n * stride, *second = first + stride;
+		__builtin_prefetch(src + (n + ROWS_AHEAD) * stride);
+		__builtin_prefetch(src + (n + ROWS_AHEAD) * stride + PANEL - 1);
+		__builtin_prefetch(src + (n + ROWS_AHEAD + 1) * stride);
+		__builtin_prefetch(src + (n + ROWS_AHEAD + 1) * stride + PANEL - 1);
+		if (valid < PANEL || n + 1 >= depth) {
+			memset(both, 0, sizeof both);
+			if (n < depth)
+				memcpy(both[0], first, 4 * valid);
+			if (n + 1 < depth)
+				memcpy(both[1], second, 4 * valid);
+			first = both[0];
+			second = both[1];
+		}
+		UNROLL for (int c = 0; c < PANEL; c += VL)
+			*(vi_any *)(block + 4 * c) = paired(rounded((vi)load(first + c)), rounded((vi)load(second + c)));
+	}
+}
