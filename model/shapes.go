@@ -1,6 +1,9 @@
 package model
 
-import "github.com/seed-7879b91d/grpo/model/internal/arch"
+import (
+	"github.com/seed-7879b91d/grpo/kernels"
+	"github.com/seed-7879b91d/grpo/model/internal/arch"
+)
 
 // Config is what config.json says of a model's shape.
 type Config = arch.Config
@@ -22,6 +25,28 @@ var (
 // Work is an amount of arithmetic.
 type Work = arch.Work
 
+// TrainingWork is the arithmetic of one token's training with an adapter of that rank, in a sequence of T.
+func (p *Policy) TrainingWork(rank, T int) (work Work) {
+	weights, adapter, attention := p.TrainingFlops(rank, T)
+	work.Products = weights
+	*kindOf(&work, p.AdapterPrecision == BF16) += adapter
+	*kindOf(&work, p.roundsAttention()) += attention
+	return work
+}
+
+// roundsAttention tells whether attention multiplies numbers of bf16.
+func (p *Policy) roundsAttention() bool {
+	return p.Cache == BF16 && (p.order == kernels.Tiles || kernels.RoundsUsually(p.b))
+}
+
+// kindOf is where work of that kind is counted.
+func kindOf(w *Work, products bool) *float64 {
+	if products {
+		return &w.Products
+	}
+	return &w.Rest
+}
+
 // SamplingWork is the arithmetic of running rows of sequences sequences through the frozen model, every product
 // computed once, and the bytes that must be read for it: every weight as it is kept, and the cache of context
 // positions. Logits are of one row of each sequence.
@@ -40,7 +65,7 @@ func (p *Policy) SamplingWork(rows, context, sequences int) (work Work, bytes fl
 	if perSequence > 1 {
 		attended = float64(perSequence) / 2 // causal
 	}
-	work.Rest = 4 * attended * float64(c.Layers*c.Heads.OutWidth()) * float64(rows)
+	*kindOf(&work, p.roundsAttention()) += 4 * attended * float64(c.Layers*c.Heads.OutWidth()) * float64(rows)
 	cached := 0
 	if perSequence == 1 {
 		cached = sequences * context * p.BlockBytes() / p.CacheBlock()

@@ -21,8 +21,8 @@ INLINE vf slope_of(vf logit, grpo_logit_form f)
 	return 1.0f - bent * bent;
 }
 
-// Logits of one row and one chunk into a partial. The row is padded to whole vectors.
-INLINE grpo_partial reduce_logits(float *logits, int64_t width)
+// Logits of one row and one chunk into a partial. The row is padded to whole vectors. On request exp(l − max) takes the place of l.
+INLINE grpo_partial reduce(float *logits, int64_t width, const int raise)
 {
 	const float none = -__builtin_inff();
 	for (; width % LANES; width++) logits[width] = none;
@@ -36,11 +36,16 @@ INLINE grpo_partial reduce_logits(float *logits, int64_t width)
 		{
 			vf d = load(logits + v + i * VL) - max;
 			vf e = vexp(d);
+			if (raise)
+				store(logits + v + i * VL, e);
 			sum.v[i] += e;
 			moment.v[i] += e * vmax(d, splat(-200)); // 0·(−200), where 0·(−∞) would be no number
 		}
 	return (grpo_partial){max, lanes_sum(&sum), lanes_sum(&moment)};
 }
+
+INLINE grpo_partial reduce_logits(float *logits, int64_t width) { return reduce(logits, width, 0); }
+INLINE grpo_partial raise_logits(float *logits, int64_t width) { return reduce(logits, width, 1); }
 
 // If the target of a row is in the chunk, its logit is kept.
 INLINE void keep_target(float *kept, const float *logits, int32_t target, int64_t first, int64_t width)
@@ -94,12 +99,12 @@ static void tiles_head_chunks(const void *args, void *scratch, int64_t from, int
 	}
 }
 
-// l becomes exp(l − max)·shrink, with max the chunk's own, times its slope.
+// l, or exp(l − max) where it was raised, becomes exp(l − max)·shrink, with max the chunk's own, times the slope of a bent l.
 INLINE void weigh_logits(float *logits, int64_t width, float max, float shrink, grpo_logit_form f)
 {
 	for (int64_t v = 0; v < width; v += VL) {
-		vf l = load(logits + v), d = l - max, weight = vexp(d) * shrink;
-		store(logits + v, f.cap != 0 ? weight * slope_of(l, f) : weight);
+		vf l = load(logits + v);
+		store(logits + v, f.cap != 0 ? vexp(l - max) * shrink * slope_of(l, f) : l * shrink);
 	}
 }
 
@@ -117,7 +122,7 @@ static void head_weights(const void *args, void *scratch, int64_t from, int64_t 
 			float *l = h->logits + row * LOGIT_STRIDE;
 			bend_logits(l, h->width, h->logit_form);
 			keep_target(h->target_logits + row, l, h->targets[row], h->chunk * HEAD_CHUNK, h->width);
-			grpo_partial p = reduce_logits(l, h->width);
+			grpo_partial p = h->logit_form.cap != 0 ? reduce_logits(l, h->width) : raise_logits(l, h->width);
 			h->partials[row * h->chunks + h->chunk] = p;
 			float before = h->chunk ? h->running[row] : p.max, now = before > p.max ? before : p.max;
 			h->running[row] = now;

@@ -88,23 +88,23 @@ func ShapeNamed(name string) (Config, error) {
 	return c, nil
 }
 
-// Work is an amount of arithmetic, in flops: products with the base weights, and everything else.
+// Work is an amount of arithmetic, in flops: products that a machine may have instructions of bf16 for, and everything else.
 type Work struct{ Products, Rest float64 }
 
 // Seconds is how long a machine takes that does so many flops of each kind a second.
 func (w Work) Seconds(products, rest float64) float64 { return w.Products/products + w.Rest/rest }
 
-// TrainingWork is the arithmetic of one token's training with frozen weights and an adapter of that rank:
-// forward, gradient to the activations, and nothing twice. Attention is that of a sequence of T.
-func (c Config) TrainingWork(rank, T int) Work {
-	block, adapter := 0, 0
+// TrainingFlops are those of one token's training with frozen weights and an adapter of that rank: forward, gradient to the
+// activations, and nothing twice. Attention is that of a sequence of T.
+func (c Config) TrainingFlops(rank, T int) (weights, adapter, attention float64) {
+	block, low := 0, 0
 	for _, s := range c.BlockMatrices() {
 		block += s.Size()
 		for _, p := range s.Parts {
-			adapter += rank * (p.Rows + s.Cols)
+			low += rank * (p.Rows + s.Cols)
 		}
 	}
-	attention := 2 * float64(T) * float64(c.Heads.OutWidth()) // causal: half of 4·T·width
 	layers := float64(c.Layers)
-	return Work{4*layers*float64(block) + 4*float64(c.Vocab*c.Hidden), layers * (6*float64(adapter) + 3.5*attention)}
+	causal := 2 * float64(T) * float64(c.Heads.OutWidth()) // half of 4·T·width
+	return 4 * (layers*float64(block) + float64(c.Vocab*c.Hidden)), 6 * layers * float64(low), 3.5 * layers * causal
 }
