@@ -24,9 +24,12 @@ func Tiles() TileUnit {
 	return TileUnit{Reason: "the processor has no AMX"}
 }
 
-// blockTiles is how many tiles of rows share the panels of a task, so that what they read of a left-hand side at one depth
-// stays in the second-level cache.
-const blockTiles = 32
+// So many tiles of rows, or pieces of them, share the panels of a task, so that what they read of a left-hand side at one depth stays in
+// the second-level cache.
+const (
+	blockTiles  = 32
+	blockPieces = 64
+)
 
 // pieces is how many numbers of bf16 stand for one that is multiplied with the matrix, in the order of tiles; 0 where the
 // product is taken in series.
@@ -90,7 +93,7 @@ func (b *backend) packTiles(kernel *C.grpo_kernel, x *C.float, stride int, g *C.
 func (b *backend) tilesGemm(g *C.grpo_gemm) {
 	tiles, groups := rowTiles(int(g.rows)), blocksOf(panels(int(g.cols)), C.TILE_PANELS)
 	enough := blocksOf(8*b.threads(), groups) // blocks of rows, for want of panels
-	block := min(max(tiles/enough, 1), blockTiles/int(g.pieces))
+	block := min(max(tiles/enough, 1), blockTiles, blockPieces/int(g.pieces))
 	block = even(block) // for two tiles are done at a time
 	b.scratch(int(C.grpo_tiles_scratch(C.int64_t(block))))
 	a := args[C.grpo_tiles_gemm](b)
