@@ -3,6 +3,7 @@ package grpo
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -97,20 +98,30 @@ func TestStepsAreReplayedWithTheirOwnSettings(t *testing.T) {
 	require.ErrorContains(t, err, "takes sums in another order (f32 in series, bf16 by pairs; cpu")
 }
 
-// A run of before prefixes were shared says nothing of them: it goes on and is replayed without, to the bit.
-func TestARunOfBeforePrefixesWereShared(t *testing.T) {
+// A run of before there was a setting says nothing of it: it goes on and is replayed as it was, to the bit.
+func TestARunOfBeforeASetting(t *testing.T) {
 	racing.Again(t)
-	s := setup{dir: t.TempDir(), words: []string{"share_prefixes=false", "max_steps=4", "eval_every=-1"}}
-	old := setup{dir: t.TempDir(), words: []string{"share_prefixes=false", "max_steps=2", "eval_every=-1"}}
-	sharing := setup{dir: t.TempDir(), words: []string{"max_steps=4", "eval_every=-1"}}
-	for _, s := range []setup{s, old, sharing} {
+	usual := []string{"max_steps=4", "eval_every=-1"}
+	t.Run("prefixes were shared", func(t *testing.T) {
+		testRunOfBefore(t, "share_prefixes", `"share_prefixes": false,`, append(usual, "share_prefixes=false"))
+	})
+	t.Run("adapters were rounded", func(t *testing.T) {
+		testRunOfBefore(t, "adapter_precision", `"adapter_precision": "f32",`,
+			append(usual, "precision=bf16", "order=tiles", "adapter_precision=f32"))
+	})
+}
+
+func testRunOfBefore(t *testing.T, key, setting string, words []string) {
+	without := slices.DeleteFunc(slices.Clone(words), func(word string) bool { return strings.HasPrefix(word, key) })
+	s, now := setup{dir: t.TempDir(), words: words}, setup{dir: t.TempDir(), words: without}
+	old := setup{dir: t.TempDir(), words: override(words, []string{"max_steps=2"})}
+	for _, s := range []setup{s, old, now} {
 		tr, _ := s.open(t)
 		run(t, tr)
 	}
 	path := filepath.Join(old.dir, provenance.ConfigFile)
 	text, err := os.ReadFile(path)
 	require.NoError(t, err)
-	const setting = `"share_prefixes": false,`
 	require.Contains(t, string(text), setting)
 	require.NoError(t, os.WriteFile(path, []byte(strings.Replace(string(text), setting, "", 1)), 0o644))
 
@@ -126,12 +137,14 @@ func TestARunOfBeforePrefixesWereShared(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, from, steps[0])
 	}
-
+	require.NotEqual(t, want[momentsFile], files(t, now.dir)[momentsFile]) // so that this test can fail
+	if key != "share_prefixes" {
+		return
+	}
 	require.NotContains(t, want[metricsFile], "rows_shared")
-	for _, m := range lines(t, sharing.dir, metricsFile)[1:] {
+	for _, m := range lines(t, now.dir, metricsFile)[1:] {
 		require.Positive(t, m["rows_shared"])
 	}
-	require.NotEqual(t, want[momentsFile], files(t, sharing.dir)[momentsFile]) // so that this test can fail
 }
 
 // A run in the order of tiles goes on in it and is replayed in it on any machine, without being told, and after the backend

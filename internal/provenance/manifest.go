@@ -85,11 +85,11 @@ func Read(dir string) (*Run, error) {
 }
 
 // settings are those that the run began with, with changes. What an older release did not know is as it was then: the
-// default, but that no prefixes were shared, sums were taken in series, and a batch had 512 rows where nobody said how
-// many. known tells whether there are any; the configuration of a model has the same name.
+// default, but that no prefixes were shared, sums were taken in series, no adapter was rounded, and a batch had 512 rows where
+// nobody said how many. known tells whether there are any; the configuration of a model has the same name.
 func (r *Run) settings(changes map[string]json.RawMessage) (cfg *configs.Config, known bool, err error) {
 	d := configs.Defaults()
-	d.Version, d.SharePrefixes, d.Order = 0, false, kernels.Serial.String()
+	d.Version, d.SharePrefixes, d.Order, d.AdapterPrecision = 0, false, kernels.Serial.String(), "f32"
 	text, err := json.Marshal(changes)
 	if err == nil && r.first != nil {
 		if err = json.Unmarshal(r.first, &d); err == nil && changes != nil {
