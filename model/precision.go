@@ -46,7 +46,8 @@ const (
 	BF16                  // as on most accelerators; twice as fast where the processor has instructions for it
 	I16                   // to 15 bits of the largest of 64 numbers, where a weight has four bits: kernels.I16Rounding; F32 elsewhere
 
-	// Auto is BF16 where the backend prefers that and the weights are frozen bf16, else F32; of a cache, also with BF16 in the order of tiles.
+	// Auto is BF16 where the backend prefers that and the weights are frozen bf16, else F32; of a cache, also with BF16 in the order of
+	// tiles; of an adapter, there alone.
 	Auto
 )
 
@@ -91,18 +92,15 @@ func (o Options) settled(b kernels.Backend, frozen func() bool) Options {
 	if o.Precision == Auto {
 		o.Precision = usual
 	}
-	order, _ := kernels.OrderOf(b)
-	if order == kernels.Tiles && o.Precision == BF16 {
-		usual = BF16 // a tile unit multiplies bf16 alone: over f32, attention would take longer than all else
+	adapter := F32
+	if order, _ := kernels.OrderOf(b); order == kernels.Tiles && o.Precision == BF16 {
+		usual, adapter = BF16, BF16 // a tile unit multiplies bf16 alone: over f32, attention would take longer than all else
 	}
 	if o.Cache == Auto {
 		o.Cache = min(o.Precision, usual)
 	}
 	if o.AdapterPrecision == Auto {
-		o.AdapterPrecision = F32
-		if order == kernels.Tiles {
-			o.AdapterPrecision = min(o.Precision, BF16)
-		}
+		o.AdapterPrecision = adapter
 	}
 	return o
 }

@@ -40,6 +40,7 @@ func TestWhatIsRoundedWhereNobodySays(t *testing.T) {
 		order             kernels.Order
 	}{
 		{F32, F32, kernels.Serial}, {BF16, F32, kernels.Serial}, {F32, F32, kernels.Tiles}, {BF16, BF16, kernels.Tiles},
+		{I16, F32, kernels.Tiles},
 	} {
 		b := backendtest.CPU(t, cpu.Options{})
 		kernels.SetOrder(b, c.order)

@@ -65,7 +65,11 @@ func (p *preferences) begin(ctx context.Context, t *Trainer) error {
 // key is the fingerprint of the rows in tokens, and of the weights that the run began with.
 func (p *preferences) key(t *Trainer) (string, error) {
 	h := sha256.New()
-	text, err := json.Marshal([]any{t.print.SHA256, t.parts["adapter"].SHA256, t.cfg.Precision, t.backend.Order()})
+	parts := []any{t.print.SHA256, t.parts["adapter"].SHA256, t.cfg.Precision, t.backend.Order()}
+	if t.cfg.KVCacheDtype != "f32" || t.cfg.AdapterPrecision != "f32" { // the keys of others are as they were before there was a choice
+		parts = append(parts, t.cfg.KVCacheDtype, t.cfg.AdapterPrecision)
+	}
+	text, err := json.Marshal(parts)
 	if err != nil {
 		return "", err
 	}

@@ -27,15 +27,16 @@
 // does it: of each 32 inputs one chain of multiply-adds over the even ones and one over the odd ones, both from zero; the
 // two are added, and then added to the sum. Without rounding, each 32 inputs come three times, as the three numbers of bf16
 // that a float32 is the sum of, the smallest first. So do the products of the head with weights and of attention with keys
-// and values, where those are bf16; there, what they are multiplied with is rounded. What is subnormal counts as zero.
-// Everything else stays in series: products with matrices of float32 (adapters), gradients of weights, attention over
-// float32. The kernels are written once in terms of tiles (tiles.h, attention_tiles.h): with a tile unit these are
-// instructions (variant_amx.c), and everywhere else multiply-adds in the same order (tile_ops.h), so that a run of one
-// machine can be replayed on another. In the tests those instructions run on every amd64 processor with AVX-512: package
-// tileunit executes them where the processor traps them.
+// and values, where those are bf16; there, what they are multiplied with is rounded. What is subnormal counts as zero. And so
+// do gradients of weights from numbers that are rounded. Everything else stays in series: products with matrices of
+// float32, gradients of those, attention over float32. The kernels are written once in terms of tiles (tiles.h,
+// attention_tiles.h): with a tile unit these are instructions (variant_amx.c), and everywhere else multiply-adds in the same
+// order (tile_ops.h), so that a run of one machine can be replayed on another. In the tests those instructions run on every
+// amd64 processor with AVX-512: package tileunit executes them where the processor traps them.
 //
 // What makes that hold in C: contraction of a*b+c is on (never -ffast-math), so an expression carries
-// at most one product per sum, since a*b+c*d could be fused two ways. No kernel calls libm: exp and log
+// at most one product per sum, since a*b+c*d could be fused two ways, and c comes from one place (multiply_add in
+// tile.h). No kernel calls libm: exp and log
 // are in vec.h, and the square root is an instruction on amd64 and arm64.
 //
 // # Adding an operation

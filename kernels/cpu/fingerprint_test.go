@@ -39,6 +39,10 @@ func TestTheSameRowsOnEveryMachine(t *testing.T) {
 		if got := attentionInTiles(t, open(t, Options{Threads: 2, Variant: name, Order: kernels.Tiles})); got != inTiles {
 			t.Errorf("%s: the fingerprint of attention in tiles is %#x, expected %#x", name, got, uint64(inTiles))
 		}
+		const products = 0x95a03bdeaf90c0f
+		if got := productsInTiles(t, open(t, Options{Threads: 2, Variant: name, Order: kernels.Tiles})); got != products {
+			t.Errorf("%s: the fingerprint of products in tiles is %#x, expected %#x", name, got, uint64(products))
+		}
 		const whole = 0x159102fc7c0655c8
 		if got := inWholeNumbers(t, open(t, Options{Threads: 2, Variant: name})); got != whole {
 			t.Errorf("%s: the fingerprint of products in whole numbers is %#x, expected %#x", name, got, uint64(whole))
@@ -66,6 +70,33 @@ func inWholeNumbers(t *testing.T, m kernels.Backend) uint64 {
 		out := upload(t, m, make([]float32, n*rows))
 		m.Linear(kernels.Whole(out, rows), kernels.Whole(x, cols), w, kernels.LinearOpt{Alpha: 1}, n)
 		hash.Write(bytesOf(download(t, m, out)))
+	}
+	return hash.Sum64()
+}
+
+// productsInTiles is the fingerprint of products with a matrix of few rows and with one of few columns, and of their gradients, added to
+// what there is by a factor that a multiply-add rounds otherwise than a product and a sum.
+func productsInTiles(t *testing.T, m kernels.Backend) uint64 {
+	const T = 1031
+	random := lcg(10)
+	in := func(n int) kernels.Buffer {
+		return upload(t, m, random.draw(n, func(bits float32) float32 { return bits*0x1p-22 - 2 }))
+	}
+	hash := fnv.New64a()
+	for _, s := range []struct{ n, k int }{{9, 75}, {75, 9}} {
+		w, err := m.NewMatrix(kernels.BF16Rounding, s.n, s.k)
+		if err != nil {
+			t.Fatal(err)
+		}
+		dw, x, y := in(s.n*s.k), in(T*s.k), in(T*s.n)
+		m.Pack(w, 0, dw)
+		o := kernels.LinearOpt{Alpha: 0.3, Accumulate: true}
+		m.LinearGradW(dw, kernels.Whole(y, s.n), kernels.Whole(x, s.k), o.Alpha, kernels.BF16, T)
+		m.Linear(kernels.Whole(y, s.n), kernels.Whole(x, s.k), w, o, T)
+		m.LinearGradX(kernels.Whole(x, s.k), kernels.Whole(y, s.n), w, o, T)
+		for _, out := range []kernels.Buffer{dw, x, y} {
+			hash.Write(bytesOf(download(t, m, out)))
+		}
 	}
 	return hash.Sum64()
 }

@@ -25,6 +25,14 @@ typedef struct {
 	int accumulate;
 } target;
 
+// a · x + y with one rounding wherever there are fused multiply-adds. A compiler that sees several ways to y may multiply before
+// they part, and then add with a rounding of its own, in one variant and not in another.
+INLINE vf multiply_add(vf a, float x, vf y)
+{
+	__asm__("" : IN_REGISTER(a), IN_REGISTER(y));
+	return a * x + y;
+}
+
 INLINE vf epilogue(vf sum, const target *t, int row, int column)
 {
 	vf base = splat(0);
@@ -36,7 +44,7 @@ INLINE vf epilogue(vf sum, const target *t, int row, int column)
 		vf b = load(t->bias + column);
 		base = base + b;
 	}
-	return sum * t->alpha + base;
+	return multiply_add(sum, t->alpha, base);
 }
 
 // A tile reads its right-hand side as 32 floats a step, or as 32 floats of which only the first 16 matter (a low-rank

@@ -71,10 +71,17 @@ func (b *backend) gradWTiles(dw kernels.Buffer, dy, x kernels.Cols, alpha float3
 		left, right, across = x, dy, true
 	}
 	g := C.grpo_gemm{b_kind: C.B_ROWS, b: b.cols(right), b_stride: C.int64_t(right.Stride), cols: C.int64_t(right.N),
-		pieces: 1, rows: C.int64_t(left.N), inner: C.int64_t(T),
-		out: b.f32(dw), out_stride: C.int64_t(x.N), out_across: flag(across), alpha: C.float(alpha), accumulate: 1}
-	g.a = b.packTiles(b.ops.pack_tiles_across, b.cols(left), left.Stride, &g)
-	b.tilesGemm(&g)
+		pieces: 1, inner: C.int64_t(T), out_stride: C.int64_t(x.N), out_across: flag(across), alpha: C.float(alpha), accumulate: 1}
+	from, out, step := b.cols(left), b.f32(dw), x.N
+	if across {
+		step = 1
+	}
+	round := max(packedBytes/leftTileBytes(T, 1), 1) * C.TILE
+	for row := 0; row < left.N; row += round {
+		g.rows, g.out = C.int64_t(min(round, left.N-row)), at(out, row*step)
+		g.a = b.packTiles(b.ops.pack_tiles_across, at(from, row), left.Stride, &g)
+		b.tilesGemm(&g)
+	}
 }
 
 // packTiles makes the left-hand side of g of rows of x.

@@ -206,8 +206,8 @@ static void write_across(const float *sums, int rows, int valid, const target *t
 {
 	for (int c = 0; c < valid; c++)
 		for (int i = 0; i < rows; i++) {
-			float *out = t->out + c * t->stride + i, sum = t->alpha * sums[i * PANEL + c];
-			*out = t->accumulate ? *out + sum : sum;
+			float *out = t->out + c * t->stride + i, base = t->accumulate ? *out : 0;
+			*out = sums[i * PANEL + c] * t->alpha + base;
 		}
 }
 

@@ -25,6 +25,7 @@ type SamplingResult struct {
 	Batch        int     `json:"batch"`
 	Context      int     `json:"context"`
 	KV           string  `json:"kv_cache_dtype"`
+	Adapter      string  `json:"adapter_precision"`
 	Limits       limits  `json:"limits"`
 	StepMS       float64 `json:"step_ms"`
 	TokensPerSec float64 `json:"tokens_per_s"`
@@ -85,7 +86,7 @@ func (m *Sampling) run(name string, tokens, rows int, step func(*sequences) (tim
 	work, bytes := p.SamplingWork(tokens, m.Context, m.Batch)
 	return &SamplingResult{
 		Bench: name, Backend: b.Name(), Shape: m.Shape, Rank: m.Rank, Batch: m.Batch, Context: m.Context,
-		KV: p.Cache.Cached().String(), Limits: lim,
+		KV: p.Cache.Cached().String(), Adapter: p.AdapterPrecision.String(), Limits: lim,
 		StepMS: took.Seconds() * 1e3, TokensPerSec: float64(tokens) / took.Seconds(),
 		LimitPerSec: float64(tokens) / max(work.Seconds(lim.Products, lim.Flops), bytes/lim.Bytes), PeakMemory: peakMemory(),
 	}, nil

@@ -20,6 +20,8 @@ type TrainResult struct {
 	Shape        string  `json:"shape"`
 	Tokens       int     `json:"tokens"`
 	Rank         int     `json:"rank"`
+	Adapter      string  `json:"adapter_precision"`
+	KV           string  `json:"kv_cache_dtype"`
 	Limits       limits  `json:"limits"`
 	TokensPerSec float64 `json:"tokens_per_s"`
 	LimitPerSec  float64 `json:"limit_tokens_per_s"`
@@ -49,6 +51,7 @@ func Train(ctx context.Context, m *Model) (*TrainResult, error) {
 	}
 	r := &TrainResult{
 		Bench: "train", Backend: b.Name(), Shape: m.Shape, Tokens: m.Tokens, Rank: m.Rank, Limits: lim,
+		Adapter: step.policy.AdapterPrecision.String(), KV: step.policy.Cache.String(),
 		TokensPerSec: float64(m.Tokens) / took.Seconds(),
 		LimitPerSec:  1 / step.policy.TrainingWork(m.Rank, m.Tokens).Seconds(lim.Products, lim.Flops),
 		UpdateSec:    update.Seconds(), PeakMemory: peakMemory(),
