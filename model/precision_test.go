@@ -45,6 +45,9 @@ func TestWhatIsRoundedWhereNobodySays(t *testing.T) {
 		b := backendtest.CPU(t, cpu.Options{})
 		kernels.SetOrder(b, c.order)
 		o := Options{Precision: c.precision, Cache: Auto, AdapterPrecision: Auto}
+		if c.precision == I16 {
+			o.Quantise = NF4
+		}
 		p, err := Open(b, goldenDir("qwen3-tied"), false, o)
 		require.NoError(t, err)
 		require.Equal(t, []Precision{c.others, c.others}, []Precision{p.Cache, p.AdapterPrecision}, c)
