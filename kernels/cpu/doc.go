@@ -36,7 +36,7 @@
 //
 // What makes that hold in C: contraction of a*b+c is on (never -ffast-math), so an expression carries
 // at most one product per sum, since a*b+c*d could be fused two ways, and c comes from one place (multiply_add in
-// tile.h). No kernel calls libm: exp and log
+// tiles.h). No kernel calls libm: exp and log
 // are in vec.h, and the square root is an instruction on amd64 and arm64.
 //
 // # Adding an operation

@@ -25,15 +25,8 @@ typedef struct {
 	int accumulate;
 } target;
 
-// a · x + y with one rounding wherever there are fused multiply-adds. A compiler that sees several ways to y may multiply before
-// they part, and then add with a rounding of its own, in one variant and not in another.
-INLINE vf multiply_add(vf a, float x, vf y)
-{
-	__asm__("" : IN_REGISTER(a), IN_REGISTER(y));
-	return a * x + y;
-}
-
-INLINE vf epilogue(vf sum, const target *t, int row, int column)
+// What is there, and the bias.
+INLINE vf base_of(const target *t, int row, int column)
 {
 	vf base = splat(0);
 	if (t->accumulate)
@@ -44,8 +37,10 @@ INLINE vf epilogue(vf sum, const target *t, int row, int column)
 		vf b = load(t->bias + column);
 		base = base + b;
 	}
-	return multiply_add(sum, t->alpha, base);
+	return base;
 }
+
+INLINE vf epilogue(vf sum, const target *t, int row, int column) { return sum * t->alpha + base_of(t, row, column); }
 
 // A tile reads its right-hand side as 32 floats a step, or as 32 floats of which only the first 16 matter (a low-rank
 // adapter often has no more), or as 32 pairs of bf16. These it widens, and a step is two multiply-adds of the
