@@ -35,9 +35,8 @@
 // amd64 processor with AVX-512: package tileunit executes them where the processor traps them.
 //
 // What makes that hold in C: contraction of a*b+c is on (never -ffast-math), so an expression carries
-// at most one product per sum, since a*b+c*d could be fused two ways, and c comes from one place (multiply_add in
-// tiles.h). No kernel calls libm: exp and log
-// are in vec.h, and the square root is an instruction on amd64 and arm64.
+// at most one product per sum, since a*b+c*d could be fused two ways, and c comes from one place (fused_epilogue
+// in tile.h). No kernel calls libm: exp and log are in vec.h, and the square root is an instruction on amd64 and arm64.
 //
 // # Adding an operation
 //

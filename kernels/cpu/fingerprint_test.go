@@ -5,6 +5,7 @@ import (
 	"hash/fnv"
 	"math"
 	"runtime"
+	"slices"
 	"testing"
 
 	"github.com/seed-7879b91d/grpo/kernels"
@@ -43,15 +44,16 @@ func TestTheSameRowsOnEveryMachine(t *testing.T) {
 		if got := productsInTiles(t, open(t, Options{Threads: 2, Variant: name, Order: kernels.Tiles})); got != products {
 			t.Errorf("%s: the fingerprint of products in tiles is %#x, expected %#x", name, got, uint64(products))
 		}
-		const whole = 0x159102fc7c0655c8
-		if got := inWholeNumbers(t, open(t, Options{Threads: 2, Variant: name})); got != whole {
-			t.Errorf("%s: the fingerprint of products in whole numbers is %#x, expected %#x", name, got, uint64(whole))
+		for o, want := range map[kernels.LinearOpt]uint64{{Alpha: 1}: 0x159102fc7c0655c8, {Alpha: 0.3, Accumulate: true}: 0xc4774eeab979d7c8} {
+			if got := inWholeNumbers(t, open(t, Options{Threads: 2, Variant: name}), o); got != want {
+				t.Errorf("%s: the fingerprint of products in whole numbers, %+v, is %#x, expected %#x", name, o, got, want)
+			}
 		}
 	}
 }
 
 // inWholeNumbers is the fingerprint of products with weights of four bits in whole numbers, of one row and of some.
-func inWholeNumbers(t *testing.T, m kernels.Backend) uint64 {
+func inWholeNumbers(t *testing.T, m kernels.Backend, o kernels.LinearOpt) uint64 {
 	const rows, cols, T = 75, 1088, 29
 	random := lcg(9)
 	q := kernels.Quantised{Rows: rows, Cols: cols, Block: 64, Codes: make([]byte, rows*cols/2)}
@@ -67,8 +69,8 @@ func inWholeNumbers(t *testing.T, m kernels.Backend) uint64 {
 	x := upload(t, m, random.draw(T*cols, func(bits float32) float32 { return bits*0x1p-22 - 2 }))
 	hash := fnv.New64a()
 	for _, n := range []int{1, T} {
-		out := upload(t, m, make([]float32, n*rows))
-		m.Linear(kernels.Whole(out, rows), kernels.Whole(x, cols), w, kernels.LinearOpt{Alpha: 1}, n)
+		out := upload(t, m, slices.Repeat([]float32{0.7}, n*rows))
+		m.Linear(kernels.Whole(out, rows), kernels.Whole(x, cols), w, o, n)
 		hash.Write(bytesOf(download(t, m, out)))
 	}
 	return hash.Sum64()

@@ -179,14 +179,6 @@ static void add_tiles(tile_file *f, int rows, tile_sum t)
 		add_steps(f, 0, &t);
 }
 
-// a · x + y with one rounding wherever there are fused multiply-adds. A compiler that sees several ways to y may multiply before
-// they part, and then add with a rounding of its own, in one variant and not in another.
-INLINE vf multiply_add(vf a, float x, vf y)
-{
-	__asm__("" : IN_REGISTER(a), IN_REGISTER(y));
-	return a * x + y;
-}
-
 // Finished sums [rows][32] of a panel, of which so many columns exist, to where they belong.
 static void write_tiles(const float *sums, int rows, int valid, const target *t)
 {
@@ -203,7 +195,7 @@ static void write_tiles(const float *sums, int rows, int valid, const target *t)
 			if (t->accumulate)
 				memcpy(copy, row, 4 * valid);
 		}
-		UNROLL for (int v = 0; v < PANEL; v += VL) store(c.out + v, multiply_add(load(sums + v), c.alpha, base_of(&c, 0, v)));
+		UNROLL for (int v = 0; v < PANEL; v += VL) store(c.out + v, fused_epilogue(load(sums + v), &c, 0, v));
 		if (valid < PANEL)
 			memcpy(row, copy, 4 * valid);
 	}
