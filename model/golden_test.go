@@ -50,7 +50,7 @@ var roundings = map[string]Options{
 	"bf16 everywhere": {Precision: BF16, Cache: BF16, AdapterPrecision: BF16},
 }
 
-// inEveryPrecision is OnAll for what also holds where numbers are rounded, and in the order of tiles.
+// inEveryPrecision is onBackends for what also holds where numbers are rounded, and in the order of tiles.
 func inEveryPrecision(t *testing.T, test func(t *testing.T, b kernels.Backend, o Options)) {
 	backendtest.OnAll(t, func(t *testing.T, b kernels.Backend) { test(t, b, Options{}) })
 	for name, o := range roundings {

@@ -11,19 +11,19 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels/kerneltest/deferred"
 )
 
-// OnAll is OnProcessor, and runs the test on the reference. The race detector has nothing to find there, in loops over
-// numbers, and slows it down tenfold.
+// OnAll runs the test on the reference, on the processor, and on a backend that is as opaque and as late as a device. The
+// race detector has nothing to find in the reference, which is loops over numbers, and slows it down tenfold.
 func OnAll(t *testing.T, test func(t *testing.T, b kernels.Backend)) {
-	OnProcessor(t, test)
-	if !racing.Detected {
-		t.Run("reference", func(t *testing.T) { On(t, kerneltest.NewReference(), test) })
+	for name, open := range map[string]func(*testing.T) kernels.Backend{
+		"reference":    func(*testing.T) kernels.Backend { return kerneltest.NewReference() },
+		"cpu":          func(t *testing.T) kernels.Backend { return CPU(t, cpu.Options{}) },
+		"cpu deferred": func(t *testing.T) kernels.Backend { return deferred.New(CPU(t, cpu.Options{})) },
+	} {
+		if name == "reference" && racing.Detected {
+			continue
+		}
+		t.Run(name, func(t *testing.T) { On(t, open(t), test) })
 	}
-}
-
-// OnProcessor runs the test on the processor, and on a backend that is as opaque and as late as a device.
-func OnProcessor(t *testing.T, test func(t *testing.T, b kernels.Backend)) {
-	t.Run("cpu", func(t *testing.T) { On(t, CPU(t, cpu.Options{}), test) })
-	t.Run("cpu deferred", func(t *testing.T) { On(t, deferred.New(CPU(t, cpu.Options{})), test) })
 }
 
 // On runs the test on a backend and closes that.
