@@ -54,11 +54,7 @@ func (t *Trainer) numbers() string {
 	if t.cfg.Quantize != "none" {
 		order = "quantize=" + t.cfg.Quantize + ", " + order
 	}
-	kept := "kv_cache_dtype=" + t.cfg.KVCacheDtype
-	if t.cfg.AdapterPrecision != "f32" {
-		kept += ", adapter_precision=" + t.cfg.AdapterPrecision
-	}
-	return fmt.Sprintf("precision=%s, %s, %s; %s", t.cfg.Precision, order, kept, t.backend.Name())
+	return fmt.Sprintf("precision=%s, %s, %s; %s", t.cfg.Precision, order, t.cfg.AlsoRounded(), t.backend.Name())
 }
 
 // FirstPrompt is the text that the model would be asked first.

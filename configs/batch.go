@@ -101,3 +101,12 @@ func indivisible(all, parts int, what string) error {
 func (c *Config) Batch() string {
 	return plural.Of(c.PromptsPerStep, "prompt") + " × " + plural.Of(c.CompletionsPerPrompt, "completion")
 }
+
+// AlsoRounded says for people what is rounded beside what meets the weights: an adapter only where it is.
+func (c *Config) AlsoRounded() string {
+	words := "kv_cache_dtype=" + c.KVCacheDtype
+	if c.AdapterPrecision != "f32" {
+		words += ", adapter_precision=" + c.AdapterPrecision
+	}
+	return words
+}

@@ -33,15 +33,10 @@ func (t *Trainer) Plan() []string {
 	if cfg.Epochs > 0 {
 		epochs = fmt.Sprintf(" (epochs=%d)", cfg.Epochs)
 	}
-	ofAdapter := ""
-	if cfg.AdapterPrecision != "f32" {
-		ofAdapter = ", adapter_precision=" + cfg.AdapterPrecision
-	}
 	return []string{
 		fmt.Sprintf("model: %s, %.1f M weights in %.2f GB; %s",
 			cfg.Model, float64(t.policy.WeightCount())/1e6, float64(t.policy.WeightBytes())/1e9, trained),
-		fmt.Sprintf("numbers: precision=%s, order=%s, kv_cache_dtype=%s%s; %s", cfg.Precision, cfg.Order, cfg.KVCacheDtype, ofAdapter,
-			t.backend.Name()),
+		fmt.Sprintf("numbers: precision=%s, order=%s, %s; %s", cfg.Precision, cfg.Order, cfg.AlsoRounded(), t.backend.Name()),
 		"data: " + rows,
 		fmt.Sprintf("step: %s, %s%s; learning rate %.2g, %s", plural.Of(cfg.RowsPerStep, "row"), plural.Of(t.Steps(), "step"), epochs,
 			cfg.LearningRate, cfg.Schedule),
