@@ -305,8 +305,8 @@ func (k *checker) run() {
 		"compress_rollouts: record_rollouts=none keeps nothing to compress; leave one of them out")
 	k.refuse(c.ServeKeys != "" && c.Serve == "" && c.Watch == "", "serve_keys",
 		"serve_keys: nothing is served; type serve=127.0.0.1:8000, or leave it out")
-	k.refuse(c.Train == "full" && (c.Precision == "bf16" || c.Precision == "int16"), "precision",
-		"precision: %s is for frozen weights, and with train=full they are trained in f32; type precision=f32", c.Precision)
+	k.refuse(c.Train == "full" && c.Precision == "int16", "precision",
+		"precision: int16 is for frozen weights of four bits, and with train=full they are trained; type precision=bf16 or precision=f32")
 	k.refuse(!deviceName.MatchString(c.Device), "device", "device: found %q, expected auto, cpu or cuda:N, the number of a card", c.Device)
 	k.refuse(c.Resume == "", "resume", "resume: found nothing; type resume=auto, resume=never or resume=DIR")
 	for _, key := range c.AllowChange {

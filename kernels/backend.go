@@ -147,7 +147,7 @@ type HeadOps interface {
 	// LogProbGradX: dh [T, H] = dlogp [T] · the row of jacobian.
 	LogProbGradX(dh, dlogp, jacobian Buffer, H, T int)
 	// LogProbGradW: dw [V, H] row-major += dlogp · (onehot(target) − softmax) · slope ⊗ h, summed over rows. The slope is
-	// that of what becomes of a logit.
+	// that of what becomes of a logit. For w of BF16Rounding both factors may be rounded to the nearest first.
 	LogProbGradW(dw, dlogp, h Buffer, w Matrix, targets, lse Buffer, l Logits, T int)
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/nf4"
 	"github.com/seed-7879b91d/grpo/internal/tensorfile"
 	"github.com/seed-7879b91d/grpo/kernels"
+	"github.com/seed-7879b91d/grpo/kernels/cpu"
 	"github.com/seed-7879b91d/grpo/lora"
 	"github.com/seed-7879b91d/grpo/optim"
 )
@@ -149,4 +150,17 @@ func TestServingOnACard(t *testing.T) {
 		testServed(t, b, "qwen3-tied", Options{Precision: BF16, Cache: BF16})
 		testOptions(t, b, Options{Precision: BF16})
 	})
+}
+
+// A model that is trained as a whole has the gradients of the processor, but for what is rounded.
+func TestAWholeModelTrainsInBF16OnACard(t *testing.T) {
+	processor := backendtest.CPU(t, cpu.Options{})
+	defer func() { require.NoError(t, processor.Close()) }()
+	for _, name := range plainCases {
+		_, exact := wholeGradients(t, processor, name, Options{})
+		backendtest.On(t, backendtest.Card(t), func(t *testing.T, b kernels.Backend) {
+			p, got := wholeGradients(t, b, name, allBF16)
+			t.Logf("%s: worst distance of a gradient %.2g", name, compareSlots(t, p, got, exact))
+		})
+	}
 }

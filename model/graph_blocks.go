@@ -26,7 +26,8 @@ func (b *builder) Norm(slot string, x *gorgonia.Node) *gorgonia.Node {
 // Linear is a packed weight, its bias where the model has one, and what an adapter adds, or those of the rows.
 func (b *builder) Linear(layer int, name string, x *gorgonia.Node) *gorgonia.Node {
 	s := b.weights.slots[arch.At(layer, name)]
-	l := ops.Linear{What: s.Name, N: s.Rows(), K: s.Cols, Alpha: 1, Trainable: b.full(), Wide: true}
+	l := ops.Linear{What: s.Name, N: s.Rows(), K: s.Cols, Alpha: 1, Trainable: b.full(),
+		Factors: b.weights.precision.Cached(), Wide: true}
 	in := gorgonia.Nodes{x, b.weight(s.Name)}
 	if bias := s.Name + "_bias"; b.weights.has(bias) {
 		l.Bias = true

@@ -16,7 +16,7 @@ import (
 )
 
 // masters are the f32 values of a model that is trained as a whole, and their gradients: two slabs of all
-// slots in the order of the forward pass. The kernels read vectors there, and matrices from copies.
+// slots in the order of the forward pass. The kernels read vectors there, and matrices from copies, which may be rounded.
 type masters struct {
 	*weights
 	copies        copies.Set
@@ -25,8 +25,11 @@ type masters struct {
 }
 
 // newMasters makes room for a model that is trained as a whole.
-func newMasters(b kernels.Backend, cfg Config) (*masters, error) {
-	w, err := newWeights(b, cfg, F32)
+func newMasters(b kernels.Backend, cfg Config, p Precision) (*masters, error) {
+	if p == I16 {
+		return nil, badinput.Errorf("a precision of int16 is for frozen weights, and these are trained; take precision bf16 or f32")
+	}
+	w, err := newWeights(b, cfg, p)
 	if err != nil {
 		return nil, err
 	}
@@ -47,7 +50,7 @@ func newMasters(b kernels.Backend, cfg Config) (*masters, error) {
 			m.operands[s.Name] = operand(s, m.master(s), nil)
 			continue
 		}
-		mat, err := m.addMatrix(s, kernels.F32)
+		mat, err := m.addMatrix(s, p.Trained())
 		if err != nil {
 			return nil, err
 		}
@@ -58,10 +61,7 @@ func newMasters(b kernels.Backend, cfg Config) (*masters, error) {
 
 // loadMasters reads every tensor of a model, to train it as a whole.
 func loadMasters(b kernels.Backend, cfg Config, set *tensorfile.Set, p Precision) (*masters, error) {
-	if p != F32 {
-		return nil, badinput.Errorf("a precision of %v is for frozen weights: those that are trained are f32; take precision f32", p)
-	}
-	m, err := newMasters(b, cfg)
+	m, err := newMasters(b, cfg, p)
 	if err != nil {
 		return nil, err
 	}

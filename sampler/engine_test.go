@@ -80,6 +80,32 @@ func TestSamplerAndScorerAgreeToTheBit(t *testing.T) {
 	})
 }
 
+// So it is with a model that is trained as a whole, after an update of its weights.
+func TestAWholeModelSamplesWhatItScores(t *testing.T) {
+	for _, order := range []kernels.Order{kernels.Serial, kernels.Tiles} {
+		b := backendtest.CPU(t, cpu.Options{Order: order})
+		p, err := model.Open(b, golden("qwen3-tied"), true, model.Options{Precision: model.BF16, Cache: model.BF16})
+		require.NoError(t, err)
+		e := engine(t, p, Options{MaxLength: 256, MaxSequences: 8, TokenBudget: 48})
+		params, _, _ := p.Slabs()
+		values := make([]float32, params.Len())
+		require.NoError(t, b.Download(values, params))
+		for i := range values {
+			values[i] *= 1 + 0.01*float32(i%7)
+		}
+		b.Upload(params, values)
+		p.Publish()
+		asked := requests(p.Vocab, 1, 9)
+		for _, r := range sampleAll(t, e, asked) {
+			prompt := asked[r.Request].Prompt
+			scores, err := p.Score(t.Context(), [][]int32{slices.Concat(prompt, r.Tokens)}, 1)
+			require.NoError(t, err)
+			require.Equal(t, scores[0][len(prompt)-1:], r.LogProbs, "%v, request %d", order, r.Request)
+		}
+		require.NoError(t, b.Close())
+	}
+}
+
 // So do those of other families, whose window is shorter than most completions, beside others, in chunks, with blocks that
 // requests share, and in a cache that must give way.
 func TestOtherFamiliesSampleWhatTheyScore(t *testing.T) {

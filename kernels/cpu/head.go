@@ -74,13 +74,24 @@ func (b *backend) LogProbGradW(dw, dlogp, h kernels.Buffer, w kernels.Matrix, ta
 			a.targets, a.index, a.lse, a.dlogp, a.form = s.targets, s.index, ls, dl, s.logits
 			b.run(b.ops.head_grad_logits, s.rows, 4)
 
-			packed := b.pack(b.ops.pack_cols, leftHand{slot: slotWeights, x: logits, stride: C.LOGIT_STRIDE, rows: width, inner: s.rows})
-			g := C.grpo_gemm{b_kind: C.B_ROWS, b: s.h, b_stride: C.int64_t(H), cols: C.int64_t(H), alpha: 1, accumulate: 1}
-			g.out, g.out_stride = at(out, c*C.HEAD_CHUNK*H), C.int64_t(H)
-			g.a, g.rows, g.inner = packed, C.int64_t(width), C.int64_t(s.rows)
-			b.gemm(&g, int(b.ops.tile))
+			b.headOuter(&outer{dw: at(out, c*C.HEAD_CHUNK*H), dy: logits, x: s.h, dwStride: H, dyStride: C.LOGIT_STRIDE, xStride: H,
+				n: width, k: H, rows: s.rows, alpha: 1, slot: slotWeights}, s.pieces == 1)
 		}
 	}
+}
+
+// headOuter adds to the gradient of some tokens' rows: in tiles where they are multiplied with what is rounded, for then these
+// numbers may be, too.
+func (b *backend) headOuter(p *outer, tiles bool) {
+	if tiles {
+		b.outerTiles(p)
+		return
+	}
+	packed := b.pack(b.ops.pack_cols, leftHand{slot: p.slot, x: p.dy, stride: p.dyStride, rows: p.n, inner: p.rows})
+	g := C.grpo_gemm{b_kind: C.B_ROWS, b: p.x, b_stride: C.int64_t(p.xStride), cols: C.int64_t(p.k), alpha: p.alpha, accumulate: 1}
+	g.out, g.out_stride = p.dw, C.int64_t(p.dwStride)
+	g.a, g.rows, g.inner = packed, C.int64_t(p.n), C.int64_t(p.rows)
+	b.gemm(&g, int(b.ops.tile))
 }
 
 // asked are the rows that somebody asks about, taken in rounds of HEAD_ROWS.
@@ -133,7 +144,7 @@ func (s *asked) next(b *backend) bool {
 	b.run(b.ops.gather_rows, s.rows, 16)
 	if s.pieces = b.pieces(&s.w); s.pieces > 0 {
 		g := s.product(s.w.rows)
-		s.packed = b.packTiles(b.ops.pack_tiles, s.h, s.width, &g)
+		s.packed = b.packTiles(b.ops.pack_tiles, slotPacked, s.h, s.width, &g)
 		return true
 	}
 	s.form = b.leftForm(&s.w)

@@ -61,7 +61,8 @@ func (b *backend) LinearGradW(dw kernels.Buffer, dy, x kernels.Cols, alpha float
 	}
 	defer b.release()
 	if b.order == kernels.Tiles && factors == kernels.BF16 {
-		b.gradWTiles(dw, dy, x, alpha, T)
+		b.outerTiles(&outer{dw: b.f32(dw), dy: b.cols(dy), x: b.cols(x), dwStride: K, dyStride: dy.Stride, xStride: x.Stride,
+			n: N, k: K, rows: T, alpha: C.float(alpha), slot: slotPacked})
 		return
 	}
 	p := product{rows: N, inner: T, outStride: K, xStride: dy.Stride, pack: b.ops.pack_cols}

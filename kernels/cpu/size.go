@@ -55,7 +55,11 @@ func (b *backend) WorkSize(w kernels.Work) int {
 		weights = max(weights, left(asked, C.HEAD_CHUNK))
 	}
 	if w.Whole { // the gradients of weights have rows of their own
-		packed = packedBytes
+		packed = max(packed, packedBytes)
+		if b.order == kernels.Tiles {
+			packed = max(packed, leftTileBytes(w.Rows, 1))
+			weights = max(weights, rowTiles(C.HEAD_CHUNK)*leftTileBytes(asked, 1))
+		}
 	}
 	tiles := w.Rows*group/C.TILE_FORWARD + spans
 	rows := max(spans*C.sizeof_grpo_span, (w.Rows+tiles)*C.sizeof_grpo_run, 4*asked*w.Hidden)

@@ -28,6 +28,12 @@ func TestWorkSizeIsWhatOperationsKeep(t *testing.T) {
 	b, planned := worked(t, Options{Order: kernels.Tiles, Variant: withoutTileUnit()}, 64, 16, 0)
 	require.LessOrEqual(t, b.regionBytes(), planned)
 	require.Greater(t, b.regionBytes(), planned/2)
+	for _, order := range []kernels.Order{kernels.Serial, kernels.Tiles} { // of all weights
+		b, p := openTiny(t, Options{Order: order, Variant: withoutTileUnit()}, model.Options{MaxRows: 1000, Precision: model.BF16}, true)
+		planned := train(t, b, p, 64, 16, 0)
+		require.LessOrEqual(t, b.regionBytes(), planned, order)
+		require.Greater(t, b.regionBytes(), planned/3, order)
+	}
 	for _, begins := range []int{1, 40, 63} { // sequences that begin alike, and nowhere else
 		b, planned := worked(t, Options{}, 64, 100, begins)
 		require.LessOrEqual(t, b.regionBytes(), planned, begins)
@@ -37,17 +43,35 @@ func TestWorkSizeIsWhatOperationsKeep(t *testing.T) {
 // worked is a backend that has trained on sequences of a length and scored one, and what was planned for that. All begin
 // with so many shared tokens; 0: none are shared.
 func worked(t *testing.T, o Options, length, sequences, begins int) (b *backend, planned int) {
-	o.Threads = 2
-	b, err := newBackend(o)
-	require.NoError(t, err)
-	t.Cleanup(func() { b.Close() })
-	p, err := model.Random(kernels.Checked(b), "tiny", model.Options{MaxRows: 1000, SharePrefixes: begins > 0})
-	require.NoError(t, err)
+	b, p := openTiny(t, o, model.Options{MaxRows: 1000, SharePrefixes: begins > 0}, false)
 	layout, err := lora.NewLayout(lora.Config{Rank: 8, Alpha: 8, Targets: lora.AllTargets()}, p.LoRADims())
 	require.NoError(t, err)
 	a := lora.New(layout)
 	a.Init(1)
 	require.NoError(t, p.Attach(a))
+	return b, train(t, b, p, length, sequences, begins)
+}
+
+// openTiny is a small model, to be trained as a whole or not.
+func openTiny(t *testing.T, o Options, with model.Options, whole bool) (b *backend, p *model.Policy) {
+	o.Threads = 2
+	b, err := newBackend(o)
+	require.NoError(t, err)
+	t.Cleanup(func() { b.Close() })
+	if whole {
+		cfg, err := model.ShapeNamed("tiny")
+		require.NoError(t, err)
+		p, err = model.New(kernels.Checked(b), cfg, 1, with)
+		require.NoError(t, err)
+		return b, p
+	}
+	p, err = model.Random(kernels.Checked(b), "tiny", with)
+	require.NoError(t, err)
+	return b, p
+}
+
+// train trains on sequences as worked has them, and scores one.
+func train(t *testing.T, b *backend, p *model.Policy, length, sequences, begins int) (planned int) {
 	work := p.Work(length, true)
 	if begins > 0 {
 		work.Trees = sequences
@@ -66,12 +90,12 @@ func worked(t *testing.T, o Options, length, sequences, begins int) (b *backend,
 		}
 		datums = append(datums, d)
 	}
-	_, err = p.Accumulate(t.Context(), datums, model.Objective{Reduction: model.Sum, Temperature: 1})
+	_, err := p.Accumulate(t.Context(), datums, model.Objective{Reduction: model.Sum, Temperature: 1})
 	require.NoError(t, err)
 	tokens := append([]int32{1}, datums[0].Tokens...)
 	_, err = p.Score(t.Context(), [][]int32{tokens}, 1)
 	require.NoError(t, err)
-	return b, planned
+	return planned
 }
 
 // What is larger than what is free is refused.

@@ -57,38 +57,44 @@ func (b *backend) multiplyTiles(p *product, pieces int) {
 	for row := 0; row < p.rows; row += round {
 		g := p.g
 		g.rows, g.inner, g.pieces = C.int64_t(min(round, p.rows-row)), C.int64_t(p.inner), C.int32_t(pieces)
-		g.a = b.packTiles(b.ops.pack_tiles, at(p.x, row*p.xStride), p.xStride, &g)
+		g.a = b.packTiles(b.ops.pack_tiles, slotPacked, at(p.x, row*p.xStride), p.xStride, &g)
 		g.out, g.out_stride = at(p.out, row*p.outStride), C.int64_t(p.outStride)
 		b.tilesGemm(&g)
 	}
 }
 
-// gradWTiles is LinearGradW in the order of tiles. The narrower of dy and x becomes the left-hand side, as its columns have to become
+// outer is dw [n, k] += alpha · dyᵀ · x, for dy [rows, n] and x [rows, k].
+type outer struct {
+	dw, dy, x                   *C.float
+	dwStride, dyStride, xStride int
+	n, k, rows                  int
+	alpha                       C.float
+	slot                        int // of the packed factor
+}
+
+// outerTiles does the product in the order of tiles. The narrower of dy and x becomes the left-hand side, as its columns have to become
 // rows; a product of two numbers does not depend on which comes first.
-func (b *backend) gradWTiles(dw kernels.Buffer, dy, x kernels.Cols, alpha float32, T int) {
-	left, right, across := dy, x, false
-	if x.N < dy.N {
-		left, right, across = x, dy, true
+func (b *backend) outerTiles(p *outer) {
+	g := C.grpo_gemm{b_kind: C.B_ROWS, b: p.x, b_stride: C.int64_t(p.xStride), cols: C.int64_t(p.k),
+		pieces: 1, inner: C.int64_t(p.rows), out_stride: C.int64_t(p.dwStride), alpha: p.alpha, accumulate: 1}
+	left, stride, columns, step := p.dy, p.dyStride, p.n, p.dwStride
+	if p.k < p.n {
+		left, stride, columns, step = p.x, p.xStride, p.k, 1
+		g.b, g.b_stride, g.cols, g.out_across = p.dy, C.int64_t(p.dyStride), C.int64_t(p.n), 1
 	}
-	g := C.grpo_gemm{b_kind: C.B_ROWS, b: b.cols(right), b_stride: C.int64_t(right.Stride), cols: C.int64_t(right.N),
-		pieces: 1, inner: C.int64_t(T), out_stride: C.int64_t(x.N), out_across: flag(across), alpha: C.float(alpha), accumulate: 1}
-	from, out, step := b.cols(left), b.f32(dw), x.N
-	if across {
-		step = 1
-	}
-	round := max(packedBytes/leftTileBytes(T, 1), 1) * C.TILE
-	for row := 0; row < left.N; row += round {
-		g.rows, g.out = C.int64_t(min(round, left.N-row)), at(out, row*step)
-		g.a = b.packTiles(b.ops.pack_tiles_across, at(from, row), left.Stride, &g)
+	round := max(packedBytes/leftTileBytes(p.rows, 1), 1) * C.TILE
+	for row := 0; row < columns; row += round {
+		g.rows, g.out = C.int64_t(min(round, columns-row)), at(p.dw, row*step)
+		g.a = b.packTiles(b.ops.pack_tiles_across, p.slot, at(left, row), stride, &g)
 		b.tilesGemm(&g)
 	}
 }
 
-// packTiles makes the left-hand side of g of rows of x.
-func (b *backend) packTiles(kernel *C.grpo_kernel, x *C.float, stride int, g *C.grpo_gemm) *C.float {
+// packTiles makes the left-hand side of g of rows of x, in a shared region.
+func (b *backend) packTiles(kernel *C.grpo_kernel, slot int, x *C.float, stride int, g *C.grpo_gemm) *C.float {
 	tiles := rowTiles(int(g.rows))
 	a := args[C.grpo_pack_tiles](b)
-	a.packed = b.shared(slotPacked, tiles*leftTileBytes(int(g.inner), int(g.pieces)))
+	a.packed = b.shared(slot, tiles*leftTileBytes(int(g.inner), int(g.pieces)))
 	a.x, a.stride = x, C.int64_t(stride)
 	a.rows, a.inner, a.pieces = g.rows, g.inner, g.pieces
 	packed := (*C.float)(a.packed)

@@ -280,7 +280,11 @@ func sumCases(o Tolerance) (cases []opCase) {
 		})
 		for _, dtype := range matrixTypes {
 			l := kernels.Logits{InvTemp: 0.4, Cap: float32(s.n % 2 * 5)}
-			addTyped(fmt.Sprintf("LogProbGradW/%v/%dx%d", dtype, s.n, s.k), dtype, func(c *call) {
+			within := o.of(dtype)
+			if dtype == kernels.BF16Rounding {
+				within = o.HeadGradW
+			}
+			addWithin(fmt.Sprintf("LogProbGradW/%v/%dx%d", dtype, s.n, s.k), within, func(c *call) {
 				h, w, targets := c.in(s.k), c.matrix(dtype, s.n, s.k), c.ids(-s.n/4, s.n)
 				lse := c.zeros(kernels.F32, c.T)
 				out := kernels.LogProbOut{LogP: c.zeros(kernels.F32, c.T), Entropy: c.zeros(kernels.F32, c.T), LSE: lse}

@@ -51,13 +51,14 @@ type Tolerance struct {
 	BF16         float64
 	BF16Rounding float64
 	Attention    float64 // over keys and values in bf16
+	HeadGradW    float64 // to a matrix of BF16Rounding
 }
 
 // Chains is the tolerance of a backend that sums in chains of float32: what a few hundred random terms may be off by.
-var Chains = Tolerance{F32: 5e-6, BF16: 5e-6, BF16Rounding: 5e-6, Attention: 5e-6}
+var Chains = Tolerance{F32: 5e-6, BF16: 5e-6, BF16Rounding: 5e-6, Attention: 5e-6, HeadGradW: 5e-6}
 
 // OnCard is Chains for a card, whose attention over keys and values in bf16 rounds queries and weights, too.
-var OnCard = Tolerance{F32: 5e-6, BF16: 5e-6, BF16Rounding: 5e-6, Attention: 1.5e-2}
+var OnCard = Tolerance{F32: 5e-6, BF16: 5e-6, BF16Rounding: 5e-6, Attention: 1.5e-2, HeadGradW: 5e-6}
 
 // of is the tolerance of products with a matrix of that type.
 func (o Tolerance) of(t kernels.DType) float64 {
