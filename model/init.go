@@ -8,6 +8,9 @@ func New(b kernels.Backend, cfg Config, seed uint64, o Options) (*Policy, error)
 	if err := cfg.Check(); err != nil {
 		return nil, err
 	}
+	if o.Quantise != AsStored {
+		return nil, errQuantisedWhole
+	}
 	o = o.settled(b, func() bool { return false })
 	m, err := newMasters(b, cfg, o.Precision)
 	if err != nil {

@@ -25,11 +25,16 @@ var (
 // Work is an amount of arithmetic.
 type Work = arch.Work
 
-// TrainingWork is the arithmetic of one token's training with an adapter of that rank, in a sequence of T.
+// TrainingWork is the arithmetic of one token's training in a sequence of T: with an adapter of that rank, or of all weights, where the
+// policy has them trained.
 func (p *Policy) TrainingWork(rank, T int) (work Work) {
-	weights, adapter, attention := p.TrainingFlops(rank, T)
+	weights, learned, attention := p.TrainingFlops(rank, T)
 	work.Products = weights
-	*kindOf(&work, p.AdapterPrecision == BF16) += adapter
+	rounds := p.AdapterPrecision == BF16
+	if _, whole := p.trained.(*masters); whole {
+		learned, rounds = weights/2, p.Precision == BF16 && p.order == kernels.Tiles // gradients to them
+	}
+	*kindOf(&work, rounds) += learned
 	*kindOf(&work, p.roundsAttention()) += attention
 	return work
 }

@@ -16,7 +16,7 @@ import (
 type weights struct {
 	b         kernels.Backend
 	cfg       Config
-	precision Precision   // of what is multiplied with frozen matrices
+	precision Precision   // of what is multiplied with matrices
 	order     []arch.Slot // of the forward pass
 	slots     map[string]arch.Slot
 	operands  map[string]*program.Operand

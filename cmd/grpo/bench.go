@@ -112,11 +112,13 @@ func newBenchTrainCmd() *cobra.Command {
 	var f benchFlags
 	cmd := f.command(cobra.Command{
 		Use:   "train [--shape S] [--tokens N] [--rank R]",
-		Short: "Forward and backward pass of one sequence with a LoRA adapter, and Adam's update",
+		Short: "Forward and backward pass of one sequence with a LoRA adapter or for all weights, and Adam's update",
 		Example: `  grpo bench train
-  grpo bench train --shape qwen3-4b --tokens 256 --rank 32`,
+  grpo bench train --shape qwen3-4b --tokens 256 --rank 32
+  grpo bench train --rank 0 --precision bf16`,
 	}, func(ctx context.Context) (bench.Result, error) { return bench.Train(ctx, &f.Model) })
 	f.register(cmd, 16)
+	cmd.Flags().Lookup("rank").Usage += "; 0: none, all weights are trained"
 	return cmd
 }
 

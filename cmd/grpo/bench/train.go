@@ -13,13 +13,14 @@ import (
 	"github.com/seed-7879b91d/grpo/optim"
 )
 
-// TrainResult is a forward and backward pass of one sequence with a LoRA adapter, and Adam's update.
+// TrainResult is a forward and backward pass of one sequence with a LoRA adapter, or for all weights, and Adam's update.
 type TrainResult struct {
 	Bench        string  `json:"bench"`
 	Backend      string  `json:"backend"`
 	Shape        string  `json:"shape"`
 	Tokens       int     `json:"tokens"`
-	Rank         int     `json:"rank"`
+	Train        string  `json:"train"`
+	Rank         int     `json:"rank"` // of the adapter; 0: all weights are trained
 	Adapter      string  `json:"adapter_precision"`
 	KV           string  `json:"kv_cache_dtype"`
 	Limits       limits  `json:"limits"`
@@ -30,7 +31,7 @@ type TrainResult struct {
 	PeakMemory   int64   `json:"peak_resident_bytes"`
 }
 
-// Train measures training without a sampler.
+// Train measures training without a sampler; of all weights, where the rank is 0.
 func Train(ctx context.Context, m *Model) (*TrainResult, error) {
 	lim, b, err := m.begin()
 	if err != nil {
@@ -50,11 +51,14 @@ func Train(ctx context.Context, m *Model) (*TrainResult, error) {
 		return nil, err
 	}
 	r := &TrainResult{
-		Bench: "train", Backend: b.Name(), Shape: m.Shape, Tokens: m.Tokens, Rank: m.Rank, Limits: lim,
+		Bench: "train", Backend: b.Name(), Shape: m.Shape, Tokens: m.Tokens, Train: "lora", Rank: m.Rank, Limits: lim,
 		Adapter: step.policy.AdapterPrecision.String(), KV: step.policy.Cache.String(),
 		TokensPerSec: float64(m.Tokens) / took.Seconds(),
 		LimitPerSec:  1 / step.policy.TrainingWork(m.Rank, m.Tokens).Seconds(lim.Products, lim.Flops),
 		UpdateSec:    update.Seconds(), PeakMemory: peakMemory(),
+	}
+	if m.Rank == 0 {
+		r.Train = "full"
 	}
 	r.AllocsBytes, err = step.allocations(ctx)
 	return r, err
@@ -64,14 +68,18 @@ func Train(ctx context.Context, m *Model) (*TrainResult, error) {
 func (r *TrainResult) Report() Report {
 	update := time.Duration(r.UpdateSec * float64(time.Second))
 	t := Report{Above: r.Limits.above(r.Backend), Header: []string{
-		"shape", "tokens", "rank", "forward+backward", "limit", "share", "update", "peak memory", "allocated a step"}}
-	t.row(r.Shape, fmt.Sprint(r.Tokens), fmt.Sprint(r.Rank), perSecond(r.TokensPerSec), fmt.Sprintf("%.1f", r.LimitPerSec),
+		"shape", "tokens", "trained", "forward+backward", "limit", "share", "update", "peak memory", "allocated a step"}}
+	trained := "all weights"
+	if r.Rank > 0 {
+		trained = fmt.Sprintf("rank %d", r.Rank)
+	}
+	t.row(r.Shape, fmt.Sprint(r.Tokens), trained, perSecond(r.TokensPerSec), fmt.Sprintf("%.1f", r.LimitPerSec),
 		percent(r.TokensPerSec/r.LimitPerSec), update.Round(time.Millisecond/10).String(),
 		gigabytes(r.PeakMemory), fmt.Sprintf("%.0f B", r.AllocsBytes))
 	return t
 }
 
-// trainStep is a random model with a random adapter and one random sequence to learn.
+// trainStep is a random model, of which an adapter or all is trained, and one random sequence to learn.
 type trainStep struct {
 	policy *model.Policy
 	adam   *optim.Adam
@@ -81,6 +89,17 @@ type trainStep struct {
 func newTrainStep(b kernels.Backend, m *Model) (*trainStep, error) {
 	o := m.Options
 	o.MaxRows = max(o.MaxRows, m.Tokens)
+	if m.Rank == 0 {
+		cfg, err := model.ShapeNamed(m.Shape)
+		if err != nil {
+			return nil, err
+		}
+		p, err := model.New(b, cfg, 1, o)
+		if err != nil {
+			return nil, err
+		}
+		return trainStepOf(b, p, m.Tokens)
+	}
 	p, err := model.Random(b, m.Shape, o)
 	if err != nil {
 		return nil, err
@@ -91,7 +110,7 @@ func newTrainStep(b kernels.Backend, m *Model) (*trainStep, error) {
 	return trainStepOf(b, p, m.Tokens)
 }
 
-// trainStepOf is a random sequence for a model with an adapter.
+// trainStepOf is a random sequence for a model of which something is trained.
 func trainStepOf(b kernels.Backend, p *model.Policy, rows int) (s *trainStep, err error) {
 	rng := rand.New(rand.NewPCG(3, 3))
 	tokens := make([]int32, rows+1)
