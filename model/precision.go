@@ -37,8 +37,9 @@ func (q Quantisation) readers() (read, describe nf4.Reader) {
 	return nf4.Read, nf4.Describe
 }
 
-// Precision is what every number is rounded to before it is multiplied with a bf16 weight, or with one that is trained: then the weight is
-// rounded as well, for the product. Sampler and trainer of a policy have the same, so that they agree to the bit either way. With BF16, a backend that is a kernels.Narrower keeps what gradients read in bf16, too.
+// Precision is what every number is rounded to before it is multiplied with a bf16 weight, or with one that is trained, which then is
+// rounded, too. Sampler and trainer of a policy have the same, so that they agree to the bit either way. With BF16, a backend that is a
+// kernels.Narrower keeps what gradients read in bf16, too.
 type Precision uint8
 
 const (
