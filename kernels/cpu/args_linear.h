@@ -147,6 +147,7 @@ typedef struct {
 	const float *row_scale; // [rows] or NULL
 	float alpha;
 	int32_t accumulate;
+	int32_t stream; // in the order of tiles: out goes to memory, around the caches
 } grpo_gemm;
 
 // The same in the order of tiles: a task is a block of tiles of 16 rows times TILE_PANELS panels.

@@ -22,7 +22,7 @@ typedef struct {
 	int64_t stride;
 	const float *bias, *row_scale;
 	float alpha;
-	int accumulate;
+	int accumulate, stream;
 } target;
 
 // What is there, and the bias.

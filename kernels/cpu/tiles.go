@@ -31,6 +31,10 @@ const (
 	blockPieces = 64
 )
 
+// A result of so many bytes is written around the caches: it would not stay in the second level until it is read, and a line that is
+// written whole need not be fetched first.
+var streamedBytes = 2 << 20
+
 // pieces is how many numbers of bf16 stand for one that is multiplied with the matrix, in the order of tiles; 0 where the
 // product is taken in series.
 func (b *backend) pieces(m *C.grpo_matrix) int {
@@ -59,6 +63,7 @@ func (b *backend) multiplyTiles(p *product, pieces int) {
 		g.rows, g.inner, g.pieces = C.int64_t(min(round, p.rows-row)), C.int64_t(p.inner), C.int32_t(pieces)
 		g.a = b.packTiles(b.ops.pack_tiles, slotPacked, at(p.x, row*p.xStride), p.xStride, &g)
 		g.out, g.out_stride = at(p.out, row*p.outStride), C.int64_t(p.outStride)
+		g.stream = flag(g.accumulate == 0 && 4*int(g.rows*g.cols) >= streamedBytes)
 		b.tilesGemm(&g)
 	}
 }

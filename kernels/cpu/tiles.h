@@ -195,6 +195,10 @@ static void write_tiles(const float *sums, int rows, int valid, const target *t)
 			if (t->accumulate)
 				memcpy(copy, row, 4 * valid);
 		}
+		if (t->stream && valid == PANEL && (uintptr_t)row % (4 * VL) == 0) {
+			UNROLL for (int v = 0; v < PANEL; v += VL) stream(row + v, fused_epilogue(load(sums + v), &c, 0, v));
+			continue;
+		}
 		UNROLL for (int v = 0; v < PANEL; v += VL) store(c.out + v, fused_epilogue(load(sums + v), &c, 0, v));
 		if (valid < PANEL)
 			memcpy(row, copy, 4 * valid);
@@ -243,6 +247,7 @@ static void tiles_block(const grpo_gemm *g, char *scratch, int64_t tile0, int64_
 					.row_scale = g->row_scale ? g->row_scale + row : NULL,
 					.alpha = g->alpha,
 					.accumulate = g->accumulate,
+					.stream = g->stream,
 				};
 				add_tiles(&f, rows, (tile_sum){
 					.from = sums, .to = last ? done : sums, .row = 4 * PANEL,
@@ -268,6 +273,7 @@ static void tiles_gemm(const void *args, void *scratch, int64_t from, int64_t to
 		tiles_block(g, scratch, tile0, min64(tile0 + g->block_tiles, g->row_tiles), panel0, min64(panel0 + TILE_PANELS, panels),
 		            tiles_out(g, g->out, tile0 * TILE, panel0));
 	}
+	streams_end();
 }
 
 // Additions of what lies in tiles already.

@@ -15,6 +15,24 @@ typedef int32_t vi_any __attribute__((vector_size(4 * VL), aligned(1), may_alias
 
 INLINE vf load(const float *p) { return *(const vf_any *)p; }
 INLINE void store(float *p, vf v) { *(vf_any *)p = v; }
+
+// Writes around the caches to an aligned place, where there is an instruction for it. A task that does so ends with streams_end, so that
+// whoever reads after it finds the numbers.
+#if defined(__AVX512F__) && VL == 16
+INLINE void stream(float *p, vf v) { __builtin_ia32_movntps512(p, v); }
+#elif defined(__AVX__) && VL == 8
+INLINE void stream(float *p, vf v) { __builtin_ia32_movntps256(p, v); }
+#else
+INLINE void stream(float *p, vf v) { store(p, v); }
+#endif
+
+INLINE void streams_end(void)
+{
+#ifdef __AVX__
+	__builtin_ia32_sfence();
+#endif
+}
+
 INLINE vi loadi(const void *p) { return *(const vi_any *)p; }
 INLINE vf splat(float x) { return x - (vf){0}; } // x − 0 is x, also for −0
 
