@@ -28,7 +28,8 @@ type Config struct {
 	// weight has four bits and its rows are whole blocks of 64, to whole numbers of 15 bits, which a processor multiplies faster,
 	// and otherwise as f32; auto, bf16 on a card and f32 on the processor. Sums are f32 in any case, and the sampler and the trainer
 	// agree to the bit. On a card bf16 is also what gradients find of the forward pass, in half the memory; scores do not see that.
-	// With train=full auto is f32, and with bf16 products read weights rounded; those that are trained and saved are f32 in any case.
+	// With bf16, weights that are f32 or f16 in the files are rounded, too, and with train=full for products alone: what is trained and
+	// saved is f32 in any case, and auto is f32 there.
 	Precision string `json:"precision" enum:"auto f32 bf16 int16"`
 	// In which order the sums of products are taken, in sampling and training alike: serial, one by one; tiles, as the tile
 	// unit of a processor takes them; auto, when a run begins, tiles where there is such a unit and serial elsewhere. Every

@@ -62,6 +62,7 @@ func (w *weights) sketch(s arch.Slot, set *tensorfile.Set, describe nf4.Reader) 
 		if parts[i], err = readPart(set, s, p, describe); err != nil {
 			return err
 		}
+		parts[i].tensor.Bytes = nil // the numbers are not read
 	}
 	return w.loadMatrix(s, parts)
 }

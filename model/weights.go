@@ -2,8 +2,8 @@ package model
 
 import (
 	"fmt"
+	"slices"
 
-	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/nf4"
 	"github.com/seed-7879b91d/grpo/internal/tensorfile"
 	"github.com/seed-7879b91d/grpo/kernels"
@@ -98,18 +98,14 @@ func (w *weights) addMatrix(s arch.Slot, t kernels.DType) (kernels.Matrix, error
 	return m, nil
 }
 
-// loadMatrix gives the kernels a frozen matrix as the files have it.
+// loadMatrix gives the kernels a frozen matrix as the files have it; with a precision of bf16 rounded to that, where it is not.
 func (w *weights) loadMatrix(s arch.Slot, parts []stored) error {
+	inBF16 := !slices.ContainsFunc(parts, func(p stored) bool { return p.encoding() != kernels.EncodedBF16 })
 	dtype := w.precision.Frozen()
-	for _, p := range parts {
-		if p.encoding() != kernels.EncodedBF16 {
-			dtype = kernels.F32
-		}
+	if !inBF16 && w.precision != BF16 {
+		dtype = kernels.F32
 	}
-	if dtype == kernels.F32 && w.precision == BF16 {
-		return badinput.Errorf("a precision of bf16 is for weights in bf16, and these are not; take precision f32")
-	}
-	if codes := allCodes(parts); codes != nil && dtype != kernels.F32 {
+	if codes := allCodes(parts); codes != nil && inBF16 {
 		m, err := kernels.NewQuantised(w.b, w.precision.Quantised(), codes...)
 		w.operands[s.Name] = operand(s, nil, m)
 		return err
@@ -120,7 +116,11 @@ func (w *weights) loadMatrix(s arch.Slot, parts []stored) error {
 	}
 	row := 0
 	for i, p := range parts {
-		w.b.Load(m, row, p.numbers())
+		rows := p.numbers()
+		if dtype != kernels.F32 {
+			rows = inBF16Rows(rows)
+		}
+		w.b.Load(m, row, rows)
 		row += s.Parts[i].Rows
 	}
 	return w.b.Compress(m)
