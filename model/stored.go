@@ -1,8 +1,6 @@
 package model
 
 import (
-	"encoding/binary"
-
 	"github.com/seed-7879b91d/grpo/internal/nf4"
 	"github.com/seed-7879b91d/grpo/internal/tensorfile"
 	"github.com/seed-7879b91d/grpo/kernels"
@@ -70,20 +68,6 @@ func allCodes(parts []stored) []kernels.Quantised {
 		all[i] = p.codes.Quantised
 	}
 	return all
-}
-
-// inBF16Rows are the nearest numbers of bf16, ties to even.
-func inBF16Rows(r kernels.HostRows) kernels.HostRows {
-	if r.Encoding == kernels.EncodedBF16 {
-		return r
-	}
-	values := make([]float32, len(r.Bytes)/r.Encoding.Size())
-	tensorfile.Widen(values, r.Encoding, r.Bytes)
-	nearest := make([]byte, 0, 2*len(values))
-	for _, v := range values {
-		nearest = binary.LittleEndian.AppendUint16(nearest, kernels.BF16Bits(v))
-	}
-	return kernels.HostRows{Encoding: kernels.EncodedBF16, Bytes: nearest}
 }
 
 // floats are the values of parts, one after the other.

@@ -118,7 +118,7 @@ func (w *weights) loadMatrix(s arch.Slot, parts []stored) error {
 	for i, p := range parts {
 		rows := p.numbers()
 		if dtype != kernels.F32 {
-			rows = inBF16Rows(rows)
+			rows = tensorfile.InBF16(rows)
 		}
 		w.b.Load(m, row, rows)
 		row += s.Parts[i].Rows

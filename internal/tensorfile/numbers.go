@@ -85,6 +85,20 @@ func Widen(dst []float32, enc kernels.Encoding, src []byte) {
 	}
 }
 
+// InBF16 are the nearest numbers of bf16, ties to even.
+func InBF16(r kernels.HostRows) kernels.HostRows {
+	if r.Encoding == kernels.EncodedBF16 {
+		return r
+	}
+	values := make([]float32, len(r.Bytes)/r.Encoding.Size())
+	Widen(values, r.Encoding, r.Bytes)
+	nearest := make([]byte, 0, 2*len(values))
+	for _, v := range values {
+		nearest = binary.LittleEndian.AppendUint16(nearest, kernels.BF16Bits(v))
+	}
+	return kernels.HostRows{Encoding: kernels.EncodedBF16, Bytes: nearest}
+}
+
 // Narrow encodes src into the start of dst. Each number is rounded once, to the nearest, ties to even;
 // what is too large becomes infinite.
 func Narrow(dst []byte, enc kernels.Encoding, src []float64) {
