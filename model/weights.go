@@ -116,11 +116,13 @@ func (w *weights) loadMatrix(s arch.Slot, parts []stored) error {
 	}
 	row := 0
 	for i, p := range parts {
-		rows := p.numbers()
-		if dtype != kernels.F32 {
-			rows = tensorfile.InBF16(rows)
+		if dtype == kernels.F32 {
+			w.b.Load(m, row, p.numbers())
+		} else {
+			for first, rows := range tensorfile.RowsInBF16(p.numbers(), s.Cols) {
+				w.b.Load(m, row+first, rows)
+			}
 		}
-		w.b.Load(m, row, rows)
 		row += s.Parts[i].Rows
 	}
 	return w.b.Compress(m)

@@ -2,7 +2,9 @@ package tensorfile
 
 import (
 	"encoding/binary"
+	"iter"
 	"math"
+	"slices"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/kernels"
@@ -85,18 +87,28 @@ func Widen(dst []float32, enc kernels.Encoding, src []byte) {
 	}
 }
 
-// InBF16 are the nearest numbers of bf16, ties to even.
-func InBF16(r kernels.HostRows) kernels.HostRows {
-	if r.Encoding == kernels.EncodedBF16 {
-		return r
+// RowsInBF16 are rows of so many columns in bf16, as they are or the nearest, ties to even, with the first of them: some at a time,
+// where they are copied.
+func RowsInBF16(r kernels.HostRows, cols int) iter.Seq2[int, kernels.HostRows] {
+	return func(yield func(int, kernels.HostRows) bool) {
+		if r.Encoding == kernels.EncodedBF16 {
+			yield(0, r)
+			return
+		}
+		size, row := cols*r.Encoding.Size(), 0
+		for some := range slices.Chunk(r.Bytes, size*max(1<<20/cols, 1)) {
+			values := make([]float32, len(some)/r.Encoding.Size())
+			Widen(values, r.Encoding, some)
+			nearest := make([]byte, 0, 2*len(values))
+			for _, v := range values {
+				nearest = binary.LittleEndian.AppendUint16(nearest, kernels.BF16Bits(v))
+			}
+			if !yield(row, kernels.HostRows{Encoding: kernels.EncodedBF16, Bytes: nearest}) {
+				return
+			}
+			row += len(some) / size
+		}
 	}
-	values := make([]float32, len(r.Bytes)/r.Encoding.Size())
-	Widen(values, r.Encoding, r.Bytes)
-	nearest := make([]byte, 0, 2*len(values))
-	for _, v := range values {
-		nearest = binary.LittleEndian.AppendUint16(nearest, kernels.BF16Bits(v))
-	}
-	return kernels.HostRows{Encoding: kernels.EncodedBF16, Bytes: nearest}
 }
 
 // Narrow encodes src into the start of dst. Each number is rounded once, to the nearest, ties to even;
