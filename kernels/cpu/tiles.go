@@ -77,13 +77,13 @@ type outer struct {
 	slot                        int // of the packed factor
 }
 
-// outerTiles does the product in the order of tiles. The narrower of dy and x becomes the left-hand side, as its columns have to become
-// rows; a product of two numbers does not depend on which comes first.
+// outerTiles does the product in the order of tiles. The left-hand side, whose columns have to become rows, is dy, or x where that is
+// much narrower; a product of two numbers does not depend on which comes first.
 func (b *backend) outerTiles(p *outer) {
 	g := C.grpo_gemm{b_kind: C.B_ROWS, b: p.x, b_stride: C.int64_t(p.xStride), cols: C.int64_t(p.k),
 		pieces: 1, inner: C.int64_t(p.rows), out_stride: C.int64_t(p.dwStride), alpha: p.alpha, accumulate: 1}
 	left, stride, columns, step := p.dy, p.dyStride, p.n, p.dwStride
-	if p.k < p.n {
+	if 8*p.k < p.n {
 		left, stride, columns, step = p.x, p.xStride, p.k, 1
 		g.b, g.b_stride, g.cols, g.out_across = p.dy, C.int64_t(p.dyStride), C.int64_t(p.n), 1
 	}
