@@ -54,10 +54,11 @@ func (b *backend) WorkSize(w kernels.Work) int {
 		packed = max(packed, min(most, left(w.Rows, inner)), left(asked, w.Hidden))
 		weights = max(weights, left(asked, C.HEAD_CHUNK))
 	}
-	if w.Whole { // the gradients of weights have rows of their own
-		packed = max(packed, packedBytes)
+	if w.Whole { // gradients of weights pack columns, of which there are inner at most
+		packed = max(packed, min(max(packedBytes, 4*w.Rows*int(b.ops.tile)), 4*w.Rows*inner))
 		if b.order == kernels.Tiles {
-			packed = max(packed, leftTileBytes(w.Rows, 1))
+			column := leftTileBytes(w.Rows, 1)
+			packed = max(packed, min(max(packedBytes, column), rowTiles(inner)*column))
 			weights = max(weights, rowTiles(C.HEAD_CHUNK)*leftTileBytes(asked, 1))
 		}
 	}

@@ -29,10 +29,12 @@ func TestWorkSizeIsWhatOperationsKeep(t *testing.T) {
 	require.LessOrEqual(t, b.regionBytes(), planned)
 	require.Greater(t, b.regionBytes(), planned/2)
 	for _, order := range []kernels.Order{kernels.Serial, kernels.Tiles} { // of all weights
-		b, p := openTiny(t, Options{Order: order, Variant: withoutTileUnit()}, model.Options{MaxRows: 1000, Precision: model.BF16}, true)
-		planned := train(t, b, p, 64, 16, 0)
-		require.LessOrEqual(t, b.regionBytes(), planned, order)
-		require.Greater(t, b.regionBytes(), planned/3, order)
+		for _, precision := range []model.Precision{model.F32, model.BF16} {
+			b, p := openTiny(t, Options{Order: order, Variant: withoutTileUnit()}, model.Options{MaxRows: 1000, Precision: precision}, true)
+			planned := train(t, b, p, 64, 16, 0)
+			require.LessOrEqual(t, b.regionBytes(), planned, "%v %v", order, precision)
+			require.Greater(t, b.regionBytes(), planned/2, "%v %v", order, precision)
+		}
 	}
 	for _, begins := range []int{1, 40, 63} { // sequences that begin alike, and nowhere else
 		b, planned := worked(t, Options{}, 64, 100, begins)

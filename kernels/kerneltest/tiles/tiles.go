@@ -77,7 +77,7 @@ func flushed(x float32) float32 {
 // sizes and the number of rows, and whether the matrix is compressed or not.
 func Run(t *testing.T, backends ...kernels.Backend) {
 	for _, s := range []struct{ n, k, rows int }{{1, 1, 1}, {33, 7, 2}, {16, 32, 16}, {70, 100, 17}, {150, 64, 9}, {12, 1100, 3},
-		{5, 516, 33}, {9, 40, 1030}, {40, 9, 1031}} {
+		{5, 516, 33}, {9, 40, 1030}, {40, 9, 1031}, {80, 9, 1031}} {
 		for _, dtype := range []kernels.DType{kernels.BF16, kernels.BF16Rounding} {
 			for _, scale := range []float32{1, 0x1p-70} { // of both factors: products are normal, or subnormal and worse
 				c := newProduct(dtype, s.n, s.k, s.rows, scale)
