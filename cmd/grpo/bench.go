@@ -85,6 +85,9 @@ func (f *benchFlags) command(cmd cobra.Command, measure func(context.Context) (b
 		if err := f.check(); err != nil {
 			return err
 		}
+		if err := f.CheckSizes(); err != nil {
+			return err
+		}
 		f.Open, f.Device, f.Threads, f.Options = f.ordered(openDevice(cmd.Context())), f.device, f.threads, f.options()
 		r, err := measure(cmd.Context())
 		if err != nil {

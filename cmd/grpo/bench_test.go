@@ -105,6 +105,22 @@ func TestBenchesOfAModel(t *testing.T) {
 	}
 }
 
+// Sizes of which nothing can be measured are refused by every benchmark of a model.
+func TestBenchesOfNothing(t *testing.T) {
+	for _, verb := range []string{"decode", "gemm", "train", "prefill", "long"} {
+		for line, says := range map[string]string{
+			"--runs 0":   "--tokens and --runs: found 512 and 0, expected 1 or more",
+			"--runs -1":  "--tokens and --runs: found 512 and -1, expected 1 or more",
+			"--tokens 0": "--tokens and --runs: found 0 and 5, expected 1 or more",
+			"--rank -1":  "--rank: found -1, expected 0 or more",
+		} {
+			_, errs, code := shell(t, "", append([]string{"bench", verb, "--shape", "tiny"}, strings.Fields(line)...)...)
+			require.Equal(t, exitBadInput, code, verb)
+			require.Contains(t, errs, says, verb)
+		}
+	}
+}
+
 // Lengths that no exponent can be fitted to, and layers that no model can have, are refused by name.
 func TestLongBenchesThatCannotBeMeant(t *testing.T) {
 	for line, says := range map[string]string{

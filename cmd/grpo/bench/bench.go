@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/kernels"
 	"github.com/seed-7879b91d/grpo/model"
 )
@@ -51,6 +52,17 @@ type limits struct {
 	Flops    float64 `json:"peak_flops"`
 	Products float64 `json:"peak_product_flops"` // of products with bf16 weights
 	Bytes    float64 `json:"peak_bytes_per_s"`
+}
+
+// CheckSizes refuses those of which nothing can be measured.
+func (m *Model) CheckSizes() error {
+	switch {
+	case m.Tokens < 1 || m.Runs < 1:
+		return badinput.Errorf("--tokens and --runs: found %d and %d, expected 1 or more", m.Tokens, m.Runs)
+	case m.Rank < 0:
+		return badinput.Errorf("--rank: found %d, expected 0 or more", m.Rank)
+	}
+	return nil
 }
 
 // begin opens the backend and measures its limits, while nothing else runs.

@@ -163,6 +163,15 @@ func (d Dim) counts() *[3]uint32 {
 	return &[3]uint32{uint32(max(d.X, 1)), uint32(max(d.Y, 1)), uint32(max(d.Z, 1))}
 }
 
+// String is "8", or "8 × 2 × 1".
+func (d Dim) String() string {
+	c := d.counts()
+	if c[1] == 1 && c[2] == 1 {
+		return fmt.Sprint(c[0])
+	}
+	return fmt.Sprintf("%d × %d × %d", c[0], c[1], c[2])
+}
+
 // By has as many blocks side by side as there are columns for, of which each has so many.
 func (d Dim) By(columns, each int) Dim {
 	d.Y = (columns + each - 1) / each

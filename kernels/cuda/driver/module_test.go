@@ -50,9 +50,10 @@ func TestLaunch(t *testing.T) {
 	require.Zero(t, testing.AllocsPerRun(100, func() { _ = launch() }), "a launch is made hundreds of times a step")
 
 	err = s.Launch(saxpy, Dim{X: 1}, Dim{X: 1025}, 0)
-	require.EqualError(t, err, "kernel saxpy, {1 0 0} blocks of {1025 0 0} threads: card 0 (Test Card): launching: "+
+	require.EqualError(t, err, "kernel saxpy, 1 blocks of 1025 threads: card 0 (Test Card): launching: "+
 		"CUDA_ERROR_INVALID_VALUE (1): invalid argument")
 	require.NotErrorIs(t, err, ErrLost)
+	require.ErrorContains(t, s.Launch(saxpy, Dim{X: 2, Y: 3}, Dim{X: 1025}, 0), "kernel saxpy, 2 × 3 × 1 blocks of 1025 threads: ")
 	require.ErrorContains(t, s.Launch(saxpy, Dim{}, Dim{}, 0, make([]Arg, 33)...), "kernel saxpy: 33 arguments, expected at most 32")
 	require.NoError(t, m.Free())
 }
