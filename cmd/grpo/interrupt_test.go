@@ -27,6 +27,7 @@ var phases = map[string]struct {
 	"evaluates": {[]string{"eval_problems=40"}, syscall.SIGINT, false},
 	"samples":   {[]string{"eval_every=-1", "prompts_per_step=8", "completions_per_prompt=8"}, syscall.SIGTERM, false},
 	"trains":    {[]string{"eval_every=-1", "num_iterations=20", "pipeline=off"}, syscall.SIGINT, true},
+	"hung up":   {[]string{"eval_every=-1", "num_iterations=20", "pipeline=off"}, syscall.SIGHUP, true},
 }
 
 // questions are what a run asks its sandbox for, one of which may have to wait.
@@ -81,6 +82,9 @@ func TestStoppedRunsGoOn(t *testing.T) {
 			p := start(t, folder, words...)
 			q.awaitTraining(t, p, 100*time.Millisecond)
 			require.NoError(t, p.Process.Signal(phase.signal))
+			if phase.signal == syscall.SIGHUP { // a shell sends it as well
+				require.NoError(t, p.Process.Signal(phase.signal))
+			}
 			q.release()
 			code, says := p.end(t)
 			require.Equal(t, exitInterrupted, code, says)

@@ -29,6 +29,7 @@ import (
 	"github.com/seed-7879b91d/grpo/cmd/grpo/manual"
 	"github.com/seed-7879b91d/grpo/cmd/grpo/samples"
 	"github.com/seed-7879b91d/grpo/cmd/grpo/screen"
+	"github.com/seed-7879b91d/grpo/cmd/grpo/serve"
 	"github.com/seed-7879b91d/grpo/cmd/grpo/sets"
 	"github.com/seed-7879b91d/grpo/cmd/grpo/sweep"
 	"github.com/seed-7879b91d/grpo/cmd/grpo/tools"
@@ -63,14 +64,20 @@ func main() {
 	os.Exit(run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 
-// interruptible ends with the first signal that asks the program to stop. It says so before anything else hears of it.
+// interruptible ends with the first signal that asks the program to stop, as a terminal that is closed does, too. It says so before
+// anything else hears of it. Where SIGHUP is ignored (nohup), that stays so.
 func interruptible() context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
 	asked := make(chan os.Signal, 1)
 	signal.Notify(asked, os.Interrupt, syscall.SIGTERM)
+	if !signal.Ignored(syscall.SIGHUP) {
+		signal.Notify(asked, syscall.SIGHUP)
+	}
 	go func() {
-		<-asked
-		signal.Stop(asked) // from here on a signal does what it does to any program
+		for <-asked == syscall.SIGHUP && serve.RereadsKeys.Load() {
+		}
+		signal.Ignore(syscall.SIGHUP) // a terminal and its shell both send it
+		signal.Stop(asked)            // from here on another signal does what it does to any program
 		if saves.Load() {
 			fmt.Fprintln(os.Stderr, "\ngrpo: stopping; once more to stop without saving")
 		} else {

@@ -145,11 +145,7 @@ func (b *Beside) With(ctx context.Context, train func() error) error {
 	if !b.local {
 		fmt.Fprintln(b.stderr, "grpo: warning: keys travel in the clear; type serve=127.0.0.1:8000 behind a proxy that has TLS")
 	}
-	if b.flags.gate.Keys != nil { // else SIGHUP does to the training what it does to any
-		var deaf context.CancelFunc
-		ctx, deaf = b.flags.hangups(ctx, g.Log)
-		defer deaf()
-	}
+	defer b.flags.hearHangups(ctx, g.Log)()
 	ctx, stop := context.WithCancel(ctx)
 	served, published := make(chan error, 1), make(chan struct{})
 	go func() { served <- b.flags.serve(ctx, g, host, b.listener) }()

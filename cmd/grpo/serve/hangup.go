@@ -5,30 +5,31 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"sync/atomic"
 	"syscall"
 )
 
-// hangups is a context in which SIGHUP has the file of keys read again, which ends no answer. Without such a file it ends the context,
-// as the first interrupt does: a terminal that is closed cuts no answer off, either. Where it is ignored (nohup), that stays so.
-func (f *flags) hangups(ctx context.Context, log *slog.Logger) (context.Context, context.CancelFunc) {
-	ctx, stop := context.WithCancel(ctx)
+// RereadsKeys tells that SIGHUP has a file of keys read again, and does not ask the program to stop.
+var RereadsKeys atomic.Bool
+
+// hearHangups has the file of keys, where there is one, read again at SIGHUP, which ends no answer, until what it gives is called.
+func (f *flags) hearHangups(ctx context.Context, log *slog.Logger) (deaf context.CancelFunc) {
+	ctx, deaf = context.WithCancel(ctx)
 	keys := f.gate.Keys
-	if keys == nil && signal.Ignored(syscall.SIGHUP) {
-		return ctx, stop
+	if keys == nil {
+		return deaf
 	}
+	RereadsKeys.Store(true)
 	hung := make(chan os.Signal, 1)
 	signal.Notify(hung, syscall.SIGHUP)
 	go func() {
+		defer RereadsKeys.Store(false)
 		defer signal.Stop(hung)
 		for {
 			select {
 			case <-ctx.Done():
 				return
 			case <-hung:
-			}
-			if keys == nil {
-				stop()
-				return
 			}
 			if err := keys.Reread(); err != nil {
 				log.Error("the keys stay as they are", "file", f.keys, "why", err.Error())
@@ -37,5 +38,5 @@ func (f *flags) hangups(ctx context.Context, log *slog.Logger) (context.Context,
 			log.Info("the keys are read again", "file", f.keys)
 		}
 	}()
-	return ctx, stop
+	return deaf
 }

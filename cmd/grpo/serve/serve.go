@@ -196,8 +196,7 @@ func (f *flags) start(ctx context.Context, machine Machine, stderr io.Writer) (e
 	if err != nil {
 		return err
 	}
-	ctx, stop := f.hangups(ctx, g.Log)
-	defer stop()
+	defer f.hearHangups(ctx, g.Log)()
 	if tuition != nil {
 		defer context.AfterFunc(ctx, tuition.Drain)()
 		defer func() { err = errors.Join(err, tuition.Close()) }()
