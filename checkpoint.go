@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"path/filepath"
+	"slices"
 
 	"github.com/seed-7879b91d/grpo/internal/atomicfile"
 	"github.com/seed-7879b91d/grpo/internal/provenance"
@@ -106,7 +106,8 @@ func (t *Trainer) logCheckpoint(dir string) error {
 		"state_path": dir, "sampler_path": filepath.Join(dir, provenance.TrainedDir(t.policy.full))})
 }
 
-// retain removes old checkpoints: the last keep_last stay, and those of the keep_best evaluations.
+// retain removes old checkpoints: the last keep_last stay, those of the keep_best evaluations, of each set of problems that was held out,
+// and the one that the autopilot may go back to.
 func (t *Trainer) retain() error {
 	if t.cfg.KeepLast < 1 {
 		return nil
@@ -115,15 +116,22 @@ func (t *Trainer) retain() error {
 	if err != nil {
 		return err
 	}
-	greedy := map[int]float64{}
-	for _, e := range all {
-		greedy[e.Step] = e.Greedy
+	var sets []*Evaluation // one of each
+	var worth []map[int]float64
+	for i := range all {
+		e := &all[i]
+		set := slices.IndexFunc(sets, e.SameProblems)
+		if set < 0 {
+			set = len(sets)
+			sets, worth = append(sets, e), append(worth, map[int]float64{})
+		}
+		worth[set][e.Step] = e.Greedy
 	}
-	best := t.cfg.KeepBest
-	if t.pilot != nil { // which may go back to there
-		greedy[t.pilot.Anchor], best = math.Inf(1), best+1
+	var also []int
+	if t.pilot != nil {
+		also = append(also, t.pilot.Anchor)
 	}
-	return t.record.Retain(t.cfg.KeepLast, best, greedy)
+	return t.record.Retain(t.cfg.KeepLast, t.cfg.KeepBest, worth, also...)
 }
 
 // restore gives a policy and its optimizer what a checkpoint has of them.

@@ -27,9 +27,14 @@ type Evaluation struct {
 	Conversations *ConversationStats `json:"conversations,omitempty"`
 
 	Judged     stats.Judged  `json:"-"` // the greedy completions by problem
-	Change     *stats.Change `json:"-"` // since the first evaluation of the run; nil where this is it
+	Change     *stats.Change `json:"-"` // since the first evaluation; nil where this is it
 	GreedyTry  Attempt       `json:"-"`
 	SampledTry Attempt       `json:"-"`
+}
+
+// SameProblems says whether two evaluations can be set beside each other: not where the run has other held-out problems since.
+func (e *Evaluation) SameProblems(o *Evaluation) bool {
+	return e.Problems == o.Problems && stats.Alike(e.Judged, o.Judged)
 }
 
 // Sampled is what sampled completions say.
@@ -52,6 +57,9 @@ func (t *Trainer) evaluateIfDue(ctx context.Context) error {
 	e, err := t.Evaluate(ctx)
 	if err != nil {
 		return fmt.Errorf("evaluate: %w", err)
+	}
+	if t.first != nil && !t.first.SameProblems(&e) {
+		t.first = nil // what is first is of the problems that are held out now
 	}
 	if t.first != nil {
 		e.Change = stats.Compare(t.first.Judged, e.Judged)

@@ -1,8 +1,10 @@
 package grpo
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"slices"
 	"sync/atomic"
 	"testing"
 
@@ -109,4 +111,35 @@ func TestAnEvaluatorAgreesWithTheRun(t *testing.T) {
 	require.Equal(t, want.Greedy, found.Greedy)
 	require.Equal(t, want.Sampled, found.Sampled)
 	require.Equal(t, 4, found.Step)
+}
+
+// Where other problems are held out since, nothing is compared with what was found before, and the best of both sets stay.
+func TestOtherProblemsAreHeldOut(t *testing.T) {
+	s := setup{dir: t.TempDir(), words: []string{"max_steps=3", "eval_every=1", "save_every=1", "keep_last=1", "keep_best=1", "eval_problems=1"}}
+	tr, _ := s.open(t)
+	run(t, tr)
+	first, last := tr.Evaluations()
+	require.Equal(t, 0, first.Step)
+	require.NotNil(t, last.Change)
+
+	s.words = []string{"max_steps=6", "eval_every=1", "save_every=1", "keep_last=1", "keep_best=1", "eval_problems=3"}
+	tr, _ = s.open(t)
+	run(t, tr)
+	first, last = tr.Evaluations()
+	require.Equal(t, 4, first.Step, "the first of the three problems")
+	require.Equal(t, 4, last.Change.Since)
+	best := func(problems int) int {
+		all, err := tr.record.evaluations()
+		require.NoError(t, err)
+		all = slices.DeleteFunc(all, func(e Evaluation) bool { return e.Problems != problems || e.Step == 0 }) // which has no checkpoint
+		return slices.MaxFunc(all, func(a, b Evaluation) int { return cmp.Compare(a.Greedy, b.Greedy) }).Step
+	}
+	for _, step := range []int{best(1), best(3), 6} {
+		require.DirExists(t, tr.record.Checkpoint(step))
+	}
+
+	tr, _ = s.open(t)
+	run(t, tr) // nothing is left to do
+	again, _ := tr.Evaluations()
+	require.Equal(t, 4, again.Step, "it is recalled so")
 }

@@ -82,7 +82,7 @@ func (t *Trainer) begin(ctx context.Context) error {
 	return nil
 }
 
-// recall finds the first and the last evaluation on record.
+// recall finds the last evaluation on record, and the first of the same problems.
 func (t *Trainer) recall() error {
 	before, err := t.record.evaluations()
 	if err != nil {
@@ -92,17 +92,19 @@ func (t *Trainer) recall() error {
 	if t.first, t.last = nil, nil; len(before) == 0 {
 		return nil
 	}
+	t.last = &before[len(before)-1]
+	t.first = &before[slices.IndexFunc(before, func(e Evaluation) bool { return e.SameProblems(t.last) })]
 	if !t.origin.past.SameJudge(t.custom.names()) {
-		before[0].Judged = stats.Judged{} // nothing that this judge could be compared with
+		t.first.Judged = stats.Judged{} // nothing that this judge could be compared with
 	}
-	t.first, t.last = &before[0], &before[len(before)-1]
+	only := t.first == t.last
 	if first != nil && first.Step == t.first.Step {
 		t.first = first // which has completions, too
 	}
-	if len(before) > 1 {
-		t.last.Change = stats.Compare(t.first.Judged, t.last.Judged)
-	} else {
+	if only {
 		t.last = t.first
+	} else {
+		t.last.Change = stats.Compare(t.first.Judged, t.last.Judged)
 	}
 	return nil
 }
@@ -201,7 +203,7 @@ func (r *record) evaluation(e Evaluation, advice []Advice) error {
 	return r.advice(e.Step, advice)
 }
 
-// evaluations are those of the run so far.
+// evaluations are those of the run so far, in the order in which they were made.
 func (r *record) evaluations() ([]Evaluation, error) {
 	all, err := jsonl.OfKind[Evaluation](r.File(metricsFile), evaluationKind)
 	if err != nil || len(all) == 0 {

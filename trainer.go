@@ -182,5 +182,5 @@ func (t *Trainer) RunDir() string {
 	return t.cfg.RunDir
 }
 
-// Evaluations are the first and the last of the run, nil where there was none.
+// Evaluations are the last of the run and the first of the same problems, nil where there was none.
 func (t *Trainer) Evaluations() (first, last *Evaluation) { return t.first, t.last }

@@ -103,13 +103,12 @@ func (l Listed) Progress() string {
 func (l Listed) Sentence() string { return l.run.verdict().Sentence }
 func (l Listed) Tone() string     { return l.run.verdict().Tone }
 
-// HeldOut is the first and the last share of held-out problems that were solved; "" where there is none.
+// HeldOut is the first and the last share of the held-out problems that were solved; "" where there is none.
 func (l Listed) HeldOut() string {
 	var known []string
-	for _, e := range l.run.evals {
-		if e.Greedy == e.Greedy {
-			known = append(known, rate(e.Greedy))
-		}
+	evals, _ := l.run.alike()
+	for _, e := range evals {
+		known = append(known, rate(e.Greedy))
 	}
 	if len(known) < 2 {
 		return strings.Join(known, "")

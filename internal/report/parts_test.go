@@ -50,8 +50,14 @@ func TestVerdict(t *testing.T) {
 		{run{evals: []evaluation{eval(0, 0.3, 0.2, 0.4), eval(5, nan, 0.7, 0.9), eval(9, 0.6, 0.5, 0.7)}},
 			verdict{"good", "Held-out pass@1 rose from 0.300 to 0.600", "The 95 % intervals do not overlap."}},
 		{run{evals: []evaluation{eval(0, 0.3, 0.2, 0.4), other}},
-			verdict{"open", "Held-out pass@1 was 0.300, and is now 0.600",
-				"The two are of different problems, 100 and 50 of them: do not compare."}},
+			verdict{"open", "Held-out pass@1 is 0.600, of 50 problems", "Before, other problems were held out; their shares do not compare."}},
+		{run{evals: []evaluation{other, eval(10, 0.3, 0.2, 0.4), eval(19, 0.6, 0.5, 0.7)}},
+			verdict{"good", "Held-out pass@1 rose from 0.300 to 0.600",
+				"The 95 % intervals do not overlap. Before, other problems were held out; their shares do not compare."}},
+		{run{evals: []evaluation{eval(0, 0.9, 0.8, 1), eval(9, 0.6, 0.5, 0.7)}, judged: map[int]stats.Judged{
+			0: {Problems: []string{"a", "b", "c"}}, 9: {Problems: []string{"c", "d", "e"}}}},
+			verdict{"open", "Held-out pass@1 is 0.600, of 100 problems",
+				"Before, other problems were held out; their shares do not compare."}},
 		{run{steps: rewards(0.1, 0.2, 0.5, 0.7)},
 			verdict{"open", "Mean reward rose from 0.150 to 0.600",
 				"That is the last 2 steps against the first 2. " +

@@ -26,10 +26,12 @@ func (r *run) verdict() verdict {
 	if r.warmup() {
 		return r.rowsSay()
 	}
-	evals := slices.DeleteFunc(slices.Clone(r.evals), func(e evaluation) bool { return e.Greedy != e.Greedy })
+	evals, others := r.alike()
 	switch {
-	case len(evals) > 1:
-		return r.compare(evals)
+	case len(evals) > 1 || others != "":
+		v := r.compare(evals)
+		v.Detail = strings.TrimSpace(v.Detail + others)
+		return v
 	case len(r.steps) == 0 && len(evals) == 0:
 		return verdict{Tone: "open", Sentence: "No step is done yet"}
 	case len(r.steps) == 0:
@@ -44,6 +46,21 @@ func (r *run) verdict() verdict {
 	return v
 }
 
+// alike are the evaluations whose share is known and which were of the same problems as the last, and a sentence about those before.
+func (r *run) alike() (evals []evaluation, others string) {
+	known := slices.DeleteFunc(slices.Clone(r.evals), func(e evaluation) bool { return e.Greedy != e.Greedy })
+	for _, e := range known {
+		last := known[len(known)-1]
+		if e.Problems == last.Problems && stats.Alike(r.judged[e.Step], r.judged[last.Step]) {
+			evals = append(evals, e)
+		}
+	}
+	if len(evals) < len(known) {
+		others = " Before, other problems were held out; their shares do not compare."
+	}
+	return evals, others
+}
+
 // compare sets the last evaluation against the first.
 func (r *run) compare(evals []evaluation) verdict {
 	first, last := evals[0], evals[len(evals)-1]
@@ -52,8 +69,8 @@ func (r *run) compare(evals []evaluation) verdict {
 	few := last.Problems > 0 && last.Problems < stats.Few || pairs != nil && pairs.Problems < stats.Few
 	v := verdict{Tone: "open", Sentence: "Held-out pass@1 was " + rate(first.Greedy) + ", and is now " + rate(last.Greedy)}
 	switch {
-	case first.Problems != last.Problems:
-		v.Detail = fmt.Sprintf("The two are of different problems, %d and %d of them: do not compare.", first.Problems, last.Problems)
+	case len(evals) == 1:
+		v.Sentence = "Held-out pass@1 is " + rate(last.Greedy) + ", of " + count(last.Problems, "problem")
 		return v
 	case few:
 		v.Sentence += ", of too few problems to say"
@@ -202,7 +219,7 @@ type outcome struct {
 
 // outcomes are the first and the last evaluation, and the best where it is another.
 func (r *run) outcomes() []outcome {
-	evals := slices.DeleteFunc(slices.Clone(r.evals), func(e evaluation) bool { return e.Greedy != e.Greedy })
+	evals, _ := r.alike()
 	if len(evals) == 0 {
 		return nil
 	}
@@ -230,10 +247,11 @@ func (r *run) outcomes() []outcome {
 type before struct{ Name, First, Last string }
 
 func (r *run) beforeAfter() []before {
-	if len(r.evals) < 2 {
+	evals, _ := r.alike()
+	if len(evals) < 2 {
 		return nil
 	}
-	first, last := r.evals[0], r.evals[len(r.evals)-1]
+	first, last := evals[0], evals[len(evals)-1]
 	var out []before
 	add := func(name string, a, b float64) {
 		if a == a || b == b {

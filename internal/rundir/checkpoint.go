@@ -126,20 +126,29 @@ func remove(dir string) error {
 	return errors.Join(disk.SyncFolder(filepath.Dir(dir)), disk.RemoveAll(old))
 }
 
-// Retain removes checkpoints: the last so many stay, and of all that are there the best so many by what their steps are
-// worth, the earlier of equals first. A step that nothing is known of is not among the best.
-func (d *Dir) Retain(last, best int, worth map[int]float64) error {
+// Retain removes checkpoints: the last so many stay, those of the steps also, and, by each measure of what steps are worth, the best so many of
+// all others that are there, the earlier of equals first. A step that nothing is known of is not among the best.
+func (d *Dir) Retain(last, best int, measures []map[int]float64, also ...int) error {
 	all, err := List(d.Path)
 	if err != nil {
 		return err
 	}
-	known := slices.DeleteFunc(slices.Clone(all), func(dir string) bool { _, ok := worth[StepOf(dir)]; return !ok })
-	slices.SortFunc(known, func(a, b string) int {
-		return cmp.Or(cmp.Compare(worth[StepOf(b)], worth[StepOf(a)]), cmp.Compare(StepOf(a), StepOf(b)))
-	})
-	known = known[:min(best, len(known))]
-	for _, dir := range all[min(last, len(all)):] {
-		if slices.Contains(known, dir) {
+	stay := slices.Clone(all[:min(last, len(all))])
+	for _, step := range also {
+		stay = append(stay, d.Checkpoint(step))
+	}
+	for _, worth := range measures {
+		known := slices.DeleteFunc(slices.Clone(all), func(dir string) bool {
+			_, ok := worth[StepOf(dir)]
+			return !ok || slices.Contains(also, StepOf(dir))
+		})
+		slices.SortFunc(known, func(a, b string) int {
+			return cmp.Or(cmp.Compare(worth[StepOf(b)], worth[StepOf(a)]), cmp.Compare(StepOf(a), StepOf(b)))
+		})
+		stay = append(stay, known[:min(best, len(known))]...)
+	}
+	for _, dir := range all {
+		if slices.Contains(stay, dir) {
 			continue
 		}
 		if err := remove(dir); err != nil {

@@ -140,10 +140,21 @@ func TestCheckpointsAreListedRetainedAndSetAside(t *testing.T) {
 	for _, name := range []string{"step_7", "step_000009.partial", "other"} {
 		require.NoError(t, os.Mkdir(filepath.Join(d.Path, Checkpoints, name), 0o755))
 	}
-	require.NoError(t, d.Retain(2, 2, map[int]float64{1: 0.5, 3: 0.5, 5: 0.75, 8: 1}))
+	require.NoError(t, d.Retain(2, 2, []map[int]float64{{1: 0.5, 3: 0.5, 5: 0.75, 8: 1}}))
 	all, err := List(d.Path)
 	require.NoError(t, err)
 	require.Equal(t, []string{d.Checkpoint(5), d.Checkpoint(4), d.Checkpoint(1)}, all)
+
+	for _, step := range []int{2, 3} {
+		require.NoError(t, d.Save(step, saveFile("x")))
+	}
+	measures := []map[int]float64{{1: 0.5, 2: 0.9, 3: 0.1, 4: 0.2}, {3: 0.4, 5: 0.3}}
+	require.NoError(t, d.Retain(1, 1, measures, 2), "by each measure the best, beside what stays in any case")
+	all, err = List(d.Path)
+	require.NoError(t, err)
+	require.Equal(t, []string{d.Checkpoint(5), d.Checkpoint(3), d.Checkpoint(2), d.Checkpoint(1)}, all)
+	require.NoError(t, d.Save(4, saveFile("x")))
+	require.NoError(t, d.Retain(2, 1, nil, 1))
 
 	require.NoError(t, d.Close())
 	d, err = Claim(d.Path)

@@ -111,7 +111,7 @@ func (t *Trainer) retain() error {
 	for _, h := range all {
 		worth[h.Step] = -h.Loss
 	}
-	return t.record.Retain(t.cfg.KeepLast, t.cfg.KeepBest, worth)
+	return t.record.Retain(t.cfg.KeepLast, t.cfg.KeepBest, []map[int]float64{worth})
 }
 
 // readState reads a checkpoint's state, verifies every file of it, and that the logs of its run have what they had then.

@@ -71,7 +71,7 @@ func figures(line func(string, ...any), all []grpo.Evaluation, step int) {
 	var first, last *grpo.Evaluation
 	for i, e := range all {
 		if e.Problems > 0 && e.Step <= step {
-			if last = &all[i]; first == nil {
+			if last = &all[i]; first == nil || !first.SameProblems(last) {
 				first = last
 			}
 		}
