@@ -5,13 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"slices"
 
 	"github.com/seed-7879b91d/grpo/internal/atomicfile"
 	"github.com/seed-7879b91d/grpo/internal/provenance"
 	"github.com/seed-7879b91d/grpo/internal/readers"
 	"github.com/seed-7879b91d/grpo/internal/rundir"
 	"github.com/seed-7879b91d/grpo/internal/snapshot"
+	"github.com/seed-7879b91d/grpo/internal/stats"
 	"github.com/seed-7879b91d/grpo/optim"
 )
 
@@ -116,22 +116,7 @@ func (t *Trainer) retain() error {
 	if err != nil {
 		return err
 	}
-	var sets []*Evaluation // one of each
-	var worth []map[int]float64
-	for i := range all {
-		e := &all[i]
-		set := slices.IndexFunc(sets, e.SameProblems)
-		if set < 0 {
-			set = len(sets)
-			sets, worth = append(sets, e), append(worth, map[int]float64{})
-		}
-		worth[set][e.Step] = e.Greedy
-	}
-	var also []int
-	if t.pilot != nil {
-		also = append(also, t.pilot.Anchor)
-	}
-	return t.record.Retain(t.cfg.KeepLast, t.cfg.KeepBest, worth, also...)
+	return t.record.Retain(t.cfg.KeepLast, t.cfg.KeepBest, stats.BySet(all, (*Evaluation).outcome), t.pilot.Anchors()...)
 }
 
 // restore gives a policy and its optimizer what a checkpoint has of them.

@@ -33,8 +33,10 @@ type Evaluation struct {
 }
 
 // SameProblems says whether two evaluations can be set beside each other: not where the run has other held-out problems since.
-func (e *Evaluation) SameProblems(o *Evaluation) bool {
-	return e.Problems == o.Problems && stats.Alike(e.Judged, o.Judged)
+func (e *Evaluation) SameProblems(o *Evaluation) bool { return e.outcome().Alike(o.outcome()) }
+
+func (e *Evaluation) outcome() stats.Outcome {
+	return stats.Outcome{Step: e.Step, Problems: e.Problems, Value: e.Greedy, Judged: e.Judged}
 }
 
 // Sampled is what sampled completions say.

@@ -115,14 +115,15 @@ func TestAnEvaluatorAgreesWithTheRun(t *testing.T) {
 
 // Where other problems are held out since, nothing is compared with what was found before, and the best of both sets stay.
 func TestOtherProblemsAreHeldOut(t *testing.T) {
-	s := setup{dir: t.TempDir(), words: []string{"max_steps=3", "eval_every=1", "save_every=1", "keep_last=1", "keep_best=1", "eval_problems=1"}}
+	words := []string{"eval_every=1", "save_every=1", "keep_last=1", "keep_best=1"}
+	s := setup{dir: t.TempDir(), words: append(words, "max_steps=3", "eval_problems=1")}
 	tr, _ := s.open(t)
 	run(t, tr)
 	first, last := tr.Evaluations()
 	require.Equal(t, 0, first.Step)
 	require.NotNil(t, last.Change)
 
-	s.words = []string{"max_steps=6", "eval_every=1", "save_every=1", "keep_last=1", "keep_best=1", "eval_problems=3"}
+	s.words = append(words, "max_steps=6", "eval_problems=3")
 	tr, _ = s.open(t)
 	run(t, tr)
 	first, last = tr.Evaluations()

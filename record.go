@@ -97,14 +97,13 @@ func (t *Trainer) recall() error {
 	if !t.origin.past.SameJudge(t.custom.names()) {
 		t.first.Judged = stats.Judged{} // nothing that this judge could be compared with
 	}
-	only := t.first == t.last
+	if t.first != t.last {
+		t.last.Change = stats.Compare(t.first.Judged, t.last.Judged)
+	} else if first != nil && first.Step == t.first.Step {
+		t.last = first
+	}
 	if first != nil && first.Step == t.first.Step {
 		t.first = first // which has completions, too
-	}
-	if only {
-		t.last = t.first
-	} else {
-		t.last.Change = stats.Compare(t.first.Judged, t.last.Judged)
 	}
 	return nil
 }

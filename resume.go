@@ -26,6 +26,7 @@ type origin struct {
 	checkpoint string // "": none
 	state      snapshot.State
 	fork       bool // the checkpoint is another run's
+	earlier    bool // than the last that its run has
 	past       provenance.Past
 }
 
@@ -49,7 +50,7 @@ func (t *Trainer) openRecord() error {
 	if t.origin, err = findOrigin(t.cfg, t.watcher); err != nil {
 		return err
 	}
-	if done := t.origin.state.Step; t.cfg.MaxSteps >= 0 && done > t.cfg.MaxSteps {
+	if done := t.origin.state.Step; t.cfg.MaxSteps >= 0 && (done > t.cfg.MaxSteps || done == t.cfg.MaxSteps && t.origin.earlier) {
 		return badinput.Errorf("max_steps: found %d, but %s is after %d steps already; type more than that, or leave it out",
 			t.cfg.MaxSteps, t.origin.checkpoint, done)
 	}
@@ -121,7 +122,9 @@ func namedOrigin(key, dir string, w Watcher) (origin, error) {
 		if err == nil && key == "resume" {
 			err = st.Fits(dir, run)
 		}
-		return origin{checkpoint: dir, state: st}, err
+		all, lerr := rundir.List(run)
+		later := key == "resume" && len(all) > 0 && rundir.StepOf(all[0]) > st.Step
+		return origin{checkpoint: dir, state: st, earlier: later}, cmp.Or(err, lerr)
 	}
 	newest, st, damaged, err := snapshot.Newest(dir, key == "resume" || key == "run_dir")
 	if err != nil {

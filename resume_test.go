@@ -126,6 +126,8 @@ func TestGoingOnFromAnEarlierCheckpointSetsTheLaterAside(t *testing.T) {
 	run(t, tr)
 	want := files(t, dir)
 
+	_, _, err := setup{dir: dir, words: []string{"max_steps=2", "resume=" + checkpoint(dir, 2)}}.tryOpen(t)
+	require.ErrorContains(t, err, "after 2 steps already; type more than that", "nothing would be trained, and all that is later set aside")
 	tr, _ = setup{dir: dir, words: []string{"max_steps=6", "resume=" + checkpoint(dir, 2)}}.open(t)
 	require.Equal(t, 2, tr.StepsDone())
 	left, err := rundir.List(dir)

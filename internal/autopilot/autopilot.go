@@ -166,6 +166,14 @@ func (p *Pilot) Breaks(why error) bool {
 // Stands tells whether a step is the one to go back to, and wants a checkpoint.
 func (p *Pilot) Stands(step int) bool { return p != nil && p.Anchor == step }
 
+// Anchors are the steps that may be gone back to.
+func (p *Pilot) Anchors() []int {
+	if p == nil {
+		return nil
+	}
+	return []int{p.Anchor}
+}
+
 // Decided is the first step that nothing was decided at.
 func (p *Pilot) Decided() int {
 	if p == nil {

@@ -49,9 +49,9 @@ func (r *run) verdict() verdict {
 // alike are the evaluations whose share is known and which were of the same problems as the last, and a sentence about those before.
 func (r *run) alike() (evals []evaluation, others string) {
 	known := slices.DeleteFunc(slices.Clone(r.evals), func(e evaluation) bool { return e.Greedy != e.Greedy })
+	share := func(e evaluation) stats.Outcome { return stats.Outcome{Problems: e.Problems, Judged: r.judged[e.Step]} }
 	for _, e := range known {
-		last := known[len(known)-1]
-		if e.Problems == last.Problems && stats.Alike(r.judged[e.Step], r.judged[last.Step]) {
+		if share(e).Alike(share(known[len(known)-1])) {
 			evals = append(evals, e)
 		}
 	}

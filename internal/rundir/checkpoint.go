@@ -126,8 +126,8 @@ func remove(dir string) error {
 	return errors.Join(disk.SyncFolder(filepath.Dir(dir)), disk.RemoveAll(old))
 }
 
-// Retain removes checkpoints: the last so many stay, those of the steps also, and, by each measure of what steps are worth, the best so many of
-// all others that are there, the earlier of equals first. A step that nothing is known of is not among the best.
+// Retain removes checkpoints: the last so many stay, those of the steps also, and, by each measure of what steps are worth, the best so
+// many of all others that are there, the earlier of equals first. A step that nothing is known of is not among the best.
 func (d *Dir) Retain(last, best int, measures []map[int]float64, also ...int) error {
 	all, err := List(d.Path)
 	if err != nil {

@@ -65,25 +65,6 @@ func Compare(before, after Judged) *Change {
 	return &Change{Since: before.Step, Problems: len(gains), Mean: Mean(gains), CI: gainInterval(gains)}
 }
 
-// Alike says whether two evaluations were of the same problems, as far as somebody wrote down which: most of each are the other's, too. A few
-// may be missing, where the machine failed to judge.
-func Alike(a, b Judged) bool {
-	if len(a.Problems) == 0 || len(b.Problems) == 0 {
-		return true
-	}
-	known := make(map[string]bool, len(a.Problems))
-	for _, id := range a.Problems {
-		known[id] = true
-	}
-	common := 0
-	for _, id := range b.Problems {
-		if known[id] {
-			common++
-		}
-	}
-	return 2*common > max(len(a.Problems), len(b.Problems))
-}
-
 // gainInterval is the interval of 95 % for a mean gain. Where all gains are the same, every resampling is too: what
 // may hide in so few problems is Wilson's to say then.
 func gainInterval(gains []float64) [2]float64 {

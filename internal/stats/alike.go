@@ -1,0 +1,46 @@
+package stats
+
+import "slices"
+
+// Outcome is what an evaluation found: how many of its problems were solved.
+type Outcome struct {
+	Step, Problems int
+	Value          float64
+	Judged         Judged // nothing where nobody wrote down which problems they were
+}
+
+// Alike says whether two evaluations were of the same problems, as far as that was written down. A few of either may be missing where the
+// machine failed to judge.
+func (s Outcome) Alike(o Outcome) bool {
+	a, b := s.Judged.Problems, o.Judged.Problems
+	if s.Problems != o.Problems || len(a) == 0 || len(b) == 0 {
+		return s.Problems == o.Problems
+	}
+	known := make(map[string]bool, len(a))
+	for _, id := range a {
+		known[id] = true
+	}
+	common := 0
+	for _, id := range b {
+		if known[id] {
+			common++
+		}
+	}
+	return 2*common > max(len(a), len(b))
+}
+
+// BySet gives the values of evaluations by their steps, those of the same problems together.
+func BySet[E any](all []E, outcome func(*E) Outcome) []map[int]float64 {
+	var first []Outcome
+	var sets []map[int]float64
+	for i := range all {
+		o := outcome(&all[i])
+		set := slices.IndexFunc(first, o.Alike)
+		if set < 0 {
+			set = len(first)
+			first, sets = append(first, o), append(sets, map[int]float64{})
+		}
+		sets[set][o.Step] = o.Value
+	}
+	return sets
+}
