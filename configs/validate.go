@@ -135,7 +135,8 @@ func (k *checker) numbers() {
 	for _, n := range []struct {
 		key   string
 		value int
-	}{{"max_sequences", c.MaxSequences}, {"token_budget", c.TokenBudget}, {"max_rows", c.MaxRows}} {
+	}{{"max_sequences", c.MaxSequences}, {"token_budget", c.TokenBudget}, {"max_rows", c.MaxRows}, {"max_tokens", c.MaxTokens},
+		{"max_turns", c.MaxTurns}, {"max_conversation_tokens", c.MaxConversationTokens}} {
 		k.refuse(n.value > math.MaxInt32, n.key, "%s: found %d, expected at most %d; %s", n.key, n.value, math.MaxInt32, k.usual(n.key))
 	}
 	k.refuse(c.Threads > MostThreads(), "threads", "threads: found %d, expected at most %d; type threads=%d, one a core",

@@ -251,9 +251,10 @@ func TestBadRequestsAreRefusedBeforeAnyWork(t *testing.T) {
 	}
 	for message, spoil := range map[string]func(*Request){
 		"prompt: empty, expected at least one token":                         func(r *Request) { r.Prompt = nil },
-		"n: found 0, expected 1 or more":                                     func(r *Request) { r.N = 0 },
+		"n: found 0, expected 1 to 1048576":                                  func(r *Request) { r.N = 0 },
 		"max_tokens: found 0, expected 1 or more":                            func(r *Request) { r.Params.MaxTokens = 0 },
 		"max_tokens: found 9223372036854775807, expected at most 2147483647": func(r *Request) { r.Params.MaxTokens = math.MaxInt64 },
+		"n: found 9223372036854775807, expected 1 to 1048576":                func(r *Request) { r.N = math.MaxInt64 },
 		"temperature: found -1, expected 0 (greedy), or at least 1e-06":      func(r *Request) { r.Params.Temperature = -1 },
 		"top_k: found -1, expected 0 (all) or more":                          func(r *Request) { r.Params.TopK = -1 },
 		"top_p: found 1.5, expected 0 to 1":                                  func(r *Request) { r.Params.TopP = 1.5 },

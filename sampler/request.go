@@ -114,6 +114,9 @@ func CheckTemperature(t float32) error {
 	return badinput.Errorf("temperature: found %v, expected 0 (greedy), or at least %v", t, coldest)
 }
 
+// mostCompletions is how many completions of one prompt may be asked for: each takes memory before it is begun.
+const mostCompletions = 1 << 20
+
 // check reports what is wrong with a request for an engine of that size.
 func (r Request) check(c model.Config, maxLength int) error {
 	if len(r.Prompt) == 0 {
@@ -121,8 +124,8 @@ func (r Request) check(c model.Config, maxLength int) error {
 	}
 	p := r.Params
 	switch {
-	case r.N < 1:
-		return badinput.Errorf("n: found %d, expected 1 or more", r.N)
+	case r.N < 1 || r.N > mostCompletions:
+		return badinput.Errorf("n: found %d, expected 1 to %d", r.N, mostCompletions)
 	case p.MaxTokens < 1:
 		return badinput.Errorf("max_tokens: found %d, expected 1 or more", p.MaxTokens)
 	case p.MaxTokens > math.MaxInt32: // with a prompt it might be less than 0

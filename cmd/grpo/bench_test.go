@@ -113,6 +113,8 @@ func TestBenchesOfNothing(t *testing.T) {
 			"--runs -1":  "--tokens and --runs: found 512 and -1, expected 1 or more",
 			"--tokens 0": "--tokens and --runs: found 0 and 5, expected 1 or more",
 			"--rank -1":  "--rank: found -1, expected 0 or more",
+
+			"--tokens 9223372036854775807": "--tokens: found 9223372036854775807, expected at most 2147483647",
 		} {
 			_, errs, code := shell(t, "", append([]string{"bench", verb, "--shape", "tiny"}, strings.Fields(line)...)...)
 			require.Equal(t, exitBadInput, code, verb)

@@ -3,6 +3,7 @@ package usage
 
 import (
 	"errors"
+	"math"
 	"regexp"
 	"slices"
 	"strconv"
@@ -149,6 +150,16 @@ func Takes(names ...string) cobra.PositionalArgs {
 		}
 		return nil
 	}
+}
+
+// CheckNumbers refuses counts that are larger than any machine can have of anything, and whose products would not be numbers.
+func CheckNumbers(cmd *cobra.Command) (err error) {
+	cmd.Flags().Visit(func(f *pflag.Flag) {
+		if n, wrong := cmd.Flags().GetInt(f.Name); wrong == nil && n > math.MaxInt32 && err == nil {
+			err = badinput.Errorf("--%s: found %d, expected at most %d", f.Name, n, math.MaxInt32)
+		}
+	})
+	return err
 }
 
 // AddHelpers adds the verbs that the library makes, and has them refuse what they do not know.
