@@ -7,15 +7,14 @@ import (
 	"strings"
 
 	"github.com/seed-7879b91d/grpo/internal/atomicfile"
+	"github.com/seed-7879b91d/grpo/internal/learning"
 	"github.com/seed-7879b91d/grpo/model"
-	"github.com/seed-7879b91d/grpo/optim"
 )
 
 // reportNonFinite tells of an update that did not happen, because its gradient was not finite: which samples are the
-// cause, and where the batch is saved. Weights and moments are as they were.
-func (t *Trainer) reportNonFinite(ctx context.Context, step int, cause *optim.NonFiniteError, datums []model.Datum,
-	groups []Group) error {
-	if cause == nil {
+// cause, and where the batch is saved. Weights and moments are as they were before it.
+func (t *Trainer) reportNonFinite(ctx context.Context, step int, u learning.Update, datums []model.Datum, groups []Group) error {
+	if u.NonFinite == nil {
 		return nil
 	}
 	culprits, err := t.learner.Culprits(ctx, datums)
@@ -40,6 +39,7 @@ func (t *Trainer) reportNonFinite(ctx context.Context, step int, cause *optim.No
 		}
 		saved = "; saved to " + path
 	}
-	t.watcher.Warn(fmt.Sprintf("step %d: no update: %v; the cause: %s%s", step, cause, strings.Join(because, ", "), saved))
+	none := map[bool]string{false: "no update", true: "no further update"}[u.Updated]
+	t.watcher.Warn(fmt.Sprintf("step %d: %s: %v; the cause: %s%s", step, none, u.NonFinite, strings.Join(because, ", "), saved))
 	return nil
 }

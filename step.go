@@ -111,7 +111,7 @@ func (t *Trainer) update(ctx context.Context, groups []Group, datums []model.Dat
 	if u.Updated {
 		ctx = context.WithoutCancel(ctx) // a step that has begun to change the policy is ended
 	}
-	if err := t.reportNonFinite(ctx, p.step, u.NonFinite, datums, groups); err != nil {
+	if err := t.reportNonFinite(ctx, p.step, u, datums, groups); err != nil {
 		return u, err
 	}
 	if u.Updated {

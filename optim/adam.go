@@ -104,7 +104,7 @@ func (e *NonFiniteError) Error() string {
 	if e.Value-e.Value == 0 {
 		much = ", whose square is infinite"
 	}
-	return fmt.Sprintf("the gradient of %s is %v%s (element %d of all parameters); weights and moments are as they were before the step",
+	return fmt.Sprintf("the gradient of %s is %v%s (element %d of all parameters); weights and moments are as they were before it",
 		e.Tensor, e.Value, much, e.Index)
 }
 

@@ -27,6 +27,8 @@ func newBenchCmd() *cobra.Command {
 		Long: `Each benchmark needs no files: it makes random, non-zero weights of a shape. It prints a table with the
 share of the limit that the hardware sets, measured in the same run, and one JSON line last. Rates are
 medians.`,
+		Example: `  grpo bench train
+  grpo bench decode --batch 32`,
 		Args: usage.Takes(),
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}

@@ -28,8 +28,9 @@ func Command() *cobra.Command {
 		Short: "Try the tools that a model may call: an interpreter, traces, public tests, MCP servers",
 		Long: `Calls a tool as a model would, in the sandbox of this machine, and prints the text that the model would be given.
 docs/tools.md says what the tools promise.`,
-		Args: usage.Takes(),
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Example: "  echo '6*7' | grpo tool python -",
+		Args:    usage.Takes(),
+		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(pythonCommand(), traceCommand(), testsCommand(), mcpCommand())
 	return cmd
