@@ -153,3 +153,14 @@ func TestBadDatumsAreRefusedInOneLine(t *testing.T) {
 		requireBadInput(t, out, errs, code, says...)
 	}
 }
+
+// A datum that breaks the update is named, and is the input's fault.
+func TestADatumWithoutAGradientIsNamed(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "datums")
+	require.NoError(t, os.WriteFile(file, []byte(`{"tokens":[5,6,7,8], "ob_len":2, "logprobs":[0,-6,-3], "advantage":1}
+{"tokens":[5,6], "ob_len":1, "logprobs":[-300], "advantage":1}
+`), 0o600))
+	_, errs, code := shell(t, "", "replay", "--model", "tiny", "--rank", "4", "--datums", file, "--out", filepath.Join(t.TempDir(), "out"))
+	require.Equal(t, exitBadInput, code)
+	require.Contains(t, errs, file+": datum 1: its gradient is not finite; leave it out")
+}

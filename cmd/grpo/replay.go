@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -210,7 +211,7 @@ func (f *replayFlags) run(cmd *cobra.Command) error {
 			}
 			update, err := adam.Step(f.learning)
 			if err != nil {
-				return fmt.Errorf("step %d: %w", step, err)
+				return errors.Join(f.culprit(cmd.Context(), p, adam, datums, objective), fmt.Errorf("step %d: %w", step, err))
 			}
 			p.Publish()
 			if err := enc.Encode(replayLine{step, stats, update.GradNorm}); err != nil {
@@ -223,6 +224,22 @@ func (f *replayFlags) run(cmd *cobra.Command) error {
 		}
 		return p.Save(f.out, base)
 	})
+}
+
+// culprit names the first datum whose gradient by itself is not finite; nil where there is none.
+func (f *replayFlags) culprit(ctx context.Context, p *model.Policy, adam *optim.Adam, datums []model.Datum, o model.Objective) error {
+	for i := range datums {
+		adam.ZeroGrad()
+		if _, err := p.Accumulate(ctx, datums[i:i+1], o); err != nil {
+			return err
+		}
+		if norm, err := adam.GradNorm(); err != nil {
+			return err
+		} else if norm-norm != 0 {
+			return badinput.Errorf("%s: datum %d: its gradient is not finite; leave it out, or look at its logprobs and advantage", f.datums, i)
+		}
+	}
+	return nil
 }
 
 // replayLine is what replay prints of a step.
