@@ -97,6 +97,17 @@ func (f *File) Size() (int64, error) {
 	return info.Size(), nil
 }
 
+// Replaced tells that another file has the name now, or none in a folder that is there: what is written goes where nobody finds it.
+func (f *File) Replaced() bool {
+	own, err := f.f.Stat()
+	named, nerr := os.Stat(f.Name())
+	if err != nil || nerr == nil {
+		return err == nil && !os.SameFile(own, named)
+	}
+	_, err = os.Stat(filepath.Dir(f.Name()))
+	return os.IsNotExist(nerr) && err == nil
+}
+
 // Readable lets everybody read the file.
 func (f *File) Readable() error { return f.f.Chmod(0o644) }
 

@@ -150,6 +150,9 @@ func (d *Dir) Log(name string) io.Writer { return d.logs[name] }
 func (d *Dir) Lengths() (map[string]int64, error) {
 	n := map[string]int64{}
 	for name, f := range d.logs {
+		if f.Replaced() {
+			return nil, badinput.Errorf("%s was moved, removed or replaced (as editors do) while the run went on", d.File(name))
+		}
 		if err := f.Sync(); err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}

@@ -272,3 +272,26 @@ func TestAJournalKeepsWhatWasSaidEarly(t *testing.T) {
 	silent.Say("nobody reads this")
 	require.NoError(t, silent.Close())
 }
+
+// Who edits a log of a run that goes on gives it another file, and the run would write to one that nobody finds.
+func TestALogThatIsReplacedIsNoticed(t *testing.T) {
+	d, err := Claim(t.TempDir())
+	require.NoError(t, err)
+	defer d.Close()
+	_, err = d.Begin([]string{"log"}, Point{})
+	require.NoError(t, err)
+	require.NoError(t, d.Append("log", 1))
+	_, err = d.Lengths()
+	require.NoError(t, err)
+	for _, spoil := range []func(path string) error{
+		func(path string) error { return os.Rename(path, path+"~") },
+		func(path string) error { return os.WriteFile(path, []byte("1\n"), 0o644) },
+	} {
+		require.NoError(t, spoil(d.File("log")))
+		_, err = d.Lengths()
+		require.ErrorContains(t, err, "log was moved, removed or replaced (as editors do) while the run went on")
+	}
+	require.NoError(t, os.Rename(d.File("log~"), d.File("log")))
+	_, err = d.Lengths()
+	require.NoError(t, err)
+}
