@@ -63,6 +63,9 @@ func (e *Evaluator) open(ctx context.Context, b kernels.Backend, o custom) (err 
 	if e.cfg.Order, err = kernels.Choose(b, e.cfg.Order); err != nil {
 		return badinput.Errorf("order: %w", err)
 	}
+	if err = provenance.CheckWhole(e.trained); err != nil {
+		return err
+	}
 	if e.policy, err = openLanguage(ctx, e.cfg); err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
 	"strings"
@@ -20,17 +21,13 @@ func TestAdaptersStayWithTheirBase(t *testing.T) {
 	folder := t.TempDir()
 	model, run, link := filepath.Join(folder, "model"), filepath.Join(folder, "run"), filepath.Join(folder, "link")
 	require.NoError(t, tiny.Extract(model))
-	wording := "prompt_template=" + filepath.Join("..", "..", "internal", "tiny", "prompt.tmpl")
-	small := []string{"--quiet", "--preset", "tiny_smoke", "model=" + model, "threads=1", "max_steps=1", "prompts_per_step=2", "eval_every=-1",
-		"completions_per_prompt=2", "max_tokens=4", "lora_rank=2", "lora_alpha=4"}
+	small := smallest(model)
 	_, errs, code := shell(t, "", append(small, "run_dir="+run)...)
 	require.Zero(t, code, errs)
 	adapter, copied := filepath.Join(run, "checkpoints", "step_000001", "adapter"), filepath.Join(folder, "copy")
 	require.NoError(t, os.CopyFS(copied, os.DirFS(adapter)))
 	require.NoError(t, os.Symlink(adapter, link))
 	tokens := write(t, filepath.Join(folder, "t.jsonl"), `{"tokens":[5,6,7]}`+"\n")
-	datums := write(t, filepath.Join(folder, "d.jsonl"), `{"tokens":[1,2,3],"ob_len":1,"logprobs":[-1,-1],"advantage":1}`)
-	chats := write(t, filepath.Join(folder, "c.jsonl"), `{"messages":[{"role":"user","content":"a"},{"role":"assistant","content":"b"}]}`)
 	spoken := []string{"generation_config.json", "chat_template.jinja"} // which say how the model is asked, and no more
 	for _, name := range spoken {
 		path := filepath.Join(model, name)
@@ -47,28 +44,95 @@ func TestAdaptersStayWithTheirBase(t *testing.T) {
 		all[len(all)-2] ^= 1
 		return all
 	})
-	for _, line := range []string{
-		"eval --run " + run, "eval --run " + filepath.Dir(adapter), "sample --prompt x --run " + run, "serve --listen 127.0.0.1:0 --run " + run,
-		"export-model " + run + " --out " + filepath.Join(folder, "exported"),
+	for _, line := range append(overAdapter(t, model, adapter, folder),
+		"eval --run "+run, "eval --run "+filepath.Dir(adapter), "sample --prompt x --run "+run, "serve --listen 127.0.0.1:0 --run "+run,
+		"export-model "+run+" --out "+filepath.Join(folder, "exported"),
+		"sample --tokens "+tokens+" --model "+model+" --adapter "+link,
+	) {
+		out, errs, code := shell(t, "", strings.Fields(line)...)
+		requireBadInput(t, out, errs, code, "was trained over another model: model: model.safetensors has the SHA-256 ", "bring that one back",
+			"cp -r ", " COPY")
+	}
+	requireNothingMade(t, folder)
+	got, errs, code := shell(t, `{"tokens":[5,6,7]}`, append(score, copied)...)
+	require.Zero(t, code, "a copy is nobody's: %s", errs)
+	require.NotEmpty(t, got)
+}
+
+// smallest are the words of a run of one small step over a model.
+func smallest(model string) []string {
+	return []string{"--quiet", "--preset", "tiny_smoke", "model=" + model, "threads=1", "max_steps=1", "prompts_per_step=2", "eval_every=-1",
+		"completions_per_prompt=2", "max_tokens=4", "lora_rank=2", "lora_alpha=4"}
+}
+
+// overAdapter are the verbs that lay a named adapter over a model, with what they need and make in a folder.
+func overAdapter(t *testing.T, model, adapter, folder string) []string {
+	datums := write(t, filepath.Join(folder, "d.jsonl"), `{"tokens":[1,2,3],"ob_len":1,"logprobs":[-1,-1],"advantage":1}`)
+	chats := write(t, filepath.Join(folder, "c.jsonl"), `{"messages":[{"role":"user","content":"a"},{"role":"assistant","content":"b"}]}`)
+	wording := "prompt_template=" + filepath.Join("..", "..", "internal", "tiny", "prompt.tmpl")
+	return []string{
 		"eval " + wording + " --model " + model + " --adapter " + adapter,
 		"sample --prompt x --model " + model + " --adapter " + adapter,
-		"sample --tokens " + tokens + " --model " + model + " --adapter " + link,
 		"score --model " + model + " --adapter " + adapter,
 		"serve --listen 127.0.0.1:0 --model " + model + " --adapter trained=" + adapter,
 		"merge --model " + model + " --adapter " + adapter + " --out " + filepath.Join(folder, "merged"),
 		"export-model --model " + model + " --adapter " + adapter + " --out " + filepath.Join(folder, "exported"),
 		"replay --model " + model + " --adapter " + adapter + " --datums " + datums + " --out " + filepath.Join(folder, "next"),
-		strings.Join(small, " ") + " adapter=" + adapter + " run_dir=" + filepath.Join(folder, "new"),
+		strings.Join(smallest(model), " ") + " adapter=" + adapter + " run_dir=" + filepath.Join(folder, "new"),
 		"sft model=" + model + " lora_rank=2 lora_alpha=4 data=" + chats + " run_dir=" + filepath.Join(folder, "warm") + " adapter=" + adapter,
-	} {
-		out, errs, code := shell(t, "", strings.Fields(line)...)
-		requireBadInput(t, out, errs, code, "was trained over another model: model: model.safetensors has the SHA-256 ", "bring that one back",
-			"cp -r ", " COPY")
 	}
+}
+
+// requireNothingMade wants none of them to have made anything.
+func requireNothingMade(t *testing.T, folder string) {
+	t.Helper()
 	for _, made := range []string{"exported", "merged", "next", "new", "warm"} {
 		require.NoDirExists(t, filepath.Join(folder, made))
 	}
-	got, errs, code := shell(t, `{"tokens":[5,6,7]}`, append(score, copied)...)
-	require.Zero(t, code, "a copy is nobody's: %s", errs)
-	require.NotEmpty(t, got)
+}
+
+// No verb takes an adapter out of a checkpoint that is not as it was saved: a flipped bit, another alpha. A copy is taken as it is.
+func TestDamagedAdaptersAreNotTaken(t *testing.T) {
+	racing.Again(t)
+	needsCells(t)
+	tasks(t)
+	folder := t.TempDir()
+	model, run := filepath.Join(folder, "model"), filepath.Join(folder, "run")
+	require.NoError(t, tiny.Extract(model))
+	_, errs, code := shell(t, "", append(smallest(model), "run_dir="+run)...)
+	require.Zero(t, code, errs)
+	adapter, copied := filepath.Join(run, "checkpoints", "step_000001", "adapter"), filepath.Join(folder, "copy")
+	score := func(adapter string) string {
+		out, errs, code := shell(t, `{"tokens":[5,6,7]}`, "score", "--model", model, "--threads", "1", "--adapter", adapter)
+		require.Zero(t, code, errs)
+		return out
+	}
+	whole := score(adapter)
+	for name, change := range map[string]func([]byte) []byte{
+		"adapter_model.safetensors": func(all []byte) []byte {
+			all[len(all)-1] ^= 0x40
+			return all
+		},
+		"adapter_config.json": func(all []byte) []byte {
+			changed := bytes.Replace(all, []byte(`"lora_alpha": 4`), []byte(`"lora_alpha": 64`), 1)
+			require.NotEqual(t, all, changed)
+			return changed
+		},
+	} {
+		path := filepath.Join(adapter, name)
+		was, err := os.ReadFile(path)
+		require.NoError(t, err)
+		rewrite(t, path, change)
+		for _, line := range overAdapter(t, model, adapter, folder) {
+			out, errs, code := shell(t, "", strings.Fields(line)...)
+			requireBadInput(t, out, errs, code, "checkpoint "+filepath.Dir(adapter)+": adapter/"+name+" is damaged: its sha256 is ",
+				"bring it back", "cp -r "+adapter+" COPY")
+		}
+		requireNothingMade(t, folder)
+		require.NoError(t, os.CopyFS(copied, os.DirFS(adapter)))
+		require.NotEmpty(t, score(copied), "of a copy nobody knows what it was")
+		require.NoError(t, os.RemoveAll(copied))
+		require.NoError(t, os.WriteFile(path, was, 0o644))
+	}
+	require.Equal(t, whole, score(adapter))
 }

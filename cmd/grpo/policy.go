@@ -156,10 +156,13 @@ func (f *policyFlags) options() model.Options {
 	return model.Options{MaxRows: f.rows, Precision: p, Cache: c, AdapterPrecision: a, Quantise: q, SharePrefixes: true}
 }
 
-// checkAdapter refuses an adapter of another model before that is loaded.
+// checkAdapter refuses an adapter that is damaged, or of another model, before that is loaded.
 func (f *policyFlags) checkAdapter() error {
 	if f.adapter == "" {
 		return nil
+	}
+	if err := provenance.CheckWhole(f.adapter); err != nil {
+		return err
 	}
 	shape, err := model.ReadConfig(f.model)
 	if err == nil {

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/seed-7879b91d/grpo/internal/atomicfile"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
@@ -67,17 +68,8 @@ func CheckBase(adapter, model string) error {
 // BaseOf is the fingerprint of the model that an adapter was trained over, where that is known: it stands beside it, or in the
 // checkpoint that it is of. A link leads there, too.
 func BaseOf(adapter string) (p Part, known bool, err error) {
-	if adapter == "" {
-		return p, false, nil
-	}
-	dir, err := filepath.EvalSymlinks(adapter)
-	if err == nil {
-		_, err = os.Stat(filepath.Join(dir, adapterFiles[0]))
-	}
-	if err == nil {
-		dir, err = filepath.Abs(dir)
-	}
-	if err != nil { // who reads it tells what is wrong with it
+	dir := placeOf(adapter)
+	if dir == "" {
 		return p, false, nil
 	}
 	var beside base
@@ -90,8 +82,7 @@ func BaseOf(adapter string) (p Part, known bool, err error) {
 	var s struct {
 		Parts Parts `json:"parts"`
 	}
-	checkpoint := filepath.Dir(dir)
-	switch err = rundir.ReadState(checkpoint, &s, oldestState, newestState); {
+	switch err = rundir.ReadState(filepath.Dir(dir), &s, oldestState, newestState); {
 	case errors.Is(err, fs.ErrNotExist):
 		return p, false, nil
 	case err != nil:
@@ -99,6 +90,47 @@ func BaseOf(adapter string) (p Part, known bool, err error) {
 	}
 	p, known = s.Parts["model"]
 	return p, known && len(p.Files) > 0, nil
+}
+
+// CheckWhole refuses an adapter in a checkpoint that is not as the run saved it. Of a copy, and of what other programs wrote, nobody
+// knows what it was, and it passes.
+func CheckWhole(adapter string) error {
+	dir := placeOf(adapter)
+	if dir == "" {
+		return nil
+	}
+	var s struct {
+		Checksum map[string]string `json:"sha256"`
+	}
+	if err := rundir.ReadState(filepath.Dir(dir), &s, oldestState, newestState); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	} else if err != nil {
+		return badinput.Errorf("checkpoint %s: %w", filepath.Dir(filepath.Clean(adapter)), err)
+	}
+	maps.DeleteFunc(s.Checksum, func(name, _ string) bool { return !strings.HasPrefix(name, filepath.Base(dir)+"/") })
+	if err := rundir.Verify(filepath.Dir(dir), s.Checksum); err != nil {
+		return badinput.Errorf("checkpoint %s: %w; bring it back, give the adapter of another checkpoint, or, to have it as it is all the same, "+
+			"copy it out of its run (cp -r %s COPY) and give the copy", filepath.Dir(filepath.Clean(adapter)), err, adapter)
+	}
+	return nil
+}
+
+// placeOf is where an adapter lies, behind links; "" where there is none: who reads it tells what is wrong with it.
+func placeOf(adapter string) string {
+	if adapter == "" {
+		return ""
+	}
+	dir, err := filepath.EvalSymlinks(adapter)
+	if err == nil {
+		_, err = os.Stat(filepath.Join(dir, adapterFiles[0]))
+	}
+	if err == nil {
+		dir, err = filepath.Abs(dir)
+	}
+	if err != nil {
+		return ""
+	}
+	return dir
 }
 
 // Under says how the model below an adapter differs from the one that it was trained over; "" where it does not, or was quantised

@@ -17,19 +17,23 @@ func checkpointOf(t *testing.T, model string) (adapter string) {
 	part, err := OfModel(model)
 	require.NoError(t, err)
 	part.Commit = "1111111111111111111111111111111111111111"
-	text, err := rundir.Seal(struct {
-		Version int    `json:"version"`
-		Parts   Parts  `json:"parts"`
-		Seal    string `json:"seal"`
-	}{newestState, Parts{"model": part}, ""})
-	require.NoError(t, err)
 	checkpoint := filepath.Join(t.TempDir(), "step_000001")
 	adapter = filepath.Join(checkpoint, AdapterDir)
 	for _, dir := range []string{adapter, filepath.Join(checkpoint, ModelDir)} {
 		require.NoError(t, os.MkdirAll(dir, 0o755))
 	}
-	require.NoError(t, os.WriteFile(filepath.Join(checkpoint, rundir.StateFile), text, 0o644))
 	require.NoError(t, os.WriteFile(filepath.Join(adapter, "adapter_config.json"), nil, 0o644))
+	require.NoError(t, os.WriteFile(filepath.Join(checkpoint, "optimizer.safetensors"), nil, 0o644))
+	sums, err := rundir.Checksums(checkpoint)
+	require.NoError(t, err)
+	text, err := rundir.Seal(struct {
+		Version  int               `json:"version"`
+		Parts    Parts             `json:"parts"`
+		Checksum map[string]string `json:"sha256"`
+		Seal     string            `json:"seal"`
+	}{newestState, Parts{"model": part}, sums, ""})
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(checkpoint, rundir.StateFile), text, 0o644))
 	return adapter
 }
 
@@ -116,4 +120,29 @@ func TestAQuantisedBase(t *testing.T) {
 	put(four, "model.safetensors", "other")
 	require.ErrorContains(t, CheckBase(of, four), "trained over another model", "the record is of other weights")
 	require.ErrorContains(t, CheckBase(known, four), "model.safetensors has the SHA-256")
+}
+
+// An adapter in a checkpoint is as the run saved it, or it is refused; what else is in the checkpoint is no concern of it.
+func TestAnAdapterIsAsItWasSaved(t *testing.T) {
+	adapter, copied, link := checkpointOf(t, t.TempDir()), filepath.Join(t.TempDir(), "copy"), filepath.Join(t.TempDir(), "link")
+	require.NoError(t, os.Symlink(adapter, link))
+	config := filepath.Join(adapter, "adapter_config.json")
+	require.NoError(t, os.WriteFile(filepath.Join(filepath.Dir(adapter), "optimizer.safetensors"), []byte("other"), 0o644))
+	require.NoError(t, os.WriteFile(filepath.Join(adapter, "README.md"), nil, 0o644))
+	require.NoError(t, CheckWhole(adapter))
+	require.NoError(t, os.WriteFile(config, []byte("other"), 0o644))
+	require.NoError(t, os.CopyFS(copied, os.DirFS(adapter)))
+	for _, named := range []string{adapter, link} {
+		err := CheckWhole(named)
+		require.True(t, badinput.Is(err))
+		require.ErrorContains(t, err, "adapter/adapter_config.json is damaged: its sha256 is ")
+		require.ErrorContains(t, err, "cp -r "+named+" COPY")
+	}
+	for _, free := range []string{"", copied, filepath.Join(adapter, "none")} {
+		require.NoError(t, CheckWhole(free), free)
+	}
+	require.NoError(t, os.WriteFile(config, nil, 0o644))
+	require.NoError(t, CheckWhole(adapter))
+	require.NoError(t, os.WriteFile(filepath.Join(filepath.Dir(adapter), rundir.StateFile), []byte("{"), 0o644))
+	require.ErrorContains(t, CheckWhole(adapter), rundir.StateFile+": ")
 }

@@ -84,6 +84,11 @@ func (t *Trainer) open(ctx context.Context) (err error) {
 	if err := t.openRecord(); err != nil {
 		return err
 	}
+	if t.origin.checkpoint == "" {
+		if err := provenance.CheckWhole(t.cfg.Adapter); err != nil {
+			return err
+		}
+	}
 	if t.lang, err = sources.OpenLanguage(ctx, t.cfg); err != nil {
 		return err
 	}

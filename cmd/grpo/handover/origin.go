@@ -79,6 +79,9 @@ func (o *origin) find(ctx context.Context, args []string, talk io.Writer) (s *so
 	}
 	s = &source{adapter: o.adapter}
 	s.quantise, _ = model.ParseQuantisation(o.quantize) // check has looked at it
+	if err = provenance.CheckWhole(s.adapter); err != nil {
+		return nil, err
+	}
 	if s.dir, err = grpo.ModelDir(ctx, o.model); err != nil {
 		return nil, err
 	}
