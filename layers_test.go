@@ -100,7 +100,7 @@ var layers = map[string][]string{
 	"internal/sources":     {"model", "configs", "data", "internal/tensorfile", "internal/tiny"},
 	"internal/stats":       {},
 	"internal/tail":        {},
-	"internal/sweep":       {"configs", "internal/compare"},
+	"internal/sweep":       {"configs", "internal/compare", "internal/rundir"},
 	"internal/version":     {},
 	"internal/warmup": {"configs", "data", "internal/footprint", "internal/learning", "internal/objective", "internal/provenance",
 		"internal/readers", "internal/recipe", "internal/report", "internal/rundir", "internal/sources", "kernels", "lora", "model", "reward"},

@@ -57,6 +57,8 @@ func TestSweepsEndAlike(t *testing.T) {
 			text, err := os.ReadFile(filepath.Join(folder, "sweep", "runs", name, "metrics.jsonl"))
 			return err == nil && len(text) > 0
 		}), "it ended before")
+		out, errs, code := shell(t, "", "sweep", "--dir", filepath.Join(folder, "sweep"))
+		requireBadInput(t, out, errs, code, "makes the runs of "+filepath.Join(folder, "sweep"), "wait until it is done")
 		require.Positive(t, p.kill(t), "the run is a process, and ended with its parent")
 	}
 	code, says = begin(folder, "sweep", "--dir", "sweep").end(t)

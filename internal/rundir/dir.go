@@ -47,15 +47,12 @@ func (d *Dir) claim() error {
 	if d.lock != nil {
 		return nil
 	}
-	f, err := os.Open(d.Path)
-	if err != nil {
-		return err
+	lock, err := Lock(d.Path)
+	if errors.Is(err, ErrTaken) {
+		return fmt.Errorf("another process trains in %s", d.Path)
 	}
-	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); errors.Is(err, syscall.EWOULDBLOCK) {
-		return errors.Join(fmt.Errorf("another process trains in %s", d.Path), f.Close())
-	} // a file system that knows no locks can do without
-	d.lock = f
-	return nil
+	d.lock = lock
+	return err
 }
 
 // Begin makes the directory where there is none, removes what a killed writer left half done, and opens the logs at

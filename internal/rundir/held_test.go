@@ -17,9 +17,12 @@ func TestHeld(t *testing.T) {
 	require.False(t, held)
 	d, err := Claim(dir)
 	require.NoError(t, err)
-	held, known = Held(dir)
+	process, held, known := Holder(dir)
 	require.True(t, known)
 	require.True(t, held)
+	require.Contains(t, []int{0, os.Getpid()}, process)
+	_, err = Lock(dir)
+	require.ErrorIs(t, err, ErrTaken)
 	require.NoError(t, d.Close())
 	held, _ = Held(dir)
 	require.False(t, held)
@@ -30,7 +33,12 @@ func TestHeld(t *testing.T) {
 func TestLocksOfTheKernel(t *testing.T) {
 	const locks = "1: POSIX  ADVISORY  WRITE 12 08:02:17 0 EOF\n2: FLOCK  ADVISORY  WRITE 13 08:02:170 0 EOF\n" +
 		"2: -> FLOCK  ADVISORY  WRITE 14 08:02:171 0 EOF\n3: FLOCK  ADVISORY  READ 13 08:02:18 0 EOF\n"
-	for inode, want := range map[uint64]bool{17: false, 170: true, 171: false, 18: false, 70: false} {
-		require.Equal(t, want, lockedIn(locks, inode), inode)
+	for inode, want := range map[uint64]int{17: 0, 170: 13, 171: 0, 18: 0, 70: 0} {
+		process, held := lockedIn(locks, inode)
+		require.Equal(t, want, process, inode)
+		require.Equal(t, want != 0, held, inode)
 	}
+	process, held := lockedIn("1: FLOCK  ADVISORY  WRITE -1 08:02:17 0 EOF\n", 17)
+	require.True(t, held)
+	require.Zero(t, process)
 }

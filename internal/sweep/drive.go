@@ -166,7 +166,7 @@ func (j *Journal) Results() (*compare.Comparison, *compare.Table, error) {
 	var runs []*compare.Run
 	at := map[string]int{}
 	for _, e := range j.Runs {
-		if e.State != Done && e.State != Left {
+		if e.State != Done && (e.State != Left || j.gone(e.Name)) { // who left it behind may have removed it
 			continue
 		}
 		r, err := compare.Read(j.RunDir(e.Name))

@@ -61,7 +61,9 @@ type Journal struct {
 	Plan    Plan    `json:"plan"`
 	Runs    []Entry `json:"runs"`
 
-	dir string
+	dir   string
+	lock  *os.File // the directory; nil: it is not claimed
+	fresh bool     // there was none
 }
 
 // Open takes the journal of a directory, or begins one. Without a plan there must be one; another plan than its own is refused.
@@ -91,9 +93,14 @@ func Open(dir string, plan *Plan) (*Journal, error) {
 		return nil, badinput.Errorf("%s is not as the sweep wrote it; bring it back, or choose another --dir", j.BasePath())
 	}
 	// What was running when its process ended is gone on with, and what failed is tried again: not in a race that goes on without it.
+	// What is done and was removed is made again.
 	for i := range j.Runs {
-		if s := &j.Runs[i]; s.State == Running || s.State == Failed && len(j.Plan.Rungs) == 0 {
+		s := &j.Runs[i]
+		if s.State == Running || s.State == Failed && len(j.Plan.Rungs) == 0 {
 			s.State, s.Why = Waiting, ""
+		}
+		if s.State == Done && j.gone(s.Name) {
+			s.State, s.Scores = Waiting, nil
 		}
 	}
 	return j, nil
@@ -108,7 +115,7 @@ func begin(dir string, plan *Plan) (*Journal, error) {
 	if err != nil {
 		return nil, err
 	}
-	j := &Journal{Version: 1, Plan: *plan, dir: dir}
+	j := &Journal{Version: 1, Plan: *plan, dir: dir, fresh: true}
 	for i, name := range Names(runs) {
 		j.Runs = append(j.Runs, Entry{Name: name, Words: runs[i], State: Waiting})
 	}
@@ -133,6 +140,9 @@ func (j *Journal) Begin() error {
 		if err := os.MkdirAll(filepath.Join(j.dir, folder), 0o755); err != nil {
 			return badinput.Errorf("--dir: %w; choose another one", err)
 		}
+	}
+	if err := j.begun(); err != nil {
+		return err
 	}
 	if err := atomicfile.WriteBytes(j.BasePath(), j.Plan.base); err != nil {
 		return badinput.Errorf("--dir: %w; choose another one", err)

@@ -130,6 +130,7 @@ func (p *program) drive(t *testing.T, dir string, atOnce int, words []string, ru
 	j, err := Open(dir, plan)
 	require.NoError(t, err)
 	require.NoError(t, j.Begin())
+	defer j.Close()
 	p.t, p.j = t, j
 	d := Driver{Journal: j, AtOnce: atOnce, Run: p.run, Say: func(string, ...any) {}}
 	return j, d.Drive(context.Background())
@@ -191,6 +192,7 @@ func TestHalvingGoesOnAfterAnyInterruption(t *testing.T) {
 		}
 		d := Driver{Journal: j, AtOnce: 1, Run: first.run, Say: func(string, ...any) {}}
 		require.ErrorIs(t, d.Drive(ctx), context.Canceled)
+		require.NoError(t, j.Close())
 		second := &program{}
 		j, err = second.drive(t, dir, 1, words, rungs)
 		require.NoError(t, err)

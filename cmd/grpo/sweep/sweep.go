@@ -85,10 +85,15 @@ func (f *flags) run(cmd *cobra.Command, words []string, p Program) error {
 		}
 		f.dir = filepath.Join("runs", "sweep_"+time.Now().Format("2006_01_02-15_04_05"))
 	}
-	j, err := sweep.Open(f.dir, plan)
+	open := sweep.Claim
+	if f.dryRun {
+		open = sweep.Open
+	}
+	j, err := open(f.dir, plan)
 	if err != nil {
 		return err
 	}
+	defer j.Close()
 	all, err := settle(j)
 	if err != nil {
 		return err

@@ -1,0 +1,76 @@
+package sweep
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/rundir"
+)
+
+// Claim is Open for who makes the runs: no other process makes them until Close. The directory need not be there yet.
+func Claim(dir string, plan *Plan) (*Journal, error) {
+	lock, err := take(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	j, err := Open(dir, plan)
+	if err != nil {
+		if lock != nil {
+			err = errors.Join(err, lock.Close())
+		}
+		return nil, err
+	}
+	j.lock = lock
+	return j, nil
+}
+
+// Close gives the directory free.
+func (j *Journal) Close() error {
+	if j.lock == nil {
+		return nil
+	}
+	err := j.lock.Close()
+	j.lock = nil
+	return err
+}
+
+// take locks the directory of a sweep.
+func take(dir string) (*os.File, error) {
+	lock, err := rundir.Lock(dir)
+	if !errors.Is(err, rundir.ErrTaken) {
+		if err != nil {
+			err = badinput.Errorf("--dir: %w; choose another one", err)
+		}
+		return lock, err
+	}
+	who, stop := "another process", "^C"
+	if process, _, _ := rundir.Holder(dir); process != 0 {
+		who, stop = fmt.Sprintf("process %d", process), fmt.Sprintf("kill -INT %d", process)
+	}
+	return nil, badinput.Errorf("--dir: %s makes the runs of %s; wait until it is done, stop it with %s, or choose another --dir",
+		who, dir, stop)
+}
+
+// begun takes a directory that was not there when the journal was opened, unless somebody else has begun in it.
+func (j *Journal) begun() (err error) {
+	if j.lock != nil {
+		return nil
+	}
+	if j.lock, err = take(j.dir); err != nil {
+		return err
+	}
+	if _, err := os.Stat(filepath.Join(j.dir, File)); err == nil && j.fresh {
+		return badinput.Errorf("--dir: another process has begun a sweep in %s meanwhile; choose another one", j.dir)
+	}
+	return nil
+}
+
+// gone tells whether the directory of a run is not there any more, or empty.
+func (j *Journal) gone(name string) bool {
+	entries, err := os.ReadDir(j.RunDir(name))
+	return errors.Is(err, fs.ErrNotExist) || err == nil && len(entries) == 0
+}

@@ -1,0 +1,65 @@
+package sweep
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+)
+
+// The runs of a sweep are made by one process; others may look.
+func TestOneProcessMakesTheRuns(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "sweep")
+	plan := &Plan{Words: []string{"seed=0..1", "max_steps=1"}}
+	plan.SetBase([]byte("base"))
+	first, err := Claim(dir, plan)
+	require.NoError(t, err)
+	late, err := Claim(dir, plan)
+	require.NoError(t, err, "there is nothing yet")
+	require.NoDirExists(t, dir)
+	require.NoError(t, first.Begin())
+	_, err = Claim(dir, plan)
+	require.True(t, badinput.Is(err))
+	require.ErrorContains(t, err, " makes the runs of "+dir+"; wait until it is done, stop it with ")
+	require.ErrorContains(t, late.Begin(), " makes the runs of "+dir)
+	_, err = Open(dir, nil)
+	require.NoError(t, err)
+	require.NoError(t, first.Close())
+	require.ErrorContains(t, late.Begin(), "another process has begun a sweep in "+dir+" meanwhile")
+	require.NoError(t, late.Close())
+	_, err = Claim(dir, &Plan{Words: []string{"seed=5"}})
+	require.ErrorContains(t, err, "other words or settings")
+	again, err := Claim(dir, nil)
+	require.NoError(t, err, "who is refused has not kept it")
+	require.NoError(t, again.Begin())
+	require.NoError(t, again.Close())
+}
+
+// A run that is done and whose directory was removed is made again, to the same results, in a race too. One that was left behind is not
+// missed but for its figures.
+func TestARunThatWasRemovedIsMadeAgain(t *testing.T) {
+	for name, rungs := range map[string][]int{"grid": nil, "race": Rungs(8, 3)} {
+		t.Run(name, func(t *testing.T) {
+			dir, words := t.TempDir(), []string{"seed=0..3", "max_steps=8"}
+			first := &program{}
+			j, err := first.drive(t, dir, 1, words, rungs)
+			require.NoError(t, err)
+			want := results(t, j)
+			require.NoError(t, os.RemoveAll(j.RunDir("seed=1")))
+			again := &program{}
+			j, err = again.drive(t, dir, 1, words, rungs)
+			require.NoError(t, err)
+			require.Len(t, again.calls, max(1, len(rungs)), again.calls)
+			require.Equal(t, "seed=1 to 8", again.calls[len(again.calls)-1])
+			require.Equal(t, want, results(t, j))
+			if rungs == nil {
+				return
+			}
+			require.NoError(t, os.RemoveAll(j.RunDir("seed=2")))
+			require.Contains(t, results(t, j), "seed=2,left behind,,")
+		})
+	}
+}
