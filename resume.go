@@ -131,8 +131,7 @@ func namedOrigin(key, dir string, w Watcher) (origin, error) {
 		return origin{}, badinput.Errorf("%s%s: %w", named, dir, err)
 	}
 	if newest == "" {
-		nothing := fmt.Errorf("no checkpoint to go on from; %s", elsewhere(key))
-		return origin{}, badinput.Errorf("%s%s: %w", named, dir, errors.Join(append(damaged, nothing)...))
+		return origin{}, badinput.Errorf("%s%s: %w", named, dir, rundir.Refused(damaged, elsewhere(key)))
 	}
 	for _, d := range damaged {
 		w.Warn(fmt.Sprintf("%v; an older one is used, %s", d, newest))

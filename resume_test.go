@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -203,8 +204,18 @@ func TestAShortLogFallsBackToACheckpointThatFits(t *testing.T) {
 
 	require.NoError(t, os.Remove(log))
 	_, _, err = s.tryOpen(t)
-	require.ErrorContains(t, err, "no checkpoint to go on from")
-	require.ErrorContains(t, err, "type run_dir=DIR init_from="+checkpoint(s.dir, 2))
+	require.ErrorContains(t, err, "run_dir="+s.dir+": no checkpoint to go on from: logs are too short for 2 of them: checkpoint "+
+		checkpoint(s.dir, 4)+": "+log+" has 0 bytes")
+	require.Equal(t, 1, strings.Count(err.Error(), "somebody shortened it"), "for all of them")
+	require.NotContains(t, err.Error(), checkpoint(s.dir, 2))
+	end := "; type run_dir=DIR init_from=" + checkpoint(s.dir, 4) + " to go on from it in another directory"
+	require.True(t, strings.HasSuffix(err.Error(), end), err)
+
+	require.NoError(t, os.Remove(filepath.Join(checkpoint(s.dir, 4), momentsFile)))
+	_, _, err = s.tryOpen(t)
+	require.ErrorContains(t, err, checkpoint(s.dir, 4))
+	require.ErrorContains(t, err, "no checkpoint to go on from: checkpoint "+checkpoint(s.dir, 2)+": "+log)
+	require.ErrorContains(t, err, "type run_dir=DIR init_from="+checkpoint(s.dir, 2)+" to go on from it")
 }
 
 // A run that nobody named is in a directory of its own, also where two begin in one second; one that never began

@@ -181,6 +181,9 @@ func copyEnd(from, to string, at int64) error {
 	return errors.Join(err, out.Sync(), out.Close())
 }
 
+// Short says of a log that it is shorter than it was at a point.
+type Short struct{ error }
+
 // Fits tells whether the logs of the run in dir are as long as they were at a point. A log is shorter after a power
 // cut on a disk that does not keep what it was told to sync, or where somebody shortened it.
 func Fits(dir string, p Point) error {
@@ -194,8 +197,8 @@ func Fits(dir string, p Point) error {
 			has = info.Size()
 		}
 		if has < had {
-			return fmt.Errorf("%s has %d bytes and had %d when the checkpoint was made: somebody shortened it, or the power was cut",
-				filepath.Join(dir, name), has, had)
+			return Short{fmt.Errorf("%s has %d bytes and had %d when the checkpoint was made: somebody shortened it, or the power was cut",
+				filepath.Join(dir, name), has, had)}
 		}
 	}
 	return nil

@@ -84,6 +84,34 @@ func Newest(dir string, read func(dir string) error) (newest string, refused []e
 	return "", refused, nil
 }
 
+// Refused says why none of a run's checkpoints can be gone on with, of which refused tells, the last first. Where logs are too short for
+// several, the last of them speaks for all: it is whole, and says what to type. Where there is none of these, otherwise does.
+func Refused(refused []error, otherwise string) error {
+	var told []error
+	var last error
+	short := 0
+	for _, err := range refused {
+		switch {
+		case !errors.As(err, &Short{}):
+			told = append(told, err)
+		case short == 0:
+			last = err
+			fallthrough
+		default:
+			short++
+		}
+	}
+	switch short {
+	case 0:
+		last = fmt.Errorf("no checkpoint to go on from; %s", otherwise)
+	case 1:
+		last = fmt.Errorf("no checkpoint to go on from: %w", last)
+	default:
+		last = fmt.Errorf("no checkpoint to go on from: logs are too short for %d of them: %w", short, last)
+	}
+	return errors.Join(append(told, last)...)
+}
+
 // Checkpoint is where the checkpoint of a step is, or will be.
 func (d *Dir) Checkpoint(step int) string { return filepath.Join(d.Path, Checkpoints, Name(step)) }
 

@@ -3,6 +3,7 @@ package rundir
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -294,4 +295,18 @@ func TestALogThatIsReplacedIsNoticed(t *testing.T) {
 	require.NoError(t, os.Rename(d.File("log~"), d.File("log")))
 	_, err = d.Lengths()
 	require.NoError(t, err)
+}
+
+// The last of the checkpoints that logs are too short for speaks for all of them; what is wrong with others is told of each.
+func TestWhyNothingCanBeGoneOnWith(t *testing.T) {
+	damaged, last, before := errors.New("a is damaged"), fmt.Errorf("b: %w; type b", Short{errors.New("cut")}), Short{errors.New("c: cut")}
+	for says, refused := range map[string][]error{
+		"no checkpoint to go on from; type x":                                           nil,
+		"a is damaged\nno checkpoint to go on from; type x":                             {damaged},
+		"no checkpoint to go on from: b: cut; type b":                                   {last},
+		"no checkpoint to go on from: logs are too short for 2 of them: b: cut; type b": {last, before},
+		"a is damaged\nno checkpoint to go on from: b: cut; type b":                     {last, damaged},
+	} {
+		require.EqualError(t, Refused(refused, "type x"), says)
+	}
 }

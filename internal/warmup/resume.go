@@ -2,7 +2,6 @@ package warmup
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"path/filepath"
 
@@ -76,8 +75,7 @@ func (t *Trainer) findOrigin() (o origin, err error) {
 		return err
 	})
 	if err == nil && o.checkpoint == "" && (key == "resume" || len(all) > 0) {
-		err = badinput.Errorf("%s=%s: %w", key, dir, errors.Join(append(damaged,
-			fmt.Errorf("no checkpoint to go on from; choose another run_dir to begin anew"))...))
+		err = badinput.Errorf("%s=%s: %w", key, dir, rundir.Refused(damaged, "choose another run_dir to begin anew"))
 	}
 	if o.checkpoint == "" {
 		o.state = state{}
