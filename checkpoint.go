@@ -51,7 +51,7 @@ func (t *Trainer) save() error {
 		})
 	}
 	if err != nil {
-		return t.record.unwritten(fmt.Errorf("checkpoint %s: %w", dir, err))
+		return t.record.Unwritten(fmt.Errorf("checkpoint %s: %w", dir, err), "")
 	}
 	t.watcher.Saved(dir)
 	t.report((*readers.Page).GoesOn)

@@ -9,7 +9,6 @@ import (
 
 	"github.com/seed-7879b91d/grpo/configs"
 	"github.com/seed-7879b91d/grpo/internal/autopilot"
-	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/jsonl"
 	"github.com/seed-7879b91d/grpo/internal/provenance"
 	"github.com/seed-7879b91d/grpo/internal/readers"
@@ -65,7 +64,7 @@ func (t *Trainer) begin(ctx context.Context) error {
 		return err
 	}
 	if err := t.record.log.Open(t.record.File(logFile)); err != nil {
-		return badinput.Errorf("run_dir: %w; choose another one", err)
+		return rundir.Elsewhere(err)
 	}
 	if aside != "" {
 		t.watcher.Warn(fmt.Sprintf("what the run had after step %d is set aside in %s", t.step, aside))
@@ -111,16 +110,9 @@ func (t *Trainer) recall() error {
 // append adds a line to a log, and says of one that could not be written that the run can be gone on with.
 func (r *record) append(name string, v any) error {
 	if err := r.Append(name, v); err != nil {
-		return r.unwritten(err)
+		return r.Unwritten(err, "")
 	}
 	return nil
-}
-
-func (r *record) unwritten(err error) error {
-	if saved, _ := rundir.List(r.Path); len(saved) == 0 {
-		return fmt.Errorf("%w; nothing was saved before: mend that, then type run_dir=%s to begin again", err, r.Path)
-	}
-	return fmt.Errorf("%w; what was saved before stands: mend that, then type run_dir=%s to go on", err, r.Path)
 }
 
 // conclude writes a step down, judges it and tells of it.
@@ -160,7 +152,7 @@ func (r *record) step(m Metrics, t Timing, groups []Group, advice []Advice) erro
 		}
 	}
 	if err := w.End(); err != nil {
-		return r.unwritten(err)
+		return r.Unwritten(err, "")
 	}
 	if err := r.append(metricsFile, m); err != nil {
 		return err

@@ -53,7 +53,7 @@ func TestFullDisks(t *testing.T) {
 		{"no room for a checkpoint", "size=4500k", exitFailed, "checkpoint run/checkpoints/step_000004: ", larger},
 		{"no room for metrics", "size=12k", exitFailed, "metrics.jsonl", larger},
 		{"no room for completions", "size=20k", exitFailed, "rollouts.jsonl", larger},
-		{"no room at all", "size=4k", exitBadInput, "run_dir: ", larger},
+		{"no room at all", "size=4k", exitBadInput, "no space left on device; make room there, or choose another one", larger},
 		{"not to be written to", "ro", exitBadInput, "run_dir: ", larger},
 		{"filled by somebody else", "size=24500k", exitFailed, "checkpoint run/checkpoints/step_000004: ", "rm run/.others"},
 	}...) {
@@ -77,11 +77,12 @@ func TestFullDisks(t *testing.T) {
 			require.Len(t, lines, 1, string(text))
 			require.Contains(t, lines[0], c.says)
 			if c.code == exitFailed {
-				goesOn := "what was saved before stands: mend that, then type run_dir=run to go on"
+				goesOn := "what was saved before stands: make room there, then type run_dir=run to go on"
 				if !strings.Contains(c.says, "step_000004") { // nor is the second step saved
-					goesOn = "nothing was saved before: mend that, then type run_dir=run to begin again"
+					goesOn = "nothing was saved before: make room there, then type run_dir=run to begin again"
 				}
 				require.Contains(t, lines[0], "no space left on device; "+goesOn)
+				require.NotRegexp(t, `\.tmp|\.partial`, lines[0])
 			}
 			text, err = os.ReadFile(filepath.Join(folder, "code"))
 			require.NoError(t, err)

@@ -6,8 +6,8 @@ import (
 	"bufio"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -42,7 +42,7 @@ func Unfinished(name, file string) bool {
 func Write(path string, fill func(io.Writer) error) (err error) {
 	f, err := disk.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*"+temporary)
 	if err != nil {
-		return err
+		return of(path, "", "write", err)
 	}
 	defer func() {
 		if err != nil {
@@ -52,24 +52,34 @@ func Write(path string, fill func(io.Writer) error) (err error) {
 	}()
 	w := bufio.NewWriterSize(f, 1<<20)
 	if err = fill(w); err != nil {
-		return fmt.Errorf("write %s: %w", path, err)
+		return of(path, f.Name(), "write", err)
 	}
 	if err = w.Flush(); err != nil {
-		return fmt.Errorf("write %s: %w", path, err)
+		return of(path, f.Name(), "write", err)
 	}
 	if err = f.Readable(); err != nil {
 		return err
 	}
 	if err = f.Sync(); err != nil {
-		return fmt.Errorf("sync %s: %w", path, err)
+		return of(path, f.Name(), "sync", err)
 	}
 	if err = f.Close(); err != nil {
-		return err
+		return of(path, f.Name(), "close", err)
 	}
 	if err = disk.Rename(f.Name(), path); err != nil {
 		return err
 	}
 	return SyncDir(filepath.Dir(path))
+}
+
+// of says of a file what went wrong with the temporary one that has its text, which nobody has heard of; "": any one.
+func of(path, temporary, doing string, err error) error {
+	for e := err; e != nil; e = errors.Unwrap(e) {
+		if at, ok := e.(*fs.PathError); ok && (temporary == "" || at.Path == temporary) {
+			return &fs.PathError{Op: doing, Path: path, Err: at.Err}
+		}
+	}
+	return &fs.PathError{Op: doing, Path: path, Err: err}
 }
 
 // WriteJSON writes a value as JSON.

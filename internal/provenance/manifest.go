@@ -189,11 +189,11 @@ func (r *Run) Since(now *configs.Config) (map[string]json.RawMessage, error) {
 func write(d *rundir.Dir, m *Manifest, first *configs.Config) error {
 	if first != nil {
 		if err := d.WriteJSON(ConfigFile, first); err != nil {
-			return badinput.Errorf("run_dir: %w", err)
+			return rundir.Elsewhere(err)
 		}
 	}
 	if err := d.WriteJSON(ManifestFile, m); err != nil {
-		return badinput.Errorf("run_dir: %w", err)
+		return rundir.Elsewhere(err)
 	}
 	return nil
 }

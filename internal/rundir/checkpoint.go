@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -129,10 +130,10 @@ func (d *Dir) Save(step int, write func(dir string) error) error {
 	dir := d.Checkpoint(step)
 	unfinished := dir + partial
 	if err := errors.Join(disk.RemoveAll(unfinished), disk.MkdirAll(unfinished)); err != nil {
-		return err
+		return within(unfinished, err)
 	}
 	if err := write(unfinished); err != nil {
-		return errors.Join(err, disk.RemoveAll(unfinished))
+		return errors.Join(within(unfinished, err), disk.RemoveAll(unfinished))
 	}
 	if err := errors.Join(disk.SyncFolder(unfinished), remove(dir), disk.Rename(unfinished, dir)); err != nil {
 		return err
@@ -141,6 +142,28 @@ func (d *Dir) Save(step int, write func(dir string) error) error {
 		return err
 	}
 	return d.dropDone()
+}
+
+// Unwritten says of what could not be written whether something was saved before, and what to type; verb comes before the settings.
+func (d *Dir) Unwritten(err error, verb string) error {
+	if saved, _ := List(d.Path); len(saved) == 0 {
+		return fmt.Errorf("%w; nothing was saved before: %s, then type %srun_dir=%s to begin again", err, disk.Remedy(err), verb, d.Path)
+	}
+	return fmt.Errorf("%w; what was saved before stands: %s, then type %srun_dir=%s to go on", err, disk.Remedy(err), verb, d.Path)
+}
+
+// within names a file of a folder by its place in there, where an error tells of nothing else: whoever tells of it names the folder.
+func within(dir string, err error) error {
+	var of *fs.PathError
+	if !errors.As(err, &of) || err.Error() != of.Error() {
+		return err
+	}
+	if name, rerr := filepath.Rel(dir, of.Path); rerr == nil && name == "." {
+		return of.Err
+	} else if rerr == nil && filepath.IsLocal(name) {
+		return &fs.PathError{Op: of.Op, Path: name, Err: of.Err}
+	}
+	return err
 }
 
 // remove removes a folder, so that at no time a part of it looks like the whole: its name goes first, for good.

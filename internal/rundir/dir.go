@@ -31,16 +31,21 @@ type Dir struct {
 func Claim(path string) (*Dir, error) {
 	d := &Dir{Path: path, logs: map[string]*disk.File{}}
 	if err := d.claim(); err != nil && !os.IsNotExist(err) {
-		return nil, elsewhere(err)
+		return nil, Elsewhere(err)
 	}
 	if err := d.probe(); err != nil {
-		return nil, errors.Join(elsewhere(err), d.Close())
+		return nil, errors.Join(Elsewhere(err), d.Close())
 	}
 	return d, nil
 }
 
-// elsewhere says of a directory that cannot be used that another one may.
-func elsewhere(err error) error { return badinput.Errorf("run_dir: %w; choose another one", err) }
+// Elsewhere says of a directory that cannot be used that another one may.
+func Elsewhere(err error) error {
+	if disk.Full(err) {
+		return badinput.Errorf("run_dir: %w; make room there, or choose another one", err)
+	}
+	return badinput.Errorf("run_dir: %w; choose another one", err)
+}
 
 // claim locks the directory until Close, or until the process ends in whatever way.
 func (d *Dir) claim() error {
@@ -61,13 +66,13 @@ func (d *Dir) claim() error {
 func (d *Dir) Begin(logs []string, p Point) (aside string, err error) {
 	unseen := d.lock == nil
 	if err := disk.MkdirAll(d.Path); err != nil {
-		return "", elsewhere(err)
+		return "", Elsewhere(err)
 	}
 	if err := d.claim(); err != nil {
-		return "", elsewhere(err)
+		return "", Elsewhere(err)
 	}
 	if unseen && Trained(d.Path, logs) {
-		return "", elsewhere(fmt.Errorf("another process has trained in %s meanwhile", d.Path))
+		return "", Elsewhere(fmt.Errorf("another process has trained in %s meanwhile", d.Path))
 	}
 	if err := Fits(d.Path, p); err != nil {
 		return "", badinput.Errorf("%w; type run_dir=DIR init_from=%s to go on in another directory", err, d.Path)
@@ -85,7 +90,7 @@ func (d *Dir) Begin(logs []string, p Point) (aside string, err error) {
 		d.first = logs[0]
 		f, err := disk.Append(d.File(name))
 		if err != nil {
-			return "", elsewhere(err)
+			return "", Elsewhere(err)
 		}
 		d.logs[name] = f
 		if err := f.Cut(p.Logs[name]); err != nil {

@@ -15,7 +15,7 @@ import (
 // An empty directory is made at once, and is gone again after Close unless something was begun in it.
 func Reserve(path string) (*Dir, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return nil, elsewhere(err)
+		return nil, Elsewhere(err)
 	}
 	name := path
 	for n := 2; ; n++ {
@@ -24,7 +24,7 @@ func Reserve(path string) (*Dir, error) {
 			break
 		}
 		if !os.IsExist(err) {
-			return nil, elsewhere(err)
+			return nil, Elsewhere(err)
 		}
 		name = fmt.Sprintf("%s-%d", path, n)
 	}

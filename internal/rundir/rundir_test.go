@@ -4,8 +4,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -308,5 +310,25 @@ func TestWhyNothingCanBeGoneOnWith(t *testing.T) {
 		"a is damaged\nno checkpoint to go on from: b: cut; type b":                     {last, damaged},
 	} {
 		require.EqualError(t, Refused(refused, "type x"), says)
+	}
+}
+
+// Of a checkpoint that was not written its file is named by its place in there, and whatever else went wrong is told with it.
+func TestFilesOfACheckpointThatWasNotWritten(t *testing.T) {
+	d := begun(t, filepath.Join(t.TempDir(), "run"), 0)
+	file := func(name ...string) error {
+		at := append([]string{d.Checkpoint(1) + partial}, name...)
+		return &fs.PathError{Op: "write", Path: filepath.Join(at...), Err: syscall.ENOSPC}
+	}
+	for says, err := range map[string]error{
+		"no space left on device":                    file(),
+		"write adapter/a: no space left on device":   errors.Join(nil, file("adapter", "a")),
+		"write /x: no space left on device":          &fs.PathError{Op: "write", Path: "/x", Err: syscall.ENOSPC},
+		file("a").Error() + "\n" + file("b").Error(): errors.Join(file("a"), file("b")),
+		"adapter: " + file("a").Error():              fmt.Errorf("adapter: %w", file("a")),
+	} {
+		got := d.Save(1, func(string) error { return err })
+		require.EqualError(t, got, says)
+		require.ErrorIs(t, got, syscall.ENOSPC)
 	}
 }

@@ -55,8 +55,7 @@ func (t *Trainer) save() error {
 		})
 	}
 	if err != nil {
-		return fmt.Errorf("checkpoint %s: %w; what was saved before stands: mend that, then type %s run_dir=%s to go on",
-			dir, err, t.cfg.Verb(), t.cfg.RunDir)
+		return t.record.Unwritten(fmt.Errorf("checkpoint %s: %w", dir, err), t.cfg.Verb()+" ")
 	}
 	t.watcher.Saved(dir)
 	t.report((*readers.Page).GoesOn)

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/jsonl"
 	"github.com/seed-7879b91d/grpo/internal/provenance"
 	"github.com/seed-7879b91d/grpo/internal/readers"
@@ -100,7 +99,7 @@ func (t *Trainer) begin(ctx context.Context) error {
 		return err
 	}
 	if err := t.record.journal.Open(t.record.File(journalFile)); err != nil {
-		return badinput.Errorf("run_dir: %w; choose another one", err)
+		return rundir.Elsewhere(err)
 	}
 	if aside != "" {
 		t.watcher.Warn(fmt.Sprintf("what the run had after step %d is set aside in %s", t.step, aside))
@@ -159,7 +158,7 @@ func (r *record) evaluation(h HeldOut) error {
 // append adds a line to a log, and says of one that could not be written that the run can be gone on with.
 func (r *record) append(name string, v any) error {
 	if err := r.Append(name, v); err != nil {
-		return fmt.Errorf("%w; what was saved before stands: mend that, then type %s run_dir=%s to go on", err, r.page.Verb, r.Path)
+		return r.Unwritten(err, r.page.Verb+" ")
 	}
 	return nil
 }

@@ -8,11 +8,11 @@ import (
 	"net/http"
 	"os"
 	"strings"
-	"syscall"
 
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/disk"
 	"github.com/seed-7879b91d/grpo/internal/serving/body"
 )
 
@@ -55,7 +55,7 @@ func codeOf(err error) int {
 		return s.code
 	case errors.As(err, &large):
 		return http.StatusRequestEntityTooLarge
-	case noSpace(err):
+	case disk.Full(err):
 		return http.StatusTooManyRequests // of those that may be tried again, the one that a client is in no hurry with
 	case errors.Is(err, fs.ErrNotExist):
 		return http.StatusNotFound
@@ -64,9 +64,6 @@ func codeOf(err error) int {
 	}
 	return http.StatusInternalServerError
 }
-
-// noSpace reports whether a disk was full.
-func noSpace(err error) bool { return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) }
 
 // fail answers with an error. What went wrong inside is in the log, and not in the answer.
 func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {

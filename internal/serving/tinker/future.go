@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/disk"
 	"github.com/seed-7879b91d/grpo/optim"
 )
 
@@ -71,7 +72,7 @@ func (s *Server) failed(err error) result {
 	switch {
 	case badinput.Is(err) || errors.As(err, &bad):
 		return ended(user, s.told(err), err)
-	case noSpace(err):
+	case disk.Full(err):
 		return ended(server, "the disk of the store is full; delete checkpoints or sessions, or give it more room", err)
 	}
 	return ended(server, failedHere, err) // where things lie on this machine is none of the client's business

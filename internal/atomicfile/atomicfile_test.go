@@ -1,0 +1,46 @@
+package atomicfile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// An error names the file that was to be written, and never the temporary one.
+func TestErrorsNameTheFile(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "a")
+	none := filepath.Join(dir, "none", "a")
+	require.EqualError(t, WriteBytes(none, nil), "write "+none+": no such file or directory")
+	full := errors.New("no space left on device")
+	for name, fill := range map[string]func(temporary string) error{
+		"plain": func(string) error { return full },
+		"of it": func(temporary string) error { return &fs.PathError{Op: "write", Path: temporary, Err: full} },
+		"wrapped": func(temporary string) error {
+			return fmt.Errorf("x: %w", &fs.PathError{Op: "write", Path: temporary, Err: full})
+		},
+	} {
+		err := Write(path, func(io.Writer) error {
+			found, err := filepath.Glob(filepath.Join(dir, ".a.*.tmp"))
+			require.NoError(t, err)
+			require.Len(t, found, 1)
+			return fill(found[0])
+		})
+		require.ErrorIs(t, err, full, name)
+		require.EqualError(t, err, "write "+path+": no space left on device", name)
+	}
+	other := &fs.PathError{Op: "read", Path: "b", Err: fs.ErrPermission}
+	require.EqualError(t, Write(path, func(io.Writer) error { return other }), "write "+path+": read b: permission denied")
+	both := errors.Join(full, context.Canceled)
+	require.ErrorIs(t, Write(path, func(io.Writer) error { return both }), context.Canceled)
+	left, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	require.Empty(t, left)
+}
