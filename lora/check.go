@@ -20,9 +20,9 @@ const leastKept = 0.1
 
 // CheckMerge wants mergedDir to hold the model in modelDir with the adapter, number by number: every weight that is
 // adapted within half a unit in the last place of W + scale·B·A, and all others to the bit. It goes by the names of the
-// tensors, and shares nothing with Merge but the reading of files. It gives the share of the adapter that is left after
-// the rounding: near 1, and less where the adapter is so small that most weights round back to what they were. A merge
-// that lost nearly all of its adapter is refused, too.
+// tensors, and shares nothing with Merge but the reading of files and the check that the adapter is of this model. It
+// gives the share of the adapter that is left after the rounding: near 1, and less where the adapter is so small that
+// most weights round back to what they were. A merge that lost nearly all of its adapter is refused, too.
 func CheckMerge(modelDir string, a *Adapter, mergedDir string) (kept float64, err error) {
 	before, err := tensorfile.OpenModel(modelDir)
 	if err != nil {
@@ -34,6 +34,9 @@ func CheckMerge(modelDir string, a *Adapter, mergedDir string) (kept float64, er
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, after.Close()) }()
+	if err := a.fits(before); err != nil {
+		return 0, err
+	}
 	if !slices.Equal(before.Names(), after.Names()) {
 		return 0, fmt.Errorf("%s has other tensors than %s", mergedDir, modelDir)
 	}

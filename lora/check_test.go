@@ -102,3 +102,27 @@ func TestCheckMergeSeesOtherWeights(t *testing.T) {
 		t.Error("a weight without an adapter was changed, and nobody saw it")
 	}
 }
+
+// An adapter of another model is refused in words, by Merge and by its check.
+func TestCheckMergeOfAnotherModel(t *testing.T) {
+	base, out := writeBase(t, 0), filepath.Join(t.TempDir(), "merged")
+	c := Config{Rank: 5, Alpha: 7, Targets: AllTargets()}
+	if err := Merge(base, random(t, c, small, 11), out); err != nil {
+		t.Fatal(err)
+	}
+	for name, change := range map[string]func(d *Dims){
+		"less":   func(d *Dims) { d.Hidden, d.Q, d.KV, d.Intermediate = 10, 12, 5, 16 },
+		"more":   func(d *Dims) { d.Hidden, d.Q, d.KV, d.Intermediate = 40, 48, 14, 66 },
+		"layers": func(d *Dims) { d.Layers++ },
+	} {
+		d := small
+		change(&d)
+		other := random(t, c, d, 11)
+		if _, err := CheckMerge(base, other, out); !badinput.Is(err) || !strings.Contains(err.Error(), "proj.weight") {
+			t.Errorf("%s: %v", name, err)
+		}
+		if err := Merge(base, other, filepath.Join(t.TempDir(), "other")); !badinput.Is(err) {
+			t.Errorf("%s: merged, %v", name, err)
+		}
+	}
+}

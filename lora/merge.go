@@ -40,19 +40,35 @@ func (a *Adapter) mergeInto(outDir, modelDir string) (err error) {
 
 // corrections are the corrections by the name of their weight, all of which are checked against the model.
 func (a *Adapter) corrections(model *tensorfile.Set) (map[string]correction, error) {
+	if err := a.fits(model); err != nil {
+		return nil, err
+	}
 	found := make(map[string]correction)
 	for layer := range a.Dims.Layers {
 		for _, t := range a.Config.Targets {
-			name := fmt.Sprintf("model.layers.%d.%s.weight", layer, t.module())
-			out, in := a.Dims.Shape(t)
-			if _, err := model.Tensor(name, out, in); err != nil {
-				return nil, err
-			}
 			ea, eb, _ := a.Pair(layer, t)
-			found[name] = newCorrection(a.Of(ea), a.Of(eb), a.Config)
+			found[weightName(layer, t)] = newCorrection(a.Of(ea), a.Of(eb), a.Config)
 		}
 	}
 	return found, nil
+}
+
+// fits wants the model to have every weight that is adapted, in the adapter's shape.
+func (l *Layout) fits(model *tensorfile.Set) error {
+	for layer := range l.Dims.Layers {
+		for _, t := range l.Config.Targets {
+			out, in := l.Dims.Shape(t)
+			if _, err := model.Tensor(weightName(layer, t), out, in); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// weightName is what a model calls the weight.
+func weightName(layer int, t Target) string {
+	return fmt.Sprintf("model.layers.%d.%s.weight", layer, t.module())
 }
 
 // mergeFile writes one file of the model, corrected, under the same name below outDir.
