@@ -92,7 +92,7 @@ func (a *Adam) onTrial(s kernels.AdamStep, lr float64) error {
 		return nil
 	}
 	a.b.Upload(a.params, params)
-	return errors.Join(err, a.Resume(&before))
+	return errors.Join(err, a.restore(&before))
 }
 
 // errLost ends the search for a number.

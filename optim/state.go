@@ -57,7 +57,7 @@ func (a *Adam) LoadState(path string) (err error) {
 			path, meta["format"], stateFormat)
 	}
 	step, err := strconv.Atoi(meta["step"])
-	if err != nil || step < 0 {
+	if err != nil || step < 0 || step > mostSteps {
 		return badinput.Errorf("%s: metadata \"step\" is %q, expected a number of steps", path, meta["step"])
 	}
 	sum := sha256.New()
@@ -79,18 +79,45 @@ func (a *Adam) LoadState(path string) (err error) {
 			return err
 		}
 	}
+	if err := checkSquares(moments[1]); err != nil {
+		return err
+	}
 	a.upload(a.m, moments[0])
 	a.upload(a.v, moments[1])
 	a.step, a.reach = step, reach{}
 	return nil
 }
 
-// upload fills a slab from a tensor of the same length, in pieces.
+// checkSquares wants the numbers of a tensor to be means of squares.
+func checkSquares(t tensorfile.Tensor) error {
+	return inPieces(t, func(from int, values []float32) error {
+		if i := noSquare(values); i >= 0 {
+			return badinput.Errorf("%s: tensor %q: element %d is %v, expected at least 0: the state is none that a step left",
+				t.File, t.Name, from+i, values[i])
+		}
+		return nil
+	})
+}
+
+// upload fills a slab from a tensor of the same length.
 func (a *Adam) upload(dst kernels.Buffer, t tensorfile.Tensor) {
-	host := make([]float32, min(chunk, dst.Len()))
-	for from := 0; from < dst.Len(); from += chunk {
-		n := min(chunk, dst.Len()-from)
-		tensorfile.Widen(host[:n], t.Encoding, t.Bytes[from*t.Encoding.Size():])
-		a.b.Upload(dst.Slice(from, from+n), host[:n])
+	_ = inPieces(t, func(from int, values []float32) error {
+		a.b.Upload(dst.Slice(from, from+len(values)), values)
+		return nil
+	})
+}
+
+// inPieces widens a tensor on the host, some of it at a time.
+func inPieces(t tensorfile.Tensor, fn func(from int, values []float32) error) error {
+	size := t.Encoding.Size()
+	n := len(t.Bytes) / size
+	host := make([]float32, min(chunk, n))
+	for from := 0; from < n; from += chunk {
+		values := host[:min(chunk, n-from)]
+		tensorfile.Widen(values, t.Encoding, t.Bytes[from*size:])
+		if err := fn(from, values); err != nil {
+			return err
+		}
 	}
+	return nil
 }

@@ -2,6 +2,7 @@ package optim
 
 import (
 	"bytes"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -113,4 +114,56 @@ func read(t *testing.T, path string) []byte {
 		t.Fatal(err)
 	}
 	return data
+}
+
+// A state that no steps can have left is refused by name, parked or saved, and changes nothing.
+func TestAStateThatCannotBe(t *testing.T) {
+	const n = 40
+	nan, inf := float32(math.NaN()), float32(math.Inf(-1))
+	with := func(at int, x float32) []float32 {
+		values := make([]float32, n)
+		values[at] = x
+		return values
+	}
+	for _, c := range []struct {
+		s    State
+		want string
+	}{
+		{State{Steps: -1}, "found -1 steps, expected 0 to 2147483647"},
+		{State{Steps: math.MaxInt}, "steps, expected 0 to 2147483647"},
+		{State{Steps: 1, M: make([]float32, n), V: make([]float32, n-1)}, "V: found 39 numbers, expected 40"},
+		{State{Steps: 1, M: make([]float32, n+1), V: make([]float32, n)}, "M: found 41 numbers, expected 40"},
+		{State{Steps: 1, M: with(7, nan)}, "M: element 7 is NaN, expected finite numbers"},
+		{State{Steps: 1, M: with(0, inf)}, "M: element 0 is -Inf, expected finite numbers"},
+		{State{Steps: 1, V: with(n-1, nan)}, "V: element 39 is NaN, expected finite numbers of at least 0"},
+		{State{Steps: 1, V: with(3, -1e-30)}, "V: element 3 is -1e-30, expected finite numbers of at least 0"},
+	} {
+		onEach(t, func(t *testing.T, b kernels.Backend) {
+			p := newProblem(t, b, draws(1, n), Defaults())
+			p.step(draws(2, n), 0.1)
+			before := p.all()
+			if err := p.Resume(&c.s); !badinput.Is(err) || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got %v, expected %q", err, c.want)
+			}
+			if p.Steps() != 1 || !slices.Equal(p.all(), before) {
+				t.Errorf("%q changed something", c.want)
+			}
+		})
+	}
+	b := kerneltest.NewReference()
+	p := newProblem(t, b, draws(1, n), Defaults())
+	p.b.Upload(p.v, with(11, -2))
+	path := filepath.Join(t.TempDir(), "state")
+	if err := p.SaveState(path); err != nil {
+		t.Fatal(err)
+	}
+	q := newProblem(t, b, draws(1, n), Defaults())
+	q.step(draws(2, n), 0.1)
+	before := q.all()
+	if err := q.LoadState(path); !badinput.Is(err) || !strings.Contains(err.Error(), path+`: tensor "v": element 11 is -2, expected`) {
+		t.Errorf("%v", err)
+	}
+	if q.Steps() != 1 || !slices.Equal(q.all(), before) {
+		t.Error("a saved state that cannot be changed something")
+	}
 }
