@@ -6,6 +6,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"math"
 	"reflect"
 	"slices"
 	"strconv"
@@ -229,4 +230,16 @@ func formatNumber(v float64) string {
 	}
 	s := strconv.FormatFloat(v, format, -1, 64)
 	return strings.NewReplacer("e-0", "e-", "e+0", "e").Replace(s)
+}
+
+// bounded adds the largest number of single precision to what is expected, where a value is beyond it.
+func bounded(expected string, value, most float64) string {
+	if most != math.MaxFloat32 || !(value > most) {
+		return expected
+	}
+	least, hint, ok := strings.Cut(expected, ";")
+	if ok {
+		hint = ";" + hint
+	}
+	return least + " and at most 3.4e38" + hint
 }

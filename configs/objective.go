@@ -1,5 +1,7 @@
 package configs
 
+import "math"
+
 // The checks of what a step minimises.
 
 func (k *checker) objective() {
@@ -81,4 +83,13 @@ func (k *checker) schedule() {
 	k.refuse(c.SchedulerTotalSteps > 0 && c.MaxSteps > c.SchedulerTotalSteps, "max_steps",
 		"max_steps: %d steps go on after scheduler_total_steps, which is %d, where the learning rate is 0; type scheduler_total_steps=%d",
 		c.MaxSteps, c.SchedulerTotalSteps, c.MaxSteps)
+}
+
+// alpha wants lora_alpha/lora_rank, which an adapter is scaled by, to be a number above 0 in single precision.
+func (k *checker) alpha() {
+	alpha := k.c.LoRAAlpha
+	k.refuse(!(alpha > 0 && alpha <= math.MaxFloat32), "lora_alpha", "lora_alpha: found %s, expected %s; %s", formatNumber(alpha),
+		bounded("a number above 0", alpha, math.MaxFloat32), k.usual("lora_alpha"))
+	k.refuse(alpha > 0 && float32(alpha/float64(max(k.c.LoRARank, 1))) == 0, "lora_alpha",
+		"lora_alpha: found %s, which lora_rank makes 0 in single precision; %s", formatNumber(alpha), k.usual("lora_alpha"))
 }

@@ -196,7 +196,7 @@ func (k *checker) realNumbers() {
 		{"eval_min_p", c.EvalMinP, 0, 1, "0 to 1"},
 	} {
 		k.refuse(!(n.value >= n.least && n.value <= n.most), n.key,
-			"%s: found %s, expected %s; %s", n.key, formatNumber(n.value), n.expected, k.usual(n.key))
+			"%s: found %s, expected %s; %s", n.key, formatNumber(n.value), bounded(n.expected, n.value, n.most), k.usual(n.key))
 	}
 }
 
@@ -231,8 +231,7 @@ func (k *checker) policyAndData() {
 	} else {
 		k.refuse(c.LoRARank < 1 || c.LoRARank > 1<<16, "lora_rank",
 			"lora_rank: found %d, expected 1 to %d; %s", c.LoRARank, 1<<16, k.usual("lora_rank"))
-		k.refuse(!(c.LoRAAlpha > 0 && c.LoRAAlpha <= math.MaxFloat32), "lora_alpha",
-			"lora_alpha: found %s, expected a number above 0; %s", formatNumber(c.LoRAAlpha), k.usual("lora_alpha"))
+		k.alpha()
 		k.refuse(len(c.LoRATargets) == 0, "lora_targets",
 			"lora_targets: found none; leave it out to adapt all seven, or type lora_targets=q_proj,v_proj")
 	}

@@ -74,12 +74,18 @@ func Defaults() Config { return Config{Rank: 32, Alpha: 32, Targets: AllTargets(
 // maxRank is more than any weight has use for, and keeps sizes far from overflow.
 const maxRank = 1 << 16
 
+// scale is Alpha/Rank, in the precision in which it is used.
+func (c Config) scale() float32 { return float32(c.Alpha / float64(c.Rank)) }
+
 func (c Config) check() error {
 	if c.Rank < 1 || c.Rank > maxRank {
 		return badinput.Errorf("rank is %d, expected 1 to %d", c.Rank, maxRank)
 	}
-	if !(c.Alpha > 0) || math.IsInf(c.Alpha, 0) {
-		return badinput.Errorf("alpha is %v, expected a number above 0", c.Alpha)
+	if !(c.Alpha > 0) || c.Alpha > math.MaxFloat32 {
+		return badinput.Errorf("alpha is %v, expected a number above 0 and at most 3.4e38", c.Alpha)
+	}
+	if c.scale() == 0 {
+		return badinput.Errorf("alpha is %v: divided by rank %d it is 0 in single precision; expected more, such as %d", c.Alpha, c.Rank, c.Rank)
 	}
 	if len(c.Targets) == 0 {
 		return badinput.Errorf("there are no targets, expected some of %q", targetNames)
@@ -222,7 +228,7 @@ func (l *Layout) Pair(layer int, t Target) (a, b Entry, ok bool) {
 }
 
 // Scale is what a correction is multiplied with: Alpha/Rank.
-func (l *Layout) Scale() float32 { return float32(l.Config.Alpha / float64(l.Config.Rank)) }
+func (l *Layout) Scale() float32 { return l.Config.scale() }
 
 // Locate names the tensor that holds the number at a slab offset, for messages.
 func (l *Layout) Locate(offset int) string {

@@ -126,11 +126,14 @@ func TestOrderOfALayer(t *testing.T) {
 func TestLayoutRefuses(t *testing.T) {
 	ok := Defaults()
 	for want, change := range map[string]func(*Config, *Dims){
-		"rank is 0":                 func(c *Config, d *Dims) { c.Rank = 0 },
-		"rank is 65537":             func(c *Config, d *Dims) { c.Rank = 65537 },
-		"alpha is 0":                func(c *Config, d *Dims) { c.Alpha = 0 },
-		"alpha is NaN":              func(c *Config, d *Dims) { c.Alpha = math.NaN() },
-		"alpha is +Inf":             func(c *Config, d *Dims) { c.Alpha = math.Inf(1) },
+		"rank is 0":     func(c *Config, d *Dims) { c.Rank = 0 },
+		"rank is 65537": func(c *Config, d *Dims) { c.Rank = 65537 },
+		"alpha is 0":    func(c *Config, d *Dims) { c.Alpha = 0 },
+		"alpha is NaN":  func(c *Config, d *Dims) { c.Alpha = math.NaN() },
+		"alpha is +Inf": func(c *Config, d *Dims) { c.Alpha = math.Inf(1) },
+		"alpha is 1e+300, expected a number above 0 and at most 3.4e38":   func(c *Config, d *Dims) { c.Alpha = 1e300 },
+		"alpha is 1e-300: divided by rank 32 it is 0 in single precision": func(c *Config, d *Dims) { c.Alpha = 1e-300 },
+		"alpha is 2e-45: divided by rank 65536 it is 0 in single":         func(c *Config, d *Dims) { c.Alpha, c.Rank = 2e-45, 65536 },
 		"no targets":                func(c *Config, d *Dims) { c.Targets = nil },
 		"target 9 is not known":     func(c *Config, d *Dims) { c.Targets = []Target{9} },
 		"target k_proj is there tw": func(c *Config, d *Dims) { c.Targets = []Target{K, Q, K} },

@@ -143,7 +143,7 @@ func (c *Config) take(name string, value json.RawMessage) error {
 		}
 	case "lora_alpha":
 		if err := json.Unmarshal(value, &c.Alpha); err != nil || !(c.Alpha > 0) {
-			return expected("a number above 0")
+			return expected("a number above 0 and at most 3.4e38")
 		}
 	case "target_modules":
 		return c.takeTargets(value)

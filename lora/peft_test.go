@@ -109,7 +109,7 @@ func TestLoadRefuses(t *testing.T) {
 		{`"r": 4`, `"r": 1000000000`, `rank is 1000000000`},
 		{`"r": 4,`, ``, `field "r" is missing`},
 		{`"r": 4`, `"r": 5`, `lora_A.weight" has shape [4 20], expected [5 20]`},
-		{`"lora_alpha": 8`, `"lora_alpha": -8`, `field "lora_alpha" is -8, expected a number above 0`},
+		{`"lora_alpha": 8`, `"lora_alpha": 1e999`, `field "lora_alpha" is 1e999, expected a number above 0 and at most 3.4e38`},
 		{`"use_rslora": false`, `"use_rslora": true`, `field "use_rslora" is true, which is not supported`},
 		{`"use_dora": false`, `"use_dora": true`, `field "use_dora" is true`},
 		{`"rank_pattern": {}`, `"rank_pattern": {"q_proj": 8}`, `field "rank_pattern" is {"q_proj": 8}`},

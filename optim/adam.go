@@ -31,11 +31,11 @@ func (c Config) check() error {
 			return badinput.Errorf("%s is %v, expected at least 0 and less than 1", b.key, b.value)
 		}
 	}
-	if !(float32(c.Eps) > 0) || math.IsInf(c.Eps, 0) {
-		return badinput.Errorf("adam_eps is %v, expected a small number above 0, such as 1e-12", c.Eps)
+	if !(float32(c.Eps) > 0) || c.Eps > math.MaxFloat32 {
+		return badinput.Errorf("adam_eps is %v, expected a small number above 0, at most 3.4e38, such as 1e-12", c.Eps)
 	}
-	if !(c.WeightDecay >= 0) || math.IsInf(c.WeightDecay, 0) {
-		return badinput.Errorf("weight_decay is %v, expected 0 (off) or more", c.WeightDecay)
+	if !(c.WeightDecay >= 0) || c.WeightDecay > math.MaxFloat32 {
+		return badinput.Errorf("weight_decay is %v, expected 0 (off) or more, at most 3.4e38", c.WeightDecay)
 	}
 	if !(c.ClipNorm >= 0) || math.IsInf(c.ClipNorm, 0) {
 		return badinput.Errorf("grad_clip_norm is %v, expected 0 (off) or more", c.ClipNorm)
