@@ -110,7 +110,8 @@ func (e *NonFiniteError) Error() string {
 
 // Step improves the parameters once, at learning rate lr. If a gradient is not finite, the step does
 // not happen and the error is a *NonFiniteError; if a parameter would become infinite, it does not happen either,
-// and the error is an *OverflowError. Step waits for the gradients; the improvement itself is queued.
+// and the error is an *OverflowError. That holds as long as nobody else writes the parameters between steps: who does,
+// says so with ParamsWritten. Step waits for the gradients; the improvement itself is queued.
 func (a *Adam) Step(lr float64) (Update, error) {
 	if !(lr >= 0) || math.IsInf(lr, 0) {
 		return Update{}, badinput.Errorf("learning_rate is %v, expected a finite number of at least 0", lr)

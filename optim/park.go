@@ -94,6 +94,7 @@ func (a *Adam) restore(s *State) error {
 			a.b.Upload(mo.slab, mo.host)
 		}
 	}
-	a.step, a.reach = s.Steps, reach{} // the parameters are others, too
+	a.step = s.Steps
+	a.ParamsWritten() // the parameters are others, too
 	return a.b.Sync()
 }

@@ -11,7 +11,8 @@ import (
 
 // reach bounds the numbers of the slabs from above. A step whose result is within what a number can hold by that bound, as any of
 // sane settings is by many orders of magnitude, is not looked at again: the bound follows from the gradient's norm, which is there
-// anyway. Only one that may be beyond is done on trial.
+// anyway. Only one that may be beyond is done on trial. The bound is kept from step to step: it is true while nobody but a step
+// writes the slabs, and is forgotten where somebody did.
 type reach struct {
 	known  bool
 	params float64 // none of the parameters is larger
@@ -23,6 +24,10 @@ const (
 	mostParam  = 1e37
 	mostMoment = 1e18
 )
+
+// ParamsWritten says that somebody else wrote the parameters after the last step: the next one looks at them again. Resume and
+// LoadState say so by themselves.
+func (a *Adam) ParamsWritten() { a.reach = reach{} }
 
 // measure looks at the slabs where nobody knows what is in them.
 func (a *Adam) measure() (r reach, err error) {

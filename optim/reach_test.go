@@ -114,3 +114,24 @@ func TestAStateOfNoNumbers(t *testing.T) {
 		}
 	})
 }
+
+// Who writes the parameters between two steps says so, and the step that would overflow from there does not happen.
+func TestParametersThatWereWritten(t *testing.T) {
+	onEach(t, func(t *testing.T, b kernels.Backend) {
+		cfg := Defaults()
+		cfg.WeightDecay = 3
+		p := newProblem(t, b, []float32{1, 2}, cfg)
+		p.step([]float32{1, 1}, 1)
+		p.b.Upload(p.params, []float32{3e38, 2})
+		p.ParamsWritten()
+		before := p.all()
+		p.b.Upload(p.grads, []float32{1, 1})
+		var over *OverflowError
+		if _, err := p.Step(1); !errors.As(err, &over) || over.Tensor != "tensor0" {
+			t.Errorf("%v", err)
+		}
+		if !slices.Equal(before, p.all()) || p.Steps() != 1 {
+			t.Errorf("something has changed: %v", p.all())
+		}
+	})
+}

@@ -84,7 +84,8 @@ func (a *Adam) LoadState(path string) (err error) {
 	}
 	a.upload(a.m, moments[0])
 	a.upload(a.v, moments[1])
-	a.step, a.reach = step, reach{}
+	a.step = step
+	a.ParamsWritten()
 	return nil
 }
 
