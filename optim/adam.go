@@ -135,8 +135,18 @@ func (a *Adam) Step(lr float64) (Update, error) {
 }
 
 // Spare keeps ranges [from, to) of the slab, in order, from decaying: what has a size of its own, as the scales of norms
-// have.
-func (a *Adam) Spare(ranges [][2]int) { a.spared = ranges }
+// have. Ranges that are out of order, or that reach beyond the slab, are refused.
+func (a *Adam) Spare(ranges [][2]int) error {
+	at, n := 0, a.params.Len()
+	for i, r := range ranges {
+		if r[0] < at || r[1] < r[0] || r[1] > n {
+			return fmt.Errorf("optim: spared range %d is [%d, %d) after %d, expected ranges in order, of 0 to %d", i, r[0], r[1], at, n)
+		}
+		at = r[1]
+	}
+	a.spared = slices.Clone(ranges)
+	return nil
+}
 
 // improve queues the improvement, of the whole slab at once where nothing of it is spared.
 func (a *Adam) improve(s kernels.AdamStep) {

@@ -235,7 +235,9 @@ func TestSparedParametersDoNotDecay(t *testing.T) {
 		decaying.WeightDecay = 0.5
 		step := func(cfg Config, spared [][2]int) []float32 {
 			p := newProblem(t, b, draws(1, n), cfg)
-			p.Spare(spared)
+			if err := p.Spare(spared); err != nil {
+				t.Fatal(err)
+			}
 			for range 3 {
 				p.step(draws(2, n), 0.1)
 			}
@@ -253,4 +255,25 @@ func TestSparedParametersDoNotDecay(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Ranges that are out of order, overlap or reach beyond the slab are refused, and those of before stay.
+func TestSpareRefuses(t *testing.T) {
+	p := newProblem(t, kerneltest.NewReference(), draws(1, 40), Defaults())
+	given := [][2]int{{0, 5}, {5, 5}, {5, 7}, {37, 40}}
+	if err := p.Spare(given); err != nil {
+		t.Fatal(err)
+	}
+	given[0] = [2]int{3, 1}
+	for _, bad := range [][][2]int{{{2, 3}, {0, 1}}, {{0, 3}, {2, 5}}, {{3, 2}}, {{-1, 2}}, {{38, 41}}, {{41, 41}}} {
+		if err := p.Spare(bad); err == nil || !strings.Contains(err.Error(), "expected ranges in order, of 0 to 40") {
+			t.Errorf("%v: %v", bad, err)
+		}
+	}
+	if want := [][2]int{{0, 5}, {5, 5}, {5, 7}, {37, 40}}; !slices.Equal(p.spared, want) {
+		t.Errorf("spared are %v, expected %v", p.spared, want)
+	}
+	if err := p.Spare(nil); err != nil || len(p.spared) > 0 {
+		t.Errorf("%v, %v", p.spared, err)
+	}
 }

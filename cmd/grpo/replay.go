@@ -191,12 +191,10 @@ func (f *replayFlags) run(cmd *cobra.Command) error {
 				return err
 			}
 		}
-		params, grads, locate := p.Slabs()
-		adam, err := optim.NewAdam(b, params, grads, f.adam, locate)
+		adam, err := f.optimizer(b, p)
 		if err != nil {
 			return err
 		}
-		adam.Spare(p.Spared())
 		enc := json.NewEncoder(cmd.OutOrStdout())
 		for step := 1; step <= f.steps; step++ {
 			adam.ZeroGrad()
@@ -240,6 +238,16 @@ func (f *replayFlags) culprit(ctx context.Context, p *model.Policy, adam *optim.
 		}
 	}
 	return nil
+}
+
+// optimizer is that of the settings, over all that is trained.
+func (f *replayFlags) optimizer(b kernels.Backend, p *model.Policy) (*optim.Adam, error) {
+	params, grads, locate := p.Slabs()
+	adam, err := optim.NewAdam(b, params, grads, f.adam, locate)
+	if err != nil {
+		return nil, err
+	}
+	return adam, adam.Spare(p.Spared())
 }
 
 // replayLine is what replay prints of a step.

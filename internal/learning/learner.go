@@ -40,8 +40,7 @@ func Open(cfg *configs.Config, b kernels.Backend, p *model.Policy, own recipe.Ow
 	if err != nil {
 		return nil, err
 	}
-	l.Adam.Spare(p.Spared())
-	return l, nil
+	return l, l.Adam.Spare(p.Spared())
 }
 
 // SetRate is another peak of the learning rate from now on, and Peak what it is.
