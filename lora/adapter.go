@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
+	"fmt"
 	"math"
 
 	"github.com/seed-7879b91d/grpo/internal/splitmix"
@@ -38,8 +39,32 @@ func (a *Adapter) Init(seed uint64) {
 // Of are the numbers of an entry, inside Values.
 func (a *Adapter) Of(e Entry) []float32 { return a.Values[e.Offset : e.Offset+e.Len()] }
 
-// Hash is the SHA-256 of all numbers, in the order of the slab and without its padding, in hexadecimal.
+// checkLen wants a slab to be one of this layout.
+func (l *Layout) checkLen(slab []float32) error {
+	if len(slab) != l.size {
+		return fmt.Errorf("lora: found %d numbers, expected %d, as many as the layout has", len(slab), l.size)
+	}
+	return nil
+}
+
+// checkFinite wants all numbers to be some.
+func (a *Adapter) checkFinite() error {
+	for _, e := range a.entries {
+		for i, x := range a.Of(e) {
+			if x-x != 0 {
+				return fmt.Errorf("lora: %s: element %d is %v, expected finite numbers: nobody could load it", e.Name, i, x)
+			}
+		}
+	}
+	return nil
+}
+
+// Hash is the SHA-256 of all numbers, in the order of the slab and without its padding, in hexadecimal. It panics where Values are
+// not as long as the layout.
 func (a *Adapter) Hash() string {
+	if err := a.checkLen(a.Values); err != nil {
+		panic(err.Error())
+	}
 	h := sha256.New()
 	for _, e := range a.Entries() {
 		_ = tensorfile.WriteFloat32s(h, a.Of(e)) // a hash takes everything

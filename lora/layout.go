@@ -132,6 +132,28 @@ func (d Dims) check() error {
 	return nil
 }
 
+// What an adapter has at the most: far more than any has use for, and far from overflow.
+const (
+	maxLayers  = 1 << 16
+	maxNumbers = 1 << 40
+)
+
+// checkSize refuses sizes whose sums or products would be beyond what a number can hold.
+func (c Config) checkSize(d Dims) error {
+	if d.Layers > maxLayers {
+		return badinput.Errorf("model sizes %+v: found %d layers, more than the %d that there may be", d, d.Layers, maxLayers)
+	}
+	numbers := 0.0
+	for _, t := range c.Targets {
+		out, in := d.Shape(t)
+		numbers += float64(d.Layers) * float64(c.Rank) * (float64(out) + float64(in))
+	}
+	if numbers > maxNumbers {
+		return badinput.Errorf("model sizes %+v with rank %d make %.2g numbers, expected at most %.2g", d, c.Rank, numbers, float64(maxNumbers))
+	}
+	return nil
+}
+
 // Side is one of the two matrices of a correction.
 type Side uint8
 
@@ -175,6 +197,9 @@ func NewLayout(c Config, d Dims) (*Layout, error) {
 		return nil, err
 	}
 	if err := d.check(); err != nil {
+		return nil, err
+	}
+	if err := c.checkSize(d); err != nil {
 		return nil, err
 	}
 	c.Targets = slices.Sorted(slices.Values(c.Targets))

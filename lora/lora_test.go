@@ -134,10 +134,14 @@ func TestLayoutRefuses(t *testing.T) {
 		"alpha is 1e+300, expected a number above 0 and at most 3.4e38":   func(c *Config, d *Dims) { c.Alpha = 1e300 },
 		"alpha is 1e-300: divided by rank 32 it is 0 in single precision": func(c *Config, d *Dims) { c.Alpha = 1e-300 },
 		"alpha is 2e-45: divided by rank 65536 it is 0 in single":         func(c *Config, d *Dims) { c.Alpha, c.Rank = 2e-45, 65536 },
-		"no targets":                func(c *Config, d *Dims) { c.Targets = nil },
-		"target 9 is not known":     func(c *Config, d *Dims) { c.Targets = []Target{9} },
-		"target k_proj is there tw": func(c *Config, d *Dims) { c.Targets = []Target{K, Q, K} },
-		"Layers:0":                  func(c *Config, d *Dims) { d.Layers = 0 },
+		"no targets":                            func(c *Config, d *Dims) { c.Targets = nil },
+		"target 9 is not known":                 func(c *Config, d *Dims) { c.Targets = []Target{9} },
+		"target k_proj is there tw":             func(c *Config, d *Dims) { c.Targets = []Target{K, Q, K} },
+		"more than the 65536 that there may be": func(c *Config, d *Dims) { d.Layers = math.MaxInt / 4 },
+		"with rank 65536 make 1.5e+23 numbers, expected at most 1.1e+12": func(c *Config, d *Dims) {
+			c.Rank, c.Targets, d.Layers, d.Hidden, d.Q = 65536, []Target{Q}, 1, math.MaxInt/8+1, math.MaxInt/8+1
+		},
+		"Layers:0": func(c *Config, d *Dims) { d.Layers = 0 },
 	} {
 		c, d := ok, small
 		change(&c, &d)

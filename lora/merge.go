@@ -54,10 +54,13 @@ func (a *Adapter) corrections(model *tensorfile.Set) (map[string]correction, err
 }
 
 // fits wants the model to have every weight that is adapted, in the adapter's shape.
-func (l *Layout) fits(model *tensorfile.Set) error {
-	for layer := range l.Dims.Layers {
-		for _, t := range l.Config.Targets {
-			out, in := l.Dims.Shape(t)
+func (a *Adapter) fits(model *tensorfile.Set) error {
+	if err := a.checkLen(a.Values); err != nil {
+		return err
+	}
+	for layer := range a.Dims.Layers {
+		for _, t := range a.Config.Targets {
+			out, in := a.Dims.Shape(t)
 			if _, err := model.Tensor(weightName(layer, t), out, in); err != nil {
 				return err
 			}

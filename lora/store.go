@@ -19,8 +19,14 @@ const (
 )
 
 // Save writes the adapter into the folder dir in PEFT's format. base is the name or path of the model
-// that it belongs to. The same adapter gives the same bytes.
+// that it belongs to. The same adapter gives the same bytes. What Load would refuse is not written.
 func (a *Adapter) Save(dir, base string) error {
+	if err := a.checkLen(a.Values); err != nil {
+		return err
+	}
+	if err := a.checkFinite(); err != nil {
+		return err
+	}
 	config, err := encodeConfig(a.Config, base)
 	if err != nil {
 		return err
@@ -46,6 +52,9 @@ func (a *Adapter) Save(dir, base string) error {
 // WriteTensors writes a slab of this layout, of weights or of gradients, as a safetensors file with the
 // adapter's tensor names.
 func (l *Layout) WriteTensors(path string, slab []float32) error {
+	if err := l.checkLen(slab); err != nil {
+		return err
+	}
 	sources := make([]tensorfile.Source, len(l.entries))
 	for i, e := range l.entries {
 		sources[i] = tensorfile.FromFloat32s(e.Name, slab[e.Offset:e.Offset+e.Len()], e.Rows, e.Cols)

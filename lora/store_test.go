@@ -3,6 +3,7 @@ package lora
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -52,8 +53,11 @@ func TestSaveOverAnother(t *testing.T) {
 		t.Fatal(err)
 	}
 	a := random(t, Config{Rank: 2, Alpha: 16, Targets: []Target{V}}, small, 6)
-	a.Values[3] = float32(math.NaN()) // whoever saves is not judged; whoever loads is protected
 	if err := a.Save(dir, "x"); err != nil {
+		t.Fatal(err)
+	}
+	a.Values[3] = float32(math.NaN()) // as nothing here saves it
+	if err := a.WriteTensors(filepath.Join(dir, weightsName), a.Values); err != nil {
 		t.Fatal(err)
 	}
 	_, err := Load(dir, small)
@@ -145,4 +149,43 @@ func TestSaveIsNeverMixed(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(dir, configName)); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the old alpha stands beside new weights: %v", err)
 	}
+}
+
+// Values that are not those of the layout, or that Load would refuse, are told of before anything is written.
+func TestSaveRefuses(t *testing.T) {
+	whole := random(t, Config{Rank: 2, Alpha: 2, Targets: []Target{V, O}}, small, 5)
+	nan := changed(whole, func(Entry, []float32) {})
+	third := nan.Entries()[2]
+	nan.Of(third)[3] = float32(math.NaN())
+	for want, a := range map[string]*Adapter{
+		"found 3 numbers, expected":                        {whole.Layout, make([]float32, 3)},
+		"found 0 numbers, expected":                        {Layout: whole.Layout},
+		third.Name + ": element 3 is NaN, expected finite": nan,
+	} {
+		dir := filepath.Join(t.TempDir(), "new")
+		if err := a.Save(dir, "x"); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, expected %q", err, want)
+		}
+		if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("%q left a folder: %v", want, err)
+		}
+	}
+	if err := whole.WriteTensors(filepath.Join(t.TempDir(), "x"), whole.Values[:40]); err == nil ||
+		!strings.Contains(err.Error(), "found 40 numbers, expected") {
+		t.Errorf("%v", err)
+	}
+	if err := whole.WriteTensors(filepath.Join(t.TempDir(), "gradients"), nan.Values); err != nil {
+		t.Errorf("gradients that are looked at may be none: %v", err)
+	}
+	short := &Adapter{Layout: whole.Layout}
+	base := writeBase(t, 0)
+	if err := Merge(base, short, filepath.Join(t.TempDir(), "merged")); err == nil || !strings.Contains(err.Error(), "found 0 numbers") {
+		t.Errorf("%v", err)
+	}
+	defer func() {
+		if s := recover(); s == nil || !strings.Contains(fmt.Sprint(s), "found 0 numbers") {
+			t.Errorf("%v", s)
+		}
+	}()
+	short.Hash()
 }
