@@ -30,7 +30,12 @@ func AllTargets() []Target { return []Target{Q, K, V, O, Gate, Up, Down} }
 
 var targetNames = [numTargets]string{"q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"}
 
-func (t Target) String() string { return targetNames[t] }
+func (t Target) String() string {
+	if t >= numTargets {
+		return fmt.Sprintf("Target(%d)", uint8(t))
+	}
+	return targetNames[t]
+}
 
 // module is the target's place in its block.
 func (t Target) module() string {
@@ -162,7 +167,12 @@ const (
 	B             // [out, rank]: what is added to the output
 )
 
-func (s Side) String() string { return [...]string{"lora_A", "lora_B"}[s] }
+func (s Side) String() string {
+	if s > B {
+		return fmt.Sprintf("Side(%d)", uint8(s))
+	}
+	return [...]string{"lora_A", "lora_B"}[s]
+}
 
 // Entry is one matrix in the slab.
 type Entry struct {

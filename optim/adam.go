@@ -1,6 +1,7 @@
 package optim
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -60,29 +61,53 @@ type Adam struct {
 }
 
 // NewAdam prepares to improve params by grads, two F32 slabs of equal length. locate names the tensor
-// that holds the number at a slab offset, for messages.
+// that holds the number at a slab offset, for messages; nil: they name the offset.
 func NewAdam(b kernels.Backend, params, grads kernels.Buffer, cfg Config, locate func(offset int) string) (*Adam, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
+	}
+	switch {
+	case b == nil:
+		return nil, errors.New("optim: found no backend, expected the one that parameters and gradients are of")
+	case params == nil:
+		return nil, errors.New("optim: found no parameters, expected an f32 slab")
+	case grads == nil:
+		return nil, errors.New("optim: found no gradients, expected an f32 slab")
 	}
 	n := params.Len()
 	if params.DType() != kernels.F32 || grads.DType() != kernels.F32 || grads.Len() != n {
 		return nil, fmt.Errorf("optim: parameters are %v [%d] and gradients %v [%d], expected f32 of equal length",
 			params.DType(), n, grads.DType(), grads.Len())
 	}
+	if locate == nil {
+		locate = func(offset int) string { return fmt.Sprintf("parameter %d", offset) }
+	}
 	a := &Adam{b: b, cfg: cfg, params: params, grads: grads, locate: locate, sum: make([]float64, 1)}
 	a.sumAny = a.sum
-	var err error
-	if a.m, err = b.Alloc(kernels.F32, n); err != nil {
-		return nil, fmt.Errorf("optim: first moments: %w", err)
-	}
-	if a.v, err = b.Alloc(kernels.F32, n); err != nil {
-		return nil, fmt.Errorf("optim: second moments: %w", err)
-	}
-	if a.squares, err = b.Alloc(kernels.F64, 1); err != nil {
-		return nil, fmt.Errorf("optim: gradient norm: %w", err)
+	if err := a.alloc(n); err != nil {
+		return nil, err
 	}
 	return a, nil
+}
+
+// alloc finds room for what is kept, or gives back what it found.
+func (a *Adam) alloc(n int) (err error) {
+	var found []kernels.Buffer
+	for _, slab := range []struct {
+		to    *kernels.Buffer
+		dtype kernels.DType
+		n     int
+		what  string
+	}{{&a.m, kernels.F32, n, "first moments"}, {&a.v, kernels.F32, n, "second moments"}, {&a.squares, kernels.F64, 1, "gradient norm"}} {
+		if *slab.to, err = a.b.Alloc(slab.dtype, slab.n); err != nil {
+			for _, b := range found {
+				a.b.Release(b)
+			}
+			return fmt.Errorf("optim: %s: %w", slab.what, err)
+		}
+		found = append(found, *slab.to)
+	}
+	return nil
 }
 
 // Update says what a step did.

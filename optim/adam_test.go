@@ -277,3 +277,65 @@ func TestSpareRefuses(t *testing.T) {
 		t.Errorf("%v, %v", p.spared, err)
 	}
 }
+
+// An optimizer needs a backend and slabs, and makes do without names for their numbers.
+func TestNewAdamWithout(t *testing.T) {
+	b := kerneltest.NewReference()
+	alloc := func(values []float32) kernels.Buffer {
+		slab, err := b.Alloc(kernels.F32, len(values))
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.Upload(slab, values)
+		return slab
+	}
+	params, grads := alloc([]float32{1, 2}), alloc([]float32{1, float32(math.NaN())})
+	for want, make := range map[string]func() (*Adam, error){
+		"optim: found no backend": func() (*Adam, error) { return NewAdam(nil, params, grads, Defaults(), nil) },
+		"optim: found no param":   func() (*Adam, error) { return NewAdam(b, nil, grads, Defaults(), nil) },
+		"optim: found no grad":    func() (*Adam, error) { return NewAdam(b, params, nil, Defaults(), nil) },
+	} {
+		if _, err := make(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, expected %q", err, want)
+		}
+	}
+	a, err := NewAdam(b, params, grads, Defaults(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.Step(0.1); err == nil || !strings.Contains(err.Error(), "the gradient of parameter 1 is NaN") {
+		t.Errorf("%v", err)
+	}
+}
+
+// What finds no room gives back what was there before it.
+func TestNewAdamWithoutRoom(t *testing.T) {
+	for room := range 3 {
+		b := &crowded{Backend: kerneltest.NewReference(), room: 2}
+		params, _ := b.Alloc(kernels.F32, 10)
+		grads, _ := b.Alloc(kernels.F32, 10)
+		b.room = room
+		if _, err := NewAdam(b, params, grads, Defaults(), nil); err == nil || b.taken != 2 {
+			t.Errorf("room for %d: %v, %d buffers are taken", room, err, b.taken)
+		}
+	}
+}
+
+// crowded has room for some more buffers.
+type crowded struct {
+	kernels.Backend
+	room, taken int
+}
+
+func (c *crowded) Alloc(d kernels.DType, n int) (kernels.Buffer, error) {
+	if c.room == 0 {
+		return nil, errors.New("no room")
+	}
+	c.room, c.taken = c.room-1, c.taken+1
+	return c.Backend.Alloc(d, n)
+}
+
+func (c *crowded) Release(b kernels.Buffer) {
+	c.taken--
+	c.Backend.Release(b)
+}

@@ -1,6 +1,7 @@
 package optim
 
 import (
+	"fmt"
 	"math"
 	"slices"
 
@@ -18,7 +19,12 @@ const (
 
 var shapeNames = []string{"constant", "linear", "cosine"}
 
-func (s Shape) String() string { return shapeNames[s] }
+func (s Shape) String() string {
+	if int(s) >= len(shapeNames) {
+		return fmt.Sprintf("Shape(%d)", uint8(s))
+	}
+	return shapeNames[s]
+}
 
 // Schedule is the learning rate over the steps of a run, as a share of its peak.
 type Schedule struct {

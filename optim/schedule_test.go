@@ -56,3 +56,9 @@ func TestParseScheduleRefuses(t *testing.T) {
 		}
 	}
 }
+
+func TestAShapeThatIsNone(t *testing.T) {
+	if got := Shape(9).String(); got != "Shape(9)" {
+		t.Errorf("%q", got)
+	}
+}
