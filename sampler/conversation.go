@@ -2,6 +2,7 @@ package sampler
 
 import (
 	"context"
+	"math"
 	"slices"
 	"sync"
 
@@ -29,6 +30,9 @@ func (m More) check(q *sequence, vocab, maxLength int) error {
 	if m.MaxTokens < 0 || m.MaxTokens == 0 && len(m.Tokens) > 0 {
 		return badinput.Errorf("max_tokens of a turn: found %d after %d tokens, expected 1 or more, or neither tokens nor a turn",
 			m.MaxTokens, len(m.Tokens))
+	}
+	if m.MaxTokens > math.MaxInt32 { // with what is there it might be less than 0
+		return badinput.Errorf("max_tokens of a turn: found %d, expected at most %d", m.MaxTokens, math.MaxInt32)
 	}
 	for i, t := range m.Tokens {
 		if t < 0 || int(t) >= vocab {
