@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-7879b91d/grpo/cmd/grpo/usage"
+	"github.com/seed-7879b91d/grpo/internal/atomicfile"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/destination"
 	"github.com/seed-7879b91d/grpo/internal/nf4"
@@ -100,6 +101,9 @@ func merge(ctx context.Context, f *policyFlags, out string) (report string, err 
 		return "", err
 	}
 	if err := os.Rename(unchecked, out); err != nil {
+		return "", err
+	}
+	if err := atomicfile.SyncDir(filepath.Dir(out)); err != nil {
 		return "", err
 	}
 	return fmt.Sprintf("%s: %.1f %% of the adapter is in the rounded weights; "+

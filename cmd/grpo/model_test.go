@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed-7879b91d/grpo/internal/disk"
 	"github.com/seed-7879b91d/grpo/internal/provenance"
 	"github.com/seed-7879b91d/grpo/internal/tensorfile"
 )
@@ -184,8 +185,12 @@ func TestReplayOfDatumsThatBeginAlike(t *testing.T) {
 func TestMergeVerb(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "merged")
 	name := "qwen3-untied-sharded"
+	var last disk.Op
+	disk.Observer = func(op disk.Op) { last = op }
 	text, errs, code := shell(t, "", "merge", "--model", golden(name), "--adapter", golden(name, "adapter"), "--out", out)
+	disk.Observer = nil
 	require.Zero(t, code, errs)
+	require.Equal(t, disk.Op{Kind: disk.SyncedFolder, Path: filepath.Dir(out)}, last, "the name of what was merged survives a power cut")
 	require.Contains(t, text, "log-probabilities differ from the adapter's by")
 	entries, err := os.ReadDir(filepath.Dir(out))
 	require.NoError(t, err)

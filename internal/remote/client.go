@@ -11,7 +11,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -156,7 +155,7 @@ func (s *Session[M]) Download(ctx context.Context, saved Saved, dir string) erro
 			}
 			text, err := io.ReadAll(in)
 			if err == nil {
-				err = os.WriteFile(filepath.Join(unfinished, head.Name), text, 0o644)
+				err = atomicfile.WriteBytes(filepath.Join(unfinished, head.Name), text)
 			}
 			if err != nil {
 				return err
