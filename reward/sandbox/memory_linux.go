@@ -62,7 +62,8 @@ func findMemoryGroups() (*memoryGroups, error) {
 			continue
 		}
 		for _, candidate := range groupPlaces(parts[1], parts[2]) {
-			g, err := candidate.make("probe")
+			// Numbered, so that pools that are opened at once do not remove each other's.
+			g, err := candidate.make(fmt.Sprintf("probe%d", groupsMade.Add(1)))
 			if err != nil {
 				firstErr = cmpErr(firstErr, err)
 				continue

@@ -7,7 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -75,4 +77,26 @@ func oomScore(t *testing.T, process string) string {
 		t.Fatal(err)
 	}
 	return strings.TrimSpace(string(text))
+}
+
+// Pools that are opened at once find the same place for their control groups, and leave nothing there.
+func TestPoolsLookForGroupsAtOnce(t *testing.T) {
+	want, err := findMemoryGroups()
+	if err != nil {
+		t.Skipf("no control groups: %v", err)
+	}
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			for range 20 {
+				if got, err := findMemoryGroups(); err != nil || *got != *want {
+					t.Errorf("found %+v, %v, expected %+v", got, err, want)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if left, _ := filepath.Glob(filepath.Join(want.parent, fmt.Sprintf("%s%d-probe*", groupPrefix, os.Getpid()))); len(left) > 0 {
+		t.Errorf("control groups are left: %v", left)
+	}
 }
