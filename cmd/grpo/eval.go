@@ -58,7 +58,8 @@ pass@1 (greedy) comes with a bootstrap interval of 95 %; pass@1 and pass@k of th
 estimates, and best of k is the mean of the best reward among the first k. --out writes for each completion
 {"problem","sample","temperature","text","tokens","truncated","verdict","score","passed","total"}: the greedy
 one has the temperature 0, the verdict is "" where nothing was run, and the score null where the machine
-failed. key=value are settings as those of a run, such as threads=2, eval_top_p=0.9 or sandbox=unsafe.
+failed. key=value are settings as those of a run, such as threads=2, eval_top_p=0.9 or sandbox=unsafe; those that
+are for training alone are refused.
 
 --suite asks a set that papers report on, in their number of samples, temperature and tokens, unless flags say
 others; --data is then where the set lies, in place of the Hub. --card writes results and every setting, with the
@@ -99,6 +100,9 @@ problems that are in what the model was trained on (--against). --oracle judges 
 }
 
 func (f *evalFlags) run(cmd *cobra.Command, words []string) error {
+	if err := configs.CheckEvaluation(words, covered); err != nil {
+		return err
+	}
 	if err := f.openSuite(cmd, words); err != nil {
 		return err
 	}
@@ -226,25 +230,16 @@ func (f *evalFlags) evaluate(ctx context.Context, evaluator *grpo.Evaluator, bac
 	return r, card, err
 }
 
-// covered are the settings that flags of the verb give.
+// covered are the settings that flags of the verb give, and its flag run.
 var covered = map[string]string{
 	"model": "--model", "adapter": "--adapter", "data": "--data", "test_data": "--data", "data_split": "--split", "test_split": "--split",
 	"eval_problems": "--problems", "eval_samples": "--samples", "eval_k": "--k",
-	"eval_temperature": "--temperature", "max_tokens": "--max-tokens", "seed": "--seed", "device": "--device",
-	"run_dir": "--run", "resume": "--run", "init_from": "--run",
+	"temperature": "--temperature", "eval_temperature": "--temperature", "max_tokens": "--max-tokens", "seed": "--seed", "device": "--device",
+	"run": "--run", "run_dir": "--run", "resume": "--run", "init_from": "--run",
 }
 
 // config is a configuration that evaluates what the flags say.
 func (f *evalFlags) config(words []string) (*configs.Config, error) {
-	for _, w := range words {
-		key, value, _ := strings.Cut(w, "=")
-		if key == "run" {
-			return nil, badinput.Errorf("run: it is a flag here; type --run %s", value)
-		}
-		if flag, ok := covered[key]; ok {
-			return nil, badinput.Errorf("%s: it is a flag here; type %s %s", key, flag, value)
-		}
-	}
 	if err := f.check(); err != nil {
 		return nil, err
 	}

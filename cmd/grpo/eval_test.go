@@ -158,8 +158,59 @@ func TestEvalRefuses(t *testing.T) {
 func TestEvalCoversItsSettings(t *testing.T) {
 	known := configs.Defaults()
 	for key, flag := range covered {
-		require.Contains(t, string(known.Marshal()), "\n"+key+":", key)
+		if key != "run" {
+			require.Contains(t, string(known.Marshal()), "\n"+key+":", key)
+		}
 		require.NotNil(t, newEvalCmd().Flags().Lookup(strings.TrimPrefix(flag, "--")), flag)
+	}
+}
+
+// A setting that an evaluation does not read is refused, and one that a flag gives, too; all others are taken.
+func TestEvalTakesWhatItReads(t *testing.T) {
+	const useless = ": it is for training, and grpo eval has no use for it; leave it out"
+	for word, says := range map[string]string{
+		"temperature=0.01": "temperature: it is a flag here; type --temperature 0.01", "eval_temperature=0.1": "type --temperature 0.1",
+		"max_prompt_chars=10": useless, "min_prompt_chars=10": useless, "truncate_prompts=true": useless, "min_problem_tests=1": useless,
+		"max_problem_tests=1": useless, "data_sources=a": useless, "difficulty_patience=3": useless, "cache_dataset=true": useless,
+		"learning_rate=3": useless, "lora_rank=3": useless, "train=full": useless, "loss=ppo": useless, "reward_clip=1": useless,
+		"overlong_penalty=1": useless, "max_steps=3": useless, "prompts_per_step=3": useless, "group_size=3": useless,
+		"completions_per_prompt=3": useless, "batch_size=3": useless, "eval_every=3": useless, "serve=127.0.0.1:0": useless,
+		"watch=127.0.0.1:0": useless, "autopilot=true": useless, "recompute=blocks": useless,
+		"method=sft": useless, "epochs=1": useless, "tensorboard=true": useless, "version=1": useless,
+	} {
+		out, errs, code := shell(t, "", "eval", word)
+		requireBadInput(t, out, errs, code, says)
+	}
+	const judged = " judge_model=m reward=weights reward_weights=judge=1 deterministic=false"
+	taken := map[string]string{"precision": "bf16", "order": "serial", "kv_cache_dtype": "bf16", "adapter_precision": "bf16",
+		"quantize": "nf4", "answer_match": "exact", "prompt_template": "t", "renderer": "plain", "chat_date": "2025-01-01", "chat_vars": "{}",
+		"blocklist": "b", "reject_blocklisted": "true blocklist=b", "stop": "a,b", "env": "heal", "max_turns": "3 env=tools",
+		"max_conversation_tokens": "9000 env=heal", "turn_seconds": "3 env=tools", "conversation_seconds": "60 env=heal deterministic=false",
+		"turn_reward": "best env=heal", "turn_discount": "0.4 turn_reward=discounted env=heal", "public_tests": "2 env=heal",
+		"heal_template": "t env=heal", "tools": "trace env=tools", "mcp": "m env=tools", "openenv_action": "a env=openenv:http://x",
+		"openenv_template": "t env=openenv:http://x", "openenv_reward": "best env=openenv:http://x", "reward": "fraction",
+		"reward_weights": "correct=1 reward=weights", "format_coef": "0.2", "reward_file": "f reward=custom",
+		"reward_python": "p reward=custom reward_file=f", "judge_url": "http://x" + judged,
+		"reward_timeout": "3", "max_tests": "3", "on_truncated": "mask", "comparator": "tolerant", "tolerance": "0.1 comparator=tolerant",
+		"sandbox": "unsafe", "sandbox_slots": "2", "sandbox_url": "http://x", "python": "p", "infra_threshold": "20", "deterministic": "true",
+		"eval_top_k": "5", "eval_top_p": "0.9", "eval_min_p": "0.1", "threads": "1", "pipeline": "off", "cache_memory": "8MiB",
+		"max_sequences": "3", "token_budget": "64", "max_rows": "64"}
+	for _, key := range []string{"judge_model", "judge_prompt", "judge_score", "judge_budget", "judge_slots", "judge_timeout"} {
+		value := map[bool]string{true: "m", false: "3 judge_model=m"}[key == "judge_model"]
+		taken[key] = value + " judge_url=http://x" + strings.TrimPrefix(judged, " judge_model=m")
+	}
+	for _, setting := range configs.Describe() {
+		value, reads := taken[setting.Key]
+		_, flag := covered[setting.Key]
+		words := strings.Fields(setting.Key + "=" + value)
+		err := configs.CheckEvaluation(words, covered)
+		require.Equal(t, reads, err == nil, setting.Key)
+		if require.False(t, reads && flag, setting.Key); !reads {
+			continue
+		}
+		f := &evalFlags{model: configs.DefaultPreset, device: "cpu", split: "test", samples: 4, temperature: 1}
+		_, err = f.config(words)
+		require.NoError(t, err, words)
 	}
 }
 

@@ -82,6 +82,8 @@ func TestMistakesAboutSuites(t *testing.T) {
 		{[]string{"--from", "2024-08-01"}, "--from: it is of a suite; type --suite livecodebench|"},
 		{[]string{"--suite", "livecodebench", "--from", "August"}, `--from: found "August", expected a day such as 2024-08-01`},
 		{[]string{"--suite", "gsm8k", "--from", "2024-08-01"}, "have no dates"},
+		{[]string{"--suite", "gsm8k", "env=heal"}, "env: --suite asks in one turn, and judges by the set's own tests; leave it out"},
+		{[]string{"--suite", "gsm8k", "reward_file=r.py"}, "reward_file: --suite asks in one turn"},
 		{[]string{"--suite", "gsm8k", "--split", "train"}, "--split: which part of gsm8k is asked"},
 		{[]string{"--suite", "gsm8k", "--card", "card.txt"}, "a name that ends in .md or .json"},
 		{[]string{"--suite", "gsm8k", "--data", "no/such/file.jsonl"}, "no such file"},

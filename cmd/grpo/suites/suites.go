@@ -69,6 +69,11 @@ func (f *Flags) Open(cmd *cobra.Command, source string, first int, words []strin
 	if changed("split") {
 		return nil, badinput.Errorf("--split: which part of %s is asked is a part of it; leave it out", f.Name)
 	}
+	for _, key := range overruled {
+		if slices.ContainsFunc(words, func(w string) bool { return strings.HasPrefix(w, key+"=") }) {
+			return nil, badinput.Errorf("%s: --suite asks in one turn, and judges by the set's own tests; leave it out", key)
+		}
+	}
 	s, err := suite.Find(f.Name)
 	if err != nil {
 		return nil, badinput.Errorf("--suite: %w", err)
@@ -94,6 +99,11 @@ func (f *Flags) Open(cmd *cobra.Command, source string, first int, words []strin
 	}
 	return &Plan{Built: built, flags: f, changed: changed, words: words}, nil
 }
+
+// overruled are the settings that Configure has no ear for.
+var overruled = []string{"env", "heal_template", "mcp", "tools", "conversation_seconds", "openenv_action", "openenv_template",
+	"reward", "reward_weights", "reward_file", "reward_python", "judge_url", "judge_model", "judge_prompt", "judge_score", "judge_budget",
+	"judge_slots", "judge_timeout", "blocklist", "reject_blocklisted"}
 
 // CheckCard looks at where the card goes.
 func (f *Flags) CheckCard(run string) error {
