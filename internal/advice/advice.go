@@ -136,7 +136,7 @@ func (a *Advisor) OnStep(s Step) (out []Advice) {
 	a.onScore(s, say)
 	if a.BestFormat = max(a.BestFormat, s.Format); s.Format < a.BestFormat-formatFall {
 		say("format falls", fmt.Sprintf("%.0f %% of completions have a program, %.0f %% at best", 100*s.Format, 100*a.BestFormat),
-			"a larger format_coef, or a lower learning_rate")
+			s.unlessStill("a larger format_coef, or a lower learning_rate"))
 	}
 	if s.Truncated > mostTruncated {
 		say("truncation", fmt.Sprintf("%.0f %% of completions end at max_tokens", 100*s.Truncated), "a larger max_tokens")

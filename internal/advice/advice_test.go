@@ -101,6 +101,28 @@ func TestRatesThatAreFarOffAreSeen(t *testing.T) {
 	require.NotEmpty(t, still(1.0/30, func(s *Step) { s.Steps = -1 }))
 }
 
+// A rate of 0, and one that is lost in rounding, move the policy by exactly nothing.
+func TestARateThatMovesNothingIsSeen(t *testing.T) {
+	for rate, try := range map[float64]string{0: "a learning_rate above 0", 1e-12: "learning_rate=1.6e-11"} {
+		var a Advisor
+		s := Step{Updated: true, LearningRate: rate, Peak: rate, Steps: 150}
+		for s.Number = 1; s.Number < patience; s.Number++ {
+			require.Empty(t, a.OnStep(s))
+		}
+		said := a.OnStep(s)
+		require.Equal(t, []string{"policy hardly moves"}, rules(said))
+		require.Equal(t, "3 steps in a row updated it, and the last moved it by nothing", said[0].Finding)
+		require.Equal(t, try, said[0].Try)
+	}
+	a := Advisor{BestFormat: 0.9}
+	require.Contains(t, a.OnStep(Step{Number: 1, Format: 0.5, Updated: true})[0].Try, "a higher learning_rate")
+	require.Contains(t, a.OnStep(Step{Number: 99, Format: 0.5, Updated: true, KL: 1e-3})[0].Try, "a lower learning_rate")
+	a = Advisor{}
+	for step := range 9 {
+		require.Empty(t, a.OnStep(Step{Number: step + 1, Updated: true, Peak: 1, Steps: 150}), "its schedule is over")
+	}
+}
+
 // The pace of a run is that of its full rate, and is not told by the first steps of an optimizer.
 func TestThePaceOfARun(t *testing.T) {
 	s := Step{Updated: true, Updates: 10, KL: 0.5e-4, LearningRate: 1, Peak: 1, Steps: 200}

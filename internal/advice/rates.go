@@ -93,15 +93,31 @@ func (a *Advisor) onPolicy(s Step, say func(rule, finding, try string)) {
 		say("policy swings", fmt.Sprintf("kl went up and down %d times in a row, to %.3g now", a.Swings, s.KL), down)
 	}
 	full := s.Peak == 0 || s.LearningRate >= s.Peak/2 // neither warming up nor near the end of a schedule
-	if a.Still = next(a.Still, full && s.KL > 0 && s.pace() < tooShort && s.Correct < solved); a.Still >= patience {
-		say("policy hardly moves", fmt.Sprintf("%d steps in a row moved it by kl %.2g or so: all steps of the run come to %.2g nats "+
-			"a token at best", a.Still, s.KL, s.pace()), fmt.Sprintf("learning_rate=%.2g", s.LearningRate*livelier(s)))
+	if a.Still = next(a.Still, full && s.pace() < tooShort && s.Correct < solved); a.Still >= patience {
+		finding := fmt.Sprintf("%d steps in a row moved it by kl %.2g or so: all steps of the run come to %.2g nats a token at best",
+			a.Still, s.KL, s.pace())
+		if s.KL == 0 {
+			finding = fmt.Sprintf("%d steps in a row updated it, and the last moved it by nothing", a.Still)
+		}
+		try := fmt.Sprintf("learning_rate=%.2g", s.LearningRate*livelier(s))
+		if s.LearningRate == 0 {
+			try = "a learning_rate above 0"
+		}
+		say("policy hardly moves", finding, try)
 	}
 	a.LastKL = s.KL
 }
 
 // livelier is the factor of a rate with which the steps of a run come to enough.
 func livelier(s Step) float64 { return min(max(enough/max(s.pace(), enough/mostUp), leastUp), mostUp) }
+
+// unlessStill is what to try, but where the step moved the policy by nothing: what it does worse, it does by chance.
+func (s Step) unlessStill(try string) string {
+	if s.Updated && s.KL == 0 {
+		return "a higher learning_rate: the policy does not move, so this is chance"
+	}
+	return try
+}
 
 // onScore gives the rule about what steps earn.
 func (a *Advisor) onScore(s Step, say func(rule, finding, try string)) {
@@ -118,7 +134,7 @@ func (a *Advisor) onScore(s Step, say func(rule, finding, try string)) {
 	now := stats.Mean(a.Scores)
 	if a.BestScore = max(a.BestScore, now); now < fallsBelow*a.BestScore && now < a.BestScore-fallsBy {
 		say("score falls", fmt.Sprintf("%s: %.3f over %d steps, %.3f at best", what, now, window, a.BestScore),
-			"an earlier checkpoint (resume=DIR) and a lower learning_rate")
+			s.unlessStill("an earlier checkpoint (resume=DIR) and a lower learning_rate"))
 	}
 }
 
