@@ -18,6 +18,9 @@ type Source struct {
 	File      string   // a path; "" is none
 	Base      *Config  // settings to start from, such as those of a run, in place of a preset and a file; nil is none
 	Overrides []string // key=value
+
+	// GoesOn tells whether a configuration goes on with a run, which keeps settings that have no effect; nil: none does.
+	GoesOn func(c *Config) bool
 }
 
 // Load makes the configuration of a source: defaults, changed by the preset, changed by the file,
@@ -53,9 +56,17 @@ func Load(s Source) (*Config, error) {
 	words, err := parseWords(s.Overrides)
 	mistakes := []error{err}
 	for _, layer := range []*layer{file, words} {
-		if layer != nil {
-			mistakes = append(mistakes, l.apply(layer))
+		if layer == nil {
+			continue
 		}
+		before := l.config
+		mistakes = append(mistakes, l.apply(layer))
+		if layer != file || file.complete() != nil { // a file that names every setting is what a run printed
+			l.idler.given(layer, &before, &l.config)
+		}
+	}
+	if s.GoesOn != nil && s.GoesOn(&l.config) {
+		l.idler.keys = nil
 	}
 	// What could not be read has the value that it had before, and the rest is judged beside that.
 	mistakes = append(mistakes, l.validate())
@@ -179,7 +190,8 @@ func parseList(text string) (value, error) {
 // loader is a configuration on its way through the layers.
 type loader struct {
 	config Config
-	base   Config            // before the file and the words
+	base   Config // before the file and the words
+	idler  idler
 	where  map[string]string // where the value of a key came from, if from a file
 }
 

@@ -26,7 +26,7 @@ func (c *Config) Validate() error {
 // validate is Validate with the places where the values come from.
 func (l *loader) validate() error {
 	var mistakes []error
-	for _, m := range l.config.mistakes(&l.base) {
+	for _, m := range l.idler.beside(l.config.mistakes(&l.base), &l.config) {
 		mistakes = append(mistakes, badinput.Errorf("%s%s", l.where[m.key], m.text))
 	}
 	return join(mistakes)

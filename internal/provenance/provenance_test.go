@@ -239,3 +239,28 @@ func TestACommitOfTheHubIsPartOfAModel(t *testing.T) {
 	now := Parts{"model": {SHA256: "a", Commit: "c2"}, "data": {SHA256: "d", Commit: "c2"}, "blocklist": {SHA256: "new"}}
 	require.Equal(t, map[string]string{"model": "model: commit c2 of the Hub, was c1 (the one before is NAME@c1)"}, now.Differences(before))
 }
+
+// A setting without effect that a run of before has keeps no command from going on with it; a new run is refused for it.
+func TestARunGoesOnWithSettingsWithoutEffect(t *testing.T) {
+	run := t.TempDir()
+	old, err := configs.Load(configs.Source{Preset: "tiny"})
+	require.NoError(t, err)
+	old.MaxTurns, old.InfraThreshold, old.RunDir = 5, 300, run
+	require.NoError(t, began(t, run, old, Past{}, Start{}, ""))
+	for _, words := range [][]string{{"run_dir=" + run}, {"run_dir=" + run, "max_turns=5", "infra_threshold=300"},
+		{"resume=" + run, "max_turns=5"}} {
+		for _, preset := range []string{"", "tiny"} {
+			cfg, err := Resolve(configs.Source{Preset: preset, Overrides: append(words, "max_steps=300")})
+			require.NoError(t, err, words)
+			require.True(t, preset != "" || cfg.MaxTurns == 5)
+		}
+	}
+	cfg, err := Resolve(configs.Source{Overrides: []string{"init_from=" + run, "run_dir=" + t.TempDir()}})
+	require.NoError(t, err)
+	require.Equal(t, 5, cfg.MaxTurns)
+	for _, words := range [][]string{{"max_turns=5"}, {"max_turns=5", "run_dir=" + t.TempDir()},
+		{"max_turns=5", "run_dir=" + run, "resume=never"}} {
+		_, err = Resolve(configs.Source{Preset: "tiny", Overrides: words})
+		require.EqualError(t, err, "max_turns: env=none does not use it; type env=heal or env=tools, or leave it out")
+	}
+}

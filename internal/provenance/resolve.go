@@ -25,11 +25,24 @@ func Resolve(s configs.Source) (*configs.Config, error) {
 			s.Preset = configs.DefaultPreset
 		}
 	}
+	s.GoesOn = goesOn
 	cfg, err := configs.Load(s)
 	if err != nil {
 		return nil, err
 	}
 	return cfg, takeWeights(cfg)
+}
+
+// goesOn tells whether settings go on with a run that there is.
+func goesOn(cfg *configs.Config) bool {
+	switch {
+	case cfg.Resume == "never" || cfg.Resume == "auto" && cfg.RunDir == "":
+		return false
+	case cfg.Resume != "auto":
+		return true
+	}
+	r, err := Read(cfg.RunDir)
+	return err != nil || r.Known() // of one that cannot be read others tell
 }
 
 // namedRun gives the settings of the run that words name, nil where they name none.

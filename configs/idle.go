@@ -1,0 +1,106 @@
+package configs
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// idler finds settings that have no effect beside others. Unlike a mistake, such a setting harms no run that has it, and runs of
+// before have some: what somebody types or writes into a file is refused for it, and what a run began with is not.
+type idler struct {
+	keys []string // that were given such a value
+}
+
+// given takes in a layer that somebody wrote, which made c of before. One that names every setting is what a run printed.
+func (k *idler) given(l *layer, before, c *Config) {
+	for _, s := range l.settings {
+		i := slices.Index(keys(), s.key)
+		if i >= 0 && before.text(i) != c.text(i) && c.idle(s.key) != "" {
+			k.keys = append(k.keys, s.key)
+		}
+	}
+}
+
+// beside adds to mistakes the settings that nothing which was said later gave an effect.
+func (k *idler) beside(found []mistake, c *Config) []mistake {
+	for _, key := range k.keys {
+		why := c.idle(key)
+		if why != "" && !slices.ContainsFunc(found, func(m mistake) bool { return m.key == key }) {
+			found = append(found, mistake{key, key + ": " + why})
+		}
+	}
+	return found
+}
+
+// idle says for which reason a setting that is not as usual has no effect, and what to type; "" where it has one.
+func (c *Config) idle(key string) string {
+	i := slices.Index(keys(), key)
+	if c.text(i) == fields()[i].Default {
+		return ""
+	}
+	switch key {
+	case "difficulty_keep":
+		if c.DifficultyPatience == 0 {
+			return "difficulty_patience=0 deals every problem once an epoch; type difficulty_patience=3, or leave it out"
+		}
+	case "eval_temperature", "eval_top_k", "eval_top_p", "eval_min_p":
+		if c.EvalSamples == 0 {
+			return "with eval_samples=0 all is greedy; type eval_samples=4 eval_k=4, or leave it out"
+		}
+	case "infra_threshold":
+		if c.InfraThreshold > infraWindow && c.Env == "none" {
+			return "found " + c.text(i) + ", expected at most " + strconv.Itoa(infraWindow) + ", of as many completions; with that no run stops"
+		}
+	case "reward_weights":
+		if c.payless() {
+			return "all of them are 0, and no completion earns anything; type reward_weights=correct=1,format=0.1"
+		}
+	}
+	return c.talkless(key)
+}
+
+// infraWindow is how many completions infra_threshold is of.
+const infraWindow = 256
+
+// talkless is idle for settings of conversations. A Go program's own environment may read any of them.
+func (c *Config) talkless(key string) string {
+	heal, tools, other := c.Env == "heal", c.Env == "tools", c.EnvProgram() != "" || c.EnvServer() != ""
+	if c.Env != "none" && !heal && !tools && !other { // own, or a slip that is told of
+		return ""
+	}
+	for _, s := range []struct {
+		keys    string
+		used    bool
+		instead string
+	}{
+		{"max_turns max_conversation_tokens", heal || tools || other, "env=heal or env=tools"},
+		{"turn_seconds", heal || tools || other, "env=tools"},
+		{"turn_reward turn_discount", heal, "env=heal"},
+		{"public_tests", heal || tools, "env=heal"},
+		{"tools", tools, "env=tools"},
+		{"openenv_reward", c.EnvServer() != "", "env=openenv:URL"},
+	} {
+		if slices.Contains(strings.Fields(s.keys), key) && !s.used {
+			return "env=" + c.Env + " does not use it; type " + s.instead + ", or leave it out"
+		}
+	}
+	if key == "turn_discount" && c.TurnReward != "discounted" {
+		return "turn_reward=" + c.TurnReward + " does not use it; type turn_reward=discounted, or leave it out"
+	}
+	return ""
+}
+
+// payless tells whether nothing is paid for: the weights of the reward are 0, and nothing is taken off it either.
+func (c *Config) payless() bool {
+	if c.RewardWeights == "" || c.OverlongPenalty > 0 || c.KLCoef > 0 && c.KLIn == "reward" {
+		return false
+	}
+	for _, item := range strings.Split(c.RewardWeights, ",") {
+		_, value, _ := strings.Cut(item, "=")
+		if v, err := strconv.ParseFloat(strings.TrimSpace(value), 64); err != nil || v != 0 {
+			return false
+		}
+	}
+	return true
+}
