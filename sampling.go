@@ -24,7 +24,7 @@ func planSampling(run footprint.Run, p *policy, problems *sources.Problems) (*sa
 	eval := train
 	eval.TopK, eval.TopP, eval.MinP = cfg.EvalTopK, float32(cfg.EvalTopP), float32(cfg.EvalMinP)
 	s := &sampling{train: train, eval: eval}
-	longest, err := problems.Longest(p.Language, cfg.SequenceTokens(), run.Learns)
+	longest, err := problems.Longest(p.Language, cfg, run.Learns)
 	if err != nil {
 		return nil, err
 	}

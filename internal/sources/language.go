@@ -115,7 +115,7 @@ func (l *Language) Messages(problem *data.Problem) (messages []chat.Message, too
 
 // Longest is the number of tokens of the longest prompt. Where something is learned, it is refused that has no room for a
 // completion of full length.
-func (p *Problems) Longest(l *Language, maxTokens int, learns bool) (tokens int, err error) {
+func (p *Problems) Longest(l *Language, cfg *configs.Config, learns bool) (tokens int, err error) {
 	where := ""
 	for _, set := range []struct {
 		name     string
@@ -131,10 +131,27 @@ func (p *Problems) Longest(l *Language, maxTokens int, learns bool) (tokens int,
 			}
 		}
 	}
-	if length, most := tokens+maxTokens, l.Shape.MaxPositions; learns && length > most {
-		return 0, badinput.Errorf("max_tokens is %d and the longest prompt, %s, has %d tokens: %d together, "+
-			"more than the model's %d positions; lower max_tokens, or leave the problem out (max_prompt_chars is for data)",
-			maxTokens, where, tokens, length, most)
+	if most := l.Shape.MaxPositions; learns && tokens+cfg.SequenceTokens() > most {
+		return 0, tooLong(cfg, where, tokens, most)
 	}
 	return tokens, nil
+}
+
+// tooLong says of the longest prompt, of so many tokens, which setting leaves no room for what follows it.
+func tooLong(cfg *configs.Config, where string, tokens, most int) error {
+	follows, lower := cfg.SequenceTokens(), "lower max_tokens"
+	what := fmt.Sprintf("max_tokens is %d", follows)
+	switch room := most - tokens; {
+	case cfg.Env == "none":
+	case cfg.MaxConversationTokens > 0:
+		what, lower = fmt.Sprintf("max_conversation_tokens is %d", follows), "lower max_conversation_tokens"
+	case cfg.MaxTurns == 1:
+	default:
+		what = fmt.Sprintf("max_turns is %d and max_tokens %d, so a conversation has up to %d", cfg.MaxTurns, cfg.MaxTokens, follows)
+		if lower = "lower max_tokens and max_turns"; room >= cfg.MaxTokens {
+			lower = fmt.Sprintf("type max_turns=%d or max_conversation_tokens=%d, lower max_tokens", room/cfg.MaxTokens, room)
+		}
+	}
+	return badinput.Errorf("%s, and the longest prompt, %s, has %d tokens: %d together, more than the model's %d positions; "+
+		"%s, or leave the problem out (max_prompt_chars is for data)", what, where, tokens, tokens+follows, most, lower)
 }
