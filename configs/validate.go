@@ -136,7 +136,7 @@ func (k *checker) numbers() {
 		key   string
 		value int
 	}{{"max_sequences", c.MaxSequences}, {"token_budget", c.TokenBudget}, {"max_rows", c.MaxRows}, {"max_tokens", c.MaxTokens},
-		{"max_turns", c.MaxTurns}, {"max_conversation_tokens", c.MaxConversationTokens}} {
+		{"max_turns", c.MaxTurns}, {"max_conversation_tokens", c.MaxConversationTokens}, {"sandbox_slots", c.SandboxSlots}} {
 		k.refuse(n.value > math.MaxInt32, n.key, "%s: found %d, expected at most %d; %s", n.key, n.value, math.MaxInt32, k.usual(n.key))
 	}
 	k.refuse(c.Threads > MostThreads(), "threads", "threads: found %d, expected at most %d; type threads=%d, one a core",

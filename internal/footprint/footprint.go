@@ -231,18 +231,24 @@ const (
 
 func (p *Plan) rest(r Run) {
 	if r.Cells {
-		slots, err := strconv.Atoi(os.Getenv("SANDBOX_MAX_CONCURRENCY"))
-		if r.SandboxSlots > 0 {
-			slots = r.SandboxSlots
-		} else if err != nil || slots < 1 {
-			slots = runtime.NumCPU()
-		}
-		p.add("sandbox", 0, slots*cellBytes)
+		p.add("sandbox", 0, r.slots()*cellBytes)
 	}
 	p.add("report", 0, reportBytes)
 	if p.host() == host {
 		p.add("transfers", 0, driver.PinnedBytes)
 	}
+}
+
+// slots is how many programs run at once.
+func (r Run) slots() int {
+	slots, err := strconv.Atoi(os.Getenv("SANDBOX_MAX_CONCURRENCY"))
+	switch {
+	case r.SandboxSlots > 0:
+		return r.SandboxSlots
+	case err != nil || slots < 1:
+		return runtime.NumCPU()
+	}
+	return slots
 }
 
 // sampler adds the sampler and its cache, of which a size that is not given is half of what is left.

@@ -161,6 +161,8 @@ func TestWhatDoesNotFitIsRefusedByName(t *testing.T) {
 		{[]string{"token_budget=3000000"}, "the largest that fits is token_budget="},
 		{[]string{"max_rows=60000", "train=full"}, "the largest that fits is max_rows="},
 		{[]string{"max_rows=480000", "lora_rank=30000"}, "no single setting is to blame"},
+		{[]string{"sandbox_slots=500"}, "sandbox_slots=500: this run needs 33."},
+		{[]string{"sandbox_slots=500", "max_rows=480000"}, "lower max_tokens, max_rows, lora_rank and sandbox_slots together"},
 	} {
 		r := run(t, c.words...)
 		p, err := r.plan(room)

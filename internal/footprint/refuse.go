@@ -36,7 +36,10 @@ func (r Run) knobs(p *Plan) []knob {
 		{"lora_rank", r.LoRARank, 1, func(c *configs.Config, v int) { c.LoRARank = v }, plain},
 	}
 	if r.Reads {
-		return []knob{all[0], all[len(all)-1]}
+		return []knob{all[0], all[len(all)-1]} // max_rows and lora_rank
+	}
+	if r.Cells {
+		all = append(all, knob{"sandbox_slots", r.slots(), 1, func(c *configs.Config, v int) { c.SandboxSlots = v }, plain})
 	}
 	if r.CacheMemory > 0 {
 		const mib = 1 << 20
@@ -92,8 +95,11 @@ func (r Run) refuse(p *Plan, s side) error {
 		}
 	}
 	together := "max_tokens, max_rows and lora_rank"
-	if r.Reads {
+	switch {
+	case r.Reads:
 		together = "row_tokens, max_rows and lora_rank"
+	case s == p.host() && p.Of("sandbox") > p.needs(s)/10:
+		together = "max_tokens, max_rows, lora_rank and sandbox_slots"
 	}
 	return badinput.Errorf("model=%s: %s, and no single setting is to blame: %s; take a smaller model, or lower %s together",
 		r.Model, short, p, together)
