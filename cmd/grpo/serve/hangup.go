@@ -13,16 +13,17 @@ import (
 var RereadsKeys atomic.Bool
 
 // hearHangups has the file of keys, where there is one, read again at SIGHUP, which ends no answer, until what it gives is called.
-func (f *flags) hearHangups(ctx context.Context, log *slog.Logger) (deaf context.CancelFunc) {
-	ctx, deaf = context.WithCancel(ctx)
+func (f *flags) hearHangups(ctx context.Context, log *slog.Logger) (deaf func()) {
 	keys := f.gate.Keys
 	if keys == nil {
-		return deaf
+		return func() {}
 	}
+	ctx, cancel := context.WithCancel(ctx)
 	RereadsKeys.Store(true)
-	hung := make(chan os.Signal, 1)
+	hung, ended := make(chan os.Signal, 1), make(chan struct{})
 	signal.Notify(hung, syscall.SIGHUP)
 	go func() {
+		defer close(ended)
 		defer RereadsKeys.Store(false)
 		defer signal.Stop(hung)
 		for {
@@ -38,5 +39,8 @@ func (f *flags) hearHangups(ctx context.Context, log *slog.Logger) (deaf context
 			log.Info("the keys are read again", "file", f.keys)
 		}
 	}()
-	return deaf
+	return func() {
+		cancel()
+		<-ended
+	}
 }
