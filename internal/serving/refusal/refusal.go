@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strconv"
 	"time"
+
+	"github.com/seed-7879b91d/grpo/internal/disk"
 )
 
 // Error is an answer that refuses.
@@ -136,7 +138,7 @@ func Write(w http.ResponseWriter, err error) {
 	w.Write(append(e.JSON(), '\n')) // who does not read it has left
 }
 
-// Of is the refusal in an error. Any other error is told without its text, which is for the log.
+// Of is the refusal in an error. A full disk may have room again; any other error is told without its text, which is for the log.
 func Of(err error) *Error {
 	var e *Error
 	var large *http.MaxBytesError
@@ -145,6 +147,8 @@ func Of(err error) *Error {
 		return e
 	case errors.As(err, &large):
 		return Errorf(http.StatusRequestEntityTooLarge, "the body is larger than the %d bytes that a request may have here", large.Limit)
+	case disk.Full(err):
+		return Busy(time.Minute, "a disk of the server is full; delete what it keeps for you and you do not need, or ask again later")
 	}
 	return Errorf(http.StatusInternalServerError, "the server failed; its log says why")
 }

@@ -1,16 +1,21 @@
 package sessions
 
 import (
+	"fmt"
+	"io/fs"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/rundir"
+	"github.com/seed-7879b91d/grpo/internal/serving/refusal"
 )
 
 // quiet is a server that computes nothing, with a session as it is after a restart.
@@ -67,6 +72,25 @@ func TestNoRoomForSessions(t *testing.T) {
 	require.ErrorContains(t, err, "the store is full")
 	err = s.save(httptest.NewRecorder(), httptest.NewRequest("POST", "/", strings.NewReader(`{}`)), n)
 	require.ErrorContains(t, err, "the store is full")
+}
+
+// What a client reads of trouble that is not its own: that a full disk may have room again, and of any other nothing of this machine.
+func TestTroubleOfTheMachine(t *testing.T) {
+	_, n := quiet(t, Options{})
+	for errno, want := range map[syscall.Errno]string{
+		syscall.ENOSPC: "429 a disk of the server is full", syscall.EDQUOT: "429 a disk of the server is full",
+		syscall.EROFS: "500 the server failed; its log says why",
+	} {
+		for _, err := range []error{
+			rundir.Elsewhere(&fs.PathError{Op: "write", Path: n.file("run/.metrics"), Err: errno}),
+			fmt.Errorf("%s: %w; type run_dir=%s", n.dir, errno, n.dir),
+		} {
+			got := refusal.Of(n.explain(err))
+			require.Contains(t, fmt.Sprint(got.Status, " ", got.Message), want)
+			require.NotContains(t, got.Message, "run")
+		}
+	}
+	require.Equal(t, 400, refusal.Of(n.explain(badinput.Errorf("a prompt is too long"))).Status)
 }
 
 // Of the finished sessions those go that nobody asks for, and that have no name.

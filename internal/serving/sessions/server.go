@@ -21,6 +21,7 @@ import (
 	"github.com/seed-7879b91d/grpo"
 	"github.com/seed-7879b91d/grpo/configs"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/disk"
 	"github.com/seed-7879b91d/grpo/internal/remote"
 	"github.com/seed-7879b91d/grpo/internal/serving"
 	"github.com/seed-7879b91d/grpo/internal/serving/body"
@@ -152,8 +153,7 @@ func (s *Server) Register(mux *http.ServeMux) {
 func (s *Server) answered(call func(http.ResponseWriter, *http.Request) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if err := call(w, r); err != nil {
-			e := refusal.Of(err)
-			if e.Status >= 500 {
+			if refusal.Of(err).Status >= 500 || disk.Full(err) {
 				s.Log.Error("not answered", "id", r.Header.Get("X-Request-Id"), "why", err.Error())
 			}
 			refusal.Write(w, err)

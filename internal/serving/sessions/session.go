@@ -3,22 +3,17 @@ package sessions
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/seed-7879b91d/grpo"
 	"github.com/seed-7879b91d/grpo/internal/atomicfile"
-	"github.com/seed-7879b91d/grpo/internal/badinput"
-	"github.com/seed-7879b91d/grpo/internal/learning"
 	"github.com/seed-7879b91d/grpo/internal/provenance"
 	"github.com/seed-7879b91d/grpo/internal/remote"
-	"github.com/seed-7879b91d/grpo/internal/serving"
 	"github.com/seed-7879b91d/grpo/internal/serving/body"
 	"github.com/seed-7879b91d/grpo/internal/serving/refusal"
 )
@@ -319,30 +314,4 @@ func (n *session) open(ctx context.Context) (*grpo.Trainer, error) {
 			r.Steps = r.Steps[:done]
 		}
 	})
-}
-
-var errStopping = &refusal.Error{Status: http.StatusServiceUnavailable, Message: "the server is stopping", After: time.Second}
-
-// explain gives an error of the trainer a status. Where things lie on this machine is none of the client's business.
-func (n *session) explain(err error) error {
-	if why := learning.Lost(err); why != nil {
-		return refusal.Field("settings", "%v; the session stays as it was: begin another one with a lower learning_rate", why)
-	}
-	var known *refusal.Error
-	var missing *serving.NotFound
-	status := http.StatusInternalServerError
-	switch {
-	case errors.As(err, &known):
-		return err
-	case errors.Is(err, context.Canceled):
-		return errStopping
-	case errors.As(err, &missing):
-		status = http.StatusNotFound
-	case errors.Is(err, serving.ErrFull):
-		status = http.StatusConflict
-	case badinput.Is(err):
-		status = http.StatusBadRequest
-	}
-	text := strings.ReplaceAll(strings.ReplaceAll(err.Error(), n.dir+"/", ""), n.dir, n.ID)
-	return refusal.Errorf(status, "%s", strings.ReplaceAll(text, "\n", "; "))
 }

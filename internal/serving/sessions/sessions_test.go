@@ -285,6 +285,7 @@ func TestWhatAClientMayNotSay(t *testing.T) {
 		`{"settings":{"max_tokens":100000}}`:              "max_tokens",
 		`{"problems":[{"prompt":"a"},{"prompt":"b"}]}`:    "problems: problems:1",
 		`{"problems":[]}`:                                 "problems: found an empty list",
+		`{"settings":{"learning_rate":1e400}}`:            "learning_rate: found 1e400, which no number can hold",
 		`{"settings":{"learning_rate":-1}}`:               "send learning_rate=0.0015",
 		`{"settings":{"num_iterations":65}}`:              "num_iterations: found 65, and a step has at most 64",
 		`{"settings":{"refill":true,"max_refills":100}}`:  "max_refills: found 100, and a step has at most 64; send a max_refills of 64",

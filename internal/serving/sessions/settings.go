@@ -13,6 +13,7 @@ import (
 	"github.com/seed-7879b91d/grpo/data"
 	"github.com/seed-7879b91d/grpo/data/dataset"
 	"github.com/seed-7879b91d/grpo/internal/serving"
+	"github.com/seed-7879b91d/grpo/internal/serving/body"
 	"github.com/seed-7879b91d/grpo/internal/serving/refusal"
 	"github.com/seed-7879b91d/grpo/kernels"
 )
@@ -34,11 +35,10 @@ func words(settings map[string]json.RawMessage) ([]string, error) {
 			return nil, refusal.Field("settings", "%q is not a client's to change; expected some of %s", refusal.Short(key, 100),
 				strings.Join(allowed, ", "))
 		}
-		raw := settings[key]
-		text := string(raw)
+		text := string(body.Whole(settings[key]))
 		var value any
-		if err := json.Unmarshal(raw, &value); err != nil {
-			return nil, err
+		if err := json.Unmarshal([]byte(text), &value); err != nil {
+			return nil, refusal.Field("settings", "%s: found %s, which no number can hold", key, refusal.Short(text, 50))
 		}
 		switch v := value.(type) {
 		case string:

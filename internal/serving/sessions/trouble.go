@@ -1,0 +1,45 @@
+package sessions
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/learning"
+	"github.com/seed-7879b91d/grpo/internal/serving"
+	"github.com/seed-7879b91d/grpo/internal/serving/refusal"
+)
+
+var errStopping = &refusal.Error{Status: http.StatusServiceUnavailable, Message: "the server is stopping", After: time.Second}
+
+// explain gives an error that is the client's a status. Any other is the machine's, as everything is that a file or a directory has to
+// do with, and stays as it is.
+func (n *session) explain(err error) error {
+	if why := learning.Lost(err); why != nil {
+		return refusal.Field("settings", "%v; the session stays as it was: begin another one with a lower learning_rate", why)
+	}
+	var known *refusal.Error
+	var missing *serving.NotFound
+	var machine syscall.Errno
+	var status int
+	switch {
+	case errors.As(err, &known) || errors.As(err, &machine):
+		return err
+	case errors.Is(err, context.Canceled):
+		return errStopping
+	case errors.As(err, &missing):
+		status = http.StatusNotFound
+	case errors.Is(err, serving.ErrFull):
+		status = http.StatusConflict
+	case badinput.Is(err):
+		status = http.StatusBadRequest
+	default:
+		return err
+	}
+	text := strings.ReplaceAll(strings.ReplaceAll(err.Error(), n.dir+"/", ""), n.dir, n.ID)
+	return refusal.Errorf(status, "%s", strings.ReplaceAll(text, "\n", "; "))
+}
