@@ -72,9 +72,33 @@ func TestANamedRunBringsItsSettings(t *testing.T) {
 	require.Equal(t, 2, code, errs)
 	require.Contains(t, errs, "does not fit the model")
 	require.Contains(t, errs, "as its config.json says")
+}
 
-	require.NoError(t, os.Remove(filepath.Join(run, "config.json")))
-	out, errs, code = shell(t, "", "--quiet", "run_dir="+run)
+// What a run began with is kept twice.
+func TestLostSettingsComeBack(t *testing.T) {
+	o := newOracle(t)
+	folder := t.TempDir()
+	run := filepath.Join(folder, "run")
+	config := filepath.Join(run, "config.json")
+	o.finish(t, folder, "max_steps=2")
+	first, err := os.ReadFile(config)
+	require.NoError(t, err)
+	for _, damage := range []string{"", "{", `{"version": "x"}`, "{}"} {
+		require.NoError(t, os.Remove(config))
+		if damage != "" {
+			write(t, config, damage)
+		}
+		out, errs, code := shell(t, "", "--quiet", "run_dir="+run)
+		require.Zero(t, code, errs)
+		require.Contains(t, errs, "config.json was missing or damaged: it is written again")
+		require.Contains(t, out+errs, "has all of its 2 steps")
+		now, err := os.ReadFile(config)
+		require.NoError(t, err)
+		require.Equal(t, string(first), string(now))
+	}
+	require.NoError(t, os.Remove(config))
+	require.NoError(t, os.Remove(filepath.Join(run, "manifest.json")))
+	out, errs, code := shell(t, "", "--quiet", "run_dir="+run)
 	requireBadInput(t, out, errs, code, "has no config.json that says what was trained; give the settings by --preset or --config-file")
 }
 

@@ -104,6 +104,15 @@ func shortened(name string, to func(n int) int) func(*testing.T, string) func() 
 	}
 }
 
+// cooler is a run whose settings somebody edited where they are kept.
+func cooler(t *testing.T, run string) func() {
+	path := filepath.Join(run, "config.json")
+	was, err := os.ReadFile(path)
+	require.NoError(t, err)
+	write(t, path, strings.Replace(string(was), `"temperature": 1,`, `"temperature": 0.5,`, 1))
+	return func() { write(t, path, string(was)) }
+}
+
 // misfits are those of a run of four steps with a checkpoint every second, and of a model with one layer less.
 func misfits(run, narrow string) map[string]misfit {
 	checkpoint := filepath.Join(run, "checkpoints", "step_000004")
@@ -124,7 +133,7 @@ func misfits(run, narrow string) map[string]misfit {
 		"never resumed":      {nil, []string{"resume=never"}, []string{"2 checkpoints", "resume=auto to go on"}},
 		"a checkpoint that is not there": {nil, []string{"run_dir=", "resume=" + filepath.Join(run, "checkpoints", "step_000009")},
 			[]string{"step 9 has no checkpoint; there are 2, 4"}},
-		"settings damaged":   {halved("config.json"), nil, []string{"config.json", "remove it to go on without"}},
+		"settings edited":    {cooler, nil, []string{"config.json is not as the run began: temperature: 1 → 0.5; remove it"}},
 		"manifest damaged":   {halved("manifest.json"), nil, []string{"manifest.json", "remove it to go on without"}},
 		"metrics shortened":  {emptied("metrics.jsonl"), nil, []string{"metrics.jsonl", "somebody shortened it", "init_from=" + checkpoint}},
 		"trained in already": {held, nil, []string{"run_dir", "another process trains in " + run}},

@@ -2,6 +2,7 @@ package provenance
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"path/filepath"
 	"runtime"
@@ -116,10 +117,18 @@ type Ledger struct {
 // Open writes down how a run came to be, and begins to take the fingerprint of all the weights of the model in a
 // directory. m is what this package does not know. tell is told what is not as it was.
 func Open(d *rundir.Dir, cfg *configs.Config, past Past, m Manifest, start Start, model string, tell func(string)) (*Ledger, error) {
-	now, first := time.Now().UTC().Format(time.RFC3339), cfg
+	now := time.Now().UTC().Format(time.RFC3339)
 	m.Created, m.Version, m.Git, m.Go = now, version.Program(), version.Checkout(), runtime.Version()
 	m.Platform, m.Cores, start.Time = runtime.GOOS+"/"+runtime.GOARCH, runtime.NumCPU(), now
-	var err error
+	first, err := json.Marshal(cfg)
+	if err != nil {
+		return nil, err
+	}
+	what := *cfg
+	what.Serve, what.ServeKeys, what.Watch = "", "", "" // who reads along is no part of what a run is
+	if m.Began, err = json.Marshal(&what); err != nil {
+		return nil, err
+	}
 	switch {
 	case past.Fork:
 		if m.Origin, err = filepath.Abs(past.Checkpoint); err != nil {
@@ -130,7 +139,7 @@ func Open(d *rundir.Dir, cfg *configs.Config, past Past, m Manifest, start Start
 		past.tell(cfg, m, start, tell)
 		m.Created, m.Origin, m.Resumed = cmp.Or(before.Created, now), before.Origin, append(before.Resumed, now)
 		if past.run.Known() { // what it began with stays as it is
-			first, m.Starts = nil, before.Starts
+			first, m.Began, m.Starts = past.run.restored(tell), past.run.first, before.Starts
 			if start.Settings, err = past.run.Since(cfg); err != nil {
 				return nil, err
 			}
@@ -143,6 +152,15 @@ func Open(d *rundir.Dir, cfg *configs.Config, past Past, m Manifest, start Start
 	}
 	l.weighing = Weigh(model)
 	return l, nil
+}
+
+// restored is the configuration of the run where its file is to be written again; nil where that is as it should be.
+func (r *Run) restored(tell func(string)) json.RawMessage {
+	if !r.lost {
+		return nil
+	}
+	tell(fmt.Sprintf("%s was missing or damaged: it is written again as %s has it", filepath.Join(r.Dir, ConfigFile), ManifestFile))
+	return r.first
 }
 
 // tell tells what has changed since the run last began to train.

@@ -44,6 +44,7 @@ type Manifest struct {
 	KV         string             `json:"kv"`
 	Parameters int                `json:"trainable_parameters"`
 	Starts     []Start            `json:"starts,omitempty"` // the first and every time that the run went on
+	Began      json.RawMessage    `json:"began,omitempty"`  // what ConfigFile says, should it be lost; older runs have none
 }
 
 // Start is a process that began to train: its settings, and what it trains with and on. They are in force after the
@@ -63,7 +64,8 @@ type Start struct {
 type Run struct {
 	Dir      string
 	Manifest Manifest
-	first    []byte // the text of its configuration; nil where there is none
+	first    json.RawMessage // its configuration; nil where there is none
+	lost     bool            // the configuration is the manifest's, as its own file is missing or damaged
 }
 
 // Read reads what a directory says; one that holds no run says nothing.
@@ -72,16 +74,39 @@ func Read(dir string) (*Run, error) {
 	if err := rundir.ReadJSON(filepath.Join(dir, ManifestFile), &r.Manifest); err != nil {
 		return nil, err
 	}
-	var first json.RawMessage
-	if err := rundir.ReadJSON(filepath.Join(dir, ConfigFile), &first); err != nil || first == nil {
+	err := rundir.ReadJSON(filepath.Join(dir, ConfigFile), &r.first)
+	if err == nil && r.first != nil {
+		var known bool
+		if _, known, err = r.settings(nil); !known {
+			r.first = nil
+		}
+	}
+	switch {
+	case r.Manifest.Began == nil:
 		return r, err
+	case err != nil || r.first == nil:
+		r.first, r.lost = r.Manifest.Began, true
+		return r, nil
 	}
-	r.first = first
-	_, known, err := r.settings(nil)
-	if !known {
-		r.first = nil
+	return r, r.checkFirst()
+}
+
+// checkFirst refuses a configuration that somebody has edited: what a run began with stays as it was.
+func (r *Run) checkFirst() error {
+	now, _, err := r.settings(nil)
+	if err != nil {
+		return err
 	}
-	return r, err
+	was, _, err := (&Run{Dir: r.Dir, first: r.Manifest.Began}).settings(nil)
+	if err != nil {
+		return err
+	}
+	if changed := Changes(was, now); len(changed) > 0 {
+		path := filepath.Join(r.Dir, ConfigFile)
+		return badinput.Errorf("%s is not as the run began: %s; remove it, it is written again from %s, and type what is to be changed "+
+			"beside run_dir=%s", path, list(changed), ManifestFile, r.Dir)
+	}
+	return nil
 }
 
 // settings are those that the run began with, with changes. What an older release did not know is as it was then: the
@@ -185,8 +210,8 @@ func (r *Run) Since(now *configs.Config) (map[string]json.RawMessage, error) {
 	return changed, nil
 }
 
-// write puts the manifest into the directory, and the configuration of a run that begins, or that has none.
-func write(d *rundir.Dir, m *Manifest, first *configs.Config) error {
+// write puts the manifest into the directory, and the configuration of a run that begins, or that has lost it.
+func write(d *rundir.Dir, m *Manifest, first json.RawMessage) error {
 	if first != nil {
 		if err := d.WriteJSON(ConfigFile, first); err != nil {
 			return rundir.Elsewhere(err)
