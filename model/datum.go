@@ -43,11 +43,11 @@ func (d Datum) Check(c Config) error {
 		n    int
 	}{{"targets", len(d.Targets)}, {"log-probabilities", len(d.OldLogProbs)}, {"advantages", len(d.Advantages)}, {"mask", len(d.Mask)}} {
 		if f.n != n {
-			return badinput.Errorf("datum: %d %s for %d tokens", f.n, f.name, n)
+			return badinput.Errorf("%d %s for %d tokens", f.n, f.name, n)
 		}
 	}
 	if n == 0 {
-		return badinput.Errorf("datum: empty sequence; at least two tokens are needed to predict one")
+		return badinput.Errorf("empty sequence; at least two tokens are needed to predict one")
 	}
 	if err := c.CheckTokens(d.Tokens); err != nil {
 		return err
@@ -57,10 +57,10 @@ func (d Datum) Check(c Config) error {
 			continue
 		}
 		if t := d.Targets[i]; t < 0 || int(t) >= c.Vocab {
-			return badinput.Errorf("datum: target %d at position %d, expected 0 to %d", t, i, c.Vocab-1)
+			return badinput.Errorf("target %d at position %d, expected 0 to %d", t, i, c.Vocab-1)
 		}
 		if !finite(d.OldLogProbs[i]) || !finite(d.Advantages[i]) {
-			return badinput.Errorf("datum: log-probability %v and advantage %v at position %d, expected finite numbers",
+			return badinput.Errorf("log-probability %v and advantage %v at position %d, expected finite numbers",
 				d.OldLogProbs[i], d.Advantages[i], i)
 		}
 	}

@@ -64,11 +64,11 @@ func TestDatumsAreReadAndChecked(t *testing.T) {
 	good := func() Datum { return NewDatum([]int32{1, 2, 3, 4}, 1, []float32{-1, -1, -1}, 1) }
 	require.NoError(t, good().Check(c))
 	for message, spoil := range map[string]func(*Datum){
-		"datum: 2 targets for 3 tokens":                   func(d *Datum) { d.Targets = d.Targets[:2] },
-		"datum: 1 mask for 3 tokens":                      func(d *Datum) { d.Mask = d.Mask[:1] },
-		"token 10 at position 1, expected 0 to 9":         func(d *Datum) { d.Tokens = []int32{1, 10, 2} },
-		"datum: target -2 at position 2, expected 0 to 9": func(d *Datum) { d.Targets = []int32{1, 2, -2} },
-		"datum: log-probability NaN and advantage 1 at position 0, expected finite numbers": func(d *Datum) {
+		"2 targets for 3 tokens":                   func(d *Datum) { d.Targets = d.Targets[:2] },
+		"1 mask for 3 tokens":                      func(d *Datum) { d.Mask = d.Mask[:1] },
+		"token 10 at position 1, expected 0 to 9":  func(d *Datum) { d.Tokens = []int32{1, 10, 2} },
+		"target -2 at position 2, expected 0 to 9": func(d *Datum) { d.Targets = []int32{1, 2, -2} },
+		"log-probability NaN and advantage 1 at position 0, expected finite numbers": func(d *Datum) {
 			d.OldLogProbs[0] = float32(math.NaN())
 		},
 	} {

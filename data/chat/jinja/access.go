@@ -16,7 +16,7 @@ func (in *interpreter) attribute(v Value, name string) Value {
 			return found
 		}
 	}
-	return Undefined{"a " + kind(v) + " has no " + name}
+	return Undefined{one(v) + " has no " + name}
 }
 
 // mustBe refuses to look into what is not there.
@@ -70,7 +70,7 @@ func (in *interpreter) item(v, key Value) Value {
 			return m
 		}
 	}
-	return Undefined{"a " + kind(v) + " has no " + in.show(key).S}
+	return Undefined{one(v) + " has no " + in.show(key).S}
 }
 
 // index reads a place from the start, or from the end where it is negative.
@@ -94,7 +94,7 @@ func (in *interpreter) evalSlicing(e *syntax.Slicing) Value {
 		case int:
 			given[i] = &n
 		default:
-			in.fail("a slice: found a %s, expected a whole number", kind(n))
+			in.fail("a slice: found %s, expected a whole number", one(n))
 		}
 	}
 	switch v := v.(type) {
@@ -111,7 +111,7 @@ func (in *interpreter) evalSlicing(e *syntax.Slicing) Value {
 	case Undefined:
 		in.mustBe(v, "a slice")
 	}
-	in.fail("a %s has no slices", kind(v))
+	in.fail("%s has no slices", one(v))
 	return nil
 }
 

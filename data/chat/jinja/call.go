@@ -99,7 +99,7 @@ func (in *interpreter) call(f Value, a given) Value {
 	case Undefined:
 		in.fail("it calls what is not there: %s", f.what)
 	}
-	in.fail("a %s cannot be called", kind(f))
+	in.fail("%s cannot be called", one(f))
 	return nil
 }
 

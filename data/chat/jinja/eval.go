@@ -119,7 +119,7 @@ func (in *interpreter) contains(all, v Value) bool {
 	case Text:
 		part, ok := v.(Text)
 		if !ok {
-			in.fail("in: found a %s in place of a part of a str", kind(v))
+			in.fail("in: found %s in place of a part of a str", one(v))
 		}
 		in.room(len(all.S))
 		return strings.Contains(all.S, part.S)
@@ -131,7 +131,7 @@ func (in *interpreter) contains(all, v Value) bool {
 	case Undefined:
 		return false
 	}
-	in.fail("in: a %s contains nothing", kind(all))
+	in.fail("in: %s contains nothing", one(all))
 	return false
 }
 
@@ -160,7 +160,7 @@ func (in *interpreter) key(v Value) Value {
 	case Text, nil, bool, int, float64:
 		return v
 	}
-	in.fail("a %s is not supported as a key", kind(v))
+	in.fail("%s is not supported as a key", one(v))
 	return nil
 }
 
@@ -269,7 +269,7 @@ func named2(v Value) string {
 	if u, ok := v.(Undefined); ok {
 		return "what is not there (" + u.what + ")"
 	}
-	return "a " + kind(v)
+	return one(v)
 }
 
 // ofInts is an operation on whole numbers of 64 bits.

@@ -100,7 +100,7 @@ func length(in *interpreter, v Value, _ given) Value {
 	case Undefined:
 		return 0
 	}
-	in.fail("length: a %s has none", kind(v))
+	in.fail("length: %s has none", one(v))
 	return nil
 }
 
@@ -218,7 +218,7 @@ func itemsOf(in *interpreter, v Value, _ given) Value {
 	case Undefined:
 		return &List{}
 	}
-	in.fail("items: found a %s, expected a dict", kind(v))
+	in.fail("items: found %s, expected a dict", one(v))
 	return nil
 }
 

@@ -31,7 +31,7 @@ func (in *interpreter) format(t Text, v Value) Text {
 			in.fail("%%: too few values for the format")
 		}
 		if _, ok := whole(values[0]); !ok && verb == 'd' {
-			in.fail("%%d: found a %s, expected a whole number", kind(values[0]))
+			in.fail("%%d: found %s, expected a whole number", one(values[0]))
 		}
 		j.add(in.made(in.show(values[0])))
 		values = values[1:]

@@ -163,7 +163,7 @@ func (w *jsonWriter) value(v Value, level int) {
 			w.value(v.values[order[i]], level+1)
 		})
 	default:
-		w.in.fail("tojson: a %s cannot be written as JSON", named2(v))
+		w.in.fail("tojson: %s cannot be written as JSON", named2(v))
 	}
 }
 

@@ -131,6 +131,6 @@ func (in *interpreter) items(v Value) []Value {
 		}
 		return all
 	}
-	in.fail("a %s has no items to go over", kind(v))
+	in.fail("%s has no items to go over", one(v))
 	return nil
 }

@@ -105,6 +105,18 @@ func truth(v Value) bool {
 	return true
 }
 
+// one is a value by its kind, as a message speaks of it.
+func one(v Value) string {
+	switch name := kind(v); name {
+	case "None":
+		return name
+	case "int", "undefined value":
+		return "an " + name
+	default:
+		return "a " + name
+	}
+}
+
 // kind is the name of a value's type in Python, for messages.
 func kind(v Value) string {
 	switch v := v.(type) {
@@ -193,7 +205,7 @@ func (in *interpreter) repr(j *joiner, v Value) {
 		}
 		j.add(plain("}"))
 	default:
-		in.fail("a %s is not written out", kind(v))
+		in.fail("%s is not written out", one(v))
 	}
 }
 
@@ -319,7 +331,7 @@ func (in *interpreter) compare(a, b Value, verb string) int {
 	x, ok1 := a.(*List)
 	y, ok2 := b.(*List)
 	if !ok1 || !ok2 {
-		in.fail("%s: a %s and a %s have no order", verb, kind(a), kind(b))
+		in.fail("%s: %s and %s have no order", verb, one(a), one(b))
 	}
 	for i := range min(len(x.Items), len(y.Items)) {
 		if !in.equal(x.Items[i], y.Items[i]) {

@@ -76,8 +76,8 @@ func Explain(err error, into any) error {
 }
 
 // words are the kinds of values as a client knows them.
-var words = map[string]string{"int": "a whole number", "int64": "a whole number", "uint64": "a whole number, 0 or more",
-	"float64": "a number", "float32": "a number", "bool": "true or false", "slice": "a list",
+var words = map[string]string{"int": "a whole number", "int32": "a whole number", "int64": "a whole number",
+	"uint64": "a whole number, 0 or more", "float64": "a number", "float32": "a number", "bool": "true or false", "slice": "a list",
 	"struct": "an object", "map": "an object", "array": "a list",
 	"object": "an object"}
 

@@ -7,13 +7,13 @@ import (
 	"io/fs"
 	"net/http"
 	"os"
-	"strings"
 
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/disk"
 	"github.com/seed-7879b91d/grpo/internal/serving/body"
+	"github.com/seed-7879b91d/grpo/internal/serving/tinker/wire"
 )
 
 // status is an error that is answered with a code of HTTP.
@@ -67,12 +67,14 @@ func codeOf(err error) int {
 
 // fail answers with an error. What went wrong inside is in the log, and not in the answer.
 func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
-	code := codeOf(err)
-	if code >= http.StatusInternalServerError {
+	code, text := codeOf(err), s.told(err)
+	if full := disk.Full(err); full || code >= http.StatusInternalServerError {
 		s.Log.Error("not answered", "id", r.Header.Get("X-Request-Id"), "why", err.Error())
-		err = errors.New(failedHere)
+		if text = failedHere; full {
+			text = diskFull
+		}
 	}
-	refuse(w, code, errors.New(s.told(err)))
+	refuse(w, code, errors.New(text))
 }
 
 func refuse(w http.ResponseWriter, code int, err error) {
@@ -147,27 +149,12 @@ func unread(err error) error {
 	return err
 }
 
-// read fills v from a JSON body. Fields that are not known are passed over, as clients of another version send some.
+// read fills v from a JSON body.
 func (s *Server) read(r *http.Request, v any) error {
 	body, done, err := s.bodyOf(r, small)
 	if err != nil {
 		return err
 	}
 	defer done()
-	return parse(body, v)
-}
-
-func parse(text []byte, v any) error {
-	if len(text) == 0 {
-		return nil
-	}
-	err := json.Unmarshal(text, v)
-	var kind *json.UnmarshalTypeError
-	if errors.As(err, &kind) && strings.HasPrefix(kind.Value, "number") && json.Unmarshal(body.Whole(text), v) == nil {
-		return nil
-	}
-	if err != nil {
-		return badinput.Errorf("%w", body.Explain(err, v))
-	}
-	return nil
+	return wire.Read(body, v)
 }

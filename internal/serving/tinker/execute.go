@@ -1,6 +1,7 @@
 package tinker
 
 import (
+	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -158,10 +159,7 @@ func (r *run) snapshot(seq int64) error {
 		return nil
 	}
 	r.mu.Lock()
-	err := r.broken
-	if err == nil {
-		err = r.journal.Sync() // results of requests that are not done again
-	}
+	err := r.record(true) // results of requests that are not done again
 	r.mu.Unlock()
 	if err != nil {
 		return err
@@ -190,8 +188,13 @@ func (r *run) shorten() error {
 			records = append(records, done(seq, e.result))
 		}
 	}
-	r.broken = r.journal.Rewrite(records)
-	return r.broken
+	err := r.journal.Rewrite(records)
+	if errors.Is(err, store.ErrUnwritten) { // it stays long until there is room
+		r.s.Log.Warn("a journal could not be shortened", "model", r.ID, "error", err)
+		return nil
+	}
+	r.broken = err
+	return err
 }
 
 // execute does what a request asks for.
@@ -199,6 +202,8 @@ func (r *run) execute(e *entry) result {
 	switch e.kind {
 	case created, skipped:
 		return inJSON(map[string]string{"model_id": r.ID})
+	case wrong:
+		return refused(errors.New(string(e.body)))
 	case forwardBackward:
 		q, err := wire.ReadForwardBackward(e.body)
 		if err != nil {

@@ -65,7 +65,7 @@ func TestWeightsThatAreFarOff(t *testing.T) {
 	f, err := m.ForwardBackward(t.Context(), q)
 	require.NoError(t, err)
 	_, err = f.Wait(t.Context())
-	require.ErrorContains(t, err, "user: data: 0: its log-probabilities are no numbers")
+	require.ErrorContains(t, err, "user: data 0: its log-probabilities are no numbers")
 	require.ErrorContains(t, err, "load_weights of a checkpoint from before")
 	v, err := m.Voice(t.Context())
 	require.NoError(t, err)

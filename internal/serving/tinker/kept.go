@@ -2,37 +2,40 @@ package tinker
 
 import (
 	"errors"
+	"slices"
 
 	"github.com/seed-7879b91d/grpo/internal/serving/tinker/store"
 )
 
-// take adds a request to the journal; mu is held. One that finds no room was not taken, and may come again.
-func (r *run) take(rec store.Record) error {
-	if r.broken != nil {
-		return r.broken
-	}
-	switch err := r.journal.Append(rec); {
-	case errors.Is(err, store.ErrUnwritten):
-		return err
-	case err != nil:
-		r.broken = err
-		return err
-	}
-	return r.record(true)
-}
-
-// record adds to the journal; mu is held. A journal that fails is not written any more: what of it is on disk is not known.
+// record adds to the journal, after what it owes; mu is held. What finds no room may come again. A journal that fails in another way
+// is not written any more: what of it is on disk is not known.
 func (r *run) record(sync bool, records ...store.Record) error {
 	if r.broken != nil {
 		return r.broken
 	}
-	for _, rec := range records {
-		r.broken = errors.Join(r.broken, r.journal.Append(rec))
+	owed := len(r.owed)
+	for i, rec := range slices.Concat(r.owed, records) {
+		switch err := r.journal.Append(rec); {
+		case errors.Is(err, store.ErrUnwritten):
+			return err
+		case err != nil:
+			r.broken = err
+			return err
+		case i < owed:
+			r.owed = r.owed[1:]
+		}
 	}
-	if sync && r.broken == nil {
+	if sync {
 		r.broken = r.journal.Sync()
 	}
 	return r.broken
+}
+
+// owe has the journal get what somebody was told when there is room for it; mu is held.
+func (r *run) owe(rec store.Record) {
+	if len(r.owed) > 0 || errors.Is(r.record(false, rec), store.ErrUnwritten) {
+		r.owed = append(r.owed, rec)
+	}
 }
 
 // done is the record of what a request came to.

@@ -134,23 +134,23 @@ func TestRequestsThatAreWrong(t *testing.T) {
 		return crossEntropy(good, d)
 	}
 	for want, r := range map[string]wire.ForwardBackward{
-		"loss_fn: found \"best\"":              {Loss: "best", Data: crossEntropy(good).Data},
-		"has no setting \"clip\"":              {Loss: "ppo", Config: map[string]float64{"clip": 1}, Data: crossEntropy(good).Data},
-		"data: found no datum":                 crossEntropy(),
-		"data: 1: model_input has an image":    with(func(d *wire.Datum) { d.Other = "an image" }),
-		"data: 1: target_tokens: found none":   with(func(d *wire.Datum) { delete(d.Inputs, "target_tokens") }),
-		"data: 1: target_tokens: found 6":      with(func(d *wire.Datum) { d.Tokens = d.Tokens[1:] }),
-		"data: 1: weights: found shape [2]":    with(func(d *wire.Datum) { d.Inputs["weights"] = wire.Floats1([]float32{1, 2}) }),
-		"data: 1: token 1000000 at position 0": with(func(d *wire.Datum) { d.Tokens[0] = 1000000 }),
+		"loss_fn: found \"best\"":             {Loss: "best", Data: crossEntropy(good).Data},
+		"has no setting \"clip\"":             {Loss: "ppo", Config: map[string]float64{"clip": 1}, Data: crossEntropy(good).Data},
+		"data: found no datum":                crossEntropy(),
+		"data 1: model_input has an image":    with(func(d *wire.Datum) { d.Other = "an image" }),
+		"data 1: target_tokens: found none":   with(func(d *wire.Datum) { delete(d.Inputs, "target_tokens") }),
+		"data 1: target_tokens: found 6":      with(func(d *wire.Datum) { d.Tokens = d.Tokens[1:] }),
+		"data 1: weights: found shape [2]":    with(func(d *wire.Datum) { d.Inputs["weights"] = wire.Floats1([]float32{1, 2}) }),
+		"data 1: token 1000000 at position 0": with(func(d *wire.Datum) { d.Tokens[0] = 1000000 }),
 		"advantage +Inf at position 0": with(func(d *wire.Datum) {
 			d.Inputs["weights"] = wire.Floats1(slices.Repeat([]float32{float32(math.Inf(1))}, 6))
 		}),
 		"logprobs: found none, but the loss": {Loss: "dro", Data: crossEntropy(good).Data},
-		"data: 1: datum: target -1 at position 3": with(func(d *wire.Datum) {
+		"data 1: target -1 at position 0": with(func(d *wire.Datum) {
 			d.Inputs["target_tokens"] = wire.Ints1(slices.Repeat([]int32{-5}, 6))
 		}),
-		"data: 0: sequence of 5000 tokens":   crossEntropy(lesson(make([]int32, 5001), 1, 1)),
-		"data: 0: model_input has no tokens": crossEntropy(lesson([]int32{1}, 0, 1)),
+		"data 0: sequence of 5000 tokens":   crossEntropy(lesson(make([]int32, 5001), 1, 1)),
+		"data 0: model_input has no tokens": crossEntropy(lesson([]int32{1}, 0, 1)),
 	} {
 		f, err := m.ForwardBackward(t.Context(), r)
 		require.NoError(t, err, want)

@@ -1,7 +1,6 @@
 package tinker
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,6 +8,7 @@ import (
 	"time"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/serving/tinker/learn"
 	"github.com/seed-7879b91d/grpo/internal/serving/tinker/store"
 	"github.com/seed-7879b91d/grpo/internal/serving/tinker/wire"
 	"github.com/seed-7879b91d/grpo/optim"
@@ -20,32 +20,21 @@ const forwardBackward = "forward_backward"
 type kind struct {
 	kind string
 	do   func(*run, *entry) (any, error)
+	body func() any
 }
 
 var (
-	optimStep      = kind{"optim_step", (*run).optimStep}
-	saveWeights    = kind{"save_weights", (*run).saveWeights}
-	loadWeights    = kind{"load_weights", (*run).loadWeights}
-	saveForSampler = kind{"save_weights_for_sampler", (*run).saveForSampler}
+	optimStep      = kind{"optim_step", (*run).optimStep, func() any { return new(wire.OptimStep) }}
+	saveWeights    = kind{"save_weights", (*run).saveWeights, func() any { return new(wire.Save) }}
+	loadWeights    = kind{"load_weights", (*run).loadWeights, func() any { return new(wire.Load) }}
+	saveForSampler = kind{"save_weights_for_sampler", (*run).saveForSampler, func() any { return new(wire.Save) }}
 )
 
 // createModel makes the folder of a model before it answers. What the model is follows from the session and a number, so a
 // call that is made again is the same.
 func (s *Server) createModel(r *http.Request) (any, error) {
 	yes := true
-	q := struct {
-		Session string `json:"session_id"`
-		Seq     int64  `json:"model_seq_id"`
-		Base    string `json:"base_model"`
-		LoRA    struct {
-			Rank    int    `json:"rank"`
-			Seed    *int64 `json:"seed"`
-			Unembed *bool  `json:"train_unembed"`
-			MLP     *bool  `json:"train_mlp"`
-			Attn    *bool  `json:"train_attn"`
-		} `json:"lora_config"`
-		Metadata map[string]any `json:"user_metadata"`
-	}{}
+	var q wire.CreateModel
 	q.LoRA.Rank, q.LoRA.MLP, q.LoRA.Attn = 32, &yes, &yes
 	if err := s.read(r, &q); err != nil {
 		return nil, err
@@ -124,15 +113,9 @@ func (s *Server) findRun(who, id string) (*run, error) {
 	return nil, notFound(badinput.Errorf("model_id: there is no model %.140q; make one with create_model", id))
 }
 
-// named is what every call about a model says.
-type named struct {
-	Model string `json:"model_id"`
-	Seq   int64  `json:"seq_id"`
-}
-
 // modelOf finds the model that a call is about.
 func (s *Server) modelOf(r *http.Request) (*run, error) {
-	var q named
+	var q wire.Named
 	if err := s.read(r, &q); err != nil {
 		return nil, err
 	}
@@ -198,13 +181,16 @@ func (s *Server) forwardBackward(r *http.Request) (any, error) {
 	}
 	m.account.unpacking.Lock() // a few bytes may stand for a hundred megabytes
 	defer m.account.unpacking.Unlock()
-	sum := ""
-	if whole, err := wire.ReadForwardBackward(body); err == nil {
-		sum = sumOf(forwardBackward, whole.Append(nil))
+	kind, sum := forwardBackward, ""
+	if whole, err := wire.ReadForwardBackward(body); err != nil {
+		sum = sumOf(kind, body)
 	} else {
-		sum = sumOf(forwardBackward, body)
+		sum = sumOf(kind, whole.Append(nil))
+		if err := learn.Known(whole); err != nil {
+			kind, body = wrong, []byte(err.Error())
+		}
 	}
-	id, err := m.accept(q.SeqID, forwardBackward, sum, body)
+	id, err := m.accept(q.SeqID, kind, sum, body)
 	if err != nil {
 		return nil, err
 	}
@@ -219,18 +205,22 @@ func (s *Server) numbered(k kind) func(*http.Request) (any, error) {
 			return nil, err
 		}
 		defer done()
-		var q named
-		if err := parse(body, &q); err != nil {
+		var q wire.Named
+		if err := wire.Parse(body, &q); err != nil {
 			return nil, err
 		}
 		m, err := s.findRun(s.who(r), q.Model)
 		if err != nil {
 			return nil, err
 		}
-		if body, err = canonical(body); err != nil {
+		if body, err = wire.Canonical(body); err != nil {
 			return nil, err
 		}
-		id, err := m.accept(q.Seq, k.kind, sumOf(k.kind, body), body)
+		kind, sum := k.kind, sumOf(k.kind, body)
+		if err := wire.Known(body, k.body()); err != nil {
+			kind, body = wrong, []byte(err.Error())
+		}
+		id, err := m.accept(q.Seq, kind, sum, body)
 		if err != nil {
 			return nil, err
 		}
@@ -238,31 +228,10 @@ func (s *Server) numbered(k kind) func(*http.Request) (any, error) {
 	}
 }
 
-// canonical writes a JSON object in one way, whatever the order of its keys.
-func canonical(body []byte) ([]byte, error) {
-	dec := json.NewDecoder(bytes.NewReader(body))
-	dec.UseNumber()
-	var v map[string]any
-	if err := dec.Decode(&v); err != nil {
-		return nil, badinput.Errorf("body: %w", err)
-	}
-	return json.Marshal(v)
-}
-
 func (r *run) optimStep(e *entry) (any, error) {
 	d := optim.Defaults()
-	var q struct {
-		Adam struct {
-			Rate   *float64 `json:"learning_rate"`
-			Beta1  *float64 `json:"beta1"`
-			Beta2  *float64 `json:"beta2"`
-			Eps    *float64 `json:"eps"`
-			Decay  *float64 `json:"weight_decay"`
-			Clip   *float64 `json:"grad_clip_norm"`
-			Unused any      `json:"type"`
-		} `json:"adam_params"`
-	}
-	if err := parse(e.body, &q); err != nil {
+	var q wire.OptimStep
+	if err := wire.Parse(e.body, &q); err != nil {
 		return nil, err
 	}
 	rate := 1e-4
@@ -276,16 +245,9 @@ func (r *run) optimStep(e *entry) (any, error) {
 	return map[string]any{"metrics": metrics}, err
 }
 
-// saving is what a call says that saves.
-type saving struct {
-	Path      *string `json:"path"`
-	TTL       *int64  `json:"ttl_seconds"`
-	Overwrite bool    `json:"overwrite"`
-}
-
 func (r *run) saveWeights(e *entry) (any, error) {
-	var q saving
-	if err := parse(e.body, &q); err != nil {
+	var q wire.Save
+	if err := wire.Parse(e.body, &q); err != nil {
 		return nil, err
 	}
 	if q.Path == nil {
@@ -294,7 +256,7 @@ func (r *run) saveWeights(e *entry) (any, error) {
 	return r.saveNamed(e, q, store.Weights)
 }
 
-func (r *run) saveNamed(e *entry, q saving, kind string) (any, error) {
+func (r *run) saveNamed(e *entry, q wire.Save, kind string) (any, error) {
 	c := store.Checkpoint{Kind: kind, Name: *q.Path, Seq: e.seq, Time: time.Now().UTC()}
 	if err := c.Live(q.TTL); err != nil {
 		return nil, err
@@ -305,8 +267,8 @@ func (r *run) saveNamed(e *entry, q saving, kind string) (any, error) {
 
 // saveForSampler saves the adapter: under a name, or for one sampling session.
 func (r *run) saveForSampler(e *entry) (any, error) {
-	var q saving
-	if err := parse(e.body, &q); err != nil {
+	var q wire.Save
+	if err := wire.Parse(e.body, &q); err != nil {
 		return nil, err
 	}
 	if q.Path != nil {
@@ -322,11 +284,8 @@ func (r *run) saveForSampler(e *entry) (any, error) {
 // loadWeights gives the model what was saved. The state is kept at once: what was loaded may be deleted before the journal
 // is done again.
 func (r *run) loadWeights(e *entry) (any, error) {
-	var q struct {
-		Path      string `json:"path"`
-		Optimizer bool   `json:"optimizer"`
-	}
-	if err := parse(e.body, &q); err != nil {
+	var q wire.Load
+	if err := wire.Parse(e.body, &q); err != nil {
 		return nil, err
 	}
 	c, _, err := r.s.checkpoint(r.owner(), q.Path)

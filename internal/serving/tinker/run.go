@@ -22,7 +22,8 @@ type run struct {
 
 	mu       sync.Mutex // guards what follows
 	journal  *store.Journal
-	broken   error // why the journal takes no more
+	broken   error          // why the journal takes no more
+	owed     []store.Record // that found no room in it
 	entries  map[int64]*entry
 	highest  int64 // number of all entries
 	waiting  int   // entries without a result
@@ -63,6 +64,9 @@ const (
 	created = "create_model"
 	unload  = "unload_model"
 	skipped = "skip" // its number never came
+	// wrong is a request of any kind that calls something by a name that is not known; its body says so. Of one that was taken before
+	// names were looked at, the journal has its kind, and it is done as it was then.
+	wrong = "wrong"
 )
 
 // Bounds of what may wait of one model.
@@ -141,8 +145,10 @@ func (r *run) accept(seq int64, kind, sum string, body []byte) (id string, err e
 	case old != nil && (old.sum == e.sum || old.kind == skipped):
 		r.start()
 		return id, nil
+	case old != nil && kind == created:
+		return "", badinput.Errorf("model_seq_id: that of %s was used for another create_model; send a higher one", r.ID)
 	case old != nil:
-		return "", badinput.Errorf("seq_id: %d was used for another request of %s", seq, r.ID)
+		return "", badinput.Errorf("seq_id: %d was used for another request of %s; the next is %d", seq, r.ID, r.highest+1)
 	case r.waiting >= maxWaiting || r.bytes+len(body) > maxPending:
 		return "", tooMany("%d requests of %s wait; send the next when some are done", r.waiting, r.ID)
 	case r.account.full(len(body)) && kind == forwardBackward:
@@ -155,7 +161,7 @@ func (r *run) accept(seq int64, kind, sum string, body []byte) (id string, err e
 	if err := r.s.room(); err != nil {
 		return "", err
 	}
-	if err := r.take(store.Record{Kind: kind, Seq: seq, Sum: e.sum, Body: body}); err != nil {
+	if err := r.record(true, store.Record{Kind: kind, Seq: seq, Sum: e.sum, Body: body}); err != nil {
 		return "", err
 	}
 	r.enter(e)
@@ -331,7 +337,7 @@ func (r *run) giveUp(err error) {
 	for seq, e := range r.entries {
 		if !e.settled() {
 			r.finish(e, res)
-			_ = r.record(false, done(seq, res)) // broken or not
+			r.owe(done(seq, res)) // broken or not
 		}
 	}
 }

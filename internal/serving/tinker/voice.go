@@ -88,7 +88,7 @@ func (s *Server) createSamplingSession(r *http.Request) (any, error) {
 		return nil, err
 	}
 	if old, err := s.findVoice(s.who(r), v.ID); err == nil && *old != *v {
-		return nil, badinput.Errorf("sampling_session_seq_id: %d was used for another one", q.Seq)
+		return nil, badinput.Errorf("sampling_session_seq_id: %d was used for another sampling session; send a higher one", q.Seq)
 	}
 	return map[string]string{"sampling_session_id": v.ID}, s.keepVoice(v)
 }
@@ -142,29 +142,6 @@ func (s *Server) adapter(v *voice) (*Adapter, error) {
 	}}, nil
 }
 
-// asked is the body of an asample.
-type asked struct {
-	Session string `json:"sampling_session_id"`
-	Seq     int64  `json:"seq_id"`
-	N       *int   `json:"num_samples"`
-	Prompt  struct {
-		Chunks []struct {
-			Type   string  `json:"type"`
-			Tokens []int32 `json:"tokens"`
-		} `json:"chunks"`
-	} `json:"prompt"`
-	Params struct {
-		MaxTokens   *int            `json:"max_tokens"`
-		Seed        *int64          `json:"seed"`
-		Stop        json.RawMessage `json:"stop"`
-		Temperature *float32        `json:"temperature"`
-		TopK        *int            `json:"top_k"`
-		TopP        *float32        `json:"top_p"`
-	} `json:"sampling_params"`
-	PromptLogProbs bool `json:"prompt_logprobs"`
-	PromptTop      int  `json:"topk_prompt_logprobs"`
-}
-
 // asample draws completions. A request that is wrong is accepted and fails: what a client is refused it may try again.
 func (s *Server) asample(r *http.Request) (any, error) {
 	body, done, err := s.bodyOf(r, s.mostAsked)
@@ -173,15 +150,15 @@ func (s *Server) asample(r *http.Request) (any, error) {
 	}
 	defer done()
 	defer s.account(s.who(r)).unpack(len(body))()
-	var q asked
-	if err := parse(body, &q); err != nil {
+	var q wire.Sample
+	if err := wire.Read(body, &q); err != nil {
 		return nil, err
 	}
 	v, err := s.findVoice(s.who(r), q.Session)
 	if err != nil {
 		return nil, err
 	}
-	if body, err = canonical(body); err != nil {
+	if body, err = wire.Canonical(body); err != nil {
 		return nil, err
 	}
 	sum := sha256.Sum256(body)
@@ -211,7 +188,7 @@ func (s *Server) asample(r *http.Request) (any, error) {
 	return promise(id, ""), nil
 }
 
-func (s *Server) sample(ctx context.Context, v *voice, q *asked) (out wire.Sampled, err error) {
+func (s *Server) sample(ctx context.Context, v *voice, q *wire.Sample) (out wire.Sampled, err error) {
 	base, err := s.base(v.Base)
 	if err != nil {
 		return out, err
@@ -269,7 +246,7 @@ const (
 )
 
 // request is what the sampler is asked.
-func (b *Base) request(v *voice, q *asked) (r sampler.Request, err error) {
+func (b *Base) request(v *voice, q *wire.Sample) (r sampler.Request, err error) {
 	r = sampler.Request{N: 1, ScorePrompt: q.PromptLogProbs, PromptTop: q.PromptTop}
 	for _, c := range q.Prompt.Chunks {
 		if c.Type != "encoded_text" {
@@ -289,7 +266,7 @@ func (b *Base) request(v *voice, q *asked) (r sampler.Request, err error) {
 		r.Params.TopP = *p.TopP
 	}
 	if p.TopK != nil {
-		r.Params.TopK = max(*p.TopK, 0) // −1: all
+		r.Params.TopK = max(*p.TopK, 0) // −1: all, as 0 is
 	}
 	r.Params.MaxTokens = b.Context - len(r.Prompt)
 	if p.MaxTokens != nil {
@@ -305,8 +282,10 @@ func (b *Base) request(v *voice, q *asked) (r sampler.Request, err error) {
 	case r.Params.MaxTokens > b.Context-len(r.Prompt) || len(r.Prompt) >= b.Context: // a sum may be too large to be one
 		return r, badinput.Errorf("prompt: %d tokens and max_tokens %d are more than the %d of a sequence here",
 			len(r.Prompt), r.Params.MaxTokens, b.Context)
-	case p.TopP != nil && *p.TopP == 0: // to the sampler it is all of them
-		return r, badinput.Errorf("top_p: found 0, expected above 0 to 1; for the most likely token alone send temperature 0")
+	case p.TopK != nil && *p.TopK < -1:
+		return r, badinput.Errorf("top_k: found %d, expected 1 or more, or -1 for all", *p.TopK)
+	case p.TopP != nil && !(*p.TopP > 0 && *p.TopP <= 1): // to the sampler 0 is all of them
+		return r, badinput.Errorf("top_p: found %v, expected above 0 to 1; for the most likely token alone send temperature 0", *p.TopP)
 	case r.N < 1 || r.N > most:
 		return r, badinput.Errorf("num_samples: found %d, expected 1 to %d", r.N, most)
 	case q.PromptTop < 0 || q.PromptTop > maxTop:

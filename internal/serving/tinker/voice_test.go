@@ -137,14 +137,18 @@ func TestQuestionsThatAreWrong(t *testing.T) {
 	v, err := s.connect(t).Voice(t.Context(), "tiny", "")
 	require.NoError(t, err)
 	for want, ask := range map[string]client.Ask{
-		"prompt: 7 tokens and max_tokens 1000": free(1, 1000, 0),
-		"prompt: 7 tokens and max_tokens 9223": free(1, math.MaxInt, 0),
-		"num_samples: found 100000":            free(100000, 4, 0),
-		"max_tokens: found -3":                 free(1, -3, 0),
-		"stop: expected":                       {Params: map[string]any{"stop": map[string]int{}}},
-		"top_p: found 0, expected above 0":     {Params: map[string]any{"top_p": 0}},
-		"temperature: found -1":                {Params: map[string]any{"temperature": -1}},
-		"topk_prompt_logprobs: found 1000":     {PromptTop: 1000},
+		"prompt: 7 tokens and max_tokens 1000":    free(1, 1000, 0),
+		"prompt: 7 tokens and max_tokens 9223":    free(1, math.MaxInt, 0),
+		"num_samples: found 100000":               free(100000, 4, 0),
+		"max_tokens: found -3":                    free(1, -3, 0),
+		"stop: expected":                          {Params: map[string]any{"stop": map[string]int{}}},
+		"top_p: found 0, expected above 0":        {Params: map[string]any{"top_p": 0}},
+		"top_k: found -2, expected 1 or more":     {Params: map[string]any{"top_k": -2}},
+		"top_p: found -0.5, expected above 0":     {Params: map[string]any{"top_p": -0.5}},
+		"top_p: found 1.5, expected above 0 to 1": {Params: map[string]any{"top_p": 1.5}},
+		"max_tokens: found 0, expected 1":         free(1, 0, 0),
+		"temperature: found -1":                   {Params: map[string]any{"temperature": -1}},
+		"topk_prompt_logprobs: found 1000":        {PromptTop: 1000},
 	} {
 		_, err := v.Sample(t.Context(), text1, ask)
 		var failed *client.Failed

@@ -142,8 +142,9 @@ func (b *Bench) Run(ctx context.Context, m *Model, r wire.ForwardBackward) (out 
 	}
 	return out, b.with(m, func() error {
 		for i, d := range t.datums {
+			d.Mask = slices.Repeat([]bool{true}, d.Rows()) // rows that do not teach have a log-probability, too
 			if err := d.Check(b.policy.Config); err != nil {
-				return fmt.Errorf("data: %d: %w", t.of[i], err)
+				return fmt.Errorf("data %d: %w", t.of[i], err)
 			}
 		}
 		lp, err := b.policy.ScoreTargets(ctx, t.datums, 1)
@@ -151,7 +152,7 @@ func (b *Bench) Run(ctx context.Context, m *Model, r wire.ForwardBackward) (out 
 			return err
 		}
 		if i, lost := t.lost(lp); lost {
-			return badinput.Errorf("data: %d: its log-probabilities are no numbers, so far off are the weights of the model: load_weights of "+
+			return badinput.Errorf("data %d: its log-probabilities are no numbers, so far off are the weights of the model: load_weights of "+
 				"a checkpoint from before, and go on with a lower learning_rate", i)
 		}
 		if !r.ForwardOnly {

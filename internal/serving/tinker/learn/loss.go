@@ -1,12 +1,15 @@
 package learn
 
 import (
+	"fmt"
 	"maps"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/serving/tinker/wire"
+	"github.com/seed-7879b91d/grpo/internal/settings"
 	"github.com/seed-7879b91d/grpo/kernels"
 	"github.com/seed-7879b91d/grpo/model"
 )
@@ -35,10 +38,12 @@ const (
 	clipLow  = "clip_low_threshold"
 	clipHigh = "clip_high_threshold"
 	beta     = "beta"
+
+	crossEntropy = "cross_entropy"
 )
 
 var losses = map[string]loss{
-	"cross_entropy": {
+	crossEntropy: {
 		kind: kernels.CrossEntropy,
 		term: func(lp, _, w float64, _ map[string]float64) float64 { return -w * lp },
 	},
@@ -78,6 +83,26 @@ func dro(settings map[string]float64) model.LossFunc {
 	}
 }
 
+// Known refuses data in which something is called by a name that no loss reads. A client that has a loss of its own has a forward give
+// it the log-probabilities of data with whatever that loss reads.
+func Known(r wire.ForwardBackward) error {
+	if r.ForwardOnly && r.Loss == crossEntropy {
+		return nil
+	}
+	all := []string{targetTokens, weights, logprobs, advantages, mask}
+	for i, d := range r.Data {
+		for _, name := range slices.Sorted(maps.Keys(d.Inputs)) {
+			if name == clipLow || name == clipHigh || name == beta {
+				return badinput.Errorf("data %d: loss_fn_inputs: found %q, which is one for all data here; send it in loss_fn_config", i, name)
+			}
+			if !slices.Contains(all, name) {
+				return wire.Unknown(fmt.Sprintf("data %d: loss_fn_inputs: ", i), name, settings.Nearest(name, all), all)
+			}
+		}
+	}
+	return nil
+}
+
 // task is what a client asks for, as the model takes it.
 type task struct {
 	loss     loss
@@ -96,7 +121,7 @@ func read(r wire.ForwardBackward) (t task, err error) {
 	t.settings = maps.Clone(t.loss.settings)
 	for _, key := range slices.Sorted(maps.Keys(r.Config)) {
 		if _, known := t.loss.settings[key]; !known {
-			return t, badinput.Errorf("loss_fn_config: %s has no setting %q, only %q", r.Loss, key, slices.Sorted(maps.Keys(t.loss.settings)))
+			return t, noSetting(r.Loss, key, slices.Sorted(maps.Keys(t.loss.settings)))
 		}
 		if t.settings[key] = r.Config[key]; math.IsNaN(r.Config[key]) {
 			return t, badinput.Errorf("loss_fn_config: %s is not a number", key)
@@ -111,10 +136,17 @@ func read(r wire.ForwardBackward) (t task, err error) {
 	}
 	for i, d := range r.Data {
 		if err := t.add(d); err != nil {
-			return t, badinput.Errorf("data: %d: %w", i, err)
+			return t, badinput.Errorf("data %d: %w", i, err)
 		}
 	}
 	return t, nil
+}
+
+func noSetting(loss, key string, there []string) error {
+	if len(there) == 0 {
+		return badinput.Errorf("loss_fn_config: %s has no setting %.60q, and no other; leave it out", loss, key)
+	}
+	return badinput.Errorf("loss_fn_config: %s has no setting %.60q; there are: %s", loss, key, strings.Join(there, ", "))
 }
 
 // add lays out one datum.

@@ -140,7 +140,7 @@ func (j *Journal) Append(r Record) error {
 // Sync makes all records survive.
 func (j *Journal) Sync() error { return j.f.Sync() }
 
-// Rewrite replaces all records.
+// Rewrite replaces all records. Where ErrUnwritten comes of it, the journal is as it was.
 func (j *Journal) Rewrite(records []Record) error {
 	var text []byte
 	for _, r := range records {
@@ -150,7 +150,9 @@ func (j *Journal) Rewrite(records []Record) error {
 		}
 		text = append(text, b...)
 	}
-	if err := atomicfile.WriteBytes(j.path, text); err != nil {
+	if err := atomicfile.WriteBytes(j.path, text); err != nil && !j.f.Replaced() {
+		return fmt.Errorf("%w: %w", ErrUnwritten, err)
+	} else if err != nil {
 		return err
 	}
 	f, err := disk.Append(j.path)

@@ -1,0 +1,173 @@
+package tinker
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7879b91d/grpo/internal/serving/tinker/client"
+	"github.com/seed-7879b91d/grpo/internal/serving/tinker/wire"
+)
+
+// smallDisk is one of a few megabytes, where this process may have one.
+func smallDisk(t *testing.T, options string) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, options); err != nil {
+		t.Skipf("a small disk cannot be mounted: %v", err)
+	}
+	t.Cleanup(func() { require.NoError(t, syscall.Unmount(dir, syscall.MNT_DETACH)) })
+	return dir
+}
+
+// fill takes all blocks of a disk but so many bytes, until it is removed.
+func fill(t *testing.T, dir string, but int) (path string) {
+	t.Helper()
+	var disk syscall.Statfs_t
+	require.NoError(t, syscall.Statfs(dir, &disk))
+	path = filepath.Join(dir, "secret.fill")
+	if err := os.WriteFile(path, make([]byte, int(disk.Bavail)*int(disk.Bsize)-but), 0o600); err != nil {
+		require.ErrorIs(t, err, syscall.ENOSPC)
+	}
+	return path
+}
+
+// saysFull has an error say that the disk is full, and nothing of where it is.
+func saysFull(t *testing.T, dir string, err error) {
+	t.Helper()
+	require.ErrorContains(t, err, "the disk of the store is full; delete checkpoints or sessions")
+	require.NotContains(t, err.Error(), dir)
+	require.NotContains(t, err.Error(), "no space")
+}
+
+// What finds no room is told in one way, whatever it was; the log says where.
+func TestWhatAClientHearsOfAFullDisk(t *testing.T) {
+	for _, why := range []syscall.Errno{syscall.ENOSPC, syscall.EDQUOT} {
+		var log bytes.Buffer
+		s := &Server{Options: Options{Log: slog.New(slog.NewTextHandler(&log, nil))}}
+		err := fmt.Errorf("session: %w", &fs.PathError{Op: "open", Path: "/store/sessions/.tmp-17", Err: why})
+		w := httptest.NewRecorder()
+		s.fail(w, httptest.NewRequest("POST", "/", nil), err)
+		require.Equal(t, http.StatusTooManyRequests, w.Code)
+		require.Equal(t, "1", w.Header().Get("Retry-After"))
+		saysFull(t, "/store", errors.New(w.Body.String()))
+		require.Contains(t, log.String(), "/store/sessions/.tmp-17")
+		saysFull(t, "/store", errors.New(string(s.failed(err).body)))
+	}
+}
+
+// Where no file can be made, every call that makes one may be made again, and goes well when there is room.
+func TestADiskWithoutFiles(t *testing.T) {
+	dir := smallDisk(t, "size=32m,nr_inodes=200")
+	s := serve(t, dir)
+	s.Patience = 1
+	n := s.connect(t)
+	m := train(t, n, 1)
+	learned(t, m, crossEntropy(lesson(text1, 3, 1)))
+	_, err := m.Save(t.Context(), "one")
+	require.NoError(t, err)
+	free := func() {
+		for i := range 200 {
+			_ = os.Remove(filepath.Join(dir, fmt.Sprint(i)))
+		}
+	}
+	for i := range 200 {
+		if f, err := os.Create(filepath.Join(dir, fmt.Sprint(i))); err == nil {
+			require.NoError(t, f.Close())
+		}
+	}
+	var refused *client.Refused
+	calls := map[string]func() error{
+		"create_session":          func() error { _, err := s.Connect(t.Context()); return err },
+		"create_model":            func() error { _, err := n.Train(t.Context(), "tiny", 4, 1); return err },
+		"create_sampling_session": func() error { _, err := n.Voice(t.Context(), "tiny", ""); return err },
+		"publish": func() error {
+			return s.Call(t.Context(), "POST", "training_runs/"+m.ID+"/checkpoints/weights/one/publish", nil, nil)
+		},
+	}
+	for name, call := range calls {
+		err := call()
+		require.ErrorAs(t, err, &refused, name)
+		require.Equal(t, http.StatusTooManyRequests, refused.Code, name)
+		saysFull(t, dir, err)
+	}
+	for name, save := range map[string]func() error{
+		"save_weights":             func() error { _, err := m.Save(t.Context(), "two"); return err },
+		"save_weights_for_sampler": func() error { _, err := m.SaveSampler(t.Context(), "two"); return err },
+		"without a name":           func() error { _, err := m.Voice(t.Context()); return err },
+	} {
+		var failed *client.Failed
+		err := save()
+		require.ErrorAs(t, err, &failed, name)
+		require.Equal(t, "server", failed.Category)
+		saysFull(t, dir, err)
+	}
+	free()
+	for name, call := range calls {
+		require.NoError(t, call(), name)
+	}
+	_, err = m.Save(t.Context(), "two")
+	require.NoError(t, err)
+}
+
+// A journal that found no room goes on when there is some: with what was taken, and what somebody was told.
+func TestAJournalOnAFullDisk(t *testing.T) {
+	dir := smallDisk(t, "size=4m")
+	s := serve(t, dir)
+	s.Patience = 1
+	n := s.connect(t)
+	m := train(t, n, 1)
+	learned(t, m, crossEntropy(lesson(text1, 3, 1)))
+
+	var long []wire.Datum
+	for range 100 {
+		long = append(long, lesson(make([]int32, 250), 1, 1))
+	}
+	filler := fill(t, dir, 300<<10) // room enough to begin something
+	_, err := m.ForwardBackward(t.Context(), crossEntropy(long...))
+	var refused *client.Refused
+	require.ErrorAs(t, err, &refused)
+	require.Equal(t, http.StatusTooManyRequests, refused.Code)
+	saysFull(t, dir, err)
+	m.Seq--
+	require.NoError(t, os.Remove(filler))
+
+	// What a request that was taken came to finds none.
+	s.Patience = 20 * time.Second
+	other := train(t, n, 1)
+	learned(t, other, crossEntropy(lesson(text1, 3, 1)))
+	turn := s.server.bases["tiny"].Turn
+	turn.Lock()
+	f, err := m.ForwardBackward(t.Context(), crossEntropy(long[:40]...))
+	if err == nil {
+		filler = fill(t, dir, 0)
+	}
+	turn.Unlock()
+	require.NoError(t, err)
+	_, err = f.Wait(t.Context())
+	saysFull(t, dir, err)
+	require.NoError(t, os.Remove(filler))
+	want := stepped(t, other, 1e-2)["metrics"]
+	require.Equal(t, want, stepped(t, m, 1e-2)["metrics"]) // what failed is not done later
+
+	copied := filepath.Join(t.TempDir(), "store")
+	require.NoError(t, os.CopyFS(copied, os.DirFS(dir)))
+	next := serve(t, copied)
+	again := *m
+	again.Session = &client.Session{Client: next.Client, ID: n.ID}
+	_, err = next.Wait(t.Context(), fmt.Sprintf("%s#%d", m.ID, m.Seq-1))
+	saysFull(t, dir, err)
+	q := crossEntropy(lesson(text1, 3, 1))
+	require.Equal(t, learned(t, other, q), learned(t, &again, q))
+}

@@ -1,0 +1,146 @@
+package wire
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/serving/body"
+	"github.com/seed-7879b91d/grpo/internal/settings"
+)
+
+// Read fills v from the JSON of a request in which all names are known.
+func Read(text []byte, v any) error {
+	if err := Parse(text, v); err != nil || len(text) == 0 {
+		return err
+	}
+	return Known(text, v)
+}
+
+// Parse fills v from JSON, whatever else stands there; see Known.
+func Parse(text []byte, v any) error {
+	if len(text) == 0 {
+		return nil
+	}
+	err := json.Unmarshal(text, v)
+	var kind *json.UnmarshalTypeError
+	if errors.As(err, &kind) && strings.HasPrefix(kind.Value, "number") && json.Unmarshal(body.Whole(text), v) == nil {
+		return nil
+	}
+	if err != nil {
+		return badinput.Errorf("%w", body.Explain(err, v))
+	}
+	return nil
+}
+
+// Canonical writes a JSON object in one way, whatever the order of its keys.
+func Canonical(text []byte) ([]byte, error) {
+	dec := json.NewDecoder(bytes.NewReader(text))
+	dec.UseNumber()
+	var v map[string]any
+	if err := dec.Decode(&v); err != nil {
+		return nil, badinput.Errorf("body: %w", err)
+	}
+	return json.Marshal(v)
+}
+
+// Known refuses a request that calls something by a name that its type has not: what was meant would be left undone, and something
+// else trained or drawn. Clients of another version send fields of a request that are not known here, and those are passed over, unless
+// one is close to a field that is not there. What an object within a request may have does not change from version to version.
+func Known(text []byte, v any) error {
+	if err := known("", reflect.TypeOf(v).Elem(), text); err != nil {
+		return err
+	}
+	if q, ok := v.(interface{ check() error }); ok && Parse(text, v) == nil {
+		return q.check()
+	}
+	return nil
+}
+
+// What has another form than its type is refused by Parse.
+func known(at string, t reflect.Type, text []byte) error {
+	if t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Struct {
+		var all []json.RawMessage
+		_ = json.Unmarshal(text, &all)
+		for i, x := range all {
+			if err := known(fmt.Sprintf("%s %d", at, i), t.Elem(), x); err != nil {
+				return err
+			}
+		}
+	}
+	if t.Kind() != reflect.Struct {
+		return nil
+	}
+	var given map[string]json.RawMessage
+	_ = json.Unmarshal(text, &given)
+	names := namesOf(t)
+	for _, name := range slices.Sorted(maps.Keys(given)) {
+		i := slices.IndexFunc(names, func(n named) bool { return strings.EqualFold(n.name, name) })
+		if i < 0 {
+			if err := stranger(at, name, names, given); err != nil {
+				return err
+			}
+		} else if within := names[i].of; within != nil {
+			if err := known(strings.TrimPrefix(at+"."+names[i].name, "."), within, given[name]); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// stranger refuses a name that is not known, or passes it over.
+func stranger(at, name string, names []named, given map[string]json.RawMessage) error {
+	if at == "" && len(given) > maxInputs {
+		return nil // whoever sends as many means none of them, and to compare them takes a while
+	}
+	var all []string
+	for _, n := range names {
+		if n.of != nil {
+			all = append(all, n.name)
+		}
+	}
+	near := ""
+	if len(name) < maxName {
+		near = settings.Nearest(name, all)
+	}
+	if _, there := given[near]; at != "" || near != "" && !there {
+		return Unknown(strings.TrimPrefix(at+": ", ": "), name, near, all)
+	}
+	return nil
+}
+
+// Unknown is the error of a name that is not one of all, and may be meant as the one that is near, if there is one.
+func Unknown(at, name, near string, all []string) error {
+	if near != "" {
+		return badinput.Errorf("%sfound %.60q, which is not known here; did you mean %s?", at, name, near)
+	}
+	return badinput.Errorf("%sfound %.60q, which is not known here; there are: %s", at, name, strings.Join(all, ", "))
+}
+
+// named is a name in an object, and the type of what is called so; nil: nobody reads it.
+type named struct {
+	name string
+	of   reflect.Type
+}
+
+func namesOf(t reflect.Type) (all []named) {
+	for i := range t.NumField() {
+		f := t.Field(i)
+		for _, name := range strings.Fields(f.Tag.Get("also")) {
+			all = append(all, named{name, nil})
+		}
+		if f.Anonymous {
+			all = append(all, namesOf(f.Type)...)
+		} else if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); name != "" {
+			all = append(all, named{name, f.Type})
+		}
+	}
+	return all
+}
