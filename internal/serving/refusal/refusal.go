@@ -50,6 +50,9 @@ func Busy(after time.Duration, format string, args ...any) *Error {
 	return &Error{Status: http.StatusTooManyRequests, Code: "rate_limit_exceeded", After: after, Message: fmt.Sprintf(format, args...)}
 }
 
+// DiskFull is what all servers say of what was not written for want of room.
+const DiskFull = "the disk of the store is full; delete checkpoints or sessions, or give it more room"
+
 // Body is the refusal of a request whose body could not be read: whoever sends it was too slow, sent too much, or broke off.
 func Body(err error) error {
 	var large *http.MaxBytesError
@@ -148,7 +151,7 @@ func Of(err error) *Error {
 	case errors.As(err, &large):
 		return Errorf(http.StatusRequestEntityTooLarge, "the body is larger than the %d bytes that a request may have here", large.Limit)
 	case disk.Full(err):
-		return Busy(time.Minute, "a disk of the server is full; delete what it keeps for you and you do not need, or ask again later")
+		return Busy(time.Minute, DiskFull)
 	}
 	return Errorf(http.StatusInternalServerError, "the server failed; its log says why")
 }

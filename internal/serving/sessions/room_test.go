@@ -78,7 +78,7 @@ func TestNoRoomForSessions(t *testing.T) {
 func TestTroubleOfTheMachine(t *testing.T) {
 	_, n := quiet(t, Options{})
 	for errno, want := range map[syscall.Errno]string{
-		syscall.ENOSPC: "429 a disk of the server is full", syscall.EDQUOT: "429 a disk of the server is full",
+		syscall.ENOSPC: "429 the disk of the store is full", syscall.EDQUOT: "429 the disk of the store is full",
 		syscall.EROFS: "500 the server failed; its log says why",
 	} {
 		for _, err := range []error{

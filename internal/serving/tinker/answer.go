@@ -13,6 +13,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/disk"
 	"github.com/seed-7879b91d/grpo/internal/serving/body"
+	"github.com/seed-7879b91d/grpo/internal/serving/refusal"
 	"github.com/seed-7879b91d/grpo/internal/serving/tinker/wire"
 )
 
@@ -71,7 +72,7 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if full := disk.Full(err); full || code >= http.StatusInternalServerError {
 		s.Log.Error("not answered", "id", r.Header.Get("X-Request-Id"), "why", err.Error())
 		if text = failedHere; full {
-			text = diskFull
+			text = refusal.DiskFull
 		}
 	}
 	refuse(w, code, errors.New(text))

@@ -73,7 +73,7 @@ func (s *Server) failed(err error) result {
 	case badinput.Is(err) || errors.As(err, &bad):
 		return ended(user, s.told(err), err)
 	case disk.Full(err):
-		return ended(server, diskFull, err)
+		return ended(server, refusal.DiskFull, err)
 	}
 	return ended(server, failedHere, err) // where things lie on this machine is none of the client's business
 }
@@ -86,11 +86,8 @@ func ended(status, said string, err error) result {
 	return result{status, isJSON, text, err}
 }
 
-// What a client is told of what went wrong inside, and of what was not written for want of room.
-const (
-	failedHere = "the server failed; its log says why"
-	diskFull   = "the disk of the store is full; delete checkpoints or sessions, or give it more room"
-)
+// failedHere is what a client is told of what went wrong inside.
+const failedHere = "the server failed; its log says why"
 
 // retrieve waits for a result as long as a client waits for an answer.
 func (s *Server) retrieve(w http.ResponseWriter, r *http.Request) {
