@@ -12,6 +12,7 @@ import (
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/disk"
+	"github.com/seed-7879b91d/grpo/internal/serving/refusal"
 	"github.com/seed-7879b91d/grpo/optim"
 )
 
