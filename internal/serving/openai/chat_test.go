@@ -217,6 +217,12 @@ func TestMistakes(t *testing.T) {
 	}
 }
 
+// calledWith is a conversation in which a function was called.
+func calledWith(arguments string) string {
+	return `{"model":"tiny","messages":[{"role":"assistant","tool_calls":[{"type":"function","function":{"name":"f","arguments":"` + arguments +
+		`"}}]}]}`
+}
+
 // aSchema is a response_format.
 func aSchema(more string) string {
 	return `"response_format":{"type":"json_schema","json_schema":{"schema":{},` + more + `}}`
@@ -234,6 +240,12 @@ func TestMistakesWithinFields(t *testing.T) {
 		with(`"tools":[` + aTool + `],"tool_choice":{"type":"function","name":"f"}`): `{\"type\": \"function\", \"function\": {\"name\": …}}`,
 		with(aSchema(`"shema":7`)):                                                   `no field \"shema\" is known in it`,
 		`{"model":"tiny","messages":[{"role":"user","content":7}]}`:                  "content: found 7, expected a text or a list of its parts",
+		`{"model":"tiny","messages":[{"role":"user","content":"a\ud800"}]}`:          `messages.0.content: found \\ud800, which is half of a surrogate`,
+		with(`"stop":["\udfff"]`):                                                    `stop.0: found \\udfff`,
+		with(`"temperature":0,"temperature":1`):                                      "temperature: comes twice",
+		with(`"stream_options":{"a":{"b":1,"b":2}}`):                                 "stream_options.a.b: comes twice",
+		calledWith(`{\"x\":1,\"x\":2}`):                                              "arguments: x: comes twice",
+		calledWith(`{\"x\":\"\\ud800\"}`):                                            "arguments: x: found",
 	} {
 		status, text := post(t, h, "/v1/chat/completions", body)
 		require.Equal(t, http.StatusBadRequest, status, body)

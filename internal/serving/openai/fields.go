@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/seed-7879b91d/grpo/internal/serving/body"
 	"github.com/seed-7879b91d/grpo/internal/serving/refusal"
@@ -33,9 +32,6 @@ func readBody(from io.Reader) ([]byte, error) {
 
 // readFields reads a body, which is an object. Before anything is made of its values they are counted.
 func readFields(text []byte) (*fields, error) {
-	if !utf8.Valid(text) {
-		return nil, refusal.Errorf(http.StatusBadRequest, "the body is not UTF-8, expected a JSON object")
-	}
 	top, all := values(text)
 	if top > mostFields {
 		return nil, refusal.Errorf(http.StatusBadRequest, "the body: found %d fields, expected at most %d", top, mostFields)
@@ -51,7 +47,7 @@ func readFields(text []byte) (*fields, error) {
 		return nil, refusal.Errorf(http.StatusBadRequest, "the body: found %d values, expected at most %d", all, mostValues)
 	}
 	if ok {
-		return f, nil
+		return f, body.Check(text)
 	}
 	if err := json.Unmarshal(text, &f.all); err != nil {
 		return nil, body.Explain(err, &f.all)

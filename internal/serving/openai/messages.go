@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed-7879b91d/grpo/data/chat"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/serving/body"
 	"github.com/seed-7879b91d/grpo/internal/serving/refusal"
 )
 
@@ -95,6 +96,9 @@ func object(arguments json.RawMessage) (json.RawMessage, error) {
 	var any map[string]json.RawMessage
 	if err := json.Unmarshal(arguments, &any); err != nil || any == nil {
 		return nil, refusal.Errorf(http.StatusBadRequest, "arguments: found %s, expected an object as a text", brief(arguments))
+	}
+	if err := body.Check(arguments); err != nil {
+		return nil, refusal.Errorf(http.StatusBadRequest, "arguments: %v", err)
 	}
 	return arguments, nil
 }
