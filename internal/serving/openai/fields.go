@@ -3,6 +3,7 @@ package openai
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"io"
 	"maps"
 	"math"
@@ -132,9 +133,20 @@ func exact[T any](f *fields, name string, to *T, expected string) bool {
 	if err := in.Decode(new(T)); err != nil {
 		if unknown, is := strings.CutPrefix(err.Error(), "json: unknown field "); is {
 			f.wrong(name, "no field %s is known in it, expected %s", brief(unknown), expected)
+		} else if why := mistyped(err); why != "" {
+			f.wrong(name, "%s", why)
 		}
 	}
 	return value(f, name, to, expected)
+}
+
+// mistyped says which field of an object has a value of another type than it has to; "": none has.
+func mistyped(err error) string {
+	var kind *json.UnmarshalTypeError
+	if !errors.As(err, &kind) || kind.Field == "" {
+		return ""
+	}
+	return body.Explain(err, nil).Error()
 }
 
 // number reads one within bounds.
@@ -176,6 +188,10 @@ func (f *fields) whole(name string, to *int64) bool {
 func (f *fields) count(name string, to *int, least, most int) bool {
 	v := int64(*to)
 	if !f.whole(name, &v) {
+		return false
+	}
+	if v < int64(least) && most == math.MaxInt32 { // which is no bound that anybody wants to hear of
+		f.wrong(name, "found %d, expected %d or more", v, least)
 		return false
 	}
 	if v < int64(least) || v > int64(most) {

@@ -171,7 +171,11 @@ func readTool(part json.RawMessage) (one tool, err error) {
 			Strict     bool            `json:"strict"`
 		} `json:"function"`
 	}
-	if json.Unmarshal(part, &t) != nil || t.Type != "function" || t.Function == nil {
+	err = json.Unmarshal(part, &t)
+	if why := mistyped(err); why != "" {
+		return one, badinput.Errorf("%s", why)
+	}
+	if err != nil || t.Type != "function" || t.Function == nil {
 		return one, badinput.Errorf("found %s, expected {\"type\": \"function\", \"function\": {\"name\": …}}", brief(part))
 	}
 	if !functionName.MatchString(t.Function.Name) {
