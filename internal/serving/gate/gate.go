@@ -234,10 +234,11 @@ func (g *Gate) pass(w *response, r *http.Request, name, id string) {
 
 // readOnly refuses to do anything else with what the gate answers by itself than to read it.
 func readOnly(w http.ResponseWriter, r *http.Request) error {
-	if own := []string{healthz, readyz, metrics}; !slices.Contains(own, r.URL.Path) || r.Method == http.MethodGet || r.Method == http.MethodHead {
+	there := []string{http.MethodGet, http.MethodHead}
+	if own := []string{healthz, readyz, metrics}; !slices.Contains(own, r.URL.Path) || slices.Contains(there, r.Method) {
 		return nil
 	}
-	return refusal.Method(w, r, []string{http.MethodGet, http.MethodHead})
+	return refusal.Method(w, r, there)
 }
 
 // tooLarge refuses a body. A client hears of it only when it has sent what it has, so some of that is taken and thrown away.

@@ -12,6 +12,27 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/cputime"
 )
 
+// A value that fits two branches, or may, is named by them.
+func TestWhatIsNotApart(t *testing.T) {
+	v := fixture(t)
+	for _, schema := range []string{
+		`{"oneOf":[{"type":"integer"},{"type":"number"}]}`,
+		`{"oneOf":[{"const":1.0},{"type":"integer"}]}`,
+		`{"oneOf":[{"enum":["a","b"]},{"enum":["b","c"]}]}`,
+		`{"oneOf":[{"maxLength":3},{"minLength":2}]}`,
+		`{"properties":{"a":{},"b":{}},"oneOf":[{"required":["a"]},{"required":["b"]}]}`,
+		`{"oneOf":[{"properties":{"k":{"const":1}}},{"properties":{"k":{"const":2}}}]}`, // {} is of both
+		`{"type":["object","null"],"oneOf":[{"properties":{"k":{"const":1}},"required":["k"]},
+			{"properties":{"k":{"const":2}},"required":["k"]}]}`, // so is null
+		`{"oneOf":[{"type":"string","nullable":true},{"type":"null"}]}`,
+	} {
+		_, err := JSONSchema(v, json.RawMessage(schema))
+		require.ErrorContains(t, err, "schema #: oneOf: a value may fit both of its branches 0 and 1, from which no text", schema)
+	}
+	_, err := JSONSchema(v, json.RawMessage(`{"items":{"oneOf":[{"type":"null"},{"type":"string"},true]}}`))
+	require.ErrorContains(t, err, "schema #/items: oneOf: a value may fit both of its branches 0 and 2")
+}
+
 // Whatever oneOf is taken, what is drawn fits one of its branches alone.
 func TestDrawnOneOf(t *testing.T) {
 	v := fixture(t)

@@ -162,6 +162,11 @@ func (c *compiler) check(o *object) {
 			c.fail(o.at, "%q is not supported", automata.Cut(key))
 		}
 	}
+	for _, key := range []string{"uniqueItems", "nullable"} {
+		if v, ok := o.vals[key]; ok && v != true && v != false {
+			c.fail(o.at, "%s: expected true or false", key)
+		}
+	}
 	if o.vals["uniqueItems"] == true {
 		c.fail(o.at, "uniqueItems is not supported; leave it out, and check what comes")
 	}

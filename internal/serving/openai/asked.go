@@ -108,7 +108,8 @@ func (f *fields) stops() (stops []string) {
 	add := func(_ int, part json.RawMessage) error {
 		var text string
 		if json.Unmarshal(part, &text) != nil || text == "" || len(text) > longestStop {
-			return refusal.Errorf(http.StatusBadRequest, "found %s, expected a text of 1 to %d bytes; null and [] are none", brief(part), longestStop)
+			return refusal.Errorf(http.StatusBadRequest, "found %s, expected a text of 1 to %d bytes; null and [] are none",
+				brief(part), longestStop)
 		}
 		stops = append(stops, text)
 		return nil
