@@ -115,7 +115,7 @@ var layers = map[string][]string{
 	"internal/serving/gate": {"internal/serving/refusal"},
 	"internal/serving/openai": {"sampler", "data", "internal/serving", "internal/serving/body", "internal/serving/grammar",
 		"internal/serving/refusal", "internal/sources"},
-	"internal/serving/page":    {"data", "internal/serving/refusal"},
+	"internal/serving/page":    {"data", "internal/serving/body", "internal/serving/refusal"},
 	"internal/serving/refusal": {},
 	"internal/serving/sessions": {"", "configs", "data", "internal/serving", "internal/serving/body", "internal/serving/refusal", "kernels",
 		"model", "reward", "sampler", "internal/learning", "internal/provenance", "internal/remote"},

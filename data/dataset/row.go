@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/seed-7879b91d/grpo/data/match"
+	"github.com/seed-7879b91d/grpo/internal/jsonl"
 )
 
 // row is one record as its file holds it. A cell is a string (a JSON string, unquoted) or a
@@ -169,24 +170,8 @@ func checkText(raw []byte) error {
 	if !utf8.Valid(raw) {
 		return refuse(NotText, "bytes that are not UTF-8")
 	}
-	if !bytes.Contains(raw, []byte(`\ud`)) && !bytes.Contains(raw, []byte(`\uD`)) {
-		return nil
-	}
-	for i := 0; i < len(raw); i++ {
-		if raw[i] != '\\' {
-			continue
-		}
-		switch u := escaped(raw[i:]); {
-		case u >= 0xD800 && u < 0xDC00:
-			if low := escaped(raw[i+6:]); low < 0xDC00 || low > 0xDFFF {
-				return refuse(NotText, `\u%04x is half of a surrogate pair`, u)
-			}
-			i += 11
-		case u >= 0xDC00 && u < 0xE000:
-			return refuse(NotText, `\u%04x is half of a surrogate pair`, u)
-		default:
-			i++ // the escaped character, which may be a backslash
-		}
+	if at := jsonl.HalfPair(raw); at >= 0 {
+		return refuse(NotText, `\u%04x is half of a surrogate pair`, jsonl.Escaped(raw[at:]))
 	}
 	return nil
 }
@@ -215,10 +200,10 @@ func unquote(raw []byte) string {
 		case 't':
 			out = append(out, '\t')
 		case 'u':
-			u := escaped(raw)
+			u := jsonl.Escaped(raw)
 			if utf16.IsSurrogate(rune(u)) {
 				raw = raw[6:]
-				out = utf8.AppendRune(out, utf16.DecodeRune(rune(u), rune(escaped(raw))))
+				out = utf8.AppendRune(out, utf16.DecodeRune(rune(u), rune(jsonl.Escaped(raw))))
 			} else {
 				out = utf8.AppendRune(out, rune(u))
 			}
@@ -229,18 +214,6 @@ func unquote(raw []byte) string {
 		raw = raw[2:]
 	}
 	return string(append(out, raw...))
-}
-
-// escaped is the code unit of the \uXXXX that raw starts with, or -1.
-func escaped(raw []byte) int {
-	if len(raw) < 6 || raw[0] != '\\' || raw[1] != 'u' {
-		return -1
-	}
-	u, err := strconv.ParseUint(string(raw[2:6]), 16, 16)
-	if err != nil {
-		return -1
-	}
-	return int(u)
 }
 
 // explainJSON says where JSON text breaks. Python writes NaN and Infinity, which are not JSON.

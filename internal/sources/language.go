@@ -153,5 +153,5 @@ func tooLong(cfg *configs.Config, where string, tokens, most int) error {
 		}
 	}
 	return badinput.Errorf("%s, and the longest prompt, %s, has %d tokens: %d together, more than the model's %d positions; "+
-		"%s, or leave the problem out (max_prompt_chars is for data)", what, where, tokens, tokens+follows, most, lower)
+		"%s, or leave the problem out (max_prompt_chars leaves out those of a data set)", what, where, tokens, tokens+follows, most, lower)
 }

@@ -12,7 +12,7 @@ import (
 // What leaves no room for a completion, or a conversation, is named by the settings that were typed.
 func TestWhatIsTooLongIsRefusedByItsSettings(t *testing.T) {
 	const begins = ", and the longest prompt, problem p of data, has 50 tokens: "
-	const prompt = "leave the problem out (max_prompt_chars is for data)"
+	const prompt = "leave the problem out (max_prompt_chars leaves out those of a data set)"
 	for _, c := range []struct {
 		env                   string
 		turns, tokens, talked int

@@ -92,6 +92,7 @@ func TestMethodsOfAllCalls(t *testing.T) {
 	url, _, _ := serve(t, "--store", t.TempDir(), "--max-context", "64", "--max-sequences", "1")
 	for call, methods := range map[string]string{
 		"PATCH /v1/models/x": "GET, HEAD, DELETE", "GET /v1/load_lora_adapter": "POST", "GET /api/v1/optim_step": "POST",
+		"DELETE /v1/models": "GET, HEAD", "POST /v1/models": "GET, HEAD", "POST /healthz": "GET, HEAD", "DELETE /metrics": "GET, HEAD",
 		"POST /": "GET, HEAD", "PUT /v1/chat/completions": "POST",
 	} {
 		method, path, _ := strings.Cut(call, " ")

@@ -232,6 +232,7 @@ func (f *flags) open(host *serving.Host, stderr io.Writer) (g *gate.Gate, tuitio
 		Refused: func(r *http.Request, err error) { f.refused(log.With("id", r.Header.Get("X-Request-Id")), err) },
 	})
 	mux.Handle("/", api)
+	mux.Handle("/v1/models", api) // or a mux sends who deletes all of them on to /v1/models/
 	adapters.New(host, adapters.Options{
 		Dir:     f.loadable,
 		Barred:  f.barred(),

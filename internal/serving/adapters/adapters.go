@@ -3,6 +3,7 @@
 package adapters
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -34,7 +35,8 @@ type Options struct {
 // Server loads and unloads.
 type Server struct {
 	Options
-	host *serving.Host
+	host  *serving.Host
+	names names
 
 	mu     sync.Mutex
 	loaded map[string]bool // by this server: others stay
@@ -106,6 +108,11 @@ func (s *Server) load(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	leave, err := s.names.take(r.Context(), a.Name)
+	if err != nil {
+		return err
+	}
+	defer leave()
 	switch there := s.has(a.Name); {
 	case there && !a.Inplace:
 		return refusal.Field("lora_name", "%q is loaded already; unload it first, or send \"load_inplace\": true", a.Name)
@@ -178,7 +185,7 @@ func (s *Server) unload(w http.ResponseWriter, r *http.Request) error {
 	if a.Name == "" {
 		return refusal.Field("lora_name", "missing, expected the name of an adapter that a request had loaded")
 	}
-	if err := s.drop("lora_name", a.Name); err != nil {
+	if err := s.drop(r.Context(), "lora_name", a.Name); err != nil {
 		return err
 	}
 	return say(w, "Success: LoRA adapter '%s' removed successfully.", a.Name)
@@ -187,14 +194,19 @@ func (s *Server) unload(w http.ResponseWriter, r *http.Request) error {
 // remove is unload in OpenAI's words.
 func (s *Server) remove(w http.ResponseWriter, r *http.Request) error {
 	name := r.PathValue("name")
-	if err := s.drop("model", name); err != nil {
+	if err := s.drop(r.Context(), "model", name); err != nil {
 		return err
 	}
 	return body.Write(w, http.StatusOK, map[string]any{"id": name, "object": "model", "deleted": true})
 }
 
 // drop unloads an adapter, and waits until its running answers are given.
-func (s *Server) drop(field, name string) error {
+func (s *Server) drop(ctx context.Context, field, name string) error {
+	leave, err := s.names.take(ctx, name)
+	if err != nil {
+		return err
+	}
+	defer leave()
 	if !s.note(name, false) {
 		if _, err := s.host.Find(refusal.Short(name, 200)); err != nil {
 			return &refusal.Error{Status: http.StatusNotFound, Param: field, Code: "model_not_found", Message: err.Error()}

@@ -74,7 +74,7 @@ func FuzzAdapters(f *testing.F) {
 			return
 		}
 		require.True(t, within(t, dir, a.Path), "%q was loaded", a.Path)
-		require.NoError(t, s.drop("lora_name", a.Name))
+		require.NoError(t, s.drop(t.Context(), "lora_name", a.Name))
 	})
 }
 

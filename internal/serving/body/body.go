@@ -32,7 +32,7 @@ func Decode(text []byte, into any) error {
 	if _, err := in.Token(); !errors.Is(err, io.EOF) {
 		return refusal.Errorf(http.StatusBadRequest, "the body: found more after its JSON object, expected one object alone")
 	}
-	return nil
+	return Check(text)
 }
 
 // All reads to the end. Unlike io.ReadAll it copies what it has once alone, at the end: of a body that turns out to be too large

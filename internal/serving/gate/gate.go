@@ -188,6 +188,10 @@ func headerName(r rune) rune {
 
 // pass hands a request on, when it is its turn.
 func (g *Gate) pass(w *response, r *http.Request, name, id string) {
+	if err := readOnly(w, r); err != nil {
+		refusal.Write(w, err)
+		return
+	}
 	switch r.URL.Path {
 	case healthz:
 		g.tell(w, g.Healthy())
@@ -226,6 +230,15 @@ func (g *Gate) pass(w *response, r *http.Request, name, id string) {
 		r.Body = &logged{ReadCloser: r.Body, log: g.Log, id: id}
 	}
 	g.answer(w, r, id)
+}
+
+// readOnly refuses to do anything else with what the gate answers by itself than to read it.
+func readOnly(w http.ResponseWriter, r *http.Request) error {
+	there := []string{http.MethodGet, http.MethodHead}
+	if own := []string{healthz, readyz, metrics}; !slices.Contains(own, r.URL.Path) || slices.Contains(there, r.Method) {
+		return nil
+	}
+	return refusal.Method(w, r, there)
 }
 
 // tooLarge refuses a body. A client hears of it only when it has sent what it has, so some of that is taken and thrown away.

@@ -175,9 +175,19 @@ func (d drawer) tuple(depth int) drawn {
 
 func (d drawer) choice(depth int) drawn {
 	a, b := d.schema(depth), d.schema(depth)
-	return drawn{m{[]string{"anyOf", "oneOf"}[d.IntN(2)]: []any{a.schema, b.schema}}, func() string {
+	key := "anyOf"
+	if d.coin() {
+		key, a, b = "oneOf", d.tagged("a", a), d.tagged("b", b)
+	}
+	return drawn{m{key: []any{a.schema, b.schema}}, func() string {
 		return []drawn{a, b}[d.IntN(2)].sample()
 	}}
+}
+
+// tagged is an object that says what is in it.
+func (d drawer) tagged(tag string, of drawn) drawn {
+	s := m{"properties": m{"a tag": m{"const": tag}, "of": of.schema}, "required": []any{"a tag", "of"}}
+	return drawn{s, func() string { return d.list("{", []string{`"a tag":"` + tag + `"`, `"of":` + of.sample()}, "}") }}
 }
 
 func (d drawer) all(depth int) drawn {

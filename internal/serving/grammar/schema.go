@@ -25,8 +25,8 @@ import (
 //   - An integer fits in 64 bits and has no point; a number has at the most 21 digits before the point, 24 behind it and two
 //     in the exponent, and no exponent where it has limits. Where a schema limits the items of an array, there are at most 4096.
 //   - From a depth of 256 on, a document takes the shortest way to its end.
-//   - oneOf is taken as anyOf: a document may fit several of its branches. An email address, a host name and a duration
-//     are of ordinary length.
+//   - oneOf is taken where its branches are apart, as apart.go has it: then it is anyOf. An email address, a host name and a
+//     duration are of ordinary length.
 //
 // What could not be kept to is refused by name.
 
@@ -81,6 +81,7 @@ type compiler struct {
 	rules   map[string]int32 // by the schemas, and the choices made
 	checked map[*object]bool
 	work    int
+	proofs  int
 }
 
 // mostSchemas bounds the combinations of schemas that hold together.
@@ -161,6 +162,11 @@ func (c *compiler) check(o *object) {
 			c.fail(o.at, "%q is not supported", automata.Cut(key))
 		}
 	}
+	for _, key := range []string{"uniqueItems", "nullable"} {
+		if v, ok := o.vals[key]; ok && v != true && v != false {
+			c.fail(o.at, "%s: expected true or false", key)
+		}
+	}
 	if o.vals["uniqueItems"] == true {
 		c.fail(o.at, "uniqueItems is not supported; leave it out, and check what comes")
 	}
@@ -190,25 +196,51 @@ func (c *compiler) rule(of conjunction) int32 {
 	return n
 }
 
-// choose goes on in the branches of the first anyOf or oneOf in which none has been chosen.
-func (c *compiler) choose(n int32, of []schema) bool {
+// choices are the keywords that leave one, in the order of their bits.
+var choices = []string{"anyOf", "oneOf"}
+
+// undecided is the first choice that has not been made: of which schema, and by which of its keywords.
+func undecided(of []schema) (i, bit int, ok bool) {
 	for i, s := range of {
-		for bit, key := range []string{"anyOf", "oneOf"} {
-			if _, ok := s.vals[key]; !ok || s.chosen>>bit&1 == 1 {
-				continue
+		for bit, key := range choices {
+			if _, ok := s.vals[key]; ok && s.chosen>>bit&1 == 0 {
+				return i, bit, true
 			}
-			chosen := slices.Clone(of)
-			chosen[i].chosen |= 1 << bit
-			for _, branch := range c.list(s.object, key) {
-				c.b.free(n, c.rule(c.all(chosen, branch, nil)))
-				if c.b.err != nil {
-					break
-				}
-			}
-			return true
 		}
 	}
-	return false
+	return 0, 0, false
+}
+
+// branches are what holds when a choice is made.
+func (c *compiler) branches(of []schema, i, bit int) (all []conjunction) {
+	chosen := slices.Clone(of)
+	chosen[i].chosen |= 1 << bit
+	for _, branch := range c.list(of[i].object, choices[bit]) {
+		all = append(all, c.all(chosen, branch, nil))
+		if c.b.err != nil {
+			break
+		}
+	}
+	return all
+}
+
+// choose goes on in the branches of the first choice that has not been made.
+func (c *compiler) choose(n int32, of []schema) bool {
+	i, bit, ok := undecided(of)
+	if !ok {
+		return false
+	}
+	all := c.branches(of, i, bit)
+	if choices[bit] == "oneOf" {
+		c.exclusive(of[i].object, all)
+	}
+	for _, branch := range all {
+		if c.b.err != nil {
+			break
+		}
+		c.b.free(n, c.rule(branch))
+	}
+	return true
 }
 
 // list is a keyword's list of schemas, which is not empty.

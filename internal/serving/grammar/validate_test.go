@@ -31,7 +31,7 @@ func parse(text string) (v any, err error) {
 }
 
 // validator says whether values fit a schema. It is written from the specification alone, and reads none of the
-// package's code; oneOf is one or more.
+// package's code.
 type validator struct{ root any }
 
 func (v validator) check(schema, value any) error {
@@ -72,8 +72,14 @@ func (v validator) check(schema, value any) error {
 func (v validator) choices(s map[string]any, value any) error {
 	for _, key := range []string{"anyOf", "oneOf"} {
 		if branches, ok := s[key].([]any); ok {
-			if !slices.ContainsFunc(branches, func(b any) bool { return v.check(b, value) == nil }) {
-				return fmt.Errorf("%s: no branch takes %v", key, value)
+			fit := 0
+			for _, b := range branches {
+				if v.check(b, value) == nil {
+					fit++
+				}
+			}
+			if fit == 0 || fit > 1 && key == "oneOf" {
+				return fmt.Errorf("%s: %d branches take %v", key, fit, value)
 			}
 		}
 	}

@@ -41,18 +41,18 @@ type drawing struct {
 	none    bool // max_tokens is 0: the prompt alone
 }
 
-// drawing reads it. Where MaxTokens is 0, nobody said how many tokens there may be.
-func (s *Server) drawing(f *fields, p *Policy) (d drawing, err error) {
+// drawing reads it; of max_tokens there may be so few. Where MaxTokens is 0, nobody said how many tokens there may be.
+func (s *Server) drawing(f *fields, p *Policy, fewest int) (d drawing, err error) {
 	d = drawing{n: 1, params: sampler.Params{Temperature: 1, TopP: 1}}
 	f.count("n", &d.n, 1, s.maxN)
-	f.number("temperature", &d.params.Temperature, 0, 100)
+	f.temperature(&d.params.Temperature)
 	f.number("top_p", &d.params.TopP, 0, 1)
 	f.number("min_p", &d.params.MinP, 0, 1)
 	if raw := f.all["top_k"]; raw != nil && same("-1", string(raw)) { // all, as vLLM says it
 		f.take("top_k")
 	}
 	f.count("top_k", &d.params.TopK, 0, math.MaxInt32)
-	d.none = f.count("max_tokens", &d.params.MaxTokens, 0, math.MaxInt32) && d.params.MaxTokens == 0
+	d.none = f.count("max_tokens", &d.params.MaxTokens, fewest, math.MaxInt32) && d.params.MaxTokens == 0
 	f.count("max_completion_tokens", &d.params.MaxTokens, 1, math.MaxInt32)
 	value(f, "stream", &d.stream, "true or false")
 	value(f, "ignore_eos", &d.endless, "true or false")
@@ -65,11 +65,6 @@ func (s *Server) drawing(f *fields, p *Policy) (d drawing, err error) {
 		f.wrong("stream_options", "it is of a stream; send \"stream\": true")
 	}
 	d.usage = o.Usage
-	if f.err == nil {
-		if err := sampler.CheckTemperature(d.params.Temperature); err != nil {
-			f.err = &refusal.Error{Status: http.StatusBadRequest, Param: "temperature", Message: err.Error()}
-		}
-	}
 	if d.params.TopP == 0 {
 		d.params.TopP = math.SmallestNonzeroFloat32 // the most likely token alone: to the sampler, 0 is all
 	}
@@ -78,6 +73,19 @@ func (s *Server) drawing(f *fields, p *Policy) (d drawing, err error) {
 		d.params.StopTokens = p.Language.Stops
 	}
 	return d, f.err
+}
+
+// temperature reads it. One above 0 that is too small for the sampler's numbers is refused: 0 is another thing to ask for.
+func (f *fields) temperature(to *float32) {
+	raw := f.all["temperature"]
+	f.number("temperature", to, 0, 100)
+	if f.err != nil {
+		return
+	}
+	digits, _, _ := strings.Cut(strings.ToLower(string(raw)), "e")
+	if err := sampler.CheckTemperature(*to); err != nil || *to == 0 && strings.ContainsAny(digits, "123456789") {
+		f.wrong("temperature", "found %s, expected 0, which takes the most likely token, or 0.000001 to 100", brief(raw))
+	}
 }
 
 // seed reads it; without one it is drawn.
@@ -100,16 +108,15 @@ func (f *fields) stops() (stops []string) {
 	add := func(_ int, part json.RawMessage) error {
 		var text string
 		if json.Unmarshal(part, &text) != nil || text == "" || len(text) > longestStop {
-			return refusal.Errorf(http.StatusBadRequest, "found %s, expected a text of 1 to %d bytes", brief(part), longestStop)
+			return refusal.Errorf(http.StatusBadRequest, "found %s, expected a text of 1 to %d bytes; null and [] are none",
+				brief(part), longestStop)
 		}
 		stops = append(stops, text)
 		return nil
 	}
 	err := error(nil)
 	if raw[0] == '"' {
-		if string(raw) != `""` { // none, as some clients say it
-			err = add(0, raw)
-		}
+		err = add(0, raw)
 	} else if raw[0] == '[' {
 		err = each(raw, mostStops, add)
 	} else {

@@ -12,12 +12,9 @@ import (
 
 // chatJob reads what a conversation asks for.
 func (s *Server) chatJob(f *fields, p *Policy) (*job, error) {
-	d, err := s.drawing(f, p)
+	d, err := s.drawing(f, p, 1)
 	if err != nil {
 		return nil, err
-	}
-	if d.none {
-		return nil, refusal.Field("max_tokens", "found 0, expected 1 or more")
 	}
 	messages, err := f.messages()
 	if err != nil {

@@ -217,6 +217,12 @@ func TestMistakes(t *testing.T) {
 	}
 }
 
+// calledWith is a conversation in which a function was called.
+func calledWith(arguments string) string {
+	return `{"model":"tiny","messages":[{"role":"assistant","tool_calls":[{"type":"function","function":{"name":"f","arguments":"` +
+		arguments + `"}}]}]}`
+}
+
 // aSchema is a response_format.
 func aSchema(more string) string {
 	return `"response_format":{"type":"json_schema","json_schema":{"schema":{},` + more + `}}`
@@ -233,7 +239,24 @@ func TestMistakesWithinFields(t *testing.T) {
 		with(`"response_format":{"type":"json_object","strict":true}`):               `no field \"strict\" is known in it`,
 		with(`"tools":[` + aTool + `],"tool_choice":{"type":"function","name":"f"}`): `{\"type\": \"function\", \"function\": {\"name\": …}}`,
 		with(aSchema(`"shema":7`)):                                                   `no field \"shema\" is known in it`,
+		with(aSchema(`"strict":"yes"`)):                                              "json_schema.strict: found a string, expected true",
+		with(aSchema(`"name":7`)):                                                    "response_format: json_schema.name: found a number",
+		with(`"stream":true,"stream_options":{"include_usage":1}`):                   "include_usage: found a number, expected true",
+		with(`"tools":[{"type":"function","function":{"name":"f","strict":"yes"}}]`): "tools: tool 0: function.strict: found a string",
+		with(`"temperature":1e-46`):                                                  "found 1e-46, expected 0, which takes",
+		with(`"temperature":1e-400`):                                                 "temperature: found 1e-400, expected 0",
+		with(`"temperature":1e-7`):                                                   "temperature: found 1e-7, expected 0",
+		with(`"max_tokens":-1`):                                                      "max_tokens: found -1, expected 1 or more",
+		with(`"max_tokens":0`):                                                       "max_tokens: found 0, expected 1 or more",
+		with(`"stop":""`):                                                            `found \"\", expected a text of 1 to 1024 bytes; null`,
+		with(`"stop":[""]`):                                                          `found \"\", expected a text of 1 to 1024 bytes; null`,
 		`{"model":"tiny","messages":[{"role":"user","content":7}]}`:                  "content: found 7, expected a text or a list of its parts",
+		`{"model":"tiny","messages":[{"role":"user","content":"a\ud800"}]}`:          `messages.0.content: found \\ud800, which is half`,
+		with(`"stop":["\udfff"]`):                                                    `stop.0: found \\udfff`,
+		with(`"temperature":0,"temperature":1`):                                      "temperature: comes twice",
+		with(`"stream_options":{"a":{"b":1,"b":2}}`):                                 "stream_options.a.b: comes twice",
+		calledWith(`{\"x\":1,\"x\":2}`):                                              "arguments: x: comes twice",
+		calledWith(`{\"x\":\"\\ud800\"}`):                                            "arguments: x: found",
 	} {
 		status, text := post(t, h, "/v1/chat/completions", body)
 		require.Equal(t, http.StatusBadRequest, status, body)

@@ -12,7 +12,7 @@ import (
 
 // textJob reads which prompts are to be continued.
 func (s *Server) textJob(f *fields, p *Policy) (*job, error) {
-	d, err := s.drawing(f, p)
+	d, err := s.drawing(f, p, 0)
 	if err != nil {
 		return nil, err
 	}

@@ -130,9 +130,9 @@ func (f *fields) document() json.RawMessage {
 		Own    json.RawMessage `json:"schema"` // as other servers have it
 		Schema *struct {
 			Schema      json.RawMessage `json:"schema"`
-			Name        any             `json:"name"` // these change nothing
-			Description any             `json:"description"`
-			Strict      any             `json:"strict"`
+			Name        string          `json:"name"` // these change nothing
+			Description string          `json:"description"`
+			Strict      bool            `json:"strict"`
 		} `json:"json_schema"`
 	}
 	if !exact(f, "response_format", &v, `an object such as {"type": "text"}`) {

@@ -3,6 +3,7 @@ package openai
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"io"
 	"maps"
 	"math"
@@ -10,7 +11,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/seed-7879b91d/grpo/internal/serving/body"
 	"github.com/seed-7879b91d/grpo/internal/serving/refusal"
@@ -33,9 +33,6 @@ func readBody(from io.Reader) ([]byte, error) {
 
 // readFields reads a body, which is an object. Before anything is made of its values they are counted.
 func readFields(text []byte) (*fields, error) {
-	if !utf8.Valid(text) {
-		return nil, refusal.Errorf(http.StatusBadRequest, "the body is not UTF-8, expected a JSON object")
-	}
 	top, all := values(text)
 	if top > mostFields {
 		return nil, refusal.Errorf(http.StatusBadRequest, "the body: found %d fields, expected at most %d", top, mostFields)
@@ -51,7 +48,7 @@ func readFields(text []byte) (*fields, error) {
 		return nil, refusal.Errorf(http.StatusBadRequest, "the body: found %d values, expected at most %d", all, mostValues)
 	}
 	if ok {
-		return f, nil
+		return f, body.Check(text)
 	}
 	if err := json.Unmarshal(text, &f.all); err != nil {
 		return nil, body.Explain(err, &f.all)
@@ -136,9 +133,20 @@ func exact[T any](f *fields, name string, to *T, expected string) bool {
 	if err := in.Decode(new(T)); err != nil {
 		if unknown, is := strings.CutPrefix(err.Error(), "json: unknown field "); is {
 			f.wrong(name, "no field %s is known in it, expected %s", brief(unknown), expected)
+		} else if why := mistyped(err); why != "" {
+			f.wrong(name, "%s", why)
 		}
 	}
 	return value(f, name, to, expected)
+}
+
+// mistyped says which field of an object has a value of another type than it has to; "": none has.
+func mistyped(err error) string {
+	var kind *json.UnmarshalTypeError
+	if !errors.As(err, &kind) || kind.Field == "" {
+		return ""
+	}
+	return body.Explain(err, nil).Error()
 }
 
 // number reads one within bounds.
@@ -180,6 +188,10 @@ func (f *fields) whole(name string, to *int64) bool {
 func (f *fields) count(name string, to *int, least, most int) bool {
 	v := int64(*to)
 	if !f.whole(name, &v) {
+		return false
+	}
+	if v < int64(least) && most == math.MaxInt32 { // which is no bound that anybody wants to hear of
+		f.wrong(name, "found %d, expected %d or more", v, least)
 		return false
 	}
 	if v < int64(least) || v > int64(most) {

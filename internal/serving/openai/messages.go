@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed-7879b91d/grpo/data/chat"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/serving/body"
 	"github.com/seed-7879b91d/grpo/internal/serving/refusal"
 )
 
@@ -96,6 +97,9 @@ func object(arguments json.RawMessage) (json.RawMessage, error) {
 	if err := json.Unmarshal(arguments, &any); err != nil || any == nil {
 		return nil, refusal.Errorf(http.StatusBadRequest, "arguments: found %s, expected an object as a text", brief(arguments))
 	}
+	if err := body.Check(arguments); err != nil {
+		return nil, refusal.Errorf(http.StatusBadRequest, "arguments: %v", err)
+	}
 	return arguments, nil
 }
 
@@ -167,7 +171,11 @@ func readTool(part json.RawMessage) (one tool, err error) {
 			Strict     bool            `json:"strict"`
 		} `json:"function"`
 	}
-	if json.Unmarshal(part, &t) != nil || t.Type != "function" || t.Function == nil {
+	err = json.Unmarshal(part, &t)
+	if why := mistyped(err); why != "" {
+		return one, badinput.Errorf("%s", why)
+	}
+	if err != nil || t.Type != "function" || t.Function == nil {
 		return one, badinput.Errorf("found %s, expected {\"type\": \"function\", \"function\": {\"name\": …}}", brief(part))
 	}
 	if !functionName.MatchString(t.Function.Name) {

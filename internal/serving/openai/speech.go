@@ -38,19 +38,28 @@ func (s *speech) push(token int32) string {
 		text = s.stream.Push(token)
 	}
 	s.held += text
-	if at := firstStop(s.held, s.stops); at >= 0 {
-		s.held, s.stopped = s.held[:at], true
+	if s.cut() {
 		return s.show(len(s.held))
 	}
 	return s.show(len(s.held) - longestStart(s.held, s.stops))
 }
 
-// end shows the rest.
+// end shows the rest. What is left of half a character is said as U+FFFD, which may complete a stop string.
 func (s *speech) end() string {
-	if !s.stopped {
-		s.held += s.stream.Flush()
+	if s.stopped {
+		return ""
 	}
+	s.held += s.stream.Flush()
+	s.cut()
 	return s.show(len(s.held))
+}
+
+// cut leaves out what comes from the first stop string on, and reports whether there is one.
+func (s *speech) cut() bool {
+	if at := firstStop(s.held, s.stops); at >= 0 {
+		s.held, s.stopped = s.held[:at], true
+	}
+	return s.stopped
 }
 
 func (s *speech) show(n int) string {

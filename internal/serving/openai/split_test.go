@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 
@@ -19,9 +18,6 @@ import (
 
 // plainFields is readFields by encoding/json alone.
 func plainFields(text []byte) (all map[string]json.RawMessage, err error) {
-	if !utf8.Valid(text) {
-		return nil, refusal.Errorf(http.StatusBadRequest, "the body is not UTF-8, expected a JSON object")
-	}
 	top, count := values(text)
 	if top > mostFields {
 		return nil, refusal.Errorf(http.StatusBadRequest, "the body: found %d fields, expected at most %d", top, mostFields)
@@ -42,7 +38,7 @@ func plainFields(text []byte) (all map[string]json.RawMessage, err error) {
 	if all == nil {
 		return nil, refusal.Errorf(http.StatusBadRequest, "the body: found null, expected a JSON object")
 	}
-	return all, nil
+	return all, body.Check(text)
 }
 
 // noFraction is that of a whole number, which encoding/json takes for none.

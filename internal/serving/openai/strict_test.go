@@ -60,7 +60,7 @@ func TestNumbersInOtherWords(t *testing.T) {
 		`"n":1.0000001`:             "n: found 1.0000001, expected a whole number",
 		`"max_tokens":"1.0"`:        `max_tokens: found \"1.0\", expected a whole number`,
 		`"max_tokens":1e300`:        "max_tokens: found 1e300, expected a whole number",
-		`"max_tokens":-1.0`:         "max_tokens: found -1, expected 0 to",
+		`"max_tokens":-1.0`:         "max_tokens: found -1, expected 1 or more",
 		`"frequency_penalty":1e-9`:  "frequency_penalty: found 1e-9, which is not supported",
 		`"frequency_penalty":"0.0"`: "frequency_penalty: found",
 		`"repetition_penalty":0.0`:  "repetition_penalty: found 0.0",

@@ -52,7 +52,7 @@ type chatLine struct {
 	Index    int         `json:"index"`
 	Delta    said        `json:"delta"`
 	LogProbs *likelihood `json:"logprobs"`
-	Tokens   []int32     `json:"token_ids,omitempty"`
+	Tokens   []int32     `json:"token_ids,omitzero"`
 	Finish   *string     `json:"finish_reason"`
 }
 
@@ -60,7 +60,7 @@ type chatChoice struct {
 	Index    int         `json:"index"`
 	Message  answered    `json:"message"`
 	LogProbs *likelihood `json:"logprobs"`
-	Tokens   []int32     `json:"token_ids,omitempty"`
+	Tokens   []int32     `json:"token_ids,omitzero"`
 	Finish   string      `json:"finish_reason"`
 }
 
@@ -114,7 +114,7 @@ func (f *conversation) last(c *choice, d delta, r *ended) (lines []any) {
 	if !d.empty() || len(d.tokens) > 0 && (f.logprobs || f.prompt != nil) {
 		lines = append(lines, f.more(c, d))
 	}
-	return append(lines, f.line(chatLine{Index: c.index, Finish: &r.finish}))
+	return append(lines, f.line(chatLine{Index: c.index, Tokens: f.ids(nil), Finish: &r.finish}))
 }
 
 func (f *conversation) usage(u usage) any {
@@ -176,11 +176,12 @@ func (f *conversation) whole(choices []*choice, all []*ended, u usage) any {
 	}{f.head("chat.completion"), list, u, f.prompt}
 }
 
-// ids are the tokens whose text is shown, where they are wanted.
-func (f *conversation) ids(tokens []spoken) (list []int32) {
+// ids are the tokens whose text is shown, where they are wanted; then none are a list, too.
+func (f *conversation) ids(tokens []spoken) []int32 {
 	if f.prompt == nil {
 		return nil
 	}
+	list := make([]int32, 0, len(tokens))
 	for _, t := range tokens {
 		list = append(list, t.ID)
 	}

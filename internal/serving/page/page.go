@@ -11,7 +11,6 @@ import (
 	"context"
 	"embed"
 	"encoding/json"
-	"errors"
 	"io/fs"
 	"mime"
 	"net/http"
@@ -21,6 +20,7 @@ import (
 
 	"github.com/seed-7879b91d/grpo/data"
 	"github.com/seed-7879b91d/grpo/data/prompt"
+	"github.com/seed-7879b91d/grpo/internal/serving/body"
 	"github.com/seed-7879b91d/grpo/internal/serving/refusal"
 )
 
@@ -127,13 +127,8 @@ func (p *Page) words(w http.ResponseWriter, r *http.Request) {
 	var asked struct {
 		Statement string `json:"statement"`
 	}
-	if err := json.NewDecoder(r.Body).Decode(&asked); err != nil {
-		var large *http.MaxBytesError
-		if errors.As(err, &large) {
-			refusal.Write(w, refusal.Body(err))
-			return
-		}
-		refusal.Write(w, refusal.Errorf(http.StatusBadRequest, `the body: expected {"statement": "…"}`))
+	if _, err := body.Read(r, &asked); err != nil {
+		refusal.Write(w, err)
 		return
 	}
 	if p.Wording == nil {

@@ -5,12 +5,13 @@ import (
 	"strings"
 )
 
-// Methods are those that the patterns of a mux answer the path of a request with, but for the pattern that takes what no other does.
+// Methods are those that the patterns of a mux answer the path of a request with. A pattern without a method says nothing of them: it
+// hands on to who knows, and rest is that of what no other takes.
 func Methods(mux *http.ServeMux, r *http.Request, rest string) (all []string) {
 	for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete} {
 		asked := *r
 		asked.Method = method
-		if _, pattern := mux.Handler(&asked); pattern != "" && pattern != rest {
+		if _, pattern := mux.Handler(&asked); strings.Contains(pattern, " ") && pattern != rest {
 			all = append(all, method)
 		}
 	}

@@ -1,0 +1,45 @@
+package jsonl
+
+import (
+	"bytes"
+	"strconv"
+)
+
+// HalfPair is the place of the first \uXXXX in JSON text that is half of a surrogate pair, which encoding/json would read as U+FFFD;
+// -1: there is none.
+func HalfPair(raw []byte) int {
+	if !bytes.Contains(raw, []byte(`\ud`)) && !bytes.Contains(raw, []byte(`\uD`)) {
+		return -1
+	}
+	for i := 0; i < len(raw); i++ {
+		next := bytes.IndexByte(raw[i:], '\\')
+		if next < 0 {
+			return -1
+		}
+		i += next
+		switch u := Escaped(raw[i:]); {
+		case u >= 0xD800 && u < 0xDC00:
+			if low := Escaped(raw[i+6:]); low < 0xDC00 || low > 0xDFFF {
+				return i
+			}
+			i += 11
+		case u >= 0xDC00 && u < 0xE000:
+			return i
+		default:
+			i++ // the escaped character, which may be a backslash
+		}
+	}
+	return -1
+}
+
+// Escaped is the code unit of the \uXXXX that JSON text starts with, or -1.
+func Escaped(raw []byte) int {
+	if len(raw) < 6 || raw[0] != '\\' || raw[1] != 'u' {
+		return -1
+	}
+	u, err := strconv.ParseUint(string(raw[2:6]), 16, 16)
+	if err != nil {
+		return -1
+	}
+	return int(u)
+}

@@ -1,0 +1,161 @@
+package body
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/seed-7879b91d/grpo/internal/jsonl"
+	"github.com/seed-7879b91d/grpo/internal/serving/refusal"
+)
+
+// Check refuses JSON text that a decoder takes for something else than was sent: of a key that comes twice it keeps the last value, and
+// in place of half of a surrogate pair, and of bytes that are not UTF-8, it puts U+FFFD. It looks at each byte two or three times, and
+// allocates for objects alone: the tokens of a body cost next to nothing.
+func Check(text []byte) error {
+	if !utf8.Valid(text) {
+		return refusal.Errorf(http.StatusBadRequest, "the body is not UTF-8, expected JSON in UTF-8")
+	}
+	if at := jsonl.HalfPair(text); at >= 0 {
+		path, _ := scan(text, at)
+		return named(path, "found %s, which is half of a surrogate pair and no character; send both halves, or leave it out", text[at:at+6])
+	}
+	if path, twice := scan(text, -1); twice {
+		return named(path, "comes twice, expected once")
+	}
+	return nil
+}
+
+// named refuses what stands at a path.
+func named(path, format string, args ...any) error {
+	if path == "" {
+		return refusal.Errorf(http.StatusBadRequest, "the body: "+format, args...)
+	}
+	return refusal.Field(refusal.Short(path, 100), format, args...)
+}
+
+// level is an object or a list that is open.
+type level struct {
+	list  bool
+	value bool   // of an object: its key has been read
+	index int    // in a list
+	key   []byte // without its quotes
+	few   [][]byte
+	many  map[string]bool // all keys, once there are more than a few
+}
+
+const (
+	fewKeys   = 12    // are compared one by one
+	mostDepth = 10000 // as encoding/json has it
+)
+
+// scan walks through JSON text to a place, or to the first key that its object has already, and gives the path to it.
+func scan(text []byte, until int) (path string, twice bool) {
+	var open []level
+	var top *level
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; c {
+		case '"':
+			end := closing(text, i)
+			if top != nil && !top.list && !top.value {
+				if top.key = text[i+1 : end]; top.has() && until < 0 {
+					return pathOf(open), true
+				}
+			}
+			if i <= until && until < end {
+				return pathOf(open), false
+			}
+			i = end
+		case '{', '[':
+			if len(open) == mostDepth {
+				return "", false
+			}
+			if len(open) == cap(open) {
+				open = append(open, level{})
+			} else { // what was open at this depth before has a list of keys to write to
+				open = open[:len(open)+1]
+			}
+			top = &open[len(open)-1]
+			*top = level{list: c == '[', few: top.few[:0]}
+		case '}', ']':
+			if top = nil; len(open) > 0 {
+				open = open[:len(open)-1]
+			}
+			if len(open) > 0 {
+				top = &open[len(open)-1]
+			}
+		case ',':
+			if top != nil {
+				top.index, top.value = top.index+1, false
+			}
+		case ':':
+			if top != nil {
+				top.value = true
+			}
+		}
+	}
+	return "", false
+}
+
+// has notes the key of an object, and reports whether it was there.
+func (l *level) has() bool {
+	key := l.key
+	if bytes.IndexByte(key, '\\') >= 0 {
+		var plain string
+		if json.Unmarshal([]byte(`"`+string(key)+`"`), &plain) == nil {
+			key = []byte(plain)
+		}
+	}
+	if l.many != nil {
+		before := len(l.many)
+		l.many[string(key)] = true
+		return len(l.many) == before
+	}
+	for _, other := range l.few {
+		if bytes.Equal(other, key) {
+			return true
+		}
+	}
+	if l.few = append(l.few, key); len(l.few) > fewKeys {
+		l.many = make(map[string]bool, 4*fewKeys)
+		for _, k := range l.few {
+			l.many[string(k)] = true
+		}
+	}
+	return false
+}
+
+// closing is the place of the quote that ends the string which begins at i.
+func closing(text []byte, i int) int {
+	for end := i + 1; ; end++ {
+		next := bytes.IndexByte(text[end:], '"')
+		if next < 0 {
+			return len(text)
+		}
+		end += next
+		back := end - 1
+		for text[back] == '\\' {
+			back--
+		}
+		if (end-back)%2 == 1 {
+			return end
+		}
+	}
+}
+
+// pathOf is the way to where one is: messages.0.content.
+func pathOf(open []level) string {
+	var steps []string
+	for _, l := range open {
+		switch {
+		case l.list:
+			steps = append(steps, strconv.Itoa(l.index))
+		case l.key != nil:
+			steps = append(steps, string(l.key))
+		}
+	}
+	return strings.Join(steps, ".")
+}

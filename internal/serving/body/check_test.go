@@ -1,0 +1,116 @@
+package body
+
+import (
+	"encoding/json"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// What a decoder would change silently is refused, by the way to it.
+func TestCheck(t *testing.T) {
+	many := strings.Builder{}
+	for i := range 100 {
+		many.WriteString(`"k` + strconv.Itoa(i) + `":0,`)
+	}
+	for text, want := range map[string]string{
+		`{"a":1,"b":{"a":1},"c":[{"a":1},{"a":2}]}`:  "",
+		`{"a":"\ud83d\ude00 \\ud83d \\\"a\":"}`:      "",
+		`{"a":{"x":1},"b":{"y":1,"x":"a\",\"x\":"}}`: "",
+		`{` + many.String() + `"a":0}`:               "",
+		`[1,[2,3]]`:                                  "",
+		`{"a":1,"a":1}`:                              "a: comes twice, expected once",
+		`{"a":1,"\u0061":1}`:                         `\u0061: comes twice, expected once`,
+		`{"m":[{"r":1},{"r":1,"c":{},"r":2}]}`:       "m.1.r: comes twice, expected once",
+		`{` + many.String() + `"k7":0}`:              "k7: comes twice, expected once",
+		`{"m":[0,{"c":"a\ud800"}]}`:                  `m.1.c: found \ud800, which is half of a surrogate pair and no character;`,
+		`{"a":{"\uDC00":1}}`:                         `a.\uDC00: found \uDC00, which is half`,
+		`"\ud800"`:                                   `the body: found \ud800, which is half`,
+		"{\"a\":\"\xff\"}":                           "the body is not UTF-8, expected JSON in UTF-8",
+	} {
+		if err := Check([]byte(text)); want == "" {
+			require.NoError(t, err, text)
+		} else {
+			require.ErrorContains(t, err, want, text)
+		}
+	}
+}
+
+// Whatever is read is looked at so.
+func TestDecodeChecks(t *testing.T) {
+	var into struct {
+		A, B string
+	}
+	require.ErrorContains(t, Decode([]byte(`{"a":"x","a":"y"}`), &into), "a: comes twice")
+	require.ErrorContains(t, Decode([]byte(`{"b":"\udfff"}`), &into), "b: found")
+	require.ErrorContains(t, Decode([]byte("{\"b\":\"\xff\"}"), &into), "the body is not UTF-8")
+	require.NoError(t, Decode([]byte(`{"a":"x","b":"y"}`), &into))
+}
+
+// It takes any bytes, and finds a key twice where a decoder that looks at each of them does.
+func FuzzCheck(f *testing.F) {
+	for _, text := range []string{`{"a":1,"a":2}`, `{"a":{"a":[{}]},"b":"\\"}`, `}{,":"`, `["a","a"]`, `{"a\`, `{"x":"\ud800"}`} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		err := Check([]byte(text))
+		if json.Valid([]byte(text)) && !strings.Contains(text, `\u`) && strings.ToValidUTF8(text, "") == text {
+			dec := json.NewDecoder(strings.NewReader(text))
+			require.Equal(t, repeats(t, dec), err != nil, text)
+		}
+	})
+}
+
+func repeats(t *testing.T, dec *json.Decoder) (twice bool) {
+	token, err := dec.Token()
+	require.NoError(t, err)
+	open, is := token.(json.Delim)
+	if !is {
+		return false
+	}
+	there := map[string]bool{}
+	for dec.More() {
+		if open == '{' {
+			key, err := dec.Token()
+			require.NoError(t, err)
+			twice = twice || there[key.(string)]
+			there[key.(string)] = true
+		}
+		twice = repeats(t, dec) || twice
+	}
+	_, err = dec.Token()
+	require.NoError(t, err)
+	return twice
+}
+
+// What it costs beside the decoder, of a body of tokens and of one of messages.
+func BenchmarkCheck(b *testing.B) {
+	tokens := `{"data":[` + strings.Repeat(`{"tokens":[`+strings.Repeat("12345,", 1000)+`1],"weights":[`+
+		strings.Repeat("0.123,", 1000)+`1]},`, 300) + `{}]}`
+	messages := `{"messages":[` +
+		strings.Repeat(`{"role":"user","content":"`+strings.Repeat(`a text of some length\n`, 20)+`"},`, 8000) + `{}]}`
+	for name, text := range map[string]string{"tokens": tokens, "messages": messages} {
+		raw := []byte(text)
+		b.Run(name+"/check", func(b *testing.B) {
+			b.SetBytes(int64(len(raw)))
+			for b.Loop() {
+				require.NoError(b, Check(raw))
+			}
+		})
+		b.Run(name+"/decode", func(b *testing.B) {
+			b.SetBytes(int64(len(raw)))
+			var into struct {
+				Data []struct {
+					Tokens  []int64
+					Weights []float64
+				}
+				Messages []struct{ Role, Content string }
+			}
+			for b.Loop() {
+				require.NoError(b, json.Unmarshal(raw, &into))
+			}
+		})
+	}
+}

@@ -1,0 +1,117 @@
+package grammar
+
+import "slices"
+
+// A text is held to one of several branches, and not to fitting none of the others: oneOf is anyOf where that follows from the branches,
+// and is refused where it does not. Two branches are apart where a value of the one can be none of the other: their types have
+// nothing in common, or their constants, or the values of a property that there must be in one of them.
+
+const (
+	mostProofs = 200_000 // steps of all proofs of a schema
+	mostLevels = 4       // of properties within properties
+)
+
+// exclusive refuses a oneOf of which a value could fit two branches.
+func (c *compiler) exclusive(o *object, branches []conjunction) {
+	before := c.work
+	for j := range branches {
+		for i := range j {
+			found := false
+			for levels := 0; levels <= mostLevels && !found && c.b.err == nil; levels++ { // most that are apart are so on the surface
+				c.work = 0 // steps are counted by themselves
+				found = c.apart(branches[i], branches[j], levels)
+			}
+			switch {
+			case found || c.b.err != nil:
+			case c.proofs > mostProofs:
+				c.fail(o.at, "oneOf: it is too large to tell that no value fits two of its branches; write anyOf")
+			default:
+				c.fail(o.at, "oneOf: a value may fit both of its branches %d and %d, from which no text can be kept; write anyOf, "+
+					"or require a property in both that has another const in each", i, j)
+			}
+		}
+	}
+	c.work = before
+}
+
+// apart reports whether it follows that what is written for a is none of b, and what is written for b none of a.
+func (c *compiler) apart(a, b conjunction, levels int) bool {
+	if a.never || b.never {
+		return true
+	}
+	all := slices.Concat(a.of, b.of)
+	if c.proofs += 1 + constantsOf(all); c.proofs > mostProofs || c.work > mostSchemas/2 || c.b.err != nil {
+		return false
+	}
+	may := c.shown(a.of)&c.said(b.of) | c.said(a.of)&c.shown(b.of)
+	if may == 0 {
+		return true
+	}
+	if values, found := c.constants(all); found && !slices.ContainsFunc(values, func(v any) bool {
+		return c.typeOf(v, c.canonical(nil, v))&may != 0
+	}) {
+		return true
+	}
+	if may == objects && levels > 0 && slices.ContainsFunc(requiredOf(all), func(name string) bool {
+		return c.apart(c.valueOf(a.of, name), c.valueOf(b.of, name), levels-1)
+	}) {
+		return true
+	}
+	if within, ok := c.within(a); ok {
+		return !slices.ContainsFunc(within, func(one conjunction) bool { return !c.apart(one, b, levels) })
+	}
+	if within, ok := c.within(b); ok {
+		return !slices.ContainsFunc(within, func(one conjunction) bool { return !c.apart(a, one, levels) })
+	}
+	return false
+}
+
+// said are the types that values may have by what type says alone.
+func (c *compiler) said(of []schema) types {
+	may := everyType
+	for _, s := range of {
+		if v, ok := s.vals["type"]; ok {
+			may &= c.typesOf(s.object, v)
+		}
+	}
+	return may
+}
+
+// shown are those that are written, which may be fewer: where there is no type, the other keywords say it.
+func (c *compiler) shown(of []schema) types {
+	if _, _, open := undecided(of); open {
+		return c.said(of) // what stands in a choice may yet say it
+	}
+	return c.types(of)
+}
+
+// within are the branches of the first choice that has not been made; false: there is none.
+func (c *compiler) within(all conjunction) (branches []conjunction, ok bool) {
+	i, bit, ok := undecided(all.of)
+	if !ok {
+		return nil, false
+	}
+	return c.branches(all.of, i, bit), true
+}
+
+// constantsOf is how many values there are to look at.
+func constantsOf(of []schema) (n int) {
+	for _, s := range of {
+		list, _ := s.vals["enum"].([]any)
+		n += len(list)
+	}
+	return n
+}
+
+// requiredOf are the names of the properties that there must be.
+func requiredOf(of []schema) (names []string) {
+	for _, s := range of {
+		list, _ := s.vals["required"].([]any)
+		for _, v := range list {
+			if name, ok := v.(string); ok && !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+		}
+	}
+	return names
+}
