@@ -128,9 +128,15 @@ func lines(rows []json.RawMessage) string {
 
 // read reads rows of a client.
 func read(ctx context.Context, rows []json.RawMessage) ([]data.Problem, error) {
-	problems, err := dataset.Read(ctx, "problems", strings.NewReader(lines(rows)))
+	for i, row := range rows {
+		if strings.HasPrefix(string(row), "[") {
+			return nil, refusal.Field("problems", "%d: found a list, expected an object", i+1)
+		}
+	}
+	const field = "problems"
+	problems, err := dataset.Read(ctx, field, strings.NewReader(lines(rows)))
 	if err != nil {
-		return nil, refusal.Field("problems", "%v", err)
+		return nil, refusal.Field(field, "%s", strings.TrimPrefix(err.Error(), field+":"))
 	}
 	for i := range problems {
 		tests, err := problems[i].Tests(ctx)

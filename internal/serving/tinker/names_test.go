@@ -163,4 +163,10 @@ func TestNamesOfAnotherForm(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, wire.Known(text, new(wire.OptimStep)))
 	require.NoError(t, learn.Known(crossEntropy(lesson(text1, 3, 1))))
+
+	for sent, want := range map[string]string{
+		`{"adam_params":{"beta1":0.5,"beta1":0.9}}`: "adam_params.beta1: comes twice", `{"model_id":"\ud800"}`: "model_id: found \\ud800",
+	} {
+		require.ErrorContains(t, wire.Read([]byte(sent), new(wire.OptimStep)), want)
+	}
 }

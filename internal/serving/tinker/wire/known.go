@@ -31,10 +31,13 @@ func Parse(text []byte, v any) error {
 	err := json.Unmarshal(text, v)
 	var kind *json.UnmarshalTypeError
 	if errors.As(err, &kind) && strings.HasPrefix(kind.Value, "number") && json.Unmarshal(body.Whole(text), v) == nil {
-		return nil
+		err = nil
 	}
 	if err != nil {
 		return badinput.Errorf("%w", body.Explain(err, v))
+	}
+	if err := body.Check(text); err != nil {
+		return badinput.Errorf("%w", err)
 	}
 	return nil
 }
