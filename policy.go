@@ -66,7 +66,9 @@ func openLanguage(ctx context.Context, cfg *configs.Config) (p *policy, err erro
 			return nil, err
 		}
 	}
-	p.print, err = provenance.OfModel(p.Dir)
+	if err = provenance.CheckWhole(p.Dir); err == nil {
+		p.print, err = provenance.OfModel(p.Dir)
+	}
 	return p, err
 }
 

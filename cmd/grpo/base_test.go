@@ -136,3 +136,34 @@ func TestDamagedAdaptersAreNotTaken(t *testing.T) {
 	}
 	require.Equal(t, whole, score(adapter))
 }
+
+// A model that was trained as a whole is one of a checkpoint, too.
+func TestDamagedModelsAreNotTaken(t *testing.T) {
+	racing.Again(t)
+	needsCells(t)
+	tasks(t)
+	folder := t.TempDir()
+	run := filepath.Join(folder, "run")
+	model := filepath.Join(run, "checkpoints", "step_000001", "model")
+	words := smallest("tiny")
+	words = words[:len(words)-2] // of an adapter
+	_, errs, code := shell(t, "", append(words, "run_dir="+run, "train=full")...)
+	require.Zero(t, code, errs)
+	out, errs, code := shell(t, `{"tokens":[5,6,7]}`, "score", "--model", model, "--threads", "1")
+	require.Zero(t, code, errs)
+	require.NotEmpty(t, out)
+	rewrite(t, filepath.Join(model, "model.safetensors"), func(all []byte) []byte {
+		all[len(all)-1] ^= 0x40
+		return all
+	})
+	made := filepath.Join(folder, "out")
+	for _, words := range [][]string{
+		{"score", "--model", model}, {"quantize", "--model", model, "--out", made}, {"serve", "--model", model, "--listen", "127.0.0.1:0"},
+		{"export-model", "--model", model, "--format", "gguf", "--out", made},
+		append(smallest(model), "run_dir="+filepath.Join(folder, "next")),
+	} {
+		out, errs, code := shell(t, "", words...)
+		requireBadInput(t, out, errs, code, ": model/model.safetensors is damaged: its sha256 is ", "cp -r "+model+" COPY")
+	}
+	require.NoFileExists(t, made)
+}

@@ -53,6 +53,9 @@ func (f *policyFlags) registerAll(cmd *cobra.Command) {
 			if f.model, err = grpo.ModelDir(cmd.Context(), f.model); err != nil {
 				return err
 			}
+			if err = provenance.CheckWhole(f.model); err != nil {
+				return err
+			}
 		}
 		return run(cmd, args)
 	}

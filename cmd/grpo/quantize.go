@@ -29,6 +29,9 @@ With --undo it decodes such a model to bf16 again.`,
 		Args:    usage.Takes(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			dir, err := grpo.ModelDir(cmd.Context(), from)
+			if err == nil {
+				err = provenance.CheckWhole(dir)
+			}
 			if err != nil {
 				return err
 			}

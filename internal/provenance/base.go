@@ -92,12 +92,16 @@ func BaseOf(adapter string) (p Part, known bool, err error) {
 	return p, known && len(p.Files) > 0, nil
 }
 
-// CheckWhole refuses an adapter in a checkpoint that is not as the run saved it. Of a copy, and of what other programs wrote, nobody
-// knows what it was, and it passes.
-func CheckWhole(adapter string) error {
-	dir := placeOf(adapter)
-	if dir == "" {
-		return nil
+// CheckWhole refuses an adapter, or a model that was trained as a whole, in a checkpoint that is not as the run saved it. Of a copy,
+// and of what other programs wrote, nobody knows what it was, and it passes.
+func CheckWhole(trained string) error {
+	dir, err := filepath.EvalSymlinks(trained)
+	if err == nil {
+		dir, err = filepath.Abs(dir)
+	}
+	what := filepath.Base(dir)
+	if err != nil || what != AdapterDir && what != ModelDir {
+		return nil // who reads it tells what is wrong with it
 	}
 	var s struct {
 		Checksum map[string]string `json:"sha256"`
@@ -105,12 +109,12 @@ func CheckWhole(adapter string) error {
 	if err := rundir.ReadState(filepath.Dir(dir), &s, oldestState, newestState); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	} else if err != nil {
-		return badinput.Errorf("checkpoint %s: %w", filepath.Dir(filepath.Clean(adapter)), err)
+		return badinput.Errorf("checkpoint %s: %w", filepath.Dir(filepath.Clean(trained)), err)
 	}
-	maps.DeleteFunc(s.Checksum, func(name, _ string) bool { return !strings.HasPrefix(name, filepath.Base(dir)+"/") })
+	maps.DeleteFunc(s.Checksum, func(name, _ string) bool { return !strings.HasPrefix(name, what+"/") })
 	if err := rundir.Verify(filepath.Dir(dir), s.Checksum); err != nil {
-		return badinput.Errorf("checkpoint %s: %w; bring it back, give the adapter of another checkpoint, or, to have it as it is all the same, "+
-			"copy it out of its run (cp -r %s COPY) and give the copy", filepath.Dir(filepath.Clean(adapter)), err, adapter)
+		return badinput.Errorf("checkpoint %s: %w; bring it back, give the %s of another checkpoint, or, to have it as it is all the same, "+
+			"copy it out of its run (cp -r %s COPY) and give the copy", filepath.Dir(filepath.Clean(trained)), err, what, trained)
 	}
 	return nil
 }

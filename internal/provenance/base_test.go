@@ -143,6 +143,9 @@ func TestAnAdapterIsAsItWasSaved(t *testing.T) {
 	}
 	require.NoError(t, os.WriteFile(config, nil, 0o644))
 	require.NoError(t, CheckWhole(adapter))
+	other := filepath.Join(filepath.Dir(adapter), "another")
+	require.NoError(t, os.Mkdir(other, 0o755))
+	require.NoError(t, CheckWhole(other), "which a checkpoint does not have")
 	require.NoError(t, os.WriteFile(filepath.Join(filepath.Dir(adapter), rundir.StateFile), []byte("{"), 0o644))
 	require.ErrorContains(t, CheckWhole(adapter), rundir.StateFile+": ")
 }

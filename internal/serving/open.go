@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed-7879b91d/grpo/configs"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/provenance"
 	"github.com/seed-7879b91d/grpo/internal/sources"
 	"github.com/seed-7879b91d/grpo/model"
 	"github.com/seed-7879b91d/grpo/sampler"
@@ -47,6 +48,9 @@ func openModels(ctx context.Context, o Options) ([]opened, error) {
 		}
 		language, err := sources.OpenLanguage(ctx, &configs.Config{Model: named.Dir,
 			Renderer: cmp.Or(o.Speech.Renderer, "auto"), ChatDate: o.Speech.ChatDate, ChatVars: o.Speech.ChatVars})
+		if err == nil {
+			err = provenance.CheckWhole(language.Dir)
+		}
 		if err != nil {
 			return nil, fmt.Errorf("model %s: %w", named.Name, err)
 		}

@@ -102,6 +102,9 @@ func (t *Trainer) open(ctx context.Context) (err error) {
 			}
 		}
 	}
+	if err = provenance.CheckWhole(t.lang.Dir); err != nil {
+		return err
+	}
 	if t.print, err = provenance.OfModel(t.lang.Dir); err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package handover
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -85,7 +86,7 @@ func (o *origin) find(ctx context.Context, args []string, talk io.Writer) (s *so
 	if s.dir, err = grpo.ModelDir(ctx, o.model); err != nil {
 		return nil, err
 	}
-	if err = provenance.CheckBase(s.adapter, s.dir); err != nil {
+	if err = cmp.Or(provenance.CheckWhole(s.dir), provenance.CheckBase(s.adapter, s.dir)); err != nil {
 		return nil, err
 	}
 	s.name = nameOf(o.model)
