@@ -52,7 +52,7 @@ func TestFullDisks(t *testing.T) {
 	for _, c := range racing.First([]disk{
 		{"no room for a checkpoint", "size=4500k", exitFailed, "checkpoint run/checkpoints/step_000004: ", larger},
 		{"no room for metrics", "size=12k", exitFailed, "metrics.jsonl", larger},
-		{"no room for completions", "size=20k", exitFailed, "rollouts.jsonl", larger},
+		{"no room for completions", "size=28k", exitFailed, "rollouts.jsonl", larger},
 		{"no room at all", "size=4k", exitBadInput, "no space left on device; make room there, or choose another one", larger},
 		{"not to be written to", "ro", exitBadInput, "run_dir: ", larger},
 		{"filled by somebody else", "size=24500k", exitFailed, "checkpoint run/checkpoints/step_000004: ", "rm run/.others"},
