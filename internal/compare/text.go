@@ -30,13 +30,16 @@ func (c *Comparison) Text() string {
 		b.WriteByte('\n')
 	}
 	c.settingsText(&b, label)
-	t := grid{head: []string{"held-out", "step", "greedy", "against " + label[c.Base], "sampled", "pass@k"}}
-	for _, r := range c.Runs {
-		t.add(append([]string{label[r]}, c.scoreWords(r)...))
+	c.rowsText(&b, label)
+	if untaught(c.Runs) {
+		t := grid{head: []string{"held-out", "step", "greedy", "against " + label[c.Base], "sampled", "pass@k"}}
+		for _, r := range c.Runs {
+			t.add(append([]string{label[r]}, c.scoreWords(r)...))
+		}
+		t.print(&b)
+		b.WriteByte('\n')
 	}
-	t.print(&b)
-	b.WriteByte('\n')
-	t = grid{head: []string{"training", "steps", "reward", "KL", "entropy", "length", "tokens", "time"}}
+	t := grid{head: []string{"training", "steps", "reward", "KL", "entropy", "length", "tokens", "time"}}
 	for _, r := range c.Runs {
 		t.add([]string{label[r], r.progress(), rate(r.Late(reward)), rounded(r.Late(kl)), rounded(r.Late(entropy)), rounded(r.Late(length)),
 			rounded(r.Total(tokens)), duration(r.Total(seconds))})
