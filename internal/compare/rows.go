@@ -37,6 +37,21 @@ func (r *Run) HeldAt(step int) *Held {
 	return nil
 }
 
+// heldBefore is the first evaluation of as many rows as a later one, without others between: a run that goes on may hold others out.
+func (r *Run) heldBefore(h *Held) *Held {
+	first := h
+	for i := len(r.Held) - 1; i >= 0; i-- {
+		switch x := &r.Held[i]; {
+		case x.Step > h.Step:
+		case x.Rows != h.Rows:
+			return first
+		default:
+			first = x
+		}
+	}
+	return first
+}
+
 // loss is that of a warm-up; where completions are drawn it says nothing.
 func (r *Run) loss(s *Step) float64 {
 	if !r.Settings.Warmup() {
@@ -91,7 +106,8 @@ func (c *Comparison) rowsTable() *report.Table {
 		if h == nil {
 			return []string{"–", "–", "–", "–", "–", "–"}
 		}
-		return []string{fmt.Sprint(h.Step), fmt.Sprint(h.Rows), rounded(h.Loss), rounded(r.Held[0].Loss), rate(h.Accuracy), rounded(h.Margin)}
+		return []string{fmt.Sprint(h.Step), fmt.Sprint(h.Rows), rounded(h.Loss),
+			rounded(r.heldBefore(h).Loss), rate(h.Accuracy), rounded(h.Margin)}
 	})
 	return t
 }

@@ -3,7 +3,6 @@ package handover
 import (
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/seed-7879b91d/grpo"
@@ -19,7 +18,7 @@ func card(saved *grpo.Saved) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	found, err := readFound(filepath.Join(cfg.RunDir, "metrics.jsonl"), saved.Step())
+	found, err := readFound(cfg.RunDir, saved.Step())
 	if err != nil {
 		return nil, err
 	}

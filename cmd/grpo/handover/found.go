@@ -5,11 +5,14 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/seed-7879b91d/grpo"
 	"github.com/seed-7879b91d/grpo/internal/jsonl"
+	"github.com/seed-7879b91d/grpo/internal/provenance"
+	"github.com/seed-7879b91d/grpo/internal/stats"
 	"github.com/seed-7879b91d/grpo/internal/warmup"
 )
 
@@ -21,9 +24,13 @@ type found struct {
 }
 
 // readFound reads it; of a run without the file there is nothing.
-func readFound(path string, step int) (f found, err error) {
+func readFound(dir string, step int) (f found, err error) {
+	path := filepath.Join(dir, "metrics.jsonl")
 	if f.evaluations, err = jsonl.OfKind[grpo.Evaluation](path, "evaluation"); errors.Is(err, fs.ErrNotExist) {
 		return f, nil
+	}
+	if err == nil {
+		err = f.readJudged(filepath.Join(dir, provenance.JudgedFile))
 	}
 	if err == nil {
 		f.held, err = jsonl.OfKind[warmup.HeldOut](path, "held_out")
@@ -41,6 +48,22 @@ func readFound(path string, step int) (f found, err error) {
 		}
 	}
 	return f, err
+}
+
+// readJudged reads which problems evaluations were of: as many may be others since the run went on.
+func (f found) readJudged(path string) error {
+	all, err := jsonl.OfKind[stats.Judged](path, "")
+	for _, j := range all {
+		for i := range f.evaluations {
+			if f.evaluations[i].Step == j.Step {
+				f.evaluations[i].Judged = j
+			}
+		}
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
 }
 
 // problems is the table of held-out problems, before and after.

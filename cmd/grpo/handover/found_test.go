@@ -16,9 +16,17 @@ import (
 // said is what a card makes of lines of metrics.jsonl for a step.
 func said(t *testing.T, step int, of func(f found, line func(string, ...any)), lines ...string) string {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "metrics.jsonl")
-	require.NoError(t, os.WriteFile(path, []byte(strings.Join(lines, "\n")+"\n"), 0o644))
-	f, err := readFound(path, step)
+	dir := t.TempDir()
+	for name, with := range map[string]bool{"metrics.jsonl": false, "evaluations.jsonl": true} {
+		var text strings.Builder
+		for _, line := range lines {
+			if strings.Contains(line, `"correct":[`) == with {
+				text.WriteString(line + "\n")
+			}
+		}
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text.String()), 0o644))
+	}
+	f, err := readFound(dir, step)
 	require.NoError(t, err)
 	var b strings.Builder
 	of(f, func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) })
@@ -60,6 +68,17 @@ func TestTheCardOfARunThatWasEvaluatedOnce(t *testing.T) {
 		`{"kind":"evaluation","step":0,"problems":64,"pass@1_greedy":0.328,"pass@1_greedy_ci":[0.219,0.438],"format_rate":1}`,
 		`{"kind":"evaluation","step":4,"problems":64,"pass@1_greedy":0.359,"pass@1_greedy_ci":[0.234,0.484],"format_rate":1}`)
 	require.Contains(t, text, "| | problems | step 0 |\n|---|---|---|\n| pass@1, greedy | 64 | 0.328 (0.219 to 0.438) |\n")
+}
+
+// As many problems that are others are no before and after.
+func TestTheCardComparesTheSameProblems(t *testing.T) {
+	eval := `{"kind":"evaluation","step":%d,"problems":2,"pass@1_greedy":0.5,"pass@1_greedy_ci":[0.1,0.9],"format_rate":1}`
+	for ids, head := range map[string]string{`"c","d"`: "| | problems | step 4 |\n",
+		`"a","b"`: "| | problems | before (step 0) | step 4 |\n"} {
+		text := said(t, 4, func(f found, line func(string, ...any)) { f.problems(line, 4) }, fmt.Sprintf(eval, 0), fmt.Sprintf(eval, 4),
+			`{"step":0,"problems":["a","b"],"correct":[1,0]}`, `{"step":4,"problems":[`+ids+`],"correct":[1,0]}`)
+		require.Contains(t, text, head)
+	}
 }
 
 // The settings of a run are not what the autopilot trained with.
