@@ -5,6 +5,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/seed-7879b91d/grpo/internal/look"
 	"github.com/seed-7879b91d/grpo/internal/report"
 )
 
@@ -176,7 +177,7 @@ func listed(lead string, names []string) string {
 		return ""
 	}
 	const most = 6
-	text := lead + fmt.Sprint(len(names)) + " (" + strings.Join(names[:min(most, len(names))], ", ")
+	text := lead + fmt.Sprint(len(names)) + " (" + look.Visible(strings.Join(names[:min(most, len(names))], ", "))
 	if len(names) > most {
 		text += fmt.Sprintf(", and %d more", len(names)-most)
 	}

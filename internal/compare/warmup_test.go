@@ -90,3 +90,8 @@ func TestOtherRunsHaveNoColumnsForRows(t *testing.T) {
 	m := made{heldOut: "h", model: "m", steps: 6}
 	require.NotContains(t, written(t, m, m).Table(true).Header, "held_out_loss")
 }
+
+// Names of problems, which others wrote, cannot steer the terminal.
+func TestNamesInATerminal(t *testing.T) {
+	require.Equal(t, "    solves 1 (a␛[31m)\n", listed("solves ", []string{"a\x1b[31m"}))
+}
