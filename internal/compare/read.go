@@ -45,6 +45,9 @@ type Step struct {
 	Loss     float64 `json:"loss"`
 	Updated  *bool   `json:"updated"`
 	Seconds  float64 `json:"-"`
+
+	Completions int `json:"completions"`
+	Excluded    int `json:"excluded"`
 }
 
 // Evaluation is one of held-out problems.
@@ -146,6 +149,9 @@ func (r *Run) readMetrics() error {
 			}
 			if s.Updated != nil && !*s.Updated { // of which such a line says nothing
 				s.KL, s.KLRef, s.Entropy, s.GradNorm, s.Loss = nan, nan, nan, nan, nan
+			}
+			if s.Completions > 0 && s.Excluded == s.Completions { // nothing was scored
+				s.Reward, s.Correct = nan, nan
 			}
 			r.Steps = append(r.Steps, s)
 		case "held_out":
