@@ -72,6 +72,21 @@ func TestDataInspect(t *testing.T) {
 }
 
 // The fingerprint is the hash of the converted file, and converting that changes nothing.
+// A data set that others wrote cannot steer the terminal of who looks at it, nor can a prompt of it that --dry-run shows.
+func TestADataSetCannotSteerTheTerminal(t *testing.T) {
+	path := tasks(t)
+	const evil = `{"id":"a\u001b[31m","prompt":"Add\u001b]0;x\u0007 1.\u202e","tests":[{"stdin":"1","stdout":"2"}],"c\u001b[2J":1}` + "\n"
+	require.NoError(t, os.WriteFile(path, []byte(evil), 0o644))
+	for _, words := range [][]string{{"data", "inspect", path}, {"--preset", "tiny_smoke", "data=" + path, "test_data=", "eval_every=-1",
+		"data_split=all", "--dry-run"}} {
+		out, errOut, code := shell(t, "", words...)
+		require.Zero(t, code, errOut)
+		require.Contains(t, out, "Add␛]0;x␇ 1.")
+		require.NotContains(t, out, "\x1b")
+		require.NotContains(t, out, "\u202e")
+	}
+}
+
 func TestDataConvertAndFingerprint(t *testing.T) {
 	path := tasks(t)
 	normal := filepath.Join(filepath.Dir(path), "normal.jsonl")

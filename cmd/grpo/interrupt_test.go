@@ -139,7 +139,7 @@ func TestASecondInterruptEndsAtOnce(t *testing.T) {
 		require.NoError(t, err)
 		said = strings.Contains(string(text), "once more")
 	}
-	_, alive := look(p.Process.Pid)
+	_, alive := looked(p.Process.Pid)
 	require.True(t, alive, "it ends its step first")
 	before := p.spent(t)
 	require.NoError(t, p.Process.Signal(syscall.SIGINT))

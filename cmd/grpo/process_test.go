@@ -95,8 +95,8 @@ type relative struct {
 	born   string
 }
 
-// look reads what /proc says of a process.
-func look(pid int) (r relative, alive bool) {
+// looked reads what /proc says of a process.
+func looked(pid int) (r relative, alive bool) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return r, false
@@ -107,7 +107,7 @@ func look(pid int) (r relative, alive bool) {
 }
 
 func (r relative) alive() bool {
-	now, alive := look(r.pid)
+	now, alive := looked(r.pid)
 	return alive && now.born == r.born
 }
 
@@ -119,7 +119,7 @@ func descendants(t *testing.T, pid int) (family []relative) {
 	children := map[int][]relative{}
 	for _, e := range entries {
 		if pid, err := strconv.Atoi(e.Name()); err == nil {
-			if r, alive := look(pid); alive {
+			if r, alive := looked(pid); alive {
 				children[r.parent] = append(children[r.parent], r)
 			}
 		}
@@ -149,7 +149,7 @@ func (p *process) spent(t *testing.T) time.Duration {
 // waitFor waits until something is so; false says that the process ended before.
 func (p *process) waitFor(so func() bool) bool {
 	for !so() {
-		if _, alive := look(p.Process.Pid); !alive {
+		if _, alive := looked(p.Process.Pid); !alive {
 			return false
 		}
 		time.Sleep(300 * time.Microsecond)

@@ -23,6 +23,7 @@ import (
 	"github.com/seed-7879b91d/grpo/data"
 	"github.com/seed-7879b91d/grpo/data/hub"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/look"
 	"github.com/seed-7879b91d/grpo/internal/plural"
 	"github.com/seed-7879b91d/grpo/internal/readers"
 	"github.com/seed-7879b91d/grpo/internal/tiny"
@@ -131,7 +132,7 @@ func (f *trainFlags) train(cmd *cobra.Command, t *grpo.Trainer, show *screen.Scr
 			screen.Tell(out, "run: "+t.Origin())
 		}
 		text, err := t.FirstPrompt()
-		fmt.Fprintf(out, "\nthe first prompt:\n%s\n", text)
+		fmt.Fprintf(out, "\nthe first prompt:\n%s\n", look.Visible(text))
 		return err
 	}
 	limit := t.Settings().MaxSteps
@@ -185,7 +186,7 @@ func printOutcome(out io.Writer, trainer *grpo.Trainer) {
 		}
 		for _, flip := range flips(first, last, 2) {
 			fmt.Fprintf(out, "\n%s\n%s\n  before, wrong:\n%s\n  after, right:\n%s\n",
-				flip.problem.ID, indent(flip.problem.Statement), indent(flip.before), indent(flip.after))
+				look.Visible(flip.problem.ID), indent(flip.problem.Statement), indent(flip.before), indent(flip.after))
 		}
 	}
 	if did := trainer.Autopilot(); did != "" {
@@ -195,7 +196,7 @@ func printOutcome(out io.Writer, trainer *grpo.Trainer) {
 }
 
 func indent(text string) string {
-	return "    " + strings.ReplaceAll(strings.TrimSpace(text), "\n", "\n    ")
+	return "    " + strings.ReplaceAll(strings.TrimSpace(look.Visible(text)), "\n", "\n    ")
 }
 
 // flip is a problem that the policy got wrong before and right after.

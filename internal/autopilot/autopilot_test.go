@@ -332,3 +332,12 @@ func TestWhatIsMeasuredOn(t *testing.T) {
 	require.ErrorContains(t, err, "type test_data=FILE, or autopilot=false")
 	require.NotContains(t, Own(&cfg, false), Format, "another grader pays for it")
 }
+
+// One change is one change.
+func TestTheSummaryCounts(t *testing.T) {
+	p := &Pilot{}
+	p.Last = Counts{Tried: 1, Undone: 1}
+	require.Equal(t, "autopilot: 1 change tried, 0 kept, went back 1 time", p.Summary())
+	p.Last = Counts{Tried: 2, Kept: 2}
+	require.Equal(t, "autopilot: 2 changes tried, 2 kept, went back 0 times", p.Summary())
+}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/seed-7879b91d/grpo/internal/plural"
 	"github.com/seed-7879b91d/grpo/internal/stats"
 )
 
@@ -83,7 +84,8 @@ func (p *Pilot) Summary() string {
 	if p.Last == (Counts{}) {
 		return "autopilot: nothing was found that it could act on"
 	}
-	text := fmt.Sprintf("autopilot: %d changes tried, %d kept, went back %d times", p.Last.Tried, p.Last.Kept, p.Last.Undone)
+	text := fmt.Sprintf("autopilot: %s tried, %d kept, went back %s", plural.Of(p.Last.Tried, "change"), p.Last.Kept,
+		plural.Of(p.Last.Undone, "time"))
 	var now []string
 	for _, key := range []string{Rate, Temperature, Format, Completions, Overlong} {
 		if v, other := p.Now[key]; other {

@@ -44,7 +44,7 @@ type Side struct {
 func New(runs []*Run, base, step int) (*Comparison, error) {
 	c := &Comparison{Runs: runs, Base: runs[base], Step: step, Settings: Differing(runs, places)}
 	for _, r := range runs {
-		if step >= 0 && r.At(step) == nil {
+		if step >= 0 && r.At(step) == nil && r.HeldAt(step) == nil {
 			return nil, badinput.Errorf("--step %d: %s has no evaluation after it; it has some after %s", step, r.Name, r.evaluated())
 		}
 		if r != c.Base {
@@ -72,6 +72,8 @@ func pair(base, r *Run, step int) Pair {
 func unpaired(base, r *Run, a, b *Evaluation) string {
 	was, is := base.Parts["test_data"].SHA256, r.Parts["test_data"].SHA256
 	switch {
+	case base.Settings.Warmup() && r.Settings.Warmup():
+		return "warm-ups are judged by rows"
 	case a == nil && b == nil:
 		return "neither was evaluated"
 	case a == nil:

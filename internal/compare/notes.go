@@ -24,7 +24,12 @@ func (c *Comparison) notes() (notes []string) {
 			notes = append(notes, fmt.Sprintf("%s is of another model than %s: %s, not %s", p.Run.Name, c.Base.Name,
 				p.Run.Settings.Model, c.Base.Settings.Model))
 		}
+		if c.Base.HeldAt(c.Step) != nil && p.Run.HeldAt(c.Step) != nil && !sameRows(c.Base, p.Run) {
+			notes = append(notes, fmt.Sprintf("%s held other rows out than %s, so that their losses do not compare; %s", p.Run.Name,
+				c.Base.Name, holdTheSame))
+		}
 		switch a, b := c.Base.At(c.Step), p.Run.At(c.Step); {
+		case c.Base.Settings.Warmup() && p.Run.Settings.Warmup():
 		case p.Refused != "":
 			notes = append(notes, fmt.Sprintf("%s is not compared problem by problem: %s", p.Run.Name, p.Refused))
 		case a.Step != b.Step:
@@ -87,10 +92,13 @@ func (r *Run) notes() (notes []string) {
 
 // evaluated lists the steps after which there were evaluations.
 func (r *Run) evaluated() string {
-	if len(r.Evaluations) == 0 {
+	if len(r.Evaluations)+len(r.Held) == 0 {
 		return "none"
 	}
 	var steps []string
+	for _, h := range r.Held {
+		steps = append(steps, strconv.Itoa(h.Step))
+	}
 	for _, e := range r.Evaluations {
 		steps = append(steps, strconv.Itoa(e.Step))
 	}

@@ -20,11 +20,19 @@ func (c *Comparison) Page() *report.Comparison {
 	for _, r := range c.Runs {
 		p.Names = append(p.Names, r.Name)
 	}
-	p.Tables = append(p.Tables, c.scoreTable())
+	if t := c.rowsTable(); t != nil {
+		p.Tables = append(p.Tables, *t)
+	}
+	if untaught(c.Runs) {
+		p.Tables = append(p.Tables, c.scoreTable())
+	}
 	if len(c.Settings) > 0 {
 		p.Tables = append(p.Tables, c.settingsTable())
 	}
-	p.Groups = curves(c.Runs)
+	if taught(c.Runs) {
+		p.Groups = rowCurves(c.Runs)
+	}
+	p.Groups = append(p.Groups, curves(c.Runs)...)
 	p.After = append(p.After, c.costTable())
 	if t := c.problemTable(); t != nil {
 		p.After = append(p.After, *t)

@@ -27,7 +27,8 @@ type Run struct {
 	Parts       provenance.Parts // that it had last
 	Steps       []Step
 	Evaluations []Evaluation
-	Resumes     int // after interruptions
+	Held        []Held // of a warm-up
+	Resumes     int    // after interruptions
 }
 
 // Step is a line of metrics.jsonl with its time of train_log.jsonl. What a line does not say is NaN.
@@ -41,8 +42,12 @@ type Step struct {
 	Length   float64 `json:"completion_length_mean"`
 	Tokens   float64 `json:"completion_tokens"`
 	GradNorm float64 `json:"grad_norm"`
+	Loss     float64 `json:"loss"`
 	Updated  *bool   `json:"updated"`
 	Seconds  float64 `json:"-"`
+
+	Completions int `json:"completions"`
+	Excluded    int `json:"excluded"`
 }
 
 // Evaluation is one of held-out problems.
@@ -137,14 +142,24 @@ func (r *Run) readMetrics() error {
 		}
 		switch is.Kind {
 		case "":
-			s := Step{Reward: nan, Correct: nan, KL: nan, KLRef: nan, Entropy: nan, Length: nan, Tokens: nan, GradNorm: nan, Seconds: nan}
+			s := Step{Reward: nan, Correct: nan, KL: nan, KLRef: nan, Entropy: nan, Length: nan, Tokens: nan, GradNorm: nan, Loss: nan,
+				Seconds: nan}
 			if err := json.Unmarshal(line, &s); err != nil {
 				return err
 			}
 			if s.Updated != nil && !*s.Updated { // of which such a line says nothing
-				s.KL, s.KLRef, s.Entropy, s.GradNorm = nan, nan, nan, nan
+				s.KL, s.KLRef, s.Entropy, s.GradNorm, s.Loss = nan, nan, nan, nan, nan
+			}
+			if s.Completions > 0 && s.Excluded == s.Completions { // nothing was scored
+				s.Reward, s.Correct = nan, nan
 			}
 			r.Steps = append(r.Steps, s)
+		case "held_out":
+			h := Held{Loss: nan, Accuracy: nan, Margin: nan}
+			if err := json.Unmarshal(line, &h); err != nil {
+				return err
+			}
+			r.Held = append(r.Held, h)
 		case "evaluation":
 			e := Evaluation{Greedy: nan, CI: [2]float64{nan, nan}, PassAt1: nan, PassAtK: nan, BestOfK: nan}
 			if err := json.Unmarshal(line, &e); err != nil {

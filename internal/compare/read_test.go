@@ -19,3 +19,15 @@ func TestALineThatIsNone(t *testing.T) {
 	require.ErrorContains(t, err, "metrics.jsonl:1: invalid character 'N' looking for beginning of value; mend that line, or leave "+
 		bad+" out")
 }
+
+// A step of which nothing was scored has no reward, though its line has 0 for it.
+func TestAStepThatWasNotScored(t *testing.T) {
+	dir := made{heldOut: "h", model: "m", steps: 1}.write(t, filepath.Join(t.TempDir(), "a"))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "metrics.jsonl"), []byte(`{"step":1,"mean_reward":0.5,"completions":4,"excluded":3}
+{"step":2,"mean_reward":0,"completions":4,"excluded":4}
+`), 0o644))
+	r, err := Read(dir)
+	require.NoError(t, err)
+	require.Equal(t, 0.5, r.Steps[0].Reward)
+	require.NotEqual(t, r.Steps[1].Reward, r.Steps[1].Reward, "it is not known")
+}

@@ -115,6 +115,9 @@ func (g *Group) notes() (notes []string) {
 		}
 		seen[r.Settings.Seed] = r.Name
 	}
+	if slices.ContainsFunc(g.Runs, func(r *Run) bool { return r.Held != nil && !sameRows(g.Runs[0], r) }) {
+		notes = append(notes, fmt.Sprintf("%s: each seed holds other rows out, so that losses differ by these, too; %s", g.short(), holdTheSame))
+	}
 	if len(g.Runs) == 1 {
 		notes = append(notes, fmt.Sprintf("%s: one run has no deviation", g.short()))
 	}
@@ -128,6 +131,11 @@ func (g *Group) gather() {
 		for _, e := range r.Evaluations {
 			if !slices.Contains(steps, e.Step) {
 				steps = append(steps, e.Step)
+			}
+		}
+		for _, h := range r.Held {
+			if !slices.Contains(steps, h.Step) {
+				steps = append(steps, h.Step)
 			}
 		}
 	}
@@ -153,11 +161,20 @@ func (g *Group) gather() {
 				return nan
 			})
 		}
+		for _, f := range heldFigures {
+			g.add(f.name, at, func(r *Run) float64 {
+				if h := r.HeldAt(step); h != nil {
+					return f.of(h)
+				}
+				return nan
+			})
+		}
 	}
 	for _, f := range []struct {
 		name string
 		of   func(r *Run) float64
 	}{
+		{"train_loss", (*Run).lateLoss},
 		{"reward", func(r *Run) float64 { return r.Late(reward) }},
 		{"kl", func(r *Run) float64 { return r.Late(kl) }},
 		{"entropy", func(r *Run) float64 { return r.Late(entropy) }},
@@ -267,7 +284,7 @@ func (s *Summary) Text() string {
 // show writes a value of the figure: shares to three places.
 func (f Figure) show(v float64) string {
 	switch f.Name {
-	case "pass@1_greedy", "pass@1_sampled", "pass@k", "best_of_k", "reward":
+	case "pass@1_greedy", "pass@1_sampled", "pass@k", "best_of_k", "reward", "held_out_accuracy":
 		return rate(v)
 	}
 	return rounded(v)

@@ -134,6 +134,10 @@ func (c *Comparison) Table(times bool) *Table {
 		"k", "pass@k", "best_of_k", "against", "paired", "greedy_change", "greedy_change_low", "greedy_change_high", "greedy_won",
 		"greedy_lost", "sampled_change", "sampled_change_low", "sampled_change_high", "sampled_won", "sampled_lost", "reward", "kl", "entropy",
 		"length", "completion_tokens")
+	lessons := taught(c.Runs)
+	if lessons {
+		t.Header = append(t.Header, rowsHeader()...)
+	}
 	if times {
 		t.Header = append(t.Header, "seconds", "resumed")
 	}
@@ -148,6 +152,9 @@ func (c *Comparison) Table(times bool) *Table {
 			row = append(row, r.Late(of))
 		}
 		row = append(row, r.Total(tokens))
+		if lessons {
+			row = append(row, r.rowCells(c.Step)...)
+		}
 		if times {
 			row = append(row, r.Total(seconds), r.Resumes)
 		}

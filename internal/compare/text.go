@@ -5,6 +5,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/seed-7879b91d/grpo/internal/look"
 	"github.com/seed-7879b91d/grpo/internal/report"
 )
 
@@ -30,13 +31,16 @@ func (c *Comparison) Text() string {
 		b.WriteByte('\n')
 	}
 	c.settingsText(&b, label)
-	t := grid{head: []string{"held-out", "step", "greedy", "against " + label[c.Base], "sampled", "pass@k"}}
-	for _, r := range c.Runs {
-		t.add(append([]string{label[r]}, c.scoreWords(r)...))
+	c.rowsText(&b, label)
+	if untaught(c.Runs) {
+		t := grid{head: []string{"held-out", "step", "greedy", "against " + label[c.Base], "sampled", "pass@k"}}
+		for _, r := range c.Runs {
+			t.add(append([]string{label[r]}, c.scoreWords(r)...))
+		}
+		t.print(&b)
+		b.WriteByte('\n')
 	}
-	t.print(&b)
-	b.WriteByte('\n')
-	t = grid{head: []string{"training", "steps", "reward", "KL", "entropy", "length", "tokens", "time"}}
+	t := grid{head: []string{"training", "steps", "reward", "KL", "entropy", "length", "tokens", "time"}}
 	for _, r := range c.Runs {
 		t.add([]string{label[r], r.progress(), rate(r.Late(reward)), rounded(r.Late(kl)), rounded(r.Late(entropy)), rounded(r.Late(length)),
 			rounded(r.Total(tokens)), duration(r.Total(seconds))})
@@ -173,7 +177,7 @@ func listed(lead string, names []string) string {
 		return ""
 	}
 	const most = 6
-	text := lead + fmt.Sprint(len(names)) + " (" + strings.Join(names[:min(most, len(names))], ", ")
+	text := lead + fmt.Sprint(len(names)) + " (" + look.Visible(strings.Join(names[:min(most, len(names))], ", "))
 	if len(names) > most {
 		text += fmt.Sprintf(", and %d more", len(names)-most)
 	}

@@ -116,7 +116,7 @@ func (l Listed) HeldOut() string {
 	return known[0] + " → " + known[len(known)-1]
 }
 
-// Chart is its mean reward.
+// Chart is its mean reward, of a warm-up its loss.
 func (l Listed) Chart() *chart {
 	steps := make([]int, len(l.run.steps))
 	for i, s := range l.run.steps {
@@ -126,6 +126,9 @@ func (l Listed) Chart() *chart {
 		return nil
 	}
 	p := plot{title: "Mean reward", series: []series{l.run.line("reward", "c1", rate, func(s *step) float64 { return s.Reward })}}
+	if l.run.warmup() {
+		p = plot{title: "Loss", series: []series{l.run.line("loss", "c1", number, func(s *step) float64 { return s.Loss })}}
+	}
 	if c := p.draw(stepsAxis(steps)); c != nil && !c.Still {
 		return c
 	}

@@ -24,6 +24,11 @@ func (l Listed) Lines() (curves []Line) {
 			}
 		}
 	}
+	if l.run.warmup() { // where completions are drawn, the loss says nothing
+		add("loss", false, number, func(s *step) float64 { return s.Loss })
+		add("accuracy", true, rate, func(s *step) float64 { return s.Accuracy })
+		add("margin", false, number, func(s *step) float64 { return s.Margin })
+	}
 	add("mean reward", false, rate, func(s *step) float64 { return s.Reward })
 	add("right", true, rate, func(s *step) float64 { return s.Correct })
 	add("tokens of a completion", false, number, func(s *step) float64 { return s.MeanLength })

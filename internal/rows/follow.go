@@ -77,7 +77,7 @@ func (f *Follower) line(line []byte, to Sink) error {
 	}
 	step, prefix := is.Kind == "", Evaluations
 	if step {
-		prefix = Steps
+		cells, prefix = Known(cells), Steps
 	}
 	if err := f.begin(is.Step, step, to); err != nil {
 		return err

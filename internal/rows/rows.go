@@ -2,7 +2,7 @@
 // each start, then steps and evaluations in their order, each with a time. The time is not that of reading: it follows from the
 // record, so that a file written while a run goes on and one written from its directory afterwards are the same bytes.
 //
-// It knows the files of a run directory and the keys that tell their lines apart, and of the rest nothing.
+// It knows the files of a run directory, the keys that tell their lines apart and those that may say nothing, and of the rest nothing.
 package rows
 
 import (

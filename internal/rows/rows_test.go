@@ -193,3 +193,23 @@ func TestNumbersAndTexts(t *testing.T) {
 		require.Equal(t, want.text, Cell{JSON: []byte(text)}.Text())
 	}
 }
+
+// A step without an update has no entropy, though its line has 0 for it, and one that nobody scored has no reward.
+func TestWhatAStepSaysNothingAboutIsLeftOut(t *testing.T) {
+	dir := t.TempDir()
+	put(t, dir, "config.json", `{"seed":7}`)
+	put(t, dir, "manifest.json", `{"created":"2026-01-02T03:00:00Z","starts":[{"after":0,"time":"2026-01-02T03:00:00Z"}]}`)
+	put(t, dir, "metrics.jsonl", `{"step":1,"mean_reward":0,"completions":2,"excluded":0,"updated":false,"entropy":0,"grad_norm":0,"lr":1}
+{"step":2,"mean_reward":0,"completions":2,"excluded":2,"updated":false,"loss":0}
+{"step":3,"mean_reward":0,"completions":2,"excluded":1,"updated":true,"entropy":0}
+`)
+	f, err := Open(dir)
+	require.NoError(t, err)
+	var to told
+	require.NoError(t, f.Follow(&to))
+	require.Equal(t, []string{
+		"1 03:00:00.0 steps/mean_reward=0 steps/completions=2 steps/excluded=0 steps/updated=false steps/lr=1",
+		"2 03:00:00.0 steps/completions=2 steps/excluded=2 steps/updated=false",
+		"3 03:00:00.0 steps/mean_reward=0 steps/completions=2 steps/excluded=1 steps/updated=true steps/entropy=0",
+	}, to.take()[1:])
+}

@@ -37,6 +37,8 @@ func skim(line []byte) (s skimmed, why string) {
 			if bytes.ContainsAny(value[:min(len(value), 3)], "0123456789") {
 				s.tokens = int32(min(bytes.Count(value, []byte(",")), math.MaxInt32-1)) + 1
 			}
+		case "conversation":
+			s.talk(value)
 		case "score":
 			s.score(value)
 		}
@@ -60,6 +62,16 @@ func whole(value []byte, n *int) int32 {
 		return int32(v)
 	}
 	return 0
+}
+
+// talk counts the tokens of a conversation again: those that the model drew.
+func (s *skimmed) talk(value []byte) {
+	jsonl.Skim(value, func(name, value []byte) {
+		var turns []Turn
+		if string(name) == "turns" && json.Unmarshal(value, &turns) == nil {
+			s.tokens = int32(max(0, min(length(turns), math.MaxInt32)))
+		}
+	})
 }
 
 func (s *skimmed) score(value []byte) {

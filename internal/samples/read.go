@@ -48,9 +48,7 @@ type Score struct {
 
 // Talk is a conversation: its turns are where the model's own tokens are.
 type Talk struct {
-	Turns []struct {
-		Start, End int
-	} `json:"turns"`
+	Turns    []Turn `json:"turns"`
 	Messages []struct {
 		Role      string `json:"role"`
 		Name      string `json:"name"`
@@ -68,6 +66,40 @@ type Talk struct {
 		Reward  float64 `json:"reward"`
 		Verdict string  `json:"verdict"`
 	} `json:"judged"`
+}
+
+// Turn is a stretch of tokens that the model drew.
+type Turn struct{ Start, End int }
+
+// Drawn are the stretches of tokens that are the model's own: all tokens, or the turns of a conversation. Others were said to it.
+func (s *Sample) Drawn() []Turn {
+	if s.Talk == nil {
+		return []Turn{{0, len(s.Tokens)}}
+	}
+	return s.Talk.Turns
+}
+
+// length is how many tokens are in stretches.
+func length(turns []Turn) (n int) {
+	for _, t := range turns {
+		n += max(0, t.End-t.Start)
+	}
+	return n
+}
+
+// Length is how many tokens the model drew.
+func (s *Sample) Length() int { return length(s.Drawn()) }
+
+// MeanLogProb is the mean of what these had; false where that is not on record.
+func (s *Sample) MeanLogProb() (mean float64, known bool) {
+	n := 0
+	for _, t := range s.Drawn() {
+		for i := max(0, t.Start); i < min(t.End, len(s.LogProbs)); i++ {
+			mean += float64(s.LogProbs[i])
+			n++
+		}
+	}
+	return mean / float64(max(n, 1)), n > 0
 }
 
 // Right tells whether it counts as correct.

@@ -235,5 +235,8 @@ func (s source) row(line []byte) ([]rows.Cell, error) {
 		return nil, nil
 	}
 	row, err := rows.Flatten(line, true)
+	if s.table == "steps" {
+		row = rows.Known(row)
+	}
 	return slices.DeleteFunc(row, func(c rows.Cell) bool { return strings.EqualFold(c.Name, "kind") }), err
 }

@@ -1,16 +1,12 @@
 package handover
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/seed-7879b91d/grpo"
 	"github.com/seed-7879b91d/grpo/configs"
-	"github.com/seed-7879b91d/grpo/internal/jsonl"
 	"github.com/seed-7879b91d/grpo/internal/plural"
 	"github.com/seed-7879b91d/grpo/internal/provenance"
 )
@@ -22,8 +18,8 @@ func card(saved *grpo.Saved) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	evaluations, err := jsonl.OfKind[grpo.Evaluation](filepath.Join(cfg.RunDir, "metrics.jsonl"), "evaluation")
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	found, err := readFound(cfg.RunDir, saved.Step())
+	if err != nil {
 		return nil, err
 	}
 	var b strings.Builder
@@ -37,7 +33,7 @@ func card(saved *grpo.Saved) ([]byte, error) {
 		line("library_name: peft")
 	}
 	line("pipeline_tag: text-generation")
-	line("tags:\n- grpo\n- reinforcement-learning\n- code")
+	line("tags:\n- grpo\n- %s\n- code", kind(cfg))
 	line("---\n")
 	line("# %s\n", nameOf(cfg.RunDir))
 	what := fmt.Sprintf("A LoRA adapter of rank %d for %s", cfg.LoRARank, named(cfg.Model))
@@ -45,8 +41,13 @@ func card(saved *grpo.Saved) ([]byte, error) {
 		what = "The weights of " + named(cfg.Model)
 	}
 	line("%s, trained for %s with %s on %s.\n", what, plural.Of(saved.Step(), "step"), method(cfg), problems(past.Manifest, cfg))
-	figures(line, evaluations, saved.Step())
+	if cfg.Warmup() {
+		found.rows(line, saved.Step())
+	} else {
+		found.problems(line, saved.Step())
+	}
 	settings(line, cfg)
+	found.autopilot(line)
 	line("## Where it comes from\n")
 	line("| | |\n|---|---|")
 	m := past.Manifest
@@ -60,40 +61,8 @@ func card(saved *grpo.Saved) ([]byte, error) {
 			}
 		}
 	}
-	line("\n`training/` has the settings, the figures of every step, and the report. `grpo replay` reaches the same weights, to the bit,")
-	line("from the same model, problems and settings.")
+	line("\n`training/` has the settings, the figures of every step, and the report. %s", again(cfg))
 	return []byte(b.String()), nil
-}
-
-// figures is the table of held-out problems, before and after.
-func figures(line func(string, ...any), all []grpo.Evaluation, step int) {
-	line("## Held-out problems\n")
-	var first, last *grpo.Evaluation
-	for i, e := range all {
-		if e.Problems > 0 && e.Step <= step {
-			if last = &all[i]; first == nil || !first.SameProblems(last) {
-				first = last
-			}
-		}
-	}
-	if first == nil {
-		line("Nothing was evaluated.\n")
-		return
-	}
-	line("| | problems | before (step %d) | step %d |\n|---|---|---|---|", first.Step, last.Step)
-	share := func(e *grpo.Evaluation) string {
-		return fmt.Sprintf("%.3f (%.3f to %.3f)", e.Greedy, e.GreedyCI[0], e.GreedyCI[1])
-	}
-	line("| pass@1, greedy | %d | %s | %s |", last.Problems, share(first), share(last))
-	if first.Sampled != nil && last.Sampled != nil {
-		line("| pass@1, sampled | %d | %.3f | %.3f |", last.Problems, first.Sampled.PassAt1, last.Sampled.PassAt1)
-		line("| pass@%d, sampled | %d | %s | %s |", last.Sampled.K, last.Problems, first.Sampled.AtK(first.Problems),
-			last.Sampled.AtK(last.Problems))
-	}
-	line("\nIn parentheses the interval of 95 %%, from resampling the problems.\n")
-	if last.Step != step {
-		line("The weights are those of step %d, which was not evaluated itself.\n", step)
-	}
 }
 
 // settings lists those that are not the defaults.
@@ -136,13 +105,34 @@ func method(cfg *configs.Config) string {
 	return "GRPO"
 }
 
-// problems are those that were trained on.
+// kind is how the Hub calls what was done.
+func kind(cfg *configs.Config) string {
+	if cfg.Warmup() {
+		return cfg.Method
+	}
+	return "reinforcement-learning"
+}
+
+// again says what reaches the same weights: the steps of a warm-up are no completions that could be replayed.
+func again(cfg *configs.Config) string {
+	if cfg.Warmup() {
+		return "The same model, rows and settings reach\nthe same weights, to the bit."
+	}
+	return "`grpo replay` reaches the same weights, to the bit,\n" +
+		"from the same model, problems and settings, and the run's own record of completions."
+}
+
+// problems are those that were trained on, or the rows.
 func problems(m provenance.Manifest, cfg *configs.Config) string {
+	unit := "problem"
+	if cfg.Warmup() {
+		unit = "row"
+	}
 	if cfg.Data == configs.DefaultPreset {
 		return fmt.Sprintf("the %d problems that are part of grpo", m.Problems)
 	}
 	if id := onHub(cfg.Data); id != "" {
-		return fmt.Sprintf("%s of [%s](https://huggingface.co/datasets/%s)", plural.Of(m.Problems, "problem"), id, id)
+		return fmt.Sprintf("%s of [%s](https://huggingface.co/datasets/%s)", plural.Of(m.Problems, unit), id, id)
 	}
-	return plural.Of(m.Problems, "problem") + " of " + nameOf(cfg.Data)
+	return plural.Of(m.Problems, unit) + " of " + nameOf(cfg.Data)
 }

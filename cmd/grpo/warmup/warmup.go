@@ -21,6 +21,7 @@ import (
 	"github.com/seed-7879b91d/grpo/cmd/grpo/usage"
 	"github.com/seed-7879b91d/grpo/configs"
 	"github.com/seed-7879b91d/grpo/data/hub"
+	"github.com/seed-7879b91d/grpo/internal/look"
 	"github.com/seed-7879b91d/grpo/internal/plural"
 	"github.com/seed-7879b91d/grpo/internal/readers"
 	"github.com/seed-7879b91d/grpo/internal/warmup"
@@ -136,7 +137,7 @@ func (f *flags) train(ctx context.Context, cmd *cobra.Command, t *warmup.Trainer
 		if t.StepsDone() > 0 {
 			screen.Tell(out, "run: "+t.Origin())
 		}
-		fmt.Fprintf(out, "\n%s", t.FirstRow())
+		fmt.Fprintf(out, "\n%s", look.Visible(t.FirstRow()))
 		return nil
 	}
 	if t.StepsDone() >= t.Steps() && !talk {

@@ -221,17 +221,13 @@ func (p *page) answers(n *near, best, other *samples.Sample, alone bool, problem
 
 // about is what came of a completion.
 func about(s *samples.Sample, problem *Problem) *answer {
-	a := &answer{Sample: s.Sample, Tokens: len(s.Tokens), Verdict: chipOf(s.Score.Verdict), Reward: number(s.Score.Reward),
+	a := &answer{Sample: s.Sample, Tokens: s.Length(), Verdict: chipOf(s.Score.Verdict), Reward: number(s.Score.Reward),
 		Advantage: signed(s.Advantage), Note: look.Visible(look.Cut(s.Score.Note, 1000))}
 	if s.Score.Total > 0 {
 		a.Tests = fmt.Sprintf("%d of %d", s.Score.Passed, s.Score.Total)
 	}
-	if n := len(s.LogProbs); n > 0 {
-		sum := 0.0
-		for _, v := range s.LogProbs {
-			sum += float64(v)
-		}
-		a.Mean = strconv.FormatFloat(sum/float64(n), 'f', 3, 64)
+	if mean, known := s.MeanLogProb(); known {
+		a.Mean = strconv.FormatFloat(mean, 'f', 3, 64)
 	}
 	switch {
 	case s.Score.Excluded != "":
