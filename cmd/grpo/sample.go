@@ -13,6 +13,7 @@ import (
 	"github.com/seed-7879b91d/grpo/cmd/grpo/usage"
 	"github.com/seed-7879b91d/grpo/data/tokenizer"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/look"
 	"github.com/seed-7879b91d/grpo/internal/plural"
 	"github.com/seed-7879b91d/grpo/kernels"
 	"github.com/seed-7879b91d/grpo/model"
@@ -189,15 +190,19 @@ func (f *sampleFlags) sample(
 	if tok != nil {
 		text = tok.Text
 	}
+	shown := func(text string) string { return text }
+	if _, terminal := screen.Width(out); terminal {
+		shown = look.Visible // what a model writes is nothing that a terminal should obey
+	}
 	var on sampler.Events
 	if alone {
 		stream := tok.NewStream(true)
-		on.Token = func(_, _ int, token int32) { fmt.Fprint(out, stream.Push(token)) }
-		on.Done = func(sampler.Rollout) { fmt.Fprintln(out, stream.Flush()) }
+		on.Token = func(_, _ int, token int32) { fmt.Fprint(out, shown(stream.Push(token))) }
+		on.Done = func(sampler.Rollout) { fmt.Fprintln(out, shown(stream.Flush())) }
 	} else if !f.json {
 		on.Done = func(r sampler.Rollout) {
 			fmt.Fprintf(out, "--- prompt %d, sample %d, %s, %s\n%s\n", r.Request, r.Sample, plural.Of(len(r.Tokens), "token"),
-				r.Finish, text(r.Tokens))
+				r.Finish, shown(text(r.Tokens)))
 		}
 	}
 	rollouts, err := e.Sample(ctx, requests, on)
