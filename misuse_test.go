@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed-7879b91d/grpo/configs"
 	"github.com/seed-7879b91d/grpo/model"
 )
 
@@ -60,4 +61,25 @@ func TestAPolicyIsNotGoneOnWithAfterAPanic(t *testing.T) {
 	require.ErrorContains(t, err, "go on from the last checkpoint: step 1: a function of the program's own panicked")
 	_, err = tr.Save(t.Context())
 	require.ErrorContains(t, err, "half done")
+}
+
+// Fields that a program sets itself are held to what words are.
+func TestFieldsOfAConfigAreChecked(t *testing.T) {
+	for want, change := range map[string]func(*configs.Config){
+		`advantage: found "median"`:            func(c *configs.Config) { c.Advantage = "median" },
+		`train: found "lor"`:                   func(c *configs.Config) { c.Train = "lor" },
+		"prompts_per_step: found -1":           func(c *configs.Config) { c.PromptsPerStep = -1 },
+		"num_iterations: found 0":              func(c *configs.Config) { c.NumIterations = 0 },
+		"make one by configs.Load":             func(c *configs.Config) { *c = configs.Config{Model: "tiny"} },
+		"eval_temperature: found 0":            func(c *configs.Config) { c.EvalTemperature = 0 },
+		"completions_per_prompt: found 0, exp": func(c *configs.Config) { c.CompletionsPerPrompt = 0 },
+	} {
+		cfg, err := configs.Load(configs.Source{Preset: "tiny"})
+		require.NoError(t, err)
+		change(cfg)
+		_, err = Open(t.Context(), cfg, backend(t, 0), nil, Unrecorded())
+		require.ErrorContains(t, err, want)
+		_, err = OpenEvaluator(t.Context(), cfg, backend(t, 0), nil)
+		require.ErrorContains(t, err, want)
+	}
 }

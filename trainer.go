@@ -60,7 +60,7 @@ func Open(ctx context.Context, cfg *configs.Config, b kernels.Backend, w Watcher
 }
 
 func (t *Trainer) open(ctx context.Context) (err error) {
-	if err := provenance.CheckMethod(t.cfg, "grpo"); err != nil {
+	if err := cmp.Or(t.cfg.Validate(), provenance.CheckMethod(t.cfg, "grpo")); err != nil {
 		return err
 	}
 	if err := t.openRecord(); err != nil {
