@@ -83,3 +83,10 @@ func TestFieldsOfAConfigAreChecked(t *testing.T) {
 		require.ErrorContains(t, err, want)
 	}
 }
+
+func TestOptionsOfNothingChangeNothing(t *testing.T) {
+	tr, _ := setup{words: []string{"eval_every=-1"},
+		options: []Option{nil, WithTurn(nil), Beside(nil, nil), WithGroups(nil), WrapGrader(nil), WithAdvantage(nil), WithLoss(nil)}}.open(t)
+	_, err := tr.Step(t.Context(), nil, StepOptions{})
+	require.NoError(t, err)
+}
