@@ -69,7 +69,7 @@ func Beside(p *model.Policy, turn sync.Locker) Option {
 }
 
 // WithTurn has the trainer hold a lock while it computes. Between two batches, and while it does something else, others may hold it,
-// and compute on the same backend: that changes nothing of what the trainer comes to.
+// and compute on the same backend: that changes nothing of what the trainer comes to. Whoever asks its Policy itself holds it, too.
 func WithTurn(turn sync.Locker) Option { return func(c *custom) { c.turn = turn } }
 
 // Unrecorded trains without a run directory: nothing is written, and run_dir and resume are not used.
