@@ -84,6 +84,15 @@ func TestFieldsOfAConfigAreChecked(t *testing.T) {
 	}
 }
 
+// So are those that a program changes of a run's settings.
+func TestChangesOfARunsSettingsAreChecked(t *testing.T) {
+	dir := t.TempDir()
+	tr, _ := setup{dir: dir, words: []string{"max_steps=1", "eval_every=-1"}}.open(t)
+	run(t, tr)
+	_, err := OpenRun(t.Context(), dir, backend(t, 0), nil, func(c *configs.Config) error { c.EvalSamples = -3; return nil })
+	require.ErrorContains(t, err, "eval_samples: found -3, expected 0 or more")
+}
+
 func TestOptionsOfNothingChangeNothing(t *testing.T) {
 	tr, _ := setup{words: []string{"eval_every=-1"},
 		options: []Option{nil, WithTurn(nil), Beside(nil, nil), WithGroups(nil), WrapGrader(nil), WithAdvantage(nil), WithLoss(nil)}}.open(t)
