@@ -21,8 +21,7 @@ type LossSequence struct {
 	Entropy   []float32 // of the distribution that each target is one of, by the model as it is now
 	Advantage []float32
 	// Weight makes a sum over all rows of a step the reduction that is asked for: 1 under Sum, 1 over the rows of the step under TokenMean,
-	// 1 over the sequences of the step under SequenceSum, and over the rows of this one too under SequenceMean. A loss that ignores it is
-	// not reduced.
+	// 1 over the sequences of the step under SequenceSum, and over the rows of this one too under SequenceMean. Ignored, it is Sum.
 	Weight []float32
 
 	Grad []float32 // to be written: the derivative of the loss by each LogP; zero before
