@@ -45,11 +45,14 @@ type Evaluator struct {
 var errClosed = errors.New("grpo: used after Close")
 
 // OpenEvaluator opens what a configuration says of a model and of evaluating it, on a backend that the caller
-// closes after Close. The watcher may be nil. Of the options it knows WithGrader and WrapGrader.
+// closes after Close. The watcher may be nil. Of the options it knows those of grading, environments and turns.
 func OpenEvaluator(ctx context.Context, cfg *configs.Config, b kernels.Backend, w Watcher, options ...Option) (*Evaluator, error) {
 	settings := *cfg
 	e := &Evaluator{cfg: &settings, watcher: watcherOrNobody(w), trained: cfg.Adapter}
-	err := e.open(ctx, b, collect(options))
+	err := cfg.Validate()
+	if err == nil {
+		err = e.open(ctx, b, collect(options))
+	}
 	if err != nil {
 		return nil, errors.Join(err, e.Close())
 	}

@@ -1,6 +1,7 @@
 package grpo
 
 import (
+	"cmp"
 	"sync"
 
 	"github.com/seed-7879b91d/grpo/internal/conversation"
@@ -10,7 +11,7 @@ import (
 	"github.com/seed-7879b91d/grpo/reward"
 )
 
-// Option is something that a Go program does in its own way.
+// Option is something that a Go program does in its own way. A nil one, or one of nil, changes nothing.
 type Option func(*custom)
 
 // custom are the caller's own parts; nil is what the configuration says.
@@ -56,14 +57,9 @@ func WithAdvantage(f AdvantageFunc) Option { return func(c *custom) { c.advantag
 // importance-sampling loss.
 func WithLoss(f model.LossFunc) Option { return func(c *custom) { c.loss = f } }
 
-// WithGroups shows every group of a step with its rewards and advantages, before the policy learns from them. An
-// error ends the step.
+// WithGroups shows every group of a step with its rewards and advantages, before the policy learns from them. An error ends the step.
 func WithGroups(f func(step int, groups []Group) error) Option {
-	return func(c *custom) {
-		if f != nil {
-			c.groups = f
-		}
-	}
+	return func(c *custom) { c.groups = f }
 }
 
 // Beside trains an adapter over the weights of a model that is open already, which must be the one that the settings name. The turn is
@@ -73,17 +69,23 @@ func Beside(p *model.Policy, turn sync.Locker) Option {
 }
 
 // WithTurn has the trainer hold a lock while it computes. Between two batches, and while it does something else, others may hold it,
-// and compute on the same backend: that changes nothing of what the trainer comes to.
+// and compute on the same backend: that changes nothing of what the trainer comes to. Whoever asks its Policy itself holds it, too.
 func WithTurn(turn sync.Locker) Option { return func(c *custom) { c.turn = turn } }
 
 // Unrecorded trains without a run directory: nothing is written, and run_dir and resume are not used.
 func Unrecorded() Option { return func(c *custom) { c.unrecorded = true } }
 
 func collect(options []Option) custom {
-	c := custom{groups: func(int, []Group) error { return nil }, turn: new(sync.Mutex)}
+	c := custom{}
 	for _, o := range options {
-		o(&c)
+		if o != nil {
+			o(&c)
+		}
 	}
+	if c.groups == nil {
+		c.groups = func(int, []Group) error { return nil }
+	}
+	c.turn = cmp.Or(c.turn, sync.Locker(new(sync.Mutex)))
 	return c
 }
 

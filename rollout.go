@@ -103,9 +103,7 @@ func (t *Trainer) drawRound(ctx context.Context, step int, problems []data.Probl
 
 // teaching counts the groups that teach something.
 func (t *Trainer) teaching(ctx context.Context, prompts []Prompt, scored []Scored) (n int, err error) {
-	t.turn.Lock()
-	groups, err := compare(ctx, gather(prompts, scored), t.learner.Recipe, t.policy)
-	t.turn.Unlock()
+	groups, err := t.compared(ctx, gather(prompts, scored))
 	for _, g := range groups {
 		if !g.Degenerate() {
 			n++

@@ -1,6 +1,7 @@
 package grpo
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"path/filepath"
@@ -30,8 +31,7 @@ type Saved struct {
 	first   stats.Judged // what the first evaluation of the run found
 }
 
-// OpenSaved finds the last whole checkpoint of the run in dir, that of a step where step is not negative, or dir itself.
-// The watcher may be nil.
+// OpenSaved finds the last whole checkpoint of the run in dir, that of a step from 0 on, or dir itself. The watcher may be nil.
 func OpenSaved(dir string, step int, w Watcher) (s *Saved, err error) {
 	s = &Saved{watcher: watcherOrNobody(w)}
 	if step >= 0 {
@@ -101,7 +101,7 @@ func (s *Saved) Evaluator(ctx context.Context, b kernels.Backend, change func(*c
 		return nil, badinput.Errorf("run %s: order: %w", cfg.RunDir, err)
 	}
 	if change != nil {
-		if err := change(&cfg); err != nil {
+		if err := cmp.Or(change(&cfg), cfg.Validate()); err != nil {
 			return nil, err
 		}
 	}

@@ -84,9 +84,7 @@ func (t *Trainer) plan(o StepOptions) plan {
 
 // groups compares the completions of each problem, and lets the pool and the caller see what came of it.
 func (t *Trainer) groups(ctx context.Context, p plan, prompts []Prompt, scored []Scored) ([]Group, error) {
-	t.turn.Lock()
-	groups, err := compare(ctx, gather(prompts, scored), t.learner.Recipe, t.policy)
-	t.turn.Unlock()
+	groups, err := t.compared(ctx, gather(prompts, scored))
 	if err != nil {
 		return nil, err
 	}
@@ -127,15 +125,14 @@ func (t *Trainer) update(ctx context.Context, groups []Group, datums []model.Dat
 }
 
 // undoOnFailure gives what puts the pool and the batch that was sampled ahead back where they are now, should the
-// step fail before it is done. A policy that it had begun to change by then is of no step any more: nothing is
-// trained on it or saved of it.
+// step fail, or a function of the caller's panic, before it is done. A policy that it had begun to change by then is
+// of no step any more: nothing is trained on it or saved of it.
 func (t *Trainer) undoOnFailure(p plan, err *error) func() {
 	cursor, ahead := t.pool.Cursor(), t.ahead
 	return func() {
-		if *err == nil {
-			return
+		if *err != nil {
+			*err = fmt.Errorf("step %d: %w", p.step, *err)
 		}
-		*err = fmt.Errorf("step %d: %w", p.step, *err)
 		if t.step == p.step {
 			return // the step is done, even where it cannot be written down
 		}
@@ -146,7 +143,7 @@ func (t *Trainer) undoOnFailure(p plan, err *error) func() {
 		_, rerr := t.pool.Restore(cursor)
 		*err = errors.Join(*err, rerr)
 		if t.learner.Adam.Steps() != p.updates {
-			t.broken = *err
+			t.broken = cmp.Or(*err, fmt.Errorf("step %d: a function of the program's own panicked", p.step))
 		}
 	}
 }

@@ -46,9 +46,9 @@ type Trainer struct {
 	first, last *Evaluation
 }
 
-// Open opens what a configuration names: model, problems, sampler, sandbox and optimizer, on a backend that the
-// caller closes after Close. A run that goes on is put where its checkpoint was; see Resolve for its settings. Nothing
-// is written before the first step, but that run_dir= empty makes a new directory under runs, named by the time, which
+// Open opens what a configuration names: model, problems, sampler, sandbox and optimizer, on a backend that the caller closes after
+// Close; trainers that run at once on one share a turn (WithTurn). A run that goes on is put where its checkpoint was; see Resolve for its
+// settings. Nothing is written before the first step, but that run_dir= empty makes a new directory under runs, named by the time, which
 // Close removes if it is empty still. The watcher may be nil.
 func Open(ctx context.Context, cfg *configs.Config, b kernels.Backend, w Watcher, options ...Option) (*Trainer, error) {
 	settings := *cfg // a run directory is filled in
@@ -60,7 +60,7 @@ func Open(ctx context.Context, cfg *configs.Config, b kernels.Backend, w Watcher
 }
 
 func (t *Trainer) open(ctx context.Context) (err error) {
-	if err := provenance.CheckMethod(t.cfg, "grpo"); err != nil {
+	if err := cmp.Or(t.cfg.Validate(), provenance.CheckMethod(t.cfg, "grpo")); err != nil {
 		return err
 	}
 	if err := t.openRecord(); err != nil {

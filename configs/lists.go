@@ -39,3 +39,12 @@ func Lists(path string) (words []string, extends string, err error) {
 	}
 	return words, extends, nil
 }
+
+// or is "a, b or c".
+func or(words []string) string {
+	last := len(words) - 1
+	if last == 0 {
+		return words[0]
+	}
+	return strings.Join(words[:last], ", ") + " or " + words[last]
+}

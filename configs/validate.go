@@ -7,7 +7,6 @@ import (
 	"runtime"
 	"slices"
 	"strconv"
-	"strings"
 	"unicode/utf8"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
@@ -16,6 +15,9 @@ import (
 // Validate reports every setting that cannot be meant, and settings that contradict each other, one a
 // line and with what to type.
 func (c *Config) Validate() error {
+	if c.Version == 0 {
+		return badinput.Errorf("a Config of its own has no settings: make one by configs.Load, and change fields of that")
+	}
 	var mistakes []error
 	for _, m := range c.mistakes(c) {
 		mistakes = append(mistakes, badinput.Errorf("%s", m.text))
@@ -90,15 +92,6 @@ func (k *checker) values() {
 			}
 		}
 	}
-}
-
-// or is "a, b or c".
-func or(words []string) string {
-	last := len(words) - 1
-	if last == 0 {
-		return words[0]
-	}
-	return strings.Join(words[:last], ", ") + " or " + words[last]
 }
 
 // numbers checks every number for its range.

@@ -12,8 +12,8 @@
 // # The laws
 //
 //  1. Operations are queued. They run in the order of the calls, some time before Sync returns;
-//     Download is the only way to see a result and synchronises first. A wrong shape is a bug of the
-//     caller and panics at the call, in the words of Checked; a failing machine is reported by the
+//     Download is the only way to see a result and synchronises first. One goroutine calls at a time. A wrong shape is
+//     a bug of the caller and panics at the call, in the words of Checked; a failing machine is reported by the
 //     next Sync.
 //  2. Activations are written (=), gradients of parameters are accumulated (+=).
 //  3. A row stands alone: what an operation writes for a row depends on that row and, in attention,

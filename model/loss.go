@@ -1,28 +1,27 @@
 package model
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/seed-7879b91d/grpo/kernels"
 )
 
-// LossFunc is a loss that the backend does not know. It is called once for each sequence of a batch that
-// has a row that counts, in the batch's order, on the host between the forward and the backward pass. The
-// loss of the step is the sum of what it returns. It must depend on the sequence alone if the result is not
-// to depend on the packing.
+// LossFunc is a loss that the backend does not know. It is called once for each sequence of a batch that has a row that counts, in the
+// batch's order, on the host between the forward and the backward pass. The loss of the step is the sum of what it returns. It must
+// depend on the sequence alone if the result is not to depend on the packing.
 type LossFunc func(s *LossSequence) (loss float64)
 
-// LossSequence is what a loss may know of a sequence: one element for each row whose mask is set, in the
-// order of the sequence. The slices are valid during the call only.
+// LossSequence is what a loss may know of a sequence: one element for each row whose mask is set, in the order of the sequence. The
+// slices are valid during the call only.
 type LossSequence struct {
 	Index     int       // of the datum in the list that Accumulate was given
 	LogP      []float32 // of the targets, by the model as it is now
 	Old       []float32 // as the sampler recorded them
 	Entropy   []float32 // of the distribution that each target is one of, by the model as it is now
 	Advantage []float32
-	// Weight makes a sum over all rows of a step the reduction that is asked for: 1 under Sum, 1 over the
-	// rows of the step under TokenMean, 1 over the sequences of the step under SequenceSum, and over the rows
-	// of this one too under SequenceMean. A loss that ignores it is not reduced.
+	// Weight makes a sum over all rows of a step the reduction that is asked for: 1 under Sum, 1 over the rows of the step under TokenMean,
+	// 1 over the sequences of the step under SequenceSum, and over the rows of this one too under SequenceMean. Ignored, it is Sum.
 	Weight []float32
 
 	Grad []float32 // to be written: the derivative of the loss by each LogP; zero before
@@ -53,14 +52,16 @@ func (p *Policy) customLoss(f LossFunc, batch *Batch, dlogp, stats, logp, entrop
 	if err != nil {
 		return err
 	}
-	var s LossSequence
-	loss, grad := 0.0, make([]float32, len(batch.Weights))
+	s, loss, grad := LossSequence{}, 0.0, make([]float32, len(batch.Weights))
 	for k := range batch.Sequences {
 		s.read(batch, k, values, entropies)
 		if len(s.places) == 0 {
 			continue
 		}
-		loss += f(&s)
+		if loss += f(&s); len(s.Grad) != len(s.places) {
+			return fmt.Errorf("datum %d: the program's own loss left %d derivatives in Grad, expected %d, one for each LogP",
+				s.Index, len(s.Grad), len(s.places))
+		}
 		for i, place := range s.places {
 			grad[place] = s.Grad[i]
 		}

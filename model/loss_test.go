@@ -166,3 +166,18 @@ func TestACustomLossSeesEverySequence(t *testing.T) {
 	var nonFinite *optim.NonFiniteError
 	require.ErrorAs(t, err, &nonFinite)
 }
+
+func TestACustomLossGivesAllDerivatives(t *testing.T) {
+	var train goldenTrain
+	readJSON(t, &train, "qwen3-tied", "train.json")
+	b := backendtest.CPU(t, cpu.Options{Threads: 1})
+	defer b.Close()
+	p := openGolden(t, b, "qwen3-tied", "train_init", Options{MaxRows: 64})
+	for want, f := range map[string]LossFunc{
+		"left 0 derivatives in Grad": func(s *LossSequence) float64 { s.Grad = nil; return 0 },
+		"one for each LogP":          func(s *LossSequence) float64 { s.Grad = append(s.Grad, 1); return 0 },
+	} {
+		_, err := p.Accumulate(t.Context(), train.Datums, Objective{Temperature: 1, Custom: f})
+		require.ErrorContains(t, err, want)
+	}
+}

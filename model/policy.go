@@ -67,8 +67,7 @@ const (
 	RecomputeBlocks = program.RecomputeBlocks
 )
 
-// Open reads the model in dir. With trainable, all its weights can be trained; else they are frozen
-// as the file has them.
+// Open reads the model in dir. With trainable, all its weights can be trained; else they are frozen as the file has them.
 func Open(b kernels.Backend, dir string, trainable bool, o Options) (*Policy, error) {
 	cfg, err := ReadConfig(dir)
 	if err != nil {
@@ -168,6 +167,9 @@ func (p *Policy) Attach(a *lora.Adapter) error {
 	if a.Dims != p.LoRADims() {
 		return badinput.Errorf("adapter for a model of sizes %+v, this one has %+v", a.Dims, p.LoRADims())
 	}
+	if n := len(a.Values); n != a.Len() && n != 0 { // a sketch has none
+		return badinput.Errorf("adapter of %d numbers, its layout has %d", n, a.Len())
+	}
 	t, err := newAdapter(p.b, a, p.Options.AdapterPrecision)
 	if err != nil {
 		return err
@@ -177,8 +179,7 @@ func (p *Policy) Attach(a *lora.Adapter) error {
 	return nil
 }
 
-// Slabs are the trainable parameters and their gradients, nil where nothing is trained; locate names the
-// tensor at an offset.
+// Slabs are the trainable parameters and their gradients, nil where nothing is trained; locate names the tensor at an offset.
 func (p *Policy) Slabs() (params, grads kernels.Buffer, locate func(int) string) {
 	params, grads = p.trained.slabs()
 	return params, grads, p.trained.locate
@@ -232,8 +233,7 @@ func (p *Policy) Hash() (string, error) { return p.trained.verify() }
 // Publish makes parameters that an optimizer has changed the ones that every later program reads.
 func (p *Policy) Publish() { p.trained.publish() }
 
-// WeightBytes is the memory of the base weights, WeightCount their number, and TrainableCount the
-// number of parameters that are trained.
+// WeightBytes is the memory of the base weights, WeightCount their number, and TrainableCount the number of parameters that are trained.
 func (p *Policy) WeightBytes() int    { return p.weights.bytes() }
 func (p *Policy) WeightCount() int    { return p.weights.count() }
 func (p *Policy) TrainableCount() int { return p.trained.count() }

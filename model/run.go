@@ -11,8 +11,7 @@ import (
 	"github.com/seed-7879b91d/grpo/model/internal/program"
 )
 
-// Score gives log p(s[i+1] | s[..i]) for every token but the first of each sequence, of the
-// distribution at that temperature.
+// Score gives log p(s[i+1] | s[..i]) for every token but the first of each sequence, of the distribution at that temperature.
 func (p *Policy) Score(ctx context.Context, sequences [][]int32, temperature float32) ([][]float32, error) {
 	asked := make([]Datum, len(sequences))
 	for i, s := range sequences {
@@ -98,8 +97,7 @@ type Objective struct {
 	Loss        kernels.Loss
 	Reduction   Reduction
 	Temperature float32 // that the data were sampled at
-	// Custom, where set, takes the place of Loss. The statistics but for the loss itself are then those of
-	// importance sampling.
+	// Custom, where set, takes the place of Loss. The statistics but for the loss itself are then those of importance sampling.
 	Custom LossFunc
 }
 
@@ -153,6 +151,9 @@ func (p *Policy) Prepare(length int) (training, scoring int, err error) {
 
 // run loads one batch and issues everything that is to be computed for it.
 func (p *Policy) run(prog *program.Program, batch *Batch, temperature float32) error {
+	if by := 1 / temperature; !(by > 0 && by-by == 0) {
+		return badinput.Errorf("temperature: found %v, expected a number above 0; 1 leaves the distribution as it is", temperature)
+	}
 	kernels.SetOrder(p.b, p.order)
 	p.inputs.load(p.b, batch, temperature)
 	prog.T = batch.Rows()

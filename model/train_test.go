@@ -1,6 +1,7 @@
 package model
 
 import (
+	"fmt"
 	"math"
 	"testing"
 
@@ -166,4 +167,29 @@ func TestFullGradientsPredictTheLoss(t *testing.T) {
 			require.InEpsilon(t, norm, slope, 1e-2, "%s: %s", name, slot.Name)
 		}
 	}
+}
+
+// What would end as gradients that are no numbers, or as weights that nobody gave, is said where it comes from.
+func TestMisuseIsRefused(t *testing.T) {
+	var train goldenTrain
+	readJSON(t, &train, "qwen3-tied", "train.json")
+	b := backendtest.CPU(t, cpu.Options{Threads: 1})
+	defer b.Close()
+	p := openGolden(t, b, "qwen3-tied", "train_init", Options{MaxRows: 64})
+	for _, temperature := range []float32{0, -1, float32(math.NaN()), float32(math.Inf(1)), 1e-45} {
+		_, err := p.Accumulate(t.Context(), train.Datums, Objective{Temperature: temperature})
+		require.ErrorContains(t, err, "temperature: found")
+		_, err = p.Score(t.Context(), [][]int32{{1, 2}}, temperature)
+		require.ErrorContains(t, err, "temperature: found")
+	}
+	before, err := p.Hash()
+	require.NoError(t, err)
+	a, err := p.Adapter()
+	require.NoError(t, err)
+	n := len(a.Values)
+	a.Values = a.Values[:3]
+	require.ErrorContains(t, p.Attach(a), fmt.Sprintf("adapter of 3 numbers, its layout has %d", n))
+	after, err := p.Hash()
+	require.NoError(t, err)
+	require.Equal(t, before, after)
 }

@@ -2,8 +2,10 @@ package episode
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -133,9 +135,26 @@ func (t *try) ask(said Said) (Answer, error) {
 				t.episode = nil
 				return answer, err
 			}
+			if t.episode == nil {
+				return answer, errors.New("the environment opened no episode, and said no error")
+			}
 		}
-		return t.episode.Turn(ctx, said)
+		if answer, err = t.episode.Turn(ctx, said); err != nil {
+			return answer, err
+		}
+		return answer, answer.check()
 	})
+}
+
+// check refuses what could be neither compared nor recorded, before somebody learns from it.
+func (a Answer) check() error {
+	if math.Abs(a.Reward) <= math.MaxFloat32/2 { // which NaN is not
+		if _, err := json.Marshal(a.Score); err != nil {
+			return fmt.Errorf("the environment's score of a turn: %w, expected numbers", err)
+		}
+		return nil
+	}
+	return fmt.Errorf("the environment's reward is %v, expected a number of at most %.3g either way", a.Reward, math.MaxFloat32/2)
 }
 
 // TooSlow is the error of an environment that took longer than it may.

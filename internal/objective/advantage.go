@@ -3,6 +3,7 @@ package objective
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/seed-7879b91d/grpo/internal/stats"
 )
@@ -168,7 +169,7 @@ func (c Comparison) within(groups []Group) ([][]float64, error) {
 				rewards[i] -= c.KL * kl
 			}
 		}
-		all[k] = c.Within(rewards)
+		all[k] = slices.Clone(c.Within(rewards)) // which an own function may write its next group to
 		if n := len(all[k]); n != len(rewards) {
 			return nil, fmt.Errorf("problem %s: %d advantages for %d rewards, expected one for each", g.Name, n, len(rewards))
 		}

@@ -116,3 +116,13 @@ func TestOverlong(t *testing.T) {
 	require.InDeltaSlice(t, []float64{0.25, -0.25}, a.Samples[0], 1e-12)
 	require.InDelta(t, (0.5+1)/4, a.Overlong, 1e-12)
 }
+
+// An own function may give the same slice for every group: each has its own advantages all the same.
+func TestAnOwnComparisonMayUseItsMemoryAgain(t *testing.T) {
+	memory := make([]float64, 2)
+	again := func(rewards []float64) []float64 { return memory[:copy(memory, Mean(rewards))] }
+	groups := []Group{{Samples: []Sample{{Reward: 1}, {Reward: 0}}}, {Samples: []Sample{{Reward: 1}, {Reward: 9}}}}
+	a, err := Comparison{Within: again}.Of(groups)
+	require.NoError(t, err)
+	require.Equal(t, [][]float64{{0.5, -0.5}, {-4, 4}}, a.Samples)
+}

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -44,6 +45,9 @@ type Session[M any] struct {
 // Open begins a session, or goes on with one.
 func Open[M any](ctx context.Context, o Options) (*Session[M], error) {
 	s := &Session[M]{ID: o.ID, o: o}
+	if u, err := url.Parse(o.URL); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		return nil, badinput.Errorf("URL: found %q, expected that of a server, such as http://127.0.0.1:8000", o.URL)
+	}
 	if o.ID != "" {
 		state, err := s.State(ctx)
 		s.steps = state.Steps
@@ -182,13 +186,14 @@ func (s *Session[M]) call(ctx context.Context, method, path string, in, out any)
 		}
 	}
 	once, wait, tries := rand.Text(), 50*time.Millisecond, 0
+	var last error // that a try failed with
 	for {
 		status, answer, err := s.once(ctx, method, path, once, text)
 		switch {
 		case ctx.Err() != nil:
-			return ctx.Err()
+			return ended(ctx, last)
 		case err == nil && status == http.StatusAccepted:
-			tries, wait = 0, 50*time.Millisecond
+			tries, wait, last = 0, 50*time.Millisecond, nil
 			continue
 		case err == nil && status < 300:
 			return read(answer, out)
@@ -197,25 +202,33 @@ func (s *Session[M]) call(ctx context.Context, method, path string, in, out any)
 		case tries == mostTries:
 			return cmp.Or(err, error(&Refused{status, reason(answer)}))
 		}
-		tries++
+		tries, last = tries+1, cmp.Or(err, error(&Refused{status, reason(answer)}))
 		select {
 		case <-time.After(wait):
 		case <-ctx.Done():
-			return ctx.Err()
+			return ended(ctx, last)
 		}
 		wait = min(2*wait, 5*time.Second)
 	}
+}
+
+// ended is the error of a call whose context ended, with what went wrong until then.
+func ended(ctx context.Context, last error) error {
+	if last == nil {
+		return ctx.Err()
+	}
+	return fmt.Errorf("%w; before that: %v", ctx.Err(), last)
 }
 
 // mostTries is how often a server is tried in a row that does not answer, or has no room: for some minutes.
 const mostTries = 60
 
 func (s *Session[M]) once(ctx context.Context, method, path, once string, text []byte) (status int, answer []byte, err error) {
-	url := strings.TrimSuffix(s.o.URL, "/") + "/v1/sessions"
+	at := strings.TrimSuffix(s.o.URL, "/") + "/v1/sessions"
 	if s.ID != "" {
-		url += "/" + s.ID
+		at += "/" + s.ID
 	}
-	r, err := http.NewRequestWithContext(ctx, method, url+path, bytes.NewReader(text))
+	r, err := http.NewRequestWithContext(ctx, method, at+path, bytes.NewReader(text))
 	if err != nil {
 		return 0, nil, err
 	}

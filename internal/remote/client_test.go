@@ -2,14 +2,17 @@ package remote
 
 import (
 	"archive/tar"
+	"context"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/disk"
 )
 
@@ -51,4 +54,22 @@ func TestADownloadIsSynced(t *testing.T) {
 	entries, err := os.ReadDir(dir)
 	require.NoError(t, err)
 	require.Len(t, entries, len(files))
+}
+
+// What will not come right is said at once, and what a server said before nobody waited any longer is not lost.
+func TestASessionSaysWhyThereIsNone(t *testing.T) {
+	for _, u := range []string{"", "127.0.0.1:8000", "localhost:8000", "ftp://127.0.0.1", "http://", ":::"} {
+		_, err := Open[struct{}](t.Context(), Options{URL: u})
+		require.ErrorContains(t, err, "expected that of a server, such as http://127.0.0.1:8000", u)
+		require.True(t, badinput.Is(err))
+	}
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		http.Error(w, `{"error":{"message":"8 sessions are open"}}`, http.StatusTooManyRequests)
+	}))
+	defer web.Close()
+	ctx, stop := context.WithCancel(t.Context())
+	time.AfterFunc(300*time.Millisecond, stop)
+	_, err := Open[struct{}](ctx, Options{URL: web.URL})
+	require.ErrorIs(t, err, context.Canceled)
+	require.ErrorContains(t, err, "8 sessions are open")
 }

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"sync/atomic"
 	"unsafe"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
@@ -32,6 +33,7 @@ type backend struct {
 	pool  pool
 	args  unsafe.Pointer // C memory of ARGS_BYTES: the arguments of the operation that runs
 	held  []*memory      // what that operation uses, so that it is not freed under it; see keep
+	busy  atomic.Bool    // it runs
 
 	scratches []region // one for each worker
 	shares    [sharedSlots]region
@@ -113,9 +115,20 @@ func (b *backend) Close() error {
 	return nil
 }
 
+const together = "cpu: two goroutines compute on one backend at a time; give each its own, or have them share a lock (grpo.WithTurn)"
+
+// alone refuses an operation while another one runs, which would read its arguments. That is seen where two goroutines are at it for
+// long, and mostly before numbers are wrong.
+func (b *backend) alone() {
+	if b.busy.Load() {
+		panic(together)
+	}
+}
+
 // args is the zeroed argument struct of the next operation. It lies in C memory, so that a kernel may be
 // handed pointers through it.
 func args[T any](b *backend) *T {
+	b.alone()
 	a := (*T)(b.args)
 	var zero T
 	if unsafe.Sizeof(zero) > C.ARGS_BYTES {
@@ -129,7 +142,11 @@ func args[T any](b *backend) *T {
 // long ones first, of at least grain.
 func (b *backend) run(kernel *C.grpo_kernel, tasks, grain int) {
 	if tasks > 0 {
+		if !b.busy.CompareAndSwap(false, true) {
+			panic(together)
+		}
 		b.pool.run(kernel, b.args, tasks, max(grain, 1))
+		b.busy.Store(false)
 	}
 }
 

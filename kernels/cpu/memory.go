@@ -187,6 +187,7 @@ func (b *backend) address(x kernels.Buffer) unsafe.Pointer {
 
 // keep holds memory until release.
 func (b *backend) keep(m *memory) {
+	b.alone()
 	if len(b.held) == cap(b.held) {
 		panic("cpu: an operation uses too many buffers, or the one before did not defer release")
 	}

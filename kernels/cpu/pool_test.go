@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/seed-7879b91d/grpo/kernels"
 )
 
@@ -50,4 +52,18 @@ func TestBadOptions(t *testing.T) {
 	if b := open(t, Options{Threads: 3}); b.Name() != "cpu: portable, 3 threads" {
 		t.Errorf("with GRPO_CPU=portable: %s", b.Name())
 	}
+}
+
+// An operation of another goroutine is refused while one runs: it would write the arguments that the kernel reads.
+func TestOneGoroutineAtATime(t *testing.T) {
+	b, err := newBackend(Options{Threads: 1})
+	require.NoError(t, err)
+	defer b.Close()
+	k := kernels.Checked(b)
+	x := upload(t, k, make([]float32, 4))
+	b.busy.Store(true)
+	require.PanicsWithValue(t, together, func() { k.Scale(x, x, 2, 4) })
+	require.PanicsWithValue(t, together, func() { b.run(nil, 1, 1) })
+	b.busy.Store(false)
+	k.Scale(x, x, 2, 4)
 }

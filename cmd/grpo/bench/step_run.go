@@ -39,7 +39,7 @@ func (b *Step) measure(ctx context.Context, pipeline string, work time.Duration)
 		return nil, err
 	}
 	defer back.Close()
-	cfg.MaxSteps, cfg.EvalEvery, cfg.SaveEvery = b.Steps+2, -1, -1
+	cfg.MaxSteps, cfg.EvalEvery, cfg.SaveEvery, cfg.KeepBest = b.Steps+2, -1, -1, 0
 	log := &stepLog{Watcher: b.Watch}
 	var grader *laden
 	t, err := grpo.Open(ctx, cfg, back, log, grpo.Unrecorded(), grpo.WrapGrader(func(g reward.Grader) reward.Grader {

@@ -1,0 +1,41 @@
+package episode
+
+import (
+	"context"
+	"math"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7879b91d/grpo/data"
+	"github.com/seed-7879b91d/grpo/reward"
+)
+
+// fixed gives every episode the same answer; without one it opens none.
+type fixed struct{ answer *Answer }
+
+func (f fixed) Open(context.Context, *data.Problem) (Episode, error) {
+	if f.answer == nil {
+		return nil, nil
+	}
+	return f, nil
+}
+func (f fixed) Turn(context.Context, Said) (Answer, error) { return *f.answer, nil }
+func (f fixed) Close() error                               { return nil }
+
+// What could not be compared or written down ends the step before anybody learned from it, and no episode is no crash.
+func TestAnswersAreHeldToNumbers(t *testing.T) {
+	of := func(f fixed) error {
+		x := &try{player: &player{Talk: &Talk{}, ctx: t.Context(), env: f, work: new(sync.WaitGroup)}}
+		_, err := x.ask(Said{})
+		return err
+	}
+	require.EqualError(t, of(fixed{}), "the environment opened no episode, and said no error")
+	require.NoError(t, of(fixed{&Answer{Reward: -3, Score: &reward.Score{Reward: 1}}}))
+	for _, r := range []float64{math.NaN(), math.Inf(-1), 1e300} {
+		require.ErrorContains(t, of(fixed{&Answer{Reward: r}}), "the environment's reward is ")
+	}
+	score := &reward.Score{Components: reward.Components{Correct: math.NaN()}}
+	require.ErrorContains(t, of(fixed{&Answer{Score: score}}), "unsupported value: NaN, expected numbers")
+}
