@@ -32,8 +32,7 @@ func (t *Trainer) Save(ctx context.Context) (dir string, err error) {
 	return t.record.Checkpoint(t.step), t.save()
 }
 
-// save writes a checkpoint of the last step, unless there is one already or nothing is recorded. It
-// appears whole or not at all.
+// save writes a checkpoint of the last step, unless there is one already or nothing is recorded. It appears whole or not at all.
 func (t *Trainer) save() error {
 	if t.record == nil || t.broken != nil { // whose policy is of no step
 		return nil

@@ -53,8 +53,7 @@ func WithEnvironment(env Environment) Option { return func(c *custom) { c.env = 
 // WithAdvantage compares the completions of a group in an own way.
 func WithAdvantage(f AdvantageFunc) Option { return func(c *custom) { c.advantage = f } }
 
-// WithLoss minimises an own loss. The settings of the loss are not used then; its statistics are those of the
-// importance-sampling loss.
+// WithLoss minimises an own loss. The settings of the loss are not used then; its statistics are those of the importance-sampling loss.
 func WithLoss(f model.LossFunc) Option { return func(c *custom) { c.loss = f } }
 
 // WithGroups shows every group of a step with its rewards and advantages, before the policy learns from them. An error ends the step.

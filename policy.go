@@ -1,6 +1,7 @@
 package grpo
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/seed-7879b91d/grpo/configs"
@@ -62,11 +63,9 @@ func openLanguage(ctx context.Context, cfg *configs.Config) (p *policy, err erro
 		return nil, err
 	}
 	if cfg.Adapter != "" { // known before the model is loaded
-		if err = footprint.CheckAdapter(cfg, p.Shape.LoRADims()); err != nil {
-			return nil, err
-		}
+		err = footprint.CheckAdapter(cfg, p.Shape.LoRADims())
 	}
-	if err = provenance.CheckWhole(p.Dir); err == nil {
+	if err = cmp.Or(err, provenance.CheckWhole(p.Dir)); err == nil {
 		p.print, err = provenance.OfModel(p.Dir)
 	}
 	return p, err

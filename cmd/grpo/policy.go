@@ -50,10 +50,8 @@ func (f *policyFlags) registerAll(cmd *cobra.Command) {
 			return err
 		}
 		if f.model != "" {
-			if f.model, err = grpo.ModelDir(cmd.Context(), f.model); err != nil {
-				return err
-			}
-			if err = provenance.CheckWhole(f.model); err != nil {
+			f.model, err = grpo.ModelDir(cmd.Context(), f.model)
+			if err = cmp.Or(err, provenance.CheckWhole(f.model)); err != nil {
 				return err
 			}
 		}

@@ -13,7 +13,6 @@ import (
 	"github.com/seed-7879b91d/grpo/cmd/grpo/usage"
 	"github.com/seed-7879b91d/grpo/data/tokenizer"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
-	"github.com/seed-7879b91d/grpo/internal/look"
 	"github.com/seed-7879b91d/grpo/internal/plural"
 	"github.com/seed-7879b91d/grpo/kernels"
 	"github.com/seed-7879b91d/grpo/model"
@@ -190,10 +189,7 @@ func (f *sampleFlags) sample(
 	if tok != nil {
 		text = tok.Text
 	}
-	shown := func(text string) string { return text }
-	if _, terminal := screen.Width(out); terminal {
-		shown = look.Visible // what a model writes is nothing that a terminal should obey
-	}
+	shown := screen.Shown(out)
 	var on sampler.Events
 	if alone {
 		stream := tok.NewStream(true)

@@ -11,6 +11,8 @@ import (
 
 	"github.com/schollz/progressbar/v3"
 	"golang.org/x/term"
+
+	"github.com/seed-7879b91d/grpo/internal/look"
 )
 
 // usual is the width of what does not say how wide it is: a pipe, a file, and some terminals.
@@ -36,6 +38,14 @@ func Size(w io.Writer) (columns, rows int, terminal bool) {
 		return columns, rows, true
 	}
 	return usual, 0, true
+}
+
+// Shown is how a text goes to w that others wrote: on a terminal, which might obey it, with signs for what cannot be seen.
+func Shown(w io.Writer) func(text string) string {
+	if _, terminal := Width(w); terminal {
+		return look.Visible
+	}
+	return func(text string) string { return text }
 }
 
 // Tell prints a line: on a terminal in as many as it takes, with whole words.
