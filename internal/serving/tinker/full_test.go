@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -71,7 +70,6 @@ func TestWhatAClientHearsOfAFullDisk(t *testing.T) {
 func TestADiskWithoutFiles(t *testing.T) {
 	dir := smallDisk(t, "size=32m,nr_inodes=200")
 	s := serve(t, dir)
-	s.Patience = 1
 	n := s.connect(t)
 	m := train(t, n, 1)
 	learned(t, m, crossEntropy(lesson(text1, 3, 1)))
@@ -96,12 +94,15 @@ func TestADiskWithoutFiles(t *testing.T) {
 			return s.Call(t.Context(), "POST", "training_runs/"+m.ID+"/checkpoints/weights/one/publish", nil, nil)
 		},
 	}
+	patience := s.Patience
+	s.Patience = 1 // to be told, and not to try again until there is room
 	for name, call := range calls {
 		err := call()
 		require.ErrorAs(t, err, &refused, name)
 		require.Equal(t, http.StatusTooManyRequests, refused.Code, name)
 		saysFull(t, dir, err)
 	}
+	s.Patience = patience
 	for name, save := range map[string]func() error{
 		"save_weights":             func() error { _, err := m.Save(t.Context(), "two"); return err },
 		"save_weights_for_sampler": func() error { _, err := m.SaveSampler(t.Context(), "two"); return err },
@@ -125,7 +126,6 @@ func TestADiskWithoutFiles(t *testing.T) {
 func TestAJournalOnAFullDisk(t *testing.T) {
 	dir := smallDisk(t, "size=4m")
 	s := serve(t, dir)
-	s.Patience = 1
 	n := s.connect(t)
 	m := train(t, n, 1)
 	learned(t, m, crossEntropy(lesson(text1, 3, 1)))
@@ -135,7 +135,10 @@ func TestAJournalOnAFullDisk(t *testing.T) {
 		long = append(long, lesson(make([]int32, 250), 1, 1))
 	}
 	filler := fill(t, dir, 300<<10) // room enough to begin something
+	patience := s.Patience
+	s.Patience = 1 // to be told, and not to try again until there is room
 	_, err := m.ForwardBackward(t.Context(), crossEntropy(long...))
+	s.Patience = patience
 	var refused *client.Refused
 	require.ErrorAs(t, err, &refused)
 	require.Equal(t, http.StatusTooManyRequests, refused.Code)
@@ -144,7 +147,6 @@ func TestAJournalOnAFullDisk(t *testing.T) {
 	require.NoError(t, os.Remove(filler))
 
 	// What a request that was taken came to finds none.
-	s.Patience = 20 * time.Second
 	other := train(t, n, 1)
 	learned(t, other, crossEntropy(lesson(text1, 3, 1)))
 	turn := s.server.bases["tiny"].Turn
