@@ -24,8 +24,7 @@ var (
 // mostColumns bounds the points of a chart: where there are more samples, several share a column.
 const mostColumns = 200
 
-// axis is the x axis, which the charts of a section share. A column stands for one sample, or for several
-// neighbouring ones.
+// axis is the x axis, which the charts of a section share. A column stands for one sample, or for several neighbouring ones.
 type axis struct {
 	spans [][2]int  // of samples, by column
 	at    []float64 // 0..1, by column
@@ -35,8 +34,7 @@ type axis struct {
 	Ticks     []tick
 }
 
-// stepsAxis puts the steps side by side, each in the middle of its own room, so that bars and lines
-// stand above each other.
+// stepsAxis puts the steps side by side, each in the middle of its own room, so that bars and lines stand above each other.
 func stepsAxis(steps []int) *axis {
 	n := len(steps)
 	columns := min(n, mostColumns)

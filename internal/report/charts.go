@@ -92,16 +92,28 @@ func (a *axis) reading() string {
 	return lead
 }
 
+// apart puts a gap before every value that cannot be set beside the one before it, so that no line joins them, and says that there is one.
+func apart[T any](all []T, alike func(a, b *T) bool, gap func(at *T) T, what string) (out []T, lead string) {
+	for i := range all {
+		if i > 0 && !alike(&all[i-1], &all[i]) {
+			out, lead = append(out, gap(&all[i])), "a line begins anew where other "+what+" were held out"
+		}
+		out = append(out, all[i])
+	}
+	return out, lead
+}
+
 func (r *run) heldOut() section {
-	steps := make([]int, len(r.evals))
-	e := len(r.evals)
+	evals, lead := apart(r.evals, func(a, b *evaluation) bool { return r.outcome(a).Alike(r.outcome(b)) },
+		func(at *evaluation) evaluation { return unknownEvaluation(at.Step) }, "problems")
+	e, k := len(evals), 0
+	steps := make([]int, e)
 	greedy, low, high, sampled, best := make([]float64, e), make([]float64, e), make([]float64, e), make([]float64, e), make([]float64, e)
-	k := 0
-	for i, e := range r.evals {
+	for i, e := range evals {
 		steps[i], greedy[i], low[i], high[i], sampled[i], best[i] = e.Step, e.Greedy, e.CI[0], e.CI[1], e.PassAt1, e.PassAtK
 		k = max(k, e.K)
 	}
-	s := section{ID: "held-out", Title: "Held-out problems", Axis: evalsAxis(steps)}
+	s := section{ID: "held-out", Title: "Held-out problems", Lead: lead, Axis: evalsAxis(steps)}
 	p := plot{title: "Share solved", note: "the band is the 95 % interval of pass@1, greedy", share: true, plain: true, dots: true,
 		series: []series{
 			{name: "pass@1, greedy", color: "c1", values: greedy, low: low, high: high, format: rate},
@@ -256,8 +268,7 @@ func (r *run) optimizer(a *axis) section {
 	return s
 }
 
-// onPolicy is what is promised to be 0: a step that was sampled ahead of an update is off policy by
-// design.
+// onPolicy is what is promised to be 0: a step that was sampled ahead of an update is off policy by design.
 func onPolicy(s *step) float64 {
 	if s.Staleness > 0 {
 		return nan

@@ -17,10 +17,12 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/stats"
 )
 
+// eval is an evaluation of a hundred problems, or what the test says.
+func eval(step int, greedy, low, high float64) evaluation {
+	return evaluation{Step: step, Problems: 100, Greedy: greedy, CI: [2]float64{low, high}}
+}
+
 func TestVerdict(t *testing.T) {
-	eval := func(step int, greedy, low, high float64) evaluation {
-		return evaluation{Step: step, Problems: 100, Greedy: greedy, CI: [2]float64{low, high}}
-	}
 	other := eval(9, 0.6, 0.5, 0.7)
 	other.Problems = 50
 	rewards := func(values ...float64) (steps []step) {

@@ -134,8 +134,7 @@ type evaluation struct {
 	LeftOut  int        `json:"k_left_out"`
 }
 
-// settle makes unknown what no problem says anything about, and widens an interval that is a point: no number of
-// problems is proof.
+// settle makes unknown what no problem says anything about, and widens an interval that is a point: no number of problems is proof.
 func (e evaluation) settle() evaluation {
 	if e.Problems > 0 && e.LeftOut >= e.Problems {
 		e.PassAtK = nan
@@ -175,8 +174,8 @@ func unknownTiming() timing {
 	return timing{Total: nan, Sample: nan, Score: nan, Train: nan, TokensSec: nan, TrainSec: nan}
 }
 
-func unknownEvaluation() evaluation {
-	return evaluation{Step: -1, Greedy: nan, CI: [2]float64{nan, nan}, Format: nan, PassAt1: nan, PassAtK: nan}
+func unknownEvaluation(step int) evaluation {
+	return evaluation{Step: step, Greedy: nan, CI: [2]float64{nan, nan}, Format: nan, PassAt1: nan, PassAtK: nan}
 }
 
 // read takes in what there is of a run directory.
@@ -242,13 +241,13 @@ func (r *run) readMetrics(dir string) error {
 			}
 			r.steps = put(r.steps, l.settle(), func(s step) int { return s.Step })
 		case "held_out":
-			h := unknownRows()
+			h := unknownRows(-1)
 			if understand(line, &h); h.Step < 0 {
 				return false
 			}
 			r.held = put(r.held, h, func(h heldRows) int { return h.Step })
 		case "evaluation":
-			e := unknownEvaluation()
+			e := unknownEvaluation(-1)
 			if understand(line, &e); e.Step < 0 {
 				return false
 			}
@@ -328,8 +327,7 @@ func (r *run) readLogs(dir string) error {
 	})
 }
 
-// each calls fn with the whole lines of a file, if there is one. A file with lines that fn refuses is
-// noted.
+// each calls fn with the whole lines of a file, if there is one. A file with lines that fn refuses is noted.
 func (r *run) each(dir, name string, fn func(line []byte) bool) error {
 	refused := 0
 	err := jsonl.Whole(filepath.Join(dir, name), func(line []byte) error {

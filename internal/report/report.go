@@ -1,5 +1,4 @@
-// Package report writes a run down as one page that a person can read: report.html, which needs
-// nothing but itself.
+// Package report writes a run down as one page that a person can read: report.html, which needs nothing but itself.
 //
 // It does not know the trainer. It reads the files of a run directory by their documented keys, and
 // what is missing there (a run that just began, a line half written, a key that an older version did

@@ -68,8 +68,7 @@ type score struct {
 	} `json:"components"`
 }
 
-// The most that is read of rollouts.jsonl, which can be larger than memory, and the most that is
-// shown of it.
+// The most that is read of rollouts.jsonl, which can be larger than memory, and the most that is shown of it.
 const (
 	mostRollouts = 32 << 20
 	mostGroups   = 4
@@ -145,8 +144,7 @@ func reaches(text []byte) bool {
 	return understand(text[:bytes.IndexByte(text, '\n')], &first) && understand(text[begin:], &last) && first.Step != last.Step
 }
 
-// lastStep gives the samples of the last step in the end of a file, in their order, and whether the
-// step's beginning is in it.
+// lastStep gives the samples of the last step in the end of a file, in their order, and whether the step's beginning is in it.
 func lastStep(text []byte, whole bool) (samples []sample, begun bool) {
 	text = text[:bytes.LastIndexByte(text, '\n')+1] // what has no end is half written
 	for len(text) > 0 {

@@ -49,9 +49,8 @@ func (r *run) verdict() verdict {
 // alike are the evaluations whose share is known and which were of the same problems as the last, and a sentence about those before.
 func (r *run) alike() (evals []evaluation, others string) {
 	known := slices.DeleteFunc(slices.Clone(r.evals), func(e evaluation) bool { return e.Greedy != e.Greedy })
-	share := func(e evaluation) stats.Outcome { return stats.Outcome{Problems: e.Problems, Judged: r.judged[e.Step]} }
 	for _, e := range known {
-		if share(e).Alike(share(known[len(known)-1])) {
+		if r.outcome(&e).Alike(r.outcome(&known[len(known)-1])) {
 			evals = append(evals, e)
 		}
 	}
@@ -59,6 +58,11 @@ func (r *run) alike() (evals []evaluation, others string) {
 		others = " Before, other problems were held out; their shares do not compare."
 	}
 	return evals, others
+}
+
+// outcome is what an evaluation was of.
+func (r *run) outcome(e *evaluation) stats.Outcome {
+	return stats.Outcome{Problems: e.Problems, Judged: r.judged[e.Step]}
 }
 
 // compare sets the last evaluation against the first.

@@ -1,10 +1,15 @@
 package report
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // heldRows is what a warm-up found on rows that are held out.
 type heldRows struct {
 	Step        int     `json:"step"`
+	Rows        int     `json:"rows"`
+	Tokens      int     `json:"tokens"`
 	Loss        float64 `json:"loss"`
 	PerSequence float64 `json:"loss_per_sequence"`
 	pairs
@@ -20,8 +25,8 @@ type pairs struct {
 
 var unknownPairs = pairs{nan, nan, nan, nan}
 
-func unknownRows() heldRows {
-	return heldRows{Step: -1, Loss: nan, PerSequence: nan, pairs: unknownPairs}
+func unknownRows(step int) heldRows {
+	return heldRows{Step: step, Loss: nan, PerSequence: nan, pairs: unknownPairs}
 }
 
 // warmup tells whether the run learned from rows.
@@ -58,7 +63,8 @@ func (r *run) unit() string {
 
 // rowsSay judges a warm-up by its held-out rows.
 func (r *run) rowsSay() verdict {
-	n := len(r.held)
+	held, others := r.sameRows()
+	n := len(held)
 	switch {
 	case len(r.steps) == 0 && n == 0:
 		return verdict{Tone: "open", Sentence: "No step is done yet"}
@@ -66,9 +72,10 @@ func (r *run) rowsSay() verdict {
 		return verdict{Tone: "open", Sentence: "The loss is " + number(r.steps[len(r.steps)-1].Loss) + " after " + count(len(r.steps), "step"),
 			Detail: "Without held-out rows, nobody can say whether that is learning."}
 	case n == 1:
-		return verdict{Tone: "open", Sentence: fmt.Sprintf("The held-out loss is %s after step %d", number(r.held[0].Loss), r.held[0].Step)}
+		return verdict{Tone: "open", Sentence: fmt.Sprintf("The held-out loss is %s after step %d", number(held[0].Loss), held[0].Step),
+			Detail: others}
 	}
-	first, last := r.held[0], r.held[n-1]
+	first, last := held[0], held[n-1]
 	v := verdict{Tone: "open", Sentence: "The held-out loss stayed at " + number(last.Loss)}
 	switch {
 	case last.Loss < first.Loss:
@@ -80,7 +87,7 @@ func (r *run) rowsSay() verdict {
 		v.Detail = "The chosen answer of a held-out pair earns more in " + rate(last.Accuracy) + " of them."
 	}
 	best := first
-	for _, h := range r.held {
+	for _, h := range held {
 		if h.Loss < best.Loss {
 			best = h
 		}
@@ -88,23 +95,41 @@ func (r *run) rowsSay() verdict {
 	if best.Loss < last.Loss && best.Step != first.Step {
 		v.Detail += fmt.Sprintf(" It was lowest at step %d, %s.", best.Step, number(best.Loss))
 	}
+	v.Detail = strings.TrimSpace(v.Detail + " " + others)
 	return v
+}
+
+// alike tells whether two evaluations were of the same rows, as far as that was written down.
+func (h *heldRows) alike(o *heldRows) bool { return h.Rows == o.Rows && h.Tokens == o.Tokens }
+
+// sameRows is what was found on the rows of the last evaluation, and a sentence about others before.
+func (r *run) sameRows() (held []heldRows, others string) {
+	for i := range r.held {
+		if r.held[i].alike(&r.held[len(r.held)-1]) {
+			held = append(held, r.held[i])
+		}
+	}
+	if len(held) < len(r.held) {
+		others = "Before, other rows were held out; their losses do not compare."
+	}
+	return held, others
 }
 
 // heldRows are the charts of held-out rows.
 func (r *run) heldRows() section {
-	steps := make([]int, len(r.held))
+	held, lead := apart(r.held, (*heldRows).alike, func(at *heldRows) heldRows { return unknownRows(at.Step) }, "rows")
+	steps := make([]int, len(held))
 	over := func(name, color string, format func(float64) string, of func(h *heldRows) float64) series {
 		s := series{name: name, color: color, format: format}
-		for i := range r.held {
-			s.values = append(s.values, of(&r.held[i]))
+		for i := range held {
+			s.values = append(s.values, of(&held[i]))
 		}
 		return s
 	}
-	for i, h := range r.held {
+	for i, h := range held {
 		steps[i] = h.Step
 	}
-	s := section{ID: "held-out", Title: "Held-out rows", Axis: evalsAxis(steps)}
+	s := section{ID: "held-out", Title: "Held-out rows", Lead: lead, Axis: evalsAxis(steps)}
 	s.add(
 		plot{title: "Loss", plain: true, dots: true,
 			series: []series{over("loss", "c1", number, func(h *heldRows) float64 { return h.Loss })}},
