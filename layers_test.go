@@ -55,15 +55,16 @@ var layers = map[string][]string{
 	// of tests
 	"internal/backendtest": {"kernels", "kernels/cpu", "kernels/cuda", "kernels/cuda/driver", "kernels/kerneltest"},
 	"internal/racing":      {},
+	"internal/apart":       {},
 	"internal/badinput":    {},
 	"internal/bundle":      {},
 	"internal/cachedir":    {},
 	"internal/cputime":     {},
 	"internal/episode":     {"sampler", "model", "reward", "data"},
-	"internal/conversation": {"configs", "data", "internal/episode", "internal/judging", "internal/mcp",
+	"internal/conversation": {"configs", "data", "internal/apart", "internal/episode", "internal/judging", "internal/mcp",
 		"internal/openenv", "internal/sources",
 		"internal/tiny", "reward", "sampler"},
-	"internal/mcp":         {},
+	"internal/mcp":         {"internal/apart"},
 	"internal/openenv":     {},
 	"internal/footprint":   slices.Concat(belowTrainer, []string{"kernels/cuda/driver"}), // which says what a card pins on the host
 	"internal/gguf":        {"data", "internal/nf4", "internal/tensorfile", "kernels", "model"},

@@ -3,7 +3,6 @@ package reward
 import (
 	"context"
 	"encoding/json"
-	"os"
 	"slices"
 	"time"
 
@@ -90,11 +89,10 @@ def _signature_of_compute_reward():
 // it loaded. It is tried where programs run, unless it has an interpreter of its own.
 func (cfg Config) openFile(ctx context.Context, options sandbox.Options, submissions Runner) (*lazyPool, columns, error) {
 	var takes columns
-	text, err := os.ReadFile(cfg.File)
+	source, err := fault.Source(cfg.File)
 	if err != nil {
-		return nil, takes, badinput.Errorf("reward_file: %w", err)
+		return nil, takes, err
 	}
-	source := string(text)
 	if cfg.FilePython != "" {
 		options.Python = cfg.FilePython
 		apart := &lazyPool{options: options}

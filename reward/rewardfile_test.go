@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-7879b91d/grpo/data"
+	"github.com/seed-7879b91d/grpo/internal/badinput"
 )
 
 // rowOf is a loader of tests, with further columns.
@@ -42,6 +43,24 @@ func TestRewardFileTakesColumns(t *testing.T) {
 
 	_, err = Open(t.Context(), Config{File: path, FilePython: "/no/python", Answers: true})
 	require.ErrorContains(t, err, "reward_python: python \"/no/python\": not found")
+}
+
+// Editors mark files as UTF-8, which Python passes over; letters that are not UTF-8 would become others, without a word.
+func TestLettersOfARewardFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "r.py")
+	p := data.Problem{ID: "p", Kind: data.Stdin, Statement: "Double."}
+	p = p.WithLoader(1, rowOf{})
+	cfg := Config{File: path, FilePython: "python3", Answers: true, Slots: 1}
+	write(t, path, "\ufeffdef compute_reward(completion, ground_truth):\r\n    return completion.count('é')\r\n")
+	j, err := Open(t.Context(), cfg)
+	require.NoError(t, err)
+	require.Equal(t, 2.0, grade(t, j, Completion{Problem: &p, Text: "éaé"}).Reward)
+	require.NoError(t, j.Close())
+
+	write(t, path, "def compute_reward(completion, ground_truth):\n    return completion.count('\xe9')\n")
+	_, err = Open(t.Context(), cfg)
+	require.EqualError(t, err, "reward_file="+path+" is not UTF-8, and the letters in it would be others; save it as UTF-8")
+	require.True(t, badinput.Is(err))
 }
 
 // A function that takes anything is given everything, and one of two parameters nothing more.

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -138,6 +139,7 @@ func TestProgramsThatFail(t *testing.T) {
 		"print('hello', flush=True)\ninput()\ninput()":            `answered "hello"`,
 		"input()\nprint('{\"error\": \"my bad\"}', flush=True)":   "reports: my bad",
 		"print('{} {\"over\": true}', flush=True)\ninput()":       `answered "{} {\"over\": true}" (found "{\"over\": true}" at byte 3, after`,
+		"import sys\nwhile 1: sys.stdout.write('x' * 65536)":      "answered with a line of more than 16 MiB; make it shorter",
 		"import time\ntime.sleep(9)":                              "gave no answer within turn_seconds=0.1; make it faster, or raise that",
 	} {
 		path := filepath.Join(t.TempDir(), "env.py")
@@ -154,15 +156,59 @@ func TestProgramsThatFail(t *testing.T) {
 			require.True(t, badinput.Is(err))
 		} else {
 			require.NoError(t, err)
-			a, err := e.Turn(t.Context(), said("x", 0, false))
+			a, err := e.Turn(t.Context(), said("x", 0, true))
 			require.NoError(t, err)
 			require.Equal(t, episode.Answer{}, a)
+			_, err = e.Turn(t.Context(), said("x", 0, false))
+			require.ErrorContains(t, err, `answered a turn by {} or the like; where "last" is false it must say "messages", or "over": true`)
 			require.NoError(t, e.Close())
 		}
 		require.NoError(t, r.Close())
 	}
 	_, err := Open(t.Context(), &configs.Config{Env: "program:./none.py"}, &sources.Language{}, &judging.Judging{}, nil)
 	require.EqualError(t, err, "env=program:./none.py: found no such file; expected a program, such as env=program:./env.py")
+}
+
+// A program is often begun by another, and leaves others behind: they hold its output open, and nobody waits for them.
+func TestProgramsThatLeaveOthersBehind(t *testing.T) {
+	for name, text := range map[string]string{
+		"a script that waits":    "#!/bin/sh\nsh -c 'echo $$ > PID; read a; sleep 300'\ntrue\n",
+		"a child with its pipes": "#!/bin/sh\nsleep 300 &\necho $! > PID\nread a; echo '{}'; read a; read a; echo '{}'\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			path, pid := filepath.Join(dir, "env.sh"), filepath.Join(dir, "pid")
+			require.NoError(t, os.WriteFile(path, []byte(strings.ReplaceAll(text, "PID", pid)), 0o755))
+			r, err := Open(t.Context(), &configs.Config{Env: "program:" + path, TurnSeconds: 1}, &sources.Language{}, &judging.Judging{}, nil)
+			require.NoError(t, err)
+			e, err := r.env.Open(t.Context(), &data.Problem{ID: "p", Kind: data.Stdin})
+			if err == nil {
+				_, err = e.Turn(t.Context(), said("x", 0, true))
+			}
+			require.ErrorContains(t, err, "gave no answer within turn_seconds=1")
+			require.NoError(t, r.Close())
+			text, err := os.ReadFile(pid)
+			require.NoError(t, err)
+			require.Eventually(t, func() bool { // a process that ended may stand there until its new parent looks
+				state, err := os.ReadFile("/proc/" + strings.TrimSpace(string(text)) + "/stat")
+				return err != nil || strings.Contains(string(state), ") Z ")
+			}, time.Minute, 10*time.Millisecond)
+		})
+	}
+}
+
+// A line too many is an answer to another question from then on.
+func TestProgramsThatSayTooMuch(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "env.sh")
+	require.NoError(t, os.WriteFile(path, []byte("#!/bin/sh\necho '{}'\nwhile read a; do echo '{}'; done\n"), 0o755))
+	r, err := Open(t.Context(), &configs.Config{Env: "program:" + path, TurnSeconds: 60}, &sources.Language{}, &judging.Judging{}, nil)
+	require.NoError(t, err)
+	for err == nil {
+		_, err = r.env.Open(t.Context(), &data.Problem{ID: "p", Kind: data.Stdin})
+	}
+	require.ErrorContains(t, err, "env=program:"+path+` said "{`)
+	require.ErrorContains(t, err, "without being asked; print one line for each that is read, and the rest to standard error")
+	require.NoError(t, r.Close())
 }
 
 // What conversations come to is counted by turn.

@@ -18,12 +18,19 @@ import (
 	"github.com/seed-7879b91d/grpo/configs"
 	"github.com/seed-7879b91d/grpo/data"
 	"github.com/seed-7879b91d/grpo/data/chat"
+	"github.com/seed-7879b91d/grpo/internal/apart"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/episode"
 	"github.com/seed-7879b91d/grpo/internal/jsonl"
 	"github.com/seed-7879b91d/grpo/internal/tail"
 	"github.com/seed-7879b91d/grpo/sampler"
 )
+
+// mostAnswer is how long an answer may be. A program that says more without an end would take all memory before its time is up.
+const mostAnswer = 16 << 20
+
+// afterEnd is the time that what a program has started may hold on to its output after it.
+const afterEnd = 2 * time.Second
 
 // program is an environment of env=program: one process of the user's own, which is asked in a line of JSON and answers in one. It
 // has all conversations, each under a number, and is asked one thing at a time.
@@ -34,9 +41,10 @@ type program struct {
 	mu     sync.Mutex
 	cmd    *exec.Cmd
 	in     io.WriteCloser
-	out    *bufio.Reader
-	said   tail.Tail // on its standard error
-	asked  int       // conversations so far
+	lines  chan []byte // of its output; closed after the last
+	long   error       // once lines is closed: the last was too long
+	said   tail.Tail   // on its standard error
+	asked  int         // conversations so far
 	broken error
 }
 
@@ -81,7 +89,8 @@ func (r *Room) program(cfg *configs.Config) error {
 		args = []string{"." + string(filepath.Separator) + path}
 	}
 	p := &program{path: path, within: time.Duration(cfg.TurnSeconds * float64(time.Second)), cmd: exec.Command(args[0], args[1:]...)}
-	p.cmd.Stderr = &p.said
+	p.cmd.Stderr, p.cmd.WaitDelay, p.lines = &p.said, afterEnd, make(chan []byte, 1)
+	apart.Set(p.cmd)
 	if p.in, err = p.cmd.StdinPipe(); err != nil {
 		return err
 	}
@@ -89,27 +98,50 @@ func (r *Room) program(cfg *configs.Config) error {
 	if err != nil {
 		return err
 	}
-	p.out = bufio.NewReader(out)
 	if err := p.cmd.Start(); err != nil {
 		return badinput.Errorf("env=%s cannot be started: %w", cfg.Env, err)
 	}
+	go p.listen(out)
 	r.env, r.close = p, p.end
 	return nil
 }
 
-// end closes the program's input, and ends it where it does not end by that.
+// listen hears what the program says, until it ends.
+func (p *program) listen(out io.Reader) {
+	defer close(p.lines)
+	lines := bufio.NewScanner(out)
+	lines.Buffer(nil, mostAnswer)
+	for lines.Scan() {
+		p.lines <- bytes.Clone(lines.Bytes())
+	}
+	if errors.Is(lines.Err(), bufio.ErrTooLong) {
+		p.long = lines.Err()
+	}
+}
+
+// end closes the program's input, and ends it where it does not end by that. What it has started ends with it.
 func (p *program) end() error {
-	late := time.AfterFunc(p.within, func() { _ = p.cmd.Process.Kill() })
+	if p.cmd.ProcessState != nil {
+		return nil // it is gone
+	}
+	late := time.AfterFunc(p.within, func() { apart.Kill(p.cmd) })
 	defer late.Stop()
-	err := p.in.Close()
-	if _, copied := io.Copy(io.Discard, p.out); copied != nil {
-		err = errors.Join(err, copied)
-	}
-	_ = p.cmd.Wait() // whether it liked to end is its own business
-	if errors.Is(err, os.ErrClosed) {
-		return nil
-	}
-	return err
+	_ = p.in.Close()
+	p.gone()
+	return nil // whether it liked to end is its own business
+}
+
+// gone waits for the end of the program, and ends what it has left behind.
+func (p *program) gone() {
+	heard := make(chan struct{})
+	go func() { // it may have more to say than a pipe holds
+		defer close(heard)
+		for range p.lines {
+		}
+	}()
+	_ = p.cmd.Wait()
+	apart.Kill(p.cmd)
+	<-heard
 }
 
 // ask asks one thing. A program that fails once is asked no more, for nobody knows what its next answer is about.
@@ -126,35 +158,66 @@ func (p *program) ask(ctx context.Context, q request) (a reply, err error) {
 	if err != nil {
 		return a, err
 	}
-	late := time.AfterFunc(p.within, func() { _ = p.cmd.Process.Kill() })
-	var line []byte
-	if _, err = p.in.Write(append(text, '\n')); err == nil {
-		line, err = p.out.ReadBytes('\n')
+	line, err := p.exchange(append(text, '\n'))
+	if err == nil {
+		a, err = p.read(line)
 	}
-	inTime := late.Stop()
-	if err != nil { // what it has said is all there once it is gone
-		_ = p.cmd.Process.Kill()
-		_ = p.cmd.Wait()
+	p.broken = err
+	return a, err
+}
+
+// exchange says a line and hears one. Where it fails the program is gone afterwards.
+func (p *program) exchange(line []byte) (answer []byte, err error) {
+	select {
+	case early, there := <-p.lines:
+		if there { // every answer after it would be taken for that to another question
+			return nil, p.failed("said %.200q without being asked; print one line for each that is read, and the rest to standard error", early)
+		}
+	default:
 	}
+	late := make(chan struct{})
+	timer := time.AfterFunc(p.within, func() {
+		apart.Kill(p.cmd)
+		_ = p.in.Close() // what the program has left behind may hold the other end, and reads nothing
+		close(late)
+	})
+	there := false
+	if _, err = p.in.Write(line); err == nil {
+		select {
+		case answer, there = <-p.lines:
+		case <-late:
+		}
+	}
+	inTime := timer.Stop()
+	if there && inTime {
+		return answer, nil
+	}
+	apart.Kill(p.cmd)
+	p.gone() // what it has said is all there now
 	switch {
 	case !inTime:
-		p.broken = p.failed("gave no answer within turn_seconds=%g; make it faster, or raise that", p.within.Seconds())
-	case err != nil:
-		p.broken = p.failed("ended without an answer%s", p.said.Last())
-	default:
-		d := json.NewDecoder(bytes.NewReader(line))
-		d.DisallowUnknownFields()
-		if err = d.Decode(&a); err == nil {
-			err = jsonl.Rest(line, d.InputOffset())
-		}
-		if err != nil {
-			p.broken = p.failed("answered %.200q (%v); expected a line such as "+
-				`{"messages": [{"role": "user", "content": "…"}], "reward": 0.5, "over": false}`, bytes.TrimSpace(line), err)
-		} else if a.Error != "" {
-			p.broken = p.failed("reports: %s", a.Error)
-		}
+		return nil, p.failed("gave no answer within turn_seconds=%g; make it faster, or raise that", p.within.Seconds())
+	case p.long != nil:
+		return nil, p.failed("answered with a line of more than %d MiB; make it shorter", mostAnswer>>20)
 	}
-	return a, p.broken
+	return nil, p.failed("ended without an answer%s", p.said.Last())
+}
+
+// read reads an answer.
+func (p *program) read(line []byte) (a reply, err error) {
+	d := json.NewDecoder(bytes.NewReader(line))
+	d.DisallowUnknownFields()
+	if err = d.Decode(&a); err == nil {
+		err = jsonl.Rest(line, d.InputOffset())
+	}
+	if err != nil {
+		return a, p.failed("answered %.200q (%v); expected a line such as "+
+			`{"messages": [{"role": "user", "content": "…"}], "reward": 0.5, "over": false}`, bytes.TrimSpace(line), err)
+	}
+	if a.Error != "" {
+		return a, p.failed("reports: %s", a.Error)
+	}
+	return a, nil
 }
 
 func (p *program) failed(format string, args ...any) error {
@@ -188,8 +251,8 @@ type outside struct {
 
 func (o *outside) Turn(ctx context.Context, said episode.Said) (episode.Answer, error) {
 	a, err := o.ask(ctx, request{ID: o.id, Turn: &turn{Text: said.Raw, Turn: said.Turn, Last: said.Last, Finish: said.Finish}})
-	if err == nil && a.Reward-a.Reward != 0 {
-		err = o.failed("gave a reward that is no number")
+	if err == nil && !a.Over && !said.Last && len(a.Messages) == 0 {
+		err = o.failed(`answered a turn by {} or the like; where "last" is false it must say "messages", or "over": true`)
 	}
 	return episode.Answer{Messages: a.Messages, Reward: a.Reward, Over: a.Over}, err
 }

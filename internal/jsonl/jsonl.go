@@ -64,6 +64,9 @@ func each[T any](r io.Reader, name string, strict bool, fn func(line int, v T) e
 		if err != nil && err != io.EOF {
 			return fmt.Errorf("%s:%d: %w", name, line, err)
 		}
+		if line == 1 {
+			raw = bytes.TrimPrefix(raw, []byte("\ufeff")) // a mark that some editors and shells put before UTF-8
+		}
 		if text := bytes.TrimSpace(raw); len(text) > 0 {
 			var v T
 			if err := decode(text, strict, &v); err != nil {

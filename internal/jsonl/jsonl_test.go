@@ -50,6 +50,17 @@ func TestEachLoosePassesOverFields(t *testing.T) {
 	require.Equal(t, []record{{Name: "a"}, {Size: 2}}, got)
 }
 
+// Some editors and shells put a mark before UTF-8.
+func TestAMarkBeforeTheFirstLine(t *testing.T) {
+	var got []record
+	err := EachLoose(strings.NewReader("\ufeff{\"name\":\"a\"}\r\n"), "f", func(_ int, r record) error {
+		got = append(got, r)
+		return nil
+	})
+	require.NoError(t, err)
+	require.Equal(t, []record{{Name: "a"}}, got)
+}
+
 // Only an input error of the caller is told with file and line; any other ends reading as it is.
 func TestErrorsOfTheCaller(t *testing.T) {
 	mine := errors.New("the disk is full")

@@ -15,6 +15,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/seed-7879b91d/grpo/internal/apart"
 	"github.com/seed-7879b91d/grpo/internal/tail"
 	"github.com/seed-7879b91d/grpo/internal/version"
 )
@@ -92,7 +93,7 @@ func (s *Server) connect(ctx context.Context) (*session, error) {
 	if s.Command != "" {
 		made.cmd = exec.Command(s.Command, s.Args...)
 		made.cmd.Env, made.cmd.Dir, made.cmd.Stderr, made.cmd.WaitDelay = s.environment(), s.Dir, made.said, endTime
-		apart(made.cmd)
+		apart.Set(made.cmd)
 		way = &sdk.CommandTransport{Command: made.cmd, TerminateDuration: endTime}
 	} else {
 		way = &sdk.StreamableClientTransport{Endpoint: s.URL, HTTPClient: s.client(), DisableStandaloneSSE: true, MaxRetries: -1}
@@ -100,7 +101,7 @@ func (s *Server) connect(ctx context.Context) (*session, error) {
 	opened, err := client.Connect(ctx, way, nil)
 	if err != nil {
 		if made.cmd != nil && made.cmd.Process != nil {
-			kill(made.cmd)
+			apart.Kill(made.cmd)
 		}
 		return nil, fmt.Errorf("(%s) cannot be started: %w%s", s, err, made.said.Last())
 	}
@@ -139,11 +140,11 @@ func (l *link) drop(s *session) {
 // end ends a session: in order, or at once.
 func (s *session) end(inOrder bool) {
 	if !inOrder && s.cmd != nil {
-		kill(s.cmd)
+		apart.Kill(s.cmd)
 	}
 	_ = s.Close() // how it ends is its own business
 	if s.cmd != nil {
-		kill(s.cmd) // what it has left behind
+		apart.Kill(s.cmd) // what it has left behind
 	}
 }
 

@@ -1,13 +1,17 @@
-// Package fault puts what went wrong in a reward file in words that its author can use.
+// Package fault reads a reward file, and puts what went wrong in it in words that its author can use.
 package fault
 
 import (
+	"bytes"
 	"fmt"
+	"os"
 	"regexp"
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
+	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/reward/sandbox"
 )
 
@@ -15,6 +19,19 @@ import (
 type File struct {
 	lines int  // what is added to it stands behind
 	apart bool // it has an interpreter of its own
+}
+
+// Source reads the source of a reward file.
+func Source(path string) (string, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return "", badinput.Errorf("reward_file: %w", err)
+	}
+	text = bytes.TrimPrefix(text, []byte("\ufeff")) // a mark of some editors, which Python passes over in files, and in no text
+	if !utf8.Valid(text) {
+		return "", badinput.Errorf("reward_file=%s is not UTF-8, and the letters in it would be others; save it as UTF-8", path)
+	}
+	return string(text), nil
 }
 
 // Of is the file of that source.

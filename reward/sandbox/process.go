@@ -54,7 +54,7 @@ func (p *process) run(ctx context.Context, prog Program, in Input, l Limits) (r 
 		return r, err
 	}
 	defer files.remove()
-	seconds := int64((l.CPU+time.Second-1)/time.Second) + 1
+	seconds := kernelSeconds(l.CPU)
 	cmd := exec.Command(p.py.Exe, slices.Concat(programFlags, []string{"-c", p.source,
 		files.path("request"), files.path("result"), files.path("progress"),
 		strconv.FormatInt(seconds, 10), strconv.FormatInt(l.Output+1, 10), strconv.FormatInt(addressSpace(l), 10)})...)

@@ -62,6 +62,10 @@ func (l Limits) effective() Limits {
 	return l
 }
 
+// kernelSeconds is the processor time at which the kernel itself ends a run. It counts for that by ticks of its clock, some per cent
+// too many on a busy machine, and says nothing of a limit; so it comes well after the time that runs are judged by.
+func kernelSeconds(cpu time.Duration) int64 { return int64((cpu+cpu/8+time.Second-1)/time.Second) + 1 }
+
 // Status says how a run ended, as the machine saw it. Whether the answer is right is not known here.
 // The set is closed: a failure of the machine is an *InfraError and never a Status.
 type Status uint8

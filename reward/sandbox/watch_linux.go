@@ -90,7 +90,7 @@ func (w *watch) boundMemory() (err error) {
 // send gives the test to the zygote. The limits that the kernel itself enforces are a little above
 // those that are judged by, and coarser.
 func (w *watch) send(cpu time.Duration) error {
-	seconds := int64((cpu+time.Second-1)/time.Second) + 1
+	seconds := kernelSeconds(cpu)
 	space := int64(0)
 	if w.cell.group == nil {
 		space = addressSpace(w.limits)
