@@ -9,6 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed-7879b91d/grpo/internal/racing"
+
 	"github.com/seed-7879b91d/grpo/internal/cputime"
 )
 
@@ -35,6 +37,7 @@ func TestWhatIsNotApart(t *testing.T) {
 
 // Whatever oneOf is taken, what is drawn fits one of its branches alone.
 func TestDrawnOneOf(t *testing.T) {
+	racing.Alone(t)
 	v := fixture(t)
 	taken := 0
 	for seed := range 20 * tries(t) {
@@ -71,6 +74,7 @@ func TestDrawnOneOf(t *testing.T) {
 
 // Many branches are told apart, and what cannot be proved is given up, in little time.
 func TestManyBranches(t *testing.T) {
+	racing.Alone(t)
 	v := fixture(t)
 	tagged, enums := []string{}, []string{}
 	for i := range 250 {
