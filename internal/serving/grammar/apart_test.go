@@ -9,9 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/seed-7879b91d/grpo/internal/racing"
-
 	"github.com/seed-7879b91d/grpo/internal/cputime"
+	"github.com/seed-7879b91d/grpo/internal/racing"
 )
 
 // A value that fits two branches, or may, is named by them.
