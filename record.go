@@ -200,13 +200,9 @@ func (r *record) evaluations() ([]Evaluation, error) {
 	if err != nil || len(all) == 0 {
 		return all, err
 	}
-	judged, err := jsonl.OfKind[stats.Judged](r.File(judgedFile), "")
-	at := make(map[int]stats.Judged, len(judged)) // those from before there was this file have none
-	for _, j := range judged {
-		at[j.Step] = j
-	}
+	judged, err := provenance.JudgedOf(r.Path)
 	for i := range all {
-		all[i].Judged = at[all[i].Step]
+		all[i].Judged = judged[all[i].Step]
 	}
 	return all, err
 }

@@ -172,13 +172,9 @@ func (r *Run) readMetrics() error {
 }
 
 func (r *Run) readJudged() error {
-	all, err := jsonl.OfKind[stats.Judged](filepath.Join(r.Dir, provenance.JudgedFile), "")
-	for _, j := range all {
-		for i := range r.Evaluations {
-			if r.Evaluations[i].Step == j.Step {
-				r.Evaluations[i].Judged = j
-			}
-		}
+	judged, err := provenance.JudgedOf(r.Dir)
+	for i := range r.Evaluations {
+		r.Evaluations[i].Judged = judged[r.Evaluations[i].Step]
 	}
 	return err
 }

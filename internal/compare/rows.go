@@ -12,6 +12,7 @@ import (
 type Held struct {
 	Step     int     `json:"step"`
 	Rows     int     `json:"rows"`
+	Tokens   int     `json:"tokens"` // of these rows
 	Loss     float64 `json:"loss"`
 	Accuracy float64 `json:"accuracy"` // of pairs, as the margin is
 	Margin   float64 `json:"reward_margin"`
@@ -37,13 +38,14 @@ func (r *Run) HeldAt(step int) *Held {
 	return nil
 }
 
-// heldBefore is the first evaluation of as many rows as a later one, without others between: a run that goes on may hold others out.
+// heldBefore is the first evaluation of the same rows as a later one, as far as their tokens tell, without others between: a run that
+// goes on may hold others out.
 func (r *Run) heldBefore(h *Held) *Held {
 	first := h
 	for i := len(r.Held) - 1; i >= 0; i-- {
 		switch x := &r.Held[i]; {
 		case x.Step > h.Step:
-		case x.Rows != h.Rows:
+		case x.Rows != h.Rows || x.Tokens != h.Tokens:
 			return first
 		default:
 			first = x

@@ -89,6 +89,20 @@ func missing(run string, step int) error {
 	return badinput.Errorf("%s: step %d has no checkpoint; %s", run, step, which)
 }
 
+// JudgedOf is which problems the evaluations of the run in a directory were of, by their steps. Of those from before there was the
+// file nobody knows.
+func JudgedOf(dir string) (map[int]stats.Judged, error) {
+	all, err := jsonl.OfKind[stats.Judged](filepath.Join(dir, JudgedFile), "")
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	at := make(map[int]stats.Judged, len(all))
+	for _, j := range all {
+		at[j.Step] = j
+	}
+	return at, err
+}
+
 // First is what the first evaluation of a run found; nothing where there was none.
 func (r *Run) First() (stats.Judged, error) {
 	all, err := jsonl.OfKind[stats.Judged](filepath.Join(r.Dir, JudgedFile), "")

@@ -12,7 +12,6 @@ import (
 	"github.com/seed-7879b91d/grpo"
 	"github.com/seed-7879b91d/grpo/internal/jsonl"
 	"github.com/seed-7879b91d/grpo/internal/provenance"
-	"github.com/seed-7879b91d/grpo/internal/stats"
 	"github.com/seed-7879b91d/grpo/internal/warmup"
 )
 
@@ -29,8 +28,12 @@ func readFound(dir string, step int) (f found, err error) {
 	if f.evaluations, err = jsonl.OfKind[grpo.Evaluation](path, "evaluation"); errors.Is(err, fs.ErrNotExist) {
 		return f, nil
 	}
-	if err == nil {
-		err = f.readJudged(filepath.Join(dir, provenance.JudgedFile))
+	if err != nil {
+		return f, err
+	}
+	judged, err := provenance.JudgedOf(dir)
+	for i := range f.evaluations { // as many problems may be others since the run went on
+		f.evaluations[i].Judged = judged[f.evaluations[i].Step]
 	}
 	if err == nil {
 		f.held, err = jsonl.OfKind[warmup.HeldOut](path, "held_out")
@@ -48,22 +51,6 @@ func readFound(dir string, step int) (f found, err error) {
 		}
 	}
 	return f, err
-}
-
-// readJudged reads which problems evaluations were of: as many may be others since the run went on.
-func (f found) readJudged(path string) error {
-	all, err := jsonl.OfKind[stats.Judged](path, "")
-	for _, j := range all {
-		for i := range f.evaluations {
-			if f.evaluations[i].Step == j.Step {
-				f.evaluations[i].Judged = j
-			}
-		}
-	}
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	return err
 }
 
 // problems is the table of held-out problems, before and after.

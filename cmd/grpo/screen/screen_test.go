@@ -211,3 +211,12 @@ func nothingWraps(t *testing.T, widths []int) {
 		require.Less(t, utf8.RuneCountInString(frame), max(most, 6), "%v: %q", widths, frame)
 	}
 }
+
+// A terminal shows what it should not obey; a pipe has what was written.
+func TestWhatOthersWroteOnATerminal(t *testing.T) {
+	const text = "a\x1b[2Jb\tc\n"
+	end, _, drawn := pseudo(t)
+	require.Equal(t, "a␛[2Jb\tc\n", Shown(end)(text))
+	require.Equal(t, text, Shown(new(bytes.Buffer))(text))
+	drawn()
+}

@@ -108,7 +108,7 @@ func (f *fields) stops() (stops []string) {
 	add := func(_ int, part json.RawMessage) error {
 		var text string
 		if json.Unmarshal(part, &text) != nil || text == "" || len(text) > longestStop {
-			return refusal.Errorf(http.StatusBadRequest, "found %s, expected a text of 1 to %d bytes; null and [] are none",
+			return refusal.Errorf(http.StatusBadRequest, "found %s, expected a text of 1 to %d bytes; null, [] and \"\" alone are none",
 				brief(part), longestStop)
 		}
 		stops = append(stops, text)
@@ -116,7 +116,9 @@ func (f *fields) stops() (stops []string) {
 	}
 	err := error(nil)
 	if raw[0] == '"' {
-		err = add(0, raw)
+		if string(raw) != `""` { // none, as some clients say it
+			err = add(0, raw)
+		}
 	} else if raw[0] == '[' {
 		err = each(raw, mostStops, add)
 	} else {

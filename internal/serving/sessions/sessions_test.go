@@ -290,6 +290,8 @@ func TestWhatAClientMayNotSay(t *testing.T) {
 		`{"settings":{"learning_rate":-1}}`:               "send learning_rate=0.0015",
 		`{"settings":{"num_iterations":65}}`:              "num_iterations: found 65, and a step has at most 64",
 		`{"settings":{"refill":true,"max_refills":100}}`:  "max_refills: found 100, and a step has at most 64; send a max_refills of 64",
+		`{"settings":{"completions_per_prompt":16385}}`:   "completions_per_prompt: found 16385, and a step has at most 16384 completions",
+		`{"settings":{"clip_low":0.2}}`:                   "or send loss=ppo",
 		`{"settings":{"prompts_per_step":129,"completions_per_prompt":128}}`: "prompts_per_step: found 129 with completions_per_prompt 128, " +
 			"and a step has at most 16384 completions; send a prompts_per_step of 128 or less",
 	} {

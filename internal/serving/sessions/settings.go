@@ -89,11 +89,16 @@ func (s *Server) configure(n *session, p *serving.Policy) (*configs.Config, erro
 
 // unfit tells a client of settings what a configuration tells those who type them.
 func unfit(err error) error {
-	return refusal.Field("settings", "%s", strings.NewReplacer("\n", "; ", "; type ", "; send ").Replace(err.Error()))
+	words := strings.NewReplacer("\n", "; ", "; type ", "; send ", ", or type ", ", or send ")
+	return refusal.Field("settings", "%s", words.Replace(err.Error()))
 }
 
 // bearable refuses steps that would be too large.
 func (s *Server) bearable(cfg *configs.Config) error {
+	if each := cfg.CompletionsPerPrompt; each > mostCompletions {
+		return refusal.Field("settings", "completions_per_prompt: found %d, and a step has at most %d completions; send fewer",
+			each, mostCompletions)
+	}
 	if most := mostCompletions / cfg.CompletionsPerPrompt; cfg.PromptsPerStep > most {
 		return refusal.Field("settings", "prompts_per_step: found %d with completions_per_prompt %d, and a step has at most %d completions; "+
 			"send a prompts_per_step of %d or less, or fewer completions_per_prompt", cfg.PromptsPerStep, cfg.CompletionsPerPrompt,
