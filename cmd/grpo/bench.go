@@ -304,6 +304,7 @@ It ends with exit code 1 where something does not hold. --size smoke is a tiny m
 				return err
 			}
 			c.Contract = []string{self, "bench", "card", "--contract", "--device", c.Device, "--size", c.Size}
+			c.Say = func(line string) { screen.Tell(cmd.ErrOrStderr(), line) }
 			r, err := c.Run(cmd.Context())
 			if err != nil {
 				return err

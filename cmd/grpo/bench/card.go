@@ -3,6 +3,7 @@ package bench
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
@@ -16,7 +17,8 @@ type Card struct {
 	Device string
 	Size   string // full, some minutes of a large card; or smoke, which an emulated one executes in as much
 
-	Contract []string // the command that calls HoldContract
+	Contract []string     // the command that calls HoldContract
+	Say      func(string) // is told each thing as soon as it is known; nil: nobody is
 }
 
 // cardSize is how large everything is.
@@ -50,6 +52,8 @@ type CardResult struct {
 	Limits  limits     `json:"limits"`
 	Proofs  []proof    `json:"proofs"`
 	Speeds  []cardRate `json:"speeds"`
+
+	say func(string)
 }
 
 // proof is something that holds, or does not.
@@ -79,6 +83,10 @@ func (c *Card) Run(ctx context.Context) (*CardResult, error) {
 	if err := c.there(); err != nil {
 		return nil, err
 	}
+	say := c.Say
+	if say == nil {
+		say = func(string) {}
+	}
 	held, err := c.contract(ctx)
 	if err != nil {
 		return nil, err
@@ -90,8 +98,8 @@ func (c *Card) Run(ctx context.Context) (*CardResult, error) {
 		return nil, err
 	}
 	defer b.Close()
-	r := &CardResult{Bench: "card", Backend: b.Name(), Order: b.Order(), Size: c.Size, Shape: size.shape, Limits: lim}
-	r.Proofs = append(r.Proofs, held)
+	r := &CardResult{Bench: "card", Backend: b.Name(), Order: b.Order(), Size: c.Size, Shape: size.shape, Limits: lim, say: say}
+	r.found(held)
 	if err := r.prove(ctx, b, size); err != nil {
 		r.fails("what a small model computes", err)
 	}
@@ -103,7 +111,20 @@ func (c *Card) Run(ctx context.Context) (*CardResult, error) {
 
 // fails notes what ended a part of it: the rest is told nevertheless.
 func (r *CardResult) fails(what string, err error) {
-	r.Proofs = append(r.Proofs, proof{What: what, Saw: err.Error()})
+	r.found(proof{What: what, Saw: err.Error()})
+}
+
+// found notes what holds, or does not.
+func (r *CardResult) found(p proof) {
+	r.Proofs = append(r.Proofs, p)
+	r.say(p.What + ": " + p.verdict())
+}
+
+// measured notes a speed.
+func (r *CardResult) measured(s cardRate) {
+	r.Speeds = append(r.Speeds, s)
+	found, limit, share := s.cells()
+	r.say(strings.TrimRight(fmt.Sprintf("%s: %s %s %s", s.What, found, limit, share), " "))
 }
 
 // measure takes the speeds of one model after another: decoding, prompts, training, a step.
@@ -136,14 +157,14 @@ func (r *CardResult) measure(ctx context.Context, b kernels.Backend, size cardSi
 	return b.Sync()
 }
 
-// rate notes a speed.
+// rate measures a speed and notes it.
 func (r *CardResult) rate(what string, measure func() (rate, limit float64, err error)) {
 	s := cardRate{What: what}
 	var err error
 	if s.Rate, s.Limit, err = measure(); err != nil {
 		s.Rate, s.Trouble = 0, err.Error()
 	}
-	r.Speeds = append(r.Speeds, s)
+	r.measured(s)
 }
 
 func (r *CardResult) decoding(ctx context.Context, p *model.Policy, size cardSize, batch int) (rate, limit float64, err error) {
@@ -189,25 +210,32 @@ func (r *CardResult) Report() Report {
 	t := Report{Above: r.Limits.above(r.Backend) + fmt.Sprintf("sums: %s; %s, random weights of %s\n\n", r.Order, r.Size, r.Shape),
 		Header: []string{"what", "found", "limit", "share"}}
 	for _, p := range r.Proofs {
-		word := "holds: "
-		if !p.Holds {
-			word = "FAILS: "
-		}
-		t.row(p.What, word+p.Saw, "", "")
+		t.row(p.What, p.verdict(), "", "")
 	}
 	for _, s := range r.Speeds {
-		if s.Trouble != "" {
-			t.row(s.What, s.Trouble, "", "")
-			continue
-		}
-		limit, share := "", ""
-		if s.Limit > 0 {
-			limit, share = fmt.Sprintf("%.1f", s.Limit), percent(s.Rate/s.Limit)
-		}
-		t.row(s.What, perSecond(s.Rate), limit, share)
+		found, limit, share := s.cells()
+		t.row(s.What, found, limit, share)
 	}
 	t.Below = "\n"
 	return t
+}
+
+func (p proof) verdict() string {
+	if p.Holds {
+		return "holds: " + p.Saw
+	}
+	return "FAILS: " + p.Saw
+}
+
+// cells are a speed, what the card allows, and the share of it.
+func (s cardRate) cells() (found, limit, share string) {
+	switch {
+	case s.Trouble != "":
+		return s.Trouble, "", ""
+	case s.Limit > 0:
+		return perSecond(s.Rate), fmt.Sprintf("%.1f", s.Limit), percent(s.Rate / s.Limit)
+	}
+	return perSecond(s.Rate), "", ""
 }
 
 // Check is an error where something that must hold does not, or could not be measured.

@@ -39,10 +39,10 @@ func (r *CardResult) prove(ctx context.Context, b kernels.Backend, size cardSize
 		worst = max(worst, math.Abs(float64(x)-float64(scores[1][i])))
 	}
 	away := apart(gradients[0], gradients[1])
-	r.Proofs = append(r.Proofs, proof{"a small model is that of the processor", worst < nearScores && away < nearGradients,
+	r.found(proof{"a small model is that of the processor", worst < nearScores && away < nearGradients,
 		fmt.Sprintf("log-probabilities differ by %.2g at the most, gradients by %.2g of their norm", worst, away)})
 	cases, wrong, err := places(b, size)
-	r.Proofs = append(r.Proofs, proof{"a row is the same bits in every place", wrong == 0,
+	r.found(proof{"a row is the same bits in every place", wrong == 0,
 		fmt.Sprintf("%d of %d rows of products differ, in random batches", wrong, cases)})
 	return err
 }
@@ -190,7 +190,7 @@ func (r *CardResult) step(ctx context.Context, b kernels.Backend, p *model.Polic
 			}
 		}
 	}
-	r.Proofs = append(r.Proofs, proof{"sampler = trainer, to the bit", wrong == 0,
+	r.found(proof{"sampler = trainer, to the bit", wrong == 0,
 		fmt.Sprintf("%d of %d sampled tokens have another log-probability where they are trained on", wrong, tokens)})
 	began = time.Now()
 	_, err = p.Accumulate(ctx, s.datums, model.Objective{Loss: kernels.Loss{Kind: kernels.ImportanceSampling}, Reduction: model.TokenMean,
@@ -202,7 +202,7 @@ func (r *CardResult) step(ctx context.Context, b kernels.Backend, p *model.Polic
 		return err
 	}
 	training := time.Since(began)
-	r.Speeds = append(r.Speeds, cardRate{What: fmt.Sprintf("a step of %d × %d completions of %d tokens: sampled in %s, trained in %s",
+	r.measured(cardRate{What: fmt.Sprintf("a step of %d × %d completions of %d tokens: sampled in %s, trained in %s",
 		size.prompts, size.completions, size.tokens, sampling.Round(time.Millisecond), training.Round(time.Millisecond)),
 		Rate: float64(tokens) / (sampling + training).Seconds()})
 	return nil
