@@ -74,6 +74,13 @@ INLINE const grpo_patch *patches_from(const grpo_matrix *m, int64_t panel, int64
 	return p;
 }
 
+// Puts a patch into the pair that it belongs to.
+INLINE void patch_pair(uint32_t *pair, const grpo_patch *p)
+{
+	uint32_t bits = p->bits;
+	*pair = p->column % 2 ? (*pair & 0xffff0000) | bits : (*pair & 0xffff) | bits << 16;
+}
+
 // Puts the patches of one group into what decompress gave; gives the next patch.
 static __attribute__((noinline)) const grpo_patch *patch(vi pairs[4], const grpo_patch *p, int lane)
 {
@@ -81,8 +88,9 @@ static __attribute__((noinline)) const grpo_patch *patch(vi pairs[4], const grpo
 		int row = p->row, i = row % (PANEL / 2) - lane, which = p->column / 2 * 2 + row / (PANEL / 2);
 		if (i < 0 || i >= VL)
 			continue;
-		uint32_t u = pairs[which][i], bits = p->bits;
-		pairs[which][i] = p->column % 2 ? (u & 0xffff0000) | bits : (u & 0xffff) | bits << 16;
+		uint32_t u = pairs[which][i];
+		patch_pair(&u, p);
+		pairs[which][i] = u;
 	}
 	return p;
 }
@@ -93,25 +101,45 @@ INLINE void store_pairs(char *block, const vi pairs[4], int lane)
 	UNROLL for (int i = 0; i < 4; i++) *(vi_any *)(block + i / 2 * PAIR_BYTES + i % 2 * (PAIR_BYTES / 2) + 4 * lane) = pairs[i];
 }
 
-// Groups [from, to) of a panel as pairs.
-static void decompress_pairs(char *block, const grpo_matrix *m, int64_t panel, int64_t from, int64_t to)
+// Where one is in a panel that is decompressed group after group.
+typedef struct {
+	const char *group;
+	const grpo_patch *patches; // the next one
+	vi base;
+	int64_t number; // of the group
+} unpacking;
+
+INLINE unpacking unpack_from(const grpo_matrix *m, int64_t panel, int64_t group)
 {
-	const char *group = panel_at(m, panel) + from * GROUP_BYTES;
-	const grpo_patch *p = patches_from(m, panel, from);
-	vi base = exponent_base(m, panel);
-	for (int64_t g = from; g < to; g++, group += GROUP_BYTES, block += GROUP / 2 * PAIR_BYTES) {
-		const grpo_patch *next = p;
-		prefetch_lines(group + DECOMPRESS_AHEAD, GROUP_BYTES / 64);
+	return (unpacking){panel_at(m, panel) + group * GROUP_BYTES, patches_from(m, panel, group), exponent_base(m, panel), group};
+}
+
+// So many groups more as pairs. A patch is written over what was decompressed.
+INLINE void unpack_groups(unpacking *u, char *block, int64_t count)
+{
+	const char *group = u->group;
+	const grpo_patch *p = u->patches;
+	int64_t g = u->number;
+	for (int64_t end = g + count; g < end; g++, group += GROUP_BYTES, block += GROUP / 2 * PAIR_BYTES) {
+		UNROLL for (int i = 0; i < GROUP_BYTES / 64; i++) __builtin_prefetch(group + DECOMPRESS_AHEAD + 64 * i, 0, 2);
 		UNROLL for (int lane = 0; lane < PANEL / 2; lane += VL)
 		{
 			vi w[4];
-			decompress(w, group, lane, base);
-			if (__builtin_expect(p->group == g, 0))
-				next = patch(w, p, lane);
+			decompress(w, group, lane, u->base);
 			store_pairs(block, w, lane);
 		}
-		p = next;
+		for (; __builtin_expect(p->group == g, 0); p++) patch_pair((uint32_t *)(block + p->column / 2 * PAIR_BYTES) + p->row, p);
 	}
+	u->group = group;
+	u->patches = p;
+	u->number = g;
+}
+
+// Groups [from, to) of a panel as pairs.
+static void decompress_pairs(char *block, const grpo_matrix *m, int64_t panel, int64_t from, int64_t to)
+{
+	unpacking u = unpack_from(m, panel, from);
+	unpack_groups(&u, block, to - from);
 }
 
 // Columns [k0, k1) of row r of a panel.

@@ -7,8 +7,8 @@
 // A task is some tiles of rows times some panels of 32 columns. The reduction goes in depths of TILE_DEPTH, so that a panel's
 // stays in the first-level cache and all rows' in the second; between two depths the sums are kept in scratch.
 
-// How many steps of 32 inputs ahead a left-hand side is prefetched from the second-level cache, and a panel from memory.
-enum { LEFT_AHEAD = 3, RIGHT_AHEAD = 8 };
+// How many steps of 32 inputs ahead a left-hand side is prefetched from the second-level cache.
+enum { LEFT_AHEAD = 3 };
 
 // A tile of rows: for each 32 inputs its pieces.
 INLINE int64_t left_tile_bytes(int64_t inner, int pieces) { return tile_steps(inner) * pieces * TILE_BYTES; }
@@ -68,36 +68,6 @@ static void pack_tiles_across(const void *args, void *scratch, int64_t from, int
 		                 min64(TILE, p->rows - t * TILE), p->inner);
 }
 
-// The right-hand side of one panel of columns at depths [k, k+depth), in whole steps: where it lies, or in block.
-static const char *tiles_right(const grpo_gemm *g, int64_t panel, int64_t k, int64_t depth, char *block)
-{
-	const grpo_matrix *m = &g->m;
-	int64_t c0 = panel * PANEL;
-	int valid = min64(g->cols - c0, PANEL);
-	if (g->b_kind == B_ROWS) {
-		zip_rows(block, g->b + k * g->b_stride + c0, g->b_stride, depth, valid);
-		return block;
-	}
-	if (g->b_kind == B_INPUTS) {
-		for (int64_t n = 0; n < depth; n += PANEL) {
-			int64_t p = (g->m_offset + k + n) / PANEL;
-			fetch_panel(m, p + 1, c0, valid);
-			transpose_panel((float *)(block + n / 2 * PAIR_BYTES), m, p, c0, valid, 1);
-		}
-		return block;
-	}
-	int64_t pairs = pairs_of(depth), p = g->m_offset / PANEL + panel;
-	const char *there = column_at(m, p, k);
-	if (!is_plain(m))
-		unpack_pairs(block, m, p, k, depth);
-	else if (depth % TILE_INPUTS == 0)
-		return there;
-	else
-		memcpy(block, there, pairs * PAIR_BYTES);
-	memset(block + pairs * PAIR_BYTES, 0, (tile_steps(depth) * TILE - pairs) * PAIR_BYTES);
-	return block;
-}
-
 INLINE void prefetch_tile(const char *p, int bytes)
 {
 #ifdef TILES_NATIVE
@@ -118,14 +88,16 @@ typedef struct {
 	const char *right;
 	int64_t right_row, steps;
 	int pieces, fresh;
-	int cold; // right comes from memory
+	right_maker *make; // of right, or NULL: it is there
+	const char *ahead; // what will be wanted after it, so many bytes for each step
+	int64_t ahead_bytes;
 } tile_sum;
 
 INLINE void add_steps(tile_file *f, const int both, const tile_sum *t)
 {
 	const int64_t row = t->row, right_row = t->right_row;
-	const int pieces = t->pieces, fresh = t->fresh, cold = t->cold;
-	const char *left = t->left, *right = t->right;
+	const int pieces = t->pieces, fresh = t->fresh;
+	const char *left = t->left, *right = t->right, *ahead = t->ahead;
 	const float *from = t->from, *from_below = (const float *)((const char *)from + TILE * row);
 	float *to = t->to, *to_below = (float *)((char *)to + TILE * row);
 	if (fresh) {
@@ -142,9 +114,12 @@ INLINE void add_steps(tile_file *f, const int both, const tile_sum *t)
 		tile_load_sums(f, SUMS_10, from_below, row);
 		tile_load_sums(f, SUMS_11, from_below + TILE, row);
 	}
+	if (t->make)
+		make_right(t->make);
 	for (int64_t s = 0; s < t->steps; s++, right += TILE * right_row) {
-		if (cold)
-			prefetch_tile(right + RIGHT_AHEAD * TILE * right_row, TILE * PAIR_BYTES);
+		if (t->make)
+			make_right(t->make);
+		for (const char *end = ahead + t->ahead_bytes; ahead < end; ahead += 64) __builtin_prefetch(ahead, 0, 2);
 		tile_load_right(f, RIGHT_0, right, right_row);
 		tile_load_right(f, RIGHT_1, right + 4 * TILE, right_row);
 		for (int p = 0; p < pieces; p++, left += TILE_BYTES) {
@@ -221,42 +196,67 @@ INLINE float *tiles_out(const grpo_gemm *g, float *out, int64_t row, int64_t pan
 	return g->out_across ? out + panels * PANEL * g->out_stride + row : out + row * g->out_stride + panels * PANEL;
 }
 
-// Tiles of rows [tile0, tile1) times panels [panel0, panel1), at most TILE_PANELS of them, into out, where row tile0 meets
-// panel0.
+// A block of tiles of rows times panels, at most TILE_PANELS of them, into out, where the first row meets the first panel.
+typedef struct {
+	const grpo_gemm *g;
+	int64_t row0, row1, panel0, panel1;
+	float *out;
+	char *block; // of a right-hand side that has to be made
+	float *kept; // [panels][rows in whole tiles][32] sums between two depths
+	tile_file file;
+} tile_block;
+
+// All rows of a block times one panel at one depth. What comes next is asked for meanwhile.
+static void add_panel(tile_block *b, int64_t panel, int64_t k, const char *next, int64_t next_bytes)
+{
+	const grpo_gemm *g = b->g;
+	int64_t depth = min64(TILE_DEPTH, g->inner - k), steps = tile_steps(depth), left_tile = left_tile_bytes(g->inner, g->pieces);
+	int64_t height = (b->row1 - b->row0 + TILE - 1) / TILE * TILE, twos = (height + 2 * TILE - 1) / (2 * TILE);
+	int last = k + depth == g->inner;
+	float done[2 * TILE * PANEL] __attribute__((aligned(64)));
+	right_maker maker;
+	const char *right = tiles_right(&maker, g, panel, k, depth, b->block);
+	for (int64_t row = b->row0; row < b->row1; row += 2 * TILE) {
+		int64_t rows = min64(b->row1 - row, 2 * TILE), lines = (next_bytes + 64 * twos * steps - 1) / (64 * twos * steps);
+		float *sums = b->kept + ((panel - b->panel0) * height + row - b->row0) * PANEL;
+		add_tiles(&b->file, rows, (tile_sum){
+			.from = sums, .to = last ? done : sums, .row = 4 * PANEL,
+			.left = (const char *)g->a + row / TILE * left_tile + k / TILE_INPUTS * g->pieces * TILE_BYTES, .next_tile = left_tile,
+			.right = right, .right_row = PAIR_BYTES, .steps = steps, .pieces = g->pieces, .fresh = k == 0,
+			.make = row == b->row0 && right == b->block ? &maker : NULL,
+			.ahead = next, .ahead_bytes = 64 * lines});
+		next += 64 * lines * steps;
+		if (!last)
+			continue;
+		target t = {
+			.out = tiles_out(g, b->out, row - b->row0, panel - b->panel0),
+			.stride = g->out_stride,
+			.bias = g->bias ? g->bias + panel * PANEL : NULL,
+			.row_scale = g->row_scale ? g->row_scale + row : NULL,
+			.alpha = g->alpha,
+			.accumulate = g->accumulate,
+			.stream = g->stream,
+		};
+		(g->out_across ? write_across : write_tiles)(done, rows, min64(g->cols - panel * PANEL, PANEL), &t);
+	}
+}
+
+// Tiles of rows [tile0, tile1) times panels [panel0, panel1). Many rows take all panels at a depth before the next one, so that
+// their left-hand sides stay in the second-level cache; a few take a panel from end to end, as it lies in memory.
 static void tiles_block(const grpo_gemm *g, char *scratch, int64_t tile0, int64_t tile1, int64_t panel0, int64_t panel1, float *out)
 {
-	char *block = scratch;
-	float *kept = (float *)(scratch + TILE_DEPTH / 2 * PAIR_BYTES), done[2 * TILE * PANEL] __attribute__((aligned(64)));
-	int64_t left_tile = left_tile_bytes(g->inner, g->pieces), row0 = tile0 * TILE, row1 = min64(tile1 * TILE, g->rows);
-	int64_t height = (tile1 - tile0) * TILE;
+	tile_block b = {.g = g, .row0 = tile0 * TILE, .row1 = min64(tile1 * TILE, g->rows), .panel0 = panel0, .panel1 = panel1, .out = out,
+	                .block = scratch, .kept = (float *)(scratch + TILE_DEPTH / 2 * PAIR_BYTES)};
+	int64_t panels = panel1 - panel0, depths = (g->inner + TILE_DEPTH - 1) / TILE_DEPTH;
 	uint64_t before = flush_subnormals();
-	tile_file f;
 	tile_begin();
-	for (int64_t k = 0; k < g->inner; k += TILE_DEPTH) {
-		int64_t depth = min64(TILE_DEPTH, g->inner - k);
-		int last = k + depth == g->inner;
-		for (int64_t panel = panel0; panel < panel1; panel++) {
-			const char *right = tiles_right(g, panel, k, depth, block);
-			for (int64_t row = row0; row < row1; row += 2 * TILE) {
-				int64_t rows = min64(row1 - row, 2 * TILE);
-				float *sums = kept + ((panel - panel0) * height + row - row0) * PANEL;
-				target t = {
-					.out = tiles_out(g, out, row - row0, panel - panel0),
-					.stride = g->out_stride,
-					.bias = g->bias ? g->bias + panel * PANEL : NULL,
-					.row_scale = g->row_scale ? g->row_scale + row : NULL,
-					.alpha = g->alpha,
-					.accumulate = g->accumulate,
-					.stream = g->stream,
-				};
-				add_tiles(&f, rows, (tile_sum){
-					.from = sums, .to = last ? done : sums, .row = 4 * PANEL,
-					.left = (const char *)g->a + row / TILE * left_tile + k / TILE_INPUTS * g->pieces * TILE_BYTES, .next_tile = left_tile,
-					.right = right, .right_row = PAIR_BYTES, .steps = tile_steps(depth), .pieces = g->pieces, .fresh = k == 0,
-					.cold = row == row0 && right != block});
-				if (last)
-					(g->out_across ? write_across : write_tiles)(done, rows, min64(g->cols - panel * PANEL, PANEL), &t);
-			}
+	if (tile1 - tile0 <= 2) {
+		for (int64_t i = 0; i < panels * depths; i++) add_panel(&b, panel0 + i / depths, i % depths * TILE_DEPTH, NULL, 0);
+	} else {
+		for (int64_t i = 0; i < panels * depths; i++) {
+			int64_t next = i + 1 < panels * depths ? i + 1 : 0, bytes;
+			const char *there = right_source(g, panel0 + next % panels, next / panels * TILE_DEPTH, &bytes);
+			add_panel(&b, panel0 + i % panels, i / panels * TILE_DEPTH, there, next ? bytes : 0);
 		}
 	}
 	tile_end();

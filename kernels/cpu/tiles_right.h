@@ -1,0 +1,86 @@
+// The right-hand side of a product in the order of tiles: one panel of 32 columns at some depth, as pairs in steps of 32 inputs. It lies
+// there as it is needed, or is made step by step in a block, a step before it is multiplied with the first rows: so the processor makes
+// one while the tile unit multiplies with the other. What does not exist is zero.
+
+enum { STEP_BYTES = TILE * PAIR_BYTES };
+
+typedef struct {
+	const grpo_gemm *g;
+	int64_t panel, k, end; // what is made next, of which inputs [k, end) are wanted
+	int valid;             // columns that exist
+	char *to;
+	unpacking compressed;
+} right_maker;
+
+// Pairs of a matrix that are made all at once.
+static void make_all(const grpo_matrix *m, char *to, int64_t panel, int64_t k, int64_t depth)
+{
+	int64_t pairs = pairs_of(depth);
+	if (is_quantised(m))
+		decode_codes(to, m, panel, k, depth);
+	else
+		memcpy(to, column_at(m, panel, k), pairs * PAIR_BYTES);
+	memset(to + pairs * PAIR_BYTES, 0, (tile_steps(depth) * TILE - pairs) * PAIR_BYTES);
+}
+
+// A step of a buffer, or of a matrix whose rows are the inputs.
+static void make_of_rows(right_maker *r, int64_t depth)
+{
+	const grpo_gemm *g = r->g;
+	int64_t c0 = r->panel * PANEL, p = (g->m_offset + r->k) / PANEL;
+	if (g->b_kind == B_ROWS) {
+		zip_rows(r->to, g->b + r->k * g->b_stride + c0, g->b_stride, depth, r->valid);
+	} else {
+		fetch_panel(&g->m, p + 1, c0, r->valid);
+		transpose_panel((float *)r->to, &g->m, p, c0, r->valid, 1);
+	}
+}
+
+// Makes one step more, if there is one.
+INLINE void make_right(right_maker *r)
+{
+	int64_t depth = min64(TILE_INPUTS, r->end - r->k);
+	if (depth <= 0)
+		return;
+	if (r->compressed.group && depth == TILE_INPUTS) {
+		unpack_groups(&r->compressed, r->to, TILE_INPUTS / GROUP);
+	} else if (r->compressed.group) {
+		unpack_groups(&r->compressed, r->to, depth / GROUP);
+		memset(r->to + depth / 2 * PAIR_BYTES, 0, STEP_BYTES - depth / 2 * PAIR_BYTES);
+	} else {
+		make_of_rows(r, depth);
+	}
+	r->k += TILE_INPUTS;
+	r->to += STEP_BYTES;
+}
+
+// Where the right-hand side of a panel at depths [k, k+depth) lies: there, or in a block, as far as r has made it.
+static const char *tiles_right(right_maker *r, const grpo_gemm *g, int64_t panel, int64_t k, int64_t depth, char *block)
+{
+	const grpo_matrix *m = &g->m;
+	int64_t p = g->m_offset / PANEL + panel;
+	*r = (right_maker){.g = g, .panel = panel, .k = k, .end = k + depth, .valid = min64(g->cols - panel * PANEL, PANEL), .to = block};
+	if (g->b_kind != B_OUTPUTS)
+		return block;
+	if (is_compressed(m)) {
+		r->compressed = unpack_from(m, p, k / GROUP);
+		return block;
+	}
+	if (is_plain(m) && depth % TILE_INPUTS == 0)
+		return column_at(m, p, k);
+	make_all(m, block, p, k, depth);
+	r->k = r->end;
+	return block;
+}
+
+// What of memory that will read, as far as it is one piece.
+static const char *right_source(const grpo_gemm *g, int64_t panel, int64_t k, int64_t *bytes)
+{
+	*bytes = 0;
+	if (g->b_kind != B_OUTPUTS)
+		return NULL;
+	int64_t p = g->m_offset / PANEL + panel;
+	const char *there = column_at(&g->m, p, k);
+	*bytes = column_at(&g->m, p, min64(k + TILE_DEPTH, g->inner)) - there;
+	return there;
+}
