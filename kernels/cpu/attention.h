@@ -162,6 +162,15 @@ INLINE void pack_queries(const int tiled, attend_space *w, const query *rows, in
 	memset(w->mean, 0, 4 * n * wide);
 }
 
+INLINE void prefetch_block(const char *p, int64_t bytes)
+{
+#ifdef TILES_NATIVE
+	for (int64_t i = 0; i < bytes; i += 64) __builtin_prefetch(p + i);
+#else
+	(void)p, (void)bytes;
+#endif
+}
+
 // Scores of n queries with a block of keys, and what is read after that.
 INLINE void score_block(const int tiled, attend_space *w, softmax_state *s, int n, const float *keys, const float *soon,
                         int64_t dim, int pairs)
@@ -172,7 +181,7 @@ INLINE void score_block(const int tiled, attend_space *w, softmax_state *s, int 
 		                        .soon = soon}, n, 1);
 		return;
 	}
-	prefetch_tile((const char *)soon, 2 * KEYS * padded(dim));
+	prefetch_block((const char *)soon, 2 * KEYS * padded(dim));
 	add_tiles(&w->file, n, (tile_sum){
 		.from = s->score[0], .to = s->score[0], .row = 4 * KEYS, .left = w->queries, .next_tile = left_tile_bytes(dim, 1),
 		.right = (const char *)keys, .right_row = 4 * KEYS, .steps = tile_steps(dim), .pieces = 1, .fresh = 1});
@@ -188,7 +197,7 @@ INLINE void mean_block(const int tiled, attend_space *w, softmax_state *s, int n
 		                        .depth = exist, .cols = wide, .pairs = pairs, .soon = soon}, n, 0);
 		return;
 	}
-	prefetch_tile((const char *)soon, 2 * KEYS * dim);
+	prefetch_block((const char *)soon, 2 * KEYS * dim);
 	pack_left(w->weights, s->score[0], KEYS, n, KEYS);
 	for (int64_t c = 0; c < wide; c += PANEL)
 		add_tiles(&w->file, n, (tile_sum){

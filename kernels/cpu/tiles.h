@@ -7,8 +7,8 @@
 // A task is some tiles of rows times some panels of 32 columns. The reduction goes in depths of TILE_DEPTH, so that a panel's
 // stays in the first-level cache and all rows' in the second; between two depths the sums are kept in scratch.
 
-// How many steps of 32 inputs ahead a left-hand side is prefetched from the second-level cache.
-enum { LEFT_AHEAD = 3 };
+// How many steps before it is multiplied a right-hand side is made, and how many bytes of sums are asked for in a step.
+enum { MADE_AHEAD = 2, SUMS_AHEAD = 256 };
 
 // A tile of rows: for each 32 inputs its pieces.
 INLINE int64_t left_tile_bytes(int64_t inner, int pieces) { return tile_steps(inner) * pieces * TILE_BYTES; }
@@ -68,15 +68,6 @@ static void pack_tiles_across(const void *args, void *scratch, int64_t from, int
 		                 min64(TILE, p->rows - t * TILE), p->inner);
 }
 
-INLINE void prefetch_tile(const char *p, int bytes)
-{
-#ifdef TILES_NATIVE
-	for (int i = 0; i < bytes; i += 64) __builtin_prefetch(p + i);
-#else
-	(void)p, (void)bytes;
-#endif
-}
-
 // What add_steps adds up: to [one or two tiles][32] = (fresh ? 0 : from) + left · right. left is the first tile of rows; the
 // second lies next_tile bytes behind it. Rows of sums and of right are so many bytes apart.
 typedef struct {
@@ -89,58 +80,98 @@ typedef struct {
 	int64_t right_row, steps;
 	int pieces, fresh;
 	right_maker *make; // of right, or NULL: it is there
-	const char *ahead; // what will be wanted after it, so many bytes for each step
+	const char *ahead; // what of memory will be wanted after this, so many bytes for each step
 	int64_t ahead_bytes;
+	const char *next_sums; // what from and to will be then, one behind the other, or NULL
 } tile_sum;
 
-INLINE void add_steps(tile_file *f, const int both, const tile_sum *t)
+INLINE void begin_sums(tile_file *f, const int both, const tile_sum *t)
 {
-	const int64_t row = t->row, right_row = t->right_row;
-	const int pieces = t->pieces, fresh = t->fresh;
-	const char *left = t->left, *right = t->right, *ahead = t->ahead;
-	const float *from = t->from, *from_below = (const float *)((const char *)from + TILE * row);
-	float *to = t->to, *to_below = (float *)((char *)to + TILE * row);
-	if (fresh) {
+	const float *from = t->from, *below = (const float *)((const char *)from + TILE * t->row);
+	if (t->fresh) {
 		tile_zero(f, SUMS_00);
 		tile_zero(f, SUMS_01);
 	} else {
-		tile_load_sums(f, SUMS_00, from, row);
-		tile_load_sums(f, SUMS_01, from + TILE, row);
+		tile_load_sums(f, SUMS_00, from, t->row);
+		tile_load_sums(f, SUMS_01, from + TILE, t->row);
 	}
-	if (both && fresh) {
+	if (both && t->fresh) {
 		tile_zero(f, SUMS_10);
 		tile_zero(f, SUMS_11);
 	} else if (both) {
-		tile_load_sums(f, SUMS_10, from_below, row);
-		tile_load_sums(f, SUMS_11, from_below + TILE, row);
+		tile_load_sums(f, SUMS_10, below, t->row);
+		tile_load_sums(f, SUMS_11, below + TILE, t->row);
 	}
-	if (t->make)
-		make_right(t->make);
-	for (int64_t s = 0; s < t->steps; s++, right += TILE * right_row) {
+}
+
+INLINE void end_sums(tile_file *f, const int both, const tile_sum *t)
+{
+	float *to = t->to, *below = (float *)((char *)to + TILE * t->row);
+	tile_store_sums(f, SUMS_00, to, t->row);
+	tile_store_sums(f, SUMS_01, to + TILE, t->row);
+	if (both) {
+		tile_store_sums(f, SUMS_10, below, t->row);
+		tile_store_sums(f, SUMS_11, below + TILE, t->row);
+	}
+}
+
+// What a step asks the caches for: weights of the panel that is next into the second, sums of the rows that are next into the first.
+INLINE void ask_ahead(const tile_sum *t, int64_t step)
+{
+	const char *ahead = t->ahead + step * t->ahead_bytes, *sums = t->next_sums + step * SUMS_AHEAD;
+	for (int64_t i = 0; i < t->ahead_bytes; i += 64) __builtin_prefetch(ahead + i, 0, 2);
+	if (t->next_sums)
+		UNROLL for (int i = 0; i < SUMS_AHEAD; i += 64) __builtin_prefetch(sums + i, 1);
+}
+
+// A factor of the next addition is loaded as soon as the one in its tile was read for the last time: a core that shares its
+// caches and queues with another thread does not look far enough ahead to do so by itself.
+INLINE void add_steps(tile_file *f, const int both, const int pieces, const tile_sum *t)
+{
+	const int64_t row = t->right_row, below = t->next_tile;
+	const char *left = t->left, *right = t->right;
+	begin_sums(f, both, t);
+	for (int i = 0; t->make && i < MADE_AHEAD; i++) make_right(t->make);
+	tile_load_right(f, RIGHT_0, right, row);
+	tile_load_left(f, LEFT_0, left);
+	tile_load_right(f, RIGHT_1, right + 4 * TILE, row);
+	if (both)
+		tile_load_left(f, LEFT_1, left + below);
+	for (int64_t s = 0; s < t->steps; s++) {
+		const int more = s + 1 < t->steps;
 		if (t->make)
 			make_right(t->make);
-		for (const char *end = ahead + t->ahead_bytes; ahead < end; ahead += 64) __builtin_prefetch(ahead, 0, 2);
-		tile_load_right(f, RIGHT_0, right, right_row);
-		tile_load_right(f, RIGHT_1, right + 4 * TILE, right_row);
-		for (int p = 0; p < pieces; p++, left += TILE_BYTES) {
-			prefetch_tile(left + LEFT_AHEAD * pieces * TILE_BYTES, TILE_BYTES);
-			tile_load_left(f, LEFT_0, left);
+		ask_ahead(t, s);
+		right += TILE * row;
+		UNROLL for (int p = 0; p < pieces; p++)
+		{
+			const int last = p + 1 == pieces;
+			left += TILE_BYTES;
 			tile_add(f, SUMS_00, LEFT_0, RIGHT_0);
 			tile_add(f, SUMS_01, LEFT_0, RIGHT_1);
-			if (!both)
-				continue;
-			prefetch_tile(left + t->next_tile + LEFT_AHEAD * pieces * TILE_BYTES, TILE_BYTES);
-			tile_load_left(f, LEFT_1, left + t->next_tile);
-			tile_add(f, SUMS_10, LEFT_1, RIGHT_0);
-			tile_add(f, SUMS_11, LEFT_1, RIGHT_1);
+			if (!last || more)
+				tile_load_left(f, LEFT_0, left);
+			if (both)
+				tile_add(f, SUMS_10, LEFT_1, RIGHT_0);
+			if (last && more)
+				tile_load_right(f, RIGHT_0, right, row);
+			if (both)
+				tile_add(f, SUMS_11, LEFT_1, RIGHT_1);
+			if (both && (!last || more))
+				tile_load_left(f, LEFT_1, left + below);
+			if (last && more)
+				tile_load_right(f, RIGHT_1, right + 4 * TILE, row);
 		}
 	}
-	tile_store_sums(f, SUMS_00, to, row);
-	tile_store_sums(f, SUMS_01, to + TILE, row);
-	if (both) {
-		tile_store_sums(f, SUMS_10, to_below, row);
-		tile_store_sums(f, SUMS_11, to_below + TILE, row);
-	}
+	end_sums(f, both, t);
+}
+
+INLINE void add_pieces(tile_file *f, const int both, const tile_sum *t)
+{
+	if (t->pieces == 1)
+		add_steps(f, both, 1, t);
+	else
+		add_steps(f, both, PIECES, t);
 }
 
 // The same for so many rows: one tile of them, or two.
@@ -149,9 +180,9 @@ static void add_tiles(tile_file *f, int rows, tile_sum t)
 	f->rows[0] = min64(rows, TILE);
 	f->rows[1] = rows - f->rows[0];
 	if (rows > TILE)
-		add_steps(f, 1, &t);
+		add_pieces(f, 1, &t);
 	else
-		add_steps(f, 0, &t);
+		add_pieces(f, 0, &t);
 }
 
 // Finished sums [rows][32] of a panel, of which so many columns exist, to where they belong.
@@ -224,7 +255,8 @@ static void add_panel(tile_block *b, int64_t panel, int64_t k, const char *next,
 			.left = (const char *)g->a + row / TILE * left_tile + k / TILE_INPUTS * g->pieces * TILE_BYTES, .next_tile = left_tile,
 			.right = right, .right_row = PAIR_BYTES, .steps = steps, .pieces = g->pieces, .fresh = k == 0,
 			.make = row == b->row0 && right == b->block ? &maker : NULL,
-			.ahead = next, .ahead_bytes = 64 * lines});
+			.ahead = next, .ahead_bytes = 64 * lines,
+			.next_sums = row + 2 * TILE < b->row1 ? (const char *)(sums + 2 * TILE * PANEL) : NULL});
 		next += 64 * lines * steps;
 		if (!last)
 			continue;

@@ -1,6 +1,6 @@
 // The right-hand side of a product in the order of tiles: one panel of 32 columns at some depth, as pairs in steps of 32 inputs. It lies
-// there as it is needed, or is made step by step in a block, a step before it is multiplied with the first rows: so the processor makes
-// one while the tile unit multiplies with the other. What does not exist is zero.
+// there as it is needed, or is made step by step in a block, shortly before it is multiplied with the first rows: so the processor makes
+// one step while the tile unit multiplies with another. What does not exist is zero.
 
 enum { STEP_BYTES = TILE * PAIR_BYTES };
 
