@@ -120,7 +120,7 @@ const (
 // newProducts finds the kernels of a card.
 func newProducts(card driver.Card, kernel func(name string) (*driver.Function, error)) (*products, error) {
 	p := &products{card.Processors, map[product]*driver.Function{}}
-	shared := map[product]int{{op: gradWAddName}: 0}
+	shared := map[product]int{{op: gradWAddName}: 0, {op: stripsName}: 0}
 	for _, op := range []string{linearName, gradXName} {
 		for _, t := range tensorTiles {
 			for _, dtype := range []kernels.DType{kernels.BF16, kernels.BF16Rounding} {
@@ -130,6 +130,9 @@ func newProducts(card driver.Card, kernel func(name string) (*driver.Function, e
 		}
 		for _, t := range f32Tiles {
 			shared[t.kernel(op, kernels.F32)] = t.f32Shared(false, op == gradXName)
+		}
+		for _, t := range narrowedTiles {
+			shared[t.narrowed(op)] = t.narrowedShared(op == gradXName)
 		}
 	}
 	for _, t := range f32Tiles {
@@ -188,7 +191,7 @@ func (p product) String() string {
 		p.op += codesName
 	}
 	switch {
-	case p.op == gradWAddName:
+	case p.op == gradWAddName, p.op == stripsName:
 		return p.op
 	case p.op == gradWName:
 		return p.op + "_" + p.tile

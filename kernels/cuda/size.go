@@ -34,14 +34,17 @@ func (b *Backend) WorkSize(w kernels.Work) int {
 	T, chunks, rows := w.Rows, chunksOf(w.Vocab), min(w.Rows, headRows)
 	most := max(
 		4*T*cacheRow(w.Heads), // Attention, with keys and values in f32
-		8*T+2*4*rows*w.Hidden+4*rows*headVocabulary+(partialBytes*chunks+12)*rows, // LogProb
-		min(T, drawRows)*(4*(w.Vocab+3)+(2*partialBytes+8)*chunks+8),              // Draw, with a mask
+		8*T+2*4*rows*w.Hidden+4*rows*headVocabulary+(partialBytes*chunks+12)*rows+
+			narrowedBytes(rows, w.Hidden)+narrowedBytes(rows, headVocabulary), // LogProb
+		narrowedBytes(T, max(w.Hidden, w.Intermediate, w.OutWidth())), // Linear
+		min(T, drawRows)*(4*(w.Vocab+3)+(2*partialBytes+8)*chunks+8),  // Draw, with a mask
 		b.decodingParts(w),
 	)
 	if w.Gradients {
 		most = max(most, 4*ceil(T, gradientChain)*b.gradientTiles(), // LinearGradW
-			4*T*(cacheRow(w.Heads)+2*w.Q*kept(w.Heads)+w.Q+1), // AttentionGrad, in f32
-			4*(T*(w.Q+2*w.KV)+ceil(T, headChunk)*2*w.Dim))     // QKNormRopeGradW
+			narrowedBytes(T, max(2*w.Intermediate, w.Width())), // LinearGradX
+			4*T*(cacheRow(w.Heads)+2*w.Q*kept(w.Heads)+w.Q+1),  // AttentionGrad, in f32
+			4*(T*(w.Q+2*w.KV)+ceil(T, headChunk)*2*w.Dim))      // QKNormRopeGradW
 	}
 	if w.Whole {
 		most = max(most, 4*(T+ceil(T, rowChunk)*max(w.Hidden, 2*w.Intermediate, w.Width()))) // RMSNormGradW, BiasGrad
