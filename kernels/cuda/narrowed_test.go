@@ -97,7 +97,7 @@ func TestNarrowedInPTX(t *testing.T) {
 	for _, entry := range strings.Split(string(text), ".visible .entry ")[1:] {
 		name, body, _ := strings.Cut(entry, "(")
 		for _, tile := range narrowedTiles {
-			require.LessOrEqual(t, max(tile.narrowedShared(false), tile.narrowedShared(true)), 99<<10)
+			require.LessOrEqual(t, tile.narrowedShared(), 99<<10)
 			if strings.HasSuffix(name, tile.name) {
 				mma := tile.high * tile.broad * tile.deep / (16 * 8 * 16) / (tile.threads / 32)
 				require.Equal(t, mma, strings.Count(body, "mma.sync"), name)

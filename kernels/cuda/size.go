@@ -55,7 +55,7 @@ func (b *Backend) WorkSize(w kernels.Work) int {
 // gradientTiles is how many numbers of a gradient there are at the most where its chains have memory of their own: fewer tiles than
 // processors.
 func (b *Backend) gradientTiles() int {
-	return b.device.Card().Processors * f32Tiles[len(f32Tiles)-1].high * f32Tiles[len(f32Tiles)-1].broad
+	return b.device.Card().Processors * gradWTiles[len(gradWTiles)-1].high * gradWTiles[len(gradWTiles)-1].broad
 }
 
 // decodingParts is what PagedAttention takes where rows are few: a sum for each part of the positions.

@@ -61,16 +61,21 @@ template <typename S, u32 rows> struct AlongRows {
 	static MEMBER u32 at(u32 place, u32 n, u32 d) { return (place ^ d * 2) + n * 16 * S::deep * 2; }
 };
 
-// Weights of Linear's gradient, which lie with the inner size along columns.
+// Weights of Linear's gradient, which lie with the inner size along columns. Their places are such that 8 rows have the same 16 bytes in
+// different banks here too: rows are a multiple of 128 bytes, or of 64.
 template <typename S> struct AlongColumns {
-	static constexpr u32 pitch = (S::broad / 8 | 1) * 16, bytes = S::deep * pitch, across = S::broad % 64 ? 4 : 8, step = S::threads / across;
-	static_assert(S::broad % (across * 8) == 0 && S::deep % step == 0);
+	static constexpr u32 pitch = S::broad * 2, bytes = S::deep * pitch, across = S::broad % 64 ? 4 : 8, step = S::threads / across;
+	static_assert(S::broad % 32 == 0 && S::deep % step == 0);
+	struct Places {
+		u32 even, odd; // of the n-th 16 columns
+	};
 
+	static MEMBER u32 place(u32 row, u32 chunk) { return row * pitch + (across == 8 ? chunk ^ row % 8 : chunk ^ row / 2 % 4) * 16; }
 	static MEMBER void fetch(u32 to, const u16 *w, u32 stride, u32 k, u32 column, u32 inner, u32 outer) {
 		asm volatile("" : "+r"(stride), "+l"(w));
 		u32 r = thread_here() / across, c = thread_here() % across;
 		const u16 *from = w + (u64)(k + r) * stride + (column + c * 8);
-		to += r * pitch + c * 16;
+		to += place(r, c);
 		bool whole = k + S::deep <= inner && column + S::broad <= outer;
 		UNROLL for (u32 i = 0; i < S::deep; i += step, from += (u64)step * stride)
 			if (whole)
@@ -80,8 +85,14 @@ template <typename S> struct AlongColumns {
 				UNROLL for (u32 j = 0; j < S::broad / 8; j += across)
 					copy16(to + i * pitch + j * 16, from + j * 8, k + r + i < inner && column + (c + j) * 8 < outer ? 16 : 0);
 	}
-	static MEMBER u32 place_of_weights(u32 column, u32 lane) { return (lane % 16 * pitch) + (column + lane / 16 * 8) * 2; }
-	static MEMBER u32 at(u32 place, u32 n, u32 d) { return place + n * 32 + d * pitch; }
+	static MEMBER Places place_of_weights(u32 column, u32 lane) {
+		u32 chunk = column / 8 + lane / 16;
+		return {place(lane % 16, chunk), place(lane % 16, chunk + 2)};
+	}
+	static MEMBER u32 at(const Places &p, u32 n, u32 d) {
+		u32 place = n % 2 ? p.odd : p.even, further = n / 2 * 64;
+		return (across == 8 ? place ^ further : place + further) + d * pitch;
+	}
 };
 template <typename S, bool transposed> struct Weights { using Along = AlongRows<S, S::broad>; };
 template <typename S> struct Weights<S, true> { using Along = AlongColumns<S>; };
@@ -126,7 +137,8 @@ DEVICE void product_of_narrowed(const Result &result, const u16 *x, u32 x_rows, 
 	extern __shared__ __attribute__((aligned(128))) unsigned char ring[];
 	u32 lane = thread() % 32, warp = thread() / 32, begin = shared_address(ring), row, column;
 	tile_of_block<S>(&row, &column, rows, outer);
-	u32 x_place = X::place(warp % S::down * S::tall * 16, lane), w_place = W::place_of_weights(warp / S::down * S::wide * 8, lane);
+	u32 x_place = X::place(warp % S::down * S::tall * 16, lane);
+	auto w_place = W::place_of_weights(warp / S::down * S::wide * 8, lane);
 	auto fetch = [&](u32 to, u32 k) {
 		X::fetch_narrowed(to, x, x_rows, row, k);
 		W::fetch(to + X::bytes, w, stride, k, column, inner, outer);
