@@ -3,8 +3,11 @@
 package cuda
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
+	"math/rand/v2"
 	"os"
 	"strings"
 	"testing"
@@ -12,10 +15,23 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-7879b91d/grpo/kernels"
+	"github.com/seed-7879b91d/grpo/kernels/cuda/driver"
+	"github.com/seed-7879b91d/grpo/kernels/cuda/internal/apart"
 )
 
 func init() {
 	tasks["narrowed"] = func() error { return inLab(narrowedLikeOthers) }
+	tasks["narrowing backend"] = func() error {
+		d, err := driver.Open(0, driver.Options{})
+		if err != nil {
+			return err
+		}
+		b, err := NewBackend(d)
+		if err == nil {
+			err = errors.Join(narrowingBackend(b), b.Close())
+		}
+		return errors.Join(err, d.Close())
+	}
 }
 
 // Rows that are narrowed before, in every tile: the bits that they have otherwise, and nothing written beside the window.
@@ -52,6 +68,65 @@ func narrowedLikeOthers(l *lab) error {
 		}
 	}
 	return nil
+}
+
+// A backend gives the same bits where it narrows rows and where it does not: on a card that is small, and on one that no product fills.
+func narrowingBackend(b *Backend) error {
+	const T, H, V = 70, 72, headVocabulary + 40 // a whole chunk of a vocabulary, and one that is too small for a tile
+	rng := rand.New(rand.NewPCG(3, 4))
+	random := func(n int) []float32 {
+		x := make([]float32, n)
+		for i := range x {
+			x[i] = float32(rng.NormFloat64())
+		}
+		return x
+	}
+	put := func(n int) kernels.Buffer {
+		x := must(b.Alloc(kernels.F32, n))
+		b.Upload(x, random(n))
+		return x
+	}
+	w := must(b.NewMatrix(kernels.BF16Rounding, V, H))
+	var numbers []byte
+	for _, x := range random(V * H) {
+		numbers = binary.LittleEndian.AppendUint16(numbers, uint16(math.Float32bits(x)>>16))
+	}
+	b.Load(w, 0, kernels.HostRows{Encoding: kernels.EncodedBF16, Bytes: numbers})
+	h, dlogp, targets := put(T*H), put(T), must(b.Alloc(kernels.I32, T))
+	b.Upload(targets, make([]int32, T))
+	var all [2][][]float32
+	for i, processors := range []int{1, 1 << 20} {
+		b.products.processors = processors
+		if _, narrows := b.products.narrows(linearName, windowOf(kernels.Whole(h, V)), weightsOf(w), T); narrows != (i == 0) {
+			return fmt.Errorf("on a card of %d processors, narrows is %v", processors, narrows)
+		}
+		out, dx, dw := must(b.Alloc(kernels.F32, T*V)), must(b.Alloc(kernels.F32, T*H)), must(b.Alloc(kernels.F32, V*H))
+		scored := kernels.LogProbOut{LogP: must(b.Alloc(kernels.F32, T)), Entropy: must(b.Alloc(kernels.F32, T)),
+			LSE: must(b.Alloc(kernels.F32, T)), Jacobian: must(b.Alloc(kernels.F32, T*H))}
+		b.Linear(kernels.Whole(out, V), kernels.Whole(h, H), w, kernels.LinearOpt{Alpha: 1}, T)
+		b.LinearGradX(kernels.Whole(dx, H), kernels.Whole(out, V), w, kernels.LinearOpt{Alpha: 0.5}, T)
+		b.LogProb(scored, h, w, targets, kernels.Logits{InvTemp: 1}, T)
+		b.LogProbGradW(dw, dlogp, h, w, targets, scored.LSE, kernels.Logits{InvTemp: 1}, T)
+		for _, x := range []kernels.Buffer{out, dx, dw, scored.LogP, scored.Entropy, scored.LSE, scored.Jacobian} {
+			got := make([]float32, x.Len())
+			if err := b.Download(got, x); err != nil {
+				return err
+			}
+			all[i] = append(all[i], got)
+		}
+	}
+	for i := range all[0] {
+		if err := same(fmt.Sprintf("result %d", i), all[0][i], all[1][i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func TestANarrowingBackend(t *testing.T) {
+	out, ok := apart.Emulated(t, "narrowing backend")
+	require.True(t, ok, out)
+	require.Empty(t, out)
 }
 
 func TestWhichProductsNarrow(t *testing.T) {
