@@ -37,8 +37,7 @@ func (b *Backend) LogProb(out kernels.LogProbOut, h kernels.Buffer, w kernels.Ma
 				continue
 			}
 			r.logits(b, c, "head_weights", l, address(r.partials), address(r.kept), address(r.running), address(r.mean), i64(r.w.k))
-			w, weights := r.chunk(c)
-			b.note(b.products.gradX(b.stream, window{r.mean, w.k, w.k}, weights, w, written{alpha: 1, accumulate: c > 0}, r.rows))
+			r.gather(b, c)
 		}
 		b.launch("head_results", blocks(r.rows, threads/32), at(out.LogP), at(out.Entropy), at(out.LSE), address(r.inverse),
 			address(r.partials), address(r.kept), address(r.index), i64(chunksOf(r.w.n)), i64(r.rows))
@@ -46,6 +45,17 @@ func (b *Backend) LogProb(out kernels.LogProbOut, h kernels.Buffer, w kernels.Ma
 			r.jacobian(b, at(out.Jacobian), l)
 		}
 	}
+}
+
+// gather adds the rows of a chunk to the mean, by the weights that its logits have become.
+func (r *asked) gather(b *Backend, c int) {
+	w, weights := r.chunk(c)
+	mean, o := window{r.mean, w.k, w.k}, written{alpha: 1, accumulate: c > 0}
+	if t, ok := b.products.narrows(gradXName, mean, w, r.rows); ok && r.narrows {
+		b.note(b.products.throughStrips(b.stream, gradXName, t, mean, weights, r.weights, w, o, r.rows))
+		return
+	}
+	b.note(b.products.gradX(b.stream, mean, weights, w, o, r.rows))
 }
 
 // jacobian writes the rows of a round.
@@ -99,6 +109,8 @@ type asked struct {
 	h                      ptr // [rows, H], gathered
 	matrix                 ptr // [rows, headVocabulary]: logits of a chunk, and what they become
 	mean                   ptr // [rows, H]
+	narrowed, weights      ptr // h and the matrix in bf16, in strips
+	narrows                bool
 	partials               ptr // [rows, chunks]
 	kept, running, inverse ptr // [rows]
 }
@@ -124,10 +136,15 @@ func (b *Backend) asked(op string, h kernels.Buffer, w kernels.Matrix, targets k
 		}
 	}
 	r := &asked{count: len(index), from: own(h).at, w: weightsOf(w)}
-	rows := min(r.count, headRows)
+	rows, ofH, ofWeights := min(r.count, headRows), 0, 0
+	first, logits := r.chunk(0)
+	if _, r.narrows = b.products.narrows(linearName, logits, first, rows); r.narrows {
+		ofH, ofWeights = narrowedBytes(rows, r.w.k), narrowedBytes(rows, first.n)
+	}
 	ok := b.divide(part{&r.all, 8 * r.count}, part{&r.h, 4 * rows * r.w.k}, part{&r.mean, 4 * rows * r.w.k},
 		part{&r.matrix, 4 * rows * headVocabulary}, part{&r.partials, partialBytes * rows * chunksOf(r.w.n)},
-		part{&r.kept, 4 * rows}, part{&r.running, 4 * rows}, part{&r.inverse, 4 * rows})
+		part{&r.kept, 4 * rows}, part{&r.running, 4 * rows}, part{&r.inverse, 4 * rows},
+		part{&r.narrowed, ofH}, part{&r.weights, ofWeights})
 	if ok {
 		b.note(b.moves.Upload(r.all, raw(append(index, of...))))
 	}
@@ -144,6 +161,9 @@ func (r *asked) next(b *Backend) bool {
 	r.targets = r.index + ptr(4*r.count)
 	r.done += r.rows
 	b.launch("gather", dims{X: r.rows}, address(r.h), address(r.from), address(r.index), i64(r.w.k))
+	if r.narrows { // for all chunks
+		b.note(b.products.narrow(b.stream, r.narrowed, window{r.h, r.w.k, r.w.k}, r.rows))
+	}
 	return true
 }
 
@@ -160,7 +180,11 @@ func (r *asked) chunk(c int) (weights, window) {
 // logits computes those of a chunk, and has a kernel of head.cu make of them what it does.
 func (r *asked) logits(b *Backend, c int, kernel string, l kernels.Logits, args ...arg) {
 	w, logits := r.chunk(c)
-	b.note(b.products.linear(b.stream, logits, window{r.h, w.k, w.k}, w, written{alpha: 1}, r.rows))
+	if t, ok := b.products.narrows(linearName, logits, w, r.rows); ok && r.narrows {
+		b.note(b.products.multiplyNarrowed(b.stream, linearName, t, logits, r.narrowed, w, written{alpha: 1}, r.rows))
+	} else {
+		b.note(b.products.linear(b.stream, logits, window{r.h, w.k, w.k}, w, written{alpha: 1}, r.rows))
+	}
 	form := []arg{address(logits.at), i64(c), i64(r.w.n), f32(l.Cap), f32(l.InvTemp), address(r.targets)}
 	b.launch(kernel, dims{X: r.rows}, append(form, args...)...)
 }

@@ -28,12 +28,28 @@ func as(o kernels.LinearOpt) written {
 
 // Linear multiplies rows with a matrix.
 func (b *Backend) Linear(out, x kernels.Cols, w kernels.Matrix, o kernels.LinearOpt, T int) {
-	b.note(b.products.linear(b.stream, windowOf(out), windowOf(x), weightsOf(w), as(o), T))
+	if to, from, of := windowOf(out), windowOf(x), weightsOf(w); !b.narrowed(linearName, to, from, of, as(o), T) {
+		b.note(b.products.linear(b.stream, to, from, of, as(o), T))
+	}
 }
 
 // LinearGradX is the gradient to those rows.
 func (b *Backend) LinearGradX(dx, dy kernels.Cols, w kernels.Matrix, o kernels.LinearOpt, T int) {
-	b.note(b.products.gradX(b.stream, windowOf(dx), windowOf(dy), weightsOf(w), as(o), T))
+	if to, from, of := windowOf(dx), windowOf(dy), weightsOf(w); !b.narrowed(gradXName, to, from, of, as(o), T) {
+		b.note(b.products.gradX(b.stream, to, from, of, as(o), T))
+	}
+}
+
+// narrowed multiplies by rows that are narrowed before, where that is faster, and says whether it does.
+func (b *Backend) narrowed(op string, out, x window, w weights, o written, T int) bool {
+	t, ok := b.products.narrows(op, out, w, T)
+	if !ok {
+		return false
+	}
+	if room, ok := b.between(narrowedBytes(T, x.n)); ok {
+		b.note(b.products.throughStrips(b.stream, op, t, out, x, room, w, o, T))
+	}
+	return true
 }
 
 // LinearGradW adds the gradient to the matrix.

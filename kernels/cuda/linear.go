@@ -59,6 +59,10 @@ var (
 	}
 	f32Tiles = []tile{
 		{"64x64", 64, 64, 256, 32, 3},
+		{"32x32", 32, 32, 128, 64, 5},
+	}
+	gradWTiles = []tile{
+		{"64x64", 64, 64, 256, 32, 3},
 		{"32x32", 32, 32, 64, 32, 5},
 	}
 )
@@ -120,7 +124,7 @@ const (
 // newProducts finds the kernels of a card.
 func newProducts(card driver.Card, kernel func(name string) (*driver.Function, error)) (*products, error) {
 	p := &products{card.Processors, map[product]*driver.Function{}}
-	shared := map[product]int{{op: gradWAddName}: 0}
+	shared := map[product]int{{op: gradWAddName}: 0, {op: stripsName}: 0}
 	for _, op := range []string{linearName, gradXName} {
 		for _, t := range tensorTiles {
 			for _, dtype := range []kernels.DType{kernels.BF16, kernels.BF16Rounding} {
@@ -131,8 +135,11 @@ func newProducts(card driver.Card, kernel func(name string) (*driver.Function, e
 		for _, t := range f32Tiles {
 			shared[t.kernel(op, kernels.F32)] = t.f32Shared(false, op == gradXName)
 		}
+		for _, t := range narrowedTiles {
+			shared[t.narrowed(op)] = t.narrowedShared()
+		}
 	}
-	for _, t := range f32Tiles {
+	for _, t := range gradWTiles {
 		shared[t.kernel(gradWName, kernels.F32)] = t.f32Shared(true, true)
 	}
 	for k, bytes := range shared {
@@ -188,7 +195,7 @@ func (p product) String() string {
 		p.op += codesName
 	}
 	switch {
-	case p.op == gradWAddName:
+	case p.op == gradWAddName, p.op == stripsName:
 		return p.op
 	case p.op == gradWName:
 		return p.op + "_" + p.tile
@@ -229,7 +236,7 @@ func (p *products) multiply(s *driver.Stream, op string, t tile, out, x window, 
 	}
 	shared := t.tensorShared(op == gradXName)
 	if w.dtype == kernels.F32 {
-		shared = t.f32Shared(false, op == gradXName)
+		shared = t.f32Shared(false, op == gradXName) / t.stages * min(t.stages, ceil(inner, t.deep)) // more blocks fit where fewer stages do
 	}
 	accumulate := 0
 	if o.accumulate {
@@ -256,7 +263,7 @@ type scratch struct {
 // few tiles for the card has blocks for each chain of rows.
 func (p *products) sumsOfGradW(n, k, T int) (numbers int) {
 	chains := ceil(T, gradientChain)
-	if chains <= 1 || p.choose(f32Tiles, n, k).blocks(n, k) >= p.processors {
+	if chains <= 1 || p.choose(gradWTiles, n, k).blocks(n, k) >= p.processors {
 		return 0
 	}
 	return chains * n * k
@@ -264,7 +271,7 @@ func (p *products) sumsOfGradW(n, k, T int) (numbers int) {
 
 // gradW: dw [N, K] += alpha · dyᵀ [N, T] · x [T, K], by the scratch memory of sumsOfGradW.
 func (p *products) gradW(s *driver.Stream, dw ptr, dy, x window, alpha float32, sums scratch, T int) error {
-	return p.gradWBy(s, p.choose(f32Tiles, dy.n, x.n), dw, dy, x, alpha, sums, T)
+	return p.gradWBy(s, p.choose(gradWTiles, dy.n, x.n), dw, dy, x, alpha, sums, T)
 }
 
 // gradWBy is gradW in tiles of that shape, by scratch memory if there is enough.

@@ -17,7 +17,8 @@ import (
 )
 
 // productFiles are those of linear.go.
-var productFiles = []string{linearName, gradXName, linearName + codesName, gradXName + codesName, "linear_f32", gradWName}
+var productFiles = []string{linearName, gradXName, linearName + codesName, gradXName + codesName, "linear_f32", gradWName,
+	narrowedLinearName, "narrow"}
 
 // lab is a card with the products loaded, and the oracle beside it.
 type lab struct {

@@ -23,6 +23,10 @@ const (
 const usualLive = 128
 
 var moreLive = map[string]int{
+	// of 128 threads, of whose blocks a multiprocessor has two: each thread has 128 or 160 results, and what it multiplies next
+	"linear_narrowed_bf16_128x160": 255, "linear_grad_x_narrowed_bf16_128x160": 255,
+	"linear_narrowed_bf16_128x128": 255, "linear_grad_x_narrowed_bf16_128x128": 255,
+
 	"attention_grad_keys_bf16_16x256": 144, // of 128 threads and 89 KB of shared memory, of which a multiprocessor has two at the most
 }
 

@@ -1,0 +1,131 @@
+//go:build gpu
+
+package cuda
+
+import (
+	"fmt"
+
+	"github.com/seed-7879b91d/grpo/kernels"
+	"github.com/seed-7879b91d/grpo/kernels/cuda/driver"
+)
+
+// The names of what src/linear_narrowed.h has, and of the kernel that narrows.
+const (
+	narrowedLinearName = linearName + "_narrowed"
+	narrowedGradXName  = gradXName + "_narrowed"
+	stripsName         = "narrow_strips"
+)
+
+// Narrowed rows lie in strips of so many columns, each with a multiple of so many rows. So many rows are narrowed at a time, which is
+// what bounds the memory for them.
+const (
+	strip        = 64
+	stripRows    = 128
+	narrowedRows = 4096
+)
+
+// narrowedTiles are those of src/linear_narrowed.h, of which a multiprocessor has two at a time.
+var narrowedTiles = []tile{
+	{"128x160", 128, 160, 128, 64, 2},
+	{"128x128", 128, 128, 128, 64, 3},
+}
+
+// broadTakes is how much longer a result takes in the broad tile, whose fragments are not loaded ahead: measured on an H100. It gives
+// a card of 132 multiprocessors a whole number of tiles at 2,560 results.
+const broadTakes = 1.03
+
+// narrowed is the kernel of an operation in such a tile.
+func (t tile) narrowed(op string) product {
+	if op == gradXName {
+		return t.kernel(narrowedGradXName, kernels.BF16Rounding)
+	}
+	return t.kernel(narrowedLinearName, kernels.BF16Rounding)
+}
+
+// narrowedShared is its shared memory: no number is beside another than in memory, since all are swizzled.
+func (t tile) narrowedShared() int { return 2 * t.stages * (t.high + t.broad) * t.deep }
+
+// narrowedBytes is the memory for rows that are narrowed at a time, of so many numbers.
+func narrowedBytes(T, inner int) int {
+	return 2 * ceil(min(T, narrowedRows), stripRows) * stripRows * ceil(inner, strip) * strip
+}
+
+// narrows says whether a product is faster by rows that are narrowed before, and in which tile then: where there are rows for a tile and
+// tiles for the card, and all is aligned to what a thread copies and writes.
+func (p *products) narrows(op string, out window, w weights, T int) (best tile, ok bool) {
+	outer := w.n
+	if op == gradXName {
+		outer = w.k
+	}
+	if w.dtype != kernels.BF16Rounding || w.codes.values != 0 || w.at%16 != 0 || w.stride%8 != 0 || outer%8 != 0 || out.at%8 != 0 ||
+		out.stride%2 != 0 || T <= stripRows/2 {
+		return tile{}, false
+	}
+	least := 0.0
+	for _, t := range narrowedTiles {
+		blocks, takes := t.blocks(min(T, narrowedRows), outer), float64(t.broad)
+		if t.broad > 128 {
+			takes *= broadTakes
+		}
+		if takes *= p.rounds(blocks); blocks >= p.processors && (!ok || takes < least) {
+			best, least, ok = t, takes, true
+		}
+	}
+	return best, ok
+}
+
+// rounds is how often as many blocks as the card has at a time take what so many blocks take. Where the last ones have a multiprocessor
+// each, they take less than two that share one.
+func (p *products) rounds(blocks int) float64 {
+	all, rest := blocks/(2*p.processors), blocks%(2*p.processors)
+	switch {
+	case rest == 0:
+		return float64(all)
+	case rest <= p.processors:
+		return float64(all) + 0.6
+	}
+	return float64(all) + 1
+}
+
+// narrow rounds rows to bf16, in strips.
+func (p *products) narrow(s *driver.Stream, room ptr, x window, T int) error {
+	rows := ceil(T, stripRows) * stripRows
+	err := s.Launch(p.functions[product{op: stripsName}], dims{X: rows / 32, Y: ceil(x.n, strip)}, dims{X: 256}, 0,
+		address(room), i64(rows), address(x.at), i64(x.stride), i64(T), i64(x.n))
+	if err != nil {
+		return fmt.Errorf("narrowing rows: %w", err)
+	}
+	return nil
+}
+
+// multiplyNarrowed is multiply for rows that narrow has put into that room.
+func (p *products) multiplyNarrowed(s *driver.Stream, op string, t tile, out window, room ptr, w weights, o written, T int) error {
+	outer, inner, accumulate := w.n, w.k, 0
+	if op == gradXName {
+		outer, inner = inner, outer
+	}
+	if o.accumulate {
+		accumulate = 1
+	}
+	return s.Launch(p.functions[t.narrowed(op)], dims{X: t.blocks(T, outer)}, dims{X: t.threads}, t.narrowedShared(),
+		address(out.at), i64(out.stride), address(room), i64(ceil(T, stripRows)*stripRows), address(w.at), i64(w.stride), address(o.bias),
+		f32(o.alpha), i64(accumulate), i64(T), i64(outer), i64(inner))
+}
+
+// throughStrips narrows rows and multiplies them, as many at a time as a room of narrowedBytes holds.
+func (p *products) throughStrips(s *driver.Stream, op string, t tile, out, x window, room ptr, w weights, o written, T int) error {
+	high := ceil(ceil(T, ceil(T, narrowedRows)), stripRows) * stripRows
+	for row := 0; row < T; row += high {
+		rows := min(high, T-row)
+		from, to := x, out
+		from.at += ptr(4 * row * x.stride)
+		to.at += ptr(4 * row * out.stride)
+		if err := p.narrow(s, room, from, rows); err != nil {
+			return err
+		}
+		if err := p.multiplyNarrowed(s, op, t, to, room, w, o, rows); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,184 @@
+//go:build gpu
+
+package cuda
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7879b91d/grpo/kernels"
+	"github.com/seed-7879b91d/grpo/kernels/cuda/driver"
+	"github.com/seed-7879b91d/grpo/kernels/cuda/internal/apart"
+)
+
+func init() {
+	tasks["narrowed"] = func() error { return inLab(narrowedLikeOthers) }
+	tasks["narrowing backend"] = func() error {
+		d, err := driver.Open(0, driver.Options{})
+		if err != nil {
+			return err
+		}
+		b, err := NewBackend(d)
+		if err == nil {
+			err = errors.Join(narrowingBackend(b), b.Close())
+		}
+		return errors.Join(err, d.Close())
+	}
+}
+
+// Rows that are narrowed before, in every tile: the bits that they have otherwise, and nothing written beside the window.
+func narrowedLikeOthers(l *lab) error {
+	for i, s := range []struct{ t, n, k int }{{1, 8, 8}, {3, 24, 200}, {130, 168, 104}, {257, 328, 64}, {128, 320, 136}, {140, 64, 330}} {
+		for _, op := range []string{linearName, gradXName} {
+			n, k, inner, outer := s.n, s.k, s.k, s.n
+			if op == gradXName {
+				n, k = k, n
+			}
+			w, _ := l.matrix(kernels.BF16Rounding, n, k, true)
+			x, out := l.columns(s.t, inner, i%2 == 0), l.columns(s.t, outer, true)
+			o := written{alpha: 0.7, accumulate: i%2 == 0}
+			if i%3 == 0 {
+				o.bias = l.put(l.normals(outer), 4*outer)
+			}
+			want := l.again(out)
+			if err := l.multiply(l.s, op, tensorTiles[0], want, x.window, w, o, s.t); err != nil {
+				return err
+			}
+			for _, t := range narrowedTiles {
+				got, room := l.again(out), l.alloc(narrowedBytes(s.t, inner))
+				if err := l.throughStrips(l.s, op, t, got, x.window, room, w, o, s.t); err != nil {
+					return err
+				}
+				what := fmt.Sprintf("%s, %d rows, %d × %d, tile %s", op, s.t, n, k, t.name)
+				if err := errors.Join(same(what, l.all(want, out), l.all(got, out)), beside(out, l.all(got, out))); err != nil {
+					return err
+				}
+			}
+			if err := l.free(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// A backend gives the same bits where it narrows rows and where it does not: on a card that is small, and on one that no product fills.
+func narrowingBackend(b *Backend) error {
+	const T, H, V = 70, 72, headVocabulary + 40 // a whole chunk of a vocabulary, and one that is too small for a tile
+	rng := rand.New(rand.NewPCG(3, 4))
+	random := func(n int) []float32 {
+		x := make([]float32, n)
+		for i := range x {
+			x[i] = float32(rng.NormFloat64())
+		}
+		return x
+	}
+	put := func(n int) kernels.Buffer {
+		x := must(b.Alloc(kernels.F32, n))
+		b.Upload(x, random(n))
+		return x
+	}
+	w := must(b.NewMatrix(kernels.BF16Rounding, V, H))
+	var numbers []byte
+	for _, x := range random(V * H) {
+		numbers = binary.LittleEndian.AppendUint16(numbers, uint16(math.Float32bits(x)>>16))
+	}
+	b.Load(w, 0, kernels.HostRows{Encoding: kernels.EncodedBF16, Bytes: numbers})
+	h, dlogp, targets := put(T*H), put(T), must(b.Alloc(kernels.I32, T))
+	b.Upload(targets, make([]int32, T))
+	var all [2][][]float32
+	for i, processors := range []int{1, 1 << 20} {
+		b.products.processors = processors
+		if _, narrows := b.products.narrows(linearName, windowOf(kernels.Whole(h, V)), weightsOf(w), T); narrows != (i == 0) {
+			return fmt.Errorf("on a card of %d processors, narrows is %v", processors, narrows)
+		}
+		out, dx, dw := must(b.Alloc(kernels.F32, T*V)), must(b.Alloc(kernels.F32, T*H)), must(b.Alloc(kernels.F32, V*H))
+		scored := kernels.LogProbOut{LogP: must(b.Alloc(kernels.F32, T)), Entropy: must(b.Alloc(kernels.F32, T)),
+			LSE: must(b.Alloc(kernels.F32, T)), Jacobian: must(b.Alloc(kernels.F32, T*H))}
+		b.Linear(kernels.Whole(out, V), kernels.Whole(h, H), w, kernels.LinearOpt{Alpha: 1}, T)
+		b.LinearGradX(kernels.Whole(dx, H), kernels.Whole(out, V), w, kernels.LinearOpt{Alpha: 0.5}, T)
+		b.LogProb(scored, h, w, targets, kernels.Logits{InvTemp: 1}, T)
+		b.LogProbGradW(dw, dlogp, h, w, targets, scored.LSE, kernels.Logits{InvTemp: 1}, T)
+		for _, x := range []kernels.Buffer{out, dx, dw, scored.LogP, scored.Entropy, scored.LSE, scored.Jacobian} {
+			got := make([]float32, x.Len())
+			if err := b.Download(got, x); err != nil {
+				return err
+			}
+			all[i] = append(all[i], got)
+		}
+	}
+	for i := range all[0] {
+		if err := same(fmt.Sprintf("result %d", i), all[0][i], all[1][i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func TestANarrowingBackend(t *testing.T) {
+	out, ok := apart.Emulated(t, "narrowing backend")
+	require.True(t, ok, out)
+	require.Empty(t, out)
+}
+
+func TestWhichProductsNarrow(t *testing.T) {
+	card := &products{processors: 132}
+	tileOf := func(w weights, out window, T int) string {
+		best, ok := card.narrows(linearName, out, w, T)
+		require.Equal(t, ok, best.name != "")
+		return best.name
+	}
+	of := func(n, k int) (weights, window) {
+		return weights{dtype: kernels.BF16Rounding, stride: k, n: n, k: k}, window{0, n, n}
+	}
+	for _, c := range []struct {
+		rows, n, k int
+		tile       string
+	}{
+		{4096, 2560, 9728, "128x160"}, {2048, 4096, 2560, "128x128"}, {2048, 2560, 4096, "128x160"}, {64, 19456, 2560, ""},
+		{1024, 1024, 2560, ""}, {4096, 2556, 2560, ""}, {4096, 2560, 2556, ""},
+	} {
+		w, out := of(c.n, c.k)
+		require.Equal(t, c.tile, tileOf(w, out, c.rows), c)
+	}
+	w, out := of(4096, 2560)
+	for what, change := range map[string]func(*weights, *window){
+		"exact products": func(w *weights, _ *window) { w.dtype = kernels.BF16 },
+		"f32":            func(w *weights, _ *window) { w.dtype = kernels.F32 },
+		"codes":          func(w *weights, _ *window) { w.codes.values = 1 },
+		"weights":        func(w *weights, _ *window) { w.at = 8 },
+		"a window":       func(_ *weights, out *window) { out.at = 4 },
+		"odd rows":       func(_ *weights, out *window) { out.stride++ },
+	} {
+		w, out := w, out
+		change(&w, &out)
+		require.Empty(t, tileOf(w, out, 4096), what)
+	}
+	require.Equal(t, 2*128*64, narrowedBytes(1, 1))
+	require.Equal(t, 2*4096*19456, narrowedBytes(100000, 19456), "which are narrowed one after the other")
+}
+
+func TestNarrowedInPTX(t *testing.T) {
+	text, err := os.ReadFile("ptx/" + narrowedLinearName + ".ptx")
+	require.NoError(t, err)
+	for _, entry := range strings.Split(string(text), ".visible .entry ")[1:] {
+		name, body, _ := strings.Cut(entry, "(")
+		for _, tile := range narrowedTiles {
+			require.LessOrEqual(t, tile.narrowedShared(), 99<<10)
+			if strings.HasSuffix(name, tile.name) {
+				mma := tile.high * tile.broad * tile.deep / (16 * 8 * 16) / (tile.threads / 32)
+				require.Equal(t, mma, strings.Count(body, "mma.sync"), name)
+				require.LessOrEqual(t, strings.Count(body, "ldmatrix.sync"), mma/4+8, name)
+			}
+		}
+		require.NotContains(t, body, ".local", name)
+	}
+}

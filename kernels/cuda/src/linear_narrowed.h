@@ -1,0 +1,202 @@
+// Products of rows that were narrowed to bf16 before, with weights in bf16: what training and prefill spend their time on. They are those
+// of linear_tensor.h, to the bit: the same numbers, but rounded once and not again in each tile, in the same chains.
+//
+// What makes the speed: a warp has 64 results in each direction, so that a fragment is used often; a block has but four warps, which wait
+// for each other at each stage, and a multiprocessor has two blocks, of which one computes while the other begins, waits or ends; the
+// fragments of a step are loaded while the step before is multiplied. Tensor cores take as many numbers from registers as a thread can
+// have: these kernels have more of them than others.
+#pragma once
+#include "linear_tensor.h"
+
+// Narrowed rows lie in strips of so many columns, each with all rows, as many as a multiple of 128; what is outside of the matrix is zero
+// there, so that nothing has to look where it ends. narrow.cu has the same numbers, and the host, in narrowed.go.
+constexpr u32 strip = 64;
+
+// A tile: 128 × broad results by 2 × 2 warps, in steps of deep of the inner size, of which stages are under way.
+template <u32 broad_, u32 deep_, u32 stages_> struct Narrowed {
+	static constexpr u32 high = 128, broad = broad_, deep = deep_, stages = stages_, threads = 128, down = 2, tall = high / down / 16,
+		wide = broad / 2 / 8, chunks = deep / 8;
+	static_assert(broad % 32 == 0 && (deep == 32 || deep == 64));
+};
+using Broad = Narrowed<160, 64, 2>;
+using Square = Narrowed<128, 64, 3>;
+
+DEVICE void copy_whole(u32 to, const void *from) {
+	asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from) : "memory");
+}
+
+// The place of 16 bytes of a row in shared memory: such that 8 rows have the same 16 bytes in different banks, and a warp's copies too.
+template <u32 deep> DEVICE u32 swizzled(u32 row, u32 chunk) {
+	return row * deep * 2 + (deep == 64 ? chunk ^ row % 8 : chunk ^ row / 2 % 4) * 16;
+}
+
+// Rows with the inner size along them: narrowed ones, and weights of Linear. A lane's place takes a step of 16 inner numbers in, as an
+// exclusive or.
+template <typename S, u32 rows> struct AlongRows {
+	static constexpr u32 bytes = rows * S::deep * 2, step = S::threads / S::chunks;
+
+	static MEMBER void fetch_narrowed(u32 to, const u16 *x, u32 all_rows, u32 row, u32 k) {
+		u32 r = thread_here() / S::chunks, c = thread_here() % S::chunks;
+		const u16 *from = x + ((u64)(k / strip) * all_rows + row + r) * strip + (k % strip + c * 8);
+		to += swizzled<S::deep>(r, c);
+		UNROLL for (u32 i = 0; i < rows; i += step)
+			copy_whole(to + i * S::deep * 2, from + i * strip);
+	}
+	static MEMBER void fetch(u32 to, const u16 *w, u32 stride, u32 k, u32 row, u32 inner, u32 outer) {
+		asm volatile("" : "+r"(stride), "+l"(w)); // as in bring
+		u32 r = thread_here() / S::chunks, c = thread_here() % S::chunks;
+		const u16 *from = w + (u64)(row + r) * stride + (k + c * 8);
+		to += swizzled<S::deep>(r, c);
+		if (k + S::deep <= inner && row + rows <= outer) {
+			UNROLL for (u32 i = 0; i < rows; i += step, from += (u64)step * stride)
+				copy_whole(to + i * S::deep * 2, from);
+			return;
+		}
+		u32 some = k + c * 8 < inner ? smaller(inner - (k + c * 8), 8) * 2 : 0;
+		UNROLL for (u32 i = 0; i < rows; i += step, from += (u64)step * stride)
+			copy16(to + i * S::deep * 2, from, row + r + i < outer ? some : 0);
+	}
+	static MEMBER u32 place(u32 row, u32 lane) { return swizzled<S::deep>(row + lane % 16, lane / 16); }
+	static MEMBER u32 place_of_weights(u32 row, u32 lane) { return swizzled<S::deep>(row + lane / 16 * 8 + lane % 8, lane / 8 % 2); }
+	static MEMBER u32 at(u32 place, u32 n, u32 d) { return (place ^ d * 2) + n * 16 * S::deep * 2; }
+};
+
+// Weights of Linear's gradient, which lie with the inner size along columns. Their places are such that 8 rows have the same 16 bytes in
+// different banks here too: rows are a multiple of 128 bytes, or of 64.
+template <typename S> struct AlongColumns {
+	static constexpr u32 pitch = S::broad * 2, bytes = S::deep * pitch, across = S::broad % 64 ? 4 : 8, step = S::threads / across;
+	static_assert(S::broad % 32 == 0 && S::deep % step == 0);
+	struct Places {
+		u32 even, odd; // of the n-th 16 columns
+	};
+
+	static MEMBER u32 place(u32 row, u32 chunk) { return row * pitch + (across == 8 ? chunk ^ row % 8 : chunk ^ row / 2 % 4) * 16; }
+	static MEMBER void fetch(u32 to, const u16 *w, u32 stride, u32 k, u32 column, u32 inner, u32 outer) {
+		asm volatile("" : "+r"(stride), "+l"(w));
+		u32 r = thread_here() / across, c = thread_here() % across;
+		const u16 *from = w + (u64)(k + r) * stride + (column + c * 8);
+		to += place(r, c);
+		bool whole = k + S::deep <= inner && column + S::broad <= outer;
+		UNROLL for (u32 i = 0; i < S::deep; i += step, from += (u64)step * stride)
+			if (whole)
+				UNROLL for (u32 j = 0; j < S::broad / 8; j += across)
+					copy_whole(to + i * pitch + j * 16, from + j * 8);
+			else
+				UNROLL for (u32 j = 0; j < S::broad / 8; j += across)
+					copy16(to + i * pitch + j * 16, from + j * 8, k + r + i < inner && column + (c + j) * 8 < outer ? 16 : 0);
+	}
+	static MEMBER Places place_of_weights(u32 column, u32 lane) {
+		u32 chunk = column / 8 + lane / 16;
+		return {place(lane % 16, chunk), place(lane % 16, chunk + 2)};
+	}
+	static MEMBER u32 at(const Places &p, u32 n, u32 d) {
+		u32 place = n % 2 ? p.odd : p.even, further = n / 2 * 64;
+		return (across == 8 ? place ^ further : place + further) + d * pitch;
+	}
+};
+template <typename S, bool transposed> struct Weights { using Along = AlongRows<S, S::broad>; };
+template <typename S> struct Weights<S, true> { using Along = AlongColumns<S>; };
+
+// Which tile a block has: so many tiles one below the other, then those beside them. What all blocks read at a time is then as little as
+// it can be.
+constexpr u32 together = 8;
+template <typename S> DEVICE void tile_of_block(u32 *row, u32 *column, u32 rows, u32 outer) {
+	u32 down = (rows + S::high - 1) / S::high, across = (outer + S::broad - 1) / S::broad, all = together * across;
+	u32 first = block_x() / all * together, n = block_x() % all, here = smaller(together, down - first);
+	*row = (first + n % here) * S::high, *column = n / here * S::broad;
+}
+
+// write_pairs writes what a thread has of a row, 8 columns apart: all that is added to is read before anything is written, since a thread
+// would wait for each else. Pairs begin at multiples of 8 bytes, and a row ends with 8 columns.
+template <u32 wide> DEVICE void write_pairs(const Result &result, u32 row, u32 column, u32 outer, const float (*sum)[4], u32 half) {
+	float *to = result.out + (u64)row * result.stride + column, before[wide][2] = {};
+	if (result.accumulate)
+		UNROLL for (u32 j = 0; j < wide; j++)
+			if (column + j * 8 < outer)
+				asm volatile("ld.global.v2.f32 {%0,%1}, [%2];" : "=f"(before[j][0]), "=f"(before[j][1]) : "l"(to + j * 8) : "memory");
+	UNROLL for (u32 j = 0; j < wide; j++)
+		if (column + j * 8 < outer) {
+			float pair[2];
+			UNROLL for (u32 n = 0; n < 2; n++) {
+				float all = 0 + before[j][n];
+				if (result.bias)
+					all += result.bias[column + j * 8 + n];
+				pair[n] = __builtin_fmaf(result.alpha, sum[j][half * 2 + n], all);
+			}
+			asm volatile("st.global.v2.f32 [%0], {%1,%2};" ::"l"(to + j * 8), "f"(pair[0]), "f"(pair[1]) : "memory");
+		}
+}
+
+// product: the tile (block) of result [rows, outer] = x [rows, inner] · w, w [outer, inner] or, transposed, [inner, outer].
+template <typename S, bool transposed, u32 taken>
+DEVICE void product_of_narrowed(const Result &result, const u16 *x, u32 x_rows, const u16 *w, u32 stride, u32 rows, u32 outer, u32 inner) {
+	using X = AlongRows<S, S::high>;
+	using W = typename Weights<S, transposed>::Along;
+	constexpr u32 bytes = X::bytes + W::bytes, ahead = S::stages - 1;
+	static_assert(bytes * S::stages <= 99 << 10);
+	extern __shared__ __attribute__((aligned(128))) unsigned char ring[];
+	u32 lane = thread() % 32, warp = thread() / 32, begin = shared_address(ring), row, column;
+	tile_of_block<S>(&row, &column, rows, outer);
+	u32 x_place = X::place(warp % S::down * S::tall * 16, lane);
+	auto w_place = W::place_of_weights(warp / S::down * S::wide * 8, lane);
+	auto fetch = [&](u32 to, u32 k) {
+		X::fetch_narrowed(to, x, x_rows, row, k);
+		W::fetch(to + X::bytes, w, stride, k, column, inner, outer);
+	};
+	u32 a[taken][S::tall][4], b[taken][S::wide][2];
+	auto take = [&](u32 n, u32 from, u32 d) {
+		UNROLL for (u32 j = 0; j < S::wide; j += 2)
+			transposed ? load_transposed(b[n][j], from + X::bytes + W::at(w_place, j / 2, d))
+				: load_matrices(b[n][j], from + X::bytes + W::at(w_place, j / 2, d));
+		UNROLL for (u32 i = 0; i < S::tall; i++)
+			load_matrices(a[n][i], from + X::at(x_place, i, d));
+	};
+	ROLLED for (u32 s = 0; s < ahead; s++) {
+		if (s * S::deep < inner)
+			fetch(begin + s * bytes, s * S::deep);
+		commit();
+	}
+	float sum[S::tall][S::wide][4] = {};
+	u32 now = begin, last = begin + ahead * bytes;
+	wait<ahead - 1>();
+	barrier();
+	if (taken == 2)
+		take(0, now, 0);
+	ROLLED for (u32 k = 0; k < inner; k += S::deep) {
+		UNROLL for (u32 d = 0; d < S::deep; d += 16) {
+			bool end = d + 16 == S::deep;
+			u32 next = (d / 16 + 1) % taken;
+			if (taken == 1)
+				take(0, now, d);
+			else if (!end)
+				take(next, now, d + 16);
+			if (d == 0) { // everyone has used the stage before
+				if (k + ahead * S::deep < inner)
+					fetch(now == begin ? last : now - bytes, k + ahead * S::deep);
+				commit();
+			}
+			if (end) {
+				wait<ahead - 1>();
+				barrier();
+				now = k + S::deep >= inner ? now : now == last ? begin : now + bytes; // behind the end, what is there is not used
+				if (taken == 2)
+					take(next, now, 0);
+			}
+			UNROLL for (u32 i = 0; i < S::tall; i++)
+				UNROLL for (u32 j = 0; j < S::wide; j++)
+					multiply(sum[i][j], a[d / 16 % taken][i], b[d / 16 % taken][j]);
+		}
+	}
+	u32 here = thread_here();
+	row += here / 32 % S::down * S::tall * 16 + here % 32 / 4, column += here / 32 / S::down * S::wide * 8 + here % 4 * 2;
+	UNROLL for (u32 i = 0; i < S::tall; i++)
+		UNROLL for (u32 half = 0; half < 2; half++)
+			if (row + i * 16 + half * 8 < rows)
+				write_pairs<S::wide>(result, row + i * 16 + half * 8, column, outer, sum[i], half);
+}
+
+#define NARROWED(name, transposed, tile, taken) \
+	KERNEL THREADS(tile::threads) name(float *out, u32 out_stride, const u16 *x, u32 x_rows, const u16 *w, u32 w_stride, const float *bias, \
+		float alpha, u32 accumulate, u32 rows, u32 outer, u32 inner) { \
+		product_of_narrowed<tile, transposed, taken>({out, out_stride, bias, alpha, accumulate}, x, x_rows, w, w_stride, rows, outer, inner); \
+	}
