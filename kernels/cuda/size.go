@@ -36,8 +36,8 @@ func (b *Backend) WorkSize(w kernels.Work) int {
 		4*T*cacheRow(w.Heads), // Attention, with keys and values in f32
 		8*T+2*4*rows*w.Hidden+4*rows*headVocabulary+(partialBytes*chunks+12)*rows+
 			narrowedBytes(rows, w.Hidden)+narrowedBytes(rows, headVocabulary), // LogProb
-		narrowedBytes(T, max(w.Hidden, w.Intermediate, w.OutWidth())), // Linear
-		min(T, drawRows)*(4*(w.Vocab+3)+(2*partialBytes+8)*chunks+8),  // Draw, with a mask
+		narrowedBytes(T, max(w.Hidden, w.Intermediate, w.OutWidth())),                                          // Linear
+		min(T, drawRows)*(4*(w.Vocab+3)+(2*partialBytes+8)*chunks+8)+narrowedBytes(min(T, drawRows), w.Hidden), // Draw, with a mask
 		b.decodingParts(w),
 	)
 	if w.Gradients {

@@ -1,0 +1,124 @@
+//go:build gpu
+
+package cuda
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7879b91d/grpo/kernels"
+)
+
+func init() {
+	tasks["few"] = func() error { return inLab(fewLikeOthers) }
+}
+
+// Products of few rows and of few results: the bits that they have in the tiles for many, and nothing written beside the window.
+func fewLikeOthers(l *lab) error {
+	for i, s := range []struct {
+		tiles   []tile
+		dtype   kernels.DType
+		t, n, k int
+	}{
+		{fewTiles, kernels.BF16Rounding, 1, 1, 128}, {fewTiles, kernels.BF16Rounding, 3, 37, 1408}, {fewTiles, kernels.BF16Rounding, 8, 130, 256},
+		{[]tile{chains}, kernels.F32, 1, 1, 128}, {[]tile{chains}, kernels.F32, 9, 35, 1024}, {[]tile{chains}, kernels.F32, 2, 96, 896},
+		{fewNarrowedTiles, kernels.BF16Rounding, 1, 8, 8}, {fewNarrowedTiles, kernels.BF16Rounding, 35, 104, 200},
+		{fewNarrowedTiles, kernels.BF16Rounding, 130, 168, 1032},
+	} {
+		w, _ := l.matrix(s.dtype, s.n, s.k, true)
+		x, out := l.columns(s.t, s.k, true), l.columns(s.t, s.n, true)
+		o := written{alpha: 0.7, accumulate: i%2 == 0}
+		if i%3 == 0 {
+			o.bias = l.put(l.normals(s.n), 4*s.n)
+		}
+		want := l.again(out)
+		if err := l.multiply(l.s, linearName, tilesOf(s.dtype)[0], want, x.window, w, o, s.t); err != nil {
+			return err
+		}
+		for _, t := range s.tiles {
+			got := l.again(out)
+			err := error(nil)
+			if s.tiles[0] == fewNarrowedTiles[0] {
+				err = l.throughStrips(l.s, linearName, t, got, x.window, l.alloc(narrowedBytes(s.t, s.k)), w, o, s.t)
+			} else {
+				err = l.multiply(l.s, linearName, t, got, x.window, w, o, s.t)
+			}
+			if err != nil {
+				return err
+			}
+			what := fmt.Sprintf("%v, %d rows, %d × %d, tile %s", s.dtype, s.t, s.n, s.k, t.name)
+			if err := errors.Join(same(what, l.all(want, out), l.all(got, out)), beside(out, l.all(got, out))); err != nil {
+				return err
+			}
+		}
+		if err := l.free(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// What is loaded from memory by itself are rows, in pairs, and what a result is added to; all else is copied, 16 bytes at a time.
+func TestFewInPTX(t *testing.T) {
+	for file, tiles := range map[string][]tile{
+		"linear_few": fewTiles, "linear_f32_few": {chains}, "linear_narrowed_few": fewNarrowedTiles,
+	} {
+		text, err := os.ReadFile("ptx/" + file + ".ptx")
+		require.NoError(t, err)
+		entries := strings.Split(string(text), ".visible .entry ")[1:]
+		require.Len(t, entries, len(tiles))
+		for _, entry := range entries {
+			name, body, _ := strings.Cut(entry, "(")
+			require.NotContains(t, body, ".local", name)
+			require.NotContains(t, body, "ld.global.u16", name)
+			require.NotContains(t, body, "cp.async.ca", name)
+		}
+	}
+	for _, tile := range fewTiles {
+		require.LessOrEqual(t, tile.fewShared(), 99<<10)
+	}
+	require.LessOrEqual(t, chains.chainsShared(), 99<<10)
+	for _, tile := range fewNarrowedTiles {
+		require.LessOrEqual(t, tile.narrowedShared(), 99<<10)
+	}
+}
+
+// Which kernel a product of decoding has, of a model with 2,560 hidden numbers and of a small one.
+func TestWhichProductsAreFew(t *testing.T) {
+	card := &products{processors: 132}
+	kernelOf := func(dtype kernels.DType, T, n, k int) string {
+		w := weights{dtype: dtype, stride: k, n: n, k: k}
+		if t, ok := card.narrows(linearName, window{0, n, n}, w, T); ok {
+			return t.narrowed(linearName).String()
+		}
+		t, ok := card.few(window{0, k, k}, w, T)
+		if !ok {
+			t = card.choose(tilesOf(dtype), T, n)
+		}
+		return t.kernel(linearName, dtype).String()
+	}
+	for _, c := range []struct {
+		rows, n, k int
+		kernel     string
+	}{
+		{1, 2560, 9728, "linear_bf16_8x16"}, {8, 6144, 2560, "linear_bf16_8x16"}, {1, 19456, 2560, "linear_bf16_8x64"},
+		{8, 151936, 2560, "linear_bf16_8x64"}, {1, 64, 64, "linear_bf16_16x32"}, {9, 1024, 1024, "linear_bf16_16x32"},
+		{16, 2560, 4096, "linear_narrowed_bf16_16x16"}, {9, 19456, 2560, "linear_narrowed_bf16_16x64"},
+		{32, 2560, 4096, "linear_narrowed_bf16_32x32"}, {17, 6144, 2560, "linear_narrowed_bf16_32x64"},
+		{64, 2560, 9728, "linear_narrowed_bf16_32x64"}, {64, 6144, 2560, "linear_narrowed_bf16_64x96"},
+		{64, 151936, 2560, "linear_narrowed_bf16_64x96"}, {128, 2560, 9728, "linear_narrowed_bf16_64x40"},
+		{128, 6144, 2560, "linear_narrowed_bf16_64x96"}, {128, 19456, 2560, "linear_narrowed_bf16_128x160x32"},
+		{128, 151936, 2560, "linear_narrowed_bf16_128x128"},
+	} {
+		require.Equal(t, c.kernel, kernelOf(kernels.BF16Rounding, c.rows, c.n, c.k), c)
+	}
+	require.Equal(t, "linear_f32_4x8", kernelOf(kernels.F32, 1, 32, 9728))
+	require.Equal(t, "linear_f32_4x8", kernelOf(kernels.F32, 128, 96, 2560))
+	require.Equal(t, "linear_f32_32x32", kernelOf(kernels.F32, 1, 19456, 32))
+	require.Equal(t, "linear_split_16x32", kernelOf(kernels.BF16, 1, 2560, 2560))
+}
