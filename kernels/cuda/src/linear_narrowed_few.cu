@@ -6,7 +6,7 @@
 template <u32 high_, u32 broad_, u32 down_, u32 across_, u32 deep_, u32 stages_> struct Tile {
 	static constexpr u32 high = high_, broad = broad_, down = down_, across = across_, deep = deep_, stages = stages_,
 		threads = 32 * down * across, tall = high / down / 16, wide = broad / across / 8, chunks = deep / 8;
-	static_assert(high % (down * 16) == 0 && broad % (across * 8) == 0);
+	static_assert(high % (down * 16) == 0 && broad % (across * 8) == 0 && threads / chunks % 8 == 0);
 };
 using T16x16 = Tile<16, 16, 1, 2, 64, 12>;
 using T16x64 = Tile<16, 64, 1, 4, 64, 6>;
