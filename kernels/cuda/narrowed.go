@@ -61,7 +61,7 @@ func (p *products) narrows(op string, out window, w weights, T int) (best tile, 
 		out.stride%2 != 0 {
 		return tile{}, false
 	}
-	if T <= stripRows/2 || T <= stripRows && narrowedTiles[0].blocks(T, outer) < 4*p.processors {
+	if T <= stripRows/2 || op == linearName && T <= stripRows && narrowedTiles[0].blocks(T, outer) < 4*p.processors {
 		return p.narrowsFew(op, w, T)
 	}
 	least := 0.0
