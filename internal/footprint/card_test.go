@@ -66,5 +66,5 @@ func TestOnACardThePlanIsEnough(t *testing.T) {
 	after, _ := b.Free()
 	taken, planned := before.Bytes-after.Bytes, int64(p.total(device))
 	require.LessOrEqual(t, taken, planned, p)
-	require.Greater(t, taken, planned*3/4, p)
+	require.Greater(t, taken, planned*7/10, p) // batches here have fewer rows than they may
 }

@@ -14,12 +14,15 @@ func (b *Backend) Draw(out kernels.DrawOut, h kernels.Buffer, w kernels.Matrix, 
 	m, chunks := weightsOf(w), chunksOf(w.Rows())
 	stride := ceil(m.n, 4) * 4 // rows begin at multiples of 16 bytes
 	rows := min(n, drawRows)
-	words, masked := kernels.MaskWords(m.n), 0
+	words, masked, room := kernels.MaskWords(m.n), 0, 0
+	if _, ok := b.products.narrows(linearName, window{0, stride, m.n}, m, rows); ok {
+		room = narrowedBytes(rows, m.k)
+	}
 	if d.Allowed != nil {
 		masked = rows
 	}
 	var logits, narrowed, whole, rest, masses, cuts ptr
-	if !b.divide(part{&logits, 4 * rows * stride}, part{&narrowed, narrowedBytes(rows, m.k)}, part{&whole, partialBytes * rows * chunks},
+	if !b.divide(part{&logits, 4 * rows * stride}, part{&narrowed, room}, part{&whole, partialBytes * rows * chunks},
 		part{&masses, 8 * rows * chunks}, part{&cuts, 8 * rows}, part{&rest, partialBytes * masked * chunks}) {
 		return
 	}

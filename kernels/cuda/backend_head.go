@@ -139,7 +139,7 @@ func (b *Backend) asked(op string, h kernels.Buffer, w kernels.Matrix, targets k
 	rows, ofH, ofWeights := min(r.count, headRows), 0, 0
 	first, logits := r.chunk(0)
 	if _, r.narrows = b.products.narrows(linearName, logits, first, rows); r.narrows {
-		ofH, ofWeights = narrowedBytes(rows, r.w.k), narrowedBytes(rows, headVocabulary)
+		ofH, ofWeights = narrowedBytes(rows, r.w.k), narrowedBytes(rows, first.n)
 	}
 	ok := b.divide(part{&r.all, 8 * r.count}, part{&r.h, 4 * rows * r.w.k}, part{&r.mean, 4 * rows * r.w.k},
 		part{&r.matrix, 4 * rows * headVocabulary}, part{&r.partials, partialBytes * rows * chunksOf(r.w.n)},

@@ -34,17 +34,16 @@ func (b *Backend) WorkSize(w kernels.Work) int {
 	T, chunks, rows := w.Rows, chunksOf(w.Vocab), min(w.Rows, headRows)
 	most := max(
 		4*T*cacheRow(w.Heads), // Attention, with keys and values in f32
-		8*T+2*4*rows*w.Hidden+4*rows*headVocabulary+(partialBytes*chunks+12)*rows+
-			narrowedBytes(rows, w.Hidden)+narrowedBytes(rows, headVocabulary), // LogProb
-		narrowedBytes(T, max(w.Hidden, w.Intermediate, w.OutWidth())),                                          // Linear
-		min(T, drawRows)*(4*(w.Vocab+3)+(2*partialBytes+8)*chunks+8)+narrowedBytes(min(T, drawRows), w.Hidden), // Draw, with a mask
+		8*T+2*4*rows*w.Hidden+4*rows*headVocabulary+(partialBytes*chunks+12)*rows+b.narrowedHead(w), // LogProb
+		min(T, drawRows)*(4*(w.Vocab+3)+(2*partialBytes+8)*chunks+8)+b.narrowedDraw(w),              // Draw, with a mask
+		b.narrowedRows(linearName, w),
 		b.decodingParts(w),
 	)
 	if w.Gradients {
 		most = max(most, 4*ceil(T, gradientChain)*b.gradientTiles(), // LinearGradW
-			narrowedBytes(T, max(2*w.Intermediate, w.Width())), // LinearGradX
-			4*T*(cacheRow(w.Heads)+2*w.Q*kept(w.Heads)+w.Q+1),  // AttentionGrad, in f32
-			4*(T*(w.Q+2*w.KV)+ceil(T, headChunk)*2*w.Dim))      // QKNormRopeGradW
+			4*T*(cacheRow(w.Heads)+2*w.Q*kept(w.Heads)+w.Q+1), // AttentionGrad, in f32
+			4*(T*(w.Q+2*w.KV)+ceil(T, headChunk)*2*w.Dim),     // QKNormRopeGradW
+			b.narrowedRows(gradXName, w))
 	}
 	if w.Whole {
 		most = max(most, 4*(T+ceil(T, rowChunk)*max(w.Hidden, 2*w.Intermediate, w.Width()))) // RMSNormGradW, BiasGrad
@@ -66,4 +65,45 @@ func (b *Backend) decodingParts(w kernels.Work) int {
 	}
 	rows := ceil(high*w.Sequences, w.Q/w.KV)
 	return 4 * rows * w.Q * ceil(w.Longest+cacheBlock, attentionPart) * (4 + w.Dim)
+}
+
+// narrowedRows is what Linear or its gradient takes for rows in bf16, by the largest of a layer's matrices for which it narrows any: as
+// many rows as there may be, or the few of a step of decoding.
+func (b *Backend) narrowedRows(op string, w kernels.Work) (most int) {
+	for _, m := range [][2]int{{w.Width(), w.Hidden}, {w.Hidden, w.OutWidth()}, {2 * w.Intermediate, w.Hidden}, {w.Hidden, w.Intermediate}} {
+		outer, inner := m[0], m[1]
+		if op == gradXName {
+			outer, inner = inner, outer
+		}
+		for _, T := range []int{w.Rows, min(w.Rows, stripRows)} {
+			if b.narrows(op, T, m[0], m[1], outer) {
+				most = max(most, narrowedBytes(T, inner))
+			}
+		}
+	}
+	return most
+}
+
+// narrowedHead is what LogProb takes for the rows of a round in bf16, and for the weights that their logits become.
+func (b *Backend) narrowedHead(w kernels.Work) int {
+	rows, n := min(w.Rows, headRows), min(w.Vocab, headVocabulary)
+	if !b.narrows(linearName, rows, n, w.Hidden, n) {
+		return 0
+	}
+	return narrowedBytes(rows, w.Hidden) + narrowedBytes(rows, n)
+}
+
+// narrowedDraw is what Draw takes for its rows in bf16.
+func (b *Backend) narrowedDraw(w kernels.Work) int {
+	rows := min(w.Rows, drawRows)
+	if !b.narrows(linearName, rows, w.Vocab, w.Hidden, w.Vocab) {
+		return 0
+	}
+	return narrowedBytes(rows, w.Hidden)
+}
+
+// narrows says whether a product with a matrix [n, k] in bf16, for results of so many columns, is one of narrowed rows.
+func (b *Backend) narrows(op string, T, n, k, columns int) bool {
+	_, ok := b.products.narrows(op, window{0, columns, columns}, weights{dtype: kernels.BF16Rounding, stride: k, n: n, k: k}, T)
+	return ok
 }
