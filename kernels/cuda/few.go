@@ -57,7 +57,7 @@ func (p *products) few(x window, w weights, T int) (t tile, ok bool) {
 // size. A card brings as much to three quarters of its processors as to all. To narrow rows is one launch more, which a small matrix is not
 // worth, and which few has no need of.
 func (p *products) narrowsFew(op string, w weights, T int) (best tile, ok bool) {
-	if op != linearName || w.n*w.k < largeMatrix || T <= fewTiles[0].high && w.k%fewTiles[0].deep == 0 {
+	if op != linearName || w.n*w.k < p.large || T <= fewTiles[0].high && w.k%fewTiles[0].deep == 0 {
 		return tile{}, false
 	}
 	least := 0

@@ -3,19 +3,36 @@
 package cuda
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
+	"math/rand/v2"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-7879b91d/grpo/kernels"
+	"github.com/seed-7879b91d/grpo/kernels/cuda/driver"
+	"github.com/seed-7879b91d/grpo/kernels/cuda/internal/apart"
 )
 
 func init() {
 	tasks["few"] = func() error { return inLab(fewLikeOthers) }
+	tasks["few drawn"] = func() error {
+		d, err := driver.Open(0, driver.Options{})
+		if err != nil {
+			return err
+		}
+		b, err := NewBackend(d)
+		if err == nil {
+			err = errors.Join(fewDrawn(b), b.Close())
+		}
+		return errors.Join(err, d.Close())
+	}
 }
 
 // Products of few rows and of few results: the bits that they have in the tiles for many, and nothing written beside the window.
@@ -63,6 +80,57 @@ func fewLikeOthers(l *lab) error {
 	return nil
 }
 
+// Tokens are drawn from the same logits where rows are narrowed and where they are not, in a first and a last round, and where a row is
+// alone.
+func fewDrawn(b *Backend) error {
+	const n, H, V = drawRows + 12, 128, 264
+	rng := rand.New(rand.NewPCG(5, 6))
+	put := func(t kernels.DType, x any, n int) kernels.Buffer {
+		to := must(b.Alloc(t, n))
+		b.Upload(to, x)
+		return to
+	}
+	normals := func(n int) []float32 {
+		x := make([]float32, n)
+		for i := range x {
+			x[i] = float32(rng.NormFloat64())
+		}
+		return x
+	}
+	w := must(b.NewMatrix(kernels.BF16Rounding, V, H))
+	var numbers []byte
+	for _, x := range normals(V * H) {
+		numbers = binary.LittleEndian.AppendUint16(numbers, uint16(math.Float32bits(x)>>16))
+	}
+	b.Load(w, 0, kernels.HostRows{Encoding: kernels.EncodedBF16, Bytes: numbers})
+	h, ones := put(kernels.F32, normals(n*H), n*H), put(kernels.F32, slices.Repeat([]float32{1}, n), n)
+	in := kernels.DrawIn{InvTemp: ones, Uniform: put(kernels.F64, slices.Repeat([]float64{0.4}, n), n),
+		TopK: put(kernels.I32, make([]int32, n), n), TopP: ones, MinP: put(kernels.F32, make([]float32, n), n)}
+	draw := func(rows, large int) ([]float32, error) {
+		b.products.large = large
+		out, got := kernels.DrawOut{Token: must(b.Alloc(kernels.I32, n)), LogP: must(b.Alloc(kernels.F32, n))}, make([]float32, rows)
+		b.Draw(out, h, w, in, rows)
+		return got, b.Download(got, out.LogP.Slice(0, rows))
+	}
+	want, err := draw(n, largeMatrix)
+	if err != nil {
+		return err
+	}
+	for _, rows := range []int{n, drawRows + 3, 70, 9, 1} {
+		got, err := draw(rows, 1)
+		if err = errors.Join(err, same(fmt.Sprintf("%d rows", rows), want[:rows], got)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func TestFewDrawn(t *testing.T) {
+	out, ok := apart.Emulated(t, "few drawn")
+	require.True(t, ok, out)
+	require.Empty(t, out)
+}
+
 // What is loaded from memory by itself are rows, in pairs, and what a result is added to; all else is copied, 16 bytes at a time.
 func TestFewInPTX(t *testing.T) {
 	for file, tiles := range map[string][]tile{
@@ -90,7 +158,7 @@ func TestFewInPTX(t *testing.T) {
 
 // Which kernel a product of decoding has, of a model with 2,560 hidden numbers and of a small one.
 func TestWhichProductsAreFew(t *testing.T) {
-	card := &products{processors: 132}
+	card := &products{processors: 132, large: largeMatrix}
 	kernelOf := func(dtype kernels.DType, T, n, k int) string {
 		w := weights{dtype: dtype, stride: k, n: n, k: k}
 		if t, ok := card.narrows(linearName, window{0, n, n}, w, T); ok {

@@ -108,6 +108,7 @@ func (t tile) f32Shared(first, second bool) int {
 // products are the kernels of linear.go on a card.
 type products struct {
 	processors int // of the card
+	large      int // weights of a matrix that are worth a launch more
 	functions  map[product]*driver.Function
 	shared     map[product]int // memory of a block of each
 }
@@ -125,7 +126,7 @@ const (
 // newProducts finds the kernels of a card.
 func newProducts(card driver.Card, kernel func(name string) (*driver.Function, error)) (*products, error) {
 	shared := map[product]int{{op: gradWAddName}: 0, {op: stripsName}: 0}
-	p := &products{card.Processors, map[product]*driver.Function{}, shared}
+	p := &products{card.Processors, largeMatrix, map[product]*driver.Function{}, shared}
 	for _, t := range fewTiles {
 		shared[t.kernel(linearName, kernels.BF16Rounding)] = t.fewShared()
 	}
