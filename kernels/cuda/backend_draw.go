@@ -14,13 +14,16 @@ func (b *Backend) Draw(out kernels.DrawOut, h kernels.Buffer, w kernels.Matrix, 
 	m, chunks := weightsOf(w), chunksOf(w.Rows())
 	stride := ceil(m.n, 4) * 4 // rows begin at multiples of 16 bytes
 	rows := min(n, drawRows)
-	words, masked := kernels.MaskWords(m.n), 0
+	words, masked, room := kernels.MaskWords(m.n), 0, 0
+	if _, ok := b.products.narrows(linearName, window{0, stride, m.n}, m, rows); ok {
+		room = narrowedBytes(rows, m.k)
+	}
 	if d.Allowed != nil {
 		masked = rows
 	}
-	var logits, whole, rest, masses, cuts ptr
-	if !b.divide(part{&logits, 4 * rows * stride}, part{&whole, partialBytes * rows * chunks}, part{&masses, 8 * rows * chunks},
-		part{&cuts, 8 * rows}, part{&rest, partialBytes * masked * chunks}) {
+	var logits, narrowed, whole, rest, masses, cuts ptr
+	if !b.divide(part{&logits, 4 * rows * stride}, part{&narrowed, room}, part{&whole, partialBytes * rows * chunks},
+		part{&masses, 8 * rows * chunks}, part{&cuts, 8 * rows}, part{&rest, partialBytes * masked * chunks}) {
 		return
 	}
 	if masked == 0 {
@@ -28,8 +31,7 @@ func (b *Backend) Draw(out kernels.DrawOut, h kernels.Buffer, w kernels.Matrix, 
 	}
 	for row := 0; row < n; row += drawRows {
 		rows := min(drawRows, n-row)
-		b.note(b.products.linear(b.stream, window{logits, stride, m.n}, window{own(h).at + ptr(4*row*m.k), m.k, m.k}, m,
-			written{alpha: 1}, rows))
+		b.note(b.products.linearIn(b.stream, narrowed, window{logits, stride, m.n}, window{own(h).at + ptr(4*row*m.k), m.k, m.k}, m, rows))
 		eachChunk, each := dims{X: chunks, Y: rows}, dims{X: rows}
 		l, apart, tokens := address(logits), i64(stride), i64(m.n)
 		token, logp := rowOf(out.Token, row, 1), rowOf(out.LogP, row, 1)

@@ -108,7 +108,9 @@ func (t tile) f32Shared(first, second bool) int {
 // products are the kernels of linear.go on a card.
 type products struct {
 	processors int // of the card
+	large      int // weights of a matrix that are worth a launch more
 	functions  map[product]*driver.Function
+	shared     map[product]int // memory of a block of each
 }
 
 // The kernels' names begin with the operation.
@@ -123,8 +125,15 @@ const (
 
 // newProducts finds the kernels of a card.
 func newProducts(card driver.Card, kernel func(name string) (*driver.Function, error)) (*products, error) {
-	p := &products{card.Processors, map[product]*driver.Function{}}
 	shared := map[product]int{{op: gradWAddName}: 0, {op: stripsName}: 0}
+	p := &products{card.Processors, largeMatrix, map[product]*driver.Function{}, shared}
+	for _, t := range fewTiles {
+		shared[t.kernel(linearName, kernels.BF16Rounding)] = t.fewShared()
+	}
+	shared[chains.kernel(linearName, kernels.F32)] = chains.chainsShared()
+	for _, t := range fewNarrowedTiles {
+		shared[t.narrowed(linearName)] = t.narrowedShared()
+	}
 	for _, op := range []string{linearName, gradXName} {
 		for _, t := range tensorTiles {
 			for _, dtype := range []kernels.DType{kernels.BF16, kernels.BF16Rounding} {
@@ -217,7 +226,11 @@ func tilesOf(t kernels.DType) []tile {
 
 // linear: out [T, N] = (accumulate ? out : 0) + alpha · x [T, K] · wᵀ + bias.
 func (p *products) linear(s *driver.Stream, out, x window, w weights, o written, T int) error {
-	return p.multiply(s, linearName, p.choose(tilesOf(w.dtype), T, w.n), out, x, w, o, T)
+	t, ok := p.few(x, w, T)
+	if !ok {
+		t = p.choose(tilesOf(w.dtype), T, w.n)
+	}
+	return p.multiply(s, linearName, t, out, x, w, o, T)
 }
 
 // gradX: dx [T, K] = (accumulate ? dx : 0) + alpha · dy [T, N] · w.
@@ -234,10 +247,6 @@ func (p *products) multiply(s *driver.Stream, op string, t tile, out, x window, 
 	if op == gradXName {
 		outer, inner = inner, outer
 	}
-	shared := t.tensorShared(op == gradXName)
-	if w.dtype == kernels.F32 {
-		shared = t.f32Shared(false, op == gradXName) / t.stages * min(t.stages, ceil(inner, t.deep)) // more blocks fit where fewer stages do
-	}
 	accumulate := 0
 	if o.accumulate {
 		accumulate = 1
@@ -248,7 +257,12 @@ func (p *products) multiply(s *driver.Stream, op string, t tile, out, x window, 
 			address(out.at), i64(out.stride), address(x.at), i64(x.stride), address(w.at), address(c.scales), i64(c.shift), address(c.values),
 			address(o.bias), f32(o.alpha), i64(accumulate), i64(T), i64(outer), i64(inner))
 	}
-	return s.Launch(p.functions[t.kernel(op, w.dtype)], grid, block, shared,
+	kernel := t.kernel(op, w.dtype)
+	shared := p.shared[kernel]
+	if w.dtype == kernels.F32 && t != chains {
+		shared = shared / t.stages * min(t.stages, ceil(inner, t.deep)) // more blocks fit where fewer stages do
+	}
+	return s.Launch(p.functions[kernel], grid, block, shared,
 		address(out.at), i64(out.stride), address(x.at), i64(x.stride), address(w.at), i64(w.stride), address(o.bias),
 		f32(o.alpha), i64(accumulate), i64(T), i64(outer), i64(inner))
 }

@@ -245,7 +245,7 @@ func unit(n int) []uint16 {
 var figure = regexp.MustCompile(`(?m)^figure: (.*)\n?`)
 
 func TestProducts(t *testing.T) {
-	for _, task := range []string{"identity", "products", "codes", "narrowed", "rows alone", "gradients of weights"} {
+	for _, task := range []string{"identity", "products", "codes", "narrowed", "few", "rows alone", "gradients of weights"} {
 		t.Run(task, func(t *testing.T) {
 			out, ok := apart.Emulated(t, task)
 			require.True(t, ok, out)

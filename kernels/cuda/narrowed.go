@@ -58,8 +58,11 @@ func (p *products) narrows(op string, out window, w weights, T int) (best tile, 
 		outer = w.k
 	}
 	if w.dtype != kernels.BF16Rounding || w.codes.values != 0 || w.at%16 != 0 || w.stride%8 != 0 || outer%8 != 0 || out.at%8 != 0 ||
-		out.stride%2 != 0 || T <= stripRows/2 {
+		out.stride%2 != 0 {
 		return tile{}, false
+	}
+	if T <= stripRows/2 || op == linearName && T <= stripRows && narrowedTiles[0].blocks(T, outer) < 4*p.processors {
+		return p.narrowsFew(op, w, T)
 	}
 	least := 0.0
 	for _, t := range narrowedTiles {

@@ -35,7 +35,7 @@ func (b *Backend) WorkSize(w kernels.Work) int {
 	most := max(
 		4*T*cacheRow(w.Heads), // Attention, with keys and values in f32
 		8*T+2*4*rows*w.Hidden+4*rows*headVocabulary+(partialBytes*chunks+12)*rows+b.narrowedHead(w), // LogProb
-		min(T, drawRows)*(4*(w.Vocab+3)+(2*partialBytes+8)*chunks+8),                                // Draw, with a mask
+		min(T, drawRows)*(4*(w.Vocab+3)+(2*partialBytes+8)*chunks+8)+b.narrowedDraw(w),              // Draw, with a mask
 		b.narrowedRows(linearName, w),
 		b.decodingParts(w),
 	)
@@ -67,15 +67,18 @@ func (b *Backend) decodingParts(w kernels.Work) int {
 	return 4 * rows * w.Q * ceil(w.Longest+cacheBlock, attentionPart) * (4 + w.Dim)
 }
 
-// narrowedRows is what Linear or its gradient takes for rows in bf16, by the largest of a layer's matrices for which it narrows any.
+// narrowedRows is what Linear or its gradient takes for rows in bf16, by the largest of a layer's matrices for which it narrows any: as
+// many rows as there may be, or the few of a step of decoding.
 func (b *Backend) narrowedRows(op string, w kernels.Work) (most int) {
 	for _, m := range [][2]int{{w.Width(), w.Hidden}, {w.Hidden, w.OutWidth()}, {2 * w.Intermediate, w.Hidden}, {w.Hidden, w.Intermediate}} {
 		outer, inner := m[0], m[1]
 		if op == gradXName {
 			outer, inner = inner, outer
 		}
-		if b.narrows(op, w.Rows, m[0], m[1], outer) {
-			most = max(most, narrowedBytes(w.Rows, inner))
+		for _, T := range []int{w.Rows, min(w.Rows, stripRows)} {
+			if b.narrows(op, T, m[0], m[1], outer) {
+				most = max(most, narrowedBytes(T, inner))
+			}
 		}
 	}
 	return most
@@ -88,6 +91,15 @@ func (b *Backend) narrowedHead(w kernels.Work) int {
 		return 0
 	}
 	return narrowedBytes(rows, w.Hidden) + narrowedBytes(rows, n)
+}
+
+// narrowedDraw is what Draw takes for its rows in bf16.
+func (b *Backend) narrowedDraw(w kernels.Work) int {
+	rows := min(w.Rows, drawRows)
+	if !b.narrows(linearName, rows, w.Vocab, w.Hidden, w.Vocab) {
+		return 0
+	}
+	return narrowedBytes(rows, w.Hidden)
 }
 
 // narrows says whether a product with a matrix [n, k] in bf16, for results of so many columns, is one of narrowed rows.

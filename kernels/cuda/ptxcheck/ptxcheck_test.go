@@ -27,6 +27,8 @@ var moreLive = map[string]int{
 	"linear_narrowed_bf16_128x160": 255, "linear_grad_x_narrowed_bf16_128x160": 255,
 	"linear_narrowed_bf16_128x128": 255, "linear_grad_x_narrowed_bf16_128x128": 255,
 
+	"linear_narrowed_bf16_128x160x32": 192, // of 256 threads and 90 KB of shared memory, of which a multiprocessor has one
+
 	"attention_grad_keys_bf16_16x256": 144, // of 128 threads and 89 KB of shared memory, of which a multiprocessor has two at the most
 }
 

@@ -25,6 +25,10 @@ DEVICE void copy_whole(u32 to, const void *from) {
 	asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from) : "memory");
 }
 
+DEVICE void load_two(u32 *r, u32 from) {
+	asm volatile("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0,%1}, [%2];" : "=r"(r[0]), "=r"(r[1]) : "r"(from) : "memory");
+}
+
 // The place of 16 bytes of a row in shared memory: such that 8 rows have the same 16 bytes in different banks, and a warp's copies too.
 template <u32 deep> DEVICE u32 swizzled(u32 row, u32 chunk) {
 	return row * deep * 2 + (deep == 64 ? chunk ^ row % 8 : chunk ^ row / 2 % 4) * 16;
@@ -40,7 +44,8 @@ template <typename S, u32 rows> struct AlongRows {
 		const u16 *from = x + ((u64)(k / strip) * all_rows + row + r) * strip + (k % strip + c * 8);
 		to += swizzled<S::deep>(r, c);
 		UNROLL for (u32 i = 0; i < rows; i += step)
-			copy_whole(to + i * S::deep * 2, from + i * strip);
+			if (i + step <= rows || r < rows - i)
+				copy_whole(to + i * S::deep * 2, from + i * strip);
 	}
 	static MEMBER void fetch(u32 to, const u16 *w, u32 stride, u32 k, u32 row, u32 inner, u32 outer) {
 		asm volatile("" : "+r"(stride), "+l"(w)); // as in bring
@@ -49,12 +54,14 @@ template <typename S, u32 rows> struct AlongRows {
 		to += swizzled<S::deep>(r, c);
 		if (k + S::deep <= inner && row + rows <= outer) {
 			UNROLL for (u32 i = 0; i < rows; i += step, from += (u64)step * stride)
-				copy_whole(to + i * S::deep * 2, from);
+				if (i + step <= rows || r < rows - i)
+					copy_whole(to + i * S::deep * 2, from);
 			return;
 		}
 		u32 some = k + c * 8 < inner ? smaller(inner - (k + c * 8), 8) * 2 : 0;
 		UNROLL for (u32 i = 0; i < rows; i += step, from += (u64)step * stride)
-			copy16(to + i * S::deep * 2, from, row + r + i < outer ? some : 0);
+			if (i + step <= rows || r < rows - i)
+				copy16(to + i * S::deep * 2, from, row + r + i < outer ? some : 0);
 	}
 	static MEMBER u32 place(u32 row, u32 lane) { return swizzled<S::deep>(row + lane % 16, lane / 16); }
 	static MEMBER u32 place_of_weights(u32 row, u32 lane) { return swizzled<S::deep>(row + lane / 16 * 8 + lane % 8, lane / 8 % 2); }
@@ -145,9 +152,11 @@ DEVICE void product_of_narrowed(const Result &result, const u16 *x, u32 x_rows, 
 	};
 	u32 a[taken][S::tall][4], b[taken][S::wide][2];
 	auto take = [&](u32 n, u32 from, u32 d) {
-		UNROLL for (u32 j = 0; j < S::wide; j += 2)
+		UNROLL for (u32 j = 0; j + 1 < S::wide; j += 2)
 			transposed ? load_transposed(b[n][j], from + X::bytes + W::at(w_place, j / 2, d))
 				: load_matrices(b[n][j], from + X::bytes + W::at(w_place, j / 2, d));
+		if (S::wide % 2)
+			load_two(b[n][S::wide - 1], from + X::bytes + W::at(w_place, S::wide / 2, d));
 		UNROLL for (u32 i = 0; i < S::tall; i++)
 			load_matrices(a[n][i], from + X::at(x_place, i, d));
 	};

@@ -1,0 +1,192 @@
+//go:build gpu
+
+package cuda
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7879b91d/grpo/kernels"
+	"github.com/seed-7879b91d/grpo/kernels/cuda/driver"
+	"github.com/seed-7879b91d/grpo/kernels/cuda/internal/apart"
+)
+
+func init() {
+	tasks["few"] = func() error { return inLab(fewLikeOthers) }
+	tasks["few drawn"] = func() error {
+		d, err := driver.Open(0, driver.Options{})
+		if err != nil {
+			return err
+		}
+		b, err := NewBackend(d)
+		if err == nil {
+			err = errors.Join(fewDrawn(b), b.Close())
+		}
+		return errors.Join(err, d.Close())
+	}
+}
+
+// Products of few rows and of few results: the bits that they have in the tiles for many, and nothing written beside the window.
+func fewLikeOthers(l *lab) error {
+	for i, s := range []struct {
+		tiles   []tile
+		dtype   kernels.DType
+		t, n, k int
+	}{
+		{fewTiles, kernels.BF16Rounding, 1, 1, 128}, {fewTiles, kernels.BF16Rounding, 3, 37, 1408}, {fewTiles, kernels.BF16Rounding, 8, 130, 256},
+		{[]tile{chains}, kernels.F32, 1, 1, 128}, {[]tile{chains}, kernels.F32, 9, 35, 1024}, {[]tile{chains}, kernels.F32, 2, 96, 896},
+		{fewNarrowedTiles, kernels.BF16Rounding, 1, 8, 8}, {fewNarrowedTiles, kernels.BF16Rounding, 35, 104, 200},
+		{fewNarrowedTiles, kernels.BF16Rounding, 130, 168, 1032},
+	} {
+		w, _ := l.matrix(s.dtype, s.n, s.k, true)
+		x, out := l.columns(s.t, s.k, true), l.columns(s.t, s.n, true)
+		o := written{alpha: 0.7, accumulate: i%2 == 0}
+		if i%3 == 0 {
+			o.bias = l.put(l.normals(s.n), 4*s.n)
+		}
+		want := l.again(out)
+		if err := l.multiply(l.s, linearName, tilesOf(s.dtype)[0], want, x.window, w, o, s.t); err != nil {
+			return err
+		}
+		for _, t := range s.tiles {
+			got := l.again(out)
+			err := error(nil)
+			if s.tiles[0] == fewNarrowedTiles[0] {
+				err = l.throughStrips(l.s, linearName, t, got, x.window, l.alloc(narrowedBytes(s.t, s.k)), w, o, s.t)
+			} else {
+				err = l.multiply(l.s, linearName, t, got, x.window, w, o, s.t)
+			}
+			if err != nil {
+				return err
+			}
+			what := fmt.Sprintf("%v, %d rows, %d × %d, tile %s", s.dtype, s.t, s.n, s.k, t.name)
+			if err := errors.Join(same(what, l.all(want, out), l.all(got, out)), beside(out, l.all(got, out))); err != nil {
+				return err
+			}
+		}
+		if err := l.free(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Tokens are drawn from the same logits where rows are narrowed and where they are not, in a first and a last round, and where a row is
+// alone.
+func fewDrawn(b *Backend) error {
+	const n, H, V = drawRows + 12, 128, 264
+	rng := rand.New(rand.NewPCG(5, 6))
+	put := func(t kernels.DType, x any, n int) kernels.Buffer {
+		to := must(b.Alloc(t, n))
+		b.Upload(to, x)
+		return to
+	}
+	normals := func(n int) []float32 {
+		x := make([]float32, n)
+		for i := range x {
+			x[i] = float32(rng.NormFloat64())
+		}
+		return x
+	}
+	w := must(b.NewMatrix(kernels.BF16Rounding, V, H))
+	var numbers []byte
+	for _, x := range normals(V * H) {
+		numbers = binary.LittleEndian.AppendUint16(numbers, uint16(math.Float32bits(x)>>16))
+	}
+	b.Load(w, 0, kernels.HostRows{Encoding: kernels.EncodedBF16, Bytes: numbers})
+	h, ones := put(kernels.F32, normals(n*H), n*H), put(kernels.F32, slices.Repeat([]float32{1}, n), n)
+	in := kernels.DrawIn{InvTemp: ones, Uniform: put(kernels.F64, slices.Repeat([]float64{0.4}, n), n),
+		TopK: put(kernels.I32, make([]int32, n), n), TopP: ones, MinP: put(kernels.F32, make([]float32, n), n)}
+	draw := func(rows, large int) ([]float32, error) {
+		b.products.large = large
+		out, got := kernels.DrawOut{Token: must(b.Alloc(kernels.I32, n)), LogP: must(b.Alloc(kernels.F32, n))}, make([]float32, rows)
+		b.Draw(out, h, w, in, rows)
+		return got, b.Download(got, out.LogP.Slice(0, rows))
+	}
+	want, err := draw(n, largeMatrix)
+	if err != nil {
+		return err
+	}
+	for _, rows := range []int{n, drawRows + 3, 70, 9, 1} {
+		got, err := draw(rows, 1)
+		if err = errors.Join(err, same(fmt.Sprintf("%d rows", rows), want[:rows], got)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func TestFewDrawn(t *testing.T) {
+	out, ok := apart.Emulated(t, "few drawn")
+	require.True(t, ok, out)
+	require.Empty(t, out)
+}
+
+// What is loaded from memory by itself are rows, in pairs, and what a result is added to; all else is copied, 16 bytes at a time.
+func TestFewInPTX(t *testing.T) {
+	for file, tiles := range map[string][]tile{
+		"linear_few": fewTiles, "linear_f32_few": {chains}, "linear_narrowed_few": fewNarrowedTiles,
+	} {
+		text, err := os.ReadFile("ptx/" + file + ".ptx")
+		require.NoError(t, err)
+		entries := strings.Split(string(text), ".visible .entry ")[1:]
+		require.Len(t, entries, len(tiles))
+		for _, entry := range entries {
+			name, body, _ := strings.Cut(entry, "(")
+			require.NotContains(t, body, ".local", name)
+			require.NotContains(t, body, "ld.global.u16", name)
+			require.NotContains(t, body, "cp.async.ca", name)
+		}
+	}
+	for _, tile := range fewTiles {
+		require.LessOrEqual(t, tile.fewShared(), 99<<10)
+	}
+	require.LessOrEqual(t, chains.chainsShared(), 99<<10)
+	for _, tile := range fewNarrowedTiles {
+		require.LessOrEqual(t, tile.narrowedShared(), 99<<10)
+	}
+}
+
+// Which kernel a product of decoding has, of a model with 2,560 hidden numbers and of a small one.
+func TestWhichProductsAreFew(t *testing.T) {
+	card := &products{processors: 132, large: largeMatrix}
+	kernelOf := func(dtype kernels.DType, T, n, k int) string {
+		w := weights{dtype: dtype, stride: k, n: n, k: k}
+		if t, ok := card.narrows(linearName, window{0, n, n}, w, T); ok {
+			return t.narrowed(linearName).String()
+		}
+		t, ok := card.few(window{0, k, k}, w, T)
+		if !ok {
+			t = card.choose(tilesOf(dtype), T, n)
+		}
+		return t.kernel(linearName, dtype).String()
+	}
+	for _, c := range []struct {
+		rows, n, k int
+		kernel     string
+	}{
+		{1, 2560, 9728, "linear_bf16_8x16"}, {8, 6144, 2560, "linear_bf16_8x16"}, {1, 19456, 2560, "linear_bf16_8x64"},
+		{8, 151936, 2560, "linear_bf16_8x64"}, {1, 64, 64, "linear_bf16_16x32"}, {9, 1024, 1024, "linear_bf16_16x32"},
+		{16, 2560, 4096, "linear_narrowed_bf16_16x16"}, {9, 19456, 2560, "linear_narrowed_bf16_16x64"},
+		{32, 2560, 4096, "linear_narrowed_bf16_32x32"}, {17, 6144, 2560, "linear_narrowed_bf16_32x64"},
+		{64, 2560, 9728, "linear_narrowed_bf16_32x64"}, {64, 6144, 2560, "linear_narrowed_bf16_64x96"},
+		{64, 151936, 2560, "linear_narrowed_bf16_64x96"}, {128, 2560, 9728, "linear_narrowed_bf16_64x40"},
+		{128, 6144, 2560, "linear_narrowed_bf16_64x96"}, {128, 19456, 2560, "linear_narrowed_bf16_128x160x32"},
+		{128, 151936, 2560, "linear_narrowed_bf16_128x128"},
+	} {
+		require.Equal(t, c.kernel, kernelOf(kernels.BF16Rounding, c.rows, c.n, c.k), c)
+	}
+	require.Equal(t, "linear_f32_4x8", kernelOf(kernels.F32, 1, 32, 9728))
+	require.Equal(t, "linear_f32_4x8", kernelOf(kernels.F32, 128, 96, 2560))
+	require.Equal(t, "linear_f32_32x32", kernelOf(kernels.F32, 1, 19456, 32))
+	require.Equal(t, "linear_split_16x32", kernelOf(kernels.BF16, 1, 2560, 2560))
+}
