@@ -43,6 +43,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/version"
 	"github.com/seed-7879b91d/grpo/kernels"
 	"github.com/seed-7879b91d/grpo/kernels/cpu"
+	"github.com/seed-7879b91d/grpo/kernels/device"
 )
 
 // Exit codes: 0 done, 1 the machine failed, 2 the input was wrong, 130 interrupted.
@@ -57,10 +58,8 @@ var saves atomic.Bool
 
 func main() {
 	ctx := interruptible()
-	ctx = rebuild.With(ctx, rebuild.Options{
-		Say:      func(line string) { screen.Tell(os.Stderr, line) },
-		Progress: screen.Building(os.Stderr),
-	})
+	device.Tell = func(line string) { screen.Tell(os.Stderr, line) }
+	ctx = rebuild.With(ctx, rebuild.Options{Say: device.Tell, Progress: screen.Building(os.Stderr)})
 	os.Exit(run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 

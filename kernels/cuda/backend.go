@@ -9,6 +9,7 @@ import (
 	"math"
 	"path"
 	"regexp"
+	"sync"
 
 	"github.com/seed-7879b91d/grpo/kernels"
 	"github.com/seed-7879b91d/grpo/kernels/cuda/driver"
@@ -63,18 +64,8 @@ func (b *Backend) load() (err error) {
 	if b.moves, err = b.stream.NewTransfers(); err != nil {
 		return err
 	}
-	files, err := ptxFiles.ReadDir("ptx")
-	if err != nil {
+	if err = b.loadFiles(); err != nil {
 		return err
-	}
-	for _, f := range files {
-		text, err := ptxFiles.ReadFile(path.Join("ptx", f.Name()))
-		if err != nil {
-			return err
-		}
-		if err := b.loadFile(string(text)); err != nil {
-			return fmt.Errorf("%s: %w", f.Name(), err)
-		}
 	}
 	if err = b.allowAttention(); err != nil {
 		return err
@@ -88,12 +79,38 @@ func (b *Backend) load() (err error) {
 	return err
 }
 
-func (b *Backend) loadFile(text string) error {
-	m, err := b.device.Load(text)
+// loadFiles has the driver compile all files at once: on a card that never ran them it takes its time.
+func (b *Backend) loadFiles() error {
+	files, err := ptxFiles.ReadDir("ptx")
 	if err != nil {
 		return err
 	}
-	b.modules = append(b.modules, m)
+	texts, modules, failed := make([]string, len(files)), make([]*driver.Module, len(files)), make([]error, len(files))
+	var all sync.WaitGroup
+	for i, f := range files {
+		text, err := ptxFiles.ReadFile(path.Join("ptx", f.Name()))
+		if err != nil {
+			return err
+		}
+		texts[i] = string(text)
+		all.Go(func() { modules[i], failed[i] = b.device.Load(texts[i]) })
+	}
+	all.Wait()
+	for i, m := range modules {
+		if m != nil {
+			b.modules = append(b.modules, m)
+		}
+		if failed[i] == nil {
+			failed[i] = b.addKernels(m, texts[i])
+		}
+		if failed[i] != nil && err == nil {
+			err = fmt.Errorf("%s: %w", files[i].Name(), failed[i])
+		}
+	}
+	return err
+}
+
+func (b *Backend) addKernels(m *driver.Module, text string) (err error) {
 	for _, name := range entry.FindAllStringSubmatch(text, -1) {
 		if b.kernels[name[1]] != nil {
 			return fmt.Errorf("another file has a kernel %s, too", name[1])

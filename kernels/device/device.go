@@ -4,8 +4,10 @@ package device
 
 import (
 	"errors"
+	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/kernels"
@@ -50,11 +52,24 @@ func Open(name string, threads int) (kernels.Backend, error) {
 		return nil, badinput.Errorf("device: %w", err)
 	}
 	if c.card >= 0 && (!c.auto || driver.Built) {
-		b, err := cuda.OpenBackend(c.card, driver.Options{})
+		b, err := c.openCard()
 		var why *driver.Unusable
 		if err == nil || !c.auto || !errors.As(err, &why) || !why.Absent() {
 			return b, err
 		}
 	}
 	return cpu.New(cpu.Options{Threads: threads})
+}
+
+// Tell, where it is set, is told why opening a card takes long.
+var Tell func(line string)
+
+const unusuallyLong = 10 * time.Second
+
+func (c choice) openCard() (kernels.Backend, error) {
+	if Tell != nil {
+		waits := time.AfterFunc(unusuallyLong, func() { Tell(fmt.Sprintf("cuda:%d: its driver compiles the kernels, and keeps what it made", c.card)) })
+		defer waits.Stop()
+	}
+	return cuda.OpenBackend(c.card, driver.Options{})
 }
