@@ -30,7 +30,8 @@ var moreLive = map[string]int{
 	"attention_grad_queries_bf16_64x128": 152,
 	"attention_grad_keys_bf16_64x128":    224,
 	"attention_grad_keys_bf16_64x64":     160,
-	"attention_grad_keys_bf16_16x256":    144, // of 128 threads and 89 KB of shared memory, of which a multiprocessor has two at the most
+	"attention_grad_keys_bf16_16x256":    148, // of 128 threads and 89 KB of shared memory, of which a multiprocessor has two at the most
+	"attention_grad_keys_f32_16x256":     132, // likewise, with 71 KB, three
 }
 
 // wide are kernels that wait for memory above all: they read and write 16 bytes at a time where they can.

@@ -41,6 +41,31 @@ DEVICE u32 root(const Batch &b, u32 span) {
 	return b.starts[span];
 }
 
+// Asked is where a thread finds its queries, and the gradients of their outputs, of deep pairs from one on: a row, and a query head of it.
+template <class E> struct Asked {
+	static constexpr u32 each = 16 / sizeof(typename E::Number), across = E::dim / each, step = E::threads / across, n = E::deep / step;
+	static_assert(E::threads % across == 0 && E::deep % step == 0);
+	u32 at[n]; // in eights of numbers, of which 2^32 are enough
+
+	static MEMBER u32 mine() { return thread_here() / across; }
+	MEMBER void look(u32 first, u32 pair, u32 group, u32 stride, u32 kept) {
+		u32 row = first + (pair + mine()) / group, query = (pair + mine()) % group;
+		UNROLL for (u32 i = 0; i < n; i++) {
+			at[i] = row * (stride / 8) + query * (kept / 8);
+			row += step / group, query += step % group;
+			row += query >= group, query -= query >= group ? group : 0;
+		}
+	}
+
+	// copy begins to bring them to shared memory; those at end or behind become zero.
+	MEMBER void copy(u32 to, const typename E::Number *from, u32 pair, u32 end, u32 kept) const {
+		u32 r = mine(), c = thread_here() % across * each;
+		to += (r * E::pitch + c) * sizeof(*from), from += c;
+		UNROLL for (u32 i = 0; i < n; i++)
+			copy16(to + i * step * E::pitch * sizeof(*from), from + (u64)at[i] * 8, ((pair + r + i * step < end) & (c < kept)) ? 16 : 0);
+	}
+};
+
 // bring_numbers brings lse, then delta, then positions of pairs from one on; those at end or behind are 0.
 template <class E> DEVICE void bring_numbers(u32 to, const Gradient<typename E::Number> &g, u32 first, u32 query, u32 pair, u32 end) {
 	u32 t = thread_here(), n = pair + t % E::deep, group = g.h.group();
@@ -142,14 +167,12 @@ template <class E> DEVICE void grad_keys(const Gradient<typename E::Number> &g, 
 	UNROLL for (u32 i = 0; i < E::mine; i++)
 		e.limit[i] = (row + e.row(i) - first) * group, e.above[i] = g.positions[row + (e.row(i) < rows ? e.row(i) : 0)] + g.f.window;
 	e.ready();
-	const typename E::Number *asked = g.asked + head * group * kept;
+	const typename E::Number *queries = g.asked + head * group * kept;
 	each_step(e, (row - first) * group / E::begin * E::begin, end, [&](u32 pair, u32 stage) INLINE {
-		auto at = [&](u32 r, bool &in) {
-			in = pair + r < end;
-			return (first + (pair + r) / group) * readers(g.h).stride() + (pair + r) % group * kept;
-		};
-		bring_rows<E::deep, E::dim, E::pitch, E::threads>(here(base) + E::x + stage, asked, kept, at);
-		bring_rows<E::deep, E::dim, E::pitch, E::threads>(here(base) + E::y + stage, asked + g.h.q * kept, kept, at);
+		Asked<E> asked;
+		asked.look(first, pair, group, 2 * g.h.q * kept, kept);
+		asked.copy(here(base) + E::x + stage, queries, pair, end, kept);
+		asked.copy(here(base) + E::y + stage, queries + g.h.q * kept, pair, end, kept);
 		bring_numbers<E>(here(base) + E::sums + stage, g, first, head * group, pair, end);
 	});
 	UNROLL for (u32 i = 0; i < E::mine; i++)
