@@ -218,16 +218,19 @@ template <class E, u32 high> struct Places {
 
 	static MEMBER u32 first() { return thread_here() / across; }
 
-	// look finds those of positions from one on; the ones at end or behind are where the last one is.
+	// look finds those of positions from one on; the ones at end or behind are where the last one is. Packed, they mostly follow each other:
+	// so they do where the last one is as far from the first as its position, since spans come after those that they go on from.
 	MEMBER void look(const Span &s, u32 position, u32 end) {
-		bool straight = !s.b.positions && !s.b.from; // a sequence is a span
-		position += first();
+		u32 last = least(position + high, end) - 1, mine = position + first(), begin = s.row + position;
+		bool straight = !s.b.positions;
+		if (straight && s.b.from)
+			begin = s.place(least(position, last)), straight = s.place(last) - begin == last - least(position, last);
 		if (straight)
 			UNROLL for (u32 i = 0; i < n; i++)
-				row[i] = s.row + least(position + i * step, end - 1);
+				row[i] = begin + (least(mine + i * step, last) - position);
 		else
 			UNROLL for (u32 i = 0; i < n; i++)
-				row[i] = s.place(least(position + i * step, end - 1));
+				row[i] = s.place(least(mine + i * step, last));
 	}
 
 	// copy begins to bring what is there to shared memory; what is at end or behind becomes zero.
