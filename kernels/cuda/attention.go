@@ -24,9 +24,16 @@ type attentionTile struct {
 	shared             int // bytes
 }
 
-// tensorTile is that of src/attention_bf16.cu: warps for each 16 pairs, and so many side by side, with keys and values in stages.
-func tensorTile(high, dim, across, stages int) attentionTile {
-	return attentionTile{high, dim, 2 * high * across, 2*(high+2*stages*64)*(dim+8) + 2*high*(64+8) + 4*high*(across+4)}
+// manyTile is Many of src/attention_many.h: warps have tall times 16 pairs each, and all keys.
+func manyTile(high, dim, tall int) attentionTile {
+	threads := 2 * high / tall
+	return attentionTile{high, dim, threads, 2*(high+2*64)*(dim+8) + 16*threads*tall}
+}
+
+// tensorTile is Tensor of src/attention_bf16.cu: warps for each 16 pairs, so many side by side, with places for as many blocks of keys and
+// values.
+func tensorTile(high, dim, across, places int) attentionTile {
+	return attentionTile{high, dim, 2 * high * across, 2*(high+places*64)*(dim+8) + 2*high*(64+8) + 4*high*(across+4)}
 }
 
 // chainsTile is that of src/attention_f32.cu.
@@ -38,8 +45,8 @@ func chainsTile(high, dim int) attentionTile {
 // that serve a head size give the same bits.
 var attentionTiles = map[kernels.DType]struct{ many, few []attentionTile }{
 	kernels.BF16: {
-		[]attentionTile{tensorTile(64, 32, 2, 1), tensorTile(64, 64, 2, 1), tensorTile(64, 128, 2, 1), tensorTile(32, 256, 4, 1)},
-		[]attentionTile{tensorTile(16, 32, 2, 2), tensorTile(16, 64, 4, 2), tensorTile(16, 128, 4, 2), tensorTile(16, 256, 4, 1)},
+		[]attentionTile{manyTile(64, 32, 1), manyTile(64, 64, 1), manyTile(64, 128, 1), tensorTile(32, 256, 4, 2)},
+		[]attentionTile{tensorTile(16, 32, 2, 5), tensorTile(16, 64, 4, 5), tensorTile(16, 128, 4, 5), tensorTile(16, 256, 4, 2)},
 	},
 	kernels.F32: {
 		[]attentionTile{chainsTile(32, 32), chainsTile(32, 64), chainsTile(32, 128), chainsTile(16, 256)},
@@ -50,8 +57,8 @@ var attentionTiles = map[kernels.DType]struct{ many, few []attentionTile }{
 // gradTiles are those of queries, and those of keys, for keys and values of a type: high is queries, in pairs as above, or rows.
 var gradTiles = map[kernels.DType]struct{ queries, keys []attentionTile }{
 	kernels.BF16: {
-		[]attentionTile{tensorGrad(64, 32, 2, false), tensorGrad(64, 64, 2, false), tensorGrad(64, 128, 2, false), tensorGrad(16, 256, 4, false)},
-		[]attentionTile{tensorGrad(64, 32, 2, true), tensorGrad(64, 64, 2, true), tensorGrad(64, 128, 4, true), tensorGrad(16, 256, 4, true)},
+		[]attentionTile{rowsGrad(64, 32, 1, false), rowsGrad(64, 64, 1, false), rowsGrad(64, 128, 1, false), tensorGrad(16, 256, 4, false)},
+		[]attentionTile{rowsGrad(64, 32, 1, true), rowsGrad(64, 64, 1, true), rowsGrad(64, 128, 1, true), tensorGrad(16, 256, 4, true)},
 	},
 	kernels.F32: {
 		[]attentionTile{chainsGrad(32, 32, false), chainsGrad(64, 32, false), chainsGrad(128, 32, false), chainsGrad(256, 16, false)},
@@ -59,7 +66,16 @@ var gradTiles = map[kernels.DType]struct{ queries, keys []attentionTile }{
 	},
 }
 
-// tensorGrad is a shape of src/attention_grad_bf16.cu, which reads 64 rows at a time.
+// rowsGrad is Slopes of src/attention_grad_rows.h: warps have tall times 16 rows each, and two stages of 32 rows that they read.
+func rowsGrad(high, dim, tall int, keys bool) attentionTile {
+	bytes := 2 * (2*high + 2*2*32) * (dim + 8)
+	if keys {
+		bytes += 2 * 3 * 4 * 32
+	}
+	return attentionTile{high, dim, 2 * high / tall, bytes}
+}
+
+// tensorGrad is Tensor of src/attention_grad_bf16.cu, which reads 64 rows at a time.
 func tensorGrad(high, dim, across int, keys bool) attentionTile {
 	return attentionTile{high, dim, 2 * high * across, gradShared(2, high, 64, dim+8, 64+8, keys)}
 }
@@ -107,9 +123,9 @@ func (k tiledKernel) String() string {
 	return fmt.Sprintf("%s_%dx%d", typedName(k.op).of(k.kv), k.high, k.dim)
 }
 
-// tiles are how many numbers of tiles there are, as span_of_tile in src/attention.h deals them.
-func (t attentionTile) tiles(spans, rows int, h kernels.Heads) int {
-	return rows*(h.Q/h.KV)/t.high + spans
+// blocks are those of all numbers of tiles, as span_of_tile in src/attention.h deals them: of each one for every key-value head.
+func (t attentionTile) blocks(spans, pairs int, h kernels.Heads) dims {
+	return dims{X: (pairs/t.high + spans) * h.KV}
 }
 
 // fitting is the first shape that serves a head size.
@@ -200,7 +216,8 @@ func (b *Backend) attend(t attentionTile, to attended, qkv arg, cache ptr, p bat
 	if T == 0 {
 		return
 	}
-	grid := dims{X: t.tiles(p.n, T, h.Heads), Y: h.KV, Z: max(1, to.count)}
+	grid := t.blocks(p.n, T*(h.Q/h.KV), h.Heads)
+	grid.Z = max(1, to.count)
 	b.note(b.stream.Launch(b.tiled[t.kernel(attentionName, kv)], grid, dims{X: t.threads}, t.shared, to.out, to.lse, address(to.parts),
 		i64(to.count), qkv, address(cache), p.starts, p.positions, p.from, i64(p.n), i64(p.stride), i64(h.Q), i64(h.KV), i64(h.Dim),
 		f32(h.Factor()), f32(h.Cap), reach(h)))

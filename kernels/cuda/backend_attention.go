@@ -38,6 +38,6 @@ func (b *Backend) AttentionGrad(dqkv, dout, qkv, out, lse kernels.Buffer, s kern
 	b.launch(gradPackName.of(kv), blocks(T*h.Q, threads/32), address(g.asked), address(g.delta), address(g.positions),
 		at(qkv), at(dout), at(out), p.starts, p.from, i64(p.n), i64(h.Q), i64(h.KV), i64(h.Dim), f32(h.Factor()), i64(T))
 	queries, keys := fitting(gradTiles[kv].queries, h.Dim), fitting(gradTiles[kv].keys, h.Dim)
-	b.grad(gradQueriesName, queries, dims{X: queries.tiles(s.N, T, h.Heads), Y: h.KV}, g, p, h, kv)
-	b.grad(gradKeysName, keys, dims{X: T/keys.high + s.N, Y: h.KV}, g, p, h, kv)
+	b.grad(gradQueriesName, queries, queries.blocks(s.N, T*(h.Q/h.KV), h.Heads), g, p, h, kv)
+	b.grad(gradKeysName, keys, keys.blocks(s.N, T, h.Heads), g, p, h, kv)
 }

@@ -29,7 +29,15 @@ var moreLive = map[string]int{
 
 	"linear_narrowed_bf16_128x160x32": 192, // of 256 threads and 90 KB of shared memory, of which a multiprocessor has one
 
-	"attention_grad_keys_bf16_16x256": 144, // of 128 threads and 89 KB of shared memory, of which a multiprocessor has two at the most
+	// A warp has all that its rows read, and their sums: those of a multiprocessor are fewer warps, which need little of each other. Of the
+	// registers here some are parameters, which a card does not keep.
+	"attention_bf16_64x128":              182,
+	"attention_bf16_64x64":               144,
+	"attention_grad_queries_bf16_64x128": 152,
+	"attention_grad_keys_bf16_64x128":    224,
+	"attention_grad_keys_bf16_64x64":     160,
+	"attention_grad_keys_bf16_16x256":    148, // of 128 threads and 89 KB of shared memory, of which a multiprocessor has two at the most
+	"attention_grad_keys_f32_16x256":     132, // likewise, with 71 KB, three
 }
 
 // wide are kernels that wait for memory above all: they read and write 16 bytes at a time where they can.
@@ -91,7 +99,7 @@ func TestKernelsReadWide(t *testing.T) {
 			require.GreaterOrEqual(t, k.Loads[16], 3+1, "%s: copies of keys, the first and the next, and of values, and queries", name)
 		}
 		if strings.HasPrefix(name, "attention_grad_queries") || strings.HasPrefix(name, "attention_grad_keys") {
-			require.Equal(t, 6, k.Loads[16], "%s: copies of its own rows, and of what it reads, the first and the next", name)
+			require.GreaterOrEqual(t, k.Loads[16], 6, "%s: copies of its own rows, and of what it reads, the first and the next", name)
 		}
 	}
 }

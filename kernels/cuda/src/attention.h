@@ -64,8 +64,9 @@ template <u32 deep, u32 columns, u32 pitch> DEVICE void add_products(float (*sum
 	}
 }
 
-// The tile of a block: long sequences' ends, which have most to read, come first.
-DEVICE u32 tile_here() { return __nvvm_read_ptx_sreg_nctaid_x() - 1 - block_x(); }
+// The blocks of a tile, one for each key-value head, come one after the other. Long sequences' ends, which have most to read, come first.
+DEVICE u32 head_here(u32 heads) { return block_x() % heads; }
+DEVICE u32 tile_here(u32 heads) { return __nvvm_read_ptx_sreg_nctaid_x() / heads - 1 - block_x() / heads; }
 
 // here is a number that the compiler takes for a new one: what follows from it is computed where it is needed, and not kept.
 DEVICE u32 here(u32 x) {
@@ -201,137 +202,43 @@ template <u32 high, u32 dim, u32 pitch, u32 all, typename T, class F> DEVICE voi
 	static_assert(all % across == 0 && high % step == 0 && pitch % each == 0, "every thread brings as much, to multiples of 16 bytes");
 	u32 t = thread_here(), r = t / across, c = t % across * each;
 	to += (r * pitch + c) * (u32)sizeof(T);
-	ROLLED for (u32 i = 0; i < high; i += step) {
+	UNROLL for (u32 i = 0; i < high; i += step) {
 		bool in = true;
 		u64 row = at(r + i, in);
 		copy16(to + i * pitch * (u32)sizeof(T), from + row + c, (in & (c < kept)) ? 16 : 0); // of no bytes, from wherever that is
 	}
 }
 
-// bring_keys copies those from a position on; what is at end or behind becomes zero.
-template <class E, u32 high, typename T>
-DEVICE void bring_keys(u32 to, const T *from, const Span &s, u32 position, u32 end, const Heads &h) {
-	bring_rows<high, E::dim, E::pitch, E::threads>(to, from, h.kept(), [&](u32 r, bool &in) {
-		u32 p = position + r;
-		in = p < end;
-		return s.place(in ? p : end - 1) * h.stride(); // without a branch: a warp stays together
-	});
-}
+// Places are the rows of a cache that a thread copies of `high` positions: looked up together, before they are needed, since each may
+// wait for a table in memory.
+template <class E, u32 high> struct Places {
+	static constexpr u32 each = 16 / sizeof(typename E::Number), across = E::dim / each, step = E::threads / across, n = high / step;
+	static_assert(E::threads % across == 0 && high % step == 0);
+	u32 row[n];
 
-// What a kernel is given. out [T, q heads · dim] and lse [T, q heads] (or null), or parts [T, q heads, count, 4 + dim]: of each part of
-// 1,024 positions the greatest score, the sum of weights, two numbers of nothing, and the sum of weighted values.
-struct Attention {
-	float *out, *lse, *parts;
-	u32 count;
-	const float *qkv;
-	Heads h;
-	Scores f;
-};
-constexpr u32 part = 1024;
+	static MEMBER u32 first() { return thread_here() / across; }
 
-// How a part is added to those before it, whose greatest score is `lowest` and whose sums are 0 where there are none: what each is shrunk
-// by to the greatest score of both.
-struct Merge {
-	float most, before, now;
-	MEMBER Merge(float most_, float other) {
-		most = other > most_ ? other : most_;
-		before = exponential(most_ - most), now = exponential(other - most);
-	}
-	MEMBER float of(float a, float b) const { return fma(a, before, b * now); }
-};
-
-// Where the sums of a part go: into a part of its own; or into the row of the result, added to those of the parts before.
-struct Target {
-	float *mean, *lse, *own; // own is the greatest score and the sum of weights of a part; lse and own may be null
-	bool there, first, last; // there is a pair, and not only room for it
-
-	MEMBER Target(const Attention &a, const Pairs &pairs, u32 i, u32 key, bool end) {
-		u32 dim = here(a.h.dim);
-		u64 at = pairs.at(i) * here(a.h.q) + pairs.query(i);
-		there = pairs.has(i), first = a.parts || key / part == a.f.first(pairs.position(0)) / part, last = !a.parts && end;
-		own = a.parts ? a.parts + (at * here(a.count) + key / part) * (4 + dim) : nullptr;
-		mean = own ? own + 4 : a.out + at * dim;
-		lse = a.lse && last ? a.lse + at : nullptr;
-	}
-
-	// before is what the parts before have in a column.
-	MEMBER float before(bool in, u32 column) const { return read_if(in & there & !first, mean + column); }
-	MEMBER void sums(bool mine, float most, float sum) const {
-		bool part = mine & there & (own != nullptr);
-		write_if(part, own, most);
-		write_if(part, own + 1, sum);
-		write_if(mine & there & (lse != nullptr), lse, most + logarithm(sum));
-	}
-};
-
-// each_query calls f for every four numbers of a tile's queries, scaled, with their row and column; behind the end of a head are zeros.
-template <class E, class F> DEVICE void each_query(const Attention &a, const Pairs &pairs, F f) {
-	static_assert(E::high * E::dim % (4 * E::threads) == 0);
-	float scale = a.f.scale;
-	auto four = [&](u32 n, bool wide) {
-		u32 i = thread() + n * E::threads, r = i / (E::dim / 4), c = i % (E::dim / 4) * 4;
-		const float *q = a.qkv + pairs.at(r) * a.h.width() + pairs.query(r) * a.h.dim;
-		Four x;
-		if (wide)
-			x = *(const Four *)(q + (c < a.h.dim ? c : 0));
+	// look finds those of positions from one on; the ones at end or behind are where the last one is. Packed, they mostly follow each other:
+	// so they do where the last one is as far from the first as its position, since spans come after those that they go on from.
+	MEMBER void look(const Span &s, u32 position, u32 end) {
+		u32 last = least(position + high, end) - 1, mine = position + first(), begin = s.row + position;
+		bool straight = !s.b.positions;
+		if (straight && s.b.from)
+			begin = s.place(least(position, last)), straight = s.place(last) - begin == last - least(position, last);
+		if (straight)
+			UNROLL for (u32 i = 0; i < n; i++)
+				row[i] = begin + (least(mine + i * step, last) - position);
 		else
-			UNROLL for (u32 n = 0; n < 4; n++)
-				x[n] = read_if(c + n < a.h.dim, q + c + n);
-		f(r, c, c < a.h.dim ? x * scale : 0);
-	};
-	if (aligned(a.qkv) && a.h.dim % 4 == 0)
-		UNROLL for (u32 n = 0; n < E::high * E::dim / 4 / E::threads; n++)
-			four(n, true);
-	else
-		ROLLED for (u32 n = 0; n < E::high * E::dim / 4 / E::threads; n++)
-			four(n, false);
-}
-
-// attend: the tile (block), for the key-value head (block in y). E has the arithmetic: its numbers' type, and what a thread keeps.
-template <class E> DEVICE void attend(const Attention &a, const typename E::Number *cache, const Batch &b) {
-	extern __shared__ __attribute__((aligned(16))) unsigned char memory[];
-	u32 base = shared_address(memory), group = a.h.group(), head = block_y(), start;
-	Span s(b, span_of_tile(b, tile_here(), group, E::high, &start));
-	if (start >= s.rows * group)
-		return;
-	Pairs pairs{start, s.rows * group, s.row, s.first, group, head * group};
-	u32 end = pairs.position(E::high - 1) + 1, first = a.parts ? block_z() * part : 0;
-	u32 to = a.parts && first + part < end ? first + part : end, low = a.f.first(pairs.position(0)) / E::keys * E::keys;
-	first = low > first ? low : first; // blocks of keys that no pair of the tile reads
-	if (first >= to)
-		return;
-	const typename E::Number *keys = cache + head * a.h.kept(), *values = keys + a.h.kv * a.h.kept();
-	auto fetch = [&](u32 place, const typename E::Number *from, u32 position) {
-		if (position < to)
-			bring_keys<E, E::keys>(here(base) + place, from, s, position, end, a.h);
-	};
-	// With one stage, keys come while values are used, and values while keys are. With two, the next of both come while these are used.
-	constexpr bool two = E::stages == 2;
-	fetch(E::k, keys, first);
-	if (two)
-		fetch(E::v, values, first);
-	commit();
-	E e(base, a, pairs);
-	u32 now = 0;
-	ROLLED for (u32 key = first; key < to; key += E::keys) {
-		u32 after = key + E::keys, next = two ? E::stage - now : 0;
-		wait<0>();
-		barrier(); // the keys are there, and what was there before was used
-		if (two)
-			fetch(E::k + next, keys, after);
-		fetch(E::v + next, values, two ? after : key);
-		commit();
-		e.scores(key, now);
-		barrier(); // the scores are there, and the keys were used
-		if (!two)
-			fetch(E::k, keys, after), commit();
-		e.weigh();
-		if (!two)
-			wait<1>();
-		barrier(); // the weights are there, and the values
-		e.add(now);
-		if (after % part == 0 || after >= to)
-			e.end_part(a, pairs, key, after >= to);
-		now = next;
+			UNROLL for (u32 i = 0; i < n; i++)
+				row[i] = s.place(least(mine + i * step, last));
 	}
-}
+
+	// copy begins to bring what is there to shared memory; what is at end or behind becomes zero.
+	MEMBER void copy(u32 to, const typename E::Number *from, u32 position, u32 end, const Heads &h) const {
+		u32 r = first(), c = thread_here() % across * each;
+		to += (r * E::pitch + c) * sizeof(*from), from += c;
+		UNROLL for (u32 i = 0; i < n; i++)
+			copy16(to + i * step * E::pitch * sizeof(*from), from + row[i] * h.stride(),
+				((position + r + i * step < end) & (c < h.kept())) ? 16 : 0);
+	}
+};

@@ -4,15 +4,15 @@
 // many keys, and then as many columns of the values. A score is one chain over the head size in steps of 16, a mean one over the keys of
 // a part in steps of 16. A sum of weights is taken by lane and 16 keys: over the blocks of a part, then over four lanes, then over the
 // four 16 of a block.
-#include "attention.h"
+#include "attention_many.h"
 
 template <u32 dim_, u32 high_, u32 across_, u32 stages_> struct Tensor {
 	typedef u16 Number;
 	static constexpr u32 dim = dim_, high = high_, across = across_, stages = stages_, keys = 64, down = high / 16, threads = 32 * down * across,
 		pitch = dim + 8, p_pitch = keys + 8, own = keys / across, columns = dim / across, groups = own / 16;
 	// Places in shared memory, in bytes: queries, keys and values of each stage, weights, greatest scores by warp, sums by 16 keys.
-	static constexpr u32 k = high * pitch * 2, v = k + keys * pitch * 2, stage = 2 * keys * pitch * 2, p = k + stages * stage, tops = p + high * p_pitch * 2,
-		sums = tops + across * high * 4, bytes = sums + keys / 16 * high * 4;
+	static constexpr u32 k = high * pitch * 2, stage = keys * pitch * 2, v = stages == 5 ? k : k + stage, p = k + stages * stage,
+		tops = p + high * p_pitch * 2, sums = tops + across * high * 4, bytes = sums + keys / 16 * high * 4;
 	static_assert(own % 16 == 0 && columns % 16 == 0 && bytes <= 99 << 10);
 
 	Scores f;
@@ -31,6 +31,15 @@ template <u32 dim_, u32 high_, u32 across_, u32 stages_> struct Tensor {
 			store(base + (r * pitch + c) * 2 + 4, rounded(q[2], q[3]));
 		});
 		begin();
+	}
+
+	template <class F, class L>
+	static MEMBER void run(u32 base, const Attention &a, const Pairs &pairs, u32 first, u32 to, F fetch, L look, const u16 *keys,
+		const u16 *values) {
+		if constexpr (stages == 5)
+			attend_ring<Tensor>(base, a, pairs, first, to, fetch, look, keys, values);
+		else
+			attend_pair<Tensor>(base, a, pairs, first, to, fetch, look, keys, values);
 	}
 
 	MEMBER void begin() {
@@ -137,21 +146,23 @@ template <u32 dim_, u32 high_, u32 across_, u32 stages_> struct Tensor {
 };
 
 // The host has the same numbers, in attention.go. Few pairs are those of decoding, which waits for memory.
-#define ATTENTION(dim, high, across, stages) \
-	using T##high##x##dim = Tensor<dim, high, across, stages>; \
-	KERNEL THREADS((T##high##x##dim::threads)) attention_bf16_##high##x##dim(float *out, float *lse, float *parts, u32 count, \
+#define ATTENTION(dim, high, bounds, ...) \
+	using T##high##x##dim = __VA_ARGS__; \
+	KERNEL bounds attention_bf16_##high##x##dim(float *out, float *lse, float *parts, u32 count, \
 		const float *qkv, const u16 *cache, const u32 *starts, const u32 *positions, const u32 *from, u32 n, u32 stride, u32 q, u32 kv, \
 		u32 size, float scale, float cap, u32 window) { \
 		attend<T##high##x##dim>({out, lse, parts, count, qkv, {q, kv, size}, {scale, cap, window}}, cache, {starts, positions, from, n, stride}); \
 	}
-ATTENTION(32, 64, 2, 1)
-ATTENTION(64, 64, 2, 1)
-ATTENTION(128, 64, 2, 1)
-ATTENTION(256, 32, 4, 1)
-ATTENTION(32, 16, 2, 2)
-ATTENTION(64, 16, 4, 2)
-ATTENTION(128, 16, 4, 2)
-ATTENTION(256, 16, 4, 1)
+#define TENSOR(dim, high, across, stages) ATTENTION(dim, high, THREADS((T##high##x##dim::threads)), Tensor<dim, high, across, stages>)
+#define MANY(dim, high, tall, blocks) ATTENTION(dim, high, BLOCKS((T##high##x##dim::threads), blocks), Many<dim, tall, high / 16 / tall>)
+MANY(32, 64, 1, 3)
+MANY(64, 64, 1, 3)
+MANY(128, 64, 1, 3)
+TENSOR(256, 32, 4, 2)
+TENSOR(32, 16, 2, 5)
+TENSOR(64, 16, 4, 5)
+TENSOR(128, 16, 4, 5)
+TENSOR(256, 16, 4, 2)
 
 // attention_merge: the parts of a row and query head (warp), in ascending order.
 KERNEL THREADS(256) attention_merge(float *out, const float *parts, const u32 *positions, u32 q, u32 dim, u32 count, u32 T,
@@ -159,20 +170,29 @@ KERNEL THREADS(256) attention_merge(float *out, const float *parts, const u32 *p
 	u64 at = (u64)block_x() * 8 + thread() / 32;
 	if (at >= (u64)T * q)
 		return;
-	u32 position = positions[at / q], n = position / part + 1, first = Scores{1, 0, window}.first(position) / part;
+	u32 position = positions[at / q], n = position / part + 1, i = Scores{1, 0, window}.first(position) / part;
 	const float *all = parts + at * count * (4 + dim);
-	float most = lowest, sum = 0;
-	ROLLED for (u32 i = first; i < n; i++) {
-		Merge m(most, all[i * (4 + dim)]);
-		most = m.most, sum = m.of(sum, all[i * (4 + dim) + 1]);
-	}
-	float inverse = 1 / sum;
-	ROLLED for (u32 c = lane(); c < dim; c += 32) {
-		float top = lowest, mean = 0;
-		ROLLED for (u32 i = first; i < n; i++) {
-			Merge m(top, all[i * (4 + dim)]);
-			top = m.most, mean = m.of(mean, all[i * (4 + dim) + 4 + c]);
+	constexpr u32 columns = 256 / 32; // of a lane, at the most
+	struct Part {
+		float most, sum, mean[columns];
+		MEMBER Part() : most(lowest), sum(0), mean() {}
+		MEMBER void read(const float *from, u32 dim) {
+			most = from[0], sum = from[1];
+			UNROLL for (u32 k = 0; k < columns; k++)
+				mean[k] = read_if(lane() + 32 * k < dim, from + 4 + lane() + 32 * k);
 		}
-		out[at * dim + c] = mean * inverse;
+	} whole, next, now;
+	next.read(all + i * (4 + dim), dim);
+	ROLLED for (; i < n; i++) {
+		now = next;
+		if (i + 1 < n) // comes while this one is added
+			next.read(all + (i + 1) * (4 + dim), dim);
+		Merge m(whole.most, now.most);
+		whole.most = m.most, whole.sum = m.of(whole.sum, now.sum);
+		UNROLL for (u32 k = 0; k < columns; k++)
+			whole.mean[k] = m.of(whole.mean[k], now.mean[k]);
 	}
+	float inverse = 1 / whole.sum;
+	UNROLL for (u32 k = 0; k < columns; k++)
+		write_if(lane() + 32 * k < dim, out + at * dim + lane() + 32 * k, whole.mean[k] * inverse);
 }

@@ -2,12 +2,12 @@
 //
 // A tile has 16 pairs, or 32, and 32 keys; 8 threads share a pair, or one of each 16. A score is one chain over the head size, a mean one
 // over the keys of a part. A sum of weights is taken by thread over the blocks of a part, then over the 8 threads by a tree.
-#include "attention.h"
+#include "attend.h"
 
 template <u32 dim_, u32 high_> struct Chains {
 	typedef float Number;
 	static constexpr u32 dim = dim_, high = high_, keys = 32, threads = 128, tall = high / 16, pitch = dim + 4, p_pitch = keys + 4,
-		own = keys / 8, wide = dim / 32, stages = 1, stage = 0;
+		own = keys / 8, wide = dim / 32;
 	// Places in shared memory, in bytes: queries, keys, values, weights.
 	static constexpr u32 k = high * pitch * 4, v = k + keys * pitch * 4, p = v + keys * pitch * 4, bytes = p + high * p_pitch * 4;
 	static_assert(bytes <= 99 << 10);
@@ -27,6 +27,12 @@ template <u32 dim_, u32 high_> struct Chains {
 				store(base + (r * pitch + c + n) * 4, q[n]);
 		});
 		begin();
+	}
+
+	template <class F, class L>
+	static MEMBER void run(u32 base, const Attention &a, const Pairs &pairs, u32 first, u32 to, F fetch, L look, const float *keys,
+		const float *values) {
+		attend_pair<Chains>(base, a, pairs, first, to, fetch, look, keys, values);
 	}
 
 	MEMBER void begin() {

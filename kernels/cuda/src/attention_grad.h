@@ -41,28 +41,82 @@ DEVICE u32 root(const Batch &b, u32 span) {
 	return b.starts[span];
 }
 
-// What a tile reads, step by step: X and Y are keys and values, or queries and dout.
-template <class E, class FX, class FY> DEVICE void each_step(E &e, u32 from, u32 end, FX fetch_x, FY fetch_y) {
-	fetch_x(from), fetch_y(from);
+// Asked is where a thread finds its queries, and the gradients of their outputs, of deep pairs from one on: a row, and a query head of it.
+template <class E> struct Asked {
+	static constexpr u32 each = 16 / sizeof(typename E::Number), across = E::dim / each, step = E::threads / across, n = E::deep / step;
+	static_assert(E::threads % across == 0 && E::deep % step == 0);
+	u32 at[n]; // in eights of numbers, of which 2^32 are enough
+
+	static MEMBER u32 mine() { return thread_here() / across; }
+	MEMBER void look(u32 first, u32 pair, u32 group, u32 stride, u32 kept) {
+		u32 row = first + (pair + mine()) / group, query = (pair + mine()) % group;
+		UNROLL for (u32 i = 0; i < n; i++) {
+			at[i] = row * (stride / 8) + query * (kept / 8);
+			row += step / group, query += step % group;
+			row += query >= group, query -= query >= group ? group : 0;
+		}
+	}
+
+	// copy begins to bring them to shared memory; those at end or behind become zero.
+	MEMBER void copy(u32 to, const typename E::Number *from, u32 pair, u32 end, u32 kept) const {
+		u32 r = mine(), c = thread_here() % across * each;
+		to += (r * E::pitch + c) * sizeof(*from), from += c;
+		UNROLL for (u32 i = 0; i < n; i++)
+			copy16(to + i * step * E::pitch * sizeof(*from), from + (u64)at[i] * 8, ((pair + r + i * step < end) & (c < kept)) ? 16 : 0);
+	}
+};
+
+// bring_numbers brings lse, then delta, then positions of pairs from one on; those at end or behind are 0.
+template <class E> DEVICE void bring_numbers(u32 to, const Gradient<typename E::Number> &g, u32 first, u32 query, u32 pair, u32 end) {
+	u32 t = thread_here(), n = pair + t % E::deep, group = g.h.group();
+	const float *from = (t < E::deep ? g.lse : g.delta) + (u64)(first + n / group) * g.h.q + query + n % group;
+	if (t < 2 * E::deep)
+		copy4(to + t * 4, n < end ? from : g.lse, n < end ? 4 : 0);
+	u32 row_of = here(first + n / group);
+	bool in = (t < E::deep) & (n < end);
+	if (t < places(E::deep)) // whole warps
+		copy4(to + (2 * E::deep + t) * 4, (const float *)g.positions + (in ? row_of : 0), in ? 4 : 0);
+}
+
+// What a tile reads, step by step: X and Y are keys and values, or queries and dout. fetch brings both, to a stage.
+template <class E, class F> DEVICE void each_step(E &e, u32 from, u32 end, F fetch) {
+	fetch(from, 0);
 	commit();
+	if constexpr (E::stages == 2)
+		return each_step_ahead(e, from, end, fetch);
+	else
+		ROLLED for (u32 at = from; at < end; at += E::deep) {
+			wait<0>();
+			barrier(); // X and Y are there, and those before were used
+			e.slopes(at, end);
+			barrier(); // the slopes are there
+			e.add();
+			barrier(); // X and Y were used
+			if (at + E::deep < end)
+				fetch(at + E::deep, 0);
+			commit();
+		}
+}
+
+// each_step_ahead lets the next X and Y come while these are used.
+template <class E, class F> DEVICE void each_step_ahead(E &e, u32 from, u32 end, F fetch) {
+	u32 now = 0;
 	ROLLED for (u32 at = from; at < end; at += E::deep) {
 		wait<0>();
 		barrier(); // X and Y are there, and those before were used
-		e.slopes(at, end);
-		barrier(); // the slopes are there
-		e.add();
-		barrier(); // X and Y were used
 		if (at + E::deep < end)
-			fetch_x(at + E::deep), fetch_y(at + E::deep);
+			fetch(at + E::deep, E::stage - now);
 		commit();
+		e.step(at, end, now);
+		now = E::stage - now;
 	}
 }
 
-// grad_queries: dq of the tile (block), for the key-value head (block in y).
+// grad_queries: dq of the tile, for the key-value head of the block.
 template <class E> DEVICE void grad_queries(const Gradient<typename E::Number> &g, const Batch &b) {
 	extern __shared__ __attribute__((aligned(16))) unsigned char memory[];
-	u32 base = shared_address(memory), group = g.h.group(), head = block_y(), start, kept = g.h.kept();
-	Span s(b, span_of_tile(b, tile_here(), group, E::high, &start));
+	u32 base = shared_address(memory), group = g.h.group(), head = head_here(g.h.kv), start, kept = g.h.kept();
+	Span s(b, span_of_tile(b, tile_here(g.h.kv), group, E::high, &start));
 	if (start >= s.rows * group)
 		return;
 	Pairs pairs{start, s.rows * group, s.row, s.first, group, head * group};
@@ -76,22 +130,26 @@ template <class E> DEVICE void grad_queries(const Gradient<typename E::Number> &
 		u64 at = pairs.at(e.row(i)) * g.h.q + pairs.query(e.row(i));
 		e.limit[i] = pairs.position(e.row(i)), e.lse[i] = g.lse[at], e.delta[i] = g.delta[at];
 	}
-	auto fetch = [&](u32 place, const typename E::Number *from, u32 position) {
-		bring_keys<E, E::deep>(here(base) + place, from + head * kept, s, position, end, g.h);
-	};
-	each_step(e, g.f.first(pairs.position(0)) / E::deep * E::deep, end, [&](u32 position) { fetch(E::x, g.cache, position); },
-		[&](u32 position) { fetch(E::y, g.cache + g.h.kv * kept, position); });
+	e.ready();
+	const typename E::Number *keys = g.cache + head * kept, *values = keys + g.h.kv * kept;
+	each_step(e, g.f.first(pairs.position(0)) / E::begin * E::begin, end, [&](u32 position, u32 stage) INLINE {
+		Places<E, E::deep> places;
+		places.look(s, position, end);
+		places.copy(here(base) + E::x + stage, keys, position, end, g.h);
+		places.copy(here(base) + E::y + stage, values, position, end, g.h);
+	});
 	float scale = g.f.scale;
 	UNROLL for (u32 i = 0; i < E::mine; i++)
 		if (pairs.has(e.row(i)))
 			e.write(g.dqkv + pairs.at(e.row(i)) * g.h.width() + pairs.query(e.row(i)) * g.h.dim, i, g.h.dim, scale, e.of_x);
 }
 
-// grad_keys: dk and dv of the tile (block), for the key-value head (block in y).
+// grad_keys: dk and dv of the tile, for the key-value head of the block.
 template <class E> DEVICE void grad_keys(const Gradient<typename E::Number> &g, const Batch &b) {
 	extern __shared__ __attribute__((aligned(16))) unsigned char memory[];
-	u32 base = shared_address(memory), group = g.h.group(), head = block_y(), start, kept = g.h.kept();
-	u32 span = span_of_tile(b, block_x(), 1, E::high, &start), row = b.starts[span] + start, rows = b.starts[span + 1] - b.starts[span];
+	u32 base = shared_address(memory), group = g.h.group(), head = head_here(g.h.kv), start, kept = g.h.kept();
+	u32 span = span_of_tile(b, block_x() / g.h.kv, 1, E::high, &start), row = b.starts[span] + start;
+	u32 rows = b.starts[span + 1] - b.starts[span];
 	if (start >= rows)
 		return;
 	rows -= start;
@@ -108,25 +166,15 @@ template <class E> DEVICE void grad_keys(const Gradient<typename E::Number> &g, 
 	E e(base, g.h.dim, g.f);
 	UNROLL for (u32 i = 0; i < E::mine; i++)
 		e.limit[i] = (row + e.row(i) - first) * group, e.above[i] = g.positions[row + (e.row(i) < rows ? e.row(i) : 0)] + g.f.window;
-	auto fetch = [&](u32 place, const typename E::Number *from, u32 pair) {
-		bring_rows<E::deep, E::dim, E::pitch, E::threads>(here(base) + place, from + head * group * kept, kept, [&](u32 r, bool &in) {
-			in = pair + r < end;
-			return (first + (pair + r) / group) * readers(g.h).stride() + (pair + r) % group * kept;
-		});
-	};
-	each_step(e, (row - first) * group / E::deep * E::deep, end,
-		[&](u32 pair) {
-			fetch(E::x, g.asked, pair);
-			u32 t = thread_here(), n = pair + t % E::deep; // lse, then delta, then positions
-			const float *from = (t < E::deep ? g.lse : g.delta) + (u64)(first + n / group) * g.h.q + head * group + n % group;
-			if (t < 2 * E::deep)
-				copy4(here(base) + E::sums + t * 4, n < end ? from : g.lse, n < end ? 4 : 0);
-			u32 row_of = here(first + n / group);
-			bool in = (t < E::deep) & (n < end);
-			if (t < places(E::deep)) // whole warps
-				copy4(here(base) + E::sums + (2 * E::deep + t) * 4, (const float *)g.positions + (in ? row_of : 0), in ? 4 : 0);
-		},
-		[&](u32 pair) { fetch(E::y, g.asked + g.h.q * kept, pair); });
+	e.ready();
+	const typename E::Number *queries = g.asked + head * group * kept;
+	each_step(e, (row - first) * group / E::begin * E::begin, end, [&](u32 pair, u32 stage) INLINE {
+		Asked<E> asked;
+		asked.look(first, pair, group, 2 * g.h.q * kept, kept);
+		asked.copy(here(base) + E::x + stage, queries, pair, end, kept);
+		asked.copy(here(base) + E::y + stage, queries + g.h.q * kept, pair, end, kept);
+		bring_numbers<E>(here(base) + E::sums + stage, g, first, head * group, pair, end);
+	});
 	UNROLL for (u32 i = 0; i < E::mine; i++)
 		if (e.row(i) < rows) {
 			float *to = g.dqkv + (u64)(row + e.row(i)) * g.h.width() + (g.h.q + head) * g.h.dim;
@@ -182,8 +230,8 @@ template <typename T> DEVICE void grad_pack(T *asked, float *delta, u32 *positio
 		const float *out, const u32 *starts, const u32 *from, u32 n, u32 q, u32 kv, u32 dim, float scale, u32 rows) { \
 		grad_pack(asked, delta, positions, qkv, dout, out, {starts, nullptr, from, n, 0}, {q, kv, dim}, scale, rows); \
 	}
-#define GRAD(of, type, Engine, dim, high) \
-	KERNEL THREADS((Engine::threads)) attention_grad_##of##_##type##_##high##x##dim(float *dqkv, const Engine::Number *cache, \
+#define GRAD(of, type, Engine, dim, high, blocks) \
+	KERNEL BLOCKS((Engine::threads), blocks) attention_grad_##of##_##type##_##high##x##dim(float *dqkv, const Engine::Number *cache, \
 		const Engine::Number *asked, const float *lse, const float *delta, const u32 *positions, const u32 *starts, const u32 *from, \
 		u32 n, u32 q, u32 kv, u32 size, float scale, float cap, u32 window) { \
 		grad_##of<Engine>({dqkv, cache, asked, lse, delta, positions, {q, kv, size}, {scale, cap, window}}, {starts, nullptr, from, n, 0}); \

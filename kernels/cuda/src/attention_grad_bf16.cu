@@ -1,13 +1,13 @@
 // The gradient of attention over keys and values in bf16, on tensor cores. Queries, scaled, dout, weights and their gradients are rounded
 // to bf16; sums are f32, chains in steps of 16 from zero.
-#include "attention_grad.h"
+#include "attention_grad_rows.h"
 
 // A tile has high rows of its own (X' and Y'), 16 for each of down warps, and reads 64 rows (X and Y) at a time. The products of 16 rows
 // are shared by across warps, of which each has as many of the rows that are read, and then as many columns of the sums.
 template <bool keys_, u32 dim_, u32 high_, u32 across_> struct Tensor {
 	typedef u16 Number;
 	static constexpr bool keys = keys_;
-	static constexpr u32 dim = dim_, high = high_, across = across_, deep = 64, mine = 2, down = high / 16, threads = 32 * down * across,
+	static constexpr u32 dim = dim_, high = high_, across = across_, deep = 64, begin = deep, stages = 1, mine = 2, down = high / 16, threads = 32 * down * across,
 		pitch = dim + 8, p_pitch = deep + 8, part = deep / across, columns = dim / across;
 	// Places in shared memory, in bytes: X' at 0, Y', X, Y, s, then for keys p, and lse, delta and positions of what is read.
 	static constexpr u32 own_y = high * pitch * 2, x = 2 * own_y, y = x + deep * pitch * 2, s = y + deep * pitch * 2,
@@ -28,6 +28,7 @@ template <bool keys_, u32 dim_, u32 high_, u32 across_> struct Tensor {
 			UNROLL for (u32 n = 0; n < 4; n++)
 				of_x[j][n] = of_y[j][n] = 0;
 	}
+	MEMBER void ready() const {}
 	MEMBER u32 row(u32 half) const { return row_ + 8 * half; }
 
 	// slopes writes s, and p of keys, of what is read from there on.
@@ -85,16 +86,17 @@ template <bool keys_, u32 dim_, u32 high_, u32 across_> struct Tensor {
 GRAD_PACK(bf16, u16)
 
 // The host has the same numbers, in attention.go.
-template <u32 dim, u32 high, u32 across> using Queries = Tensor<false, dim, high, across>;
-template <u32 dim, u32 high, u32 across> using Keys = Tensor<true, dim, high, across>;
-#define TENSOR(of, Of, dim, high, across) \
-	using Of##dim = Of<dim, high, across>; \
-	GRAD(of, bf16, Of##dim, dim, high)
-TENSOR(queries, Queries, 32, 64, 2)
-TENSOR(queries, Queries, 64, 64, 2)
-TENSOR(queries, Queries, 128, 64, 2)
-TENSOR(queries, Queries, 256, 16, 4)
-TENSOR(keys, Keys, 32, 64, 2)
-TENSOR(keys, Keys, 64, 64, 2)
-TENSOR(keys, Keys, 128, 64, 4)
-TENSOR(keys, Keys, 256, 16, 4)
+#define QUERIES(dim, high, blocks, ...) \
+	using Queries##dim = __VA_ARGS__; \
+	GRAD(queries, bf16, Queries##dim, dim, high, blocks)
+#define KEYS(dim, high, blocks, ...) \
+	using Keys##dim = __VA_ARGS__; \
+	GRAD(keys, bf16, Keys##dim, dim, high, blocks)
+QUERIES(32, 64, 3, Slopes<false, 32, 1, 4>)
+QUERIES(64, 64, 3, Slopes<false, 64, 1, 4>)
+QUERIES(128, 64, 3, Slopes<false, 128, 1, 4>)
+QUERIES(256, 16, 1, Tensor<false, 256, 16, 4>)
+KEYS(32, 64, 3, Slopes<true, 32, 1, 4>)
+KEYS(64, 64, 3, Slopes<true, 64, 1, 4>)
+KEYS(128, 64, 2, Slopes<true, 128, 1, 4>)
+KEYS(256, 16, 1, Tensor<true, 256, 16, 4>)

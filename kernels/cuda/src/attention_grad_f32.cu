@@ -6,7 +6,7 @@
 template <bool keys_, u32 dim_> struct Chains {
 	typedef float Number;
 	static constexpr bool keys = keys_;
-	static constexpr u32 dim = dim_, high = 16, deep = dim == 256 ? 16 : 32, mine = 1, threads = 128, pitch = dim + 4, p_pitch = deep + 4,
+	static constexpr u32 dim = dim_, high = 16, deep = dim == 256 ? 16 : 32, begin = deep, stages = 1, mine = 1, threads = 128, pitch = dim + 4, p_pitch = deep + 4,
 		part = deep / 8, wide = dim / 32;
 	// Places in shared memory, in bytes: X' at 0, Y', X, Y, s, p, and lse, delta and positions of what is read.
 	static constexpr u32 own_y = high * pitch * 4, x = 2 * own_y, y = x + deep * pitch * 4, s = y + deep * pitch * 4,
@@ -25,6 +25,7 @@ template <bool keys_, u32 dim_> struct Chains {
 		UNROLL for (u32 j = 0; j < wide; j++)
 			of_x[j] = of_y[j] = 0;
 	}
+	MEMBER void ready() const {}
 	MEMBER u32 row(u32) const { return row_; }
 
 	// product is that of a row of the tile's own with the thread's part of those that are read, 8 apart.
@@ -104,8 +105,8 @@ GRAD_PACK(f32, float)
 #define CHAINS(dim) \
 	using Queries##dim = Chains<false, dim>; \
 	using Keys##dim = Chains<true, dim>; \
-	GRAD(queries, f32, Queries##dim, dim, 16) \
-	GRAD(keys, f32, Keys##dim, dim, 16)
+	GRAD(queries, f32, Queries##dim, dim, 16, 1) \
+	GRAD(keys, f32, Keys##dim, dim, 16, 1)
 CHAINS(32)
 CHAINS(64)
 CHAINS(128)

@@ -144,15 +144,19 @@ DEVICE float inverse_rms(float squares, u32 n, float eps) { return 1 / __builtin
 DEVICE float power_of_two(int n) { return __builtin_bit_cast(float, (u32)(n + 127) << 23); }
 DEVICE double power_of_two_double(int n) { return __builtin_bit_cast(double, (u64)(n + 1023) << 52); }
 
-// e to the x, within one unit in the last place: x is n·ln 2 + r, |r| <= ln 2 / 2, and e to the r is its series up to r to the 7th.
-// What is too large is infinite, what is too small 0, and NaN stays.
-DEVICE float exponential(float x) {
-	float in = x < -104.0f ? -104.0f : x > 89.0f ? 89.0f : x, n = __builtin_rintf(in * 0x1.715476p+0f);
-	float r = fma(-n, -0x1.05c610p-29f, fma(-n, 0x1.62e430p-1f, in));
+// e to the r, |r| <= ln 2 / 2: its series up to r to the 7th.
+DEVICE float series(float r) {
 	const float over[] = {1.0f / 5040, 1.0f / 720, 1.0f / 120, 1.0f / 24, 1.0f / 6, 0.5f, 1, 1};
 	float e = over[0];
 	UNROLL for (int k = 1; k < 8; k++)
 		e = fma(e, r, over[k]);
+	return e;
+}
+
+// e to the x, within one unit in the last place: x is n·ln 2 + r. What is too large is infinite, what is too small 0, and NaN stays.
+DEVICE float exponential(float x) {
+	float in = x < -104.0f ? -104.0f : x > 89.0f ? 89.0f : x, n = __builtin_rintf(in * 0x1.715476p+0f);
+	float e = series(fma(-n, -0x1.05c610p-29f, fma(-n, 0x1.62e430p-1f, in)));
 	int whole = (int)n, half = whole >> 1;
 	return x == x ? e * power_of_two(half) * power_of_two(whole - half) : x;
 }

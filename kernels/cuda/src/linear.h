@@ -3,6 +3,7 @@
 #include "words.h"
 
 #define THREADS(n) __attribute__((launch_bounds(n)))
+#define BLOCKS(n, blocks) __attribute__((launch_bounds(n, blocks))) // of n threads, of which so many fit on a multiprocessor
 #define KERNEL extern "C" __global__ void
 #define MEMBER __device__ __attribute__((always_inline))
 #define ROLLED _Pragma("nounroll")

@@ -2,9 +2,32 @@
 // A block has a row [width]: a thread four numbers of each 1,024. x is of f32, or of bf16.
 #include "kernel.h"
 
+// Fours of a row that a thread has in registers, with their weights: all come from memory at once.
+constexpr u32 held = 4;
+
+// norm_held is that of a row that fits in registers, without a branch: no load waits for the one before.
+template <class N> DEVICE void norm_held(float *out, const N *x, const float *weight, float eps, float less, u32 width) {
+	Four v[held], w[held];
+	float squares = 0;
+	UNROLL for (u32 n = 0; n < held; n++) {
+		u32 at = 4 * (thread() + n * threads), from = at < width ? at : 0;
+		v[n] = take(x, from, from + 4, true), w[n] = take(weight, from, from + 4, true);
+		v[n] = at < width ? v[n] : 0; // which adds nothing
+	}
+	UNROLL for (u32 n = 0; n < held; n++)
+		UNROLL for (int k = 0; k < 4; k++)
+			squares = fma(v[n][k], v[n][k], squares);
+	float r = inverse_rms(over_block(squares), width, eps);
+	UNROLL for (u32 n = 0; n < held; n++)
+		if (u32 at = 4 * (thread() + n * threads); at < width)
+			put(out, at, at + 4, true, (w[n] - less) * (v[n] * r));
+}
+
 template <class N> DEVICE void norm(float *out, const N *x, const float *weight, float eps, float less, u32 width) {
 	x += (u64)block() * width, out += (u64)block() * width;
 	bool wide = aligned(out, x, weight) && width % 4 == 0;
+	if (wide && width <= held * 4 * threads)
+		return norm_held(out, x, weight, eps, less, width);
 	float squares = 0;
 	for (u32 i = 4 * thread(); i < width; i += 4 * threads) {
 		Four v = take(x, i, width, wide);

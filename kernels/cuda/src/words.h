@@ -4,6 +4,7 @@
 #define __device__ __attribute__((device))
 #define __shared__ __attribute__((shared))
 #define DEVICE static __device__ __attribute__((always_inline)) inline
+#define INLINE __attribute__((always_inline)) // a lambda that is called more than once
 #define UNROLL _Pragma("unroll")
 
 typedef unsigned u32;

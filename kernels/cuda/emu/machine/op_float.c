@@ -56,6 +56,7 @@ EXTREMES(f32) EXTREMES(f64)
 
 BINARY(add, f32, canonical(a + b)) BINARY(sub, f32, canonical(a - b)) BINARY(mul, f32, canonical(a * b))
 BINARY(div, f32, canonical(a / b)) BINARY(min, f32, canonical(least_f32(a, b))) BINARY(max, f32, canonical(greatest_f32(a, b)))
+BINARY(max_nan, f32, canonical(a != a || b != b ? a + b : greatest_f32(a, b)))
 TERNARY(fma, f32, canonical(__builtin_fmaf(a, b, c)))
 UNARY(sqrt, f32, canonical(__builtin_sqrtf(a))) UNARY(rcp, f32, canonical(1 / a))
 UNARY(neg, f32, -a) UNARY(abs, f32, __builtin_fabsf(a))
@@ -105,7 +106,7 @@ const Row float_rows[] = {
 	PLAIN(neg, "44", "88"), PLAIN(abs, "44", "88"), PLAIN(copysign, "444", "888"),
 	ROUNDED(add, "444", "888"), ROUNDED(sub, "444", "888"), ROUNDED(mul, "444", "888"), ROUNDED(div, "444", "888"),
 	ROUNDED(fma, "4444", "8888"), ROUNDED(sqrt, "44", "88"), ROUNDED(rcp, "44", "88"),
-	{"mad.rn.f32", fma_f32, "4444"}, {"mad.rn.f64", fma_f64, "8888"},
+	{"max.NaN.f32", max_nan_f32, "444"}, {"mad.rn.f32", fma_f32, "4444"}, {"mad.rn.f64", fma_f64, "8888"},
 	{"div.full.f32", div_f32, "444"}, {"div.approx.f32", div_f32, "444"}, {"rcp.approx.f32", rcp_f32, "44"},
 	{"sqrt.approx.f32", sqrt_f32, "44"}, {"rsqrt.approx.f32", rsqrt_f32, "44"}, {"ex2.approx.f32", ex2_f32, "44"},
 	{"lg2.approx.f32", lg2_f32, "44"}, {"sin.approx.f32", sin_f32, "44"}, {"cos.approx.f32", cos_f32, "44"},

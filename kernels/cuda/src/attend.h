@@ -1,0 +1,158 @@
+// How a tile's pairs attend to keys and values, for attention_bf16.cu and attention_f32.cu: what an engine E does with a block of keys is
+// there, in what order the blocks come from memory is here.
+#pragma once
+#include "attention.h"
+
+// What a kernel is given. out [T, q heads · dim] and lse [T, q heads] (or null), or parts [T, q heads, count, 4 + dim]: of each part of
+// 1,024 positions the greatest score, the sum of weights, two numbers of nothing, and the sum of weighted values.
+struct Attention {
+	float *out, *lse, *parts;
+	u32 count;
+	const float *qkv;
+	Heads h;
+	Scores f;
+};
+constexpr u32 part = 1024;
+
+// How a part is added to those before it, whose greatest score is `lowest` and whose sums are 0 where there are none: what each is shrunk
+// by to the greatest score of both.
+struct Merge {
+	float most, before, now;
+	MEMBER Merge(float most_, float other) {
+		most = other > most_ ? other : most_;
+		before = exponential(most_ - most), now = exponential(other - most);
+	}
+	MEMBER float of(float a, float b) const { return fma(a, before, b * now); }
+};
+
+// Where the sums of a part go: into a part of its own; or into the row of the result, added to those of the parts before.
+struct Target {
+	float *mean, *lse, *own; // own is the greatest score and the sum of weights of a part; lse and own may be null
+	bool there, first, last; // there is a pair, and not only room for it
+
+	MEMBER Target(const Attention &a, const Pairs &pairs, u32 i, u32 key, bool end) {
+		u32 dim = here(a.h.dim);
+		u64 at = pairs.at(i) * here(a.h.q) + pairs.query(i);
+		there = pairs.has(i), first = a.parts || key / part == a.f.first(pairs.position(0)) / part, last = !a.parts && end;
+		own = a.parts ? a.parts + (at * here(a.count) + key / part) * (4 + dim) : nullptr;
+		mean = own ? own + 4 : a.out + at * dim;
+		lse = a.lse && last ? a.lse + at : nullptr;
+	}
+
+	// before is what the parts before have in a column.
+	MEMBER float before(bool in, u32 column) const { return read_if(in & there & !first, mean + column); }
+	MEMBER void sums(bool mine, float most, float sum) const {
+		bool part = mine & there & (own != nullptr);
+		write_if(part, own, most);
+		write_if(part, own + 1, sum);
+		write_if(mine & there & (lse != nullptr), lse, most + logarithm(sum));
+	}
+};
+
+// each_query calls f for every four numbers of a tile's queries, scaled, with their row and column; behind the end of a head are zeros.
+template <class E, class F> DEVICE void each_query(const Attention &a, const Pairs &pairs, F f) {
+	static_assert(E::high * E::dim % (4 * E::threads) == 0);
+	float scale = a.f.scale;
+	auto four = [&](u32 n, bool wide) {
+		u32 i = thread() + n * E::threads, r = i / (E::dim / 4), c = i % (E::dim / 4) * 4;
+		const float *q = a.qkv + pairs.at(r) * a.h.width() + pairs.query(r) * a.h.dim;
+		Four x;
+		if (wide)
+			x = *(const Four *)(q + (c < a.h.dim ? c : 0));
+		else
+			UNROLL for (u32 n = 0; n < 4; n++)
+				x[n] = read_if(c + n < a.h.dim, q + c + n);
+		f(r, c, c < a.h.dim ? x * scale : 0);
+	};
+	if (aligned(a.qkv) && a.h.dim % 4 == 0)
+		UNROLL for (u32 n = 0; n < E::high * E::dim / 4 / E::threads; n++)
+			four(n, true);
+	else
+		ROLLED for (u32 n = 0; n < E::high * E::dim / 4 / E::threads; n++)
+			four(n, false);
+}
+
+// attend_pair has a place for keys and one for values: keys come while values are used, and values while keys are.
+template <class E, class F, class L, typename T>
+DEVICE void attend_pair(u32 base, const Attention &a, const Pairs &pairs, u32 first, u32 to, F fetch, L look, T keys, T values) {
+	E e(base, a, pairs);
+	ROLLED for (u32 key = first; key < to; key += E::keys) {
+		u32 after = key + E::keys;
+		wait<0>();
+		barrier(); // the keys are there, and the values before were used
+		fetch(E::v, values, key);
+		commit();
+		look(after);
+		e.scores(key, 0);
+		barrier(); // the scores are there, and the keys were used
+		fetch(E::k, keys, after);
+		commit();
+		e.weigh();
+		wait<1>();
+		barrier(); // the weights are there, and the values
+		e.add(0);
+		if (after % part == 0 || after >= to)
+			e.end_part(a, pairs, key, after >= to);
+	}
+}
+
+// attend_ring has five places that go round: those of two blocks of keys and values come while a third one is used. The first keys are
+// under way.
+template <class E, class F, class L, typename T>
+DEVICE void attend_ring(u32 base, const Attention &a, const Pairs &pairs, u32 first, u32 to, F fetch, L look, T keys, T values) {
+	fetch(E::k + E::stage, values, first);
+	commit();
+	look(first + E::keys);
+	fetch(E::k + 2 * E::stage, keys, first + E::keys);
+	commit();
+	fetch(E::k + 3 * E::stage, values, first + E::keys);
+	commit();
+	look(first + 2 * E::keys);
+	E e(base, a, pairs);
+	u32 now = 0;
+	auto place = [&](u32 n) { return now + n * E::stage < 5 * E::stage ? now + n * E::stage : now + n * E::stage - 5 * E::stage; };
+	ROLLED for (u32 key = first; key < to; key += E::keys) {
+		u32 next = key + 2 * E::keys, after = key + E::keys;
+		wait<3>();
+		barrier(); // the keys are there, and the values before were used
+		fetch(E::k + place(4), keys, next);
+		commit();
+		e.scores(key, now);
+		barrier(); // the scores are there, and the keys were used
+		fetch(E::k + now, values, next);
+		commit();
+		look(next + E::keys);
+		e.weigh();
+		wait<4>();
+		barrier(); // the weights are there, and the values
+		e.add(place(1));
+		if (after % part == 0 || after >= to)
+			e.end_part(a, pairs, key, after >= to);
+		now = place(2);
+	}
+}
+
+// attend: the tile and the key-value head of the block. E has the arithmetic: its numbers' type, and what a thread keeps.
+template <class E> DEVICE void attend(const Attention &a, const typename E::Number *cache, const Batch &b) {
+	extern __shared__ __attribute__((aligned(16))) unsigned char memory[];
+	u32 base = shared_address(memory), group = a.h.group(), head = head_here(a.h.kv), start;
+	Span s(b, span_of_tile(b, tile_here(a.h.kv), group, E::high, &start));
+	if (start >= s.rows * group)
+		return;
+	Pairs pairs{start, s.rows * group, s.row, s.first, group, head * group};
+	u32 end = pairs.position(E::high - 1) + 1, first = a.parts ? block_z() * part : 0;
+	u32 to = a.parts && first + part < end ? first + part : end, low = a.f.first(pairs.position(0)) / E::keys * E::keys;
+	first = low > first ? low : first; // blocks of keys that no pair of the tile reads
+	if (first >= to)
+		return;
+	const typename E::Number *keys = cache + head * a.h.kept(), *values = keys + a.h.kv * a.h.kept();
+	Places<E, E::keys> places;
+	auto fetch = [&](u32 place, const typename E::Number *from, u32 position) INLINE {
+		if (position < to)
+			places.copy(here(base) + place, from, position, end, a.h);
+	};
+	places.look(s, first, end);
+	fetch(E::k, keys, first);
+	commit();
+	E::run(base, a, pairs, first, to, fetch, [&](u32 position) INLINE { places.look(s, position, end); }, keys, values);
+}
