@@ -7,8 +7,8 @@
 // A task is some tiles of rows times some panels of 32 columns. The reduction goes in depths of TILE_DEPTH, so that a panel's
 // stays in the first-level cache and all rows' in the second; between two depths the sums are kept in scratch.
 
-// How many steps before it is multiplied a right-hand side is made, and how many bytes of sums are asked for in a step.
-enum { MADE_AHEAD = 2, SUMS_AHEAD = 256 };
+// How many steps before it is multiplied a right-hand side is made.
+enum { MADE_AHEAD = 2 };
 
 // A tile of rows: for each 32 inputs its pieces.
 INLINE int64_t left_tile_bytes(int64_t inner, int pieces) { return tile_steps(inner) * pieces * TILE_BYTES; }
@@ -82,7 +82,6 @@ typedef struct {
 	right_maker *make; // of right, or NULL: it is there
 	const char *ahead; // what of memory will be wanted after this, so many bytes for each step
 	int64_t ahead_bytes;
-	const char *next_sums; // what from and to will be then, one behind the other, or NULL
 } tile_sum;
 
 INLINE void begin_sums(tile_file *f, const int both, const tile_sum *t)
@@ -115,13 +114,11 @@ INLINE void end_sums(tile_file *f, const int both, const tile_sum *t)
 	}
 }
 
-// What a step asks the caches for: weights of the panel that is next into the second, sums of the rows that are next into the first.
+// A step asks memory for weights of the panel that is next, into the second-level cache.
 INLINE void ask_ahead(const tile_sum *t, int64_t step)
 {
-	const char *ahead = t->ahead + step * t->ahead_bytes, *sums = t->next_sums + step * SUMS_AHEAD;
+	const char *ahead = t->ahead + step * t->ahead_bytes;
 	for (int64_t i = 0; i < t->ahead_bytes; i += 64) __builtin_prefetch(ahead + i, 0, 2);
-	if (t->next_sums)
-		UNROLL for (int i = 0; i < SUMS_AHEAD; i += 64) __builtin_prefetch(sums + i, 1);
 }
 
 // A factor of the next addition is loaded as soon as the one in its tile was read for the last time: a core that shares its
@@ -255,8 +252,7 @@ static void add_panel(tile_block *b, int64_t panel, int64_t k, const char *next,
 			.left = (const char *)g->a + row / TILE * left_tile + k / TILE_INPUTS * g->pieces * TILE_BYTES, .next_tile = left_tile,
 			.right = right, .right_row = PAIR_BYTES, .steps = steps, .pieces = g->pieces, .fresh = k == 0,
 			.make = row == b->row0 && right == b->block ? &maker : NULL,
-			.ahead = next, .ahead_bytes = 64 * lines,
-			.next_sums = row + 2 * TILE < b->row1 ? (const char *)(sums + 2 * TILE * PANEL) : NULL});
+			.ahead = next, .ahead_bytes = 64 * lines});
 		next += 64 * lines * steps;
 		if (!last)
 			continue;
