@@ -68,8 +68,8 @@ const unusuallyLong = 10 * time.Second
 
 func (c choice) openCard() (kernels.Backend, error) {
 	if Tell != nil {
-		waits := time.AfterFunc(unusuallyLong, func() { Tell(fmt.Sprintf("cuda:%d: its driver compiles the kernels, and keeps what it made", c.card)) })
-		defer waits.Stop()
+		line := fmt.Sprintf("cuda:%d: its driver compiles the kernels, and keeps what it made", c.card)
+		defer time.AfterFunc(unusuallyLong, func() { Tell(line) }).Stop()
 	}
 	return cuda.OpenBackend(c.card, driver.Options{})
 }
