@@ -87,8 +87,11 @@ func exact(cell any) string {
 // short is a cell for people.
 func short(cell any) string {
 	if v, ok := cell.(float64); ok && v == v {
-		if a := math.Abs(v); a >= 1000 || a > 0 && a < 0.0005 {
+		switch a := math.Abs(v); {
+		case a >= 1e15 || a > 0 && a < 0.0005:
 			return strconv.FormatFloat(v, 'g', 3, 64)
+		case a >= 1000:
+			return strconv.FormatFloat(v, 'f', 0, 64)
 		}
 		return strconv.FormatFloat(v, 'f', 3, 64)
 	}
