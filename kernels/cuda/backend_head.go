@@ -162,10 +162,13 @@ func (r *asked) next(b *Backend) bool {
 	r.done += r.rows
 	b.launch("gather", dims{X: r.rows}, address(r.h), address(r.from), address(r.index), i64(r.w.k))
 	if r.narrows { // for all chunks
-		b.note(b.products.narrow(b.stream, r.narrowed, window{r.h, r.w.k, r.w.k}, r.rows))
+		b.note(b.products.narrow(b.stream, r.strips(), window{r.h, r.w.k, r.w.k}, r.rows))
 	}
 	return true
 }
+
+// strips are the rows of a round in bf16, for every tile.
+func (r *asked) strips() strips { return tile{high: stripRows}.stripsIn(r.narrowed, r.rows) }
 
 // chunksOf is the number of chunks of a vocabulary.
 func chunksOf(vocabulary int) int { return ceil(vocabulary, headVocabulary) }
@@ -181,7 +184,7 @@ func (r *asked) chunk(c int) (weights, window) {
 func (r *asked) logits(b *Backend, c int, kernel string, l kernels.Logits, args ...arg) {
 	w, logits := r.chunk(c)
 	if t, ok := b.products.narrows(linearName, logits, w, r.rows); ok && r.narrows {
-		b.note(b.products.multiplyNarrowed(b.stream, linearName, t, logits, r.narrowed, w, written{alpha: 1}, r.rows))
+		b.note(b.products.multiplyNarrowed(b.stream, linearName, t, logits, r.strips(), w, written{alpha: 1}, r.rows))
 	} else {
 		b.note(b.products.linear(b.stream, logits, window{r.h, w.k, w.k}, w, written{alpha: 1}, r.rows))
 	}

@@ -10,65 +10,59 @@ import (
 // largeMatrix is how many weights take as long to be read as a launch takes.
 const largeMatrix = 1 << 22
 
-// The tiles of src/linear_few.cu, for up to 8 rows, where each warp has a ring of its own: the first where outputs are few. Then those of
-// src/linear_narrowed_few.cu, for up to 128 rows, and that of src/linear_f32_few.cu.
+// The tiles of src/linear_narrowed_few.cu, for up to 128 rows, and that of src/linear_f32_few.cu, for few results.
 var (
-	fewTiles = []tile{
-		{"8x16", 8, 16, 64, 128, 8},
-		{"8x64", 8, 64, 128, 64, 6},
-	}
-	fewNarrowedTiles = []tile{
-		{"16x16", 16, 16, 64, 64, 12},
-		{"16x64", 16, 64, 128, 64, 6},
-		{"32x32", 32, 32, 128, 64, 12},
-		{"32x64", 32, 64, 256, 64, 6},
-		{"64x40", 64, 40, 128, 64, 7},
-		{"64x96", 64, 96, 256, 64, 4},
-		{"128x160x32", 128, 160, 256, 32, 5},
-	}
+	tile16x16  = tile{"16x16", 16, 16, 64, 128, 6}
+	tile32x16  = tile{"32x16", 32, 16, 64, 128, 6}
+	tile32x32  = tile{"32x32", 32, 32, 128, 64, 8}
+	tile64x40  = tile{"64x40", 64, 40, 128, 64, 7}
+	tile64x96  = tile{"64x96", 64, 96, 256, 64, 4}
+	tile128x80 = tile{"128x80", 128, 80, 256, 64, 3}
+	fewTiles   = []tile{tile16x16, tile32x16, tile32x32, tile64x40, tile64x96, tile128x80}
+
 	chains = tile{"4x8", 4, 8, 32, 128, 6}
 )
 
-// fewShared is the shared memory of the first, which have but weights there.
-func (t tile) fewShared() int { return t.stages * factor(t.broad, t.deep, 0, 2) }
+// anyBlocks is a number of blocks that no result has.
+const anyBlocks = 1 << 20
 
-// chainsShared is that of the others.
-func (t tile) chainsShared() int { return t.stages * factor(t.high+t.broad, t.deep, 4, 4) }
-
-// few says whether a product of Linear has so few rows, or so few results, that a kernel for those is faster, and in which tile then.
-func (p *products) few(x window, w weights, T int) (t tile, ok bool) {
-	if w.codes.values != 0 || w.at%16 != 0 || w.stride*w.dtype.Size()%16 != 0 {
-		return tile{}, false
-	}
-	switch w.dtype {
-	case kernels.BF16Rounding:
-		if t = fewTiles[0]; t.blocks(T, w.n) > 4*p.processors {
-			t = fewTiles[1]
-		}
-		ok = T <= t.high && x.at%8 == 0 && x.stride%2 == 0
-	case kernels.F32:
-		t = chains
-		ok = t.blocks(T, w.n) <= 8*p.processors && x.at%16 == 0 && x.stride%4 == 0
-	}
-	return t, ok && w.k%t.deep == 0
+// fewest is which of them is the fastest: the first one for so many rows whose blocks are at most so many for each processor. All of it was
+// measured on an H100, with 2,560 to 151,936 results: few results are most often bound by the steps of one block, which small tiles have
+// less to do in, many by what all blocks bring, of which large tiles have less.
+var fewest = []struct {
+	tile
+	rows, blocks int
+}{
+	{tile16x16, 16, anyBlocks},
+	{tile32x16, 128, 3},
+	{tile32x32, 32, anyBlocks},
+	{tile32x32, 64, 3},
+	{tile64x40, 64, anyBlocks},
+	{tile64x40, 128, 1},
+	{tile64x96, 128, 1},
+	{tile128x80, 128, 2},
 }
 
-// narrowsFew is narrows where rows are few: the tile of which all blocks bring the least, rows and columns, for each step of the inner
-// size. A card brings as much to three quarters of its processors as to all. To narrow rows is one launch more, which a small matrix is not
-// worth, and which few has no need of.
-func (p *products) narrowsFew(op string, w weights, T int) (best tile, ok bool) {
-	if op != linearName || w.n*w.k < p.large || T <= fewTiles[0].high && w.k%fewTiles[0].deep == 0 {
+// narrowsFew is narrows for so few rows. To narrow them is one launch more, which a small matrix is not worth.
+func (p *products) narrowsFew(w weights, T int) (t tile, ok bool) {
+	if w.n*w.k < p.large {
 		return tile{}, false
 	}
-	least := 0
-	for _, t := range fewNarrowedTiles {
-		blocks := t.blocks(T, w.n)
-		brings := max(4*blocks, 3*p.processors*ceil(blocks, p.processors)) * (t.high + t.broad)
-		if T > t.high/2 && (!ok || brings < least) {
-			best, least, ok = t, brings, true
+	for _, f := range fewest {
+		if T <= f.rows && f.tile.blocks(T, w.n) <= f.blocks*p.processors {
+			return f.tile, true
 		}
 	}
-	return best, ok
+	return tile{}, false
+}
+
+// chainsShared is the shared memory of chains.
+func (t tile) chainsShared() int { return t.stages * factor(t.high+t.broad, t.deep, 4, 4) }
+
+// chained says whether a product of Linear with weights in f32 has so few results that it is faster in chains.
+func (p *products) chained(x window, w weights, T int) bool {
+	return w.dtype == kernels.F32 && w.at%16 == 0 && w.stride%4 == 0 && x.at%16 == 0 && x.stride%4 == 0 && w.k%chains.deep == 0 &&
+		chains.blocks(T, w.n) <= 8*p.processors
 }
 
 // linearIn is out = x · wᵀ, by rows that are narrowed into a room of narrowedBytes where that is faster.

@@ -127,11 +127,8 @@ const (
 func newProducts(card driver.Card, kernel func(name string) (*driver.Function, error)) (*products, error) {
 	shared := map[product]int{{op: gradWAddName}: 0, {op: stripsName}: 0}
 	p := &products{card.Processors, largeMatrix, map[product]*driver.Function{}, shared}
-	for _, t := range fewTiles {
-		shared[t.kernel(linearName, kernels.BF16Rounding)] = t.fewShared()
-	}
 	shared[chains.kernel(linearName, kernels.F32)] = chains.chainsShared()
-	for _, t := range fewNarrowedTiles {
+	for _, t := range fewTiles {
 		shared[t.narrowed(linearName)] = t.narrowedShared()
 	}
 	for _, op := range []string{linearName, gradXName} {
@@ -226,9 +223,9 @@ func tilesOf(t kernels.DType) []tile {
 
 // linear: out [T, N] = (accumulate ? out : 0) + alpha · x [T, K] · wᵀ + bias.
 func (p *products) linear(s *driver.Stream, out, x window, w weights, o written, T int) error {
-	t, ok := p.few(x, w, T)
-	if !ok {
-		t = p.choose(tilesOf(w.dtype), T, w.n)
+	t := p.choose(tilesOf(w.dtype), T, w.n)
+	if p.chained(x, w, T) {
+		t = chains
 	}
 	return p.multiply(s, linearName, t, out, x, w, o, T)
 }

@@ -18,7 +18,7 @@ import (
 
 // productFiles are those of linear.go.
 var productFiles = []string{linearName, gradXName, linearName + codesName, gradXName + codesName, "linear_f32", gradWName,
-	narrowedLinearName, "narrow", "linear_few", "linear_f32_few", "linear_narrowed_few"}
+	narrowedLinearName, "narrow", "linear_f32_few", "linear_narrowed_few"}
 
 // lab is a card with the products loaded, and the oracle beside it.
 type lab struct {

@@ -16,23 +16,20 @@ const (
 	stripsName         = "narrow_strips"
 )
 
-// Narrowed rows lie in strips of so many columns, each with a multiple of so many rows. So many rows are narrowed at a time, which is
-// what bounds the memory for them.
+// Narrowed rows lie in strips of so many columns, each with as many rows as the tiles read, which is a multiple of so many at the most. A
+// block narrows so many rows of a strip. So many rows are narrowed at a time, which is what bounds the memory for them.
 const (
 	strip        = 64
 	stripRows    = 128
+	narrowBlock  = 32
 	narrowedRows = 4096
 )
 
 // narrowedTiles are those of src/linear_narrowed.h, of which a multiprocessor has two at a time.
 var narrowedTiles = []tile{
-	{"128x160", 128, 160, 128, 64, 2},
 	{"128x128", 128, 128, 128, 64, 3},
+	{"128x160", 128, 160, 128, 64, 2},
 }
-
-// broadTakes is how much longer a result takes in the broad tile, whose fragments are not loaded ahead: measured on an H100. It gives
-// a card of 132 multiprocessors a whole number of tiles at 2,560 results.
-const broadTakes = 1.03
 
 // narrowed is the kernel of an operation in such a tile.
 func (t tile) narrowed(op string) product {
@@ -50,8 +47,9 @@ func narrowedBytes(T, inner int) int {
 	return 2 * ceil(min(T, narrowedRows), stripRows) * stripRows * ceil(inner, strip) * strip
 }
 
-// narrows says whether a product is faster by rows that are narrowed before, and in which tile then: where there are rows for a tile and
-// tiles for the card, and all is aligned to what a thread copies and writes.
+// narrows says whether a product is faster by rows that are narrowed before, and in which tile then: where rows are few, or there are rows
+// for a tile and tiles for the card, and all is aligned to what a thread copies and writes. Of the two tiles for many rows the one that takes
+// the least whole rounds of a card is what was faster, measured on an H100; where they are equal, the square one.
 func (p *products) narrows(op string, out window, w weights, T int) (best tile, ok bool) {
 	outer := w.n
 	if op == gradXName {
@@ -61,48 +59,49 @@ func (p *products) narrows(op string, out window, w weights, T int) (best tile, 
 		out.stride%2 != 0 {
 		return tile{}, false
 	}
-	if T <= stripRows/2 || op == linearName && T <= stripRows && narrowedTiles[0].blocks(T, outer) < 4*p.processors {
-		return p.narrowsFew(op, w, T)
-	}
-	least := 0.0
-	for _, t := range narrowedTiles {
-		blocks, takes := t.blocks(min(T, narrowedRows), outer), float64(t.broad)
-		if t.broad > 128 {
-			takes *= broadTakes
+	if op == linearName && T <= stripRows {
+		if t, ok := p.narrowsFew(w, T); ok {
+			return t, true
 		}
-		if takes *= p.rounds(blocks); blocks >= p.processors && (!ok || takes < least) {
+	}
+	if T <= stripRows/2 {
+		return tile{}, false
+	}
+	least := 0
+	for _, t := range narrowedTiles {
+		blocks := t.blocks(min(T, narrowedRows), outer)
+		takes := ceil(blocks, 2*p.processors) * t.broad // rounds of all blocks that a card has at a time, by the results of one
+		if blocks >= p.processors && (!ok || takes < least) {
 			best, least, ok = t, takes, true
 		}
 	}
 	return best, ok
 }
 
-// rounds is how often as many blocks as the card has at a time take what so many blocks take. Where the last ones have a multiprocessor
-// each, they take less than two that share one.
-func (p *products) rounds(blocks int) float64 {
-	all, rest := blocks/(2*p.processors), blocks%(2*p.processors)
-	switch {
-	case rest == 0:
-		return float64(all)
-	case rest <= p.processors:
-		return float64(all) + 0.6
-	}
-	return float64(all) + 1
+// strips are narrowed rows: so many in each, of which the last may be zeros.
+type strips struct {
+	at   ptr
+	rows int
+}
+
+// stripsIn are those of T rows, for a product in that tile.
+func (t tile) stripsIn(room ptr, T int) strips {
+	high := max(t.high, narrowBlock)
+	return strips{room, ceil(T, high) * high}
 }
 
 // narrow rounds rows to bf16, in strips.
-func (p *products) narrow(s *driver.Stream, room ptr, x window, T int) error {
-	rows := ceil(T, stripRows) * stripRows
-	err := s.Launch(p.functions[product{op: stripsName}], dims{X: rows / 32, Y: ceil(x.n, strip)}, dims{X: 256}, 0,
-		address(room), i64(rows), address(x.at), i64(x.stride), i64(T), i64(x.n))
+func (p *products) narrow(s *driver.Stream, to strips, x window, T int) error {
+	err := s.Launch(p.functions[product{op: stripsName}], dims{X: to.rows / narrowBlock, Y: ceil(x.n, strip)},
+		dims{X: 256}, 0, address(to.at), i64(to.rows), address(x.at), i64(x.stride), i64(T), i64(x.n))
 	if err != nil {
 		return fmt.Errorf("narrowing rows: %w", err)
 	}
 	return nil
 }
 
-// multiplyNarrowed is multiply for rows that narrow has put into that room.
-func (p *products) multiplyNarrowed(s *driver.Stream, op string, t tile, out window, room ptr, w weights, o written, T int) error {
+// multiplyNarrowed is multiply for rows that are narrowed.
+func (p *products) multiplyNarrowed(s *driver.Stream, op string, t tile, out window, x strips, w weights, o written, T int) error {
 	outer, inner, accumulate := w.n, w.k, 0
 	if op == gradXName {
 		outer, inner = inner, outer
@@ -111,7 +110,7 @@ func (p *products) multiplyNarrowed(s *driver.Stream, op string, t tile, out win
 		accumulate = 1
 	}
 	return s.Launch(p.functions[t.narrowed(op)], dims{X: t.blocks(T, outer)}, dims{X: t.threads}, t.narrowedShared(),
-		address(out.at), i64(out.stride), address(room), i64(ceil(T, stripRows)*stripRows), address(w.at), i64(w.stride), address(o.bias),
+		address(out.at), i64(out.stride), address(x.at), i64(x.rows), address(w.at), i64(w.stride), address(o.bias),
 		f32(o.alpha), i64(accumulate), i64(T), i64(outer), i64(inner))
 }
 
@@ -123,10 +122,11 @@ func (p *products) throughStrips(s *driver.Stream, op string, t tile, out, x win
 		from, to := x, out
 		from.at += ptr(4 * row * x.stride)
 		to.at += ptr(4 * row * out.stride)
-		if err := p.narrow(s, room, from, rows); err != nil {
+		narrowed := t.stripsIn(room, rows)
+		if err := p.narrow(s, narrowed, from, rows); err != nil {
 			return err
 		}
-		if err := p.multiplyNarrowed(s, op, t, to, room, w, o, rows); err != nil {
+		if err := p.multiplyNarrowed(s, op, t, to, narrowed, w, o, rows); err != nil {
 			return err
 		}
 	}

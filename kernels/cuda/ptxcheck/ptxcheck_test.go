@@ -27,8 +27,6 @@ var moreLive = map[string]int{
 	"linear_narrowed_bf16_128x160": 255, "linear_grad_x_narrowed_bf16_128x160": 255,
 	"linear_narrowed_bf16_128x128": 255, "linear_grad_x_narrowed_bf16_128x128": 255,
 
-	"linear_narrowed_bf16_128x160x32": 192, // of 256 threads and 90 KB of shared memory, of which a multiprocessor has one
-
 	// A warp has all that its rows read, and their sums: those of a multiprocessor are fewer warps, which need little of each other. Of the
 	// registers here some are parameters, which a card does not keep.
 	"attention_bf16_64x128":              182,

@@ -8,14 +8,14 @@
 #pragma once
 #include "linear_tensor.h"
 
-// Narrowed rows lie in strips of so many columns, each with all rows, as many as a multiple of 128; what is outside of the matrix is zero
-// there, so that nothing has to look where it ends. narrow.cu has the same numbers, and the host, in narrowed.go.
+// Narrowed rows lie in strips of so many columns, each with all rows, as many as tiles read; what is outside of the matrix is zero there,
+// so that nothing has to look where it ends. narrow.cu has the same number, and the host, in narrowed.go.
 constexpr u32 strip = 64;
 
 // A tile: 128 × broad results by 2 × 2 warps, in steps of deep of the inner size, of which stages are under way.
 template <u32 broad_, u32 deep_, u32 stages_> struct Narrowed {
 	static constexpr u32 high = 128, broad = broad_, deep = deep_, stages = stages_, threads = 128, down = 2, tall = high / down / 16,
-		wide = broad / 2 / 8, chunks = deep / 8;
+		wide = broad / 2 / 8;
 	static_assert(broad % 32 == 0 && (deep == 32 || deep == 64));
 };
 using Broad = Narrowed<160, 64, 2>;
@@ -34,38 +34,46 @@ template <u32 deep> DEVICE u32 swizzled(u32 row, u32 chunk) {
 	return row * deep * 2 + (deep == 64 ? chunk ^ row % 8 : chunk ^ row / 2 % 4) * 16;
 }
 
-// Rows with the inner size along them: narrowed ones, and weights of Linear. A lane's place takes a step of 16 inner numbers in, as an
-// exclusive or.
+// Rows with the inner size along them: narrowed ones, and weights of Linear, in panels of as many columns as a strip has, or as a step. A
+// lane's place takes a step of 16 inner numbers in, as an exclusive or.
 template <typename S, u32 rows> struct AlongRows {
-	static constexpr u32 bytes = rows * S::deep * 2, step = S::threads / S::chunks;
+	static constexpr u32 panel = S::deep < strip ? S::deep : strip, chunks = panel / 8, step = S::threads / chunks, bytes = rows * S::deep * 2;
+	static_assert(S::deep % panel == 0 && step % 8 == 0 && (S::deep == panel || rows % step == 0));
 
-	static MEMBER void fetch_narrowed(u32 to, const u16 *x, u32 all_rows, u32 row, u32 k) {
-		u32 r = thread_here() / S::chunks, c = thread_here() % S::chunks;
+	static MEMBER void fetch_narrowed(u32 to, const u16 *x, u32 all_rows, u32 row, u32 k, u32 inner) {
+		u32 r = thread_here() / chunks, c = thread_here() % chunks;
 		const u16 *from = x + ((u64)(k / strip) * all_rows + row + r) * strip + (k % strip + c * 8);
-		to += swizzled<S::deep>(r, c);
+		to += swizzled<panel>(r, c);
 		UNROLL for (u32 i = 0; i < rows; i += step)
 			if (i + step <= rows || r < rows - i)
-				copy_whole(to + i * S::deep * 2, from + i * strip);
+				copy_whole(to + i * panel * 2, from + i * strip);
+		UNROLL for (u32 p = panel; p < S::deep; p += panel) // where the inner size ends there may be no strip more
+			UNROLL for (u32 i = 0; i < rows; i += step)
+				copy16(to + (p * rows + i * panel) * 2, from + (u64)(p / strip) * all_rows * strip + i * strip, k + p < inner ? 16 : 0);
 	}
 	static MEMBER void fetch(u32 to, const u16 *w, u32 stride, u32 k, u32 row, u32 inner, u32 outer) {
 		asm volatile("" : "+r"(stride), "+l"(w)); // as in bring
-		u32 r = thread_here() / S::chunks, c = thread_here() % S::chunks;
+		u32 r = thread_here() / chunks, c = thread_here() % chunks;
 		const u16 *from = w + (u64)(row + r) * stride + (k + c * 8);
-		to += swizzled<S::deep>(r, c);
+		to += swizzled<panel>(r, c);
 		if (k + S::deep <= inner && row + rows <= outer) {
 			UNROLL for (u32 i = 0; i < rows; i += step, from += (u64)step * stride)
 				if (i + step <= rows || r < rows - i)
-					copy_whole(to + i * S::deep * 2, from);
+					UNROLL for (u32 p = 0; p < S::deep; p += panel)
+						copy_whole(to + (p * rows + i * panel) * 2, from + p);
 			return;
 		}
-		u32 some = k + c * 8 < inner ? smaller(inner - (k + c * 8), 8) * 2 : 0;
+		u32 some[S::deep / panel];
+		UNROLL for (u32 p = 0, column = k + c * 8; p < S::deep; p += panel, column += panel)
+			some[p / panel] = column < inner ? smaller(inner - column, 8) * 2 : 0;
 		UNROLL for (u32 i = 0; i < rows; i += step, from += (u64)step * stride)
 			if (i + step <= rows || r < rows - i)
-				copy16(to + i * S::deep * 2, from, row + r + i < outer ? some : 0);
+				UNROLL for (u32 p = 0; p < S::deep; p += panel)
+					copy16(to + (p * rows + i * panel) * 2, from + p, row + r + i < outer ? some[p / panel] : 0);
 	}
-	static MEMBER u32 place(u32 row, u32 lane) { return swizzled<S::deep>(row + lane % 16, lane / 16); }
-	static MEMBER u32 place_of_weights(u32 row, u32 lane) { return swizzled<S::deep>(row + lane / 16 * 8 + lane % 8, lane / 8 % 2); }
-	static MEMBER u32 at(u32 place, u32 n, u32 d) { return (place ^ d * 2) + n * 16 * S::deep * 2; }
+	static MEMBER u32 place(u32 row, u32 lane) { return swizzled<panel>(row + lane % 16, lane / 16); }
+	static MEMBER u32 place_of_weights(u32 row, u32 lane) { return swizzled<panel>(row + lane / 16 * 8 + lane % 8, lane / 8 % 2); }
+	static MEMBER u32 at(u32 place, u32 n, u32 d) { return (place ^ d % panel * 2) + (d / panel * rows + n * 16) * panel * 2; }
 };
 
 // Weights of Linear's gradient, which lie with the inner size along columns. Their places are such that 8 rows have the same 16 bytes in
@@ -147,7 +155,7 @@ DEVICE void product_of_narrowed(const Result &result, const u16 *x, u32 x_rows, 
 	u32 x_place = X::place(warp % S::down * S::tall * 16, lane);
 	auto w_place = W::place_of_weights(warp / S::down * S::wide * 8, lane);
 	auto fetch = [&](u32 to, u32 k) {
-		X::fetch_narrowed(to, x, x_rows, row, k);
+		X::fetch_narrowed(to, x, x_rows, row, k, inner);
 		W::fetch(to + X::bytes, w, stride, k, column, inner, outer);
 	};
 	u32 a[taken][S::tall][4], b[taken][S::wide][2];
