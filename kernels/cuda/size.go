@@ -84,13 +84,16 @@ func (b *Backend) narrowedRows(op string, w kernels.Work) (most int) {
 	return most
 }
 
-// narrowedHead is what LogProb takes for the rows of a round in bf16, and for the weights that their logits become.
-func (b *Backend) narrowedHead(w kernels.Work) int {
-	rows, n := min(w.Rows, headRows), min(w.Vocab, headVocabulary)
-	if !b.narrows(linearName, rows, n, w.Hidden, n) {
-		return 0
+// narrowedHead is what LogProb takes for the rows of a round in bf16, and for the weights that their logits become: of as many rows as there
+// may be, or of few.
+func (b *Backend) narrowedHead(w kernels.Work) (most int) {
+	n := min(w.Vocab, headVocabulary)
+	for _, T := range []int{min(w.Rows, headRows), min(w.Rows, stripRows)} {
+		if b.narrows(linearName, T, n, w.Hidden, n) {
+			most = max(most, narrowedBytes(T, w.Hidden)+narrowedBytes(T, n))
+		}
 	}
-	return narrowedBytes(rows, w.Hidden) + narrowedBytes(rows, n)
+	return most
 }
 
 // narrowedDraw is what Draw takes for its rows in bf16.
