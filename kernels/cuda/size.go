@@ -84,8 +84,8 @@ func (b *Backend) narrowedRows(op string, w kernels.Work) (most int) {
 	return most
 }
 
-// narrowedHead is what LogProb takes for the rows of a round in bf16, and for the weights that their logits become: of as many rows as there
-// may be, or of few.
+// narrowedHead is what LogProb takes for the rows of a round in bf16, and for the weights that their logits become: of as many rows as
+// there may be, or of few.
 func (b *Backend) narrowedHead(w kernels.Work) (most int) {
 	n := min(w.Vocab, headVocabulary)
 	for _, T := range []int{min(w.Rows, headRows), min(w.Rows, stripRows)} {
