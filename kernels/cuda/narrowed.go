@@ -48,8 +48,9 @@ func narrowedBytes(T, inner int) int {
 }
 
 // narrows says whether a product is faster by rows that are narrowed before, and in which tile then: where rows are few, or there are rows
-// for a tile and tiles for the card, and all is aligned to what a thread copies and writes. Of the two tiles for many rows, the one with the
-// shorter rounds in all was the faster on an H100, by up to a quarter, and where they are equal the square one; docs/cuda.md has the times.
+// for a tile and tiles for the card, and all is aligned to what a thread copies and writes. Of the two tiles for many rows, the one whose
+// rounds are shorter in all was the faster on an H100, by up to a quarter, and where they are equal the square one; docs/cuda.md has the
+// times.
 func (p *products) narrows(op string, out window, w weights, T int) (best tile, ok bool) {
 	outer := w.n
 	if op == gradXName {

@@ -205,3 +205,15 @@ func TestNarrowedInPTX(t *testing.T) {
 		require.NotContains(t, body, ".local", name)
 	}
 }
+
+// Where many scored rows are not narrowed, few may be: the plan has memory for them.
+func TestThePlanOfNarrowedRows(t *testing.T) {
+	b := &Backend{products: &products{processors: 132, large: largeMatrix}}
+	w := kernels.Work{Rows: 200, Hidden: 2560, Vocab: 151936}
+	require.False(t, b.narrows(linearName, w.Rows, headVocabulary, w.Hidden, headVocabulary))
+	require.True(t, b.narrows(linearName, 100, headVocabulary, w.Hidden, headVocabulary))
+	require.Equal(t, narrowedBytes(100, w.Hidden)+narrowedBytes(100, headVocabulary), b.narrowedHead(w))
+	for rows := range drawRows {
+		require.LessOrEqual(t, narrowedBytes(rows+1, w.Hidden), b.narrowedDraw(w))
+	}
+}
