@@ -1,0 +1,30 @@
+//go:build gpu
+
+package device
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7879b91d/grpo/internal/backendtest"
+)
+
+// Who waits for a card is told why, once; who does not is told nothing.
+func TestALongWaitForACardIsTold(t *testing.T) {
+	backendtest.Emulate(t)
+	lines := make(chan string, 2)
+	Tell = func(line string) { lines <- line }
+	defer func(usual time.Duration) { Tell, unusuallyLong = nil, usual }(unusuallyLong)
+	open := func(long time.Duration) {
+		unusuallyLong = long
+		b, err := Open("cuda:0", 0)
+		require.NoError(t, err)
+		require.NoError(t, b.Close())
+	}
+	open(time.Hour)
+	open(0)
+	require.Equal(t, "cuda:0: its driver compiles the kernels, and keeps what it made", <-lines)
+	require.Empty(t, lines)
+}
