@@ -86,14 +86,16 @@ func (b *Backend) loadFiles() error {
 		return err
 	}
 	texts, modules, failed := make([]string, len(files)), make([]*driver.Module, len(files)), make([]error, len(files))
-	var all sync.WaitGroup
 	for i, f := range files {
 		text, err := ptxFiles.ReadFile(path.Join("ptx", f.Name()))
 		if err != nil {
 			return err
 		}
 		texts[i] = string(text)
-		all.Go(func() { modules[i], failed[i] = b.device.Load(texts[i]) })
+	}
+	var all sync.WaitGroup
+	for i, text := range texts {
+		all.Go(func() { modules[i], failed[i] = b.device.Load(text) })
 	}
 	all.Wait()
 	for i, m := range modules {

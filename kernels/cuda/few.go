@@ -26,10 +26,10 @@ var (
 // anyBlocks is a number of blocks that no result has.
 const anyBlocks = 1 << 20
 
-// fewest is which of them is the fastest: the first one for so many rows whose blocks are at most so many for each processor. That is what
+// fastest is which of them is: the first one for so many rows whose blocks are at most so many for each processor. That is what
 // was measured on an H100 with 2,560 to 151,936 results and 1 to 128 rows; docs/cuda.md has the times. Where results are few, the steps of
 // a block take the time, and small tiles have less to do in each; where they are many, what all blocks bring, and large tiles bring less.
-var fewest = []struct {
+var fastest = []struct {
 	tile
 	rows, blocks int
 }{
@@ -48,7 +48,7 @@ func (p *products) narrowsFew(w weights, T int) (t tile, ok bool) {
 	if w.n*w.k < p.large {
 		return tile{}, false
 	}
-	for _, f := range fewest {
+	for _, f := range fastest {
 		if T <= f.rows && f.tile.blocks(T, w.n) <= f.blocks*p.processors {
 			return f.tile, true
 		}

@@ -257,7 +257,7 @@ func (p *products) multiply(s *driver.Stream, op string, t tile, out, x window, 
 	kernel := t.kernel(op, w.dtype)
 	shared := p.shared[kernel]
 	if w.dtype == kernels.F32 && t != chains {
-		shared = shared / t.stages * min(t.stages, ceil(inner, t.deep)) // more blocks fit where fewer stages do
+		shared = shared / t.stages * max(1, min(t.stages, ceil(inner, t.deep))) // more blocks fit where fewer stages do
 	}
 	return s.Launch(p.functions[kernel], grid, block, shared,
 		address(out.at), i64(out.stride), address(x.at), i64(x.stride), address(w.at), i64(w.stride), address(o.bias),

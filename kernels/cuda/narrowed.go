@@ -16,13 +16,12 @@ const (
 	stripsName         = "narrow_strips"
 )
 
-// Narrowed rows lie in strips of so many columns, each with as many rows as the tiles read, which is a multiple of so many at the most. A
-// block narrows so many rows of a strip. So many rows are narrowed at a time, which is what bounds the memory for them.
+// Narrowed rows lie in strips of so many columns, each with all rows, rounded up to a multiple of the tile's height.
 const (
 	strip        = 64
-	stripRows    = 128
-	narrowBlock  = 32
-	narrowedRows = 4096
+	stripRows    = 128  // the greatest height of a tile
+	narrowBlock  = 32   // rows of a strip that a block narrows
+	narrowedRows = 4096 // at a time, which bounds the memory for them
 )
 
 // narrowedTiles are those of src/linear_narrowed.h, of which a multiprocessor has two at a time.
@@ -117,6 +116,9 @@ func (p *products) multiplyNarrowed(s *driver.Stream, op string, t tile, out win
 
 // throughStrips narrows rows and multiplies them, as many at a time as a room of narrowedBytes holds.
 func (p *products) throughStrips(s *driver.Stream, op string, t tile, out, x window, room ptr, w weights, o written, T int) error {
+	if T == 0 {
+		return nil
+	}
 	high := ceil(ceil(T, ceil(T, narrowedRows)), stripRows) * stripRows
 	for row := 0; row < T; row += high {
 		rows := min(high, T-row)

@@ -192,17 +192,40 @@ func TestWhichProductsNarrow(t *testing.T) {
 func TestNarrowedInPTX(t *testing.T) {
 	text, err := os.ReadFile("ptx/" + narrowedLinearName + ".ptx")
 	require.NoError(t, err)
+	looked := 0
 	for _, entry := range strings.Split(string(text), ".visible .entry ")[1:] {
 		name, body, _ := strings.Cut(entry, "(")
 		for _, tile := range narrowedTiles {
 			require.LessOrEqual(t, tile.narrowedShared(), 99<<10)
 			if strings.HasSuffix(name, tile.name) {
+				looked++
 				mma := tile.high * tile.broad * tile.deep / (16 * 8 * 16) / (tile.threads / 32)
 				require.Equal(t, mma, strings.Count(body, "mma.sync"), name)
 				require.LessOrEqual(t, strings.Count(body, "ldmatrix.sync"), mma/4+8, name)
 			}
 		}
 		require.NotContains(t, body, ".local", name)
+	}
+	require.Equal(t, 2*len(narrowedTiles), looked, "forward, and gradients")
+}
+
+// Whatever rows a batch has, up to as many as are planned, there is memory for those that are narrowed.
+func TestThePlanHasAllNarrowedRows(t *testing.T) {
+	rng := rand.New(rand.NewPCG(4, 4))
+	for range 100 {
+		heads := 1 << rng.IntN(6)
+		w := kernels.Work{Rows: 1 + rng.IntN(9000), Hidden: 64 * (1 + rng.IntN(64)), Intermediate: 64 * (1 + rng.IntN(160)),
+			Vocab: 1 + rng.IntN(200000),
+			Heads: kernels.Heads{Q: heads, KV: 1 + rng.IntN(heads), Dim: 128}}
+		b := &Backend{products: &products{processors: 1 + rng.IntN(200), large: largeMatrix}}
+		linear, gradX, head := b.narrowedRows(linearName, w), b.narrowedRows(gradXName, w), b.narrowedHead(w)
+		for T := 1; T <= w.Rows; T += 1 + T/40 {
+			less := w
+			less.Rows = T
+			require.LessOrEqual(t, b.narrowedRows(linearName, less), linear, "%d of %+v", T, w)
+			require.LessOrEqual(t, b.narrowedRows(gradXName, less), gradX, "%d of %+v", T, w)
+			require.LessOrEqual(t, b.narrowedHead(less), head, "%d of %+v", T, w)
+		}
 	}
 }
 

@@ -15,7 +15,7 @@ import (
 type Card struct {
 	Open   Opener
 	Device string
-	Size   string // full, some minutes of a large card; or smoke, which an emulated one executes in as much
+	Size   string // full, two minutes of a large card; or smoke, which an emulated one executes in as much
 
 	Contract []string     // the command that calls HoldContract
 	Say      func(string) // is told each thing as soon as it is known; nil: nobody is

@@ -8,9 +8,10 @@
 
 template <u32 dim_, u32 high_, u32 across_, u32 stages_> struct Tensor {
 	typedef u16 Number;
-	static constexpr u32 dim = dim_, high = high_, across = across_, stages = stages_, keys = 64, down = high / 16, threads = 32 * down * across,
-		pitch = dim + 8, p_pitch = keys + 8, own = keys / across, columns = dim / across, groups = own / 16;
-	// Places in shared memory, in bytes: queries, keys and values of each stage, weights, greatest scores by warp, sums by 16 keys.
+	static constexpr u32 dim = dim_, high = high_, across = across_, stages = stages_, keys = 64, down = high / 16,
+		threads = 32 * down * across, pitch = dim + 8, p_pitch = keys + 8, own = keys / across, columns = dim / across, groups = own / 16;
+	// Places in shared memory, in bytes: queries, keys and values of each stage (or five places, taken in turn), weights, greatest
+	// scores by warp, sums by 16 keys.
 	static constexpr u32 k = high * pitch * 2, stage = keys * pitch * 2, v = stages == 5 ? k : k + stage, p = k + stages * stage,
 		tops = p + high * p_pitch * 2, sums = tops + across * high * 4, bytes = sums + keys / 16 * high * 4;
 	static_assert(own % 16 == 0 && columns % 16 == 0 && bytes <= 99 << 10);
@@ -151,7 +152,8 @@ template <u32 dim_, u32 high_, u32 across_, u32 stages_> struct Tensor {
 	KERNEL bounds attention_bf16_##high##x##dim(float *out, float *lse, float *parts, u32 count, \
 		const float *qkv, const u16 *cache, const u32 *starts, const u32 *positions, const u32 *from, u32 n, u32 stride, u32 q, u32 kv, \
 		u32 size, float scale, float cap, u32 window) { \
-		attend<T##high##x##dim>({out, lse, parts, count, qkv, {q, kv, size}, {scale, cap, window}}, cache, {starts, positions, from, n, stride}); \
+		attend<T##high##x##dim>({out, lse, parts, count, qkv, {q, kv, size}, {scale, cap, window}}, cache, \
+			{starts, positions, from, n, stride}); \
 	}
 #define TENSOR(dim, high, across, stages) ATTENTION(dim, high, THREADS((T##high##x##dim::threads)), Tensor<dim, high, across, stages>)
 #define MANY(dim, high, tall, blocks) ATTENTION(dim, high, BLOCKS((T##high##x##dim::threads), blocks), Many<dim, tall, high / 16 / tall>)

@@ -19,7 +19,8 @@ template <u32 dim_, u32 high_> struct Chains {
 	float score[tall][own], most[tall], sum[tall], whole_most[tall], whole_sum[tall];
 	Four mean[tall][wide]; // columns 4 · side + 32 · j and the next 3
 
-	MEMBER Chains(u32 base, const Attention &a, const Pairs &pairs) : size(a.h.dim), f(a.f), base_(base), row_(thread() / 8), side_(thread() % 8) {
+	MEMBER Chains(u32 base, const Attention &a, const Pairs &pairs)
+		: size(a.h.dim), f(a.f), base_(base), row_(thread() / 8), side_(thread() % 8) {
 		UNROLL for (u32 i = 0; i < tall; i++)
 			position[i] = pairs.position(row_ + 16 * i), whole_most[i] = lowest, whole_sum[i] = 0;
 		each_query<Chains>(a, pairs, [&](u32 r, u32 c, Four q) {
@@ -147,7 +148,8 @@ template <u32 dim_, u32 high_> struct Chains {
 	KERNEL THREADS(128) attention_f32_##high##x##dim(float *out, float *lse, float *parts, u32 count, const float *qkv, const float *cache, \
 		const u32 *starts, const u32 *positions, const u32 *from, u32 n, u32 stride, u32 q, u32 kv, u32 size, float scale, float cap, \
 		u32 window) { \
-		attend<Chains<dim, high>>({out, lse, parts, count, qkv, {q, kv, size}, {scale, cap, window}}, cache, {starts, positions, from, n, stride}); \
+		attend<Chains<dim, high>>({out, lse, parts, count, qkv, {q, kv, size}, {scale, cap, window}}, cache, \
+			{starts, positions, from, n, stride}); \
 	}
 ATTENTION(32, 32)
 ATTENTION(64, 32)

@@ -7,8 +7,9 @@
 template <bool keys_, u32 dim_, u32 high_, u32 across_> struct Tensor {
 	typedef u16 Number;
 	static constexpr bool keys = keys_;
-	static constexpr u32 dim = dim_, high = high_, across = across_, deep = 64, begin = deep, stages = 1, mine = 2, down = high / 16, threads = 32 * down * across,
-		pitch = dim + 8, p_pitch = deep + 8, part = deep / across, columns = dim / across;
+	// What is read begins at a multiple of begin.
+	static constexpr u32 dim = dim_, high = high_, across = across_, deep = 64, begin = deep, stages = 1, mine = 2, down = high / 16,
+		threads = 32 * down * across, pitch = dim + 8, p_pitch = deep + 8, part = deep / across, columns = dim / across;
 	// Places in shared memory, in bytes: X' at 0, Y', X, Y, s, then for keys p, and lse, delta and positions of what is read.
 	static constexpr u32 own_y = high * pitch * 2, x = 2 * own_y, y = x + deep * pitch * 2, s = y + deep * pitch * 2,
 		p = s + high * p_pitch * 2, sums = p + high * p_pitch * 2, bytes = keys ? sums + (2 * deep + places(deep)) * 4 : p;

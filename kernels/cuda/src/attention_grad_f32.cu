@@ -6,7 +6,8 @@
 template <bool keys_, u32 dim_> struct Chains {
 	typedef float Number;
 	static constexpr bool keys = keys_;
-	static constexpr u32 dim = dim_, high = 16, deep = dim == 256 ? 16 : 32, begin = deep, stages = 1, mine = 1, threads = 128, pitch = dim + 4, p_pitch = deep + 4,
+	static constexpr u32 dim = dim_, high = 16, deep = dim == 256 ? 16 : 32, begin = deep, stages = 1, mine = 1, threads = 128,
+		pitch = dim + 4, p_pitch = deep + 4,
 		part = deep / 8, wide = dim / 32;
 	// Places in shared memory, in bytes: X' at 0, Y', X, Y, s, p, and lse, delta and positions of what is read.
 	static constexpr u32 own_y = high * pitch * 4, x = 2 * own_y, y = x + deep * pitch * 4, s = y + deep * pitch * 4,
