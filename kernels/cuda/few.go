@@ -7,7 +7,7 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels/cuda/driver"
 )
 
-// largeMatrix is how many weights take as long to be read as a launch takes.
+// largeMatrix is how many weights take about as long to be read on an H100 as a launch takes; other limits were not measured.
 const largeMatrix = 1 << 22
 
 // The tiles of src/linear_narrowed_few.cu, for up to 128 rows, and that of src/linear_f32_few.cu, for few results.
@@ -26,9 +26,10 @@ var (
 // anyBlocks is a number of blocks that no result has.
 const anyBlocks = 1 << 20
 
-// fastest is which of them is: the first one for so many rows whose blocks are at most so many for each processor. That is what
-// was measured on an H100 with 2,560 to 151,936 results and 1 to 128 rows; docs/cuda.md has the times. Where results are few, the steps of
-// a block take the time, and small tiles have less to do in each; where they are many, what all blocks bring, and large tiles bring less.
+// fastest is which of them is: the first one for so many rows whose blocks are at most so many for each processor. That is what was
+// measured on an H100 with 2,560 to 151,936 results and 1 to 128 rows; docs/cuda.md has the times. With fewer results it is a guess.
+// Where results are few, the steps of a block take the time, and small tiles have less to do in each; where they are many, what all
+// blocks bring, and large tiles bring less.
 var fastest = []struct {
 	tile
 	rows, blocks int

@@ -3,10 +3,8 @@
 package cuda
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"math"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -16,23 +14,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-7879b91d/grpo/kernels"
-	"github.com/seed-7879b91d/grpo/kernels/cuda/driver"
 	"github.com/seed-7879b91d/grpo/kernels/cuda/internal/apart"
 )
 
 func init() {
 	tasks["few"] = func() error { return inLab(fewLikeOthers) }
-	tasks["few drawn"] = func() error {
-		d, err := driver.Open(0, driver.Options{})
-		if err != nil {
-			return err
-		}
-		b, err := NewBackend(d)
-		if err == nil {
-			err = errors.Join(fewDrawn(b), b.Close())
-		}
-		return errors.Join(err, d.Close())
-	}
+	tasks["few drawn"] = func() error { return onBackend(fewDrawn) }
 }
 
 // Products of few rows and of few results: the bits that they have in the tiles for many, and nothing written beside the window.
@@ -89,20 +76,8 @@ func fewDrawn(b *Backend) error {
 		b.Upload(to, x)
 		return to
 	}
-	normals := func(n int) []float32 {
-		x := make([]float32, n)
-		for i := range x {
-			x[i] = float32(rng.NormFloat64())
-		}
-		return x
-	}
-	w := must(b.NewMatrix(kernels.BF16Rounding, V, H))
-	var numbers []byte
-	for _, x := range normals(V * H) {
-		numbers = binary.LittleEndian.AppendUint16(numbers, uint16(math.Float32bits(x)>>16))
-	}
-	b.Load(w, 0, kernels.HostRows{Encoding: kernels.EncodedBF16, Bytes: numbers})
-	h, ones := put(kernels.F32, normals(n*H), n*H), put(kernels.F32, slices.Repeat([]float32{1}, n), n)
+	w := randomMatrix(b, rng, V, H)
+	h, ones := put(kernels.F32, normals(rng, n*H), n*H), put(kernels.F32, slices.Repeat([]float32{1}, n), n)
 	in := kernels.DrawIn{InvTemp: ones, Uniform: put(kernels.F64, slices.Repeat([]float64{0.4}, n), n),
 		TopK: put(kernels.I32, make([]int32, n), n), TopP: ones, MinP: put(kernels.F32, make([]float32, n), n)}
 	draw := func(rows, large int) ([]float32, error) {
@@ -132,6 +107,7 @@ func TestFewDrawn(t *testing.T) {
 
 // What is loaded from memory by itself is what a result is added to; all else is copied, 16 bytes at a time.
 func TestFewInPTX(t *testing.T) {
+	looked := 0
 	for file, tiles := range map[string][]tile{"linear_f32_few": {chains}, "linear_narrowed_few": fewTiles} {
 		text, err := os.ReadFile("ptx/" + file + ".ptx")
 		require.NoError(t, err)
@@ -142,8 +118,15 @@ func TestFewInPTX(t *testing.T) {
 			require.NotContains(t, body, ".local", name)
 			require.NotContains(t, body, "ld.global.u16", name)
 			require.NotContains(t, body, "cp.async.ca", name)
+			for _, tile := range tiles {
+				if name == tile.narrowed(linearName).String() {
+					looked++
+					require.Equal(t, tile.high*tile.broad*tile.deep/(16*8*16)/(tile.threads/32), strings.Count(body, "mma.sync"), name)
+				}
+			}
 		}
 	}
+	require.Equal(t, len(fewTiles), looked)
 	require.LessOrEqual(t, chains.chainsShared(), 99<<10)
 	for _, tile := range fewTiles {
 		require.LessOrEqual(t, tile.narrowedShared(), 99<<10)

@@ -82,10 +82,12 @@ func (l *lab) free() (err error) {
 }
 
 // normals are n random numbers around zero.
-func (l *lab) normals(n int) []float32 {
+func (l *lab) normals(n int) []float32 { return normals(l.rng, n) }
+
+func normals(rng *rand.Rand, n int) []float32 {
 	x := make([]float32, n)
 	for i := range x {
-		x[i] = float32(l.rng.NormFloat64())
+		x[i] = float32(rng.NormFloat64())
 	}
 	return x
 }

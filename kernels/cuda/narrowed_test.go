@@ -21,17 +21,31 @@ import (
 
 func init() {
 	tasks["narrowed"] = func() error { return inLab(narrowedLikeOthers) }
-	tasks["narrowing backend"] = func() error {
-		d, err := driver.Open(0, driver.Options{})
-		if err != nil {
-			return err
-		}
-		b, err := NewBackend(d)
-		if err == nil {
-			err = errors.Join(narrowingBackend(b), b.Close())
-		}
-		return errors.Join(err, d.Close())
+	tasks["narrowing backend"] = func() error { return onBackend(narrowingBackend) }
+}
+
+// onBackend gives a task the backend of a card.
+func onBackend(task func(*Backend) error) error {
+	d, err := driver.Open(0, driver.Options{})
+	if err != nil {
+		return err
 	}
+	b, err := NewBackend(d)
+	if err == nil {
+		err = errors.Join(task(b), b.Close())
+	}
+	return errors.Join(err, d.Close())
+}
+
+// randomMatrix is one of normals in bf16.
+func randomMatrix(b *Backend, rng *rand.Rand, rows, cols int) kernels.Matrix {
+	w := must(b.NewMatrix(kernels.BF16Rounding, rows, cols))
+	var numbers []byte
+	for _, x := range normals(rng, rows*cols) {
+		numbers = binary.LittleEndian.AppendUint16(numbers, uint16(math.Float32bits(x)>>16))
+	}
+	b.Load(w, 0, kernels.HostRows{Encoding: kernels.EncodedBF16, Bytes: numbers})
+	return w
 }
 
 // Rows that are narrowed before, in every tile: the bits that they have otherwise, and nothing written beside the window.
@@ -74,24 +88,12 @@ func narrowedLikeOthers(l *lab) error {
 func narrowingBackend(b *Backend) error {
 	const T, H, V = 70, 72, headVocabulary + 40 // a whole chunk of a vocabulary, and one that is too small for a tile
 	rng := rand.New(rand.NewPCG(3, 4))
-	random := func(n int) []float32 {
-		x := make([]float32, n)
-		for i := range x {
-			x[i] = float32(rng.NormFloat64())
-		}
-		return x
-	}
 	put := func(n int) kernels.Buffer {
 		x := must(b.Alloc(kernels.F32, n))
-		b.Upload(x, random(n))
+		b.Upload(x, normals(rng, n))
 		return x
 	}
-	w := must(b.NewMatrix(kernels.BF16Rounding, V, H))
-	var numbers []byte
-	for _, x := range random(V * H) {
-		numbers = binary.LittleEndian.AppendUint16(numbers, uint16(math.Float32bits(x)>>16))
-	}
-	b.Load(w, 0, kernels.HostRows{Encoding: kernels.EncodedBF16, Bytes: numbers})
+	w := randomMatrix(b, rng, V, H)
 	h, dlogp, targets := put(T*H), put(T), must(b.Alloc(kernels.I32, T))
 	b.Upload(targets, make([]int32, T))
 	var all [2][][]float32

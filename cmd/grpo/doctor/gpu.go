@@ -67,6 +67,6 @@ func aboutCards(d driver.Driver) (lines []string) {
 		return lines
 	}
 	return append(lines,
-		"runs there: everything that computes (device=auto takes card 0, device=cpu the processors); tested on an emulated card, and",
-		"proved on an NVIDIA H100. On another card, or after a new driver, grpo bench card proves it there, and measures it")
+		"runs there: everything that computes (device=auto takes card 0, device=cpu the processors)",
+		"proved on an NVIDIA H100, and in every test on an emulated card; on another, grpo bench card proves it and measures it")
 }

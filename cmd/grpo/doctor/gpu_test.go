@@ -22,7 +22,7 @@ func TestDoctorOnCards(t *testing.T) {
 	require.Equal(t, []string{"card 0 (One): compute capability 9.0, 132 multiprocessors, 80.0 GiB of memory, 79.0 GiB of it free",
 		"card 1 (Two) is busy"}, f.Notes[:2])
 	require.Contains(t, f.Notes[2], "runs there: everything that computes")
-	require.Contains(t, f.Notes[3], "grpo bench card proves it there")
+	require.Contains(t, f.Notes[3], "proved on an NVIDIA H100, and in every test on an emulated card; on another, grpo bench card")
 	var out strings.Builder
 	Findings{f}.Write(&out)
 	require.Contains(t, out.String(), "✓ gpu          /lib/libcuda.so.1, CUDA 12.4, 2 cards\n    - card 0 (One): ")

@@ -99,3 +99,11 @@ struct Result {
 		*to = __builtin_fmaf(alpha, sum, before);
 	}
 };
+
+// 2 or 4 numbers from shared memory.
+template <u32 n> DEVICE void load(float *v, u32 from) {
+	if constexpr (n == 4)
+		asm volatile("ld.shared.v4.f32 {%0,%1,%2,%3}, [%4];" : "=f"(v[0]), "=f"(v[1]), "=f"(v[2]), "=f"(v[3]) : "r"(from) : "memory");
+	else
+		asm volatile("ld.shared.v2.f32 {%0,%1}, [%2];" : "=f"(v[0]), "=f"(v[1]) : "r"(from) : "memory");
+}

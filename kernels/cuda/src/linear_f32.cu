@@ -3,13 +3,7 @@
 // An element of the result is one chain of fused multiply-adds from zero, ascending in the inner size. A tile shape changes no bit.
 #include "linear.h"
 
-// load takes 2 or 4 numbers from shared memory; read and write are for those in global memory.
-template <u32 n> DEVICE void load(float *v, u32 from) {
-	if constexpr (n == 4)
-		asm volatile("ld.shared.v4.f32 {%0,%1,%2,%3}, [%4];" : "=f"(v[0]), "=f"(v[1]), "=f"(v[2]), "=f"(v[3]) : "r"(from) : "memory");
-	else
-		asm volatile("ld.shared.v2.f32 {%0,%1}, [%2];" : "=f"(v[0]), "=f"(v[1]) : "r"(from) : "memory");
-}
+// So many numbers in global memory.
 template <u32 n> using Numbers = float __attribute__((ext_vector_type(n)));
 template <u32 n> DEVICE void read(float *v, const float *from) {
 	Numbers<n> all = *(const Numbers<n> *)from;

@@ -5,9 +5,6 @@
 #include "linear.h"
 
 DEVICE void warp_barrier() { asm volatile("bar.warp.sync -1;" ::: "memory"); }
-DEVICE void load_four(float *v, u32 from) {
-	asm volatile("ld.shared.v4.f32 {%0,%1,%2,%3}, [%4];" : "=f"(v[0]), "=f"(v[1]), "=f"(v[2]), "=f"(v[3]) : "r"(from) : "memory");
-}
 // A multiply-add where it stands: loads that come later in the chain would be moved before all of them otherwise, and wait in registers.
 DEVICE void add_here(float *sum, float a, float b) { asm volatile("fma.rn.f32 %0, %1, %2, %0;" : "+f"(*sum) : "f"(a), "f"(b)); }
 
@@ -47,9 +44,9 @@ template <typename S> DEVICE void chains(const Result &result, Rows<float> x, Ro
 	float sum[S::each] = {}, u[taken][S::each][4], v[taken][4];
 	u32 x_place = thread() / S::broad * S::pitch, w_place = S::w + thread() % S::broad * S::pitch;
 	auto take = [&](u32 n, u32 from) {
-		load_four(v[n], from + w_place);
+		load<4>(v[n], from + w_place);
 		UNROLL for (u32 i = 0; i < S::each; i++)
-			load_four(u[n][i], from + x_place + i * S::apart * S::pitch);
+			load<4>(u[n][i], from + x_place + i * S::apart * S::pitch);
 	};
 	wait<S::stages - 2>();
 	warp_barrier();

@@ -16,7 +16,7 @@ constexpr u32 strip = 64;
 template <u32 broad_, u32 deep_, u32 stages_> struct Narrowed {
 	static constexpr u32 high = 128, broad = broad_, deep = deep_, stages = stages_, threads = 128, down = 2, tall = high / down / 16,
 		wide = broad / 2 / 8;
-	static_assert(broad % 32 == 0 && (deep == 32 || deep == 64));
+	static_assert(broad % 32 == 0 && deep % strip == 0);
 };
 using Broad = Narrowed<160, 64, 2>;
 using Square = Narrowed<128, 64, 3>;
@@ -30,50 +30,48 @@ DEVICE void load_two(u32 *r, u32 from) {
 }
 
 // The place of 16 bytes of a row in shared memory: such that 8 rows have the same 16 bytes in different banks, and a warp's copies too.
-template <u32 deep> DEVICE u32 swizzled(u32 row, u32 chunk) {
-	return row * deep * 2 + (deep == 64 ? chunk ^ row % 8 : chunk ^ row / 2 % 4) * 16;
-}
+DEVICE u32 swizzled(u32 row, u32 chunk) { return row * strip * 2 + (chunk ^ row % 8) * 16; }
 
-// Rows with the inner size along them: narrowed ones, and weights of Linear, in panels of as many columns as a strip has, or as a step. A
+// Rows with the inner size along them: narrowed ones, and weights of Linear, in panels of as many columns as a strip has. A
 // lane's place takes a step of 16 inner numbers in, as an exclusive or.
 template <typename S, u32 rows> struct AlongRows {
-	static constexpr u32 panel = S::deep < strip ? S::deep : strip, chunks = panel / 8, step = S::threads / chunks, bytes = rows * S::deep * 2;
-	static_assert(S::deep % panel == 0 && step % 8 == 0 && (S::deep == panel || rows % step == 0));
+	static constexpr u32 chunks = strip / 8, step = S::threads / chunks, bytes = rows * S::deep * 2;
+	static_assert(step % 8 == 0 && (S::deep == strip || rows % step == 0));
 
 	static MEMBER void fetch_narrowed(u32 to, const u16 *x, u32 all_rows, u32 row, u32 k, u32 inner) {
 		u32 r = thread_here() / chunks, c = thread_here() % chunks;
 		const u16 *from = x + ((u64)(k / strip) * all_rows + row + r) * strip + (k % strip + c * 8);
-		to += swizzled<panel>(r, c);
+		to += swizzled(r, c);
 		UNROLL for (u32 i = 0; i < rows; i += step)
 			if (i + step <= rows || r < rows - i)
-				copy_whole(to + i * panel * 2, from + i * strip);
-		UNROLL for (u32 p = panel; p < S::deep; p += panel) // where the inner size ends there may be no strip more
+				copy_whole(to + i * strip * 2, from + i * strip);
+		UNROLL for (u32 p = strip; p < S::deep; p += strip) // where the inner size ends there may be no strip more
 			UNROLL for (u32 i = 0; i < rows; i += step)
-				copy16(to + (p * rows + i * panel) * 2, from + (u64)(p / strip) * all_rows * strip + i * strip, k + p < inner ? 16 : 0);
+				copy16(to + (p * rows + i * strip) * 2, from + (u64)(p / strip) * all_rows * strip + i * strip, k + p < inner ? 16 : 0);
 	}
 	static MEMBER void fetch(u32 to, const u16 *w, u32 stride, u32 k, u32 row, u32 inner, u32 outer) {
 		asm volatile("" : "+r"(stride), "+l"(w)); // as in bring
 		u32 r = thread_here() / chunks, c = thread_here() % chunks;
 		const u16 *from = w + (u64)(row + r) * stride + (k + c * 8);
-		to += swizzled<panel>(r, c);
+		to += swizzled(r, c);
 		if (k + S::deep <= inner && row + rows <= outer) {
 			UNROLL for (u32 i = 0; i < rows; i += step, from += (u64)step * stride)
 				if (i + step <= rows || r < rows - i)
-					UNROLL for (u32 p = 0; p < S::deep; p += panel)
-						copy_whole(to + (p * rows + i * panel) * 2, from + p);
+					UNROLL for (u32 p = 0; p < S::deep; p += strip)
+						copy_whole(to + (p * rows + i * strip) * 2, from + p);
 			return;
 		}
-		u32 some[S::deep / panel];
-		UNROLL for (u32 p = 0, column = k + c * 8; p < S::deep; p += panel, column += panel)
-			some[p / panel] = column < inner ? smaller(inner - column, 8) * 2 : 0;
+		u32 some[S::deep / strip];
+		UNROLL for (u32 p = 0, column = k + c * 8; p < S::deep; p += strip, column += strip)
+			some[p / strip] = column < inner ? smaller(inner - column, 8) * 2 : 0;
 		UNROLL for (u32 i = 0; i < rows; i += step, from += (u64)step * stride)
 			if (i + step <= rows || r < rows - i)
-				UNROLL for (u32 p = 0; p < S::deep; p += panel)
-					copy16(to + (p * rows + i * panel) * 2, from + p, row + r + i < outer ? some[p / panel] : 0);
+				UNROLL for (u32 p = 0; p < S::deep; p += strip)
+					copy16(to + (p * rows + i * strip) * 2, from + p, row + r + i < outer ? some[p / strip] : 0);
 	}
-	static MEMBER u32 place(u32 row, u32 lane) { return swizzled<panel>(row + lane % 16, lane / 16); }
-	static MEMBER u32 place_of_weights(u32 row, u32 lane) { return swizzled<panel>(row + lane / 16 * 8 + lane % 8, lane / 8 % 2); }
-	static MEMBER u32 at(u32 place, u32 n, u32 d) { return (place ^ d % panel * 2) + (d / panel * rows + n * 16) * panel * 2; }
+	static MEMBER u32 place(u32 row, u32 lane) { return swizzled(row + lane % 16, lane / 16); }
+	static MEMBER u32 place_of_weights(u32 row, u32 lane) { return swizzled(row + lane / 16 * 8 + lane % 8, lane / 8 % 2); }
+	static MEMBER u32 at(u32 place, u32 n, u32 d) { return (place ^ d % strip * 2) + (d / strip * rows + n * 16) * strip * 2; }
 };
 
 // Weights of Linear's gradient, which lie with the inner size along columns. Their places are such that 8 rows have the same 16 bytes in
