@@ -35,6 +35,14 @@ func (k *checked) call(op string) checker {
 	return c
 }
 
+// begin is call where an operation is a function, not a method.
+func begin(b Backend, op string) checker {
+	if k, ok := b.(*checked); ok {
+		return k.call(op)
+	}
+	return checker(op)
+}
+
 // checker is the name of the operation that is being checked.
 type checker string
 

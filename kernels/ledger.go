@@ -27,6 +27,7 @@ type Work struct {
 	Heads
 	Hidden, Intermediate, Vocab int
 	Rows, Longest               int  // of a batch, and of a sequence in it
+	Low                         int  // the most columns between the two matrices of an adapter; 0: there is none
 	Sequences                   int  // that are decoded at a time
 	Trees                       int  // the most sequences that may go on from one another; 0: none do
 	Gradients, Whole            bool // what is differentiated: something, and all weights

@@ -34,10 +34,7 @@ func Widen(b Backend, out, x Buffer, n int) {
 
 // callOf begins the checks of an operation that not every backend has.
 func callOf(b Backend, op string) checker {
-	c := checker(op)
-	if k, ok := b.(*checked); ok {
-		c = k.call(op)
-	}
+	c := begin(b, op)
 	if !Narrows(b) {
 		c.fail("%s has no buffers of bf16", b.Name())
 	}

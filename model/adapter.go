@@ -10,7 +10,6 @@ import (
 	"github.com/seed-7879b91d/grpo/model/internal/adapted"
 	"github.com/seed-7879b91d/grpo/model/internal/arch"
 	"github.com/seed-7879b91d/grpo/model/internal/copies"
-	"github.com/seed-7879b91d/grpo/model/internal/ops"
 	"github.com/seed-7879b91d/grpo/model/internal/program"
 )
 
@@ -27,7 +26,7 @@ type adapter struct {
 
 // branch is what an adapter adds to one packed linear. The A matrices of its targets are one matrix.
 type branch struct {
-	windows []ops.Window // of the linear's output, one per target
+	windows []kernels.Window // of the linear's output, one per target
 	a       program.Operand
 	b       []program.Operand
 	gradA   kernels.Buffer
@@ -86,6 +85,14 @@ func (a *adapter) matrix(e lora.Entry) (o program.Operand, grad kernels.Buffer, 
 	to := e.Offset + e.Len()
 	a.copies.Add(m, a.params.Slice(e.Offset, to), e.Offset)
 	return program.Operand{Mat: m, Width: e.Cols}, a.grads.Slice(e.Offset, to), nil
+}
+
+// low is the most columns that there are between A and B of a packed linear.
+func (a *adapter) low() (most int) {
+	for _, br := range a.branches {
+		most = max(most, a.Config.Rank*len(br.windows))
+	}
+	return most
 }
 
 func (a *adapter) slabs() (params, grads kernels.Buffer) { return a.params, a.grads }

@@ -26,38 +26,33 @@ func (b *builder) Norm(slot string, x *gorgonia.Node) *gorgonia.Node {
 // Linear is a packed weight, its bias where the model has one, and what an adapter adds, or those of the rows.
 func (b *builder) Linear(layer int, name string, x *gorgonia.Node) *gorgonia.Node {
 	s := b.weights.slots[arch.At(layer, name)]
-	l := ops.Linear{What: s.Name, N: s.Rows(), K: s.Cols, Alpha: 1, Trainable: b.full(),
-		Factors: b.weights.precision.Cached(), Wide: true}
 	in := gorgonia.Nodes{x, b.weight(s.Name)}
-	if bias := s.Name + "_bias"; b.weights.has(bias) {
-		l.Bias = true
-		in = append(in, b.weight(bias))
+	bias := b.weights.has(s.Name + "_bias")
+	if bias {
+		in = append(in, b.weight(s.Name+"_bias"))
 	}
+	if !b.serving && b.adapter != nil && b.adapter.branches[s.Name] != nil {
+		return b.adapted(s, layer == 0 && name == "qkv", bias, in)
+	}
+	l := ops.Linear{What: s.Name, N: s.Rows(), K: s.Cols, Alpha: 1, Bias: bias, Trainable: b.full(),
+		Factors: b.weights.precision.Cached(), Wide: true}
 	y := b.apply(l.Op(), in...)
-	switch {
-	case b.serving:
+	if b.serving {
 		return b.apply(ops.Corrected(&b.inputs.run, s.Name, adapted.Number(layer, name), l.N, l.K), y, x)
-	case b.adapter != nil:
-		return b.loraBranch(s, b.adapter.branches[s.Name], x, y)
 	}
 	return y
 }
 
-// loraBranch adds scale · B A x to y, for each target of the group that the adapter has.
-func (b *builder) loraBranch(s arch.Slot, br *branch, x, y *gorgonia.Node) *gorgonia.Node {
-	if br == nil {
-		return y
-	}
-	rank, factors := b.adapter.Config.Rank, b.adapter.precision.Cached()
-	down := ops.Linear{What: s.Name + " lora down", N: rank * len(br.windows), K: s.Cols, Alpha: b.adapter.Scale(), Trainable: true,
-		Factors: factors}
-	z := b.apply(down.Op(), x, b.param(s.Name+".lora_A", down.N, down.K, &br.a, br.gradA))
-	in := gorgonia.Nodes{y, z}
+// adapted is a packed weight with what the adapter adds for each target of the group that it has.
+func (b *builder) adapted(s arch.Slot, first, bias bool, in gorgonia.Nodes) *gorgonia.Node {
+	br, rank := b.adapter.branches[s.Name], b.adapter.Config.Rank
+	l := ops.Adapted{What: s.Name, N: s.Rows(), K: s.Cols, Rank: rank, Scale: b.adapter.Scale(), Bias: bias, First: first,
+		Factors: b.adapter.precision.Cached(), Windows: br.windows}
+	in = append(in, b.param(s.Name+".lora_A", rank*len(br.windows), s.Cols, &br.a, br.gradA))
 	for i, w := range br.windows {
 		in = append(in, b.param(fmt.Sprintf("%s.lora_B.%d", s.Name, i), w.N, rank, &br.b[i], br.gradB[i]))
 	}
-	up := ops.LoRAUp{What: s.Name, Width: s.Rows(), Rank: rank, Factors: factors, Windows: br.windows}
-	return b.apply(up.Op(&b.inputs.run), in...)
+	return b.apply(l.Op(&b.inputs.run), in...)
 }
 
 func (b *builder) QKNormRope(slot string, qkv *gorgonia.Node) *gorgonia.Node {

@@ -13,7 +13,7 @@ import (
 // Served is an adapter as the rows of a decoder read it: the numbers that it had when it was handed over.
 type Served struct {
 	d           *Decoder // that has it; nil when it has been withdrawn
-	corrections []*ops.Correction
+	corrections []*kernels.LowRank
 }
 
 // Serve takes a copy of an adapter, of whatever rank, scale and targets, for the rows of later runs. What is computed for such a row is

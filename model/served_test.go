@@ -16,7 +16,6 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels/cpu"
 	"github.com/seed-7879b91d/grpo/lora"
 	"github.com/seed-7879b91d/grpo/model/internal/adapted"
-	"github.com/seed-7879b91d/grpo/model/internal/ops"
 )
 
 // someAdapter is one that changes what a model says.
@@ -196,7 +195,7 @@ func TestAdaptersComeAndGo(t *testing.T) {
 	require.ErrorContains(t, err, "2 adapters for 1 runs")
 }
 
-func gone(p weak.Pointer[ops.Correction]) bool { return p.Value() == nil }
+func gone(p weak.Pointer[kernels.LowRank]) bool { return p.Value() == nil }
 
 func must[E any](e E, err error) E {
 	if err != nil {

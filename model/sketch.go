@@ -70,6 +70,10 @@ func (w *weights) sketch(s arch.Slot, set *tensorfile.Set, describe nf4.Reader) 
 // Work says how large the operations of the policy's programs get, for sequences of up to longest tokens.
 func (p *Policy) Work(longest int, train bool) kernels.Work {
 	_, whole := p.trained.(*masters)
+	low := 0
+	if a, ok := p.trained.(*adapter); ok {
+		low = a.low()
+	}
 	return kernels.Work{Heads: p.Heads, Hidden: p.Hidden, Intermediate: p.Intermediate, Vocab: p.Vocab,
-		Rows: max(p.MaxRows, longest), Longest: longest, Gradients: train, Whole: train && whole}
+		Rows: max(p.MaxRows, longest), Longest: longest, Low: low, Gradients: train, Whole: train && whole}
 }

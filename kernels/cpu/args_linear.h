@@ -125,12 +125,12 @@ enum {
 
 // out [rows, cols] = (accumulate ? out·row_scale : 0) + bias + alpha · a [rows, inner] · b [inner, cols].
 // A task is a block of row tiles times one panel of 32 columns; panels run fastest.
-typedef struct {
+typedef struct grpo_gemm {
 	int32_t a_kind;
 	int32_t paired; // a is packed in pairs, and b, a bf16 matrix, is multiplied in pairs
 	int32_t pieces; // of a, packed by pack_tiles, in the order of tiles; 0: in series
 	const float *a;
-	int64_t a_stride;
+	int64_t a_stride; // in the order of tiles: how many inputs a row of a has, of which `inner` are read; 0: no more
 	int64_t rows, inner, cols; // inner is even where b is a bf16 matrix and B_OUTPUTS, or paired
 	int64_t row_tiles, block_tiles; // block_tiles of row_tiles go into one task
 
@@ -148,15 +148,22 @@ typedef struct {
 	float alpha;
 	int32_t accumulate;
 	int32_t stream; // in the order of tiles: out goes to memory, around the caches
+
+	// In the order of tiles, the products that are added to this one, each to panels of its own: of b and a as above, at most TILE_DEPTH
+	// deep; their sums times alpha are rounded first. NULL: none.
+	const struct grpo_gemm *added;
+	int64_t added_count, added_panel; // the first panel that one is added to
+	int32_t gradual;                  // what is added may leave subnormal numbers
 } grpo_gemm;
 
 // The same in the order of tiles: a task is a block of tiles of 16 rows times TILE_PANELS panels.
 typedef grpo_gemm grpo_tiles_gemm;
 
-// What it takes of scratch: a panel at one depth, and the sums of all panels.
+// What it takes of scratch: a panel at one depth, of the product and of what is added to it, and the sums of all panels.
+enum { TILE_BLOCK = TILE_DEPTH * PANEL * 2 };
 static inline int64_t grpo_tiles_scratch(int64_t block_tiles)
 {
-	return TILE_DEPTH * PANEL * 2 + TILE_PANELS * block_tiles * TILE * PANEL * 4;
+	return 2 * TILE_BLOCK + TILE_PANELS * block_tiles * TILE * PANEL * 4;
 }
 
 // How many inputs share a scale in a product in whole numbers, and of how many a panel is decoded at once: what is decoded stays in the

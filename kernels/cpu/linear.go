@@ -48,7 +48,7 @@ func (b *backend) LinearGradX(dx, dy kernels.Cols, w kernels.Matrix, o kernels.L
 	defer b.release()
 	p := product{rows: T, inner: dy.N, outStride: dx.Stride, xStride: dy.Stride, pack: b.ops.pack_rows}
 	p.x, p.out = b.cols(dy), b.cols(dx)
-	p.g = C.grpo_gemm{b_kind: C.B_INPUTS, m: b.matrix(w), cols: C.int64_t(dx.N)}
+	p.g = C.grpo_gemm{b_kind: C.B_INPUTS, m: b.matrix(w), cols: C.int64_t(dx.N), gradual: flag(o.Accumulate)}
 	p.g.alpha, p.g.accumulate = C.float(o.Alpha), flag(o.Accumulate)
 	b.multiply(&p)
 }

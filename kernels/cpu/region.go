@@ -50,8 +50,13 @@ const (
 	slotMean           // the mean of the head's rows under them
 	slotBlocks         // keys and values of attention
 	slotPartial        // partial results to be combined in order
-	sharedSlots
+	slotAdded          // products that are added to another one
+	slotLow            // and the left-hand side of each
+	sharedSlots = slotLow + lowWindows
 )
+
+// lowWindows is how many windows of one linear an adapter may have and still be added with it: those of queries, keys and values.
+const lowWindows = 3
 
 // shared gives the region at least that many bytes. What was in it is lost when it grows.
 func (b *backend) shared(slot, bytes int) unsafe.Pointer { return b.shares[slot].grow(bytes) }

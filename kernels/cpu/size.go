@@ -53,6 +53,9 @@ func (b *backend) WorkSize(w kernels.Work) int {
 		most := max(packedBytes, leftTileBytes(inner, C.PIECES)) // one tile is always packed
 		packed = max(packed, min(most, left(w.Rows, inner)), left(asked, w.Hidden))
 		weights = max(weights, left(asked, C.HEAD_CHUNK))
+		if w.Low > 0 {
+			packed += lowWindows * (rowTiles(w.Rows)*leftTileBytes(w.Low, 1) + C.sizeof_grpo_gemm)
+		}
 	}
 	if w.Whole { // gradients of weights pack columns, of which there are inner at most
 		packed = max(packed, min(max(packedBytes, 4*w.Rows*int(b.ops.tile)), 4*w.Rows*inner))

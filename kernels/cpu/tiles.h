@@ -182,14 +182,21 @@ static void add_tiles(tile_file *f, int rows, tile_sum t)
 		add_pieces(f, 0, &t);
 }
 
-// Finished sums [rows][32] of a panel, of which so many columns exist, to where they belong.
-static void write_tiles(const float *sums, int rows, int valid, const target *t)
+// What is written for a sum, and for what is added to it.
+INLINE vf joined(const float *sum, const float *added, const target *t, int column)
+{
+	vf whole = fused_epilogue(load(sum), t, 0, column);
+	return added ? whole + load(added) : whole;
+}
+
+// Finished sums [rows][32] of a panel, of which so many columns exist, and with them what is added or NULL, to where they belong.
+static void write_tiles(const float *sums, const float *added, int rows, int valid, const target *t)
 {
 	float copy[PANEL] = {0}, bias[PANEL] = {0};
 	target c = *t;
 	if (valid < PANEL && t->bias)
 		c.bias = memcpy(bias, t->bias, 4 * valid);
-	for (int i = 0; i < rows; i++, sums += PANEL) {
+	for (int i = 0; i < rows; i++, sums += PANEL, added = added ? added + PANEL : NULL) {
 		float *row = t->out + i * t->stride;
 		c.out = row;
 		c.row_scale = t->row_scale ? t->row_scale + i : NULL;
@@ -199,10 +206,10 @@ static void write_tiles(const float *sums, int rows, int valid, const target *t)
 				memcpy(copy, row, 4 * valid);
 		}
 		if (t->stream && valid == PANEL && (uintptr_t)row % (4 * VL) == 0) {
-			UNROLL for (int v = 0; v < PANEL; v += VL) stream(row + v, fused_epilogue(load(sums + v), &c, 0, v));
+			UNROLL for (int v = 0; v < PANEL; v += VL) stream(row + v, joined(sums + v, added ? added + v : NULL, &c, v));
 			continue;
 		}
-		UNROLL for (int v = 0; v < PANEL; v += VL) store(c.out + v, fused_epilogue(load(sums + v), &c, 0, v));
+		UNROLL for (int v = 0; v < PANEL; v += VL) store(c.out + v, joined(sums + v, added ? added + v : NULL, &c, v));
 		if (valid < PANEL)
 			memcpy(row, copy, 4 * valid);
 	}
@@ -216,92 +223,6 @@ static void write_across(const float *sums, int rows, int valid, const target *t
 			float *out = t->out + c * t->stride + i, base = t->accumulate ? *out : 0;
 			*out = sums[i * PANEL + c] * t->alpha + base;
 		}
-}
-
-// Where a row of the product begins that has so many panels before it.
-INLINE float *tiles_out(const grpo_gemm *g, float *out, int64_t row, int64_t panels)
-{
-	return g->out_across ? out + panels * PANEL * g->out_stride + row : out + row * g->out_stride + panels * PANEL;
-}
-
-// A block of tiles of rows times panels, at most TILE_PANELS of them, into out, where the first row meets the first panel.
-typedef struct {
-	const grpo_gemm *g;
-	int64_t row0, row1, panel0, panel1;
-	float *out;
-	char *block; // of a right-hand side that has to be made
-	float *kept; // [panels][rows in whole tiles][32] sums between two depths
-	tile_file file;
-} tile_block;
-
-// All rows of a block times one panel at one depth. What comes next is asked for meanwhile.
-static void add_panel(tile_block *b, int64_t panel, int64_t k, const char *next, int64_t next_bytes)
-{
-	const grpo_gemm *g = b->g;
-	int64_t depth = min64(TILE_DEPTH, g->inner - k), steps = tile_steps(depth), left_tile = left_tile_bytes(g->inner, g->pieces);
-	int64_t height = (b->row1 - b->row0 + TILE - 1) / TILE * TILE, twos = (height + 2 * TILE - 1) / (2 * TILE);
-	int last = k + depth == g->inner;
-	float done[2 * TILE * PANEL] __attribute__((aligned(64)));
-	right_maker maker;
-	const char *right = tiles_right(&maker, g, panel, k, depth, b->block);
-	for (int64_t row = b->row0; row < b->row1; row += 2 * TILE) {
-		int64_t rows = min64(b->row1 - row, 2 * TILE), lines = (next_bytes + 64 * twos * steps - 1) / (64 * twos * steps);
-		float *sums = b->kept + ((panel - b->panel0) * height + row - b->row0) * PANEL;
-		add_tiles(&b->file, rows, (tile_sum){
-			.from = sums, .to = last ? done : sums, .row = 4 * PANEL,
-			.left = (const char *)g->a + row / TILE * left_tile + k / TILE_INPUTS * g->pieces * TILE_BYTES, .next_tile = left_tile,
-			.right = right, .right_row = PAIR_BYTES, .steps = steps, .pieces = g->pieces, .fresh = k == 0,
-			.make = row == b->row0 && right == b->block ? &maker : NULL,
-			.ahead = next, .ahead_bytes = 64 * lines});
-		next += 64 * lines * steps;
-		if (!last)
-			continue;
-		target t = {
-			.out = tiles_out(g, b->out, row - b->row0, panel - b->panel0),
-			.stride = g->out_stride,
-			.bias = g->bias ? g->bias + panel * PANEL : NULL,
-			.row_scale = g->row_scale ? g->row_scale + row : NULL,
-			.alpha = g->alpha,
-			.accumulate = g->accumulate,
-			.stream = g->stream,
-		};
-		(g->out_across ? write_across : write_tiles)(done, rows, min64(g->cols - panel * PANEL, PANEL), &t);
-	}
-}
-
-// Tiles of rows [tile0, tile1) times panels [panel0, panel1). Many rows take all panels at a depth before the next one, so that
-// their left-hand sides stay in the second-level cache; a few take a panel from end to end, as it lies in memory.
-static void tiles_block(const grpo_gemm *g, char *scratch, int64_t tile0, int64_t tile1, int64_t panel0, int64_t panel1, float *out)
-{
-	tile_block b = {.g = g, .row0 = tile0 * TILE, .row1 = min64(tile1 * TILE, g->rows), .panel0 = panel0, .panel1 = panel1, .out = out,
-	                .block = scratch, .kept = (float *)(scratch + TILE_DEPTH / 2 * PAIR_BYTES)};
-	int64_t panels = panel1 - panel0, depths = (g->inner + TILE_DEPTH - 1) / TILE_DEPTH;
-	uint64_t before = flush_subnormals();
-	tile_begin();
-	if (tile1 - tile0 <= 2) {
-		for (int64_t i = 0; i < panels * depths; i++) add_panel(&b, panel0 + i / depths, i % depths * TILE_DEPTH, NULL, 0);
-	} else {
-		for (int64_t i = 0; i < panels * depths; i++) {
-			int64_t next = i + 1 < panels * depths ? i + 1 : 0, bytes;
-			const char *there = right_source(g, panel0 + next % panels, next / panels * TILE_DEPTH, &bytes);
-			add_panel(&b, panel0 + i % panels, i / panels * TILE_DEPTH, there, next ? bytes : 0);
-		}
-	}
-	tile_end();
-	restore_subnormals(before);
-}
-
-// A task is a block of tiles of rows times TILE_PANELS panels; panels run fastest.
-static void tiles_gemm(const void *args, void *scratch, int64_t from, int64_t to)
-{
-	const grpo_gemm *g = args;
-	int64_t panels = (g->cols + PANEL - 1) / PANEL, groups = (panels + TILE_PANELS - 1) / TILE_PANELS;
-	for (int64_t t = from; t < to; t++) {
-		int64_t tile0 = t / groups * g->block_tiles, panel0 = t % groups * TILE_PANELS;
-		tiles_block(g, scratch, tile0, min64(tile0 + g->block_tiles, g->row_tiles), panel0, min64(panel0 + TILE_PANELS, panels),
-		            tiles_out(g, g->out, tile0 * TILE, panel0));
-	}
-	streams_end();
 }
 
 // Additions of what lies in tiles already.

@@ -52,6 +52,7 @@ func RunProducts(t *testing.T, o Tolerance, open func(threads int) kernels.Backe
 	t.Run("sampling", func(t *testing.T) { testSampling(t, s) })
 	t.Run("quantised matrices", func(t *testing.T) { testQuantised(t, m) })
 	t.Run("products in whole numbers", func(t *testing.T) { testWhole(t, s.machines) })
+	t.Run("linears with an adapter", func(t *testing.T) { testLowRank(t, m) })
 	of := regexp.MustCompile("^(Linear|LogProb|Attention.* bf16)")
 	for _, c := range rowCases(o) {
 		if of.MatchString(strings.ReplaceAll(c.name, "/", " ")) {
@@ -103,6 +104,7 @@ func (s suite) run(t *testing.T) {
 		t.Run("quantised matrices of "+m.Name(), func(t *testing.T) { testQuantised(t, m) })
 	}
 	t.Run("products in whole numbers", func(t *testing.T) { testWhole(t, matrices) })
+	t.Run("linears with an adapter", func(t *testing.T) { testLowRank(t, s.machines[1]) })
 	t.Run("rows that wait in bf16", func(t *testing.T) { testNarrow(t, s.machines[0]) })
 	t.Run("loss", func(t *testing.T) { testLoss(t, s) })
 	t.Run("sampling", func(t *testing.T) { testSampling(t, s) })

@@ -5,8 +5,8 @@ package adapted
 import (
 	"fmt"
 
+	"github.com/seed-7879b91d/grpo/kernels"
 	"github.com/seed-7879b91d/grpo/lora"
-	"github.com/seed-7879b91d/grpo/model/internal/ops"
 )
 
 // Linear is a packed linear of every layer and the adapter targets that share its input.
@@ -35,8 +35,8 @@ func Number(layer int, slot string) int {
 
 // Share is what an adapter has for one packed linear.
 type Share struct {
-	Windows []ops.Window // of the linear's output, one per target
-	A       lora.Entry   // the A matrices of all of them, which lie side by side and are one
+	Windows []kernels.Window // of the linear's output, one per target
+	A       lora.Entry       // the A matrices of all of them, which lie side by side and are one
 	B       []lora.Entry
 }
 
@@ -56,7 +56,7 @@ func ShareOf(l *lora.Layout, layer int, of Linear) (*Share, error) {
 			}
 			s.A.Rows += a.Rows
 			s.B = append(s.B, b)
-			s.Windows = append(s.Windows, ops.Window{From: from, N: out})
+			s.Windows = append(s.Windows, kernels.Window{From: from, N: out})
 		}
 		from += out
 	}

@@ -7,12 +7,11 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/tensorfile"
 	"github.com/seed-7879b91d/grpo/kernels"
 	"github.com/seed-7879b91d/grpo/lora"
-	"github.com/seed-7879b91d/grpo/model/internal/ops"
 )
 
 // Corrections brings an adapter to a backend, in matrices of type t, to be read only: what it has for each packed linear, by its number.
-func Corrections(b kernels.Backend, a *lora.Adapter, t kernels.DType) ([]*ops.Correction, error) {
-	all := make([]*ops.Correction, len(Linears)*a.Dims.Layers)
+func Corrections(b kernels.Backend, a *lora.Adapter, t kernels.DType) ([]*kernels.LowRank, error) {
+	all := make([]*kernels.LowRank, len(Linears)*a.Dims.Layers)
 	for layer := range a.Dims.Layers {
 		for _, l := range Linears {
 			s, err := ShareOf(a.Layout, layer, l)
@@ -30,8 +29,8 @@ func Corrections(b kernels.Backend, a *lora.Adapter, t kernels.DType) ([]*ops.Co
 	return all, nil
 }
 
-func (s *Share) bring(b kernels.Backend, a *lora.Adapter, t kernels.DType) (c *ops.Correction, err error) {
-	c = &ops.Correction{Scale: a.Scale(), Windows: s.Windows, B: make([]kernels.Matrix, len(s.B))}
+func (s *Share) bring(b kernels.Backend, a *lora.Adapter, t kernels.DType) (c *kernels.LowRank, err error) {
+	c = &kernels.LowRank{Scale: a.Scale(), Windows: s.Windows, B: make([]kernels.Matrix, len(s.B))}
 	if c.A, err = matrix(b, a, s.A, t); err != nil {
 		return nil, err
 	}

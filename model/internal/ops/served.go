@@ -14,41 +14,22 @@ type Served struct {
 // Stretch is rows [From, To), which have the same adapter.
 type Stretch struct {
 	From, To    int
-	Corrections []*Correction // of each packed linear, by its number; nil where nothing of it is adapted
+	Corrections []*kernels.LowRank // of each packed linear, by its number; nil where nothing of it is adapted
 }
 
-// Correction is what an adapter adds to the output of a packed linear: in each window Scale · B A x, where A has the rows of all
-// windows, one after the other.
-type Correction struct {
-	Scale   float32
-	Windows []Window
-	A       kernels.Matrix
-	B       []kernels.Matrix
-}
-
-// Corrected is the output of packed linear number n with what the adapter of each row says of it. Inputs base [T, N], x [T, K].
+// Corrected is the output of packed linear number n with what the adapter of each row says of it: the numbers are those of a policy that
+// has the adapter attached. Inputs base [T, N], x [T, K].
 func Corrected(run *Run, what string, n, N, K int) *program.Op {
 	return &program.Op{
 		Name: "served adapters " + what, Inputs: 2, Width: N, InPlace: 1, Mutates: true, Keep: true,
 		Run: func(x *program.Execution, out *program.Operand, in []*program.Operand) {
 			for _, s := range run.Stretches {
 				if c := s.Corrections[n]; c != nil {
-					c.add(x.B, rowsFrom(out.Buf, s.From, N), rowsFrom(in[1].Buf, s.From, K), run.Low, s.To-s.From)
+					z := kernels.Whole(run.Low, c.A.Rows())
+					kernels.AddLowRank(x.B, rowsFrom(out.Buf, s.From, N), z, rowsFrom(in[1].Buf, s.From, K), c, s.To-s.From)
 				}
 			}
 		},
-	}
-}
-
-// add does to T rows what Linear and LoRAUp do, in their order: the numbers are those of a policy that has the adapter attached.
-func (c *Correction) add(b kernels.Backend, out, x kernels.Cols, low kernels.Buffer, T int) {
-	all := c.A.Rows()
-	rank := all / len(c.Windows)
-	b.Linear(kernels.Whole(low, all), x, c.A, kernels.LinearOpt{Alpha: c.Scale}, T)
-	for i, w := range c.Windows {
-		out.From, out.N = w.From, w.N
-		z := kernels.Cols{Buf: low, Stride: all, From: i * rank, N: rank}
-		b.Linear(out, z, c.B[i], kernels.LinearOpt{Alpha: 1, Accumulate: true}, T)
 	}
 }
 

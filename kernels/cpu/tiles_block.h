@@ -1,0 +1,141 @@
+// Blocks of a product in the order of tiles: rows and panels that share the caches, the products that are added to it, and how what is
+// finished is written.
+
+// Where a row of the product begins that has so many panels before it.
+INLINE float *tiles_out(const grpo_gemm *g, float *out, int64_t row, int64_t panels)
+{
+	return g->out_across ? out + panels * PANEL * g->out_stride + row : out + row * g->out_stride + panels * PANEL;
+}
+
+// A block of tiles of rows times panels, at most TILE_PANELS of them, into out, where the first row meets the first panel.
+typedef struct {
+	const grpo_gemm *g;
+	int64_t row0, row1, panel0, panel1;
+	float *out;
+	char *block, *added; // of a right-hand side that has to be made: the product's, and that of what is added
+	float *kept; // [panels][rows in whole tiles][32] sums between two depths
+	tile_file file;
+	uint64_t before; // how subnormal numbers were treated
+} tile_block;
+
+INLINE int64_t left_row_bytes(const grpo_gemm *g) { return left_tile_bytes(g->a_stride ? g->a_stride : g->inner, g->pieces); }
+
+// What is added to one panel of a product: the product, and its right-hand side.
+typedef struct {
+	const grpo_gemm *g; // NULL: nothing
+	const char *right;
+} addition;
+
+static addition added_to(const tile_block *b, int64_t panel)
+{
+	for (int64_t i = 0; i < b->g->added_count; i++) {
+		const grpo_gemm *a = b->g->added + i;
+		int64_t p = panel - a->added_panel;
+		if (p < 0 || p * PANEL >= a->cols)
+			continue;
+		right_maker maker;
+		const char *right = tiles_right(&maker, a, p, 0, a->inner, b->added);
+		while (maker.k < maker.end && right == b->added) make_right(&maker);
+		return (addition){a, right};
+	}
+	return (addition){NULL};
+}
+
+// The left-hand side of a product at a row and a depth.
+INLINE const char *left_of(const grpo_gemm *g, int64_t row, int64_t k)
+{
+	return (const char *)g->a + row / TILE * left_row_bytes(g) + k / TILE_INPUTS * g->pieces * TILE_BYTES;
+}
+
+// Writes the finished sums of some rows of a panel, once they have what is added to them.
+static void finish(tile_block *b, int64_t panel, int64_t row, int rows, const float *done, const addition *more)
+{
+	const grpo_gemm *g = b->g, *a = more->g;
+	float added[2 * TILE * PANEL] __attribute__((aligned(64)));
+	target t = {
+		.out = tiles_out(g, b->out, row - b->row0, panel - b->panel0),
+		.stride = g->out_stride,
+		.bias = g->bias ? g->bias + panel * PANEL : NULL,
+		.row_scale = g->row_scale ? g->row_scale + row : NULL,
+		.alpha = g->alpha,
+		.accumulate = g->accumulate,
+		.stream = g->stream,
+	};
+	int valid = min64(g->cols - panel * PANEL, PANEL);
+	if (g->out_across) {
+		write_across(done, rows, valid, &t);
+		return;
+	}
+	if (a) {
+		add_tiles(&b->file, rows, (tile_sum){
+			.to = added, .row = 4 * PANEL, .left = left_of(a, row, 0), .next_tile = left_row_bytes(a),
+			.right = more->right, .right_row = PAIR_BYTES, .steps = tile_steps(a->inner), .pieces = a->pieces, .fresh = 1});
+		if (a->alpha != 1)
+			write_tiles(added, NULL, rows, PANEL, &(target){.out = added, .stride = PANEL, .alpha = a->alpha});
+	}
+	if (g->gradual)
+		restore_subnormals(b->before);
+	write_tiles(done, a ? added : NULL, rows, valid, &t);
+	if (g->gradual)
+		flush_subnormals();
+}
+
+// All rows of a block times one panel at one depth. What comes next is asked for meanwhile.
+static void add_panel(tile_block *b, int64_t panel, int64_t k, const char *next, int64_t next_bytes)
+{
+	const grpo_gemm *g = b->g;
+	int64_t depth = min64(TILE_DEPTH, g->inner - k), steps = tile_steps(depth);
+	int64_t height = (b->row1 - b->row0 + TILE - 1) / TILE * TILE, twos = (height + 2 * TILE - 1) / (2 * TILE);
+	int last = k + depth == g->inner;
+	float done[2 * TILE * PANEL] __attribute__((aligned(64)));
+	right_maker maker;
+	const char *right = tiles_right(&maker, g, panel, k, depth, b->block);
+	addition more = last ? added_to(b, panel) : (addition){NULL};
+	for (int64_t row = b->row0; row < b->row1; row += 2 * TILE) {
+		int64_t rows = min64(b->row1 - row, 2 * TILE), lines = (next_bytes + 64 * twos * steps - 1) / (64 * twos * steps);
+		float *sums = b->kept + ((panel - b->panel0) * height + row - b->row0) * PANEL;
+		add_tiles(&b->file, rows, (tile_sum){
+			.from = sums, .to = last ? done : sums, .row = 4 * PANEL, .left = left_of(g, row, k), .next_tile = left_row_bytes(g),
+			.right = right, .right_row = PAIR_BYTES, .steps = steps, .pieces = g->pieces, .fresh = k == 0,
+			.make = row == b->row0 && right == b->block ? &maker : NULL,
+			.ahead = next, .ahead_bytes = 64 * lines});
+		next += 64 * lines * steps;
+		if (last)
+			finish(b, panel, row, rows, done, &more);
+	}
+}
+
+// Tiles of rows [tile0, tile1) times panels [panel0, panel1). Many rows take all panels at a depth before the next one, so that
+// their left-hand sides stay in the second-level cache; a few take a panel from end to end, as it lies in memory.
+static void tiles_block(const grpo_gemm *g, char *scratch, int64_t tile0, int64_t tile1, int64_t panel0, int64_t panel1, float *out)
+{
+	tile_block b = {.g = g, .row0 = tile0 * TILE, .row1 = min64(tile1 * TILE, g->rows), .panel0 = panel0, .panel1 = panel1, .out = out,
+	                .block = scratch, .added = scratch + TILE_BLOCK, .kept = (float *)(scratch + 2 * TILE_BLOCK)};
+	int64_t panels = panel1 - panel0, depths = (g->inner + TILE_DEPTH - 1) / TILE_DEPTH;
+	b.before = flush_subnormals();
+	tile_begin();
+	if (tile1 - tile0 <= 2) {
+		for (int64_t i = 0; i < panels * depths; i++) add_panel(&b, panel0 + i / depths, i % depths * TILE_DEPTH, NULL, 0);
+	} else {
+		for (int64_t i = 0; i < panels * depths; i++) {
+			int64_t next = i + 1 < panels * depths ? i + 1 : 0, bytes;
+			const char *there = right_source(g, panel0 + next % panels, next / panels * TILE_DEPTH, &bytes);
+			add_panel(&b, panel0 + i % panels, i / panels * TILE_DEPTH, there, next ? bytes : 0);
+		}
+	}
+	tile_end();
+	restore_subnormals(b.before);
+}
+
+// A task is a block of tiles of rows times TILE_PANELS panels; panels run fastest.
+static void tiles_gemm(const void *args, void *scratch, int64_t from, int64_t to)
+{
+	const grpo_gemm *g = args;
+	int64_t panels = (g->cols + PANEL - 1) / PANEL, groups = (panels + TILE_PANELS - 1) / TILE_PANELS;
+	for (int64_t t = from; t < to; t++) {
+		int64_t tile0 = t / groups * g->block_tiles, panel0 = t % groups * TILE_PANELS;
+		tiles_block(g, scratch, tile0, min64(tile0 + g->block_tiles, g->row_tiles), panel0, min64(panel0 + TILE_PANELS, panels),
+		            tiles_out(g, g->out, tile0 * TILE, panel0));
+	}
+	streams_end();
+}

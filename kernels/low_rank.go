@@ -1,0 +1,103 @@
+package kernels
+
+// LowRank is what an adapter (LoRA) adds to a linear of packed weights: z = Scale · x · Aᵀ, and in each window of the output
+// z's columns of that window times its Bᵀ. A has the rows of all windows, one after the other, and so has z the columns.
+type LowRank struct {
+	Scale   float32
+	Windows []Window
+	A       Matrix
+	B       []Matrix // of each window
+}
+
+// Window is columns [From, From+N).
+type Window struct{ From, N int }
+
+// Of are the columns of a window in rows of that width.
+func (w Window) Of(b Buffer, width int) Cols {
+	return Cols{Buf: b, Stride: width, From: w.From, N: w.N}
+}
+
+// rank is the number of columns of z that each window has.
+func (l *LowRank) rank() int { return l.A.Rows() / len(l.B) }
+
+// between are the columns of z that belong to window i.
+func (l *LowRank) between(z Cols, i int) Cols {
+	z.From, z.N = z.From+i*l.rank(), l.rank()
+	return z
+}
+
+// window is window i of rows of the output.
+func (l *LowRank) window(y Cols, i int) Cols {
+	y.From, y.N = y.From+l.Windows[i].From, l.Windows[i].N
+	return y
+}
+
+// LowRanker is a backend that may do the products of such a linear together. The numbers are those of one after the other.
+type LowRanker interface {
+	// LinearLowRank is what the function of that name wants, and LinearLowRankGradX likewise; both say whether they did it.
+	LinearLowRank(out, z, x Cols, w Matrix, bias Buffer, l *LowRank, T int) bool
+	LinearLowRankGradX(dx, dz, dy Cols, w Matrix, l *LowRank, T int) bool
+}
+
+// LinearLowRank: z [T, A's rows] = Scale · x · Aᵀ, out [T, N] = x [T, K] · wᵀ + bias, and to each window of out is added z · Bᵀ.
+func LinearLowRank(b Backend, out, z, x Cols, w Matrix, bias Buffer, l *LowRank, T int) {
+	c := begin(b, "LinearLowRank")
+	c.lowRank(l, out, z, x, w, T)
+	if bias != nil {
+		c.f32("bias", bias, w.Rows())
+	}
+	if k, ok := inside(b).(LowRanker); ok && k.LinearLowRank(out, z, x, w, bias, l, T) {
+		return
+	}
+	b.Linear(out, x, w, LinearOpt{Alpha: 1, Bias: bias}, T)
+	AddLowRank(b, out, z, x, l, T)
+}
+
+// AddLowRank adds to rows of a linear's output what an adapter says of them.
+func AddLowRank(b Backend, out, z, x Cols, l *LowRank, T int) {
+	b.Linear(z, x, l.A, LinearOpt{Alpha: l.Scale}, T)
+	for i, m := range l.B {
+		b.Linear(l.window(out, i), l.between(z, i), m, LinearOpt{Alpha: 1, Accumulate: true}, T)
+	}
+}
+
+// LinearLowRankGradX: dz [T, A's rows] = in each window dy · B, dx [T, K] = dy [T, N] · w + Scale · dz · A, where the second product is
+// rounded before it is added.
+func LinearLowRankGradX(b Backend, dx, dz, dy Cols, w Matrix, l *LowRank, T int) {
+	c := begin(b, "LinearLowRankGradX")
+	c.lowRank(l, dy, dz, dx, w, T)
+	if k, ok := inside(b).(LowRanker); ok && k.LinearLowRankGradX(dx, dz, dy, w, l, T) {
+		return
+	}
+	LowRankGradZ(b, dz, dy, l, T)
+	b.LinearGradX(dx, dz, l.A, LinearOpt{Alpha: l.Scale}, T)
+	b.LinearGradX(dx, dy, w, LinearOpt{Alpha: 1, Accumulate: true}, T)
+}
+
+// LowRankGradZ is the first part of that.
+func LowRankGradZ(b Backend, dz, dy Cols, l *LowRank, T int) {
+	for i, m := range l.B {
+		b.LinearGradX(l.between(dz, i), l.window(dy, i), m, LinearOpt{Alpha: 1}, T)
+	}
+}
+
+// lowRank checks what both directions have: y is on the side of the output, x on that of the input.
+func (c checker) lowRank(l *LowRank, y, z, x Cols, w Matrix, T int) {
+	c.size("T", T, 0)
+	c.matrix("w", w)
+	c.matrix("A", l.A)
+	c.cols("the output's side", y, w.Rows(), T)
+	c.cols("the input's side", x, w.Cols(), T)
+	c.cols("z", z, l.A.Rows(), T)
+	if n := len(l.B); n == 0 || n != len(l.Windows) || l.A.Rows()%n != 0 || l.A.Cols() != w.Cols() {
+		c.fail("A [%d, %d], %d matrices B and %d windows of a linear [%d, %d] do not belong together", l.A.Rows(), l.A.Cols(), n,
+			len(l.Windows), w.Rows(), w.Cols())
+	}
+	for i, at := range l.Windows {
+		c.matrix("B", l.B[i])
+		if at.From < 0 || at.From+at.N > w.Rows() || l.B[i].Rows() != at.N || l.B[i].Cols() != l.rank() {
+			c.fail("B [%d, %d] is for columns [%d, %d) of %d, expected one row for each and %d columns", l.B[i].Rows(), l.B[i].Cols(),
+				at.From, at.From+at.N, w.Rows(), l.rank())
+		}
+	}
+}

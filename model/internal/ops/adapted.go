@@ -1,0 +1,133 @@
+package ops
+
+import (
+	"fmt"
+
+	"gorgonia.org/gorgonia"
+
+	"github.com/seed-7879b91d/grpo/kernels"
+	"github.com/seed-7879b91d/grpo/model/internal/program"
+)
+
+// Adapted is a linear that is not trained, and the adapter that is: see kernels.LinearLowRank. Where the run is bare, the linear alone.
+// Inputs x, w, the bias where there is one, A, and one B per window; z lies in a plane beside the output.
+type Adapted struct {
+	What    string // which matrix, for people
+	N, K    int
+	Rank    int
+	Scale   float32
+	Bias    bool
+	First   bool          // nothing before it is trained
+	Factors kernels.DType // of the gradients to A and B
+	Windows []kernels.Window
+}
+
+// low is the width of z.
+func (a Adapted) low() int { return a.Rank * len(a.Windows) }
+
+func (a Adapted) between(z kernels.Buffer) kernels.Cols { return kernels.Whole(z, a.low()) }
+
+// adapter gives what the kernels call it of an operation's inputs, A and those behind it, always in the same place.
+func (a Adapted) adapter() func(in []*program.Operand) *kernels.LowRank {
+	l := &kernels.LowRank{Scale: a.Scale, Windows: a.Windows, B: make([]kernels.Matrix, len(a.Windows))}
+	return func(in []*program.Operand) *kernels.LowRank {
+		l.A = in[0].Mat
+		for i, b := range in[1:] {
+			l.B[i] = b.Mat
+		}
+		return l
+	}
+}
+
+// Op is the linear and what is added to it.
+func (a Adapted) Op(run *Run) *program.Op {
+	first := 2 // of the adapter's inputs
+	if a.Bias {
+		first = 3
+	}
+	adapter := a.adapter()
+	o := &program.Op{
+		Name: fmt.Sprintf("linear %s [%d,%d] and its adapter", a.What, a.N, a.K), Inputs: first + 1 + len(a.Windows), Width: a.N,
+		Aux: []int{a.low()}, Keep: true, Halve: true,
+		Run: func(x *program.Execution, out *program.Operand, in []*program.Operand) {
+			opt := kernels.LinearOpt{Alpha: 1}
+			if a.Bias {
+				opt.Bias = in[2].Buf
+			}
+			if run.Bare {
+				x.B.Linear(out.Cols(), in[0].Cols(), in[1].Mat, opt, x.T)
+				return
+			}
+			kernels.LinearLowRank(x.B, out.Cols(), a.between(out.Aux[0]), in[0].Cols(), in[1].Mat, opt.Bias, adapter(in[first:]), x.T)
+		},
+		Diff: func(in gorgonia.Nodes, out, dout *gorgonia.Node) (gorgonia.Nodes, error) {
+			return a.diff(in, first, out, dout)
+		},
+	}
+	o.WRT = make([]bool, o.Inputs)
+	o.WRT[0] = !a.First
+	for i := first; i < o.Inputs; i++ {
+		o.WRT[i] = true
+	}
+	return o
+}
+
+func (a Adapted) diff(in gorgonia.Nodes, first int, out, dout *gorgonia.Node) (gorgonia.Nodes, error) {
+	matrices := in[first:]
+	terms := make([]gradient, first, len(in))
+	var dz *gorgonia.Node
+	var err error
+	if a.First {
+		dz, err = gorgonia.ApplyOp(a.gradZ(), append(gorgonia.Nodes{dout}, matrices...)...)
+	} else {
+		dz, err = gorgonia.ApplyOp(a.gradX(), append(gorgonia.Nodes{dout, in[1]}, matrices...)...)
+		terms[0] = same(dz)
+	}
+	if err != nil {
+		return nil, err
+	}
+	terms = append(terms, by(a.gradA(), dz, in[0]))
+	for i := range a.Windows {
+		terms = append(terms, by(a.gradB(i), dout, out))
+	}
+	return gradients(terms...)
+}
+
+// gradX has the gradient to z in a plane beside that to x.
+func (a Adapted) gradX() *program.Op {
+	adapter := a.adapter()
+	return &program.Op{
+		Name:   fmt.Sprintf("linear %s [%d,%d] and its adapter, gradient to x", a.What, a.N, a.K),
+		Inputs: 3 + len(a.Windows), Width: a.K, Aux: []int{a.low()},
+		Run: func(x *program.Execution, out *program.Operand, in []*program.Operand) {
+			kernels.LinearLowRankGradX(x.B, out.Cols(), a.between(out.Aux[0]), in[0].Cols(), in[1].Mat, adapter(in[2:]), x.T)
+		}}
+}
+
+func (a Adapted) gradZ() *program.Op {
+	adapter := a.adapter()
+	return &program.Op{Name: "adapter of " + a.What + ", gradient to z", Inputs: 2 + len(a.Windows), Width: a.low(),
+		Run: func(x *program.Execution, out *program.Operand, in []*program.Operand) {
+			kernels.LowRankGradZ(x.B, out.Cols(), in[0].Cols(), adapter(in[1:]), x.T)
+		}}
+}
+
+func (a Adapted) gradA() *program.Op {
+	return &program.Op{Name: fmt.Sprintf("adapter of %s ×%g, gradient to A", a.What, a.Scale), Inputs: 2, Rows: a.low(), Width: a.K,
+		Run: func(x *program.Execution, out *program.Operand, in []*program.Operand) {
+			dz := in[0].Buf
+			if !a.First {
+				dz = in[0].Aux[0]
+			}
+			x.B.LinearGradW(out.Buf, a.between(dz), in[1].Cols(), a.Scale, a.Factors, x.T)
+		}}
+}
+
+func (a Adapted) gradB(i int) *program.Op {
+	w := a.Windows[i]
+	return &program.Op{Name: fmt.Sprintf("adapter of %s, gradient to B %d", a.What, i), Inputs: 2, Rows: w.N, Width: a.Rank,
+		Run: func(x *program.Execution, out *program.Operand, in []*program.Operand) {
+			z := kernels.Window{From: i * a.Rank, N: a.Rank}
+			x.B.LinearGradW(out.Buf, w.Of(in[0].Buf, a.N), z.Of(in[1].Aux[0], a.low()), 1, a.Factors, x.T)
+		}}
+}
