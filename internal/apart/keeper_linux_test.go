@@ -41,7 +41,7 @@ func gone(t *testing.T, files ...string) {
 	}
 }
 
-// family is a script that starts a child with a child, one that left its group, and one whose parent has ended, and says that they are there.
+// family is a script that starts a child with a child, one that left its group, and one whose parent has ended, and says so.
 func family(dir string) (script string, files []string) {
 	for _, name := range []string{"self", "child", "grandchild", "away", "orphan"} {
 		files = append(files, filepath.Join(dir, name))

@@ -20,6 +20,7 @@ import (
 	"github.com/seed-7879b91d/grpo/data"
 	"github.com/seed-7879b91d/grpo/internal/atomicfile"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/given"
 )
 
 // Options say which session, and where.
@@ -44,6 +45,7 @@ type Session[M any] struct {
 
 // Open begins a session, or goes on with one.
 func Open[M any](ctx context.Context, o Options) (*Session[M], error) {
+	given.All("grpo.OpenRemote", "ctx", ctx)
 	s := &Session[M]{ID: o.ID, o: o}
 	if u, err := url.Parse(o.URL); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
 		return nil, badinput.Errorf("URL: found %q, expected that of a server, such as http://127.0.0.1:8000", o.URL)
