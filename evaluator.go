@@ -253,15 +253,16 @@ func (e *Evaluator) wait(ctx context.Context, g *grading) ([]Scored, error) {
 		e.watcher.Phase("score", n)
 	}
 	marked, err := g.Wait(ctx, func() { e.watcher.Advance(1, 0) })
+	scored := make([]Scored, len(marked))
+	for i, m := range marked {
+		scored[i] = Scored{m.Item, m.Score}
+		e.judging.Look(m.Score)
+	}
 	for _, w := range e.judging.Warnings() {
 		e.watcher.Warn(w)
 	}
 	if err != nil && ctx.Err() == nil {
 		err = fmt.Errorf("score: %w", err)
-	}
-	scored := make([]Scored, len(marked))
-	for i, m := range marked {
-		scored[i] = Scored{m.Item, m.Score}
 	}
 	return scored, err
 }
