@@ -92,7 +92,7 @@ type replay struct {
 
 // read reads what the run says of itself and of its steps.
 func (r *replay) read(step int) (recorded map[int]Metrics, err error) {
-	if r.past, err = provenance.Read(r.dir); err != nil {
+	if r.past, err = provenance.Recorded(r.dir, metricsFile); err != nil {
 		return nil, err
 	}
 	metrics, err := jsonl.OfKind[Metrics](filepath.Join(r.dir, metricsFile), "")

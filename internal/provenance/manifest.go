@@ -3,6 +3,9 @@ package provenance
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -89,6 +92,21 @@ func Read(dir string) (*Run, error) {
 		return r, nil
 	}
 	return r, r.checkFirst()
+}
+
+// Recorded is Read of a run that has recorded its steps in a file of that name.
+func Recorded(dir, steps string) (*Run, error) {
+	const expected = "expected the directory of a run, as its run_dir names it"
+	if _, err := os.Stat(filepath.Join(dir, steps)); errors.Is(err, fs.ErrNotExist) {
+		switch run := rundir.RunOf(dir); {
+		case run != filepath.Clean(dir):
+			return nil, badinput.Errorf("%s is a checkpoint; type the directory of its run, %s", dir, run)
+		case !isDir(dir):
+			return nil, badinput.Errorf("%s: there is none; %s, such as --run runs/first", dir, expected)
+		}
+		return nil, badinput.Errorf("%s: found no %s there; %s, and steps that it has taken", dir, steps, expected)
+	}
+	return Read(dir)
 }
 
 // checkFirst refuses a configuration that somebody has edited: what a run began with stays as it was.
