@@ -29,7 +29,7 @@ type Metrics struct {
 type Preferences struct {
 	PairLoss float64 `json:"pair_loss"`
 	Margin   float64 `json:"reward_margin"`
-	Accuracy float64 `json:"accuracy"` // the share of pairs whose chosen answer earns more
+	Accuracy float64 `json:"accuracy"` // the share of pairs whose chosen answer earns more, not as much
 	Chosen   float64 `json:"reward_chosen"`
 	Rejected float64 `json:"reward_rejected"`
 }
