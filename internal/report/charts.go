@@ -151,7 +151,7 @@ func (r *run) learning(a *axis) section {
 	s := section{ID: "learning", Title: "Rewards", Lead: a.reading(), Axis: a}
 	s.add(
 		plot{title: "Mean reward",
-			series: append([]series{r.line("reward", "c1", rate, func(s *step) float64 { return s.Reward })}, r.undone()...)},
+			series: append([]series{r.line("reward", "c1", earned, func(s *step) float64 { return s.Reward })}, r.undone()...)},
 		plot{title: "Shares of completions", share: true, series: []series{
 			r.line("right", "c1", rate, func(s *step) float64 { return s.Correct }),
 			r.line("tests passed", "c3", rate, func(s *step) float64 { return s.Fraction }),
@@ -178,7 +178,7 @@ func (r *run) components() plot {
 		}
 	}
 	for i, name := range slices.Sorted(maps.Keys(seen)) {
-		p.series = append(p.series, r.line(name, fmt.Sprintf("c%d", 1+i%7), rate, func(s *step) float64 {
+		p.series = append(p.series, r.line(name, fmt.Sprintf("c%d", 1+i%7), earned, func(s *step) float64 {
 			if v, ok := s.Components[name]; ok {
 				return v
 			}

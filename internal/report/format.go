@@ -11,7 +11,7 @@ import (
 var (
 	number, rate, fine, seconds      = look.Number, look.Rate, look.Fine, look.Seconds
 	percent, signed, exact, duration = look.Percent, look.Signed, look.Exact, look.Duration
-	grouped, count, every            = look.Grouped, look.Count, look.Every
+	grouped, count, every, earned    = look.Grouped, look.Count, look.Every, look.Reward
 )
 
 // understand decodes what it can: a value of another type than expected leaves its field as it was.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed-7879b91d/grpo"
 	"github.com/seed-7879b91d/grpo/internal/jsonl"
+	"github.com/seed-7879b91d/grpo/internal/look"
 	"github.com/seed-7879b91d/grpo/internal/provenance"
 	"github.com/seed-7879b91d/grpo/internal/warmup"
 )
@@ -100,7 +101,7 @@ func (f found) rows(line func(string, ...any), step int) {
 	row("loss", places(first.Loss), places(last.Loss))
 	if a, b := first.Preferences, last.Preferences; a != nil && b != nil {
 		row("pairs whose chosen answer earns more", places(a.Accuracy), places(b.Accuracy))
-		row("reward margin", places(a.Margin), places(b.Margin))
+		row("reward margin", look.Reward(a.Margin), look.Reward(b.Margin))
 		line("\nA reward is dpo_beta times log p − log p of the policy that the run began with.\n")
 	} else {
 		line("\nThe loss is the mean of −log p over the tokens of what the assistant says.\n")
