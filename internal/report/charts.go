@@ -36,23 +36,23 @@ func (s section) drawn() section {
 
 // sections are the charts, what a reader asks first coming first.
 func (r *run) sections() []section {
-	var out []section
+	var all, out []section
 	if len(r.evals) > 1 { // one has its place at the top
-		out = append(out, r.heldOut().drawn())
+		all = append(all, r.heldOut())
 	}
 	if len(r.held) > 1 {
-		out = append(out, r.heldRows().drawn())
+		all = append(all, r.heldRows())
 	}
 	if len(r.steps) > 0 {
 		steps := make([]int, len(r.steps))
 		for i, s := range r.steps {
 			steps[i] = s.Step
 		}
-		a := stepsAxis(steps)
-		for _, s := range r.ofSteps(a) {
-			if s = s.drawn(); len(s.Charts)+len(s.Still) > 0 {
-				out = append(out, s)
-			}
+		all = append(all, r.ofSteps(stepsAxis(steps))...)
+	}
+	for _, s := range all {
+		if s = s.drawn(); len(s.Charts)+len(s.Still) > 0 {
+			out = append(out, s)
 		}
 	}
 	return out

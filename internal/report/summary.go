@@ -124,7 +124,7 @@ func (r *run) rewardsSay() verdict {
 		return verdict{Tone: "open", Sentence: "Mean reward is " + earned(rewards[len(rewards)-1]) + " after " + count(len(r.steps), "step")}
 	}
 	n := max(len(rewards)/10, 2)
-	first, last := mean(rewards[:n]), mean(rewards[len(rewards)-n:])
+	first, last := stats.Mean(rewards[:n]), stats.Mean(rewards[len(rewards)-n:])
 	word := "stayed at"
 	switch {
 	case last > first:
@@ -134,14 +134,6 @@ func (r *run) rewardsSay() verdict {
 	}
 	return verdict{"open", "Mean reward " + word + " " + earned(last),
 		fmt.Sprintf("That is the last %s against the first %d.", count(n, "step"), n)}
-}
-
-func mean(x []float64) float64 {
-	sum := 0.0
-	for _, v := range x {
-		sum += v
-	}
-	return sum / float64(len(x))
 }
 
 // total adds up what is known of a quantity over the steps.

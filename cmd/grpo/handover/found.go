@@ -13,6 +13,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/jsonl"
 	"github.com/seed-7879b91d/grpo/internal/look"
 	"github.com/seed-7879b91d/grpo/internal/provenance"
+	"github.com/seed-7879b91d/grpo/internal/stats"
 	"github.com/seed-7879b91d/grpo/internal/warmup"
 )
 
@@ -58,14 +59,24 @@ func readFound(dir string, step int) (f found, err error) {
 func (f found) problems(line func(string, ...any), step int) {
 	line("## Held-out problems\n")
 	var first, last *grpo.Evaluation
+	failed := false
 	for i, e := range f.evaluations {
-		if e.Problems > 0 && e.Step <= step {
+		if e.Problems == 0 || e.Step > step {
+			continue
+		}
+		if stats.Unjudged(e.Greedy, e.GreedyCI) {
+			failed = true
+		} else {
 			if last = &f.evaluations[i]; first == nil || !first.SameProblems(last) {
 				first = last
 			}
 		}
 	}
-	if first == nil {
+	switch {
+	case first == nil && failed:
+		line("Nothing was judged: the machine failed throughout.\n")
+		return
+	case first == nil:
 		line("Nothing was evaluated.\n")
 		return
 	}
