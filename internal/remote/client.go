@@ -107,7 +107,7 @@ func (s *Session[M]) Step(ctx context.Context, subset []data.Problem, iterations
 	problems, err := rows(ctx, subset)
 	next := s.steps + 1
 	if err == nil {
-		err = s.call(ctx, "POST", "/train_step", StepAsk{Step: &next, Problems: problems, Iterations: iterations}, &m)
+		err = s.call(ctx, "POST", "/train_step", StepAsk{Step: (*Whole)(&next), Problems: problems, Iterations: Whole(iterations)}, &m)
 	}
 	if err == nil {
 		s.steps++
@@ -118,7 +118,7 @@ func (s *Session[M]) Step(ctx context.Context, subset []data.Problem, iterations
 // Sample draws n completions of each problem from the policy as it is, and has them scored. At temperature 0 they are the most
 // likely ones. Asked again, the same policy answers the same.
 func (s *Session[M]) Sample(ctx context.Context, problems []data.Problem, n int, temperature float32) ([]Group, error) {
-	ask := SampleAsk{N: &n, Temperature: &temperature}
+	ask := SampleAsk{N: (*Whole)(&n), Temperature: &temperature}
 	var err error
 	if ask.Problems, err = rows(ctx, problems); err != nil {
 		return nil, err
