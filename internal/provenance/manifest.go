@@ -74,7 +74,10 @@ type Run struct {
 // Read reads what a directory says; one that holds no run says nothing.
 func Read(dir string) (*Run, error) {
 	r := &Run{Dir: dir}
-	if err := rundir.ReadJSON(filepath.Join(dir, ManifestFile), &r.Manifest); err != nil {
+	if err := rundir.ReadJSON(filepath.Join(dir, ManifestFile), &r.Manifest); rundir.Damaged(err) {
+		return nil, badinput.Errorf("%w, with the settings of %s: type what was changed since the run began beside run_dir=%s again", err,
+			ConfigFile, dir)
+	} else if err != nil {
 		return nil, err
 	}
 	err := rundir.ReadJSON(filepath.Join(dir, ConfigFile), &r.first)
