@@ -13,6 +13,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/conversation"
 	"github.com/seed-7879b91d/grpo/internal/footprint"
+	"github.com/seed-7879b91d/grpo/internal/given"
 	"github.com/seed-7879b91d/grpo/internal/judging"
 	"github.com/seed-7879b91d/grpo/internal/meter"
 	"github.com/seed-7879b91d/grpo/internal/provenance"
@@ -47,6 +48,7 @@ var errClosed = errors.New("grpo: used after Close")
 // OpenEvaluator opens what a configuration says of a model and of evaluating it, on a backend that the caller
 // closes after Close. The watcher may be nil. Of the options it knows those of grading, environments and turns.
 func OpenEvaluator(ctx context.Context, cfg *configs.Config, b kernels.Backend, w Watcher, options ...Option) (*Evaluator, error) {
+	given.All("grpo.OpenEvaluator", "ctx", ctx, "cfg", cfg, "b", b)
 	settings := *cfg
 	e := &Evaluator{cfg: &settings, watcher: watcherOrNobody(w), trained: cfg.Adapter}
 	err := cfg.Validate()
@@ -154,6 +156,7 @@ const evaluationStep = -1
 
 // attempt gives scored completions of problems.
 func (e *Evaluator) attempt(ctx context.Context, problems []data.Problem, n int, temperature float32) (a Attempt, err error) {
+	given.All("grpo.Evaluator", "ctx", ctx)
 	if e.closed {
 		return a, errClosed
 	}
@@ -250,15 +253,16 @@ func (e *Evaluator) wait(ctx context.Context, g *grading) ([]Scored, error) {
 		e.watcher.Phase("score", n)
 	}
 	marked, err := g.Wait(ctx, func() { e.watcher.Advance(1, 0) })
+	scored := make([]Scored, len(marked))
+	for i, m := range marked {
+		scored[i] = Scored{m.Item, m.Score}
+		e.judging.Look(m.Score)
+	}
 	for _, w := range e.judging.Warnings() {
 		e.watcher.Warn(w)
 	}
 	if err != nil && ctx.Err() == nil {
 		err = fmt.Errorf("score: %w", err)
-	}
-	scored := make([]Scored, len(marked))
-	for i, m := range marked {
-		scored[i] = Scored{m.Item, m.Score}
 	}
 	return scored, err
 }

@@ -72,6 +72,7 @@ var layers = map[string][]string{
 	"internal/watch":       {"internal/report", "internal/rows", "internal/rundir", "internal/samples"},
 	"internal/compare":     {"configs", "internal/provenance", "internal/report", "internal/rundir"},
 	"internal/disk":        {},
+	"internal/given":       {},
 	"internal/doctest":     {},
 	"internal/destination": {},
 	"internal/jsonl":       {},
@@ -138,8 +139,8 @@ var (
 
 // cellar is what every room may import: it knows nothing of models.
 var cellar = []string{"internal/atomicfile", "internal/badinput", "internal/cachedir", "internal/cputime", "internal/disk",
-	"internal/jsonl", "internal/look", "internal/loopback", "internal/memory", "internal/meter", "internal/notice", "internal/plural",
-	"internal/racing", "internal/settings", "internal/splitmix", "internal/stats", "internal/tail", "internal/version"}
+	"internal/given", "internal/jsonl", "internal/look", "internal/loopback", "internal/memory", "internal/meter", "internal/notice",
+	"internal/plural", "internal/racing", "internal/settings", "internal/splitmix", "internal/stats", "internal/tail", "internal/version"}
 
 // homes are the rooms that a library may be used in.
 var homes = map[string][]string{

@@ -6,6 +6,7 @@ import (
 
 	"github.com/seed-7879b91d/grpo/internal/autopilot"
 	"github.com/seed-7879b91d/grpo/internal/learning"
+	"github.com/seed-7879b91d/grpo/internal/look"
 	"github.com/seed-7879b91d/grpo/internal/tally"
 	"github.com/seed-7879b91d/grpo/model"
 )
@@ -94,7 +95,7 @@ func (m Metrics) Summary(t Timing) string { return strings.Join(m.Parts(t), "  "
 
 // Parts are a step in words, the most important first.
 func (m Metrics) Parts(t Timing) []string {
-	parts := []string{fmt.Sprintf("step %3d", m.Step), fmt.Sprintf("reward %.3f", m.MeanReward), fmt.Sprintf("correct %.3f", m.MeanCorrect),
+	parts := []string{fmt.Sprintf("step %3d", m.Step), "reward " + look.Reward(m.MeanReward), fmt.Sprintf("correct %.3f", m.MeanCorrect),
 		fmt.Sprintf("format %.2f", m.FormatRate), fmt.Sprintf("groups %d/%d", m.GroupsTotal-m.GroupsSkipped, m.GroupsTotal)}
 	if m.RewardErrors > 0 {
 		parts = append(parts, fmt.Sprintf("%d not scored", m.RewardErrors))

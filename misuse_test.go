@@ -1,12 +1,18 @@
 package grpo
 
 import (
+	"context"
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-7879b91d/grpo/configs"
+	"github.com/seed-7879b91d/grpo/lora"
 	"github.com/seed-7879b91d/grpo/model"
+	"github.com/seed-7879b91d/grpo/optim"
+	"github.com/seed-7879b91d/grpo/sampler"
 )
 
 // recovered takes a step in which something panics.
@@ -98,4 +104,66 @@ func TestOptionsOfNothingChangeNothing(t *testing.T) {
 		options: []Option{nil, WithTurn(nil), Beside(nil, nil), WithGroups(nil), WrapGrader(nil), WithAdvantage(nil), WithLoss(nil)}}.open(t)
 	_, err := tr.Step(t.Context(), nil, StepOptions{})
 	require.NoError(t, err)
+}
+
+// What a program forgot to give is named at the door.
+func TestArgumentsThatAreNil(t *testing.T) {
+	var nothing context.Context
+	cfg, err := configs.Load(configs.Source{Preset: "tiny"})
+	require.NoError(t, err)
+	b, ctx := backend(t, 1), t.Context()
+	dir := t.TempDir()
+	tr, _ := setup{dir: dir, words: []string{"max_steps=1", "eval_every=-1"}}.open(t)
+	run(t, tr)
+	saved, err := OpenSaved(dir, -1, nil)
+	require.NoError(t, err)
+	p := tr.Policy()
+	adam := func() *optim.Adam {
+		params, grads, _ := p.Slabs()
+		a, err := optim.NewAdam(tr.backend, params, grads, optim.Defaults(), nil)
+		require.NoError(t, err)
+		return a
+	}
+	engine, err := sampler.New(p, sampler.Options{MaxLength: 8, MaxSequences: 1})
+	require.NoError(t, err)
+	live, err := sampler.NewLive(p, sampler.Options{MaxLength: 8, MaxSequences: 1})
+	require.NoError(t, err)
+	decoder, err := p.NewDecoder(engine.Plan.Decoder())
+	require.NoError(t, err)
+	for what, call := range map[string]func(){
+		"grpo.Open ctx":               func() { _, _ = Open(nothing, cfg, b, nil) },
+		"grpo.Open cfg":               func() { _, _ = Open(ctx, nil, b, nil) },
+		"grpo.Open b":                 func() { _, _ = Open(ctx, cfg, nil, nil) },
+		"grpo.OpenEvaluator cfg":      func() { _, _ = OpenEvaluator(ctx, nil, b, nil) },
+		"grpo.OpenRun b":              func() { _, _ = OpenRun(ctx, dir, nil, nil, nil) },
+		"grpo.OpenRemote ctx":         func() { _, _ = OpenRemote(nothing, RemoteOptions{}) },
+		"grpo.ModelDir ctx":           func() { _, _ = ModelDir(nothing, "tiny") },
+		"grpo.Replay b":               func() { _, _ = Replay(ctx, dir, 1, nil, nil) },
+		"grpo.Saved.Evaluator b":      func() { _, _ = saved.Evaluator(ctx, nil, nil) },
+		"grpo.Saved.Language ctx":     func() { _, _ = saved.Language(nothing) },
+		"grpo.Trainer ctx":            func() { _, _ = tr.Step(nothing, nil, StepOptions{}) },
+		"grpo.Evaluator ctx":          func() { _, _ = tr.Evaluate(nothing) },
+		"lora.New l":                  func() { lora.New(nil) },
+		"lora.Merge a":                func() { _ = lora.Merge(dir, nil, dir) },
+		"lora.CheckMerge a":           func() { _, _ = lora.CheckMerge(dir, nil, dir) },
+		"optim.Adam.Park s":           func() { _ = adam().Park(nil) },
+		"optim.Adam.Resume s":         func() { _ = adam().Resume(nil) },
+		"sampler.New p":               func() { _, _ = sampler.New(nil, sampler.Options{}) },
+		"sampler.NewPlan p":           func() { _, _ = sampler.NewPlan(nil, sampler.Options{}) },
+		"sampler.Engine.Sample ctx":   func() { _, _ = engine.Sample(nothing, nil, sampler.Events{}) },
+		"sampler.Live.Run ctx":        func() { _ = live.Run(nothing) },
+		"model.Open b":                func() { _, _ = model.Open(nil, goldenModel(t), false, model.Options{}) },
+		"model.Policy.Score ctx":      func() { _, _ = p.Score(nothing, nil, 1) },
+		"model.Policy.Accumulate ctx": func() { _, _ = p.Accumulate(nothing, nil, model.Objective{}) },
+		"model.Policy.Attach a":       func() { _ = p.Attach(nil) },
+		"model.Decoder.Serve a":       func() { _, _ = decoder.Serve(nil) },
+	} {
+		function, argument, _ := strings.Cut(what, " ")
+		func() {
+			defer func() {
+				require.Contains(t, recover(), fmt.Sprintf("%s: the argument %s is nil, expected ", function, argument), what)
+			}()
+			call()
+		}()
+	}
 }

@@ -29,7 +29,7 @@ type custom struct {
 
 // WithGrader scores completions with an own grader. Neither Python nor a sandbox is needed then, and the settings of
 // the reward are not used. What the policy learns from is Score.Reward alone; pass@1 and whatever else says "correct"
-// count Score.Components.Correct, which the grader sets to 1 where a completion is right.
+// count Score.Components.Correct, which the grader sets to 1 where a completion is right, else to 0.
 func WithGrader(g reward.Grader) Option { return func(c *custom) { c.grader = g } }
 
 // WrapGrader puts something around the grader that the settings ask for, or that WithGrader brought.

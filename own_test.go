@@ -1,6 +1,8 @@
 package grpo
 
 import (
+	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -176,4 +178,19 @@ func TestAFinishedRunStillTellsWhatItFound(t *testing.T) {
 
 	many := Evaluation{Problems: stats.Few}
 	require.NotContains(t, many.Summary(), "too few", "where the record does not say which problems were judged")
+}
+
+// A grader that calls completions right in part is told once what is expected, and the run goes on as it did.
+func TestAGraderThatIsUndecided(t *testing.T) {
+	for correct, told := range map[float64]int{0.5: 1, -1: 1, 1: 0, 0: 0} {
+		grader := reward.GraderFunc(func(context.Context, reward.Completion) (reward.Score, error) {
+			return reward.Score{Components: reward.Components{Correct: correct}}, nil
+		})
+		tr, l := setup{words: []string{"max_steps=2", "eval_every=-1"}, options: []Option{WithGrader(grader)}}.open(t)
+		run(t, tr)
+		require.Len(t, l.warnings, told, "%v", l.warnings)
+		if told > 0 {
+			require.Contains(t, l.warnings[0], fmt.Sprintf("sets Components.Correct to %v, expected 1 where a completion is right and 0", correct))
+		}
+	}
 }

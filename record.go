@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed-7879b91d/grpo/configs"
 	"github.com/seed-7879b91d/grpo/internal/autopilot"
+	"github.com/seed-7879b91d/grpo/internal/given"
 	"github.com/seed-7879b91d/grpo/internal/jsonl"
 	"github.com/seed-7879b91d/grpo/internal/provenance"
 	"github.com/seed-7879b91d/grpo/internal/readers"
@@ -41,6 +42,7 @@ type record struct {
 // begin starts recording, with the first thing that is to be recorded: what was written after the checkpoint
 // that the run goes on from is set aside, checkpoints of later steps with it.
 func (t *Trainer) begin(ctx context.Context) error {
+	given.All("grpo.Trainer", "ctx", ctx)
 	switch {
 	case t.closed:
 		return errClosed

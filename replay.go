@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed-7879b91d/grpo/internal/autopilot"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/given"
 	"github.com/seed-7879b91d/grpo/internal/jsonl"
 	"github.com/seed-7879b91d/grpo/internal/learning"
 	"github.com/seed-7879b91d/grpo/internal/provenance"
@@ -35,6 +36,7 @@ func (r *Replayed) Save(dir string) error { return r.policy.Save(dir, r.policy.B
 // was recorded, to the last bit. Done is told of each step. The backend is the caller's. A run that was trained with an
 // own loss needs it here too.
 func Replay(ctx context.Context, run string, step int, b kernels.Backend, done func(Metrics), options ...Option) (*Replayed, error) {
+	given.All("grpo.Replay", "ctx", ctx, "b", b)
 	r := &replay{backend: b, own: collect(options), dir: run}
 	recorded, err := r.read(step)
 	if err != nil {
@@ -90,7 +92,7 @@ type replay struct {
 
 // read reads what the run says of itself and of its steps.
 func (r *replay) read(step int) (recorded map[int]Metrics, err error) {
-	if r.past, err = provenance.Read(r.dir); err != nil {
+	if r.past, err = provenance.Recorded(r.dir, metricsFile); err != nil {
 		return nil, err
 	}
 	metrics, err := jsonl.OfKind[Metrics](filepath.Join(r.dir, metricsFile), "")

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-7879b91d/grpo/configs"
+	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/provenance"
 	"github.com/seed-7879b91d/grpo/internal/racing"
 	"github.com/seed-7879b91d/grpo/internal/rollouts"
@@ -83,6 +84,23 @@ func TestAChangedRecordIsNoticed(t *testing.T) {
 }
 
 // A run whose settings changed on its way is replayed with those that were in force at each step.
+func TestWhatIsNoRunIsNotReplayed(t *testing.T) {
+	dir := t.TempDir()
+	tr, _ := setup{dir: dir, words: []string{"max_steps=1", "eval_every=-1", "save_every=1"}}.open(t)
+	run(t, tr)
+	empty, none, checkpoint := t.TempDir(), filepath.Join(t.TempDir(), "none"), tr.record.Checkpoint(1)
+	for dir, want := range map[string]string{
+		none: none + ": there is none; expected the directory of a run, as its run_dir names it, such as --run runs/first",
+		empty: empty + ": found no metrics.jsonl there; expected the directory of a run, as its run_dir names it, " +
+			"and steps that it has taken",
+		checkpoint: checkpoint + " is a checkpoint; type the directory of its run, " + dir,
+	} {
+		_, err := Replay(t.Context(), dir, 1, backend(t, 0), nil)
+		require.EqualError(t, err, want)
+		require.True(t, badinput.Is(err))
+	}
+}
+
 func TestStepsAreReplayedWithTheirOwnSettings(t *testing.T) {
 	racing.Again(t)
 	dir := t.TempDir()

@@ -5,10 +5,10 @@ import (
 	"context"
 	"errors"
 	"path/filepath"
-	"slices"
 
 	"github.com/seed-7879b91d/grpo/configs"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/given"
 	"github.com/seed-7879b91d/grpo/internal/provenance"
 	"github.com/seed-7879b91d/grpo/internal/rundir"
 	"github.com/seed-7879b91d/grpo/internal/snapshot"
@@ -54,16 +54,7 @@ func OpenSaved(dir string, step int, w Watcher) (s *Saved, err error) {
 }
 
 // SavedSteps are the steps of the checkpoints that a run has, the first one first.
-func SavedSteps(dir string) (steps []int, err error) {
-	if rundir.RunOf(dir) != filepath.Clean(dir) {
-		return nil, badinput.Errorf("%s is a checkpoint; type the directory of its run, %s", dir, rundir.RunOf(dir))
-	}
-	all, err := rundir.List(dir)
-	for _, saved := range slices.Backward(all) {
-		steps = append(steps, rundir.StepOf(saved))
-	}
-	return steps, err
-}
+func SavedSteps(dir string) (steps []int, err error) { return rundir.Steps(dir) }
 
 // Step is how many steps the policy has behind it.
 func (s *Saved) Step() int { return s.state.Step }
@@ -95,6 +86,7 @@ func (s *Saved) checkModel(p *policy) {
 
 // Evaluator opens an evaluator of the checkpoint with its settings, as far as change leaves them; it may be nil.
 func (s *Saved) Evaluator(ctx context.Context, b kernels.Backend, change func(*configs.Config) error, o ...Option) (*Evaluator, error) {
+	given.All("grpo.Saved.Evaluator", "ctx", ctx, "b", b)
 	cfg := *s.Settings
 	var err error
 	if cfg.Order, err = kernels.Keep(b, cfg.Order); err != nil {
@@ -130,6 +122,7 @@ func (s *Saved) Evaluator(ctx context.Context, b kernels.Backend, change func(*c
 // OpenRun is OpenSaved of the last checkpoint of a run, or of the one that dir names, and its Evaluator.
 func OpenRun(ctx context.Context, dir string, b kernels.Backend, w Watcher, change func(*configs.Config) error,
 	options ...Option) (*Evaluator, error) {
+	given.All("grpo.OpenRun", "ctx", ctx, "b", b)
 	s, err := OpenSaved(dir, -1, w)
 	if err != nil {
 		return nil, err

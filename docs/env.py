@@ -1,6 +1,7 @@
 """An environment of env=program: it asks for a program that says "return", and once more where there was none.
 
-A line of JSON comes in, a line of JSON goes out. Conversations come in between each other; "id" tells which one it is.
+A line of JSON comes in, a line of JSON goes out. Conversations come in between each other; "id" tells which one it is,
+and "question", said again, which line is answered.
 """
 import json
 import sys
@@ -25,4 +26,5 @@ for line in sys.stdin:
         answer = turn(talks[asked["id"]], asked["turn"])
     else:  # "close"
         del talks[asked["id"]]
+    answer["question"] = asked["question"]
     print(json.dumps(answer), flush=True)

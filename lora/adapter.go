@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/seed-7879b91d/grpo/internal/given"
 	"github.com/seed-7879b91d/grpo/internal/splitmix"
 	"github.com/seed-7879b91d/grpo/internal/tensorfile"
 )
@@ -18,7 +19,10 @@ type Adapter struct {
 }
 
 // New is an adapter of zeros, which changes nothing and cannot learn; Init makes it ready to be trained.
-func New(l *Layout) *Adapter { return &Adapter{Layout: l, Values: make([]float32, l.Len())} }
+func New(l *Layout) *Adapter {
+	given.All("lora.New", "l", l)
+	return &Adapter{Layout: l, Values: make([]float32, l.Len())}
+}
 
 // Init starts a training: A is uniform in ±1/√in, B is zero, so that the correction is zero. Each number
 // depends on the seed, on the name of its tensor and on its index there, and on nothing else.

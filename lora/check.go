@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/given"
 	"github.com/seed-7879b91d/grpo/internal/tensorfile"
 	"github.com/seed-7879b91d/grpo/kernels"
 )
@@ -24,6 +25,7 @@ const leastKept = 0.1
 // gives the share of the adapter that is left after the rounding: near 1, and less where the adapter is so small that
 // most weights round back to what they were. A merge that lost nearly all of its adapter is refused, too.
 func CheckMerge(modelDir string, a *Adapter, mergedDir string) (kept float64, err error) {
+	given.All("lora.CheckMerge", "a", a)
 	before, err := tensorfile.OpenModel(modelDir)
 	if err != nil {
 		return 0, err

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 
 	"github.com/seed-7879b91d/grpo/internal/atomicfile"
+	"github.com/seed-7879b91d/grpo/internal/given"
 	"github.com/seed-7879b91d/grpo/internal/tensorfile"
 )
 
@@ -16,6 +17,7 @@ import (
 // weight W + scale·B·A is computed in double precision and rounded once. outDir appears when everything
 // is written, or not at all.
 func Merge(modelDir string, a *Adapter, outDir string) error {
+	given.All("lora.Merge", "a", a)
 	return atomicfile.Folder(outDir, func(unfinished string) error { return a.mergeInto(unfinished, modelDir) })
 }
 

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/given"
 	"github.com/seed-7879b91d/grpo/internal/tensorfile"
 	"github.com/seed-7879b91d/grpo/kernels"
 	"github.com/seed-7879b91d/grpo/lora"
@@ -161,6 +162,7 @@ func (p *Policy) TwinWith(o Options) (*Policy, error) {
 
 // Attach gives the policy an adapter, in place of any before.
 func (p *Policy) Attach(a *lora.Adapter) error {
+	given.All("model.Policy.Attach", "a", a)
 	if _, whole := p.trained.(*masters); whole {
 		return badinput.Errorf("an adapter cannot be attached to a model that is trained as a whole")
 	}
@@ -207,7 +209,6 @@ func (p *Policy) Spared() (ranges [][2]int) {
 }
 
 var errQuantisedWhole = badinput.Errorf("quantize: weights in four bits cannot be trained themselves; type quantize=none, or train=lora")
-
 var errNoAdapter = errors.New("model: no adapter is attached")
 
 // Adapter copies the adapter's parameters to the host. Without an adapter it is an error.

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/given"
 	"github.com/seed-7879b91d/grpo/internal/nf4"
 	"github.com/seed-7879b91d/grpo/internal/tensorfile"
 	"github.com/seed-7879b91d/grpo/kernels"
@@ -86,6 +87,7 @@ func (o Options) checkWhole(b kernels.Backend, set *tensorfile.Set) error {
 
 // settled are the options with what auto stands for; frozen tells whether all matrices are frozen bf16.
 func (o Options) settled(b kernels.Backend, frozen func() bool) Options {
+	given.All("model.Open", "b", b)
 	usual := F32
 	if kernels.RoundsUsually(b) && frozen() {
 		usual = BF16

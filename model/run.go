@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/given"
 	"github.com/seed-7879b91d/grpo/kernels"
 	"github.com/seed-7879b91d/grpo/model/internal/program"
 )
@@ -58,6 +59,7 @@ func (p *Policy) ScoreLearned(ctx context.Context, datums []Datum, temperature f
 
 // score gives what each row is asked for, and tells done of each batch.
 func (p *Policy) score(ctx context.Context, asked []Datum, temperature float32, done func(sequences, tokens int)) ([][]float32, error) {
+	given.All("model.Policy.Score", "ctx", ctx)
 	longest, out := 0, make([][]float32, len(asked))
 	for _, d := range asked {
 		longest = max(longest, d.Rows())
@@ -104,6 +106,7 @@ type Objective struct {
 // Accumulate adds the gradient of the objective over the datums to the gradient slab and reports what
 // it saw. The gradients are zeroed by the optimizer, not here.
 func (p *Policy) Accumulate(ctx context.Context, datums []Datum, o Objective) (Stats, error) {
+	given.All("model.Policy.Accumulate", "ctx", ctx)
 	var stats Stats
 	longest := 0
 	for i, d := range datums {

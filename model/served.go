@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/given"
 	"github.com/seed-7879b91d/grpo/kernels"
 	"github.com/seed-7879b91d/grpo/lora"
 	"github.com/seed-7879b91d/grpo/model/internal/adapted"
@@ -19,6 +20,7 @@ type Served struct {
 // Serve takes a copy of an adapter, of whatever rank, scale and targets, for the rows of later runs. What is computed for such a row is
 // what a policy computes that has the adapter attached, to the bit.
 func (d *Decoder) Serve(a *lora.Adapter) (*Served, error) {
+	given.All("model.Decoder.Serve", "a", a)
 	switch {
 	case d.Adapters == 0:
 		return nil, fmt.Errorf("model: the decoder has no room for adapters")
@@ -46,7 +48,7 @@ func (d *Decoder) Serve(a *lora.Adapter) (*Served, error) {
 
 // Withdraw gives up an adapter, which no later run may name. Its memory is free at the next collection of garbage.
 func (d *Decoder) Withdraw(s *Served) {
-	if s.d != d {
+	if s == nil || s.d != d {
 		panic("model: the adapter is not this decoder's, or was withdrawn before")
 	}
 	d.forgetAdapters()

@@ -34,22 +34,14 @@ func (p *Policy) TrainingWork(rank, T int) (work Work) {
 	if _, whole := p.trained.(*masters); whole {
 		learned, rounds = weights/2, p.Precision == BF16 && p.order == kernels.Tiles // gradients to them
 	}
-	*kindOf(&work, rounds) += learned
-	*kindOf(&work, p.roundsAttention()) += attention
+	*work.Kind(rounds) += learned
+	*work.Kind(p.roundsAttention()) += attention
 	return work
 }
 
 // roundsAttention tells whether attention multiplies numbers of bf16.
 func (p *Policy) roundsAttention() bool {
 	return p.Cache == BF16 && (p.order == kernels.Tiles || kernels.RoundsUsually(p.b))
-}
-
-// kindOf is where work of that kind is counted.
-func kindOf(w *Work, products bool) *float64 {
-	if products {
-		return &w.Products
-	}
-	return &w.Rest
 }
 
 // SamplingWork is the arithmetic of running rows of sequences sequences through the frozen model, every product
@@ -70,7 +62,7 @@ func (p *Policy) SamplingWork(rows, context, sequences int) (work Work, bytes fl
 	if perSequence > 1 {
 		attended = float64(perSequence) / 2 // causal
 	}
-	*kindOf(&work, p.roundsAttention()) += 4 * attended * float64(c.Layers*c.Heads.OutWidth()) * float64(rows)
+	*work.Kind(p.roundsAttention()) += 4 * attended * float64(c.Layers*c.Heads.OutWidth()) * float64(rows)
 	cached := 0
 	if perSequence == 1 {
 		cached = sequences * context * p.BlockBytes() / p.CacheBlock()

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/given"
 	"github.com/seed-7879b91d/grpo/kernels"
 )
 
@@ -26,6 +27,7 @@ func (a *Adam) Configure(cfg Config) error {
 
 // Park copies what is known to s.
 func (a *Adam) Park(s *State) error {
+	given.All("optim.Adam.Park", "s", s)
 	s.Steps = a.step
 	for _, mo := range []struct {
 		host *[]float32
@@ -44,6 +46,7 @@ func (a *Adam) Park(s *State) error {
 // Resume goes on from what Park copied. A state of other parameters, or one that no steps can have left, is an input error,
 // and changes nothing.
 func (a *Adam) Resume(s *State) error {
+	given.All("optim.Adam.Resume", "s", s)
 	if err := s.check(a.params.Len()); err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/given"
 	"github.com/seed-7879b91d/grpo/model"
 )
 
@@ -29,6 +30,7 @@ type Engine struct {
 
 // New makes an engine for a policy, as NewPlan says.
 func New(p *model.Policy, o Options) (*Engine, error) {
+	given.All("sampler.New", "p", p)
 	plan, err := NewPlan(p, o)
 	if err != nil {
 		return nil, err
@@ -65,6 +67,7 @@ func (on Events) of(request int, rollouts []Rollout) Listener {
 // Sample draws every completion of the requests. The rollouts come in the order of the requests and
 // their samples. On an error, or when the context ends, nothing is left in the cache.
 func (e *Engine) Sample(ctx context.Context, requests []Request, on Events) ([]Rollout, error) {
+	given.All("sampler.Engine.Sample", "ctx", ctx)
 	for i, r := range requests {
 		if err := r.check(e.cfg, e.MaxLength); err != nil {
 			return nil, fmt.Errorf("request %d: %w", i, err)

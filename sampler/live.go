@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/given"
 	"github.com/seed-7879b91d/grpo/model"
 )
 
@@ -146,6 +147,7 @@ func (l *Live) rouse() {
 // Run computes while there is work, and sleeps while there is none. It ends after Close with the last request, with
 // nil; with the context, whose requests are cancelled; or with an error of the backend, which ends all requests too.
 func (l *Live) Run(ctx context.Context) error {
+	given.All("sampler.Live.Run", "ctx", ctx)
 	for {
 		more := l.receive()
 		switch err := ctx.Err(); {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/given"
 	"github.com/seed-7879b91d/grpo/internal/memory"
 	"github.com/seed-7879b91d/grpo/internal/plural"
 	"github.com/seed-7879b91d/grpo/kernels"
@@ -96,6 +97,7 @@ func (p Plan) Decoder() model.DecoderSize {
 // NewPlan computes the sizes of an engine for a policy, and refuses a cache that cannot hold one
 // sequence.
 func NewPlan(p *model.Policy, o Options) (Plan, error) {
+	given.All("sampler.NewPlan", "p", p)
 	o = o.withDefaults()
 	if o.MaxSequences < 1 || o.MaxLength < 2 || o.TokenBudget < 1 {
 		return Plan{}, badinput.Errorf(

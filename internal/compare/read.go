@@ -165,6 +165,12 @@ func (r *Run) readMetrics() error {
 			if err := json.Unmarshal(line, &e); err != nil {
 				return err
 			}
+			if stats.Unjudged(e.Greedy, e.CI) { // the machine failed throughout
+				e.Greedy, e.CI = nan, [2]float64{nan, nan}
+				if e.PassAt1 == 0 && e.PassAtK != e.PassAtK {
+					e.PassAt1 = nan
+				}
+			}
 			r.Evaluations = append(r.Evaluations, e)
 		}
 		return nil

@@ -31,3 +31,18 @@ func TestAStepThatWasNotScored(t *testing.T) {
 	require.Equal(t, 0.5, r.Steps[0].Reward)
 	require.NotEqual(t, r.Steps[1].Reward, r.Steps[1].Reward, "it is not known")
 }
+
+// So has an evaluation in which the machine judged nothing no share, though its line has 0 for it.
+func TestAnEvaluationThatJudgedNothing(t *testing.T) {
+	dir := made{heldOut: "h", model: "m", steps: 1}.write(t, filepath.Join(t.TempDir(), "a"))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "metrics.jsonl"), []byte(`{"kind":"evaluation","step":0,"problems":3,`+
+		`"pass@1_greedy":0,"pass@1_greedy_ci":[0,1],"not_judged":9,"k":2,"pass@1":0,"pass@k":null}
+{"kind":"evaluation","step":1,"problems":3,"pass@1_greedy":0,"pass@1_greedy_ci":[0,0.56],"k":2,"pass@1":0,"pass@k":0}
+`), 0o644))
+	r, err := Read(dir)
+	require.NoError(t, err)
+	none, some := r.Evaluations[0], r.Evaluations[1]
+	require.NotEqual(t, none.Greedy, none.Greedy, "it is not known")
+	require.NotEqual(t, none.PassAt1, none.PassAt1, "it is not known")
+	require.Equal(t, []float64{0, 0}, []float64{some.Greedy, some.PassAt1})
+}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/seed-7879b91d/grpo/configs"
+	"github.com/seed-7879b91d/grpo/internal/look"
 	"github.com/seed-7879b91d/grpo/internal/report"
 	"github.com/seed-7879b91d/grpo/internal/stats"
 )
@@ -284,8 +285,10 @@ func (s *Summary) Text() string {
 // show writes a value of the figure: shares to three places.
 func (f Figure) show(v float64) string {
 	switch f.Name {
-	case "pass@1_greedy", "pass@1_sampled", "pass@k", "best_of_k", "reward", "held_out_accuracy":
+	case "pass@1_greedy", "pass@1_sampled", "pass@k", "held_out_accuracy":
 		return rate(v)
+	case "best_of_k", "reward":
+		return look.Reward(v)
 	}
 	return rounded(v)
 }

@@ -211,6 +211,40 @@ func TestProgramsThatSayTooMuch(t *testing.T) {
 	require.NoError(t, r.Close())
 }
 
+// An answer too many that comes when the next question has been asked is known by the number of its question, where the program says it.
+func TestProgramsThatAnswerTwice(t *testing.T) {
+	if _, err := exec.LookPath("python3"); err != nil {
+		t.Skip("python3 is not on PATH")
+	}
+	const twice = `import json, sys
+asked = json.loads(sys.stdin.readline())
+print(json.dumps(ANSWER), flush=True)
+sys.stdin.readline()
+print(json.dumps(ANSWER), flush=True)
+sys.stdin.readline()
+`
+	for answer, message := range map[string]string{
+		`{"question": asked["question"]}`: " answered question 1 when it was asked question 2; print one line for each that is read, " +
+			`with its "question"`,
+		`{}`: "", // it is as before: nobody can tell
+	} {
+		path := filepath.Join(t.TempDir(), "env.py")
+		require.NoError(t, os.WriteFile(path, []byte(strings.ReplaceAll(twice, "ANSWER", answer)), 0o644))
+		cfg := &configs.Config{Env: "program:" + path, Python: "python3", TurnSeconds: 60}
+		r, err := Open(t.Context(), cfg, &sources.Language{}, &judging.Judging{}, nil)
+		require.NoError(t, err)
+		e, err := r.env.Open(t.Context(), &data.Problem{ID: "p", Kind: data.Stdin})
+		require.NoError(t, err)
+		_, err = e.Turn(t.Context(), said("x", 0, true))
+		if message == "" {
+			require.NoError(t, err)
+		} else {
+			require.EqualError(t, err, "env=program:"+path+message)
+		}
+		require.NoError(t, r.Close())
+	}
+}
+
 // What conversations come to is counted by turn.
 func TestStats(t *testing.T) {
 	var s Stats

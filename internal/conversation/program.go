@@ -44,16 +44,18 @@ type program struct {
 	lines  chan []byte // of its output; closed after the last
 	long   error       // once lines is closed: the last was too long
 	said   tail.Tail   // on its standard error
-	asked  int         // conversations so far
+	opened int         // conversations so far
+	asked  int         // questions so far
 	broken error
 }
 
 // request is what the program is asked: one of the three.
 type request struct {
-	ID    int          `json:"id"`
-	Open  *data.Record `json:"open,omitempty"`
-	Turn  *turn        `json:"turn,omitempty"`
-	Close bool         `json:"close,omitempty"`
+	ID       int          `json:"id"`
+	Question int          `json:"question"` // counts from 1 over all conversations
+	Open     *data.Record `json:"open,omitempty"`
+	Turn     *turn        `json:"turn,omitempty"`
+	Close    bool         `json:"close,omitempty"`
 }
 
 // turn is what the model said.
@@ -64,8 +66,10 @@ type turn struct {
 	Finish sampler.FinishReason `json:"finish_reason"`
 }
 
-// reply is what the program answers. To open and close it may be {}.
+// reply is what the program answers. To open and close it may be {}. One that says which question it answers is held to that: an answer
+// too many, which comes when the next question has been asked, is known by it.
 type reply struct {
+	Question *int           `json:"question"`
 	Messages []chat.Message `json:"messages"`
 	Reward   float64        `json:"reward"`
 	Over     bool           `json:"over"`
@@ -154,6 +158,8 @@ func (p *program) ask(ctx context.Context, q request) (a reply, err error) {
 	if err := ctx.Err(); err != nil {
 		return a, err
 	}
+	p.asked++
+	q.Question = p.asked
 	text, err := json.Marshal(q)
 	if err != nil {
 		return a, err
@@ -217,6 +223,10 @@ func (p *program) read(line []byte) (a reply, err error) {
 	if a.Error != "" {
 		return a, p.failed("reports: %s", a.Error)
 	}
+	if a.Question != nil && *a.Question != p.asked {
+		return a, p.failed(`answered question %d when it was asked question %d; print one line for each that is read, with its "question"`,
+			*a.Question, p.asked)
+	}
 	return a, nil
 }
 
@@ -234,8 +244,8 @@ func (p *program) Open(ctx context.Context, problem *data.Problem) (episode.Epis
 		}
 	}
 	p.mu.Lock()
-	p.asked++
-	id := p.asked
+	p.opened++
+	id := p.opened
 	p.mu.Unlock()
 	if _, err := p.ask(ctx, request{ID: id, Open: &record}); err != nil {
 		return nil, err

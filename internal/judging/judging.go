@@ -23,6 +23,9 @@ type Judging struct {
 	Sandbox reward.Backend // that programs run in
 	judge   *reward.Judge  // nil where the grader is the caller's own
 	mix     reward.Weights // that the settings name one by one
+
+	between     string // what is to be said of scores that call completions right in part
+	saidBetween bool
 }
 
 // Own is what a manifest calls a grader that the caller brought.
@@ -130,12 +133,23 @@ func without(problems []data.Problem, faults []reward.CheckerFault) []data.Probl
 // Judge is what runs programs and judges them, nil where the grader is the caller's own.
 func (j *Judging) Judge() *reward.Judge { return j.judge }
 
-// Warnings are what a person should know of the checkers and the reward file since they were last asked for.
-func (j *Judging) Warnings() []string {
-	if j.judge == nil {
-		return nil
+// Look looks at a score, which a function of the caller's own may have given. Warnings has what is odd about it.
+func (j *Judging) Look(s reward.Score) {
+	if c := s.Components.Correct; c != 0 && c != 1 && s.Excluded == "" && j.between == "" {
+		j.between = fmt.Sprintf("the program's own grader or environment sets Components.Correct to %v, expected 1 where a completion is right "+
+			"and 0 where it is not: pass@1 and whatever else counts completions goes by it; put what is in between into Reward", c)
 	}
-	return j.judge.Warnings()
+}
+
+// Warnings are what a person should know of the checkers and the reward file since they were last asked for, and once of scores.
+func (j *Judging) Warnings() (w []string) {
+	if j.between != "" && !j.saidBetween {
+		w, j.saidBetween = append(w, j.between), true
+	}
+	if j.judge == nil {
+		return w
+	}
+	return append(w, j.judge.Warnings()...)
 }
 
 // CustomSeconds is how long a call of the reward file took, on average; 0 without one.

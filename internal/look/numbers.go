@@ -29,6 +29,14 @@ func Rate(v float64) string {
 	return strconv.FormatFloat(v, 'f', 3, 64)
 }
 
+// Reward writes a reward, which may be of any size: to three places where that shows it, as a share's, else with three digits.
+func Reward(v float64) string {
+	if a := math.Abs(v); a == 0 || a >= 0.1 && a < 1000 {
+		return strconv.FormatFloat(v, 'f', 3, 64)
+	}
+	return Number(v)
+}
+
 // Fine writes a value that stays near 1.
 func Fine(v float64) string {
 	if v != v {
@@ -52,6 +60,14 @@ func Percent(v float64) string {
 		text = Number(100 * v)
 	}
 	return text + "\u00a0%"
+}
+
+// SignedReward writes a difference of rewards.
+func SignedReward(v float64) string {
+	if v >= 0 {
+		return "+" + Reward(v)
+	}
+	return Reward(v)
 }
 
 // Signed writes a change.

@@ -1,7 +1,6 @@
 package mcp
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -17,14 +16,11 @@ import (
 
 	"github.com/seed-7879b91d/grpo/internal/apart"
 	"github.com/seed-7879b91d/grpo/internal/tail"
-	"github.com/seed-7879b91d/grpo/internal/version"
 )
 
 const (
-	startTime = 2 * time.Minute // that a server has to be ready: some are downloaded first
-	alive     = 5 * time.Second // that it has to say so
-	endTime   = 2 * time.Second // that it has to end, before it is made to
-	mostGoes  = 5               // times that it may end in a row without an answer to a call
+	endTime  = 2 * time.Second // that a server has to end, before it is made to
+	mostGoes = 5               // times that it may end in a row without an answer to a call
 )
 
 // Down is the error of a server that cannot be reached, nor started again.
@@ -80,33 +76,6 @@ func (l *link) get(ctx context.Context) (*session, error) {
 	}
 	l.session = s
 	return s, nil
-}
-
-// connect starts a server, or reaches it.
-func (s *Server) connect(ctx context.Context) (*session, error) {
-	ctx, cancel := context.WithTimeout(ctx, startTime)
-	defer cancel()
-	client := sdk.NewClient(&sdk.Implementation{Name: "grpo", Version: cmp.Or(version.Program(), "(devel)")},
-		&sdk.ClientOptions{Capabilities: &sdk.ClientCapabilities{}})
-	made := &session{said: &tail.Tail{}}
-	var way sdk.Transport
-	if s.Command != "" {
-		made.cmd = exec.Command(s.Command, s.Args...)
-		made.cmd.Env, made.cmd.Dir, made.cmd.Stderr, made.cmd.WaitDelay = s.environment(), s.Dir, made.said, endTime
-		apart.Set(made.cmd)
-		way = &sdk.CommandTransport{Command: made.cmd, TerminateDuration: endTime}
-	} else {
-		way = &sdk.StreamableClientTransport{Endpoint: s.URL, HTTPClient: s.client(), DisableStandaloneSSE: true, MaxRetries: -1}
-	}
-	opened, err := client.Connect(ctx, way, nil)
-	if err != nil {
-		if made.cmd != nil && made.cmd.Process != nil {
-			apart.Kill(made.cmd)
-		}
-		return nil, fmt.Errorf("(%s) cannot be started: %w%s", s, err, made.said.Last())
-	}
-	made.ClientSession = opened
-	return made, nil
 }
 
 // client sends the headers of the server, to its host alone.

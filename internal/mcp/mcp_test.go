@@ -25,6 +25,9 @@ func TestMain(m *testing.M) {
 	case "serve":
 		_ = exampleServer().Run(context.Background(), &sdk.StdioTransport{})
 		os.Exit(0)
+	case "knows":
+		knows(strings.Fields(os.Getenv("MCP_KNOWS")), os.Stdin, os.Stdout)
+		os.Exit(0)
 	case "broken":
 		fmt.Fprintln(os.Stderr, "starting\nno such disk")
 		os.Exit(3)

@@ -94,8 +94,13 @@ func (h *host) list(ctx context.Context) (tools []*sdk.Tool, err error) {
 	}
 	missing := slices.Clone(h.Tools)
 	names := []string{}
-	for t, err := range s.Tools(ctx, nil) {
-		if err != nil {
+	limited, cancel := context.WithTimeout(ctx, startTime)
+	defer cancel()
+	for t, err := range s.Tools(limited, nil) {
+		switch {
+		case err != nil && ctx.Err() == nil && limited.Err() != nil:
+			return nil, h.advice(&Down{h.Name, fmt.Errorf("(%s) did not answer \"tools/list\" within %v%s", &h.Server, startTime, s.said.Last())})
+		case err != nil:
 			return nil, h.advice(fmt.Errorf("mcp: the server %q does not say what tools it has: %w%s", h.Name, err, s.said.Last()))
 		}
 		names = append(names, t.Name)

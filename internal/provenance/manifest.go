@@ -3,6 +3,9 @@ package provenance
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -71,7 +74,10 @@ type Run struct {
 // Read reads what a directory says; one that holds no run says nothing.
 func Read(dir string) (*Run, error) {
 	r := &Run{Dir: dir}
-	if err := rundir.ReadJSON(filepath.Join(dir, ManifestFile), &r.Manifest); err != nil {
+	if err := rundir.ReadJSON(filepath.Join(dir, ManifestFile), &r.Manifest); rundir.Damaged(err) {
+		return nil, badinput.Errorf("%w, with the settings of %s: type what was changed since the run began beside run_dir=%s again", err,
+			ConfigFile, dir)
+	} else if err != nil {
 		return nil, err
 	}
 	err := rundir.ReadJSON(filepath.Join(dir, ConfigFile), &r.first)
@@ -89,6 +95,21 @@ func Read(dir string) (*Run, error) {
 		return r, nil
 	}
 	return r, r.checkFirst()
+}
+
+// Recorded is Read of a run that has recorded its steps in a file of that name.
+func Recorded(dir, steps string) (*Run, error) {
+	const expected = "expected the directory of a run, as its run_dir names it"
+	if _, err := os.Stat(filepath.Join(dir, steps)); errors.Is(err, fs.ErrNotExist) {
+		switch run := rundir.RunOf(dir); {
+		case run != filepath.Clean(dir):
+			return nil, badinput.Errorf("%s is a checkpoint; type the directory of its run, %s", dir, run)
+		case !isDir(dir):
+			return nil, badinput.Errorf("%s: there is none; %s, such as --run runs/first", dir, expected)
+		}
+		return nil, badinput.Errorf("%s: found no %s there; %s, and steps that it has taken", dir, steps, expected)
+	}
+	return Read(dir)
 }
 
 // checkFirst refuses a configuration that somebody has edited: what a run began with stays as it was.

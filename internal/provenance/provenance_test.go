@@ -118,6 +118,17 @@ func TestSettingsInForce(t *testing.T) {
 	require.NoError(t, last.Check(&cfg, 8, sums{}))
 }
 
+// A manifest that is damaged is refused with what is lost without it.
+func TestADamagedManifestSaysWhatIsLost(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, ManifestFile)
+	require.NoError(t, os.WriteFile(path, []byte(`{"starts": [`), 0o644))
+	_, err := Read(dir)
+	require.EqualError(t, err, path+": unexpected end of JSON input; remove it to go on without, with the settings of config.json: "+
+		"type what was changed since the run began beside run_dir="+dir+" again")
+	require.True(t, badinput.Is(err))
+}
+
 // A backend whose bits cannot be those of the run is refused, unless that is allowed or the run of before there was a
 // choice.
 func TestSumsInAnotherOrderAreRefused(t *testing.T) {

@@ -20,6 +20,7 @@ import (
 	"github.com/seed-7879b91d/grpo/data"
 	"github.com/seed-7879b91d/grpo/internal/atomicfile"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/given"
 )
 
 // Options say which session, and where.
@@ -44,6 +45,7 @@ type Session[M any] struct {
 
 // Open begins a session, or goes on with one.
 func Open[M any](ctx context.Context, o Options) (*Session[M], error) {
+	given.All("grpo.OpenRemote", "ctx", ctx)
 	s := &Session[M]{ID: o.ID, o: o}
 	if u, err := url.Parse(o.URL); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
 		return nil, badinput.Errorf("URL: found %q, expected that of a server, such as http://127.0.0.1:8000", o.URL)
@@ -105,7 +107,7 @@ func (s *Session[M]) Step(ctx context.Context, subset []data.Problem, iterations
 	problems, err := rows(ctx, subset)
 	next := s.steps + 1
 	if err == nil {
-		err = s.call(ctx, "POST", "/train_step", StepAsk{Step: &next, Problems: problems, Iterations: iterations}, &m)
+		err = s.call(ctx, "POST", "/train_step", StepAsk{Step: (*Whole)(&next), Problems: problems, Iterations: Whole(iterations)}, &m)
 	}
 	if err == nil {
 		s.steps++
@@ -116,7 +118,7 @@ func (s *Session[M]) Step(ctx context.Context, subset []data.Problem, iterations
 // Sample draws n completions of each problem from the policy as it is, and has them scored. At temperature 0 they are the most
 // likely ones. Asked again, the same policy answers the same.
 func (s *Session[M]) Sample(ctx context.Context, problems []data.Problem, n int, temperature float32) ([]Group, error) {
-	ask := SampleAsk{N: &n, Temperature: &temperature}
+	ask := SampleAsk{N: (*Whole)(&n), Temperature: &temperature}
 	var err error
 	if ask.Problems, err = rows(ctx, problems); err != nil {
 		return nil, err

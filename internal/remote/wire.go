@@ -3,7 +3,11 @@
 package remote
 
 import (
+	"cmp"
 	"encoding/json"
+	"math"
+	"reflect"
+	"strconv"
 
 	"github.com/seed-7879b91d/grpo/reward"
 )
@@ -33,19 +37,38 @@ type State struct {
 	ServedAs string         `json:"served_as,omitempty"`
 }
 
+// Whole is a whole number, however JSON spells it: languages that know one kind of number write 1.0 of it, too, as settings may have it.
+type Whole int
+
+// UnmarshalJSON reads 1, 1.0 and 1e0.
+func (w *Whole) UnmarshalJSON(text []byte) error {
+	n, err := strconv.ParseInt(string(text), 10, 0)
+	if err == nil {
+		*w = Whole(n)
+		return nil
+	}
+	v := float64(*w) // null leaves it
+	if err := json.Unmarshal(text, &v); err == nil && v == math.Trunc(v) && math.Abs(v) < 1<<53 {
+		*w = Whole(v)
+		return nil
+	}
+	kind := map[byte]string{'"': "string", '[': "list", '{': "object", 't': "bool", 'f': "bool"}[text[0]]
+	return &json.UnmarshalTypeError{Value: cmp.Or(kind, "number "+string(text)), Type: reflect.TypeFor[int]()}
+}
+
 // StepAsk asks for one step. Asked again it is the same step, not another one.
 type StepAsk struct {
-	Step       *int              `json:"step"` // 1 for the first
+	Step       *Whole            `json:"step"` // 1 for the first
 	Problems   []json.RawMessage `json:"problems"`
 	IDs        []string          `json:"ids"` // of problems of the session; both nil: its next
-	Iterations int               `json:"iterations"`
+	Iterations Whole             `json:"iterations"`
 }
 
 // SampleAsk asks for n completions of each problem from the policy as it is.
 type SampleAsk struct {
 	Problems    []json.RawMessage `json:"problems"`
 	IDs         []string          `json:"ids"`
-	N           *int              `json:"n"`           // nil: 1
+	N           *Whole            `json:"n"`           // nil: 1
 	Temperature *float32          `json:"temperature"` // nil: 1
 }
 

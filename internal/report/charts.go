@@ -36,23 +36,23 @@ func (s section) drawn() section {
 
 // sections are the charts, what a reader asks first coming first.
 func (r *run) sections() []section {
-	var out []section
+	var all, out []section
 	if len(r.evals) > 1 { // one has its place at the top
-		out = append(out, r.heldOut().drawn())
+		all = append(all, r.heldOut())
 	}
 	if len(r.held) > 1 {
-		out = append(out, r.heldRows().drawn())
+		all = append(all, r.heldRows())
 	}
 	if len(r.steps) > 0 {
 		steps := make([]int, len(r.steps))
 		for i, s := range r.steps {
 			steps[i] = s.Step
 		}
-		a := stepsAxis(steps)
-		for _, s := range r.ofSteps(a) {
-			if s = s.drawn(); len(s.Charts)+len(s.Still) > 0 {
-				out = append(out, s)
-			}
+		all = append(all, r.ofSteps(stepsAxis(steps))...)
+	}
+	for _, s := range all {
+		if s = s.drawn(); len(s.Charts)+len(s.Still) > 0 {
+			out = append(out, s)
 		}
 	}
 	return out
@@ -151,7 +151,7 @@ func (r *run) learning(a *axis) section {
 	s := section{ID: "learning", Title: "Rewards", Lead: a.reading(), Axis: a}
 	s.add(
 		plot{title: "Mean reward",
-			series: append([]series{r.line("reward", "c1", rate, func(s *step) float64 { return s.Reward })}, r.undone()...)},
+			series: append([]series{r.line("reward", "c1", earned, func(s *step) float64 { return s.Reward })}, r.undone()...)},
 		plot{title: "Shares of completions", share: true, series: []series{
 			r.line("right", "c1", rate, func(s *step) float64 { return s.Correct }),
 			r.line("tests passed", "c3", rate, func(s *step) float64 { return s.Fraction }),
@@ -178,7 +178,7 @@ func (r *run) components() plot {
 		}
 	}
 	for i, name := range slices.Sorted(maps.Keys(seen)) {
-		p.series = append(p.series, r.line(name, fmt.Sprintf("c%d", 1+i%7), rate, func(s *step) float64 {
+		p.series = append(p.series, r.line(name, fmt.Sprintf("c%d", 1+i%7), earned, func(s *step) float64 {
 			if v, ok := s.Components[name]; ok {
 				return v
 			}

@@ -5,13 +5,14 @@ import (
 	"errors"
 
 	"github.com/seed-7879b91d/grpo/internal/look"
+	"github.com/seed-7879b91d/grpo/internal/stats"
 )
 
 // How numbers are written.
 var (
 	number, rate, fine, seconds      = look.Number, look.Rate, look.Fine, look.Seconds
 	percent, signed, exact, duration = look.Percent, look.Signed, look.Exact, look.Duration
-	grouped, count, every            = look.Grouped, look.Count, look.Every
+	grouped, count, every, earned    = look.Grouped, look.Count, look.Every, look.Reward
 )
 
 // understand decodes what it can: a value of another type than expected leaves its field as it was.
@@ -20,3 +21,23 @@ func understand(text []byte, v any) bool {
 	var kind *json.UnmarshalTypeError
 	return err == nil || errors.As(err, &kind)
 }
+
+// settle makes unknown what no problem says anything about, and widens an interval that is a point: no number of problems is proof.
+func (e evaluation) settle() evaluation {
+	if e.Problems > 0 && e.LeftOut >= e.Problems {
+		e.PassAtK = nan
+	}
+	switch {
+	case stats.Unjudged(e.Greedy, e.CI):
+		unknown := unknownEvaluation(e.Step)
+		e.Greedy, e.CI, e.Format = unknown.Greedy, unknown.CI, unknown.Format
+		if e.PassAt1 == 0 && e.PassAtK != e.PassAtK {
+			e.PassAt1 = nan
+		}
+	case e.CI[0] == e.CI[1] && e.Problems > 0 && e.Greedy >= 0 && e.Greedy <= 1:
+		e.CI = stats.Wilson(e.Greedy, e.Problems)
+	}
+	return e
+}
+
+func (e evaluation) hasInterval() bool { return e.CI[0] <= e.CI[1] } // false for NaN

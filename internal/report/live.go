@@ -125,7 +125,7 @@ func (l Listed) Chart() *chart {
 	if len(steps) < 2 {
 		return nil
 	}
-	p := plot{title: "Mean reward", series: []series{l.run.line("reward", "c1", rate, func(s *step) float64 { return s.Reward })}}
+	p := plot{title: "Mean reward", series: []series{l.run.line("reward", "c1", earned, func(s *step) float64 { return s.Reward })}}
 	if l.run.warmup() {
 		p = plot{title: "Loss", series: []series{l.run.line("loss", "c1", number, func(s *step) float64 { return s.Loss })}}
 	}

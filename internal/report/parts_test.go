@@ -251,7 +251,7 @@ func TestColumnsKeepExtremes(t *testing.T) {
 		low, high := slices.Min(held), slices.Max(held)
 		require.Equal(t, low, c.Low)
 		require.Equal(t, high, c.High)
-		require.InDelta(t, mean(held), c.Mean, 1e-12)
+		require.InDelta(t, stats.Mean(held), c.Mean, 1e-12)
 		require.Equal(t, slices.Index(held, high) < slices.Index(held, low), c.Falls)
 	}
 	require.Equal(t, len(values), seen, "every value is in exactly one column")

@@ -134,19 +134,6 @@ type evaluation struct {
 	LeftOut  int        `json:"k_left_out"`
 }
 
-// settle makes unknown what no problem says anything about, and widens an interval that is a point: no number of problems is proof.
-func (e evaluation) settle() evaluation {
-	if e.Problems > 0 && e.LeftOut >= e.Problems {
-		e.PassAtK = nan
-	}
-	if e.CI[0] == e.CI[1] && e.Problems > 0 && e.Greedy >= 0 && e.Greedy <= 1 {
-		e.CI = stats.Wilson(e.Greedy, e.Problems)
-	}
-	return e
-}
-
-func (e evaluation) hasInterval() bool { return e.CI[0] <= e.CI[1] } // false for NaN
-
 type advice struct {
 	Step    int    `json:"step"`
 	Rule    string `json:"rule"`

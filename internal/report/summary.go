@@ -121,27 +121,19 @@ func (r *run) rewardsSay() verdict {
 		return verdict{Tone: "open", Sentence: count(len(r.steps), "step") + " done; no completion has been scored"}
 	}
 	if len(rewards) < 4 {
-		return verdict{Tone: "open", Sentence: "Mean reward is " + rate(rewards[len(rewards)-1]) + " after " + count(len(r.steps), "step")}
+		return verdict{Tone: "open", Sentence: "Mean reward is " + earned(rewards[len(rewards)-1]) + " after " + count(len(r.steps), "step")}
 	}
 	n := max(len(rewards)/10, 2)
-	first, last := mean(rewards[:n]), mean(rewards[len(rewards)-n:])
+	first, last := stats.Mean(rewards[:n]), stats.Mean(rewards[len(rewards)-n:])
 	word := "stayed at"
 	switch {
 	case last > first:
-		word = "rose from " + rate(first) + " to"
+		word = "rose from " + earned(first) + " to"
 	case last < first:
-		word = "fell from " + rate(first) + " to"
+		word = "fell from " + earned(first) + " to"
 	}
-	return verdict{"open", "Mean reward " + word + " " + rate(last),
+	return verdict{"open", "Mean reward " + word + " " + earned(last),
 		fmt.Sprintf("That is the last %s against the first %d.", count(n, "step"), n)}
-}
-
-func mean(x []float64) float64 {
-	sum := 0.0
-	for _, v := range x {
-		sum += v
-	}
-	return sum / float64(len(x))
 }
 
 // total adds up what is known of a quantity over the steps.

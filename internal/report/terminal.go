@@ -29,7 +29,7 @@ func (l Listed) Lines() (curves []Line) {
 		add("accuracy", true, rate, func(s *step) float64 { return s.Accuracy })
 		add("margin", false, number, func(s *step) float64 { return s.Margin })
 	}
-	add("mean reward", false, rate, func(s *step) float64 { return s.Reward })
+	add("mean reward", false, earned, func(s *step) float64 { return s.Reward })
 	add("right", true, rate, func(s *step) float64 { return s.Correct })
 	add("tokens of a completion", false, number, func(s *step) float64 { return s.MeanLength })
 	add("entropy", false, number, func(s *step) float64 { return s.Entropy })

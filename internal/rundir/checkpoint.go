@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/disk"
 )
 
@@ -207,4 +208,16 @@ func (d *Dir) Retain(last, best int, measures []map[int]float64, also ...int) er
 		}
 	}
 	return nil
+}
+
+// Steps are those of the checkpoints that a run has, the first one first.
+func Steps(dir string) (steps []int, err error) {
+	if RunOf(dir) != filepath.Clean(dir) {
+		return nil, badinput.Errorf("%s is a checkpoint; type the directory of its run, %s", dir, RunOf(dir))
+	}
+	all, err := List(dir)
+	for _, saved := range slices.Backward(all) {
+		steps = append(steps, StepOf(saved))
+	}
+	return steps, err
 }

@@ -193,6 +193,13 @@ func ReadJSON(path string, v any) error {
 	return nil
 }
 
+// Damaged tells of an error of ReadJSON whether the file is there and is not what it should be.
+func Damaged(err error) bool {
+	var syntax *json.SyntaxError
+	var kind *json.UnmarshalTypeError
+	return errors.As(err, &syntax) || errors.As(err, &kind)
+}
+
 // Close closes the logs and gives the directory free.
 func (d *Dir) Close() error {
 	var errs []error

@@ -11,6 +11,7 @@ import (
 	"github.com/seed-7879b91d/grpo/data/prompt"
 	"github.com/seed-7879b91d/grpo/data/tokenizer"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/given"
 	"github.com/seed-7879b91d/grpo/model"
 )
 
@@ -34,6 +35,7 @@ type Language struct {
 
 // OpenLanguage finds the model of a configuration, and opens its tokenizer, the chat format and the wording.
 func OpenLanguage(ctx context.Context, cfg *configs.Config) (*Language, error) {
+	given.All("grpo.Saved.Language", "ctx", ctx)
 	dir, err := ModelDir(ctx, cfg.Model)
 	if err != nil {
 		return nil, err

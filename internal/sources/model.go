@@ -11,6 +11,7 @@ import (
 	"github.com/seed-7879b91d/grpo/data/hub"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/cachedir"
+	"github.com/seed-7879b91d/grpo/internal/given"
 	"github.com/seed-7879b91d/grpo/internal/notice"
 	"github.com/seed-7879b91d/grpo/internal/tensorfile"
 	"github.com/seed-7879b91d/grpo/internal/tiny"
@@ -24,6 +25,7 @@ var wordFiles = []string{".json", ".jinja", ".txt"}
 
 // ModelDir finds a model: the embedded one, a directory, or one on the Hub, which is downloaded.
 func ModelDir(ctx context.Context, name string) (string, error) {
+	given.All("grpo.ModelDir", "ctx", ctx)
 	if name == Embedded {
 		dir, why, err := cachedir.Find(filepath.Join("grpo", Embedded+"-"+tiny.Fingerprint()))
 		if err != nil {

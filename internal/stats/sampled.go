@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+
+	"github.com/seed-7879b91d/grpo/internal/look"
 )
 
 // Share is a number that may be unknown: NaN, and null in JSON.
@@ -45,17 +47,19 @@ type Sampled struct {
 }
 
 // AtK is pass@k, of so many problems, in words that say what it is not about.
-func (s *Sampled) AtK(problems int) string { return s.known(s.PassAtK, problems) }
+func (s *Sampled) AtK(problems int) string { return s.known(fmt.Sprintf("%.3f", s.PassAtK), problems) }
 
 // Best is best of k in such words.
-func (s *Sampled) Best(problems int) string { return s.known(s.BestOfK, problems) }
+func (s *Sampled) Best(problems int) string {
+	return s.known(look.Reward(float64(s.BestOfK)), problems)
+}
 
-func (s *Sampled) known(value Share, problems int) string {
+func (s *Sampled) known(value string, problems int) string {
 	switch {
 	case s.LeftOut == 0:
-		return fmt.Sprintf("%.3f", value)
+		return value
 	case s.LeftOut >= problems:
 		return "unknown"
 	}
-	return fmt.Sprintf("%.3f (without %d of %d problems)", value, s.LeftOut, problems)
+	return fmt.Sprintf("%s (without %d of %d problems)", value, s.LeftOut, problems)
 }

@@ -55,6 +55,9 @@ func Wilson(share float64, n int) [2]float64 {
 	return [2]float64{max(0, (middle-half)/(1+z*z/m)), min(1, (middle+half)/(1+z*z/m))}
 }
 
+// Unjudged tells of a share with its interval whether it is of no problem at all, which records have as 0 that may be anything.
+func Unjudged(share float64, ci [2]float64) bool { return share == 0 && ci == Wilson(0, 0) }
+
 // Bootstrap is the interval that the mean falls into in 95 of 100 resamplings.
 func Bootstrap(x []float64, seed uint64) [2]float64 {
 	if len(x) == 0 {

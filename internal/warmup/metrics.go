@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/seed-7879b91d/grpo/internal/learning"
+	"github.com/seed-7879b91d/grpo/internal/look"
 	"github.com/seed-7879b91d/grpo/internal/plural"
 )
 
@@ -29,7 +30,7 @@ type Metrics struct {
 type Preferences struct {
 	PairLoss float64 `json:"pair_loss"`
 	Margin   float64 `json:"reward_margin"`
-	Accuracy float64 `json:"accuracy"` // the share of pairs whose chosen answer earns more
+	Accuracy float64 `json:"accuracy"` // the share of pairs whose chosen answer earns more, not as much
 	Chosen   float64 `json:"reward_chosen"`
 	Rejected float64 `json:"reward_rejected"`
 }
@@ -58,8 +59,8 @@ func (m Metrics) Parts(t Timing) []string {
 }
 
 func (p *Preferences) parts() []string {
-	return []string{fmt.Sprintf("accuracy %.3f", p.Accuracy), fmt.Sprintf("margin %+.3f (chosen %+.3f, rejected %+.3f)", p.Margin, p.Chosen,
-		p.Rejected)}
+	return []string{fmt.Sprintf("accuracy %.3f", p.Accuracy), fmt.Sprintf("margin %s (chosen %s, rejected %s)",
+		look.SignedReward(p.Margin), look.SignedReward(p.Chosen), look.SignedReward(p.Rejected))}
 }
 
 // HeldOut is what was found on rows that are not trained on.

@@ -11,7 +11,9 @@ import (
 
 	"github.com/seed-7879b91d/grpo"
 	"github.com/seed-7879b91d/grpo/internal/jsonl"
+	"github.com/seed-7879b91d/grpo/internal/look"
 	"github.com/seed-7879b91d/grpo/internal/provenance"
+	"github.com/seed-7879b91d/grpo/internal/stats"
 	"github.com/seed-7879b91d/grpo/internal/warmup"
 )
 
@@ -57,14 +59,24 @@ func readFound(dir string, step int) (f found, err error) {
 func (f found) problems(line func(string, ...any), step int) {
 	line("## Held-out problems\n")
 	var first, last *grpo.Evaluation
+	failed := false
 	for i, e := range f.evaluations {
-		if e.Problems > 0 && e.Step <= step {
+		if e.Problems == 0 || e.Step > step {
+			continue
+		}
+		if stats.Unjudged(e.Greedy, e.GreedyCI) {
+			failed = true
+		} else {
 			if last = &f.evaluations[i]; first == nil || !first.SameProblems(last) {
 				first = last
 			}
 		}
 	}
-	if first == nil {
+	switch {
+	case first == nil && failed:
+		line("Nothing was judged: the machine failed throughout.\n")
+		return
+	case first == nil:
 		line("Nothing was evaluated.\n")
 		return
 	}
@@ -100,7 +112,7 @@ func (f found) rows(line func(string, ...any), step int) {
 	row("loss", places(first.Loss), places(last.Loss))
 	if a, b := first.Preferences, last.Preferences; a != nil && b != nil {
 		row("pairs whose chosen answer earns more", places(a.Accuracy), places(b.Accuracy))
-		row("reward margin", places(a.Margin), places(b.Margin))
+		row("reward margin", look.Reward(a.Margin), look.Reward(b.Margin))
 		line("\nA reward is dpo_beta times log p − log p of the policy that the run began with.\n")
 	} else {
 		line("\nThe loss is the mean of −log p over the tokens of what the assistant says.\n")

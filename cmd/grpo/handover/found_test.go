@@ -70,6 +70,17 @@ func TestTheCardOfARunThatWasEvaluatedOnce(t *testing.T) {
 	require.Contains(t, text, "| | problems | step 0 |\n|---|---|---|\n| pass@1, greedy | 64 | 0.328 (0.219 to 0.438) |\n")
 }
 
+// Where nothing was judged the card says so, and has no numbers.
+func TestTheCardOfARunThatWasNeverJudged(t *testing.T) {
+	const failed = `{"kind":"evaluation","step":0,"problems":64,"pass@1_greedy":0,"pass@1_greedy_ci":[0,1],"not_judged":64}`
+	problems := func(f found, line func(string, ...any)) { f.problems(line, 4) }
+	require.Equal(t, "## Held-out problems\n\nNothing was judged: the machine failed throughout.\n\n", said(t, 4, problems, failed))
+	require.Equal(t, "## Held-out problems\n\nNothing was evaluated.\n\n", said(t, 4, problems))
+	text := said(t, 4, problems, failed,
+		`{"kind":"evaluation","step":4,"problems":64,"pass@1_greedy":0.359,"pass@1_greedy_ci":[0.234,0.484],"format_rate":1}`)
+	require.Contains(t, text, "| | problems | step 4 |\n|---|---|---|\n| pass@1, greedy | 64 | 0.359 (0.234 to 0.484) |\n")
+}
+
 // As many problems that are others are no before and after.
 func TestTheCardComparesTheSameProblems(t *testing.T) {
 	eval := `{"kind":"evaluation","step":%d,"problems":2,"pass@1_greedy":0.5,"pass@1_greedy_ci":[0.1,0.9],"format_rate":1}`

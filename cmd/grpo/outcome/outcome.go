@@ -56,6 +56,9 @@ func (r *Report) Print(w io.Writer) error {
 	}
 	fmt.Fprintf(w, "%s on %s of %s, seed %d; %s\n\n", what, plural.Of(r.Problems, "problem"), source, r.Seed, r.Backend)
 	greedy := fmt.Sprintf("%.3f [%.3f, %.3f]", r.Greedy.PassAt1, r.Greedy.CI[0], r.Greedy.CI[1])
+	if stats.Unjudged(r.Greedy.PassAt1, r.Greedy.CI) {
+		greedy = "not judged"
+	}
 	header, rows := []string{"", "greedy"}, [][]string{{"pass@1", greedy}}
 	rows = append(rows, r.Greedy.rows()...)
 	if s := r.Sampled; s != nil {

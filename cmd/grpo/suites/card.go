@@ -15,6 +15,7 @@ import (
 	"github.com/seed-7879b91d/grpo/data/suite"
 	"github.com/seed-7879b91d/grpo/internal/atomicfile"
 	"github.com/seed-7879b91d/grpo/internal/provenance"
+	"github.com/seed-7879b91d/grpo/internal/stats"
 	"github.com/seed-7879b91d/grpo/internal/version"
 	"github.com/seed-7879b91d/grpo/reward"
 )
@@ -173,7 +174,11 @@ func (c *Card) Print(w io.Writer) error {
 		b.WriteString("sampled: " + strings.Join(slices.Collect(passes(c.PassAt)), ", ") + "\n")
 	}
 	for _, g := range c.Groups {
-		fmt.Fprintf(&b, "%-10s %4d problems  pass@1 %.3f [%.3f, %.3f] greedy%s\n", g.Name, g.Problems, g.Greedy, g.CI[0], g.CI[1], g.sampled())
+		greedy := fmt.Sprintf("pass@1 %.3f [%.3f, %.3f] greedy", g.Greedy, g.CI[0], g.CI[1])
+		if stats.Unjudged(g.Greedy, g.CI) {
+			greedy = "not judged"
+		}
+		fmt.Fprintf(&b, "%-10s %4d problems  %s%s\n", g.Name, g.Problems, greedy, g.sampled())
 	}
 	if len(c.Deviations) > 0 {
 		b.WriteString("not as papers ask it: " + strings.Join(c.Deviations, "; ") + "\n")

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/seed-7879b91d/grpo/internal/stats"
 )
 
 // Markdown is the card for people.
@@ -51,7 +53,11 @@ func named(c *Card) string {
 
 func (c *Card) figures(line func(string, ...any)) {
 	line("| | | 95 %% |\n|---|---|---|")
-	line("| pass@1, greedy | %.3f | %.3f to %.3f |", c.Greedy, c.CI[0], c.CI[1])
+	if stats.Unjudged(c.Greedy, c.CI) {
+		line("| pass@1, greedy | not judged | |")
+	} else {
+		line("| pass@1, greedy | %.3f | %.3f to %.3f |", c.Greedy, c.CI[0], c.CI[1])
+	}
 	for _, p := range c.PassAt {
 		of := ""
 		if p.Problems != c.Problems {
@@ -77,7 +83,11 @@ func (c *Card) figures(line func(string, ...any)) {
 		if g.Sampled != nil {
 			sampled = fmt.Sprintf("%.3f", *g.Sampled)
 		}
-		line("| %s | %d | %.3f | %.3f to %.3f | %s |", g.Name, g.Problems, g.Greedy, g.CI[0], g.CI[1], sampled)
+		greedy := "not judged | "
+		if !stats.Unjudged(g.Greedy, g.CI) {
+			greedy = fmt.Sprintf("%.3f | %.3f to %.3f", g.Greedy, g.CI[0], g.CI[1])
+		}
+		line("| %s | %d | %s | %s |", g.Name, g.Problems, greedy, sampled)
 	}
 }
 

@@ -177,6 +177,12 @@ func TestResults(t *testing.T) {
 	require.InDelta(t, (1+2.0/3)/2, *r.Groups[0].Sampled, 1e-12)
 	require.Nil(t, r.Groups[1].Sampled, "the machine failed")
 	require.Equal(t, 0.5, r.Groups[4].Greedy)
+
+	var b strings.Builder
+	card := Card{Results: r}
+	card.figures(func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) })
+	require.Contains(t, b.String(), "| easy | 2 | 1.000 | ")
+	require.Contains(t, b.String(), "| medium | 1 | not judged |  |  |")
 }
 
 // What is asked counts, not how; each problem counts once, as what it is most like.

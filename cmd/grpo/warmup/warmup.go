@@ -173,7 +173,7 @@ func (f *flags) outcome(out io.Writer, t *warmup.Trainer, dir string) {
 		if a, b := first.Preferences, last.Preferences; a != nil && b != nil {
 			row("loss", "%.4f", first.Loss, last.Loss)
 			row("accuracy", "%.3f", a.Accuracy, b.Accuracy)
-			row("margin", "%+.3f", a.Margin, b.Margin)
+			table.Row("margin", look.SignedReward(a.Margin), look.SignedReward(b.Margin))
 		}
 		table.Flush()
 	}

@@ -248,15 +248,18 @@ func TestAStepCountsOnce(t *testing.T) {
 	require.Equal(t, second, s.call("POST", at+"/train_step", `{"step":2,"ids":["p2","p0"]}`))
 	require.Contains(t, s.call("GET", at, ""), `"steps":2`)
 	for ask, want := range map[string]string{
-		`{"step":2}`:                              `409 {"error":{"message":"step 2 was asked for with other content before; the next is 3"`,
-		`{"step":4}`:                              `409 {"error":{"message":"step: found 4, and the session has 2; expected 3"`,
-		`{}`:                                      `400 {"error":{"message":"step: missing, expected 3, the number of the session's next step"`,
-		`{"step":0}`:                              `400 {"error":{"message":"step: found 0, expected 3, the next of the session"`,
-		`{"step":3,"problems":[]}`:                `problems: found an empty list, expected problems, or the field left out`,
-		`{"step":3,"ids":[]}`:                     `ids: found an empty list`,
-		`{"step":3,"ids":["zz"]}`:                 `400 {"error":{"message":"ids: 0: found \"zz\"`,
-		`{"step":3,"iterations":-1}`:              "400 ",
-		`{"step":3,"problems":[{"prompt":"a"}]}`:  "400 ",
+		`{"step":2}`:                             `409 {"error":{"message":"step 2 was asked for with other content before; the next is 3"`,
+		`{"step":4}`:                             `409 {"error":{"message":"step: found 4, and the session has 2; expected 3"`,
+		`{}`:                                     `400 {"error":{"message":"step: missing, expected 3, the number of the session's next step"`,
+		`{"step":4.0}`:                           `409 {"error":{"message":"step: found 4, and the session has 2; expected 3"`,
+		`{"step":1.5}`:                           `400 {"error":{"message":"step: found 1.5, expected a whole number"`,
+		`{"step":"3"}`:                           `400 {"error":{"message":"step: found a string, expected a whole number"`,
+		`{"step":0}`:                             `400 {"error":{"message":"step: found 0, expected 3, the next of the session"`,
+		`{"step":3,"problems":[]}`:               `problems: found an empty list, expected problems, or the field left out`,
+		`{"step":3,"ids":[]}`:                    `ids: found an empty list`,
+		`{"step":3,"ids":["zz"]}`:                `400 {"error":{"message":"ids: 0: found \"zz\"`,
+		`{"step":3,"iterations":-1}`:             "400 ",
+		`{"step":3,"problems":[{"prompt":"a"}]}`: "400 ",
 		`{"step":3,"problems":[{}],"ids":["p0"]}`: "400 ",
 		`{"step":3,"subset":[]}`:                  "400 ",
 		`{"step":3,"problems":[{"prompt":"` + strings.Repeat("a b ", 2000) + `","tests":[{"stdin":"","stdout":"1"}]}]}`: "400 ",
@@ -265,6 +268,8 @@ func TestAStepCountsOnce(t *testing.T) {
 		require.Contains(t, s.call("POST", at+"/train_step", ask), want, ask)
 	}
 	require.Contains(t, s.call("GET", at, ""), `"steps":2`)
+	require.Contains(t, s.call("POST", at+"/train_step", `{"step":3.0,"iterations":1.0}`), `200 {"step":3,`, "as other languages write it")
+	require.Contains(t, s.call("POST", at+"/sample", `{"ids":["p0"],"n":1.0}`), `200 {"step":3,`)
 }
 
 // What is the server's to say is not the client's.

@@ -46,7 +46,7 @@ func (s *Server) trainStep(w http.ResponseWriter, r *http.Request, n *session) e
 	known := n.record
 	n.mu.Unlock()
 	next := len(known.Steps) + 1
-	switch step := ask.Step; {
+	switch step := (*int)(ask.Step); {
 	case step == nil:
 		return refusal.Field("step", "missing, expected %d, the number of the session's next step", next)
 	case *step < 1:
@@ -73,7 +73,7 @@ func (s *Server) trainStep(w http.ResponseWriter, r *http.Request, n *session) e
 		return err
 	}
 	_, err = n.do(w, r, fmt.Sprintf("step %d", next), sum, func(ctx context.Context) ([]byte, error) {
-		return n.step(ctx, next, ask.Iterations, sum, given)
+		return n.step(ctx, next, int(ask.Iterations), sum, given)
 	})
 	return err
 }
@@ -178,7 +178,7 @@ func (s *Server) sample(w http.ResponseWriter, r *http.Request, n *session) erro
 	}
 	each := 1
 	if ask.N != nil {
-		each = *ask.N
+		each = int(*ask.N)
 	}
 	switch asked := len(ask.Problems) + len(ask.IDs); {
 	case asked == 0:

@@ -91,6 +91,14 @@ func ShapeNamed(name string) (Config, error) {
 // Work is an amount of arithmetic, in flops: products that a machine may have instructions of bf16 for, and everything else.
 type Work struct{ Products, Rest float64 }
 
+// Kind is where work of a kind is counted.
+func (w *Work) Kind(products bool) *float64 {
+	if products {
+		return &w.Products
+	}
+	return &w.Rest
+}
+
 // Seconds is how long a machine takes that does so many flops of each kind a second.
 func (w Work) Seconds(products, rest float64) float64 { return w.Products/products + w.Rest/rest }
 

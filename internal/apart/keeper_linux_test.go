@@ -1,0 +1,108 @@
+package apart
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestMain is the test, or where it is told so a program that runs a script apart until it is killed.
+func TestMain(m *testing.M) {
+	if script := os.Getenv("APART_TEST"); script != "" {
+		cmd := exec.Command("sh", "-c", script)
+		cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+		in, _ := cmd.StdinPipe()
+		Set(cmd)
+		fmt.Println(cmd.Start(), in != nil)
+		time.Sleep(time.Hour)
+	}
+	os.Exit(m.Run())
+}
+
+// gone waits for the end of processes, whose numbers files hold.
+func gone(t *testing.T, files ...string) {
+	t.Helper()
+	for _, file := range files {
+		pid, err := os.ReadFile(file)
+		require.NoError(t, err)
+		require.Eventually(t, func() bool { // a process that ended may stand there until its new parent looks
+			state, err := os.ReadFile("/proc/" + strings.TrimSpace(string(pid)) + "/stat")
+			return err != nil || strings.Contains(string(state), ") Z ")
+		}, time.Minute, 10*time.Millisecond, file)
+	}
+}
+
+// family is a script that starts a child with a child, one that left its group, and one whose parent has ended, and says so.
+func family(dir string) (script string, files []string) {
+	for _, name := range []string{"self", "child", "grandchild", "away", "orphan"} {
+		files = append(files, filepath.Join(dir, name))
+	}
+	return fmt.Sprintf(`echo $$ > %s
+sh -c 'echo $$ > %s; sh -c "echo \$\$ > %s; exec sleep 300"' &
+setsid sh -c 'echo $$ > %s; exec sleep 300' &
+(sh -c 'echo $$ > %s; exec sleep 300' &)
+while for f in %[6]s; do test -s $f || break; done; ! test -s $f; do sleep 0.01; done
+echo all
+`, files[0], files[1], files[2], files[3], files[4], strings.Join(files, " ")), files
+}
+
+// Nothing that a program has started outlives this process, whatever ends that.
+func TestKilled(t *testing.T) {
+	script, files := family(t.TempDir())
+	parent := exec.Command(os.Args[0])
+	parent.Env = append(os.Environ(), "APART_TEST="+script+"exec sleep 300\n")
+	out, err := parent.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, parent.Start())
+	lines := bufio.NewScanner(out)
+	for lines.Scan() && lines.Text() != "all" {
+	}
+	require.Equal(t, "all", lines.Text())
+	require.NoError(t, parent.Process.Signal(syscall.SIGKILL))
+	_ = parent.Wait()
+	gone(t, files...)
+}
+
+// A program that ends takes along what it has started, hears of signals, and ends as it would alone.
+func TestEnds(t *testing.T) {
+	script, files := family(t.TempDir())
+	cmd := exec.Command("sh", "-c", script+"trap 'exit 7' TERM\necho ready\nwhile :; do sleep 0.01; done\n")
+	out, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	Set(cmd)
+	require.NoError(t, cmd.Start())
+	lines := bufio.NewScanner(out)
+	for lines.Scan() && lines.Text() != "ready" {
+	}
+	require.NoError(t, cmd.Process.Signal(orphaned)) // as of a thread of this process: it lives
+	require.NoError(t, cmd.Process.Signal(syscall.SIGTERM))
+	rest, err := io.ReadAll(out)
+	require.NoError(t, err)
+	require.Empty(t, rest)
+	require.Error(t, cmd.Wait())
+	require.Equal(t, 7, cmd.ProcessState.ExitCode())
+	gone(t, files...)
+}
+
+// What cannot be started is said.
+func TestNotStarted(t *testing.T) {
+	cmd := exec.Command("/nowhere/at/all")
+	Set(cmd)
+	require.Error(t, cmd.Start())
+	file := filepath.Join(t.TempDir(), "garbage")
+	require.NoError(t, os.WriteFile(file, []byte{1, 2, 3}, 0o755))
+	cmd = exec.Command(file)
+	Set(cmd)
+	said, err := cmd.CombinedOutput()
+	require.Error(t, err)
+	require.Equal(t, file+" cannot be started: exec format error\n", string(said))
+}

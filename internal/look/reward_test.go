@@ -1,0 +1,19 @@
+package look
+
+import (
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// A reward is seen whatever its size, and no longer than it need be.
+func TestReward(t *testing.T) {
+	for v, want := range map[float64]string{0: "0.000", 0.5: "0.500", 0.4666667: "0.467", -1: "-1.000", 12.34567: "12.346", 0.0625: "0.0625",
+		0.00123456: "0.00123", 1e-5: "1e-5", -2.5e-7: "-2.5e-7", 1234.5: "1,235", 1e7: "10M", -12345678: "-12.3M", 3e15: "3e15", 1e38: "1e38"} {
+		require.Equal(t, want, Reward(v))
+	}
+	require.Equal(t, "–", Reward(math.NaN()))
+	require.Equal(t, []string{"+0.250", "-0.250", "+0.000", "+3e-6"},
+		[]string{SignedReward(0.25), SignedReward(-0.25), SignedReward(0), SignedReward(3e-6)})
+}

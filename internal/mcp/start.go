@@ -1,0 +1,77 @@
+package mcp
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/seed-7879b91d/grpo/internal/apart"
+	"github.com/seed-7879b91d/grpo/internal/tail"
+	"github.com/seed-7879b91d/grpo/internal/version"
+)
+
+// Variables, for tests are not to wait so long.
+var (
+	startTime = 2 * time.Minute // that a server has to be ready: some are downloaded first
+	alive     = 5 * time.Second // that it has to say so, and to answer what it need not know
+)
+
+// discover is what servers of the newest protocol are asked first. Those of before are to refuse it, and some say nothing at all.
+const discover = "server/discover"
+
+// connect starts a server, or reaches it.
+func (s *Server) connect(ctx context.Context) (*session, error) {
+	ctx, cancel := context.WithTimeout(ctx, startTime)
+	defer cancel()
+	made, silent, err := s.begin(ctx, alive)
+	if refused := new(jsonrpc.Error); silent && errors.As(err, &refused) {
+		made, _, err = s.begin(ctx, startTime) // it knows the newest protocol alone, and was not ready in so short a time
+	}
+	switch {
+	case err == nil:
+		return made, nil
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+		return nil, fmt.Errorf("(%s) did not answer \"initialize\" within %v%s", s, startTime, made.said.Last())
+	}
+	return nil, fmt.Errorf("(%s) cannot be started: %w%s", s, err, made.said.Last())
+}
+
+// begin asks a server which protocol it speaks: by the newest one's word, and where that stays without an answer for so long, as
+// silent tells, by that of those before.
+func (s *Server) begin(ctx context.Context, within time.Duration) (made *session, silent bool, err error) {
+	client := sdk.NewClient(&sdk.Implementation{Name: "grpo", Version: cmp.Or(version.Program(), "(devel)")},
+		&sdk.ClientOptions{Capabilities: &sdk.ClientCapabilities{}})
+	client.AddSendingMiddleware(func(next sdk.MethodHandler) sdk.MethodHandler {
+		return func(ctx context.Context, method string, r sdk.Request) (sdk.Result, error) {
+			if method != discover {
+				return next(ctx, method, r)
+			}
+			limited, cancel := context.WithTimeout(ctx, within)
+			defer cancel()
+			result, err := next(limited, method, r)
+			silent = err != nil && limited.Err() != nil
+			return result, err
+		}
+	})
+	made = &session{said: &tail.Tail{}}
+	var way sdk.Transport
+	if s.Command != "" {
+		made.cmd = exec.Command(s.Command, s.Args...)
+		made.cmd.Env, made.cmd.Dir, made.cmd.Stderr, made.cmd.WaitDelay = s.environment(), s.Dir, made.said, endTime
+		apart.Set(made.cmd)
+		way = &sdk.CommandTransport{Command: made.cmd, TerminateDuration: endTime}
+	} else {
+		way = &sdk.StreamableClientTransport{Endpoint: s.URL, HTTPClient: s.client(), DisableStandaloneSSE: true, MaxRetries: -1}
+	}
+	made.ClientSession, err = client.Connect(ctx, way, nil)
+	if err != nil && made.cmd != nil && made.cmd.Process != nil {
+		apart.Kill(made.cmd)
+	}
+	return made, silent, err
+}

@@ -1,0 +1,134 @@
+package mcp
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+)
+
+// results are what a server that was written by hand says to the methods that it knows. "refuse" is one that says so of all others.
+var results = map[string]string{
+	"initialize":      `{"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, "serverInfo": {"name": "hand", "version": "1"}}`,
+	"server/discover": `{"supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}}, "resultType": "complete"}`,
+	"tools/list":      `{"tools": [{"name": "echo", "inputSchema": {"type": "object"}}], "resultType": "complete"}`,
+	"tools/call":      `{"content": [{"type": "text", "text": "hello"}], "resultType": "complete"}`,
+}
+
+// answer is what such a server answers to a message; "" is nothing at all.
+func answer(known []string, line []byte) string {
+	var asked struct {
+		ID     json.RawMessage
+		Method string
+	}
+	_ = json.Unmarshal(line, &asked)
+	switch {
+	case asked.ID == nil:
+	case slices.Contains(known, asked.Method):
+		return fmt.Sprintf(`{"jsonrpc": "2.0", "id": %s, "result": %s}`, asked.ID, results[asked.Method])
+	case slices.Contains(known, "refuse"):
+		return fmt.Sprintf(`{"jsonrpc": "2.0", "id": %s, "error": {"code": -32601, "message": "what?"}}`, asked.ID)
+	}
+	return ""
+}
+
+// knows serves a pipe. What it knows begins with the time that it takes to be ready.
+func knows(known []string, in io.Reader, out io.Writer) {
+	if wait, err := time.ParseDuration(known[0]); err == nil {
+		time.Sleep(wait)
+	}
+	fmt.Fprintln(os.Stderr, "listening")
+	for lines := bufio.NewScanner(in); lines.Scan(); {
+		if said := answer(known, lines.Bytes()); said != "" {
+			fmt.Fprintln(out, said)
+		}
+	}
+}
+
+// hurry makes the time short that is waited for a server.
+func hurry(t *testing.T, start, brief time.Duration) {
+	t.Helper()
+	was, before := startTime, alive
+	startTime, alive = start, brief
+	t.Cleanup(func() { startTime, alive = was, before })
+}
+
+// started starts a server that knows some methods, and nothing of the others.
+func started(t *testing.T, known string) (*Servers, error) {
+	t.Helper()
+	named, err := Read(write(t, fmt.Sprintf(`{"mcpServers": {"hand": {"command": %s, "env": {"MCP_TEST": "knows", "MCP_KNOWS": %q}}}}`,
+		self(), known)))
+	require.NoError(t, err)
+	return Open(t.Context(), named, Options{CallTime: time.Minute})
+}
+
+// A server that says nothing to what it need not know is waited for briefly, and works; of one that is slow to be ready no protocol is
+// missed.
+func TestNoAnswerToWhatIsOptional(t *testing.T) {
+	hurry(t, time.Minute, 100*time.Millisecond)
+	for _, known := range []string{
+		"0s initialize tools/list tools/call",
+		"300ms initialize tools/list tools/call refuse",
+		"300ms server/discover tools/list tools/call refuse",
+	} {
+		all, err := started(t, known)
+		require.NoError(t, err, known)
+		k, call := converse(t, all)
+		require.Equal(t, "hello", call("echo", ""), known)
+		k.Close()
+		all.Close()
+	}
+}
+
+// The same over HTTP, where nothing is an answer that does not come.
+func TestNoAnswerOverHTTP(t *testing.T) {
+	hurry(t, time.Minute, 100*time.Millisecond)
+	over := make(chan struct{})
+	home := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		line, _ := io.ReadAll(r.Body)
+		said := answer([]string{"initialize", "tools/list", "tools/call"}, line)
+		switch {
+		case said != "":
+			w.Header().Set("Content-Type", "application/json")
+			fmt.Fprint(w, said)
+		case strings.Contains(string(line), discover):
+			<-over
+		default:
+			w.WriteHeader(http.StatusAccepted)
+		}
+	}))
+	defer home.Close()
+	defer close(over)
+	all := open(t, time.Minute, `{"mcpServers": {"hand": {"url": "`+home.URL+`"}}}`)
+	k, call := converse(t, all)
+	require.Equal(t, "hello", call("echo", ""))
+	k.Close()
+}
+
+// What a server must answer is said by name, with the time that was waited and what to do.
+func TestNoAnswerToWhatIsRequired(t *testing.T) {
+	hurry(t, 2*time.Second, 50*time.Millisecond)
+	var wait sync.WaitGroup
+	for known, method := range map[string]string{"0s tools/list": "initialize", "0s initialize": "tools/list"} {
+		wait.Go(func() {
+			_, err := started(t, known)
+			assert.ErrorContains(t, err, fmt.Sprintf(`mcp: the MCP server "hand" (%s) did not answer %q within 2s`, os.Args[0], method))
+			assert.ErrorContains(t, err, "; type its command by itself to see what it lacks")
+			assert.True(t, badinput.Is(err))
+		})
+	}
+	wait.Wait()
+}
