@@ -27,7 +27,8 @@ type manifest struct {
 	} `json:"starts"`
 }
 
-// past reads what a run is called, every start of it, and how many rows or problems it trains on. One that has no such files, made by hand, began in 1970.
+// past reads what a run is called, every start of it, and how many rows or problems it trains on. One that has no such files, made
+// by hand, began in 1970.
 func past(dir string) (run Run, starts []Start, trained int, err error) {
 	config, err := readObject(filepath.Join(dir, "config.json"))
 	if err != nil {
