@@ -7,6 +7,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/autopilot"
 	"github.com/seed-7879b91d/grpo/internal/learning"
 	"github.com/seed-7879b91d/grpo/internal/look"
+	"github.com/seed-7879b91d/grpo/internal/plural"
 	"github.com/seed-7879b91d/grpo/internal/tally"
 	"github.com/seed-7879b91d/grpo/model"
 )
@@ -107,7 +108,7 @@ func (m Metrics) Parts(t Timing) []string {
 	case !m.Updated:
 		parts = append(parts, "no update")
 	case m.Staleness > 0:
-		parts = append(parts, fmt.Sprintf("%d update old, max|Δlogp| %.2g", m.Staleness, m.OnPolicy))
+		parts = append(parts, fmt.Sprintf("%s old, max|Δlogp| %.2g", plural.Of(m.Staleness, "update"), m.OnPolicy))
 	default:
 		parts = append(parts, fmt.Sprintf("max|Δlogp| %g", m.OnPolicy))
 	}

@@ -78,6 +78,10 @@ func TestASampledAheadRunLearnsFromThePolicyBefore(t *testing.T) {
 		}
 	}
 	require.Nil(t, tr.ahead, "nothing is drawn for a step that does not come")
+	last := l.metrics[len(l.metrics)-1]
+	require.Contains(t, last.Summary(Timing{}), "  1 update old, max|Δlogp| ")
+	last.Staleness = 2 // as with num_iterations=2
+	require.Contains(t, last.Summary(Timing{}), "  2 updates old, max|Δlogp| ")
 
 	tr, l = setup{words: []string{"max_steps=3", "eval_every=-1"}}.open(t)
 	require.NoError(t, tr.Run(t.Context()))

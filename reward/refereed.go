@@ -8,6 +8,7 @@ import (
 
 	"github.com/seed-7879b91d/grpo/data"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/plural"
 	"github.com/seed-7879b91d/grpo/reward/referee"
 )
 
@@ -77,7 +78,7 @@ func (r *refereed) warnings() (w []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.fresh > 0 {
-		w = []string{fmt.Sprintf("the judge scored %d completions not; the first time: %s", r.fresh, r.first)}
+		w = []string{fmt.Sprintf("the judge scored %s not; the first time: %s", plural.Of(int(r.fresh), "completion"), r.first)}
 	}
 	r.fresh = 0
 	return w

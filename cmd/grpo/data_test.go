@@ -87,6 +87,15 @@ func TestADataSetCannotSteerTheTerminal(t *testing.T) {
 	}
 }
 
+// Nor can what an error quotes.
+func TestAnErrorCannotSteerTheTerminal(t *testing.T) {
+	_, errOut, code := shell(t, "", "compare", "a\x1b[31m\u202eb", "c")
+	require.Equal(t, 2, code)
+	require.Contains(t, errOut, "a␛[31m⟨U+202E⟩b: ")
+	require.NotContains(t, errOut, "\x1b")
+	require.Equal(t, 1, strings.Count(errOut, "\n"))
+}
+
 func TestDataConvertAndFingerprint(t *testing.T) {
 	path := tasks(t)
 	normal := filepath.Join(filepath.Dir(path), "normal.jsonl")

@@ -4,6 +4,7 @@ package advice
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/seed-7879b91d/grpo/internal/report"
 	"github.com/seed-7879b91d/grpo/internal/stats"
@@ -152,7 +153,7 @@ func (a *Advisor) OnStep(s Step) (out []Advice) {
 	}
 	if n := s.Unscored; n > 0 {
 		share := float64(n) / float64(s.Completions)
-		finding, try := fmt.Sprintf("%d of %d completions could not be scored", n, s.Completions), "fix the reward first: grpo doctor"
+		finding, try := fmt.Sprintf("%d of %d completions could not be scored", n, s.Completions), remedy(s.Why)
 		if s.Why != "" {
 			finding += "; the first: " + s.Why
 		}
@@ -162,6 +163,22 @@ func (a *Advisor) OnStep(s Step) (out []Advice) {
 		out = append(out, Advice{Rule: RewardErrors, Fatal: share > mostErrors, Finding: finding, Try: try})
 	}
 	return out
+}
+
+// remedy is what to do about a completion that was not scored, by the words that say why: grpo doctor looks at the sandbox, and
+// knows nothing of the servers of others.
+func remedy(why string) string {
+	switch {
+	case strings.HasPrefix(why, "judge: ") && strings.Contains(why, "judge_budget"):
+		return "a larger judge_budget, or 0 for any number of requests"
+	case strings.HasPrefix(why, "judge: "):
+		return "mend the judge first: grpo reward --judge-url tries it on completions of your own"
+	case strings.HasPrefix(why, "the OpenEnv server "), strings.HasPrefix(why, "the MCP server "):
+		return "mend that server first"
+	case strings.HasPrefix(why, "the environment took longer "):
+		return "a larger conversation_seconds, or what answers sooner"
+	}
+	return "fix the reward first: grpo doctor"
 }
 
 // onGrading gives the rules about who judges, and tells whether no completion is right and nothing is learned: what

@@ -159,6 +159,23 @@ func TestTooManyErrorsAreFatal(t *testing.T) {
 	require.Contains(t, said.Try, "mend the reward file")
 }
 
+// What to do follows from who failed: grpo doctor knows the sandbox alone.
+func TestWhatMendsErrors(t *testing.T) {
+	for why, want := range map[string]string{
+		"":                                   "fix the reward first: grpo doctor",
+		"sandbox failed 3 times in a row: x": "fix the reward first: grpo doctor",
+		"judge: the 40 requests of judge_budget are used up": "a larger judge_budget, or 0 for any number of requests",
+		"judge: found no score in the answer \"x\"": "mend the judge first: grpo reward --judge-url tries it on " +
+			"completions of your own",
+		"the OpenEnv server http://x broke off: EOF":              "mend that server first",
+		"the MCP server \"x\" ended":                              "mend that server first",
+		"the environment took longer than the 1s for its answers": "a larger conversation_seconds, or what answers sooner",
+	} {
+		var a Advisor
+		require.Equal(t, want, a.OnStep(Step{Number: 1, Completions: 10, Unscored: 1, Why: why})[0].Try, why)
+	}
+}
+
 func TestStepsThatLearnNothingAreAdvice(t *testing.T) {
 	var a Advisor
 	idle := Step{Groups: 4, Skipped: 4}

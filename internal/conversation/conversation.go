@@ -119,7 +119,7 @@ func (r *Room) Sample(ctx context.Context, e *sampler.Engine, asks []Ask, n int,
 			return
 		default:
 			if failed++; failed > r.failures {
-				stop(fmt.Errorf("the environment failed in %d conversations, at last with: %w; run 'grpo doctor' to see what is wrong", failed, p.Err))
+				stop(fmt.Errorf("the environment failed in %d conversations, at last with: %w; %s", failed, p.Err, remedy(p.Err)))
 				return
 			}
 		}
@@ -130,6 +130,15 @@ func (r *Room) Sample(ctx context.Context, e *sampler.Engine, asks []Ask, n int,
 		return cause
 	}
 	return err
+}
+
+// remedy is what to do about an environment that failed too often: a server is somebody else's, and the sandbox this machine's.
+func remedy(err error) string {
+	var infra *sandbox.InfraError
+	if errors.As(err, &infra) {
+		return "run 'grpo doctor' to see what is wrong"
+	}
+	return "mend that, and type the same again, which goes on from the last checkpoint"
 }
 
 // score is that of an episode: of its last turn, with the reward of the whole.

@@ -3,6 +3,7 @@ package conversation
 import (
 	"context"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -23,6 +24,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/openenv/openenvtest"
 	"github.com/seed-7879b91d/grpo/internal/sources"
 	"github.com/seed-7879b91d/grpo/reward"
+	"github.com/seed-7879b91d/grpo/reward/sandbox"
 )
 
 // mcpServer is a server with a tool that repeats a text so many times, and the file that names it.
@@ -131,4 +133,10 @@ func TestOpenEnv(t *testing.T) {
 	_, err = r.env.Open(t.Context(), &data.Problem{ID: p.ID})
 	require.ErrorContains(t, err, "though its seed is the same, and the conversations of a problem are compared; have it heed the seed")
 	require.True(t, badinput.Is(err))
+}
+
+// Who failed says what to do: grpo doctor looks at the sandbox, and knows nothing of somebody's server.
+func TestWhatMendsAnEnvironment(t *testing.T) {
+	require.Contains(t, remedy(&openenv.Down{URL: "http://x", Err: io.EOF}), "mend that, and type the same again")
+	require.Contains(t, remedy(fmt.Errorf("a turn: %w", &sandbox.InfraError{})), "grpo doctor")
 }

@@ -199,3 +199,20 @@ func TestFaults(t *testing.T) {
 		require.True(t, badinput.Is(err))
 	}
 }
+
+// Who does not let grpo in, or fails, is told from a server that has no schema.
+func TestWhyASchemaIsNotTold(t *testing.T) {
+	for status, want := range map[int]string{
+		http.StatusUnauthorized:        "answered /schema with 401 Unauthorized: no; put the token that it takes into OPENENV_TOKEN",
+		http.StatusForbidden:           "answered /schema with 403 Forbidden: no; put the token that it takes into OPENENV_TOKEN",
+		http.StatusServiceUnavailable:  "answered /schema with 503 Service Unavailable: no; see whether it is up, and serves an environment",
+		http.StatusNotFound:            "openenv_action: the server does not say at /schema what its actions have; type openenv_action=NAME",
+		http.StatusInternalServerError: "answered /schema with 500 Internal Server Error: no; see whether it is up",
+	} {
+		at := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no", status) }))
+		_, err := Open(t.Context(), Options{URL: at.URL, Within: time.Minute})
+		require.ErrorContains(t, err, want)
+		require.True(t, badinput.Is(err))
+		at.Close()
+	}
+}

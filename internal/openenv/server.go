@@ -1,6 +1,7 @@
 package openenv
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -99,17 +100,24 @@ func (s *Server) Plan() string {
 }
 
 // learn asks the server what its actions are.
-func (s *Server) learn(ctx context.Context) error {
+func (s *Server) learn(ctx context.Context) (err error) {
 	var schema struct {
 		Action json.RawMessage `json:"action"`
 	}
 	ctx, cancel := context.WithTimeout(ctx, beginTime)
 	defer cancel()
-	status, err := s.ask(ctx, http.MethodGet, "/schema", nil, &schema)
-	if err != nil && status == 0 {
-		return badinput.Errorf("%w; see whether it is up, at that address", err)
+	status, failed := s.ask(ctx, http.MethodGet, "/schema", nil, &schema)
+	if failed != nil && status == 0 {
+		return badinput.Errorf("%w; see whether it is up, at that address", failed)
 	}
 	s.field, err = choose(schema.Action, s.Options.Action)
+	switch { // a server that has no schema is one, and a server that tells it to others or that fails is not
+	case err == nil:
+	case status == http.StatusUnauthorized || status == http.StatusForbidden:
+		return badinput.Errorf("%w; put the token that it takes into OPENENV_TOKEN", failed)
+	case status >= 500:
+		return badinput.Errorf("%w; see whether it is up, and serves an environment", failed)
+	}
 	return err
 }
 
@@ -137,7 +145,7 @@ func (s *Server) ask(ctx context.Context, method, path string, body, reply any) 
 		return response.StatusCode, s.down("broke off: %w", cause(ctx, err))
 	}
 	if response.StatusCode != http.StatusOK {
-		return response.StatusCode, s.down("answered %s with %s: %.300s", path, response.Status, text)
+		return response.StatusCode, s.down("answered %s with %s: %.300s", path, response.Status, bytes.TrimSpace(text))
 	}
 	if err := json.Unmarshal(text, reply); err != nil {
 		return response.StatusCode, s.down("answered %s with what is not understood: %w", path, err)

@@ -15,8 +15,8 @@ const draw = async () => {
 			const fresh = new DOMParser().parseFromString(await answer.text(), "text/html"), was = looked();
 			for (const part of ["header", "main"]) document.querySelector(part).replaceWith(fresh.querySelector(part));
 			document.title = fresh.title;
-			look(was);
 			all("[data-at]").forEach(read);
+			look(was);
 			goOn();
 		} catch { stale = false; } // the server is away, and tells when it is back
 	}

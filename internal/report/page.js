@@ -40,6 +40,35 @@ const read = section => {
 	section.addEventListener("pointerdown", point);
 	section.addEventListener("pointerleave", () => show(null));
 	section.reading = Object.assign(reading, { show });
+	slide(section, reading, show);
+};
+
+// By keys the same is done with a slider, which is seen once it is reached, and says what it reads to who listens.
+const slide = (section, { at, label }, show) => {
+	if (2 > at.length || !section.querySelector("figure")) return;
+	const slider = document.createElement("input"), title = section.querySelector("h2");
+	const say = () => {
+		const i = Number(slider.value), said = ["step " + label[i]];
+		show(i);
+		for (const figure of section.querySelectorAll("figure")) {
+			const values = [...figure.querySelectorAll(".key")].map(k => k.textContent.trim().replace(/\s+/g, " "));
+			if (7 > values.length) said.push(figure.querySelector("h3").textContent + ": " + values.join(", "));
+		}
+		slider.setAttribute("aria-valuetext", said.join("; "));
+	};
+	const reach = () => {
+		const last = slider.value === slider.max;
+		slider.max = at.length - 1; // steps came meanwhile
+		if (last) slider.value = slider.max;
+		say();
+	};
+	Object.assign(slider, { type: "range", className: "steps", min: 0, max: at.length - 1, value: at.length - 1 });
+	slider.setAttribute("aria-label", "Read the charts at a step: " + title.firstChild.textContent.trim());
+	slider.setAttribute("aria-valuetext", "step " + label.at(-1));
+	slider.addEventListener("focus", reach);
+	slider.addEventListener("input", say);
+	slider.addEventListener("blur", () => show(null));
+	title.after(slider);
 };
 all("[data-at]").forEach(read);
 
@@ -48,12 +77,24 @@ all("[data-at]").forEach(read);
 // (No character here may mean something to a reader of XML.)
 const ago = s => (s > 129600 ? Math.round(s / 86400) + " days" : s > 5400 ? Math.round(s / 3600) + " h" : s > 90 ? Math.round(s / 60) + " min" : s + " s");
 const place = "grpo " + location.pathname, boxes = "pre, .statement";
+// Who goes by keys stays where he is: at what is alike in the page that is drawn next, as far as it has that.
+const like = e => [e.tagName, e.id, e.getAttribute("href"), e.closest("details, section")?.id].join(" ");
+const alike = what => all("a, button, summary, input, [tabindex]").filter(e => like(e) === what);
+const held = e => (e.closest("main, header") ? { like: like(e), at: alike(like(e)).indexOf(e), value: e.value === e.max ? null : e.value } : null);
 const looked = () => ({
 	y: scrollY, open: Object.fromEntries(all("details").map(d => [d.id, d.open])), boxes: all(boxes).map(b => b.scrollTop),
+	held: held(document.activeElement),
 });
+const hold = was => {
+	const e = alike(was.like)[was.at];
+	if (!e) return;
+	if (e.type === "range" ? was.value : false) e.value = was.value;
+	e.focus({ preventScroll: true });
+};
 const look = was => {
 	for (const d of all("details")) if (d.id in was.open) d.open = was.open[d.id];
 	all(boxes).forEach((b, i) => (b.scrollTop = was.boxes[i] || 0));
+	if (was.held) hold(was.held);
 	scrollTo(0, was.y);
 };
 const remember = () => sessionStorage.setItem(place, JSON.stringify(looked()));

@@ -13,6 +13,7 @@ type Follower struct {
 	Run
 
 	starts  []Start
+	trained int // rows or problems, as far as that is on record
 	active  int // the start whose process made what was read last; −1 before anything was
 	metrics growing
 	log     growing
@@ -23,8 +24,8 @@ type Follower struct {
 
 // Open opens the record of the run in a directory.
 func Open(dir string) (*Follower, error) {
-	run, starts, err := past(dir)
-	return &Follower{Run: run, starts: starts, active: -1, clocks: map[int][]Cell{},
+	run, starts, trained, err := past(dir)
+	return &Follower{Run: run, starts: starts, trained: trained, active: -1, clocks: map[int][]Cell{},
 		metrics: growing{path: filepath.Join(dir, "metrics.jsonl")}, log: growing{path: filepath.Join(dir, "train_log.jsonl")}}, err
 }
 
@@ -44,10 +45,8 @@ func (f *Follower) Empty() bool { return f.active < 0 }
 
 // Done tells a sink so where the run has all the steps that its last settings want.
 func (f *Follower) Done(to Sink) error {
-	for _, c := range f.starts[len(f.starts)-1].Settings {
-		if most, ok := c.Number(); ok && c.Name == "max_steps" && f.active >= 0 && f.last == int(most) {
-			return to.Done(f.now())
-		}
+	if want := f.starts[len(f.starts)-1].steps(f.trained); f.active >= 0 && f.last == want {
+		return to.Done(f.now())
 	}
 	return nil
 }

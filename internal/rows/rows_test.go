@@ -104,6 +104,27 @@ func TestARecordIsWalkedOnce(t *testing.T) {
 	require.ErrorIs(t, f.Follow(&to), ErrCut)
 }
 
+// A warm-up without max_steps is done with the last step of its last epoch, by the rows that it trains on.
+func TestAWarmUpIsDoneAfterItsEpochs(t *testing.T) {
+	for words, want := range map[string]bool{
+		`"epochs":1,"rows_per_step":6,"max_steps":-1`: true, `"epochs":2,"rows_per_step":6,"max_steps":-1`: false,
+		`"epochs":2,"rows_per_step":6,"max_steps":4`: true, `"epochs":1,"rows_per_step":7,"max_steps":-1`: false,
+		`"epochs":0,"rows_per_step":6,"max_steps":4`: true, `"epochs":0,"rows_per_step":6,"max_steps":-1`: false,
+	} {
+		dir := t.TempDir()
+		put(t, dir, "config.json", `{"method":"sft",`+words+`}`)
+		put(t, dir, "manifest.json", `{"created":"2026-01-02T03:00:00Z","problems":19,"starts":[{"after":0,"time":"2026-01-02T03:00:00Z"}]}`)
+		put(t, dir, "metrics.jsonl", `{"step":3}`+"\n"+`{"step":4}`+"\n"+`{"kind":"held_out","step":4}`+"\n")
+		f, err := Open(dir)
+		require.NoError(t, err)
+		var to told
+		require.NoError(t, f.Follow(&to))
+		to.take()
+		require.NoError(t, f.Done(&to))
+		require.Equal(t, want, len(to.take()) == 1, words)
+	}
+}
+
 // Who goes back makes steps anew: what counts is who made them last. An evaluation is of the process that made its step.
 func TestOfSeveralStartsTheLastMadeAStep(t *testing.T) {
 	dir := t.TempDir()

@@ -18,31 +18,33 @@ import (
 
 // manifest is what this package wants of manifest.json.
 type manifest struct {
-	Created time.Time `json:"created"`
-	Starts  []struct {
+	Created  time.Time `json:"created"`
+	Problems int       `json:"problems"`
+	Starts   []struct {
 		After    int                        `json:"after"`
 		Time     time.Time                  `json:"time"`
 		Settings map[string]json.RawMessage `json:"settings"`
 	} `json:"starts"`
 }
 
-// past reads what a run is called and every start of it. One that has no such files, made by hand, began in 1970.
-func past(dir string) (run Run, starts []Start, err error) {
+// past reads what a run is called, every start of it, and how many rows or problems it trains on. One that has no such files, made
+// by hand, began in 1970.
+func past(dir string) (run Run, starts []Start, trained int, err error) {
 	config, err := readObject(filepath.Join(dir, "config.json"))
 	if err != nil {
-		return run, nil, err
+		return run, nil, 0, err
 	}
 	how, err := readObject(filepath.Join(dir, "manifest.json"))
 	if err != nil {
-		return run, nil, err
+		return run, nil, 0, err
 	}
 	m := manifest{Created: time.Unix(0, 0)}
 	if err := json.Unmarshal(how, &m); err != nil {
-		return run, nil, badinput.Errorf("%s: %w", filepath.Join(dir, "manifest.json"), err)
+		return run, nil, 0, badinput.Errorf("%s: %w", filepath.Join(dir, "manifest.json"), err)
 	}
 	whole, err := filepath.Abs(dir)
 	if err != nil {
-		return run, nil, err
+		return run, nil, 0, err
 	}
 	sum := sha256.Sum256(append(fmt.Appendf(nil, "%d\n", m.Created.Unix()), config...))
 	run = Run{Name: filepath.Base(whole), ID: fmt.Sprintf("%x", sum[:16]), Begun: m.Created.UTC()}
@@ -56,11 +58,32 @@ func past(dir string) (run Run, starts []Start, err error) {
 	for _, s := range m.Starts {
 		settings, err := Flatten(config, false)
 		if err != nil {
-			return run, nil, badinput.Errorf("%s: %w", filepath.Join(dir, "config.json"), err)
+			return run, nil, 0, badinput.Errorf("%s: %w", filepath.Join(dir, "config.json"), err)
 		}
 		starts = append(starts, Start{After: s.After, Time: s.Time.UTC(), Settings: changed(settings, s.Settings)})
 	}
-	return run, starts, nil
+	return run, starts, m.Problems, nil
+}
+
+// steps is the last step that these settings want of a run on so many rows or problems; -1: none of them says so. Those of a
+// warm-up end with its last epoch, where max_steps says nothing.
+func (s Start) steps(trained int) int {
+	last, epochs, per := -1, 0, 0
+	for name, to := range map[string]*int{"max_steps": &last, "epochs": &epochs, "rows_per_step": &per} {
+		for _, cell := range s.Settings {
+			if n, ok := cell.Number(); ok && cell.Name == name {
+				*to = int(n)
+			}
+		}
+	}
+	if epochs < 1 || per < 1 || trained < 1 {
+		return last
+	}
+	steps := (epochs*trained + per - 1) / per
+	if last >= 0 {
+		return min(last, steps)
+	}
+	return steps
 }
 
 // readObject reads a file of JSON; one that is missing is an empty object.

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"os"
 	"time"
+
+	"github.com/seed-7879b91d/grpo/internal/look"
 )
 
 // Journal is a file of dated lines for people. Unlike the logs of a run it is never cut: it tells what happened,
@@ -29,7 +31,7 @@ func (j *Journal) Open(path string) (err error) {
 
 // Say adds a line.
 func (j *Journal) Say(format string, args ...any) {
-	line := fmt.Appendf(nil, time.Now().UTC().Format(time.RFC3339)+" "+format+"\n", args...)
+	line := []byte(time.Now().UTC().Format(time.RFC3339) + " " + look.Visible(fmt.Sprintf(format, args...)) + "\n")
 	if j.out == nil {
 		j.early = append(j.early, line...)
 		return

@@ -271,6 +271,14 @@ func TestAJournalKeepsWhatWasSaidEarly(t *testing.T) {
 	text, err := os.ReadFile(path)
 	require.NoError(t, err)
 	require.Regexp(t, `(?s)first early\n.*first late\n.*second early\n.*second late\n$`, string(text))
+
+	var j Journal // a terminal that shows it later is not to obey what a line quotes
+	require.NoError(t, j.Open(path))
+	j.Say("! %s", "boom\x1b[2J")
+	require.NoError(t, j.Close())
+	text, err = os.ReadFile(path)
+	require.NoError(t, err)
+	require.Regexp(t, `Z ! boom␛\[2J\n$`, string(text))
 	var silent Journal
 	silent.Say("nobody reads this")
 	require.NoError(t, silent.Close())

@@ -141,17 +141,26 @@ type message struct {
 type reply struct {
 	Choices []struct {
 		Message message `json:"message"`
+		Finish  string  `json:"finish_reason"`
 	} `json:"choices"`
 }
 
-// parseReply gives the answer of a chat completion.
-func parseReply(body []byte) (string, error) {
+// parseReply gives the answer of a chat completion, and tells whether it was cut off at a limit of tokens.
+func parseReply(body []byte) (answer string, cut bool, err error) {
 	var r reply
 	if err := json.Unmarshal(body, &r); err != nil {
-		return "", fmt.Errorf("the endpoint answered %s, expected a chat completion", clip(string(body)))
+		return "", false, fmt.Errorf("the endpoint answered %s, expected a chat completion", clip(string(body)))
 	}
 	if len(r.Choices) == 0 {
-		return "", fmt.Errorf("the endpoint answered %s, expected choices in it", clip(string(body)))
+		return "", false, fmt.Errorf("the endpoint answered %s, expected choices in it", clip(string(body)))
 	}
-	return r.Choices[0].Message.Content, nil
+	return r.Choices[0].Message.Content, r.Choices[0].Finish == "length", nil
+}
+
+// stated tells whether an answer has a score by its form, and not merely a number somewhere.
+func stated(pattern *regexp.Regexp, answer string) bool {
+	if pattern == nil {
+		pattern = scoreKey
+	}
+	return pattern.MatchString(match.Said(answer))
 }

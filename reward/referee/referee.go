@@ -193,8 +193,12 @@ func (r *Referee) send(ctx context.Context, body []byte) (answer string, again t
 			return "", -1, err
 		}
 		seconds, _ := strconv.Atoi(resp.Header.Get("Retry-After"))
-		return "", time.Duration(seconds) * time.Second, err
+		return "", time.Duration(max(seconds, 0)) * time.Second, err
 	}
-	answer, err = parseReply(text)
+	answer, cut, err := parseReply(text)
+	if err == nil && cut && !stated(r.pattern, answer) { // its last number is one of the reasons for a score that never came
+		return "", -1, fmt.Errorf("the answer was cut off before its score, %s; raise the limit of tokens there, or ask for less in judge_prompt",
+			clip(answer))
+	}
 	return answer, 0, err
 }

@@ -142,6 +142,43 @@ func TestFailures(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 }
 
+// Of an answer that was cut off at a limit of tokens a score counts, and no number that happens to be its last. It is not asked for
+// again, nor kept.
+func TestAnAnswerThatWasCutOff(t *testing.T) {
+	url, asked := endpoint(t, func(_ int64, prompt string, w http.ResponseWriter) {
+		fmt.Fprintf(w, `{"choices":[{"message":{"role":"assistant","content":%q},"finish_reason":"length"}]}`, prompt)
+	})
+	cfg := Config{URL: url, Cache: t.TempDir()}
+	for range 2 {
+		_, note := ask(t, newReferee(t, cfg), "Let us see. Step 1")
+		require.Equal(t, `the answer was cut off before its score, "Let us see. Step 1"; raise the limit of tokens there, `+
+			`or ask for less in judge_prompt`, note)
+	}
+	require.EqualValues(t, 2, asked.Load())
+	score, note := ask(t, newReferee(t, cfg), `{"score": 0.5}, since 1`)
+	require.Equal(t, 0.5, score, note)
+	cfg.Score = "Score: ([0-9.]+)"
+	score, note = ask(t, newReferee(t, cfg), "Score: 7. I say so since 1")
+	require.Equal(t, 7.0, score, note)
+	_, note = ask(t, newReferee(t, cfg), "Scores are 1")
+	require.Contains(t, note, "the answer was cut off before its score")
+}
+
+// An endpoint that wants less than no time is asked again all the same.
+func TestANegativeRetryAfter(t *testing.T) {
+	url, asked := endpoint(t, func(n int64, _ string, w http.ResponseWriter) {
+		if n == 1 {
+			w.Header().Set("Retry-After", "-1")
+			http.Error(w, "later", http.StatusTooManyRequests)
+			return
+		}
+		says(w, "0.5")
+	})
+	score, note := ask(t, newReferee(t, Config{URL: url}), "a")
+	require.Equal(t, 0.5, score, note)
+	require.EqualValues(t, 2, asked.Load())
+}
+
 // No more requests are sent than the budget has, tries among them, and no more at once than there may be.
 func TestBudgetAndTurns(t *testing.T) {
 	var now, most atomic.Int64

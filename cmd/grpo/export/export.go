@@ -181,10 +181,18 @@ func (t *content) file(format, out string, stdout io.Writer) error {
 
 // why there may be no rows.
 func (s source) why() string {
-	switch s.table {
-	case "evaluations":
+	var run struct{ Method string }
+	text, _ := os.ReadFile(filepath.Join(s.dir, "config.json")) // which a run made by hand need not have
+	_ = json.Unmarshal(text, &run)
+	warmup := run.Method == "sft" || run.Method == "dpo"
+	switch {
+	case s.table == "evaluations" && warmup:
+		return " yet; eval_every, held_out and test_data say when there are some"
+	case s.table == "evaluations":
 		return " yet; eval_every and test_data say when there are some"
-	case "rollouts":
+	case s.table == "rollouts" && warmup:
+		return ": it is a warm-up, which samples nothing; it has steps, evaluations and timing"
+	case s.table == "rollouts":
 		return "; record_rollouts says which are kept"
 	}
 	return " yet"

@@ -54,6 +54,21 @@ func exported(t *testing.T, args ...string) (string, error) {
 	return out.String(), err
 }
 
+// A warm-up samples nothing, and holds rows out: no setting that others have is to blame for a table without rows.
+func TestWhyAWarmUpHasNoRows(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{"metrics.jsonl": `{"step":1,"loss":2}` + "\n", "config.json": `{"method":"dpo"}`} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644))
+	}
+	for table, want := range map[string]string{
+		"rollouts":    "has no rollouts on record: it is a warm-up, which samples nothing; it has steps, evaluations and timing",
+		"evaluations": "has no evaluations on record yet; eval_every, held_out and test_data say when there are some",
+	} {
+		_, err := exported(t, "csv", dir, "--table", table)
+		require.EqualError(t, err, dir+" "+want)
+	}
+}
+
 func TestTablesOfARunThatGoesOn(t *testing.T) {
 	dir := recorded(t)
 	for args, want := range map[string]string{

@@ -219,4 +219,8 @@ func TestWhatOthersWroteOnATerminal(t *testing.T) {
 	require.Equal(t, "a␛[2Jb\tc\n", Shown(end)(text))
 	require.Equal(t, text, Shown(new(bytes.Buffer))(text))
 	drawn()
+
+	var kept bytes.Buffer
+	Tell(&kept, "  ! the server reports: boom\x1b]0;x\x07")
+	require.Equal(t, "  ! the server reports: boom␛]0;x␇\n", kept.String(), "what is told is told by grpo, and a log may be shown later")
 }

@@ -48,8 +48,10 @@ func Shown(w io.Writer) func(text string) string {
 	return func(text string) string { return text }
 }
 
-// Tell prints a line: on a terminal in as many as it takes, with whole words.
+// Tell prints a line: on a terminal in as many as it takes, with whole words. What it quotes may be of a server, a model or a data set,
+// so it has signs for what cannot be seen, also where it is kept in a file that a terminal shows later.
 func Tell(w io.Writer, line string) {
+	line = look.Visible(line)
 	if columns, terminal := Width(w); terminal {
 		line = wrap(line, columns)
 	}

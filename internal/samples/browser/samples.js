@@ -3,6 +3,7 @@
 // so does a form that he is at. Arrows turn pages. (No character here may mean something to a reader of XML.)
 const head = () => document.querySelector("header").dataset;
 const busy = () => String(getSelection()) || document.activeElement.closest("form");
+const like = e => [e.tagName, e.id, e.getAttribute("href"), e.closest("[id]")?.id].join(" ");
 const draw = async () => {
 	if (busy()) return;
 	try {
@@ -10,9 +11,12 @@ const draw = async () => {
 		if (!answer.ok) return;
 		const fresh = new DOMParser().parseFromString(await answer.text(), "text/html"), y = scrollY;
 		const open = [...document.querySelectorAll("details[open]")].map(d => d.id);
+		const links = to => [...document.querySelectorAll("a, summary, [tabindex]")].filter(e => like(e) === to), at = document.activeElement;
+		const held = like(at), place = links(held).indexOf(at);
 		for (const part of ["header", "main"]) document.querySelector(part).replaceWith(fresh.querySelector(part));
 		for (const id of open) document.getElementById(id)?.setAttribute("open", "open");
 		document.title = fresh.title;
+		links(held)[place]?.focus({ preventScroll: true }); // who goes by keys stays where he is
 		scrollTo(0, y);
 	} catch { } // the server is away, and may be back the next time
 };

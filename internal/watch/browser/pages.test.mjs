@@ -156,3 +156,42 @@ for (const [width, height] of [[1280, 900], [390, 844]]) {
 		});
 	}
 }
+
+// Who goes by keys stays where he is when a page that goes on is drawn again, and reads charts step by step as who points at them does.
+test("the keys of a keyboard are enough", async t => {
+	const page = await browser.newPage(), wrong = [], name = "by-keys", focused = () => page.evaluate(() => document.activeElement.textContent);
+	t.after(() => page.close());
+	page.on("pageerror", e => wrong.push(e.message));
+	cpSync(`${runs}/seed-0`, `${runs}/${name}`, { recursive: true });
+	const metrics = readFileSync(`${runs}/${name}/metrics.jsonl`, "utf8").trim().split("\n").map(l => JSON.parse(l)).findLast(l => !l.kind);
+	await page.goto(`${url}run/${name}`, { waitUntil: "load" });
+	const slider = page.locator("#learning").getByRole("slider", { name: /^Read the charts at a step: / });
+	await slider.focus();
+	assert.equal(await slider.evaluate(e => getComputedStyle(e).opacity), "1");
+	for (const key of ["Home", "ArrowRight"]) await page.keyboard.press(key);
+	assert.equal(await page.locator("#learning .when").first().textContent(), "step 2");
+	const reward = await page.locator("#learning .key b").first().textContent();
+	assert.match(await slider.getAttribute("aria-valuetext"), new RegExp(`^step 2; .*: reward ${reward}`));
+	const drawnAgain = () => page.waitForFunction(() => !document.querySelector("main").seen);
+	const step = async n => {
+		await page.evaluate(() => (document.querySelector("main").seen = true));
+		appendFileSync(`${runs}/${name}/metrics.jsonl`, JSON.stringify({ ...metrics, step: n }) + "\n");
+		await drawnAgain();
+	};
+	await step(9);
+	assert.equal(await page.locator("#learning .when").first().textContent(), "step 2", "the reading stays");
+	await page.getByText("Manifest", { exact: true }).focus();
+	await step(10);
+	assert.equal(await focused(), "Manifest");
+
+	await page.goto(`${url}samples/${name}`, { waitUntil: "load" });
+	await page.getByRole("link", { name: "Problems" }).focus();
+	await page.evaluate(() => { document.querySelector("main").seen = true; draw(); });
+	await drawnAgain();
+	assert.equal(await focused(), "Problems");
+	await page.goto(`file://${runs}/seed-0/report.html`, { waitUntil: "load" });
+	await page.getByText("Manifest", { exact: true }).focus();
+	await page.reload({ waitUntil: "load" });
+	assert.equal(await focused(), "Manifest", "also where a page is loaded again");
+	assert.deepEqual(wrong, []);
+});
