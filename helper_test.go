@@ -20,6 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-7879b91d/grpo/configs"
+	"github.com/seed-7879b91d/grpo/internal/plainpython"
 	"github.com/seed-7879b91d/grpo/internal/provenance"
 	"github.com/seed-7879b91d/grpo/internal/racing"
 	"github.com/seed-7879b91d/grpo/internal/rollouts"
@@ -168,6 +169,7 @@ var golden = sync.OnceValues(func() (string, error) {
 })
 
 func TestMain(m *testing.M) {
+	plainpython.First()
 	debug.SetGCPercent(400) // hundreds of small trainers come and go
 	code := m.Run()
 	if dir, err := golden(); err == nil {

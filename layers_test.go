@@ -54,6 +54,7 @@ var layers = map[string][]string{
 	"internal/atomicfile": {},
 	// of tests
 	"internal/backendtest": {"kernels", "kernels/cpu", "kernels/cuda", "kernels/cuda/driver", "kernels/kerneltest"},
+	"internal/plainpython": {},
 	"internal/racing":      {},
 	"internal/apart":       {},
 	"internal/badinput":    {},
@@ -140,7 +141,8 @@ var (
 // cellar is what every room may import: it knows nothing of models.
 var cellar = []string{"internal/atomicfile", "internal/badinput", "internal/cachedir", "internal/cputime", "internal/disk",
 	"internal/given", "internal/jsonl", "internal/look", "internal/loopback", "internal/memory", "internal/meter", "internal/notice",
-	"internal/plural", "internal/racing", "internal/settings", "internal/splitmix", "internal/stats", "internal/tail", "internal/version"}
+	"internal/plainpython", "internal/plural", "internal/racing", "internal/settings", "internal/splitmix", "internal/stats", "internal/tail",
+	"internal/version"}
 
 // homes are the rooms that a library may be used in.
 var homes = map[string][]string{

@@ -15,11 +15,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-7879b91d/grpo/data"
+	"github.com/seed-7879b91d/grpo/internal/plainpython"
 	"github.com/seed-7879b91d/grpo/reward/sandbox"
 )
 
 // TestMain lets more tests run at once than there are processors: they wait for limits to pass.
 func TestMain(m *testing.M) {
+	plainpython.First()
 	os.Unsetenv("SANDBOX_URL") // programs run here
 	if err := flag.Set("test.parallel", "4"); err != nil {
 		panic(err)

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7879b91d/grpo/internal/plainpython"
 )
 
 // asCommand makes the test binary the command, for tests that need a process to kill.
@@ -24,6 +26,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv(asCommand) != "" {
 		main()
 	}
+	plainpython.First()
 	debug.SetGCPercent(400) // hundreds of small trainers come and go
 	os.Exit(m.Run())
 }

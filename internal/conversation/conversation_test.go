@@ -15,9 +15,15 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/episode"
 	"github.com/seed-7879b91d/grpo/internal/judging"
+	"github.com/seed-7879b91d/grpo/internal/plainpython"
 	"github.com/seed-7879b91d/grpo/internal/sources"
 	"github.com/seed-7879b91d/grpo/sampler"
 )
+
+func TestMain(m *testing.M) {
+	plainpython.First()
+	m.Run()
+}
 
 // place opens what the embedded model's conversations need, the sandbox included.
 func place(t *testing.T, words ...string) (*configs.Config, *sources.Language, *judging.Judging, data.Problem) {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed-7879b91d/grpo/data"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/plainpython"
 	"github.com/seed-7879b91d/grpo/reward/sandbox"
 )
 
@@ -18,6 +19,7 @@ import (
 var cells [2]*sandbox.Pool
 
 func TestMain(m *testing.M) {
+	plainpython.First()
 	code := m.Run()
 	for _, pool := range cells {
 		if pool != nil {

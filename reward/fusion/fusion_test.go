@@ -15,9 +15,15 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/plainpython"
 	"github.com/seed-7879b91d/grpo/reward/fusion/fusiontest"
 	"github.com/seed-7879b91d/grpo/reward/sandbox"
 )
+
+func TestMain(m *testing.M) {
+	plainpython.First()
+	m.Run()
+}
 
 func newClient(t *testing.T, s *fusiontest.Server, concurrency int) *Client {
 	t.Helper()

@@ -34,5 +34,23 @@ func Try(rows, pairs, columns int, sums []float32, sumsRow int, left []uint16, l
 		unsafe.Pointer(unsafe.SliceData(right)), C.int64_t(4*rightRow))
 }
 
+// Signals is how often a processor trapped an instruction.
+func Signals() int { return int(C.grpo_stand_in_signals()) }
+
+// Operations is how many TryBetween tries.
+const Operations = 22
+
+// TryBetween does what compilers put between the unit's instructions, with such instructions between, or without. It gives the
+// numbers in memory, and for every operation the conditions after it and a register.
+func TryBetween(unit bool, a, b int64, memory [2]int64) (after [2 + 2*Operations]int64) {
+	copy(after[:], memory[:])
+	var with C.int
+	if unit {
+		with = 1
+	}
+	C.grpo_try_between(with, C.int64_t(a), C.int64_t(b), (*C.int64_t)(unsafe.Pointer(&after)))
+	return after
+}
+
 // Mistake does the one with that number in try.c. The process ends by it.
 func Mistake(which int) { C.grpo_try_mistake(C.int(which)) }

@@ -28,6 +28,7 @@ func TestInstructions(t *testing.T) {
 	use(t)
 	random := rand.New(rand.NewPCG(3, 1))
 	const around = 7
+	before, _ := tileunit.Executed()
 	for range 300 {
 		rows, pairs, columns := 1+random.IntN(16), 1+random.IntN(16), 1+random.IntN(16)
 		sumsRow, leftRow, rightRow := 2*(columns/2+1+random.IntN(20)), pairs+random.IntN(20), columns+random.IntN(20)
@@ -50,8 +51,28 @@ func TestInstructions(t *testing.T) {
 		require.Equal(t, want, sums, fmt.Sprint(rows, pairs, columns, sumsRow, leftRow, rightRow))
 	}
 	executed, holders := tileunit.Executed()
-	require.Equal(t, 300*8, executed)
+	require.Equal(t, 300*8, executed-before)
 	require.Zero(t, holders)
+}
+
+// What stands between the unit's instructions is executed with them, as the processor does it, or left to it.
+func TestBetweenInstructions(t *testing.T) {
+	use(t)
+	random := rand.New(rand.NewPCG(4, 1))
+	some := []int64{0, 1, -1, 7, -7, 64, math.MaxInt32, math.MinInt32, math.MaxUint32, math.MaxInt64, math.MinInt64}
+	number := func() int64 {
+		if random.IntN(3) == 0 {
+			return int64(random.Uint64()) >> random.IntN(64)
+		}
+		return some[random.IntN(len(some))]
+	}
+	for range 500 {
+		a, b, memory := number(), number(), [2]int64{number(), number()}
+		before := tileunit.Signals()
+		got := tileunit.TryBetween(true, a, b, memory)
+		require.LessOrEqual(t, tileunit.Signals()-before, 4)
+		require.Equal(t, tileunit.TryBetween(false, a, b, memory), got, fmt.Sprint(a, b, memory))
+	}
 }
 
 // What the unit refuses ends the process with a word; what is none of its instructions is left to whom it was before.

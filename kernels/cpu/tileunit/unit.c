@@ -1,11 +1,11 @@
 // The instructions of a tile unit, executed by a handler of the signal that a processor without one raises.
 #define _GNU_SOURCE
+#include "decode.h"
 #include "unit.h"
 
 #include <cpuid.h>
 #include <signal.h>
 #include <string.h>
-#include <ucontext.h>
 #include <unistd.h>
 
 enum { TILES = 8, ROWS = 16, ROW_BYTES = 64 };
@@ -24,7 +24,7 @@ static __thread struct {
 } unit;
 
 static int wanted;
-static int64_t executed, holders;
+static int64_t executed, holders, signals;
 static struct sigaction before;
 
 static void refuse(const char *why)
@@ -36,23 +36,14 @@ static void refuse(const char *why)
 	_exit(70);
 }
 
-// An instruction in the encoding that all of the unit's have (VEX, map 0F38).
-typedef struct {
-	int prefix, opcode, in_registers, reg, rm, other;
-	char *address; // base and displacement
-	int64_t step;  // the scaled index
-	int length;
-} instruction;
-
-static int64_t register_of(const greg_t *r, int number)
+greg_t *grpo_register(greg_t *r, int number)
 {
 	static const int of[] = {REG_RAX, REG_RCX, REG_RDX, REG_RBX, REG_RSP, REG_RBP, REG_RSI, REG_RDI,
 	                         REG_R8,  REG_R9,  REG_R10, REG_R11, REG_R12, REG_R13, REG_R14, REG_R15};
-	return r[of[number]];
+	return &r[of[number]];
 }
 
-// The operand in memory, whose bytes begin behind the one at at.
-static void decode_address(const uint8_t *at, const greg_t *r, int mod, int extended_index, int extended_base, instruction *i)
+void grpo_decode_address(const uint8_t *at, greg_t *r, int mod, int extended_index, int extended_base, instruction *i)
 {
 	const uint8_t *next = at + 1;
 	int base = i->rm, index = 4;
@@ -60,11 +51,11 @@ static void decode_address(const uint8_t *at, const greg_t *r, int mod, int exte
 		base = *next & 7;
 		index = (*next >> 3 & 7) | extended_index;
 		if (index != 4)
-			i->step = register_of(r, index) << (*next >> 6);
+			i->step = *grpo_register(r, index) << (*next >> 6);
 		next++;
 	}
 	int absolute = mod == 0 && base == 5;
-	int64_t address = absolute ? 0 : register_of(r, base | extended_base);
+	int64_t address = absolute ? 0 : *grpo_register(r, base | extended_base);
 	if (mod == 1) {
 		address += (int8_t)*next++;
 	} else if (mod == 2 || absolute) {
@@ -79,7 +70,7 @@ static void decode_address(const uint8_t *at, const greg_t *r, int mod, int exte
 	i->address = (char *)address;
 }
 
-static int decode(const greg_t *r, instruction *i)
+static int decode(greg_t *r, instruction *i)
 {
 	const uint8_t *at = (const uint8_t *)r[REG_RIP];
 	enum { THREE_BYTES = 0xC4, MAP = 2, WIDE_OR_LONG = 0x84 };
@@ -95,7 +86,7 @@ static int decode(const greg_t *r, instruction *i)
 	i->in_registers = at[4] >> 6 == 3;
 	i->length = 5;
 	if (!i->in_registers)
-		decode_address(at + 4, r, at[4] >> 6, extended >> 3 & 8, extended >> 2 & 8, i);
+		grpo_decode_address(at + 4, r, at[4] >> 6, extended >> 3 & 8, extended >> 2 & 8, i);
 	else
 		i->rm |= extended >> 2 & 8;
 	return 1;
@@ -234,12 +225,25 @@ static int execute(const instruction *i)
 	return 0;
 }
 
-// A signal costs a thousand times what most of these instructions do: those that follow at once are executed with it.
+// A signal costs a thousand times what most of these instructions do: those that follow are executed with it, and so are
+// the few of other kinds that a loop has between them.
 static void on_trap(int signal, siginfo_t *info, void *context)
 {
+	enum { BETWEEN = 150 };
 	greg_t *r = ((ucontext_t *)context)->uc_mcontext.gregs;
 	int64_t done = 0;
-	for (instruction i; decode(r, &i) && execute(&i); done++) r[REG_RIP] += i.length;
+	for (int others = 0; others < BETWEEN;) {
+		instruction i;
+		if (decode(r, &i) && execute(&i)) {
+			r[REG_RIP] += i.length;
+			done++, others = 0;
+		} else if (done && grpo_execute_between(r)) {
+			others++;
+		} else {
+			break;
+		}
+	}
+	__atomic_add_fetch(&signals, 1, __ATOMIC_RELAXED);
 	if (done)
 		__atomic_add_fetch(&executed, done, __ATOMIC_RELAXED);
 	else
@@ -265,3 +269,4 @@ int grpo_tile_stand_in(void) { return wanted; }
 
 int64_t grpo_stand_in_executed(void) { return __atomic_load_n(&executed, __ATOMIC_RELAXED); }
 int64_t grpo_stand_in_holders(void) { return __atomic_load_n(&holders, __ATOMIC_RELAXED); }
+int64_t grpo_stand_in_signals(void) { return __atomic_load_n(&signals, __ATOMIC_RELAXED); }

@@ -1,0 +1,35 @@
+package plainpython
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// What a script leads to comes first; what is no script, or leads nowhere, stays as it is.
+func TestFirst(t *testing.T) {
+	First()
+	python, err := exec.LookPath("python3")
+	if err != nil {
+		t.Skip("python3 is not on PATH")
+	}
+	before := os.Getenv("PATH")
+	First()
+	require.Equal(t, before, os.Getenv("PATH"))
+	for script, found := range map[string]string{"exec '" + python + "' \"$@\"": python, "exit 1": ""} {
+		place := filepath.Join(t.TempDir(), "python3")
+		require.NoError(t, os.WriteFile(place, []byte("#!/bin/sh\n"+script+"\n"), 0o755))
+		t.Setenv("PATH", filepath.Dir(place)+string(os.PathListSeparator)+before)
+		First()
+		got, err := exec.LookPath("python3")
+		require.NoError(t, err)
+		if found == "" {
+			require.Equal(t, place, got)
+		} else {
+			require.NotEqual(t, place, got)
+		}
+	}
+}

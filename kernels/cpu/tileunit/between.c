@@ -1,0 +1,177 @@
+// The instructions on whole numbers that a compiler puts between those of the unit in a loop: moves, addresses, sums, comparisons,
+// jumps. Every signal that is spared by executing them, too, is a way into the kernel and back.
+#define _GNU_SOURCE
+#include "decode.h"
+
+#include <string.h>
+
+enum { ADD, OR, AND = 4, SUB, XOR, CMP, TEST, MOVE };
+enum { CARRY = 1, PARITY = 4, ZERO = 0x40, SIGN = 0x80, BY_LAHF = 0xd5, OVERFLOW = 0x800 };
+
+// The operation itself tells what the flags are after it.
+#define DO(which, name)                                                                                               \
+	case which:                                                                                                   \
+		__asm__(name " %2, %0\n\tlahf\n\tseto %%al" : "+r"(a), "=&a"(flags) : "r"(b) : "cc");                \
+		break;
+#define OPERATE(function, type)                                                                                       \
+	static uint64_t function(int what, type a, type b, greg_t *flags_after)                                       \
+	{                                                                                                             \
+		uint32_t flags = 0;                                                                                   \
+		switch (what) {                                                                                       \
+			DO(ADD, "add") DO(OR, "or") DO(AND, "and") DO(SUB, "sub") DO(XOR, "xor") DO(CMP, "cmp") DO(TEST, "test") \
+		default:                                                                                              \
+			return b;                                                                                     \
+		}                                                                                                     \
+		*flags_after &= ~(BY_LAHF | OVERFLOW);                                                                \
+		*flags_after |= (flags >> 8 & BY_LAHF) | (flags & 1 ? OVERFLOW : 0);                                  \
+		return a;                                                                                             \
+	}
+OPERATE(operate_32, uint32_t)
+OPERATE(operate_64, uint64_t)
+
+static int holds(int condition, greg_t f)
+{
+	int less = !(f & SIGN) != !(f & OVERFLOW), yes = 0;
+	switch (condition >> 1) {
+	case 0:
+		yes = (f & OVERFLOW) != 0;
+		break;
+	case 1:
+		yes = (f & CARRY) != 0;
+		break;
+	case 2:
+		yes = (f & ZERO) != 0;
+		break;
+	case 3:
+		yes = (f & (CARRY | ZERO)) != 0;
+		break;
+	case 4:
+		yes = (f & SIGN) != 0;
+		break;
+	case 5:
+		yes = (f & PARITY) != 0;
+		break;
+	case 6:
+		yes = less;
+		break;
+	case 7:
+		yes = less || f & ZERO;
+		break;
+	}
+	return yes != (condition & 1);
+}
+
+static int64_t immediate(const uint8_t *at, int bytes)
+{
+	int32_t wide;
+	if (bytes == 1)
+		return (int8_t)*at;
+	memcpy(&wide, at, 4);
+	return wide;
+}
+
+static int jump(const uint8_t *at, int opcode, greg_t *r)
+{
+	int bytes = 4, taken = 1;
+	if (opcode == 0xEB || opcode >> 4 == 7)
+		bytes = 1;
+	if (opcode != 0xEB && opcode != 0xE9)
+		taken = holds(opcode & 15, r[REG_EFL]);
+	r[REG_RIP] = (greg_t)(at + bytes) + (taken ? immediate(at, bytes) : 0);
+	return 1;
+}
+
+// An operation on a register or memory, and a register or a number.
+static int operation(const uint8_t *at, int rex, int opcode, int what, greg_t *r)
+{
+	enum { TO_REGISTER = 2 };
+	int mod = *at >> 6, reg = (*at >> 3 & 7) | (rex << 1 & 8), wide = rex >> 3 & 1, bytes = 0;
+	instruction i = {.rm = *at & 7};
+	if (opcode == 0x81 || opcode == 0xC7)
+		bytes = 4;
+	if (opcode == 0x83)
+		bytes = 1;
+	if (mod == 3)
+		i.address = (char *)grpo_register(r, i.rm | (rex << 3 & 8)), i.length = at + 1 - (const uint8_t *)r[REG_RIP];
+	else if (mod == 0 && i.rm == 5)
+		return 0; // from here: what lies there would be where the instruction ends
+	else
+		grpo_decode_address(at, r, mod, rex << 2 & 8, rex << 3 & 8, &i);
+	char *to = i.address + i.step;
+	if (opcode == 0x8D) { // the address itself
+		uint64_t address = (uint64_t)to;
+		*grpo_register(r, reg) = wide ? address : (uint32_t)address;
+		r[REG_RIP] += i.length;
+		return 1;
+	}
+	uint64_t other = 0;
+	int in_register = mod == 3;
+	if (bytes) {
+		other = immediate((const uint8_t *)r[REG_RIP] + i.length, bytes);
+	} else if (opcode & TO_REGISTER) {
+		memcpy(&other, to, wide ? 8 : 4);
+		to = (char *)grpo_register(r, reg);
+		in_register = 1;
+	} else {
+		other = *grpo_register(r, reg);
+	}
+	uint64_t value = 0;
+	if (what != MOVE)
+		memcpy(&value, to, wide ? 8 : 4);
+	value = wide ? operate_64(what, value, other, &r[REG_EFL]) : operate_32(what, value, other, &r[REG_EFL]);
+	if (what != CMP && what != TEST)
+		memcpy(to, &value, wide || in_register ? 8 : 4); // a register's upper half becomes zero
+	r[REG_RIP] += i.length + bytes;
+	return 1;
+}
+
+// Two bytes of opcode: jumps, and what does nothing or asks memory ahead.
+static int second(const uint8_t *at, int rex, greg_t *r)
+{
+	if (*at >> 4 == 8)
+		return jump(at + 1, *at, r);
+	if (*at != 0x18 && *at != 0x1F)
+		return 0;
+	instruction i = {.rm = at[1] & 7};
+	if (at[1] >> 6 == 3)
+		return 0;
+	grpo_decode_address(at + 1, r, at[1] >> 6, rex << 2 & 8, rex << 3 & 8, &i);
+	r[REG_RIP] += i.length;
+	return 1;
+}
+
+int grpo_execute_between(greg_t *r)
+{
+	const uint8_t *at = (const uint8_t *)r[REG_RIP];
+	int rex = 0;
+	if (at[0] == 0x66 && at[1] == 0x0F && at[2] == 0x1F)
+		return second(at + 2, 0, r);
+	if (*at >> 4 == 4)
+		rex = *at++;
+	int opcode = *at++, of_group = *at >> 3 & 7;
+	if (opcode >> 4 == 7 || opcode == 0xEB || opcode == 0xE9)
+		return jump(at, opcode, r);
+	if (opcode < 0x40 && ((opcode & 7) == 1 || (opcode & 7) == 3) && opcode >> 3 != 2 && opcode >> 3 != 3)
+		return operation(at, rex, opcode, opcode >> 3, r);
+	if (opcode >> 3 == 0xB8 >> 3 && !(rex & 8)) {
+		*grpo_register(r, (opcode & 7) | (rex << 3 & 8)) = (uint32_t)immediate(at, 4);
+		r[REG_RIP] = (greg_t)(at + 4);
+		return 1;
+	}
+	switch (opcode) {
+	case 0x0F:
+		return second(at, rex, r);
+	case 0x81:
+	case 0x83:
+		return of_group != 2 && of_group != 3 && operation(at, rex, opcode, of_group, r);
+	case 0x85:
+		return operation(at, rex, opcode, TEST, r);
+	case 0x89:
+	case 0x8B:
+	case 0x8D:
+		return operation(at, rex, opcode, MOVE, r);
+	case 0xC7:
+		return of_group == 0 && operation(at, rex, opcode, MOVE, r);
+	}
+	return 0;
+}
