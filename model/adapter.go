@@ -87,14 +87,6 @@ func (a *adapter) matrix(e lora.Entry) (o program.Operand, grad kernels.Buffer, 
 	return program.Operand{Mat: m, Width: e.Cols}, a.grads.Slice(e.Offset, to), nil
 }
 
-// low is the most columns that there are between A and B of a packed linear.
-func (a *adapter) low() (most int) {
-	for _, br := range a.branches {
-		most = max(most, a.Config.Rank*len(br.windows))
-	}
-	return most
-}
-
 func (a *adapter) slabs() (params, grads kernels.Buffer) { return a.params, a.grads }
 func (a *adapter) locate(offset int) string              { return a.Locate(offset) }
 func (a *adapter) publish()                              { a.copies.Publish(a.b) }

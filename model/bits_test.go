@@ -105,8 +105,9 @@ func TestArenaBlocksInUseDoNotOverlap(t *testing.T) {
 			require.NoError(t, err)
 			l := s.Place(64)
 			require.Positive(t, l.InPlace)
-			for i, x := range l.Blocks {
-				for _, y := range l.Blocks[:i] {
+			blocks := slices.Concat(l.Blocks, l.Planes)
+			for i, x := range blocks {
+				for _, y := range blocks[:i] {
 					if x == nil || y == nil || x == y || x.Last < y.First || y.Last < x.First {
 						continue
 					}

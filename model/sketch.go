@@ -4,6 +4,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/nf4"
 	"github.com/seed-7879b91d/grpo/internal/tensorfile"
 	"github.com/seed-7879b91d/grpo/kernels"
+	"github.com/seed-7879b91d/grpo/model/internal/adapted"
 	"github.com/seed-7879b91d/grpo/model/internal/arch"
 	"github.com/seed-7879b91d/grpo/model/internal/consistent"
 )
@@ -72,7 +73,7 @@ func (p *Policy) Work(longest int, train bool) kernels.Work {
 	_, whole := p.trained.(*masters)
 	low := 0
 	if a, ok := p.trained.(*adapter); ok {
-		low = a.low()
+		low = a.Config.Rank * adapted.MostTargets
 	}
 	return kernels.Work{Heads: p.Heads, Hidden: p.Hidden, Intermediate: p.Intermediate, Vocab: p.Vocab,
 		Rows: max(p.MaxRows, longest), Longest: longest, Low: low, Gradients: train, Whole: train && whole}

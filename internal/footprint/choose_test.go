@@ -37,7 +37,7 @@ func TestThePlanSettlesWhatIsLeftOpen(t *testing.T) {
 			"batches of 18054 tokens (max_rows=0: a whole group), sequences of up to 1554; recompute=cheap, which fits"},
 		{nil, 46e7, 54 + 3*1500, model.RecomputeCheap, "(max_rows=0: 3 of a group's 12 completions; more would not fit)"},
 		{nil, 26e7, 1554, model.RecomputeCheap, "(max_rows=0: the longest sequence; more would not fit)"},
-		{nil, 19e7, 1554, model.RecomputeBlocks, "recompute=blocks, as cheap would take 62.1 MB for 1554 tokens"},
+		{nil, 19e7, 1554, model.RecomputeBlocks, "recompute=blocks, as cheap would take 62.2 MB for 1554 tokens"},
 		{[]string{"recompute=blocks"}, 40e9, 54 + 12*1500, model.RecomputeBlocks, "sequences of up to 1554; recompute=blocks"},
 		{[]string{"deterministic=true"}, 40e9, 1554, model.RecomputeCheap,
 			"(max_rows=0: with deterministic=true, what fits wherever the run does)"},

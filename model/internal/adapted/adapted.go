@@ -23,6 +23,9 @@ var Linears = []Linear{
 	{"down", []lora.Target{lora.Down}},
 }
 
+// MostTargets is how many one of them has.
+const MostTargets = 3
+
 // Number counts the packed linears of a model.
 func Number(layer int, slot string) int {
 	for i, l := range Linears {

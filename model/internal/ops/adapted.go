@@ -113,7 +113,7 @@ func (a Adapted) gradZ() *program.Op {
 }
 
 func (a Adapted) gradA() *program.Op {
-	return &program.Op{Name: fmt.Sprintf("adapter of %s ×%g, gradient to A", a.What, a.Scale), Inputs: 2, Rows: a.low(), Width: a.K,
+	o := &program.Op{Name: fmt.Sprintf("adapter of %s ×%g, gradient to A", a.What, a.Scale), Inputs: 2, Rows: a.low(), Width: a.K,
 		Run: func(x *program.Execution, out *program.Operand, in []*program.Operand) {
 			dz := in[0].Buf
 			if !a.First {
@@ -121,11 +121,16 @@ func (a Adapted) gradA() *program.Op {
 			}
 			x.B.LinearGradW(out.Buf, a.between(dz), in[1].Cols(), a.Scale, a.Factors, x.T)
 		}}
+	if !a.First {
+		o.PlaneInputs = []int{1}
+	}
+	return o
 }
 
 func (a Adapted) gradB(i int) *program.Op {
 	w := a.Windows[i]
 	return &program.Op{Name: fmt.Sprintf("adapter of %s, gradient to B %d", a.What, i), Inputs: 2, Rows: w.N, Width: a.Rank,
+		PlaneInputs: []int{2},
 		Run: func(x *program.Execution, out *program.Operand, in []*program.Operand) {
 			z := kernels.Window{From: i * a.Rank, N: a.Rank}
 			x.B.LinearGradW(out.Buf, w.Of(in[0].Buf, a.N), z.Of(in[1].Aux[0], a.low()), 1, a.Factors, x.T)

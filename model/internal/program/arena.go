@@ -26,7 +26,7 @@ func AlignUp(n int) int { return (n + align - 1) / align * align }
 // pass, and both are full when that begins, so that one arena for both would hardly be smaller (0.2 % for 16,384 tokens of Qwen3-4B).
 type Layout struct {
 	Blocks  []*Block // of each value; nil for leaves, gradients of parameters and scalars
-	Planes  []*Block // of each value in bf16 that has planes, which are f32
+	Planes  []*Block // of each value that has planes, which are f32, and may be wanted for longer
 	Copies  []bool   // of each step: the input that it overwrites must be copied first
 	Floats  int      // the size of the arena of f32
 	Halves  int      // and of that of bf16
@@ -39,11 +39,14 @@ func (l *Layout) Bytes() int { return kernels.F32.Size()*l.Floats + kernels.BF16
 // Place decides the memory of every value for batches of up to rows rows.
 func (s *Schedule) Place(rows int) *Layout {
 	l := &Layout{Blocks: make([]*Block, len(s.values)), Planes: make([]*Block, len(s.values)), Copies: make([]bool, len(s.steps))}
-	last := s.lastUses()
+	last, lastPlanes := s.lastUses()
 	for i, st := range s.steps {
 		v := &s.values[st.out]
 		if v.leaf != nil || v.op.Width == 0 && len(v.op.Aux) == 0 {
 			continue
+		}
+		if n := v.op.planes(rows); n > 0 {
+			l.Planes[st.out] = &Block{Numbers: n, First: i, Last: lastPlanes[st.out]}
 		}
 		if v.op.InPlace > 0 {
 			over := st.in[v.op.InPlace-1]
@@ -55,34 +58,30 @@ func (s *Schedule) Place(rows int) *Layout {
 			}
 			l.Copies[i] = v.op.Mutates
 		}
-		block := Block{Numbers: v.op.own(rows) + v.op.planes(rows), First: i, Last: last[st.out]}
-		if v.half {
-			block.Numbers, block.Half = v.op.own(rows), true
-			if n := v.op.planes(rows); n > 0 {
-				l.Planes[st.out] = &Block{Numbers: n, First: i, Last: last[st.out]}
-			}
-		}
-		l.Blocks[st.out] = &block
+		l.Blocks[st.out] = &Block{Numbers: v.op.own(rows), Half: v.half, First: i, Last: last[st.out]}
 	}
 	l.Floats, l.Halves = assign(l, false), assign(l, true)
 	return l
 }
 
-// lastUses is the liveness of every value: the last step that reads it. Outputs are read after all steps.
-func (s *Schedule) lastUses() []int {
-	last := make([]int, len(s.values))
+// lastUses is the liveness of every value, and of its planes: the last step that reads it. Outputs are read after all steps.
+func (s *Schedule) lastUses() (numbers, planes []int) {
+	numbers, planes = make([]int, len(s.values)), make([]int, len(s.values))
 	for i, st := range s.steps {
-		last[st.out] = i
-		for _, v := range st.in {
-			last[v] = i
+		numbers[st.out], planes[st.out] = i, i
+		for k, v := range st.in {
+			planes[v] = i
+			if !s.values[st.out].op.readsPlanes(k) {
+				numbers[v] = i
+			}
 		}
 	}
 	for v := range s.values {
 		if s.values[v].output {
-			last[v] = len(s.steps)
+			numbers[v], planes[v] = len(s.steps), len(s.steps)
 		}
 	}
-	return last
+	return numbers, planes
 }
 
 func uses(in []int, v int) int {

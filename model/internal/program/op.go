@@ -50,6 +50,8 @@ type Op struct {
 	// counted from 1, that Run takes in bf16 as well as in f32.
 	Halve      bool
 	HalfInputs []int
+	// PlaneInputs are the inputs, counted from 1, of which Run reads nothing but the planes.
+	PlaneInputs []int
 }
 
 // Execution is what an operation is run with: the backend, and the rows of the batch.
@@ -85,7 +87,12 @@ func sum(width int) *Op {
 }
 
 // takesHalf reports whether an operation can read an input in bf16.
-func (o *Op) takesHalf(input int) bool { return slices.Contains(o.HalfInputs, input+1) }
+func (o *Op) takesHalf(input int) bool {
+	return slices.Contains(o.HalfInputs, input+1) || o.readsPlanes(input)
+}
+
+// readsPlanes reports whether it reads an input's planes alone.
+func (o *Op) readsPlanes(input int) bool { return slices.Contains(o.PlaneInputs, input+1) }
 
 // The rest makes Op a gorgonia.SDOp, an operation that can be differentiated.
 
