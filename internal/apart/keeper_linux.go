@@ -23,6 +23,9 @@ const orphaned = syscall.SIGUSR1
 // self is this binary, also where another lies at its path by now.
 const self = "/proc/self/exe"
 
+// mayExecute is what access(2) is asked for.
+const mayExecute = 1
+
 func init() {
 	if len(os.Args) < 4 || os.Args[0] != keeperName {
 		return
@@ -32,14 +35,14 @@ func init() {
 	}
 }
 
-// keep puts a keeper before a command that can be found.
+// keep puts a keeper before a command that can be started; one that cannot fails at its start.
 func keep(cmd *exec.Cmd) {
 	path := cmd.Path
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(cmd.Dir, path)
 	}
 	for _, file := range []string{self, path} {
-		if _, err := os.Stat(file); err != nil || cmd.Err != nil {
+		if err := syscall.Access(file, mayExecute); err != nil || cmd.Err != nil {
 			return
 		}
 	}
