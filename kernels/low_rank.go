@@ -20,8 +20,8 @@ func (w Window) Of(b Buffer, width int) Cols {
 // rank is the number of columns of z that each window has.
 func (l *LowRank) rank() int { return l.A.Rows() / len(l.B) }
 
-// between are the columns of z that belong to window i.
-func (l *LowRank) between(z Cols, i int) Cols {
+// Between are the columns of z that belong to window i.
+func (l *LowRank) Between(z Cols, i int) Cols {
 	z.From, z.N = z.From+i*l.rank(), l.rank()
 	return z
 }
@@ -57,7 +57,7 @@ func LinearLowRank(b Backend, out, z, x Cols, w Matrix, bias Buffer, l *LowRank,
 func AddLowRank(b Backend, out, z, x Cols, l *LowRank, T int) {
 	b.Linear(z, x, l.A, LinearOpt{Alpha: l.Scale}, T)
 	for i, m := range l.B {
-		b.Linear(l.window(out, i), l.between(z, i), m, LinearOpt{Alpha: 1, Accumulate: true}, T)
+		b.Linear(l.window(out, i), l.Between(z, i), m, LinearOpt{Alpha: 1, Accumulate: true}, T)
 	}
 }
 
@@ -77,7 +77,7 @@ func LinearLowRankGradX(b Backend, dx, dz, dy Cols, w Matrix, l *LowRank, T int)
 // LowRankGradZ is the first part of that.
 func LowRankGradZ(b Backend, dz, dy Cols, l *LowRank, T int) {
 	for i, m := range l.B {
-		b.LinearGradX(l.between(dz, i), l.window(dy, i), m, LinearOpt{Alpha: 1}, T)
+		b.LinearGradX(l.Between(dz, i), l.window(dy, i), m, LinearOpt{Alpha: 1}, T)
 	}
 }
 

@@ -26,10 +26,8 @@ func (b *backend) LinearLowRank(out, z, x kernels.Cols, w kernels.Matrix, bias k
 			g.bias = b.f32(bias)
 		}
 		added := r.adds(&g, len(l.B))
-		rank := z.N / len(l.B)
 		for i, at := range l.Windows {
-			low := r.pack(slotLow+i, kernels.Cols{Buf: z.Buf, Stride: z.Stride, From: z.From + i*rank, N: rank})
-			added[i] = r.product(C.B_OUTPUTS, l.B[i], low, 1)
+			added[i] = r.product(C.B_OUTPUTS, l.B[i], r.pack(slotLow+i, l.Between(z, i)), 1)
 			added[i].cols, added[i].added_panel = C.int64_t(at.N), C.int64_t(at.From/C.PANEL)
 		}
 		r.run(out, &g)
@@ -44,10 +42,9 @@ func (b *backend) LinearLowRankGradX(dx, dz, dy kernels.Cols, w kernels.Matrix, 
 	}
 	defer b.release()
 	for r := range b.packedRounds(dy, T) {
-		rank := dz.N / len(l.B)
 		for i, at := range l.Windows {
 			g := r.product(C.B_INPUTS, l.B[i], r.packed.columns(at), 1)
-			r.run(kernels.Cols{Buf: dz.Buf, Stride: dz.Stride, From: dz.From + i*rank, N: rank}, &g)
+			r.run(l.Between(dz, i), &g)
 		}
 		g := r.product(C.B_INPUTS, w, r.packed, 1)
 		g.gradual = 1

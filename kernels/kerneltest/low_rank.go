@@ -60,7 +60,9 @@ func (m *machine) lowRank(t *testing.T, c lowRankCase, T int) {
 	for i, at := range c.windows {
 		l.B = append(l.B, m.load(c.adapter, at.N, c.rank, numbers(fmt.Sprint("B", i), at.N*c.rank)))
 	}
-	wide := func(name string, width int) kernels.Cols { return kernels.Whole(m.f32(numbers(name, (T+1)*width)...), width) }
+	wide := func(name string, width int) kernels.Cols {
+		return kernels.Whole(m.f32(numbers(name, (T+1)*width)...), width)
+	}
 	x, dy, bias := wide("x", c.k), wide("dy", c.n), m.f32(numbers("bias", c.n)...)
 	what := fmt.Sprintf("%+v, %d rows", c, T)
 
