@@ -163,8 +163,7 @@ func (e *Evaluation) Summary() string {
 	case e.judged() < stats.Few:
 		worth = "; " + stats.TooFew(e.judged())
 	}
-	return fmt.Sprintf("held-out at step %d: pass@1 %.3f [%.3f, %.3f] greedy%s%s",
-		e.Step, e.Greedy, e.GreedyCI[0], e.GreedyCI[1], sampled, worth)
+	return fmt.Sprintf("held-out at step %d: pass@1 %s greedy%s%s", e.Step, stats.ShareText(e.Greedy, e.GreedyCI), sampled, worth)
 }
 
 // judged is how many problems were judged; where the record does not say so, how many there were.

@@ -26,6 +26,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/look"
 	"github.com/seed-7879b91d/grpo/internal/plural"
 	"github.com/seed-7879b91d/grpo/internal/readers"
+	"github.com/seed-7879b91d/grpo/internal/stats"
 	"github.com/seed-7879b91d/grpo/internal/tiny"
 )
 
@@ -169,9 +170,7 @@ func printOutcome(out io.Writer, trainer *grpo.Trainer) {
 		fmt.Fprintln(out)
 		t := output.NewTable(out, "held-out, "+plural.Of(last.Problems, "problem"), fmt.Sprintf("before (step %d)", first.Step),
 			fmt.Sprintf("after (step %d)", last.Step))
-		const interval = "%.3f [%.3f, %.3f]"
-		t.Row("pass@1, greedy", fmt.Sprintf(interval, first.Greedy, first.GreedyCI[0], first.GreedyCI[1]),
-			fmt.Sprintf(interval, last.Greedy, last.GreedyCI[0], last.GreedyCI[1]))
+		t.Row("pass@1, greedy", stats.ShareText(first.Greedy, first.GreedyCI), stats.ShareText(last.Greedy, last.GreedyCI))
 		if first.Sampled != nil && last.Sampled != nil {
 			t.Row("pass@1, sampled", fmt.Sprintf("%.3f", first.PassAt1), fmt.Sprintf("%.3f", last.PassAt1))
 			t.Row(fmt.Sprintf("pass@%d", last.K), first.AtK(first.Problems), last.AtK(last.Problems))

@@ -2,6 +2,7 @@
 package stats
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -57,6 +58,14 @@ func Wilson(share float64, n int) [2]float64 {
 
 // Unjudged tells of a share with its interval whether it is of no problem at all, which records have as 0 that may be anything.
 func Unjudged(share float64, ci [2]float64) bool { return share == 0 && ci == Wilson(0, 0) }
+
+// ShareText is a share with its interval, for people.
+func ShareText(share float64, ci [2]float64) string {
+	if Unjudged(share, ci) {
+		return "not judged"
+	}
+	return fmt.Sprintf("%.3f [%.3f, %.3f]", share, ci[0], ci[1])
+}
 
 // Bootstrap is the interval that the mean falls into in 95 of 100 resamplings.
 func Bootstrap(x []float64, seed uint64) [2]float64 {

@@ -107,3 +107,9 @@ func TestWhatAChangeIsWorth(t *testing.T) {
 	require.Nil(t, Compare(Judged{}, judged(5, ones...)))
 	require.Nil(t, Compare(Judged{Problems: []string{"a"}}, Judged{Problems: []string{"a"}}), "a line that is not whole")
 }
+
+func TestShareText(t *testing.T) {
+	require.Equal(t, "0.250 [0.100, 0.500]", ShareText(0.25, [2]float64{0.1, 0.5}))
+	require.Equal(t, "0.000 [0.000, 0.161]", ShareText(0, Wilson(0, 20)))
+	require.Equal(t, "not judged", ShareText(Mean(nil), Interval(nil, 1)))
+}

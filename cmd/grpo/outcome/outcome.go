@@ -55,11 +55,7 @@ func (r *Report) Print(w io.Writer) error {
 		source += " (" + r.Split + ")"
 	}
 	fmt.Fprintf(w, "%s on %s of %s, seed %d; %s\n\n", what, plural.Of(r.Problems, "problem"), source, r.Seed, r.Backend)
-	greedy := fmt.Sprintf("%.3f [%.3f, %.3f]", r.Greedy.PassAt1, r.Greedy.CI[0], r.Greedy.CI[1])
-	if stats.Unjudged(r.Greedy.PassAt1, r.Greedy.CI) {
-		greedy = "not judged"
-	}
-	header, rows := []string{"", "greedy"}, [][]string{{"pass@1", greedy}}
+	header, rows := []string{"", "greedy"}, [][]string{{"pass@1", stats.ShareText(r.Greedy.PassAt1, r.Greedy.CI)}}
 	rows = append(rows, r.Greedy.rows()...)
 	if s := r.Sampled; s != nil {
 		header = append(header, fmt.Sprintf("%s at temperature %v", plural.Of(s.Samples, "sample"), s.Temperature))

@@ -21,6 +21,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/compare"
 	"github.com/seed-7879b91d/grpo/internal/plural"
+	"github.com/seed-7879b91d/grpo/internal/stats"
 	"github.com/seed-7879b91d/grpo/kernels"
 )
 
@@ -205,7 +206,7 @@ func (a *asked) print(out io.Writer, dir string, all []found) error {
 	}
 	t := output.NewTable(out, heads...)
 	for i, f := range all {
-		row := []string{" ", fmt.Sprint(f.step), fmt.Sprintf("%.3f [%.3f, %.3f]", f.Greedy, f.GreedyCI[0], f.GreedyCI[1])}
+		row := []string{" ", fmt.Sprint(f.step), stats.ShareText(f.Greedy, f.GreedyCI)}
 		if i == top {
 			row[0] = "*"
 		}
