@@ -40,9 +40,8 @@ func TestDrawsFollowTheDistribution(t *testing.T) {
 		"all of them":     {Temperature: 1.3, TopK: 100, TopP: 0.8, MinP: 0.1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			expected := exact(logits, params)
-			draws := enough(draws, expected)
 			counts := drawMany(t, p, prompt, params, draws)
+			expected := exact(logits, params)
 			statistic, cells := chiSquare(counts, expected, draws)
 			limit := chiSquareLimit(cells - 1)
 			t.Logf("chi-square %.1f over %d cells, limit %.1f", statistic, cells, limit)
@@ -50,21 +49,6 @@ func TestDrawsFollowTheDistribution(t *testing.T) {
 			require.Greater(t, cells, 3)
 		})
 	}
-}
-
-// enough is how many draws see what is off by as much as those of a whole vocabulary see: with fewer tokens to be drawn, chance
-// hides less. What a sampler is off by adds to chi-square as many times as there are draws, and is seen where it adds as much as
-// lies between the limit and what chance alone is expected to make.
-func enough(draws int, expected []float64) int {
-	hidden := func(freedom int) float64 { return chiSquareLimit(freedom) - float64(freedom) }
-	drawn := 0
-	for _, p := range expected {
-		if p > 0 {
-			drawn++
-		}
-	}
-	const rows = 1000
-	return int(math.Ceil(float64(draws)*hidden(drawn-1)/hidden(len(expected)-1)/rows)) * rows
 }
 
 // drawMany counts the first tokens of many completions, as an engine draws them.
