@@ -96,7 +96,7 @@ var layers = map[string][]string{
 	"internal/remote":      {"data", "reward"},
 	"internal/report":      {},
 	"internal/readers":     {"configs", "internal/report", "internal/rows"},
-	"internal/rows":        {},
+	"internal/rows":        {"configs"},
 	"internal/meter":       {},
 	"internal/rundir":      {},
 	"internal/rollouts":    {"configs", "internal/conversation", "reward", "sampler"},

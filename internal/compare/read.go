@@ -125,8 +125,8 @@ func check(dir string) error {
 	case !info.IsDir():
 		return badinput.Errorf("%s: a file; expected the directory of a run", dir)
 	}
-	if run := rundir.RunOf(dir); run != filepath.Clean(dir) {
-		return badinput.Errorf("%s is a checkpoint; type the directory of its run, %s", dir, run)
+	if err := rundir.NoCheckpoint(dir); err != nil {
+		return err
 	}
 	if _, err := os.Stat(filepath.Join(dir, "sweep.json")); err == nil {
 		return badinput.Errorf("%s is a sweep; type its runs, %s", dir, filepath.Join(dir, "runs", "*"))

@@ -101,10 +101,10 @@ func Read(dir string) (*Run, error) {
 func Recorded(dir, steps string) (*Run, error) {
 	const expected = "expected the directory of a run, as its run_dir names it"
 	if _, err := os.Stat(filepath.Join(dir, steps)); errors.Is(err, fs.ErrNotExist) {
-		switch run := rundir.RunOf(dir); {
-		case run != filepath.Clean(dir):
-			return nil, badinput.Errorf("%s is a checkpoint; type the directory of its run, %s", dir, run)
-		case !isDir(dir):
+		if err := rundir.NoCheckpoint(dir); err != nil {
+			return nil, err
+		}
+		if !isDir(dir) {
 			return nil, badinput.Errorf("%s: there is none; %s, such as --run runs/first", dir, expected)
 		}
 		return nil, badinput.Errorf("%s: found no %s there; %s, and steps that it has taken", dir, steps, expected)

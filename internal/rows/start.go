@@ -13,6 +13,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/seed-7879b91d/grpo/configs"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 )
 
@@ -68,22 +69,18 @@ func past(dir string) (run Run, starts []Start, trained int, err error) {
 // steps is the last step that these settings want of a run on so many rows or problems; -1: none of them says so. Those of a
 // warm-up end with its last epoch, where max_steps says nothing.
 func (s Start) steps(trained int) int {
-	last, epochs, per := -1, 0, 0
-	for name, to := range map[string]*int{"max_steps": &last, "epochs": &epochs, "rows_per_step": &per} {
+	c := configs.Config{MaxSteps: -1}
+	for name, to := range map[string]*int{"max_steps": &c.MaxSteps, "epochs": &c.Epochs, "rows_per_step": &c.RowsPerStep} {
 		for _, cell := range s.Settings {
 			if n, ok := cell.Number(); ok && cell.Name == name {
 				*to = int(n)
 			}
 		}
 	}
-	if epochs < 1 || per < 1 || trained < 1 {
-		return last
+	if trained < 1 { // nobody says
+		return c.MaxSteps
 	}
-	steps := (epochs*trained + per - 1) / per
-	if last >= 0 {
-		return min(last, steps)
-	}
-	return steps
+	return c.StepsOf(trained)
 }
 
 // readObject reads a file of JSON; one that is missing is an empty object.

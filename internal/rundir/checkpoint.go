@@ -210,10 +210,18 @@ func (d *Dir) Retain(last, best int, measures []map[int]float64, also ...int) er
 	return nil
 }
 
+// NoCheckpoint refuses the directory of a checkpoint where that of a run is wanted.
+func NoCheckpoint(dir string) error {
+	if run := RunOf(dir); run != filepath.Clean(dir) {
+		return badinput.Errorf("%s is a checkpoint; type the directory of its run, %s", dir, run)
+	}
+	return nil
+}
+
 // Steps are those of the checkpoints that a run has, the first one first.
 func Steps(dir string) (steps []int, err error) {
-	if RunOf(dir) != filepath.Clean(dir) {
-		return nil, badinput.Errorf("%s is a checkpoint; type the directory of its run, %s", dir, RunOf(dir))
+	if err := NoCheckpoint(dir); err != nil {
+		return nil, err
 	}
 	all, err := List(dir)
 	for _, saved := range slices.Backward(all) {

@@ -21,13 +21,16 @@ func (b *backend) regionBytes() (bytes int) {
 // Training, scoring and sampling keep no more for themselves than was said before, and not much less.
 func TestWorkSizeIsWhatOperationsKeep(t *testing.T) {
 	for _, length := range []int{64, 700, 1500} {
-		b, planned := worked(t, Options{}, length, 1000/length+1, 0)
+		b, planned := worked(t, Options{}, model.F32, length, 1000/length+1, 0)
 		require.LessOrEqual(t, b.regionBytes(), planned, length)
 		require.Greater(t, b.regionBytes(), planned/2, length)
 	}
-	b, planned := worked(t, Options{Order: kernels.Tiles, Variant: withoutTileUnit()}, 64, 16, 0)
-	require.LessOrEqual(t, b.regionBytes(), planned)
-	require.Greater(t, b.regionBytes(), planned/2)
+	for _, precision := range []model.Precision{model.F32, model.BF16} {
+		b, planned := worked(t, Options{Order: kernels.Tiles, Variant: withoutTileUnit()}, precision, 64, 16, 0)
+		require.LessOrEqual(t, b.regionBytes(), planned, precision)
+		require.Greater(t, b.regionBytes(), planned/2, precision)
+		require.Equal(t, precision == model.BF16, b.shares[slotLow].bytes > 0, "an adapter is added with its linear in bf16 alone")
+	}
 	for _, order := range []kernels.Order{kernels.Serial, kernels.Tiles} { // of all weights
 		for _, precision := range []model.Precision{model.F32, model.BF16} {
 			b, p := openTiny(t, Options{Order: order, Variant: withoutTileUnit()}, model.Options{MaxRows: 1000, Precision: precision}, true)
@@ -37,21 +40,22 @@ func TestWorkSizeIsWhatOperationsKeep(t *testing.T) {
 		}
 	}
 	for _, begins := range []int{1, 40, 63} { // sequences that begin alike, and nowhere else
-		b, planned := worked(t, Options{}, 64, 100, begins)
+		b, planned := worked(t, Options{}, model.F32, 64, 100, begins)
 		require.LessOrEqual(t, b.regionBytes(), planned, begins)
 	}
 }
 
 // worked is a backend that has trained on sequences of a length and scored one, and what was planned for that. All begin
 // with so many shared tokens; 0: none are shared.
-func worked(t *testing.T, o Options, length, sequences, begins int) (b *backend, planned int) {
-	b, p := openTiny(t, o, model.Options{MaxRows: 1000, SharePrefixes: begins > 0}, false)
-	layout, err := lora.NewLayout(lora.Config{Rank: 8, Alpha: 8, Targets: lora.AllTargets()}, p.LoRADims())
+func worked(t *testing.T, o Options, p model.Precision, length, sequences, begins int) (b *backend, planned int) {
+	with := model.Options{MaxRows: 1000, SharePrefixes: begins > 0, Precision: p, AdapterPrecision: p}
+	b, policy := openTiny(t, o, with, false)
+	layout, err := lora.NewLayout(lora.Config{Rank: 8, Alpha: 8, Targets: lora.AllTargets()}, policy.LoRADims())
 	require.NoError(t, err)
 	a := lora.New(layout)
 	a.Init(1)
-	require.NoError(t, p.Attach(a))
-	return b, train(t, b, p, length, sequences, begins)
+	require.NoError(t, policy.Attach(a))
+	return b, train(t, b, policy, length, sequences, begins)
 }
 
 // openTiny is a small model, to be trained as a whole or not.
