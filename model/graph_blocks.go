@@ -34,8 +34,7 @@ func (b *builder) Linear(layer int, name string, x *gorgonia.Node) *gorgonia.Nod
 	if !b.serving && b.adapter != nil && b.adapter.branches[s.Name] != nil {
 		return b.adapted(s, layer == 0 && name == "qkv", bias, in)
 	}
-	l := ops.Linear{What: s.Name, N: s.Rows(), K: s.Cols, Alpha: 1, Bias: bias, Trainable: b.full(),
-		Factors: b.weights.precision.Cached(), Wide: true}
+	l := ops.Linear{What: s.Name, N: s.Rows(), K: s.Cols, Bias: bias, Trainable: b.full(), Factors: b.weights.precision.Cached()}
 	y := b.apply(l.Op(), in...)
 	if b.serving {
 		return b.apply(ops.Corrected(&b.inputs.run, s.Name, adapted.Number(layer, name), l.N, l.K), y, x)

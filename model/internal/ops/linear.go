@@ -9,24 +9,22 @@ import (
 	"github.com/seed-7879b91d/grpo/model/internal/program"
 )
 
-// Linear: out [T, N] = Alpha · x [T, K] · wᵀ + bias. Inputs x, w and, where there is one, bias.
+// Linear: out [T, N] = x [T, K] · wᵀ + bias. Inputs x, w and, where there is one, bias.
 type Linear struct {
 	What      string // which matrix, for people
 	N, K      int
-	Alpha     float32
 	Bias      bool
 	Trainable bool
 	Factors   kernels.DType // of the gradient to w
-	Wide      bool          // what it gives is worth halving while gradients wait for it
 }
 
 // Op is the product.
 func (l Linear) Op() *program.Op {
 	o := &program.Op{
-		Name: fmt.Sprintf("linear %s [%d,%d] ×%g", l.What, l.N, l.K, l.Alpha), Inputs: 2, Width: l.N,
-		WRT: []bool{true, l.Trainable}, Keep: true, Halve: l.Wide,
+		Name: fmt.Sprintf("linear %s [%d,%d]", l.What, l.N, l.K), Inputs: 2, Width: l.N,
+		WRT: []bool{true, l.Trainable}, Keep: true, Halve: true,
 		Run: func(x *program.Execution, out *program.Operand, in []*program.Operand) {
-			opt := kernels.LinearOpt{Alpha: l.Alpha}
+			opt := kernels.LinearOpt{Alpha: 1}
 			if l.Bias {
 				opt.Bias = in[2].Buf
 			}
@@ -47,16 +45,16 @@ func (l Linear) Op() *program.Op {
 }
 
 func (l Linear) gradX() *program.Op {
-	return &program.Op{Name: fmt.Sprintf("linear %s [%d,%d] ×%g, gradient to x", l.What, l.N, l.K, l.Alpha), Inputs: 2, Width: l.K,
+	return &program.Op{Name: fmt.Sprintf("linear %s [%d,%d], gradient to x", l.What, l.N, l.K), Inputs: 2, Width: l.K,
 		Run: func(x *program.Execution, out *program.Operand, in []*program.Operand) {
-			x.B.LinearGradX(out.Cols(), in[0].Cols(), in[1].Mat, kernels.LinearOpt{Alpha: l.Alpha}, x.T)
+			x.B.LinearGradX(out.Cols(), in[0].Cols(), in[1].Mat, kernels.LinearOpt{Alpha: 1}, x.T)
 		}}
 }
 
 func (l Linear) gradW() *program.Op {
-	return &program.Op{Name: fmt.Sprintf("linear %s ×%g, gradient to w", l.What, l.Alpha), Inputs: 2, Rows: l.N, Width: l.K,
+	return &program.Op{Name: fmt.Sprintf("linear %s, gradient to w", l.What), Inputs: 2, Rows: l.N, Width: l.K,
 		Run: func(x *program.Execution, out *program.Operand, in []*program.Operand) {
-			x.B.LinearGradW(out.Buf, in[0].Cols(), in[1].Cols(), l.Alpha, l.Factors, x.T)
+			x.B.LinearGradW(out.Buf, in[0].Cols(), in[1].Cols(), 1, l.Factors, x.T)
 		}}
 }
 

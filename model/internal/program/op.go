@@ -72,11 +72,6 @@ type Operand struct {
 // Cols is the whole of a value as a window.
 func (o *Operand) Cols() kernels.Cols { return kernels.Whole(o.Buf, o.Width) }
 
-// Window is n columns of a value.
-func (o *Operand) Window(from, n int) kernels.Cols {
-	return kernels.Cols{Buf: o.Buf, Stride: o.Width, From: from, N: n}
-}
-
 // AnyRows stands for the rows of a batch in gorgonia's shapes; a program serves every number of them.
 const AnyRows = 2
 
