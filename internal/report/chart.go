@@ -66,7 +66,7 @@ func (p plot) draw(a *axis) *chart {
 	}
 	lines := make([][]column, len(p.series))
 	for i, s := range p.series {
-		lines[i] = a.columns(s.values)
+		lines[i] = a.Columns(s.values)
 		c.Legend = append(c.Legend, legend{s.color, s.name, s.format(last(s.values)), readout(lines[i], s.format)})
 	}
 	if p.stacked {
@@ -110,24 +110,24 @@ func (p plot) lines(c *chart, a *axis, lines [][]column) {
 	bands := make([][2][]column, len(p.series))
 	for i, s := range p.series {
 		if s.low != nil {
-			bands[i] = [2][]column{a.columns(s.low), a.columns(s.high)}
+			bands[i] = [2][]column{a.Columns(s.low), a.Columns(s.high)}
 		}
 	}
 	y := p.scale(lines, bands)
 	c.Ticks, c.Span = y.Ticks, y.Span()
 	for i, s := range p.series {
-		at, low, high := a.at, bands[i][0], bands[i][1]
+		at, low, high := a.Places, bands[i][0], bands[i][1]
 		if low == nil {
 			continue
 		}
 		if p.joined {
-			at, low = measured(a.at, low)
-			_, high = measured(a.at, high)
+			at, low = measured(a.Places, low)
+			_, high = measured(a.Places, high)
 		}
 		c.add("band", s.color, band(at, low, high, y))
 	}
 	for i, s := range p.series {
-		at, line := a.at, lines[i]
+		at, line := a.Places, lines[i]
 		if p.joined {
 			at, line = measured(at, line)
 		}

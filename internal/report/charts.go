@@ -48,7 +48,7 @@ func (r *run) sections() []section {
 		for i, s := range r.steps {
 			steps[i] = s.Step
 		}
-		all = append(all, r.ofSteps(stepsAxis(steps))...)
+		all = append(all, r.ofSteps(evenly(steps))...)
 	}
 	for _, s := range all {
 		if s = s.drawn(); len(s.Charts)+len(s.Still) > 0 {
@@ -75,15 +75,15 @@ func (s series) unchanged() string {
 }
 
 // Only tells whether there is but one sample to each chart.
-func (s section) Only() bool { return s.Axis.spans[len(s.Axis.spans)-1][1] == 1 }
+func (s section) Only() bool { return s.Axis.Spans[len(s.Axis.Spans)-1][1] == 1 }
 
 // reading says how lines are to be read, where that is not plain.
-func (a *axis) reading() string {
+func reading(a *axis) string {
 	lead := ""
-	if len(a.spans) >= enoughForTrend {
+	if len(a.Spans) >= enoughForTrend {
 		lead = "thin lines show what was measured, thick ones the moving average"
 	}
-	switch n, points := a.spans[len(a.spans)-1][1], len(a.spans); {
+	switch n, points := a.Spans[len(a.Spans)-1][1], len(a.Spans); {
 	case 2*n >= 3*points:
 		lead += fmt.Sprintf("; a point stands for about %d steps", (n+points/2)/points)
 	case n > points:
@@ -113,7 +113,7 @@ func (r *run) heldOut() section {
 		steps[i], greedy[i], low[i], high[i], sampled[i], best[i] = e.Step, e.Greedy, e.CI[0], e.CI[1], e.PassAt1, e.PassAtK
 		k = max(k, e.K)
 	}
-	s := section{ID: "held-out", Title: "Held-out problems", Lead: lead, Axis: evalsAxis(steps)}
+	s := section{ID: "held-out", Title: "Held-out problems", Lead: lead, Axis: byStep(steps)}
 	p := plot{title: "Share solved", note: "the band is the 95 % interval of pass@1, greedy", share: true, plain: true, dots: true,
 		series: []series{
 			{name: "pass@1, greedy", color: "c1", values: greedy, low: low, high: high, format: rate},
@@ -148,7 +148,7 @@ func (r *run) band(name, color string, format func(float64) string, of, low, hig
 }
 
 func (r *run) learning(a *axis) section {
-	s := section{ID: "learning", Title: "Rewards", Lead: a.reading(), Axis: a}
+	s := section{ID: "learning", Title: "Rewards", Lead: reading(a), Axis: a}
 	s.add(
 		plot{title: "Mean reward",
 			series: append([]series{r.line("reward", "c1", earned, func(s *step) float64 { return s.Reward })}, r.undone()...)},

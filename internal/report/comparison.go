@@ -134,11 +134,11 @@ func (g CurveGroup) section() (s section, ok bool) {
 	for i, step := range steps {
 		at[step] = i
 	}
-	s = section{ID: g.ID, Title: g.Title, Axis: stepsAxis(steps)}
+	s = section{ID: g.ID, Title: g.Title, Axis: evenly(steps)}
 	if g.Scattered {
-		s.Axis = evalsAxis(steps)
+		s.Axis = byStep(steps)
 	} else {
-		s.Lead = s.Axis.reading()
+		s.Lead = reading(s.Axis)
 	}
 	for _, chart := range g.Charts {
 		s.add(chart.plot(at, g.Scattered))

@@ -8,35 +8,6 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A moving average goes on over a short gap, and ends where nothing more was measured.
-func TestAMovingAverageEndsWithItsValues(t *testing.T) {
-	columns := make([]column, 60)
-	for i := range columns {
-		v := float64(i)
-		if i == 10 || i >= 25 && i < 40 || i >= 58 {
-			v = nan
-		}
-		columns[i] = column{Mean: v, Low: v, High: v}
-	}
-	for i, v := range smooth(columns) {
-		if i >= 25 && i < 40 || i >= 58 {
-			require.True(t, v != v, "%d: %v where nothing is known", i, v)
-			continue
-		}
-		require.InDelta(t, i, v, 1e-9)
-	}
-}
-
-// Names below a chart do not run into each other; the last one stays.
-func TestNamesBelowAChartKeepApart(t *testing.T) {
-	var names []string
-	for _, x := range evalsAxis([]int{0, 1, 2, 3, 4, 500}).Ticks {
-		names = append(names, x.At+" "+x.Label)
-	}
-	require.Equal(t, []string{"2.0 0", "98.0 500"}, names)
-	require.Len(t, evalsAxis([]int{0, 20, 40, 60, 80, 100, 120}).Ticks, 7)
-}
-
 // Thirty runs are told apart by color and dashes, their legends are folded, and a long name gives its middle.
 func TestManyCurves(t *testing.T) {
 	names, colors := map[string]bool{}, map[string]bool{}

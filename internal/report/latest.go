@@ -110,7 +110,7 @@ func (e *Ends) latest(line, timed []byte) Latest {
 	r := e.about
 	r.steps = []step{s}
 	l := Latest{Step: s.Step, Title: r.title(), Steps: r.progress(), Charts: map[string][]Value{}}
-	for _, section := range r.ofSteps(stepsAxis([]int{s.Step})) {
+	for _, section := range r.ofSteps(evenly([]int{s.Step})) {
 		for _, p := range section.plots {
 			l.Charts[p.title] = p.only()
 		}

@@ -129,7 +129,7 @@ func (l Listed) Chart() *chart {
 	if l.run.warmup() {
 		p = plot{title: "Loss", series: []series{l.run.line("loss", "c1", number, func(s *step) float64 { return s.Loss })}}
 	}
-	if c := p.draw(stepsAxis(steps)); c != nil && !c.Still {
+	if c := p.draw(evenly(steps)); c != nil && !c.Still {
 		return c
 	}
 	return nil

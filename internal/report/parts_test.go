@@ -7,7 +7,6 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -230,43 +229,6 @@ func TestScales(t *testing.T) {
 	}
 }
 
-func TestColumnsKeepExtremes(t *testing.T) {
-	steps, values := make([]int, 1003), make([]float64, 1003)
-	for i := range steps {
-		steps[i], values[i] = i+1, math.Sin(float64(i))
-	}
-	values[500] = nan
-	a := stepsAxis(steps)
-	columns := a.columns(values)
-	require.Len(t, columns, mostColumns)
-	seen := 0
-	for i, c := range columns {
-		var held []float64
-		for _, v := range values[a.spans[i][0]:a.spans[i][1]] {
-			seen++
-			if v == v {
-				held = append(held, v)
-			}
-		}
-		low, high := slices.Min(held), slices.Max(held)
-		require.Equal(t, low, c.Low)
-		require.Equal(t, high, c.High)
-		require.InDelta(t, stats.Mean(held), c.Mean, 1e-12)
-		require.Equal(t, slices.Index(held, high) < slices.Index(held, low), c.Falls)
-	}
-	require.Equal(t, len(values), seen, "every value is in exactly one column")
-	require.True(t, math.IsNaN(gather([]float64{nan}).Mean))
-
-	// A moving average of a straight line is the line, to its ends.
-	line := make([]column, 60)
-	for i := range line {
-		line[i] = column{Mean: 3 + 2*float64(i)}
-	}
-	for i, v := range smooth(line) {
-		require.InDelta(t, 3+2*float64(i), v, 1e-9)
-	}
-}
-
 func TestLinesHaveGapsWhereNothingIsKnown(t *testing.T) {
 	y := linear(0, 1)
 	require.Equal(t, "M0 1000 250 0M750 500h0", trace([]float64{0, 0.25, 0.5, 0.75}, []float64{0, 1, nan, 0.5}, y))
@@ -277,7 +239,7 @@ func TestLinesHaveGapsWhereNothingIsKnown(t *testing.T) {
 	// Where a line goes on beyond a gap, the band around it does.
 	p := plot{plain: true, joined: true, dots: true, series: []series{{color: "c1", format: rate, values: []float64{0.5, nan, 0.5},
 		low: []float64{0, nan, 0}, high: []float64{1, nan, 1}}}}
-	c := p.draw(stepsAxis([]int{0, 10, 20}))
+	c := p.draw(evenly([]int{0, 10, 20}))
 	require.Equal(t, "band", c.Shapes[0].Class)
 	require.Equal(t, 1, strings.Count(c.Shapes[0].Path, "M"), c.Shapes[0].Path)
 	require.Equal(t, 1, strings.Count(c.Shapes[1].Path, "M"), c.Shapes[1].Path)

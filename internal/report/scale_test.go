@@ -93,7 +93,7 @@ func TestWhatAPointStandsFor(t *testing.T) {
 		1: "", 2: "", 20: "", 200: "", 201: "a point stands for a step or two", 299: "a point stands for a step or two",
 		300: "a point stands for about 2 steps", 10_000: "a point stands for about 50 steps",
 	} {
-		lead := stepsAxis(make([]int, n)).reading()
+		lead := reading(evenly(make([]int, n)))
 		_, says, _ := strings.Cut(lead, "; ")
 		require.NotRegexp(t, "^;", lead)
 		require.Equal(t, want, says, "%d steps", n)

@@ -129,7 +129,7 @@ func (r *run) heldRows() section {
 	for i, h := range held {
 		steps[i] = h.Step
 	}
-	s := section{ID: "held-out", Title: "Held-out rows", Lead: lead, Axis: evalsAxis(steps)}
+	s := section{ID: "held-out", Title: "Held-out rows", Lead: lead, Axis: byStep(steps)}
 	s.add(
 		plot{title: "Loss", plain: true, dots: true,
 			series: []series{over("loss", "c1", number, func(h *heldRows) float64 { return h.Loss })}},
@@ -146,7 +146,7 @@ func (r *run) heldRows() section {
 
 // lessons are the charts of the steps of a warm-up.
 func (r *run) lessons(a *axis) section {
-	s := section{ID: "lessons", Title: "Learning", Lead: a.reading(), Axis: a}
+	s := section{ID: "lessons", Title: "Learning", Lead: reading(a), Axis: a}
 	if !r.warmup() {
 		return s
 	}

@@ -1,55 +1,42 @@
-package report
+package curve
 
 import (
 	"fmt"
 	"strconv"
 	"strings"
 
-	"github.com/seed-7879b91d/grpo/internal/report/curve"
-)
-
-// What is drawn with.
-type (
-	tick   = curve.Tick
-	scale  = curve.Scale
-	column = curve.Column
-)
-
-var (
-	linear, logarithmic, permille, percentAt = curve.Linear, curve.Logarithmic, curve.Permille, curve.Percent
-	gather, smooth                           = curve.Gather, curve.Smooth
-	trace, extent, band, dots                = curve.Trace, curve.Extent, curve.Band, curve.Dots
+	"github.com/seed-7879b91d/grpo/internal/look"
 )
 
 // mostColumns bounds the points of a chart: where there are more samples, several share a column.
 const mostColumns = 200
 
-// axis is the x axis, which the charts of a section share. A column stands for one sample, or for several neighbouring ones.
-type axis struct {
-	spans [][2]int  // of samples, by column
-	at    []float64 // 0..1, by column
+// Axis is the x axis, which the charts of a section share. A column stands for one sample, or for several neighbouring ones.
+type Axis struct {
+	Spans  [][2]int  // of samples, by column
+	Places []float64 // 0..1, by column
 
 	At, Label string // the same for the page's readout, in permille and in words
 	End       string // how many steps there are, and the last: a browser goes on from there
-	Ticks     []tick
+	Ticks     []Tick
 }
 
-// stepsAxis puts the steps side by side, each in the middle of its own room, so that bars and lines stand above each other.
-func stepsAxis(steps []int) *axis {
+// Evenly puts the steps side by side, each in the middle of its own room, so that bars and lines stand above each other.
+func Evenly(steps []int) *Axis {
 	n := len(steps)
 	columns := min(n, mostColumns)
-	a := &axis{End: fmt.Sprint(n, " ", steps[n-1])}
+	a := &Axis{End: fmt.Sprint(n, " ", steps[n-1])}
 	for i := range columns {
 		a.add([2]int{i * n / columns, (i + 1) * n / columns}, (float64(i)+0.5)/float64(columns), steps)
 	}
 	for _, i := range marks(n) {
-		a.Ticks = append(a.Ticks, tick{At: percentAt((float64(i) + 0.5) / float64(n)), Label: grouped(int64(steps[i]))})
+		a.Ticks = append(a.Ticks, Tick{At: Percent((float64(i) + 0.5) / float64(n)), Label: look.Grouped(int64(steps[i]))})
 	}
 	return a.finish()
 }
 
-// evalsAxis puts evaluations where their steps are.
-func evalsAxis(steps []int) *axis {
+// ByStep puts evaluations where their steps are.
+func ByStep(steps []int) *Axis {
 	n := len(steps)
 	columns := min(n, mostColumns)
 	first, last := float64(steps[0]), float64(steps[n-1])
@@ -59,7 +46,7 @@ func evalsAxis(steps []int) *axis {
 		}
 		return 0.02 + 0.96*(float64(steps[i])-first)/(last-first)
 	}
-	a := &axis{}
+	a := &Axis{}
 	for i := range columns {
 		span := [2]int{i * n / columns, (i + 1) * n / columns}
 		a.add(span, (place(span[0])+place(span[1]-1))/2, steps)
@@ -74,7 +61,7 @@ func evalsAxis(steps []int) *axis {
 		}
 	}
 	for _, i := range named {
-		a.Ticks = append(a.Ticks, tick{At: percentAt(place(i)), Label: grouped(int64(steps[i]))})
+		a.Ticks = append(a.Ticks, Tick{At: Percent(place(i)), Label: look.Grouped(int64(steps[i]))})
 	}
 	return a.finish()
 }
@@ -82,17 +69,17 @@ func evalsAxis(steps []int) *axis {
 // legible is the least distance between two names below a chart, as a share of the axis.
 const legible = 0.09
 
-func (a *axis) add(span [2]int, at float64, steps []int) {
-	a.spans, a.at = append(a.spans, span), append(a.at, at)
+func (a *Axis) add(span [2]int, at float64, steps []int) {
+	a.Spans, a.Places = append(a.Spans, span), append(a.Places, at)
 	label := strconv.Itoa(steps[span[0]])
 	if span[1]-span[0] > 1 {
 		label += "–" + strconv.Itoa(steps[span[1]-1])
 	}
 	a.Label += label + " "
-	a.At += permille(at) + " "
+	a.At += Permille(at) + " "
 }
 
-func (a *axis) finish() *axis {
+func (a *Axis) finish() *Axis {
 	a.Label, a.At = strings.TrimSpace(a.Label), strings.TrimSpace(a.At)
 	return a
 }
@@ -114,11 +101,11 @@ func marks(n int) []int {
 	return some
 }
 
-// columns gathers the samples of a series.
-func (a *axis) columns(values []float64) []column {
-	out := make([]column, len(a.spans))
-	for i, span := range a.spans {
-		out[i] = gather(values[span[0]:span[1]])
+// Columns gathers the samples of a series.
+func (a *Axis) Columns(values []float64) []Column {
+	out := make([]Column, len(a.Spans))
+	for i, span := range a.Spans {
+		out[i] = Gather(values[span[0]:span[1]])
 	}
 	return out
 }
