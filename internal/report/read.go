@@ -55,6 +55,7 @@ type origin struct {
 	Problems int    `json:"problems"`
 	HeldOut  int    `json:"held_out"`
 	Starts   []struct {
+		After    int             `json:"after"`
 		Settings json.RawMessage `json:"settings"` // that are not as in config.json
 	} `json:"starts"`
 }

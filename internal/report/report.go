@@ -48,6 +48,7 @@ type page struct {
 	Rules       []rule // that hold
 	Once        []rule // that do not any more
 	Deeds       []shownDeed
+	Changes     []shownChange
 	SampleStep  int
 	Groups      []shown
 	Status      *shownStatus
@@ -88,7 +89,7 @@ func (r *run) page() page {
 		Config: look.Visible(look.Cut(string(r.config), mostDocument)), Manifest: look.Visible(look.Cut(string(r.manifest), mostDocument)),
 	}
 	p.Rules, p.Once = r.rules()
-	p.Deeds = r.piloted()
+	p.Deeds, p.Changes = r.piloted(), r.changed()
 	p.Title = r.title()
 	if n := len(r.evals); n > 0 {
 		p.HeldOut = r.evals[n-1].Problems

@@ -1,0 +1,66 @@
+package report
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/seed-7879b91d/grpo/internal/look"
+)
+
+const mostChanges = 200
+
+// byKey are settings as JSON has them.
+type byKey = map[string]json.RawMessage
+
+// changed are the settings that the run went on with and that were others before, the latest first.
+func (r *run) changed() (out []shownChange) {
+	var began byKey
+	understand(r.config, &began)
+	before := byKey{}
+	for _, start := range r.origin.Starts {
+		now := byKey{}
+		understand(start.Settings, &now)
+		keys := maps.Clone(before)
+		maps.Copy(keys, now)
+		for _, key := range slices.Backward(slices.Sorted(maps.Keys(keys))) {
+			was, is := said(key, before, began), said(key, now, began)
+			if was != is {
+				out = append(out, shownChange{fmt.Sprintf("after step %d", start.After), look.Visible(look.Cut(key, 100)), was, is})
+			}
+		}
+		before = now
+	}
+	slices.Reverse(out)
+	return out[:min(len(out), mostChanges)]
+}
+
+// shownChange is a setting on the page that changed while the run went on.
+type shownChange struct{ When, Key, Before, After string }
+
+// said is a setting as the first of some settings has it that has it at all.
+func said(key string, some ...byKey) string {
+	for _, v := range some {
+		if text, ok := v[key]; ok {
+			return typed(text)
+		}
+	}
+	return "not set"
+}
+
+// typed is a value in JSON, a text without its quotes.
+func typed(value json.RawMessage) string {
+	var text string
+	var flat bytes.Buffer
+	switch {
+	case json.Unmarshal(value, &text) == nil:
+	case json.Compact(&flat, value) == nil:
+		text = look.Tidy(flat.String())
+	}
+	if text == "" {
+		return "empty"
+	}
+	return look.Visible(look.Cut(text, 100))
+}
