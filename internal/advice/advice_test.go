@@ -318,6 +318,7 @@ func TestAJumpOfTheFirstUpdates(t *testing.T) {
 		var a Advisor
 		said := a.OnStep(Step{Number: updates, Updates: updates, Format: 0.9, Updated: true, KL: 0.2, LearningRate: 1e-3})
 		require.Equal(t, []string{"policy jumps"}, rules(said))
+		require.NotContains(t, said[0].Finding, "before", "there is no step before")
 		require.Equal(t, []Remedy{{Setting: "learning_rate", Factor: factor}}, said[0].Remedies)
 		require.Equal(t, updates == 3, said[0].Urgency == Now)
 		require.Equal(t, updates == 3, strings.Contains(said[0].Try, "go back"), said[0].Try)

@@ -87,7 +87,11 @@ func (a *Advisor) onPolicy(s Step, say func(rule, finding, try string)) {
 		if s.Early() {
 			try = away
 		}
-		say("policy jumps", fmt.Sprintf("a step moved the policy by kl %.3g, the one before by %.3g", s.KL, a.LastKL), try)
+		finding := fmt.Sprintf("a step moved the policy by kl %.3g", s.KL)
+		if a.LastKL > 0 {
+			finding += fmt.Sprintf(", the one before by %.3g", a.LastKL)
+		}
+		say("policy jumps", finding, try)
 	}
 	if a.Swings = next(a.Swings, a.swings(s.KL)); a.Swings >= patience {
 		say("policy swings", fmt.Sprintf("kl went up and down %d times in a row, to %.3g now", a.Swings, s.KL), down)
