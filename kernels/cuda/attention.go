@@ -24,10 +24,9 @@ type attentionTile struct {
 	shared             int // bytes
 }
 
-// manyTile is Many of src/attention_many.h: warps have tall times 16 pairs each, and all keys.
-func manyTile(high, dim, tall int) attentionTile {
-	threads := 2 * high / tall
-	return attentionTile{high, dim, threads, 2*(high+2*64)*(dim+8) + 16*threads*tall}
+// manyTile is Many of src/attention_many.h: warps have 16 pairs each, and all keys.
+func manyTile(high, dim int) attentionTile {
+	return attentionTile{high, dim, 2 * high, 2*(high+2*64)*(dim+8) + 32*high}
 }
 
 // tensorTile is Tensor of src/attention_bf16.cu: warps for each 16 pairs, so many side by side, with places for as many blocks of keys and
@@ -45,7 +44,7 @@ func chainsTile(high, dim int) attentionTile {
 // that serve a head size give the same bits.
 var attentionTiles = map[kernels.DType]struct{ many, few []attentionTile }{
 	kernels.BF16: {
-		[]attentionTile{manyTile(64, 32, 1), manyTile(64, 64, 1), manyTile(64, 128, 1), tensorTile(32, 256, 4, 2)},
+		[]attentionTile{manyTile(64, 32), manyTile(64, 64), manyTile(64, 128), tensorTile(32, 256, 4, 2)},
 		[]attentionTile{tensorTile(16, 32, 2, 5), tensorTile(16, 64, 4, 5), tensorTile(16, 128, 4, 5), tensorTile(16, 256, 4, 2)},
 	},
 	kernels.F32: {
@@ -57,8 +56,8 @@ var attentionTiles = map[kernels.DType]struct{ many, few []attentionTile }{
 // gradTiles are those of queries, and those of keys, for keys and values of a type: high is queries, in pairs as above, or rows.
 var gradTiles = map[kernels.DType]struct{ queries, keys []attentionTile }{
 	kernels.BF16: {
-		[]attentionTile{rowsGrad(64, 32, 1, false), rowsGrad(64, 64, 1, false), rowsGrad(64, 128, 1, false), tensorGrad(16, 256, 4, false)},
-		[]attentionTile{rowsGrad(64, 32, 1, true), rowsGrad(64, 64, 1, true), rowsGrad(64, 128, 1, true), tensorGrad(16, 256, 4, true)},
+		[]attentionTile{rowsGrad(64, 32, false), rowsGrad(64, 64, false), rowsGrad(64, 128, false), tensorGrad(16, 256, 4, false)},
+		[]attentionTile{rowsGrad(64, 32, true), rowsGrad(64, 64, true), rowsGrad(64, 128, true), tensorGrad(16, 256, 4, true)},
 	},
 	kernels.F32: {
 		[]attentionTile{chainsGrad(32, 32, false), chainsGrad(64, 32, false), chainsGrad(128, 32, false), chainsGrad(256, 16, false)},
@@ -66,13 +65,13 @@ var gradTiles = map[kernels.DType]struct{ queries, keys []attentionTile }{
 	},
 }
 
-// rowsGrad is Slopes of src/attention_grad_rows.h: warps have tall times 16 rows each, and two stages of 32 rows that they read.
-func rowsGrad(high, dim, tall int, keys bool) attentionTile {
+// rowsGrad is Slopes of src/attention_grad_rows.h: warps have 16 rows each, and two stages of 32 rows that they read.
+func rowsGrad(high, dim int, keys bool) attentionTile {
 	bytes := 2 * (2*high + 2*2*32) * (dim + 8)
 	if keys {
 		bytes += 2 * 3 * 4 * 32
 	}
-	return attentionTile{high, dim, 2 * high / tall, bytes}
+	return attentionTile{high, dim, 2 * high, bytes}
 }
 
 // tensorGrad is Tensor of src/attention_grad_bf16.cu, which reads 64 rows at a time.

@@ -51,16 +51,22 @@ template <u32 dim, u32 rows, u32 pitch> DEVICE void products(float (*out)[4], u3
 	}
 }
 
-// add_products adds those of 16 rows of `deep` factors with as many rows of columns: sums has 8 of the columns each.
+// add_products adds those of 16 rows of 16 factors with as many rows of columns: sums has 8 of the columns each.
+template <u32 columns> DEVICE void add_products(float (*sums)[4], const u32 *factors, u32 rows) {
+	UNROLL for (u32 j = 0; j < columns / 8; j += 2) {
+		u32 b[4];
+		load_transposed(b, rows + j * 16);
+		multiply(sums[j], factors, b);
+		multiply(sums[j + 1], factors, b + 2);
+	}
+}
+
+// The same of `deep` factors, which lie in shared memory.
 template <u32 deep, u32 columns, u32 pitch> DEVICE void add_products(float (*sums)[4], u32 factors, u32 rows) {
 	UNROLL for (u32 i = 0; i < deep; i += 16) {
-		u32 a[4], b[4];
+		u32 a[4];
 		load_matrices(a, factors + i * 2);
-		UNROLL for (u32 j = 0; j < columns / 8; j += 2) {
-			load_transposed(b, rows + (i * pitch + j * 8) * 2);
-			multiply(sums[j], a, b);
-			multiply(sums[j + 1], a, b + 2);
-		}
+		add_products<columns>(sums, a, rows + i * pitch * 2);
 	}
 }
 

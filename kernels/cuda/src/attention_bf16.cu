@@ -156,10 +156,10 @@ template <u32 dim_, u32 high_, u32 across_, u32 stages_> struct Tensor {
 			{starts, positions, from, n, stride}); \
 	}
 #define TENSOR(dim, high, across, stages) ATTENTION(dim, high, THREADS((T##high##x##dim::threads)), Tensor<dim, high, across, stages>)
-#define MANY(dim, high, tall, blocks) ATTENTION(dim, high, BLOCKS((T##high##x##dim::threads), blocks), Many<dim, tall, high / 16 / tall>)
-MANY(32, 64, 1, 3)
-MANY(64, 64, 1, 3)
-MANY(128, 64, 1, 3)
+#define MANY(dim, high, blocks) ATTENTION(dim, high, BLOCKS((T##high##x##dim::threads), blocks), Many<dim, high / 16>)
+MANY(32, 64, 3)
+MANY(64, 64, 3)
+MANY(128, 64, 3)
 TENSOR(256, 32, 4, 2)
 TENSOR(32, 16, 2, 5)
 TENSOR(64, 16, 4, 5)

@@ -3,13 +3,13 @@
 #include "attention_grad.h"
 #include "attention_rows.h"
 
-// A tile has 16 · tall rows of its own (X' and Y') for each of down warps, and reads 32 rows (X and Y) at a time, in two stages: the next
-// ones come while these are used.
-template <bool keys_, u32 dim_, u32 tall_, u32 down_> struct Slopes {
+// A tile has 16 rows of its own (X' and Y') for each of down warps, and reads 32 rows (X and Y) at a time, in two stages: the next ones come
+// while these are used.
+template <bool keys_, u32 dim_, u32 down_> struct Slopes {
 	typedef u16 Number;
 	static constexpr bool keys = keys_;
-	static constexpr u32 dim = dim_, tall = tall_, down = down_, deep = 32, begin = 64, stages = 2, own = 16 * tall, high = own * down,
-		threads = 32 * down, pitch = dim + 8, mine = 2 * tall;
+	static constexpr u32 dim = dim_, down = down_, deep = 32, begin = 64, stages = 2, own = 16, high = own * down, threads = 32 * down,
+		pitch = dim + 8, mine = 2;
 	// Places in shared memory, in bytes: X' at 0, Y', then for each stage X, Y, and for keys lse, delta and positions of what is read.
 	static constexpr u32 own_y = high * pitch * 2, x = 2 * own_y, y = x + deep * pitch * 2, sums = y + deep * pitch * 2,
 		stage = sums + (keys ? 3 * deep * 4 : 0) - x, bytes = x + stages * stage;
@@ -20,16 +20,15 @@ template <bool keys_, u32 dim_, u32 tall_, u32 down_> struct Slopes {
 	// The last position that a query reads, or the first pair that reads a key, and from what position on none does.
 	u32 limit[mine], above[mine];
 	float lse[mine], delta[mine];
-	float of_x[tall][dim / 8][4], of_y[keys ? tall : 1][keys ? dim / 8 : 1][4];
+	float of_x[dim / 8][4], of_y[keys ? dim / 8 : 1][4];
 
 	MEMBER Slopes(u32 base, u32, const Scores &f) : f(f), base_(base) {
-		UNROLL for (u32 t = 0; t < tall; t++)
-			UNROLL for (u32 j = 0; j < dim / 8; j++)
-				UNROLL for (u32 n = 0; n < 4; n++) {
-					of_x[t][j][n] = 0;
-					if constexpr (keys)
-						of_y[t][j][n] = 0;
-				}
+		UNROLL for (u32 j = 0; j < dim / 8; j++)
+			UNROLL for (u32 n = 0; n < 4; n++) {
+				of_x[j][n] = 0;
+				if constexpr (keys)
+					of_y[j][n] = 0;
+			}
 	}
 	static MEMBER u32 row(u32 i) { return thread_here() / 32 * own + thread_here() % 32 / 4 + 8 * i; }
 
@@ -47,9 +46,9 @@ template <bool keys_, u32 dim_, u32 tall_, u32 down_> struct Slopes {
 		u32 lane = thread_here() % 32, base = here(base_);
 		u32 mine = base + thread_here() / 32 * own * pitch * 2 + place_of_rows<pitch>(lane);
 		u32 read = base + now + place_of_weights<false, pitch>(lane);
-		float weight[tall][deep / 8][4], slope[tall][deep / 8][4]; // which begin as scores, and as products of dout and values
-		row_products<dim, tall, deep, pitch>(weight, mine, read + x);
-		row_products<dim, tall, deep, pitch>(slope, mine + own_y, read + y);
+		float weight[deep / 8][4], slope[deep / 8][4]; // which begin as scores, and as products of dout and values
+		products<dim, deep, pitch>(weight, mine, read + x);
+		products<dim, deep, pitch>(slope, mine + own_y, read + y);
 		slopes(weight, slope, base + now + sums);
 		mask(weight, slope, at, end, base + now + sums);
 		u32 columns = base + now + place_of_weights<true, pitch>(lane);
@@ -60,12 +59,11 @@ template <bool keys_, u32 dim_, u32 tall_, u32 down_> struct Slopes {
 		}
 	}
 
-	template <u32 columns> static MEMBER void add(float (*sums)[columns / 8][4], const float (*of)[deep / 8][4], u32 g, u32 from) {
-		u32 factors[tall][4];
-		UNROLL for (u32 t = 0; t < tall; t++)
-			UNROLL for (u32 i = 0; i < 4; i++)
-				factors[t][i] = rounded(of[t][2 * g + i / 2][i % 2 * 2], of[t][2 * g + i / 2][i % 2 * 2 + 1]);
-		add_row_products<tall, columns>(sums, factors, from);
+	template <u32 columns> static MEMBER void add(float (*sums)[4], const float (*of)[4], u32 g, u32 from) {
+		u32 factors[4];
+		UNROLL for (u32 i = 0; i < 4; i++)
+			factors[i] = rounded(of[2 * g + i / 2][i % 2 * 2], of[2 * g + i / 2][i % 2 * 2 + 1]);
+		add_products<columns>(sums, factors, from);
 	}
 
 	// each calls f for every number of what the rows are with those that are read, and gives it their lse and delta.
@@ -77,31 +75,30 @@ template <bool keys_, u32 dim_, u32 tall_, u32 down_> struct Slopes {
 				load_pair(&l[0], &l[1], numbers + (j * 8 + c) * 4);
 				load_pair(&d[0], &d[1], numbers + (deep + j * 8 + c) * 4);
 			}
-			UNROLL for (u32 t = 0; t < tall; t++)
-				UNROLL for (u32 n = 0; n < 4; n++)
-					f(t, j, n, keys ? l[n % 2] : lse[2 * t + n / 2], keys ? d[n % 2] : delta[2 * t + n / 2]);
+			UNROLL for (u32 n = 0; n < 4; n++)
+				f(j, n, keys ? l[n % 2] : lse[n / 2], keys ? d[n % 2] : delta[n / 2]);
 		}
 	}
 
 	// slopes makes weights of scores, and their gradients of what comes with them.
-	MEMBER void slopes(float (*weight)[deep / 8][4], float (*slope)[deep / 8][4], u32 numbers) {
+	MEMBER void slopes(float (*weight)[4], float (*slope)[4], u32 numbers) {
 		if (f.cap != 0) {
-			each(numbers, [&](u32 t, u32 j, u32 n, float l, float d) {
-				float &w = weight[t][j][n], &s = slope[t][j][n], bent = made(f.bent(w));
+			each(numbers, [&](u32 j, u32 n, float l, float d) {
+				float &w = weight[j][n], &s = slope[j][n], bent = made(f.bent(w));
 				w = exponential(bent - l), s = made(f.slope(bent) * w * (s - d));
 			});
 			return;
 		}
 		float most = lowest;
-		each(numbers, [&](u32 t, u32 j, u32 n, float l, float) { weight[t][j][n] -= l, most = greatest(most, weight[t][j][n]); });
+		each(numbers, [&](u32 j, u32 n, float l, float) { weight[j][n] -= l, most = greatest(most, weight[j][n]); });
 		if (any(!(most <= 40))) // what is masked, or NaN
-			each(numbers, [&](u32 t, u32 j, u32 n, float, float) { weight[t][j][n] = exponential(weight[t][j][n]); });
+			each(numbers, [&](u32 j, u32 n, float, float) { weight[j][n] = exponential(weight[j][n]); });
 		else
-			each(numbers, [&](u32 t, u32 j, u32 n, float, float) { weight[t][j][n] = falling(weight[t][j][n], factor_of_falling); });
-		each(numbers, [&](u32 t, u32 j, u32 n, float, float d) { slope[t][j][n] = weight[t][j][n] * (slope[t][j][n] - d); });
+			each(numbers, [&](u32 j, u32 n, float, float) { weight[j][n] = falling(weight[j][n], factor_of_falling); });
+		each(numbers, [&](u32 j, u32 n, float, float d) { slope[j][n] = weight[j][n] * (slope[j][n] - d); });
 	}
 
-	MEMBER void mask(float (*weight)[deep / 8][4], float (*slope)[deep / 8][4], u32 at, u32 end, u32 numbers) {
+	MEMBER void mask(float (*weight)[4], float (*slope)[4], u32 at, u32 end, u32 numbers) {
 		bool all = (at >= from_) & (at + deep <= to_);
 		if (keys)
 			all &= (at + deep <= end) & (f.window >= 0x7fffffff);
@@ -113,14 +110,13 @@ template <bool keys_, u32 dim_, u32 tall_, u32 down_> struct Slopes {
 				u32 i = j * 8 + c + n, position = 0;
 				if constexpr (keys)
 					position = __builtin_bit_cast(u32, load(numbers + (2 * deep + i) * 4));
-				UNROLL for (u32 t = 0; t < tall; t++)
-					UNROLL for (u32 half = 0; half < 2; half++) {
-						bool reads = f.reads(limit[2 * t + half], at + i);
-						if constexpr (keys)
-							reads = (at + i >= limit[2 * t + half]) & (at + i < end) & (position < above[2 * t + half]);
-						float &w = weight[t][j][2 * half + n], &s = slope[t][j][2 * half + n];
-						w = reads ? w : 0, s = reads ? s : 0;
-					}
+				UNROLL for (u32 half = 0; half < 2; half++) {
+					bool reads = f.reads(limit[half], at + i);
+					if constexpr (keys)
+						reads = (at + i >= limit[half]) & (at + i < end) & (position < above[half]);
+					float &w = weight[j][2 * half + n], &s = slope[j][2 * half + n];
+					w = reads ? w : 0, s = reads ? s : 0;
+				}
 			}
 	}
 
@@ -128,7 +124,7 @@ template <bool keys_, u32 dim_, u32 tall_, u32 down_> struct Slopes {
 		u32 c = thread_here() % 4 * 2;
 		UNROLL for (u32 j = 0; j < dim / 8; j++)
 			if (c + j * 8 < size) {
-				const float *x = of[i / 2][j] + i % 2 * 2;
+				const float *x = of[j] + i * 2;
 				to[c + j * 8] = x[0] * factor, to[c + j * 8 + 1] = x[1] * factor;
 			}
 	}

@@ -1,5 +1,5 @@
-// What the attention of many rows in bf16 and its gradient share: a warp has rows of its own, 16 for each of tall, and all that these
-// read: what tensor cores give for scores are then the factors that they take for sums, and never leave registers.
+// What the attention of many rows in bf16 and its gradient share: a warp has 16 rows of its own, and all that these read:
+// what tensor cores give for scores are then the factors that they take for sums, and never leave registers.
 #pragma once
 #include "attention.h"
 
@@ -22,38 +22,6 @@ DEVICE float falling(float x, float factor) {
 }
 
 DEVICE bool any(bool x) { return __nvvm_vote_any_sync(~0u, x); }
-
-// row_products are those of 16 · tall rows with `rows` others, of dim numbers both.
-template <u32 dim, u32 tall, u32 rows, u32 pitch> DEVICE void row_products(float (*out)[rows / 8][4], u32 own, u32 others) {
-	UNROLL for (u32 t = 0; t < tall; t++)
-		UNROLL for (u32 j = 0; j < rows / 8; j++)
-			UNROLL for (u32 n = 0; n < 4; n++)
-				out[t][j][n] = 0;
-	UNROLL for (u32 d = 0; d < dim; d += 16) {
-		u32 a[tall][4], b[4];
-		UNROLL for (u32 t = 0; t < tall; t++)
-			load_matrices(a[t], own + (t * 16 * pitch + d) * 2);
-		UNROLL for (u32 j = 0; j < rows / 8; j += 2) {
-			load_matrices(b, others + (j * 8 * pitch + d) * 2);
-			UNROLL for (u32 t = 0; t < tall; t++) {
-				multiply(out[t][j], a[t], b);
-				multiply(out[t][j + 1], a[t], b + 2);
-			}
-		}
-	}
-}
-
-// add_row_products adds those of 16 rows of 16 factors with as many rows of columns.
-template <u32 tall, u32 columns> DEVICE void add_row_products(float (*sums)[columns / 8][4], const u32 (*factors)[4], u32 rows) {
-	UNROLL for (u32 j = 0; j < columns / 8; j += 2) {
-		u32 b[4];
-		load_transposed(b, rows + j * 16);
-		UNROLL for (u32 t = 0; t < tall; t++) {
-			multiply(sums[t][j], factors[t], b);
-			multiply(sums[t][j + 1], factors[t], b + 2);
-		}
-	}
-}
 
 // The keys that all rows of a warp read: from since to sure.
 struct Reads {
