@@ -3,8 +3,8 @@
 #include "attention_grad.h"
 #include "attention_rows.h"
 
-// A tile has 16 rows of its own (X' and Y') for each of down warps, and reads 32 rows (X and Y) at a time, in two stages: the next ones come
-// while these are used.
+// A tile has 16 rows of its own (X' and Y') for each of down warps, and reads 32 rows (X and Y) at a time, in two stages: the next ones
+// come while these are used.
 template <bool keys_, u32 dim_, u32 down_> struct Slopes {
 	typedef u16 Number;
 	static constexpr bool keys = keys_;
