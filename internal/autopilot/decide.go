@@ -33,9 +33,6 @@ const falls = "score falls"
 // bounds are how far a setting may be from the run's own, as factors.
 var bounds = map[string][2]float64{Rate: {1e-6, 1e6}, Temperature: {0.7, 1.5}, Format: {1, 8}, Completions: {1, 2}, Overlong: {1, 8}}
 
-// Most is how many completions of a prompt there may come to be.
-func Most(completions int) int { return int(bounds[Completions][1]) * completions }
-
 // Decide decides after a step, by what was measured; found is of no use where the policy is not to be trusted. back is the
 // step to go back to, −1 where the run goes on from here: a checkpoint is due then, which later steps can go back to.
 func (p *Pilot) Decide(step int, found stats.Judged) (deeds []Deed, back int) {

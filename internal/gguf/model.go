@@ -1,7 +1,6 @@
 package gguf
 
 import (
-	"fmt"
 	"strconv"
 	"strings"
 
@@ -81,8 +80,3 @@ var byteOf = func() map[rune]byte {
 	}
 	return all
 }()
-
-// String says what is in the file.
-func (f *File) String() string {
-	return fmt.Sprintf("%d tensors, tokenizer %v", len(f.order), f.pairs["tokenizer.ggml.model"])
-}

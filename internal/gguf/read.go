@@ -137,9 +137,6 @@ func (f *File) settle(begin, end int, offsets map[string]uint64) error {
 	return nil
 }
 
-// Names are those of the tensors, in the order of the file.
-func (f *File) Names() []string { return f.order }
-
 // text is a key that must be there.
 func (f *File) text(key string) (string, error) {
 	s, ok := f.pairs[key].(string)

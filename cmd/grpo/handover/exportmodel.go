@@ -107,7 +107,7 @@ func (f *exportFlags) check(args []string) error {
 
 // run merges, writes and compares.
 func (f *exportFlags) run(ctx context.Context, args []string, out, talk io.Writer) (err error) {
-	source, err := f.origin.find(ctx, args, talk)
+	source, err := f.origin.find(ctx, talk)
 	if err != nil {
 		return err
 	}

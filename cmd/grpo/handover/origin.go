@@ -74,7 +74,7 @@ type source struct {
 }
 
 // find opens what a policy is made of, but for its weights.
-func (o *origin) find(ctx context.Context, args []string, talk io.Writer) (s *source, err error) {
+func (o *origin) find(ctx context.Context, talk io.Writer) (s *source, err error) {
 	if o.recorded != "" {
 		return o.ofRun(ctx, talk)
 	}

@@ -30,7 +30,7 @@ func (in *interpreter) mustBe(v Value, name string) {
 func (in *interpreter) member(v Value, name string) Value {
 	switch v := v.(type) {
 	case *loop:
-		return v.field(in, name)
+		return v.field(name)
 	case Text:
 		return bound(textMethods[name], v)
 	case *List:

@@ -75,11 +75,10 @@ func (g *given) int(in *interpreter, place int, name string, otherwise int) int 
 	return n
 }
 
-func (g *given) flag(place int, name string, otherwise bool) bool {
-	if v, ok := g.get(place, name); ok {
-		return truth(v)
-	}
-	return otherwise
+// flag is off where it is not given.
+func (g *given) flag(place int, name string) bool {
+	v, ok := g.get(place, name)
+	return ok && truth(v)
 }
 
 // function is what a template can call.

@@ -106,7 +106,7 @@ func length(in *interpreter, v Value, _ given) Value {
 
 func otherwise(in *interpreter, v Value, a given) Value {
 	a.only(in, "default", "default_value", "boolean")
-	if _, missing := v.(Undefined); missing || a.flag(1, "boolean", false) && !truth(v) {
+	if _, missing := v.(Undefined); missing || a.flag(1, "boolean") && !truth(v) {
 		d, ok := a.get(0, "default_value")
 		if !ok {
 			return Text{}
@@ -203,7 +203,7 @@ func indent(in *interpreter, v Value, a given) Value {
 		if i > 0 {
 			j.add(plain("\n"))
 		}
-		if (i > 0 || a.flag(1, "first", false)) && (line.S != "" || a.flag(2, "blank", false) || i == 0) {
+		if (i > 0 || a.flag(1, "first")) && (line.S != "" || a.flag(2, "blank") || i == 0) {
 			j.add(in.made(by))
 		}
 		j.add(line)

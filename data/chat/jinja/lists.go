@@ -127,7 +127,7 @@ func (in *interpreter) ordered(items []Value, read func(Value) Value, sensitive,
 func sorted(in *interpreter, v Value, a given) Value {
 	a.only(in, "sort", "reverse", "case_sensitive", "attribute")
 	path, _ := a.get(2, "attribute")
-	return in.list(in.ordered(in.items(v), in.reader(path), a.flag(1, "case_sensitive", false), a.flag(0, "reverse", false)))
+	return in.list(in.ordered(in.items(v), in.reader(path), a.flag(1, "case_sensitive"), a.flag(0, "reverse")))
 }
 
 func dictSort(in *interpreter, v Value, a given) Value {
@@ -140,14 +140,14 @@ func dictSort(in *interpreter, v Value, a given) Value {
 	if by := a.text(in, 1, "by", "key").S; by == "value" {
 		place = 1
 	}
-	return in.list(in.ordered(in.pairs(d).Items, in.reader(place), a.flag(0, "case_sensitive", false), a.flag(2, "reverse", false)))
+	return in.list(in.ordered(in.pairs(d).Items, in.reader(place), a.flag(0, "case_sensitive"), a.flag(2, "reverse")))
 }
 
 func groupBy(in *interpreter, v Value, a given) Value {
 	a.only(in, "groupby", "attribute", "default", "case_sensitive")
 	path, _ := a.get(0, "attribute")
 	fallback, hasFallback := a.get(1, "default")
-	sensitive := a.flag(2, "case_sensitive", false)
+	sensitive := a.flag(2, "case_sensitive")
 	look := in.reader(path)
 	read := func(v Value) Value {
 		found := look(v)
@@ -178,7 +178,7 @@ func unique(in *interpreter, v Value, a given) Value {
 	var out []Value
 	for _, item := range in.items(v) {
 		in.charge(stepsPerItem)
-		key := in.key(in.folded(read(item), a.flag(0, "case_sensitive", false)))
+		key := in.key(in.folded(read(item), a.flag(0, "case_sensitive")))
 		if _, ok := seen.Get(key); !ok {
 			seen.Set(key, nil)
 			out = append(out, item)
@@ -193,7 +193,7 @@ func extreme(sign int) filterFunc {
 		read := in.reader(path)
 		var best Value = Undefined{"the smallest or largest of nothing is undefined"}
 		for i, item := range in.items(v) {
-			sensitive := a.flag(0, "case_sensitive", false)
+			sensitive := a.flag(0, "case_sensitive")
 			if i == 0 || sign*in.compare(in.folded(read(item), sensitive), in.folded(read(best), sensitive), "min, max") > 0 {
 				best = item
 			}

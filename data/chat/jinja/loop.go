@@ -52,7 +52,7 @@ type loop struct {
 	changed *List // what loop.changed was given last
 }
 
-func (l *loop) field(in *interpreter, name string) Value {
+func (l *loop) field(name string) Value {
 	n := len(l.items)
 	switch name {
 	case "index":

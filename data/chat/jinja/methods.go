@@ -103,7 +103,7 @@ func (in *interpreter) texts(parts []Text) *List {
 func splitLines(in *interpreter, t Text, a given) Value {
 	a.only(in, "splitlines", "keepends")
 	in.room(len(t.S) * bytesPerStep)
-	return in.texts(t.lines(a.flag(0, "keepends", false)))
+	return in.texts(t.lines(a.flag(0, "keepends")))
 }
 
 func affix(name string, has func(s, affix string) bool) method[Text] {

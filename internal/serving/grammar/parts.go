@@ -199,10 +199,5 @@ func JSONSchema(v *Vocabulary, schema json.RawMessage) (*Grammar, error) {
 	return Compile(v, Schema(schema))
 }
 
-// JSONObject is any JSON object.
-func JSONObject(v *Vocabulary) (*Grammar, error) {
-	return JSONSchema(v, json.RawMessage(`{"type": "object"}`))
-}
-
 // Regex is a text that matches a pattern from beginning to end.
 func Regex(v *Vocabulary, pattern string) (*Grammar, error) { return Compile(v, Pattern(pattern)) }

@@ -63,14 +63,13 @@ func (n *session) keeping(w http.ResponseWriter, r *http.Request, what string,
 		}
 	}
 	key := fmt.Sprintf("%s %s after step %d", what, sumOf(text), n.stateNow().Steps)
-	_, err = n.do(w, r, key, "", func(ctx context.Context) ([]byte, error) {
+	return n.do(w, r, key, "", func(ctx context.Context) ([]byte, error) {
 		saved, err := keep(ctx, ask)
 		if err != nil {
 			return nil, err
 		}
 		return json.Marshal(saved)
 	})
-	return err
 }
 
 func (n *session) savedDir(step int) string {

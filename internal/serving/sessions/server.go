@@ -203,7 +203,7 @@ func (s *Server) create(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	_, err = n.do(w, r, "open", n.Sum, func(ctx context.Context) ([]byte, error) {
+	return n.do(w, r, "open", n.Sum, func(ctx context.Context) ([]byte, error) {
 		if n.isFinished() { // asked again
 			return json.Marshal(n.stateNow())
 		}
@@ -215,7 +215,6 @@ func (s *Server) create(w http.ResponseWriter, r *http.Request) error {
 		state.State = remote.Ready // once this is answered
 		return json.Marshal(state)
 	})
-	return err
 }
 
 // begin finds a place for a session, and writes down what it is. No trainer is opened yet.

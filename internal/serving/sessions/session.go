@@ -173,35 +173,34 @@ func (n *session) stateNow() remote.State {
 	return state
 }
 
-// do has a request worked on, and answers it; after a while with 202: the same request made again finds the same work. It reports
-// whether the request was done.
-func (n *session) do(w http.ResponseWriter, r *http.Request, key, sum string, run func(context.Context) ([]byte, error)) (bool, error) {
+// do has a request worked on, and answers it; after a while with 202: the same request made again finds the same work.
+func (n *session) do(w http.ResponseWriter, r *http.Request, key, sum string, run func(context.Context) ([]byte, error)) error {
 	j, err := n.join(&job{key: key, sum: sum, run: run, over: make(chan struct{})})
 	if err != nil {
-		return false, err
+		return err
 	}
 	wait := time.NewTimer(n.s.Poll)
 	defer wait.Stop()
 	select {
 	case <-j.over:
 	case <-wait.C:
-		return false, body.Write(w, http.StatusAccepted, n.stateNow())
+		return body.Write(w, http.StatusAccepted, n.stateNow())
 	case <-n.s.draining:
 		select {
 		case <-j.over:
 		default:
-			return false, body.Write(w, http.StatusAccepted, n.stateNow())
+			return body.Write(w, http.StatusAccepted, n.stateNow())
 		}
 	case <-r.Context().Done():
-		return false, refusal.Errorf(http.StatusServiceUnavailable, "nobody waited for the answer; the work goes on")
+		return refusal.Errorf(http.StatusServiceUnavailable, "nobody waited for the answer; the work goes on")
 	}
 	if j.err != nil {
 		n.forgetJob(j)
-		return false, n.explain(j.err)
+		return n.explain(j.err)
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.Write(append(j.answer, '\n')) // who does not read it has left
-	return true, nil
+	return nil
 }
 
 // join finds the job of a request, or puts it behind the others.

@@ -72,10 +72,9 @@ func (s *Server) trainStep(w http.ResponseWriter, r *http.Request, n *session) e
 	if err != nil {
 		return err
 	}
-	_, err = n.do(w, r, fmt.Sprintf("step %d", next), sum, func(ctx context.Context) ([]byte, error) {
+	return n.do(w, r, fmt.Sprintf("step %d", next), sum, func(ctx context.Context) ([]byte, error) {
 		return n.step(ctx, next, int(ask.Iterations), sum, given)
 	})
-	return err
 }
 
 func finished() error {
@@ -199,7 +198,7 @@ func (s *Server) sample(w http.ResponseWriter, r *http.Request, n *session) erro
 	}
 	sum := sumOf(text)
 	key := fmt.Sprintf("sample %s after step %d", sum, n.stateNow().Steps)
-	_, err = n.do(w, r, key, sum, func(ctx context.Context) ([]byte, error) {
+	return n.do(w, r, key, sum, func(ctx context.Context) ([]byte, error) {
 		t, err := n.open(ctx)
 		if err != nil {
 			return nil, err
@@ -214,7 +213,6 @@ func (s *Server) sample(w http.ResponseWriter, r *http.Request, n *session) erro
 		}
 		return json.Marshal(sampled(t.StepsDone(), groups))
 	})
-	return err
 }
 
 func sampled(step int, groups []grpo.Group) remote.Sampled {

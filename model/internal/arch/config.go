@@ -208,7 +208,7 @@ func (c Config) Check() error {
 	case c.Window > 0 && len(c.Sliding) != c.Layers:
 		return badinput.Errorf("layer_types: found %d, expected one for each of num_hidden_layers %d", len(c.Sliding), c.Layers)
 	}
-	return c.RopeScaling.check(c.MaxPositions)
+	return c.RopeScaling.check()
 }
 
 // CheckSequence reports why a sequence cannot be scored: it is empty, too long, or holds a token that

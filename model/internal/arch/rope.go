@@ -144,7 +144,7 @@ func (s rawScaling) readYarn(r *Scaling) {
 }
 
 // check names what cannot be.
-func (s Scaling) check(positions int) error {
+func (s Scaling) check() error {
 	if s.Type == "" {
 		return nil
 	}
