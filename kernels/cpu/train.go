@@ -1,6 +1,6 @@
 package cpu
 
-// #cgo !amd64,!arm64 LDFLAGS: -lm
+// #cgo LDFLAGS: -lm
 // #include "kernels.h"
 import "C"
 
