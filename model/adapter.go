@@ -111,7 +111,7 @@ func (a *adapter) verify() (hash string, err error) {
 		return "", err
 	}
 	for _, c := range a.copies.All {
-		i, err := a.copies.Stale(a.b, c.Mat, host.Values[c.Offset:c.Offset+c.Master.Len()])
+		i, err := a.copies.Stale(a.b, c.Mat, 0, host.Values[c.Offset:c.Offset+c.Master.Len()])
 		if err != nil {
 			return "", err
 		}
