@@ -15,6 +15,7 @@ type Set struct {
 	All     []Copy
 	scratch kernels.Buffer // of the largest
 	read    []float32
+	host    []float32
 }
 
 // Copy is one of them.
@@ -66,6 +67,12 @@ func (c *Set) Stale(b kernels.Backend, mat kernels.Matrix, from int, masters []f
 		}
 	}
 	return -1, nil
+}
+
+// Room is memory on the host for so many numbers, the same each time.
+func (c *Set) Room(n int) []float32 {
+	c.host = slices.Grow(c.host[:0], n)[:n]
+	return c.host
 }
 
 // Unpublished is the error of a copy that is stale.
