@@ -99,19 +99,18 @@ func (a *adapter) count() int {
 	return n
 }
 
-// host copies one of the slabs to the host.
-func (a *adapter) host(slab kernels.Buffer) (*lora.Adapter, error) {
-	h := lora.New(a.Layout)
-	return h, a.b.Download(h.Values, slab)
+// host copies one of the slabs to the host, into values. Who is done with them at once takes the room of copies: the plan of a run has it.
+func (a *adapter) host(slab kernels.Buffer, values []float32) (*lora.Adapter, error) {
+	return &lora.Adapter{Layout: a.Layout, Values: values}, a.b.Download(values, slab)
 }
 
 func (a *adapter) verify() (hash string, err error) {
-	host, err := a.host(a.params)
+	host, err := a.host(a.params, a.copies.Room(a.Len()))
 	if err != nil {
 		return "", err
 	}
 	for _, c := range a.copies.All {
-		i, err := a.copies.Stale(a.b, c.Mat, host.Values[c.Offset:c.Offset+c.Master.Len()])
+		i, err := a.copies.Stale(a.b, c.Mat, 0, host.Values[c.Offset:c.Offset+c.Master.Len()])
 		if err != nil {
 			return "", err
 		}
@@ -123,7 +122,7 @@ func (a *adapter) verify() (hash string, err error) {
 }
 
 func (a *adapter) save(dir, base string) error {
-	host, err := a.host(a.params)
+	host, err := a.host(a.params, a.copies.Room(a.Len()))
 	if err != nil {
 		return err
 	}
@@ -144,7 +143,7 @@ func (a *adapter) restore(dir string) error {
 }
 
 func (a *adapter) saveGradients(path string) error {
-	grads, err := a.host(a.grads)
+	grads, err := a.host(a.grads, a.copies.Room(a.Len()))
 	if err != nil {
 		return err
 	}

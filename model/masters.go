@@ -70,14 +70,22 @@ func loadMasters(b kernels.Backend, cfg Config, set *tensorfile.Set, p Precision
 
 // fill gives all weights the values of a model's files.
 func (m *masters) fill(set *tensorfile.Set) error {
+	room := make([]float32, atATime)
 	err := m.load(set, nf4.Read, func(s arch.Slot, parts []stored) error {
+		at := m.offsets[s.Name]
 		for _, p := range parts {
 			if p.codes != nil {
 				return badinput.Errorf("these weights are in four bits, and cannot be trained themselves; take train=lora, " +
 					"or a model in bf16")
 			}
+			n := p.numbers()
+			for some := range slices.Chunk(n.Bytes, atATime*n.Encoding.Size()) {
+				values := room[:len(some)/n.Encoding.Size()]
+				tensorfile.Widen(values, n.Encoding, some)
+				m.b.Upload(m.params.Slice(at, at+len(values)), values)
+				at += len(values)
+			}
 		}
-		m.b.Upload(m.master(s), floats(parts))
 		return nil
 	})
 	if err != nil {
@@ -114,23 +122,25 @@ func (m *masters) publish() { m.copies.Publish(m.b) }
 
 func (m *masters) verify() (hash string, err error) {
 	h := sha256.New()
-	var values []float32
+	room := make([]float32, atATime)
 	for _, s := range m.order {
-		values = slices.Grow(values[:0], s.Size())[:s.Size()]
-		if err := m.b.Download(values, m.master(s)); err != nil {
-			return "", err
-		}
-		if mat := m.operands[s.Name].Mat; mat != nil {
-			i, err := m.copies.Stale(m.b, mat, values)
-			if err != nil {
+		for from := 0; from < s.Size(); from += atATime {
+			values := room[:min(atATime, s.Size()-from)]
+			if err := m.b.Download(values, m.master(s).Slice(from, from+len(values))); err != nil {
 				return "", err
 			}
-			if i >= 0 {
-				return "", copies.Unpublished(m.locate(m.offsets[s.Name]+i), "model")
+			if mat := m.operands[s.Name].Mat; mat != nil {
+				i, err := m.copies.Stale(m.b, mat, from, values)
+				if err != nil {
+					return "", err
+				}
+				if i >= 0 {
+					return "", copies.Unpublished(m.locate(m.offsets[s.Name]+from+i), "model")
+				}
 			}
-		}
-		if err := tensorfile.WriteFloat32s(h, values); err != nil {
-			return "", err
+			if err := tensorfile.WriteFloat32s(h, values); err != nil {
+				return "", err
+			}
 		}
 	}
 	return hex.EncodeToString(h.Sum(nil)), nil
@@ -156,9 +166,5 @@ func (m *masters) restore(dir string) error {
 }
 
 func (m *masters) saveGradients(path string) error {
-	sources, err := m.sources(m.grads, kernels.EncodedF32)
-	if err != nil {
-		return err
-	}
-	return tensorfile.Write(path, sources, nil)
+	return tensorfile.Write(path, m.sources(m.grads, kernels.EncodedF32), nil)
 }

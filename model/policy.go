@@ -214,7 +214,7 @@ var errNoAdapter = errors.New("model: no adapter is attached")
 // Adapter copies the adapter's parameters to the host. Without an adapter it is an error.
 func (p *Policy) Adapter() (*lora.Adapter, error) {
 	if a, ok := p.trained.(*adapter); ok {
-		return a.host(a.params)
+		return a.host(a.params, make([]float32, a.Len()))
 	}
 	return nil, errNoAdapter
 }
@@ -222,7 +222,7 @@ func (p *Policy) Adapter() (*lora.Adapter, error) {
 // Gradients copies the adapter's gradients to the host. Without an adapter it is an error.
 func (p *Policy) Gradients() (*lora.Adapter, error) {
 	if a, ok := p.trained.(*adapter); ok {
-		return a.host(a.grads)
+		return a.host(a.grads, make([]float32, a.Len()))
 	}
 	return nil, errNoAdapter
 }

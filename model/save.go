@@ -42,48 +42,41 @@ func (m *masters) write(dir string, enc kernels.Encoding) error {
 	if err := disk.MkdirAll(dir); err != nil {
 		return badinput.Errorf("output directory: %w", err)
 	}
-	sources, err := m.sources(m.params, enc)
-	if err != nil {
-		return err
-	}
-	return tensorfile.WriteModel(dir, sources, map[string]string{"format": "pt"})
+	return tensorfile.WriteModel(dir, m.sources(m.params, enc), map[string]string{"format": "pt"})
 }
 
+// atATime is how many numbers pass through the host at a time: a copy of all, or of an embedding, would be memory that no plan has.
+const atATime = 1 << 16
+
 // sources cuts one of the slabs into the tensors of the model's files.
-func (m *masters) sources(slab kernels.Buffer, enc kernels.Encoding) ([]tensorfile.Source, error) {
-	host := make([]float32, slab.Len())
-	if err := m.b.Download(host, slab); err != nil {
-		return nil, err
+func (m *masters) sources(slab kernels.Buffer, enc kernels.Encoding) (sources []tensorfile.Source) {
+	values, exact, text := make([]float32, atATime), make([]float64, atATime), make([]byte, atATime*enc.Size())
+	write := func(w io.Writer, part kernels.Buffer) error {
+		for from := 0; from < part.Len(); from += atATime {
+			n := min(atATime, part.Len()-from)
+			if err := m.b.Download(values[:n], part.Slice(from, from+n)); err != nil {
+				return err
+			}
+			for i, x := range values[:n] {
+				exact[i] = float64(x)
+			}
+			tensorfile.Narrow(text, enc, exact[:n])
+			if _, err := w.Write(text[:n*enc.Size()]); err != nil {
+				return err
+			}
+		}
+		return nil
 	}
-	var sources []tensorfile.Source
 	for _, s := range m.order {
 		at := m.offsets[s.Name]
 		for _, p := range s.Parts {
-			values := host[at : at+p.Rows*s.Cols]
-			sources = append(sources, rounded(tensorfile.FromFloat32s(p.Tensor, values, s.Shape(p)...), values, enc))
-			at += len(values)
+			part := slab.Slice(at, at+p.Rows*s.Cols)
+			sources = append(sources, tensorfile.Source{Name: p.Tensor, Encoding: enc, Shape: s.Shape(p),
+				Write: func(w io.Writer) error { return write(w, part) }})
+			at += part.Len()
 		}
 	}
-	return sources, nil
-}
-
-// rounded is an f32 tensor of these values, in another encoding where one is asked for.
-func rounded(s tensorfile.Source, values []float32, enc kernels.Encoding) tensorfile.Source {
-	if enc == kernels.EncodedF32 {
-		return s
-	}
-	s.Encoding = enc
-	s.Write = func(w io.Writer) error {
-		wide := make([]float64, len(values))
-		for i, x := range values {
-			wide[i] = float64(x)
-		}
-		text := make([]byte, len(values)*enc.Size())
-		tensorfile.Narrow(text, enc, wide)
-		_, err := w.Write(text)
-		return err
-	}
-	return s
+	return sources
 }
 
 // companions are the files that make a directory of weights a model.

@@ -10,7 +10,7 @@ func (t *Tokenizer) Decode(ids []int32, skipSpecial bool) string {
 		raw, begun = t.appendToken(raw, id, skipSpecial, begun)
 	}
 	raw, _ = strip(raw, t.spelling.strip)
-	return validText(string(raw))
+	return ValidText(string(raw))
 }
 
 // Text is what a model says with ids, without control tokens.

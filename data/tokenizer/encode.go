@@ -58,7 +58,7 @@ type encoder struct {
 }
 
 func (e *encoder) whole(text string) []int32 {
-	e.cut(e.t.raw, validText(text), 0, func(text string, at int) {
+	e.cut(e.t.raw, ValidText(text), 0, func(text string, at int) {
 		e.cut(e.t.normal, e.t.normalized(text), 0, func(text string, within int) { e.plain(text, at+within == 0) })
 	})
 	return e.ids

@@ -20,7 +20,7 @@ func TestBrokenUTF8(t *testing.T) {
 		"ok \uFFFD":                                            "ok \uFFFD",
 		"end \xE2\x82":                                         "end \uFFFD",
 	} {
-		if got := validText(in); got != want {
+		if got := ValidText(in); got != want {
 			t.Errorf("%q: got %q, expected %q", in, got, want)
 		}
 	}

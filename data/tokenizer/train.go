@@ -89,7 +89,7 @@ func newTrainer(corpus iter.Seq[string]) *trainer {
 	counts := map[string]int{}
 	split, _ := newSplitter(qwenPattern)
 	for text := range corpus {
-		split(nfc(validText(text)), func(piece string) { counts[piece]++ })
+		split(nfc(ValidText(text)), func(piece string) { counts[piece]++ })
 	}
 	tr := &trainer{known: map[string]bool{}, pairs: [][2]string{}, stats: map[uint64]*pairStat{}}
 	byteID := tr.alphabet()

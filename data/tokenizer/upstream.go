@@ -132,7 +132,7 @@ func (m upstreamModel) Save(string, ...string) error {
 type upstreamDecoder struct{ t *Tokenizer }
 
 func (d upstreamDecoder) Decode(tokens []string) string {
-	return validText(strings.Join(d.DecodeChain(tokens), ""))
+	return ValidText(strings.Join(d.DecodeChain(tokens), ""))
 }
 
 // DecodeChain gives the bytes of each token.

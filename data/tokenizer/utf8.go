@@ -31,8 +31,8 @@ func brokenLen(p []byte) int {
 	return n
 }
 
-// validText is s with what is not UTF-8 replaced.
-func validText(s string) string {
+// ValidText is s with what is not UTF-8 replaced, as Decode does it: U+FFFD for each start of a character that does not go on.
+func ValidText(s string) string {
 	if utf8.ValidString(s) {
 		return s
 	}

@@ -123,6 +123,16 @@ func TestARateThatMovesNothingIsSeen(t *testing.T) {
 	}
 }
 
+// A run that goes on until it is stopped goes on behind its schedule, too, where it learns nothing.
+func TestARunWithoutAnEndIsToldThatItsScheduleIsOver(t *testing.T) {
+	var a Advisor
+	require.Empty(t, a.OnStep(Step{Number: 1, Updated: true, KL: 1e-3, Peak: 1, LearningRate: 0.1, Steps: -1}))
+	said := a.OnStep(Step{Number: 2, Updated: true, Peak: 1, Steps: -1})
+	require.Equal(t, []string{"schedule is over"}, rules(said))
+	require.Empty(t, said[0].Remedies, "no other setting mends it")
+	require.Empty(t, a.OnStep(Step{Number: 3, Updated: true, Peak: 1, Steps: -1}), "once is enough for a while")
+}
+
 // The pace of a run is that of its full rate, and is not told by the first steps of an optimizer.
 func TestThePaceOfARun(t *testing.T) {
 	s := Step{Updated: true, Updates: 10, KL: 0.5e-4, LearningRate: 1, Peak: 1, Steps: 200}

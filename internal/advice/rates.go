@@ -96,6 +96,10 @@ func (a *Advisor) onPolicy(s Step, say func(rule, finding, try string)) {
 	if a.Swings = next(a.Swings, a.swings(s.KL)); a.Swings >= patience {
 		say("policy swings", fmt.Sprintf("kl went up and down %d times in a row, to %.3g now", a.Swings, s.KL), down)
 	}
+	if s.LearningRate == 0 && s.Peak > 0 && s.Steps < 1 { // a run with an end has none of these steps
+		say("schedule is over", "the learning rate fell to 0, and the run has no end: steps change nothing any more",
+			"to stop it, or a larger scheduler_total_steps")
+	}
 	full := s.Peak == 0 || s.LearningRate >= s.Peak/2 // neither warming up nor near the end of a schedule
 	if a.Still = next(a.Still, full && s.pace() < tooShort && s.Correct < solved); a.Still >= patience {
 		finding := fmt.Sprintf("%d steps in a row moved it by kl %.2g or so: all steps of the run come to %.2g nats a token at best",

@@ -4,6 +4,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/seed-7879b91d/grpo/data/tokenizer"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/kernels"
 	"github.com/seed-7879b91d/grpo/model"
@@ -38,6 +39,7 @@ func (f *File) Text(tokens []int32) (string, error) {
 		}
 		text, kind := texts[t], int(kinds[t])
 		switch {
+		case kind == unusedToken: // a row of the embedding that stands for nothing
 		case kind == controlToken || kind == userToken:
 			out = append(out, text...)
 		case kind == byteToken:
@@ -62,7 +64,7 @@ func (f *File) Text(tokens []int32) (string, error) {
 			out = append(out, text...)
 		}
 	}
-	return strings.ToValidUTF8(string(out), "\uFFFD"), nil
+	return tokenizer.ValidText(string(out)), nil
 }
 
 // byteOf are the characters that vocabularies of bytes write bytes as: those that can be seen as themselves, the others from

@@ -38,6 +38,10 @@ func TestAVocabularyOfBytes(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, tok.Decode([]int32{id}, false), got)
 	}
+	broken := []int32{139, 140, 65, 130, 799} // bytes that are no characters beside each other, and a row of the embedding that has no token
+	got, err := f.Text(broken)
+	require.NoError(t, err)
+	require.Equal(t, tok.Decode(broken, false), got)
 	for key, want := range map[string]any{
 		"tokenizer.ggml.model": "gpt2", "tokenizer.ggml.pre": "qwen2", "tokenizer.ggml.eos_token_id": int64(767),
 		"tokenizer.ggml.padding_token_id": int64(765), "tokenizer.ggml.add_bos_token": false, "tokenizer.chat_template": tok.ChatTemplate(),

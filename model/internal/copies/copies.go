@@ -15,6 +15,7 @@ type Set struct {
 	All     []Copy
 	scratch kernels.Buffer // of the largest
 	read    []float32
+	host    []float32
 }
 
 // Copy is one of them.
@@ -46,11 +47,14 @@ func (c *Set) Publish(b kernels.Backend) {
 	}
 }
 
-// Stale finds the first number of a matrix whose bits are not those of its masters, or −1.
-func (c *Set) Stale(b kernels.Backend, mat kernels.Matrix, masters []float32) (int, error) {
+// Stale finds the first number of a matrix, from one on, whose bits are not those of these masters, or −1. Of one matrix all are asked for
+// in order, some at a time.
+func (c *Set) Stale(b kernels.Backend, mat kernels.Matrix, from int, masters []float32) (int, error) {
 	c.read = slices.Grow(c.read[:0], len(masters))[:len(masters)]
-	b.Unpack(c.scratch, mat)
-	if err := b.Download(c.read, c.scratch); err != nil {
+	if from == 0 {
+		b.Unpack(c.scratch, mat)
+	}
+	if err := b.Download(c.read, c.scratch.Slice(from, from+len(masters))); err != nil {
 		return 0, err
 	}
 	for i, v := range masters {
@@ -63,6 +67,12 @@ func (c *Set) Stale(b kernels.Backend, mat kernels.Matrix, masters []float32) (i
 		}
 	}
 	return -1, nil
+}
+
+// Room is memory on the host for so many numbers, the same each time.
+func (c *Set) Room(n int) []float32 {
+	c.host = slices.Grow(c.host[:0], n)[:n]
+	return c.host
 }
 
 // Unpublished is the error of a copy that is stale.

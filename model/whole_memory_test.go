@@ -1,0 +1,71 @@
+package model
+
+import (
+	"runtime"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7879b91d/grpo/internal/backendtest"
+	"github.com/seed-7879b91d/grpo/kernels"
+	"github.com/seed-7879b91d/grpo/kernels/cpu"
+	"github.com/seed-7879b91d/grpo/lora"
+)
+
+// grown is how much of Go's memory something takes, what is collected meanwhile included.
+func grown(t *testing.T, do func() error) uint64 {
+	t.Helper()
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	require.NoError(t, do())
+	runtime.ReadMemStats(&after)
+	return after.TotalAlloc - before.TotalAlloc
+}
+
+// A run knows its memory before it begins, and a checkpoint in its middle holds no copy of the model beside that.
+func TestAWholeModelIsSavedInLittleMemory(t *testing.T) {
+	backendtest.On(t, backendtest.CPU(t, cpu.Options{}), func(t *testing.T, b kernels.Backend) {
+		cfg, err := ReadConfig(goldenDir("qwen3-tied"))
+		require.NoError(t, err)
+		cfg.Vocab = 1 << 16 // nearly all of the model is one matrix
+		p, err := New(b, cfg, 1, Options{Precision: F32, Cache: F32})
+		require.NoError(t, err)
+		params, _, _ := p.Slabs()
+		dir, base := t.TempDir(), goldenDir("qwen3-tied")
+		for _, c := range []struct {
+			what string
+			do   func() error
+		}{
+			{"hash", func() error { _, err := p.Hash(); return err }},
+			{"save", func() error { return p.Save(dir, base) }},
+			{"restore", func() error { return p.Restore(dir) }},
+			{"model", func() error { return p.SaveModel(t.TempDir()) }},
+			{"gradients", func() error { return p.SaveGradients(dir + "/gradients.safetensors") }},
+		} {
+			require.Less(t, grown(t, c.do), uint64(params.Len()), "%s: a quarter of the model", c.what)
+		}
+	})
+}
+
+// The plan of a run has room for one copy of the adapter on the host: it is hashed after each step and saved in that one.
+func TestAnAdapterIsSavedInOneCopy(t *testing.T) {
+	backendtest.On(t, backendtest.CPU(t, cpu.Options{}), func(t *testing.T, b kernels.Backend) {
+		p, err := Open(b, goldenDir("qwen3-tied"), false, Options{Precision: F32, Cache: F32})
+		require.NoError(t, err)
+		layout, err := lora.NewLayout(lora.Config{Rank: 1024, Alpha: 1, Targets: lora.AllTargets()}, p.LoRADims())
+		require.NoError(t, err)
+		a := lora.New(layout)
+		a.Init(1)
+		require.NoError(t, p.Attach(a))
+		first, err := p.Hash()
+		require.NoError(t, err)
+		own, err := p.Adapter()
+		require.NoError(t, err)
+		dir := t.TempDir()
+		require.Less(t, grown(t, func() error { _, err := p.Hash(); return err }), uint64(layout.Len()), "a quarter of the adapter")
+		require.Less(t, grown(t, func() error { return p.Save(dir, goldenDir("qwen3-tied")) }), uint64(layout.Len()))
+		require.NoError(t, p.SaveGradients(dir+"/gradients.safetensors"))
+		require.Equal(t, first, own.Hash(), "who asks for the adapter has a copy to keep")
+		require.Equal(t, first, a.Hash())
+	})
+}
