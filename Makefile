@@ -122,9 +122,9 @@ page: ## all pages in a browser (chromium, Node.js); pictures in build/page
 arm64: ## the kernels on 64-bit Arm, cross-built and emulated
 	./.ci/arm64
 
-.PHONY: clang
-clang: ## the kernels compiled by CLANG (clang) and not by gcc: the same bits
-	CC=$(or $(CLANG),clang) $(GO) test -vet=off ./kernels/cpu
+.PHONY: compiler
+compiler: ## the kernels as COMPILER (clang) compiles them: the same bits
+	CC=$(or $(COMPILER),clang) $(GO) test -vet=off ./kernels/cpu
 
 emulator: ## the emulated device, build/emu/libcuda.so.1; the path is the last line
 	@$(GO) run ./kernels/cuda/emu/make build/emu/libcuda.so.1

@@ -34,16 +34,13 @@ INLINE int64_t first_block(int64_t position, int64_t window) { return max64(0, p
 
 // x with its lanes moved by n, round the end.
 #if VL == 16
-#define ROUND(x, n)                                                                                          \
-	__builtin_shufflevector(x, x, n, (n + 1) % 16, (n + 2) % 16, (n + 3) % 16, (n + 4) % 16, (n + 5) % 16, \
-	                        (n + 6) % 16, (n + 7) % 16, (n + 8) % 16, (n + 9) % 16, (n + 10) % 16,          \
-	                        (n + 11) % 16, (n + 12) % 16, (n + 13) % 16, (n + 14) % 16, (n + 15) % 16)
+#define ROUND(x, n)                                                                                                            \
+	SHUFFLE(x, x, n, (n + 1) % 16, (n + 2) % 16, (n + 3) % 16, (n + 4) % 16, (n + 5) % 16, (n + 6) % 16, (n + 7) % 16,     \
+	        (n + 8) % 16, (n + 9) % 16, (n + 10) % 16, (n + 11) % 16, (n + 12) % 16, (n + 13) % 16, (n + 14) % 16, (n + 15) % 16)
 #elif VL == 8
-#define ROUND(x, n)                                                                                     \
-	__builtin_shufflevector(x, x, n, (n + 1) % 8, (n + 2) % 8, (n + 3) % 8, (n + 4) % 8, (n + 5) % 8, \
-	                        (n + 6) % 8, (n + 7) % 8)
+#define ROUND(x, n) SHUFFLE(x, x, n, (n + 1) % 8, (n + 2) % 8, (n + 3) % 8, (n + 4) % 8, (n + 5) % 8, (n + 6) % 8, (n + 7) % 8)
 #else
-#define ROUND(x, n) __builtin_shufflevector(x, x, n, (n + 1) % 4, (n + 2) % 4, (n + 3) % 4)
+#define ROUND(x, n) SHUFFLE(x, x, n, (n + 1) % 4, (n + 2) % 4, (n + 3) % 4)
 #endif
 
 // The largest of VL numbers; the order does not matter.

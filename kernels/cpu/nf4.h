@@ -95,7 +95,7 @@ INLINE vi round_weights(vf first, vf second, const int native)
 	if (native)
 		__asm__("vcvtne2ps2bf16 %1, %2, %0" : "=v"(out) : "v"(first), "v"(second));
 	else
-		out = (vi)__builtin_shufflevector((v16)rounded((vi)first), (v16)rounded((vi)second), 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23,
+		out = (vi)SHUFFLE((v16)rounded((vi)first), (v16)rounded((vi)second), 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23,
 			25, 27, 29, 31, 33, 35, 37, 39, 41, 43, 45, 47, 49, 51, 53, 55, 57, 59, 61, 63);
 	return out;
 }
@@ -117,9 +117,9 @@ INLINE vi look_up_rows(const row_tables *t, vi words, const int i)
 	return index;
 }
 
-#define QUARTERS(a, b, i, j, k, l)                                                                                     \
-	__builtin_shufflevector(a, b, 4 * (i), 4 * (i) + 1, 4 * (i) + 2, 4 * (i) + 3, 4 * (j), 4 * (j) + 1, 4 * (j) + 2, 4 * (j) + 3, \
-	                        4 * (k), 4 * (k) + 1, 4 * (k) + 2, 4 * (k) + 3, 4 * (l), 4 * (l) + 1, 4 * (l) + 2, 4 * (l) + 3)
+#define QUARTERS(a, b, i, j, k, l)                                                                                        \
+	SHUFFLE(a, b, 4 * (i), 4 * (i) + 1, 4 * (i) + 2, 4 * (i) + 3, 4 * (j), 4 * (j) + 1, 4 * (j) + 2, 4 * (j) + 3,       \
+	        4 * (k), 4 * (k) + 1, 4 * (k) + 2, 4 * (k) + 3, 4 * (l), 4 * (l) + 1, 4 * (l) + 2, 4 * (l) + 3)
 
 // Pairs 4i … 4i+3 of 16 rows of a group, from the words of their first four rows on.
 INLINE void decode_sixteen(vi pairs[4], const row_tables t[4], const char *words, const int i)

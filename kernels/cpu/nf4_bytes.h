@@ -61,7 +61,7 @@ INLINE void tables_of_two(byte_tables *t, const int i, const vf values[4], vf sc
 }
 
 // The scales of two rows, each in its half.
-#define SCALES_OF(s, i) __builtin_shufflevector(s, s, i, i, i, i, i + 4, i + 4, i + 4, i + 4)
+#define SCALES_OF(s, i) SHUFFLE(s, s, i, i, i, i, i + 4, i + 4, i + 4, i + 4)
 
 INLINE void tables_of_eight(byte_tables *t, const vf values[4], const float *scales, const int quick)
 {
@@ -74,13 +74,13 @@ INLINE void tables_of_eight(byte_tables *t, const vf values[4], const float *sca
 
 INLINE vi find_bytes(vi table, vi index) { return (vi)__builtin_ia32_pshufb256((bytes)table, (bytes)index); }
 
-#define ZIP_BYTES(a, b, n) \
-	(vi) __builtin_shufflevector((bytes)(a), (bytes)(b), n, n + 32, n + 1, n + 33, n + 2, n + 34, n + 3, n + 35, n + 4, n + 36, n + 5, \
-	                             n + 37, n + 6, n + 38, n + 7, n + 39, n + 16, n + 48, n + 17, n + 49, n + 18, n + 50, n + 19, n + 51, \
-	                             n + 20, n + 52, n + 21, n + 53, n + 22, n + 54, n + 23, n + 55)
+#define ZIP_BYTES(a, b, n)                                                                                                          \
+	(vi) SHUFFLE((bytes)(a), (bytes)(b), n, n + 32, n + 1, n + 33, n + 2, n + 34, n + 3, n + 35, n + 4, n + 36, n + 5, n + 37, \
+	             n + 6, n + 38, n + 7, n + 39, n + 16, n + 48, n + 17, n + 49, n + 18, n + 50, n + 19, n + 51, n + 20, n + 52, \
+	             n + 21, n + 53, n + 22, n + 54, n + 23, n + 55)
 
 // Every second lane of b in place of that of a.
-#define ALTERNATE(a, b) __builtin_shufflevector(a, b, 0, 9, 2, 11, 4, 13, 6, 15)
+#define ALTERNATE(a, b) SHUFFLE(a, b, 0, 9, 2, 11, 4, 13, 6, 15)
 
 // Four pairs of eight rows, from those of two rows each. As floats, for which two lanes of each of two vectors are one shuffle.
 INLINE void join_rows(vi pairs[4], const vi two[4])
@@ -91,10 +91,10 @@ INLINE void join_rows(vi pairs[4], const vi two[4])
 		even[i] = (vf)ALTERNATE(two[2 * i], two[2 * i + 1]);
 		odd[i] = (vf)ALTERNATE(two[2 * i + 1], two[2 * i]);
 	}
-	pairs[0] = (vi)__builtin_shufflevector(even[0], even[1], 0, 1, 8, 9, 4, 5, 12, 13);
-	pairs[1] = (vi)__builtin_shufflevector(odd[0], odd[1], 1, 0, 9, 8, 5, 4, 13, 12);
-	pairs[2] = (vi)__builtin_shufflevector(even[0], even[1], 2, 3, 10, 11, 6, 7, 14, 15);
-	pairs[3] = (vi)__builtin_shufflevector(odd[0], odd[1], 3, 2, 11, 10, 7, 6, 15, 14);
+	pairs[0] = (vi)SHUFFLE(even[0], even[1], 0, 1, 8, 9, 4, 5, 12, 13);
+	pairs[1] = (vi)SHUFFLE(odd[0], odd[1], 1, 0, 9, 8, 5, 4, 13, 12);
+	pairs[2] = (vi)SHUFFLE(even[0], even[1], 2, 3, 10, 11, 6, 7, 14, 15);
+	pairs[3] = (vi)SHUFFLE(odd[0], odd[1], 3, 2, 11, 10, 7, 6, 15, 14);
 }
 
 // Eight pairs, of half a group, of the eight rows that units and tables are of.

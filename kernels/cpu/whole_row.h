@@ -6,7 +6,7 @@ INLINE vi inputs_of(const int32_t *pairs)
 {
 	vi x;
 	__asm__("vbroadcasti32x4 %1, %0" : "=v"(x) : "m"(*(const int32_t(*)[4])pairs));
-	return __builtin_shufflevector(x, x, 0, 0, 0, 0, 5, 5, 5, 5, 10, 10, 10, 10, 15, 15, 15, 15);
+	return SHUFFLE(x, x, 0, 0, 0, 0, 5, 5, 5, 5, 10, 10, 10, 10, 15, 15, 15, 15);
 }
 
 // What bits 4i … 4i+3 of each word name, of 16 values that the table has twice: the bit above them does not matter.
@@ -64,7 +64,7 @@ INLINE void inputs_of(vi inputs[2][CHUNK_INPUTS], const int32_t *pairs)
 		vi x;
 		__asm__("vbroadcasti128 %1, %0" : "=x"(x) : "m"(*(const int32_t(*)[4])(pairs + 4 * j)));
 		inputs[0][j] = x;
-		inputs[1][j] = __builtin_shufflevector(x, x, 1, 0, 3, 2, 5, 4, 7, 6);
+		inputs[1][j] = SHUFFLE(x, x, 1, 0, 3, 2, 5, 4, 7, 6);
 	}
 }
 
