@@ -74,7 +74,7 @@ func overAdapter(t *testing.T, model, adapter, folder string) []string {
 		"eval " + wording + " --model " + model + " --adapter " + adapter,
 		"sample --prompt x --model " + model + " --adapter " + adapter,
 		"score --model " + model + " --adapter " + adapter,
-		"serve --listen 127.0.0.1:0 --model " + model + " --adapter trained=" + adapter,
+		"serve --listen 127.0.0.1:0 --max-sequences 4 --model " + model + " --adapter trained=" + adapter,
 		"merge --model " + model + " --adapter " + adapter + " --out " + filepath.Join(folder, "merged"),
 		"export-model --model " + model + " --adapter " + adapter + " --out " + filepath.Join(folder, "exported"),
 		"replay --model " + model + " --adapter " + adapter + " --datums " + datums + " --out " + filepath.Join(folder, "next"),

@@ -14,9 +14,10 @@ import (
 )
 
 // small is a run of a second that evaluates, saves and forgets while it trains. It has one thread, for a tiny model
-// keeps others waiting at the cost of the tests beside it.
+// keeps others waiting at the cost of the tests beside it, and keys and values of as many sequences as it ever has.
 var small = []string{"--preset", "tiny_smoke", "--quiet", "threads=1", "prompts_per_step=2", "completions_per_prompt=4", "max_tokens=32",
-	"max_tests=2", "eval_problems=4", "eval_every=3", "max_steps=6", "save_every=1", "keep_last=3", "warmup_steps=0"}
+	"max_tests=2", "eval_problems=4", "eval_every=3", "max_steps=6", "save_every=1", "keep_last=3", "warmup_steps=0",
+	"max_sequences=16"}
 
 // finish runs to the end.
 func finish(t *testing.T, folder string, words ...string) map[string]string {

@@ -68,7 +68,9 @@ func HealWording() string {
 }
 
 // Fingerprint names the version of the model: it is another when any of its files is.
-func Fingerprint() string {
+func Fingerprint() string { return fingerprint() }
+
+var fingerprint = sync.OnceValue(func() string {
 	h := sha256.New()
 	for _, name := range modelFiles() {
 		text, _ := files.ReadFile(name) // it is there, or the program would not have been built
@@ -76,7 +78,7 @@ func Fingerprint() string {
 		h.Write(text)
 	}
 	return hex.EncodeToString(h.Sum(nil)[:8])
-}
+})
 
 // ProblemsFingerprint is the SHA-256 of the problems to train on, or of those that are held out.
 func ProblemsFingerprint(heldOut bool) string {

@@ -135,6 +135,10 @@ func wholeProducts(q *kernels.Quantised, x []float32, T int) (out []float32) {
 		most = max(most, v, -v)
 	}
 	u := 2047 / most
+	values := make([]float64, len(q.Values))
+	for code, v := range q.Values {
+		values[code] = math.RoundToEven(float64(v * u))
+	}
 	for t := range T {
 		x := x[t*q.Cols:][:q.Cols]
 		whole, p := make([]float64, q.Cols), make([]float32, q.Cols/64)
@@ -157,7 +161,7 @@ func wholeProducts(q *kernels.Quantised, x []float32, T int) (out []float32) {
 				var chunk float64 // exact
 				for i := 64 * c; i < 64*c+64; i++ {
 					code := q.Codes[(r*q.Cols+i)/2] >> (4 - 4*((r*q.Cols+i)%2)) & 15
-					chunk += whole[i] * math.RoundToEven(float64(q.Values[code]*u))
+					chunk += whole[i] * values[code]
 				}
 				if chunk != 0 {
 					sum += chunk / (float64(p[c]) * float64(u)) * float64(q.Scales[(r*q.Cols+64*c)/q.Block])

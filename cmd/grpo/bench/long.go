@@ -69,6 +69,9 @@ func (l *Long) Run(ctx context.Context) (*LongResult, error) {
 	if !slices.Contains([]string{"auto", "cheap", "blocks"}, l.Recompute) {
 		return nil, badinput.Errorf("--recompute: found %q, expected auto, cheap or blocks", l.Recompute)
 	}
+	if err := l.checkLongest(); err != nil { // before the limits of the machine are measured, which takes a second
+		return nil, err
+	}
 	lim, b, err := l.begin()
 	if err != nil {
 		return nil, err
@@ -117,13 +120,19 @@ func (l *Long) plan(b kernels.Backend) ([]LongRow, error) {
 	return rows, planned()
 }
 
+// checkLongest refuses a sequence that is longer than the shape has positions.
+func (l *Long) checkLongest() error {
+	shape, err := model.ShapeNamed(l.Shape)
+	if longest := l.Lengths[len(l.Lengths)-1]; err == nil && longest > shape.MaxPositions {
+		return badinput.Errorf("--lengths: found %d, expected at most %d, the positions of %s", longest, shape.MaxPositions, l.Shape)
+	}
+	return err
+}
+
 // step is a model with an adapter and its optimizer. Batches have room for the sequence of the day.
 func (l *Long) step(b kernels.Backend) (*trainStep, error) {
 	p, err := model.Random(b, l.Shape, l.Options)
 	if err == nil {
-		if longest := l.Lengths[len(l.Lengths)-1]; longest > p.MaxPositions {
-			return nil, badinput.Errorf("--lengths: found %d, expected at most %d, the positions of %s", longest, p.MaxPositions, l.Shape)
-		}
 		err = attachRandom(p, l.Rank)
 	}
 	if err != nil {

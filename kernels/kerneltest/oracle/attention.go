@@ -101,9 +101,7 @@ func attend(query []float32, a kernels.Attn, n int, at func(j int) (key, value [
 	for j := range score {
 		p := math.Exp(score[j] - logSum)
 		_, value := at(j)
-		for i, x := range value {
-			mean[i] += p * float64(x)
-		}
+		addScaled(mean, p, value)
 	}
 	return mean, logSum
 }
@@ -126,11 +124,9 @@ func (reference) AttentionGrad(dqkv, dout, qkv, out, lse kernels.Buffer, s kerne
 			score, slope := bend(scale*dot(query, key), h.Cap)
 			p := math.Exp(score - float64(row(lse, h.Q, t)[head]))
 			dScore := scale * slope * p * (dot(dOut, value) - mean)
-			for i := range h.Dim {
-				sums[t][q+i] += dScore * float64(key[i])
-				sums[j][k+i] += dScore * float64(query[i])
-				sums[j][v+i] += p * float64(dOut[i])
-			}
+			addScaled(sums[t][q:q+h.Dim], dScore, key)
+			addScaled(sums[j][k:k+h.Dim], dScore, query)
+			addScaled(sums[j][v:v+h.Dim], p, dOut)
 		}
 	})
 	for t := range sums {

@@ -21,14 +21,15 @@ func (m *matrix) dots(x []float32) []float64 {
 	n := 0
 	for ; n+4 <= m.rows; n += 4 {
 		a, b, c, d := m.row(n)[:len(x)], m.row(n + 1)[:len(x)], m.row(n + 2)[:len(x)], m.row(n + 3)[:len(x)]
-		var sums [4]float64
+		var sumA, sumB, sumC, sumD float64
 		for i, x := range x {
-			sums[0] += float64(x) * float64(a[i])
-			sums[1] += float64(x) * float64(b[i])
-			sums[2] += float64(x) * float64(c[i])
-			sums[3] += float64(x) * float64(d[i])
+			x := float64(x)
+			sumA += x * float64(a[i])
+			sumB += x * float64(b[i])
+			sumC += x * float64(c[i])
+			sumD += x * float64(d[i])
 		}
-		copy(all[n:], sums[:])
+		all[n], all[n+1], all[n+2], all[n+3] = sumA, sumB, sumC, sumD
 	}
 	for ; n < m.rows; n++ {
 		all[n] = dot(x, m.row(n))
@@ -168,9 +169,7 @@ func (reference) LogProb(out kernels.LogProbOut, h kernels.Buffer, w kernels.Mat
 				if v == int(target) {
 					share = 1 - p
 				}
-				for k, w := range m.row(v) {
-					jacobian[k] += slopeOf(z[v], l) * share * float64(w)
-				}
+				addScaled(jacobian, slopeOf(z[v], l)*share, m.row(v))
 			}
 		}
 		own[float32](out.LogP)[t] = float32(logp)
