@@ -46,7 +46,7 @@ INLINE void norm_grad(float *dx, const float *dy, const float *x, const float *w
 		{
 			int64_t j = i + v * VL;
 			vf wj = take(w, j, n) - minus, g = take(dy, j, n) * wj;
-			sum.v[v] += g * take(x, j, n);
+			sum.v[v] = fused(g, take(x, j, n), sum.v[v]);
 		}
 	float r = inverse_root(x, n, eps), along = lanes_sum(&sum) * (r * r * r) / (float)n;
 	for (int64_t i = 0; i < n; i += VL) {
@@ -83,7 +83,7 @@ static void rms_norm_grad_w(const void *args, void *scratch, int64_t from, int64
 		for (int64_t t = 0; t < a->rows; t++)
 			for (int64_t c = c0; c < c1; c += VL) {
 				vf product = take(a->dy + t * n, c, c1) * take(a->x + t * n, c, c1);
-				store(sum + c - c0, load(sum + c - c0) + product * a->inverse[t]);
+				store(sum + c - c0, fused(product, splat(a->inverse[t]), load(sum + c - c0)));
 			}
 		for (int64_t c = c0; c < c1; c += VL) put(a->dw, c, c1, take(a->dw, c, c1) + load(sum + c - c0));
 	}
@@ -162,8 +162,8 @@ INLINE void rope_grad_columns(const grpo_qk_norm_rope_grad_w *a, float *dw, int6
 				vf d0 = take(dy, i, half), d1 = take(dy + half, i, half);
 				float r = a->inverse[t * heads + h];
 				vf n0 = take(x, i, half) * r, n1 = take(x + half, i, half) * r;
-				low += two_products(d0, c, d1, s) * n0;
-				high += two_products_minus(d1, c, d0, s) * n1;
+				low = fused(two_products(d0, c, d1, s), n0, low);
+				high = fused(two_products_minus(d1, c, d0, s), n1, high);
 			}
 		}
 		put(dw, i, half, take(dw, i, half) + low);

@@ -31,14 +31,12 @@ INLINE void put(float *p, int64_t i, int64_t n, vf v)
 // a·b + c·d as a chain of two fused steps from zero.
 INLINE vf two_products(vf a, vf b, vf c, vf d)
 {
-	vf sum = splat(0) + a * b;
-	return sum + c * d;
+	return fused(c, d, fused(a, b, splat(0)));
 }
 
 INLINE vf two_products_minus(vf a, vf b, vf c, vf d)
 {
-	vf sum = splat(0) + a * b;
-	return sum - c * d;
+	return fused(-c, d, fused(a, b, splat(0)));
 }
 
 // Correctly rounded, as every processor does it; the compiler's own sqrt calls libm to set errno.
@@ -63,7 +61,7 @@ INLINE float row_dot(const float *a, const float *b, int64_t n)
 	lanes sum = lanes_of(0);
 	for (int64_t i = 0; i < n; i += LANES)
 		UNROLL for (int v = 0; v < LANE_VECTORS; v++)
-			sum.v[v] += take(a, i + v * VL, n) * take(b, i + v * VL, n);
+			sum.v[v] = fused(take(a, i + v * VL, n), take(b, i + v * VL, n), sum.v[v]);
 	return lanes_sum(&sum);
 }
 
