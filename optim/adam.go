@@ -180,13 +180,19 @@ func (a *Adam) improve(s kernels.AdamStep) {
 		a.b.Adam(a.params, a.m, a.v, a.grads, s, n)
 		return
 	}
-	spared, at := s, 0
+	a.among(s, 0, n)
+}
+
+// among queues the improvement of the parameters from and up to offsets.
+func (a *Adam) among(s kernels.AdamStep, from, to int) {
+	spared, at := s, from
 	spared.WeightDecay = 0
-	for _, r := range append(slices.Clip(a.spared), [2]int{n, n}) {
-		a.part(s, at, r[0])
-		a.part(spared, r[0], r[1])
-		at = r[1]
+	for _, r := range a.spared {
+		a.part(s, at, min(r[0], to))
+		a.part(spared, max(r[0], from), min(r[1], to))
+		at = max(at, r[1])
 	}
+	a.part(s, at, to)
 }
 
 // part improves the parameters from and up to offsets.

@@ -1,9 +1,11 @@
 package optim
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/kernels"
@@ -85,53 +87,68 @@ func (e *OverflowError) Error() string {
 		"step; lower it", e.Rate, e.Tensor, e.Value)
 }
 
-// onTrial does a step, and takes it back where it left a number that is not finite.
-func (a *Adam) onTrial(s kernels.AdamStep, lr float64) error {
-	before, params := State{Steps: a.step}, make([]float32, a.params.Len())
-	if err := errors.Join(a.Park(&before), a.b.Download(params, a.params)); err != nil {
-		return err
+// pieceLen is how many numbers of each slab are tried at a time.
+const pieceLen = 1 << 18
+
+// piece is some of all that a step changes, on the host: of the parameters, and of both moments.
+type piece [3][]float32
+
+// each calls fn with what is from and up to offsets in each slab, and with where that is in the piece.
+func (p *piece) each(a *Adam, from, to int, fn func(slab kernels.Buffer, host []float32) error) error {
+	for i, slab := range []kernels.Buffer{a.params, a.m, a.v} {
+		p[i] = slices.Grow(p[i][:0], to-from)[:to-from]
+		if err := fn(slab.Slice(from, to), p[i]); err != nil {
+			return err
+		}
 	}
-	a.improve(s)
-	err := a.lost(lr)
-	if err == nil {
-		return nil
-	}
-	a.b.Upload(a.params, params)
-	return errors.Join(err, a.restore(&before))
+	return nil
 }
 
-// errLost ends the search for a number.
-var errLost = errors.New("found")
-
-// lost says what is not finite after a step.
-func (a *Adam) lost(lr float64) error {
-	at, value := 0, float32(0)
-	first := func(slab kernels.Buffer) error {
-		return a.eachChunk(slab, func(from int, values []float32) error {
-			for i, x := range values {
-				if x-x != 0 {
-					at, value = from+i, x
-					return errLost
-				}
-			}
-			return nil
-		})
+// onTrial does a step that leaves every number finite. It is tried in pieces before, and each is put back: a copy of all would be
+// memory that no plan has.
+func (a *Adam) onTrial(s kernels.AdamStep, lr float64) error {
+	var before, after piece
+	var over *OverflowError
+	down := func(slab kernels.Buffer, host []float32) error { return a.b.Download(host, slab) }
+	up := func(slab kernels.Buffer, host []float32) error { a.b.Upload(slab, host); return nil }
+	for from, n := 0, a.params.Len(); from < n; from += pieceLen {
+		to := min(from+pieceLen, n)
+		if err := before.each(a, from, to, down); err != nil {
+			return err
+		}
+		a.among(s, from, to)
+		err := errors.Join(after.each(a, from, to, down), before.each(a, from, to, up))
+		if err == nil {
+			err = a.lost(&after, from, lr)
+		}
+		var here *OverflowError
+		if errors.As(err, &here) {
+			over = cmp.Or(over, here) // further on a gradient may turn out to be the cause
+		} else if err != nil {
+			return err
+		}
 	}
-	for _, slab := range []kernels.Buffer{a.m, a.v} { // of which the gradient alone is the cause
-		switch err := first(slab); {
-		case errors.Is(err, errLost):
-			g := make([]float32, 1)
+	if over != nil {
+		return badinput.Errorf("%w", over)
+	}
+	a.improve(s)
+	return nil
+}
+
+// lost says what is not finite in a piece after a step.
+func (a *Adam) lost(after *piece, from int, lr float64) error {
+	noNumber := func(x float32) bool { return x-x != 0 }
+	for _, moments := range after[1:] { // of which the gradient alone is the cause
+		if i := slices.IndexFunc(moments, noNumber); i >= 0 {
+			at, g := from+i, make([]float32, 1)
 			if err := a.b.Download(g, a.grads.Slice(at, at+1)); err != nil {
 				return err
 			}
 			return &NonFiniteError{Tensor: a.locate(at), Index: at, Value: g[0]}
-		case err != nil:
-			return err
 		}
 	}
-	err := first(a.params)
-	if errors.Is(err, errLost) {
-		err = badinput.Errorf("%w", &OverflowError{Tensor: a.locate(at), Value: value, Rate: lr})
+	if i := slices.IndexFunc(after[0], noNumber); i >= 0 {
+		return &OverflowError{Tensor: a.locate(from + i), Value: after[0][i], Rate: lr}
 	}
-	return err
+	return nil
 }

@@ -1,0 +1,59 @@
+package optim
+
+import (
+	"errors"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/seed-7879b91d/grpo/kernels"
+)
+
+// A step that is tried first takes no copy of the slabs on the host, and is that of the kernel, whatever of the slab is spared.
+func TestAStepOnTrialTakesLittleMemory(t *testing.T) {
+	const n, huge = 9*pieceLen + 7, 1e30
+	onEach(t, func(t *testing.T, b kernels.Backend) {
+		late := strings.HasSuffix(t.Name(), "deferred") // and copies all that passes through it
+		cfg := Defaults()
+		cfg.WeightDecay = 1e-30
+		p, plain := newProblem(t, b, draws(1, n), cfg), newProblem(t, b, draws(1, n), cfg)
+		g := draws(2, n)
+		for _, q := range []problem{p, plain} {
+			if err := q.Spare([][2]int{{5, 9}, {pieceLen - 3, 3*pieceLen + 2}, {4 * pieceLen, 4 * pieceLen}, {n - 1, n}}); err != nil {
+				t.Fatal(err)
+			}
+			q.b.Upload(q.grads, g)
+		}
+		plain.improve(cfg.kernelStep(huge, Update{Step: 1, ClipScale: 1}))
+		step := func(rate float64, fine func(err error) bool) {
+			t.Helper()
+			var from, to runtime.MemStats
+			runtime.ReadMemStats(&from)
+			_, err := p.Step(rate)
+			runtime.ReadMemStats(&to)
+			if used := to.TotalAlloc - from.TotalAlloc; used > 4*n && !late {
+				t.Errorf("%d bytes are allocated for %d numbers", used, n)
+			}
+			if !fine(err) {
+				t.Errorf("%v", err)
+			}
+		}
+		step(huge, func(err error) bool { return err == nil })
+		if !slices.Equal(p.all(), plain.all()) {
+			t.Error("the step is another")
+		}
+		before := p.all()
+		cfg.WeightDecay = 1e-28 // of numbers around 1e30
+		if err := p.Configure(cfg); err != nil {
+			t.Fatal(err)
+		}
+		step(3e38, func(err error) bool { return errors.As(err, new(*OverflowError)) })
+		g[n-2] = 1e20 // later than what the rate makes infinite
+		p.b.Upload(p.grads, g)
+		step(3e38, func(err error) bool { return errors.As(err, new(*NonFiniteError)) })
+		if !slices.Equal(p.all(), before) {
+			t.Error("something has changed")
+		}
+	})
+}
