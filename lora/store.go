@@ -65,11 +65,16 @@ func (l *Layout) WriteTensors(path string, slab []float32) error {
 // Load reads the PEFT adapter in the folder dir for a model of these dimensions. An adapter that does
 // not fit it, or that is more than plain LoRA, is an input error.
 func Load(dir string, d Dims) (*Adapter, error) {
+	return LoadInto(dir, d, func(n int) []float32 { return make([]float32, n) })
+}
+
+// LoadInto is Load, with the numbers in memory of the caller's: room is asked for so many once the adapter is known to fit.
+func LoadInto(dir string, d Dims, room func(n int) []float32) (*Adapter, error) {
 	l, f, err := openFile(dir, d)
 	if err != nil {
 		return nil, err
 	}
-	a, err := l.read(f)
+	a, err := l.read(f, room)
 	return a, errors.Join(err, f.Close())
 }
 
@@ -118,7 +123,7 @@ func (l *Layout) tensors(f *tensorfile.File) ([]tensorfile.Tensor, error) {
 }
 
 // read fills an adapter from its file.
-func (l *Layout) read(f *tensorfile.File) (*Adapter, error) {
+func (l *Layout) read(f *tensorfile.File, room func(n int) []float32) (*Adapter, error) {
 	tensors, err := l.tensors(f)
 	if err != nil {
 		return nil, err
@@ -128,7 +133,7 @@ func (l *Layout) read(f *tensorfile.File) (*Adapter, error) {
 			return nil, err
 		}
 	}
-	a := New(l)
+	a := &Adapter{Layout: l, Values: room(l.Len())}
 	for i, e := range l.entries {
 		tensorfile.Widen(a.Of(e), tensors[i].Encoding, tensors[i].Bytes)
 	}

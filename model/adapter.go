@@ -130,7 +130,7 @@ func (a *adapter) save(dir, base string) error {
 }
 
 func (a *adapter) restore(dir string) error {
-	saved, err := lora.Load(dir, a.Dims)
+	saved, err := lora.LoadInto(dir, a.Dims, a.copies.Room)
 	if err != nil {
 		return err
 	}

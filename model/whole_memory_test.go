@@ -47,8 +47,8 @@ func TestAWholeModelIsSavedInLittleMemory(t *testing.T) {
 	})
 }
 
-// The plan of a run has room for one copy of the adapter on the host: it is hashed after each step and saved in that one.
-func TestAnAdapterIsSavedInOneCopy(t *testing.T) {
+// The plan of a run has room for one copy of the adapter on the host: it is hashed after each step, saved and read in that one.
+func TestAnAdapterIsSavedAndReadInOneCopy(t *testing.T) {
 	backendtest.On(t, backendtest.CPU(t, cpu.Options{}), func(t *testing.T, b kernels.Backend) {
 		p, err := Open(b, goldenDir("qwen3-tied"), false, Options{Precision: F32, Cache: F32})
 		require.NoError(t, err)
@@ -64,6 +64,7 @@ func TestAnAdapterIsSavedInOneCopy(t *testing.T) {
 		dir := t.TempDir()
 		require.Less(t, grown(t, func() error { _, err := p.Hash(); return err }), uint64(layout.Len()), "a quarter of the adapter")
 		require.Less(t, grown(t, func() error { return p.Save(dir, goldenDir("qwen3-tied")) }), uint64(layout.Len()))
+		require.Less(t, grown(t, func() error { return p.Restore(dir) }), uint64(layout.Len()), "as a run that goes on does")
 		require.NoError(t, p.SaveGradients(dir+"/gradients.safetensors"))
 		require.Equal(t, first, own.Hash(), "who asks for the adapter has a copy to keep")
 		require.Equal(t, first, a.Hash())
