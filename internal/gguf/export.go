@@ -11,19 +11,37 @@ import (
 	"github.com/seed-7879b91d/grpo/model"
 )
 
-// Export writes the model in dir as a file of type t, with its tokenizer and its chat template where it has them. Every number
-// is read again from what it was written as, and held to what it was. Notes are what is not as in the model.
-func Export(dir, path, name string, t Type) (notes []string, err error) {
+// Check refuses what Export would refuse of a model in dir, as far as it can be told before weights are read: they may be to come.
+func Check(dir string) error {
+	_, cfg, err := described(dir)
+	if err == nil {
+		_, _, err = vocabulary(dir, cfg)
+	}
+	return err
+}
+
+// described is what the model in dir is, where the format has it.
+func described(dir string) (*family, model.Config, error) {
 	cfg, err := model.ReadConfig(dir)
 	if err != nil {
-		return nil, err
+		return nil, cfg, err
 	}
 	fam := families[cfg.Architecture]
 	if fam == nil {
-		return nil, badinput.Errorf("%s: the format has no %s here; type --format safetensors", dir, cfg.Architecture)
+		return nil, cfg, badinput.Errorf("%s: the format has no %s here; type --format safetensors", dir, cfg.Architecture)
 	}
 	if err := fam.check(cfg); err != nil {
-		return nil, badinput.Errorf("%s: %w", dir, err)
+		return nil, cfg, badinput.Errorf("%s: %w", dir, err)
+	}
+	return fam, cfg, nil
+}
+
+// Export writes the model in dir as a file of type t, with its tokenizer and its chat template where it has them. Every number
+// is read again from what it was written as, and held to what it was. Notes are what is not as in the model.
+func Export(dir, path, name string, t Type) (notes []string, err error) {
+	fam, cfg, err := described(dir)
+	if err != nil {
+		return nil, err
 	}
 	set, err := tensorfile.OpenModel(dir)
 	if err != nil {

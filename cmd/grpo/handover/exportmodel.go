@@ -113,6 +113,9 @@ func (f *exportFlags) run(ctx context.Context, args []string, out, talk io.Write
 	}
 	if f.format == formatGGUF {
 		source.positions = gguf.Positions
+		if err := gguf.Check(source.dir); err != nil { // before anything is merged, in the words of who typed the path
+			return err
+		}
 	}
 	if f.kind == "" {
 		if f.kind, err = source.usualType(); err != nil {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -48,7 +49,12 @@ func trained(t *testing.T) (dir string) {
 // typed is what a verb prints.
 func typed(t *testing.T, words ...string) (string, error) {
 	t.Helper()
-	for _, cmd := range Commands(machine) {
+	return typedOn(t, machine, words...)
+}
+
+func typedOn(t *testing.T, m Machine, words ...string) (string, error) {
+	t.Helper()
+	for _, cmd := range Commands(m) {
 		if cmd.Name() != words[0] {
 			continue
 		}
@@ -196,6 +202,19 @@ func TestAModelWithAWindow(t *testing.T) {
 	require.Contains(t, out, "its context is 8 tokens there, not 4096")
 	require.Contains(t, out, "the model has no tokenizer.json")
 	require.Contains(t, out, "log-probabilities of 28 tokens, read back: the policy's, to the bit")
+}
+
+// What the format has no way to say is refused by the path that was typed, before anything is computed or merged.
+func TestAModelThatTheFormatHasNot(t *testing.T) {
+	const dir = "../../../model/testdata/golden/gemma2-softcap"
+	out := filepath.Join(t.TempDir(), "out")
+	nothing := Machine{Open: func(context.Context, string, int) (kernels.Backend, error) { return nil, errors.New("opened") }}
+	_, err := typedOn(t, nothing, "export-model", "--model", dir, "--adapter", dir+"/adapter", "--format", "gguf", "--out", out)
+	require.True(t, badinput.Is(err), err)
+	require.True(t, strings.HasPrefix(err.Error(), dir+": query_pre_attn_scalar is 24 where 32 is meant"), err)
+	left, err := os.ReadDir(filepath.Dir(out))
+	require.NoError(t, err)
+	require.Empty(t, left)
 }
 
 func TestMistakesAreAnswered(t *testing.T) {
