@@ -15,8 +15,9 @@ func (k *checker) objective() {
 	k.refuse(c.Refill && c.MaxRefills == 0, "max_refills",
 		"max_refills: refill=true allows no round; type max_refills=%d, or refill=false", usualRefills)
 	k.refuse(!c.Refill && c.MaxRefills > 0, "max_refills", "max_refills: there are none without refill=true")
-	const all = "refill: with advantage=%s and kl_in=%s every group teaches something; type refill=false"
-	k.refuse(c.Refill && (c.batchwise() || c.KLCoef > 0 && c.KLIn == "reward"), "refill", all, c.Advantage, c.KLIn)
+	const all = "refill: with %s=%s every group teaches something; type refill=false"
+	k.refuse(c.Refill && c.batchwise(), "refill", all, "advantage", c.Advantage)
+	k.refuse(c.Refill && !c.batchwise() && c.KLCoef > 0 && c.KLIn == "reward", "refill", all, "kl_in", c.KLIn)
 }
 
 // batchwise tells whether tokens are compared with all others of the step.
