@@ -1,8 +1,10 @@
 package compare
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -21,7 +23,7 @@ type Summary struct {
 
 // Group is runs that differ in their seeds.
 type Group struct {
-	Name    string // the settings that not all groups have, "all runs" where there is one
+	Name    string // the settings that not all groups have, and files where these do not tell; "all runs" where there is one
 	Runs    []*Run
 	Figures []Figure
 }
@@ -57,8 +59,11 @@ func Summarize(runs []*Run) *Summary {
 	}
 	differing := Differing(firsts, machine)
 	for i := range s.Groups {
+		s.Groups[i].name(i, differing, len(s.Groups))
+	}
+	s.tellApart()
+	for i := range s.Groups {
 		g := &s.Groups[i]
-		g.name(i, differing, len(s.Groups))
 		g.gather()
 		s.Notes = append(s.Notes, g.notes()...)
 	}
@@ -93,8 +98,35 @@ func (g *Group) name(i int, differing []Setting, groups int) {
 	for _, s := range differing {
 		words = append(words, s.Key+"="+s.Values[i])
 	}
-	if g.Name = strings.Join(words, " "); g.Name == "" {
-		g.Name = fmt.Sprintf("of other files %d", i+1)
+	g.Name = strings.Join(words, " ")
+}
+
+// tellApart adds to a name that several groups have which of their files differ, by the beginnings of their hashes.
+func (s *Summary) tellApart() {
+	alike := map[string][]*Group{}
+	for i := range s.Groups {
+		g := &s.Groups[i]
+		alike[g.Name] = append(alike[g.Name], g)
+	}
+	for _, groups := range alike {
+		parts := map[string]map[string]bool{} // hashes
+		for _, g := range groups {
+			for part := range g.Runs[0].Parts {
+				parts[part] = map[string]bool{}
+			}
+		}
+		for _, part := range slices.Sorted(maps.Keys(parts)) {
+			for _, g := range groups {
+				parts[part][g.Runs[0].Parts[part].SHA256] = true
+			}
+			if len(parts[part]) < 2 {
+				continue
+			}
+			for _, g := range groups {
+				hash := cmp.Or(g.Runs[0].Parts[part].SHA256, "none")
+				g.Name = strings.TrimSpace(g.Name + " " + part + "@" + hash[:min(8, len(hash))])
+			}
+		}
 	}
 }
 
