@@ -112,6 +112,10 @@ func (f *Follower) begin(step int, made bool, to Sink) error {
 	if s.Changed = s.Settings; f.active >= 0 {
 		s.Changed = differences(f.starts[f.active].Settings, s.Settings)
 	}
+	if f.active >= 0 && s.Time.Before(f.now()) { // by a clock that went back meanwhile
+		s.Time = f.now()
+	}
+	f.starts[by].Time = s.Time
 	f.active, f.passed = by, 0
 	return to.Start(s)
 }

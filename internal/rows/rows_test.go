@@ -139,6 +139,26 @@ func TestOfSeveralStartsTheLastMadeAStep(t *testing.T) {
 		"5 06:00:00.0"}, to.take())
 }
 
+// A run goes on after what it did, also by a clock that went back meanwhile: times that fall are none that a chart could show.
+func TestAClockThatWentBack(t *testing.T) {
+	dir := t.TempDir()
+	put(t, dir, "manifest.json", `{"created":"2026-01-02T03:00:00Z","starts":[{"after":0,"time":"2026-01-02T03:00:00Z"},`+
+		`{"after":1,"time":"1970-01-01T00:00:09Z"},{"after":2,"time":"2026-01-02T03:00:12Z"}]}`)
+	put(t, dir, "metrics.jsonl", `{"step":1}`+"\n"+`{"step":2}`+"\n"+`{"step":3}`+"\n")
+	put(t, dir, "train_log.jsonl", `{"step":1,"total_s":1.5}`+"\n"+`{"step":2,"total_s":2}`+"\n"+`{"step":3,"total_s":1}`+"\n")
+	f, err := Open(dir)
+	require.NoError(t, err)
+	var to told
+	require.NoError(t, f.Follow(&to))
+	var times []string
+	for _, line := range to.take() {
+		line, _, _ = strings.Cut(line, " timing")
+		times = append(times, line)
+	}
+	require.Equal(t, []string{"start after 0 03:00:00", "1 03:00:01.5", "start after 1 03:00:01", "2 03:00:03.5", "start after 2 03:00:12",
+		"3 03:00:13.0"}, times)
+}
+
 // A fork begins with an evaluation after the steps of another run.
 func TestAForkBeginsLate(t *testing.T) {
 	dir := t.TempDir()
