@@ -78,11 +78,11 @@ func merge(ctx context.Context, f *policyFlags, out string) (report string, err 
 		return "", err
 	}
 	out = filepath.Clean(out)
-	beside, err := folderBeside(out)
+	beside, done, err := atomicfile.Beside(out)
 	if err != nil {
 		return "", err
 	}
-	defer os.RemoveAll(beside)
+	defer done()
 	unchecked := filepath.Join(beside, "model")
 	kept, note, err := mergeWeights(f, adapter, beside, unchecked)
 	if err != nil {
@@ -142,14 +142,6 @@ func (f *policyFlags) inNumbers(beside string) (dir, note string, err error) {
 		err = nf4.DequantiseModel(codes, dir)
 	}
 	return dir, "; the model's weights were in four bits, and were decoded to bf16 first: the result is no longer quantised", err
-}
-
-// folderBeside makes a folder where what was checked can be moved from.
-func folderBeside(out string) (string, error) {
-	if err := os.MkdirAll(filepath.Dir(out), 0o755); err != nil {
-		return "", err
-	}
-	return os.MkdirTemp(filepath.Dir(out), filepath.Base(out)+".unchecked-")
 }
 
 // roundingNoise is what rounding every weight to 16 bits may do to a log-probability on average. It is no bound: the

@@ -19,15 +19,11 @@ func Folder(path string, fill func(unfinished string) error) error {
 	if err := checkAbsent(path); err != nil {
 		return err
 	}
-	parent := filepath.Dir(path)
-	if err := os.MkdirAll(parent, 0o755); err != nil {
-		return err
-	}
-	unfinished, err := os.MkdirTemp(parent, "."+filepath.Base(path)+".*")
+	unfinished, done, err := Beside(path)
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(unfinished) // after the rename there is nothing left under this name
+	defer done() // after the rename there is nothing left under this name
 	if err := fill(unfinished); err != nil {
 		return err
 	}
@@ -40,7 +36,7 @@ func Folder(path string, fill func(unfinished string) error) error {
 	if err := os.Rename(unfinished, path); err != nil {
 		return err
 	}
-	return SyncDir(parent)
+	return SyncDir(filepath.Dir(path))
 }
 
 // checkAbsent refuses to write over a folder that holds something.

@@ -133,14 +133,11 @@ func (f *exportFlags) run(ctx context.Context, args []string, out, talk io.Write
 	if err != nil {
 		return err
 	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return badinput.Errorf("--out: %w", err)
-	}
-	beside, err := os.MkdirTemp(filepath.Dir(path), "."+filepath.Base(path)+".merging-*")
+	beside, done, err := atomicfile.Beside(path)
 	if err != nil {
 		return badinput.Errorf("--out: %w", err)
 	}
-	defer os.RemoveAll(beside)
+	defer done()
 	merged, kept, err := source.merged(beside)
 	if err != nil {
 		return err

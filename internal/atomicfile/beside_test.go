@@ -1,0 +1,45 @@
+package atomicfile
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// What a killed process left is removed by the next that makes the same; what somebody is at work in is not, nor what is called
+// otherwise, nor a file.
+func TestWhatAKillLeftIsRemoved(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "o")
+	put := func(name string) {
+		require.NoError(t, os.MkdirAll(filepath.Join(dir, name, "model"), 0o755))
+	}
+	busy, done, err := Beside(path)
+	require.NoError(t, err)
+	for _, name := range []string{".o.making-12", ".o.making-notes", ".p.making-12", "o.making-3"} {
+		put(name)
+	}
+	require.NoError(t, os.WriteFile(filepath.Join(dir, ".o.making-7"), nil, 0o644))
+	names := func() (all []string) {
+		entries, err := os.ReadDir(dir)
+		require.NoError(t, err)
+		for _, e := range entries {
+			all = append(all, e.Name())
+		}
+		return all
+	}
+	kept := []string{".o.making-7", ".o.making-notes", ".p.making-12", "o.making-3"}
+	require.NoError(t, Folder(path, func(unfinished string) error {
+		require.DirExists(t, busy)
+		require.NoDirExists(t, filepath.Join(dir, ".o.making-12"))
+		return os.WriteFile(filepath.Join(unfinished, "a"), nil, 0o644)
+	}))
+	require.ElementsMatch(t, append(kept, "o", filepath.Base(busy)), names())
+	require.FileExists(t, filepath.Join(path, "a"))
+	done()
+	require.ElementsMatch(t, append(kept, "o"), names())
+	_, _, err = Beside(filepath.Join(path, "a", "b"))
+	require.Error(t, err)
+}
