@@ -101,6 +101,7 @@ func TestServeARun(t *testing.T) {
 	train(t, dir, "max_steps=1")
 	url, said, _ := serve(t, "--run", dir, "--max-sequences", "2", "--max-context", "256")
 	require.Contains(t, said.String(), "serving first, tiny on")
+	require.Regexp(t, `(?m)^grpo: tiny: KV: [0-9.]+ MiB, 2 sequences of 256 tokens, 2 at once at full length$`, said.String())
 	require.JSONEq(t, `{"run":{"name":"first","step":1,"base":"tiny","trained":"first","temperature":1,"follows":true,"goes_on":false},
 		"wording":true,"report":"/report"}`, fetched(t, url+"/page/about"))
 	require.Contains(t, fetched(t, url+"/report"), "grpo run")

@@ -137,7 +137,8 @@ func (f *flags) register(cmd *cobra.Command) {
 		"`tokens` of a prompt and its completion; 0: 4,096, or the model's positions where they are fewer")
 	fl.IntVar(&f.sampling.MaxSequences, "max-sequences", 0, "completions at work at a time; 0: 64")
 	fl.IntVar(&f.sampling.MaxWaiting, "max-waiting", 0, "requests that wait for a model; 0: 1,024")
-	fl.Int64Var(&f.sampling.CacheBytes, "cache-bytes", 0, "memory for keys and values of a model; 0: as needed")
+	fl.Int64Var(&f.sampling.CacheBytes, "cache-bytes", 0,
+		"memory for keys and values of a model; 0: for --max-sequences of --max-context, but no more than half of what is free")
 	fl.IntVar(&f.maxN, "max-n", 128, "completions of a request at the most")
 	fl.Int64Var(&f.gate.MaxBody, "max-body", 4<<20, "`bytes` of a request at the most")
 	fl.IntVar(&f.gate.Concurrent, "concurrent", 64, "requests of a key at work at a time")
@@ -328,22 +329,4 @@ func (f *flags) serve(ctx context.Context, g *gate.Gate, host *serving.Host, lis
 		err = errors.Join(why, err)
 	}
 	return err
-}
-
-func names(host *serving.Host) []string {
-	var list []string
-	for _, p := range host.Policies() {
-		list = append(list, p.Name)
-	}
-	return slices.Clip(list)
-}
-
-// greet says where the server is.
-func (f *flags) greet(w io.Writer, at net.Addr, host *serving.Host) {
-	scheme := "http"
-	if f.door.TLS != nil {
-		scheme = "https"
-	}
-	fmt.Fprintf(w, "grpo: serving %s on %s://%s/v1\n", strings.Join(names(host), ", "), scheme, at)
-	fmt.Fprintf(w, "grpo: to talk to them, open %s://%s/\n", scheme, at)
 }

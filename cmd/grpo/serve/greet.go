@@ -1,0 +1,34 @@
+package serve
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"slices"
+	"strings"
+
+	"github.com/seed-7879b91d/grpo/internal/serving"
+)
+
+func names(host *serving.Host) []string {
+	var list []string
+	for _, p := range host.Policies() {
+		list = append(list, p.Name)
+	}
+	return slices.Clip(list)
+}
+
+// greet says where the server is, and what room each model has.
+func (f *flags) greet(w io.Writer, at net.Addr, host *serving.Host) {
+	scheme := "http"
+	if f.door.TLS != nil {
+		scheme = "https"
+	}
+	fmt.Fprintf(w, "grpo: serving %s on %s://%s/v1\n", strings.Join(names(host), ", "), scheme, at)
+	for _, p := range host.Policies() {
+		if p.Name == p.Base {
+			fmt.Fprintf(w, "grpo: %s: %s\n", p.Name, p.Live.Plan())
+		}
+	}
+	fmt.Fprintf(w, "grpo: to talk to them, open %s://%s/\n", scheme, at)
+}
