@@ -26,28 +26,32 @@ func Beside(path string) (folder string, done func(), err error) {
 		if folder, err = os.MkdirTemp(parent, prefix+"*"); err != nil {
 			return "", nil, err
 		}
-		lock, _, err := hold(folder)
+		lock, refused, err := hold(folder)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue // another one that makes the same took it for left
 		}
 		if err != nil {
 			return "", nil, errors.Join(err, os.Remove(folder))
 		}
+		if errors.Is(refused, syscall.EWOULDBLOCK) { // and is about to remove it
+			lock.Close()
+			continue
+		}
 		return folder, func() { os.RemoveAll(folder); lock.Close() }, nil
 	}
 }
 
-// hold takes the lock of a folder, which lasts until the process is gone. locked is false where somebody has it, or where the file system
-// has no locks.
-func hold(folder string) (f *os.File, locked bool, err error) {
+// hold takes the lock of a folder, which lasts until the process is gone. refused is why it is not to be had: somebody has it
+// (syscall.EWOULDBLOCK), or the file system has no locks.
+func hold(folder string) (f *os.File, refused, err error) {
 	if f, err = os.Open(folder); err != nil {
-		return nil, false, err
+		return nil, nil, err
 	}
-	locked = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil
+	refused = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 	if _, err = os.Stat(folder); err != nil {
 		f.Close()
 	}
-	return f, locked, err
+	return f, refused, err
 }
 
 // sweepBeside removes the folders that nobody holds.
@@ -62,11 +66,11 @@ func sweepBeside(parent, prefix string) error {
 			continue
 		}
 		left := filepath.Join(parent, e.Name())
-		f, locked, err := hold(left)
+		f, refused, err := hold(left)
 		if err != nil {
 			continue // it is gone, or somebody else's
 		}
-		if locked {
+		if refused == nil {
 			os.RemoveAll(left) // what cannot be removed is in nobody's way
 		}
 		f.Close()

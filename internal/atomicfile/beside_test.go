@@ -3,8 +3,10 @@ package atomicfile
 import (
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
@@ -42,4 +44,26 @@ func TestWhatAKillLeftIsRemoved(t *testing.T) {
 	require.ElementsMatch(t, append(kept, "o"), names())
 	_, _, err = Beside(filepath.Join(path, "a", "b"))
 	require.Error(t, err)
+}
+
+// Of many that make the same at once each has a folder to itself until it is done.
+func TestManyMakeTheSame(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "o")
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			for range 100 {
+				folder, done, err := Beside(path)
+				if !assert.NoError(t, err) {
+					return
+				}
+				assert.NoError(t, os.WriteFile(filepath.Join(folder, "a"), nil, 0o644))
+				done()
+			}
+		})
+	}
+	all.Wait()
+	left, err := os.ReadDir(filepath.Dir(path))
+	require.NoError(t, err)
+	require.Empty(t, left)
 }
