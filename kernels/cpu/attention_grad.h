@@ -65,8 +65,8 @@ INLINE void softmax_grad(grad_space *g, int i, int64_t first, int64_t limit, flo
 		vf score = load(p + v), share, slope = load(dp + v) - g->delta[i];
 		if (cap != 0) {
 			vf bent = vtanh(score / cap);
-			share = vexp(bent * cap - g->lse[i]);
-			slope = slope * (1.0f - bent * bent);
+			share = vexp(fused(bent, splat(cap), splat(-g->lse[i])));
+			slope = slope * fused(-bent, bent, splat(1));
 		} else {
 			share = vexp(score - g->lse[i]);
 		}

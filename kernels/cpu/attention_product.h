@@ -20,7 +20,7 @@ typedef struct {
 INLINE void product_step(const int mr, const int transposed, vf acc[MR][NV], const float *a, const vf b[NV])
 {
 	UNROLL for (int i = 0; i < mr; i++)
-		UNROLL for (int v = 0; v < NV; v++) acc[i][v] += b[v] * a[transposed ? i : i * KEYS];
+		UNROLL for (int v = 0; v < NV; v++) acc[i][v] = fused(b[v], splat(a[transposed ? i : i * KEYS]), acc[i][v]);
 }
 
 INLINE void product_tile(const int mr, const int transposed, const int pairs, const small_product *p)

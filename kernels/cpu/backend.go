@@ -1,6 +1,6 @@
 package cpu
 
-// #cgo CFLAGS: -O3 -std=gnu11 -Wall -Wno-psabi
+// #cgo CFLAGS: -O3 -std=c11 -Wall -Wno-psabi
 // #include "kernels.h"
 import "C"
 

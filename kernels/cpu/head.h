@@ -18,7 +18,7 @@ INLINE void bend_logits(float *logits, int64_t width, grpo_logit_form f)
 INLINE vf slope_of(vf logit, grpo_logit_form f)
 {
 	vf bent = logit * (1 / (f.cap * f.inv_temp));
-	return 1.0f - bent * bent;
+	return fused(-bent, bent, splat(1));
 }
 
 // Logits of one row and one chunk into a partial. The row is padded to whole vectors. On request exp(l − max) takes the place of l.
@@ -39,7 +39,7 @@ INLINE grpo_partial reduce(float *logits, int64_t width, const int raise)
 			if (raise)
 				store(logits + v + i * VL, e);
 			sum.v[i] += e;
-			moment.v[i] += e * vmax(d, splat(-200)); // 0·(−200), where 0·(−∞) would be no number
+			moment.v[i] = fused(e, vmax(d, splat(-200)), moment.v[i]); // 0·(−200), where 0·(−∞) would be no number
 		}
 	return (grpo_partial){max, lanes_sum(&sum), lanes_sum(&moment)};
 }
@@ -154,9 +154,9 @@ static grpo_total add_partials(const grpo_partial *p, int64_t chunks)
 		double shrink = exp1(d), s = p[c].sum, m = p[c].moment;
 		if (shrink == 0)
 			continue;
-		m += s * d;
-		t.sum += s * shrink;
-		t.moment += m * shrink;
+		m = fused_double(s, d, m);
+		t.sum = fused_double(s, shrink, t.sum);
+		t.moment = fused_double(m, shrink, t.moment);
 	}
 	t.log_sum = log1(t.sum);
 	return t;
@@ -196,7 +196,7 @@ static void head_jacobian(const void *args, void *scratch, int64_t from, int64_t
 			vf slope = slope_of(splat(h->target_logits[row]), h->form);
 			for (int64_t k = 0; k < h->width; k++) out[k] *= slope[0];
 		}
-		for (int64_t k = 0; k < h->width; k++) out[k] = (out[k] - mean[k] * inverse) * h->form.inv_temp;
+		for (int64_t k = 0; k < h->width; k++) out[k] = fused_float(-mean[k], inverse, out[k]) * h->form.inv_temp;
 	}
 }
 

@@ -28,8 +28,8 @@ INLINE void codes_tile(const reading *r, float *sums, const target *t, const int
 					if (form == CODES_IN_PAIRS) {
 						acc[0][half] = add_pairs(acc[0][half], w, (vi)splat(a[pair]));
 					} else {
-						acc[0][half] += widen_first(w) * a[2 * pair];
-						acc[0][half] += widen_second(w) * a[2 * pair + 1];
+						acc[0][half] = fused(widen_first(w), splat(a[2 * pair]), acc[0][half]);
+						acc[0][half] = fused(widen_second(w), splat(a[2 * pair + 1]), acc[0][half]);
 					}
 				}
 			}
@@ -58,8 +58,8 @@ INLINE void decode_half(half_group *h, const char *units, const byte_tables *t, 
 
 INLINE void add_pair(vf acc[EIGHTS], const vi pairs[EIGHTS], const float *a)
 {
-	UNROLL for (int q = 0; q < EIGHTS; q++) acc[q] += widen_first(pairs[q]) * a[0];
-	UNROLL for (int q = 0; q < EIGHTS; q++) acc[q] += widen_second(pairs[q]) * a[1];
+	UNROLL for (int q = 0; q < EIGHTS; q++) acc[q] = fused(widen_first(pairs[q]), splat(a[0]), acc[q]);
+	UNROLL for (int q = 0; q < EIGHTS; q++) acc[q] = fused(widen_second(pairs[q]), splat(a[1]), acc[q]);
 }
 
 // Decodes half a group, and adds the products of the half before it.

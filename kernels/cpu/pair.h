@@ -39,7 +39,6 @@ INLINE vf add_pairs(vf sum, vi a, vi b)
 	__asm__("vdpbf16ps %2, %1, %0" : "+v"(sum) : "v"(a), "v"(b));
 	return sum;
 #else
-	sum += widen_first(a) * widen_first(b);
-	return sum + widen_second(a) * widen_second(b);
+	return fused(widen_second(a), widen_second(b), fused(widen_first(a), widen_first(b), sum));
 #endif
 }

@@ -19,7 +19,7 @@ static void peak_fma(const void *args, void *scratch, int64_t from, int64_t to)
 		for (int64_t r = 0; r < a->rounds; r++) {
 			UNROLL for (int i = 0; i < CHAINS; i++)
 			{
-				acc[i] = acc[i] * x + y;
+				acc[i] = fused(acc[i], x, y);
 				__asm__("" : IN_REGISTER(acc[i])); // or the compiler sees that the chains are alike
 			}
 		}

@@ -210,7 +210,7 @@ static void swiglu_grad(const void *args, void *scratch, int64_t from, int64_t t
 		for (int64_t i = 0; i < n; i += VL) {
 			vf g = take(gate, i, n), d = take(a->dy + t * n, i, n);
 			vf sigmoid = 1.0f / (vexp(-g) + 1.0f), silu = g * sigmoid;
-			vf rest = 1.0f - sigmoid, slope = sigmoid + silu * rest;
+			vf rest = 1.0f - sigmoid, slope = fused(silu, rest, sigmoid);
 			put(d_gate, i, n, d * take(up, i, n) * slope);
 			put(d_up, i, n, d * silu);
 		}
@@ -222,8 +222,8 @@ INLINE vf gelu_inner(vf g, vf *slope)
 {
 	const float c = 1.59576912f, cubic = 0.0713548163f; // 2·sqrt(2/π), and 0.044715 of that
 	vf square = g * g;
-	*slope = square * (3 * cubic) + c;
-	vf rise = square * cubic + c;
+	*slope = fused(square, splat(3 * cubic), splat(c));
+	vf rise = fused(square, splat(cubic), splat(c));
 	return g * rise;
 }
 
@@ -252,7 +252,7 @@ static void geglu_grad(const void *args, void *scratch, int64_t from, int64_t to
 		for (int64_t i = 0; i < n; i += VL) {
 			vf g = take(gate, i, n), d = take(a->dy + t * n, i, n), inner, z = gelu_inner(g, &inner);
 			vf e = vexp(vmin(splat(80), -z)), share = 1.0f / (e + 1.0f), gelu = g * share;
-			vf rest = e * share, along = gelu * rest, slope = along * inner + share; // rest is 1 − share, but near 0 exact, too
+			vf rest = e * share, along = gelu * rest, slope = fused(along, inner, share); // rest is 1 − share, but near 0 exact, too
 			put(d_gate, i, n, d * take(up, i, n) * slope);
 			put(d_up, i, n, d * gelu);
 		}

@@ -40,17 +40,7 @@ INLINE vf base_of(const target *t, int row, int column)
 	return base;
 }
 
-INLINE vf epilogue(vf sum, const target *t, int row, int column) { return sum * t->alpha + base_of(t, row, column); }
-
-// The same for sums that come from memory. A compiler that sees several ways to what there is may multiply before they part, and then
-// add with a rounding of its own, in one variant and not in another; behind a barrier it does both at once. The register tiles below
-// are fused without, and faster so.
-INLINE vf fused_epilogue(vf sum, const target *t, int row, int column)
-{
-	vf base = base_of(t, row, column);
-	__asm__("" : IN_REGISTER(sum), IN_REGISTER(base));
-	return sum * t->alpha + base;
-}
+INLINE vf epilogue(vf sum, const target *t, int row, int column) { return fused(sum, splat(t->alpha), base_of(t, row, column)); }
 
 // A tile reads its right-hand side as 32 floats a step, or as 32 floats of which only the first 16 matter (a low-rank
 // adapter often has no more), or as 32 pairs of bf16. These it widens, and a step is two multiply-adds of the
@@ -170,14 +160,15 @@ INLINE void tile(const int mr, const int a_form, const int b_form, const reading
 						if (b_form == IN_PAIRS || b_form == COMPRESSED_IN_PAIRS)
 							acc[i * nv + v] = add_pairs(acc[i * nv + v], w, (vi)splat(ak[i * a_apart + pair * a_link]));
 						else if (pairs || compressed)
-							acc[i * nv + v] += widen_first(w) * ak[i * a_apart + 2 * pair * a_link];
+							acc[i * nv + v] = fused(widen_first(w), splat(ak[i * a_apart + 2 * pair * a_link]), acc[i * nv + v]);
 						else
-							acc[i * nv + v] += (vf)w * ak[i * a_apart];
+							acc[i * nv + v] = fused((vf)w, splat(ak[i * a_apart]), acc[i * nv + v]);
 					}
 				if (b_form == WIDENED || b_form == COMPRESSED_WIDENED)
 					UNROLL for (int i = 0; i < mr; i++)
 						UNROLL for (int v = 0; v < nv; v += step)
-							acc[i * nv + v] += widen_second(bv[vector_of(v, pair)]) * ak[i * a_apart + (2 * pair + 1) * a_link];
+							acc[i * nv + v] = fused(widen_second(bv[vector_of(v, pair)]), splat(ak[i * a_apart + (2 * pair + 1) * a_link]),
+							                        acc[i * nv + v]);
 			}
 		}
 		write_sums(acc, mr, nv, step, s, halves, last, sums, t);

@@ -108,8 +108,8 @@ INLINE void add_rows(const int rows, float sums[][TILE], const float first[][TIL
 		for (int k = 0; k < TILE; k++) {
 			vi pairs = loadi(right + k * stride + 4 * v);
 			vf w = widen_first(pairs), x = widen_second(pairs);
-			UNROLL for (int i = 0; i < rows; i++) one[i] += w * first[i][k];
-			UNROLL for (int i = 0; i < rows; i++) other[i] += x * second[i][k];
+			UNROLL for (int i = 0; i < rows; i++) one[i] = fused(w, splat(first[i][k]), one[i]);
+			UNROLL for (int i = 0; i < rows; i++) other[i] = fused(x, splat(second[i][k]), other[i]);
 		}
 		UNROLL for (int i = 0; i < rows; i++) store(sums[i] + v, load(sums[i] + v) + (one[i] + other[i]));
 	}

@@ -185,7 +185,7 @@ static void add_tiles(tile_file *f, int rows, tile_sum t)
 // What is written for a sum, and for what is added to it.
 INLINE vf joined(const float *sum, const float *added, const target *t, int column)
 {
-	vf whole = fused_epilogue(load(sum), t, 0, column);
+	vf whole = epilogue(load(sum), t, 0, column);
 	return added ? whole + load(added) : whole;
 }
 
@@ -221,7 +221,7 @@ static void write_across(const float *sums, int rows, int valid, const target *t
 	for (int c = 0; c < valid; c++)
 		for (int i = 0; i < rows; i++) {
 			float *out = t->out + c * t->stride + i, base = t->accumulate ? *out : 0;
-			*out = sums[i * PANEL + c] * t->alpha + base;
+			*out = fused_float(sums[i * PANEL + c], t->alpha, base);
 		}
 }
 

@@ -22,7 +22,7 @@ static void sum_squares(const void *args, void *scratch, int64_t from, int64_t t
 			UNROLL for (int v = 0; v < VECTORS; v++)
 			{
 				vd d = __builtin_convertvector(*(const half_vf_any *)(x + v * VL / 2), vd);
-				sum[v] += d * d;
+				sum[v] += d * d; // which is exact
 			}
 		}
 		double total = 0;
@@ -41,7 +41,7 @@ static void adam(const void *args, void *scratch, int64_t from, int64_t to)
 		vf g = take(a->g, i, end) * a->scale, p = take(a->p, i, end);
 		vf m = two_products(g, splat(1 - a->beta1), take(a->m, i, end), splat(a->beta1));
 		vf v = two_products(g * g, splat(1 - a->beta2), take(a->v, i, end), splat(a->beta2));
-		p = p - p * a->decay;
+		p = fused(-p, splat(a->decay), p);
 		p = p - m / a->correction1 * a->rate / (vsqrt(v / a->correction2) + a->eps);
 		put(a->p, i, end, p);
 		put(a->m, i, end, m);

@@ -43,12 +43,13 @@ INLINE void streams_end(void)
 INLINE vi loadi(const void *p) { return *(const vi_any *)p; }
 INLINE vf splat(float x) { return x - (vf){0}; } // x − 0 is x, also for −0
 
-// a·b + c, fused on every processor that can do that. A compiler sees by itself that a product is added to something, gcc 16 not where that
-// comes from a branch; and bits must not depend on what it sees.
+// a·b + c, fused on every processor that can do that. Nothing else is: what a compiler sees by itself differs from one to the next, and bits
+// must not depend on it. (gcc fuses nothing with -std=c11.)
 INLINE vf fused(vf a, vf b, vf c)
 {
 #if defined(__clang__)
-	return a * b + c; // which it fuses wherever it stands in one expression
+#pragma STDC FP_CONTRACT ON
+	return a * b + c;
 #elif defined(__AVX512F__) && VL == 16
 	return __builtin_ia32_vfmaddps512_mask(a, b, c, -1, 4);
 #elif defined(__FMA__) && VL == 8
@@ -56,6 +57,30 @@ INLINE vf fused(vf a, vf b, vf c)
 #elif defined(__aarch64__)
 	__asm__("fmla %0.4s, %1.4s, %2.4s" : "+w"(c) : "w"(a), "w"(b));
 	return c;
+#else
+	return a * b + c;
+#endif
+}
+
+INLINE float fused_float(float a, float b, float c)
+{
+#if defined(__clang__)
+#pragma STDC FP_CONTRACT ON
+	return a * b + c;
+#elif defined(__FMA__) || defined(__aarch64__)
+	return __builtin_fmaf(a, b, c);
+#else
+	return a * b + c;
+#endif
+}
+
+INLINE double fused_double(double a, double b, double c)
+{
+#if defined(__clang__)
+#pragma STDC FP_CONTRACT ON
+	return a * b + c;
+#elif defined(__FMA__) || defined(__aarch64__)
+	return __builtin_fma(a, b, c);
 #else
 	return a * b + c;
 #endif
@@ -159,18 +184,18 @@ INLINE vf vexp(vf x)
 	const float ln2_high = 0.693359375f, ln2_low = -2.12194440e-4f;
 	vf clamped = vmin(vmax(x, splat(-88.0f)), splat(89.0f));
 	clamped = pick((vi)(x == x), clamped, x);
-	vf shifted = clamped * 1.44269504f + round;
+	vf shifted = fused(clamped, splat(1.44269504f), splat(round));
 	vf n = shifted - round;
-	vf r = clamped - n * ln2_high;
-	r = r - n * ln2_low;
+	vf r = fused(n, splat(-ln2_high), clamped);
+	r = fused(n, splat(-ln2_low), r);
 	vf p = splat(1.0f / 5040);
-	p = p * r + 1.0f / 720;
-	p = p * r + 1.0f / 120;
-	p = p * r + 1.0f / 24;
-	p = p * r + 1.0f / 6;
-	p = p * r + 0.5f;
+	p = fused(p, r, splat(1.0f / 720));
+	p = fused(p, r, splat(1.0f / 120));
+	p = fused(p, r, splat(1.0f / 24));
+	p = fused(p, r, splat(1.0f / 6));
+	p = fused(p, r, splat(0.5f));
 	vf rr = r * r;
-	p = p * rr + r;
+	p = fused(p, rr, r);
 	p = p + 1.0f;
 	vi e = (vi)shifted - 0x4b400000;
 	vi half = e >> 1; // 2^n in two factors: n may be 128, or −127
@@ -192,13 +217,13 @@ INLINE vf vtanh(vf x)
 {
 	vf size = vmax(x, -x), square = x * x, cube = square * x;
 	vf q = splat(-0.000420695494f);
-	q = q * square + 0.00251045933f;
-	q = q * square - 0.0082189219f;
-	q = q * square + 0.0216601154f;
-	q = q * square - 0.0539347889f;
-	q = q * square + 0.133331285f;
-	q = q * square - 0.333333313f;
-	vf near = q * cube + x;
+	q = fused(q, square, splat(0.00251045933f));
+	q = fused(q, square, splat(-0.0082189219f));
+	q = fused(q, square, splat(0.0216601154f));
+	q = fused(q, square, splat(-0.0539347889f));
+	q = fused(q, square, splat(0.133331285f));
+	q = fused(q, square, splat(-0.333333313f));
+	vf near = fused(q, cube, x);
 	vf far = 1.0f - 2.0f / (vexp(size + size) + 1.0f);
 	far = pick((vi)(x < 0.0f), -far, far);
 	return pick((vi)(size < 1.0f), near, far);
@@ -221,8 +246,8 @@ static inline __attribute__((unused)) double log1(double x)
 	memcpy(&m, &bits, 8);
 	double s = (m - 1) / (m + 1), q = s * s;
 	double p = 1.0 / 23;
-	for (int i = 21; i > 1; i -= 2) p = p * q + 1.0 / i;
+	for (int i = 21; i > 1; i -= 2) p = fused_double(p, q, 1.0 / i);
 	double twice = 2 * s, tail = q * p;
-	double lnm = twice * tail + twice;
-	return (double)e * 0.69314718055994530942 + lnm;
+	double lnm = fused_double(twice, tail, twice);
+	return fused_double(e, 0.69314718055994530942, lnm);
 }

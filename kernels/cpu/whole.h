@@ -97,4 +97,7 @@ INLINE vi add_whole_pairs(vi sum, vi a, vi b, const int dot)
 }
 
 // The sum of a row with one more chunk.
-INLINE vf add_chunk(vf sum, vi chunk, float scale, vf weights) { return __builtin_convertvector(chunk, vf) * scale * weights + sum; }
+INLINE vf add_chunk(vf sum, vi chunk, float scale, vf weights) 
+{
+	return fused(__builtin_convertvector(chunk, vf) * scale, weights, sum);
+}

@@ -145,7 +145,7 @@ static void write_whole(const grpo_whole *g, const float *sums, int64_t row, int
 		target t = {.out = valid == PANEL ? out : padded, .bias = g->bias ? bias : NULL, .alpha = g->alpha, .accumulate = g->accumulate};
 		if (valid < PANEL)
 			memcpy(padded, out, valid * 4);
-		UNROLL for (int c = 0; c < PANEL; c += VL) store(t.out + c, fused_epilogue(load(sums + c), &t, 0, c));
+		UNROLL for (int c = 0; c < PANEL; c += VL) store(t.out + c, epilogue(load(sums + c), &t, 0, c));
 		if (valid < PANEL)
 			memcpy(out, padded, valid * 4);
 	}
