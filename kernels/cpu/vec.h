@@ -43,8 +43,8 @@ INLINE void streams_end(void)
 INLINE vi loadi(const void *p) { return *(const vi_any *)p; }
 INLINE vf splat(float x) { return x - (vf){0}; } // x − 0 is x, also for −0
 
-// a·b + c, fused on every processor that can do that. Nothing else is: what a compiler sees by itself differs from one to the next, and bits
-// must not depend on it. (gcc fuses nothing with -std=c11.)
+// a·b + c, fused on every processor that can do that. Nothing else is: what a compiler sees by itself differs from one to the next, and
+// bits must not depend on it. (With -std=c11 gcc fuses nothing.)
 INLINE vf fused(vf a, vf b, vf c)
 {
 #if defined(__clang__)
