@@ -96,7 +96,10 @@ type piece [3][]float32
 // each calls fn with what is from and up to offsets in each slab, and with where that is in the piece.
 func (p *piece) each(a *Adam, from, to int, fn func(slab kernels.Buffer, host []float32) error) error {
 	for i, slab := range []kernels.Buffer{a.params, a.m, a.v} {
-		p[i] = slices.Grow(p[i][:0], to-from)[:to-from]
+		if p[i] == nil { // the first piece is the largest
+			p[i] = make([]float32, to-from)
+		}
+		p[i] = p[i][:to-from]
 		if err := fn(slab.Slice(from, to), p[i]); err != nil {
 			return err
 		}
