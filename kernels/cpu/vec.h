@@ -1,5 +1,9 @@
 // Vectors of VL floats and the few functions of one variable, in terms of the compiler's vector types.
 
+#if defined(__aarch64__)
+#include <arm_neon.h>
+#endif
+
 #define INLINE static inline __attribute__((always_inline, unused))
 #ifdef __clang__
 #define UNROLL _Pragma("clang loop unroll(full)")
@@ -55,8 +59,7 @@ INLINE vf fused(vf a, vf b, vf c)
 #elif defined(__FMA__) && VL == 8
 	return __builtin_ia32_vfmaddps256(a, b, c);
 #elif defined(__aarch64__)
-	__asm__("fmla %0.4s, %1.4s, %2.4s" : "+w"(c) : "w"(a), "w"(b));
-	return c;
+	return vfmaq_f32(c, a, b);
 #else
 	return a * b + c;
 #endif
