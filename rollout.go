@@ -18,6 +18,7 @@ type rolloutBatch struct {
 	refilled int    // prompts beyond the step's own
 	epoch    int
 	seconds  float64 // that drawing took; 0 for one from a checkpoint
+	drafted  int     // tokens that were, and came
 }
 
 // spent is where the time of a step went, in seconds.
@@ -88,12 +89,12 @@ func (t *Trainer) drawRound(ctx context.Context, step int, problems []data.Probl
 	if err != nil {
 		return err
 	}
-	watch := meter.Start()
+	watch, accepted := meter.Start(), t.sampling.engine.Accepted
 	g, err := t.sample(ctx, prompts, step, t.completions, t.sampling.train)
 	if err != nil {
 		return err
 	}
-	b.seconds += watch.Lap()
+	b.seconds, b.drafted = b.seconds+watch.Lap(), b.drafted+t.sampling.engine.Accepted-accepted
 	if len(b.rounds) > 0 {
 		b.refilled += len(prompts)
 	}

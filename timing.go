@@ -16,7 +16,7 @@ func timing(m Metrics, b *rolloutBatch, s spent, total float64) Timing {
 		t.Environment = m.Conversations.Seconds
 	}
 	if b.seconds > 0 {
-		t.TokensSec = float64(m.CompletionTokens) / b.seconds
+		t.TokensSec, t.Drafted = float64(m.CompletionTokens)/b.seconds, float64(b.drafted)/float64(max(m.CompletionTokens, 1))
 	}
 	if s.train > 0 {
 		t.TrainSec = float64(m.Stats.Rows*m.Iterations) / s.train

@@ -33,6 +33,6 @@ func Defaults() Config {
 
 		Precision: "auto", Order: "auto", KVCacheDtype: "auto", AdapterPrecision: "auto", Quantize: "none",
 
-		Machine: Machine{Device: "auto", Pipeline: "score", SharePrefixes: true, Recompute: "auto"},
+		Machine: Machine{Device: "auto", Pipeline: "score", Speculate: true, SharePrefixes: true, Recompute: "auto"},
 	}
 }

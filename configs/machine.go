@@ -42,6 +42,9 @@ type Machine struct {
 	MaxSequences int `json:"max_sequences"`
 	// Tokens of one iteration of the sampler, prompts included. 0: 512.
 	TokenBudget int `json:"token_budget"`
+	// Compute with a completion's next token those that may come after it, by what was said lately, where that is faster (speculative
+	// decoding). It changes no result.
+	Speculate bool `json:"speculate"`
 	// Tokens of a training batch; a longer sequence makes room for itself. 0, with share_prefixes: when a run begins, what a
 	// whole group may take, or half of its completions, a quarter and so on where memory is short, and at least the longest
 	// sequence; with deterministic, which must not hang on what is free, the longest sequence. 0 otherwise: 512.

@@ -2,6 +2,7 @@ package sampler
 
 import (
 	"slices"
+	"time"
 
 	"github.com/seed-7879b91d/grpo/model"
 )
@@ -10,11 +11,12 @@ import (
 type asked struct {
 	*group
 	q  *sequence // nil: the score
-	at int       // of the prompt's token
+	at int       // of the prompt's token; or how many drafted tokens are between the sequence's last and this one
 }
 
 // accept hands the drawn tokens to their sequences and ends those that are done, and scores to their prompts.
-func (s *scheduler) accept(d model.Drawn) {
+func (s *scheduler) accept(d model.Drawn, took time.Duration) {
+	tokens := 0
 	for i, a := range s.drawn {
 		t := Token{ID: d.Tokens[i], LogProb: d.LogProbs[i]}
 		if d.Raw != nil {
@@ -24,8 +26,16 @@ func (s *scheduler) accept(d model.Drawn) {
 			a.score(a.at, t.Raw, likely(d, i, len(s.drawn), a.request.PromptTop))
 			continue
 		}
+		if a.at != a.q.fit {
+			continue // what was drafted before it did not come
+		}
 		t.Sample, t.Top = a.q.sample, likely(d, i, len(s.drawn), a.request.Top)
+		tokens++
 		s.hand(a.q, t)
+		s.judge(a.q, t.ID)
+	}
+	if n := len(s.rows.Tokens); n == s.drawing && n > 0 {
+		s.drafts.costs.saw(n, tokens, took)
 	}
 	s.forget()
 }
@@ -71,6 +81,9 @@ func likely(d model.Drawn, i, draws, n int) []Likely {
 // finish turns a sequence into a rollout and frees what it held; the last of a group frees the prefix.
 func (s *scheduler) finish(q *sequence, why FinishReason, err error) {
 	q.ended(why)
+	if q.group.learned {
+		s.learn(q, 1)
+	}
 	if q.table != nil {
 		if why != Failed {
 			s.remember(q)

@@ -65,7 +65,7 @@ func drawMany(t *testing.T, p *model.Policy, prompt []int32, params Params, n in
 		}
 		g := &group{request: Request{Prompt: prompt, Key: Key{Seed: 77}, Params: params}}
 		for i := range rows {
-			s.addDraw(&sequence{group: g, sample: from + i})
+			s.addDraw(&sequence{group: g, sample: from + i}, 0)
 		}
 		s.endRun(g, []int32{0})
 		drawn, err := d.Run(&s.rows)

@@ -30,6 +30,9 @@
 // others have its place, its blocks stay in the cache as long as nobody needs them, and the rest goes on while tools take their time.
 // What is appended is computed behind what is there, which is not computed again.
 //
+// Tokens that may come next are drafted by what was said lately, and computed with a sequence's last one where that is faster
+// (draft.go). That changes how many iterations there are, and nothing that is drawn.
+//
 // Blocks have reference counts and are copied when a shared one is written to. When none is free, the
 // last sequence that is parked gives its blocks up, or else the youngest one is preempted, and is recomputed later.
 package sampler

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/given"
@@ -26,6 +27,11 @@ type Engine struct {
 	Preempted, Dropped int
 	// Computed counts the tokens that were computed, and Recomputed those of them that had been before, for the same sequence.
 	Computed, Recomputed int
+	// Drafted counts the tokens that were drafted, and Accepted those of them that were drawn.
+	Drafted, Accepted int
+
+	drafts drafts
+	now    func() time.Time
 }
 
 // New makes an engine for a policy, as NewPlan says.
@@ -35,7 +41,7 @@ func New(p *model.Policy, o Options) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &Engine{Plan: plan, cfg: p.Config, blocks: newBlockPool(plan.Blocks)}
+	e := &Engine{Plan: plan, cfg: p.Config, blocks: newBlockPool(plan.Blocks), drafts: newDrafts(o), now: time.Now}
 	e.decoder, err = p.NewDecoder(plan.Decoder())
 	return e, err
 }

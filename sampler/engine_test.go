@@ -182,7 +182,7 @@ func TestNothingAroundARequestChangesIt(t *testing.T) {
 	inEveryPrecision(t, func(t *testing.T, b kernels.Backend, rounding model.Options) {
 		p := openWith(t, b, "qwen3-tied", "adapter", rounding)
 		asked := requests(p.Vocab, 1, 16)
-		alone := engine(t, p, Options{MaxLength: 128, MaxSequences: 1, TokenBudget: 7})
+		alone := engine(t, p, Options{MaxLength: 128, MaxSequences: 1, TokenBudget: 7, NoDrafts: true})
 		var want []Rollout
 		for i, r := range asked {
 			got := sampleAll(t, alone, []Request{r})

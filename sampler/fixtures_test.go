@@ -51,10 +51,12 @@ func openWith(t testing.TB, b kernels.Backend, name, adapter string, o model.Opt
 	return p
 }
 
+// engine drafts as much as it can, whatever that costs.
 func engine(t testing.TB, p *model.Policy, o Options) *Engine {
 	t.Helper()
 	e, err := New(p, o)
 	require.NoError(t, err)
+	e.drafts.eager = true
 	return e
 }
 

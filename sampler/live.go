@@ -5,7 +5,6 @@ import (
 	"errors"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/given"
@@ -29,8 +28,7 @@ type Live struct {
 	// Turn is held while it computes. Whoever else computes on the same backend holds it too; it is set before Run.
 	Turn sync.Locker
 
-	s   *scheduler // of the goroutine of Run
-	now func() time.Time
+	s *scheduler // of the goroutine of Run
 
 	mu      sync.Mutex // guards what follows
 	come    []*Ticket  // submitted, not yet with the scheduler
@@ -75,7 +73,7 @@ func NewLive(p *model.Policy, o Options) (*Live, error) {
 	}
 	e.TokenBudget = max(e.TokenBudget, e.MaxSequences) // each that runs has its row
 	s := &scheduler{Engine: e, replies: newReplies(), tree: newTree(e.Block, e.blocks), pace: newPace(e.Pace, e.TokenBudget)}
-	l := &Live{Turn: new(sync.Mutex), s: s, now: time.Now, wake: s.replies.wake, readers: map[*model.Served]int{},
+	l := &Live{Turn: new(sync.Mutex), s: s, wake: s.replies.wake, readers: map[*model.Served]int{},
 		leaving: map[*model.Served]int{}}
 	l.fewer.L, l.unused = &l.mu, s.FreeBlocks()
 	return l, nil
@@ -168,9 +166,9 @@ func (l *Live) Run(ctx context.Context) error {
 func (l *Live) iterate() error {
 	l.Turn.Lock()
 	defer l.Turn.Unlock()
-	start := l.now()
+	start := l.s.now()
 	err := l.s.iterate()
-	l.s.pace.saw(l.s.drawing, len(l.s.rows.Tokens)-l.s.drawing, l.now().Sub(start))
+	l.s.pace.saw(l.s.drawing, len(l.s.rows.Tokens)-l.s.drawing, l.s.now().Sub(start))
 	return err
 }
 

@@ -27,6 +27,7 @@ func live(t testing.TB, p *model.Policy, o Options) *Live {
 	t.Helper()
 	l, err := NewLive(p, o)
 	require.NoError(t, err)
+	l.s.drafts.eager = true
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- l.Run(ctx) }()
@@ -76,7 +77,7 @@ func TestLiveDrawsWhatSampleDraws(t *testing.T) {
 	b := backend(t)
 	p := open(t, b, "qwen3-tied", "adapter")
 	asked := requests(p.Vocab, 1, 24)
-	want := sampleAll(t, engine(t, p, Options{MaxLength: 128}), asked)
+	want := sampleAll(t, engine(t, p, Options{MaxLength: 128, NoDrafts: true}), asked)
 	l := live(t, p, Options{MaxLength: 128, MaxSequences: 9, TokenBudget: 40, CacheBytes: 8 * 6 * int64(p.BlockBytes())})
 	got := make([][]Rollout, len(asked))
 	var clients sync.WaitGroup
@@ -101,7 +102,7 @@ func TestCancelledRequestsEndAndOthersGoOn(t *testing.T) {
 	b := backend(t)
 	p := open(t, b, "qwen3-tied", "")
 	long := Request{Prompt: []int32{1, 2, 3}, N: 3, Params: Params{Temperature: 1, MaxTokens: 60}}
-	want := sampleAll(t, engine(t, p, Options{MaxLength: 64}), []Request{long})
+	want := sampleAll(t, engine(t, p, Options{MaxLength: 64, NoDrafts: true}), []Request{long})
 	l := live(t, p, Options{MaxLength: 64, MaxSequences: 5})
 	leaving, done := make(chan *Ticket, 1), make(chan Rollout, 3)
 	seen := 0

@@ -101,7 +101,7 @@ func TestALongPromptBesideManyStreams(t *testing.T) {
 	const length, streams = 460, 16
 	q := newQueue(t, Options{MaxLength: 512, MaxSequences: 24, TokenBudget: 256, Pace: time.Millisecond})
 	drawn, rows := 0, 0
-	q.l.now = func() time.Time {
+	q.l.s.now = func() time.Time {
 		return time.Unix(0, 0).Add(time.Duration(q.l.s.Computed+3*drawn) * time.Millisecond)
 	}
 	clock := func() int { return q.l.s.Computed + 3*drawn }

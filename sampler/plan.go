@@ -28,6 +28,9 @@ type Options struct {
 	// CacheBytes is the memory for keys and values; 0: what MaxSequences of MaxLength hold, but no
 	// more than half of what is free.
 	CacheBytes int64
+	// NoDrafts computes one token of a sequence at a time. Otherwise those that may come next, by what was said lately, are computed
+	// with it where that is faster (see Engine.Drafted).
+	NoDrafts bool
 	// Free is what is free, for a plan that is made before other things are allocated; 0: what is free now.
 	Free int64
 }

@@ -56,7 +56,7 @@ func TestWhatIsRememberedChangesNothing(t *testing.T) {
 	for _, name := range append([]string{"qwen3-tied"}, families...) {
 		p := openWith(t, b, name, "adapter", model.Options{})
 		asked := turns(rand.New(rand.NewPCG(1, 2)), p.Vocab, 2, 4)
-		want := sampleAll(t, engine(t, p, Options{MaxLength: 160}), asked)
+		want := sampleAll(t, engine(t, p, Options{MaxLength: 160, NoDrafts: true}), asked)
 		needed := int64(160/p.CacheBlock() + 2)
 		for _, blocks := range []int64{100, needed} {
 			l := live(t, p, Options{MaxLength: 160, CacheBytes: blocks * int64(p.BlockBytes())})
@@ -78,7 +78,7 @@ func TestCompletionsAreRemembered(t *testing.T) {
 	got, _ := draw(t, l, []Request{first})
 	next := first
 	next.Prompt, next.Params.MaxTokens = slices.Concat(first.Prompt, got[0].Tokens), 9
-	want := sampleAll(t, engine(t, p, Options{MaxLength: 160}), []Request{next})
+	want := sampleAll(t, engine(t, p, Options{MaxLength: 160, NoDrafts: true}), []Request{next})
 	again, cached := draw(t, l, []Request{next})
 	require.Equal(t, want, again)
 	require.Equal(t, []int{92 / p.CacheBlock() * p.CacheBlock()}, cached, "all that was computed, in full blocks")
@@ -156,7 +156,7 @@ func TestRequestsSpeakWithTheirAdapters(t *testing.T) {
 		if a != nil {
 			require.NoError(t, own.Attach(a))
 		}
-		want[i] = sampleAll(t, engine(t, own, Options{MaxLength: 160}), asked)
+		want[i] = sampleAll(t, engine(t, own, Options{MaxLength: 160, NoDrafts: true}), asked)
 	}
 	require.NotEqual(t, want[1], want[2])
 	l := live(t, p, Options{MaxLength: 160, Adapters: 2})

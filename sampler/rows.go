@@ -84,11 +84,11 @@ func (s *scheduler) arrange() {
 	from.Adapters, to.Adapters = to.Adapters, from.Adapters
 }
 
-// addDraw asks for a sequence's next token after the row added last.
-func (s *scheduler) addDraw(q *sequence) {
+// addDraw asks for the token of a sequence that comes after the row added last, so many after its next one.
+func (s *scheduler) addDraw(q *sequence, ahead int) {
 	p := q.request.Params
 	d := model.Draw{Row: len(s.rows.Tokens) - 1, TopK: int32(p.TopK), TopP: p.TopP, MinP: p.MinP,
-		Uniform: uniform(q.request.Key, q.sample, len(q.tokens))}
+		Uniform: uniform(q.request.Key, q.sample, len(q.tokens)+ahead)}
 	if p.TopP == 0 {
 		d.TopP = 1
 	}
@@ -101,7 +101,7 @@ func (s *scheduler) addDraw(q *sequence) {
 	d.Top = q.request.Top
 	s.rows.Raw = s.rows.Raw || q.request.raw()
 	s.rows.Draws = append(s.rows.Draws, d)
-	s.drawn = append(s.drawn, asked{group: q.group, q: q})
+	s.drawn = append(s.drawn, asked{group: q.group, q: q, at: ahead})
 }
 
 // addScore asks for the log-probability of the prompt's token that comes after the row added last.

@@ -53,11 +53,13 @@ func (s *scheduler) add(g *group) {
 // iterate computes one iteration, and hands out what it drew.
 func (s *scheduler) iterate() error {
 	s.schedule()
+	start := s.now()
 	drawn, err := s.decoder.Run(&s.rows)
+	took := s.now().Sub(start)
 	s.settle(err == nil)
 	if err == nil {
 		s.Computed += len(s.rows.Tokens)
-		s.accept(drawn)
+		s.accept(drawn, took)
 	}
 	return err
 }
@@ -68,6 +70,7 @@ func (s *scheduler) schedule() {
 	s.rows.Reset()
 	s.drawn, s.copyTo, s.copyFrom = s.drawn[:0], s.copyTo[:0], s.copyFrom[:0]
 	s.takeTurns()
+	s.prepare()
 	s.admitted, s.behind, s.most = 0, s.running, s.TokenBudget
 	for _, q := range s.sequences {
 		if q.state == running {
@@ -100,7 +103,8 @@ func (s *scheduler) advance(q *sequence) {
 	}
 	s.count(&q.reached, q.computed, n)
 	if q.computed += n; q.computed == q.length() {
-		s.addDraw(q)
+		s.addDraw(q, 0)
+		s.draft(q)
 	}
 	s.endRun(q.group, q.table)
 }
@@ -152,7 +156,8 @@ func (s *scheduler) start(i int) bool {
 			}
 			s.fork(q, len(g.prefix))
 			q.computed, q.reached = last+1, last+1
-			s.addDraw(q)
+			q.fit = 0
+			s.addDraw(q, 0)
 		}
 	}
 	s.endRun(g, g.prefix)

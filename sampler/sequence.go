@@ -31,6 +31,9 @@ type group struct {
 	told      bool       // who listens has heard of the scores
 
 	grown bool // rows of the prompt are in this iteration
+
+	learned bool   // the prompt may be drafted from
+	salt    uint64 // whose drafts these are
 }
 
 func newGroup(index int, r Request, on Listener) *group {
@@ -86,6 +89,11 @@ type sequence struct {
 
 	reached int // positions that were computed at some time
 	rank    int // among the sequences of its job, in a Live
+
+	drafted []int32 // what may come after its last token, and is computed in this iteration
+	matches []uint8 // how many tokens before each of them were the same where it was found
+	fit     int     // of them, that came
+	learned int     // its tokens that may be drafted from, with the prompt's
 }
 
 // state is where a sequence stands.

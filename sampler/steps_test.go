@@ -135,7 +135,7 @@ func TestACrowdDrawsWhatEachDrawsAlone(t *testing.T) {
 	p, own := open(t, b, "qwen3-tied", ""), open(t, b, "qwen3-tied", "")
 	adapter := secondAdapter(t, p)
 	require.NoError(t, own.Attach(adapter))
-	alone, speaking := engine(t, p, Options{MaxLength: 128}), engine(t, own, Options{MaxLength: 128})
+	alone, speaking := engine(t, p, Options{MaxLength: 128, NoDrafts: true}), engine(t, own, Options{MaxLength: 128, NoDrafts: true})
 	for _, blocks := range []int{14, 60} {
 		o := Options{MaxLength: 128, MaxSequences: 6, TokenBudget: 48, Adapters: 1, CacheBytes: int64(p.BlockBytes() * blocks)}
 		if blocks == 60 {
@@ -143,6 +143,7 @@ func TestACrowdDrawsWhatEachDrawsAlone(t *testing.T) {
 		}
 		l, err := NewLive(p, o)
 		require.NoError(t, err)
+		l.s.drafts.eager = true
 		served, err := l.Serve(adapter)
 		require.NoError(t, err)
 		c := &crowd{t: t, rng: rand.New(rand.NewPCG(6, 7)), l: l, served: []*model.Served{nil, served}}
@@ -150,6 +151,8 @@ func TestACrowdDrawsWhatEachDrawsAlone(t *testing.T) {
 		t.Logf("%d blocks: %d preemptions, %d tokens of prompts found", blocks, l.s.Preempted, c.found)
 		require.Positive(t, l.s.Preempted)
 		require.Positive(t, c.found)
+		require.Positive(t, l.s.Accepted)
+		require.Greater(t, l.s.Drafted, l.s.Accepted)
 		c.compare(map[*model.Served]*Engine{nil: alone, served: speaking})
 		l.Withdraw(served)
 		l.s.tree.forget(nil)
@@ -172,7 +175,7 @@ func (c *crowd) run(n int) {
 		step(c.t, c.l)
 		for i, q := range decoding {
 			if s.Preempted == preempted && q.state == running {
-				require.Equal(c.t, before[i]+1, len(q.tokens), "a token in each iteration")
+				require.Greater(c.t, len(q.tokens), before[i], "a token in each iteration")
 			}
 		}
 	}

@@ -33,7 +33,7 @@ medians.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(newBenchGemmCmd(), newBenchTrainCmd(), newBenchLongCmd(), newBenchSandboxCmd(), newBenchDecodeCmd(), newBenchPrefillCmd(),
-		newBenchServeCmd(), newBenchStepCmd(), newBenchCardCmd())
+		newBenchDraftsCmd(), newBenchServeCmd(), newBenchStepCmd(), newBenchCardCmd())
 	return cmd
 }
 
@@ -100,14 +100,13 @@ func (f *benchFlags) command(cmd cobra.Command, measure func(context.Context) (b
 	return &cmd
 }
 
+func verb(v bench.Verb) cobra.Command {
+	return cobra.Command{Use: v.Use, Short: v.Short, Long: v.Long, Example: v.Example}
+}
+
 func newBenchGemmCmd() *cobra.Command {
 	var f benchFlags
-	cmd := f.command(cobra.Command{
-		Use:   "gemm [--shape S] [--tokens N]",
-		Short: "Products of activations with bf16 weights: 2048³, and the linears of a shape",
-		Example: `  grpo bench gemm
-  grpo bench gemm --shape qwen3-4b --tokens 1 --threads 1`,
-	}, func(ctx context.Context) (bench.Result, error) { return bench.Gemm(ctx, &f.Model) })
+	cmd := f.command(verb(bench.GemmVerb), func(ctx context.Context) (bench.Result, error) { return bench.Gemm(ctx, &f.Model) })
 	f.register(cmd, 16)
 	must(cmd.Flags().MarkHidden("quantize"))
 	return cmd
@@ -115,13 +114,7 @@ func newBenchGemmCmd() *cobra.Command {
 
 func newBenchTrainCmd() *cobra.Command {
 	var f benchFlags
-	cmd := f.command(cobra.Command{
-		Use:   "train [--shape S] [--tokens N] [--rank R]",
-		Short: "Forward and backward pass of one sequence with a LoRA adapter or for all weights, and Adam's update",
-		Example: `  grpo bench train
-  grpo bench train --shape qwen3-4b --tokens 256 --rank 32
-  grpo bench train --rank 0 --precision bf16`,
-	}, func(ctx context.Context) (bench.Result, error) { return bench.Train(ctx, &f.Model) })
+	cmd := f.command(verb(bench.TrainVerb), func(ctx context.Context) (bench.Result, error) { return bench.Train(ctx, &f.Model) })
 	f.register(cmd, 16)
 	cmd.Flags().Lookup("rank").Usage += "; 0: none, all weights are trained"
 	return cmd
@@ -130,17 +123,7 @@ func newBenchTrainCmd() *cobra.Command {
 func newBenchLongCmd() *cobra.Command {
 	var f benchFlags
 	var l bench.Long
-	cmd := f.command(cobra.Command{
-		Use:   "long [--shape S] [--lengths N,N,…] [--rank R]",
-		Short: "A training step of one sequence as it gets longer: memory beside the plan, and how time grows",
-		Long: `Takes a training step (forward, backward, update, and a score as after an update) of one sequence of each length. The
-peak of resident memory stands beside what was planned before anything was allocated. Attention costs the square of the
-length and everything else the length: both are fitted to the times, and how far they are off is shown. Above the table:
-what the weights take, and the peak while they are drawn and loaded.`,
-		Example: `  grpo bench long --shape qwen3-0.6b/2
-  grpo bench long --shape llama3.1-8b --quantize nf4 --lengths 128,512
-  grpo bench long --lengths 1024,2048 --recompute blocks`,
-	}, func(ctx context.Context) (bench.Result, error) {
+	cmd := f.command(verb(bench.LongVerb), func(ctx context.Context) (bench.Result, error) {
 		l.Model = f.Model
 		return l.Run(ctx)
 	})
@@ -155,24 +138,28 @@ what the weights take, and the peak while they are drawn and loaded.`,
 
 func newBenchDecodeCmd() *cobra.Command {
 	var f benchFlags
-	cmd := f.command(cobra.Command{
-		Use:   "decode [--shape S] [--batch B] [--context C]",
-		Short: "Next tokens of B sequences that have C tokens in the cache",
-		Example: `  grpo bench decode
-  grpo bench decode --batch 32 --context 512`,
-	}, func(ctx context.Context) (bench.Result, error) { return bench.Decode(ctx, &f.Sampling) })
+	cmd := f.command(verb(bench.DecodeVerb), func(ctx context.Context) (bench.Result, error) { return bench.Decode(ctx, &f.Sampling) })
 	f.registerSampling(cmd, 1, 32)
 	return cmd
 }
 
 func newBenchPrefillCmd() *cobra.Command {
 	var f benchFlags
-	cmd := f.command(cobra.Command{
-		Use:     "prefill [--shape S] [--batch B] [--context C]",
-		Short:   "Prompts of C tokens of B sequences, and the first token of each",
-		Example: `  grpo bench prefill --context 512`,
-	}, func(ctx context.Context) (bench.Result, error) { return bench.Prefill(ctx, &f.Sampling) })
+	cmd := f.command(verb(bench.PrefillVerb), func(ctx context.Context) (bench.Result, error) { return bench.Prefill(ctx, &f.Sampling) })
 	f.registerSampling(cmd, 1, 512)
+	return cmd
+}
+
+func newBenchDraftsCmd() *cobra.Command {
+	var f benchFlags
+	var d bench.Drafts
+	cmd := f.command(verb(bench.DraftsVerb), func(ctx context.Context) (bench.Result, error) {
+		d.Sampling = f.Sampling
+		return d.Run(ctx)
+	})
+	f.registerSampling(cmd, 4, 128)
+	must(cmd.Flags().MarkHidden("rank"))
+	cmd.Flags().Float64SliceVar(&d.Alike, "alike", []float64{0, 0.7, 0.8, 0.9}, "`shares` of a text's tokens that are the completion's")
 	return cmd
 }
 

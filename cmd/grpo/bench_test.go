@@ -82,6 +82,7 @@ func TestBenchesOfAModel(t *testing.T) {
 	for _, b := range racing.First([]trial{
 		{"decode --batch 2 --context 8 --rank 4", []string{"tokens_per_s", "limit_tokens_per_s", "step_ms"}},
 		{"gemm --tokens 8", nil},
+		{"drafts --batch 2 --context 16", nil},
 		{"train --tokens 16 --rank 4", []string{"tokens_per_s", "limit_tokens_per_s", "update_s"}},
 		{"prefill --context 16 --precision bf16", []string{"tokens_per_s", "limit_tokens_per_s", "step_ms"}},
 		{"long --shape tiny/2 --lengths 48,16", nil},

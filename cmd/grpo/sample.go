@@ -72,6 +72,7 @@ strings, the temperature and the length of completions are the run's, but for wh
 	fl.StringArrayVar(&f.stop, "stop", nil, "`text` that ends a completion; may be given several times")
 	fl.BoolVar(&f.json, "json", false, "one line of JSON per completion")
 	fl.IntVar(&f.engine.MaxSequences, "max-sequences", 0, "completions at work at a time; 0: 64")
+	fl.BoolVar(&f.engine.NoDrafts, "no-drafts", false, "compute one token of a completion at a time, which changes only how long it takes")
 	fl.Int64Var(&f.engine.CacheBytes, "cache-bytes", 0, "memory for keys and values; 0: as needed, but no more than half of what is free")
 	cmd.MarkFlagsOneRequired("run", "model")
 	for _, flag := range []string{"model", "adapter", "precision", "kv-cache-dtype", "adapter-precision", "quantize", "order"} {

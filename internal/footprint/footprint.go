@@ -253,7 +253,8 @@ func (r Run) slots() int {
 
 // sampler adds the sampler and its cache, of which a size that is not given is half of what is left.
 func (r Run) sampler(p *Plan, l *kernels.Ledger, policy *model.Policy, length int) error {
-	o := sampler.Options{MaxSequences: r.MaxSequences, MaxLength: length, TokenBudget: r.TokenBudget, CacheBytes: int64(r.CacheMemory)}
+	o := sampler.Options{MaxSequences: r.MaxSequences, MaxLength: length, TokenBudget: r.TokenBudget, CacheBytes: int64(r.CacheMemory),
+		NoDrafts: !r.Speculate}
 	smallest := o
 	smallest.CacheBytes, smallest.Free = 0, 1
 	least, err := sampler.NewPlan(policy, smallest)

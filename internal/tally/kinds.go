@@ -30,6 +30,7 @@ type Timing struct {
 	Train     float64 `json:"train_s"`
 	TokensSec float64 `json:"sampled_tokens_per_s"`
 	TrainSec  float64 `json:"trained_tokens_per_s"`
+	Drafted   float64 `json:"drafted"`        // the share of what was sampled that was drafted, and came
 	Memory    float64 `json:"peak_memory_gb"` // of this process since it started
 	// RewardFile is the mean time of a call of the reward file so far.
 	RewardFile float64 `json:"reward_file_s,omitempty"`

@@ -1,0 +1,49 @@
+package bench
+
+// Verb is what a verb is called, and says of itself, in the words of its help.
+type Verb struct{ Use, Short, Long, Example string }
+
+// The verbs of the benchmarks that measure a model alone. Their flags are made where all flags are.
+var (
+	GemmVerb = Verb{
+		Use:   "gemm [--shape S] [--tokens N]",
+		Short: "Products of activations with bf16 weights: 2048³, and the linears of a shape",
+		Example: `  grpo bench gemm
+  grpo bench gemm --shape qwen3-4b --tokens 1 --threads 1`,
+	}
+	TrainVerb = Verb{
+		Use:   "train [--shape S] [--tokens N] [--rank R]",
+		Short: "Forward and backward pass of one sequence with a LoRA adapter or for all weights, and Adam's update",
+		Example: `  grpo bench train
+  grpo bench train --shape qwen3-4b --tokens 256 --rank 32
+  grpo bench train --rank 0 --precision bf16`,
+	}
+	LongVerb = Verb{
+		Use:   "long [--shape S] [--lengths N,N,…] [--rank R]",
+		Short: "A training step of one sequence as it gets longer: memory beside the plan, and how time grows",
+		Long: `Takes a training step (forward, backward, update, and a score as after an update) of one sequence of each length. The
+peak of resident memory stands beside what was planned before anything was allocated. Attention costs the square of the
+length and everything else the length: both are fitted to the times, and how far they are off is shown. Above the table:
+what the weights take, and the peak while they are drawn and loaded.`,
+		Example: `  grpo bench long --shape qwen3-0.6b/2
+  grpo bench long --shape llama3.1-8b --quantize nf4 --lengths 128,512
+  grpo bench long --lengths 1024,2048 --recompute blocks`,
+	}
+	DecodeVerb = Verb{
+		Use:   "decode [--shape S] [--batch B] [--context C]",
+		Short: "Next tokens of B sequences that have C tokens in the cache",
+		Example: `  grpo bench decode
+  grpo bench decode --batch 32 --context 512`,
+	}
+	PrefillVerb = Verb{
+		Use:     "prefill [--shape S] [--batch B] [--context C]",
+		Short:   "Prompts of C tokens of B sequences, and the first token of each",
+		Example: `  grpo bench prefill --context 512`,
+	}
+	DraftsVerb = Verb{
+		Use:   "drafts [--shape S] [--batch B] [--context C] [--alike SHARE,…]",
+		Short: "Completions of C tokens, drawn without drafted tokens and with a text to draft from, of which a SHARE is alike",
+		Example: `  grpo bench drafts --precision bf16
+  grpo bench drafts --batch 1 --alike 0.9`,
+	}
+)

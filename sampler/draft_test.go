@@ -1,0 +1,203 @@
+package sampler
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7879b91d/grpo/kernels"
+	"github.com/seed-7879b91d/grpo/model"
+)
+
+// What is drafted changes neither tokens nor bits, whatever comes with them, and saves iterations.
+func TestDraftsChangeNothing(t *testing.T) {
+	inEveryPrecision(t, func(t *testing.T, b kernels.Backend, rounding model.Options) {
+		for _, name := range []string{"qwen3-tied", "mistral-yarn"} {
+			p := openWith(t, b, name, "adapter", rounding)
+			var asked []Request
+			for i, temperature := range []float32{0, 0.05, 0.3, 1} {
+				r := Request{Prompt: []int32{3, 1, 4, 1, 5, 9, 2, 6, int32(i)}, N: 3, Key: Key{Problem: i}, Raw: i == 1, Top: i % 3,
+					Params: Params{Temperature: temperature, MaxTokens: 100, StopTokens: []int32{11}}}
+				asked = append(asked, r)
+			}
+			o := Options{MaxLength: 128, MaxSequences: 12, NoDrafts: true}
+			plain := engine(t, p, o)
+			want := sampleAll(t, plain, asked)
+			require.Zero(t, plain.Drafted)
+			o.NoDrafts = false
+			e := engine(t, p, o)
+			for range 2 { // the second time from what was said the first time
+				require.Equal(t, want, sampleAll(t, e, asked))
+				t.Logf("%s: %d drafted, %d of them drawn", name, e.Drafted, e.Accepted)
+			}
+			require.Greater(t, e.Accepted, 500)
+			require.Greater(t, e.Drafted, e.Accepted)
+			require.Equal(t, 2*plain.Computed, e.Computed-e.Drafted+e.Accepted)
+		}
+	})
+}
+
+// A sequence that is known is drawn in a few iterations.
+func TestDraftsSaveIterations(t *testing.T) {
+	p := open(t, backend(t), "qwen3-tied", "")
+	l, err := NewLive(p, Options{MaxLength: 256})
+	require.NoError(t, err)
+	l.s.drafts.eager = true
+	r := Request{Prompt: []int32{1, 2, 3}, N: 1, Params: Params{Temperature: 1, MaxTokens: 200}}
+	draw := func(from string) (iterations int) {
+		r.From = from
+		_, err := l.Submit(r, Listener{})
+		require.NoError(t, err)
+		for step(t, l) {
+			iterations++
+		}
+		return iterations
+	}
+	require.Greater(t, draw("ada"), 150)
+	require.Less(t, draw("ada"), 20)
+	require.Greater(t, draw("bob"), 150, "what others were told is not his")
+}
+
+// What is found did come after those tokens, and what was said last is found.
+func TestACorpusFindsWhatWasSaid(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	var c corpus
+	said := map[uint64][][]int32{}
+	missed := 0 // as others had the same hash
+	for range 400 {
+		salt, text := rng.Uint64N(2), randomTokens(rng, 6, 1+rng.IntN(40))
+		before := rng.IntN(len(text))
+		c.add(salt, text[:before], 0)
+		c.add(salt, text, before)
+		said[salt] = append(said[salt], text)
+		if len(text) > longestGram {
+			at := longestGram + rng.IntN(len(text)-longestGram)
+			next, matches := c.follow(salt, slices.Clone(text[at-longestGram:at]), nil, 1)
+			require.Equal(t, text[at-longestGram:at+1], next)
+			require.Equal(t, []uint8{longestGram}, matches)
+		}
+		asked := randomTokens(rng, 6, 2+rng.IntN(9))
+		next, matches := c.follow(salt, slices.Clone(asked), nil, 12)
+		require.Equal(t, asked, next[:len(asked)])
+		for i, n := range matches {
+			end := len(asked) + i + 1
+			require.True(t, slices.ContainsFunc(said[salt], func(text []int32) bool { return contains(text, next[end-1-int(n):end]) }))
+		}
+		if len(said[salt]) > 100 && len(matches) == 0 {
+			missed++
+		}
+	}
+	require.Less(t, missed, 20, "two of six tokens in a row were said")
+}
+
+func contains(text, part []int32) bool {
+	for i := range len(text) - len(part) + 1 {
+		if slices.Equal(text[i:i+len(part)], part) {
+			return true
+		}
+	}
+	return false
+}
+
+// The ring goes round: what was said long ago is not found, nor is anything that nobody said.
+func TestACorpusForgets(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 4))
+	var c corpus
+	first := randomTokens(rng, 1<<30, 20)
+	c.add(0, first, 0)
+	next, _ := c.follow(0, first[:9:9], nil, 16)
+	require.Equal(t, first, next)
+	last, tried, found := first, 0, 0
+	for said := 0; said < 2*corpusTokens; said += len(last) {
+		last = randomTokens(rng, 1<<30, 1+rng.IntN(3000))
+		c.add(0, last, 0)
+		for i := longestGram; i < len(last); i += 97 {
+			next, _ := c.follow(0, last[i-2:i:i], nil, 5)
+			if tried++; len(next) > 2 { // others may have the same hash
+				require.Equal(t, last[i-2:min(i+5, len(last))], next)
+				found++
+			}
+		}
+	}
+	require.Greater(t, found, tried*95/100)
+	next, _ = c.follow(0, first[:9:9], nil, 16)
+	require.Len(t, next, 9)
+	c.add(0, randomTokens(rng, 1<<30, 3*corpusTokens), 7) // more than there is room for
+	require.Equal(t, int32(separator), c.at(c.end-1))
+}
+
+// machine takes so long for an iteration, and a part of that longer or shorter.
+type machine struct{ fixed, each, noise float64 }
+
+// without is the time without noise, in milliseconds.
+func (m machine) without(rows int) float64 { return m.fixed + m.each*float64(rows) }
+
+func (m machine) time(rng *rand.Rand, rows int) time.Duration {
+	t := m.without(rows) * (1 + m.noise*(2*rng.Float64()-1))
+	if m.noise > 0 && rng.IntN(20) == 0 {
+		t *= 5 // something else had the machine
+	}
+	return time.Duration(t * float64(time.Millisecond))
+}
+
+// What a row costs is found by what iterations take, and tokens are drafted where they pay: what is drawn in a second is within a tenth
+// of the best number of drafts behind every draw.
+func TestDraftsAreMadeWhereTheyPay(t *testing.T) {
+	for name, c := range map[string]struct {
+		machine
+		running int
+		chance  float64
+	}{
+		"weights are read":       {machine{20, 0.1, 0}, 4, 0.9},
+		"and others compute too": {machine{20, 0.1, 0.1}, 4, 0.9},
+		"one alone":              {machine{20, 1, 0.05}, 1, 0.7},
+		"rows are all":           {machine{0.1, 2, 0.05}, 32, 0.7},
+		"half and half":          {machine{10, 1, 0.05}, 10, 0.8},
+		"many":                   {machine{23, 1.35, 0.05}, 16, 0.9},
+		"nothing fits":           {machine{20, 1, 0.05}, 8, 0.05},
+	} {
+		rng := rand.New(rand.NewPCG(1, 1))
+		d := newDrafts(Options{})
+		matches := slices.Repeat([]uint8{longestGram}, mostDrafted)
+		drafted, tokens, draws, took := 0, 0, 0, 0.0
+		for i := range 3000 {
+			rows, drawn := c.running, c.running
+			d.price = d.costs.price()
+			for range c.running {
+				n := d.worth(matches)
+				if d.plain() {
+					n = 0
+				}
+				rows += n
+				for _, m := range matches[:n] {
+					came := rng.Float64() < c.chance
+					if d.chances[m].saw(came); !came {
+						break
+					}
+					drawn++
+				}
+			}
+			d.costs.saw(rows, drawn, c.time(rng, rows))
+			if i >= 500 {
+				drafted, draws, tokens, took = drafted+rows-c.running, draws+c.running, tokens+drawn, took+c.without(rows)
+			}
+		}
+		best, at := 0.0, 0
+		for n := range mostDrafted + 1 {
+			drawn, chance := 1.0, 1.0
+			for range n {
+				chance *= c.chance
+				drawn += chance
+			}
+			if rate := drawn * float64(c.running) / c.without(c.running*(1+n)); rate > best {
+				best, at = rate, n
+			}
+		}
+		got := float64(tokens) / took
+		t.Logf("%s: %.2f drafted a draw, %.3f tokens/ms; the best is %d, %.3f", name, float64(drafted)/float64(draws), got, at, best)
+		require.Greater(t, got, 0.9*best, name)
+	}
+}
