@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 )
@@ -39,6 +40,44 @@ func Beside(path string) (folder string, done func(), err error) {
 		}
 		return folder, func() { os.RemoveAll(folder); lock.Close() }, nil
 	}
+}
+
+// Named says of what could not be written in a folder beside path that it is path: nobody has heard of the folder. Other errors stay
+// as they are.
+func Named(path string, err error) error {
+	if at := writing(err, hidden(path)); at != nil {
+		return &fs.PathError{Op: "write", Path: path, Err: at.Err}
+	}
+	return err
+}
+
+// hidden is how the folders beside path begin, absolute.
+func hidden(path string) string {
+	if abs, err := filepath.Abs(path); err == nil {
+		path = abs
+	}
+	return filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+making)
+}
+
+// writing finds, among errors, one of writing to what begins so.
+func writing(err error, prefix string) *fs.PathError {
+	switch e := err.(type) {
+	case *fs.PathError:
+		path, _ := filepath.Abs(e.Path)
+		if strings.HasPrefix(path, prefix) && slices.Contains([]string{"write", "sync", "close", "mkdir"}, e.Op) {
+			return e
+		}
+		return writing(e.Err, prefix)
+	case interface{ Unwrap() []error }:
+		for _, one := range e.Unwrap() {
+			if at := writing(one, prefix); at != nil {
+				return at
+			}
+		}
+	case interface{ Unwrap() error }:
+		return writing(e.Unwrap(), prefix)
+	}
+	return nil
 }
 
 // hold takes the lock of a folder, which lasts until the process is gone. refused is why it is not to be had: somebody has it

@@ -124,7 +124,8 @@ func (s source) check() error {
 
 // export writes a table to a file, or to standard output.
 func (s source) export(format, out string, stdout io.Writer) error {
-	if err := (destination.Place{Flag: "--out", Path: out, Name: s.table + "." + format, Run: s.dir}).Check(); err != nil {
+	place := destination.Place{Flag: "--out", Path: out, Name: s.table + "." + format, Run: s.dir}
+	if err := place.Check(); err != nil {
 		return err
 	}
 	t, err := s.read()
@@ -137,7 +138,7 @@ func (s source) export(format, out string, stdout io.Writer) error {
 	if out == "" {
 		return t.write(format, stdout)
 	}
-	return t.file(format, out, stdout)
+	return place.Failed(t.file(format, out, stdout))
 }
 
 // content is a table that was read once, for its columns.
