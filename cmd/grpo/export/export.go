@@ -173,7 +173,7 @@ func (t *content) write(format string, out io.Writer) error {
 }
 
 func (t *content) file(format, out string, stdout io.Writer) error {
-	if err := atomicfile.Write(out, func(w io.Writer) error { return t.write(format, w) }); err != nil {
+	if err := atomicfile.Result(out, func(w io.Writer) error { return t.write(format, w) }); err != nil {
 		return fmt.Errorf("--out: %w", err)
 	}
 	fmt.Fprintf(stdout, "%s: %s, %s\n", out, plural.Of(t.rows, "row"), plural.Of(len(t.columns.Names), "column"))
