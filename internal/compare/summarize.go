@@ -160,8 +160,8 @@ func (g *Group) notes() (notes []string) {
 		notes = append(notes, fmt.Sprintf("%s: each seed holds other rows out, so that losses differ by these, too; %s", g.short(), holdTheSame))
 	}
 	if own := g.Runs[0].Own; len(own) > 0 && len(g.Runs) > 1 {
-		notes = append(notes, fmt.Sprintf("%s: the %s of these runs came with a Go program, and whether it was the same in all of them is not on "+
-			"record; leave out those of another", g.short(), strings.Join(own, ", ")))
+		notes = append(notes, fmt.Sprintf("%s: the %s of these runs came with a Go program, and whether it was the same in all of them is not "+
+			"on record; leave out those of another", g.short(), strings.Join(own, ", ")))
 	}
 	if len(g.Runs) == 1 {
 		notes = append(notes, fmt.Sprintf("%s: one run has no deviation", g.short()))
