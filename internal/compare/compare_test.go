@@ -26,8 +26,7 @@ import (
 type made struct {
 	heldOut, model string // hashes
 	change         func(c *configs.Config)
-	resumed        int
-	again          int // starts of the finished run
+	resumed, again int // again: starts of the finished run
 	own            []string
 	steps          int
 	evaluations    []stats.Judged

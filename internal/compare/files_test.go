@@ -42,6 +42,6 @@ func TestSummariesOfOwnGraders(t *testing.T) {
 	}
 	require.Equal(t, []string{"grader@own loss@none", "grader@none loss@none", "grader@own loss@own"}, names)
 	require.Len(t, s.Groups[0].Runs, 2)
-	require.Contains(t, s.Notes, "grader@own loss@none: the grader of these runs came with a Go program, and whether it was the same in all of "+
-		"them is not on record; leave out those of another")
+	require.Contains(t, s.Notes, "grader@own loss@none: the grader of these runs came with a Go program, and whether it was the same in all "+
+		"of them is not on record; leave out those of another")
 }
