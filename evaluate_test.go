@@ -11,7 +11,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-7879b91d/grpo/configs"
+	"github.com/seed-7879b91d/grpo/internal/footprint"
 	"github.com/seed-7879b91d/grpo/internal/stats"
+	"github.com/seed-7879b91d/grpo/kernels"
 	"github.com/seed-7879b91d/grpo/reward"
 )
 
@@ -94,7 +96,7 @@ func TestEvaluationsAreComparedWithTheFirst(t *testing.T) {
 	require.Equal(t, want, l.evals[len(l.evals)-1].Change)
 }
 
-// An evaluator has no optimizer and reads no problems to train on; it finds what the run's own evaluation found.
+// An evaluator has no optimizer, holds no gradients and reads no problems to train on; it finds what the run's own evaluation found.
 func TestAnEvaluatorAgreesWithTheRun(t *testing.T) {
 	dir := t.TempDir()
 	tr, l := setup{dir: dir, words: []string{"max_steps=4"}}.open(t)
@@ -104,6 +106,11 @@ func TestAnEvaluatorAgreesWithTheRun(t *testing.T) {
 		return nil
 	}, WithGrader(reward.GraderFunc(vowels)))
 	require.NoError(t, err)
+	_, grads, _ := e.policy.Slabs()
+	require.Nil(t, grads)
+	layout, err := footprint.AdapterLayout(e.cfg, e.policy.LoRADims())
+	require.NoError(t, err)
+	require.Equal(t, kernels.F32.Size()*layout.Len(), tr.sampling.memory.Of("adapter")-e.sampling.memory.Of("adapter"))
 	found, err := e.Evaluate(t.Context())
 	require.NoError(t, err)
 	require.NoError(t, e.Close())

@@ -94,6 +94,7 @@ func (t *Trainer) open(ctx context.Context) (err error) {
 	if t.learner, err = learning.Open(t.cfg, t.backend, t.policy.Policy, own); err != nil {
 		return err
 	}
+	t.learner.Recipe.Warn = t.watcher.Warn
 	t.policy.Progress = func(sequences, tokens int) {
 		t.watcher.Advance(sequences, tokens)
 		t.turn.Unlock()

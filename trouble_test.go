@@ -169,8 +169,9 @@ func TestANonFiniteGradientIsSkipped(t *testing.T) {
 	require.False(t, m.Updated)
 	require.Equal(t, before, m.Trained)
 	require.Zero(t, tr.learner.Adam.Steps())
-	require.Len(t, l.warnings, 1)
-	require.Regexp(t, `^step 1: no update: the gradient of \S+ is \S+ .* the cause: sample \d of problem p\d`, l.warnings[0])
+	require.Len(t, l.warnings, 2)
+	require.Regexp(t, `^problem p\d: completion \d of the \d that count earned -?1.6e\+38, so far from the others`, l.warnings[0])
+	require.Regexp(t, `^step 1: no update: the gradient of \S+ is \S+ .* the cause: sample \d of problem p\d`, l.warnings[1])
 	require.FileExists(t, filepath.Join(dir, "non_finite_step_000001.json"))
 }
 

@@ -69,6 +69,29 @@ func (k *checker) shaping() {
 		"overlong_penalty: on_truncated=mask leaves out the completions that it is for; type on_truncated=grade, or overlong_penalty=0")
 }
 
+// leastScale is the smallest number that may scale what a policy learns: what is below moves no weight that could be told from before,
+// as single precision is coarser, and adam_eps larger than all that is left of a gradient.
+const leastScale = 1e-12
+
+// moves refuses what is not 0, but so small that nothing is learned, and nothing would say so.
+func (k *checker) moves() {
+	c := k.c
+	for _, n := range []struct {
+		key   string
+		value float64
+		zero  string
+	}{
+		{"learning_rate", c.LearningRate, "0 (nothing is learned) or "},
+		{"grad_clip_norm", c.GradClipNorm, "0 (off) or "},
+		{"advantage_clip", c.AdvantageClip, "0 (off) or "},
+		{"reward_clip", c.RewardClip, "0 (off) or "},
+		{"dpo_beta", c.DPOBeta, ""},
+	} {
+		k.refuse(n.value > 0 && n.value < leastScale, n.key, "%s: found %s, expected %sat least %s: the policy would never move; %s",
+			n.key, formatNumber(n.value), n.zero, formatNumber(leastScale), k.usual(n.key))
+	}
+}
+
 // schedule checks how the learning rate goes on.
 func (k *checker) schedule() {
 	c := k.c

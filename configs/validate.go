@@ -56,6 +56,7 @@ func (c *Config) mistakes(base *Config) []mistake {
 	k.clipping()
 	k.divergence()
 	k.shaping()
+	k.moves()
 	k.schedule()
 	k.warmup()
 	k.reward()

@@ -148,6 +148,11 @@ var mistakes = []struct{ words, message string }{
 	{"judge_url=http://x judge_model=m judge_timeout=-1 reward=weights reward_weights=judge=1",
 		"judge_timeout: found -1, expected seconds, up to 3600; 0 is 60; type judge_timeout=0"},
 	{"reward_timeout=0", "reward_timeout: found 0, expected seconds, 0.001 to 3600; type reward_timeout=6"},
+	{"grad_clip_norm=1e-60 learning_rate=1e-13 advantage_clip=1e-60 reward_clip=1e-60",
+		"learning_rate: found 1e-13, expected 0 (nothing is learned) or at least 1e-12: the policy would never move; type learning_rate=4e-5|" +
+			"grad_clip_norm: found 1e-60, expected 0 (off) or at least 1e-12: the policy would never move; type grad_clip_norm=0|" +
+			"advantage_clip: found 1e-60, expected 0 (off) or at least 1e-12: the policy would never move; type advantage_clip=0|" +
+			"reward_clip: found 1e-60, expected 0 (off) or at least 1e-12: the policy would never move; type reward_clip=0"},
 	{"tolerance=1e-3", "tolerance: comparator=exact has none; type comparator=tolerant"},
 	{"comparator=tolerant tolerance=0", "tolerance: comparator=tolerant needs one; type tolerance=1e-6"},
 	{"sandbox=local sandbox_url=http://x", "sandbox_url: sandbox=local runs programs here; type sandbox=fusion, or leave it out"},

@@ -85,11 +85,12 @@ func Check(dir string, d Dims) (Config, error) {
 	if err != nil {
 		return Config{}, err
 	}
-	_, err = l.tensors(f)
+	err = l.check(f)
 	return l.Config, errors.Join(err, f.Close())
 }
 
-func openFile(dir string, d Dims) (*Layout, *tensorfile.File, error) {
+// openFile opens the file to be read in pieces: what a mapping of it takes no plan of memory has.
+func openFile(dir string, d Dims) (*Layout, *tensorfile.Pieces, error) {
 	config, err := ReadConfig(dir)
 	if err != nil {
 		return nil, nil, err
@@ -98,44 +99,46 @@ func openFile(dir string, d Dims) (*Layout, *tensorfile.File, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	f, err := tensorfile.Open(filepath.Join(dir, weightsName))
+	f, err := tensorfile.OpenPieces(filepath.Join(dir, weightsName))
 	return l, f, err
 }
 
-// tensors are those of the entries, when every one is known to fit.
-func (l *Layout) tensors(f *tensorfile.File) ([]tensorfile.Tensor, error) {
-	tensors := make([]tensorfile.Tensor, len(l.entries))
+// check wants a tensor for every entry that fits it, and no others.
+func (l *Layout) check(f *tensorfile.Pieces) error {
 	known := make(map[string]bool, len(l.entries))
-	for i, e := range l.entries {
-		t, err := f.Tensor(e.Name, e.Rows, e.Cols)
-		if err != nil {
-			return nil, err
+	for _, e := range l.entries {
+		if err := f.Check(e.Name, e.Rows, e.Cols); err != nil {
+			return err
 		}
-		tensors[i], known[e.Name] = t, true
+		known[e.Name] = true
 	}
 	for _, name := range f.Names() {
 		if !known[name] {
-			return nil, badinput.Errorf("%s: tensor %q has no place: %s and the model ask for %v in layers 0 to %d",
+			return badinput.Errorf("%s: tensor %q has no place: %s and the model ask for %v in layers 0 to %d",
 				f.Path(), name, configName, l.Config.Targets, l.Dims.Layers-1)
 		}
 	}
-	return tensors, nil
+	return nil
 }
 
+// pieceLen is how many numbers of a tensor are read at a time.
+const pieceLen = 1 << 16
+
 // read fills an adapter from its file.
-func (l *Layout) read(f *tensorfile.File, room func(n int) []float32) (*Adapter, error) {
-	tensors, err := l.tensors(f)
-	if err != nil {
+func (l *Layout) read(f *tensorfile.Pieces, room func(n int) []float32) (*Adapter, error) {
+	if err := l.check(f); err != nil {
 		return nil, err
 	}
-	for _, t := range tensors {
-		if err := tensorfile.CheckFinite(t); err != nil {
+	a := &Adapter{Layout: l, Values: room(l.Len())}
+	for _, e := range l.entries {
+		values := a.Of(e)
+		err := f.Each(e.Name, pieceLen, func(from int, t tensorfile.Tensor) error {
+			tensorfile.Widen(values[from:from+t.Len()], t.Encoding, t.Bytes)
+			return tensorfile.CheckPiece(from, t)
+		})
+		if err != nil {
 			return nil, err
 		}
-	}
-	a := &Adapter{Layout: l, Values: room(l.Len())}
-	for i, e := range l.entries {
-		tensorfile.Widen(a.Of(e), tensors[i].Encoding, tensors[i].Bytes)
 	}
 	return a, nil
 }

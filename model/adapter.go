@@ -17,11 +17,11 @@ import (
 // layout's order, and the matrices that the kernels read.
 type adapter struct {
 	*lora.Layout
-	b             kernels.Backend
-	params, grads kernels.Buffer
-	branches      map[string]*branch // by slot; absent where nothing is adapted
-	copies        copies.Set
-	precision     Precision // of its products
+	b         kernels.Backend
+	slab      copies.Slabs
+	branches  map[string]*branch // by slot; absent where nothing is adapted
+	copies    copies.Set
+	precision Precision // of its products
 }
 
 // branch is what an adapter adds to one packed linear. The A matrices of its targets are one matrix.
@@ -34,14 +34,10 @@ type branch struct {
 }
 
 // newAdapter brings an adapter to the backend.
-func newAdapter(b kernels.Backend, host *lora.Adapter, p Precision) (*adapter, error) {
-	a := &adapter{Layout: host.Layout, b: b, precision: p, branches: map[string]*branch{}}
-	var err error
-	if a.params, err = b.Alloc(kernels.F32, host.Len()); err != nil {
+func newAdapter(b kernels.Backend, host *lora.Adapter, o Options) (a *adapter, err error) {
+	a = &adapter{Layout: host.Layout, b: b, precision: o.AdapterPrecision, branches: map[string]*branch{}}
+	if a.slab, err = copies.NewSlabs(b, host.Len(), !o.Frozen); err != nil {
 		return nil, fmt.Errorf("adapter: %w", err)
-	}
-	if a.grads, err = b.Alloc(kernels.F32, host.Len()); err != nil {
-		return nil, fmt.Errorf("adapter gradients: %w", err)
 	}
 	for layer := range a.Dims.Layers {
 		for _, l := range adapted.Linears {
@@ -53,7 +49,7 @@ func newAdapter(b kernels.Backend, host *lora.Adapter, p Precision) (*adapter, e
 	if err := a.copies.Allocate(b); err != nil {
 		return nil, err
 	}
-	b.Upload(a.params, host.Values)
+	b.Upload(a.slab.Params, host.Values)
 	a.publish()
 	return a, b.Sync()
 }
@@ -82,12 +78,12 @@ func (a *adapter) matrix(e lora.Entry) (o program.Operand, grad kernels.Buffer, 
 	if err != nil {
 		return o, nil, err
 	}
-	to := e.Offset + e.Len()
-	a.copies.Add(m, a.params.Slice(e.Offset, to), e.Offset)
-	return program.Operand{Mat: m, Width: e.Cols}, a.grads.Slice(e.Offset, to), nil
+	params, grads := a.slab.Within(e.Offset, e.Offset+e.Len())
+	a.copies.Add(m, params, e.Offset)
+	return program.Operand{Mat: m, Width: e.Cols}, grads, nil
 }
 
-func (a *adapter) slabs() (params, grads kernels.Buffer) { return a.params, a.grads }
+func (a *adapter) slabs() (params, grads kernels.Buffer) { return a.slab.Params, a.slab.Grads }
 func (a *adapter) locate(offset int) string              { return a.Locate(offset) }
 func (a *adapter) publish()                              { a.copies.Publish(a.b) }
 
@@ -105,7 +101,7 @@ func (a *adapter) host(slab kernels.Buffer, values []float32) (*lora.Adapter, er
 }
 
 func (a *adapter) verify() (hash string, err error) {
-	host, err := a.host(a.params, a.copies.Room(a.Len()))
+	host, err := a.host(a.slab.Params, a.copies.Room(a.Len()))
 	if err != nil {
 		return "", err
 	}
@@ -122,7 +118,7 @@ func (a *adapter) verify() (hash string, err error) {
 }
 
 func (a *adapter) save(dir, base string) error {
-	host, err := a.host(a.params, a.copies.Room(a.Len()))
+	host, err := a.host(a.slab.Params, a.copies.Room(a.Len()))
 	if err != nil {
 		return err
 	}
@@ -137,13 +133,16 @@ func (a *adapter) restore(dir string) error {
 	if saved.Len() != a.Len() || !slices.Equal(saved.Entries(), a.Entries()) || saved.Scale() != a.Scale() {
 		return badinput.Errorf("%s: the adapter does not have the rank, scale and targets of the one in use", dir)
 	}
-	a.b.Upload(a.params, saved.Values)
+	a.b.Upload(a.slab.Params, saved.Values)
 	a.publish()
 	return a.b.Sync()
 }
 
 func (a *adapter) saveGradients(path string) error {
-	grads, err := a.host(a.grads, a.copies.Room(a.Len()))
+	if a.slab.Grads == nil {
+		return errNothing()
+	}
+	grads, err := a.host(a.slab.Grads, a.copies.Room(a.Len()))
 	if err != nil {
 		return err
 	}

@@ -95,7 +95,8 @@ func (b *builder) param(name string, rows, width int, o *program.Operand, dest k
 func (b *builder) weight(name string) *gorgonia.Node {
 	s := b.weights.slots[name]
 	if b.full() {
-		return b.param(name, s.Rows(), s.Cols, b.weights.operands[name], b.masters.grad(s))
+		_, grad := b.masters.within(s)
+		return b.param(name, s.Rows(), s.Cols, b.weights.operands[name], grad)
 	}
 	return b.leaf(name, s.Rows(), s.Cols, b.weights.operands[name])
 }
@@ -107,7 +108,7 @@ func (b *builder) scoring() (*program.Graph, error) {
 
 // training is scoring with a loss, whose gradients gorgonia derives.
 func (b *builder) training() (*program.Graph, error) {
-	if b.adapter == nil && b.masters == nil {
+	if (b.adapter == nil || b.adapter.slab.Grads == nil) && (b.masters == nil || b.masters.slab.Grads == nil) {
 		return nil, errNothing()
 	}
 	logp := b.head(b.cfg.Forward(b), true)

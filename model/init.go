@@ -12,7 +12,7 @@ func New(b kernels.Backend, cfg Config, seed uint64, o Options) (*Policy, error)
 		return nil, errQuantisedWhole
 	}
 	o = o.settled(b, func() bool { return false })
-	m, err := newMasters(b, cfg, o.Precision)
+	m, err := newMasters(b, cfg, o)
 	if err != nil {
 		return nil, err
 	}

@@ -19,13 +19,14 @@ import (
 // slots in the order of the forward pass. The kernels read vectors there, and matrices from copies, which may be rounded.
 type masters struct {
 	*weights
-	copies        copies.Set
-	params, grads kernels.Buffer
-	offsets       map[string]int
+	copies  copies.Set
+	slab    copies.Slabs
+	offsets map[string]int
 }
 
 // newMasters makes room for a model that is trained as a whole.
-func newMasters(b kernels.Backend, cfg Config, p Precision) (*masters, error) {
+func newMasters(b kernels.Backend, cfg Config, o Options) (*masters, error) {
+	p := o.Precision
 	if p == I16 {
 		return nil, badinput.Errorf("a precision of int16 is for frozen weights, and these are trained; take precision bf16 or f32")
 	}
@@ -39,11 +40,8 @@ func newMasters(b kernels.Backend, cfg Config, p Precision) (*masters, error) {
 		m.offsets[s.Name] = size
 		size += program.AlignUp(s.Size())
 	}
-	if m.params, err = b.Alloc(kernels.F32, size); err != nil {
+	if m.slab, err = copies.NewSlabs(b, size, !o.Frozen); err != nil {
 		return nil, fmt.Errorf("master weights: %w", err)
-	}
-	if m.grads, err = b.Alloc(kernels.F32, size); err != nil {
-		return nil, fmt.Errorf("gradients: %w", err)
 	}
 	for _, s := range m.order {
 		if s.Vector {
@@ -60,8 +58,8 @@ func newMasters(b kernels.Backend, cfg Config, p Precision) (*masters, error) {
 }
 
 // loadMasters reads every tensor of a model, to train it as a whole.
-func loadMasters(b kernels.Backend, cfg Config, set *tensorfile.Set, p Precision) (*masters, error) {
-	m, err := newMasters(b, cfg, p)
+func loadMasters(b kernels.Backend, cfg Config, set *tensorfile.Set, o Options) (*masters, error) {
+	m, err := newMasters(b, cfg, o)
 	if err != nil {
 		return nil, err
 	}
@@ -82,7 +80,7 @@ func (m *masters) fill(set *tensorfile.Set) error {
 			for some := range slices.Chunk(n.Bytes, atATime*n.Encoding.Size()) {
 				values := room[:len(some)/n.Encoding.Size()]
 				tensorfile.Widen(values, n.Encoding, some)
-				m.b.Upload(m.params.Slice(at, at+len(values)), values)
+				m.b.Upload(m.slab.Params.Slice(at, at+len(values)), values)
 				at += len(values)
 			}
 		}
@@ -95,16 +93,18 @@ func (m *masters) fill(set *tensorfile.Set) error {
 	return nil
 }
 
-// master and grad are a slot's places in the slabs.
-func (m *masters) master(s arch.Slot) kernels.Buffer { return m.within(m.params, s) }
-func (m *masters) grad(s arch.Slot) kernels.Buffer   { return m.within(m.grads, s) }
-
-func (m *masters) within(slab kernels.Buffer, s arch.Slot) kernels.Buffer {
+// within are a slot's places in the slabs, master the one of its parameters.
+func (m *masters) within(s arch.Slot) (master, grad kernels.Buffer) {
 	at := m.offsets[s.Name]
-	return slab.Slice(at, at+s.Size())
+	return m.slab.Within(at, at+s.Size())
 }
 
-func (m *masters) slabs() (params, grads kernels.Buffer) { return m.params, m.grads }
+func (m *masters) master(s arch.Slot) kernels.Buffer {
+	master, _ := m.within(s)
+	return master
+}
+
+func (m *masters) slabs() (params, grads kernels.Buffer) { return m.slab.Params, m.slab.Grads }
 
 func (m *masters) locate(offset int) string {
 	for _, s := range m.order {
@@ -166,5 +166,8 @@ func (m *masters) restore(dir string) error {
 }
 
 func (m *masters) saveGradients(path string) error {
-	return tensorfile.Write(path, m.sources(m.grads, kernels.EncodedF32), nil)
+	if m.slab.Grads == nil {
+		return errNothing()
+	}
+	return tensorfile.Write(path, m.sources(m.slab.Grads, kernels.EncodedF32), nil)
 }

@@ -50,6 +50,7 @@ type Options struct {
 	Cache            Precision // what keys and values are rounded to, in a decoder's cache and in training alike
 	AdapterPrecision Precision // what an adapter's matrices are rounded to in products, and what they are multiplied with
 	Quantise         Quantisation
+	Frozen           bool // nothing is trained: what there is to train is only asked, and there are no gradients
 }
 
 // numbers are those that other weights, or other copies of an adapter, would be loaded for.
@@ -93,7 +94,7 @@ func OpenSet(b kernels.Backend, cfg Config, set *tensorfile.Set, trainable bool,
 		return nil, errQuantisedWhole
 	}
 	if trainable {
-		m, err := loadMasters(b, cfg, set, o.Precision)
+		m, err := loadMasters(b, cfg, set, o)
 		if err != nil {
 			return nil, err
 		}
@@ -172,7 +173,7 @@ func (p *Policy) Attach(a *lora.Adapter) error {
 	if n := len(a.Values); n != a.Len() && n != 0 { // a sketch has none
 		return badinput.Errorf("adapter of %d numbers, its layout has %d", n, a.Len())
 	}
-	t, err := newAdapter(p.b, a, p.Options.AdapterPrecision)
+	t, err := newAdapter(p.b, a, p.Options)
 	if err != nil {
 		return err
 	}
@@ -214,15 +215,15 @@ var errNoAdapter = errors.New("model: no adapter is attached")
 // Adapter copies the adapter's parameters to the host. Without an adapter it is an error.
 func (p *Policy) Adapter() (*lora.Adapter, error) {
 	if a, ok := p.trained.(*adapter); ok {
-		return a.host(a.params, make([]float32, a.Len()))
+		return a.host(a.slab.Params, make([]float32, a.Len()))
 	}
 	return nil, errNoAdapter
 }
 
-// Gradients copies the adapter's gradients to the host. Without an adapter it is an error.
+// Gradients copies the adapter's gradients to the host. Without an adapter, or Frozen, it is an error.
 func (p *Policy) Gradients() (*lora.Adapter, error) {
-	if a, ok := p.trained.(*adapter); ok {
-		return a.host(a.grads, make([]float32, a.Len()))
+	if a, ok := p.trained.(*adapter); ok && a.slab.Grads != nil {
+		return a.host(a.slab.Grads, make([]float32, a.Len()))
 	}
 	return nil, errNoAdapter
 }

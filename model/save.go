@@ -42,7 +42,7 @@ func (m *masters) write(dir string, enc kernels.Encoding) error {
 	if err := disk.MkdirAll(dir); err != nil {
 		return badinput.Errorf("output directory: %w", err)
 	}
-	return tensorfile.WriteModel(dir, m.sources(m.params, enc), map[string]string{"format": "pt"})
+	return tensorfile.WriteModel(dir, m.sources(m.slab.Params, enc), map[string]string{"format": "pt"})
 }
 
 // atATime is how many numbers pass through the host at a time: a copy of all, or of an embedding, would be memory that no plan has.

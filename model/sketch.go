@@ -29,7 +29,7 @@ func Sketch(l *kernels.Ledger, dir string, trainable bool, o Options) (*Policy, 
 	}
 	if trainable {
 		o = o.settled(l, func() bool { return false })
-		m, err := newMasters(l, cfg, o.Precision)
+		m, err := newMasters(l, cfg, o)
 		if err != nil {
 			return nil, err
 		}

@@ -10,7 +10,9 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/backendtest"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/racing"
+	"github.com/seed-7879b91d/grpo/kernels"
 	"github.com/seed-7879b91d/grpo/kernels/cpu"
+	"github.com/seed-7879b91d/grpo/lora"
 )
 
 // A policy that trains nothing, or no adapter, says so wherever it is asked.
@@ -34,7 +36,7 @@ func TestWhatIsNotTrainedIsRefused(t *testing.T) {
 	for _, err := range []error{
 		accumulate, prepare, frozen.Save(dir, goldenDir("qwen3-tied")), frozen.Restore(dir), frozen.SaveGradients(dir + "/g"),
 	} {
-		require.EqualError(t, err, "nothing to train: attach an adapter, or open the model with train=full")
+		require.EqualError(t, err, "nothing to train: attach an adapter, or open the model with train=full; and neither with Frozen")
 		require.True(t, badinput.Is(err))
 	}
 	require.EqualError(t, frozen.SaveModel(dir), "model: only a model that is trained as a whole has weights to save")
@@ -50,6 +52,53 @@ func TestWhatIsNotTrainedIsRefused(t *testing.T) {
 	adapter, err := openGolden(t, b, "qwen3-tied", "adapter", Options{}).Adapter()
 	require.NoError(t, err)
 	require.EqualError(t, whole.Attach(adapter), "an adapter cannot be attached to a model that is trained as a whole")
+}
+
+// Who only asks an adapter, or a model that was trained as a whole, has the same numbers and no room for gradients; those are refused.
+func TestWhatIsFrozenHasNoGradients(t *testing.T) {
+	b := backendtest.CPU(t, cpu.Options{Threads: 1})
+	defer b.Close()
+	var train goldenTrain
+	readJSON(t, &train, "qwen3-tied", "train.json")
+	open := func(whole, frozen bool) (p *Policy, taken int) {
+		o := Options{Frozen: frozen}
+		if !whole {
+			p = openGolden(t, b, "qwen3-tied", "adapter", o)
+		} else {
+			var err error
+			p, err = Open(b, goldenDir("qwen3-tied"), true, o)
+			require.NoError(t, err)
+		}
+		l := kernels.NewLedger(b)
+		sketched, err := Sketch(l, goldenDir("qwen3-tied"), whole, o)
+		require.NoError(t, err)
+		if a, ok := p.trained.(*adapter); ok {
+			require.NoError(t, sketched.Attach(&lora.Adapter{Layout: a.Layout}))
+		}
+		taken, _ = l.Take()
+		return p, taken
+	}
+	for _, whole := range []bool{false, true} {
+		learns, more := open(whole, false)
+		asked, less := open(whole, true)
+		params, grads, _ := asked.Slabs()
+		require.Nil(t, grads)
+		require.Equal(t, kernels.F32.Size()*params.Len(), more-less, "what gradients take")
+		sequences := [][]int32{{1, 2, 3, 4}}
+		want, err := learns.Score(t.Context(), sequences, 1)
+		require.NoError(t, err)
+		got, err := asked.Score(t.Context(), sequences, 1)
+		require.NoError(t, err)
+		require.Equal(t, want, got)
+		_, accumulate := asked.Accumulate(t.Context(), train.Datums, importanceSampling)
+		_, _, prepare := asked.Prepare(10)
+		for _, err := range []error{accumulate, prepare, asked.SaveGradients(t.TempDir() + "/g")} {
+			require.ErrorContains(t, err, "nothing to train")
+		}
+		_, err = asked.Gradients()
+		require.Error(t, err)
+		require.NoError(t, asked.Save(t.TempDir(), goldenDir("qwen3-tied")))
+	}
 }
 
 // Norms, biases and the embedding have sizes of their own, which weight decay must not shrink.

@@ -43,15 +43,15 @@ func TestAWholeModelRoundsItsWeights(t *testing.T) {
 			require.Equal(t, scores(openGolden(t, b, name, "", allBF16)), before, name)
 
 			m := whole.trained.(*masters)
-			values := make([]float32, m.params.Len())
-			require.NoError(t, b.Download(values, m.params))
+			values := make([]float32, m.slab.Params.Len())
+			require.NoError(t, b.Download(values, m.slab.Params))
 			random := rand.New(rand.NewPCG(1, 1))
 			for _, s := range m.order {
 				for i := m.offsets[s.Name]; i < m.offsets[s.Name]+s.Size() && !s.Vector; i++ {
 					values[i] *= 1 + 0.01*random.Float32() // and vectors are still of bf16
 				}
 			}
-			b.Upload(m.params, values)
+			b.Upload(m.slab.Params, values)
 			_, err = whole.Hash()
 			require.ErrorContains(t, err, "was changed but not published")
 			whole.Publish()

@@ -22,6 +22,9 @@ type Config struct {
 // Defaults are betas 0.9 and 0.95, eps 1e-12, no decay and no clipping.
 func Defaults() Config { return Config{Beta1: 0.9, Beta2: 0.95, Eps: 1e-12} }
 
+// leastClip is the smallest norm that gradients may be scaled down to: below it, beside Eps, nothing is left of them.
+const leastClip = 1e-12
+
 // check wants settings that stay what they are in single precision, in which they are used.
 func (c Config) check() error {
 	for _, b := range []struct {
@@ -38,8 +41,8 @@ func (c Config) check() error {
 	if !(c.WeightDecay >= 0) || c.WeightDecay > math.MaxFloat32 {
 		return badinput.Errorf("weight_decay is %v, expected 0 (off) or more, at most 3.4e38", c.WeightDecay)
 	}
-	if !(c.ClipNorm >= 0) || math.IsInf(c.ClipNorm, 0) {
-		return badinput.Errorf("grad_clip_norm is %v, expected 0 (off) or more", c.ClipNorm)
+	if !(c.ClipNorm >= 0) || math.IsInf(c.ClipNorm, 0) || c.ClipNorm > 0 && c.ClipNorm < leastClip {
+		return badinput.Errorf("grad_clip_norm is %v, expected 0 (off) or at least %v", c.ClipNorm, leastClip)
 	}
 	return nil
 }

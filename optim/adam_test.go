@@ -138,6 +138,7 @@ func TestNewAdamRefuses(t *testing.T) {
 		"weight_decay is NaN, expected":                                                      func(c *Config) { c.WeightDecay = math.NaN() },
 		"weight_decay is -1, expected":                                                       func(c *Config) { c.WeightDecay = -1 },
 		"grad_clip_norm is -1, expected":                                                     func(c *Config) { c.ClipNorm = -1 },
+		"grad_clip_norm is 1e-60, expected 0 (off) or at least 1e-12":                        func(c *Config) { c.ClipNorm = 1e-60 },
 		"grad_clip_norm is +Inf, expected ":                                                  func(c *Config) { c.ClipNorm = math.Inf(1) },
 	} {
 		cfg := Defaults()

@@ -1,11 +1,13 @@
 package optim
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
@@ -46,7 +48,7 @@ func (a *Adam) SaveState(path string) error {
 // LoadState takes over the moments and the number of steps that SaveState wrote. A file that is damaged
 // or that belongs to other parameters is an input error, and changes nothing.
 func (a *Adam) LoadState(path string) (err error) {
-	f, err := tensorfile.Open(path)
+	f, err := tensorfile.OpenPieces(path)
 	if err != nil {
 		return err
 	}
@@ -60,65 +62,60 @@ func (a *Adam) LoadState(path string) (err error) {
 	if err != nil || step < 0 || step > mostSteps {
 		return badinput.Errorf("%s: metadata \"step\" is %q, expected a number of steps", path, meta["step"])
 	}
+	// It is read twice, some of it at a time: nothing may change before all of it is known to be sound.
+	if err := a.checkMoments(f, path, step); err != nil {
+		return err
+	}
+	a.ParamsWritten()
+	for _, mo := range []struct {
+		name string
+		slab kernels.Buffer
+	}{{"m", a.m}, {"v", a.v}} {
+		if err := a.eachMoment(f, mo.name, func(from int, values []float32, _ []byte) error {
+			a.b.Upload(mo.slab.Slice(from, from+len(values)), values)
+			return nil
+		}); err != nil {
+			return err
+		}
+	}
+	a.step = step
+	return nil
+}
+
+// checkMoments wants a state to be whole, and of numbers that a step can have left.
+func (a *Adam) checkMoments(f *tensorfile.Pieces, path string, step int) (err error) {
 	sum := sha256.New()
 	fmt.Fprintln(sum, step)
-	var moments [2]tensorfile.Tensor
-	for i, name := range []string{"m", "v"} {
-		t, err := f.Tensor(name, a.params.Len())
+	var wrong [3]error // of the first moments, of the second, and of these as squares
+	for k, name := range []string{"m", "v"} {
+		err := a.eachMoment(f, name, func(from int, values []float32, bytes []byte) error {
+			sum.Write(bytes)
+			if i := slices.IndexFunc(values, func(x float32) bool { return x-x != 0 }); i >= 0 && wrong[k] == nil {
+				wrong[k] = badinput.Errorf("%s: tensor %q: element %d is %v, expected finite numbers", path, name, from+i, values[i])
+			}
+			if i := noSquare(values); k == 1 && i >= 0 && wrong[2] == nil {
+				wrong[2] = badinput.Errorf("%s: tensor %q: element %d is %v, expected at least 0: the state is none that a step left",
+					path, name, from+i, values[i])
+			}
+			return nil
+		})
 		if err != nil {
 			return err
 		}
-		sum.Write(t.Bytes)
-		moments[i] = t
 	}
-	if found := hex.EncodeToString(sum.Sum(nil)); found != meta["sha256"] {
-		return badinput.Errorf("%s: the state has checksum %s, its metadata say %q: the file is damaged", path, found, meta["sha256"])
+	if want, found := f.Metadata()["sha256"], hex.EncodeToString(sum.Sum(nil)); found != want {
+		return badinput.Errorf("%s: the state has checksum %s, its metadata say %q: the file is damaged", path, found, want)
 	}
-	for _, t := range moments {
-		if err := tensorfile.CheckFinite(t); err != nil {
-			return err
-		}
-	}
-	if err := checkSquares(moments[1]); err != nil {
-		return err
-	}
-	a.upload(a.m, moments[0])
-	a.upload(a.v, moments[1])
-	a.step = step
-	a.ParamsWritten()
-	return nil
+	return cmp.Or(wrong[:]...)
 }
 
-// checkSquares wants the numbers of a tensor to be means of squares.
-func checkSquares(t tensorfile.Tensor) error {
-	return inPieces(t, func(from int, values []float32) error {
-		if i := noSquare(values); i >= 0 {
-			return badinput.Errorf("%s: tensor %q: element %d is %v, expected at least 0: the state is none that a step left",
-				t.File, t.Name, from+i, values[i])
-		}
-		return nil
-	})
-}
-
-// upload fills a slab from a tensor of the same length.
-func (a *Adam) upload(dst kernels.Buffer, t tensorfile.Tensor) {
-	_ = inPieces(t, func(from int, values []float32) error {
-		a.b.Upload(dst.Slice(from, from+len(values)), values)
-		return nil
-	})
-}
-
-// inPieces widens a tensor on the host, some of it at a time.
-func inPieces(t tensorfile.Tensor, fn func(from int, values []float32) error) error {
-	size := t.Encoding.Size()
-	n := len(t.Bytes) / size
+// eachMoment brings a tensor of a state to the host in pieces, as numbers and as the bytes that they are of.
+func (a *Adam) eachMoment(f *tensorfile.Pieces, name string, fn func(from int, values []float32, bytes []byte) error) error {
+	n := a.params.Len()
 	host := make([]float32, min(chunk, n))
-	for from := 0; from < n; from += chunk {
-		values := host[:min(chunk, n-from)]
-		tensorfile.Widen(values, t.Encoding, t.Bytes[from*size:])
-		if err := fn(from, values); err != nil {
-			return err
-		}
-	}
-	return nil
+	return f.Each(name, chunk, func(from int, t tensorfile.Tensor) error {
+		values := host[:t.Len()]
+		tensorfile.Widen(values, t.Encoding, t.Bytes)
+		return fn(from, values, t.Bytes)
+	}, n)
 }

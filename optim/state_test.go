@@ -167,3 +167,36 @@ func TestAStateThatCannotBe(t *testing.T) {
 		t.Error("a saved state that cannot be changed something")
 	}
 }
+
+// watched calls f before what is brought to the backend.
+type watched struct {
+	kernels.Backend
+	f func()
+}
+
+func (w watched) Upload(dst kernels.Buffer, src any) {
+	w.f()
+	w.Backend.Upload(dst, src)
+}
+
+// A state is read in pieces: a mapping of it would be as large as both moments, which no plan of memory has.
+func TestAStateIsNotMapped(t *testing.T) {
+	if _, err := os.Stat("/proc/self/maps"); err != nil {
+		t.Skip(err)
+	}
+	path := filepath.Join(t.TempDir(), "state")
+	if err := newProblem(t, kerneltest.NewReference(), draws(1, 40), Defaults()).SaveState(path); err != nil {
+		t.Fatal(err)
+	}
+	looked := 0
+	p := newProblem(t, watched{kerneltest.NewReference(), func() {
+		looked++
+		if strings.Contains(string(read(t, "/proc/self/maps")), path) {
+			t.Error("the state is mapped")
+		}
+	}}, draws(1, 40), Defaults())
+	before := looked
+	if err := p.LoadState(path); err != nil || looked-before != 2 {
+		t.Errorf("got %v after %d pieces", err, looked-before)
+	}
+}

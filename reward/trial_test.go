@@ -113,12 +113,14 @@ func TestRewardsThatAreNoNumbers(t *testing.T) {
 		note  string
 	}{
 		{Score{Reward: 1e38}, ""}, {Score{Reward: -0.1, Components: Components{Format: -1}}, ""},
-		{Score{Reward: 1e200}, "the reward is 1e+200, expected a number of at most 1.7e+38 either way"},
+		{Score{Reward: 1e200},
+			"the reward is 1e+200, expected a number of at most 1.7e+38 either way; the completion of problem p begins \"said\""},
+		{Score{Components: Components{Custom: 1.7e308}}, "the component custom is 1.7e+308, expected a number of at most 1e+300 either way"},
 		{Score{Reward: math.NaN()}, "the reward is NaN, expected"}, {Score{Reward: math.Inf(-1)}, "the reward is -Inf, expected"},
 		{Score{Reward: 1, Components: Components{Custom: math.Inf(1)}}, "the component custom is +Inf, expected"},
 	} {
 		g := Finite(GraderFunc(func(context.Context, Completion) (Score, error) { return tt.score, nil }))
-		s := grade(t, g, Completion{})
+		s := grade(t, g, Completion{Problem: &data.Problem{ID: "p"}, Text: "said"})
 		if tt.note == "" {
 			require.Equal(t, tt.score, s)
 			continue

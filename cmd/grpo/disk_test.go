@@ -92,6 +92,40 @@ func TestFullDisks(t *testing.T) {
 	}
 }
 
+// A model that has no room where it is to be made: the line names what was typed, not the folder that it is made in, and says what to do.
+// That folder is gone.
+func TestFullDisksOfResults(t *testing.T) {
+	mounts := ownMounts(t)
+	exe, err := os.Executable()
+	require.NoError(t, err)
+	datums, adapter := filepath.Join(t.TempDir(), "datums.jsonl"), filepath.Join(t.TempDir(), "adapter")
+	write(t, datums, `{"tokens":[1,2],"ob_len":1,"logprobs":[-1],"advantage":1}`)
+	_, errs, code := shell(t, "", "replay", "--model", "tiny", "--rank", "1", "--datums", datums, "--out", adapter)
+	require.Zero(t, code, errs)
+	for _, c := range racing.First(
+		"quantize --model tiny",
+		"merge --model tiny --adapter "+adapter,
+		"merge --model tiny --quantize nf4 --adapter "+adapter,
+		"export-model --model tiny --adapter "+adapter,
+		"export-model --model tiny --format gguf --type f32",
+	) {
+		t.Run(c, func(t *testing.T) {
+			folder := t.TempDir()
+			require.NoError(t, os.Mkdir(filepath.Join(folder, "small"), 0o755))
+			line := slices.Concat([]string{mounts, "sh", "-c", `mount -t tmpfs -o size=500k none small || exit 99
+				"$@"; echo $? >code; ls -A small >left`, "sh", exe}, strings.Fields(c), []string{"--out", "small/result"})
+			code, says := startCommand(t, folder, exec.Command("unshare", line...)).end(t)
+			require.Zero(t, code, says)
+			require.Equal(t, "grpo: --out small/result: no space left on device; make room there, or choose another place\n", says)
+			for file, want := range map[string]string{"code": fmt.Sprintln(exitFailed), "left": ""} {
+				text, err := os.ReadFile(filepath.Join(folder, file))
+				require.NoError(t, err)
+				require.Equal(t, want, string(text))
+			}
+		})
+	}
+}
+
 // A log that cannot be written is told of at the end, and costs nothing.
 func TestTheLogHasNoRoom(t *testing.T) {
 	racing.Again(t)

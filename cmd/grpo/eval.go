@@ -210,7 +210,7 @@ func (f *evalFlags) evaluate(ctx context.Context, evaluator *grpo.Evaluator, bac
 		return nil, nil, err
 	}
 	if f.out != "" {
-		if err := atomicfile.Write(f.out, func(w io.Writer) error { return outcome.WriteLines(w, e, f.temperature) }); err != nil {
+		if err := atomicfile.Result(f.out, func(w io.Writer) error { return outcome.WriteLines(w, e, f.temperature) }); err != nil {
 			return nil, nil, fmt.Errorf("--out: %w", err)
 		}
 	}

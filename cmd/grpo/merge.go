@@ -23,6 +23,7 @@ import (
 func newMergeCmd() *cobra.Command {
 	var flags policyFlags
 	var out string
+	place := func() destination.Place { return destination.Place{Flag: "--out", Path: out, Folder: true} }
 	cmd := &cobra.Command{
 		Use:   "merge --model DIR --adapter DIR --out DIR",
 		Short: "Write a model with an adapter merged into its weights",
@@ -38,11 +39,11 @@ the result is in bf16; --quantize nf4 merges into those that a run with quantize
 			if err == nil {
 				fmt.Fprintln(cmd.OutOrStdout(), report)
 			}
-			return err
+			return place().Failed(err)
 		},
 	}
 	flags.register(cmd)
-	usage.First(cmd, func([]string) error { return destination.Place{Flag: "--out", Path: out, Folder: true}.Check() })
+	usage.First(cmd, func([]string) error { return place().Check() })
 	cmd.Flags().StringVar(&out, "out", "", "`directory` to write; must be empty or not there yet")
 	must(cmd.MarkFlagRequired("adapter"))
 	must(cmd.MarkFlagRequired("out"))

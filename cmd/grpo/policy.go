@@ -32,6 +32,7 @@ type policyFlags struct {
 	device         string
 	threads        int
 	rows           int
+	learns         bool // the verb trains
 }
 
 func (f *policyFlags) register(cmd *cobra.Command) {
@@ -199,7 +200,9 @@ func (f *policyFlags) withModel(trainable bool, fn func(b kernels.Backend, p *mo
 	}
 	var p *model.Policy
 	if err = f.checkAdapter(); err == nil {
-		p, err = model.Open(b, f.model, trainable, f.options())
+		o := f.options()
+		o.Frozen = !f.learns
+		p, err = model.Open(b, f.model, trainable, o)
 	}
 	if err == nil {
 		err = fn(b, p)

@@ -17,6 +17,7 @@ import (
 func newQuantizeCmd() *cobra.Command {
 	var from, out string
 	var double, undo bool
+	place := func() destination.Place { return destination.Place{Flag: "--out", Path: out, Folder: true} }
 	cmd := &cobra.Command{
 		Use:   "quantize --model DIR --out DIR",
 		Short: "Write a model with its weights in four bits",
@@ -44,13 +45,13 @@ With --undo it decodes such a model to bf16 again.`,
 				err = provenance.WriteQuantised(dir, out)
 			}
 			if err != nil {
-				return err
+				return place().Failed(err)
 			}
 			fmt.Fprintf(cmd.OutOrStdout(), "%s: %s of weights, %s before\n", out, weightsOf(out), weightsOf(dir))
 			return nil
 		},
 	}
-	usage.First(cmd, func([]string) error { return destination.Place{Flag: "--out", Path: out, Folder: true}.Check() })
+	usage.First(cmd, func([]string) error { return place().Check() })
 	cmd.Flags().StringVar(&from, "model", "", "Hugging Face model `directory`, a name on the Hub, or tiny: the program's own")
 	cmd.Flags().StringVar(&out, "out", "", "`directory` to write; must be empty or not there yet")
 	cmd.Flags().BoolVar(&double, "double", true, "quantise the scales too, to eight bits")

@@ -184,6 +184,7 @@ func (f *replayFlags) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
+	f.learns = true
 	return f.withModel(f.train == "full", func(b kernels.Backend, p *model.Policy) error {
 		p.SharePrefixes = f.share // gradients of before there was a choice keep their bits
 		if f.train == "lora" {

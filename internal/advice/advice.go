@@ -175,6 +175,8 @@ func remedy(why string) string {
 		return "mend the judge first: grpo reward --judge-url tries it on completions of your own"
 	case strings.HasPrefix(why, "the OpenEnv server "), strings.HasPrefix(why, "the MCP server "):
 		return "mend that server first"
+	case strings.HasPrefix(why, "the reward is "), strings.HasPrefix(why, "the component "):
+		return "a reward of ordinary size from what gives it: grpo reward tries completions of your own"
 	case strings.HasPrefix(why, "the environment took longer "):
 		return "a larger conversation_seconds, or what answers sooner"
 	}

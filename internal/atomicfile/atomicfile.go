@@ -39,11 +39,16 @@ func Unfinished(name, file string) bool {
 }
 
 // Write replaces the file at path with what fill writes, or leaves it as it was.
-func Write(path string, fill func(io.Writer) error) (err error) {
+func Write(path string, fill func(io.Writer) error) error {
 	f, err := disk.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*"+temporary)
 	if err != nil {
 		return of(path, "", "write", err)
 	}
+	return write(path, f, fill)
+}
+
+// write is Write through the temporary file f.
+func write(path string, f *disk.File, fill func(io.Writer) error) (err error) {
 	defer func() {
 		if err != nil {
 			f.Close()

@@ -5,8 +5,11 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
+
+	"github.com/seed-7879b91d/grpo/internal/disk"
 )
 
 // making is what the name of a folder beside has behind that of what is made in it, before a number.
@@ -19,50 +22,102 @@ func Beside(path string) (folder string, done func(), err error) {
 	if err := os.MkdirAll(parent, 0o755); err != nil {
 		return "", nil, err
 	}
-	if err := sweepBeside(parent, prefix); err != nil {
+	if err := sweepBeside(parent, prefix, ""); err != nil {
 		return "", nil, err
 	}
 	for {
 		if folder, err = os.MkdirTemp(parent, prefix+"*"); err != nil {
 			return "", nil, err
 		}
-		lock, refused, err := hold(folder)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue // another one that makes the same took it for left
-		}
+		lock, err := own(folder)
 		if err != nil {
 			return "", nil, errors.Join(err, os.Remove(folder))
 		}
-		if errors.Is(refused, syscall.EWOULDBLOCK) { // and is about to remove it
-			lock.Close()
-			continue
+		if lock != nil {
+			return folder, func() { os.RemoveAll(folder); lock.Close() }, nil
 		}
-		return folder, func() { os.RemoveAll(folder); lock.Close() }, nil
 	}
 }
 
-// hold takes the lock of a folder, which lasts until the process is gone. refused is why it is not to be had: somebody has it
+// Named says of what could not be written in a folder beside path that it is path: nobody has heard of the folder. Other errors stay
+// as they are.
+func Named(path string, err error) error {
+	if at := writing(err, hidden(path)); at != nil {
+		return &fs.PathError{Op: "write", Path: path, Err: at.Err}
+	}
+	return err
+}
+
+// hidden is how the folders beside path begin, absolute.
+func hidden(path string) string {
+	if abs, err := filepath.Abs(path); err == nil {
+		path = abs
+	}
+	return filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+making)
+}
+
+// writing finds, among errors, one of writing to what begins so.
+func writing(err error, prefix string) *fs.PathError {
+	switch e := err.(type) {
+	case *fs.PathError:
+		path, _ := filepath.Abs(e.Path)
+		if strings.HasPrefix(path, prefix) && slices.Contains([]string{"write", "sync", "close", "mkdir"}, e.Op) {
+			return e
+		}
+		return writing(e.Err, prefix)
+	case interface{ Unwrap() []error }:
+		for _, one := range e.Unwrap() {
+			if at := writing(one, prefix); at != nil {
+				return at
+			}
+		}
+	case interface{ Unwrap() error }:
+		return writing(e.Unwrap(), prefix)
+	}
+	return nil
+}
+
+// own takes the lock of what was just made; nil where another one that makes the same took it for left, and removes it.
+func own(made string) (*os.File, error) {
+	lock, refused, err := hold(made)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	case errors.Is(refused, syscall.EWOULDBLOCK):
+		return nil, lock.Close()
+	}
+	return lock, nil
+}
+
+// hold takes the lock of a file or folder, which lasts until the process is gone. refused is why it is not to be had: somebody has it
 // (syscall.EWOULDBLOCK), or the file system has no locks.
-func hold(folder string) (f *os.File, refused, err error) {
-	if f, err = os.Open(folder); err != nil {
+func hold(path string) (f *os.File, refused, err error) {
+	if f, err = os.Open(path); err != nil {
 		return nil, nil, err
 	}
 	refused = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-	if _, err = os.Stat(folder); err != nil {
+	if _, err = os.Stat(path); err != nil {
 		f.Close()
 	}
 	return f, refused, err
 }
 
-// sweepBeside removes the folders that nobody holds.
-func sweepBeside(parent, prefix string) error {
+// sweepBeside removes what nobody holds and is called prefix, a number, suffix: folders, or with a suffix files.
+func sweepBeside(parent, prefix, suffix string) error {
 	entries, err := os.ReadDir(parent)
 	if err != nil {
 		return err
 	}
 	for _, e := range entries {
-		number, ours := strings.CutPrefix(e.Name(), prefix)
-		if !ours || !e.IsDir() || strings.Trim(number, "0123456789") != "" {
+		number, begins := strings.CutPrefix(e.Name(), prefix)
+		number, ends := strings.CutSuffix(number, suffix)
+		kind := fs.ModeDir
+		if suffix != "" {
+			kind = 0 // an ordinary file
+		}
+		if !begins || !ends || e.Type() != kind || number == "" || strings.Trim(number, "0123456789") != "" {
 			continue
 		}
 		left := filepath.Join(parent, e.Name())
@@ -71,7 +126,7 @@ func sweepBeside(parent, prefix string) error {
 			continue // it is gone, or somebody else's
 		}
 		if refused == nil {
-			os.RemoveAll(left) // what cannot be removed is in nobody's way
+			disk.RemoveAll(left) // what cannot be removed is in nobody's way
 		}
 		f.Close()
 	}

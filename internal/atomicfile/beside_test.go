@@ -1,6 +1,9 @@
 package atomicfile
 
 import (
+	"errors"
+	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"sync"
@@ -44,6 +47,29 @@ func TestWhatAKillLeftIsRemoved(t *testing.T) {
 	require.ElementsMatch(t, append(kept, "o"), names())
 	_, _, err = Beside(filepath.Join(path, "a", "b"))
 	require.Error(t, err)
+}
+
+// What cannot be written in a folder beside is told of as the path that it is beside, however deep folders are in each other; other
+// errors stay.
+func TestErrorsNameWhatIsMade(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "o")
+	beside, done, err := Beside(path)
+	require.NoError(t, err)
+	defer done()
+	full := errors.New("no space left on device")
+	inner := Folder(filepath.Join(beside, "model"), func(unfinished string) error {
+		return fmt.Errorf("tensor: %w", errors.Join(errors.New("x"), &fs.PathError{Op: "write", Path: filepath.Join(unfinished, "a"), Err: full}))
+	})
+	require.EqualError(t, inner, "write "+filepath.Join(beside, "model")+": no space left on device")
+	require.EqualError(t, Named(path, inner), "write "+path+": no space left on device")
+	require.ErrorIs(t, Named(path, inner), full)
+	for _, other := range []error{
+		nil, full, inner, &fs.PathError{Op: "open", Path: filepath.Join(beside, "a"), Err: fs.ErrNotExist},
+	} {
+		require.Equal(t, other, Named(path+"2", other))
+	}
+	read := &fs.PathError{Op: "open", Path: filepath.Join(beside, "a"), Err: fs.ErrNotExist}
+	require.Equal(t, error(read), Named(path, read))
 }
 
 // Of many that make the same at once each has a folder to itself until it is done.

@@ -21,11 +21,11 @@ func Folder(path string, fill func(unfinished string) error) error {
 	}
 	unfinished, done, err := Beside(path)
 	if err != nil {
-		return err
+		return Named(path, err)
 	}
 	defer done() // after the rename there is nothing left under this name
 	if err := fill(unfinished); err != nil {
-		return err
+		return Named(path, err)
 	}
 	if err := os.Chmod(unfinished, 0o755); err != nil {
 		return err

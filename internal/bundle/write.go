@@ -56,7 +56,7 @@ func Write(path string, files []File, key ed25519.PrivateKey) error {
 	if err != nil {
 		return err
 	}
-	return atomicfile.Write(path, func(w io.Writer) error {
+	return atomicfile.Result(path, func(w io.Writer) error {
 		total := sha256.New()
 		z, err := zstd.NewWriter(io.MultiWriter(w, total), zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedDefault),
 			zstd.WithWindowSize(window), zstd.WithEncoderCRC(true))

@@ -26,8 +26,8 @@ import (
 type made struct {
 	heldOut, model string // hashes
 	change         func(c *configs.Config)
-	resumed        int
-	again          int // starts of the finished run
+	resumed, again int // again: starts of the finished run
+	own            []string
 	steps          int
 	evaluations    []stats.Judged
 }
@@ -40,7 +40,7 @@ func (m made) write(t *testing.T, dir string) string {
 	if m.change != nil {
 		m.change(&cfg)
 	}
-	start := provenance.Start{Parts: provenance.Parts{"test_data": {SHA256: m.heldOut}, "model": {SHA256: m.model}}}
+	start := provenance.Start{Parts: provenance.Parts{"test_data": {SHA256: m.heldOut}, "model": {SHA256: m.model}}, Own: m.own}
 	manifest := provenance.Manifest{Created: "2026-01-01T00:00:00Z", Problems: 30, Starts: []provenance.Start{start}}
 	for range m.resumed {
 		manifest.Resumed = append(manifest.Resumed, "2026-01-02T00:00:00Z")

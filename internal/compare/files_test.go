@@ -28,3 +28,20 @@ func TestSummariesOfOtherFiles(t *testing.T) {
 		require.Equal(t, c.names, names)
 	}
 }
+
+// Runs whose grader came with a Go program are no seeds of those that were judged by the settings; that nobody knows whether it was the
+// same grader is said.
+func TestSummariesOfOwnGraders(t *testing.T) {
+	own := []string{"grader"}
+	seed := func(c *configs.Config) { c.Seed = 7 }
+	s := Summarize(written(t, made{heldOut: "h", steps: 4, own: own}, made{heldOut: "h", steps: 4},
+		made{heldOut: "h", steps: 4, own: own, change: seed}, made{heldOut: "h", steps: 4, own: []string{"grader", "loss"}}).Runs)
+	var names []string
+	for _, g := range s.Groups {
+		names = append(names, g.Name)
+	}
+	require.Equal(t, []string{"grader@own loss@none", "grader@none loss@none", "grader@own loss@own"}, names)
+	require.Len(t, s.Groups[0].Runs, 2)
+	require.Contains(t, s.Notes, "grader@own loss@none: the grader of these runs came with a Go program, and whether it was the same in all "+
+		"of them is not on record; leave out those of another")
+}

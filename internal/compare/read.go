@@ -25,6 +25,7 @@ type Run struct {
 	Settings    *configs.Config // that it had last
 	Manifest    provenance.Manifest
 	Parts       provenance.Parts // that it had last
+	Own         []string         // parts that a Go program brought, of which there are no fingerprints
 	Steps       []Step
 	Evaluations []Evaluation
 	Held        []Held // of a warm-up
@@ -106,6 +107,10 @@ func Read(dir string) (*Run, error) {
 		return nil, badinput.Errorf("%w; expected the directory of a run, as its run_dir names it", err)
 	}
 	r.Settings, r.Parts = cfg, start.Parts
+	known := false
+	if r.Own, known = past.Own(start); !known {
+		r.Own = past.Manifest.Own
+	}
 	for _, read := range []func() error{r.readMetrics, r.readJudged, r.readTimes} {
 		if err := read(); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, badinput.Errorf("%w; mend that line, or leave %s out", err, dir)

@@ -78,15 +78,23 @@ func (r *Run) kind() string {
 			settings[f.Key] = r.Settings.Setting(f.Key)
 		}
 	}
-	parts := map[string]string{}
-	for key, part := range r.Parts {
-		parts[key] = part.SHA256
-	}
-	text, err := json.Marshal([]any{settings, parts})
+	text, err := json.Marshal([]any{settings, r.hashes()})
 	if err != nil {
 		return r.Dir // a setting that is no number is like no other
 	}
 	return string(text)
+}
+
+// hashes are those of the run's files by the settings that name them. What a Go program brought itself has none: it is its own.
+func (r *Run) hashes() map[string]string {
+	all := map[string]string{}
+	for key, part := range r.Parts {
+		all[key] = part.SHA256
+	}
+	for _, part := range r.Own {
+		all[part] = "own"
+	}
+	return all
 }
 
 func (g *Group) name(i int, differing []Setting, groups int) {
@@ -111,19 +119,19 @@ func (s *Summary) tellApart() {
 	for _, groups := range alike {
 		parts := map[string]map[string]bool{} // hashes
 		for _, g := range groups {
-			for part := range g.Runs[0].Parts {
+			for part := range g.Runs[0].hashes() {
 				parts[part] = map[string]bool{}
 			}
 		}
 		for _, part := range slices.Sorted(maps.Keys(parts)) {
 			for _, g := range groups {
-				parts[part][g.Runs[0].Parts[part].SHA256] = true
+				parts[part][g.Runs[0].hashes()[part]] = true
 			}
 			if len(parts[part]) < 2 {
 				continue
 			}
 			for _, g := range groups {
-				hash := cmp.Or(g.Runs[0].Parts[part].SHA256, "none")
+				hash := cmp.Or(g.Runs[0].hashes()[part], "none")
 				g.Name = strings.TrimSpace(g.Name + " " + part + "@" + hash[:min(8, len(hash))])
 			}
 		}
@@ -150,6 +158,10 @@ func (g *Group) notes() (notes []string) {
 	}
 	if slices.ContainsFunc(g.Runs, func(r *Run) bool { return r.Held != nil && !sameRows(g.Runs[0], r) }) {
 		notes = append(notes, fmt.Sprintf("%s: each seed holds other rows out, so that losses differ by these, too; %s", g.short(), holdTheSame))
+	}
+	if own := g.Runs[0].Own; len(own) > 0 && len(g.Runs) > 1 {
+		notes = append(notes, fmt.Sprintf("%s: the %s of these runs came with a Go program, and whether it was the same in all of them is not "+
+			"on record; leave out those of another", g.short(), strings.Join(own, ", ")))
 	}
 	if len(g.Runs) == 1 {
 		notes = append(notes, fmt.Sprintf("%s: one run has no deviation", g.short()))

@@ -58,7 +58,7 @@ func Open(ctx context.Context, cfg *configs.Config, l *sources.Language, j *judg
 	case cfg.Env == "tools":
 		err = r.workshop(ctx, cfg, l, j)
 	case cfg.EnvProgram() != "":
-		err = r.program(cfg)
+		err = r.program(ctx, cfg)
 	case cfg.EnvServer() != "":
 		err = r.world(ctx, cfg, l)
 	}

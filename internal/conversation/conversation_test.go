@@ -134,19 +134,21 @@ func TestToolsAreOffered(t *testing.T) {
 	require.EqualError(t, err, "env=tools runs programs in a sandbox, and the grader is the program's own; type env=own or none")
 }
 
+func init() { soon = time.Millisecond } // what ends at once is told by the first question as well
+
 // A program that fails is a line that says how.
 func TestProgramsThatFail(t *testing.T) {
 	if _, err := exec.LookPath("python3"); err != nil {
 		t.Skip("python3 is not on PATH")
 	}
 	for text, message := range map[string]string{
-		"import sys\nfor l in sys.stdin: print('{}', flush=True)": "",
-		"raise ValueError('no such thing')":                       "ended without an answer: ValueError: no such thing",
-		"print('hello', flush=True)\ninput()\ninput()":            `answered "hello"`,
-		"input()\nprint('{\"error\": \"my bad\"}', flush=True)":   "reports: my bad",
-		"print('{} {\"over\": true}', flush=True)\ninput()":       `answered "{} {\"over\": true}" (found "{\"over\": true}" at byte 3, after`,
-		"import sys\nwhile 1: sys.stdout.write('x' * 65536)":      "answered with a line of more than 16 MiB; make it shorter",
-		"import time\ntime.sleep(9)":                              "gave no answer within turn_seconds=0.1; make it faster, or raise that",
+		"import sys\nfor l in sys.stdin: print('{}', flush=True)":     "",
+		"input()\nraise ValueError('no such thing')":                  "ended without an answer: ValueError: no such thing",
+		"input()\nprint('hello', flush=True)\ninput()":                `answered "hello"`,
+		"input()\nprint('{\"error\": \"my bad\"}', flush=True)":       "reports: my bad",
+		"input()\nprint('{} {\"over\": true}', flush=True)":           `answered "{} {\"over\": true}" (found "{\"over\": true}" at byte 3,`,
+		"import sys\ninput()\nwhile 1: sys.stdout.write('x' * 65536)": "answered with a line of more than 16 MiB; make it shorter",
+		"import time\ntime.sleep(9)":                                  "gave no answer within turn_seconds=0.1; make it faster, or raise that",
 	} {
 		path := filepath.Join(t.TempDir(), "env.py")
 		require.NoError(t, os.WriteFile(path, []byte(text), 0o644))
@@ -173,6 +175,43 @@ func TestProgramsThatFail(t *testing.T) {
 	}
 	_, err := Open(t.Context(), &configs.Config{Env: "program:./none.py"}, &sources.Language{}, &judging.Judging{}, nil)
 	require.EqualError(t, err, "env=program:./none.py: found no such file; expected a program, such as env=program:./env.py")
+}
+
+// What can be no program, or ends at once, is told before anything is asked: the model is not even loaded then.
+func TestWhatIsNoProgramIsToldAtTheStart(t *testing.T) {
+	python, err := exec.LookPath("python3")
+	if err != nil {
+		t.Skip("python3 is not on PATH")
+	}
+	defer func(before time.Duration) { soon = before }(soon)
+	soon = time.Minute // it is over as soon as the program is
+	dir := t.TempDir()
+	require.NoError(t, os.Mkdir(filepath.Join(dir, "folder.py"), 0o755))
+	for _, c := range []struct{ file, text, message string }{
+		{"folder.py", "", ": this is no ordinary file; expected a program, such as env=program:./env.py"},
+		{"empty.py", " \n", ": the file is empty; expected a program"},
+		{"empty", "", ": the file is empty; expected a program"},
+		{"syntax.py", "def f(:\n", ": the file is no Python program: SyntaxError: invalid syntax; python=" + python + " is asked"},
+		{"text", "hello\n", ": the first line of the file does not say what runs it; expected one such as #!/usr/bin/env python3"},
+		{"elsewhere", "#!/no/such/python3\nx", `: the first line of the file says "#!/no/such/python3", and there is no such program; expected`},
+		{"windows", "#!/bin/sh\r\nx\r\n", `: the first line of the file says "#!/bin/sh\r", and there is no such program; expected`},
+		{"module.py", "import nomodule\n", " ended before it was asked anything: ModuleNotFoundError: No module named 'nomodule'; expected"},
+		{"once.py", "print('{}')\n", " ended before it was asked anything; expected that it reads questions, a line each, until its input ends"},
+		{"closes", "#!/bin/sh\nexec >&-\nread a\n", " ended before it was asked anything; expected"},
+		{"garbage", "\x7fELF\x00\x00 not quite", " ended before it was asked anything: "},
+	} {
+		path := filepath.Join(dir, c.file)
+		if c.file != "folder.py" {
+			require.NoError(t, os.WriteFile(path, []byte(c.text), 0o755))
+		}
+		cfg := &configs.Config{Env: "program:" + path, Python: python, TurnSeconds: 60}
+		_, err := Open(t.Context(), cfg, &sources.Language{}, &judging.Judging{}, nil)
+		require.ErrorContains(t, err, "env=program:"+path+c.message)
+		require.True(t, badinput.Is(err), c.file)
+	}
+	cfg := &configs.Config{Env: "program:" + filepath.Join(dir, "once.py"), Python: "./nosuchpython", TurnSeconds: 60}
+	_, err = Open(t.Context(), cfg, &sources.Language{}, &judging.Judging{}, nil)
+	require.ErrorContains(t, err, "python=./nosuchpython cannot be started: ")
 }
 
 // A program is often begun by another, and leaves others behind: they hold its output open, and nobody waits for them.

@@ -29,6 +29,8 @@ import (
 // mostAnswer is how long an answer may be. A program that says more without an end would take all memory before its time is up.
 const mostAnswer = 16 << 20
 
+const tooLong = "answered with a line of more than %d MiB; make it shorter"
+
 // afterEnd is the time that what a program has started may hold on to its output after it.
 const afterEnd = 2 * time.Second
 
@@ -41,11 +43,12 @@ type program struct {
 	mu     sync.Mutex
 	cmd    *exec.Cmd
 	in     io.WriteCloser
-	lines  chan []byte // of its output; closed after the last
-	long   error       // once lines is closed: the last was too long
-	said   tail.Tail   // on its standard error
-	opened int         // conversations so far
-	asked  int         // questions so far
+	lines  chan []byte   // of its output; closed after the last
+	ended  chan struct{} // is closed with it
+	long   error         // once lines is closed: the last was too long
+	said   tail.Tail     // on its standard error
+	opened int           // conversations so far
+	asked  int           // questions so far
 	broken error
 }
 
@@ -77,23 +80,33 @@ type reply struct {
 }
 
 // program starts the program of env=program:FILE.
-func (r *Room) program(cfg *configs.Config) error {
+func (r *Room) program(ctx context.Context, cfg *configs.Config) error {
 	path := cfg.EnvProgram()
 	info, err := os.Stat(path)
-	if err != nil || info.IsDir() {
+	switch {
+	case err == nil && !info.Mode().IsRegular():
+		return badinput.Errorf("env=%s: this is no ordinary file; expected a program, such as env=program:./env.py", cfg.Env)
+	case err != nil:
 		return badinput.Errorf("env=%s: found no such file; expected a program, such as env=program:./env.py", cfg.Env)
 	}
 	args := []string{path}
 	switch {
 	case filepath.Ext(path) == ".py":
-		args = []string{cfg.Python, path}
+		args, err = []string{cfg.Python, path}, checkPython(ctx, cfg, path)
 	case info.Mode()&0o111 == 0:
 		return badinput.Errorf("env=%s: the file is neither Python (.py) nor may be executed; type chmod +x %s", cfg.Env, path)
 	case !strings.ContainsRune(path, filepath.Separator):
 		args = []string{"." + string(filepath.Separator) + path}
+		fallthrough
+	default:
+		err = checkText(cfg, path, true)
+	}
+	if err != nil {
+		return err
 	}
 	p := &program{path: path, within: time.Duration(cfg.TurnSeconds * float64(time.Second)), cmd: exec.Command(args[0], args[1:]...)}
 	p.cmd.Stderr, p.cmd.WaitDelay, p.lines = &p.said, afterEnd, make(chan []byte, 1)
+	p.ended = make(chan struct{})
 	apart.Set(p.cmd)
 	if p.in, err = p.cmd.StdinPipe(); err != nil {
 		return err
@@ -107,11 +120,12 @@ func (r *Room) program(cfg *configs.Config) error {
 	}
 	go p.listen(out)
 	r.env, r.close = p, p.end
-	return nil
+	return p.begun()
 }
 
 // listen hears what the program says, until it ends.
 func (p *program) listen(out io.Reader) {
+	defer close(p.ended)
 	defer close(p.lines)
 	lines := bufio.NewScanner(out)
 	lines.Buffer(nil, mostAnswer)
@@ -204,7 +218,7 @@ func (p *program) exchange(line []byte) (answer []byte, err error) {
 	case !inTime:
 		return nil, p.failed("gave no answer within turn_seconds=%g; make it faster, or raise that", p.within.Seconds())
 	case p.long != nil:
-		return nil, p.failed("answered with a line of more than %d MiB; make it shorter", mostAnswer>>20)
+		return nil, p.failed(tooLong, mostAnswer>>20)
 	}
 	return nil, p.failed("ended without an answer%s", p.said.Last())
 }

@@ -4,12 +4,16 @@ package destination
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
+	"github.com/seed-7879b91d/grpo/internal/atomicfile"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/disk"
 )
 
 // Place is where a user wants a result.
@@ -51,6 +55,16 @@ func (p Place) Check() error {
 		return err
 	}
 	return p.checkFolder()
+}
+
+// Failed says of a result for which there was no room where it is to be made what to do. Other errors stay as they are.
+func (p Place) Failed(err error) error {
+	err = atomicfile.Named(p.Path, err)
+	var at *fs.PathError
+	if !errors.As(err, &at) || !disk.Full(at.Err) || !slices.Contains(slices.Collect(parents(resolve(at.Path))), resolve(p.Path)) {
+		return err
+	}
+	return fmt.Errorf("%s %s: %w; make room there, or choose another place", p.Flag, p.Path, at.Err)
 }
 
 // checkReads refuses to replace what is read.

@@ -36,6 +36,11 @@ func TestAnswersAreHeldToNumbers(t *testing.T) {
 	for _, r := range []float64{math.NaN(), math.Inf(-1), 1e300} {
 		require.ErrorContains(t, of(fixed{&Answer{Reward: r}}), "the environment's reward is ")
 	}
+	named := &try{player: &player{Talk: &Talk{}, ctx: t.Context(), env: fixed{&Answer{Reward: 1e300}}, work: new(sync.WaitGroup)}}
+	named.start.Problem = &data.Problem{ID: "p"}
+	_, err := named.ask(Said{Raw: "said", Turn: 1})
+	require.EqualError(t, err, `problem p, turn 2: the environment's reward is 1e+300, expected a number of at most 1.7e+38 either way: `+
+		`have it give a smaller one; what was said begins "said"`)
 	score := &reward.Score{Components: reward.Components{Correct: math.NaN()}}
 	require.ErrorContains(t, of(fixed{&Answer{Score: score}}), "unsupported value: NaN, expected numbers")
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed-7879b91d/grpo/data/chat"
 	"github.com/seed-7879b91d/grpo/data/chat/calls"
+	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/reward"
 	"github.com/seed-7879b91d/grpo/sampler"
 )
@@ -142,7 +143,10 @@ func (t *try) ask(said Said) (Answer, error) {
 		if answer, err = t.episode.Turn(ctx, said); err != nil {
 			return answer, err
 		}
-		return answer, answer.check()
+		if err = answer.check(); err != nil && t.start.Problem != nil {
+			err = fmt.Errorf("problem %s, turn %d: %w; what was said begins %.60q", t.start.Problem.ID, said.Turn+1, err, said.Raw)
+		}
+		return answer, err
 	})
 }
 
@@ -154,7 +158,8 @@ func (a Answer) check() error {
 		}
 		return nil
 	}
-	return fmt.Errorf("the environment's reward is %v, expected a number of at most %.3g either way", a.Reward, math.MaxFloat32/2)
+	return badinput.Errorf("the environment's reward is %v, expected a number of at most %.3g either way: have it give a smaller one",
+		a.Reward, math.MaxFloat32/2)
 }
 
 // TooSlow is the error of an environment that took longer than it may.

@@ -138,6 +138,7 @@ func (r Run) plan(rooms rooms) (p *Plan, err error) {
 	if p.Model, err = ModelOptions(r.Config); err != nil {
 		return nil, err
 	}
+	p.Model.Frozen = !r.Learns
 	policy, err := model.Sketch(l, r.Dir, r.Train == "full", p.Model)
 	if err != nil {
 		return nil, err

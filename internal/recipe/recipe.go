@@ -4,6 +4,9 @@ package recipe
 
 import (
 	"context"
+	"fmt"
+	"math"
+	"slices"
 
 	"github.com/seed-7879b91d/grpo/configs"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
@@ -19,6 +22,8 @@ type Recipe struct {
 	Objective model.Objective
 	// PositiveOnly leaves out completions whose advantage is not above 0.
 	PositiveOnly bool
+	// Warn, where set, is told of advantages of which the gradient is not going to be finite.
+	Warn func(string)
 
 	estimator objective.Estimator // of the divergence that is taken off rewards
 	first     int                 // the place of the first datum that the loss is shown
@@ -110,7 +115,32 @@ func (r *Recipe) Advantages(ctx context.Context, s Scorer, groups []objective.Gr
 		return a, err
 	}
 	r.effects.compared(r.Compare, a)
+	if r.Warn != nil {
+		r.warn(groups, a)
+	}
 	return a, nil
+}
+
+// mostAdvantage is the largest whose gradient has squares that single precision holds, which Adam keeps: their root is 1.8e19.
+const mostAdvantage = 1e18
+
+// warn tells of the first group with an advantage that is too large, and the reward that is the cause.
+func (r *Recipe) warn(groups []objective.Group, a objective.Advantages) {
+	for g, all := range a.Samples {
+		if !slices.ContainsFunc(all, func(x float64) bool { return math.Abs(x) > mostAdvantage }) {
+			continue
+		}
+		most, samples := 0, groups[g].Samples
+		for i, x := range samples {
+			if math.Abs(x.Reward) > math.Abs(samples[most].Reward) {
+				most = i
+			}
+		}
+		r.Warn(fmt.Sprintf("problem %s: completion %d of the %d that count earned %.3g, so far from the others that the gradient will hardly be "+
+			"finite, and the step is lost then; scale rewards down where they are made, or type reward_clip=10", groups[g].Name, most+1,
+			len(samples), samples[most].Reward))
+		return
+	}
 }
 
 // diverge gives each completion how far its tokens are from the reference.

@@ -182,3 +182,30 @@ func TestCorrectionsAreOfTheFirstUpdate(t *testing.T) {
 	require.Equal(t, []float64{1.5, 1}, []float64{*e.TISMean, *e.TISShare})
 	require.Nil(t, e.KLRef)
 }
+
+// An advantage that no gradient can follow is told of with the problem and what to do; equal rewards, however large, and those that
+// are brought to one size are nobody's trouble.
+func TestAdvantagesThatAreTooLargeAreTold(t *testing.T) {
+	of := func(rewards []float64, words ...string) (said []string) {
+		cfg, err := configs.Load(configs.Source{Overrides: words})
+		require.NoError(t, err)
+		r, err := Of(cfg, Own{})
+		require.NoError(t, err)
+		r.Warn = func(what string) { said = append(said, what) }
+		g := objective.Group{Name: "p"}
+		for _, x := range rewards {
+			g.Samples = append(g.Samples, objective.Sample{Reward: x, Tokens: 1})
+		}
+		_, err = r.Advantages(t.Context(), nil, []objective.Group{g, g}, nil)
+		require.NoError(t, err)
+		return said
+	}
+	said := of([]float64{0, 1e30}, "advantage=mean")
+	require.Len(t, said, 1)
+	require.Contains(t, said[0], "problem p: completion 2 of the 2 that count earned 1e+30")
+	require.Contains(t, said[0], "type reward_clip=10")
+	require.Empty(t, of([]float64{1e30, 1e30}, "advantage=mean"))
+	require.Empty(t, of([]float64{0, 1e30}, "advantage=std"))
+	require.Empty(t, of([]float64{0, 1e30}, "advantage=mean", "reward_clip=10"))
+	require.Empty(t, of([]float64{0, 1e17}, "advantage=mean"))
+}

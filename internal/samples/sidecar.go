@@ -55,7 +55,7 @@ func (x *Index) save() {
 	}
 	sum := sha256.Sum256(out.Bytes())
 	out.Write(sum[:])
-	if atomicfile.WriteBytes(filepath.Join(x.dir, File), out.Bytes()) == nil {
+	if atomicfile.ResultBytes(filepath.Join(x.dir, File), out.Bytes()) == nil {
 		x.mu.Lock()
 		x.kept = read
 		x.mu.Unlock()

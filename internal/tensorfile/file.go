@@ -44,7 +44,7 @@ func Open(path string) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
-	f, err := newFile(path, data)
+	f, err := newFile(path, data, len(data))
 	if err != nil {
 		return nil, errors.Join(err, unmap(data))
 	}
@@ -52,9 +52,9 @@ func Open(path string) (*File, error) {
 	return f, nil
 }
 
-// newFile is a file over bytes, wherever they come from.
-func newFile(path string, data []byte) (*File, error) {
-	h, err := parseHeader(path, data)
+// newFile is a file of size bytes, of which data has the header at the least, wherever they come from.
+func newFile(path string, data []byte, size int) (*File, error) {
+	h, err := parseHeader(path, data, size)
 	if err != nil {
 		return nil, err
 	}
@@ -100,19 +100,28 @@ func (f *File) bytes(e entry) []byte { return f.data[f.size+e.from : f.size+e.to
 // Tensor gives the tensor of that name. It is an input error if it is missing, is not encoded as
 // BF16, F16 or F32, or, where a shape is given, has another one.
 func (f *File) Tensor(name string, shape ...int) (Tensor, error) {
+	e, t, err := f.describe(name, shape)
+	if err != nil {
+		return Tensor{}, err
+	}
+	t.Bytes, err = f.make(e)
+	return t, err
+}
+
+// describe is the tensor without its bytes.
+func (f *File) describe(name string, shape []int) (e entry, t Tensor, err error) {
 	e, ok := f.entries[name]
 	if !ok {
-		return Tensor{}, badinput.Errorf("%s: tensor %q is missing", f.path, name)
+		return e, t, badinput.Errorf("%s: tensor %q is missing", f.path, name)
 	}
 	enc, ok := encodings[e.dtype]
 	if !ok {
-		return Tensor{}, badinput.Errorf("%s: tensor %q is encoded as %s, expected BF16, F16 or F32", f.path, name, e.dtype)
+		return e, t, badinput.Errorf("%s: tensor %q is encoded as %s, expected BF16, F16 or F32", f.path, name, e.dtype)
 	}
 	if len(shape) > 0 && !slices.Equal(shape, e.shape) {
-		return Tensor{}, badinput.Errorf("%s: tensor %q has shape %v, expected %v", f.path, name, e.shape, shape)
+		return e, t, badinput.Errorf("%s: tensor %q has shape %v, expected %v", f.path, name, e.shape, shape)
 	}
-	bytes, err := f.make(e)
-	return Tensor{Name: name, File: f.path, Encoding: enc, Shape: e.shape, Bytes: bytes}, err
+	return e, Tensor{Name: name, File: f.path, Encoding: enc, Shape: e.shape}, nil
 }
 
 // Release lets the pages of a tensor go: they take no memory until they are touched again.
@@ -154,27 +163,36 @@ var encodings = map[safetensors.DType]kernels.Encoding{
 	safetensors.F32:  kernels.EncodedF32,
 }
 
-// mapFile maps the whole of a regular file for reading. A file without bytes gives none.
-func mapFile(path string) ([]byte, error) {
-	f, err := os.Open(path)
+// openRegular opens a regular file for reading.
+func openRegular(path string) (f *os.File, size int64, err error) {
+	f, err = os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, badinput.Errorf("%s: there is no such file", path)
+		return nil, 0, badinput.Errorf("%s: there is no such file", path)
 	}
 	if err != nil {
-		return nil, badinput.Errorf("%w", err)
+		return nil, 0, badinput.Errorf("%w", err)
 	}
-	defer f.Close()
 	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = badinput.Errorf("%s: it is a %s, expected a file", path, kind(info.Mode()))
+	}
+	if err != nil {
+		return nil, 0, errors.Join(err, f.Close())
+	}
+	return f, info.Size(), nil
+}
+
+// mapFile maps the whole of a regular file for reading. A file without bytes gives none.
+func mapFile(path string) ([]byte, error) {
+	f, size, err := openRegular(path)
 	if err != nil {
 		return nil, err
 	}
-	if !info.Mode().IsRegular() {
-		return nil, badinput.Errorf("%s: it is a %s, expected a file", path, kind(info.Mode()))
-	}
-	if info.Size() == 0 {
+	defer f.Close()
+	if size == 0 {
 		return nil, nil
 	}
-	data, err := unix.Mmap(int(f.Fd()), 0, int(info.Size()), unix.PROT_READ, unix.MAP_SHARED)
+	data, err := unix.Mmap(int(f.Fd()), 0, int(size), unix.PROT_READ, unix.MAP_SHARED)
 	if err != nil {
 		return nil, fmt.Errorf("map %s: %w", path, err)
 	}

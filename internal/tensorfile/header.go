@@ -35,19 +35,19 @@ type header struct {
 	size     int // bytes before the data
 }
 
-// parseHeader reads and checks the header of the whole file in data.
-func parseHeader(path string, data []byte) (header, error) {
-	if len(data) < 8 {
-		return header{}, badinput.Errorf("%s: the file has %d bytes, a safetensors file has at least 8", path, len(data))
+// parseHeader reads and checks the header of a file of size bytes, which begins with data.
+func parseHeader(path string, data []byte, size int) (header, error) {
+	if size < 8 {
+		return header{}, badinput.Errorf("%s: the file has %d bytes, a safetensors file has at least 8", path, size)
 	}
 	n := binary.LittleEndian.Uint64(data)
 	if n > maxHeader {
 		return header{}, badinput.Errorf(
 			"%s: the header claims %d bytes, at most %d are allowed: this is not a safetensors file, or it is damaged", path, n, maxHeader)
 	}
-	if n > uint64(len(data)-8) {
+	if n > uint64(size-8) {
 		return header{}, badinput.Errorf("%s: the header claims %d bytes, the file holds %d after its first 8: the file is truncated",
-			path, n, len(data)-8)
+			path, n, size-8)
 	}
 	h := header{size: 8 + int(n)}
 	text := data[8:h.size]
@@ -63,7 +63,7 @@ func parseHeader(path string, data []byte) (header, error) {
 	}
 	h.metadata = m.Metadata()
 	var err error
-	if h.entries, err = placeEntries(m.Tensors(), len(data)-h.size); err != nil {
+	if h.entries, err = placeEntries(m.Tensors(), size-h.size); err != nil {
 		return header{}, badinput.Errorf("%s: %w", path, err)
 	}
 	return h, nil

@@ -21,7 +21,10 @@ var laneMasks = [...]lanes{
 }
 
 // CheckFinite is an input error that names the first element that is infinite or not a number.
-func CheckFinite(t Tensor) error {
+func CheckFinite(t Tensor) error { return CheckPiece(0, t) }
+
+// CheckPiece is CheckFinite for the elements of a tensor from one on.
+func CheckPiece(from int, t Tensor) error {
 	const block = 64 << 10
 	size := t.Encoding.Size()
 	for at := 0; at < len(t.Bytes); at += block {
@@ -32,7 +35,7 @@ func CheckFinite(t Tensor) error {
 		for i := 0; i < len(part); i += size {
 			x := decode(t.Encoding, part[i:])
 			if math.IsNaN(float64(x)) || math.IsInf(float64(x), 0) {
-				return badinput.Errorf("%s: tensor %q: element %d is %v, expected finite numbers", t.File, t.Name, (at+i)/size, x)
+				return badinput.Errorf("%s: tensor %q: element %d is %v, expected finite numbers", t.File, t.Name, from+(at+i)/size, x)
 			}
 		}
 	}

@@ -74,7 +74,7 @@ func Write(path string, sources []Source, metadata map[string]string) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
-	return atomicfile.Write(path, func(w io.Writer) error {
+	return atomicfile.Result(path, func(w io.Writer) error {
 		if _, err := w.Write(head); err != nil {
 			return err
 		}

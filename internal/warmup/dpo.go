@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
-	"math"
 
 	"github.com/seed-7879b91d/grpo/configs"
 	"github.com/seed-7879b91d/grpo/internal/atomicfile"
@@ -142,7 +141,7 @@ func (p *preferences) datums(ctx context.Context, t *Trainer, rows []int, m *Met
 
 // measure says how far the policy has come to prefer what was chosen.
 func (p *preferences) measure(rows []int, pairs []pair) *Preferences {
-	out, n := &Preferences{}, float64(len(pairs))
+	out, n, prefers := &Preferences{}, float64(len(pairs)), 0
 	for k, i := range rows {
 		loss, _ := p.loss.Of(pairs[k].h)
 		out.PairLoss += loss / n
@@ -150,10 +149,10 @@ func (p *preferences) measure(rows []int, pairs []pair) *Preferences {
 		out.Chosen += p.loss.Beta * (pairs[k].logp[0] - p.reference[i][0]) / n
 		out.Rejected += p.loss.Beta * (pairs[k].logp[1] - p.reference[i][1]) / n
 		if pairs[k].h > 0 {
-			out.Accuracy += 1 / n
+			prefers++
 		}
 	}
-	out.Accuracy = math.Min(out.Accuracy, 1) // the sum of shares rounds
+	out.Accuracy = float64(prefers) / n // a sum of shares rounds: it would not come to 1
 	return out
 }
 

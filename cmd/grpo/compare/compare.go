@@ -163,7 +163,7 @@ func tell(errs io.Writer, notes []string) {
 func WritePage(path string, c *compare.Comparison) error {
 	html, err := c.Page().HTML()
 	if err == nil {
-		err = atomicfile.WriteBytes(path, html)
+		err = atomicfile.ResultBytes(path, html)
 	}
 	if err != nil {
 		return fmt.Errorf("--page: %w", err)

@@ -124,7 +124,8 @@ func (s source) check() error {
 
 // export writes a table to a file, or to standard output.
 func (s source) export(format, out string, stdout io.Writer) error {
-	if err := (destination.Place{Flag: "--out", Path: out, Name: s.table + "." + format, Run: s.dir}).Check(); err != nil {
+	place := destination.Place{Flag: "--out", Path: out, Name: s.table + "." + format, Run: s.dir}
+	if err := place.Check(); err != nil {
 		return err
 	}
 	t, err := s.read()
@@ -137,7 +138,7 @@ func (s source) export(format, out string, stdout io.Writer) error {
 	if out == "" {
 		return t.write(format, stdout)
 	}
-	return t.file(format, out, stdout)
+	return place.Failed(t.file(format, out, stdout))
 }
 
 // content is a table that was read once, for its columns.
@@ -172,7 +173,7 @@ func (t *content) write(format string, out io.Writer) error {
 }
 
 func (t *content) file(format, out string, stdout io.Writer) error {
-	if err := atomicfile.Write(out, func(w io.Writer) error { return t.write(format, w) }); err != nil {
+	if err := atomicfile.Result(out, func(w io.Writer) error { return t.write(format, w) }); err != nil {
 		return fmt.Errorf("--out: %w", err)
 	}
 	fmt.Fprintf(stdout, "%s: %s, %s\n", out, plural.Of(t.rows, "row"), plural.Of(len(t.columns.Names), "column"))

@@ -62,7 +62,7 @@ of GGUF alone, which cost accuracy: the last lines say how much. Qwen2, Qwen3, L
   grpo export-model --model ~/Qwen3-0.6B --adapter ~/adapter --out ~/merged`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return f.run(cmd.Context(), args, cmd.OutOrStdout(), cmd.ErrOrStderr())
+			return f.place().Failed(f.run(cmd.Context(), args, cmd.OutOrStdout(), cmd.ErrOrStderr()))
 		},
 	}
 	usage.First(cmd, f.check)
@@ -75,6 +75,10 @@ of GGUF alone, which cost accuracy: the last lines say how much. Qwen2, Qwen3, L
 	fl.StringVar(&f.device, "device", "auto", "what computes the comparison: auto, cpu, or the card `cuda:N`")
 	fl.IntVar(&f.threads, "threads", 0, "worker `threads`; 0: one per core")
 	return cmd
+}
+
+func (f *exportFlags) place() destination.Place {
+	return destination.Place{Flag: "--out", Path: f.out, Folder: true, Run: f.origin.recorded}
 }
 
 // check looks at the command line before anything is opened.
@@ -96,7 +100,7 @@ func (f *exportFlags) check(args []string) error {
 	if err := configs.CheckThreads(f.threads); err != nil {
 		return err
 	}
-	if err := (destination.Place{Flag: "--out", Path: f.out, Folder: true, Run: f.origin.recorded}).Check(); err != nil {
+	if err := f.place().Check(); err != nil {
 		return err
 	}
 	if entries, err := os.ReadDir(f.out); err == nil && len(entries) > 0 {

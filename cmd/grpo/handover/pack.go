@@ -136,7 +136,7 @@ func (f *packFlags) pack(run string, out, talk io.Writer) error {
 		err = bundle.Write(f.out, files, key)
 	}
 	if err != nil {
-		return err
+		return place.Failed(err)
 	}
 	info, err := os.Stat(f.out)
 	if err != nil {

@@ -40,7 +40,7 @@ var questions = []string{
 
 // options are those that models are compared with: no number is rounded on its way.
 func (s *source) options() model.Options {
-	return model.Options{Precision: model.F32, Cache: model.F32, Quantise: s.quantise}
+	return model.Options{Precision: model.F32, Cache: model.F32, Quantise: s.quantise, Frozen: true}
 }
 
 // policyProbe is the probe of the policy itself.

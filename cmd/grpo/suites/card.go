@@ -150,7 +150,7 @@ func (c *Card) Write(path string) error {
 	if path == "" {
 		return nil
 	}
-	err := atomicfile.Write(path, func(w io.Writer) error {
+	err := atomicfile.Result(path, func(w io.Writer) error {
 		if strings.HasSuffix(path, ".json") {
 			enc := json.NewEncoder(w)
 			enc.SetEscapeHTML(false)

@@ -228,14 +228,14 @@ func conclude(out io.Writer, j *sweep.Journal) error {
 	}
 	text, err := table.Write("csv")
 	if err == nil {
-		err = atomicfile.WriteBytes(j.ResultsPath(), text)
+		err = atomicfile.ResultBytes(j.ResultsPath(), text)
 	}
 	if err != nil {
 		return err
 	}
 	page, err := c.Page().HTML()
 	if err == nil {
-		err = atomicfile.WriteBytes(j.PagePath(), page)
+		err = atomicfile.ResultBytes(j.PagePath(), page)
 	}
 	if err != nil {
 		return err

@@ -1,0 +1,67 @@
+package atomicfile
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// What a killed writer of a file left beside it is removed by the next that writes the same; what somebody is writing is not, nor what
+// is called otherwise, nor a folder, nor a link.
+func TestWhatAKilledWriterLeftIsRemoved(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "a.csv")
+	kept := []string{".a.csv.notes.tmp", ".a.csv.tmp", ".a.csv..tmp", ".b.csv.12.tmp", "a.csv.3.tmp", ".a.csv.4"}
+	for _, name := range append([]string{".a.csv.12.tmp", ".a.csv.34567.tmp"}, kept...) {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte("half"), 0o600))
+	}
+	require.NoError(t, os.Mkdir(filepath.Join(dir, ".a.csv.8.tmp"), 0o755))
+	require.NoError(t, os.Symlink(".a.csv.notes.tmp", filepath.Join(dir, ".a.csv.9.tmp")))
+	kept = append(kept, ".a.csv.8.tmp", ".a.csv.9.tmp", "a.csv")
+	require.NoError(t, Result(path, func(w io.Writer) error {
+		require.Len(t, names(t, dir), len(kept), "its own, and none of those that were left")
+		require.NoError(t, ResultBytes(path, []byte("of another")))
+		require.Len(t, names(t, dir), len(kept)+1, "its own is not taken for left")
+		_, err := io.WriteString(w, "whole")
+		return err
+	}))
+	require.ElementsMatch(t, kept, names(t, dir))
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, "whole", string(text))
+	none := filepath.Join(dir, "none", "a")
+	require.EqualError(t, ResultBytes(none, nil), "write "+none+": no such file or directory")
+}
+
+func names(t *testing.T, dir string) (all []string) {
+	entries, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	for _, e := range entries {
+		all = append(all, e.Name())
+	}
+	return all
+}
+
+// Of many that write the same file at once each succeeds, and the file is one of theirs.
+func TestManyWriteTheSame(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a")
+	var all sync.WaitGroup
+	for i := range 8 {
+		all.Go(func() {
+			for range 50 {
+				assert.NoError(t, ResultBytes(path, fmt.Appendf(nil, "of %d", i)))
+			}
+		})
+	}
+	all.Wait()
+	require.Equal(t, []string{"a"}, names(t, filepath.Dir(path)))
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Regexp(t, `^of \d$`, string(text))
+}

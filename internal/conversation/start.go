@@ -1,0 +1,97 @@
+package conversation
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/seed-7879b91d/grpo/configs"
+	"github.com/seed-7879b91d/grpo/internal/apart"
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/tail"
+)
+
+// soon is how long a program that was begun is looked at: one that cannot do its work at all, for want of a module, say, mostly ends at
+// once. It is not asked anything for that, since its answers may hang on how often it was.
+var soon = 500 * time.Millisecond
+
+// begun refuses a program that has ended before it was asked anything.
+func (p *program) begun() error {
+	wait := time.NewTimer(soon)
+	defer wait.Stop()
+	select {
+	case <-p.ended:
+	case <-wait.C:
+		return nil
+	}
+	apart.Kill(p.cmd) // it may have closed its output alone
+	p.gone()
+	if p.long != nil {
+		return p.failed(tooLong, mostAnswer>>20)
+	}
+	return p.failed("ended before it was asked anything%s; expected that it reads questions, a line each, until its input ends", p.said.Last())
+}
+
+// checkPython refuses a file that Python cannot read as a program, without running it.
+func checkPython(ctx context.Context, cfg *configs.Config, path string) error {
+	if err := checkText(cfg, path, false); err != nil {
+		return err
+	}
+	const read = "import sys; compile(open(sys.argv[1], 'rb').read(), sys.argv[1], 'exec')"
+	cmd := exec.CommandContext(ctx, cfg.Python, "-I", "-S", "-c", read, path)
+	var said tail.Tail
+	cmd.Stderr = &said
+	switch err := cmd.Run().(type) {
+	case nil:
+		return nil
+	case *exec.ExitError:
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		return badinput.Errorf("env=%s: the file is no Python program%s; python=%s is asked", cfg.Env, said.Last(), cfg.Python)
+	default:
+		return badinput.Errorf("env=%s: python=%s cannot be started: %w; type python=FILE", cfg.Env, cfg.Python, err)
+	}
+}
+
+// checkText refuses a file that is empty, and of others that are to be executed a text that does not say by what, or by something that
+// there is not. What is no text is the system's to judge.
+func checkText(cfg *configs.Config, path string, executed bool) error {
+	f, err := os.Open(path)
+	if err != nil {
+		if executed && os.IsPermission(err) { // what may be executed need not be readable
+			return nil
+		}
+		return badinput.Errorf("env=%s: %w; expected a program", cfg.Env, err)
+	}
+	defer f.Close()
+	head := make([]byte, 512)
+	n, err := io.ReadFull(f, head)
+	if n < len(head) && err != io.ErrUnexpectedEOF && err != io.EOF {
+		return badinput.Errorf("env=%s: %w", cfg.Env, err)
+	}
+	head = head[:n]
+	if n < cap(head) && len(bytes.TrimSpace(head)) == 0 {
+		return badinput.Errorf("env=%s: the file is empty; expected a program", cfg.Env)
+	}
+	if !executed || bytes.IndexByte(head, 0) >= 0 || !utf8.Valid(head[:max(0, n-utf8.UTFMax)]) {
+		return nil
+	}
+	first, said := strings.CutPrefix(string(head), "#!")
+	first, _, _ = strings.Cut(first, "\n")
+	words := strings.Fields(strings.TrimSuffix(first, "\r"))
+	if !said || len(words) == 0 {
+		return badinput.Errorf("env=%s: the first line of the file does not say what runs it; expected one such as #!/usr/bin/env python3",
+			cfg.Env)
+	}
+	if info, err := os.Stat(words[0]); err != nil || info.IsDir() || strings.HasSuffix(first, "\r") {
+		return badinput.Errorf("env=%s: the first line of the file says %.80q, and there is no such program; expected one such as "+
+			"#!/usr/bin/env python3, at whose end is nothing", cfg.Env, "#!"+first)
+	}
+	return nil
+}
