@@ -83,10 +83,9 @@ func (t *Trainer) writeCheckpoint(dir string) error {
 }
 
 // writeState writes the state of the last step beside files with these checksums.
-func (t *Trainer) writeState(dir string, sums map[string]string) error {
+func (t *Trainer) writeState(dir string, sums map[string]string) (err error) {
 	s := snapshot.State{Version: snapshot.Version, Step: t.step, Start: t.start, Evaluated: t.evaluated, Seed: t.cfg.Seed,
 		Cursor: t.pool.Cursor(), Advisor: t.advisor, Checksum: sums, Parts: t.parts, Order: t.cfg.Order, Pilot: t.pilot}
-	var err error
 	if s.Logs, err = t.record.Lengths(); err != nil {
 		return err
 	}

@@ -82,9 +82,8 @@ func (t *Trainer) evaluateIfDue(ctx context.Context) error {
 }
 
 // Evaluate tries the held-out problems with the policy as it is.
-func (e *Evaluator) Evaluate(ctx context.Context) (Evaluation, error) {
-	r := Evaluation{Step: e.step, Problems: len(e.HeldOut())}
-	var err error
+func (e *Evaluator) Evaluate(ctx context.Context) (r Evaluation, err error) {
+	r = Evaluation{Step: e.step, Problems: len(e.HeldOut())}
 	if r.GreedyTry, err = e.attempt(ctx, e.HeldOut(), 1, 0); err != nil {
 		return r, err
 	}
