@@ -17,8 +17,9 @@ const (
 	learnedWith = 32 // tokens that a sequence grows by before what it said is looked at
 	plainEvery  = 32 // iterations, in one of which nothing is drafted, so that what rows cost is seen
 
-	guessed      = 0.5       // the chance of a draft of which nothing is known
-	guessedPrice = 0.2       // of a row, while nothing is known of it
+	guessed      = 0.6       // the chance of a draft of which nothing is known
+	guessedPrice = 0.4       // of a row, while nothing is known of it
+	caution      = 1.2       // how much more than its price a row must bring: where both are alike, a wrong guess costs more than a right one saves
 	forgotten    = 1.0 / 512 // how much a chance that is too small comes nearer to guessed, each time that it is
 )
 
@@ -87,7 +88,7 @@ func (s *scheduler) prepare() {
 	waiting := len(s.sequences) - s.running - s.parked
 	d.growing = waiting > 0
 	d.here = !d.off && (waiting == 0 || s.running == s.MaxSequences || s.short) && (d.eager || !d.plain())
-	d.price = d.costs.price()
+	d.price = caution * d.costs.price()
 }
 
 // draft adds rows of what may come after a sequence's last token, whose row and draw were added last.

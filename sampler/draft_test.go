@@ -165,7 +165,7 @@ func TestDraftsAreMadeWhereTheyPay(t *testing.T) {
 		drafted, tokens, draws, took := 0, 0, 0, 0.0
 		for i := range 3000 {
 			rows, drawn := c.running, c.running
-			d.price = d.costs.price()
+			d.price = caution * d.costs.price()
 			for range c.running {
 				n := d.worth(matches)
 				if d.plain() {
