@@ -178,7 +178,7 @@ func (f *flags) outcome(out io.Writer, t *warmup.Trainer, dir string) {
 		table.Flush()
 	}
 	fmt.Fprintf(out, "\nthe run is in %s; look at %s\n", dir, filepath.Join(dir, "report.html"))
-	fmt.Fprintf(out, "to go on with GRPO, type grpo init_from=%s\n", dir)
+	fmt.Fprintf(out, "to go on with GRPO, type grpo init_from=%s\n", look.Word(dir))
 }
 
 // shown is a screen that knows the steps of a warm-up.
