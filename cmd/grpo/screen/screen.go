@@ -36,7 +36,7 @@ var _ grpo.Watcher = (*Screen)(nil)
 
 // New shows on out what was asked for, and on errs what goes on.
 func New(out, errs io.Writer, quiet, json bool) *Screen {
-	_, terminal := Width(errs)
+	_, terminal := draws(errs)
 	return &Screen{out: out, errs: errs, quiet: quiet, json: json, terminal: terminal && !quiet && !json}
 }
 
