@@ -96,6 +96,7 @@ type found struct {
 }
 
 func (a *asked) run(cmd *cobra.Command, dir string, p Program) error {
+	defer screen.Unread()()
 	steps, err := grpo.SavedSteps(dir)
 	if err != nil {
 		return err

@@ -7,12 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"os/signal"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
-	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -102,10 +99,7 @@ func (f *flags) run(cmd *cobra.Command, words []string) error {
 		_, err := cmd.OutOrStdout().Write(cfg.Marshal())
 		return err
 	}
-	// A reader of the output that goes away is no reason to lose what is not saved.
-	gone := make(chan os.Signal, 1)
-	signal.Notify(gone, syscall.SIGPIPE)
-	defer signal.Stop(gone)
+	defer screen.Unread()()
 	ctx := cmd.Context()
 	b, err := f.machine.Open(ctx, cfg.Device, cfg.Threads)
 	if err != nil {
