@@ -28,6 +28,7 @@ var phases = map[string]struct {
 	"samples":   {[]string{"eval_every=-1", "prompts_per_step=8", "completions_per_prompt=8"}, syscall.SIGTERM, false},
 	"trains":    {[]string{"eval_every=-1", "num_iterations=20", "pipeline=off"}, syscall.SIGINT, true},
 	"hung up":   {[]string{"eval_every=-1", "num_iterations=20", "pipeline=off"}, syscall.SIGHUP, true},
+	"spent":     {[]string{"eval_every=-1", "num_iterations=20", "pipeline=off"}, syscall.SIGXCPU, true},
 }
 
 // questions are what a run asks its sandbox for, one of which may have to wait.
@@ -68,6 +69,18 @@ func (q *questions) awaitTraining(t *testing.T, p *process, work time.Duration) 
 	}), "the run has ended")
 }
 
+// stopping waits until a process has said that it stops.
+func (p *process) stopping(t *testing.T) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	require.True(t, p.waitFor(func() bool {
+		text, err := os.ReadFile(p.errs)
+		return err == nil && strings.Contains(string(text), "once more") || ctx.Err() != nil
+	}), "it has ended")
+	require.NoError(t, ctx.Err(), "it does not stop")
+}
+
 // A run that is asked to stop saves what it has, says so, and goes on as if nothing had been.
 func TestStoppedRunsGoOn(t *testing.T) {
 	for name, phase := range phases {
@@ -82,9 +95,8 @@ func TestStoppedRunsGoOn(t *testing.T) {
 			p := start(t, folder, words...)
 			q.awaitTraining(t, p, 100*time.Millisecond)
 			require.NoError(t, p.Process.Signal(phase.signal))
-			if phase.signal == syscall.SIGHUP { // a shell sends it as well
-				require.NoError(t, p.Process.Signal(phase.signal))
-			}
+			p.stopping(t)
+			require.NoError(t, p.Process.Signal(phase.signal)) // a shell sends SIGHUP as well, and timeout(1) its own twice
 			q.release()
 			code, says := p.end(t)
 			require.Equal(t, exitInterrupted, code, says)
@@ -130,15 +142,9 @@ func TestASecondInterruptEndsAtOnce(t *testing.T) {
 	q := hold(t, o, func() bool { return false })
 	p := start(t, t.TempDir(), words...)
 	q.awaitTraining(t, p, 300*time.Millisecond) // it trains for many seconds
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
 	require.NoError(t, p.Process.Signal(syscall.SIGINT))
-	for said := false; !said; time.Sleep(time.Millisecond) {
-		require.NoError(t, ctx.Err())
-		text, err := os.ReadFile(p.errs)
-		require.NoError(t, err)
-		said = strings.Contains(string(text), "once more")
-	}
+	p.stopping(t)
+	time.Sleep(2 * onePress)
 	_, alive := looked(p.Process.Pid)
 	require.True(t, alive, "it ends its step first")
 	before := p.spent(t)

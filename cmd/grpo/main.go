@@ -20,6 +20,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -64,12 +65,15 @@ func main() {
 	os.Exit(run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 
-// interruptible ends with the first signal that asks the program to stop, as a terminal that is closed does, too. It says so before
-// anything else hears of it. Where SIGHUP is ignored (nohup), that stays so.
+// onePress is for how long a signal that comes again is the one that came: timeout(1) sends its own to a process and to all of its group.
+const onePress = 300 * time.Millisecond
+
+// interruptible ends with the first signal that asks the program to stop, as a terminal that is closed does, too, and a batch system
+// (SIGXCPU). It says so before anything else hears of it. Where SIGHUP is ignored (nohup), that stays so.
 func interruptible() context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
 	asked := make(chan os.Signal, 1)
-	signal.Notify(asked, os.Interrupt, syscall.SIGTERM)
+	signal.Notify(asked, os.Interrupt, syscall.SIGTERM, syscall.SIGXCPU)
 	if !signal.Ignored(syscall.SIGHUP) {
 		signal.Notify(asked, syscall.SIGHUP)
 	}
@@ -77,13 +81,14 @@ func interruptible() context.Context {
 		for <-asked == syscall.SIGHUP && serve.RereadsKeys.Load() {
 		}
 		signal.Ignore(syscall.SIGHUP) // a terminal and its shell both send it
-		signal.Stop(asked)            // from here on another signal does what it does to any program
 		if saves.Load() {
 			fmt.Fprintln(os.Stderr, "\ngrpo: stopping; once more to stop without saving")
 		} else {
 			fmt.Fprintln(os.Stderr, "\ngrpo: stopping; once more to stop at once")
 		}
 		cancel()
+		time.Sleep(onePress)
+		signal.Stop(asked) // from here on another signal does what it does to any program
 	}()
 	return ctx
 }

@@ -113,3 +113,23 @@ func checkpointsOf(t *testing.T, run string) {
 	out, errs, code = shell(t, "", "sweep-checkpoints", filepath.Join(run, "checkpoints"))
 	requireBadInput(t, out, errs, code, "has no checkpoints")
 }
+
+// A sweep, too, goes on where nobody reads what it prints any more, and says so at its end.
+func TestASweepOutlivesItsReader(t *testing.T) {
+	exe, err := os.Executable()
+	require.NoError(t, err)
+	reader, writer, err := os.Pipe()
+	require.NoError(t, err)
+	require.NoError(t, reader.Close())
+	folder := t.TempDir()
+	words := append([]string{"sweep", "--preset", "tiny_smoke", "--dir", "sweep"},
+		settingsOnly(newOracle(t).words("max_steps=1", "eval_every=-1"))...)
+	cmd := exec.Command(exe, append(words, "seed=0..1")...)
+	cmd.Stdout = writer
+	p := startCommand(t, folder, cmd)
+	require.NoError(t, writer.Close())
+	code, says := p.end(t)
+	require.Equal(t, exitFailed, code, says)
+	require.Contains(t, says, "broken pipe")
+	require.FileExists(t, filepath.Join(folder, "sweep", sweep.ResultsFile))
+}

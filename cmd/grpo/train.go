@@ -6,10 +6,8 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"strings"
-	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -93,11 +91,7 @@ func (f *trainFlags) run(cmd *cobra.Command, words []string) error {
 		return err
 	}
 	defer shown.Close()
-	// A reader of the output that goes away, as tee may, is told of at the end, and is no reason to lose what is not
-	// saved: with a handler, writing fails in place of the process. What runs programs does not inherit it.
-	gone := make(chan os.Signal, 1)
-	signal.Notify(gone, syscall.SIGPIPE)
-	defer signal.Stop(gone)
+	defer screen.Unread()()
 	b, err := openDevice(cmd.Context())(cfg.Device, cfg.Threads)
 	if err != nil {
 		return err

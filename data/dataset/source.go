@@ -15,6 +15,7 @@ import (
 
 	"github.com/seed-7879b91d/grpo/data/hub"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/look"
 )
 
 // File is one file of a data set.
@@ -64,9 +65,8 @@ func Locate(ctx context.Context, source string, opt Options) ([]File, error) {
 	case err == nil && info.IsDir():
 		return locateFolder(source, opt)
 	case err == nil:
-		if !readable(source) {
-			return nil, badinput.Errorf("%s: found a file of another kind, expected .jsonl (a row of JSON on each line), .ndjson or .parquet",
-				opt.call(source))
+		if err := fit(source, info); err != nil {
+			return nil, badinput.Errorf("%s: %w", opt.call(source), err)
 		}
 		stem := filepath.Base(source)
 		return []File{{Path: source, Name: source, Collection: strings.TrimSuffix(stem, filepath.Ext(stem))}}, nil
@@ -78,6 +78,24 @@ func Locate(ctx context.Context, source string, opt Options) ([]File, error) {
 		return nil, absent(source, opt, ", and not the name of a data set on the Hub (owner/name)")
 	}
 	return locateHub(ctx, source, opt)
+}
+
+// packed is what unpacks a file, by the end of its name.
+var packed = map[string]string{".gz": "gzip -dk", ".zst": "zstd -d", ".xz": "xz -dk", ".bz2": "bzip2 -dk", ".zip": "unzip"}
+
+// fit refuses what is there and no file of rows. A pipe is empty when it is read again, and whoever opens it then waits for good.
+func fit(source string, info fs.FileInfo) error {
+	switch unpack := packed[path.Ext(source)]; {
+	case !info.Mode().IsRegular():
+		return errors.New("found a pipe or a device, and rows are read more than once; write them into a file, " +
+			"such as rows.jsonl, and name that")
+	case unpack != "":
+		return fmt.Errorf("found a packed file, expected .jsonl (a row of JSON on each line), .ndjson or .parquet; type %s %s, "+
+			"and name what comes out", unpack, look.Word(source))
+	case !readable(source):
+		return errors.New("found a file of another kind, expected .jsonl (a row of JSON on each line), .ndjson or .parquet")
+	}
+	return nil
 }
 
 // ErrAbsent is that a source is no file, and can be nothing else.

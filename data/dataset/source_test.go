@@ -3,6 +3,7 @@ package dataset
 import (
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -45,6 +46,22 @@ func TestFolders(t *testing.T) {
 	_, err := Open(ctx, dir, Options{})
 	require.True(t, badinput.Is(err))
 	require.ErrorContains(t, err, "taco/train-00000-of-00002.jsonl is missing")
+}
+
+// What can be read only once is refused before anybody waits for it, and of what is packed it is told how to unpack it.
+func TestPipesAndPackedFilesAreNoData(t *testing.T) {
+	dir := t.TempDir()
+	pipe := filepath.Join(dir, "pipe.jsonl")
+	require.NoError(t, syscall.Mkfifo(pipe, 0o600))
+	require.NoError(t, os.Symlink(pipe, filepath.Join(dir, "link.jsonl")))
+	for _, name := range []string{pipe, filepath.Join(dir, "link.jsonl"), "/dev/null"} {
+		_, err := Open(t.Context(), name, Options{CacheDir: t.TempDir()})
+		require.ErrorContains(t, err, name+": found a pipe or a device, and rows are read more than once; write them into a file")
+		require.True(t, badinput.Is(err))
+	}
+	_, err := Open(t.Context(), write(t, dir, "my rows.jsonl.gz", "\x1f\x8b"), Options{CacheDir: t.TempDir()})
+	require.ErrorContains(t, err, "type gzip -dk '"+filepath.Join(dir, "my rows.jsonl.gz")+"', and name what comes out")
+	require.True(t, badinput.Is(err))
 }
 
 // Some editors begin a file with a mark of its encoding.

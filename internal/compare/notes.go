@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/seed-7879b91d/grpo/internal/look"
 )
 
 // asking are the settings that change how held-out problems are asked and judged, whatever was learned.
@@ -64,7 +66,7 @@ func (r *Run) notes() (notes []string) {
 			of = " of " + strconv.Itoa(last)
 		}
 		notes = append(notes, fmt.Sprintf("%s is unfinished, with %d%s steps; %s run_dir=%s goes on with it", r.Name, r.Done(), of,
-			r.Settings.Verb(), r.Dir))
+			r.Settings.Verb(), look.Word(r.Dir)))
 	}
 	if n := r.Resumes; n > 0 {
 		text := fmt.Sprintf("%s was interrupted and resumed %d times", r.Name, n)

@@ -13,5 +13,8 @@ func Remedy(err error) string {
 	if Full(err) {
 		return "make room there"
 	}
+	if errors.Is(err, syscall.EFBIG) {
+		return "let files be larger (ulimit -f)"
+	}
 	return "mend that"
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/seed-7879b91d/grpo/configs"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/look"
 	"github.com/seed-7879b91d/grpo/model"
 	"github.com/seed-7879b91d/grpo/optim"
 )
@@ -54,7 +55,7 @@ func lower(cfg *configs.Config, rate float64) string {
 		return how + ", and go on from the last checkpoint"
 	}
 	return fmt.Sprintf("%s: type %s run_dir=%s learning_rate=%.2g to go on from the last checkpoint, if there is one", how, cfg.Verb(),
-		cfg.RunDir, min(rate/10, 1e-3))
+		look.Word(cfg.RunDir), min(rate/10, 1e-3))
 }
 
 // Sound reports whether a policy computes numbers still, by one of the datums that it was last trained on.

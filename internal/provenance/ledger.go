@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed-7879b91d/grpo/configs"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/look"
 	"github.com/seed-7879b91d/grpo/internal/rundir"
 	"github.com/seed-7879b91d/grpo/internal/version"
 	"github.com/seed-7879b91d/grpo/kernels"
@@ -86,7 +87,7 @@ func checkOrder(cfg, was *configs.Config, before, now string) error {
 	}
 	return badinput.Errorf("run %s took its sums in another order than this backend (%s, before %s): go on with the device that it was "+
 		"begun on, or type init_from=%s run_dir=DIR for a run of its own, or allow_change=device to go on all the same",
-		cfg.RunDir, now, before, cfg.RunDir)
+		cfg.RunDir, now, before, look.Word(cfg.RunDir))
 }
 
 // CheckParts refuses to go on with files that are not what they were, and tells of those that may differ: the allowed

@@ -13,6 +13,7 @@ import (
 	"github.com/seed-7879b91d/grpo/configs"
 	"github.com/seed-7879b91d/grpo/data/dataset"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/look"
 	"github.com/seed-7879b91d/grpo/internal/rundir"
 	"github.com/seed-7879b91d/grpo/kernels"
 	"github.com/seed-7879b91d/grpo/reward"
@@ -76,7 +77,7 @@ func Read(dir string) (*Run, error) {
 	r := &Run{Dir: dir}
 	if err := rundir.ReadJSON(filepath.Join(dir, ManifestFile), &r.Manifest); rundir.Damaged(err) {
 		return nil, badinput.Errorf("%w, with the settings of %s: type what was changed since the run began beside run_dir=%s again", err,
-			ConfigFile, dir)
+			ConfigFile, look.Word(dir))
 	} else if err != nil {
 		return nil, err
 	}
@@ -125,7 +126,7 @@ func (r *Run) checkFirst() error {
 	if changed := Changes(was, now); len(changed) > 0 {
 		path := filepath.Join(r.Dir, ConfigFile)
 		return badinput.Errorf("%s is not as the run began: %s; remove it, it is written again from %s, and type what is to be changed "+
-			"beside run_dir=%s", path, list(changed), ManifestFile, r.Dir)
+			"beside run_dir=%s", path, list(changed), ManifestFile, look.Word(r.Dir))
 	}
 	return nil
 }

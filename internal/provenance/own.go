@@ -7,6 +7,7 @@ import (
 
 	"github.com/seed-7879b91d/grpo/configs"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/look"
 	"github.com/seed-7879b91d/grpo/internal/rundir"
 )
 
@@ -94,7 +95,7 @@ func (p *Past) CheckOwn(cfg *configs.Config, made int, now []string, tell func(s
 	}
 	return badinput.Errorf("run %s goes on with what it was begun with, and this is another: %s; go on in the program that trained it, "+
 		"or type init_from=%s run_dir=DIR for a run of its own, or allow_change=%s to go on with it",
-		run.Dir, strings.Join(said, ", "), run.Dir, strings.Join(keys, ","))
+		run.Dir, strings.Join(said, ", "), look.Word(run.Dir), strings.Join(keys, ","))
 }
 
 // SameJudge tells whether the first evaluations of the run were judged as they are now.

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/look"
 	"github.com/seed-7879b91d/grpo/internal/rundir"
 )
 
@@ -32,7 +33,7 @@ func CheckPlace(dir string, own []string) (others []string, err error) {
 // checkRuns refuses a directory in which other runs are, or the checkpoints of one: two would be taken for one.
 func checkRuns(dir string, others []string) error {
 	if abs, err := filepath.Abs(dir); err == nil && filepath.Base(abs) == rundir.Checkpoints && isRun(filepath.Dir(abs)) {
-		return badinput.Errorf("run_dir=%s are the checkpoints of a run; type run_dir=%s to go on with it", dir, filepath.Dir(dir))
+		return badinput.Errorf("run_dir=%s are the checkpoints of a run; type run_dir=%s to go on with it", dir, look.Word(filepath.Dir(dir)))
 	}
 	for _, name := range others {
 		if isRun(filepath.Join(dir, name)) {

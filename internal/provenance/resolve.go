@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed-7879b91d/grpo/configs"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/look"
 	"github.com/seed-7879b91d/grpo/internal/rundir"
 )
 
@@ -125,11 +126,11 @@ func SettleRunDir(cfg *configs.Config) error {
 		whole, err := filepath.Abs(filepath.Join(named, ".."))
 		if run != filepath.Clean(named) && (err != nil || filepath.Base(whole) != rundir.Checkpoints) {
 			return badinput.Errorf("resume=%s is a checkpoint outside of a run; type init_from=%s to go on from it in a run of its own",
-				named, named)
+				named, look.Word(named))
 		}
 		if cfg.RunDir != "" && filepath.Clean(cfg.RunDir) != run {
 			return badinput.Errorf("resume=%s goes on in %s, and run_dir is %s; leave run_dir out, "+
-				"or type init_from=%s to go on in another directory", named, run, cfg.RunDir, named)
+				"or type init_from=%s to go on in another directory", named, run, cfg.RunDir, look.Word(named))
 		}
 		cfg.RunDir = run
 	}
@@ -155,7 +156,7 @@ func CheckSettings(run string, before, now *configs.Config) error {
 	}
 	return badinput.Errorf("run %s goes on with what it was begun with, and this is another: %s; leave it out, "+
 		"or type init_from=%s run_dir=DIR for a run of its own, or allow_change=%s to change this one",
-		run, strings.Join(said, ", "), run, strings.Join(keys, ","))
+		run, strings.Join(said, ", "), look.Word(run), strings.Join(keys, ","))
 }
 
 // CheckParts refuses a run that would go on with files that are not what they were, and gives the differences that
@@ -175,5 +176,5 @@ func CheckParts(run string, before, now Parts, cfg *configs.Config) (allowed []s
 	}
 	return nil, badinput.Errorf("run %s goes on with what it was begun with, and this is another: %s; bring it back, "+
 		"or type init_from=%s run_dir=DIR for a run of its own, or allow_change=%s to go on with it",
-		run, strings.Join(said, ", "), run, strings.Join(keys, ","))
+		run, strings.Join(said, ", "), look.Word(run), strings.Join(keys, ","))
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/seed-7879b91d/grpo/configs"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/look"
 	"github.com/seed-7879b91d/grpo/internal/rundir"
 )
 
@@ -42,7 +43,7 @@ func ResolveWarmup(method string, s configs.Source) (*configs.Config, error) {
 
 // otherVerb refuses a run that another verb goes on with.
 func otherVerb(cfg *configs.Config, dir string) error {
-	return badinput.Errorf("%s is a run of %s; type %s run_dir=%s to go on with it", dir, cfg.Verb(), cfg.Verb(), rundir.RunOf(dir))
+	return badinput.Errorf("%s is a run of %s; type %s run_dir=%s to go on with it", dir, cfg.Verb(), cfg.Verb(), look.Word(rundir.RunOf(dir)))
 }
 
 // CheckMethod refuses settings that are not those of the verb.

@@ -54,7 +54,7 @@ func Live(dir, name string, state State, statement func(problem string) string) 
 	p.Live, p.Path, p.Status = true, pathOf(name), &shownStatus{Word: string(r.at(state)), Tone: "open"}
 	switch r.at(state) {
 	case Idle:
-		p.Status.Command = look.Visible(r.verb() + " run_dir=" + dir)
+		p.Status.Command = look.Visible(r.verb() + " run_dir=" + look.Word(dir))
 	case Over:
 		p.Status.Tone = "good"
 	}

@@ -57,7 +57,7 @@ func (p *Page) Ends(because error) error {
 }
 
 // command is what goes on with the run.
-func (p *Page) command() string { return cmp.Or(p.Verb, "grpo") + " run_dir=" + p.Dir }
+func (p *Page) command() string { return cmp.Or(p.Verb, "grpo") + " run_dir=" + look.Word(p.Dir) }
 
 func (p *Page) now() time.Time {
 	if p.clock != nil {

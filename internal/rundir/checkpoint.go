@@ -13,6 +13,7 @@ import (
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/disk"
+	"github.com/seed-7879b91d/grpo/internal/look"
 )
 
 const (
@@ -122,7 +123,7 @@ func Stopped(dir string, step int) string {
 	if _, err := os.Stat(filepath.Join(dir, Checkpoints, Name(step), StateFile)); err != nil {
 		return "stopped before the first step"
 	}
-	return fmt.Sprintf("stopped after step %d and saved; the same with run_dir=%s goes on", step, dir)
+	return fmt.Sprintf("stopped after step %d and saved; the same with run_dir=%s goes on", step, look.Word(dir))
 }
 
 // Save makes the checkpoint of a step of what write puts into an empty folder. It appears whole or not at
@@ -147,10 +148,11 @@ func (d *Dir) Save(step int, write func(dir string) error) error {
 
 // Unwritten says of what could not be written whether something was saved before, and what to type; verb comes before the settings.
 func (d *Dir) Unwritten(err error, verb string) error {
+	typed := verb + "run_dir=" + look.Word(d.Path)
 	if saved, _ := List(d.Path); len(saved) == 0 {
-		return fmt.Errorf("%w; nothing was saved before: %s, then type %srun_dir=%s to begin again", err, disk.Remedy(err), verb, d.Path)
+		return fmt.Errorf("%w; nothing was saved before: %s, then type %s to begin again", err, disk.Remedy(err), typed)
 	}
-	return fmt.Errorf("%w; what was saved before stands: %s, then type %srun_dir=%s to go on", err, disk.Remedy(err), verb, d.Path)
+	return fmt.Errorf("%w; what was saved before stands: %s, then type %s to go on", err, disk.Remedy(err), typed)
 }
 
 // within names a file of a folder by its place in there, where an error tells of nothing else: whoever tells of it names the folder.

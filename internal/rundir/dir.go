@@ -13,6 +13,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/atomicfile"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/disk"
+	"github.com/seed-7879b91d/grpo/internal/look"
 )
 
 // Dir is the directory of a run, claimed by this process.
@@ -75,7 +76,7 @@ func (d *Dir) Begin(logs []string, p Point) (aside string, err error) {
 		return "", Elsewhere(fmt.Errorf("another process has trained in %s meanwhile", d.Path))
 	}
 	if err := Fits(d.Path, p); err != nil {
-		return "", badinput.Errorf("%w; type run_dir=DIR init_from=%s to go on in another directory", err, d.Path)
+		return "", badinput.Errorf("%w; type run_dir=DIR init_from=%s to go on in another directory", err, look.Word(d.Path))
 	}
 	if err := errors.Join(atomicfile.Sweep(d.Path), d.sweep()); err != nil {
 		return "", err

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/look"
 )
 
 // Reserve takes a directory of that name, which no other process has; where there is one it adds a number to the name.
@@ -81,7 +82,7 @@ func Others(path string, own []string) (others []string) {
 func CheckForeign(path string, own, precious []string) (others []string, err error) {
 	if _, err := os.Stat(filepath.Join(path, StateFile)); err == nil {
 		return nil, badinput.Errorf("run_dir=%s is a checkpoint of a run; type resume=%s to go on from it, or init_from=%s to fork it",
-			path, path, path)
+			path, look.Word(path), look.Word(path))
 	}
 	others = Others(path, own)
 	for _, name := range others {

@@ -115,6 +115,9 @@ func TestWhatBecameOfAStoppedRun(t *testing.T) {
 	require.NoError(t, os.MkdirAll(filepath.Join(dir, Checkpoints, Name(2)), 0o755))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, Checkpoints, Name(2), StateFile), nil, 0o644))
 	require.Equal(t, "stopped after step 2 and saved; the same with run_dir="+dir+" goes on", Stopped(dir, 2))
+	spaced := filepath.Join(t.TempDir(), "My Drive") // what is to be typed is one word to a shell
+	require.NoError(t, os.Symlink(dir, spaced))
+	require.Contains(t, Stopped(spaced, 2), " run_dir='"+spaced+"' goes on")
 }
 
 func TestACheckpointIsWholeOrNotThere(t *testing.T) {

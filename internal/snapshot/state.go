@@ -6,6 +6,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/advice"
 	"github.com/seed-7879b91d/grpo/internal/autopilot"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/look"
 	"github.com/seed-7879b91d/grpo/internal/provenance"
 	"github.com/seed-7879b91d/grpo/internal/rundir"
 )
@@ -67,7 +68,7 @@ func Newest(run string, goesOn bool) (dir string, s State, damaged []error, err 
 // Fits tells whether the logs of a run have what they had when its checkpoint was made.
 func (s State) Fits(dir, run string) error {
 	if err := rundir.Fits(run, rundir.Point{Logs: s.Logs}); err != nil {
-		return badinput.Errorf("checkpoint %s: %w; type run_dir=DIR init_from=%s to go on from it in another directory", dir, err, dir)
+		return badinput.Errorf("checkpoint %s: %w; type run_dir=DIR init_from=%s to go on from it in another directory", dir, err, look.Word(dir))
 	}
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/atomicfile"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/jsonl"
+	"github.com/seed-7879b91d/grpo/internal/look"
 	"github.com/seed-7879b91d/grpo/internal/provenance"
 	"github.com/seed-7879b91d/grpo/internal/readers"
 	"github.com/seed-7879b91d/grpo/internal/rundir"
@@ -123,7 +124,8 @@ func readState(dir, run string) (state, error) {
 		return s, badinput.Errorf("checkpoint %s: %w", dir, err)
 	}
 	if err := rundir.Fits(run, rundir.Point{Logs: s.Logs}); err != nil {
-		return s, badinput.Errorf("checkpoint %s: %w; type run_dir=DIR init_from=%s to begin another run with its weights", dir, err, dir)
+		return s, badinput.Errorf("checkpoint %s: %w; type run_dir=DIR init_from=%s to begin another run with its weights", dir, err,
+			look.Word(dir))
 	}
 	return s, nil
 }

@@ -72,7 +72,7 @@ func (c *cell) usable() bool { return !c.spent }
 func (c *cell) complaint() string {
 	var t tail
 	t.drain(c.stderr)
-	return lastLine(t.String())
+	return lastWords(t.String())
 }
 
 // awaitReady waits for the zygote's first word.

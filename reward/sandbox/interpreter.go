@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -57,6 +59,12 @@ var (
 	programFlags  = []string{"-s", "-B", "-S"}
 )
 
+// describeTime is how long an interpreter may take to describe itself: a network's disk is slow.
+const describeTime = 30 * time.Second
+
+// anotherPython is what to do about one that cannot be used.
+const anotherPython = "install Python 3.8 or later, or name one with python=PATH"
+
 // described holds what interpreters have said, by their paths: they need a while for it.
 var described sync.Map
 
@@ -66,20 +74,30 @@ func findInterpreter(ctx context.Context, name string) (*interpreter, error) {
 		name = "python3"
 	}
 	path, err := exec.LookPath(name)
-	if err != nil {
-		return nil, badinput.Errorf("python %q: not found; install Python 3.8 or later, or name one with python=PATH", name)
+	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) {
+		return nil, badinput.Errorf("python %q: not found; %s", name, anotherPython)
+	} else if err != nil {
+		return nil, badinput.Errorf("python %q: cannot be run: %w; %s", name, errors.Unwrap(err), anotherPython)
 	}
 	if py, ok := described.Load(path); ok {
 		return py.(*interpreter), nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	patient, cancel := context.WithTimeout(ctx, describeTime)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, path, append(slices.Clone(describeFlags), "-c", selfDescription)...)
+	cmd := exec.CommandContext(patient, path, append(slices.Clone(describeFlags), "-c", selfDescription)...)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
+	cmd.WaitDelay = time.Second // a script that is killed may leave a child with its pipes
 	out, err := cmd.Output()
-	if err != nil {
-		return nil, badinput.Errorf("python %s: asked for its version and got %v: %s", path, err, lastLine(stderr.String()))
+	switch said := lastLine(stderr.String()); {
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	case patient.Err() != nil:
+		return nil, badinput.Errorf("python %s: asked for its version and got no answer in %v; %s", path, describeTime, anotherPython)
+	case err != nil && said != "":
+		return nil, badinput.Errorf("python %s: asked for its version and got %v: %s; %s", path, err, said, anotherPython)
+	case err != nil:
+		return nil, badinput.Errorf("python %s: asked for its version and got %v; %s", path, err, anotherPython)
 	}
 	py := new(interpreter)
 	if err := json.Unmarshal(out, py); err != nil {
@@ -173,6 +191,15 @@ func withoutNested(paths []string) []string {
 func lastLine(s string) string {
 	s = strings.TrimSpace(s)
 	return s[strings.LastIndexByte(s, '\n')+1:]
+}
+
+// lastWords is the last line of what a process said before it died, or of a crash of Go the lines that say why.
+func lastWords(s string) string {
+	before, _, crashed := strings.Cut(s, "fatal error: ")
+	if at := strings.Index(before, "runtime: "); crashed && at >= 0 {
+		return strings.ReplaceAll(strings.TrimSpace(before[at:]), "\n", "; ")
+	}
+	return lastLine(s)
 }
 
 // command is the command line that makes the interpreter read its program from a descriptor that it

@@ -49,6 +49,9 @@ func newKit(rung Rung, py *interpreter, preload string) (kit, error) {
 	if rung == RungUID && os.Geteuid() != 0 {
 		return nil, errors.New("only root can give every cell a user of its own")
 	}
+	if low := jail.Lacks(0, 0, 0); low != "" {
+		return nil, &lowLimit{low}
+	}
 	c := &cells{source: -1, config: -1, ownUser: os.Geteuid() == 0 && rung != RungLandlock}
 	var err error
 	if rung == RungFull {

@@ -8,7 +8,9 @@ import (
 	"os"
 	"runtime"
 	"strconv"
+	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
@@ -87,10 +89,19 @@ func Open(ctx context.Context, o Options) (*Pool, error) {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
+		var low *lowLimit
+		if errors.As(err, &low) && !o.Unsafe {
+			return nil, badinput.Errorf("%w", low) // lower rungs have it, too
+		}
 		passed = append(passed, Refusal{rung, err.Error()})
 	}
 	return nil, refuse(passed)
 }
+
+// lowLimit is that this process may have less of something than programs get.
+type lowLimit struct{ text string }
+
+func (l *lowLimit) Error() string { return l.text }
 
 func countSlots(n int) (int, error) {
 	if n > 0 {
@@ -113,8 +124,19 @@ func refuse(passed []Refusal) error {
 	for _, r := range passed {
 		text += fmt.Sprintf(" %s: %s;", r.Rung, r.Why)
 	}
-	return badinput.Errorf("%s run on Linux 5.13 or later with user namespaces or landlock, or accept that programs "+
-		"can do whatever you can with sandbox=unsafe", text)
+	return badinput.Errorf("%s %s", text, remedy(text))
+}
+
+// remedy is what to do where nothing can be isolated.
+func remedy(why string) string {
+	_, err := os.Stat("/proc/self/exe")
+	switch {
+	case strings.Contains(why, syscall.EMFILE.Error()):
+		return "raise the number of files that a process may open, as with ulimit -n 1024"
+	case runtime.GOOS == "linux" && err != nil:
+		return "there is no /proc here: mount it first, as with mount -t proc proc /proc"
+	}
+	return "run on Linux 5.13 or later with user namespaces or landlock, or accept that programs can do whatever you can with sandbox=unsafe"
 }
 
 // openRung builds a pool on one rung and puts it to the test.

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/seed-7879b91d/grpo/reward/internal/program"
+	"github.com/seed-7879b91d/grpo/reward/sandbox/internal/jail"
 	"github.com/seed-7879b91d/grpo/reward/sandbox/internal/scratch"
 )
 
@@ -94,6 +95,9 @@ func (w *watch) send(cpu time.Duration) error {
 	space := int64(0)
 	if w.cell.group == nil {
 		space = addressSpace(w.limits)
+	}
+	if low := jail.Lacks(seconds+1, w.limits.Output+1, space); low != "" {
+		return &lowLimit{low}
 	}
 	request := binary.NativeEndian.AppendUint64(nil, uint64(seconds))
 	request = binary.NativeEndian.AppendUint64(request, uint64(w.limits.Output+1))

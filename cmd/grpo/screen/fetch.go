@@ -47,7 +47,7 @@ func (f *fetching) show(p hub.Progress) {
 
 func (f *fetching) begin(p hub.Progress) {
 	f.file, f.first, f.bar, f.began, f.spoke = p.File, p.Done, nil, f.now(), f.now()
-	if columns, terminal := Width(f.errs); terminal {
+	if columns, can := draws(f.errs); can {
 		f.bar = newBar(f.errs, p.Total, 75, progressbar.OptionSetDescription(label(p, columns/3)),
 			progressbar.OptionShowBytes(true), progressbar.OptionShowCount(), progressbar.OptionSetElapsedTime(false))
 	}
@@ -98,7 +98,7 @@ func size(bytes int64) string {
 
 // Reading gives what shows how far the files of a data set are read: nothing where there is no terminal.
 func Reading(errs io.Writer) func(done, total int64) {
-	if _, terminal := Width(errs); !terminal {
+	if _, can := draws(errs); !can {
 		return nil
 	}
 	var bar *progressbar.ProgressBar
@@ -113,7 +113,7 @@ func Reading(errs io.Writer) func(done, total int64) {
 
 // Building gives what shows how far a build is: nothing where there is no terminal.
 func Building(errs io.Writer) func(done, total int) {
-	if _, terminal := Width(errs); !terminal {
+	if _, can := draws(errs); !can {
 		return func(int, int) {}
 	}
 	var bar *progressbar.ProgressBar

@@ -7,7 +7,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"os"
+	"os/signal"
 	"strings"
+	"syscall"
 	"time"
 	"unicode/utf8"
 
@@ -36,8 +39,16 @@ var _ grpo.Watcher = (*Screen)(nil)
 
 // New shows on out what was asked for, and on errs what goes on.
 func New(out, errs io.Writer, quiet, json bool) *Screen {
-	_, terminal := Width(errs)
+	_, terminal := draws(errs)
 	return &Screen{out: out, errs: errs, quiet: quiet, json: json, terminal: terminal && !quiet && !json}
+}
+
+// Unread lets a verb go on to its end where the reader of its output goes away, as tee may, which is told of there, and is no reason to
+// lose what is not done: until done, writing fails in place of the process. What is run meanwhile does not inherit it.
+func Unread() (done func()) {
+	gone := make(chan os.Signal, 1)
+	signal.Notify(gone, syscall.SIGPIPE)
+	return func() { signal.Stop(gone) }
 }
 
 // Expect says which step the run is at, which will be its last, and how many there are between evaluations; below 1:

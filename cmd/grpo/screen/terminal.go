@@ -40,6 +40,13 @@ func Size(w io.Writer) (columns, rows int, terminal bool) {
 	return usual, 0, true
 }
 
+// draws is how many characters fit in a line of w, and whether a line can be drawn over and over there, which a dumb terminal, as that of
+// an editor, does not know how to.
+func draws(w io.Writer) (columns int, can bool) {
+	columns, terminal := Width(w)
+	return columns, terminal && os.Getenv("TERM") != "dumb"
+}
+
 // Shown is how a text goes to w that others wrote: on a terminal, which might obey it, with signs for what cannot be seen.
 func Shown(w io.Writer) func(text string) string {
 	if _, terminal := Width(w); terminal {

@@ -44,6 +44,25 @@ func pseudo(t *testing.T) (end *os.File, resize func(columns int), drawn func() 
 	return end, resize, func() string { end.Close(); return <-got }
 }
 
+// TestMain has a terminal that draws, wherever the tests run.
+func TestMain(m *testing.M) {
+	os.Setenv("TERM", "xterm")
+	os.Exit(m.Run())
+}
+
+// A terminal that does not know how to draw over a line has lines that stay alone.
+func TestADumbTerminal(t *testing.T) {
+	t.Setenv("TERM", "dumb")
+	end, resize, drawn := pseudo(t)
+	resize(80)
+	s := New(end, end, false, false)
+	s.Begun("a new run")
+	s.Phase("sample", 8)
+	s.Advance(4, 4)
+	s.End()
+	require.Equal(t, "a new run\r\n", drawn())
+}
+
 var control = regexp.MustCompile(`\x1b\[[0-9;]*[A-Za-z]`)
 
 // What is drawn over and over stays on one line, also when the window is made smaller, or does not say how wide it is.

@@ -20,6 +20,7 @@ import (
 	"github.com/seed-7879b91d/grpo/data/dataset"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/compare"
+	"github.com/seed-7879b91d/grpo/internal/look"
 	"github.com/seed-7879b91d/grpo/internal/plural"
 	"github.com/seed-7879b91d/grpo/internal/stats"
 	"github.com/seed-7879b91d/grpo/kernels"
@@ -95,6 +96,7 @@ type found struct {
 }
 
 func (a *asked) run(cmd *cobra.Command, dir string, p Program) error {
+	defer screen.Unread()()
 	steps, err := grpo.SavedSteps(dir)
 	if err != nil {
 		return err
@@ -220,11 +222,11 @@ func (a *asked) print(out io.Writer, dir string, all []found) error {
 	}
 	at := all[top]
 	fmt.Fprintf(out, "\n%s; %s. To go on from it, or to ask it:\n  grpo init_from=%s run_dir=DIR\n",
-		plural.Of(at.Problems, "problem"), says, at.dir)
+		plural.Of(at.Problems, "problem"), says, look.Word(at.dir))
 	if adapter := filepath.Join(at.dir, "adapter"); exists(filepath.Join(adapter, "adapter_config.json")) {
-		fmt.Fprintf(out, "  grpo eval --model %s --adapter %s\n", modelOf(dir), adapter)
+		fmt.Fprintf(out, "  grpo eval --model %s --adapter %s\n", look.Word(modelOf(dir)), look.Word(adapter))
 	}
-	fmt.Fprintf(out, "  grpo sample --run %s --step %d --prompt TEXT\n", dir, at.step)
+	fmt.Fprintf(out, "  grpo sample --run %s --step %d --prompt TEXT\n", look.Word(dir), at.step)
 	return nil
 }
 

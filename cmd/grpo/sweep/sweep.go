@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-7879b91d/grpo/cmd/grpo/bench"
+	"github.com/seed-7879b91d/grpo/cmd/grpo/screen"
 	"github.com/seed-7879b91d/grpo/configs"
 	"github.com/seed-7879b91d/grpo/internal/atomicfile"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
@@ -75,6 +76,7 @@ the others go on. Runs are made in turn, or --at-once N, which share the cores; 
 }
 
 func (f *flags) run(cmd *cobra.Command, words []string, p Program) error {
+	defer screen.Unread()()
 	plan, err := f.plan(words)
 	if err != nil {
 		return err

@@ -7,12 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"os/signal"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
-	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -102,10 +99,7 @@ func (f *flags) run(cmd *cobra.Command, words []string) error {
 		_, err := cmd.OutOrStdout().Write(cfg.Marshal())
 		return err
 	}
-	// A reader of the output that goes away is no reason to lose what is not saved.
-	gone := make(chan os.Signal, 1)
-	signal.Notify(gone, syscall.SIGPIPE)
-	defer signal.Stop(gone)
+	defer screen.Unread()()
 	ctx := cmd.Context()
 	b, err := f.machine.Open(ctx, cfg.Device, cfg.Threads)
 	if err != nil {
@@ -178,7 +172,7 @@ func (f *flags) outcome(out io.Writer, t *warmup.Trainer, dir string) {
 		table.Flush()
 	}
 	fmt.Fprintf(out, "\nthe run is in %s; look at %s\n", dir, filepath.Join(dir, "report.html"))
-	fmt.Fprintf(out, "to go on with GRPO, type grpo init_from=%s\n", dir)
+	fmt.Fprintf(out, "to go on with GRPO, type grpo init_from=%s\n", look.Word(dir))
 }
 
 // shown is a screen that knows the steps of a warm-up.

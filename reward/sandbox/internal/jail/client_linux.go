@@ -45,7 +45,7 @@ func StartSupervisor() (*Supervisor, error) {
 	}
 	process, err := os.StartProcess("/proc/self/exe", []string{supervisorName}, &os.ProcAttr{
 		Dir:   "/",
-		Env:   []string{},
+		Env:   []string{briefCrashes},
 		Files: []*os.File{null, null, null, theirs},
 		Sys:   &syscall.SysProcAttr{Setsid: true}, // Ctrl-C is for the run, which then closes the pool
 	})

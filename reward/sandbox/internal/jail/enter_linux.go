@@ -108,14 +108,17 @@ const stackLimit = 512 << 20
 // by the zygote, in the process of the test.
 func setLimits(c *Config) error {
 	limits := map[int]uint64{
-		unix.RLIMIT_CORE: 0, unix.RLIMIT_NOFILE: 256, unix.RLIMIT_MSGQUEUE: 0, unix.RLIMIT_MEMLOCK: 0,
-		unix.RLIMIT_NICE: 0, unix.RLIMIT_RTPRIO: 0, unix.RLIMIT_SIGPENDING: 64,
+		unix.RLIMIT_CORE: 0, unix.RLIMIT_NOFILE: openFiles, unix.RLIMIT_MSGQUEUE: 0, unix.RLIMIT_MEMLOCK: 0,
+		unix.RLIMIT_NICE: 0, unix.RLIMIT_RTPRIO: 0, unix.RLIMIT_SIGPENDING: pendingSignals,
 	}
 	if c.Processes > 0 {
 		limits[unix.RLIMIT_NPROC] = c.Processes
 	}
 	for resource, value := range limits {
 		if err := unix.Prlimit(0, resource, &unix.Rlimit{Cur: value, Max: value}, nil); err != nil {
+			if resource == unix.RLIMIT_NPROC {
+				return fmt.Errorf("%d processes, which ulimit -u must allow: %w", value, err)
+			}
 			return fmt.Errorf("limit %d: %w", resource, err)
 		}
 	}

@@ -1,0 +1,42 @@
+//go:build linux && (amd64 || arm64)
+
+package jail
+
+import (
+	"fmt"
+
+	"golang.org/x/sys/unix"
+)
+
+// Of these every program gets so many.
+const (
+	openFiles      = 256
+	pendingSignals = 64
+)
+
+// Lacks says what this process must have less of than a program gets, which nobody can raise but who set it; "" where there is nothing. A
+// program gets that processor time, files of that size and that address space beside what every cell has.
+func Lacks(seconds, bytes, space int64) string {
+	for _, l := range []struct {
+		resource int
+		gets     int64
+		what     string
+		unit     int64 // that ulimit counts in
+		flag     string
+	}{
+		{unix.RLIMIT_NOFILE, openFiles, "open files", 1, "n"},
+		{unix.RLIMIT_SIGPENDING, pendingSignals, "pending signals", 1, "i"},
+		{unix.RLIMIT_CPU, seconds, "seconds of processor time", 1, "t"},
+		{unix.RLIMIT_FSIZE, bytes, "KiB in a file", 1 << 10, "f"},
+		{unix.RLIMIT_AS, space, "KiB of address space", 1 << 10, "v"},
+	} {
+		var may unix.Rlimit
+		if err := unix.Prlimit(0, l.resource, nil, &may); err != nil || may.Max >= uint64(l.gets) {
+			continue
+		}
+		gets := (l.gets + l.unit - 1) / l.unit
+		return fmt.Sprintf("a program gets %d %s, and no process here may have more than %d: have ulimit -H%s raised to %d or more where "+
+			"it is set (limits.conf, the login, --ulimit of a container)", gets, l.what, may.Max/uint64(l.unit), l.flag, gets)
+	}
+	return ""
+}

@@ -1,0 +1,96 @@
+//go:build linux && (amd64 || arm64)
+
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+)
+
+// lowered names, for a process of its own, what it must not have more of, and how much of it that may be.
+const lowered = "GRPO_LOWERED_LIMIT"
+
+// Where nothing can be isolated for want of what programs get, that is said, with what to raise, and not that isolation be given up.
+func TestLowLimitsAreNamed(t *testing.T) {
+	if which, value, of := strings.Cut(os.Getenv(lowered), "="); of {
+		resource, _ := strconv.Atoi(which)
+		most, _ := strconv.ParseUint(value, 10, 64)
+		require.NoError(t, unix.Setrlimit(resource, &unix.Rlimit{Cur: most, Max: most}))
+		_, err := Open(t.Context(), Options{Slots: 1, Python: testPython(t)})
+		require.True(t, badinput.Is(err))
+		t.Fatal(err)
+	}
+	openPool(t, 0, 1)
+	const most = ", and no process here may have more than "
+	for text, limit := range map[string][2]int{
+		"a program gets 256 open files" + most + "100: have ulimit -Hn raised to 256 or more": {unix.RLIMIT_NOFILE, 100},
+		"64 pending signals" + most + "3: have ulimit -Hi raised to 64":                       {unix.RLIMIT_SIGPENDING, 3},
+		"KiB in a file" + most + "1024: have ulimit -Hf raised to":                            {unix.RLIMIT_FSIZE, 1 << 20},
+		"seconds of processor time" + most + "2: have ulimit -Ht raised to":                   {unix.RLIMIT_CPU, 2},
+	} {
+		cmd := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$")
+		cmd.Env = append(os.Environ(), lowered+"="+strconv.Itoa(limit[0])+"="+strconv.Itoa(limit[1]))
+		said, err := cmd.CombinedOutput()
+		require.Error(t, err)
+		require.Contains(t, string(said), text)
+		require.NotContains(t, string(said), "unsafe")
+	}
+}
+
+// What to do is of what is wrong.
+func TestWhatIsMissingIsNamed(t *testing.T) {
+	require.Contains(t, refuse([]Refusal{{RungFull, "make a cell: fork/exec: too many open files"}}).Error(), "ulimit -n")
+	require.NotContains(t, refuse([]Refusal{{RungFull, "make a cell: fork/exec: too many open files"}}).Error(), "unsafe")
+	require.Contains(t, refuse([]Refusal{{RungFull, "no control group"}}).Error(), "sandbox=unsafe")
+}
+
+// Of a cell that crashed before it was a program's, the message has why, not the last register.
+func TestLastWords(t *testing.T) {
+	const first, second = "runtime: failed to create new OS thread (errno=11)", "runtime: may need to increase max user processes (ulimit -u)"
+	require.Equal(t, first+"; "+second,
+		lastWords(first+"\n"+second+"\nfatal error: newosproc\n\nruntime stack:\ngs     0x0\n"))
+	require.Equal(t, "KeyError: 'runtime: '", lastWords("Traceback\nKeyError: 'runtime: '\n"))
+	require.Empty(t, lastWords(""))
+}
+
+// An interpreter that is there and cannot be used is not told of as missing, and whoever stops the question is not told of an answer.
+func TestUselessInterpreters(t *testing.T) {
+	dir := t.TempDir()
+	script := func(name, text string, mode os.FileMode) string {
+		path := filepath.Join(dir, name)
+		require.NoError(t, os.WriteFile(path, []byte("#!/bin/sh\n"+text+"\n"), mode))
+		return path
+	}
+	for path, says := range map[string]string{
+		script("plain", "", 0o644):        "plain\": cannot be run: permission denied; install Python",
+		dir:                               "\": cannot be run: is a directory; install Python",
+		filepath.Join(dir, "none"):        "none\": not found; install Python",
+		script("silent", "exit 3", 0o755): "silent: asked for its version and got exit status 3; install Python",
+	} {
+		_, err := findInterpreter(t.Context(), path)
+		require.ErrorContains(t, err, says)
+		require.True(t, badinput.Is(err))
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	began := filepath.Join(dir, "began")
+	hangs := script("hangs", "echo > "+began+"; exec sleep 1000", 0o755)
+	go func() {
+		defer cancel()
+		for _, err := os.Stat(began); errors.Is(err, os.ErrNotExist) && t.Context().Err() == nil; _, err = os.Stat(began) {
+		}
+	}()
+	_, err := findInterpreter(ctx, hangs)
+	require.ErrorIs(t, err, context.Canceled)
+	require.False(t, badinput.Is(err))
+}
