@@ -19,7 +19,7 @@ const (
 
 	guessed      = 0.6       // the chance of a draft of which nothing is known
 	guessedPrice = 0.4       // of a row, while nothing is known of it
-	caution      = 1.2       // how much more than its price a row must bring: where both are alike, a wrong guess costs more than a right one saves
+	caution      = 1.2       // how much more than its price a row must bring, as a wrong guess costs more than a right one saves
 	forgotten    = 1.0 / 512 // how much a chance that is too small comes nearer to guessed, each time that it is
 )
 
