@@ -129,6 +129,31 @@ func TestACorpusForgets(t *testing.T) {
 	require.Equal(t, int32(separator), c.at(c.end-1))
 }
 
+// Nobody finds what others said: where their text has come round to the place of one's own, and where a hash is the same.
+func TestACorpusTellsNobodyOfOthers(t *testing.T) {
+	var c corpus
+	text := []int32{1, 2, 3}
+	c.add(1, text, 0)
+	first := c.end
+	c.add(2, slices.Repeat([]int32{4}, corpusTokens/2), 0)
+	c.add(2, slices.Repeat([]int32{4}, corpusTokens/2-2-len(text)-1), 0)
+	_, n := c.find(1, text[:2])
+	require.Equal(t, 2, n)
+	c.add(2, text, 0)
+	require.Equal(t, first+corpusTokens, c.end)
+	_, n = c.find(1, text[:2])
+	require.Zero(t, n)
+
+	other := uint64(3)
+	for slot(other, text[:2]) != slot(2, text[:2]) {
+		other++
+	}
+	_, n = c.find(2, text[:2])
+	require.Equal(t, 2, n)
+	_, n = c.find(other, text[:2])
+	require.Zero(t, n)
+}
+
 // machine takes so long for an iteration, and a part of that longer or shorter.
 type machine struct{ fixed, each, noise float64 }
 
