@@ -154,6 +154,29 @@ func TestACorpusTellsNobodyOfOthers(t *testing.T) {
 	require.Zero(t, n)
 }
 
+// Nothing is drafted while a sequence is computed again, which would lack the rows, and might lack the blocks.
+func TestNothingIsDraftedWhileOthersAreComputedAgain(t *testing.T) {
+	e := engine(t, open(t, backend(t), "qwen3-tied", ""), Options{MaxLength: 128, MaxSequences: 2, TokenBudget: 20})
+	r := Request{Prompt: []int32{1, 2, 3}, N: 2, Params: Params{MaxTokens: 120}}
+	sampleAll(t, e, []Request{r}) // so that it is known
+	s := &scheduler{Engine: e, replies: newReplies()}
+	defer s.close()
+	s.add(newGroup(0, r, Listener{}))
+	q := s.sequences[1]
+	for len(q.tokens) < 60 {
+		require.NoError(t, s.iterate())
+	}
+	s.preempt(q)
+	drafted := e.Drafted
+	for again := q.length(); again > 0; again -= 19 { // in an iteration, beside a row of the other
+		require.NoError(t, s.iterate())
+		require.Equal(t, drafted, e.Drafted)
+	}
+	require.Equal(t, q.length()-1, q.computed)
+	require.NoError(t, s.iterate())
+	require.Greater(t, e.Drafted, drafted)
+}
+
 // machine takes so long for an iteration, and a part of that longer or shorter.
 type machine struct{ fixed, each, noise float64 }
 
