@@ -177,6 +177,20 @@ func TestNothingIsDraftedWhileOthersAreComputedAgain(t *testing.T) {
 	require.Greater(t, e.Drafted, drafted)
 }
 
+// What drawing takes, by which prompts have their rows, is measured without drafts, as none are made while there are prompts.
+func TestDraftsAreNotTakenForDrawing(t *testing.T) {
+	q := newQueue(t, Options{MaxLength: 128, Pace: time.Second})
+	d := &q.l.s.drafts
+	d.eager = true
+	q.ask("", "", 3, 1, 120)
+	alone := engine(t, open(t, backend(t), "qwen3-tied", ""), Options{MaxLength: 128})
+	d.add(saltOf(""), slices.Concat(q.asked[0].Prompt, sampleAll(t, alone, q.asked)[0].Tokens), 0)
+	for step(t, q.l) {
+		require.LessOrEqual(t, q.l.s.pace.draws, 1)
+	}
+	require.Greater(t, q.l.s.Accepted, 50)
+}
+
 // machine takes so long for an iteration, and a part of that longer or shorter.
 type machine struct{ fixed, each, noise float64 }
 
