@@ -55,7 +55,7 @@ func (d *drafts) worth(matches []uint8) int {
 		c := &d.chances[n]
 		if all *= c.is; all <= d.price && !d.eager {
 			if i == 0 {
-				c.is += (guessed - c.is) * forgotten // or it would never be tried again
+				c.is += (min(max(guessed, 1.25*d.price), 1) - c.is) * forgotten // or it would never be tried again
 			}
 			return i
 		}

@@ -211,22 +211,28 @@ func TestDraftsAreMadeWhereTheyPay(t *testing.T) {
 	for name, c := range map[string]struct {
 		machine
 		running int
+		before  float64 // the chance of a draft in the beginning
 		chance  float64
 	}{
-		"weights are read":       {machine{20, 0.1, 0}, 4, 0.9},
-		"and others compute too": {machine{20, 0.1, 0.1}, 4, 0.9},
-		"one alone":              {machine{20, 1, 0.05}, 1, 0.7},
-		"rows are all":           {machine{0.1, 2, 0.05}, 32, 0.7},
-		"half and half":          {machine{10, 1, 0.05}, 10, 0.8},
-		"many":                   {machine{23, 1.35, 0.05}, 16, 0.9},
-		"nothing fits":           {machine{20, 1, 0.05}, 8, 0.05},
+		"weights are read":       {machine{20, 0.1, 0}, 4, 0.9, 0.9},
+		"and others compute too": {machine{20, 0.1, 0.1}, 4, 0.9, 0.9},
+		"one alone":              {machine{20, 1, 0.05}, 1, 0.7, 0.7},
+		"rows are all":           {machine{0.1, 2, 0.05}, 32, 0.7, 0.7},
+		"half and half":          {machine{10, 1, 0.05}, 10, 0.8, 0.8},
+		"many":                   {machine{23, 1.35, 0.05}, 16, 0.9, 0.9},
+		"nothing fits":           {machine{20, 1, 0.05}, 8, 0.05, 0.05},
+		"at first nothing fits":  {machine{10, 1, 0}, 15, 0.05, 0.95},
+		"at last nothing fits":   {machine{10, 1, 0}, 15, 0.95, 0.05},
 	} {
 		rng := rand.New(rand.NewPCG(1, 1))
 		d := newDrafts(Options{})
 		matches := slices.Repeat([]uint8{longestGram}, mostDrafted)
 		drafted, tokens, draws, took := 0, 0, 0, 0.0
-		for i := range 3000 {
-			rows, drawn := c.running, c.running
+		for i := range 4000 {
+			rows, drawn, chance := c.running, c.running, c.chance
+			if i < 1000 {
+				chance = c.before
+			}
 			d.price = caution * d.costs.price()
 			for range c.running {
 				n := d.worth(matches)
@@ -235,7 +241,7 @@ func TestDraftsAreMadeWhereTheyPay(t *testing.T) {
 				}
 				rows += n
 				for _, m := range matches[:n] {
-					came := rng.Float64() < c.chance
+					came := rng.Float64() < chance
 					if d.chances[m].saw(came); !came {
 						break
 					}
@@ -243,7 +249,7 @@ func TestDraftsAreMadeWhereTheyPay(t *testing.T) {
 				}
 			}
 			d.costs.saw(rows, drawn, c.time(rng, rows))
-			if i >= 500 {
+			if i >= 1500 {
 				drafted, draws, tokens, took = drafted+rows-c.running, draws+c.running, tokens+drawn, took+c.without(rows)
 			}
 		}
